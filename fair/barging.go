@@ -1,0 +1,75 @@
+package fair
+
+import (
+	"context"
+	"time"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/condition"
+	"github.com/jucgo/locks/internal/goid"
+	"github.com/jucgo/locks/internal/syncq"
+)
+
+// BargingMutex is the non-fair twin of [Mutex], with the same methods: a lock that is
+// free goes to whoever asks first, past those who wait. See [NonFair] for how
+// long those may have to.
+//
+// The zero BargingMutex is free. It must not be copied after first use. It belongs
+// to no goroutine, like a [sync.Mutex], whose place it takes where a context, a time
+// limit, a condition with a queue, or a look at the queue is wanted.
+//
+// In the terms of the Go memory model, an unlock synchronizes before the lock that
+// follows it. Uncontended it costs what a sync.Mutex does, and it allocates nothing.
+type BargingMutex struct {
+	queued
+}
+
+var _ locks.TryLocker = (*BargingMutex)(nil)
+
+// Lock takes the lock, and waits for it if it is not free.
+func (m *BargingMutex) Lock() {
+	if !m.s.FastLock(anyone) {
+		m.lock(syncq.NonFair)
+	}
+}
+
+// Unlock releases the lock. It panics with [locks.ErrNotHeld] if the lock is free.
+func (m *BargingMutex) Unlock() {
+	if !m.s.FastUnlock(anyone) {
+		m.unlock()
+	}
+}
+
+func (m *BargingMutex) unlock() {
+	if !m.s.Unlock(syncq.NonFair) {
+		panic(locks.ErrNotHeld)
+	}
+}
+
+// TryLockFor takes the lock, waits for it for at most d, and reports whether it was
+// taken. With d <= 0 it does not wait. Java's tryLock(time, unit).
+func (m *BargingMutex) TryLockFor(d time.Duration) bool {
+	return m.s.LockFor(syncq.Anonymous(goid.Get()), syncq.NonFair, d)
+}
+
+// LockContext is Lock until ctx ends. A ctx that has ended already is an error even if the
+// lock is free. A waiter whose ctx ends is out of the queue when the call returns. Java's
+// lockInterruptibly().
+func (m *BargingMutex) LockContext(ctx context.Context) error {
+	return m.lockContext(ctx, syncq.NonFair)
+}
+
+// UnlockContext is Unlock, but returns an error that matches [locks.ErrNotHeld] where
+// Unlock panics. It ignores ctx.
+func (m *BargingMutex) UnlockContext(context.Context) error { return m.unlockContext(syncq.NonFair) }
+
+// NewCond returns a new condition of the lock. Java's newCondition().
+func (m *BargingMutex) NewCond() *condition.Cond {
+	return condition.Attach(&m.s, syncq.NonFair, false)
+}
+
+// IsFair returns false.
+func (m *BargingMutex) IsFair() bool { return false }
+
+// String describes the lock and its state.
+func (m *BargingMutex) String() string { return m.describe("fair.BargingMutex", m) }

@@ -1,0 +1,84 @@
+package fair
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/condition"
+	"github.com/jucgo/locks/internal/goid"
+	"github.com/jucgo/locks/internal/syncq"
+)
+
+// Mutex is a mutual exclusion lock that admits in strict order of arrival, by
+// direct hand-off: nobody waits for longer than it takes those before it.
+//
+// The zero Mutex is free. It must not be copied after first use. Like a
+// [sync.Mutex] it belongs to no goroutine: one may lock it and another unlock it, and
+// locking it twice hangs. Whoever wants an owner takes reentrant.New(fair.FIFO).
+//
+// In the terms of the Go memory model, an unlock synchronizes before the lock that
+// follows it. Uncontended it costs what a sync.Mutex does; contended, a change
+// of goroutines for each acquisition, and no allocation.
+type Mutex struct {
+	queued
+}
+
+var _ locks.TryLocker = (*Mutex)(nil)
+
+// Lock takes the lock, and waits for it behind all who came before.
+func (m *Mutex) Lock() {
+	if !m.s.FastLock(anyone) {
+		m.lock(syncq.FIFO)
+	}
+}
+
+// Unlock releases the lock, to the longest waiter if there is one. It panics with
+// [locks.ErrNotHeld] if the lock is free.
+func (m *Mutex) Unlock() {
+	if !m.s.FastUnlock(anyone) {
+		m.unlock()
+	}
+}
+
+func (m *Mutex) unlock() {
+	if !m.s.Unlock(syncq.FIFO) {
+		panic(locks.ErrNotHeld)
+	}
+}
+
+// TryLockFor takes the lock, waits for it in the queue for at most d, and reports
+// whether it was taken. With d <= 0 it does not wait: it is the fair try, which takes the lock
+// only if nobody waits. Java's tryLock(time, unit).
+func (m *Mutex) TryLockFor(d time.Duration) bool {
+	return m.s.LockFor(syncq.Anonymous(goid.Get()), syncq.FIFO, d)
+}
+
+// LockContext is Lock until ctx ends. A ctx that has ended already is an error even if the
+// lock is free. A waiter whose ctx ends is out of the queue when the call returns. Java's
+// lockInterruptibly().
+func (m *Mutex) LockContext(ctx context.Context) error { return m.lockContext(ctx, syncq.FIFO) }
+
+// UnlockContext is Unlock, but returns an error that matches [locks.ErrNotHeld] where
+// Unlock panics. It ignores ctx.
+func (m *Mutex) UnlockContext(context.Context) error { return m.unlockContext(syncq.FIFO) }
+
+// NewCond returns a new condition of the lock. Java's newCondition().
+func (m *Mutex) NewCond() *condition.Cond {
+	return condition.Attach(&m.s, syncq.FIFO, false)
+}
+
+// IsFair returns true.
+func (m *Mutex) IsFair() bool { return true }
+
+// String describes the lock and its state.
+func (m *Mutex) String() string { return m.describe("fair.Mutex", m) }
+
+func (q *queued) describe(name string, p any) string {
+	state := "unlocked"
+	if q.IsLocked() {
+		state = "locked"
+	}
+	return fmt.Sprintf("%s(%p)[%s, %d queued]", name, p, state, q.QueueLength())
+}

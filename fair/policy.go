@@ -1,0 +1,24 @@
+package fair
+
+// Policy is the order in which a lock admits those who wait for it.
+type Policy uint8
+
+const (
+	// NonFair lets whoever comes first have a lock that is free, past those who
+	// wait: barging. It is the zero Policy, Java's default, and the faster one. The wait of a
+	// single goroutine is long at times, but not unbounded: a first waiter
+	// that lost the lock to bargers 16 times is handed it.
+	NonFair Policy = iota
+
+	// FIFO admits in order of arrival: who releases the lock hands it directly to the
+	// longest waiter, so that nobody can come in between.
+	FIFO
+)
+
+// String returns "NonFair" or "FIFO".
+func (p Policy) String() string {
+	if p == FIFO {
+		return "FIFO"
+	}
+	return "NonFair"
+}

@@ -1,0 +1,78 @@
+package fair
+
+import (
+	"context"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/internal/ctxerr"
+	"github.com/jucgo/locks/internal/goid"
+	"github.com/jucgo/locks/internal/syncq"
+)
+
+// anyone is the holder in the state word of a lock that belongs to no goroutine.
+const anyone = 1
+
+// queued is what both locks of this package have in common: all that does not depend
+// on the policy.
+type queued struct {
+	s syncq.Sync
+}
+
+// TryLock takes the lock if it is free, past whoever waits, and reports whether it
+// did. Java's tryLock().
+func (q *queued) TryLock() bool { return q.s.TryLock(syncq.Anonymous(0)) }
+
+// TryLockContext is TryLock for call sites that may go distributed. ctx bounds nothing here;
+// but one that has ended already is an error, even if the lock is free.
+func (q *queued) TryLockContext(ctx context.Context) (bool, error) {
+	if err := ctxerr.Check("fair: TryLockContext", ctx); err != nil {
+		return false, err
+	}
+	return q.TryLock(), nil
+}
+
+// IsLocked reports whether anybody holds the lock.
+func (q *queued) IsLocked() bool { return q.s.Held() }
+
+// HasQueued reports whether anybody waits for the lock.
+func (q *queued) HasQueued() bool { return q.s.HasQueued() }
+
+// QueueLength returns the number of goroutines that wait for the lock.
+func (q *queued) QueueLength() int { return q.s.Len() }
+
+// IsQueued reports whether o waits for the lock.
+func (q *queued) IsQueued(o locks.Owner) bool { return q.s.Waits(int64(o)) }
+
+// Queued returns those who wait for the lock, longest wait first.
+func (q *queued) Queued() []locks.Owner { return locksOwners(q.s.Waiters()) }
+
+func locksOwners(who []int64) []locks.Owner {
+	owners := make([]locks.Owner, len(who))
+	for i, o := range who {
+		owners[i] = locks.Owner(o)
+	}
+	return owners
+}
+
+// lock is the way to the lock past the fast path.
+func (q *queued) lock(policy syncq.Policy) {
+	q.s.Lock(syncq.Anonymous(goid.Get()), policy)
+}
+
+func (q *queued) lockContext(ctx context.Context, policy syncq.Policy) error {
+	const op = "fair: LockContext"
+	if err := ctxerr.Check(op, ctx); err != nil {
+		return err
+	}
+	if !q.s.LockContext(syncq.Anonymous(int64(locks.CurrentOwner(ctx))), policy, ctx) {
+		return ctxerr.Ended(op, ctx)
+	}
+	return nil
+}
+
+func (q *queued) unlockContext(policy syncq.Policy) error {
+	if !q.s.Unlock(policy) {
+		return ctxerr.Wrap("fair: UnlockContext of a free lock", locks.ErrNotHeld)
+	}
+	return nil
+}

@@ -1,0 +1,2 @@
+// Package pause tells the processor that the program spins.
+package pause

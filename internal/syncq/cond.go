@@ -1,0 +1,170 @@
+package syncq
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// Cond is the queue of one condition of a lock. Its methods are for the lock's holder,
+// except where they say otherwise.
+//
+// A waiter is in the condition's queue or in the lock's, and moves between
+// them with the lock's guard held. Whether a wait ends by a signal or by its limit is who
+// takes the waiter out of the condition's queue; the other finds it gone.
+type Cond struct {
+	s      *Sync
+	policy Policy
+	outer  sync.Locker
+	queue  list // guarded by s.guard
+}
+
+// NewCond returns a condition of the lock whose synchronizer is s.
+func NewCond(s *Sync, policy Policy) *Cond { return &Cond{s: s, policy: policy} }
+
+// NewCondOver returns a condition of a lock that has no Sync. In place of the lock's
+// own queue it has a gate, a Sync that is free but while waiters come back: each
+// takes the lock behind the gate and only then lets the next one through,
+// so that a broadcast does not send them all at the lock together.
+func NewCondOver(l sync.Locker) *Cond { return &Cond{s: new(Sync), policy: FIFO, outer: l} }
+
+// Sync returns the synchronizer of c's lock.
+func (c *Cond) Sync() *Sync { return c.s }
+
+// Wait gives up all exclusive holds, waits for a signal, and takes as many holds again.
+func (c *Cond) Wait(p Party) { c.wait(p, nil) }
+
+// WaitFor is Wait for at most d, and reports whether a signal ended it. Either way the
+// lock is held again.
+func (c *Cond) WaitFor(p Party, d time.Duration) bool {
+	l := after(d)
+	defer l.stop()
+	return c.wait(p, &l)
+}
+
+// WaitContext is Wait until ctx ends, and reports whether a signal ended it. Either
+// way the lock is held again.
+func (c *Cond) WaitContext(p Party, ctx context.Context) bool {
+	l := until(ctx)
+	return c.wait(p, &l)
+}
+
+func (c *Cond) wait(p Party, l *limit) (signalled bool) {
+	s := c.s
+	n := newNode(p, false)
+	if l != nil {
+		l.permit = n.place.Open()
+	}
+	var holds int32
+	if c.outer == nil {
+		holds, s.Holds = s.Holds, 0
+	}
+
+	s.guard.Lock()
+	c.queue.push(n)
+	if c.outer != nil {
+		s.guard.Unlock()
+		c.outer.Unlock()
+	} else {
+		next := s.release(c.policy)
+		s.guard.Unlock()
+		unpark(next)
+	}
+
+	awake := l.park(n)
+	signalled = awake
+	queued := true
+	if !awake {
+		s.guard.Lock()
+		if n.in == &c.queue {
+			c.queue.remove(n)
+			queued = s.enqueueGuarded(n, c.policy)
+		} else {
+			signalled = true
+		}
+		s.guard.Unlock()
+	}
+	if queued {
+		s.await(n, c.policy, nil, awake)
+	}
+	n.recycle()
+	if c.outer != nil {
+		c.outer.Lock()
+		s.Unlock(c.policy)
+	} else {
+		s.Holds = holds
+	}
+	return signalled
+}
+
+// Signal moves the longest waiter to the lock's queue, and reports whether
+// there was one. On return it is there; it runs when the lock is its own.
+//
+// If the lock is free, which only a lock without owners allows, the waiter gets it or
+// is roused.
+func (c *Cond) Signal() bool {
+	s := c.s
+	s.guard.Lock()
+	defer s.guard.Unlock()
+	n := c.queue.head
+	if n == nil {
+		return false
+	}
+	c.queue.remove(n)
+	s.transfer(n, c.policy)
+	return true
+}
+
+// Broadcast moves all waiters to the lock's queue, in their order, and returns their number.
+func (c *Cond) Broadcast() int {
+	s := c.s
+	s.guard.Lock()
+	defer s.guard.Unlock()
+	k := c.queue.len
+	for n := c.queue.head; n != nil; n = c.queue.head {
+		c.queue.remove(n)
+		s.transfer(n, c.policy)
+	}
+	return k
+}
+
+// transfer puts the waiter n, whose user is parked, in the lock's queue. The
+// guard is held.
+func (s *Sync) transfer(n *node, policy Policy) {
+	for {
+		w := s.word.Load()
+		switch {
+		case !free(w):
+			if w&queued != 0 || s.word.CompareAndSwap(w, w|queued) {
+				s.queue.push(n)
+				return
+			}
+		case policy == FIFO: // free, so nobody waits
+			if s.word.CompareAndSwap(w, n.value) {
+				n.status.Store(granted)
+				n.place.Unpark()
+				return
+			}
+		case s.word.CompareAndSwap(w, queued|woken):
+			s.queue.push(n)
+			if w&woken == 0 {
+				s.rouse()
+			}
+			return
+		}
+	}
+}
+
+// Len returns the number of waiters. Anybody may call it.
+func (c *Cond) Len() int {
+	c.s.guard.Lock()
+	defer c.s.guard.Unlock()
+	return c.queue.len
+}
+
+// Waiters returns the waiting parties, longest wait first. Anybody may call it.
+func (c *Cond) Waiters() []int64 {
+	c.s.guard.Lock()
+	defer c.s.guard.Unlock()
+	return c.queue.owners()
+}

@@ -1,0 +1,60 @@
+package syncq
+
+// Inspection is for anybody, at any time; the answer may be out of date when it arrives.
+
+// Held reports whether anybody holds the lock, exclusively or shared.
+func (s *Sync) Held() bool { return !free(s.word.Load()) }
+
+// HeldBy reports whether owner holds the lock exclusively. To owner itself
+// the answer is exact.
+func (s *Sync) HeldBy(owner int64) bool {
+	w := s.word.Load()
+	return w&^(flags&^shared) == value(owner)
+}
+
+// Owner returns the exclusive holder, or 0.
+func (s *Sync) Owner() int64 {
+	w := s.word.Load()
+	if w&shared != 0 {
+		return 0
+	}
+	return int64(w) >> shift
+}
+
+// Shared returns the number of shared holds.
+func (s *Sync) Shared() int {
+	w := s.word.Load()
+	if w&shared == 0 {
+		return 0
+	}
+	return int(w >> shift)
+}
+
+// HasQueued reports whether anybody waits for the lock.
+func (s *Sync) HasQueued() bool { return s.word.Load()&queued != 0 }
+
+// Len returns the number of parties that wait for the lock.
+func (s *Sync) Len() int {
+	s.guard.Lock()
+	defer s.guard.Unlock()
+	return s.queue.len
+}
+
+// Waiters returns the parties that wait for the lock, longest wait first.
+func (s *Sync) Waiters() []int64 {
+	s.guard.Lock()
+	defer s.guard.Unlock()
+	return s.queue.owners()
+}
+
+// Waits reports whether who waits for the lock.
+func (s *Sync) Waits(who int64) bool {
+	s.guard.Lock()
+	defer s.guard.Unlock()
+	for n := s.queue.head; n != nil; n = n.next {
+		if n.who == who {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,236 @@
+package syncq
+
+import (
+	"context"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Sync is the synchronizer of one lock: its state and its queue. The zero
+// Sync is free. It must not be copied.
+//
+// Its methods trust their callers: only a holder releases. A lock passes the same
+// policy in every call.
+type Sync struct {
+	word atomic.Uint64
+
+	// Holds is for the exclusive holder to count re-entries in, beyond the first
+	// hold. Nobody else may touch it. A condition wait saves and restores it.
+	Holds int32
+
+	guard sync.Mutex
+	queue list // guarded
+}
+
+// Policy is the order in which a Sync admits.
+type Policy bool
+
+const (
+	// NonFair lets whoever comes first have a free lock, bargers included.
+	NonFair Policy = false
+	// FIFO makes the longest waiter the holder when the lock is released.
+	FIFO Policy = true
+)
+
+// Party is who acquires: its value in the state word, and the identity that
+// inspection shows.
+type Party struct {
+	value uint64
+	who   int64
+}
+
+// Owned returns the party of a lock that knows its owner, which must not be 0 and
+// must fit, with its sign, in 60 bits.
+func Owned(owner int64) Party { return Party{value(owner), owner} }
+
+// Anonymous returns the party of a lock that belongs to no one. Who waits is for
+// inspection only.
+func Anonymous(who int64) Party { return Party{one, who} }
+
+// maxLost is how often the first waiter may lose the race to bargers before the
+// lock is handed to it: the bound on barging.
+const maxLost = 16
+
+// FastLock takes a lock that is free and for which nobody waits. It may be inlined.
+func (s *Sync) FastLock(owner int64) bool { return s.word.CompareAndSwap(0, value(owner)) }
+
+// FastUnlock releases owner's exclusive hold if nobody waits. It may be inlined.
+func (s *Sync) FastUnlock(owner int64) bool { return s.word.CompareAndSwap(value(owner), 0) }
+
+// TryLock takes the lock exclusively if it is free. It barges.
+func (s *Sync) TryLock(p Party) bool {
+	for {
+		w := s.word.Load()
+		if !free(w) {
+			return false
+		}
+		if s.word.CompareAndSwap(w, w|p.value) {
+			return true
+		}
+	}
+}
+
+// Lock takes the lock exclusively, and waits for it if need be.
+func (s *Sync) Lock(p Party, policy Policy) {
+	if s.TryLock(p) || policy == NonFair && s.spin(p) {
+		return
+	}
+	s.wait(newNode(p, false), policy)
+}
+
+// LockFor is Lock for at most d, and reports whether the lock was taken. With
+// nothing to wait, d <= 0, it still takes a lock that is free and, under FIFO,
+// for which nobody waits.
+func (s *Sync) LockFor(p Party, policy Policy, d time.Duration) bool {
+	if s.TryLock(p) {
+		return true
+	}
+	if d <= 0 {
+		return false
+	}
+	if policy == NonFair && s.spin(p) {
+		return true
+	}
+	return s.waitLimited(newNode(p, false), policy, after(d))
+}
+
+// LockContext is Lock until ctx ends, and reports whether the lock was taken. The
+// caller has looked at ctx first.
+func (s *Sync) LockContext(p Party, policy Policy, ctx context.Context) bool {
+	if s.TryLock(p) || policy == NonFair && s.spin(p) {
+		return true
+	}
+	return s.waitLimited(newNode(p, false), policy, until(ctx))
+}
+
+// TryLockShared takes a shared hold unless the lock is held exclusively. It
+// barges, past writers too.
+func (s *Sync) TryLockShared() bool {
+	for {
+		w := s.word.Load()
+		if !free(w) && w&shared == 0 {
+			return false
+		}
+		if s.word.CompareAndSwap(w, (w|shared)+one) {
+			return true
+		}
+	}
+}
+
+// enterShared takes a shared hold if nobody waits.
+func (s *Sync) enterShared() bool {
+	for {
+		w := s.word.Load()
+		if w != 0 && w&(shared|queued) != shared {
+			return false
+		}
+		if s.word.CompareAndSwap(w, (w|shared)+one) {
+			return true
+		}
+	}
+}
+
+// LockShared takes a shared hold, and waits for it if need be. It does not overtake an
+// exclusive waiter at the head of the queue under either policy, and nobody
+// at all under FIFO.
+func (s *Sync) LockShared(who int64, policy Policy) {
+	if !s.enterShared() {
+		s.wait(newNode(Party{who: who}, true), policy)
+	}
+}
+
+// LockSharedFor is LockShared for at most d, and reports whether the hold was taken.
+func (s *Sync) LockSharedFor(who int64, policy Policy, d time.Duration) bool {
+	if s.enterShared() {
+		return true
+	}
+	if d <= 0 {
+		return policy == NonFair && s.TryLockShared()
+	}
+	return s.waitLimited(newNode(Party{who: who}, true), policy, after(d))
+}
+
+// LockSharedContext is LockShared until ctx ends, and reports whether the hold was
+// taken. The caller has looked at ctx first.
+func (s *Sync) LockSharedContext(who int64, policy Policy, ctx context.Context) bool {
+	return s.enterShared() || s.waitLimited(newNode(Party{who: who}, true), policy, until(ctx))
+}
+
+// Unlock releases one hold, exclusive or shared. It reports false, and does nothing, if
+// the lock is free.
+func (s *Sync) Unlock(policy Policy) bool {
+	for {
+		w := s.word.Load()
+		var to uint64
+		switch {
+		case free(w):
+			return false
+		case w&shared != 0 && w >= 2*one:
+			to = w - one
+		case w&queued == 0:
+			to = 0
+		case policy == FIFO || w&handoff != 0:
+			s.guard.Lock()
+			n := s.release(policy)
+			s.guard.Unlock()
+			unpark(n)
+			return true
+		default:
+			// Frees the lock before it wakes anybody, so that whoever runs already
+			// may have it meanwhile.
+			to = queued | woken
+		}
+		if s.word.CompareAndSwap(w, to) {
+			if to == queued|woken && w&woken == 0 {
+				s.guard.Lock()
+				s.rouse()
+				s.guard.Unlock()
+			}
+			return true
+		}
+	}
+}
+
+// Downgrade turns an exclusive hold into a shared one. No exclusive waiter comes in
+// between; the shared ones at the head of the queue are let in.
+func (s *Sync) Downgrade() {
+	s.guard.Lock()
+	defer s.guard.Unlock()
+	for {
+		w := s.word.Load()
+		if s.word.CompareAndSwap(w, w&(flags&^handoff)|shared|one) {
+			break
+		}
+	}
+	s.extend()
+}
+
+// LockOrReenter takes a lock that is free and for which nobody waits, or counts one more
+// hold if owner has it already. It may fail in other cases.
+func (s *Sync) LockOrReenter(owner int64) bool {
+	w := s.word.Load()
+	if w == 0 {
+		return s.word.CompareAndSwap(0, value(owner))
+	}
+	if w>>shift == value(owner)>>shift && w&shared == 0 && s.Holds < math.MaxInt32-1 {
+		s.Holds++
+		return true
+	}
+	return false
+}
+
+// LeaveOrUnlock gives one hold of owner back, if it has the lock and, with the last
+// hold, nobody waits. Else it does nothing.
+func (s *Sync) LeaveOrUnlock(owner int64) bool {
+	w := s.word.Load()
+	if w&^(flags&^shared) != value(owner) {
+		return false
+	}
+	if s.Holds > 0 {
+		s.Holds--
+		return true
+	}
+	return s.word.CompareAndSwap(value(owner), 0)
+}

@@ -1,0 +1,366 @@
+package syncq
+
+import (
+	"context"
+	"time"
+
+	"github.com/jucgo/locks/internal/pause"
+)
+
+// This file holds the slow paths: what waiters do, and what is done to them.
+
+// admissible reports whether n, which is not in the queue, may take a lock whose word is w
+// now. The guard is held.
+func (s *Sync) admissible(n *node, w uint64, policy Policy) bool {
+	if !n.shared {
+		return free(w)
+	}
+	if !free(w) && w&shared == 0 {
+		return false
+	}
+	head := s.queue.head
+	return head == nil || policy == NonFair && head.shared
+}
+
+// take returns w with n as a holder.
+func (n *node) take(w uint64) uint64 {
+	if n.shared {
+		return (w | shared) + one
+	}
+	return w | n.value
+}
+
+// enqueue lets n have the lock at once, and reports false, or puts it in the queue.
+func (s *Sync) enqueue(n *node, policy Policy) bool {
+	s.guard.Lock()
+	defer s.guard.Unlock()
+	return s.enqueueGuarded(n, policy)
+}
+
+// enqueueGuarded is enqueue with the guard held. The caller is n's user.
+//
+// No wake-up is lost: n goes into the queue only together with a compare-and-swap that
+// leaves queued set on a word that n could not take. If it is held, its release
+// sees queued; if it is free, which takes NonFair, woken is set, and the first
+// waiter is on its way.
+func (s *Sync) enqueueGuarded(n *node, policy Policy) bool {
+	for {
+		w := s.word.Load()
+		if s.admissible(n, w, policy) {
+			if s.word.CompareAndSwap(w, n.take(w)) {
+				return false
+			}
+			continue
+		}
+		if w&queued != 0 || s.word.CompareAndSwap(w, w|queued) {
+			s.queue.push(n)
+			return true
+		}
+	}
+}
+
+// wait takes the lock for n, and gives n back.
+func (s *Sync) wait(n *node, policy Policy) {
+	if s.enqueue(n, policy) {
+		s.await(n, policy, nil, false)
+	}
+	n.recycle()
+}
+
+// waitLimited takes the lock for n, and reports whether it could before the limit.
+func (s *Sync) waitLimited(n *node, policy Policy, l limit) bool {
+	l.permit = n.place.Open()
+	ok := !s.enqueue(n, policy) || s.await(n, policy, &l, false)
+	l.stop()
+	n.recycle()
+	return ok
+}
+
+// await returns true when n, which is or was in the queue, holds the lock, and false when
+// it left the queue because the limit ended. Which of the two is decided with
+// the guard held, once. If awake, n has just taken a permit.
+func (s *Sync) await(n *node, policy Policy, l *limit, awake bool) bool {
+	for {
+		if !awake && !l.park(n) {
+			s.guard.Lock()
+			waits := n.in != nil
+			if waits {
+				s.cancel(n)
+			}
+			s.guard.Unlock()
+			if !waits && policy == FIFO {
+				n.place.Park() // granted: the permit is here, or on its way
+			}
+			return !waits
+		}
+		awake = false
+		if n.status.Load() == granted {
+			if policy == NonFair {
+				// Whoever granted it may still be unparking n, with the guard held.
+				s.guard.Lock()
+				//lint:ignore SA2001 this waits until the other let go
+				s.guard.Unlock()
+			}
+			return true
+		}
+		if s.compete(n) {
+			return true
+		}
+	}
+}
+
+// compete lets n, which is first in a NonFair queue, race for the lock. If it loses,
+// the next release will tell it again.
+func (s *Sync) compete(n *node) bool {
+	for {
+		w := s.word.Load()
+		switch {
+		case free(w) || n.shared && w&shared != 0:
+			if s.word.CompareAndSwap(w, n.take(w)) {
+				s.guard.Lock()
+				if n.in != nil {
+					s.leave(n)
+				} else {
+					s.word.Add(^(one - 1)) // a shared hold was granted as well
+				}
+				s.guard.Unlock()
+				return true
+			}
+		case n.lost >= maxLost:
+			s.guard.Lock()
+			// Already granted, or on a held word, whose release then grants.
+			done := n.in == nil || s.word.CompareAndSwap(w, w&^woken|handoff)
+			s.guard.Unlock()
+			if done {
+				return false
+			}
+		case w&woken == 0 || s.word.CompareAndSwap(w, w&^woken):
+			n.lost++
+			return false
+		}
+	}
+}
+
+// leave takes n, which has just become a holder by itself, out of the queue. The guard is held.
+func (s *Sync) leave(n *node) {
+	s.queue.remove(n)
+	s.clear(woken | handoff)
+	if n.shared {
+		s.extend()
+	}
+}
+
+// cancel takes n out of the queue without the lock. The guard is held.
+//
+// No ghost is left: n is out of the list, the flags that it caused are gone,
+// and if it was first, what it was in the way of happens: a wake-up that it had, or that is
+// on its way to it, goes to the next one, and shared waiters behind an
+// exclusive one join the shared holders.
+func (s *Sync) cancel(n *node) {
+	first := s.queue.head == n
+	s.queue.remove(n)
+	if !first {
+		return
+	}
+	w := s.clear(handoff)
+	if w&woken != 0 {
+		s.rouse()
+	}
+	s.extend()
+}
+
+// clear clears flags, and all that speak of a queue if that is empty, and returns the
+// new word. The guard is held.
+func (s *Sync) clear(mask uint64) uint64 {
+	if s.queue.len == 0 {
+		mask = queued | woken | handoff
+	}
+	for {
+		w := s.word.Load()
+		if w&mask == 0 {
+			return w
+		}
+		if s.word.CompareAndSwap(w, w&^mask) {
+			return w &^ mask
+		}
+	}
+}
+
+// rouse tells the first waiter that it may compete. The guard is held.
+func (s *Sync) rouse() {
+	if n := s.queue.head; n != nil {
+		n.status.Store(turn)
+		n.place.Unpark()
+	}
+}
+
+// extend lets the shared waiters at the head of the queue in if the lock is
+// held shared. The guard is held.
+func (s *Sync) extend() {
+	k := s.sharers()
+	if k == 0 {
+		return
+	}
+	for {
+		w := s.word.Load()
+		if free(w) || w&shared == 0 {
+			return
+		}
+		to := w + uint64(k)*one
+		to &^= queued | woken | handoff
+		if s.queue.len > k {
+			to |= queued
+		}
+		if s.word.CompareAndSwap(w, to) {
+			unpark(s.grant(k))
+			return
+		}
+	}
+}
+
+// sharers returns how many shared waiters are at the head of the queue, before the first
+// exclusive one. The guard is held.
+func (s *Sync) sharers() int {
+	k := 0
+	for n := s.queue.head; n != nil && n.shared; n = n.next {
+		k++
+	}
+	return k
+}
+
+// release frees a word that is held by the caller alone, or by more if it is shared, and
+// hands it to whom the policy says. It returns those whom the caller shall unpark after it
+// let go of the guard, which is held.
+func (s *Sync) release(policy Policy) *node {
+	for {
+		w := s.word.Load()
+		switch {
+		case w&shared != 0 && w >= 2*one:
+			if s.word.CompareAndSwap(w, w-one) {
+				return nil
+			}
+		case w&queued == 0:
+			if s.word.CompareAndSwap(w, 0) {
+				return nil
+			}
+		case policy == FIFO || w&handoff != 0:
+			k, to := s.heirs()
+			if s.word.CompareAndSwap(w, to) {
+				n := s.grant(k)
+				if policy == FIFO {
+					return n
+				}
+				unpark(n)
+				return nil
+			}
+		default:
+			if s.word.CompareAndSwap(w, queued|woken) {
+				if w&woken == 0 {
+					s.rouse()
+				}
+				return nil
+			}
+		}
+	}
+}
+
+// heirs returns how many waiters at the head of the queue get a lock that
+// becomes free, and its word then. The guard is held.
+func (s *Sync) heirs() (k int, w uint64) {
+	head := s.queue.head
+	switch {
+	case head == nil:
+		return 0, 0
+	case head.shared:
+		k = s.sharers()
+		w = uint64(k)*one | shared
+	default:
+		k, w = 1, head.value
+	}
+	if s.queue.len > k {
+		w |= queued
+	}
+	return k, w
+}
+
+// grant takes the first k waiters out of the queue as holders, which the word says already,
+// and returns them linked for unpark. The guard is held.
+func (s *Sync) grant(k int) *node {
+	var first, last *node
+	for range k {
+		n := s.queue.head
+		s.queue.remove(n)
+		n.status.Store(granted)
+		if last == nil {
+			first = n
+		} else {
+			last.next = n
+		}
+		last = n
+	}
+	return first
+}
+
+// unpark unparks the nodes linked by grant.
+func unpark(n *node) {
+	for n != nil {
+		next := n.next // n is its user's again once it is unparked
+		n.next = nil
+		n.place.Unpark()
+		n = next
+	}
+}
+
+var spinRounds = 4
+var spinPause uint32 = 2
+
+// spin tries for about the time of one hand-over to take a lock that is held for a
+// short time only.
+func (s *Sync) spin(p Party) bool {
+	for i := 0; i < spinRounds; i++ {
+		pause.Pause(spinPause)
+		if w := s.word.Load(); free(w) && s.word.CompareAndSwap(w, w|p.value) {
+			return true
+		}
+	}
+	return false
+}
+
+// limit is what cuts a wait short: a context or a timer.
+type limit struct {
+	permit <-chan struct{}
+	ctx    <-chan struct{}
+	timer  *time.Timer
+}
+
+// after returns a limit that ends after d.
+func after(d time.Duration) limit { return limit{timer: time.NewTimer(d)} }
+
+// until returns a limit that ends with ctx.
+func until(ctx context.Context) limit { return limit{ctx: ctx.Done()} }
+
+// park parks n, and reports whether it got a permit before the limit ended. A nil limit
+// never ends.
+func (l *limit) park(n *node) bool {
+	if l == nil {
+		n.place.Park()
+		return true
+	}
+	var timer <-chan time.Time
+	if l.timer != nil {
+		timer = l.timer.C
+	}
+	select {
+	case <-l.permit:
+		return true
+	case <-l.ctx:
+	case <-timer:
+	}
+	return false
+}
+
+func (l *limit) stop() {
+	if l.timer != nil {
+		l.timer.Stop()
+	}
+}

@@ -1,0 +1,247 @@
+package reentrant
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/condition"
+	"github.com/jucgo/locks/fair"
+	"github.com/jucgo/locks/internal/ctxerr"
+	"github.com/jucgo/locks/internal/goid"
+	"github.com/jucgo/locks/internal/syncq"
+)
+
+// MaxHolds is how many holds of one [Mutex] an owner can have at a time. One more is
+// refused with [locks.ErrTooManyHolds].
+const MaxHolds = math.MaxInt32
+
+// Mutex is a mutual exclusion lock that belongs to a goroutine, or to an explicit
+// [locks.Owner], which may lock it again while it holds it. It is free after as many
+// unlocks. Java's ReentrantLock.
+//
+// The zero Mutex is free and non-fair; [New] makes a fair one. A Mutex must not be
+// copied after first use.
+//
+// The plain methods act for the calling goroutine and panic with a value of package locks
+// on misuse, which leaves the lock as it was. The Context family acts for the owner that
+// the context carries, or else for the calling goroutine, and returns the same values
+// as errors.
+//
+// In the terms of the Go memory model, the last unlock of an owner synchronizes before
+// the first lock of the next. Explicit owners order nothing between the goroutines that
+// share one.
+//
+// Uncontended, lock and unlock are one compare-and-swap each; locking again is none. A
+// contended Lock allocates nothing in the steady state.
+type Mutex struct {
+	s      syncq.Sync
+	policy syncq.Policy
+}
+
+var _ locks.TryLocker = (*Mutex)(nil)
+
+// New returns a Mutex that admits by p.
+func New(p fair.Policy) *Mutex { return &Mutex{policy: p == fair.FIFO} }
+
+// Lock takes the lock, once more if the goroutine holds it already, else waits for it. No
+// context ends the wait. Java's lock().
+func (m *Mutex) Lock() {
+	if me := goid.Fast(); me == 0 || !m.s.LockOrReenter(me) {
+		m.lock(goid.Get())
+	}
+}
+
+func (m *Mutex) lock(me int64) {
+	if m.s.HeldBy(me) {
+		m.mustReenter()
+	} else {
+		m.s.Lock(syncq.Owned(me), m.policy)
+	}
+}
+
+// TryLock takes the lock if it is free, past whoever waits, or once more if the
+// goroutine holds it, and reports whether it did. Java's tryLock().
+func (m *Mutex) TryLock() bool {
+	me := goid.Get()
+	if m.s.HeldBy(me) {
+		m.mustReenter()
+		return true
+	}
+	return m.s.TryLock(syncq.Owned(me))
+}
+
+// TryLockFor takes the lock like Lock, but waits for at most d, and reports whether it
+// was taken. It queues: with d <= 0 it is the fair try, which under [fair.FIFO]
+// takes the lock only if nobody waits. Java's tryLock(time, unit).
+func (m *Mutex) TryLockFor(d time.Duration) bool {
+	me := goid.Get()
+	if m.s.HeldBy(me) {
+		m.mustReenter()
+		return true
+	}
+	return m.s.LockFor(syncq.Owned(me), m.policy, d)
+}
+
+// Unlock gives one hold back, and the lock with the last. It panics with
+// [locks.ErrNotHeld] if the goroutine does not hold the lock. Java's unlock().
+func (m *Mutex) Unlock() {
+	if me := goid.Fast(); me == 0 || !m.s.LeaveOrUnlock(me) {
+		if !m.unlock(goid.Get()) {
+			panic(locks.ErrNotHeld)
+		}
+	}
+}
+
+func (m *Mutex) unlock(o int64) bool {
+	if !m.s.HeldBy(o) {
+		return false
+	}
+	if m.s.Holds > 0 {
+		m.s.Holds--
+	} else {
+		m.s.Unlock(m.policy)
+	}
+	return true
+}
+
+func (m *Mutex) mustReenter() {
+	if !m.reenter() {
+		panic(locks.ErrTooManyHolds)
+	}
+}
+
+// reenter counts one more hold of the caller, and reports false if that is not possible.
+func (m *Mutex) reenter() bool {
+	if m.s.Holds == MaxHolds-1 {
+		return false
+	}
+	m.s.Holds++
+	return true
+}
+
+// LockContext takes the lock for ctx's owner, once more if it holds the lock already, else
+// waits for it until ctx ends. A ctx that has ended already is an error, even if the lock
+// is free or held by the caller. A waiter whose ctx ends is out of the queue when
+// the call returns. Java's lockInterruptibly().
+func (m *Mutex) LockContext(ctx context.Context) error {
+	const op = "reentrant: LockContext"
+	if err := ctxerr.Check(op, ctx); err != nil {
+		return err
+	}
+	o := int64(locks.CurrentOwner(ctx))
+	if m.s.HeldBy(o) {
+		if !m.reenter() {
+			return ctxerr.Wrap(op, locks.ErrTooManyHolds)
+		}
+		return nil
+	}
+	if !m.s.LockContext(syncq.Owned(o), m.policy, ctx) {
+		return ctxerr.Ended(op, ctx)
+	}
+	return nil
+}
+
+// TryLockContext is TryLock for ctx's owner. ctx bounds nothing here; but one that has
+// ended already is an error.
+func (m *Mutex) TryLockContext(ctx context.Context) (bool, error) {
+	const op = "reentrant: TryLockContext"
+	if err := ctxerr.Check(op, ctx); err != nil {
+		return false, err
+	}
+	o := int64(locks.CurrentOwner(ctx))
+	if m.s.HeldBy(o) {
+		if !m.reenter() {
+			return false, ctxerr.Wrap(op, locks.ErrTooManyHolds)
+		}
+		return true, nil
+	}
+	return m.s.TryLock(syncq.Owned(o)), nil
+}
+
+// UnlockContext is Unlock for ctx's owner, but returns an error that matches
+// [locks.ErrNotHeld] where Unlock panics. It ignores that ctx has ended.
+func (m *Mutex) UnlockContext(ctx context.Context) error {
+	o := locks.CurrentOwner(ctx)
+	if !m.unlock(int64(o)) {
+		return ctxerr.Wrap("reentrant: UnlockContext by "+o.String(), locks.ErrNotHeld)
+	}
+	return nil
+}
+
+// NewCond returns a new condition of the lock. Java's newCondition().
+func (m *Mutex) NewCond() *condition.Cond {
+	return condition.Attach(&m.s, m.policy, true)
+}
+
+// IsLocked reports whether anybody holds the lock.
+func (m *Mutex) IsLocked() bool { return m.s.Held() }
+
+// IsFair reports whether the lock admits by [fair.FIFO].
+func (m *Mutex) IsFair() bool { return m.policy == syncq.FIFO }
+
+// IsHeld reports whether the calling goroutine holds the lock. Java's
+// isHeldByCurrentThread().
+func (m *Mutex) IsHeld() bool { return m.s.HeldBy(goid.Get()) }
+
+// HoldCount returns how many holds the calling goroutine has. Java's getHoldCount().
+func (m *Mutex) HoldCount() int {
+	if !m.IsHeld() {
+		return 0
+	}
+	return int(m.s.Holds) + 1
+}
+
+// AssertHeld panics with [locks.ErrNotHeld] if the calling goroutine does not hold the lock.
+func (m *Mutex) AssertHeld() {
+	if !m.IsHeld() {
+		panic(locks.ErrNotHeld)
+	}
+}
+
+// Owner returns who holds the lock, or 0.
+func (m *Mutex) Owner() locks.Owner { return locks.Owner(m.s.Owner()) }
+
+// HasQueued reports whether anybody waits for the lock. Java's hasQueuedThreads().
+func (m *Mutex) HasQueued() bool { return m.s.HasQueued() }
+
+// QueueLength returns how many wait for the lock. Java's getQueueLength().
+func (m *Mutex) QueueLength() int { return m.s.Len() }
+
+// IsQueued reports whether o waits for the lock. Java's hasQueuedThread(thread).
+func (m *Mutex) IsQueued(o locks.Owner) bool { return m.s.Waits(int64(o)) }
+
+// Queued returns those who wait for the lock, longest wait first. Java's
+// getQueuedThreads().
+func (m *Mutex) Queued() []locks.Owner {
+	who := m.s.Waiters()
+	owners := make([]locks.Owner, len(who))
+	for i, o := range who {
+		owners[i] = locks.Owner(o)
+	}
+	return owners
+}
+
+// HasWaiters reports whether anybody waits for a signal of c. Like
+// [Mutex.WaitQueueLength] it panics with [locks.ErrForeign] if c is nil or of another lock,
+// and else with [locks.ErrNotHeld] if the calling goroutine does not hold the lock.
+func (m *Mutex) HasWaiters(c *condition.Cond) bool { return m.WaitQueueLength(c) > 0 }
+
+// WaitQueueLength returns how many wait for a signal of c.
+func (m *Mutex) WaitQueueLength(c *condition.Cond) int {
+	if c == nil || !c.Of(&m.s) {
+		panic(locks.ErrForeign)
+	}
+	return c.WaitQueueLength()
+}
+
+// String describes the lock and its state.
+func (m *Mutex) String() string {
+	state := "unlocked"
+	if o := m.Owner(); o != 0 {
+		state = "locked by " + o.String()
+	}
+	return fmt.Sprintf("reentrant.Mutex(%p)[%s, %d queued]", m, state, m.QueueLength())
+}
