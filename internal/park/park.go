@@ -1,18 +1,19 @@
 // Package park gives one goroutine a place to wait: the permit of
 // java.util.concurrent.locks.LockSupport, for a place instead of a thread.
 //
-// A wait that nothing can cut short is a sync.WaitGroup's. Of the public ways to
-// block in Go it is the one that can be kept and used again: it parks as fast as a
-// channel and allocates nothing; inside a testing/synctest bubble it counts as
-// durably blocked, so virtual time goes on; and once woken it belongs to no
-// bubble, whereas a channel made in a bubble stays bound to it for good and would
-// kill the process when a pool hands it to a goroutine outside.
+// A wait that nothing can cut short is a sync.Cond's. Of the public ways to block in Go
+// it is the cheapest that can be kept and used again: it needs no table of
+// addresses, as semaphores do, and allocates nothing; inside a testing/synctest bubble
+// it counts as durably blocked, so virtual time goes on; and it is never bound to a bubble,
+// whereas a channel made in one stays bound for good and would kill the process when a pool
+// hands it to a goroutine outside.
 //
 // A wait that a context or a timer can cut short is a select on a fresh channel, which
 // is never used again.
 //
 // Either way, like everything that blocks durably, a goroutine parked inside a
-// bubble has to be unparked from inside it: the runtime ends the process otherwise.
+// bubble has to be unparked from inside it: the runtime ends the process otherwise. One
+// that is parked outside may be unparked from anywhere, unless its wait can be cut short.
 package park
 
 import (
@@ -22,16 +23,14 @@ import (
 
 // The states of a Place, and who leaves each of them:
 //
-//	empty   no permit, nobody waits     Unpark -> permit, Park -> parked
-//	permit  a permit, nobody waits      Park -> empty
-//	parked  the user waits or is about  Unpark -> empty, and wakes
-//	        to wait on wg, whose
-//	        counter is 1
+//	empty   no permit, nobody waits          Unpark -> permit, Park -> parked
+//	permit  a permit, nobody waits           Park -> empty
+//	parked  the user has a ticket of cond    Unpark -> empty, and signals
 //
-// No wake-up is lost, because both parties leave empty by compare-and-swap: an
-// Unpark that comes before finds empty and leaves the permit that Park takes; one
-// that comes after finds parked, and the WaitGroup remembers a Done that
-// precedes the Wait.
+// No wake-up is lost, because both parties leave empty by compare-and-swap. An Unpark that
+// comes before Park's finds empty and leaves a permit, which Park finds instead. One that comes
+// after finds parked; Park has its ticket already, since cond.Wait takes it before it
+// unlocks cond.L, which is where Park's swap is; and a signal reaches whoever has a ticket.
 const (
 	empty int32 = iota
 	permit
@@ -43,8 +42,21 @@ const (
 // when nobody is parked, with whatever permit is in it.
 type Place struct {
 	state atomic.Int32
-	wg    sync.WaitGroup
+	cond  sync.Cond
 	c     chan struct{} // if not nil, carries the permit instead
+}
+
+// locker is the L of a Place's cond. It locks nothing.
+type locker struct{ p *Place }
+
+func (locker) Lock() {}
+
+// Unlock runs between the taking of the ticket and the wait.
+func (l locker) Unlock() {
+	if !l.p.state.CompareAndSwap(empty, parked) {
+		l.p.state.Store(empty) // a permit came: take it,
+		l.p.cond.Signal()      // and do not wait
+	}
 }
 
 // Open makes p selectable until it is closed, and returns the channel that delivers its
@@ -62,17 +74,15 @@ func (p *Place) Park() {
 		<-p.c
 		return
 	}
-	if p.state.CompareAndSwap(permit, empty) {
+	if p.state.Load() == permit {
+		p.state.Store(empty)
 		return
 	}
-	p.wg.Add(1)
-	if !p.state.CompareAndSwap(empty, parked) {
-		p.state.Store(empty) // a permit came in between: take it
-		p.wg.Done()
+	if p.cond.L == nil {
+		p.cond.L = locker{p}
 	}
-	// Waits even after a Done of its own: it is Wait that takes an idle WaitGroup
-	// out of its bubble.
-	p.wg.Wait()
+	p.cond.Wait()
+	p.state.Load() // sees Unpark's swap, for the race detector, which does not know cond's order
 }
 
 // Unpark makes a permit available if there is none, and wakes the goroutine
@@ -96,7 +106,7 @@ func (p *Place) Unpark() {
 			}
 		default:
 			if p.state.CompareAndSwap(parked, empty) {
-				p.wg.Done()
+				p.cond.Signal()
 				return
 			}
 		}

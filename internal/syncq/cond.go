@@ -131,6 +131,9 @@ func (c *Cond) Broadcast() int {
 // transfer puts the waiter n, whose user is parked, in the lock's queue. The
 // guard is held.
 func (s *Sync) transfer(n *node, policy Policy) {
+	if policy == NonFair {
+		n.since = now()
+	}
 	for {
 		w := s.word.Load()
 		switch {
@@ -141,14 +144,14 @@ func (s *Sync) transfer(n *node, policy Policy) {
 			}
 		case policy == FIFO: // free, so nobody waits
 			if s.word.CompareAndSwap(w, n.value) {
-				n.status.Store(granted)
+				n.state.Store(granted)
 				n.place.Unpark()
 				return
 			}
 		case s.word.CompareAndSwap(w, queued|woken):
 			s.queue.push(n)
 			if w&woken == 0 {
-				s.rouse()
+				unpark(s.rouse())
 			}
 			return
 		}

@@ -3,43 +3,50 @@ package syncq
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/jucgo/locks/internal/park"
 )
 
-// What a node's owner learns from whoever unparks it.
+// The states of a node: what its user does, and what others have done for it.
+//
+//	asleep   it is parked, or about to park  rouse -> roused, grant -> granted; both unpark
+//	roused   it was told to look, and looks  rouse -> nudged, grant -> granted, user -> asleep
+//	nudged   it was told again meanwhile     grant -> granted, user -> roused
+//	granted  it holds the lock, and is in no queue
+//
+// Every step out of asleep comes with one unpark, and every park ends with one, so
+// nothing is left in a node's place, and nobody is about to unpark it, when its user is done
+// with it. Others step with the guard held; their unparks may come after it. No wake-up
+// is lost, since the user goes from roused to asleep by compare-and-swap, which
+// whatever was done for it meanwhile makes fail.
 const (
-	waiting uint32 = iota // nothing yet
-	turn                  // it is first and may compete for the lock (NonFair)
-	granted               // it holds the lock, and is out of the queue
+	asleep uint32 = iota
+	roused
+	nudged
+	granted
 )
 
 // node is one wait of one party, in the lock's queue, in a condition's, or, once
 // granted, in none.
 type node struct {
-	place  park.Place
-	status atomic.Uint32 // written with the guard held
+	place park.Place
+	state atomic.Uint32
 
 	shared bool
-	value  uint64 // the word of this party as the exclusive holder
-	who    int64  // whom inspection shows
-	lost   int    // how often it lost the race; its own
+	value  uint64        // the word of this party as the exclusive holder
+	who    int64         // whom inspection shows
+	since  time.Duration // when it joined the lock's queue (NonFair)
+	lost   int           // how many races it lost (NonFair); its own
 
 	// Guarded by the lock's guard.
 	in         *list
 	prev, next *node
+	wake       *node // the next one to unpark; its unparker's
 }
 
 // Nodes are used again: a contended acquisition allocates nothing in the steady
-// state. A node may only come back when nobody can unpark it any more, since its next
-// user may live in another testing/synctest bubble, where a stray wake-up
-// would be fatal:
-//
-//   - Under FIFO a node is unparked by the lock once, when granted, and its user has
-//     taken that permit.
-//   - Under NonFair the lock unparks nodes with the guard held, and the user takes the
-//     guard after it left the queue.
-//   - A node that can be cancelled waits on a channel of its own.
+// state.
 var nodes = sync.Pool{New: func() any { return new(node) }}
 
 func newNode(p Party, shared bool) *node {
@@ -50,10 +57,43 @@ func newNode(p Party, shared bool) *node {
 
 func (n *node) recycle() {
 	n.place.Reset()
-	n.status.Store(waiting)
+	n.state.Store(asleep)
 	n.lost = 0
 	nodes.Put(n)
 }
+
+// rouse tells n to look, and reports whether it has to be unparked for that. The guard is held.
+func (n *node) rouse() bool {
+	for {
+		switch n.state.Load() {
+		case asleep:
+			if n.state.CompareAndSwap(asleep, roused) {
+				return true
+			}
+		case roused:
+			if n.state.CompareAndSwap(roused, nudged) {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+}
+
+// overdue reports whether n has waited for longer than bargers may make it.
+func (n *node) overdue() bool { return now()-n.since >= maxBarging }
+
+// lose counts a race that n lost, and reports whether it was one too many.
+func (n *node) lose() bool {
+	n.lost++
+	return n.lost >= maxLost || n.overdue()
+}
+
+var start = time.Now()
+
+// now returns the monotonic time. Inside a testing/synctest bubble it stands still while
+// anybody runs, which is why races are counted too.
+func now() time.Duration { return time.Since(start) }
 
 // list is a doubly linked list of nodes, so that a waiter that gives up leaves
 // at once, wherever it is.

@@ -3,6 +3,7 @@ package syncq
 import (
 	"context"
 	"math"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -49,9 +50,12 @@ func Owned(owner int64) Party { return Party{value(owner), owner} }
 // inspection only.
 func Anonymous(who int64) Party { return Party{one, who} }
 
-// maxLost is how often the first waiter may lose the race to bargers before the
-// lock is handed to it: the bound on barging.
-const maxLost = 16
+// A first waiter of a NonFair lock that loses the race to bargers after it waited for
+// maxBarging, or maxLost times, is handed the lock by the next release: the bound on barging.
+const (
+	maxBarging = time.Millisecond
+	maxLost    = 16
+)
 
 // FastLock takes a lock that is free and for which nobody waits. It may be inlined.
 func (s *Sync) FastLock(owner int64) bool { return s.word.CompareAndSwap(0, value(owner)) }
@@ -176,6 +180,12 @@ func (s *Sync) Unlock(policy Policy) bool {
 			n := s.release(policy)
 			s.guard.Unlock()
 			unpark(n)
+			if n != nil {
+				// Who hands the lock over hands the processor over too: the new holder
+				// would else wait for it behind the rest of this goroutine's time slice,
+				// and all the others with it.
+				runtime.Gosched()
+			}
 			return true
 		default:
 			// Frees the lock before it wakes anybody, so that whoever runs already
@@ -185,8 +195,9 @@ func (s *Sync) Unlock(policy Policy) bool {
 		if s.word.CompareAndSwap(w, to) {
 			if to == queued|woken && w&woken == 0 {
 				s.guard.Lock()
-				s.rouse()
+				n := s.rouse()
 				s.guard.Unlock()
+				unpark(n)
 			}
 			return true
 		}
@@ -204,7 +215,7 @@ func (s *Sync) Downgrade() {
 			break
 		}
 	}
-	s.extend()
+	unpark(s.extend())
 }
 
 // LockOrReenter takes a lock that is free and for which nobody waits, or counts one more

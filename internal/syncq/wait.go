@@ -53,6 +53,9 @@ func (s *Sync) enqueueGuarded(n *node, policy Policy) bool {
 			continue
 		}
 		if w&queued != 0 || s.word.CompareAndSwap(w, w|queued) {
+			if policy == NonFair {
+				n.since = now()
+			}
 			s.queue.push(n)
 			return true
 		}
@@ -78,39 +81,33 @@ func (s *Sync) waitLimited(n *node, policy Policy, l limit) bool {
 
 // await returns true when n, which is or was in the queue, holds the lock, and false when
 // it left the queue because the limit ended. Which of the two is decided with
-// the guard held, once. If awake, n has just taken a permit.
+// the guard held, once. If awake, n was unparked since it was asleep.
 func (s *Sync) await(n *node, policy Policy, l *limit, awake bool) bool {
 	for {
 		if !awake && !l.park(n) {
 			s.guard.Lock()
-			waits := n.in != nil
-			if waits {
-				s.cancel(n)
+			var next *node
+			if n.in != nil {
+				next = s.cancel(n)
 			}
+			state := n.state.Load()
 			s.guard.Unlock()
-			if !waits && policy == FIFO {
-				n.place.Park() // granted: the permit is here, or on its way
+			unpark(next)
+			if state != asleep {
+				n.place.Park() // the unpark was, or is about to be
 			}
-			return !waits
+			return state == granted
 		}
 		awake = false
-		if n.status.Load() == granted {
-			if policy == NonFair {
-				// Whoever granted it may still be unparking n, with the guard held.
-				s.guard.Lock()
-				//lint:ignore SA2001 this waits until the other let go
-				s.guard.Unlock()
-			}
-			return true
-		}
-		if s.compete(n) {
+		if policy == FIFO || s.compete(n) {
 			return true
 		}
 	}
 }
 
-// compete lets n, which is first in a NonFair queue, race for the lock. If it loses,
-// the next release will tell it again.
+// compete lets n, which is first in a NonFair queue, race for the lock, and reports whether
+// it has it. If not, n is asleep, on a word that was held and not woken, or handoff,
+// then; the release will see to it.
 func (s *Sync) compete(n *node) bool {
 	for {
 		w := s.word.Load()
@@ -118,55 +115,70 @@ func (s *Sync) compete(n *node) bool {
 		case free(w) || n.shared && w&shared != 0:
 			if s.word.CompareAndSwap(w, n.take(w)) {
 				s.guard.Lock()
+				var next *node
 				if n.in != nil {
-					s.leave(n)
+					next = s.leave(n)
 				} else {
 					s.word.Add(^(one - 1)) // a shared hold was granted as well
 				}
 				s.guard.Unlock()
+				unpark(next)
 				return true
 			}
-		case n.lost >= maxLost:
+			continue
+		case w&handoff == 0 && n.lose():
 			s.guard.Lock()
-			// Already granted, or on a held word, whose release then grants.
-			done := n.in == nil || s.word.CompareAndSwap(w, w&^woken|handoff)
+			ok := n.in == nil || s.word.CompareAndSwap(w, w&^woken|handoff)
 			s.guard.Unlock()
-			if done {
-				return false
+			if !ok {
+				continue
 			}
-		case w&woken == 0 || s.word.CompareAndSwap(w, w&^woken):
-			n.lost++
+		case w&woken != 0:
+			if !s.word.CompareAndSwap(w, w&^woken) {
+				continue
+			}
+		}
+		if n.state.CompareAndSwap(roused, asleep) {
 			return false
+		}
+		if !n.state.CompareAndSwap(nudged, roused) {
+			return true // granted
 		}
 	}
 }
 
-// leave takes n, which has just become a holder by itself, out of the queue. The guard is held.
-func (s *Sync) leave(n *node) {
+// leave takes n, which has just become a holder by itself, out of the queue. It returns whom to
+// unpark. The guard is held.
+func (s *Sync) leave(n *node) *node {
 	s.queue.remove(n)
 	s.clear(woken | handoff)
 	if n.shared {
-		s.extend()
+		return s.extend()
 	}
+	return nil
 }
 
-// cancel takes n out of the queue without the lock. The guard is held.
+// cancel takes n out of the queue without the lock, and returns whom to unpark. The guard is
+// held.
 //
 // No ghost is left: n is out of the list, the flags that it caused are gone,
 // and if it was first, what it was in the way of happens: a wake-up that it had, or that is
 // on its way to it, goes to the next one, and shared waiters behind an
 // exclusive one join the shared holders.
-func (s *Sync) cancel(n *node) {
+func (s *Sync) cancel(n *node) *node {
 	first := s.queue.head == n
 	s.queue.remove(n)
 	if !first {
-		return
+		return nil
 	}
 	w := s.clear(handoff)
-	if w&woken != 0 {
-		s.rouse()
+	if next := s.extend(); next != nil {
+		return next
 	}
-	s.extend()
+	if w&woken != 0 {
+		return s.rouse()
+	}
+	return nil
 }
 
 // clear clears flags, and all that speak of a queue if that is empty, and returns the
@@ -186,51 +198,50 @@ func (s *Sync) clear(mask uint64) uint64 {
 	}
 }
 
-// rouse tells the first waiter that it may compete. The guard is held.
-func (s *Sync) rouse() {
-	if n := s.queue.head; n != nil {
-		n.status.Store(turn)
-		n.place.Unpark()
+// rouse tells the first waiter that it may compete, and returns it if it has to be
+// unparked. The guard is held.
+func (s *Sync) rouse() *node {
+	if n := s.queue.head; n != nil && n.rouse() {
+		n.wake = nil
+		return n
 	}
+	return nil
 }
 
 // extend lets the shared waiters at the head of the queue in if the lock is
-// held shared. The guard is held.
-func (s *Sync) extend() {
-	k := s.sharers()
+// held shared, and returns whom to unpark. The guard is held.
+func (s *Sync) extend() *node {
+	k, next := s.sharers()
 	if k == 0 {
-		return
+		return nil
 	}
 	for {
 		w := s.word.Load()
-		if free(w) || w&shared == 0 {
-			return
+		if w&shared == 0 {
+			return nil
 		}
-		to := w + uint64(k)*one
-		to &^= queued | woken | handoff
-		if s.queue.len > k {
+		to := (w + uint64(k)*one) &^ (queued | woken | handoff)
+		if next != nil {
 			to |= queued
 		}
 		if s.word.CompareAndSwap(w, to) {
-			unpark(s.grant(k))
-			return
+			return s.grant(k)
 		}
 	}
 }
 
-// sharers returns how many shared waiters are at the head of the queue, before the first
-// exclusive one. The guard is held.
-func (s *Sync) sharers() int {
-	k := 0
-	for n := s.queue.head; n != nil && n.shared; n = n.next {
+// sharers returns how many shared waiters are at the head of the queue, and the exclusive
+// one behind them, if any. The guard is held.
+func (s *Sync) sharers() (k int, next *node) {
+	n := s.queue.head
+	for ; n != nil && n.shared; n = n.next {
 		k++
 	}
-	return k
+	return k, n
 }
 
 // release frees a word that is held by the caller alone, or by more if it is shared, and
-// hands it to whom the policy says. It returns those whom the caller shall unpark after it
-// let go of the guard, which is held.
+// hands it to whom the policy says. It returns whom the caller shall unpark. The guard is held.
 func (s *Sync) release(policy Policy) *node {
 	for {
 		w := s.word.Load()
@@ -244,19 +255,14 @@ func (s *Sync) release(policy Policy) *node {
 				return nil
 			}
 		case policy == FIFO || w&handoff != 0:
-			k, to := s.heirs()
+			k, to := s.heirs(policy)
 			if s.word.CompareAndSwap(w, to) {
-				n := s.grant(k)
-				if policy == FIFO {
-					return n
-				}
-				unpark(n)
-				return nil
+				return s.grant(k)
 			}
 		default:
 			if s.word.CompareAndSwap(w, queued|woken) {
 				if w&woken == 0 {
-					s.rouse()
+					return s.rouse()
 				}
 				return nil
 			}
@@ -264,48 +270,55 @@ func (s *Sync) release(policy Policy) *node {
 	}
 }
 
-// heirs returns how many waiters at the head of the queue get a lock that
-// becomes free, and its word then. The guard is held.
-func (s *Sync) heirs() (k int, w uint64) {
-	head := s.queue.head
+// heirs returns how many waiters at the head of the queue get a lock that becomes free, and
+// its word then. Under NonFair it owes the lock to the next one as well if that one
+// has waited for too long already. The guard is held.
+func (s *Sync) heirs(policy Policy) (k int, w uint64) {
+	next := s.queue.head
 	switch {
-	case head == nil:
+	case next == nil:
 		return 0, 0
-	case head.shared:
-		k = s.sharers()
+	case next.shared:
+		k, next = s.sharers()
 		w = uint64(k)*one | shared
 	default:
-		k, w = 1, head.value
+		k, w = 1, next.value
+		next = next.next
 	}
-	if s.queue.len > k {
+	if next != nil {
 		w |= queued
+		if policy == NonFair && next.overdue() {
+			w |= handoff
+		}
 	}
 	return k, w
 }
 
 // grant takes the first k waiters out of the queue as holders, which the word says already,
-// and returns them linked for unpark. The guard is held.
+// and returns those to unpark. The guard is held.
 func (s *Sync) grant(k int) *node {
 	var first, last *node
 	for range k {
 		n := s.queue.head
 		s.queue.remove(n)
-		n.status.Store(granted)
+		if n.state.Swap(granted) != asleep {
+			continue
+		}
+		n.wake = nil
 		if last == nil {
 			first = n
 		} else {
-			last.next = n
+			last.wake = n
 		}
 		last = n
 	}
 	return first
 }
 
-// unpark unparks the nodes linked by grant.
+// unpark unparks n and those behind it.
 func unpark(n *node) {
 	for n != nil {
-		next := n.next // n is its user's again once it is unparked
-		n.next = nil
+		next := n.wake // once it is unparked, n is its user's again
 		n.place.Unpark()
 		n = next
 	}

@@ -1,0 +1,31 @@
+package locks
+
+import "reflect"
+
+// identity returns the address of what l points to and the name of l's type. ok is false if l
+// is no reference, and so has no identity to order it by.
+//
+// The address serves as a number only, and is never turned back into a pointer. It stays what it is
+// because the collector does not move objects, and because whoever asks keeps l in an object
+// of its own: l's target can then not be on a stack, which does move.
+func identity(l TryLocker) (address uintptr, typeName string, ok bool) {
+	v := reflect.ValueOf(l)
+	t := v.Type()
+	typeName = t.String()
+	if p := t.PkgPath(); p != "" {
+		typeName = p + " " + typeName
+	} else if t.Kind() == reflect.Pointer {
+		typeName = t.Elem().PkgPath() + " " + typeName
+	}
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Chan, reflect.Map, reflect.UnsafePointer:
+		return v.Pointer(), typeName, true
+	}
+	return 0, typeName, false
+}
+
+// same reports whether a and b are equal values of the same type, and false if
+// their type cannot be compared.
+func same(a, b TryLocker) bool {
+	return reflect.TypeOf(a) == reflect.TypeOf(b) && reflect.ValueOf(a).Comparable() && a == b
+}

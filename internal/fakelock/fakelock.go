@@ -1,0 +1,597 @@
+// Package fakelock has a simple lock for tests of what is built upon locks. It is
+// right unless it is told to be wrong in a certain way, and so can prove that a test
+// notices.
+package fakelock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/jucgo/locks"
+)
+
+// Flaw is one way for a lock to be wrong. The zero Flaw is none.
+type Flaw string
+
+// The flaws of a [Lock].
+const (
+	NoExclusion           Flaw = "LockContext does not wait"
+	TryIgnoresHolder      Flaw = "TryLockContext ignores the holder"
+	TryWaits              Flaw = "TryLockContext waits for the holder"
+	TryAlwaysFalse        Flaw = "TryLockContext never takes the lock"
+	TrySpuriouslyFalse    Flaw = "every third TryLockContext of a free lock is false"
+	KeepsLock             Flaw = "UnlockContext does not release"
+	FreeUnlockAccepted    Flaw = "UnlockContext of a free lock is no error"
+	FreeUnlockCorrupts    Flaw = "UnlockContext of a free lock spoils it"
+	AnybodyUnlocks        Flaw = "UnlockContext ignores the owner"
+	UnlockNeedsLocker     Flaw = "UnlockContext in another goroutine fails"
+	FirstUnlockFrees      Flaw = "the first UnlockContext releases all holds"
+	ReentryQueues         Flaw = "re-entry waits behind those who wait"
+	ReentryByTryFalse     Flaw = "TryLockContext by the holder is false"
+	HolderTryTakes        Flaw = "TryLockContext by the holder of a non-reentrant lock is true"
+	DoneTakes             Flaw = "LockContext with a ctx that has ended takes the lock"
+	DoneTryTakes          Flaw = "TryLockContext with a ctx that has ended takes the lock"
+	DoneReenters          Flaw = "re-entry with a ctx that has ended counts"
+	LosesCause            Flaw = "the cause of ctx is lost"
+	OnlyCause             Flaw = "only the cause of ctx is reported"
+	DeafWaiter            Flaw = "a waiter does not see that ctx ends"
+	ReturnsEarly          Flaw = "a waiter with a deadline returns at once"
+	Ghost                 Flaw = "a cancelled waiter is given the lock"
+	CancelSwallowsRelease Flaw = "a waiter that leaves takes everybody out of the queue"
+	CancelledUnlockFails  Flaw = "UnlockContext refuses a ctx that has ended"
+	NilPanics             Flaw = "a nil ctx panics"
+	NilTakes              Flaw = "a nil ctx is taken for one that never ends"
+	NilUnlockFails        Flaw = "UnlockContext refuses a nil ctx"
+	CtxBoundsHold         Flaw = "the hold ends with ctx"
+	IgnoresExplicitOwner  Flaw = "the owner in ctx is ignored"
+	LIFO                  Flaw = "the last waiter is first"
+	LeaksGoroutine        Flaw = "LockContext leaves a goroutine behind"
+
+	HoldWithoutHold   Flaw = "Hold succeeds without a hold"
+	LostByRelease     Flaw = "a release closes Lost"
+	TokenRepeats      Flaw = "the token is always 7"
+	DeadlineInPast    Flaw = "the deadline has passed"
+	ExtendRevives     Flaw = "Extend succeeds after the release"
+	LossUnnoticed     Flaw = "Lost is not closed by a loss"
+	LostUnlockIsFine  Flaw = "UnlockContext after a loss is no error"
+	LostRelockSilent  Flaw = "re-entry after a loss is no error"
+	NewTokenOnReentry Flaw = "re-entry changes the token"
+
+	ReadersExclude Flaw = "readers exclude each other"
+	ReaderIntrudes Flaw = "readers ignore the writer"
+	WriterIntrudes Flaw = "writers ignore the readers"
+)
+
+// Lock is a lock with hand-over in order of arrival. The fields must not change once it is used.
+type Lock struct {
+	Owned     bool // holds belong to an owner
+	Reentrant bool // implies Owned
+	Flaw      Flaw
+
+	// LockErr, TryErr and UnlockErr, if not nil, are asked before anything else is done.
+	// A LockErr or TryErr that returns an error prevents the acquisition; UnlockErr does
+	// not prevent the release.
+	LockErr, TryErr, UnlockErr func() error
+
+	mu      sync.Mutex
+	count   int
+	owner   locks.Owner
+	by      locks.Owner // who locked, for UnlockNeedsLocker
+	queue   []*waiter
+	tries   int
+	entries uint64 // acquisitions of a free lock
+	began   func() // called with mu held at the start and
+	ended   func() // the end of an uninterrupted hold
+}
+
+type waiter struct {
+	owner   locks.Owner
+	granted chan struct{}
+}
+
+// Waiting returns how many wait.
+func (l *Lock) Waiting() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.queue)
+}
+
+// Count returns how many holds there are.
+func (l *Lock) Count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.count
+}
+
+func (l *Lock) who(ctx context.Context) locks.Owner {
+	if !l.Owned && !l.Reentrant {
+		return 0
+	}
+	if l.Flaw == IgnoresExplicitOwner {
+		ctx = nil
+	}
+	return locks.CurrentOwner(ctx)
+}
+
+func (l *Lock) check(ctx context.Context) error {
+	if ctx == nil {
+		switch l.Flaw {
+		case NilPanics:
+			panic("fakelock: nil ctx")
+		case NilTakes:
+			return nil
+		}
+		return fmt.Errorf("fakelock: %w", locks.ErrNilContext)
+	}
+	if ctx.Err() != nil {
+		return l.ctxErr(ctx)
+	}
+	return nil
+}
+
+func (l *Lock) ctxErr(ctx context.Context) error {
+	switch err, cause := ctx.Err(), context.Cause(ctx); {
+	case l.Flaw == LosesCause:
+		return err
+	case l.Flaw == OnlyCause:
+		return cause
+	case err == cause:
+		return fmt.Errorf("fakelock: %w", err)
+	default:
+		return fmt.Errorf("fakelock: %w: %w", err, cause)
+	}
+}
+
+func (l *Lock) take(o locks.Owner) {
+	l.count, l.owner, l.by = 1, o, locks.CurrentOwner(nil)
+	l.entries++
+	if l.began != nil {
+		l.began()
+	}
+}
+
+// LockContext implements [locks.Locker].
+func (l *Lock) LockContext(ctx context.Context) error {
+	o := l.who(ctx)
+	l.mu.Lock()
+	mine := l.Reentrant && l.count > 0 && l.owner == o
+	l.mu.Unlock()
+	if err := l.check(ctx); err != nil && l.Flaw != DoneTakes && (l.Flaw != DoneReenters || !mine) {
+		return err
+	}
+	if l.LockErr != nil {
+		if err := l.LockErr(); err != nil {
+			return err
+		}
+	}
+	if l.Flaw == LeaksGoroutine {
+		go func() { time.Sleep(time.Second) }()
+	}
+	if l.Flaw == CtxBoundsHold && ctx.Done() != nil {
+		context.AfterFunc(ctx, func() {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			if l.count > 0 && l.owner == o {
+				l.free()
+			}
+		})
+	}
+	l.mu.Lock()
+	if l.count == 0 || l.Flaw == NoExclusion {
+		l.take(o)
+		l.mu.Unlock()
+		return nil
+	}
+	if l.Reentrant && l.owner == o && (l.Flaw != ReentryQueues || len(l.queue) == 0) {
+		l.count++
+		l.mu.Unlock()
+		return nil
+	}
+	w := &waiter{o, make(chan struct{})}
+	if l.Flaw == LIFO {
+		l.queue = slices.Insert(l.queue, 0, w)
+	} else {
+		l.queue = append(l.queue, w)
+	}
+	l.mu.Unlock()
+	done := ctx.Done()
+	switch _, ok := ctx.Deadline(); {
+	case l.Flaw == DeafWaiter:
+		done = nil
+	case l.Flaw == ReturnsEarly && ok:
+		closed := make(chan struct{})
+		close(closed)
+		done = closed
+	}
+	select {
+	case <-w.granted:
+		return nil
+	case <-done:
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	i := slices.Index(l.queue, w)
+	if i < 0 {
+		select {
+		case <-w.granted:
+			return nil
+		default: // only if somebody swallowed it
+			return l.ctxErr(ctx)
+		}
+	}
+	switch l.Flaw {
+	case Ghost:
+	case CancelSwallowsRelease:
+		l.queue = nil
+	default:
+		l.queue = slices.Delete(l.queue, i, i+1)
+	}
+	if ctx.Err() == nil {
+		return fmt.Errorf("fakelock: %w", context.DeadlineExceeded)
+	}
+	return l.ctxErr(ctx)
+}
+
+// TryLockContext implements [locks.TryLocker].
+func (l *Lock) TryLockContext(ctx context.Context) (bool, error) {
+	if err := l.check(ctx); err != nil && l.Flaw != DoneTryTakes {
+		return false, err
+	}
+	if l.TryErr != nil {
+		if err := l.TryErr(); err != nil {
+			return false, err
+		}
+	}
+	o := l.who(ctx)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.tries++
+	for l.Flaw == TryWaits && l.count > 0 && l.owner != o {
+		l.mu.Unlock()
+		select {
+		case <-time.After(time.Millisecond):
+			l.mu.Lock()
+		case <-ctx.Done():
+			l.mu.Lock()
+			return false, l.ctxErr(ctx)
+		}
+	}
+	switch {
+	case l.Flaw == TryAlwaysFalse || l.Flaw == TrySpuriouslyFalse && l.count == 0 && l.tries%3 == 0:
+		return false, nil
+	case l.count == 0 || l.Flaw == TryIgnoresHolder:
+		l.take(o)
+		return true, nil
+	case l.Reentrant && l.owner == o && l.Flaw != ReentryByTryFalse:
+		l.count++
+		return true, nil
+	case l.Flaw == HolderTryTakes && l.by == locks.CurrentOwner(nil):
+		return true, nil
+	}
+	return false, nil
+}
+
+// UnlockContext implements [locks.Locker].
+func (l *Lock) UnlockContext(ctx context.Context) error {
+	if l.UnlockErr != nil {
+		if err := l.UnlockErr(); err != nil {
+			return errors.Join(err, l.unlock(ctx))
+		}
+	}
+	return l.unlock(ctx)
+}
+
+func (l *Lock) unlock(ctx context.Context) error {
+	if ctx == nil && l.Flaw == NilUnlockFails {
+		return locks.ErrNilContext
+	}
+	if ctx != nil && ctx.Err() != nil && l.Flaw == CancelledUnlockFails {
+		return ctx.Err()
+	}
+	o := l.who(ctx)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.count == 0:
+		if l.Flaw == FreeUnlockCorrupts {
+			l.count, l.owner = 1, -1
+		}
+		if l.Flaw == FreeUnlockAccepted {
+			return nil
+		}
+		return fmt.Errorf("fakelock: free: %w", locks.ErrNotHeld)
+	case l.owner != o && l.Flaw != AnybodyUnlocks && l.Flaw != TryIgnoresHolder && l.Flaw != NoExclusion:
+		return fmt.Errorf("fakelock: held by %v: %w", l.owner, locks.ErrNotHeld)
+	case l.Flaw == UnlockNeedsLocker && l.by != locks.CurrentOwner(nil):
+		return fmt.Errorf("fakelock: locked by %v: %w", l.by, locks.ErrNotHeld)
+	case l.Flaw == KeepsLock:
+		return nil
+	}
+	l.count--
+	if l.count == 0 || l.Flaw == FirstUnlockFrees {
+		l.free()
+	}
+	return nil
+}
+
+func (l *Lock) free() {
+	if l.ended != nil {
+		l.ended()
+	}
+	l.count, l.owner = 0, 0
+	if len(l.queue) > 0 {
+		w := l.queue[0]
+		l.queue = l.queue[1:]
+		l.take(w.owner)
+		close(w.granted)
+	}
+}
+
+// Value is a Lock behind a value that is neither a pointer nor has a key.
+type Value struct{ L *Lock }
+
+// LockContext implements [locks.Locker].
+func (v Value) LockContext(ctx context.Context) error { return v.L.LockContext(ctx) }
+
+// TryLockContext implements [locks.TryLocker].
+func (v Value) TryLockContext(ctx context.Context) (bool, error) { return v.L.TryLockContext(ctx) }
+
+// UnlockContext implements [locks.Locker].
+func (v Value) UnlockContext(ctx context.Context) error { return v.L.UnlockContext(ctx) }
+
+// Keyed is a Lock with a name.
+type Keyed struct {
+	*Lock
+	Key string
+}
+
+// LockKey returns the name.
+func (k Keyed) LockKey() string { return k.Key }
+
+// Leased is a Lock that can be lost.
+type Leased struct {
+	Lock
+	hold *hold
+}
+
+var _ locks.Leased = (*Leased)(nil)
+
+// NewLeased returns a reentrant lock that can be lost.
+func NewLeased(flaw Flaw) *Leased {
+	l := &Leased{Lock: Lock{Reentrant: true, Flaw: flaw}}
+	l.began = func() {
+		h := &hold{l: l, token: l.entries, lost: make(chan struct{})}
+		if flaw == TokenRepeats {
+			h.token = 7
+		}
+		h.deadline = time.Now().Add(time.Minute)
+		if flaw == DeadlineInPast {
+			h.deadline = time.Now().Add(-time.Minute)
+		}
+		l.hold = h
+	}
+	l.ended = func() {
+		l.hold.over = true
+		if flaw == LostByRelease && !l.hold.gone {
+			close(l.hold.lost)
+		}
+	}
+	return l
+}
+
+// LockContext implements [locks.Locker].
+func (l *Leased) LockContext(ctx context.Context) error {
+	if ctx != nil && ctx.Err() == nil && l.Flaw != LostRelockSilent {
+		o := l.who(ctx)
+		l.mu.Lock()
+		if l.Flaw == NewTokenOnReentry && l.count > 0 && l.owner == o {
+			l.hold.token++
+		}
+		lost := l.count > 0 && l.owner == o && l.hold.gone
+		l.mu.Unlock()
+		if lost {
+			return fmt.Errorf("fakelock: re-entry: %w", locks.ErrLost)
+		}
+	}
+	return l.Lock.LockContext(ctx)
+}
+
+// UnlockContext implements [locks.Locker].
+func (l *Leased) UnlockContext(ctx context.Context) error {
+	o := l.who(ctx)
+	l.mu.Lock()
+	lost := l.count > 0 && l.owner == o && l.hold.gone
+	l.mu.Unlock()
+	err := l.Lock.UnlockContext(ctx)
+	if lost && l.Flaw != LostUnlockIsFine {
+		err = errors.Join(err, fmt.Errorf("fakelock: %w", locks.ErrLost))
+	}
+	return err
+}
+
+// Lose makes the present holder lose the lock. It gives a lost hold back by itself.
+func (l *Leased) Lose() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.count == 0 || l.hold.gone {
+		return
+	}
+	l.hold.gone = true
+	if l.Flaw != LossUnnoticed {
+		close(l.hold.lost)
+	}
+}
+
+// Hold implements [locks.Leased].
+func (l *Leased) Hold(ctx context.Context) (locks.Hold, error) {
+	o := l.who(ctx)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.count == 0 || l.owner != o {
+		if l.Flaw == HoldWithoutHold {
+			return &hold{l: l, lost: make(chan struct{})}, nil
+		}
+		return nil, fmt.Errorf("fakelock: hold: %w", locks.ErrNotHeld)
+	}
+	return l.hold, nil
+}
+
+type hold struct {
+	l        *Leased
+	lost     chan struct{}
+	token    uint64
+	deadline time.Time
+	gone     bool
+	over     bool
+}
+
+func (h *hold) Lost() <-chan struct{} { return h.lost }
+
+func (h *hold) Err() error {
+	h.l.mu.Lock()
+	defer h.l.mu.Unlock()
+	if h.gone {
+		return fmt.Errorf("fakelock: %w", locks.ErrLost)
+	}
+	return nil
+}
+
+func (h *hold) Token() uint64 {
+	h.l.mu.Lock()
+	defer h.l.mu.Unlock()
+	return h.token
+}
+
+func (h *hold) Deadline() (time.Time, bool) {
+	h.l.mu.Lock()
+	defer h.l.mu.Unlock()
+	return h.deadline, true
+}
+
+func (h *hold) Extend(_ context.Context, d time.Duration) error {
+	h.l.mu.Lock()
+	defer h.l.mu.Unlock()
+	if h.l.Flaw != ExtendRevives && (h.gone || h.over) {
+		return fmt.Errorf("fakelock: extend: %w", locks.ErrLost)
+	}
+	h.deadline = time.Now().Add(d)
+	return nil
+}
+
+// RW is a reentrant read-write lock in which writers may read. It admits in no order.
+type RW struct {
+	Flaw    Flaw
+	mu      sync.Mutex
+	reads   map[locks.Owner]int
+	writer  locks.Owner
+	writes  int
+	changed chan struct{} // closed by a release
+}
+
+// Reader is the read view of an RW.
+type Reader RW
+
+// Writer is the write view of an RW.
+type Writer RW
+
+// ReadLocker implements [locks.ReadWriteLocker].
+func (rw *RW) ReadLocker() locks.TryLocker { return (*Reader)(rw) }
+
+// WriteLocker implements [locks.ReadWriteLocker].
+func (rw *RW) WriteLocker() locks.TryLocker { return (*Writer)(rw) }
+
+func (rw *RW) try(o locks.Owner, write bool) (bool, error) {
+	if rw.reads == nil {
+		rw.reads, rw.changed = map[locks.Owner]int{}, make(chan struct{})
+	}
+	free := rw.writes == 0 || rw.writer == o
+	if write {
+		if rw.reads[o] > 0 && !(rw.writes > 0 && rw.writer == o) {
+			return false, locks.ErrUpgrade
+		}
+		if !free || rw.writes == 0 && len(rw.reads) > 0 && rw.Flaw != WriterIntrudes {
+			return false, nil
+		}
+		rw.writer = o
+		rw.writes++
+		return true, nil
+	}
+	if !free && rw.Flaw != ReaderIntrudes || rw.Flaw == ReadersExclude && len(rw.reads) > 0 && rw.reads[o] == 0 {
+		return false, nil
+	}
+	rw.reads[o]++
+	return true, nil
+}
+
+func (rw *RW) acquire(ctx context.Context, write, wait bool) (bool, error) {
+	l := Lock{}
+	if err := l.check(ctx); err != nil {
+		return false, err
+	}
+	o := locks.CurrentOwner(ctx)
+	for {
+		rw.mu.Lock()
+		ok, err := rw.try(o, write)
+		changed := rw.changed
+		rw.mu.Unlock()
+		if ok || err != nil || !wait {
+			return ok, err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return false, l.ctxErr(ctx)
+		}
+	}
+}
+
+func (rw *RW) release(ctx context.Context, write bool) error {
+	o := locks.CurrentOwner(ctx)
+	rw.mu.Lock()
+	defer rw.mu.Unlock()
+	switch {
+	case write && rw.writes > 0 && rw.writer == o:
+		rw.writes--
+	case !write && rw.reads[o] > 0:
+		if rw.reads[o]--; rw.reads[o] == 0 {
+			delete(rw.reads, o)
+		}
+	default:
+		return fmt.Errorf("fakelock: %w", locks.ErrNotHeld)
+	}
+	close(rw.changed)
+	rw.changed = make(chan struct{})
+	return nil
+}
+
+// LockContext implements [locks.Locker].
+func (r *Reader) LockContext(ctx context.Context) error {
+	_, err := (*RW)(r).acquire(ctx, false, true)
+	return err
+}
+
+// TryLockContext implements [locks.TryLocker].
+func (r *Reader) TryLockContext(ctx context.Context) (bool, error) {
+	return (*RW)(r).acquire(ctx, false, false)
+}
+
+// UnlockContext implements [locks.Locker].
+func (r *Reader) UnlockContext(ctx context.Context) error { return (*RW)(r).release(ctx, false) }
+
+// LockContext implements [locks.Locker].
+func (w *Writer) LockContext(ctx context.Context) error {
+	_, err := (*RW)(w).acquire(ctx, true, true)
+	return err
+}
+
+// TryLockContext implements [locks.TryLocker].
+func (w *Writer) TryLockContext(ctx context.Context) (bool, error) {
+	return (*RW)(w).acquire(ctx, true, false)
+}
+
+// UnlockContext implements [locks.Locker].
+func (w *Writer) UnlockContext(ctx context.Context) error { return (*RW)(w).release(ctx, true) }

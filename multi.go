@@ -1,0 +1,439 @@
+package locks
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+)
+
+// keyed is what a lock implements that has a name by which every process can order it. See [Multi].
+type keyed interface {
+	// LockKey names the lock, its store included. Two values of one type are the
+	// same lock if and only if their keys are equal. "" stands for no key.
+	LockKey() string
+}
+
+// Multi returns a lock that holds all of ls or none of them. Java has no such type, Redisson
+// calls it RedissonMultiLock.
+//
+// LockContext waits for one after the other in an order that is the same for every
+// Multi, so that two of them over the same locks cannot deadlock, however they list them:
+//
+//   - locks with a method LockKey() string that does not return "" come first, by key. The key must
+//     name the lock among all of its type, its store included, and be the same in
+//     every process that uses it. Distributed locks have it.
+//   - other pointers, channels and maps follow, by address.
+//   - if one is neither, such as a struct value, there is no order. Then LockContext waits for one lock
+//     while it holds none of the others, tries these, and on a failure releases all, pauses for a
+//     random time of 5 ms at most, and waits for the one that was missing.
+//
+// A hold that the caller has of one of ls already is outside of that order, and can
+// deadlock. A lock that is listed twice, by key or address and type, is taken once. The
+// members of a Multi in ls are taken as if they were listed themselves. An empty Multi is a
+// lock that everybody gets. Multi panics if one of ls is nil.
+//
+// If a member fails, those taken before are released in reverse order, whether ctx has ended
+// or not, and the error names the member and matches the member's error. TryLockContext does not
+// wait for any member. UnlockContext releases in reverse order. It tries every member, joins
+// their errors, and ends the hold even if there are some.
+//
+// A hold belongs to the [Owner] who took it, even if the members know no owners, and to the Multi by
+// which it was taken: UnlockContext by anybody else, or by another Multi, is [ErrNotHeld] and
+// releases nothing. A Multi can be entered again if all its members can.
+//
+// If a member is [Leased], so is the Multi. Its hold is lost when the first of the members' holds is.
+// Err is the first error found; Token is 0, because every resource needs the token of
+// the member that guards it; Deadline is the earliest; Extend extends every one and joins the errors.
+func Multi(ls ...TryLocker) TryLocker {
+	m := &multi{ordered: true, holds: make(map[Owner]*multiHold)}
+	for i, l := range ls {
+		switch l := l.(type) {
+		case *multi:
+			m.add(l.members...)
+		case *leasedMulti:
+			m.add(l.members...)
+		default:
+			m.add(newMember(i, l))
+		}
+	}
+	// Stable, so that members without an order keep that of the arguments.
+	slices.SortStableFunc(m.members, compareMembers)
+	for _, each := range m.members {
+		if each.rank == unordered {
+			m.ordered = false
+		}
+		if l, ok := each.lock.(Leased); ok {
+			m.leased = append(m.leased, l)
+		}
+	}
+	if len(m.leased) > 0 {
+		return &leasedMulti{m}
+	}
+	return m
+}
+
+const (
+	byKey = iota
+	byAddress
+	unordered
+)
+
+// member is one lock of a Multi with its place in the order of all locks.
+type member struct {
+	lock     TryLocker
+	rank     int // byKey, byAddress or unordered
+	key      string
+	address  uintptr
+	typeName string
+	name     string // for errors
+}
+
+func newMember(i int, l TryLocker) member {
+	if l == nil {
+		panic(fmt.Sprintf("locks: Multi: member %d is nil", i))
+	}
+	address, typeName, reference := identity(l)
+	if reference && address == 0 {
+		panic(fmt.Sprintf("locks: Multi: member %d is a nil %T", i, l))
+	}
+	each := member{lock: l, typeName: typeName, name: fmt.Sprintf("member %d (%T)", i, l)}
+	if k, ok := l.(keyed); ok && k.LockKey() != "" {
+		each.rank, each.key = byKey, k.LockKey()
+		each.name = fmt.Sprintf("member %d (%T %q)", i, l, each.key)
+	} else if reference {
+		each.rank, each.address = byAddress, address
+	} else {
+		each.rank = unordered
+	}
+	return each
+}
+
+// compareMembers orders by rank, then key or address. The views of one lock may share
+// both, and differ in type.
+func compareMembers(a, b member) int {
+	return cmp.Or(
+		cmp.Compare(a.rank, b.rank),
+		cmp.Compare(a.key, b.key),
+		cmp.Compare(a.address, b.address),
+		cmp.Compare(a.typeName, b.typeName),
+	)
+}
+
+// is reports whether a and b are the same lock.
+func (a member) is(b member) bool {
+	if a.rank == unordered || b.rank == unordered {
+		return same(a.lock, b.lock)
+	}
+	return compareMembers(a, b) == 0
+}
+
+// multi is a Multi without leased members.
+type multi struct {
+	members []member // distinct, in the order of acquisition
+	leased  []Leased
+	ordered bool // no member's rank is unordered
+
+	mu    sync.Mutex // guards holds and what is in them
+	holds map[Owner]*multiHold
+}
+
+func (m *multi) add(more ...member) {
+	for _, each := range more {
+		if !slices.ContainsFunc(m.members, each.is) {
+			m.members = append(m.members, each)
+		}
+	}
+}
+
+func (m *multi) LockContext(ctx context.Context) error {
+	if err := checkContext("locks: Multi: LockContext", ctx); err != nil {
+		return err
+	}
+	var err error
+	if m.ordered {
+		err = m.lockInOrder(ctx)
+	} else {
+		err = m.lockByTrying(ctx)
+	}
+	if err == nil {
+		m.entered(CurrentOwner(ctx))
+	}
+	return err
+}
+
+// lockInOrder waits for a member while it holds those before it.
+func (m *multi) lockInOrder(ctx context.Context) (err error) {
+	taken := 0
+	// Deferred, for a member that panics must not leave the others behind.
+	defer func() {
+		if taken < len(m.members) {
+			err = errors.Join(err, m.rollBack(ctx, m.members[:taken]))
+		}
+	}()
+	for _, each := range m.members {
+		if err := each.lock.LockContext(ctx); err != nil {
+			return each.failed("lock", err)
+		}
+		taken++
+	}
+	return nil
+}
+
+// The pauses of lockByTrying. Two that took from one another what the other one needs must
+// not do so in step for ever; the wait proper is inside the missing member.
+const (
+	firstPause   = 20 * time.Microsecond
+	longestPause = 5 * time.Millisecond
+)
+
+// lockByTrying waits for a member while it holds none.
+func (m *multi) lockByTrying(ctx context.Context) error {
+	missing := 0
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		next, err := m.lockFrom(ctx, missing)
+		if err != nil || next < 0 {
+			return err
+		}
+		missing = next
+		timer := time.NewTimer(rand.N(pause))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return checkContext("locks: Multi: LockContext", ctx)
+		}
+	}
+}
+
+// lockFrom waits for the first member, tries all others, and returns the one that was
+// not to be had, or -1 if all are held.
+func (m *multi) lockFrom(ctx context.Context, first int) (missing int, err error) {
+	var taken []member
+	defer func() {
+		if len(taken) < len(m.members) {
+			err = errors.Join(err, m.rollBack(ctx, taken))
+		}
+	}()
+	if err := m.members[first].lock.LockContext(ctx); err != nil {
+		return first, m.members[first].failed("lock", err)
+	}
+	taken = append(taken, m.members[first])
+	for i, each := range m.members {
+		if i == first {
+			continue
+		}
+		if ok, err := each.lock.TryLockContext(ctx); err != nil {
+			return i, each.failed("try", err)
+		} else if !ok {
+			return i, nil
+		}
+		taken = append(taken, each)
+	}
+	return -1, nil
+}
+
+func (m *multi) TryLockContext(ctx context.Context) (ok bool, err error) {
+	if err := checkContext("locks: Multi: TryLockContext", ctx); err != nil {
+		return false, err
+	}
+	taken := 0
+	defer func() {
+		if taken < len(m.members) {
+			err = errors.Join(err, m.rollBack(ctx, m.members[:taken]))
+		}
+	}()
+	for _, each := range m.members {
+		if ok, err := each.lock.TryLockContext(ctx); err != nil {
+			return false, each.failed("try", err)
+		} else if !ok {
+			return false, nil
+		}
+		taken++
+	}
+	m.entered(CurrentOwner(ctx))
+	return true, nil
+}
+
+// rollBack releases what an acquisition that failed has taken. ctx may be the reason why
+// it failed, so only its values go on.
+func (m *multi) rollBack(ctx context.Context, taken []member) error {
+	return release(context.WithoutCancel(ctx), taken)
+}
+
+// release gives back every one of taken, the last one first.
+func release(ctx context.Context, taken []member) error {
+	var errs []error
+	for _, each := range slices.Backward(taken) {
+		if err := each.lock.UnlockContext(ctx); err != nil {
+			errs = append(errs, each.failed("unlock", err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (each member) failed(verb string, err error) error {
+	return fmt.Errorf("locks: Multi: %s %s: %w", verb, each.name, err)
+}
+
+// entered counts a hold of o.
+func (m *multi) entered(o Owner) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	h := m.holds[o]
+	if h == nil {
+		h = &multiHold{over: make(chan struct{})}
+		m.holds[o] = h
+	}
+	h.count++
+}
+
+func (m *multi) UnlockContext(ctx context.Context) error {
+	o := CurrentOwner(ctx)
+	m.mu.Lock()
+	h := m.holds[o]
+	if h == nil {
+		m.mu.Unlock()
+		return fmt.Errorf("locks: Multi: UnlockContext by %v: %w", o, ErrNotHeld)
+	}
+	h.count--
+	last := h.count == 0
+	if last {
+		delete(m.holds, o)
+	}
+	m.mu.Unlock()
+	if last {
+		h.end()
+	}
+	return release(ctx, m.members)
+}
+
+// String describes the members.
+func (m *multi) String() string {
+	s := "locks.Multi["
+	for i, each := range m.members {
+		if i > 0 {
+			s += ", "
+		}
+		s += each.name
+	}
+	return s + "]"
+}
+
+// leasedMulti is a Multi of which some members are leased.
+type leasedMulti struct{ *multi }
+
+var _ Leased = (*leasedMulti)(nil)
+
+func (m *leasedMulti) Hold(ctx context.Context) (Hold, error) {
+	o := CurrentOwner(ctx)
+	m.mu.Lock()
+	h := m.holds[o]
+	m.mu.Unlock()
+	if h == nil {
+		return nil, fmt.Errorf("locks: Multi: Hold of %v: %w", o, ErrNotHeld)
+	}
+	if err := h.gather(ctx, m.leased); err != nil {
+		return nil, err
+	}
+	return h, nil
+}
+
+// multiHold is one owner's hold of a Multi: the Hold of all leased members at once.
+type multiHold struct {
+	count int // guarded by multi.mu
+
+	mu      sync.Mutex
+	members []Hold         // nil until somebody asks
+	over    chan struct{}  // closed by the last release
+	lost    chan struct{}  // nil until somebody asks
+	once    sync.Once      // closes lost
+	watch   sync.WaitGroup // those who watch the members
+}
+
+func (h *multiHold) gather(ctx context.Context, leased []Leased) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.members != nil {
+		return nil
+	}
+	members := make([]Hold, 0, len(leased))
+	for _, l := range leased {
+		hold, err := l.Hold(ctx)
+		if err != nil {
+			return fmt.Errorf("locks: Multi: Hold: %w", err)
+		}
+		members = append(members, hold)
+	}
+	h.members = members
+	return nil
+}
+
+// Lost starts one goroutine for each member, which the last release ends.
+func (h *multiHold) Lost() <-chan struct{} {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.lost != nil {
+		return h.lost
+	}
+	h.lost = make(chan struct{})
+	for _, each := range h.members {
+		lost := each.Lost()
+		if isClosed(lost) {
+			h.once.Do(func() { close(h.lost) })
+		}
+		if isClosed(h.over) {
+			continue
+		}
+		h.watch.Go(func() {
+			select {
+			case <-lost:
+				h.once.Do(func() { close(h.lost) })
+			case <-h.over:
+			}
+		})
+	}
+	return h.lost
+}
+
+func (h *multiHold) end() {
+	h.mu.Lock()
+	close(h.over)
+	h.mu.Unlock()
+	h.watch.Wait()
+}
+
+func (h *multiHold) Err() error {
+	for _, each := range h.members {
+		if err := each.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (h *multiHold) Token() uint64 { return 0 }
+
+func (h *multiHold) Deadline() (deadline time.Time, ok bool) {
+	for _, each := range h.members {
+		if d, has := each.Deadline(); has && (!ok || d.Before(deadline)) {
+			deadline, ok = d, true
+		}
+	}
+	return deadline, ok
+}
+
+func (h *multiHold) Extend(ctx context.Context, d time.Duration) error {
+	if isClosed(h.over) {
+		return fmt.Errorf("locks: Multi: Extend of a hold that was released: %w", ErrLost)
+	}
+	var errs []error
+	for _, each := range h.members {
+		errs = append(errs, each.Extend(ctx, d))
+	}
+	return errors.Join(errs...)
+}
