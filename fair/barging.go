@@ -28,18 +28,21 @@ var _ locks.TryLocker = (*BargingMutex)(nil)
 
 // Lock takes the lock, and waits for it if it is not free.
 func (m *BargingMutex) Lock() {
-	if !m.s.FastLock(anyone) {
-		m.lock(syncq.NonFair)
+	if !m.s.Word.CompareAndSwap(0, syncq.Taken) {
+		m.lock()
 	}
 }
 
+func (m *BargingMutex) lock() { m.s.Lock(syncq.Anonymous(goid.Get()), syncq.NonFair) }
+
 // Unlock releases the lock. It panics with [locks.ErrNotHeld] if the lock is free.
 func (m *BargingMutex) Unlock() {
-	if !m.s.FastUnlock(anyone) {
+	if !m.s.Word.CompareAndSwap(syncq.Taken, 0) {
 		m.unlock()
 	}
 }
 
+//go:noinline // so that Unlock is inlined
 func (m *BargingMutex) unlock() {
 	if !m.s.Unlock(syncq.NonFair) {
 		panic(locks.ErrNotHeld)

@@ -29,19 +29,22 @@ var _ locks.TryLocker = (*Mutex)(nil)
 
 // Lock takes the lock, and waits for it behind all who came before.
 func (m *Mutex) Lock() {
-	if !m.s.FastLock(anyone) {
-		m.lock(syncq.FIFO)
+	if !m.s.Word.CompareAndSwap(0, syncq.Taken) {
+		m.lock()
 	}
 }
+
+func (m *Mutex) lock() { m.s.Lock(syncq.Anonymous(goid.Get()), syncq.FIFO) }
 
 // Unlock releases the lock, to the longest waiter if there is one. It panics with
 // [locks.ErrNotHeld] if the lock is free.
 func (m *Mutex) Unlock() {
-	if !m.s.FastUnlock(anyone) {
+	if !m.s.Word.CompareAndSwap(syncq.Taken, 0) {
 		m.unlock()
 	}
 }
 
+//go:noinline // so that Unlock is inlined
 func (m *Mutex) unlock() {
 	if !m.s.Unlock(syncq.FIFO) {
 		panic(locks.ErrNotHeld)

@@ -5,12 +5,8 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/internal/ctxerr"
-	"github.com/jucgo/locks/internal/goid"
 	"github.com/jucgo/locks/internal/syncq"
 )
-
-// anyone is the holder in the state word of a lock that belongs to no goroutine.
-const anyone = 1
 
 // queued is what both locks of this package have in common: all that does not depend
 // on the policy.
@@ -52,11 +48,6 @@ func locksOwners(who []int64) []locks.Owner {
 		owners[i] = locks.Owner(o)
 	}
 	return owners
-}
-
-// lock is the way to the lock past the fast path.
-func (q *queued) lock(policy syncq.Policy) {
-	q.s.Lock(syncq.Anonymous(goid.Get()), policy)
 }
 
 func (q *queued) lockContext(ctx context.Context, policy syncq.Policy) error {

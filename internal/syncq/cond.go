@@ -135,20 +135,20 @@ func (s *Sync) transfer(n *node, policy Policy) {
 		n.since = now()
 	}
 	for {
-		w := s.word.Load()
+		w := s.Word.Load()
 		switch {
 		case !free(w):
-			if w&queued != 0 || s.word.CompareAndSwap(w, w|queued) {
+			if w&queued != 0 || s.Word.CompareAndSwap(w, w|queued) {
 				s.queue.push(n)
 				return
 			}
 		case policy == FIFO: // free, so nobody waits
-			if s.word.CompareAndSwap(w, n.value) {
+			if s.Word.CompareAndSwap(w, n.value) {
 				n.state.Store(granted)
 				n.place.Unpark()
 				return
 			}
-		case s.word.CompareAndSwap(w, queued|woken):
+		case s.Word.CompareAndSwap(w, queued|woken):
 			s.queue.push(n)
 			if w&woken == 0 {
 				unpark(s.rouse())

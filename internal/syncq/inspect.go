@@ -3,18 +3,18 @@ package syncq
 // Inspection is for anybody, at any time; the answer may be out of date when it arrives.
 
 // Held reports whether anybody holds the lock, exclusively or shared.
-func (s *Sync) Held() bool { return !free(s.word.Load()) }
+func (s *Sync) Held() bool { return !free(s.Word.Load()) }
 
 // HeldBy reports whether owner holds the lock exclusively. To owner itself
 // the answer is exact.
 func (s *Sync) HeldBy(owner int64) bool {
-	w := s.word.Load()
+	w := s.Word.Load()
 	return w&^(flags&^shared) == value(owner)
 }
 
 // Owner returns the exclusive holder, or 0.
 func (s *Sync) Owner() int64 {
-	w := s.word.Load()
+	w := s.Word.Load()
 	if w&shared != 0 {
 		return 0
 	}
@@ -23,7 +23,7 @@ func (s *Sync) Owner() int64 {
 
 // Shared returns the number of shared holds.
 func (s *Sync) Shared() int {
-	w := s.word.Load()
+	w := s.Word.Load()
 	if w&shared == 0 {
 		return 0
 	}
@@ -31,7 +31,7 @@ func (s *Sync) Shared() int {
 }
 
 // HasQueued reports whether anybody waits for the lock.
-func (s *Sync) HasQueued() bool { return s.word.Load()&queued != 0 }
+func (s *Sync) HasQueued() bool { return s.Word.Load()&queued != 0 }
 
 // Len returns the number of parties that wait for the lock.
 func (s *Sync) Len() int {

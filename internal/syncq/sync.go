@@ -15,7 +15,10 @@ import (
 // Its methods trust their callers: only a holder releases. A lock passes the same
 // policy in every call.
 type Sync struct {
-	word atomic.Uint64
+	// Word is the state. Locks touch it only to take or free the lock in their fast paths,
+	// by compare-and-swap between 0 and the holder's word without flags, and leave everything
+	// else to the methods. It is exported because those fast paths must be inlined.
+	Word atomic.Uint64
 
 	// Holds is for the exclusive holder to count re-entries in, beyond the first
 	// hold. Nobody else may touch it. A condition wait saves and restores it.
@@ -23,6 +26,13 @@ type Sync struct {
 
 	guard sync.Mutex
 	queue list // guarded
+
+	// yields alternates from hand-over to hand-over. In every other one, who hands the
+	// lock over hands the processor over too: else the new holder, which was put
+	// behind it, would wait for the rest of its time slice, and all the others
+	// with it. Two processors then work best on one lock: one goes through the sections, the
+	// other does what the goroutines have to do outside. Guarded.
+	yields bool
 }
 
 // Policy is the order in which a Sync admits.
@@ -46,9 +56,13 @@ type Party struct {
 // must fit, with its sign, in 60 bits.
 func Owned(owner int64) Party { return Party{value(owner), owner} }
 
+// Taken is the word of a lock that belongs to no one while it is held exclusively and
+// nobody waits.
+const Taken = one
+
 // Anonymous returns the party of a lock that belongs to no one. Who waits is for
 // inspection only.
-func Anonymous(who int64) Party { return Party{one, who} }
+func Anonymous(who int64) Party { return Party{Taken, who} }
 
 // A first waiter of a NonFair lock that loses the race to bargers after it waited for
 // maxBarging, or maxLost times, is handed the lock by the next release: the bound on barging.
@@ -57,20 +71,14 @@ const (
 	maxLost    = 16
 )
 
-// FastLock takes a lock that is free and for which nobody waits. It may be inlined.
-func (s *Sync) FastLock(owner int64) bool { return s.word.CompareAndSwap(0, value(owner)) }
-
-// FastUnlock releases owner's exclusive hold if nobody waits. It may be inlined.
-func (s *Sync) FastUnlock(owner int64) bool { return s.word.CompareAndSwap(value(owner), 0) }
-
 // TryLock takes the lock exclusively if it is free. It barges.
 func (s *Sync) TryLock(p Party) bool {
 	for {
-		w := s.word.Load()
+		w := s.Word.Load()
 		if !free(w) {
 			return false
 		}
-		if s.word.CompareAndSwap(w, w|p.value) {
+		if s.Word.CompareAndSwap(w, w|p.value) {
 			return true
 		}
 	}
@@ -78,7 +86,7 @@ func (s *Sync) TryLock(p Party) bool {
 
 // Lock takes the lock exclusively, and waits for it if need be.
 func (s *Sync) Lock(p Party, policy Policy) {
-	if s.TryLock(p) || policy == NonFair && s.spin(p) {
+	if s.TryLock(p) || s.spin(p, policy) {
 		return
 	}
 	s.wait(newNode(p, false), policy)
@@ -94,7 +102,7 @@ func (s *Sync) LockFor(p Party, policy Policy, d time.Duration) bool {
 	if d <= 0 {
 		return false
 	}
-	if policy == NonFair && s.spin(p) {
+	if s.spin(p, policy) {
 		return true
 	}
 	return s.waitLimited(newNode(p, false), policy, after(d))
@@ -103,7 +111,7 @@ func (s *Sync) LockFor(p Party, policy Policy, d time.Duration) bool {
 // LockContext is Lock until ctx ends, and reports whether the lock was taken. The
 // caller has looked at ctx first.
 func (s *Sync) LockContext(p Party, policy Policy, ctx context.Context) bool {
-	if s.TryLock(p) || policy == NonFair && s.spin(p) {
+	if s.TryLock(p) || s.spin(p, policy) {
 		return true
 	}
 	return s.waitLimited(newNode(p, false), policy, until(ctx))
@@ -113,11 +121,11 @@ func (s *Sync) LockContext(p Party, policy Policy, ctx context.Context) bool {
 // barges, past writers too.
 func (s *Sync) TryLockShared() bool {
 	for {
-		w := s.word.Load()
+		w := s.Word.Load()
 		if !free(w) && w&shared == 0 {
 			return false
 		}
-		if s.word.CompareAndSwap(w, (w|shared)+one) {
+		if s.Word.CompareAndSwap(w, (w|shared)+one) {
 			return true
 		}
 	}
@@ -126,11 +134,11 @@ func (s *Sync) TryLockShared() bool {
 // enterShared takes a shared hold if nobody waits.
 func (s *Sync) enterShared() bool {
 	for {
-		w := s.word.Load()
+		w := s.Word.Load()
 		if w != 0 && w&(shared|queued) != shared {
 			return false
 		}
-		if s.word.CompareAndSwap(w, (w|shared)+one) {
+		if s.Word.CompareAndSwap(w, (w|shared)+one) {
 			return true
 		}
 	}
@@ -166,7 +174,7 @@ func (s *Sync) LockSharedContext(who int64, policy Policy, ctx context.Context) 
 // the lock is free.
 func (s *Sync) Unlock(policy Policy) bool {
 	for {
-		w := s.word.Load()
+		w := s.Word.Load()
 		var to uint64
 		switch {
 		case free(w):
@@ -178,12 +186,13 @@ func (s *Sync) Unlock(policy Policy) bool {
 		case policy == FIFO || w&handoff != 0:
 			s.guard.Lock()
 			n := s.release(policy)
+			if n != nil {
+				s.yields = !s.yields
+			}
+			yield := n != nil && s.yields
 			s.guard.Unlock()
 			unpark(n)
-			if n != nil {
-				// Who hands the lock over hands the processor over too: the new holder
-				// would else wait for it behind the rest of this goroutine's time slice,
-				// and all the others with it.
+			if yield {
 				runtime.Gosched()
 			}
 			return true
@@ -192,7 +201,7 @@ func (s *Sync) Unlock(policy Policy) bool {
 			// may have it meanwhile.
 			to = queued | woken
 		}
-		if s.word.CompareAndSwap(w, to) {
+		if s.Word.CompareAndSwap(w, to) {
 			if to == queued|woken && w&woken == 0 {
 				s.guard.Lock()
 				n := s.rouse()
@@ -210,8 +219,8 @@ func (s *Sync) Downgrade() {
 	s.guard.Lock()
 	defer s.guard.Unlock()
 	for {
-		w := s.word.Load()
-		if s.word.CompareAndSwap(w, w&(flags&^handoff)|shared|one) {
+		w := s.Word.Load()
+		if s.Word.CompareAndSwap(w, w&(flags&^handoff)|shared|one) {
 			break
 		}
 	}
@@ -221,9 +230,9 @@ func (s *Sync) Downgrade() {
 // LockOrReenter takes a lock that is free and for which nobody waits, or counts one more
 // hold if owner has it already. It may fail in other cases.
 func (s *Sync) LockOrReenter(owner int64) bool {
-	w := s.word.Load()
+	w := s.Word.Load()
 	if w == 0 {
-		return s.word.CompareAndSwap(0, value(owner))
+		return s.Word.CompareAndSwap(0, value(owner))
 	}
 	if w>>shift == value(owner)>>shift && w&shared == 0 && s.Holds < math.MaxInt32-1 {
 		s.Holds++
@@ -235,7 +244,7 @@ func (s *Sync) LockOrReenter(owner int64) bool {
 // LeaveOrUnlock gives one hold of owner back, if it has the lock and, with the last
 // hold, nobody waits. Else it does nothing.
 func (s *Sync) LeaveOrUnlock(owner int64) bool {
-	w := s.word.Load()
+	w := s.Word.Load()
 	if w&^(flags&^shared) != value(owner) {
 		return false
 	}
@@ -243,5 +252,5 @@ func (s *Sync) LeaveOrUnlock(owner int64) bool {
 		s.Holds--
 		return true
 	}
-	return s.word.CompareAndSwap(value(owner), 0)
+	return s.Word.CompareAndSwap(value(owner), 0)
 }

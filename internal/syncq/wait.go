@@ -2,6 +2,7 @@ package syncq
 
 import (
 	"context"
+	"runtime"
 	"time"
 
 	"github.com/jucgo/locks/internal/pause"
@@ -45,14 +46,14 @@ func (s *Sync) enqueue(n *node, policy Policy) bool {
 // waiter is on its way.
 func (s *Sync) enqueueGuarded(n *node, policy Policy) bool {
 	for {
-		w := s.word.Load()
+		w := s.Word.Load()
 		if s.admissible(n, w, policy) {
-			if s.word.CompareAndSwap(w, n.take(w)) {
+			if s.Word.CompareAndSwap(w, n.take(w)) {
 				return false
 			}
 			continue
 		}
-		if w&queued != 0 || s.word.CompareAndSwap(w, w|queued) {
+		if w&queued != 0 || s.Word.CompareAndSwap(w, w|queued) {
 			if policy == NonFair {
 				n.since = now()
 			}
@@ -110,16 +111,16 @@ func (s *Sync) await(n *node, policy Policy, l *limit, awake bool) bool {
 // then; the release will see to it.
 func (s *Sync) compete(n *node) bool {
 	for {
-		w := s.word.Load()
+		w := s.Word.Load()
 		switch {
 		case free(w) || n.shared && w&shared != 0:
-			if s.word.CompareAndSwap(w, n.take(w)) {
+			if s.Word.CompareAndSwap(w, n.take(w)) {
 				s.guard.Lock()
 				var next *node
 				if n.in != nil {
 					next = s.leave(n)
 				} else {
-					s.word.Add(^(one - 1)) // a shared hold was granted as well
+					s.Word.Add(^(one - 1)) // a shared hold was granted as well
 				}
 				s.guard.Unlock()
 				unpark(next)
@@ -128,13 +129,13 @@ func (s *Sync) compete(n *node) bool {
 			continue
 		case w&handoff == 0 && n.lose():
 			s.guard.Lock()
-			ok := n.in == nil || s.word.CompareAndSwap(w, w&^woken|handoff)
+			ok := n.in == nil || s.Word.CompareAndSwap(w, w&^woken|handoff)
 			s.guard.Unlock()
 			if !ok {
 				continue
 			}
 		case w&woken != 0:
-			if !s.word.CompareAndSwap(w, w&^woken) {
+			if !s.Word.CompareAndSwap(w, w&^woken) {
 				continue
 			}
 		}
@@ -188,11 +189,11 @@ func (s *Sync) clear(mask uint64) uint64 {
 		mask = queued | woken | handoff
 	}
 	for {
-		w := s.word.Load()
+		w := s.Word.Load()
 		if w&mask == 0 {
 			return w
 		}
-		if s.word.CompareAndSwap(w, w&^mask) {
+		if s.Word.CompareAndSwap(w, w&^mask) {
 			return w &^ mask
 		}
 	}
@@ -216,7 +217,7 @@ func (s *Sync) extend() *node {
 		return nil
 	}
 	for {
-		w := s.word.Load()
+		w := s.Word.Load()
 		if w&shared == 0 {
 			return nil
 		}
@@ -224,7 +225,7 @@ func (s *Sync) extend() *node {
 		if next != nil {
 			to |= queued
 		}
-		if s.word.CompareAndSwap(w, to) {
+		if s.Word.CompareAndSwap(w, to) {
 			return s.grant(k)
 		}
 	}
@@ -244,23 +245,23 @@ func (s *Sync) sharers() (k int, next *node) {
 // hands it to whom the policy says. It returns whom the caller shall unpark. The guard is held.
 func (s *Sync) release(policy Policy) *node {
 	for {
-		w := s.word.Load()
+		w := s.Word.Load()
 		switch {
 		case w&shared != 0 && w >= 2*one:
-			if s.word.CompareAndSwap(w, w-one) {
+			if s.Word.CompareAndSwap(w, w-one) {
 				return nil
 			}
 		case w&queued == 0:
-			if s.word.CompareAndSwap(w, 0) {
+			if s.Word.CompareAndSwap(w, 0) {
 				return nil
 			}
 		case policy == FIFO || w&handoff != 0:
 			k, to := s.heirs(policy)
-			if s.word.CompareAndSwap(w, to) {
+			if s.Word.CompareAndSwap(w, to) {
 				return s.grant(k)
 			}
 		default:
-			if s.word.CompareAndSwap(w, queued|woken) {
+			if s.Word.CompareAndSwap(w, queued|woken) {
 				if w&woken == 0 {
 					return s.rouse()
 				}
@@ -324,16 +325,31 @@ func unpark(n *node) {
 	}
 }
 
-var spinRounds = 4
-var spinPause uint32 = 2
+// A spin looks at the lock spinRounds times, spinPause pauses apart: some 200 ns in all, about
+// one hand-over, so that spinning in vain at most doubles what waiting costs.
+const (
+	spinRounds = 4
+	spinPause  = 2
+)
 
-// spin tries for about the time of one hand-over to take a lock that is held for a
-// short time only.
-func (s *Sync) spin(p Party) bool {
-	for i := 0; i < spinRounds; i++ {
+// spins says that a holder can be running while another goroutine spins.
+var spins = runtime.NumCPU() > 1
+
+// spin tries for a short while to take a lock that is held for a short while. Under FIFO it
+// gives up when anybody is in the queue: who spins has not arrived there, and overtakes nobody.
+func (s *Sync) spin(p Party, policy Policy) bool {
+	if !spins {
+		return false
+	}
+	for range spinRounds {
 		pause.Pause(spinPause)
-		if w := s.word.Load(); free(w) && s.word.CompareAndSwap(w, w|p.value) {
-			return true
+		w := s.Word.Load()
+		if free(w) {
+			if s.Word.CompareAndSwap(w, w|p.value) {
+				return true
+			}
+		} else if policy == FIFO && w&queued != 0 {
+			return false
 		}
 	}
 	return false
