@@ -130,7 +130,7 @@ func (c *Cond) WaitContext(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !c.q.WaitContext(c.party(o), ctx) {
+	if !c.q.WaitContext(ctx, c.party(o)) {
 		return ctxerr.Ended(op, ctx)
 	}
 	return nil
@@ -168,7 +168,7 @@ func (c *Cond) WaitWhile(ctx context.Context, blocked func() bool) error {
 		return ctxerr.Wrap(op, ErrNilPredicate)
 	}
 	for blocked() {
-		if ctx.Err() != nil || !c.q.WaitContext(c.party(o), ctx) && blocked() {
+		if ctx.Err() != nil || !c.q.WaitContext(ctx, c.party(o)) && blocked() {
 			return ctxerr.Ended(op, ctx)
 		}
 	}

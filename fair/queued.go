@@ -55,7 +55,7 @@ func (q *queued) lockContext(ctx context.Context, policy syncq.Policy) error {
 	if err := ctxerr.Check(op, ctx); err != nil {
 		return err
 	}
-	if !q.s.LockContext(syncq.Anonymous(int64(locks.CurrentOwner(ctx))), policy, ctx) {
+	if !q.s.LockContext(ctx, syncq.Anonymous(int64(locks.CurrentOwner(ctx))), policy) {
 		return ctxerr.Ended(op, ctx)
 	}
 	return nil

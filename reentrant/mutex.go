@@ -138,7 +138,7 @@ func (m *Mutex) LockContext(ctx context.Context) error {
 		}
 		return nil
 	}
-	if !m.s.LockContext(syncq.Owned(o), m.policy, ctx) {
+	if !m.s.LockContext(ctx, syncq.Owned(o), m.policy) {
 		return ctxerr.Ended(op, ctx)
 	}
 	return nil

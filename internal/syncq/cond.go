@@ -44,7 +44,7 @@ func (c *Cond) WaitFor(p Party, d time.Duration) bool {
 
 // WaitContext is Wait until ctx ends, and reports whether a signal ended it. Either
 // way the lock is held again.
-func (c *Cond) WaitContext(p Party, ctx context.Context) bool {
+func (c *Cond) WaitContext(ctx context.Context, p Party) bool {
 	l := until(ctx)
 	return c.wait(p, &l)
 }

@@ -110,7 +110,11 @@ func (s *Sync) LockFor(p Party, policy Policy, d time.Duration) bool {
 
 // LockContext is Lock until ctx ends, and reports whether the lock was taken. The
 // caller has looked at ctx first.
-func (s *Sync) LockContext(p Party, policy Policy, ctx context.Context) bool {
+func (s *Sync) LockContext(ctx context.Context, p Party, policy Policy) bool {
+	if ctx.Done() == nil {
+		s.Lock(p, policy)
+		return true
+	}
 	if s.TryLock(p) || s.spin(p, policy) {
 		return true
 	}
@@ -159,14 +163,18 @@ func (s *Sync) LockSharedFor(who int64, policy Policy, d time.Duration) bool {
 		return true
 	}
 	if d <= 0 {
-		return policy == NonFair && s.TryLockShared()
+		return s.admitShared(policy)
 	}
 	return s.waitLimited(newNode(Party{who: who}, true), policy, after(d))
 }
 
 // LockSharedContext is LockShared until ctx ends, and reports whether the hold was
 // taken. The caller has looked at ctx first.
-func (s *Sync) LockSharedContext(who int64, policy Policy, ctx context.Context) bool {
+func (s *Sync) LockSharedContext(ctx context.Context, who int64, policy Policy) bool {
+	if ctx.Done() == nil {
+		s.LockShared(who, policy)
+		return true
+	}
 	return s.enterShared() || s.waitLimited(newNode(Party{who: who}, true), policy, until(ctx))
 }
 

@@ -13,14 +13,33 @@ import (
 // admissible reports whether n, which is not in the queue, may take a lock whose word is w
 // now. The guard is held.
 func (s *Sync) admissible(n *node, w uint64, policy Policy) bool {
-	if !n.shared {
-		return free(w)
+	if n.shared {
+		return s.admissibleShared(w, policy)
 	}
+	return free(w)
+}
+
+func (s *Sync) admissibleShared(w uint64, policy Policy) bool {
 	if !free(w) && w&shared == 0 {
 		return false
 	}
 	head := s.queue.head
 	return head == nil || policy == NonFair && head.shared
+}
+
+// admitShared takes a shared hold if a newcomer may have it now.
+func (s *Sync) admitShared(policy Policy) bool {
+	s.guard.Lock()
+	defer s.guard.Unlock()
+	for {
+		w := s.Word.Load()
+		if !s.admissibleShared(w, policy) {
+			return false
+		}
+		if s.Word.CompareAndSwap(w, (w|shared)+one) {
+			return true
+		}
+	}
 }
 
 // take returns w with n as a holder.

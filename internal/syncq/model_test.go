@@ -1,0 +1,393 @@
+package syncq_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/jucgo/locks/internal/syncq"
+)
+
+// The model: what everybody sees of a lock and one condition of it when all goroutines
+// have come to rest. It is the same for both policies, which differ only in
+// between.
+type model struct {
+	holder int          // the exclusive holder, or 0
+	shared map[int]bool // the shared holders
+	queue  []waiter
+	cond   []waiter
+}
+
+type waiter struct {
+	id       int
+	shared   bool
+	deadline int // 0: none
+}
+
+func (m *model) free() bool { return m.holder == 0 && len(m.shared) == 0 }
+
+func (m *model) lock(w waiter) {
+	switch {
+	case m.free() && w.shared, w.shared && m.holder == 0 && len(m.queue) == 0:
+		m.shared[w.id] = true
+	case m.free():
+		m.holder = w.id
+	default:
+		m.queue = append(m.queue, w)
+	}
+}
+
+// extend lets the readers at the head of the queue join.
+func (m *model) extend() {
+	for m.holder == 0 && len(m.shared) > 0 && len(m.queue) > 0 && m.queue[0].shared {
+		m.shared[m.queue[0].id] = true
+		m.queue = m.queue[1:]
+	}
+}
+
+// grant gives a free lock to whoever is first.
+func (m *model) grant() {
+	if !m.free() || len(m.queue) == 0 {
+		return
+	}
+	first := m.queue[0]
+	m.queue = m.queue[1:]
+	m.lock(waiter{id: first.id, shared: first.shared})
+	m.extend()
+}
+
+func (m *model) release(id int) {
+	if m.holder == id {
+		m.holder = 0
+	}
+	delete(m.shared, id)
+	m.grant()
+}
+
+// pass is the time now.
+func (m *model) pass(now int) {
+	for {
+		expired := func(w waiter) bool { return w.deadline > 0 && w.deadline <= now }
+		earliest := func(ws []waiter) int {
+			at := -1
+			for i, w := range ws {
+				if expired(w) && (at < 0 || w.deadline < ws[at].deadline) {
+					at = i
+				}
+			}
+			return at
+		}
+		q, c := earliest(m.queue), earliest(m.cond)
+		switch {
+		case q < 0 && c < 0:
+			return
+		case c < 0 || q >= 0 && m.queue[q].deadline < m.cond[c].deadline:
+			m.queue = slices.Delete(m.queue, q, q+1)
+			if q == 0 {
+				m.extend()
+			}
+		default:
+			w := m.cond[c]
+			m.cond = slices.Delete(m.cond, c, c+1)
+			w.deadline = 0 // the lock is awaited without limit
+			m.lock(w)
+		}
+	}
+}
+
+func (m *model) String() string {
+	ids := func(ws []waiter) (out []int) {
+		for _, w := range ws {
+			out = append(out, w.id)
+		}
+		return out
+	}
+	readers := make([]int, 0)
+	for id := range m.shared {
+		readers = append(readers, id)
+	}
+	slices.Sort(readers)
+	return fmt.Sprint("holder ", m.holder, " readers ", readers, " queue ", ids(m.queue), " cond ", ids(m.cond))
+}
+
+// party is one user of the lock, with at most one call under way.
+type party struct {
+	id    int
+	busy  atomic.Bool
+	holds atomic.Value // "", "exclusive", "shared"
+}
+
+func (p *party) has() string { return p.holds.Load().(string) }
+
+type step struct {
+	Op   string
+	ID   int
+	Time int // how long a limited wait takes, or time to pass
+}
+
+func steps() *rapid.Generator[[]step] {
+	op := rapid.SampledFrom([]string{
+		"Lock", "Lock", "LockFor", "LockContext", "TryLock", "Unlock", "Unlock", "Unlock",
+		"LockShared", "LockShared", "LockSharedFor", "LockSharedContext", "TryLockShared", "Downgrade",
+		"Wait", "Wait", "WaitFor", "WaitContext", "Signal", "Broadcast", "pass", "pass",
+	})
+	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) step {
+		return step{op.Draw(t, "op"), rapid.IntRange(1, 6).Draw(t, "id"), rapid.IntRange(0, 40).Draw(t, "time")}
+	}), 1, 120)
+}
+
+func TestEveryRunAgreesWithTheModelWheneverAllAreAtRest(t *testing.T) {
+	for _, policy := range []syncq.Policy{syncq.NonFair, syncq.FIFO} {
+		t.Run(fmt.Sprint("FIFO=", policy), func(t *testing.T) {
+			rapid.Check(t, func(rt *rapid.T) {
+				script := steps().Draw(rt, "steps")
+				var problem string
+				synctest.Test(t, func(*testing.T) { problem = run(script, policy) })
+				if problem != "" {
+					rt.Fatal(problem)
+				}
+			})
+		})
+	}
+}
+
+// run executes the script, and returns where it departed from the model. Whatever is left at its
+// end it takes down, so that the bubble can end.
+func run(script []step, policy syncq.Policy) (problem string) {
+	const tick = time.Second
+	var (
+		s       syncq.Sync
+		c       = syncq.NewCond(&s, policy)
+		m       = model{shared: map[int]bool{}}
+		parties [7]*party
+		now     int
+	)
+	for i := range parties {
+		parties[i] = &party{id: i}
+		parties[i].holds.Store("")
+	}
+	// Deadlines are distinct, and between the ticks at which we look.
+	deadlines := map[int]bool{}
+	deadline := func(after int) int {
+		d := now + after*100
+		for d++; deadlines[d]; d++ {
+		}
+		deadlines[d] = true
+		return d
+	}
+	until := func(d int) time.Duration { return time.Duration(d-now) * tick }
+	ctxUntil := func(d int) (context.Context, context.CancelFunc) {
+		return context.WithTimeout(context.Background(), until(d))
+	}
+
+	do := func(st step) bool {
+		p := parties[st.ID]
+		who := syncq.Owned(int64(st.ID))
+		call := func(holds string, f func() bool) {
+			p.busy.Store(true)
+			go func() {
+				if f() {
+					p.holds.Store(holds)
+				}
+				p.busy.Store(false)
+			}()
+		}
+		if st.Op == "pass" {
+			time.Sleep(time.Duration(st.Time) * 100 * tick)
+			now += st.Time * 100
+			m.pass(now)
+			return true
+		}
+		if p.busy.Load() {
+			return false
+		}
+		switch st.Op {
+		case "Lock", "LockFor", "LockContext", "TryLock", "LockShared", "LockSharedFor", "LockSharedContext", "TryLockShared":
+			if p.has() != "" {
+				return false
+			}
+		case "Unlock":
+			if p.has() == "" {
+				return false
+			}
+		default:
+			if p.has() != "exclusive" {
+				return false
+			}
+		}
+		w := waiter{id: st.ID}
+		switch st.Op {
+		case "Lock":
+			call("exclusive", func() bool { s.Lock(who, policy); return true })
+			m.lock(w)
+		case "LockFor":
+			w.deadline = deadline(st.Time)
+			d := until(w.deadline)
+			call("exclusive", func() bool { return s.LockFor(who, policy, d) })
+			m.lock(w)
+		case "LockContext":
+			w.deadline = deadline(st.Time)
+			ctx, cancel := ctxUntil(w.deadline)
+			call("exclusive", func() bool { defer cancel(); return s.LockContext(ctx, who, policy) })
+			m.lock(w)
+		case "TryLock":
+			call("exclusive", func() bool { return s.TryLock(who) })
+			if m.free() {
+				m.lock(w)
+			}
+		case "LockShared":
+			w.shared = true
+			call("shared", func() bool { s.LockShared(int64(st.ID), policy); return true })
+			m.lock(w)
+		case "LockSharedFor":
+			w.shared, w.deadline = true, deadline(st.Time)
+			d := until(w.deadline)
+			call("shared", func() bool { return s.LockSharedFor(int64(st.ID), policy, d) })
+			m.lock(w)
+		case "LockSharedContext":
+			w.shared, w.deadline = true, deadline(st.Time)
+			ctx, cancel := ctxUntil(w.deadline)
+			call("shared", func() bool { defer cancel(); return s.LockSharedContext(ctx, int64(st.ID), policy) })
+			m.lock(w)
+		case "TryLockShared":
+			call("shared", func() bool { return s.TryLockShared() })
+			if m.holder == 0 {
+				m.shared[st.ID] = true
+			}
+		case "Unlock":
+			call("", func() bool { p.holds.Store(""); s.Unlock(policy); return false })
+			m.release(st.ID)
+		case "Downgrade":
+			call("shared", func() bool { s.Downgrade(); return true })
+			m.holder, m.shared[st.ID] = 0, true
+			m.extend()
+		case "Wait", "WaitFor", "WaitContext":
+			p.holds.Store("")
+			s.Holds = int32(st.Time)
+			saved := func() bool {
+				if s.Holds != int32(st.Time) {
+					problem = fmt.Sprintf("%d came back from a wait with %d more holds, not %d", st.ID, s.Holds, st.Time)
+				}
+				s.Holds = 0
+				return true
+			}
+			switch st.Op {
+			case "Wait":
+				call("exclusive", func() bool { c.Wait(who); return saved() })
+			case "WaitFor":
+				w.deadline = deadline(st.Time)
+				d := until(w.deadline)
+				call("exclusive", func() bool { c.WaitFor(who, d); return saved() })
+			case "WaitContext":
+				w.deadline = deadline(st.Time)
+				ctx, cancel := ctxUntil(w.deadline)
+				call("exclusive", func() bool { defer cancel(); c.WaitContext(ctx, who); return saved() })
+			}
+			m.cond = append(m.cond, w)
+			m.release(st.ID)
+		case "Signal":
+			c.Signal()
+			if len(m.cond) > 0 {
+				w := m.cond[0]
+				w.deadline = 0
+				m.cond = m.cond[1:]
+				m.queue = append(m.queue, w)
+			}
+		case "Broadcast":
+			c.Broadcast()
+			for _, w := range m.cond {
+				w.deadline = 0
+				m.queue = append(m.queue, w)
+			}
+			m.cond = nil
+		}
+		return true
+	}
+
+	compare := func() string {
+		synctest.Wait()
+		got := model{shared: map[int]bool{}}
+		for _, p := range parties {
+			switch p.has() {
+			case "exclusive":
+				if got.holder != 0 {
+					return fmt.Sprintf("both %d and %d hold", got.holder, p.id)
+				}
+				got.holder = p.id
+			case "shared":
+				got.shared[p.id] = true
+			}
+		}
+		for _, id := range s.Waiters() {
+			got.queue = append(got.queue, waiter{id: int(id)})
+		}
+		for _, id := range c.Waiters() {
+			got.cond = append(got.cond, waiter{id: int(id)})
+		}
+		if got.String() != m.String() {
+			return "is " + got.String() + ", should be " + m.String()
+		}
+		if err := s.Verify(); err != nil {
+			return err.Error()
+		}
+		if int64(m.holder) != s.Owner() || len(m.shared) != s.Shared() || s.Held() == m.free() ||
+			s.Len() != len(m.queue) || s.HasQueued() != (len(m.queue) > 0) || c.Len() != len(m.cond) {
+			return "inspection disagrees with " + m.String()
+		}
+		return ""
+	}
+
+	for i, st := range script {
+		if !do(st) {
+			continue
+		}
+		if bad := compare(); bad != "" && problem == "" {
+			problem = fmt.Sprintf("after step %d %+v: %s", i, st, bad)
+		}
+		if problem != "" {
+			break
+		}
+	}
+
+	// Take down: let every holder release until nobody is left.
+	for range 1000 {
+		synctest.Wait()
+		idle := true
+		for _, p := range parties {
+			switch {
+			case p.has() == "":
+			case p.has() == "exclusive" && c.Len() > 0:
+				c.Broadcast()
+				fallthrough
+			default:
+				p.holds.Store("")
+				s.Holds = 0
+				s.Unlock(policy)
+			}
+			idle = idle && !p.busy.Load()
+		}
+		if idle {
+			break
+		}
+		if s.Owner() == 0 && s.Shared() == 0 && c.Len() > 0 {
+			s.Lock(syncq.Owned(100), policy)
+			c.Broadcast()
+			s.Unlock(policy)
+		}
+	}
+	synctest.Wait()
+	if problem == "" {
+		if err := s.Verify(); err != nil {
+			problem = err.Error()
+		} else if s.Held() || s.Len() > 0 {
+			problem = "not free in the end"
+		}
+	}
+	return problem
+}
