@@ -126,20 +126,29 @@ type party struct {
 func (p *party) has() string { return p.holds.Load().(string) }
 
 type step struct {
-	Op   string
-	ID   int
-	Time int // how long a limited wait takes, or time to pass
+	Op     string // chosen by choice from what is possible
+	choice int
+	ID     int // 0: time passes
+	Time   int // how long a limited wait takes, or time to pass
 }
 
+// What a party may do next.
+var (
+	idleOps = []string{
+		"Lock", "LockFor", "LockContext", "TryLock", "LockShared", "LockShared", "LockSharedFor", "LockSharedContext", "TryLockShared",
+	}
+	exclusiveOps = []string{
+		"Unlock", "Unlock", "Unlock", "Downgrade", "Wait", "WaitFor", "WaitContext", "Signal", "Broadcast",
+	}
+	sharedOps = []string{"Unlock"}
+)
+
 func steps() *rapid.Generator[[]step] {
-	op := rapid.SampledFrom([]string{
-		"Lock", "Lock", "LockFor", "LockContext", "TryLock", "Unlock", "Unlock", "Unlock",
-		"LockShared", "LockShared", "LockSharedFor", "LockSharedContext", "TryLockShared", "Downgrade",
-		"Wait", "Wait", "WaitFor", "WaitContext", "Signal", "Broadcast", "pass", "pass",
-	})
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) step {
-		return step{op.Draw(t, "op"), rapid.IntRange(1, 6).Draw(t, "id"), rapid.IntRange(0, 40).Draw(t, "time")}
-	}), 1, 120)
+		st := step{ID: rapid.IntRange(0, 6).Draw(t, "id"), Time: rapid.IntRange(0, 20).Draw(t, "time")}
+		st.choice = rapid.IntRange(0, 71).Draw(t, "choice")
+		return st
+	}), 10, 150)
 }
 
 func TestEveryRunAgreesWithTheModelWheneverAllAreAtRest(t *testing.T) {
@@ -186,7 +195,7 @@ func run(script []step, policy syncq.Policy) (problem string) {
 		return context.WithTimeout(context.Background(), until(d))
 	}
 
-	do := func(st step) bool {
+	do := func(st *step) bool {
 		p := parties[st.ID]
 		who := syncq.Owned(int64(st.ID))
 		call := func(holds string, f func() bool) {
@@ -198,7 +207,8 @@ func run(script []step, policy syncq.Policy) (problem string) {
 				p.busy.Store(false)
 			}()
 		}
-		if st.Op == "pass" {
+		if st.ID == 0 {
+			st.Op = "pass"
 			time.Sleep(time.Duration(st.Time) * 100 * tick)
 			now += st.Time * 100
 			m.pass(now)
@@ -207,20 +217,8 @@ func run(script []step, policy syncq.Policy) (problem string) {
 		if p.busy.Load() {
 			return false
 		}
-		switch st.Op {
-		case "Lock", "LockFor", "LockContext", "TryLock", "LockShared", "LockSharedFor", "LockSharedContext", "TryLockShared":
-			if p.has() != "" {
-				return false
-			}
-		case "Unlock":
-			if p.has() == "" {
-				return false
-			}
-		default:
-			if p.has() != "exclusive" {
-				return false
-			}
-		}
+		ops := map[string][]string{"": idleOps, "exclusive": exclusiveOps, "shared": sharedOps}[p.has()]
+		st.Op = ops[st.choice%len(ops)]
 		w := waiter{id: st.ID}
 		switch st.Op {
 		case "Lock":
@@ -344,7 +342,7 @@ func run(script []step, policy syncq.Policy) (problem string) {
 	}
 
 	for i, st := range script {
-		if !do(st) {
+		if !do(&st) {
 			continue
 		}
 		if bad := compare(); bad != "" && problem == "" {

@@ -1,0 +1,273 @@
+package syncq_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks/internal/syncq"
+)
+
+func policies(t *testing.T, f func(t *testing.T, policy syncq.Policy)) {
+	for _, p := range []syncq.Policy{syncq.NonFair, syncq.FIFO} {
+		t.Run(fmt.Sprint("FIFO=", p), func(t *testing.T) { f(t, p) })
+	}
+}
+
+// procs runs f with 1, 2 and 8 processors.
+func procs(t *testing.T, f func(t *testing.T)) {
+	for _, n := range []int{1, 2, 8} {
+		t.Run(fmt.Sprint("procs=", n), func(t *testing.T) {
+			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(n))
+			f(t)
+		})
+	}
+}
+
+// guarded is what the lock under test guards, in plain variables for the race
+// detector to watch.
+type guarded struct {
+	writes, mirror int
+	readers        atomic.Int32
+}
+
+func (g *guarded) write(t *testing.T) {
+	if g.readers.Load() != 0 {
+		t.Error("a reader is inside together with the writer")
+	}
+	g.writes++
+	if rand.IntN(8) == 0 {
+		runtime.Gosched()
+	}
+	g.mirror++
+	if g.writes != g.mirror {
+		t.Error("two writers are inside")
+	}
+}
+
+func (g *guarded) read(t *testing.T) {
+	g.readers.Add(1)
+	a := g.writes
+	if rand.IntN(8) == 0 {
+		runtime.Gosched()
+	}
+	if a != g.mirror {
+		t.Error("a writer is inside together with a reader")
+	}
+	g.readers.Add(-1)
+}
+
+func TestNobodyIsLostAndNobodyIsInsideTogetherUnderAllWaysToWaitAtOnce(t *testing.T) {
+	procs(t, func(t *testing.T) {
+		policies(t, func(t *testing.T, policy syncq.Policy) {
+			const goroutines, rounds = 12, 400
+			var (
+				s    syncq.Sync
+				c    = syncq.NewCond(&s, policy)
+				g    guarded
+				done = make(chan struct{})
+				wg   sync.WaitGroup
+
+				signals, woken int // guarded by s
+			)
+			for i := range goroutines {
+				wg.Add(1)
+				go func() {
+					defer wg.Done()
+					who := syncq.Owned(int64(i + 1))
+					r := rand.New(rand.NewPCG(uint64(i), 1))
+					for range rounds {
+						short := time.Duration(r.IntN(60)) * time.Microsecond
+						held := true
+						switch r.IntN(9) {
+						case 0, 1:
+							s.Lock(who, policy)
+						case 2:
+							held = s.LockFor(who, policy, short)
+						case 3:
+							ctx, cancel := context.WithTimeout(context.Background(), short)
+							held = s.LockContext(ctx, who, policy)
+							cancel()
+						case 4:
+							held = s.TryLock(who)
+						case 5:
+							s.LockShared(int64(i), policy)
+							g.read(t)
+							s.Unlock(policy)
+							continue
+						case 6:
+							if s.LockSharedFor(int64(i), policy, short) {
+								g.read(t)
+								s.Unlock(policy)
+							}
+							continue
+						case 7:
+							if s.TryLockShared() {
+								g.read(t)
+								s.Unlock(policy)
+							}
+							continue
+						case 8:
+							s.Lock(who, policy)
+							g.write(t)
+							s.Downgrade()
+							g.read(t)
+							s.Unlock(policy)
+							continue
+						}
+						if !held {
+							continue
+						}
+						g.write(t)
+						switch r.IntN(6) {
+						case 0:
+							if c.Signal() {
+								signals++
+							}
+						case 1:
+							signals += c.Broadcast()
+						case 2:
+							if c.WaitFor(who, short) {
+								woken++
+							}
+							g.write(t)
+						case 3:
+							ctx, cancel := context.WithTimeout(context.Background(), short)
+							if c.WaitContext(ctx, who) {
+								woken++
+							}
+							cancel()
+							g.write(t)
+						}
+						s.Unlock(policy)
+					}
+				}()
+			}
+			go func() { wg.Wait(); close(done) }()
+			select {
+			case <-done:
+			case <-time.After(60 * time.Second):
+				t.Fatalf("stuck: %v", s.Waiters())
+			}
+			require.NoError(t, s.Verify())
+			require.Zero(t, s.Word.Load())
+			require.Equal(t, signals, woken, "every signal that found a waiter ended a wait normally")
+			require.Zero(t, c.Len())
+		})
+	})
+}
+
+func TestSignalsSentAreWaitsThatReturnNormallyWhileOthersGiveUp(t *testing.T) {
+	policies(t, func(t *testing.T, policy syncq.Policy) {
+		const waiters, rounds = 8, 300
+		var (
+			s              syncq.Sync
+			c              = syncq.NewCond(&s, policy)
+			signals, woken int
+			left           atomic.Int32
+			wg             sync.WaitGroup
+		)
+		left.Store(waiters)
+		for i := range waiters {
+			wg.Add(1)
+			go func() {
+				defer wg.Done()
+				defer left.Add(-1)
+				who := syncq.Owned(int64(i + 1))
+				for j := range rounds {
+					s.Lock(who, policy)
+					if c.WaitFor(who, time.Duration((i+j)%20)*time.Microsecond) {
+						woken++
+					}
+					s.Unlock(policy)
+				}
+			}()
+		}
+		me := syncq.Owned(100)
+		for left.Load() > 0 {
+			s.Lock(me, policy)
+			if c.Signal() {
+				signals++
+			}
+			s.Unlock(policy)
+		}
+		wg.Wait()
+		require.Equal(t, signals, woken)
+		require.Zero(t, s.Word.Load())
+	})
+}
+
+func TestAConditionOverAForeignLockLosesNoSignalEither(t *testing.T) {
+	const waiters, rounds = 8, 300
+	var (
+		mu             sync.Mutex
+		c              = syncq.NewCondOver(&mu)
+		signals, woken int
+		left           atomic.Int32
+		wg             sync.WaitGroup
+	)
+	left.Store(waiters)
+	for i := range waiters {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			defer left.Add(-1)
+			who := syncq.Anonymous(int64(i + 1))
+			for j := range rounds {
+				mu.Lock()
+				if c.WaitFor(who, time.Duration((i+j)%20)*time.Microsecond) {
+					woken++
+				}
+				mu.Unlock()
+			}
+		}()
+	}
+	for n := 0; left.Load() > 0; n++ {
+		mu.Lock()
+		if n%3 == 0 {
+			signals += c.Broadcast()
+		} else if c.Signal() {
+			signals++
+		}
+		mu.Unlock()
+	}
+	wg.Wait()
+	require.Equal(t, signals, woken)
+	require.NoError(t, c.Sync().Verify())
+	require.False(t, c.Sync().Held())
+}
+
+func TestAWaiterGetsInAlthoughBargersNeverLeaveTheLockAlone(t *testing.T) {
+	procs(t, func(t *testing.T) {
+		var (
+			s    syncq.Sync
+			stop atomic.Bool
+			wg   sync.WaitGroup
+		)
+		for i := range 2 {
+			wg.Add(1)
+			go func() {
+				defer wg.Done()
+				for !stop.Load() {
+					if s.TryLock(syncq.Owned(int64(i + 1))) {
+						s.Unlock(syncq.NonFair)
+					}
+				}
+			}()
+		}
+		for range 20 {
+			s.Lock(syncq.Owned(3), syncq.NonFair)
+			s.Unlock(syncq.NonFair)
+		}
+		stop.Store(true)
+		wg.Wait()
+		require.Zero(t, s.Word.Load())
+	})
+}
