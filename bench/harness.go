@@ -1,0 +1,269 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// ErrExclusion reports a lock that let two goroutines in at a time.
+var ErrExclusion = errors.New("bench: mutual exclusion violated")
+
+// Contest says how goroutines contend for a lock.
+type Contest struct {
+	// Goroutines is how many there are.
+	Goroutines int
+	// Ops is the number of acquisitions that all share: whoever has the lock
+	// takes one off, so that a goroutine which gets it more often does more of
+	// them. 0 is no limit.
+	Ops int
+	// For ends the contest after some time. 0 is no limit.
+	For time.Duration
+	// Inside and Outside are how long each goroutine works with the lock and
+	// between an unlock and the next lock.
+	Inside, Outside time.Duration
+	// Sample has every Sample-th acquisition of each goroutine timed; 0 is none.
+	// Reading the clock twice takes longer than a lock does in the best case:
+	// sample where the section is short. The longest wait is that of the
+	// acquisitions timed.
+	Sample int
+	// Streaks has streaks counted, which takes an atomic store an acquisition.
+	Streaks bool
+	// Begin and End, if not nil, are called right before and after the contest,
+	// when all goroutines are ready and when they are through: the place to
+	// start and stop the timer of a benchmark.
+	Begin, End func()
+}
+
+// Result is how a contest went.
+type Result struct {
+	// Ops is the number of acquisitions.
+	Ops int
+	// Elapsed is how long all of them took.
+	Elapsed time.Duration
+	// Waits are the times from calling Lock to having the lock.
+	Waits Histogram
+	// Counts are the acquisitions of each goroutine.
+	Counts []int
+	// Jain is Jain's index of Counts.
+	Jain float64
+	// Streak is the most acquisitions in a row by one goroutine while others
+	// waited. It is 1 if nobody was ever overtaken so.
+	Streak int
+}
+
+// PerOp returns the nanoseconds that an acquisition took, all goroutines taken
+// together.
+func (r *Result) PerOp() float64 {
+	if r.Ops == 0 {
+		return 0
+	}
+	return float64(r.Elapsed) / float64(r.Ops)
+}
+
+// settle is how long goroutines that were about to wait get to do so.
+const settle = time.Millisecond
+
+// contestant is one goroutine of a contest. It is padded to two cache lines, as
+// CPUs fetch them in pairs, so that contestants don't slow each other down.
+type contestant struct {
+	// asked is the number of Lock calls. The one who calls writes it.
+	asked atomic.Uint64
+	// got is the number of Lock calls that have returned, and guarded by the
+	// lock. asked is one ahead for as long as the contestant waits.
+	got uint64
+	// acquired is the number of acquisitions that count.
+	acquired int
+	_        [104]byte
+}
+
+// contest is the state that all goroutines share.
+type contest struct {
+	Contest
+	lock            sync.Locker
+	inside, outside int // rounds of work
+	start           time.Time
+	contestants     []contestant
+	waits           []*Histogram
+	stop            atomic.Bool // written once, so that reading it costs little
+
+	_ [128]byte // What follows is written at each acquisition.
+
+	// The rest is guarded by the lock.
+	left     int
+	acquired int // written at the end of the section what was read at its start
+	streaks  streaks
+	hint     int // who waited the last time that somebody asked
+}
+
+// Contend has goroutines contend for l as c says. It returns an error if l let
+// more than one of them in at a time, or if ctx ended before the contest did.
+// A contest without a limit goes on until ctx ends.
+func Contend(ctx context.Context, l sync.Locker, c Contest) (Result, error) {
+	if c.Goroutines < 1 {
+		return Result{}, fmt.Errorf("bench: contest of %d goroutines", c.Goroutines)
+	}
+	k := &contest{
+		Contest:     c,
+		lock:        l,
+		inside:      Rounds(c.Inside),
+		outside:     Rounds(c.Outside),
+		contestants: make([]contestant, c.Goroutines),
+		waits:       make([]*Histogram, c.Goroutines),
+		left:        c.Ops,
+	}
+	if c.Ops == 0 {
+		k.left = int(^uint(0) >> 1)
+	}
+
+	// All queue up behind the caller, and then start at once. If they started one
+	// by one, as the scheduler gets round to them, the first would have the lock
+	// to themselves for a time slice each, and the contest might be over before
+	// the last has begun.
+	l.Lock()
+	var ready, done sync.WaitGroup
+	for i := range c.Goroutines {
+		k.waits[i] = new(Histogram)
+		ready.Add(1)
+		done.Go(func() { k.run(i, &ready) })
+	}
+	ready.Wait()
+	time.Sleep(settle)
+
+	halt := func() { k.stop.Store(true) }
+	defer context.AfterFunc(ctx, halt)()
+	if c.For > 0 {
+		defer time.AfterFunc(c.For, halt).Stop()
+	}
+	if c.Begin != nil {
+		c.Begin()
+	}
+	k.start = time.Now()
+	l.Unlock()
+	done.Wait()
+	r := Result{Elapsed: time.Since(k.start)}
+	if c.End != nil {
+		c.End()
+	}
+
+	r.Counts = make([]int, c.Goroutines)
+	for i := range k.contestants {
+		r.Counts[i] = k.contestants[i].acquired
+		r.Ops += r.Counts[i]
+		r.Waits.Merge(k.waits[i])
+	}
+	r.Jain = Jain(r.Counts)
+	r.Streak = k.streaks.longest
+	if k.acquired != r.Ops {
+		return r, fmt.Errorf("%w: %d acquisitions left a counter at %d", ErrExclusion, r.Ops, k.acquired)
+	}
+	return r, ctx.Err()
+}
+
+// run is what goroutine i does. It reports ready right before it waits for the
+// lock for the first time. That wait is for the contest to begin, and not timed.
+func (k *contest) run(i int, ready *sync.WaitGroup) {
+	me, waits := &k.contestants[i], k.waits[i]
+	asked := uint64(1)
+	me.asked.Store(asked)
+	ready.Done()
+	k.lock.Lock()
+	untilTimed := k.Sample
+	for {
+		more := k.section(i, me)
+		k.lock.Unlock()
+		if !more {
+			return
+		}
+		if k.outside > 0 {
+			spin(k.outside)
+		}
+
+		asked++
+		if k.Streaks {
+			me.asked.Store(asked)
+		}
+		if untilTimed--; untilTimed != 0 { // Never 0 if it started there.
+			k.lock.Lock()
+			continue
+		}
+		untilTimed = k.Sample
+		before := time.Since(k.start)
+		k.lock.Lock()
+		waits.Add(time.Since(k.start) - before)
+	}
+}
+
+// section is what contestant i does with the lock. It reports false when
+// the contest is over.
+func (k *contest) section(i int, me *contestant) bool {
+	me.got++
+	if k.left <= 0 || k.stop.Load() {
+		return false
+	}
+	k.left--
+	me.acquired++
+	acquired := k.acquired
+	if k.inside > 0 {
+		spin(k.inside)
+	}
+	k.acquired = acquired + 1
+	if k.Streaks {
+		k.streaks.add(i, k.anyWaits())
+	}
+	return true
+}
+
+// anyWaits reports whether a goroutine waits for the lock. The caller holds it,
+// and so does not wait itself.
+func (k *contest) anyWaits() bool {
+	// Where many wait, the one found last does so still, most of the time.
+	at := k.hint
+	for range k.contestants {
+		if c := &k.contestants[at]; c.asked.Load() > c.got {
+			k.hint = at
+			return true
+		}
+		if at++; at == len(k.contestants) {
+			at = 0
+		}
+	}
+	return false
+}
+
+// streaks finds the longest streak in a sequence of acquisitions.
+type streaks struct {
+	last    int  // who had the lock last
+	waited  bool // whether others waited when it was released
+	length  int  // of the streak that goes on
+	longest int
+}
+
+// add adds an acquisition by who, and whether others wait at its end. Taking
+// the lock again adds to a streak only if somebody was overtaken.
+func (s *streaks) add(who int, waiting bool) {
+	if who == s.last && s.waited {
+		s.length++
+	} else {
+		s.last, s.length = who, 1
+	}
+	s.waited = waiting
+	s.longest = max(s.longest, s.length)
+}
+
+// Jain returns Jain's index of fairness: 1 if all shares are equal, 1/n if one
+// of n has everything. No shares at all, or only empty ones, are equal.
+func Jain(shares []int) float64 {
+	var sum, squares float64
+	for _, x := range shares {
+		sum += float64(x)
+		squares += float64(x) * float64(x)
+	}
+	if squares == 0 {
+		return 1
+	}
+	return sum * sum / (float64(len(shares)) * squares)
+}

@@ -1,0 +1,156 @@
+//lint:file-ignore SA2001 Locking and unlocking is all there is to measure.
+
+package bench
+
+import (
+	"context"
+	"sync"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/jucgo/locks/fair"
+	"github.com/jucgo/locks/reentrant"
+)
+
+// Reference is the name of the lock that the others are compared with.
+const Reference = "sync.Mutex"
+
+// Lock is a kind of lock to measure.
+type Lock struct {
+	// Name is the Go type, with the policy behind it where the type has several.
+	Name string
+	// FIFO tells that the lock admits in order of arrival.
+	FIFO bool
+	// New returns a free lock.
+	New func() sync.Locker
+	// Pairs returns a loop that locks and unlocks a free lock n times. It is
+	// written out for each type: an interface or a type parameter would keep
+	// the compiler from inlining the fast path, and a call costs a good part of
+	// what there is to measure.
+	Pairs func() func(n int)
+	// Reentry returns the same for a lock that the caller holds already. It is
+	// nil if the lock is not reentrant. The lock stays held.
+	Reentry func() func(n int)
+}
+
+// Locks returns all locks, Reference first.
+func Locks() []Lock {
+	return []Lock{
+		{
+			Name: Reference,
+			New:  func() sync.Locker { return new(sync.Mutex) },
+			Pairs: func() func(int) {
+				m := new(sync.Mutex)
+				return func(n int) {
+					for range n {
+						m.Lock()
+						m.Unlock()
+					}
+				}
+			},
+		},
+		{
+			Name: "fair.Mutex",
+			FIFO: true,
+			New:  func() sync.Locker { return new(fair.Mutex) },
+			Pairs: func() func(int) {
+				m := new(fair.Mutex)
+				return func(n int) {
+					for range n {
+						m.Lock()
+						m.Unlock()
+					}
+				}
+			},
+		},
+		{
+			Name: "fair.BargingMutex",
+			New:  func() sync.Locker { return new(fair.BargingMutex) },
+			Pairs: func() func(int) {
+				m := new(fair.BargingMutex)
+				return func(n int) {
+					for range n {
+						m.Lock()
+						m.Unlock()
+					}
+				}
+			},
+		},
+		{
+			Name:    "reentrant.Mutex",
+			New:     func() sync.Locker { return new(reentrant.Mutex) },
+			Pairs:   func() func(int) { return reentrantPairs(new(reentrant.Mutex)) },
+			Reentry: func() func(int) { return reentrantAgain(new(reentrant.Mutex)) },
+		},
+		{
+			Name:    "reentrant.Mutex-FIFO",
+			FIFO:    true,
+			New:     func() sync.Locker { return reentrant.New(fair.FIFO) },
+			Pairs:   func() func(int) { return reentrantPairs(reentrant.New(fair.FIFO)) },
+			Reentry: func() func(int) { return reentrantAgain(reentrant.New(fair.FIFO)) },
+		},
+		{
+			Name: "semaphore.Weighted",
+			FIFO: true,
+			New:  func() sync.Locker { return semaphoreLock{semaphore.NewWeighted(1)} },
+			Pairs: func() func(int) {
+				s, ctx := semaphore.NewWeighted(1), context.Background()
+				return func(n int) {
+					for range n {
+						_ = s.Acquire(ctx, 1) // Fails only if ctx ends.
+						s.Release(1)
+					}
+				}
+			},
+		},
+		{
+			Name: "chan",
+			FIFO: true,
+			New:  func() sync.Locker { return make(chanLock, 1) },
+			Pairs: func() func(int) {
+				c := make(chan struct{}, 1)
+				return func(n int) {
+					for range n {
+						c <- struct{}{}
+						<-c
+					}
+				}
+			},
+		},
+	}
+}
+
+func reentrantPairs(m *reentrant.Mutex) func(int) {
+	return func(n int) {
+		for range n {
+			m.Lock()
+			m.Unlock()
+		}
+	}
+}
+
+func reentrantAgain(m *reentrant.Mutex) func(int) {
+	return func(n int) {
+		if !m.IsHeld() {
+			m.Lock()
+		}
+		for range n {
+			m.Lock()
+			m.Unlock()
+		}
+	}
+}
+
+// semaphoreLock is a semaphore of one permit.
+type semaphoreLock struct{ s *semaphore.Weighted }
+
+func (l semaphoreLock) Lock() { _ = l.s.Acquire(context.Background(), 1) } // Fails only if ctx ends.
+
+func (l semaphoreLock) Unlock() { l.s.Release(1) }
+
+// chanLock is a channel with room for one.
+type chanLock chan struct{}
+
+func (l chanLock) Lock() { l <- struct{}{} }
+
+func (l chanLock) Unlock() { <-l }

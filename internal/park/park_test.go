@@ -1,0 +1,185 @@
+package park
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// kinds are the two ways a Place can carry its permit.
+func kinds(t *testing.T, f func(t *testing.T, newPlace func() *Place)) {
+	t.Run("cond", func(t *testing.T) { f(t, func() *Place { return new(Place) }) })
+	t.Run("channel", func(t *testing.T) {
+		f(t, func() *Place { p := new(Place); p.Open(); return p })
+	})
+}
+
+func TestAPermitIsRememberedWhenUnparkComesFirst(t *testing.T) {
+	kinds(t, func(t *testing.T, newPlace func() *Place) {
+		p := newPlace()
+		p.Unpark()
+		p.Park()
+	})
+}
+
+func TestTwoUnparksMakeOnePermit(t *testing.T) {
+	kinds(t, func(t *testing.T, newPlace func() *Place) {
+		synctest.Test(t, func(t *testing.T) {
+			p := newPlace()
+			p.Unpark()
+			p.Unpark()
+			p.Park()
+			var back atomic.Bool
+			go func() { p.Park(); back.Store(true) }()
+			synctest.Wait()
+			require.False(t, back.Load(), "the second Park blocks")
+			p.Unpark()
+			synctest.Wait()
+			require.True(t, back.Load())
+		})
+	})
+}
+
+func TestAParkedGoroutineIsDurablyBlockedInABubble(t *testing.T) {
+	kinds(t, func(t *testing.T, newPlace func() *Place) {
+		synctest.Test(t, func(t *testing.T) {
+			p := newPlace()
+			began := time.Now()
+			time.AfterFunc(time.Hour, p.Unpark)
+			p.Park()
+			require.Equal(t, time.Hour, time.Since(began))
+		})
+	})
+}
+
+func TestAPlaceServesOneBubbleAfterAnotherAndNoneInBetween(t *testing.T) {
+	p := new(Place)
+	use := func() {
+		for range 3 {
+			var wg sync.WaitGroup
+			wg.Go(p.Park)
+			p.Unpark()
+			wg.Wait()
+			p.Reset()
+		}
+	}
+	for range 3 {
+		use()
+		synctest.Test(t, func(*testing.T) { use() })
+	}
+	// With a permit left from another bubble.
+	synctest.Test(t, func(*testing.T) { p.Unpark() })
+	synctest.Test(t, func(*testing.T) { p.Park() })
+}
+
+func TestAGoroutineParkedOutsideCanBeUnparkedFromABubble(t *testing.T) {
+	p := new(Place)
+	done := make(chan struct{})
+	go func() { p.Park(); close(done) }()
+	for p.state.Load() != parked {
+		time.Sleep(time.Microsecond)
+	}
+	synctest.Test(t, func(*testing.T) { p.Unpark() })
+	<-done
+}
+
+func TestResetTakesALeftPermitAndClosesThePlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := new(Place)
+		p.Unpark()
+		p.Reset()
+		p.Open()
+		p.Unpark()
+		p.Reset()
+		var back atomic.Bool
+		go func() { p.Park(); back.Store(true) }()
+		synctest.Wait()
+		require.False(t, back.Load())
+		p.Unpark()
+	})
+}
+
+func TestUnparkHappensBeforeTheReturnOfPark(t *testing.T) {
+	kinds(t, func(t *testing.T, newPlace func() *Place) {
+		const rounds = 5000
+		ping, pong := newPlace(), newPlace()
+		n := 0 // handed to and fro without another synchronisation
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			for range rounds {
+				ping.Park()
+				n++
+				pong.Unpark()
+			}
+		})
+		for range rounds {
+			n++
+			ping.Unpark()
+			pong.Park()
+		}
+		wg.Wait()
+		require.Equal(t, 2*rounds, n)
+	})
+}
+
+func TestNoUnparkIsLostHoweverItFallsTogetherWithPark(t *testing.T) {
+	kinds(t, func(t *testing.T, newPlace func() *Place) {
+		for range 2000 {
+			p := newPlace()
+			var wg sync.WaitGroup
+			wg.Go(p.Park)
+			wg.Go(p.Unpark)
+			wg.Wait()
+		}
+	})
+}
+
+func TestParkingAllocatesNothing(t *testing.T) {
+	ping, pong := new(Place), new(Place)
+	var stop atomic.Bool
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for !stop.Load() {
+			ping.Park()
+			pong.Unpark()
+		}
+	})
+	require.Zero(t, testing.AllocsPerRun(1000, func() {
+		ping.Unpark()
+		pong.Park()
+	}))
+	stop.Store(true)
+	ping.Unpark()
+	wg.Wait()
+}
+
+func BenchmarkHandOver(b *testing.B) {
+	for name, open := range map[string]bool{"cond": false, "channel": true} {
+		b.Run(name, func(b *testing.B) {
+			ping, pong := new(Place), new(Place)
+			if open {
+				ping.Open()
+				pong.Open()
+			}
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				for range b.N {
+					ping.Park()
+					pong.Unpark()
+				}
+			})
+			for range b.N {
+				ping.Unpark()
+				pong.Park()
+			}
+			wg.Wait()
+		})
+	}
+}
