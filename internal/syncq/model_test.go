@@ -358,20 +358,22 @@ func run(script []step, policy syncq.Policy) (problem string) {
 		synctest.Wait()
 		idle := true
 		for _, p := range parties {
-			switch {
-			case p.has() == "":
-			case p.has() == "exclusive" && c.Len() > 0:
-				c.Broadcast()
-				fallthrough
-			default:
-				p.holds.Store("")
-				s.Holds = 0
-				s.Unlock(policy)
-			}
-			idle = idle && !p.busy.Load()
+			idle = idle && !p.busy.Load() && p.has() == ""
 		}
 		if idle {
 			break
+		}
+		for _, p := range parties {
+			switch p.has() {
+			case "":
+				continue
+			case "exclusive":
+				c.Broadcast()
+				s.Holds = 0
+			}
+			p.holds.Store("")
+			s.Unlock(policy)
+			synctest.Wait()
 		}
 		if s.Owner() == 0 && s.Shared() == 0 && c.Len() > 0 {
 			s.Lock(syncq.Owned(100), policy)
