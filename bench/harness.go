@@ -182,18 +182,21 @@ func (k *contest) run(i int, ready *sync.WaitGroup) {
 			spin(k.outside)
 		}
 
-		asked++
-		if k.Streaks {
+		var before time.Duration
+		untilTimed-- // Never 0 if it started there.
+		if untilTimed == 0 {
+			before = time.Since(k.start)
+		}
+		// The very last thing to do, or else whoever loses the processor in
+		// between is taken for one who waits.
+		if asked++; k.Streaks {
 			me.asked.Store(asked)
 		}
-		if untilTimed--; untilTimed != 0 { // Never 0 if it started there.
-			k.lock.Lock()
-			continue
-		}
-		untilTimed = k.Sample
-		before := time.Since(k.start)
 		k.lock.Lock()
-		waits.Add(time.Since(k.start) - before)
+		if untilTimed == 0 {
+			waits.Add(time.Since(k.start) - before)
+			untilTimed = k.Sample
+		}
 	}
 }
 

@@ -46,7 +46,7 @@ type settings struct {
 
 // run is the command, and returns its exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	s, err := parse(args, stdout, stderr)
+	s, err := parse(args, stdout)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		return exitOK
@@ -71,10 +71,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 }
 
 // parse reads the flags. Help goes to stdout.
-func parse(args []string, stdout, stderr io.Writer) (settings, error) {
+func parse(args []string, stdout io.Writer) (settings, error) {
 	fs := flag.NewFlagSet("fairness", flag.ContinueOnError)
-	fs.SetOutput(io.Discard) // The caller reports errors, in one line instead of all the help.
-	fs.Usage = func() {
+	fs.SetOutput(io.Discard) // The caller reports errors, and in one line.
+	fs.Usage = func() {}     // Called for errors too.
+	help := func() {
 		fmt.Fprint(stdout, `Usage: fairness [flags]
 
 Compares locks on this machine: what an acquisition costs, alone and with many
@@ -83,7 +84,6 @@ goroutines after it, how long they wait, and how evenly they get the lock.
 `)
 		fs.SetOutput(stdout)
 		fs.PrintDefaults()
-		fs.SetOutput(io.Discard)
 	}
 	seconds := fs.Float64("seconds", 24, "how long to measure, all in all")
 	quick := fs.Bool("quick", false, "take a few seconds only, for rough figures")
@@ -91,6 +91,9 @@ goroutines after it, how long they wait, and how evenly they get the lock.
 	inside := fs.Duration("inside", 300*time.Nanosecond, "how long each works with the lock")
 	outside := fs.Duration("outside", 300*time.Nanosecond, "how long each works before it wants the lock again")
 	if err := fs.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			help()
+		}
 		return settings{}, err
 	}
 
@@ -123,10 +126,10 @@ goroutines after it, how long they wait, and how evenly they get the lock.
 type row struct {
 	lock bench.Lock
 	// One of each for every round.
-	alone, contended, p50, p99, jain []float64
-	// The worst of all rounds.
-	longest time.Duration
-	streak  int
+	alone, contended, jain []float64
+	// Of all rounds together.
+	waits  bench.Histogram
+	streak int
 }
 
 // measure measures all locks. It goes round them several times, for a short
@@ -160,10 +163,8 @@ func measure(ctx context.Context, s settings, progress io.Writer) ([]row, error)
 				return nil, fmt.Errorf("%s: %w", r.lock.Name, err)
 			}
 			r.contended = append(r.contended, res.PerOp())
-			r.p50 = append(r.p50, float64(res.Waits.Quantile(0.50)))
-			r.p99 = append(r.p99, float64(res.Waits.Quantile(0.99)))
 			r.jain = append(r.jain, res.Jain)
-			r.longest = max(r.longest, res.Waits.Max())
+			r.waits.Merge(&res.Waits)
 			r.streak = max(r.streak, res.Streak)
 		}
 	}

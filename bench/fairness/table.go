@@ -40,9 +40,9 @@ func write(w io.Writer, s settings, rows []row) error {
 			times(median(r.alone) / median(reference.alone)),
 			nanos(median(r.contended)),
 			times(median(r.contended) / median(reference.contended)),
-			short(median(r.p50)),
-			short(median(r.p99)),
-			short(float64(r.longest)),
+			short(r.waits.Quantile(0.50)),
+			short(r.waits.Quantile(0.99)),
+			short(r.waits.Max()),
 			fmt.Sprintf("%.2f", median(r.jain)),
 			strconv.Itoa(r.streak),
 		})
@@ -53,7 +53,7 @@ func write(w io.Writer, s settings, rows []row) error {
 		unfair+"'s. wait: from calling Lock to having the lock; max is the longest of all. Jain: how evenly the "+
 		"goroutines got the lock, from 1 (all as often) to "+
 		fmt.Sprintf("%.2g", 1/float64(s.goroutines))+" (one alone). streak: most acquisitions in a row by one "+
-		"goroutine while others waited.") + "\n")
+		"goroutine while others waited."))
 	for _, sentence := range sentences(find(rows, fairLock), reference) {
 		b.WriteString("\n" + wrap(sentence))
 	}
@@ -79,16 +79,47 @@ func sentences(f, r *row) []string {
 		f.lock.Name, more, r.lock.Name, times(ratio),
 		nanos(median(f.alone)), nanos(median(r.alone)), times(median(f.alone)/median(r.alone)))
 
-	p99 := "the same p99 wait"
-	if q := median(r.p99) / max(median(f.p99), 1); q >= 1.05 {
-		p99 = fmt.Sprintf("a p99 wait %s times shorter", times(q))
-	} else if q <= 0.95 {
-		p99 = fmt.Sprintf("no shorter p99 wait, but one %s times longer", times(1/q))
+	// What is no better for FIFO is not left out, but told as such.
+	var gains, rest []string
+	tell := func(better bool, text string) {
+		if better {
+			gains = append(gains, text)
+		} else {
+			rest = append(rest, text)
+		}
 	}
-	buys := fmt.Sprintf("What it buys: %s (%s instead of %s), a Jain index of %.2f instead of %.2f, and a longest "+
-		"streak past others of %d instead of %d.",
-		p99, short(median(f.p99)), short(median(r.p99)), median(f.jain), median(r.jain), f.streak, r.streak)
-	return []string{costs, buys}
+	mine, theirs := f.waits.Quantile(0.99), r.waits.Quantile(0.99)
+	q := float64(max(theirs, 1)) / float64(max(mine, 1))
+	how := "about as long"
+	if q >= 1.05 {
+		how = times(q) + " times shorter"
+	} else if q <= 0.95 {
+		how = times(1/q) + " times longer"
+	}
+	tell(q >= 1.05, fmt.Sprintf("a p99 wait %s (%s instead of %s)", how, short(mine), short(theirs)))
+	fj, rj := fmt.Sprintf("%.2f", median(f.jain)), fmt.Sprintf("%.2f", median(r.jain))
+	tell(fj > rj, fmt.Sprintf("a Jain index of %s instead of %s", fj, rj))
+	tell(f.streak < r.streak, fmt.Sprintf("a longest streak past others of %d instead of %d", f.streak, r.streak))
+
+	var buys string
+	switch {
+	case len(rest) == 0:
+		buys = list(gains)
+	case len(gains) == 0:
+		buys = "nothing in this run, with " + list(rest)
+	default:
+		buys = list(gains) + ", but with " + list(rest)
+	}
+	return []string{costs, "What it buys: " + buys + "."}
+}
+
+// list joins items the way a sentence does.
+func list(items []string) string {
+	last := len(items) - 1
+	if last == 0 {
+		return items[0]
+	}
+	return strings.Join(items[:last], ", ") + " and " + items[last]
 }
 
 // median returns the median of xs, which must not be empty.
@@ -114,13 +145,13 @@ func times(x float64) string {
 	return fmt.Sprintf("%.0f", x)
 }
 
-// short formats nanoseconds as a duration of two or three digits.
-func short(ns float64) string {
-	d, unit := time.Duration(ns), time.Nanosecond
-	for unit < time.Second && d >= 100*unit {
+// short formats d with two or three digits.
+func short(d time.Duration) string {
+	unit := time.Nanosecond
+	for unit < time.Second && d >= 1000*unit {
 		unit *= 10
 	}
-	return d.Round(max(unit/10, 1)).String()
+	return d.Round(unit).String()
 }
 
 // align formats cells in columns: the first to the left, the others to the right.

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/jucgo/locks/bench"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestAQuickRunPrintsFiguresOfAllLocks(t *testing.T) {
+	var stdout, stderr bytes.Buffer
+	code := run(t.Context(), []string{"-quick", "-seconds", "0.3", "-goroutines", "8"}, &stdout, &stderr)
+	require.Equal(t, exitOK, code, stderr.String())
+	out := stdout.String()
+	for line := range strings.Lines(out) {
+		assert.LessOrEqual(t, utf8.RuneCountInString(line), 101, "with the line's end: %s", line)
+	}
+	for _, l := range bench.Locks() {
+		row := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(l.Name) + ` .*$`).FindString(out)
+		require.NotEmpty(t, row, "%s has a row in:\n%s", l.Name, out)
+		f := strings.Fields(row)
+		require.Len(t, f, len(columns))
+		for _, i := range []int{1, 2, 3, 4} {
+			x, err := strconv.ParseFloat(f[i], 64)
+			require.NoError(t, err)
+			assert.Positive(t, x, "%s of %s", columns[i], l.Name)
+		}
+		for _, i := range []int{5, 6, 7} {
+			_, err := time.ParseDuration(f[i])
+			require.NoError(t, err)
+		}
+		jain, err := strconv.ParseFloat(f[8], 64)
+		require.NoError(t, err)
+		assert.True(t, 0 < jain && jain <= 1)
+		_, err = strconv.Atoi(f[9])
+		require.NoError(t, err)
+	}
+	assert.Contains(t, out, "What FIFO costs here: ")
+	assert.Contains(t, out, "What it buys: ")
+	assert.Contains(t, stderr.String(), "round 2 of 2: chan", "progress goes to standard error")
+}
+
+func TestHelpIsNoError(t *testing.T) {
+	var stdout, stderr bytes.Buffer
+	assert.Equal(t, exitOK, run(t.Context(), []string{"-h"}, &stdout, &stderr))
+	for _, name := range []string{"-seconds", "-quick", "-goroutines", "-inside", "-outside"} {
+		assert.Contains(t, stdout.String(), name)
+	}
+	assert.Empty(t, stderr.String())
+}
+
+func TestBadFlagsAreNamedAndExitWithTwo(t *testing.T) {
+	for _, args := range []string{
+		"-nonsense", "-seconds x", "-seconds 0", "-seconds NaN", "-seconds -1", "-seconds 1e9",
+		"-goroutines 1", "-goroutines x", "-inside -1ns", "-inside 300", "-outside 2s", "fair.Mutex",
+	} {
+		t.Run(args, func(t *testing.T) {
+			var stdout, stderr bytes.Buffer
+			words := strings.Fields(args)
+			assert.Equal(t, exitUsage, run(t.Context(), words, &stdout, &stderr))
+			assert.Empty(t, stdout.String())
+			assert.Contains(t, stderr.String(), strings.TrimPrefix(words[0], "-"))
+			assert.Equal(t, 2, strings.Count(stderr.String(), "\n"), "the error and a hint: %s", stderr.String())
+		})
+	}
+}
+
+func TestAnInterruptedRunPrintsNoFigures(t *testing.T) {
+	for name, after := range map[string]time.Duration{"before": 0, "during": 50 * time.Millisecond} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			if after == 0 {
+				cancel()
+			}
+			defer time.AfterFunc(after, cancel).Stop()
+			var stdout, stderr bytes.Buffer
+			start := time.Now()
+			assert.Equal(t, exitInterrupted, run(ctx, []string{"-seconds", "600"}, &stdout, &stderr))
+			assert.Less(t, time.Since(start), time.Minute)
+			assert.Empty(t, stdout.String())
+			assert.Contains(t, stderr.String(), "interrupted")
+		})
+	}
+}
+
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errors.New("no space left") }
+
+func TestFiguresThatCannotBeWrittenAreAFailure(t *testing.T) {
+	var stderr bytes.Buffer
+	args := []string{"-quick", "-seconds", "0.05", "-goroutines", "2"}
+	assert.Equal(t, exitFailed, run(t.Context(), args, full{}, &stderr))
+	assert.Contains(t, stderr.String(), "no space left")
+}
+
+func TestTheSentencesFollowTheFigures(t *testing.T) {
+	of := func(name string, contended float64, p99 time.Duration, jain float64, streak int) *row {
+		r := &row{
+			lock: bench.Lock{Name: name}, alone: []float64{10}, contended: []float64{contended},
+			jain: []float64{jain}, streak: streak,
+		}
+		r.waits.Add(p99)
+		return r
+	}
+	told := func(f, r *row) string { return strings.Join(sentences(f, r), "\n") }
+
+	// Durations that are the only ones of a bucket, so that they come out exactly.
+	assert.Equal(t, "What FIFO costs here: a contended acquisition of F takes 300 ns more than one of R (1.50 x), "+
+		"an uncontended one 10.0 instead of 10.0 ns (1.00 x).\n"+
+		"What it buys: a p99 wait 16 times shorter (32ns instead of 512ns), a Jain index of 1.00 instead of 0.80 "+
+		"and a longest streak past others of 1 instead of 4000.",
+		told(of("F", 900, 32, 1, 1), of("R", 600, 512, 0.8, 4000)))
+
+	text := told(of("F", 500, 64, 0.9, 8), of("R", 600, 32, 0.9, 9))
+	assert.Contains(t, text, "takes 100 ns less")
+	assert.Contains(t, text, "What it buys: a longest streak past others of 8 instead of 9, but with "+
+		"a p99 wait 2.00 times longer (64ns instead of 32ns) and a Jain index of 0.90 instead of 0.90.")
+
+	text = told(of("F", 500, 0, 1, 1), of("R", 600, 0, 1, 1))
+	assert.Contains(t, text, "What it buys: nothing in this run, with a p99 wait about as long (0s instead of 0s), ")
+}
+
+func TestMedianOfAnEvenNumberIsBetweenTheMiddleTwo(t *testing.T) {
+	assert.Equal(t, 2.0, median([]float64{3, 1, 2}))
+	assert.Equal(t, 2.5, median([]float64{4, 1, 3, 2}))
+	assert.Equal(t, 7.0, median([]float64{7}))
+}
+
+func TestDurationsAreShort(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "0s", 7: "7ns", 41: "41ns", 1234: "1.23µs", 95_620: "95.6µs", 1_101_000: "1.1ms", 71_437_000: "71.4ms", 2_345e6: "2.35s",
+	} {
+		assert.Equal(t, want, short(d))
+	}
+}

@@ -1,0 +1,228 @@
+package bench
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestJainIsOneForEqualSharesAndOneNthForAMonopoly(t *testing.T) {
+	for _, c := range []struct {
+		shares []int
+		want   float64
+	}{
+		{[]int{7, 7, 7, 7}, 1},
+		{[]int{12, 0, 0, 0}, 0.25},
+		{[]int{1, 2, 3}, 36.0 / 42},
+		{[]int{5, 5, 0, 0}, 0.5},
+		{[]int{0, 0}, 1},
+		{nil, 1},
+	} {
+		assert.InDelta(t, c.want, Jain(c.shares), 1e-12, "%v", c.shares)
+	}
+}
+
+func TestHistogramQuantilesAgreeWithSortedData(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for name, draw := range map[string]func() float64{
+		"even":        func() float64 { return rng.Float64() * 1e6 },
+		"exponential": func() float64 { return rng.ExpFloat64() * 500 },
+		"two humps":   func() float64 { return 40 + rng.Float64()*10 + float64(rng.IntN(2))*2e6 },
+		"small":       func() float64 { return float64(rng.IntN(40)) },
+		"constant":    func() float64 { return 123_456 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var h Histogram
+			sorted := make([]time.Duration, 20_001)
+			for i := range sorted {
+				sorted[i] = time.Duration(draw())
+				h.Add(sorted[i])
+			}
+			slices.Sort(sorted)
+			for _, q := range []float64{0, 0.01, 0.25, 0.4, 0.6, 0.9, 0.99, 0.999, 1} {
+				want := sorted[min(int(q*float64(len(sorted))), len(sorted)-1)]
+				// A bucket wide at most, and a nanosecond for rounding.
+				assert.InDelta(t, want, h.Quantile(q), float64(want)/subBuckets+1, "quantile %v", q)
+			}
+			assert.Equal(t, sorted[len(sorted)-1], h.Max())
+			assert.EqualValues(t, len(sorted), h.Count())
+		})
+	}
+}
+
+func TestAnEmptyHistogramHasZeroQuantiles(t *testing.T) {
+	var h Histogram
+	assert.Zero(t, h.Quantile(0.5))
+	assert.Zero(t, h.Max())
+	h.Add(-time.Second)
+	assert.Zero(t, h.Quantile(1), "a negative duration counts as 0")
+	assert.EqualValues(t, 1, h.Count())
+}
+
+func TestMergedHistogramsAreTheHistogramOfAll(t *testing.T) {
+	var a, b, all Histogram
+	for i := range 1000 {
+		d := time.Duration(i * i)
+		all.Add(d)
+		if i%3 == 0 {
+			a.Add(d)
+		} else {
+			b.Add(d)
+		}
+	}
+	a.Merge(&b)
+	assert.Equal(t, all, a)
+}
+
+func TestEveryDurationIsInTheRangeOfItsBucket(t *testing.T) {
+	for shift := range 63 {
+		for _, v := range []uint64{1<<shift - 1, 1 << shift, 1<<shift + 1, 3 << shift >> 1} {
+			i := bucketOf(v)
+			low, width := bucketRange(i)
+			require.True(t, low <= v && v-low < width, "%d is in bucket %d, of %d and %d more", v, i, low, width)
+			require.Less(t, i, 64*subBuckets)
+		}
+	}
+	// The buckets follow one another without a gap.
+	for i := range bucketOf(1 << 62) {
+		low, width := bucketRange(i)
+		next, _ := bucketRange(i + 1)
+		require.Equal(t, low+width, next, "after bucket %d", i)
+	}
+}
+
+func TestStreakCountsOnlyAcquisitionsPastWaiters(t *testing.T) {
+	type turn struct {
+		who     int
+		waiting bool
+	}
+	for name, c := range map[string]struct {
+		turns []turn
+		want  int
+	}{
+		"nobody acquires":                 {nil, 0},
+		"alone":                           {[]turn{{0, false}, {0, false}, {0, false}}, 1},
+		"in turns":                        {[]turn{{0, true}, {1, true}, {0, true}, {1, true}}, 1},
+		"three past a waiter":             {[]turn{{1, true}, {0, true}, {0, true}, {0, true}, {1, false}}, 3},
+		"a waiter comes late":             {[]turn{{2, false}, {2, false}, {2, true}, {2, true}}, 2},
+		"the waiter leaves":               {[]turn{{2, true}, {2, false}, {2, true}, {2, true}}, 2},
+		"the longest is not the last one": {[]turn{{0, true}, {0, true}, {0, true}, {1, true}, {1, true}}, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var s streaks
+			for _, turn := range c.turns {
+				s.add(turn.who, turn.waiting)
+			}
+			assert.Equal(t, c.want, s.longest)
+		})
+	}
+}
+
+func TestWaitersAreFoundWhereverTheyAre(t *testing.T) {
+	k := &contest{contestants: make([]contestant, 5)}
+	assert.False(t, k.anyWaits())
+	for i := range k.contestants {
+		k.contestants[i].asked.Add(1)
+		assert.True(t, k.anyWaits(), "%d waits", i)
+		k.contestants[i].got++
+		assert.False(t, k.anyWaits(), "%d has the lock", i)
+	}
+}
+
+func TestWorkTakesAboutAsLongAsItShould(t *testing.T) {
+	for _, d := range []time.Duration{2 * time.Microsecond, 50 * time.Microsecond, time.Millisecond} {
+		best := time.Hour
+		// The machine may be busy with other things now and then, but not always.
+		for range 100 {
+			start := time.Now()
+			Work(d)
+			if best = min(best, time.Since(start)); best < d*3/2 {
+				break
+			}
+		}
+		assert.Greater(t, best, d/2)
+		assert.Less(t, best, 2*d)
+	}
+	assert.Zero(t, Rounds(0))
+	assert.Zero(t, Rounds(-1))
+	assert.Equal(t, 1, Rounds(1), "a little work is not none")
+}
+
+func TestAllLocksTakeAllOfTheBudget(t *testing.T) {
+	for _, l := range Locks() {
+		t.Run(l.Name, func(t *testing.T) {
+			const ops = 3000
+			var began, ended bool
+			r, err := Contend(t.Context(), l.New(), Contest{
+				Goroutines: 8, Ops: ops, Inside: 50, Outside: 50, Sample: 2, Streaks: true,
+				Begin: func() { began = true }, End: func() { ended = true },
+			})
+			require.NoError(t, err)
+			assert.True(t, began && ended)
+			assert.Equal(t, ops, r.Ops)
+			assert.Len(t, r.Counts, 8)
+			sum := 0
+			for _, n := range r.Counts {
+				sum += n
+			}
+			assert.Equal(t, ops, sum)
+			assert.InDelta(t, Jain(r.Counts), r.Jain, 1e-12)
+			assert.GreaterOrEqual(t, r.Streak, 1)
+			// Each goroutine's first wait is not timed, and every other one after it.
+			// The one that finds the budget used up may be.
+			assert.InDelta(t, ops/2, r.Waits.Count(), 8)
+			assert.Positive(t, r.Elapsed)
+			assert.Positive(t, r.PerOp())
+		})
+	}
+}
+
+func TestALoneGoroutineHasNoStreak(t *testing.T) {
+	r, err := Contend(t.Context(), new(sync.Mutex), Contest{Goroutines: 1, Ops: 1000, Streaks: true})
+	require.NoError(t, err)
+	assert.Equal(t, 1, r.Streak)
+	assert.Equal(t, 1.0, r.Jain)
+	assert.Zero(t, r.Waits.Count(), "nothing is timed unless asked for")
+}
+
+func TestAContestEndsWithItsTime(t *testing.T) {
+	r, err := Contend(t.Context(), new(sync.Mutex), Contest{Goroutines: 4, For: 20 * time.Millisecond})
+	require.NoError(t, err)
+	assert.GreaterOrEqual(t, r.Elapsed, 20*time.Millisecond)
+	assert.Positive(t, r.Ops)
+}
+
+func TestAContestEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	_, err := Contend(ctx, new(sync.Mutex), Contest{Goroutines: 4})
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+}
+
+func TestAContestNeedsGoroutines(t *testing.T) {
+	_, err := Contend(t.Context(), new(sync.Mutex), Contest{Ops: 1})
+	require.Error(t, err)
+}
+
+func TestPairsLeaveTheLockFree(t *testing.T) {
+	names := make(map[string]bool)
+	for _, l := range Locks() {
+		assert.False(t, names[l.Name], "%s is there once", l.Name)
+		names[l.Name] = true
+		pairs := l.Pairs()
+		pairs(3)
+		pairs(2) // Would hang if the lock was held.
+		if l.Reentry != nil {
+			again := l.Reentry()
+			again(3)
+			again(2)
+		}
+	}
+	assert.Equal(t, Reference, Locks()[0].Name)
+}

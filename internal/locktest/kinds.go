@@ -1,0 +1,101 @@
+// Package locktest holds what the tests of the mutexes and of their conditions share: the
+// table of the locks, and the suites that every one of them must pass.
+package locktest
+
+import (
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/condition"
+	"github.com/jucgo/locks/fair"
+	"github.com/jucgo/locks/reentrant"
+)
+
+// Lock is what all mutexes of the module have in common.
+type Lock interface {
+	sync.Locker
+	locks.TryLocker
+	TryLock() bool
+	TryLockFor(d time.Duration) bool
+	NewCond() *condition.Cond
+	IsLocked() bool
+	IsFair() bool
+	HasQueued() bool
+	QueueLength() int
+	IsQueued(o locks.Owner) bool
+	Queued() []locks.Owner
+	String() string
+}
+
+// Kind is one kind of lock.
+type Kind struct {
+	Name  string
+	New   func() Lock
+	FIFO  bool
+	Owned bool // knows its owner, and is reentrant
+}
+
+// Kinds returns all kinds of locks.
+func Kinds() []Kind { return append(Fair(), Reentrant()...) }
+
+// Fair returns the locks of package fair.
+func Fair() []Kind {
+	return []Kind{
+		{Name: "fair.Mutex", New: func() Lock { return new(fair.Mutex) }, FIFO: true},
+		{Name: "fair.BargingMutex", New: func() Lock { return new(fair.BargingMutex) }},
+	}
+}
+
+// Reentrant returns the locks of package reentrant.
+func Reentrant() []Kind {
+	return []Kind{
+		{Name: "reentrant.Mutex NonFair", New: func() Lock { return new(reentrant.Mutex) }, Owned: true},
+		{Name: "reentrant.Mutex FIFO", New: func() Lock { return reentrant.New(fair.FIFO) }, FIFO: true, Owned: true},
+	}
+}
+
+// Situation is one test that a lock must pass.
+type Situation struct {
+	Name string
+	Test func(t *testing.T, k Kind)
+}
+
+// Run runs all situations with each of kinds.
+func Run(t *testing.T, kinds []Kind, situations []Situation) {
+	for _, k := range kinds {
+		t.Run(k.Name, func(t *testing.T) {
+			for _, s := range situations {
+				t.Run(s.Name, func(t *testing.T) { s.Test(t, k) })
+			}
+		})
+	}
+}
+
+// Await waits until done returns true. It is for what happens outside of bubbles; inside
+// there is synctest.Wait.
+func Await(t testing.TB, done func() bool, what string) {
+	t.Helper()
+	for began := time.Now(); !done(); {
+		require.Less(t, time.Since(began), 20*time.Second, "waited in vain for %s", what)
+		runtime.Gosched()
+	}
+}
+
+// PanicsWith checks that f panics with the very value want, not with one that looks like it.
+func PanicsWith(t testing.TB, want error, f func()) {
+	t.Helper()
+	defer func() {
+		t.Helper()
+		got := recover()
+		require.True(t, got == any(want), "want a panic with %v, got %v", want, got)
+	}()
+	f()
+}
+
+// Me returns the calling goroutine.
+func Me() locks.Owner { return locks.CurrentOwner(nil) } //nolint:staticcheck // nil stands for no owner

@@ -1,0 +1,5 @@
+//go:build race
+
+package syncq
+
+const raceEnabled = true

@@ -1,0 +1,200 @@
+package syncq
+
+import (
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// These tests hold the guard to stop others at the point where they need it, and so
+// bring about the rare orders of events one at a time.
+
+// eventually waits for what another goroutine is about to do.
+func eventually(t *testing.T, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !ok(); runtime.Gosched() {
+		if time.Now().After(deadline) {
+			t.Fatal("did not happen")
+		}
+	}
+}
+
+type call struct{ done chan bool }
+
+func run(f func() bool) call {
+	c := call{make(chan bool, 1)}
+	go func() { c.done <- f() }()
+	return c
+}
+
+func (c call) result(t *testing.T) bool {
+	t.Helper()
+	select {
+	case ok := <-c.done:
+		return ok
+	case <-time.After(10 * time.Second):
+		t.Fatal("stuck")
+		return false
+	}
+}
+
+func TestAWakeUpOnItsWayToAWaiterThatGivesUpGoesToTheNext(t *testing.T) {
+	var s Sync
+	stop := make(chan struct{})
+	require.True(t, s.TryLock(Owned(1)))
+	first := run(func() bool {
+		return s.waitLimited(newNode(Owned(2), false), NonFair, limit{ctx: stop})
+	})
+	eventually(t, func() bool { return s.Len() == 1 })
+	second := run(func() bool { s.Lock(Owned(3), NonFair); return true })
+	eventually(t, func() bool { return s.Len() == 2 })
+
+	s.guard.Lock()
+	release := run(func() bool { return s.Unlock(NonFair) })
+	eventually(t, func() bool { return s.Word.Load() == queued|woken }) // freed; owes the wake-up
+	close(stop)
+	runtime.Gosched()
+	s.guard.Unlock() // the release and the leaver race for it
+
+	require.True(t, release.result(t))
+	if first.result(t) { // woken before it looked at stop
+		s.Unlock(NonFair)
+	}
+	require.True(t, second.result(t))
+	require.True(t, s.Unlock(NonFair))
+	require.NoError(t, s.Verify())
+	require.Zero(t, s.Word.Load())
+}
+
+func TestABargerBetweenTheReleaseAndItsWakeUpTakesOverTheDuty(t *testing.T) {
+	var s Sync
+	require.True(t, s.TryLock(Owned(1)))
+	waiter := run(func() bool { s.Lock(Owned(2), NonFair); return true })
+	eventually(t, func() bool { return s.Len() == 1 })
+
+	s.guard.Lock()
+	release := run(func() bool { return s.Unlock(NonFair) })
+	eventually(t, func() bool { return s.Word.Load() == queued|woken })
+	require.True(t, s.TryLock(Owned(3)))
+	require.True(t, s.Unlock(NonFair), "does not wait for the guard, since the wake-up is under way")
+	require.True(t, s.TryLock(Owned(3)))
+	s.guard.Unlock()
+
+	require.True(t, release.result(t))
+	eventually(t, func() bool { return s.Word.Load() == value(3)|queued }) // roused, lost, asleep again
+	require.True(t, s.Unlock(NonFair))
+	require.True(t, waiter.result(t))
+	require.True(t, s.Unlock(NonFair))
+	require.Zero(t, s.Word.Load())
+}
+
+func TestAFirstWaiterThatLostTooOftenIsHandedTheLock(t *testing.T) {
+	var s Sync
+	barger := Owned(1)
+	require.True(t, s.TryLock(barger))
+	waiter := run(func() bool { s.Lock(Owned(2), NonFair); return true })
+	eventually(t, func() bool { return s.Len() == 1 })
+	losses := 0
+	for s.Word.Load()&handoff == 0 {
+		// With the guard held the release cannot rouse the waiter before the barger is back.
+		s.guard.Lock()
+		release := run(func() bool { return s.Unlock(NonFair) })
+		eventually(t, func() bool { return s.Word.Load() == queued|woken })
+		require.True(t, s.TryLock(barger))
+		s.guard.Unlock()
+		require.True(t, release.result(t))
+		eventually(t, func() bool { return s.Word.Load()&woken == 0 })
+		losses++
+		require.LessOrEqual(t, losses, maxLost)
+	}
+	require.True(t, s.Unlock(NonFair))
+	require.False(t, s.TryLock(barger), "handed over, never free")
+	require.True(t, waiter.result(t))
+	require.EqualValues(t, 2, s.Owner())
+	require.True(t, s.Unlock(NonFair))
+	require.Zero(t, s.Word.Load())
+}
+
+func TestAGrantAndATimeOutTogetherAreOneOrTheOther(t *testing.T) {
+	for _, policy := range []Policy{NonFair, FIFO} {
+		for range 200 {
+			var s Sync
+			stop := make(chan struct{})
+			require.True(t, s.TryLock(Owned(1)))
+			waiter := run(func() bool {
+				return s.waitLimited(newNode(Owned(2), false), policy, limit{ctx: stop})
+			})
+			eventually(t, func() bool { return s.Len() == 1 })
+			s.guard.Lock()
+			release := run(func() bool { return s.Unlock(policy) })
+			close(stop)
+			s.guard.Unlock()
+			require.True(t, release.result(t))
+			if waiter.result(t) {
+				require.EqualValues(t, 2, s.Owner())
+				require.True(t, s.Unlock(policy))
+			}
+			require.NoError(t, s.Verify())
+			require.Zero(t, s.Word.Load())
+		}
+	}
+}
+
+func TestUnderFIFOALockThatSomebodyWaitsForIsNeverFree(t *testing.T) {
+	var s Sync
+	require.True(t, s.TryLock(Owned(1)))
+	waiter := run(func() bool { s.Lock(Owned(2), FIFO); return true })
+	eventually(t, func() bool { return s.Len() == 1 })
+	require.True(t, s.Unlock(FIFO))
+	require.EqualValues(t, 2, s.Owner(), "before the waiter has run")
+	require.False(t, s.TryLock(Owned(1)))
+	require.True(t, waiter.result(t))
+	require.True(t, s.Unlock(FIFO))
+	require.False(t, s.Unlock(FIFO), "it is free")
+}
+
+func TestOwnersOfEitherSignFitTheWord(t *testing.T) {
+	for _, o := range []int64{1, -1, 1 << 58, -(1 << 58), 1<<59 - 1, -(1 << 59)} {
+		var s Sync
+		require.True(t, s.TryLock(Owned(o)))
+		require.Equal(t, o, s.Owner())
+		require.True(t, s.HeldBy(o))
+		require.False(t, s.HeldBy(o^1))
+		require.True(t, s.LockOrReenter(o))
+		require.True(t, s.LeaveOrUnlock(o))
+		require.True(t, s.LeaveOrUnlock(o))
+		require.Zero(t, s.Word.Load())
+	}
+}
+
+func TestAContendedLockAllocatesNothingInTheSteadyState(t *testing.T) {
+	for _, policy := range []Policy{NonFair, FIFO} {
+		var s Sync
+		stop := false // guarded by s
+		other := run(func() bool {
+			for {
+				s.Lock(Owned(2), policy)
+				end := stop
+				runtime.Gosched() // so that the other has to wait
+				s.Unlock(policy)
+				if end {
+					return true
+				}
+			}
+		})
+		allocs := testing.AllocsPerRun(500, func() {
+			s.Lock(Owned(1), policy)
+			runtime.Gosched()
+			s.Unlock(policy)
+		})
+		s.Lock(Owned(1), policy)
+		stop = true
+		s.Unlock(policy)
+		other.result(t)
+		if !raceEnabled { // under which sync.Pool drops at random
+			require.Zero(t, allocs, "FIFO=%v", policy)
+		}
+	}
+}
