@@ -33,7 +33,7 @@ func (m *BargingMutex) Lock() {
 	}
 }
 
-func (m *BargingMutex) lock() { m.s.Lock(syncq.Anonymous(goid.Get()), syncq.NonFair) }
+func (m *BargingMutex) lock() { m.s.Lock(syncq.Anonymous(0), syncq.NonFair) }
 
 // Unlock releases the lock. It panics with [locks.ErrNotHeld] if the lock is free.
 func (m *BargingMutex) Unlock() {

@@ -34,7 +34,7 @@ func (m *Mutex) Lock() {
 	}
 }
 
-func (m *Mutex) lock() { m.s.Lock(syncq.Anonymous(goid.Get()), syncq.FIFO) }
+func (m *Mutex) lock() { m.s.Lock(syncq.Anonymous(0), syncq.FIFO) }
 
 // Unlock releases the lock, to the longest waiter if there is one. It panics with
 // [locks.ErrNotHeld] if the lock is free.

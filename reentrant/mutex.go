@@ -49,17 +49,18 @@ func New(p fair.Policy) *Mutex { return &Mutex{policy: p == fair.FIFO} }
 // Lock takes the lock, once more if the goroutine holds it already, else waits for it. No
 // context ends the wait. Java's lock().
 func (m *Mutex) Lock() {
-	if me := goid.Fast(); me == 0 || !m.s.LockOrReenter(me) {
-		m.lock(goid.Get())
+	me := goid.Fast()
+	if me != 0 && m.s.LockOrReenter(me) {
+		return
 	}
-}
-
-func (m *Mutex) lock(me int64) {
+	if me == 0 {
+		me = goid.Get()
+	}
 	if m.s.HeldBy(me) {
 		m.mustReenter()
-	} else {
-		m.s.Lock(syncq.Owned(me), m.policy)
+		return
 	}
+	m.s.Lock(syncq.Owned(me), m.policy)
 }
 
 // TryLock takes the lock if it is free, past whoever waits, or once more if the

@@ -74,13 +74,18 @@ func (p *Place) Park() {
 		<-p.c
 		return
 	}
-	if p.state.Load() == permit {
-		p.state.Store(empty)
-		return
-	}
 	if p.cond.L == nil {
-		p.cond.L = locker{p}
+		p.Init()
 	}
+	p.Wait()
+}
+
+// Init prepares p for Wait.
+func (p *Place) Init() { p.cond.L = locker{p} }
+
+// Wait is Park for a place that is initialised and not open. It may be inlined: a goroutine
+// that comes back from a switch pays for every frame that it returns through.
+func (p *Place) Wait() {
 	p.cond.Wait()
 	p.state.Load() // sees Unpark's swap, for the race detector, which does not know cond's order
 }

@@ -71,21 +71,14 @@ func (c *Cond) wait(p Party, l *limit) (signalled bool) {
 		unpark(next)
 	}
 
-	awake := l.park(n)
-	signalled = awake
-	queued := true
-	if !awake {
-		s.guard.Lock()
-		if n.in == &c.queue {
-			c.queue.remove(n)
-			queued = s.enqueueGuarded(n, c.policy)
-		} else {
-			signalled = true
+	if l == nil {
+		n.place.Wait()
+		for c.policy == NonFair && !s.compete(n) {
+			n.place.Wait()
 		}
-		s.guard.Unlock()
-	}
-	if queued {
-		s.await(n, c.policy, nil, awake)
+		signalled = true
+	} else {
+		signalled = c.awaitLimited(n, l)
 	}
 	n.recycle()
 	if c.outer != nil {
@@ -93,6 +86,28 @@ func (c *Cond) wait(p Party, l *limit) (signalled bool) {
 		s.Unlock(c.policy)
 	} else {
 		s.Holds = holds
+	}
+	return signalled
+}
+
+// awaitLimited waits in c, then in the lock's queue until n holds the lock, and
+// reports whether it left c by a signal.
+func (c *Cond) awaitLimited(n *node, l *limit) (signalled bool) {
+	s := c.s
+	if l.park(n) {
+		s.await(n, c.policy, nil, true)
+		return true
+	}
+	s.guard.Lock()
+	signalled = n.in != &c.queue
+	queued := true
+	if !signalled {
+		c.queue.remove(n)
+		queued = s.enqueueGuarded(n, c.policy)
+	}
+	s.guard.Unlock()
+	if queued {
+		s.await(n, c.policy, nil, false)
 	}
 	return signalled
 }

@@ -47,7 +47,11 @@ type node struct {
 
 // Nodes are used again: a contended acquisition allocates nothing in the steady
 // state.
-var nodes = sync.Pool{New: func() any { return new(node) }}
+var nodes = sync.Pool{New: func() any {
+	n := new(node)
+	n.place.Init()
+	return n
+}}
 
 func newNode(p Party, shared bool) *node {
 	n := nodes.Get().(*node)

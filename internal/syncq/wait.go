@@ -361,14 +361,12 @@ func (s *Sync) spin(p Party, policy Policy) bool {
 		return false
 	}
 	for range spinRounds {
-		pause.Pause(spinPause)
-		w := s.Word.Load()
-		if free(w) {
-			if s.Word.CompareAndSwap(w, w|p.value) {
-				return true
-			}
-		} else if policy == FIFO && w&queued != 0 {
+		if policy == FIFO && s.Word.Load()&queued != 0 {
 			return false
+		}
+		pause.Pause(spinPause)
+		if w := s.Word.Load(); free(w) && s.Word.CompareAndSwap(w, w|p.value) {
+			return true
 		}
 	}
 	return false
