@@ -3,6 +3,7 @@ package syncq
 import (
 	"context"
 	"math"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -208,6 +209,12 @@ func (s *Sync) Unlock(policy Policy) bool {
 			n := s.release(policy)
 			s.guard.Unlock()
 			unpark(n)
+			if policy == NonFair && n != nil {
+				// A starved waiter gets the processor with the lock. Else this goroutine would
+				// run on, come back first as soon as the starved are served, and starve
+				// them again.
+				runtime.Gosched()
+			}
 			return true
 		default:
 			// Frees the lock before it wakes anybody, so that whoever runs already
