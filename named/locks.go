@@ -1,0 +1,267 @@
+// Package named gives locks by name in this process: a [locks.Provider] over reentrant
+// locks, for call sites that may go distributed, and for whoever wants to lock on a key
+// as Java locks on an object.
+package named
+
+import (
+	"context"
+	"fmt"
+	"hash/maphash"
+	"reflect"
+	"sync"
+	"time"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/fair"
+	"github.com/jucgo/locks/internal/ctxerr"
+	"github.com/jucgo/locks/reentrant"
+)
+
+// Locks is a set of reentrant locks, one per key. A lock exists while somebody holds it or
+// waits for it, so that the set costs nothing for keys that are not in use, however many there
+// have been. Make one with [New]; it is safe for concurrent use.
+type Locks struct {
+	policy fair.Policy
+	seed   maphash.Seed
+	shards [shardCount]shard
+}
+
+var _ locks.Provider = (*Locks)(nil)
+
+// shardCount bounds how many keys share one mutex on their way to their locks. A power of 2.
+const shardCount = 64
+
+// shard is a part of the set. Its mutex is held for a map operation at a time.
+//
+// Two goroutines never have different locks for one key: an entry is made and deleted only with
+// mu held, and deleted only when users is 0; whoever has a pointer to it, from before its attempt
+// to its failure or to its last release, is counted in users.
+type shard struct {
+	mu      sync.Mutex
+	entries map[any]*entry
+	_       [40]byte // keeps the shards' mutexes on cache lines of their own
+}
+
+type entry struct {
+	lock  *reentrant.Mutex
+	users int // holds, and attempts under way; guarded by the shard's mu
+}
+
+// Option changes how [New] makes a set.
+type Option func(*Locks)
+
+// WithPolicy makes locks that admit by p. The default is [fair.NonFair].
+func WithPolicy(p fair.Policy) Option { return func(ls *Locks) { ls.policy = p } }
+
+// New returns an empty set.
+func New(opts ...Option) *Locks {
+	ls := &Locks{seed: maphash.MakeSeed()}
+	for _, o := range opts {
+		o(ls)
+	}
+	for i := range ls.shards {
+		ls.shards[i].entries = make(map[any]*entry)
+	}
+	return ls
+}
+
+// Locker returns the lock called name. It is a [*Lock].
+func (ls *Locks) Locker(name string) locks.TryLocker { return ls.For(name) }
+
+// For returns the lock for key, of any comparable type. Keys are equal as in a map[any]: equal
+// values of different types are different keys, and a NaN is equal to nothing, so that its lock
+// could never be found again. For panics if key is a NaN, or cannot be compared.
+func (ls *Locks) For(key any) *Lock {
+	if key != nil && !reflect.ValueOf(key).Comparable() {
+		panic(fmt.Sprintf("named: key of type %T cannot be compared", key))
+	}
+	if key != key {
+		panic("named: key is not equal to itself")
+	}
+	return &Lock{ls, key}
+}
+
+// Len returns the number of locks that are held or waited for.
+func (ls *Locks) Len() int {
+	n := 0
+	for i := range ls.shards {
+		s := &ls.shards[i]
+		s.mu.Lock()
+		n += len(s.entries)
+		s.mu.Unlock()
+	}
+	return n
+}
+
+func (ls *Locks) shard(key any) *shard {
+	return &ls.shards[maphash.Comparable(ls.seed, key)%shardCount]
+}
+
+// enter counts one more user of key's entry, and makes the entry if there is none.
+func (ls *Locks) enter(key any) *entry {
+	s := ls.shard(key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.entries[key]
+	if e == nil {
+		e = &entry{lock: reentrant.New(ls.policy)}
+		s.entries[key] = e
+	}
+	e.users++
+	return e
+}
+
+// leave counts one user of key's entry e less, and deletes the entry after its last.
+func (ls *Locks) leave(key any, e *entry) {
+	s := ls.shard(key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e.users--; e.users == 0 {
+		delete(s.entries, key)
+	}
+}
+
+// find returns key's entry, or nil. Whoever has no hold of it may use it only with the shard's
+// mu held.
+func (ls *Locks) find(key any) *entry {
+	s := ls.shard(key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.entries[key]
+}
+
+// Lock is the lock for one key of a set. All Locks of one key in one set are the same lock. It is
+// a [reentrant.Mutex] in everything it does, errors and panics included; its plain methods
+// act for the calling goroutine, its Context family for the owner that the context carries.
+type Lock struct {
+	set *Locks
+	key any
+}
+
+var _ locks.TryLocker = (*Lock)(nil)
+
+// attempt has try ask for the lock, and keeps the entry if it got a hold, whatever way it ends.
+func (l *Lock) attempt(try func(m *reentrant.Mutex) bool) bool {
+	e := l.set.enter(l.key)
+	held := false
+	defer func() {
+		if !held {
+			l.set.leave(l.key, e)
+		}
+	}()
+	held = try(e.lock)
+	return held
+}
+
+// Lock is [reentrant.Mutex.Lock].
+func (l *Lock) Lock() {
+	l.attempt(func(m *reentrant.Mutex) bool { m.Lock(); return true })
+}
+
+// TryLock is [reentrant.Mutex.TryLock].
+func (l *Lock) TryLock() bool { return l.attempt((*reentrant.Mutex).TryLock) }
+
+// TryLockFor is [reentrant.Mutex.TryLockFor].
+func (l *Lock) TryLockFor(d time.Duration) bool {
+	return l.attempt(func(m *reentrant.Mutex) bool { return m.TryLockFor(d) })
+}
+
+// Unlock is [reentrant.Mutex.Unlock].
+func (l *Lock) Unlock() {
+	e := l.set.find(l.key)
+	if e == nil || !e.lock.IsHeld() {
+		panic(locks.ErrNotHeld)
+	}
+	e.lock.Unlock()
+	l.set.leave(l.key, e)
+}
+
+// LockContext is [reentrant.Mutex.LockContext].
+func (l *Lock) LockContext(ctx context.Context) (err error) {
+	l.attempt(func(m *reentrant.Mutex) bool {
+		err = m.LockContext(ctx)
+		return err == nil
+	})
+	return l.named(err)
+}
+
+// TryLockContext is [reentrant.Mutex.TryLockContext].
+func (l *Lock) TryLockContext(ctx context.Context) (ok bool, err error) {
+	l.attempt(func(m *reentrant.Mutex) bool {
+		ok, err = m.TryLockContext(ctx)
+		return ok
+	})
+	return ok, l.named(err)
+}
+
+// UnlockContext is [reentrant.Mutex.UnlockContext].
+func (l *Lock) UnlockContext(ctx context.Context) error {
+	e := l.set.find(l.key)
+	if e == nil {
+		return l.named(ctxerr.Wrap("UnlockContext of a free lock", locks.ErrNotHeld))
+	}
+	// Without a hold e may be out of the set by now. It is a lock nobody holds then, and
+	// answers as such.
+	if err := e.lock.UnlockContext(ctx); err != nil {
+		return l.named(err)
+	}
+	l.set.leave(l.key, e)
+	return nil
+}
+
+// named says in err which lock it is about.
+func (l *Lock) named(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("named: %v: %w", l.key, err)
+}
+
+// inspect asks the lock while it exists; a lock that does not is free.
+func (l *Lock) inspect(ask func(m *reentrant.Mutex)) {
+	s := l.set.shard(l.key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.entries[l.key]; e != nil {
+		ask(e.lock)
+	}
+}
+
+// IsLocked reports whether anybody holds the lock.
+func (l *Lock) IsLocked() (locked bool) {
+	l.inspect(func(m *reentrant.Mutex) { locked = m.IsLocked() })
+	return locked
+}
+
+// IsHeld reports whether the calling goroutine holds the lock.
+func (l *Lock) IsHeld() bool { return l.HoldCount() > 0 }
+
+// HoldCount returns how many holds the calling goroutine has.
+func (l *Lock) HoldCount() (n int) {
+	l.inspect(func(m *reentrant.Mutex) { n = m.HoldCount() })
+	return n
+}
+
+// Owner returns who holds the lock, or 0.
+func (l *Lock) Owner() (o locks.Owner) {
+	l.inspect(func(m *reentrant.Mutex) { o = m.Owner() })
+	return o
+}
+
+// QueueLength returns how many wait for the lock.
+func (l *Lock) QueueLength() (n int) {
+	l.inspect(func(m *reentrant.Mutex) { n = m.QueueLength() })
+	return n
+}
+
+// LockKey names the lock among those of its set, which gives [locks.Multi] its order.
+func (l *Lock) LockKey() string { return fmt.Sprintf("%p/%T/%#v", l.set, l.key, l.key) }
+
+// String describes the lock and its state.
+func (l *Lock) String() string {
+	state := "unlocked"
+	if o := l.Owner(); o != 0 {
+		state = "locked by " + o.String()
+	}
+	return fmt.Sprintf("named.Lock(%v)[%s, %d queued]", l.key, state, l.QueueLength())
+}
