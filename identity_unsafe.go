@@ -27,5 +27,8 @@ func identity(l TryLocker) (address uintptr, typeName string, ok bool) {
 // same reports whether a and b are equal values of the same type, and false if
 // their type cannot be compared.
 func same(a, b TryLocker) bool {
-	return reflect.TypeOf(a) == reflect.TypeOf(b) && reflect.ValueOf(a).Comparable() && a == b
+	return sameType(a, b) && reflect.ValueOf(a).Comparable() && a == b
 }
+
+// sameType reports whether a and b have the same type; two types may share a name.
+func sameType(a, b TryLocker) bool { return reflect.TypeOf(a) == reflect.TypeOf(b) }

@@ -126,10 +126,10 @@ func compareMembers(a, b member) int {
 
 // is reports whether a and b are the same lock.
 func (a member) is(b member) bool {
-	if a.rank == unordered || b.rank == unordered {
+	if a.rank == unordered && b.rank == unordered {
 		return same(a.lock, b.lock)
 	}
-	return compareMembers(a, b) == 0
+	return compareMembers(a, b) == 0 && sameType(a.lock, b.lock)
 }
 
 // multi is a Multi without leased members.

@@ -3,7 +3,6 @@ package reentrant
 import (
 	"context"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/jucgo/locks"
@@ -16,7 +15,7 @@ import (
 
 // MaxHolds is how many holds of one [Mutex] an owner can have at a time. One more is
 // refused with [locks.ErrTooManyHolds].
-const MaxHolds = math.MaxInt32
+const MaxHolds = syncq.MaxHolds
 
 // Mutex is a mutual exclusion lock that belongs to a goroutine, or to an explicit
 // [locks.Owner], which may lock it again while it holds it. It is free after as many
@@ -32,7 +31,7 @@ const MaxHolds = math.MaxInt32
 //
 // In the terms of the Go memory model, the last unlock of an owner synchronizes before
 // the first lock of the next. Explicit owners order nothing between the goroutines that
-// share one.
+// share one. A condition wait by one of these gives up the holds of all.
 //
 // Uncontended, lock and unlock are one compare-and-swap each; locking again is none. A
 // contended Lock allocates nothing in the steady state.
@@ -56,8 +55,7 @@ func (m *Mutex) Lock() {
 	if me == 0 {
 		me = goid.Get()
 	}
-	if m.s.HeldBy(me) {
-		m.mustReenter()
+	if m.reentered(me) {
 		return
 	}
 	m.s.Lock(syncq.Owned(me), m.policy)
@@ -67,8 +65,7 @@ func (m *Mutex) Lock() {
 // goroutine holds it, and reports whether it did. Java's tryLock().
 func (m *Mutex) TryLock() bool {
 	me := goid.Get()
-	if m.s.HeldBy(me) {
-		m.mustReenter()
+	if m.reentered(me) {
 		return true
 	}
 	return m.s.TryLock(syncq.Owned(me))
@@ -79,8 +76,7 @@ func (m *Mutex) TryLock() bool {
 // takes the lock only if nobody waits. Java's tryLock(time, unit).
 func (m *Mutex) TryLockFor(d time.Duration) bool {
 	me := goid.Get()
-	if m.s.HeldBy(me) {
-		m.mustReenter()
+	if m.reentered(me) {
 		return true
 	}
 	return m.s.LockFor(syncq.Owned(me), m.policy, d)
@@ -96,31 +92,15 @@ func (m *Mutex) Unlock() {
 	}
 }
 
-func (m *Mutex) unlock(o int64) bool {
-	if !m.s.HeldBy(o) {
-		return false
-	}
-	if m.s.Holds > 0 {
-		m.s.Holds--
-	} else {
-		m.s.Unlock(m.policy)
-	}
-	return true
-}
+func (m *Mutex) unlock(o int64) bool { return m.s.Leave(o, m.policy) }
 
-func (m *Mutex) mustReenter() {
-	if !m.reenter() {
+// reentered counts one more hold of the goroutine if it has the lock, and reports whether it has.
+func (m *Mutex) reentered(me int64) bool {
+	held, counted := m.s.Reenter(me)
+	if held && !counted {
 		panic(locks.ErrTooManyHolds)
 	}
-}
-
-// reenter counts one more hold of the caller, and reports false if that is not possible.
-func (m *Mutex) reenter() bool {
-	if m.s.Holds == MaxHolds-1 {
-		return false
-	}
-	m.s.Holds++
-	return true
+	return held
 }
 
 // LockContext takes the lock for ctx's owner, once more if it holds the lock already, else
@@ -133,13 +113,13 @@ func (m *Mutex) LockContext(ctx context.Context) error {
 		return err
 	}
 	o := int64(locks.CurrentOwner(ctx))
-	if m.s.HeldBy(o) {
-		if !m.reenter() {
+	if held, counted := m.s.Reenter(o); held {
+		if !counted {
 			return ctxerr.Wrap(op, locks.ErrTooManyHolds)
 		}
 		return nil
 	}
-	if !m.s.LockContext(ctx, syncq.Owned(o), m.policy) {
+	if !m.s.LockOwned(ctx, o, m.policy) {
 		return ctxerr.Ended(op, ctx)
 	}
 	return nil
@@ -153,13 +133,17 @@ func (m *Mutex) TryLockContext(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	o := int64(locks.CurrentOwner(ctx))
-	if m.s.HeldBy(o) {
-		if !m.reenter() {
-			return false, ctxerr.Wrap(op, locks.ErrTooManyHolds)
+	held, counted := m.s.Reenter(o)
+	if !held && !m.s.TryLockOwned(o) {
+		// Unless another goroutine of the same owner came first.
+		if held, counted = m.s.Reenter(o); !held {
+			return false, nil
 		}
-		return true, nil
 	}
-	return m.s.TryLock(syncq.Owned(o)), nil
+	if held && !counted {
+		return false, ctxerr.Wrap(op, locks.ErrTooManyHolds)
+	}
+	return true, nil
 }
 
 // UnlockContext is Unlock for ctx's owner, but returns an error that matches

@@ -56,11 +56,10 @@ func (c *Cond) wait(p Party, l *limit) (signalled bool) {
 		l.permit = n.place.Open()
 	}
 	var holds int32
+	s.guard.Lock()
 	if c.outer == nil {
 		holds, s.Holds = s.Holds, 0
 	}
-
-	s.guard.Lock()
 	c.queue.push(n)
 	if c.outer != nil {
 		s.guard.Unlock()
@@ -84,8 +83,11 @@ func (c *Cond) wait(p Party, l *limit) (signalled bool) {
 	if c.outer != nil {
 		c.outer.Lock()
 		s.Unlock(c.policy)
-	} else {
-		s.Holds = holds
+	} else if holds > 0 {
+		// Adds: goroutines of the same explicit owner may have come in together with this one.
+		s.guard.Lock()
+		s.Holds += holds
+		s.guard.Unlock()
 	}
 	return signalled
 }

@@ -2,7 +2,6 @@ package syncq
 
 import (
 	"context"
-	"math"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -254,7 +253,7 @@ func (s *Sync) LockOrReenter(owner int64) bool {
 	if w == 0 {
 		return s.Word.CompareAndSwap(0, value(owner))
 	}
-	if w>>shift == value(owner)>>shift && w&shared == 0 && s.Holds < math.MaxInt32-1 {
+	if w>>shift == value(owner)>>shift && w&shared == 0 && s.Holds < MaxHolds-1 {
 		s.Holds++
 		return true
 	}

@@ -1,0 +1,104 @@
+package locks_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/fair"
+	"github.com/jucgo/locks/named"
+	"github.com/jucgo/locks/reentrant"
+)
+
+// account is written against the interface, and does not know which lock it has.
+type account struct {
+	lock    locks.TryLocker
+	balance int
+}
+
+func (a *account) withdraw(ctx context.Context, amount int) error {
+	return locks.Do(ctx, a.lock, func(context.Context) error {
+		if amount > a.balance {
+			return errors.New("not enough money")
+		}
+		a.balance -= amount
+		return nil
+	})
+}
+
+// The lock behind a call site is chosen where it is made.
+func ExampleTryLocker() {
+	ctx := context.Background()
+	for _, lock := range []locks.TryLocker{
+		new(fair.Mutex),
+		new(reentrant.Mutex),
+		reentrant.New(fair.FIFO),
+		named.New().Locker("account 7"),
+	} {
+		a := &account{lock: lock, balance: 100}
+		err := a.withdraw(ctx, 70)
+		fmt.Println(a.balance, err)
+	}
+	// Output:
+	// 30 <nil>
+	// 30 <nil>
+	// 30 <nil>
+	// 30 <nil>
+}
+
+func ExampleDo() {
+	var mu reentrant.Mutex
+	err := locks.Do(context.Background(), &mu, func(ctx context.Context) error {
+		fmt.Println("held:", mu.IsHeld())
+		return errors.New("no luck")
+	})
+	fmt.Println(err)
+	fmt.Println("held:", mu.IsHeld())
+	// Output:
+	// held: true
+	// no luck
+	// held: false
+}
+
+func ExampleMulti() {
+	var from, to reentrant.Mutex
+	// In whatever order the two are listed elsewhere, there is no deadlock.
+	both := locks.Multi(&from, &to)
+	_ = locks.Do(context.Background(), both, func(context.Context) error {
+		fmt.Println(from.IsHeld(), to.IsHeld())
+		return nil
+	})
+	// Output: true true
+}
+
+// An explicit owner holds the lock for a group of goroutines, each of which
+// may enter it again.
+func ExampleWithOwner() {
+	var mu reentrant.Mutex
+	ctx := locks.WithOwner(context.Background(), locks.NewOwner())
+	if err := mu.LockContext(ctx); err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	g, ctx := errgroup.WithContext(ctx)
+	parts := make([]int, 3)
+	for i := range parts {
+		g.Go(func() error {
+			return locks.Do(ctx, &mu, func(context.Context) error {
+				parts[i] = i * i
+				return nil
+			})
+		})
+	}
+	fmt.Println(g.Wait(), parts)
+
+	// ctx has ended with the group; the release goes through all the same.
+	fmt.Println(mu.UnlockContext(ctx), mu.IsLocked())
+	// Output:
+	// <nil> [0 1 4]
+	// <nil> false
+}

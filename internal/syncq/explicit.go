@@ -1,0 +1,118 @@
+package syncq
+
+import (
+	"context"
+	"math"
+)
+
+// MaxHolds is how many holds an exclusive holder may have at a time.
+const MaxHolds = math.MaxInt32
+
+// An explicit owner, a negative one, may act in several goroutines at once. They share its holds:
+// while it holds the lock, each of them may enter again, and it is free after
+// as many releases, whoever makes them. So whatever looks at such an owner's holds and then
+// changes them, or the word, does so with the guard held; a goroutine that owns for itself needs no
+// guard for that.
+//
+// Several goroutines of one owner may also wait at the same time. They are apart in the queue,
+// but when one of them gets the lock all have it: it lets the others in (siblings), and
+// one that comes to the queue after that finds its owner to be the holder (enqueueGuarded).
+
+func explicit(owner int64) bool { return owner < 0 }
+
+// Reenter counts one more hold of owner if it holds the lock exclusively. It reports whether it
+// does, and whether the hold could be counted.
+func (s *Sync) Reenter(owner int64) (held, counted bool) {
+	if explicit(owner) {
+		s.guard.Lock()
+		defer s.guard.Unlock()
+	}
+	if !s.HeldBy(owner) {
+		return false, false
+	}
+	if s.Holds == MaxHolds-1 {
+		return true, false
+	}
+	s.Holds++
+	return true, true
+}
+
+// Leave gives one exclusive hold of owner back, and the lock with the last one. It reports
+// false, and does nothing, if owner has none.
+func (s *Sync) Leave(owner int64, policy Policy) bool {
+	if !explicit(owner) {
+		switch {
+		case !s.HeldBy(owner):
+			return false
+		case s.Holds > 0:
+			s.Holds--
+		default:
+			s.Unlock(policy)
+		}
+		return true
+	}
+	s.guard.Lock()
+	held := s.HeldBy(owner)
+	var next *node
+	switch {
+	case !held:
+	case s.Holds > 0:
+		s.Holds--
+	default:
+		next = s.release(policy)
+	}
+	s.guard.Unlock()
+	unpark(next)
+	return held
+}
+
+// LockOwned takes the lock for owner, which did not hold it when it was last looked at, until
+// ctx ends, and reports whether it was taken.
+func (s *Sync) LockOwned(ctx context.Context, owner int64, policy Policy) bool {
+	if !s.LockContext(ctx, Owned(owner), policy) {
+		return false
+	}
+	if explicit(owner) {
+		s.siblings(owner)
+	}
+	return true
+}
+
+// TryLockOwned is TryLock for owner, which did not hold the lock when it was last looked at.
+func (s *Sync) TryLockOwned(owner int64) bool {
+	if !s.TryLock(Owned(owner)) {
+		return false
+	}
+	if explicit(owner) {
+		s.siblings(owner)
+	}
+	return true
+}
+
+// siblings lets the waiters of the explicit owner in, which has got the lock.
+func (s *Sync) siblings(owner int64) {
+	if s.Word.Load()&queued == 0 {
+		return
+	}
+	s.guard.Lock()
+	var wake, next *node
+	for n := s.queue.head; n != nil; n = next {
+		next = n.next
+		if n.shared || n.value != value(owner) {
+			continue
+		}
+		if !s.HeldBy(owner) {
+			break // released by another goroutine of the owner already
+		}
+		roused := s.cancel(n)
+		s.Holds++
+		if n.state.Swap(granted) == asleep {
+			n.wake, wake = wake, n
+		}
+		if roused != nil {
+			roused.wake, wake = wake, roused
+		}
+	}
+	s.guard.Unlock()
+	unpark(wake)
+}

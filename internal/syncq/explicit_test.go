@@ -1,0 +1,85 @@
+package syncq
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestWaitersOfOneExplicitOwnerGetTheLockTogether(t *testing.T) {
+	for _, policy := range []Policy{NonFair, FIFO} {
+		var s Sync
+		ctx := t.Context()
+		require.True(t, s.TryLock(Owned(1)))
+		var waits []call
+		for i, o := range []int64{-5, 2, -5, 3, -5} {
+			waits = append(waits, run(func() bool { return s.LockOwned(ctx, o, policy) }))
+			eventually(t, func() bool { return s.Len() == i+1 })
+		}
+		require.True(t, s.Leave(1, policy))
+		for _, i := range []int{0, 2, 4} {
+			require.True(t, waits[i].result(t))
+		}
+		require.EqualValues(t, -5, s.Owner())
+		require.Equal(t, []int64{2, 3}, s.Waiters())
+		for range 3 {
+			require.EqualValues(t, -5, s.Owner())
+			require.True(t, s.Leave(-5, policy))
+		}
+		require.False(t, s.Leave(-5, policy))
+		require.True(t, waits[1].result(t))
+		require.True(t, s.Leave(2, policy))
+		require.True(t, waits[3].result(t))
+		require.True(t, s.Leave(3, policy))
+		require.NoError(t, s.Verify())
+		require.Zero(t, s.Word.Load())
+	}
+}
+
+func TestGoroutinesThatShareAnOwnerLoseNoHold(t *testing.T) {
+	for _, policy := range []Policy{NonFair, FIFO} {
+		var s Sync
+		holders := [3]int{} // how many goroutines of each owner are inside; guarded by mu
+		var mu sync.Mutex
+		var wg sync.WaitGroup
+		for g := range 9 {
+			wg.Go(func() {
+				o := -int64(g%3) - 1
+				r := rand.New(rand.NewPCG(uint64(g), 3))
+				for range 500 {
+					ctx, cancel := context.WithTimeout(context.Background(), time.Duration(r.IntN(100))*time.Microsecond)
+					held, _ := s.Reenter(o)
+					if !held {
+						if r.IntN(3) == 0 {
+							held = s.TryLockOwned(o)
+						} else {
+							held = s.LockOwned(ctx, o, policy)
+						}
+					}
+					cancel()
+					if !held {
+						continue
+					}
+					mu.Lock()
+					holders[g%3]++ // of those between the two, while the hold lasts
+					if holders[(g+1)%3]+holders[(g+2)%3] > 0 {
+						t.Error("two owners are inside")
+					}
+					holders[g%3]--
+					mu.Unlock()
+					if !s.Leave(o, policy) {
+						t.Error("a hold was lost")
+					}
+				}
+			})
+		}
+		wg.Wait()
+		require.NoError(t, s.Verify())
+		require.Zero(t, s.Word.Load())
+		require.Zero(t, s.Holds)
+	}
+}
