@@ -3,6 +3,7 @@ package syncq
 import (
 	"context"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -64,13 +65,17 @@ func TestGoroutinesThatShareAnOwnerLoseNoHold(t *testing.T) {
 					if !held {
 						continue
 					}
-					mu.Lock()
-					holders[g%3]++ // of those between the two, while the hold lasts
-					if holders[(g+1)%3]+holders[(g+2)%3] > 0 {
-						t.Error("two owners are inside")
+					inside := func(by int) {
+						mu.Lock()
+						holders[g%3] += by
+						if holders[(g+1)%3]+holders[(g+2)%3] > 0 {
+							t.Error("two owners are inside")
+						}
+						mu.Unlock()
 					}
-					holders[g%3]--
-					mu.Unlock()
+					inside(1)
+					runtime.Gosched()
+					inside(-1)
 					if !s.Leave(o, policy) {
 						t.Error("a hold was lost")
 					}
