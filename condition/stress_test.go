@@ -53,6 +53,7 @@ func TestNoSignalIsLostToACancellationThatRacesWithIt(t *testing.T) {
 	const k = 3
 	realTime(t, func(t *testing.T, l sync.Locker) {
 		c := condition.New(l)
+		cancelled := 0
 		for range 60 {
 			var normal, rest int // guarded by l
 			over := false
@@ -62,9 +63,9 @@ func TestNoSignalIsLostToACancellationThatRacesWithIt(t *testing.T) {
 				wg.Go(func() {
 					l.Lock()
 					defer l.Unlock()
-					if err := c.WaitContext(ctx); err == nil {
+					if err := c.WaitContext(ctx); err == nil && !over {
 						normal++
-					} else {
+					} else if err != nil {
 						assert.ErrorIs(t, err, context.Canceled)
 					}
 				})
@@ -96,41 +97,48 @@ func TestNoSignalIsLostToACancellationThatRacesWithIt(t *testing.T) {
 			l.Unlock()
 			wg.Wait()
 			require.Equal(t, k, normal, "signals sent and normal returns")
-			require.LessOrEqual(t, rest, k)
+			require.LessOrEqual(t, normal+rest, 2*k)
+			cancelled += 2*k - normal - rest
 		}
+		t.Logf("%d of %d were cancelled in time", cancelled, 60*k)
 	})
 }
 
 func TestNoSignalIsLostToATimeOutThatRacesWithIt(t *testing.T) {
-	// The one with the limit is first, so the signal is its own until its time is up, and
-	// goes to the one behind it then.
+	// The signal is for whoever is first. If that is the one with the limit, it is its own
+	// until its time is up, and goes to the other then.
 	realTime(t, func(t *testing.T, l sync.Locker) {
 		c := condition.New(l)
 		inTime := 0
 		const rounds = 200
 		for i := range rounds {
 			limit := 100*time.Microsecond + time.Duration(i%50)*4*time.Microsecond
-			var first, second, over bool // guarded by l
+			var first, second, over, waits bool // guarded by l
 			var wg sync.WaitGroup
-			l.Lock()
+			waiting := func() bool {
+				l.Lock()
+				defer l.Unlock()
+				return waits
+			}
 			wg.Go(func() {
 				l.Lock()
 				defer l.Unlock()
-				first = c.WaitUntil(time.Now().Add(limit))
+				waits = true
+				first = c.WaitUntil(time.Now().Add(limit)) && !over
 			})
+			locktest.Await(t, waiting, "the waiter with a limit")
+			began := time.Now()
+			l.Lock()
+			waits = false
+			l.Unlock()
 			wg.Go(func() {
 				l.Lock()
 				defer l.Unlock()
+				waits = true
 				c.Wait()
 				second = !over
 			})
-			l.Unlock()
-			// Two wait, or the one without a limit and the other gave up already.
-			began := time.Now()
-			locktest.Await(t, func() bool {
-				n := waiters(l, c)
-				return n == 2 || n == 1 && time.Since(began) > 5*time.Millisecond
-			}, "the waiters")
+			locktest.Await(t, waiting, "the waiter without a limit")
 			for time.Since(began) < limit {
 				runtime.Gosched()
 			}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -73,7 +74,7 @@ type play struct {
 	ctx     [5]context.Context
 	cancel  [5]context.CancelFunc // of the wait under way, if any
 	results [5]error
-	back    [5]bool
+	back    [5]atomic.Bool // not only ordered by what wakes the waiter, which may be a timer
 }
 
 func newPlay(t *testing.T, l *reentrant.Mutex) *play {
@@ -111,10 +112,11 @@ func (p *play) step(op, id, d int) string {
 			deadline = p.now + d
 			wctx, cancel = context.WithTimeout(ctx, time.Duration(d)*time.Second-time.Millisecond)
 		}
-		p.cancel[id], p.back[id] = cancel, false
+		p.cancel[id] = cancel
+		p.back[id].Store(false)
 		go func() {
 			p.results[id] = l.LockContext(wctx)
-			p.back[id] = true
+			p.back[id].Store(true)
 		}()
 		switch {
 		case m.holder == id:
@@ -156,7 +158,16 @@ func (p *play) step(op, id, d int) string {
 		}
 	}
 	synctest.Wait()
+	if waits && !p.waits(id) && op <= 1 && !p.ended(id) {
+		return fmt.Sprintf("the wait of %d ended with %v", id, p.results[id])
+	}
 	return p.compare()
+}
+
+// ended reports whether the last wait of id, which is over, was told that its context ended.
+func (p *play) ended(id int) bool {
+	err := p.results[id]
+	return p.back[id].Load() && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded))
 }
 
 func (p *play) compare() string {
@@ -183,12 +194,8 @@ func (p *play) compare() string {
 		if l.IsQueued(o) != p.waits(id) {
 			return fmt.Sprintf("%v queued: %t", o, l.IsQueued(o))
 		}
-		if p.cancel[id] != nil && p.back[id] == p.waits(id) {
-			return fmt.Sprintf("%v back: %t", o, p.back[id])
-		}
-		if m.holder == id && p.cancel[id] != nil && p.back[id] && m.holds == 1 && p.results[id] != nil &&
-			!errors.Is(p.results[id], context.Canceled) && !errors.Is(p.results[id], context.DeadlineExceeded) {
-			return fmt.Sprintf("%v: %v", o, p.results[id])
+		if p.cancel[id] != nil && p.back[id].Load() == p.waits(id) {
+			return fmt.Sprintf("%v back: %t", o, p.back[id].Load())
 		}
 	}
 	return ""

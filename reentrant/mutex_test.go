@@ -373,3 +373,41 @@ func TestReentryAllocatesNothing(t *testing.T) {
 		m.Unlock()
 	}
 }
+
+func TestGoroutinesOfOneOwnerComeAndGoTogetherWithoutLosingAHold(t *testing.T) {
+	for _, p := range []fair.Policy{fair.NonFair, fair.FIFO} {
+		t.Run(p.String(), func(t *testing.T) {
+			m := reentrant.New(p)
+			plain := 0 // written by whoever holds with a goroutine's identity
+			var wg sync.WaitGroup
+			for range 2 {
+				ctx := locks.WithOwner(context.Background(), locks.NewOwner())
+				for range 3 {
+					wg.Go(func() {
+						for i := range 200 {
+							if !assert.NoError(t, m.LockContext(ctx)) {
+								return
+							}
+							if i%2 == 0 && assert.NoError(t, m.LockContext(ctx)) {
+								runtime.Gosched()
+								assert.NoError(t, m.UnlockContext(ctx))
+							}
+							assert.Equal(t, locks.CurrentOwner(ctx), m.Owner())
+							assert.NoError(t, m.UnlockContext(ctx))
+						}
+					})
+				}
+				wg.Go(func() {
+					for range 200 {
+						m.Lock()
+						plain++
+						m.Unlock()
+					}
+				})
+			}
+			wg.Wait()
+			require.Equal(t, 400, plain)
+			locktest.Works(t, m)
+		})
+	}
+}

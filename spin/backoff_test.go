@@ -2,6 +2,7 @@ package spin
 
 import (
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -51,23 +52,11 @@ func TestWaitsOfTwoDiffer(t *testing.T) {
 	withBudget(t, 100)
 	for range 100 {
 		var a, b Backoff
-		if first, second := waits(&a), waits(&b); !equal(first, second) {
+		if first, second := waits(&a), waits(&b); !slices.Equal(first, second) {
 			return
 		}
 	}
 	t.Fatal("100 pairs of loops in step")
-}
-
-func equal(a, b []uint32) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i] != b[i] {
-			return false
-		}
-	}
-	return true
 }
 
 func TestResetStartsAllOver(t *testing.T) {

@@ -89,6 +89,22 @@ var Order = []Situation{
 		synctest.Wait()
 		require.Empty(t, *got)
 	})},
+	{"a head that gave up before it noticed the release passes the baton", bubble(func(t *testing.T, l Lock, k Kind) {
+		for range 50 {
+			l.Lock()
+			ctx, cancel := context.WithCancel(t.Context())
+			Start(LockingContext(l, ctx), l.Unlock)
+			second := Start(Locking(l), l.Unlock)
+			cancel()   // wakes the first, which has not left the queue yet
+			l.Unlock() // when the lock is released, most of the time for it
+			synctest.Wait()
+			if !second.OK {
+				require.NoError(t, l.LockContext(t.Context())) // so that the bubble can end
+				l.Unlock()
+			}
+			require.True(t, second.OK)
+		}
+	})},
 	{"a head that gives up as it is released passes the baton", func(t *testing.T, k Kind) {
 		// The release and the cancellation race: whoever wins, the second waiter gets in.
 		l := k.New()

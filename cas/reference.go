@@ -1,0 +1,74 @@
+package cas
+
+import "sync/atomic"
+
+// reference is a pointer and a tag that change as one: an atomic pointer to a pair that is never changed.
+//
+// nil stands for the pair of zero values. A pair that was taken out of p is never put back, so
+// that p having the same pair as before means that there was no change in between.
+type reference[T any, Tag comparable] struct {
+	p atomic.Pointer[pair[T, Tag]]
+}
+
+type pair[T any, Tag comparable] struct {
+	ref *T
+	tag Tag
+}
+
+func (r *reference[T, Tag]) load() (ref *T, tag Tag) { return r.p.Load().get() }
+
+func (r *reference[T, Tag]) store(ref *T, tag Tag) {
+	r.p.Store(&pair[T, Tag]{ref, tag})
+}
+
+// compareAndSwap does not stop at a pair that was swapped for another one with the same contents: to the
+// caller nothing has changed then, and failing would be wrong.
+func (r *reference[T, Tag]) compareAndSwap(oldRef, newRef *T, oldTag, newTag Tag) bool {
+	p := r.p.Load()
+	if !p.is(oldRef, oldTag) {
+		return false
+	}
+	if oldRef == newRef && oldTag == newTag {
+		return true // and as it was read just now, nothing is left to do
+	}
+	changed := &pair[T, Tag]{newRef, newTag}
+	for !r.p.CompareAndSwap(p, changed) {
+		if p = r.p.Load(); !p.is(oldRef, oldTag) {
+			return false
+		}
+	}
+	return true
+}
+
+// attempt swaps the tag, whatever it was, if ref is the reference.
+func (r *reference[T, Tag]) attempt(ref *T, tag Tag) bool {
+	var changed *pair[T, Tag]
+	for {
+		p := r.p.Load()
+		was, wasTag := p.get()
+		if was != ref {
+			return false
+		}
+		if wasTag == tag {
+			return true
+		}
+		if changed == nil {
+			changed = &pair[T, Tag]{ref, tag}
+		}
+		if r.p.CompareAndSwap(p, changed) {
+			return true
+		}
+	}
+}
+
+func (p *pair[T, Tag]) get() (ref *T, tag Tag) {
+	if p == nil {
+		return nil, tag
+	}
+	return p.ref, p.tag
+}
+
+func (p *pair[T, Tag]) is(ref *T, tag Tag) bool {
+	r, t := p.get()
+	return r == ref && t == tag
+}

@@ -1,0 +1,27 @@
+// Package fair holds locks that choose who comes next: the fairness policy of
+// java.util.concurrent.locks, and two mutexes that follow it.
+//
+//   - [Mutex] admits in strict order of arrival, by direct hand-off. Take it where the
+//     longest wait counts, and where somebody else would starve.
+//   - [BargingMutex] lets whoever comes first have a free lock, and bounds how long a waiter can
+//     be passed over. Take it where throughput counts.
+//   - [Policy] names the two for locks that offer both, such as reentrant.New.
+//
+// Both mutexes do what [sync.Mutex] does, and besides can be asked for a limited time
+// (TryLockFor), until a context ends (LockContext), have conditions (NewCond), and
+// show who waits. Like sync.Mutex they belong to no goroutine: any may unlock, and locking
+// twice hangs. A lock that knows its owner, or may be taken again by it, is
+// package reentrant's.
+//
+// # What the try forms do
+//
+// TryLock and TryLockContext barge: they take a free lock whoever waits. TryLockFor and
+// LockContext queue; TryLockFor(0) is the fair try. A context that has ended is an
+// error even if the lock is free, and a waiter that gives up has left the queue when its call
+// returns.
+//
+// # Memory model
+//
+// An unlock synchronizes before the lock that follows it, whichever methods the two are, in
+// the terms of the Go memory model.
+package fair

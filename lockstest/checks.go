@@ -1,0 +1,731 @@
+package lockstest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+)
+
+var checks = []check{
+	{"AFreeLockIsTakenAndGivenBack", nil, freeLockIsTaken},
+	{"TryLockIsFalseWhileAnotherHoldsAndNeverWaits", nil, tryIsFalse},
+	{"LockWaitsForTheHolder", nil, lockWaits},
+	{"OneHoldsAtATime", nil, oneHolds},
+	{"UnlockHappensBeforeTheNextLock", nil, happensBefore},
+	{"UnlockOfAFreeLockIsErrNotHeldAndChangesNothing", nil, unlockOfFree},
+	{"UnlockByAnotherThanTheOwnerIsErrNotHeldAndChangesNothing", owned, unlockByAnother},
+	{"AnyGoroutineMayUnlock", not(owned), anyMayUnlock},
+	{"OnlyTheLastReleaseFrees", reentrant, lastReleaseFrees},
+	{"ReentryIsNotBlockedByThoseWhoWait", reentrant, reentryPassesQueue},
+	{"TryLockByTheHolderIsFalse", both(not(reentrant), not(shared)), tryByHolder},
+	{"ADoneContextBeatsAFreeLock", nil, doneBeatsFree},
+	{"ADoneContextBeatsReentry", reentrant, doneBeatsReentry},
+	{"ADeadlineEndsTheWait", nil, deadlineEndsWait},
+	{"ACancelledWaiterLeavesNoGhost", nil, cancelLeavesNoGhost},
+	{"ALockIsReleasedUnderADoneContext", nil, unlockUnderDone},
+	{"AContextThatEndsLaterDoesNotRelease", nil, contextDoesNotBoundHold},
+	{"ANilContextIsErrNilContext", nil, nilContext},
+	{"UnlockWithANilContextActsForTheGoroutine", nil, unlockWithNil},
+	{"AnExplicitOwnerMovesBetweenGoroutines", owned, ownerMoves},
+	{"AnExplicitOwnerSharesReentrancy", reentrant, ownerSharesReentrancy},
+	{"AnotherOwnerInTheSameGoroutineHoldsNothing", owned, ownersInOneGoroutine},
+	{"WaitersAreAdmittedInOrderOfArrival", both(fifo, not(shared)), fifoOrder},
+	{"OrderIsKeptWhenOneInTheMiddleCancels", both(fifo, not(shared)), fifoOrderAfterCancel},
+	{"DoReleasesOnEveryExit", nil, doReleases},
+	{"AStormOfTimeoutsLeavesAUsableLock", nil, timeoutStorm},
+	{"ARandomHistoryIsLinearizable", nil, linearizable},
+	{"PlainMethodsAgreeWithTheContextFamily", nil, plainFamily},
+	{"ReadersAreInsideTogether", shared, readersTogether},
+	{"ReadersAndWritersExcludeEachOther", shared, readersAndWriters},
+	{"LeasedIsImplementedIfDeclared", nil, leasedAsDeclared},
+	{"AHoldIsForTheHolder", leased, holdIsForHolder},
+	{"AHoldLastsUntilTheLastRelease", leased, holdLasts},
+	{"FencingTokensIncreaseFromHolderToHolder", leased, tokensIncrease},
+	{"ALossIsTold", loses, lossIsTold},
+	{"DoTellsALossToItsFunction", loses, doTellsLoss},
+}
+
+func owned(c Config) bool     { return c.Owned }
+func reentrant(c Config) bool { return c.Reentrant }
+func shared(c Config) bool    { return c.shared() }
+func fifo(c Config) bool      { return c.FIFO }
+func leased(c Config) bool    { return c.Leased }
+func loses(c Config) bool     { return c.Leased && c.Lose != nil }
+
+func not(f func(Config) bool) func(Config) bool { return func(c Config) bool { return !f(c) } }
+func both(f, g func(Config) bool) func(Config) bool {
+	return func(c Config) bool { return f(c) && g(c) }
+}
+
+func freeLockIsTaken(s *suite) {
+	a, b := s.party(), s.party()
+	for range 3 {
+		a.mustLock(s.l)
+		s.mustBeHeld("LockContext has returned nil")
+		a.mustUnlock(s.l)
+		b.mustTry(s.l)
+		s.mustBeHeld("TryLockContext has returned true")
+		b.mustUnlock(s.l)
+	}
+	s.mustBeFree("every hold was given back")
+	require.NoError(s, a.lock(s.l, context.Background()), "with a context that never ends")
+	a.mustUnlock(s.l)
+}
+
+func tryIsFalse(s *suite) {
+	a, b := s.party(), s.party()
+	for _, pair := range [][2]locks.TryLocker{{s.x, s.l}, {s.l, s.x}} {
+		a.mustLock(pair[0])
+		for range 3 {
+			ok, err := b.try(pair[1], s.ctx)
+			require.NoError(s, err, "that another one holds the lock is no error")
+			require.False(s, ok)
+		}
+		a.mustUnlock(pair[0])
+		s.mustBeFree("a failed TryLockContext leaves nothing behind")
+	}
+}
+
+func lockWaits(s *suite) {
+	a, b := s.party(), s.party()
+	a.mustLock(s.x)
+	c := b.startLock(s.l, s.ctx)
+	s.mustWait(c, s.l, 1)
+	s.mustStillWait(c, "the lock is held")
+	a.mustUnlock(s.x)
+	s.await(c, "LockContext of a lock that was released")
+	require.NoError(s, c.err)
+	s.mustCount(s.l, 0, "the only one was admitted")
+	s.mustBeHeld("the waiter was admitted")
+	b.mustUnlock(s.l)
+	s.mustBeFree("the waiter has released it")
+}
+
+// acquire takes l in the i-th of several ways. False without an error is a try that failed.
+func (s *suite) acquire(l locks.TryLocker, i int) (bool, error) {
+	switch i % 4 {
+	case 0:
+		return true, l.LockContext(context.Background())
+	case 1:
+		return true, l.LockContext(s.ctx)
+	case 2:
+		ok, err := l.TryLockContext(s.ctx)
+		if !ok {
+			runtime.Gosched()
+		}
+		return ok, err
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, time.Duration(i%50)*s.cfg.Settle/100)
+	defer cancel()
+	err := l.LockContext(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return false, nil
+	}
+	return true, err
+}
+
+func oneHolds(s *suite) {
+	var inside, most atomic.Int32
+	s.together(s.cfg.Goroutines, func(g int) error {
+		for i := range s.cfg.Rounds {
+			ok, err := s.acquire(s.x, g+i)
+			if err != nil {
+				return err
+			}
+			if !ok {
+				continue
+			}
+			if n := inside.Add(1); n > 1 {
+				most.Store(n)
+			}
+			if i%4 == 0 {
+				runtime.Gosched()
+			}
+			inside.Add(-1)
+			if err := s.x.UnlockContext(s.ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	require.Zero(s, most.Load(), "several were inside at once")
+	s.mustBeFree("all have released it")
+}
+
+func happensBefore(s *suite) {
+	var count, inside int // deliberately not atomic: the race detector watches them
+	s.together(s.cfg.Goroutines, func(g int) error {
+		for i := range s.cfg.Rounds {
+			for way := g + i; ; way++ {
+				ok, err := s.acquire(s.x, way)
+				if err != nil {
+					return err
+				}
+				if ok {
+					break
+				}
+			}
+			inside++
+			n := inside
+			count++
+			if i%4 == 0 {
+				runtime.Gosched()
+			}
+			inside--
+			if err := s.x.UnlockContext(s.ctx); err != nil {
+				return err
+			}
+			if n != 1 {
+				return fmt.Errorf("%d were inside at once", n)
+			}
+		}
+		return nil
+	})
+	require.Equal(s, s.cfg.Goroutines*s.cfg.Rounds, count, "updates were lost")
+}
+
+func unlockOfFree(s *suite) {
+	a := s.party()
+	require.ErrorIs(s, a.unlock(s.l, s.ctx), locks.ErrNotHeld, "never locked")
+	s.mustBeFree("UnlockContext of a free lock was refused")
+	a.mustLock(s.l)
+	a.mustUnlock(s.l)
+	require.ErrorIs(s, a.unlock(s.l, s.ctx), locks.ErrNotHeld, "released already")
+	s.mustBeFree("UnlockContext of a free lock was refused")
+	a.mustLock(s.x)
+	s.mustBeHeld("it was locked after a refused UnlockContext")
+	a.mustUnlock(s.x)
+}
+
+func unlockByAnother(s *suite) {
+	a, b, c := s.party(), s.party(), s.party()
+	a.mustLock(s.l)
+	require.ErrorIs(s, b.unlock(s.l, s.ctx), locks.ErrNotHeld)
+	s.mustBeHeld("another one's UnlockContext was refused")
+	waiting := c.startLock(s.x, s.ctx)
+	s.mustWait(waiting, s.x, 1)
+	require.ErrorIs(s, b.unlock(s.l, s.ctx), locks.ErrNotHeld)
+	require.ErrorIs(s, b.unlock(s.x, s.ctx), locks.ErrNotHeld)
+	s.mustStillWait(waiting, "the owner has not released it")
+	a.mustUnlock(s.l)
+	s.await(waiting, "LockContext")
+	require.NoError(s, waiting.err)
+	c.mustUnlock(s.x)
+	s.mustBeFree("all have released it")
+}
+
+func anyMayUnlock(s *suite) {
+	a, b := s.party(), s.party()
+	a.mustLock(s.l)
+	b.mustUnlock(s.l)
+	s.mustBeFree("another goroutine has released it")
+	b.mustTry(s.l)
+	require.NoError(s, a.unlock(s.l, locks.WithOwner(s.ctx, locks.NewOwner())), "owners are ignored")
+	s.mustBeFree("another goroutine has released it")
+}
+
+func lastReleaseFrees(s *suite) {
+	a := s.party()
+	a.mustLock(s.l)
+	a.mustLock(s.l)
+	a.mustTry(s.l)
+	for range 2 {
+		a.mustUnlock(s.l)
+		s.mustBeHeld("the owner has a hold left")
+	}
+	a.mustUnlock(s.l)
+	s.mustBeFree("the owner has released every hold")
+	require.ErrorIs(s, a.unlock(s.l, s.ctx), locks.ErrNotHeld, "one more than there were holds")
+}
+
+func reentryPassesQueue(s *suite) {
+	a, b := s.party(), s.party()
+	a.mustLock(s.l)
+	c := b.startLock(s.x, s.ctx)
+	s.mustWait(c, s.x, 1)
+	ctx, cancel := context.WithTimeout(s.ctx, s.cfg.Timeout)
+	defer cancel()
+	require.NoError(s, a.lock(s.l, ctx), "re-entry while another one waits")
+	a.mustTry(s.l)
+	for range 3 {
+		s.mustStillWait(c, "the owner has a hold left")
+		a.mustUnlock(s.l)
+	}
+	s.await(c, "LockContext")
+	require.NoError(s, c.err)
+	b.mustUnlock(s.x)
+}
+
+func tryByHolder(s *suite) {
+	a := s.party()
+	a.mustLock(s.l)
+	ok, err := a.try(s.l, s.ctx)
+	require.NoError(s, err)
+	require.False(s, ok, "the lock is not reentrant")
+	a.mustUnlock(s.l)
+	s.mustBeFree("its one hold was released")
+}
+
+var errCause = errors.New("lockstest: the cause")
+
+// done returns contexts that have ended, each with what an error about it must match.
+func (s *suite) done() map[context.Context][]error {
+	cancelled, cancel := context.WithCancel(s.ctx)
+	cancel()
+	caused, because := context.WithCancelCause(s.ctx)
+	because(errCause)
+	expired, cancel := context.WithDeadline(s.ctx, time.Now().Add(-time.Hour))
+	cancel()
+	return map[context.Context][]error{
+		cancelled: {context.Canceled},
+		caused:    {context.Canceled, errCause},
+		expired:   {context.DeadlineExceeded},
+	}
+}
+
+func doneBeatsFree(s *suite) {
+	a := s.party()
+	for ctx, want := range s.done() {
+		for range 5 { // a select would take either way
+			err := a.lock(s.l, ctx)
+			ok, tryErr := a.try(s.l, ctx)
+			require.False(s, ok, "TryLockContext under a ctx that has ended")
+			for _, target := range want {
+				require.ErrorIs(s, err, target, "LockContext")
+				require.ErrorIs(s, tryErr, target, "TryLockContext")
+			}
+		}
+		s.mustBeFree("nobody could lock it")
+	}
+}
+
+func doneBeatsReentry(s *suite) {
+	a := s.party()
+	a.mustLock(s.l)
+	for ctx, want := range s.done() {
+		err := a.lock(s.l, ctx)
+		ok, tryErr := a.try(s.l, ctx)
+		require.False(s, ok, "TryLockContext under a ctx that has ended")
+		for _, target := range want {
+			require.ErrorIs(s, err, target, "LockContext")
+			require.ErrorIs(s, tryErr, target, "TryLockContext")
+		}
+	}
+	s.mustBeHeld("only re-entry was refused")
+	a.mustUnlock(s.l)
+	s.mustBeFree("re-entry was refused, so there was one hold")
+}
+
+func deadlineEndsWait(s *suite) {
+	a, b := s.party(), s.party()
+	a.mustLock(s.x)
+	for _, cause := range []error{nil, errCause} {
+		deadline := time.Now().Add(s.cfg.Settle)
+		ctx, cancel := context.WithDeadlineCause(s.ctx, deadline, cause)
+		err := b.lock(s.l, ctx)
+		cancel()
+		require.ErrorIs(s, err, context.DeadlineExceeded)
+		if cause != nil {
+			require.ErrorIs(s, err, cause)
+		}
+		require.False(s, time.Now().Before(deadline), "LockContext returned before the deadline")
+		s.mustCount(s.l, 0, "LockContext has returned")
+	}
+	s.mustBeHeld("the holder has not released it")
+	a.mustUnlock(s.x)
+	s.mustBeFree("the waiter has left")
+}
+
+func cancelLeavesNoGhost(s *suite) {
+	a, b, c, d := s.party(), s.party(), s.party(), s.party()
+	a.mustLock(s.x)
+	ctx, cancel := context.WithCancelCause(s.ctx)
+	first := b.startLock(s.l, ctx)
+	s.mustWait(first, s.l, 1)
+	second := c.startLock(s.l, s.ctx)
+	s.mustWait(second, s.l, 2)
+	third := d.startLock(s.l, ctx)
+	s.mustWait(third, s.l, 3)
+	cancel(errCause)
+	for _, gone := range []*call{first, third} {
+		s.await(gone, "LockContext whose ctx was cancelled")
+		require.ErrorIs(s, gone.err, context.Canceled)
+		require.ErrorIs(s, gone.err, errCause)
+	}
+	s.mustCount(s.l, 1, "two of three were cancelled")
+	s.mustStillWait(second, "the lock is held")
+	a.mustUnlock(s.x)
+	s.await(second, "LockContext behind one who was cancelled")
+	require.NoError(s, second.err)
+	c.mustUnlock(s.l)
+	s.mustCount(s.l, 0, "nobody waits")
+	s.mustBeFree("those who were cancelled do not hold it")
+}
+
+func unlockUnderDone(s *suite) {
+	a := s.party()
+	for ctx := range s.done() {
+		a.mustLock(s.l)
+		require.NoError(s, a.unlock(s.l, ctx), "UnlockContext under a ctx that has ended")
+		s.mustBeFree("it was released")
+	}
+}
+
+func contextDoesNotBoundHold(s *suite) {
+	a := s.party()
+	ctx, cancel := context.WithCancel(s.ctx)
+	require.NoError(s, a.lock(s.l, ctx))
+	cancel()
+	for range 3 {
+		s.mustBeHeld("only its ctx has ended")
+		time.Sleep(s.cfg.Settle / 2) // nothing to observe: the rule is that nothing happens
+	}
+	a.mustUnlock(s.l)
+	s.mustBeFree("it was released")
+}
+
+// noContext is a nil context that vet does not see.
+var noContext context.Context
+
+func nilContext(s *suite) {
+	a, b := s.party(), s.party()
+	refused := func() {
+		s.Helper()
+		require.ErrorIs(s, a.lock(s.l, noContext), locks.ErrNilContext)
+		ok, err := a.try(s.l, noContext)
+		require.ErrorIs(s, err, locks.ErrNilContext)
+		require.False(s, ok)
+	}
+	refused()
+	s.mustBeFree("nobody could lock it")
+	b.mustLock(s.x)
+	refused()
+	b.mustUnlock(s.x)
+	s.mustBeFree("it was released")
+}
+
+func unlockWithNil(s *suite) {
+	a := s.party()
+	a.mustLock(s.l)
+	require.NoError(s, a.unlock(s.l, noContext))
+	s.mustBeFree("it was released")
+	require.ErrorIs(s, a.unlock(s.l, noContext), locks.ErrNotHeld)
+}
+
+func ownerMoves(s *suite) {
+	a, b := s.party(), s.party()
+	ctx := locks.WithOwner(s.ctx, locks.NewOwner())
+	require.NoError(s, a.lock(s.l, ctx))
+	require.ErrorIs(s, a.unlock(s.l, s.ctx), locks.ErrNotHeld, "the goroutine is not the owner")
+	s.mustBeHeld("the owner has not released it")
+	require.NoError(s, b.unlock(s.l, ctx), "the owner, in another goroutine")
+	s.mustBeFree("the owner has released it")
+
+	// The goroutine that waits is not the one that is admitted, but its owner is.
+	a.mustLock(s.x)
+	c := b.startLock(s.l, ctx)
+	s.mustWait(c, s.l, 1)
+	a.mustUnlock(s.x)
+	s.await(c, "LockContext of an explicit owner")
+	require.NoError(s, c.err)
+	require.NoError(s, a.unlock(s.l, ctx))
+	s.mustBeFree("the owner has released it")
+}
+
+func ownerSharesReentrancy(s *suite) {
+	a, b := s.party(), s.party()
+	ctx := locks.WithOwner(s.ctx, locks.NewOwner())
+	require.NoError(s, a.lock(s.l, ctx))
+	limited, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
+	defer cancel()
+	require.NoError(s, b.lock(s.l, limited), "the same owner in another goroutine")
+	require.NoError(s, a.unlock(s.l, ctx))
+	s.mustBeHeld("the owner has a hold left")
+	require.NoError(s, b.unlock(s.l, ctx))
+	s.mustBeFree("the owner has released both holds")
+}
+
+func ownersInOneGoroutine(s *suite) {
+	a := s.party()
+	one, two := locks.WithOwner(s.ctx, locks.NewOwner()), locks.WithOwner(s.ctx, locks.NewOwner())
+	require.NoError(s, a.lock(s.l, one))
+	for _, ctx := range []context.Context{two, s.ctx} {
+		ok, err := a.try(s.x, ctx)
+		require.NoError(s, err)
+		require.False(s, ok, "another owner in the same goroutine")
+		require.ErrorIs(s, a.unlock(s.l, ctx), locks.ErrNotHeld, "another owner in the same goroutine")
+	}
+	s.mustBeHeld("its owner has not released it")
+	require.NoError(s, a.unlock(s.l, one))
+	s.mustBeFree("its owner has released it")
+}
+
+// queueUp lets n goroutines wait for s.l, one after the other. Each one that is admitted appends
+// its number to the result and releases.
+func (s *suite) queueUp(n int, ctx func(i int) context.Context) (order *[]int, waiting []*call) {
+	order = new([]int)
+	var mu sync.Mutex
+	for i := range n {
+		ctx := ctx(i)
+		c := s.party().start(func(c *call) {
+			if c.err = s.l.LockContext(ctx); c.err == nil {
+				mu.Lock()
+				*order = append(*order, i)
+				mu.Unlock()
+				c.err = s.l.UnlockContext(ctx)
+			}
+		})
+		s.mustWait(c, s.l, i+1)
+		waiting = append(waiting, c)
+	}
+	return order, waiting
+}
+
+func fifoOrder(s *suite) {
+	a := s.party()
+	a.mustLock(s.l)
+	order, waiting := s.queueUp(5, func(int) context.Context { return s.ctx })
+	a.mustUnlock(s.l)
+	for _, c := range waiting {
+		s.await(c, "LockContext")
+		require.NoError(s, c.err)
+	}
+	require.Equal(s, []int{0, 1, 2, 3, 4}, *order)
+}
+
+func fifoOrderAfterCancel(s *suite) {
+	a := s.party()
+	a.mustLock(s.l)
+	gone, cancel := context.WithCancel(s.ctx)
+	defer cancel()
+	order, waiting := s.queueUp(5, func(i int) context.Context {
+		if i == 2 {
+			return gone
+		}
+		return s.ctx
+	})
+	cancel()
+	s.await(waiting[2], "LockContext whose ctx was cancelled")
+	require.ErrorIs(s, waiting[2].err, context.Canceled)
+	s.mustCount(s.l, 4, "one of five was cancelled")
+	a.mustUnlock(s.l)
+	for i, c := range waiting {
+		s.await(c, "LockContext")
+		if i != 2 {
+			require.NoError(s, c.err)
+		}
+	}
+	require.Equal(s, []int{0, 1, 3, 4}, *order)
+}
+
+func doReleases(s *suite) {
+	a := s.party()
+	errFn := errors.New("lockstest: fn fails")
+	cancellable, cancel := context.WithCancel(s.ctx)
+	defer cancel()
+	for _, exit := range []struct {
+		name string
+		ctx  context.Context
+		fn   func(context.Context) error
+		want error
+	}{
+		{"return", s.ctx, func(context.Context) error { return nil }, nil},
+		{"error", s.ctx, func(context.Context) error { return errFn }, errFn},
+		{"cancel", cancellable, func(context.Context) error { cancel(); return nil }, nil},
+		{"panic", s.ctx, func(context.Context) error { panic(errFn) }, nil},
+	} {
+		c := a.do("Do", func(c *call) {
+			defer func() {
+				if r := recover(); r != nil && r != errFn {
+					c.err = fmt.Errorf("panic in Do: %v", r)
+				}
+			}()
+			c.err = locks.Do(exit.ctx, s.l, exit.fn)
+		})
+		require.ErrorIs(s, c.err, exit.want, exit.name)
+		s.mustBeFree("Do has ended by " + exit.name)
+	}
+	left := make(chan struct{})
+	go func() {
+		defer close(left)
+		_ = locks.Do(s.ctx, s.l, func(context.Context) error { runtime.Goexit(); return nil })
+	}()
+	select {
+	case <-left:
+	case <-time.After(s.cfg.Timeout):
+		s.Fatalf("Do hangs after Goexit")
+	}
+	s.mustBeFree("Do has ended by Goexit")
+}
+
+func timeoutStorm(s *suite) {
+	s.together(s.cfg.Goroutines, func(g int) error {
+		for i := range s.cfg.Rounds {
+			ctx, cancel := context.WithTimeout(s.ctx, time.Duration(1+(g+i)%20)*time.Microsecond)
+			err := s.x.LockContext(ctx)
+			cancel()
+			switch {
+			case err == nil:
+				if i%3 == 0 {
+					runtime.Gosched()
+				}
+				if err := s.x.UnlockContext(ctx); err != nil {
+					return err
+				}
+			case !errors.Is(err, context.DeadlineExceeded):
+				return err
+			}
+		}
+		return nil
+	})
+	s.mustCount(s.x, 0, "all calls have returned")
+	s.mustBeFree("all have released it or timed out")
+	a, b := s.party(), s.party()
+	a.mustLock(s.x)
+	c := b.startLock(s.l, s.ctx)
+	s.mustWait(c, s.l, 1)
+	a.mustUnlock(s.x)
+	s.await(c, "LockContext")
+	require.NoError(s, c.err)
+	b.mustUnlock(s.l)
+}
+
+// plain is the family of methods that a local lock has besides the Context family.
+type plain interface {
+	sync.Locker
+	TryLock() bool
+}
+
+func plainFamily(s *suite) {
+	l, ok := s.l.(plain)
+	if !ok {
+		s.Skip("the lock has no plain family")
+	}
+	a, b := s.party(), s.party()
+	try := func(p *party) bool {
+		return p.do("TryLock", func(c *call) { c.ok = l.TryLock() }).ok
+	}
+	unlock := func(p *party) error {
+		return p.do("Unlock", func(c *call) {
+			defer func() {
+				if r := recover(); r != nil {
+					if c.err, _ = r.(error); c.err == nil {
+						c.err = fmt.Errorf("panic in Unlock with another value: %v", r)
+					}
+				}
+			}()
+			l.Unlock()
+		}).err
+	}
+	a.do("Lock", func(*call) { l.Lock() })
+	s.mustBeHeld("Lock has returned")
+	if s.cfg.Owned {
+		require.ErrorIs(s, unlock(b), locks.ErrNotHeld, "Unlock by another goroutine panics with it")
+		s.mustBeHeld("another one's Unlock was refused")
+	}
+	c := b.startLock(s.x, s.ctx)
+	s.mustWait(c, s.x, 1)
+	require.NoError(s, unlock(a))
+	s.await(c, "LockContext of a lock that Unlock released")
+	require.NoError(s, c.err)
+	require.False(s, try(a), "TryLock of a lock that LockContext took")
+	b.mustUnlock(s.x)
+	require.True(s, try(a))
+	s.mustBeHeld("TryLock has returned true")
+	a.mustUnlock(s.l)
+	require.ErrorIs(s, unlock(a), locks.ErrNotHeld, "Unlock of a free lock panics with it")
+	s.mustBeFree("it was released")
+}
+
+func readersTogether(s *suite) {
+	const n = 4
+	var parties []*party
+	for range n {
+		p := s.party()
+		ctx, cancel := context.WithTimeout(s.ctx, s.cfg.Timeout)
+		require.NoError(s, p.lock(s.l, ctx), "other readers are inside")
+		cancel()
+		parties = append(parties, p)
+	}
+	for i, p := range parties {
+		s.mustBeHeld(fmt.Sprintf("%d readers are inside", n-i))
+		p.mustUnlock(s.l)
+	}
+	s.mustBeFree("all readers have left")
+
+	// Those who waited for one writer get in together too: none leaves before all are in.
+	w := s.party()
+	w.mustLock(s.x)
+	var waiting []*call
+	for i, p := range parties {
+		c := p.startLock(s.l, s.ctx)
+		s.mustWait(c, s.l, i+1)
+		waiting = append(waiting, c)
+	}
+	w.mustUnlock(s.x)
+	for _, c := range waiting {
+		s.await(c, "LockContext of a reader while others are inside")
+		require.NoError(s, c.err)
+	}
+	for _, p := range parties {
+		p.mustUnlock(s.l)
+	}
+	s.mustBeFree("all readers have left")
+}
+
+func readersAndWriters(s *suite) {
+	var readers, writers atomic.Int32
+	var a, b int // deliberately not atomic: the race detector watches them
+	s.together(s.cfg.Goroutines, func(g int) error {
+		for i := range s.cfg.Rounds {
+			write, l := (g+i)%4 == 0, s.l
+			if write {
+				l = s.x
+			}
+			ok, err := s.acquire(l, i)
+			if err != nil {
+				return err
+			}
+			if !ok {
+				continue
+			}
+			wrong := false
+			if write {
+				wrong = writers.Add(1) > 1 || readers.Load() > 0
+			} else {
+				readers.Add(1)
+				wrong = writers.Load() > 0
+			}
+			if !wrong {
+				if write {
+					a++
+					runtime.Gosched()
+					b++
+				} else {
+					wrong = a != b
+				}
+			}
+			if write {
+				writers.Add(-1)
+			} else {
+				readers.Add(-1)
+			}
+			if err := l.UnlockContext(s.ctx); err != nil {
+				return err
+			}
+			if wrong {
+				return errors.New("a reader and a writer, or two writers, were inside at once")
+			}
+		}
+		return nil
+	})
+	s.mustBeFree("all have left")
+}

@@ -1,0 +1,140 @@
+package lockstest
+
+import (
+	"context"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+)
+
+func leasedAsDeclared(s *suite) {
+	_, ok := s.l.(locks.Leased)
+	require.Equal(s, s.cfg.Leased, ok, "whether the lock is a locks.Leased")
+}
+
+// hold returns what p holds.
+func (p *party) hold(ctx context.Context) (h locks.Hold, err error) {
+	p.s.Helper()
+	l, ok := p.s.l.(locks.Leased)
+	require.True(p.s, ok, "the lock is declared Leased")
+	err = p.do("Hold", func(c *call) { h, c.err = l.Hold(ctx) }).err
+	return h, err
+}
+
+func (p *party) mustHold() locks.Hold {
+	p.s.Helper()
+	h, err := p.hold(p.s.ctx)
+	require.NoError(p.s, err, "Hold")
+	require.NotNil(p.s, h, "Hold")
+	return h
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+func holdIsForHolder(s *suite) {
+	a, b := s.party(), s.party()
+	_, err := a.hold(s.ctx)
+	require.ErrorIs(s, err, locks.ErrNotHeld, "Hold of a free lock")
+	a.mustLock(s.l)
+	a.mustHold()
+	_, err = b.hold(s.ctx)
+	require.ErrorIs(s, err, locks.ErrNotHeld, "Hold by another one")
+	a.mustUnlock(s.l)
+	_, err = a.hold(s.ctx)
+	require.ErrorIs(s, err, locks.ErrNotHeld, "Hold after the release")
+}
+
+func holdLasts(s *suite) {
+	a := s.party()
+	a.mustLock(s.l)
+	h := a.mustHold()
+	alive := func(when string) {
+		s.Helper()
+		require.NoError(s, h.Err(), when)
+		require.False(s, isClosed(h.Lost()), "Lost is closed %s", when)
+		if deadline, ok := h.Deadline(); ok {
+			require.True(s, time.Now().Before(deadline), "the deadline has passed %s", when)
+		}
+	}
+	alive("while held")
+	if s.cfg.Reentrant {
+		token := h.Token()
+		a.mustLock(s.l)
+		require.Equal(s, token, a.mustHold().Token(), "the token after re-entry")
+		a.mustUnlock(s.l)
+		alive("after the release of a re-entry")
+	}
+	require.NoError(s, a.do("Extend", func(c *call) { c.err = h.Extend(s.ctx, time.Minute) }).err)
+	alive("after Extend")
+	a.mustUnlock(s.l)
+	err := a.do("Extend", func(c *call) { c.err = h.Extend(s.ctx, time.Minute) }).err
+	require.ErrorIs(s, err, locks.ErrLost, "Extend after the release")
+	require.False(s, isClosed(h.Lost()), "Lost is closed by a release")
+	s.mustBeFree("Extend does not take the lock anew")
+}
+
+func tokensIncrease(s *suite) {
+	var last uint64
+	for i := range 5 {
+		p := s.party()
+		p.mustLock(s.l)
+		token := p.mustHold().Token()
+		if i == 0 && token == 0 {
+			p.mustUnlock(s.l)
+			s.Skip("the store has no tokens")
+		}
+		require.Greater(s, token, last, "the token of a later holder")
+		last = token
+		p.mustUnlock(s.l)
+	}
+}
+
+func lossIsTold(s *suite) {
+	a := s.party()
+	a.mustLock(s.l)
+	h := a.mustHold()
+	s.cfg.Lose(s.l)
+	select {
+	case <-h.Lost():
+	case <-time.After(s.cfg.Timeout):
+		s.Fatalf("Lost is not closed %v after the loss", s.cfg.Timeout)
+	}
+	require.ErrorIs(s, h.Err(), locks.ErrLost)
+	err := a.do("Extend", func(c *call) { c.err = h.Extend(s.ctx, time.Minute) }).err
+	require.ErrorIs(s, err, locks.ErrLost, "Extend")
+	if s.cfg.Reentrant {
+		require.ErrorIs(s, a.lock(s.l, s.ctx), locks.ErrLost, "re-entry")
+	}
+	require.ErrorIs(s, a.unlock(s.l, s.ctx), locks.ErrLost, "UnlockContext")
+	s.mustBeFree("the loser has given it up")
+	a.mustLock(s.l)
+	require.NoError(s, a.mustHold().Err(), "a new hold")
+	a.mustUnlock(s.l)
+}
+
+func doTellsLoss(s *suite) {
+	a := s.party()
+	c := a.do("Do", func(c *call) {
+		c.err = locks.Do(s.ctx, s.l, func(ctx context.Context) error {
+			s.cfg.Lose(s.l)
+			select {
+			case <-ctx.Done():
+				c.ok = context.Cause(ctx) == locks.ErrLost
+			case <-time.After(s.cfg.Timeout):
+			}
+			return nil
+		})
+	})
+	require.True(s, c.ok, "fn's ctx was not cancelled with the cause ErrLost")
+	require.ErrorIs(s, c.err, locks.ErrLost)
+	s.mustBeFree("the loser has given it up")
+}

@@ -1,0 +1,488 @@
+package locks_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/internal/fakelock"
+	"github.com/jucgo/locks/lockstest"
+)
+
+// keyedLocks returns n locks a, b, c, ... in that order, and a log of what is done with them.
+func keyedLocks(n int) (ls []fakelock.Keyed, log *[]string) {
+	log = new([]string)
+	for i := range n {
+		key := string(rune('a' + i))
+		note := func(what string) func() error {
+			return func() error { *log = append(*log, what+key); return nil }
+		}
+		ls = append(ls, fakelock.Keyed{
+			Lock: &fakelock.Lock{Owned: true, LockErr: note("+"), TryErr: note("?"), UnlockErr: note("-")},
+			Key:  key,
+		})
+	}
+	return ls, log
+}
+
+func anonymous(n int) (ls []*fakelock.Lock, as []locks.TryLocker) {
+	for range n {
+		l := &fakelock.Lock{Reentrant: true}
+		ls, as = append(ls, l), append(as, l)
+	}
+	return ls, as
+}
+
+func holds[L interface{ Count() int }](ls []L) (n []int) {
+	for _, l := range ls {
+		n = append(n, l.Count())
+	}
+	return n
+}
+
+func within(t testing.TB, d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func TestMultiTakesByKeyAndReleasesInReverse(t *testing.T) {
+	ls, log := keyedLocks(3)
+	m := locks.Multi(ls[2], ls[0], ls[1])
+	require.NoError(t, m.LockContext(ctx))
+	require.Equal(t, []int{1, 1, 1}, holds(ls))
+	require.NoError(t, m.UnlockContext(ctx))
+	require.Equal(t, []int{0, 0, 0}, holds(ls))
+	ok, err := m.TryLockContext(ctx)
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.NoError(t, m.UnlockContext(ctx))
+	require.Equal(t, "+a +b +c -c -b -a ?a ?b ?c -c -b -a", strings.Join(*log, " "))
+}
+
+func TestMultiTakesLocksWithKeysBeforeThoseWithout(t *testing.T) {
+	ls, log := keyedLocks(1)
+	other := &fakelock.Lock{LockErr: func() error { *log = append(*log, "+other"); return nil }}
+	m := locks.Multi(other, ls[0])
+	require.NoError(t, m.LockContext(ctx))
+	require.Equal(t, []string{"+a", "+other"}, *log)
+	require.NoError(t, m.UnlockContext(ctx))
+}
+
+func TestMultiTakesAnEmptyKeyForNone(t *testing.T) {
+	m := locks.Multi(fakelock.Keyed{Lock: &fakelock.Lock{}}, fakelock.Keyed{Lock: &fakelock.Lock{}})
+	require.NoError(t, m.LockContext(within(t, time.Second)), "two locks, not one")
+	require.NoError(t, m.UnlockContext(ctx))
+}
+
+func TestMultiRollsBackInReverseWhereverAMemberFails(t *testing.T) {
+	for bad := range 3 {
+		for _, try := range []bool{false, true} {
+			t.Run(fmt.Sprintf("member %d, try %v", bad, try), func(t *testing.T) {
+				ls, log := keyedLocks(3)
+				ls[bad].LockErr, ls[bad].TryErr = fails(errOne), fails(errOne)
+				m := locks.Multi(ls[0], ls[1], ls[2])
+				var err error
+				want := []string(nil)
+				if try {
+					_, err = m.TryLockContext(ctx)
+				} else {
+					err = m.LockContext(ctx)
+				}
+				require.ErrorIs(t, err, errOne)
+				require.ErrorContains(t, err, fmt.Sprintf("member %d", bad))
+				require.ErrorContains(t, err, fmt.Sprintf("%q", ls[bad].Key))
+				require.Equal(t, []int{0, 0, 0}, holds(ls))
+				for i := bad - 1; i >= 0; i-- {
+					want = append(want, "-"+ls[i].Key)
+				}
+				require.Equal(t, want, append([]string(nil), (*log)[bad:]...))
+				require.ErrorIs(t, m.UnlockContext(ctx), locks.ErrNotHeld)
+			})
+		}
+	}
+}
+
+func TestMultiReportsAFailedRollbackBesidesItsReason(t *testing.T) {
+	ls, _ := keyedLocks(2)
+	ls[0].UnlockErr, ls[1].LockErr = fails(errTwo), fails(errOne)
+	err := locks.Multi(ls[0], ls[1]).LockContext(ctx)
+	require.ErrorIs(t, err, errOne)
+	require.ErrorIs(t, err, errTwo)
+}
+
+func TestMultiRollsBackWhenAMemberPanics(t *testing.T) {
+	ls, _ := keyedLocks(2)
+	ls[1].LockErr = func() error { panic("boom") }
+	require.PanicsWithValue(t, "boom", func() { _ = locks.Multi(ls[0], ls[1]).LockContext(ctx) })
+	require.Equal(t, []int{0, 0}, holds(ls))
+}
+
+func TestMultiRollsBackUnderACancelledContext(t *testing.T) {
+	ls, _ := keyedLocks(2)
+	for i := range ls {
+		ls[i].Flaw = fakelock.CancelledUnlockFails
+	}
+	other := locks.WithOwner(ctx, locks.NewOwner())
+	require.NoError(t, ls[1].LockContext(other))
+	cancellable, cancel := context.WithCancelCause(ctx)
+	result := make(chan error)
+	go func() { result <- locks.Multi(ls[0], ls[1]).LockContext(cancellable) }()
+	require.Eventually(t, func() bool { return ls[1].Waiting() == 1 }, time.Second, 100*time.Microsecond)
+	cancel(errOne)
+	err := <-result
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, err, errOne)
+	require.Equal(t, []int{0, 1}, holds(ls))
+	require.NoError(t, ls[1].UnlockContext(other))
+}
+
+func TestMultiTryTakesNoneIfOneIsHeld(t *testing.T) {
+	ls, as := anonymous(3)
+	m := locks.Multi(as...)
+	other := locks.WithOwner(ctx, locks.NewOwner())
+	for i := range ls {
+		require.NoError(t, ls[i].LockContext(other))
+		ok, err := m.TryLockContext(ctx)
+		require.NoError(t, err)
+		require.False(t, ok)
+		require.NoError(t, ls[i].UnlockContext(other))
+		require.Equal(t, []int{0, 0, 0}, holds(ls))
+	}
+}
+
+func TestMultiTriesToReleaseEveryMember(t *testing.T) {
+	ls, _ := keyedLocks(3)
+	ls[0].UnlockErr, ls[2].UnlockErr = fails(errOne), fails(errTwo)
+	m := locks.Multi(ls[0], ls[1], ls[2])
+	require.NoError(t, m.LockContext(ctx))
+	err := m.UnlockContext(ctx)
+	require.ErrorIs(t, err, errOne)
+	require.ErrorIs(t, err, errTwo)
+	require.Equal(t, []int{0, 0, 0}, holds(ls))
+	require.ErrorIs(t, m.UnlockContext(ctx), locks.ErrNotHeld, "the hold has ended all the same")
+}
+
+func TestMultiUnlockWithoutAHoldReleasesNothing(t *testing.T) {
+	ls, as := anonymous(2)
+	m := locks.Multi(as...)
+	require.ErrorIs(t, m.UnlockContext(ctx), locks.ErrNotHeld)
+	require.NoError(t, ls[0].LockContext(ctx))
+	require.ErrorIs(t, m.UnlockContext(ctx), locks.ErrNotHeld, "a member's hold is not the Multi's")
+	require.Equal(t, []int{1, 0}, holds(ls))
+	require.NoError(t, ls[0].UnlockContext(ctx))
+	require.NoError(t, m.LockContext(ctx))
+	require.ErrorIs(t, locks.Multi(as...).UnlockContext(ctx), locks.ErrNotHeld, "another Multi's hold")
+	require.NoError(t, m.UnlockContext(ctx))
+}
+
+func TestMultiTakesALockThatIsListedTwiceOnce(t *testing.T) {
+	l := &fakelock.Lock{}
+	k := fakelock.Keyed{Lock: &fakelock.Lock{}, Key: "k"}
+	v := fakelock.Value{L: &fakelock.Lock{}}
+	for _, m := range []locks.TryLocker{
+		locks.Multi(l, l), locks.Multi(k, k), locks.Multi(v, v), locks.Multi(l, locks.Multi(l, k), v, k, v),
+	} {
+		require.NoError(t, m.LockContext(within(t, time.Second)))
+		require.NoError(t, m.UnlockContext(ctx))
+	}
+}
+
+func TestMultiTakesTheMembersOfANestedMulti(t *testing.T) {
+	ls, log := keyedLocks(4)
+	leased := fakelock.NewLeased("")
+	m := locks.Multi(locks.Multi(ls[3], locks.Multi(ls[1], leased)), ls[0], ls[2])
+	require.Implements(t, (*locks.Leased)(nil), m)
+	require.NoError(t, m.LockContext(ctx))
+	require.Equal(t, []string{"+a", "+b", "+c", "+d"}, *log)
+	require.Equal(t, 1, leased.Count())
+	require.NoError(t, m.UnlockContext(ctx))
+}
+
+func TestMultiOfNothingIsALockThatEverybodyGets(t *testing.T) {
+	m := locks.Multi()
+	require.NoError(t, m.LockContext(ctx))
+	other := locks.WithOwner(ctx, locks.NewOwner())
+	ok, err := m.TryLockContext(other)
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.NoError(t, m.UnlockContext(other))
+	require.ErrorIs(t, m.UnlockContext(other), locks.ErrNotHeld)
+	require.NoError(t, m.UnlockContext(ctx))
+	done, cancel := context.WithCancel(ctx)
+	cancel()
+	require.ErrorIs(t, m.LockContext(done), context.Canceled)
+}
+
+func TestMultiPanicsOnANilMember(t *testing.T) {
+	var none *fakelock.Lock
+	require.PanicsWithValue(t, "locks: Multi: member 1 is nil", func() { locks.Multi(&fakelock.Lock{}, nil) })
+	require.Panics(t, func() { locks.Multi(none) })
+}
+
+func TestMultiNamesItsMembers(t *testing.T) {
+	ls, _ := keyedLocks(2)
+	require.Equal(t, `locks.Multi[member 1 (fakelock.Keyed "a"), member 0 (fakelock.Keyed "b")]`,
+		fmt.Sprint(locks.Multi(ls[1], ls[0])))
+}
+
+func TestMultiOverBothViewsOfAReadWriteLockTakesTheSameOrder(t *testing.T) {
+	rw := &fakelock.RW{}
+	one := fmt.Sprint(locks.Multi(rw.ReadLocker(), rw.WriteLocker()))
+	two := fmt.Sprint(locks.Multi(rw.WriteLocker(), rw.ReadLocker()))
+	require.Less(t, strings.Index(one, "Reader"), strings.Index(one, "Writer"))
+	require.Less(t, strings.Index(two, "Reader"), strings.Index(two, "Writer"))
+}
+
+// hammer lets goroutines take Multis over the same locks, listed in orders of their own.
+func hammer(t *testing.T, as []locks.TryLocker) {
+	const goroutines, rounds = 4, 200
+	ctx := within(t, 20*time.Second)
+	var (
+		wg    sync.WaitGroup
+		errs  = make([]error, goroutines)
+		count int
+	)
+	for g := range goroutines {
+		wg.Go(func() {
+			mine := make([]locks.TryLocker, len(as))
+			for i := range as {
+				j := (i + g) % len(as)
+				if g%2 == 1 {
+					j = len(as) - 1 - j
+				}
+				mine[i] = as[j]
+			}
+			m := locks.Multi(mine...)
+			for range rounds {
+				errs[g] = errors.Join(errs[g], locks.Do(ctx, m, func(context.Context) error {
+					count++
+					runtime.Gosched()
+					return nil
+				}))
+			}
+		})
+	}
+	wg.Wait()
+	require.NoError(t, errors.Join(errs...))
+	require.Equal(t, goroutines*rounds, count)
+}
+
+func TestMultisInOppositeOrdersDoNotDeadlock(t *testing.T) {
+	_, as := anonymous(3)
+	hammer(t, as)
+}
+
+func TestMultisOfLocksWithoutAnOrderDoNotDeadlock(t *testing.T) {
+	ls, as := anonymous(3)
+	for i := range as {
+		as[i] = fakelock.Value{L: ls[i]}
+	}
+	hammer(t, as)
+	require.Equal(t, []int{0, 0, 0}, holds(ls))
+}
+
+func TestMultiWithoutAnOrderWaitsForAMemberWhileItHoldsNone(t *testing.T) {
+	ls, _ := anonymous(2)
+	m := locks.Multi(fakelock.Value{L: ls[0]}, fakelock.Value{L: ls[1]})
+	for held := range ls {
+		other := locks.WithOwner(ctx, locks.NewOwner())
+		require.NoError(t, ls[held].LockContext(other))
+		result := make(chan error)
+		go func() {
+			err := m.LockContext(within(t, 10*time.Second))
+			result <- errors.Join(err, m.UnlockContext(ctx))
+		}()
+		require.Eventually(t, func() bool { return ls[held].Waiting() == 1 }, time.Second, 100*time.Microsecond)
+		require.Zero(t, ls[1-held].Count())
+		require.NoError(t, ls[held].UnlockContext(other))
+		require.NoError(t, <-result)
+	}
+}
+
+func TestMultiWithoutAnOrderRollsBackWhereverAMemberFails(t *testing.T) {
+	for bad := range 3 {
+		ls, as := anonymous(3)
+		for i := range as {
+			as[i] = fakelock.Value{L: ls[i]}
+		}
+		ls[bad].LockErr, ls[bad].TryErr = fails(errOne), fails(errOne)
+		err := locks.Multi(as...).LockContext(ctx)
+		require.ErrorIs(t, err, errOne)
+		require.ErrorContains(t, err, fmt.Sprintf("member %d", bad))
+		require.Equal(t, []int{0, 0, 0}, holds(ls))
+	}
+}
+
+func TestMultiOverAnySelectionTakesAllOrNone(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		ls, as := anonymous(5)
+		for i := range as {
+			switch rapid.IntRange(0, 4).Draw(t, "kind") {
+			case 0:
+				as[i] = fakelock.Keyed{Lock: ls[i], Key: fmt.Sprint(i)}
+			case 1:
+				as[i] = fakelock.Value{L: ls[i]}
+			}
+		}
+		picks := rapid.SliceOfN(rapid.IntRange(0, len(as)-1), 0, 8).Draw(t, "members")
+		want := make([]int, len(as))
+		var members []locks.TryLocker
+		for _, p := range picks {
+			want[p] = 1
+			members = append(members, as[p])
+		}
+		if cut := rapid.IntRange(0, len(members)).Draw(t, "nested"); cut > 0 {
+			members = append(members[cut:], locks.Multi(members[:cut]...))
+		}
+		m := locks.Multi(members...)
+		none := make([]int, len(as))
+		// Somebody else may hold one of them, or one may fail.
+		other := locks.WithOwner(ctx, locks.NewOwner())
+		obstacle := rapid.IntRange(-1, len(as)-1).Draw(t, "obstacle")
+		held := obstacle >= 0 && rapid.Bool().Draw(t, "held rather than failing")
+		if held {
+			require.NoError(t, ls[obstacle].LockContext(other))
+			none[obstacle] = 1
+		} else if obstacle >= 0 {
+			ls[obstacle].LockErr, ls[obstacle].TryErr = fails(errOne), fails(errOne)
+		}
+		ok, err := m.TryLockContext(ctx)
+		if obstacle >= 0 && want[obstacle] == 1 {
+			require.False(t, ok)
+			require.Equal(t, held, err == nil)
+			require.Equal(t, none, holds(ls))
+			if held {
+				short, cancel := context.WithTimeout(ctx, 100*time.Microsecond)
+				require.ErrorIs(t, m.LockContext(short), context.DeadlineExceeded)
+				cancel()
+			} else {
+				require.ErrorIs(t, m.LockContext(ctx), errOne)
+			}
+			require.Equal(t, none, holds(ls))
+			require.ErrorIs(t, m.UnlockContext(ctx), locks.ErrNotHeld)
+			return
+		}
+		require.True(t, ok)
+		require.NoError(t, err)
+		require.NoError(t, m.LockContext(ctx), "once more")
+		for i := range want {
+			want[i] = 2*want[i] + none[i]
+		}
+		require.Equal(t, want, holds(ls))
+		require.NoError(t, m.UnlockContext(ctx))
+		require.NoError(t, m.UnlockContext(ctx))
+		require.Equal(t, none, holds(ls))
+	})
+}
+
+func TestMultiIsATryLocker(t *testing.T) {
+	for name, member := range map[string]func() locks.TryLocker{
+		"ordered":   func() locks.TryLocker { return &fakelock.Lock{Reentrant: true} },
+		"unordered": func() locks.TryLocker { return fakelock.Value{L: &fakelock.Lock{Reentrant: true}} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			lockstest.TestTryLocker(t, lockstest.Config{
+				New: func(testing.TB) locks.TryLocker {
+					return locks.Multi(member(), member())
+				},
+				Reentrant: true,
+				// The tries of two Multis may spoil each other.
+				SpuriousTry: true,
+			})
+		})
+	}
+}
+
+func TestMultiOfLocksWithoutOwnersHasOwners(t *testing.T) {
+	lockstest.TestTryLocker(t, lockstest.Config{
+		New: func(testing.TB) locks.TryLocker {
+			return locks.Multi(&fakelock.Lock{}, &fakelock.Lock{})
+		},
+		Owned:       true,
+		SpuriousTry: true,
+	})
+}
+
+func TestMultiOfLeasedLocksIsLeased(t *testing.T) {
+	lost := map[locks.TryLocker]*fakelock.Leased{}
+	lockstest.TestTryLocker(t, lockstest.Config{
+		New: func(testing.TB) locks.TryLocker {
+			second := fakelock.NewLeased("")
+			m := locks.Multi(fakelock.NewLeased(""), &fakelock.Lock{Reentrant: true}, second)
+			lost[m] = second
+			return m
+		},
+		Reentrant:   true,
+		SpuriousTry: true,
+		Leased:      true,
+		Lose:        func(l locks.TryLocker) { lost[l].Lose() },
+	})
+}
+
+func TestMultiOfLocksThatAreNotLeasedIsNot(t *testing.T) {
+	_, as := anonymous(2)
+	_, ok := locks.Multi(as...).(locks.Leased)
+	require.False(t, ok)
+}
+
+func TestAMultiHoldIsLostWithAnyMember(t *testing.T) {
+	for i := range 2 {
+		ls := []*fakelock.Leased{fakelock.NewLeased(""), fakelock.NewLeased("")}
+		m := locks.Multi(ls[0], ls[1]).(locks.Leased)
+		require.NoError(t, m.LockContext(ctx))
+		h, err := m.Hold(ctx)
+		require.NoError(t, err)
+		require.NoError(t, h.Err())
+		lost := h.Lost()
+		ls[i].Lose()
+		<-lost
+		require.ErrorIs(t, h.Err(), locks.ErrLost)
+		require.ErrorIs(t, m.UnlockContext(ctx), locks.ErrLost)
+		require.Equal(t, []int{0, 0}, holds(ls))
+	}
+}
+
+func TestAMultiHoldThatWasLostBeforeAnybodyAskedIsLost(t *testing.T) {
+	l := fakelock.NewLeased("")
+	m := locks.Multi(l).(locks.Leased)
+	require.NoError(t, m.LockContext(ctx))
+	h, err := m.Hold(ctx)
+	require.NoError(t, err)
+	l.Lose()
+	select {
+	case <-h.Lost():
+	default:
+		t.Error("Lost is open")
+	}
+	require.ErrorIs(t, m.UnlockContext(ctx), locks.ErrLost)
+}
+
+func TestAMultiHoldEndsWithItsEarliestMemberAndIsExtendedAsAWhole(t *testing.T) {
+	ls := []*fakelock.Leased{fakelock.NewLeased(""), fakelock.NewLeased("")}
+	m := locks.Multi(ls[0], ls[1]).(locks.Leased)
+	require.NoError(t, m.LockContext(ctx))
+	first, err := ls[0].Hold(ctx)
+	require.NoError(t, err)
+	require.NoError(t, first.Extend(ctx, time.Hour))
+	h, err := m.Hold(ctx)
+	require.NoError(t, err)
+	require.Zero(t, h.Token())
+	deadline, ok := h.Deadline()
+	require.True(t, ok)
+	require.WithinDuration(t, time.Now().Add(time.Minute), deadline, 30*time.Second)
+	require.NoError(t, h.Extend(ctx, 2*time.Hour))
+	deadline, _ = h.Deadline()
+	require.Greater(t, time.Until(deadline), time.Hour)
+	require.NoError(t, m.UnlockContext(ctx))
+	require.ErrorIs(t, h.Extend(ctx, time.Hour), locks.ErrLost)
+}

@@ -1,0 +1,69 @@
+package singleton_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jucgo/locks/singleton"
+)
+
+// A package variable that costs nothing until it is used.
+var greeting = singleton.New(func() (string, error) {
+	fmt.Println("constructing")
+	return "hello", nil
+})
+
+func ExampleLazy() {
+	fmt.Println(greeting.MustGet())
+	fmt.Println(greeting.MustGet())
+	// Output:
+	// constructing
+	// hello
+	// hello
+}
+
+// A constructor that fails is called again by the next one who asks.
+func ExampleLazy_Get() {
+	calls := 0
+	conn := singleton.New(func() (string, error) {
+		if calls++; calls == 1 {
+			return "", errors.New("server is starting")
+		}
+		return "connected", nil
+	})
+	fmt.Println(conn.Get())
+	fmt.Println(conn.Get())
+	// Output:
+	//  server is starting
+	// connected <nil>
+}
+
+// Who cannot wait for a slow constructor gives up, and the constructor goes on.
+func ExampleLazy_GetContext() {
+	begun, finish := make(chan struct{}), make(chan struct{})
+	slow := singleton.New(func() (int, error) {
+		close(begun)
+		<-finish
+		return 42, nil
+	})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		slow.MustGet()
+	}()
+	<-begun
+
+	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
+	defer cancel()
+	_, err := slow.GetContext(ctx)
+	fmt.Println(errors.Is(err, context.DeadlineExceeded))
+
+	close(finish)
+	<-done
+	fmt.Println(slow.GetContext(ctx))
+	// Output:
+	// true
+	// 42 <nil>
+}
