@@ -160,12 +160,12 @@ func (c *Cond) WaitUntil(t time.Time) bool {
 // all the same. It holds the lock in any case.
 func (c *Cond) WaitWhile(ctx context.Context, blocked func() bool) error {
 	const op = "condition: WaitWhile"
+	if blocked == nil {
+		return ctxerr.Wrap(op, ErrNilPredicate)
+	}
 	o, err := c.may(op, ctx)
 	if err != nil {
 		return err
-	}
-	if blocked == nil {
-		return ctxerr.Wrap(op, ErrNilPredicate)
 	}
 	for blocked() {
 		if ctx.Err() != nil || !c.q.WaitContext(ctx, c.party(o)) && blocked() {
