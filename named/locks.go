@@ -39,7 +39,7 @@ const shardCount = 64
 type shard struct {
 	mu      sync.Mutex
 	entries map[any]*entry
-	_       [40]byte // keeps the shards' mutexes on cache lines of their own
+	_       [48]byte // keeps the shards' mutexes on cache lines of their own
 }
 
 type entry struct {
@@ -214,7 +214,7 @@ func (l *Lock) named(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("named: %v: %w", l.key, err)
+	return fmt.Errorf("named: %s: %w", describe(l.key), err)
 }
 
 // inspect asks the lock while it exists; a lock that does not is free.
@@ -255,7 +255,13 @@ func (l *Lock) QueueLength() (n int) {
 }
 
 // LockKey names the lock among those of its set, which gives [locks.Multi] its order.
-func (l *Lock) LockKey() string { return fmt.Sprintf("%p/%T/%#v", l.set, l.key, l.key) }
+func (l *Lock) LockKey() string {
+	b := fmt.Appendf(nil, "%p/", l.set)
+	if l.key == nil {
+		return string(b)
+	}
+	return string(appendTyped(b, reflect.ValueOf(l.key)))
+}
 
 // String describes the lock and its state.
 func (l *Lock) String() string {
@@ -263,5 +269,5 @@ func (l *Lock) String() string {
 	if o := l.Owner(); o != 0 {
 		state = "locked by " + o.String()
 	}
-	return fmt.Sprintf("named.Lock(%v)[%s, %d queued]", l.key, state, l.QueueLength())
+	return fmt.Sprintf("named.Lock(%s)[%s, %d queued]", describe(l.key), state, l.QueueLength())
 }

@@ -1,0 +1,62 @@
+package named_test
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/named"
+)
+
+func TestMultiTellsKeysApartExactlyAsEqualityDoes(t *testing.T) {
+	type id struct{ n int }
+	type blank struct{ a, _ int }
+	type inter struct{ v any }
+	type pair struct{ a, b string }
+	other := func() any {
+		type id struct{ n int } // another type of the same name
+		return id{1}
+	}()
+	now, p, c := time.Now(), &id{1}, make(chan int)
+	keys := []any{
+		nil, id{1}, id{2}, other, p, &id{1}, c, make(chan int), 1, int64(1), uint8(1), "1", 1.0, float32(1), true, 1i,
+		0.0, math.Copysign(0, -1), inter{1}, inter{int64(1)}, inter{nil}, inter{"1"}, pair{"a", "b,"}, pair{"a,1:b", ""},
+		pair{"", "a"}, pair{"a", ""}, [2]int{1, 2}, [2]int{2, 1}, now, now.Round(0), blank{a: 1}, blank{a: 2}, "\xff", "\xfe",
+	}
+	ls := named.New()
+	for _, a := range keys {
+		for _, b := range append(keys, p, c, now) {
+			want := 2
+			if a == b {
+				want = 1
+			}
+			m := locks.Multi(ls.For(a), ls.For(b))
+			require.NoError(t, m.LockContext(t.Context()))
+			require.Equal(t, want, ls.Len(), "%T %#v and %T %#v", a, a, b, b)
+			require.NoError(t, m.UnlockContext(t.Context()))
+			require.Zero(t, ls.Len())
+		}
+	}
+}
+
+func TestWhatAKeyPointsToIsNotRead(t *testing.T) {
+	type object struct{ n int }
+	ls := named.New()
+	p := new(object)
+	l := ls.For(p)
+	l.Lock()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		err := ls.For(p).UnlockContext(t.Context())
+		_, _, _ = fmt.Sprint(err), fmt.Sprint(ls.For(p)), ls.For(p).LockKey()
+	}()
+	time.Sleep(time.Millisecond)
+	p.n++ // for the race detector to watch
+	l.Unlock()
+	<-done
+}
