@@ -38,8 +38,9 @@ var ErrNilPredicate = errors.New("condition: nil predicate")
 // In the terms of the Go memory model, a signal synchronizes before the return of the
 // wait that it ends.
 type Cond struct {
-	q     *syncq.Cond
-	check check
+	q      *syncq.Cond
+	check  check
+	refuse func(o int64) error // if not nil, says why o, which holds the lock, may not wait
 }
 
 // check is what a condition knows about the holder of its lock.
@@ -61,16 +62,24 @@ func New(l sync.Locker) *Cond {
 	if ours, ok := l.(interface{ NewCond() *Cond }); ok {
 		return ours.NewCond()
 	}
-	return &Cond{syncq.NewCondOver(l), unknown}
+	return &Cond{q: syncq.NewCondOver(l), check: unknown}
 }
 
 // Attach returns a condition of the lock whose synchronizer is s. It is how locks of
 // this module make theirs.
 func Attach(s *syncq.Sync, policy syncq.Policy, hasOwner bool) *Cond {
-	c := &Cond{syncq.NewCond(s, policy), held}
+	c := &Cond{q: syncq.NewCond(s, policy), check: held}
 	if hasOwner {
 		c.check = owned
 	}
+	return c
+}
+
+// AttachIf is Attach for a lock with an owner that may not wait always: it is refused for the reason
+// that refuse returns, if any.
+func AttachIf(s *syncq.Sync, policy syncq.Policy, refuse func(o int64) error) *Cond {
+	c := Attach(s, policy, true)
+	c.refuse = refuse
 	return c
 }
 
@@ -114,11 +123,27 @@ func (c *Cond) may(op string, ctx context.Context) (int64, error) {
 	if !c.isHeld(o) {
 		return 0, ctxerr.Wrap(op, locks.ErrNotHeld)
 	}
+	if c.refuse != nil {
+		if err := c.refuse(o); err != nil {
+			return 0, ctxerr.Wrap(op, err)
+		}
+	}
 	return o, nil
 }
 
+// waiter returns the calling goroutine as the one to wait.
+func (c *Cond) waiter() syncq.Party {
+	me := c.must()
+	if c.refuse != nil {
+		if err := c.refuse(me); err != nil {
+			panic(err)
+		}
+	}
+	return c.party(me)
+}
+
 // Wait waits for a signal. Java's awaitUninterruptibly().
-func (c *Cond) Wait() { c.q.Wait(c.party(c.must())) }
+func (c *Cond) Wait() { c.q.Wait(c.waiter()) }
 
 // WaitContext waits for a signal until ctx ends, and returns nil if and only if a signal
 // ended the wait. It returns holding the lock in any case, so that it may return long
@@ -142,7 +167,7 @@ func (c *Cond) WaitContext(ctx context.Context) error {
 // difference. With d <= 0 the lock is given up and taken again. Java's
 // awaitNanos(long).
 func (c *Cond) WaitFor(d time.Duration) (remaining time.Duration) {
-	p := c.party(c.must())
+	p := c.waiter()
 	d = max(d, 0) // the least Duration must not wrap around below
 	start := time.Now()
 	c.q.WaitFor(p, d)
@@ -152,7 +177,7 @@ func (c *Cond) WaitFor(d time.Duration) (remaining time.Duration) {
 // WaitUntil waits for a signal until the time is t, and reports whether a signal ended
 // the wait. Java's awaitUntil(Date).
 func (c *Cond) WaitUntil(t time.Time) bool {
-	return c.q.WaitFor(c.party(c.must()), time.Until(t))
+	return c.q.WaitFor(c.waiter(), time.Until(t))
 }
 
 // WaitWhile waits until blocked, which it calls with the lock held, returns false, and

@@ -65,7 +65,7 @@ func (c *Cond) wait(p Party, l *limit) (signalled bool) {
 		s.guard.Unlock()
 		c.outer.Unlock()
 	} else {
-		next := s.release(c.policy)
+		next := s.release(c.policy, 0)
 		s.guard.Unlock()
 		unpark(next)
 	}
@@ -109,6 +109,9 @@ func (c *Cond) awaitLimited(n *node, l *limit) (signalled bool) {
 	}
 	s.guard.Unlock()
 	if queued {
+		if s.readers.Load() != nil {
+			s.left(c.policy)
+		}
 		s.await(n, c.policy, nil, false)
 	}
 	return signalled

@@ -66,6 +66,11 @@
 // wake-up passes to the next, and shared waiters behind an exclusive one join shared
 // holders.
 //
+// # Readers
+//
+// The shared holds of a read-write lock belong to owners, and are many and short. They are kept in
+// a table beside the word, which they leave alone while nobody writes: see readers.go.
+//
 // # Conditions
 //
 // A condition has a list of its own under the same guard. A signal moves the first node

@@ -59,7 +59,7 @@ func (s *Sync) Leave(owner int64, policy Policy) bool {
 	case s.Holds > 0:
 		s.Holds--
 	default:
-		next = s.release(policy)
+		next = s.release(policy, 0)
 	}
 	s.guard.Unlock()
 	unpark(next)

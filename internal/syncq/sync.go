@@ -25,8 +25,12 @@ type Sync struct {
 	// hold. Nobody else may touch it. A condition wait saves and restores it.
 	Holds int32
 
-	guard sync.Mutex
-	queue list // guarded
+	// covered counts the shared holds of the exclusive holder. See readers.go.
+	covered count
+
+	guard   sync.Mutex
+	queue   list                    // guarded
+	readers atomic.Pointer[readers] // nil until somebody reads through it
 }
 
 // Policy is the order in which a Sync admits.
@@ -47,7 +51,7 @@ type Party struct {
 }
 
 // Owned returns the party of a lock that knows its owner, which must not be 0 and
-// must fit, with its sign, in 60 bits.
+// must fit, with its sign, in 58 bits.
 func Owned(owner int64) Party { return Party{value(owner), owner} }
 
 // Taken is the word of a lock that belongs to no one while it is held exclusively and
@@ -96,6 +100,9 @@ func (s *Sync) Lock(p Party, policy Policy) {
 	queued := s.enqueueGuarded(n, policy)
 	s.guard.Unlock()
 	if queued {
+		if s.readers.Load() != nil {
+			s.left(policy)
+		}
 		n.place.Wait()
 		for policy == NonFair && !s.compete(n) {
 			n.place.Wait()
@@ -205,7 +212,7 @@ func (s *Sync) Unlock(policy Policy) bool {
 			to = 0
 		case policy == FIFO || w&handoff != 0:
 			s.guard.Lock()
-			n := s.release(policy)
+			n := s.release(policy, 0)
 			s.guard.Unlock()
 			unpark(n)
 			if policy == NonFair && n != nil {

@@ -53,8 +53,12 @@ func (n *node) take(w uint64) uint64 {
 // enqueue lets n have the lock at once, and reports false, or puts it in the queue.
 func (s *Sync) enqueue(n *node, policy Policy) bool {
 	s.guard.Lock()
-	defer s.guard.Unlock()
-	return s.enqueueGuarded(n, policy)
+	queued := s.enqueueGuarded(n, policy)
+	s.guard.Unlock()
+	if queued && s.readers.Load() != nil {
+		s.left(policy)
+	}
+	return queued
 }
 
 // enqueueGuarded is enqueue with the guard held. The caller is n's user.
@@ -62,7 +66,8 @@ func (s *Sync) enqueue(n *node, policy Policy) bool {
 // No wake-up is lost: n goes into the queue only together with a compare-and-swap that
 // leaves queued set on a word that n could not take. If it is held, its release
 // sees queued; if it is free, which takes NonFair, woken is set, and the first
-// waiter is on its way.
+// waiter is on its way. If it is held by visible readers, of whom none may be left, n's user
+// has to look (left) before it parks.
 func (s *Sync) enqueueGuarded(n *node, policy Policy) bool {
 	for {
 		w := s.Word.Load()
@@ -76,7 +81,7 @@ func (s *Sync) enqueueGuarded(n *node, policy Policy) bool {
 			s.Holds++ // a goroutine of the same owner came first
 			return false
 		}
-		if w&queued != 0 || s.Word.CompareAndSwap(w, w|queued) {
+		if w&queued != 0 || s.Word.CompareAndSwap(w, w&^biased|queued) {
 			if policy == NonFair {
 				n.since = now()
 			}
@@ -265,13 +270,14 @@ func (s *Sync) sharers() (k int, next *node) {
 }
 
 // release frees a word that is held by the caller alone, or by more if it is shared, and
-// hands it to whom the policy says. It returns whom the caller shall unpark. The guard is held.
-func (s *Sync) release(policy Policy) *node {
+// hands it to whom the policy says. If it is shared by more, it clears the flags of mask with
+// its hold. It returns whom the caller shall unpark. The guard is held.
+func (s *Sync) release(policy Policy, mask uint64) *node {
 	for {
 		w := s.Word.Load()
 		switch {
 		case w&shared != 0 && w >= 2*one:
-			if s.Word.CompareAndSwap(w, w-one) {
+			if s.Word.CompareAndSwap(w, (w-one)&^mask) {
 				return nil
 			}
 		case w&queued == 0:

@@ -1,6 +1,6 @@
 package syncq
 
-// The state word. Its upper 60 bits are the value: the exclusive holder, the
+// The state word. Its upper 58 bits are the value: the exclusive holder, the
 // number of shared holds, or 0 if the lock is free. Its lower bits are flags.
 //
 //	value   shared handoff woken queued
@@ -11,6 +11,8 @@ package syncq
 //	owner|n s      0       0     1       held, others wait
 //	owner|n s      0       1     1       held, others wait, the first of them is awake (NonFair)
 //	owner|n s      1       x     1       held, and owed to the first waiter            (NonFair)
+//
+// With shared, there may be visible, and with that and without queued, biased.
 //
 // All others are illegal. In particular, under FIFO a lock for which somebody
 // waits is never free: whoever gives it up makes the first waiter its
@@ -35,6 +37,14 @@ const (
 
 	// shared: the value counts shared holds.
 	shared
+
+	// visible: one of the shared holds belongs to the table of visible readers, on behalf of all who
+	// read through it. See readers.go.
+	visible
+
+	// biased: a reader that is in the table reads. Illegal without visible, and with queued:
+	// whoever waits has to see new readers come to the queue.
+	biased
 
 	shift = iota
 

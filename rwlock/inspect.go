@@ -1,0 +1,103 @@
+package rwlock
+
+import (
+	"fmt"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/condition"
+	"github.com/jucgo/locks/internal/goid"
+	"github.com/jucgo/locks/internal/syncq"
+)
+
+// IsFair reports whether the lock admits by fair.FIFO.
+func (rw *RWMutex) IsFair() bool { return rw.policy == syncq.FIFO }
+
+// IsWriteLocked reports whether anybody writes. Java's isWriteLocked().
+func (rw *RWMutex) IsWriteLocked() bool { return rw.s.Owner() != 0 }
+
+// IsReadLocked reports whether anybody reads, a writer that reads as well included.
+func (rw *RWMutex) IsReadLocked() bool { return rw.ReadLockCount() > 0 }
+
+// IsWriteHeld reports whether the calling goroutine writes. Java's
+// isWriteLockedByCurrentThread().
+func (rw *RWMutex) IsWriteHeld() bool { return rw.s.HeldBy(goid.Get()) }
+
+// IsReadHeld reports whether the calling goroutine reads.
+func (rw *RWMutex) IsReadHeld() bool { return rw.ReadHoldCount() > 0 }
+
+// ReadLockCount returns the number of read holds of everybody, nested ones included. While readers
+// come and go it is a snapshot that need not have been true at any one moment; readers about to
+// find that they have to wait may be in it. Java's getReadLockCount().
+func (rw *RWMutex) ReadLockCount() int { return rw.s.ReadCount() }
+
+// ReadHoldCount returns how many read holds the calling goroutine has. Java's getReadHoldCount().
+func (rw *RWMutex) ReadHoldCount() int { return rw.s.ReadHolds(goid.Get()) }
+
+// WriteHoldCount returns how many write holds the calling goroutine has. Java's
+// getWriteHoldCount().
+func (rw *RWMutex) WriteHoldCount() int { return rw.s.WriteHolds(goid.Get()) }
+
+// Owner returns who writes, or 0.
+func (rw *RWMutex) Owner() locks.Owner { return locks.Owner(rw.s.Owner()) }
+
+// Readers returns who reads, in no order. It is a snapshot like [RWMutex.ReadLockCount].
+func (rw *RWMutex) Readers() []locks.Owner { return owners(rw.s.Readers()) }
+
+// HasQueued reports whether anybody waits for the lock, to read or to write. Java's
+// hasQueuedThreads().
+func (rw *RWMutex) HasQueued() bool { return rw.s.HasQueued() }
+
+// QueueLength returns how many wait for the lock. Java's getQueueLength().
+func (rw *RWMutex) QueueLength() int { return rw.s.Len() }
+
+// IsQueued reports whether o waits for the lock. Java's hasQueuedThread(thread).
+func (rw *RWMutex) IsQueued(o locks.Owner) bool { return rw.s.Waits(int64(o)) }
+
+// Queued returns those who wait for the lock, longest wait first. Java's getQueuedThreads().
+func (rw *RWMutex) Queued() []locks.Owner { return owners(rw.s.Waiters()) }
+
+func owners(who []int64) []locks.Owner {
+	os := make([]locks.Owner, len(who))
+	for i, o := range who {
+		os[i] = locks.Owner(o)
+	}
+	return os
+}
+
+// HasWaiters reports whether anybody waits for a signal of c. Like
+// [RWMutex.WaitQueueLength] it panics with [locks.ErrForeign] if c is nil or of another lock,
+// and else with [locks.ErrNotHeld] if the calling goroutine does not write.
+func (rw *RWMutex) HasWaiters(c *condition.Cond) bool { return rw.WaitQueueLength(c) > 0 }
+
+// WaitQueueLength returns how many wait for a signal of c.
+func (rw *RWMutex) WaitQueueLength(c *condition.Cond) int {
+	if c == nil || !c.Of(&rw.s) {
+		panic(locks.ErrForeign)
+	}
+	return c.WaitQueueLength()
+}
+
+// AssertWriteHeld panics with [locks.ErrNotHeld] if the calling goroutine does not write.
+func (rw *RWMutex) AssertWriteHeld() {
+	if !rw.IsWriteHeld() {
+		panic(locks.ErrNotHeld)
+	}
+}
+
+// AssertReadHeld panics with [locks.ErrNotHeld] if the calling goroutine does not read.
+func (rw *RWMutex) AssertReadHeld() {
+	if !rw.IsReadHeld() {
+		panic(locks.ErrNotHeld)
+	}
+}
+
+// String describes the lock and its state.
+func (rw *RWMutex) String() string {
+	state := "unlocked"
+	if o := rw.Owner(); o != 0 {
+		state = "write-locked by " + o.String()
+	} else if n := rw.ReadLockCount(); n > 0 {
+		state = fmt.Sprintf("%d read holds", n)
+	}
+	return fmt.Sprintf("rwlock.RWMutex(%p)[%s, %d queued]", rw, state, rw.QueueLength())
+}

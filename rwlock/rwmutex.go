@@ -1,0 +1,396 @@
+package rwlock
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/condition"
+	"github.com/jucgo/locks/fair"
+	"github.com/jucgo/locks/internal/ctxerr"
+	"github.com/jucgo/locks/internal/goid"
+	"github.com/jucgo/locks/internal/syncq"
+)
+
+// MaxHolds is how many write holds of one [RWMutex], and how many read holds, an owner can have at
+// a time. One more is refused with [locks.ErrTooManyHolds].
+const MaxHolds = syncq.MaxHolds
+
+// RWMutex is a read-write lock that belongs to goroutines, or to explicit
+// [locks.Owner]s: any number of them read at a time, or one writes. Java's
+// ReentrantReadWriteLock; its methods are named as those of [sync.RWMutex], for which it
+// drops in where locks and unlocks are made by one goroutine.
+//
+// It is reentrant on both sides: an owner that has a hold gets another of the same kind at
+// once, whoever waits. A writer may read as well, and may keep reading when it stops
+// writing ([RWMutex.Downgrade]). A reader may not ask to write, which in Java hangs: it gets
+// [locks.ErrUpgrade] at once, and keeps its read hold. If nobody else reads,
+// [RWMutex.TryUpgrade] does it.
+//
+// Under both policies a new reader waits behind a writer that is first in the queue, so that readers
+// cannot starve writers; all readers that wait behind one writer enter together. Under
+// [fair.FIFO] everybody is admitted in order of arrival. Under [fair.NonFair] whoever comes
+// first gets a free lock; how often a waiter can be overtaken that way is bounded. The Try
+// forms without a duration barge under both.
+//
+// The zero RWMutex is free and non-fair; [New] makes a fair one. It must not be
+// copied after first use.
+//
+// The plain methods act for the calling goroutine and panic with a value of package locks
+// on misuse, which leaves the lock as it was. The Context family acts for the owner that
+// the context carries, or else for the calling goroutine, and returns the same values
+// as errors. Goroutines that share an explicit owner share its holds. What they wait for
+// at the same time is theirs together when one gets it if that is the write lock; those that wait to
+// read are let in when their own turn comes.
+//
+// In the terms of the Go memory model, whatever ends a write hold synchronizes before
+// every later hold, and whatever ends a read hold before every later write hold.
+//
+// Readers do not write to memory that others use while there are no writers: reading
+// scales with the processors. For that, a lock that has been read keeps a table of 64
+// bytes for each of up to 64 concurrent readers, depending on GOMAXPROCS. A read and its
+// unlock are two atomic writes, a re-entrant read is none; a write and its unlock two, and
+// a few more and a walk over the table after reads. Nothing is allocated
+// but the table, and in crowds larger than it.
+type RWMutex struct {
+	s      syncq.Sync
+	policy syncq.Policy
+}
+
+var _ locks.ReadWriteLocker = (*RWMutex)(nil)
+
+// New returns an RWMutex that admits by p.
+func New(p fair.Policy) *RWMutex { return &RWMutex{policy: p == fair.FIFO} }
+
+// Lock takes the write lock, once more if the goroutine writes already, else waits for it. It panics with
+// [locks.ErrUpgrade] if the goroutine reads. Java's writeLock().lock().
+func (rw *RWMutex) Lock() {
+	me := goid.Fast()
+	if me == 0 || !rw.s.LockOrReenter(me) {
+		rw.lock(goid.Get())
+	}
+}
+
+func (rw *RWMutex) lock(me int64) {
+	if ok, err := rw.rewrite(me); err != nil {
+		panic(err)
+	} else if !ok && !rw.s.Seize(syncq.Owned(me)) {
+		rw.s.Lock(syncq.Owned(me), rw.policy)
+	}
+}
+
+// rewrite counts one more write hold of o if it has one. The error says why o may not wait for
+// the write lock.
+func (rw *RWMutex) rewrite(o int64) (held bool, err error) {
+	switch held, counted := rw.s.Reenter(o); {
+	case counted:
+		return true, nil
+	case held:
+		return false, locks.ErrTooManyHolds
+	case rw.s.ReadHolds(o) > 0:
+		return false, locks.ErrUpgrade
+	}
+	return false, nil
+}
+
+// TryLock takes the write lock if nobody else reads or writes, past whoever waits, and reports
+// whether it did. It does not for a goroutine that reads. Java's writeLock().tryLock().
+func (rw *RWMutex) TryLock() bool {
+	ok, err := rw.tryLock(goid.Get())
+	if err == locks.ErrTooManyHolds {
+		panic(err)
+	}
+	return ok
+}
+
+func (rw *RWMutex) tryLock(o int64) (bool, error) {
+	held, err := rw.rewrite(o)
+	if held || err != nil {
+		return held, err
+	}
+	for rw.s.Idle() {
+		rw.s.Revoke(rw.policy)
+		if rw.s.TryLockOwned(o) {
+			return true, nil
+		}
+	}
+	// Another goroutine of the same explicit owner may have come first.
+	return rw.rewrite(o)
+}
+
+// TryLockFor takes the write lock like Lock, but waits for at most d, and reports whether it
+// was taken. It is not, at once, if the goroutine reads. It queues: with d <= 0 it is
+// the fair try, which under [fair.FIFO] takes the lock only if nobody waits. Java's
+// writeLock().tryLock(time, unit).
+func (rw *RWMutex) TryLockFor(d time.Duration) bool {
+	me := goid.Get()
+	held, err := rw.rewrite(me)
+	if err == locks.ErrTooManyHolds {
+		panic(err)
+	}
+	if held || err != nil {
+		return held
+	}
+	rw.s.Revoke(rw.policy)
+	return rw.s.LockFor(syncq.Owned(me), rw.policy, d)
+}
+
+// Unlock gives one write hold back, and with the last the write lock; a goroutine that reads as well
+// goes on reading. It panics with [locks.ErrNotHeld] if the goroutine does not write. Java's
+// writeLock().unlock().
+func (rw *RWMutex) Unlock() {
+	if me := goid.Fast(); me == 0 || !rw.s.LeaveOrUnlockWrite(me) {
+		if !rw.s.LeaveWrite(goid.Get(), rw.policy) {
+			panic(locks.ErrNotHeld)
+		}
+	}
+}
+
+// RLock takes the lock for reading, once more if the goroutine reads or writes already, else
+// waits for it. Java's readLock().lock().
+func (rw *RWMutex) RLock() {
+	if me := goid.Fast(); me != 0 {
+		if b := rw.s.Bucket(me); b != nil {
+			if b.Has(me) {
+				if b.Reenter() {
+					return
+				}
+			} else if rw.s.Biased() && b.Enter(me) {
+				if rw.s.Biased() {
+					return
+				}
+				rw.s.Exit(b, rw.policy)
+			}
+		}
+	}
+	rw.rlock(goid.Get())
+}
+
+func (rw *RWMutex) rlock(me int64) {
+	if !rw.reread(me) {
+		rw.s.Read(me, rw.policy)
+	}
+}
+
+// reread counts one more read hold of the goroutine if it has any hold, and reports whether it has.
+func (rw *RWMutex) reread(me int64) bool {
+	held, counted := rw.s.ReenterRead(me)
+	if held && !counted {
+		panic(locks.ErrTooManyHolds)
+	}
+	return held
+}
+
+// TryRLock takes the lock for reading unless somebody else writes, past whoever waits, and
+// reports whether it did. Java's readLock().tryLock().
+func (rw *RWMutex) TryRLock() bool {
+	me := goid.Get()
+	return rw.reread(me) || rw.s.TryRead(me, rw.policy)
+}
+
+// TryRLockFor takes the lock for reading like RLock, but waits for at most d, and reports
+// whether it was taken. It queues: with d <= 0 it is the fair try. Java's
+// readLock().tryLock(time, unit).
+func (rw *RWMutex) TryRLockFor(d time.Duration) bool {
+	me := goid.Get()
+	return rw.reread(me) || rw.s.ReadFor(me, rw.policy, d)
+}
+
+// RUnlock gives one read hold back. It panics with [locks.ErrNotHeld] if the goroutine has
+// none, whoever else reads. Java's readLock().unlock().
+func (rw *RWMutex) RUnlock() {
+	if me := goid.Fast(); me != 0 {
+		if b := rw.s.Bucket(me); b != nil && b.Has(me) {
+			if !b.Leave() {
+				rw.s.Exit(b, rw.policy)
+			}
+			return
+		}
+	}
+	rw.runlock(goid.Get())
+}
+
+func (rw *RWMutex) runlock(me int64) {
+	if !rw.s.Unread(me, rw.policy) {
+		panic(locks.ErrNotHeld)
+	}
+}
+
+// Downgrade turns one write hold of the goroutine into a read hold. If it was the last, the lock is
+// shared from then on: no writer comes in between, and readers that wait at the head of the queue
+// come in. It panics with [locks.ErrNotHeld] if the goroutine does not write. In Java it takes two
+// steps, readLock().lock() and writeLock().unlock().
+func (rw *RWMutex) Downgrade() {
+	if err := rw.downgrade(goid.Get()); err != nil {
+		panic(err)
+	}
+}
+
+func (rw *RWMutex) downgrade(o int64) error {
+	if !rw.s.HeldBy(o) {
+		return locks.ErrNotHeld
+	}
+	if _, counted := rw.s.ReenterRead(o); !counted {
+		return locks.ErrTooManyHolds
+	}
+	rw.s.LeaveWrite(o, rw.policy)
+	return nil
+}
+
+// TryUpgrade turns one read hold of the goroutine into a write hold if nobody else reads, past whoever
+// waits, and reports whether it did. If not, the read hold stays. It panics with
+// [locks.ErrNotHeld] if the goroutine does not read. Java's ReentrantReadWriteLock has no such
+// thing; StampedLock has tryConvertToWriteLock.
+func (rw *RWMutex) TryUpgrade() bool {
+	upgraded, reads := rw.s.Upgrade(goid.Get())
+	if !reads {
+		panic(locks.ErrNotHeld)
+	}
+	return upgraded
+}
+
+// LockContext takes the write lock for ctx's owner, once more if it writes already, else waits for
+// it until ctx ends. An owner that reads gets [locks.ErrUpgrade] at once, and keeps its read
+// hold. A ctx that has ended already is an error, even if the lock is free or held by the
+// caller. A waiter whose ctx ends is out of the queue when the call returns. Java's
+// writeLock().lockInterruptibly().
+func (rw *RWMutex) LockContext(ctx context.Context) error {
+	const op = "rwlock: LockContext"
+	if err := ctxerr.Check(op, ctx); err != nil {
+		return err
+	}
+	o := int64(locks.CurrentOwner(ctx))
+	held, err := rw.rewrite(o)
+	switch {
+	case err != nil:
+		return ctxerr.Wrap(op, err)
+	case held:
+		return nil
+	}
+	rw.s.Revoke(rw.policy)
+	if !rw.s.LockOwned(ctx, o, rw.policy) {
+		return ctxerr.Ended(op, ctx)
+	}
+	return nil
+}
+
+// TryLockContext is TryLock for ctx's owner; one that reads gets [locks.ErrUpgrade]. ctx bounds
+// nothing here; but one that has ended already is an error.
+func (rw *RWMutex) TryLockContext(ctx context.Context) (bool, error) {
+	const op = "rwlock: TryLockContext"
+	if err := ctxerr.Check(op, ctx); err != nil {
+		return false, err
+	}
+	ok, err := rw.tryLock(int64(locks.CurrentOwner(ctx)))
+	if err != nil {
+		err = ctxerr.Wrap(op, err)
+	}
+	return ok, err
+}
+
+// UnlockContext is Unlock for ctx's owner, but returns an error that matches
+// [locks.ErrNotHeld] where Unlock panics. It ignores that ctx has ended.
+func (rw *RWMutex) UnlockContext(ctx context.Context) error {
+	return rw.release("rwlock: UnlockContext by ", ctx, rw.s.LeaveWrite)
+}
+
+func (rw *RWMutex) release(op string, ctx context.Context, leave func(int64, syncq.Policy) bool) error {
+	o := locks.CurrentOwner(ctx)
+	if !leave(int64(o), rw.policy) {
+		return ctxerr.Wrap(op+o.String(), locks.ErrNotHeld)
+	}
+	return nil
+}
+
+// RLockContext takes the lock for reading for ctx's owner, once more if it reads or writes
+// already, else waits for it until ctx ends. A ctx that has ended already is an error, even if the
+// lock is free or held by the caller. Java's readLock().lockInterruptibly().
+func (rw *RWMutex) RLockContext(ctx context.Context) error {
+	const op = "rwlock: RLockContext"
+	if err := ctxerr.Check(op, ctx); err != nil {
+		return err
+	}
+	o := int64(locks.CurrentOwner(ctx))
+	switch held, counted := rw.s.ReenterRead(o); {
+	case counted:
+		return nil
+	case held:
+		return ctxerr.Wrap(op, locks.ErrTooManyHolds)
+	}
+	if !rw.s.ReadContext(ctx, o, rw.policy) {
+		return ctxerr.Ended(op, ctx)
+	}
+	return nil
+}
+
+// TryRLockContext is TryRLock for ctx's owner. ctx bounds nothing here; but one that has ended
+// already is an error.
+func (rw *RWMutex) TryRLockContext(ctx context.Context) (bool, error) {
+	const op = "rwlock: TryRLockContext"
+	if err := ctxerr.Check(op, ctx); err != nil {
+		return false, err
+	}
+	o := int64(locks.CurrentOwner(ctx))
+	switch held, counted := rw.s.ReenterRead(o); {
+	case counted:
+		return true, nil
+	case held:
+		return false, ctxerr.Wrap(op, locks.ErrTooManyHolds)
+	}
+	if rw.s.TryRead(o, rw.policy) {
+		return true, nil
+	}
+	// Another goroutine of the same explicit owner may have come first.
+	_, counted := rw.s.ReenterRead(o)
+	return counted, nil
+}
+
+// RUnlockContext is RUnlock for ctx's owner, but returns an error that matches
+// [locks.ErrNotHeld] where RUnlock panics. It ignores that ctx has ended.
+func (rw *RWMutex) RUnlockContext(ctx context.Context) error {
+	return rw.release("rwlock: RUnlockContext by ", ctx, rw.s.Unread)
+}
+
+// DowngradeContext is Downgrade for ctx's owner, but returns an error that matches
+// [locks.ErrNotHeld] where Downgrade panics. Like an unlock it ignores that ctx has
+// ended.
+func (rw *RWMutex) DowngradeContext(ctx context.Context) error {
+	o := locks.CurrentOwner(ctx)
+	if err := rw.downgrade(int64(o)); err != nil {
+		return ctxerr.Wrap("rwlock: DowngradeContext by "+o.String(), err)
+	}
+	return nil
+}
+
+// TryUpgradeContext is TryUpgrade for ctx's owner, but returns an error that matches
+// [locks.ErrNotHeld] where TryUpgrade panics. ctx bounds nothing here; but one that has ended
+// already is an error.
+func (rw *RWMutex) TryUpgradeContext(ctx context.Context) (bool, error) {
+	const op = "rwlock: TryUpgradeContext"
+	if err := ctxerr.Check(op, ctx); err != nil {
+		return false, err
+	}
+	o := locks.CurrentOwner(ctx)
+	upgraded, reads := rw.s.Upgrade(int64(o))
+	if !reads {
+		return false, ctxerr.Wrap(op+" by "+o.String(), locks.ErrNotHeld)
+	}
+	return upgraded, nil
+}
+
+// NewCond returns a new condition of the write lock. To wait, an owner must write and must
+// not read: a wait gives up the write holds only, and could not get them back against the owner's own read
+// hold. It is refused with [locks.ErrUpgrade]. Java's writeLock().newCondition(); the read
+// lock has no conditions.
+func (rw *RWMutex) NewCond() *condition.Cond {
+	return condition.AttachIf(&rw.s, rw.policy, func(o int64) error {
+		if rw.s.ReadHolds(o) > 0 {
+			return locks.ErrUpgrade
+		}
+		return nil
+	})
+}
+
+// RLocker returns the read side as a [sync.Locker], like [sync.RWMutex.RLocker].
+func (rw *RWMutex) RLocker() sync.Locker { return (*readView)(rw) }
