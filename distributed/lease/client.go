@@ -1,0 +1,287 @@
+package lease
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/fair"
+	"github.com/jucgo/locks/reentrant"
+)
+
+// Defaults of a [Client].
+const (
+	// DefaultLease is for how long a hold lasts that is renewed.
+	DefaultLease = 30 * time.Second
+	// DefaultPoll is how long a waiter relies on being notified before it asks again.
+	DefaultPoll = 5 * time.Second
+	// DefaultReleaseTimeout is for how long an unlock tries to reach the store.
+	DefaultReleaseTimeout = 3 * time.Second
+	// DefaultCohort is how often in a row a held lock goes from one local holder to the next.
+	DefaultCohort = 64
+)
+
+// Client is one process's, or one part of a process's, access to the locks of a [Store]. Locks of
+// different Clients exclude each other like those of different processes. It is
+// safe for concurrent use; [Client.Close] ends it.
+type Client struct {
+	store   Store
+	id      string
+	lease   time.Duration
+	margin  time.Duration
+	poll    time.Duration
+	release time.Duration
+	cohort  int
+	log     *slog.Logger
+
+	life  context.Context // until Close is through
+	end   context.CancelFunc
+	open  context.Context // until Close begins
+	shut  context.CancelFunc
+	sched scheduler
+
+	mu      sync.Mutex
+	closing bool
+	entries map[string]*entry
+	jobs    int           // goroutines at work
+	drained chan struct{} // closed when there are none any more, once the client is closing
+}
+
+// Option changes how [New] makes a Client.
+type Option func(*Client)
+
+// WithLease sets for how long a hold lasts that is renewed, [DefaultLease] if not given: the time
+// after which others get the lock of a process that died. It is renewed when a third of it has passed.
+func WithLease(d time.Duration) Option { return func(c *Client) { c.lease = d } }
+
+// WithMargin sets by how much earlier than the store a holder regards its hold as over. It
+// covers the time from the loss to the moment when the holder's goroutines have seen it, and the
+// drift between the two clocks in the course of a lease. The default is a twentieth of the lease, at
+// most a second.
+func WithMargin(d time.Duration) Option { return func(c *Client) { c.margin = d } }
+
+// WithPoll sets how long a waiter relies on being notified before it asks again, [DefaultPoll] if
+// not given.
+func WithPoll(d time.Duration) Option { return func(c *Client) { c.poll = d } }
+
+// WithReleaseTimeout sets for how long an unlock tries to reach the store, whatever its context
+// says, [DefaultReleaseTimeout] if not given.
+func WithReleaseTimeout(d time.Duration) Option { return func(c *Client) { c.release = d } }
+
+// WithCohort sets how often in a row a held lock may go from one local holder to the next without
+// the store knowing, [DefaultCohort] if not given. 0 gives it back each time.
+func WithCohort(n int) Option { return func(c *Client) { c.cohort = n } }
+
+// WithLogger has losses, and releases that did not reach the store, logged. Without it nothing is.
+func WithLogger(l *slog.Logger) Option { return func(c *Client) { c.log = l } }
+
+// New returns a Client of s. It runs one goroutine until it is closed.
+func New(s Store, opts ...Option) (*Client, error) {
+	c := &Client{
+		store:   s,
+		id:      newID(),
+		lease:   DefaultLease,
+		poll:    DefaultPoll,
+		release: DefaultReleaseTimeout,
+		cohort:  DefaultCohort,
+		margin:  -1,
+		entries: make(map[string]*entry),
+		drained: make(chan struct{}),
+	}
+	for _, o := range opts {
+		o(c)
+	}
+	switch {
+	case s == nil:
+		return nil, errors.New("lease: nil Store")
+	case c.lease < time.Millisecond:
+		return nil, fmt.Errorf("lease: lease of %v is shorter than 1ms", c.lease)
+	case c.poll <= 0 || c.release <= 0:
+		return nil, fmt.Errorf("lease: poll interval %v and release timeout %v must be positive", c.poll, c.release)
+	case c.cohort < 0:
+		return nil, fmt.Errorf("lease: cohort of %d", c.cohort)
+	case c.margin >= c.lease/2:
+		return nil, fmt.Errorf("lease: margin %v leaves less than half of the lease %v", c.margin, c.lease)
+	}
+	c.life, c.end = context.WithCancel(context.Background())
+	c.open, c.shut = context.WithCancel(context.Background())
+	c.sched.init(c)
+	return c, nil
+}
+
+// newID returns a random UUID, version 4.
+func newID() string {
+	var b [16]byte
+	rand.Read(b[:]) // never fails
+	b[6] = b[6]&0x0f | 0x40
+	b[8] = b[8]&0x3f | 0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
+
+// ID returns what all owners of the client have in front of their names in the store.
+func (c *Client) ID() string { return c.id }
+
+// owner returns o's name in the store.
+func (c *Client) owner(o locks.Owner) string {
+	b := make([]byte, 0, len(c.id)+21)
+	b = append(append(b, c.id...), ':')
+	return string(strconv.AppendInt(b, int64(o), 10))
+}
+
+// marginOf returns how much earlier than the store a hold for d is over.
+func (c *Client) marginOf(d time.Duration) time.Duration {
+	if c.margin >= 0 {
+		return min(c.margin, d/2)
+	}
+	return min(d/20, time.Second)
+}
+
+// entry is what the process has to do with one name. It exists while somebody here holds the lock,
+// waits for it, or clears up.
+type entry struct {
+	name  string
+	gate  *reentrant.Mutex
+	users int // guarded by Client.mu
+
+	mu    sync.Mutex
+	depth int    // holds at the gate that count
+	hold  *hold  // the holder's, if it has the store's lock too
+	grant *grant // the store's lock, if it is here. The holder's, or left to the next one
+	turns int    // how many holders had grant so far
+	// busy is set while somebody talks to the store about grant, which nobody else may do then. idle, if
+	// somebody waits for the end of that, is closed at it.
+	busy bool
+	idle chan struct{}
+}
+
+// spawn runs job in a goroutine for which Close waits.
+func (c *Client) spawn(job func()) {
+	c.mu.Lock()
+	c.jobs++
+	c.mu.Unlock()
+	go func() {
+		defer func() {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			if c.jobs--; c.jobs == 0 && c.closing {
+				c.drain()
+			}
+		}()
+		job()
+	}()
+}
+
+// drain says that no goroutine is at work. c.mu is held.
+func (c *Client) drain() {
+	select {
+	case <-c.drained:
+	default:
+		close(c.drained)
+	}
+}
+
+// enter returns name's entry with one more user.
+func (c *Client) enter(name string) (*entry, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closing {
+		return nil, locks.ErrClosed
+	}
+	e := c.entries[name]
+	if e == nil {
+		e = &entry{name: name, gate: reentrant.New(fair.FIFO)}
+		c.entries[name] = e
+	}
+	e.users++
+	return e, nil
+}
+
+// keep counts one more user of e, which has some.
+func (c *Client) keep(e *entry) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e.users++
+}
+
+func (c *Client) leave(e *entry) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e.users--; e.users == 0 {
+		delete(c.entries, e.name)
+	}
+}
+
+func (c *Client) find(name string) *entry {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.entries[name]
+}
+
+// settled ends a time in which e was busy. e.mu is held.
+func (e *entry) settled() {
+	e.busy = false
+	if e.idle != nil {
+		close(e.idle)
+		e.idle = nil
+	}
+}
+
+// whenIdle returns a channel that is closed when e, which is busy, is so no more. e.mu is held.
+func (e *entry) whenIdle() <-chan struct{} {
+	if e.idle == nil {
+		e.idle = make(chan struct{})
+	}
+	return e.idle
+}
+
+// Close releases all holds, and has all who wait for locks return [locks.ErrClosed]. Holders find
+// their holds lost: before the locks are released. It waits for the store to answer for at most
+// the release timeout or until ctx ends, and returns an error if some locks could not be released; these
+// end with their leases. Nothing of the client runs any more when it returns, unless
+// the store ignores contexts. Only the first call does anything.
+func (c *Client) Close(ctx context.Context) error {
+	c.mu.Lock()
+	if c.closing {
+		c.mu.Unlock()
+		return nil
+	}
+	c.closing = true
+	entries := make([]*entry, 0, len(c.entries))
+	for _, e := range c.entries {
+		entries = append(entries, e)
+	}
+	if c.jobs == 0 {
+		c.drain()
+	}
+	c.mu.Unlock()
+	c.shut()
+	c.sched.wait()
+
+	stop := context.AfterFunc(ctx, c.end)
+	defer stop()
+	defer time.AfterFunc(c.release, c.end).Stop()
+	var failed []error
+	for _, e := range entries {
+		e.mu.Lock()
+		g, busy := e.grant, e.busy
+		e.mu.Unlock()
+		if g == nil || busy {
+			continue
+		}
+		if err := c.abandon(g); err != nil {
+			failed = append(failed, fmt.Errorf("lease: Close: release of %q: %w", g.ref.Name, err))
+		}
+	}
+	select {
+	case <-c.drained:
+	case <-c.life.Done():
+	}
+	c.end()
+	return errors.Join(failed...)
+}

@@ -1,0 +1,37 @@
+package lease_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/lockstest"
+)
+
+func TestLockConformsToTryLocker(t *testing.T) {
+	for name, cohort := range map[string]int{"cohort": 64, "no cohort": 0} {
+		t.Run(name, func(t *testing.T) {
+			servers := make(map[locks.TryLocker]*server)
+			lockstest.TestTryLocker(t, lockstest.Config{
+				New: func(t testing.TB) locks.TryLocker {
+					s := newServer()
+					c, err := lease.New(s.connect(), lease.WithCohort(cohort), lease.WithLease(300*time.Millisecond))
+					require.NoError(t, err)
+					t.Cleanup(func() { require.NoError(t, c.Close(t.Context())) })
+					l := c.Lock("it")
+					servers[l] = s
+					return l
+				},
+				Owned:     true,
+				Reentrant: true,
+				Leased:    true,
+				FIFO:      true,
+				Lose:      func(l locks.TryLocker) { servers[l].evict("it") },
+				Waiting:   func(l locks.TryLocker) int { return l.(*lease.Lock).QueueLength() },
+			})
+		})
+	}
+}

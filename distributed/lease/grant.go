@@ -1,0 +1,189 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jucgo/locks"
+)
+
+// grant is the store's lock in the hands of this process, from the moment when the store gave it to
+// that when it is given back or lost.
+//
+//	valid  now < until, not gone      prolong -> valid, later; lose, or time -> lost; retire -> retired
+//	lost   gone, lost is closed       for good
+//	retired   gone, lost is open      for good: given back
+type grant struct {
+	ref   Ref
+	token uint64
+	lease time.Duration // of a renewal
+	taken time.Time     // when the request that took it was sent
+	fixed bool          // not renewed
+
+	mu    sync.Mutex
+	until time.Time // when it is over unless it is prolonged
+	gone  bool
+	cause error         // why it is lost
+	lost  chan struct{} // made when asked for
+
+	// Guarded by the scheduler's mutex.
+	renewAt time.Time // zero: not
+	at      time.Time // when to look at it, which may be too early
+	index   int       // in its heap, or -1
+}
+
+// err returns nil while g is valid, and why not otherwise.
+func (g *grant) err() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.gone && !time.Now().Before(g.until) {
+		g.loseLocked(nil)
+	}
+	switch {
+	case !g.gone:
+		return nil
+	case g.cause != nil:
+		return g.cause
+	}
+	return locks.ErrNotHeld
+}
+
+// lose makes g lost, for cause if that is not nil, unless it is gone, and reports whether it did.
+func (g *grant) lose(cause error) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.gone {
+		return false
+	}
+	g.loseLocked(cause)
+	return true
+}
+
+func (g *grant) loseLocked(cause error) {
+	g.gone = true
+	g.cause = locks.ErrLost
+	if cause != nil {
+		g.cause = fmt.Errorf("%w: %w", locks.ErrLost, cause)
+	}
+	if g.lost == nil {
+		g.lost = closedChan
+	} else {
+		close(g.lost)
+	}
+}
+
+var closedChan = func() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
+
+// lostChan returns the channel that is closed when g is lost.
+func (g *grant) lostChan() <-chan struct{} {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.lost == nil {
+		g.lost = make(chan struct{})
+	}
+	return g.lost
+}
+
+// retire ends a valid g without a loss, and reports whether it was valid.
+func (g *grant) retire() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.gone && !time.Now().Before(g.until) {
+		g.loseLocked(nil)
+	}
+	if g.gone {
+		return false
+	}
+	g.gone = true
+	return true
+}
+
+// prolong makes g valid until t if it is valid still, and reports whether it is.
+func (g *grant) prolong(t time.Time) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.gone && !time.Now().Before(g.until) {
+		g.loseLocked(nil)
+	}
+	if g.gone {
+		return false
+	}
+	g.until = t
+	return true
+}
+
+func (g *grant) deadline() time.Time {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.until
+}
+
+// hold is a grant in the hands of one holder.
+type hold struct {
+	c        *Client
+	g        *grant
+	released atomic.Bool
+}
+
+var _ locks.Hold = (*hold)(nil)
+
+func (h *hold) Lost() <-chan struct{} { return h.g.lostChan() }
+
+func (h *hold) Err() error {
+	if h.released.Load() {
+		return locks.ErrNotHeld
+	}
+	return h.g.err()
+}
+
+func (h *hold) Token() uint64 { return h.g.token }
+
+func (h *hold) Deadline() (time.Time, bool) { return h.g.deadline(), true }
+
+func (h *hold) Extend(ctx context.Context, d time.Duration) error {
+	const op = "lease: Extend"
+	if err := check(op, ctx); err != nil {
+		return err
+	}
+	if d <= 0 {
+		return fmt.Errorf("%s by %v: not a positive duration", op, d)
+	}
+	fail := func(err error) error { return fmt.Errorf("%s of %q: %w", op, h.g.ref.Name, err) }
+	if h.Err() != nil {
+		return fail(locks.ErrLost)
+	}
+	sent := time.Now()
+	rctx, cancel := context.WithDeadline(ctx, h.g.deadline())
+	defer cancel()
+	ok, err := h.c.store.Renew(rctx, []Ref{h.g.ref}, d)
+	switch {
+	case err != nil && h.Err() != nil:
+		return fail(errors.Join(locks.ErrLost, err))
+	case err != nil:
+		return fail(err)
+	case len(ok) != 1 || !ok[0]:
+		h.c.lost(h.g, nil)
+		return fail(locks.ErrLost)
+	}
+	if h.released.Load() || !h.g.prolong(sent.Add(d-h.c.marginOf(d))) {
+		return fail(locks.ErrLost)
+	}
+	h.c.sched.update(h.g)
+	return nil
+}
+
+// lost makes g lost, and no longer renewed.
+func (c *Client) lost(g *grant, cause error) {
+	c.sched.remove(g)
+	if g.lose(cause) && c.log != nil {
+		c.log.Warn("lock lost", "lock", g.ref.Name, "owner", g.ref.Owner)
+	}
+}

@@ -1,0 +1,237 @@
+package lease
+
+import (
+	"container/heap"
+	"context"
+	"sync"
+	"time"
+)
+
+// scheduler renews the grants of a client, and tells of their loss: one goroutine, with one timer
+// for the next thing to do, whatever the number of grants.
+type scheduler struct {
+	c    *Client
+	wake chan struct{}
+	done chan struct{}
+
+	mu     sync.Mutex
+	grants grantHeap
+	next   time.Time // when the goroutine will look by itself; zero: never
+}
+
+// batch is how many grants one renewal has at most.
+const batch = 100
+
+// grantHeap has the grant first for which there is something to do first.
+type grantHeap []*grant
+
+func (h grantHeap) Len() int           { return len(h) }
+func (h grantHeap) Less(i, j int) bool { return h[i].at.Before(h[j].at) }
+func (h grantHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].index, h[j].index = i, j
+}
+func (h *grantHeap) Push(x any) {
+	g := x.(*grant)
+	g.index = len(*h)
+	*h = append(*h, g)
+}
+func (h *grantHeap) Pop() any {
+	old := *h
+	g := old[len(old)-1]
+	old[len(old)-1] = nil
+	*h = old[:len(old)-1]
+	g.index = -1
+	return g
+}
+
+// due returns when there is something to do for g: its renewal, or its end.
+func (g *grant) due() time.Time {
+	if until := g.deadline(); g.renewAt.IsZero() || until.Before(g.renewAt) {
+		return until
+	}
+	return g.renewAt
+}
+
+func (s *scheduler) init(c *Client) {
+	s.c = c
+	s.wake = make(chan struct{}, 1)
+	s.done = make(chan struct{})
+	go s.run()
+}
+
+// wait returns when the scheduler's goroutine has ended, which it does as Close begins.
+func (s *scheduler) wait() { <-s.done }
+
+// add begins to look after g.
+func (s *scheduler) add(g *grant) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.plan(g)
+	g.at = g.due()
+	heap.Push(&s.grants, g)
+	s.rouse()
+}
+
+// update looks after g, which was prolonged, as is right now.
+func (s *scheduler) update(g *grant) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if g.index < 0 {
+		return
+	}
+	s.plan(g)
+	s.fix(g)
+	s.rouse()
+}
+
+// remove ends to look after g.
+func (s *scheduler) remove(g *grant) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if g.index >= 0 {
+		heap.Remove(&s.grants, g.index)
+	}
+}
+
+// fix puts g in its place in the heap, after what is due for it has changed. s.mu is held.
+func (s *scheduler) fix(g *grant) {
+	g.at = g.due()
+	heap.Fix(&s.grants, g.index)
+}
+
+// plan says when g is renewed: when two thirds of a lease are left of it, and not before the next time
+// that was planned. s.mu is held.
+func (s *scheduler) plan(g *grant) {
+	at := g.deadline().Add(s.c.marginOf(g.lease) - g.lease*2/3)
+	if !g.fixed && at.After(g.renewAt) {
+		g.renewAt = at
+	}
+}
+
+// rouse has the goroutine look again if it would do so too late. s.mu is held.
+func (s *scheduler) rouse() {
+	if !s.next.IsZero() && !s.grants[0].at.Before(s.next) {
+		return
+	}
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (s *scheduler) run() {
+	defer close(s.done)
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		if d, ok := s.step(); ok {
+			timer.Reset(d)
+		} else {
+			timer.Stop()
+		}
+		select {
+		case <-s.wake:
+		case <-timer.C:
+		case <-s.c.open.Done():
+			return
+		}
+	}
+}
+
+// step does what is due, and returns how long there will be nothing to do, or false for ever.
+func (s *scheduler) step() (time.Duration, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	var over []*grant
+	for len(s.grants) > 0 && !s.grants[0].at.After(now) {
+		g := s.grants[0]
+		switch {
+		case !g.deadline().After(now):
+			heap.Pop(&s.grants)
+			over = append(over, g)
+		case g.due().After(now): // prolonged meanwhile
+			s.fix(g)
+		default:
+			s.renew(now, g.lease)
+		}
+	}
+	if len(over) > 0 {
+		s.mu.Unlock()
+		for _, g := range over {
+			s.c.lost(g, nil)
+		}
+		s.mu.Lock()
+	}
+	if len(s.grants) == 0 {
+		s.next = time.Time{}
+		return 0, false
+	}
+	s.next = s.grants[0].at
+	return max(time.Until(s.next), 0), true
+}
+
+// renew sends renewals for all grants of lease that are due within a tenth of it from now. The next ones
+// follow after a third of it, whether the replies have come or not: if these take long, several are
+// on their way, and the hold stays. s.mu is held.
+func (s *scheduler) renew(now time.Time, lease time.Duration) {
+	var due []*grant
+	for _, g := range s.grants {
+		if g.lease == lease && !g.renewAt.IsZero() && !g.renewAt.After(now.Add(lease/10)) {
+			due = append(due, g)
+		}
+	}
+	for _, g := range due {
+		g.renewAt = now.Add(lease / 3)
+		s.fix(g)
+	}
+	for len(due) > 0 {
+		n := min(len(due), batch)
+		gs := due[:n]
+		due = due[n:]
+		s.c.spawn(func() { s.send(gs, lease) })
+	}
+}
+
+// send has gs renewed. The request is given up when its success would no longer say anything. The
+// holds end in time all the same: their ends are looked after apart from it.
+func (s *scheduler) send(gs []*grant, lease time.Duration) {
+	refs := make([]Ref, len(gs))
+	for i, g := range gs {
+		refs[i] = g.ref
+	}
+	sent := time.Now()
+	until := sent.Add(lease - s.c.marginOf(lease))
+	ctx, cancel := context.WithDeadline(s.c.life, until)
+	defer cancel()
+	ok, err := s.c.store.Renew(ctx, refs, lease)
+	if err != nil || len(ok) != len(gs) {
+		s.retry(gs, lease)
+		return
+	}
+	for i, g := range gs {
+		switch {
+		case !ok[i]:
+			s.c.lost(g, nil)
+		case g.prolong(until):
+			s.update(g)
+		}
+	}
+}
+
+// retry plans the next renewal after one that failed.
+func (s *scheduler) retry(gs []*grant, lease time.Duration) {
+	at := time.Now().Add(max(lease/30, time.Millisecond))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, g := range gs {
+		if g.index >= 0 && g.renewAt.After(at) {
+			g.renewAt = at
+			s.fix(g)
+		}
+	}
+	if len(s.grants) > 0 {
+		s.rouse()
+	}
+}

@@ -1,0 +1,59 @@
+package lease
+
+import (
+	"context"
+	"time"
+)
+
+// Store is what an adapter has to do: the protocol of one kind of lock, over one client of its
+// store. It keeps no state of holds; [Client] does.
+//
+// owner is the name of a holder, unique among all processes. A Store never takes, prolongs or frees
+// anything for another one. All methods may be called concurrently. They return when ctx ends at
+// the latest, if the client under them can; what it goes on to do then is not awaited.
+type Store interface {
+	// Acquire asks once, without waiting, for the lock called name, for owner and for the time lease from
+	// when the store decides. It must not repeat a request that may have been carried
+	// out: the reply tells apart what the store decided from what is unknown, which is an
+	// error.
+	//
+	// An error matching locks.ErrForeign says that there is something else under the name.
+	Acquire(ctx context.Context, name, owner string, lease time.Duration) (Reply, error)
+
+	// Recall asks whether owner holds the lock, after an Acquire whose outcome is unknown.
+	Recall(ctx context.Context, name, owner string) (Reply, error)
+
+	// Renew makes the holds last for lease from now, and reports of each whether it does. It never
+	// takes a lock anew.
+	Renew(ctx context.Context, holds []Ref, lease time.Duration) ([]bool, error)
+
+	// Release frees the lock if owner holds it, and reports whether it did. It may be repeated.
+	Release(ctx context.Context, name, owner string) (bool, error)
+
+	// Watch tells when the lock called name may have become free for owner. The client asks again
+	// once it has the watch, so that nothing in between is missed. A notification may
+	// come without a reason, and may be lost, which costs time.
+	Watch(ctx context.Context, name, owner string) (Watch, error)
+}
+
+// Reply is what a store answers who asks for a lock.
+type Reply struct {
+	// Held is whether the lock is the asker's.
+	Held bool
+	// Token is the fencing token of the hold, or 0 where the store has none.
+	Token uint64
+	// Wait is for how long the lock will not be free unless it is released, or 0 if that is
+	// unknown.
+	Wait time.Duration
+}
+
+// Ref names a hold.
+type Ref struct{ Name, Owner string }
+
+// Watch is the notice of one waiter.
+type Watch interface {
+	// C delivers notifications. It is never closed.
+	C() <-chan struct{}
+	// Close ends the watch.
+	Close()
+}

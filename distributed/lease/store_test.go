@@ -1,0 +1,221 @@
+package lease_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+var errNetwork = errors.New("network down")
+
+// server is a store of locks in memory. Its clock is the one of the test.
+type server struct {
+	mu      sync.Mutex
+	locks   map[string]*record
+	token   uint64
+	watches map[*watch]struct{}
+	calls   map[string]int
+}
+
+type record struct {
+	owner   string
+	holds   int
+	expires time.Time
+	token   uint64
+}
+
+func newServer() *server {
+	return &server{locks: make(map[string]*record), watches: make(map[*watch]struct{}), calls: make(map[string]int)}
+}
+
+// live returns the record of a lock that is held. s.mu is held.
+func (s *server) live(name string) *record {
+	r := s.locks[name]
+	if r != nil && !time.Now().Before(r.expires) {
+		delete(s.locks, name)
+		return nil
+	}
+	return r
+}
+
+func (s *server) count(call string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.calls[call]
+}
+
+func (s *server) holder(name string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r := s.live(name); r != nil {
+		return r.owner
+	}
+	return ""
+}
+
+// evict frees a lock behind its holder's back.
+func (s *server) evict(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.locks, name)
+	s.notify(name)
+}
+
+// notify tells those who watch name. s.mu is held.
+func (s *server) notify(name string) {
+	for w := range s.watches {
+		if w.name == name {
+			select {
+			case w.c <- struct{}{}:
+			default:
+			}
+		}
+	}
+}
+
+// client is a connection to a server, that can be told to fail.
+type client struct {
+	s *server
+
+	mu        sync.Mutex
+	down      bool           // requests don't reach the server
+	deaf      bool           // replies don't come back
+	dropReply map[string]int // of how many requests of a kind the reply is lost
+	delay     map[string]time.Duration
+	mute      bool // notifications don't come
+}
+
+var _ lease.Store = (*client)(nil)
+
+func (s *server) connect() *client {
+	return &client{s: s, dropReply: make(map[string]int), delay: make(map[string]time.Duration)}
+}
+
+func (c *client) set(f func(c *client)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f(c)
+}
+
+// call carries f out on the server, if the request gets there, and reports whether the reply comes
+// back.
+func (c *client) call(ctx context.Context, kind string, f func()) error {
+	c.mu.Lock()
+	down, deaf, delay := c.down, c.deaf, c.delay[kind]
+	if c.dropReply[kind] > 0 {
+		c.dropReply[kind]--
+		deaf = true
+	}
+	c.mu.Unlock()
+	if delay > 0 {
+		select {
+		case <-time.After(delay / 2):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	if !down {
+		c.s.mu.Lock()
+		c.s.calls[kind]++
+		f()
+		c.s.mu.Unlock()
+	}
+	if delay > 0 {
+		select {
+		case <-time.After(delay / 2):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	if down || deaf {
+		select {
+		case <-time.After(100 * time.Millisecond): // the client's own time-out
+		case <-ctx.Done():
+		}
+		return errNetwork
+	}
+	return nil
+}
+
+func (c *client) Acquire(ctx context.Context, name, owner string, d time.Duration) (r lease.Reply, err error) {
+	err = c.call(ctx, "acquire", func() {
+		now := time.Now()
+		switch rec := c.s.live(name); {
+		case rec == nil:
+			c.s.token++
+			c.s.locks[name] = &record{owner, 1, now.Add(d), c.s.token}
+			r = lease.Reply{Held: true, Token: c.s.token}
+		case rec.owner == owner:
+			rec.holds++
+			rec.expires = now.Add(d)
+			r = lease.Reply{Held: true, Token: rec.token}
+		default:
+			r = lease.Reply{Wait: rec.expires.Sub(now)}
+		}
+	})
+	return r, err
+}
+
+func (c *client) Recall(ctx context.Context, name, owner string) (r lease.Reply, err error) {
+	err = c.call(ctx, "recall", func() {
+		if rec := c.s.live(name); rec != nil && rec.owner == owner {
+			r = lease.Reply{Held: true, Token: rec.token}
+		}
+	})
+	return r, err
+}
+
+func (c *client) Renew(ctx context.Context, holds []lease.Ref, d time.Duration) (ok []bool, err error) {
+	err = c.call(ctx, "renew", func() {
+		for _, h := range holds {
+			rec := c.s.live(h.Name)
+			mine := rec != nil && rec.owner == h.Owner
+			if mine {
+				rec.expires = time.Now().Add(d)
+			}
+			ok = append(ok, mine)
+		}
+	})
+	return ok, err
+}
+
+func (c *client) Release(ctx context.Context, name, owner string) (ok bool, err error) {
+	err = c.call(ctx, "release", func() {
+		if rec := c.s.live(name); rec != nil && rec.owner == owner {
+			delete(c.s.locks, name)
+			c.s.notify(name)
+			ok = true
+		}
+	})
+	return ok, err
+}
+
+type watch struct {
+	s    *server
+	name string
+	c    chan struct{}
+}
+
+func (c *client) Watch(_ context.Context, name, _ string) (lease.Watch, error) {
+	w := &watch{c.s, name, make(chan struct{}, 1)}
+	c.mu.Lock()
+	mute := c.mute
+	c.mu.Unlock()
+	if !mute {
+		c.s.mu.Lock()
+		c.s.watches[w] = struct{}{}
+		c.s.mu.Unlock()
+	}
+	return w, nil
+}
+
+func (w *watch) C() <-chan struct{} { return w.c }
+
+func (w *watch) Close() {
+	w.s.mu.Lock()
+	defer w.s.mu.Unlock()
+	delete(w.s.watches, w)
+}
