@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"reflect"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -938,6 +939,7 @@ func TestALimitSpansBothStagesOfAWait(t *testing.T) {
 		front := stampedStart(func() (rwlock.Stamp, error) { return l.TryWriteLockFor(40 * time.Minute), nil })
 		require.Zero(t, l.TryWriteLockFor(time.Hour), "40 minutes behind the first, and 20 in front")
 		require.Equal(t, time.Hour, time.Since(began))
+		synctest.Wait()
 		require.True(t, front.back)
 		require.Zero(t, front.st)
 		require.Zero(t, l.QueueLength())
@@ -1270,8 +1272,7 @@ func TestAViewReleasesWhatIsHeldHoweverItWasTaken(t *testing.T) {
 func TestAViewHasNoConditions(t *testing.T) {
 	var l rwlock.Stamped
 	for _, v := range []any{l.ReadLocker(), l.WriteLocker()} {
-		_, ok := v.(interface{ NewCond() any })
-		require.False(t, ok)
+		require.False(t, reflect.ValueOf(v).MethodByName("NewCond").IsValid())
 	}
 }
 
