@@ -10,6 +10,7 @@ import (
 
 	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/reentrant"
+	"github.com/jucgo/locks/rwlock"
 )
 
 // Reference is the name of the lock that the others are compared with.
@@ -90,6 +91,18 @@ func Locks() []Lock {
 			Reentry: func() func(int) { return reentrantAgain(reentrant.New(fair.FIFO)) },
 		},
 		{
+			Name: "rwlock.Stamped",
+			New:  func() sync.Locker { return new(stampedLock) },
+			Pairs: func() func(int) {
+				l := new(rwlock.Stamped)
+				return func(n int) {
+					for range n {
+						l.UnlockWrite(l.WriteLock())
+					}
+				}
+			},
+		},
+		{
 			Name: "semaphore.Weighted",
 			FIFO: true,
 			New:  func() sync.Locker { return semaphoreLock{semaphore.NewWeighted(1)} },
@@ -140,6 +153,16 @@ func reentrantAgain(m *reentrant.Mutex) func(int) {
 		}
 	}
 }
+
+// stampedLock is the write side of a rwlock.Stamped. It keeps the stamp of its holder.
+type stampedLock struct {
+	l     rwlock.Stamped
+	stamp rwlock.Stamp
+}
+
+func (l *stampedLock) Lock() { l.stamp = l.l.WriteLock() }
+
+func (l *stampedLock) Unlock() { l.l.UnlockWrite(l.stamp) }
 
 // semaphoreLock is a semaphore of one permit.
 type semaphoreLock struct{ s *semaphore.Weighted }
