@@ -56,8 +56,8 @@ import (
 // A stamp that does not fit what is held (it is zero, stale, or of another mode) makes the unlocks panic with
 // [locks.ErrNotHeld], and the conversions return 0; either leaves the lock as it was. There is room for
 // more than two billion read holds; one more is refused with [locks.ErrTooManyHolds].
-// Versions come around after 2^51 write holds. A stamp kept for that long, most of a year of nothing
-// but writing, could be taken for a new one.
+// Versions come around after 2^50 write holds. A stamp kept for that long, months of nothing but
+// writing, could be taken for a new one.
 //
 // Uncontended, acquisitions, releases and conversions are one compare-and-swap each and allocate
 // nothing, and a contended lock without a time limit or a context allocates nothing in the steady
@@ -70,7 +70,9 @@ type Stamped struct {
 
 	guard    sync.Mutex
 	heads    *sleeper // guarded: those in front that sleep
+	asleep   int      // guarded: how many these are
 	waiting  int      // guarded: all who wait
+	writers  int      // guarded: how many of these are writers
 	overflow int      // guarded: the read holds that state has no room for
 }
 
@@ -136,16 +138,16 @@ func (l *Stamped) writeContext(op string, ctx context.Context) (Stamp, error) {
 	return 0, ctxerr.Ended(op, ctx)
 }
 
-// ReadLock takes a read hold, and waits for it if the lock is held for writing or somebody waits. Java's readLock().
+// ReadLock takes a read hold, and waits for it if the lock is held for writing or a writer waits. Java's readLock().
 func (l *Stamped) ReadLock() Stamp {
 	s := l.state.Load()
-	if s&(writing|queued) == 0 && s&readers != readers && l.state.CompareAndSwap(s, s+reader) {
+	if s&(writing|pending) == 0 && s&readers != readers && l.state.CompareAndSwap(s, s+reader) {
 		return stampOf(s, read)
 	}
 	return mustCount(l.read(nil))
 }
 
-// read does not look at reserved, which is set only together with queued.
+// read does not look at reserved, which is set only together with pending.
 func (l *Stamped) read(lim *limit) Stamp {
 	if st := l.spinRead(); st != 0 {
 		return st
@@ -155,13 +157,13 @@ func (l *Stamped) read(lim *limit) Stamp {
 
 // TryReadLock takes a read hold unless the lock is held for writing, past whoever waits, and
 // returns 0 if it did not. Java's tryReadLock().
-func (l *Stamped) TryReadLock() Stamp { return mustCount(l.enterRead(0, 0)) }
+func (l *Stamped) TryReadLock() Stamp { return mustCount(l.enterRead(0)) }
 
 // TryReadLockFor takes a read hold, waits for it for at most d, and returns 0 if it did not get it.
 // With d <= 0 it does not wait: it takes a hold only if the lock is not held for writing and
-// nobody waits. Java's tryReadLock(time, unit).
+// no writer waits. Java's tryReadLock(time, unit).
 func (l *Stamped) TryReadLockFor(d time.Duration) Stamp {
-	st := l.enterRead(queued, 0)
+	st := l.enterRead(pending)
 	if st == 0 && d > 0 {
 		st = l.read(&limit{d: d, since: time.Now()})
 	}
@@ -180,7 +182,7 @@ func (l *Stamped) readContext(op string, ctx context.Context) (Stamp, error) {
 	if err := ctxerr.Check(op, ctx); err != nil {
 		return 0, err
 	}
-	st := l.enterRead(queued, 0)
+	st := l.enterRead(pending)
 	if st == 0 {
 		var lim *limit
 		if ctx.Done() != nil {

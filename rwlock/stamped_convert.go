@@ -50,7 +50,7 @@ func (l *Stamped) TryConvertToReadLock(st Stamp) Stamp {
 		case st != stampOf(s, optimistic) || s&writing != 0:
 			return 0
 		}
-		switch ok, full := l.addReader(s, 0); {
+		switch ok, full := l.addReader(s); {
 		case ok:
 			return stampOf(s, read)
 		case full:

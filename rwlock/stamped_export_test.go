@@ -43,8 +43,12 @@ func VerifyStamped(l *Stamped) error {
 		return fmt.Errorf("word %#x: held for writing and reading", s)
 	case (s&queued != 0) != (l.waiting > 0):
 		return fmt.Errorf("word %#x, but %d wait", s, l.waiting)
+	case (s&pending != 0) != (l.writers > 0) || l.writers > l.waiting:
+		return fmt.Errorf("word %#x, but %d of %d who wait are writers", s, l.writers, l.waiting)
 	case s&(parked|reserved) != 0 && s&queued == 0:
 		return fmt.Errorf("word %#x speaks of sleepers, and nobody waits", s)
+	case asleep != l.asleep:
+		return fmt.Errorf("%d sleepers, counted as %d", asleep, l.asleep)
 	case asleep > 0 && s&parked == 0:
 		return fmt.Errorf("word %#x does not speak of %d sleepers", s, asleep)
 	case asleep+l.gate.Len() != l.waiting:

@@ -17,20 +17,20 @@ func (st Stamp) IsLock() bool { return st.IsWriteLock() || st.IsReadLock() }
 // IsOptimisticRead reports whether st is of an optimistic read. Java's isOptimisticReadStamp(stamp).
 func (st Stamp) IsOptimisticRead() bool { return st&modes == optimistic }
 
-// The state word of a Stamped. Its upper 51 bits are the version: the number of write holds that have
-// ended, modulo 2^51. Below are 9 bits of readers and 4 flags.
+// The state word of a Stamped. Its upper 50 bits are the version: the number of write holds that have
+// ended, modulo 2^50. Below are 9 bits of readers and 5 flags.
 //
-//	version readers reserved parked queued writing
-//	v       0       0        0      0      0       free, nobody waits
-//	v       0       0        0      0      1       held for writing
-//	v       n       0        0      0      0       n read holds; all ones: that many and overflow more
-//	v       0       r        0      1      0       free; those in front have been told, or are about to look
-//	v       0       r        p      1      1       held for writing, others wait
-//	v       n       r        p      1      0       n read holds, others wait
+//	version readers reserved parked pending queued writing
+//	v       0       0        0      0       0      0       free, nobody waits
+//	v       0       0        0      0       0      1       held for writing
+//	v       n       0        0      0       0      0       n read holds; all ones: that many and overflow more
+//	v       0       r        0      w       1      0       free; who is in front has been told, or is about to look
+//	v       0       r        p      w       1      1       held for writing, others wait
+//	v       n       r        p      w       1      0       n read holds, others wait; if p or r, a writer among them
 //
 // All others are illegal: the lock is never held for writing and for reading, what speaks of waiters
-// comes with queued, and parked is never left on a word that is free. That parked is
-// set although nobody sleeps any more is legal, and costs the next release a look.
+// comes with queued, reserved comes with pending, and parked is never left on a word that is free. That
+// parked is set although nobody sleeps any more is legal, and costs the next release a look.
 //
 // A stamp is a version, and one bit for the mode.
 const (
@@ -38,19 +38,22 @@ const (
 	// the word of a lock that is held for writing while nobody waits.
 	writing = 1 << iota
 
-	// queued: somebody waits. Set by the first to arrive and cleared by the last to leave, both with the guard
-	// held. It keeps ReadLock out, so that it does not overtake writers. Nobody's sleep
-	// depends on it.
+	// queued: somebody waits. Set by the first to arrive and cleared with the last to leave, both with the guard
+	// held. It makes the fair tries of writers fail. Nobody's sleep depends on it.
 	queued
+
+	// pending: a writer waits. Set and cleared like queued. It keeps ReadLock out, so that it does not
+	// overtake writers. Readers that wait are no reason to: they will be in together with it.
+	pending
 
 	// parked: somebody in front sleeps, and the release that ends a write hold or
 	// the last read hold has to wake them. Set, with the guard held, on a word that the sleeper cannot take;
-	// cleared by the release that frees the word, which then owes the wake-up. Illegal to forget, or they sleep for
-	// ever.
+	// cleared by the release that makes it one that they can take, which then owes the wake-up. Illegal to
+	// forget, or they sleep for ever.
 	parked
 
-	// reserved: a waiter in front lost to bargers maxLost times, or for maxBarging, and WriteLock may not barge
-	// any more. Set together with parked; cleared by the waiter when it gets the lock
+	// reserved: a writer in front lost to bargers maxLost times, or for maxBarging, and WriteLock may not barge
+	// any more. Set by it together with parked; cleared by it when it gets the lock
 	// or gives up.
 	reserved
 
@@ -93,15 +96,15 @@ func (l *Stamped) enterWrite(avoid, clear uint64) Stamp {
 	}
 }
 
-// enterRead takes a read hold if the lock is not held for writing and none of the flags avoid is set,
-// clears some flags as it does, and returns 0 if it did not, or tooMany.
-func (l *Stamped) enterRead(avoid, clear uint64) Stamp {
+// enterRead takes a read hold if the lock is not held for writing and none of the flags avoid is set, and
+// returns 0 if it did not, or tooMany.
+func (l *Stamped) enterRead(avoid uint64) Stamp {
 	for {
 		s := l.state.Load()
 		if s&(writing|avoid) != 0 {
 			return 0
 		}
-		switch ok, full := l.addReader(s, clear); {
+		switch ok, full := l.addReader(s); {
 		case ok:
 			return stampOf(s, read)
 		case full:
@@ -116,9 +119,9 @@ func (l *Stamped) enterRead(avoid, clear uint64) Stamp {
 // While the bits of the word are all ones, nobody changes them without the guard, and the last to be
 // counted outside of the word is the first to go. So overflow is 0 unless they are all ones, and the word never says
 // free while there are readers.
-func (l *Stamped) addReader(s, clear uint64) (ok, full bool) {
+func (l *Stamped) addReader(s uint64) (ok, full bool) {
 	if s&readers != readers {
-		return l.state.CompareAndSwap(s, s&^clear+reader), false
+		return l.state.CompareAndSwap(s, s+reader), false
 	}
 	l.guard.Lock()
 	defer l.guard.Unlock()
@@ -129,7 +132,6 @@ func (l *Stamped) addReader(s, clear uint64) (ok, full bool) {
 		return false, true
 	}
 	l.overflow++
-	l.state.And(^clear)
 	return true, false
 }
 
@@ -145,11 +147,8 @@ func (l *Stamped) endWrite(st Stamp, behind uint64, mode Stamp) Stamp {
 		if s&writing == 0 || st != stampOf(s, writing) {
 			return 0
 		}
-		to := s&^(writing|parked) + version + behind
-		if l.state.CompareAndSwap(s, to) {
-			if s&parked != 0 {
-				l.wake()
-			}
+		to := s&^writing + version + behind
+		if s&parked == 0 && l.state.CompareAndSwap(s, to) || s&parked != 0 && l.handOver(s, to) {
 			return stampOf(to, mode)
 		}
 	}
@@ -162,6 +161,9 @@ func (l *Stamped) leaveRead(st Stamp) Stamp {
 		s := l.state.Load()
 		if s&readers == 0 || st != stampOf(s, read) {
 			return 0
+		}
+		if s&(version-1) == reader && l.state.CompareAndSwap(s, s-reader) {
+			return stampOf(s, optimistic) // the usual case, without a call
 		}
 		if l.removeReader(s) {
 			return stampOf(s, optimistic)

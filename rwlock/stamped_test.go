@@ -308,7 +308,7 @@ func TestUnlocksWithoutAStampReleaseWhatIsHeld(t *testing.T) {
 }
 
 func TestStampsAreGoodBeforeAndAfterVersionsComeAround(t *testing.T) {
-	for _, v := range []uint64{1<<51 - 1, 1<<51 - 2, 1<<50 - 1, 1 << 50, 0} {
+	for _, v := range []uint64{1<<50 - 1, 1<<50 - 2, 1<<49 - 1, 1 << 49, 0} {
 		var l rwlock.Stamped
 		rwlock.SetStampedVersion(&l, v)
 		stamps := map[rwlock.Stamp]bool{0: true}
@@ -817,42 +817,98 @@ func TestWritersAreAdmittedInOrderOfArrival(t *testing.T) {
 	})
 }
 
-func TestAWaiterInFrontThatLosesTooOftenHasTheLockReserved(t *testing.T) {
-	for _, write := range []bool{true, false} {
+func TestAWriterInFrontThatLosesTooOftenHasTheLockReserved(t *testing.T) {
+	reserved := false
+	for range 20 {
 		stampedBubble(t, func(t *testing.T, l *rwlock.Stamped) {
 			held := l.WriteLock()
-			acquire := stampedReading(l)
-			if write {
-				acquire = stampedWriting(l)
-			}
-			w := stampedStart(acquire)
-			losses := 0
-			for ; !rwlock.StampedReserved(l); losses++ {
+			w := stampedStart(stampedWriting(l))
+			for losses := 0; !rwlock.StampedReserved(l); losses++ {
 				require.LessOrEqual(t, losses, rwlock.StampedMaxLost)
-				// No other goroutine of the bubble gets between these two: the try barges.
 				l.UnlockWrite(held)
-				held = l.TryWriteLock()
-				if held == 0 {
-					break // the waiter was faster
+				if held = l.TryWriteLock(); held == 0 { // the waiter was faster
+					synctest.Wait()
+					l.UnlockWrite(w.st)
+					return
 				}
 				synctest.Wait()
 				require.False(t, w.back)
 			}
-			if held != 0 {
-				barger := stampedStart(stampedWriting(l)) // waits its turn
-				l.UnlockWrite(held)
+			reserved = true
+			barger := stampedStart(stampedWriting(l))
+			l.UnlockWrite(held)
+			late := l.TryWriteLockFor(time.Nanosecond)
+			synctest.Wait()
+			require.Zero(t, late, "it is owed to the one in front")
+			require.True(t, w.back)
+			require.False(t, barger.back)
+			require.False(t, rwlock.StampedReserved(l))
+			l.UnlockWrite(w.st)
+			synctest.Wait()
+			l.UnlockWrite(barger.st)
+		})
+	}
+	require.True(t, reserved)
+}
+
+func TestAReservationEndsWhenItsWaiterGivesUp(t *testing.T) {
+	stampedBubble(t, func(t *testing.T, l *rwlock.Stamped) {
+		held := l.WriteLock()
+		ctx, cancel := context.WithCancel(t.Context())
+		w := stampedStart(func() (rwlock.Stamp, error) { return l.WriteLockContext(ctx) })
+		for !rwlock.StampedReserved(l) {
+			l.UnlockWrite(held)
+			if held = l.TryWriteLock(); held == 0 {
+				cancel()
 				synctest.Wait()
-				require.True(t, w.back)
-				require.False(t, rwlock.StampedReserved(l))
-				l.Unlock(w.st)
-				synctest.Wait()
-				l.UnlockWrite(barger.st)
+				l.UnlockWrite(w.st)
 				return
 			}
 			synctest.Wait()
-			l.Unlock(w.st)
-		})
-	}
+		}
+		next := stampedStart(stampedWriting(l))
+		cancel()
+		synctest.Wait()
+		require.ErrorIs(t, w.err, context.Canceled)
+		require.False(t, rwlock.StampedReserved(l))
+		l.UnlockWrite(held)
+		synctest.Wait()
+		require.True(t, next.back)
+		l.UnlockWrite(next.st)
+	})
+}
+
+func TestReadersAreInsideAtTheMomentTheWriterLeaves(t *testing.T) {
+	stampedBubble(t, func(t *testing.T, l *rwlock.Stamped) {
+		held := l.WriteLock()
+		a, b := stampedStart(stampedReading(l)), stampedStart(stampedReading(l))
+		l.UnlockWrite(held)
+		require.Equal(t, 2, l.ReadLockCount(), "before they have run")
+		require.Zero(t, l.QueueLength())
+		require.False(t, l.HasQueued())
+		require.Zero(t, l.TryWriteLock())
+		synctest.Wait()
+		l.UnlockRead(a.st)
+		l.UnlockRead(b.st)
+	})
+}
+
+func TestMoreReadersThanTheWordHasRoomForEnterTogether(t *testing.T) {
+	stampedBubble(t, func(t *testing.T, l *rwlock.Stamped) {
+		const n = 2*rwlock.StampedWordReaders + 10
+		held := l.WriteLock()
+		var rs []*stampedWait
+		for range n {
+			rs = append(rs, stampedStart(stampedReading(l)))
+		}
+		require.Equal(t, n, l.QueueLength())
+		l.UnlockWrite(held)
+		synctest.Wait()
+		require.Equal(t, n, l.ReadLockCount())
+		for _, r := range rs {
+			l.UnlockRead(r.st)
+		}
+	})
 }
 
 func TestWritersDoNotStarveAmongReaders(t *testing.T) {

@@ -55,7 +55,7 @@ func (v *stampedReader) TryLockContext(ctx context.Context) (bool, error) {
 	if err := ctxerr.Check(op, ctx); err != nil {
 		return false, err
 	}
-	st := v.lock().enterRead(0, 0)
+	st := v.lock().enterRead(0)
 	if st == tooMany {
 		return false, ctxerr.Wrap(op, locks.ErrTooManyHolds)
 	}

@@ -29,19 +29,20 @@ import (
 // the lock or without it. It remains that nobody sleeps in front while the word is one that it
 // could take. With the guard held, a sleeper sets parked on a word that it cannot take, by
 // compare-and-swap, and goes to the list; then it sleeps. The word becomes one that it could take only
-// by a release that ends the write hold or the last read hold, or by a downgrade; each
-// clears parked in that very step, and then, with the guard held, wakes all in the list. It sees
-// parked, since that was set before; parked is cleared by others only if nobody waits. And it finds the sleeper,
-// since its step comes after the setting, which is inside of the section in which the
-// sleeper went to the list. Nothing has to be passed on by who was woken and gives up: a group is
-// woken as a whole, and the next at the gate looks at the word for itself.
+// by a release that ends the write hold or the last read hold, or by a downgrade. Each of these clears
+// parked in that very step, and wakes all in the list. It sees parked, since that was set before, and
+// others clear it only if nobody waits. And it finds the sleeper, since it looks with
+// the guard held, after a step that came after the setting, which is inside of the section in
+// which the sleeper went to the list. Nothing has to be passed on by who was woken and gives
+// up: readers were given the lock, and the next at the gate looks at the word for itself.
 //
-// # Barging
+// # Who gets the lock
 //
-// A release frees the word, and the writer that comes along may have it before those in
-// front are awake. Who lost so maxLost times, or waited in front for maxBarging, sets reserved as it sleeps again, and
-// WriteLock leaves the free word alone until the waiter has had it. ReadLock never overtakes: it stays out while
-// queued is set.
+// To readers in front, the end of a write hold gives their holds in that same step: they are
+// in together, and the word does not have to speak of them any more. A writer in front is only told. The
+// next writer that comes along may have the lock before it is awake. A writer that lost so maxLost times, or
+// for maxBarging, sets reserved as it sleeps again, and WriteLock leaves the free word alone until it
+// has had it. ReadLock never overtakes: it stays out while pending is set.
 const (
 	maxLost    = 16
 	maxBarging = time.Millisecond
@@ -63,28 +64,41 @@ func (lim *limit) left() time.Duration { return lim.d - time.Since(lim.since) }
 // wait takes the lock as soon as those before it have had it, and returns its stamp, tooMany, or 0 if
 // the limit ended first.
 func (l *Stamped) wait(write bool, lim *limit) Stamp {
-	l.arrive()
-	var st Stamp
-	if l.comeToFront(write, lim) {
-		st = l.takeInFront(write, lim)
-		l.gate.Unlock(syncq.FIFO)
+	l.arrive(write)
+	if !l.comeToFront(write, lim) {
+		l.depart(write)
+		return 0
 	}
-	l.depart()
+	st, granted := l.takeInFront(write, lim)
+	l.gate.Unlock(syncq.FIFO)
+	if !granted {
+		l.depart(write)
+	}
 	return st
 }
 
-func (l *Stamped) arrive() {
+func (l *Stamped) arrive(write bool) {
 	l.guard.Lock()
 	if l.waiting++; l.waiting == 1 {
 		l.state.Or(queued)
 	}
+	if write {
+		if l.writers++; l.writers == 1 {
+			l.state.Or(pending)
+		}
+	}
 	l.guard.Unlock()
 }
 
-func (l *Stamped) depart() {
+func (l *Stamped) depart(write bool) {
 	l.guard.Lock()
+	if write {
+		if l.writers--; l.writers == 0 {
+			l.state.And(^uint64(pending | reserved))
+		}
+	}
 	if l.waiting--; l.waiting == 0 {
-		l.state.And(^uint64(queued | parked | reserved))
+		l.state.And(^uint64(queued | parked))
 	}
 	l.guard.Unlock()
 }
@@ -108,27 +122,35 @@ func (l *Stamped) comeToFront(write bool, lim *limit) bool {
 	return l.gate.LockSharedFor(someone, syncq.FIFO, lim.left())
 }
 
-// takeInFront takes the lock for one in front.
-func (l *Stamped) takeInFront(write bool, lim *limit) (st Stamp) {
+// takeInFront takes the lock for one in front. If it was granted, it does not count as one who waits any
+// more.
+func (l *Stamped) takeInFront(write bool, lim *limit) (st Stamp, granted bool) {
 	var n *sleeper
 	for {
 		if write {
 			st = l.enterWrite(0, reserved)
 		} else {
-			st = l.enterRead(0, reserved)
+			st = l.enterRead(0)
 		}
 		if st != 0 {
 			break
 		}
 		if n == nil {
 			n = sleepers.Get().(*sleeper)
-			n.begin(lim)
+			n.begin(write, lim)
 		}
-		if !l.lieDown(n, write) {
+		if !l.lieDown(n) {
 			continue
 		}
-		if !n.sleep() {
+		ended := !n.sleep()
+		if ended {
 			l.getUp(n)
+		}
+		if n.granted != 0 {
+			st, granted = n.granted, true
+			break
+		}
+		if ended {
 			break
 		}
 		n.lost++
@@ -136,19 +158,19 @@ func (l *Stamped) takeInFront(write bool, lim *limit) (st Stamp) {
 	if n != nil {
 		n.end()
 	}
-	return st
+	return st, granted
 }
 
 // lieDown puts n in the list of those to be woken, unless the lock may be had, or the word changes meanwhile.
-func (l *Stamped) lieDown(n *sleeper, write bool) bool {
+func (l *Stamped) lieDown(n *sleeper) bool {
 	l.guard.Lock()
 	defer l.guard.Unlock()
 	s := l.state.Load()
-	if s&writing == 0 && (!write || s&readers == 0) {
+	if s&writing == 0 && (!n.write || s&readers == 0) {
 		return false
 	}
 	to := s | parked
-	if n.lost >= maxLost || n.lost > 0 && time.Since(n.since) >= maxBarging {
+	if n.write && (n.lost >= maxLost || n.lost > 0 && time.Since(n.since) >= maxBarging) {
 		to |= reserved
 		n.reserved = true
 	}
@@ -159,7 +181,7 @@ func (l *Stamped) lieDown(n *sleeper, write bool) bool {
 	return true
 }
 
-// getUp takes n, whose limit has ended, out of the list, and takes back what it asked for.
+// getUp takes n, whose limit has ended, out of the list, unless it was woken already, and takes back what it asked for.
 func (l *Stamped) getUp(n *sleeper) {
 	l.guard.Lock()
 	listed := n.listed
@@ -175,16 +197,44 @@ func (l *Stamped) getUp(n *sleeper) {
 	}
 }
 
-// wake wakes all who sleep in front.
+// wake tells the writer that sleeps in front, if any, that the lock became free.
 func (l *Stamped) wake() {
 	l.guard.Lock()
-	first := l.heads
-	l.heads = nil
-	for n := first; n != nil; n = n.next {
-		n.listed = false
+	first := l.clearList()
+	l.guard.Unlock()
+	unpark(first)
+}
+
+// handOver changes the word from s, which is held for writing, to one that is not, and lets the readers
+// in that sleep in front, or tells the writer that does. If the word is not s, it does nothing.
+func (l *Stamped) handOver(s, to uint64) bool {
+	l.guard.Lock()
+	k := 0
+	if l.heads != nil && !l.heads.write {
+		k = min(l.asleep, int((readers-to&readers)/reader)) // the others have to look for themselves
+	}
+	to = to&^parked + uint64(k)*reader
+	if l.waiting == k {
+		to &^= queued
+	}
+	if !l.state.CompareAndSwap(s, to) {
+		l.guard.Unlock()
+		return false
+	}
+	l.waiting -= k
+	first := l.clearList()
+	for n := first; k > 0; n = n.next {
+		n.granted = stampOf(to, read)
+		k--
 	}
 	l.guard.Unlock()
-	for n := first; n != nil; {
+	unpark(first)
+	return true
+}
+
+// unpark unparks n and those behind it.
+func unpark(n *sleeper) {
+	for n != nil {
 		next := n.next // once it is unparked, n is its user's again
 		n.place.Unpark()
 		n = next
@@ -199,10 +249,13 @@ type sleeper struct {
 	timer    *time.Timer
 	since    time.Time
 	lost     int
+	write    bool
 	reserved bool
 
-	// Guarded by the lock's guard; next belongs to the waker between list and unpark.
+	// Guarded by the lock's guard. When it is no longer listed, next is its waker's until it is unparked, and
+	// granted, the stamp of the hold that it was given, is its own then.
 	listed     bool
+	granted    Stamp
 	prev, next *sleeper
 }
 
@@ -212,8 +265,8 @@ var sleepers = sync.Pool{New: func() any {
 	return n
 }}
 
-func (n *sleeper) begin(lim *limit) {
-	n.since = time.Now()
+func (n *sleeper) begin(write bool, lim *limit) {
+	n.write, n.since = write, time.Now()
 	if lim == nil {
 		return
 	}
@@ -251,7 +304,7 @@ func (n *sleeper) end() {
 	}
 	n.place.Reset()
 	n.permit, n.ctx, n.timer = nil, nil, nil
-	n.lost, n.reserved = 0, false
+	n.lost, n.reserved, n.granted = 0, false, 0
 	sleepers.Put(n)
 }
 
@@ -261,6 +314,17 @@ func (l *Stamped) push(n *sleeper) {
 		l.heads.prev = n
 	}
 	l.heads = n
+	l.asleep++
+}
+
+// clearList takes all out of the list, and returns the first of them.
+func (l *Stamped) clearList() *sleeper {
+	first := l.heads
+	l.heads, l.asleep = nil, 0
+	for n := first; n != nil; n = n.next {
+		n.listed = false
+	}
+	return first
 }
 
 func (l *Stamped) remove(n *sleeper) {
@@ -273,6 +337,7 @@ func (l *Stamped) remove(n *sleeper) {
 		n.next.prev = n.prev
 	}
 	n.listed = false
+	l.asleep--
 }
 
 // A spin looks at the word spinRounds times, spinPause pauses apart: some 200 ns in all, about one
@@ -298,15 +363,15 @@ func (l *Stamped) spinWrite() Stamp {
 	return st
 }
 
-// spinRead does the same for a read hold, for as long as nobody waits.
+// spinRead does the same for a read hold, for as long as no writer waits.
 func (l *Stamped) spinRead() Stamp {
-	st := l.enterRead(queued, 0)
+	st := l.enterRead(pending)
 	for range spinRounds {
-		if st != 0 || !spins || l.state.Load()&queued != 0 {
+		if st != 0 || !spins || l.state.Load()&pending != 0 {
 			break
 		}
 		pause.Pause(spinPause)
-		st = l.enterRead(queued, 0)
+		st = l.enterRead(pending)
 	}
 	return st
 }
