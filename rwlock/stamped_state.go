@@ -33,6 +33,16 @@ func (st Stamp) IsOptimisticRead() bool { return st&modes == optimistic }
 // parked is set although nobody sleeps any more is legal, and costs the next release a look.
 //
 // A stamp is a version, and one bit for the mode.
+//
+// # What a validated reader may rely on
+//
+// Operations of sync/atomic have one order that all goroutines agree on. In it, a write hold is a step
+// that sets writing, the stores of the writer, and a step that clears writing and advances the version, in this
+// order. An optimistic read is the load of TryOptimisticRead, the loads of the reader, and the load of
+// Validate. If both outer loads see the same version without writing, then no step of a write hold is between them,
+// since versions only advance. So each write hold is either over before the first, and the reader's
+// loads come after all of its stores, or begins after the last, and they come before all of them. Loads and stores that
+// are not atomic have no place in that order, and the argument says nothing of them.
 const (
 	// writing: held for writing. It is at the same place in a write stamp, which so is
 	// the word of a lock that is held for writing while nobody waits.
@@ -190,7 +200,7 @@ func (l *Stamped) removeReader(s uint64) bool {
 			l.overflow--
 			return true
 		}
-		return l.overflow == 0 && l.state.CompareAndSwap(s, s-reader)
+		return l.state.CompareAndSwap(s, s-reader)
 	}
 	return l.state.CompareAndSwap(s, s-reader)
 }

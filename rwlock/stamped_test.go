@@ -627,6 +627,9 @@ func TestConversionsOfStaleStampsReturnZeroAndChangeNothing(t *testing.T) {
 		require.Equal(t, before, l.String())
 	}
 	check()
+	w = l.TryOptimisticRead() ^ 5 // a write stamp that was not issued yet
+	require.True(t, w.IsWriteLock())
+	check()
 	w = l.WriteLock()
 	l.UnlockWrite(w)
 	check()
