@@ -25,6 +25,15 @@ func SetStampedOverflow(l *Stamped, n int) {
 // StampedReserved reports whether the next release is owed to a waiter.
 func StampedReserved(l *Stamped) bool { return l.state.Load()&reserved != 0 }
 
+// BeginStampedWake does the first half of a wake-up, and returns the second: those who sleep are out of the
+// list, and not yet unparked.
+func BeginStampedWake(l *Stamped) (finish func()) {
+	l.guard.Lock()
+	defer l.guard.Unlock()
+	first := l.clearList()
+	return func() { unpark(first) }
+}
+
 // VerifyStamped returns what is wrong with l while everybody rests: its word must be a legal one, and
 // agree with the lists.
 func VerifyStamped(l *Stamped) error {

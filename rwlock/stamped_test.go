@@ -1116,6 +1116,22 @@ func TestTwoWhoGiveUpTogetherLeaveNoPhantom(t *testing.T) {
 	})
 }
 
+func TestAWaiterThatGivesUpWhileItIsBeingWokenWaitsForTheWaker(t *testing.T) {
+	stampedBubble(t, func(t *testing.T, l *rwlock.Stamped) {
+		held := l.WriteLock()
+		ctx, cancel := context.WithCancel(t.Context())
+		w := stampedStart(func() (rwlock.Stamp, error) { return l.WriteLockContext(ctx) })
+		finish := rwlock.BeginStampedWake(l)
+		cancel()
+		synctest.Wait()
+		require.False(t, w.back, "the waker still has it in its hands")
+		finish()
+		synctest.Wait()
+		require.ErrorIs(t, w.err, context.Canceled)
+		l.UnlockWrite(held)
+	})
+}
+
 func TestAReleaseThatRacesWithACancellationLosesNothing(t *testing.T) {
 	var l rwlock.Stamped
 	for i := range 500 {
