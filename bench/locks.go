@@ -92,7 +92,7 @@ func Locks() []Lock {
 		},
 		{
 			Name: "rwlock.Stamped",
-			New:  func() sync.Locker { return new(stampedLock) },
+			New:  func() sync.Locker { return new(rwlock.Stamped).WriteLocker().(sync.Locker) },
 			Pairs: func() func(int) {
 				l := new(rwlock.Stamped)
 				return func(n int) {
@@ -153,16 +153,6 @@ func reentrantAgain(m *reentrant.Mutex) func(int) {
 		}
 	}
 }
-
-// stampedLock is the write side of a rwlock.Stamped. It keeps the stamp of its holder.
-type stampedLock struct {
-	l     rwlock.Stamped
-	stamp rwlock.Stamp
-}
-
-func (l *stampedLock) Lock() { l.stamp = l.l.WriteLock() }
-
-func (l *stampedLock) Unlock() { l.l.UnlockWrite(l.stamp) }
 
 // semaphoreLock is a semaphore of one permit.
 type semaphoreLock struct{ s *semaphore.Weighted }

@@ -271,6 +271,9 @@ func (l *Stamped) TryUnlockWrite() bool {
 		if s&writing == 0 {
 			return false
 		}
+		if s&(version-1) == writing && l.state.CompareAndSwap(s, s+(version-writing)) {
+			return true // nobody waits
+		}
 		if l.leaveWrite(stampOf(s, writing)) != 0 {
 			return true
 		}
