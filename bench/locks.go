@@ -10,6 +10,7 @@ import (
 
 	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/reentrant"
+	"github.com/jucgo/locks/rwlock"
 )
 
 // Reference is the name of the lock that the others are compared with.
@@ -88,6 +89,18 @@ func Locks() []Lock {
 			New:     func() sync.Locker { return reentrant.New(fair.FIFO) },
 			Pairs:   func() func(int) { return reentrantPairs(reentrant.New(fair.FIFO)) },
 			Reentry: func() func(int) { return reentrantAgain(reentrant.New(fair.FIFO)) },
+		},
+		{
+			Name: "rwlock.Stamped",
+			New:  func() sync.Locker { return new(rwlock.Stamped).WriteLocker().(sync.Locker) },
+			Pairs: func() func(int) {
+				l := new(rwlock.Stamped)
+				return func(n int) {
+					for range n {
+						l.UnlockWrite(l.WriteLock())
+					}
+				}
+			},
 		},
 		{
 			Name: "semaphore.Weighted",

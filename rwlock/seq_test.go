@@ -1,0 +1,191 @@
+package rwlock_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/rwlock"
+)
+
+func TestTheZeroSeqHoldsTheZeroValue(t *testing.T) {
+	var n rwlock.Seq[int]
+	require.Zero(t, n.Load())
+	var s rwlock.Seq[string]
+	require.Zero(t, s.Load())
+	var e rwlock.Seq[error]
+	require.NoError(t, e.Load())
+	var p rwlock.Seq[*int]
+	require.Nil(t, p.Load())
+	var v rwlock.Seq[struct{}]
+	require.Equal(t, struct{}{}, v.Load())
+	require.Equal(t, 1, n.Update(func(old int) int { return old + 1 }))
+}
+
+func TestASeqGivesWhatWasStored(t *testing.T) {
+	var s rwlock.Seq[[]string]
+	s.Store([]string{"a"})
+	require.Equal(t, []string{"a"}, s.Load())
+	require.NoError(t, s.StoreContext(t.Context(), []string{"b"}))
+	require.Equal(t, []string{"b"}, s.Load())
+	require.Equal(t, []string{"b", "c"}, s.Update(func(old []string) []string { return append(old, "c") }))
+	require.Equal(t, []string{"b", "c"}, s.Load())
+	got, err := s.UpdateContext(t.Context(), func([]string) []string { return nil })
+	require.NoError(t, err)
+	require.Nil(t, got)
+	require.Nil(t, s.Load())
+	got, ok := s.TryUpdate(func([]string) []string { return []string{"d"} })
+	require.True(t, ok)
+	require.Equal(t, []string{"d"}, got)
+	require.Equal(t, []string{"d"}, s.Load())
+}
+
+func TestAValueOnceLoadedDoesNotChange(t *testing.T) {
+	var s rwlock.Seq[[4]int]
+	v := [4]int{1, 2, 3, 4}
+	s.Store(v)
+	v[0] = 9
+	got := s.Load()
+	got[1] = 9
+	s.Update(func(old [4]int) [4]int { old[2] = 9; return old })
+	require.Equal(t, [4]int{1, 9, 3, 4}, got)
+	require.Equal(t, [4]int{1, 2, 9, 4}, s.Load())
+}
+
+// seqWide has everything that must not be torn: pointers, a string, an interface.
+type seqWide struct {
+	n    int
+	text string
+	any  any
+	ptr  *int
+	last int
+}
+
+func TestALoadIsNeverTornAndOrdersMemory(t *testing.T) {
+	stampedProcs(t, func(t *testing.T) {
+		var s rwlock.Seq[seqWide]
+		const writers, rounds = 3, 500
+		var wg, readers sync.WaitGroup
+		stop := make(chan struct{})
+		for range 3 {
+			readers.Go(func() {
+				for before := 0; ; runtime.Gosched() {
+					select {
+					case <-stop:
+						return
+					default:
+					}
+					v := s.Load()
+					if v.n < before || v.last != v.n {
+						t.Errorf("%+v after %d", v, before)
+						return
+					}
+					if v.n > 0 && (len(v.text) != v.n%50 || v.any != any(v.n) || *v.ptr != v.n) {
+						t.Errorf("torn: %+v, %d", v, *v.ptr)
+						return
+					}
+					before = v.n
+				}
+			})
+		}
+		for g := range writers {
+			wg.Go(func() {
+				for i := range rounds {
+					next := func(old seqWide) seqWide {
+						n := old.n + 1
+						text := make([]byte, n%50)
+						if i%8 == 0 {
+							runtime.Gosched()
+						}
+						return seqWide{n, string(text), n, &n, n}
+					}
+					if g == 0 {
+						_, err := s.UpdateContext(t.Context(), next)
+						assert.NoError(t, err)
+					} else {
+						s.Update(next)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		close(stop)
+		readers.Wait()
+		require.Equal(t, writers*rounds, s.Load().n, "no update is lost")
+	})
+}
+
+func TestAStoreDoesNotComeBetweenTheHalvesOfAnUpdate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s rwlock.Seq[int]
+		go s.Update(func(old int) int { time.Sleep(time.Hour); return old + 1 })
+		synctest.Wait()
+		go s.Store(10)
+		synctest.Wait()
+		require.Zero(t, s.Load(), "a reader does not wait")
+		_, ok := s.TryUpdate(func(int) int { return -1 })
+		require.False(t, ok)
+		time.Sleep(2 * time.Hour)
+		synctest.Wait()
+		require.Equal(t, 10, s.Load())
+	})
+}
+
+func TestASeqIsAsItWasAfterAnUpdateThatDoesNotReturn(t *testing.T) {
+	var s rwlock.Seq[int]
+	s.Store(1)
+	require.PanicsWithValue(t, "f", func() { s.Update(func(int) int { panic("f") }) })
+	require.Equal(t, 1, s.Load())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.Update(func(int) int { runtime.Goexit(); return 2 })
+	}()
+	<-done
+	require.Equal(t, 1, s.Load())
+	require.Equal(t, 2, s.Update(func(old int) int { return old + s.Load() }), "and works on; f may load")
+}
+
+func TestASeqGivesUpWhenItsContextEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s rwlock.Seq[int]
+		never := func(int) int { t.Error("called"); return -1 }
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err := s.UpdateContext(ended, never)
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorIs(t, s.StoreContext(ended, 5), context.Canceled)
+		_, err = s.UpdateContext(nil, never)
+		require.ErrorIs(t, err, locks.ErrNilContext)
+		require.ErrorIs(t, s.StoreContext(nil, 5), locks.ErrNilContext)
+
+		go s.Update(func(old int) int { time.Sleep(time.Hour); return old + 1 })
+		synctest.Wait()
+		cause := errors.New("cause")
+		ctx, cancelTimeout := context.WithTimeoutCause(t.Context(), time.Minute, cause)
+		defer cancelTimeout()
+		_, err = s.UpdateContext(ctx, never)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorIs(t, err, cause)
+		require.ErrorIs(t, s.StoreContext(ctx, 5), context.DeadlineExceeded)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		require.Equal(t, 1, s.Load())
+	})
+}
+
+func TestALoadAllocatesNothing(t *testing.T) {
+	var s rwlock.Seq[seqWide]
+	s.Store(seqWide{n: 1})
+	n := 0
+	require.Zero(t, testing.AllocsPerRun(100, func() { n += s.Load().n }))
+	require.LessOrEqual(t, testing.AllocsPerRun(100, func() { s.Store(seqWide{n: n}) }), 1.0)
+}

@@ -1,0 +1,342 @@
+package rwlock
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/internal/ctxerr"
+	"github.com/jucgo/locks/internal/syncq"
+)
+
+// Stamped is a lock with three modes: writing, which excludes everything; reading, beside other
+// readers; and optimistic reading, which holds nothing, keeps nobody out, and finds
+// out at its end whether a writer came in between. Java's StampedLock.
+//
+// What takes the lock returns a [Stamp], and what releases or converts it asks for that stamp.
+// A stamp names a version of the lock, which each write hold ends: a
+// write stamp dies with its release, an optimistic one when the next writer enters, and a read stamp of
+// one version unlocks any one read hold of that version.
+//
+//	var point struct {
+//		l    rwlock.Stamped
+//		x, y atomic.Int64
+//	}
+//
+//	func norm() int64 {
+//		if st := point.l.TryOptimisticRead(); st != 0 {
+//			x, y := point.x.Load(), point.y.Load()
+//			if point.l.Validate(st) {
+//				return x*x + y*y
+//			}
+//		}
+//		st := point.l.ReadLock()
+//		defer point.l.UnlockRead(st)
+//		return ...
+//	}
+//
+// Validate says what an optimistic reader may do and may not. [Seq] does it all for a single
+// value.
+//
+// The zero Stamped is free. It must not be copied after first use. It belongs to no goroutine:
+// whoever has the stamp may release, and nobody may lock it twice. A second WriteLock by the
+// same goroutine hangs, and so does a second ReadLock if a writer has come to wait in between.
+//
+// WriteLock takes a free lock past those who wait, as often as [fair.NonFair] allows. ReadLock does not
+// overtake a writer that waits. Readers that wait behind a writer enter together. So neither
+// side starves the other, except by the try forms that have no time limit: these, and the conversions, take
+// what they can get, past everybody.
+//
+// In the terms of the Go memory model, a release synchronizes before the acquisition that follows it
+// in a mode that it excluded, and the same is true of conversions.
+//
+// A stamp that does not fit what is held (it is zero, stale, or of another mode) makes the unlocks panic with
+// [locks.ErrNotHeld], and the conversions return 0; either leaves the lock as it was. There is room for
+// more than two billion read holds; one more is refused with [locks.ErrTooManyHolds].
+// Versions come around after 2^50 write holds. A stamp kept for that long, months of nothing but
+// writing, could be taken for a new one.
+//
+// Uncontended, acquisitions, releases and conversions are one compare-and-swap each and allocate
+// nothing, and a contended lock without a time limit or a context allocates nothing in the steady
+// state. TryOptimisticRead and Validate are one load and no store each. ReadLock in contrast stores into a word that
+// all readers share: where many goroutines read on many processors, read optimistically, or take an [RWMutex].
+type Stamped struct {
+	state atomic.Uint64 // see stamped_state.go
+
+	gate syncq.Sync // who waits, but for those in front; see stamped_wait.go
+
+	guard    sync.Mutex
+	heads    *sleeper // guarded: those in front that sleep
+	asleep   int      // guarded: how many these are
+	waiting  int      // guarded: all who wait
+	writers  int      // guarded: how many of these are writers
+	overflow int      // guarded: the read holds that state has no room for
+}
+
+var _ locks.ReadWriteLocker = (*Stamped)(nil)
+
+// WriteLock takes the lock for writing, and waits for it if need be. Java's writeLock().
+func (l *Stamped) WriteLock() Stamp {
+	s := l.state.Load() & versions
+	if l.state.CompareAndSwap(s, s|writing) {
+		return Stamp(s | writing)
+	}
+	return l.write()
+}
+
+func (l *Stamped) write() Stamp {
+	if st := l.spinWrite(); st != 0 {
+		return st
+	}
+	return l.wait(true, nil)
+}
+
+// TryWriteLock takes the lock for writing if nobody holds it, past whoever waits, and
+// returns 0 if it did not. Java's tryWriteLock().
+func (l *Stamped) TryWriteLock() Stamp { return l.enterWrite(0, 0) }
+
+// TryWriteLockFor takes the lock for writing, waits for it for at most d, and returns 0 if it did not get it.
+// With d <= 0 it does not wait: it takes the lock only if nobody holds it or
+// waits. Java's tryWriteLock(time, unit).
+func (l *Stamped) TryWriteLockFor(d time.Duration) Stamp {
+	if st := l.enterWrite(queued, 0); st != 0 || d <= 0 {
+		return st
+	}
+	lim := limit{d: d, since: time.Now()}
+	if st := l.spinWrite(); st != 0 {
+		return st
+	}
+	return l.wait(true, &lim)
+}
+
+// WriteLockContext is WriteLock until ctx ends: the error matches ctx.Err() and the cause then, and the stamp is 0. A
+// ctx that has ended already is an error even if the lock is free. A waiter whose
+// ctx ends is out of the queue when the call returns. Java's writeLockInterruptibly().
+func (l *Stamped) WriteLockContext(ctx context.Context) (Stamp, error) {
+	return l.writeContext("rwlock: WriteLockContext", ctx)
+}
+
+func (l *Stamped) writeContext(op string, ctx context.Context) (Stamp, error) {
+	if err := ctxerr.Check(op, ctx); err != nil {
+		return 0, err
+	}
+	if st := l.enterWrite(queued, 0); st != 0 {
+		return st, nil
+	}
+	if ctx.Done() == nil {
+		return l.write(), nil
+	}
+	if st := l.spinWrite(); st != 0 {
+		return st, nil
+	}
+	if st := l.wait(true, &limit{ctx: ctx}); st != 0 {
+		return st, nil
+	}
+	return 0, ctxerr.Ended(op, ctx)
+}
+
+// ReadLock takes a read hold, and waits for it if the lock is held for writing or a writer waits. Java's readLock().
+func (l *Stamped) ReadLock() Stamp {
+	s := l.state.Load()
+	if s&(writing|pending) == 0 && s&readers != readers && l.state.CompareAndSwap(s, s+reader) {
+		return stampOf(s, read)
+	}
+	return mustCount(l.read(nil))
+}
+
+// read does not look at reserved, which is set only together with pending.
+func (l *Stamped) read(lim *limit) Stamp {
+	if st := l.spinRead(); st != 0 {
+		return st
+	}
+	return l.wait(false, lim)
+}
+
+// TryReadLock takes a read hold unless the lock is held for writing, past whoever waits, and
+// returns 0 if it did not. Java's tryReadLock().
+func (l *Stamped) TryReadLock() Stamp { return mustCount(l.enterRead(0)) }
+
+// TryReadLockFor takes a read hold, waits for it for at most d, and returns 0 if it did not get it.
+// With d <= 0 it does not wait: it takes a hold only if the lock is not held for writing and
+// no writer waits. Java's tryReadLock(time, unit).
+func (l *Stamped) TryReadLockFor(d time.Duration) Stamp {
+	st := l.enterRead(pending)
+	if st == 0 && d > 0 {
+		st = l.read(&limit{d: d, since: time.Now()})
+	}
+	return mustCount(st)
+}
+
+// ReadLockContext is ReadLock until ctx ends: the error matches ctx.Err() and the cause then, and the stamp is 0. A
+// ctx that has ended already is an error even if the lock is free. A waiter whose
+// ctx ends is out of the queue when the call returns. One read hold too many is
+// [locks.ErrTooManyHolds]. Java's readLockInterruptibly().
+func (l *Stamped) ReadLockContext(ctx context.Context) (Stamp, error) {
+	return l.readContext("rwlock: ReadLockContext", ctx)
+}
+
+func (l *Stamped) readContext(op string, ctx context.Context) (Stamp, error) {
+	if err := ctxerr.Check(op, ctx); err != nil {
+		return 0, err
+	}
+	st := l.enterRead(pending)
+	if st == 0 {
+		var lim *limit
+		if ctx.Done() != nil {
+			lim = &limit{ctx: ctx}
+		}
+		st = l.read(lim)
+	}
+	switch st {
+	case 0:
+		return 0, ctxerr.Ended(op, ctx)
+	case tooMany:
+		return 0, ctxerr.Wrap(op, locks.ErrTooManyHolds)
+	}
+	return st, nil
+}
+
+// TryOptimisticRead returns a stamp to be validated later, or 0 if the lock is held for
+// writing. It takes nothing, and there is nothing to release. It costs one load. Java's tryOptimisticRead().
+func (l *Stamped) TryOptimisticRead() Stamp {
+	s := l.state.Load()
+	if s&writing != 0 {
+		return 0
+	}
+	return stampOf(s, optimistic)
+}
+
+// Validate reports whether nobody has held the lock for writing since st was issued. For the stamp of a
+// write hold it reports whether that hold goes on; a read stamp is valid at least as long as its hold. 0 is never
+// valid. It costs one load. Java's validate(stamp).
+//
+// If it returns true for an optimistic stamp, then all that the goroutine
+// loaded, by sync/atomic, between the two calls, from fields that are written only under the write lock,
+// is of one moment at which nobody wrote: the stores of every write hold that ended
+// before the stamp was issued are seen, and none of a later one.
+//
+// The fields must be atomic: atomic.Int64, atomic.Pointer[T] and their like. A plain load beside the store
+// of a writer is a data race even if its result is thrown away, for the race detector and for the Go
+// memory model, and of a string, a slice or an interface it yields halves of two values. The
+// stores have to be atomic as well. Copy the fields into local variables, validate, and use
+// only the copies, and those only if they are valid: before, they may contradict each other, so an index may be out of
+// bounds and a loop endless. What a field points to must never change, or its fields
+// have to be atomic too.
+func (l *Stamped) Validate(st Stamp) bool {
+	return (l.state.Load()^uint64(st))&(versions|writing) == 0 && st&modes != 0
+}
+
+// UnlockWrite releases the write hold that st is the stamp of. It panics with
+// [locks.ErrNotHeld] if there is no such hold. Java's unlockWrite(stamp).
+func (l *Stamped) UnlockWrite(st Stamp) {
+	if st&(version-1) == writing && l.state.CompareAndSwap(uint64(st), uint64(st)+(version-writing)) {
+		return
+	}
+	l.unlockWrite(st)
+}
+
+//go:noinline // so that UnlockWrite is inlined
+func (l *Stamped) unlockWrite(st Stamp) {
+	if l.leaveWrite(st) == 0 {
+		panic(locks.ErrNotHeld)
+	}
+}
+
+// UnlockRead releases one read hold of the version that st is a read stamp of. It panics with
+// [locks.ErrNotHeld] if there is none. Java's unlockRead(stamp).
+func (l *Stamped) UnlockRead(st Stamp) {
+	if l.leaveRead(st) == 0 {
+		panic(locks.ErrNotHeld)
+	}
+}
+
+// Unlock releases what st is the stamp of: a write or a read hold. It panics with
+// [locks.ErrNotHeld] if there is no such hold. Java's unlock(stamp).
+func (l *Stamped) Unlock(st Stamp) {
+	if st.IsWriteLock() {
+		l.UnlockWrite(st)
+	} else {
+		l.UnlockRead(st)
+	}
+}
+
+// TryUnlockWrite releases the write hold, if there is one, without a stamp, and reports whether it did. It
+// is for recovery from errors. Java's tryUnlockWrite().
+func (l *Stamped) TryUnlockWrite() bool {
+	for {
+		s := l.state.Load()
+		if s&writing == 0 {
+			return false
+		}
+		if s&(version-1) == writing && l.state.CompareAndSwap(s, s+(version-writing)) {
+			return true // nobody waits
+		}
+		if l.leaveWrite(stampOf(s, writing)) != 0 {
+			return true
+		}
+	}
+}
+
+// TryUnlockRead releases a read hold, if there is one, without a stamp, and reports whether it did. It is for
+// recovery from errors. Java's tryUnlockRead().
+func (l *Stamped) TryUnlockRead() bool {
+	for {
+		s := l.state.Load()
+		if s&readers == 0 {
+			return false
+		}
+		if l.leaveRead(stampOf(s, read)) != 0 {
+			return true
+		}
+	}
+}
+
+// IsWriteLocked reports whether anybody holds the lock for writing.
+func (l *Stamped) IsWriteLocked() bool { return l.state.Load()&writing != 0 }
+
+// IsReadLocked reports whether anybody holds the lock for reading.
+func (l *Stamped) IsReadLocked() bool { return l.state.Load()&readers != 0 }
+
+// ReadLockCount returns the number of read holds.
+func (l *Stamped) ReadLockCount() int {
+	s := l.state.Load()
+	if s&readers == readers {
+		l.guard.Lock()
+		defer l.guard.Unlock()
+		s = l.state.Load()
+		return int(s&readers/reader) + l.overflow
+	}
+	return int(s & readers / reader)
+}
+
+// HasQueued reports whether anybody waits for the lock.
+func (l *Stamped) HasQueued() bool { return l.state.Load()&queued != 0 }
+
+// QueueLength returns the number of goroutines that wait for the lock, in either mode.
+func (l *Stamped) QueueLength() int {
+	l.guard.Lock()
+	defer l.guard.Unlock()
+	return l.waiting
+}
+
+// String describes the lock and its state.
+func (l *Stamped) String() string {
+	state := "unlocked"
+	if l.IsWriteLocked() {
+		state = "write-locked"
+	} else if n := l.ReadLockCount(); n > 0 {
+		state = fmt.Sprintf("%d read locks", n)
+	}
+	return fmt.Sprintf("rwlock.Stamped(%p)[%s, %d queued]", l, state, l.QueueLength())
+}
+
+// mustCount returns st, or panics if it stands for a hold that could not be counted.
+func mustCount(st Stamp) Stamp {
+	if st == tooMany {
+		panic(locks.ErrTooManyHolds)
+	}
+	return st
+}

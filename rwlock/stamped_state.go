@@ -1,0 +1,206 @@
+package rwlock
+
+// Stamp is the version of a [Stamped] in which its owner took a hold, or began to read
+// optimistically, and which of these. No stamp that was issued is 0; 0 means that the call
+// failed, and fits no hold. The predicates look at the number only, not at any lock.
+type Stamp uint64
+
+// IsWriteLock reports whether st is of a write hold. Java's isWriteLockStamp(stamp).
+func (st Stamp) IsWriteLock() bool { return st&modes == writing }
+
+// IsReadLock reports whether st is of a read hold. Java's isReadLockStamp(stamp).
+func (st Stamp) IsReadLock() bool { return st&modes == read }
+
+// IsLock reports whether st is of a hold, in either mode. Java's isLockStamp(stamp).
+func (st Stamp) IsLock() bool { return st.IsWriteLock() || st.IsReadLock() }
+
+// IsOptimisticRead reports whether st is of an optimistic read. Java's isOptimisticReadStamp(stamp).
+func (st Stamp) IsOptimisticRead() bool { return st&modes == optimistic }
+
+// The state word of a Stamped. Its upper 50 bits are the version: the number of write holds that have
+// ended, modulo 2^50. Below are 9 bits of readers and 5 flags.
+//
+//	version readers reserved parked pending queued writing
+//	v       0       0        0      0       0      0       free, nobody waits
+//	v       0       0        0      0       0      1       held for writing
+//	v       n       0        0      0       0      0       n read holds; all ones: that many and overflow more
+//	v       0       r        0      w       1      0       free; who is in front has been told, or is about to look
+//	v       0       r        p      w       1      1       held for writing, others wait
+//	v       n       r        p      w       1      0       n read holds, others wait; if p or r, a writer among them
+//
+// All others are illegal: the lock is never held for writing and for reading, what speaks of waiters
+// comes with queued, reserved comes with pending, and parked is never left on a word that is free. That
+// parked is set although nobody sleeps any more is legal, and costs the next release a look.
+//
+// A stamp is a version, and one bit for the mode.
+//
+// # What a validated reader may rely on
+//
+// Operations of sync/atomic have one order that all goroutines agree on. In it, a write hold is a step
+// that sets writing, the stores of the writer, and a step that clears writing and advances the version, in this
+// order. An optimistic read is the load of TryOptimisticRead, the loads of the reader, and the load of
+// Validate. If both outer loads see the same version without writing, then no step of a write hold is between them,
+// since versions only advance. So each write hold is either over before the first, and the reader's
+// loads come after all of its stores, or begins after the last, and they come before all of them. Loads and stores that
+// are not atomic have no place in that order, and the argument says nothing of them.
+const (
+	// writing: held for writing. It is at the same place in a write stamp, which so is
+	// the word of a lock that is held for writing while nobody waits.
+	writing = 1 << iota
+
+	// queued: somebody waits. Set by the first to arrive and cleared with the last to leave, both with the guard
+	// held. It makes the fair tries of writers fail. Nobody's sleep depends on it.
+	queued
+
+	// pending: a writer waits. Set and cleared like queued. It keeps ReadLock out, so that it does not
+	// overtake writers. Readers that wait are no reason to: they will be in together with it.
+	pending
+
+	// parked: somebody in front sleeps, and the release that ends a write hold or
+	// the last read hold has to wake them. Set, with the guard held, on a word that the sleeper cannot take;
+	// cleared by the release that makes it one that they can take, which then owes the wake-up. Illegal to
+	// forget, or they sleep for ever.
+	parked
+
+	// reserved: a writer in front lost to bargers maxLost times, or for maxBarging, and WriteLock may not barge
+	// any more. Set by it together with parked; cleared by it when it gets the lock
+	// or gives up.
+	reserved
+
+	readerShift  = iota
+	versionShift = readerShift + 9
+
+	reader   = 1 << readerShift
+	version  = 1 << versionShift
+	versions = 1<<64 - version
+	readers  = version - reader
+)
+
+// The other modes of stamps. Words have other bits in their place.
+const (
+	read       = 1 << 1
+	optimistic = 1 << 2
+	modes      = writing | read | optimistic
+)
+
+// tooMany is in place of a stamp if a read hold could not be counted. No stamp has two modes.
+const tooMany Stamp = 1<<64 - 1
+
+// maxOverflow is the greatest number of read holds beyond those in the word.
+const maxOverflow = 1<<31 - 1
+
+// stampOf returns the stamp of the version of s in a mode.
+func stampOf(s uint64, mode Stamp) Stamp { return Stamp(s&versions) | mode }
+
+// enterWrite takes the lock for writing if it is free and none of the flags avoid is set, clears
+// some flags as it does, and returns 0 if it did not.
+func (l *Stamped) enterWrite(avoid, clear uint64) Stamp {
+	for {
+		s := l.state.Load()
+		if s&(writing|readers|avoid) != 0 {
+			return 0
+		}
+		if l.state.CompareAndSwap(s, s&^clear|writing) {
+			return stampOf(s, writing)
+		}
+	}
+}
+
+// enterRead takes a read hold if the lock is not held for writing and none of the flags avoid is set, and
+// returns 0 if it did not, or tooMany.
+func (l *Stamped) enterRead(avoid uint64) Stamp {
+	for {
+		s := l.state.Load()
+		if s&(writing|avoid) != 0 {
+			return 0
+		}
+		switch ok, full := l.addReader(s); {
+		case ok:
+			return stampOf(s, read)
+		case full:
+			return tooMany
+		}
+	}
+}
+
+// addReader adds a read hold to the word if that is s, which is not held for writing. If it is
+// another, it does nothing. Full tells that there is no room for one more.
+//
+// While the bits of the word are all ones, nobody changes them without the guard, and the last to be
+// counted outside of the word is the first to go. So overflow is 0 unless they are all ones, and the word never says
+// free while there are readers.
+func (l *Stamped) addReader(s uint64) (ok, full bool) {
+	if s&readers != readers {
+		return l.state.CompareAndSwap(s, s+reader), false
+	}
+	l.guard.Lock()
+	defer l.guard.Unlock()
+	switch {
+	case l.state.Load()&readers != readers:
+		return false, false
+	case l.overflow == maxOverflow:
+		return false, true
+	}
+	l.overflow++
+	return true, false
+}
+
+// leaveWrite ends the write hold of st, and returns an optimistic stamp of the version that begins, or 0
+// if there is no such hold.
+func (l *Stamped) leaveWrite(st Stamp) Stamp { return l.endWrite(st, 0, optimistic) }
+
+// endWrite ends the write hold of st, leaves readers behind in the word, and returns a stamp of mode for the
+// version that begins, or 0 if there is no such hold.
+func (l *Stamped) endWrite(st Stamp, behind uint64, mode Stamp) Stamp {
+	for {
+		s := l.state.Load()
+		if s&writing == 0 || st != stampOf(s, writing) {
+			return 0
+		}
+		to := s&^writing + version + behind
+		if s&parked == 0 && l.state.CompareAndSwap(s, to) || s&parked != 0 && l.handOver(s, to) {
+			return stampOf(to, mode)
+		}
+	}
+}
+
+// leaveRead ends a read hold of the version of st, a read stamp, and returns the optimistic stamp of that
+// version, or 0 if there is no such hold.
+func (l *Stamped) leaveRead(st Stamp) Stamp {
+	for {
+		s := l.state.Load()
+		if s&readers == 0 || st != stampOf(s, read) {
+			return 0
+		}
+		if s&(version-1) == reader && l.state.CompareAndSwap(s, s-reader) {
+			return stampOf(s, optimistic) // the usual case, without a call
+		}
+		if l.removeReader(s) {
+			return stampOf(s, optimistic)
+		}
+	}
+}
+
+// removeReader takes a read hold off the word if that is s, which has some. If it is another, it
+// does nothing.
+func (l *Stamped) removeReader(s uint64) bool {
+	switch s & readers {
+	case reader:
+		if !l.state.CompareAndSwap(s, s&^(readers|parked)) {
+			return false
+		}
+		if s&parked != 0 {
+			l.wake()
+		}
+		return true
+	case readers:
+		l.guard.Lock()
+		defer l.guard.Unlock()
+		if l.overflow > 0 && (l.state.Load()^s)&(versions|readers) == 0 {
+			l.overflow--
+			return true
+		}
+		return l.state.CompareAndSwap(s, s-reader)
+	}
+	return l.state.CompareAndSwap(s, s-reader)
+}

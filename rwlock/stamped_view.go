@@ -1,0 +1,111 @@
+package rwlock
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/internal/ctxerr"
+)
+
+// ReadLocker returns the read mode of l as a lock without stamps, one for each l. Whoever unlocks gives one read hold
+// back, however it was taken. Besides [locks.TryLocker] it has Lock, TryLock, TryLockFor and
+// Unlock, which do what the methods of l with these names do, and so is a [sync.Locker]. Its unlocks report [locks.ErrNotHeld] if
+// nobody holds a read lock. It has no conditions. Java's asReadLock().
+func (l *Stamped) ReadLocker() locks.TryLocker { return (*stampedReader)(l) }
+
+// WriteLocker returns the write mode of l as a lock without stamps, one for each l. Whoever unlocks ends
+// the write hold, however it was taken. Besides [locks.TryLocker] it has Lock, TryLock, TryLockFor and
+// Unlock, which do what the methods of l with these names do, and so is a [sync.Locker]. Its unlocks report [locks.ErrNotHeld] if
+// nobody holds the write lock. It has no conditions. Java's asWriteLock().
+func (l *Stamped) WriteLocker() locks.TryLocker { return (*stampedWriter)(l) }
+
+type (
+	stampedReader Stamped
+	stampedWriter Stamped
+)
+
+var (
+	_ sync.Locker = (*stampedReader)(nil)
+	_ sync.Locker = (*stampedWriter)(nil)
+)
+
+func (v *stampedReader) lock() *Stamped { return (*Stamped)(v) }
+
+func (v *stampedReader) Lock() { v.lock().ReadLock() }
+
+func (v *stampedReader) TryLock() bool { return v.lock().TryReadLock() != 0 }
+
+func (v *stampedReader) TryLockFor(d time.Duration) bool { return v.lock().TryReadLockFor(d) != 0 }
+
+func (v *stampedReader) Unlock() {
+	if !v.lock().TryUnlockRead() {
+		panic(locks.ErrNotHeld)
+	}
+}
+
+func (v *stampedReader) LockContext(ctx context.Context) error {
+	_, err := v.lock().readContext("rwlock: LockContext of a read view", ctx)
+	return err
+}
+
+func (v *stampedReader) TryLockContext(ctx context.Context) (bool, error) {
+	const op = "rwlock: TryLockContext of a read view"
+	if err := ctxerr.Check(op, ctx); err != nil {
+		return false, err
+	}
+	st := v.lock().enterRead(0)
+	if st == tooMany {
+		return false, ctxerr.Wrap(op, locks.ErrTooManyHolds)
+	}
+	return st != 0, nil
+}
+
+func (v *stampedReader) UnlockContext(context.Context) error {
+	if !v.lock().TryUnlockRead() {
+		return ctxerr.Wrap("rwlock: UnlockContext of a read view that is not held", locks.ErrNotHeld)
+	}
+	return nil
+}
+
+func (v *stampedReader) QueueLength() int { return v.lock().QueueLength() }
+
+func (v *stampedReader) String() string { return v.lock().String() + ".ReadLocker" }
+
+func (v *stampedWriter) lock() *Stamped { return (*Stamped)(v) }
+
+func (v *stampedWriter) Lock() { v.lock().WriteLock() }
+
+func (v *stampedWriter) TryLock() bool { return v.lock().TryWriteLock() != 0 }
+
+func (v *stampedWriter) TryLockFor(d time.Duration) bool { return v.lock().TryWriteLockFor(d) != 0 }
+
+func (v *stampedWriter) Unlock() {
+	if !v.lock().TryUnlockWrite() {
+		panic(locks.ErrNotHeld)
+	}
+}
+
+func (v *stampedWriter) LockContext(ctx context.Context) error {
+	_, err := v.lock().writeContext("rwlock: LockContext of a write view", ctx)
+	return err
+}
+
+func (v *stampedWriter) TryLockContext(ctx context.Context) (bool, error) {
+	if err := ctxerr.Check("rwlock: TryLockContext of a write view", ctx); err != nil {
+		return false, err
+	}
+	return v.TryLock(), nil
+}
+
+func (v *stampedWriter) UnlockContext(context.Context) error {
+	if !v.lock().TryUnlockWrite() {
+		return ctxerr.Wrap("rwlock: UnlockContext of a write view that is not held", locks.ErrNotHeld)
+	}
+	return nil
+}
+
+func (v *stampedWriter) QueueLength() int { return v.lock().QueueLength() }
+
+func (v *stampedWriter) String() string { return v.lock().String() + ".WriteLocker" }
