@@ -10,6 +10,7 @@ import (
 
 	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/reentrant"
+	"github.com/jucgo/locks/spin"
 )
 
 // Reference is the name of the lock that the others are compared with.
@@ -88,6 +89,47 @@ func Locks() []Lock {
 			New:     func() sync.Locker { return reentrant.New(fair.FIFO) },
 			Pairs:   func() func(int) { return reentrantPairs(reentrant.New(fair.FIFO)) },
 			Reentry: func() func(int) { return reentrantAgain(reentrant.New(fair.FIFO)) },
+		},
+		{
+			Name: "spin.Mutex",
+			New:  func() sync.Locker { return new(spin.Mutex) },
+			Pairs: func() func(int) {
+				m := new(spin.Mutex)
+				return func(n int) {
+					for range n {
+						m.Lock()
+						m.Unlock()
+					}
+				}
+			},
+		},
+		{
+			Name: "spin.Ticket",
+			FIFO: true,
+			New:  func() sync.Locker { return new(spin.Ticket) },
+			Pairs: func() func(int) {
+				m := new(spin.Ticket)
+				return func(n int) {
+					for range n {
+						m.Lock()
+						m.Unlock()
+					}
+				}
+			},
+		},
+		{
+			Name: "spin.MCS",
+			FIFO: true,
+			New:  func() sync.Locker { return new(spin.MCS) },
+			Pairs: func() func(int) {
+				m := new(spin.MCS)
+				return func(n int) {
+					for range n {
+						m.Lock()
+						m.Unlock()
+					}
+				}
+			},
 		},
 		{
 			Name: "semaphore.Weighted",

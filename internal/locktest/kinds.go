@@ -14,6 +14,7 @@ import (
 	"github.com/jucgo/locks/condition"
 	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/reentrant"
+	"github.com/jucgo/locks/spin"
 )
 
 // Lock is what all mutexes of the module have in common.
@@ -56,6 +57,15 @@ func Reentrant() []Kind {
 	return []Kind{
 		{Name: "reentrant.Mutex NonFair", New: func() Lock { return new(reentrant.Mutex) }, Owned: true},
 		{Name: "reentrant.Mutex FIFO", New: func() Lock { return reentrant.New(fair.FIFO) }, FIFO: true, Owned: true},
+	}
+}
+
+// Spin returns the locks of package spin.
+func Spin() []Kind {
+	return []Kind{
+		{Name: "spin.Mutex", New: func() Lock { return new(spin.Mutex) }},
+		{Name: "spin.Ticket", New: func() Lock { return new(spin.Ticket) }, FIFO: true},
+		{Name: "spin.MCS", New: func() Lock { return new(spin.MCS) }, FIFO: true},
 	}
 }
 
