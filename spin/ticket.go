@@ -63,20 +63,21 @@ const sleepers = 1
 
 // What a waiter with ticket t is, and who makes it something else:
 //
-//	spinning  t is taken, but not in the queue         user: sees serving == t -> holder
-//	                                                   user: guard, serving != t -> asleep
+//	spinning  t is taken, but not in the queue         user: sees serving >= t -> holder
+//	                                                   user: guard, serving < t -> asleep
 //	asleep    its node is in the queue, and it is      release: guard, serving becomes t, takes
 //	          parked or about to park                    the node out and unparks -> holder
 //	                                                   user: guard, its limit ended -> gone
-//	holder    serving == t, the node is in no queue
+//	holder    serving == t, or the hold is over        the node is in no queue
 //	gone      t was taken back from next, or is in     release: passes over it
 //	          the queue as part of a void range
 //
 // No wake-up is lost. A waiter goes to the queue only together with the finding, guard held, that
-// serving is not t and sleepers is set. From then on serving moves only with the guard held,
+// serving is less than t and sleepers is set. From then on serving moves only with the guard held,
 // so the release that moves it to t finds the node and unparks it: exactly once, since it
 // takes the node out. A waiter that is not in the queue yet when serving becomes t
-// finds that when it looks, at the latest before it would sleep.
+// finds that when it looks, at the latest before it would sleep. serving may be past t by then: any
+// goroutine may unlock, also for a holder that has not noticed yet that it is one.
 //
 // Grant and cancellation are decided once: both need the guard, and both end asleep by taking the
 // waiter out of the queue, so that the second comes too late. One whose limit ends when it has
@@ -117,17 +118,13 @@ func (m *Ticket) wait(t uint64, who int64) {
 func (m *Ticket) spin(t uint64) bool {
 	var b Backoff
 	for {
-		switch t - m.serving.Load()>>1 {
-		case 0:
+		switch now := m.serving.Load() >> 1; {
+		case now >= t:
 			return true
-		case 1:
-			if b.Spun() {
-				return false
-			}
-			b.Pause()
-		default:
+		case now+1 < t || b.Spun():
 			return false
 		}
+		b.Pause()
 	}
 }
 
@@ -135,7 +132,7 @@ func (m *Ticket) spin(t uint64) bool {
 func (m *Ticket) enqueue(n *ticketNode) bool {
 	for {
 		w := m.serving.Load()
-		if w>>1 == n.from {
+		if w>>1 >= n.from {
 			return false
 		}
 		if w&sleepers != 0 || m.serving.CompareAndSwap(w, w|sleepers) {

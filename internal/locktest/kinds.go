@@ -4,6 +4,7 @@ package locktest
 
 import (
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -41,8 +42,11 @@ type Kind struct {
 	Owned bool // knows its owner, and is reentrant
 }
 
-// Kinds returns all kinds of locks.
-func Kinds() []Kind { return append(Fair(), Reentrant()...) }
+// Kinds returns all kinds of locks on the queued synchronizer.
+func Kinds() []Kind { return slices.Concat(Fair(), Reentrant(), Spin()[:1]) }
+
+// Apart returns the locks with queues of their own.
+func Apart() []Kind { return Spin()[1:] }
 
 // Fair returns the locks of package fair.
 func Fair() []Kind {
