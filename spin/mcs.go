@@ -225,12 +225,12 @@ func (m *MCS) remove(n *mcsNode) {
 			before.Store(s)
 			return
 		}
-		// As soon as tail is the one before, others may link to that.
+		// As soon as tail is the one before, others may link to that. If the swap fails, somebody
+		// joins behind n, and is put there then.
 		before.Store(nil)
 		if m.tail.CompareAndSwap(n, n.prev) {
 			return
 		}
-		before.Store(n)
 	}
 }
 

@@ -307,65 +307,101 @@ func eventually(t *testing.T, f func() bool, what string) {
 	}
 }
 
+// try repeats what depends on the machine to run the right goroutine at the right time: it must happen
+// once in many tries.
+func try(t *testing.T, what string, once func() bool) {
+	for range 100 {
+		if once() {
+			return
+		}
+	}
+	t.Fatal("never: " + what)
+}
+
 func TestTheNextInLineSpinsAndThoseBehindItSleep(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(2, runtime.GOMAXPROCS(0))))
 	withBudget(t, long)
 	t.Run("Ticket", func(t *testing.T) {
-		var m Ticket
-		m.Lock()
-		var wg sync.WaitGroup
-		var got []int
-		enter := func(i int) func() {
-			return func() { m.Lock(); got = append(got, i); m.Unlock() }
-		}
-		wg.Go(enter(1))
-		eventually(t, m.HasQueued, "the first")
-		wg.Go(enter(2))
-		eventually(t, func() bool { return len(m.Queued()) > 0 }, "somebody sleeps")
-		// The second is asleep; the first as well if this took too long.
-		require.Equal(t, 2, m.QueueLength())
-		checkTicket(t, &m)
-		// One that comes to the queue after one behind it stands before it there.
-		eventually(t, func() bool { return len(m.Queued()) == 2 }, "both sleep")
-		m.guard.Lock()
-		require.EqualValues(t, 1, m.queue.head.from)
-		m.guard.Unlock()
-		checkTicket(t, &m)
-		m.Unlock()
-		wg.Wait()
-		require.Equal(t, []int{1, 2}, got)
-		checkTicket(t, &m)
+		try(t, "the second sleeps while the first spins", func() bool {
+			var m Ticket
+			m.Lock()
+			var wg sync.WaitGroup
+			wg.Go(func() { m.Lock(); m.Unlock() })
+			eventually(t, m.HasQueued, "the first")
+			wg.Go(func() { m.Lock(); m.Unlock() })
+			eventually(t, func() bool { return len(m.Queued()) > 0 }, "somebody sleeps")
+			m.guard.Lock()
+			first := m.queue.head.from
+			m.guard.Unlock()
+			m.Unlock()
+			wg.Wait()
+			checkTicket(t, &m)
+			return first == 2
+		})
 	})
 	t.Run("MCS", func(t *testing.T) {
-		var m MCS
+		try(t, "the second sleeps while the first spins", func() bool {
+			var m MCS
+			m.Lock()
+			var wg sync.WaitGroup
+			wg.Go(func() { m.Lock(); m.Unlock() })
+			eventually(t, m.HasQueued, "the first")
+			first := m.tail.Load()
+			wg.Go(func() { m.Lock(); m.Unlock() })
+			eventually(t, func() bool { return m.QueueLength() == 2 }, "the second")
+			second := m.tail.Load()
+			eventually(t, func() bool { return second.state.Load() == parked }, "the second sleeps")
+			spins := first.state.Load() == spinning
+			m.Unlock()
+			wg.Wait()
+			checkMCS(t, &m)
+			return spins
+		})
+	})
+}
+
+func TestOneWhoComesToTheQueueLateStandsWhereItsTicketBelongs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var m Ticket
+		var got []int
 		m.Lock()
-		var wg sync.WaitGroup
-		wg.Go(func() { m.Lock(); m.Unlock() })
-		eventually(t, m.HasQueued, "the first")
-		wg.Go(func() { m.Lock(); m.Unlock() })
-		eventually(t, func() bool { return m.QueueLength() == 2 }, "the second")
-		second := m.tail.Load()
-		eventually(t, func() bool { return second.state.Load() == parked }, "the second sleeps")
+		late := m.next.Add(1) - 1 // and then loses its processor
+		for i := range 2 {
+			go func() { m.Lock(); got = append(got, i); m.Unlock() }()
+			synctest.Wait()
+		}
+		go func() { m.wait(late, 0); got = append(got, -1); m.Unlock() }()
+		synctest.Wait()
+		require.Equal(t, 3, checkTicket(t, &m))
 		m.Unlock()
-		wg.Wait()
-		checkMCS(t, &m)
+		synctest.Wait()
+		require.Equal(t, []int{-1, 0, 1}, got)
+	})
+}
+
+func TestOneWhoseHoldIsOverWhenItLooksDoesNotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var m Ticket
+		m.Lock()
+		late := m.next.Add(1) - 1
+		m.Unlock()
+		m.Unlock() // for late, as anybody may
+		m.Lock()
+		m.wait(late, 0)
+		n := newTicketNode(late, 1)
+		m.guard.Lock()
+		require.False(t, m.enqueue(n))
+		m.guard.Unlock()
+		m.Unlock()
+		require.Zero(t, checkTicket(t, &m))
 	})
 }
 
 func TestOneWhoSpinsGetsTheLockWithoutGoingToSleep(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(2, runtime.GOMAXPROCS(0))))
 	withBudget(t, long)
-	// Whether the spinner runs at the right time is up to the machine: once in many tries it must.
-	try := func(t *testing.T, once func() (awake bool)) {
-		for range 200 {
-			if once() {
-				return
-			}
-		}
-		t.Fatal("always asleep")
-	}
 	t.Run("Mutex", func(t *testing.T) {
-		try(t, func() bool {
+		try(t, "the waiter is awake", func() bool {
 			var m Mutex
 			var started, wg sync.WaitGroup
 			m.Lock()
@@ -380,7 +416,7 @@ func TestOneWhoSpinsGetsTheLockWithoutGoingToSleep(t *testing.T) {
 		})
 	})
 	t.Run("Ticket", func(t *testing.T) {
-		try(t, func() bool {
+		try(t, "the waiter is awake", func() bool {
 			var m Ticket
 			var wg sync.WaitGroup
 			m.Lock()
@@ -395,7 +431,7 @@ func TestOneWhoSpinsGetsTheLockWithoutGoingToSleep(t *testing.T) {
 		})
 	})
 	t.Run("MCS", func(t *testing.T) {
-		try(t, func() bool {
+		try(t, "the waiter is awake", func() bool {
 			var m MCS
 			var wg sync.WaitGroup
 			m.Lock()
