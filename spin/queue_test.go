@@ -297,7 +297,7 @@ func TestTheLastTicketIsTakenBackWithTheVoidOnesBeforeIt(t *testing.T) {
 }
 
 // long lets a waiter spin for some milliseconds, so that a test can see it doing so.
-const long = 1 << 20
+const long = 1 << 19
 
 // eventually waits until f returns true, and reports false if that takes too long.
 func eventually(t *testing.T, f func() bool, what string) {
@@ -310,7 +310,7 @@ func eventually(t *testing.T, f func() bool, what string) {
 // try repeats what depends on the machine to run the right goroutine at the right time: it must happen
 // once in many tries.
 func try(t *testing.T, what string, once func() bool) {
-	for range 100 {
+	for range 50 {
 		if once() {
 			return
 		}
@@ -321,6 +321,7 @@ func try(t *testing.T, what string, once func() bool) {
 func TestTheNextInLineSpinsAndThoseBehindItSleep(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(2, runtime.GOMAXPROCS(0))))
 	withBudget(t, long)
+	spinTime := long * pauseTime()
 	t.Run("Ticket", func(t *testing.T) {
 		try(t, "the second sleeps while the first spins", func() bool {
 			var m Ticket
@@ -328,15 +329,17 @@ func TestTheNextInLineSpinsAndThoseBehindItSleep(t *testing.T) {
 			var wg sync.WaitGroup
 			wg.Go(func() { m.Lock(); m.Unlock() })
 			eventually(t, m.HasQueued, "the first")
+			began := time.Now()
 			wg.Go(func() { m.Lock(); m.Unlock() })
 			eventually(t, func() bool { return len(m.Queued()) > 0 }, "somebody sleeps")
+			soon := time.Since(began) < spinTime/2
 			m.guard.Lock()
 			first := m.queue.head.from
 			m.guard.Unlock()
 			m.Unlock()
 			wg.Wait()
 			checkTicket(t, &m)
-			return first == 2
+			return soon && first == 2
 		})
 	})
 	t.Run("MCS", func(t *testing.T) {
@@ -347,15 +350,17 @@ func TestTheNextInLineSpinsAndThoseBehindItSleep(t *testing.T) {
 			wg.Go(func() { m.Lock(); m.Unlock() })
 			eventually(t, m.HasQueued, "the first")
 			first := m.tail.Load()
+			began := time.Now()
 			wg.Go(func() { m.Lock(); m.Unlock() })
 			eventually(t, func() bool { return m.QueueLength() == 2 }, "the second")
 			second := m.tail.Load()
 			eventually(t, func() bool { return second.state.Load() == parked }, "the second sleeps")
+			soon := time.Since(began) < spinTime/2
 			spins := first.state.Load() == spinning
 			m.Unlock()
 			wg.Wait()
 			checkMCS(t, &m)
-			return spins
+			return soon && spins
 		})
 	})
 }
