@@ -14,7 +14,7 @@ import (
 // Mutex is a lock that spins first and blocks then: test and test-and-set with exponential
 // backoff, for as long as a [Backoff] has pause instructions to spend, about the time of one
 // hand-over between goroutines. Whoever has not got the lock by then waits in a queue, asleep, and
-// burns nothing.
+// burns nothing. Who comes when others sleep already hardly spins.
 //
 // It is not fair: a lock that is free goes to whoever tries first. How long a waiter in the
 // queue can be passed over is bounded as in [fair.BargingMutex]: by 16 races lost, or a
@@ -53,10 +53,11 @@ func (m *Mutex) lock() {
 	}
 }
 
-// spin tries to take the lock until the time to spin is used up. A try looks first, and swaps only
-// if it can succeed: a swap takes the cache line away from the holder.
+// spin tries to take the lock until the time to spin is used up, or others sleep for it: where so many
+// come, one more that spins does no more than take the cache line away from the holder, time
+// and again. For the same reason a try looks first, and swaps only if it can succeed.
 func (m *Mutex) spin() bool {
-	for b := (Backoff{}); !b.Spun(); {
+	for b := (Backoff{}); !b.Spun() && !m.s.HasQueued(); {
 		b.Pause()
 		if m.TryLock() {
 			return true
