@@ -21,6 +21,14 @@ func BenchmarkUncontended(b *testing.B) {
 			pairs(b.N)
 		})
 	}
+	for _, l := range bench.RWLocks() {
+		b.Run(l.Name, func(b *testing.B) {
+			pairs := l.Pairs()
+			b.ReportAllocs()
+			b.ResetTimer()
+			pairs(b.N)
+		})
+	}
 }
 
 // BenchmarkReentry is a lock and an unlock by the goroutine that holds the lock.
@@ -32,6 +40,17 @@ func BenchmarkReentry(b *testing.B) {
 		b.Run(l.Name, func(b *testing.B) {
 			pairs := l.Reentry()
 			pairs(1) // Takes the lock.
+			b.ReportAllocs()
+			b.ResetTimer()
+			pairs(b.N)
+		})
+	}
+	for _, l := range bench.RWLocks() {
+		if l.Reentry == nil {
+			continue
+		}
+		b.Run(l.Name, func(b *testing.B) {
+			pairs := l.Reentry()
 			b.ReportAllocs()
 			b.ResetTimer()
 			pairs(b.N)

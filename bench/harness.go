@@ -179,7 +179,7 @@ func (k *contest) run(i int, ready *sync.WaitGroup) {
 			return
 		}
 		if k.outside > 0 {
-			spin(k.outside)
+			busy(k.outside)
 		}
 
 		var before time.Duration
@@ -211,7 +211,7 @@ func (k *contest) section(i int, me *contestant) bool {
 	me.acquired++
 	acquired := k.acquired
 	if k.inside > 0 {
-		spin(k.inside)
+		busy(k.inside)
 	}
 	k.acquired = acquired + 1
 	if k.Streaks {

@@ -11,6 +11,7 @@ import (
 	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/reentrant"
 	"github.com/jucgo/locks/rwlock"
+	"github.com/jucgo/locks/spin"
 )
 
 // Reference is the name of the lock that the others are compared with.
@@ -91,6 +92,46 @@ func Locks() []Lock {
 			Reentry: func() func(int) { return reentrantAgain(reentrant.New(fair.FIFO)) },
 		},
 		{
+			Name: "sync.RWMutex",
+			New:  func() sync.Locker { return new(sync.RWMutex) },
+			Pairs: func() func(int) {
+				rw := new(sync.RWMutex)
+				return func(n int) {
+					for range n {
+						rw.Lock()
+						rw.Unlock()
+					}
+				}
+			},
+		},
+		{
+			Name: "rwlock.RWMutex",
+			New:  func() sync.Locker { return new(rwlock.RWMutex) },
+			Pairs: func() func(int) {
+				rw := new(rwlock.RWMutex)
+				return func(n int) {
+					for range n {
+						rw.Lock()
+						rw.Unlock()
+					}
+				}
+			},
+		},
+		{
+			Name: "rwlock.RWMutex-FIFO",
+			FIFO: true,
+			New:  func() sync.Locker { return rwlock.New(fair.FIFO) },
+			Pairs: func() func(int) {
+				rw := rwlock.New(fair.FIFO)
+				return func(n int) {
+					for range n {
+						rw.Lock()
+						rw.Unlock()
+					}
+				}
+			},
+		},
+		{
 			Name: "rwlock.Stamped",
 			New:  func() sync.Locker { return new(rwlock.Stamped).WriteLocker().(sync.Locker) },
 			Pairs: func() func(int) {
@@ -98,6 +139,47 @@ func Locks() []Lock {
 				return func(n int) {
 					for range n {
 						l.UnlockWrite(l.WriteLock())
+					}
+				}
+			},
+		},
+		{
+			Name: "spin.Mutex",
+			New:  func() sync.Locker { return new(spin.Mutex) },
+			Pairs: func() func(int) {
+				m := new(spin.Mutex)
+				return func(n int) {
+					for range n {
+						m.Lock()
+						m.Unlock()
+					}
+				}
+			},
+		},
+		{
+			Name: "spin.Ticket",
+			FIFO: true,
+			New:  func() sync.Locker { return new(spin.Ticket) },
+			Pairs: func() func(int) {
+				m := new(spin.Ticket)
+				return func(n int) {
+					for range n {
+						m.Lock()
+						m.Unlock()
+					}
+				}
+			},
+		},
+		{
+			Name: "spin.MCS",
+			FIFO: true,
+			New:  func() sync.Locker { return new(spin.MCS) },
+			Pairs: func() func(int) {
+				m := new(spin.MCS)
+				return func(n int) {
+					for range n {
+						m.Lock()
+						m.Unlock()
 					}
 				}
 			},

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/rwlock"
 )
 
@@ -35,6 +36,8 @@ type RWLock struct {
 	// Pairs returns a loop that takes and releases a free lock for reading n times, and does nothing
 	// else.
 	Pairs func() func(n int)
+	// Reentry is Pairs for a lock that the goroutine reads already; nil if it cannot.
+	Reentry func() func(n int)
 }
 
 // RWLocks returns all of them, the reference first.
@@ -64,6 +67,82 @@ func RWLocks() []RWLock {
 						l.RLock()
 						l.RUnlock()
 					}
+				}
+			},
+		},
+		{
+			Name: "rwlock.RWMutex.R",
+			New: func() (func(int) uint64, func()) {
+				l, g := new(rwlock.RWMutex), new(Guarded)
+				return func(n int) (torn uint64) {
+						for range n {
+							l.RLock()
+							torn |= g.read()
+							l.RUnlock()
+						}
+						return torn
+					}, func() {
+						l.Lock()
+						g.write()
+						l.Unlock()
+					}
+			},
+			Pairs: func() func(int) {
+				l := new(rwlock.RWMutex)
+				return func(n int) {
+					for range n {
+						l.RLock()
+						l.RUnlock()
+					}
+				}
+			},
+			Reentry: func() func(int) {
+				l := new(rwlock.RWMutex)
+				return func(n int) {
+					l.RLock()
+					for range n {
+						l.RLock()
+						l.RUnlock()
+					}
+					l.RUnlock()
+				}
+			},
+		},
+		{
+			Name: "rwlock.RWMutex-FIFO.R",
+			New: func() (func(int) uint64, func()) {
+				l, g := rwlock.New(fair.FIFO), new(Guarded)
+				return func(n int) (torn uint64) {
+						for range n {
+							l.RLock()
+							torn |= g.read()
+							l.RUnlock()
+						}
+						return torn
+					}, func() {
+						l.Lock()
+						g.write()
+						l.Unlock()
+					}
+			},
+			Pairs: func() func(int) {
+				l := rwlock.New(fair.FIFO)
+				return func(n int) {
+					for range n {
+						l.RLock()
+						l.RUnlock()
+					}
+				}
+			},
+			Reentry: func() func(int) {
+				l := rwlock.New(fair.FIFO)
+				return func(n int) {
+					l.RLock()
+					for range n {
+						l.RLock()
+						l.RUnlock()
+					}
+					l.RUnlock()
 				}
 			},
 		},

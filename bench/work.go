@@ -7,7 +7,7 @@ import (
 )
 
 // Work computes for about d, without touching memory or yielding.
-func Work(d time.Duration) { spin(Rounds(d)) }
+func Work(d time.Duration) { busy(Rounds(d)) }
 
 // Rounds returns how many rounds of computation take about d on this machine.
 // The first call takes some milliseconds to find out.
@@ -18,7 +18,7 @@ func Rounds(d time.Duration) int {
 	return max(1, int(math.Round(float64(d)/nanosPerRound())))
 }
 
-// nanosPerRound is what a round of spin takes. The shortest of many short
+// nanosPerRound is what a round of busy takes. The shortest of many short
 // measurements counts: all that can go wrong, such as losing the core, makes
 // them longer.
 var nanosPerRound = sync.OnceValue(func() float64 {
@@ -26,18 +26,18 @@ var nanosPerRound = sync.OnceValue(func() float64 {
 	best := time.Duration(math.MaxInt64)
 	for range 200 {
 		start := time.Now()
-		spin(rounds)
+		busy(rounds)
 		best = min(best, time.Since(start))
 	}
 	return float64(best) / rounds
 })
 
-// spin computes for n rounds. Each needs the result of the one before, so that
+// busy computes for n rounds. Each needs the result of the one before, so that
 // they take their time on any CPU. The last is looked at, or else the compiler
 // might leave them all out.
 //
 //go:noinline
-func spin(n int) {
+func busy(n int) {
 	x := uint64(n) | 1
 	for range n {
 		x ^= x << 13

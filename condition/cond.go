@@ -33,15 +33,20 @@ var ErrNilPredicate = errors.New("condition: nil predicate")
 // The plain methods are for the goroutine that holds the lock, and panic with
 // [locks.ErrNotHeld] in any other. Those with a context act for its [locks.Owner], and
 // return that error. A lock without owners can only tell that nobody
-// holds it; over a [sync.Locker] of another kind not even that is checked.
+// holds it; over a [sync.Locker] of another kind not even that is checked, unless it has a
+// method IsLocked() bool.
 //
 // In the terms of the Go memory model, a signal synchronizes before the return of the
 // wait that it ends.
 type Cond struct {
 	q      *syncq.Cond
 	check  check
+	outer  lockable            // checked by asks
 	refuse func(o int64) error // if not nil, says why o, which holds the lock, may not wait
 }
+
+// lockable is a lock that can tell whether anybody holds it.
+type lockable interface{ IsLocked() bool }
 
 // check is what a condition knows about the holder of its lock.
 type check uint8
@@ -49,12 +54,14 @@ type check uint8
 const (
 	owned   check = iota // who holds
 	held                 // whether anybody holds
+	asks                 // the same, by the lock's own word
 	unknown              // nothing
 )
 
 // New returns a condition of l. If l is a lock of this module, it is the same as
 // l.NewCond(). Any other [sync.Locker] will do as well; its waiters, once signalled, ask
-// for l one after the other. New panics if l is nil.
+// for l one after the other. If it has a method IsLocked() bool, the condition cannot be used
+// while that returns false. New panics if l is nil.
 func New(l sync.Locker) *Cond {
 	if l == nil {
 		panic("condition: New of a nil Locker")
@@ -62,7 +69,11 @@ func New(l sync.Locker) *Cond {
 	if ours, ok := l.(interface{ NewCond() *Cond }); ok {
 		return ours.NewCond()
 	}
-	return &Cond{q: syncq.NewCondOver(l), check: unknown}
+	c := &Cond{q: syncq.NewCondOver(l), check: unknown}
+	if outer, ok := l.(lockable); ok {
+		c.check, c.outer = asks, outer
+	}
+	return c
 }
 
 // Attach returns a condition of the lock whose synchronizer is s. It is how locks of
@@ -93,6 +104,8 @@ func (c *Cond) isHeld(o int64) bool {
 		return c.q.Sync().HeldBy(o)
 	case held:
 		return c.q.Sync().Held()
+	case asks:
+		return c.outer.IsLocked()
 	}
 	return true
 }

@@ -75,10 +75,12 @@ func (f *fixture) in(d time.Duration) func() (bool, error) {
 	return func() (bool, error) { return f.c.WaitUntil(time.Now().Add(d)), nil }
 }
 
-// every runs test in a bubble, over every kind of lock, foreign ones included. At the end
+// every runs test in a bubble, over every kind of lock, foreign ones included, and those of ours
+// whose queue the condition's waiters join one by one. At the end
 // nobody may wait, and the lock must work.
 func every(t *testing.T, test func(t *testing.T, f *fixture)) {
 	ours(t, test)
+	apart(t, test)
 	t.Run("foreign", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			l := make(chanLock, 1)
@@ -92,7 +94,26 @@ func every(t *testing.T, test func(t *testing.T, f *fixture)) {
 	})
 }
 
-// ours is every without the foreign ones.
+// apart is every for locks that keep a queue of their own, so that a condition's waiters cannot be
+// moved to it.
+func apart(t *testing.T, test func(t *testing.T, f *fixture)) {
+	for _, k := range locktest.Apart() {
+		t.Run(k.Name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := k.New()
+				f := &fixture{Locker: l, c: l.NewCond()}
+				test(t, f)
+				synctest.Wait()
+				locktest.Works(t, l)
+				l.Lock()
+				f.waiting(t, 0)
+				l.Unlock()
+			})
+		})
+	}
+}
+
+// ours is every for locks on the queued synchronizer.
 func ours(t *testing.T, test func(t *testing.T, f *fixture)) {
 	for _, k := range locktest.Kinds() {
 		t.Run(k.Name, func(t *testing.T) {
@@ -555,7 +576,7 @@ func contextUses(c *condition.Cond, ctx context.Context) map[string]error {
 }
 
 func TestNoUseOfAConditionWithoutItsLock(t *testing.T) {
-	ours(t, func(t *testing.T, f *fixture) {
+	test := func(t *testing.T, f *fixture) {
 		a := f.wait(f.plain)
 		for name, use := range plainUses(f.c) {
 			t.Log(name)
@@ -569,7 +590,9 @@ func TestNoUseOfAConditionWithoutItsLock(t *testing.T) {
 		f.waiting(t, 1)
 		f.c.Signal()
 		f.Unlock()
-	})
+	}
+	ours(t, test)
+	apart(t, test)
 }
 
 func TestNoUseOfAConditionWhoseLockIsHeldBySomebodyElse(t *testing.T) {

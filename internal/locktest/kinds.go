@@ -4,6 +4,7 @@ package locktest
 
 import (
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/jucgo/locks/condition"
 	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/reentrant"
+	"github.com/jucgo/locks/spin"
 )
 
 // Lock is what all mutexes of the module have in common.
@@ -40,8 +42,11 @@ type Kind struct {
 	Owned bool // knows its owner, and is reentrant
 }
 
-// Kinds returns all kinds of locks.
-func Kinds() []Kind { return append(Fair(), Reentrant()...) }
+// Kinds returns all kinds of locks on the queued synchronizer.
+func Kinds() []Kind { return slices.Concat(Fair(), Reentrant(), Spin()[:1]) }
+
+// Apart returns the locks with queues of their own.
+func Apart() []Kind { return Spin()[1:] }
 
 // Fair returns the locks of package fair.
 func Fair() []Kind {
@@ -56,6 +61,15 @@ func Reentrant() []Kind {
 	return []Kind{
 		{Name: "reentrant.Mutex NonFair", New: func() Lock { return new(reentrant.Mutex) }, Owned: true},
 		{Name: "reentrant.Mutex FIFO", New: func() Lock { return reentrant.New(fair.FIFO) }, FIFO: true, Owned: true},
+	}
+}
+
+// Spin returns the locks of package spin.
+func Spin() []Kind {
+	return []Kind{
+		{Name: "spin.Mutex", New: func() Lock { return new(spin.Mutex) }},
+		{Name: "spin.Ticket", New: func() Lock { return new(spin.Ticket) }, FIFO: true},
+		{Name: "spin.MCS", New: func() Lock { return new(spin.MCS) }, FIFO: true},
 	}
 }
 
