@@ -154,6 +154,8 @@ type entry struct {
 	hold  *hold  // the holder's, if it has the store's lock too
 	grant *grant // the store's lock, if it is here. The holder's, or left to the next one
 	turns int    // how many holders had grant so far
+	// yield is for how long the next one here shall let others go first, after a cohort had its share.
+	yield time.Duration
 	// busy is set while somebody talks to the store about grant, which nobody else may do then. idle, if
 	// somebody waits for the end of that, is closed at it.
 	busy bool

@@ -25,12 +25,13 @@ func TestLockConformsToTryLocker(t *testing.T) {
 					servers[l] = s
 					return l
 				},
-				Owned:     true,
-				Reentrant: true,
-				Leased:    true,
-				FIFO:      true,
-				Lose:      func(l locks.TryLocker) { servers[l].evict("it") },
-				Waiting:   func(l locks.TryLocker) int { return l.(*lease.Lock).QueueLength() },
+				Owned:       true,
+				Reentrant:   true,
+				Leased:      true,
+				SpuriousTry: true, // a gate may be passed in vain
+				FIFO:        true,
+				Lose:        func(l locks.TryLocker) { servers[l].evict("it") },
+				Waiting:     func(l locks.TryLocker) int { return l.(*lease.Lock).QueueLength() },
 			})
 		})
 	}

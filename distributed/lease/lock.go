@@ -14,7 +14,8 @@ import (
 // are the same lock.
 //
 // An acquisition waits in the local gate first, in order of arrival, and then for the store. A TryLockContext
-// waits for neither, but for the store's answer.
+// waits for neither, but for the store's answer. It may report false though nobody holds the lock, if
+// somebody else here is at the gate in vain, or what a cancelled acquisition may have left is being undone.
 //
 // Unlock, hold inspection and re-entry of a hold that was lost return [locks.ErrLost]. A lost lock
 // has to be unlocked as often as it was locked, like any other; it may be taken anew after that.
@@ -163,7 +164,8 @@ func (c *Client) collect(ctx context.Context, e *entry) error {
 	e.grant, e.busy = nil, true
 	e.mu.Unlock()
 	defer e.finish()
-	return c.free(g)
+	_, err := c.free(g)
+	return err
 }
 
 // finish ends a time in which e was busy.
@@ -211,15 +213,15 @@ func (l *Lock) ensure(ctx context.Context, e *entry, o locks.Owner, wait bool) (
 			e.mu.Unlock()
 			return true, nil
 		}
-		left := e.grant
-		e.grant = nil
+		left, yield := e.grant, e.yield
+		e.grant, e.yield = nil, 0
 		e.busy = true
 		e.mu.Unlock()
 
 		if left != nil {
-			c.free(left)
+			yield, _ = c.free(left)
 		}
-		g, err := l.acquire(ctx, e, c.owner(o), wait)
+		g, err := l.acquire(ctx, e, c.owner(o), wait, yield)
 		if err == errAbandoned {
 			return false, ended(ctx) // e is busy until what was abandoned is undone
 		}
@@ -241,8 +243,9 @@ func (l *Lock) ensure(ctx context.Context, e *entry, o locks.Owner, wait bool) (
 // errAbandoned says that a request is still in flight.
 var errAbandoned = errors.New("abandoned")
 
-// acquire gets the lock from the store. e is busy with that.
-func (l *Lock) acquire(ctx context.Context, e *entry, owner string, wait bool) (*grant, error) {
+// acquire gets the lock from the store, after it has let others go first for the time yield. e is busy
+// with that.
+func (l *Lock) acquire(ctx context.Context, e *entry, owner string, wait bool, yield time.Duration) (*grant, error) {
 	c := l.c
 	var watch Watch
 	defer func() {
@@ -250,6 +253,11 @@ func (l *Lock) acquire(ctx context.Context, e *entry, owner string, wait bool) (
 			watch.Close()
 		}
 	}()
+	if wait && yield > 0 {
+		if err := l.pause(ctx, nil, yield); err != nil {
+			return nil, err
+		}
+	}
 	for {
 		g, refused, err := l.ask(ctx, e, owner)
 		if g != nil || err != nil || !wait {
@@ -263,30 +271,34 @@ func (l *Lock) acquire(ctx context.Context, e *entry, owner string, wait bool) (
 			watch = nil
 		}
 		pause := c.poll
-		if refused > 0 && refused < pause {
-			pause = refused
-		}
-		if watch == nil {
-			pause = min(pause, c.poll/10)
-		}
-		timer := time.NewTimer(max(pause, time.Millisecond))
 		var notified <-chan struct{}
 		if watch != nil {
 			notified = watch.C()
+		} else {
+			pause /= 10
 		}
-		select {
-		case <-notified:
-		case <-timer.C:
-		case <-ctx.Done():
-			err = ended(ctx)
-		case <-c.open.Done():
-			err = locks.ErrClosed
+		if refused > 0 {
+			pause = min(pause, refused)
 		}
-		timer.Stop()
-		if err != nil {
+		if err := l.pause(ctx, notified, max(pause, time.Millisecond)); err != nil {
 			return nil, err
 		}
 	}
+}
+
+// pause waits for a notification, for d, or for the reason not to go on.
+func (l *Lock) pause(ctx context.Context, notified <-chan struct{}, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-notified:
+	case <-timer.C:
+	case <-ctx.Done():
+		return ended(ctx)
+	case <-l.c.open.Done():
+		return locks.ErrClosed
+	}
+	return nil
 }
 
 // ask asks the store once. If ctx ends before the answer comes, it returns errAbandoned, and
@@ -417,8 +429,14 @@ func (l *Lock) UnlockContext(ctx context.Context) error {
 		default:
 			e.grant, e.busy = nil, true
 			e.mu.Unlock()
-			err = c.free(h.g)
-			e.finish()
+			var yield time.Duration
+			yield, err = c.free(h.g)
+			e.mu.Lock()
+			if e.gate.HasQueued() {
+				e.yield = yield
+			}
+			e.settled()
+			e.mu.Unlock()
 		}
 	}
 	e.gate.UnlockContext(ctx)
@@ -435,41 +453,47 @@ func (c *Client) mayPass(e *entry, g *grant) bool {
 		time.Since(g.taken) < g.lease/4
 }
 
-// free gives g back to the store. It returns locks.ErrLost if it was not ours any more.
-func (c *Client) free(g *grant) error {
+// free gives g back to the store. It returns locks.ErrLost if it was not ours any more, and for how
+// long others should be given the opportunity to take it before somebody here asks for it again.
+func (c *Client) free(g *grant) (yield time.Duration, err error) {
 	c.sched.remove(g)
 	if !g.retire() {
-		return g.err()
+		return 0, g.err()
 	}
 	return c.giveUp(g)
 }
 
 // giveUp has the store free what g stands for, and repeats the request until it is answered, but not for
 // longer than the release timeout or g's time.
-func (c *Client) giveUp(g *grant) error {
+func (c *Client) giveUp(g *grant) (yield time.Duration, err error) {
 	stop := time.Now().Add(c.release)
 	if until := g.deadline(); until.Before(stop) {
 		stop = until
 	}
 	pause := 5 * time.Millisecond
 	for try := 1; ; try++ {
-		ok, err := c.store.Release(c.life, g.ref.Name, g.ref.Owner)
+		sent := time.Now()
+		r, err := c.store.Release(c.life, g.ref.Name, g.ref.Owner)
 		switch {
-		case ok, err == nil && try > 1: // an earlier request did it, or time
-			return nil
-		case err == nil:
-			return locks.ErrLost
+		case err == nil && !r.Held && try == 1:
+			return 0, locks.ErrLost
+		case err == nil: // if not now, an earlier request did it, or time
+			if r.Awaited {
+				// Others hear of it, and ask: two round trips, and they are not in a hurry.
+				yield = min(max(4*time.Since(sent), time.Millisecond), 50*time.Millisecond)
+			}
+			return yield, nil
 		}
 		if time.Now().Add(pause).After(stop) {
 			if c.log != nil {
 				c.log.Warn("lock not released: it ends with its lease", "lock", g.ref.Name, "owner", g.ref.Owner, "error", err)
 			}
-			return err
+			return 0, err
 		}
 		select {
 		case <-time.After(pause):
 		case <-c.life.Done():
-			return err
+			return 0, err
 		}
 		pause = min(2*pause, 250*time.Millisecond)
 	}

@@ -27,8 +27,8 @@ type Store interface {
 	// takes a lock anew.
 	Renew(ctx context.Context, holds []Ref, lease time.Duration) ([]bool, error)
 
-	// Release frees the lock if owner holds it, and reports whether it did. It may be repeated.
-	Release(ctx context.Context, name, owner string) (bool, error)
+	// Release frees the lock if owner holds it. It may be repeated.
+	Release(ctx context.Context, name, owner string) (Released, error)
 
 	// Watch tells when the lock called name may have become free for owner. The client asks again
 	// once it has the watch, so that nothing in between is missed. A notification may
@@ -45,6 +45,14 @@ type Reply struct {
 	// Wait is for how long the lock will not be free unless it is released, or 0 if that is
 	// unknown.
 	Wait time.Duration
+}
+
+// Released is what a store answers who gives a lock back.
+type Released struct {
+	// Held is whether it was the asker's until now.
+	Held bool
+	// Awaited is whether anybody else may be waiting for it. A store that cannot tell says so always.
+	Awaited bool
 }
 
 // Ref names a hold.

@@ -64,16 +64,18 @@ func (s *server) evict(name string) {
 	s.notify(name)
 }
 
-// notify tells those who watch name. s.mu is held.
-func (s *server) notify(name string) {
+// notify tells those who watch name, and returns how many they are. s.mu is held.
+func (s *server) notify(name string) (n int) {
 	for w := range s.watches {
 		if w.name == name {
+			n++
 			select {
 			case w.c <- struct{}{}:
 			default:
 			}
 		}
 	}
+	return n
 }
 
 // client is a connection to a server, that can be told to fail.
@@ -182,15 +184,14 @@ func (c *client) Renew(ctx context.Context, holds []lease.Ref, d time.Duration) 
 	return ok, err
 }
 
-func (c *client) Release(ctx context.Context, name, owner string) (ok bool, err error) {
+func (c *client) Release(ctx context.Context, name, owner string) (r lease.Released, err error) {
 	err = c.call(ctx, "release", func() {
 		if rec := c.s.live(name); rec != nil && rec.owner == owner {
 			delete(c.s.locks, name)
-			c.s.notify(name)
-			ok = true
+			r = lease.Released{Held: true, Awaited: c.s.notify(name) > 0}
 		}
 	})
-	return ok, err
+	return r, err
 }
 
 type watch struct {
