@@ -11,7 +11,8 @@ type Leased interface {
 	TryLocker
 
 	// Hold returns the caller's current hold, or an error matching
-	// [ErrNotHeld] if there is none.
+	// [ErrNotHeld] if there is none. A hold that was lost is current until
+	// it is unlocked.
 	Hold(ctx context.Context) (Hold, error)
 }
 
