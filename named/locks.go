@@ -14,6 +14,7 @@ import (
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/internal/ctxerr"
+	"github.com/jucgo/locks/internal/syncq"
 	"github.com/jucgo/locks/reentrant"
 )
 
@@ -44,7 +45,8 @@ type shard struct {
 
 type entry struct {
 	lock  *reentrant.Mutex
-	users int // holds, and attempts under way; guarded by the shard's mu
+	users int        // holds, and attempts under way; guarded by the shard's mu
+	kind  syncq.Kind // shows the key to deadlock detection
 }
 
 // Option changes how [New] makes a set.
@@ -104,7 +106,8 @@ func (ls *Locks) enter(key any) *entry {
 	defer s.mu.Unlock()
 	e := s.entries[key]
 	if e == nil {
-		e = &entry{lock: reentrant.New(ls.policy)}
+		e = &entry{kind: syncq.Kind{Name: "named.Lock", Key: key, Refusable: true}}
+		e.lock = reentrant.NewKind(ls.policy, &e.kind)
 		s.entries[key] = e
 	}
 	e.users++

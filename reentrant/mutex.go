@@ -42,11 +42,31 @@ type Mutex struct {
 
 var _ locks.TryLocker = (*Mutex)(nil)
 
+// kind is what deadlock detection knows of a Mutex.
+var kind = syncq.Kind{Name: "reentrant.Mutex", Refusable: true}
+
 // New returns a Mutex that admits by p.
 func New(p fair.Policy) *Mutex { return &Mutex{policy: p == fair.FIFO} }
 
+// NewKind returns a Mutex that admits by p and that deadlock detection describes by k. It is for
+// the packages of this module.
+func NewKind(p fair.Policy, k *syncq.Kind) *Mutex {
+	m := New(p)
+	m.s.Describe(k)
+	return m
+}
+
+// recorded notes where o took the lock, if it did and that is recorded, and returns ok.
+func (m *Mutex) recorded(o int64, ok bool) bool {
+	if ok && syncq.Recording() {
+		m.s.Record(o)
+	}
+	return ok
+}
+
 // Lock takes the lock, once more if the goroutine holds it already, else waits for it. No
-// context ends the wait. Java's lock().
+// context ends the wait. While package deadlock refuses waits, it panics with
+// [locks.ErrDeadlock] instead of one that would close a cycle. Java's lock().
 func (m *Mutex) Lock() {
 	me := goid.Fast()
 	if me != 0 && m.s.LockOrReenter(me) {
@@ -58,7 +78,12 @@ func (m *Mutex) Lock() {
 	if m.reentered(me) {
 		return
 	}
-	m.s.Lock(syncq.Owned(me), m.policy)
+	if !m.s.Lock(syncq.Owned(me).Of(&kind), m.policy) {
+		panic(locks.ErrDeadlock)
+	}
+	if syncq.Recording() {
+		m.s.Record(me)
+	}
 }
 
 // TryLock takes the lock if it is free, past whoever waits, or once more if the
@@ -68,18 +93,19 @@ func (m *Mutex) TryLock() bool {
 	if m.reentered(me) {
 		return true
 	}
-	return m.s.TryLock(syncq.Owned(me))
+	return m.recorded(me, m.s.TryLock(syncq.Owned(me)))
 }
 
 // TryLockFor takes the lock like Lock, but waits for at most d, and reports whether it
 // was taken. It queues: with d <= 0 it is the fair try, which under [fair.FIFO]
-// takes the lock only if nobody waits. Java's tryLock(time, unit).
+// takes the lock only if nobody waits. It returns false at once if the wait is refused because it
+// would close a cycle. Java's tryLock(time, unit).
 func (m *Mutex) TryLockFor(d time.Duration) bool {
 	me := goid.Get()
 	if m.reentered(me) {
 		return true
 	}
-	return m.s.LockFor(syncq.Owned(me), m.policy, d)
+	return m.recorded(me, m.s.LockFor(syncq.Owned(me).Of(&kind), m.policy, d))
 }
 
 // Unlock gives one hold back, and the lock with the last. It panics with
@@ -106,7 +132,8 @@ func (m *Mutex) reentered(me int64) bool {
 // LockContext takes the lock for ctx's owner, once more if it holds the lock already, else
 // waits for it until ctx ends. A ctx that has ended already is an error, even if the lock
 // is free or held by the caller. A waiter whose ctx ends is out of the queue when
-// the call returns. Java's lockInterruptibly().
+// the call returns. While package deadlock refuses waits, one that would close a cycle is an
+// error that matches [locks.ErrDeadlock]. Java's lockInterruptibly().
 func (m *Mutex) LockContext(ctx context.Context) error {
 	const op = "reentrant: LockContext"
 	if err := ctxerr.Check(op, ctx); err != nil {
@@ -119,7 +146,10 @@ func (m *Mutex) LockContext(ctx context.Context) error {
 		}
 		return nil
 	}
-	if !m.s.LockOwned(ctx, o, m.policy) {
+	if !m.recorded(o, m.s.LockOwned(ctx, syncq.Owned(o).Of(&kind), m.policy)) {
+		if ctx.Err() == nil {
+			return ctxerr.Wrap(op, locks.ErrDeadlock)
+		}
 		return ctxerr.Ended(op, ctx)
 	}
 	return nil
@@ -134,7 +164,7 @@ func (m *Mutex) TryLockContext(ctx context.Context) (bool, error) {
 	}
 	o := int64(locks.CurrentOwner(ctx))
 	held, counted := m.s.Reenter(o)
-	if !held && !m.s.TryLockOwned(o) {
+	if !held && !m.recorded(o, m.s.TryLockOwned(o)) {
 		// Unless another goroutine of the same owner came first.
 		if held, counted = m.s.Reenter(o); !held {
 			return false, nil
@@ -158,6 +188,7 @@ func (m *Mutex) UnlockContext(ctx context.Context) error {
 
 // NewCond returns a new condition of the lock. Java's newCondition().
 func (m *Mutex) NewCond() *condition.Cond {
+	m.s.Describe(&kind) // a waiter that is signalled may be the first in the lock's queue
 	return condition.Attach(&m.s, m.policy, true)
 }
 

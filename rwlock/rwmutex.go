@@ -269,7 +269,7 @@ func (rw *RWMutex) LockContext(ctx context.Context) error {
 		return nil
 	}
 	rw.s.Revoke(rw.policy)
-	if !rw.s.LockOwned(ctx, o, rw.policy) {
+	if !rw.s.LockOwned(ctx, syncq.Owned(o), rw.policy) {
 		return ctxerr.Ended(op, ctx)
 	}
 	return nil

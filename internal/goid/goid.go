@@ -10,6 +10,7 @@ package goid
 
 import (
 	"runtime"
+	"sync/atomic"
 
 	fastgoid "github.com/petermattis/goid"
 )
@@ -17,6 +18,11 @@ import (
 // trusted is all ones if the fast way was found right, else zero. It is written
 // once, before main.
 var trusted = trust(fastgoid.Get)
+
+// fast is trusted, or zero while Fast is diverted.
+var fast atomic.Int64
+
+func init() { fast.Store(trusted) }
 
 func trust(get func() int64) int64 {
 	if verify(get) {
@@ -29,15 +35,33 @@ func trust(get func() int64) int64 {
 // in this process. It costs a nanosecond or two, or microseconds where the fast
 // way is not trusted.
 func Get() int64 {
-	if id := Fast(); id != 0 {
+	if id := fastgoid.Get() & trusted; id != 0 {
 		return id
 	}
 	return Slow()
 }
 
-// Fast returns the id of the calling goroutine, or 0 if the fast way is not trusted.
-// Unlike [Get] it is always inlined.
-func Fast() int64 { return fastgoid.Get() & trusted }
+// Fast returns the id of the calling goroutine, or 0 if the fast way is not trusted or
+// diverted. Unlike [Get] it is always inlined.
+func Fast() int64 { return fastgoid.Get() & fast.Load() }
+
+// Divert makes [Fast] return 0, or ends that, and reports whether it did. Fast paths that
+// cannot do without the id are thus not taken, by everybody and at once, and need not ask whether they
+// may be.
+func Divert(on bool) (was bool) {
+	was = diverted.Swap(on)
+	if on {
+		fast.Store(0)
+	} else {
+		fast.Store(trusted)
+	}
+	return was
+}
+
+var diverted atomic.Bool
+
+// Diverted reports whether [Fast] is diverted.
+func Diverted() bool { return diverted.Load() }
 
 // Slow returns the id of the calling goroutine as its stack trace has it.
 func Slow() int64 {

@@ -24,11 +24,24 @@ func TestVerifyRefusesAGetterThatAnswersTheSameEverywhere(t *testing.T) {
 }
 
 func TestGetFallsBackToTheStackTraceWhenTheFastWayIsWrong(t *testing.T) {
-	defer func(was int64) { trusted = was }(trusted)
+	defer func(was int64) { trusted = was; Divert(false) }(trusted)
 	want := fastgoid.Get()
 	trusted = trust(func() int64 { return 2 })
+	Divert(false)
 	require.Zero(t, Fast())
 	require.Equal(t, want, Get())
+}
+
+func TestADivertedFastWayAnswersNobodyAndLeavesGetAlone(t *testing.T) {
+	want := Fast()
+	require.False(t, Divert(true))
+	require.True(t, Diverted())
+	require.Zero(t, Fast())
+	require.Equal(t, want, Get())
+	require.Equal(t, want, Slow())
+	require.True(t, Divert(false))
+	require.False(t, Diverted())
+	require.Equal(t, want, Fast())
 }
 
 func TestGoroutinesThatLiveTogetherHaveDistinctIDs(t *testing.T) {

@@ -88,6 +88,9 @@ func (c *Cond) wait(p Party, l *limit) (signalled bool) {
 		s.guard.Lock()
 		s.Holds += holds
 		s.guard.Unlock()
+		if Recording() {
+			s.Record(p.who)
+		}
 	}
 	return signalled
 }
@@ -159,7 +162,7 @@ func (s *Sync) transfer(n *node, policy Policy) {
 		switch {
 		case !free(w):
 			if w&queued != 0 || s.Word.CompareAndSwap(w, w|queued) {
-				s.queue.push(n)
+				s.join(n)
 				return
 			}
 		case policy == FIFO: // free, so nobody waits
@@ -169,7 +172,7 @@ func (s *Sync) transfer(n *node, policy Policy) {
 				return
 			}
 		case s.Word.CompareAndSwap(w, queued|woken):
-			s.queue.push(n)
+			s.join(n)
 			if w&woken == 0 {
 				unpark(s.rouse())
 			}

@@ -66,14 +66,13 @@ func (s *Sync) Leave(owner int64, policy Policy) bool {
 	return held
 }
 
-// LockOwned takes the lock for owner, which did not hold it when it was last looked at, until
-// ctx ends, and reports whether it was taken.
-func (s *Sync) LockOwned(ctx context.Context, owner int64, policy Policy) bool {
-	if !s.LockContext(ctx, Owned(owner), policy) {
+// LockOwned is LockContext for an owner which did not hold the lock when it was last looked at.
+func (s *Sync) LockOwned(ctx context.Context, p Party, policy Policy) bool {
+	if !s.LockContext(ctx, p, policy) {
 		return false
 	}
-	if explicit(owner) {
-		s.siblings(owner)
+	if explicit(p.who) {
+		s.siblings(p.who)
 	}
 	return true
 }

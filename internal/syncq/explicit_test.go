@@ -18,7 +18,7 @@ func TestWaitersOfOneExplicitOwnerGetTheLockTogether(t *testing.T) {
 		require.True(t, s.TryLock(Owned(1)))
 		var waits []call
 		for i, o := range []int64{-5, 2, -5, 3, -5} {
-			waits = append(waits, run(func() bool { return s.LockOwned(ctx, o, policy) }))
+			waits = append(waits, run(func() bool { return s.LockOwned(ctx, Owned(o), policy) }))
 			eventually(t, func() bool { return s.Len() == i+1 })
 		}
 		require.True(t, s.Leave(1, policy))
@@ -58,7 +58,7 @@ func TestGoroutinesThatShareAnOwnerLoseNoHold(t *testing.T) {
 						if r.IntN(3) == 0 {
 							held = s.TryLockOwned(o)
 						} else {
-							held = s.LockOwned(ctx, o, policy)
+							held = s.LockOwned(ctx, Owned(o), policy)
 						}
 					}
 					cancel()

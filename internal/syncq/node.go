@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/jucgo/locks/internal/goid"
 	"github.com/jucgo/locks/internal/park"
 )
 
@@ -39,6 +40,13 @@ type node struct {
 	since  time.Duration // when it joined the lock's queue (NonFair)
 	lost   int           // how many races it lost (NonFair); its own
 
+	kind      *Kind  // what its user knows of the lock's kind
+	goroutine int64  // whose wait it is, if who is an explicit owner
+	limited   bool   // a limit can end the wait for the lock
+	refused   bool   // the wait would have closed a cycle; its own
+	indexed   bool   // findable by who; written with the guard held, while in the queue
+	wait      uint64 // tells its waits apart; guarded by the guard of the list that it is in
+
 	// Guarded by the lock's guard.
 	in         *list
 	prev, next *node
@@ -55,7 +63,10 @@ var nodes = sync.Pool{New: func() any {
 
 func newNode(p Party, shared bool) *node {
 	n := nodes.Get().(*node)
-	n.value, n.who, n.shared = p.value, p.who, shared
+	n.value, n.who, n.shared, n.kind = p.value, p.who, shared, p.kind
+	if explicit(n.who) {
+		n.goroutine = goid.Get()
+	}
 	return n
 }
 
@@ -63,6 +74,11 @@ func (n *node) recycle() {
 	n.place.Reset()
 	n.state.Store(asleep)
 	n.lost = 0
+	n.kind, n.goroutine, n.limited, n.refused = nil, 0, false, false
+	if n.indexed {
+		n.indexed = false
+		forget(n.who)
+	}
 	nodes.Put(n)
 }
 
@@ -107,6 +123,7 @@ type list struct {
 }
 
 func (l *list) push(n *node) {
+	n.wait++
 	n.in, n.prev, n.next = l, l.tail, nil
 	if l.tail == nil {
 		l.head = n

@@ -29,8 +29,10 @@ type Sync struct {
 	covered count
 
 	guard   sync.Mutex
+	listed  bool                    // in the registry; guarded
 	queue   list                    // guarded
 	readers atomic.Pointer[readers] // nil until somebody reads through it
+	kind    atomic.Pointer[Kind]    // set once
 }
 
 // Policy is the order in which a Sync admits.
@@ -48,11 +50,12 @@ const (
 type Party struct {
 	value uint64
 	who   int64
+	kind  *Kind
 }
 
 // Owned returns the party of a lock that knows its owner, which must not be 0 and
 // must fit, with its sign, in 58 bits.
-func Owned(owner int64) Party { return Party{value(owner), owner} }
+func Owned(owner int64) Party { return Party{value: value(owner), who: owner} }
 
 // Taken is the word of a lock that belongs to no one while it is held exclusively and
 // nobody waits.
@@ -60,7 +63,7 @@ const Taken = one
 
 // Anonymous returns the party of a lock that belongs to no one. Who waits is for
 // inspection only.
-func Anonymous(who int64) Party { return Party{Taken, who} }
+func Anonymous(who int64) Party { return Party{value: Taken, who: who} }
 
 // A first waiter of a NonFair lock that loses the race to bargers after it waited for
 // maxBarging, or maxLost times, is handed the lock by the next release: the bound on barging.
@@ -83,35 +86,33 @@ func (s *Sync) TryLock(p Party) bool {
 }
 
 // Lock takes the lock exclusively, and waits for it if need be. A party without an identity
-// gets the goroutine's if it has to wait.
+// gets the goroutine's if it has to wait. It reports false only if the wait was refused, which
+// the lock's [Kind] must allow.
 //
 // It does what wait does, but in one frame: a goroutine that comes back from a
 // switch pays some 5 ns for each frame it returns through, since the processor
 // has predicted the returns of another. That was a quarter of a hand-over.
-func (s *Sync) Lock(p Party, policy Policy) {
+func (s *Sync) Lock(p Party, policy Policy) bool {
 	if s.TryLock(p) || s.spin(p, policy) {
-		return
+		return true
 	}
 	if p.who == 0 {
 		p.who = goid.Get()
 	}
 	n := newNode(p, false)
-	s.guard.Lock()
-	queued := s.enqueueGuarded(n, policy)
-	s.guard.Unlock()
-	if queued {
-		if s.readers.Load() != nil {
-			s.left(policy)
-		}
+	if s.enqueue(n, policy) {
 		n.place.Wait()
 		for policy == NonFair && !s.compete(n) {
 			n.place.Wait()
 		}
 	}
+	ok := !n.refused
 	n.recycle()
+	return ok
 }
 
-// LockFor is Lock for at most d, and reports whether the lock was taken. With
+// LockFor is Lock for at most d, and reports whether the lock was taken; it was not if the
+// wait was refused. With
 // nothing to wait, d <= 0, it still takes a lock that is free and, under FIFO,
 // for which nobody waits.
 func (s *Sync) LockFor(p Party, policy Policy, d time.Duration) bool {
@@ -128,11 +129,10 @@ func (s *Sync) LockFor(p Party, policy Policy, d time.Duration) bool {
 }
 
 // LockContext is Lock until ctx ends, and reports whether the lock was taken. The
-// caller has looked at ctx first.
+// caller has looked at ctx first. If it was not taken and ctx has not ended, the wait was refused.
 func (s *Sync) LockContext(ctx context.Context, p Party, policy Policy) bool {
 	if ctx.Done() == nil {
-		s.Lock(p, policy)
-		return true
+		return s.Lock(p, policy)
 	}
 	if s.TryLock(p) || s.spin(p, policy) {
 		return true
@@ -169,11 +169,9 @@ func (s *Sync) enterShared() bool {
 
 // LockShared takes a shared hold, and waits for it if need be. It does not overtake an
 // exclusive waiter at the head of the queue under either policy, and nobody
-// at all under FIFO.
-func (s *Sync) LockShared(who int64, policy Policy) {
-	if !s.enterShared() {
-		s.wait(newNode(Party{who: who}, true), policy)
-	}
+// at all under FIFO. Like Lock it reports false only if the wait was refused.
+func (s *Sync) LockShared(who int64, policy Policy) bool {
+	return s.enterShared() || s.wait(newNode(Party{who: who}, true), policy)
 }
 
 // LockSharedFor is LockShared for at most d, and reports whether the hold was taken.
@@ -191,8 +189,7 @@ func (s *Sync) LockSharedFor(who int64, policy Policy, d time.Duration) bool {
 // taken. The caller has looked at ctx first.
 func (s *Sync) LockSharedContext(ctx context.Context, who int64, policy Policy) bool {
 	if ctx.Done() == nil {
-		s.LockShared(who, policy)
-		return true
+		return s.LockShared(who, policy)
 	}
 	return s.enterShared() || s.waitLimited(newNode(Party{who: who}, true), policy, until(ctx))
 }

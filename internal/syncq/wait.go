@@ -50,8 +50,11 @@ func (n *node) take(w uint64) uint64 {
 	return w | n.value
 }
 
-// enqueue lets n have the lock at once, and reports false, or puts it in the queue.
+// enqueue lets n have the lock at once, or refuses it, and reports false, or puts it in the queue.
 func (s *Sync) enqueue(n *node, policy Policy) bool {
+	if refusing.Load() && s.hasOwners(n) {
+		return s.enqueueUnlessCycle(n, policy)
+	}
 	s.guard.Lock()
 	queued := s.enqueueGuarded(n, policy)
 	s.guard.Unlock()
@@ -85,24 +88,27 @@ func (s *Sync) enqueueGuarded(n *node, policy Policy) bool {
 			if policy == NonFair {
 				n.since = now()
 			}
-			s.queue.push(n)
+			s.join(n)
 			return true
 		}
 	}
 }
 
-// wait takes the lock for n, and gives n back.
-func (s *Sync) wait(n *node, policy Policy) {
+// wait takes the lock for n unless that is refused, reports whether it did, and gives n back.
+func (s *Sync) wait(n *node, policy Policy) bool {
 	if s.enqueue(n, policy) {
 		s.await(n, policy, nil, false)
 	}
+	ok := !n.refused
 	n.recycle()
+	return ok
 }
 
 // waitLimited takes the lock for n, and reports whether it could before the limit.
 func (s *Sync) waitLimited(n *node, policy Policy, l limit) bool {
 	l.permit = n.place.Open()
-	ok := !s.enqueue(n, policy) || s.await(n, policy, &l, false)
+	n.limited = true
+	ok := (!s.enqueue(n, policy) || s.await(n, policy, &l, false)) && !n.refused
 	l.stop()
 	n.recycle()
 	return ok

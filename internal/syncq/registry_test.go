@@ -1,0 +1,291 @@
+package syncq
+
+import (
+	"context"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+	"weak"
+
+	"github.com/stretchr/testify/require"
+)
+
+var testKind = Kind{Name: "test"}
+
+// contend has somebody wait for s, who gives up at once.
+func contend(s *Sync) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	s.LockContext(ctx, Owned(2).Of(&testKind), FIFO)
+}
+
+// listed returns how many entries the registry has.
+func listed() int {
+	registry.Lock()
+	defer registry.Unlock()
+	return len(registry.locks)
+}
+
+func TestALockEntersTheRegistryOnceAndOnlyWhenSomebodyWaits(t *testing.T) {
+	registered() // throws the dead ones of other tests out
+	was := listed()
+	s := new(Sync)
+	require.True(t, s.TryLock(Owned(1).Of(&testKind)))
+	require.Equal(t, was, listed())
+	for range 10 {
+		contend(s)
+	}
+	require.Equal(t, was+1, listed())
+	require.True(t, slices.Contains(registered(), s))
+	require.Equal(t, "test", s.Kind().Name)
+}
+
+func TestALockWithoutAKindIsNotInTheRegistry(t *testing.T) {
+	s := new(Sync)
+	require.True(t, s.TryLock(Anonymous(1)))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.False(t, s.LockContext(ctx, Anonymous(2), FIFO))
+	require.False(t, slices.Contains(registered(), s))
+}
+
+func TestTheFirstKindStays(t *testing.T) {
+	var s Sync
+	own := &Kind{Name: "own"}
+	s.Describe(own)
+	s.Describe(&testKind)
+	require.True(t, s.TryLock(Owned(1)))
+	contend(&s)
+	require.Same(t, own, s.Kind())
+}
+
+func TestTheRegistryKeepsNoLockAlive(t *testing.T) {
+	type object struct { // a lock need not be an object of its own
+		name string
+		s    Sync
+	}
+	var dead []weak.Pointer[object]
+	for range 100 {
+		o := &object{name: "a"}
+		require.True(t, o.s.TryLock(Owned(1)))
+		contend(&o.s)
+		dead = append(dead, weak.Make(o))
+	}
+	eventually(t, func() bool {
+		runtime.GC()
+		return !slices.ContainsFunc(dead, func(p weak.Pointer[object]) bool { return p.Value() != nil })
+	})
+	registered()
+	require.Less(t, listed(), 100)
+}
+
+func TestTheRegistryDoesNotGrowWithLocksThatAreGone(t *testing.T) {
+	n := 300_000
+	if raceEnabled {
+		n /= 10
+	}
+	most := 0
+	for i := range n {
+		s := new(Sync)
+		s.TryLock(Owned(1))
+		contend(s)
+		if i%5000 == 0 {
+			runtime.GC() // as a program with more on its heap would
+		}
+		most = max(most, listed())
+	}
+	require.Less(t, most, 25_000)
+}
+
+func TestRecordsDoNotGrowWithLocksThatAreGone(t *testing.T) {
+	SetRecording(true)
+	defer SetRecording(false)
+	most := 0
+	for i := range 30_000 {
+		s := new(Sync)
+		s.TryLock(Owned(1))
+		s.Record(1)
+		if i%1000 == 0 {
+			runtime.GC()
+		}
+		most = max(most, len(records.m))
+	}
+	require.Less(t, most, 10_000)
+}
+
+func TestRecordsAreOfHoldersOnly(t *testing.T) {
+	SetRecording(true)
+	defer SetRecording(false)
+	s := new(Sync)
+	for o := range int64(100) {
+		require.True(t, s.TryLock(Owned(o+1)))
+		s.Record(o + 1)
+		require.NotEmpty(t, s.TakenAt(o+1))
+		require.Len(t, records.m[weak.Make(s)], 1)
+		require.True(t, s.Unlock(FIFO))
+	}
+	require.Empty(t, s.TakenAt(1))
+}
+
+func TestTheIndexOfWaitsIsEmptyWhenNobodyWaits(t *testing.T) {
+	Refuse(true)
+	defer Refuse(false)
+	s := new(Sync)
+	for _, policy := range []Policy{NonFair, FIFO} {
+		require.True(t, s.TryLock(Owned(1)))
+		c := NewCond(s, policy)
+		var wg sync.WaitGroup
+		for g := range int64(6) {
+			wg.Go(func() {
+				p := Owned(g + 2).Of(&testKind)
+				switch g % 3 {
+				case 0:
+					require.True(t, s.Lock(p, policy))
+				case 1:
+					ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+					defer cancel()
+					if !s.LockContext(ctx, p, policy) {
+						return
+					}
+				default:
+					require.True(t, s.Lock(p, policy))
+					c.WaitFor(p, time.Millisecond)
+				}
+				s.Unlock(policy)
+			})
+		}
+		eventually(t, func() bool { registry.Lock(); defer registry.Unlock(); return len(registry.waits) >= 4 })
+		s.Unlock(policy)
+		wg.Wait()
+		require.Empty(t, registry.waits)
+	}
+}
+
+func TestARefusalOfTheFirstWaiterPassesItsWakeUpOn(t *testing.T) {
+	// The wait is refused between its beginning and its end by hand: nothing else makes it
+	// the first in the queue at that moment.
+	var s Sync
+	require.True(t, s.TryLock(Owned(1)))
+	first := newNode(Owned(2).Of(&testKind), false)
+	permit := first.place.Open()
+	require.True(t, s.enqueue(first, NonFair))
+	second := run(func() bool { return s.Lock(Owned(3), NonFair) })
+	eventually(t, func() bool { return s.Len() == 2 })
+	require.True(t, s.Unlock(NonFair)) // rouses the first
+	require.False(t, s.refuse(first))
+	require.True(t, first.refused)
+	require.Empty(t, permit, "nothing is left of its own wake-up")
+	first.recycle()
+	require.True(t, second.result(t))
+	s.Unlock(NonFair)
+	require.NoError(t, s.Verify())
+}
+
+func TestARefusalThatComesTooLateLeavesTheLockWithItsNewHolder(t *testing.T) {
+	var s Sync
+	require.True(t, s.TryLock(Owned(1)))
+	n := newNode(Owned(2).Of(&testKind), false)
+	require.True(t, s.enqueue(n, FIFO))
+	require.True(t, s.Unlock(FIFO))
+	require.True(t, s.refuse(n))
+	require.False(t, n.refused)
+	n.place.Wait()
+	n.recycle()
+	require.EqualValues(t, 2, s.Owner())
+	s.Unlock(FIFO)
+	require.NoError(t, s.Verify())
+}
+
+func TestNoCycleIsMadeOfWaitsThatWereNotThereTogether(t *testing.T) {
+	// What a look at one lock after the other can see without it ever having been: 2 waits for 1, ends
+	// its wait, and only then 1 waits for 2.
+	var a, b Sync
+	a.Describe(&testKind)
+	b.Describe(&testKind)
+	require.True(t, a.TryLock(Owned(1)))
+	require.True(t, b.TryLock(Owned(2)))
+	n := newNode(Owned(2), false)
+	require.True(t, a.enqueue(n, FIFO))
+	first := lookAll([]*Sync{&a})
+	a.guard.Lock()
+	a.cancel(n)
+	a.guard.Unlock()
+	m := newNode(Owned(1), false)
+	require.True(t, b.enqueue(m, FIFO))
+	first = append(first, lookAll([]*Sync{&b})...)
+	require.Len(t, cycles(first), 1, "it looks like a cycle")
+	require.False(t, stands(first))
+
+	// Not even if the party waits for the same lock again, in the same node.
+	b.guard.Lock()
+	b.cancel(m)
+	b.guard.Unlock()
+	require.True(t, a.enqueue(n, FIFO))
+	require.True(t, b.enqueue(m, FIFO))
+	require.False(t, stands(first))
+	third := lookAll([]*Sync{&a, &b})
+	require.Empty(t, common(slices.Clone(third), first))
+	require.True(t, stands(third))
+	require.Len(t, cycles(common(slices.Clone(third), third)), 1)
+}
+
+func TestOnlyEdgesThatAreStillThereCloseACycle(t *testing.T) {
+	var a, b Sync
+	require.True(t, a.TryLock(Owned(1)))
+	require.True(t, b.TryLock(Owned(2)))
+	n, m := newNode(Owned(2), false), newNode(Owned(1), false)
+	require.True(t, a.enqueue(n, FIFO))
+	require.True(t, b.enqueue(m, FIFO))
+	path := lookAll([]*Sync{&a, &b})
+	require.True(t, closed(path))
+	require.True(t, stands(path))
+	a.Word.Store(value(3) | queued) // as if 1 had another goroutine
+	require.Len(t, again(path), 2)
+	require.False(t, closed(again(path)))
+	require.False(t, stands(path))
+}
+
+func TestAWaiterThatHasTheLockButNotLeftTheQueueDoesNotWait(t *testing.T) {
+	var s Sync
+	require.True(t, s.TryLock(Owned(1)))
+	n, behind := newNode(Owned(2), false), newNode(Owned(3), false)
+	require.True(t, s.enqueue(n, NonFair))
+	require.True(t, s.enqueue(behind, NonFair))
+	require.Len(t, s.look(nil), 2)
+	require.True(t, s.Unlock(NonFair))
+	s.Word.Store(n.take(s.Word.Load())) // as compete does before it needs the guard
+	waits := s.look(nil)
+	require.Len(t, waits, 1)
+	require.EqualValues(t, 3, waits[0].Who)
+	require.Equal(t, []int64{2}, waits[0].Holders())
+}
+
+func TestWaitsBeginOneAtATimeWhileTheyMayBeRefused(t *testing.T) {
+	Refuse(true)
+	defer Refuse(false)
+	var s Sync
+	require.True(t, s.TryLock(Owned(1)))
+	begin.Lock() // somebody else looks for cycles
+	waiter := run(func() bool { return s.Lock(Owned(2).Of(&testKind), FIFO) })
+	time.Sleep(10 * time.Millisecond)
+	require.Zero(t, s.Len())
+	begin.Unlock()
+	eventually(t, func() bool { return s.Len() == 1 })
+	s.Unlock(FIFO)
+	require.True(t, waiter.result(t))
+}
+
+func TestComponentsOfALongChainNeedNoDeepStack(t *testing.T) {
+	const n = 1_000_000
+	from := make([][]edge, n)
+	for i := range from {
+		from[i] = []edge{{(i + 1) % n, false}}
+	}
+	c := components(from)
+	require.Equal(t, c[0], c[n-1])
+	from[n-1] = nil
+	c = components(from)
+	require.NotEqual(t, c[0], c[n-1])
+}
