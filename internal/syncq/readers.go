@@ -378,14 +378,21 @@ func (s *Sync) confirm() bool {
 	}
 }
 
-// settleIn puts o, which has a shared hold in the word, in the table instead.
+// settleIn puts o, which has a shared hold in the word, in the table instead. In one go with the
+// guard held: another goroutine of the explicit owner o must not find a hold in the table that the word does
+// not know as one of the table's, to give it back or to upgrade it.
 func (s *Sync) settleIn(o int64, policy Policy) {
-	if !s.table().bucket(o).enter(o) {
-		s.Unlock(policy)
-		return
-	}
 	s.guard.Lock()
-	defer s.guard.Unlock()
+	next := s.settle(o, policy)
+	s.guard.Unlock()
+	unpark(next)
+}
+
+// settle is settleIn with the guard held, and returns whom to unpark.
+func (s *Sync) settle(o int64, policy Policy) *node {
+	if !s.table().bucket(o).enter(o) {
+		return s.release(policy, 0)
+	}
 	for {
 		w := s.Word.Load()
 		to := w | visible // o's hold becomes the table's,
@@ -396,7 +403,7 @@ func (s *Sync) settleIn(o int64, policy Policy) {
 			to |= biased
 		}
 		if s.Word.CompareAndSwap(w, to) {
-			return
+			return nil
 		}
 	}
 }
@@ -516,7 +523,16 @@ func (s *Sync) uncoverAll(o int64) *node {
 // whoever waits. The others of o stay what they are.
 func (s *Sync) Upgrade(o int64) (upgraded, reads bool) {
 	s.guard.Lock()
-	defer s.guard.Unlock()
+	upgraded, reads = s.upgrade(o)
+	s.guard.Unlock()
+	if upgraded && explicit(o) {
+		s.siblings(o)
+	}
+	return upgraded, reads
+}
+
+// upgrade is Upgrade with the guard held.
+func (s *Sync) upgrade(o int64) (upgraded, reads bool) {
 	if s.HeldBy(o) {
 		h := s.covered.own()
 		if h == 0 || s.Holds == MaxHolds-1 {
