@@ -228,13 +228,12 @@ func (rw *RWMutex) Downgrade() {
 }
 
 func (rw *RWMutex) downgrade(o int64) error {
-	if !rw.s.HeldBy(o) {
+	switch held, counted := rw.s.DowngradeWrite(o); {
+	case !held:
 		return locks.ErrNotHeld
-	}
-	if _, counted := rw.s.ReenterRead(o); !counted {
+	case !counted:
 		return locks.ErrTooManyHolds
 	}
-	rw.s.LeaveWrite(o, rw.policy)
 	return nil
 }
 

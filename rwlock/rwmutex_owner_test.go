@@ -235,3 +235,95 @@ func TestGoroutinesOfOneOwnerThatReadUpgradeAndDowngradeTogetherLoseNoHold(t *te
 		})
 	})
 }
+
+func TestTwoGoroutinesOfAnOwnerDowngradeOneHoldOnce(t *testing.T) {
+	procs(t, func(t *testing.T) {
+		raw(t, func(t *testing.T, rw *rwlock.RWMutex) {
+			_, ctx := newOwner(t)
+			for range 1000 {
+				require.NoError(t, rw.LockContext(ctx))
+				var done atomic.Int32
+				var wg sync.WaitGroup
+				for range 2 {
+					wg.Go(func() {
+						if err := rw.DowngradeContext(ctx); err == nil {
+							done.Add(1)
+						} else {
+							assert.ErrorIs(t, err, locks.ErrNotHeld)
+						}
+					})
+				}
+				wg.Wait()
+				require.EqualValues(t, 1, done.Load())
+				require.Equal(t, 1, rw.ReadLockCount())
+				require.NoError(t, rw.RUnlockContext(ctx))
+			}
+			isFree(t, rw)
+		})
+	})
+}
+
+func TestAnOwnerThatBeginsToReadAsItBeginsToWaitDoesOneOfTheTwo(t *testing.T) {
+	procs(t, func(t *testing.T) {
+		raw(t, func(t *testing.T, rw *rwlock.RWMutex) {
+			_, ctx := newOwner(t)
+			c := rw.NewCond()
+			for range 300 {
+				require.NoError(t, rw.LockContext(ctx))
+				var wg sync.WaitGroup
+				wg.Go(func() {
+					short, cancel := context.WithTimeout(ctx, 20*time.Microsecond)
+					defer cancel()
+					_ = c.WaitContext(short)
+				})
+				wg.Go(func() {
+					if ok, _ := rw.TryRLockContext(ctx); ok {
+						assert.NoError(t, rw.RUnlockContext(ctx))
+					}
+				})
+				within(t, &wg, rw)
+				require.NoError(t, rw.UnlockContext(ctx))
+				require.ErrorIs(t, rw.RUnlockContext(ctx), locks.ErrNotHeld)
+				require.ErrorIs(t, rw.UnlockContext(ctx), locks.ErrNotHeld)
+			}
+			isFree(t, rw)
+		})
+	})
+}
+
+func TestAnOwnerThatUnlocksAsItBeginsToWaitDoesNotReleaseForOthers(t *testing.T) {
+	procs(t, func(t *testing.T) {
+		raw(t, func(t *testing.T, rw *rwlock.RWMutex) {
+			_, ctx := newOwner(t)
+			c := rw.NewCond()
+			for range 300 {
+				require.NoError(t, rw.LockContext(ctx))
+				var wg sync.WaitGroup
+				var left atomic.Int32
+				unlock := func() {
+					if rw.UnlockContext(ctx) == nil {
+						left.Add(1)
+					}
+				}
+				wg.Go(func() {
+					short, cancel := context.WithTimeout(ctx, 20*time.Microsecond)
+					defer cancel()
+					if err := c.WaitContext(short); !errors.Is(err, locks.ErrNotHeld) {
+						unlock()
+					}
+				})
+				wg.Go(unlock)
+				wg.Go(func() {
+					rw.Lock()
+					runtime.Gosched()
+					assert.True(t, rw.IsWriteHeld())
+					rw.Unlock()
+				})
+				within(t, &wg, rw)
+				require.EqualValues(t, 1, left.Load(), "one hold, one release")
+				require.ErrorIs(t, rw.UnlockContext(ctx), locks.ErrNotHeld)
+			}
+			isFree(t, rw)
+		})
+	})
+}

@@ -493,6 +493,32 @@ func (s *Sync) LeaveWrite(o int64, policy Policy) bool {
 	return held
 }
 
+// DowngradeWrite turns one of o's exclusive holds into a shared one, as LeaveWrite does with the last. It
+// reports whether o has one, and whether the shared hold could be counted; if not, nothing happens.
+func (s *Sync) DowngradeWrite(o int64) (held, counted bool) {
+	s.guard.Lock()
+	held, counted, next := s.downgradeWrite(o)
+	s.guard.Unlock()
+	unpark(next)
+	return held, counted
+}
+
+func (s *Sync) downgradeWrite(o int64) (held, counted bool, next *node) {
+	if !s.HeldBy(o) {
+		return false, false, nil
+	}
+	h := s.covered.own()
+	if h == MaxHolds {
+		return true, false, nil
+	}
+	s.covered.set(h + 1)
+	if s.Holds > 0 {
+		s.Holds--
+		return true, true, nil
+	}
+	return true, true, s.uncoverAll(o)
+}
+
 // uncoverAll moves o's shared holds to the table, gives up its exclusive one, and returns whom to unpark.
 // The guard is held.
 func (s *Sync) uncoverAll(o int64) *node {
