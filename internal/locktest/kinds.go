@@ -4,6 +4,8 @@ package locktest
 
 import (
 	"runtime"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -14,6 +16,7 @@ import (
 	"github.com/jucgo/locks/condition"
 	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/reentrant"
+	"github.com/jucgo/locks/rwlock"
 )
 
 // Lock is what all mutexes of the module have in common.
@@ -41,7 +44,7 @@ type Kind struct {
 }
 
 // Kinds returns all kinds of locks.
-func Kinds() []Kind { return append(Fair(), Reentrant()...) }
+func Kinds() []Kind { return slices.Concat(Fair(), Reentrant(), ReadWrite()) }
 
 // Fair returns the locks of package fair.
 func Fair() []Kind {
@@ -57,6 +60,34 @@ func Reentrant() []Kind {
 		{Name: "reentrant.Mutex NonFair", New: func() Lock { return new(reentrant.Mutex) }, Owned: true},
 		{Name: "reentrant.Mutex FIFO", New: func() Lock { return reentrant.New(fair.FIFO) }, FIFO: true, Owned: true},
 	}
+}
+
+// ReadWrite returns the write sides of rwlock.RWMutex. Some of them have been read before, and so are
+// biased to readers when they are locked first.
+func ReadWrite() []Kind {
+	var kinds []Kind
+	for _, p := range []fair.Policy{fair.NonFair, fair.FIFO} {
+		name := "rwlock.RWMutex " + p.String()
+		kinds = append(kinds,
+			Kind{Name: name, New: func() Lock { return WriteSide{rwlock.New(p)} }, FIFO: p == fair.FIFO, Owned: true},
+			Kind{Name: name + " after reads", New: func() Lock {
+				rw := rwlock.New(p)
+				rw.RLock()
+				rw.RUnlock()
+				return WriteSide{rw}
+			}, FIFO: p == fair.FIFO, Owned: true})
+	}
+	return kinds
+}
+
+// WriteSide is an RWMutex as a mutex, with a mutex's words for the same things.
+type WriteSide struct{ *rwlock.RWMutex }
+
+func (w WriteSide) IsLocked() bool { return w.IsWriteLocked() }
+func (w WriteSide) IsHeld() bool   { return w.IsWriteHeld() }
+func (w WriteSide) HoldCount() int { return w.WriteHoldCount() }
+func (w WriteSide) String() string {
+	return strings.Replace(w.RWMutex.String(), "[write-locked", "[locked", 1)
 }
 
 // Situation is one test that a lock must pass.
