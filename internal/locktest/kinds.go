@@ -35,6 +35,13 @@ type Lock interface {
 	String() string
 }
 
+// Tryer is what the views of a read-write lock have beyond locks.TryLocker.
+type Tryer interface {
+	sync.Locker
+	TryLock() bool
+	TryLockFor(d time.Duration) bool
+}
+
 // Kind is one kind of lock.
 type Kind struct {
 	Name  string
