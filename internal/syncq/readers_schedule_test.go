@@ -95,3 +95,225 @@ func TestAReadHoldGivenBackByAnotherGoroutineOfTheOwnerBeforeItIsSettledIsNotFor
 		}
 	})
 }
+
+func TestAWriterThatFindsAReaderInTheTableIsHandedTheLockAsTheReaderLeaves(t *testing.T) {
+	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
+		s.Read(2, policy)
+		require.True(t, s.Biased())
+		require.False(t, s.Seize(Owned(1)))
+		w := writes(s, 1, policy)
+		eventually(t, func() bool { return s.Len() == 1 })
+		require.False(t, s.Biased(), "or readers would come in for ever")
+		require.NoError(t, s.Verify())
+		require.False(t, s.LockSharedFor(3, policy, 0))
+		require.True(t, s.Unread(2, policy))
+		require.True(t, w.result(t))
+		require.True(t, s.LeaveWrite(1, policy))
+	})
+}
+
+func TestAReaderThatFindsTheBiasGoneHandsOverToTheWriterThatSawItInTheTable(t *testing.T) {
+	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
+		s.Read(2, policy)
+		require.True(t, s.Unread(2, policy)) // biased, and read by nobody
+		b := s.Bucket(3)
+		require.True(t, s.Biased() && b.Enter(3)) // as RLock does, which has yet to confirm it
+		w := writes(s, 1, policy)
+		eventually(t, func() bool { return s.Len() == 1 })
+		require.False(t, s.Biased())
+		require.Zero(t, s.Owner())
+		s.Exit(b, policy)
+		require.True(t, w.result(t))
+		require.True(t, s.LeaveWrite(1, policy))
+	})
+}
+
+func TestAReaderThatFindsTheBiasGoneIsInTheWayOfNoWriterThatDidNotSeeIt(t *testing.T) {
+	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
+		s.Read(2, policy)
+		require.True(t, s.Unread(2, policy))
+		require.True(t, s.Seize(Owned(1)))
+		b := s.Bucket(3)
+		require.True(t, b.Enter(3)) // it looked for the bias before
+		require.False(t, s.Biased())
+		require.True(t, s.LeaveWrite(1, policy))
+		require.True(t, s.TryLock(Owned(1)), "the entry is no hold")
+		s.Exit(b, policy)
+		require.EqualValues(t, 1, s.Owner())
+		require.True(t, s.LeaveWrite(1, policy))
+	})
+}
+
+func TestOnlyTheLastReaderOutHandsOver(t *testing.T) {
+	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
+		const o = -5 // one of the crowd
+		for _, r := range []int64{2, 3, o} {
+			s.Read(r, policy)
+		}
+		w := writes(s, 1, policy)
+		eventually(t, func() bool { return s.Len() == 1 })
+		for _, r := range []int64{3, o} {
+			require.True(t, s.Unread(r, policy))
+			require.Zero(t, s.Owner())
+			require.NoError(t, s.Verify())
+		}
+		held, counted := s.ReenterRead(2)
+		require.True(t, held && counted)
+		require.True(t, s.Unread(2, policy))
+		require.Zero(t, s.Owner())
+		require.True(t, s.Unread(2, policy))
+		require.True(t, w.result(t))
+		require.True(t, s.LeaveWrite(1, policy))
+	})
+}
+
+func TestTwoReadersThatLeaveTogetherGiveTheTablesHoldBackOnce(t *testing.T) {
+	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
+		for range 100 {
+			s.Read(2, policy)
+			s.Read(3, policy)
+			w := writes(s, 1, policy)
+			eventually(t, func() bool { return s.Len() == 1 })
+			s.guard.Lock()
+			a := run(func() bool { return s.Unread(2, policy) })
+			b := run(func() bool { return s.Unread(3, policy) })
+			eventually(t, s.table().empty) // both are out, and one at least has to have the guard
+			s.guard.Unlock()
+			require.True(t, a.result(t))
+			require.True(t, b.result(t))
+			require.True(t, w.result(t))
+			require.Equal(t, value(1), s.Word.Load())
+			require.True(t, s.LeaveWrite(1, policy))
+			require.Zero(t, s.Word.Load())
+		}
+	})
+}
+
+func TestALookIntoTheTableFromBeforeANewReaderDoesNotGiveItsHoldBack(t *testing.T) {
+	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
+		s.Read(2, policy)
+		s.Revoke(policy)
+		s.guard.Lock()
+		out := run(func() bool { return s.Unread(2, policy) })
+		eventually(t, s.table().empty)
+		time.Sleep(100 * time.Microsecond) // it has looked, and waits for the guard
+		require.True(t, s.TryLockShared())
+		require.Nil(t, s.settle(3, policy))
+		s.guard.Unlock()
+		require.True(t, out.result(t))
+		require.Equal(t, 1, s.ReadHolds(3))
+		require.False(t, s.TryLock(Owned(1)))
+		require.False(t, s.Seize(Owned(1)))
+		require.True(t, s.Unread(3, policy))
+	})
+}
+
+func TestAReaderFromTheQueueSettlesInWithoutBiasWhileAWriterWaits(t *testing.T) {
+	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
+		require.True(t, s.TryLock(Owned(1)))
+		r := reads(s, 2, policy)
+		eventually(t, func() bool { return s.Len() == 1 })
+		w := writes(s, 3, policy)
+		eventually(t, func() bool { return s.Len() == 2 })
+		require.True(t, s.LeaveWrite(1, policy))
+		require.True(t, r.result(t))
+		require.Equal(t, unread|queued, s.Word.Load()&^handoff)
+		require.NoError(t, s.Verify())
+		s.guard.Lock() // as it does for one that TryRLock let in past the writer
+		require.True(t, s.TryLockShared())
+		require.Nil(t, s.settle(4, policy))
+		s.guard.Unlock()
+		require.Equal(t, unread|queued, s.Word.Load()&^handoff)
+		require.True(t, s.Unread(2, policy))
+		require.Zero(t, s.Owner())
+		require.True(t, s.Unread(4, policy))
+		require.True(t, w.result(t))
+		require.True(t, s.LeaveWrite(3, policy))
+	})
+}
+
+func TestAReaderInFlightMakesASeizeFailAndTheQueueTakesOver(t *testing.T) {
+	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
+		s.Read(2, policy)
+		require.True(t, s.Unread(2, policy))
+		s.guard.Lock()
+		var seized bool
+		seize := run(func() bool { seized = s.Seize(Owned(1)); return true })
+		time.Sleep(100 * time.Microsecond) // it has seen an empty table
+		require.True(t, s.Bucket(3).Enter(3))
+		require.True(t, s.Biased(), "and so reads")
+		s.guard.Unlock()
+		require.True(t, seize.result(t))
+		require.False(t, seized)
+		w := writes(s, 1, policy)
+		eventually(t, func() bool { return s.Len() == 1 })
+		s.Exit(s.Bucket(3), policy)
+		require.True(t, w.result(t))
+		require.True(t, s.LeaveWrite(1, policy))
+	})
+}
+
+func TestAnUpgradeThatFailsGivesTheBiasBackUnlessSomebodyWaits(t *testing.T) {
+	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
+		s.Read(2, policy)
+		s.Read(3, policy)
+		upgraded, has := s.Upgrade(2)
+		require.True(t, has)
+		require.False(t, upgraded)
+		require.True(t, s.Biased())
+		w := writes(s, 1, policy)
+		eventually(t, func() bool { return s.Len() == 1 })
+		upgraded, _ = s.Upgrade(2)
+		require.False(t, upgraded)
+		require.False(t, s.Biased())
+		require.True(t, s.Unread(3, policy))
+		upgraded, _ = s.Upgrade(2)
+		require.True(t, upgraded)
+		require.NoError(t, s.Verify())
+		require.True(t, s.LeaveWrite(2, policy))
+		require.True(t, w.result(t))
+		require.True(t, s.LeaveWrite(1, policy))
+	})
+}
+
+func TestASignalForAnOwnerThatHasGivenTheLockUpMeanwhileWakesTheWaiter(t *testing.T) {
+	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
+		c := NewCond(s, policy)
+		require.True(t, s.TryLock(Owned(1)))
+		w := run(func() bool { c.Wait(Owned(1)); return true })
+		eventually(t, func() bool { return c.Len() == 1 })
+		s.Read(2, policy)
+		require.True(t, s.Unread(2, policy)) // biased, and idle, when it should be the signaller's
+		require.True(t, c.Signal())
+		require.True(t, w.result(t))
+		require.True(t, s.LeaveWrite(1, policy))
+	})
+}
+
+func TestSharedHoldsStopAtTheirLimitInTheCrowdAsInTheSlot(t *testing.T) {
+	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
+		s.Read(-5, policy)
+		b := s.Bucket(-5)
+		b.others[-5] = MaxHolds - 1
+		held, counted := s.ReenterRead(-5)
+		require.True(t, held && counted)
+		held, counted = s.ReenterRead(-5)
+		require.True(t, held)
+		require.False(t, counted)
+		require.Equal(t, MaxHolds, s.ReadHolds(-5))
+		b.others[-5] = 1
+		require.True(t, s.Unread(-5, policy))
+
+		s.Read(2, policy)
+		b = s.Bucket(2)
+		b.holds.set(MaxHolds - 2)
+		require.True(t, b.Reenter())
+		require.False(t, b.Reenter())
+		held, counted = s.ReenterRead(2)
+		require.True(t, held)
+		require.False(t, counted)
+		require.Equal(t, MaxHolds, s.ReadHolds(2))
+		b.holds.set(0)
+		require.True(t, s.Unread(2, policy))
+	})
+}
