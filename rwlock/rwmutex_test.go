@@ -24,10 +24,6 @@ func lockingFor(f func(time.Duration) bool, d time.Duration) func() (bool, error
 	return func() (bool, error) { return f(d), nil }
 }
 
-func trying(f func() bool) func() (bool, error) {
-	return func() (bool, error) { return f(), nil }
-}
-
 // Barging.
 
 func TestTryRLockBargesPastAQueuedWriterOfAReadHeldLock(t *testing.T) {

@@ -1,6 +1,7 @@
 package syncq
 
 import (
+	"context"
 	"runtime"
 	"testing"
 	"time"
@@ -316,4 +317,44 @@ func TestSharedHoldsStopAtTheirLimitInTheCrowdAsInTheSlot(t *testing.T) {
 		b.holds.set(0)
 		require.True(t, s.Unread(2, policy))
 	})
+}
+
+func TestWhoeverBeginsToWaitForALockThatIsOnlyBiasedGetsIt(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for name, lock := range map[string]func(s *Sync, policy Policy) bool{
+		"Lock":        func(s *Sync, policy Policy) bool { s.Lock(Owned(1), policy); return true },
+		"LockFor":     func(s *Sync, policy Policy) bool { return s.LockFor(Owned(1), policy, time.Hour) },
+		"LockContext": func(s *Sync, policy Policy) bool { return s.LockContext(ctx, Owned(1), policy) },
+		"wait": func(s *Sync, policy Policy) bool {
+			require.True(t, s.TryLock(Owned(1)))
+			// Readers come while it waits, so that it finds the bias when its time is up.
+			stop := make(chan struct{})
+			c := NewCond(s, policy)
+			w := run(func() bool {
+				_, signalled := c.wait(newNode(Owned(1), false), &limit{ctx: stop})
+				return !signalled
+			})
+			eventually(t, func() bool { return c.Len() == 1 })
+			s.Read(2, policy)
+			require.True(t, s.Unread(2, policy))
+			close(stop)
+			return w.result(t)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
+				s.Read(2, policy)
+				require.True(t, s.Unread(2, policy))
+				if name == "wait" {
+					s.Revoke(policy)
+				} else {
+					require.True(t, s.Biased())
+				}
+				require.True(t, run(func() bool { return lock(s, policy) }).result(t))
+				require.EqualValues(t, 1, s.Owner())
+				require.True(t, s.LeaveWrite(1, policy))
+			})
+		})
+	}
 }
