@@ -53,6 +53,7 @@ func TestAnUpgradeWhileAnotherGoroutineOfTheOwnerComesInLeavesALegalWord(t *test
 			up := run(func() bool { upgraded, has = s.Upgrade(o); return true })
 			time.Sleep(50 * time.Microsecond) // so that it is the first to get the guard
 			in := reads(s, o, policy)
+			eventually(t, func() bool { return s.Shared() == 2 })
 			settled(func() bool { return s.table().bucket(o).holdsOf(o) == 1 })
 			s.Word.Add(^(one - 1)) // the other reader is gone
 			s.guard.Unlock()
@@ -82,6 +83,7 @@ func TestAReadHoldGivenBackByAnotherGoroutineOfTheOwnerBeforeItIsSettledIsNotFor
 			out := run(func() bool { left = s.Unread(o, policy); return true })
 			time.Sleep(50 * time.Microsecond)
 			in := reads(s, o, policy)
+			eventually(t, func() bool { return s.Shared() == 2 })
 			settled(func() bool { return s.table().bucket(o).holdsOf(o) == 1 })
 			w := run(func() bool { s.Lock(Owned(1), policy); return s.LeaveWrite(1, policy) })
 			s.Word.Add(^(one - 1))
