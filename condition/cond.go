@@ -164,14 +164,27 @@ func (c *Cond) Wait() { c.q.Wait(c.waiter()) }
 // never given up. Java's await().
 func (c *Cond) WaitContext(ctx context.Context) error {
 	const op = "condition: WaitContext"
-	o, err := c.may(op, ctx)
-	if err != nil {
-		return err
-	}
-	if !c.q.WaitContext(ctx, c.party(o)) {
+	signalled, err := c.wait(op, ctx)
+	if err == nil && !signalled {
 		return ctxerr.Ended(op, ctx)
 	}
-	return nil
+	return err
+}
+
+// wait waits for the owner that ctx stands for, and reports whether a signal ended the wait. The error
+// says why there was none.
+func (c *Cond) wait(op string, ctx context.Context) (signalled bool, err error) {
+	for {
+		o, err := c.may(op, ctx)
+		if err != nil {
+			return false, err
+		}
+		// Another goroutine of an explicit owner may have taken the reason to wait away
+		// meanwhile; then there is an error to report, or it has come back.
+		if waited, signalled := c.q.WaitOwned(ctx, c.party(o)); waited {
+			return signalled, nil
+		}
+	}
 }
 
 // WaitFor waits for a signal for at most d, and returns what is left of d when the lock
@@ -201,12 +214,17 @@ func (c *Cond) WaitWhile(ctx context.Context, blocked func() bool) error {
 	if blocked == nil {
 		return ctxerr.Wrap(op, ErrNilPredicate)
 	}
-	o, err := c.may(op, ctx)
-	if err != nil {
+	if _, err := c.may(op, ctx); err != nil {
 		return err
 	}
 	for blocked() {
-		if ctx.Err() != nil || !c.q.WaitContext(ctx, c.party(o)) && blocked() {
+		if ctx.Err() != nil {
+			return ctxerr.Ended(op, ctx)
+		}
+		switch signalled, err := c.wait(op, ctx); {
+		case err != nil:
+			return err
+		case !signalled && blocked():
 			return ctxerr.Ended(op, ctx)
 		}
 	}

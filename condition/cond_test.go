@@ -620,7 +620,7 @@ func TestNoUseOfAConditionWhoseLockIsHeldBySomebodyElse(t *testing.T) {
 }
 
 func TestUsesWithoutTheLockLeaveTheQueueAloneWhenHammered(t *testing.T) {
-	for _, k := range locktest.Reentrant() {
+	for _, k := range append(locktest.Reentrant(), locktest.ReadWrite()...) {
 		t.Run(k.Name, func(t *testing.T) {
 			l := k.New()
 			c := l.NewCond()

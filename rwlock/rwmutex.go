@@ -32,7 +32,8 @@ const MaxHolds = syncq.MaxHolds
 // cannot starve writers; all readers that wait behind one writer enter together. Under
 // [fair.FIFO] everybody is admitted in order of arrival. Under [fair.NonFair] whoever comes
 // first gets a free lock; how often a waiter can be overtaken that way is bounded. The Try
-// forms without a duration barge under both.
+// forms without a duration barge under both. While package deadlock refuses waits, one that
+// would close a cycle ends with [locks.ErrDeadlock].
 //
 // The zero RWMutex is free and non-fair; [New] makes a fair one. It must not be
 // copied after first use.
@@ -60,6 +61,20 @@ type RWMutex struct {
 
 var _ locks.ReadWriteLocker = (*RWMutex)(nil)
 
+// kind is what deadlock detection knows of an RWMutex.
+var kind = syncq.Kind{Name: "rwlock.RWMutex", Holders: (*syncq.Sync).Readers, Refusable: true}
+
+// party returns o as one who may have to wait for the write lock.
+func party(o int64) syncq.Party { return syncq.Owned(o).Of(&kind) }
+
+// recorded notes where o took the lock, if it did and that is recorded, and returns ok.
+func (rw *RWMutex) recorded(o int64, ok bool) bool {
+	if ok && syncq.Recording() {
+		rw.s.Record(o)
+	}
+	return ok
+}
+
 // New returns an RWMutex that admits by p.
 func New(p fair.Policy) *RWMutex { return &RWMutex{policy: p == fair.FIFO} }
 
@@ -75,8 +90,8 @@ func (rw *RWMutex) Lock() {
 func (rw *RWMutex) lock(me int64) {
 	if ok, err := rw.rewrite(me); err != nil {
 		panic(err)
-	} else if !ok && !rw.s.Seize(syncq.Owned(me)) {
-		rw.s.Lock(syncq.Owned(me), rw.policy)
+	} else if !ok && !rw.recorded(me, rw.s.Seize(party(me)) || rw.s.Lock(party(me), rw.policy)) {
+		panic(locks.ErrDeadlock)
 	}
 }
 
@@ -111,7 +126,7 @@ func (rw *RWMutex) tryLock(o int64) (bool, error) {
 	}
 	for rw.s.Idle() {
 		rw.s.Revoke(rw.policy)
-		if rw.s.TryLockOwned(o) {
+		if rw.recorded(o, rw.s.TryLockOwned(o)) {
 			return true, nil
 		}
 	}
@@ -133,7 +148,7 @@ func (rw *RWMutex) TryLockFor(d time.Duration) bool {
 		return held
 	}
 	rw.s.Revoke(rw.policy)
-	return rw.s.LockFor(syncq.Owned(me), rw.policy, d)
+	return rw.recorded(me, rw.s.LockFor(party(me), rw.policy, d))
 }
 
 // Unlock gives one write hold back, and with the last the write lock; a goroutine that reads as well
@@ -168,8 +183,12 @@ func (rw *RWMutex) RLock() {
 }
 
 func (rw *RWMutex) rlock(me int64) {
-	if !rw.reread(me) {
-		rw.s.Read(me, rw.policy)
+	if rw.reread(me) {
+		return
+	}
+	rw.s.Describe(&kind)
+	if !rw.recorded(me, rw.s.Read(me, rw.policy)) {
+		panic(locks.ErrDeadlock)
 	}
 }
 
@@ -186,7 +205,7 @@ func (rw *RWMutex) reread(me int64) bool {
 // reports whether it did. Java's readLock().tryLock().
 func (rw *RWMutex) TryRLock() bool {
 	me := goid.Get()
-	return rw.reread(me) || rw.s.TryRead(me, rw.policy)
+	return rw.reread(me) || rw.recorded(me, rw.s.TryRead(me, rw.policy))
 }
 
 // TryRLockFor takes the lock for reading like RLock, but waits for at most d, and reports
@@ -194,7 +213,11 @@ func (rw *RWMutex) TryRLock() bool {
 // readLock().tryLock(time, unit).
 func (rw *RWMutex) TryRLockFor(d time.Duration) bool {
 	me := goid.Get()
-	return rw.reread(me) || rw.s.ReadFor(me, rw.policy, d)
+	if rw.reread(me) {
+		return true
+	}
+	rw.s.Describe(&kind)
+	return rw.recorded(me, rw.s.ReadFor(me, rw.policy, d))
 }
 
 // RUnlock gives one read hold back. It panics with [locks.ErrNotHeld] if the goroutine has
@@ -228,13 +251,12 @@ func (rw *RWMutex) Downgrade() {
 }
 
 func (rw *RWMutex) downgrade(o int64) error {
-	if !rw.s.HeldBy(o) {
+	switch held, counted := rw.s.DowngradeWrite(o); {
+	case !held:
 		return locks.ErrNotHeld
-	}
-	if _, counted := rw.s.ReenterRead(o); !counted {
+	case !counted:
 		return locks.ErrTooManyHolds
 	}
-	rw.s.LeaveWrite(o, rw.policy)
 	return nil
 }
 
@@ -269,10 +291,7 @@ func (rw *RWMutex) LockContext(ctx context.Context) error {
 		return nil
 	}
 	rw.s.Revoke(rw.policy)
-	if !rw.s.LockOwned(ctx, syncq.Owned(o), rw.policy) {
-		return ctxerr.Ended(op, ctx)
-	}
-	return nil
+	return rw.outcome(op, ctx, o, rw.s.LockOwned(ctx, party(o), rw.policy))
 }
 
 // TryLockContext is TryLock for ctx's owner; one that reads gets [locks.ErrUpgrade]. ctx bounds
@@ -318,10 +337,19 @@ func (rw *RWMutex) RLockContext(ctx context.Context) error {
 	case held:
 		return ctxerr.Wrap(op, locks.ErrTooManyHolds)
 	}
-	if !rw.s.ReadContext(ctx, o, rw.policy) {
-		return ctxerr.Ended(op, ctx)
+	rw.s.Describe(&kind)
+	return rw.outcome(op, ctx, o, rw.s.ReadContext(ctx, o, rw.policy))
+}
+
+// outcome returns nil if a wait for the lock was successful, or why it was not.
+func (rw *RWMutex) outcome(op string, ctx context.Context, o int64, ok bool) error {
+	switch {
+	case rw.recorded(o, ok):
+		return nil
+	case ctx.Err() == nil:
+		return ctxerr.Wrap(op, locks.ErrDeadlock)
 	}
-	return nil
+	return ctxerr.Ended(op, ctx)
 }
 
 // TryRLockContext is TryRLock for ctx's owner. ctx bounds nothing here; but one that has ended
@@ -338,7 +366,7 @@ func (rw *RWMutex) TryRLockContext(ctx context.Context) (bool, error) {
 	case held:
 		return false, ctxerr.Wrap(op, locks.ErrTooManyHolds)
 	}
-	if rw.s.TryRead(o, rw.policy) {
+	if rw.recorded(o, rw.s.TryRead(o, rw.policy)) {
 		return true, nil
 	}
 	// Another goroutine of the same explicit owner may have come first.
@@ -384,6 +412,7 @@ func (rw *RWMutex) TryUpgradeContext(ctx context.Context) (bool, error) {
 // hold. It is refused with [locks.ErrUpgrade]. Java's writeLock().newCondition(); the read
 // lock has no conditions.
 func (rw *RWMutex) NewCond() *condition.Cond {
+	rw.s.Describe(&kind) // a waiter that is signalled may be the first in the lock's queue
 	return condition.AttachIf(&rw.s, rw.policy, func(o int64) error {
 		if rw.s.ReadHolds(o) > 0 {
 			return locks.ErrUpgrade

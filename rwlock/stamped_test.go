@@ -1006,7 +1006,7 @@ func TestALimitSpansBothStagesOfAWait(t *testing.T) {
 	})
 }
 
-func TestTheGreatestDurationDoesNotExpire(t *testing.T) {
+func TestTheGreatestDurationDoesNotExpireForStamped(t *testing.T) {
 	stampedBubble(t, func(t *testing.T, l *rwlock.Stamped) {
 		held := l.WriteLock()
 		w := stampedStart(func() (rwlock.Stamp, error) { return l.TryWriteLockFor(math.MaxInt64), nil })

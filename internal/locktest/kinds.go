@@ -5,6 +5,7 @@ package locktest
 import (
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/jucgo/locks/condition"
 	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/reentrant"
+	"github.com/jucgo/locks/rwlock"
 	"github.com/jucgo/locks/spin"
 )
 
@@ -34,6 +36,13 @@ type Lock interface {
 	String() string
 }
 
+// Tryer is what the views of a read-write lock have beyond locks.TryLocker.
+type Tryer interface {
+	sync.Locker
+	TryLock() bool
+	TryLockFor(d time.Duration) bool
+}
+
 // Kind is one kind of lock.
 type Kind struct {
 	Name  string
@@ -43,7 +52,7 @@ type Kind struct {
 }
 
 // Kinds returns all kinds of locks on the queued synchronizer.
-func Kinds() []Kind { return slices.Concat(Fair(), Reentrant(), Spin()[:1]) }
+func Kinds() []Kind { return slices.Concat(Fair(), Reentrant(), ReadWrite(), Spin()[:1]) }
 
 // Apart returns the locks with queues of their own.
 func Apart() []Kind { return Spin()[1:] }
@@ -71,6 +80,34 @@ func Spin() []Kind {
 		{Name: "spin.Ticket", New: func() Lock { return new(spin.Ticket) }, FIFO: true},
 		{Name: "spin.MCS", New: func() Lock { return new(spin.MCS) }, FIFO: true},
 	}
+}
+
+// ReadWrite returns the write sides of rwlock.RWMutex. Some of them have been read before, and so are
+// biased to readers when they are locked first.
+func ReadWrite() []Kind {
+	var kinds []Kind
+	for _, p := range []fair.Policy{fair.NonFair, fair.FIFO} {
+		name := "rwlock.RWMutex " + p.String()
+		kinds = append(kinds,
+			Kind{Name: name, New: func() Lock { return WriteSide{rwlock.New(p)} }, FIFO: p == fair.FIFO, Owned: true},
+			Kind{Name: name + " after reads", New: func() Lock {
+				rw := rwlock.New(p)
+				rw.RLock()
+				rw.RUnlock()
+				return WriteSide{rw}
+			}, FIFO: p == fair.FIFO, Owned: true})
+	}
+	return kinds
+}
+
+// WriteSide is an RWMutex as a mutex, with a mutex's words for the same things.
+type WriteSide struct{ *rwlock.RWMutex }
+
+func (w WriteSide) IsLocked() bool { return w.IsWriteLocked() }
+func (w WriteSide) IsHeld() bool   { return w.IsWriteHeld() }
+func (w WriteSide) HoldCount() int { return w.WriteHoldCount() }
+func (w WriteSide) String() string {
+	return strings.Replace(w.RWMutex.String(), "[write-locked", "[locked", 1)
 }
 
 // Situation is one test that a lock must pass.

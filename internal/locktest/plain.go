@@ -44,6 +44,11 @@ func Locking(l Lock) func() (bool, error) {
 	return func() (bool, error) { l.Lock(); return true, nil }
 }
 
+// Calling is a call that returns when it has the lock, as an argument of Start.
+func Calling(lock func()) func() (bool, error) {
+	return func() (bool, error) { lock(); return true, nil }
+}
+
 // LockingFor is TryLockFor as an argument of Start.
 func LockingFor(l Lock, d time.Duration) func() (bool, error) {
 	return func() (bool, error) { return l.TryLockFor(d), nil }

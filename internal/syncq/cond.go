@@ -2,6 +2,7 @@ package syncq
 
 import (
 	"context"
+	"math"
 	"sync"
 	"time"
 )
@@ -32,32 +33,45 @@ func NewCondOver(l sync.Locker) *Cond { return &Cond{s: new(Sync), policy: FIFO,
 func (c *Cond) Sync() *Sync { return c.s }
 
 // Wait gives up all exclusive holds, waits for a signal, and takes as many holds again.
-func (c *Cond) Wait(p Party) { c.wait(p, nil) }
+func (c *Cond) Wait(p Party) { c.wait(newNode(p, false), nil) }
 
 // WaitFor is Wait for at most d, and reports whether a signal ended it. Either way the
 // lock is held again.
 func (c *Cond) WaitFor(p Party, d time.Duration) bool {
 	l := after(d)
 	defer l.stop()
-	return c.wait(p, &l)
+	_, signalled := c.wait(newNode(p, false), &l)
+	return signalled
 }
 
 // WaitContext is Wait until ctx ends, and reports whether a signal ended it. Either
 // way the lock is held again.
 func (c *Cond) WaitContext(ctx context.Context, p Party) bool {
-	l := until(ctx)
-	return c.wait(p, &l)
+	_, signalled := c.WaitOwned(ctx, p)
+	return signalled
 }
 
-func (c *Cond) wait(p Party, l *limit) (signalled bool) {
+// WaitOwned is WaitContext for an owner of which another goroutine may just have released the lock, or
+// begun to share it too. Then it does nothing, and reports that it has not waited.
+func (c *Cond) WaitOwned(ctx context.Context, p Party) (waited, signalled bool) {
+	l := until(ctx)
+	return c.wait(newNode(p, false), &l)
+}
+
+func (c *Cond) wait(n *node, l *limit) (waited, signalled bool) {
 	s := c.s
-	n := newNode(p, false)
 	if l != nil {
 		l.permit = n.place.Open()
 	}
+	who := n.who
 	var holds int32
 	s.guard.Lock()
 	if c.outer == nil {
+		if o := int64(n.value) >> shift; explicit(o) && (!s.HeldBy(o) || s.covered.own() > 0) {
+			s.guard.Unlock()
+			n.recycle()
+			return false, false
+		}
 		holds, s.Holds = s.Holds, 0
 	}
 	c.queue.push(n)
@@ -89,10 +103,10 @@ func (c *Cond) wait(p Party, l *limit) (signalled bool) {
 		s.Holds += holds
 		s.guard.Unlock()
 		if Recording() {
-			s.Record(p.who)
+			s.Record(who)
 		}
 	}
-	return signalled
+	return true, signalled
 }
 
 // awaitLimited waits in c, then in the lock's queue until n holds the lock, and
@@ -126,27 +140,26 @@ func (c *Cond) awaitLimited(n *node, l *limit) (signalled bool) {
 // If the lock is free, which only a lock without owners allows, the waiter gets it or
 // is roused.
 func (c *Cond) Signal() bool {
-	s := c.s
-	s.guard.Lock()
-	defer s.guard.Unlock()
-	n := c.queue.head
-	if n == nil {
-		return false
-	}
-	c.queue.remove(n)
-	s.transfer(n, c.policy)
-	return true
+	return c.transfer(1) == 1
 }
 
 // Broadcast moves all waiters to the lock's queue, in their order, and returns their number.
 func (c *Cond) Broadcast() int {
+	return c.transfer(math.MaxInt)
+}
+
+// transfer moves the first most waiters, or as many as there are, and returns their number.
+func (c *Cond) transfer(most int) (k int) {
 	s := c.s
 	s.guard.Lock()
-	defer s.guard.Unlock()
-	k := c.queue.len
-	for n := c.queue.head; n != nil; n = c.queue.head {
+	for n := c.queue.head; n != nil && k < most; n = c.queue.head {
 		c.queue.remove(n)
 		s.transfer(n, c.policy)
+		k++
+	}
+	s.guard.Unlock()
+	if k > 0 && s.readers.Load() != nil {
+		s.left(c.policy) // if another goroutine of the signaller's owner has given the lock up
 	}
 	return k
 }
@@ -161,7 +174,7 @@ func (s *Sync) transfer(n *node, policy Policy) {
 		w := s.Word.Load()
 		switch {
 		case !free(w):
-			if w&queued != 0 || s.Word.CompareAndSwap(w, w|queued) {
+			if w&queued != 0 || s.Word.CompareAndSwap(w, w&^biased|queued) {
 				s.join(n)
 				return
 			}

@@ -16,6 +16,9 @@ func (s *Sync) Verify() error {
 	case w&(woken|handoff) != 0 && w&queued == 0:
 		return fmt.Errorf("word %#x speaks of a queue that is empty", w)
 	}
+	if err := s.verifyTable(w); err != nil {
+		return err
+	}
 	var prev *node
 	k := 0
 	for n := s.queue.head; n != nil; prev, n = n, n.next {
@@ -26,6 +29,24 @@ func (s *Sync) Verify() error {
 	}
 	if k != s.queue.len || prev != s.queue.tail {
 		return fmt.Errorf("queue of %d has %d nodes", s.queue.len, k)
+	}
+	return nil
+}
+
+func (s *Sync) verifyTable(w uint64) error {
+	t := s.readers.Load()
+	inTable := t != nil && !t.empty()
+	switch {
+	case w&biased != 0 && (w&visible == 0 || w&queued != 0):
+		return fmt.Errorf("word %#x is biased, which it must not be", w)
+	case w&visible != 0 && (w&shared == 0 || t == nil):
+		return fmt.Errorf("word %#x has a hold of the table, but no table, or is not shared", w)
+	case inTable && w&visible == 0:
+		return fmt.Errorf("word %#x has no hold for those in the table", w)
+	case w&(visible|biased) == visible && !inTable:
+		return fmt.Errorf("word %#x has a hold for a table that is empty, and nobody comes", w)
+	case s.covered.load() > 0 && s.Owner() == 0:
+		return fmt.Errorf("word %#x: shared holds of an exclusive holder that there is not", w)
 	}
 	return nil
 }

@@ -303,12 +303,16 @@ func (s *Sync) TryRead(o int64, policy Policy) bool {
 }
 
 // Read takes a shared hold for o, which had none when it was last looked at, and waits for it
-// if need be.
-func (s *Sync) Read(o int64, policy Policy) {
-	if !s.readBiased(o, policy) {
-		s.LockShared(o, policy)
-		s.settleIn(o, policy)
+// if need be. It reports false only if the wait was refused.
+func (s *Sync) Read(o int64, policy Policy) bool {
+	if s.readBiased(o, policy) {
+		return true
 	}
+	if !s.LockShared(o, policy) {
+		return false
+	}
+	s.settleIn(o, policy)
+	return true
 }
 
 // ReadFor is Read for at most d, and reports whether the hold was taken.
@@ -378,14 +382,21 @@ func (s *Sync) confirm() bool {
 	}
 }
 
-// settleIn puts o, which has a shared hold in the word, in the table instead.
+// settleIn puts o, which has a shared hold in the word, in the table instead. In one go with the
+// guard held: another goroutine of the explicit owner o must not find a hold in the table that the word does
+// not know as one of the table's, to give it back or to upgrade it.
 func (s *Sync) settleIn(o int64, policy Policy) {
-	if !s.table().bucket(o).enter(o) {
-		s.Unlock(policy)
-		return
-	}
 	s.guard.Lock()
-	defer s.guard.Unlock()
+	next := s.settle(o, policy)
+	s.guard.Unlock()
+	unpark(next)
+}
+
+// settle is settleIn with the guard held, and returns whom to unpark.
+func (s *Sync) settle(o int64, policy Policy) *node {
+	if !s.table().bucket(o).enter(o) {
+		return s.release(policy, 0)
+	}
 	for {
 		w := s.Word.Load()
 		to := w | visible // o's hold becomes the table's,
@@ -396,7 +407,7 @@ func (s *Sync) settleIn(o int64, policy Policy) {
 			to |= biased
 		}
 		if s.Word.CompareAndSwap(w, to) {
-			return
+			return nil
 		}
 	}
 }
@@ -486,6 +497,32 @@ func (s *Sync) LeaveWrite(o int64, policy Policy) bool {
 	return held
 }
 
+// DowngradeWrite turns one of o's exclusive holds into a shared one, as LeaveWrite does with the last. It
+// reports whether o has one, and whether the shared hold could be counted; if not, nothing happens.
+func (s *Sync) DowngradeWrite(o int64) (held, counted bool) {
+	s.guard.Lock()
+	held, counted, next := s.downgradeWrite(o)
+	s.guard.Unlock()
+	unpark(next)
+	return held, counted
+}
+
+func (s *Sync) downgradeWrite(o int64) (held, counted bool, next *node) {
+	if !s.HeldBy(o) {
+		return false, false, nil
+	}
+	h := s.covered.own()
+	if h == MaxHolds {
+		return true, false, nil
+	}
+	s.covered.set(h + 1)
+	if s.Holds > 0 {
+		s.Holds--
+		return true, true, nil
+	}
+	return true, true, s.uncoverAll(o)
+}
+
 // uncoverAll moves o's shared holds to the table, gives up its exclusive one, and returns whom to unpark.
 // The guard is held.
 func (s *Sync) uncoverAll(o int64) *node {
@@ -516,7 +553,16 @@ func (s *Sync) uncoverAll(o int64) *node {
 // whoever waits. The others of o stay what they are.
 func (s *Sync) Upgrade(o int64) (upgraded, reads bool) {
 	s.guard.Lock()
-	defer s.guard.Unlock()
+	upgraded, reads = s.upgrade(o)
+	s.guard.Unlock()
+	if upgraded && explicit(o) {
+		s.siblings(o)
+	}
+	return upgraded, reads
+}
+
+// upgrade is Upgrade with the guard held.
+func (s *Sync) upgrade(o int64) (upgraded, reads bool) {
 	if s.HeldBy(o) {
 		h := s.covered.own()
 		if h == 0 || s.Holds == MaxHolds-1 {

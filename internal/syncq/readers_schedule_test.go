@@ -1,0 +1,362 @@
+package syncq
+
+import (
+	"context"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// As in schedule_test.go, these tests hold the guard, or a bucket, or take a single step of the
+// protocol by hand, to bring about the rare orders of events.
+
+const unread = one | shared | visible // the table's hold alone, without bias
+
+// bothPolicies runs f with a lock of each.
+func bothPolicies(t *testing.T, f func(t *testing.T, s *Sync, policy Policy)) {
+	for name, policy := range map[string]Policy{"NonFair": NonFair, "FIFO": FIFO} {
+		t.Run(name, func(t *testing.T) {
+			var s Sync
+			f(t, &s, policy)
+			require.NoError(t, s.Verify())
+			require.True(t, s.Idle())
+			require.Zero(t, s.ReadCount())
+			require.True(t, s.table().empty())
+		})
+	}
+}
+
+// settled waits a little for others to come to a point that they may not come to.
+func settled(ok func() bool) {
+	for deadline := time.Now().Add(2 * time.Millisecond); !ok() && time.Now().Before(deadline); {
+		runtime.Gosched()
+	}
+}
+
+func writes(s *Sync, o int64, policy Policy) call {
+	return run(func() bool { s.Lock(Owned(o), policy); return true })
+}
+
+func reads(s *Sync, o int64, policy Policy) call {
+	return run(func() bool { s.Read(o, policy); return true })
+}
+
+func TestAnUpgradeWhileAnotherGoroutineOfTheOwnerComesInLeavesALegalWord(t *testing.T) {
+	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
+		for range 50 {
+			const o = -7
+			require.True(t, s.TryLockShared()) // stands for a reader on its way into the table
+			s.guard.Lock()
+			var upgraded, has bool
+			up := run(func() bool { upgraded, has = s.Upgrade(o); return true })
+			time.Sleep(50 * time.Microsecond) // so that it is the first to get the guard
+			in := reads(s, o, policy)
+			eventually(t, func() bool { return s.Shared() == 2 })
+			settled(func() bool { return s.table().bucket(o).holdsOf(o) == 1 })
+			s.Word.Add(^(one - 1)) // the other reader is gone
+			s.guard.Unlock()
+			require.True(t, up.result(t))
+			require.True(t, in.result(t))
+			if upgraded {
+				require.True(t, has)
+				require.Equal(t, value(o), s.Word.Load(), "no one reads beside a writer")
+				require.True(t, s.LeaveWrite(o, policy))
+			} else {
+				require.True(t, s.Unread(o, policy))
+			}
+			require.False(t, s.Unread(o, policy))
+			s.Revoke(policy)
+			require.Zero(t, s.Word.Load())
+		}
+	})
+}
+
+func TestAReadHoldGivenBackByAnotherGoroutineOfTheOwnerBeforeItIsSettledIsNotForgotten(t *testing.T) {
+	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
+		for range 50 {
+			const o = -7
+			require.True(t, s.TryLockShared()) // stands for a reader on its way into the table
+			s.guard.Lock()
+			var left bool
+			out := run(func() bool { left = s.Unread(o, policy); return true })
+			time.Sleep(50 * time.Microsecond)
+			in := reads(s, o, policy)
+			eventually(t, func() bool { return s.Shared() == 2 })
+			settled(func() bool { return s.table().bucket(o).holdsOf(o) == 1 })
+			w := run(func() bool { s.Lock(Owned(1), policy); return s.LeaveWrite(1, policy) })
+			s.Word.Add(^(one - 1))
+			s.guard.Unlock()
+			require.True(t, out.result(t))
+			require.True(t, in.result(t))
+			if !left {
+				require.True(t, s.Unread(o, policy))
+			}
+			require.True(t, w.result(t), "the writer is not left behind a hold that nobody has")
+			s.Revoke(policy)
+		}
+	})
+}
+
+func TestAWriterThatFindsAReaderInTheTableIsHandedTheLockAsTheReaderLeaves(t *testing.T) {
+	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
+		s.Read(2, policy)
+		require.True(t, s.Biased())
+		require.False(t, s.Seize(Owned(1)))
+		w := writes(s, 1, policy)
+		eventually(t, func() bool { return s.Len() == 1 })
+		require.False(t, s.Biased(), "or readers would come in for ever")
+		require.NoError(t, s.Verify())
+		require.False(t, s.LockSharedFor(3, policy, 0))
+		require.True(t, s.Unread(2, policy))
+		require.True(t, w.result(t))
+		require.True(t, s.LeaveWrite(1, policy))
+	})
+}
+
+func TestAReaderThatFindsTheBiasGoneHandsOverToTheWriterThatSawItInTheTable(t *testing.T) {
+	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
+		s.Read(2, policy)
+		require.True(t, s.Unread(2, policy)) // biased, and read by nobody
+		b := s.Bucket(3)
+		require.True(t, s.Biased() && b.Enter(3)) // as RLock does, which has yet to confirm it
+		w := writes(s, 1, policy)
+		eventually(t, func() bool { return s.Len() == 1 })
+		require.False(t, s.Biased())
+		require.Zero(t, s.Owner())
+		s.Exit(b, policy)
+		require.True(t, w.result(t))
+		require.True(t, s.LeaveWrite(1, policy))
+	})
+}
+
+func TestAReaderThatFindsTheBiasGoneIsInTheWayOfNoWriterThatDidNotSeeIt(t *testing.T) {
+	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
+		s.Read(2, policy)
+		require.True(t, s.Unread(2, policy))
+		require.True(t, s.Seize(Owned(1)))
+		b := s.Bucket(3)
+		require.True(t, b.Enter(3)) // it looked for the bias before
+		require.False(t, s.Biased())
+		require.True(t, s.LeaveWrite(1, policy))
+		require.True(t, s.TryLock(Owned(1)), "the entry is no hold")
+		s.Exit(b, policy)
+		require.EqualValues(t, 1, s.Owner())
+		require.True(t, s.LeaveWrite(1, policy))
+	})
+}
+
+func TestOnlyTheLastReaderOutHandsOver(t *testing.T) {
+	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
+		const o = -5 // one of the crowd
+		for _, r := range []int64{2, 3, o} {
+			s.Read(r, policy)
+		}
+		w := writes(s, 1, policy)
+		eventually(t, func() bool { return s.Len() == 1 })
+		for _, r := range []int64{3, o} {
+			require.True(t, s.Unread(r, policy))
+			require.Zero(t, s.Owner())
+			require.NoError(t, s.Verify())
+		}
+		held, counted := s.ReenterRead(2)
+		require.True(t, held && counted)
+		require.True(t, s.Unread(2, policy))
+		require.Zero(t, s.Owner())
+		require.True(t, s.Unread(2, policy))
+		require.True(t, w.result(t))
+		require.True(t, s.LeaveWrite(1, policy))
+	})
+}
+
+func TestTwoReadersThatLeaveTogetherGiveTheTablesHoldBackOnce(t *testing.T) {
+	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
+		for range 100 {
+			s.Read(2, policy)
+			s.Read(3, policy)
+			w := writes(s, 1, policy)
+			eventually(t, func() bool { return s.Len() == 1 })
+			s.guard.Lock()
+			a := run(func() bool { return s.Unread(2, policy) })
+			b := run(func() bool { return s.Unread(3, policy) })
+			eventually(t, s.table().empty) // both are out, and one at least has to have the guard
+			s.guard.Unlock()
+			require.True(t, a.result(t))
+			require.True(t, b.result(t))
+			require.True(t, w.result(t))
+			require.Equal(t, value(1), s.Word.Load())
+			require.True(t, s.LeaveWrite(1, policy))
+			require.Zero(t, s.Word.Load())
+		}
+	})
+}
+
+func TestALookIntoTheTableFromBeforeANewReaderDoesNotGiveItsHoldBack(t *testing.T) {
+	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
+		s.Read(2, policy)
+		s.Revoke(policy)
+		s.guard.Lock()
+		out := run(func() bool { return s.Unread(2, policy) })
+		eventually(t, s.table().empty)
+		time.Sleep(100 * time.Microsecond) // it has looked, and waits for the guard
+		require.True(t, s.TryLockShared())
+		require.Nil(t, s.settle(3, policy))
+		s.guard.Unlock()
+		require.True(t, out.result(t))
+		require.Equal(t, 1, s.ReadHolds(3))
+		require.False(t, s.TryLock(Owned(1)))
+		require.False(t, s.Seize(Owned(1)))
+		require.True(t, s.Unread(3, policy))
+	})
+}
+
+func TestAReaderFromTheQueueSettlesInWithoutBiasWhileAWriterWaits(t *testing.T) {
+	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
+		require.True(t, s.TryLock(Owned(1)))
+		r := reads(s, 2, policy)
+		eventually(t, func() bool { return s.Len() == 1 })
+		w := writes(s, 3, policy)
+		eventually(t, func() bool { return s.Len() == 2 })
+		require.True(t, s.LeaveWrite(1, policy))
+		require.True(t, r.result(t))
+		require.Equal(t, unread|queued, s.Word.Load()&^handoff)
+		require.NoError(t, s.Verify())
+		s.guard.Lock() // as it does for one that TryRLock let in past the writer
+		require.True(t, s.TryLockShared())
+		require.Nil(t, s.settle(4, policy))
+		s.guard.Unlock()
+		require.Equal(t, unread|queued, s.Word.Load()&^handoff)
+		require.True(t, s.Unread(2, policy))
+		require.Zero(t, s.Owner())
+		require.True(t, s.Unread(4, policy))
+		require.True(t, w.result(t))
+		require.True(t, s.LeaveWrite(3, policy))
+	})
+}
+
+func TestAReaderInFlightMakesASeizeFailAndTheQueueTakesOver(t *testing.T) {
+	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
+		s.Read(2, policy)
+		require.True(t, s.Unread(2, policy))
+		s.guard.Lock()
+		var seized bool
+		seize := run(func() bool { seized = s.Seize(Owned(1)); return true })
+		time.Sleep(100 * time.Microsecond) // it has seen an empty table
+		require.True(t, s.Bucket(3).Enter(3))
+		require.True(t, s.Biased(), "and so reads")
+		s.guard.Unlock()
+		require.True(t, seize.result(t))
+		require.False(t, seized)
+		w := writes(s, 1, policy)
+		eventually(t, func() bool { return s.Len() == 1 })
+		s.Exit(s.Bucket(3), policy)
+		require.True(t, w.result(t))
+		require.True(t, s.LeaveWrite(1, policy))
+	})
+}
+
+func TestAnUpgradeThatFailsGivesTheBiasBackUnlessSomebodyWaits(t *testing.T) {
+	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
+		s.Read(2, policy)
+		s.Read(3, policy)
+		upgraded, has := s.Upgrade(2)
+		require.True(t, has)
+		require.False(t, upgraded)
+		require.True(t, s.Biased())
+		w := writes(s, 1, policy)
+		eventually(t, func() bool { return s.Len() == 1 })
+		upgraded, _ = s.Upgrade(2)
+		require.False(t, upgraded)
+		require.False(t, s.Biased())
+		require.True(t, s.Unread(3, policy))
+		upgraded, _ = s.Upgrade(2)
+		require.True(t, upgraded)
+		require.NoError(t, s.Verify())
+		require.True(t, s.LeaveWrite(2, policy))
+		require.True(t, w.result(t))
+		require.True(t, s.LeaveWrite(1, policy))
+	})
+}
+
+func TestASignalForAnOwnerThatHasGivenTheLockUpMeanwhileWakesTheWaiter(t *testing.T) {
+	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
+		c := NewCond(s, policy)
+		require.True(t, s.TryLock(Owned(1)))
+		w := run(func() bool { c.Wait(Owned(1)); return true })
+		eventually(t, func() bool { return c.Len() == 1 })
+		s.Read(2, policy)
+		require.True(t, s.Unread(2, policy)) // biased, and idle, when it should be the signaller's
+		require.True(t, c.Signal())
+		require.True(t, w.result(t))
+		require.True(t, s.LeaveWrite(1, policy))
+	})
+}
+
+func TestSharedHoldsStopAtTheirLimitInTheCrowdAsInTheSlot(t *testing.T) {
+	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
+		s.Read(-5, policy)
+		b := s.Bucket(-5)
+		b.others[-5] = MaxHolds - 1
+		held, counted := s.ReenterRead(-5)
+		require.True(t, held && counted)
+		held, counted = s.ReenterRead(-5)
+		require.True(t, held)
+		require.False(t, counted)
+		require.Equal(t, MaxHolds, s.ReadHolds(-5))
+		b.others[-5] = 1
+		require.True(t, s.Unread(-5, policy))
+
+		s.Read(2, policy)
+		b = s.Bucket(2)
+		b.holds.set(MaxHolds - 2)
+		require.True(t, b.Reenter())
+		require.False(t, b.Reenter())
+		held, counted = s.ReenterRead(2)
+		require.True(t, held)
+		require.False(t, counted)
+		require.Equal(t, MaxHolds, s.ReadHolds(2))
+		b.holds.set(0)
+		require.True(t, s.Unread(2, policy))
+	})
+}
+
+func TestWhoeverBeginsToWaitForALockThatIsOnlyBiasedGetsIt(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for name, lock := range map[string]func(s *Sync, policy Policy) bool{
+		"Lock":        func(s *Sync, policy Policy) bool { s.Lock(Owned(1), policy); return true },
+		"LockFor":     func(s *Sync, policy Policy) bool { return s.LockFor(Owned(1), policy, time.Hour) },
+		"LockContext": func(s *Sync, policy Policy) bool { return s.LockContext(ctx, Owned(1), policy) },
+		"wait": func(s *Sync, policy Policy) bool {
+			require.True(t, s.TryLock(Owned(1)))
+			// Readers come while it waits, so that it finds the bias when its time is up.
+			stop := make(chan struct{})
+			c := NewCond(s, policy)
+			w := run(func() bool {
+				_, signalled := c.wait(newNode(Owned(1), false), &limit{ctx: stop})
+				return !signalled
+			})
+			eventually(t, func() bool { return c.Len() == 1 })
+			s.Read(2, policy)
+			require.True(t, s.Unread(2, policy))
+			close(stop)
+			return w.result(t)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
+				s.Read(2, policy)
+				require.True(t, s.Unread(2, policy))
+				if name == "wait" {
+					s.Revoke(policy)
+				} else {
+					require.True(t, s.Biased())
+				}
+				require.True(t, run(func() bool { return lock(s, policy) }).result(t))
+				require.EqualValues(t, 1, s.Owner())
+				require.True(t, s.LeaveWrite(1, policy))
+			})
+		})
+	}
+}
