@@ -1,6 +1,6 @@
 // Package deadlock tells who waits for whom among the locks of this module that have owners:
-// [github.com/jucgo/locks/reentrant.Mutex], the locks of package named, and whatever else is built
-// like them.
+// [github.com/jucgo/locks/reentrant.Mutex], [github.com/jucgo/locks/rwlock.RWMutex] with its read holds,
+// the locks of package named, and the local gates of leased locks.
 //
 //   - [Find] returns the cycles among those who wait, on demand. Java's
 //     ThreadMXBean.findDeadlockedThreads.

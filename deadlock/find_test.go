@@ -12,9 +12,9 @@ import (
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/deadlock"
 	"github.com/jucgo/locks/fair"
-	"github.com/jucgo/locks/internal/syncq"
 	"github.com/jucgo/locks/named"
 	"github.com/jucgo/locks/reentrant"
+	"github.com/jucgo/locks/rwlock"
 )
 
 func policies(t *testing.T, test func(t *testing.T, p fair.Policy)) {
@@ -223,33 +223,33 @@ func TestACycleThroughTheHoldOfAnExplicitOwnerIsNotCertain(t *testing.T) {
 
 func TestACycleThroughReadHoldsIsFound(t *testing.T) {
 	policies(t, func(t *testing.T, policy fair.Policy) {
-		a, b := newShared(policy == fair.FIFO), reentrant.New(policy)
+		a, b := rwlock.New(policy), reentrant.New(policy)
 		p, q, other := goroutine(t), goroutine(t), goroutine(t)
 		defer end(p, q, other)
-		require.NoError(t, other.lock(reader{a}))
-		require.NoError(t, p.lock(reader{a}))
+		require.NoError(t, other.lock(a.ReadLocker()))
+		require.NoError(t, p.lock(a.ReadLocker()))
 		require.NoError(t, q.lock(b))
 		require.NoError(t, q.lock(a))
 		require.Empty(t, deadlock.Find(), "the readers do not wait")
 		require.NoError(t, p.lock(b))
 		cycles := deadlock.Find()
 		require.Equal(t, [][]locks.Owner{{p.me, q.me}}, parties(cycles))
-		require.Equal(t, "shared", cycles[0][1].Lock.Type)
+		require.Equal(t, "rwlock.RWMutex", cycles[0][1].Lock.Type)
 		require.False(t, cycles[0][1].Behind)
-		other.unlock(t, reader{a})
+		other.unlock(t, a.ReadLocker())
 		require.Len(t, deadlock.Find(), 1)
 	})
 }
 
 func TestAReaderThatOnlyAQueuedWriterKeepsOutWaitsForTheWriter(t *testing.T) {
 	policies(t, func(t *testing.T, policy fair.Policy) {
-		a, b := newShared(policy == fair.FIFO), reentrant.New(policy)
+		a, b := rwlock.New(policy), reentrant.New(policy)
 		first, writer, second := goroutine(t), goroutine(t), goroutine(t)
 		defer end(first, writer, second)
-		require.NoError(t, first.lock(reader{a}))
+		require.NoError(t, first.lock(a.ReadLocker()))
 		require.NoError(t, writer.lock(a))
 		require.NoError(t, second.lock(b))
-		require.NoError(t, second.lock(reader{a}))
+		require.NoError(t, second.lock(a.ReadLocker()))
 		require.False(t, second.back)
 		require.Empty(t, deadlock.Find())
 		require.NoError(t, first.lock(b))
@@ -258,7 +258,7 @@ func TestAReaderThatOnlyAQueuedWriterKeepsOutWaitsForTheWriter(t *testing.T) {
 		c := cycles[0]
 		require.Equal(t, []bool{false, true, false}, []bool{c[0].Behind, c[1].Behind, c[2].Behind})
 		require.Equal(t, []bool{false, true, false}, []bool{c[0].Shared, c[1].Shared, c[2].Shared})
-		require.Contains(t, c.String(), fmt.Sprintf("%v waits to share for shared(%#x), behind %v in its queue", second.me, c[1].Lock.Address, writer.me))
+		require.Contains(t, c.String(), fmt.Sprintf("%v waits to share for rwlock.RWMutex(%#x), behind %v in its queue", second.me, c[1].Lock.Address, writer.me))
 
 		writer.cancel()
 		synctest.Wait()
@@ -270,13 +270,13 @@ func TestAReaderThatOnlyAQueuedWriterKeepsOutWaitsForTheWriter(t *testing.T) {
 
 func TestReadersOfALockHeldExclusivelyWaitForItsHolder(t *testing.T) {
 	policies(t, func(t *testing.T, policy fair.Policy) {
-		a, b := newShared(policy == fair.FIFO), reentrant.New(policy)
+		a, b := rwlock.New(policy), reentrant.New(policy)
 		p, q, r := goroutine(t), goroutine(t), goroutine(t)
 		defer end(p, q, r)
 		require.NoError(t, p.lock(a))
 		require.NoError(t, q.lock(b))
 		require.NoError(t, r.lock(a))
-		require.NoError(t, q.lock(reader{a}))
+		require.NoError(t, q.lock(a.ReadLocker()))
 		require.NoError(t, p.lock(b))
 		require.Equal(t, [][]locks.Owner{{p.me, q.me}}, parties(deadlock.Find()))
 	})
@@ -400,10 +400,10 @@ func TestALockWhoseOwnerHasExitedIsAnOrphan(t *testing.T) {
 
 func TestAnOrphanedReadHoldIsFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := newShared(syncq.FIFO)
+		m := rwlock.New(fair.FIFO)
 		p, owner := goroutine(t), goroutine(t)
 		defer end(p)
-		require.NoError(t, owner.lock(reader{m}))
+		require.NoError(t, owner.lock(m.ReadLocker()))
 		require.NoError(t, p.lock(m))
 		end(owner)
 		synctest.Wait()

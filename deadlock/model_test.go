@@ -14,6 +14,7 @@ import (
 	"github.com/jucgo/locks/deadlock"
 	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/reentrant"
+	"github.com/jucgo/locks/rwlock"
 )
 
 // The model: who holds what and who waits, in which order, as the parties themselves know it when all
@@ -134,6 +135,8 @@ func (m *model) acquire(i, lock int, shared, refuse bool) error {
 	which := l.lock
 	if shared {
 		which = l.reader
+	} else if slices.Contains(l.readers, i) {
+		return nil // a reader that asks to write does not wait
 	}
 	err := p.lock(which)
 	a := &ask{i, lock, shared}
@@ -263,8 +266,8 @@ func TestFindAgreesWithASearchThatTriesEveryPath(t *testing.T) {
 						defer func() { end(m.parties...) }()
 						for _, r := range readable {
 							if r {
-								l := newShared(policy == fair.FIFO)
-								m.locks = append(m.locks, modelLock{lock: l, reader: reader{l}})
+								l := rwlock.New(policy)
+								m.locks = append(m.locks, modelLock{lock: l, reader: l.ReadLocker()})
 							} else {
 								m.locks = append(m.locks, modelLock{lock: reentrant.New(policy)})
 							}

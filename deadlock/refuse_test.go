@@ -18,6 +18,7 @@ import (
 	"github.com/jucgo/locks/internal/locktest"
 	"github.com/jucgo/locks/named"
 	"github.com/jucgo/locks/reentrant"
+	"github.com/jucgo/locks/rwlock"
 )
 
 func refusing(t *testing.T, test func(t *testing.T, p fair.Policy)) {
@@ -141,16 +142,16 @@ func TestACycleThatTheHolderHasLeftIsNoReasonToRefuse(t *testing.T) {
 
 func TestARefusalGoesThroughReadHoldsAndTheQueue(t *testing.T) {
 	refusing(t, func(t *testing.T, policy fair.Policy) {
-		a, b := newShared(policy == fair.FIFO), reentrant.New(policy)
+		a, b := rwlock.New(policy), reentrant.New(policy)
 		first, writer, second := goroutine(t), goroutine(t), goroutine(t)
 		defer end(first, writer, second)
-		require.NoError(t, first.lock(reader{a}))
+		require.NoError(t, first.lock(a.ReadLocker()))
 		require.NoError(t, writer.lock(a))
 		require.NoError(t, second.lock(b))
-		require.NoError(t, second.lock(reader{a}))
+		require.NoError(t, second.lock(a.ReadLocker()))
 		require.False(t, second.back)
 		require.ErrorIs(t, first.lock(b), locks.ErrDeadlock)
-		first.unlock(t, reader{a})
+		first.unlock(t, a.ReadLocker())
 		require.True(t, writer.back)
 		writer.unlock(t, a)
 		require.True(t, second.back)
@@ -159,14 +160,14 @@ func TestARefusalGoesThroughReadHoldsAndTheQueue(t *testing.T) {
 
 func TestAReaderIsRefusedToo(t *testing.T) {
 	refusing(t, func(t *testing.T, policy fair.Policy) {
-		a, b := newShared(policy == fair.FIFO), reentrant.New(policy)
+		a, b := rwlock.New(policy), reentrant.New(policy)
 		first, writer, second := goroutine(t), goroutine(t), goroutine(t)
 		defer end(first, writer, second)
-		require.NoError(t, first.lock(reader{a}))
+		require.NoError(t, first.lock(a.ReadLocker()))
 		require.NoError(t, second.lock(b))
 		require.NoError(t, first.lock(b))
 		require.NoError(t, writer.lock(a))
-		require.ErrorIs(t, second.lock(reader{a}), locks.ErrDeadlock, "behind the writer, which waits for first")
+		require.ErrorIs(t, second.lock(a.ReadLocker()), locks.ErrDeadlock, "behind the writer, which waits for first")
 		second.unlock(t, b)
 		require.True(t, first.back)
 	})
@@ -363,7 +364,7 @@ func TestWhoLocksInOrderNeverMeetsAFalseAlarm(t *testing.T) {
 			defer deadlock.Refuse(false)
 			const parties, rounds = 12, 400
 			var order [5]locks.Locker // readers and writers of two locks, and three others
-			rw := []*shared{newShared(policy == fair.FIFO), newShared(policy == fair.FIFO)}
+			rw := []*rwlock.RWMutex{rwlock.New(policy), rwlock.New(policy)}
 			for i := range order {
 				order[i] = reentrant.New(policy)
 			}
@@ -399,7 +400,7 @@ func TestWhoLocksInOrderNeverMeetsAFalseAlarm(t *testing.T) {
 								if (k+g+i)%3 == 0 {
 									l = rw[i/2]
 								} else {
-									l = reader{rw[i/2]}
+									l = rw[i/2].ReadLocker()
 								}
 							}
 							wait, end := own, context.CancelFunc(func() {})

@@ -110,7 +110,8 @@ func (rw *RWMutex) rewrite(o int64) (held bool, err error) {
 }
 
 // TryLock takes the write lock if nobody else reads or writes, past whoever waits, and reports
-// whether it did. It does not for a goroutine that reads. Java's writeLock().tryLock().
+// whether it did. It does not for a goroutine that reads, and may not if a reader is on its way in that
+// has to wait then for somebody else. Java's writeLock().tryLock().
 func (rw *RWMutex) TryLock() bool {
 	ok, err := rw.tryLock(goid.Get())
 	if err == locks.ErrTooManyHolds {
