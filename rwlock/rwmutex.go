@@ -176,7 +176,8 @@ func (rw *RWMutex) RLock() {
 				if rw.s.Biased() {
 					return
 				}
-				rw.s.Exit(b, rw.policy)
+				b.Exit()
+				rw.s.Left(rw.policy)
 			}
 		}
 	}
@@ -226,8 +227,11 @@ func (rw *RWMutex) TryRLockFor(d time.Duration) bool {
 func (rw *RWMutex) RUnlock() {
 	if me := goid.Fast(); me != 0 {
 		if b := rw.s.Bucket(me); b != nil && b.Has(me) {
-			if !b.Leave() {
-				rw.s.Exit(b, rw.policy)
+			if b.Leave() {
+				return
+			}
+			if b.Exit(); !rw.s.Biased() {
+				rw.s.Left(rw.policy)
 			}
 			return
 		}

@@ -127,7 +127,7 @@ func (c *Cond) awaitLimited(n *node, l *limit) (signalled bool) {
 	s.guard.Unlock()
 	if queued {
 		if s.readers.Load() != nil {
-			s.left(c.policy)
+			s.Left(c.policy)
 		}
 		s.await(n, c.policy, nil, false)
 	}
@@ -159,7 +159,7 @@ func (c *Cond) transfer(most int) (k int) {
 	}
 	s.guard.Unlock()
 	if k > 0 && s.readers.Load() != nil {
-		s.left(c.policy) // if another goroutine of the signaller's owner has given the lock up
+		s.Left(c.policy) // if another goroutine of the signaller's owner has given the lock up
 	}
 	return k
 }

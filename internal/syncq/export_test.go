@@ -50,3 +50,10 @@ func (s *Sync) verifyTable(w uint64) error {
 	}
 	return nil
 }
+
+// exit is what a lock does to give back the slot of b.
+func exit(s *Sync, b *Bucket, policy Policy) {
+	if b.Exit(); !s.Biased() {
+		s.Left(policy)
+	}
+}

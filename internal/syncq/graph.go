@@ -391,7 +391,7 @@ func (s *Sync) enqueueUnlessCycle(n *node, policy Policy) bool {
 	}
 	s.guard.Unlock()
 	if queued && s.readers.Load() != nil {
-		s.left(policy)
+		s.Left(policy)
 	}
 	if k := s.kind.Load(); !queued || k == nil || !k.Refusable || n.who <= 0 {
 		return queued

@@ -60,7 +60,7 @@ type Bucket struct {
 	mu     sync.Mutex
 	others map[int64]int // their holds; guarded by mu
 
-	_ [24]byte // a cache line to each
+	_ [32]byte // a cache line to each
 }
 
 // newReaders returns a table for as many readers as can run at once, with room to
@@ -76,7 +76,7 @@ func newReaders() *readers {
 // bucket returns o's. Ids that follow each other, as those of a group of workers do, lie
 // far apart (Fibonacci hashing, Knuth, TAOCP 6.4).
 func (t *readers) bucket(o int64) *Bucket {
-	return &t.buckets[uint64(o)*0x9E3779B97F4A7C15>>t.shift]
+	return &t.buckets[uint64(o)*0x9E3779B97F4A7C15>>(t.shift&63)]
 }
 
 func (t *readers) empty() bool {
@@ -218,7 +218,7 @@ func (b *Bucket) Reenter() bool {
 }
 
 // Enter takes the slot for me, who reads then if the lock is biased afterwards, and else has to
-// [Sync.Exit]. It fails if others use b.
+// [Bucket.Exit]. It fails if others use b.
 func (b *Bucket) Enter(me int64) bool {
 	return b.crowd.Load() == 0 && b.owner.CompareAndSwap(0, me)
 }
@@ -233,13 +233,9 @@ func (b *Bucket) Leave() bool {
 	return true
 }
 
-// Exit gives back the slot of b, and with it the last hold of its goroutine.
-func (s *Sync) Exit(b *Bucket, policy Policy) {
-	b.owner.Store(0)
-	if !s.Biased() {
-		s.left(policy)
-	}
-}
+// Exit gives back the slot of b, and with it the last hold of its goroutine. The lock has to be told
+// ([Sync.Left]) if it is not biased after that.
+func (b *Bucket) Exit() { b.owner.Store(0) }
 
 // ReenterRead counts one more shared hold of o if it has one, or holds the lock exclusively. It
 // reports whether it does, and whether the hold could be counted.
@@ -266,7 +262,7 @@ func (s *Sync) ReenterRead(o int64) (held, counted bool) {
 func (s *Sync) Unread(o int64, policy Policy) bool {
 	had := s.unread(o)
 	if had == 1 {
-		s.left(policy)
+		s.Left(policy)
 	}
 	return had > 0
 }
@@ -364,7 +360,7 @@ func (s *Sync) readBiased(o int64, policy Policy) bool {
 			return true
 		}
 	}
-	s.left(policy)
+	s.Left(policy)
 	return false
 }
 
@@ -412,9 +408,9 @@ func (s *Sync) settle(o int64, policy Policy) *node {
 	}
 }
 
-// left gives the table's hold back if that is due: when somebody has left the table, or
+// Left gives the table's hold back if that is due: when somebody has left the table, or
 // has begun to wait.
-func (s *Sync) left(policy Policy) {
+func (s *Sync) Left(policy Policy) {
 	if s.Word.Load()&(visible|biased) != visible || !s.readers.Load().empty() {
 		return // whoever is in the table will look as it leaves
 	}
@@ -456,7 +452,7 @@ func (s *Sync) Revoke(policy Policy) {
 			break
 		}
 	}
-	s.left(policy)
+	s.Left(policy)
 }
 
 // Idle reports whether nobody holds the lock, though it may be biased to readers.

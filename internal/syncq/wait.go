@@ -59,7 +59,7 @@ func (s *Sync) enqueue(n *node, policy Policy) bool {
 	queued := s.enqueueGuarded(n, policy)
 	s.guard.Unlock()
 	if queued && s.readers.Load() != nil {
-		s.left(policy)
+		s.Left(policy)
 	}
 	return queued
 }
@@ -70,7 +70,7 @@ func (s *Sync) enqueue(n *node, policy Policy) bool {
 // leaves queued set on a word that n could not take. If it is held, its release
 // sees queued; if it is free, which takes NonFair, woken is set, and the first
 // waiter is on its way. If it is held by visible readers, of whom none may be left, n's user
-// has to look (left) before it parks.
+// has to look (Left) before it parks.
 func (s *Sync) enqueueGuarded(n *node, policy Policy) bool {
 	for {
 		w := s.Word.Load()
