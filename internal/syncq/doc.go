@@ -35,6 +35,10 @@
 // the queue is long, and is handed the lock in turn: so the queue drains, and
 // barging begins anew.
 //
+// Shared waiters that are first are not told but let in, all of a group, by the release of a lock that has
+// visible readers: newcomers may share the lock with them at once, whereas next to a free lock with a shared
+// waiter on its way each would have to look at the queue.
+//
 // # Why no wake-up is lost
 //
 // Claim: if a party sleeps in the queue, then somebody holds the lock or some awake

@@ -207,15 +207,16 @@ func (s *Sync) Unlock(policy Policy) bool {
 			to = w - one
 		case w&queued == 0:
 			to = 0
-		case policy == FIFO || w&handoff != 0:
+		case policy == FIFO || w&handoff != 0 || s.readers.Load() != nil: // release decides
 			s.guard.Lock()
 			n := s.release(policy, 0)
+			yield := policy == NonFair && n != nil && (w&handoff != 0 || n.shared)
 			s.guard.Unlock()
 			unpark(n)
-			if policy == NonFair && n != nil {
-				// A starved waiter gets the processor with the lock. Else this goroutine would
-				// run on, come back first as soon as the starved are served, and starve
-				// them again.
+			if yield {
+				// Whoever is handed the lock gets the processor with it. Else this goroutine would
+				// run on, and soon wait for those who have the lock but do not run: the starved,
+				// or a group of readers.
 				runtime.Gosched()
 			}
 			return true

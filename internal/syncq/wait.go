@@ -290,7 +290,7 @@ func (s *Sync) release(policy Policy, mask uint64) *node {
 			if s.Word.CompareAndSwap(w, 0) {
 				return nil
 			}
-		case policy == FIFO || w&handoff != 0:
+		case policy == FIFO || w&handoff != 0 || s.queue.head.shared:
 			k, to := s.heirs(policy)
 			if s.Word.CompareAndSwap(w, to) {
 				return s.grant(k)
