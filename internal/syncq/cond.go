@@ -151,9 +151,14 @@ func (c *Cond) Broadcast() int {
 // transfer moves the first most waiters, or as many as there are, and returns their number.
 func (c *Cond) transfer(most int) (k int) {
 	s := c.s
+	var at time.Duration
+	if c.policy == NonFair {
+		at = now() // once: looking at the clock takes as long as all else that is done for a waiter here
+	}
 	s.guard.Lock()
 	for n := c.queue.head; n != nil && k < most; n = c.queue.head {
 		c.queue.remove(n)
+		n.since = at
 		s.transfer(n, c.policy)
 		k++
 	}
@@ -167,9 +172,6 @@ func (c *Cond) transfer(most int) (k int) {
 // transfer puts the waiter n, whose user is parked, in the lock's queue. The
 // guard is held.
 func (s *Sync) transfer(n *node, policy Policy) {
-	if policy == NonFair {
-		n.since = now()
-	}
 	for {
 		w := s.Word.Load()
 		switch {
