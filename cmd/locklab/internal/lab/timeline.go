@@ -272,3 +272,6 @@ func (t *Timeline) seal() {
 		lane.Spans = kept
 	}
 }
+
+// Length is how long the span lasts.
+func (s Span) Length() time.Duration { return s.To - s.From }
