@@ -20,8 +20,8 @@ var _ = register(lab.Scenario{
 	Claim: `Java's monitor went through stages: biased to its first thread, then light-weight, with a short spin, then heavy-weight, with threads that sleep; and never back. Each stage costs more than the one before, and is used only where the one before does not do.
 
 The lock here has them too, but decides anew at every acquisition. The owner itself only counts. Somebody else spins for about the time that one hand-over takes, as a holder that is nearly done will be done by then. After that it is parked in the queue.`,
-	Look:  "The line shows how many waiters were found parked in the queue when the lock was released, over the time it was held for. Short holds end while the waiter spins; for long ones it is put to sleep.",
-	Found: `A re-entry and its unlock took {{n .reentry}}, a free lock {{n .free}}, a wait that ended while still awake {{.awake}}, and the way back from being parked {{n .parked}}. {{n .reentries}} re-entries parked nobody. Of the shortest holds {{percent .parkedShort}} had parked their waiter, of the longest {{percent .parkedLong}}.`,
+	Look:  "The line shows how many waiters were found parked in the queue when the lock was released, over the time it was held for. Short holds end while the waiter spins; for long ones it is put to sleep. Spinning needs a second processor that is idle: on a busy machine nearly every waiter is parked.",
+	Found: `A re-entry and its unlock took {{n .reentry}}, a free lock {{n .free}}, and the way back from being parked {{n .parked}}. {{.awake}} {{n .reentries}} re-entries parked nobody. Of the shortest holds {{percent .parkedShort}} had parked their waiter, of the longest {{percent .parkedLong}}.`,
 	Take:  "Keep sections short: the lock is cheap then by itself. There is nothing to tune.",
 	Java: `synchronized (o) {          // the same monitor:
     synchronized (o) { }    // re-entry counts
@@ -71,7 +71,7 @@ func stages(_ context.Context, l *lab.Lab) error {
 
 	rounds := lab.Pick(l, 30, 150)
 	series := lab.Series{Name: "parked"}
-	awake, woken := "(there was none)", time.Duration(0)
+	awake, woken := "In this run no waiter got the lock while it was still spinning.", time.Duration(0)
 	for _, hold := range []time.Duration{50, 200, 800, 3_000, 12_000, 50_000, 200_000} {
 		s := meetings(l, &mu, rounds, hold)
 		share := float64(s.parked) / float64(rounds)
@@ -80,7 +80,7 @@ func stages(_ context.Context, l *lab.Lab) error {
 		case 50:
 			l.Observe("parkedShort", share)
 			if s.parked < rounds {
-				awake = lab.Duration(s.awake)
+				awake = "A wait that ended while the waiter was spinning took " + lab.Duration(s.awake) + "."
 			}
 		case 200_000:
 			l.Observe("parkedLong", share)
@@ -119,6 +119,16 @@ type met struct {
 	awake, woken time.Duration // the shortest ways from unlock to having the lock
 }
 
+// watch waits until n is more than round. It gives way seldom: the two should be awake at once, if there
+// are processors for both.
+func watch(n *atomic.Int64, round int) {
+	for i := 1; n.Load() <= int64(round); i++ {
+		if i%5_000 == 0 {
+			runtime.Gosched()
+		}
+	}
+}
+
 // meetings has a goroutine ask for the lock while another one holds it.
 func meetings(l *lab.Lab, mu *reentrant.Mutex, rounds int, hold time.Duration) met {
 	m := met{awake: time.Hour, woken: time.Hour}
@@ -126,9 +136,7 @@ func meetings(l *lab.Lab, mu *reentrant.Mutex, rounds int, hold time.Duration) m
 	took := make(chan time.Time)
 	go func() {
 		for round := range rounds {
-			for holding.Load() <= int64(round) {
-				runtime.Gosched()
-			}
+			watch(&holding, round)
 			asking.Add(1)
 			mu.Lock()
 			at := time.Now()
@@ -139,9 +147,7 @@ func meetings(l *lab.Lab, mu *reentrant.Mutex, rounds int, hold time.Duration) m
 	for round := range rounds {
 		mu.Lock()
 		holding.Add(1)
-		for asking.Load() <= int64(round) {
-			runtime.Gosched()
-		}
+		watch(&asking, round)
 		parked := parkedBy(mu, hold)
 		released := time.Now()
 		mu.Unlock()
