@@ -96,14 +96,14 @@ func TimelineSVG(id string, t *lab.Timeline) template.HTML {
 			tip := fmt.Sprintf("%s %s, at %s", lane.Name, m.Label, lab.Duration(m.At))
 			s.f(`<g class="mark" role="listitem" tabindex="%s" data-tip="%s" aria-label="%s" data-lane="%d">`, stop(), esc(tip), esc(tip), i)
 			s.f(`<svg x="%s%%" y="%d" width="1" height="1" overflow="visible"><path d="M0 -3 l-4.5 8 h9 z"/><rect class="hit" x="-8" y="-8" width="16" height="16"/></svg>`,
-				num(at), top+barTop+barHeight+2)
+				num(at), top+barTop+barHeight+4)
 			w := float64(utf8.RuneCountInString(m.Label)+2) * perRune / assumed * 100
 			begin, anchor, dx := at, "start", 7
 			if at+w > 100 {
 				begin, anchor, dx = at-w, "end", -7
 			}
 			if begin > free {
-				s.f(`<text class="mark-text" x="%s%%" dx="%d" y="%d" text-anchor="%s">%s</text>`, num(at), dx, top+barTop+barHeight+10, anchor, esc(m.Label))
+				s.f(`<text class="mark-text" x="%s%%" dx="%d" y="%d" text-anchor="%s">%s</text>`, num(at), dx, top+barTop+barHeight+12, anchor, esc(m.Label))
 				free = begin + w
 			}
 			s.f(`</g>`)

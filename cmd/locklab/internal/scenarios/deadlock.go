@@ -12,7 +12,7 @@ import (
 )
 
 var _ = register(lab.Scenario{
-	Lesson:   120,
+	Lesson:   90,
 	Name:     "deadlock",
 	Topic:    "Deadlock",
 	Title:    "A deadlock made, and avoided",
