@@ -67,7 +67,7 @@ func (u Unit) Format(v float64) string {
 	case Rate:
 		return short(v) + "/s"
 	case Decimals:
-		return strconv.FormatFloat(v, 'f', 2, 64)
+		return strconv.FormatFloat(v+0, 'f', 2, 64) // +0, as there is a negative zero
 	}
 	return short(v)
 }
@@ -131,6 +131,19 @@ var funcs = template.FuncMap{
 			return short(v), nil
 		}
 		return "", fmt.Errorf("no number: %T", v)
+	},
+	// times says how often.
+	"times": func(v any) string {
+		switch s := fmt.Sprint(v); s {
+		case "0":
+			return "never"
+		case "1":
+			return "once"
+		case "2":
+			return "twice"
+		default:
+			return s + " times"
+		}
 	},
 	"percent": func(v float64) string { return Percent.Format(v) },
 	"index":   func(v float64) string { return Decimals.Format(v) },

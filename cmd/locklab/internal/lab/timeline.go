@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/bench"
 	"github.com/jucgo/locks/record"
 )
 
@@ -243,6 +244,9 @@ func (me *Lane) Work(d time.Duration) {
 		time.Sleep(d)
 	}
 }
+
+// Compute passes some time without giving up the processor.
+func (me *Lane) Compute(d time.Duration) { bench.Work(d) }
 
 // seal drops what is too short to be seen, and finds the length.
 func (t *Timeline) seal() {

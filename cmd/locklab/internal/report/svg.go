@@ -131,7 +131,7 @@ func ticks(a, b float64, n int) (at []float64) {
 		}
 	}
 	for i := math.Ceil(a/step - 1e-9); i*step <= b*(1+1e-9); i++ {
-		at = append(at, i*step)
+		at = append(at, i*step+0) // +0, as there is a negative zero
 	}
 	return at
 }

@@ -22,7 +22,7 @@ var _ = register(lab.Scenario{
 
 A version in front tells them apart: 1A, 2B, 3A.`,
 	Look:  "Two goroutines share a list of free slots. One is stopped in the middle of taking slot A, after it saw that B is next. The other takes A and B, and puts A back. In the first picture the one that was stopped then makes B the head of the list, although B is in use. In the second the stamp has changed, and it looks again.",
-	Found: `The plain list handed out slot {{.twice}} twice. The stamped list, under the same schedule, handed out no slot twice: the swap failed {{.retries}} time and was tried again.`,
+	Found: `The plain list handed out slot {{.twice}} twice. The stamped list, under the same schedule, handed out no slot twice: the swap failed {{times .retries}}, and was tried again.`,
 	Take:  "Go's collector never reuses memory that somebody still points to, so pointers to fresh nodes are safe: `cas.Stack` relies on that. As soon as the program recycles by itself, in a pool or by index, take `cas.Packed` or `cas.Stamped`.",
 	Java: `AtomicStampedReference<Node> head = ...;
 int[] stamp = new int[1];

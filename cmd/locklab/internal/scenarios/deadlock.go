@@ -21,7 +21,7 @@ var _ = register(lab.Scenario{
 
 A time limit on the second lock gives the first one back. A common order has no circles. Fewer locks and smaller sections make circles rarer.`,
 	Look:  "In the first picture each holds one lock and waits for the other's, until the scenario cancels one wait. In the second, each gives back what it has when the second lock does not come in time, and tries again. In the third, Multi takes both in an order of its own, whatever order they are listed in.",
-	Found: `The circle stood: each lock's owner was in the other's queue, for {{n .stuck}} until one wait was cancelled. With timed tries both got through, after {{.backOffs}} times of backing off. With Multi nobody ever held one lock while waiting for the second in the opposite order, and {{.transfers}} transfers left the sum as it was.`,
+	Found: `The circle stood: each lock's owner was in the other's queue, for {{n .stuck}} until one wait was cancelled. With timed tries both got through; somebody backed off {{times .backOffs}}. With Multi, {{.transfers}} transfers in opposite orders all went through, and left the sum as it was.`,
 	Take:  "`locks.Multi` when you know all locks beforehand. Otherwise a context with a deadline on every wait, and a retry that starts from nothing, with a pause that differs from party to party.",
 	Java: `if (a.tryLock(50, MILLISECONDS)) try {
     if (b.tryLock(50, MILLISECONDS)) try { transfer(); }

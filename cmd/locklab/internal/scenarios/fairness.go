@@ -26,7 +26,7 @@ Here the fair policy hands the lock over directly. The non-fair one bounds how o
 	Look: `In the first picture the two goroutines alternate. In the second one of them takes the lock again and again while the other waits. In the charts, cost and benefit stand side by side: the time for each acquisition, all goroutines together, against the longest time that one of them had to wait. Neither means anything without the other.
 
 Mind the last chart. Under a non-fair lock a goroutine that has a processor takes the lock again and again without any wait, and the few long waits of the others hide behind those many: most of its line is far to the left, and its end far to the right.`,
-	Found: `Under FIFO the one who released was next past a waiter {{.fifoPasses}} times, under NonFair {{.bargingPasses}} times. With {{n .goroutines}} goroutines an acquisition took {{n .fifoCost}} under FIFO and {{n .bargingCost}} under NonFair ({{n .syncCost}} with sync.Mutex); the longest wait was {{n .fifoMax}} against {{n .bargingMax}} ({{n .syncMax}}), and half of all waits were shorter than {{n .fifoP50}} against {{n .bargingP50}} ({{n .syncP50}}). Jain's index of the shares: {{index .fifoJain}} against {{index .bargingJain}} ({{index .syncJain}}). Longest streak past waiters: {{n .fifoStreak}} against {{n .bargingStreak}} ({{n .syncStreak}}).`,
+	Found: `Under FIFO the one who released was next past a waiter {{times .fifoPasses}}, under NonFair {{times .bargingPasses}}. With {{n .goroutines}} goroutines an acquisition took {{n .fifoCost}} under FIFO and {{n .bargingCost}} under NonFair ({{n .syncCost}} with sync.Mutex); the longest wait was {{n .fifoMax}} against {{n .bargingMax}} ({{n .syncMax}}), and half of all waits were shorter than {{n .fifoP50}} against {{n .bargingP50}} ({{n .syncP50}}). Jain's index of the shares: {{index .fifoJain}} against {{index .bargingJain}} ({{index .syncJain}}). Longest streak past waiters: {{n .fifoStreak}} against {{n .bargingStreak}} ({{n .syncStreak}}).`,
 	Take:  "Non-fair is the default, in Java and here, and right for most. Take FIFO where the longest wait counts: requests with a deadline, work that must not starve. Whichever you take, measure it with work outside the lock as well as inside.",
 	Java: `new ReentrantLock();       // non-fair
 new ReentrantLock(true);   // fair`,
@@ -94,7 +94,7 @@ func twoInTurns(l *lab.Lab, title, desc string, mu *reentrant.Mutex) (passes int
 			if i > 0 {
 				<-began
 			}
-			return turns(ctx, watched, 12, func(turn int) {
+			return turns(ctx, watched, 20, func(turn int) {
 				if last == name && queued {
 					passes++
 				}
@@ -102,7 +102,7 @@ func twoInTurns(l *lab.Lab, title, desc string, mu *reentrant.Mutex) (passes int
 					close(began)
 					l.Until("Bob waits", mu.HasQueued)
 				}
-				me.Work(200 * time.Microsecond)
+				me.Compute(150 * time.Microsecond)
 				last, queued = name, mu.HasQueued()
 			})
 		})

@@ -21,7 +21,7 @@ var _ = register(lab.Scenario{
 
 The loop looks before the first wait, too: a signal is not remembered. Who waits for one that was sent before waits for ever: the lost wake-up.`,
 	Look:  "The consumer is signalled, but the thief was in the queue before it and takes the item. With `if` the consumer then finds nothing. With a loop it waits again, for the second item.",
-	Found: `With if, the consumer woke up and found {{.foundByIf}} items. With a loop it waited {{.waitsOfLoop}} times and got its item. A wait for a signal that had been sent before lasted the whole {{n .lost}} that it was given; the one that looked at the predicate first did not wait.`,
+	Found: `With if, the consumer woke up and found {{.foundByIf}} items. With a loop it waited {{times .waitsOfLoop}} and got its item. A wait for a signal that had been sent before lasted the whole {{n .lost}} that it was given; the one that looked at the predicate first did not wait.`,
 	Take:  "Never `if`, always `for` or `WaitWhile`. Change what is waited for with the lock held, and wait only while the predicate says so.",
 	Java: `while (queue.isEmpty())     // never: if (queue.isEmpty())
     notEmpty.await();`,

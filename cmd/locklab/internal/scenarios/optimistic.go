@@ -28,7 +28,7 @@ var _ = register(lab.Scenario{
 
 The fewer the conflicts, the better for optimism. It changes one variable only: what belongs together has to be one value.`,
 	Look:  "In the picture both compute at the same time, one commits, and the other has to compute again. In the charts, follow the lines from left, only reads, to right, only writes: throughput, and how many computations each commit takes. Every computation gives way to others half way through, so that they meet however many processors there are.",
-	Found: `Best with reads only: {{.bestRead}}. Best with writes only: {{.bestWrite}}. With writes only, a commit of cas.Versioned took {{n .attempts}} computations. All locks ended with as many changes as were made.`,
+	Found: `Best with reads only: {{.bestRead}}. Best with writes only: {{.bestWrite}}. With writes only, cas.Versioned computed {{index .attempts}} times for each commit. All locks ended with as many changes as were made.`,
 	Take:  "Mostly reads, short computations, one value: `cas.Versioned`. Long computations that often collide: a lock, so that the work is done once. Effects outside the value, such as a message sent: always a lock, as a retry would do them twice.",
 	Java: `AtomicReference<Account> account = ...;
 account.updateAndGet(a -> a.withdraw(amount));    // may run several times

@@ -21,7 +21,7 @@ var _ = register(lab.Scenario{
 
 Its classic form has a bug of its own: the first check reads a plain pointer while somebody may be writing it. To allocate, to publish and to initialise are separate writes, and others may see them in another order; Java needs volatile there. In Go it is a data race, and ` + "`go test -race`" + ` says so. The first check has to be an atomic load.`,
 	Look:  "Without a lock both goroutines find nothing, and both make a value. With Lazy the second waits for the first, and gets the same one. Later calls do not wait at all.",
-	Found: `Without a lock {{.wrong}} values were made. {{n .callers}} callers of Lazy got the same one, made {{.right}} time. After a constructor that failed the next caller tried again, and a constructor that asked for its own value was told so.`,
+	Found: `Without a lock {{.wrong}} values were made. {{n .callers}} callers of Lazy got the same one, made {{times .right}}. After a constructor that failed the next caller tried again, and a constructor that asked for its own value was told so.`,
 	Take:  "`singleton.Lazy`, or `sync.OnceValue` if the constructor cannot fail and nobody needs to give up waiting.",
 	Java: `private volatile Config instance;      // volatile is what makes it right
 Config get() {
