@@ -15,6 +15,7 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	cdplog "github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
+	cdppage "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -45,7 +46,7 @@ func browser(t *testing.T) string {
 
 // page runs the lab, and returns where the page is and what is in it.
 func page(t *testing.T) (address string, r *report.Report) {
-	options := lab.Options{Quick: true, Seed: 1}
+	options := lab.Options{Quick: os.Getenv("LOCKLAB_FULL") == "", Seed: 1}
 	r = report.New(options)
 	for _, s := range scenarios.All() {
 		r.Add(lab.Run(t.Context(), s, options))
@@ -184,6 +185,21 @@ func TestThePageInABrowser(t *testing.T) {
 		do(t, chromedp.Reload(), chromedp.WaitVisible("#content"))
 		assert.Equal(t, light, background(t), "the choice is kept")
 		ask(t, `localStorage.clear()`, nil)
+	})
+
+	t.Run("a picture for the README", func(t *testing.T) {
+		do(t, chromedp.EmulateViewport(1180, 900), theme("light"), chromedp.Reload(), chromedp.WaitVisible("#content"))
+		var clip cdppage.Viewport
+		ask(t, `(() => { document.documentElement.style.scrollBehavior = "auto"; const all = [...document.querySelectorAll("#fairness .picture")].slice(0, 4).map(el => el.getBoundingClientRect());
+			const left = Math.min(...all.map(r => r.left)), right = Math.max(...all.map(r => r.right)), top = Math.min(...all.map(r => r.top)), bottom = Math.max(...all.map(r => r.bottom));
+			return {x: left - 16 + scrollX, y: top - 16 + scrollY, width: right - left + 32, height: bottom - top + 32, scale: 1}; })()`, &clip)
+		do(t, chromedp.ActionFunc(func(ctx context.Context) error {
+			png, err := cdppage.CaptureScreenshot().WithClip(&clip).WithCaptureBeyondViewport(true).Do(ctx)
+			if err != nil {
+				return err
+			}
+			return os.WriteFile(filepath.Join(shots, "picture.png"), png, 0o666)
+		}))
 	})
 
 	for _, look := range []struct {

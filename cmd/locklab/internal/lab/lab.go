@@ -239,7 +239,11 @@ func (l *Lab) Chart(c Chart) {
 
 // Until waits until cond holds.
 func (l *Lab) Until(what string, cond func() bool) {
-	for !cond() {
+	for i := 0; !cond(); i++ {
+		if i < 1000 { // Mostly it takes a moment only, and timers are coarse.
+			runtime.Gosched()
+			continue
+		}
 		select {
 		case <-l.ctx.Done():
 			panic(aborted{fmt.Errorf("waiting until %s: %w", what, context.Cause(l.ctx))})
