@@ -243,10 +243,10 @@ func ChartSVG(id string, c lab.Chart) template.HTML {
 		s.f(`<text class="tick" x="%d" y="%s" dy="4" text-anchor="end">%s</text>`, left-7, y, esc(c.Y.Unit.Format(t)))
 	}
 	free := -1.0
-	for _, t := range xTicks {
+	for _, t := range thinned(xTicks, c.X.Unit, sx, own) {
 		x := sx.at(t)
 		text := c.X.Unit.Format(t)
-		half := float64(utf8.RuneCountInString(text)) * 3.4
+		half := halfWidth(text)
 		if x-half < free {
 			continue
 		}
@@ -285,6 +285,30 @@ func ChartSVG(id string, c lab.Chart) template.HTML {
 	}
 	s.f(`</svg>`)
 	return template.HTML(s.String())
+}
+
+func halfWidth(text string) float64 { return float64(utf8.RuneCountInString(text)) * 3.6 }
+
+// thinned leaves out every second tick, or more, until the texts have room. Places that were measured
+// are not evenly spaced, and left to the caller.
+func thinned(at []float64, unit lab.Unit, s scale, own bool) []float64 {
+	if own {
+		return at
+	}
+	for every := 1; ; every++ {
+		var kept []float64
+		for i := 0; i < len(at); i += every {
+			kept = append(kept, at[i])
+		}
+		fit := true
+		for i := 1; i < len(kept); i++ {
+			room := s.at(kept[i]) - s.at(kept[i-1])
+			fit = fit && halfWidth(unit.Format(kept[i]))+halfWidth(unit.Format(kept[i-1]))+5 <= room
+		}
+		if fit {
+			return kept
+		}
+	}
 }
 
 // barsSVG draws bars from left to right, each with its name above and its value behind.
