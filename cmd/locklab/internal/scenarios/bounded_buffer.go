@@ -76,6 +76,13 @@ func boundedBuffer(ctx context.Context, l *lab.Lab) error {
 	watched := t.Wrap("lock", b.mu)
 	var taken []int                // guarded by the lock, as are these
 	full, empty, beyond := 0, 0, 0 // how often somebody had to wait, and broken bounds
+	waits := func(c *condition.Cond) func() bool {
+		return func() bool {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			return c.HasWaiters()
+		}
+	}
 	look := func() {
 		if len(b.items) > room {
 			beyond++
@@ -84,6 +91,9 @@ func boundedBuffer(ctx context.Context, l *lab.Lab) error {
 	for p := range parties {
 		t.Go("producer "+strconv.Itoa(p+1), func(ctx context.Context, me *lab.Lane) error {
 			for i := range each {
+				if i == each/2 {
+					l.Until("a consumer waits", waits(b.notEmpty))
+				}
 				if i >= each/2 {
 					me.Work(4 * time.Millisecond)
 				}
@@ -109,6 +119,7 @@ func boundedBuffer(ctx context.Context, l *lab.Lab) error {
 	}
 	for c := range parties {
 		t.Go("consumer "+strconv.Itoa(c+1), func(ctx context.Context, me *lab.Lane) error {
+			l.Until("a producer waits", waits(b.notFull))
 			me.Work(2 * time.Millisecond)
 			for range each {
 				err := locks.Do(ctx, watched, func(ctx context.Context) (err error) {
