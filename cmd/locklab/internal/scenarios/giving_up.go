@@ -3,6 +3,7 @@ package scenarios
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync"
 	"time"
 
@@ -126,6 +127,9 @@ func atOnce(ctx context.Context, l *lab.Lab) {
 		switch l.Rand.IntN(3) { // a hair's breadth earlier, later, or in another goroutine
 		case 0:
 			cancel()
+			for range l.Rand.IntN(3) {
+				runtime.Gosched()
+			}
 			mu.Unlock()
 		case 1:
 			mu.Unlock()
