@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"slices"
@@ -54,8 +55,9 @@ func (r *Recorder) Start() time.Time { return r.start }
 // Wrap returns a lock that is l, watched under a name. Locks wrapped under one name share
 // its counters. The result implements [locks.Leased] if and only if l does. Wrap panics if l is nil.
 //
-// The wrapper adds to each lock and each unlock a reading of the clock and a short critical
-// section, about as much as a contended lock costs. It never waits for anything else.
+// The wrapper adds three readings of the clock, a few atomic additions and two short critical sections to a
+// lock and its unlock: several times what an uncontended lock costs, and little beside a wait. It
+// allocates nothing.
 func (r *Recorder) Wrap(name string, l locks.TryLocker) locks.TryLocker {
 	return r.wrap(name, l, false)
 }
@@ -129,12 +131,7 @@ func (r *Recorder) Stats() []Stats {
 			Waits: c.waits.snapshot(), Holds: c.holds.snapshot(),
 		})
 	}
-	slices.SortFunc(all, func(a, b Stats) int {
-		if a.Lock < b.Lock {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(all, func(a, b Stats) int { return cmp.Compare(a.Lock, b.Lock) })
 	return all
 }
 
@@ -145,7 +142,7 @@ func (r *Recorder) Events() (kept []Event, dropped uint64) {
 	kept = slices.Clone(r.ring)
 	dropped = r.seen - uint64(len(r.ring))
 	r.mu.Unlock()
-	slices.SortStableFunc(kept, func(a, b Event) int { return int(a.At - b.At) })
+	slices.SortStableFunc(kept, func(a, b Event) int { return cmp.Compare(a.At, b.At) })
 	return kept, dropped
 }
 

@@ -69,11 +69,14 @@ func made(l *lab.Lab) {
 	first, second := firstLocks(a, b)
 	giveUp, cancel := context.WithCancel(context.Background())
 	defer cancel()
+	var names sync.Map // of the goroutines, by owner
 	t.Go("Ann", func(ctx context.Context, me *lab.Lane) error {
+		names.Store(locks.CurrentOwner(ctx), me.Name)
 		defer me.Work(time.Millisecond)
 		return inOrder(ctx, first, b, func() { me.Work(2 * time.Millisecond) })
 	})
 	t.Go("Bob", func(_ context.Context, me *lab.Lane) error {
+		names.Store(locks.CurrentOwner(giveUp), me.Name)
 		defer me.Work(time.Millisecond)
 		err := inOrder(giveUp, second, a, func() {})
 		l.Is(context.Canceled, err, "a wait that is cancelled ends, and its locks are given back")
@@ -81,18 +84,43 @@ func made(l *lab.Lab) {
 	})
 	start := time.Now()
 	l.Until("the circle is closed", func() bool { return muA.QueueLength() == 1 && muB.QueueLength() == 1 })
-	// What a search for cycles finds by walking from each lock to its owner, and on to the lock
-	// that this owner waits for.
 	ann, bob := muA.Owner(), muB.Owner()
 	l.Check(ann != bob && muB.IsQueued(ann) && muA.IsQueued(bob), "each owner waits for the other's lock: a circle")
-	l.Table(lab.Table{Title: "The circle, as the locks tell it", Head: []string{"lock", "held by", "waited for by"}, Rows: [][]string{
-		{"A", "Ann", "Bob"}, {"B", "Bob", "Ann"},
-	}})
+	l.Table(lab.Table{Title: "The circle, as the locks tell it", Head: []string{"lock", "held by", "waited for by"},
+		Rows: circle(&names, map[string]*reentrant.Mutex{"A": muA, "B": muB}, "A")})
 	time.Sleep(5 * time.Millisecond)
 	l.Check(muB.IsQueued(ann) && muA.IsQueued(bob), "the circle does not go away by itself")
 	l.Observe("stuck", time.Since(start))
 	cancel()
 	t.Wait()
+}
+
+// circle follows those who wait: from a lock to its owner, on to the lock that this owner waits for, and so on
+// until it comes back to where it began.
+func circle(names *sync.Map, all map[string]*reentrant.Mutex, from string) (rows [][]string) {
+	name := func(o locks.Owner) string {
+		if n, ok := names.Load(o); ok {
+			return n.(string)
+		}
+		return o.String()
+	}
+	for at := from; len(rows) < len(all); {
+		owner := all[at].Owner()
+		row := []string{at, name(owner), ""}
+		for _, waiter := range all[at].Queued() {
+			row[2] = name(waiter)
+		}
+		rows = append(rows, row)
+		for next, mu := range all {
+			if mu.IsQueued(owner) {
+				at = next
+			}
+		}
+		if at == from {
+			break
+		}
+	}
+	return rows
 }
 
 // meet is a lock of which the holder goes on when the other party has its own.
