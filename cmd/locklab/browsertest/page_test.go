@@ -1,0 +1,250 @@
+package browsertest
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	cdplog "github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	cdppage "github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks/cmd/locklab/internal/lab"
+	"github.com/jucgo/locks/cmd/locklab/internal/report"
+	"github.com/jucgo/locks/cmd/locklab/internal/scenarios"
+)
+
+// shots is where the screenshots go, for people to look at.
+const shots = "../../../artifacts/locklab"
+
+// browser finds a browser, or skips the test.
+func browser(t *testing.T) string {
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	if os.Getenv("CI") != "" {
+		t.Fatal("no Chromium")
+	}
+	t.Skip("no Chromium on this machine")
+	return ""
+}
+
+// page runs the lab, and returns where the page is and what is in it.
+func page(t *testing.T) (address string, r *report.Report) {
+	options := lab.Options{Quick: os.Getenv("LOCKLAB_FULL") == "", Seed: 1}
+	r = report.New(options)
+	for _, s := range scenarios.All() {
+		r.Add(lab.Run(t.Context(), s, options))
+	}
+	require.True(t, r.OK)
+	file, err := os.Create(filepath.Join(t.TempDir(), "page.html"))
+	require.NoError(t, err)
+	require.NoError(t, r.HTML(file))
+	require.NoError(t, file.Close())
+	return (&url.URL{Scheme: "file", Path: file.Name()}).String(), r
+}
+
+func TestThePageInABrowser(t *testing.T) {
+	path := browser(t)
+	address, r := page(t)
+	require.NoError(t, os.MkdirAll(shots, 0o777))
+
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox,
+		chromedp.Flag("force-color-profile", "srgb"))
+	ctx, cancel := chromedp.NewExecAllocator(t.Context(), options...)
+	defer cancel()
+	ctx, cancel = chromedp.NewContext(ctx)
+	defer cancel()
+	ctx, cancelTime := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancelTime()
+
+	// The first run starts the browser, which lives as long as its context.
+	require.NoError(t, chromedp.Run(ctx))
+
+	var mu sync.Mutex
+	var complaints []string
+	complain := func(format string, args ...any) {
+		mu.Lock()
+		defer mu.Unlock()
+		complaints = append(complaints, fmt.Sprintf(format, args...))
+	}
+	chromedp.ListenTarget(ctx, func(event any) {
+		switch e := event.(type) {
+		case *runtime.EventExceptionThrown:
+			complain("exception: %s", e.ExceptionDetails.Error())
+		case *runtime.EventConsoleAPICalled:
+			complain("console.%s", e.Type)
+		case *cdplog.EventEntryAdded:
+			complain("log: %s %s", e.Entry.Level, e.Entry.Text)
+		case *network.EventRequestWillBeSent:
+			if !strings.HasPrefix(e.Request.URL, "file:") && !strings.HasPrefix(e.Request.URL, "data:") {
+				complain("request for %s", e.Request.URL)
+			}
+		}
+	})
+	do := func(t *testing.T, actions ...chromedp.Action) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+		defer cancel()
+		require.NoError(t, chromedp.Run(ctx, actions...))
+	}
+	ask := func(t *testing.T, js string, answer any) {
+		t.Helper()
+		do(t, chromedp.Evaluate(js, answer))
+	}
+	shot := func(t *testing.T, name string) {
+		t.Helper()
+		var png []byte
+		do(t, chromedp.FullScreenshot(&png, 100))
+		require.NoError(t, os.WriteFile(filepath.Join(shots, name+".png"), png, 0o666))
+	}
+	theme := func(name string) chromedp.Action {
+		return emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name}})
+	}
+	background := func(t *testing.T) (color string) {
+		t.Helper()
+		ask(t, `getComputedStyle(document.body).backgroundColor`, &color)
+		return color
+	}
+
+	do(t, cdplog.Enable(), network.Enable(), theme("light"), chromedp.EmulateViewport(1440, 900), chromedp.Navigate(address), chromedp.WaitVisible("#content"))
+
+	t.Run("every scenario has its pictures, and they are not empty", func(t *testing.T) {
+		for _, s := range r.Scenarios {
+			for i := range s.Timelines {
+				assertDrawn(t, ask, fmt.Sprintf("#%s-t%d", s.Name, i), ".span .fill")
+			}
+			for i := range s.Charts {
+				assertDrawn(t, ask, fmt.Sprintf("#%s-c%d", s.Name, i), ".point .dot, .point .bar")
+			}
+			var title, tableRows int
+			ask(t, fmt.Sprintf(`document.querySelectorAll("#%s svg > title").length`, s.Name), &title)
+			ask(t, fmt.Sprintf(`document.querySelectorAll("#%s details table tbody tr").length`, s.Name), &tableRows)
+			assert.Equal(t, len(s.Timelines)+len(s.Charts), title, "%s: pictures with a title", s.Name)
+			assert.Positive(t, tableRows, "%s: data", s.Name)
+			var linked bool
+			ask(t, fmt.Sprintf(`!!document.querySelector('.toc a[href="#%s"]')`, s.Name), &linked)
+			assert.True(t, linked, s.Name)
+		}
+	})
+
+	const wait = `#race-t1 .waiting`
+	var tip string
+	t.Run("hovering tells who, what and how long", func(t *testing.T) {
+		var at struct{ X, Y float64 }
+		ask(t, `(() => { const el = document.querySelector("`+wait+` .fill"); el.scrollIntoView({block: "center", behavior: "instant"});
+			const r = el.getBoundingClientRect(); return {X: r.left + r.width/2, Y: r.top + r.height/2}; })()`, &at)
+		do(t, chromedp.Sleep(100*time.Millisecond), chromedp.MouseEvent("mouseMoved", at.X, at.Y))
+		ask(t, `document.getElementById("tip").hidden ? "" : document.getElementById("tip").textContent`, &tip)
+		assert.Regexp(t, `^\w+ waits for lock: [\d.]+ [mµn]s, from `, tip)
+		var png []byte
+		do(t, chromedp.CaptureScreenshot(&png))
+		require.NoError(t, os.WriteFile(filepath.Join(shots, "hover.png"), png, 0o666))
+	})
+
+	t.Run("so does the keyboard", func(t *testing.T) {
+		ask(t, `document.querySelector("#race-t1 [tabindex='0']").focus()`, nil)
+		do(t, chromedp.Text("#tip", &tip))
+		assert.Contains(t, tip, "works")
+		before := tip
+		do(t, chromedp.KeyEvent(kb.ArrowRight), chromedp.Text("#tip", &tip))
+		assert.NotEqual(t, before, tip)
+		var stops int
+		ask(t, `document.querySelectorAll("#race-t1 [tabindex='0']").length`, &stops)
+		assert.Equal(t, 1, stops, "a picture is one stop for the tab key")
+		do(t, chromedp.KeyEvent(kb.ArrowDown), chromedp.Text("#tip", &tip))
+		assert.True(t, strings.HasPrefix(tip, "Bob"), tip)
+	})
+
+	var light, dark string
+	t.Run("it follows the system's theme, and the toggle", func(t *testing.T) {
+		light = background(t)
+		do(t, theme("dark"))
+		dark = background(t)
+		assert.NotEqual(t, light, dark)
+		ask(t, `document.getElementById("theme").click()`, nil)
+		assert.Equal(t, light, background(t))
+		ask(t, `document.getElementById("theme").click()`, nil)
+		assert.Equal(t, dark, background(t))
+		ask(t, `document.getElementById("theme").click()`, nil)
+		do(t, chromedp.Reload(), chromedp.WaitVisible("#content"))
+		assert.Equal(t, light, background(t), "the choice is kept")
+		ask(t, `localStorage.clear()`, nil)
+	})
+
+	t.Run("a picture for the README", func(t *testing.T) {
+		do(t, chromedp.EmulateViewport(1180, 900), theme("light"), chromedp.Reload(), chromedp.WaitVisible("#content"))
+		var clip cdppage.Viewport
+		ask(t, `(() => { document.documentElement.style.scrollBehavior = "auto"; const all = [...document.querySelectorAll("#fairness .picture")].slice(0, 4).map(el => el.getBoundingClientRect());
+			const left = Math.min(...all.map(r => r.left)), right = Math.max(...all.map(r => r.right)), top = Math.min(...all.map(r => r.top)), bottom = Math.max(...all.map(r => r.bottom));
+			return {x: left - 16 + scrollX, y: top - 16 + scrollY, width: right - left + 32, height: bottom - top + 32, scale: 1}; })()`, &clip)
+		do(t, chromedp.ActionFunc(func(ctx context.Context) error {
+			png, err := cdppage.CaptureScreenshot().WithClip(&clip).WithCaptureBeyondViewport(true).Do(ctx)
+			if err != nil {
+				return err
+			}
+			return os.WriteFile(filepath.Join(shots, "picture.png"), png, 0o666)
+		}))
+	})
+
+	for _, look := range []struct {
+		name   string
+		width  int64
+		height int64
+		theme  string
+	}{{"wide-light", 1440, 900, "light"}, {"wide-dark", 1440, 900, "dark"}, {"phone-light", 360, 740, "light"}, {"phone-dark", 360, 740, "dark"}} {
+		t.Run(look.name, func(t *testing.T) {
+			do(t, chromedp.EmulateViewport(look.width, look.height), theme(look.theme), chromedp.Reload(), chromedp.WaitVisible("#content"))
+			want := light
+			if look.theme == "dark" {
+				want = dark
+			}
+			assert.Equal(t, want, background(t))
+			var scrolls, inner int64
+			ask(t, `document.documentElement.scrollWidth`, &scrolls)
+			ask(t, `window.innerWidth`, &inner)
+			assert.LessOrEqual(t, scrolls, inner, "no scrolling sideways")
+			var wide []string
+			ask(t, `[...document.querySelectorAll("main *")].filter(el => !el.closest(".scroll, pre, svg") && el.getBoundingClientRect().right > innerWidth + 1).map(el => el.tagName + "." + el.className)`, &wide)
+			assert.Empty(t, wide, "nothing sticks out")
+			ask(t, `document.querySelectorAll("details").forEach(d => { d.open = true })`, nil)
+			ask(t, `document.documentElement.scrollWidth`, &scrolls)
+			assert.LessOrEqual(t, scrolls, inner, "nor with all data open")
+			ask(t, `document.querySelectorAll("details").forEach(d => { d.open = false })`, nil)
+			shot(t, look.name)
+		})
+	}
+
+	t.Run("the browser has nothing to complain about", func(t *testing.T) {
+		mu.Lock()
+		defer mu.Unlock()
+		assert.Empty(t, complaints)
+	})
+}
+
+func assertDrawn(t *testing.T, ask func(*testing.T, string, any), picture, part string) {
+	t.Helper()
+	var drawn struct{ Width, Height, Parts, Tips float64 }
+	ask(t, fmt.Sprintf(`(() => { const el = document.querySelector(%q); if (!el) return {}; const r = el.getBoundingClientRect();
+		const parts = [...el.querySelectorAll(%q)].filter(p => { const b = p.getBoundingClientRect(); return b.width > 0 && b.height > 0; });
+		return {Width: r.width, Height: r.height, Parts: parts.length, Tips: el.querySelectorAll("[data-tip]").length}; })()`, picture, part), &drawn)
+	assert.Greater(t, drawn.Width, 200.0, picture)
+	assert.Greater(t, drawn.Height, 80.0, picture)
+	assert.Positive(t, drawn.Parts, picture)
+	assert.Positive(t, drawn.Tips, picture)
+}

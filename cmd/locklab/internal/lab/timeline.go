@@ -1,0 +1,281 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/bench"
+	"github.com/jucgo/locks/record"
+)
+
+// State is what a goroutine does at a time.
+type State string
+
+// The states, in the order of the legend.
+const (
+	Running   State = "running"
+	Waiting   State = "waiting"
+	Shared    State = "shared"
+	Exclusive State = "exclusive"
+)
+
+// Span is a stretch of time in one state. Times are from the timeline's start.
+type Span struct {
+	State State         `json:"state"`
+	From  time.Duration `json:"from_ns"`
+	To    time.Duration `json:"to_ns"`
+	Label string        `json:"label"`
+}
+
+// Mark is something that happened at one moment.
+type Mark struct {
+	At    time.Duration `json:"at_ns"`
+	Label string        `json:"label"`
+}
+
+// Timeline is a picture of goroutines side by side. What the locks do in it comes from a
+// record.Recorder around them.
+type Timeline struct {
+	Title string  `json:"title"`
+	Desc  string  `json:"desc"`
+	Lanes []*Lane `json:"lanes"`
+	// Length is the end of the last span.
+	Length time.Duration `json:"length_ns"`
+
+	lab    *Lab
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	rec    *record.Recorder
+	mu     sync.Mutex
+	wg     sync.WaitGroup
+	byWho  sync.Map // locks.Owner to *Lane
+	failed atomic.Pointer[error]
+}
+
+// Lane is one goroutine. Its methods are for that goroutine.
+type Lane struct {
+	Name  string `json:"name"`
+	Spans []Span `json:"spans"`
+	Marks []Mark `json:"marks"`
+
+	t    *Timeline
+	open bool
+	held []string // locks, oldest first, each with a prefix for shared ones
+}
+
+// Timeline begins a picture.
+func (l *Lab) Timeline(title, desc string) *Timeline {
+	t := &Timeline{Title: title, Desc: desc, lab: l, Lanes: []*Lane{}}
+	t.ctx, t.cancel = context.WithCancelCause(l.ctx)
+	t.rec = record.New(record.Options{Hook: t.hook})
+	l.mu.Lock()
+	l.res.Timelines = append(l.res.Timelines, t)
+	l.mu.Unlock()
+	return t
+}
+
+// Wrap returns l, and has what happens to it drawn.
+func (t *Timeline) Wrap(name string, l locks.TryLocker) locks.TryLocker { return t.rec.Wrap(name, l) }
+
+// WrapReadWrite is Wrap for both sides of a read-write lock.
+func (t *Timeline) WrapReadWrite(name string, rw locks.ReadWriteLocker) locks.ReadWriteLocker {
+	return t.rec.WrapReadWrite(name, rw)
+}
+
+// Go starts a goroutine with a lane. An error or a panic of f ends the scenario, and the context
+// of all.
+func (t *Timeline) Go(name string, f func(ctx context.Context, me *Lane) error) {
+	me := &Lane{Name: name, t: t, Spans: []Span{}, Marks: []Mark{}}
+	t.mu.Lock()
+	t.Lanes = append(t.Lanes, me)
+	t.mu.Unlock()
+	t.wg.Go(func() {
+		who := locks.CurrentOwner(nil)
+		t.byWho.Store(who, me)
+		me.set(t.now(), Running, "works")
+		defer func() {
+			me.end(t.now())
+			t.byWho.Delete(who)
+		}()
+		err := t.lab.guard(func() error { return f(t.ctx, me) })
+		if err != nil {
+			err = fmt.Errorf("%s: %w", name, err)
+			t.failed.CompareAndSwap(nil, &err)
+			t.cancel(err)
+		}
+	})
+}
+
+// Wait waits for all goroutines, and ends the scenario if one failed.
+func (t *Timeline) Wait() {
+	t.wg.Wait()
+	t.cancel(nil)
+	if err := t.failed.Load(); err != nil {
+		panic(aborted{*err})
+	}
+}
+
+func (t *Timeline) now() time.Duration { return time.Since(t.rec.Start()) }
+
+// hook draws what a lock does. It runs in the goroutine that does it.
+func (t *Timeline) hook(e record.Event) {
+	lane, ok := t.byWho.Load(e.Owner)
+	if !ok {
+		return
+	}
+	me := lane.(*Lane)
+	name := strings.TrimSuffix(strings.TrimSuffix(e.Lock, " (write)"), " (read)")
+	held := name
+	if e.Shared {
+		held = "reads " + name
+	}
+	switch e.Kind {
+	case record.Waiting:
+		text := "waits for " + name
+		if e.Shared {
+			text = "waits to read " + name
+		} else if name != e.Lock {
+			text = "waits to write " + name
+		}
+		if len(me.held) > 0 {
+			text += ", has " + strings.Join(me.held, " and ")
+		}
+		me.set(e.At, Waiting, text)
+	case record.Acquired:
+		if e.Holds == 1 {
+			me.held = append(me.held, held)
+		}
+		me.holds(e.At)
+	case record.Released:
+		if e.Holds == 0 {
+			me.lose(held)
+		}
+		me.holds(e.At)
+	case record.Cancelled:
+		me.holds(e.At)
+		me.markAt(e.At, "gives up waiting for "+name)
+	case record.Failed:
+		me.holds(e.At)
+		if e.Err == nil {
+			me.markAt(e.At, "finds "+name+" taken")
+		} else {
+			me.markAt(e.At, "is refused "+name)
+		}
+	case record.Refused:
+		me.markAt(e.At, "is not let unlock "+name)
+	}
+}
+
+// holds sets the state that follows from what me has.
+func (me *Lane) holds(at time.Duration) {
+	state, text := Running, "works"
+	for _, h := range me.held {
+		if strings.HasPrefix(h, "reads ") {
+			if state == Running {
+				state = Shared
+			}
+		} else {
+			state = Exclusive
+		}
+	}
+	if len(me.held) > 0 {
+		text = "has " + strings.Join(me.held, " and ")
+		text = strings.ReplaceAll(strings.Replace(text, "has reads ", "reads ", 1), "and reads", "and reads")
+	}
+	me.set(at, state, text)
+}
+
+func (me *Lane) lose(name string) {
+	for i, h := range me.held {
+		if h == name {
+			me.held = append(me.held[:i], me.held[i+1:]...)
+			return
+		}
+	}
+}
+
+func (me *Lane) set(at time.Duration, s State, text string) {
+	if n := len(me.Spans); me.open && n > 0 {
+		last := &me.Spans[n-1]
+		if last.State == s && last.Label == text {
+			return
+		}
+		last.To = at
+	}
+	me.open = true
+	me.Spans = append(me.Spans, Span{State: s, From: at, Label: text})
+}
+
+func (me *Lane) end(at time.Duration) {
+	if me.open {
+		me.Spans[len(me.Spans)-1].To = at
+		me.open = false
+	}
+}
+
+func (me *Lane) markAt(at time.Duration, text string) {
+	me.Marks = append(me.Marks, Mark{At: at, Label: text})
+}
+
+// Mark notes that something happens now.
+func (me *Lane) Mark(format string, args ...any) {
+	me.markAt(me.t.now(), fmt.Sprintf(format, args...))
+}
+
+// Set begins a state that no lock tells of, such as a wait for a condition.
+func (me *Lane) Set(s State, text string) { me.set(me.t.now(), s, text) }
+
+// Is is what Set is until done returns.
+func (me *Lane) Is(s State, text string, done func()) {
+	before := me.Spans[len(me.Spans)-1]
+	me.Set(s, text)
+	done()
+	me.Set(before.State, before.Label)
+}
+
+// Work passes some time.
+func (me *Lane) Work(d time.Duration) {
+	if me.t.ctx.Err() == nil {
+		time.Sleep(d)
+	}
+}
+
+// Compute passes some time without giving up the processor.
+func (me *Lane) Compute(d time.Duration) { bench.Work(d) }
+
+// seal drops what is too short to be seen, and finds the length.
+func (t *Timeline) seal() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, lane := range t.Lanes {
+		for _, s := range lane.Spans {
+			t.Length = max(t.Length, s.To)
+		}
+		for _, m := range lane.Marks {
+			t.Length = max(t.Length, m.At)
+		}
+	}
+	for _, lane := range t.Lanes {
+		kept := []Span{}
+		for _, s := range lane.Spans {
+			if s.To-s.From < t.Length/500 && s.State == Waiting || s.To <= s.From {
+				continue
+			}
+			if n := len(kept); n > 0 && kept[n-1].State == s.State && kept[n-1].Label == s.Label &&
+				s.From-kept[n-1].To < t.Length/500 {
+				kept[n-1].To = s.To
+				continue
+			}
+			kept = append(kept, s)
+		}
+		lane.Spans = kept
+	}
+}
+
+// Length is how long the span lasts.
+func (s Span) Length() time.Duration { return s.To - s.From }

@@ -1,0 +1,154 @@
+package scenarios
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/cmd/locklab/internal/lab"
+	"github.com/jucgo/locks/fair"
+	"github.com/jucgo/locks/reentrant"
+)
+
+var _ = register(lab.Scenario{
+	Lesson:   35,
+	Name:     "giving-up",
+	Topic:    "Holding",
+	Title:    "Giving up a wait",
+	Question: "Can somebody who waits for a lock change their mind, and who gets it then?",
+	Claim: `Who waits for Java's built-in monitor, or for a ` + "`sync.Mutex`" + `, waits until it comes. A lock that can be interrupted lets the waiter go: it leaves the queue, and those behind it move up.
+
+Two things may then go wrong. The waiter may leave a ghost behind, which is handed the lock later and never gives it back. And the lock may arrive in the very moment of giving up, and be lost.`,
+	Look:  "Three wait behind the holder. One has a time limit, one is cancelled, and one is patient. The two that give up are out of the queue at once, and the patient one gets the lock when the holder is done.",
+	Found: `The queue had {{.queued}} waiters, then {{.afterFirst}}, then {{.afterSecond}}. In {{n .rounds}} rounds in which a lock was released and a wait for it cancelled at the same moment, the waiter got the lock {{times .got}}, and gave up {{times .gaveUp}}. Never both, never neither.`,
+	Take:  "Give every wait that a request depends on the request's context. Plain `Lock` is for sections that are short for certain.",
+	Java: `lock.lockInterruptibly();                // InterruptedException
+lock.tryLock(50, MILLISECONDS);          // false`,
+	Run: givingUp,
+})
+
+//lab:show
+
+// impatient waits for the lock as long as ctx allows, and tells why it came back.
+func impatient(ctx context.Context, l locks.Locker, work func()) error {
+	err := locks.Do(ctx, l, func(context.Context) error {
+		work()
+		return nil
+	})
+	switch {
+	case errors.Is(err, context.DeadlineExceeded): // too late
+	case errors.Is(err, context.Canceled): // not wanted any more; context.Cause(ctx) matches, too
+	}
+	return err
+}
+
+//lab:end
+
+var errNotWanted = errors.New("not wanted any more")
+
+func givingUp(ctx context.Context, l *lab.Lab) error {
+	t := l.Timeline("Three waiters", "One gives up after a time, one is cancelled, one gets the lock.")
+	mu := reentrant.New(fair.FIFO)
+	watched := t.Wrap("lock", mu)
+	cancelled, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	gone := make(chan struct{}, 2)
+	t.Go("holder", func(ctx context.Context, me *lab.Lane) error {
+		err := locks.Do(ctx, watched, func(context.Context) error {
+			most := 0
+			l.Until("one of them gave up", func() bool {
+				most = max(most, mu.QueueLength())
+				return len(gone) > 0
+			})
+			l.Observe("queued", most)
+			<-gone
+			l.Equal(2, mu.QueueLength(), "who gave up is out of the queue when its call returns")
+			l.Observe("afterFirst", mu.QueueLength())
+			me.Work(2 * time.Millisecond)
+			cancel(errNotWanted)
+			<-gone
+			l.Observe("afterSecond", mu.QueueLength())
+			me.Work(2 * time.Millisecond)
+			return nil
+		})
+		me.Work(time.Millisecond)
+		return err
+	})
+	l.Until("it is held", mu.IsLocked)
+	var first, second error
+	t.Go("cancelled", func(_ context.Context, me *lab.Lane) error {
+		second = impatient(cancelled, watched, func() {})
+		gone <- struct{}{}
+		me.Work(time.Millisecond)
+		return nil
+	})
+	l.Until("it queues", func() bool { return mu.QueueLength() == 1 })
+	t.Go("patient", func(ctx context.Context, me *lab.Lane) error {
+		return impatient(ctx, watched, func() { me.Work(3 * time.Millisecond) })
+	})
+	l.Until("it queues", func() bool { return mu.QueueLength() == 2 })
+	t.Go("limited", func(ctx context.Context, me *lab.Lane) error {
+		limited, cancel := context.WithTimeout(ctx, 6*time.Millisecond)
+		defer cancel()
+		first = impatient(limited, watched, func() {})
+		gone <- struct{}{}
+		me.Work(time.Millisecond)
+		return nil
+	})
+	t.Wait()
+	l.Is(context.DeadlineExceeded, first, "a wait with a limit ends by it")
+	l.Is(context.Canceled, second, "a wait that is cancelled ends")
+	l.Is(errNotWanted, second, "its error tells the cause")
+	l.Check(!mu.IsLocked() && !mu.HasQueued(), "nobody who gave up is handed the lock later")
+	l.Is(context.Canceled, mu.LockContext(cancelled), "a context that has ended does not take even a free lock")
+	atOnce(ctx, l)
+	return nil
+}
+
+// atOnce releases a lock and cancels the wait for it at the same moment, many times.
+func atOnce(ctx context.Context, l *lab.Lab) {
+	mu := reentrant.New(fair.FIFO)
+	rounds := lab.Pick(l, 200, 2_000)
+	got, gaveUp := 0, 0
+	for range rounds {
+		mu.Lock()
+		wait, cancel := context.WithCancel(ctx)
+		var both sync.WaitGroup
+		var err error
+		both.Go(func() {
+			if err = mu.LockContext(wait); err == nil {
+				mu.Unlock()
+			}
+		})
+		l.Until("it queues", mu.HasQueued)
+		switch l.Rand.IntN(3) { // a hair's breadth earlier, later, or in another goroutine
+		case 0:
+			cancel()
+			for range l.Rand.IntN(3) {
+				runtime.Gosched()
+			}
+			mu.Unlock()
+		case 1:
+			mu.Unlock()
+			cancel()
+		default:
+			both.Go(cancel)
+			mu.Unlock()
+		}
+		both.Wait()
+		cancel()
+		if err == nil {
+			got++
+		} else {
+			gaveUp++
+			l.Is(context.Canceled, err, "who does not get the lock is told why")
+		}
+		l.Check(!mu.IsLocked() && !mu.HasQueued(), "a lock released while its waiter gives up is never lost")
+	}
+	l.Observe("rounds", rounds)
+	l.Observe("got", got)
+	l.Observe("gaveUp", gaveUp)
+}

@@ -1,0 +1,135 @@
+package scenarios
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/cmd/locklab/internal/lab"
+	"github.com/jucgo/locks/fair"
+)
+
+var _ = register(lab.Scenario{
+	Lesson:   10,
+	Name:     "race",
+	Topic:    "Why lock at all",
+	Title:    "A race, and the updates it loses",
+	Question: "What goes wrong when two goroutines add to one counter?",
+	Claim: `Two parties update shared data, and the result depends on who comes when: a race. An addition is three steps, read, add and write.
+If somebody else writes between my read and my write, I overwrite what they wrote, and their update is lost.
+
+That every single step is atomic does not help. The reads and the writes here are, so Go's race detector is silent, and rightly so: there is no data race in the sense of the memory model. There is a race all the same.`,
+	Look:  "In the first picture both goroutines read before either writes. In the second the lock lets only one of them be between its read and its write: the other waits, and then reads what the first one wrote.",
+	Found: `In the scripted meeting two additions left the counter at {{.meeting}}. In the crowd, {{n .goroutines}} goroutines made {{n .wanted}} additions. Without a lock {{n .lost}} of them were lost ({{percent .lostShare}}); with the lock, none.`,
+	Take:  "Guard the whole of a read-modify-write, not its steps. For a single number `atomic.Int64.Add` does; as soon as two variables belong together, take a lock, or make one value of them and swap it as a whole (see the scenario on optimistic locking).",
+	Java: `synchronized (this) { n = n + 1; }    // or
+lock.lock();
+try { n = n + 1; } finally { lock.unlock(); }`,
+	Run: race,
+})
+
+//lab:show
+
+// add reads, and then writes. Each step is atomic; the whole is not.
+func add(n *atomic.Int64) {
+	seen := n.Load()
+	runtime.Gosched() // whatever others write now ...
+	n.Store(seen + 1) // ... is overwritten here
+}
+
+func addLocked(ctx context.Context, l locks.Locker, n *atomic.Int64) error {
+	return locks.Do(ctx, l, func(context.Context) error {
+		add(n)
+		return nil
+	})
+}
+
+//lab:end
+
+func race(ctx context.Context, l *lab.Lab) error {
+	meeting := raceMeeting(l, false)
+	l.Equal(int64(1), meeting, "two additions that both read before either writes count as one")
+	l.Equal(int64(2), raceMeeting(l, true), "with the lock both additions count")
+	l.Observe("meeting", meeting)
+
+	const goroutines = 8
+	each := lab.Pick(l, 500, 5_000)
+	crowd := func(add func(*atomic.Int64) error) int {
+		var n atomic.Int64
+		var wg sync.WaitGroup
+		for range goroutines {
+			wg.Go(func() {
+				for range each {
+					if add(&n) != nil {
+						return
+					}
+				}
+			})
+		}
+		wg.Wait()
+		return int(n.Load())
+	}
+	wanted := goroutines * each
+	without := crowd(func(n *atomic.Int64) error { add(n); return nil })
+	var mu fair.BargingMutex
+	with := crowd(func(n *atomic.Int64) error { return addLocked(ctx, &mu, n) })
+	l.Check(without < wanted, "the crowd without a lock loses updates")
+	l.Equal(wanted, with, "the crowd with a lock loses none")
+	l.Observe("goroutines", goroutines)
+	l.Observe("wanted", wanted)
+	l.Observe("lost", wanted-without)
+	l.Observe("lostShare", float64(wanted-without)/float64(wanted))
+	l.Chart(lab.Chart{
+		Title: "What the counter says in the end",
+		Desc:  "The count that the crowd left, without a lock and with one, beside the number of additions made.",
+		Bars:  true,
+		X:     lab.Axis{Ticks: []string{"additions made", "without a lock", "with a lock"}},
+		Y:     lab.Axis{Label: "count"},
+		Series: []lab.Series{{Name: "count", Points: []lab.Point{
+			{X: 0, Y: float64(wanted)}, {X: 1, Y: float64(without)}, {X: 2, Y: float64(with)},
+		}}},
+	})
+	return nil
+}
+
+// raceMeeting has two goroutines meet in the worst place, and returns the count.
+func raceMeeting(l *lab.Lab, locked bool) int64 {
+	title, desc := "Without a lock", "Both goroutines read the counter, and then both write it."
+	if locked {
+		title, desc = "With a lock", "The second goroutine waits for the lock until the first has written."
+	}
+	t := l.Timeline(title, desc)
+	mu := t.Wrap("lock", new(fair.Mutex))
+	var n atomic.Int64
+	var bothRead sync.WaitGroup
+	bothRead.Add(2)
+	update := func(me *lab.Lane) {
+		seen := n.Load()
+		me.Mark("reads %d", seen)
+		me.Work(3 * time.Millisecond)
+		if !locked {
+			bothRead.Done()
+			bothRead.Wait()
+		}
+		n.Store(seen + 1)
+		me.Mark("writes %d", seen+1)
+	}
+	for i, name := range []string{"Ann", "Bob"} {
+		t.Go(name, func(ctx context.Context, me *lab.Lane) error {
+			me.Work(time.Duration(i+1) * time.Millisecond)
+			if !locked {
+				update(me)
+				me.Work(time.Millisecond)
+				return nil
+			}
+			err := locks.Do(ctx, mu, func(context.Context) error { update(me); return nil })
+			me.Work(time.Millisecond)
+			return err
+		})
+	}
+	t.Wait()
+	return n.Load()
+}

@@ -1,0 +1,197 @@
+package scenarios
+
+import (
+	"context"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"github.com/jucgo/locks/bench"
+	"github.com/jucgo/locks/cmd/locklab/internal/lab"
+	"github.com/jucgo/locks/reentrant"
+)
+
+var _ = register(lab.Scenario{
+	Lesson:   150,
+	Name:     "stages",
+	Topic:    "Inside",
+	Title:    "Three stages: the owner again, a short spin, parking",
+	Question: "What does a lock do to avoid putting a goroutine to sleep?",
+	Claim: `Java's monitor went through stages: biased to its first thread, then light-weight, with a short spin, then heavy-weight, with threads that sleep; and never back. Each stage costs more than the one before, and is used only where the one before does not do.
+
+The lock here has them too, but decides anew at every acquisition. The owner itself only counts. Somebody else spins for about the time that one hand-over takes, as a holder that is nearly done will be done by then. After that it is parked in the queue.`,
+	Look:  "The line shows how many waiters were found parked in the queue when the lock was released, over the time it was held for. Short holds end while the waiter spins; for long ones it is put to sleep. Spinning needs a second processor that is idle: on a busy machine nearly every waiter is parked.",
+	Found: `A re-entry and its unlock took {{n .reentry}}, a free lock {{n .free}}, and the way back from being parked {{n .parked}}. {{.awake}} {{n .reentries}} re-entries parked nobody. Of the shortest holds {{percent .parkedShort}} had parked their waiter, of the longest {{percent .parkedLong}}.`,
+	Take:  "Keep sections short: the lock is cheap then by itself. There is nothing to tune.",
+	Java: `synchronized (o) {          // the same monitor:
+    synchronized (o) { }    // re-entry counts
+}                           // contention inflates it`,
+	Run: stages,
+})
+
+//lab:show
+
+// again counts holds of a lock that the goroutine has already. Nobody else is asked.
+func again(mu *reentrant.Mutex, n int) (holds int) {
+	for range n {
+		mu.Lock()
+	}
+	holds = mu.HoldCount()
+	for range n {
+		mu.Unlock()
+	}
+	return holds
+}
+
+// parkedBy holds the lock for some time after somebody asked for it, and reports whether that one
+// is parked in the queue by then.
+func parkedBy(mu *reentrant.Mutex, hold time.Duration) bool {
+	bench.Work(hold)
+	return mu.HasQueued()
+}
+
+//lab:end
+
+func stages(_ context.Context, l *lab.Lab) error {
+	var mu reentrant.Mutex
+	const n = 20_000
+	free := bestOf(func() {
+		for range n {
+			mu.Lock()
+			mu.Unlock() //lint:ignore SA2001 There is nothing else to measure.
+		}
+	}) / n
+	mu.Lock()
+	var holds int
+	reentry := bestOf(func() { holds = again(&mu, n) }) / n
+	l.Equal(n+1, holds, "every re-entry is counted")
+	l.Check(!mu.HasQueued(), "a re-entry parks nobody")
+	mu.Unlock()
+	l.Check(!mu.IsLocked(), "after as many unlocks the lock is free")
+
+	rounds := lab.Pick(l, 30, 150)
+	series := lab.Series{Name: "parked"}
+	awake, woken := "In this run no waiter got the lock while it was still spinning.", time.Duration(0)
+	for _, hold := range []time.Duration{50, 200, 800, 3_000, 12_000, 50_000, 200_000} {
+		s := meetings(l, &mu, rounds, hold)
+		share := float64(s.parked) / float64(rounds)
+		series.Points = append(series.Points, lab.Point{X: float64(hold), Y: share})
+		switch hold {
+		case 50:
+			l.Observe("parkedShort", share)
+			if s.parked < rounds {
+				awake = "A wait that ended while the waiter was spinning took " + lab.Duration(s.awake) + "."
+			}
+		case 200_000:
+			l.Observe("parkedLong", share)
+			woken = s.woken
+			l.Check(share > 0.5, "a long hold parks most of those who wait")
+		}
+	}
+	l.Observe("reentry", reentry)
+	l.Observe("free", free)
+	l.Observe("awake", awake)
+	l.Observe("parked", woken)
+	l.Observe("reentries", n)
+	l.Chart(lab.Chart{
+		Title: "Waiters that were parked, over the time of the hold",
+		Desc:  "The share of waiters that were parked in the queue when the lock was released, over how long it was held after they had asked.",
+		X:     lab.Axis{Label: "held for, after somebody asked", Unit: lab.Nanos, Log: true}, Y: lab.Axis{Label: "parked", Unit: lab.Percent},
+		Series: []lab.Series{series},
+	})
+	stagesPicture(l)
+	return nil
+}
+
+// bestOf returns the shortest time of several: whatever disturbs makes it longer.
+func bestOf(f func()) time.Duration {
+	best := time.Duration(1<<63 - 1)
+	for range 5 {
+		start := time.Now()
+		f()
+		best = min(best, time.Since(start))
+	}
+	return best
+}
+
+type met struct {
+	parked       int
+	awake, woken time.Duration // the shortest ways from unlock to having the lock
+}
+
+// watch waits until n is more than round. It gives way seldom: the two should be awake at once, if there
+// are processors for both.
+func watch(n *atomic.Int64, round int) {
+	for i := 1; n.Load() <= int64(round); i++ {
+		if i%5_000 == 0 {
+			runtime.Gosched()
+		}
+	}
+}
+
+// meetings has a goroutine ask for the lock while another one holds it.
+func meetings(l *lab.Lab, mu *reentrant.Mutex, rounds int, hold time.Duration) met {
+	m := met{awake: time.Hour, woken: time.Hour}
+	var holding, asking atomic.Int64
+	took := make(chan time.Time)
+	go func() {
+		for round := range rounds {
+			watch(&holding, round)
+			asking.Add(1)
+			mu.Lock()
+			at := time.Now()
+			mu.Unlock()
+			took <- at
+		}
+	}()
+	for round := range rounds {
+		mu.Lock()
+		holding.Add(1)
+		watch(&asking, round)
+		parked := parkedBy(mu, hold)
+		released := time.Now()
+		mu.Unlock()
+		after := (<-took).Sub(released)
+		if parked {
+			m.parked++
+			m.woken = min(m.woken, after)
+		} else {
+			m.awake = min(m.awake, after)
+		}
+	}
+	return m
+}
+
+func stagesPicture(l *lab.Lab) {
+	t := l.Timeline("Held for long", "The waiter spins for too short a time to be seen here, is parked, and wakes up with the lock.")
+	mu := new(reentrant.Mutex)
+	watched := t.Wrap("lock", mu)
+	t.Go("holder", func(ctx context.Context, me *lab.Lane) error {
+		for range 2 {
+			if err := watched.LockContext(ctx); err != nil {
+				return err
+			}
+			me.Mark("hold %d", mu.HoldCount())
+		}
+		l.Until("the other is parked", mu.HasQueued)
+		me.Mark("the other is parked")
+		me.Work(4 * time.Millisecond)
+		for range 2 {
+			if err := watched.UnlockContext(ctx); err != nil {
+				return err
+			}
+		}
+		me.Work(2 * time.Millisecond)
+		return nil
+	})
+	t.Go("waiter", func(ctx context.Context, me *lab.Lane) error {
+		l.Until("it is held twice", mu.IsLocked)
+		me.Work(time.Millisecond)
+		if err := watched.LockContext(ctx); err != nil {
+			return err
+		}
+		me.Work(2 * time.Millisecond)
+		return watched.UnlockContext(ctx)
+	})
+	t.Wait()
+}

@@ -1,0 +1,284 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/jucgo/locks/cmd/locklab/internal/lab"
+	"github.com/jucgo/locks/cmd/locklab/internal/report"
+	"github.com/jucgo/locks/cmd/locklab/internal/scenarios"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// called runs the command.
+func called(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, err bytes.Buffer
+	code = run(t.Context(), args, &out, &err)
+	return code, out.String(), err.String()
+}
+
+func TestAQuickRunWritesThePageAndTheData(t *testing.T) {
+	dir := t.TempDir()
+	page, data := filepath.Join(dir, "page.html"), filepath.Join(dir, "data.json")
+	start := time.Now()
+	code, stdout, stderr := called(t, "-quick", "-o", page, "-json", data, "-seed", "7")
+	require.Equal(t, exitOK, code, stdout+stderr)
+	require.Less(t, time.Since(start), 20*time.Second)
+	for i, s := range scenarios.All() {
+		require.Contains(t, stdout, "ok    "+s.Name)
+		require.Contains(t, stderr, s.Title, "progress tells of number %d", i)
+	}
+	require.Contains(t, stdout, page)
+
+	text, err := os.ReadFile(page)
+	require.NoError(t, err)
+	wellFormed(t, string(text))
+	selfContained(t, string(text))
+	for _, s := range scenarios.All() {
+		require.Contains(t, string(text), `<article id="`+s.Name+`" class="scenario held">`)
+	}
+
+	text, err = os.ReadFile(data)
+	require.NoError(t, err)
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	var r report.Report
+	require.NoError(t, d.Decode(&r))
+	require.Equal(t, report.Schema, r.Schema)
+	require.True(t, r.OK)
+	require.True(t, r.Quick)
+	require.EqualValues(t, 7, r.Seed)
+	require.Len(t, r.Scenarios, len(scenarios.All()))
+
+	info, err := os.Stat(page)
+	require.NoError(t, err)
+	require.Equal(t, fs.FileMode(0o644), info.Mode().Perm())
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, entries, 2, "no temporary files are left")
+}
+
+// wellFormed checks that every element is closed where it must be.
+func wellFormed(t *testing.T, page string) {
+	t.Helper()
+	require.True(t, strings.HasPrefix(page, "<!DOCTYPE html>"))
+	page = regexp.MustCompile(`(?s)<(script|style)>.*?</(script|style)>`).ReplaceAllString(page, "")
+	d := xml.NewDecoder(strings.NewReader(page))
+	d.Entity = xml.HTMLEntity
+	ids := map[string]bool{}
+	for {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		require.NoError(t, err)
+		if e, ok := token.(xml.StartElement); ok {
+			for _, a := range e.Attr {
+				if a.Name.Local == "id" {
+					require.False(t, ids[a.Value], "two elements are %q", a.Value)
+					ids[a.Value] = true
+				}
+			}
+		}
+	}
+	for _, link := range regexp.MustCompile(`(?:href="|aria-labelledby="|url\()#?([\w -]+)["\)]`).FindAllStringSubmatch(page, -1) {
+		for _, id := range strings.Fields(link[1]) {
+			require.True(t, ids[id], "there is no %q", id)
+		}
+	}
+	require.NotContains(t, page, "ZgotmplZ", "the template refused a value")
+	require.NotContains(t, page, "NaN")
+}
+
+func selfContained(t *testing.T, page string) {
+	t.Helper()
+	for _, loads := range []string{`src="`, `@import`, `<link rel="stylesheet"`, `http://`, `https://`} {
+		require.NotContains(t, page, loads)
+	}
+}
+
+func TestNamedScenariosAreDrawnInTheTerminal(t *testing.T) {
+	page := filepath.Join(t.TempDir(), "page.html")
+	code, stdout, stderr := called(t, "run", "race", "-quick", "reentrancy", "race", "-o", page)
+	require.Equal(t, exitOK, code, stderr)
+	require.Contains(t, stdout, "2 of 2 scenarios")
+	require.Regexp(t, `Bob +·*░+█+`, stdout)
+	for line := range strings.Lines(strings.ReplaceAll(stdout, page, "")) {
+		require.Less(t, len([]rune(line)), 110)
+	}
+}
+
+func TestDataGoToStandardOutputAlone(t *testing.T) {
+	code, stdout, stderr := called(t, "run", "aba", "-quick", "-json", "-", "-o", filepath.Join(t.TempDir(), "page.html"))
+	require.Equal(t, exitOK, code, stderr)
+	var r report.Report
+	require.NoError(t, json.Unmarshal([]byte(stdout), &r))
+	require.Contains(t, stderr, "1 of 1 scenarios")
+}
+
+func TestListAndHelp(t *testing.T) {
+	code, stdout, stderr := called(t, "list")
+	require.Equal(t, exitOK, code)
+	require.Empty(t, stderr)
+	for _, s := range scenarios.All() {
+		require.Contains(t, stdout, s.Name)
+		require.Contains(t, stdout, s.Question)
+	}
+	code, stdout, stderr = called(t, "-h")
+	require.Equal(t, exitOK, code)
+	require.Empty(t, stderr)
+	for _, want := range []string{"-quick", "-seed", "-json", "-o FILE", "list", "docs DIR"} {
+		require.Contains(t, stdout, want)
+	}
+}
+
+func TestWrongCallsAreToldInOneLine(t *testing.T) {
+	for args, want := range map[string]string{
+		"nonsense":          `no command "nonsense"`,
+		"race":              "did you mean: run race",
+		"run nonsense":      `no scenario "nonsense"; there are race, `,
+		"run race nonsense": `no scenario "nonsense"`,
+		"-nonsense":         "-nonsense",
+		"-seed x":           "seed",
+		"list race":         "list takes no arguments",
+		"docs":              "docs needs one directory",
+		"docs a b":          "docs needs one directory",
+		"-o=":               "-o needs the name of a file",
+	} {
+		t.Run(args, func(t *testing.T) {
+			code, stdout, stderr := called(t, strings.Fields(args)...)
+			require.Equal(t, exitUsage, code)
+			require.Empty(t, stdout)
+			require.Contains(t, stderr, want)
+			require.Equal(t, 2, strings.Count(stderr, "\n"), "the error and a hint: %s", stderr)
+		})
+	}
+}
+
+func TestWhatCannotBeWrittenIsToldBeforeAnythingRuns(t *testing.T) {
+	dir := t.TempDir()
+	missing := filepath.Join(dir, "missing", "page.html")
+	good := filepath.Join(dir, "page.html")
+	for name, args := range map[string][]string{
+		"no such directory": {"-o", missing},
+		"a directory":       {"-o", dir},
+		"data":              {"-o", good, "-json", missing},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, stdout, stderr := called(t, args...)
+			require.Equal(t, exitFailed, code)
+			require.Empty(t, stdout)
+			require.Contains(t, stderr, "cannot be written")
+			require.NotContains(t, stderr, "[1/", "nothing was run")
+			require.NoFileExists(t, good)
+		})
+	}
+	code, _, stderr := called(t, "docs", filepath.Join(dir, "page.html", "x"))
+	require.Equal(t, exitOK, code, stderr)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "file"), nil, 0o600))
+	code, _, stderr = called(t, "docs", filepath.Join(dir, "file"))
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, stderr, "writing the chapters")
+}
+
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errors.New("no space left") }
+
+func TestASummaryThatCannotBeWrittenIsAFailure(t *testing.T) {
+	var stderr bytes.Buffer
+	page := filepath.Join(t.TempDir(), "page.html")
+	require.Equal(t, exitFailed, run(t.Context(), []string{"run", "aba", "-quick", "-o", page}, full{}, &stderr))
+	require.Contains(t, stderr.String(), "no space left")
+	require.Equal(t, exitFailed, run(t.Context(), []string{"list"}, full{}, &stderr))
+}
+
+func TestAnInterruptedRunLeavesTheOldPage(t *testing.T) {
+	dir := t.TempDir()
+	page := filepath.Join(dir, "page.html")
+	require.NoError(t, os.WriteFile(page, []byte("old"), 0o600))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer time.AfterFunc(30*time.Millisecond, cancel).Stop()
+	var stdout, stderr bytes.Buffer
+	require.Equal(t, exitInterrupted, run(ctx, []string{"-o", page}, &stdout, &stderr))
+	require.Contains(t, stderr.String(), "interrupted")
+	text, err := os.ReadFile(page)
+	require.NoError(t, err)
+	require.Equal(t, "old", string(text))
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, entries, 1)
+}
+
+func TestAContradictedScenarioIsRedAndFails(t *testing.T) {
+	s := *scenarios.All()[0]
+	s.Found = ""
+	for name, broken := range map[string]func(context.Context, *lab.Lab) error{
+		"check": func(_ context.Context, l *lab.Lab) error { l.Equal(1, 2, "one is <two>"); return nil },
+		"error": func(context.Context, *lab.Lab) error { return errors.New("it <broke>") },
+		"panic": func(context.Context, *lab.Lab) error { panic("it <broke>") },
+		"lane": func(_ context.Context, l *lab.Lab) error {
+			tl := l.Timeline("t", "d")
+			tl.Go("Ann", func(context.Context, *lab.Lane) error { return errors.New("it <broke>") })
+			tl.Go("Bob", func(ctx context.Context, _ *lab.Lane) error { <-ctx.Done(); return nil })
+			tl.Wait()
+			return nil
+		},
+		"hangs": func(ctx context.Context, l *lab.Lab) error {
+			l.Until("pigs <fly>", func() bool { return false })
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s.Run = broken
+			o := lab.Options{Limit: 50 * time.Millisecond}
+			r := report.New(o)
+			r.Add(lab.Run(t.Context(), &s, o))
+			require.False(t, r.OK)
+			var page, text bytes.Buffer
+			require.NoError(t, r.HTML(&page))
+			wellFormed(t, page.String())
+			assert.Contains(t, page.String(), `class="scenario failed"`)
+			assert.Contains(t, page.String(), "Not observed as taught")
+			assert.Contains(t, page.String(), "0 of 1")
+			require.NoError(t, report.Text(&text, r.Scenarios[0], false))
+			assert.Contains(t, text.String(), "FAIL")
+			assert.Regexp(t, "<two>|<broke>|<fly>", text.String())
+		})
+	}
+}
+
+func TestTheDocumentationIsUpToDate(t *testing.T) {
+	docs, err := report.Docs()
+	require.NoError(t, err)
+	for name, want := range docs {
+		got, err := os.ReadFile(filepath.Join("..", "..", "docs", name))
+		require.NoError(t, err, "run: go run ./cmd/locklab docs docs")
+		require.Equal(t, want, string(got), "%s; run: go run ./cmd/locklab docs docs", name)
+	}
+	require.NotContains(t, strings.Join(values(docs), ""), "{{", "there are no figures in the chapters")
+}
+
+func values(m map[string]string) (all []string) {
+	for _, v := range m {
+		all = append(all, v)
+	}
+	return all
+}

@@ -1,0 +1,61 @@
+package record_test
+
+import (
+	"testing"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/fair"
+	"github.com/jucgo/locks/internal/fakelock"
+	"github.com/jucgo/locks/lockstest"
+	"github.com/jucgo/locks/record"
+	"github.com/jucgo/locks/reentrant"
+	"github.com/jucgo/locks/rwlock"
+)
+
+// watched wraps l by a Recorder with everything switched on.
+func watched(l locks.TryLocker) locks.TryLocker {
+	return record.New(record.Options{Events: 16, Hook: func(record.Event) {}}).Wrap("lock", l)
+}
+
+// inner returns what is inside a wrapper.
+func inner[T any](l locks.TryLocker) T {
+	return l.(interface{ Unwrap() locks.TryLocker }).Unwrap().(T)
+}
+
+func TestAWatchedLockConformsAsTheLockDoes(t *testing.T) {
+	t.Run("fair.Mutex", func(t *testing.T) {
+		lockstest.TestTryLocker(t, lockstest.Config{
+			New:     func(testing.TB) locks.TryLocker { return watched(new(fair.Mutex)) },
+			FIFO:    true,
+			Waiting: func(l locks.TryLocker) int { return inner[*fair.Mutex](l).QueueLength() },
+		})
+	})
+	t.Run("reentrant.Mutex", func(t *testing.T) {
+		lockstest.TestTryLocker(t, lockstest.Config{
+			New:       func(testing.TB) locks.TryLocker { return watched(reentrant.New(fair.FIFO)) },
+			Reentrant: true,
+			FIFO:      true,
+			Waiting:   func(l locks.TryLocker) int { return inner[*reentrant.Mutex](l).QueueLength() },
+		})
+	})
+	t.Run("rwlock.RWMutex.R", func(t *testing.T) {
+		of := map[locks.TryLocker]locks.ReadWriteLocker{}
+		lockstest.TestTryLocker(t, lockstest.Config{
+			New: func(testing.TB) locks.TryLocker {
+				rw := record.New(record.Options{}).WrapReadWrite("rw", rwlock.New(fair.FIFO))
+				of[rw.ReadLocker()] = rw
+				return rw.ReadLocker()
+			},
+			Reentrant: true,
+			FIFO:      true,
+			Exclusive: func(view locks.TryLocker) locks.TryLocker { return of[view].WriteLocker() },
+		})
+	})
+	t.Run("leased", func(t *testing.T) {
+		lockstest.TestTryLocker(t, lockstest.Config{
+			New:       func(testing.TB) locks.TryLocker { return watched(fakelock.NewLeased("")) },
+			Reentrant: true,
+			Leased:    true,
+		})
+	})
+}

@@ -1,0 +1,60 @@
+package record_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/record"
+	"github.com/jucgo/locks/reentrant"
+)
+
+func Example() {
+	r := record.New(record.Options{})
+	lock := r.Wrap("accounts", new(reentrant.Mutex))
+
+	ctx := context.Background()
+	for range 3 {
+		_ = locks.Do(ctx, lock, func(context.Context) error { return nil })
+	}
+
+	// For a metrics endpoint: counters, gauges and histograms by name.
+	for _, s := range r.Stats() {
+		fmt.Println(s.Lock, s.Acquired, s.Released, s.Held, s.Waits.Count(), s.Waits.Quantile(0.99) < time.Minute)
+	}
+	// Output: accounts 3 3 0 3 true
+}
+
+// The events are the raw material of a picture of who waited for whom.
+func ExampleRecorder_Events() {
+	r := record.New(record.Options{Events: 1000})
+	lock := r.Wrap("accounts", new(reentrant.Mutex))
+
+	ctx := locks.WithOwner(context.Background(), locks.NewOwner())
+	_ = lock.LockContext(ctx)
+	_, _ = lock.TryLockContext(context.Background()) // in vain
+	_ = lock.UnlockContext(ctx)
+
+	events, dropped := r.Events()
+	for _, e := range events {
+		fmt.Println(e.Lock, e.Kind, e.Holds)
+	}
+	fmt.Println("dropped", dropped)
+	// Output:
+	// accounts waiting 0
+	// accounts acquired 1
+	// accounts failed 0
+	// accounts released 0
+	// dropped 0
+}
+
+// Waits and holds that take long go to a logger of one's own.
+func ExampleOptions() {
+	r := record.New(record.Options{Logger: slog.Default(), Slow: 100 * time.Millisecond})
+	lock := r.Wrap("accounts", new(reentrant.Mutex))
+	_ = lock.LockContext(context.Background()) // not logged: quick enough
+	_ = lock.UnlockContext(context.Background())
+	// Output:
+}

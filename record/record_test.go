@@ -1,0 +1,301 @@
+package record_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"runtime/trace"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/fair"
+	"github.com/jucgo/locks/record"
+	"github.com/jucgo/locks/reentrant"
+	"github.com/jucgo/locks/rwlock"
+)
+
+var bg = context.Background()
+
+func as() context.Context { return locks.WithOwner(bg, locks.NewOwner()) }
+
+func kinds(r *record.Recorder) (ks []record.Kind) {
+	events, _ := r.Events()
+	for _, e := range events {
+		ks = append(ks, e.Kind)
+	}
+	return ks
+}
+
+func TestEveryAcquisitionIsToldFromBeginningToEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := record.New(record.Options{Events: 100})
+		l := r.Wrap("l", reentrant.New(fair.FIFO))
+		a, b := as(), as()
+		require.NoError(t, l.LockContext(a))
+		time.Sleep(time.Second)
+		require.NoError(t, l.LockContext(a)) // once more
+		done := make(chan error)
+		go func() { done <- l.LockContext(b) }()
+		time.Sleep(time.Second)
+		require.EqualValues(t, 1, r.Stats()[0].Waiting)
+		require.NoError(t, l.UnlockContext(a))
+		require.NoError(t, l.UnlockContext(a))
+		require.NoError(t, <-done)
+		require.EqualValues(t, 1, r.Stats()[0].Held)
+		time.Sleep(3 * time.Second)
+		require.NoError(t, l.UnlockContext(b))
+
+		events, dropped := r.Events()
+		require.Zero(t, dropped)
+		for i := range events {
+			require.Equal(t, "l", events[i].Lock)
+			events[i].Lock = ""
+		}
+		oa, ob, s := locks.CurrentOwner(a), locks.CurrentOwner(b), time.Second
+		require.Equal(t, []record.Event{
+			{Kind: record.Waiting, Owner: oa},
+			{Kind: record.Acquired, Owner: oa, Holds: 1},
+			{Kind: record.Waiting, Owner: oa, At: s},
+			{Kind: record.Acquired, Owner: oa, At: s, Holds: 2},
+			{Kind: record.Waiting, Owner: ob, At: s},
+			{Kind: record.Released, Owner: oa, At: 2 * s, Holds: 1},
+			{Kind: record.Released, Owner: oa, At: 2 * s, Held: 2 * s},
+			{Kind: record.Acquired, Owner: ob, At: 2 * s, Holds: 1, Wait: s},
+			{Kind: record.Released, Owner: ob, At: 5 * s, Held: 3 * s},
+		}, events)
+		st := r.Stats()[0]
+		require.Equal(t, [...]uint64{3, 3, 3, 2}, [...]uint64{st.Acquired, st.Released, st.Waits.Count(), st.Holds.Count()})
+		require.Equal(t, s, st.Waits.Sum)
+		require.Equal(t, 5*s, st.Holds.Sum)
+		require.Zero(t, st.Waiting)
+		require.Zero(t, st.Held)
+	})
+}
+
+func TestWhatCameToNothingIsToldApart(t *testing.T) {
+	r := record.New(record.Options{Events: 100})
+	l := r.Wrap("l", new(reentrant.Mutex))
+	a, b := as(), as()
+	require.ErrorIs(t, l.UnlockContext(b), locks.ErrNotHeld)
+	require.NoError(t, l.LockContext(a))
+	require.ErrorIs(t, l.UnlockContext(b), locks.ErrNotHeld)
+	ok, err := l.TryLockContext(b)
+	require.NoError(t, err)
+	require.False(t, ok)
+	ended, cancel := context.WithCancel(b)
+	cancel()
+	require.ErrorIs(t, l.LockContext(ended), context.Canceled)
+	require.ErrorIs(t, l.LockContext(nil), locks.ErrNilContext)
+	require.NoError(t, l.UnlockContext(a))
+	w, c := record.Waiting, record.Cancelled
+	require.Equal(t, []record.Kind{record.Refused, w, record.Acquired, record.Refused, record.Failed, w, c, w,
+		record.Failed, record.Released}, kinds(r))
+	st := r.Stats()[0]
+	require.Equal(t, [...]uint64{1, 1, 1, 2, 2}, [...]uint64{st.Acquired, st.Released, st.Cancelled, st.Failed, st.Refused})
+	require.Zero(t, st.Held)
+	require.EqualValues(t, 1, st.Holds.Count())
+}
+
+func TestAHoldMayBeReleasedByAnotherOwnerOfALockWithoutOwners(t *testing.T) {
+	r := record.New(record.Options{Events: 100})
+	l := r.Wrap("l", new(fair.Mutex))
+	a, b := as(), as()
+	for range 3 {
+		require.NoError(t, l.LockContext(a))
+		require.EqualValues(t, 1, r.Stats()[0].Held)
+		require.NoError(t, l.UnlockContext(b))
+		require.Zero(t, r.Stats()[0].Held)
+	}
+	require.ErrorIs(t, l.UnlockContext(b), locks.ErrNotHeld)
+	require.EqualValues(t, 3, r.Stats()[0].Holds.Count())
+}
+
+func TestTheLogIsBoundedAndCountsWhatItDropped(t *testing.T) {
+	r := record.New(record.Options{Events: 5})
+	l := r.Wrap("l", new(fair.Mutex))
+	for range 7 { // 21 events
+		require.NoError(t, l.LockContext(bg))
+		require.NoError(t, l.UnlockContext(bg))
+	}
+	events, dropped := r.Events()
+	require.Len(t, events, 5)
+	require.EqualValues(t, 16, dropped)
+	w, a, u := record.Waiting, record.Acquired, record.Released
+	require.Equal(t, []record.Kind{a, u, w, a, u}, kinds(r))
+
+	none := record.New(record.Options{})
+	l = none.Wrap("l", new(fair.Mutex))
+	require.NoError(t, l.LockContext(bg))
+	events, dropped = none.Events()
+	require.Empty(t, events)
+	require.Zero(t, dropped)
+}
+
+func TestHoldsThatExcludeEachOtherDoNotOverlap(t *testing.T) {
+	for name, l := range map[string]locks.TryLocker{
+		"fair": new(fair.Mutex), "barging": new(fair.BargingMutex), "reentrant": new(reentrant.Mutex),
+	} {
+		t.Run(name, func(t *testing.T) {
+			const parties, each = 8, 300
+			var mu sync.Mutex
+			hooked := 0
+			r := record.New(record.Options{Events: parties * each * 3, Hook: func(record.Event) {
+				mu.Lock()
+				hooked++
+				mu.Unlock()
+			}})
+			w := r.Wrap("l", l)
+			var wg sync.WaitGroup
+			for range parties {
+				wg.Go(func() {
+					for range each {
+						if rand.IntN(3) == 0 {
+							if ok, _ := w.TryLockContext(bg); !ok {
+								continue
+							}
+						} else if err := w.LockContext(bg); err != nil {
+							t.Error(err)
+							return
+						}
+						if err := w.UnlockContext(bg); err != nil {
+							t.Error(err)
+						}
+					}
+				})
+			}
+			wg.Wait()
+			events, dropped := r.Events()
+			require.Zero(t, dropped)
+			require.Len(t, events, hooked)
+			st := r.Stats()[0]
+			require.Equal(t, st.Acquired, st.Released)
+			require.Equal(t, st.Acquired, st.Holds.Count())
+			require.Zero(t, st.Held)
+			require.Zero(t, st.Waiting)
+			var until time.Duration
+			for _, e := range events {
+				if e.Kind == record.Released {
+					require.GreaterOrEqual(t, e.At-e.Held, until)
+					until = e.At
+				}
+			}
+		})
+	}
+}
+
+func TestSidesOfAReadWriteLockAreToldApart(t *testing.T) {
+	r := record.New(record.Options{Events: 10})
+	rw := r.WrapReadWrite("rw", new(rwlock.RWMutex))
+	a, b := as(), as()
+	require.NoError(t, rw.ReadLocker().LockContext(a))
+	require.NoError(t, rw.ReadLocker().LockContext(b))
+	st := r.Stats()
+	require.Equal(t, "rw (read)", st[0].Lock)
+	require.Equal(t, "rw (write)", st[1].Lock)
+	require.EqualValues(t, 2, st[0].Held)
+	require.Zero(t, st[1].Held)
+	events, _ := r.Events()
+	require.True(t, events[0].Shared)
+}
+
+func TestOnlyALoggerThatWasHandedOverIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		r := record.New(record.Options{Slow: time.Second, Logger: slog.New(slog.NewTextHandler(&out, nil))})
+		l := r.Wrap("accounts", new(reentrant.Mutex))
+		a, b := as(), as()
+		require.NoError(t, l.LockContext(a))
+		require.NoError(t, l.UnlockContext(a))
+		require.Empty(t, out.String())
+		require.NoError(t, l.LockContext(a))
+		done := make(chan struct{})
+		go func() { defer close(done); _ = l.LockContext(b) }()
+		time.Sleep(2 * time.Second)
+		require.NoError(t, l.UnlockContext(a))
+		<-done
+		require.Error(t, l.UnlockContext(a))
+		require.Error(t, l.UnlockContext(nil))
+		for _, want := range []string{"slow lock", "long hold", "wait=2s", "held=2s", "lock=accounts", "unlock refused"} {
+			require.Contains(t, out.String(), want)
+		}
+	})
+}
+
+func TestWaitsAndHoldsAreInTheExecutionTrace(t *testing.T) {
+	var out bytes.Buffer
+	if err := trace.Start(&out); err != nil {
+		t.Skip("somebody else is tracing")
+	}
+	r := record.New(record.Options{})
+	l := r.Wrap("accounts", new(fair.Mutex))
+	for range 3 {
+		require.NoError(t, l.LockContext(bg))
+		require.NoError(t, l.UnlockContext(bg))
+	}
+	require.ErrorIs(t, l.LockContext(nil), locks.ErrNilContext)
+	trace.Stop()
+	assert.Contains(t, out.String(), "wait for accounts")
+	assert.Contains(t, out.String(), "hold accounts")
+}
+
+// lost is a lock of which the lease runs out at once.
+type lost struct{ locks.TryLocker }
+
+func (lost) UnlockContext(context.Context) error { return locks.ErrLost }
+
+func TestALostHoldIsOverWhenItsHolderHearsOfIt(t *testing.T) {
+	r := record.New(record.Options{})
+	l := r.Wrap("l", lost{new(fair.Mutex)})
+	require.NoError(t, l.LockContext(bg))
+	require.EqualValues(t, 1, r.Stats()[0].Held)
+	require.ErrorIs(t, l.UnlockContext(bg), locks.ErrLost)
+	require.Zero(t, r.Stats()[0].Held)
+}
+
+// free is a lock that everybody gets, and nobody gives back.
+type free struct{}
+
+func (free) LockContext(context.Context) error            { return nil }
+func (free) UnlockContext(context.Context) error          { return errors.New("no") }
+func (free) TryLockContext(context.Context) (bool, error) { return true, nil }
+
+func TestHoldsWithoutAnEndDoNotFillTheMemory(t *testing.T) {
+	r := record.New(record.Options{})
+	l := r.Wrap("l", free{})
+	for range 10_000 {
+		require.NoError(t, l.LockContext(as()))
+	}
+	require.Less(t, r.Stats()[0].Held, int64(5_000))
+}
+
+func TestHistogramBucketsArePowersOfTwo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := record.New(record.Options{})
+		l := r.Wrap("l", new(fair.Mutex))
+		for _, d := range []time.Duration{0, 1, 2, 3, 4, time.Hour} {
+			require.NoError(t, l.LockContext(bg))
+			time.Sleep(d)
+			require.NoError(t, l.UnlockContext(bg))
+		}
+		h := r.Stats()[0].Holds
+		require.EqualValues(t, 6, h.Count())
+		require.Equal(t, []uint64{1, 1, 2, 1}, h.Counts[:4])
+		require.EqualValues(t, 1, h.Counts[record.Buckets-1])
+		require.Equal(t, 4*time.Nanosecond, record.Bound(2))
+		require.Equal(t, 2*time.Nanosecond, h.Quantile(0.4))
+		require.Zero(t, h.Quantile(0))
+		require.Zero(t, new(record.Histogram).Quantile(0.5))
+	})
+}
+
+func TestANilLockIsRefused(t *testing.T) {
+	require.Panics(t, func() { record.New(record.Options{}).Wrap("l", nil) })
+}

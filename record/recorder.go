@@ -1,0 +1,192 @@
+package record
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jucgo/locks"
+)
+
+// Options say what a [Recorder] does besides counting. The zero Options are just that.
+type Options struct {
+	// Events is how many events are kept. When there are more, the oldest are dropped, and
+	// counted. 0 keeps none.
+	Events int
+
+	// Hook, if not nil, is called for every event, in the goroutine that caused it, and possibly in
+	// many at a time. After Acquired it runs with the lock held: it should be quick, and must
+	// neither panic nor use the lock.
+	Hook func(Event)
+
+	// Logger, if not nil, is told of waits and holds of at least Slow, of errors, and of
+	// unlocks that were refused. Without it nothing is ever logged.
+	Logger *slog.Logger
+	Slow   time.Duration
+}
+
+// Recorder watches the locks that it wrapped. Make one with [New]. It is safe for concurrent use.
+//
+// Its memory is bounded: about 1 kB for each name, and what Options.Events asks for. Names are like
+// the labels of a metric: of the kinds of lock there are one each, not of the keys.
+type Recorder struct {
+	opts  Options
+	start time.Time
+
+	mu     sync.Mutex
+	byName map[string]*counters
+	ring   []Event // as a ring once it is full
+	seen   uint64  // events ever
+}
+
+// New returns a Recorder that watches nothing yet.
+func New(opts Options) *Recorder {
+	opts.Events = max(opts.Events, 0)
+	return &Recorder{opts: opts, start: time.Now(), byName: map[string]*counters{}}
+}
+
+// Start returns when the clock of the events began.
+func (r *Recorder) Start() time.Time { return r.start }
+
+// Wrap returns a lock that is l, watched under a name. Locks wrapped under one name share
+// its counters. The result implements [locks.Leased] if and only if l does. Wrap panics if l is nil.
+//
+// The wrapper adds three readings of the clock, a few atomic additions and two short critical sections to a
+// lock and its unlock: several times what an uncontended lock costs, and little beside a wait. It
+// allocates nothing.
+func (r *Recorder) Wrap(name string, l locks.TryLocker) locks.TryLocker {
+	return r.wrap(name, l, false)
+}
+
+// WrapReadWrite returns rw with both sides watched, under "name (read)" and "name (write)".
+func (r *Recorder) WrapReadWrite(name string, rw locks.ReadWriteLocker) locks.ReadWriteLocker {
+	return &pair{
+		read:  r.wrap(name+" (read)", rw.ReadLocker(), true),
+		write: r.wrap(name+" (write)", rw.WriteLocker(), false),
+	}
+}
+
+type pair struct{ read, write locks.TryLocker }
+
+func (p *pair) ReadLocker() locks.TryLocker  { return p.read }
+func (p *pair) WriteLocker() locks.TryLocker { return p.write }
+
+func (r *Recorder) wrap(name string, l locks.TryLocker, shared bool) locks.TryLocker {
+	if l == nil {
+		panic("record: Wrap: nil lock")
+	}
+	r.mu.Lock()
+	c := r.byName[name]
+	if c == nil {
+		c = new(counters)
+		r.byName[name] = c
+	}
+	r.mu.Unlock()
+	w := &lock{l: l, r: r, c: c, name: name, shared: shared,
+		waitRegion: "wait for " + name, holdTask: "hold " + name}
+	if leased, ok := l.(locks.Leased); ok {
+		return &leasedLock{lock: w, leased: leased}
+	}
+	return w
+}
+
+// counters are those of one name.
+type counters struct {
+	acquired, released, cancelled, failed, refused atomic.Uint64
+	waiting, held                                  atomic.Int64
+	waits, holds                                   live
+}
+
+// Stats are the counters of one name. Each is exact; that they were all read at one moment is not
+// promised while the locks are in use.
+type Stats struct {
+	Lock string
+
+	// How many events there were of each kind, with re-entries and nested unlocks.
+	Acquired, Released, Cancelled, Failed, Refused uint64
+
+	// How many wait in LockContext and how many owners hold the lock at the moment.
+	Waiting, Held int64
+
+	// Waits are the times in LockContext, whatever its result; Holds those from an owner's first
+	// acquisition to its last release.
+	Waits, Holds Histogram
+}
+
+// Stats returns the counters of all names, in the order of the names.
+func (r *Recorder) Stats() []Stats {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := make([]Stats, 0, len(r.byName))
+	for name, c := range r.byName {
+		all = append(all, Stats{
+			Lock:     name,
+			Acquired: c.acquired.Load(), Released: c.released.Load(), Cancelled: c.cancelled.Load(),
+			Failed: c.failed.Load(), Refused: c.refused.Load(),
+			Waiting: c.waiting.Load(), Held: c.held.Load(),
+			Waits: c.waits.snapshot(), Holds: c.holds.snapshot(),
+		})
+	}
+	slices.SortFunc(all, func(a, b Stats) int { return cmp.Compare(a.Lock, b.Lock) })
+	return all
+}
+
+// Events returns the events kept, in the order of their times, and how many older ones were
+// dropped.
+func (r *Recorder) Events() (kept []Event, dropped uint64) {
+	r.mu.Lock()
+	kept = slices.Clone(r.ring)
+	dropped = r.seen - uint64(len(r.ring))
+	r.mu.Unlock()
+	slices.SortStableFunc(kept, func(a, b Event) int { return cmp.Compare(a.At, b.At) })
+	return kept, dropped
+}
+
+func (r *Recorder) now() time.Duration { return time.Since(r.start) }
+
+// tell passes e on to whoever asked for it. The context is for the logger's handler.
+func (r *Recorder) tell(ctx context.Context, e Event) {
+	if limit := r.opts.Events; limit > 0 {
+		r.mu.Lock()
+		if len(r.ring) < limit {
+			r.ring = append(r.ring, e)
+		} else {
+			r.ring[r.seen%uint64(limit)] = e
+		}
+		r.seen++
+		r.mu.Unlock()
+	}
+	if r.opts.Hook != nil {
+		r.opts.Hook(e)
+	}
+	if r.opts.Logger != nil {
+		r.log(ctx, e)
+	}
+}
+
+// log logs e if it is worth it.
+func (r *Recorder) log(ctx context.Context, e Event) {
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	attrs := []slog.Attr{slog.String("lock", e.Lock), slog.String("owner", e.Owner.String())}
+	say := func(level slog.Level, text string, more ...slog.Attr) {
+		r.opts.Logger.LogAttrs(ctx, level, text, append(attrs, more...)...)
+	}
+	switch {
+	case e.Kind == Refused:
+		say(slog.LevelError, "unlock refused", slog.Any("error", e.Err))
+	case e.Kind == Failed && e.Err != nil:
+		say(slog.LevelError, "lock failed", slog.Duration("wait", e.Wait), slog.Any("error", e.Err))
+	case e.Kind == Cancelled:
+		say(slog.LevelInfo, "lock cancelled", slog.Duration("wait", e.Wait), slog.Any("error", e.Err))
+	case e.Kind == Acquired && !e.Try && e.Wait >= r.opts.Slow:
+		say(slog.LevelWarn, "slow lock", slog.Duration("wait", e.Wait))
+	case e.Kind == Released && e.Holds == 0 && e.Held >= r.opts.Slow:
+		say(slog.LevelWarn, "long hold", slog.Duration("held", e.Held))
+	}
+}
