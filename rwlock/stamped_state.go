@@ -86,8 +86,9 @@ const (
 // tooMany is in place of a stamp if a read hold could not be counted. No stamp has two modes.
 const tooMany Stamp = 1<<64 - 1
 
-// maxOverflow is the greatest number of read holds beyond those in the word.
-const maxOverflow = 1<<31 - 1
+// maxOverflow is the greatest number of read holds beyond those in the word. All of them together fit
+// an int of any size.
+const maxOverflow = 1<<31 - 1 - readers/reader
 
 // stampOf returns the stamp of the version of s in a mode.
 func stampOf(s uint64, mode Stamp) Stamp { return Stamp(s&versions) | mode }
