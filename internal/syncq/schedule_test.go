@@ -2,7 +2,9 @@ package syncq
 
 import (
 	"runtime"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -196,6 +198,31 @@ func TestAContendedLockAllocatesNothingInTheSteadyState(t *testing.T) {
 		other.result(t)
 		if !raceEnabled { // under which sync.Pool drops at random
 			require.Zero(t, allocs, "FIFO=%v", policy)
+		}
+	}
+}
+
+func TestAWaiterThatWaitedForTooLongIsHandedTheLockAfterOneLostRace(t *testing.T) {
+	for _, waited := range []time.Duration{maxBarging / 2, maxBarging} {
+		for lost := false; !lost; {
+			synctest.Test(t, func(t *testing.T) {
+				var s Sync
+				s.Lock(Owned(1), NonFair)
+				var wg sync.WaitGroup
+				wg.Go(func() {
+					s.Lock(Owned(2), NonFair)
+					s.Unlock(NonFair)
+				})
+				synctest.Wait()
+				time.Sleep(waited)
+				s.Unlock(NonFair)
+				if lost = s.TryLock(Owned(3)); lost { // else the waiter was faster: once more
+					synctest.Wait()
+					require.Equal(t, waited >= maxBarging, s.Word.Load()&handoff != 0, "after %v", waited)
+					s.Unlock(NonFair)
+				}
+				wg.Wait()
+			})
 		}
 	}
 }
