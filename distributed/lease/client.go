@@ -32,6 +32,7 @@ const (
 // safe for concurrent use; [Client.Close] ends it.
 type Client struct {
 	store   Store
+	queue   Queue // the store, if it has one
 	id      string
 	lease   time.Duration
 	margin  time.Duration
@@ -109,6 +110,7 @@ func New(s Store, opts ...Option) (*Client, error) {
 	case c.margin >= c.lease/2:
 		return nil, fmt.Errorf("lease: margin %v leaves less than half of the lease %v", c.margin, c.lease)
 	}
+	c.queue, _ = s.(Queue)
 	c.life, c.end = context.WithCancel(context.Background())
 	c.open, c.shut = context.WithCancel(context.Background())
 	c.sched.init(c)

@@ -22,7 +22,8 @@ import (
 type Lock struct {
 	c     *Client
 	name  string
-	lease time.Duration // 0: renewed
+	lease time.Duration // if it is fixed
+	fixed bool          // not renewed
 }
 
 var _ locks.Leased = (*Lock)(nil)
@@ -31,7 +32,7 @@ var _ locks.Leased = (*Lock)(nil)
 type LockOption func(*Lock)
 
 // For makes holds last for d and end then: they are not renewed.
-func For(d time.Duration) LockOption { return func(l *Lock) { l.lease = d } }
+func For(d time.Duration) LockOption { return func(l *Lock) { l.lease, l.fixed = d, true } }
 
 // Lock returns the lock called name.
 func (c *Client) Lock(name string, opts ...LockOption) *Lock {
@@ -90,7 +91,7 @@ func (l *Lock) lock(ctx context.Context, op string, wait bool) (bool, error) {
 	if err := check("lease: "+op, ctx); err != nil {
 		return false, err
 	}
-	if l.lease != 0 && l.lease < time.Millisecond {
+	if l.fixed && l.lease < time.Millisecond {
 		return false, l.fail(op, fmt.Errorf("a lease of %v is shorter than 1ms", l.lease))
 	}
 	c := l.c
@@ -207,7 +208,7 @@ func (l *Lock) ensure(ctx context.Context, e *entry, o locks.Owner, wait bool) (
 			case <-c.open.Done():
 			}
 			continue
-		case e.grant != nil && l.lease == 0 && !e.grant.fixed && e.grant.err() == nil:
+		case e.grant != nil && !l.fixed && !e.grant.fixed && e.grant.err() == nil:
 			e.hold = &hold{c: c, g: e.grant}
 			e.turns++
 			e.mu.Unlock()
@@ -221,9 +222,9 @@ func (l *Lock) ensure(ctx context.Context, e *entry, o locks.Owner, wait bool) (
 		if left != nil {
 			yield, _ = c.free(left)
 		}
-		g, err := l.acquire(ctx, e, c.owner(o), wait, yield)
-		if err == errAbandoned {
-			return false, ended(ctx) // e is busy until what was abandoned is undone
+		g, pending, err := l.acquire(ctx, e, c.owner(o), wait, yield)
+		if pending {
+			return false, err // e is busy until what was abandoned is undone
 		}
 		e.mu.Lock()
 		if g != nil {
@@ -240,28 +241,32 @@ func (l *Lock) ensure(ctx context.Context, e *entry, o locks.Owner, wait bool) (
 	}
 }
 
-// errAbandoned says that a request is still in flight.
-var errAbandoned = errors.New("abandoned")
-
 // acquire gets the lock from the store, after it has let others go first for the time yield. e is busy
-// with that.
-func (l *Lock) acquire(ctx context.Context, e *entry, owner string, wait bool, yield time.Duration) (*grant, error) {
+// with that, and stays so if it is pending what becomes of a request that was given up.
+func (l *Lock) acquire(ctx context.Context, e *entry, owner string, wait bool, yield time.Duration) (g *grant, pending bool, err error) {
 	c := l.c
+	var queue Queue // with our place in it
+	if wait {
+		queue = c.queue
+	}
+	if wait && yield > 0 {
+		if err := l.pause(ctx, nil, yield); err != nil {
+			return nil, false, err
+		}
+	}
 	var watch Watch
 	defer func() {
 		if watch != nil {
 			watch.Close()
 		}
 	}()
-	if wait && yield > 0 {
-		if err := l.pause(ctx, nil, yield); err != nil {
-			return nil, err
-		}
-	}
 	for {
-		g, refused, err := l.ask(ctx, e, owner)
-		if g != nil || err != nil || !wait {
-			return g, err
+		g, refused, pending, err := l.ask(ctx, e, owner, queue)
+		switch {
+		case g != nil || pending || err == nil && !wait:
+			return g, pending, err
+		case err != nil:
+			return nil, l.leave(e, owner, queue), err
 		}
 		if watch == nil {
 			// A store that cannot notify is polled.
@@ -281,7 +286,38 @@ func (l *Lock) acquire(ctx context.Context, e *entry, owner string, wait bool, y
 			pause = min(pause, refused)
 		}
 		if err := l.pause(ctx, notified, max(pause, time.Millisecond)); err != nil {
-			return nil, err
+			return nil, l.leave(e, owner, queue), err
+		}
+	}
+}
+
+// leave gives owner's place in queue up, and reports whether that is pending: if there is a queue.
+func (l *Lock) leave(e *entry, owner string, queue Queue) bool {
+	if queue == nil {
+		return false
+	}
+	l.c.keep(e)
+	l.c.spawn(func() {
+		defer l.c.leave(e)
+		defer e.finish()
+		l.c.quit(queue, l.name, owner)
+	})
+	return true
+}
+
+// quit gives owner's place in queue up, and repeats the request until it is answered, but not for longer than
+// the release timeout.
+func (c *Client) quit(queue Queue, name, owner string) {
+	stop := time.Now().Add(c.release)
+	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 250*time.Millisecond) {
+		err := queue.Leave(c.life, name, owner)
+		if err == nil || time.Now().Add(pause).After(stop) {
+			return // the store drops the place of one who does not ask any more
+		}
+		select {
+		case <-time.After(pause):
+		case <-c.life.Done():
+			return
 		}
 	}
 }
@@ -301,11 +337,12 @@ func (l *Lock) pause(ctx context.Context, notified <-chan struct{}, d time.Durat
 	return nil
 }
 
-// ask asks the store once. If ctx ends before the answer comes, it returns errAbandoned, and
+// ask asks the store once. If ctx ends before the answer comes, it returns that it is pending, and
 // whatever the answer gives is given back.
-func (l *Lock) ask(ctx context.Context, e *entry, owner string) (g *grant, refused time.Duration, err error) {
+func (l *Lock) ask(ctx context.Context, e *entry, owner string, queue Queue) (g *grant, refused time.Duration, pending bool, err error) {
 	if ctx.Done() == nil {
-		return l.request(ctx, owner)
+		g, refused, err = l.request(ctx, owner, queue)
+		return g, refused, false, err
 	}
 	type answer struct {
 		g       *grant
@@ -314,13 +351,13 @@ func (l *Lock) ask(ctx context.Context, e *entry, owner string) (g *grant, refus
 	}
 	answers := make(chan answer, 1)
 	l.c.spawn(func() {
-		g, refused, err := l.request(ctx, owner)
+		g, refused, err := l.request(ctx, owner, queue)
 		answers <- answer{g, refused, err}
 	})
 	select {
 	case a := <-answers:
 		if a.g == nil || ctx.Err() == nil {
-			return a.g, a.refused, a.err
+			return a.g, a.refused, false, a.err
 		}
 		answers <- a // nothing is granted after ctx has ended
 	case <-ctx.Done():
@@ -331,23 +368,30 @@ func (l *Lock) ask(ctx context.Context, e *entry, owner string) (g *grant, refus
 		defer e.finish()
 		if a := <-answers; a.g != nil {
 			l.c.free(a.g)
+		} else if queue != nil {
+			l.c.quit(queue, l.name, owner)
 		}
 	})
-	return nil, 0, errAbandoned
+	return nil, 0, true, ended(ctx)
 }
 
-// request asks the store once, and looks after the grant if there is one.
-func (l *Lock) request(ctx context.Context, owner string) (g *grant, refused time.Duration, err error) {
+// request asks the store once, for a place in queue too if there is one, and looks after the grant if there is one.
+func (l *Lock) request(ctx context.Context, owner string, queue Queue) (g *grant, refused time.Duration, err error) {
 	c := l.c
 	ctx = c.detached(ctx)
 	d := l.lease
-	if d == 0 {
+	if !l.fixed {
 		d = c.lease
 	}
 	sent := time.Now()
-	r, err := c.store.Acquire(ctx, l.name, owner, d)
+	var r Reply
+	if queue != nil {
+		r, err = queue.Enqueue(ctx, l.name, owner, d)
+	} else {
+		r, err = c.store.Acquire(ctx, l.name, owner, d)
+	}
 	if err != nil {
-		if errors.Is(err, locks.ErrForeign) {
+		if errors.Is(err, locks.ErrForeign) || errors.Is(err, ErrRefused) {
 			return nil, 0, err
 		}
 		var unknown error
@@ -368,7 +412,7 @@ func (l *Lock) request(ctx context.Context, owner string) (g *grant, refused tim
 		token: r.Token,
 		lease: d,
 		taken: sent,
-		fixed: l.lease != 0,
+		fixed: l.fixed,
 		until: sent.Add(d - c.marginOf(d)),
 		index: -1,
 	}

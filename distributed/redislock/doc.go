@@ -1,0 +1,2 @@
+// Package redislock has distributed locks on Redis.
+package redislock
