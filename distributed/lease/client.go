@@ -153,6 +153,7 @@ type entry struct {
 
 	mu    sync.Mutex
 	depth int    // holds at the gate that count
+	extra int    // how many of them, but for the first, count as a user too
 	hold  *hold  // the holder's, if it has the store's lock too
 	grant *grant // the store's lock, if it is here. The holder's, or left to the next one
 	turns int    // how many holders had grant so far

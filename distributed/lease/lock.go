@@ -88,26 +88,31 @@ func (l *Lock) TryLockContext(ctx context.Context) (bool, error) {
 }
 
 func (l *Lock) lock(ctx context.Context, op string, wait bool) (bool, error) {
-	if err := check("lease: "+op, ctx); err != nil {
-		return false, err
+	if ctx == nil || ctx.Err() != nil {
+		return false, check("lease: "+op, ctx)
 	}
 	if l.fixed && l.lease < time.Millisecond {
 		return false, l.fail(op, fmt.Errorf("a lease of %v is shorter than 1ms", l.lease))
 	}
 	c := l.c
+	o := locks.CurrentOwner(ctx)
+	if e := c.find(l.name); e != nil {
+		if held, err := e.reenter(ctx, o); held {
+			if err != nil {
+				return false, l.fail(op, err)
+			}
+			return true, nil
+		}
+	}
 	e, err := c.enter(l.name)
 	if err != nil {
 		return false, l.fail(op, err)
 	}
-	o := locks.CurrentOwner(ctx)
 	ok, err := c.pass(ctx, e, wait)
-	if ok {
-		if ok, err = l.ensure(ctx, e, o, wait); !ok {
-			c.giveBack(ctx, e)
-		}
-	}
 	if !ok {
 		c.leave(e)
+	} else if ok, err = l.ensure(ctx, e, o, wait); !ok {
+		c.giveBack(ctx, e)
 	}
 	if err != nil {
 		err = l.fail(op, err)
@@ -115,15 +120,40 @@ func (l *Lock) lock(ctx context.Context, op string, wait bool) (bool, error) {
 	return ok, err
 }
 
+// reenter counts one more hold if o has the lock, and reports whether it has. An error says why it
+// is not counted.
+func (e *entry) reenter(ctx context.Context, o locks.Owner) (held bool, err error) {
+	if e.gate.Owner() != o {
+		return false, nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.hold == nil || e.gate.Owner() != o {
+		return false, nil
+	}
+	if err := e.hold.Err(); err != nil {
+		return true, err
+	}
+	if _, err := e.gate.TryLockContext(ctx); err != nil {
+		return true, err
+	}
+	e.depth++
+	return true, nil
+}
+
 // pass gets a hold of e's gate.
 func (c *Client) pass(ctx context.Context, e *entry, wait bool) (bool, error) {
 	ok, err := e.gate.TryLockContext(ctx)
 	if !ok && err == nil && wait {
-		open, cancel := context.WithCancel(ctx)
-		stop := context.AfterFunc(c.open, cancel)
-		err = e.gate.LockContext(open)
-		stop()
-		cancel()
+		if ctx.Done() == nil {
+			err = e.gate.LockContext(detached{c.open, ctx})
+		} else {
+			open, cancel := context.WithCancel(ctx)
+			stop := context.AfterFunc(c.open, cancel)
+			err = e.gate.LockContext(open)
+			stop()
+			cancel()
+		}
 		if err != nil && ctx.Err() == nil {
 			err = locks.ErrClosed
 		}
@@ -131,27 +161,52 @@ func (c *Client) pass(ctx context.Context, e *entry, wait bool) (bool, error) {
 	}
 	if ok {
 		e.mu.Lock()
+		if e.depth > 0 {
+			e.extra++
+		}
 		e.depth++
 		e.mu.Unlock()
 	}
 	return ok, err
 }
 
+// fewer counts one hold less, and reports whether a user of e goes with it. e.mu is held.
+func (e *entry) fewer() bool {
+	e.depth--
+	if e.depth > 0 {
+		if e.extra == 0 {
+			return false
+		}
+		e.extra--
+	}
+	return true
+}
+
 // giveBack gives a hold of e's gate back that did not get as far as the store's lock.
 func (c *Client) giveBack(ctx context.Context, e *entry) {
-	ctx = context.WithoutCancel(ctx)
 	e.mu.Lock()
-	if e.depth--; e.depth == 0 && e.hold != nil { // lost, and its other holds are unlocked
+	user := e.fewer()
+	if e.depth == 0 && e.hold != nil { // lost, and its other holds are unlocked
 		e.hold.released.Store(true)
 		e.hold, e.grant = nil, nil
 	}
 	e.mu.Unlock()
 	e.gate.UnlockContext(ctx)
 	c.collect(ctx, e)
+	if user {
+		c.leave(e)
+	}
 }
 
 // collect gives the store's lock back if it was left to somebody at the gate who went away.
 func (c *Client) collect(ctx context.Context, e *entry) error {
+	e.mu.Lock()
+	nothing := e.grant == nil
+	e.mu.Unlock()
+	if nothing || e.gate.IsLocked() {
+		return nil // whoever has the gate, or gets a grant now, looks after it
+	}
+	ctx = context.WithoutCancel(ctx)
 	if ok, err := e.gate.TryLockContext(ctx); !ok {
 		return err // whoever has the gate has the lock, or will collect it
 	}
@@ -440,7 +495,6 @@ func (l *Lock) UnlockContext(ctx context.Context) error {
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	ctx = context.WithoutCancel(ctx)
 	c := l.c
 	e := c.find(l.name)
 	if e == nil || e.gate.Owner() != o {
@@ -453,35 +507,44 @@ func (l *Lock) UnlockContext(ctx context.Context) error {
 		return l.fail(op, locks.ErrNotHeld)
 	}
 	err := h.Err()
-	if e.depth--; e.depth > 0 {
+	if e.depth > 1 {
+		e.gate.UnlockContext(ctx) // before anybody else can see the last hold
+		user := e.fewer()
 		e.mu.Unlock()
-	} else {
-		h.released.Store(true)
-		e.hold = nil
-		switch {
-		case err != nil:
-			e.grant = nil
-			e.mu.Unlock()
-		case c.mayPass(e, h.g):
-			e.mu.Unlock()
-			defer c.leave(e)
-			e.gate.UnlockContext(ctx)
-			if err := c.collect(ctx, e); err != nil {
-				return l.fail(op, err)
-			}
-			return nil
-		default:
-			e.grant, e.busy = nil, true
-			e.mu.Unlock()
-			var yield time.Duration
-			yield, err = c.free(h.g)
-			e.mu.Lock()
-			if e.gate.HasQueued() {
-				e.yield = yield
-			}
-			e.settled()
-			e.mu.Unlock()
+		if user {
+			c.leave(e)
 		}
+		if err != nil {
+			return l.fail(op, err)
+		}
+		return nil
+	}
+	e.fewer()
+	h.released.Store(true)
+	e.hold = nil
+	switch {
+	case err != nil:
+		e.grant = nil
+		e.mu.Unlock()
+	case c.mayPass(e, h.g):
+		e.mu.Unlock()
+		defer c.leave(e)
+		e.gate.UnlockContext(ctx)
+		if err := c.collect(ctx, e); err != nil {
+			return l.fail(op, err)
+		}
+		return nil
+	default:
+		e.grant, e.busy = nil, true
+		e.mu.Unlock()
+		var yield time.Duration
+		yield, err = c.free(h.g)
+		e.mu.Lock()
+		if e.gate.HasQueued() {
+			e.yield = yield
+		}
+		e.settled()
+		e.mu.Unlock()
 	}
 	e.gate.UnlockContext(ctx)
 	c.leave(e)

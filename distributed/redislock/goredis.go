@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/redis/go-redis/v9"
 
@@ -14,8 +15,9 @@ import (
 
 // goRedis is the port over go-redis.
 type goRedis struct {
-	c  redis.UniversalClient
-	cc *redis.ClusterClient // c, if it is one
+	c     redis.UniversalClient
+	cc    *redis.ClusterClient // c, if it is one
+	known sync.Map             // the scripts that the server has seen; in a cluster one of them
 }
 
 func newGoRedis(c redis.UniversalClient) (*goRedis, error) {
@@ -27,9 +29,9 @@ func newGoRedis(c redis.UniversalClient) (*goRedis, error) {
 	case *redis.AutoPipeliner:
 		return nil, errors.New("redislock: an AutoPipeliner defers requests: give the client below it")
 	case *redis.ClusterClient:
-		return &goRedis{c, c}, nil
+		return &goRedis{c: c, cc: c}, nil
 	}
-	return &goRedis{c, nil}, nil
+	return &goRedis{c: c}, nil
 }
 
 // once is a command that go-redis does not repeat, whatever its MaxRetries says, once it may have reached the
@@ -51,12 +53,20 @@ func (g *goRedis) do(ctx context.Context, firstKey int8, args []any) (any, error
 
 func (g *goRedis) eval(ctx context.Context, s *script, keys int, args ...any) (any, error) {
 	all := make([]any, 3, 3+len(args))
-	all[0], all[1], all[2] = "evalsha", s.sha, keys
+	all[2] = keys
 	all = append(all, args...)
+	if _, known := g.known.Load(s); known {
+		all[0], all[1] = "evalsha", s.sha
+	} else {
+		all[0], all[1] = "eval", s.src // one round trip, where the hash alone might take two
+	}
 	r, err := g.do(ctx, 3, all)
 	if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
 		all[0], all[1] = "eval", s.src
 		r, err = g.do(ctx, 3, all)
+	}
+	if err == nil && all[0] == "eval" {
+		g.known.Store(s, nil)
 	}
 	if err != nil {
 		err = classify(err)
