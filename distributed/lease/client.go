@@ -50,7 +50,7 @@ type Client struct {
 	mu      sync.Mutex
 	closing bool
 	entries map[string]*entry
-	jobs    int           // goroutines at work
+	jobs    int           // at work
 	drained chan struct{} // closed when there are none any more, once the client is closing
 }
 
@@ -171,15 +171,27 @@ func (c *Client) spawn(job func()) {
 	c.jobs++
 	c.mu.Unlock()
 	go func() {
-		defer func() {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			if c.jobs--; c.jobs == 0 && c.closing {
-				c.drain()
-			}
-		}()
+		defer c.done()
 		job()
 	}()
+}
+
+// begin counts a job for which Close waits, until done, or reports false because it has begun.
+func (c *Client) begin() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closing {
+		c.jobs++
+	}
+	return !c.closing
+}
+
+func (c *Client) done() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.jobs--; c.jobs == 0 && c.closing {
+		c.drain()
+	}
 }
 
 // drain says that no goroutine is at work. c.mu is held.

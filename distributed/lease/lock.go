@@ -301,7 +301,11 @@ func (l *Lock) ensure(ctx context.Context, e *entry, o locks.Owner, wait bool) (
 func (l *Lock) acquire(ctx context.Context, e *entry, owner string, wait bool, yield time.Duration) (g *grant, pending bool, err error) {
 	c := l.c
 	var queue Queue // with our place in it
-	if wait {
+	if wait && c.queue != nil {
+		if !c.begin() {
+			return nil, false, locks.ErrClosed
+		}
+		defer c.done()
 		queue = c.queue
 	}
 	if wait && yield > 0 {

@@ -30,8 +30,9 @@ var _ locks.Provider = (*Client)(nil)
 type Option func(*options)
 
 type options struct {
-	lease  []lease.Option
-	pubsub PubSub
+	lease    []lease.Option
+	pubsub   PubSub
+	fairWait time.Duration
 }
 
 // WithLease sets what is the same for the locks of every store, such as [lease.WithLease] and [lease.WithLogger].
@@ -57,6 +58,10 @@ const (
 // WithPubSub sets by which kind of channel a release is told, [Auto] if not given.
 func WithPubSub(p PubSub) Option { return func(o *options) { o.pubsub = p } }
 
+// WithFairWait sets for how long beyond the lease a place in the queue of a fair lock is kept for a process that does not ask
+// for the lock any more, because it died: 30 seconds if not given. It must be more than the poll interval, [lease.WithPoll].
+func WithFairWait(d time.Duration) Option { return func(o *options) { o.fairWait = d } }
+
 // New returns a Client of the server, the cluster, or the master behind sentinels, that client has. It uses
 // client's connections, and one or more of its own for subscriptions, while somebody has waited. It never closes client, and has to
 // be closed before client is.
@@ -74,12 +79,15 @@ func New(client redis.UniversalClient, opts ...Option) (*Client, error) {
 }
 
 func newClient(p port, opts []Option) (*Client, error) {
-	c := &Client{kinds: make(map[kind]*lease.Client)}
+	c := &Client{kinds: make(map[kind]*lease.Client), opts: options{fairWait: fairWait}}
 	for _, o := range opts {
 		o(&c.opts)
 	}
 	if c.opts.pubsub < Auto || c.opts.pubsub > Both {
 		return nil, fmt.Errorf("redislock: PubSub of %d", c.opts.pubsub)
+	}
+	if c.opts.fairWait < 10*time.Millisecond {
+		return nil, fmt.Errorf("redislock: fair wait of %v", c.opts.fairWait)
 	}
 	c.core = &core{p: p, hub: newHub(p), pubsub: c.opts.pubsub}
 	if _, err := c.kind(plain); err != nil { // tells wrong options at once
@@ -95,6 +103,7 @@ const (
 	plain kind = iota
 	fenced
 	simple
+	fairly
 )
 
 // kind returns the locks of a kind.
@@ -116,7 +125,14 @@ func (c *Client) kind(k kind) (*lease.Client, error) {
 	case simple:
 		s = newSimple(c.core)
 	}
-	lc, err := lease.New(s, c.opts.lease...)
+	opts := c.opts.lease
+	if k == fairly {
+		wait := c.opts.fairWait
+		s = &fair{c.core, wait}
+		// Who waits asks often enough not to count as dead. And no turns for those here only because they are here.
+		opts = append([]lease.Option{lease.WithPoll(min(lease.DefaultPoll, wait/3)), lease.WithCohort(0)}, opts...)
+	}
+	lc, err := lease.New(s, opts...)
 	if err != nil {
 		return nil, err
 	}
@@ -178,6 +194,12 @@ func (c *Client) FencedLocker(name string, opts ...lease.LockOption) *Lock {
 // by other libraries that do the same, but no lock of another kind: one finds the other's key, and returns [locks.ErrForeign].
 func (c *Client) SimpleLocker(name string, opts ...lease.LockOption) *Lock {
 	return c.lock(simple, name, opts)
+}
+
+// FairLocker returns the lock called name that is given away in the order in which it was asked for, by whatever process:
+// Redisson's RFairLock. TryLockContext takes it only if nobody waits.
+func (c *Client) FairLocker(name string, opts ...lease.LockOption) *Lock {
+	return c.lock(fairly, name, opts)
 }
 
 // Close releases all holds, and has all who wait return [locks.ErrClosed]; see [lease.Client.Close]. It does not

@@ -29,12 +29,13 @@ func term(d time.Duration) redislock.Option { return redislock.WithLease(lease.W
 // kinds are the kinds of locks.
 var kinds = map[string]struct {
 	lock func(c *redislock.Client, name string) *redislock.Lock
-	// cohort is whether those who wait in one process get the lock one after the other.
+	// fifo is whether those who wait in one process get the lock in order of arrival.
 	fifo bool
 }{
 	"plain":  {func(c *redislock.Client, name string) *redislock.Lock { return c.Lock(name) }, true},
 	"fenced": {func(c *redislock.Client, name string) *redislock.Lock { return c.FencedLocker(name) }, true},
 	"simple": {func(c *redislock.Client, name string) *redislock.Lock { return c.SimpleLocker(name) }, true},
+	"fair":   {func(c *redislock.Client, name string) *redislock.Lock { return c.FairLocker(name) }, true},
 }
 
 func conform(t *testing.T, addr func(tb testing.TB) string) {
