@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"syscall"
 	"testing"
 	"time"
 
@@ -54,10 +53,6 @@ func startServer(tb testing.TB, args ...string) *server {
 	require.Eventually(tb, func() bool { return c.Ping(context.Background()).Err() == nil }, 10*time.Second, 5*time.Millisecond)
 	return s
 }
-
-// pause stops the server, which keeps its memory and its connections, until resume.
-func (s *server) pause(tb testing.TB)  { require.NoError(tb, s.cmd.Process.Signal(syscall.SIGSTOP)) }
-func (s *server) resume(tb testing.TB) { require.NoError(tb, s.cmd.Process.Signal(syscall.SIGCONT)) }
 
 // connect returns a client of addr that is closed with the test, after what is registered later. It gives up soon.
 func connect(tb testing.TB, addr string) *redis.Client {
