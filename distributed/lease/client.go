@@ -131,8 +131,8 @@ func (c *Client) ID() string { return c.id }
 
 // owner returns o's name in the store.
 func (c *Client) owner(o locks.Owner) string {
-	b := make([]byte, 0, len(c.id)+21)
-	b = append(append(b, c.id...), ':')
+	var room [64]byte
+	b := append(append(room[:0], c.id...), ':')
 	return string(strconv.AppendInt(b, int64(o), 10))
 }
 

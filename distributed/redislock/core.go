@@ -103,7 +103,7 @@ func (c *core) renewSome(ctx context.Context, s *script, holds []lease.Ref, whic
 			which[i] = i
 		}
 	}
-	args := make([]any, 0, 2*len(which)+1)
+	args := make([]any, head, head+2*len(which)+1)
 	for _, i := range which {
 		args = append(args, holds[i].Name)
 	}
@@ -111,7 +111,7 @@ func (c *core) renewSome(ctx context.Context, s *script, holds []lease.Ref, whic
 	for _, i := range which {
 		args = append(args, holds[i].Owner)
 	}
-	r, err := c.p.eval(ctx, s, len(which), args...)
+	r, err := c.p.eval(ctx, s, len(which), args)
 	if err != nil {
 		return err
 	}

@@ -160,7 +160,7 @@ func (s *fair) eval(ctx context.Context, sc *script, name string, args ...any) (
 	if err != nil {
 		return nil, err
 	}
-	all := []any{name, prefixed("redisson_lock_queue", name), prefixed("redisson_lock_timeout", name)}
+	all := []any{head - 1: nil, name, prefixed("redisson_lock_queue", name), prefixed("redisson_lock_timeout", name)}
 	all = append(append(all, args...), prefixed(fairChannel, name))
 	if m != sharded {
 		all = append(all, "publish")
@@ -168,7 +168,7 @@ func (s *fair) eval(ctx context.Context, sc *script, name string, args ...any) (
 	if m != classic {
 		all = append(all, "spublish")
 	}
-	return s.c.p.eval(ctx, sc, 3, all...)
+	return s.c.p.eval(ctx, sc, 3, all)
 }
 
 func (s *fair) Acquire(ctx context.Context, name, owner string, d time.Duration) (lease.Reply, error) {
@@ -185,7 +185,7 @@ func (s *fair) Leave(ctx context.Context, name, owner string) error {
 }
 
 func (s *fair) Recall(ctx context.Context, name, owner string) (lease.Reply, error) {
-	r, err := s.c.p.eval(ctx, hashRecall, 1, name, owner)
+	r, err := s.c.p.eval(ctx, hashRecall, 1, []any{head - 1: nil, name, owner})
 	if err == nil && r == nil {
 		return lease.Reply{}, nil
 	}

@@ -51,19 +51,17 @@ func (g *goRedis) do(ctx context.Context, firstKey int8, args []any) (any, error
 	return r, err
 }
 
-func (g *goRedis) eval(ctx context.Context, s *script, keys int, args ...any) (any, error) {
-	all := make([]any, 3, 3+len(args))
+func (g *goRedis) eval(ctx context.Context, s *script, keys int, all []any) (any, error) {
 	all[2] = keys
-	all = append(all, args...)
 	if _, known := g.known.Load(s); known {
 		all[0], all[1] = "evalsha", s.sha
 	} else {
 		all[0], all[1] = "eval", s.src // one round trip, where the hash alone might take two
 	}
-	r, err := g.do(ctx, 3, all)
+	r, err := g.do(ctx, head, all)
 	if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
 		all[0], all[1] = "eval", s.src
-		r, err = g.do(ctx, 3, all)
+		r, err = g.do(ctx, head, all)
 	}
 	if err == nil && all[0] == "eval" {
 		g.known.Store(s, nil)

@@ -108,9 +108,9 @@ func newFenced(c *core) *single {
 
 func (s *single) Acquire(ctx context.Context, name, owner string, d time.Duration) (lease.Reply, error) {
 	if s.token != "" {
-		return granted(s.c.p.eval(ctx, s.acquire, 2, name, prefixed(s.token, name), millis(d), owner))
+		return granted(s.c.p.eval(ctx, s.acquire, 2, []any{head - 1: nil, name, prefixed(s.token, name), millis(d), owner}))
 	}
-	return granted(s.c.p.eval(ctx, s.acquire, 1, name, millis(d), owner))
+	return granted(s.c.p.eval(ctx, s.acquire, 1, []any{head - 1: nil, name, millis(d), owner}))
 }
 
 // granted reads the reply to a request for a lock: a token, or a list with the time to live.
@@ -138,9 +138,9 @@ func (s *single) Recall(ctx context.Context, name, owner string) (lease.Reply, e
 	var r any
 	var err error
 	if s.token != "" {
-		r, err = s.c.p.eval(ctx, s.recall, 2, name, prefixed(s.token, name), owner)
+		r, err = s.c.p.eval(ctx, s.recall, 2, []any{head - 1: nil, name, prefixed(s.token, name), owner})
 	} else {
-		r, err = s.c.p.eval(ctx, s.recall, 1, name, owner)
+		r, err = s.c.p.eval(ctx, s.recall, 1, []any{head - 1: nil, name, owner})
 	}
 	if err == nil && r == nil {
 		return lease.Reply{}, nil
@@ -161,11 +161,11 @@ func (s *single) Release(ctx context.Context, name, owner string) (lease.Release
 	var r any
 	switch m {
 	case classic:
-		r, err = s.c.p.eval(ctx, s.release, 2, name, channel, owner, wakeOne, "publish")
+		r, err = s.c.p.eval(ctx, s.release, 2, []any{head - 1: nil, name, channel, owner, wakeOne, "publish"})
 	case sharded:
-		r, err = s.c.p.eval(ctx, s.release, 2, name, channel, owner, wakeOne, "spublish")
+		r, err = s.c.p.eval(ctx, s.release, 2, []any{head - 1: nil, name, channel, owner, wakeOne, "spublish"})
 	default:
-		r, err = s.c.p.eval(ctx, s.release, 2, name, channel, owner, wakeOne, "publish", "spublish")
+		r, err = s.c.p.eval(ctx, s.release, 2, []any{head - 1: nil, name, channel, owner, wakeOne, "publish", "spublish"})
 	}
 	return s.c.released(r, err, channel)
 }

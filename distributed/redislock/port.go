@@ -7,14 +7,18 @@ import (
 	"time"
 )
 
+// head is how many values there are in front of the keys of a request.
+const head = 3
+
 // port is what this package needs of a client of Redis.
 type port interface {
-	// eval runs s once: a request that may have been carried out is never sent again. args are the numbers
-	// of keys that s.keys says, and its arguments. The reply is nil, an int64, a string, or a slice of such.
+	// eval runs s once: a request that may have been carried out is never sent again. args are room for head
+	// values, which it fills itself, so many keys, and the arguments of the script. The reply is nil, an int64, a
+	// string, or a slice of such.
 	//
 	// An error reply of the server is an error matching lease.ErrRefused or locks.ErrForeign; any other
 	// error leaves open what has happened.
-	eval(ctx context.Context, s *script, keys int, args ...any) (any, error)
+	eval(ctx context.Context, s *script, keys int, args []any) (any, error)
 
 	// cluster reports whether keys are spread over servers by slots.
 	cluster() bool

@@ -318,3 +318,32 @@ func TestNamesThatWouldCrossSlotsAreRefusedOnAClusterOnly(t *testing.T) {
 		cancel()
 	}
 }
+
+func TestOneConnectionHearsOfAllLocks(t *testing.T) {
+	s := startServer(t)
+	direct := connect(t, s.addr)
+	holder, c := open(t, connect(t, s.addr)), open(t, connect(t, s.addr))
+	a := someone()
+	const n = 50
+	got := make(chan error, n)
+	for i := range n {
+		require.NoError(t, holder.Lock(fmt.Sprint("it", i)).LockContext(a))
+		go func() {
+			b := someone()
+			err := c.Lock(fmt.Sprint("it", i)).LockContext(b)
+			if err == nil {
+				err = c.Lock(fmt.Sprint("it", i)).UnlockContext(b)
+			}
+			got <- err
+		}()
+	}
+	require.Eventually(t, func() bool { return len(subscriptions(direct)) == n }, 5*time.Second, time.Millisecond)
+	require.Equal(t, 1, strings.Count(direct.Do(background, "client", "list", "type", "pubsub").String(), "addr=")/2)
+	for i := range n {
+		require.NoError(t, holder.Lock(fmt.Sprint("it", i)).UnlockContext(a))
+	}
+	for range n {
+		require.NoError(t, <-got)
+	}
+	require.Eventually(t, func() bool { return len(subscriptions(direct)) == 0 }, 5*time.Second, time.Millisecond)
+}
