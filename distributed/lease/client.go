@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jucgo/locks"
@@ -46,6 +47,8 @@ type Client struct {
 	open  context.Context // until Close begins
 	shut  context.CancelFunc
 	sched scheduler
+
+	acquisitions atomic.Uint64
 
 	mu      sync.Mutex
 	closing bool
@@ -129,11 +132,12 @@ func newID() string {
 // ID returns what all owners of the client have in front of their names in the store.
 func (c *Client) ID() string { return c.id }
 
-// owner returns o's name in the store.
-func (c *Client) owner(o locks.Owner) string {
+// owner returns the name that the next acquisition has in the store. Each has another one, so that a request of an
+// earlier one, which the network delivers late, means nothing to a later hold.
+func (c *Client) owner() string {
 	var room [64]byte
 	b := append(append(room[:0], c.id...), ':')
-	return string(strconv.AppendInt(b, int64(o), 10))
+	return string(strconv.AppendUint(b, c.acquisitions.Add(1), 10))
 }
 
 // marginOf returns how much earlier than the store a hold for d is over.

@@ -35,5 +35,6 @@
 // A request whose reply did not come may have been carried out. An acquisition is not repeated then;
 // the client asks the store who holds. A caller whose ctx ends while a request is in flight gets its
 // error at once; should the request succeed, it is undone. A release is repeated until the
-// store has answered or the lease is over.
+// store has answered or the lease is over. Each acquisition has a name of its own in the store, so that
+// requests of an earlier one that arrive late do nothing to a later hold.
 package lease

@@ -277,7 +277,7 @@ func (l *Lock) ensure(ctx context.Context, e *entry, o locks.Owner, wait bool) (
 		if left != nil {
 			yield, _ = c.free(left)
 		}
-		g, pending, err := l.acquire(ctx, e, c.owner(o), wait, yield)
+		g, pending, err := l.acquire(ctx, e, c.owner(), wait, yield)
 		if pending {
 			return false, err // e is busy until what was abandoned is undone
 		}

@@ -13,7 +13,7 @@ var ErrRefused = errors.New("lease: refused by the store")
 // Store is what an adapter has to do: the protocol of one kind of lock, over one client of its
 // store. It keeps no state of holds; [Client] does.
 //
-// owner is the name of a holder, unique among all processes. A Store never takes, prolongs or frees
+// owner is the name of one acquisition and the hold that comes of it, unique among all processes and times. A Store never takes, prolongs or frees
 // anything for another one. All methods may be called concurrently. They return when ctx ends at
 // the latest, if the client under them can; what it goes on to do then is not awaited.
 type Store interface {

@@ -52,6 +52,7 @@
 // # Limits
 //
 // A [redis.Ring] is refused. On a cluster a name with braces must have a hash tag. Names have 4096 bytes at most. In Redisson's
-// locks that count holds, a holder here has one, however often it re-enters. Owners are names of this package's
-// clients: a hold of a Java thread is never one's own here.
+// locks that count holds, a holder here has one, however often it re-enters. The owner is the name of one acquisition, in
+// Redisson's form: a hold of a Java thread is never one's own here, and a request that the network delivers late frees
+// nothing.
 package redislock

@@ -38,7 +38,8 @@ func newHub(p port) *hub {
 	return h
 }
 
-// close ends all subscriptions, and waits for that until ctx ends.
+// close ends all subscriptions, and waits for that until ctx ends, but not for long: a client that tries to connect cannot be
+// interrupted.
 func (h *hub) close(ctx context.Context) {
 	h.end()
 	done := make(chan struct{})
@@ -56,6 +57,7 @@ func (h *hub) close(ctx context.Context) {
 	select {
 	case <-done:
 	case <-ctx.Done():
+	case <-time.After(lease.DefaultReleaseTimeout):
 	}
 }
 
