@@ -148,7 +148,7 @@ func (c *Client) marginOf(d time.Duration) time.Duration {
 	return min(d/20, time.Second)
 }
 
-// entry is what the process has to do with one name. It exists while somebody here holds the lock,
+// entry is what the process has to do with one name, or one owner with a [Shared] one. It exists while somebody here holds the lock,
 // waits for it, or clears up.
 type entry struct {
 	name  string

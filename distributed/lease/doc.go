@@ -9,6 +9,7 @@
 // while others wait at the gate leaves it to the first of them, at most [WithCohort] times in
 // a row and for a quarter of the lease, and gives it back to the store then. If others wait for it
 // there, the next one here asks for it a little later, so that they get their turn. Re-entry is a matter of the gate alone.
+// The owners of a [Shared] lock have a gate each.
 //
 // # Time
 //

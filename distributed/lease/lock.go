@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/jucgo/locks"
@@ -24,6 +25,7 @@ type Lock struct {
 	name  string
 	lease time.Duration // if it is fixed
 	fixed bool          // not renewed
+	share bool          // each owner has a hold of its own
 }
 
 var _ locks.Leased = (*Lock)(nil)
@@ -33,6 +35,18 @@ type LockOption func(*Lock)
 
 // For makes holds last for d and end then: they are not renewed.
 func For(d time.Duration) LockOption { return func(l *Lock) { l.lease, l.fixed = d, true } }
+
+// Shared is for a lock that several owners can hold at a time, such as the read half of a read-write lock: each has a hold
+// of its own, asks the store itself, and waits for nobody here.
+func Shared() LockOption { return func(l *Lock) { l.share = true } }
+
+// key is under which name o finds its entry.
+func (l *Lock) key(o locks.Owner) string {
+	if !l.share {
+		return l.name
+	}
+	return l.name + "\x00" + strconv.FormatInt(int64(o), 10)
+}
 
 // Lock returns the lock called name.
 func (c *Client) Lock(name string, opts ...LockOption) *Lock {
@@ -96,7 +110,7 @@ func (l *Lock) lock(ctx context.Context, op string, wait bool) (bool, error) {
 	}
 	c := l.c
 	o := locks.CurrentOwner(ctx)
-	if e := c.find(l.name); e != nil {
+	if e := c.find(l.key(o)); e != nil {
 		if held, err := e.reenter(ctx, o); held {
 			if err != nil {
 				return false, l.fail(op, err)
@@ -104,7 +118,7 @@ func (l *Lock) lock(ctx context.Context, op string, wait bool) (bool, error) {
 			return true, nil
 		}
 	}
-	e, err := c.enter(l.name)
+	e, err := c.enter(l.key(o))
 	if err != nil {
 		return false, l.fail(op, err)
 	}
@@ -500,7 +514,7 @@ func (l *Lock) UnlockContext(ctx context.Context) error {
 		ctx = context.Background()
 	}
 	c := l.c
-	e := c.find(l.name)
+	e := c.find(l.key(o))
 	if e == nil || e.gate.Owner() != o {
 		return l.fail(op, locks.ErrNotHeld)
 	}
@@ -623,7 +637,7 @@ func (c *Client) abandon(g *grant) error {
 // Hold returns the hold of the lock that ctx's owner has.
 func (l *Lock) Hold(ctx context.Context) (locks.Hold, error) {
 	o := locks.CurrentOwner(ctx)
-	if e := l.c.find(l.name); e != nil && e.gate.Owner() == o {
+	if e := l.c.find(l.key(o)); e != nil && e.gate.Owner() == o {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		if e.hold != nil {
@@ -633,7 +647,7 @@ func (l *Lock) Hold(ctx context.Context) (locks.Hold, error) {
 	return nil, l.fail("Hold", locks.ErrNotHeld)
 }
 
-// QueueLength returns how many wait at the gate of this process.
+// QueueLength returns how many wait at the gate of this process; of a [Shared] lock nobody does.
 func (l *Lock) QueueLength() int {
 	l.c.mu.Lock()
 	defer l.c.mu.Unlock()

@@ -104,6 +104,8 @@ const (
 	fenced
 	simple
 	fairly
+	reading
+	writing
 )
 
 // kind returns the locks of a kind.
@@ -124,6 +126,10 @@ func (c *Client) kind(k kind) (*lease.Client, error) {
 		s = newFenced(c.core)
 	case simple:
 		s = newSimple(c.core)
+	case reading:
+		s = readers{c.core}
+	case writing:
+		s = newWrite(c.core)
 	}
 	opts := c.opts.lease
 	if k == fairly {
@@ -144,7 +150,9 @@ func (c *Client) kind(k kind) (*lease.Client, error) {
 // error says why.
 type Lock struct {
 	*lease.Lock
-	bad error
+	bad   error
+	other *lease.Lock // the other half of a read-write lock
+	both  error       // of who wants this one too
 }
 
 var _ locks.Leased = (*Lock)(nil)
@@ -159,21 +167,35 @@ func (c *Client) lock(k kind, name string, opts []lease.LockOption) *Lock {
 		bad = err
 		lc, _ = c.kind(plain)
 	}
-	return &Lock{lc.Lock(name, opts...), bad}
+	return &Lock{Lock: lc.Lock(name, opts...), bad: bad}
+}
+
+// refused returns why ctx's owner cannot have the lock whatever the server says.
+func (l *Lock) refused(ctx context.Context) error {
+	switch {
+	case l.bad != nil:
+		return l.bad
+	case l.other == nil || ctx == nil || ctx.Err() != nil:
+		return nil
+	}
+	if _, err := l.other.Hold(ctx); err == nil {
+		return fmt.Errorf("redislock: acquisition of %q by who holds its other half: %w", l.Name(), l.both)
+	}
+	return nil
 }
 
 // LockContext takes the lock, and waits for it until ctx ends.
 func (l *Lock) LockContext(ctx context.Context) error {
-	if l.bad != nil {
-		return l.bad
+	if err := l.refused(ctx); err != nil {
+		return err
 	}
 	return l.Lock.LockContext(ctx)
 }
 
 // TryLockContext takes the lock if nobody has it. It waits for the server's answer until ctx ends.
 func (l *Lock) TryLockContext(ctx context.Context) (bool, error) {
-	if l.bad != nil {
-		return false, l.bad
+	if err := l.refused(ctx); err != nil {
+		return false, err
 	}
 	return l.Lock.TryLockContext(ctx)
 }

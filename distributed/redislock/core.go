@@ -71,20 +71,53 @@ func (c *core) released(r any, err error, channel string) (lease.Released, error
 	return lease.Released{Held: true, Awaited: awaited}, nil
 }
 
-// renew runs a script of renewal: once, or in a cluster for each slot, where all keys of a request have to be in one.
-func (c *core) renew(ctx context.Context, s *script, holds []lease.Ref, d time.Duration) ([]bool, error) {
+// renew runs a script of renewal: its keys are the locks, and behind them what beside says, if there is that; its arguments the
+// lease and the owners, with suffix. In a cluster it runs once for each slot, where all keys of a request have to be in one.
+func (c *core) renew(ctx context.Context, s *script, holds []lease.Ref, d time.Duration, suffix string, beside func(lease.Ref) any) ([]bool, error) {
 	held := make([]bool, len(holds))
-	if !c.p.cluster() {
-		return held, c.renewSome(ctx, s, holds, nil, d, held)
-	}
-	slots := make(map[uint16][]int)
+	slots := make(map[uint16][]int, 1)
 	for i, h := range holds {
-		n := slot(h.Name)
+		var n uint16
+		if c.p.cluster() {
+			n = slot(h.Name)
+		}
 		slots[n] = append(slots[n], i)
+	}
+	one := func(which []int) error {
+		args := make([]any, head, head+3*len(which)+1)
+		for _, i := range which {
+			args = append(args, holds[i].Name)
+		}
+		if beside != nil {
+			for _, i := range which {
+				args = append(args, beside(holds[i]))
+			}
+		}
+		keys := len(args) - head
+		args = append(args, millis(d))
+		for _, i := range which {
+			args = append(args, holds[i].Owner+suffix)
+		}
+		r, err := c.p.eval(ctx, s, keys, args)
+		if err != nil {
+			return err
+		}
+		list, ok := r.([]any)
+		if !ok || len(list) != len(which) {
+			return unexpected(r)
+		}
+		for k, i := range which {
+			held[i] = list[k] == int64(1)
+		}
+		return nil
 	}
 	errs := make(chan error, len(slots))
 	for _, which := range slots {
-		go func() { errs <- c.renewSome(ctx, s, holds, which, d, held) }()
+		if len(slots) == 1 {
+			errs <- one(which)
+		} else {
+			go func() { errs <- one(which) }()
+		}
 	}
 	var failed error
 	for range slots {
@@ -93,34 +126,4 @@ func (c *core) renew(ctx context.Context, s *script, holds []lease.Ref, d time.D
 		}
 	}
 	return held, failed
-}
-
-// renewSome renews those of holds that which names, or all without it, and sets their places in held.
-func (c *core) renewSome(ctx context.Context, s *script, holds []lease.Ref, which []int, d time.Duration, held []bool) error {
-	if which == nil {
-		which = make([]int, len(holds))
-		for i := range which {
-			which[i] = i
-		}
-	}
-	args := make([]any, head, head+2*len(which)+1)
-	for _, i := range which {
-		args = append(args, holds[i].Name)
-	}
-	args = append(args, millis(d))
-	for _, i := range which {
-		args = append(args, holds[i].Owner)
-	}
-	r, err := c.p.eval(ctx, s, len(which), args)
-	if err != nil {
-		return err
-	}
-	list, ok := r.([]any)
-	if !ok || len(list) != len(which) {
-		return unexpected(r)
-	}
-	for k, i := range which {
-		held[i] = list[k] == int64(1)
-	}
-	return nil
 }

@@ -6,11 +6,12 @@
 //	...
 //	err = locks.Do(ctx, provider.Locker("orders"), func(ctx context.Context) error { ... })
 //
-//	lock                     Redisson     under the lock's name
-//	Client.Locker, Lock      RLock        a hash: owner, count
-//	Client.FencedLocker      RFencedLock  the same, and a counter for fencing tokens
-//	Client.FairLocker        RFairLock    the same, and a queue
-//	Client.SimpleLocker      none         a string, as SET with NX and PX makes it
+//	lock                     Redisson         under the lock's name
+//	Client.Locker, Lock      RLock            a hash: owner, count
+//	Client.FencedLocker      RFencedLock      the same, and a counter for fencing tokens
+//	Client.FairLocker        RFairLock        the same, and a queue
+//	Client.ReadWriteLocker   RReadWriteLock   a hash: mode, owners
+//	Client.SimpleLocker      none             a string, as SET with NX and PX makes it
 //
 // All are [lease.Lock]: owned by a goroutine or an explicit owner, reentrant, renewed while held. Who waits in this process and what
 // re-entry costs is told there.

@@ -193,7 +193,7 @@ func (s *fair) Recall(ctx context.Context, name, owner string) (lease.Reply, err
 }
 
 func (s *fair) Renew(ctx context.Context, holds []lease.Ref, d time.Duration) ([]bool, error) {
-	return s.c.renew(ctx, hashRenew, holds, d)
+	return s.c.renew(ctx, hashRenew, holds, d, "", nil)
 }
 
 func (s *fair) Release(ctx context.Context, name, owner string) (lease.Released, error) {

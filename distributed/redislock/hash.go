@@ -83,8 +83,11 @@ for i = 3, #ARGV do
 end
 `
 
-// wakeOne is what a release publishes: one of those who wait may go on, in each process.
-const wakeOne = "0"
+// What a release publishes: that one of those who wait may go on, in each process, or that all may.
+const (
+	wakeOne = "0"
+	wakeAll = "1"
+)
 
 // single is a [lease.Store] of locks that have one key, or two, and one holder.
 type single struct {
@@ -92,12 +95,22 @@ type single struct {
 	acquire, recall, renew, release *script
 	channel                         string // the prefix of the channel
 	token                           string // the prefix of the counter, if there is one
+	payload                         string // of a release
+	suffix                          string // of owners
 }
 
 var _ lease.Store = (*single)(nil)
 
 func newPlain(c *core) *single {
-	return &single{c, hashAcquire, hashRecall, hashRenew, hashRelease, "redisson_lock__channel", ""}
+	return &single{
+		c:       c,
+		acquire: hashAcquire,
+		recall:  hashRecall,
+		renew:   hashRenew,
+		release: hashRelease,
+		channel: "redisson_lock__channel",
+		payload: wakeOne,
+	}
 }
 
 func newFenced(c *core) *single {
@@ -107,6 +120,7 @@ func newFenced(c *core) *single {
 }
 
 func (s *single) Acquire(ctx context.Context, name, owner string, d time.Duration) (lease.Reply, error) {
+	owner += s.suffix
 	if s.token != "" {
 		return granted(s.c.p.eval(ctx, s.acquire, 2, []any{head - 1: nil, name, prefixed(s.token, name), millis(d), owner}))
 	}
@@ -135,6 +149,7 @@ func granted(r any, err error) (lease.Reply, error) {
 func unexpected(r any) error { return fmt.Errorf("redislock: unexpected reply of type %T", r) }
 
 func (s *single) Recall(ctx context.Context, name, owner string) (lease.Reply, error) {
+	owner += s.suffix
 	var r any
 	var err error
 	if s.token != "" {
@@ -149,10 +164,11 @@ func (s *single) Recall(ctx context.Context, name, owner string) (lease.Reply, e
 }
 
 func (s *single) Renew(ctx context.Context, holds []lease.Ref, d time.Duration) ([]bool, error) {
-	return s.c.renew(ctx, s.renew, holds, d)
+	return s.c.renew(ctx, s.renew, holds, d, s.suffix, nil)
 }
 
 func (s *single) Release(ctx context.Context, name, owner string) (lease.Released, error) {
+	owner += s.suffix
 	channel := prefixed(s.channel, name)
 	m, err := s.c.mode(ctx)
 	if err != nil {
@@ -161,11 +177,11 @@ func (s *single) Release(ctx context.Context, name, owner string) (lease.Release
 	var r any
 	switch m {
 	case classic:
-		r, err = s.c.p.eval(ctx, s.release, 2, []any{head - 1: nil, name, channel, owner, wakeOne, "publish"})
+		r, err = s.c.p.eval(ctx, s.release, 2, []any{head - 1: nil, name, channel, owner, s.payload, "publish"})
 	case sharded:
-		r, err = s.c.p.eval(ctx, s.release, 2, []any{head - 1: nil, name, channel, owner, wakeOne, "spublish"})
+		r, err = s.c.p.eval(ctx, s.release, 2, []any{head - 1: nil, name, channel, owner, s.payload, "spublish"})
 	default:
-		r, err = s.c.p.eval(ctx, s.release, 2, []any{head - 1: nil, name, channel, owner, wakeOne, "publish", "spublish"})
+		r, err = s.c.p.eval(ctx, s.release, 2, []any{head - 1: nil, name, channel, owner, s.payload, "publish", "spublish"})
 	}
 	return s.c.released(r, err, channel)
 }

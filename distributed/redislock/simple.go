@@ -47,5 +47,13 @@ return heard
 `)
 
 func newSimple(c *core) *single {
-	return &single{c, simpleAcquire, simpleRecall, simpleRenew, simpleRelease, "locks_simple_channel", ""}
+	return &single{
+		c:       c,
+		acquire: simpleAcquire,
+		recall:  simpleRecall,
+		renew:   simpleRenew,
+		release: simpleRelease,
+		channel: "locks_simple_channel",
+		payload: wakeOne,
+	}
 }

@@ -303,6 +303,30 @@ func TestManyHoldsOfAClusterAreRenewed(t *testing.T) {
 	}
 }
 
+func TestReadWriteAndFairLocksWorkOnACluster(t *testing.T) {
+	_, cluster := startCluster(t)
+	c, d := open(t, cluster, term(short)), open(t, cluster, term(short))
+	for _, name := range []string{"it", "a{b}c"} {
+		l, m := c.ReadWriteLocker(name), d.ReadWriteLocker(name)
+		for _, pair := range [][2]locks.TryLocker{
+			{l.ReadLocker(), m.WriteLocker()}, {l.WriteLocker(), m.ReadLocker()}, {c.FairLocker("fair" + name), d.FairLocker("fair" + name)},
+		} {
+			a, b := someone(), someone()
+			h := hold(t, pair[0].(*redislock.Lock), a)
+			got := make(chan error, 1)
+			go func() { got <- pair[1].LockContext(b) }()
+			time.Sleep(short)
+			require.NoError(t, h.Err())
+			require.Empty(t, got)
+			began := time.Now()
+			require.NoError(t, pair[0].UnlockContext(a))
+			require.NoError(t, <-got)
+			require.Less(t, time.Since(began), short/2, "woken")
+			require.NoError(t, pair[1].UnlockContext(b))
+		}
+	}
+}
+
 func TestNamesThatWouldCrossSlotsAreRefusedOnAClusterOnly(t *testing.T) {
 	_, cluster := startCluster(t)
 	c := open(t, cluster)
