@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jucgo/locks"
@@ -32,6 +33,7 @@ const (
 // safe for concurrent use; [Client.Close] ends it.
 type Client struct {
 	store   Store
+	queue   Queue // the store, if it has one
 	id      string
 	lease   time.Duration
 	margin  time.Duration
@@ -46,10 +48,12 @@ type Client struct {
 	shut  context.CancelFunc
 	sched scheduler
 
+	acquisitions atomic.Uint64
+
 	mu      sync.Mutex
 	closing bool
 	entries map[string]*entry
-	jobs    int           // goroutines at work
+	jobs    int           // at work
 	drained chan struct{} // closed when there are none any more, once the client is closing
 }
 
@@ -109,6 +113,7 @@ func New(s Store, opts ...Option) (*Client, error) {
 	case c.margin >= c.lease/2:
 		return nil, fmt.Errorf("lease: margin %v leaves less than half of the lease %v", c.margin, c.lease)
 	}
+	c.queue, _ = s.(Queue)
 	c.life, c.end = context.WithCancel(context.Background())
 	c.open, c.shut = context.WithCancel(context.Background())
 	c.sched.init(c)
@@ -127,11 +132,12 @@ func newID() string {
 // ID returns what all owners of the client have in front of their names in the store.
 func (c *Client) ID() string { return c.id }
 
-// owner returns o's name in the store.
-func (c *Client) owner(o locks.Owner) string {
-	b := make([]byte, 0, len(c.id)+21)
-	b = append(append(b, c.id...), ':')
-	return string(strconv.AppendInt(b, int64(o), 10))
+// owner returns the name that the next acquisition has in the store. Each has another one, so that a request of an
+// earlier one, which the network delivers late, means nothing to a later hold.
+func (c *Client) owner() string {
+	var room [64]byte
+	b := append(append(room[:0], c.id...), ':')
+	return string(strconv.AppendUint(b, c.acquisitions.Add(1), 10))
 }
 
 // marginOf returns how much earlier than the store a hold for d is over.
@@ -142,7 +148,7 @@ func (c *Client) marginOf(d time.Duration) time.Duration {
 	return min(d/20, time.Second)
 }
 
-// entry is what the process has to do with one name. It exists while somebody here holds the lock,
+// entry is what the process has to do with one name, or one owner with a [Shared] one. It exists while somebody here holds the lock,
 // waits for it, or clears up.
 type entry struct {
 	name  string
@@ -151,6 +157,7 @@ type entry struct {
 
 	mu    sync.Mutex
 	depth int    // holds at the gate that count
+	extra int    // how many of them, but for the first, count as a user too
 	hold  *hold  // the holder's, if it has the store's lock too
 	grant *grant // the store's lock, if it is here. The holder's, or left to the next one
 	turns int    // how many holders had grant so far
@@ -168,15 +175,27 @@ func (c *Client) spawn(job func()) {
 	c.jobs++
 	c.mu.Unlock()
 	go func() {
-		defer func() {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			if c.jobs--; c.jobs == 0 && c.closing {
-				c.drain()
-			}
-		}()
+		defer c.done()
 		job()
 	}()
+}
+
+// begin counts a job for which Close waits, until done, or reports false because it has begun.
+func (c *Client) begin() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closing {
+		c.jobs++
+	}
+	return !c.closing
+}
+
+func (c *Client) done() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.jobs--; c.jobs == 0 && c.closing {
+		c.drain()
+	}
 }
 
 // drain says that no goroutine is at work. c.mu is held.

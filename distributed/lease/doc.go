@@ -9,6 +9,7 @@
 // while others wait at the gate leaves it to the first of them, at most [WithCohort] times in
 // a row and for a quarter of the lease, and gives it back to the store then. If others wait for it
 // there, the next one here asks for it a little later, so that they get their turn. Re-entry is a matter of the gate alone.
+// The owners of a [Shared] lock have a gate each.
 //
 // # Time
 //
@@ -35,5 +36,6 @@
 // A request whose reply did not come may have been carried out. An acquisition is not repeated then;
 // the client asks the store who holds. A caller whose ctx ends while a request is in flight gets its
 // error at once; should the request succeed, it is undone. A release is repeated until the
-// store has answered or the lease is over.
+// store has answered or the lease is over. Each acquisition has a name of its own in the store, so that
+// requests of an earlier one that arrive late do nothing to a later hold.
 package lease

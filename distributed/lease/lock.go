@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/jucgo/locks"
@@ -22,7 +23,9 @@ import (
 type Lock struct {
 	c     *Client
 	name  string
-	lease time.Duration // 0: renewed
+	lease time.Duration // if it is fixed
+	fixed bool          // not renewed
+	share bool          // each owner has a hold of its own
 }
 
 var _ locks.Leased = (*Lock)(nil)
@@ -31,7 +34,19 @@ var _ locks.Leased = (*Lock)(nil)
 type LockOption func(*Lock)
 
 // For makes holds last for d and end then: they are not renewed.
-func For(d time.Duration) LockOption { return func(l *Lock) { l.lease = d } }
+func For(d time.Duration) LockOption { return func(l *Lock) { l.lease, l.fixed = d, true } }
+
+// Shared is for a lock that several owners can hold at a time, such as the read half of a read-write lock: each has a hold
+// of its own, asks the store itself, and waits for nobody here.
+func Shared() LockOption { return func(l *Lock) { l.share = true } }
+
+// key is under which name o finds its entry.
+func (l *Lock) key(o locks.Owner) string {
+	if !l.share {
+		return l.name
+	}
+	return l.name + "\x00" + strconv.FormatInt(int64(o), 10)
+}
 
 // Lock returns the lock called name.
 func (c *Client) Lock(name string, opts ...LockOption) *Lock {
@@ -87,26 +102,31 @@ func (l *Lock) TryLockContext(ctx context.Context) (bool, error) {
 }
 
 func (l *Lock) lock(ctx context.Context, op string, wait bool) (bool, error) {
-	if err := check("lease: "+op, ctx); err != nil {
-		return false, err
+	if ctx == nil || ctx.Err() != nil {
+		return false, check("lease: "+op, ctx)
 	}
-	if l.lease != 0 && l.lease < time.Millisecond {
+	if l.fixed && l.lease < time.Millisecond {
 		return false, l.fail(op, fmt.Errorf("a lease of %v is shorter than 1ms", l.lease))
 	}
 	c := l.c
-	e, err := c.enter(l.name)
+	o := locks.CurrentOwner(ctx)
+	if e := c.find(l.key(o)); e != nil {
+		if held, err := e.reenter(ctx, o); held {
+			if err != nil {
+				return false, l.fail(op, err)
+			}
+			return true, nil
+		}
+	}
+	e, err := c.enter(l.key(o))
 	if err != nil {
 		return false, l.fail(op, err)
 	}
-	o := locks.CurrentOwner(ctx)
 	ok, err := c.pass(ctx, e, wait)
-	if ok {
-		if ok, err = l.ensure(ctx, e, o, wait); !ok {
-			c.giveBack(ctx, e)
-		}
-	}
 	if !ok {
 		c.leave(e)
+	} else if ok, err = l.ensure(ctx, e, o, wait); !ok {
+		c.giveBack(ctx, e)
 	}
 	if err != nil {
 		err = l.fail(op, err)
@@ -114,15 +134,40 @@ func (l *Lock) lock(ctx context.Context, op string, wait bool) (bool, error) {
 	return ok, err
 }
 
+// reenter counts one more hold if o has the lock, and reports whether it has. An error says why it
+// is not counted.
+func (e *entry) reenter(ctx context.Context, o locks.Owner) (held bool, err error) {
+	if e.gate.Owner() != o {
+		return false, nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.hold == nil || e.gate.Owner() != o {
+		return false, nil
+	}
+	if err := e.hold.Err(); err != nil {
+		return true, err
+	}
+	if _, err := e.gate.TryLockContext(ctx); err != nil {
+		return true, err
+	}
+	e.depth++
+	return true, nil
+}
+
 // pass gets a hold of e's gate.
 func (c *Client) pass(ctx context.Context, e *entry, wait bool) (bool, error) {
 	ok, err := e.gate.TryLockContext(ctx)
 	if !ok && err == nil && wait {
-		open, cancel := context.WithCancel(ctx)
-		stop := context.AfterFunc(c.open, cancel)
-		err = e.gate.LockContext(open)
-		stop()
-		cancel()
+		if ctx.Done() == nil {
+			err = e.gate.LockContext(detached{c.open, ctx})
+		} else {
+			open, cancel := context.WithCancel(ctx)
+			stop := context.AfterFunc(c.open, cancel)
+			err = e.gate.LockContext(open)
+			stop()
+			cancel()
+		}
 		if err != nil && ctx.Err() == nil {
 			err = locks.ErrClosed
 		}
@@ -130,27 +175,52 @@ func (c *Client) pass(ctx context.Context, e *entry, wait bool) (bool, error) {
 	}
 	if ok {
 		e.mu.Lock()
+		if e.depth > 0 {
+			e.extra++
+		}
 		e.depth++
 		e.mu.Unlock()
 	}
 	return ok, err
 }
 
+// fewer counts one hold less, and reports whether a user of e goes with it. e.mu is held.
+func (e *entry) fewer() bool {
+	e.depth--
+	if e.depth > 0 {
+		if e.extra == 0 {
+			return false
+		}
+		e.extra--
+	}
+	return true
+}
+
 // giveBack gives a hold of e's gate back that did not get as far as the store's lock.
 func (c *Client) giveBack(ctx context.Context, e *entry) {
-	ctx = context.WithoutCancel(ctx)
 	e.mu.Lock()
-	if e.depth--; e.depth == 0 && e.hold != nil { // lost, and its other holds are unlocked
+	user := e.fewer()
+	if e.depth == 0 && e.hold != nil { // lost, and its other holds are unlocked
 		e.hold.released.Store(true)
 		e.hold, e.grant = nil, nil
 	}
 	e.mu.Unlock()
 	e.gate.UnlockContext(ctx)
 	c.collect(ctx, e)
+	if user {
+		c.leave(e)
+	}
 }
 
 // collect gives the store's lock back if it was left to somebody at the gate who went away.
 func (c *Client) collect(ctx context.Context, e *entry) error {
+	e.mu.Lock()
+	nothing := e.grant == nil
+	e.mu.Unlock()
+	if nothing || e.gate.IsLocked() {
+		return nil // whoever has the gate, or gets a grant now, looks after it
+	}
+	ctx = context.WithoutCancel(ctx)
 	if ok, err := e.gate.TryLockContext(ctx); !ok {
 		return err // whoever has the gate has the lock, or will collect it
 	}
@@ -207,7 +277,7 @@ func (l *Lock) ensure(ctx context.Context, e *entry, o locks.Owner, wait bool) (
 			case <-c.open.Done():
 			}
 			continue
-		case e.grant != nil && l.lease == 0 && !e.grant.fixed && e.grant.err() == nil:
+		case e.grant != nil && !l.fixed && !e.grant.fixed && e.grant.err() == nil:
 			e.hold = &hold{c: c, g: e.grant}
 			e.turns++
 			e.mu.Unlock()
@@ -221,9 +291,9 @@ func (l *Lock) ensure(ctx context.Context, e *entry, o locks.Owner, wait bool) (
 		if left != nil {
 			yield, _ = c.free(left)
 		}
-		g, err := l.acquire(ctx, e, c.owner(o), wait, yield)
-		if err == errAbandoned {
-			return false, ended(ctx) // e is busy until what was abandoned is undone
+		g, pending, err := l.acquire(ctx, e, c.owner(), wait, yield)
+		if pending {
+			return false, err // e is busy until what was abandoned is undone
 		}
 		e.mu.Lock()
 		if g != nil {
@@ -240,28 +310,36 @@ func (l *Lock) ensure(ctx context.Context, e *entry, o locks.Owner, wait bool) (
 	}
 }
 
-// errAbandoned says that a request is still in flight.
-var errAbandoned = errors.New("abandoned")
-
 // acquire gets the lock from the store, after it has let others go first for the time yield. e is busy
-// with that.
-func (l *Lock) acquire(ctx context.Context, e *entry, owner string, wait bool, yield time.Duration) (*grant, error) {
+// with that, and stays so if it is pending what becomes of a request that was given up.
+func (l *Lock) acquire(ctx context.Context, e *entry, owner string, wait bool, yield time.Duration) (g *grant, pending bool, err error) {
 	c := l.c
+	var queue Queue // with our place in it
+	if wait && c.queue != nil {
+		if !c.begin() {
+			return nil, false, locks.ErrClosed
+		}
+		defer c.done()
+		queue = c.queue
+	}
+	if wait && yield > 0 {
+		if err := l.pause(ctx, nil, yield); err != nil {
+			return nil, false, err
+		}
+	}
 	var watch Watch
 	defer func() {
 		if watch != nil {
 			watch.Close()
 		}
 	}()
-	if wait && yield > 0 {
-		if err := l.pause(ctx, nil, yield); err != nil {
-			return nil, err
-		}
-	}
 	for {
-		g, refused, err := l.ask(ctx, e, owner)
-		if g != nil || err != nil || !wait {
-			return g, err
+		g, refused, pending, err := l.ask(ctx, e, owner, queue)
+		switch {
+		case g != nil || pending || err == nil && !wait:
+			return g, pending, err
+		case err != nil:
+			return nil, l.leave(e, owner, queue), err
 		}
 		if watch == nil {
 			// A store that cannot notify is polled.
@@ -281,7 +359,38 @@ func (l *Lock) acquire(ctx context.Context, e *entry, owner string, wait bool, y
 			pause = min(pause, refused)
 		}
 		if err := l.pause(ctx, notified, max(pause, time.Millisecond)); err != nil {
-			return nil, err
+			return nil, l.leave(e, owner, queue), err
+		}
+	}
+}
+
+// leave gives owner's place in queue up, and reports whether that is pending: if there is a queue.
+func (l *Lock) leave(e *entry, owner string, queue Queue) bool {
+	if queue == nil {
+		return false
+	}
+	l.c.keep(e)
+	l.c.spawn(func() {
+		defer l.c.leave(e)
+		defer e.finish()
+		l.c.quit(queue, l.name, owner)
+	})
+	return true
+}
+
+// quit gives owner's place in queue up, and repeats the request until it is answered, but not for longer than
+// the release timeout.
+func (c *Client) quit(queue Queue, name, owner string) {
+	stop := time.Now().Add(c.release)
+	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 250*time.Millisecond) {
+		err := queue.Leave(c.life, name, owner)
+		if err == nil || time.Now().Add(pause).After(stop) {
+			return // the store drops the place of one who does not ask any more
+		}
+		select {
+		case <-time.After(pause):
+		case <-c.life.Done():
+			return
 		}
 	}
 }
@@ -301,11 +410,12 @@ func (l *Lock) pause(ctx context.Context, notified <-chan struct{}, d time.Durat
 	return nil
 }
 
-// ask asks the store once. If ctx ends before the answer comes, it returns errAbandoned, and
+// ask asks the store once. If ctx ends before the answer comes, it returns that it is pending, and
 // whatever the answer gives is given back.
-func (l *Lock) ask(ctx context.Context, e *entry, owner string) (g *grant, refused time.Duration, err error) {
+func (l *Lock) ask(ctx context.Context, e *entry, owner string, queue Queue) (g *grant, refused time.Duration, pending bool, err error) {
 	if ctx.Done() == nil {
-		return l.request(ctx, owner)
+		g, refused, err = l.request(ctx, owner, queue)
+		return g, refused, false, err
 	}
 	type answer struct {
 		g       *grant
@@ -314,13 +424,13 @@ func (l *Lock) ask(ctx context.Context, e *entry, owner string) (g *grant, refus
 	}
 	answers := make(chan answer, 1)
 	l.c.spawn(func() {
-		g, refused, err := l.request(ctx, owner)
+		g, refused, err := l.request(ctx, owner, queue)
 		answers <- answer{g, refused, err}
 	})
 	select {
 	case a := <-answers:
 		if a.g == nil || ctx.Err() == nil {
-			return a.g, a.refused, a.err
+			return a.g, a.refused, false, a.err
 		}
 		answers <- a // nothing is granted after ctx has ended
 	case <-ctx.Done():
@@ -331,23 +441,30 @@ func (l *Lock) ask(ctx context.Context, e *entry, owner string) (g *grant, refus
 		defer e.finish()
 		if a := <-answers; a.g != nil {
 			l.c.free(a.g)
+		} else if queue != nil {
+			l.c.quit(queue, l.name, owner)
 		}
 	})
-	return nil, 0, errAbandoned
+	return nil, 0, true, ended(ctx)
 }
 
-// request asks the store once, and looks after the grant if there is one.
-func (l *Lock) request(ctx context.Context, owner string) (g *grant, refused time.Duration, err error) {
+// request asks the store once, for a place in queue too if there is one, and looks after the grant if there is one.
+func (l *Lock) request(ctx context.Context, owner string, queue Queue) (g *grant, refused time.Duration, err error) {
 	c := l.c
 	ctx = c.detached(ctx)
 	d := l.lease
-	if d == 0 {
+	if !l.fixed {
 		d = c.lease
 	}
 	sent := time.Now()
-	r, err := c.store.Acquire(ctx, l.name, owner, d)
+	var r Reply
+	if queue != nil {
+		r, err = queue.Enqueue(ctx, l.name, owner, d)
+	} else {
+		r, err = c.store.Acquire(ctx, l.name, owner, d)
+	}
 	if err != nil {
-		if errors.Is(err, locks.ErrForeign) {
+		if errors.Is(err, locks.ErrForeign) || errors.Is(err, ErrRefused) {
 			return nil, 0, err
 		}
 		var unknown error
@@ -368,7 +485,7 @@ func (l *Lock) request(ctx context.Context, owner string) (g *grant, refused tim
 		token: r.Token,
 		lease: d,
 		taken: sent,
-		fixed: l.lease != 0,
+		fixed: l.fixed,
 		until: sent.Add(d - c.marginOf(d)),
 		index: -1,
 	}
@@ -396,9 +513,8 @@ func (l *Lock) UnlockContext(ctx context.Context) error {
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	ctx = context.WithoutCancel(ctx)
 	c := l.c
-	e := c.find(l.name)
+	e := c.find(l.key(o))
 	if e == nil || e.gate.Owner() != o {
 		return l.fail(op, locks.ErrNotHeld)
 	}
@@ -409,35 +525,44 @@ func (l *Lock) UnlockContext(ctx context.Context) error {
 		return l.fail(op, locks.ErrNotHeld)
 	}
 	err := h.Err()
-	if e.depth--; e.depth > 0 {
+	if e.depth > 1 {
+		e.gate.UnlockContext(ctx) // before anybody else can see the last hold
+		user := e.fewer()
 		e.mu.Unlock()
-	} else {
-		h.released.Store(true)
-		e.hold = nil
-		switch {
-		case err != nil:
-			e.grant = nil
-			e.mu.Unlock()
-		case c.mayPass(e, h.g):
-			e.mu.Unlock()
-			defer c.leave(e)
-			e.gate.UnlockContext(ctx)
-			if err := c.collect(ctx, e); err != nil {
-				return l.fail(op, err)
-			}
-			return nil
-		default:
-			e.grant, e.busy = nil, true
-			e.mu.Unlock()
-			var yield time.Duration
-			yield, err = c.free(h.g)
-			e.mu.Lock()
-			if e.gate.HasQueued() {
-				e.yield = yield
-			}
-			e.settled()
-			e.mu.Unlock()
+		if user {
+			c.leave(e)
 		}
+		if err != nil {
+			return l.fail(op, err)
+		}
+		return nil
+	}
+	e.fewer()
+	h.released.Store(true)
+	e.hold = nil
+	switch {
+	case err != nil:
+		e.grant = nil
+		e.mu.Unlock()
+	case c.mayPass(e, h.g):
+		e.mu.Unlock()
+		defer c.leave(e)
+		e.gate.UnlockContext(ctx)
+		if err := c.collect(ctx, e); err != nil {
+			return l.fail(op, err)
+		}
+		return nil
+	default:
+		e.grant, e.busy = nil, true
+		e.mu.Unlock()
+		var yield time.Duration
+		yield, err = c.free(h.g)
+		e.mu.Lock()
+		if e.gate.HasQueued() {
+			e.yield = yield
+		}
+		e.settled()
+		e.mu.Unlock()
 	}
 	e.gate.UnlockContext(ctx)
 	c.leave(e)
@@ -512,7 +637,7 @@ func (c *Client) abandon(g *grant) error {
 // Hold returns the hold of the lock that ctx's owner has.
 func (l *Lock) Hold(ctx context.Context) (locks.Hold, error) {
 	o := locks.CurrentOwner(ctx)
-	if e := l.c.find(l.name); e != nil && e.gate.Owner() == o {
+	if e := l.c.find(l.key(o)); e != nil && e.gate.Owner() == o {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		if e.hold != nil {
@@ -522,7 +647,7 @@ func (l *Lock) Hold(ctx context.Context) (locks.Hold, error) {
 	return nil, l.fail("Hold", locks.ErrNotHeld)
 }
 
-// QueueLength returns how many wait at the gate of this process.
+// QueueLength returns how many wait at the gate of this process; of a [Shared] lock nobody does.
 func (l *Lock) QueueLength() int {
 	l.c.mu.Lock()
 	defer l.c.mu.Unlock()

@@ -206,12 +206,19 @@ func (s *scheduler) send(gs []*grant, lease time.Duration) {
 	ctx, cancel := context.WithDeadline(s.c.life, until)
 	defer cancel()
 	ok, err := s.c.store.Renew(ctx, refs, lease)
-	if err != nil || len(ok) != len(gs) {
-		s.retry(gs, lease)
-		return
+	failed := err != nil || len(ok) != len(gs)
+	if failed {
+		var again []*grant
+		for i, g := range gs {
+			if i >= len(ok) || !ok[i] {
+				again = append(again, g)
+			}
+		}
+		s.retry(again, lease)
 	}
-	for i, g := range gs {
+	for i, g := range gs[:min(len(ok), len(gs))] {
 		switch {
+		case !ok[i] && failed: // unknown
 		case !ok[i]:
 			s.c.lost(g, nil)
 		case g.prolong(until):

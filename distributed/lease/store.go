@@ -2,13 +2,18 @@ package lease
 
 import (
 	"context"
+	"errors"
 	"time"
 )
+
+// ErrRefused is matched by the errors of a [Store] that say that a request was surely not carried out: the store's answer
+// was an error. Whatever other error there is leaves open what has happened, but for locks.ErrForeign.
+var ErrRefused = errors.New("lease: refused by the store")
 
 // Store is what an adapter has to do: the protocol of one kind of lock, over one client of its
 // store. It keeps no state of holds; [Client] does.
 //
-// owner is the name of a holder, unique among all processes. A Store never takes, prolongs or frees
+// owner is the name of one acquisition and the hold that comes of it, unique among all processes and times. A Store never takes, prolongs or frees
 // anything for another one. All methods may be called concurrently. They return when ctx ends at
 // the latest, if the client under them can; what it goes on to do then is not awaited.
 type Store interface {
@@ -17,14 +22,15 @@ type Store interface {
 	// out: the reply tells apart what the store decided from what is unknown, which is an
 	// error.
 	//
-	// An error matching locks.ErrForeign says that there is something else under the name.
+	// An error matching locks.ErrForeign says that there is something else under the name, and one matching
+	// [ErrRefused] that nothing was done; neither is followed by a Recall.
 	Acquire(ctx context.Context, name, owner string, lease time.Duration) (Reply, error)
 
 	// Recall asks whether owner holds the lock, after an Acquire whose outcome is unknown.
 	Recall(ctx context.Context, name, owner string) (Reply, error)
 
 	// Renew makes the holds last for lease from now, and reports of each whether it does. It never
-	// takes a lock anew.
+	// takes a lock anew. If it fails for some of them only, it returns the error, and true for the others.
 	Renew(ctx context.Context, holds []Ref, lease time.Duration) ([]bool, error)
 
 	// Release frees the lock if owner holds it. It may be repeated.
@@ -64,4 +70,14 @@ type Watch interface {
 	C() <-chan struct{}
 	// Close ends the watch.
 	Close()
+}
+
+// Queue is what a [Store] has in addition that gives its locks away in the order in which they were asked for.
+type Queue interface {
+	// Enqueue is Acquire for those who will wait: if the lock is refused, owner has a place in its queue from then on, and
+	// keeps it as long as it asks again, until it has the lock or leaves. Acquire leaves no trace.
+	Enqueue(ctx context.Context, name, owner string, lease time.Duration) (Reply, error)
+
+	// Leave gives owner's place up, if it has one. It may be repeated.
+	Leave(ctx context.Context, name, owner string) error
 }

@@ -181,7 +181,10 @@ func (c *client) Renew(ctx context.Context, holds []lease.Ref, d time.Duration) 
 			ok = append(ok, mine)
 		}
 	})
-	return ok, err
+	if err != nil {
+		return nil, err
+	}
+	return ok, nil
 }
 
 func (c *client) Release(ctx context.Context, name, owner string) (r lease.Released, err error) {

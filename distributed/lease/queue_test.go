@@ -1,0 +1,187 @@
+package lease_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+// queued is a client whose store has a queue.
+type queued struct {
+	*client
+	waiting *[]string // guarded by the server's mutex
+}
+
+var _ lease.Queue = queued{}
+
+func (q queued) Enqueue(ctx context.Context, name, owner string, d time.Duration) (r lease.Reply, err error) {
+	err = q.call(ctx, "enqueue", func() {
+		rec := q.s.live(name)
+		head := len(*q.waiting) == 0 || (*q.waiting)[0] == owner
+		switch {
+		case rec == nil && head || rec != nil && rec.owner == owner:
+			*q.waiting = slices.DeleteFunc(*q.waiting, func(o string) bool { return o == owner })
+			q.s.locks[name] = &record{owner, 1, time.Now().Add(d), 0}
+			r = lease.Reply{Held: true}
+		case !slices.Contains(*q.waiting, owner):
+			*q.waiting = append(*q.waiting, owner)
+		}
+	})
+	return r, err
+}
+
+func (q queued) Leave(ctx context.Context, name, owner string) error {
+	return q.call(ctx, "leave", func() {
+		*q.waiting = slices.DeleteFunc(*q.waiting, func(o string) bool { return o == owner })
+		q.s.notify(name)
+	})
+}
+
+func (q queued) queue() []string {
+	q.s.mu.Lock()
+	defer q.s.mu.Unlock()
+	return slices.Clone(*q.waiting)
+}
+
+func inLine(t *testing.T, f func(t *testing.T, q queued, l, rival *lease.Lock)) {
+	t.Helper()
+	bubble(t, func(t *testing.T, s *server) {
+		waiting := new([]string)
+		q := queued{s.connect(), waiting}
+		open := func(q queued) *lease.Lock {
+			c, err := lease.New(q, lease.WithLease(term))
+			require.NoError(t, err)
+			t.Cleanup(func() { c.Close(context.Background()) })
+			return c.Lock("it")
+		}
+		f(t, q, open(q), open(queued{s.connect(), waiting}))
+	})
+}
+
+func TestWhoGivesUpLeavesTheQueueOfTheStore(t *testing.T) {
+	inLine(t, func(t *testing.T, q queued, l, rival *lease.Lock) {
+		a := as(locks.NewOwner())
+		require.NoError(t, rival.LockContext(a))
+
+		ok, err := l.TryLockContext(as(locks.NewOwner()))
+		require.NoError(t, err)
+		require.False(t, ok)
+		require.Empty(t, q.queue(), "a try does not wait")
+
+		ctx, cancel := context.WithCancel(as(locks.NewOwner()))
+		var wg sync.WaitGroup
+		wg.Go(func() { assert.ErrorIs(t, l.LockContext(ctx), context.Canceled) })
+		synctest.Wait()
+		require.Len(t, q.queue(), 1)
+		cancel()
+		wg.Wait()
+		synctest.Wait()
+		require.Empty(t, q.queue())
+
+		b := as(locks.NewOwner())
+		wg.Go(func() { assert.NoError(t, l.LockContext(b)) })
+		synctest.Wait()
+		require.Len(t, q.queue(), 1, "the next one here has a place of its own")
+		require.NoError(t, rival.UnlockContext(a))
+		wg.Wait()
+		require.Empty(t, q.queue())
+		require.NoError(t, l.UnlockContext(b))
+	})
+}
+
+func TestALateReplyOfAnAbandonedRequestLeavesTheQueueToo(t *testing.T) {
+	inLine(t, func(t *testing.T, q queued, l, rival *lease.Lock) {
+		a := as(locks.NewOwner())
+		require.NoError(t, rival.LockContext(a))
+		q.set(func(c *client) { c.delay["enqueue"], c.dropReply["leave"] = 2*time.Second, 2 })
+		ctx, cancel := context.WithTimeout(as(locks.NewOwner()), 1500*time.Millisecond)
+		defer cancel()
+		require.ErrorIs(t, l.LockContext(ctx), context.DeadlineExceeded)
+		require.Len(t, q.queue(), 1)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		require.Empty(t, q.queue())
+		require.NoError(t, rival.UnlockContext(a))
+	})
+}
+
+func TestCloseLeavesTheQueue(t *testing.T) {
+	inLine(t, func(t *testing.T, q queued, _, rival *lease.Lock) {
+		require.NoError(t, rival.LockContext(as(locks.NewOwner())))
+		c, err := lease.New(q)
+		require.NoError(t, err)
+		var wg sync.WaitGroup
+		wg.Go(func() { assert.ErrorIs(t, c.Lock("it").LockContext(as(locks.NewOwner())), locks.ErrClosed) })
+		synctest.Wait()
+		require.Len(t, q.queue(), 1)
+		require.NoError(t, c.Close(context.Background()))
+		wg.Wait()
+		require.Empty(t, q.queue())
+	})
+}
+
+// refusing is a store that answers with errors.
+type refusing struct {
+	*client
+	err error
+}
+
+func (r refusing) Acquire(context.Context, string, string, time.Duration) (lease.Reply, error) {
+	return lease.Reply{}, r.err
+}
+
+func TestWhatTheStoreHasRefusedIsNotUndone(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		c, err := lease.New(refusing{s.connect(), lease.ErrRefused})
+		require.NoError(t, err)
+		defer c.Close(context.Background())
+		require.ErrorIs(t, c.Lock("it").LockContext(as(locks.NewOwner())), lease.ErrRefused)
+		require.Zero(t, s.count("recall"))
+		require.Zero(t, s.count("release"))
+	})
+}
+
+// partial is a store that renews all but one hold, and an error.
+type partial struct{ *client }
+
+func (p partial) Renew(ctx context.Context, holds []lease.Ref, d time.Duration) ([]bool, error) {
+	ok := make([]bool, len(holds))
+	for i, h := range holds {
+		if h.Name != "out of reach" {
+			r, err := p.client.Renew(ctx, []lease.Ref{h}, d)
+			ok[i] = err == nil && r[0]
+		}
+	}
+	return ok, errNetwork
+}
+
+func TestARenewalThatFailsForSomeKeepsTheOthers(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		c, err := lease.New(partial{s.connect()}, lease.WithLease(term))
+		require.NoError(t, err)
+		defer c.Close(context.Background())
+		a := as(locks.NewOwner())
+		h, unlucky := hold(t, c.Lock("it"), a), hold(t, c.Lock("out of reach"), a)
+		<-unlucky.Lost()
+		time.Sleep(term)
+		require.NoError(t, h.Err())
+	})
+}
+
+func TestALeaseOfZeroIsRefused(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		for _, d := range []time.Duration{0, -1, time.Microsecond} {
+			require.Error(t, open(t, s.connect()).Lock("it", lease.For(d)).LockContext(context.Background()))
+		}
+		require.Zero(t, s.count("acquire"))
+	})
+}

@@ -1,0 +1,46 @@
+package lease_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+// openToAll is a store that refuses nobody.
+type openToAll struct{ *client }
+
+func (o openToAll) Acquire(ctx context.Context, name, owner string, d time.Duration) (lease.Reply, error) {
+	return o.client.Acquire(ctx, name+owner, owner, d)
+}
+
+func (o openToAll) Release(ctx context.Context, name, owner string) (lease.Released, error) {
+	return o.client.Release(ctx, name+owner, owner)
+}
+
+func TestOwnersOfASharedLockHoldItTogether(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		c, err := lease.New(openToAll{s.connect()}, lease.WithLease(term))
+		require.NoError(t, err)
+		defer c.Close(context.Background())
+		l, a, b := c.Lock("it", lease.Shared()), as(locks.NewOwner()), as(locks.NewOwner())
+		hold(t, l, a)
+		hold(t, l, b)
+		require.Equal(t, 2, s.count("acquire"))
+		hold(t, l, a)
+		require.Equal(t, 2, s.count("acquire"), "re-entry is counted here")
+		require.ErrorIs(t, l.UnlockContext(as(locks.NewOwner())), locks.ErrNotHeld)
+		require.NoError(t, l.UnlockContext(a))
+		require.Zero(t, s.count("release"))
+		require.NoError(t, l.UnlockContext(a))
+		require.ErrorIs(t, l.UnlockContext(a), locks.ErrNotHeld)
+		_, err = l.Hold(b)
+		require.NoError(t, err)
+		require.NoError(t, l.UnlockContext(b))
+		require.Equal(t, 2, s.count("release"))
+	})
+}

@@ -1,0 +1,248 @@
+package redislock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+// Client gives locks that live on a Redis server, or a cluster of them, by name. It is a [locks.Provider]. It is safe for
+// concurrent use; [Client.Close] ends it.
+type Client struct {
+	core *core
+	opts options
+
+	mu     sync.Mutex
+	kinds  map[kind]*lease.Client
+	closed bool
+}
+
+var _ locks.Provider = (*Client)(nil)
+
+// Option changes how [New] makes a Client.
+type Option func(*options)
+
+type options struct {
+	lease    []lease.Option
+	pubsub   PubSub
+	fairWait time.Duration
+}
+
+// WithLease sets what is the same for the locks of every store, such as [lease.WithLease] and [lease.WithLogger].
+func WithLease(opts ...lease.Option) Option {
+	return func(o *options) { o.lease = append(o.lease, opts...) }
+}
+
+// PubSub says by which kind of channel a release is told, and waited for. All clients of a lock have to agree, also those
+// in Java, or they hear of a release of the others only when they ask again.
+type PubSub int
+
+const (
+	// Auto takes Sharded on a cluster that has it, and else Classic, like Redisson since 3.22.0.
+	Auto PubSub = iota
+	// Classic takes PUBLISH, like Redisson up to 3.21.
+	Classic
+	// Sharded takes SPUBLISH, which needs Redis 7: in a cluster, only the servers of the lock's slot have work with it.
+	Sharded
+	// Both takes both, for a cluster with clients of either kind. A server that has no SPUBLISH does without.
+	Both
+)
+
+// WithPubSub sets by which kind of channel a release is told, [Auto] if not given.
+func WithPubSub(p PubSub) Option { return func(o *options) { o.pubsub = p } }
+
+// WithFairWait sets for how long beyond the lease a place in the queue of a fair lock is kept for a process that does not ask
+// for the lock any more, because it died: 30 seconds if not given. It must be more than the poll interval, [lease.WithPoll].
+func WithFairWait(d time.Duration) Option { return func(o *options) { o.fairWait = d } }
+
+// New returns a Client of the server, the cluster, or the master behind sentinels, that client has. It uses
+// client's connections, and one or more of its own for subscriptions, while somebody has waited. It never closes client, and has to
+// be closed before client is.
+//
+// Requests that take or free a lock are never repeated by client, whatever its MaxRetries is. It is of use for the speed of
+// reactions to a network that fails if its ReadTimeout is short, a sixth of the lease at most, and its ContextTimeoutEnabled set.
+//
+// A [redis.Ring] is refused: it moves a lock to another server when one is down.
+func New(client redis.UniversalClient, opts ...Option) (*Client, error) {
+	p, err := newGoRedis(client)
+	if err != nil {
+		return nil, err
+	}
+	return newClient(p, opts)
+}
+
+func newClient(p port, opts []Option) (*Client, error) {
+	c := &Client{kinds: make(map[kind]*lease.Client), opts: options{fairWait: fairWait}}
+	for _, o := range opts {
+		o(&c.opts)
+	}
+	if c.opts.pubsub < Auto || c.opts.pubsub > Both {
+		return nil, fmt.Errorf("redislock: PubSub of %d", c.opts.pubsub)
+	}
+	if c.opts.fairWait < 10*time.Millisecond {
+		return nil, fmt.Errorf("redislock: fair wait of %v", c.opts.fairWait)
+	}
+	c.core = &core{p: p, hub: newHub(p), pubsub: c.opts.pubsub}
+	if _, err := c.kind(plain); err != nil { // tells wrong options at once
+		return nil, err
+	}
+	return c, nil
+}
+
+// kind is a kind of lock.
+type kind int
+
+const (
+	plain kind = iota
+	fenced
+	simple
+	fairly
+	reading
+	writing
+)
+
+// kind returns the locks of a kind.
+func (c *Client) kind(k kind) (*lease.Client, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if lc := c.kinds[k]; lc != nil {
+		return lc, nil
+	}
+	if c.closed {
+		return nil, locks.ErrClosed
+	}
+	var s lease.Store
+	switch k {
+	case plain:
+		s = newPlain(c.core)
+	case fenced:
+		s = newFenced(c.core)
+	case simple:
+		s = newSimple(c.core)
+	case reading:
+		s = readers{c.core}
+	case writing:
+		s = newWrite(c.core)
+	}
+	opts := c.opts.lease
+	if k == fairly {
+		wait := c.opts.fairWait
+		s = &fair{c.core, wait}
+		// Who waits asks often enough not to count as dead. And no turns for those here only because they are here.
+		opts = append([]lease.Option{lease.WithPoll(min(lease.DefaultPoll, wait/3)), lease.WithCohort(0)}, opts...)
+	}
+	lc, err := lease.New(s, opts...)
+	if err != nil {
+		return nil, err
+	}
+	c.kinds[k] = lc
+	return lc, nil
+}
+
+// Lock is a lock of one name and kind: a [lease.Lock]. One whose name cannot be that of a lock cannot be taken; the
+// error says why.
+type Lock struct {
+	*lease.Lock
+	bad   error
+	other *lease.Lock // the other half of a read-write lock
+	both  error       // of who wants this one too
+}
+
+var _ locks.Leased = (*Lock)(nil)
+
+// For makes holds last for d and end then, see [lease.For].
+func For(d time.Duration) lease.LockOption { return lease.For(d) }
+
+func (c *Client) lock(k kind, name string, opts []lease.LockOption) *Lock {
+	bad := checkName(name, c.core.p.cluster())
+	lc, err := c.kind(k)
+	if err != nil {
+		bad = err
+		lc, _ = c.kind(plain)
+	}
+	return &Lock{Lock: lc.Lock(name, opts...), bad: bad}
+}
+
+// refused returns why ctx's owner cannot have the lock whatever the server says.
+func (l *Lock) refused(ctx context.Context) error {
+	switch {
+	case l.bad != nil:
+		return l.bad
+	case l.other == nil || ctx == nil || ctx.Err() != nil:
+		return nil
+	}
+	if _, err := l.other.Hold(ctx); err == nil {
+		return fmt.Errorf("redislock: acquisition of %q by who holds its other half: %w", l.Name(), l.both)
+	}
+	return nil
+}
+
+// LockContext takes the lock, and waits for it until ctx ends.
+func (l *Lock) LockContext(ctx context.Context) error {
+	if err := l.refused(ctx); err != nil {
+		return err
+	}
+	return l.Lock.LockContext(ctx)
+}
+
+// TryLockContext takes the lock if nobody has it. It waits for the server's answer until ctx ends.
+func (l *Lock) TryLockContext(ctx context.Context) (bool, error) {
+	if err := l.refused(ctx); err != nil {
+		return false, err
+	}
+	return l.Lock.TryLockContext(ctx)
+}
+
+// Locker returns the plain lock called name, Redisson's RLock. It is a [*Lock].
+func (c *Client) Locker(name string) locks.TryLocker { return c.Lock(name) }
+
+// Lock returns the plain lock called name, Redisson's RLock. It has no fencing token.
+func (c *Client) Lock(name string, opts ...lease.LockOption) *Lock { return c.lock(plain, name, opts) }
+
+// FencedLocker returns the plain lock called name with fencing tokens, Redisson's RFencedLock. It excludes [Client.Lock] of the
+// same name, whose holders leave the token as it is.
+func (c *Client) FencedLocker(name string, opts ...lease.LockOption) *Lock {
+	return c.lock(fenced, name, opts)
+}
+
+// SimpleLocker returns the lock called name that is no more than a string, as SET with NX and PX makes it. It excludes holders
+// by other libraries that do the same, but no lock of another kind: one finds the other's key, and returns [locks.ErrForeign].
+func (c *Client) SimpleLocker(name string, opts ...lease.LockOption) *Lock {
+	return c.lock(simple, name, opts)
+}
+
+// FairLocker returns the lock called name that is given away in the order in which it was asked for, by whatever process:
+// Redisson's RFairLock. TryLockContext takes it only if nobody waits.
+func (c *Client) FairLocker(name string, opts ...lease.LockOption) *Lock {
+	return c.lock(fairly, name, opts)
+}
+
+// Close releases all holds, and has all who wait return [locks.ErrClosed]; see [lease.Client.Close]. It does not
+// close the client that New was given. Only the first call does anything.
+func (c *Client) Close(ctx context.Context) error {
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		return nil
+	}
+	c.closed = true
+	kinds := c.kinds
+	c.mu.Unlock()
+	results := make(chan error, len(kinds))
+	for _, lc := range kinds {
+		go func() { results <- lc.Close(ctx) }()
+	}
+	var failed error
+	for range kinds {
+		failed = errors.Join(failed, <-results)
+	}
+	c.core.hub.close(ctx)
+	return failed
+}

@@ -1,0 +1,129 @@
+package redislock
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+// core is what the stores of one client share.
+type core struct {
+	p      port
+	hub    *hub
+	pubsub PubSub
+	auto   atomic.Int32 // what Auto has come to: a mode, or 0
+}
+
+// mode is by which kinds of channel a release is told.
+type mode int32
+
+const (
+	classic mode = iota + 1
+	sharded
+	both
+)
+
+func (c *core) mode(ctx context.Context) (mode, error) {
+	switch {
+	case c.pubsub == Sharded:
+		return sharded, nil
+	case c.pubsub == Both:
+		return both, nil
+	case c.pubsub == Classic || !c.p.cluster():
+		return classic, nil
+	}
+	if m := mode(c.auto.Load()); m != 0 {
+		return m, nil
+	}
+	ok, err := c.p.shards(ctx)
+	if err != nil {
+		return 0, err
+	}
+	m := classic
+	if ok {
+		m = sharded
+	}
+	c.auto.Store(int32(m))
+	return m, nil
+}
+
+func (c *core) watch(ctx context.Context, channel string) (lease.Watch, error) {
+	m, err := c.mode(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return c.hub.watch(ctx, channel, m)
+}
+
+// released reads the reply to a release: how many heard of it on channel, or nil.
+func (c *core) released(r any, err error, channel string) (lease.Released, error) {
+	if err != nil || r == nil {
+		return lease.Released{}, err
+	}
+	heard, ok := r.(int64)
+	if !ok {
+		return lease.Released{}, unexpected(r)
+	}
+	// In a cluster a server counts its own subscribers only.
+	awaited := c.p.cluster() || heard > 0 && heard > c.hub.receivers(channel)
+	return lease.Released{Held: true, Awaited: awaited}, nil
+}
+
+// renew runs a script of renewal: its keys are the locks, and behind them what beside says, if there is that; its arguments the
+// lease and the owners, with suffix. In a cluster it runs once for each slot, where all keys of a request have to be in one.
+func (c *core) renew(ctx context.Context, s *script, holds []lease.Ref, d time.Duration, suffix string, beside func(lease.Ref) any) ([]bool, error) {
+	held := make([]bool, len(holds))
+	slots := make(map[uint16][]int, 1)
+	for i, h := range holds {
+		var n uint16
+		if c.p.cluster() {
+			n = slot(h.Name)
+		}
+		slots[n] = append(slots[n], i)
+	}
+	one := func(which []int) error {
+		args := make([]any, head, head+3*len(which)+1)
+		for _, i := range which {
+			args = append(args, holds[i].Name)
+		}
+		if beside != nil {
+			for _, i := range which {
+				args = append(args, beside(holds[i]))
+			}
+		}
+		keys := len(args) - head
+		args = append(args, millis(d))
+		for _, i := range which {
+			args = append(args, holds[i].Owner+suffix)
+		}
+		r, err := c.p.eval(ctx, s, keys, args)
+		if err != nil {
+			return err
+		}
+		list, ok := r.([]any)
+		if !ok || len(list) != len(which) {
+			return unexpected(r)
+		}
+		for k, i := range which {
+			held[i] = list[k] == int64(1)
+		}
+		return nil
+	}
+	errs := make(chan error, len(slots))
+	for _, which := range slots {
+		if len(slots) == 1 {
+			errs <- one(which)
+		} else {
+			go func() { errs <- one(which) }()
+		}
+	}
+	var failed error
+	for range slots {
+		if err := <-errs; err != nil {
+			failed = err
+		}
+	}
+	return held, failed
+}

@@ -1,0 +1,7 @@
+//go:build !linux
+
+package redislock_test
+
+import "syscall"
+
+func deathSignal() *syscall.SysProcAttr { return nil }

@@ -1,0 +1,59 @@
+// Package redislock has locks on Redis, in the format of Redisson, so that processes in Go and in Java exclude and wake each
+// other. A [Client] is a [locks.Provider]: it takes the place of the locks of one process.
+//
+//	client := redis.NewClient(&redis.Options{Addr: "localhost:6379"})
+//	provider, err := redislock.New(client)
+//	...
+//	err = locks.Do(ctx, provider.Locker("orders"), func(ctx context.Context) error { ... })
+//
+//	lock                     Redisson         under the lock's name
+//	Client.Locker, Lock      RLock            a hash: owner, count
+//	Client.FencedLocker      RFencedLock      the same, and a counter for fencing tokens
+//	Client.FairLocker        RFairLock        the same, and a queue
+//	Client.ReadWriteLocker   RReadWriteLock   a hash: mode, owners
+//	Client.SimpleLocker      none             a string, as SET with NX and PX makes it
+//
+// All are [lease.Lock]: owned by a goroutine or an explicit owner, reentrant, renewed while held. Who waits in this process and what
+// re-entry costs is told there.
+//
+// # Guarantees
+//
+// As long as one Redis server keeps what it was told, and does not set its clock forward, there is one holder at a time among
+// those whose hold is not lost, and every holder is told of its loss before anybody else can get the lock:
+// [locks.Hold.Lost], [locks.Hold.Err] and the context of [locks.Do] say so. Nothing of this package depends on the clock of
+// a client.
+//
+// A program that was paused, or does not look, goes on to work after its loss. Against that a resource needs to check a
+// fencing token: [Client.FencedLocker].
+//
+// # What happens when
+//
+//   - A process dies: its locks are free when their leases are over, 30 seconds at most by default.
+//   - The server cannot be reached: holds are lost a margin before the end of their leases. An interruption that is shorter does
+//     nothing.
+//   - A reply is lost: of an acquisition, the server is asked who has the lock; of a release, it is sent again. Neither counts
+//     twice. Client options such as MaxRetries have no say in that.
+//   - A context ends: the call returns at once, and what was under way is undone when it is known.
+//   - A message, or the connection for messages, is lost: who waits has subscribed again and asked again within moments,
+//     and asks in turn, by default each five seconds, whatever happens.
+//   - Somebody deletes the lock, or all keys: the holder finds out at its next renewal, a third of the lease later at most, and never
+//     touches the lock of a successor.
+//   - Something else is under the name: [locks.ErrForeign]. A key without time to live is somebody's until it is deleted.
+//   - Scripts are flushed: nothing.
+//   - The master fails, and a replica takes its place that had not heard of the lock: two may hold it until the first has
+//     asked for its renewal. Tokens may repeat then. That is in the nature of asynchronous replication.
+//   - The server evicts keys, or its clock is set forward: as if somebody had deleted the lock.
+//
+// # When not to use it
+//
+// If two holders at a time are not merely inefficient but wrong, and the resource can check no token, take a store that agrees before it
+// answers. If everything is in one process, take packages reentrant or named. If what is to be guarded is in a
+// database, its own locks and transactions are one thing less that can fail.
+//
+// # Limits
+//
+// A [redis.Ring] is refused. On a cluster a name with braces must have a hash tag. Names have 4096 bytes at most. In Redisson's
+// locks that count holds, a holder here has one, however often it re-enters. The owner is the name of one acquisition, in
+// Redisson's form: a hold of a Java thread is never one's own here, and a request that the network delivers late frees
+// nothing.
+package redislock

@@ -1,0 +1,128 @@
+package redislock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/redislock"
+	"github.com/jucgo/locks/named"
+)
+
+func ExampleClient_Lock() {
+	server := miniredis.NewMiniRedis() // yours is a real one
+	server.Start()
+	defer server.Close()
+	client := redis.NewClient(&redis.Options{Addr: server.Addr(), ReadTimeout: time.Second, ContextTimeoutEnabled: true})
+	defer client.Close()
+
+	provider, err := redislock.New(client)
+	if err != nil {
+		panic(err)
+	}
+	defer provider.Close(context.Background())
+
+	err = locks.Do(context.Background(), provider.Lock("orders"), func(ctx context.Context) error {
+		// ctx ends when the lock is lost, because the server could not be reached for too long.
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(time.Millisecond): // the work
+			fmt.Println("worked")
+			return nil
+		}
+	})
+	if errors.Is(err, locks.ErrLost) {
+		fmt.Println("somebody else may have worked too")
+	}
+	// Output: worked
+}
+
+// Whoever writes sends the token of its hold along. The resource refuses a write with a smaller token than it has seen, by
+// a holder that does not know yet that its lock is lost.
+func ExampleClient_FencedLocker() {
+	server := miniredis.NewMiniRedis()
+	server.Start()
+	defer server.Close()
+	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
+	defer client.Close()
+	provider, err := redislock.New(client)
+	if err != nil {
+		panic(err)
+	}
+	defer provider.Close(context.Background())
+
+	var seen uint64 // by the resource
+	write := func(token uint64, text string) {
+		if token < seen {
+			fmt.Println("refused:", text)
+			return
+		}
+		seen = token
+		fmt.Println("written:", text)
+	}
+
+	ctx := context.Background()
+	lock := provider.FencedLocker("account")
+	var old uint64
+	for _, text := range []string{"first", "second"} {
+		if err := lock.LockContext(ctx); err != nil {
+			panic(err)
+		}
+		hold, err := lock.Hold(ctx)
+		if err != nil {
+			panic(err)
+		}
+		write(hold.Token(), text)
+		if text == "first" {
+			old = hold.Token()
+		}
+		if err := lock.UnlockContext(ctx); err != nil {
+			panic(err)
+		}
+	}
+	write(old, "late")
+	// Output:
+	// written: first
+	// written: second
+	// refused: late
+}
+
+// A call site that is written against locks.Provider does not know whether its locks are in this process or on a server.
+func Example_provider() {
+	bill := func(ctx context.Context, p locks.Provider, customer string) error {
+		return locks.Do(ctx, p.Locker("bill/"+customer), func(context.Context) error {
+			fmt.Println("billed", customer)
+			return nil
+		})
+	}
+
+	// One process.
+	ctx := context.Background()
+	if err := bill(ctx, named.New(), "ada"); err != nil {
+		panic(err)
+	}
+
+	// Several.
+	server := miniredis.NewMiniRedis()
+	server.Start()
+	defer server.Close()
+	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
+	defer client.Close()
+	provider, err := redislock.New(client)
+	if err != nil {
+		panic(err)
+	}
+	defer provider.Close(ctx)
+	if err := bill(ctx, provider, "grace"); err != nil {
+		panic(err)
+	}
+	// Output:
+	// billed ada
+	// billed grace
+}

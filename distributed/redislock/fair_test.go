@@ -1,0 +1,207 @@
+package redislock_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/redislock"
+)
+
+const (
+	fairQueue = "redisson_lock_queue:{it}"
+	fairTimes = "redisson_lock_timeout:{it}"
+	fairHears = "redisson_lock__channel:{it}:"
+)
+
+// line is a fair lock with n waiters, each a client of its own, in the order of their numbers.
+type line struct {
+	t      *testing.T
+	addr   string
+	direct *redis.Client
+	holder *redislock.Lock
+	owner  context.Context
+	opts   []redislock.Option
+
+	wg    sync.WaitGroup
+	mu    sync.Mutex
+	order []int
+}
+
+func newLine(t *testing.T, n int, opts ...redislock.Option) *line {
+	s := startServer(t)
+	l := &line{t: t, addr: s.addr, direct: connect(t, s.addr), owner: someone(), opts: opts}
+	l.holder = open(t, connect(t, s.addr), opts...).FairLocker("it")
+	require.NoError(t, l.holder.LockContext(l.owner))
+	for i := range n {
+		l.join(i, someone())
+		l.queued(int64(i) + 1)
+	}
+	return l
+}
+
+// join has one more wait until ctx ends.
+func (l *line) join(i int, ctx context.Context) {
+	lock := open(l.t, connect(l.t, l.addr), l.opts...).FairLocker("it")
+	l.wg.Go(func() {
+		if lock.LockContext(ctx) != nil {
+			return
+		}
+		l.mu.Lock()
+		l.order = append(l.order, i)
+		l.mu.Unlock()
+		assert.NoError(l.t, lock.UnlockContext(ctx))
+	})
+}
+
+func (l *line) queued(n int64) {
+	l.t.Helper()
+	require.Eventually(l.t, func() bool { return l.direct.LLen(background, fairQueue).Val() == n }, 5*time.Second, time.Millisecond)
+}
+
+// finish frees the lock, and waits until all had it.
+func (l *line) finish() time.Duration {
+	l.t.Helper()
+	began := time.Now()
+	require.NoError(l.t, l.holder.UnlockContext(l.owner))
+	l.wg.Wait()
+	took := time.Since(began)
+	require.Zero(l.t, l.direct.Exists(background, "it", fairQueue, fairTimes).Val(), "something is left")
+	return took
+}
+
+func TestAFairLockAdmitsProcessesInOrderOfArrival(t *testing.T) {
+	t.Parallel()
+	l := newLine(t, 8)
+	ok, err := open(t, connect(t, l.addr)).FairLocker("it").TryLockContext(someone())
+	require.NoError(t, err)
+	require.False(t, ok)
+	l.queued(8)
+	require.Less(t, l.finish(), 2*time.Second)
+	require.Equal(t, []int{0, 1, 2, 3, 4, 5, 6, 7}, l.order)
+}
+
+func TestAFairWaiterThatGivesUpLeavesTheQueueAndPassesItsTurnOn(t *testing.T) {
+	t.Parallel()
+	l := newLine(t, 0)
+	ctx, cancel := context.WithCancel(someone())
+	l.join(0, ctx)
+	l.queued(1)
+	l.join(1, someone())
+	l.queued(2)
+	cancel()
+	l.queued(1)
+	require.EqualValues(t, 1, l.direct.ZCard(background, fairTimes).Val())
+	require.Less(t, l.finish(), 2*time.Second)
+	require.Equal(t, []int{1}, l.order)
+}
+
+func TestADeadHeadOfTheFairQueueIsPassedInTime(t *testing.T) {
+	t.Parallel()
+	l := newLine(t, 0, redislock.WithFairWait(time.Second))
+	soon := float64(time.Now().Add(time.Second).UnixMilli())
+	l.direct.ZAdd(background, fairTimes, redis.Z{Score: soon, Member: "dead:1"})
+	l.direct.RPush(background, fairQueue, "dead:1")
+	l.join(0, someone())
+	l.queued(2)
+	require.Less(t, l.finish(), 3*time.Second)
+	require.Equal(t, []int{0}, l.order)
+}
+
+func TestAJavaWaiterIsToldWhenTheOneBeforeItIsDead(t *testing.T) {
+	t.Parallel()
+	l := newLine(t, 0)
+	now := float64(time.Now().UnixMilli())
+	l.direct.RPush(background, fairQueue, "dead:1", "java:1")
+	l.direct.ZAdd(background, fairTimes, redis.Z{Score: now - 1, Member: "dead:1"}, redis.Z{Score: now + 3e5, Member: "java:1"})
+	heard := l.direct.Subscribe(background, fairHears+"java:1")
+	defer heard.Close()
+	_, err := heard.Receive(background)
+	require.NoError(t, err)
+	require.NoError(t, l.holder.UnlockContext(l.owner))
+	m, err := heard.ReceiveMessage(background)
+	require.NoError(t, err)
+	require.Equal(t, "0", m.Payload)
+	ok, err := l.holder.TryLockContext(l.owner)
+	require.NoError(t, err)
+	require.False(t, ok, "it is Java's turn")
+	l.direct.LPop(background, fairQueue)
+	l.direct.ZRem(background, fairTimes, "java:1")
+	ok, err = l.holder.TryLockContext(l.owner)
+	require.NoError(t, err)
+	require.True(t, ok)
+	l.finish()
+}
+
+func TestTheFairQueueHealsWhenPartsOfItAreLost(t *testing.T) {
+	t.Parallel()
+	// The fair wait makes all ask several times a second.
+	opts := []redislock.Option{redislock.WithFairWait(600 * time.Millisecond)}
+	lose := map[string]func(l *line){
+		"a time": func(l *line) {
+			head := l.direct.LIndex(background, fairQueue, 0).Val()
+			l.direct.ZRem(background, fairTimes, head)
+		},
+		"the times": func(l *line) { l.direct.Del(background, fairTimes) },
+		"the queue": func(l *line) { l.direct.Del(background, fairQueue) },
+		"all":       func(l *line) { l.direct.Del(background, fairTimes, fairQueue) },
+	}
+	for name, f := range lose {
+		t.Run(name, func(t *testing.T) {
+			l := newLine(t, 4, opts...)
+			f(l)
+			time.Sleep(500 * time.Millisecond)
+			l.queued(4)
+			require.EqualValues(t, 4, l.direct.ZCard(background, fairTimes).Val())
+			require.Less(t, l.finish(), 3*time.Second)
+			require.Len(t, l.order, 4)
+		})
+	}
+}
+
+func TestAFairWaiterKeepsItsPlaceHoweverLongItWaits(t *testing.T) {
+	t.Parallel()
+	l := newLine(t, 3, redislock.WithFairWait(300*time.Millisecond), redislock.WithLease(lease.WithLease(500*time.Millisecond)))
+	first := l.direct.LRange(background, fairQueue, 0, -1).Val()
+	time.Sleep(2 * time.Second)
+	require.Equal(t, first, l.direct.LRange(background, fairQueue, 0, -1).Val())
+	l.finish()
+	require.Equal(t, []int{0, 1, 2}, l.order)
+}
+
+func TestTheTimesOfAFairQueueAreTheServersAndTheFormatIsRedissons(t *testing.T) {
+	t.Parallel()
+	l := newLine(t, 2)
+	queue := l.direct.LRange(background, fairQueue, 0, -1).Val()
+	times := l.direct.ZRangeWithScores(background, fairTimes, 0, -1).Val()
+	require.Len(t, times, 2)
+	now := time.Now().UnixMilli()
+	for i, z := range times {
+		require.Equal(t, queue[i], z.Member)
+		in := time.Duration(int64(z.Score)-now) * time.Millisecond
+		require.InDelta(t, 60+30*i, in.Seconds(), 2)
+		require.Eventually(t, func() bool {
+			return slices.Contains(subscriptions(l.direct), fairHears+queue[i])
+		}, 5*time.Second, time.Millisecond)
+	}
+	require.ElementsMatch(t, []string{"it", fairQueue, fairTimes}, l.direct.Keys(background, "*").Val())
+	l.finish()
+}
+
+func TestAFairLockRefusesWhatIsSomethingElse(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	direct := connect(t, s.addr)
+	c := open(t, connect(t, s.addr))
+	direct.Set(background, "it", "data", 0)
+	require.Error(t, c.FairLocker("it").LockContext(someone()))
+	require.Equal(t, "data", direct.Get(background, "it").Val())
+	require.Equal(t, []string{"it"}, direct.Keys(background, "*").Val())
+}

@@ -1,0 +1,191 @@
+package redislock
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+// The state of a plain lock, Redisson's RLock: under its name a hash with one field, the owner, whose value is the count of
+// holds, with the lease as time to live. A release publishes 0 on a channel.
+//
+// A fenced lock, Redisson's RFencedLock, is a plain one with a counter beside it, which never expires. Every
+// acquisition increments it.
+
+// hashAcquire takes the lock if it is free or the owner's already: with a count of one, so that to do it
+// twice is the same as once. The reply is the token, or 0 without a counter; or the time to live of another's hold, in a list.
+//
+// KEYS lock [counter]; ARGV lease, owner
+var hashAcquire = newScript(`
+local lock, owner = KEYS[1], ARGV[2]
+if redis.call('exists', lock) == 1 and redis.call('hexists', lock, owner) == 0 then
+	if redis.call('hexists', lock, 'mode') == 1 then
+		return redis.error_reply('FOREIGN the lock is a read-write lock')
+	end
+	return {redis.call('pttl', lock)}
+end
+local token = 0
+if KEYS[2] then
+	token = redis.call('incr', KEYS[2])
+end
+redis.call('hset', lock, owner, 1)
+redis.call('pexpire', lock, ARGV[1])
+return token
+`)
+
+// hashRecall replies with the token if the owner holds the lock, and else nothing.
+//
+// KEYS lock [counter]; ARGV owner
+var hashRecall = newScript(`
+if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then
+	return false
+end
+return KEYS[2] and tonumber(redis.call('get', KEYS[2])) or 0
+`)
+
+// hashRenew replies with a list of which holds last for the lease from now.
+//
+// KEYS locks; ARGV lease, owners
+var hashRenew = newScript(`
+local held = {}
+for i, lock in ipairs(KEYS) do
+	held[i] = 0
+	if redis.pcall('hexists', lock, ARGV[i + 1]) == 1 then
+		held[i] = redis.call('pexpire', lock, ARGV[1])
+	end
+end
+return held
+`)
+
+// hashRelease takes the owner's field away, whatever its count, and with it the hash, since there is no other. The reply is how
+// many heard of it, or nothing if the lock was not the owner's.
+//
+// KEYS lock, channel; ARGV owner, payload, publish commands
+var hashRelease = newScript(`
+if redis.pcall('hdel', KEYS[1], ARGV[1]) ~= 1 then
+	return false
+end
+` + publish + `
+return heard
+`)
+
+// publish tells those who wait on KEYS[2], by the commands from ARGV[3] on. That a command is unknown or forbidden does
+// not undo a release: they ask again in turn.
+const publish = `
+local heard = 0
+for i = 3, #ARGV do
+	local n = redis.pcall(ARGV[i], KEYS[2], ARGV[2])
+	if type(n) == 'number' then
+		heard = heard + n
+	end
+end
+`
+
+// What a release publishes: that one of those who wait may go on, in each process, or that all may.
+const (
+	wakeOne = "0"
+	wakeAll = "1"
+)
+
+// single is a [lease.Store] of locks that have one key, or two, and one holder.
+type single struct {
+	c                               *core
+	acquire, recall, renew, release *script
+	channel                         string // the prefix of the channel
+	token                           string // the prefix of the counter, if there is one
+	payload                         string // of a release
+	suffix                          string // of owners
+}
+
+var _ lease.Store = (*single)(nil)
+
+func newPlain(c *core) *single {
+	return &single{
+		c:       c,
+		acquire: hashAcquire,
+		recall:  hashRecall,
+		renew:   hashRenew,
+		release: hashRelease,
+		channel: "redisson_lock__channel",
+		payload: wakeOne,
+	}
+}
+
+func newFenced(c *core) *single {
+	s := newPlain(c)
+	s.token = "redisson_lock_token"
+	return s
+}
+
+func (s *single) Acquire(ctx context.Context, name, owner string, d time.Duration) (lease.Reply, error) {
+	owner += s.suffix
+	if s.token != "" {
+		return granted(s.c.p.eval(ctx, s.acquire, 2, []any{head - 1: nil, name, prefixed(s.token, name), millis(d), owner}))
+	}
+	return granted(s.c.p.eval(ctx, s.acquire, 1, []any{head - 1: nil, name, millis(d), owner}))
+}
+
+// granted reads the reply to a request for a lock: a token, or a list with the time to live.
+func granted(r any, err error) (lease.Reply, error) {
+	if err != nil {
+		return lease.Reply{}, err
+	}
+	switch r := r.(type) {
+	case int64:
+		return lease.Reply{Held: true, Token: uint64(max(r, 0))}, nil
+	case []any:
+		if len(r) == 1 {
+			if ttl, ok := r[0].(int64); ok {
+				// A key without a time to live has -1, and may vanish at any time or never.
+				return lease.Reply{Wait: time.Duration(max(ttl, 0)) * time.Millisecond}, nil
+			}
+		}
+	}
+	return lease.Reply{}, unexpected(r)
+}
+
+func unexpected(r any) error { return fmt.Errorf("redislock: unexpected reply of type %T", r) }
+
+func (s *single) Recall(ctx context.Context, name, owner string) (lease.Reply, error) {
+	owner += s.suffix
+	var r any
+	var err error
+	if s.token != "" {
+		r, err = s.c.p.eval(ctx, s.recall, 2, []any{head - 1: nil, name, prefixed(s.token, name), owner})
+	} else {
+		r, err = s.c.p.eval(ctx, s.recall, 1, []any{head - 1: nil, name, owner})
+	}
+	if err == nil && r == nil {
+		return lease.Reply{}, nil
+	}
+	return granted(r, err)
+}
+
+func (s *single) Renew(ctx context.Context, holds []lease.Ref, d time.Duration) ([]bool, error) {
+	return s.c.renew(ctx, s.renew, holds, d, s.suffix, nil)
+}
+
+func (s *single) Release(ctx context.Context, name, owner string) (lease.Released, error) {
+	owner += s.suffix
+	channel := prefixed(s.channel, name)
+	m, err := s.c.mode(ctx)
+	if err != nil {
+		return lease.Released{}, err
+	}
+	var r any
+	switch m {
+	case classic:
+		r, err = s.c.p.eval(ctx, s.release, 2, []any{head - 1: nil, name, channel, owner, s.payload, "publish"})
+	case sharded:
+		r, err = s.c.p.eval(ctx, s.release, 2, []any{head - 1: nil, name, channel, owner, s.payload, "spublish"})
+	default:
+		r, err = s.c.p.eval(ctx, s.release, 2, []any{head - 1: nil, name, channel, owner, s.payload, "publish", "spublish"})
+	}
+	return s.c.released(r, err, channel)
+}
+
+func (s *single) Watch(ctx context.Context, name, _ string) (lease.Watch, error) {
+	return s.c.watch(ctx, prefixed(s.channel, name))
+}

@@ -1,0 +1,486 @@
+package redislock
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+const (
+	// confirmTimeout is how long a waiter waits for its subscription to be confirmed before it relies on asking again in turn.
+	confirmTimeout = time.Second
+	// pingEvery is how long a subscription connection may be silent before it is checked; it is replaced when the
+	// check gets no answer for as long.
+	pingEvery = 3 * time.Second
+)
+
+// hub has all subscriptions of a client: one connection for the classic channels, and one for the sharded ones of each
+// server. A channel is subscribed to while somebody watches it.
+//
+// A message may be lost whenever the connection is: so everybody who watches a channel is notified whenever a
+// subscription to it was confirmed, and asks for the lock again then.
+type hub struct {
+	p    port
+	life context.Context
+	end  context.CancelFunc
+	wg   sync.WaitGroup
+
+	mu    sync.Mutex
+	links map[string]*link // by server, or under "" for the classic channels
+}
+
+func newHub(p port) *hub {
+	h := &hub{p: p, links: make(map[string]*link)}
+	h.life, h.end = context.WithCancel(context.Background())
+	return h
+}
+
+// close ends all subscriptions, and waits for that until ctx ends, but not for long: a client that tries to connect cannot be
+// interrupted.
+func (h *hub) close(ctx context.Context) {
+	h.end()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		h.mu.Lock()
+		links := h.links
+		h.links = nil
+		h.mu.Unlock()
+		for _, l := range links {
+			l.drop()
+		}
+		h.wg.Wait()
+	}()
+	select {
+	case <-done:
+	case <-ctx.Done():
+	case <-time.After(lease.DefaultReleaseTimeout):
+	}
+}
+
+// watch is a [lease.Watch] of one or two channels.
+type watch struct {
+	c chan struct{}
+
+	mu     sync.Mutex
+	closed bool
+	topics []*topic // also those from which it has moved
+}
+
+var _ lease.Watch = (*watch)(nil)
+
+func (w *watch) C() <-chan struct{} { return w.c }
+
+func (w *watch) notify() {
+	select {
+	case w.c <- struct{}{}:
+	default:
+	}
+}
+
+func (w *watch) Close() {
+	w.mu.Lock()
+	w.closed = true
+	topics := w.topics
+	w.mu.Unlock()
+	for _, t := range topics {
+		t.link.unwatch(t, w)
+	}
+}
+
+// add notes that t notifies w, or ends that if w has been closed.
+func (w *watch) add(t *topic) {
+	w.mu.Lock()
+	closed := w.closed
+	w.topics = append(w.topics, t)
+	w.mu.Unlock()
+	if closed {
+		t.link.unwatch(t, w)
+	}
+}
+
+// topic is a channel that somebody watches, or did a moment ago.
+type topic struct {
+	link    *link
+	channel string
+
+	// Guarded by link.mu.
+	watches map[*watch]struct{}
+	asked   bool          // a subscription was sent over the present connection
+	active  bool          // and confirmed
+	ready   chan struct{} // closed with the first confirmation since somebody watches
+}
+
+// watch returns a watch of channel, in either of its forms or both. It waits until that is active, but neither for long nor
+// after ctx has ended.
+func (h *hub) watch(ctx context.Context, channel string, m mode) (lease.Watch, error) {
+	w := &watch{c: make(chan struct{}, 1)}
+	if m != sharded {
+		if err := h.join(ctx, w, channel, false); err != nil {
+			return nil, err
+		}
+	}
+	if m != classic {
+		if err := h.join(ctx, w, channel, true); err != nil {
+			w.Close()
+			return nil, err
+		}
+	}
+	w.mu.Lock()
+	topics := w.topics
+	w.mu.Unlock()
+	timeout := time.NewTimer(confirmTimeout)
+	defer timeout.Stop()
+	for _, t := range topics {
+		select {
+		case <-t.ready:
+			continue
+		case <-timeout.C:
+		case <-ctx.Done():
+		case <-h.life.Done():
+		}
+		return w, nil
+	}
+	select {
+	case <-w.c: // of the confirmation, after which the caller asks anyway
+	default:
+	}
+	return w, nil
+}
+
+func (h *hub) join(ctx context.Context, w *watch, channel string, shard bool) error {
+	server := ""
+	if shard {
+		var err error
+		if server, err = h.p.home(ctx, channel); err != nil {
+			return err
+		}
+		server = "shard " + server
+	}
+	h.mu.Lock()
+	l := h.links[server]
+	if l == nil {
+		if h.links == nil {
+			h.mu.Unlock()
+			return errHubClosed
+		}
+		l = &link{
+			h:       h,
+			shard:   shard,
+			sample:  channel,
+			topics:  make(map[string]*topic),
+			changed: make(map[string]struct{}),
+			kick:    make(chan struct{}, 1),
+			seen:    time.Now(),
+		}
+		h.links[server] = l
+		h.wg.Add(1)
+		go l.write()
+	}
+	h.mu.Unlock()
+	w.add(l.watch(channel, w))
+	return nil
+}
+
+var errHubClosed = errors.New("redislock: subscriptions are closed")
+
+// receivers returns how many subscriptions to channel this process has.
+func (h *hub) receivers(channel string) (n int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, l := range h.links {
+		l.mu.Lock()
+		if t := l.topics[channel]; t != nil && t.active {
+			n++
+		}
+		l.mu.Unlock()
+	}
+	return n
+}
+
+// link is one connection for subscriptions: a goroutine that sends requests, and one that receives.
+type link struct {
+	h      *hub
+	shard  bool
+	sample string        // a channel of the server
+	kick   chan struct{} // there is something to send
+
+	mu      sync.Mutex
+	conn    subscriber
+	topics  map[string]*topic
+	changed map[string]struct{} // channels for which there may be something to send
+	seen    time.Time           // when something was received
+	pinged  time.Time           // when the last check was sent
+}
+
+func (l *link) watch(channel string, w *watch) *topic {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t := l.topics[channel]
+	if t == nil {
+		t = &topic{link: l, channel: channel, watches: make(map[*watch]struct{}), ready: make(chan struct{})}
+		l.topics[channel] = t
+	}
+	t.watches[w] = struct{}{}
+	l.change(t)
+	return t
+}
+
+func (l *link) unwatch(t *topic, w *watch) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(t.watches, w)
+	if len(t.watches) == 0 {
+		l.change(t)
+	}
+}
+
+// change has the writer look at t. l.mu is held.
+func (l *link) change(t *topic) {
+	l.changed[t.channel] = struct{}{}
+	select {
+	case l.kick <- struct{}{}:
+	default:
+	}
+}
+
+// pending returns what there is to send.
+func (l *link) pending() (subscribe, unsubscribe []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for channel := range l.changed {
+		t := l.topics[channel]
+		switch {
+		case t == nil:
+		case len(t.watches) > 0 && !t.asked:
+			t.asked = true
+			subscribe = append(subscribe, channel)
+		case len(t.watches) == 0:
+			if t.asked {
+				unsubscribe = append(unsubscribe, channel)
+			}
+			delete(l.topics, channel)
+		}
+	}
+	clear(l.changed)
+	return subscribe, unsubscribe
+}
+
+// again has channels subscribed to once more, because the last time failed.
+func (l *link) again(channels []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, channel := range channels {
+		if t := l.topics[channel]; t != nil {
+			t.asked, t.active = false, false
+			l.changed[channel] = struct{}{}
+		}
+	}
+}
+
+// write sends what there is to send, and checks the connection.
+func (l *link) write() {
+	defer l.h.wg.Done()
+	ctx := l.h.life
+	tick := time.NewTicker(pingEvery)
+	defer tick.Stop()
+	pause := time.Duration(0)
+	for {
+		var retry <-chan time.Time
+		if pause > 0 {
+			retry = time.After(pause)
+		}
+		select {
+		case <-l.kick:
+		case <-retry:
+		case <-tick.C:
+			l.check(ctx)
+		case <-ctx.Done():
+			l.drop()
+			return
+		}
+		conn, err := l.connection(ctx)
+		subscribe, unsubscribe := l.pending()
+		if err == nil && len(unsubscribe) > 0 {
+			err = conn.Unsubscribe(ctx, unsubscribe...)
+		}
+		if err == nil && len(subscribe) > 0 {
+			err = conn.Subscribe(ctx, subscribe...)
+		}
+		if err == nil {
+			pause = 0
+			continue
+		}
+		l.again(subscribe)
+		pause = min(max(2*pause, 20*time.Millisecond), time.Second)
+	}
+}
+
+// connection returns the connection, which it makes if there is none.
+func (l *link) connection(ctx context.Context) (subscriber, error) {
+	l.mu.Lock()
+	conn := l.conn
+	l.mu.Unlock()
+	if conn != nil {
+		return conn, nil
+	}
+	conn, err := l.h.p.subscriber(ctx, l.shard, l.sample)
+	if err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if ctx.Err() != nil {
+		conn.Close()
+		return nil, ctx.Err()
+	}
+	l.conn = conn
+	l.seen = time.Now()
+	l.h.wg.Add(1)
+	go l.read(conn)
+	return conn, nil
+}
+
+// check replaces the connection if it is silent although it was asked for an answer.
+func (l *link) check(ctx context.Context) {
+	l.mu.Lock()
+	conn, silent := l.conn, time.Since(l.seen)
+	unanswered := l.pinged.After(l.seen)
+	idle := len(l.topics) == 0
+	l.mu.Unlock()
+	switch {
+	case conn == nil || silent < pingEvery/2:
+	case unanswered:
+		l.drop()
+	case !idle:
+		l.mu.Lock()
+		l.pinged = time.Now()
+		l.mu.Unlock()
+		conn.Ping(ctx)
+	}
+}
+
+// drop closes the connection. The writer makes another one.
+func (l *link) drop() {
+	l.mu.Lock()
+	conn := l.conn
+	l.conn = nil
+	l.pinged = time.Time{}
+	for _, t := range l.topics {
+		t.asked, t.active = false, false
+		l.change(t)
+	}
+	l.mu.Unlock()
+	if conn != nil {
+		conn.Close()
+	}
+}
+
+// read receives from conn until that is closed.
+func (l *link) read(conn subscriber) {
+	defer l.h.wg.Done()
+	ctx := l.h.life
+	pause := time.Duration(0)
+	for {
+		ev, err := conn.Receive(ctx)
+		if !l.heard(conn, err) {
+			return
+		}
+		if err != nil {
+			pause = min(max(2*pause, 10*time.Millisecond), time.Second)
+			select {
+			case <-time.After(pause):
+			case <-ctx.Done():
+				return
+			}
+			if l.shard {
+				l.move() // perhaps the channels have
+			}
+			continue
+		}
+		pause = 0
+		switch ev.kind {
+		case message:
+			// Redisson's words for one of those who wait, and for all. Of one name there is one here.
+			if ev.payload == "0" || ev.payload == "1" {
+				l.notify(ev.channel, false)
+			}
+		case subscribed:
+			l.notify(ev.channel, true)
+		case unsubscribed:
+			if l.shard {
+				l.left(ev.channel)
+			}
+		}
+	}
+}
+
+// heard takes note of a sign of life, or of its opposite, and reports whether conn is in use still.
+func (l *link) heard(conn subscriber, err error) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.conn != conn || l.h.life.Err() != nil {
+		return false
+	}
+	if err == nil || errors.Is(err, lease.ErrRefused) {
+		l.seen = time.Now()
+	} else {
+		for _, t := range l.topics {
+			t.active = false
+		}
+	}
+	return true
+}
+
+// notify wakes those who watch channel, a subscription to which was confirmed perhaps.
+func (l *link) notify(channel string, confirmed bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t := l.topics[channel]
+	if t == nil {
+		return
+	}
+	if confirmed && !t.active {
+		t.active = true
+		select {
+		case <-t.ready:
+		default:
+			close(t.ready)
+		}
+	}
+	for w := range t.watches {
+		w.notify()
+	}
+}
+
+// left is told that the server has ended a subscription: its slot has moved, unless we wanted it.
+func (l *link) left(channel string) {
+	l.mu.Lock()
+	t := l.topics[channel]
+	gone := t != nil && len(t.watches) > 0 && t.active
+	l.mu.Unlock()
+	if gone {
+		l.move()
+	}
+}
+
+// move has the channels that are not active subscribed to where they belong now.
+func (l *link) move() {
+	l.mu.Lock()
+	var moved []*topic
+	for channel, t := range l.topics {
+		moved = append(moved, t)
+		delete(l.topics, channel)
+	}
+	l.mu.Unlock()
+	for _, t := range moved {
+		for w := range t.watches {
+			if l.h.join(l.h.life, w, t.channel, true) != nil {
+				w.notify()
+			}
+		}
+	}
+}

@@ -1,0 +1,63 @@
+package redislock
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// maxName is how many bytes the name of a lock may have: enough for every name that is one, and little enough for what is
+// made of it, and sent with every request.
+const maxName = 4096
+
+// prefixed returns the name of what belongs to the lock key, by Redisson's rule: in a cluster both
+// have to be in the same slot.
+func prefixed(prefix, key string) string {
+	if strings.Contains(key, "{") {
+		return prefix + ":" + key
+	}
+	return prefix + ":{" + key + "}"
+}
+
+// suffixed is prefixed for names that begin with the key.
+func suffixed(key, suffix string) string {
+	if strings.Contains(key, "{") {
+		return key + ":" + suffix
+	}
+	return "{" + key + "}:" + suffix
+}
+
+// checkName returns why key cannot be the name of a lock. In a cluster, what is made of it must be in key's slot.
+func checkName(key string, cluster bool) error {
+	switch {
+	case key == "":
+		return errors.New("redislock: empty name of a lock")
+	case len(key) > maxName:
+		return fmt.Errorf("redislock: name of a lock has %d bytes, at most %d are allowed", len(key), maxName)
+	case cluster && (slot(key) != slot(prefixed("p", key)) || slot(key) != slot(suffixed(key, "s"))):
+		return fmt.Errorf("redislock: the braces in %q make no hash tag, so that in a cluster the lock and its channel "+
+			"would be in different slots", key)
+	}
+	return nil
+}
+
+// slot returns the slot of a cluster where key lives.
+func slot(key string) uint16 {
+	if open := strings.IndexByte(key, '{'); open >= 0 {
+		if n := strings.IndexByte(key[open+1:], '}'); n > 0 {
+			key = key[open+1 : open+1+n]
+		}
+	}
+	var crc uint16 // CRC-16/XMODEM
+	for i := range len(key) {
+		crc ^= uint16(key[i]) << 8
+		for range 8 {
+			if crc&0x8000 != 0 {
+				crc = crc<<1 ^ 0x1021
+			} else {
+				crc <<= 1
+			}
+		}
+	}
+	return crc & 16383
+}

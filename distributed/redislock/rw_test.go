@@ -1,0 +1,213 @@
+package redislock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/redislock"
+	"github.com/jucgo/locks/lockstest"
+)
+
+const rwHears = "redisson_rwlock:{it}"
+
+func conformRW(t *testing.T, addr func(tb testing.TB) string) {
+	for name, reader := range map[string]bool{"write": false, "read": true} {
+		t.Run(name, func(t *testing.T) {
+			writers := make(map[locks.TryLocker]locks.TryLocker)
+			cfg := lockstest.Config{
+				New: func(tb testing.TB) locks.TryLocker {
+					conn := connect(tb, addr(tb))
+					conn.FlushAll(background)
+					l := open(tb, conn, term(time.Second)).ReadWriteLocker("it")
+					if !reader {
+						return l.WriteLocker()
+					}
+					writers[l.ReadLocker()] = l.WriteLocker()
+					return l.ReadLocker()
+				},
+				Owned:       true,
+				Reentrant:   true,
+				Leased:      true,
+				SpuriousTry: true,
+				Rounds:      30,
+				Goroutines:  4,
+				Settle:      10 * time.Millisecond,
+			}
+			if reader {
+				cfg.Exclusive = func(l locks.TryLocker) locks.TryLocker { return writers[l] }
+			}
+			lockstest.TestTryLocker(t, cfg)
+		})
+	}
+}
+
+func TestReadWriteLocksConformOnMiniredis(t *testing.T) {
+	conformRW(t, func(tb testing.TB) string { return miniredis.RunT(tb).Addr() })
+}
+
+func TestReadWriteLocksConformOnRedis(t *testing.T) {
+	s := startServer(t)
+	conformRW(t, func(testing.TB) string { return s.addr })
+}
+
+func rw(t *testing.T, addr string, opts ...redislock.Option) (read, write *redislock.Lock) {
+	l := open(t, connect(t, addr), opts...).ReadWriteLocker("it")
+	return l.ReadLocker().(*redislock.Lock), l.WriteLocker().(*redislock.Lock)
+}
+
+func try(t *testing.T, l *redislock.Lock, ctx context.Context) bool {
+	t.Helper()
+	ok, err := l.TryLockContext(ctx)
+	require.NoError(t, err)
+	return ok
+}
+
+func TestStateOfTheReadWriteLockIsRedissons(t *testing.T) {
+	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
+		read, write := rw(t, addr)
+		a, b := someone(), someone()
+		hold(t, read, a)
+		hold(t, read, a)
+		hold(t, read, b)
+		state := direct.HGetAll(background, "it").Val()
+		require.Len(t, state, 3)
+		require.Equal(t, "read", state["mode"])
+		for owner := range state {
+			if owner != "mode" {
+				require.Equal(t, "1", direct.Get(background, "{it}:"+owner+":rwlock_timeout:1").Val())
+				require.Greater(t, direct.PTTL(background, "{it}:"+owner+":rwlock_timeout:1").Val(), 25*time.Second)
+			}
+		}
+		require.Len(t, direct.Keys(background, "*").Val(), 3)
+
+		heard := direct.Subscribe(background, rwHears)
+		defer heard.Close()
+		_, err := heard.Receive(background)
+		require.NoError(t, err)
+		for _, o := range []context.Context{a, a, b} {
+			require.EqualValues(t, 1, direct.Exists(background, "it").Val())
+			require.NoError(t, read.UnlockContext(o))
+		}
+		require.Empty(t, direct.Keys(background, "*").Val())
+		m, err := heard.ReceiveMessage(background)
+		require.NoError(t, err)
+		require.Equal(t, "0", m.Payload, "of the last reader")
+
+		hold(t, write, a)
+		state = direct.HGetAll(background, "it").Val()
+		require.Len(t, state, 2)
+		require.Equal(t, "write", state["mode"])
+		for owner := range state {
+			require.Regexp(t, `^mode$|^[0-9a-f-]{36}:\d+:write$`, owner)
+		}
+		require.NoError(t, write.UnlockContext(a))
+		m, err = heard.ReceiveMessage(background)
+		require.NoError(t, err)
+		require.Equal(t, "1", m.Payload, "of the writer")
+		require.Empty(t, direct.Keys(background, "*").Val())
+	})
+}
+
+func TestReadersAndWritersOfJavaAndGoExcludeEachOther(t *testing.T) {
+	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
+		read, write := rw(t, addr)
+		a, b := someone(), someone()
+
+		// Java reads, twice at once.
+		direct.HSet(background, "it", "mode", "read", "java:1", 2)
+		direct.PExpire(background, "it", 30*time.Second)
+		for _, n := range []string{"1", "2"} {
+			direct.Set(background, "{it}:java:1:rwlock_timeout:"+n, 1, 20*time.Second)
+		}
+		require.True(t, try(t, read, a))
+		require.False(t, try(t, write, b))
+		require.NoError(t, read.UnlockContext(a))
+		require.EqualValues(t, 1, direct.Exists(background, "it").Val(), "Java reads still")
+		require.LessOrEqual(t, direct.PTTL(background, "it").Val(), 20*time.Second, "as long as the longest of its holds")
+		require.False(t, try(t, write, b))
+
+		// Java's hold expires with its keys, though its field is left until then.
+		require.True(t, try(t, read, a))
+		direct.Del(background, "{it}:java:1:rwlock_timeout:1", "{it}:java:1:rwlock_timeout:2")
+		require.NoError(t, read.UnlockContext(a))
+		require.True(t, try(t, write, b))
+		require.NoError(t, write.UnlockContext(b))
+
+		// Java writes. Both kinds wait, and are woken.
+		direct.HSet(background, "it", "mode", "write", "java:1:write", 1)
+		direct.PExpire(background, "it", 30*time.Second)
+		require.False(t, try(t, read, a))
+		require.False(t, try(t, write, b))
+		got := make(chan error, 3)
+		for range 3 {
+			go func() { got <- read.LockContext(someone()) }()
+		}
+		require.Eventually(t, func() bool {
+			return direct.PubSubNumSub(background, rwHears).Val()[rwHears] == 1
+		}, 5*time.Second, time.Millisecond)
+		began := time.Now()
+		direct.Del(background, "it")
+		direct.Publish(background, rwHears, "1")
+		for range 3 {
+			require.NoError(t, <-got)
+		}
+		require.Less(t, time.Since(began), 2*time.Second)
+	})
+}
+
+func TestWhoHoldsOneHalfIsToldThatItCannotHaveTheOther(t *testing.T) {
+	read, write := rw(t, miniredis.RunT(t).Addr())
+	a := someone()
+	hold(t, read, a)
+	require.ErrorIs(t, write.LockContext(a), locks.ErrUpgrade)
+	require.False(t, try(t, write, someone()))
+	require.NoError(t, read.UnlockContext(a))
+	hold(t, write, a)
+	require.ErrorIs(t, read.LockContext(a), locks.ErrDeadlock)
+	require.NoError(t, write.UnlockContext(a))
+	require.True(t, try(t, read, a))
+	require.NoError(t, read.UnlockContext(a))
+}
+
+func TestReadersAndWritersAreRenewedAndLost(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	direct := connect(t, s.addr)
+	read, write := rw(t, s.addr, term(short))
+	a, b := someone(), someone()
+	h, g := hold(t, read, a), hold(t, read, b)
+	time.Sleep(2 * short)
+	require.NoError(t, h.Err())
+	require.NoError(t, g.Err())
+	direct.Del(background, "it")
+	<-h.Lost()
+	<-g.Lost()
+	require.ErrorIs(t, read.UnlockContext(a), locks.ErrLost)
+	require.ErrorIs(t, read.UnlockContext(b), locks.ErrLost)
+	h = hold(t, write, a)
+	time.Sleep(2 * short)
+	require.NoError(t, h.Err())
+	direct.Del(background, "it")
+	<-h.Lost()
+	require.ErrorIs(t, write.UnlockContext(a), locks.ErrLost)
+}
+
+func TestAReadWriteLockAndAPlainOneOfOneNameAreForeignToEachOther(t *testing.T) {
+	s := miniredis.RunT(t)
+	c := open(t, connect(t, s.Addr()))
+	read, write := rw(t, s.Addr())
+	a := someone()
+	hold(t, c.Lock("it"), a)
+	require.ErrorIs(t, read.LockContext(someone()), locks.ErrForeign)
+	require.ErrorIs(t, write.LockContext(someone()), locks.ErrForeign)
+	require.NoError(t, c.Lock("it").UnlockContext(a))
+	hold(t, read, a)
+	require.ErrorIs(t, c.Lock("it").LockContext(someone()), locks.ErrForeign)
+	require.NoError(t, read.UnlockContext(a))
+}

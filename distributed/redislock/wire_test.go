@@ -1,0 +1,373 @@
+package redislock_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/redislock"
+)
+
+// javaClient does to a server what Redisson's locks do, command by command.
+type javaClient struct {
+	c  *redis.Client
+	id string
+}
+
+func (j javaClient) owner(thread int) string { return fmt.Sprintf("%s:%d", j.id, thread) }
+
+// tryLock returns false and the time to live if somebody else holds the lock.
+func (j javaClient) tryLock(name string, thread int, lease time.Duration) (bool, time.Duration) {
+	field := j.owner(thread)
+	if j.c.Exists(background, name).Val() == 1 && !j.c.HExists(background, name, field).Val() {
+		return false, j.c.PTTL(background, name).Val()
+	}
+	j.c.HIncrBy(background, name, field, 1)
+	j.c.PExpire(background, name, lease)
+	return true, 0
+}
+
+// unlock returns how many holds are left, and -1 if there were none.
+func (j javaClient) unlock(name, channel string, thread int) int64 {
+	field := j.owner(thread)
+	if !j.c.HExists(background, name, field).Val() {
+		return -1
+	}
+	n := j.c.HIncrBy(background, name, field, -1).Val()
+	if n > 0 {
+		j.c.PExpire(background, name, 30*time.Second)
+		return n
+	}
+	j.c.Del(background, name)
+	j.c.Publish(background, channel, "0")
+	return 0
+}
+
+var names = []struct{ name, channel, token string }{
+	{"it", "redisson_lock__channel:{it}", "redisson_lock_token:{it}"},
+	{"a:{b}:c", "redisson_lock__channel:a:{b}:c", "redisson_lock_token:a:{b}:c"},
+	{"half{", "redisson_lock__channel:half{", "redisson_lock_token:half{"},
+	{"with space\r\n'\"$", "redisson_lock__channel:{with space\r\n'\"$}", "redisson_lock_token:{with space\r\n'\"$}"},
+}
+
+// servers runs f on both kinds of server.
+func servers(t *testing.T, f func(t *testing.T, direct *redis.Client, addr string)) {
+	t.Run("miniredis", func(t *testing.T) {
+		addr := miniredis.RunT(t).Addr()
+		f(t, connect(t, addr), addr)
+	})
+	t.Run("redis", func(t *testing.T) {
+		addr := startServer(t).addr
+		f(t, connect(t, addr), addr)
+	})
+}
+
+func TestStateOfThePlainLockIsRedissons(t *testing.T) {
+	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
+		c := open(t, connect(t, addr))
+		for _, n := range names {
+			heard := direct.Subscribe(background, n.channel)
+			_, err := heard.Receive(background)
+			require.NoError(t, err)
+
+			l, a := c.Lock(n.name), someone()
+			require.NoError(t, l.LockContext(a))
+			require.NoError(t, l.LockContext(a))
+			state := direct.HGetAll(background, n.name).Val()
+			require.Len(t, state, 1)
+			for owner, count := range state {
+				require.Regexp(t, `^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}:\d+$`, owner)
+				require.Equal(t, "1", count)
+			}
+			ttl := direct.PTTL(background, n.name).Val()
+			require.LessOrEqual(t, ttl, 30*time.Second)
+			require.Greater(t, ttl, 25*time.Second)
+			require.Equal(t, []string{n.name}, direct.Keys(background, "*").Val(), "nothing else is left in the database")
+
+			require.NoError(t, l.UnlockContext(a))
+			require.NoError(t, l.UnlockContext(a))
+			require.Zero(t, direct.Exists(background, n.name).Val())
+			m, err := heard.ReceiveMessage(background)
+			require.NoError(t, err)
+			require.Equal(t, "0", m.Payload)
+			require.NoError(t, heard.Close())
+		}
+	})
+}
+
+func TestJavaAndGoExcludeAndWakeEachOther(t *testing.T) {
+	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
+		c := open(t, connect(t, addr))
+		for _, n := range names {
+			java := javaClient{direct, "11111111-2222-4333-8444-555555555555"}
+			l, a := c.Lock(n.name), someone()
+
+			// Java has it, twice. Go waits, and is woken by the second release.
+			for range 2 {
+				ok, _ := java.tryLock(n.name, 7, 30*time.Second)
+				require.True(t, ok)
+			}
+			ok, err := l.TryLockContext(a)
+			require.NoError(t, err)
+			require.False(t, ok)
+			got := make(chan error, 1)
+			go func() { got <- l.LockContext(a) }()
+			require.Eventually(t, func() bool {
+				return direct.PubSubNumSub(background, n.channel).Val()[n.channel] == 1
+			}, 5*time.Second, time.Millisecond)
+			require.EqualValues(t, 1, java.unlock(n.name, n.channel, 7))
+			select {
+			case <-got:
+				t.Fatal("Java still has a hold")
+			case <-time.After(20 * time.Millisecond):
+			}
+			began := time.Now()
+			require.Zero(t, java.unlock(n.name, n.channel, 7))
+			require.NoError(t, <-got)
+			require.Less(t, time.Since(began), time.Second, "woken, not polled")
+
+			// Go has it. Java waits, and is woken by the release.
+			heard := direct.Subscribe(background, n.channel)
+			_, err = heard.Receive(background)
+			require.NoError(t, err)
+			ok, ttl := java.tryLock(n.name, 7, 30*time.Second)
+			require.False(t, ok)
+			require.Greater(t, ttl, 20*time.Second)
+			require.EqualValues(t, -1, java.unlock(n.name, n.channel, 7), "not the owner")
+			require.NoError(t, l.UnlockContext(a))
+			_, err = heard.ReceiveMessage(background)
+			require.NoError(t, err)
+			require.NoError(t, heard.Close())
+			ok, _ = java.tryLock(n.name, 7, 30*time.Second)
+			require.True(t, ok)
+			require.Zero(t, java.unlock(n.name, n.channel, 7))
+		}
+	})
+}
+
+func TestTokenOfTheFencedLockIsRedissons(t *testing.T) {
+	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
+		c := open(t, connect(t, addr))
+		for _, n := range names {
+			direct.Set(background, n.token, 41, 0) // by Java
+			l, a := c.FencedLocker(n.name), someone()
+			h := hold(t, l, a)
+			require.EqualValues(t, 42, h.Token())
+			require.Equal(t, "42", direct.Get(background, n.token).Val())
+			require.EqualValues(t, -1, direct.PTTL(background, n.token).Val())
+			ok, err := c.Lock(n.name).TryLockContext(someone())
+			require.NoError(t, err)
+			require.False(t, ok, "a plain lock of the same name is the same lock")
+			ok, err = open(t, connect(t, addr)).FencedLocker(n.name).TryLockContext(someone())
+			require.NoError(t, err)
+			require.False(t, ok)
+			require.Equal(t, "42", direct.Get(background, n.token).Val(), "who is refused takes no token")
+			require.NoError(t, l.UnlockContext(a))
+			require.EqualValues(t, 43, hold(t, l, a).Token())
+			require.NoError(t, l.UnlockContext(a))
+		}
+	})
+}
+
+func TestTheSimpleLockIsAStringAsOtherLibrariesHaveIt(t *testing.T) {
+	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
+		c := open(t, connect(t, addr), redislock.WithLease(lease.WithPoll(50*time.Millisecond)))
+		l, a := c.SimpleLocker("it"), someone()
+		require.NoError(t, l.LockContext(a))
+		require.False(t, direct.SetNX(background, "it", "other", time.Second).Val())
+		require.Greater(t, direct.PTTL(background, "it").Val(), 25*time.Second)
+		require.NoError(t, l.UnlockContext(a))
+		require.True(t, direct.SetNX(background, "it", "other", time.Minute).Val())
+		ok, err := l.TryLockContext(a)
+		require.NoError(t, err)
+		require.False(t, ok)
+		require.Equal(t, "other", direct.Get(background, "it").Val())
+		got := make(chan error, 1)
+		go func() { got <- l.LockContext(a) }()
+		direct.Del(background, "it")
+		require.NoError(t, <-got)
+		require.NoError(t, l.UnlockContext(a))
+	})
+}
+
+func TestOthersGetTheLockWhenItsTimeIsOver(t *testing.T) {
+	s := miniredis.RunT(t)
+	l := open(t, connect(t, s.Addr())).Lock("it")
+	java := javaClient{connect(t, s.Addr()), "java"}
+	java.tryLock("it", 1, 10*time.Second)
+	a := someone()
+	ok, _ := l.TryLockContext(a)
+	require.False(t, ok)
+	s.FastForward(11 * time.Second)
+	ok, err := l.TryLockContext(a)
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.NoError(t, l.UnlockContext(a))
+}
+
+func TestWrongNamesLeasesAndClientsAreRefused(t *testing.T) {
+	s := miniredis.RunT(t)
+	c := open(t, connect(t, s.Addr()))
+	for _, l := range []*redislock.Lock{
+		c.Lock(""), c.Lock(strings.Repeat("x", 4097)), c.FencedLocker(""), c.SimpleLocker(""),
+		c.Lock("it", redislock.For(0)), c.Lock("it", redislock.For(-time.Second)), c.Lock("it", redislock.For(time.Microsecond)),
+	} {
+		ok, err := l.TryLockContext(background)
+		require.False(t, ok)
+		require.Error(t, err)
+		require.Error(t, l.LockContext(background))
+		require.ErrorIs(t, l.UnlockContext(background), locks.ErrNotHeld)
+	}
+	require.Empty(t, s.Keys())
+
+	_, err := redislock.New(nil)
+	require.Error(t, err)
+	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": s.Addr()}})
+	defer ring.Close()
+	_, err = redislock.New(ring)
+	require.ErrorContains(t, err, "Ring")
+	_, err = redislock.New(connect(t, s.Addr()), redislock.WithPubSub(9))
+	require.Error(t, err)
+	_, err = redislock.New(connect(t, s.Addr()), redislock.WithLease(lease.WithLease(-1)))
+	require.Error(t, err)
+}
+
+// startCluster runs a cluster of one server.
+func startCluster(t *testing.T) (*server, *redis.ClusterClient) {
+	s := startServer(t, "--cluster-enabled", "yes")
+	direct := connect(t, s.addr)
+	require.NoError(t, direct.ClusterAddSlotsRange(background, 0, 16383).Err())
+	require.Eventually(t, func() bool {
+		return strings.Contains(direct.ClusterInfo(background).Val(), "cluster_state:ok")
+	}, 10*time.Second, 10*time.Millisecond)
+	c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{s.addr}, DisableIdentity: true})
+	t.Cleanup(func() { c.Close() })
+	return s, c
+}
+
+func TestLocksOfAClusterWakeThoseWhoWaitByEitherKindOfChannel(t *testing.T) {
+	s, cluster := startCluster(t)
+	direct := connect(t, s.addr)
+	for name, pubsub := range map[string]redislock.PubSub{
+		"auto": redislock.Auto, "classic": redislock.Classic, "sharded": redislock.Sharded, "both": redislock.Both,
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, d := open(t, cluster, redislock.WithPubSub(pubsub)), open(t, cluster, redislock.WithPubSub(pubsub))
+			for _, n := range []string{"it", "a{b}c"} {
+				l, m := c.FencedLocker(n), d.FencedLocker(n)
+				a, b := someone(), someone()
+				hold(t, l, a)
+				got := make(chan error, 1)
+				go func() { got <- m.LockContext(b) }()
+				require.Eventually(t, func() bool {
+					classic, sharded := len(subscriptions(direct)), len(direct.PubSubShardChannels(background, "*").Val())
+					return classic == btoi(name == "classic" || name == "both") && sharded == btoi(name != "classic")
+				}, 5*time.Second, time.Millisecond)
+				began := time.Now()
+				require.NoError(t, l.UnlockContext(a))
+				require.NoError(t, <-got)
+				require.Less(t, time.Since(began), time.Second)
+				require.NoError(t, m.UnlockContext(b))
+				require.Eventually(t, func() bool { return len(subscriptions(direct)) == 0 }, 5*time.Second, time.Millisecond)
+			}
+		})
+	}
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func TestManyHoldsOfAClusterAreRenewed(t *testing.T) {
+	_, cluster := startCluster(t)
+	c := open(t, cluster, term(short))
+	a := someone()
+	var holds []locks.Hold
+	for i := range 50 {
+		holds = append(holds, hold(t, c.Lock(fmt.Sprint("it", i)), a))
+	}
+	time.Sleep(2 * short)
+	for _, h := range holds {
+		require.NoError(t, h.Err())
+	}
+}
+
+func TestReadWriteAndFairLocksWorkOnACluster(t *testing.T) {
+	_, cluster := startCluster(t)
+	c, d := open(t, cluster, term(short)), open(t, cluster, term(short))
+	for _, name := range []string{"it", "a{b}c"} {
+		l, m := c.ReadWriteLocker(name), d.ReadWriteLocker(name)
+		for _, pair := range [][2]locks.TryLocker{
+			{l.ReadLocker(), m.WriteLocker()}, {l.WriteLocker(), m.ReadLocker()}, {c.FairLocker("fair" + name), d.FairLocker("fair" + name)},
+		} {
+			a, b := someone(), someone()
+			h := hold(t, pair[0].(*redislock.Lock), a)
+			got := make(chan error, 1)
+			go func() { got <- pair[1].LockContext(b) }()
+			time.Sleep(short)
+			require.NoError(t, h.Err())
+			require.Empty(t, got)
+			began := time.Now()
+			require.NoError(t, pair[0].UnlockContext(a))
+			require.NoError(t, <-got)
+			require.Less(t, time.Since(began), short/2, "woken")
+			require.NoError(t, pair[1].UnlockContext(b))
+		}
+	}
+}
+
+func TestNamesThatWouldCrossSlotsAreRefusedOnAClusterOnly(t *testing.T) {
+	_, cluster := startCluster(t)
+	c := open(t, cluster)
+	for _, name := range []string{"half{", "{}x", "a}b", "{", "}{", "x{}{y}"} {
+		ok, err := c.Lock(name).TryLockContext(background)
+		require.False(t, ok)
+		require.ErrorContains(t, err, "hash tag", name)
+	}
+	for _, name := range []string{"it", "{a}", "b{a}c{", "a{b}}"} {
+		ctx, cancel := context.WithTimeout(someone(), 5*time.Second)
+		require.NoError(t, c.FencedLocker(name).LockContext(ctx), name)
+		require.NoError(t, c.FencedLocker(name).UnlockContext(ctx), name)
+		cancel()
+	}
+}
+
+func TestOneConnectionHearsOfAllLocks(t *testing.T) {
+	s := startServer(t)
+	direct := connect(t, s.addr)
+	holder, c := open(t, connect(t, s.addr)), open(t, connect(t, s.addr))
+	a := someone()
+	const n = 50
+	got := make(chan error, n)
+	for i := range n {
+		require.NoError(t, holder.Lock(fmt.Sprint("it", i)).LockContext(a))
+		go func() {
+			b := someone()
+			err := c.Lock(fmt.Sprint("it", i)).LockContext(b)
+			if err == nil {
+				err = c.Lock(fmt.Sprint("it", i)).UnlockContext(b)
+			}
+			got <- err
+		}()
+	}
+	require.Eventually(t, func() bool { return len(subscriptions(direct)) == n }, 5*time.Second, time.Millisecond)
+	require.Equal(t, 1, strings.Count(direct.Do(background, "client", "list", "type", "pubsub").String(), "addr=")/2)
+	for i := range n {
+		require.NoError(t, holder.Lock(fmt.Sprint("it", i)).UnlockContext(a))
+	}
+	for range n {
+		require.NoError(t, <-got)
+	}
+	require.Eventually(t, func() bool { return len(subscriptions(direct)) == 0 }, 5*time.Second, time.Millisecond)
+}
