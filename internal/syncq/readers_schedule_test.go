@@ -321,6 +321,49 @@ func TestSharedHoldsStopAtTheirLimitInTheCrowdAsInTheSlot(t *testing.T) {
 	})
 }
 
+func TestWhoeverBeginsToWaitForALockThatIsOnlyBiasedGetsItWhileWaitsMayBeRefused(t *testing.T) {
+	Refuse(true)
+	defer Refuse(false)
+	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
+		s.Read(2, policy)
+		require.True(t, s.Unread(2, policy))
+		require.True(t, s.Biased())
+		require.True(t, run(func() bool { return s.Lock(Owned(1).Of(&readersKind), policy) }).result(t))
+		require.True(t, s.LeaveWrite(1, policy))
+	})
+}
+
+func TestARefusedWriterLeavesTheReadersAndTheirTableInOrder(t *testing.T) {
+	Refuse(true)
+	defer Refuse(false)
+	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
+		var other Sync
+		require.True(t, other.TryLock(Owned(1)))
+		s.Describe(&readersKind)
+		require.True(t, s.Read(2, policy))
+		blocked := run(func() bool { return other.Lock(Owned(2).Of(&readersKind), policy) })
+		eventually(t, func() bool { return other.Len() == 1 })
+
+		require.False(t, s.Lock(Owned(1).Of(&readersKind), policy), "it would wait for 2, which waits for it")
+		require.NoError(t, s.Verify())
+		require.Zero(t, s.Len())
+		require.True(t, s.Read(3, policy), "nobody is in a new reader's way")
+		require.True(t, s.Biased(), "and it brings the bias back")
+		require.Equal(t, 2, s.ReadCount())
+
+		require.True(t, other.Unlock(policy))
+		require.True(t, blocked.result(t))
+		require.True(t, other.Unlock(policy))
+		require.True(t, s.Unread(2, policy))
+		require.True(t, s.Unread(3, policy))
+		require.True(t, run(func() bool { return s.Seize(Owned(1)) }).result(t))
+		require.True(t, s.LeaveWrite(1, policy))
+	})
+}
+
+// readersKind is a Kind whose shared holders are in the table.
+var readersKind = Kind{Name: "readers", Holders: (*Sync).Readers, Refusable: true}
+
 func TestWhoeverBeginsToWaitForALockThatIsOnlyBiasedGetsIt(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
