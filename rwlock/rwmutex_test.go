@@ -653,6 +653,36 @@ func TestAWriterThatNeverLeavesTheLockAloneOvertakesWaitersABoundedNumberOfTimes
 	}
 }
 
+// Readers that are handed the lock run before the writer that handed it to them goes on. Else it would come
+// back at once, to wait for readers that have not begun.
+func TestAWriterThatLetsReadersInGivesThemTheProcessor(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	const rounds = 40
+	first := 0
+	for range rounds {
+		var rw rwlock.RWMutex
+		rw.RLock() // makes the table
+		rw.RUnlock()
+		rw.Lock()
+		var reader sync.WaitGroup
+		var began atomic.Bool
+		reader.Go(func() {
+			rw.RLock()
+			began.Store(true)
+			rw.RUnlock()
+		})
+		for rw.QueueLength() == 0 {
+			runtime.Gosched()
+		}
+		rw.Unlock()
+		if began.Load() {
+			first++
+		}
+		reader.Wait()
+	}
+	require.Greater(t, first, rounds/2, "now and then the scheduler has somebody else to run")
+}
+
 // Counted, not timed: each reader that overlaps with others, so that the lock is never free of
 // readers, may enter once at most while a writer waits.
 func TestAQueuedWriterIsOvertakenByNoNewReader(t *testing.T) {
