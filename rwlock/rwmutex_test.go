@@ -619,6 +619,70 @@ func TestNeitherSideStarvesTheOther(t *testing.T) {
 	})
 }
 
+// The other side of it: a writer that comes back as soon as it has left overtakes whoever waits a bounded
+// number of times, and a reader of a lock that has a table not even once.
+func TestAWriterThatNeverLeavesTheLockAloneOvertakesWaitersABoundedNumberOfTimes(t *testing.T) {
+	const most = 16 // races lost, and the lock is handed over
+	for name, waits := range map[string]func(*rwlock.RWMutex) holder{"reader": reads, "writer": writes} {
+		t.Run(name, func(t *testing.T) {
+			policies(t, func(t *testing.T, rw *rwlock.RWMutex) {
+				fresh := new(rwlock.RWMutex)
+				if rw.IsFair() {
+					fresh = rwlock.New(fair.FIFO)
+				}
+				rw.RLock() // makes the table
+				rw.RUnlock()
+				for _, l := range []*rwlock.RWMutex{rw, fresh} {
+					l.Lock()
+					w := waits(l)
+					overtaken := 0
+					for l.Unlock(); l.TryLock(); l.Unlock() {
+						overtaken++
+						synctest.Wait() // the waiter has seen that it lost
+						require.LessOrEqual(t, overtaken, most)
+					}
+					if l.IsFair() || l == rw && name == "reader" {
+						require.Zero(t, overtaken)
+					}
+					synctest.Wait()
+					w.end()
+					isFree(t, l)
+				}
+			})
+		})
+	}
+}
+
+// Readers that are handed the lock run before the writer that handed it to them goes on. Else it would come
+// back at once, to wait for readers that have not begun.
+func TestAWriterThatLetsReadersInGivesThemTheProcessor(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	const rounds = 40
+	first := 0
+	for range rounds {
+		var rw rwlock.RWMutex
+		rw.RLock() // makes the table
+		rw.RUnlock()
+		rw.Lock()
+		var reader sync.WaitGroup
+		var began atomic.Bool
+		reader.Go(func() {
+			rw.RLock()
+			began.Store(true)
+			rw.RUnlock()
+		})
+		for rw.QueueLength() == 0 {
+			runtime.Gosched()
+		}
+		rw.Unlock()
+		if began.Load() {
+			first++
+		}
+		reader.Wait()
+	}
+	require.Greater(t, first, rounds/2, "now and then the scheduler has somebody else to run")
+}
+
 // Counted, not timed: each reader that overlaps with others, so that the lock is never free of
 // readers, may enter once at most while a writer waits.
 func TestAQueuedWriterIsOvertakenByNoNewReader(t *testing.T) {

@@ -25,6 +25,13 @@ func SetStampedOverflow(l *Stamped, n int) {
 // StampedReserved reports whether the next release is owed to a waiter.
 func StampedReserved(l *Stamped) bool { return l.state.Load()&reserved != 0 }
 
+// AddStampedReader is the second half of taking a read hold beyond the bits of the word. The first was
+// to read the word, and is when AddStampedReader is called.
+func AddStampedReader(l *Stamped) (finish func() (ok, full bool)) {
+	s := l.state.Load()
+	return func() (ok, full bool) { return l.addReader(s) }
+}
+
 // BeginStampedWake does the first half of a wake-up, and returns the second: those who sleep are out of the
 // list, and not yet unparked.
 func BeginStampedWake(l *Stamped) (finish func()) {

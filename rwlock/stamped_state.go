@@ -137,8 +137,8 @@ func (l *Stamped) addReader(s uint64) (ok, full bool) {
 	l.guard.Lock()
 	defer l.guard.Unlock()
 	switch {
-	case l.state.Load()&readers != readers:
-		return false, false
+	case (l.state.Load()^s)&(versions|readers) != 0:
+		return false, false // also if they are all ones again, of another version
 	case l.overflow == maxOverflow:
 		return false, true
 	}

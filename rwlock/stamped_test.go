@@ -456,6 +456,28 @@ func TestReadersThatComeAndGoAroundTheBitsOfTheWordCountExactly(t *testing.T) {
 	stampedFree(t, &l)
 }
 
+func TestAReadHoldBeyondTheBitsOfTheWordIsOfTheVersionThatItsStampNames(t *testing.T) {
+	var l rwlock.Stamped
+	fill := func() (st rwlock.Stamp) {
+		for range rwlock.StampedWordReaders {
+			st = l.ReadLock()
+		}
+		return st
+	}
+	old := fill()
+	add := rwlock.AddStampedReader(&l)
+	for range rwlock.StampedWordReaders {
+		l.UnlockRead(old)
+	}
+	l.UnlockWrite(l.WriteLock())
+	fill()
+
+	ok, full := add()
+	require.False(t, ok, "the stamp would fit no hold")
+	require.False(t, full)
+	require.Equal(t, rwlock.StampedWordReaders, l.ReadLockCount())
+}
+
 func TestOneReadHoldTooManyIsRefusedLoudlyAndChangesNothing(t *testing.T) {
 	var l rwlock.Stamped
 	var st rwlock.Stamp

@@ -211,6 +211,43 @@ func TestALookIntoTheTableFromBeforeANewReaderDoesNotGiveItsHoldBack(t *testing.
 	})
 }
 
+func TestALookIntoTheTableFromBeforeItWasBiasedDoesNotGiveItsHoldBack(t *testing.T) {
+	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
+		s.Read(2, policy)
+		s.Revoke(policy)
+		s.guard.Lock()
+		out := run(func() bool { return s.Unread(2, policy) })
+		eventually(t, s.table().empty)
+		time.Sleep(100 * time.Microsecond) // it has looked, and waits for the guard
+		require.True(t, s.TryLockShared())
+		require.Nil(t, s.settle(3, policy))
+		exit(s, s.Bucket(3), policy)
+		require.True(t, s.Biased())
+		s.guard.Unlock()
+		require.True(t, out.result(t))
+		require.True(t, s.Biased(), "whoever enters an empty table now reads, so the table has to keep its hold")
+		require.False(t, s.TryLock(Owned(1)))
+	})
+}
+
+func TestReadersAtTheHeadOfTheQueueHoldTheLockBeforeTheyRun(t *testing.T) {
+	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
+		require.True(t, s.TryLock(Owned(1)))
+		first, second := reads(s, 2, policy), reads(s, 3, policy)
+		eventually(t, func() bool { return s.Len() == 2 })
+		s.guard.Lock()
+		heirs := s.release(policy, 0)
+		require.Equal(t, 2, s.Shared())
+		require.False(t, s.TryLock(Owned(1)), "not even for the one that is back first")
+		s.guard.Unlock()
+		unpark(heirs)
+		require.True(t, first.result(t))
+		require.True(t, second.result(t))
+		require.True(t, s.Unread(2, policy))
+		require.True(t, s.Unread(3, policy))
+	})
+}
+
 func TestAReaderFromTheQueueSettlesInWithoutBiasWhileAWriterWaits(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
 		require.True(t, s.TryLock(Owned(1)))
@@ -320,6 +357,49 @@ func TestSharedHoldsStopAtTheirLimitInTheCrowdAsInTheSlot(t *testing.T) {
 		require.True(t, s.Unread(2, policy))
 	})
 }
+
+func TestWhoeverBeginsToWaitForALockThatIsOnlyBiasedGetsItWhileWaitsMayBeRefused(t *testing.T) {
+	Refuse(true)
+	defer Refuse(false)
+	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
+		s.Read(2, policy)
+		require.True(t, s.Unread(2, policy))
+		require.True(t, s.Biased())
+		require.True(t, run(func() bool { return s.Lock(Owned(1).Of(&readersKind), policy) }).result(t))
+		require.True(t, s.LeaveWrite(1, policy))
+	})
+}
+
+func TestARefusedWriterLeavesTheReadersAndTheirTableInOrder(t *testing.T) {
+	Refuse(true)
+	defer Refuse(false)
+	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
+		var other Sync
+		require.True(t, other.TryLock(Owned(1)))
+		s.Describe(&readersKind)
+		require.True(t, s.Read(2, policy))
+		blocked := run(func() bool { return other.Lock(Owned(2).Of(&readersKind), policy) })
+		eventually(t, func() bool { return other.Len() == 1 })
+
+		require.False(t, s.Lock(Owned(1).Of(&readersKind), policy), "it would wait for 2, which waits for it")
+		require.NoError(t, s.Verify())
+		require.Zero(t, s.Len())
+		require.True(t, s.Read(3, policy), "nobody is in a new reader's way")
+		require.True(t, s.Biased(), "and it brings the bias back")
+		require.Equal(t, 2, s.ReadCount())
+
+		require.True(t, other.Unlock(policy))
+		require.True(t, blocked.result(t))
+		require.True(t, other.Unlock(policy))
+		require.True(t, s.Unread(2, policy))
+		require.True(t, s.Unread(3, policy))
+		require.True(t, run(func() bool { return s.Seize(Owned(1)) }).result(t))
+		require.True(t, s.LeaveWrite(1, policy))
+	})
+}
+
+// readersKind is a Kind whose shared holders are in the table.
+var readersKind = Kind{Name: "readers", Holders: (*Sync).Readers, Refusable: true}
 
 func TestWhoeverBeginsToWaitForALockThatIsOnlyBiasedGetsIt(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())

@@ -145,6 +145,9 @@ func (s *Sync) await(n *node, policy Policy, l *limit, awake bool) bool {
 // then; the release will see to it.
 func (s *Sync) compete(n *node) bool {
 	for {
+		if n.state.Load() == granted {
+			return true // whatever the word says: somebody may have ended that hold already
+		}
 		w := s.Word.Load()
 		switch {
 		case free(w) || n.shared && w&shared != 0:
@@ -154,7 +157,8 @@ func (s *Sync) compete(n *node) bool {
 				if n.in != nil {
 					next = s.leave(n)
 				} else {
-					s.Word.Add(^(one - 1)) // a shared hold was granted as well
+					// A hold was granted as well: a shared one, or one that is over already.
+					next = s.release(NonFair, 0)
 				}
 				s.guard.Unlock()
 				unpark(next)
@@ -184,12 +188,25 @@ func (s *Sync) compete(n *node) bool {
 
 // leave takes n, which has just become a holder by itself, out of the queue. It returns whom to
 // unpark. The guard is held.
+//
+// Whoever may release for n may have done so before n came here. It left the wake-up that it
+// owed to the one who was on the way, which is n, so n passes it on.
 func (s *Sync) leave(n *node) *node {
 	s.queue.remove(n)
-	s.clear(woken | handoff)
-	if n.shared {
-		return s.extend()
+	for s.queue.len > 0 {
+		w := s.Word.Load()
+		if free(w) {
+			if s.Word.CompareAndSwap(w, w|woken) {
+				return s.rouse()
+			}
+		} else if s.Word.CompareAndSwap(w, w&^(woken|handoff)) {
+			if n.shared {
+				return s.extend()
+			}
+			return nil
+		}
 	}
+	s.clear(0)
 	return nil
 }
 

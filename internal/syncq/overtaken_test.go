@@ -1,0 +1,72 @@
+package syncq
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A lock that belongs to no goroutine can be released by anybody who sees that it is held, also while
+// the waiter that got it is still on its way. So can the hold of an explicit owner.
+
+var shifting = []Party{Anonymous(7), Owned(7), Owned(-7)}
+
+func TestAReleaseBeforeTheWinnerOfARaceHasLeftTheQueueWakesTheNextWaiter(t *testing.T) {
+	for _, p := range shifting {
+		t.Run(fmt.Sprint(int64(p.value)), func(t *testing.T) {
+			var s Sync
+			require.True(t, s.TryLock(Owned(1)))
+			winner := run(func() bool { return s.Lock(p, NonFair) })
+			eventually(t, func() bool { return s.Len() == 1 })
+			next := run(func() bool { return s.Lock(Owned(3), NonFair) })
+			eventually(t, func() bool { return s.Len() == 2 })
+
+			s.guard.Lock()
+			unpark(s.release(NonFair, 0))
+			eventually(t, func() bool { return s.Word.Load()&^flags == p.value })
+			unpark(s.release(NonFair, 0)) // the winner waits for the guard, to leave the queue
+			s.guard.Unlock()
+
+			require.True(t, winner.result(t))
+			require.True(t, next.result(t))
+			require.True(t, s.Unlock(NonFair))
+			require.NoError(t, s.Verify())
+			require.Zero(t, s.Word.Load())
+		})
+	}
+}
+
+func TestAHoldThatIsOverBeforeTheWaiterThatWasHandedItNoticesIsNotTakenAgain(t *testing.T) {
+	for _, p := range shifting {
+		for _, others := range []int{0, 1} {
+			t.Run(fmt.Sprint(int64(p.value), others), func(t *testing.T) {
+				var s Sync
+				require.True(t, s.TryLock(Owned(1)))
+				heir := run(func() bool { return s.Lock(p, NonFair) })
+				eventually(t, func() bool { return s.Len() == 1 })
+				var next call
+				if others > 0 {
+					next = run(func() bool { return s.Lock(Owned(3), NonFair) })
+					eventually(t, func() bool { return s.Len() == 2 })
+				}
+
+				s.guard.Lock()
+				s.Word.Or(handoff)
+				handed := s.release(NonFair, 0)
+				roused := s.release(NonFair, 0)
+				s.guard.Unlock()
+				unpark(handed)
+				require.True(t, heir.result(t))
+				unpark(roused)
+
+				if others > 0 {
+					require.True(t, next.result(t))
+					require.True(t, s.Unlock(NonFair))
+				}
+				require.NoError(t, s.Verify())
+				require.Zero(t, s.Word.Load())
+			})
+		}
+	}
+}
