@@ -200,13 +200,18 @@ func (s scale) at(v float64) float64 {
 	return s.from + part*(s.to-s.from)
 }
 
+// looks is how many series of a chart can be told apart.
+const looks = 5
+
 // marker is a shape of its own for each series, as colour must not be the only difference.
 func marker(series int, x, y, r float64) string {
-	switch series % 4 {
+	switch series % looks {
 	case 1:
 		return fmt.Sprintf(`<rect class="dot" x="%s" y="%s" width="%s" height="%s"/>`, num(x-r), num(y-r), num(2*r), num(2*r))
 	case 2:
 		return fmt.Sprintf(`<path class="dot" d="M%s %s l%s %s h%s z"/>`, num(x), num(y-r*1.2), num(r*1.2), num(r*2.2), num(-r*2.4))
+	case 4:
+		return fmt.Sprintf(`<path class="dot" d="M%s %s l%s %s h%s z"/>`, num(x), num(y+r*1.2), num(r*1.2), num(-r*2.2), num(-r*2.4))
 	case 3:
 		return fmt.Sprintf(`<path class="dot" d="M%s %s l%s %s l%s %s l%s %s z"/>`, num(x), num(y-r*1.4), num(r*1.4), num(r*1.4), num(-r*1.4), num(r*1.4), num(-r*1.4), num(-r*1.4))
 	}
@@ -262,7 +267,7 @@ func ChartSVG(id string, c lab.Chart) template.HTML {
 	s.f(`<line class="base" x1="%d" x2="%d" y1="%d" y2="%d"/>`, left, chartWidth-right, chartHeight-bottom, chartHeight-bottom)
 	first := true
 	for i, series := range c.Series {
-		s.f(`<g class="series s%d" role="list" aria-label="%s"><polyline class="line" points="`, i%4, esc(series.Name))
+		s.f(`<g class="series s%d" role="list" aria-label="%s"><polyline class="line" points="`, i%looks, esc(series.Name))
 		for _, p := range series.Points {
 			s.f(`%s,%s `, num(sx.at(p.X)), num(sy.at(p.Y)))
 		}
@@ -335,7 +340,7 @@ func barsSVG(id string, c lab.Chart) template.HTML {
 			}
 			w := p.Y / highest * (chartWidth - 80)
 			tip := fmt.Sprintf("%s: %s %s", name, c.Y.Unit.Format(p.Y), c.Y.Label)
-			s.f(`<g class="point series s%d" role="listitem" tabindex="%s" data-tip="%s" aria-label="%s" data-lane="0">`, j%4, stop, esc(tip), esc(tip))
+			s.f(`<g class="point series s%d" role="listitem" tabindex="%s" data-tip="%s" aria-label="%s" data-lane="0">`, j%looks, stop, esc(tip), esc(tip))
 			s.f(`<text class="axis" x="0" y="%d">%s</text>`, y+12, esc(name))
 			s.f(`<rect class="bar" x="0" y="%d" width="%s" height="20" rx="3"/>`, y+18, num(max(w, 2)))
 			s.f(`<text class="value" x="%s" y="%d">%s</text>`, num(max(w, 2)+7), y+33, esc(c.Y.Unit.Format(p.Y)))
@@ -350,7 +355,7 @@ func barsSVG(id string, c lab.Chart) template.HTML {
 // Swatch draws the sign of a series for the legend.
 func Swatch(i int) template.HTML {
 	return template.HTML(fmt.Sprintf(`<svg class="swatch series s%d" width="34" height="14" aria-hidden="true"><line class="line" x1="1" x2="33" y1="7" y2="7"/>%s</svg>`,
-		i%4, marker(i, 17, 7, 3.6)))
+		i%looks, marker(i, 17, 7, 3.6)))
 }
 
 // StateSwatch draws the sign of a state for the legend.
