@@ -29,7 +29,7 @@ func TestACrossingIsToldInWords(t *testing.T) {
 		"again and again":  {[]float64{1, 3, 1, 3}, []float64{2, 2, 2, 2}, "A was ahead at 100 ns and B at 400 ns; in between noise decides, and they crossed 3 times"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			assert.Equal(t, c.want, crossing(line("A", c.a...), line("B", c.b...)))
+			assert.Equal(t, c.want, crossing(line("A", c.a...), line("B", c.b...), lab.Nanos))
 		})
 	}
 }

@@ -3,7 +3,6 @@ package scenarios
 import (
 	"context"
 	"fmt"
-	"math"
 	"runtime"
 	"runtime/metrics"
 	"sync"
@@ -114,10 +113,10 @@ func spinning(ctx context.Context, l *lab.Lab) error {
 			name, key string
 			series    []lab.Series
 		}{{"time", "Time", all.elapsed}, {"processor time", "Work", all.worked}} {
-			l.Observe(d.key+counted.key, crossing(counted.series[loop], counted.series[channel]))
+			l.Observe(d.key+counted.key, crossing(counted.series[loop], counted.series[channel], lab.Nanos))
 			for _, pair := range [][2]int{{loop, channel}, {mutex, barging}, {mutex, syncMutex}} {
 				a, b := counted.series[pair[0]], counted.series[pair[1]]
-				table.Rows = append(table.Rows, []string{fmt.Sprint(d.goroutines), counted.name, a.Name + " and " + b.Name, crossing(a, b)})
+				table.Rows = append(table.Rows, []string{fmt.Sprint(d.goroutines), counted.name, a.Name + " and " + b.Name, crossing(a, b, lab.Nanos)})
 			}
 		}
 	}
@@ -185,7 +184,7 @@ func processorTime() time.Duration {
 const level = 1.05
 
 // crossing says in words where the lower of two lines changes.
-func crossing(a, b lab.Series) string {
+func crossing(a, b lab.Series, x lab.Unit) string {
 	type stretch struct {
 		ahead    string
 		from, to float64
@@ -193,10 +192,10 @@ func crossing(a, b lab.Series) string {
 	var stretches []stretch
 	for i := range a.Points {
 		who := ""
-		switch x, y := a.Points[i].Y, b.Points[i].Y; {
-		case x*level < y:
+		switch of, against := a.Points[i].Y, b.Points[i].Y; {
+		case of*level < against:
 			who = a.Name
-		case y*level < x:
+		case against*level < of:
 			who = b.Name
 		default:
 			continue
@@ -208,26 +207,25 @@ func crossing(a, b lab.Series) string {
 			stretches = append(stretches, stretch{who, at, at})
 		}
 	}
-	of := func(ns float64) string { return lab.Duration(time.Duration(math.Round(ns))) }
 	switch len(stretches) {
 	case 0:
 		return "they did not cross, and were level everywhere"
 	case 1:
 		s := stretches[0]
 		if s.from == s.to {
-			return fmt.Sprintf("they did not cross: %s was ahead at %s, and elsewhere they were level", s.ahead, of(s.from))
+			return fmt.Sprintf("they did not cross: %s was ahead at %s, and elsewhere they were level", s.ahead, x.Format(s.from))
 		}
-		return fmt.Sprintf("they did not cross: %s was ahead from %s to %s, or level", s.ahead, of(s.from), of(s.to))
+		return fmt.Sprintf("they did not cross: %s was ahead from %s to %s, or level", s.ahead, x.Format(s.from), x.Format(s.to))
 	case 2:
-		return fmt.Sprintf("they crossed between %s, where %s was ahead, and %s, where %s was", of(stretches[0].to), stretches[0].ahead, of(stretches[1].from), stretches[1].ahead)
+		return fmt.Sprintf("they crossed between %s, where %s was ahead, and %s, where %s was", x.Format(stretches[0].to), stretches[0].ahead, x.Format(stretches[1].from), stretches[1].ahead)
 	}
 	last := stretches[len(stretches)-1]
 	if last.ahead == stretches[0].ahead {
 		return fmt.Sprintf("they crossed %d times, as noise has it, and %s was ahead at both ends, %s and %s",
-			len(stretches)-1, last.ahead, of(stretches[0].from), of(last.to))
+			len(stretches)-1, last.ahead, x.Format(stretches[0].from), x.Format(last.to))
 	}
 	return fmt.Sprintf("%s was ahead at %s and %s at %s; in between noise decides, and they crossed %d times",
-		stretches[0].ahead, of(stretches[0].from), last.ahead, of(last.to), len(stretches)-1)
+		stretches[0].ahead, x.Format(stretches[0].from), last.ahead, x.Format(last.to), len(stretches)-1)
 }
 
 // withOneProcessor checks that everybody gets on where spinning is no use at all.
