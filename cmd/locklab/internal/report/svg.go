@@ -247,21 +247,8 @@ func ChartSVG(id string, c lab.Chart) template.HTML {
 		s.f(`<line class="grid" x1="%d" x2="%d" y1="%s" y2="%s"/>`, left, chartWidth-right, y, y)
 		s.f(`<text class="tick" x="%d" y="%s" dy="4" text-anchor="end">%s</text>`, left-7, y, esc(c.Y.Unit.Format(t)))
 	}
-	free := -1.0
-	for _, t := range thinned(xTicks, c.X.Unit, sx, own) {
-		x := sx.at(t)
-		text := c.X.Unit.Format(t)
-		half := halfWidth(text)
-		if x-half < free {
-			continue
-		}
-		anchor := "middle"
-		if x+half > chartWidth {
-			anchor = "end"
-			x += right - 2
-		}
-		free = x + half + 5
-		s.f(`<text class="tick" x="%s" y="%d" text-anchor="%s">%s</text>`, num(x), chartHeight-bottom+17, anchor, esc(text))
+	for _, l := range labels(thinned(xTicks, c.X.Unit, sx, own), c.X.Unit, sx) {
+		s.f(`<text class="tick" x="%s" y="%d" text-anchor="%s">%s</text>`, num(l.x), chartHeight-bottom+17, l.anchor, esc(l.text))
 	}
 	s.f(`<text class="axis" x="%d" y="%d" text-anchor="middle">%s</text>`, (left+chartWidth-right)/2, chartHeight-8, esc(c.X.Label))
 	s.f(`<line class="base" x1="%d" x2="%d" y1="%d" y2="%d"/>`, left, chartWidth-right, chartHeight-bottom, chartHeight-bottom)
@@ -292,7 +279,41 @@ func ChartSVG(id string, c lab.Chart) template.HTML {
 	return template.HTML(s.String())
 }
 
-func halfWidth(text string) float64 { return float64(utf8.RuneCountInString(text)) * 3.6 }
+// label is a text below the x axis.
+type label struct {
+	x            float64
+	anchor, text string
+}
+
+// labels returns the texts for which there is room. The last place always has its text, as the end of what was
+// measured; the others give way to it.
+func labels(at []float64, unit lab.Unit, s scale) (kept []label) {
+	const gap = 5
+	place := func(v float64) (l label, begin, end float64) {
+		l = label{s.at(v), "middle", unit.Format(v)}
+		half := halfWidth(l.text)
+		if l.x+half > chartWidth {
+			l.x, l.anchor = l.x+right-2, "end"
+			return l, l.x - 2*half, l.x
+		}
+		return l, l.x - half, l.x + half
+	}
+	free, last := math.Inf(-1), len(at)-1
+	for i, v := range at {
+		l, begin, end := place(v)
+		if i < last {
+			if _, reserved, _ := place(at[last]); begin < free || end+gap > reserved {
+				continue
+			}
+		}
+		kept = append(kept, l)
+		free = end + gap
+	}
+	return kept
+}
+
+// halfWidth is about half of what a text takes. Letters are larger on phones.
+func halfWidth(text string) float64 { return float64(utf8.RuneCountInString(text)) * 3.9 }
 
 // thinned leaves out every second tick, or more, until the texts have room. Places that were measured
 // are not evenly spaced, and left to the caller.

@@ -20,13 +20,13 @@ func TestACrossingIsToldInWords(t *testing.T) {
 		a, b []float64
 		want string
 	}{
-		"nothing measured": {nil, nil, "they did not cross, and were level everywhere"},
-		"level":            {[]float64{1, 2, 3}, []float64{1.04, 1.95, 3}, "they did not cross, and were level everywhere"},
-		"one is better":    {[]float64{1, 1, 1}, []float64{2, 1, 2}, "they did not cross: A was ahead from 100 ns to 300 ns, or level"},
-		"better once":      {[]float64{1, 1, 2}, []float64{1, 1, 1}, "they did not cross: B was ahead at 300 ns, and elsewhere they were level"},
-		"once":             {[]float64{1, 2, 3, 4}, []float64{2, 2, 2, 2}, "they crossed between 100 ns, where A was ahead, and 300 ns, where B was"},
-		"there and back":   {[]float64{1, 3, 1}, []float64{2, 2, 2}, "they crossed 2 times, as noise has it, and A was ahead at both ends, 100 ns and 300 ns"},
-		"again and again":  {[]float64{1, 3, 1, 3}, []float64{2, 2, 2, 2}, "A was ahead at 100 ns and B at 400 ns; in between noise decides, and they crossed 3 times"},
+		"nothing measured": {nil, nil, "neither; they did not cross"},
+		"level":            {[]float64{1, 2, 3}, []float64{1.04, 1.95, 3}, "neither; they did not cross"},
+		"one is better":    {[]float64{1, 1, 1}, []float64{2, 1, 2}, "A everywhere, or neither; they did not cross"},
+		"better once":      {[]float64{1, 1, 2}, []float64{1, 1, 1}, "B at 300 ns, elsewhere neither; they did not cross"},
+		"once":             {[]float64{1, 2, 3, 4}, []float64{2, 2, 2, 2}, "A up to 100 ns, B from 300 ns"},
+		"there and back":   {[]float64{1, 3, 1}, []float64{2, 2, 2}, "A at both ends; they crossed 2 times, as noise has it"},
+		"again and again":  {[]float64{1, 3, 1, 3}, []float64{2, 2, 2, 2}, "first A and last B; they crossed 3 times, as noise has it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			assert.Equal(t, c.want, crossing(line("A", c.a...), line("B", c.b...), lab.Nanos))

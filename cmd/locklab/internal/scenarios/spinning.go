@@ -27,7 +27,7 @@ So spinning pays for short sections, and no more goroutines than processors. Wit
 	Look: `In the picture the waiter spins first, and the holder marks when it finds it in the queue, asleep. The charts show what a turn takes, as a multiple of the section itself: its time, all goroutines together, and the work of all processors for it. Compare the two that do one thing only: the loop, which spins and never sleeps, and the channel, which has every waiter sleep. By time the loop looks good at any length, as it is always there when the lock comes free. The processor time is what it pays with.
 
 Then see where the locks stand that do both. sync.Mutex and fair.BargingMutex spin as well, for a moment.`,
-	Found: `The waiter of the picture was found asleep {{n .asleep}} after it had asked. The loop against the channel, with a goroutine for each processor: by time {{.aloneTime}}; by processor time {{.aloneWork}}. With {{n .crowd}} goroutines: by time {{.crowdedTime}}; by processor time {{.crowdedWork}}. With one processor, {{n .turns}} turns of {{n .crowd}} goroutines came to their end under every lock.`,
+	Found: `The waiter of the picture was found asleep {{n .asleep}} after it had asked. Of the loop and the channel, with a goroutine for each processor, was ahead by time: {{.aloneTime}}; by processor time: {{.aloneWork}}. With {{n .crowd}} goroutines by time: {{.crowdedTime}}; by processor time: {{.crowdedWork}}. With one processor, {{n .turns}} turns of {{n .crowd}} goroutines came to their end under every lock.`,
 	Take:  "`sync.Mutex` spins already when that looks promising, so that a spin lock is seldom much faster. Take `spin.Mutex` for sections of a few instructions, where goroutines are no more than processors, and only if it is faster when measured. Never write a loop that spins without an end: `spin.Backoff` gives the processor away in time.",
 	Java: `while (!held.compareAndSet(false, true))
     while (held.get()) Thread.onSpinWait();   // and when to sleep?`,
@@ -91,7 +91,7 @@ func spinning(ctx context.Context, l *lab.Lab) error {
 
 	lengths := lab.Pick(l, []time.Duration{100, 1_000, 10_000, 100_000},
 		[]time.Duration{50, 100, 250, 500, 1_000, 2_500, 10_000, 40_000, 160_000})
-	table := lab.Table{Title: "Where they cross", Head: []string{"goroutines", "counted", "who against whom", "in this run"}}
+	table := lab.Table{Title: "Where they cross", Head: []string{"goroutines", "between", "ahead by time", "ahead by processor time"}}
 	const mutex, barging, syncMutex, loop, channel = 0, 1, 2, 3, 4
 	for _, d := range []struct {
 		goroutines int
@@ -109,14 +109,13 @@ func spinning(ctx context.Context, l *lab.Lab) error {
 			Desc: "The time that a turn takes, all goroutines together, as a multiple of its section, over the length of the section. Lower is better."})
 		l.Chart(lab.Chart{Title: "Processor time, " + d.title, X: section, Y: lab.Axis{Label: "work of all processors for a turn, in sections"}, Series: all.worked,
 			Desc: "How long the processors worked for a turn, all together, as a multiple of its section, over the length of the section. Lower is better: the rest is free for others."})
-		for _, counted := range []struct {
-			name, key string
-			series    []lab.Series
-		}{{"time", "Time", all.elapsed}, {"processor time", "Work", all.worked}} {
-			l.Observe(d.key+counted.key, crossing(counted.series[loop], counted.series[channel], lab.Nanos))
-			for _, pair := range [][2]int{{loop, channel}, {mutex, barging}, {mutex, syncMutex}} {
-				a, b := counted.series[pair[0]], counted.series[pair[1]]
-				table.Rows = append(table.Rows, []string{fmt.Sprint(d.goroutines), counted.name, a.Name + " and " + b.Name, crossing(a, b, lab.Nanos)})
+		for _, pair := range [][2]int{{loop, channel}, {mutex, barging}, {mutex, syncMutex}} {
+			i, j := pair[0], pair[1]
+			byTime, byWork := crossing(all.elapsed[i], all.elapsed[j], lab.Nanos), crossing(all.worked[i], all.worked[j], lab.Nanos)
+			table.Rows = append(table.Rows, []string{fmt.Sprint(d.goroutines), spinners[i].name + " and " + spinners[j].name, byTime, byWork})
+			if i == loop {
+				l.Observe(d.key+"Time", byTime)
+				l.Observe(d.key+"Work", byWork)
 			}
 		}
 	}
@@ -183,7 +182,7 @@ func processorTime() time.Duration {
 // level is by how much two figures have to differ to count as different.
 const level = 1.05
 
-// crossing says in words where the lower of two lines changes.
+// crossing says in words which of two lines is the lower one, and where that changes.
 func crossing(a, b lab.Series, x lab.Unit) string {
 	type stretch struct {
 		ahead    string
@@ -207,25 +206,22 @@ func crossing(a, b lab.Series, x lab.Unit) string {
 			stretches = append(stretches, stretch{who, at, at})
 		}
 	}
-	switch len(stretches) {
-	case 0:
-		return "they did not cross, and were level everywhere"
-	case 1:
-		s := stretches[0]
-		if s.from == s.to {
-			return fmt.Sprintf("they did not cross: %s was ahead at %s, and elsewhere they were level", s.ahead, x.Format(s.from))
-		}
-		return fmt.Sprintf("they did not cross: %s was ahead from %s to %s, or level", s.ahead, x.Format(s.from), x.Format(s.to))
-	case 2:
-		return fmt.Sprintf("they crossed between %s, where %s was ahead, and %s, where %s was", x.Format(stretches[0].to), stretches[0].ahead, x.Format(stretches[1].from), stretches[1].ahead)
+	if len(stretches) == 0 {
+		return "neither; they did not cross"
 	}
-	last := stretches[len(stretches)-1]
-	if last.ahead == stretches[0].ahead {
-		return fmt.Sprintf("they crossed %d times, as noise has it, and %s was ahead at both ends, %s and %s",
-			len(stretches)-1, last.ahead, x.Format(stretches[0].from), x.Format(last.to))
+	first, last := stretches[0], stretches[len(stretches)-1]
+	switch n := len(stretches) - 1; {
+	case n == 0 && first.from == first.to:
+		return fmt.Sprintf("%s at %s, elsewhere neither; they did not cross", first.ahead, x.Format(first.from))
+	case n == 0:
+		return first.ahead + " everywhere, or neither; they did not cross"
+	case n == 1:
+		return fmt.Sprintf("%s up to %s, %s from %s", first.ahead, x.Format(first.to), last.ahead, x.Format(last.from))
+	case n%2 == 0:
+		return fmt.Sprintf("%s at both ends; they crossed %d times, as noise has it", first.ahead, n)
+	default:
+		return fmt.Sprintf("first %s and last %s; they crossed %d times, as noise has it", first.ahead, last.ahead, n)
 	}
-	return fmt.Sprintf("%s was ahead at %s and %s at %s; in between noise decides, and they crossed %d times",
-		stretches[0].ahead, x.Format(stretches[0].from), last.ahead, x.Format(last.to), len(stretches)-1)
 }
 
 // withOneProcessor checks that everybody gets on where spinning is no use at all.
