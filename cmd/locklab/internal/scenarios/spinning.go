@@ -27,7 +27,7 @@ So spinning pays for short sections, and no more goroutines than processors. Wit
 	Look: `In the picture the waiter spins first, and the holder marks when it finds it in the queue, asleep. The charts show what a turn takes, as a multiple of the section itself: its time, all goroutines together, and the work of all processors for it. Compare the two that do one thing only: the loop, which spins and never sleeps, and the channel, which has every waiter sleep. By time the loop looks good at any length, as it is always there when the lock comes free. The processor time is what it pays with.
 
 Then see where the locks stand that do both. sync.Mutex and fair.BargingMutex spin as well, for a moment.`,
-	Found: `The waiter of the picture was found asleep {{n .asleep}} after it had asked. Of the loop and the channel, with a goroutine for each processor, was ahead by time: {{.aloneTime}}; by processor time: {{.aloneWork}}. With {{n .crowd}} goroutines by time: {{.crowdedTime}}; by processor time: {{.crowdedWork}}. With one processor, {{n .turns}} turns of {{n .crowd}} goroutines came to their end under every lock.`,
+	Found: `The waiter of the picture was found asleep {{n .asleep}} after it had asked. Who was ahead, the loop or the channel? With a goroutine for each processor, by time: {{.aloneTime}}. By processor time: {{.aloneWork}}. With {{n .crowd}} goroutines, by time: {{.crowdedTime}}. By processor time: {{.crowdedWork}}. With one processor, {{n .turns}} turns of {{n .crowd}} goroutines came to their end under every lock.`,
 	Take:  "`sync.Mutex` spins already when that looks promising, so that a spin lock is seldom much faster. Take `spin.Mutex` for sections of a few instructions, where goroutines are no more than processors, and only if it is faster when measured. Never write a loop that spins without an end: `spin.Backoff` gives the processor away in time.",
 	Java: `while (!held.compareAndSet(false, true))
     while (held.get()) Thread.onSpinWait();   // and when to sleep?`,
@@ -36,8 +36,8 @@ Then see where the locks stand that do both. sync.Mutex and fair.BargingMutex sp
 
 //lab:show
 
-// spinLoop never sleeps: test and test-and-set. Its Backoff gives the processor away when it has taken too long,
-// or else the holder might have none to go on.
+// spinLoop never sleeps: test and test-and-set. Its Backoff gives the processor away when it has
+// taken too long, or else the holder might have none to go on.
 type spinLoop struct{ held atomic.Bool }
 
 func (s *spinLoop) Lock() {
