@@ -81,7 +81,7 @@ func TimelineSVG(id string, t *lab.Timeline) template.HTML {
 			if span.State == lab.Running {
 				y, h = top+barTop+barHeight/2-3, 6
 			}
-			w := x(span.To) - x(span.From)
+			w := max(x(span.To)-x(span.From), 0)
 			s.f(`<g class="span %s" role="listitem" tabindex="%s" data-tip="%s" aria-label="%s" data-lane="%d">`, span.State, stop(), esc(tip), esc(tip), i)
 			s.f(`<svg x="%s%%" y="%d" width="%s%%" height="%d" style="width:max(2px,%s%%)">`, num(x(span.From)), y, num(w), h, num(w))
 			s.f(`<rect class="fill" x="0" y="0" width="100%%" height="100%%" rx="3"/>`)
@@ -148,6 +148,42 @@ const (
 	bottom      = 44
 )
 
+// measured returns c without points that are no numbers, and without figures so large or small that a
+// difference between two of them would be none.
+func measured(c lab.Chart) lab.Chart {
+	const most, least = 1e100, 1e-100
+	figure := func(v float64) (float64, bool) {
+		switch {
+		case math.IsNaN(v) || math.IsInf(v, 0):
+			return 0, false
+		case math.Abs(v) < least:
+			return 0, true
+		}
+		return min(max(v, -most), most), true
+	}
+	series := slices.Clone(c.Series)
+	for i, s := range series {
+		series[i].Points = nil
+		for _, p := range s.Points {
+			x, okX := figure(p.X)
+			y, okY := figure(p.Y)
+			if okX && okY {
+				series[i].Points = append(series[i].Points, lab.Point{X: x, Y: y})
+			}
+		}
+	}
+	c.Series = series
+	return c
+}
+
+// place is the name of a place on an axis that has places.
+func place(axis lab.Axis, x float64) string {
+	if x >= 0 && x < float64(len(axis.Ticks)) {
+		return axis.Ticks[int(x)]
+	}
+	return axis.Unit.Format(x)
+}
+
 // scale maps an axis to a range of the picture.
 type scale struct {
 	axis     lab.Axis
@@ -156,6 +192,9 @@ type scale struct {
 }
 
 func newScale(axis lab.Axis, values []float64, from, to float64, own bool) (s scale, at []float64) {
+	if len(values) == 0 {
+		values = []float64{1}
+	}
 	low, high := slices.Min(values), slices.Max(values)
 	s = scale{axis: axis, from: from, to: to}
 	if axis.Log {
@@ -168,8 +207,10 @@ func newScale(axis lab.Axis, values []float64, from, to float64, own bool) (s sc
 			if s.max <= s.min {
 				s.max = s.min * 10
 			}
-			for t := s.min; t <= s.max*1.001; t *= 10 {
-				at = append(at, t)
+			decades := math.Round(math.Log10(s.max) - math.Log10(s.min))
+			every := math.Ceil(decades / 8)
+			for i := 0.0; i <= decades; i += every {
+				at = append(at, s.min*math.Pow(10, i))
 			}
 		}
 		return s, at
@@ -177,7 +218,7 @@ func newScale(axis lab.Axis, values []float64, from, to float64, own bool) (s sc
 	if own {
 		s.min, s.max = low, high
 	} else {
-		low = min(low, 0)
+		low, high = min(low, 0), max(high, 0)
 		if high <= low {
 			high = low + 1
 		}
@@ -186,13 +227,19 @@ func newScale(axis lab.Axis, values []float64, from, to float64, own bool) (s sc
 		if last := at[len(at)-1]; last < high {
 			at = append(at, last+step)
 		}
+		if at[0] > low {
+			at = append([]float64{at[0] - step}, at...)
+		}
 		s.min, s.max = at[0], at[len(at)-1]
 	}
 	if s.max <= s.min {
-		s.max = s.min + 1
+		s.max = s.min + room(s.min)
 	}
 	return s, at
 }
+
+// room is how far an axis goes past v if there is nothing else on it.
+func room(v float64) float64 { return max(1, math.Abs(v)/1000) }
 
 func (s scale) at(v float64) float64 {
 	part := (v - s.min) / (s.max - s.min)
@@ -222,6 +269,7 @@ func marker(series int, x, y, r float64) string {
 
 // ChartSVG draws c.
 func ChartSVG(id string, c lab.Chart) template.HTML {
+	c = measured(c)
 	if c.Bars {
 		return barsSVG(id, c)
 	}
@@ -291,7 +339,7 @@ type label struct {
 // measured; the others give way to it.
 func labels(at []float64, unit lab.Unit, s scale) (kept []label) {
 	const gap = 5
-	place := func(v float64) (l label, begin, end float64) {
+	put := func(v float64) (l label, begin, end float64) {
 		l = label{s.at(v), "middle", unit.Format(v)}
 		half := halfWidth(l.text)
 		if l.x+half > chartWidth {
@@ -302,9 +350,9 @@ func labels(at []float64, unit lab.Unit, s scale) (kept []label) {
 	}
 	free, last := math.Inf(-1), len(at)-1
 	for i, v := range at {
-		l, begin, end := place(v)
+		l, begin, end := put(v)
 		if i < last {
-			if _, reserved, _ := place(at[last]); begin < free || end+gap > reserved {
+			if _, reserved, _ := put(at[last]); begin < free || end+gap > reserved {
 				continue
 			}
 		}
@@ -356,12 +404,12 @@ func barsSVG(id string, c lab.Chart) template.HTML {
 		s.f(`<g role="list" aria-label="%s">`, esc(series.Name))
 		for j, p := range series.Points {
 			y := j*row + 4
-			name := c.X.Ticks[int(p.X)]
+			name := place(c.X, p.X)
 			stop := "-1"
 			if j == 0 {
 				stop = "0"
 			}
-			w := p.Y / highest * (chartWidth - 80)
+			w := max(p.Y, 0) / highest * (chartWidth - 80)
 			tip := fmt.Sprintf("%s: %s %s", name, c.Y.Unit.Format(p.Y), c.Y.Label)
 			s.f(`<g class="point series s%d" role="listitem" tabindex="%s" data-tip="%s" aria-label="%s" data-lane="0">`, j%looks, stop, esc(tip), esc(tip))
 			s.f(`<text class="axis" x="0" y="%d">%s</text>`, y+12, esc(name))
