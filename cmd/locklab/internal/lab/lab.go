@@ -112,15 +112,18 @@ func Run(ctx context.Context, s *Scenario, o Options) *Result {
 	start := time.Now()
 	done := make(chan error, 1)
 	go func() {
-		err := l.guard(func() error { return s.Run(ctx, l) })
-		l.mu.Lock()
-		timelines := l.res.Timelines
-		l.mu.Unlock()
-		for _, t := range timelines {
-			t.cancel(err)
-			t.wg.Wait()
-		}
-		done <- err
+		err := errExited
+		defer func() {
+			l.mu.Lock()
+			timelines := l.res.Timelines
+			l.mu.Unlock()
+			for _, t := range timelines {
+				t.cancel(err)
+				t.wg.Wait()
+			}
+			done <- err
+		}()
+		err = l.guard(func() error { return s.Run(ctx, l) })
 	}()
 	var err error
 	select {
@@ -142,7 +145,10 @@ func stacks() []byte {
 	return b[:runtime.Stack(b, true)]
 }
 
-// guard calls f, and makes an error of its panic.
+// errExited is what became of a call that did not return.
+var errExited = errors.New("called runtime.Goexit")
+
+// guard calls f, and makes an error of its panic. It does not return if f calls runtime.Goexit.
 func (l *Lab) guard(f func() error) (err error) {
 	returned := false
 	defer func() {
@@ -152,8 +158,7 @@ func (l *Lab) guard(f func() error) (err error) {
 		switch p := recover().(type) {
 		case aborted:
 			err = p.err
-		case nil:
-			err = errors.New("called runtime.Goexit")
+		case nil: // runtime.Goexit, which goes on.
 		default:
 			err = fmt.Errorf("panic: %v\n\n%s", p, debug.Stack())
 		}

@@ -170,7 +170,7 @@ func TestPicturesOfNothing(t *testing.T) {
 }
 
 func TestPicturesOfExtremes(t *testing.T) {
-	extremes := []float64{0, -0.0, 1e-300, 1e-9, 1, 1e9, 1e18, 1e300, math.MaxFloat64, -1, -1e9, -math.MaxFloat64, math.Inf(1), math.Inf(-1), math.NaN()}
+	extremes := []float64{0, math.Copysign(0, -1), 1e-300, 1e-9, 1, 1e9, 1e18, 1e300, math.MaxFloat64, -1, -1e9, -math.MaxFloat64, math.Inf(1), math.Inf(-1), math.NaN()}
 	for _, a := range extremes {
 		for _, b := range extremes {
 			for _, log := range []bool{false, true} {
