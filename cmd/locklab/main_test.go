@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"encoding/xml"
 	"errors"
+	"flag"
 	"io"
 	"io/fs"
 	"os"
@@ -281,4 +282,22 @@ func values(m map[string]string) (all []string) {
 		all = append(all, v)
 	}
 	return all
+}
+
+func FuzzCommandLinesAreUnderstoodOrRefused(f *testing.F) {
+	for _, line := range []string{"", "list", "-h", "run race aba -quick", "docs x", "-seed 7 -o a.html -json -", "-seed=-1", "run --", "-- run", "-o", "run -x"} {
+		f.Add(line)
+	}
+	f.Fuzz(func(t *testing.T, line string) {
+		s, err := parse(strings.Fields(line), io.Discard)
+		if err != nil {
+			var usage usageError
+			require.True(t, errors.As(err, &usage) || errors.Is(err, flag.ErrHelp), "%v", err)
+			return
+		}
+		require.Contains(t, []string{"run", "list", "docs"}, s.command)
+		require.NotEmpty(t, s.html)
+		require.Equal(t, s.command == "run", len(s.scenarios) > 0)
+		require.Equal(t, s.command == "docs", s.dir != "")
+	})
 }

@@ -110,7 +110,9 @@ func TestThePageInABrowser(t *testing.T) {
 	shot := func(t *testing.T, name string) {
 		t.Helper()
 		var png []byte
-		do(t, chromedp.FullScreenshot(&png, 100))
+		// From the top, where the contents stand beside the page, and when the layout has settled.
+		do(t, chromedp.Evaluate(`document.documentElement.style.scrollBehavior = "auto"; scrollTo(0, 0)`, nil), chromedp.Sleep(300*time.Millisecond),
+			chromedp.FullScreenshot(&png, 100))
 		require.NoError(t, os.WriteFile(filepath.Join(shots, name+".png"), png, 0o666))
 	}
 	theme := func(name string) chromedp.Action {

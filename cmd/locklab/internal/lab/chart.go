@@ -82,7 +82,7 @@ func short(v float64) string {
 	case abs >= 9.9995e4:
 		return digits(v/1e3) + " k"
 	case v == math.Trunc(v):
-		return strconv.FormatFloat(v, 'f', 0, 64)
+		return strconv.FormatFloat(v+0, 'f', 0, 64) // As in Format.
 	}
 	return digits(v)
 }

@@ -64,6 +64,7 @@ type Result struct {
 	Timelines    []*Timeline    `json:"timelines"`
 	Charts       []Chart        `json:"charts"`
 	Tables       []Table        `json:"tables"`
+	Quotes       []Quote        `json:"quotes"`
 }
 
 // Table is for what is neither a picture nor a number.
@@ -71,6 +72,13 @@ type Table struct {
 	Title string     `json:"title"`
 	Head  []string   `json:"head"`
 	Rows  [][]string `json:"rows"`
+}
+
+// Quote is what a program said during the run, word for word.
+type Quote struct {
+	Title string `json:"title"`
+	Desc  string `json:"desc"`
+	Text  string `json:"text"`
 }
 
 // Lab is what a running scenario has to work with. Its methods may be called by any goroutine.
@@ -100,19 +108,22 @@ func Run(ctx context.Context, s *Scenario, o Options) *Result {
 	_, _ = h.Write([]byte(s.Name)) // Never fails.
 	l := &Lab{Quick: o.Quick, Rand: rand.New(rand.NewPCG(o.Seed, h.Sum64())), ctx: ctx,
 		res: &Result{Name: s.Name, Title: s.Title, Observations: map[string]any{},
-			Checks: []Check{}, Timelines: []*Timeline{}, Charts: []Chart{}, Tables: []Table{}}}
+			Checks: []Check{}, Timelines: []*Timeline{}, Charts: []Chart{}, Tables: []Table{}, Quotes: []Quote{}}}
 	start := time.Now()
 	done := make(chan error, 1)
 	go func() {
-		err := l.guard(func() error { return s.Run(ctx, l) })
-		l.mu.Lock()
-		timelines := l.res.Timelines
-		l.mu.Unlock()
-		for _, t := range timelines {
-			t.cancel(err)
-			t.wg.Wait()
-		}
-		done <- err
+		err := errExited
+		defer func() {
+			l.mu.Lock()
+			timelines := l.res.Timelines
+			l.mu.Unlock()
+			for _, t := range timelines {
+				t.cancel(err)
+				t.wg.Wait()
+			}
+			done <- err
+		}()
+		err = l.guard(func() error { return s.Run(ctx, l) })
 	}()
 	var err error
 	select {
@@ -134,7 +145,10 @@ func stacks() []byte {
 	return b[:runtime.Stack(b, true)]
 }
 
-// guard calls f, and makes an error of its panic.
+// errExited is what became of a call that did not return.
+var errExited = errors.New("called runtime.Goexit")
+
+// guard calls f, and makes an error of its panic. It does not return if f calls runtime.Goexit.
 func (l *Lab) guard(f func() error) (err error) {
 	returned := false
 	defer func() {
@@ -144,8 +158,7 @@ func (l *Lab) guard(f func() error) (err error) {
 		switch p := recover().(type) {
 		case aborted:
 			err = p.err
-		case nil:
-			err = errors.New("called runtime.Goexit")
+		case nil: // runtime.Goexit, which goes on.
 		default:
 			err = fmt.Errorf("panic: %v\n\n%s", p, debug.Stack())
 		}
@@ -228,6 +241,13 @@ func (l *Lab) Table(t Table) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.res.Tables = append(l.res.Tables, t)
+}
+
+// Quote adds a quotation.
+func (l *Lab) Quote(q Quote) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.res.Quotes = append(l.res.Quotes, q)
 }
 
 // Chart adds a chart.

@@ -138,6 +138,7 @@ func highlight(code string) template.HTML {
 
 // chartRows are the data of a chart as a table: a line for each x.
 func chartRows(c lab.Chart) [][]string {
+	c = measured(c)
 	var xs []float64
 	cells := map[float64][]string{}
 	for i, s := range c.Series {
@@ -153,7 +154,7 @@ func chartRows(c lab.Chart) [][]string {
 	for _, x := range xs {
 		name := c.X.Unit.Format(x)
 		if c.Bars {
-			name = c.X.Ticks[int(x)]
+			name = place(c.X, x)
 		}
 		rows = append(rows, append([]string{name}, cells[x]...))
 	}

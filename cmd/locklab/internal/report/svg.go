@@ -81,11 +81,13 @@ func TimelineSVG(id string, t *lab.Timeline) template.HTML {
 			if span.State == lab.Running {
 				y, h = top+barTop+barHeight/2-3, 6
 			}
-			w := x(span.To) - x(span.From)
+			w := max(x(span.To)-x(span.From), 0)
 			s.f(`<g class="span %s" role="listitem" tabindex="%s" data-tip="%s" aria-label="%s" data-lane="%d">`, span.State, stop(), esc(tip), esc(tip), i)
 			s.f(`<svg x="%s%%" y="%d" width="%s%%" height="%d" style="width:max(2px,%s%%)">`, num(x(span.From)), y, num(w), h, num(w))
 			s.f(`<rect class="fill" x="0" y="0" width="100%%" height="100%%" rx="3"/>`)
 			if text := span.Label; span.State != lab.Running && fits(text, w) {
+				// Stripes and dots make a text hard to read: it has a plate of its own.
+				s.f(`<rect class="plate" x="3" y="3" width="%s" height="%d" rx="2"/>`, num(float64(utf8.RuneCountInString(text))*perRune+10), barHeight-6)
 				s.f(`<text class="inside" x="7" y="15">%s</text>`, esc(text))
 			}
 			s.f(`</svg></g>`)
@@ -146,6 +148,42 @@ const (
 	bottom      = 44
 )
 
+// measured returns c without points that are no numbers, and without figures so large or small that a
+// difference between two of them would be none.
+func measured(c lab.Chart) lab.Chart {
+	const most, least = 1e100, 1e-100
+	figure := func(v float64) (float64, bool) {
+		switch {
+		case math.IsNaN(v) || math.IsInf(v, 0):
+			return 0, false
+		case math.Abs(v) < least:
+			return 0, true
+		}
+		return min(max(v, -most), most), true
+	}
+	series := slices.Clone(c.Series)
+	for i, s := range series {
+		series[i].Points = nil
+		for _, p := range s.Points {
+			x, okX := figure(p.X)
+			y, okY := figure(p.Y)
+			if okX && okY {
+				series[i].Points = append(series[i].Points, lab.Point{X: x, Y: y})
+			}
+		}
+	}
+	c.Series = series
+	return c
+}
+
+// place is the name of a place on an axis that has places.
+func place(axis lab.Axis, x float64) string {
+	if x >= 0 && x < float64(len(axis.Ticks)) {
+		return axis.Ticks[int(x)]
+	}
+	return axis.Unit.Format(x)
+}
+
 // scale maps an axis to a range of the picture.
 type scale struct {
 	axis     lab.Axis
@@ -154,6 +192,9 @@ type scale struct {
 }
 
 func newScale(axis lab.Axis, values []float64, from, to float64, own bool) (s scale, at []float64) {
+	if len(values) == 0 {
+		values = []float64{1}
+	}
 	low, high := slices.Min(values), slices.Max(values)
 	s = scale{axis: axis, from: from, to: to}
 	if axis.Log {
@@ -166,8 +207,10 @@ func newScale(axis lab.Axis, values []float64, from, to float64, own bool) (s sc
 			if s.max <= s.min {
 				s.max = s.min * 10
 			}
-			for t := s.min; t <= s.max*1.001; t *= 10 {
-				at = append(at, t)
+			decades := math.Round(math.Log10(s.max) - math.Log10(s.min))
+			every := math.Ceil(decades / 8)
+			for i := 0.0; i <= decades; i += every {
+				at = append(at, s.min*math.Pow(10, i))
 			}
 		}
 		return s, at
@@ -175,7 +218,7 @@ func newScale(axis lab.Axis, values []float64, from, to float64, own bool) (s sc
 	if own {
 		s.min, s.max = low, high
 	} else {
-		low = min(low, 0)
+		low, high = min(low, 0), max(high, 0)
 		if high <= low {
 			high = low + 1
 		}
@@ -184,13 +227,19 @@ func newScale(axis lab.Axis, values []float64, from, to float64, own bool) (s sc
 		if last := at[len(at)-1]; last < high {
 			at = append(at, last+step)
 		}
+		if at[0] > low {
+			at = append([]float64{at[0] - step}, at...)
+		}
 		s.min, s.max = at[0], at[len(at)-1]
 	}
 	if s.max <= s.min {
-		s.max = s.min + 1
+		s.max = s.min + room(s.min)
 	}
 	return s, at
 }
+
+// room is how far an axis goes past v if there is nothing else on it.
+func room(v float64) float64 { return max(1, math.Abs(v)/1000) }
 
 func (s scale) at(v float64) float64 {
 	part := (v - s.min) / (s.max - s.min)
@@ -200,13 +249,18 @@ func (s scale) at(v float64) float64 {
 	return s.from + part*(s.to-s.from)
 }
 
+// looks is how many series of a chart can be told apart.
+const looks = 5
+
 // marker is a shape of its own for each series, as colour must not be the only difference.
 func marker(series int, x, y, r float64) string {
-	switch series % 4 {
+	switch series % looks {
 	case 1:
 		return fmt.Sprintf(`<rect class="dot" x="%s" y="%s" width="%s" height="%s"/>`, num(x-r), num(y-r), num(2*r), num(2*r))
 	case 2:
 		return fmt.Sprintf(`<path class="dot" d="M%s %s l%s %s h%s z"/>`, num(x), num(y-r*1.2), num(r*1.2), num(r*2.2), num(-r*2.4))
+	case 4:
+		return fmt.Sprintf(`<path class="dot" d="M%s %s l%s %s h%s z"/>`, num(x), num(y+r*1.2), num(r*1.2), num(-r*2.2), num(-r*2.4))
 	case 3:
 		return fmt.Sprintf(`<path class="dot" d="M%s %s l%s %s l%s %s l%s %s z"/>`, num(x), num(y-r*1.4), num(r*1.4), num(r*1.4), num(-r*1.4), num(r*1.4), num(-r*1.4), num(-r*1.4))
 	}
@@ -215,6 +269,7 @@ func marker(series int, x, y, r float64) string {
 
 // ChartSVG draws c.
 func ChartSVG(id string, c lab.Chart) template.HTML {
+	c = measured(c)
 	if c.Bars {
 		return barsSVG(id, c)
 	}
@@ -242,27 +297,14 @@ func ChartSVG(id string, c lab.Chart) template.HTML {
 		s.f(`<line class="grid" x1="%d" x2="%d" y1="%s" y2="%s"/>`, left, chartWidth-right, y, y)
 		s.f(`<text class="tick" x="%d" y="%s" dy="4" text-anchor="end">%s</text>`, left-7, y, esc(c.Y.Unit.Format(t)))
 	}
-	free := -1.0
-	for _, t := range thinned(xTicks, c.X.Unit, sx, own) {
-		x := sx.at(t)
-		text := c.X.Unit.Format(t)
-		half := halfWidth(text)
-		if x-half < free {
-			continue
-		}
-		anchor := "middle"
-		if x+half > chartWidth {
-			anchor = "end"
-			x += right - 2
-		}
-		free = x + half + 5
-		s.f(`<text class="tick" x="%s" y="%d" text-anchor="%s">%s</text>`, num(x), chartHeight-bottom+17, anchor, esc(text))
+	for _, l := range labels(thinned(xTicks, c.X.Unit, sx, own), c.X.Unit, sx) {
+		s.f(`<text class="tick" x="%s" y="%d" text-anchor="%s">%s</text>`, num(l.x), chartHeight-bottom+17, l.anchor, esc(l.text))
 	}
 	s.f(`<text class="axis" x="%d" y="%d" text-anchor="middle">%s</text>`, (left+chartWidth-right)/2, chartHeight-8, esc(c.X.Label))
 	s.f(`<line class="base" x1="%d" x2="%d" y1="%d" y2="%d"/>`, left, chartWidth-right, chartHeight-bottom, chartHeight-bottom)
 	first := true
 	for i, series := range c.Series {
-		s.f(`<g class="series s%d" role="list" aria-label="%s"><polyline class="line" points="`, i%4, esc(series.Name))
+		s.f(`<g class="series s%d" role="list" aria-label="%s"><polyline class="line" points="`, i%looks, esc(series.Name))
 		for _, p := range series.Points {
 			s.f(`%s,%s `, num(sx.at(p.X)), num(sy.at(p.Y)))
 		}
@@ -287,7 +329,41 @@ func ChartSVG(id string, c lab.Chart) template.HTML {
 	return template.HTML(s.String())
 }
 
-func halfWidth(text string) float64 { return float64(utf8.RuneCountInString(text)) * 3.6 }
+// label is a text below the x axis.
+type label struct {
+	x            float64
+	anchor, text string
+}
+
+// labels returns the texts for which there is room. The last place always has its text, as the end of what was
+// measured; the others give way to it.
+func labels(at []float64, unit lab.Unit, s scale) (kept []label) {
+	const gap = 5
+	put := func(v float64) (l label, begin, end float64) {
+		l = label{s.at(v), "middle", unit.Format(v)}
+		half := halfWidth(l.text)
+		if l.x+half > chartWidth {
+			l.x, l.anchor = l.x+right-2, "end"
+			return l, l.x - 2*half, l.x
+		}
+		return l, l.x - half, l.x + half
+	}
+	free, last := math.Inf(-1), len(at)-1
+	for i, v := range at {
+		l, begin, end := put(v)
+		if i < last {
+			if _, reserved, _ := put(at[last]); begin < free || end+gap > reserved {
+				continue
+			}
+		}
+		kept = append(kept, l)
+		free = end + gap
+	}
+	return kept
+}
+
+// halfWidth is about half of what a text takes. Letters are larger on phones.
+func halfWidth(text string) float64 { return float64(utf8.RuneCountInString(text)) * 3.9 }
 
 // thinned leaves out every second tick, or more, until the texts have room. Places that were measured
 // are not evenly spaced, and left to the caller.
@@ -328,14 +404,14 @@ func barsSVG(id string, c lab.Chart) template.HTML {
 		s.f(`<g role="list" aria-label="%s">`, esc(series.Name))
 		for j, p := range series.Points {
 			y := j*row + 4
-			name := c.X.Ticks[int(p.X)]
+			name := place(c.X, p.X)
 			stop := "-1"
 			if j == 0 {
 				stop = "0"
 			}
-			w := p.Y / highest * (chartWidth - 80)
+			w := max(p.Y, 0) / highest * (chartWidth - 80)
 			tip := fmt.Sprintf("%s: %s %s", name, c.Y.Unit.Format(p.Y), c.Y.Label)
-			s.f(`<g class="point series s%d" role="listitem" tabindex="%s" data-tip="%s" aria-label="%s" data-lane="0">`, j%4, stop, esc(tip), esc(tip))
+			s.f(`<g class="point series s%d" role="listitem" tabindex="%s" data-tip="%s" aria-label="%s" data-lane="0">`, j%looks, stop, esc(tip), esc(tip))
 			s.f(`<text class="axis" x="0" y="%d">%s</text>`, y+12, esc(name))
 			s.f(`<rect class="bar" x="0" y="%d" width="%s" height="20" rx="3"/>`, y+18, num(max(w, 2)))
 			s.f(`<text class="value" x="%s" y="%d">%s</text>`, num(max(w, 2)+7), y+33, esc(c.Y.Unit.Format(p.Y)))
@@ -350,7 +426,7 @@ func barsSVG(id string, c lab.Chart) template.HTML {
 // Swatch draws the sign of a series for the legend.
 func Swatch(i int) template.HTML {
 	return template.HTML(fmt.Sprintf(`<svg class="swatch series s%d" width="34" height="14" aria-hidden="true"><line class="line" x1="1" x2="33" y1="7" y2="7"/>%s</svg>`,
-		i%4, marker(i, 17, 7, 3.6)))
+		i%looks, marker(i, 17, 7, 3.6)))
 }
 
 // StateSwatch draws the sign of a state for the legend.

@@ -40,20 +40,28 @@ func Text(w io.Writer, r *lab.Result, pictures bool) error {
 			}
 		}
 	}
-	if r.Error != "" {
-		for line := range strings.Lines(r.Error) {
-			b.WriteString("      " + strings.TrimRight(line, "\n") + "\n")
-		}
-	}
+	b.WriteString(indented(r.Error, 6))
 	b.WriteString(Wrap(r.Found, 6))
 	if pictures {
 		for _, t := range r.Timelines {
 			b.WriteString("\n" + drawn(t))
 		}
+		for _, q := range r.Quotes {
+			b.WriteString("\n      " + q.Title + "\n" + indented(q.Text, 8))
+		}
 		b.WriteByte('\n')
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// indented keeps the lines of text as they are.
+func indented(text string, indent int) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		b.WriteString(strings.TrimRight(strings.Repeat(" ", indent)+line, " \t\r\n") + "\n")
+	}
+	return b.String()
 }
 
 var shades = map[lab.State]rune{lab.Running: '·', lab.Waiting: '░', lab.Shared: '▒', lab.Exclusive: '█'}

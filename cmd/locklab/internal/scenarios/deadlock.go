@@ -3,11 +3,17 @@ package scenarios
 import (
 	"context"
 	"errors"
+	"fmt"
+	"path"
+	"regexp"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/cmd/locklab/internal/lab"
+	"github.com/jucgo/locks/deadlock"
+	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/reentrant"
 )
 
@@ -19,15 +25,17 @@ var _ = register(lab.Scenario{
 	Question: "Two locks, taken in two orders: what happens, and what prevents it?",
 	Claim: `A deadlock needs four things at once: exclusion, somebody who holds one thing while waiting for another, nothing that takes it away again, and a circle of those who wait. Take away any of them and there is none.
 
-A time limit on the second lock gives the first one back. A common order has no circles. Fewer locks and smaller sections make circles rarer.`,
-	Look:  "In the first picture each holds one lock and waits for the other's, until the scenario cancels one wait. In the second, each gives back what it has when the second lock does not come in time, and tries again. In the third, Multi takes both in an order of its own, whatever order they are listed in.",
-	Found: `The circle stood: each lock's owner was in the other's queue, for {{n .stuck}} until one wait was cancelled. With timed tries both got through; somebody backed off {{times .backOffs}}. With Multi, {{.transfers}} transfers in opposite orders all went through, and left the sum as it was.`,
-	Take:  "`locks.Multi` when you know all locks beforehand. Otherwise a context with a deadline on every wait, and a retry that starts from nothing, with a pause that differs from party to party.",
+A time limit on the second lock gives the first one back. A common order has no circles. Fewer locks and smaller sections make circles rarer. And locks that know their owners can find a circle: afterwards, or, as databases do, before it closes, so that the one who would close it is refused.`,
+	Look: `In the first picture each holds one lock and waits for the other's; ` + "`deadlock.Find`" + ` describes the circle, and the scenario cancels one wait. In the second, each gives back what it has when the second lock does not come in time, and tries again. In the third, Multi takes both in an order of its own, whatever order they are listed in.
+
+In the last one circles are refused: whoever would close one is told at once, gives its lock back, and waits for its turn.`,
+	Found: `deadlock.Find saw the circle, which stood for {{n .stuck}} until one wait was cancelled, and none afterwards. With timed tries both got through; somebody backed off {{times .backOffs}}. With Multi, {{.transfers}} transfers in opposite orders all went through, and left the sum as it was. With refusal {{.refused}} was told locks.ErrDeadlock after {{n .told}}, {{times .refusals}} in all, and both got through.`,
+	Take:  "`locks.Multi` when you know all locks beforehand. Otherwise a context with a deadline on every wait, and a retry that starts from nothing, with a pause that differs from party to party. `deadlock.Find` in the handler of a health check shows what hangs; `deadlock.Refuse`, for the whole process, is for programs that can start again.",
 	Java: `if (a.tryLock(50, MILLISECONDS)) try {
     if (b.tryLock(50, MILLISECONDS)) try { transfer(); }
     finally { b.unlock(); }
 } finally { a.unlock(); }`,
-	Run: deadlock,
+	Run: deadlocks,
 })
 
 //lab:show
@@ -53,12 +61,24 @@ func both(ctx context.Context, first, second locks.TryLocker, work func()) error
 	return locks.Do(ctx, locks.Multi(first, second), func(context.Context) error { work(); return nil })
 }
 
+// startAgain starts from nothing whenever it is refused what would close a circle.
+func startAgain(ctx context.Context, first, second locks.Locker, work func()) (refusals int, err error) {
+	for {
+		err = inOrder(ctx, first, second, work)
+		if !errors.Is(err, locks.ErrDeadlock) {
+			return refusals, err
+		}
+		refusals++ // inOrder has given the first lock back.
+	}
+}
+
 //lab:end
 
-func deadlock(_ context.Context, l *lab.Lab) error {
+func deadlocks(_ context.Context, l *lab.Lab) error {
 	made(l)
 	avoidedByTime(l)
 	avoidedByOrder(l)
+	refused(l)
 	return nil
 }
 
@@ -83,44 +103,53 @@ func made(l *lab.Lab) {
 		return nil
 	})
 	start := time.Now()
-	l.Until("the circle is closed", func() bool { return muA.QueueLength() == 1 && muB.QueueLength() == 1 })
+	var cycles []deadlock.Cycle
+	l.Until("the circle is closed", func() bool { cycles = deadlock.Find(); return len(cycles) > 0 })
+	l.Equal(1, len(cycles), "deadlock.Find finds the one circle")
+	cycle := cycles[0]
 	ann, bob := muA.Owner(), muB.Owner()
 	l.Check(ann != bob && muB.IsQueued(ann) && muA.IsQueued(bob), "each owner waits for the other's lock: a circle")
-	l.Table(lab.Table{Title: "The circle, as the locks tell it", Head: []string{"lock", "held by", "waited for by"},
-		Rows: circle(&names, map[string]*reentrant.Mutex{"A": muA, "B": muB}, "A")})
+	parties := map[locks.Owner]locks.Owner{}
+	table := lab.Table{Title: "The circle, as deadlock.Find tells it", Head: []string{"who", "waits for", "which has"}}
+	name := func(o locks.Owner) string {
+		n, _ := names.Load(o)
+		return fmt.Sprint(n)
+	}
+	for _, w := range cycle {
+		parties[w.Party] = w.For
+		lock := "A"
+		if w.Party == ann {
+			lock = "B"
+		}
+		table.Rows = append(table.Rows, []string{name(w.Party), lock, name(w.For)})
+	}
+	l.Equal(map[locks.Owner]locks.Owner{ann: bob, bob: ann}, parties, "it names who waits for whom")
+	l.Table(table)
+	l.Quote(lab.Quote{Title: "What deadlock.Find said", Desc: "Its description of the circle. Of the stacks only the lines of the scenario and of the lock are left.", Text: concise(cycle.String())})
 	time.Sleep(5 * time.Millisecond)
 	l.Check(muB.IsQueued(ann) && muA.IsQueued(bob), "the circle does not go away by itself")
 	l.Observe("stuck", time.Since(start))
 	cancel()
 	t.Wait()
+	l.Equal(0, len(deadlock.Find()), "after that there is none any more")
 }
 
-// circle follows those who wait: from a lock to its owner, on to the lock that this owner waits for, and so on
-// until it comes back to where it began.
-func circle(names *sync.Map, all map[string]*reentrant.Mutex, from string) (rows [][]string) {
-	name := func(o locks.Owner) string {
-		if n, ok := names.Load(o); ok {
-			return n.(string)
+var (
+	frame     = regexp.MustCompile(`(?m)^( *)(\S+)\(.*\)\n *\t(\S+?)([^/\s]+/[^/\s]+:\d+)( \+0x[0-9a-f]+)?\n`)
+	createdBy = regexp.MustCompile(`(?m)^ *created by .*\n.*\n`)
+	ours      = regexp.MustCompile(`/reentrant\.|/scenarios\.`)
+)
+
+// concise leaves of the stacks in a description what the locks' users did, without arguments and folders.
+func concise(text string) string {
+	text = createdBy.ReplaceAllString(strings.TrimRight(text, "\n")+"\n", "")
+	return frame.ReplaceAllStringFunc(text, func(f string) string {
+		part := frame.FindStringSubmatch(f)
+		if !ours.MatchString(part[2]) {
+			return ""
 		}
-		return o.String()
-	}
-	for at := from; len(rows) < len(all); {
-		owner := all[at].Owner()
-		row := []string{at, name(owner), ""}
-		for _, waiter := range all[at].Queued() {
-			row[2] = name(waiter)
-		}
-		rows = append(rows, row)
-		for next, mu := range all {
-			if mu.IsQueued(owner) {
-				at = next
-			}
-		}
-		if at == from {
-			break
-		}
-	}
-	return rows
+		return part[1] + path.Base(part[2]) + "(...) " + part[4] + "\n"
+	})
 }
 
 // meet is a lock of which the holder goes on when the other party has its own.
@@ -213,4 +242,56 @@ func avoidedByOrder(l *lab.Lab) {
 	t.Wait()
 	l.Equal([]int{6, 100, 100}, []int{transfers, left, right}, "with Multi, opposite orders do no harm")
 	l.Observe("transfers", transfers)
+}
+
+func refused(l *lab.Lab) {
+	defer deadlock.Refuse(deadlock.Refuse(true)) // It is for the whole process.
+	t := l.Timeline("Refused", "Whoever asks last would close the circle, is refused, gives its lock back, and queues for it again.")
+	// FIFO hands the lock that is given back to the one who waits. Otherwise the refused one might have it
+	// again at once, and be refused again.
+	a, b := t.Wrap("A", reentrant.New(fair.FIFO)), t.Wrap("B", reentrant.New(fair.FIFO))
+	first, second := firstLocks(a, b)
+	var mu sync.Mutex
+	refusals, through := 0, 0
+	for _, p := range []struct {
+		name          string
+		first, second locks.TryLocker
+	}{{"Ann", first, b}, {"Bob", second, a}} {
+		t.Go(p.name, func(ctx context.Context, me *lab.Lane) error {
+			defer me.Work(time.Millisecond)
+			watched := &patient{TryLocker: p.second, ask: func() { me.Work(time.Millisecond) }, told: func(d time.Duration) {
+				l.Observe("told", d)
+				l.Observe("refused", p.name)
+			}}
+			n, err := startAgain(ctx, p.first, watched, func() { me.Work(2 * time.Millisecond) })
+			mu.Lock()
+			defer mu.Unlock()
+			refusals += n
+			if err == nil {
+				through++
+			}
+			return err
+		})
+	}
+	t.Wait()
+	l.Equal(1, refusals, "of two parties exactly one is refused with locks.ErrDeadlock")
+	l.Equal(2, through, "both get through, the refused one when it tries again")
+	l.Observe("refusals", refusals)
+}
+
+// patient is a lock that somebody works before asking for, and that tells how long a refusal took.
+type patient struct {
+	locks.TryLocker
+	ask  func()
+	told func(time.Duration)
+}
+
+func (p *patient) LockContext(ctx context.Context) error {
+	p.ask()
+	start := time.Now()
+	err := p.TryLocker.LockContext(ctx)
+	if errors.Is(err, locks.ErrDeadlock) {
+		p.told(time.Since(start))
+	}
+	return err
 }

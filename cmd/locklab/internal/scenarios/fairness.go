@@ -26,7 +26,7 @@ Here the fair policy hands the lock over directly. The non-fair one bounds how o
 	Look: `In the first picture the two goroutines alternate. In the second one of them takes the lock again and again while the other waits. In the charts, cost and benefit stand side by side: the time for each acquisition, all goroutines together, against the longest time that one of them had to wait. Neither means anything without the other.
 
 Mind the last chart. Under a non-fair lock a goroutine that has a processor takes the lock again and again without any wait, and the few long waits of the others hide behind those many: most of its line is far to the left, and its end far to the right.`,
-	Found: `The one who released the lock took it again past a waiter {{n .fifoPasses}} times under FIFO, and {{n .bargingPasses}} times under NonFair. With {{n .goroutines}} goroutines an acquisition took {{n .fifoCost}} under FIFO and {{n .bargingCost}} under NonFair ({{n .syncCost}} with sync.Mutex); the longest wait was {{n .fifoMax}} against {{n .bargingMax}} ({{n .syncMax}}), and half of all waits were shorter than {{n .fifoP50}} against {{n .bargingP50}} ({{n .syncP50}}). Jain's index of the shares: {{index .fifoJain}} against {{index .bargingJain}} ({{index .syncJain}}). Longest streak past waiters: {{n .fifoStreak}} against {{n .bargingStreak}} ({{n .syncStreak}}).`,
+	Found: `The one who released the lock took it again past a waiter {{n .fifoPasses}} times under FIFO, and {{n .bargingPasses}} times under NonFair. With {{n .goroutines}} goroutines an acquisition took {{n .fifoCost}} under FIFO and {{n .bargingCost}} under NonFair ({{n .syncCost}} with sync.Mutex); the longest wait was {{n .fifoMax}} against {{n .bargingMax}} ({{n .syncMax}}), half of all waits were shorter than {{n .fifoP50}} against {{n .bargingP50}} ({{n .syncP50}}), and one in a hundred took longer than {{n .fifoP99}} against {{n .bargingP99}} ({{n .syncP99}}). Jain's index of the shares: {{index .fifoJain}} against {{index .bargingJain}} ({{index .syncJain}}). Longest streak past waiters: {{n .fifoStreak}} against {{n .bargingStreak}} ({{n .syncStreak}}).`,
 	Take:  "Non-fair is the default, in Java and here, and right for most. Take FIFO where the longest wait counts: requests with a deadline, work that must not starve. Whichever you take, measure it with work outside the lock as well as inside.",
 	Java: `new ReentrantLock();       // non-fair
 new ReentrantLock(true);   // fair`,
@@ -130,6 +130,7 @@ func contest(ctx context.Context, l *lab.Lab) error {
 	wait := make([]lab.Series, len(contestants))
 	share := make([]lab.Series, len(contestants))
 	waits := make([]lab.Series, len(contestants))
+	table := lab.Table{Title: "Waits in the largest crowd", Head: []string{"lock", "waits", "median", "p90", "p99", "p99.9", "longest"}}
 	for _, n := range counts {
 		results := make([]bench.Result, len(contestants))
 		calmest := make([]time.Duration, len(contestants))
@@ -172,6 +173,11 @@ func contest(ctx context.Context, l *lab.Lab) error {
 				exceeds := math.Pow(10, -nines)
 				waits[i].Points = append(waits[i].Points, lab.Point{X: max(10, float64(r.Waits.Quantile(1-exceeds))), Y: exceeds})
 			}
+			row := []string{c.name, lab.Count.Format(float64(r.Waits.Count()))}
+			for _, q := range []float64{0.5, 0.9, 0.99, 0.999, 1} {
+				row = append(row, lab.Duration(r.Waits.Quantile(q)))
+			}
+			table.Rows = append(table.Rows, row)
 			l.Observe(c.key+"Cost", time.Duration(r.PerOp()))
 			l.Observe(c.key+"Max", calmest[i])
 			l.Observe(c.key+"P50", r.Waits.Quantile(0.5))
@@ -193,5 +199,6 @@ func contest(ctx context.Context, l *lab.Lab) error {
 	l.Chart(lab.Chart{Title: "Waits in the largest crowd", X: lab.Axis{Label: "wait", Unit: lab.Nanos, Log: true},
 		Y: lab.Axis{Label: "share of waits that took longer", Unit: lab.Percent, Log: true}, Series: waits,
 		Desc: "For each wait, the share of all waits that took longer. The further a line reaches to the right, the longer the unlucky wait."})
+	l.Table(table)
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,15 +27,21 @@ var _ = register(lab.Scenario{
 	Question: "Lock first, or look at the end whether somebody else was there?",
 	Claim: `A pessimistic lock assumes the worst: lock first, then read and write. An optimistic one reads a value and its version, computes, and commits only if the version is still the same; if not, the work was in vain, and is done again. Databases do it with a version column, processors with compare-and-swap.
 
-The fewer the conflicts, the better for optimism. It changes one variable only: what belongs together has to be one value.`,
-	Look:  "In the picture both compute at the same time, one commits, and the other has to compute again. In the charts, follow the lines from left, only reads, to right, only writes: throughput, and how many computations each commit takes. Every computation gives way to others half way through, so that they meet however many processors there are.",
-	Found: `Best with reads only: {{.bestRead}}. Best with writes only: {{.bestWrite}}. With writes only, cas.Versioned computed {{index .attempts}} times for each commit. All locks ended with as many changes as were made.`,
-	Take:  "Mostly reads, short computations, one value: `cas.Versioned`. Long computations that often collide: a lock, so that the work is done once. Effects outside the value, such as a message sent: always a lock, as a retry would do them twice.",
+The fewer the conflicts, the better for optimism. It changes one variable only: what belongs together has to be one value. Readers can be optimistic while writers lock: a reader of a stamped lock takes nothing, and asks at its end whether a writer came in between; or each version stays as it is, and a reader goes on with the one it has.`,
+	Look: `In the picture both compute at the same time, one commits, and the other has to compute again. In the charts, follow the lines from left, only reads, to right, only writes: throughput, and how many computations each result takes. Every computation gives way to others half way through, so that they meet however many processors there are.
+
+With ` + "`cas.Versioned`" + ` readers and writers are optimistic; with ` + "`rwlock.Stamped` and `rwlock.Seq`" + ` only the readers are, and the writers take turns.`,
+	Found: `Best with reads only: {{.bestRead}}. Best with one write in ten: {{.bestTenth}}. Best with writes only: {{.bestWrite}}. Who was ahead as writes became more frequent? Of cas.Versioned and reentrant.Mutex: {{.crossing}}. Of rwlock.Stamped and rwlock.RWMutex: {{.crossingStamped}}. With writes only, cas.Versioned computed {{index .attempts}} times for each commit; with one write in ten, a reader of rwlock.Stamped computed {{index .reads}} times for each result. Each ended with as many changes as were made.`,
+	Take:  "Mostly reads: `rwlock.Seq` or `cas.Versioned` for one value, `rwlock.Stamped` for a few atomic fields. Writes that are short computations: `cas.Versioned`. Long computations that often collide: a lock, so that the work is done once. Effects outside the value, such as a message sent: always a lock, as a retry would do them twice.",
 	Java: `AtomicReference<Account> account = ...;
 account.updateAndGet(a -> a.withdraw(amount));    // may run several times
 
 UPDATE account SET ..., version = version + 1
-WHERE id = ? AND version = ?                      -- 0 rows: start over`,
+WHERE id = ? AND version = ?                      -- 0 rows: start over
+
+long stamp = lock.tryOptimisticRead();            // StampedLock
+Account a = read();
+if (!lock.validate(stamp)) { ... readLock() ... }`,
 	Run: optimistic,
 })
 
@@ -55,119 +62,218 @@ func withVersion(ctx context.Context, a *cas.Versioned[account], compute func(ac
 	return err
 }
 
+// stampedAccount has atomic fields, as optimistic readers read them while somebody may be writing.
+type stampedAccount struct {
+	lock             rwlock.Stamped
+	balance, changes atomic.Int64
+}
+
+func (s *stampedAccount) load() account { return account{s.balance.Load(), s.changes.Load()} }
+
+// read computes without a lock, and again with one if a writer came in between.
+func (s *stampedAccount) read(compute func(account) account) account {
+	if stamp := s.lock.TryOptimisticRead(); stamp != 0 {
+		result := compute(s.load()) // May have seen half of a change: not to be used before Validate.
+		if s.lock.Validate(stamp) {
+			return result
+		}
+	}
+	stamp := s.lock.ReadLock()
+	defer s.lock.UnlockRead(stamp)
+	return compute(s.load())
+}
+
+func (s *stampedAccount) write(compute func(account) account) {
+	stamp := s.lock.WriteLock()
+	defer s.lock.UnlockWrite(stamp)
+	a := compute(s.load())
+	s.balance.Store(a.balance)
+	s.changes.Store(a.changes)
+}
+
 //lab:end
 
 func optimistic(ctx context.Context, l *lab.Lab) error {
 	conflict(ctx, l)
-	shares := lab.Pick(l, []float64{0, 0.1, 0.5, 1}, []float64{0, 0.02, 0.05, 0.1, 0.25, 0.5, 0.75, 1})
+	shares := lab.Pick(l, []float64{0, tenth, 0.5, 1}, []float64{0, 0.02, 0.05, tenth, 0.25, 0.5, 0.75, 1})
 	slot := lab.Pick(l, 15*time.Millisecond, 40*time.Millisecond)
 	rounds := lab.Pick(l, 2, 4)
-	kinds := []string{"reentrant.Mutex", "rwlock.RWMutex", "cas.Versioned"}
-	throughput := make([]lab.Series, len(kinds))
-	attempts := lab.Series{Name: "cas.Versioned"}
+	throughput := make([]lab.Series, len(contestedAccounts))
+	writers, readers := lab.Series{Name: "cas.Versioned, for each commit"}, lab.Series{Name: "rwlock.Stamped, for each read"}
 	best := map[float64]string{}
 	for _, share := range shares {
 		// Of several rounds the best counts: whatever disturbs makes it slower.
-		rates := make([]float64, len(kinds))
-		computed := 0.0
+		rates := make([]float64, len(contestedAccounts))
+		commits, reads := 0.0, 0.0
 		for range rounds {
-			for i, kind := range kinds {
-				m, err := mix(ctx, l, kind, share, slot)
+			for i, c := range contestedAccounts {
+				m, err := mix(ctx, l, c.new(), share, slot)
 				if err != nil {
-					return fmt.Errorf("%s with %v writes: %w", kind, share, err)
+					return fmt.Errorf("%s with %v writes: %w", c.name, share, err)
 				}
 				rates[i] = max(rates[i], m.rate)
-				if kind == "cas.Versioned" {
-					computed += m.attempts / float64(rounds)
+				switch c.name {
+				case "cas.Versioned":
+					commits += m.commits / float64(rounds)
+				case "rwlock.Stamped":
+					reads += m.reads / float64(rounds)
 				}
 			}
 		}
-		for i, kind := range kinds {
-			throughput[i].Name = kind
+		var ahead []string
+		for i, c := range contestedAccounts {
+			throughput[i].Name = c.name
 			throughput[i].Points = append(throughput[i].Points, lab.Point{X: share, Y: rates[i]})
-			if rates[i] == slices.Max(rates) {
-				best[share] = kind
+			if rates[i]*level >= slices.Max(rates) {
+				ahead = append(ahead, c.name)
 			}
 		}
+		best[share] = strings.Join(ahead, ", ")
 		if share > 0 {
-			attempts.Points = append(attempts.Points, lab.Point{X: share, Y: computed})
-			l.Observe("attempts", computed)
+			writers.Points = append(writers.Points, lab.Point{X: share, Y: commits})
+			l.Observe("attempts", commits)
+		}
+		if share < 1 {
+			readers.Points = append(readers.Points, lab.Point{X: share, Y: reads})
+		}
+		if share == tenth {
+			l.Observe("reads", reads)
 		}
 	}
 	l.Observe("bestRead", best[0])
+	l.Observe("bestTenth", best[tenth])
 	l.Observe("bestWrite", best[1])
+	const mutex, rw, stamped, versioned = 0, 1, 2, 4
+	l.Observe("crossing", crossing(inverse(throughput[versioned]), inverse(throughput[mutex]), lab.Percent))
+	l.Observe("crossingStamped", crossing(inverse(throughput[stamped]), inverse(throughput[rw]), lab.Percent))
 	writes := lab.Axis{Label: "share of writes", Unit: lab.Percent}
 	l.Chart(lab.Chart{Title: "Throughput over the share of writes", X: writes, Y: lab.Axis{Label: "operations", Unit: lab.Rate}, Series: throughput,
 		Desc: "Operations a second, all goroutines together, over the share of operations that write. Higher is better."})
-	l.Chart(lab.Chart{Title: "Computations for each commit", X: writes, Y: lab.Axis{Label: "computations"}, Series: []lab.Series{attempts},
-		Desc: "How often the optimistic writer computes until it can commit, over the share of writes. More than one is work in vain."})
+	l.Chart(lab.Chart{Title: "Computations for each result", X: writes, Y: lab.Axis{Label: "computations"}, Series: []lab.Series{writers, readers},
+		Desc: "How often the optimistic writer computes until it can commit, and the optimistic reader until its result counts, over the share of writes. More than one is work in vain."})
 	return nil
 }
 
+const tenth = 0.1
+
+// inverse turns a line upside down, so that lower is better.
+func inverse(s lab.Series) lab.Series {
+	points := make([]lab.Point, len(s.Points))
+	for i, p := range s.Points {
+		points[i] = lab.Point{X: p.X, Y: 1 / max(p.Y, 1)}
+	}
+	return lab.Series{Name: s.Name, Points: points}
+}
+
+// contestedAccount is an account that many compute with. The value that end returns is for when nobody does any more.
+type contestedAccount struct {
+	read  func(compute func(account) account) account
+	write func(ctx context.Context, compute func(account) account) error
+	end   func() account
+}
+
+// contestedAccounts are the ways compared, in the colours of the chart.
+var contestedAccounts = []struct {
+	name string
+	new  func() contestedAccount
+}{
+	{"reentrant.Mutex", func() contestedAccount {
+		var mu reentrant.Mutex
+		return locked(&mu, &mu)
+	}},
+	{"rwlock.RWMutex", func() contestedAccount {
+		var rw rwlock.RWMutex
+		return locked(rw.RLocker(), &rw)
+	}},
+	{"rwlock.Stamped", func() contestedAccount {
+		var s stampedAccount
+		return contestedAccount{
+			read:  s.read,
+			write: func(_ context.Context, compute func(account) account) error { s.write(compute); return nil },
+			end:   s.load,
+		}
+	}},
+	{"rwlock.Seq", func() contestedAccount {
+		var s rwlock.Seq[account]
+		return contestedAccount{
+			read:  func(compute func(account) account) account { return compute(s.Load()) },
+			write: func(_ context.Context, compute func(account) account) error { s.Update(compute); return nil },
+			end:   s.Load,
+		}
+	}},
+	{"cas.Versioned", func() contestedAccount {
+		var v cas.Versioned[account]
+		load := func() account { a, _ := v.Load(); return a }
+		return contestedAccount{
+			read:  func(compute func(account) account) account { return compute(load()) },
+			write: func(ctx context.Context, compute func(account) account) error { return withVersion(ctx, &v, compute) },
+			end:   load,
+		}
+	}},
+}
+
+// locked guards an account by the two sides of a lock, which may be the same.
+func locked(readers, writers sync.Locker) contestedAccount {
+	var a account
+	return contestedAccount{
+		read: func(compute func(account) account) account {
+			readers.Lock()
+			defer readers.Unlock()
+			return compute(a)
+		},
+		write: func(_ context.Context, compute func(account) account) error {
+			pessimistic(writers, &a, compute)
+			return nil
+		},
+		end: func() account { return a },
+	}
+}
+
 type mixture struct {
-	rate     float64 // operations a second
-	attempts float64 // computations for each write
+	rate           float64 // operations a second
+	commits, reads float64 // computations for each write, and for each read
 }
 
 // mix measures one kind of lock with one share of writes.
-func mix(ctx context.Context, l *lab.Lab, kind string, share float64, d time.Duration) (mixture, error) {
-	var (
-		mu    reentrant.Mutex
-		rw    rwlock.RWMutex
-		plain account
-		v     cas.Versioned[account]
-	)
-	var stop atomic.Bool
-	var writes, computed, ops atomic.Int64
-	var failed atomic.Bool
-	compute := func(a account) account {
-		// The scheduler may come in between at any moment. Here it always does, or else
-		// goroutines that share a processor would hardly ever meet.
-		bench.Work(400 * time.Nanosecond)
-		runtime.Gosched()
-		bench.Work(400 * time.Nanosecond)
-		return account{a.balance + 1, a.changes + 1}
-	}
+func mix(ctx context.Context, l *lab.Lab, a contestedAccount, share float64, d time.Duration) (mixture, error) {
+	var stop, failed, torn atomic.Bool
+	var total, wrote, writing, reading atomic.Int64
 	goroutines := 2 * runtime.GOMAXPROCS(0)
 	var wg sync.WaitGroup
 	start := time.Now()
 	for range goroutines {
 		rnd := rand.New(rand.NewPCG(l.Rand.Uint64(), 0))
 		wg.Go(func() {
-			var done, wrote, tries int64
+			var ops, writes, computed, computedToRead int64
+			compute := func(a account) account {
+				computed++
+				// The scheduler may come in between at any moment. Here it always does, or else
+				// goroutines that share a processor would hardly ever meet.
+				bench.Work(400 * time.Nanosecond)
+				runtime.Gosched()
+				bench.Work(400 * time.Nanosecond)
+				return account{a.balance + 1, a.changes + 1}
+			}
 			for !stop.Load() {
-				done++
-				write := rnd.Float64() < share
-				if write {
-					wrote++
-				}
-				switch {
-				case kind == "cas.Versioned" && write:
-					err := withVersion(ctx, &v, func(a account) account { tries++; return compute(a) })
-					if err != nil {
+				ops++
+				if rnd.Float64() < share {
+					writes++
+					if err := a.write(ctx, compute); err != nil {
 						failed.Store(true)
 						return
 					}
-				case kind == "cas.Versioned":
-					a, _ := v.Load()
-					compute(a)
-				case kind == "rwlock.RWMutex" && !write:
-					rw.RLock()
-					compute(plain)
-					rw.RUnlock()
-				case kind == "rwlock.RWMutex":
-					pessimistic(&rw, &plain, compute)
-				case write:
-					pessimistic(&mu, &plain, compute)
-				default:
-					mu.Lock()
-					compute(plain)
-					mu.Unlock()
+					continue
 				}
+				before := computed
+				if got := a.read(compute); got.balance != got.changes {
+					torn.Store(true)
+				}
+				computedToRead += computed - before
 			}
-			ops.Add(done)
-			writes.Add(wrote)
-			computed.Add(tries)
+			total.Add(ops)
+			wrote.Add(writes)
+			writing.Add(computed - computedToRead)
+			reading.Add(computedToRead)
 		})
 	}
 	time.Sleep(d)
@@ -177,16 +283,13 @@ func mix(ctx context.Context, l *lab.Lab, kind string, share float64, d time.Dur
 	if failed.Load() {
 		return mixture{}, errors.Join(errors.New("an update failed"), ctx.Err())
 	}
-	end := plain
-	if kind == "cas.Versioned" {
-		end, _ = v.Load()
-	}
-	l.Equal(account{writes.Load(), writes.Load()}, end, "no change is lost with any of them, at any share of writes")
-	m := mixture{rate: float64(ops.Load()) / elapsed.Seconds(), attempts: 1}
-	if writes.Load() > 0 {
-		m.attempts = float64(computed.Load()) / float64(writes.Load())
-	}
-	return m, nil
+	l.Equal(account{wrote.Load(), wrote.Load()}, a.end(), "no change is lost with any of them, at any share of writes")
+	l.Check(!torn.Load(), "no read that counts saw half of a change")
+	return mixture{
+		rate:    float64(total.Load()) / elapsed.Seconds(),
+		commits: float64(writing.Load()) / float64(max(wrote.Load(), 1)),
+		reads:   float64(reading.Load()) / float64(max(total.Load()-wrote.Load(), 1)),
+	}, nil
 }
 
 // conflict shows one conflict, for certain.

@@ -2,7 +2,14 @@ package scenarios
 
 import (
 	"context"
+	_ "embed" // for the program with the plain pointer
 	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,9 +26,9 @@ var _ = register(lab.Scenario{
 	Question: "How is something made once, on demand, without a lock for ever after?",
 	Claim: `Check, and make it if it is not there: two goroutines that check at the same time make two. With a lock around everything it is right, and every reader pays for it. Double-checked locking checks, locks, and checks again.
 
-Its classic form has a bug of its own: the first check reads a plain pointer while somebody may be writing it. To allocate, to publish and to initialise are separate writes, and others may see them in another order; Java needs volatile there. In Go it is a data race, and ` + "`go test -race`" + ` says so. The first check has to be an atomic load.`,
-	Look:  "Without a lock both goroutines find nothing, and both make a value. With Lazy the second waits for the first, and gets the same one. Later calls do not wait at all.",
-	Found: `Without a lock {{.wrong}} values were made. {{n .callers}} callers of Lazy got the same one, made {{times .right}}. After a constructor that failed the next caller tried again, and a constructor that asked for its own value was told so.`,
+Its classic form has a bug of its own: the first check reads a plain pointer while somebody may be writing it. To allocate, to publish and to initialise are separate writes, and others may see them in another order; Java needs volatile there. In Go it is a data race, and ` + "`go test -race`" + ` says so: its report names the first check, a read by one goroutine, and the assignment, a write by another, with nothing that orders them. The first check has to be an atomic load.`,
+	Look:  "Without a lock both goroutines find nothing, and both make a value. With Lazy the second waits for the first, and gets the same one. Later calls do not wait at all. Below, if the race detector was at hand: a program with the plain pointer, and what the detector said of it.",
+	Found: `{{.detector}} Without a lock {{.wrong}} values were made. {{n .callers}} callers of Lazy got the same one, made {{times .right}}. After a constructor that failed the next caller tried again, and a constructor that asked for its own value was told so.`,
 	Take:  "`singleton.Lazy`, or `sync.OnceValue` if the constructor cannot fail and nobody needs to give up waiting.",
 	Java: `private volatile Config instance;      // volatile is what makes it right
 Config get() {
@@ -56,7 +63,13 @@ func lazily(load func() *config) *singleton.Lazy[*config] {
 
 //lab:end
 
+// plain is a program with the plain pointer. It is not part of this one, whose race detector would find it.
+//
+//go:embed testdata/plain/main.go
+var plain string
+
 func single(ctx context.Context, l *lab.Lab) error {
+	plainPointer(ctx, l)
 	var made atomic.Int64
 	t := l.Timeline("Check, then act", "Both goroutines find nothing, and both make a value.")
 	var instance atomic.Pointer[config]
@@ -140,4 +153,72 @@ func single(ctx context.Context, l *lab.Lab) error {
 	_, err = self.Get()
 	l.Check(errors.Is(err, singleton.ErrRecursive), "a constructor that asks for its own value is told, and does not hang")
 	return nil
+}
+
+// plainPointer has the race detector look at the plain pointer.
+func plainPointer(ctx context.Context, l *lab.Lab) {
+	// A minute's worth of figures should not wait for a compiler that has never built for the race detector.
+	ctx, cancel := context.WithTimeout(ctx, lab.Pick(l, 4*time.Second, 15*time.Second))
+	defer cancel()
+	report, err := raceReport(ctx)
+	if err != nil {
+		l.Observe("detector", "The race detector was not at hand, so what it says was not seen in this run.")
+		l.Observe("detectorError", err.Error())
+		return
+	}
+	l.Check(strings.Contains(report, "DATA RACE") && strings.Contains(report, "main.get()"),
+		"the race detector objects to double-checked locking with a plain pointer")
+	l.Observe("detector", "The race detector objected to the plain pointer.")
+	var numbered strings.Builder
+	n := 0
+	for line := range strings.Lines(plain) {
+		n++
+		fmt.Fprintf(&numbered, "%2d  %s", n, line)
+	}
+	l.Quote(lab.Quote{Title: "Double-checked locking with a plain pointer", Desc: "The whole program, with the numbers of its lines.", Text: numbered.String()})
+	l.Quote(lab.Quote{Title: "What the race detector said of it", Desc: "Its report in this run. Only folders are left out.", Text: report})
+}
+
+var folder = regexp.MustCompile(`(?m)^(\s+)\S*[/\\]([^/\\\s]+\.go:\d+)`)
+
+// raceReport builds the program with the plain pointer for the race detector, runs it, and returns what the
+// detector says, without folders. An error says that it could not be asked.
+func raceReport(ctx context.Context) (string, error) {
+	dir, err := os.MkdirTemp("", "locklab")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(dir)
+	source, program := filepath.Join(dir, "main.go"), filepath.Join(dir, "plain.exe")
+	if err := os.WriteFile(source, []byte(plain), 0o600); err != nil {
+		return "", err
+	}
+	// It has no dependencies, and nothing is to be fetched for it, a toolchain neither.
+	out, err := said(ctx, dir, []string{"GO111MODULE=", "GOWORK=off", "GOFLAGS=", "GOTOOLCHAIN=local", "GOPROXY=off", "CGO_ENABLED=1", "GOOS=", "GOARCH="},
+		"go", "build", "-race", "-o", program, source)
+	if err != nil {
+		return "", fmt.Errorf("go build -race: %w: %s", err, strings.TrimSpace(out))
+	}
+	out, err = said(ctx, dir, []string{"GORACE=halt_on_error=1 atexit_sleep_ms=0 exitcode=66"}, program)
+	if exit := (*exec.ExitError)(nil); err != nil && !(errors.As(err, &exit) && exit.ExitCode() == 66) {
+		return "", fmt.Errorf("the program with the plain pointer: %w: %s", err, strings.TrimSpace(out))
+	}
+	return folder.ReplaceAllString(strings.ReplaceAll(out, "\r\n", "\n"), "$1$2"), nil
+}
+
+// said runs a command, and returns all that it says.
+func said(ctx context.Context, dir string, environment []string, name string, args ...string) (string, error) {
+	c := exec.CommandContext(ctx, name, args...)
+	c.Dir = dir
+	c.Env = append(os.Environ(), environment...)
+	c.Cancel = func() error {
+		// A go command that is interrupted tidies up behind itself.
+		if c.Process.Signal(os.Interrupt) == nil {
+			return nil
+		}
+		return c.Process.Kill()
+	}
+	c.WaitDelay = time.Second
+	out, err := c.CombinedOutput()
+	return string(out), err
 }
