@@ -54,8 +54,8 @@ func (s *Seq[T]) StoreContext(ctx context.Context, value T) error {
 
 // Update sets the value to what f returns for it, and returns that. It waits for a Store or an
 // Update under way; no other comes in between, so f is called once. If f panics, or ends
-// the goroutine, the value is as it was. f may Load s, but must not Store or
-// Update it: that hangs.
+// the goroutine, the value is as it was, and so it is if f is nil, which panics. f may Load s, but must
+// not Store or Update it: that hangs.
 func (s *Seq[T]) Update(f func(old T) T) T {
 	return s.update(s.writers.WriteLock(), f)
 }

@@ -189,3 +189,15 @@ func TestALoadAllocatesNothing(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(100, func() { n += s.Load().n }))
 	require.LessOrEqual(t, testing.AllocsPerRun(100, func() { s.Store(seqWide{n: n}) }), 1.0)
 }
+
+func TestASeqIsAsItWasAfterAnUpdateWithoutAFunction(t *testing.T) {
+	var s rwlock.Seq[int]
+	s.Store(5)
+	require.Panics(t, func() { s.Update(nil) })
+	require.Panics(t, func() { _, _ = s.UpdateContext(t.Context(), nil) })
+	require.Panics(t, func() { s.TryUpdate(nil) })
+	require.Equal(t, 5, s.Load())
+	value, ok := s.TryUpdate(func(n int) int { return n + 1 })
+	require.True(t, ok, "nobody is left writing")
+	require.Equal(t, 6, value)
+}

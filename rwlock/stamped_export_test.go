@@ -32,6 +32,12 @@ func AddStampedReader(l *Stamped) (finish func() (ok, full bool)) {
 	return func() (ok, full bool) { return l.addReader(s) }
 }
 
+// RemoveStampedReader is the same for giving one back.
+func RemoveStampedReader(l *Stamped) (finish func() bool) {
+	s := l.state.Load()
+	return func() bool { return l.removeReader(s) }
+}
+
 // BeginStampedWake does the first half of a wake-up, and returns the second: those who sleep are out of the
 // list, and not yet unparked.
 func BeginStampedWake(l *Stamped) (finish func()) {

@@ -465,17 +465,23 @@ func TestAReadHoldBeyondTheBitsOfTheWordIsOfTheVersionThatItsStampNames(t *testi
 		return st
 	}
 	old := fill()
-	add := rwlock.AddStampedReader(&l)
+	add, remove := rwlock.AddStampedReader(&l), rwlock.RemoveStampedReader(&l)
 	for range rwlock.StampedWordReaders {
 		l.UnlockRead(old)
 	}
 	l.UnlockWrite(l.WriteLock())
 	fill()
+	st := l.ReadLock()
 
 	ok, full := add()
 	require.False(t, ok, "the stamp would fit no hold")
 	require.False(t, full)
-	require.Equal(t, rwlock.StampedWordReaders, l.ReadLockCount())
+	require.False(t, remove(), "the hold of the old stamp is gone")
+	require.Equal(t, rwlock.StampedWordReaders+1, l.ReadLockCount())
+	for range rwlock.StampedWordReaders + 1 {
+		l.UnlockRead(st)
+	}
+	stampedFree(t, &l)
 }
 
 func TestOneReadHoldTooManyIsRefusedLoudlyAndChangesNothing(t *testing.T) {

@@ -3,6 +3,7 @@ package syncq
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -69,4 +70,67 @@ func TestAHoldThatIsOverBeforeTheWaiterThatWasHandedItNoticesIsNotTakenAgain(t *
 			})
 		}
 	}
+}
+
+func TestAWinnerThatIsHandedTheLockAsWellGivesOneOfTheTwoBack(t *testing.T) {
+	for _, p := range shifting {
+		t.Run(fmt.Sprint(int64(p.value)), func(t *testing.T) {
+			var s Sync
+			require.True(t, s.TryLock(Owned(1)))
+			winner := run(func() bool { return s.Lock(p, NonFair) })
+			eventually(t, func() bool { return s.Len() == 1 })
+
+			s.guard.Lock()
+			unpark(s.release(NonFair, 0))
+			eventually(t, func() bool { return s.Word.Load()&^flags == p.value })
+			unpark(s.release(NonFair, 0)) // the winner's, which waits for the guard
+			require.True(t, s.TryLock(Owned(1)))
+			s.Word.Or(handoff)
+			unpark(s.release(NonFair, 0)) // to the winner, which is in the queue still
+			s.guard.Unlock()
+
+			require.True(t, winner.result(t))
+			require.NoError(t, s.Verify())
+			require.Zero(t, s.Word.Load(), "it won once, and that hold was given back")
+		})
+	}
+}
+
+func TestAGoroutineOfAnOwnerThatGotTheLockMeanwhileDoesNotQueue(t *testing.T) {
+	var s Sync
+	require.True(t, s.TryLock(Owned(-5)))
+	n := newNode(Owned(-5), false)
+	require.False(t, s.enqueue(n, NonFair))
+	n.recycle()
+	require.Equal(t, 2, s.WriteHolds(-5))
+	require.True(t, s.Leave(-5, NonFair))
+	require.True(t, s.Leave(-5, NonFair))
+	require.Zero(t, s.Word.Load())
+}
+
+func TestALockThatIsHandedOverIsOwedToTheNextOneTooIfThatIsOverdue(t *testing.T) {
+	var s Sync
+	require.True(t, s.TryLock(Owned(1)))
+	heir := run(func() bool { return s.Lock(Owned(2), NonFair) })
+	eventually(t, func() bool { return s.Len() == 1 })
+	stop := make(chan struct{})
+	next := run(func() bool { return s.waitLimited(newNode(Owned(3), false), NonFair, limit{ctx: stop}) })
+	eventually(t, func() bool { return s.Len() == 2 })
+	last := run(func() bool { return s.Lock(Owned(4), NonFair) })
+	eventually(t, func() bool { return s.Len() == 3 })
+	time.Sleep(2 * maxBarging)
+	s.guard.Lock()
+	s.Word.Or(handoff)
+	s.guard.Unlock()
+
+	require.True(t, s.Unlock(NonFair))
+	require.True(t, heir.result(t))
+	require.Equal(t, value(2)|queued|handoff, s.Word.Load())
+	close(stop)
+	require.False(t, next.result(t))
+	require.Equal(t, value(2)|queued, s.Word.Load(), "it was owed to the one that gave up")
+	require.True(t, s.Unlock(NonFair))
+	require.True(t, last.result(t))
+	require.True(t, s.Unlock(NonFair))
+	require.Zero(t, s.Word.Load())
 }

@@ -3,6 +3,7 @@ package syncq
 import (
 	"context"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -437,6 +438,65 @@ func TestWhoeverBeginsToWaitForALockThatIsOnlyBiasedGetsIt(t *testing.T) {
 				require.EqualValues(t, 1, s.Owner())
 				require.True(t, s.LeaveWrite(1, policy))
 			})
+		})
+	}
+}
+
+// The reader is in the bucket that a writer looks at first, of so many that a lot can happen until it has
+// looked at the last.
+func TestAReaderThatComesWhileAWriterLooksAtTheTableKeepsItOut(t *testing.T) {
+	for name, take := range map[string]func(s *Sync) bool{
+		"Seize": func(s *Sync) bool { return s.Seize(Owned(1)) },
+		"Upgrade": func(s *Sync) bool {
+			s.Read(1, NonFair)
+			upgraded, _ := s.Upgrade(1)
+			if !upgraded {
+				s.Unread(1, NonFair)
+			}
+			return upgraded
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			const bits = 14
+			var s Sync
+			s.readers.Store(&readers{make([]Bucket, 1<<bits), 64 - bits})
+			me := int64(2)
+			for s.Bucket(me) != &s.table().buckets[0] {
+				me++
+			}
+			var inside atomic.Int32
+			var stop atomic.Bool
+			reader := run(func() bool {
+				b := s.Bucket(me)
+				for !stop.Load() {
+					switch {
+					case !b.Enter(me):
+					case s.Biased():
+						inside.Add(1)
+						runtime.Gosched()
+						inside.Add(-1)
+						exit(&s, b, NonFair)
+					default:
+						exit(&s, b, NonFair)
+						s.Read(me, NonFair)
+						s.Unread(me, NonFair)
+					}
+				}
+				return true
+			})
+			together := false
+			for end := time.Now().Add(300 * time.Millisecond); !together && time.Now().Before(end); {
+				if take(&s) {
+					for range 20 {
+						together = together || inside.Load() != 0
+					}
+					s.LeaveWrite(1, NonFair)
+				}
+			}
+			stop.Store(true)
+			require.True(t, reader.result(t))
+			require.False(t, together, "a writer and a reader")
+			require.NoError(t, s.Verify())
 		})
 	}
 }
