@@ -500,3 +500,38 @@ func TestAReaderThatComesWhileAWriterLooksAtTheTableKeepsItOut(t *testing.T) {
 		})
 	}
 }
+
+// A reader that does not go to the queue when it finds the bias gone, since it has no time, is the last to look
+// into the table all the same, if a writer has seen it there.
+func TestReadersWithNoTimeToWaitLeaveNoWriterAsleep(t *testing.T) {
+	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
+		require.True(t, s.Read(9, policy))
+		require.True(t, s.Unread(9, policy))
+		var stop atomic.Bool
+		var readers []call
+		for me := range int64(2) {
+			readers = append(readers, run(func() bool {
+				for !stop.Load() {
+					if s.ReadFor(20+me, policy, 0) {
+						s.Unread(20+me, policy)
+					}
+				}
+				return true
+			}))
+		}
+		writer := run(func() bool {
+			for end := time.Now().Add(300 * time.Millisecond); time.Now().Before(end); {
+				s.Lock(Owned(1), policy)
+				s.LeaveWrite(1, policy)
+			}
+			return true
+		})
+		defer func() {
+			stop.Store(true)
+			for _, r := range readers {
+				r.result(t)
+			}
+		}()
+		require.True(t, writer.result(t))
+	})
+}
