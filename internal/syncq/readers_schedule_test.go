@@ -231,6 +231,41 @@ func TestALookIntoTheTableFromBeforeItWasBiasedDoesNotGiveItsHoldBack(t *testing
 	})
 }
 
+func TestALookIntoTheTableFromBeforeAReaderBargedInDoesNotGiveItsHoldBack(t *testing.T) {
+	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
+		s.Read(2, policy)
+		w := writes(s, 1, policy) // keeps the bias away
+		eventually(t, func() bool { return s.Len() == 1 })
+		s.guard.Lock()
+		out := run(func() bool { return s.Unread(2, policy) })
+		eventually(t, s.table().empty)
+		time.Sleep(100 * time.Microsecond) // it has looked, and waits for the guard
+		require.True(t, s.TryLockShared())
+		require.Nil(t, s.settle(3, policy))
+		s.guard.Unlock()
+		require.True(t, out.result(t))
+		require.Zero(t, s.Owner(), "3 reads")
+		require.True(t, s.Unread(3, policy))
+		require.True(t, w.result(t))
+		require.True(t, s.LeaveWrite(1, policy))
+	})
+}
+
+func TestAReaderSettlesInWithTheGuardOnly(t *testing.T) {
+	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
+		const o = -5
+		require.True(t, s.TryLockShared())
+		s.guard.Lock() // as another goroutine of the owner does, which looks for holds to give back
+		in := run(func() bool { s.settleIn(o, policy); return true })
+		time.Sleep(time.Millisecond)
+		empty := s.table().empty()
+		s.guard.Unlock()
+		require.True(t, in.result(t))
+		require.True(t, empty, "it would have found a hold that the word did not know as the table's")
+		require.True(t, s.Unread(o, policy))
+	})
+}
+
 func TestReadersAtTheHeadOfTheQueueHoldTheLockBeforeTheyRun(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
 		require.True(t, s.TryLock(Owned(1)))
@@ -499,4 +534,39 @@ func TestAReaderThatComesWhileAWriterLooksAtTheTableKeepsItOut(t *testing.T) {
 			require.NoError(t, s.Verify())
 		})
 	}
+}
+
+// A reader that does not go to the queue when it finds the bias gone, since it has no time, is the last to look
+// into the table all the same, if a writer has seen it there.
+func TestReadersWithNoTimeToWaitLeaveNoWriterAsleep(t *testing.T) {
+	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
+		require.True(t, s.Read(9, policy))
+		require.True(t, s.Unread(9, policy))
+		var stop atomic.Bool
+		var readers []call
+		for me := range int64(2) {
+			readers = append(readers, run(func() bool {
+				for !stop.Load() {
+					if s.ReadFor(20+me, policy, 0) {
+						s.Unread(20+me, policy)
+					}
+				}
+				return true
+			}))
+		}
+		writer := run(func() bool {
+			for end := time.Now().Add(300 * time.Millisecond); time.Now().Before(end); {
+				s.Lock(Owned(1), policy)
+				s.LeaveWrite(1, policy)
+			}
+			return true
+		})
+		defer func() {
+			stop.Store(true)
+			for _, r := range readers {
+				r.result(t)
+			}
+		}()
+		require.True(t, writer.result(t))
+	})
 }
