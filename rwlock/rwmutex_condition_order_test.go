@@ -1,0 +1,46 @@
+package rwlock_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/condition"
+	"github.com/jucgo/locks/internal/locktest"
+	"github.com/jucgo/locks/rwlock"
+)
+
+func TestAForeignConditionIsReportedBeforeAMissingHold(t *testing.T) {
+	var rw, other rwlock.RWMutex
+	own, foreign := rw.NewCond(), other.NewCond()
+	queries := func(c *condition.Cond) []func() {
+		return []func(){func() { rw.HasWaiters(c) }, func() { rw.WaitQueueLength(c) }}
+	}
+	check := func(c *condition.Cond, want error) {
+		for _, query := range queries(c) {
+			locktest.PanicsWith(t, want, query)
+		}
+	}
+	check(nil, locks.ErrForeign)
+	check(foreign, locks.ErrForeign)
+	check(own, locks.ErrNotHeld)
+	rw.Lock()
+	check(nil, locks.ErrForeign)
+	check(foreign, locks.ErrForeign)
+	require.Zero(t, rw.WaitQueueLength(own))
+	rw.Unlock()
+	rw.RLock()
+	check(own, locks.ErrNotHeld) // reading is not enough
+	rw.RUnlock()
+}
+
+func TestTheReadSideHasNoConditions(t *testing.T) {
+	var rw rwlock.RWMutex
+	for _, side := range []any{rw.ReadLocker(), rw.RLocker()} {
+		_, ok := side.(interface{ NewCond() *condition.Cond })
+		require.False(t, ok)
+	}
+	_, ok := rw.WriteLocker().(interface{ NewCond() *condition.Cond })
+	require.True(t, ok)
+}
