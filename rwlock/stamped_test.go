@@ -1421,31 +1421,3 @@ func TestNoUncontendedPathOfAStampedAllocates(t *testing.T) {
 	}
 	stampedFree(t, &l)
 }
-
-func TestAContendedStampedAllocatesNothingInTheSteadyState(t *testing.T) {
-	if locktest.Race {
-		t.Skip("sync.Pool drops at random")
-	}
-	var l rwlock.Stamped
-	stop := false
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for end := false; !end; {
-			st := l.WriteLock()
-			end = stop
-			runtime.Gosched()
-			l.UnlockWrite(st)
-		}
-	})
-	allocs := testing.AllocsPerRun(500, func() {
-		st := l.WriteLock()
-		runtime.Gosched()
-		l.UnlockWrite(st)
-		l.UnlockRead(l.ReadLock())
-	})
-	st := l.WriteLock()
-	stop = true
-	l.UnlockWrite(st)
-	wg.Wait()
-	require.Zero(t, allocs)
-}

@@ -252,42 +252,6 @@ func TestWaitersSleepInABubbleHoweverManyTheyAre(t *testing.T) {
 	})
 }
 
-// TestAHandOverToASleeperAllocatesNothing waits until the waiter is seen in the queue: one that still
-// spins for a Ticket is not.
-func TestAHandOverToASleeperAllocatesNothing(t *testing.T) {
-	if locktest.Race {
-		t.Skip("under the race detector a sync.Pool drops what it is given at random")
-	}
-	for _, k := range locktest.Spin() {
-		t.Run(k.Name, func(t *testing.T) {
-			l := k.New()
-			var stop atomic.Bool
-			var me atomic.Int64
-			var wg sync.WaitGroup
-			wg.Go(func() {
-				me.Store(int64(locktest.Me()))
-				for !stop.Load() {
-					l.Lock()
-					l.Unlock() //nolint:staticcheck // empty on purpose
-				}
-			})
-			run := func() {
-				l.Lock()
-				for !l.IsQueued(locks.Owner(me.Load())) {
-					runtime.Gosched()
-				}
-				l.Unlock()
-			}
-			for range 100 {
-				run()
-			}
-			require.Zero(t, testing.AllocsPerRun(1000, run))
-			stop.Store(true)
-			wg.Wait()
-		})
-	}
-}
-
 func TestConditionsWorkOverEveryLock(t *testing.T) {
 	each(t, locktest.Spin(), func(t *testing.T, l locktest.Lock) {
 		c := l.NewCond()

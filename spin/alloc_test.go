@@ -1,0 +1,50 @@
+//go:build !race
+
+package spin_test
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/internal/locktest"
+)
+
+// Not under the race detector, which has a sync.Pool drop what it is given at random.
+
+// TestAHandOverToASleeperAllocatesNothing waits until the waiter is seen in the queue: one that still
+// spins for a Ticket is not.
+func TestAHandOverToASleeperAllocatesNothing(t *testing.T) {
+	for _, k := range locktest.Spin() {
+		t.Run(k.Name, func(t *testing.T) {
+			l := k.New()
+			var stop atomic.Bool
+			var me atomic.Int64
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				me.Store(int64(locktest.Me()))
+				for !stop.Load() {
+					l.Lock()
+					l.Unlock() //nolint:staticcheck // empty on purpose
+				}
+			})
+			run := func() {
+				l.Lock()
+				for !l.IsQueued(locks.Owner(me.Load())) {
+					runtime.Gosched()
+				}
+				l.Unlock()
+			}
+			for range 100 {
+				run()
+			}
+			require.Zero(t, testing.AllocsPerRun(1000, run))
+			stop.Store(true)
+			wg.Wait()
+		})
+	}
+}
