@@ -117,6 +117,10 @@ func New(s Store, opts ...Option) (*Client, error) {
 	c.life, c.end = context.WithCancel(context.Background())
 	c.open, c.shut = context.WithCancel(context.Background())
 	c.sched.init(c)
+	if h, ok := s.(Herald); ok {
+		c.sched.owners = make(map[string]*grant)
+		h.Herald(c.heralded)
+	}
 	return c, nil
 }
 

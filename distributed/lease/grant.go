@@ -187,3 +187,13 @@ func (c *Client) lost(g *grant, cause error) {
 		c.log.Warn("lock lost", "lock", g.ref.Name, "owner", g.ref.Owner)
 	}
 }
+
+// heralded makes r's grant lost, of which the store has told by itself.
+func (c *Client) heralded(r Ref, cause error) {
+	c.sched.mu.Lock()
+	g := c.sched.owners[r.Owner]
+	c.sched.mu.Unlock()
+	if g != nil {
+		c.lost(g, cause)
+	}
+}

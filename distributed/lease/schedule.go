@@ -16,7 +16,8 @@ type scheduler struct {
 
 	mu     sync.Mutex
 	grants grantHeap
-	next   time.Time // when the goroutine will look by itself; zero: never
+	owners map[string]*grant // the same by their owners, if the store is a [Herald]
+	next   time.Time         // when the goroutine will look by itself; zero: never
 }
 
 // batch is how many grants one renewal has at most.
@@ -70,6 +71,9 @@ func (s *scheduler) add(g *grant) {
 	s.plan(g)
 	g.at = g.due()
 	heap.Push(&s.grants, g)
+	if s.owners != nil {
+		s.owners[g.ref.Owner] = g
+	}
 	s.rouse()
 }
 
@@ -92,6 +96,7 @@ func (s *scheduler) remove(g *grant) {
 	if g.index >= 0 {
 		heap.Remove(&s.grants, g.index)
 	}
+	delete(s.owners, g.ref.Owner)
 }
 
 // fix puts g in its place in the heap, after what is due for it has changed. s.mu is held.

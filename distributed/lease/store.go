@@ -81,3 +81,12 @@ type Queue interface {
 	// Leave gives owner's place up, if it has one. It may be repeated.
 	Leave(ctx context.Context, name, owner string) error
 }
+
+// Herald is what a [Store] has in addition that can learn by itself that a hold has ended, such as from the end of a session
+// with its server, before the next renewal would tell.
+type Herald interface {
+	// Herald is called once, before anything else, with the function to call for a hold that has surely ended: it is lost
+	// when lost returns. lost may be called from any goroutine and at any time; it does not wait for anything, and ignores
+	// what is no hold. cause is joined to locks.ErrLost, if it is not nil.
+	Herald(lost func(r Ref, cause error))
+}

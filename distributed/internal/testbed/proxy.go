@@ -1,0 +1,165 @@
+package testbed
+
+import (
+	"bytes"
+	"net"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Proxy stands between clients and a server, and does to their connections what networks do.
+type Proxy struct {
+	l      net.Listener
+	server string
+
+	mu      sync.Mutex
+	conns   map[net.Conn]struct{}
+	refuse  bool
+	up      bool // what the client sends is swallowed
+	down    bool // what the server sends is swallowed
+	delay   time.Duration
+	drop    []byte
+	nth     int // the how manieth match it is, from 1
+	dropped int
+	match   func(reply []byte) bool
+	wg      sync.WaitGroup
+}
+
+// NewProxy starts a Proxy in front of server until the test ends.
+func NewProxy(tb testing.TB, server string) *Proxy {
+	tb.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	p := &Proxy{l: l, server: server, conns: make(map[net.Conn]struct{})}
+	p.wg.Go(p.accept)
+	tb.Cleanup(func() {
+		l.Close()
+		p.Reset()
+		p.wg.Wait()
+	})
+	return p
+}
+
+// Addr returns the address where the proxy listens.
+func (p *Proxy) Addr() string { return p.l.Addr().String() }
+
+func (p *Proxy) set(f func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f()
+}
+
+// Cut swallows everything, in both directions, until [Proxy.Heal]: no end of a connection is told either. New connections are
+// accepted, and deaf and dumb.
+func (p *Proxy) Cut() { p.set(func() { p.up, p.down = true, true }) }
+
+// CutReplies swallows what the server sends, until [Proxy.Heal].
+func (p *Proxy) CutReplies() { p.set(func() { p.down = true }) }
+
+// CutRequests swallows what the clients send, until [Proxy.Heal].
+func (p *Proxy) CutRequests() { p.set(func() { p.up = true }) }
+
+// Delay has everything that the server sends come d later, one after the other, until [Proxy.Heal].
+func (p *Proxy) Delay(d time.Duration) { p.set(func() { p.delay = d }) }
+
+// Refuse ends all connections, and each new one at once, until [Proxy.Heal].
+func (p *Proxy) Refuse() {
+	p.set(func() { p.refuse = true })
+	p.Reset()
+}
+
+// Heal ends what was done by Cut, CutReplies, CutRequests, Delay, Refuse and Swallow. What was swallowed does not come back.
+func (p *Proxy) Heal() {
+	p.set(func() { p.up, p.down, p.refuse, p.delay, p.match = false, false, false, 0, nil })
+}
+
+// DropReply swallows the reply to the nth request from now that contains text, counted from 1, and everything after it on its connection.
+func (p *Proxy) DropReply(text string, nth int) {
+	p.set(func() { p.drop, p.nth = []byte(text), nth })
+}
+
+// Drops returns how many replies were swallowed by [Proxy.DropReply].
+func (p *Proxy) Drops() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.dropped
+}
+
+// Swallow swallows what the server sends in one piece if match says so, until [Proxy.Heal].
+func (p *Proxy) Swallow(match func(reply []byte) bool) { p.set(func() { p.match = match }) }
+
+// Reset closes all connections.
+func (p *Proxy) Reset() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.conns {
+		c.Close()
+	}
+}
+
+func (p *Proxy) accept() {
+	for {
+		client, err := p.l.Accept()
+		if err != nil {
+			return
+		}
+		p.mu.Lock()
+		refuse := p.refuse
+		p.mu.Unlock()
+		if refuse {
+			client.Close()
+			continue
+		}
+		server, err := net.Dial("tcp", p.server)
+		if err != nil {
+			client.Close()
+			continue
+		}
+		p.set(func() { p.conns[client], p.conns[server] = struct{}{}, struct{}{} })
+		deaf := new(bool) // guarded by p.mu
+		p.wg.Go(func() { p.copy(server, client, true, deaf) })
+		p.wg.Go(func() { p.copy(client, server, false, deaf) })
+	}
+}
+
+// copy passes on what comes from src, which is the client if up is set.
+func (p *Proxy) copy(dst, src net.Conn, up bool, deaf *bool) {
+	defer func() {
+		dst.Close()
+		src.Close()
+		p.set(func() { delete(p.conns, dst); delete(p.conns, src) })
+	}()
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := src.Read(buf)
+		if err != nil {
+			return
+		}
+		p.mu.Lock()
+		delay := p.delay
+		swallow := p.up
+		if up {
+			if p.nth > 0 && bytes.Contains(buf[:n], p.drop) {
+				if p.nth--; p.nth == 0 {
+					p.dropped++
+					*deaf = true
+				}
+			}
+		} else {
+			swallow = p.down || *deaf || p.match != nil && p.match(buf[:n])
+		}
+		p.mu.Unlock()
+		if delay > 0 && !up {
+			time.Sleep(delay)
+		}
+		if swallow {
+			continue
+		}
+		if _, err := dst.Write(buf[:n]); err != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,117 @@
+package testbed_test
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/testbed"
+	"github.com/jucgo/locks/reentrant"
+)
+
+func TestMain(m *testing.M) {
+	testbed.Play(map[string]testbed.Role{
+		"echo": func([]string) error {
+			_, err := io.Copy(os.Stdout, os.Stdin)
+			return err
+		},
+		"buy": func(args []string) error {
+			return testbed.Buy(args, func(args []string) (locks.TryLocker, func(), error) {
+				return new(reentrant.Mutex), func() {}, nil
+			})
+		},
+	})
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/jucgo/locks/distributed/internal/testbed.start.func1.1"))
+}
+
+func TestAChildSpeaksAndEndsWhenItsInputDoes(t *testing.T) {
+	c := testbed.Child(t, "echo")
+	c.Say("hello")
+	require.Equal(t, "hello", c.Line())
+	require.True(t, c.Wait())
+	c = testbed.Child(t, "echo")
+	c.Kill()
+	require.False(t, c.Wait())
+}
+
+func TestTheTicketsOfOneProcessAreSoldOnce(t *testing.T) {
+	require.Equal(t, []int{0}, testbed.Tickets{Role: "buy", Processes: 1}.Run(t))
+}
+
+// failing is a test that may fail without this one failing.
+type failing struct {
+	testing.TB
+	failed bool
+}
+
+func (f *failing) Errorf(string, ...any) { f.failed = true }
+
+func TestTicketsOfProcessesWithoutACommonLockAreFoundWrong(t *testing.T) {
+	tb := &failing{TB: t}
+	testbed.Tickets{Role: "buy", Limit: 10 * time.Second}.Run(tb)
+	require.True(t, tb.failed)
+}
+
+// echo returns the address of a server that says what it hears.
+func echo(t *testing.T) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				io.Copy(c, c)
+			}()
+		}
+	}()
+	return l.Addr().String()
+}
+
+func TestAProxyCutsAndHealsAndDropsAReply(t *testing.T) {
+	p := testbed.NewProxy(t, echo(t))
+	dial := func() (say func(line string) string) {
+		var d net.Dialer
+		c, err := d.DialContext(context.Background(), "tcp", p.Addr())
+		require.NoError(t, err)
+		t.Cleanup(func() { c.Close() })
+		r := bufio.NewReader(c)
+		return func(line string) string {
+			c.SetDeadline(time.Now().Add(200 * time.Millisecond))
+			io.WriteString(c, line+"\n")
+			answer, _ := r.ReadString('\n')
+			return answer
+		}
+	}
+	say := dial()
+	require.Equal(t, "a\n", say("a"))
+	for _, cut := range []func(){p.Cut, p.CutReplies, p.CutRequests} {
+		cut()
+		require.Empty(t, say("b"))
+		p.Heal()
+		require.Equal(t, "c\n", say("c"))
+	}
+	p.DropReply("x", 2)
+	require.Equal(t, "x\n", say("x"))
+	require.Equal(t, "y\n", say("y"))
+	require.Empty(t, say("x"))
+	require.Equal(t, 1, p.Drops())
+	require.Empty(t, say("z"), "the connection stays deaf")
+	require.Equal(t, "z\n", dial()("z"), "another one is not")
+	p.Reset()
+	require.Equal(t, "z\n", dial()("z"))
+	p.Refuse()
+	require.Empty(t, dial()("z"))
+}

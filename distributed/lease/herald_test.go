@@ -1,0 +1,52 @@
+package lease_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+// teller is a store that learns by itself of holds that have ended.
+type teller struct {
+	*client
+	lost func(lease.Ref, error)
+}
+
+func (s *teller) Herald(lost func(lease.Ref, error)) { s.lost = lost }
+
+func TestAHoldIsLostAsSoonAsTheStoreTellsOfIt(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		store := &teller{client: s.connect()}
+		c, err := lease.New(store)
+		require.NoError(t, err)
+		defer c.Close(context.Background())
+		l, other := c.Lock("it"), c.Lock("other")
+		a := as(locks.NewOwner())
+		h, unharmed := hold(t, l, a), hold(t, other, a)
+		over := errors.New("the session is over")
+		owner := s.holder("it")
+		store.lost(lease.Ref{Name: "it", Owner: owner}, over)
+		select {
+		case <-h.Lost():
+		default:
+			t.Fatal("not told")
+		}
+		require.ErrorIs(t, h.Err(), locks.ErrLost)
+		require.ErrorIs(t, h.Err(), over)
+		require.NoError(t, unharmed.Err())
+		require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
+
+		require.NoError(t, l.LockContext(a), "it can be taken anew")
+		store.lost(lease.Ref{Name: "it", Owner: owner}, over)
+		next, err := l.Hold(a)
+		require.NoError(t, err)
+		require.NoError(t, next.Err(), "what is told of an earlier hold is no word of this one")
+		require.NoError(t, l.UnlockContext(a))
+		require.NoError(t, other.UnlockContext(a))
+	})
+}
