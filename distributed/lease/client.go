@@ -28,12 +28,16 @@ const (
 	DefaultCohort = 64
 )
 
+// maxAsking is how long turns go on while a store has not answered yet whether anybody else waits.
+const maxAsking = 20 * time.Millisecond
+
 // Client is one process's, or one part of a process's, access to the locks of a [Store]. Locks of
 // different Clients exclude each other like those of different processes. It is
 // safe for concurrent use; [Client.Close] ends it.
 type Client struct {
 	store   Store
 	queue   Queue // the store, if it has one
+	asker   Asker // the store, if it is one
 	id      string
 	lease   time.Duration
 	margin  time.Duration
@@ -79,7 +83,9 @@ func WithPoll(d time.Duration) Option { return func(c *Client) { c.poll = d } }
 func WithReleaseTimeout(d time.Duration) Option { return func(c *Client) { c.release = d } }
 
 // WithCohort sets how often in a row a held lock may go from one local holder to the next without
-// the store knowing, [DefaultCohort] if not given. 0 gives it back each time.
+// the store knowing, [DefaultCohort] if not given. 0 gives it back each time. After so many turns, and after a quarter of the lease in
+// any case, it is given back, so that other processes have theirs. Only if nobody else wanted the lock when it was taken, and the store
+// is an [Asker], is it asked first, in the background, whether anybody wants it now; if not, as many turns may follow.
 func WithCohort(n int) Option { return func(c *Client) { c.cohort = n } }
 
 // WithLogger has losses, and releases that did not reach the store, logged. Without it nothing is.
@@ -114,6 +120,7 @@ func New(s Store, opts ...Option) (*Client, error) {
 		return nil, fmt.Errorf("lease: margin %v leaves less than half of the lease %v", c.margin, c.lease)
 	}
 	c.queue, _ = s.(Queue)
+	c.asker, _ = s.(Asker)
 	c.life, c.end = context.WithCancel(context.Background())
 	c.open, c.shut = context.WithCancel(context.Background())
 	c.sched.init(c)
@@ -157,16 +164,18 @@ func (c *Client) marginOf(d time.Duration) time.Duration {
 type entry struct {
 	name  string
 	gate  *reentrant.Mutex
-	users int // guarded by Client.mu
+	users atomic.Int64 // from 0 to more only with Client.mu held
 
 	mu    sync.Mutex
-	depth int    // holds at the gate that count
-	extra int    // how many of them, but for the first, count as a user too
-	hold  *hold  // the holder's, if it has the store's lock too
-	grant *grant // the store's lock, if it is here. The holder's, or left to the next one
-	turns int    // how many holders had grant so far
-	// yield is for how long the next one here shall let others go first, after a cohort had its share.
-	yield time.Duration
+	depth int       // holds at the gate that count
+	extra int       // how many of them, but for the first, count as a user too
+	hold  *hold     // the holder's, if it has the store's lock too
+	grant *grant    // the store's lock, if it is here. The holder's, or left to the next one
+	turns int       // how many holders had grant since the store knew, or was asked, last
+	asked time.Time // since when the store is being asked whether anybody else waits, or zero
+	rival bool      // somebody else waited when grant was taken, or when the store was asked last
+	// yield is until when the next one here shall let others go first, after a cohort had its share.
+	yield time.Time
 	// busy is set while somebody talks to the store about grant, which nobody else may do then. idle, if
 	// somebody waits for the end of that, is closed at it.
 	busy bool
@@ -211,8 +220,9 @@ func (c *Client) drain() {
 	}
 }
 
-// enter returns name's entry with one more user.
-func (c *Client) enter(name string) (*entry, error) {
+// enter returns name's entry with one more user. If there is none, it is last, unless that is nil: an earlier one of that name, which
+// was forgotten. It is as good as a new one, since nobody was left to use it.
+func (c *Client) enter(name string, last *entry) (*entry, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closing {
@@ -220,29 +230,33 @@ func (c *Client) enter(name string) (*entry, error) {
 	}
 	e := c.entries[name]
 	if e == nil {
-		e = &entry{name: name, gate: reentrant.New(fair.FIFO)}
+		if e = last; e == nil {
+			e = &entry{name: name, gate: reentrant.New(fair.FIFO)}
+		}
 		c.entries[name] = e
 	}
-	e.users++
+	e.users.Add(1)
 	return e, nil
 }
 
 // keep counts one more user of e, which has some.
-func (c *Client) keep(e *entry) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	e.users++
-}
+func (c *Client) keep(e *entry) { e.users.Add(1) }
 
+// leave counts one user less, and forgets e with the last. Whoever enters meanwhile has counted itself before the second look, or
+// finds e gone.
 func (c *Client) leave(e *entry) {
+	if e.users.Add(-1) > 0 {
+		return
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e.users--; e.users == 0 {
+	if e.users.Load() == 0 && c.entries[e.name] == e {
 		delete(c.entries, e.name)
 	}
 }
 
-func (c *Client) find(name string) *entry {
+// look returns name's entry, or nil.
+func (c *Client) look(name string) *entry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.entries[name]

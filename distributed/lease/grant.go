@@ -29,6 +29,7 @@ type grant struct {
 	gone  bool
 	cause error         // why it is lost
 	lost  chan struct{} // made when asked for
+	first hold          // of who took it
 
 	// Guarded by the scheduler's mutex.
 	renewAt time.Time // zero: not
@@ -37,10 +38,13 @@ type grant struct {
 }
 
 // err returns nil while g is valid, and why not otherwise.
-func (g *grant) err() error {
+func (g *grant) err() error { return g.errAt(time.Now()) }
+
+// errAt is err as of now.
+func (g *grant) errAt(now time.Time) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if !g.gone && !time.Now().Before(g.until) {
+	if !g.gone && !now.Before(g.until) {
 		g.loseLocked(nil)
 	}
 	switch {
@@ -134,6 +138,12 @@ type hold struct {
 }
 
 var _ locks.Hold = (*hold)(nil)
+
+// taken returns the hold of who took g.
+func (c *Client) taken(g *grant) *hold {
+	g.first.c, g.first.g = c, g
+	return &g.first
+}
 
 func (h *hold) Lost() <-chan struct{} { return h.g.lostChan() }
 

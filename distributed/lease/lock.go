@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/jucgo/locks"
@@ -26,6 +27,7 @@ type Lock struct {
 	lease time.Duration // if it is fixed
 	fixed bool          // not renewed
 	share bool          // each owner has a hold of its own
+	last  atomic.Pointer[entry]
 }
 
 var _ locks.Leased = (*Lock)(nil)
@@ -46,6 +48,31 @@ func (l *Lock) key(o locks.Owner) string {
 		return l.name
 	}
 	return l.name + "\x00" + strconv.FormatInt(int64(o), 10)
+}
+
+// held returns the entry whose gate o has, or nil. The last entry that was used here is the one if o has its gate, even without a
+// look at the client's: it is not forgotten while somebody has it.
+func (l *Lock) held(o locks.Owner) *entry {
+	if e := l.last.Load(); e != nil && e.gate.Owner() == o {
+		return e
+	}
+	if e := l.c.look(l.key(o)); e != nil && e.gate.Owner() == o {
+		return e
+	}
+	return nil
+}
+
+// enter returns o's entry with one more user.
+func (l *Lock) enter(o locks.Owner) (*entry, error) {
+	if l.share {
+		return l.c.enter(l.key(o), nil)
+	}
+	last := l.last.Load()
+	e, err := l.c.enter(l.name, last)
+	if err == nil && e != last {
+		l.last.Store(e)
+	}
+	return e, err
 }
 
 // Lock returns the lock called name.
@@ -110,7 +137,7 @@ func (l *Lock) lock(ctx context.Context, op string, wait bool) (bool, error) {
 	}
 	c := l.c
 	o := locks.CurrentOwner(ctx)
-	if e := c.find(l.key(o)); e != nil {
+	if e := l.held(o); e != nil {
 		if held, err := e.reenter(ctx, o); held {
 			if err != nil {
 				return false, l.fail(op, err)
@@ -118,7 +145,7 @@ func (l *Lock) lock(ctx context.Context, op string, wait bool) (bool, error) {
 			return true, nil
 		}
 	}
-	e, err := c.enter(l.key(o))
+	e, err := l.enter(o)
 	if err != nil {
 		return false, l.fail(op, err)
 	}
@@ -283,22 +310,25 @@ func (l *Lock) ensure(ctx context.Context, e *entry, o locks.Owner, wait bool) (
 			e.mu.Unlock()
 			return true, nil
 		}
-		left, yield := e.grant, e.yield
-		e.grant, e.yield = nil, 0
+		left, until := e.grant, e.yield
+		e.grant, e.yield = nil, time.Time{}
 		e.busy = true
 		e.mu.Unlock()
 
+		var yield time.Duration
 		if left != nil {
 			yield, _ = c.free(left)
+		} else if !until.IsZero() {
+			yield = time.Until(until)
 		}
-		g, pending, err := l.acquire(ctx, e, c.owner(), wait, yield)
+		g, rival, pending, err := l.acquire(ctx, e, c.owner(), wait, yield)
 		if pending {
 			return false, err // e is busy until what was abandoned is undone
 		}
 		e.mu.Lock()
 		if g != nil {
-			e.grant, e.turns = g, 1
-			e.hold = &hold{c: c, g: g}
+			e.grant, e.turns, e.rival = g, 1, rival
+			e.hold = c.taken(g)
 		}
 		e.settled()
 		e.mu.Unlock()
@@ -312,19 +342,20 @@ func (l *Lock) ensure(ctx context.Context, e *entry, o locks.Owner, wait bool) (
 
 // acquire gets the lock from the store, after it has let others go first for the time yield. e is busy
 // with that, and stays so if it is pending what becomes of a request that was given up.
-func (l *Lock) acquire(ctx context.Context, e *entry, owner string, wait bool, yield time.Duration) (g *grant, pending bool, err error) {
+func (l *Lock) acquire(ctx context.Context, e *entry, owner string, wait bool, yield time.Duration) (g *grant, rival, pending bool, err error) {
 	c := l.c
+	rival = yield > 0
 	var queue Queue // with our place in it
 	if wait && c.queue != nil {
 		if !c.begin() {
-			return nil, false, locks.ErrClosed
+			return nil, false, false, locks.ErrClosed
 		}
 		defer c.done()
 		queue = c.queue
 	}
 	if wait && yield > 0 {
 		if err := l.pause(ctx, nil, yield); err != nil {
-			return nil, false, err
+			return nil, rival, false, err
 		}
 	}
 	var watch Watch
@@ -337,10 +368,11 @@ func (l *Lock) acquire(ctx context.Context, e *entry, owner string, wait bool, y
 		g, refused, pending, err := l.ask(ctx, e, owner, queue)
 		switch {
 		case g != nil || pending || err == nil && !wait:
-			return g, pending, err
+			return g, rival, pending, err
 		case err != nil:
-			return nil, l.leave(e, owner, queue), err
+			return nil, rival, l.leave(e, owner, queue), err
 		}
+		rival = true
 		if watch == nil {
 			// A store that cannot notify is polled.
 			if watch, err = c.store.Watch(ctx, l.name, owner); err == nil && watch != nil {
@@ -359,7 +391,7 @@ func (l *Lock) acquire(ctx context.Context, e *entry, owner string, wait bool, y
 			pause = min(pause, refused)
 		}
 		if err := l.pause(ctx, notified, max(pause, time.Millisecond)); err != nil {
-			return nil, l.leave(e, owner, queue), err
+			return nil, rival, l.leave(e, owner, queue), err
 		}
 	}
 }
@@ -495,7 +527,12 @@ func (l *Lock) request(ctx context.Context, owner string, queue Queue) (g *grant
 
 // detached returns a context with ctx's values that lives as long as the client: a request is
 // never cut off in the middle because the one who waits for it has gone.
-func (c *Client) detached(ctx context.Context) context.Context { return detached{c.life, ctx} }
+func (c *Client) detached(ctx context.Context) context.Context {
+	if ctx == context.Background() { // which has no values
+		return c.life
+	}
+	return detached{c.life, ctx}
+}
 
 type detached struct {
 	context.Context
@@ -514,8 +551,8 @@ func (l *Lock) UnlockContext(ctx context.Context) error {
 		ctx = context.Background()
 	}
 	c := l.c
-	e := c.find(l.key(o))
-	if e == nil || e.gate.Owner() != o {
+	e := l.held(o)
+	if e == nil {
 		return l.fail(op, locks.ErrNotHeld)
 	}
 	e.mu.Lock()
@@ -524,7 +561,8 @@ func (l *Lock) UnlockContext(ctx context.Context) error {
 		e.mu.Unlock()
 		return l.fail(op, locks.ErrNotHeld)
 	}
-	err := h.Err()
+	now := time.Now()
+	err := h.g.errAt(now)
 	if e.depth > 1 {
 		e.gate.UnlockContext(ctx) // before anybody else can see the last hold
 		user := e.fewer()
@@ -544,7 +582,7 @@ func (l *Lock) UnlockContext(ctx context.Context) error {
 	case err != nil:
 		e.grant = nil
 		e.mu.Unlock()
-	case c.mayPass(e, h.g):
+	case c.mayPass(e, h.g, now):
 		e.mu.Unlock()
 		defer c.leave(e)
 		e.gate.UnlockContext(ctx)
@@ -559,7 +597,7 @@ func (l *Lock) UnlockContext(ctx context.Context) error {
 		yield, err = c.free(h.g)
 		e.mu.Lock()
 		if e.gate.HasQueued() {
-			e.yield = yield
+			e.yield = time.Now().Add(yield)
 		}
 		e.settled()
 		e.mu.Unlock()
@@ -573,9 +611,40 @@ func (l *Lock) UnlockContext(ctx context.Context) error {
 }
 
 // mayPass reports whether g may go to the next one at the gate. e.mu is held.
-func (c *Client) mayPass(e *entry, g *grant) bool {
-	return e.turns <= c.cohort && !g.fixed && c.open.Err() == nil && e.gate.HasQueued() &&
-		time.Since(g.taken) < g.lease/4
+func (c *Client) mayPass(e *entry, g *grant, now time.Time) bool {
+	if g.fixed || c.cohort == 0 || c.open.Err() != nil || !e.gate.HasQueued() || now.Sub(g.taken) >= g.lease/4 {
+		return false
+	}
+	switch {
+	case e.turns <= c.cohort:
+	case c.asker == nil || e.rival:
+		return false
+	case !e.asked.IsZero():
+		return now.Sub(e.asked) < maxAsking
+	case !c.begin():
+		return false
+	default:
+		e.asked = now
+		go c.consult(e, g)
+	}
+	return true
+}
+
+// consult asks the store whether anybody else waits for g's lock. If not, the next turns of the cohort begin; whoever comes after the
+// answer is seen at the end of these. It ends a job.
+func (c *Client) consult(e *entry, g *grant) {
+	defer c.done()
+	awaited, err := c.asker.Awaited(c.life, g.ref.Name)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.asked = time.Time{}
+	switch {
+	case e.grant != g:
+	case err == nil && !awaited:
+		e.turns = 0
+	default:
+		e.rival = true
+	}
 }
 
 // free gives g back to the store. It returns locks.ErrLost if it was not ours any more, and for how
@@ -637,7 +706,7 @@ func (c *Client) abandon(g *grant) error {
 // Hold returns the hold of the lock that ctx's owner has.
 func (l *Lock) Hold(ctx context.Context) (locks.Hold, error) {
 	o := locks.CurrentOwner(ctx)
-	if e := l.c.find(l.key(o)); e != nil && e.gate.Owner() == o {
+	if e := l.held(o); e != nil {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		if e.hold != nil {
@@ -660,7 +729,7 @@ func (l *Lock) QueueLength() int {
 // String describes the lock and its state in this process.
 func (l *Lock) String() string {
 	state := "not held here"
-	if e := l.c.find(l.name); e != nil {
+	if e := l.c.look(l.name); e != nil {
 		if o := e.gate.Owner(); o != 0 {
 			state = "at the gate: " + o.String()
 		}

@@ -90,3 +90,10 @@ type Herald interface {
 	// what is no hold. cause is joined to locks.ErrLost, if it is not nil.
 	Herald(lost func(r Ref, cause error))
 }
+
+// Asker is what a [Store] has in addition that can tell whether anybody waits for a lock without giving it back.
+type Asker interface {
+	// Awaited reports whether anybody but those who wait at the gate of this client may be waiting for the lock called name. It may
+	// say so without a reason, and may overlook who does not wait by Watch.
+	Awaited(ctx context.Context, name string) (bool, error)
+}

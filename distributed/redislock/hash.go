@@ -95,7 +95,7 @@ type single struct {
 	acquire, recall, renew, release *script
 	channel                         string // the prefix of the channel
 	token                           string // the prefix of the counter, if there is one
-	payload                         string // of a release
+	payload                         any    // of a release: a string
 	suffix                          string // of owners
 }
 

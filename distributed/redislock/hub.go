@@ -201,6 +201,23 @@ func (h *hub) receivers(channel string) (n int64) {
 	return n
 }
 
+// subscribed returns how many subscriptions to channel this process surely has, and whether anybody here watches it.
+func (h *hub) subscribed(channel string) (n int64, watched bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, l := range h.links {
+		l.mu.Lock()
+		if t := l.topics[channel]; t != nil {
+			watched = watched || len(t.watches) > 0
+			if t.active {
+				n++
+			}
+		}
+		l.mu.Unlock()
+	}
+	return n, watched
+}
+
 // link is one connection for subscriptions: a goroutine that sends requests, and one that receives.
 type link struct {
 	h      *hub

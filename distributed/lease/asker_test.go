@@ -1,0 +1,126 @@
+package lease_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+// asked is a store that can be asked whether anybody waits.
+type asked struct{ *client }
+
+func (a asked) Awaited(ctx context.Context, name string) (awaited bool, err error) {
+	err = a.call(ctx, "awaited", func() { awaited = len(a.s.watches) > 0 })
+	return awaited, err
+}
+
+// turns has n owners in one process take the lock one after the other, each for a millisecond, after during was called.
+func turns(t *testing.T, c lease.Store, n int, during func()) {
+	l, err := lease.New(c)
+	require.NoError(t, err)
+	defer l.Close(context.Background())
+	first, it := as(locks.NewOwner()), l.Lock("it")
+	require.NoError(t, it.LockContext(first))
+	var wg sync.WaitGroup
+	for range n - 1 {
+		o := as(locks.NewOwner())
+		wg.Go(func() {
+			assert.NoError(t, it.LockContext(o))
+			time.Sleep(time.Millisecond)
+			require.NoError(t, it.UnlockContext(o))
+		})
+	}
+	synctest.Wait()
+	during()
+	require.NoError(t, it.UnlockContext(first))
+	wg.Wait()
+}
+
+func TestACohortKeepsTheLockWhileTheStoreSaysThatNobodyElseWaits(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		turns(t, asked{s.connect()}, 200, func() {})
+		require.Equal(t, 1, s.count("acquire"))
+		require.Equal(t, 1, s.count("release"))
+		require.Equal(t, 3, s.count("awaited"))
+	})
+}
+
+func TestACohortIsAtItsEndWhenTheStoreSaysThatSomebodyWaits(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		rival, b := open(t, s.connect()).Lock("it"), as(locks.NewOwner())
+		conn := asked{s.connect()}
+		began, waited := time.Now(), time.Duration(0)
+		var wg sync.WaitGroup
+		turns(t, conn, 200, func() {
+			began = time.Now()
+			wg.Go(func() {
+				assert.NoError(t, rival.LockContext(b))
+				waited = time.Since(began)
+				assert.NoError(t, rival.UnlockContext(b))
+			})
+			synctest.Wait()
+		})
+		wg.Wait()
+		require.LessOrEqual(t, waited, 67*time.Millisecond, "the turns of one cohort, and those until the answer")
+	})
+}
+
+func TestTurnsDoNotGoOnForLongWhileTheStoreDoesNotAnswer(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		conn := asked{s.connect()}
+		conn.set(func(c *client) { c.delay["awaited"] = 10 * time.Second })
+		turns(t, conn, 200, func() {})
+		// Of 200 turns the first lock has 65 and those of 20 milliseconds; the next ones do not ask, since an answer is due.
+		require.Equal(t, 3, s.count("acquire"))
+	})
+}
+
+func TestACohortIsNoLongerIfSomebodyElseWaitedFromTheStart(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		rival, b := open(t, s.connect()).Lock("it"), as(locks.NewOwner())
+		hold(t, rival, b)
+		conn := asked{s.connect()}
+		l, err := lease.New(conn, lease.WithCohort(3))
+		require.NoError(t, err)
+		defer l.Close(context.Background())
+		it := l.Lock("it")
+		var wg sync.WaitGroup
+		for range 8 {
+			o := as(locks.NewOwner())
+			wg.Go(func() {
+				assert.NoError(t, it.LockContext(o))
+				time.Sleep(time.Millisecond)
+				require.NoError(t, it.UnlockContext(o))
+			})
+		}
+		synctest.Wait()
+		require.NoError(t, rival.UnlockContext(b))
+		wg.Wait()
+		require.Zero(t, s.count("awaited"), "nobody waits now, but that was not asked")
+		require.Equal(t, 2, s.count("release")-1)
+	})
+}
+
+func TestALockThatWasNotUsedForAWhileBeginsAsNew(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		c := open(t, s.connect())
+		l, other := c.Lock("it"), c.Lock("it")
+		a := as(locks.NewOwner())
+		for _, next := range []*lease.Lock{l, other, l, l, other} {
+			h := hold(t, next, a)
+			require.NoError(t, next.LockContext(a))
+			require.NoError(t, other.UnlockContext(a))
+			require.NoError(t, h.Err())
+			require.NoError(t, l.UnlockContext(a))
+			require.Empty(t, s.holder("it"))
+		}
+	})
+}
