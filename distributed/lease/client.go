@@ -49,6 +49,7 @@ type Client struct {
 	sched scheduler
 
 	acquisitions atomic.Uint64
+	reached      atomic.Bool // the store has answered once
 
 	mu      sync.Mutex
 	closing bool

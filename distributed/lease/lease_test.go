@@ -204,6 +204,7 @@ func TestAnAcquisitionOfWhichNothingIsKnownIsUndone(t *testing.T) {
 		l, o := open(t, conn).Lock("it"), as(locks.NewOwner())
 		conn.set(func(c *client) { c.dropReply["acquire"], c.dropReply["recall"] = 1, 1 })
 		require.ErrorIs(t, l.LockContext(o), errNetwork)
+		synctest.Wait()
 		require.Empty(t, s.holder("it"))
 		require.NoError(t, l.LockContext(o))
 		require.NoError(t, l.UnlockContext(o))
