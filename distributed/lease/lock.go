@@ -321,7 +321,9 @@ func (l *Lock) ensure(ctx context.Context, e *entry, wait, patient bool) (bool, 
 		e.settled()
 		e.mu.Unlock()
 		if g != nil && c.open.Err() != nil {
-			c.abandon(g) // Close may have looked for grants before this one was to be seen
+			if c.abandon(g) { // Close may have looked for grants before this one was to be seen
+				c.store.Release(c.life, g.ref.Name, g.ref.Owner)
+			}
 			return false, locks.ErrClosed
 		}
 		return g != nil, err
@@ -712,7 +714,10 @@ func (c *Client) giveUp(g *grant) (yield time.Duration, err error) {
 	pause := 5 * time.Millisecond
 	for try := 1; ; try++ {
 		sent := time.Now()
-		r, err := c.store.Release(c.life, g.ref.Name, g.ref.Owner)
+		// A reply that does not come shall leave time to ask again.
+		ctx, cancel := context.WithTimeout(c.life, max(c.release/4, time.Millisecond))
+		r, err := c.store.Release(ctx, g.ref.Name, g.ref.Owner)
+		cancel()
 		switch {
 		case err == nil && !r.Held && try == 1:
 			return 0, locks.ErrLost
@@ -773,14 +778,10 @@ func (c *Client) sweep(r Ref, queue Queue, until time.Time, late bool) {
 	}()
 }
 
-// abandon makes g lost because the client is closed, and has the store free it.
-func (c *Client) abandon(g *grant) error {
+// abandon makes g lost because the client is closed, and reports whether it was held until then. The store has to free it.
+func (c *Client) abandon(g *grant) bool {
 	c.sched.remove(g)
-	if !g.lose(locks.ErrClosed) {
-		return nil
-	}
-	_, err := c.store.Release(c.life, g.ref.Name, g.ref.Owner)
-	return err
+	return g.lose(locks.ErrClosed)
 }
 
 // Hold returns the hold of the lock that ctx's owner has.

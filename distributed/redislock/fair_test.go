@@ -63,7 +63,7 @@ func (l *line) join(i int, ctx context.Context) {
 
 func (l *line) queued(n int64) {
 	l.t.Helper()
-	require.Eventually(l.t, func() bool { return l.direct.LLen(background, fairQueue).Val() == n }, 5*time.Second, time.Millisecond)
+	require.Eventually(l.t, func() bool { return l.direct.LLen(background, fairQueue).Val() == n }, 20*time.Second, time.Millisecond)
 }
 
 // finish frees the lock, and waits until all had it.
@@ -84,7 +84,7 @@ func TestAFairLockAdmitsProcessesInOrderOfArrival(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, ok)
 	l.queued(8)
-	require.Less(t, l.finish(), 2*time.Second)
+	require.Less(t, l.finish(), lease.DefaultPoll)
 	require.Equal(t, []int{0, 1, 2, 3, 4, 5, 6, 7}, l.order)
 }
 
@@ -99,7 +99,7 @@ func TestAFairWaiterThatGivesUpLeavesTheQueueAndPassesItsTurnOn(t *testing.T) {
 	cancel()
 	l.queued(1)
 	require.EqualValues(t, 1, l.direct.ZCard(background, fairTimes).Val())
-	require.Less(t, l.finish(), 2*time.Second)
+	require.Less(t, l.finish(), lease.DefaultPoll)
 	require.Equal(t, []int{1}, l.order)
 }
 
@@ -111,7 +111,7 @@ func TestADeadHeadOfTheFairQueueIsPassedInTime(t *testing.T) {
 	l.direct.RPush(background, fairQueue, "dead:1")
 	l.join(0, someone())
 	l.queued(2)
-	require.Less(t, l.finish(), 3*time.Second)
+	require.Less(t, l.finish(), 20*time.Second)
 	require.Equal(t, []int{0}, l.order)
 }
 
@@ -160,7 +160,7 @@ func TestTheFairQueueHealsWhenPartsOfItAreLost(t *testing.T) {
 			time.Sleep(500 * time.Millisecond)
 			l.queued(4)
 			require.EqualValues(t, 4, l.direct.ZCard(background, fairTimes).Val())
-			require.Less(t, l.finish(), 3*time.Second)
+			require.Less(t, l.finish(), 20*time.Second)
 			require.Len(t, l.order, 4)
 		})
 	}
@@ -189,7 +189,7 @@ func TestTheTimesOfAFairQueueAreTheServersAndTheFormatIsRedissons(t *testing.T) 
 		require.InDelta(t, 60+30*i, in.Seconds(), 2)
 		require.Eventually(t, func() bool {
 			return slices.Contains(subscriptions(l.direct), fairHears+queue[i])
-		}, 5*time.Second, time.Millisecond)
+		}, 20*time.Second, time.Millisecond)
 	}
 	require.ElementsMatch(t, []string{"it", fairQueue, fairTimes}, l.direct.Keys(background, "*").Val())
 	l.finish()
