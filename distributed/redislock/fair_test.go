@@ -36,7 +36,10 @@ type line struct {
 }
 
 func newLine(t *testing.T, n int, opts ...redislock.Option) *line {
-	s := startServer(t)
+	return lineOn(t, startServer(t), n, opts...)
+}
+
+func lineOn(t *testing.T, s *server, n int, opts ...redislock.Option) *line {
 	l := &line{t: t, addr: s.addr, direct: connect(t, s.addr), owner: someone(), opts: opts}
 	l.holder = open(t, connect(t, s.addr), opts...).FairLocker("it")
 	require.NoError(t, l.holder.LockContext(l.owner))

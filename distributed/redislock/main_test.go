@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"runtime"
 	"strconv"
 	"testing"
 	"time"
@@ -109,6 +110,7 @@ func starve(args []string) error {
 		return err
 	}
 	fmt.Println("held")
+	runtime.GOMAXPROCS(1)
 	for range 8 {
 		go func() {
 			for i := 0; ; i++ {
