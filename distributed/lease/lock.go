@@ -363,19 +363,21 @@ func (l *Lock) acquire(ctx context.Context, e *entry, wait, patient bool, yield 
 		down    error         // why the store could not be reached, the last time
 		backoff time.Duration // until it is asked again
 		doubt   time.Time     // until when a request that was not answered may have an effect
+		placed  bool          // owner may have a place in queue
 	)
 	// over ends the acquisition in vain.
 	over := func(err error) (*grant, bool, error) {
 		if down != nil {
 			err = fmt.Errorf("%w; the store could not be reached: %w", err, down)
 		}
-		return nil, l.leave(e, owner, queue, doubt), err
+		return nil, placed && l.leave(e, owner, queue, doubt), err
 	}
 	for {
 		a, pending := l.ask(ctx, e, owner, queue)
 		if a.doubt.After(doubt) {
 			doubt = a.doubt
 		}
+		placed = placed || a.err == nil || !a.doubt.IsZero()
 		switch {
 		case pending && down != nil:
 			return nil, true, fmt.Errorf("%w; the store could not be reached: %w", a.err, down)

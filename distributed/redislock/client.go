@@ -138,6 +138,10 @@ func (c *Client) kind(k kind) (*lease.Client, error) {
 		// Who waits asks often enough not to count as dead. And no turns for those here only because they are here.
 		opts = append([]lease.Option{lease.WithPoll(min(lease.DefaultPoll, wait/3)), lease.WithCohort(0)}, opts...)
 	}
+	if k == fenced {
+		// Holders who leave the lock to each other have one token, and a late request of the one passes for one of the other.
+		opts = append([]lease.Option{lease.WithCohort(0)}, opts...)
+	}
 	lc, err := lease.New(s, opts...)
 	if err != nil {
 		return nil, err
@@ -218,7 +222,8 @@ func (c *Client) Locker(name string) locks.TryLocker { return c.Lock(name) }
 func (c *Client) Lock(name string, opts ...lease.LockOption) *Lock { return c.lock(plain, name, opts) }
 
 // FencedLocker returns the plain lock called name with fencing tokens, Redisson's RFencedLock. It excludes [Client.Lock] of the
-// same name, whose holders leave the token as it is.
+// same name, whose holders leave the token as it is. Each holder asks the server, for a token of its own, also one that follows another in this
+// process, unless [lease.WithCohort] is given.
 func (c *Client) FencedLocker(name string, opts ...lease.LockOption) *Lock {
 	return c.lock(fenced, name, opts)
 }

@@ -171,9 +171,9 @@ func TestTheFairQueueHealsWhenPartsOfItAreLost(t *testing.T) {
 
 func TestAFairWaiterKeepsItsPlaceHoweverLongItWaits(t *testing.T) {
 	t.Parallel()
-	l := newLine(t, 3, redislock.WithFairWait(300*time.Millisecond), redislock.WithLease(lease.WithLease(500*time.Millisecond)))
+	l := newLine(t, 3, redislock.WithFairWait(time.Second), term(short))
 	first := l.direct.LRange(background, fairQueue, 0, -1).Val()
-	time.Sleep(2 * time.Second)
+	time.Sleep(2 * (short + time.Second))
 	require.Equal(t, first, l.direct.LRange(background, fairQueue, 0, -1).Val())
 	l.finish()
 	require.Equal(t, []int{0, 1, 2}, l.order)

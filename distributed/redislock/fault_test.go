@@ -282,7 +282,7 @@ func TestSlowRepliesKeepTheHold(t *testing.T) {
 	direct := connect(t, s.addr)
 	client := redis.NewClient(&redis.Options{Addr: p.Addr(), DisableIdentity: true})
 	t.Cleanup(func() { client.Close() })
-	const term = 3 * time.Second
+	const term = 6 * time.Second
 	l := open(t, client, redislock.WithLease(lease.WithLease(term))).Lock("it")
 	p.Delay(50 * time.Millisecond)
 	var wg sync.WaitGroup
@@ -294,7 +294,7 @@ func TestSlowRepliesKeepTheHold(t *testing.T) {
 	a := someone()
 	h := hold(t, l, a)
 	before := commands(t, direct, "evalsha") + commands(t, direct, "eval")
-	p.Delay(term / 2)
+	p.Delay(term * 45 / 100)
 	time.Sleep(2 * term)
 	require.NoError(t, h.Err())
 	renewals := commands(t, direct, "evalsha") + commands(t, direct, "eval") - before

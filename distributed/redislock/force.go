@@ -1,14 +1,12 @@
 package redislock
 
-import (
-	"context"
-)
+import "context"
 
 // lockLike tells the hash of a lock with one holder from others.
 const lockLike = `
 local function lockLike(key)
-	local pair = redis.call('hgetall', key)
-	return #pair == 2 and tonumber(pair[2])
+	local pair = redis.pcall('hgetall', key)
+	return not pair.err and #pair == 2 and tonumber(pair[2])
 end
 `
 

@@ -86,7 +86,7 @@ func classify(err error) error {
 		return err
 	}
 	text := reply.Error()
-	if strings.HasPrefix(text, "WRONGTYPE") || strings.HasPrefix(text, "FOREIGN") || strings.Contains(text, "is not an integer") {
+	if strings.Contains(text, "WRONGTYPE") || strings.HasPrefix(text, "FOREIGN") || strings.Contains(text, "is not an integer") {
 		return fmt.Errorf("%w: %w", locks.ErrForeign, err)
 	}
 	for _, prefix := range passing {
