@@ -53,6 +53,7 @@ type Client struct {
 	sched scheduler
 
 	acquisitions atomic.Uint64
+	reached      atomic.Bool // the store has answered once
 
 	mu      sync.Mutex
 	closing bool
@@ -305,22 +306,72 @@ func (c *Client) Close(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, c.end)
 	defer stop()
 	defer time.AfterFunc(c.release, c.end).Stop()
-	var failed []error
+	var held []*grant
 	for _, e := range entries {
 		e.mu.Lock()
-		g, busy := e.grant, e.busy
+		if e.grant != nil && !e.busy {
+			held = append(held, e.grant)
+		}
 		e.mu.Unlock()
-		if g == nil || busy {
-			continue
-		}
-		if err := c.abandon(g); err != nil {
-			failed = append(failed, fmt.Errorf("lease: Close: release of %q: %w", g.ref.Name, err))
-		}
 	}
+	failed := c.abandonAll(held)
 	select {
 	case <-c.drained:
 	case <-c.life.Done():
 	}
 	c.end()
+	return failed
+}
+
+// closers is how many releases Close has under way at a time.
+const closers = 16
+
+// abandonAll makes gs lost, all of them before it waits for anything, and has the store free them. It returns when life ends at the
+// latest, even if the store does not care for that.
+func (c *Client) abandonAll(gs []*grant) error {
+	if len(gs) == 0 {
+		return nil
+	}
+	var mine []*grant
+	for _, g := range gs {
+		if c.abandon(g) {
+			mine = append(mine, g)
+		}
+	}
+	work := make(chan *grant, len(mine))
+	for _, g := range mine {
+		work <- g
+	}
+	close(work)
+	errs := make(chan error, len(mine))
+	for range min(closers, len(mine)) {
+		go func() {
+			for g := range work {
+				_, err := c.store.Release(c.life, g.ref.Name, g.ref.Owner)
+				if err != nil {
+					err = fmt.Errorf("lease: Close: release of %q: %w", g.ref.Name, err)
+				}
+				errs <- err
+			}
+		}()
+	}
+	var failed []error
+	for i := range mine {
+		select {
+		case err := <-errs:
+			if err != nil {
+				failed = append(failed, err)
+			}
+		case <-c.life.Done():
+			select {
+			case err := <-errs: // it was on time
+				failed = append(failed, err)
+				continue
+			default:
+			}
+			err := fmt.Errorf("lease: Close: %d of %d locks not released: %w", len(mine)-i, len(mine), context.Cause(c.life))
+			return errors.Join(append(failed, err)...)
+		}
+	}
 	return errors.Join(failed...)
 }

@@ -33,9 +33,11 @@
 //
 // # What is unknown
 //
-// A request whose reply did not come may have been carried out. An acquisition is not repeated then;
-// the client asks the store who holds. A caller whose ctx ends while a request is in flight gets its
-// error at once; should the request succeed, it is undone. A release is repeated until the
-// store has answered or the lease is over. Each acquisition has a name of its own in the store, so that
+// A request whose reply did not come may have been carried out, or be so later. An acquisition is not repeated then;
+// the client asks the store who holds. If that is not the asker, or unknown, the client goes on to release
+// what the request may have taken, for a lease, ever more rarely. A caller whose ctx ends while a request is in flight gets its
+// error at once; should the request succeed, it is undone, and after a twentieth of a second without an answer
+// without waiting for one. A release is repeated until the store has answered or the lease is over, for
+// longer than the release timeout without the caller. Each acquisition has a name of its own in the store, so that
 // requests of an earlier one that arrive late do nothing to a later hold.
 package lease

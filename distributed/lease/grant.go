@@ -23,12 +23,16 @@ type grant struct {
 	lease time.Duration // of a renewal
 	taken time.Time     // when the request that took it was sent
 	fixed bool          // not renewed
+	doubt time.Time     // until when an earlier request of its owner may have an effect yet, or zero
+
+	pinned bool // not to be left to others here. Guarded by entry.mu
 
 	mu    sync.Mutex
 	until time.Time // when it is over unless it is prolonged
 	gone  bool
 	cause error         // why it is lost
 	lost  chan struct{} // made when asked for
+	rival bool          // somebody else waited, or held the lock, when it was asked for
 	first hold          // of who took it
 
 	// Guarded by the scheduler's mutex.

@@ -204,6 +204,7 @@ func TestAnAcquisitionOfWhichNothingIsKnownIsUndone(t *testing.T) {
 		l, o := open(t, conn).Lock("it"), as(locks.NewOwner())
 		conn.set(func(c *client) { c.dropReply["acquire"], c.dropReply["recall"] = 1, 1 })
 		require.ErrorIs(t, l.LockContext(o), errNetwork)
+		synctest.Wait()
 		require.Empty(t, s.holder("it"))
 		require.NoError(t, l.LockContext(o))
 		require.NoError(t, l.UnlockContext(o))
@@ -219,6 +220,47 @@ func TestALostReplyOfAReleaseIsNoError(t *testing.T) {
 		require.NoError(t, l.UnlockContext(o))
 		require.Empty(t, s.holder("it"))
 	})
+}
+
+func TestAReleaseWhoseReplyHangsIsRepeated(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		conn := s.connect()
+		l, o := open(t, conn).Lock("it"), as(locks.NewOwner())
+		hold(t, l, o)
+		conn.set(func(c *client) { c.delay["release"] = time.Hour })
+		time.AfterFunc(time.Second/2, func() { conn.set(func(c *client) { c.delay["release"] = 0 }) })
+		require.NoError(t, l.UnlockContext(o))
+		require.Empty(t, s.holder("it"))
+	})
+}
+
+func TestCloseDoesNotWaitForAStoreThatIgnoresContexts(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		conn := s.connect()
+		d, err := lease.New(stubborn{conn})
+		require.NoError(t, err)
+		var holds []locks.Hold
+		for i := range 100 {
+			holds = append(holds, hold(t, d.Lock(fmt.Sprint(i)), as(locks.NewOwner())))
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began := time.Now()
+		require.ErrorIs(t, d.Close(ctx), context.Canceled)
+		require.Equal(t, time.Second, time.Since(began))
+		for _, h := range holds {
+			require.ErrorIs(t, h.Err(), locks.ErrLost)
+		}
+		time.Sleep(time.Hour)
+	})
+}
+
+// stubborn is a client that takes a minute for a release, whatever the context says.
+type stubborn struct{ *client }
+
+func (s stubborn) Release(_ context.Context, name, owner string) (lease.Released, error) {
+	time.Sleep(time.Minute)
+	return s.client.Release(context.Background(), name, owner)
 }
 
 func TestAReleaseThatCannotReachTheStoreGivesUpInTime(t *testing.T) {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -50,9 +52,9 @@ func (l *Lock) key(o locks.Owner) string {
 	return l.name + "\x00" + strconv.FormatInt(int64(o), 10)
 }
 
-// held returns the entry whose gate o has, or nil. The last entry that was used here is the one if o has its gate, even without a
+// gated returns the entry whose gate o has, or nil. The last entry that was used here is the one if o has its gate, even without a
 // look at the client's: it is not forgotten while somebody has it.
-func (l *Lock) held(o locks.Owner) *entry {
+func (l *Lock) gated(o locks.Owner) *entry {
 	if e := l.last.Load(); e != nil && e.gate.Owner() == o {
 		return e
 	}
@@ -118,6 +120,10 @@ func (l *Lock) fail(op string, err error) error {
 }
 
 // LockContext takes the lock, and waits for it until ctx ends.
+//
+// If the store cannot be reached at the first attempt, it returns the error at once: the address may be wrong. If
+// it cannot be reached while the call waits already, that is waited for too, and the store asked
+// again, at least every two seconds; should ctx end before, the error matches ctx's and the store's last one.
 func (l *Lock) LockContext(ctx context.Context) error {
 	_, err := l.lock(ctx, "LockContext", true)
 	return err
@@ -137,7 +143,7 @@ func (l *Lock) lock(ctx context.Context, op string, wait bool) (bool, error) {
 	}
 	c := l.c
 	o := locks.CurrentOwner(ctx)
-	if e := l.held(o); e != nil {
+	if e := l.gated(o); e != nil {
 		if held, err := e.reenter(ctx, o); held {
 			if err != nil {
 				return false, l.fail(op, err)
@@ -149,10 +155,10 @@ func (l *Lock) lock(ctx context.Context, op string, wait bool) (bool, error) {
 	if err != nil {
 		return false, l.fail(op, err)
 	}
-	ok, err := c.pass(ctx, e, wait)
+	ok, waited, err := c.pass(ctx, e, wait)
 	if !ok {
 		c.leave(e)
-	} else if ok, err = l.ensure(ctx, e, o, wait); !ok {
+	} else if ok, err = l.ensure(ctx, e, wait, waited && c.reached.Load()); !ok {
 		c.giveBack(ctx, e)
 	}
 	if err != nil {
@@ -169,10 +175,11 @@ func (e *entry) reenter(ctx context.Context, o locks.Owner) (held bool, err erro
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.hold == nil || e.gate.Owner() != o {
+	h := e.mine(o)
+	if h == nil {
 		return false, nil
 	}
-	if err := e.hold.Err(); err != nil {
+	if err := h.Err(); err != nil {
 		return true, err
 	}
 	if _, err := e.gate.TryLockContext(ctx); err != nil {
@@ -182,10 +189,20 @@ func (e *entry) reenter(ctx context.Context, o locks.Owner) (held bool, err erro
 	return true, nil
 }
 
-// pass gets a hold of e's gate.
-func (c *Client) pass(ctx context.Context, e *entry, wait bool) (bool, error) {
-	ok, err := e.gate.TryLockContext(ctx)
+// mine returns the hold if it is o's. e.mu is held: so the hold stays, and with it its owner stays that of the gate, which is
+// given up after the hold. Without e.mu the two are no pair.
+func (e *entry) mine(o locks.Owner) *hold {
+	if e.hold == nil || e.gate.Owner() != o {
+		return nil
+	}
+	return e.hold
+}
+
+// pass gets a hold of e's gate, and reports whether it had to wait for that.
+func (c *Client) pass(ctx context.Context, e *entry, wait bool) (ok, waited bool, err error) {
+	ok, err = e.gate.TryLockContext(ctx)
 	if !ok && err == nil && wait {
+		waited = true
 		if ctx.Done() == nil {
 			err = e.gate.LockContext(detached{c.open, ctx})
 		} else {
@@ -208,7 +225,7 @@ func (c *Client) pass(ctx context.Context, e *entry, wait bool) (bool, error) {
 		e.depth++
 		e.mu.Unlock()
 	}
-	return ok, err
+	return ok, waited, err
 }
 
 // fewer counts one hold less, and reports whether a user of e goes with it. e.mu is held.
@@ -272,12 +289,13 @@ func (e *entry) finish() {
 	e.mu.Unlock()
 }
 
-// ensure makes sure that the holder of e's gate, o, has the store's lock as well. If not, it has left
-// everything as it was.
+// ensure makes sure that the holder of e's gate has the store's lock as well. If not, it has left
+// everything as it was. If patient, it has waited already, so that a store that cannot be reached is
+// one more thing to wait for.
 //
 // Several goroutines of an explicit owner may be here at a time. One talks to the store, the others
 // wait for what comes of it.
-func (l *Lock) ensure(ctx context.Context, e *entry, o locks.Owner, wait bool) (bool, error) {
+func (l *Lock) ensure(ctx context.Context, e *entry, wait, patient bool) (bool, error) {
 	c := l.c
 	for {
 		e.mu.Lock()
@@ -321,19 +339,21 @@ func (l *Lock) ensure(ctx context.Context, e *entry, o locks.Owner, wait bool) (
 		} else if !until.IsZero() {
 			yield = time.Until(until)
 		}
-		g, rival, pending, err := l.acquire(ctx, e, c.owner(), wait, yield)
+		g, pending, err := l.acquire(ctx, e, wait, patient, yield)
 		if pending {
 			return false, err // e is busy until what was abandoned is undone
 		}
 		e.mu.Lock()
 		if g != nil {
-			e.grant, e.turns, e.rival = g, 1, rival
+			e.grant, e.turns, e.rival = g, 1, g.rival
 			e.hold = c.taken(g)
 		}
 		e.settled()
 		e.mu.Unlock()
 		if g != nil && c.open.Err() != nil {
-			c.abandon(g) // Close may have looked for grants before this one was to be seen
+			if c.abandon(g) { // Close may have looked for grants before this one was to be seen
+				c.store.Release(c.life, g.ref.Name, g.ref.Owner)
+			}
 			return false, locks.ErrClosed
 		}
 		return g != nil, err
@@ -342,20 +362,25 @@ func (l *Lock) ensure(ctx context.Context, e *entry, o locks.Owner, wait bool) (
 
 // acquire gets the lock from the store, after it has let others go first for the time yield. e is busy
 // with that, and stays so if it is pending what becomes of a request that was given up.
-func (l *Lock) acquire(ctx context.Context, e *entry, owner string, wait bool, yield time.Duration) (g *grant, rival, pending bool, err error) {
+//
+// A request that fails ends it if it is the first one, unless patient. Later ones are repeated, in the hope that the
+// store can be reached again, and notified of it by the watch perhaps. A place in a queue is kept, by the same owner. Without a queue
+// a request of which nothing is known is left to be undone, and the next one is somebody else's:
+// whatever comes of the former means nothing to the latter.
+func (l *Lock) acquire(ctx context.Context, e *entry, wait, patient bool, yield time.Duration) (g *grant, pending bool, err error) {
 	c := l.c
-	rival = yield > 0
+	owner := c.owner()
 	var queue Queue // with our place in it
 	if wait && c.queue != nil {
 		if !c.begin() {
-			return nil, false, false, locks.ErrClosed
+			return nil, false, locks.ErrClosed
 		}
 		defer c.done()
 		queue = c.queue
 	}
 	if wait && yield > 0 {
 		if err := l.pause(ctx, nil, yield); err != nil {
-			return nil, rival, false, err
+			return nil, false, err
 		}
 	}
 	var watch Watch
@@ -364,40 +389,91 @@ func (l *Lock) acquire(ctx context.Context, e *entry, owner string, wait bool, y
 			watch.Close()
 		}
 	}()
+	var (
+		down    error         // why the store could not be reached, the last time
+		backoff time.Duration // until it is asked again
+		doubt   time.Time     // until when a request that was not answered may have an effect
+		placed  bool          // owner may have a place in queue
+		rival   = yield > 0   // somebody else waits, or holds the lock
+	)
+	// over ends the acquisition in vain.
+	over := func(err error) (*grant, bool, error) {
+		if down != nil {
+			err = fmt.Errorf("%w; the store could not be reached: %w", err, down)
+		}
+		return nil, placed && l.leave(e, owner, queue, doubt), err
+	}
 	for {
-		g, refused, pending, err := l.ask(ctx, e, owner, queue)
+		a, pending := l.ask(ctx, e, owner, queue)
+		if a.doubt.After(doubt) {
+			doubt = a.doubt
+		}
+		placed = placed || a.err == nil || !a.doubt.IsZero()
 		switch {
-		case g != nil || pending || err == nil && !wait:
-			return g, rival, pending, err
-		case err != nil:
-			return nil, rival, l.leave(e, owner, queue), err
-		}
-		rival = true
-		if watch == nil {
-			// A store that cannot notify is polled.
-			if watch, err = c.store.Watch(ctx, l.name, owner); err == nil && watch != nil {
-				continue // ask again: it may have become free before the watch began
+		case pending && down != nil:
+			return nil, true, fmt.Errorf("%w; the store could not be reached: %w", a.err, down)
+		case pending || a.err == nil && a.g == nil && !wait:
+			return nil, pending, a.err
+		case a.g != nil:
+			a.g.rival = rival
+			if queue != nil {
+				a.g.doubt = doubt
 			}
-			watch = nil
+			return a.g, false, nil
+		case a.err != nil && (!wait || !patient || !passing(a.err)):
+			down = nil
+			return over(a.err)
 		}
+		patient = true
 		pause := c.poll
+		if down = a.err; down != nil {
+			if queue == nil && !a.doubt.IsZero() {
+				owner = c.owner()
+				if watch != nil {
+					watch.Close()
+					watch = nil
+				}
+			}
+			backoff = min(max(2*backoff, minBackoff), maxBackoff)
+			pause = min(backoff/2+rand.N(backoff/2), pause)
+		} else {
+			backoff, rival = 0, true
+			if watch == nil {
+				// A store that cannot notify is polled.
+				if watch, err = c.store.Watch(ctx, l.name, owner); err == nil && watch != nil {
+					continue // ask again: it may have become free before the watch began
+				}
+				watch = nil
+				pause /= 10
+			}
+			if a.refused > 0 {
+				pause = min(pause, a.refused)
+			}
+		}
 		var notified <-chan struct{}
 		if watch != nil {
 			notified = watch.C()
-		} else {
-			pause /= 10
-		}
-		if refused > 0 {
-			pause = min(pause, refused)
 		}
 		if err := l.pause(ctx, notified, max(pause, time.Millisecond)); err != nil {
-			return nil, rival, l.leave(e, owner, queue), err
+			return over(err)
 		}
 	}
 }
 
-// leave gives owner's place in queue up, and reports whether that is pending: if there is a queue.
-func (l *Lock) leave(e *entry, owner string, queue Queue) bool {
+// Between two requests to a store that cannot be reached.
+const (
+	minBackoff = 20 * time.Millisecond
+	maxBackoff = 2 * time.Second
+)
+
+// passing reports whether err may be over with time.
+func passing(err error) bool {
+	return !errors.Is(err, locks.ErrForeign) && (!errors.Is(err, ErrRefused) || errors.Is(err, ErrUnavailable))
+}
+
+// leave gives owner's place in queue up, and what a request in doubt has taken, and reports whether that is pending: if
+// there is a queue.
+func (l *Lock) leave(e *entry, owner string, queue Queue, doubt time.Time) bool {
 	if queue == nil {
 		return false
 	}
@@ -406,6 +482,9 @@ func (l *Lock) leave(e *entry, owner string, queue Queue) bool {
 		defer l.c.leave(e)
 		defer e.finish()
 		l.c.quit(queue, l.name, owner)
+		if !doubt.IsZero() {
+			l.c.sweep(Ref{l.name, owner}, queue, doubt, true)
+		}
 	})
 	return true
 }
@@ -442,77 +521,112 @@ func (l *Lock) pause(ctx context.Context, notified <-chan struct{}, d time.Durat
 	return nil
 }
 
+// answer is what came of a request for the lock.
+type answer struct {
+	g       *grant
+	refused time.Duration // for how long the lock will not be free, if that is known
+	err     error
+	doubt   time.Time // until when the request may have an effect of which nothing is known, or zero
+}
+
+// grace is how long the one who wanted the lock has gone before a request that is under way for him still is undone without
+// its answer being awaited.
+const grace = 50 * time.Millisecond
+
 // ask asks the store once. If ctx ends before the answer comes, it returns that it is pending, and
 // whatever the answer gives is given back.
-func (l *Lock) ask(ctx context.Context, e *entry, owner string, queue Queue) (g *grant, refused time.Duration, pending bool, err error) {
+func (l *Lock) ask(ctx context.Context, e *entry, owner string, queue Queue) (a answer, pending bool) {
 	if ctx.Done() == nil {
-		g, refused, err = l.request(ctx, owner, queue)
-		return g, refused, false, err
+		return l.request(ctx, owner, queue), false
 	}
-	type answer struct {
-		g       *grant
-		refused time.Duration
-		err     error
-	}
+	sent := time.Now()
 	answers := make(chan answer, 1)
-	l.c.spawn(func() {
-		g, refused, err := l.request(ctx, owner, queue)
-		answers <- answer{g, refused, err}
-	})
+	l.c.spawn(func() { answers <- l.request(ctx, owner, queue) })
 	select {
 	case a := <-answers:
 		if a.g == nil || ctx.Err() == nil {
-			return a.g, a.refused, false, a.err
+			return a, false
 		}
 		answers <- a // nothing is granted after ctx has ended
 	case <-ctx.Done():
 	}
 	l.c.keep(e)
-	l.c.spawn(func() {
-		defer l.c.leave(e)
-		defer e.finish()
-		if a := <-answers; a.g != nil {
-			l.c.free(a.g)
-		} else if queue != nil {
-			l.c.quit(queue, l.name, owner)
-		}
-	})
-	return nil, 0, true, ended(ctx)
+	l.c.spawn(func() { l.undo(e, owner, queue, sent, answers) })
+	return answer{err: ended(ctx)}, true
 }
 
-// request asks the store once, for a place in queue too if there is one, and looks after the grant if there is one.
-func (l *Lock) request(ctx context.Context, owner string, queue Queue) (g *grant, refused time.Duration, err error) {
+// undo gives back what a request gives that was sent for somebody who has gone. e is busy until then, but not for longer than
+// the grace: the next request for its name has another owner, and does not depend on this one.
+func (l *Lock) undo(e *entry, owner string, queue Queue, sent time.Time, answers <-chan answer) {
+	c := l.c
+	back := func(a answer) {
+		switch {
+		case a.g != nil:
+			c.free(a.g)
+		case queue != nil:
+			c.quit(queue, l.name, owner)
+			if !a.doubt.IsZero() {
+				c.sweep(Ref{l.name, owner}, queue, a.doubt, true)
+			}
+		}
+	}
+	select {
+	case a := <-answers:
+		back(a)
+		e.finish()
+		c.leave(e)
+	case <-time.After(grace):
+		c.sweep(Ref{l.name, owner}, queue, sent.Add(l.term()), true)
+		e.finish()
+		c.leave(e)
+		back(<-answers)
+	}
+}
+
+// term is for how long the store is asked to give the lock.
+func (l *Lock) term() time.Duration {
+	if l.fixed {
+		return l.lease
+	}
+	return l.c.lease
+}
+
+// request asks the store once, for a place in queue too if there is one, and looks after the grant if there is one. What
+// an answer that does not come leaves behind is undone, unless there is a queue, whose place may be asked for again.
+func (l *Lock) request(ctx context.Context, owner string, queue Queue) (a answer) {
 	c := l.c
 	ctx = c.detached(ctx)
-	d := l.lease
-	if !l.fixed {
-		d = c.lease
-	}
+	d := l.term()
 	sent := time.Now()
 	var r Reply
 	if queue != nil {
-		r, err = queue.Enqueue(ctx, l.name, owner, d)
+		r, a.err = queue.Enqueue(ctx, l.name, owner, d)
 	} else {
-		r, err = c.store.Acquire(ctx, l.name, owner, d)
+		r, a.err = c.store.Acquire(ctx, l.name, owner, d)
 	}
-	if err != nil {
-		if errors.Is(err, locks.ErrForeign) || errors.Is(err, ErrRefused) {
-			return nil, 0, err
+	if a.err != nil {
+		if errors.Is(a.err, locks.ErrForeign) || errors.Is(a.err, ErrRefused) {
+			return a
 		}
 		var unknown error
-		if r, unknown = c.store.Recall(ctx, l.name, owner); unknown == nil && !r.Held {
-			return nil, 0, err
+		if r, unknown = c.store.Recall(ctx, l.name, owner); unknown != nil || !r.Held {
+			// It may have been carried out, or be so yet: nobody shall wait for the lease to end if that can be helped.
+			a.doubt = sent.Add(d)
+			if queue == nil {
+				c.sweep(Ref{l.name, owner}, nil, a.doubt, true)
+			}
+			return a
 		}
-		if unknown != nil {
-			// Perhaps it is ours: nobody shall wait for the lease to end if that can be helped.
-			c.giveUp(&grant{ref: Ref{l.name, owner}, until: sent.Add(d), index: -1})
-			return nil, 0, err
-		}
+		a.err = nil
+	}
+	if !c.reached.Load() {
+		c.reached.Store(true)
 	}
 	if !r.Held {
-		return nil, r.Wait, nil
+		a.refused = r.Wait
+		return a
 	}
-	g = &grant{
+	a.g = &grant{
 		ref:   Ref{l.name, owner},
 		token: r.Token,
 		lease: d,
@@ -521,8 +635,8 @@ func (l *Lock) request(ctx context.Context, owner string, queue Queue) (g *grant
 		until: sent.Add(d - c.marginOf(d)),
 		index: -1,
 	}
-	c.sched.add(g)
-	return g, 0, nil
+	c.sched.add(a.g)
+	return a
 }
 
 // detached returns a context with ctx's values that lives as long as the client: a request is
@@ -543,7 +657,7 @@ func (d detached) Value(key any) any { return d.values.Value(key) }
 
 // UnlockContext gives one hold back, and the lock with the last: to the first who waits at the gate, or
 // to the store, which it tries to reach for the release timeout, whether ctx has ended or not. If
-// it cannot, it returns the error, and the lock ends with its lease.
+// it cannot, it returns the error, and the lock ends as soon as the store can be reached again, or with its lease.
 func (l *Lock) UnlockContext(ctx context.Context) error {
 	const op = "UnlockContext"
 	o := locks.CurrentOwner(ctx)
@@ -551,13 +665,13 @@ func (l *Lock) UnlockContext(ctx context.Context) error {
 		ctx = context.Background()
 	}
 	c := l.c
-	e := l.held(o)
+	e := l.gated(o)
 	if e == nil {
 		return l.fail(op, locks.ErrNotHeld)
 	}
 	e.mu.Lock()
-	h := e.hold
-	if h == nil { // another goroutine of the same owner is about to get it
+	h := e.mine(o)
+	if h == nil { // another goroutine of the same owner is about to get it, or has just given it back
 		e.mu.Unlock()
 		return l.fail(op, locks.ErrNotHeld)
 	}
@@ -612,7 +726,7 @@ func (l *Lock) UnlockContext(ctx context.Context) error {
 
 // mayPass reports whether g may go to the next one at the gate. e.mu is held.
 func (c *Client) mayPass(e *entry, g *grant, now time.Time) bool {
-	if g.fixed || c.cohort == 0 || c.open.Err() != nil || !e.gate.HasQueued() || now.Sub(g.taken) >= g.lease/4 {
+	if g.fixed || g.pinned || c.cohort == 0 || c.open.Err() != nil || !e.gate.HasQueued() || now.Sub(g.taken) >= g.lease/4 {
 		return false
 	}
 	switch {
@@ -658,16 +772,23 @@ func (c *Client) free(g *grant) (yield time.Duration, err error) {
 }
 
 // giveUp has the store free what g stands for, and repeats the request until it is answered, but not for
-// longer than the release timeout or g's time.
+// longer than the release timeout or g's time. What is left of that is tried without anybody waiting for it.
 func (c *Client) giveUp(g *grant) (yield time.Duration, err error) {
 	stop := time.Now().Add(c.release)
-	if until := g.deadline(); until.Before(stop) {
+	until := g.deadline()
+	if until.Before(stop) {
 		stop = until
+	}
+	if !g.doubt.IsZero() {
+		defer c.sweep(g.ref, c.queue, g.doubt, true)
 	}
 	pause := 5 * time.Millisecond
 	for try := 1; ; try++ {
 		sent := time.Now()
-		r, err := c.store.Release(c.life, g.ref.Name, g.ref.Owner)
+		// A reply that does not come shall leave time to ask again.
+		ctx, cancel := context.WithTimeout(c.life, max(c.release/4, time.Millisecond))
+		r, err := c.store.Release(ctx, g.ref.Name, g.ref.Owner)
+		cancel()
 		switch {
 		case err == nil && !r.Held && try == 1:
 			return 0, locks.ErrLost
@@ -680,8 +801,9 @@ func (c *Client) giveUp(g *grant) (yield time.Duration, err error) {
 		}
 		if time.Now().Add(pause).After(stop) {
 			if c.log != nil {
-				c.log.Warn("lock not released: it ends with its lease", "lock", g.ref.Name, "owner", g.ref.Owner, "error", err)
+				c.log.Warn("lock not released yet: it ends with its lease", "lock", g.ref.Name, "owner", g.ref.Owner, "error", err)
 			}
+			c.sweep(g.ref, nil, until, false)
 			return 0, err
 		}
 		select {
@@ -693,27 +815,136 @@ func (c *Client) giveUp(g *grant) (yield time.Duration, err error) {
 	}
 }
 
-// abandon makes g lost because the client is closed, and has the store free it.
-func (c *Client) abandon(g *grant) error {
-	c.sched.remove(g)
-	if !g.lose(locks.ErrClosed) {
-		return nil
+// sweep frees what r holds, or comes to hold because of a request that is late, without anybody waiting for that: it asks the
+// store to release it, ever more rarely, until that has been done or the time until is over. If nothing can
+// be late, it ends with the first answer.
+//
+// A request that a network was able to carry out after until, which is a lease away, would leave the lock held for a lease once more.
+func (c *Client) sweep(r Ref, queue Queue, until time.Time, late bool) {
+	job := func() {
+		for pause := 5 * time.Millisecond; ; pause = min(2*pause, max(c.lease/10, 5*time.Millisecond)) {
+			closing := c.open.Err() != nil
+			if queue != nil {
+				queue.Leave(c.life, r.Name, r.Owner)
+			}
+			done, err := c.store.Release(c.life, r.Name, r.Owner)
+			if err == nil && (done.Held || !late) || closing || time.Now().Add(pause).After(until) {
+				return
+			}
+			timer := time.NewTimer(pause)
+			select {
+			case <-timer.C:
+			case <-c.open.Done(): // once more
+			}
+			timer.Stop()
+		}
 	}
-	_, err := c.store.Release(c.life, g.ref.Name, g.ref.Owner)
-	return err
+	if !c.begin() {
+		job() // Close waits for nobody who begins now
+		return
+	}
+	go func() {
+		defer c.done()
+		job()
+	}()
+}
+
+// abandon makes g lost because the client is closed, and reports whether it was held until then. The store has to free it.
+func (c *Client) abandon(g *grant) bool {
+	c.sched.remove(g)
+	return g.lose(locks.ErrClosed)
 }
 
 // Hold returns the hold of the lock that ctx's owner has.
 func (l *Lock) Hold(ctx context.Context) (locks.Hold, error) {
 	o := locks.CurrentOwner(ctx)
-	if e := l.held(o); e != nil {
+	if e := l.c.look(l.key(o)); e != nil {
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		if e.hold != nil {
-			return e.hold, nil
+		if h := e.mine(o); h != nil {
+			return h, nil
 		}
 	}
 	return nil, l.fail("Hold", locks.ErrNotHeld)
+}
+
+// Pin returns the name that the hold of ctx's owner has in the store, and has the lock given back to the store when this hold
+// ends, even if others wait for it at the gate. It is for a [Store] where something else depends on the hold, such as
+// a read hold of the writer of a read-write lock.
+func (l *Lock) Pin(ctx context.Context) (owner string, err error) {
+	o := locks.CurrentOwner(ctx)
+	if e := l.c.look(l.key(o)); e != nil {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if h := e.mine(o); h != nil {
+			if err := h.Err(); err != nil {
+				return "", l.fail("Pin", err)
+			}
+			h.g.pinned = true
+			return h.g.ref.Owner, nil
+		}
+	}
+	return "", l.fail("Pin", locks.ErrNotHeld)
+}
+
+// ForceUnlock frees the lock, whoever holds it, here or elsewhere, and reports whether anybody did. It is for
+// administrators: the holder is not asked, and its work not awaited. It is told at once if it is of this client, and else with
+// its next renewal; its unlock returns locks.ErrLost. It waits for the store's answer until ctx ends. It returns
+// errors.ErrUnsupported if the store has no such thing, and locks.ErrForeign if what is under the name is no lock of this kind.
+func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
+	const op = "ForceUnlock"
+	if err := check("lease: "+op, ctx); err != nil {
+		return false, err
+	}
+	f, ok := l.c.store.(Forcer)
+	if !ok {
+		return false, l.fail(op, errors.ErrUnsupported)
+	}
+	if !l.c.begin() {
+		return false, l.fail(op, locks.ErrClosed)
+	}
+	defer l.c.done()
+	held := l.held()
+	forced, err := f.Force(ctx, l.name)
+	if err != nil {
+		return false, l.fail(op, err)
+	}
+	if forced {
+		// Those of held that have not ended by themselves were what was freed, or were lost already.
+		for _, g := range held {
+			l.c.lost(g, errForced)
+		}
+	}
+	return forced, nil
+}
+
+var errForced = errors.New("freed by ForceUnlock")
+
+// held returns the grants of the lock's name that this client has.
+func (l *Lock) held() (gs []*grant) {
+	c := l.c
+	var entries []*entry
+	c.mu.Lock()
+	if !l.share {
+		if e := c.entries[l.name]; e != nil {
+			entries = append(entries, e)
+		}
+	} else {
+		for key, e := range c.entries {
+			if strings.HasPrefix(key, l.name+"\x00") {
+				entries = append(entries, e)
+			}
+		}
+	}
+	c.mu.Unlock()
+	for _, e := range entries {
+		e.mu.Lock()
+		if e.grant != nil {
+			gs = append(gs, e.grant)
+		}
+		e.mu.Unlock()
+	}
+	return gs
 }
 
 // QueueLength returns how many wait at the gate of this process; of a [Shared] lock nobody does.

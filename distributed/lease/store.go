@@ -10,6 +10,10 @@ import (
 // was an error. Whatever other error there is leaves open what has happened, but for locks.ErrForeign.
 var ErrRefused = errors.New("lease: refused by the store")
 
+// ErrUnavailable is matched by those errors matching [ErrRefused] that are expected to pass, such as of a server that is starting
+// or of a pool without a free connection. Who waits for a lock goes on to do so.
+var ErrUnavailable = errors.New("lease: store is not available now")
+
 // Store is what an adapter has to do: the protocol of one kind of lock, over one client of its
 // store. It keeps no state of holds; [Client] does.
 //
@@ -33,7 +37,8 @@ type Store interface {
 	// takes a lock anew. If it fails for some of them only, it returns the error, and true for the others.
 	Renew(ctx context.Context, holds []Ref, lease time.Duration) ([]bool, error)
 
-	// Release frees the lock if owner holds it. It may be repeated.
+	// Release frees the lock if owner holds it. It may be repeated, also long after an earlier one, and for an owner that never
+	// had the lock.
 	Release(ctx context.Context, name, owner string) (Released, error)
 
 	// Watch tells when the lock called name may have become free for owner. The client asks again
@@ -80,6 +85,13 @@ type Queue interface {
 
 	// Leave gives owner's place up, if it has one. It may be repeated.
 	Leave(ctx context.Context, name, owner string) error
+}
+
+// Forcer is what a [Store] has in addition whose locks can be freed without their holders.
+type Forcer interface {
+	// Force frees the lock called name, whoever holds it, wakes those who wait, and reports whether anybody held it. It
+	// returns an error matching locks.ErrForeign, and leaves everything as it is, if something else is under the name.
+	Force(ctx context.Context, name string) (bool, error)
 }
 
 // Herald is what a [Store] has in addition that can learn by itself that a hold has ended, such as from the end of a session

@@ -138,6 +138,10 @@ func (c *Client) kind(k kind) (*lease.Client, error) {
 		// Who waits asks often enough not to count as dead. And no turns for those here only because they are here.
 		opts = append([]lease.Option{lease.WithPoll(min(lease.DefaultPoll, wait/3)), lease.WithCohort(0)}, opts...)
 	}
+	if k == fenced {
+		// Holders who leave the lock to each other have one token, and a late request of the one passes for one of the other.
+		opts = append([]lease.Option{lease.WithCohort(0)}, opts...)
+	}
 	lc, err := lease.New(s, opts...)
 	if err != nil {
 		return nil, err
@@ -150,9 +154,8 @@ func (c *Client) kind(k kind) (*lease.Client, error) {
 // error says why.
 type Lock struct {
 	*lease.Lock
-	bad   error
-	other *lease.Lock // the other half of a read-write lock
-	both  error       // of who wants this one too
+	bad     error
+	prepare func(ctx context.Context) (context.Context, error) // an acquisition of one half of a read-write lock
 }
 
 var _ locks.Leased = (*Lock)(nil)
@@ -170,23 +173,22 @@ func (c *Client) lock(k kind, name string, opts []lease.LockOption) *Lock {
 	return &Lock{Lock: lc.Lock(name, opts...), bad: bad}
 }
 
-// refused returns why ctx's owner cannot have the lock whatever the server says.
-func (l *Lock) refused(ctx context.Context) error {
+// ready returns the context of an acquisition, or why it cannot be whatever the server says.
+func (l *Lock) ready(ctx context.Context) (context.Context, error) {
 	switch {
 	case l.bad != nil:
-		return l.bad
-	case l.other == nil || ctx == nil || ctx.Err() != nil:
-		return nil
+		return nil, l.bad
+	case l.prepare == nil || ctx == nil || ctx.Err() != nil:
+		return ctx, nil
 	}
-	if _, err := l.other.Hold(ctx); err == nil {
-		return fmt.Errorf("redislock: acquisition of %q by who holds its other half: %w", l.Name(), l.both)
-	}
-	return nil
+	return l.prepare(ctx)
 }
 
-// LockContext takes the lock, and waits for it until ctx ends.
+// LockContext takes the lock, and waits for it until ctx ends; see [lease.Lock.LockContext]. If there is something else under its name, the
+// error matches [locks.ErrForeign].
 func (l *Lock) LockContext(ctx context.Context) error {
-	if err := l.refused(ctx); err != nil {
+	ctx, err := l.ready(ctx)
+	if err != nil {
 		return err
 	}
 	return l.Lock.LockContext(ctx)
@@ -194,10 +196,23 @@ func (l *Lock) LockContext(ctx context.Context) error {
 
 // TryLockContext takes the lock if nobody has it. It waits for the server's answer until ctx ends.
 func (l *Lock) TryLockContext(ctx context.Context) (bool, error) {
-	if err := l.refused(ctx); err != nil {
+	ctx, err := l.ready(ctx)
+	if err != nil {
 		return false, err
 	}
 	return l.Lock.TryLockContext(ctx)
+}
+
+// ForceUnlock frees the lock, whoever holds it, here, elsewhere, or in Java, wakes those who wait as a release does, and reports
+// whether anybody held it; see [lease.Lock.ForceUnlock]. That of a read half frees the holds of all readers, and nothing while there is a
+// writer; that of a write half frees the writer's, with what it reads. The token of a fenced lock goes on to increase. What is
+// no lock of this kind stays as it is, with an error matching [locks.ErrForeign]: for plain, fair and fenced locks that is
+// all but a hash with one field that is a count; for a simple lock all but a string with a time to live.
+func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
+	if l.bad != nil {
+		return false, l.bad
+	}
+	return l.Lock.ForceUnlock(ctx)
 }
 
 // Locker returns the plain lock called name, Redisson's RLock. It is a [*Lock].
@@ -207,7 +222,8 @@ func (c *Client) Locker(name string) locks.TryLocker { return c.Lock(name) }
 func (c *Client) Lock(name string, opts ...lease.LockOption) *Lock { return c.lock(plain, name, opts) }
 
 // FencedLocker returns the plain lock called name with fencing tokens, Redisson's RFencedLock. It excludes [Client.Lock] of the
-// same name, whose holders leave the token as it is.
+// same name, whose holders leave the token as it is. Each holder asks the server, for a token of its own, also one that follows another in this
+// process, unless [lease.WithCohort] is given.
 func (c *Client) FencedLocker(name string, opts ...lease.LockOption) *Lock {
 	return c.lock(fenced, name, opts)
 }

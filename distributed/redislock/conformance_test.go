@@ -38,15 +38,16 @@ var kinds = map[string]struct {
 	"fair":   {func(c *redislock.Client, name string) *redislock.Lock { return c.FairLocker(name) }, true},
 }
 
-func conform(t *testing.T, addr func(tb testing.TB) string) {
+func conform(t *testing.T, start func(tb testing.TB) (addr string)) {
 	for name, kind := range kinds {
 		t.Run(name, func(t *testing.T) {
+			addr := start(t)
 			servers := make(map[locks.TryLocker]*redis.Client)
 			lockstest.TestTryLocker(t, lockstest.Config{
 				New: func(tb testing.TB) locks.TryLocker {
-					conn := connect(tb, addr(tb))
-					conn.FlushAll(context.Background())
-					l := kind.lock(open(tb, conn, term(time.Second)), "it")
+					conn := connect(tb, addr)
+					conn.FlushAll(background)
+					l := kind.lock(open(tb, conn, term(2*time.Second)), "it")
 					servers[l] = conn
 					return l
 				},
@@ -55,10 +56,11 @@ func conform(t *testing.T, addr func(tb testing.TB) string) {
 				Leased:      true,
 				SpuriousTry: true, // a gate may be passed in vain
 				FIFO:        kind.fifo,
-				Lose:        func(l locks.TryLocker) { servers[l].Del(context.Background(), "it") },
+				Lose:        func(l locks.TryLocker) { servers[l].Del(background, "it") },
 				Waiting:     func(l locks.TryLocker) int { return l.(*redislock.Lock).QueueLength() },
 				Rounds:      50,
 				Settle:      5 * time.Millisecond,
+				Timeout:     time.Minute,
 			})
 		})
 	}
@@ -69,6 +71,5 @@ func TestLocksConformOnMiniredis(t *testing.T) {
 }
 
 func TestLocksConformOnRedis(t *testing.T) {
-	s := startServer(t)
-	conform(t, func(testing.TB) string { return s.addr })
+	conform(t, func(tb testing.TB) string { return startServer(tb).addr })
 }

@@ -148,8 +148,9 @@ type fair struct {
 }
 
 var (
-	_ lease.Store = (*fair)(nil)
-	_ lease.Queue = (*fair)(nil)
+	_ lease.Store  = (*fair)(nil)
+	_ lease.Queue  = (*fair)(nil)
+	_ lease.Forcer = (*fair)(nil)
 )
 
 const fairChannel = "redisson_lock__channel"
@@ -202,6 +203,27 @@ func (s *fair) Release(ctx context.Context, name, owner string) (lease.Released,
 		return lease.Released{}, err
 	}
 	return lease.Released{Held: true, Awaited: r == int64(1)}, nil
+}
+
+// fairForce frees the lock whoever holds it, and tells the head of the queue. The reply is that of hashForce.
+//
+// KEYS lock, queue, times; ARGV channel, publish commands
+var fairForce = newScript(fairSweep + lockLike + `
+if redis.call('exists', lock) == 0 then
+	return 0
+end
+if not lockLike(lock) then
+	return redis.error_reply('FOREIGN it is no lock')
+end
+redis.call('del', lock)
+sweep(ARGV[1], 2, nil)
+tell(ARGV[1], 2)
+return 1
+`)
+
+func (s *fair) Force(ctx context.Context, name string) (bool, error) {
+	r, err := s.eval(ctx, fairForce, name)
+	return r == int64(1), err
 }
 
 func (s *fair) Watch(ctx context.Context, name, owner string) (lease.Watch, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"sync"
 
@@ -72,17 +73,34 @@ func (g *goRedis) eval(ctx context.Context, s *script, keys int, all []any) (any
 	return r, err
 }
 
-// classify tells what the server refused from what is unknown.
+// classify tells what was surely not carried out from what is unknown.
 func classify(err error) error {
 	var reply redis.Error
-	if !errors.As(err, &reply) {
+	var dial *net.OpError
+	switch {
+	case errors.Is(err, redis.ErrClosed): // by its user: nothing will change that
+		return fmt.Errorf("%w: %w", lease.ErrRefused, err)
+	case errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted), errors.As(err, &dial) && dial.Op == "dial":
+		return fmt.Errorf("%w: %w: %w", lease.ErrRefused, lease.ErrUnavailable, err)
+	case !errors.As(err, &reply):
 		return err
 	}
 	text := reply.Error()
-	if strings.HasPrefix(text, "WRONGTYPE") || strings.HasPrefix(text, "FOREIGN") || strings.Contains(text, "is not an integer") {
+	if strings.Contains(text, "WRONGTYPE") || strings.HasPrefix(text, "FOREIGN") || strings.Contains(text, "is not an integer") {
 		return fmt.Errorf("%w: %w", locks.ErrForeign, err)
 	}
+	for _, prefix := range passing {
+		if strings.HasPrefix(text, prefix) {
+			return fmt.Errorf("%w: %w: %w", lease.ErrRefused, lease.ErrUnavailable, err)
+		}
+	}
 	return fmt.Errorf("%w: %w", lease.ErrRefused, err)
+}
+
+// passing are the beginnings of error replies that have to do with the state of a server, not with the request: it loads its
+// data, runs a long script, is a replica since a moment ago, or its cluster is about to heal.
+var passing = []string{
+	"LOADING ", "BUSY ", "READONLY ", "MASTERDOWN ", "CLUSTERDOWN ", "TRYAGAIN ", "NOREPLICAS ", "ERR max number of clients reached",
 }
 
 func (g *goRedis) cluster() bool { return g.cc != nil }

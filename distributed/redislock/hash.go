@@ -97,9 +97,14 @@ type single struct {
 	token                           string // the prefix of the counter, if there is one
 	payload                         any    // of a release: a string
 	suffix                          string // of owners
+	force                           *script
+	beside                          func(name string) string // what the scripts that free the lock have to know, if not nil
 }
 
-var _ lease.Store = (*single)(nil)
+var (
+	_ lease.Store  = (*single)(nil)
+	_ lease.Forcer = (*single)(nil)
+)
 
 func newPlain(c *core) *single {
 	return &single{
@@ -110,6 +115,7 @@ func newPlain(c *core) *single {
 		release: hashRelease,
 		channel: "redisson_lock__channel",
 		payload: wakeOne,
+		force:   hashForce,
 	}
 }
 
@@ -174,16 +180,30 @@ func (s *single) Release(ctx context.Context, name, owner string) (lease.Release
 	if err != nil {
 		return lease.Released{}, err
 	}
-	var r any
-	switch m {
-	case classic:
-		r, err = s.c.p.eval(ctx, s.release, 2, []any{head - 1: nil, name, channel, owner, s.payload, "publish"})
-	case sharded:
-		r, err = s.c.p.eval(ctx, s.release, 2, []any{head - 1: nil, name, channel, owner, s.payload, "spublish"})
-	default:
-		r, err = s.c.p.eval(ctx, s.release, 2, []any{head - 1: nil, name, channel, owner, s.payload, "publish", "spublish"})
+	var args []any
+	keys := 2
+	if s.beside != nil {
+		keys = 3
+		args = []any{head - 1: nil, name, channel, s.beside(name), owner, s.payload, "publish"}
+	} else {
+		args = []any{head - 1: nil, name, channel, owner, s.payload, "publish"}
 	}
+	switch m {
+	case sharded:
+		args[len(args)-1] = "spublish"
+	case both:
+		args = append(args, "spublish")
+	}
+	r, err := s.c.p.eval(ctx, s.release, keys, args)
 	return s.c.released(r, err, channel)
+}
+
+func (s *single) Force(ctx context.Context, name string) (bool, error) {
+	beside := name
+	if s.beside != nil {
+		beside = s.beside(name)
+	}
+	return s.c.force(ctx, s.force, name, prefixed(s.channel, name), beside, s.payload)
 }
 
 func (s *single) Watch(ctx context.Context, name, _ string) (lease.Watch, error) {

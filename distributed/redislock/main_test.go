@@ -1,9 +1,142 @@
 package redislock_test
 
 import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
 	"testing"
+	"time"
 
+	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/testbed"
+	"github.com/jucgo/locks/distributed/redislock"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	testbed.Play(map[string]testbed.Role{
+		"buy":    buy,
+		"hold":   holder,
+		"starve": starve,
+	})
+	flag.Parse()
+	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
+		f.Value.Set("12") // they sleep most of the time
+	}
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/jucgo/locks/distributed/internal/testbed.start.func1.1"))
+}
+
+// anyKind has all kinds of locks that exclude everybody.
+var anyKind = map[string]func(c *redislock.Client, name string) locks.TryLocker{
+	"plain":  func(c *redislock.Client, name string) locks.TryLocker { return c.Lock(name) },
+	"fenced": func(c *redislock.Client, name string) locks.TryLocker { return c.FencedLocker(name) },
+	"simple": func(c *redislock.Client, name string) locks.TryLocker { return c.SimpleLocker(name) },
+	"fair":   func(c *redislock.Client, name string) locks.TryLocker { return c.FairLocker(name) },
+	"write":  func(c *redislock.Client, name string) locks.TryLocker { return c.ReadWriteLocker(name).WriteLocker() },
+}
+
+// child opens, in a process of its own, the lock called it of the kind args[0] on the server args[1], with the lease args[2].
+func child(args []string) (*redislock.Lock, func(), error) {
+	d, err := time.ParseDuration(args[2])
+	if err != nil {
+		return nil, nil, err
+	}
+	conn := redis.NewClient(options(args[1], max(d/8, 300*time.Millisecond)))
+	c, err := redislock.New(conn, term(d), redislock.WithFairWait(3*time.Second))
+	if err != nil {
+		return nil, nil, err
+	}
+	return anyKind[args[0]](c, "it").(*redislock.Lock), func() { c.Close(background); conn.Close() }, nil
+}
+
+func buy(args []string) error {
+	return testbed.Buy(args, func(args []string) (locks.TryLocker, func(), error) { return child(args) })
+}
+
+// holder takes the lock, says so, with the token, and then, for each line it hears, whether its hold is valid.
+func holder(args []string) error {
+	l, end, err := child(args)
+	if err != nil {
+		return err
+	}
+	defer end()
+	if err := l.LockContext(background); err != nil {
+		return err
+	}
+	h, err := l.Hold(background)
+	if err != nil {
+		return err
+	}
+	fmt.Println("held", h.Token())
+	for {
+		var line string
+		if _, err := fmt.Scanln(&line); err != nil {
+			return nil
+		}
+		// The first thing that the holder does after a pause.
+		switch err := h.Err(); {
+		case err == nil:
+			fmt.Println("valid")
+		case errors.Is(err, locks.ErrLost) && errors.Is(l.UnlockContext(background), locks.ErrLost):
+			fmt.Println("lost")
+		default:
+			fmt.Println("?", err)
+		}
+	}
+}
+
+// starve holds the lock while goroutines that never rest take all the time that the process gets, for args[3], and says until
+// when its hold was valid for sure, in nanoseconds since 1970, and whether it is at the end.
+func starve(args []string) error {
+	l, end, err := child(args)
+	if err != nil {
+		return err
+	}
+	defer end()
+	d, err := time.ParseDuration(args[3])
+	if err != nil {
+		return err
+	}
+	if err := l.LockContext(background); err != nil {
+		return err
+	}
+	h, err := l.Hold(background)
+	if err != nil {
+		return err
+	}
+	fmt.Println("held")
+	runtime.GOMAXPROCS(1)
+	for range 8 {
+		go func() {
+			for i := 0; ; i++ {
+				_ = strconv.Itoa(i)
+			}
+		}()
+	}
+	valid := time.Now()
+	for began := valid; time.Since(began) < d; time.Sleep(time.Millisecond) {
+		at := time.Now() // before it looks
+		if h.Err() != nil {
+			break
+		}
+		valid = at
+	}
+	state := "held"
+	if h.Err() != nil {
+		state = "lost"
+		select {
+		case <-h.Lost():
+		case <-time.After(time.Minute):
+			state = "lost in silence"
+		}
+	}
+	fmt.Println(valid.UnixNano())
+	fmt.Println(state)
+	os.Exit(0) // with the goroutines
+	return nil
+}

@@ -2,6 +2,9 @@ package redislock
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jucgo/locks"
@@ -29,15 +32,33 @@ redis.call('pexpire', lock, ARGV[1])
 return 0
 `)
 
-// If readers are left, which Redisson's writer may have been too, they keep the lock, and others are told that they may join them.
+// longest has the time to live of the longest hold of the readers, 0 if there is none. Readers whose holds have expired have a
+// field still.
 //
-// KEYS lock, channel; ARGV owner:write, payload, publish commands
+// KEYS lock, channel, prefix of all holds
+const longest = `
+local longest = 0
+for _, reader in ipairs(redis.call('hkeys', KEYS[1])) do
+	if reader ~= 'mode' then
+		for n = 1, tonumber(redis.call('hget', KEYS[1], reader)) or 0 do
+			longest = math.max(longest, redis.call('pttl', KEYS[3] .. ':' .. reader .. ':rwlock_timeout:' .. n))
+		end
+	end
+end
+`
+
+// If the writer reads too, it keeps the lock as a reader, as long as that hold lasts. In either case all who wait are told: other
+// readers may come in. Redisson tells nobody in the former case, so that they come when the time is over that they were told first.
+//
+// KEYS lock, channel, prefix of all holds; ARGV owner:write, payload, publish commands
 var writeRelease = newScript(`
 if redis.pcall('hdel', KEYS[1], ARGV[1]) ~= 1 then
 	return false
 end
-if redis.call('hlen', KEYS[1]) > 1 then
+` + longest + `
+if longest > 0 then
 	redis.call('hset', KEYS[1], 'mode', 'read')
+	redis.call('pexpire', KEYS[1], longest)
 else
 	redis.call('del', KEYS[1])
 end
@@ -45,7 +66,9 @@ end
 return heard
 `)
 
-// KEYS lock, hold; ARGV lease, owner
+// The writer may read: whose name is the last argument, if the asker holds the other half.
+//
+// KEYS lock, hold; ARGV lease, owner[, owner:write]
 var readAcquire = newScript(`
 local lock, lease = KEYS[1], tonumber(ARGV[1])
 if redis.call('exists', lock) == 1 then
@@ -53,11 +76,12 @@ if redis.call('exists', lock) == 1 then
 	if not mode then
 		return redis.error_reply('FOREIGN the lock is no read-write lock')
 	end
-	if mode ~= 'read' then
+	if mode ~= 'read' and not (ARGV[3] and redis.call('hexists', lock, ARGV[3]) == 1) then
 		return {redis.call('pttl', lock)}
 	end
 end
-redis.call('hset', lock, 'mode', 'read', ARGV[2], 1)
+redis.call('hsetnx', lock, 'mode', 'read')
+redis.call('hset', lock, ARGV[2], 1)
 redis.call('set', KEYS[2], 1, 'PX', lease)
 if redis.call('pttl', lock) < lease then
 	redis.call('pexpire', lock, lease)
@@ -85,24 +109,19 @@ end
 return held
 `)
 
-// The lock is free when no reader is left whose hold has not expired. Else it lasts as long as the longest of their holds.
+// The lock is free when no reader is left whose hold has not expired, and no writer. Else it lasts as long as the longest of their holds.
 //
-// KEYS lock, channel, hold, prefix of all holds; ARGV owner, payload, publish commands
+// KEYS lock, channel, prefix of all holds, hold; ARGV owner, payload, publish commands
 var readRelease = newScript(`
 local lock = KEYS[1]
 if redis.pcall('hdel', lock, ARGV[1]) ~= 1 then
 	return false
 end
-redis.call('del', KEYS[3])
+redis.call('del', KEYS[4])
 if redis.call('hget', lock, 'mode') == 'write' then
 	return 0
 end
-local longest = 0
-for _, reader in ipairs(redis.call('hkeys', lock)) do
-	for n = 1, tonumber(redis.call('hget', lock, reader)) or 0 do
-		longest = math.max(longest, redis.call('pttl', KEYS[4] .. ':' .. reader .. ':rwlock_timeout:' .. n))
-	end
-end
+` + longest + `
 if longest > 0 then
 	redis.call('pexpire', lock, longest)
 	return 0
@@ -124,18 +143,33 @@ func newWrite(c *core) *single {
 		channel: rwChannel,
 		payload: wakeAll,
 		suffix:  ":write",
+		beside:  holdPrefix,
+		force:   writeForce,
 	}
 }
 
 // readers is the [lease.Store] of the read halves.
 type readers struct{ c *core }
 
-var _ lease.Store = readers{}
+var (
+	_ lease.Store  = readers{}
+	_ lease.Forcer = readers{}
+)
 
 func readHold(name, owner string) string { return suffixed(name, owner+":rwlock_timeout:1") }
 
+// holdPrefix is what the names of all readers' holds have in front of a colon.
+func holdPrefix(name string) string { return strings.TrimSuffix(suffixed(name, ""), ":") }
+
+// writer is the key in a context of the name of the acquisition by which the asker holds the write half.
+type writer struct{}
+
 func (s readers) Acquire(ctx context.Context, name, owner string, d time.Duration) (lease.Reply, error) {
-	return granted(s.c.p.eval(ctx, readAcquire, 2, []any{head - 1: nil, name, readHold(name, owner), millis(d), owner}))
+	args := []any{head - 1: nil, name, readHold(name, owner), millis(d), owner}
+	if w, ok := ctx.Value(writer{}).(string); ok {
+		args = append(args, w+":write")
+	}
+	return granted(s.c.p.eval(ctx, readAcquire, 2, args))
 }
 
 func (s readers) Recall(ctx context.Context, name, owner string) (lease.Reply, error) {
@@ -156,8 +190,7 @@ func (s readers) Release(ctx context.Context, name, owner string) (lease.Release
 		return lease.Released{}, err
 	}
 	channel := prefixed(rwChannel, name)
-	prefix := suffixed(name, "")
-	args := []any{head - 1: nil, name, channel, readHold(name, owner), prefix[:len(prefix)-1], owner, wakeOne}
+	args := []any{head - 1: nil, name, channel, holdPrefix(name), readHold(name, owner), owner, wakeOne}
 	if m != sharded {
 		args = append(args, "publish")
 	}
@@ -168,14 +201,21 @@ func (s readers) Release(ctx context.Context, name, owner string) (lease.Release
 	return s.c.released(r, err, channel)
 }
 
+func (s readers) Force(ctx context.Context, name string) (bool, error) {
+	return s.c.force(ctx, readForce, name, prefixed(rwChannel, name), holdPrefix(name), wakeOne)
+}
+
 func (s readers) Watch(ctx context.Context, name, _ string) (lease.Watch, error) {
 	return s.c.watch(ctx, prefixed(rwChannel, name))
 }
 
 // RWLock is a read-write lock: any number of readers, or one writer, among all processes.
 //
-// It has no order: readers that come and go can keep a writer waiting. Who holds one half cannot have the other as well: a reader that asks
-// to write gets [locks.ErrUpgrade], and a writer that asks to read [locks.ErrDeadlock], instead of waiting for itself.
+// It has no order: readers that come and go can keep a writer waiting. The writer may read as well, and so become a reader: it
+// takes the read half, and then unlocks the write half, so that nobody else has written in between; other readers are told
+// then. A reader that asks to write gets [locks.ErrUpgrade], instead of waiting for itself.
+//
+// A hold of either half is renewed, lost, and released on its own.
 type RWLock struct{ read, write *Lock }
 
 var _ locks.ReadWriteLocker = (*RWLock)(nil)
@@ -186,9 +226,34 @@ func (c *Client) ReadWriteLocker(name string, opts ...lease.LockOption) *RWLock 
 		read:  c.lock(reading, name, append([]lease.LockOption{lease.Shared()}, opts...)),
 		write: c.lock(writing, name, opts),
 	}
-	l.read.other, l.read.both = l.write.Lock, locks.ErrDeadlock
-	l.write.other, l.write.both = l.read.Lock, locks.ErrUpgrade
+	l.read.prepare, l.write.prepare = l.asWriter, l.noReader
 	return l
+}
+
+// asWriter lets the owner of ctx read that holds the write half: the server is told as whom. From then on the write half is given
+// back to the server when it is unlocked, not to the next one who waits here: that one would write while this owner
+// reads. That is decided before the server is asked, so that an unlock at the same time comes to the same: the server sees
+// one before the other.
+func (l *RWLock) asWriter(ctx context.Context) (context.Context, error) {
+	owner, err := l.write.Lock.Pin(ctx)
+	switch {
+	case err == nil:
+		return context.WithValue(ctx, writer{}, owner), nil
+	case errors.Is(err, locks.ErrNotHeld):
+		return ctx, nil
+	}
+	return nil, err
+}
+
+// noReader refuses an owner that reads, and does not write.
+func (l *RWLock) noReader(ctx context.Context) (context.Context, error) {
+	if _, err := l.read.Lock.Hold(ctx); err != nil {
+		return ctx, nil
+	}
+	if _, err := l.write.Lock.Hold(ctx); err == nil {
+		return ctx, nil // once more
+	}
+	return nil, fmt.Errorf("redislock: acquisition of the write half of %q by who holds the read half: %w", l.write.Name(), locks.ErrUpgrade)
 }
 
 // ReadLocker returns the half that readers share. It is a [*Lock].

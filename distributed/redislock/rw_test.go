@@ -2,6 +2,7 @@ package redislock_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,21 +11,23 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/redislock"
 	"github.com/jucgo/locks/lockstest"
 )
 
 const rwHears = "redisson_rwlock:{it}"
 
-func conformRW(t *testing.T, addr func(tb testing.TB) string) {
+func conformRW(t *testing.T, start func(tb testing.TB) (addr string)) {
 	for name, reader := range map[string]bool{"write": false, "read": true} {
 		t.Run(name, func(t *testing.T) {
+			addr := start(t)
 			writers := make(map[locks.TryLocker]locks.TryLocker)
 			cfg := lockstest.Config{
 				New: func(tb testing.TB) locks.TryLocker {
-					conn := connect(tb, addr(tb))
+					conn := connect(tb, addr)
 					conn.FlushAll(background)
-					l := open(tb, conn, term(time.Second)).ReadWriteLocker("it")
+					l := open(tb, conn, term(2*time.Second)).ReadWriteLocker("it")
 					if !reader {
 						return l.WriteLocker()
 					}
@@ -38,6 +41,7 @@ func conformRW(t *testing.T, addr func(tb testing.TB) string) {
 				Rounds:      30,
 				Goroutines:  4,
 				Settle:      10 * time.Millisecond,
+				Timeout:     time.Minute,
 			}
 			if reader {
 				cfg.Exclusive = func(l locks.TryLocker) locks.TryLocker { return writers[l] }
@@ -52,8 +56,7 @@ func TestReadWriteLocksConformOnMiniredis(t *testing.T) {
 }
 
 func TestReadWriteLocksConformOnRedis(t *testing.T) {
-	s := startServer(t)
-	conformRW(t, func(testing.TB) string { return s.addr })
+	conformRW(t, func(tb testing.TB) string { return startServer(tb).addr })
 }
 
 func rw(t *testing.T, addr string, opts ...redislock.Option) (read, write *redislock.Lock) {
@@ -150,28 +153,149 @@ func TestReadersAndWritersOfJavaAndGoExcludeEachOther(t *testing.T) {
 		}
 		require.Eventually(t, func() bool {
 			return direct.PubSubNumSub(background, rwHears).Val()[rwHears] == 1
-		}, 5*time.Second, time.Millisecond)
+		}, 20*time.Second, time.Millisecond)
 		began := time.Now()
 		direct.Del(background, "it")
 		direct.Publish(background, rwHears, "1")
 		for range 3 {
 			require.NoError(t, <-got)
 		}
-		require.Less(t, time.Since(began), 2*time.Second)
+		require.Less(t, time.Since(began), lease.DefaultPoll)
 	})
 }
 
-func TestWhoHoldsOneHalfIsToldThatItCannotHaveTheOther(t *testing.T) {
+func TestAReaderIsToldThatItCannotWrite(t *testing.T) {
 	read, write := rw(t, miniredis.RunT(t).Addr())
 	a := someone()
 	hold(t, read, a)
 	require.ErrorIs(t, write.LockContext(a), locks.ErrUpgrade)
+	_, err := write.TryLockContext(a)
+	require.ErrorIs(t, err, locks.ErrUpgrade)
 	require.False(t, try(t, write, someone()))
 	require.NoError(t, read.UnlockContext(a))
-	hold(t, write, a)
-	require.ErrorIs(t, read.LockContext(a), locks.ErrDeadlock)
+	require.True(t, try(t, write, a))
 	require.NoError(t, write.UnlockContext(a))
+}
+
+func TestAWriterMayReadAndSoBecomeAReader(t *testing.T) {
+	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
+		read, write := rw(t, addr)
+		read2, write2 := rw(t, addr) // of another client
+		a, b := someone(), someone()
+		hold(t, write, a)
+		require.False(t, try(t, read, b), "another owner here")
+		h := hold(t, read, a)
+		hold(t, read, a)
+		hold(t, write, a) // once more, though it reads
+		state := direct.HGetAll(background, "it").Val()
+		require.Len(t, state, 3)
+		require.Equal(t, "write", state["mode"])
+		delete(state, "mode")
+		for owner := range state {
+			if strings.HasSuffix(owner, ":write") {
+				delete(state, owner)
+			}
+		}
+		require.Len(t, state, 1)
+		for owner, count := range state {
+			require.Equal(t, "1", count)
+			require.Equal(t, "1", direct.Get(background, "{it}:"+owner+":rwlock_timeout:1").Val())
+		}
+
+		// Readers elsewhere and here, and a writer here, wait.
+		readers := make(chan error, 2)
+		c, d, e := someone(), someone(), someone()
+		go func() { readers <- read2.LockContext(c) }()
+		go func() { readers <- read.LockContext(d) }()
+		writer := make(chan error, 1)
+		go func() { writer <- write.LockContext(e) }()
+		require.Eventually(t, func() bool {
+			return direct.PubSubNumSub(background, rwHears).Val()[rwHears] == 2 && write.QueueLength() == 1
+		}, 20*time.Second, time.Millisecond)
+		require.False(t, try(t, read2, someone()))
+		require.NoError(t, write.UnlockContext(a))
+		require.Empty(t, readers)
+
+		heard := direct.Subscribe(background, rwHears)
+		defer heard.Close()
+		_, err := heard.Receive(background)
+		require.NoError(t, err)
+		began := time.Now()
+		require.NoError(t, write.UnlockContext(a))
+		for range 2 {
+			require.NoError(t, <-readers, "they come in")
+		}
+		require.Less(t, time.Since(began), lease.DefaultPoll, "at once")
+		m, err := heard.ReceiveMessage(background)
+		require.NoError(t, err)
+		require.Equal(t, "1", m.Payload)
+		require.Equal(t, "read", direct.HGet(background, "it", "mode").Val())
+		require.Empty(t, writer, "the next writer here was not left the lock")
+		require.False(t, try(t, write2, someone()))
+		require.NoError(t, h.Err())
+		require.ErrorIs(t, write.LockContext(a), locks.ErrUpgrade, "it is a reader now")
+
+		require.NoError(t, read2.UnlockContext(c))
+		require.NoError(t, read.UnlockContext(d))
+		require.NoError(t, read.UnlockContext(a))
+		require.False(t, try(t, write2, someone()))
+		require.Empty(t, writer)
+		require.NoError(t, read.UnlockContext(a))
+		require.NoError(t, <-writer)
+		require.NoError(t, write.UnlockContext(e))
+		require.Empty(t, direct.Keys(background, "*").Val())
+	})
+}
+
+func TestAWriterThatHasReadLeavesNothingBehind(t *testing.T) {
+	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
+		read, write := rw(t, addr)
+		a := someone()
+		hold(t, write, a)
+		hold(t, read, a)
+		require.NoError(t, read.UnlockContext(a))
+		require.Equal(t, "write", direct.HGet(background, "it", "mode").Val())
+		require.False(t, try(t, read, someone()))
+		require.NoError(t, write.UnlockContext(a))
+		require.Empty(t, direct.Keys(background, "*").Val())
+
+		// A hold of the reader that has expired is none.
+		hold(t, write, a)
+		direct.HSet(background, "it", "java:1", 1)
+		require.NoError(t, write.UnlockContext(a))
+		require.Empty(t, direct.Keys(background, "*").Val())
+	})
+}
+
+func TestAWriterThatHasLostItsHoldIsToldWhenItWantsToRead(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	direct := connect(t, s.addr)
+	read, write := rw(t, s.addr, term(short))
+	a := someone()
+	h := hold(t, write, a)
+	direct.Del(background, "it")
+	<-h.Lost()
+	require.ErrorIs(t, read.LockContext(a), locks.ErrLost)
+	require.ErrorIs(t, write.UnlockContext(a), locks.ErrLost)
 	require.True(t, try(t, read, a))
+	require.NoError(t, read.UnlockContext(a))
+}
+
+func TestBothHalvesOfAWriterThatReadsAreRenewed(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	read, write := rw(t, s.addr, term(short))
+	a := someone()
+	w := hold(t, write, a)
+	r := hold(t, read, a)
+	time.Sleep(2 * short)
+	require.NoError(t, w.Err())
+	require.NoError(t, r.Err())
+	require.NoError(t, write.UnlockContext(a))
+	time.Sleep(2 * short)
+	require.NoError(t, r.Err())
+	require.False(t, try(t, write, someone()))
 	require.NoError(t, read.UnlockContext(a))
 }
 

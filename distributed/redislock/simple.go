@@ -55,5 +55,6 @@ func newSimple(c *core) *single {
 		release: simpleRelease,
 		channel: "locks_simple_channel",
 		payload: wakeOne,
+		force:   simpleForce,
 	}
 }

@@ -1,0 +1,97 @@
+package lease_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+// mighty is a client that frees locks without their holders.
+type mighty struct{ *client }
+
+func (m mighty) Force(ctx context.Context, name string) (forced bool, err error) {
+	err = m.call(ctx, "force", func() {
+		if forced = m.s.live(name) != nil; forced {
+			delete(m.s.locks, name)
+			m.s.notify(name)
+		}
+	})
+	return forced, err
+}
+
+func TestWhoIsForcedToGiveTheLockUpIsToldAtOnceHereAndWithTheNextRenewalElsewhere(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		c, err := lease.New(mighty{s.connect()}, lease.WithLease(term))
+		require.NoError(t, err)
+		defer c.Close(t.Context())
+		l, elsewhere := c.Lock("it"), open(t, s.connect()).Lock("it")
+		a, b := as(locks.NewOwner()), as(locks.NewOwner())
+
+		ok, err := l.ForceUnlock(t.Context())
+		require.NoError(t, err)
+		require.False(t, ok, "nobody held it")
+
+		h := hold(t, l, a)
+		var wg sync.WaitGroup
+		wg.Go(func() { assert.NoError(t, elsewhere.LockContext(b)) })
+		synctest.Wait()
+		ok, err = l.ForceUnlock(t.Context())
+		require.NoError(t, err)
+		require.True(t, ok)
+		require.ErrorIs(t, h.Err(), locks.ErrLost)
+		wg.Wait()
+		require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
+
+		h, err = elsewhere.Hold(b)
+		require.NoError(t, err)
+		ok, err = l.ForceUnlock(t.Context())
+		require.NoError(t, err)
+		require.True(t, ok)
+		h2 := hold(t, l, a)
+		<-h.Lost()
+		require.ErrorIs(t, elsewhere.UnlockContext(b), locks.ErrLost)
+		require.NoError(t, h2.Err())
+		require.NotEmpty(t, s.holder("it"), "the loser leaves its successor alone")
+		require.NoError(t, l.UnlockContext(a))
+
+		_, err = elsewhere.ForceUnlock(t.Context())
+		require.ErrorIs(t, err, errors.ErrUnsupported)
+	})
+}
+
+func TestAPinnedHoldIsNotLeftToOthersHere(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		l := open(t, s.connect()).Lock("it")
+		a, b := as(locks.NewOwner()), as(locks.NewOwner())
+		_, err := l.Pin(a)
+		require.ErrorIs(t, err, locks.ErrNotHeld)
+		hold(t, l, a)
+		_, err = l.Pin(b)
+		require.ErrorIs(t, err, locks.ErrNotHeld)
+		owner, err := l.Pin(a)
+		require.NoError(t, err)
+		require.Equal(t, s.holder("it"), owner)
+		var wg sync.WaitGroup
+		wg.Go(func() { assert.NoError(t, l.LockContext(b)) })
+		synctest.Wait()
+		require.NoError(t, l.UnlockContext(a))
+		wg.Wait()
+		require.NotEqual(t, owner, s.holder("it"))
+		require.Equal(t, 2, s.count("acquire"))
+		s.evict("it")
+		h, err := l.Hold(b)
+		require.NoError(t, err)
+		<-h.Lost()
+		_, err = l.Pin(b)
+		require.ErrorIs(t, err, locks.ErrLost)
+		require.ErrorIs(t, l.UnlockContext(b), locks.ErrLost)
+	})
+}

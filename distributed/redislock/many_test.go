@@ -1,0 +1,83 @@
+package redislock_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+)
+
+func TestTenThousandHoldsAreRenewedByAHundredScripts(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	direct := connect(t, s.addr)
+	const n, d = 10_000, 15 * time.Second
+	c := open(t, connect(t, s.addr), term(d))
+	holds := make([]locks.Hold, n)
+	var wg sync.WaitGroup
+	for w := range 16 {
+		wg.Go(func() {
+			a := someone()
+			for i := w; i < n; i += 16 {
+				l := c.Lock(fmt.Sprint("it", i))
+				if err := l.LockContext(a); err != nil {
+					t.Error(err)
+					return
+				}
+				holds[i], _ = l.Hold(a)
+			}
+		})
+	}
+	wg.Wait()
+	scripts := func() int { return commands(t, direct, "evalsha") + commands(t, direct, "eval") }
+	renewed := func() int { return commands(t, direct, "pexpire") }
+	before, expired := scripts(), renewed()
+	require.Eventually(t, func() bool { return renewed() >= expired+2*n }, 60*time.Second, 100*time.Millisecond, "each is renewed")
+	times := float64(renewed()-expired) / n
+	require.LessOrEqual(t, float64(scripts()-before), times*n/100*1.5, "in batches of a hundred")
+	for _, h := range holds {
+		require.NoError(t, h.Err())
+	}
+	direct.FlushAll(background) // to close soon
+}
+
+func TestTenThousandWaitersHaveOneConnection(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	direct := connect(t, s.addr)
+	const names, each = 1000, 10
+	holder, c := open(t, connect(t, s.addr)), open(t, connect(t, s.addr))
+	a := someone()
+	for i := range names {
+		require.NoError(t, holder.Lock(fmt.Sprint("it", i)).LockContext(a))
+	}
+	got := make(chan error, names*each)
+	for i := range names * each {
+		go func() {
+			l, b := c.Lock(fmt.Sprint("it", i%names)), someone()
+			err := l.LockContext(b)
+			if err == nil {
+				err = l.UnlockContext(b)
+			}
+			got <- err
+		}()
+	}
+	require.Eventually(t, func() bool { return len(subscriptions(direct)) == names }, 60*time.Second, 20*time.Millisecond)
+	list, err := direct.Do(background, "client", "list", "type", "pubsub").Text()
+	require.NoError(t, err)
+	require.Equal(t, 1, strings.Count(list, "\n"))
+	require.NoError(t, direct.ClientKillByFilter(background, "TYPE", "pubsub").Err())
+	require.Eventually(t, func() bool { return len(subscriptions(direct)) == names }, 60*time.Second, 20*time.Millisecond, "again")
+	for i := range names {
+		require.NoError(t, holder.Lock(fmt.Sprint("it", i)).UnlockContext(a))
+	}
+	for range names * each {
+		require.NoError(t, <-got)
+	}
+	require.Eventually(t, func() bool { return len(subscriptions(direct)) == 0 }, 60*time.Second, 20*time.Millisecond)
+}

@@ -1,0 +1,136 @@
+package redislock_test
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks/distributed/internal/testbed"
+)
+
+// startHolder starts a process that holds the lock called it, and returns its token.
+func startHolder(t *testing.T, kind, addr string, d time.Duration) (*testbed.Process, uint64) {
+	t.Helper()
+	p := testbed.Child(t, "hold", kind, addr, d.String())
+	word, number, _ := strings.Cut(p.Line(), " ")
+	require.Equal(t, "held", word)
+	token, err := strconv.ParseUint(number, 10, 64)
+	require.NoError(t, err)
+	return p, token
+}
+
+func TestAHolderThatWasPausedSeesItsLossFirst(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	p, stale := startHolder(t, "fenced", s.addr, short)
+	p.Say("?")
+	require.Equal(t, "valid", p.Line())
+	rival := open(t, connect(t, s.addr)).FencedLocker("it")
+	b := someone()
+	p.Pause()
+	token := hold(t, rival, b).Token()
+	p.Say("?")
+	p.Resume()
+	require.Equal(t, "lost", p.Line(), "the first thing it asks after the pause")
+	require.Greater(t, token, stale, "a resource that has seen the rival refuses the token of the holder")
+	require.NoError(t, rival.UnlockContext(b))
+}
+
+func TestTheLockOfAProcessThatDiedIsFreeWhenItsLeaseIsOver(t *testing.T) {
+	t.Parallel()
+	for kind, lock := range anyKind {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			s := startServer(t)
+			p, _ := startHolder(t, kind, s.addr, short)
+			rival := lock(open(t, connect(t, s.addr)), "it")
+			b := someone()
+			ok, err := rival.TryLockContext(b)
+			require.NoError(t, err)
+			require.False(t, ok)
+			got := make(chan error, 1)
+			go func() { got <- rival.LockContext(b) }()
+			p.Kill()
+			died := time.Now()
+			require.NoError(t, <-got)
+			// The time to live that it was told brings the rival back, not the poll in its turn.
+			require.Less(t, time.Since(died), short+3*time.Second)
+			require.NoError(t, rival.UnlockContext(b))
+		})
+	}
+}
+
+func TestAFairWaiterWhoseProcessDiedIsPassedInTime(t *testing.T) {
+	t.Parallel()
+	l := newLine(t, 0)
+	p := testbed.Child(t, "hold", "fair", l.addr, short.String()) // it waits: its fair wait is three seconds
+	l.queued(1)
+	l.join(0, someone())
+	l.queued(2)
+	p.Kill()
+	// It counts as dead when what the holder's lease had left as it asked last, and its fair wait, are over.
+	score := l.direct.ZRangeWithScores(background, fairTimes, 0, 0).Val()[0].Score
+	require.Less(t, score, float64(time.Now().Add(40*time.Second).UnixMilli()))
+	soon := float64(time.Now().Add(time.Second).UnixMilli())
+	head := l.direct.LIndex(background, fairQueue, 0).Val()
+	l.direct.ZAddXX(background, fairTimes, redis.Z{Score: soon, Member: head}) // not to wait for the lease of the test's own holder
+	require.Less(t, l.finish(), 20*time.Second)
+	require.Equal(t, []int{0}, l.order)
+}
+
+func TestAHolderWithoutTimeToRunKeepsItsHoldOrKnowsThatItIsLost(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	const d = 500 * time.Millisecond
+	p := testbed.Child(t, "starve", "plain", s.addr, d.String(), (20 * d).String())
+	require.Equal(t, "held", p.Line())
+	rival := open(t, connect(t, s.addr)).Lock("it")
+	b := someone()
+	require.NoError(t, rival.LockContext(b))
+	granted := time.Now()
+	valid, err := strconv.ParseInt(p.Line(), 10, 64)
+	require.NoError(t, err)
+	state := p.Line()
+	require.LessOrEqual(t, time.Unix(0, valid).Sub(granted), time.Duration(0), "it believed to hold the lock while a rival had it (%s)", state)
+	require.Contains(t, []string{"held", "lost"}, state)
+	require.NoError(t, rival.UnlockContext(b))
+}
+
+func TestTicketsAreSoldOnceByProcessesInTrouble(t *testing.T) {
+	for kind := range anyKind {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			s := startServer(t)
+			p := testbed.NewProxy(t, s.addr)
+			direct := connect(t, s.addr)
+			n := 0
+			testbed.Tickets{
+				Role: "buy",
+				Args: []string{kind, p.Addr(), "20s"},
+				Trouble: func() {
+					switch n++; n % 4 {
+					case 0:
+						p.Reset()
+					case 1:
+						direct.ClientKillByFilter(background, "TYPE", "pubsub")
+					case 2:
+						direct.ScriptFlush(background)
+					case 3:
+						p.Cut()
+						time.Sleep(50 * time.Millisecond)
+						p.Heal()
+						p.Reset() // or those who wait for what was swallowed wait for their time-out
+					}
+					time.Sleep(30 * time.Millisecond)
+				},
+				Limit: 2 * time.Minute,
+			}.Run(t)
+			require.Zero(t, direct.Exists(background, "it").Val())
+			require.Greater(t, n, 4, "there was trouble of each kind")
+		})
+	}
+}

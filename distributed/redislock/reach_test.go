@@ -1,0 +1,125 @@
+package redislock_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks/distributed/internal/testbed"
+	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/redislock"
+)
+
+// often has those who wait ask again soon.
+var often = redislock.WithLease(lease.WithPoll(200 * time.Millisecond))
+
+func TestAWrongAddressIsAnErrorAtOnce(t *testing.T) {
+	c := open(t, connect(t, "127.0.0.1:1"))
+	for _, lock := range anyKind {
+		began := time.Now()
+		var op *net.OpError
+		require.ErrorAs(t, lock(c, "it").LockContext(someone()), &op)
+		_, err := lock(c, "it").TryLockContext(someone())
+		require.ErrorAs(t, err, &op)
+		require.Less(t, time.Since(began), 5*time.Second)
+	}
+}
+
+func TestWhoWaitsOutlastsAServerThatCannotBeReached(t *testing.T) {
+	t.Parallel()
+	for kind, lock := range anyKind {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			s := startServer(t)
+			p := testbed.NewProxy(t, s.addr)
+			direct := connect(t, s.addr)
+			holder := lock(open(t, connect(t, s.addr)), "it")
+			c := open(t, connectFor(t, p.Addr(), 300*time.Millisecond))
+			a, b := someone(), someone()
+			require.NoError(t, holder.LockContext(a))
+			got := make(chan error, 1)
+			go func() { got <- lock(c, "it").LockContext(b) }()
+			ctx, cancel := context.WithCancelCause(someone())
+			other := make(chan error, 1)
+			go func() { other <- lock(c, "it").LockContext(ctx) }()
+			require.Eventually(t, func() bool { return len(subscriptions(direct)) == 1 }, 20*time.Second, time.Millisecond)
+			p.Refuse()
+			direct.Publish(background, "redisson_lock__channel:{it}", "0")
+			time.Sleep(2 * time.Second) // it asks meanwhile
+			require.Empty(t, got)
+			gone := errors.New("gone")
+			cancel(gone)
+			require.ErrorIs(t, <-other, gone)
+			require.NoError(t, holder.UnlockContext(a))
+			p.Heal()
+			select {
+			case err := <-got:
+				require.NoError(t, err)
+			case <-time.After(30 * time.Second):
+				t.Fatal("it does not go on")
+			}
+			require.NoError(t, lock(c, "it").UnlockContext(b))
+		})
+	}
+}
+
+func TestWhoWaitsReportsWhyTheServerCouldNotBeReached(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	p := testbed.NewProxy(t, s.addr)
+	direct := connect(t, s.addr)
+	direct.HSet(background, "it", "java:1", 1)
+	l := open(t, connectFor(t, p.Addr(), 300*time.Millisecond), often).Lock("it")
+	ctx, cancel := context.WithCancel(someone())
+	got := make(chan error, 1)
+	go func() { got <- l.LockContext(ctx) }()
+	require.Eventually(t, func() bool { return len(subscriptions(direct)) == 1 }, 20*time.Second, time.Millisecond)
+	s.Kill()
+	time.AfterFunc(2*time.Second, cancel)
+	err := <-got
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorContains(t, err, "could not be reached")
+}
+
+func TestAClientThatItsUserHasClosedIsNotWaitedFor(t *testing.T) {
+	s := miniredis.RunT(t)
+	a := someone()
+	require.NoError(t, open(t, connect(t, s.Addr())).Lock("it").LockContext(a))
+	conn := connect(t, s.Addr())
+	l := open(t, conn, often).Lock("it")
+	got := make(chan error, 1)
+	go func() { got <- l.LockContext(someone()) }()
+	require.Eventually(t, func() bool { return len(s.PubSubChannels("*")) == 1 }, 20*time.Second, time.Millisecond)
+	conn.Close()
+	require.ErrorIs(t, <-got, redis.ErrClosed)
+}
+
+func TestAServerThatCannotAnswerForNowIsWaitedFor(t *testing.T) {
+	s := miniredis.RunT(t)
+	holder, l := open(t, connect(t, s.Addr())).Lock("it"), open(t, connect(t, s.Addr())).Lock("it")
+	a, b := someone(), someone()
+	require.NoError(t, holder.LockContext(a))
+	got := make(chan error, 1)
+	go func() { got <- l.LockContext(b) }()
+	require.Eventually(t, func() bool { return len(s.PubSubChannels("*")) == 1 }, 20*time.Second, time.Millisecond)
+	s.Publish("redisson_lock__channel:{it}", "0")
+	s.SetError("LOADING Redis is loading the dataset in memory")
+	s.Publish("redisson_lock__channel:{it}", "0")
+	select {
+	case err := <-got:
+		t.Fatal(err)
+	case <-time.After(200 * time.Millisecond):
+	}
+	_, err := open(t, connect(t, s.Addr())).Lock("it").TryLockContext(someone())
+	require.ErrorIs(t, err, lease.ErrUnavailable)
+	s.SetError("")
+	require.NoError(t, holder.UnlockContext(a))
+	require.NoError(t, <-got)
+	require.NoError(t, l.UnlockContext(b))
+}
