@@ -1,0 +1,7 @@
+package filelock_test
+
+import (
+	"github.com/jucgo/locks/distributed/internal/testbed"
+)
+
+var roles = map[string]testbed.Role{}
