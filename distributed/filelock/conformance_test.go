@@ -48,11 +48,12 @@ func TestTheExclusiveHalfConforms(t *testing.T) {
 				New: func(tb testing.TB) locks.TryLocker {
 					return provide(tb, tb.TempDir(), opts...).Locker("it")
 				},
-				Reentrant: true,
-				Leased:    true,
-				FIFO:      true,
-				Lose:      replace,
-				Waiting:   queued,
+				Reentrant:   true,
+				Leased:      true,
+				FIFO:        true,
+				SpuriousTry: true, // a gate may be passed in vain
+				Lose:        replace,
+				Waiting:     queued,
 			})
 		})
 	}
@@ -78,11 +79,12 @@ func TestTheSharedHalfConforms(t *testing.T) {
 			writers[l.ReadLocker()] = l.WriteLocker()
 			return l.ReadLocker()
 		},
-		Exclusive: func(l locks.TryLocker) locks.TryLocker { return writers[l] },
-		Reentrant: true,
-		Leased:    true,
-		FIFO:      true,
-		Lose:      replace,
-		Waiting:   queued,
+		Exclusive:   func(l locks.TryLocker) locks.TryLocker { return writers[l] },
+		Reentrant:   true,
+		Leased:      true,
+		FIFO:        true,
+		SpuriousTry: true,
+		Lose:        replace,
+		Waiting:     queued,
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -52,7 +53,8 @@ func tries(t *testing.T, l locks.TryLocker, ctx context.Context) bool {
 	return ok
 }
 
-// waits starts to take l, and returns when it waits for another process: it has passed the gate then. The result comes when it has ended.
+// waits starts to take l, and returns when it waits for another process: it has passed the gate then. The result comes when
+// it has ended.
 func waits(t *testing.T, l locks.TryLocker, ctx context.Context) <-chan error {
 	t.Helper()
 	done := make(chan error, 1)
@@ -291,21 +293,37 @@ func TestReadersOfAFileThatIsGoneAreNotJoined(t *testing.T) {
 }
 
 func TestAProgramStartedMeanwhileDoesNotKeepTheLock(t *testing.T) {
+	testbed.Lookup(t, "sleep")
 	path := somewhere(t)
-	c := serving(t, "write", path)
-	l, a := open(t, path), someone()
-	take(t, l, a)
-	sleep := testbed.Start(t, exec.Command(testbed.Lookup(t, "sleep"), "600"))
-	require.NoError(t, l.UnlockContext(a))
-	require.Equal(t, "true", ask(c, "try"))
-	require.Equal(t, "<nil>", ask(c, "unlock"))
-	// Nor when this process just closes the file.
-	take(t, l, a)
-	again := testbed.Start(t, exec.Command(testbed.Lookup(t, "sleep"), "600"))
-	require.NoError(t, l.Close(background))
-	require.Equal(t, "true", ask(c, "try"))
-	sleep.Kill()
-	again.Kill()
+	l, c := open(t, path), serving(t, "write", path)
+	require.Equal(t, "<nil>", ask(c, "lock"))
+	require.Equal(t, "<nil>", ask(c, "spawn"))
+	require.False(t, tries(t, l, background))
+	c.Kill()
+	ctx, cancel := context.WithTimeout(background, 5*time.Second) // half of what the program lasts
+	defer cancel()
+	require.NoError(t, l.LockContext(ctx))
+	require.NoError(t, l.UnlockContext(background))
+}
+
+func TestAStormOfTimeoutsLeavesNoLockToOtherProcesses(t *testing.T) {
+	path := somewhere(t)
+	l, c := open(t, path), serving(t, "write", path)
+	for range 100 {
+		var wg sync.WaitGroup
+		for i := range 4 {
+			wg.Go(func() {
+				ctx, cancel := context.WithTimeout(background, time.Duration(20*i)*time.Microsecond)
+				defer cancel()
+				if l.LockContext(ctx) == nil {
+					l.UnlockContext(ctx)
+				}
+			})
+		}
+		wg.Wait()
+		require.Equal(t, "true", ask(c, "try"))
+		require.Equal(t, "<nil>", ask(c, "unlock"))
+	}
 }
 
 func TestOneOwnerIsOneWhateverPathsAndProvidersItComesBy(t *testing.T) {

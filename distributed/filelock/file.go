@@ -96,7 +96,12 @@ func newFile(d descriptor, id fileID) *file {
 
 // unused reports whether nobody is concerned with f, but for those who have not come to its gate yet. f.mu is held.
 func (f *file) unused() bool {
-	return f.users == 0 && f.mode == unlocked && !f.polling && !f.gate.HasQueued() && !f.gate.IsWriteLocked() && !f.gate.IsReadLocked()
+	return f.users == 0 && f.mode == unlocked && !f.polling && !f.busy()
+}
+
+// busy reports whether anybody is at the gate, or has passed it.
+func (f *file) busy() bool {
+	return f.gate.HasQueued() || f.gate.IsWriteLocked() || f.gate.IsReadLocked()
 }
 
 // of returns o's possession of the kind. f.mu is held.
@@ -217,7 +222,7 @@ func (f *file) collect() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	// Whoever is at the gate, or has passed it, gets a hold or comes here in turn.
-	if f.mode != unlocked && f.users == 0 && !f.gate.HasQueued() && !f.gate.IsWriteLocked() && !f.gate.IsReadLocked() {
+	if f.mode != unlocked && f.users == 0 && !f.busy() {
 		f.free() // there is nobody to tell: the next one who asks gets the error
 	}
 }
@@ -405,16 +410,17 @@ func (f *file) unlock(ctx context.Context, l *Lock, o locks.Owner) error {
 		f.mu.Unlock()
 		return err
 	}
-	f.end(q)
+	path := q.place.path
+	f.end(q) // which may make it another one's
 	left := false
 	if f.users == 0 {
-		if left = f.mayPass(q, l.p.cohort); !left {
+		if left = f.mayPass(l.p.cohort); !left {
 			if e := f.free(); err == nil {
 				err = e
 			}
 		}
 	}
-	parted, path := f.parted && f.users == 0, q.place.path
+	parted := f.parted && f.users == 0
 	f.leave(ctx, l.kind)
 	f.mu.Unlock()
 	if left {

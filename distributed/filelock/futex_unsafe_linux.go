@@ -38,7 +38,8 @@ type sleeper struct {
 	stops []func() bool
 }
 
-// newSleeper returns a sleeper that does not sleep on when one of the contexts ends. The sleep of a thread in the kernel cannot be ended but by waking all
+// newSleeper returns a sleeper that does not sleep on when one of the contexts ends. The sleep of a thread in the kernel
+// cannot be ended but by waking all
 // that sleep there, who go to sleep again; and once is not enough if it is just about to.
 func newSleeper(m *mapping, contexts ...context.Context) *sleeper {
 	s := &sleeper{m: m, gone: make(chan struct{})}

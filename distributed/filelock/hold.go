@@ -17,7 +17,8 @@ func (h *hold) fail(op string, err error) error {
 	return fmt.Errorf("filelock: %s of %q: %w", op, h.place.path, err)
 }
 
-// Lost returns the channel that is closed when somebody has found out that the file was deleted or replaced: Err, another acquisition in this
+// Lost returns the channel that is closed when somebody has found out that the file was deleted or replaced: Err, another
+// acquisition in this
 // process, or, with [WithWatch], a goroutine that looks.
 func (h *hold) Lost() <-chan struct{} {
 	f := h.f

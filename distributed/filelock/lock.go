@@ -8,16 +8,18 @@ import (
 	"github.com/jucgo/locks"
 )
 
-// Lock is one half of the lock of a file: the exclusive one, or the shared one. It belongs to the goroutine that took it, or to the
+// Lock is one half of the lock of a file: the exclusive one, or the shared one. It belongs to the goroutine that took it, or
+// to the
 // [locks.Owner] of its context, which may take it again while it holds it. All Locks of one half of one file are the same
 // lock in this process, whatever [Provider] or path they come from.
 //
 // An acquisition waits at a gate of the process first, in order of arrival, and then for other processes, which have no order. An
-// owner that reads and asks for the exclusive half gets [locks.ErrUpgrade] at once. An owner of the exclusive half may take the shared
+// owner that reads and asks for the exclusive half gets [locks.ErrUpgrade] at once. An owner of the exclusive half may take
+// the shared
 // one as well, and go on with it alone: then readers in this process may join, and those in others when all here have left.
 //
-// A TryLockContext waits for nobody. It may report false though nobody holds the lock, if somebody else here is waiting for
-// another process.
+// A TryLockContext waits for nobody. It may report false though nobody holds the lock, if somebody else here is at the gate in
+// vain, such as one who waits for another process.
 type Lock struct {
 	p     *Provider
 	name  string
@@ -34,7 +36,8 @@ func (l *Lock) Name() string { return l.name }
 // Path returns the absolute path of the file.
 func (l *Lock) Path() string { return l.place.path }
 
-// LockKey names the lock among those of the machine, which gives [locks.Multi] its order. Two paths that lead to one file have different
+// LockKey names the lock among those of the machine, which gives [locks.Multi] its order. Two paths that lead to one file
+// have different
 // keys.
 func (l *Lock) LockKey() string {
 	if l.kind == shared {
@@ -88,7 +91,8 @@ func (l *Lock) lock(ctx context.Context, op string, wait bool) (bool, error) {
 	}
 }
 
-// file returns where o has to look for the lock: at the file of the name, or at one that had it before, if o has a hold there, as left
+// file returns where o has to look for the lock: at the file of the name, or at one that had it before, if o has a hold
+// there, as left
 // tells.
 func (l *Lock) file(o locks.Owner) (f *file, left bool, err error) {
 	if l.p.open.Err() != nil {
@@ -122,7 +126,8 @@ func (l *Lock) holder(o locks.Owner, kind mode) (*file, *possession) {
 	return nil, nil
 }
 
-// UnlockContext gives one hold back, whether ctx has ended or not. With the last the file is unlocked, or left to the next one in this process. An
+// UnlockContext gives one hold back, whether ctx has ended or not. With the last the file is unlocked, or left to the next
+// one in this process. An
 // error of the system is returned, and the hold ends all the same.
 func (l *Lock) UnlockContext(ctx context.Context) error {
 	const op = "UnlockContext"
@@ -179,7 +184,8 @@ func (l *Lock) String() string {
 	return fmt.Sprintf("filelock.Lock(%q%s)[%s, %d queued]", l.name, half, state, l.QueueLength())
 }
 
-// RWLock is the lock of a file as a read-write lock: any number of readers, or one writer, among all processes. In this process those who
+// RWLock is the lock of a file as a read-write lock: any number of readers, or one writer, among all processes. In this
+// process those who
 // wait are admitted in order of arrival. Among processes there is no order, and readers that come and go can keep a
 // writer of another process waiting.
 type RWLock struct{ read, write *Lock }

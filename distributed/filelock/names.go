@@ -18,7 +18,8 @@ const kept = 96
 // fileName returns the name of the file for the lock called name. It is one element of a path on every system, and differs
 // for names that differ, also where a file system takes upper and lower case, or several spellings of a character, for the same.
 //
-// Lower-case letters, digits, '-', '_', and dots but the first byte's stand for themselves, and %XX for every other byte. The empty
+// Lower-case letters, digits, '-', '_', and dots but the first byte's stand for themselves, and %XX for every other byte.
+// The empty
 // name is a lone %. The first letter of what Windows takes for a device, such as con, is written %XX. Of an encoding
 // that is too long the beginning is kept, and %% and the name's SHA-256 follow. No other encoding has % before
 // anything but two digits, so that these cannot be taken for one another.

@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// process returns when the process was started, in ticks since the system was, and whether it is dead but for its parent not having asked. It is not
+// process returns when the process was started, in ticks since the system was, and whether it is dead but for its parent not
+// having asked. It is not
 // known if /proc does not tell.
 func process(pid int) (start uint64, zombie, known bool) {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")

@@ -17,7 +17,8 @@ import (
 // DefaultCohort is how often in a row a lock goes from one holder to the next in one process.
 const DefaultCohort = 64
 
-// Provider gives locks by name, each of which is a file in one directory. It is safe for concurrent use. [Provider.Close] ends it.
+// Provider gives locks by name, each of which is a file in one directory. It is safe for concurrent use. [Provider.Close]
+// ends it.
 type Provider struct {
 	dir    string // absolute
 	perm   fs.FileMode
@@ -52,12 +53,15 @@ func WithTokens() Option { return func(p *Provider) { p.tokens = true } }
 // somebody else in this process finds that out.
 func WithWatch(d time.Duration) Option { return func(p *Provider) { p.watch = d } }
 
-// WithTrustedFiles is for lock files that surely nobody deletes, renames or replaces while programs use them, such as in a directory that others
-// cannot write to. It saves an acquisition the question whether the file still has its name, which is about half of what it costs. Where it was
+// WithTrustedFiles is for lock files that surely nobody deletes, renames or replaces while programs use them, such as in a
+// directory that others
+// cannot write to. It saves an acquisition the question whether the file still has its name, which is about half of what it
+// costs. Where it was
 // wrong, two may hold the lock.
 func WithTrustedFiles() Option { return func(p *Provider) { p.trust = true } }
 
-// WithPerm sets with which permissions lock files are made, less the umask of the process; 0644 if not given. Who may open a file, if only
+// WithPerm sets with which permissions lock files are made, less the umask of the process; 0644 if not given. Who may open a
+// file, if only
 // to read it, can lock it.
 func WithPerm(perm fs.FileMode) Option { return func(p *Provider) { p.perm = perm } }
 
@@ -84,7 +88,8 @@ func newProvider(dir string, opts []Option) (*Provider, error) {
 	return p, nil
 }
 
-// New returns a Provider of the locks in dir, which it makes if it does not exist, for everybody to look into and for the user of this
+// New returns a Provider of the locks in dir, which it makes if it does not exist, for everybody to look into and for the
+// user of this
 // process to write to. If the directory is deleted later, acquisitions fail with an error that matches [fs.ErrNotExist].
 //
 // Names of locks may be any text: what they become is one element of a path, which no name can leave, and which differs for names
@@ -100,7 +105,8 @@ func New(dir string, opts ...Option) (*Provider, error) {
 	return p, nil
 }
 
-// Path returns the path of the file of the lock called name. A name of lower-case letters, digits, '-', '_' and '.' can be told in it: "orders" is
+// Path returns the path of the file of the lock called name. A name of lower-case letters, digits, '-', '_' and '.' can be
+// told in it: "orders" is
 // orders.lock. Other bytes are %XX, and from a name that is too long a hash is made.
 func (p *Provider) Path(name string) string { return filepath.Join(p.dir, fileName(name)) }
 
@@ -165,8 +171,10 @@ type File struct {
 
 var _ locks.ReadWriteLocker = (*File)(nil)
 
-// Open returns the lock of the file at path, which is made if it does not exist, but not its directory. The file may be one that has something in it, or may
-// only be read: it is locked, not touched, but for [WithTokens]. If it is no regular file, taking the lock fails with an error matching
+// Open returns the lock of the file at path, which is made if it does not exist, but not its directory. The file may be one
+// that has something in it, or may
+// only be read: it is locked, not touched, but for [WithTokens]. If it is no regular file, taking the lock fails with an
+// error matching
 // [locks.ErrForeign].
 //
 // All programs that lock the file with flock exclude one another: flock(1) of util-linux, and most libraries.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"strings"
 
 	"github.com/jucgo/locks"
@@ -73,6 +74,8 @@ func serve(args []string) error {
 			}
 		case "recovered":
 			answer = l.(*filelock.Shared).Recovered(ctx)
+		case "spawn": // a program that outlives this one for a while
+			answer = exec.Command("sleep", "10").Start()
 		case "hog": // takes it again and again, by several goroutines
 			for range 4 {
 				go func() {

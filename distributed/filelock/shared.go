@@ -13,26 +13,33 @@ import (
 )
 
 // Shared is a lock between the processes of one machine that is one word of memory which they share: an atomic in a mapped
-// file. To take it and to give it back is one atomic operation each, and no system call as long as nobody waits; a file lock needs
+// file. To take it and to give it back is one atomic operation each, and no system call as long as nobody waits; a file lock
+// needs
 // three. On Linux those who wait sleep in the kernel, in a futex, and a release wakes one; elsewhere they try
 // again and again, each 25 ms at the latest.
 //
 // It belongs to the goroutine that took it, or to the [locks.Owner] of its context, which may take it again while it holds
-// it. Goroutines of one process queue at a gate in order of arrival; among processes there is no order, but one that has had the lock 64 times
+// it. Goroutines of one process queue at a gate in order of arrival; among processes there is no order, but one that has had
+// the lock 64 times
 // in a row while others waited lets them go first. Two Shared of one path exclude each other, also in one process: open one.
 //
-// The word has the number of the process that holds the lock, and when that was started. If it is dead, one of those who wait takes the
+// The word has the number of the process that holds the lock, and when that was started. If it is dead, one of those who
+// wait takes the
 // lock over, within 50 ms if there is a processor for it. What the dead one was doing may be half done: [Shared.Recovered] tells.
 //
 // # Limits
 //
-// The kernel knows nothing of the lock; whether its holder lives is judged by its number. So all processes must be in one PID namespace: a process of
+// The kernel knows nothing of the lock; whether its holder lives is judged by its number. So all processes must be in one
+// PID namespace: a process of
 // another one is refused with [locks.ErrForeign]. A number that is used again is told from the old one by its start
-// time, on Linux to 10 ms, on macOS to 1 ms; on other systems it is not, and the lock is not freed as long as another process has the
+// time, on Linux to 10 ms, on macOS to 1 ms; on other systems it is not, and the lock is not freed as long as another
+// process has the
 // number of the dead. A holder that is stopped keeps the lock, and so does one that has lost it from sight: there is no lease.
 //
-// Whoever may write to the file can break the lock, and whoever truncates it kills the processes that have it mapped. If it is deleted
-// while in use, those who open it later have another lock. It must be on a local file system, best one in memory such as /dev/shm. If that is
+// Whoever may write to the file can break the lock, and whoever truncates it kills the processes that have it mapped. If it
+// is deleted
+// while in use, those who open it later have another lock. It must be on a local file system, best one in memory such as
+// /dev/shm. If that is
 // too much to ask, take [Open], which has none of these limits.
 type Shared struct {
 	path string
@@ -63,8 +70,10 @@ const fairShare = 64
 // slice is for how long a waiter sleeps at most before it looks at the word, and whether its holder lives.
 const slice = 50 * time.Millisecond
 
-// OpenShared returns the lock in the file at path, which is made for the user of this process alone if it does not exist. If it has something else in it,
-// or is used in another PID namespace, the error matches [locks.ErrForeign]; where memory cannot be shared, [errors.ErrUnsupported].
+// OpenShared returns the lock in the file at path, which is made for the user of this process alone if it does not exist. If
+// it has something else in it,
+// or is used in another PID namespace, the error matches [locks.ErrForeign]; where memory cannot be shared,
+// [errors.ErrUnsupported].
 func OpenShared(path string) (*Shared, error) {
 	fail := func(err error) (*Shared, error) { return nil, fmt.Errorf("filelock: OpenShared(%q): %w", path, err) }
 	abs, err := filepath.Abs(path)
@@ -114,7 +123,8 @@ func (s *Shared) LockContext(ctx context.Context) error {
 	return err
 }
 
-// TryLockContext takes the lock if nobody has it, or a process that is dead.
+// TryLockContext takes the lock if nobody has it, or a process that is dead. It may report false though nobody holds it, if somebody
+// else here is at the gate in vain.
 func (s *Shared) TryLockContext(ctx context.Context) (bool, error) {
 	return s.lock(ctx, "TryLockContext", false)
 }
@@ -195,7 +205,8 @@ type grabbing struct {
 	dead   uint64 // the word of one who is dead, or 0
 }
 
-// grab takes the word if that needs no waiting, or joins the goroutine of the same owner that has it. If it does neither, it reports whether it is
+// grab takes the word if that needs no waiting, or joins the goroutine of the same owner that has it. If it does neither, it
+// reports whether it is
 // for politeness that it does not.
 func (s *Shared) grab(ctx context.Context, how grabbing) (ok, polite bool, err error) {
 	s.mu.Lock()
@@ -228,8 +239,10 @@ func (s *Shared) grab(ctx context.Context, how grabbing) (ok, polite bool, err e
 
 // wait takes the word as soon as it can be had. It is the only one in this process that does, for one s.
 //
-// No wake-up is lost. One who goes to sleep has set the bit before, and the kernel lets it sleep only while the word is what it was then. Whoever
-// releases a word with the bit wakes one. That one, should it get the word, sets the bit again, for those it may have left asleep; should it
+// No wake-up is lost. One who goes to sleep has set the bit before, and the kernel lets it sleep only while the word is what
+// it was then. Whoever
+// releases a word with the bit wakes one. That one, should it get the word, sets the bit again, for those it may have left
+// asleep; should it
 // give up, it wakes another. One that dies in between, or is stopped, delays the others until they look by themselves.
 func (s *Shared) wait(ctx context.Context, m *mapping, polite bool) (bool, error) {
 	if polite {
@@ -346,7 +359,8 @@ func (s *Shared) Recovered(ctx context.Context) bool {
 	return s.holds > 0 && s.recovered && s.gate.Owner() == locks.CurrentOwner(ctx)
 }
 
-// Close frees the lock if it is held here, whose holder finds that out when it unlocks it, with [locks.ErrLost], and has all who wait return
+// Close frees the lock if it is held here, whose holder finds that out when it unlocks it, with [locks.ErrLost], and has all
+// who wait return
 // [locks.ErrClosed]. The memory is unmapped when the last of them has. It waits for nothing, and ctx is there for the
 // sake of likeness. Only the first call does anything.
 func (s *Shared) Close(context.Context) error {

@@ -6,6 +6,8 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -28,10 +30,11 @@ func share(tb testing.TB, path string) *filelock.Shared {
 
 func TestTheSharedWordConforms(t *testing.T) {
 	lockstest.TestTryLocker(t, lockstest.Config{
-		New:       func(tb testing.TB) locks.TryLocker { return share(tb, somewhere(tb)) },
-		Reentrant: true,
-		FIFO:      true,
-		Waiting:   func(l locks.TryLocker) int { return l.(*filelock.Shared).QueueLength() },
+		New:         func(tb testing.TB) locks.TryLocker { return share(tb, somewhere(tb)) },
+		Reentrant:   true,
+		FIFO:        true,
+		SpuriousTry: true, // a gate may be passed in vain
+		Waiting:     func(l locks.TryLocker) int { return l.(*filelock.Shared).QueueLength() },
 	})
 }
 
@@ -265,4 +268,27 @@ func TestAStormOnASharedWordSurvivesTheDeathOfHolders(t *testing.T) {
 	}
 	take(t, l, a)
 	require.NoError(t, l.UnlockContext(a))
+}
+
+func TestAReleaseOfASharedWordWakesWhoSleeps(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("there is no futex: skipped")
+	}
+	path := somewhere(t)
+	l, other := share(t, path), share(t, path)
+	b := someone()
+	var took []time.Duration
+	for range 20 {
+		take(t, l, background)
+		done := make(chan error, 1)
+		go func() { done <- other.LockContext(b) }()
+		time.Sleep(5 * time.Millisecond) // it sleeps for 45 ms more, if nobody wakes it
+		released := time.Now()
+		require.NoError(t, l.UnlockContext(background))
+		require.NoError(t, soon(t, done))
+		took = append(took, time.Since(released))
+		require.NoError(t, other.UnlockContext(b))
+	}
+	slices.Sort(took)
+	require.Less(t, took[len(took)/2], 25*time.Millisecond)
 }

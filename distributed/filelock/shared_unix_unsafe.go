@@ -37,8 +37,10 @@ type mapping struct {
 
 // openMapping maps the file, and makes it and fills it if need be.
 //
-// Who can lock it exclusively is alone, and makes it new: whatever the word says is of processes that are dead. From there to the shared lock there
-// is a gap, in which another one may come to be alone and do the same, which changes nothing. The others wait until they can share.
+// Who can lock it exclusively is alone, and makes it new: whatever the word says is of processes that are dead. From there
+// to the shared lock there
+// is a gap, in which another one may come to be alone and do the same, which changes nothing. The others wait until they can
+// share.
 func openMapping(path string) (*mapping, error) {
 	p, err := newPlace(path)
 	if err != nil {

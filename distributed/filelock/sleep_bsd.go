@@ -21,7 +21,8 @@ type sleeper struct {
 
 func newSleeper(_ *mapping, a, b context.Context) *sleeper { return &sleeper{a: a, b: b} }
 
-// sleep returns after a while, or when one of the contexts has ended. It reports whether it has slept for d, in one or more times.
+// sleep returns after a while, or when one of the contexts has ended. It reports whether it has slept for d, in one or more
+// times.
 func (s *sleeper) sleep(_ uint64, d time.Duration) bool {
 	pause := s.w.next()
 	s.w.wait(s.a, s.b, pause)

@@ -2,8 +2,10 @@ package filelock
 
 import "golang.org/x/sys/unix"
 
-// markAt is the byte that a process locks, for reading, while it waits for the file. It is far behind whatever is in the file. The lock
-// is one of an open file description, which has nothing to do with flock's: it only tells others that somebody waits, and the kernel
+// markAt is the byte that a process locks, for reading, while it waits for the file. It is far behind whatever is in the
+// file. The lock
+// is one of an open file description, which has nothing to do with flock's: it only tells others that somebody waits, and
+// the kernel
 // ends it if the process dies.
 const markAt = 1 << 62
 

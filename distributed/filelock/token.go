@@ -10,10 +10,12 @@ import (
 	"github.com/jucgo/locks"
 )
 
-// digits is how long a counter is: what the greatest has, so that a longer number never is shorter on the file than the one before.
+// digits is how long a counter is: what the greatest has, so that a longer number never is shorter on the file than the one
+// before.
 const digits = 20
 
-// nextToken counts the counter in the file, which is locked, and returns it: a decimal number of 20 digits and an end of line, so that
+// nextToken counts the counter in the file, which is locked, and returns it: a decimal number of 20 digits and an end of
+// line, so that
 // people can read it. An empty file counts from 0.
 func nextToken(d descriptor) (uint64, error) {
 	var room [digits + 2]byte

@@ -57,8 +57,8 @@ func (w *waiting) stop() {
 	}
 }
 
-// mayPass reports whether the kernel's lock, which q had, may go to the next one at the gate. f.mu is held.
-func (f *file) mayPass(q *possession, cohort int) bool {
+// mayPass reports whether the kernel's lock may go to the next one at the gate. f.mu is held.
+func (f *file) mayPass(cohort int) bool {
 	if f.mode == unlocked || cohort == 0 || !f.gate.HasQueued() {
 		return false
 	}
@@ -72,7 +72,8 @@ func (f *file) mayPass(q *possession, cohort int) bool {
 	return false
 }
 
-// courtesy returns for how long those here should let others go first, because they have had their share: each cohort's time, whether
+// courtesy returns for how long those here should let others go first, because they have had their share: each cohort's
+// time, whether
 // they got the lock from each other or from the kernel. f.mu is held.
 func (f *file) courtesy(cohort int) time.Duration {
 	if f.mode != unlocked || f.turns <= cohort && !f.owed {

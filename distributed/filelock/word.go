@@ -13,10 +13,12 @@ package filelock
 //	id|sleepers held, and somebody may sleep       0 by the holder, who wakes one then; another id|sleepers if the holder is dead
 //	sleepers    never
 //
-// Every step is one compare-and-swap of the whole word. A word with the id of a dead process can only become another one by somebody who has
+// Every step is one compare-and-swap of the whole word. A word with the id of a dead process can only become another one by
+// somebody who has
 // seen that it is dead, and no process gets that id again: so the one whose compare-and-swap succeeds is the one that takes over.
 //
-// A sleeper in a futex waits for a change of the lower half of the word, where the bit is. Should the lock change hands without that half
+// A sleeper in a futex waits for a change of the lower half of the word, where the bit is. Should the lock change hands
+// without that half
 // changing, the bit is set in it, and whoever holds it now will wake one.
 const (
 	sleepers uint64 = 1

@@ -1,4 +1,5 @@
-// Command turns has two processes take turns under a file lock: each starts, waits for the lock, holds it for a moment, and says when and with
+// Command turns has two processes take turns under a file lock: each starts, waits for the lock, holds it for a moment, and
+// says when and with
 // which fencing token. Then one of them is killed while it holds the lock, and the other one goes on.
 package main
 
