@@ -1,0 +1,2 @@
+// Package bench measures the distributed locks beside other libraries, which only this module depends on: go test -bench .
+package bench

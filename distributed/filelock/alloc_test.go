@@ -1,0 +1,52 @@
+package filelock_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/filelock"
+)
+
+func TestUncontendedPairsAllocateNothing(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	f, counting := open(t, somewhere(t)), open(t, somewhere(t), filelock.WithTokens())
+	ls := map[string]locks.TryLocker{"exclusive": f, "shared": f.ReadLocker(), "tokens": counting}
+	if s, err := filelock.OpenShared(somewhere(t)); err == nil {
+		defer s.Close(ctx)
+		ls["word"] = s
+	}
+	for name, l := range ls {
+		most := 0.0
+		if name == "tokens" {
+			most = 2 // its text
+		}
+		for range 10 { // what is kept for later is made
+			require.NoError(t, l.LockContext(ctx))
+			require.NoError(t, l.UnlockContext(ctx))
+		}
+		require.LessOrEqual(t, testing.AllocsPerRun(200, func() {
+			_ = l.LockContext(ctx)
+			_ = l.UnlockContext(ctx)
+		}), most, name)
+		require.NoError(t, l.LockContext(ctx))
+		require.Zero(t, testing.AllocsPerRun(200, func() {
+			_ = l.LockContext(ctx)
+			_ = l.UnlockContext(ctx)
+		}), "%s, re-entry", name)
+		require.NoError(t, l.UnlockContext(ctx))
+	}
+}
+
+func TestManyNamesDoNotKeepManyFilesOpen(t *testing.T) {
+	p := provide(t, t.TempDir())
+	for i := range 1000 {
+		l := p.Locker(string(rune('a'+i%26)) + string(rune('a'+i/26%26)) + string(rune('a'+i/676)))
+		require.NoError(t, l.LockContext(t.Context()))
+		require.NoError(t, l.UnlockContext(t.Context()))
+		require.LessOrEqual(t, filelock.OpenFiles(), 300)
+	}
+}

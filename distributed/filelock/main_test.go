@@ -1,0 +1,14 @@
+package filelock_test
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/jucgo/locks/distributed/internal/testbed"
+)
+
+func TestMain(m *testing.M) {
+	testbed.Play(roles)
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/jucgo/locks/distributed/internal/testbed.start.func1.1"))
+}

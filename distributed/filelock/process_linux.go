@@ -1,0 +1,38 @@
+package filelock
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// process returns when the process was started, in ticks since the system was, and whether it is dead but for its parent not
+// having asked. It is not
+// known if /proc does not tell.
+func process(pid int) (start uint64, zombie, known bool) {
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil { // it has ended just now, or is hidden
+		return 0, false, false
+	}
+	// The second field is the program's name in parentheses, which may have anything in it.
+	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
+	if len(fields) < 20 {
+		return 0, false, false
+	}
+	start, err = strconv.ParseUint(string(fields[19]), 10, 64) // the 22nd
+	if err != nil {
+		return 0, false, false
+	}
+	return start & (1<<(64-startAt) - 1), fields[0][0] == 'Z' || fields[0][0] == 'X', true
+}
+
+// namespace returns the number of the PID namespace, or 0 if it is unknown.
+func namespace() uint64 {
+	var st unix.Stat_t
+	if err := retry(func() error { return unix.Stat("/proc/self/ns/pid", &st) }); err != nil {
+		return 0
+	}
+	return st.Ino
+}

@@ -1,0 +1,294 @@
+//go:build unix
+
+package filelock_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/filelock"
+	"github.com/jucgo/locks/distributed/internal/testbed"
+	"github.com/jucgo/locks/lockstest"
+)
+
+func share(tb testing.TB, path string) *filelock.Shared {
+	tb.Helper()
+	s, err := filelock.OpenShared(path)
+	require.NoError(tb, err)
+	tb.Cleanup(func() { require.NoError(tb, s.Close(background)) })
+	return s
+}
+
+func TestTheSharedWordConforms(t *testing.T) {
+	lockstest.TestTryLocker(t, lockstest.Config{
+		New:         func(tb testing.TB) locks.TryLocker { return share(tb, somewhere(tb)) },
+		Reentrant:   true,
+		FIFO:        true,
+		SpuriousTry: true, // a gate may be passed in vain
+		Waiting:     func(l locks.TryLocker) int { return l.(*filelock.Shared).QueueLength() },
+	})
+}
+
+// pair is the locks of two mappings of one file, which are to each other as those of two processes. Each owner uses one of them.
+type pair struct {
+	mu     sync.Mutex
+	ls     [2]*filelock.Shared
+	owners map[locks.Owner]int
+}
+
+func (p *pair) of(ctx context.Context) *filelock.Shared {
+	if ctx == nil {
+		ctx = background
+	}
+	o := locks.CurrentOwner(ctx)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i, ok := p.owners[o]
+	if !ok {
+		i = len(p.owners) % 2
+		p.owners[o] = i
+	}
+	return p.ls[i]
+}
+
+// seen has the race detector know that the word was taken: it does not watch memory that is mapped.
+func (p *pair) seen() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+}
+
+func (p *pair) LockContext(ctx context.Context) error {
+	defer p.seen()
+	return p.of(ctx).LockContext(ctx)
+}
+
+func (p *pair) TryLockContext(ctx context.Context) (bool, error) {
+	defer p.seen()
+	return p.of(ctx).TryLockContext(ctx)
+}
+
+func (p *pair) UnlockContext(ctx context.Context) error { return p.of(ctx).UnlockContext(ctx) }
+
+func TestTwoMappingsOfASharedWordConform(t *testing.T) {
+	lockstest.TestTryLocker(t, lockstest.Config{
+		New: func(tb testing.TB) locks.TryLocker {
+			path := somewhere(tb)
+			return &pair{ls: [2]*filelock.Shared{share(tb, path), share(tb, path)}, owners: make(map[locks.Owner]int)}
+		},
+		Reentrant:   true,
+		SpuriousTry: true, // a gate may be passed in vain
+		Settle:      10 * time.Millisecond,
+		Rounds:      50,
+	})
+}
+
+func TestSharedWordsOfProcessesExcludeEachOther(t *testing.T) {
+	path := somewhere(t)
+	l, c := share(t, path), serving(t, "word", path)
+	a := someone()
+	take(t, l, a)
+	require.False(t, l.Recovered(a))
+	require.Equal(t, "false", ask(c, "try"))
+	require.NoError(t, l.UnlockContext(a))
+	require.Equal(t, "true", ask(c, "try"))
+	require.False(t, tries(t, l, a))
+	done := waits(t, l, a)
+	require.Equal(t, "<nil>", ask(c, "unlock"))
+	require.NoError(t, soon(t, done))
+	require.NoError(t, l.UnlockContext(a))
+}
+
+func TestTheNextOneTakesASharedWordOverFromAProcessThatIsKilled(t *testing.T) {
+	path := somewhere(t)
+	l := share(t, path)
+	a := someone()
+	for name, get := range map[string]func(kill func()){
+		"one who waits": func(kill func()) {
+			done := waits(t, l, a)
+			kill()
+			require.NoError(t, soon(t, done))
+		},
+		"one who comes": func(kill func()) { kill(); take(t, l, a) },
+		"one who tries": func(kill func()) { kill(); require.True(t, tries(t, l, a)) },
+	} {
+		c := serving(t, "word", path)
+		require.Equal(t, "<nil>", ask(c, "lock"), name)
+		get(c.Kill)
+		require.True(t, l.Recovered(a), name)
+		require.False(t, l.Recovered(someone()), name)
+		require.NoError(t, l.UnlockContext(a), name)
+		take(t, l, a)
+		require.False(t, l.Recovered(a), name)
+		require.NoError(t, l.UnlockContext(a), name)
+	}
+}
+
+func TestASharedWordOfTheDeadIsFreeForWhoeverComesLater(t *testing.T) {
+	path := somewhere(t)
+	c := serving(t, "word", path)
+	require.Equal(t, "<nil>", ask(c, "lock"))
+	c.Kill()
+	l := share(t, path) // nobody has the file open: it is made new
+	require.True(t, tries(t, l, background))
+	require.False(t, l.Recovered(background))
+	require.NoError(t, l.UnlockContext(background))
+}
+
+func TestNobodyTakesASharedWordFromAProcessThatIsStopped(t *testing.T) {
+	path := somewhere(t)
+	l, c := share(t, path), serving(t, "word", path)
+	require.Equal(t, "<nil>", ask(c, "lock"))
+	c.Pause()
+	ctx, cancel := context.WithTimeout(background, 300*time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, l.LockContext(ctx), context.DeadlineExceeded)
+	require.False(t, tries(t, l, background))
+	c.Resume()
+	require.Equal(t, "<nil>", ask(c, "unlock"))
+	take(t, l, background)
+	require.NoError(t, l.UnlockContext(background))
+}
+
+func TestAWaiterForASharedWordThatIsKilledOrStoppedKeepsNobody(t *testing.T) {
+	path := somewhere(t)
+	l, c, d := share(t, path), serving(t, "word", path), serving(t, "word", path)
+	a := someone()
+	take(t, l, a)
+	c.Say("lock")
+	d.Say("lock")
+	time.Sleep(100 * time.Millisecond) // most likely both sleep: if not, the test sees less
+	c.Pause()
+	require.NoError(t, l.UnlockContext(a))
+	// Whichever of the two is woken, the other one gets it, or c has got it before it was stopped.
+	select {
+	case line := <-d.Lines():
+		require.Equal(t, "<nil>", line)
+		require.Equal(t, "<nil>", ask(d, "unlock"))
+	case <-time.After(2 * time.Second):
+		c.Resume()
+		require.Equal(t, "<nil>", c.Line())
+		require.Equal(t, "<nil>", ask(c, "unlock"))
+		require.Equal(t, "<nil>", d.Line())
+		require.Equal(t, "<nil>", ask(d, "unlock"))
+	}
+	c.Kill()
+	take(t, l, a)
+	require.NoError(t, l.UnlockContext(a))
+}
+
+func TestCancelledWaitersForASharedWordReturnAtOnceAndLeaveNothing(t *testing.T) {
+	path := somewhere(t)
+	l, c := share(t, path), serving(t, "word", path)
+	require.Equal(t, "<nil>", ask(c, "lock"))
+	for range 20 {
+		ctx, cancel := context.WithCancel(background)
+		done := make(chan error, 10)
+		for range 10 {
+			go func() { done <- l.LockContext(ctx) }()
+		}
+		time.Sleep(5 * time.Millisecond) // at any point
+		cancel()
+		for range 10 {
+			require.ErrorIs(t, soon(t, done), context.Canceled)
+		}
+	}
+	require.Equal(t, "<nil>", ask(c, "unlock"))
+	require.Equal(t, "true", ask(c, "try"), "no lock comes late")
+}
+
+func TestCloseOfASharedWordEndsHoldsAndWaits(t *testing.T) {
+	path := somewhere(t)
+	l, other, c := share(t, path), share(t, path), serving(t, "word", path)
+	a, b := someone(), someone()
+	take(t, l, a)
+	take(t, l, a)
+	gate := waits(t, l, b)
+	word := waits(t, other, b)
+	require.NoError(t, other.Close(background))
+	require.ErrorIs(t, soon(t, word), locks.ErrClosed)
+	require.NoError(t, l.Close(background))
+	require.Equal(t, "true", ask(c, "try"))
+	require.ErrorIs(t, l.LockContext(a), locks.ErrLost)
+	require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
+	require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
+	require.ErrorIs(t, l.UnlockContext(a), locks.ErrNotHeld)
+	require.ErrorIs(t, soon(t, gate), locks.ErrClosed)
+	require.ErrorIs(t, l.LockContext(a), locks.ErrClosed)
+	require.NoError(t, l.Close(background))
+}
+
+func TestASharedWordIsNotMadeOfSomethingElse(t *testing.T) {
+	path := somewhere(t)
+	for _, text := range []string{"my diary", string(make([]byte, 5000)), string(make([]byte, 4096-8)) + "my diary"} {
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		_, err := filelock.OpenShared(path)
+		require.ErrorIs(t, err, locks.ErrForeign)
+		now, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.Equal(t, text, string(now))
+	}
+	require.NoError(t, os.WriteFile(path, make([]byte, 100), 0o600)) // what one leaves who dies while making it
+	share(t, path)
+	_, err := filelock.OpenShared(filepath.Dir(path))
+	require.ErrorIs(t, err, locks.ErrForeign)
+}
+
+func TestTicketsUnderASharedWordAreSoldOnce(t *testing.T) {
+	retries := testbed.Tickets{Role: "buy", Args: []string{"word", somewhere(t)}}.Run(t)
+	require.Equal(t, []int{0, 0, 0, 0}, retries)
+}
+
+func TestAStormOnASharedWordSurvivesTheDeathOfHolders(t *testing.T) {
+	path := somewhere(t)
+	l := share(t, path)
+	storm := make([]*testbed.Process, 4)
+	for i := range storm {
+		storm[i] = serving(t, "word", path)
+		require.Equal(t, "hogging", ask(storm[i], "hog"))
+	}
+	a := someone()
+	for i := range 12 { // each is killed at some moment, and another takes its place
+		take(t, l, a)
+		require.NoError(t, l.UnlockContext(a))
+		storm[i%4].Kill()
+		storm[i%4] = serving(t, "word", path)
+		require.Equal(t, "hogging", ask(storm[i%4], "hog"))
+	}
+	for _, c := range storm {
+		c.Kill()
+	}
+	take(t, l, a)
+	require.NoError(t, l.UnlockContext(a))
+}
+
+func TestAReleaseOfASharedWordWakesWhoSleeps(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("there is no futex: skipped")
+	}
+	path := somewhere(t)
+	l, other := share(t, path), share(t, path)
+	b := someone()
+	var took []time.Duration
+	for range 20 {
+		take(t, l, background)
+		done := make(chan error, 1)
+		go func() { done <- other.LockContext(b) }()
+		time.Sleep(5 * time.Millisecond) // it sleeps for 45 ms more, if nobody wakes it
+		released := time.Now()
+		require.NoError(t, l.UnlockContext(background))
+		require.NoError(t, soon(t, done))
+		took = append(took, time.Since(released))
+		require.NoError(t, other.UnlockContext(b))
+	}
+	slices.Sort(took)
+	require.Less(t, took[len(took)/2], 25*time.Millisecond)
+}
