@@ -7,6 +7,7 @@ import (
 	"go/token"
 	"html/template"
 	"io"
+	"regexp"
 	"strings"
 
 	"github.com/jucgo/locks/cmd/locklab/internal/lab"
@@ -23,17 +24,19 @@ var pageCSS string
 var pageJS string
 
 var page = template.Must(template.New("page").Funcs(template.FuncMap{
-	"prose":       prose,
-	"golang":      highlight,
-	"timeline":    TimelineSVG,
-	"chart":       ChartSVG,
-	"swatch":      Swatch,
-	"stateSwatch": StateSwatch,
-	"dur":         lab.Duration,
-	"rows":        chartRows,
-	"css":         func() template.CSS { return template.CSS(pageCSS) },
-	"js":          func() template.JS { return template.JS(pageJS) },
-	"inc":         func(i int) int { return i + 1 },
+	"prose":        prose,
+	"golang":       highlight,
+	"timeline":     TimelineSVG,
+	"chart":        ChartSVG,
+	"swatch":       Swatch,
+	"stateSwatch":  StateSwatch,
+	"dur":          lab.Duration,
+	"timelineGrid": timelineGrid,
+	"chartGrid":    chartGrid,
+	"tableGrid":    tableGrid,
+	"css":          func() template.CSS { return template.CSS(pageCSS) },
+	"js":           func() template.JS { return template.JS(pageJS) },
+	"inc":          func(i int) int { return i + 1 },
 }).Parse(pageText))
 
 // section is a scenario on the page.
@@ -82,6 +85,9 @@ type legend struct {
 	Name, Text string
 }
 
+// quantity is a figure and its unit, between which no line should end.
+var quantity = regexp.MustCompile(`(\d) (ns\b|µs\b|ms\b|s\b|%|[kMG]\b)`)
+
 // prose makes HTML of a text with paragraphs and `code`.
 func prose(text string) template.HTML {
 	var b strings.Builder
@@ -94,7 +100,7 @@ func prose(text string) template.HTML {
 			if i%2 == 1 {
 				b.WriteString("<code>" + esc(part) + "</code>")
 			} else {
-				b.WriteString(esc(part))
+				b.WriteString(esc(quantity.ReplaceAllString(part, "$1\u00a0$2")))
 			}
 		}
 		b.WriteString("</p>\n")
@@ -134,6 +140,51 @@ func highlight(code string) template.HTML {
 	}
 	b.WriteString(esc(code[last:]))
 	return template.HTML(b.String())
+}
+
+// grid is a table on the page. On a narrow screen each row of Cards becomes a list of what is in its columns.
+type grid struct {
+	Name  string
+	Head  []string
+	Rows  [][]string
+	Cards bool
+}
+
+// Column is the name of a column, if it has one.
+func (g grid) Column(i int) string {
+	if i < len(g.Head) {
+		return g.Head[i]
+	}
+	return ""
+}
+
+// cards is the number of columns that are too many for a phone.
+const cards = 3
+
+func tableGrid(t lab.Table) grid {
+	return grid{Name: t.Title, Head: t.Head, Rows: t.Rows, Cards: len(t.Head) >= cards}
+}
+
+func chartGrid(c lab.Chart) grid {
+	head := []string{c.X.Label}
+	for _, s := range c.Series {
+		head = append(head, s.Name)
+	}
+	return grid{Name: "Data of " + c.Title, Head: head, Rows: chartRows(c), Cards: len(head) >= cards}
+}
+
+// timelineGrid is what is in the lanes of a timeline. It has many short rows, which do not become cards.
+func timelineGrid(t *lab.Timeline) grid {
+	g := grid{Name: "Data of " + t.Title, Head: []string{"who", "what", "from", "for"}}
+	for _, lane := range t.Lanes {
+		for _, s := range lane.Spans {
+			g.Rows = append(g.Rows, []string{lane.Name, s.Label, lab.Duration(s.From), lab.Duration(s.Length())})
+		}
+		for _, m := range lane.Marks {
+			g.Rows = append(g.Rows, []string{lane.Name, m.Label, lab.Duration(m.At), ""})
+		}
+	}
+	return g
 }
 
 // chartRows are the data of a chart as a table: a line for each x.
