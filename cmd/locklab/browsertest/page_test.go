@@ -159,17 +159,26 @@ func TestThePageInABrowser(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(shots, "hover.png"), png, 0o666))
 	})
 
+	t.Run("in a chart too", func(t *testing.T) {
+		var at struct{ X, Y float64 }
+		ask(t, `(() => { const el = document.querySelector("#fairness-c0 .point .hit"); el.scrollIntoView({block: "center", behavior: "instant"});
+			const r = el.getBoundingClientRect(); return {X: r.left + r.width/2, Y: r.top + r.height/2}; })()`, &at)
+		do(t, chromedp.Sleep(100*time.Millisecond), chromedp.MouseEvent("mouseMoved", at.X, at.Y))
+		ask(t, `document.getElementById("tip").hidden ? "" : document.getElementById("tip").textContent`, &tip)
+		assert.Regexp(t, `^\S+: [\d.]+ [mµn]?s for each acquisition, at \d+ goroutines$`, tip)
+	})
+
 	t.Run("so does the keyboard", func(t *testing.T) {
-		ask(t, `document.querySelector("#race-t1 [tabindex='0']").focus()`, nil)
-		do(t, chromedp.Text("#tip", &tip))
+		ask(t, `(() => { document.documentElement.style.scrollBehavior = "auto"; document.querySelector("#race-t1 [tabindex='0']").focus(); })()`, nil)
+		do(t, chromedp.WaitVisible("#tip"), chromedp.Text("#tip", &tip))
 		assert.Contains(t, tip, "works")
 		before := tip
-		do(t, chromedp.KeyEvent(kb.ArrowRight), chromedp.Text("#tip", &tip))
+		do(t, chromedp.KeyEvent(kb.ArrowRight), chromedp.WaitVisible("#tip"), chromedp.Text("#tip", &tip))
 		assert.NotEqual(t, before, tip)
 		var stops int
 		ask(t, `document.querySelectorAll("#race-t1 [tabindex='0']").length`, &stops)
 		assert.Equal(t, 1, stops, "a picture is one stop for the tab key")
-		do(t, chromedp.KeyEvent(kb.ArrowDown), chromedp.Text("#tip", &tip))
+		do(t, chromedp.KeyEvent(kb.ArrowDown), chromedp.WaitVisible("#tip"), chromedp.Text("#tip", &tip))
 		assert.True(t, strings.HasPrefix(tip, "Bob"), tip)
 	})
 
@@ -227,6 +236,8 @@ func TestThePageInABrowser(t *testing.T) {
 			ask(t, `document.querySelectorAll("details").forEach(d => { d.open = true })`, nil)
 			ask(t, `document.documentElement.scrollWidth`, &scrolls)
 			assert.LessOrEqual(t, scrolls, inner, "nor with all data open")
+			ask(t, `[...document.querySelectorAll(".scroll")].filter(el => el.scrollWidth > el.clientWidth + 1).map(el => el.getAttribute("aria-label") + ": " + el.scrollWidth + " > " + el.clientWidth)`, &wide)
+			assert.Empty(t, wide, "no table scrolls sideways")
 			ask(t, `document.querySelectorAll("details").forEach(d => { d.open = false })`, nil)
 			shot(t, look.name)
 		})

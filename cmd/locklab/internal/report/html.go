@@ -142,12 +142,12 @@ func highlight(code string) template.HTML {
 	return template.HTML(b.String())
 }
 
-// grid is a table on the page. On a narrow screen each row of Cards becomes a list of what is in its columns.
+// grid is a table on the page.
 type grid struct {
 	Name  string
 	Head  []string
 	Rows  [][]string
-	Cards bool
+	Class string
 }
 
 // Column is the name of a column, if it has one.
@@ -158,11 +158,20 @@ func (g grid) Column(i int) string {
 	return ""
 }
 
-// cards is the number of columns that are too many for a phone.
-const cards = 3
+// class tells from how many columns on the rows of a table become cards where it has no room: of three on phones, of
+// more than four also where two pictures stand side by side.
+func class(columns int) string {
+	switch {
+	case columns > 4:
+		return "cards many"
+	case columns > 2:
+		return "cards"
+	}
+	return ""
+}
 
 func tableGrid(t lab.Table) grid {
-	return grid{Name: t.Title, Head: t.Head, Rows: t.Rows, Cards: len(t.Head) >= cards}
+	return grid{Name: t.Title, Head: t.Head, Rows: t.Rows, Class: class(len(t.Head))}
 }
 
 func chartGrid(c lab.Chart) grid {
@@ -170,7 +179,7 @@ func chartGrid(c lab.Chart) grid {
 	for _, s := range c.Series {
 		head = append(head, s.Name)
 	}
-	return grid{Name: "Data of " + c.Title, Head: head, Rows: chartRows(c), Cards: len(head) >= cards}
+	return grid{Name: "Data of " + c.Title, Head: head, Rows: chartRows(c), Class: class(len(head))}
 }
 
 // timelineGrid is what is in the lanes of a timeline. It has many short rows, which do not become cards.

@@ -28,7 +28,13 @@
 	document.addEventListener("pointerover", function (e) { var t = of(e); if (t) { show(t); } else { hide(); } });
 	document.addEventListener("focusin", function (e) { var t = of(e); if (t) { show(t); } else { hide(); } });
 	document.addEventListener("focusout", hide);
-	document.addEventListener("scroll", hide, { passive: true });
+	// To move by keyboard scrolls, too: then the tip stays with what has the focus.
+	document.addEventListener("scroll", function () {
+		var f = document.activeElement;
+		if (!f || !f.dataset || !f.dataset.tip || !f.matches(":focus-visible")) { hide(); return; }
+		var at = f.getBoundingClientRect();
+		if (0 > at.bottom || at.top > root.clientHeight) { hide(); } else { show(f); }
+	}, { passive: true });
 
 	// One tab stop for each picture: left and right move along a lane, up and down between lanes.
 	document.addEventListener("keydown", function (e) {
