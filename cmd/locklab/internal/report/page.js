@@ -29,9 +29,12 @@
 	document.addEventListener("focusin", function (e) { var t = of(e); if (t) { show(t); } else { hide(); } });
 	document.addEventListener("focusout", hide);
 	// To move by keyboard scrolls, too: then the tip stays with what has the focus.
+	var pointed = false; // the focus was given by a pointer
+	document.addEventListener("pointerdown", function () { pointed = true; });
+	document.addEventListener("keydown", function () { pointed = false; });
 	document.addEventListener("scroll", function () {
 		var f = document.activeElement;
-		if (!f || !f.dataset || !f.dataset.tip || !f.matches(":focus-visible")) { hide(); return; }
+		if (pointed || !f || !f.dataset || !f.dataset.tip) { hide(); return; }
 		var at = f.getBoundingClientRect();
 		if (0 > at.bottom || at.top > root.clientHeight) { hide(); } else { show(f); }
 	}, { passive: true });
