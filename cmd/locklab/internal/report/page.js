@@ -25,18 +25,25 @@
 	}
 	function hide() { tip.hidden = true; }
 	function of(event) { return event.target.closest ? event.target.closest("[data-tip]") : null; }
-	document.addEventListener("pointerover", function (e) { var t = of(e); if (t) { show(t); } else { hide(); } });
-	document.addEventListener("focusin", function (e) { var t = of(e); if (t) { show(t); } else { hide(); } });
-	document.addEventListener("focusout", hide);
-	// To move by keyboard scrolls, too: then the tip stays with what has the focus.
-	var pointed = false; // the focus was given by a pointer
+	// What has the focus, unless a pointer gave it.
+	var pointed = false, last = "";
 	document.addEventListener("pointerdown", function () { pointed = true; });
 	document.addEventListener("keydown", function () { pointed = false; });
+	function focused() { var f = document.activeElement; return !pointed && f && f.dataset && f.dataset.tip ? f : null; }
+	document.addEventListener("pointerover", function (e) {
+		// To move by keyboard scrolls, which puts other things under a pointer that rests: then the tip stays where it is.
+		var rests = last === e.clientX + "," + e.clientY;
+		last = e.clientX + "," + e.clientY;
+		if (rests && focused()) { return; }
+		var t = of(e);
+		if (t) { show(t); } else { hide(); }
+	});
+	document.addEventListener("pointermove", function (e) { last = e.clientX + "," + e.clientY; });
+	document.addEventListener("focusin", function (e) { var t = of(e); if (t) { show(t); } else { hide(); } });
+	document.addEventListener("focusout", hide);
 	document.addEventListener("scroll", function () {
-		var f = document.activeElement;
-		if (pointed || !f || !f.dataset || !f.dataset.tip) { hide(); return; }
-		var at = f.getBoundingClientRect();
-		if (0 > at.bottom || at.top > root.clientHeight) { hide(); } else { show(f); }
+		var f = focused(), at = f && f.getBoundingClientRect();
+		if (at && at.bottom >= 0 && root.clientHeight >= at.top) { show(f); } else { hide(); }
 	}, { passive: true });
 
 	// One tab stop for each picture: left and right move along a lane, up and down between lanes.
