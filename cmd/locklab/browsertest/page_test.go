@@ -47,8 +47,8 @@ func browser(t *testing.T) string {
 // page runs the lab, and returns where the page is and what is in it.
 func page(t *testing.T) (address string, r *report.Report) {
 	options := lab.Options{Quick: os.Getenv("LOCKLAB_FULL") == "", Seed: 1}
-	r = report.New(options)
-	for _, s := range scenarios.All() {
+	r = report.New(scenarios.Course, options)
+	for _, s := range scenarios.Course.All() {
 		result := lab.Run(t.Context(), s, options)
 		r.Add(result)
 		var text strings.Builder

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/jucgo/locks/cmd/locklab/internal/lab"
-	"github.com/jucgo/locks/cmd/locklab/internal/scenarios"
 )
 
 //go:embed page.tmpl
@@ -53,11 +52,11 @@ type section struct {
 func (r *Report) HTML(w io.Writer) error {
 	sections := make([]section, 0, len(r.Scenarios))
 	for i, result := range r.Scenarios {
-		s, ok := scenarios.Find(result.Name)
+		s, ok := r.course.Find(result.Name)
 		if !ok {
 			return fmt.Errorf("the page: no scenario %q", result.Name)
 		}
-		code, err := scenarios.Code(s)
+		code, err := r.course.Code(s)
 		if err != nil {
 			return fmt.Errorf("the page: %w", err)
 		}
@@ -66,9 +65,10 @@ func (r *Report) HTML(w io.Writer) error {
 	}
 	err := page.Execute(w, struct {
 		*Report
+		Course   *lab.Course
 		Sections []section
 		States   []legend
-	}{r, sections, []legend{
+	}{r, r.course, sections, []legend{
 		{lab.Running, "running", "works, and holds nothing"},
 		{lab.Waiting, "waiting", "for a lock, a signal or a value"},
 		{lab.Shared, "holding, shared", "others may be in there, too"},

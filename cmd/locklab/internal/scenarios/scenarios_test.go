@@ -18,7 +18,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestEveryScenarioShowsWhatItTeaches(t *testing.T) {
-	for _, s := range scenarios.All() {
+	for _, s := range scenarios.Course.All() {
 		t.Run(s.Name, func(t *testing.T) {
 			r := lab.Run(t.Context(), s, lab.Options{Quick: true, Seed: 1, Limit: time.Minute})
 			for _, c := range r.Checks {
@@ -58,7 +58,7 @@ func TestEveryScenarioShowsWhatItTeaches(t *testing.T) {
 func TestEveryScenarioIsToldInFull(t *testing.T) {
 	names := map[string]bool{}
 	lesson := 0
-	for _, s := range scenarios.All() {
+	for _, s := range scenarios.Course.All() {
 		require.Regexp(t, `^[a-z]+(-[a-z]+)*$`, s.Name)
 		require.False(t, names[s.Name], s.Name)
 		names[s.Name] = true
@@ -69,14 +69,14 @@ func TestEveryScenarioIsToldInFull(t *testing.T) {
 			require.NotEmpty(t, strings.TrimSpace(text), "%s of %s", what, s.Name)
 			require.Zero(t, strings.Count(text, "`")%2, "%s of %s", what, s.Name)
 		}
-		code, err := scenarios.Code(s)
+		code, err := scenarios.Course.Code(s)
 		require.NoError(t, err)
 		require.Contains(t, code, "func ")
 		require.NotContains(t, code, "//lab:")
-		_, ok := scenarios.Find(s.Name)
+		_, ok := scenarios.Course.Find(s.Name)
 		require.True(t, ok)
 	}
-	_, ok := scenarios.Find("nonsense")
+	_, ok := scenarios.Course.Find("nonsense")
 	require.False(t, ok)
 
 	// One file a scenario, and none without.
@@ -92,7 +92,7 @@ func TestEveryScenarioIsToldInFull(t *testing.T) {
 func TestTextsHaveNoFiguresOfTheirOwn(t *testing.T) {
 	figure := regexp.MustCompile(`\d+(\.\d+)?\s*(ns|µs|us|ms|s|%|x|times|goroutines|GHz)\b|\d[\d,.]*\d|\d\s*%`)
 	notText := regexp.MustCompile("\\{\\{[^}]*\\}\\}|`[^`]*`")
-	for _, s := range scenarios.All() {
+	for _, s := range scenarios.Course.All() {
 		for what, text := range map[string]string{"Question": s.Question, "Claim": s.Claim, "Look": s.Look,
 			"Found": s.Found, "Take": s.Take} {
 			assert.Empty(t, figure.FindString(notText.ReplaceAllString(text, "")), "%s of %s", what, s.Name)
