@@ -13,6 +13,7 @@ type Course struct {
 	Command string // to start it, from the top of the repository
 	Title   string
 	Lead    string // what the page says of it first
+	Lane    string // what a lane of a timeline is, as the beginning of a sentence
 	Page    string // the file that the page goes to if no other is given
 	Index   string // the chapter of the documentation that lists the others
 	Intro   string // of that chapter

@@ -21,6 +21,7 @@ var Course = &lab.Course{
 	Title:   "The lock lab",
 	Lead: "What locks do, watched on real ones. Everything on this page happened on the machine below, a moment before " +
 		"the page was written: the pictures are recordings, and the figures are measurements.",
+	Lane:  "A lane is a goroutine",
 	Page:  "locklab.html",
 	Index: "lab.md",
 	Intro: `Each chapter is a scenario of the lab: it runs on the real locks of this module, checks what it
