@@ -30,9 +30,15 @@ lock.lock();`,
 
 //lab:show
 
-// fairTurns waits its turn, whatever language the others are written in.
-func fairTurns(ctx context.Context, client *redislock.Client, name string, section func(ctx context.Context) error) error {
-	return locks.Do(ctx, client.FairLocker(name), section)
+// fairly returns a lock that goes to whoever has waited longest, in whatever process and language.
+func fairly(client *redislock.Client, name string) locks.TryLocker { return client.FairLocker(name) }
+
+// nested holds a lock several times over while it calls f. Only the first hold is the server's business.
+func nested(ctx context.Context, l locks.Locker, holds int, f func() error) error {
+	if holds == 0 {
+		return f()
+	}
+	return locks.Do(ctx, l, func(ctx context.Context) error { return nested(ctx, l, holds-1, f) })
 }
 
 //lab:end
@@ -59,7 +65,7 @@ func redisson(ctx context.Context, l *lab.Lab) error {
 	const holds = 2
 	came, got := []string{}, []string{}
 	t.Go("holder", func(ctx context.Context, me *lab.Lane) error {
-		lock := all[0].locks.FairLocker(name)
+		lock := fairly(all[0].locks, name)
 		return nested(ctx, t.Wrap(name, lock), holds, func() error {
 			before := s.commands.Load()
 			l.Must(nested(ctx, lock, 1, func() error { return nil }))
@@ -75,7 +81,7 @@ func redisson(ctx context.Context, l *lab.Lab) error {
 		who := "waiter " + strconv.Itoa(i+1)
 		came = append(came, who)
 		t.Go(who, func(ctx context.Context, me *lab.Lane) error {
-			lock := t.Wrap(name, all[i+1].locks.FairLocker(name))
+			lock := t.Wrap(name, fairly(all[i+1].locks, name))
 			return locks.Do(ctx, lock, func(context.Context) error {
 				got = append(got, who) // The lock guards it.
 				me.Work(4 * time.Millisecond)
@@ -99,14 +105,6 @@ func redisson(ctx context.Context, l *lab.Lab) error {
 	l.Must(plain.UnlockContext(ctx))
 	l.Check(!s.Exists("plain"), "and its release deletes it")
 	return nil
-}
-
-// nested holds a lock several times over while it calls f.
-func nested(ctx context.Context, l locks.Locker, holds int, f func() error) error {
-	if holds == 0 {
-		return f()
-	}
-	return locks.Do(ctx, l, func(ctx context.Context) error { return nested(ctx, l, holds-1, f) })
 }
 
 // dump writes down what is on the server. Times to die are in UTC.
