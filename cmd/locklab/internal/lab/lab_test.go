@@ -187,15 +187,17 @@ func TestATimelineShowsWhatTheLocksDo(t *testing.T) {
 	r := ran(t, func(_ context.Context, l *Lab) error {
 		tl := l.Timeline("title", "desc")
 		mu, rw := tl.Wrap("A", new(reentrant.Mutex)), tl.WrapReadWrite("B", new(rwlock.RWMutex))
-		var held sync.WaitGroup
+		var held, gaveUp sync.WaitGroup
 		held.Add(1)
+		gaveUp.Add(1)
 		tl.Go("Ann", func(ctx context.Context, me *Lane) error {
 			me.Work(pause)
 			l.Must(mu.LockContext(ctx))
 			me.Work(pause)
 			l.Must(rw.ReadLocker().LockContext(ctx))
 			held.Done()
-			me.Work(4 * pause)
+			gaveUp.Wait()
+			me.Work(pause)
 			l.Must(rw.ReadLocker().UnlockContext(ctx))
 			l.Must(mu.UnlockContext(ctx))
 			me.Is(Waiting, "dreams", func() { me.Work(pause) })
@@ -209,6 +211,7 @@ func TestATimelineShowsWhatTheLocksDo(t *testing.T) {
 			limited, cancel := context.WithTimeout(ctx, pause)
 			defer cancel()
 			l.Is(context.DeadlineExceeded, rw.WriteLocker().LockContext(limited), "in vain")
+			gaveUp.Done()
 			l.Must(rw.ReadLocker().LockContext(ctx))
 			me.Work(pause)
 			return rw.ReadLocker().UnlockContext(ctx)

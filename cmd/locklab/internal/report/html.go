@@ -7,10 +7,10 @@ import (
 	"go/token"
 	"html/template"
 	"io"
+	"regexp"
 	"strings"
 
 	"github.com/jucgo/locks/cmd/locklab/internal/lab"
-	"github.com/jucgo/locks/cmd/locklab/internal/scenarios"
 )
 
 //go:embed page.tmpl
@@ -23,17 +23,19 @@ var pageCSS string
 var pageJS string
 
 var page = template.Must(template.New("page").Funcs(template.FuncMap{
-	"prose":       prose,
-	"golang":      highlight,
-	"timeline":    TimelineSVG,
-	"chart":       ChartSVG,
-	"swatch":      Swatch,
-	"stateSwatch": StateSwatch,
-	"dur":         lab.Duration,
-	"rows":        chartRows,
-	"css":         func() template.CSS { return template.CSS(pageCSS) },
-	"js":          func() template.JS { return template.JS(pageJS) },
-	"inc":         func(i int) int { return i + 1 },
+	"prose":        prose,
+	"golang":       highlight,
+	"timeline":     TimelineSVG,
+	"chart":        ChartSVG,
+	"swatch":       Swatch,
+	"stateSwatch":  StateSwatch,
+	"dur":          lab.Duration,
+	"timelineGrid": timelineGrid,
+	"chartGrid":    chartGrid,
+	"tableGrid":    tableGrid,
+	"css":          func() template.CSS { return template.CSS(pageCSS) },
+	"js":           func() template.JS { return template.JS(pageJS) },
+	"inc":          func(i int) int { return i + 1 },
 }).Parse(pageText))
 
 // section is a scenario on the page.
@@ -50,11 +52,11 @@ type section struct {
 func (r *Report) HTML(w io.Writer) error {
 	sections := make([]section, 0, len(r.Scenarios))
 	for i, result := range r.Scenarios {
-		s, ok := scenarios.Find(result.Name)
+		s, ok := r.course.Find(result.Name)
 		if !ok {
 			return fmt.Errorf("the page: no scenario %q", result.Name)
 		}
-		code, err := scenarios.Code(s)
+		code, err := r.course.Code(s)
 		if err != nil {
 			return fmt.Errorf("the page: %w", err)
 		}
@@ -63,9 +65,10 @@ func (r *Report) HTML(w io.Writer) error {
 	}
 	err := page.Execute(w, struct {
 		*Report
+		Course   *lab.Course
 		Sections []section
 		States   []legend
-	}{r, sections, []legend{
+	}{r, r.course, sections, []legend{
 		{lab.Running, "running", "works, and holds nothing"},
 		{lab.Waiting, "waiting", "for a lock, a signal or a value"},
 		{lab.Shared, "holding, shared", "others may be in there, too"},
@@ -82,6 +85,9 @@ type legend struct {
 	Name, Text string
 }
 
+// quantity is a figure and its unit, between which no line should end.
+var quantity = regexp.MustCompile(`(\d) (ns\b|µs\b|ms\b|s\b|%|[kMG]\b)`)
+
 // prose makes HTML of a text with paragraphs and `code`.
 func prose(text string) template.HTML {
 	var b strings.Builder
@@ -94,7 +100,7 @@ func prose(text string) template.HTML {
 			if i%2 == 1 {
 				b.WriteString("<code>" + esc(part) + "</code>")
 			} else {
-				b.WriteString(esc(part))
+				b.WriteString(esc(quantity.ReplaceAllString(part, "$1\u00a0$2")))
 			}
 		}
 		b.WriteString("</p>\n")
@@ -134,6 +140,60 @@ func highlight(code string) template.HTML {
 	}
 	b.WriteString(esc(code[last:]))
 	return template.HTML(b.String())
+}
+
+// grid is a table on the page.
+type grid struct {
+	Name  string
+	Head  []string
+	Rows  [][]string
+	Class string
+}
+
+// Column is the name of a column, if it has one.
+func (g grid) Column(i int) string {
+	if i < len(g.Head) {
+		return g.Head[i]
+	}
+	return ""
+}
+
+// class tells from how many columns on the rows of a table become cards where it has no room: of three on phones, of
+// more than four also where two pictures stand side by side.
+func class(columns int) string {
+	switch {
+	case columns > 4:
+		return "cards many"
+	case columns > 2:
+		return "cards"
+	}
+	return ""
+}
+
+func tableGrid(t lab.Table) grid {
+	return grid{Name: t.Title, Head: t.Head, Rows: t.Rows, Class: class(len(t.Head))}
+}
+
+func chartGrid(c lab.Chart) grid {
+	head := []string{c.X.Label}
+	for _, s := range c.Series {
+		head = append(head, s.Name)
+	}
+	return grid{Name: "Data of " + c.Title, Head: head, Rows: chartRows(c), Class: class(len(head))}
+}
+
+// timelineGrid is what is in the lanes of a timeline. It has many short rows, which do not become cards.
+func timelineGrid(t *lab.Timeline) grid {
+	g := grid{Name: "Data of " + t.Title, Head: []string{"who", "what", "from", "for"}}
+	for _, lane := range t.Lanes {
+		for _, s := range lane.Spans {
+			g.Rows = append(g.Rows, []string{lane.Name, s.Label, lab.Duration(s.From), lab.Duration(s.Length())})
+		}
+		for _, m := range lane.Marks {
+			g.Rows = append(g.Rows, []string{lane.Name, m.Label, lab.Duration(m.At), ""})
+		}
+	}
+	return g
 }
 
 // chartRows are the data of a chart as a table: a line for each x.

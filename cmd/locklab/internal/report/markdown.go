@@ -9,24 +9,17 @@ import (
 	"strings"
 
 	"github.com/jucgo/locks/cmd/locklab/internal/lab"
-	"github.com/jucgo/locks/cmd/locklab/internal/scenarios"
 )
-
-// Index is the name of the chapter that lists the others.
-const Index = "lab.md"
 
 // Docs returns the chapters of the documentation by file name. They come from the same texts as the
 // page, and have no figures.
-func Docs() (map[string]string, error) {
-	all := scenarios.All()
+func Docs(course *lab.Course) (map[string]string, error) {
+	all := course.All()
 	docs := map[string]string{}
 	var index strings.Builder
-	index.WriteString(`# The lock lab
-
-Each chapter is a scenario of the lab: it runs on the real locks of this module, checks what it
-teaches, and fails if what it sees contradicts the text. The figures are those of your machine:
-
-` + "```sh\ngo run ./cmd/locklab            # all of them, and a page with pictures\ngo run ./cmd/locklab run race   # one of them\n```\n")
+	some := course.Command + " run " + all[0].Name
+	fmt.Fprintf(&index, "# %s\n\n%s\n\n```sh\n%-*s   # all of them, and a page with pictures\n%s   # one of them\n```\n",
+		course.Title, course.Intro, len(some), course.Command, some)
 	topic := ""
 	for i, s := range all {
 		if s.Topic != topic {
@@ -34,33 +27,34 @@ teaches, and fails if what it sees contradicts the text. The figures are those o
 			fmt.Fprintf(&index, "\n## %s\n\n", topic)
 		}
 		fmt.Fprintf(&index, "- [%s](%s.md): %s\n", s.Title, s.Name, s.Question)
-		chapter, err := chapter(all, i)
+		chapter, err := chapter(course, i)
 		if err != nil {
 			return nil, err
 		}
 		docs[s.Name+".md"] = chapter
 	}
-	docs[Index] = index.String()
+	docs[course.Index] = index.String()
 	return docs, nil
 }
 
-func chapter(all []*lab.Scenario, i int) (string, error) {
+func chapter(course *lab.Course, i int) (string, error) {
+	all := course.All()
 	s := all[i]
-	code, err := scenarios.Code(s)
+	code, err := course.Code(s)
 	if err != nil {
 		return "", err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "<!-- Made by: go run ./cmd/locklab docs docs. The source is cmd/locklab/internal/scenarios/%s. -->\n\n", scenarios.File(s))
+	fmt.Fprintf(&b, "<!-- Made by: %s docs docs. The source is %s/%s. -->\n\n", course.Command, course.Folder, s.File())
 	fmt.Fprintf(&b, "# %s\n\n*%s*\n\n%s\n\n", s.Title, s.Question, s.Claim)
-	fmt.Fprintf(&b, "## See it\n\n```sh\ngo run ./cmd/locklab run %s\n```\n\n%s\n\n", s.Name, s.Look)
+	fmt.Fprintf(&b, "## See it\n\n```sh\n%s run %s\n```\n\n%s\n\n", course.Command, s.Name, s.Look)
 	fmt.Fprintf(&b, "## The lines that do it\n\n```go\n%s\n```\n\nIn Java:\n\n```java\n%s\n```\n\n", code, s.Java)
 	fmt.Fprintf(&b, "## What follows\n\n%s\n\n", s.Take)
 	var links []string
 	if i > 0 {
 		links = append(links, fmt.Sprintf("Before: [%s](%s.md)", all[i-1].Title, all[i-1].Name))
 	}
-	links = append(links, "[All chapters]("+Index+")")
+	links = append(links, "[All chapters]("+course.Index+")")
 	if i < len(all)-1 {
 		links = append(links, fmt.Sprintf("Next: [%s](%s.md)", all[i+1].Title, all[i+1].Name))
 	}
@@ -70,8 +64,8 @@ func chapter(all []*lab.Scenario, i int) (string, error) {
 
 // WriteDocs writes the chapters to a directory, which it makes if need be, and returns how many
 // there are.
-func WriteDocs(dir string) (int, error) {
-	docs, err := Docs()
+func WriteDocs(course *lab.Course, dir string) (int, error) {
+	docs, err := Docs(course)
 	if err != nil {
 		return 0, err
 	}

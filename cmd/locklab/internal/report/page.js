@@ -25,10 +25,26 @@
 	}
 	function hide() { tip.hidden = true; }
 	function of(event) { return event.target.closest ? event.target.closest("[data-tip]") : null; }
-	document.addEventListener("pointerover", function (e) { var t = of(e); if (t) { show(t); } else { hide(); } });
+	// What has the focus, unless a pointer gave it.
+	var pointed = false, last = "";
+	document.addEventListener("pointerdown", function () { pointed = true; });
+	document.addEventListener("keydown", function () { pointed = false; });
+	function focused() { var f = document.activeElement; return !pointed && f && f.dataset && f.dataset.tip ? f : null; }
+	document.addEventListener("pointerover", function (e) {
+		// To move by keyboard scrolls, which puts other things under a pointer that rests: then the tip stays where it is.
+		var rests = last === e.clientX + "," + e.clientY;
+		last = e.clientX + "," + e.clientY;
+		if (rests && focused()) { return; }
+		var t = of(e);
+		if (t) { show(t); } else { hide(); }
+	});
+	document.addEventListener("pointermove", function (e) { last = e.clientX + "," + e.clientY; });
 	document.addEventListener("focusin", function (e) { var t = of(e); if (t) { show(t); } else { hide(); } });
 	document.addEventListener("focusout", hide);
-	document.addEventListener("scroll", hide, { passive: true });
+	document.addEventListener("scroll", function () {
+		var f = focused(), at = f && f.getBoundingClientRect();
+		if (at && at.bottom >= 0 && root.clientHeight >= at.top) { show(f); } else { hide(); }
+	}, { passive: true });
 
 	// One tab stop for each picture: left and right move along a lane, up and down between lanes.
 	document.addEventListener("keydown", function (e) {

@@ -29,11 +29,13 @@ type Report struct {
 	Started    time.Time     `json:"started"`
 	Elapsed    time.Duration `json:"elapsed_ns"`
 	Scenarios  []*lab.Result `json:"scenarios"`
+
+	course *lab.Course
 }
 
-// New begins a report on this machine.
-func New(o lab.Options) *Report {
-	return &Report{Schema: Schema, OK: true, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH,
+// New begins a report of a course on this machine.
+func New(course *lab.Course, o lab.Options) *Report {
+	return &Report{course: course, Schema: Schema, OK: true, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH,
 		CPUs: runtime.NumCPU(), GOMAXPROCS: runtime.GOMAXPROCS(0), Seed: o.Seed, Quick: o.Quick,
 		Started: time.Now(), Scenarios: []*lab.Result{}}
 }

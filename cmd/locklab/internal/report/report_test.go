@@ -118,8 +118,8 @@ func TestNamesAreTextAndNeverMarkup(t *testing.T) {
 }
 
 func TestAPageOfHostileResultsIsWellFormed(t *testing.T) {
-	r := New(lab.Options{})
-	for i, s := range scenarios.All() {
+	r := New(scenarios.Course, lab.Options{})
+	for i, s := range scenarios.Course.All() {
 		name := hostile[i%len(hostile)]
 		r.Add(&lab.Result{Name: s.Name, Title: name, Error: name, Found: name, Checks: []lab.Check{{Text: name, Got: name}},
 			Timelines: []*lab.Timeline{timeline(0), timeline(1, &lab.Lane{Name: name})},
@@ -297,7 +297,7 @@ func TestTheTextForTerminals(t *testing.T) {
 }
 
 func TestJSONComesBackAsItWent(t *testing.T) {
-	r := New(lab.Options{Seed: math.MaxUint64, Quick: true})
+	r := New(scenarios.Course, lab.Options{Seed: math.MaxUint64, Quick: true})
 	r.Add(&lab.Result{Name: "a", OK: true, Elapsed: time.Hour, Observations: map[string]any{"k": "v"}, Quotes: []lab.Quote{{Text: "<&>"}}})
 	var b bytes.Buffer
 	require.NoError(t, r.JSON(&b))
@@ -313,20 +313,20 @@ func TestJSONComesBackAsItWent(t *testing.T) {
 
 func TestChaptersAreWrittenOnce(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new", "docs")
-	n, err := WriteDocs(dir)
+	n, err := WriteDocs(scenarios.Course, dir)
 	require.NoError(t, err)
-	require.Equal(t, len(scenarios.All())+1, n)
+	require.Equal(t, len(scenarios.Course.All())+1, n)
 	old := time.Now().Add(-time.Hour).Truncate(time.Second)
-	index := filepath.Join(dir, Index)
+	index := filepath.Join(dir, scenarios.Course.Index)
 	require.NoError(t, os.Chtimes(index, old, old))
-	_, err = WriteDocs(dir)
+	_, err = WriteDocs(scenarios.Course, dir)
 	require.NoError(t, err)
 	info, err := os.Stat(index)
 	require.NoError(t, err)
 	require.True(t, info.ModTime().Equal(old), "what has not changed is not written")
 	require.NoError(t, os.Remove(index))
 	require.NoError(t, os.Mkdir(index, 0o700))
-	_, err = WriteDocs(dir)
+	_, err = WriteDocs(scenarios.Course, dir)
 	require.Error(t, err)
 }
 

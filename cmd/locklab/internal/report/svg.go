@@ -33,7 +33,7 @@ const (
 	// assumed is the width, in pixels, for which it is decided which texts there is room for.
 	// Narrow screens hide them all.
 	assumed = 700
-	perRune = 6.4
+	perRune = 7
 )
 
 // TimelineSVG draws t. Its x coordinates are percentages: it takes the width that it is given, and text
@@ -93,7 +93,7 @@ func TimelineSVG(id string, t *lab.Timeline) template.HTML {
 			s.f(`</svg></g>`)
 		}
 		free := -1.0 // where the next text may begin
-		for _, m := range lane.Marks {
+		for j, m := range lane.Marks {
 			at := x(m.At)
 			tip := fmt.Sprintf("%s %s, at %s", lane.Name, m.Label, lab.Duration(m.At))
 			s.f(`<g class="mark" role="listitem" tabindex="%s" data-tip="%s" aria-label="%s" data-lane="%d">`, stop(), esc(tip), esc(tip), i)
@@ -104,7 +104,14 @@ func TimelineSVG(id string, t *lab.Timeline) template.HTML {
 			if at+w > 100 {
 				begin, anchor, dx = at-w, "end", -7
 			}
-			if begin > free {
+			// The sign of another mark in its way hides a text; that one has its own.
+			clear := begin > free
+			for k, other := range lane.Marks {
+				if o := x(other.At); k != j && o >= begin && o < begin+w {
+					clear = clear && o == at
+				}
+			}
+			if clear {
 				s.f(`<text class="mark-text" x="%s%%" dx="%d" y="%d" text-anchor="%s">%s</text>`, num(at), dx, top+barTop+barHeight+12, anchor, esc(m.Label))
 				free = begin + w
 			}

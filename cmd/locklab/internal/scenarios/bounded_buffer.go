@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/jucgo/locks"
@@ -83,6 +84,16 @@ func boundedBuffer(ctx context.Context, l *lab.Lab) error {
 			return c.HasWaiters()
 		}
 	}
+	// Somebody may wait for so short a time that not all see it.
+	var producerWaited, consumerWaited atomic.Bool
+	seen := func(once *atomic.Bool, now func() bool) func() bool {
+		return func() bool {
+			if !once.Load() && now() {
+				once.Store(true)
+			}
+			return once.Load()
+		}
+	}
 	look := func() {
 		if len(b.items) > room {
 			beyond++
@@ -92,7 +103,7 @@ func boundedBuffer(ctx context.Context, l *lab.Lab) error {
 		t.Go("producer "+strconv.Itoa(p+1), func(ctx context.Context, me *lab.Lane) error {
 			for i := range each {
 				if i == each/2 {
-					l.Until("a consumer waits", waits(b.notEmpty))
+					l.Until("a consumer waits", seen(&consumerWaited, waits(b.notEmpty)))
 				}
 				if i >= each/2 {
 					me.Work(4 * time.Millisecond)
@@ -119,7 +130,7 @@ func boundedBuffer(ctx context.Context, l *lab.Lab) error {
 	}
 	for c := range parties {
 		t.Go("consumer "+strconv.Itoa(c+1), func(ctx context.Context, me *lab.Lane) error {
-			l.Until("a producer waits", waits(b.notFull))
+			l.Until("a producer waits", seen(&producerWaited, waits(b.notFull)))
 			me.Work(2 * time.Millisecond)
 			for range each {
 				err := locks.Do(ctx, watched, func(ctx context.Context) (err error) {

@@ -52,6 +52,7 @@ func turns(ctx context.Context, l locks.Locker, n int, work func(turn int)) erro
 //lab:end
 
 func fairness(ctx context.Context, l *lab.Lab) error {
+	bench.Rounds(time.Microsecond) // The first call takes milliseconds, which the pictures have no room for.
 	arrivals(ctx, l)
 	fifo := twoInTurns(l, "FIFO", "Each release hands the lock to the one who waits.", reentrant.New(fair.FIFO))
 	barging := twoInTurns(l, "NonFair", "Whoever is running takes the lock again. The waiter is passed over, but not for ever.", new(reentrant.Mutex))

@@ -124,6 +124,7 @@ func theft(l *lab.Lab, title, desc string, take func(*int, *condition.Cond)) (le
 			return nil
 		}
 		waits++
+		me.Mark("sees it wait again")
 		me.Work(3 * time.Millisecond)
 		return locks.Do(ctx, watched, func(context.Context) error {
 			items++

@@ -95,9 +95,8 @@ func notStarved(l *lab.Lab) {
 			me.Work(time.Duration(i+1) * 500 * time.Microsecond)
 			err := use(ctx, me, watched.ReadLocker(), time.Duration(6-i)*time.Millisecond, func() {
 				enter(name)()
-				if i == 0 {
-					l.Until("the late ones queue", func() bool { return rw.QueueLength() == 2 })
-				}
+				// The first stays until both late ones queue, the second until one does, so that the two are inside at once.
+				l.Until("the late ones queue", func() bool { return rw.QueueLength() >= 2-i })
 			})
 			me.Work(time.Millisecond)
 			return err

@@ -1,101 +1,18 @@
 package scenarios_test
 
 import (
-	"os"
-	"regexp"
-	"strings"
 	"testing"
-	"time"
 
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/jucgo/locks/cmd/locklab/internal/lab"
+	"github.com/jucgo/locks/cmd/locklab/internal/lab/labtest"
 	"github.com/jucgo/locks/cmd/locklab/internal/scenarios"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestEveryScenarioShowsWhatItTeaches(t *testing.T) {
-	for _, s := range scenarios.All() {
-		t.Run(s.Name, func(t *testing.T) {
-			r := lab.Run(t.Context(), s, lab.Options{Quick: true, Seed: 1, Limit: time.Minute})
-			for _, c := range r.Checks {
-				assert.True(t, c.OK, "%s: %s", c.Text, c.Got)
-			}
-			require.Empty(t, r.Error)
-			require.True(t, r.OK)
-			require.NotEmpty(t, r.Checks, "it asserts something")
-			require.NotEmpty(t, r.Timelines, "it has a picture")
-			require.NotEmpty(t, r.Found)
-			require.NotContains(t, r.Found, "no value")
-			for _, tl := range r.Timelines {
-				require.NotEmpty(t, tl.Title)
-				require.NotEmpty(t, tl.Desc)
-				require.GreaterOrEqual(t, len(tl.Lanes), 2, tl.Title)
-				for _, lane := range tl.Lanes {
-					require.NotEmpty(t, lane.Spans, "%s of %s", lane.Name, tl.Title)
-					end := time.Duration(0)
-					for _, s := range lane.Spans {
-						require.GreaterOrEqual(t, s.From, end, "%s of %s", lane.Name, tl.Title)
-						require.Greater(t, s.To, s.From, "%s of %s", lane.Name, tl.Title)
-						end = s.To
-					}
-				}
-			}
-			for _, c := range r.Charts {
-				require.NotEmpty(t, c.Desc, c.Title)
-				require.NotEmpty(t, c.Series, c.Title)
-				for _, s := range c.Series {
-					require.NotEmpty(t, s.Points, "%s of %s", s.Name, c.Title)
-				}
-			}
-		})
-	}
-}
+func TestEveryScenarioShowsWhatItTeaches(t *testing.T) { labtest.Shows(t, scenarios.Course) }
 
-func TestEveryScenarioIsToldInFull(t *testing.T) {
-	names := map[string]bool{}
-	lesson := 0
-	for _, s := range scenarios.All() {
-		require.Regexp(t, `^[a-z]+(-[a-z]+)*$`, s.Name)
-		require.False(t, names[s.Name], s.Name)
-		names[s.Name] = true
-		require.Greater(t, s.Lesson, lesson, "%s: a number of its own", s.Name)
-		lesson = s.Lesson
-		for what, text := range map[string]string{"Topic": s.Topic, "Title": s.Title, "Question": s.Question, "Claim": s.Claim,
-			"Look": s.Look, "Found": s.Found, "Take": s.Take, "Java": s.Java} {
-			require.NotEmpty(t, strings.TrimSpace(text), "%s of %s", what, s.Name)
-			require.Zero(t, strings.Count(text, "`")%2, "%s of %s", what, s.Name)
-		}
-		code, err := scenarios.Code(s)
-		require.NoError(t, err)
-		require.Contains(t, code, "func ")
-		require.NotContains(t, code, "//lab:")
-		_, ok := scenarios.Find(s.Name)
-		require.True(t, ok)
-	}
-	_, ok := scenarios.Find("nonsense")
-	require.False(t, ok)
+func TestEveryScenarioIsToldInFull(t *testing.T) { labtest.Told(t, scenarios.Course) }
 
-	// One file a scenario, and none without.
-	files, err := os.ReadDir(".")
-	require.NoError(t, err)
-	for _, f := range files {
-		name := strings.ReplaceAll(strings.TrimSuffix(f.Name(), ".go"), "_", "-")
-		require.True(t, names[name] || name == "scenarios" || f.IsDir() || strings.HasSuffix(name, "-test"), f.Name())
-	}
-}
-
-// Figures differ from machine to machine, so only Found may have any, and those from the run.
-func TestTextsHaveNoFiguresOfTheirOwn(t *testing.T) {
-	figure := regexp.MustCompile(`\d+(\.\d+)?\s*(ns|µs|us|ms|s|%|x|times|goroutines|GHz)\b|\d[\d,.]*\d|\d\s*%`)
-	notText := regexp.MustCompile("\\{\\{[^}]*\\}\\}|`[^`]*`")
-	for _, s := range scenarios.All() {
-		for what, text := range map[string]string{"Question": s.Question, "Claim": s.Claim, "Look": s.Look,
-			"Found": s.Found, "Take": s.Take} {
-			assert.Empty(t, figure.FindString(notText.ReplaceAllString(text, "")), "%s of %s", what, s.Name)
-		}
-	}
-}
+func TestTextsHaveNoFiguresOfTheirOwn(t *testing.T) { labtest.HasNoFigures(t, scenarios.Course) }

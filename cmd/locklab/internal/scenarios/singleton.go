@@ -100,9 +100,11 @@ func single(ctx context.Context, l *lab.Lab) error {
 	l.Observe("wrong", made.Swap(0))
 
 	t = l.Timeline("singleton.Lazy", "The first makes the value, the others get the same one.")
-	var maker atomic.Pointer[lab.Lane]
+	var maker *lab.Lane
+	making := make(chan struct{})
 	lazy := lazily(func() *config {
-		me := maker.Load()
+		me := maker
+		close(making)
 		c := new(config)
 		me.Is(lab.Exclusive, "makes the value", func() {
 			me.Work(4 * time.Millisecond)
@@ -119,10 +121,10 @@ func single(ctx context.Context, l *lab.Lab) error {
 			var err error
 			get := func() { got[i], err = lazy.GetContext(ctx) }
 			if i == 0 {
-				maker.Store(me)
+				maker = me
 				get()
 			} else {
-				l.Until("the first makes it", func() bool { return maker.Load() != nil })
+				<-making
 				me.Is(lab.Waiting, "waits for the value", get)
 			}
 			me.Mark("has the value")

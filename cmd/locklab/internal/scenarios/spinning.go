@@ -189,6 +189,7 @@ func crossing(a, b lab.Series, x lab.Unit) string {
 		from, to float64
 	}
 	var stretches []stretch
+	differ := 0 // at how many places
 	for i := range a.Points {
 		who := ""
 		switch of, against := a.Points[i].Y, b.Points[i].Y; {
@@ -199,6 +200,7 @@ func crossing(a, b lab.Series, x lab.Unit) string {
 		default:
 			continue
 		}
+		differ++
 		at := a.Points[i].X
 		if n := len(stretches); n > 0 && stretches[n-1].ahead == who {
 			stretches[n-1].to = at
@@ -207,20 +209,26 @@ func crossing(a, b lab.Series, x lab.Unit) string {
 		}
 	}
 	if len(stretches) == 0 {
-		return "neither; they did not cross"
+		return "neither: they were level"
 	}
 	first, last := stretches[0], stretches[len(stretches)-1]
+	upTo := "up to " + x.Format(first.to)
+	if first.to == a.Points[0].X {
+		upTo = "at " + x.Format(first.to)
+	}
 	switch n := len(stretches) - 1; {
 	case n == 0 && first.from == first.to:
-		return fmt.Sprintf("%s at %s, elsewhere neither; they did not cross", first.ahead, x.Format(first.from))
+		return fmt.Sprintf("%s at %s; elsewhere they were level", first.ahead, x.Format(first.from))
+	case n == 0 && differ == len(a.Points):
+		return first.ahead + " everywhere"
 	case n == 0:
-		return first.ahead + " everywhere, or neither; they did not cross"
+		return first.ahead + " wherever they were not level"
 	case n == 1:
-		return fmt.Sprintf("%s up to %s, %s from %s", first.ahead, x.Format(first.to), last.ahead, x.Format(last.from))
+		return fmt.Sprintf("%s %s, %s from %s", first.ahead, upTo, last.ahead, x.Format(last.from))
 	case n%2 == 0:
-		return fmt.Sprintf("%s at both ends; they crossed %d times, as noise has it", first.ahead, n)
+		return fmt.Sprintf("%s at both ends; they were too close to tell in between, and crossed %d times", first.ahead, n)
 	default:
-		return fmt.Sprintf("first %s and last %s; they crossed %d times, as noise has it", first.ahead, last.ahead, n)
+		return fmt.Sprintf("first %s and last %s; they were too close to tell in between, and crossed %d times", first.ahead, last.ahead, n)
 	}
 }
 

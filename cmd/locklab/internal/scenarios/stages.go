@@ -2,7 +2,10 @@ package scenarios
 
 import (
 	"context"
+	"fmt"
 	"runtime"
+	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -20,8 +23,8 @@ var _ = register(lab.Scenario{
 	Claim: `Java's monitor went through stages: biased to its first thread, then light-weight, with a short spin, then heavy-weight, with threads that sleep; and never back. Each stage costs more than the one before, and is used only where the one before does not do.
 
 The lock here has them too, but decides anew at every acquisition. The owner itself only counts. Somebody else spins for about the time that one hand-over takes, as a holder that is nearly done will be done by then. After that it is parked in the queue.`,
-	Look:  "The line shows how many waiters were found parked in the queue when the lock was released, over the time it was held for. Short holds end while the waiter spins; for long ones it is put to sleep. Spinning needs a second processor that is idle: on a busy machine nearly every waiter is parked.",
-	Found: `A re-entry and its unlock took {{n .reentry}}, a free lock {{n .free}}, and the way back from being parked {{n .parked}}. {{.awake}} {{n .reentries}} re-entries parked nobody. Of the shortest holds {{percent .parkedShort}} had parked their waiter, of the longest {{percent .parkedLong}}.`,
+	Look:  "The table counts the stages. The line shows how many waiters were found parked in the queue when the lock was released, over the time it was held for. Short holds end while the waiter spins; for long ones it is put to sleep. Spinning needs a second processor that is idle: on a busy machine nearly every waiter is parked.",
+	Found: `A re-entry and its unlock took {{n .reentry}}, a free lock {{n .free}}; {{n .reentries}} re-entries parked nobody. Of those who wanted a lock that somebody else had, {{.spun}}, and {{n .sleepers}} were parked, and were back {{n .parked}} after the unlock at best. Of the shortest holds {{percent .parkedShort}} had parked their waiter, of the longest {{percent .parkedLong}}.`,
 	Take:  "Keep sections short: the lock is cheap then by itself. There is nothing to tune.",
 	Java: `synchronized (o) {          // the same monitor:
     synchronized (o) { }    // re-entry counts
@@ -71,28 +74,40 @@ func stages(_ context.Context, l *lab.Lab) error {
 
 	rounds := lab.Pick(l, 30, 150)
 	series := lab.Series{Name: "parked"}
-	awake, woken := "In this run no waiter got the lock while it was still spinning.", time.Duration(0)
+	all := met{awake: time.Hour, woken: time.Hour}
 	for _, hold := range []time.Duration{50, 200, 800, 3_000, 12_000, 50_000, 200_000} {
 		s := meetings(l, &mu, rounds, hold)
 		share := float64(s.parked) / float64(rounds)
 		series.Points = append(series.Points, lab.Point{X: float64(hold), Y: share})
+		all.spun += s.spun
+		all.parked += s.parked
+		all.awake = min(all.awake, s.awake)
+		all.woken = min(all.woken, s.woken)
 		switch hold {
 		case 50:
 			l.Observe("parkedShort", share)
-			if s.parked < rounds {
-				awake = "A wait that ended while the waiter was spinning took " + lab.Duration(s.awake) + "."
-			}
 		case 200_000:
 			l.Observe("parkedLong", share)
-			woken = s.woken
 			l.Check(share > 0.5, "a long hold parks most of those who wait")
 		}
 	}
+	spun, spinning := "none got the lock while it was spinning", "-"
+	if all.spun > 0 {
+		spinning = lab.Duration(all.awake)
+		spun = fmt.Sprintf("%d got the lock while they were spinning, the quickest %s after the unlock", all.spun, spinning)
+	}
+	l.Table(lab.Table{Title: "The stages, counted", Head: []string{"stage", "how often", "parked", "at best, each"}, Rows: [][]string{
+		{"a free lock", strconv.Itoa(tries * n), "0", lab.Duration(free)},
+		{"the owner again", strconv.Itoa(tries * n), "0", lab.Duration(reentry)},
+		{"another, a short spin", strconv.Itoa(all.spun), "0", spinning},
+		{"another, parked", strconv.Itoa(all.parked), strconv.Itoa(all.parked), lab.Duration(all.woken)},
+	}})
 	l.Observe("reentry", reentry)
 	l.Observe("free", free)
-	l.Observe("awake", awake)
-	l.Observe("parked", woken)
-	l.Observe("reentries", n)
+	l.Observe("spun", spun)
+	l.Observe("parked", all.woken)
+	l.Observe("sleepers", all.parked)
+	l.Observe("reentries", tries*n)
 	l.Chart(lab.Chart{
 		Title: "Waiters that were parked, over the time of the hold",
 		Desc:  "The share of waiters that were parked in the queue when the lock was released, over how long it was held after they had asked.",
@@ -103,10 +118,13 @@ func stages(_ context.Context, l *lab.Lab) error {
 	return nil
 }
 
+// tries is how often bestOf measures.
+const tries = 5
+
 // bestOf returns the shortest time of several: whatever disturbs makes it longer.
 func bestOf(f func()) time.Duration {
 	best := time.Duration(1<<63 - 1)
-	for range 5 {
+	for range tries {
 		start := time.Now()
 		f()
 		best = min(best, time.Since(start))
@@ -115,47 +133,74 @@ func bestOf(f func()) time.Duration {
 }
 
 type met struct {
-	parked       int
+	spun, parked int           // who got the lock without being parked, and who was
 	awake, woken time.Duration // the shortest ways from unlock to having the lock
 }
 
-// watch waits until n is more than round. It gives way seldom: the two should be awake at once, if there
-// are processors for both.
-func watch(n *atomic.Int64, round int) {
-	for i := 1; n.Load() <= int64(round); i++ {
+// watch waits until n is at least as much. It gives way seldom, and never sleeps: the two should be awake at once,
+// if there are processors for both.
+func watch(n *atomic.Int64, least int64) {
+	for i := 1; n.Load() < least; i++ {
 		if i%5_000 == 0 {
 			runtime.Gosched()
 		}
 	}
 }
 
-// meetings has a goroutine ask for the lock while another one holds it.
+// awake is how soon a goroutine answers that is running on another processor. One that has to be given a
+// processor first takes longer.
+const awake = 2 * time.Microsecond
+
+// meetings has a goroutine ask for the lock while another one holds it. Both are running when it asks, if they can
+// be: the holder calls until the other answers at once, some hundred times in all at most. Nothing in it sleeps but
+// who waits for the lock.
 func meetings(l *lab.Lab, mu *reentrant.Mutex, rounds int, hold time.Duration) met {
 	m := met{awake: time.Hour, woken: time.Hour}
-	var holding, asking atomic.Int64
-	took := make(chan time.Time)
-	go func() {
-		for round := range rounds {
-			watch(&holding, round)
-			asking.Add(1)
+	var called, answered, ask, asking, took atomic.Int64
+	began := time.Now()
+	var both sync.WaitGroup
+	defer both.Wait()
+	both.Go(func() {
+		for round := range int64(rounds) {
+			for i := 1; ask.Load() <= round; i++ {
+				if c := called.Load(); c != answered.Load() {
+					answered.Store(c)
+				}
+				if i%5_000 == 0 {
+					runtime.Gosched()
+				}
+			}
+			asking.Store(round + 1)
 			mu.Lock()
-			at := time.Now()
+			at := time.Since(began)
 			mu.Unlock()
-			took <- at
+			took.Store(int64(at))
 		}
-	}()
-	for round := range rounds {
+	})
+	calls := 1000
+	for round := range int64(rounds) {
 		mu.Lock()
-		holding.Add(1)
-		watch(&asking, round)
+		for calls > 0 {
+			calls--
+			start := time.Now()
+			watch(&answered, called.Add(1))
+			if time.Since(start) < awake {
+				break
+			}
+		}
+		took.Store(0)
+		ask.Store(round + 1)
+		watch(&asking, round+1)
 		parked := parkedBy(mu, hold)
-		released := time.Now()
+		released := time.Since(began)
 		mu.Unlock()
-		after := (<-took).Sub(released)
+		watch(&took, 1)
+		after := time.Duration(took.Load()) - released
 		if parked {
 			m.parked++
 			m.woken = min(m.woken, after)
 		} else {
+			m.spun++
 			m.awake = min(m.awake, after)
 		}
 	}

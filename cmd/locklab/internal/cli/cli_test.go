@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bytes"
@@ -31,7 +31,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func called(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, err bytes.Buffer
-	code = run(t.Context(), args, &out, &err)
+	code = run(t.Context(), scenarios.Course, args, &out, &err)
 	return code, out.String(), err.String()
 }
 
@@ -42,7 +42,7 @@ func TestAQuickRunWritesThePageAndTheData(t *testing.T) {
 	code, stdout, stderr := called(t, "-quick", "-o", page, "-json", data, "-seed", "7")
 	require.Equal(t, exitOK, code, stdout+stderr)
 	require.Less(t, time.Since(start), 20*time.Second)
-	for i, s := range scenarios.All() {
+	for i, s := range scenarios.Course.All() {
 		require.Contains(t, stdout, "ok    "+s.Name)
 		require.Contains(t, stderr, s.Title, "progress tells of number %d", i)
 	}
@@ -52,7 +52,7 @@ func TestAQuickRunWritesThePageAndTheData(t *testing.T) {
 	require.NoError(t, err)
 	wellFormed(t, string(text))
 	selfContained(t, string(text))
-	for _, s := range scenarios.All() {
+	for _, s := range scenarios.Course.All() {
 		require.Contains(t, string(text), `<article id="`+s.Name+`" class="scenario held">`)
 	}
 
@@ -66,7 +66,7 @@ func TestAQuickRunWritesThePageAndTheData(t *testing.T) {
 	require.True(t, r.OK)
 	require.True(t, r.Quick)
 	require.EqualValues(t, 7, r.Seed)
-	require.Len(t, r.Scenarios, len(scenarios.All()))
+	require.Len(t, r.Scenarios, len(scenarios.Course.All()))
 
 	info, err := os.Stat(page)
 	require.NoError(t, err)
@@ -138,7 +138,7 @@ func TestListAndHelp(t *testing.T) {
 	code, stdout, stderr := called(t, "list")
 	require.Equal(t, exitOK, code)
 	require.Empty(t, stderr)
-	for _, s := range scenarios.All() {
+	for _, s := range scenarios.Course.All() {
 		require.Contains(t, stdout, s.Name)
 		require.Contains(t, stdout, s.Question)
 	}
@@ -206,9 +206,9 @@ func (full) Write([]byte) (int, error) { return 0, errors.New("no space left") }
 func TestASummaryThatCannotBeWrittenIsAFailure(t *testing.T) {
 	var stderr bytes.Buffer
 	page := filepath.Join(t.TempDir(), "page.html")
-	require.Equal(t, exitFailed, run(t.Context(), []string{"run", "aba", "-quick", "-o", page}, full{}, &stderr))
+	require.Equal(t, exitFailed, run(t.Context(), scenarios.Course, []string{"run", "aba", "-quick", "-o", page}, full{}, &stderr))
 	require.Contains(t, stderr.String(), "no space left")
-	require.Equal(t, exitFailed, run(t.Context(), []string{"list"}, full{}, &stderr))
+	require.Equal(t, exitFailed, run(t.Context(), scenarios.Course, []string{"list"}, full{}, &stderr))
 }
 
 func TestAnInterruptedRunLeavesTheOldPage(t *testing.T) {
@@ -218,7 +218,7 @@ func TestAnInterruptedRunLeavesTheOldPage(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer time.AfterFunc(30*time.Millisecond, cancel).Stop()
 	var stdout, stderr bytes.Buffer
-	require.Equal(t, exitInterrupted, run(ctx, []string{"-o", page}, &stdout, &stderr))
+	require.Equal(t, exitInterrupted, run(ctx, scenarios.Course, []string{"-o", page}, &stdout, &stderr))
 	require.Contains(t, stderr.String(), "interrupted")
 	text, err := os.ReadFile(page)
 	require.NoError(t, err)
@@ -229,7 +229,7 @@ func TestAnInterruptedRunLeavesTheOldPage(t *testing.T) {
 }
 
 func TestAContradictedScenarioIsRedAndFails(t *testing.T) {
-	s := *scenarios.All()[0]
+	s := *scenarios.Course.All()[0]
 	s.Found = ""
 	for name, broken := range map[string]func(context.Context, *lab.Lab) error{
 		"check": func(_ context.Context, l *lab.Lab) error { l.Equal(1, 2, "one is <two>"); return nil },
@@ -250,7 +250,7 @@ func TestAContradictedScenarioIsRedAndFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s.Run = broken
 			o := lab.Options{Limit: 50 * time.Millisecond}
-			r := report.New(o)
+			r := report.New(scenarios.Course, o)
 			r.Add(lab.Run(t.Context(), &s, o))
 			require.False(t, r.OK)
 			var page, text bytes.Buffer
@@ -267,10 +267,10 @@ func TestAContradictedScenarioIsRedAndFails(t *testing.T) {
 }
 
 func TestTheDocumentationIsUpToDate(t *testing.T) {
-	docs, err := report.Docs()
+	docs, err := report.Docs(scenarios.Course)
 	require.NoError(t, err)
 	for name, want := range docs {
-		got, err := os.ReadFile(filepath.Join("..", "..", "docs", name))
+		got, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", name))
 		require.NoError(t, err, "run: go run ./cmd/locklab docs docs")
 		require.Equal(t, want, string(got), "%s; run: go run ./cmd/locklab docs docs", name)
 	}
@@ -289,7 +289,7 @@ func FuzzCommandLinesAreUnderstoodOrRefused(f *testing.F) {
 		f.Add(line)
 	}
 	f.Fuzz(func(t *testing.T, line string) {
-		s, err := parse(strings.Fields(line), io.Discard)
+		s, err := parse(scenarios.Course, strings.Fields(line), io.Discard)
 		if err != nil {
 			var usage usageError
 			require.True(t, errors.As(err, &usage) || errors.Is(err, flag.ErrHelp), "%v", err)

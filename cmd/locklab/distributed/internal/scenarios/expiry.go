@@ -1,0 +1,153 @@
+package scenarios
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/jucgo/locks/cmd/locklab/internal/lab"
+)
+
+var _ = register(lab.Scenario{
+	Lesson:   10,
+	Name:     "expiry",
+	Topic:    "One key",
+	Title:    "Set, then expire: locked for ever",
+	Question: "What if a process dies between taking the lock and saying when it ends?",
+	Claim: `A distributed lock has to come free by itself when its holder dies, or else nobody gets it ever again. So it has a lease: on Redis, the time to live of a key.
+
+The oldest recipe takes two commands: ` + "`SETNX`" + ` takes the lock, ` + "`EXPIRE`" + ` gives it the lease. A process that dies in between leaves a lock without one. ` + "`SET`" + ` with NX and PX does both at once: either the key is there with its time to live, or it is not there.`,
+	Look:  "Both holders crash as soon as their first command is done. In the first picture the next process asks in vain, for several leases. In the second it gets the lock when the lease is over. The table has what is left of the lock on the server at the moment of the crash.",
+	Found: `After SETNX and a crash the key had no time to live, and the next process asked {{times .asked}} in vain, for {{n .inVain}}: {{n .leases}} leases. After SET with NX and PX it had one of {{n .left}}, and the next process had the lock after {{n .waited}}.`,
+	Take:  "Take the lock and set its lease by one command, or by a script. If you find recipes with `SETNX` and `EXPIRE`, replace them: all locks of `redislock` set both at once.",
+	Java: `jedis.setnx(key, "locked");            // a crash here ...
+jedis.expire(key, 30);                 // ... and this never comes
+
+jedis.set(key, token, SetParams.setParams().nx().px(30_000));`,
+	Run: expiry,
+})
+
+//lab:show
+
+// lockInTwo takes the lock by one command, and gives it its lease by another. It is wrong.
+func lockInTwo(ctx context.Context, r *redis.Client, key string, lease time.Duration, meanwhile func() error) (bool, error) {
+	ok, err := r.Do(ctx, "SETNX", key, "locked").Bool()
+	if err != nil || !ok {
+		return false, err
+	}
+	if err := meanwhile(); err != nil {
+		return false, err // Nobody is left to send what follows.
+	}
+	return true, r.PExpire(ctx, key, lease).Err()
+}
+
+// lockInOne does both by one command. The token tells this holder from others.
+func lockInOne(ctx context.Context, r *redis.Client, key, token string, lease time.Duration) (bool, error) {
+	return took(r.Do(ctx, "SET", key, token, "NX", "PX", lease.Milliseconds()))
+}
+
+//lab:end
+
+var errCrash = errors.New("crashed")
+
+func expiry(_ context.Context, l *lab.Lab) error {
+	s := newServer(l)
+	term := lab.Pick(l, 250*time.Millisecond, 500*time.Millisecond)
+	const key, leases = "lock", 3
+	table := lab.Table{Title: "What the crash left on the server", Head: []string{"taken by", "key", "value", "time to live"}}
+	row := func(by string, left time.Duration) {
+		value, err := s.Get(key)
+		l.Must(err)
+		life := "none"
+		if left > 0 {
+			life = lab.Duration(left)
+		}
+		table.Rows = append(table.Rows, []string{by, key, value, life})
+	}
+	first, next := s.process(l, time.Minute), s.process(l, time.Minute)
+	defer s.end(first, next)
+
+	crashed := make(chan struct{})
+	t := l.Timeline("SETNX, and a crash", "The holder dies before EXPIRE. The next process asks again and again, and gives up.")
+	t.Go("holder", func(ctx context.Context, me *lab.Lane) error {
+		defer close(crashed)
+		_, err := lockInTwo(ctx, first.Client, key, term, func() error { return errCrash })
+		me.Set(lab.Exclusive, "has lock")
+		me.Work(term / 10)
+		me.Mark("crashes before EXPIRE")
+		l.Is(errCrash, err, "the holder dies between its two commands")
+		return nil
+	})
+	asked := 0
+	var inVain time.Duration
+	t.Go("next", func(ctx context.Context, me *lab.Lane) error {
+		<-crashed
+		left, there := s.left(key)
+		l.Check(there && left == 0, "the key is there, and has no time to live")
+		row("SETNX, EXPIRE", left)
+		began := time.Now()
+		me.Set(lab.Waiting, "asks for lock in vain")
+		for time.Since(began) < leases*term {
+			ok, err := lockInTwo(ctx, next.Client, key, term, func() error { return nil })
+			if err != nil {
+				return err
+			}
+			l.Check(!ok, "the lock never comes free, however many leases go by")
+			asked++
+			me.Work(term / 10)
+		}
+		inVain = time.Since(began)
+		me.Set(lab.Running, "works")
+		me.Mark("gives up")
+		me.Work(term / 4)
+		return nil
+	})
+	t.Wait()
+	s.Del(key)
+
+	crashed = make(chan struct{})
+	var at time.Time
+	t = l.Timeline("SET with NX and PX, and a crash", "The key had its time to live from the first. The next process gets the lock when it is over.")
+	t.Go("holder", func(ctx context.Context, me *lab.Lane) error {
+		defer close(crashed)
+		at = time.Now()
+		ok, err := lockInOne(ctx, first.Client, key, "token-1", term)
+		left, _ := s.left(key)
+		l.Check(ok && err == nil, "a free lock is taken by one command")
+		l.Check(left > 0 && left <= term, "the key has its time to live from the first")
+		row("SET NX PX", left)
+		l.Observe("left", left)
+		me.Set(lab.Exclusive, "has lock")
+		me.Work(term / 10)
+		me.Mark("crashes")
+		return err
+	})
+	t.Go("next", func(ctx context.Context, me *lab.Lane) error {
+		<-crashed
+		me.Set(lab.Waiting, "asks for lock")
+		for {
+			ok, err := lockInOne(ctx, next.Client, key, "token-2", term)
+			if err != nil {
+				return err
+			}
+			if ok {
+				break
+			}
+			me.Work(term / 20)
+		}
+		waited := time.Since(at)
+		me.Set(lab.Exclusive, "has lock")
+		l.Check(waited >= term, "the next one has it after the lease, and not before")
+		l.Observe("waited", waited)
+		me.Work(term / 4)
+		return nil
+	})
+	t.Wait()
+	l.Table(table)
+	l.Observe("asked", asked)
+	l.Observe("inVain", inVain)
+	l.Observe("leases", leases)
+	return nil
+}

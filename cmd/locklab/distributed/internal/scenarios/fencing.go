@@ -1,0 +1,134 @@
+package scenarios
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/cmd/locklab/internal/lab"
+	"github.com/jucgo/locks/distributed/redislock"
+)
+
+var _ = register(lab.Scenario{
+	Lesson:   40,
+	Name:     "fencing",
+	Topic:    "Leases",
+	Title:    "A holder that was paused, and its stale write",
+	Question: "What stops a process that does not know that its lease is over?",
+	Claim: `A process can stop at any place for any time: garbage is collected, a machine is moved, a laptop is closed. When it goes on, its lease may be over and the lock somebody else's, and the very next thing that it does is to write.
+
+No lock can prevent that, as the lock is not asked. The resource can: every holder gets a number, greater than that of the one before, and sends it along with what it writes. Whoever comes with a smaller number than one that was seen already is refused.`,
+	Look:  "Ann is paused while she has the lock. Her lease ends, Bob gets the lock with the next number, and writes. Then Ann goes on, and writes. In the first picture nobody looks at the numbers, and her stale value is what stays. In the second the resource refuses it.",
+	Found: `Without a look at the numbers the resource had {{.stale}} value in the end, from a holder whose lease had been over for {{n .late}}. With numbers, Ann came with {{.annToken}} after Bob had come with {{.bobToken}}: her write was refused, and Bob's stayed. Whoever asked the hold before the write was told, too: {{.told}}.`,
+	Take:  "Ask `Hold.Err` before what must not be done twice: it looks at the clock, and knows right after a pause. That leaves a gap between the question and the write. Where even that is too much, take `FencedLocker`, send `Hold.Token` along, and let the resource check it: a column in the database, a condition of the update.",
+	Java: `RFencedLock lock = redisson.getFencedLock("account");
+Long token = lock.lockAndGetToken();
+...
+UPDATE account SET balance = ?, token = ? WHERE id = ? AND token <= ?`,
+	Run: fencing,
+})
+
+//lab:show
+
+var errStale = errors.New("a later holder was here already")
+
+// resource is what the lock guards. It remembers the highest number that it has seen.
+type resource struct {
+	mu     sync.Mutex
+	value  string
+	newest uint64
+}
+
+func (r *resource) write(value string, token uint64) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if token < r.newest {
+		return errStale
+	}
+	r.newest, r.value = token, value
+	return nil
+}
+
+//lab:end
+
+func fencing(ctx context.Context, l *lab.Lab) error {
+	s := newServer(l)
+	term := lab.Pick(l, 300*time.Millisecond, 500*time.Millisecond)
+	ann, bob := s.process(l, time.Minute), s.process(l, time.Minute)
+	defer s.end(ann, bob)
+	var r resource
+
+	err := paused(l, ann, bob, "unchecked", term, "Without numbers", "Ann goes on after Bob has written, and overwrites what he wrote.",
+		func(value string, _ uint64) error { return r.write(value, 0) })
+	l.Must(err)
+	l.Equal("Ann's", r.value, "nobody refuses a stale write that has no number")
+	l.Observe("stale", r.value)
+
+	err = paused(l, ann, bob, "checked", term, "With numbers", "Ann's number is smaller than Bob's. The resource refuses her write.", r.write)
+	l.Is(errStale, err, "a stale write with a number is refused")
+	l.Equal("Bob's", r.value, "what the later holder wrote stays")
+	return nil
+}
+
+// paused has Ann stop while she has the lock, until Bob has had it, and returns what her write came to.
+func paused(l *lab.Lab, ann, bob *process, name string, term time.Duration, title, desc string, write func(string, uint64) error) (stale error) {
+	t := l.Timeline(title, desc)
+	annLock := t.Wrap("lock", ann.locks.FencedLocker(name, redislock.For(term)))
+	bobLock := t.Wrap("lock", bob.locks.FencedLocker(name))
+	token := func(ctx context.Context, lock *redislock.Lock) (locks.Hold, error) { return lock.Hold(ctx) }
+	annHas, bobDone := make(chan struct{}), make(chan struct{})
+	var annToken, bobToken uint64
+	t.Go("Ann", func(ctx context.Context, me *lab.Lane) error {
+		if err := annLock.LockContext(ctx); err != nil {
+			return err
+		}
+		hold, err := token(ctx, ann.locks.FencedLocker(name))
+		if err != nil {
+			return err
+		}
+		annToken = hold.Token()
+		me.Mark("has number %d", annToken)
+		end, _ := hold.Deadline()
+		close(annHas)
+		me.Is(lab.Exclusive, "is paused", func() { <-bobDone })
+		late := time.Since(end)
+		l.Check(late > 0, "when the holder goes on, its lease is over")
+		l.Observe("late", late)
+		l.Is(locks.ErrLost, hold.Err(), "the hold says so, right after the pause")
+		l.Observe("told", hold.Err().Error())
+		stale = write("Ann's", annToken)
+		if stale != nil {
+			me.Mark("write %d is refused", annToken)
+		} else {
+			me.Mark("writes")
+		}
+		l.Is(locks.ErrLost, annLock.UnlockContext(ctx), "its unlock says so, too")
+		me.Set(lab.Running, "works")
+		me.Work(term / 4)
+		return nil
+	})
+	t.Go("Bob", func(ctx context.Context, me *lab.Lane) error {
+		<-annHas
+		defer close(bobDone)
+		return locks.Do(ctx, bobLock, func(ctx context.Context) error {
+			hold, err := token(ctx, bob.locks.FencedLocker(name))
+			if err != nil {
+				return err
+			}
+			bobToken = hold.Token()
+			me.Mark("has number %d", bobToken)
+			me.Work(term / 4)
+			err = write("Bob's", bobToken)
+			me.Mark("writes")
+			me.Work(term / 4)
+			return err
+		})
+	})
+	t.Wait()
+	l.Check(bobToken > annToken, "a later holder has a greater number")
+	l.Observe("annToken", annToken)
+	l.Observe("bobToken", bobToken)
+	return stale
+}

@@ -1,0 +1,170 @@
+package scenarios
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/cmd/locklab/internal/lab"
+	"github.com/jucgo/locks/distributed/redislock"
+)
+
+var _ = register(lab.Scenario{
+	Lesson:   20,
+	Name:     "owner-check",
+	Topic:    "One key",
+	Title:    "A delete that frees somebody else's lock",
+	Question: "May a holder that took too long delete the key?",
+	Claim: `Only the holder may release. But a lease may end while its holder is still at work, and then the key under the same name is somebody else's. A plain ` + "`DEL`" + ` deletes it all the same: the second holder's lock is gone, a third one gets in, and two are inside.
+
+So the value of the key is a token that nobody else has, and the release compares it first. To compare and to delete must be one step, or else the key may change hands in between: on Redis, a script.`,
+	Look:  "Ann is still at work when her lease ends, and Bob takes the lock. Then Ann is done. In the first picture she deletes the key, and Cid gets in beside Bob. In the second the script finds Bob's token, and leaves it alone: Cid waits until Bob is done.",
+	Found: `With a plain DEL there were {{.most}} inside at a time. With the script there was one holder besides her who was late, Cid waited {{n .waited}} for Bob's release, and the script told Ann that it had deleted nothing. Unlock of redislock, as late as she was, answered: {{.answer}}`,
+	Take:  "Never release by name alone. With `redislock` the check is in the script of every release, and who is late is told: `locks.ErrLost` says that what was done may have overlapped with somebody else's work.",
+	Java: `// wrong: jedis.del(key);
+String script = "if redis.call('get', KEYS[1]) == ARGV[1] then"
+    + " return redis.call('del', KEYS[1]) else return 0 end";
+jedis.eval(script, List.of(key), List.of(token));`,
+	Run: ownerCheck,
+})
+
+//lab:show
+
+// unlockByName deletes whatever lock there is. It is wrong.
+func unlockByName(ctx context.Context, r *redis.Client, key, _ string) (deleted int64, err error) {
+	return r.Del(ctx, key).Result()
+}
+
+var deleteOwn = redis.NewScript(`
+if redis.call('get', KEYS[1]) == ARGV[1] then
+	return redis.call('del', KEYS[1])
+end
+return 0
+`)
+
+// unlockOwn deletes the lock if it is the caller's.
+func unlockOwn(ctx context.Context, r *redis.Client, key, token string) (deleted int64, err error) {
+	return deleteOwn.Run(ctx, r, []string{key}, token).Int64()
+}
+
+//lab:end
+
+func ownerCheck(ctx context.Context, l *lab.Lab) error {
+	s := newServer(l)
+	term := lab.Pick(l, 80*time.Millisecond, 150*time.Millisecond)
+	ann, bob, cid := s.process(l, time.Minute), s.process(l, time.Minute), s.process(l, time.Minute)
+	defer s.end(ann, bob, cid)
+	most, deleted, _ := lateRelease(l, s, term, [3]*process{ann, bob, cid}, "Deleted by name", "Ann deletes Bob's lock, and Cid gets in.", unlockByName)
+	l.Equal(int64(1), deleted, "a plain DEL deletes somebody else's lock")
+	l.Equal(int64(2), most, "after it, two are inside")
+	l.Observe("most", most)
+	most, deleted, waited := lateRelease(l, s, term, [3]*process{ann, bob, cid}, "Deleted by its owner only", "The script leaves Bob's lock alone. Cid waits for Bob.", unlockOwn)
+	l.Equal(int64(0), deleted, "the script deletes nothing that is not the caller's")
+	l.Equal(int64(1), most, "after it, Bob is alone")
+	l.Observe("waited", waited)
+
+	const short = 300 * time.Millisecond
+	mine := ann.locks.Lock("other", redislock.For(short))
+	l.Must(mine.LockContext(ctx))
+	time.Sleep(short)
+	theirs := bob.locks.Lock("other")
+	l.Must(theirs.LockContext(ctx))
+	err := mine.UnlockContext(ctx)
+	l.Is(locks.ErrLost, err, "redislock tells who releases too late")
+	held, err2 := cid.locks.Lock("other").TryLockContext(ctx)
+	l.Check(!held && err2 == nil, "and leaves the lock to who has it now")
+	l.Must(theirs.UnlockContext(ctx))
+	l.Observe("answer", errors.Unwrap(err).Error()+".")
+	return nil
+}
+
+// lateRelease has Ann release after Bob got the lock. It returns how many of Bob and Cid were inside at a time, what Ann deleted, and
+// how long Cid waited.
+func lateRelease(l *lab.Lab, s *server, term time.Duration, all [3]*process, title, desc string,
+	unlock func(context.Context, *redis.Client, string, string) (int64, error)) (most, deleted int64, waited time.Duration) {
+	const key = "lock"
+	const long = time.Minute // for those whose lease is not to end
+	s.Del(key)
+	var in inside
+	t := l.Timeline(title, desc)
+	annHas, bobHas, annDone, cidTried := make(chan struct{}), make(chan struct{}), make(chan struct{}), make(chan struct{})
+	cidIn := make(chan struct{})
+	t.Go("Ann", func(ctx context.Context, me *lab.Lane) error {
+		if ok, err := lockInOne(ctx, all[0].Client, key, "Ann's token", term); err != nil || !ok {
+			return errors.Join(errors.New("the lock is not free"), err)
+		}
+		me.Set(lab.Exclusive, "has lock")
+		close(annHas)
+		me.Work(term)
+		me.Mark("the lease is over")
+		me.Set(lab.Exclusive, "believes to have lock")
+		<-bobHas
+		me.Work(term / 2)
+		var err error
+		deleted, err = unlock(ctx, all[0].Client, key, "Ann's token")
+		me.Mark("releases: %d deleted", deleted)
+		me.Set(lab.Running, "works")
+		close(annDone)
+		me.Work(term / 2)
+		return err
+	})
+	take := func(ctx context.Context, me *lab.Lane, p *process, token string, each func()) error {
+		me.Set(lab.Waiting, "waits for lock")
+		for {
+			ok, err := lockInOne(ctx, p.Client, key, token, long)
+			if err != nil || ok {
+				me.Set(lab.Exclusive, "has lock")
+				return err
+			}
+			if each != nil {
+				each()
+			}
+			me.Work(term / 20)
+		}
+	}
+	t.Go("Bob", func(ctx context.Context, me *lab.Lane) error {
+		<-annHas
+		if err := take(ctx, me, all[1], "Bob's token", nil); err != nil {
+			return err
+		}
+		in.enter()
+		close(bobHas)
+		select { // until it is known what came of Ann's release
+		case <-cidIn:
+			me.Work(term / 2)
+		case <-cidTried:
+			me.Work(term)
+		}
+		in.leave()
+		_, err := unlockOwn(ctx, all[1].Client, key, "Bob's token")
+		me.Set(lab.Running, "works")
+		me.Work(term / 2)
+		return err
+	})
+	t.Go("Cid", func(ctx context.Context, me *lab.Lane) error {
+		<-annDone
+		began, tries := time.Now(), 0
+		err := take(ctx, me, all[2], "Cid's token", func() {
+			if tries++; tries == 3 {
+				close(cidTried)
+			}
+		})
+		if err != nil {
+			return err
+		}
+		waited = time.Since(began)
+		in.enter()
+		close(cidIn)
+		me.Work(term)
+		in.leave()
+		_, err = unlockOwn(ctx, all[2].Client, key, "Cid's token")
+		me.Set(lab.Running, "works")
+		me.Work(term / 4)
+		return err
+	})
+	t.Wait()
+	return in.most.Load(), deleted, waited
+}

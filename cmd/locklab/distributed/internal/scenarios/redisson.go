@@ -1,0 +1,137 @@
+package scenarios
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/cmd/locklab/internal/lab"
+	"github.com/jucgo/locks/distributed/redislock"
+)
+
+var _ = register(lab.Scenario{
+	Lesson:   60,
+	Name:     "redisson",
+	Topic:    "Waiting",
+	Title:    "Redisson's locks, and what they keep on the server",
+	Question: "How do processes in Go and in Java share a lock, one that is fair even?",
+	Claim: `Redisson's lock is a hash under the lock's name: its one field names the client and the thread, its value counts holds, and the time to live is the lease. Who re-enters counts up; the release of the last hold deletes the hash, and publishes a message.
+
+The fair lock keeps two more keys: a list of those who wait, in the order in which they came, and a sorted set that says of each when it counts as dead. Only the head of the list may take the lock, and only it is told. Who died in the queue is dropped when its time has come.`,
+	Look:  "Several processes come one after another, and wait in the fair lock's queue. They get the lock in the order in which they came. The table has the keys on the server while all of them wait.",
+	Found: `The order of arrival was {{.came}}, and the order of admission {{.got}}. While they waited, the list had {{n .listed}} entries. The holder, who held the lock {{times .holds}}, had a count of {{.count}} on the server: re-entry is counted in the process, and costs no command.`,
+	Take:  "Take the fair lock where a wait that is too long is worse than a hand-over that takes a little more: every one of them goes to a process that has to be told first. The formats are Redisson's own, so that one may go over from Java to Go process by process.",
+	Java: `RLock lock = redisson.getFairLock("queue");
+lock.lock();`,
+	Run: redisson,
+})
+
+//lab:show
+
+// fairly returns a lock that goes to whoever has waited longest, in whatever process and language.
+func fairly(client *redislock.Client, name string) locks.TryLocker { return client.FairLocker(name) }
+
+// nested holds a lock several times over while it calls f. Only the first hold is the server's business.
+func nested(ctx context.Context, l locks.Locker, holds int, f func() error) error {
+	if holds == 0 {
+		return f()
+	}
+	return locks.Do(ctx, l, func(ctx context.Context) error { return nested(ctx, l, holds-1, f) })
+}
+
+//lab:end
+
+func redisson(ctx context.Context, l *lab.Lab) error {
+	s := newServer(l)
+	const name, waiters = "ticket", 3
+	var all []*process
+	for range waiters + 1 {
+		all = append(all, s.process(l, time.Minute))
+	}
+	defer s.end(all...)
+	queue, times := "redisson_lock_queue:{"+name+"}", "redisson_lock_timeout:{"+name+"}"
+	queued := func() int {
+		list, err := s.List(queue)
+		if err != nil { // no such key
+			return 0
+		}
+		return len(list)
+	}
+
+	table := lab.Table{Title: "On the server, while all wait", Head: []string{"key", "type", "content"}}
+	t := l.Timeline("A fair lock", "The waiters come one after another, and get the lock in that order.")
+	const holds = 2
+	came, got := []string{}, []string{}
+	t.Go("holder", func(ctx context.Context, me *lab.Lane) error {
+		lock := fairly(all[0].locks, name)
+		return nested(ctx, t.Wrap(name, lock), holds, func() error {
+			before := s.commands.Load()
+			l.Must(nested(ctx, lock, 1, func() error { return nil }))
+			l.Equal(before, s.commands.Load(), "re-entry costs no command")
+			l.Until("all wait", func() bool { return queued() == waiters })
+			me.Work(3 * time.Millisecond)
+			dump(l, s, &table, name, queue, times)
+			return nil
+		})
+	})
+	l.Until("it is held", func() bool { return s.Exists(name) })
+	for i := range waiters {
+		who := "waiter " + strconv.Itoa(i+1)
+		came = append(came, who)
+		t.Go(who, func(ctx context.Context, me *lab.Lane) error {
+			lock := t.Wrap(name, fairly(all[i+1].locks, name))
+			return locks.Do(ctx, lock, func(context.Context) error {
+				got = append(got, who) // The lock guards it.
+				me.Work(4 * time.Millisecond)
+				return nil
+			})
+		})
+		l.Until("it queues", func() bool { return queued() == i+1 })
+	}
+	t.Wait()
+	l.Equal(came, got, "the fair lock admits in the order of arrival, from process to process")
+	l.Check(!s.Exists(name) && !s.Exists(queue) && !s.Exists(times), "nothing is left on the server in the end")
+	l.Table(table)
+	l.Observe("came", strings.Join(came, ", "))
+	l.Observe("got", strings.Join(got, ", "))
+	l.Observe("holds", holds)
+
+	// The plain lock, of which Redisson's count is what the table shows.
+	plain := all[0].locks.Lock("plain")
+	l.Must(plain.LockContext(ctx))
+	l.Equal("hash", s.Type("plain"), "the plain lock is a hash")
+	l.Must(plain.UnlockContext(ctx))
+	l.Check(!s.Exists("plain"), "and its release deletes it")
+	return nil
+}
+
+// dump writes down what is on the server. Times to die are in UTC.
+func dump(l *lab.Lab, s *server, table *lab.Table, lock, queue, times string) {
+	// The first part of an owner is the client, a random number, of which the beginning tells enough.
+	brief := func(owner string) string {
+		client, acquisition, _ := strings.Cut(owner, ":")
+		return client[:min(len(client), 8)] + "...:" + acquisition
+	}
+	fields, err := s.HKeys(lock)
+	l.Must(err)
+	l.Equal(1, len(fields), "the lock has one holder")
+	count := s.HGet(lock, fields[0])
+	table.Rows = append(table.Rows, []string{lock, "hash", brief(fields[0]) + " = " + count})
+	list, err := s.List(queue)
+	l.Must(err)
+	set, err := s.SortedSet(times)
+	l.Must(err)
+	l.Equal(len(list), len(set), "who is in the list is in the sorted set")
+	var waiting, dying []string
+	for _, owner := range list {
+		waiting = append(waiting, brief(owner))
+		at := time.UnixMilli(int64(set[owner]))
+		dying = append(dying, brief(owner)+" = "+at.UTC().Format("15:04:05"))
+		l.Check(at.After(time.Now()), "nobody who waits counts as dead yet")
+	}
+	table.Rows = append(table.Rows, []string{queue, "list", strings.Join(waiting, ", ")}, []string{times, "sorted set", strings.Join(dying, ", ")})
+	l.Observe("listed", len(list))
+	l.Observe("count", count)
+}

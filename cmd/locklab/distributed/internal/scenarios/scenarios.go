@@ -1,0 +1,33 @@
+// Package scenarios has the lessons of the lab on locks between processes, one in each file.
+//
+// They are added as those of one process are, see package scenarios of locklab.
+package scenarios
+
+import (
+	"embed"
+
+	"github.com/jucgo/locks/cmd/locklab/internal/lab"
+)
+
+//go:embed *.go
+var sources embed.FS
+
+// Course is all of them.
+var Course = &lab.Course{
+	Name:    "distributed",
+	Command: "go run ./cmd/locklab/distributed",
+	Title:   "The lock lab: between processes",
+	Lead: "What distributed locks do, the wrong ones and the right ones. The store is miniredis, a Redis server inside this program, " +
+		"whose clock is the real one. Every process of the pictures is a client with connections of its own. What is on this page " +
+		"happened a moment before it was written.",
+	Lane:  "A lane is a process",
+	Page:  "locklab-distributed.html",
+	Index: "lab-distributed.md",
+	Intro: `Each chapter is a scenario: it runs the locks of this module, and the wrong ones that they replace, on a Redis server
+inside the program, or on a model where there is no such server, and says so. It checks what it teaches. Locks in one
+process have [a lab of their own](lab.md). The figures are those of your machine:`,
+	Folder:  "cmd/locklab/distributed/internal/scenarios",
+	Sources: sources,
+}
+
+func register(s lab.Scenario) bool { return Course.Register(s) }

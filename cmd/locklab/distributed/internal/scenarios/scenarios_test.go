@@ -1,0 +1,18 @@
+package scenarios_test
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/jucgo/locks/cmd/locklab/distributed/internal/scenarios"
+	"github.com/jucgo/locks/cmd/locklab/internal/lab/labtest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestEveryScenarioShowsWhatItTeaches(t *testing.T) { labtest.Shows(t, scenarios.Course) }
+
+func TestEveryScenarioIsToldInFull(t *testing.T) { labtest.Told(t, scenarios.Course, "server") }
+
+func TestTextsHaveNoFiguresOfTheirOwn(t *testing.T) { labtest.HasNoFigures(t, scenarios.Course) }

@@ -1,0 +1,254 @@
+package scenarios
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/jucgo/locks/cmd/locklab/internal/lab"
+)
+
+var _ = register(lab.Scenario{
+	Lesson:   70,
+	Name:     "zookeeper-herd",
+	Topic:    "Waiting",
+	Title:    "ZooKeeper: one node for all, or a queue of nodes",
+	Question: "Whom does a release wake, if everybody watches the same thing?",
+	Claim: `On ZooKeeper a lock can be one ephemeral node: whoever creates it has the lock, and when it is deleted, or its session ends, all who watch it are told. Of all who are told one creates it again; the others have come in vain, and come again at every release: a herd.
+
+With sequential nodes everybody creates one of their own, with the next number, and the lowest number has the lock. Each watches only the node right before its own. A release wakes one, and the order is that of arrival.`,
+	Look:  "This scenario runs on a model of ZooKeeper's nodes and watches inside the program, not on ZooKeeper: it counts messages, and its times mean nothing. In the first picture every release wakes everybody who waits. In the second it wakes the next one. The chart has the wake-ups until all have had the lock, over how many waited.",
+	Found: `{{n .waiters}} waiters of one node were woken {{n .herd}} times until all had had the lock, those of sequential nodes {{n .queue}} times. At the first release it was {{n .herdFirst}} against {{n .queueFirst}}.`,
+	Take:  "Take sequential nodes; Curator's recipes do. The one node is for the lesson, or where two or three compete at most.",
+	Java: `InterProcessMutex lock = new InterProcessMutex(curator, "/locks/order");
+lock.acquire();                    // sequential nodes`,
+	Run: zookeeperHerd,
+})
+
+//lab:show
+
+// byOneNode takes the lock by creating a node that all use.
+func byOneNode(ctx context.Context, z *znodes, woken func()) (unlock func(), err error) {
+	for {
+		if z.create("lock") {
+			return func() { z.delete("lock") }, nil
+		}
+		if err := z.gone(ctx, "lock"); err != nil { // Everybody watches the same node.
+			return nil, err
+		}
+		woken()
+	}
+}
+
+// byQueue takes the lock when the caller's node is the first of all.
+func byQueue(ctx context.Context, z *znodes, woken func()) (unlock func(), err error) {
+	mine := z.createNext()
+	for {
+		before := z.before(mine)
+		if before == "" {
+			return func() { z.delete(mine) }, nil
+		}
+		if err := z.gone(ctx, before); err != nil { // Everybody watches another node.
+			z.delete(mine)
+			return nil, err
+		}
+		woken()
+	}
+}
+
+//lab:end
+
+// znodes is a model of a directory of nodes with watches, of as much as the two recipes need. A watch is told once, as in ZooKeeper.
+type znodes struct {
+	mu      sync.Mutex
+	next    int
+	nodes   map[string]bool
+	watches map[string][]chan struct{}
+	waiting int
+}
+
+func newZnodes() *znodes {
+	return &znodes{nodes: map[string]bool{}, watches: map[string][]chan struct{}{}}
+}
+
+func (z *znodes) create(name string) bool {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	if z.nodes[name] {
+		return false
+	}
+	z.nodes[name] = true
+	return true
+}
+
+func (z *znodes) createNext() string {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	z.next++
+	name := fmt.Sprintf("lock-%010d", z.next)
+	z.nodes[name] = true
+	return name
+}
+
+// before returns the node right before one in the order of numbers, or nothing.
+func (z *znodes) before(name string) (before string) {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	for node := range z.nodes {
+		if node < name && node > before {
+			before = node
+		}
+	}
+	return before
+}
+
+// gone waits until a node is deleted. It returns at once if there is none.
+func (z *znodes) gone(ctx context.Context, name string) error {
+	z.mu.Lock()
+	if !z.nodes[name] {
+		z.mu.Unlock()
+		return nil
+	}
+	told := make(chan struct{})
+	z.watches[name] = append(z.watches[name], told)
+	z.waiting++
+	z.mu.Unlock()
+	select {
+	case <-told:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx) // The watch stays, as in ZooKeeper, until there is something to tell.
+	}
+}
+
+func (z *znodes) delete(name string) {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	delete(z.nodes, name)
+	z.waiting -= len(z.watches[name]) // Who has been told does not wait any more, even if it does not run yet.
+	for _, told := range z.watches[name] {
+		close(told)
+	}
+	delete(z.watches, name)
+}
+
+// watching tells how many wait for a node to go.
+func (z *znodes) watching() int {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	return z.waiting
+}
+
+func zookeeperHerd(ctx context.Context, l *lab.Lab) error {
+	counts := lab.Pick(l, []int{2, 4, 8}, []int{2, 4, 8, 16, 32})
+	herd, queue := lab.Series{Name: "one node"}, lab.Series{Name: "sequential nodes"}
+	for _, n := range counts {
+		all, first, err := wakeUps(ctx, l, n, byOneNode)
+		if err != nil {
+			return err
+		}
+		l.Equal(n*(n+1)/2, all, "with one node every release wakes everybody who still waits")
+		l.Equal(n, first, "the first release wakes all")
+		herd.Points = append(herd.Points, lab.Point{X: float64(n), Y: float64(all)})
+		l.Observe("herd", all)
+		l.Observe("herdFirst", first)
+		if all, first, err = wakeUps(ctx, l, n, byQueue); err != nil {
+			return err
+		}
+		l.Equal(n, all, "with sequential nodes every release wakes one")
+		l.Equal(1, first, "the first release too")
+		queue.Points = append(queue.Points, lab.Point{X: float64(n), Y: float64(all)})
+		l.Observe("queue", all)
+		l.Observe("queueFirst", first)
+		l.Observe("waiters", n)
+	}
+	l.Chart(lab.Chart{Title: "Wake-ups until all have had the lock", Desc: "All wake-ups, over how many wait for the lock, with one node and with sequential nodes.",
+		X: lab.Axis{Label: "waiters", Log: true}, Y: lab.Axis{Label: "wake-ups", Log: true}, Series: []lab.Series{herd, queue}})
+	zookeeperPicture(l, "One node (model)", "Every release wakes all who wait, and all but one wait again.", byOneNode)
+	order := zookeeperPicture(l, "Sequential nodes (model)", "Every release wakes the next one.", byQueue)
+	l.Check(slices.IsSorted(order), "sequential nodes admit in the order of arrival")
+	return nil
+}
+
+type recipe func(context.Context, *znodes, func()) (func(), error)
+
+// wakeUps has n wait for a lock that is held, and hands it on when all who are left wait again. It returns the wake-ups in all, and those of
+// the first release.
+func wakeUps(ctx context.Context, l *lab.Lab, n int, lock recipe) (all, first int, err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	z := newZnodes()
+	var mu sync.Mutex
+	release := make(chan struct{})
+	has := make(chan struct{})
+	var done sync.WaitGroup
+	defer done.Wait()
+	for range n + 1 {
+		done.Go(func() {
+			unlock, failed := lock(ctx, z, func() { mu.Lock(); all++; mu.Unlock() })
+			if failed != nil {
+				cancel(failed)
+				return
+			}
+			has <- struct{}{}
+			<-release
+			unlock()
+		})
+	}
+	for left := n; left >= 0; left-- {
+		select {
+		case <-has:
+		case <-ctx.Done():
+			return all, first, context.Cause(ctx)
+		}
+		l.Until("all who are left wait", func() bool { return z.watching() == left })
+		if left == n-1 {
+			mu.Lock()
+			first = all
+			mu.Unlock()
+		}
+		release <- struct{}{}
+	}
+	done.Wait()
+	return all, first, nil
+}
+
+// zookeeperPicture draws a few of them, and returns the order in which they had the lock, by the order in which they came.
+func zookeeperPicture(l *lab.Lab, title, desc string, lock recipe) (order []int) {
+	t := l.Timeline(title, desc)
+	z := newZnodes()
+	for i := range 5 {
+		name := fmt.Sprintf("waiter %d", i)
+		if i == 0 {
+			name = "holder"
+		}
+		has := make(chan struct{})
+		t.Go(name, func(ctx context.Context, me *lab.Lane) error {
+			me.Set(lab.Waiting, "waits for lock")
+			unlock, err := lock(ctx, z, func() { me.Mark("is woken") })
+			if err != nil {
+				return err
+			}
+			me.Set(lab.Exclusive, "has lock")
+			order = append(order, i) // The lock guards it.
+			if i == 0 {
+				close(has)
+				l.Until("all wait", func() bool { return z.watching() == 4 })
+			}
+			me.Work(2 * time.Millisecond)
+			unlock()
+			me.Set(lab.Running, "works")
+			me.Work(time.Millisecond)
+			return nil
+		})
+		if i == 0 {
+			<-has
+		} else {
+			l.Until("it waits", func() bool { return z.watching() == i })
+		}
+	}
+	t.Wait()
+	return order
+}
