@@ -37,7 +37,7 @@ func NewFence(db *sql.DB, columns Columns, opts ...Option) (*Fence, error) {
 		db:      db,
 		table:   columns.Table,
 		pass:    c.dialect.statement(`UPDATE {table} SET {number} = $2 WHERE {key} = $1 AND {number} <= $2`, r...),
-		ask:     c.dialect.statement(`SELECT {number} FROM {table} WHERE {key} = $1`, r...),
+		ask:     c.dialect.statement(`SELECT {number} FROM {table} WHERE {key} = $1 {update}`, append(r, c.names.replacements(c.dialect)...)...),
 	}, nil
 }
 
@@ -64,7 +64,7 @@ func (f *Fence) Pass(ctx context.Context, tx *sql.Tx, key any, token uint64) err
 	if err != nil || n > 0 {
 		return err
 	}
-	// MySQL does not count a row that has the token already. It is locked for tx all the same.
+	// MySQL does not count a row that has the token already.
 	var seen int64
 	if err := tx.QueryRowContext(ctx, f.ask.text, f.ask.args([]any{key})...).Scan(&seen); err != nil {
 		return fail(err)
