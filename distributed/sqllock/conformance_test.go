@@ -2,7 +2,9 @@ package sqllock_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"database/sql"
+	"encoding/binary"
 	"fmt"
 	"testing"
 	"time"
@@ -105,11 +107,17 @@ func kill(tb testing.TB, d database, db *sql.DB, query string, args ...any) {
 	}
 }
 
-func loseSession(tb testing.TB, d database, db *sql.DB, table string) {
+func loseSession(tb testing.TB, d database, db *sql.DB, table string) { loseSessionOf(tb, d, db, "it") }
+
+func loseSessionOf(tb testing.TB, d database, db *sql.DB, name string) {
+	tb.Helper()
 	if d.dialect == sqllock.Postgres {
-		kill(tb, d, db, "SELECT pid FROM pg_locks WHERE locktype = 'advisory'")
+		sum := sha256.Sum256([]byte("sqllock:" + name))
+		key := binary.BigEndian.Uint64(sum[:8])
+		kill(tb, d, db, "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND classid::bigint = $1 AND objid::bigint = $2",
+			int64(key>>32), int64(uint32(key)))
 	} else {
-		kill(tb, d, db, "SELECT IS_USED_LOCK('it')")
+		kill(tb, d, db, "SELECT IS_USED_LOCK(?)", name)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	quiet()
 	testbed.Play(roles)
 	code := m.Run()
 	if code == 0 {

@@ -156,31 +156,37 @@ func newCore(db *sql.DB, opts []Option) (*core, error) {
 }
 
 // request runs f, which sends a request, with the time that one may take. It is repeated while the database says that it was not carried
-// out because of somebody else's transaction; if that does not end in time, the error is of class busy.
+// out because of somebody else's transaction; if that does not end in time, the error is of class busy. It matches ErrTimeout, too,
+// if the last one was given up, so that it may have been carried out.
 func (c *core) request(ctx context.Context, f func(ctx context.Context) error) error {
 	limited, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
+	var last error
 	for pause := time.Millisecond; ; pause = min(2*pause, 20*time.Millisecond) {
 		err := f(limited)
-		if err == nil {
+		switch {
+		case err == nil:
 			return nil
-		}
-		if c.dialect.classify(err) == busy {
-			if sleep(limited, jitter(pause)) {
+		case c.dialect.classify(err) == busy:
+			if last = err; sleep(limited, jitter(pause)) {
 				continue
 			}
 			return err
+		case limited.Err() == nil || ctx.Err() != nil:
+			return err
+		case last != nil:
+			return fmt.Errorf("%w, which is %v: %w", ErrTimeout, c.timeout, last)
 		}
-		if limited.Err() != nil && ctx.Err() == nil {
-			// Not the error of a context: the caller's has not ended.
-			return fmt.Errorf("%w, which is %v", ErrTimeout, c.timeout)
-		}
-		return err
+		// Not the error of a context: the caller's has not ended.
+		return fmt.Errorf("%w, which is %v", ErrTimeout, c.timeout)
 	}
 }
 
 // outcome returns what the engine has to know about err.
 func (c *core) outcome(err error) error {
+	if errors.Is(err, ErrTimeout) {
+		return err
+	}
 	switch c.dialect.classify(err) {
 	case refused, busy:
 		return fmt.Errorf("%w: %w", lease.ErrRefused, err)

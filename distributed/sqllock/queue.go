@@ -128,7 +128,7 @@ func (s *queueStore) Enqueue(ctx context.Context, name, owner string, d time.Dur
 	case err == nil:
 		return reply, nil
 	case s.c.dialect.classify(err) == busy:
-		return lease.Reply{}, nil // not in the queue yet, if this was the first time
+		return s.inTheWay(ctx, name, owner, err) // not in the queue yet, if this was the first time
 	}
 	return lease.Reply{}, s.c.outcome(err)
 }

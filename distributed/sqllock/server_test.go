@@ -51,7 +51,7 @@ func dsn(d sqllock.Dialect, where string) string {
 	case sqllock.Postgres:
 		return "postgres://postgres@" + where + "/postgres?sslmode=disable&connect_timeout=2"
 	case sqllock.MySQL:
-		return "root@tcp(" + where + ")/test?timeout=2s"
+		return "root@tcp(" + where + ")/test?timeout=2s&readTimeout=5s"
 	}
 	return "file:" + where + "?_pragma=busy_timeout(1000)&_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)"
 }
@@ -59,11 +59,15 @@ func dsn(d sqllock.Dialect, where string) string {
 // open returns a pool of connections to where that is closed with the test, after what is registered later.
 func (d database) open(tb testing.TB, where string) *sql.DB {
 	tb.Helper()
-	mysql.SetLogger(nowhere{})
 	db, err := sql.Open(d.driver, dsn(d.dialect, where))
 	require.NoError(tb, err)
 	tb.Cleanup(func() { db.Close() })
 	return db
+}
+
+// quiet is a driver that tells of broken connections by errors only.
+func quiet() {
+	mysql.SetLogger(nowhere{})
 }
 
 type nowhere struct{}
@@ -90,12 +94,11 @@ func (f *forever) Fatalf(s string, args ...any) { panic(fmt.Sprintf(s, args...))
 func (f *forever) Errorf(s string, args ...any) { panic(fmt.Sprintf(s, args...)) }
 func (f *forever) FailNow()                     { panic("failed") }
 
-func (f *forever) TempDir() string {
+// home returns a directory that is not inside of one that only root may enter, as tb.TempDir's is.
+func home(tb testing.TB) string {
 	dir, err := os.MkdirTemp("", "sqllock")
-	if err != nil {
-		panic(err)
-	}
-	f.Cleanup(func() { os.RemoveAll(dir) })
+	require.NoError(tb, err)
+	tb.Cleanup(func() { os.RemoveAll(dir) })
 	return dir
 }
 
@@ -123,7 +126,7 @@ func sharedMariaDB(tb testing.TB) string {
 	return mariaDBServer()
 }
 
-// as returns a command that runs as a user who is not root, and owns dir.
+// command returns one that runs as a user who is not root, and owns dir.
 func command(tb testing.TB, name, dir, program string, args ...string) *exec.Cmd {
 	tb.Helper()
 	if os.Getuid() != 0 {
@@ -143,7 +146,7 @@ func startPostgres(tb testing.TB) (string, *testbed.Process) {
 	tb.Helper()
 	initdb := testbed.Lookup(tb, "initdb", postgresDir)
 	postgres := testbed.Lookup(tb, "postgres", postgresDir)
-	dir := tb.TempDir()
+	dir := home(tb)
 	data := filepath.Join(dir, "data")
 	out, err := command(tb, "postgres", dir, initdb, "-D", data, "-A", "trust", "-U", "postgres", "--no-sync").CombinedOutput()
 	require.NoError(tb, err, string(out))
@@ -163,7 +166,7 @@ func startMariaDB(tb testing.TB) (string, *testbed.Process) {
 	tb.Helper()
 	install := testbed.Lookup(tb, "mariadb-install-db")
 	mariadbd := testbed.Lookup(tb, "mariadbd", "/usr/sbin")
-	dir := tb.TempDir()
+	dir := home(tb)
 	data := filepath.Join(dir, "data")
 	out, err := command(tb, "mysql", dir, install, "--no-defaults", "--datadir="+data, "--auth-root-authentication-method=normal").CombinedOutput()
 	require.NoError(tb, err, string(out))

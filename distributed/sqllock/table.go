@@ -127,7 +127,7 @@ func (s *tableStore) Acquire(ctx context.Context, name, owner string, d time.Dur
 	case err == nil && token > 0:
 		return lease.Reply{Held: true, Token: uint64(token)}, nil
 	case err != nil && s.c.dialect.classify(err) == busy:
-		return lease.Reply{}, nil // it is in somebody's hands
+		return s.inTheWay(ctx, name, owner, err)
 	case err != nil && !errors.Is(err, sql.ErrNoRows):
 		return lease.Reply{}, s.c.outcome(err)
 	}
@@ -136,6 +136,14 @@ func (s *tableStore) Acquire(ctx context.Context, name, owner string, d time.Dur
 		return lease.Reply{}, nil // not held is all that is sure
 	}
 	return lease.Reply{Wait: max(time.Duration(wait)*time.Microsecond, 0)}, nil
+}
+
+// inTheWay is the reply to an acquisition that was in vain so far because somebody else was in the way.
+func (s *tableStore) inTheWay(ctx context.Context, name, owner string, err error) (lease.Reply, error) {
+	if !errors.Is(err, ErrTimeout) {
+		return lease.Reply{}, nil
+	}
+	return s.Recall(ctx, name, owner)
 }
 
 func (s *tableStore) Recall(ctx context.Context, name, owner string) (lease.Reply, error) {

@@ -150,7 +150,7 @@ func (v *Versioned[T]) Update(ctx context.Context, fn func(T) (T, error)) (T, er
 		switch {
 		case err != nil && ctx.Err() != nil:
 			return none, v.fail(op, ended(ctx))
-		case err != nil && v.c.dialect.classify(err) != busy:
+		case err != nil && (errors.Is(err, ErrTimeout) || v.c.dialect.classify(err) != busy):
 			return none, v.fail(op, err)
 		}
 		sleep(ctx, jitter(max(pause, time.Millisecond)))
