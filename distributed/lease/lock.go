@@ -161,6 +161,9 @@ func (l *Lock) lock(ctx context.Context, op string, wait bool) (bool, error) {
 	} else if ok, err = l.ensure(ctx, e, wait, waited && c.reached.Load()); !ok {
 		c.giveBack(ctx, e)
 	}
+	if err != nil && ctx.Err() == nil && c.life.Err() != nil {
+		err = locks.ErrClosed // Close has ended the request under way
+	}
 	if err != nil {
 		err = l.fail(op, err)
 	}

@@ -1,0 +1,166 @@
+package sqllock_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/binary"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/sqllock"
+	"github.com/jucgo/locks/lockstest"
+)
+
+var background = context.Background()
+
+// provider is what all kinds have in common.
+type provider interface {
+	locks.Provider
+	Lock(name string, opts ...lease.LockOption) *sqllock.Lock
+	Close(ctx context.Context) error
+}
+
+// kind is a kind of lock.
+type kind struct {
+	name string
+	make func(db *sql.DB, opts ...sqllock.Option) (provider, error)
+	on   []database
+	// lose takes the lock called "it" away from its holder. Nil where nobody can.
+	lose func(tb testing.TB, d database, db *sql.DB, table string)
+}
+
+var (
+	tableKind = kind{"Table", newTable, []database{inSQLite, inPgx, inPq, inMaria}, loseRow}
+	queueKind = kind{"Table with a queue", newQueue, everywhere, loseRow}
+	rowKind   = kind{"Row", newRow, everywhere, loseTransaction}
+	advisory  = kind{"Advisory", newAdvisory, []database{inPgx, inPq, inMaria}, loseSession}
+
+	kinds = []kind{tableKind, queueKind, rowKind, advisory}
+)
+
+func newTable(db *sql.DB, opts ...sqllock.Option) (provider, error) {
+	t, err := sqllock.NewTable(db, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return t, t.CreateSchema(background)
+}
+
+func newQueue(db *sql.DB, opts ...sqllock.Option) (provider, error) {
+	return newTable(db, append(opts, sqllock.WithQueue(0))...)
+}
+
+func newRow(db *sql.DB, opts ...sqllock.Option) (provider, error) {
+	r, err := sqllock.NewRow(db, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return r, r.CreateSchema(background)
+}
+
+func newAdvisory(db *sql.DB, opts ...sqllock.Option) (provider, error) {
+	return sqllock.NewAdvisory(db, opts...)
+}
+
+// open returns a provider in db that is closed with the test.
+func (k kind) open(tb testing.TB, db *sql.DB, opts ...sqllock.Option) provider {
+	tb.Helper()
+	p, err := k.make(db, opts...)
+	require.NoError(tb, err)
+	tb.Cleanup(func() { p.Close(context.Background()) })
+	return p
+}
+
+func term(d time.Duration) sqllock.Option { return sqllock.WithLease(lease.WithLease(d)) }
+
+func loseRow(tb testing.TB, d database, db *sql.DB, table string) {
+	_, err := db.Exec("UPDATE " + table + " SET owner = NULL WHERE name = 'it'")
+	require.NoError(tb, err)
+}
+
+// kill ends the sessions whose ids a query returns.
+func kill(tb testing.TB, d database, db *sql.DB, query string, args ...any) {
+	tb.Helper()
+	rows, err := db.Query(query, args...)
+	require.NoError(tb, err)
+	var ids []int64
+	for rows.Next() {
+		var id int64
+		require.NoError(tb, rows.Scan(&id))
+		ids = append(ids, id)
+	}
+	require.NoError(tb, rows.Close())
+	require.NotEmpty(tb, ids, "nobody to kill")
+	for _, id := range ids {
+		if d.dialect == sqllock.Postgres {
+			_, err = db.Exec("SELECT pg_terminate_backend($1::int)", id)
+		} else {
+			_, err = db.Exec(fmt.Sprintf("KILL %d", id))
+		}
+		require.NoError(tb, err)
+	}
+}
+
+func loseSession(tb testing.TB, d database, db *sql.DB, table string) { loseSessionOf(tb, d, db, "it") }
+
+func loseSessionOf(tb testing.TB, d database, db *sql.DB, name string) {
+	tb.Helper()
+	if d.dialect == sqllock.Postgres {
+		sum := sha256.Sum256([]byte("sqllock:" + name))
+		key := binary.BigEndian.Uint64(sum[:8])
+		kill(tb, d, db, "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND classid::bigint = $1 AND objid::bigint = $2",
+			int64(key>>32), int64(uint32(key)))
+	} else {
+		kill(tb, d, db, "SELECT IS_USED_LOCK(?)", name)
+	}
+}
+
+func loseTransaction(tb testing.TB, d database, db *sql.DB, table string) {
+	if d.dialect == sqllock.Postgres {
+		kill(tb, d, db, `SELECT pid FROM pg_locks WHERE relation = $1::regclass AND mode = 'RowShareLock'`, table+"_rows")
+	} else {
+		kill(tb, d, db, "SELECT trx_mysql_thread_id FROM information_schema.innodb_trx WHERE trx_rows_locked > 0")
+	}
+}
+
+func TestLocksConform(t *testing.T) {
+	for _, k := range kinds {
+		for _, d := range k.on {
+			t.Run(k.name+" on "+d.name, func(t *testing.T) {
+				type made struct {
+					db    *sql.DB
+					table string
+				}
+				all := make(map[locks.TryLocker]made)
+				where := d.serve(t)
+				lose := func(l locks.TryLocker) { k.lose(t, d, all[l].db, all[l].table) }
+				if k.lose == nil || k.name == rowKind.name && d.dialect == sqllock.SQLite {
+					lose = nil
+				}
+				lockstest.TestTryLocker(t, lockstest.Config{
+					New: func(tb testing.TB) locks.TryLocker {
+						db, table := d.open(tb, where), fresh()
+						l := k.open(tb, db, term(time.Second), sqllock.WithTable(table)).Lock("it")
+						all[l] = made{db, table}
+						return l
+					},
+					Owned:       true,
+					Reentrant:   true,
+					Leased:      true,
+					SpuriousTry: true, // a gate may be passed in vain
+					FIFO:        true,
+					Lose:        lose,
+					Waiting:     func(l locks.TryLocker) int { return l.(*sqllock.Lock).QueueLength() },
+					Rounds:      25,
+					Settle:      5 * time.Millisecond,
+				})
+			})
+		}
+	}
+}

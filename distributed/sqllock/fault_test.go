@@ -1,0 +1,428 @@
+package sqllock_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/testbed"
+	"github.com/jucgo/locks/distributed/sqllock"
+)
+
+const short = 1200 * time.Millisecond // a lease
+
+// rivals is held by tests that use the advisory lock called "it", which all tests share.
+var rivals sync.Mutex
+
+func as(o locks.Owner) context.Context { return locks.WithOwner(background, o) }
+
+func someone() context.Context { return as(locks.NewOwner()) }
+
+func hold(tb testing.TB, l *sqllock.Lock, ctx context.Context) locks.Hold {
+	tb.Helper()
+	require.NoError(tb, l.LockContext(ctx))
+	h, err := l.Hold(ctx)
+	require.NoError(tb, err)
+	return h
+}
+
+// each runs f for all kinds on all databases that are servers, or on all.
+func each(t *testing.T, remote bool, f func(t *testing.T, k kind, d database)) {
+	t.Helper()
+	for _, k := range kinds {
+		for _, d := range k.on {
+			if d.driver == inPq.driver || remote && d.dialect == sqllock.SQLite {
+				continue
+			}
+			t.Run(k.name+" on "+d.name, func(t *testing.T) {
+				t.Parallel()
+				f(t, k, d)
+			})
+		}
+	}
+}
+
+func TestALossIsToldBeforeARivalGetsTheLockInEveryPhaseOfAPartition(t *testing.T) {
+	t.Parallel()
+	each(t, true, func(t *testing.T, k kind, d database) {
+		where := d.serve(t)
+		for phase := range 5 {
+			t.Run("", func(t *testing.T) {
+				t.Parallel()
+				p := testbed.NewProxy(t, where)
+				table, name := sqllock.WithTable(fresh()), fresh()
+				rival := k.open(t, d.open(t, where), term(short), table).Lock(name)
+				l := k.open(t, d.open(t, p.Addr()), term(short), table).Lock(name)
+				a, b := someone(), someone()
+				h := hold(t, l, a)
+				time.Sleep(time.Duration(phase) * short / 15)
+				granted := make(chan time.Time, 1)
+				go func() {
+					if assert.NoError(t, rival.LockContext(b)) {
+						granted <- time.Now()
+					}
+				}()
+				if phase%2 == 0 {
+					p.Cut()
+				} else {
+					p.CutReplies()
+				}
+				<-h.Lost()
+				told := time.Now()
+				require.ErrorIs(t, h.Err(), locks.ErrLost)
+				at := <-granted
+				require.LessOrEqual(t, told.Sub(at), time.Duration(0))
+				require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
+				require.NoError(t, rival.UnlockContext(b))
+				p.Reset()
+			})
+		}
+	})
+}
+
+func TestAHoldIsLostWhileTheServerIsPausedAndStaysLost(t *testing.T) {
+	t.Parallel()
+	where, server := startMariaDB(t)
+	for _, k := range kinds {
+		t.Run(k.name, func(t *testing.T) {
+			table := sqllock.WithTable(fresh())
+			l := k.open(t, inMaria.open(t, where), term(short), table).Lock("it")
+			rival := k.open(t, inMaria.open(t, where), term(short), table).Lock("it")
+			a, b := someone(), someone()
+			h := hold(t, l, a)
+			ok, err := rival.TryLockContext(b)
+			require.NoError(t, err)
+			require.False(t, ok)
+			server.Pause()
+			<-h.Lost()
+			time.Sleep(short) // beyond the lease
+			server.Resume()
+			require.Eventually(t, func() bool { ok, _ := rival.TryLockContext(b); return ok }, 10*time.Second, 10*time.Millisecond)
+			require.ErrorIs(t, h.Err(), locks.ErrLost)
+			require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
+			require.NoError(t, rival.UnlockContext(b))
+		})
+	}
+}
+
+// swift has requests given up soon, and repeated in time.
+var swift = sqllock.WithRequestTimeout(500 * time.Millisecond)
+
+// held reports whether somebody has the lock.
+func held(tb testing.TB, l *sqllock.Lock) bool {
+	tb.Helper()
+	a := someone()
+	ok, err := l.TryLockContext(a)
+	require.NoError(tb, err)
+	if ok {
+		require.NoError(tb, l.UnlockContext(a))
+	}
+	return !ok
+}
+
+// proxied returns a lock of a name of its own through a proxy, and the same past it.
+func proxied(t *testing.T, k kind, d database) (p *testbed.Proxy, l, direct *sqllock.Lock) {
+	t.Helper()
+	where := d.serve(t)
+	p = testbed.NewProxy(t, where)
+	table, name := sqllock.WithTable(fresh()), "lock-"+fresh()
+	direct = k.open(t, d.open(t, where), table).Lock(name)
+	l = k.open(t, d.open(t, p.Addr()), table, swift).Lock(name)
+	a := someone() // what has to be prepared is prepared
+	hold(t, l, a)
+	require.NoError(t, l.UnlockContext(a))
+	return p, l, direct
+}
+
+// word returns what the requests are told by that concern l.
+func word(k kind, d database, l *sqllock.Lock) string {
+	switch {
+	case k.name != advisory.name || d.dialect == sqllock.MySQL:
+		return l.Name()
+	}
+	return "" // any request
+}
+
+func TestALostReplyOfAnAcquisitionLeavesOneHoldOrNone(t *testing.T) {
+	t.Parallel()
+	each(t, true, func(t *testing.T, k kind, d database) {
+		p, l, direct := proxied(t, k, d)
+		a := someone()
+		p.DropReply(word(k, d, l), 1)
+		err := l.LockContext(a)
+		require.Equal(t, 1, p.Drops())
+		if err == nil { // the database was asked who has it
+			require.True(t, held(t, direct))
+			require.NoError(t, l.UnlockContext(a))
+			require.False(t, held(t, direct), "held twice")
+			return
+		}
+		require.NotErrorIs(t, err, context.DeadlineExceeded, "it is not the caller's context that ended")
+		require.ErrorIs(t, l.UnlockContext(a), locks.ErrNotHeld)
+		require.Eventually(t, func() bool { return !held(t, direct) }, 10*time.Second, 10*time.Millisecond)
+		require.NotContains(t, []string{tableKind.name}, k.name, "a table can be asked")
+	})
+}
+
+func TestACancelledAcquisitionWhoseReplyIsLostReturnsAtOnceAndIsUndone(t *testing.T) {
+	t.Parallel()
+	each(t, true, func(t *testing.T, k kind, d database) {
+		p, l, direct := proxied(t, k, d)
+		p.DropReply(word(k, d, l), 1)
+		gone := errors.New("gone")
+		ctx, cancel := context.WithCancelCause(someone())
+		var cancelled time.Time
+		time.AfterFunc(100*time.Millisecond, func() { cancelled = time.Now(); cancel(gone) })
+		err := l.LockContext(ctx)
+		require.Less(t, time.Since(cancelled), 300*time.Millisecond, "sooner than the request's end")
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorIs(t, err, gone)
+		require.Equal(t, 1, p.Drops())
+		require.Eventually(t, func() bool { return !held(t, direct) }, 10*time.Second, 10*time.Millisecond)
+	})
+}
+
+func TestALostReplyOfAReleaseIsNoError(t *testing.T) {
+	t.Parallel()
+	each(t, true, func(t *testing.T, k kind, d database) {
+		p, l, direct := proxied(t, k, d)
+		a := someone()
+		hold(t, l, a)
+		text := word(k, d, l)
+		switch {
+		case k.name == rowKind.name:
+			text = "COMMIT"
+		}
+		p.DropReply(text, 1)
+		require.NoError(t, l.UnlockContext(a))
+		require.Equal(t, 1, p.Drops())
+		require.ErrorIs(t, l.UnlockContext(a), locks.ErrNotHeld)
+		require.Eventually(t, func() bool { return !held(t, direct) }, 10*time.Second, 10*time.Millisecond)
+	})
+}
+
+func TestWaitersCancelledAtRandomLeaveNothingBehind(t *testing.T) {
+	t.Parallel()
+	each(t, false, func(t *testing.T, k kind, d database) {
+		where, table, name := d.serve(t), fresh(), fresh()
+		db := d.open(t, where)
+		holder := k.open(t, db, sqllock.WithTable(table)).Lock(name)
+		a := someone()
+		hold(t, holder, a)
+		var wg sync.WaitGroup
+		var pools []*sql.DB
+		// A client each, since of one client one goroutine at a time waits for the database.
+		for range 5 {
+			pool := d.open(t, where)
+			pools = append(pools, pool)
+			l := k.open(t, pool, sqllock.WithTable(table)).Lock(name)
+			for range 10 {
+				wg.Go(func() {
+					ctx, cancel := context.WithTimeout(someone(), time.Duration(rand.Int64N(int64(500*time.Millisecond))))
+					defer cancel()
+					assert.ErrorIs(t, l.LockContext(ctx), context.DeadlineExceeded)
+				})
+			}
+		}
+		wg.Wait()
+		for _, pool := range pools {
+			require.Eventually(t, func() bool { return pool.Stats().InUse == 0 }, 10*time.Second, 10*time.Millisecond, "pinned")
+		}
+		if k.name == queueKind.name {
+			require.Eventually(t, func() bool {
+				n := -1
+				db.QueryRow("SELECT count(*) FROM " + table + "_queue").Scan(&n)
+				return n == 0
+			}, 10*time.Second, 10*time.Millisecond, "places in the queue are left")
+		}
+		require.NoError(t, holder.UnlockContext(a))
+		hold(t, holder, a)
+		require.NoError(t, holder.UnlockContext(a))
+	})
+}
+
+func TestAHolderWhoseLockWasTakenAwayFindsOutAndLeavesItsSuccessorAlone(t *testing.T) {
+	t.Parallel()
+	for _, k := range []kind{tableKind, queueKind} {
+		for _, d := range everywhere {
+			t.Run(k.name+" on "+d.name, func(t *testing.T) {
+				t.Parallel()
+				where, table := d.serve(t), fresh()
+				db := d.open(t, where)
+				l := k.open(t, db, term(short), sqllock.WithTable(table)).Lock("it")
+				rival := k.open(t, d.open(t, where), sqllock.WithTable(table)).Lock("it")
+				a, b := someone(), someone()
+				h := hold(t, l, a)
+				k.lose(t, d, db, table)
+				successor := hold(t, rival, b)
+				require.Greater(t, successor.Token(), h.Token())
+				select {
+				case <-h.Lost():
+				case <-time.After(2 * short):
+					t.Fatal("the renewal did not tell")
+				}
+				require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
+				require.True(t, held(t, l))
+				require.NoError(t, successor.Err())
+				require.NoError(t, rival.UnlockContext(b))
+				require.False(t, held(t, l))
+			})
+		}
+	}
+}
+
+func TestAHolderWhoseSessionWasEndedFindsOutAndARivalGetsTheLockAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, k := range []kind{advisory, rowKind} {
+		for _, d := range servers {
+			t.Run(k.name+" on "+d.name, func(t *testing.T) {
+				t.Parallel()
+				rivals.Lock()
+				defer rivals.Unlock()
+				where, table, schema := d.serve(t), fresh(), ""
+				db, pool := d.open(t, where), d.open(t, where)
+				if d.dialect == sqllock.MySQL { // a database of its own, by which its session can be told
+					schema = fresh()
+					_, err := db.Exec("CREATE DATABASE " + schema)
+					require.NoError(t, err)
+					pool, err = sql.Open(d.driver, strings.Replace(dsn(d.dialect, where), "/test", "/"+schema, 1))
+					require.NoError(t, err)
+					t.Cleanup(func() { pool.Close() })
+					table = schema + "." + table
+				}
+				l := k.open(t, pool, term(short), sqllock.WithTable(table)).Lock("it")
+				rival := k.open(t, db, sqllock.WithTable(table)).Lock("it")
+				a, b := someone(), someone()
+				h := hold(t, l, a)
+				require.Equal(t, 1, pool.Stats().InUse, "pinned")
+				if k.name == advisory.name {
+					loseSessionOf(t, d, db, "it")
+				} else if d.dialect == sqllock.Postgres {
+					loseTransaction(t, d, db, table)
+				} else {
+					kill(t, d, db, `SELECT trx_mysql_thread_id FROM information_schema.innodb_trx
+						WHERE trx_rows_locked > 0 AND trx_mysql_thread_id IN (SELECT id FROM information_schema.processlist WHERE db = ?)`, schema)
+				}
+				hold(t, rival, b)
+				select {
+				case <-h.Lost():
+				case <-time.After(2 * short):
+					t.Fatal("the renewal did not tell")
+				}
+				require.ErrorIs(t, h.Err(), locks.ErrLost)
+				require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
+				require.Eventually(t, func() bool { return pool.Stats().InUse == 0 }, 10*time.Second, 10*time.Millisecond, "pinned")
+				require.NoError(t, rival.UnlockContext(b))
+			})
+		}
+	}
+}
+
+func TestWaitersReturnInTimeFromAnExhaustedPoolOfAServerThatIsSilent(t *testing.T) {
+	t.Parallel()
+	each(t, true, func(t *testing.T, k kind, d database) {
+		where := d.serve(t)
+		p := testbed.NewProxy(t, where)
+		pool := d.open(t, p.Addr())
+		pool.SetMaxOpenConns(2)
+		c := k.open(t, pool, sqllock.WithTable(fresh()))
+		p.Cut()
+		var wg sync.WaitGroup
+		for range 6 {
+			wg.Go(func() {
+				ctx, cancel := context.WithTimeout(someone(), 300*time.Millisecond)
+				defer cancel()
+				began := time.Now()
+				assert.ErrorIs(t, c.Lock(fresh()).LockContext(ctx), context.DeadlineExceeded)
+				assert.Less(t, time.Since(began), 1500*time.Millisecond, "sooner than the request")
+			})
+		}
+		wg.Wait()
+		require.Eventually(t, func() bool { return pool.Stats().InUse == 0 }, 20*time.Second, 10*time.Millisecond, "pinned")
+		p.Heal()
+		p.Reset()
+		l, a := c.Lock(fresh()), someone()
+		require.Eventually(t, func() bool { return l.LockContext(a) == nil }, 20*time.Second, 10*time.Millisecond)
+		require.NoError(t, l.UnlockContext(a))
+	})
+}
+
+func TestAPoolWithoutAConnectionToSpareIsAnErrorInTheEnd(t *testing.T) {
+	t.Parallel()
+	where := inSQLite.serve(t)
+	db := inSQLite.open(t, where)
+	l := tableKind.open(t, db, swift).Lock("it")
+	db.SetMaxOpenConns(1)
+	conn, err := db.Conn(background)
+	require.NoError(t, err)
+	err = l.LockContext(background)
+	require.ErrorIs(t, err, sqllock.ErrTimeout)
+	require.NotErrorIs(t, err, context.DeadlineExceeded)
+	require.NoError(t, conn.Close())
+	require.False(t, held(t, l))
+}
+
+func TestHoldsOfOneOwnerAreCounted(t *testing.T) {
+	t.Parallel()
+	each(t, false, func(t *testing.T, k kind, d database) {
+		where, table, name := d.serve(t), sqllock.WithTable(fresh()), fresh()
+		l := k.open(t, d.open(t, where), table).Lock(name)
+		rival := k.open(t, d.open(t, where), table).Lock(name)
+		a, b := someone(), someone()
+		hold(t, l, a)
+		hold(t, l, a)
+		var wg sync.WaitGroup
+		wg.Go(func() { assert.NoError(t, l.UnlockContext(a)) })
+		wg.Wait()
+		require.True(t, held(t, rival))
+		require.NoError(t, l.UnlockContext(a))
+		require.ErrorIs(t, l.UnlockContext(a), locks.ErrNotHeld)
+		hold(t, rival, b)
+		require.ErrorIs(t, l.UnlockContext(a), locks.ErrNotHeld)
+		require.True(t, held(t, l))
+		require.NoError(t, rival.UnlockContext(b))
+	})
+}
+
+func TestCloseEndsHoldsAndWaiters(t *testing.T) {
+	t.Parallel()
+	each(t, false, func(t *testing.T, k kind, d database) {
+		where, table, one, two := d.serve(t), sqllock.WithTable(fresh()), fresh(), fresh()
+		pool := d.open(t, where)
+		c := k.open(t, pool, table)
+		rival := k.open(t, d.open(t, where), table)
+		b := someone()
+		h := hold(t, c.Lock(one), someone())
+		waiting := []string{one}
+		if k.name != rowKind.name || d.dialect != sqllock.SQLite { // where there is one lock
+			hold(t, rival.Lock(two), b)
+			waiting = append(waiting, two)
+		}
+		var wg sync.WaitGroup
+		for _, name := range waiting {
+			for range 3 {
+				wg.Go(func() { assert.ErrorIs(t, c.Lock(name).LockContext(someone()), locks.ErrClosed) })
+			}
+		}
+		require.Eventually(t, func() bool { return c.Lock(one).QueueLength() == 3 }, 10*time.Second, time.Millisecond)
+		require.NoError(t, c.Close(background))
+		wg.Wait()
+		require.ErrorIs(t, h.Err(), locks.ErrLost)
+		require.ErrorIs(t, c.Lock(one).LockContext(someone()), locks.ErrClosed)
+		require.Zero(t, pool.Stats().InUse)
+		if len(waiting) > 1 {
+			require.NoError(t, rival.Lock(two).UnlockContext(b))
+		}
+		require.False(t, held(t, rival.Lock(one)))
+		require.NoError(t, c.Close(background), "again")
+	})
+}

@@ -1,0 +1,405 @@
+package sqllock_test
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/sqllock"
+	"github.com/jucgo/locks/distributed/sqllock/pgxnotify"
+)
+
+// queued returns how many are in the queue of all locks of a table.
+func queued(db *sql.DB, table string) (n int) {
+	n = -1
+	db.QueryRow("SELECT count(*) FROM " + table + "_queue").Scan(&n)
+	return n
+}
+
+func TestAQueueKeepsTheOrderOfArrivalAcrossClients(t *testing.T) {
+	t.Parallel()
+	for _, d := range everywhere {
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
+			where, table := d.serve(t), fresh()
+			db := d.open(t, where)
+			holder := queueKind.open(t, db, sqllock.WithTable(table)).Lock("it")
+			a := someone()
+			last := hold(t, holder, a).Token()
+			var mu sync.Mutex
+			var order []int
+			var wg sync.WaitGroup
+			for i := range 6 {
+				l := queueKind.open(t, d.open(t, where), sqllock.WithTable(table)).Lock("it")
+				wg.Go(func() {
+					ctx := someone()
+					if !assert.NoError(t, l.LockContext(ctx)) {
+						return
+					}
+					h, err := l.Hold(ctx)
+					assert.NoError(t, err)
+					mu.Lock()
+					order = append(order, i)
+					assert.Greater(t, h.Token(), last)
+					last = h.Token()
+					mu.Unlock()
+					assert.NoError(t, l.UnlockContext(ctx))
+				})
+				require.Eventually(t, func() bool { return queued(db, table) == i+1 }, 10*time.Second, time.Millisecond)
+			}
+			require.NoError(t, holder.UnlockContext(a))
+			wg.Wait()
+			require.True(t, slices.IsSorted(order), "%v", order)
+			require.Zero(t, queued(db, table))
+		})
+	}
+}
+
+func TestADeadWaiterIsDroppedFromTheQueue(t *testing.T) {
+	t.Parallel()
+	for _, d := range everywhere {
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
+			where, table := d.serve(t), fresh()
+			db := d.open(t, where)
+			opts := []sqllock.Option{sqllock.WithTable(table), sqllock.WithQueue(short)}
+			holder := tableKind.open(t, db, opts...).Lock("it")
+			a, b := someone(), someone()
+			hold(t, holder, a)
+			dead := tableKind.open(t, d.open(t, where), opts...).Lock("it")
+			ctx, cancel := context.WithCancel(someone())
+			defer cancel()
+			got := make(chan error, 1)
+			go func() { got <- dead.LockContext(ctx) }()
+			require.Eventually(t, func() bool { return queued(db, table) == 1 }, 10*time.Second, time.Millisecond)
+			// It is as if it had died: its place is another one's, who never asks.
+			_, err := db.Exec("UPDATE " + table + "_queue SET owner = 'dead'")
+			require.NoError(t, err)
+			l := tableKind.open(t, d.open(t, where), opts...).Lock("it")
+			require.NoError(t, holder.UnlockContext(a))
+			ok, err := l.TryLockContext(b)
+			require.NoError(t, err)
+			if ok { // it passes the queue
+				require.NoError(t, l.UnlockContext(b))
+			}
+			cancel()
+			<-got
+			hold(t, l, b)
+			require.NoError(t, l.UnlockContext(b))
+			require.Zero(t, queued(db, table))
+		})
+	}
+}
+
+func TestANotificationHandsALockOver(t *testing.T) {
+	t.Parallel()
+	for _, k := range kinds {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			where, table, name := inPgx.serve(t), sqllock.WithTable(fresh()), fresh()
+			make := func() *sqllock.Lock {
+				db := inPgx.open(t, where)
+				// Who relies on asking in turn is late.
+				return k.open(t, db, table, sqllock.WithListener(pgxnotify.Listener(db)), sqllock.WithBackoff(4*time.Second, 4*time.Second)).Lock(name)
+			}
+			holder, l := make(), make()
+			a, b := someone(), someone()
+			for range 3 {
+				hold(t, holder, a)
+				got := make2(func() error { return l.LockContext(b) })
+				select {
+				case err := <-got:
+					t.Fatalf("two holders: %v", err)
+				case <-time.After(300 * time.Millisecond): // it listens
+				}
+				began := time.Now()
+				require.NoError(t, holder.UnlockContext(a))
+				require.NoError(t, <-got)
+				require.Less(t, time.Since(began), time.Second)
+				require.NoError(t, l.UnlockContext(b))
+			}
+		})
+	}
+}
+
+func make2(f func() error) <-chan error {
+	c := make(chan error, 1)
+	go func() { c <- f() }()
+	return c
+}
+
+func TestListeningGoesOnAfterItsConnectionWasEnded(t *testing.T) {
+	t.Parallel()
+	where, name := inPgx.serve(t), fresh()
+	table := sqllock.WithTable(name)
+	db := inPgx.open(t, where)
+	holder := tableKind.open(t, db, table, sqllock.WithListener(pgxnotify.Listener(db))).Lock("it")
+	var begun atomic.Int32
+	listen := pgxnotify.Listener(db)
+	l := tableKind.open(t, db, table, sqllock.WithBackoff(4*time.Second, 4*time.Second),
+		sqllock.WithListener(func(ctx context.Context, channel string, ready func(), notify func(string)) error {
+			return listen(ctx, channel, func() { ready(); begun.Add(1) }, notify)
+		})).Lock("it")
+	a, b := someone(), someone()
+	hold(t, holder, a)
+	got := make2(func() error { return l.LockContext(b) })
+	require.Eventually(t, func() bool { return begun.Load() == 1 }, 10*time.Second, time.Millisecond)
+	kill(t, inPgx, inPgx.open(t, where), "SELECT pid FROM pg_stat_activity WHERE query = $1", `LISTEN "`+name+`"`)
+	require.Eventually(t, func() bool { return begun.Load() == 2 }, 10*time.Second, time.Millisecond)
+	require.NoError(t, holder.UnlockContext(a))
+	require.NoError(t, <-got)
+	require.NoError(t, l.UnlockContext(b))
+}
+
+func TestWorkIsDoneInTheTransactionThatHasTheRowOrNotAtAll(t *testing.T) {
+	t.Parallel()
+	for _, d := range everywhere {
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
+			where, table := d.serve(t), fresh()
+			db := d.open(t, where)
+			resource(t, db, table+"_res", d)
+			r, err := sqllock.NewRow(db, sqllock.WithTable(table))
+			require.NoError(t, err)
+			defer r.Close(background)
+			require.NoError(t, r.CreateSchema(background))
+			count := func() (n int) {
+				require.NoError(t, db.QueryRow("SELECT n FROM "+table+"_res").Scan(&n))
+				return n
+			}
+			add := func(tx *sql.Tx) error { // not atomic by itself
+				var n int
+				if err := tx.QueryRow("SELECT n FROM " + table + "_res").Scan(&n); err != nil {
+					return err
+				}
+				time.Sleep(time.Millisecond)
+				_, err := tx.Exec("UPDATE "+table+"_res SET n = "+map[bool]string{true: "$1", false: "?"}[d.dialect == sqllock.Postgres], n+1)
+				return err
+			}
+			var wg sync.WaitGroup
+			for range 8 {
+				wg.Go(func() {
+					for range 3 {
+						assert.NoError(t, r.Do(background, "it", add))
+					}
+				})
+			}
+			wg.Wait()
+			require.Equal(t, 24, count())
+
+			wrong := errors.New("wrong")
+			require.ErrorIs(t, r.Do(background, "it", func(tx *sql.Tx) error { return errors.Join(add(tx), wrong) }), wrong)
+			require.Panics(t, func() { r.Do(background, "it", func(tx *sql.Tx) error { add(tx); panic("!") }) })
+			require.Equal(t, 24, count(), "rolled back")
+			require.Zero(t, db.Stats().InUse)
+
+			a := someone()
+			hold(t, r.Lock("it"), a)
+			require.ErrorIs(t, r.Do(a, "it", add), locks.ErrDeadlock)
+			ctx, cancel := context.WithTimeout(background, 100*time.Millisecond)
+			defer cancel()
+			require.ErrorIs(t, r.Do(ctx, "it", add), context.DeadlineExceeded)
+			require.NoError(t, r.Lock("it").UnlockContext(a))
+			require.NoError(t, r.Do(a, "it", func(*sql.Tx) error {
+				require.True(t, held(t, r.Lock("it")))
+				return nil
+			}))
+			require.Error(t, r.Do(background, "it", nil))
+			require.ErrorIs(t, r.Do(nil, "it", add), locks.ErrNilContext)
+			require.Error(t, r.Do(background, "", add))
+			if d.dialect == sqllock.Postgres {
+				err := r.Do(background, "it", func(tx *sql.Tx) error {
+					require.NoError(t, add(tx))
+					var pid int64
+					require.NoError(t, tx.QueryRow("SELECT pg_backend_pid()").Scan(&pid))
+					kill(t, d, db, "SELECT $1::bigint", pid)
+					return nil
+				})
+				require.ErrorIs(t, err, locks.ErrLost)
+			}
+			require.Equal(t, 24, count())
+		})
+	}
+}
+
+func TestAnOptimisticUpdateLosesNothing(t *testing.T) {
+	t.Parallel()
+	for _, d := range everywhere {
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
+			where, table := d.serve(t), fresh()
+			db := d.open(t, where)
+			resource(t, db, table, d)
+			columns := sqllock.Columns{Table: table, Key: "id", Value: "n", Number: "version"}
+			v, err := sqllock.NewVersioned[int](db, columns, 1)
+			require.NoError(t, err)
+			var wg sync.WaitGroup
+			for range 4 {
+				wg.Go(func() {
+					for range 10 {
+						_, err := v.Update(background, func(n int) (int, error) { return n + 1, nil })
+						assert.NoError(t, err)
+					}
+				})
+			}
+			wg.Wait()
+			n, version, err := v.Load(background)
+			require.NoError(t, err)
+			require.Equal(t, 40, n)
+			require.EqualValues(t, 40, version)
+			ok, err := v.CompareAndSwap(background, 39, 0)
+			require.NoError(t, err)
+			require.False(t, ok)
+			ok, err = v.CompareAndSwap(background, 40, 40)
+			require.NoError(t, err)
+			require.True(t, ok, "the same value is a change as well")
+			require.NoError(t, v.Store(background, 7))
+			n, version, err = v.Load(background)
+			require.NoError(t, err)
+			require.Equal(t, 7, n)
+			require.EqualValues(t, 42, version)
+
+			wrong := errors.New("wrong")
+			_, err = v.Update(background, func(int) (int, error) { return 0, wrong })
+			require.Equal(t, wrong, err)
+			ctx, cancel := context.WithCancelCause(background)
+			_, err = v.Update(ctx, func(n int) (int, error) {
+				require.NoError(t, v.Store(background, n+1)) // somebody is always quicker
+				if n == 10 {
+					cancel(wrong)
+				}
+				return 0, nil
+			})
+			require.ErrorIs(t, err, context.Canceled)
+			require.ErrorIs(t, err, wrong)
+			n, _, err = v.Load(background)
+			require.NoError(t, err)
+			require.Equal(t, 11, n)
+			none, err := sqllock.NewVersioned[int](db, columns, 2)
+			require.NoError(t, err)
+			_, _, err = none.Load(background)
+			require.ErrorIs(t, err, sql.ErrNoRows)
+			require.ErrorIs(t, none.Store(background, 1), sql.ErrNoRows)
+			_, err = none.Update(background, func(n int) (int, error) { return n, nil })
+			require.ErrorIs(t, err, sql.ErrNoRows)
+			_, _, err = v.Load(nil)
+			require.ErrorIs(t, err, locks.ErrNilContext)
+		})
+	}
+}
+
+func TestAFenceRefusesSmallerTokens(t *testing.T) {
+	t.Parallel()
+	for _, d := range everywhere {
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
+			db, table := d.open(t, d.serve(t)), fresh()
+			resource(t, db, table, d)
+			f, err := sqllock.NewFence(db, sqllock.Columns{Table: table, Key: "id", Number: "token"})
+			require.NoError(t, err)
+			write := func(token uint64, text string) error {
+				return f.Do(background, 1, token, func(tx *sql.Tx) error {
+					_, err := tx.Exec("UPDATE " + table + " SET text = '" + text + "' WHERE id = 1")
+					return err
+				})
+			}
+			require.NoError(t, write(2, "first"))
+			require.NoError(t, write(2, "again"))
+			require.ErrorIs(t, write(1, "stale"), sqllock.ErrStale)
+			require.NoError(t, write(5, "later"))
+			require.ErrorIs(t, write(4, "stale"), sqllock.ErrStale)
+			var text string
+			require.NoError(t, db.QueryRow("SELECT text FROM "+table).Scan(&text))
+			require.Equal(t, "later", text)
+			require.ErrorIs(t, f.Do(background, 2, 1, func(*sql.Tx) error { return nil }), sql.ErrNoRows)
+			require.Error(t, write(1<<63, "too much"))
+			require.Zero(t, db.Stats().InUse)
+		})
+	}
+}
+
+// pooled is a connection behind a pooler that has each statement carried out by another session.
+type pooled struct {
+	driver.Conn
+	other driver.Conn
+	n     atomic.Int32
+}
+
+func (p *pooled) QueryContext(ctx context.Context, q string, args []driver.NamedValue) (driver.Rows, error) {
+	c := p.Conn
+	if p.n.Add(1)%2 == 0 {
+		c = p.other
+	}
+	return c.(driver.QueryerContext).QueryContext(ctx, q, args)
+}
+
+func (p *pooled) Close() error { return errors.Join(p.Conn.Close(), p.other.Close()) }
+
+type pooler struct {
+	driver.Driver
+	dsn string
+}
+
+func (p pooler) Connect(ctx context.Context) (driver.Conn, error) {
+	a, err := p.Driver.Open(p.dsn)
+	if err != nil {
+		return nil, err
+	}
+	b, err := p.Driver.Open(p.dsn)
+	return &pooled{Conn: a, other: b}, err
+}
+
+func TestAPoolerThatSharesSessionsIsFoundOut(t *testing.T) {
+	t.Parallel()
+	for _, d := range servers {
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
+			where, name := d.serve(t), fresh()
+			plain := d.open(t, where)
+			to := dsn(d.dialect, where)
+			if d.dialect == sqllock.MySQL {
+				to += "&interpolateParams=true" // one statement, and not two
+			}
+			db := sql.OpenDB(connector2{pooler{plain.Driver(), to}})
+			defer db.Close()
+			l := advisory.open(t, db, sqllock.WithDialect(d.dialect)).Lock(name)
+			require.ErrorIs(t, l.LockContext(background), sqllock.ErrUnsupportedTopology)
+			_, err := l.TryLockContext(background)
+			require.ErrorIs(t, err, sqllock.ErrUnsupportedTopology)
+			require.False(t, held(t, advisory.open(t, plain).Lock(name)), "nothing is left")
+		})
+	}
+}
+
+type connector2 struct{ pooler }
+
+func (c connector2) Driver() driver.Driver { return opaque{c.pooler.Driver} }
+
+func TestAKeyOfOnesOwnExcludesOtherPrograms(t *testing.T) {
+	t.Parallel()
+	db := inPgx.open(t, inPgx.serve(t))
+	conn, err := db.Conn(background)
+	require.NoError(t, err)
+	defer conn.Close()
+	l := advisory.open(t, db, sqllock.WithKey(func(string) int64 { return -4711 })).Lock("it")
+	_, err = conn.ExecContext(background, "SELECT pg_advisory_lock(-4711)")
+	require.NoError(t, err)
+	require.True(t, held(t, l))
+	_, err = conn.ExecContext(background, "SELECT pg_advisory_unlock(-4711)")
+	require.NoError(t, err)
+	require.False(t, held(t, l))
+	a := someone()
+	h := hold(t, l, a)
+	require.NoError(t, h.Extend(background, time.Minute), "the session is found to have a lock of a negative key")
+	require.NoError(t, l.UnlockContext(a))
+}

@@ -1,0 +1,32 @@
+package sqllock_test
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/jucgo/locks/distributed/internal/testbed"
+)
+
+func TestMain(m *testing.M) {
+	quiet()
+	testbed.Play(roles)
+	code := m.Run()
+	if code == 0 {
+		if err := goleak.Find(ignored...); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	common.end()
+	os.Exit(code)
+}
+
+// ignored are the goroutines of the servers that all tests share.
+var ignored = []goleak.Option{
+	goleak.IgnoreAnyFunction("github.com/jucgo/locks/distributed/internal/testbed.Start.func1"),
+	goleak.IgnoreAnyFunction("github.com/jucgo/locks/distributed/internal/testbed.start.func1.1"),
+	goleak.IgnoreAnyFunction("os/exec.(*Cmd).Start.func2"),
+}

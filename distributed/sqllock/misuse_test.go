@@ -1,0 +1,259 @@
+package sqllock_test
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/sqllock"
+)
+
+func TestRefusedOptionsAreErrors(t *testing.T) {
+	db := inSQLite.open(t, inSQLite.serve(t))
+	for name, opt := range map[string]sqllock.Option{
+		"no lease":           term(0),
+		"negative lease":     term(-time.Second),
+		"short lease":        term(time.Microsecond),
+		"no backoff":         sqllock.WithBackoff(0, 0),
+		"backward backoff":   sqllock.WithBackoff(2, 1),
+		"no request timeout": sqllock.WithRequestTimeout(0),
+		"no dialect":         sqllock.WithDialect(99),
+		"no table":           sqllock.WithTable(""),
+		"a listener":         sqllock.WithListener(func(_ context.Context, _ string, _ func(), _ func(string)) error { return nil }),
+		"a short wait":       sqllock.WithQueue(1),
+		"no key":             sqllock.WithKey(nil),
+	} {
+		_, err := sqllock.NewTable(db, opt)
+		require.Error(t, err, name)
+		_, err = sqllock.NewRow(db, opt)
+		require.Error(t, err, name)
+	}
+	_, err := sqllock.NewTable(nil)
+	require.Error(t, err)
+	_, err = sqllock.NewRow(nil)
+	require.Error(t, err)
+	_, err = sqllock.NewAdvisory(nil)
+	require.Error(t, err)
+	_, err = sqllock.NewAdvisory(db)
+	require.ErrorIs(t, err, sqllock.ErrUnsupported)
+	l := tableKind.open(t, db).Lock("it", sqllock.For(time.Microsecond))
+	require.Error(t, l.LockContext(background))
+	require.ErrorIs(t, l.LockContext(nil), locks.ErrNilContext)
+}
+
+func TestTableNamesThatAreNoIdentifiersAreRefused(t *testing.T) {
+	db := inSQLite.open(t, inSQLite.serve(t))
+	for _, name := range []string{
+		"", " ", "a b", "a-b", "1a", "a;DROP TABLE x", `a"`, "a`", "a'", "a.b.c", ".", "a.", ".a", "ä", "a\x00", "a--", strings.Repeat("a", 49), `"a"`,
+		strings.Repeat("a'", 1<<16),
+	} {
+		_, err := sqllock.NewTable(db, sqllock.WithTable(name))
+		require.Error(t, err, name)
+		require.Less(t, len(err.Error()), 1000)
+		for _, d := range []sqllock.Dialect{sqllock.Postgres, sqllock.MySQL, sqllock.SQLite} {
+			if _, err := sqllock.Schema(d, name); name != "" {
+				require.Error(t, err, name)
+			}
+		}
+		good := sqllock.Columns{Table: "t", Key: "k", Value: "v", Number: "n"}
+		for _, at := range []*string{&good.Table, &good.Key, &good.Value, &good.Number} {
+			kept := *at
+			*at = name
+			_, err := sqllock.NewVersioned[int](db, good, 1)
+			require.Error(t, err, name)
+			*at = kept
+		}
+	}
+}
+
+// hostile are names that are text, and nothing but names.
+var hostile = []string{
+	"'; DROP TABLE sql_locks; --", `"; DELETE FROM sql_locks; --`, "` OR 1=1", "a' OR 'a'='a", "%", "_", `\`, `\'`, "$1", "?", "{locks}", ":name", "@x",
+	"A", "a", "a ", " a", "ä", "Ä", "ß", "ss", "\u00e4", "a\u0308", "\n", "日本", "sqllock:", strings.Repeat("x", 64), strings.Repeat("x", 65), strings.Repeat("ä", 127), strings.Repeat("y", 255),
+}
+
+func TestHostileNamesAreNothingButDifferentNames(t *testing.T) {
+	t.Parallel()
+	each(t, false, func(t *testing.T, k kind, d database) {
+		if k.name == rowKind.name && d.dialect == sqllock.SQLite {
+			t.Skip("there is one lock")
+		}
+		where, table := d.serve(t), sqllock.WithTable(fresh())
+		c, rival := k.open(t, d.open(t, where), table), k.open(t, d.open(t, where), table)
+		a := someone()
+		prefix := ""
+		if k.name == advisory.name {
+			prefix = fresh()[1:] // the names are the whole server's
+		}
+		taken := make(map[string]bool)
+		for _, name := range hostile {
+			if len(prefix+name) > 255 || taken[name] {
+				continue
+			}
+			taken[name] = true
+			ok, err := rival.Lock(prefix + name).TryLockContext(a)
+			require.NoError(t, err, "%q", name)
+			require.True(t, ok, "%q is somebody else's", name)
+		}
+		for name := range taken {
+			ok, err := c.Lock(prefix + name).TryLockContext(a)
+			require.NoError(t, err)
+			require.False(t, ok, "%q", name)
+		}
+		for name := range taken {
+			require.NoError(t, rival.Lock(prefix+name).UnlockContext(a), "%q", name)
+		}
+	})
+	t.Run("no names", func(t *testing.T) {
+		c := tableKind.open(t, inSQLite.open(t, inSQLite.serve(t)))
+		for _, name := range []string{"", "\x00", "a\x00b", "\xff", strings.Repeat("z", 256), strings.Repeat("z", 1<<20)} {
+			err := c.Lock(name).LockContext(background)
+			require.Error(t, err)
+			require.Less(t, len(err.Error()), 200)
+			ok, err := c.Lock(name).TryLockContext(background)
+			require.Error(t, err)
+			require.False(t, ok)
+			require.ErrorIs(t, c.Lock(name).UnlockContext(background), locks.ErrNotHeld)
+		}
+	})
+}
+
+func TestAMissingTableAndAnotherOnesTableAreErrors(t *testing.T) {
+	t.Parallel()
+	for _, d := range []database{inSQLite, inPgx, inPq, inMaria} {
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
+			db, table := d.open(t, d.serve(t)), fresh()
+			for _, opts := range [][]sqllock.Option{{sqllock.WithTable(table)}, {sqllock.WithTable(table), sqllock.WithQueue(0)}} {
+				c, err := sqllock.NewTable(db, opts...)
+				require.NoError(t, err)
+				require.ErrorIs(t, c.Lock("it").LockContext(background), sqllock.ErrNoTable)
+				_, err = c.Lock("it").TryLockContext(background)
+				require.ErrorIs(t, err, sqllock.ErrNoTable)
+				require.NoError(t, c.Close(background))
+			}
+			if d.dialect != sqllock.SQLite {
+				r, err := sqllock.NewRow(db, sqllock.WithTable(table))
+				require.NoError(t, err)
+				require.ErrorIs(t, r.Lock("it").LockContext(background), sqllock.ErrNoTable)
+				require.ErrorIs(t, r.Do(background, "it", func(*sql.Tx) error { return nil }), sqllock.ErrNoTable)
+				require.Equal(t, 0, db.Stats().InUse)
+				require.NoError(t, r.Close(background))
+			}
+			for _, columns := range []string{
+				"(name VARCHAR(99) PRIMARY KEY, whose VARCHAR(99), token BIGINT, ends BIGINT)",
+				"(id INTEGER PRIMARY KEY)",
+				"(name VARCHAR(99) NOT NULL, owner VARCHAR(99), token BIGINT, ends BIGINT)", // not unique
+				"(name VARCHAR(99) PRIMARY KEY, owner VARCHAR(99), token BIGINT, ends BIGINT, more VARCHAR(99) NOT NULL)",
+			} {
+				table := fresh()
+				_, err := db.Exec("CREATE TABLE " + table + " " + columns)
+				require.NoError(t, err)
+				l := tableKind.open(t, db, sqllock.WithTable(table)).Lock("it") // has it as it is
+				for range 2 {
+					require.ErrorIs(t, l.LockContext(background), locks.ErrForeign, columns)
+				}
+				var n int
+				require.NoError(t, db.QueryRow("SELECT count(*) FROM "+table).Scan(&n))
+				require.Zero(t, n)
+			}
+		})
+	}
+}
+
+func TestThePrintedSchemaIsTheOneThatIsMade(t *testing.T) {
+	t.Parallel()
+	for _, d := range everywhere {
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
+			db, table := d.open(t, d.serve(t)), fresh()
+			schema, err := sqllock.Schema(d.dialect, table)
+			require.NoError(t, err)
+			for statement := range strings.SplitSeq(strings.TrimSuffix(schema, ";\n"), ";\n") {
+				_, err := db.Exec(statement)
+				require.NoError(t, err, statement)
+			}
+			for _, k := range []kind{tableKind, queueKind, rowKind} {
+				c, err := k.make(db, sqllock.WithTable(table))
+				require.NoError(t, err)
+				a := someone()
+				hold(t, c.Lock("it"), a)
+				require.NoError(t, c.Lock("it").UnlockContext(a))
+				require.NoError(t, c.Close(background))
+			}
+		})
+	}
+	schema, err := sqllock.Schema(sqllock.SQLite, "")
+	require.NoError(t, err)
+	require.Contains(t, schema, `"sql_locks"`)
+}
+
+func TestManyMayMakeTheTablesAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, d := range everywhere {
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
+			where, table := d.serve(t), fresh()
+			errs := make(chan error)
+			for range 8 {
+				go func() {
+					c, err := sqllock.NewTable(d.open(t, where), sqllock.WithTable(table))
+					if err == nil {
+						err = c.CreateSchema(background)
+						c.Close(background)
+					}
+					errs <- err
+				}()
+			}
+			for range 8 {
+				require.NoError(t, <-errs)
+			}
+		})
+	}
+}
+
+// opaque is a driver that tells nothing about itself.
+type opaque struct{ driver.Driver }
+
+func TestADriverThatTellsNothingNeedsADialect(t *testing.T) {
+	where := inSQLite.serve(t)
+	db := sql.OpenDB(connector{opaque{inSQLite.open(t, where).Driver()}, dsn(sqllock.SQLite, where)})
+	defer db.Close()
+	_, err := sqllock.NewTable(db)
+	require.ErrorContains(t, err, "WithDialect")
+	l := tableKind.open(t, db, sqllock.WithDialect(sqllock.SQLite)).Lock("it")
+	require.False(t, held(t, l))
+}
+
+type connector struct {
+	d   driver.Driver
+	dsn string
+}
+
+func (c connector) Connect(context.Context) (driver.Conn, error) { return c.d.Open(c.dsn) }
+func (c connector) Driver() driver.Driver                        { return c.d }
+
+func TestAFixedLeaseEndsByItself(t *testing.T) {
+	t.Parallel()
+	each(t, false, func(t *testing.T, k kind, d database) {
+		where, table, name := d.serve(t), sqllock.WithTable(fresh()), fresh()
+		pool := d.open(t, where)
+		l := k.open(t, pool, table, sqllock.WithLease(lease.WithLease(time.Minute))).Lock(name, sqllock.For(short))
+		rival := k.open(t, d.open(t, where), table).Lock(name)
+		a, b := someone(), someone()
+		h := hold(t, l, a)
+		require.NoError(t, h.Err())
+		hold(t, rival, b)
+		require.ErrorIs(t, h.Err(), locks.ErrLost, "told before")
+		require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
+		require.NoError(t, rival.UnlockContext(b))
+		require.Zero(t, pool.Stats().InUse)
+	})
+}

@@ -1,0 +1,200 @@
+package sqllock_test
+
+import (
+	"bufio"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/testbed"
+	"github.com/jucgo/locks/distributed/sqllock"
+)
+
+var roles = map[string]testbed.Role{
+	// buy is one process of a ticket test.
+	"buy": func(args []string) error { return testbed.Buy(args, openLock) },
+
+	// hold takes the lock and says so. When it hears a word, it says what it knows of its hold, and writes with its token.
+	"hold": func(args []string) error {
+		l, _, err := openLock(args)
+		if err != nil {
+			return err
+		}
+		if err := l.LockContext(background); err != nil {
+			return err
+		}
+		h, err := l.(locks.Leased).Hold(background)
+		if err != nil {
+			return err
+		}
+		fmt.Println("held")
+		if !bufio.NewScanner(os.Stdin).Scan() {
+			return nil
+		}
+		fmt.Println("lost:", errors.Is(h.Err(), locks.ErrLost))
+		db, err := sql.Open(args[2], args[3])
+		if err != nil {
+			return err
+		}
+		f, err := sqllock.NewFence(db, sqllock.Columns{Table: args[1] + "_res", Key: "id", Number: "token"})
+		if err != nil {
+			return err
+		}
+		err = f.Do(background, 1, h.Token(), func(*sql.Tx) error { return nil })
+		fmt.Println("stale:", errors.Is(err, sqllock.ErrStale))
+		return nil
+	},
+
+	// write keeps a database locked for writing until it is killed.
+	"write": func(args []string) error {
+		db, err := sql.Open(args[2], args[3])
+		if err != nil {
+			return err
+		}
+		tx, err := db.Begin()
+		if err != nil {
+			return err
+		}
+		if _, err := tx.Exec("UPDATE " + args[1] + " SET token = token + 1000"); err != nil {
+			return err
+		}
+		fmt.Println("writing")
+		bufio.NewScanner(os.Stdin).Scan()
+		return nil
+	},
+}
+
+// openLock returns the lock of a process: args are the kind, the table, the driver, and what it gets.
+func openLock(args []string) (locks.TryLocker, func(), error) {
+	db, err := sql.Open(args[2], args[3])
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, k := range kinds {
+		if k.name == args[0] {
+			p, err := k.make(db, sqllock.WithTable(args[1]), term(short))
+			if err != nil {
+				return nil, nil, err
+			}
+			return p.Locker("it"), func() {
+				p.Close(background)
+				db.Close()
+			}, nil
+		}
+	}
+	return nil, nil, errors.New("no such kind")
+}
+
+func child(tb testing.TB, role string, k kind, d database, where, table string) *testbed.Process {
+	return testbed.Child(tb, role, k.name, table, d.driver, dsn(d.dialect, where))
+}
+
+func TestTicketsAreSoldOnce(t *testing.T) {
+	for _, k := range kinds {
+		for _, d := range k.on {
+			if d.driver == inPq.driver {
+				continue
+			}
+			t.Run(k.name+" on "+d.name, func(t *testing.T) {
+				where, table := d.serve(t), fresh()
+				k.open(t, d.open(t, where), sqllock.WithTable(table)) // has the tables made
+				testbed.Tickets{Role: "buy", Args: []string{k.name, table, d.driver, dsn(d.dialect, where)}}.Run(t)
+			})
+		}
+	}
+}
+
+func TestAHolderThatWasPausedKnowsAtOnceAndItsTokenIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, d := range everywhere {
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
+			where, table := d.serve(t), fresh()
+			db := d.open(t, where)
+			rival := tableKind.open(t, db, sqllock.WithTable(table)).Lock("it")
+			resource(t, db, table+"_res", d)
+			c := child(t, "hold", tableKind, d, where, table)
+			require.Equal(t, "held", c.Line())
+			c.Pause()
+			a := someone()
+			h := hold(t, rival, a)
+			f, err := sqllock.NewFence(db, sqllock.Columns{Table: table + "_res", Key: "id", Number: "token"})
+			require.NoError(t, err)
+			require.NoError(t, f.Do(background, 1, h.Token(), func(*sql.Tx) error { return nil }))
+			c.Say("go on")
+			c.Resume()
+			require.Equal(t, "lost: true", c.Line())
+			require.Equal(t, "stale: true", c.Line())
+			require.NoError(t, h.Err())
+			require.NoError(t, rival.UnlockContext(a))
+		})
+	}
+}
+
+// resource makes a table with a row of id 1, a text, a version, and a token.
+func resource(tb testing.TB, db *sql.DB, table string, d database) {
+	tb.Helper()
+	_, err := db.Exec("CREATE TABLE " + table + " (id INTEGER PRIMARY KEY, text VARCHAR(100), n INTEGER NOT NULL, version BIGINT NOT NULL, token BIGINT NOT NULL)")
+	require.NoError(tb, err)
+	_, err = db.Exec("INSERT INTO " + table + " (id, text, n, version, token) VALUES (1, '', 0, 0, 0)")
+	require.NoError(tb, err)
+}
+
+func TestTheLockOfAProcessThatWasKilledIsFreeInTime(t *testing.T) {
+	t.Parallel()
+	for _, k := range kinds {
+		for _, d := range k.on {
+			t.Run(k.name+" on "+d.name, func(t *testing.T) {
+				t.Parallel()
+				where, table := d.serve(t), fresh()
+				rival := k.open(t, d.open(t, where), sqllock.WithTable(table)).Lock("it")
+				if k.name == advisory.name {
+					rivals.Lock() // its name is the whole server's
+					defer rivals.Unlock()
+				}
+				c := child(t, "hold", k, d, where, table)
+				require.Equal(t, "held", c.Line())
+				ok, err := rival.TryLockContext(someone())
+				require.NoError(t, err)
+				require.False(t, ok)
+				c.Kill()
+				began := time.Now()
+				a := someone()
+				hold(t, rival, a)
+				require.Less(t, time.Since(began), short+5*time.Second)
+				require.NoError(t, rival.UnlockContext(a))
+			})
+		}
+	}
+}
+
+func TestAProcessThatIsKilledWhileItWritesToSQLiteStopsNobody(t *testing.T) {
+	t.Parallel()
+	d := inSQLite
+	where, table := d.serve(t), fresh()
+	l := tableKind.open(t, d.open(t, where), sqllock.WithTable(table)).Lock("it")
+	a := someone()
+	token := hold(t, l, a).Token()
+	require.NoError(t, l.UnlockContext(a))
+	c := child(t, "write", tableKind, d, where, table)
+	require.Equal(t, "writing", c.Line())
+	got := make(chan error, 1)
+	go func() { got <- l.LockContext(a) }()
+	select {
+	case err := <-got:
+		t.Fatalf("the database is locked, and the lock was taken: %v", err)
+	case <-time.After(3 * time.Second): // more than the timeouts of database and request
+	}
+	c.Kill()
+	require.NoError(t, <-got)
+	h, err := l.Hold(a)
+	require.NoError(t, err)
+	require.Equal(t, token+1, h.Token(), "what was written is undone")
+	require.NoError(t, l.UnlockContext(a))
+}

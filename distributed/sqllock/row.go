@@ -1,0 +1,323 @@
+package sqllock
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+const (
+	// rowLock takes the row, and waits for nobody. $1 name.
+	rowLock = `SELECT 1 FROM {rows} WHERE name = $1 {nowait}`
+
+	// rowTell tells those who listen, when the transaction is committed. $1 channel, $2 name.
+	rowTell = `SELECT pg_notify($1, $2)`
+)
+
+var rowMake = map[Dialect]string{
+	Postgres: `INSERT INTO {rows} (name) VALUES ($1) ON CONFLICT (name) DO NOTHING`,
+	MySQL:    `INSERT IGNORE INTO {rows} (name) VALUES ($1)`,
+}
+
+// rowKind takes a row for a transaction.
+type rowKind struct {
+	c          *core
+	lock, make *statement
+	begin      string
+	tell       bool
+}
+
+func newRowKind(c *core) *rowKind {
+	r := c.names.replacements(c.dialect)
+	k := &rowKind{
+		c:     c,
+		lock:  c.dialect.statement(rowLock, r...),
+		make:  c.dialect.statement(rowMake[c.dialect], r...),
+		begin: "BEGIN",
+		tell:  c.listen != nil,
+	}
+	if c.dialect == SQLite {
+		k.begin = "BEGIN IMMEDIATE"
+	}
+	return k
+}
+
+// take begins a transaction and takes the row. In SQLite the transaction is the lock. It does without [sql.Tx], which would be rolled
+// back at the end of ctx, and ctx is only the acquisition's.
+func (k *rowKind) take(ctx context.Context, conn *sql.Conn, name string) (held bool, id int64, clean bool, err error) {
+	if k.c.dialect == SQLite {
+		return k.takeAll(ctx, conn)
+	}
+	if _, err = conn.ExecContext(ctx, k.begin); err != nil {
+		return false, 0, false, err
+	}
+	for try := 1; ; try++ {
+		var one int
+		err = conn.QueryRowContext(ctx, k.lock.text, k.lock.args([]any{name})...).Scan(&one)
+		if err == nil {
+			return true, 0, true, nil
+		}
+		class := k.c.dialect.classify(err)
+		if none := errors.Is(err, sql.ErrNoRows); !none && class == unknown {
+			return false, 0, false, err
+		} else if _, failed := conn.ExecContext(ctx, "ROLLBACK"); failed != nil {
+			return false, 0, false, failed
+		} else if class == busy {
+			return false, 0, true, nil
+		} else if !none || try > 3 {
+			return false, 0, true, err
+		}
+		if _, err = conn.ExecContext(ctx, k.make.text, k.make.args([]any{name})...); err == nil {
+			_, err = conn.ExecContext(ctx, k.begin)
+		}
+		switch {
+		case err == nil:
+		case k.c.dialect.classify(err) == busy:
+			return false, 0, true, nil
+		default:
+			return false, 0, false, err
+		}
+	}
+}
+
+// takeAll takes the whole of a SQLite database, without the waiting that the connection may be set to.
+func (k *rowKind) takeAll(ctx context.Context, conn *sql.Conn) (held bool, id int64, clean bool, err error) {
+	err = withoutWaiting(ctx, conn, func() error {
+		_, err := conn.ExecContext(ctx, k.begin)
+		return err
+	})
+	switch {
+	case err == nil:
+		return true, 0, true, nil
+	case k.c.dialect.classify(err) == busy:
+		return false, 0, true, nil
+	}
+	return false, 0, false, err
+}
+
+// withoutWaiting runs f on a connection to SQLite that does not wait for a lock, whatever its busy_timeout is.
+func withoutWaiting(ctx context.Context, conn *sql.Conn, f func() error) error {
+	var timeout int64
+	if err := conn.QueryRowContext(ctx, "PRAGMA busy_timeout").Scan(&timeout); err != nil {
+		return err
+	}
+	if timeout <= 0 {
+		return f()
+	}
+	if _, err := conn.ExecContext(ctx, "PRAGMA busy_timeout = 0"); err != nil {
+		return err
+	}
+	err := f()
+	if _, failed := conn.ExecContext(context.WithoutCancel(ctx), fmt.Sprintf("PRAGMA busy_timeout = %d", timeout)); failed != nil {
+		return failed // not busy: the connection is no good
+	}
+	return err
+}
+
+func (k *rowKind) alive(ctx context.Context, conn *sql.Conn, name string, id int64) error {
+	var one int
+	return conn.QueryRowContext(ctx, "SELECT 1").Scan(&one)
+}
+
+func (k *rowKind) free(ctx context.Context, conn *sql.Conn, name string, id int64) (bool, error) {
+	if k.tell {
+		if _, err := conn.ExecContext(ctx, rowTell, k.c.names.channel, name); err != nil {
+			return false, err
+		}
+	}
+	_, err := conn.ExecContext(ctx, "COMMIT")
+	return err == nil, err
+}
+
+// Row has locks that are rows, each locked by SELECT ... FOR UPDATE in a transaction and free when that ends, whatever ends it. It is a
+// [locks.Provider], and has [Row.Do] for work in the very transaction, which is what it is best at. The locks have no fencing token. It is
+// safe for concurrent use; [Row.Close] ends it.
+//
+// A holder pins a connection of the pool, with a transaction that does nothing, until it unlocks. A waiter pins none: it asks again
+// after a pause, or on a notification. A pool needs more connections than there are locks held. Behind a pooler that
+// hands out sessions by transaction the locks are as good as without it.
+//
+// SQLite has no locks on rows. There a Row takes the database for writing, as BEGIN IMMEDIATE does: all its locks are one lock, and
+// nobody else writes while one is held. Whoever holds one and waits for another waits for ever.
+type Row struct {
+	sessionLocks
+	kind *rowKind
+}
+
+var _ locks.Provider = (*Row)(nil)
+
+// NewRow returns a Row in db. It never closes db, and has to be closed before db is.
+func NewRow(db *sql.DB, opts ...Option) (*Row, error) {
+	c, err := newCore(db, opts)
+	if err != nil {
+		return nil, err
+	}
+	k := newRowKind(c)
+	s, err := newSessionLocks(c, k, c.lease)
+	if err != nil {
+		return nil, err
+	}
+	return &Row{s, k}, nil
+}
+
+// CreateSchema makes the tables that are not there: those of [Schema].
+func (r *Row) CreateSchema(ctx context.Context) error { return r.c.createSchema(ctx) }
+
+// Do runs fn in a transaction that holds the lock called name, and commits it; if fn returns an error or panics, it is rolled back. It waits
+// for the lock until ctx ends, and fn's transaction ends with ctx too. The result matches [locks.ErrLost] if the transaction could not be
+// committed, since the connection failed or the server has ended it: then the work was not done, but for the one case that no client can tell,
+// that just the answer to the commit was lost.
+//
+// This is as safe as the database is: there is no lease, and nothing that fn did in tx stays if the lock was lost. It excludes the holders of
+// [Row.Lock]. It is not reentrant: who holds the lock already gets [locks.ErrDeadlock].
+func (r *Row) Do(ctx context.Context, name string, fn func(tx *sql.Tx) error) (err error) {
+	fail := func(err error) error { return fmt.Errorf("sqllock: Do of %q: %w", name, err) }
+	switch {
+	case ctx == nil:
+		return fail(locks.ErrNilContext)
+	case fn == nil:
+		return fail(errors.New("nil function"))
+	}
+	if err := checkName(name); err != nil {
+		return err
+	}
+	if _, err := r.lc.Lock(name).Hold(ctx); err == nil {
+		return fail(locks.ErrDeadlock)
+	}
+	tx, done, err := r.begin(ctx, name)
+	if err != nil {
+		return fail(err)
+	}
+	defer done()
+	defer tx.Rollback() // also if fn panics; nothing after a commit
+	if err := fn(tx); err != nil {
+		return err
+	}
+	if r.kind.tell {
+		if _, err := tx.ExecContext(ctx, rowTell, r.c.names.channel, name); err != nil {
+			return fail(r.notCommitted(ctx, err))
+		}
+	}
+	if err := tx.Commit(); err != nil {
+		return fail(r.notCommitted(ctx, err))
+	}
+	return nil
+}
+
+// notCommitted returns what the failure of a transaction, or of its end, means.
+func (r *Row) notCommitted(ctx context.Context, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return ended(ctx)
+	case r.c.dialect.classify(err) == unknown && !errors.Is(err, sql.ErrTxDone):
+		return fmt.Errorf("%w: %w", locks.ErrLost, err)
+	}
+	return err
+}
+
+func ended(ctx context.Context) error {
+	err := ctx.Err()
+	if cause := context.Cause(ctx); cause != err {
+		return fmt.Errorf("%w: %w", err, cause)
+	}
+	return err
+}
+
+// begin returns a transaction that has the row. While somebody else has it, it keeps no connection.
+func (r *Row) begin(ctx context.Context, name string) (*sql.Tx, func(), error) {
+	var watch lease.Watch
+	defer func() {
+		if watch != nil {
+			watch.Close()
+		}
+	}()
+	for {
+		if ctx.Err() != nil {
+			return nil, nil, ended(ctx)
+		}
+		tx, done, err := r.try(ctx, name)
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return nil, nil, ended(ctx)
+		case err != nil:
+			return nil, nil, r.c.outcome(err)
+		case tx != nil:
+			return tx, done, nil
+		}
+		if watch == nil {
+			watch = r.c.watch(name)
+			continue
+		}
+		timer := time.NewTimer(quiet)
+		select {
+		case <-watch.C():
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
+}
+
+// try returns a transaction that has the row, or nil if somebody else has it.
+func (r *Row) try(ctx context.Context, name string) (_ *sql.Tx, done func(), err error) {
+	conn, err := r.c.db.Conn(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() {
+		if done == nil {
+			conn.Close()
+		}
+	}()
+	k := r.kind
+	for try := 1; ; try++ {
+		tx, err := conn.BeginTx(ctx, nil)
+		if err != nil {
+			return nil, nil, err
+		}
+		if r.c.dialect == SQLite {
+			// Whatever writes takes the database.
+			err = withoutWaitingTx(ctx, tx, k.c.dialect.statement(`DELETE FROM {rows} WHERE name = $1`, k.c.names.replacements(SQLite)...), name)
+		} else {
+			var one int
+			err = tx.QueryRowContext(ctx, k.lock.text, k.lock.args([]any{name})...).Scan(&one)
+		}
+		if err == nil {
+			return tx, func() { conn.Close() }, nil
+		}
+		tx.Rollback()
+		switch {
+		case k.c.dialect.classify(err) == busy:
+			return nil, nil, nil
+		case !errors.Is(err, sql.ErrNoRows) || try > 3:
+			return nil, nil, err
+		}
+		if _, err := conn.ExecContext(ctx, k.make.text, k.make.args([]any{name})...); err != nil {
+			if k.c.dialect.classify(err) == busy {
+				return nil, nil, nil
+			}
+			return nil, nil, err
+		}
+	}
+}
+
+// withoutWaitingTx takes the database for tx by a statement that changes nothing.
+func withoutWaitingTx(ctx context.Context, tx *sql.Tx, s *statement, name string) error {
+	var timeout int64
+	if err := tx.QueryRowContext(ctx, "PRAGMA busy_timeout").Scan(&timeout); err != nil {
+		return err
+	}
+	if _, err := tx.ExecContext(ctx, "PRAGMA busy_timeout = 0"); err != nil {
+		return err
+	}
+	_, err := tx.ExecContext(ctx, s.text, s.args([]any{name})...)
+	if _, failed := tx.ExecContext(ctx, fmt.Sprintf("PRAGMA busy_timeout = %d", timeout)); failed != nil {
+		return failed
+	}
+	return err
+}

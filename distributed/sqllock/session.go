@@ -1,0 +1,266 @@
+package sqllock
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+// A lock of a session, or of a transaction in it, lasts as long as the session. The lease is the client's own affair here: a
+// session whose connection has not answered for the time of a lease is given up by closing it, after its holder was told. So a
+// hold is over before the server can end the session, unless it does so by itself, such as on an administrator's order: then
+// the holder finds out by the next renewal, which asks the session whether it has the lock.
+//
+//	session   in held   connection
+//	taking    no        pinned; discarded on an error, else put back if refused
+//	held      yes       pinned; turn is taken by whoever uses it
+//	released  no        put back if the server has said that the lock is free, else discarded
+//	ended     no        discarded: an error, the lock is gone, or the lease is over
+//
+// Who removes a session from held, under the mutex, decides how it ends; nobody else does anything to its connection then.
+
+// sessionKind is how a lock is taken, asked for, and given back on a connection.
+type sessionKind interface {
+	// take takes the lock if it is free. If it is not, or if clean is set with an error, the connection has no trace of it. id
+	// is the server's name of the session.
+	take(ctx context.Context, conn *sql.Conn, name string) (held bool, id int64, clean bool, err error)
+	// alive returns an error unless the session still has the lock.
+	alive(ctx context.Context, conn *sql.Conn, name string, id int64) error
+	// free gives the lock back, and reports whether the session had it.
+	free(ctx context.Context, conn *sql.Conn, name string, id int64) (bool, error)
+}
+
+// errGone reports that the session does not have the lock any more.
+var errGone = errors.New("sqllock: the session has lost the lock")
+
+type session struct {
+	ref  lease.Ref
+	conn *sql.Conn
+	id   int64
+	turn chan struct{} // has an element while somebody uses conn
+	ctx  context.Context
+	end  context.CancelFunc
+	over *time.Timer // when its lease is
+}
+
+// sessionStore is the [lease.Store] of the locks of sessions.
+type sessionStore struct {
+	c    *core
+	kind sessionKind
+	lost func(r lease.Ref, cause error)
+
+	mu   sync.Mutex
+	held map[string]*session // by owner
+	jobs sync.WaitGroup      // discarding
+}
+
+var (
+	_ lease.Store  = (*sessionStore)(nil)
+	_ lease.Herald = (*sessionStore)(nil)
+)
+
+func newSessionStore(c *core, k sessionKind) *sessionStore {
+	return &sessionStore{c: c, kind: k, held: make(map[string]*session)}
+}
+
+// Herald is called by the engine.
+func (s *sessionStore) Herald(lost func(r lease.Ref, cause error)) { s.lost = lost }
+
+// discard ends conn's session, as far as that is in our power, and does not give it back to the pool.
+func discard(conn *sql.Conn) {
+	conn.Raw(func(any) error { return driver.ErrBadConn })
+	conn.Close()
+}
+
+func (s *sessionStore) Acquire(ctx context.Context, name, owner string, d time.Duration) (lease.Reply, error) {
+	var sess *session
+	err := s.c.request(ctx, func(ctx context.Context) error {
+		conn, err := s.c.db.Conn(ctx)
+		if err != nil {
+			return err
+		}
+		held, id, clean, err := s.kind.take(ctx, conn, name)
+		switch {
+		case err != nil && !clean:
+			discard(conn)
+		case !held:
+			conn.Close()
+		default:
+			sess = &session{ref: lease.Ref{Name: name, Owner: owner}, conn: conn, id: id, turn: make(chan struct{}, 1)}
+		}
+		return err
+	})
+	if err != nil {
+		if s.c.dialect.classify(err) == busy {
+			return lease.Reply{}, nil
+		}
+		err = s.c.outcome(err)
+		if !errors.Is(err, lease.ErrRefused) {
+			// Whatever there was has ended with the connection, or will as soon as the server notices.
+			err = fmt.Errorf("%w: %w", lease.ErrRefused, err)
+		}
+		return lease.Reply{}, err
+	}
+	if sess == nil {
+		return lease.Reply{}, nil
+	}
+	sess.ctx, sess.end = context.WithCancel(context.Background())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.held[owner] = sess
+	sess.over = time.AfterFunc(d, func() { s.expire(sess) })
+	return lease.Reply{Held: true}, nil
+}
+
+// Recall is never called: an acquisition of unknown outcome leaves no session of ours.
+func (s *sessionStore) Recall(ctx context.Context, name, owner string) (lease.Reply, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return lease.Reply{Held: s.held[owner] != nil}, nil
+}
+
+// remove reports whether sess was held, which it is not from now on.
+func (s *sessionStore) remove(sess *session) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.held[sess.ref.Owner] != sess {
+		return false
+	}
+	delete(s.held, sess.ref.Owner)
+	sess.over.Stop()
+	s.jobs.Add(1)
+	return true
+}
+
+// expire ends a session whose lease is over: its holder knows.
+func (s *sessionStore) expire(sess *session) {
+	if !s.remove(sess) {
+		return
+	}
+	s.lost(sess.ref, nil) // it may have been prolonged less than it thinks
+	sess.end()
+	discard(sess.conn)
+	s.jobs.Done()
+}
+
+// drop ends a session that does not have the lock any more, or of which nobody knows.
+func (s *sessionStore) drop(sess *session, cause error) {
+	if !s.remove(sess) {
+		return
+	}
+	s.lost(sess.ref, cause)
+	sess.end()
+	go func() { // a driver may take its time
+		defer s.jobs.Done()
+		discard(sess.conn)
+	}()
+}
+
+// use waits for the turn to use the connection of a session.
+func (sess *session) use(ctx context.Context) (context.Context, func(), error) {
+	select {
+	case sess.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, nil, ctx.Err()
+	case <-sess.ctx.Done():
+		return nil, nil, errGone
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(sess.ctx, cancel)
+	return ctx, func() {
+		stop()
+		cancel()
+		<-sess.turn
+	}, nil
+}
+
+// Renew asks all sessions at once. Each has the whole time that ctx gives to answer, since a connection on which a request was given up
+// is not of use any more.
+func (s *sessionStore) Renew(ctx context.Context, holds []lease.Ref, d time.Duration) ([]bool, error) {
+	began := time.Now()
+	ok := make([]bool, len(holds))
+	var wg sync.WaitGroup
+	for i, h := range holds {
+		s.mu.Lock()
+		sess := s.held[h.Owner]
+		s.mu.Unlock()
+		if sess == nil {
+			continue
+		}
+		wg.Go(func() { ok[i] = s.renew(ctx, sess, began, d) })
+	}
+	wg.Wait()
+	return ok, nil
+}
+
+func (s *sessionStore) renew(ctx context.Context, sess *session, began time.Time, d time.Duration) bool {
+	using, done, err := sess.use(ctx)
+	if err == nil {
+		err = s.kind.alive(using, sess.conn, sess.ref.Name, sess.id)
+		done()
+	}
+	if err != nil {
+		s.drop(sess, err)
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.held[sess.ref.Owner] != sess {
+		return false
+	}
+	sess.over.Reset(time.Until(began.Add(d)))
+	return true
+}
+
+func (s *sessionStore) Release(ctx context.Context, name, owner string) (lease.Released, error) {
+	s.mu.Lock()
+	sess := s.held[owner]
+	s.mu.Unlock()
+	if sess == nil || !s.remove(sess) {
+		return lease.Released{}, nil
+	}
+	defer s.jobs.Done()
+	defer sess.end()
+	var had bool
+	err := s.c.request(ctx, func(ctx context.Context) error {
+		using, done, err := sess.use(ctx)
+		if err != nil {
+			return err
+		}
+		defer done()
+		had, err = s.kind.free(using, sess.conn, name, sess.id)
+		return err
+	})
+	if err != nil || !had {
+		sess.end()
+		discard(sess.conn)
+		// Without an answer, it is free when the server notices that the connection is closed.
+		return lease.Released{Held: err != nil && !errors.Is(err, errGone), Awaited: true}, nil
+	}
+	sess.conn.Close()
+	return lease.Released{Held: true, Awaited: true}, nil
+}
+
+func (s *sessionStore) Watch(ctx context.Context, name, owner string) (lease.Watch, error) {
+	return s.c.watch(name), nil
+}
+
+// close ends what is left after the engine has closed.
+func (s *sessionStore) close() {
+	s.mu.Lock()
+	left := make([]*session, 0, len(s.held))
+	for _, sess := range s.held {
+		left = append(left, sess)
+	}
+	s.mu.Unlock()
+	for _, sess := range left {
+		s.expire(sess)
+	}
+	s.jobs.Wait()
+}

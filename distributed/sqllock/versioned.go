@@ -1,0 +1,168 @@
+package sqllock
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jucgo/locks"
+)
+
+// Columns says which table and columns a [Versioned] or a [Fence] is about. All are identifiers, see [WithTable].
+type Columns struct {
+	// Table is the table.
+	Table string
+	// Key is the column that tells the rows apart. It has to be unique.
+	Key string
+	// Value is the column of the value, of a Versioned only.
+	Value string
+	// Number is the column of the version, or of the token: a 64-bit integer that is not null.
+	Number string
+}
+
+// replacements returns the columns as they are written in statements.
+func (c Columns) replacements(d Dialect, value bool) ([]string, error) {
+	var r []string
+	for _, x := range []struct{ mark, name string }{{"{table}", c.Table}, {"{key}", c.Key}, {"{value}", c.Value}, {"{number}", c.Number}} {
+		if x.mark == "{value}" && !value {
+			continue
+		}
+		id, err := d.identifier(x.name)
+		if err != nil {
+			return nil, err
+		}
+		r = append(r, x.mark, id)
+	}
+	return r, nil
+}
+
+// Versioned is an optimistic lock around a value in one row of a table: nobody waits to read it or to compute its successor, and a
+// change is committed only if the version that it was computed from is still the current one. It is the twin of
+// cas.Versioned, for a column of a table of yours: everybody who changes the value has to add 1 to the version. It keeps nothing in
+// this process. T is what the driver can read from the column, and write to it.
+//
+// It costs two statements a change, and holds no connection in between. While changes seldom meet, no other lock on a database is
+// cheaper; where they often do, work is done in vain, and a [Row] is better.
+type Versioned[T any] struct {
+	c                *core
+	key              any
+	load, swap, stor *statement
+}
+
+// NewVersioned returns the value in the row of the table whose key is key. Of the options it heeds [WithDialect], [WithBackoff]
+// and [WithRequestTimeout].
+func NewVersioned[T any](db *sql.DB, columns Columns, key any, opts ...Option) (*Versioned[T], error) {
+	c, err := newCore(db, opts)
+	if err != nil {
+		return nil, err
+	}
+	r, err := columns.replacements(c.dialect, true)
+	if err != nil {
+		return nil, err
+	}
+	return &Versioned[T]{
+		c:    c,
+		key:  key,
+		load: c.dialect.statement(`SELECT {value}, {number} FROM {table} WHERE {key} = $1`, r...),
+		swap: c.dialect.statement(`UPDATE {table} SET {value} = $2, {number} = {number} + 1 WHERE {key} = $1 AND {number} = $3`, r...),
+		stor: c.dialect.statement(`UPDATE {table} SET {value} = $2, {number} = {number} + 1 WHERE {key} = $1`, r...),
+	}, nil
+}
+
+func (v *Versioned[T]) fail(op string, err error) error {
+	return fmt.Errorf("sqllock: Versioned.%s of %v in %v: %w", op, v.key, v.c.dialect, err)
+}
+
+// Load returns the value and its version. Without a row the error matches [sql.ErrNoRows].
+func (v *Versioned[T]) Load(ctx context.Context) (value T, version uint64, err error) {
+	if err := checkContext(ctx); err != nil {
+		return value, 0, v.fail("Load", err)
+	}
+	value, version, err = v.get(ctx)
+	if err != nil {
+		err = v.fail("Load", err)
+	}
+	return value, version, err
+}
+
+func (v *Versioned[T]) get(ctx context.Context) (value T, version uint64, err error) {
+	var n int64
+	err = v.c.query(ctx, v.load, []any{v.key}, &value, &n)
+	return value, uint64(n), err
+}
+
+// CompareAndSwap sets the value, and adds 1 to the version, if that is as expected, and reports whether it was. That there is no row is
+// false as well. After an error that is not the database's answer it is unknown whether the value was set.
+func (v *Versioned[T]) CompareAndSwap(ctx context.Context, expected uint64, value T) (bool, error) {
+	if err := checkContext(ctx); err != nil {
+		return false, v.fail("CompareAndSwap", err)
+	}
+	n, err := v.c.exec(ctx, v.swap, v.key, value, int64(expected))
+	if err != nil {
+		return false, v.fail("CompareAndSwap", err)
+	}
+	return n > 0, nil
+}
+
+// Store sets the value, whatever it was. Without a row the error matches [sql.ErrNoRows].
+func (v *Versioned[T]) Store(ctx context.Context, value T) error {
+	if err := checkContext(ctx); err != nil {
+		return v.fail("Store", err)
+	}
+	n, err := v.c.exec(ctx, v.stor, v.key, value)
+	if err == nil && n == 0 {
+		err = sql.ErrNoRows
+	}
+	if err != nil {
+		return v.fail("Store", err)
+	}
+	return nil
+}
+
+// Update replaces the value by what fn makes of it, and returns the new value. It reads value and version, calls fn, and commits the result
+// if the version is still the same; otherwise it pauses, see [WithBackoff], and starts over with the current value. fn may thus be called any
+// number of times, also at the same time by several goroutines, and must do nothing but compute.
+//
+// ctx ending cuts off the retries: the error matches ctx.Err() and its cause. An error of fn is returned as it is. In these cases nothing is
+// committed. After an error of the connection it is unknown whether the value was set; it is set once at most.
+func (v *Versioned[T]) Update(ctx context.Context, fn func(T) (T, error)) (T, error) {
+	const op = "Update"
+	var none T
+	if fn == nil {
+		return none, v.fail(op, errors.New("nil function"))
+	}
+	for pause := v.c.min; ; pause = min(pause+pause/2+1, v.c.max) {
+		if err := checkContext(ctx); err != nil {
+			return none, v.fail(op, err)
+		}
+		value, version, err := v.get(ctx)
+		if err == nil {
+			if value, err = fn(value); err != nil {
+				return none, err
+			}
+			var n int64
+			if n, err = v.c.exec(ctx, v.swap, v.key, value, int64(version)); err == nil && n > 0 {
+				return value, nil
+			}
+		}
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return none, v.fail(op, ended(ctx))
+		case err != nil && (errors.Is(err, ErrTimeout) || v.c.dialect.classify(err) != busy):
+			return none, v.fail(op, err)
+		}
+		sleep(ctx, jitter(max(pause, time.Millisecond)))
+	}
+}
+
+func checkContext(ctx context.Context) error {
+	switch {
+	case ctx == nil:
+		return locks.ErrNilContext
+	case ctx.Err() != nil:
+		return ended(ctx)
+	}
+	return nil
+}
