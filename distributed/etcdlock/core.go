@@ -215,8 +215,11 @@ func (c *core) takeSpare(ttl time.Duration) (s spare, ok bool) {
 // keepSpare keeps the lease of x, which has no key any more, for another session.
 func (c *core) keepSpare(x *session) {
 	x.mu.Lock()
-	ids, since, ttl := x.ids, x.since, x.ttl
+	ids, since, ttl, over := x.ids, x.since, x.ttl, x.state == dead
 	x.mu.Unlock()
+	if over {
+		return
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.spares != nil && len(ids) == 1 && len(c.spares[ttl]) < maxSpares && time.Since(since) < ttl/3 {
@@ -261,7 +264,7 @@ func (c *core) give(ctx context.Context, x *session) (held bool, err error) {
 		held = resp.Deleted > 0
 	}
 	c.drop(x)
-	if held || !mayBe {
+	if held || !mayBe { // else who deleted the key may have done it with the lease
 		c.keepSpare(x)
 	}
 	return held, nil

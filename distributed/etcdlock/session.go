@@ -65,9 +65,9 @@ const (
 	dead
 )
 
-// begin makes a session for owner, with a lease for at least d.
-func (s *store) begin(ctx context.Context, name, owner string, d time.Duration) (*session, error) {
-	id, ttl, since, err := s.c.grant(ctx, d, true)
+// begin makes a session for owner, with a lease for at least d: perhaps one to spare, if reuse is set.
+func (s *store) begin(ctx context.Context, name, owner string, d time.Duration, reuse bool) (*session, error) {
+	id, ttl, since, err := s.c.grant(ctx, d, reuse)
 	if err != nil {
 		return nil, err
 	}
@@ -75,10 +75,10 @@ func (s *store) begin(ctx context.Context, name, owner string, d time.Duration) 
 		st:     s,
 		name:   name,
 		owner:  owner,
-		ttl:    ttl,
 		key:    name + "/" + s.kind.own + strconv.FormatInt(int64(id), 16),
 		notify: make(chan struct{}, 1),
 		ids:    []clientv3.LeaseID{id},
+		ttl:    ttl,
 		since:  since,
 	}
 	s.c.add(x)

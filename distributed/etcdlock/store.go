@@ -73,15 +73,13 @@ func (s *store) Acquire(ctx context.Context, name, owner string, d time.Duration
 	if m := masterOf(ctx); m != nil {
 		return s.join(m, owner)
 	}
-	x, err := s.begin(ctx, name, owner, d)
-	if err != nil {
-		return lease.Reply{}, err
-	}
-	free := []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(s.rivals(name)), "=", 0).WithPrefix()}
-	if s.kind.own != s.kind.rivals {
-		free = append(free, clientv3.Compare(clientv3.CreateRevision(x.key), "=", 0))
-	}
-	resp, err := s.create(ctx, x, free, clientv3.OpGet(s.rivals(name), clientv3.WithFirstCreate()...))
+	x, resp, err := s.create(ctx, name, owner, d, clientv3.OpGet(s.rivals(name), clientv3.WithFirstCreate()...),
+		func(x *session) []clientv3.Cmp {
+			return []clientv3.Cmp{
+				clientv3.Compare(clientv3.CreateRevision(s.rivals(name)), "=", 0).WithPrefix(),
+				clientv3.Compare(clientv3.CreateRevision(x.key), "=", 0), // which need not be among the rivals
+			}
+		})
 	if err != nil {
 		return lease.Reply{}, err
 	}
@@ -101,9 +99,24 @@ func (s *store) Acquire(ctx context.Context, name, owner string, d time.Duration
 	return lease.Reply{}, nil
 }
 
-// create puts x's key if the conditions hold, and reads. If not, it reads the key instead. It is sent again if its
-// reply is lost: the key, which no other acquisition has, is created once at most.
-func (s *store) create(ctx context.Context, x *session, conditions []clientv3.Cmp, read clientv3.Op) (resp *clientv3.TxnResponse, err error) {
+// create puts a key for owner if the conditions hold, and reads. If not, it reads the key instead.
+func (s *store) create(ctx context.Context, name, owner string, d time.Duration, read clientv3.Op, conditions func(*session) []clientv3.Cmp) (
+	x *session, resp *clientv3.TxnResponse, err error) {
+	for _, reuse := range []bool{true, false} {
+		if x, err = s.begin(ctx, name, owner, d, reuse); err != nil {
+			return nil, nil, err
+		}
+		// A lease to spare may have been revoked meanwhile.
+		if resp, err = s.put(ctx, x, conditions(x), read); !errors.Is(err, ErrSessionExpired) {
+			break
+		}
+	}
+	return x, resp, err
+}
+
+// put puts x's key if the conditions hold, and reads. It is sent again if its reply is lost: the key, which no other
+// acquisition has, is created once at most.
+func (s *store) put(ctx context.Context, x *session, conditions []clientv3.Cmp, read clientv3.Op) (resp *clientv3.TxnResponse, err error) {
 	id := x.lease()
 	err = s.c.persist(ctx, x.try(), x.end().Add(-x.term()/2), func(ctx context.Context) error {
 		x.sending()
@@ -135,12 +148,9 @@ func (s *store) Enqueue(ctx context.Context, name, owner string, d time.Duration
 	if x := s.c.find(owner); x != nil {
 		return s.again(ctx, x)
 	}
-	x, err := s.begin(ctx, name, owner, d)
-	if err != nil {
-		return lease.Reply{}, err
-	}
-	absent := []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(x.key), "=", 0)}
-	resp, err := s.create(ctx, x, absent, s.before(name, 0))
+	x, resp, err := s.create(ctx, name, owner, d, s.before(name, 0), func(x *session) []clientv3.Cmp {
+		return []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(x.key), "=", 0)}
+	})
 	if err != nil {
 		return lease.Reply{}, err
 	}
