@@ -101,11 +101,7 @@ func (c *core) look() (next time.Time) {
 		c.spawn(func() { c.keepWaiting(xs) })
 	}
 	for _, x := range watch {
-		c.spawn(func() {
-			ctx, cancel := context.WithTimeout(c.life, x.try())
-			defer cancel()
-			x.watchOwn(ctx) // if it fails, the renewal will tell
-		})
+		c.spawn(func() { x.watchOwn(c.life) }) // if it fails, the renewal will tell
 	}
 	return next
 }

@@ -331,22 +331,19 @@ type watch struct{ x *session }
 func (w watch) C() <-chan struct{} { return w.x.notify }
 func (w watch) Close()             { w.x.disarm() }
 
-// Watch begins to watch the one before, and one's own key.
+// Watch begins to watch the one before, and, without waiting for that, one's own key: if that comes too late, whoever keeps the
+// place alive, or looks again, will find out.
 func (s *store) Watch(ctx context.Context, _, owner string) (lease.Watch, error) {
 	x := s.c.find(owner)
 	if x == nil || x.master != nil {
 		return nil, ErrSessionExpired
 	}
 	x.arm()
-	ctx, cancel := context.WithTimeout(ctx, x.try())
-	defer cancel()
-	own := make(chan error, 1)
-	go func() { own <- x.watchOwn(ctx) }()
-	_, err := x.watchPredecessor(ctx)
-	if err := errors.Join(err, <-own); err != nil {
+	if _, err := x.watchPredecessor(ctx); err != nil {
 		x.disarm()
 		return nil, err
 	}
+	s.c.spawn(func() { x.watchOwn(s.c.life) })
 	return watch{x}, nil
 }
 
