@@ -45,7 +45,7 @@ func WithLease(opts ...lease.Option) Option {
 func WithPrefix(prefix string) Option { return func(c *Client) { c.prefix = prefix } }
 
 // New returns a Client of the cluster that client has. It never closes client, and has to be closed before client is. It
-// runs two goroutines until then.
+// runs a few goroutines until then.
 //
 // A client that reaches one member only, by a connection that has silently died, does not notice before its
 // DialKeepAliveTime and DialKeepAliveTimeout are over. They are worth setting.
@@ -100,7 +100,8 @@ var escaper = strings.NewReplacer("%", "%25", "/", "%2F")
 // Client's prefix and the name, in which "/" is written as "%2F" and "%" as "%25".
 func (c *Client) Prefix(name string) string { return c.prefix + escaper.Replace(name) }
 
-// Lock is a lock of one name: a [lease.Lock]. One whose name cannot be that of a lock cannot be taken; the error says why.
+// Lock is a lock of one name: a [lease.Lock], whose Name is what its keys begin with. One whose name cannot be that of a lock cannot
+// be taken; the error says why.
 type Lock struct {
 	*lease.Lock
 	bad   error

@@ -305,6 +305,8 @@ func (c *core) grow(ctx context.Context, x *session, d time.Duration) (bool, err
 	}
 	x.ids = []clientv3.LeaseID{before[0], id}
 	x.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, attempt(ttl))
+	defer cancel()
 	resp, err := c.client.Txn(ctx).
 		If(clientv3.Compare(clientv3.CreateRevision(x.key), "=", rev)).
 		Then(clientv3.OpPut(x.key, "", clientv3.WithLease(id), clientv3.WithIgnoreValue())).
@@ -327,7 +329,7 @@ func (c *core) grow(ctx context.Context, x *session, d time.Duration) (bool, err
 	return false, failed(err)
 }
 
-// standing is what is known of a session after an attempt to keep it alive.
+// standing is what is known of a session after an attempt to renew it.
 type standing int
 
 const (
@@ -336,45 +338,65 @@ const (
 	gone
 )
 
-// keepAlive keeps the leases of xs alive, and returns how they stand. An error says why that is unknown of some.
-func (c *core) keepAlive(ctx context.Context, xs []*session) ([]standing, error) {
-	ctx, cancel := context.WithCancel(ctx) // ends the stream
-	defer cancel()
+// renew keeps the leases of xs alive, looks whether their keys are there, and returns how they stand. Who is gone is told. An error
+// says why something is unknown.
+//
+// A leader that is cut off from the others goes on to answer that it keeps leases alive, for a while, though another one counts their
+// time already. So the keys are read afterwards, with a majority's consent, and it counts only if the term is the same: then it was this
+// term's one leader who did both.
+func (c *core) renew(ctx context.Context, xs []*session) ([]standing, error) {
 	var ids []clientv3.LeaseID
 	ends := make([]int, len(xs)) // of the ids of each
+	look := make([]clientv3.Op, len(xs))
 	for i, x := range xs {
 		x.mu.Lock()
 		ids = append(ids, x.ids...)
 		x.mu.Unlock()
 		ends[i] = len(ids)
+		look[i] = clientv3.OpGet(x.key, clientv3.WithCountOnly())
 	}
 	sent := time.Now()
-	ttls, err := c.sendKeepAlive(ctx, ids)
+	kept, broken := c.keepAlive(ctx, ids)
 	states := make([]standing, len(xs))
+	resp, err := c.client.Txn(ctx).Then(look...).Commit()
+	if err != nil {
+		return states, failed(err)
+	}
 	begin := 0
 	for i, x := range xs {
 		states[i] = alive
 		for _, id := range ids[begin:ends[i]] {
-			switch ttl, ok := ttls[id]; {
-			case ok && ttl <= 0:
+			switch r := kept[id]; {
+			case r != nil && r.TTL <= 0:
 				states[i] = gone
-			case !ok && states[i] == alive:
+			case states[i] == alive && (r == nil || r.Header.GetRaftTerm() != resp.Header.GetRaftTerm()):
 				states[i] = unknown
 			}
 		}
 		begin = ends[i]
-		if states[i] == alive {
+		if resp.Responses[i].GetResponseRange().GetCount() == 0 {
+			states[i] = gone
+		}
+		switch states[i] {
+		case alive:
 			x.renewed(sent)
+		case gone:
+			x.die()
+		case unknown:
+			if broken == nil {
+				broken = errors.New("etcdlock: the leader has changed meanwhile")
+			}
 		}
 	}
-	return states, err
+	return states, broken
 }
 
-// sendKeepAlive keeps leases alive, and returns their times to live in seconds, 0 if there is no such lease.
+// keepAlive keeps leases alive, and returns the answers.
 //
 // The client's own KeepAliveOnce asks without a pause while it has no connection, and takes a stream for each.
-func (c *core) sendKeepAlive(ctx context.Context, ids []clientv3.LeaseID) (map[clientv3.LeaseID]int64, error) {
-	ttls := make(map[clientv3.LeaseID]int64, len(ids))
+func (c *core) keepAlive(ctx context.Context, ids []clientv3.LeaseID) (map[clientv3.LeaseID]*etcdserverpb.LeaseKeepAliveResponse, error) {
+	ctx, cancel := context.WithCancel(ctx) // ends the stream
+	defer cancel()
 	stream, err := etcdserverpb.NewLeaseClient(c.client.ActiveConnection()).LeaseKeepAlive(ctx)
 	if err != nil {
 		return nil, err
@@ -387,14 +409,15 @@ func (c *core) sendKeepAlive(ctx context.Context, ids []clientv3.LeaseID) (map[c
 	if err := stream.CloseSend(); err != nil {
 		return nil, err
 	}
+	kept := make(map[clientv3.LeaseID]*etcdserverpb.LeaseKeepAliveResponse, len(ids))
 	for range ids {
 		r, err := stream.Recv()
 		if err != nil {
-			return ttls, err
+			return kept, err
 		}
-		ttls[clientv3.LeaseID(r.ID)] = r.TTL
+		kept[clientv3.LeaseID(r.ID)] = r
 	}
-	return ttls, nil
+	return kept, nil
 }
 
 // happening is what a watch tells of.

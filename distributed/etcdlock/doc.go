@@ -57,5 +57,6 @@
 // # Limits
 //
 // Names have 4096 bytes at most. Requests other than the keeping alive of leases go through the client that [New] was given, namespaces of
-// package namespace included. Holds and waiters have a watch each, which is two goroutines of the client's and this package.
+// package namespace included. A hold that
+// is not brief has a watch, and a waiter two, each of which is a goroutine here and one of the client's.
 package etcdlock

@@ -110,12 +110,9 @@ func (c *core) look() (next time.Time) {
 func (c *core) keepWaiting(xs []*session) {
 	ctx, cancel := context.WithTimeout(c.life, xs[0].term())
 	defer cancel()
-	states, _ := c.keepAlive(ctx, xs)
+	states, _ := c.renew(ctx, xs)
 	for i, x := range xs {
-		switch states[i] {
-		case gone:
-			x.die()
-		case unknown:
+		if states[i] == unknown {
 			x.mu.Lock()
 			x.next = time.Now().Add(max(x.ttl/30, pace))
 			c.rouse(x.next)

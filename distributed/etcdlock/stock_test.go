@@ -158,7 +158,7 @@ func TestEtcdsOwnMutexAndOursExcludeEachOtherUnderStress(t *testing.T) {
 		m := stock(t, s.addr, "it")
 		wg.Go(func() {
 			for ctx.Err() == nil {
-				if m.Lock(ctx) == nil {
+				if assert.NoError(t, m.Lock(background)) { // it may leave its key when its ctx ends
 					section(&theirs)
 					assert.NoError(t, m.Unlock(background))
 				}

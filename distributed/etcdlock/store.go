@@ -283,20 +283,12 @@ func (s *store) Renew(ctx context.Context, holds []lease.Ref, d time.Duration) (
 	if len(xs) == 0 {
 		return ok, broken
 	}
-	states, err := s.c.keepAlive(ctx, xs)
+	states, err := s.c.renew(ctx, xs)
 	if err != nil {
 		broken = err
 	}
-	ops := make([]clientv3.Op, len(xs))
-	for k, x := range xs {
-		ops[k] = clientv3.OpGet(x.key, clientv3.WithCountOnly())
-	}
-	resp, err := s.c.client.Txn(ctx).Then(ops...).Commit()
-	if err != nil {
-		return ok, failed(err)
-	}
 	for k, i := range which {
-		ok[i] = states[k] == alive && resp.Responses[k].GetResponseRange().Count == 1
+		ok[i] = states[k] == alive
 	}
 	return ok, broken
 }
