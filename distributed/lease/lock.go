@@ -638,8 +638,30 @@ func (l *Lock) request(ctx context.Context, owner string, queue Queue) (a answer
 		until: sent.Add(d - c.marginOf(d)),
 		index: -1,
 	}
+	if !r.Since.IsZero() && r.Since.Before(sent) {
+		a.g.until = r.Since.Add(d - c.marginOf(d))
+		if l.fixed {
+			c.complete(ctx, a.g)
+		}
+	}
 	c.sched.add(a.g)
 	return a
+}
+
+// complete makes g, which will not be renewed, last for the whole of its time, of which a part was over when it was
+// taken. If that cannot be done, it is shorter.
+func (c *Client) complete(ctx context.Context, g *grant) {
+	ctx, cancel := context.WithDeadline(ctx, g.until)
+	defer cancel()
+	sent := time.Now()
+	ok, err := c.store.Renew(ctx, []Ref{g.ref}, g.lease)
+	switch {
+	case err != nil:
+	case len(ok) == 1 && ok[0]:
+		g.prolong(sent.Add(g.lease - c.marginOf(g.lease)))
+	default:
+		g.lose(nil)
+	}
 }
 
 // detached returns a context with ctx's values that lives as long as the client: a request is

@@ -56,6 +56,9 @@ type Reply struct {
 	// Wait is for how long the lock will not be free unless it is released, or 0 if that is
 	// unknown.
 	Wait time.Duration
+	// Since is from when on the store counts the time of the hold, by this process's clock, if that is not the time
+	// of this request: before it, if the hold is part of a session that was there already. Zero: the time of this request.
+	Since time.Time
 }
 
 // Released is what a store answers who gives a lock back.

@@ -1,0 +1,71 @@
+package etcdlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/concurrency"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/etcdlock"
+)
+
+func ExampleClient_Lock() {
+	client, err := clientv3.New(clientv3.Config{
+		Endpoints:            []string{"localhost:2379"},
+		DialKeepAliveTime:    10 * time.Second,
+		DialKeepAliveTimeout: 3 * time.Second,
+	})
+	if err != nil {
+		panic(err)
+	}
+	defer client.Close()
+	provider, err := etcdlock.New(client)
+	if err != nil {
+		panic(err)
+	}
+	defer provider.Close(context.Background())
+
+	err = locks.Do(context.Background(), provider.Lock("orders"), func(ctx context.Context) error {
+		// ctx ends when the lock is lost, because the cluster could not be reached for too long.
+		return work(ctx)
+	})
+	if errors.Is(err, locks.ErrLost) {
+		fmt.Println("somebody else may have worked too")
+	}
+}
+
+// Programs that take etcd's own mutex are excluded.
+func ExampleClient_Prefix() {
+	var (
+		session  *concurrency.Session // of another program
+		provider *etcdlock.Client
+	)
+	theirs := concurrency.NewMutex(session, provider.Prefix("orders"))
+	ours := provider.Lock("orders") // the same lock
+	_, _ = theirs, ours
+}
+
+// A writer that goes on to read what it has written, together with others.
+func ExampleClient_ReadWriteLocker() {
+	var provider *etcdlock.Client
+	ctx := context.Background()
+	rw := provider.ReadWriteLocker("catalogue")
+	if err := rw.WriteLocker().LockContext(ctx); err != nil {
+		panic(err)
+	}
+	// write
+	err := rw.ReadLocker().LockContext(ctx) // who writes may read too
+	if err := errors.Join(err, rw.WriteLocker().UnlockContext(ctx)); err != nil {
+		panic(err)
+	}
+	// read: nobody has written meanwhile
+	if err := rw.ReadLocker().UnlockContext(ctx); err != nil {
+		panic(err)
+	}
+}
+
+func work(context.Context) error { return nil }

@@ -1,0 +1,651 @@
+package etcdlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/etcdlock"
+	"github.com/jucgo/locks/distributed/internal/testbed"
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+const (
+	short = time.Second // a lease
+	long  = 20 * time.Second
+)
+
+var background = context.Background()
+
+func as(o locks.Owner) context.Context { return locks.WithOwner(background, o) }
+
+func someone() context.Context { return as(locks.NewOwner()) }
+
+func hold(tb testing.TB, l *etcdlock.Lock, ctx context.Context) locks.Hold {
+	tb.Helper()
+	require.NoError(tb, l.LockContext(ctx))
+	h, err := l.Hold(ctx)
+	require.NoError(tb, err)
+	return h
+}
+
+func try(tb testing.TB, l locks.TryLocker, ctx context.Context) bool {
+	tb.Helper()
+	ok, err := l.TryLockContext(ctx)
+	require.NoError(tb, err)
+	return ok
+}
+
+// start waits for l in a goroutine of its own.
+func start(l locks.Locker, ctx context.Context) <-chan error {
+	got := make(chan error, 1)
+	go func() { got <- l.LockContext(ctx) }()
+	return got
+}
+
+// result returns what came of [start], which must have come soon.
+func result(tb testing.TB, got <-chan error) error {
+	tb.Helper()
+	select {
+	case err := <-got:
+		return err
+	case <-time.After(long):
+		tb.Fatal("it still waits")
+		return nil
+	}
+}
+
+// isLost waits for the loss of h.
+func isLost(tb testing.TB, h locks.Hold) {
+	tb.Helper()
+	select {
+	case <-h.Lost():
+	case <-time.After(long):
+		tb.Fatal("the loss is not told")
+	}
+	require.ErrorIs(tb, h.Err(), locks.ErrLost)
+}
+
+// keys returns the keys that begin with prefix, the oldest first.
+func keys(tb testing.TB, c *clientv3.Client, prefix string) []string {
+	tb.Helper()
+	resp, err := c.Get(background, prefix, clientv3.WithPrefix(),
+		clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend))
+	require.NoError(tb, err)
+	list := []string{}
+	for _, kv := range resp.Kvs {
+		list = append(list, string(kv.Key))
+	}
+	return list
+}
+
+// queued waits until n keys begin with prefix.
+func queued(tb testing.TB, c *clientv3.Client, prefix string, n int) {
+	tb.Helper()
+	require.Eventually(tb, func() bool { return len(keys(tb, c, prefix)) == n }, long, time.Millisecond)
+}
+
+// leaseOf returns the lease that a key has.
+func leaseOf(tb testing.TB, c *clientv3.Client, key string) clientv3.LeaseID {
+	tb.Helper()
+	resp, err := c.Get(background, key)
+	require.NoError(tb, err)
+	require.Len(tb, resp.Kvs, 1)
+	return clientv3.LeaseID(resp.Kvs[0].Lease)
+}
+
+// overlap has a holder meet with trouble, and returns by how much later it was told of its loss than a rival
+// got the lock.
+func overlap(t *testing.T, s *server, p *testbed.Proxy, d, phase time.Duration, before func(locks.Hold), trouble func()) time.Duration {
+	t.Helper()
+	l := open(t, connect(t, p.Addr()), term(d)).Lock("it")
+	rival := open(t, connect(t, s.addr), term(d)).Lock("it")
+	a, b := someone(), someone()
+	h := hold(t, l, a)
+	if before != nil {
+		before(h)
+	}
+	time.Sleep(phase) // the phase of the renewals is what is varied
+	granted := make(chan time.Time, 1)
+	go func() {
+		if assert.NoError(t, rival.LockContext(b)) {
+			granted <- time.Now()
+		}
+	}()
+	trouble()
+	<-h.Lost()
+	told := time.Now()
+	require.ErrorIs(t, h.Err(), locks.ErrLost)
+	at := <-granted
+	p.Heal()
+	require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
+	require.NoError(t, rival.UnlockContext(b))
+	return told.Sub(at)
+}
+
+func TestALossIsToldBeforeARivalGetsTheLockInEveryPhaseOfAPartition(t *testing.T) {
+	t.Parallel()
+	for name, trouble := range map[string]func(p *testbed.Proxy){
+		"both directions": (*testbed.Proxy).Cut,
+		"replies only":    (*testbed.Proxy).CutReplies,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := startServer(t)
+			for phase := range 5 {
+				p := testbed.NewProxy(t, s.addr)
+				by := overlap(t, s, p, short, time.Duration(phase)*short/15, nil, func() { trouble(p) })
+				require.LessOrEqual(t, by, time.Duration(0), "phase %d", phase)
+			}
+		})
+	}
+}
+
+func TestAnExtendedHoldOutlastsAPartitionAndIsToldOfItsLossInTime(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	p := testbed.NewProxy(t, s.addr)
+	by := overlap(t, s, p, 2*short, 0, func(h locks.Hold) {
+		require.NoError(t, h.Extend(background, 5*short))
+		p.Cut()
+		time.Sleep(3 * short)
+		require.NoError(t, h.Err())
+	}, func() {})
+	require.LessOrEqual(t, by, time.Duration(0))
+}
+
+func TestAHoldIsLostWhileTheServerIsPausedAndStaysLost(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	l := open(t, connect(t, s.addr), term(short)).Lock("it")
+	rival := open(t, connect(t, s.addr), term(short)).Lock("it")
+	a, b := someone(), someone()
+	h := hold(t, l, a)
+	s.Pause()
+	isLost(t, h)
+	deadline, _ := h.Deadline()
+	require.False(t, time.Now().Before(deadline))
+	time.Sleep(2 * short)
+	s.Resume()
+	require.Eventually(t, func() bool { ok, _ := rival.TryLockContext(b); return ok }, long, 10*time.Millisecond)
+	require.ErrorIs(t, h.Err(), locks.ErrLost)
+	require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
+	require.NoError(t, rival.UnlockContext(b))
+}
+
+func TestAPausedHolderKnowsOfItsLossBeforeAnythingElse(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	child := testbed.Child(t, "hold", s.addr)
+	token, err := strconv.ParseUint(child.Line(), 10, 64)
+	require.NoError(t, err)
+	child.Say("")
+	require.Equal(t, "false", child.Line())
+	child.Pause()
+	rival, b := open(t, connect(t, s.addr), term(short)).Lock("it"), someone()
+	h := hold(t, rival, b)
+	require.Greater(t, h.Token(), token, "the resource refuses the smaller one")
+	child.Say("") // it is there when the process goes on
+	child.Resume()
+	require.Equal(t, "true", child.Line())
+	require.NoError(t, rival.UnlockContext(b))
+}
+
+func TestTheLockOfAKilledProcessIsFreeAfterItsLease(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	child := testbed.Child(t, "hold", s.addr)
+	child.Line()
+	rival, b := open(t, connect(t, s.addr)).Lock("it"), someone()
+	got := start(rival, b)
+	queued(t, connect(t, s.addr), "it/", 2)
+	child.Kill()
+	require.NoError(t, result(t, got))
+	require.NoError(t, rival.UnlockContext(b))
+}
+
+func TestAPartitionThatEndsInTimeLosesNothing(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	p := testbed.NewProxy(t, s.addr)
+	l, a := open(t, connect(t, p.Addr()), term(6*short)).Lock("it"), someone()
+	h := hold(t, l, a)
+	for range 2 {
+		p.Refuse()
+		time.Sleep(short)
+		p.Heal()
+		before, _ := h.Deadline()
+		require.Eventually(t, func() bool { d, _ := h.Deadline(); return d.After(before) }, long, 10*time.Millisecond)
+	}
+	require.NoError(t, h.Err())
+	require.NoError(t, l.UnlockContext(a))
+}
+
+// dropReply has the reply to the next request that names the lock get lost, and its connection break.
+func dropReply(p *testbed.Proxy, name string) {
+	drops := p.Drops()
+	p.DropReply(name+"/", 1)
+	go func() {
+		for stop := time.Now().Add(long); p.Drops() == drops && time.Now().Before(stop); {
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(50 * time.Millisecond) // for the request to get there
+		p.Reset()
+	}()
+}
+
+func TestALostReplyOfAnAcquisitionLeavesOneHold(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	direct := connect(t, s.addr)
+	for name, take := range map[string]func(l *etcdlock.Lock, ctx context.Context) error{
+		"lock": (*etcdlock.Lock).LockContext,
+		"try": func(l *etcdlock.Lock, ctx context.Context) error {
+			ok, err := l.TryLockContext(ctx)
+			if err == nil && !ok {
+				err = errors.New("refused")
+			}
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := testbed.NewProxy(t, s.addr)
+			l, a := open(t, connect(t, p.Addr())).Lock(name), someone()
+			hold(t, l, a) // so that there is a lease
+			require.NoError(t, l.UnlockContext(a))
+			dropReply(p, name)
+			require.NoError(t, take(l, a))
+			require.Equal(t, 1, p.Drops())
+			h, err := l.Hold(a)
+			require.NoError(t, err)
+			require.NoError(t, h.Err())
+			require.Len(t, keys(t, direct, name+"/"), 1)
+			require.NoError(t, l.UnlockContext(a))
+			require.Empty(t, keys(t, direct, name+"/"))
+			require.ErrorIs(t, l.UnlockContext(a), locks.ErrNotHeld)
+		})
+	}
+}
+
+func TestACancelledAcquisitionWhoseReplyIsLostReturnsAtOnceAndIsUndone(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	p := testbed.NewProxy(t, s.addr)
+	direct := connect(t, s.addr)
+	l, a := open(t, connect(t, p.Addr())).Lock("it"), someone()
+	hold(t, l, a)
+	require.NoError(t, l.UnlockContext(a))
+	p.DropReply("it/", 1)
+	gone := errors.New("gone")
+	ctx, cancel := context.WithCancelCause(a)
+	got := start(l, ctx)
+	queued(t, direct, "it/", 1)
+	require.Eventually(t, func() bool { return p.Drops() == 1 }, long, time.Millisecond)
+	cancelled := time.Now()
+	cancel(gone)
+	err := result(t, got)
+	require.Less(t, time.Since(cancelled), time.Second, "it does not wait for the server")
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, err, gone)
+	p.Reset()
+	queued(t, direct, "it/", 0)
+	require.Eventually(t, func() bool {
+		leases, err := direct.Leases(background)
+		return err == nil && len(leases.Leases) == 0
+	}, long, 5*time.Millisecond, "a request that arrives later still shall find no lease")
+}
+
+func TestALostReplyOfAReleaseIsNoError(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	p := testbed.NewProxy(t, s.addr)
+	l, a := open(t, connect(t, p.Addr())).Lock("it"), someone()
+	hold(t, l, a)
+	dropReply(p, "it")
+	require.NoError(t, l.UnlockContext(a))
+	require.Equal(t, 1, p.Drops())
+	require.ErrorIs(t, l.UnlockContext(a), locks.ErrNotHeld)
+	require.Empty(t, keys(t, connect(t, s.addr), "it/"))
+}
+
+func TestWaitersCancelledAtRandomLeaveNothingBehind(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	direct := connect(t, s.addr)
+	holder, a := open(t, connect(t, s.addr)).Lock("it"), someone()
+	rw := open(t, connect(t, s.addr)).ReadWriteLocker("it").WriteLocker()
+	hold(t, holder, a)
+	require.NoError(t, rw.LockContext(a))
+	// Clients of their own, since of one client one goroutine at a time waits for the cluster.
+	var wg sync.WaitGroup
+	for range 10 {
+		c := open(t, connect(t, s.addr))
+		both := c.ReadWriteLocker("it")
+		for _, l := range []locks.TryLocker{c.Lock("it"), both.ReadLocker(), both.WriteLocker()} {
+			for range 10 {
+				wg.Go(func() {
+					ctx, cancel := context.WithTimeout(someone(), time.Duration(rand.Int64N(int64(500*time.Millisecond))))
+					defer cancel()
+					assert.ErrorIs(t, l.LockContext(ctx), context.DeadlineExceeded)
+				})
+			}
+		}
+	}
+	wg.Wait()
+	queued(t, direct, "it", 2)
+	require.NoError(t, holder.UnlockContext(a))
+	require.NoError(t, rw.UnlockContext(a))
+	require.Empty(t, keys(t, direct, "it"))
+	hold(t, holder, a)
+	require.NoError(t, holder.UnlockContext(a))
+}
+
+func TestAWaiterKeepsItsPlaceForLongerThanALease(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	direct := connect(t, s.addr)
+	holder, l := open(t, connect(t, s.addr), term(short)).Lock("it"), open(t, connect(t, s.addr), term(short)).Lock("it")
+	a, b := someone(), someone()
+	h := hold(t, holder, a)
+	got := start(l, b)
+	queued(t, direct, "it/", 2)
+	before := keys(t, direct, "it/")
+	time.Sleep(3 * short)
+	require.NoError(t, h.Err())
+	require.Equal(t, before, keys(t, direct, "it/"))
+	require.NoError(t, holder.UnlockContext(a))
+	require.NoError(t, result(t, got))
+	h, err := l.Hold(b)
+	require.NoError(t, err)
+	deadline, _ := h.Deadline()
+	require.LessOrEqual(t, time.Until(deadline), short)
+	require.NoError(t, l.UnlockContext(b))
+}
+
+func TestAHolderIsToldWhenItsKeyOrItsLeaseIsTakenAwayAndLeavesItsSuccessorAlone(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	direct := connect(t, s.addr)
+	for name, take := range map[string]func(key string) error{
+		"key":   func(key string) error { _, err := direct.Delete(background, key); return err },
+		"lease": func(key string) error { _, err := direct.Revoke(background, leaseOf(t, direct, key)); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			// The renewals would tell in ten seconds.
+			l, rival := open(t, connect(t, s.addr)).Lock(name), open(t, connect(t, s.addr)).Lock(name)
+			a, b := someone(), someone()
+			h := hold(t, l, a)
+			time.Sleep(time.Second) // a quick hold is not watched
+			began := time.Now()
+			require.NoError(t, take(keys(t, direct, name+"/")[0]))
+			isLost(t, h)
+			require.Less(t, time.Since(began), 5*time.Second, "told at once")
+			require.ErrorIs(t, h.Err(), etcdlock.ErrSessionExpired)
+			g := hold(t, rival, b)
+			require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
+			require.NoError(t, g.Err())
+			require.Len(t, keys(t, direct, name+"/"), 1)
+			require.NoError(t, rival.UnlockContext(b))
+			require.Empty(t, keys(t, direct, name+"/"))
+		})
+	}
+}
+
+func TestTheRenewalTellsTheHolderOfAKeyThatWasTakenAwayWhateverTheWatchDoes(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	l, a := open(t, connect(t, s.addr), term(3*short)).Lock("it"), someone()
+	h := hold(t, l, a)
+	direct := connect(t, s.addr)
+	_, err := direct.Delete(background, keys(t, direct, "it/")[0]) // before it is watched
+	require.NoError(t, err)
+	isLost(t, h)
+	deadline, _ := h.Deadline()
+	require.True(t, time.Now().Before(deadline), "before its time was over")
+	require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
+}
+
+func TestAWaiterWhoseLeaseIsTakenAwayIsToldAtOnce(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	direct := connect(t, s.addr)
+	holder, l := open(t, connect(t, s.addr)).Lock("it"), open(t, connect(t, s.addr)).Lock("it")
+	a, b := someone(), someone()
+	hold(t, holder, a)
+	got := start(l, b)
+	queued(t, direct, "it/", 2)
+	_, err := direct.Revoke(background, leaseOf(t, direct, keys(t, direct, "it/")[1]))
+	require.NoError(t, err)
+	began := time.Now()
+	err = result(t, got)
+	require.ErrorIs(t, err, etcdlock.ErrSessionExpired)
+	require.NotErrorIs(t, err, locks.ErrLost, "it held nothing")
+	require.Less(t, time.Since(began), 3*time.Second)
+	got = start(l, b)
+	queued(t, direct, "it/", 2)
+	require.NoError(t, holder.UnlockContext(a))
+	require.NoError(t, result(t, got), "it may wait anew")
+	require.NoError(t, l.UnlockContext(b))
+}
+
+func TestAWaiterGoesOnWhenItsWatchIsLostToACompaction(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	p := testbed.NewProxy(t, s.addr)
+	direct := connect(t, s.addr)
+	l := open(t, connect(t, p.Addr()), etcdlock.WithLease(lease.WithPoll(time.Minute))).Lock("it")
+	first, second := open(t, connect(t, s.addr)).Lock("it"), open(t, connect(t, s.addr)).Lock("it")
+	a, b, c := someone(), someone(), someone()
+	hold(t, first, a)
+	waits := start(second, b)
+	queued(t, direct, "it/", 2)
+	got := start(l, c)
+	queued(t, direct, "it/", 3)
+	time.Sleep(200 * time.Millisecond) // it watches by then; if not, this is no test, but no failure either
+	p.Refuse()
+	require.NoError(t, first.UnlockContext(a))
+	require.NoError(t, result(t, waits))
+	require.NoError(t, second.UnlockContext(b)) // it does not hear of that
+	resp, err := direct.Put(background, "other", "")
+	require.NoError(t, err)
+	_, err = direct.Compact(background, resp.Header.Revision)
+	require.NoError(t, err)
+	p.Heal()
+	require.NoError(t, result(t, got))
+	require.NoError(t, l.UnlockContext(c))
+}
+
+func TestTheDeathOfTheLeaderEndsNeitherHoldsNorWaits(t *testing.T) {
+	t.Parallel()
+	members := startCluster(t, 3)
+	var addrs []string
+	for _, m := range members {
+		addrs = append(addrs, m.addr)
+	}
+	first := open(t, connect(t, addrs...), term(8*time.Second)).Lock("it")
+	a := someone()
+	h := hold(t, first, a)
+
+	var inside atomic.Int32
+	var mu sync.Mutex
+	var tokens []uint64
+	var wg sync.WaitGroup
+	for range 4 {
+		l := open(t, connect(t, addrs...), term(8*time.Second)).Lock("it")
+		wg.Go(func() {
+			for range 5 {
+				ctx := someone()
+				for l.LockContext(ctx) != nil { // an election may take longer than a request is waited for
+					time.Sleep(10 * time.Millisecond)
+				}
+				g, err := l.Hold(ctx)
+				if assert.NoError(t, err) {
+					mu.Lock()
+					tokens = append(tokens, g.Token())
+					mu.Unlock()
+				}
+				assert.EqualValues(t, 1, inside.Add(1))
+				time.Sleep(time.Millisecond)
+				inside.Add(-1)
+				for err := l.UnlockContext(ctx); err != nil && !errors.Is(err, locks.ErrNotHeld); err = l.UnlockContext(ctx) {
+					t.Log(err)
+				}
+			}
+		})
+	}
+	leader := func() *server {
+		for _, m := range members {
+			status, err := connect(t, m.addr).Status(background, m.addr)
+			require.NoError(t, err)
+			if status.Leader == status.Header.MemberId {
+				return m
+			}
+		}
+		t.Fatal("no leader")
+		return nil
+	}()
+	for _, m := range members {
+		if m != leader {
+			queued(t, connect(t, m.addr), "it/", 5)
+		}
+	}
+	leader.Kill()
+	before, _ := h.Deadline()
+	require.Eventually(t, func() bool { d, _ := h.Deadline(); return d.After(before) }, long, 10*time.Millisecond,
+		"renewed by the new leader")
+	require.NoError(t, h.Err())
+	inside.Add(1)
+	time.Sleep(100 * time.Millisecond)
+	inside.Add(-1)
+	require.NoError(t, first.UnlockContext(a))
+	wg.Wait()
+	require.Len(t, tokens, 20)
+	require.IsIncreasing(t, append([]uint64{h.Token()}, tokens...))
+}
+
+func TestHoldsOfOneOwnerAreCounted(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	l, rival := open(t, connect(t, s.addr)).Lock("it"), open(t, connect(t, s.addr)).Lock("it")
+	a, b := someone(), someone()
+	hold(t, l, a)
+	hold(t, l, a)
+	var wg sync.WaitGroup
+	wg.Go(func() { assert.NoError(t, l.UnlockContext(a)) })
+	wg.Wait()
+	require.False(t, try(t, rival, b))
+	require.NoError(t, l.UnlockContext(a))
+	require.ErrorIs(t, l.UnlockContext(a), locks.ErrNotHeld)
+	hold(t, rival, b)
+	require.ErrorIs(t, l.UnlockContext(a), locks.ErrNotHeld)
+	require.NoError(t, rival.UnlockContext(b))
+}
+
+func TestCloseEndsHoldsAndWaiters(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	direct := connect(t, s.addr)
+	conn := connect(t, s.addr)
+	c := open(t, conn)
+	holder, a := open(t, connect(t, s.addr)).Lock("other"), someone()
+	hold(t, holder, a)
+	h := hold(t, c.Lock("it"), someone())
+	require.NoError(t, c.ReadWriteLocker("rw").ReadLocker().LockContext(someone()))
+	var waits []<-chan error
+	for _, name := range []string{"it", "other"} {
+		for range 3 {
+			waits = append(waits, start(c.Lock(name), someone()))
+		}
+	}
+	queued(t, direct, "other/", 2)
+	require.NoError(t, c.Close(background))
+	for _, got := range waits {
+		require.ErrorIs(t, result(t, got), locks.ErrClosed)
+	}
+	require.ErrorIs(t, h.Err(), locks.ErrLost)
+	require.ErrorIs(t, c.Lock("it").LockContext(someone()), locks.ErrClosed)
+	require.ErrorIs(t, c.ReadWriteLocker("rw").WriteLocker().LockContext(someone()), locks.ErrClosed)
+	require.Len(t, keys(t, direct, ""), 1, "the other's")
+	require.NoError(t, holder.UnlockContext(a))
+	require.NoError(t, c.Close(background), "again")
+	_, err := conn.Get(background, "it")
+	require.NoError(t, err, "the client that was given stays open")
+}
+
+func TestCloseDoesNotWaitForAServerThatIsGone(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	p := testbed.NewProxy(t, s.addr)
+	c, err := etcdlock.New(connect(t, p.Addr()))
+	require.NoError(t, err)
+	hold(t, c.Lock("it"), someone())
+	p.Cut()
+	ctx, cancel := context.WithTimeout(background, 100*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	require.Error(t, c.Close(ctx))
+	require.Less(t, time.Since(began), 5*time.Second)
+}
+
+func TestTicketsAreSoldOnceToManyProcessesWhoseConnectionsBreak(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	p := testbed.NewProxy(t, s.addr)
+	testbed.Tickets{
+		Role: "buy",
+		Args: []string{p.Addr()},
+		Trouble: func() {
+			p.Reset()
+			time.Sleep(300 * time.Millisecond)
+		},
+	}.Run(t)
+}
+
+func TestHoldsForATimeLastThatLongAndEnd(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	c := open(t, connect(t, s.addr))
+	rival := open(t, connect(t, s.addr)).Lock("it")
+	l, a := c.Lock("it", etcdlock.For(4*short)), someone()
+	hold(t, l, a)
+	time.Sleep(short) // of the lease, which is used again
+	require.NoError(t, l.UnlockContext(a))
+	began := time.Now()
+	h := hold(t, l, a)
+	deadline, _ := h.Deadline()
+	require.GreaterOrEqual(t, deadline.Sub(began), 4*short-short/4)
+	b := someone()
+	got := start(rival, b)
+	isLost(t, h)
+	require.NoError(t, result(t, got))
+	require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
+	require.NoError(t, rival.UnlockContext(b))
+}
+
+func TestManyHoldsAreRenewed(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	c, a := open(t, connect(t, s.addr), term(3*short)), someone()
+	var holds []locks.Hold
+	for i := range 150 { // more than are renewed at once
+		holds = append(holds, hold(t, c.Lock(fmt.Sprint("it", i)), a))
+	}
+	time.Sleep(4 * short)
+	for i, h := range holds {
+		require.NoError(t, h.Err(), i)
+		deadline, _ := h.Deadline()
+		require.Greater(t, time.Until(deadline), short/2, "it is kept alive in time")
+		require.NoError(t, c.Lock(fmt.Sprint("it", i)).UnlockContext(a))
+	}
+}

@@ -1,0 +1,68 @@
+package etcdlock_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/etcdlock"
+	"github.com/jucgo/locks/distributed/internal/testbed"
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+func TestMain(m *testing.M) {
+	testbed.Play(map[string]testbed.Role{"hold": holdLock, "buy": buy})
+	flag.Parse()
+	flag.Set("test.parallel", "8") // they wait more than they work
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/jucgo/locks/distributed/internal/testbed.start.func1.1"))
+}
+
+// holdLock holds the lock it until it is killed, and says each time when it reads a line whether it does.
+func holdLock(args []string) error {
+	conn, err := dial(args[0])
+	if err != nil {
+		return err
+	}
+	c, err := etcdlock.New(conn, term(short))
+	if err != nil {
+		return err
+	}
+	ctx := context.Background()
+	l := c.Lock("it")
+	if err := l.LockContext(ctx); err != nil {
+		return err
+	}
+	h, err := l.Hold(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Println(h.Token())
+	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+		fmt.Println(errors.Is(h.Err(), locks.ErrLost))
+	}
+	return nil
+}
+
+// buy takes part in the ticket test.
+func buy(args []string) error {
+	return testbed.Buy(args, func(args []string) (locks.TryLocker, func(), error) {
+		conn, err := dial(strings.Split(args[0], ",")...)
+		if err != nil {
+			return nil, nil, err
+		}
+		c, err := etcdlock.New(conn, etcdlock.WithLease(lease.WithLease(10*time.Second), lease.WithCohort(2)))
+		if err != nil {
+			return nil, nil, err
+		}
+		return c.Lock("tickets"), func() { c.Close(context.Background()); conn.Close() }, nil
+	})
+}

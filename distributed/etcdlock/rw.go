@@ -1,0 +1,179 @@
+package etcdlock
+
+import (
+	"context"
+	"fmt"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+// The state of a read-write lock: the keys of those who want to read, <lock>/read/<lease in hex>, and to write, <lock>/write/<lease in
+// hex>. Whoever wants to write waits for the newest older key of either kind; whoever wants to read, for the newest older one of a writer. So
+// everybody has a turn in order of arrival, and readers that arrive together read together.
+//
+// A writer that becomes a reader keeps its key, and with it its place, and writes "read" into it. Readers do not wait for that any more,
+// and those who write do.
+
+var (
+	reading = &kind{own: "read/", rivals: "write/"}
+	// A hold may have become that of a reader, and so cannot go to the next one who wants to write.
+	writing = &kind{own: "write/", rivals: "", alone: true}
+)
+
+// downgraded is the value of the key of a writer that has become a reader.
+const downgraded = "read"
+
+// RWLock is a read-write lock: any number of readers, or one writer, among all processes, in order of arrival.
+//
+// Whoever holds the write lock may take the read lock too, and keep it when it gives the write lock back: nobody writes in between. A reader that
+// asks to write gets [locks.ErrUpgrade] at once. While a hold that began as a writer's is only a reader's, TryLockContext of other readers is
+// false; their LockContext is not kept waiting.
+type RWLock struct{ read, write *Lock }
+
+var _ locks.ReadWriteLocker = (*RWLock)(nil)
+
+// ReadWriteLocker returns the read-write lock called name. It has nothing to do with [Client.Lock] of the same name.
+func (c *Client) ReadWriteLocker(name string, opts ...lease.LockOption) *RWLock {
+	prefix := c.Prefix(name) + "%rw" // which is in no other lock's name
+	l := &RWLock{
+		read:  c.lock(reading, name, prefix, append([]lease.LockOption{lease.Shared()}, opts...)),
+		write: c.lock(writing, name, prefix, opts),
+	}
+	l.read.other, l.read.core = l.write.Lock, c.core
+	l.write.other = l.read.Lock
+	return l
+}
+
+// ReadLocker returns the half that readers share. It is a [*Lock].
+func (l *RWLock) ReadLocker() locks.TryLocker { return l.read }
+
+// WriteLocker returns the half of the writer. It is a [*Lock].
+func (l *RWLock) WriteLocker() locks.TryLocker { return l.write }
+
+// masterKey is under which a context carries the session of a writer that asks to read.
+type masterKey struct{}
+
+func masterOf(ctx context.Context) *session {
+	m, _ := ctx.Value(masterKey{}).(*session)
+	return m
+}
+
+// admit returns ctx with what the store has to know, or why ctx's owner cannot have the lock whatever the cluster says.
+func (l *Lock) admit(ctx context.Context) (context.Context, error) {
+	if l.bad != nil {
+		return ctx, l.bad
+	}
+	if l.other == nil || ctx == nil || ctx.Err() != nil {
+		return ctx, nil
+	}
+	h, err := l.other.Hold(ctx)
+	if err != nil {
+		return ctx, nil
+	}
+	if _, err := l.Hold(ctx); err == nil { // re-entry
+		return ctx, nil
+	}
+	if l.core == nil {
+		return ctx, fmt.Errorf("etcdlock: acquisition of the write lock %q by a reader: %w", l.Name(), locks.ErrUpgrade)
+	}
+	if err := h.Err(); err != nil {
+		return ctx, fmt.Errorf("etcdlock: acquisition of the read lock %q by a former writer: %w", l.Name(), err)
+	}
+	m := l.core.writer(h.Token())
+	if m == nil {
+		return ctx, fmt.Errorf("etcdlock: acquisition of the read lock %q by a former writer: %w", l.Name(), locks.ErrLost)
+	}
+	return context.WithValue(ctx, masterKey{}, m), nil
+}
+
+// writer returns the session of the writer with the token, or nil.
+func (c *core) writer(token uint64) *session {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, x := range c.sessions {
+		if x.st.kind != writing {
+			continue
+		}
+		x.mu.Lock()
+		it := x.state == holding && uint64(x.rev) == token
+		x.mu.Unlock()
+		if it {
+			return x
+		}
+	}
+	return nil
+}
+
+// join makes the writer m a reader too, under the name owner.
+func (s *store) join(m *session, owner string) (lease.Reply, error) {
+	m.op.Lock()
+	defer m.op.Unlock()
+	y := &session{st: s, name: m.name, owner: owner, key: m.key, master: m}
+	m.mu.Lock()
+	if m.state != holding || m.gone {
+		m.mu.Unlock()
+		return lease.Reply{}, fmt.Errorf("%w: the write lock was given back meanwhile: %w", lease.ErrRefused, locks.ErrNotHeld)
+	}
+	before := m.reader // one whose hold was lost, since an owner has one
+	m.reader = y
+	r := lease.Reply{Held: true, Token: uint64(m.rev), Since: m.since}
+	m.mu.Unlock()
+	s.c.mu.Lock()
+	defer s.c.mu.Unlock()
+	if before != nil {
+		delete(s.c.sessions, before.owner)
+	}
+	s.c.sessions[owner] = y
+	return r, nil
+}
+
+// part ends the reader y of a writer's session, and the session if the writer has gone.
+func (s *store) part(ctx context.Context, y *session) (lease.Released, error) {
+	m := y.master
+	m.op.Lock()
+	defer m.op.Unlock()
+	m.mu.Lock()
+	gone, held := m.gone, m.reader == y && m.state != dead
+	if !gone && m.reader == y {
+		m.reader = nil
+	}
+	m.mu.Unlock()
+	if gone {
+		var err error
+		if held, err = s.c.give(ctx, m); err != nil {
+			return lease.Released{}, err
+		}
+	}
+	s.c.drop(y)
+	return lease.Released{Held: held}, nil
+}
+
+// downgrade ends the hold of the writer x, whose owner goes on to read. x.op is held.
+func (s *store) downgrade(ctx context.Context, x *session) (lease.Released, error) {
+	ctx, cancel := context.WithTimeout(ctx, x.try())
+	defer cancel()
+	resp, err := s.c.client.Txn(ctx).
+		If(clientv3.Compare(clientv3.CreateRevision(x.key), "=", x.rev)).
+		Then(clientv3.OpPut(x.key, downgraded, clientv3.WithIgnoreLease())).
+		Commit()
+	if err != nil {
+		return lease.Released{}, failed(err)
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.gone = true
+	return lease.Released{Held: resp.Succeeded}, nil
+}
+
+// dropReader forgets the reader of a session that is over.
+func (c *core) dropReader(x *session) {
+	x.mu.Lock()
+	y := x.reader
+	x.mu.Unlock()
+	if y != nil {
+		c.drop(y)
+	}
+}

@@ -1,0 +1,246 @@
+package etcdlock_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/concurrency"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/etcdlock"
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+// stock returns etcd's own mutex, in a session of its own.
+func stock(tb testing.TB, addr, prefix string) *concurrency.Mutex {
+	tb.Helper()
+	s, err := concurrency.NewSession(connect(tb, addr), concurrency.WithTTL(10))
+	require.NoError(tb, err)
+	tb.Cleanup(func() { s.Close() })
+	return concurrency.NewMutex(s, prefix)
+}
+
+func TestTheKeyIsThatOfEtcdsOwnMutex(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	direct := connect(t, s.addr)
+	c := open(t, direct, etcdlock.WithPrefix("/locks/"))
+	for want, l := range map[string]*etcdlock.Lock{
+		"/locks/it/":            c.Lock("it"),
+		"/locks/50%25%2Fnight/": c.Lock("50%/night"),
+		"/my-lock//":            c.MutexLocker("/my-lock/"),
+	} {
+		a := someone()
+		h := hold(t, l, a)
+		resp, err := direct.Get(background, want, clientv3.WithPrefix())
+		require.NoError(t, err)
+		require.Len(t, resp.Kvs, 1, want)
+		kv := resp.Kvs[0]
+		require.Equal(t, fmt.Sprintf("%s%x", want, kv.Lease), string(kv.Key))
+		require.Empty(t, kv.Value)
+		require.EqualValues(t, kv.CreateRevision, h.Token())
+		ttl, err := direct.TimeToLive(background, clientv3.LeaseID(kv.Lease))
+		require.NoError(t, err)
+		require.EqualValues(t, 30, ttl.GrantedTTL)
+		require.NoError(t, l.UnlockContext(a))
+	}
+	require.Equal(t, "/locks/50%25%2Fnight", c.Prefix("50%/night"))
+	require.Empty(t, keys(t, direct, ""))
+}
+
+func TestEtcdsOwnMutexAndOursExcludeAndWakeEachOther(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	direct := connect(t, s.addr)
+	c := open(t, connect(t, s.addr))
+	locks := map[string]*etcdlock.Lock{"it": c.Lock("it"), c.Prefix("a/b"): c.Lock("a/b"), "/my-lock/": c.MutexLocker("/my-lock/")}
+	for prefix, l := range locks {
+		m, a := stock(t, s.addr, prefix), someone()
+
+		hold(t, l, a)
+		require.ErrorIs(t, m.TryLock(background), concurrency.ErrLocked)
+		got := make(chan error, 1)
+		go func() { got <- m.Lock(background) }()
+		queued(t, direct, prefix+"/", 2)
+		select {
+		case err := <-got:
+			t.Fatalf("it did not wait: %v", err)
+		case <-time.After(50 * time.Millisecond):
+		}
+		require.NoError(t, l.UnlockContext(a))
+		require.NoError(t, result(t, got))
+
+		require.False(t, try(t, l, a))
+		require.Len(t, keys(t, direct, prefix+"/"), 1, "a try leaves nothing")
+		got2 := start(l, a)
+		queued(t, direct, prefix+"/", 2)
+		select {
+		case err := <-got2:
+			t.Fatalf("it did not wait: %v", err)
+		case <-time.After(50 * time.Millisecond):
+		}
+		require.NoError(t, m.Unlock(background))
+		require.NoError(t, result(t, got2))
+		require.NoError(t, l.UnlockContext(a))
+		require.Empty(t, keys(t, direct, prefix+"/"))
+	}
+}
+
+func TestEtcdsOwnMutexAndOursWaitInOneQueue(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	direct := connect(t, s.addr)
+	holder, a := open(t, connect(t, s.addr)).Lock("it"), someone()
+	hold(t, holder, a)
+	order := make(chan int, 6)
+	for i := range 6 {
+		if i%2 == 0 {
+			m := stock(t, s.addr, "it")
+			go func() {
+				assert.NoError(t, m.Lock(background))
+				order <- i
+				assert.NoError(t, m.Unlock(background))
+			}()
+		} else {
+			l, b := open(t, connect(t, s.addr)).Lock("it"), someone()
+			go func() {
+				assert.NoError(t, l.LockContext(b))
+				order <- i
+				assert.NoError(t, l.UnlockContext(b))
+			}()
+		}
+		queued(t, direct, "it/", i+2)
+	}
+	require.NoError(t, holder.UnlockContext(a))
+	for i := range 6 {
+		require.Equal(t, i, <-order)
+	}
+	queued(t, direct, "it/", 0)
+}
+
+func TestEtcdsOwnMutexAndOursExcludeEachOtherUnderStress(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	var inside, wrong, ours, theirs atomic.Int32
+	ctx, cancel := context.WithTimeout(background, 3*time.Second)
+	defer cancel()
+	section := func(n *atomic.Int32) {
+		if inside.Add(1) != 1 {
+			wrong.Add(1)
+		}
+		time.Sleep(time.Duration(n.Add(1)%3) * time.Millisecond)
+		inside.Add(-1)
+	}
+	var wg sync.WaitGroup
+	for range 2 {
+		c := open(t, connect(t, s.addr), etcdlock.WithLease(lease.WithCohort(2)))
+		for i := range 2 {
+			l, a := c.Lock("it"), someone()
+			wg.Go(func() {
+				for ctx.Err() == nil {
+					if i == 0 && !try(t, l, a) || i == 1 && l.LockContext(locks.WithOwner(ctx, locks.CurrentOwner(a))) != nil {
+						time.Sleep(time.Millisecond)
+						continue
+					}
+					section(&ours)
+					assert.NoError(t, l.UnlockContext(a))
+				}
+			})
+		}
+		m := stock(t, s.addr, "it")
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				if assert.NoError(t, m.Lock(background)) { // it may leave its key when its ctx ends
+					section(&theirs)
+					assert.NoError(t, m.Unlock(background))
+				}
+			}
+		})
+	}
+	wg.Wait()
+	require.Zero(t, wrong.Load(), "two were inside at once")
+	require.Greater(t, ours.Load(), int32(5))
+	require.Greater(t, theirs.Load(), int32(5))
+	require.Eventually(t, func() bool { return len(keys(t, connect(t, s.addr), "it/")) == 0 }, long, 10*time.Millisecond)
+}
+
+func TestNamesThatBeginAlikeAreOtherLocks(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	conn := connect(t, s.addr)
+	c := open(t, conn)
+	all := []string{"a", "a/b", "a/", "/", "//", "a/b/c", "a%2Fb", "a%", "a%rw", "%", "\x00", "\xff", "a\xff", strings.Repeat("/", 4096)}
+	owner := someone()
+	for _, name := range all {
+		require.True(t, try(t, c.Lock(name), owner), "%q", name)
+		require.True(t, try(t, c.ReadWriteLocker(name).WriteLocker(), owner), "%q", name)
+		require.False(t, try(t, c.Lock(name), someone()))
+	}
+	other := open(t, conn, etcdlock.WithPrefix("p/"))
+	require.True(t, try(t, other.Lock("a"), owner))
+	require.NoError(t, other.Lock("a").UnlockContext(owner))
+	for _, name := range all {
+		require.NoError(t, c.Lock(name).UnlockContext(owner))
+		require.NoError(t, c.ReadWriteLocker(name).WriteLocker().UnlockContext(owner))
+	}
+	resp, err := conn.Get(background, "\x00", clientv3.WithFromKey())
+	require.NoError(t, err)
+	require.Empty(t, resp.Kvs)
+}
+
+func TestWrongNamesLeasesAndClientsAreRefused(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	conn := connect(t, s.addr)
+	c := open(t, conn)
+	for _, l := range []*etcdlock.Lock{
+		c.Lock(""), c.Lock(strings.Repeat("x", 4097)), c.MutexLocker(""), c.Lock("it", etcdlock.For(0)),
+		c.Lock("it", etcdlock.For(-time.Second)), c.Lock("it", etcdlock.For(time.Microsecond)),
+		c.Lock("it", etcdlock.For(1<<63-1)), // more than etcd has
+		c.ReadWriteLocker("").ReadLocker().(*etcdlock.Lock), c.ReadWriteLocker("").WriteLocker().(*etcdlock.Lock),
+	} {
+		ok, err := l.TryLockContext(background)
+		require.False(t, ok)
+		require.Error(t, err)
+		require.Error(t, l.LockContext(background))
+		require.ErrorIs(t, l.UnlockContext(background), locks.ErrNotHeld)
+	}
+	require.Empty(t, keys(t, conn, ""))
+
+	_, err := etcdlock.New(nil)
+	require.Error(t, err)
+	_, err = etcdlock.New(conn, etcdlock.WithLease(lease.WithLease(-1)))
+	require.Error(t, err)
+	_, err = etcdlock.New(conn, etcdlock.WithPrefix(strings.Repeat("x", 4097)))
+	require.Error(t, err)
+}
+
+func TestWhatIsNoPlaceInAQueueIsForeignAndLeftAlone(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	conn := connect(t, s.addr)
+	c := open(t, conn)
+	for _, l := range []*etcdlock.Lock{
+		c.Lock("it"), c.ReadWriteLocker("rw").ReadLocker().(*etcdlock.Lock), c.ReadWriteLocker("rw").WriteLocker().(*etcdlock.Lock),
+	} {
+		key := map[string]string{"it": "it/config", "rw%rw": "rw%rw/write/config"}[l.Name()]
+		_, err := conn.Put(background, key, "data")
+		require.NoError(t, err)
+		ok, err := l.TryLockContext(someone())
+		require.False(t, ok)
+		require.ErrorIs(t, err, locks.ErrForeign)
+		require.ErrorIs(t, l.LockContext(someone()), locks.ErrForeign)
+		queued(t, conn, l.Name()+"/", 1)
+		resp, err := conn.Get(background, key)
+		require.NoError(t, err)
+		require.Equal(t, "data", string(resp.Kvs[0].Value))
+	}
+}

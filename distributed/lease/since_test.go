@@ -1,0 +1,71 @@
+package lease_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+// older is a store whose holds count from the beginning of a session that is older than they are.
+type older struct {
+	*client
+	by time.Duration
+}
+
+func (o older) Acquire(ctx context.Context, name, owner string, d time.Duration) (lease.Reply, error) {
+	r, err := o.client.Acquire(ctx, name, owner, d)
+	r.Since = time.Now().Add(-o.by)
+	return r, err
+}
+
+func TestTheTimeOfAHoldCountsFromWhenTheStoreSays(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		c, err := lease.New(older{s.connect(), term / 2}, lease.WithLease(term), lease.WithMargin(0))
+		require.NoError(t, err)
+		defer c.Close(context.Background())
+		a := as(locks.NewOwner())
+
+		h := hold(t, c.Lock("it"), a)
+		deadline, _ := h.Deadline()
+		require.Equal(t, term/2, time.Until(deadline))
+		time.Sleep(term * 3 / 4)
+		require.NoError(t, h.Err(), "it is renewed in time")
+		require.NoError(t, c.Lock("it").UnlockContext(a))
+
+		h = hold(t, c.Lock("it", lease.For(term)), a)
+		deadline, _ = h.Deadline()
+		require.Equal(t, term, time.Until(deadline), "one that is not renewed later has its whole time")
+		require.NoError(t, c.Lock("it").UnlockContext(a))
+
+		c, err = lease.New(older{s.connect(), -term}, lease.WithLease(term), lease.WithMargin(0))
+		require.NoError(t, err)
+		defer c.Close(context.Background())
+		deadline, _ = hold(t, c.Lock("it"), a).Deadline()
+		require.Equal(t, term, time.Until(deadline), "never from later than the request")
+		require.NoError(t, c.Lock("it").UnlockContext(a))
+	})
+}
+
+func TestAFixedHoldThatEndedBeforeItCouldBeCompletedIsLost(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		store := vanishing{older{s.connect(), term / 2}}
+		c, err := lease.New(store, lease.WithLease(term))
+		require.NoError(t, err)
+		defer c.Close(context.Background())
+		a := as(locks.NewOwner())
+		require.ErrorIs(t, hold(t, c.Lock("it", lease.For(term)), a).Err(), locks.ErrLost)
+		require.ErrorIs(t, c.Lock("it").UnlockContext(a), locks.ErrLost)
+	})
+}
+
+// vanishing is a store where a hold has always ended when it is to be renewed.
+type vanishing struct{ older }
+
+func (v vanishing) Renew(ctx context.Context, holds []lease.Ref, d time.Duration) ([]bool, error) {
+	return make([]bool, len(holds)), nil
+}
