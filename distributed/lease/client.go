@@ -33,7 +33,8 @@ const (
 // safe for concurrent use; [Client.Close] ends it.
 type Client struct {
 	store   Store
-	queue   Queue // the store, if it has one
+	queue   Queue   // the store, if it has one
+	session Session // the store, if it is one
 	id      string
 	lease   time.Duration
 	margin  time.Duration
@@ -114,6 +115,7 @@ func New(s Store, opts ...Option) (*Client, error) {
 		return nil, fmt.Errorf("lease: margin %v leaves less than half of the lease %v", c.margin, c.lease)
 	}
 	c.queue, _ = s.(Queue)
+	c.session, _ = s.(Session)
 	c.life, c.end = context.WithCancel(context.Background())
 	c.open, c.shut = context.WithCancel(context.Background())
 	c.sched.init(c)

@@ -452,9 +452,9 @@ func (l *Lock) ask(ctx context.Context, e *entry, owner string, queue Queue) (g 
 func (l *Lock) request(ctx context.Context, owner string, queue Queue) (g *grant, refused time.Duration, err error) {
 	c := l.c
 	ctx = c.detached(ctx)
-	d := l.lease
-	if !l.fixed {
-		d = c.lease
+	d := c.term()
+	if l.fixed {
+		d = c.longest(l.lease)
 	}
 	sent := time.Now()
 	var r Reply
@@ -583,6 +583,7 @@ func (c *Client) mayPass(e *entry, g *grant) bool {
 func (c *Client) free(g *grant) (yield time.Duration, err error) {
 	c.sched.remove(g)
 	if !g.retire() {
+		c.ended(g)
 		return 0, g.err()
 	}
 	return c.giveUp(g)
@@ -628,6 +629,7 @@ func (c *Client) giveUp(g *grant) (yield time.Duration, err error) {
 func (c *Client) abandon(g *grant) error {
 	c.sched.remove(g)
 	if !g.lose(locks.ErrClosed) {
+		c.ended(g)
 		return nil
 	}
 	_, err := c.store.Release(c.life, g.ref.Name, g.ref.Owner)
