@@ -28,6 +28,8 @@ func (e *ephemeral) Acquire(ctx context.Context, name, owner string, _ time.Dura
 	reply, err := r.ask(ctx, func(ctx context.Context) (bool, error) { return e.step(ctx, r, waits) })
 	if !reply.Held && (!waits || err != nil) {
 		e.leave(r)
+	} else if !reply.Held && e.find(owner) != r { // it was given up meanwhile
+		r.deaf()
 	}
 	return reply, err
 }

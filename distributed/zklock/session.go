@@ -49,9 +49,11 @@ type session struct {
 	granted bool
 	contact time.Time // when the last request was sent that was answered
 	authed  bool
-	up      bool
-	over    error         // why it is
-	changed chan struct{} // closed when up or over changes
+	// anchored is set if the client has a watch that never fires, so that it tells its watches at each new connection.
+	anchored bool
+	up       bool
+	over     error         // why it is
+	changed  chan struct{} // closed when up or over changes
 }
 
 // start begins a session. It fails if the names of the servers are not known.
@@ -151,6 +153,12 @@ func (s *session) authenticate() {
 		}
 	}
 	s.mu.Lock()
+	s.anchored = true
+	s.mu.Unlock()
+	if _, _, _, err := s.conn.ExistsW("/zookeeper"); err != nil {
+		return
+	}
+	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.authed || s.over != nil {
 		return
@@ -234,7 +242,8 @@ func (s *session) touch(sent time.Time) {
 }
 
 // call sends a request when there is a connection, and waits for its answer until ctx ends or the session does. The ZooKeeper
-// client does not know contexts: an answer that comes later is dropped.
+// client does not know contexts: an answer that comes later is dropped. A connection on which no answer comes for a third of the session timeout
+// is closed: there is time to find a better one, while the session lasts.
 func call[T any](ctx context.Context, s *session, request func(*zk.Conn) (T, error)) (T, error) {
 	type answer struct {
 		v   T
@@ -245,6 +254,11 @@ func call[T any](ctx context.Context, s *session, request func(*zk.Conn) (T, err
 		return none, err
 	}
 	answers := make(chan answer, 1)
+	s.mu.Lock()
+	w, limit := s.wire, s.timeout/3
+	s.mu.Unlock()
+	late := time.AfterFunc(limit, func() { w.Close() })
+	defer late.Stop()
 	sent := time.Now()
 	go func() {
 		v, err := request(s.conn)

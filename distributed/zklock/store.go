@@ -43,11 +43,13 @@ type record struct {
 	wake chan struct{} // the watch of who waits
 
 	// Of who acquires and releases.
-	own       *node // the place in the queue, or the lock
-	gate      *node // the place among those who acquire, of a semaphore
+	own     *node     // the place in the queue, or the lock
+	gate    *node     // the place among those who acquire, of a semaphore
+	checked time.Time // when the server was asked last
+
+	ears      sync.Mutex
 	at        place // where it listens, while it waits
 	listening *session
-	checked   time.Time // when the server was asked last
 
 	mu     sync.Mutex
 	dirty  bool  // something has happened since
@@ -238,16 +240,25 @@ func (r *record) data(s *session) []byte {
 
 // listen has the record roused by what happens at a place, and at no other one.
 func (r *record) listen(s *session, at place) {
+	r.ears.Lock()
+	defer r.ears.Unlock()
 	if r.listening == s && r.at == at {
 		return
 	}
-	r.deaf()
+	r.close()
 	r.listening, r.at = s, at
 	s.points.listen(at, r, func(zk.Event) { r.rouse() })
 }
 
 // deaf ends listen.
 func (r *record) deaf() {
+	r.ears.Lock()
+	defer r.ears.Unlock()
+	r.close()
+}
+
+// close is deaf. r.ears is held.
+func (r *record) close() {
 	if r.listening != nil {
 		r.listening.points.ignore(r.at, r)
 		r.listening = nil
@@ -395,7 +406,8 @@ func (st *store) Renew(ctx context.Context, holds []lease.Ref, _ time.Duration) 
 		if s := n.s; !confirmed[s] {
 			confirmed[s] = true
 			wg.Go(func() {
-				if err := s.sync(ctx, holds[i].Name); isTrouble(err) {
+				err := persist(ctx, s, func() error { return s.sync(ctx, holds[i].Name) })
+				if isTrouble(err) {
 					fail(err)
 				}
 			})
@@ -408,7 +420,11 @@ func (st *store) Renew(ctx context.Context, holds []lease.Ref, _ time.Duration) 
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			st, _, err := n.s.getWatched(ctx, n.path())
+			var st stat
+			err := persist(ctx, n.s, func() (err error) {
+				st, _, err = n.s.getWatched(ctx, n.path())
+				return err
+			})
 			_, token := n.known()
 			switch {
 			case err == nil:
@@ -423,6 +439,17 @@ func (st *store) Renew(ctx context.Context, holds []lease.Ref, _ time.Duration) 
 		return make([]bool, len(holds)), failed // without the leader's word nothing counts
 	}
 	return held, nil
+}
+
+// persist repeats a question until there is an answer, ctx ends, or the session does.
+func persist(ctx context.Context, s *session, ask func() error) error {
+	for {
+		err := ask()
+		if !isTrouble(err) || ctx.Err() != nil || s.isOver() {
+			return err
+		}
+		pause(ctx, 5*time.Millisecond)
+	}
 }
 
 // Release deletes the nodes.

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -13,31 +14,118 @@ import (
 // milliseconds, and the session's id, which is 0 if the session that was asked for is over.
 const greeting = 4 + 4 + 4 + 8
 
+// Codes of requests, in the header of each: behind its length and number.
+const (
+	opAuth       = 100
+	opSetWatches = 101
+)
+
 // wire is a connection to a server, as the ZooKeeper client uses it. It reads along in the server's first answer, for the client
 // does not tell what session timeout the server has granted. And it bounds the time until that answer, which the client
 // awaits for much longer than a session lasts.
+//
+// When the client has connected anew, it tells the server its watches, and up to what change it has seen everything. It looks
+// that up without protection against answers that come just then. So none but those to credentials, which say nothing of changes, get
+// through before the watches are told.
 type wire struct {
 	net.Conn
 	s      *session
 	dialed time.Time
 	limit  time.Time // of the first answer
-	first  []byte    // what there is of it
+
+	// Of the reader.
+	first  []byte // what there is of the first answer
+	head   []byte // what there is of the length of the present answer
+	body   int    // how much there is to come of it
+	frames int    // answers that are complete
+	open   bool   // all get through
+
+	begun   atomic.Bool   // the first answer is there
+	watches chan struct{} // closed when the watches were told, or need not be
+	creds   chan struct{} // has one for each answer to credentials that is to come
+	told    sync.Once
+	closed  chan struct{}
+	end     sync.Once
+}
+
+func (w *wire) Close() error {
+	w.end.Do(func() { close(w.closed) })
+	return w.Conn.Close()
+}
+
+func (w *wire) Write(b []byte) (int, error) {
+	if w.begun.Load() && len(b) >= 12 {
+		switch binary.BigEndian.Uint32(b[8:]) {
+		case opAuth:
+			select {
+			case w.creds <- struct{}{}:
+			default: // nobody has so many, and the reader's patience ends
+			}
+		case opSetWatches:
+			w.told.Do(func() { close(w.watches) })
+		}
+	}
+	return w.Conn.Write(b)
 }
 
 func (w *wire) Read(b []byte) (int, error) {
+	if !w.open && w.frames > 0 && len(w.head) == 0 {
+		w.gate()
+	}
 	n, err := w.Conn.Read(b)
-	if missing := greeting - len(w.first); missing > 0 && n > 0 {
-		w.first = append(w.first, b[:min(n, missing)]...)
-		if len(w.first) == greeting {
-			timeout := time.Duration(binary.BigEndian.Uint32(w.first[8:])) * time.Millisecond
-			w.s.greeted(int64(binary.BigEndian.Uint64(w.first[12:])), timeout, w.dialed)
-		}
+	if !w.open {
+		w.follow(b[:n])
 	}
 	return n, err
 }
 
+// gate waits until the next answer may get through. Its patience ends if the watches are not told though they should be.
+func (w *wire) gate() {
+	patience := time.NewTimer(time.Until(w.limit))
+	defer patience.Stop()
+	select {
+	case <-w.watches:
+		w.open = true
+	case <-patience.C:
+		w.open = true
+	case <-w.creds:
+	case <-w.closed:
+	}
+}
+
+// follow takes note of what was read.
+func (w *wire) follow(p []byte) {
+	for len(p) > 0 {
+		n := 0
+		if len(w.head) < 4 {
+			n = min(len(p), 4-len(w.head))
+			w.head = append(w.head, p[:n]...)
+			if len(w.head) == 4 {
+				w.body = int(binary.BigEndian.Uint32(w.head))
+			}
+		} else {
+			n = min(len(p), w.body)
+			w.body -= n
+		}
+		if w.frames == 0 {
+			w.first = append(w.first, p[:n]...)
+		}
+		p = p[n:]
+		if len(w.head) < 4 || w.body > 0 {
+			continue
+		}
+		w.head = w.head[:0]
+		w.frames++
+		if w.frames == 1 && len(w.first) >= greeting {
+			timeout := time.Duration(binary.BigEndian.Uint32(w.first[8:])) * time.Millisecond
+			w.s.greeted(int64(binary.BigEndian.Uint64(w.first[12:])), timeout, w.dialed)
+			w.begun.Store(true)
+		}
+	}
+}
+
 func (w *wire) SetReadDeadline(t time.Time) error {
-	if len(w.first) < greeting && (t.IsZero() || t.After(w.limit)) {
+	if !w.begun.Load() && (t.IsZero() || t.After(w.limit)) {
 		t = w.limit
 	}
 	return w.Conn.SetReadDeadline(t)
@@ -55,9 +143,14 @@ func (s *session) dial(network, address string, timeout time.Duration) (net.Conn
 	if err != nil {
 		return nil, err
 	}
-	w := &wire{Conn: conn, s: s, dialed: dialed, limit: dialed.Add(2 * limit)}
+	w := &wire{Conn: conn, s: s, dialed: dialed, limit: dialed.Add(2 * limit),
+		watches: make(chan struct{}), creds: make(chan struct{}, 64), closed: make(chan struct{})}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if !s.anchored {
+		close(w.watches)
+		w.told.Do(func() {})
+	}
 	if s.over != nil {
 		conn.Close()
 		return nil, zk.ErrClosing
