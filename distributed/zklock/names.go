@@ -28,8 +28,8 @@ const (
 // cleanName returns the path of the lock called name, which begins with a slash whether name does or not.
 func cleanName(namespace, name string) (string, error) {
 	path := "/" + strings.TrimPrefix(name, "/")
-	if len(name) > maxName {
-		return "", fmt.Errorf("zklock: name of a lock has %d bytes, at most %d are allowed", len(name), maxName)
+	if n := len(path) - 1; n > maxName {
+		return "", fmt.Errorf("zklock: name of a lock has %d bytes, at most %d are allowed", n, maxName)
 	}
 	for part := range strings.SplitSeq(path[1:], "/") {
 		switch part {

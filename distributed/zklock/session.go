@@ -155,6 +155,8 @@ func (s *session) authenticate() {
 	s.mu.Lock()
 	s.anchored = true
 	s.mu.Unlock()
+	// On its first connection the client looks in vain for watches to tell. It has done so by then.
+	pause(s.c.life, 20*time.Millisecond)
 	if _, _, _, err := s.conn.ExistsW("/zookeeper"); err != nil {
 		return
 	}
