@@ -17,7 +17,8 @@ type Config struct {
 	New func(tb testing.TB) locks.TryLocker
 
 	// Owned declares that holds belong to an owner: to the calling goroutine, or to the
-	// Owner in ctx. Without it any goroutine may unlock, and owners are ignored.
+	// Owner in ctx. Without it any goroutine may unlock, and owners are ignored. With it, but without
+	// Reentrant, LockContext may refuse the holder with locks.ErrDeadlock instead of waiting for ever.
 	Owned bool
 
 	// Reentrant declares that the owner may lock again. It implies Owned.

@@ -177,5 +177,8 @@ func (in input) call(l locks.TryLocker, wait, forever context.Context) (output, 
 	if errors.Is(err, context.DeadlineExceeded) {
 		return timedOut, nil
 	}
+	if errors.Is(err, locks.ErrDeadlock) {
+		return refused, nil
+	}
 	return succeeded, err
 }

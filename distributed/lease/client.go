@@ -36,8 +36,9 @@ const maxAsking = 20 * time.Millisecond
 // safe for concurrent use; [Client.Close] ends it.
 type Client struct {
 	store   Store
-	queue   Queue // the store, if it has one
-	asker   Asker // the store, if it is one
+	queue   Queue   // the store, if it has one
+	asker   Asker   // the store, if it is one
+	session Session // the store, if it is one
 	id      string
 	lease   time.Duration
 	margin  time.Duration
@@ -122,6 +123,7 @@ func New(s Store, opts ...Option) (*Client, error) {
 	}
 	c.queue, _ = s.(Queue)
 	c.asker, _ = s.(Asker)
+	c.session, _ = s.(Session)
 	c.life, c.end = context.WithCancel(context.Background())
 	c.open, c.shut = context.WithCancel(context.Background())
 	c.sched.init(c)

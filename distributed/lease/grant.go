@@ -31,6 +31,7 @@ type grant struct {
 	until time.Time // when it is over unless it is prolonged
 	gone  bool
 	cause error         // why it is lost
+	told  bool          // the [Session] knows that it is
 	lost  chan struct{} // made when asked for
 	rival bool          // somebody else waited, or held the lock, when it was asked for
 	first hold          // of who took it
@@ -174,6 +175,7 @@ func (h *hold) Extend(ctx context.Context, d time.Duration) error {
 	if h.Err() != nil {
 		return fail(locks.ErrLost)
 	}
+	d = h.c.longest(d)
 	sent := time.Now()
 	rctx, cancel := context.WithDeadline(ctx, h.g.deadline())
 	defer cancel()
@@ -200,6 +202,7 @@ func (c *Client) lost(g *grant, cause error) {
 	if g.lose(cause) && c.log != nil {
 		c.log.Warn("lock lost", "lock", g.ref.Name, "owner", g.ref.Owner)
 	}
+	c.ended(g)
 }
 
 // heralded makes r's grant lost, of which the store has told by itself.

@@ -589,9 +589,9 @@ func (l *Lock) undo(e *entry, owner string, queue Queue, sent time.Time, answers
 // term is for how long the store is asked to give the lock.
 func (l *Lock) term() time.Duration {
 	if l.fixed {
-		return l.lease
+		return l.c.longest(l.lease)
 	}
-	return l.c.lease
+	return l.c.term()
 }
 
 // request asks the store once, for a place in queue too if there is one, and looks after the grant if there is one. What
@@ -791,6 +791,7 @@ func (c *Client) consult(e *entry, g *grant) {
 func (c *Client) free(g *grant) (yield time.Duration, err error) {
 	c.sched.remove(g)
 	if !g.retire() {
+		c.ended(g)
 		return 0, g.err()
 	}
 	return c.giveUp(g)
@@ -877,7 +878,11 @@ func (c *Client) sweep(r Ref, queue Queue, until time.Time, late bool) {
 // abandon makes g lost because the client is closed, and reports whether it was held until then. The store has to free it.
 func (c *Client) abandon(g *grant) bool {
 	c.sched.remove(g)
-	return g.lose(locks.ErrClosed)
+	if !g.lose(locks.ErrClosed) {
+		c.ended(g)
+		return false
+	}
+	return true
 }
 
 // Hold returns the hold of the lock that ctx's owner has.

@@ -1,0 +1,135 @@
+package testbed
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// zookeeperJars is where Debian has ZooKeeper and what it needs.
+const zookeeperJars = "/usr/share/java"
+
+// ZooKeeper is a server of the test's own. Its ticks take 200 ms, so that a session may have a timeout of 400 ms and more, and it removes
+// empty containers within moments.
+type ZooKeeper struct {
+	*Process
+	tb   testing.TB
+	addr string
+	main string
+	args []string
+}
+
+// StartZooKeeper runs a ZooKeeper server until the test ends, and returns when it answers. Without the program, the test is treated as by [Missing].
+func StartZooKeeper(tb testing.TB) *ZooKeeper {
+	tb.Helper()
+	z := newZooKeeper(tb, "")
+	z.run()
+	z.Ready()
+	return z
+}
+
+// StartZooKeepers runs an ensemble of n servers until the test ends, and returns when all of them answer.
+func StartZooKeepers(tb testing.TB, n int) []*ZooKeeper {
+	tb.Helper()
+	var list strings.Builder
+	for i := range n {
+		fmt.Fprintf(&list, "server.%d=127.0.0.1:%d:%d\n", i+1, Port(tb), Port(tb))
+	}
+	all := make([]*ZooKeeper, n)
+	for i := range all {
+		all[i] = newZooKeeper(tb, list.String())
+		if err := os.WriteFile(filepath.Join(filepath.Dir(all[i].args[0]), "data", "myid"), fmt.Append(nil, i+1), 0o644); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	for _, z := range all {
+		z.run()
+	}
+	for _, z := range all {
+		z.Ready()
+	}
+	return all
+}
+
+func newZooKeeper(tb testing.TB, ensemble string) *ZooKeeper {
+	tb.Helper()
+	Lookup(tb, "java")
+	if _, err := os.Stat(zookeeperJars + "/zookeeper.jar"); err != nil {
+		Missing(tb, "zookeeper")
+	}
+	dir := tb.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "data"), 0o755); err != nil {
+		tb.Fatal(err)
+	}
+	port := Port(tb)
+	config := fmt.Sprintf("tickTime=200\ninitLimit=25\nsyncLimit=10\nminSessionTimeout=400\nmaxSessionTimeout=60000\ndataDir=%s/data\n"+
+		"clientPort=%d\nclientPortAddress=127.0.0.1\nadmin.enableServer=false\n4lw.commands.whitelist=*\nmaxClientCnxns=0\n%s",
+		dir, port, ensemble)
+	file := filepath.Join(dir, "zoo.cfg")
+	if err := os.WriteFile(file, []byte(config), 0o644); err != nil {
+		tb.Fatal(err)
+	}
+	z := &ZooKeeper{tb: tb, addr: fmt.Sprintf("127.0.0.1:%d", port), main: "ZooKeeperServerMain", args: []string{file}}
+	if ensemble != "" {
+		z.main = "quorum.QuorumPeerMain"
+	}
+	return z
+}
+
+func (z *ZooKeeper) run() {
+	z.tb.Helper()
+	var jars []string
+	for _, jar := range []string{"zookeeper", "zookeeper-jute", "slf4j-api", "slf4j-nop", "netty-all", "snappy-java", "metrics-core", "commons-cli"} {
+		jars = append(jars, zookeeperJars+"/"+jar+".jar")
+	}
+	cmd := exec.Command("java", append([]string{
+		"-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dzookeeper.jmx.log4j.disable=true", "-Dzookeeper.forceSync=no",
+		"-Dznode.container.checkIntervalMs=1000", "-cp", strings.Join(jars, ":"), "org.apache.zookeeper.server." + z.main,
+	}, z.args...)...)
+	z.Process = Start(z.tb, cmd)
+}
+
+// Addr returns the address where the server listens.
+func (z *ZooKeeper) Addr() string { return z.addr }
+
+// Restart starts the server again, which was killed, with what it has on its disk, and returns when it answers.
+func (z *ZooKeeper) Restart() {
+	z.tb.Helper()
+	z.run()
+	z.Ready()
+}
+
+// Ready returns when the server serves.
+func (z *ZooKeeper) Ready() {
+	z.tb.Helper()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		if strings.Contains(z.Ask("srvr"), "Mode: ") {
+			return
+		}
+		if time.Now().After(end) {
+			z.tb.Fatalf("ZooKeeper at %s does not serve", z.addr)
+		}
+	}
+}
+
+// Leads reports whether the server is the leader of its ensemble.
+func (z *ZooKeeper) Leads() bool { return strings.Contains(z.Ask("srvr"), "Mode: leader") }
+
+// Ask sends one of the server's four-letter commands, and returns what it says, or nothing.
+func (z *ZooKeeper) Ask(command string) string {
+	conn, err := net.DialTimeout("tcp", z.addr, time.Second)
+	if err != nil {
+		return ""
+	}
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(2 * time.Second))
+	io.WriteString(conn, command)
+	answer, _ := io.ReadAll(conn)
+	return string(answer)
+}

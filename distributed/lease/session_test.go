@@ -1,0 +1,111 @@
+package lease_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+// lasting is a store whose locks last until they are released, or the session ends, of which the server decides how long it is.
+type lasting struct {
+	*client
+	term time.Duration
+
+	mu   sync.Mutex
+	lost []lease.Ref
+}
+
+func (s *lasting) Term() time.Duration { return s.term }
+
+func (s *lasting) Lost(r lease.Ref) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lost = append(s.lost, r)
+}
+
+func (s *lasting) told() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.lost)
+}
+
+func overSession(t *testing.T, f func(t *testing.T, store *lasting, c *lease.Client)) {
+	t.Helper()
+	bubble(t, func(t *testing.T, s *server) {
+		store := &lasting{client: s.connect(), term: 10 * time.Second}
+		c, err := lease.New(store, lease.WithLease(time.Hour), lease.WithMargin(time.Second))
+		require.NoError(t, err)
+		defer c.Close(context.Background())
+		f(t, store, c)
+	})
+}
+
+func TestASessionDecidesHowLongHoldsLast(t *testing.T) {
+	overSession(t, func(t *testing.T, store *lasting, c *lease.Client) {
+		l, a := c.Lock("it"), as(locks.NewOwner())
+		h := hold(t, l, a)
+		until, _ := h.Deadline()
+		require.Equal(t, 9*time.Second, time.Until(until))
+		require.NoError(t, h.Extend(a, time.Hour))
+		until, _ = h.Deadline()
+		require.Equal(t, 9*time.Second, time.Until(until), "not longer than the session")
+		time.Sleep(time.Minute)
+		require.NoError(t, h.Err(), "it is renewed")
+		store.term = 20 * time.Second
+		other := hold(t, c.Lock("other"), a)
+		until, _ = other.Deadline()
+		require.Equal(t, 19*time.Second, time.Until(until))
+		fixed := hold(t, c.Lock("fixed", lease.For(time.Hour)), a)
+		until, _ = fixed.Deadline()
+		require.Equal(t, 19*time.Second, time.Until(until))
+	})
+}
+
+func TestASessionIsToldOnceOfEachHoldThatIsLostAndOfNoOther(t *testing.T) {
+	overSession(t, func(t *testing.T, store *lasting, c *lease.Client) {
+		a := as(locks.NewOwner())
+		hold(t, c.Lock("released"), a)
+		require.NoError(t, c.Lock("released").UnlockContext(a))
+		l := c.Lock("it")
+		h := hold(t, l, a)
+		require.Zero(t, store.told())
+		store.set(func(c *client) { c.down = true })
+		<-h.Lost()
+		synctest.Wait()
+		require.Equal(t, 1, store.told())
+		require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
+		store.set(func(c *client) { c.down = false })
+		store.s.evict("it")
+
+		h = hold(t, l, a)
+		store.s.evict("it") // seen by the next renewal
+		<-h.Lost()
+		synctest.Wait()
+		require.Equal(t, 2, store.told())
+		require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
+
+		time.Sleep(time.Minute)
+		require.Equal(t, 2, store.told())
+		require.Equal(t, "it", store.lost[1].Name)
+	})
+}
+
+func TestASessionIsToldOfALossThatTheReleaseIsTheFirstToSee(t *testing.T) {
+	overSession(t, func(t *testing.T, store *lasting, c *lease.Client) {
+		a := as(locks.NewOwner())
+		l := c.Lock("it")
+		hold(t, l, a)
+		store.set(func(c *client) { c.down = true })
+		time.Sleep(9 * time.Second) // to the moment: the unlock and the scheduler race for it
+		require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
+		synctest.Wait()
+		require.Equal(t, 1, store.told())
+	})
+}

@@ -1,0 +1,79 @@
+package zklock_test
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/testbed"
+	"github.com/jucgo/locks/distributed/zklock"
+	"github.com/jucgo/locks/lockstest"
+)
+
+// kinds are the kinds of exclusive locks. dir is where the holder's node is.
+var kinds = map[string]struct {
+	lock      func(c *zklock.Client, name string) *zklock.Lock
+	dir       string
+	reentrant bool
+}{
+	"mutex":     {func(c *zklock.Client, name string) *zklock.Lock { return c.Lock(name) }, "", true},
+	"semaphore": {func(c *zklock.Client, name string) *zklock.Lock { return c.SemaphoreLocker(name) }, "/leases", false},
+	"ephemeral": {func(c *zklock.Client, name string) *zklock.Lock { return c.EphemeralLocker(name) }, "", true},
+	"write":     {func(c *zklock.Client, name string) *zklock.Lock { return write(c.ReadWriteLocker(name)) }, "", true},
+}
+
+var names atomic.Int64
+
+func conformance(server *testbed.ZooKeeper) lockstest.Config {
+	return lockstest.Config{
+		Owned:       true,
+		Leased:      true,
+		SpuriousTry: true, // a gate may be passed in vain
+		Waiting:     func(l locks.TryLocker) int { return l.(*zklock.Lock).QueueLength() },
+		Rounds:      20,
+		Settle:      10 * time.Millisecond,
+		Timeout:     30 * time.Second,
+	}
+}
+
+func TestLocksConform(t *testing.T) {
+	s := testbed.StartZooKeeper(t)
+	direct := connect(t, s.Addr())
+	for name, kind := range kinds {
+		t.Run(name, func(t *testing.T) {
+			cfg := conformance(s)
+			cfg.Reentrant = kind.reentrant
+			cfg.FIFO = true
+			cfg.New = func(tb testing.TB) locks.TryLocker {
+				return kind.lock(open(tb, s.Addr()), fmt.Sprintf("/conform/%d", names.Add(1)))
+			}
+			cfg.Lose = func(l locks.TryLocker) {
+				path := l.(*zklock.Lock).Name()
+				direct.clear(path + kind.dir)
+				if name == "ephemeral" {
+					direct.Delete(path, -1)
+				}
+			}
+			lockstest.TestTryLocker(t, cfg)
+		})
+	}
+}
+
+func TestReadLocksConform(t *testing.T) {
+	s := testbed.StartZooKeeper(t)
+	direct := connect(t, s.Addr())
+	writers := make(map[locks.TryLocker]*zklock.Lock)
+	cfg := conformance(s)
+	cfg.Reentrant = true
+	cfg.Waiting = nil // readers have no queue here
+	cfg.New = func(tb testing.TB) locks.TryLocker {
+		rw := open(tb, s.Addr()).ReadWriteLocker(fmt.Sprintf("/conform/%d", names.Add(1)))
+		writers[read(rw)] = write(rw)
+		return read(rw)
+	}
+	cfg.Exclusive = func(l locks.TryLocker) locks.TryLocker { return writers[l] }
+	cfg.Lose = func(l locks.TryLocker) { direct.clear(l.(*zklock.Lock).Name()) }
+	lockstest.TestTryLocker(t, cfg)
+}

@@ -1,0 +1,507 @@
+package zklock_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/testbed"
+	"github.com/jucgo/locks/distributed/zklock"
+)
+
+// long is a session timeout that no test is meant to reach, short one that some wait for.
+const (
+	long  = 20 * time.Second
+	short = 3 * time.Second
+)
+
+// states records what a client says of its session.
+type states struct {
+	mu  sync.Mutex
+	all []zklock.State
+}
+
+func (s *states) option() zklock.Option {
+	return zklock.WithState(func(st zklock.State) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.all = append(s.all, st)
+	})
+}
+
+func (s *states) seen() []zklock.State {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.all)
+}
+
+func TestALossIsToldBeforeARivalGetsTheLockInEveryPhaseOfAPartition(t *testing.T) {
+	s := testbed.StartZooKeeper(t)
+	troubles := map[string]func(p *testbed.Proxy){"both directions": (*testbed.Proxy).Cut, "replies": (*testbed.Proxy).CutReplies,
+		"requests": (*testbed.Proxy).CutRequests}
+	for name, trouble := range troubles {
+		for phase := range 3 {
+			t.Run(name+" in phase "+strconv.Itoa(phase), func(t *testing.T) {
+				t.Parallel()
+				p := testbed.NewProxy(t, s.Addr())
+				var told states
+				c := open(t, p.Addr(), timeout(short), told.option())
+				path := "/" + strings.ReplaceAll(t.Name(), "/", "-")
+				l, rival := c.Lock(path), open(t, s.Addr(), timeout(long)).Lock(path)
+				a, b := someone(), someone()
+				h := hold(t, l, a)
+				time.Sleep(time.Duration(phase) * short / 9) // renewals come each third
+				granted := make(chan time.Time, 1)
+				go func() {
+					if assert.NoError(t, rival.LockContext(b)) {
+						granted <- time.Now()
+					}
+				}()
+				trouble(p)
+				<-h.Lost()
+				lost := time.Now()
+				require.ErrorIs(t, h.Err(), locks.ErrLost)
+				require.Contains(t, told.seen(), zklock.Suspect)
+				if name != "replies" { // as long as it hears of the client, the server keeps the session
+					require.LessOrEqual(t, lost.Sub(<-granted), time.Duration(0), "overlap")
+				}
+				eventually(t, "Lost", func() bool { return c.State() == zklock.Lost })
+				p.Heal()
+				if name == "replies" {
+					require.LessOrEqual(t, lost.Sub(<-granted), time.Duration(0), "overlap")
+				}
+				require.NoError(t, rival.UnlockContext(b))
+				eventually(t, "a session", func() bool { return c.State() == zklock.Held })
+				require.ErrorIs(t, h.Err(), locks.ErrLost, "a new session brings nothing back")
+				require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
+				next := hold(t, l, a)
+				require.Greater(t, next.Token(), h.Token())
+				require.NoError(t, l.UnlockContext(a))
+			})
+		}
+	}
+}
+
+func TestAPartitionThatEndsInTimeLosesNothing(t *testing.T) {
+	t.Parallel()
+	s := testbed.StartZooKeeper(t)
+	p := testbed.NewProxy(t, s.Addr())
+	c := open(t, p.Addr(), timeout(long))
+	l, other := c.Lock("it"), open(t, s.Addr()).Lock("other")
+	a, b := someone(), someone()
+	h := hold(t, l, a)
+	hold(t, other, b)
+	got := make(chan error, 1)
+	go func() { got <- c.Lock("other").LockContext(a) }()
+	connect(t, s.Addr()).queued("/other", 2)
+	for range 3 {
+		p.Refuse()
+		eventually(t, "Suspect", func() bool { return c.State() == zklock.Suspect })
+		p.Heal()
+		eventually(t, "Held", func() bool { return c.State() == zklock.Held })
+	}
+	require.NoError(t, h.Err())
+	p.Refuse()
+	require.NoError(t, other.UnlockContext(b)) // nobody hears of it
+	p.Heal()
+	require.NoError(t, <-got)
+	require.NoError(t, c.Lock("other").UnlockContext(a))
+	require.NoError(t, l.UnlockContext(a))
+}
+
+func TestAHoldMovesToAnotherServerOfTheEnsembleAndSurvivesTheDeathOfTheLeader(t *testing.T) {
+	servers := testbed.StartZooKeepers(t, 3)
+	var proxies []*testbed.Proxy
+	var addrs, direct []string
+	for _, s := range servers {
+		p := testbed.NewProxy(t, s.Addr())
+		proxies, addrs, direct = append(proxies, p), append(addrs, p.Addr()), append(direct, s.Addr())
+	}
+	c, rival := openAll(t, addrs, timeout(12*time.Second)), openAll(t, direct, timeout(12*time.Second))
+	l, waiter := c.Lock("it"), rival.Lock("it")
+	a, b := someone(), someone()
+	h := hold(t, l, a)
+
+	// One proxy after the other: that of its connection is among them.
+	for _, p := range proxies {
+		p.Refuse()
+		time.Sleep(50 * time.Millisecond) // it finds another one
+		require.NoError(t, h.Extend(a, time.Minute), "it works there")
+		p.Heal()
+	}
+	require.NoError(t, h.Err())
+
+	got := make(chan error, 1)
+	go func() { got <- waiter.LockContext(b) }()
+	connect(t, direct[0]).queued("/it", 2)
+	for _, s := range servers {
+		if s.Leads() {
+			s.Kill()
+			break
+		}
+	}
+	select {
+	case err := <-got:
+		t.Fatalf("granted (%v) while held", err)
+	case <-time.After(time.Second):
+	}
+	eventually(t, "service", func() bool { return h.Extend(a, time.Minute) == nil })
+	require.NoError(t, l.UnlockContext(a))
+	require.NoError(t, <-got)
+	next, err := waiter.Hold(b)
+	require.NoError(t, err)
+	require.Greater(t, next.Token(), h.Token())
+	require.NoError(t, waiter.UnlockContext(b))
+}
+
+func TestALostReplyOfAnAcquisitionLeavesOneNode(t *testing.T) {
+	s := testbed.StartZooKeeper(t)
+	text := map[string]string{"mutex": "-lock-", "semaphore": "-lease-", "write": "-__WRIT__", "ephemeral": "/node-"}
+	for name, kind := range kinds {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			direct := connect(t, s.Addr())
+			p := testbed.NewProxy(t, s.Addr())
+			l := kind.lock(open(t, p.Addr(), timeout(6*time.Second)), "/node-"+name)
+			a := someone()
+			hold(t, l, a) // so that its directory is there
+			require.NoError(t, l.UnlockContext(a))
+			p.DropReply(text[name], 1)
+			h := hold(t, l, a)
+			require.Equal(t, 1, p.Drops())
+			require.NoError(t, h.Err())
+			if name != "ephemeral" {
+				require.Len(t, direct.list("/node-"+name+kind.dir), 1, "it was found again")
+			}
+			require.NoError(t, l.UnlockContext(a))
+			if name != "ephemeral" {
+				require.Empty(t, direct.list("/node-"+name+kind.dir))
+			}
+		})
+	}
+}
+
+func TestANodeOfAnEarlierSessionIsNotTakenForOnesOwn(t *testing.T) {
+	t.Parallel()
+	s := testbed.StartZooKeeper(t)
+	direct := connect(t, s.Addr())
+	p := testbed.NewProxy(t, s.Addr())
+	c := open(t, p.Addr(), timeout(short))
+	l := c.Lock("it")
+	got := make(chan error, 1)
+	a := someone()
+	hold(t, l, a)
+	require.NoError(t, l.UnlockContext(a))
+	p.DropReply("-lock-", 1)
+	go func() { got <- l.LockContext(a) }()
+	direct.queued("/it", 1)
+	first := direct.list("/it")[0]
+	p.Refuse()
+	direct.queued("/it", 0)
+	p.Heal()
+	if err := <-got; err != nil { // it had no connection for too long
+		require.NoError(t, l.LockContext(a))
+	}
+	names := direct.list("/it")
+	require.Len(t, names, 1)
+	require.NotEqual(t, first, names[0])
+	require.NoError(t, l.UnlockContext(a))
+	direct.queued("/it", 0)
+}
+
+func TestANodeThatCouldNotBeDeletedIsDeletedLater(t *testing.T) {
+	t.Parallel()
+	s := testbed.StartZooKeeper(t)
+	direct := connect(t, s.Addr())
+	p := testbed.NewProxy(t, s.Addr())
+	l := open(t, p.Addr(), timeout(long)).Lock("it")
+	a := someone()
+	hold(t, l, a)
+	p.Refuse()
+	require.Error(t, l.UnlockContext(a), "it says so")
+	require.Len(t, direct.list("/it"), 1)
+	p.Heal()
+	direct.queued("/it", 0)
+	require.NoError(t, l.LockContext(a))
+	require.NoError(t, l.UnlockContext(a))
+}
+
+func TestALossOfWhichTheSessionKnowsNothingLeavesNoNode(t *testing.T) {
+	t.Parallel()
+	s := testbed.StartZooKeeper(t)
+	direct := connect(t, s.Addr())
+	p := testbed.NewProxy(t, s.Addr())
+	// It counts less of the session timeout than it could.
+	l := open(t, p.Addr(), timeout(16*time.Second), zklock.WithMargin(7*time.Second)).Lock("it")
+	a := someone()
+	h := hold(t, l, a)
+	p.Refuse()
+	<-h.Lost()
+	require.Len(t, direct.list("/it"), 1)
+	p.Heal()
+	direct.queued("/it", 0)
+	require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
+}
+
+func TestAContainerThatWasReapedIsMadeAnewAndTokensGrow(t *testing.T) {
+	t.Parallel()
+	s := testbed.StartZooKeeper(t)
+	direct := connect(t, s.Addr())
+	l := open(t, s.Addr()).Lock("/deep/down/it")
+	a := someone()
+	last := uint64(0)
+	for range 2 {
+		h := hold(t, l, a)
+		require.Greater(t, h.Token(), last)
+		last = h.Token()
+		names := direct.list("/deep/down/it")
+		require.Len(t, names, 1)
+		require.True(t, strings.HasSuffix(names[0], "-lock-0000000000"), "numbers begin anew")
+		require.NoError(t, l.UnlockContext(a))
+		eventually(t, "the container is reaped", func() bool {
+			there, _, err := direct.Exists("/deep")
+			return err == nil && !there
+		})
+	}
+}
+
+func TestAContainerThatIsReapedAllTheTimeDoesNotMatter(t *testing.T) {
+	t.Parallel()
+	s := testbed.StartZooKeeper(t)
+	direct := connect(t, s.Addr())
+	c := open(t, s.Addr())
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				direct.Delete("/it/locks", -1)
+				direct.Delete("/it/leases", -1)
+				direct.Delete("/it", -1)
+			}
+		}
+	})
+	for _, name := range []string{"mutex", "semaphore"} {
+		l := kinds[name].lock(c, "/it")
+		for range 30 {
+			a := someone()
+			require.NoError(t, l.LockContext(a))
+			require.NoError(t, l.UnlockContext(a))
+		}
+	}
+	close(stop)
+	wg.Wait()
+}
+
+func TestTheLocksOfAKilledProcessAreFreeWithItsSession(t *testing.T) {
+	s := testbed.StartZooKeeper(t)
+	for name, kind := range kinds {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := testbed.Child(t, "hold", s.Addr(), short.String(), name, "/"+name)
+			token, err := strconv.ParseUint(p.Line(), 10, 64)
+			require.NoError(t, err)
+			l := kind.lock(open(t, s.Addr()), "/"+name)
+			a := someone()
+			ok, err := l.TryLockContext(a)
+			require.NoError(t, err)
+			require.False(t, ok)
+			p.Kill()
+			began := time.Now()
+			h := hold(t, l, a)
+			require.Less(t, time.Since(began), 3*short)
+			require.Greater(t, h.Token(), token)
+			require.NoError(t, l.UnlockContext(a))
+		})
+	}
+}
+
+func TestAProcessThatWasPausedKnowsOfItsLossAtOnce(t *testing.T) {
+	t.Parallel()
+	s := testbed.StartZooKeeper(t)
+	p := testbed.Child(t, "hold", s.Addr(), short.String(), "mutex", "/it")
+	token, err := strconv.ParseUint(p.Line(), 10, 64)
+	require.NoError(t, err)
+	p.Pause()
+	l := open(t, s.Addr()).Lock("it")
+	a := someone()
+	h := hold(t, l, a)
+	require.Greater(t, h.Token(), token, "a resource that looks refuses the old one")
+	p.Say("")
+	p.Resume()
+	require.Equal(t, "false", p.Line(), "it regards the lock as held")
+	require.Equal(t, "false", p.Line(), "its unlock does not tell")
+	require.NoError(t, h.Err())
+	require.Len(t, connect(t, s.Addr()).list("/it"), 1)
+	require.NoError(t, l.UnlockContext(a))
+}
+
+func TestCancelledWaitersReturnAtOnceAndLeaveNothing(t *testing.T) {
+	t.Parallel()
+	s := testbed.StartZooKeeper(t)
+	direct := connect(t, s.Addr())
+	for name, kind := range kinds {
+		t.Run(name, func(t *testing.T) {
+			holder, a := kind.lock(open(t, s.Addr()), "/"+name), someone()
+			hold(t, holder, a)
+			var clients []*zklock.Client
+			for range 8 {
+				clients = append(clients, open(t, s.Addr()))
+			}
+			gone := errors.New("gone")
+			var wg sync.WaitGroup
+			for i := range 400 {
+				wg.Go(func() {
+					ctx, cancel := context.WithCancelCause(someone())
+					after := time.AfterFunc(rand.N(300*time.Millisecond), func() { cancel(gone) })
+					defer after.Stop()
+					err := kind.lock(clients[i%8], "/"+name).LockContext(ctx)
+					assert.ErrorIs(t, err, gone)
+				})
+			}
+			wg.Wait()
+			want := 1
+			if name == "ephemeral" {
+				want = 0
+			}
+			direct.queued("/"+name+kind.dir, want)
+			if name == "semaphore" {
+				direct.queued("/"+name+"/locks", 0)
+			}
+			require.NoError(t, holder.UnlockContext(a))
+			require.NoError(t, holder.LockContext(a))
+			require.NoError(t, holder.UnlockContext(a))
+		})
+	}
+}
+
+func TestACancelledWaiterReturnsAtOnceWithoutAServer(t *testing.T) {
+	t.Parallel()
+	s := testbed.StartZooKeeper(t)
+	p := testbed.NewProxy(t, s.Addr())
+	direct := connect(t, s.Addr())
+	l := open(t, p.Addr(), timeout(long)).Lock("it")
+	a := someone()
+	hold(t, l, a)
+	require.NoError(t, l.UnlockContext(a))
+	p.CutReplies()
+	ctx, cancel := context.WithCancel(someone())
+	got := make(chan error, 1)
+	go func() { got <- l.LockContext(ctx) }()
+	direct.queued("/it", 1)
+	began := time.Now()
+	cancel()
+	require.ErrorIs(t, <-got, context.Canceled)
+	require.Less(t, time.Since(began), time.Second)
+	p.Reset()
+	p.Heal()
+	direct.queued("/it", 0)
+}
+
+func TestCloseEndsHoldsAndWaiters(t *testing.T) {
+	t.Parallel()
+	s := testbed.StartZooKeeper(t)
+	direct := connect(t, s.Addr())
+	c := open(t, s.Addr(), timeout(long))
+	other, a := open(t, s.Addr()).Lock("other"), someone()
+	hold(t, other, a)
+	var holds []locks.Hold
+	for name, kind := range kinds {
+		holds = append(holds, hold(t, kind.lock(c, "/"+name), someone()))
+	}
+	var wg sync.WaitGroup
+	for range 3 {
+		wg.Go(func() { assert.ErrorIs(t, c.Lock("mutex").LockContext(someone()), locks.ErrClosed) })
+		wg.Go(func() { assert.ErrorIs(t, c.Lock("other").LockContext(someone()), locks.ErrClosed) })
+	}
+	direct.queued("/other", 2)
+	require.NoError(t, c.Close(background))
+	wg.Wait()
+	for _, h := range holds {
+		require.ErrorIs(t, h.Err(), locks.ErrLost)
+	}
+	for name, kind := range kinds {
+		require.ErrorIs(t, kind.lock(c, "/"+name).LockContext(someone()), locks.ErrClosed)
+		direct.queued("/"+name+kind.dir, 0)
+	}
+	require.Len(t, direct.list("/other"), 1)
+	require.Equal(t, zklock.Lost, c.State())
+	require.NoError(t, other.UnlockContext(a))
+	require.NoError(t, c.Close(background), "again")
+}
+
+func TestCloseDoesNotWaitForAServerThatIsGone(t *testing.T) {
+	t.Parallel()
+	s := testbed.StartZooKeeper(t)
+	p := testbed.NewProxy(t, s.Addr())
+	c := open(t, p.Addr(), timeout(long))
+	hold(t, c.Lock("it"), someone())
+	p.Cut()
+	ctx, cancel := context.WithTimeout(background, 200*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	require.Error(t, c.Close(ctx))
+	require.Less(t, time.Since(began), 5*time.Second)
+	p.Reset()
+}
+
+func TestTicketsOfFourProcessesWhoseConnectionsBreakAreSoldOnce(t *testing.T) {
+	s := testbed.StartZooKeeper(t)
+	for name := range kinds {
+		t.Run(name, func(t *testing.T) {
+			p := testbed.NewProxy(t, s.Addr())
+			retries := testbed.Tickets{
+				Role: "buy",
+				Args: []string{p.Addr(), name},
+				Trouble: func() {
+					time.Sleep(400 * time.Millisecond)
+					p.Reset()
+				},
+			}.Run(t)
+			t.Log("retries:", retries)
+		})
+	}
+}
+
+func TestWithoutAServerThereIsNoClient(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(background, 300*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	_, err := zklock.New(ctx, []string{"127.0.0.1:" + strconv.Itoa(testbed.Port(t))})
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.Less(t, time.Since(began), 5*time.Second)
+}
+
+func TestCredentialsAreUsedAndNotTold(t *testing.T) {
+	t.Parallel()
+	s := testbed.StartZooKeeper(t)
+	p := testbed.NewProxy(t, s.Addr())
+	acl := zklock.WithACL(zk.DigestACL(zk.PermAll, "user", "secret"))
+	c := open(t, p.Addr(), acl, zklock.WithAuth("digest", []byte("user:secret")))
+	a := someone()
+	require.NoError(t, c.Lock("it").LockContext(a))
+	p.Reset()
+	require.NoError(t, c.Lock("it").UnlockContext(a))
+	stranger := open(t, s.Addr(), zklock.WithAuth("digest", []byte("user:guess")))
+	err := stranger.Lock("it").LockContext(someone())
+	require.ErrorIs(t, err, zk.ErrNoAuth)
+	require.NotContains(t, err.Error(), "guess")
+	_, err = zklock.New(background, []string{s.Addr()}, zklock.WithAuth("nosuch", []byte("secret")))
+	require.ErrorIs(t, err, zk.ErrAuthFailed)
+	require.NotContains(t, err.Error(), "secret")
+}

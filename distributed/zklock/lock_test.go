@@ -1,0 +1,374 @@
+package zklock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/testbed"
+	"github.com/jucgo/locks/distributed/zklock"
+)
+
+const uuid = `_c_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}-`
+
+func TestNodesHaveCuratorsForm(t *testing.T) {
+	s := testbed.StartZooKeeper(t)
+	direct := connect(t, s.Addr())
+	c := open(t, s.Addr())
+	for name, at := range map[string][2]string{
+		"mutex": {"", "lock-"}, "semaphore": {"/leases", "lease-"}, "write": {"", "__WRIT__"},
+	} {
+		l, a := kinds[name].lock(c, "/"+name), someone()
+		h := hold(t, l, a)
+		dir := "/" + name + at[0]
+		nodes := direct.list(dir)
+		require.Len(t, nodes, 1)
+		require.Regexp(t, regexp.MustCompile("^"+uuid+at[1]+"0000000000$"), nodes[0])
+		data, st, err := direct.Get(dir + "/" + nodes[0])
+		require.NoError(t, err)
+		require.NotZero(t, st.EphemeralOwner)
+		require.EqualValues(t, st.Czxid, h.Token())
+		require.NotNil(t, net.ParseIP(string(data)), "the address of the client: %q", data)
+		_, st, err = direct.Get(dir)
+		require.NoError(t, err)
+		require.Zero(t, st.EphemeralOwner)
+		require.NoError(t, l.UnlockContext(a))
+	}
+}
+
+func TestWaitersGetTheLockInTheOrderOfTheirNodes(t *testing.T) {
+	s := testbed.StartZooKeeper(t)
+	direct := connect(t, s.Addr())
+	holder, a := open(t, s.Addr()).Lock("it"), someone()
+	hold(t, holder, a)
+	var order []int
+	var wg sync.WaitGroup
+	for i := range 10 {
+		l, b := open(t, s.Addr()).Lock("it"), someone()
+		wg.Go(func() {
+			assert.NoError(t, l.LockContext(b))
+			order = append(order, i)
+			assert.NoError(t, l.UnlockContext(b))
+		})
+		direct.queued("/it", i+2)
+	}
+	require.NoError(t, holder.UnlockContext(a))
+	wg.Wait()
+	require.Equal(t, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, order)
+}
+
+// wakeUps returns how many watches a server has told of deleted nodes.
+func wakeUps(t testing.TB, s *testbed.ZooKeeper) int {
+	t.Helper()
+	for line := range strings.Lines(s.Ask("mntr")) {
+		if key, value, _ := strings.Cut(strings.TrimSpace(line), "\t"); key == "zk_sum_node_deleted_watch_count" {
+			n, err := strconv.ParseFloat(value, 64)
+			require.NoError(t, err)
+			return int(n)
+		}
+	}
+	t.Fatal("the server does not count")
+	return 0
+}
+
+func TestAReleaseWakesOneOfAHundredAndOfAnEphemeralLockAll(t *testing.T) {
+	const n = 100
+	for name, want := range map[string]int{"mutex": 1, "ephemeral": n} {
+		t.Run(name, func(t *testing.T) {
+			s := testbed.StartZooKeeper(t)
+			direct := connect(t, s.Addr())
+			holder, a := kinds[name].lock(open(t, s.Addr(), timeout(long)), "/it"), someone()
+			hold(t, holder, a)
+			ctx, cancel := context.WithCancel(background)
+			var wg sync.WaitGroup
+			var got sync.Map
+			for i := range n {
+				l := kinds[name].lock(open(t, s.Addr(), timeout(long)), "/it")
+				wg.Go(func() {
+					ctx := locks.WithOwner(ctx, locks.NewOwner())
+					if l.LockContext(ctx) == nil {
+						got.Store(i, true)
+						<-ctx.Done()
+						assert.NoError(t, l.UnlockContext(ctx))
+					}
+				})
+			}
+			eventually(t, "all wait", func() bool {
+				return strings.Contains(s.Ask("wchs"), fmt.Sprintf("Total watches:%d", watches[name](n)))
+			})
+			before := wakeUps(t, s)
+			require.NoError(t, holder.UnlockContext(a))
+			// The holder has a watch of its own node, to hear of its loss: one more.
+			eventually(t, "the next one", func() bool {
+				found := false
+				got.Range(func(any, any) bool { found = true; return false })
+				return found && wakeUps(t, s)-before >= want+1
+			})
+			time.Sleep(100 * time.Millisecond)
+			require.Equal(t, want+1, wakeUps(t, s)-before)
+			t.Logf("%d waiters, %d woken by one release", n, wakeUps(t, s)-before-1)
+			cancel()
+			wg.Wait()
+			eventually(t, "an empty lock", func() bool { return len(direct.list("/it")) == 0 })
+		})
+	}
+}
+
+// watches is how many watches n waiters and a holder have: each of its own node, if it has one, and each waiter of its predecessor or
+// the one node; and one for each client and the one that looks on.
+var watches = map[string]func(n int) int{
+	"mutex":     func(n int) int { return (n + 1) + n + (n + 1) },
+	"ephemeral": func(n int) int { return 1 + n + (n + 1) },
+}
+
+func TestAWriterMayReadAndStaysAReaderAheadOfOtherWriters(t *testing.T) {
+	s := testbed.StartZooKeeper(t)
+	direct := connect(t, s.Addr())
+	rw, other := open(t, s.Addr()).ReadWriteLocker("it"), open(t, s.Addr()).ReadWriteLocker("it")
+	a, b := someone(), someone()
+	require.NoError(t, write(rw).LockContext(a))
+	got := make(chan error, 1)
+	go func() { got <- write(other).LockContext(b) }()
+	direct.queued("/it", 2)
+	require.NoError(t, read(rw).LockContext(a))
+	var reader string
+	for _, n := range direct.list("/it") {
+		if strings.Contains(n, "__READ__") {
+			reader = n
+		}
+	}
+	require.Regexp(t, regexp.MustCompile("^"+uuid+"__READ__0000000000$"), reader, "the number of the writer's node")
+	require.NoError(t, write(rw).UnlockContext(a))
+	select {
+	case err := <-got:
+		t.Fatalf("the writer has passed the reader: %v", err)
+	case <-time.After(200 * time.Millisecond):
+	}
+	require.ErrorIs(t, write(rw).LockContext(a), locks.ErrUpgrade)
+	_, err := write(rw).TryLockContext(a)
+	require.ErrorIs(t, err, locks.ErrUpgrade)
+	require.NoError(t, read(rw).UnlockContext(a))
+	require.NoError(t, <-got)
+	require.NoError(t, read(other).LockContext(b))
+	require.NoError(t, write(other).LockContext(b), "it has both")
+	require.NoError(t, write(other).UnlockContext(b))
+	require.NoError(t, read(other).UnlockContext(b))
+	require.NoError(t, write(other).UnlockContext(b))
+	require.Empty(t, direct.list("/it"))
+}
+
+func TestReadersEnterTogetherAndInTheOrderOfTheQueue(t *testing.T) {
+	s := testbed.StartZooKeeper(t)
+	direct := connect(t, s.Addr())
+	first, second, third := open(t, s.Addr()).ReadWriteLocker("it"), open(t, s.Addr()).ReadWriteLocker("it"), open(t, s.Addr()).ReadWriteLocker("it")
+	a, b, c := someone(), someone(), someone()
+	require.NoError(t, read(first).LockContext(a))
+	require.NoError(t, read(second).LockContext(b), "readers share")
+	wrote, have := make(chan error, 1), make(chan error, 1)
+	go func() { wrote <- write(third).LockContext(c) }()
+	direct.queued("/it", 3)
+	late := someone()
+	go func() { have <- read(first).LockContext(late) }()
+	direct.queued("/it", 4)
+	ok, err := read(second).TryLockContext(someone())
+	require.NoError(t, err)
+	require.False(t, ok, "not past a writer")
+	require.NoError(t, read(first).UnlockContext(a))
+	require.NoError(t, read(second).UnlockContext(b))
+	require.NoError(t, <-wrote)
+	require.Empty(t, have)
+	require.NoError(t, write(third).UnlockContext(c))
+	require.NoError(t, <-have)
+	require.NoError(t, read(first).UnlockContext(late))
+}
+
+func TestAHolderIsAskedToGiveItsLockBack(t *testing.T) {
+	s := testbed.StartZooKeeper(t)
+	direct := connect(t, s.Addr())
+	c, other := open(t, s.Addr()), open(t, s.Addr())
+	asked := make(chan uint64, 8)
+	l := c.Lock("it", zklock.Revocable(func(token uint64) { asked <- token }))
+	require.NoError(t, other.Lock("it").Revoke(background), "nobody holds it")
+	a := someone()
+	h := hold(t, l, a)
+	data, _, err := direct.Get("/it/" + direct.list("/it")[0])
+	require.NoError(t, err)
+	require.Empty(t, data)
+	require.NoError(t, other.Lock("it").Revoke(background))
+	require.Equal(t, h.Token(), <-asked)
+	data, _, err = direct.Get("/it/" + direct.list("/it")[0])
+	require.NoError(t, err)
+	require.Equal(t, "__REVOKE__", string(data))
+	require.NoError(t, h.Err(), "nothing is taken away")
+	require.NoError(t, other.Lock("it").Revoke(background))
+	direct.clear("/it")
+	<-h.Lost() // it is heard of after another change too
+	require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
+	require.Empty(t, asked, "asked once")
+
+	// All readers, and not the writer behind them.
+	rw := c.ReadWriteLocker("rw", zklock.Revocable(func(token uint64) { asked <- token }))
+	b, w := someone(), someone()
+	one, two := hold(t, read(rw), a), hold(t, read(rw), b)
+	got := make(chan error, 1)
+	go func() { got <- write(rw).LockContext(w) }()
+	direct.queued("/rw", 3)
+	require.NoError(t, write(other.ReadWriteLocker("rw")).Revoke(background))
+	require.ElementsMatch(t, []uint64{one.Token(), two.Token()}, []uint64{<-asked, <-asked})
+	require.NoError(t, read(rw).UnlockContext(a))
+	require.NoError(t, read(rw).UnlockContext(b))
+	require.NoError(t, <-got)
+	require.NoError(t, write(rw).UnlockContext(w))
+	require.Empty(t, asked)
+	require.ErrorIs(t, c.SemaphoreLocker("s").Revoke(background), errors.ErrUnsupported)
+	require.ErrorIs(t, c.EphemeralLocker("e").Revoke(background), errors.ErrUnsupported)
+}
+
+func TestTheDeletionOfItsNodeIsALossAtOnce(t *testing.T) {
+	s := testbed.StartZooKeeper(t)
+	direct := connect(t, s.Addr())
+	for name, kind := range kinds {
+		l, a := kind.lock(open(t, s.Addr(), timeout(60*time.Second)), "/"+name), someone()
+		h := hold(t, l, a)
+		if name == "ephemeral" {
+			require.NoError(t, direct.Delete("/"+name, -1))
+		}
+		direct.clear("/" + name + kind.dir)
+		select {
+		case <-h.Lost():
+		case <-time.After(10 * time.Second): // the renewal comes after twenty
+			t.Fatal("it did not hear of it")
+		}
+		require.ErrorIs(t, h.Err(), zk.ErrNoNode)
+		require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
+		require.NoError(t, l.LockContext(a))
+		require.NoError(t, l.UnlockContext(a))
+	}
+}
+
+func TestAWaiterWhoseNodeIsDeletedQueuesAnew(t *testing.T) {
+	s := testbed.StartZooKeeper(t)
+	direct := connect(t, s.Addr())
+	holder, l := open(t, s.Addr()).Lock("it"), open(t, s.Addr()).Lock("it")
+	a, b := someone(), someone()
+	hold(t, holder, a)
+	first := direct.list("/it")[0]
+	got := make(chan error, 1)
+	go func() { got <- l.LockContext(b) }()
+	direct.queued("/it", 2)
+	for _, n := range direct.list("/it") {
+		if n != first {
+			require.NoError(t, direct.Delete("/it/"+n, -1))
+		}
+	}
+	direct.queued("/it", 2)
+	require.NoError(t, holder.UnlockContext(a))
+	require.NoError(t, <-got)
+	require.NoError(t, l.UnlockContext(b))
+}
+
+func TestWhatIsNoNodeOfALockIsIgnoredAndWhatIsAnotherLockIsForeign(t *testing.T) {
+	s := testbed.StartZooKeeper(t)
+	direct := connect(t, s.Addr())
+	c := open(t, s.Addr())
+	make := func(path string, flags int32) {
+		_, err := direct.Create(path, []byte("data"), flags, zk.WorldACL(zk.PermAll))
+		require.NoError(t, err, path)
+	}
+	for _, dir := range []string{"/it", "/it/!", "/it/lock-x", "/it/foo", "/s", "/s/leases", "/s/leases/other", "/rw", "/rw/foo"} {
+		make(dir, 0)
+	}
+	a := someone()
+	for _, l := range []*zklock.Lock{c.Lock("it"), c.SemaphoreLocker("s"), write(c.ReadWriteLocker("rw")), read(c.ReadWriteLocker("rw"))} {
+		require.NoError(t, l.LockContext(a))
+		require.NoError(t, l.UnlockContext(a))
+	}
+	make("/it/_c_x-__READ__0000000001", 0)
+	make("/rw/lock-0000000001", 0)
+	make("/node", zk.FlagEphemeral)
+	for i, l := range []*zklock.Lock{c.Lock("it"), write(c.ReadWriteLocker("rw")), read(c.ReadWriteLocker("rw")), c.Lock("node"), c.EphemeralLocker("it")} {
+		require.ErrorIs(t, l.LockContext(a), locks.ErrForeign, i)
+		eventually(t, "the refusal of a try", func() bool { // which has nothing to say while the former is being undone
+			ok, err := l.TryLockContext(a)
+			require.False(t, ok)
+			return errors.Is(err, locks.ErrForeign)
+		})
+	}
+	require.Len(t, direct.list("/it"), 4)
+	require.Len(t, direct.list("/rw"), 2)
+}
+
+func TestNamesThatCannotBeAreRefused(t *testing.T) {
+	s := testbed.StartZooKeeper(t)
+	c := open(t, s.Addr())
+	for _, name := range []string{"", "/", "//", "a//b", "a/", "..", "a/../b", "a/.", "zookeeper", "/zookeeper/quota", "a\x00", "a\n", "\xff", strings.Repeat("n", 1025)} {
+		for _, kind := range kinds {
+			l := kind.lock(c, name)
+			require.Error(t, l.LockContext(background), "%q", name)
+			_, err := l.TryLockContext(background)
+			require.Error(t, err)
+			require.ErrorIs(t, l.UnlockContext(background), locks.ErrNotHeld)
+		}
+		require.Error(t, c.Lock(name).Revoke(background))
+	}
+	for _, name := range []string{"a", "/a", "ä/ö", "..a", "a b", strings.Repeat("n", 1024)} {
+		require.NoError(t, c.Lock(name).LockContext(background), "%q", name)
+		require.NoError(t, c.Lock("/"+strings.TrimPrefix(name, "/")).UnlockContext(background), "with a slash or without")
+	}
+	_, err := zklock.New(background, []string{s.Addr()}, zklock.WithNamespace("a//b"))
+	require.Error(t, err)
+	require.Equal(t, "/app/a", open(t, s.Addr(), zklock.WithNamespace("app")).Lock("a").Name())
+}
+
+func TestASemaphoreLockRefusesItsHolder(t *testing.T) {
+	s := testbed.StartZooKeeper(t)
+	l, a := open(t, s.Addr()).SemaphoreLocker("it"), someone()
+	require.NoError(t, l.LockContext(a))
+	require.ErrorIs(t, l.LockContext(a), locks.ErrDeadlock)
+	ok, err := l.TryLockContext(a)
+	require.NoError(t, err)
+	require.False(t, ok)
+	require.NoError(t, l.UnlockContext(a))
+	require.ErrorIs(t, l.UnlockContext(a), locks.ErrNotHeld)
+}
+
+func TestMultiTakesLocksOfAllKinds(t *testing.T) {
+	s := testbed.StartZooKeeper(t)
+	one, two := open(t, s.Addr()), open(t, s.Addr())
+	m := func(c *zklock.Client, flip bool) locks.TryLocker {
+		ls := []locks.TryLocker{c.Lock("a"), c.SemaphoreLocker("b"), write(c.ReadWriteLocker("c"))}
+		if flip {
+			ls[0], ls[2] = ls[2], ls[0]
+		}
+		return locks.Multi(ls...)
+	}
+	var wg sync.WaitGroup
+	inside := 0
+	for i, l := range []locks.TryLocker{m(one, false), m(two, true)} {
+		for range 3 {
+			wg.Go(func() {
+				for range 10 {
+					assert.NoError(t, locks.Do(background, l, func(context.Context) error {
+						inside++
+						assert.Equal(t, 1, inside, "client %d", i)
+						inside--
+						return nil
+					}))
+				}
+			})
+		}
+	}
+	wg.Wait()
+}

@@ -1,0 +1,113 @@
+package zklock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/testbed"
+	"github.com/jucgo/locks/distributed/zklock"
+)
+
+func TestMain(m *testing.M) {
+	testbed.Play(map[string]testbed.Role{"hold": holdUntilKilled, "buy": buy})
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/jucgo/locks/distributed/internal/testbed.start.func1.1"))
+}
+
+var background = context.Background()
+
+func as(o locks.Owner) context.Context { return locks.WithOwner(background, o) }
+
+func someone() context.Context { return as(locks.NewOwner()) }
+
+// open returns a client of addr that is closed with the test.
+func open(tb testing.TB, addr string, opts ...zklock.Option) *zklock.Client {
+	tb.Helper()
+	return openAll(tb, []string{addr}, opts...)
+}
+
+func openAll(tb testing.TB, addrs []string, opts ...zklock.Option) *zklock.Client {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(background, 30*time.Second)
+	defer cancel()
+	c, err := zklock.New(ctx, addrs, opts...)
+	require.NoError(tb, err)
+	tb.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(background, 5*time.Second)
+		defer cancel()
+		c.Close(ctx)
+	})
+	return c
+}
+
+func timeout(d time.Duration) zklock.Option { return zklock.WithSessionTimeout(d) }
+
+// admin is a ZooKeeper client that looks on, and interferes.
+type admin struct {
+	tb testing.TB
+	*zk.Conn
+}
+
+type mute struct{}
+
+func (mute) Printf(string, ...any) {}
+
+func connect(tb testing.TB, addr string) admin {
+	tb.Helper()
+	conn, _, err := zk.Connect([]string{addr}, 20*time.Second, zk.WithLogger(mute{}))
+	require.NoError(tb, err)
+	tb.Cleanup(conn.Close)
+	_, _, err = conn.Exists("/") // its goroutines run
+	require.NoError(tb, err)
+	return admin{tb, conn}
+}
+
+// list returns the children of a node, or none if there is no such node.
+func (a admin) list(dir string) []string {
+	a.tb.Helper()
+	names, _, err := a.Children(dir)
+	if err == zk.ErrNoNode {
+		return nil
+	}
+	require.NoError(a.tb, err)
+	return names
+}
+
+// clear deletes all children of a node.
+func (a admin) clear(dir string) {
+	a.tb.Helper()
+	for _, name := range a.list(dir) {
+		if err := a.Delete(dir+"/"+name, -1); err != zk.ErrNoNode {
+			require.NoError(a.tb, err)
+		}
+	}
+}
+
+// eventually waits for something that will be.
+func eventually(tb testing.TB, what string, f func() bool) {
+	tb.Helper()
+	require.Eventually(tb, f, 30*time.Second, 5*time.Millisecond, what)
+}
+
+// queued waits until a directory has n nodes.
+func (a admin) queued(dir string, n int) {
+	a.tb.Helper()
+	eventually(a.tb, "nodes in "+dir, func() bool { return len(a.list(dir)) == n })
+}
+
+func hold(tb testing.TB, l *zklock.Lock, ctx context.Context) locks.Hold {
+	tb.Helper()
+	require.NoError(tb, l.LockContext(ctx))
+	h, err := l.Hold(ctx)
+	require.NoError(tb, err)
+	return h
+}
+
+func read(l *zklock.RWLock) *zklock.Lock { return l.ReadLocker().(*zklock.Lock) }
+
+func write(l *zklock.RWLock) *zklock.Lock { return l.WriteLocker().(*zklock.Lock) }

@@ -1,0 +1,168 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+// queue is the [lease.Store] of InterProcessMutex and of the halves of InterProcessReadWriteLock. Under the lock's name there is a
+// container, and in it a node for each who holds or waits, ephemeral and sequential: the first has the lock, or the readers before the
+// first writer. Who waits watches the nearest one before it that excludes it, and nobody else.
+type queue struct {
+	store
+	recipe recipe
+}
+
+var (
+	_ lease.Store   = (*queue)(nil)
+	_ lease.Queue   = (*queue)(nil)
+	_ lease.Herald  = (*queue)(nil)
+	_ lease.Session = (*queue)(nil)
+)
+
+// Enqueue makes the node, or looks how it stands.
+func (q *queue) Enqueue(ctx context.Context, name, owner string, _ time.Duration) (lease.Reply, error) {
+	r := q.record(ctx, name, owner)
+	return r.ask(ctx, func(ctx context.Context) (bool, error) { return q.step(ctx, r, true) })
+}
+
+// Acquire makes a node only if it looks as if that will be the first, and deletes it if it is not.
+func (q *queue) Acquire(ctx context.Context, name, owner string, _ time.Duration) (lease.Reply, error) {
+	r := q.record(ctx, name, owner)
+	reply, err := r.ask(ctx, func(ctx context.Context) (bool, error) {
+		if r.own == nil && r.req.under == nil {
+			if busy, err := q.busy(ctx, name); busy || err != nil {
+				return false, err
+			}
+		}
+		return q.step(ctx, r, false)
+	})
+	if !reply.Held {
+		q.Leave(ctx, name, owner)
+	}
+	return reply, err
+}
+
+func (q *queue) busy(ctx context.Context, dir string) (bool, error) {
+	s, err := q.session(ctx)
+	if err != nil {
+		return false, err
+	}
+	children, err := s.children(ctx, dir)
+	if err != nil && !errors.Is(err, zk.ErrNoNode) {
+		return false, err
+	}
+	before, err := last(children, q.recipe, "")
+	return before != "", err
+}
+
+// step does what there is to do until r has the lock or knows whom to wait for.
+func (q *queue) step(ctx context.Context, r *record, wait bool) (held bool, err error) {
+	dir := r.ref.Name
+	if r.own == nil && r.req.under != nil {
+		if held, err := q.downgrade(ctx, r); held || err != nil {
+			return held, err
+		}
+	}
+	if r.own == nil {
+		if r.own, err = q.create(ctx, dir, q.recipe.kind(), "", r.data); err != nil {
+			return false, err
+		}
+	}
+	for {
+		before, err := q.stands(ctx, r, r.own, q.recipe)
+		if err != nil || before == "" || !wait {
+			return err == nil && before == "", err
+		}
+		if again, err := r.watch(ctx, r.own.s, dir+"/"+before); !again || err != nil {
+			return false, err
+		}
+	}
+}
+
+// stands returns which node of n's directory n has to wait for.
+func (st *store) stands(ctx context.Context, r *record, n *node, kind recipe) (before string, err error) {
+	looked := make(chan error, 1)
+	if _, token := n.known(); token == 0 && n == r.own { // the first time
+		go func() {
+			state, err := n.observe(ctx, r.ear(n))
+			if err == nil {
+				r.read(state)
+			}
+			looked <- err
+		}()
+	} else {
+		looked <- nil
+	}
+	children, err := n.s.children(ctx, n.dir)
+	if err := errors.Join(err, <-looked); errors.Is(err, zk.ErrNoNode) {
+		return "", errNoOwn
+	} else if err != nil {
+		return "", err
+	}
+	before, err = standing(children, n.name, kind)
+	if err != nil && !errors.Is(err, errNoOwn) {
+		err = fmt.Errorf("%w: %w", errBroken, err)
+	}
+	return before, err
+}
+
+// watch has r roused by what happens to a node, and reports whether that has happened already.
+func (r *record) watch(ctx context.Context, s *session, path string) (again bool, err error) {
+	at := place{path, false}
+	r.listen(s, at)
+	if s.points.isArmed(at) {
+		return false, nil
+	}
+	_, changed, err := s.getWatched(ctx, path)
+	if errors.Is(err, zk.ErrNoNode) {
+		return true, nil
+	}
+	return changed, err
+}
+
+// downgrade makes the node of a reader that holds the write lock: with the number of the writer's node, so that it stands before the
+// writers in between when the writer has gone. That is Curator's form since 5.5.0. It must be there before the writer's node goes.
+func (q *queue) downgrade(ctx context.Context, r *record) (held bool, err error) {
+	w := r.req.under
+	name, _ := w.known()
+	seq, ok := sequence(name, writeName)
+	if !ok || w.s.isOver() {
+		r.req.under = nil
+		return false, nil
+	}
+	n, err := q.create(ctx, r.ref.Name, readName, seq, r.data)
+	if err != nil {
+		return false, err
+	}
+	r.own = n
+	if n.s == w.s {
+		if state, err := n.observe(ctx, r.ear(n)); errors.Is(err, zk.ErrNoNode) {
+			return false, errNoOwn
+		} else if err != nil {
+			return false, r.undo(err)
+		} else {
+			r.read(state)
+		}
+		// Asked after the node was made, in the same session: that is the order in which the server sees it.
+		if _, err := w.s.get(ctx, w.path()); err == nil {
+			return true, nil
+		} else if isTrouble(err) {
+			return false, r.undo(err)
+		}
+	}
+	r.req.under = nil // the write lock has gone meanwhile: it is one reader among others
+	r.reset()
+	return false, nil
+}
+
+func (r *record) undo(err error) error {
+	r.reset()
+	return err
+}

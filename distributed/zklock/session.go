@@ -1,0 +1,360 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// errTimeout is of a request to which no answer came in time.
+var errTimeout = errors.New("no answer in time")
+
+// isTrouble reports whether err, of a request, leaves open whether the request was carried out. All else is the server's answer.
+func isTrouble(err error) bool {
+	for _, answer := range []error{
+		zk.ErrNoNode, zk.ErrNodeExists, zk.ErrNotEmpty, zk.ErrNoAuth, zk.ErrBadVersion, zk.ErrNoChildrenForEphemerals, zk.ErrInvalidACL,
+		zk.ErrInvalidPath, zk.ErrInvalidFlags, zk.ErrBadArguments, zk.ErrAPIError, zk.ErrReconfigDisabled,
+	} {
+		if errors.Is(err, answer) {
+			return false
+		}
+	}
+	return err != nil
+}
+
+// session is one session with the servers, from the attempt to begin it to its end. It has a ZooKeeper client of its own, which never
+// gets another session: so no request that was meant for this session, such as the deletion of a node of its, can take place in a
+// later one.
+//
+//	starting  up and over unset, ready open     authenticated and connected -> up
+//	up        connected, authenticated          disconnected -> down; expired, or closed -> over
+//	down      between two connections           connected -> up; expired, or closed -> over
+//	over      dead is closed                    for good
+type session struct {
+	c      *core
+	conn   *zk.Conn
+	dialed chan struct{} // closed when conn is set
+	ready  chan struct{} // closed when it was up for the first time
+	dead   chan struct{} // closed when over
+	points points
+
+	mu      sync.Mutex
+	wire    *wire
+	id      int64
+	timeout time.Duration // as the server has granted it; before that, what is asked for
+	granted bool
+	contact time.Time // when the last request was sent that was answered
+	authed  bool
+	// anchored is set if the client has a watch that never fires, so that it tells its watches at each new connection.
+	anchored bool
+	up       bool
+	over     error         // why it is
+	changed  chan struct{} // closed when up or over changes
+}
+
+// start begins a session. It fails if the names of the servers are not known.
+func (c *core) start() (*session, error) {
+	s := &session{
+		c:       c,
+		dialed:  make(chan struct{}),
+		ready:   make(chan struct{}),
+		dead:    make(chan struct{}),
+		timeout: c.timeout,
+		changed: make(chan struct{}),
+	}
+	s.points.m = make(map[place]*point)
+	conn, _, err := zk.Connect(c.servers, c.timeout,
+		zk.WithDialer(s.dial),
+		zk.WithHostProvider(hosts{zk.NewDNSHostProvider(), s}),
+		zk.WithEventCallback(s.event),
+		zk.WithLogger(quiet{c.log}),
+		zk.WithLogInfo(false),
+	)
+	if err != nil {
+		return nil, err
+	}
+	s.conn = conn
+	close(s.dialed)
+	return s, nil
+}
+
+func (s *session) term() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.timeout
+}
+
+// number returns the id that the servers have given the session.
+func (s *session) number() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.id
+}
+
+// greeted is told what the server's first answer says. A server whose timeout is shorter than that of the one before has
+// shortened the session: nothing is held any more that relied on the longer one.
+func (s *session) greeted(id int64, timeout time.Duration, dialed time.Time) {
+	if id == 0 || timeout <= 0 {
+		return
+	}
+	s.mu.Lock()
+	shorter := s.granted && timeout < s.timeout
+	s.id, s.timeout, s.granted = id, timeout, true
+	if dialed.After(s.contact) {
+		s.contact = dialed
+	}
+	s.mu.Unlock()
+	if shorter {
+		s.c.spawn(func() { s.c.drop(s, errors.New("the server has shortened the session")) })
+	}
+}
+
+// event is called by the ZooKeeper client, and must not wait for anything.
+func (s *session) event(e zk.Event) {
+	switch {
+	case e.Type == zk.EventNotWatching:
+	case e.Type != zk.EventSession:
+		s.points.fire(e)
+	case e.State == zk.StateHasSession:
+		s.mu.Lock()
+		authed := s.authed
+		if authed {
+			s.setUp(true)
+		}
+		s.mu.Unlock()
+		if authed {
+			// What happened meanwhile is told by the server when the client has set its watches anew. But everybody looks anyway.
+			s.points.tellAll(zk.Event{Type: zk.EventNotWatching})
+		} else {
+			s.c.spawn(s.authenticate)
+		}
+	case e.State == zk.StateDisconnected || e.State == zk.StateConnecting:
+		s.mu.Lock()
+		s.setUp(false)
+		s.mu.Unlock()
+	case e.State == zk.StateExpired:
+		s.end(zk.ErrSessionExpired)
+	}
+}
+
+// authenticate tells the server the credentials, which the client repeats whenever it connects, and makes the session usable.
+func (s *session) authenticate() {
+	<-s.dialed
+	for _, a := range s.c.auth {
+		if err := s.conn.AddAuth(a.scheme, a.secret); err != nil {
+			if errors.Is(err, zk.ErrAuthFailed) {
+				s.end(fmt.Errorf("credentials of scheme %q are refused: %w", a.scheme, zk.ErrAuthFailed))
+			}
+			return // tried again at the next connection
+		}
+	}
+	s.mu.Lock()
+	s.anchored = true
+	s.mu.Unlock()
+	// On its first connection the client looks in vain for watches to tell. It has done so by then.
+	pause(s.c.life, 20*time.Millisecond)
+	if _, _, _, err := s.conn.ExistsW("/zookeeper"); err != nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.authed || s.over != nil {
+		return
+	}
+	s.authed = true
+	s.setUp(s.conn.State() == zk.StateHasSession)
+}
+
+// setUp notes whether there is a connection. s.mu is held.
+func (s *session) setUp(up bool) {
+	if s.over != nil || s.up == up {
+		return
+	}
+	s.up = up
+	s.turn()
+	if up {
+		select {
+		case <-s.ready:
+		default:
+			close(s.ready)
+		}
+	}
+}
+
+// turn tells those who wait for a change. s.mu is held.
+func (s *session) turn() {
+	close(s.changed)
+	s.changed = make(chan struct{})
+	s.c.pulse()
+}
+
+// end notes that the session is over. The core does the rest.
+func (s *session) end(why error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over != nil {
+		return
+	}
+	s.over, s.up = why, false
+	close(s.dead)
+	s.turn()
+}
+
+func (s *session) isOver() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.over != nil
+}
+
+// await waits for a connection, until the session is over or ctx ends.
+func (s *session) await(ctx context.Context) error {
+	for {
+		s.mu.Lock()
+		up, over, changed := s.up, s.over, s.changed
+		s.mu.Unlock()
+		switch {
+		case over != nil:
+			return over
+		case up:
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return notConnected(ctx)
+		}
+	}
+}
+
+func notConnected(ctx context.Context) error {
+	return fmt.Errorf("not connected to ZooKeeper: %w", context.Cause(ctx))
+}
+
+// touch notes that a request was answered that was sent at a time.
+func (s *session) touch(sent time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if sent.After(s.contact) {
+		s.contact = sent
+	}
+}
+
+// call sends a request when there is a connection, and waits for its answer until ctx ends or the session does. The ZooKeeper
+// client does not know contexts: an answer that comes later is dropped. A connection on which no answer comes for a third of the session timeout
+// is closed: there is time to find a better one, while the session lasts.
+func call[T any](ctx context.Context, s *session, request func(*zk.Conn) (T, error)) (T, error) {
+	type answer struct {
+		v   T
+		err error
+	}
+	var none T
+	if err := s.await(ctx); err != nil {
+		return none, err
+	}
+	answers := make(chan answer, 1)
+	s.mu.Lock()
+	w, limit := s.wire, s.timeout/3
+	s.mu.Unlock()
+	late := time.AfterFunc(limit, func() { w.Close() })
+	defer late.Stop()
+	sent := time.Now()
+	go func() {
+		v, err := request(s.conn)
+		answers <- answer{v, err}
+	}()
+	select {
+	case a := <-answers:
+		if !isTrouble(a.err) {
+			s.touch(sent)
+		}
+		return a.v, a.err
+	case <-s.dead:
+		return none, zk.ErrSessionExpired
+	case <-ctx.Done():
+		return none, fmt.Errorf("%w: %w", errTimeout, context.Cause(ctx))
+	}
+}
+
+// stat is what is asked of a node.
+type stat struct {
+	data []byte
+	zk.Stat
+}
+
+func (s *session) create(ctx context.Context, path string, data []byte, flags int32) (string, error) {
+	return call(ctx, s, func(c *zk.Conn) (string, error) { return c.Create(path, data, flags, s.c.acl) })
+}
+
+func (s *session) children(ctx context.Context, dir string) ([]string, error) {
+	return call(ctx, s, func(c *zk.Conn) ([]string, error) {
+		names, _, err := c.Children(dir)
+		return names, err
+	})
+}
+
+func (s *session) get(ctx context.Context, path string) (stat, error) {
+	return call(ctx, s, func(c *zk.Conn) (stat, error) {
+		data, st, err := c.Get(path)
+		if err != nil {
+			return stat{}, err
+		}
+		return stat{data, *st}, nil
+	})
+}
+
+func (s *session) delete(ctx context.Context, path string) error {
+	_, err := call(ctx, s, func(c *zk.Conn) (struct{}, error) { return struct{}{}, c.Delete(path, -1) })
+	return err
+}
+
+func (s *session) set(ctx context.Context, path string, data []byte) error {
+	_, err := call(ctx, s, func(c *zk.Conn) (struct{}, error) {
+		_, err := c.Set(path, data, -1)
+		return struct{}{}, err
+	})
+	return err
+}
+
+// sync has the server catch up with the leader, which knows the session still if it succeeds.
+func (s *session) sync(ctx context.Context, path string) error {
+	_, err := call(ctx, s, func(c *zk.Conn) (string, error) { return c.Sync(path) })
+	return err
+}
+
+// getWatched is get, and makes sure that who listens at path is told of the next change, unless the result says that it has
+// happened already.
+func (s *session) getWatched(ctx context.Context, path string) (st stat, changed bool, err error) {
+	at := place{path, false}
+	needed, fired := s.points.arming(at)
+	if !needed {
+		st, err = s.get(ctx, path)
+		return st, err == nil && !s.points.isArmed(at), err
+	}
+	st, err = call(ctx, s, func(c *zk.Conn) (stat, error) {
+		data, st, _, err := c.GetW(path)
+		if err != nil {
+			return stat{}, err
+		}
+		return stat{data, *st}, nil
+	})
+	return st, err == nil && !s.points.armed(at, fired), err
+}
+
+// childrenWatched is to children what getWatched is to get.
+func (s *session) childrenWatched(ctx context.Context, dir string) (names []string, changed bool, err error) {
+	at := place{dir, true}
+	needed, fired := s.points.arming(at)
+	if !needed {
+		names, err = s.children(ctx, dir)
+		return names, err == nil && !s.points.isArmed(at), err
+	}
+	names, err = call(ctx, s, func(c *zk.Conn) ([]string, error) {
+		names, _, _, err := c.ChildrenW(dir)
+		return names, err
+	})
+	return names, err == nil && !s.points.armed(at, fired), err
+}

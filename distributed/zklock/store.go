@@ -1,0 +1,499 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+// revoked is the data by which Curator asks who holds a lock to give it back.
+const revoked = "__REVOKE__"
+
+// request is what an acquisition brings along in its context.
+type request struct {
+	revoke func(token uint64) // called when the hold is asked for, if not nil
+	under  *node              // of the write lock that the owner holds, for the read lock
+}
+
+type requestKey struct{}
+
+// store is the [lease.Store] of the locks of one kind: what is the same for all of them. It knows the nodes of each acquisition.
+type store struct {
+	*core
+	lost func(lease.Ref, error)
+
+	mu      sync.Mutex
+	records map[string]*record // by owner
+}
+
+// record is what an acquisition, and the hold that comes of it, has in ZooKeeper. The engine asks one thing after the other for it; only events,
+// renewals and losses come at any time.
+type record struct {
+	st   *store
+	ref  lease.Ref
+	req  request
+	wake chan struct{} // the watch of who waits
+
+	// Of who acquires and releases.
+	own     *node     // the place in the queue, or the lock
+	gate    *node     // the place among those who acquire, of a semaphore
+	checked time.Time // when the server was asked last
+
+	ears      sync.Mutex
+	at        place // where it listens, while it waits
+	listening *session
+
+	mu     sync.Mutex
+	dirty  bool  // something has happened since
+	held   *node // the own one, from the grant to the end
+	gone   *node // an own one that was deleted
+	asked  bool  // to give it back
+	called bool  // and told so
+}
+
+func (st *store) init(c *core) *store {
+	st.core = c
+	st.records = make(map[string]*record)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stores = append(c.stores, st)
+	return st
+}
+
+func (st *store) Herald(lost func(lease.Ref, error)) { st.lost = lost }
+
+// record returns the record of owner, which it makes if there is none.
+func (st *store) record(ctx context.Context, name, owner string) *record {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	r := st.records[owner]
+	if r == nil {
+		r = &record{st: st, ref: lease.Ref{Name: name, Owner: owner}, wake: make(chan struct{}, 1), dirty: true}
+		if q, ok := ctx.Value(requestKey{}).(*request); ok {
+			r.req = *q
+		}
+		st.records[owner] = r
+	}
+	return r
+}
+
+func (st *store) find(owner string) *record {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.records[owner]
+}
+
+// keep knows r again, if its watch ended before its acquisition did.
+func (st *store) keep(r *record) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.records[r.ref.Owner] = r
+}
+
+// take returns the record of owner and forgets it.
+func (st *store) take(owner string) *record {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	r := st.records[owner]
+	delete(st.records, owner)
+	return r
+}
+
+// nodeOf returns the node by which a lock is held whose token it is.
+func (st *store) nodeOf(name string, token uint64) *node {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	for _, r := range st.records {
+		if r.ref.Name != name {
+			continue
+		}
+		if n := r.holding(); n != nil {
+			if _, t := n.known(); t == token {
+				return n
+			}
+		}
+	}
+	return nil
+}
+
+// holding returns the node by which r is held, or nil.
+func (r *record) holding() *node {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.held
+}
+
+// hold notes that r is held by its own node, or is not, and reports whether that node is there still as far as is known.
+func (r *record) hold(n *node) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.held = n
+	return n != nil && n != r.gone && !n.s.isOver()
+}
+
+// drop ends what depends on s, which is over: holds are lost, and who waits begins anew.
+func (st *store) drop(s *session, why error) {
+	st.mu.Lock()
+	var all []*record
+	for _, r := range st.records {
+		all = append(all, r)
+	}
+	st.mu.Unlock()
+	for _, r := range all {
+		if n := r.holding(); n == nil {
+			r.rouse()
+		} else if n.s == s {
+			st.lost(r.ref, why)
+		}
+	}
+}
+
+// rouse has who waits ask again.
+func (r *record) rouse() {
+	r.mu.Lock()
+	r.dirty = true
+	r.mu.Unlock()
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// ear returns what is told of the own node n: that it is gone, or that its data has changed.
+func (r *record) ear(n *node) func(gone bool) {
+	return func(gone bool) {
+		if gone {
+			r.over(n)
+			return
+		}
+		r.st.spawn(func() {
+			ctx, cancel := context.WithTimeout(r.st.life, n.s.term())
+			defer cancel()
+			if st, err := n.look(ctx); err == nil {
+				r.read(st)
+			} else if errors.Is(err, zk.ErrNoNode) {
+				r.over(n)
+			}
+		})
+	}
+}
+
+// over is told that the own node n was deleted.
+func (r *record) over(n *node) {
+	r.mu.Lock()
+	r.gone = n
+	lost := r.held == n
+	r.mu.Unlock()
+	if lost {
+		r.st.lost(r.ref, fmt.Errorf("its node was deleted: %w", zk.ErrNoNode))
+	} else {
+		r.rouse()
+	}
+}
+
+// read looks whether the data of the own node asks to give the lock back.
+func (r *record) read(st stat) {
+	if string(st.data) != revoked {
+		return
+	}
+	r.mu.Lock()
+	r.asked = true
+	r.mu.Unlock()
+	r.tell()
+}
+
+// tell has the holder told, once, if it is asked to give the lock back.
+func (r *record) tell() {
+	r.mu.Lock()
+	held := r.held
+	now := r.asked && held != nil && !r.called
+	r.called = r.called || now
+	r.mu.Unlock()
+	if now && r.req.revoke != nil {
+		_, token := held.known()
+		go r.req.revoke(token) // the user's, for whom nobody waits
+	}
+}
+
+// data returns what is in a node: like Curator, the address of the client, or nothing if the lock can be revoked.
+func (r *record) data(s *session) []byte {
+	if r.req.revoke != nil {
+		return []byte{}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.wire != nil {
+		if a, ok := s.wire.LocalAddr().(*net.TCPAddr); ok {
+			return []byte(a.IP.String())
+		}
+	}
+	return []byte{}
+}
+
+// listen has the record roused by what happens at a place, and at no other one.
+func (r *record) listen(s *session, at place) {
+	r.ears.Lock()
+	defer r.ears.Unlock()
+	if r.listening == s && r.at == at {
+		return
+	}
+	r.close()
+	r.listening, r.at = s, at
+	s.points.listen(at, r, func(zk.Event) { r.rouse() })
+}
+
+// deaf ends listen.
+func (r *record) deaf() {
+	r.ears.Lock()
+	defer r.ears.Unlock()
+	r.close()
+}
+
+// close is deaf. r.ears is held.
+func (r *record) close() {
+	if r.listening != nil {
+		r.listening.points.ignore(r.at, r)
+		r.listening = nil
+	}
+}
+
+// fresh is how long a look at the queue counts if no event has come since: a waiter asks once more when it has its watch.
+const fresh = 500 * time.Millisecond
+
+// begin notes that the server is asked now, or reports false if nothing can have changed since the last time.
+func (r *record) begin() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.dirty && time.Since(r.checked) < fresh {
+		return false
+	}
+	r.dirty = false
+	r.checked = time.Now()
+	return true
+}
+
+// ask goes on with step, which acquires, until the lock is held or has to be waited for. What can be tried again is, for half of the
+// session timeout.
+func (r *record) ask(ctx context.Context, step func(ctx context.Context) (held bool, err error)) (lease.Reply, error) {
+	if !r.begin() {
+		return lease.Reply{}, nil
+	}
+	began, term := time.Now(), r.st.Term()
+	ctx, cancel := context.WithTimeoutCause(ctx, max(term/2, 10*time.Millisecond), errTimeout)
+	defer cancel()
+	for {
+		if r.own != nil && r.own.s.isOver() || r.gate != nil && r.gate.s.isOver() {
+			r.reset()
+		}
+		held, err := step(ctx)
+		switch {
+		case err == nil && !held:
+			return lease.Reply{}, nil
+		case err == nil && time.Since(began) > term/3:
+			// Whoever asks counts from when it began, and little would be left of that.
+			r.rouse()
+			return lease.Reply{}, nil
+		case err == nil:
+			r.deaf()
+			if !r.hold(r.own) { // whoever told of its end came too early to find it held
+				r.hold(nil)
+				r.reset()
+				continue
+			}
+			r.st.keep(r)
+			_, token := r.own.known()
+			r.tell()
+			return lease.Reply{Held: true, Token: token}, nil
+		case errors.Is(err, errNoOwn):
+			r.reset()
+		case ctx.Err() != nil || !isTrouble(err) || errors.Is(err, locks.ErrForeign) || errors.Is(err, locks.ErrClosed) ||
+			errors.Is(err, lease.ErrRefused) || errors.Is(err, errBroken):
+			r.mu.Lock()
+			r.dirty = true
+			r.mu.Unlock()
+			return lease.Reply{}, err
+		default:
+			pause(ctx, 5*time.Millisecond)
+		}
+	}
+}
+
+// errBroken is of a lock that cannot be acquired whatever is done.
+var errBroken = errors.New("the lock cannot be used")
+
+// reset has the record begin anew.
+func (r *record) reset() {
+	r.deaf()
+	r.discard()
+	r.own, r.gate = nil, nil
+}
+
+// discard has the nodes of the record deleted, and returns what tells of the end of that.
+func (r *record) discard() (done []<-chan struct{}) {
+	for _, n := range []*node{r.own, r.gate} {
+		if n != nil {
+			done = append(done, n.discard())
+		}
+	}
+	return done
+}
+
+// await waits until all are done, ctx ends, or time is up.
+func await(ctx context.Context, done []<-chan struct{}, d time.Duration) error {
+	if len(done) == 0 {
+		return nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	for _, ch := range done {
+		select {
+		case <-ch:
+		case <-timer.C:
+			return errTimeout
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// patience is for how long a call waits for the deletion of a node, which goes on without it.
+const patience = time.Second
+
+// Recall is asked when an acquisition has failed. What it had made is deleted, or will be.
+func (st *store) Recall(_ context.Context, _, owner string) (lease.Reply, error) {
+	if r := st.find(owner); r != nil {
+		if n := r.holding(); n != nil {
+			_, token := n.known()
+			return lease.Reply{Held: true, Token: token}, nil
+		}
+	}
+	return lease.Reply{}, nil
+}
+
+// Renew reads the nodes, and has the leader confirm the session: a server that has lost touch with it answers questions still.
+func (st *store) Renew(ctx context.Context, holds []lease.Ref, _ time.Duration) ([]bool, error) {
+	held := make([]bool, len(holds))
+	slots := make(chan struct{}, 16) // as many as the ZooKeeper client takes at once
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	var failed error
+	confirmed := make(map[*session]bool)
+	fail := func(err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		failed = errors.Join(failed, err)
+	}
+	var mine []*node
+	for i, h := range holds {
+		var n *node
+		if r := st.find(h.Owner); r != nil {
+			n = r.holding()
+		}
+		if n == nil || n.s.isOver() {
+			mine = append(mine, nil)
+			continue
+		}
+		mine = append(mine, n)
+		if s := n.s; !confirmed[s] {
+			confirmed[s] = true
+			wg.Go(func() {
+				err := persist(ctx, s, func() error { return s.sync(ctx, holds[i].Name) })
+				if isTrouble(err) {
+					fail(err)
+				}
+			})
+		}
+	}
+	for i, n := range mine {
+		if n == nil {
+			continue
+		}
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			var st stat
+			err := persist(ctx, n.s, func() (err error) {
+				st, _, err = n.s.getWatched(ctx, n.path())
+				return err
+			})
+			_, token := n.known()
+			switch {
+			case err == nil:
+				held[i] = uint64(st.Czxid) == token
+			case isTrouble(err) && !n.s.isOver():
+				fail(err)
+			}
+		})
+	}
+	wg.Wait()
+	if failed != nil {
+		return make([]bool, len(holds)), failed // without the leader's word nothing counts
+	}
+	return held, nil
+}
+
+// persist repeats a question until there is an answer, ctx ends, or the session does.
+func persist(ctx context.Context, s *session, ask func() error) error {
+	for {
+		err := ask()
+		if !isTrouble(err) || ctx.Err() != nil || s.isOver() {
+			return err
+		}
+		pause(ctx, 5*time.Millisecond)
+	}
+}
+
+// Release deletes the nodes.
+func (st *store) Release(ctx context.Context, _, owner string) (lease.Released, error) {
+	r := st.find(owner)
+	if r == nil {
+		return lease.Released{}, nil
+	}
+	r.hold(nil)
+	if r.own == nil {
+		st.take(owner)
+		return lease.Released{}, nil
+	}
+	if err := await(ctx, r.discard(), patience); err != nil {
+		return lease.Released{}, fmt.Errorf("delete %q: %w", r.own.path(), err)
+	}
+	st.take(owner)
+	return lease.Released{Held: r.own.removed()}, nil
+}
+
+// Leave deletes the nodes of who waited. If that takes longer, it goes on in the background.
+func (st *store) Leave(ctx context.Context, _, owner string) error {
+	if r := st.take(owner); r != nil {
+		r.deaf()
+		await(ctx, r.discard(), patience)
+	}
+	return nil
+}
+
+// Lost frees what was lost while the session lives on.
+func (st *store) Lost(ref lease.Ref) {
+	if r := st.take(ref.Owner); r != nil {
+		r.hold(nil)
+		r.discard()
+	}
+}
+
+// waiter is a [lease.Watch] of a record.
+type waiter struct{ r *record }
+
+func (w waiter) C() <-chan struct{} { return w.r.wake }
+
+func (w waiter) Close() {}
+
+func (st *store) Watch(ctx context.Context, name, owner string) (lease.Watch, error) {
+	return waiter{st.record(ctx, name, owner)}, nil
+}
