@@ -77,7 +77,6 @@ func (s *stage) play(t *testing.T, trace redisson.Trace, cast map[string]bool) {
 			return redisson.Ours(func(kind, name string) locks.TryLocker { return lockOf(c, kind, name) })
 		},
 	})
-	s.direct.Del(background, "redisson_lock_token:{"+name+"}")
 }
 
 // casts returns all ways in which those of parties that do not say so by their names may be Redisson or ours.
