@@ -19,7 +19,7 @@ func TestOnAClusterEachSideIsWokenByTheChannelsThatTheVersionOfRedissonHas(t *te
 		before:  {"classic": redislock.Classic, "both": redislock.Both},
 	} {
 		t.Run(version, func(t *testing.T) {
-			addr, direct := startRedis(t, "--cluster-enabled", "yes")
+			addr, direct := startRedis(t, "--cluster-enabled", "yes", "--cluster-announce-ip", "127.0.0.1")
 			require.NoError(t, direct.ClusterAddSlotsRange(background, 0, 16383).Err())
 			require.Eventually(t, func() bool {
 				return strings.Contains(direct.ClusterInfo(background).Val(), "cluster_state:ok")
