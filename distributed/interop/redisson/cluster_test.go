@@ -14,6 +14,7 @@ import (
 // TestOnAClusterEachSideIsWokenByTheChannelsThatTheVersionOfRedissonHas is about sharded channels, which Redisson takes since
 // 3.22.0 where the servers have them.
 func TestOnAClusterEachSideIsWokenByTheChannelsThatTheVersionOfRedissonHas(t *testing.T) {
+	t.Parallel()
 	for version, modes := range map[string]map[string]redislock.PubSub{
 		current: {"auto": redislock.Auto, "sharded": redislock.Sharded, "both": redislock.Both},
 		before:  {"classic": redislock.Classic, "both": redislock.Both},

@@ -1,6 +1,7 @@
 package redisson
 
 import (
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -75,7 +76,12 @@ func oursGetsTheLockOfAJavaProcessThatWasKilled(t *testing.T, s *stage) {
 	began := time.Now()
 	require.NoError(t, holder.UnlockContext(a))
 	for i, got := range waits {
-		require.NoError(t, soon(t, got))
+		select {
+		case err := <-got:
+			require.NoError(t, err)
+		case <-time.After(patience):
+			t.Fatalf("waiter %d gets no lock", i)
+		}
 		if i < len(kinds) {
 			require.Less(t, time.Since(began), brief+woken, "by the end of the lease")
 		}
@@ -89,6 +95,12 @@ func oursGetsTheLockOfAJavaProcessThatWasKilled(t *testing.T, s *stage) {
 
 func redissonGetsTheLockOfAGoProcessThatWasKilled(t *testing.T, s *stage) {
 	name := fresh()
+	kinds := kinds
+	if s.version == before {
+		// In a fair queue it reckons how long to sleep from what it was told when it came. If the holder has renewed since, that is
+		// less than nothing, and it sleeps until it is told of a release, which a holder that is dead does not.
+		kinds = slices.DeleteFunc(slices.Clone(kinds), func(kind string) bool { return kind == "fair" })
+	}
 	args := []string{s.addr, brief.String()}
 	for _, kind := range kinds {
 		args = append(args, against(kind)+"/"+name+kind)
@@ -103,7 +115,12 @@ func redissonGetsTheLockOfAGoProcessThatWasKilled(t *testing.T, s *stage) {
 	child.Kill()
 	began := time.Now()
 	for i, kind := range kinds {
-		require.Equal(t, "true", soon(t, waits[i]))
+		select {
+		case answer := <-waits[i]:
+			require.Equal(t, "true", answer)
+		case <-time.After(patience):
+			t.Fatalf("Redisson does not get the %s lock, of which there is %v", kind, s.direct.Keys(background, "*"+name+kind+"*"))
+		}
 		require.Less(t, time.Since(began), brief+woken, "by the end of the lease")
 		s.java.must(t, name+strconv.Itoa(i), "unlock", kind, name+kind)
 	}

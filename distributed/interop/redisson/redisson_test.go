@@ -27,7 +27,10 @@ var situations = []situation{
 
 func TestWithTheCurrentRedisson(t *testing.T) { perform(t, current, with(20*time.Second)) }
 
-func TestWithAnOldRedisson(t *testing.T) { perform(t, before, with(5*time.Second)) }
+func TestWithAnOldRedisson(t *testing.T) {
+	t.Parallel()
+	perform(t, before, with(5*time.Second))
+}
 
 // with adds the mixed load, for so long.
 func with(d time.Duration) []situation {
