@@ -41,7 +41,7 @@ func listen(t *testing.T, c *redis.Client, word string) (heard func() []string) 
 	}
 }
 
-// TestLocksLeaveInRedisWhatRedissonDoes plays what the real Redisson was found to leave, in the module interop/redisson.
+// TestLocksLeaveInRedisWhatRedissonDoes plays what the real Redisson was found to leave, in the module distributed/interop/redisson.
 func TestLocksLeaveInRedisWhatRedissonDoes(t *testing.T) {
 	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
 		for _, trace := range redisson.Traces {

@@ -46,7 +46,7 @@ func stress(ctx context.Context, conn *redis.Client, kind, name string, l locks.
 				return n, fmt.Errorf("a reader met %q, %v", other, err)
 			}
 		} else {
-			if other, err := conn.GetSet(background, name+":inside", me).Result(); err != redis.Nil {
+			if other, err := conn.SetArgs(background, name+":inside", me, redis.SetArgs{Get: true}).Result(); err != redis.Nil {
 				return n, fmt.Errorf("met %q, %v", other, err)
 			}
 			value, err := conn.Get(background, name+":counter").Int()
