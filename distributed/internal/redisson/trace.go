@@ -1,0 +1,217 @@
+// Package redisson has traces of Redisson's locks: what parties do with a lock, step by step, and what is in Redis after each
+// step, as the real Redisson leaves it. Whoever speaks its format has to leave the same.
+package redisson
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"regexp"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Trace is a number of steps with what is in Redis after each. Its text has for each step a line
+//
+//	A unlock plain: true; B: true
+//
+// where party A unlocks the plain lock, the answer is true, and so is that of B's earlier step, which had to wait. That one ended in
+// three dots instead of an answer. The answer to an unlock is whether the lock was held. Below it is, with a tab in front,
+// everything that there is then: keys with their values and times to live, channels with subscribers, and messages
+// published by the step. The lock is called it, an owner by its party.
+//
+// Parties whose names begin with J are Redisson, those with G are ours; others may be either.
+type Trace struct {
+	Name string
+	Text string
+}
+
+// Party does one thing with the lock called name, which may take its time: lock, try or unlock. The answer is true or
+// false, or says what went wrong.
+type Party func(op, kind, name string) string
+
+// Stage is where a trace is played.
+type Stage struct {
+	// Name is that of the lock. Nothing else in the database has it in its name, and no part of it means anything in a pattern.
+	Name string
+	// Do sends a command to the server. The reply consists of numbers, strings and lists of such; that of an absent value is nil.
+	Do func(args ...any) any
+	// Heard returns the messages so far, each as its channel, a space and its payload, of all channels with Name in their names.
+	Heard func() []string
+	// Join returns the party of that name, and is called once for each.
+	Join func(name string) Party
+	// Asleep, if not nil, reports whether a party that waits is in the state where it can be woken.
+	Asleep func(name string) bool
+}
+
+// patience is how long a step may take.
+const patience = 20 * time.Second
+
+type step struct {
+	line        string
+	actor       string
+	op, kind    string
+	answer      string // empty if it is not awaited
+	next, later string // whose answer to an earlier step is awaited too, and what it is
+	state       string
+}
+
+var stepLine = regexp.MustCompile(`^(\w+) (lock|try|unlock) (\w+)(?:: (\w+)(?:; (\w+): (\w+))?| \.\.\.)$`)
+
+func (tr Trace) steps() []step {
+	var steps []step
+	for line := range strings.Lines(strings.TrimSpace(tr.Text)) {
+		line = strings.TrimRight(line, "\n")
+		if state, ok := strings.CutPrefix(line, "\t"); ok {
+			steps[len(steps)-1].state += state + "\n"
+			continue
+		}
+		m := stepLine.FindStringSubmatch(line)
+		if m == nil {
+			panic(fmt.Sprintf("trace %q: line %q", tr.Name, line))
+		}
+		steps = append(steps, step{line: line, actor: m[1], op: m[2], kind: m[3], answer: m[4], next: m[5], later: m[6]})
+	}
+	return steps
+}
+
+// Parties returns the names of the parties.
+func (tr Trace) Parties() []string {
+	names := make(map[string]bool)
+	for _, s := range tr.steps() {
+		names[s.actor] = true
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// Play does the steps, and fails the test at the first one after which anything is not as in the text.
+func (tr Trace) Play(tb testing.TB, stage Stage) {
+	tb.Helper()
+	parties := make(map[string]Party)
+	for _, name := range tr.Parties() {
+		parties[name] = stage.Join(name)
+	}
+	v := view{stage: stage, owners: make(map[string]string)}
+	waiting := make(map[string]chan string)
+	await := func(name, want, line string) {
+		tb.Helper()
+		select {
+		case got := <-waiting[name]:
+			if got != want {
+				tb.Fatalf("%s: %s: the answer of %s is %q", tr.Name, line, name, got)
+			}
+		case <-time.After(patience):
+			tb.Fatalf("%s: %s: no answer of %s. There is\n%s", tr.Name, line, name, v.state(name))
+		}
+	}
+	for _, s := range tr.steps() {
+		v.heard = len(stage.Heard())
+		answer := make(chan string, 1)
+		waiting[s.actor] = answer
+		go func() { answer <- parties[s.actor](s.op, s.kind, stage.Name) }()
+		if s.answer != "" {
+			await(s.actor, s.answer, s.line)
+		}
+		newest := s.actor
+		if s.next != "" {
+			await(s.next, s.later, s.line)
+			newest = s.next
+		}
+		got := ""
+		for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+			asleep := s.answer != "" || stage.Asleep == nil || stage.Asleep(s.actor)
+			if got = v.state(newest); got == s.state && asleep {
+				break
+			}
+			if time.Now().After(end) {
+				tb.Fatalf("%s: after %q there is\n%sinstead of\n%s", tr.Name, s.line, got, s.state)
+			}
+		}
+	}
+}
+
+// view shows what is in Redis as a text.
+type view struct {
+	stage  Stage
+	owners map[string]string // their parties
+	heard  int               // before the present step
+}
+
+var owner = regexp.MustCompile(`[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}:\d+`)
+
+// state returns everything that has to do with the lock. An owner that was never seen before is party's.
+func (v *view) state(party string) string {
+	do := v.stage.Do
+	var lines []string
+	for _, key := range list(do("keys", "*"+v.stage.Name+"*")) {
+		// In the time between two commands a key may vanish: then there is another look.
+		kind := fmt.Sprint(do("type", key))
+		line := kind + " " + key + ":"
+		switch kind {
+		case "string":
+			line += fmt.Sprint(" ", do("get", key))
+		case "hash":
+			var fields []string
+			for _, f := range list(do("hkeys", key)) {
+				fields = append(fields, fmt.Sprint(" ", v.masked(f, party), "=", do("hget", key, f)))
+			}
+			sort.Strings(fields)
+			line += strings.Join(fields, "")
+		case "list":
+			line += " " + strings.Join(list(do("lrange", key, 0, -1)), " ")
+		case "zset":
+			now := list(do("time"))
+			for _, member := range list(do("zrange", key, 0, -1)) {
+				at, _ := strconv.ParseFloat(fmt.Sprint(do("zscore", key, member)), 64)
+				s, _ := strconv.ParseFloat(now[0], 64)
+				line += fmt.Sprint(" ", member, " in ", about(at/1000-s))
+			}
+		}
+		ttl, _ := strconv.ParseFloat(fmt.Sprint(do("pttl", key)), 64)
+		if ttl >= 0 {
+			line += ", " + about(ttl/1000)
+		}
+		lines = append(lines, line)
+	}
+	for _, channel := range list(do("pubsub", "channels", "*"+v.stage.Name+"*")) {
+		lines = append(lines, "subscribed "+channel)
+	}
+	for _, m := range v.stage.Heard()[v.heard:] {
+		lines = append(lines, "published "+m)
+	}
+	for i, line := range lines {
+		lines[i] = strings.ReplaceAll(v.masked(line, party), v.stage.Name, "it")
+	}
+	sort.Strings(lines)
+	text := ""
+	for _, line := range lines {
+		text += line + "\n"
+	}
+	return text
+}
+
+func (v *view) masked(text, party string) string {
+	return owner.ReplaceAllStringFunc(text, func(o string) string {
+		if v.owners[o] == "" {
+			v.owners[o] = party
+		}
+		return v.owners[o]
+	})
+}
+
+// about rounds a time to ten seconds: a trace does not take as long.
+func about(seconds float64) string { return fmt.Sprintf("%.0f s", 10*math.Round(seconds/10)) }
+
+// list returns the strings of a reply.
+func list(reply any) []string {
+	values, _ := reply.([]any)
+	all := make([]string, len(values))
+	for i, v := range values {
+		all[i] = fmt.Sprint(v)
+	}
+	return all
+}

@@ -1,0 +1,66 @@
+package redisson
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks/distributed/redislock"
+)
+
+// TestOnAClusterEachSideIsWokenByTheChannelsThatTheVersionOfRedissonHas is about sharded channels, which Redisson takes since
+// 3.22.0 where the servers have them.
+func TestOnAClusterEachSideIsWokenByTheChannelsThatTheVersionOfRedissonHas(t *testing.T) {
+	t.Parallel()
+	for version, modes := range map[string]map[string]redislock.PubSub{
+		current: {"auto": redislock.Auto, "sharded": redislock.Sharded, "both": redislock.Both},
+		before:  {"classic": redislock.Classic, "both": redislock.Both},
+	} {
+		t.Run(version, func(t *testing.T) {
+			addr, direct := startRedis(t, "--cluster-enabled", "yes", "--cluster-announce-ip", "127.0.0.1")
+			require.NoError(t, direct.ClusterAddSlotsRange(background, 0, 16383).Err())
+			require.Eventually(t, func() bool {
+				return strings.Contains(direct.ClusterInfo(background).Val(), "cluster_state:ok")
+			}, patience, 10*time.Millisecond)
+			conn := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{addr}, DisableIdentity: true})
+			t.Cleanup(func() { conn.Close() })
+			java := startAgent(t, version, "cluster", addr, long)
+			subscribed := func(name string) {
+				t.Helper()
+				require.Eventually(t, func() bool {
+					return len(direct.PubSubChannels(background, "*"+name+"*").Val())+
+						len(direct.PubSubShardChannels(background, "*"+name+"*").Val()) > 0
+				}, patience, time.Millisecond)
+			}
+			for mode, pubsub := range modes {
+				for _, kind := range kinds {
+					t.Run(mode+" "+kind, func(t *testing.T) {
+						name := fresh()
+						l, a := lockOf(open(t, conn, long, redislock.WithPubSub(pubsub)), kind, name), someone()
+						rival, b := lockOf(open(t, conn, long, redislock.WithPubSub(pubsub)), against(kind), name), someone()
+
+						java.must(t, "a", "lock", against(kind), name, -1)
+						got := start(l, a)
+						subscribed(name)
+						began := time.Now()
+						java.must(t, "a", "unlock", against(kind), name)
+						require.NoError(t, soon(t, got))
+						require.NoError(t, l.UnlockContext(a))
+
+						hold(t, rival, b)
+						answer := java.start(name, "lock", kind, name, -1)
+						subscribed(name)
+						require.Eventually(t, func() bool { return java.asleep(t, name) }, patience, time.Millisecond)
+						require.NoError(t, rival.UnlockContext(b))
+						require.Equal(t, "true", soon(t, answer))
+						require.Less(t, time.Since(began), woken)
+						java.must(t, name, "unlock", kind, name)
+					})
+				}
+			}
+		})
+	}
+}

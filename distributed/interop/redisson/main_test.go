@@ -1,0 +1,48 @@
+package redisson
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"github.com/jucgo/locks/distributed/internal/testbed"
+	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/redislock"
+)
+
+func TestMain(m *testing.M) {
+	testbed.Play(map[string]testbed.Role{"hold": holdUntilKilled})
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/jucgo/locks/distributed/internal/testbed.start.func1.1"))
+}
+
+// holdUntilKilled takes locks, says so, and keeps them. Its arguments are the address of the server, the lease, and locks as
+// their kind, a slash and their name.
+func holdUntilKilled(args []string) error {
+	term, err := time.ParseDuration(args[1])
+	if err != nil {
+		return err
+	}
+	conn := redis.NewClient(&redis.Options{Addr: args[0]})
+	defer conn.Close()
+	c, err := redislock.New(conn, redislock.WithLease(lease.WithLease(term)))
+	if err != nil {
+		return err
+	}
+	defer c.Close(context.Background())
+	for _, arg := range args[2:] {
+		kind, name, _ := strings.Cut(arg, "/")
+		if err := lockOf(c, kind, name).LockContext(context.Background()); err != nil {
+			return err
+		}
+	}
+	fmt.Println("held")
+	_, err = io.Copy(io.Discard, os.Stdin)
+	return err
+}

@@ -1,0 +1,40 @@
+package redisson
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+var situations = []situation{
+	{"whoever plays which part leaves the same in Redis", traces},
+	{"the scripts of both sides write to the same keys", scriptsWriteTheSameKeys},
+	{"Java is woken by Go", javaIsWokenByGo},
+	{"Go is woken by Java", goIsWokenByJava},
+	{"holds of either side are counted to the last", holdsOfEitherSideAreCountedToTheLast},
+	{"a fair lock serves both sides in order of arrival", aFairLockServesBothSidesInOrderOfArrival},
+	{"who gives up leaves the fair queue to the others", whoGivesUpLeavesTheFairQueueToTheOthers},
+	{"readers of both sides read together and keep writers out", readersOfBothSidesReadTogetherAndKeepWritersOut},
+	{"tokens increase from holder to holder", tokensIncreaseFromHolderToHolder},
+	{"multi-locks exclude each other", multiLocksExcludeEachOther},
+	{"who is not the owner cannot unlock", whoIsNotTheOwnerCannotUnlock},
+	{"a lost lock is reported and not taken from its next holder", aLostLockIsReportedAndNotTakenFromItsNextHolder},
+	{"our waiter is woken when Redisson forces an unlock", ourWaiterIsWokenWhenRedissonForcesAnUnlock},
+	{"both watchdogs renew", bothWatchdogsRenew},
+	{"ours gets the lock of a Java process that was killed", oursGetsTheLockOfAJavaProcessThatWasKilled},
+	{"Redisson gets the lock of a Go process that was killed", redissonGetsTheLockOfAGoProcessThatWasKilled},
+}
+
+func TestWithTheCurrentRedisson(t *testing.T) { perform(t, current, with(20*time.Second)) }
+
+func TestWithAnOldRedisson(t *testing.T) {
+	t.Parallel()
+	perform(t, before, with(5*time.Second))
+}
+
+// with adds the mixed load, for so long.
+func with(d time.Duration) []situation {
+	return append(slices.Clone(situations), situation{
+		"mixed load leaves both sides alone inside and each a share", func(t *testing.T, s *stage) { mixedLoad(t, s, d) },
+	})
+}

@@ -1,0 +1,43 @@
+package redislock_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/redislock"
+)
+
+// A key is there until its time to live is less than zero, and in its last millisecond that is zero: not a time after which to
+// ask again, which would be never.
+func TestAWaiterAsksAgainWhenTheLeaseOfADeadHolderIsOver(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	direct := connect(t, s.addr)
+	c := open(t, connect(t, s.addr), redislock.WithLease(lease.WithPoll(time.Hour)))
+	rw := c.ReadWriteLocker("rw")
+	for name, l := range map[string]locks.TryLocker{
+		"plain": c.Lock("plain"), "fenced": c.FencedLocker("fenced"), "fair": c.FairLocker("fair"), "rw": rw.ReadLocker(),
+	} {
+		for range 25 {
+			a := someone()
+			direct.HSet(background, name, "mode", "write", "dead:1:write", 1)
+			if name != "rw" {
+				direct.HDel(background, name, "mode")
+			}
+			direct.PExpire(background, name, 10*time.Millisecond)
+			got := make(chan error, 1)
+			go func() { got <- l.LockContext(a) }()
+			select {
+			case err := <-got:
+				require.NoError(t, err)
+			case <-time.After(10 * time.Second):
+				t.Fatalf("%s: it does not ask", name)
+			}
+			require.NoError(t, l.UnlockContext(a))
+		}
+	}
+}

@@ -1,0 +1,87 @@
+package redislock_test
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/redisson"
+	"github.com/jucgo/locks/distributed/redislock"
+)
+
+// listen returns all messages so far of channels that have word in their names.
+func listen(t *testing.T, c *redis.Client, word string) (heard func() []string) {
+	ps := c.PSubscribe(background, "*"+word+"*")
+	_, err := ps.Receive(background)
+	require.NoError(t, err)
+	var mu sync.Mutex
+	var all []string
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for m := range ps.Channel() {
+			mu.Lock()
+			all = append(all, m.Channel+" "+m.Payload)
+			mu.Unlock()
+		}
+	})
+	t.Cleanup(func() {
+		ps.Close()
+		wg.Wait()
+	})
+	return func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(all)
+	}
+}
+
+// TestLocksLeaveInRedisWhatRedissonDoes plays what the real Redisson was found to leave, in the module distributed/interop/redisson.
+func TestLocksLeaveInRedisWhatRedissonDoes(t *testing.T) {
+	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
+		for _, trace := range redisson.Traces {
+			if slices.ContainsFunc(trace.Parties(), func(name string) bool { return strings.HasPrefix(name, "J") }) {
+				continue // Redisson itself plays a part
+			}
+			t.Run(trace.Name, func(t *testing.T) {
+				direct.FlushAll(background)
+				trace.Play(t, redisson.Stage{
+					Name: "it",
+					Do: func(args ...any) any {
+						r, err := direct.Do(background, args...).Result()
+						if err != redis.Nil {
+							require.NoError(t, err)
+						}
+						return r
+					},
+					Heard: listen(t, direct, "it"),
+					Join: func(string) redisson.Party {
+						c := open(t, connect(t, addr), redislock.WithFairWait(5*time.Minute))
+						return redisson.Ours(func(kind, name string) locks.TryLocker { return lockOf(c, kind, name) })
+					},
+				})
+			})
+		}
+	})
+}
+
+func lockOf(c *redislock.Client, kind, name string) locks.TryLocker {
+	switch kind {
+	case "plain":
+		return c.Lock(name)
+	case "fair":
+		return c.FairLocker(name)
+	case "fenced":
+		return c.FencedLocker(name)
+	case "read":
+		return c.ReadWriteLocker(name).ReadLocker()
+	case "write":
+		return c.ReadWriteLocker(name).WriteLocker()
+	}
+	panic(kind)
+}
