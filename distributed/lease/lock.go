@@ -92,8 +92,9 @@ func (c *Client) Locker(name string) locks.TryLocker { return c.Lock(name) }
 // Name returns the name of the lock.
 func (l *Lock) Name() string { return l.name }
 
-// LockKey names the lock among those of its client, which gives [locks.Multi] its order.
-func (l *Lock) LockKey() string { return l.c.id + "/" + l.name }
+// LockKey names the lock among those of its client, which gives [locks.Multi] its order: by name first, so that it is the same in every
+// process.
+func (l *Lock) LockKey() string { return l.name + "\x00" + l.c.id }
 
 // check returns the error of op if ctx is nil or has ended.
 func check(op string, ctx context.Context) error {
