@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/redislock"
 )
 
@@ -87,7 +86,7 @@ func TestAFairLockAdmitsProcessesInOrderOfArrival(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, ok)
 	l.queued(8)
-	require.Less(t, l.finish(), lease.DefaultPoll)
+	require.Less(t, l.finish(), soon)
 	require.Equal(t, []int{0, 1, 2, 3, 4, 5, 6, 7}, l.order)
 }
 
@@ -102,7 +101,7 @@ func TestAFairWaiterThatGivesUpLeavesTheQueueAndPassesItsTurnOn(t *testing.T) {
 	cancel()
 	l.queued(1)
 	require.EqualValues(t, 1, l.direct.ZCard(background, fairTimes).Val())
-	require.Less(t, l.finish(), lease.DefaultPoll)
+	require.Less(t, l.finish(), soon)
 	require.Equal(t, []int{1}, l.order)
 }
 

@@ -74,6 +74,7 @@ var oneLock = porcupine.Model{
 }
 
 func TestTheModelOfHistoriesRefusesWhatNoLockDoes(t *testing.T) {
+	t.Parallel()
 	op := func(in act, token uint64, call, ret int64) porcupine.Operation {
 		return porcupine.Operation{ClientId: in.party, Input: in, Output: token, Call: call, Return: ret}
 	}
@@ -92,6 +93,7 @@ func TestTheModelOfHistoriesRefusesWhatNoLockDoes(t *testing.T) {
 }
 
 func TestHistoriesOfClientsInTroubleAreThoseOfOneLock(t *testing.T) {
+	t.Parallel()
 	for kind := range anyKind {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()

@@ -20,6 +20,7 @@ import (
 var often = redislock.WithLease(lease.WithPoll(200 * time.Millisecond))
 
 func TestAWrongAddressIsAnErrorAtOnce(t *testing.T) {
+	t.Parallel()
 	c := open(t, connect(t, "127.0.0.1:1"))
 	for _, lock := range anyKind {
 		began := time.Now()
@@ -88,6 +89,7 @@ func TestWhoWaitsReportsWhyTheServerCouldNotBeReached(t *testing.T) {
 }
 
 func TestAClientThatItsUserHasClosedIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
 	s := miniredis.RunT(t)
 	a := someone()
 	require.NoError(t, open(t, connect(t, s.Addr())).Lock("it").LockContext(a))
@@ -101,6 +103,7 @@ func TestAClientThatItsUserHasClosedIsNotWaitedFor(t *testing.T) {
 }
 
 func TestAServerThatCannotAnswerForNowIsWaitedFor(t *testing.T) {
+	t.Parallel()
 	s := miniredis.RunT(t)
 	holder, l := open(t, connect(t, s.Addr())).Lock("it"), open(t, connect(t, s.Addr())).Lock("it")
 	a, b := someone(), someone()

@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/redislock"
 	"github.com/jucgo/locks/lockstest"
 )
@@ -72,6 +71,7 @@ func try(t *testing.T, l *redislock.Lock, ctx context.Context) bool {
 }
 
 func TestStateOfTheReadWriteLockIsRedissons(t *testing.T) {
+	t.Parallel()
 	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
 		read, write := rw(t, addr)
 		a, b := someone(), someone()
@@ -118,8 +118,9 @@ func TestStateOfTheReadWriteLockIsRedissons(t *testing.T) {
 }
 
 func TestReadersAndWritersOfJavaAndGoExcludeEachOther(t *testing.T) {
+	t.Parallel()
 	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
-		read, write := rw(t, addr)
+		read, write := rw(t, addr, rarely)
 		a, b := someone(), someone()
 
 		// Java reads, twice at once.
@@ -160,11 +161,12 @@ func TestReadersAndWritersOfJavaAndGoExcludeEachOther(t *testing.T) {
 		for range 3 {
 			require.NoError(t, <-got)
 		}
-		require.Less(t, time.Since(began), lease.DefaultPoll)
+		require.Less(t, time.Since(began), soon)
 	})
 }
 
 func TestAReaderIsToldThatItCannotWrite(t *testing.T) {
+	t.Parallel()
 	read, write := rw(t, miniredis.RunT(t).Addr())
 	a := someone()
 	hold(t, read, a)
@@ -178,9 +180,10 @@ func TestAReaderIsToldThatItCannotWrite(t *testing.T) {
 }
 
 func TestAWriterMayReadAndSoBecomeAReader(t *testing.T) {
+	t.Parallel()
 	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
-		read, write := rw(t, addr)
-		read2, write2 := rw(t, addr) // of another client
+		read, write := rw(t, addr, rarely)
+		read2, write2 := rw(t, addr, rarely) // of another client
 		a, b := someone(), someone()
 		hold(t, write, a)
 		require.False(t, try(t, read, b), "another owner here")
@@ -225,7 +228,7 @@ func TestAWriterMayReadAndSoBecomeAReader(t *testing.T) {
 		for range 2 {
 			require.NoError(t, <-readers, "they come in")
 		}
-		require.Less(t, time.Since(began), lease.DefaultPoll, "at once")
+		require.Less(t, time.Since(began), soon, "at once")
 		m, err := heard.ReceiveMessage(background)
 		require.NoError(t, err)
 		require.Equal(t, "1", m.Payload)
@@ -248,6 +251,7 @@ func TestAWriterMayReadAndSoBecomeAReader(t *testing.T) {
 }
 
 func TestAWriterThatHasReadLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
 	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
 		read, write := rw(t, addr)
 		a := someone()
@@ -323,6 +327,7 @@ func TestReadersAndWritersAreRenewedAndLost(t *testing.T) {
 }
 
 func TestAReadWriteLockAndAPlainOneOfOneNameAreForeignToEachOther(t *testing.T) {
+	t.Parallel()
 	s := miniredis.RunT(t)
 	c := open(t, connect(t, s.Addr()))
 	read, write := rw(t, s.Addr())

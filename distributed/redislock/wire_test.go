@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
@@ -61,16 +63,19 @@ var names = []struct{ name, channel, token string }{
 // servers runs f on both kinds of server.
 func servers(t *testing.T, f func(t *testing.T, direct *redis.Client, addr string)) {
 	t.Run("miniredis", func(t *testing.T) {
+		t.Parallel()
 		addr := miniredis.RunT(t).Addr()
 		f(t, connect(t, addr), addr)
 	})
 	t.Run("redis", func(t *testing.T) {
+		t.Parallel()
 		addr := startServer(t).addr
 		f(t, connect(t, addr), addr)
 	})
 }
 
 func TestStateOfThePlainLockIsRedissons(t *testing.T) {
+	t.Parallel()
 	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
 		c := open(t, connect(t, addr))
 		for _, n := range names {
@@ -104,8 +109,9 @@ func TestStateOfThePlainLockIsRedissons(t *testing.T) {
 }
 
 func TestJavaAndGoExcludeAndWakeEachOther(t *testing.T) {
+	t.Parallel()
 	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
-		c := open(t, connect(t, addr))
+		c := open(t, connect(t, addr), rarely)
 		for _, n := range names {
 			java := javaClient{direct, "11111111-2222-4333-8444-555555555555"}
 			l, a := c.Lock(n.name), someone()
@@ -132,7 +138,7 @@ func TestJavaAndGoExcludeAndWakeEachOther(t *testing.T) {
 			began := time.Now()
 			require.Zero(t, java.unlock(n.name, n.channel, 7))
 			require.NoError(t, <-got)
-			require.Less(t, time.Since(began), lease.DefaultPoll, "woken, not polled")
+			require.Less(t, time.Since(began), soon, "woken, not polled")
 
 			// Go has it. Java waits, and is woken by the release.
 			heard := direct.Subscribe(background, n.channel)
@@ -154,6 +160,7 @@ func TestJavaAndGoExcludeAndWakeEachOther(t *testing.T) {
 }
 
 func TestTokenOfTheFencedLockIsRedissons(t *testing.T) {
+	t.Parallel()
 	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
 		c := open(t, connect(t, addr))
 		for _, n := range names {
@@ -178,6 +185,7 @@ func TestTokenOfTheFencedLockIsRedissons(t *testing.T) {
 }
 
 func TestTheSimpleLockIsAStringAsOtherLibrariesHaveIt(t *testing.T) {
+	t.Parallel()
 	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
 		c := open(t, connect(t, addr), redislock.WithLease(lease.WithPoll(50*time.Millisecond)))
 		l, a := c.SimpleLocker("it"), someone()
@@ -199,6 +207,7 @@ func TestTheSimpleLockIsAStringAsOtherLibrariesHaveIt(t *testing.T) {
 }
 
 func TestOthersGetTheLockWhenItsTimeIsOver(t *testing.T) {
+	t.Parallel()
 	s := miniredis.RunT(t)
 	l := open(t, connect(t, s.Addr())).Lock("it")
 	java := javaClient{connect(t, s.Addr()), "java"}
@@ -213,7 +222,30 @@ func TestOthersGetTheLockWhenItsTimeIsOver(t *testing.T) {
 	require.NoError(t, l.UnlockContext(a))
 }
 
+func TestWhoWaitsGetsTheLockWhenItsTimeIsOverToTheMillisecond(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	direct := connect(t, s.addr)
+	c := open(t, connect(t, s.addr), rarely)
+	began := time.Now()
+	var wg sync.WaitGroup
+	for i := range 20 {
+		wg.Go(func() {
+			l, a := c.Lock(fmt.Sprint("it", i)), someone()
+			for range 20 {
+				direct.Eval(background, "redis.call('hset', KEYS[1], 'java:1', 1) redis.call('pexpire', KEYS[1], 20)", []string{l.Name()})
+				if assert.NoError(t, l.LockContext(a)) {
+					assert.NoError(t, l.UnlockContext(a))
+				}
+			}
+		})
+	}
+	wg.Wait()
+	require.Less(t, time.Since(began), soon)
+}
+
 func TestWrongNamesLeasesAndClientsAreRefused(t *testing.T) {
+	t.Parallel()
 	s := miniredis.RunT(t)
 	c := open(t, connect(t, s.Addr()))
 	for _, l := range []*redislock.Lock{
@@ -254,13 +286,14 @@ func startCluster(t *testing.T) (*server, *redis.ClusterClient) {
 }
 
 func TestLocksOfAClusterWakeThoseWhoWaitByEitherKindOfChannel(t *testing.T) {
+	t.Parallel()
 	s, cluster := startCluster(t)
 	direct := connect(t, s.addr)
 	for name, pubsub := range map[string]redislock.PubSub{
 		"auto": redislock.Auto, "classic": redislock.Classic, "sharded": redislock.Sharded, "both": redislock.Both,
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, d := open(t, cluster, redislock.WithPubSub(pubsub)), open(t, cluster, redislock.WithPubSub(pubsub))
+			c, d := open(t, cluster, redislock.WithPubSub(pubsub)), open(t, cluster, redislock.WithPubSub(pubsub), rarely)
 			for _, n := range []string{"it", "a{b}c"} {
 				l, m := c.FencedLocker(n), d.FencedLocker(n)
 				a, b := someone(), someone()
@@ -274,7 +307,7 @@ func TestLocksOfAClusterWakeThoseWhoWaitByEitherKindOfChannel(t *testing.T) {
 				began := time.Now()
 				require.NoError(t, l.UnlockContext(a))
 				require.NoError(t, <-got)
-				require.Less(t, time.Since(began), lease.DefaultPoll)
+				require.Less(t, time.Since(began), soon)
 				require.NoError(t, m.UnlockContext(b))
 				require.Eventually(t, func() bool { return len(subscriptions(direct)) == 0 }, 20*time.Second, time.Millisecond)
 			}
@@ -290,6 +323,7 @@ func btoi(b bool) int {
 }
 
 func TestManyHoldsOfAClusterAreRenewed(t *testing.T) {
+	t.Parallel()
 	_, cluster := startCluster(t)
 	c := open(t, cluster, term(short))
 	a := someone()
@@ -304,6 +338,7 @@ func TestManyHoldsOfAClusterAreRenewed(t *testing.T) {
 }
 
 func TestReadWriteAndFairLocksWorkOnACluster(t *testing.T) {
+	t.Parallel()
 	_, cluster := startCluster(t)
 	c, d := open(t, cluster, term(2*short)), open(t, cluster, term(2*short))
 	for _, name := range []string{"it", "a{b}c"} {
@@ -321,13 +356,14 @@ func TestReadWriteAndFairLocksWorkOnACluster(t *testing.T) {
 			began := time.Now()
 			require.NoError(t, pair[0].UnlockContext(a))
 			require.NoError(t, <-got)
-			require.Less(t, time.Since(began), lease.DefaultPoll, "woken")
+			require.Less(t, time.Since(began), soon, "woken")
 			require.NoError(t, pair[1].UnlockContext(b))
 		}
 	}
 }
 
 func TestNamesThatWouldCrossSlotsAreRefusedOnAClusterOnly(t *testing.T) {
+	t.Parallel()
 	_, cluster := startCluster(t)
 	c := open(t, cluster)
 	for _, name := range []string{"half{", "{}x", "a}b", "{", "}{", "x{}{y}"} {
@@ -344,6 +380,7 @@ func TestNamesThatWouldCrossSlotsAreRefusedOnAClusterOnly(t *testing.T) {
 }
 
 func TestOneConnectionHearsOfAllLocks(t *testing.T) {
+	t.Parallel()
 	s := startServer(t)
 	direct := connect(t, s.addr)
 	holder, c := open(t, connect(t, s.addr)), open(t, connect(t, s.addr))
