@@ -3,6 +3,7 @@ package redislock_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
 	"sync"
 	"testing"
@@ -260,16 +261,34 @@ func TestWrongNamesLeasesAndClientsAreRefused(t *testing.T) {
 	}
 	require.Empty(t, s.Keys())
 
-	_, err := redislock.New(nil)
-	require.Error(t, err)
+	for _, none := range []redis.UniversalClient{nil, (*redis.Client)(nil), (*redis.ClusterClient)(nil)} {
+		_, err := redislock.New(none)
+		require.ErrorContains(t, err, "nil client")
+	}
 	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": s.Addr()}})
 	defer ring.Close()
-	_, err = redislock.New(ring)
+	_, err := redislock.New(ring)
 	require.ErrorContains(t, err, "Ring")
 	_, err = redislock.New(connect(t, s.Addr()), redislock.WithPubSub(9))
 	require.Error(t, err)
-	_, err = redislock.New(connect(t, s.Addr()), redislock.WithLease(lease.WithLease(-1)))
+	for _, d := range []time.Duration{0, -1, -time.Hour, time.Microsecond} {
+		_, err = redislock.New(connect(t, s.Addr()), term(d))
+		require.Error(t, err)
+	}
+	_, err = redislock.New(connect(t, s.Addr()), redislock.WithFairWait(0))
 	require.Error(t, err)
+}
+
+func TestTheLongestOfLeasesIsOne(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	l, a := open(t, connect(t, s.addr)).Lock("it", redislock.For(math.MaxInt64)), someone()
+	h := hold(t, l, a)
+	require.NoError(t, h.Err())
+	ttl, err := connect(t, s.addr).Do(background, "pttl", "it").Int64()
+	require.NoError(t, err)
+	require.Greater(t, ttl, int64(200*365*24*time.Hour/time.Millisecond))
+	require.NoError(t, l.UnlockContext(a))
 }
 
 // startCluster runs a cluster of one server.
