@@ -170,9 +170,9 @@ func TestTheFairQueueHealsWhenPartsOfItAreLost(t *testing.T) {
 
 func TestAFairWaiterKeepsItsPlaceHoweverLongItWaits(t *testing.T) {
 	t.Parallel()
-	l := newLine(t, 3, redislock.WithFairWait(time.Second), term(short))
+	l := newLine(t, 3, redislock.WithFairWait(2*time.Second), term(long))
 	first := l.direct.LRange(background, fairQueue, 0, -1).Val()
-	time.Sleep(2 * (short + time.Second))
+	time.Sleep(long + 3*time.Second)
 	require.Equal(t, first, l.direct.LRange(background, fairQueue, 0, -1).Val())
 	l.finish()
 	require.Equal(t, []int{0, 1, 2}, l.order)

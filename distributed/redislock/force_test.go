@@ -15,8 +15,8 @@ func TestForceUnlockFreesTheLockOfAnybodyWhoIsTold(t *testing.T) {
 	t.Parallel()
 	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
 		for kind, lock := range anyKind {
-			c := open(t, connect(t, addr), term(short))
-			l, elsewhere := lock(c, kind).(*redislock.Lock), lock(open(t, connect(t, addr), term(short)), kind).(*redislock.Lock)
+			c := open(t, connect(t, addr), term(long))
+			l, elsewhere := lock(c, kind).(*redislock.Lock), lock(open(t, connect(t, addr), term(long)), kind).(*redislock.Lock)
 			a, b := someone(), someone()
 			ok, err := l.ForceUnlock(background)
 			require.NoError(t, err)
@@ -58,8 +58,8 @@ func TestForceUnlockFreesTheLockOfAnybodyWhoIsTold(t *testing.T) {
 func TestForceUnlockOfReadersFreesAllAndLetsAWriterBe(t *testing.T) {
 	t.Parallel()
 	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
-		read, write := rw(t, addr, term(short))
-		read2, _ := rw(t, addr, term(short))
+		read, write := rw(t, addr, term(long))
+		read2, _ := rw(t, addr, term(long))
 		a, b, c := someone(), someone(), someone()
 		h, g, elsewhere := hold(t, read, a), hold(t, read, b), hold(t, read2, c)
 		ok, err := write.ForceUnlock(background)

@@ -148,7 +148,7 @@ func TestHistoriesOfClientsInTroubleAreThoseOfOneLock(t *testing.T) {
 			var c *redislock.Client
 			for i := range parties {
 				if i%4 == 0 { // four parties share a client
-					c = open(t, connectFor(t, p.Addr(), 300*time.Millisecond), term(20*time.Second))
+					c = open(t, connectFor(t, p.Addr(), 500*time.Millisecond), term(20*time.Second))
 				}
 				c := c
 				wg.Go(func() {
@@ -160,7 +160,7 @@ func TestHistoriesOfClientsInTroubleAreThoseOfOneLock(t *testing.T) {
 					}
 					owner := someone()
 					for over.Err() == nil {
-						ctx, stop := context.WithTimeout(owner, time.Duration(1+rng.IntN(400))*time.Millisecond)
+						ctx, stop := context.WithTimeout(owner, time.Duration(1+rng.IntN(2000))*time.Millisecond)
 						in := act{party: i, read: read != nil && rng.IntN(2) == 0}
 						l := write
 						if in.read {
@@ -185,7 +185,15 @@ func TestHistoriesOfClientsInTroubleAreThoseOfOneLock(t *testing.T) {
 					}
 				})
 			}
-			trouble(p, direct, 4*time.Second)
+			for began, n := time.Now(), 0; time.Since(began) < time.Minute; n++ {
+				mu.Lock()
+				enough := len(history) >= 200 && n >= 24
+				mu.Unlock()
+				if enough {
+					break
+				}
+				trouble(p, direct, n)
+			}
 			cancel()
 			wg.Wait()
 			slices.SortFunc(history, func(a, b porcupine.Operation) int { return int(a.Call - b.Call) })
@@ -196,29 +204,27 @@ func TestHistoriesOfClientsInTroubleAreThoseOfOneLock(t *testing.T) {
 	}
 }
 
-// trouble does for d to the connections of clients, and to a server, what must not cost a hold.
-func trouble(p *testbed.Proxy, direct *redis.Client, d time.Duration) {
-	for began, n := time.Now(), 0; time.Since(began) < d; n++ {
-		switch n % 6 {
-		case 0:
-			p.Reset()
-		case 1:
-			direct.ClientKillByFilter(background, "TYPE", "pubsub")
-		case 2:
-			direct.ScriptFlush(background)
-		case 3:
-			p.Cut()
-			time.Sleep(50 * time.Millisecond)
-			p.Heal()
-			p.Reset() // or those who wait for what was swallowed wait for their time-out
-		case 4:
-			p.DropReply("eval", 1)
-		case 5:
-			p.CutReplies()
-			time.Sleep(20 * time.Millisecond)
-			p.Heal()
-			p.Reset()
-		}
-		time.Sleep(30 * time.Millisecond)
+// trouble does to the connections of clients, and to a server, what must not cost a hold: each time, n, something else.
+func trouble(p *testbed.Proxy, direct *redis.Client, n int) {
+	switch n % 6 {
+	case 0:
+		p.Reset()
+	case 1:
+		direct.ClientKillByFilter(background, "TYPE", "pubsub")
+	case 2:
+		direct.ScriptFlush(background)
+	case 3:
+		p.Cut()
+		time.Sleep(50 * time.Millisecond)
+		p.Heal()
+		p.Reset() // or those who wait for what was swallowed wait for their time-out
+	case 4:
+		p.DropReply("eval", 1)
+	case 5:
+		p.CutReplies()
+		time.Sleep(20 * time.Millisecond)
+		p.Heal()
+		p.Reset()
 	}
+	time.Sleep(50 * time.Millisecond)
 }

@@ -344,22 +344,25 @@ func btoi(b bool) int {
 func TestManyHoldsOfAClusterAreRenewed(t *testing.T) {
 	t.Parallel()
 	_, cluster := startCluster(t)
-	c := open(t, cluster, term(short))
+	c := open(t, cluster, term(long))
 	a := someone()
 	var holds []locks.Hold
+	began := time.Now()
 	for i := range 50 {
 		holds = append(holds, hold(t, c.Lock(fmt.Sprint("it", i)), a))
 	}
-	time.Sleep(2 * short)
+	renewed(t, holds[len(holds)-1]) // which all others were before it
 	for _, h := range holds {
 		require.NoError(t, h.Err())
+		deadline, _ := h.Deadline()
+		require.Greater(t, deadline.Sub(began), long)
 	}
 }
 
 func TestReadWriteAndFairLocksWorkOnACluster(t *testing.T) {
 	t.Parallel()
 	_, cluster := startCluster(t)
-	c, d := open(t, cluster, term(2*short)), open(t, cluster, term(2*short))
+	c, d := open(t, cluster, term(long)), open(t, cluster, term(long))
 	for _, name := range []string{"it", "a{b}c"} {
 		l, m := c.ReadWriteLocker(name), d.ReadWriteLocker(name)
 		for _, pair := range [][2]locks.TryLocker{
@@ -369,8 +372,7 @@ func TestReadWriteAndFairLocksWorkOnACluster(t *testing.T) {
 			h := hold(t, pair[0].(*redislock.Lock), a)
 			got := make(chan error, 1)
 			go func() { got <- pair[1].LockContext(b) }()
-			time.Sleep(short)
-			require.NoError(t, h.Err())
+			renewed(t, h)
 			require.Empty(t, got)
 			began := time.Now()
 			require.NoError(t, pair[0].UnlockContext(a))
