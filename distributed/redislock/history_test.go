@@ -187,7 +187,7 @@ func TestHistoriesOfClientsInTroubleAreThoseOfOneLock(t *testing.T) {
 			}
 			for began, n := time.Now(), 0; time.Since(began) < time.Minute; n++ {
 				mu.Lock()
-				enough := len(history) >= 200 && n >= 24
+				enough := len(history) >= 120 && n >= 18
 				mu.Unlock()
 				if enough {
 					break
