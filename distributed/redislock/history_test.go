@@ -88,7 +88,8 @@ func TestTheModelOfHistoriesRefusesWhatNoLockDoes(t *testing.T) {
 		require.False(t, porcupine.CheckOperations(oneLock, wrong), name)
 	}
 	require.True(t, porcupine.CheckOperations(oneLock, []porcupine.Operation{
-		op(act{party: 0}, 1, 1, 2), op(act{party: 0, read: true}, 0, 3, 4), op(act{party: 0, free: true}, 0, 5, 6), op(act{party: 1, read: true}, 0, 7, 8),
+		op(act{party: 0}, 1, 1, 2), op(act{party: 0, read: true}, 0, 3, 4), op(act{party: 0, free: true}, 0, 5, 6),
+		op(act{party: 1, read: true}, 0, 7, 8),
 	}))
 }
 

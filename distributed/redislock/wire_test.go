@@ -185,6 +185,38 @@ func TestTokenOfTheFencedLockIsRedissons(t *testing.T) {
 	})
 }
 
+func TestHoldersOfOneProcessHaveTokensOfTheirOwn(t *testing.T) {
+	s := miniredis.RunT(t)
+	l := open(t, connect(t, s.Addr())).FencedLocker("it")
+	const n = 20
+	tokens := make(chan uint64, n)
+	var wg sync.WaitGroup
+	first := someone()
+	hold(t, l, first)
+	for range n {
+		wg.Go(func() {
+			a := someone()
+			if !assert.NoError(t, l.LockContext(a)) {
+				return
+			}
+			h, err := l.Hold(a)
+			if assert.NoError(t, err) {
+				tokens <- h.Token()
+			}
+			assert.NoError(t, l.UnlockContext(a))
+		})
+	}
+	require.Eventually(t, func() bool { return l.QueueLength() == n }, soon, time.Millisecond)
+	require.NoError(t, l.UnlockContext(first))
+	wg.Wait()
+	close(tokens)
+	last := uint64(1)
+	for token := range tokens {
+		require.Greater(t, token, last)
+		last = token
+	}
+}
+
 func TestTheSimpleLockIsAStringAsOtherLibrariesHaveIt(t *testing.T) {
 	t.Parallel()
 	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
