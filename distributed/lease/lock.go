@@ -415,6 +415,9 @@ func (l *Lock) acquire(ctx context.Context, e *entry, wait, patient bool, yield 
 		placed = placed || a.err == nil || !a.doubt.IsZero()
 		switch {
 		case pending && down != nil:
+			if queue != nil && !doubt.IsZero() {
+				c.sweep(Ref{l.name, owner}, queue, doubt, true) // of an earlier request: that of the last one is looked after
+			}
 			return nil, true, fmt.Errorf("%w; the store could not be reached: %w", a.err, down)
 		case pending || a.err == nil && a.g == nil && !wait:
 			return nil, pending, a.err
@@ -842,14 +845,24 @@ func (c *Client) giveUp(g *grant) (yield time.Duration, err error) {
 	}
 }
 
+// latest is for how long at most a request is expected to arrive that was sent: about as long as a system goes on to send what a
+// closed connection has left.
+const latest = 5 * time.Minute
+
 // sweep frees what r holds, or comes to hold because of a request that is late, without anybody waiting for that: it asks the
 // store to release it, ever more rarely, until that has been done or the time until is over. If nothing can
 // be late, it ends with the first answer.
 //
-// A request that a network was able to carry out after until, which is a lease away, would leave the lock held for a lease once more.
+// A request that a network delivers after until, which is a lease away, or after latest, leaves the lock held for a lease once more.
 func (c *Client) sweep(r Ref, queue Queue, until time.Time, late bool) {
+	left := time.Until(until)
+	if late && left > latest {
+		left = latest
+		until = time.Now().Add(left)
+	}
+	rarest := max(min(left/10, time.Minute), 5*time.Millisecond)
 	job := func() {
-		for pause := 5 * time.Millisecond; ; pause = min(2*pause, max(c.lease/10, 5*time.Millisecond)) {
+		for pause := 5 * time.Millisecond; ; pause = min(2*pause, rarest) {
 			closing := c.open.Err() != nil
 			if queue != nil {
 				queue.Leave(c.life, r.Name, r.Owner)

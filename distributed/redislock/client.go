@@ -184,8 +184,8 @@ func (l *Lock) ready(ctx context.Context) (context.Context, error) {
 	return l.prepare(ctx)
 }
 
-// LockContext takes the lock, and waits for it until ctx ends; see [lease.Lock.LockContext]. If there is something else under its name, the
-// error matches [locks.ErrForeign].
+// LockContext takes the lock, and waits for it until ctx ends; see [lease.Lock.LockContext]. If there is something else under
+// its name, the error matches [locks.ErrForeign].
 func (l *Lock) LockContext(ctx context.Context) error {
 	ctx, err := l.ready(ctx)
 	if err != nil {
@@ -222,8 +222,8 @@ func (c *Client) Locker(name string) locks.TryLocker { return c.Lock(name) }
 func (c *Client) Lock(name string, opts ...lease.LockOption) *Lock { return c.lock(plain, name, opts) }
 
 // FencedLocker returns the plain lock called name with fencing tokens, Redisson's RFencedLock. It excludes [Client.Lock] of the
-// same name, whose holders leave the token as it is. Each holder asks the server, for a token of its own, also one that follows another in this
-// process, unless [lease.WithCohort] is given.
+// same name, whose holders leave the token as it is. Each holder asks the server, for a token of its own, also one that follows
+// another in this process, unless [lease.WithCohort] is given.
 func (c *Client) FencedLocker(name string, opts ...lease.LockOption) *Lock {
 	return c.lock(fenced, name, opts)
 }

@@ -116,8 +116,8 @@ func TestAServerWhoseClockIsSetBackHoldsTheLockLongerAndNothingElse(t *testing.T
 	direct := connect(t, s.addr)
 	for name, lock := range anyKind {
 		set(0)
-		l := lock(open(t, connect(t, s.addr), term(short)), name)
-		rival := lock(open(t, connect(t, s.addr), term(short)), name)
+		l := lock(open(t, connect(t, s.addr), term(long)), name)
+		rival := lock(open(t, connect(t, s.addr), term(long)), name)
 		a, b := someone(), someone()
 		require.NoError(t, l.LockContext(a))
 		h, err := l.(locks.Leased).Hold(a)

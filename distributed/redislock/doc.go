@@ -30,19 +30,23 @@
 //
 //   - A process dies: its locks are free when their leases are over, 30 seconds at most by default.
 //   - The server cannot be reached: holds are lost a margin before the end of their leases. An interruption that is shorter does
-//     nothing.
+//     nothing. A first attempt to take a lock fails at once; who waits already goes on to wait, and asks again, ever more rarely but
+//     each two seconds at least.
 //   - A reply is lost: of an acquisition, the server is asked who has the lock; of a release, it is sent again. Neither counts
 //     twice. Client options such as MaxRetries have no say in that.
-//   - A context ends: the call returns at once, and what was under way is undone when it is known.
+//   - A context ends: the call returns at once, and what was under way is undone when it is known, or a twentieth of a second later.
+//   - A request is carried out late, or a release does not get through: the lock is released as soon as that can be, for the time
+//     of a lease.
 //   - A message, or the connection for messages, is lost: who waits has subscribed again and asked again within moments,
 //     and asks in turn, by default each five seconds, whatever happens.
 //   - Somebody deletes the lock, or all keys: the holder finds out at its next renewal, a third of the lease later at most, and never
-//     touches the lock of a successor.
+//     touches the lock of a successor. [Lock.ForceUnlock] does it properly: holders of the same Client are told at once.
 //   - Something else is under the name: [locks.ErrForeign]. A key without time to live is somebody's until it is deleted.
 //   - Scripts are flushed: nothing.
 //   - The master fails, and a replica takes its place that had not heard of the lock: two may hold it until the first has
 //     asked for its renewal. Tokens may repeat then. That is in the nature of asynchronous replication.
-//   - The server evicts keys, or its clock is set forward: as if somebody had deleted the lock.
+//   - The server evicts keys, or its clock is set forward: as if somebody had deleted the lock. If its clock is set back, the locks of
+//     processes that die last as much longer.
 //
 // # When not to use it
 //
@@ -55,5 +59,5 @@
 // A [redis.Ring] is refused. On a cluster a name with braces must have a hash tag. Names have 4096 bytes at most. In Redisson's
 // locks that count holds, a holder here has one, however often it re-enters. The owner is the name of one acquisition, in
 // Redisson's form: a hold of a Java thread is never one's own here, and a request that the network delivers late frees
-// nothing.
+// nothing. The writer of a read-write lock that reads too has two such names.
 package redislock

@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/redislock"
 )
 
@@ -87,7 +86,7 @@ func TestAFairLockAdmitsProcessesInOrderOfArrival(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, ok)
 	l.queued(8)
-	require.Less(t, l.finish(), lease.DefaultPoll)
+	require.Less(t, l.finish(), soon)
 	require.Equal(t, []int{0, 1, 2, 3, 4, 5, 6, 7}, l.order)
 }
 
@@ -102,7 +101,7 @@ func TestAFairWaiterThatGivesUpLeavesTheQueueAndPassesItsTurnOn(t *testing.T) {
 	cancel()
 	l.queued(1)
 	require.EqualValues(t, 1, l.direct.ZCard(background, fairTimes).Val())
-	require.Less(t, l.finish(), lease.DefaultPoll)
+	require.Less(t, l.finish(), soon)
 	require.Equal(t, []int{1}, l.order)
 }
 
@@ -171,9 +170,9 @@ func TestTheFairQueueHealsWhenPartsOfItAreLost(t *testing.T) {
 
 func TestAFairWaiterKeepsItsPlaceHoweverLongItWaits(t *testing.T) {
 	t.Parallel()
-	l := newLine(t, 3, redislock.WithFairWait(time.Second), term(short))
+	l := newLine(t, 3, redislock.WithFairWait(2*time.Second), term(long))
 	first := l.direct.LRange(background, fairQueue, 0, -1).Val()
-	time.Sleep(2 * (short + time.Second))
+	time.Sleep(long + 3*time.Second)
 	require.Equal(t, first, l.direct.LRange(background, fairQueue, 0, -1).Val())
 	l.finish()
 	require.Equal(t, []int{0, 1, 2}, l.order)

@@ -53,14 +53,30 @@ import (
 
 const (
 	short = 1500 * time.Millisecond // a lease
+	long  = 3 * short               // one that is not lost because the machine is busy
 	hasty = short / 6               // for a reply
+	soon  = 20 * time.Second        // on the busiest of machines, and long before anybody asks who does so rarely
 )
+
+// rarely has those who wait rely on messages, and on the time to live that they were told.
+var rarely = redislock.WithLease(lease.WithPoll(time.Minute))
 
 var background = context.Background()
 
 func as(o locks.Owner) context.Context { return locks.WithOwner(background, o) }
 
 func someone() context.Context { return as(locks.NewOwner()) }
+
+// renewed waits until h, which is renewed, has been so once more.
+func renewed(tb testing.TB, h locks.Hold) {
+	tb.Helper()
+	before, _ := h.Deadline()
+	require.Eventually(tb, func() bool {
+		after, _ := h.Deadline()
+		return after.After(before)
+	}, soon, 5*time.Millisecond)
+	require.NoError(tb, h.Err())
+}
 
 func hold(tb testing.TB, l *redislock.Lock, ctx context.Context) locks.Hold {
 	tb.Helper()
@@ -86,7 +102,7 @@ func overlap(t *testing.T, s *server, p *testbed.Proxy, phase time.Duration, tro
 	// The margin is large so that the channel is closed in time as well.
 	opts := redislock.WithLease(lease.WithLease(short), lease.WithMargin(short/3))
 	l := open(t, connectFor(t, p.Addr(), hasty), opts).Lock(t.Name())
-	rival := open(t, connect(t, s.addr), opts).Lock(t.Name())
+	rival := open(t, connect(t, s.addr)).Lock(t.Name())
 	a, b := someone(), someone()
 	h := patiently(t, l, a)
 	began := time.Now()
@@ -145,7 +161,7 @@ func TestAHoldIsLostWhileTheServerIsPausedAndStaysLost(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	l := open(t, connectFor(t, s.addr, hasty), term(short)).Lock("it")
-	rival := open(t, connectFor(t, s.addr, hasty), term(short)).Lock("it")
+	rival := open(t, connectFor(t, s.addr, hasty)).Lock("it")
 	a, b := someone(), someone()
 	h := patiently(t, l, a)
 	s.Pause()
@@ -166,7 +182,7 @@ func TestAPartitionThatEndsInTimeLosesNothing(t *testing.T) {
 	s := startServer(t)
 	p := testbed.NewProxy(t, s.addr)
 	direct := connect(t, s.addr)
-	l := open(t, connectFor(t, p.Addr(), hasty), term(4*short)).Lock("it")
+	l := open(t, connectFor(t, p.Addr(), 2*hasty), term(2*long)).Lock("it")
 	a := someone()
 	h := patiently(t, l, a)
 	for range 2 {
@@ -176,11 +192,11 @@ func TestAPartitionThatEndsInTimeLosesNothing(t *testing.T) {
 		before, _ := h.Deadline()
 		require.Eventually(t, func() bool {
 			after, _ := h.Deadline()
-			return after.After(before.Add(short))
+			return after.After(before.Add(short / 2))
 		}, 20*time.Second, 10*time.Millisecond, "it is renewed")
 	}
 	require.NoError(t, h.Err())
-	require.Greater(t, direct.PTTL(background, "it").Val(), 2*short)
+	require.Greater(t, direct.PTTL(background, "it").Val(), long)
 	require.NoError(t, l.UnlockContext(a))
 }
 
@@ -282,7 +298,7 @@ func TestSlowRepliesKeepTheHold(t *testing.T) {
 	direct := connect(t, s.addr)
 	client := redis.NewClient(&redis.Options{Addr: p.Addr(), DisableIdentity: true})
 	t.Cleanup(func() { client.Close() })
-	const term = 6 * time.Second
+	const term = 10 * time.Second
 	l := open(t, client, redislock.WithLease(lease.WithLease(term))).Lock("it")
 	p.Delay(50 * time.Millisecond)
 	var wg sync.WaitGroup
@@ -295,11 +311,11 @@ func TestSlowRepliesKeepTheHold(t *testing.T) {
 	h := hold(t, l, a)
 	before := commands(t, direct, "evalsha") + commands(t, direct, "eval")
 	p.Delay(term * 45 / 100)
-	time.Sleep(2 * term)
+	time.Sleep(term * 6 / 5)
 	require.NoError(t, h.Err())
 	renewals := commands(t, direct, "evalsha") + commands(t, direct, "eval") - before
 	require.GreaterOrEqual(t, renewals, 2)
-	require.LessOrEqual(t, renewals, 8, "they do not pile up")
+	require.LessOrEqual(t, renewals, 5, "they do not pile up")
 	p.Heal()
 	require.NoError(t, l.UnlockContext(a))
 }
@@ -350,13 +366,13 @@ func TestWaitersGoOnAfterTheirSubscriptionsWereCut(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	direct := connect(t, s.addr)
-	holder := open(t, connect(t, s.addr)).Lock("it")
+	holder := open(t, connect(t, s.addr), rarely).Lock("it")
 	a := someone()
 	hold(t, holder, a)
 	const n = 10
 	var wg sync.WaitGroup
 	for range n {
-		l := open(t, connect(t, s.addr)).Lock("it")
+		l := open(t, connect(t, s.addr), rarely).Lock("it")
 		for range 5 {
 			wg.Go(func() {
 				b := someone()
@@ -375,14 +391,14 @@ func TestWaitersGoOnAfterTheirSubscriptionsWereCut(t *testing.T) {
 	began := time.Now()
 	require.NoError(t, holder.UnlockContext(a))
 	wg.Wait()
-	require.Less(t, time.Since(began), lease.DefaultPoll)
+	require.Less(t, time.Since(began), soon)
 }
 
 func TestAReleaseDuringACutOfTheSubscriptionIsNotMissed(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	direct := connect(t, s.addr)
-	holder, l := open(t, connect(t, s.addr)).Lock("it"), open(t, connect(t, s.addr)).Lock("it")
+	holder, l := open(t, connect(t, s.addr), rarely).Lock("it"), open(t, connect(t, s.addr), rarely).Lock("it")
 	a, b := someone(), someone()
 	hold(t, holder, a)
 	got := make(chan error, 1)
@@ -397,7 +413,7 @@ func TestAReleaseDuringACutOfTheSubscriptionIsNotMissed(t *testing.T) {
 	select {
 	case err := <-got:
 		require.NoError(t, err)
-	case <-time.After(lease.DefaultPoll - time.Second):
+	case <-time.After(soon):
 		t.Fatal("it relied on its subscription")
 	}
 	require.NoError(t, l.UnlockContext(b))
@@ -420,7 +436,7 @@ func TestWithoutMessagesWaitersAskInTurn(t *testing.T) {
 	began := time.Now()
 	require.NoError(t, holder.UnlockContext(a))
 	require.NoError(t, <-got)
-	require.Less(t, time.Since(began), lease.DefaultPoll)
+	require.Less(t, time.Since(began), soon)
 	require.NoError(t, l.UnlockContext(b))
 }
 
@@ -486,14 +502,14 @@ func TestAFlushIsALossAndForgottenScriptsAreNone(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	direct := connect(t, s.addr)
-	l := open(t, connect(t, s.addr), term(short)).FencedLocker("it")
+	l := open(t, connect(t, s.addr), term(long)).FencedLocker("it")
 	a := someone()
 	h := hold(t, l, a)
 	for range 10 {
 		require.NoError(t, direct.ScriptFlush(background).Err())
-		time.Sleep(short / 10)
+		time.Sleep(long / 25)
 	}
-	require.NoError(t, h.Err())
+	renewed(t, h)
 	require.NoError(t, direct.ScriptFlush(background).Err())
 	require.NoError(t, l.UnlockContext(a))
 	require.NoError(t, direct.ScriptFlush(background).Err())

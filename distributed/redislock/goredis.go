@@ -22,14 +22,22 @@ type goRedis struct {
 }
 
 func newGoRedis(c redis.UniversalClient) (*goRedis, error) {
+	none := errors.New("redislock: nil client")
 	switch c := c.(type) {
 	case nil:
-		return nil, errors.New("redislock: nil client")
+		return nil, none
+	case *redis.Client:
+		if c == nil {
+			return nil, none
+		}
 	case *redis.Ring:
 		return nil, errors.New("redislock: a Ring moves keys to other servers when one is down, and so cannot exclude anybody")
 	case *redis.AutoPipeliner:
 		return nil, errors.New("redislock: an AutoPipeliner defers requests: give the client below it")
 	case *redis.ClusterClient:
+		if c == nil {
+			return nil, none
+		}
 		return &goRedis{c: c, cc: c}, nil
 	}
 	return &goRedis{c: c}, nil

@@ -144,8 +144,8 @@ func granted(r any, err error) (lease.Reply, error) {
 	case []any:
 		if len(r) == 1 {
 			if ttl, ok := r[0].(int64); ok {
-				// A key without a time to live has -1, and may vanish at any time or never. One that has 0 is there still, for
-				// the rest of the millisecond.
+				// A key without a time to live has -1, and may vanish at any time or never. One with 0 is there still, and
+				// gone a millisecond later.
 				return lease.Reply{Wait: time.Duration(max(ttl+1, 0)) * time.Millisecond}, nil
 			}
 		}

@@ -75,5 +75,9 @@ func newScript(src string) *script {
 
 // millis returns d for PEXPIRE, rounded up.
 func millis(d time.Duration) int64 {
-	return int64((d + time.Millisecond - 1) / time.Millisecond)
+	n := int64(d / time.Millisecond)
+	if d%time.Millisecond > 0 {
+		n++
+	}
+	return n
 }

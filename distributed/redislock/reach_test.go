@@ -20,6 +20,7 @@ import (
 var often = redislock.WithLease(lease.WithPoll(200 * time.Millisecond))
 
 func TestAWrongAddressIsAnErrorAtOnce(t *testing.T) {
+	t.Parallel()
 	c := open(t, connect(t, "127.0.0.1:1"))
 	for _, lock := range anyKind {
 		began := time.Now()
@@ -40,7 +41,7 @@ func TestWhoWaitsOutlastsAServerThatCannotBeReached(t *testing.T) {
 			p := testbed.NewProxy(t, s.addr)
 			direct := connect(t, s.addr)
 			holder := lock(open(t, connect(t, s.addr)), "it")
-			c := open(t, connectFor(t, p.Addr(), 300*time.Millisecond))
+			c := open(t, connectFor(t, p.Addr(), 3*time.Second))
 			a, b := someone(), someone()
 			require.NoError(t, holder.LockContext(a))
 			got := make(chan error, 1)
@@ -75,7 +76,7 @@ func TestWhoWaitsReportsWhyTheServerCouldNotBeReached(t *testing.T) {
 	p := testbed.NewProxy(t, s.addr)
 	direct := connect(t, s.addr)
 	direct.HSet(background, "it", "java:1", 1)
-	l := open(t, connectFor(t, p.Addr(), 300*time.Millisecond), often).Lock("it")
+	l := open(t, connectFor(t, p.Addr(), 2*time.Second), often).Lock("it")
 	ctx, cancel := context.WithCancel(someone())
 	got := make(chan error, 1)
 	go func() { got <- l.LockContext(ctx) }()
@@ -88,6 +89,7 @@ func TestWhoWaitsReportsWhyTheServerCouldNotBeReached(t *testing.T) {
 }
 
 func TestAClientThatItsUserHasClosedIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
 	s := miniredis.RunT(t)
 	a := someone()
 	require.NoError(t, open(t, connect(t, s.Addr())).Lock("it").LockContext(a))
@@ -101,6 +103,7 @@ func TestAClientThatItsUserHasClosedIsNotWaitedFor(t *testing.T) {
 }
 
 func TestAServerThatCannotAnswerForNowIsWaitedFor(t *testing.T) {
+	t.Parallel()
 	s := miniredis.RunT(t)
 	holder, l := open(t, connect(t, s.Addr())).Lock("it"), open(t, connect(t, s.Addr())).Lock("it")
 	a, b := someone(), someone()

@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/redislock"
 	"github.com/jucgo/locks/lockstest"
 )
@@ -72,6 +71,7 @@ func try(t *testing.T, l *redislock.Lock, ctx context.Context) bool {
 }
 
 func TestStateOfTheReadWriteLockIsRedissons(t *testing.T) {
+	t.Parallel()
 	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
 		read, write := rw(t, addr)
 		a, b := someone(), someone()
@@ -118,8 +118,9 @@ func TestStateOfTheReadWriteLockIsRedissons(t *testing.T) {
 }
 
 func TestReadersAndWritersOfJavaAndGoExcludeEachOther(t *testing.T) {
+	t.Parallel()
 	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
-		read, write := rw(t, addr)
+		read, write := rw(t, addr, rarely)
 		a, b := someone(), someone()
 
 		// Java reads, twice at once.
@@ -160,11 +161,12 @@ func TestReadersAndWritersOfJavaAndGoExcludeEachOther(t *testing.T) {
 		for range 3 {
 			require.NoError(t, <-got)
 		}
-		require.Less(t, time.Since(began), lease.DefaultPoll)
+		require.Less(t, time.Since(began), soon)
 	})
 }
 
 func TestAReaderIsToldThatItCannotWrite(t *testing.T) {
+	t.Parallel()
 	read, write := rw(t, miniredis.RunT(t).Addr())
 	a := someone()
 	hold(t, read, a)
@@ -178,9 +180,10 @@ func TestAReaderIsToldThatItCannotWrite(t *testing.T) {
 }
 
 func TestAWriterMayReadAndSoBecomeAReader(t *testing.T) {
+	t.Parallel()
 	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
-		read, write := rw(t, addr)
-		read2, write2 := rw(t, addr) // of another client
+		read, write := rw(t, addr, rarely)
+		read2, write2 := rw(t, addr, rarely) // of another client
 		a, b := someone(), someone()
 		hold(t, write, a)
 		require.False(t, try(t, read, b), "another owner here")
@@ -225,7 +228,7 @@ func TestAWriterMayReadAndSoBecomeAReader(t *testing.T) {
 		for range 2 {
 			require.NoError(t, <-readers, "they come in")
 		}
-		require.Less(t, time.Since(began), lease.DefaultPoll, "at once")
+		require.Less(t, time.Since(began), soon, "at once")
 		m, err := heard.ReceiveMessage(background)
 		require.NoError(t, err)
 		require.Equal(t, "1", m.Payload)
@@ -248,6 +251,7 @@ func TestAWriterMayReadAndSoBecomeAReader(t *testing.T) {
 }
 
 func TestAWriterThatHasReadLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
 	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
 		read, write := rw(t, addr)
 		a := someone()
@@ -285,16 +289,14 @@ func TestAWriterThatHasLostItsHoldIsToldWhenItWantsToRead(t *testing.T) {
 func TestBothHalvesOfAWriterThatReadsAreRenewed(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	read, write := rw(t, s.addr, term(short))
+	read, write := rw(t, s.addr, term(long))
 	a := someone()
 	w := hold(t, write, a)
 	r := hold(t, read, a)
-	time.Sleep(2 * short)
-	require.NoError(t, w.Err())
-	require.NoError(t, r.Err())
+	renewed(t, w)
+	renewed(t, r)
 	require.NoError(t, write.UnlockContext(a))
-	time.Sleep(2 * short)
-	require.NoError(t, r.Err())
+	renewed(t, r)
 	require.False(t, try(t, write, someone()))
 	require.NoError(t, read.UnlockContext(a))
 }
@@ -303,26 +305,25 @@ func TestReadersAndWritersAreRenewedAndLost(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	direct := connect(t, s.addr)
-	read, write := rw(t, s.addr, term(short))
+	read, write := rw(t, s.addr, term(long))
 	a, b := someone(), someone()
 	h, g := hold(t, read, a), hold(t, read, b)
-	time.Sleep(2 * short)
-	require.NoError(t, h.Err())
-	require.NoError(t, g.Err())
+	renewed(t, h)
+	renewed(t, g)
 	direct.Del(background, "it")
 	<-h.Lost()
 	<-g.Lost()
 	require.ErrorIs(t, read.UnlockContext(a), locks.ErrLost)
 	require.ErrorIs(t, read.UnlockContext(b), locks.ErrLost)
 	h = hold(t, write, a)
-	time.Sleep(2 * short)
-	require.NoError(t, h.Err())
+	renewed(t, h)
 	direct.Del(background, "it")
 	<-h.Lost()
 	require.ErrorIs(t, write.UnlockContext(a), locks.ErrLost)
 }
 
 func TestAReadWriteLockAndAPlainOneOfOneNameAreForeignToEachOther(t *testing.T) {
+	t.Parallel()
 	s := miniredis.RunT(t)
 	c := open(t, connect(t, s.Addr()))
 	read, write := rw(t, s.Addr())

@@ -3,12 +3,15 @@ package redislock_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
@@ -61,16 +64,19 @@ var names = []struct{ name, channel, token string }{
 // servers runs f on both kinds of server.
 func servers(t *testing.T, f func(t *testing.T, direct *redis.Client, addr string)) {
 	t.Run("miniredis", func(t *testing.T) {
+		t.Parallel()
 		addr := miniredis.RunT(t).Addr()
 		f(t, connect(t, addr), addr)
 	})
 	t.Run("redis", func(t *testing.T) {
+		t.Parallel()
 		addr := startServer(t).addr
 		f(t, connect(t, addr), addr)
 	})
 }
 
 func TestStateOfThePlainLockIsRedissons(t *testing.T) {
+	t.Parallel()
 	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
 		c := open(t, connect(t, addr))
 		for _, n := range names {
@@ -104,8 +110,9 @@ func TestStateOfThePlainLockIsRedissons(t *testing.T) {
 }
 
 func TestJavaAndGoExcludeAndWakeEachOther(t *testing.T) {
+	t.Parallel()
 	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
-		c := open(t, connect(t, addr))
+		c := open(t, connect(t, addr), rarely)
 		for _, n := range names {
 			java := javaClient{direct, "11111111-2222-4333-8444-555555555555"}
 			l, a := c.Lock(n.name), someone()
@@ -132,7 +139,7 @@ func TestJavaAndGoExcludeAndWakeEachOther(t *testing.T) {
 			began := time.Now()
 			require.Zero(t, java.unlock(n.name, n.channel, 7))
 			require.NoError(t, <-got)
-			require.Less(t, time.Since(began), lease.DefaultPoll, "woken, not polled")
+			require.Less(t, time.Since(began), soon, "woken, not polled")
 
 			// Go has it. Java waits, and is woken by the release.
 			heard := direct.Subscribe(background, n.channel)
@@ -154,6 +161,7 @@ func TestJavaAndGoExcludeAndWakeEachOther(t *testing.T) {
 }
 
 func TestTokenOfTheFencedLockIsRedissons(t *testing.T) {
+	t.Parallel()
 	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
 		c := open(t, connect(t, addr))
 		for _, n := range names {
@@ -177,7 +185,40 @@ func TestTokenOfTheFencedLockIsRedissons(t *testing.T) {
 	})
 }
 
+func TestHoldersOfOneProcessHaveTokensOfTheirOwn(t *testing.T) {
+	s := miniredis.RunT(t)
+	l := open(t, connect(t, s.Addr())).FencedLocker("it")
+	const n = 20
+	tokens := make(chan uint64, n)
+	var wg sync.WaitGroup
+	first := someone()
+	hold(t, l, first)
+	for range n {
+		wg.Go(func() {
+			a := someone()
+			if !assert.NoError(t, l.LockContext(a)) {
+				return
+			}
+			h, err := l.Hold(a)
+			if assert.NoError(t, err) {
+				tokens <- h.Token()
+			}
+			assert.NoError(t, l.UnlockContext(a))
+		})
+	}
+	require.Eventually(t, func() bool { return l.QueueLength() == n }, soon, time.Millisecond)
+	require.NoError(t, l.UnlockContext(first))
+	wg.Wait()
+	close(tokens)
+	last := uint64(1)
+	for token := range tokens {
+		require.Greater(t, token, last)
+		last = token
+	}
+}
+
 func TestTheSimpleLockIsAStringAsOtherLibrariesHaveIt(t *testing.T) {
+	t.Parallel()
 	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
 		c := open(t, connect(t, addr), redislock.WithLease(lease.WithPoll(50*time.Millisecond)))
 		l, a := c.SimpleLocker("it"), someone()
@@ -199,6 +240,7 @@ func TestTheSimpleLockIsAStringAsOtherLibrariesHaveIt(t *testing.T) {
 }
 
 func TestOthersGetTheLockWhenItsTimeIsOver(t *testing.T) {
+	t.Parallel()
 	s := miniredis.RunT(t)
 	l := open(t, connect(t, s.Addr())).Lock("it")
 	java := javaClient{connect(t, s.Addr()), "java"}
@@ -213,7 +255,30 @@ func TestOthersGetTheLockWhenItsTimeIsOver(t *testing.T) {
 	require.NoError(t, l.UnlockContext(a))
 }
 
+func TestWhoWaitsGetsTheLockWhenItsTimeIsOverToTheMillisecond(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	direct := connect(t, s.addr)
+	c := open(t, connect(t, s.addr), rarely)
+	began := time.Now()
+	var wg sync.WaitGroup
+	for i := range 20 {
+		wg.Go(func() {
+			l, a := c.Lock(fmt.Sprint("it", i)), someone()
+			for range 20 {
+				direct.Eval(background, "redis.call('hset', KEYS[1], 'java:1', 1) redis.call('pexpire', KEYS[1], 20)", []string{l.Name()})
+				if assert.NoError(t, l.LockContext(a)) {
+					assert.NoError(t, l.UnlockContext(a))
+				}
+			}
+		})
+	}
+	wg.Wait()
+	require.Less(t, time.Since(began), soon)
+}
+
 func TestWrongNamesLeasesAndClientsAreRefused(t *testing.T) {
+	t.Parallel()
 	s := miniredis.RunT(t)
 	c := open(t, connect(t, s.Addr()))
 	for _, l := range []*redislock.Lock{
@@ -228,16 +293,34 @@ func TestWrongNamesLeasesAndClientsAreRefused(t *testing.T) {
 	}
 	require.Empty(t, s.Keys())
 
-	_, err := redislock.New(nil)
-	require.Error(t, err)
+	for _, none := range []redis.UniversalClient{nil, (*redis.Client)(nil), (*redis.ClusterClient)(nil)} {
+		_, err := redislock.New(none)
+		require.ErrorContains(t, err, "nil client")
+	}
 	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": s.Addr()}})
 	defer ring.Close()
-	_, err = redislock.New(ring)
+	_, err := redislock.New(ring)
 	require.ErrorContains(t, err, "Ring")
 	_, err = redislock.New(connect(t, s.Addr()), redislock.WithPubSub(9))
 	require.Error(t, err)
-	_, err = redislock.New(connect(t, s.Addr()), redislock.WithLease(lease.WithLease(-1)))
+	for _, d := range []time.Duration{0, -1, -time.Hour, time.Microsecond} {
+		_, err = redislock.New(connect(t, s.Addr()), term(d))
+		require.Error(t, err)
+	}
+	_, err = redislock.New(connect(t, s.Addr()), redislock.WithFairWait(0))
 	require.Error(t, err)
+}
+
+func TestTheLongestOfLeasesIsOne(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	l, a := open(t, connect(t, s.addr)).Lock("it", redislock.For(math.MaxInt64)), someone()
+	h := hold(t, l, a)
+	require.NoError(t, h.Err())
+	ttl, err := connect(t, s.addr).Do(background, "pttl", "it").Int64()
+	require.NoError(t, err)
+	require.Greater(t, ttl, int64(200*365*24*time.Hour/time.Millisecond))
+	require.NoError(t, l.UnlockContext(a))
 }
 
 // startCluster runs a cluster of one server.
@@ -254,13 +337,14 @@ func startCluster(t *testing.T) (*server, *redis.ClusterClient) {
 }
 
 func TestLocksOfAClusterWakeThoseWhoWaitByEitherKindOfChannel(t *testing.T) {
+	t.Parallel()
 	s, cluster := startCluster(t)
 	direct := connect(t, s.addr)
 	for name, pubsub := range map[string]redislock.PubSub{
 		"auto": redislock.Auto, "classic": redislock.Classic, "sharded": redislock.Sharded, "both": redislock.Both,
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, d := open(t, cluster, redislock.WithPubSub(pubsub)), open(t, cluster, redislock.WithPubSub(pubsub))
+			c, d := open(t, cluster, redislock.WithPubSub(pubsub)), open(t, cluster, redislock.WithPubSub(pubsub), rarely)
 			for _, n := range []string{"it", "a{b}c"} {
 				l, m := c.FencedLocker(n), d.FencedLocker(n)
 				a, b := someone(), someone()
@@ -274,7 +358,7 @@ func TestLocksOfAClusterWakeThoseWhoWaitByEitherKindOfChannel(t *testing.T) {
 				began := time.Now()
 				require.NoError(t, l.UnlockContext(a))
 				require.NoError(t, <-got)
-				require.Less(t, time.Since(began), lease.DefaultPoll)
+				require.Less(t, time.Since(began), soon)
 				require.NoError(t, m.UnlockContext(b))
 				require.Eventually(t, func() bool { return len(subscriptions(direct)) == 0 }, 20*time.Second, time.Millisecond)
 			}
@@ -290,22 +374,28 @@ func btoi(b bool) int {
 }
 
 func TestManyHoldsOfAClusterAreRenewed(t *testing.T) {
+	t.Parallel()
 	_, cluster := startCluster(t)
-	c := open(t, cluster, term(short))
+	c := open(t, cluster, term(long))
 	a := someone()
 	var holds []locks.Hold
+	began := time.Now()
 	for i := range 50 {
 		holds = append(holds, hold(t, c.Lock(fmt.Sprint("it", i)), a))
 	}
-	time.Sleep(2 * short)
 	for _, h := range holds {
+		require.Eventually(t, func() bool {
+			deadline, _ := h.Deadline()
+			return deadline.Sub(began) > long
+		}, soon, 5*time.Millisecond)
 		require.NoError(t, h.Err())
 	}
 }
 
 func TestReadWriteAndFairLocksWorkOnACluster(t *testing.T) {
+	t.Parallel()
 	_, cluster := startCluster(t)
-	c, d := open(t, cluster, term(2*short)), open(t, cluster, term(2*short))
+	c, d := open(t, cluster, term(long)), open(t, cluster, term(long))
 	for _, name := range []string{"it", "a{b}c"} {
 		l, m := c.ReadWriteLocker(name), d.ReadWriteLocker(name)
 		for _, pair := range [][2]locks.TryLocker{
@@ -315,19 +405,19 @@ func TestReadWriteAndFairLocksWorkOnACluster(t *testing.T) {
 			h := hold(t, pair[0].(*redislock.Lock), a)
 			got := make(chan error, 1)
 			go func() { got <- pair[1].LockContext(b) }()
-			time.Sleep(short)
-			require.NoError(t, h.Err())
+			renewed(t, h)
 			require.Empty(t, got)
 			began := time.Now()
 			require.NoError(t, pair[0].UnlockContext(a))
 			require.NoError(t, <-got)
-			require.Less(t, time.Since(began), lease.DefaultPoll, "woken")
+			require.Less(t, time.Since(began), soon, "woken")
 			require.NoError(t, pair[1].UnlockContext(b))
 		}
 	}
 }
 
 func TestNamesThatWouldCrossSlotsAreRefusedOnAClusterOnly(t *testing.T) {
+	t.Parallel()
 	_, cluster := startCluster(t)
 	c := open(t, cluster)
 	for _, name := range []string{"half{", "{}x", "a}b", "{", "}{", "x{}{y}"} {
@@ -344,6 +434,7 @@ func TestNamesThatWouldCrossSlotsAreRefusedOnAClusterOnly(t *testing.T) {
 }
 
 func TestOneConnectionHearsOfAllLocks(t *testing.T) {
+	t.Parallel()
 	s := startServer(t)
 	direct := connect(t, s.addr)
 	holder, c := open(t, connect(t, s.addr)), open(t, connect(t, s.addr))
