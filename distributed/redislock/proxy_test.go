@@ -12,14 +12,14 @@ import (
 
 // proxy stands between a client and a server, and does to their connections what networks do.
 type proxy struct {
-	l      net.Listener
-	server string
+	l net.Listener
 
-	mu    sync.Mutex
-	conns map[net.Conn]struct{}
-	up    bool // what the client sends is swallowed
-	down  bool // what the server sends is swallowed
-	delay time.Duration
+	mu     sync.Mutex
+	server string
+	conns  map[net.Conn]struct{}
+	up     bool // what the client sends is swallowed
+	down   bool // what the server sends is swallowed
+	delay  time.Duration
 	// drop has the reply swallowed to the next request that contains these bytes, and everything after it on
 	// its connection.
 	drop    []byte
@@ -78,7 +78,10 @@ func (p *proxy) accept() {
 		if err != nil {
 			return
 		}
-		server, err := net.Dial("tcp", p.server)
+		p.mu.Lock()
+		addr := p.server
+		p.mu.Unlock()
+		server, err := net.Dial("tcp", addr)
 		if err != nil {
 			client.Close()
 			continue

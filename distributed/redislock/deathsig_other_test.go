@@ -1,7 +1,0 @@
-//go:build !linux
-
-package redislock_test
-
-import "syscall"
-
-func deathSignal() *syscall.SysProcAttr { return nil }
