@@ -88,7 +88,7 @@ func (m *majority) patience(d time.Duration) time.Duration {
 	if m.timeout > 0 {
 		return m.timeout
 	}
-	return min(max(d/10, 50*time.Millisecond), time.Second)
+	return min(max(d/10, 100*time.Millisecond), time.Second)
 }
 
 // spawn runs job in a goroutine for which close waits.
@@ -312,7 +312,7 @@ collect:
 	if answered := len(votes) + len(refusals); answered < m.quorum {
 		m.forget(owner, v)
 		if out > 0 {
-			errs = append(errs, fmt.Errorf("%d servers have not answered within %v", out, limit))
+			errs = append(errs, fmt.Errorf("%d servers have not answered within %v", out, took.Round(time.Millisecond)))
 		}
 		return lease.Reply{}, fmt.Errorf("redislock: %d of %d servers answered: %w: %w", answered, n, lease.ErrRefused, errors.Join(errs...))
 	}

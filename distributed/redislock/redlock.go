@@ -25,7 +25,7 @@ type Majority struct {
 var _ locks.Provider = (*Majority)(nil)
 
 // WithNodeTimeout sets for how long one of the servers of [Redlock] is waited for that does not answer: a tenth of the lease if not
-// given, but at least 50 milliseconds and at most a second. It should be much less than the lease.
+// given, but at least 100 milliseconds and at most a second. It should be much less than the lease.
 func WithNodeTimeout(d time.Duration) Option { return func(o *options) { o.node = d } }
 
 // WithRestore has a server of [Redlock] be given a lock again that it lacks, at a renewal that the majority has confirmed: because it

@@ -42,12 +42,17 @@ func (m masters) addrs() []string {
 	return addrs
 }
 
-// clients returns clients of the servers, as connect does.
+// clients returns clients of the servers, which are closed with the test.
 func clients(tb testing.TB, addrs []string) []redis.UniversalClient {
 	tb.Helper()
 	cs := make([]redis.UniversalClient, len(addrs))
 	for i, addr := range addrs {
-		cs[i] = connect(tb, addr)
+		c := redis.NewClient(&redis.Options{
+			Addr: addr, DialTimeout: 2 * time.Second, DialerRetries: 1, ReadTimeout: 2 * time.Second,
+			ContextTimeoutEnabled: true, DisableIdentity: true,
+		})
+		tb.Cleanup(func() { c.Close() })
+		cs[i] = c
 	}
 	return cs
 }
@@ -55,6 +60,8 @@ func clients(tb testing.TB, addrs []string) []redis.UniversalClient {
 // openMajority returns the locks on the servers of addrs. They are closed with the test.
 func openMajority(tb testing.TB, addrs []string, opts ...redislock.Option) *redislock.Majority {
 	tb.Helper()
+	// Enough for a machine that has other work, too.
+	opts = append([]redislock.Option{redislock.WithNodeTimeout(time.Second)}, opts...)
 	m, err := redislock.Redlock(clients(tb, addrs), opts...)
 	require.NoError(tb, err)
 	tb.Cleanup(func() {
@@ -86,7 +93,7 @@ func conformMajority(t *testing.T, addrs func(tb testing.TB) []string) {
 			for _, c := range clients(tb, a) {
 				require.NoError(tb, c.FlushAll(background).Err())
 			}
-			l := openMajority(tb, a, term(time.Second)).Lock("it")
+			l := openMajority(tb, a, term(3*time.Second)).Lock("it")
 			all[l] = a
 			return l
 		},
@@ -247,9 +254,10 @@ func TestAHoldIsLostWithTheMajorityOfServers(t *testing.T) {
 	require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
 	ok, err := c.Lock("other").TryLockContext(a)
 	require.Error(t, err)
-	require.ErrorContains(t, err, "2 of 5 servers answered")
+	require.ErrorContains(t, err, "of 5 servers answered")
 	require.False(t, ok)
-	require.Empty(t, has(t, m.addrs(), "other"), "what it got was given back")
+	require.Eventually(t, func() bool { return len(has(t, m.addrs(), "other")) == 0 }, 5*time.Second, 10*time.Millisecond,
+		"what it got is given back")
 }
 
 func TestAHoldIsLostAtOnceWhenTheMajorityDeniesIt(t *testing.T) {
@@ -405,7 +413,9 @@ func TestWhoWaitsForAMajorityHearsOfTheReleaseFromAnyServer(t *testing.T) {
 	go func() { got <- l.LockContext(b) }()
 	for _, i := range []int{0, 2, 3} {
 		direct := connect(t, m[i].addr)
-		require.Eventually(t, func() bool { return len(subscriptions(direct)) == 1 }, 10*time.Second, 5*time.Millisecond)
+		require.Eventually(t, func() bool {
+			return len(got) == 0 && len(subscriptions(direct)) == 1
+		}, 10*time.Second, 5*time.Millisecond)
 	}
 	quiet := quiesce(t, connect(t, m[0].addr))
 	require.Never(t, func() bool { return quiet() }, 300*time.Millisecond, 50*time.Millisecond, "it asks while nobody tells of anything")

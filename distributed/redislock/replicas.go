@@ -186,7 +186,7 @@ func (g *goRedis) evalSync(ctx context.Context, s *script, keys int, all []any, 
 			continue
 		}
 		if err != nil {
-			return nil, 0, classify(err)
+			return nil, 0, g.failed(ctx, err)
 		}
 		g.known.Store(s, nil)
 		return r, int(wait.Val()), nil // 0 if it has failed

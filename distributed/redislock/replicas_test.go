@@ -13,7 +13,6 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/redislock"
-	"github.com/jucgo/locks/lockstest"
 )
 
 // startReplica starts a replica of the server at master, which is in step with it when this returns.
@@ -69,30 +68,7 @@ func patient(tb testing.TB, addr string) *redis.Client {
 func TestLocksThatReplicasAcknowledgeConform(t *testing.T) {
 	master := startMaster(t)
 	startReplica(t, master.addr)
-	for _, name := range []string{"plain", "fair"} {
-		kind := kinds[name]
-		t.Run(name, func(t *testing.T) {
-			servers := make(map[locks.TryLocker]*redis.Client)
-			lockstest.TestTryLocker(t, lockstest.Config{
-				New: func(tb testing.TB) locks.TryLocker {
-					conn := patient(tb, master.addr)
-					conn.FlushAll(background)
-					l := kind.lock(open(tb, conn, term(time.Second), replicated(3*time.Second)), "it")
-					servers[l] = conn
-					return l
-				},
-				Owned:       true,
-				Reentrant:   true,
-				Leased:      true,
-				SpuriousTry: true,
-				FIFO:        kind.fifo,
-				Lose:        func(l locks.TryLocker) { servers[l].Del(background, "it") },
-				Waiting:     func(l locks.TryLocker) int { return l.(*redislock.Lock).QueueLength() },
-				Rounds:      30,
-				Settle:      10 * time.Millisecond,
-			})
-		})
-	}
+	conformOn(t, func(tb testing.TB) redis.UniversalClient { return patient(tb, master.addr) }, term(time.Second), replicated(3*time.Second))
 }
 
 func TestALockThatNoReplicaKnowsIsLostWithItsMasterAndTheHolderIsToldAtItsRenewal(t *testing.T) {

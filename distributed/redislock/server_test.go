@@ -21,6 +21,7 @@ type server struct {
 	path string
 	args []string
 	proc *testbed.Process
+	bus  string // of a cluster: the port of the others
 }
 
 // startServer runs redis-server on a free port of the loopback interface until the test ends. Without the program the test is

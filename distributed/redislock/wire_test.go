@@ -242,7 +242,7 @@ func TestWrongNamesLeasesAndClientsAreRefused(t *testing.T) {
 
 // startCluster runs a cluster of one server.
 func startCluster(t *testing.T) (*server, *redis.ClusterClient) {
-	s := startServer(t, "--cluster-enabled", "yes")
+	s := startMember(t)
 	direct := connect(t, s.addr)
 	require.NoError(t, direct.ClusterAddSlotsRange(background, 0, 16383).Err())
 	require.Eventually(t, func() bool {
