@@ -8,8 +8,8 @@
 //	err := gate.Do("account/7", hold.Token(), func() error { return write(text) })
 //	if errors.Is(err, fence.ErrStale) { ... somebody else has held the lock since }
 //
-// Tokens of one resource must come from one lock. The check has to be where the resource is, and one with the write. A check that is
-// made first, and followed by the write, leaves room for a pause in between.
+// Tokens of one resource must come from one lock. The check has to be where the resource is, and one with the write. A check
+// that is made first, and followed by the write, leaves room for a pause in between.
 //
 // # Where the resource is
 //

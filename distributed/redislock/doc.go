@@ -24,7 +24,9 @@
 // a client.
 //
 // A program that was paused, or does not look, goes on to work after its loss. Against that a resource needs to check a
-// fencing token: [Client.FencedLocker].
+// fencing token: [Client.FencedLocker]. If the resource is on a Redis server itself, [Gate] does that.
+//
+// [Redlock] makes one lock of the locks on several servers, which survives the failure of a minority of them.
 //
 // # What happens when
 //
@@ -41,7 +43,8 @@
 //   - Something else is under the name: [locks.ErrForeign]. A key without time to live is somebody's until it is deleted.
 //   - Scripts are flushed: nothing.
 //   - The master fails, and a replica takes its place that had not heard of the lock: two may hold it until the first has
-//     asked for its renewal. Tokens may repeat then. That is in the nature of asynchronous replication.
+//     asked for its renewal. Tokens may repeat then. That is in the nature of asynchronous replication. [WithReplicas] has an
+//     acquisition wait until replicas have heard of it.
 //   - The server evicts keys, or its clock is set forward: as if somebody had deleted the lock.
 //
 // # When not to use it

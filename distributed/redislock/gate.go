@@ -11,8 +11,9 @@ import (
 	"github.com/jucgo/locks/distributed/fence"
 )
 
-// gateAdmit notes the token, and writes the value if there is one, unless a higher token was seen: the reply is that one then, and else
-// nothing. Tokens are compared as text, by length and then by digits, since numbers of a script are exact up to 2^53 only.
+// gateAdmit notes the token, and writes the value if there is one, unless a higher token was seen: the reply is that one then,
+// and else nothing. Tokens are compared as text, by length and then by digits, since numbers of a script are exact up to 2^53
+// only.
 //
 // KEYS value, fence; ARGV token [value]
 var gateAdmit = newScript(`

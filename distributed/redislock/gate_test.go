@@ -20,8 +20,8 @@ import (
 
 // The course of events in which every lock that ends by itself lets two at the resource, and what helps.
 //
-// The first holder is paused for longer than its lease: here the server's clock goes forward, which is the same to the server, and the first
-// holder does not look. The server gives the lock to a second one, who writes. Then the first goes on.
+// The first holder is paused for longer than its lease: here the server's clock goes forward, which is the same to the server,
+// and the first holder does not look. The server gives the lock to a second one, who writes. Then the first goes on.
 func ExampleGate() {
 	server := miniredis.NewMiniRedis() // yours is a real one
 	server.Start()

@@ -114,9 +114,9 @@ func (m *majority) spawn(job func()) {
 //	open    requests may create it on servers     Acquire, and Renew with WithRestore
 //	ended   none may any more                     free; for good
 //
-// A request that creates it on a server runs under the mutex of the server's seat, and looks at ended first. Those that delete it
-// are sent when ended is set, under the same mutex. So on each server the last request to be sent is one that deletes, and no creation
-// is under way any more when it is: for as long as the client under us waits for answers.
+// A request that creates it on a server runs under the mutex of the server's seat, and looks at ended first. Those that delete
+// it are sent when ended is set, under the same mutex. So on each server the last request to be sent is one that deletes, and
+// no creation is under way any more when it is: for as long as the client under us waits for answers.
 type vote struct {
 	name  string
 	owner string // on the servers
@@ -448,7 +448,8 @@ func (m *majority) Recall(_ context.Context, _, owner string) (lease.Reply, erro
 	return lease.Reply{}, nil
 }
 
-// Release returns when a majority can have the lock that we had, or is known not to have been ours. The other servers are seen to in the background.
+// Release returns when a majority can have the lock that we had, or is known not to have been ours. The other servers are seen
+// to in the background.
 func (m *majority) Release(ctx context.Context, _, owner string) (lease.Released, error) {
 	v := m.find(owner)
 	if v == nil {
@@ -468,7 +469,8 @@ func (m *majority) Release(ctx context.Context, _, owner string) (lease.Released
 	return lease.Released{Held: v.held+n-v.noted >= m.quorum, Awaited: v.awaited}, nil
 }
 
-// Renew reports the holds that a majority has prolonged. Of one that a majority denies it tells at once, and has the rest of it deleted.
+// Renew reports the holds that a majority has prolonged. Of one that a majority denies it tells at once, and has the rest of it
+// deleted.
 func (m *majority) Renew(ctx context.Context, holds []lease.Ref, d time.Duration) ([]bool, error) {
 	n := len(m.nodes)
 	long := d + driftOf(d)
@@ -515,6 +517,7 @@ func (m *majority) Renew(ctx context.Context, holds []lease.Ref, d time.Duration
 		}
 		return true
 	}
+	sent := time.Now()
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	var errs []error
@@ -559,6 +562,9 @@ collect:
 		m.spawn(func() {
 			for len(came) < n {
 				came = append(came, <-answers) // at the node timeout at the latest, if the client heeds that
+			}
+			if time.Since(sent) > d {
+				return // it may be lost
 			}
 			for _, a := range came {
 				for k := range a.held {

@@ -224,7 +224,8 @@ func TestAHoldSurvivesTheLossOfAMinorityOfServers(t *testing.T) {
 	m[1].pause(t)
 	defer m[1].resume(t)
 	first, _ := h.Deadline()
-	require.Eventually(t, func() bool { d, _ := h.Deadline(); return d.Sub(first) > term2 }, 20*time.Second, 20*time.Millisecond, "renewed")
+	renewed := func() bool { d, _ := h.Deadline(); return d.Sub(first) > term2 }
+	require.Eventually(t, renewed, 20*time.Second, 20*time.Millisecond)
 	require.NoError(t, h.Err())
 	ok, err := openMajority(t, m.addrs()).Lock("it").TryLockContext(someone())
 	require.NoError(t, err)
@@ -276,8 +277,39 @@ func TestAHoldIsLostAtOnceWhenTheMajorityDeniesIt(t *testing.T) {
 	case <-time.After(4 * time.Second):
 		t.Fatal("the next renewal did not tell")
 	}
-	require.Eventually(t, func() bool { return len(has(t, m.addrs(), "it")) == 0 }, 2*time.Second, 10*time.Millisecond, "the rest is given back")
+	require.Eventually(t, func() bool { return len(has(t, m.addrs(), "it")) == 0 }, 2*time.Second, 10*time.Millisecond,
+		"the rest is given back")
 	require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
+}
+
+func TestADenialByTheMajorityIsToldThoughAnotherHoldIsInDoubt(t *testing.T) {
+	t.Parallel()
+	m := startMasters(t)
+	c := openMajority(t, m.addrs(), term(9*time.Second))
+	denied, doubtful := c.Lock("denied"), c.Lock("doubtful")
+	a := someone()
+	h, d := hold(t, denied, a), hold(t, doubtful, a)
+	require.Eventually(t, func() bool {
+		return len(has(t, m.addrs(), "denied")) == members && len(has(t, m.addrs(), "doubtful")) == members
+	}, 5*time.Second, 10*time.Millisecond)
+	for i, s := range m[:3] {
+		direct := connect(t, s.addr)
+		direct.Del(background, "denied")
+		if i == 2 {
+			direct.Del(background, "doubtful")
+		}
+	}
+	m[3].kill()
+	m[4].kill()
+	select {
+	case <-h.Lost():
+	case <-time.After(7 * time.Second): // before its deadline
+		t.Fatal("the next renewal did not tell")
+	}
+	require.NoError(t, d.Err())
+	require.ErrorIs(t, denied.UnlockContext(a), locks.ErrLost)
+	<-d.Lost()
+	require.ErrorIs(t, doubtful.UnlockContext(a), locks.ErrLost)
 }
 
 func TestAServerThatHasForgottenAllIsGivenTheLockAgainOnlyIfThatIsAskedFor(t *testing.T) {

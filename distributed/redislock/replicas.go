@@ -17,16 +17,17 @@ import (
 // [WithReplicas] demands.
 var ErrNotReplicated = errors.New("redislock: too few replicas have acknowledged the lock")
 
-// WithReplicas has an acquisition count only if n replicas of the master, or more, have acknowledged it within timeout, by a WAIT on the
-// connection that has sent it. So a lock survives the failure of the master if one of them takes its place. If they
+// WithReplicas has an acquisition count only if n replicas of the master, or more, have acknowledged it within timeout, by a
+// WAIT on the connection that has sent it. So a lock survives the failure of the master if one of them takes its place. If they
 // do not, the lock is given back: TryLockContext returns an error matching [ErrNotReplicated], and LockContext tries again
 // until its context ends, when its error matches it, too. A fair lock has lost its place in the queue then.
 //
-// It is as good as the choice of the new master: one of the other replicas, which knows of nothing, may be it. Renewals and releases are not waited for: after a failure,
-// the lock may last shorter or longer by a lease than it should, of which the holder learns at its next renewal.
+// It is as good as the choice of the new master: one of the other replicas, which knows of nothing, may be it. Renewals and
+// releases are not waited for: after a failure, the lock may last shorter or longer by a lease than it should, of which the
+// holder learns at its next renewal.
 //
-// timeout has to be shorter than client's ReadTimeout. Each acquisition costs a round trip to a replica more, and where replicas are
-// missing, the timeout.
+// timeout has to be shorter than client's ReadTimeout. Each acquisition costs a round trip to a replica more, and where
+// replicas are missing, the timeout.
 func WithReplicas(n int, timeout time.Duration) Option {
 	return func(o *options) { o.replicas, o.sync = n, timeout }
 }

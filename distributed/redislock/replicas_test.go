@@ -41,7 +41,7 @@ func startMaster(tb testing.TB) *server {
 // failOver makes a replica the master.
 func failOver(tb testing.TB, replica *server) {
 	tb.Helper()
-	require.NoError(tb, connect(tb, replica.addr).SlaveOf(context.Background(), "NO", "ONE").Err())
+	require.NoError(tb, connect(tb, replica.addr).ReplicaOf(context.Background(), "NO", "ONE").Err())
 }
 
 // replicated has the clients of a test wait for one replica.
@@ -68,7 +68,8 @@ func patient(tb testing.TB, addr string) *redis.Client {
 func TestLocksThatReplicasAcknowledgeConform(t *testing.T) {
 	master := startMaster(t)
 	startReplica(t, master.addr)
-	conformOn(t, func(tb testing.TB) redis.UniversalClient { return patient(tb, master.addr) }, term(time.Second), replicated(3*time.Second))
+	client := func(tb testing.TB) redis.UniversalClient { return patient(tb, master.addr) }
+	conformOn(t, client, term(time.Second), replicated(3*time.Second))
 }
 
 func TestALockThatNoReplicaKnowsIsLostWithItsMasterAndTheHolderIsToldAtItsRenewal(t *testing.T) {

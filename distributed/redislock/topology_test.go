@@ -130,7 +130,8 @@ func TestAHolderKeepsItsLockWhenASentinelReplacesTheMasterOrIsToldOfItsLoss(t *t
 
 // Clusters
 
-// startMember starts a server of a cluster. The second port is that of its bus: by default it is the first plus 10000, which may be too much.
+// startMember starts a server of a cluster. The second port is that of its bus: by default it is the first plus 10000, which
+// may be too much.
 func startMember(tb testing.TB, args ...string) *server {
 	tb.Helper()
 	bus := strconv.Itoa(testbed.Port(tb))
