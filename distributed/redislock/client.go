@@ -114,7 +114,7 @@ func newClient(p port, opts []Option) (*Client, error) {
 		return nil, err
 	}
 	if c.opts.replicas > 0 {
-		p = syncing{p, c.opts.replicas, c.opts.sync}
+		p = syncing{p, c.opts.replicas}
 	}
 	c.core = &core{p: p, hub: newHub(p), pubsub: c.opts.pubsub}
 	if _, err := c.kind(plain); err != nil { // tells wrong options at once

@@ -158,7 +158,7 @@ func TestRedlockIsAPlainLockOnAMajority(t *testing.T) {
 	require.Eventually(t, func() bool { return len(has(t, m.addrs(), "it")) == members }, 5*time.Second, 10*time.Millisecond)
 	owners := make(map[string]bool)
 	for _, addr := range m.addrs() {
-		c := connect(t, addr)
+		c := patient(t, addr)
 		for owner, count := range c.HGetAll(background, "it").Val() {
 			owners[owner] = true
 			require.Equal(t, "1", count)
@@ -174,7 +174,7 @@ func TestRedlockIsAPlainLockOnAMajority(t *testing.T) {
 	require.NoError(t, l.UnlockContext(a))
 	require.Eventually(t, func() bool { return len(has(t, m.addrs(), "it")) == 0 }, 5*time.Second, 10*time.Millisecond)
 	hold(t, l, a)
-	for owner := range connect(t, m[0].addr).HGetAll(background, "it").Val() {
+	for owner := range patient(t, m[0].addr).HGetAll(background, "it").Val() {
 		require.NotContains(t, owners, owner, "each acquisition has its own")
 	}
 	require.NoError(t, l.UnlockContext(a))
@@ -186,7 +186,7 @@ func TestAMinorityOfServersThatIsHeldByOthersDoesNotMatterAndAMajorityDoes(t *te
 	l := openMajority(t, m.addrs()).Lock("it")
 	var others []*redislock.Lock
 	for _, s := range m[:3] {
-		others = append(others, open(t, connect(t, s.addr)).Lock("it"))
+		others = append(others, open(t, patient(t, s.addr)).Lock("it"))
 	}
 	a, b := someone(), someone()
 	for _, o := range others[:2] {
@@ -269,7 +269,7 @@ func TestAHoldIsLostAtOnceWhenTheMajorityDeniesIt(t *testing.T) {
 	h := hold(t, l, a)
 	require.Eventually(t, func() bool { return len(has(t, m.addrs(), "it")) == members }, 5*time.Second, 10*time.Millisecond)
 	for _, s := range m[:3] {
-		connect(t, s.addr).Del(background, "it")
+		patient(t, s.addr).Del(background, "it")
 	}
 	m[4].kill() // so that there is an error as well
 	select {
@@ -293,7 +293,7 @@ func TestADenialByTheMajorityIsToldThoughAnotherHoldIsInDoubt(t *testing.T) {
 		return len(has(t, m.addrs(), "denied")) == members && len(has(t, m.addrs(), "doubtful")) == members
 	}, 5*time.Second, 10*time.Millisecond)
 	for i, s := range m[:3] {
-		direct := connect(t, s.addr)
+		direct := patient(t, s.addr)
 		direct.Del(background, "denied")
 		if i == 2 {
 			direct.Del(background, "doubtful")
@@ -432,6 +432,31 @@ func TestSplitVotesAreResolved(t *testing.T) {
 	require.Equal(t, 1, most)
 }
 
+func TestWhoeverLacksAMajorityThatNobodyHasAsksAgainSoon(t *testing.T) {
+	t.Parallel()
+	m := startMasters(t)
+	l := openMajority(t, m.addrs(), redislock.WithLease(lease.WithPoll(time.Minute))).Lock("it")
+	for _, s := range m[:4] {
+		hold(t, open(t, patient(t, s.addr), term(time.Minute)).Lock("it"), someone())
+	}
+	a := someone()
+	got := make(chan error, 1)
+	go func() { got <- l.LockContext(a) }()
+	direct := patient(t, m[0].addr)
+	require.Eventually(t, func() bool { return len(subscriptions(direct)) == 1 }, 10*time.Second, 5*time.Millisecond)
+	// Their votes vanish without a word, like those of contenders that give them back.
+	for _, s := range m[:4] {
+		require.NoError(t, patient(t, s.addr).Del(background, "it").Err())
+	}
+	select {
+	case err := <-got:
+		require.NoError(t, err)
+	case <-time.After(10 * time.Second):
+		t.Fatal("it waits to be told")
+	}
+	require.NoError(t, l.UnlockContext(a))
+}
+
 func TestWhoWaitsForAMajorityHearsOfTheReleaseFromAnyServer(t *testing.T) {
 	t.Parallel()
 	m := startMasters(t)
@@ -444,12 +469,12 @@ func TestWhoWaitsForAMajorityHearsOfTheReleaseFromAnyServer(t *testing.T) {
 	got := make(chan error, 1)
 	go func() { got <- l.LockContext(b) }()
 	for _, i := range []int{0, 2, 3} {
-		direct := connect(t, m[i].addr)
+		direct := patient(t, m[i].addr)
 		require.Eventually(t, func() bool {
 			return len(got) == 0 && len(subscriptions(direct)) == 1
 		}, 10*time.Second, 5*time.Millisecond)
 	}
-	quiet := quiesce(t, connect(t, m[0].addr))
+	quiet := quiesce(t, patient(t, m[0].addr))
 	require.Never(t, func() bool { return quiet() }, 300*time.Millisecond, 50*time.Millisecond, "it asks while nobody tells of anything")
 	require.NoError(t, holder.UnlockContext(a))
 	select {
@@ -507,17 +532,17 @@ func TestSomethingElseOnAMajorityOfServersIsForeign(t *testing.T) {
 	m := startMasters(t)
 	l := openMajority(t, m.addrs()).Lock("it")
 	for _, s := range m[:2] {
-		connect(t, s.addr).Set(background, "it", "data", 0)
+		patient(t, s.addr).Set(background, "it", "data", 0)
 	}
 	a := someone()
 	hold(t, l, a) // three are enough
 	require.NoError(t, l.UnlockContext(a))
 	require.Eventually(t, func() bool { return len(has(t, m.addrs(), "it")) == 2 }, 5*time.Second, 10*time.Millisecond)
-	connect(t, m[2].addr).Set(background, "it", "data", 0)
+	patient(t, m[2].addr).Set(background, "it", "data", 0)
 	require.ErrorIs(t, l.LockContext(a), locks.ErrForeign)
 	for i, s := range m {
 		if i < 3 {
-			require.Equal(t, "data", connect(t, s.addr).Get(background, "it").Val())
+			require.Equal(t, "data", patient(t, s.addr).Get(background, "it").Val())
 		}
 	}
 }

@@ -26,8 +26,8 @@ var ErrNotReplicated = errors.New("redislock: too few replicas have acknowledged
 // releases are not waited for: after a failure, the lock may last shorter or longer by a lease than it should, of which the
 // holder learns at its next renewal.
 //
-// timeout has to be shorter than client's ReadTimeout. Each acquisition costs a round trip to a replica more, and where
-// replicas are missing, the timeout.
+// timeout has to be shorter than client's ReadTimeout, and counts as half of the lease at most. Each acquisition costs a round
+// trip to a replica more, and where replicas are missing, the timeout.
 func WithReplicas(n int, timeout time.Duration) Option {
 	return func(o *options) { o.replicas, o.sync = n, timeout }
 }
@@ -50,13 +50,15 @@ func checkSync(client redis.UniversalClient, o *options) error {
 // acksKey is the key in a context of *acks, which the reply of WAIT is put in.
 type acksKey struct{}
 
-type acks struct{ n int }
+type acks struct {
+	timeout time.Duration
+	n       int
+}
 
 // syncing is a port that has WAIT follow the scripts in whose context there is an [acks].
 type syncing struct {
 	port
-	n       int
-	timeout time.Duration
+	n int
 }
 
 func (p syncing) eval(ctx context.Context, s *script, keys int, args []any) (any, error) {
@@ -64,7 +66,7 @@ func (p syncing) eval(ctx context.Context, s *script, keys int, args []any) (any
 	if a == nil {
 		return p.port.eval(ctx, s, keys, args)
 	}
-	r, n, err := p.port.evalSync(ctx, s, keys, args, p.n, p.timeout)
+	r, n, err := p.port.evalSync(ctx, s, keys, args, p.n, a.timeout)
 	a.n = n
 	return r, err
 }
@@ -80,7 +82,8 @@ type attempt struct {
 // acked is a store of locks whose acquisitions replicas have to acknowledge.
 type acked struct {
 	lease.Store
-	n int
+	n       int
+	timeout time.Duration
 }
 
 // ackedQueue is acked for stores with queues.
@@ -100,7 +103,7 @@ func withReplicas(s lease.Store, o *options) lease.Store {
 	if o.replicas == 0 {
 		return s
 	}
-	a := acked{s, o.replicas}
+	a := acked{s, o.replicas, o.sync}
 	if q, ok := s.(lease.Queue); ok {
 		return ackedQueue{a, q}
 	}
@@ -118,7 +121,7 @@ func (s ackedQueue) Enqueue(ctx context.Context, name, owner string, d time.Dura
 // settle asks for the lock, and gives it back if too few replicas know that it is ours.
 func (s acked) settle(ctx context.Context, name, owner string, d time.Duration,
 	ask func(context.Context, string, string, time.Duration) (lease.Reply, error)) (lease.Reply, error) {
-	var got acks
+	got := acks{timeout: min(s.timeout, d/2)} // of the lease, something shall be left
 	r, err := ask(context.WithValue(ctx, acksKey{}, &got), name, owner, d)
 	call, _ := ctx.Value(attemptKey{}).(*attempt)
 	if call == nil {

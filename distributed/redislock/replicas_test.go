@@ -26,7 +26,7 @@ func startReplica(tb testing.TB, master string) *server {
 
 func linked(tb testing.TB, replica *server) {
 	tb.Helper()
-	c := connect(tb, replica.addr)
+	c := patient(tb, replica.addr)
 	require.Eventually(tb, func() bool {
 		return strings.Contains(c.Info(context.Background(), "replication").Val(), "master_link_status:up")
 	}, 20*time.Second, 5*time.Millisecond)
@@ -41,7 +41,7 @@ func startMaster(tb testing.TB) *server {
 // failOver makes a replica the master.
 func failOver(tb testing.TB, replica *server) {
 	tb.Helper()
-	require.NoError(tb, connect(tb, replica.addr).ReplicaOf(context.Background(), "NO", "ONE").Err())
+	require.NoError(tb, patient(tb, replica.addr).ReplicaOf(context.Background(), "NO", "ONE").Err())
 }
 
 // replicated has the clients of a test wait for one replica.
@@ -69,7 +69,7 @@ func TestLocksThatReplicasAcknowledgeConform(t *testing.T) {
 	master := startMaster(t)
 	startReplica(t, master.addr)
 	client := func(tb testing.TB) redis.UniversalClient { return patient(tb, master.addr) }
-	conformOn(t, client, term(time.Second), replicated(3*time.Second))
+	conformOn(t, client, term(4*time.Second), replicated(2*time.Second))
 }
 
 func TestALockThatNoReplicaKnowsIsLostWithItsMasterAndTheHolderIsToldAtItsRenewal(t *testing.T) {
@@ -84,7 +84,7 @@ func TestALockThatNoReplicaKnowsIsLostWithItsMasterAndTheHolderIsToldAtItsRenewa
 	h := hold(t, l, a)
 	master.kill()
 	failOver(t, replica)
-	rival := open(t, connect(t, replica.addr)).Lock("it")
+	rival := open(t, patient(t, replica.addr)).Lock("it")
 	hold(t, rival, b)
 	require.NoError(t, h.Err(), "the first one does not know")
 	front.set(func(p *proxy) { p.server = replica.addr })
@@ -102,7 +102,7 @@ func TestALockThatNoReplicaAcknowledgesIsRefusedAndLeavesNothing(t *testing.T) {
 	master := startMaster(t)
 	link := startProxy(t, master.addr)
 	replica := startReplica(t, link.addr())
-	direct := connect(t, master.addr)
+	direct := patient(t, master.addr)
 	const limit = 300 * time.Millisecond
 	for name, trouble := range map[string]struct{ do, undo func() }{
 		"replica paused":  {func() { replica.pause(t) }, func() { replica.resume(t) }},
@@ -153,7 +153,7 @@ func TestALockThatAReplicaAcknowledgedSurvivesItsMaster(t *testing.T) {
 	h := hold(t, l, a)
 	master.kill()
 	failOver(t, replica)
-	rival := open(t, connect(t, replica.addr)).Lock("it")
+	rival := open(t, patient(t, replica.addr)).Lock("it")
 	ok, err := rival.TryLockContext(someone())
 	require.NoError(t, err)
 	require.False(t, ok)

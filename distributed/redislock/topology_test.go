@@ -94,7 +94,7 @@ func TestAHolderKeepsItsLockWhenASentinelReplacesTheMasterOrIsToldOfItsLoss(t *t
 	go func() { got <- waiter.LockContext(b) }()
 	first, _ := h.Deadline()
 	master.kill()
-	direct := connect(t, replica.addr)
+	direct := patient(t, replica.addr)
 	require.Eventually(t, func() bool {
 		return strings.Contains(direct.Info(background, "replication").Val(), "role:master")
 	}, 60*time.Second, 20*time.Millisecond, "the sentinel makes the replica the master")
@@ -104,7 +104,7 @@ func TestAHolderKeepsItsLockWhenASentinelReplacesTheMasterOrIsToldOfItsLoss(t *t
 	}, 30*time.Second, 20*time.Millisecond, "renewed, on the new master")
 	require.NoError(t, h.Err())
 	require.EqualValues(t, 1, direct.Exists(background, "safe").Val())
-	rival := open(t, connect(t, replica.addr)).Lock("plain")
+	rival := open(t, patient(t, replica.addr)).Lock("plain")
 	if ok, _ := rival.TryLockContext(b); ok {
 		<-p.Lost() // at the renewal at the latest
 		require.ErrorIs(t, plain.UnlockContext(a), locks.ErrLost)
@@ -148,7 +148,7 @@ func startNodes(tb testing.TB) []*server {
 	const slots = 16384
 	for i := range nodes {
 		nodes[i] = startMember(tb)
-		c := connect(tb, nodes[i].addr)
+		c := patient(tb, nodes[i].addr)
 		require.NoError(tb, c.ClusterAddSlotsRange(background, slots*i/3, slots*(i+1)/3-1).Err())
 		require.NoError(tb, c.Do(background, "cluster", "set-config-epoch", i+1).Err())
 	}
@@ -163,14 +163,14 @@ func startNodes(tb testing.TB) []*server {
 func meet(tb testing.TB, n, other *server) {
 	tb.Helper()
 	host, port, _ := net.SplitHostPort(other.addr)
-	require.NoError(tb, connect(tb, n.addr).Do(background, "cluster", "meet", host, port, other.bus).Err())
+	require.NoError(tb, patient(tb, n.addr).Do(background, "cluster", "meet", host, port, other.bus).Err())
 }
 
 // healthy waits until each of nodes finds that all is well, and knows so many.
 func healthy(tb testing.TB, nodes []*server, count int) {
 	tb.Helper()
 	for _, n := range nodes {
-		c := connect(tb, n.addr)
+		c := patient(tb, n.addr)
 		require.Eventually(tb, func() bool {
 			info := c.ClusterInfo(background).Val()
 			return strings.Contains(info, "cluster_state:ok") && strings.Contains(info, fmt.Sprintf("cluster_known_nodes:%d\r", count)) &&
@@ -233,7 +233,7 @@ func TestLocksOfAllKindsAndNamesWorkOnAllServersOfACluster(t *testing.T) {
 				go func() { got <- m.LockContext(b) }()
 				channels := func(list func(c *redis.Client) []string) (n int) {
 					for _, s := range nodes {
-						for _, channel := range list(connect(t, s.addr)) {
+						for _, channel := range list(patient(t, s.addr)) {
 							if strings.Contains(channel, name) {
 								n++
 							}
@@ -299,9 +299,9 @@ func TestLocksOfAClusterSurviveAServerWhoseReplicaTakesItsPlace(t *testing.T) {
 			master = n
 		}
 	}
-	id := connect(t, master.addr).Do(background, "cluster", "myid").Val()
+	id := patient(t, master.addr).Do(background, "cluster", "myid").Val()
 	require.Eventually(t, func() bool {
-		return connect(t, replica.addr).Do(background, "cluster", "replicate", id).Err() == nil
+		return patient(t, replica.addr).Do(background, "cluster", "replicate", id).Err() == nil
 	}, 20*time.Second, 50*time.Millisecond)
 	linked(t, replica)
 
@@ -311,15 +311,15 @@ func TestLocksOfAClusterSurviveAServerWhoseReplicaTakesItsPlace(t *testing.T) {
 	a := someone()
 	h := hold(t, l, a)
 	require.NoError(t, h.Err())
-	direct := connect(t, replica.addr)
+	direct := patient(t, replica.addr)
 	require.EqualValues(t, 2, direct.ClusterCountKeysInSlot(background, int(direct.ClusterKeySlot(background, name).Val())).Val(),
 		"the lock and its counter are there")
 	master.kill()
 	require.Eventually(t, func() bool {
-		return strings.Contains(connect(t, replica.addr).Info(background, "replication").Val(), "role:master")
+		return strings.Contains(patient(t, replica.addr).Info(background, "replication").Val(), "role:master")
 	}, 60*time.Second, 50*time.Millisecond)
 	healthyNow := func() bool {
-		return strings.Contains(connect(t, replica.addr).ClusterInfo(background).Val(), "cluster_state:ok")
+		return strings.Contains(patient(t, replica.addr).ClusterInfo(background).Val(), "cluster_state:ok")
 	}
 	require.Eventually(t, healthyNow, 30*time.Second, 50*time.Millisecond)
 	rival := open(t, across(t, all), term(long)).FencedLocker(name)

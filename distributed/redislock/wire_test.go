@@ -243,7 +243,7 @@ func TestWrongNamesLeasesAndClientsAreRefused(t *testing.T) {
 // startCluster runs a cluster of one server.
 func startCluster(t *testing.T) (*server, *redis.ClusterClient) {
 	s := startMember(t)
-	direct := connect(t, s.addr)
+	direct := patient(t, s.addr)
 	require.NoError(t, direct.ClusterAddSlotsRange(background, 0, 16383).Err())
 	require.Eventually(t, func() bool {
 		return strings.Contains(direct.ClusterInfo(background).Val(), "cluster_state:ok")
