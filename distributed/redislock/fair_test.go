@@ -37,8 +37,8 @@ type line struct {
 
 func newLine(t *testing.T, n int, opts ...redislock.Option) *line {
 	s := startServer(t)
-	l := &line{t: t, addr: s.addr, direct: connect(t, s.addr), owner: someone(), opts: opts}
-	l.holder = open(t, connect(t, s.addr), opts...).FairLocker("it")
+	l := &line{t: t, addr: s.addr, direct: patient(t, s.addr), owner: someone(), opts: opts}
+	l.holder = open(t, patient(t, s.addr), opts...).FairLocker("it")
 	require.NoError(t, l.holder.LockContext(l.owner))
 	for i := range n {
 		l.join(i, someone())
@@ -49,7 +49,7 @@ func newLine(t *testing.T, n int, opts ...redislock.Option) *line {
 
 // join has one more wait until ctx ends.
 func (l *line) join(i int, ctx context.Context) {
-	lock := open(l.t, connect(l.t, l.addr), l.opts...).FairLocker("it")
+	lock := open(l.t, patient(l.t, l.addr), l.opts...).FairLocker("it")
 	l.wg.Go(func() {
 		if lock.LockContext(ctx) != nil {
 			return

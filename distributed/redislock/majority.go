@@ -291,7 +291,6 @@ collect:
 		case <-timer.C:
 			break collect
 		case <-ctx.Done():
-			errs = append(errs, context.Cause(ctx))
 			break collect
 		}
 	}
@@ -309,12 +308,17 @@ collect:
 		}
 		return true
 	})
-	if answered := len(votes) + len(refusals); answered < m.quorum {
+	// Those that were not waited for, because others have refused, may be well.
+	if failed := len(errs); failed > n-m.quorum || !hopeless && failed+out > n-m.quorum || ctx.Err() != nil {
 		m.forget(owner, v)
+		if ctx.Err() != nil {
+			errs = append(errs, context.Cause(ctx))
+		}
 		if out > 0 {
 			errs = append(errs, fmt.Errorf("%d servers have not answered within %v", out, took.Round(time.Millisecond)))
 		}
-		return lease.Reply{}, fmt.Errorf("redislock: %d of %d servers answered: %w: %w", answered, n, lease.ErrRefused, errors.Join(errs...))
+		return lease.Reply{}, fmt.Errorf("redislock: %d of %d servers answered: %w: %w",
+			len(votes)+len(refusals), n, lease.ErrRefused, errors.Join(errs...))
 	}
 	return lease.Reply{Wait: m.wait(v, len(votes), refusals, took)}, nil
 }
@@ -331,7 +335,10 @@ func (m *majority) wait(v *vote, free int, refusals []answer, took time.Duration
 		most = max(most, count[a.rival])
 	}
 	slices.Sort(ttls)
-	until := ttls[m.quorum-1]
+	var until time.Duration // 0: unknown
+	if len(ttls) >= m.quorum {
+		until = ttls[m.quorum-1]
+	}
 	if most >= m.quorum {
 		v.tries = 0
 		return until

@@ -471,8 +471,13 @@ func TestWhoWaitsForAMajorityHearsOfTheReleaseFromAnyServer(t *testing.T) {
 	for _, i := range []int{0, 2, 3} {
 		direct := patient(t, m[i].addr)
 		require.Eventually(t, func() bool {
-			return len(got) == 0 && len(subscriptions(direct)) == 1
-		}, 10*time.Second, 5*time.Millisecond)
+			select {
+			case err := <-got:
+				t.Errorf("it does not wait: %v", err)
+			default:
+			}
+			return len(subscriptions(direct)) == 1
+		}, 10*time.Second, 5*time.Millisecond, "server %d", i)
 	}
 	quiet := quiesce(t, patient(t, m[0].addr))
 	require.Never(t, func() bool { return quiet() }, 300*time.Millisecond, 50*time.Millisecond, "it asks while nobody tells of anything")
