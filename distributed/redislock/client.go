@@ -33,6 +33,25 @@ type options struct {
 	lease    []lease.Option
 	pubsub   PubSub
 	fairWait time.Duration
+	node     time.Duration // of Redlock: for how long one server is waited for
+	restore  bool          // of Redlock
+	replicas int           // that have to acknowledge an acquisition
+	sync     time.Duration // in which time
+}
+
+// check returns what is wrong with o.
+func (o *options) check() error {
+	switch {
+	case o.pubsub < Auto || o.pubsub > Both:
+		return fmt.Errorf("redislock: PubSub of %d", o.pubsub)
+	case o.fairWait < 10*time.Millisecond:
+		return fmt.Errorf("redislock: fair wait of %v", o.fairWait)
+	case o.node < 0:
+		return fmt.Errorf("redislock: node timeout of %v", o.node)
+	case o.replicas < 0 || o.replicas > 0 && o.sync < time.Millisecond:
+		return fmt.Errorf("redislock: acknowledgement by %d replicas in %v", o.replicas, o.sync)
+	}
+	return nil
 }
 
 // WithLease sets what is the same for the locks of every store, such as [lease.WithLease] and [lease.WithLogger].
@@ -75,7 +94,15 @@ func New(client redis.UniversalClient, opts ...Option) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newClient(p, opts)
+	c, err := newClient(p, opts)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkSync(client, &c.opts); err != nil {
+		c.Close(context.Background())
+		return nil, err
+	}
+	return c, nil
 }
 
 func newClient(p port, opts []Option) (*Client, error) {
@@ -83,11 +110,11 @@ func newClient(p port, opts []Option) (*Client, error) {
 	for _, o := range opts {
 		o(&c.opts)
 	}
-	if c.opts.pubsub < Auto || c.opts.pubsub > Both {
-		return nil, fmt.Errorf("redislock: PubSub of %d", c.opts.pubsub)
+	if err := c.opts.check(); err != nil {
+		return nil, err
 	}
-	if c.opts.fairWait < 10*time.Millisecond {
-		return nil, fmt.Errorf("redislock: fair wait of %v", c.opts.fairWait)
+	if c.opts.replicas > 0 {
+		p = syncing{p, c.opts.replicas}
 	}
 	c.core = &core{p: p, hub: newHub(p), pubsub: c.opts.pubsub}
 	if _, err := c.kind(plain); err != nil { // tells wrong options at once
@@ -142,7 +169,7 @@ func (c *Client) kind(k kind) (*lease.Client, error) {
 		// Holders who leave the lock to each other have one token, and a late request of the one passes for one of the other.
 		opts = append([]lease.Option{lease.WithCohort(0)}, opts...)
 	}
-	lc, err := lease.New(s, opts...)
+	lc, err := lease.New(withReplicas(s, &c.opts), opts...)
 	if err != nil {
 		return nil, err
 	}
@@ -156,6 +183,7 @@ type Lock struct {
 	*lease.Lock
 	bad     error
 	prepare func(ctx context.Context) (context.Context, error) // an acquisition of one half of a read-write lock
+	acked   bool                                               // by replicas
 }
 
 var _ locks.Leased = (*Lock)(nil)
@@ -170,7 +198,7 @@ func (c *Client) lock(k kind, name string, opts []lease.LockOption) *Lock {
 		bad = err
 		lc, _ = c.kind(plain)
 	}
-	return &Lock{Lock: lc.Lock(name, opts...), bad: bad}
+	return &Lock{Lock: lc.Lock(name, opts...), bad: bad, acked: c.opts.replicas > 0}
 }
 
 // ready returns the context of an acquisition, or why it cannot be whatever the server says.
@@ -191,6 +219,14 @@ func (l *Lock) LockContext(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if l.acked && ctx != nil {
+		call := &attempt{wait: true}
+		err := l.Lock.LockContext(context.WithValue(ctx, attemptKey{}, call))
+		if err != nil && call.lacking.Load() {
+			err = fmt.Errorf("%w: %w", err, ErrNotReplicated)
+		}
+		return err
+	}
 	return l.Lock.LockContext(ctx)
 }
 
@@ -199,6 +235,9 @@ func (l *Lock) TryLockContext(ctx context.Context) (bool, error) {
 	ctx, err := l.ready(ctx)
 	if err != nil {
 		return false, err
+	}
+	if l.acked && ctx != nil {
+		ctx = context.WithValue(ctx, attemptKey{}, new(attempt))
 	}
 	return l.Lock.TryLockContext(ctx)
 }

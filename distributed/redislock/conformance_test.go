@@ -39,15 +39,34 @@ var kinds = map[string]struct {
 }
 
 func conform(t *testing.T, start func(tb testing.TB) (addr string)) {
+	addr := start(t)
+	conformOn(t, func(tb testing.TB) redis.UniversalClient { return connect(tb, addr) }, term(2*time.Second))
+}
+
+// flush deletes all keys.
+func flush(tb testing.TB, c redis.UniversalClient) {
+	tb.Helper()
+	flushed := func() error { return c.FlushAll(context.Background()).Err() }
+	if cluster, ok := c.(*redis.ClusterClient); ok {
+		flushed = func() error {
+			return cluster.ForEachMaster(context.Background(), func(ctx context.Context, c *redis.Client) error {
+				return c.FlushAll(ctx).Err()
+			})
+		}
+	}
+	require.NoError(tb, flushed())
+}
+
+// conformOn runs the conformance suite on all kinds of locks that have one owner. client returns a client of its own each time.
+func conformOn(t *testing.T, client func(tb testing.TB) redis.UniversalClient, opts ...redislock.Option) {
 	for name, kind := range kinds {
 		t.Run(name, func(t *testing.T) {
-			addr := start(t)
-			servers := make(map[locks.TryLocker]*redis.Client)
+			servers := make(map[locks.TryLocker]redis.UniversalClient)
 			lockstest.TestTryLocker(t, lockstest.Config{
 				New: func(tb testing.TB) locks.TryLocker {
-					conn := connect(tb, addr)
-					conn.FlushAll(background)
-					l := kind.lock(open(tb, conn, term(2*time.Second)), "it")
+					conn := client(tb)
+					flush(tb, conn)
+					l := kind.lock(open(tb, conn, opts...), "it")
 					servers[l] = conn
 					return l
 				},

@@ -24,7 +24,9 @@
 // a client.
 //
 // A program that was paused, or does not look, goes on to work after its loss. Against that a resource needs to check a
-// fencing token: [Client.FencedLocker].
+// fencing token: [Client.FencedLocker]. If the resource is on a Redis server itself, [Gate] does that.
+//
+// [Redlock] makes one lock of the locks on several servers, which survives the failure of a minority of them.
 //
 // # What happens when
 //

@@ -51,7 +51,7 @@ func lineOn(t *testing.T, s *server, n int, opts ...redislock.Option) *line {
 
 // join has one more wait until ctx ends.
 func (l *line) join(i int, ctx context.Context) {
-	lock := open(l.t, connect(l.t, l.addr), l.opts...).FairLocker("it")
+	lock := open(l.t, patient(l.t, l.addr), l.opts...).FairLocker("it")
 	l.wg.Go(func() {
 		if lock.LockContext(ctx) != nil {
 			return

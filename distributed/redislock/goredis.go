@@ -76,9 +76,19 @@ func (g *goRedis) eval(ctx context.Context, s *script, keys int, all []any) (any
 		g.known.Store(s, nil)
 	}
 	if err != nil {
-		err = classify(err)
+		err = g.failed(ctx, err)
 	}
 	return r, err
+}
+
+// failed returns what the error of a request means. A cluster's client that may not repeat a request does not ask by itself whether
+// another server has taken the place of one that does not answer, but for once a minute.
+func (g *goRedis) failed(ctx context.Context, err error) error {
+	var reply redis.Error
+	if g.cc != nil && !errors.As(err, &reply) {
+		g.cc.ReloadState(ctx) // in the background
+	}
+	return classify(err)
 }
 
 // classify tells what was surely not carried out from what is unknown.

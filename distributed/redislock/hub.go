@@ -118,15 +118,30 @@ type topic struct {
 // after ctx has ended.
 func (h *hub) watch(ctx context.Context, channel string, m mode) (lease.Watch, error) {
 	w := &watch{c: make(chan struct{}, 1)}
+	active, err := h.watchWith(ctx, w, channel, m)
+	if err != nil {
+		return nil, err
+	}
+	if active {
+		select {
+		case <-w.c: // of the confirmation, after which the caller asks anyway
+		default:
+		}
+	}
+	return w, nil
+}
+
+// watchWith is watch with a w of the caller's, and reports whether it became active. If it fails, w is closed.
+func (h *hub) watchWith(ctx context.Context, w *watch, channel string, m mode) (active bool, err error) {
 	if m != sharded {
 		if err := h.join(ctx, w, channel, false); err != nil {
-			return nil, err
+			return false, err
 		}
 	}
 	if m != classic {
 		if err := h.join(ctx, w, channel, true); err != nil {
 			w.Close()
-			return nil, err
+			return false, err
 		}
 	}
 	w.mu.Lock()
@@ -142,13 +157,9 @@ func (h *hub) watch(ctx context.Context, channel string, m mode) (lease.Watch, e
 		case <-ctx.Done():
 		case <-h.life.Done():
 		}
-		return w, nil
+		return false, nil
 	}
-	select {
-	case <-w.c: // of the confirmation, after which the caller asks anyway
-	default:
-	}
-	return w, nil
+	return true, nil
 }
 
 func (h *hub) join(ctx context.Context, w *watch, channel string, shard bool) error {

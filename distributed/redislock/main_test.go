@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
 	"go.uber.org/goleak"
 
 	"github.com/jucgo/locks"
@@ -19,10 +20,13 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	logging.Disable() // of servers that are stopped on purpose
 	testbed.Play(map[string]testbed.Role{
 		"buy":    buy,
 		"hold":   holder,
 		"starve": starve,
+
+		"buy by majority": buyByMajority,
 	})
 	flag.Parse()
 	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {

@@ -20,6 +20,10 @@ type port interface {
 	// error leaves open what has happened.
 	eval(ctx context.Context, s *script, keys int, args []any) (any, error)
 
+	// evalSync is eval, after which the server waits on the same connection until n replicas know of it, but not for longer than
+	// timeout: acks is how many do, 0 if that could not be asked.
+	evalSync(ctx context.Context, s *script, keys int, args []any, n int, timeout time.Duration) (r any, acks int, err error)
+
 	// cluster reports whether keys are spread over servers by slots.
 	cluster() bool
 

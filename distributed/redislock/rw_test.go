@@ -18,15 +18,19 @@ import (
 const rwHears = "redisson_rwlock:{it}"
 
 func conformRW(t *testing.T, start func(tb testing.TB) (addr string)) {
+	addr := start(t)
+	conformRWOn(t, func(tb testing.TB) redis.UniversalClient { return connect(tb, addr) }, term(2*time.Second))
+}
+
+func conformRWOn(t *testing.T, client func(tb testing.TB) redis.UniversalClient, opts ...redislock.Option) {
 	for name, reader := range map[string]bool{"write": false, "read": true} {
 		t.Run(name, func(t *testing.T) {
-			addr := start(t)
 			writers := make(map[locks.TryLocker]locks.TryLocker)
 			cfg := lockstest.Config{
 				New: func(tb testing.TB) locks.TryLocker {
-					conn := connect(tb, addr)
-					conn.FlushAll(background)
-					l := open(tb, conn, term(2*time.Second)).ReadWriteLocker("it")
+					conn := client(tb)
+					flush(tb, conn)
+					l := open(tb, conn, opts...).ReadWriteLocker("it")
 					if !reader {
 						return l.WriteLocker()
 					}

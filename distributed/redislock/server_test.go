@@ -18,6 +18,10 @@ import (
 type server struct {
 	*testbed.Process
 	addr string
+	path string
+	args []string
+	env  []string
+	bus  string // of a cluster: the port of the others
 }
 
 // startServer runs redis-server on a free port of the loopback interface until the test ends. Without the program the test is
@@ -32,18 +36,25 @@ func startServerEnv(tb testing.TB, env []string, args ...string) *server {
 	tb.Helper()
 	path := testbed.Lookup(tb, "redis-server")
 	port, dir := testbed.Port(tb), tb.TempDir()
-	cmd := exec.Command(path, append([]string{
+	s := &server{addr: fmt.Sprintf("127.0.0.1:%d", port), path: path, env: env, args: append([]string{
 		"--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no",
 		"--dir", dir, "--logfile", filepath.Join(dir, "log"),
-	}, args...)...)
-	if env != nil {
-		cmd.Env = append(cmd.Environ(), env...)
+	}, args...)}
+	s.restart(tb)
+	return s
+}
+
+// restart starts the server, which has ended, with no memory of what was before.
+func (s *server) restart(tb testing.TB) {
+	tb.Helper()
+	cmd := exec.Command(s.path, s.args...)
+	if s.env != nil {
+		cmd.Env = append(cmd.Environ(), s.env...)
 	}
-	s := &server{testbed.Start(tb, cmd), fmt.Sprintf("127.0.0.1:%d", port)}
+	s.Process = testbed.Start(tb, cmd)
 	c := redis.NewClient(&redis.Options{Addr: s.addr, MaxRetries: -1})
 	defer c.Close()
 	require.Eventually(tb, func() bool { return c.Ping(background).Err() == nil }, 30*time.Second, 5*time.Millisecond)
-	return s
 }
 
 // connect returns a client of addr that is closed with the test, after what is registered later.

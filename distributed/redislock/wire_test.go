@@ -325,8 +325,8 @@ func TestTheLongestOfLeasesIsOne(t *testing.T) {
 
 // startCluster runs a cluster of one server.
 func startCluster(t *testing.T) (*server, *redis.ClusterClient) {
-	s := startServer(t, "--cluster-enabled", "yes")
-	direct := connect(t, s.addr)
+	s := startMember(t)
+	direct := patient(t, s.addr)
 	require.NoError(t, direct.ClusterAddSlotsRange(background, 0, 16383).Err())
 	require.Eventually(t, func() bool {
 		return strings.Contains(direct.ClusterInfo(background).Val(), "cluster_state:ok")

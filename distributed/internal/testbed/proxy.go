@@ -10,10 +10,10 @@ import (
 
 // Proxy stands between clients and a server, and does to their connections what networks do.
 type Proxy struct {
-	l      net.Listener
-	server string
+	l net.Listener
 
 	mu      sync.Mutex
+	server  string
 	conns   map[net.Conn]struct{}
 	refuse  bool
 	up      bool // what the client sends is swallowed
@@ -51,6 +51,9 @@ func (p *Proxy) set(f func()) {
 	defer p.mu.Unlock()
 	f()
 }
+
+// Lead has new connections go to another server.
+func (p *Proxy) Lead(server string) { p.set(func() { p.server = server }) }
 
 // Cut swallows everything, in both directions, until [Proxy.Heal]: no end of a connection is told either. New connections are
 // accepted, and deaf and dumb.
@@ -107,13 +110,13 @@ func (p *Proxy) accept() {
 			return
 		}
 		p.mu.Lock()
-		refuse := p.refuse
+		refuse, to := p.refuse, p.server
 		p.mu.Unlock()
 		if refuse {
 			client.Close()
 			continue
 		}
-		server, err := net.Dial("tcp", p.server)
+		server, err := net.Dial("tcp", to)
 		if err != nil {
 			client.Close()
 			continue

@@ -1,0 +1,118 @@
+package fence
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/jucgo/locks"
+)
+
+// ErrStale is matched by the errors of those whose token is smaller than one that was seen before: somebody has held
+// the lock since. So it matches [locks.ErrLost], too.
+var ErrStale = fmt.Errorf("fence: stale token: %w", locks.ErrLost)
+
+// ErrNoToken is matched by the errors of those whose token is 0, which is what a hold has whose store has no tokens.
+var ErrNoToken = errors.New("fence: no token")
+
+// Gate lets through who has the highest token that was seen, for each of any number of resources. It is in memory: it guards
+// what this process alone writes, and lasts as long.
+//
+// The zero value is ready to use and has seen no token. A Gate must not be copied after first use. It is safe for concurrent use,
+// belongs to nobody, and what happens in one [Gate.Do] happens before what happens in a later one for the same
+// resource. A resource costs an entry in a map until [Gate.Forget].
+type Gate struct {
+	mu        sync.Mutex
+	resources map[string]*resource
+}
+
+// resource is what a Gate knows of one.
+//
+// highest only grows, and only while mu is held, which a writer keeps until it is through: so no write begins after
+// one with a higher token has begun.
+type resource struct {
+	mu      sync.Mutex
+	highest uint64
+}
+
+func (g *Gate) find(name string) *resource {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	r := g.resources[name]
+	if r == nil {
+		if g.resources == nil {
+			g.resources = make(map[string]*resource)
+		}
+		r = new(resource)
+		g.resources[name] = r
+	}
+	return r
+}
+
+// admit notes token, unless it is stale. r.mu is held.
+func (r *resource) admit(op, name string, token uint64) error {
+	switch {
+	case token == 0:
+		return fmt.Errorf("fence: %s of %q: %w", op, name, ErrNoToken)
+	case token < r.highest:
+		return fmt.Errorf("fence: %s of %q with token %d after %d: %w", op, name, token, r.highest, ErrStale)
+	}
+	r.highest = token
+	return nil
+}
+
+// Check returns an error matching [ErrStale] if a higher token than token was seen for resource, and else notes token. What
+// follows a Check may be late again: writes belong into [Gate.Do].
+//
+// It waits for the end of a Do for the same resource.
+func (g *Gate) Check(resource string, token uint64) error {
+	r := g.find(resource)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.admit("check", resource, token)
+}
+
+// Do checks token as [Gate.Check] does, and calls write if it is not stale. Of one resource one write runs at a time, and none
+// after one with a higher token. It returns write's error. A write that fails, or panics, has its token noted all the same: a part
+// of it may have been done.
+//
+// write must not use the Gate for the same resource.
+func (g *Gate) Do(resource string, token uint64, write func() error) error {
+	r := g.find(resource)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.admit("write", resource, token); err != nil {
+		return err
+	}
+	return write()
+}
+
+// Highest returns the highest token seen for resource, 0 if none was.
+func (g *Gate) Highest(resource string) uint64 {
+	g.mu.Lock()
+	r := g.resources[resource]
+	g.mu.Unlock()
+	if r == nil {
+		return 0
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.highest
+}
+
+// Raise notes token for resource if it is higher than what was seen, without anybody writing: for a resource that
+// was restored, with the token that is stored with it.
+func (g *Gate) Raise(resource string, token uint64) {
+	r := g.find(resource)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.highest = max(r.highest, token)
+}
+
+// Forget forgets resource, for which every token is good then. It is for resources that are no more, and must not run while
+// somebody may write.
+func (g *Gate) Forget(resource string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.resources, resource)
+}

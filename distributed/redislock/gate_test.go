@@ -1,0 +1,151 @@
+package redislock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/fence"
+	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/redislock"
+)
+
+// The course of events in which every lock that ends by itself lets two at the resource, and what helps.
+//
+// The first holder is paused for longer than its lease: here the server's clock goes forward, which is the same to the server,
+// and the first holder does not look. The server gives the lock to a second one, who writes. Then the first goes on.
+func ExampleGate() {
+	server := miniredis.NewMiniRedis() // yours is a real one
+	server.Start()
+	defer server.Close()
+	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
+	defer client.Close()
+	ctx := context.Background()
+
+	// Two processes, as far as the locks can tell.
+	process := func() *redislock.Client {
+		c, err := redislock.New(client, redislock.WithLease(lease.WithLease(time.Minute)))
+		if err != nil {
+			panic(err)
+		}
+		return c
+	}
+	first, second := process(), process()
+	defer first.Close(ctx)
+	defer second.Close(ctx)
+	gate, err := redislock.NewGate(client)
+	if err != nil {
+		panic(err)
+	}
+	enter := func(c *redislock.Client) (*redislock.Lock, uint64) {
+		lock := c.FencedLocker("account")
+		if err := lock.LockContext(ctx); err != nil {
+			panic(err)
+		}
+		hold, err := lock.Hold(ctx)
+		if err != nil {
+			panic(err)
+		}
+		return lock, hold.Token()
+	}
+	write := func(who string, token uint64) {
+		err := gate.Set(ctx, "balance", token, "written by the "+who)
+		if errors.Is(err, fence.ErrStale) {
+			fmt.Printf("the %s, with token %d: refused\n", who, token)
+			return
+		}
+		fmt.Printf("the %s, with token %d: written\n", who, token)
+	}
+
+	a, tokenA := enter(first)
+	write("first", tokenA)
+	server.FastForward(2 * time.Minute) // the pause
+	b, tokenB := enter(second)
+	write("second", tokenB)
+	write("first", tokenA) // it still believes that it holds the lock
+	fmt.Println("the first unlocks what it has lost:", errors.Is(a.UnlockContext(ctx), locks.ErrLost))
+	if err := b.UnlockContext(ctx); err != nil {
+		panic(err)
+	}
+	fmt.Println(client.Get(ctx, "balance").Val())
+	// Output:
+	// the first, with token 1: written
+	// the second, with token 2: written
+	// the first, with token 1: refused
+	// the first unlocks what it has lost: true
+	// written by the second
+}
+
+func gates(t *testing.T, test func(t *testing.T, g *redislock.Gate, direct *redis.Client)) {
+	for name, addr := range map[string]func(tb testing.TB) string{
+		"on miniredis": func(tb testing.TB) string { return miniredis.RunT(tb).Addr() },
+		"on redis":     func(tb testing.TB) string { return startServer(tb).addr },
+	} {
+		t.Run(name, func(t *testing.T) {
+			direct := connect(t, addr(t))
+			g, err := redislock.NewGate(direct)
+			require.NoError(t, err)
+			test(t, g, direct)
+		})
+	}
+}
+
+func TestAGateWritesUnlessTheTokenIsStale(t *testing.T) {
+	t.Parallel()
+	gates(t, func(t *testing.T, g *redislock.Gate, direct *redis.Client) {
+		value := func() string { return direct.Get(background, "it").Val() }
+		n, err := g.Highest(background, "it")
+		require.NoError(t, err)
+		require.Zero(t, n)
+		require.NoError(t, g.Set(background, "it", 9, "a"))
+		require.NoError(t, g.Set(background, "it", 9, "b"), "a holder writes more than once")
+		require.Equal(t, "b", value())
+		require.NoError(t, g.Check(background, "it", 10), "longer is higher, whatever the digits")
+		require.Equal(t, "b", value())
+		err = g.Set(background, "it", 9, "c")
+		require.ErrorIs(t, err, fence.ErrStale)
+		require.ErrorIs(t, err, locks.ErrLost)
+		require.ErrorIs(t, g.Check(background, "it", 2), fence.ErrStale)
+		require.Equal(t, "b", value())
+		n, err = g.Highest(background, "it")
+		require.NoError(t, err)
+		require.EqualValues(t, 10, n)
+		require.NoError(t, g.Set(background, "other", 1, ""), "another resource")
+		require.EqualValues(t, 1, direct.Exists(background, "other").Val(), "an empty value is one")
+	})
+}
+
+func TestAGateIsExactForTokensOfAnySize(t *testing.T) {
+	t.Parallel()
+	gates(t, func(t *testing.T, g *redislock.Gate, _ *redis.Client) {
+		for _, token := range []uint64{1<<53 + 1, 1<<63 + 1, math.MaxUint64} {
+			require.NoError(t, g.Check(background, "it", token))
+			require.ErrorIs(t, g.Check(background, "it", token-1), fence.ErrStale)
+			n, err := g.Highest(background, "it")
+			require.NoError(t, err)
+			require.Equal(t, token, n)
+		}
+	})
+}
+
+func TestAGateRefusesWhatIsNoTokenAndNoName(t *testing.T) {
+	t.Parallel()
+	gates(t, func(t *testing.T, g *redislock.Gate, direct *redis.Client) {
+		require.ErrorIs(t, g.Set(background, "it", 0, "x"), fence.ErrNoToken)
+		require.Error(t, g.Set(background, "", 1, "x"))
+		require.ErrorIs(t, g.Set(nil, "it", 1, "x"), locks.ErrNilContext)
+		require.NoError(t, direct.Set(background, "locks_fence:{it}", "x", 0).Err())
+		require.ErrorIs(t, g.Set(background, "it", 1, "x"), locks.ErrForeign)
+		_, err := g.Highest(background, "it")
+		require.ErrorIs(t, err, locks.ErrForeign)
+		require.Zero(t, direct.Exists(background, "it").Val())
+	})
+}

@@ -1,0 +1,635 @@
+package redislock_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/testbed"
+	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/redislock"
+	"github.com/jucgo/locks/lockstest"
+)
+
+const members = 5
+
+// masters are independent servers.
+type masters []*server
+
+func startMasters(tb testing.TB) masters {
+	tb.Helper()
+	m := make(masters, members)
+	for i := range m {
+		m[i] = startServer(tb)
+	}
+	return m
+}
+
+func (m masters) addrs() []string {
+	addrs := make([]string, len(m))
+	for i, s := range m {
+		addrs[i] = s.addr
+	}
+	return addrs
+}
+
+// clients returns clients of the servers, which are closed with the test.
+func clients(tb testing.TB, addrs []string) []redis.UniversalClient {
+	tb.Helper()
+	cs := make([]redis.UniversalClient, len(addrs))
+	for i, addr := range addrs {
+		c := redis.NewClient(&redis.Options{
+			Addr: addr, DialTimeout: 2 * time.Second, DialerRetries: 1, ReadTimeout: 2 * time.Second,
+			ContextTimeoutEnabled: true, DisableIdentity: true,
+		})
+		tb.Cleanup(func() { c.Close() })
+		cs[i] = c
+	}
+	return cs
+}
+
+// openMajority returns the locks on the servers of addrs. They are closed with the test.
+func openMajority(tb testing.TB, addrs []string, opts ...redislock.Option) *redislock.Majority {
+	tb.Helper()
+	// Enough for a machine that has other work, too.
+	opts = append([]redislock.Option{redislock.WithNodeTimeout(time.Second)}, opts...)
+	m, err := redislock.Redlock(clients(tb, addrs), opts...)
+	require.NoError(tb, err)
+	tb.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		assert.NoError(tb, m.Close(ctx))
+	})
+	return m
+}
+
+// has returns on which of the servers the lock exists.
+func has(tb testing.TB, addrs []string, name string) (nodes []int) {
+	tb.Helper()
+	for i, addr := range addrs {
+		c := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, DialerRetries: 1, DisableIdentity: true})
+		if c.Exists(background, name).Val() == 1 {
+			nodes = append(nodes, i)
+		}
+		c.Close()
+	}
+	return nodes
+}
+
+func conformMajority(t *testing.T, addrs func(tb testing.TB) []string) {
+	all := make(map[locks.TryLocker][]string)
+	lockstest.TestTryLocker(t, lockstest.Config{
+		New: func(tb testing.TB) locks.TryLocker {
+			a := addrs(tb)
+			for _, c := range clients(tb, a) {
+				require.NoError(tb, c.FlushAll(background).Err())
+			}
+			l := openMajority(tb, a, term(3*time.Second)).Lock("it")
+			all[l] = a
+			return l
+		},
+		Owned:       true,
+		Reentrant:   true,
+		Leased:      true,
+		SpuriousTry: true,
+		FIFO:        true,
+		Lose: func(l locks.TryLocker) {
+			for _, addr := range all[l] {
+				c := redis.NewClient(&redis.Options{Addr: addr, DisableIdentity: true})
+				c.Del(background, "it")
+				c.Close()
+			}
+		},
+		Waiting: func(l locks.TryLocker) int { return l.(*redislock.Lock).QueueLength() },
+		Rounds:  30,
+		Settle:  10 * time.Millisecond,
+	})
+}
+
+func TestRedlockConformsOnMiniredis(t *testing.T) {
+	conformMajority(t, func(tb testing.TB) (addrs []string) {
+		for range members {
+			addrs = append(addrs, miniredis.RunT(tb).Addr())
+		}
+		return addrs
+	})
+}
+
+func TestRedlockConformsOnRedis(t *testing.T) {
+	m := startMasters(t)
+	conformMajority(t, func(testing.TB) []string { return m.addrs() })
+}
+
+func TestRedlockRefusesWhatCannotWork(t *testing.T) {
+	c := connect(t, "127.0.0.1:1")
+	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "127.0.0.1:1"}})
+	t.Cleanup(func() { ring.Close() })
+	for name, cs := range map[string][]redis.UniversalClient{
+		"no servers": nil, "nil": {nil}, "one twice": {c, c}, "a ring": {ring},
+	} {
+		_, err := redislock.Redlock(cs)
+		require.Error(t, err, name)
+	}
+	for _, opt := range []redislock.Option{
+		redislock.WithNodeTimeout(-1), redislock.WithLease(lease.WithLease(0)), redislock.WithPubSub(9),
+		redislock.WithReplicas(1, time.Second),
+	} {
+		_, err := redislock.Redlock([]redis.UniversalClient{c}, opt)
+		require.Error(t, err)
+	}
+}
+
+func TestRedlockIsAPlainLockOnAMajority(t *testing.T) {
+	t.Parallel()
+	m := startMasters(t)
+	l := openMajority(t, m.addrs()).Lock("it")
+	a := someone()
+	h := hold(t, l, a)
+	require.Zero(t, h.Token())
+	require.Eventually(t, func() bool { return len(has(t, m.addrs(), "it")) == members }, 5*time.Second, 10*time.Millisecond)
+	owners := make(map[string]bool)
+	for _, addr := range m.addrs() {
+		c := patient(t, addr)
+		for owner, count := range c.HGetAll(background, "it").Val() {
+			owners[owner] = true
+			require.Equal(t, "1", count)
+		}
+		ttl := c.PTTL(background, "it").Val()
+		require.Greater(t, ttl, 25*time.Second)
+		require.LessOrEqual(t, ttl, 30*time.Second+302*time.Millisecond)
+		ok, err := open(t, c).Lock("it").TryLockContext(someone())
+		require.NoError(t, err)
+		require.False(t, ok, "it excludes the lock of one server")
+	}
+	require.Len(t, owners, 1)
+	require.NoError(t, l.UnlockContext(a))
+	require.Eventually(t, func() bool { return len(has(t, m.addrs(), "it")) == 0 }, 5*time.Second, 10*time.Millisecond)
+	hold(t, l, a)
+	for owner := range patient(t, m[0].addr).HGetAll(background, "it").Val() {
+		require.NotContains(t, owners, owner, "each acquisition has its own")
+	}
+	require.NoError(t, l.UnlockContext(a))
+}
+
+func TestAMinorityOfServersThatIsHeldByOthersDoesNotMatterAndAMajorityDoes(t *testing.T) {
+	t.Parallel()
+	m := startMasters(t)
+	l := openMajority(t, m.addrs()).Lock("it")
+	var others []*redislock.Lock
+	for _, s := range m[:3] {
+		others = append(others, open(t, patient(t, s.addr)).Lock("it"))
+	}
+	a, b := someone(), someone()
+	for _, o := range others[:2] {
+		hold(t, o, b)
+	}
+	hold(t, l, a)
+	require.NoError(t, l.UnlockContext(a))
+	require.Eventually(t, func() bool { return slices.Equal(has(t, m.addrs(), "it"), []int{0, 1}) }, 5*time.Second, 10*time.Millisecond)
+	hold(t, others[2], b)
+	ok, err := l.TryLockContext(a)
+	require.NoError(t, err)
+	require.False(t, ok)
+	require.Equal(t, []int{0, 1, 2}, has(t, m.addrs(), "it"), "what it got is given back before it says no")
+	got := make(chan error, 1)
+	go func() { got <- l.LockContext(a) }()
+	time.Sleep(50 * time.Millisecond)
+	require.Empty(t, got)
+	require.NoError(t, others[0].UnlockContext(b))
+	require.NoError(t, <-got)
+	require.NoError(t, l.UnlockContext(a))
+	for _, o := range others[1:] {
+		require.NoError(t, o.UnlockContext(b))
+	}
+}
+
+func TestAHoldSurvivesTheLossOfAMinorityOfServers(t *testing.T) {
+	t.Parallel()
+	m := startMasters(t)
+	const term2 = 2 * time.Second
+	c := openMajority(t, m.addrs(), term(term2))
+	l := c.Lock("it")
+	a := someone()
+	h := hold(t, l, a)
+	m[0].Kill()
+	m[1].Pause()
+	defer m[1].Resume()
+	first, _ := h.Deadline()
+	renewed := func() bool { d, _ := h.Deadline(); return d.Sub(first) > term2 }
+	require.Eventually(t, renewed, 20*time.Second, 20*time.Millisecond)
+	require.NoError(t, h.Err())
+	ok, err := openMajority(t, m.addrs()).Lock("it").TryLockContext(someone())
+	require.NoError(t, err)
+	require.False(t, ok)
+	require.NoError(t, l.UnlockContext(a))
+	hold(t, c.Lock("other"), a) // with three of five
+	require.NoError(t, c.Lock("other").UnlockContext(a))
+}
+
+func TestAHoldIsLostWithTheMajorityOfServers(t *testing.T) {
+	t.Parallel()
+	m := startMasters(t)
+	c := openMajority(t, m.addrs(), term(short))
+	l := c.Lock("it")
+	a := someone()
+	h := hold(t, l, a)
+	for _, s := range m[:3] {
+		s.Kill()
+	}
+	killed := time.Now()
+	select {
+	case <-h.Lost():
+	case <-time.After(10 * time.Second):
+		t.Fatal("not lost")
+	}
+	require.Less(t, time.Since(killed), 2*short)
+	require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
+	ok, err := c.Lock("other").TryLockContext(a)
+	require.Error(t, err)
+	require.ErrorContains(t, err, "of 5 servers answered")
+	require.False(t, ok)
+	require.Eventually(t, func() bool { return len(has(t, m.addrs(), "other")) == 0 }, 5*time.Second, 10*time.Millisecond,
+		"what it got is given back")
+}
+
+func TestAHoldIsLostAtOnceWhenTheMajorityDeniesIt(t *testing.T) {
+	t.Parallel()
+	m := startMasters(t)
+	l := openMajority(t, m.addrs(), term(6*time.Second)).Lock("it")
+	a := someone()
+	h := hold(t, l, a)
+	require.Eventually(t, func() bool { return len(has(t, m.addrs(), "it")) == members }, 5*time.Second, 10*time.Millisecond)
+	for _, s := range m[:3] {
+		patient(t, s.addr).Del(background, "it")
+	}
+	m[4].Kill() // so that there is an error as well
+	select {
+	case <-h.Lost():
+	case <-time.After(4 * time.Second):
+		t.Fatal("the next renewal did not tell")
+	}
+	require.Eventually(t, func() bool { return len(has(t, m.addrs(), "it")) == 0 }, 2*time.Second, 10*time.Millisecond,
+		"the rest is given back")
+	require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
+}
+
+func TestADenialByTheMajorityIsToldThoughAnotherHoldIsInDoubt(t *testing.T) {
+	t.Parallel()
+	m := startMasters(t)
+	c := openMajority(t, m.addrs(), term(9*time.Second))
+	denied, doubtful := c.Lock("denied"), c.Lock("doubtful")
+	a := someone()
+	h, d := hold(t, denied, a), hold(t, doubtful, a)
+	require.Eventually(t, func() bool {
+		return len(has(t, m.addrs(), "denied")) == members && len(has(t, m.addrs(), "doubtful")) == members
+	}, 5*time.Second, 10*time.Millisecond)
+	for i, s := range m[:3] {
+		direct := patient(t, s.addr)
+		direct.Del(background, "denied")
+		if i == 2 {
+			direct.Del(background, "doubtful")
+		}
+	}
+	m[3].Kill()
+	m[4].Kill()
+	select {
+	case <-h.Lost():
+	case <-time.After(7 * time.Second): // before its deadline
+		t.Fatal("the next renewal did not tell")
+	}
+	require.NoError(t, d.Err())
+	require.ErrorIs(t, denied.UnlockContext(a), locks.ErrLost)
+	<-d.Lost()
+	require.ErrorIs(t, doubtful.UnlockContext(a), locks.ErrLost)
+}
+
+func TestAServerThatHasForgottenAllIsGivenTheLockAgainOnlyIfThatIsAskedFor(t *testing.T) {
+	t.Parallel()
+	for name, restored := range map[string]bool{"by default": false, "with the option": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := startMasters(t)
+			opts := []redislock.Option{term(1500 * time.Millisecond)}
+			if restored {
+				opts = append(opts, redislock.WithRestore())
+			}
+			l := openMajority(t, m.addrs(), opts...).Lock("it")
+			a := someone()
+			h := hold(t, l, a)
+			require.Eventually(t, func() bool { return len(has(t, m.addrs(), "it")) == members }, 5*time.Second, 10*time.Millisecond)
+			m[2].Kill()
+			m[2].restart(t)
+			first, _ := h.Deadline()
+			back := func() bool { return slices.Contains(has(t, m.addrs(), "it"), 2) }
+			renewed := func() bool { d, _ := h.Deadline(); return d.Sub(first) > 1500*time.Millisecond }
+			if restored {
+				require.Eventually(t, back, 10*time.Second, 20*time.Millisecond)
+			} else {
+				require.Eventually(t, renewed, 10*time.Second, 20*time.Millisecond)
+				require.False(t, back())
+			}
+			require.NoError(t, h.Err())
+			require.NoError(t, l.UnlockContext(a))
+			require.Eventually(t, func() bool { return len(has(t, m.addrs(), "it")) == 0 }, 5*time.Second, 10*time.Millisecond)
+		})
+	}
+}
+
+func TestASlowServerDoesNotMakeRedlockSlow(t *testing.T) {
+	t.Parallel()
+	m := startMasters(t)
+	addrs := m.addrs()
+	p := testbed.NewProxy(t, addrs[4])
+	addrs[4] = p.Addr()
+	const limit = 150 * time.Millisecond
+	c := openMajority(t, addrs, redislock.WithNodeTimeout(limit))
+	l := c.Lock("it")
+	a := someone()
+	hold(t, l, a)
+	require.NoError(t, l.UnlockContext(a))
+	p.Delay(2 * limit)
+	began := time.Now()
+	for range 10 {
+		hold(t, l, a)
+		require.NoError(t, l.UnlockContext(a))
+	}
+	require.Less(t, time.Since(began), 10*limit, "a majority is enough, each time")
+
+	// A majority needs it: then it is waited for, but not for longer than that.
+	m[0].Pause()
+	m[1].Pause()
+	began = time.Now()
+	ok, err := l.TryLockContext(a)
+	require.Error(t, err)
+	require.False(t, ok)
+	require.Less(t, time.Since(began), 6*limit)
+	m[0].Resume()
+	m[1].Resume()
+	p.Heal()
+	require.Eventually(t, func() bool { return len(has(t, m.addrs(), "it")) == 0 }, 10*time.Second, 20*time.Millisecond,
+		"also those who did not answer have nothing left")
+}
+
+func TestAServerThatAnswersTooLateKeepsNothing(t *testing.T) {
+	t.Parallel()
+	m := startMasters(t)
+	c := openMajority(t, m.addrs(), redislock.WithNodeTimeout(100*time.Millisecond))
+	a := someone()
+	m[3].Pause()
+	l := c.Lock("it")
+	hold(t, l, a)
+	require.NoError(t, l.UnlockContext(a))
+	time.Sleep(300 * time.Millisecond)
+	m[3].Resume()
+	require.Eventually(t, func() bool { return len(has(t, m.addrs(), "it")) == 0 }, 10*time.Second, 20*time.Millisecond)
+	// Nor does it get anything when requests that it has read late are through.
+	require.Never(t, func() bool { return len(has(t, m.addrs(), "it")) > 0 }, 300*time.Millisecond, 30*time.Millisecond)
+}
+
+func TestSplitVotesAreResolved(t *testing.T) {
+	t.Parallel()
+	m := startMasters(t)
+	const contenders, rounds = 6, 5
+	var wg sync.WaitGroup
+	var inside, most int
+	var mu sync.Mutex
+	for range contenders {
+		l := openMajority(t, m.addrs()).Lock("it")
+		wg.Go(func() {
+			a := someone()
+			for range rounds {
+				if !assert.NoError(t, l.LockContext(a)) {
+					return
+				}
+				mu.Lock()
+				inside++
+				most = max(most, inside)
+				mu.Unlock()
+				time.Sleep(time.Millisecond)
+				mu.Lock()
+				inside--
+				mu.Unlock()
+				assert.NoError(t, l.UnlockContext(a))
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() { wg.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-time.After(30 * time.Second):
+		t.Fatal("they keep each other from a majority")
+	}
+	require.Equal(t, 1, most)
+}
+
+func TestWhoeverLacksAMajorityThatNobodyHasAsksAgainSoon(t *testing.T) {
+	t.Parallel()
+	m := startMasters(t)
+	l := openMajority(t, m.addrs(), redislock.WithLease(lease.WithPoll(time.Minute))).Lock("it")
+	for _, s := range m[:4] {
+		hold(t, open(t, patient(t, s.addr), term(time.Minute)).Lock("it"), someone())
+	}
+	a := someone()
+	got := make(chan error, 1)
+	go func() { got <- l.LockContext(a) }()
+	direct := patient(t, m[0].addr)
+	require.Eventually(t, func() bool { return len(subscriptions(direct)) == 1 }, 10*time.Second, 5*time.Millisecond)
+	// Their votes vanish without a word, like those of contenders that give them back.
+	for _, s := range m[:4] {
+		require.NoError(t, patient(t, s.addr).Del(background, "it").Err())
+	}
+	select {
+	case err := <-got:
+		require.NoError(t, err)
+	case <-time.After(10 * time.Second):
+		t.Fatal("it waits to be told")
+	}
+	require.NoError(t, l.UnlockContext(a))
+}
+
+func TestWhoWaitsForAMajorityHearsOfTheReleaseFromAnyServer(t *testing.T) {
+	t.Parallel()
+	m := startMasters(t)
+	poll := redislock.WithLease(lease.WithPoll(time.Minute), lease.WithLease(time.Minute))
+	holder, l := openMajority(t, m.addrs(), poll).Lock("it"), openMajority(t, m.addrs(), poll).Lock("it")
+	a, b := someone(), someone()
+	m[1].Kill()
+	m[4].Kill()
+	hold(t, holder, a)
+	got := make(chan error, 1)
+	go func() { got <- l.LockContext(b) }()
+	for _, i := range []int{0, 2, 3} {
+		direct := patient(t, m[i].addr)
+		require.Eventually(t, func() bool {
+			select {
+			case err := <-got:
+				t.Errorf("it does not wait: %v", err)
+			default:
+			}
+			return len(subscriptions(direct)) == 1
+		}, 10*time.Second, 5*time.Millisecond, "server %d", i)
+	}
+	quiet := quiesce(t, patient(t, m[0].addr))
+	require.Never(t, func() bool { return quiet() }, 300*time.Millisecond, 50*time.Millisecond, "it asks while nobody tells of anything")
+	require.NoError(t, holder.UnlockContext(a))
+	select {
+	case err := <-got:
+		require.NoError(t, err)
+	case <-time.After(20 * time.Second):
+		t.Fatal("it has not heard")
+	}
+	require.NoError(t, l.UnlockContext(b))
+}
+
+// quiesce waits until a server carries out no scripts, and returns what reports whether it has carried out any since.
+func quiesce(t *testing.T, c *redis.Client) func() bool {
+	t.Helper()
+	scripts := func() int { return commands(t, c, "evalsha") + commands(t, c, "eval") }
+	asked := -1
+	require.Eventually(t, func() bool {
+		before := asked
+		asked = scripts()
+		return asked == before
+	}, 10*time.Second, 300*time.Millisecond)
+	return func() bool { return scripts() != asked }
+}
+
+func TestACancelledAcquisitionByMajorityReturnsAtOnceAndIsUndone(t *testing.T) {
+	t.Parallel()
+	m := startMasters(t)
+	var addrs []string
+	var proxies []*testbed.Proxy
+	for _, s := range m {
+		p := testbed.NewProxy(t, s.addr)
+		proxies = append(proxies, p)
+		addrs = append(addrs, p.Addr())
+	}
+	l := openMajority(t, addrs).Lock("it")
+	a := someone()
+	hold(t, l, a)
+	require.NoError(t, l.UnlockContext(a))
+	require.Eventually(t, func() bool { return len(has(t, m.addrs(), "it")) == 0 }, 5*time.Second, 10*time.Millisecond)
+	for _, p := range proxies {
+		p.DropReply("eval", 1)
+	}
+	ctx, cancel := context.WithCancel(a)
+	var cancelled time.Time
+	time.AfterFunc(50*time.Millisecond, func() { cancelled = time.Now(); cancel() })
+	require.ErrorIs(t, l.LockContext(ctx), context.Canceled)
+	require.Less(t, time.Since(cancelled), 100*time.Millisecond)
+	require.Eventually(t, func() bool { return len(has(t, m.addrs(), "it")) == 0 }, 10*time.Second, 10*time.Millisecond)
+	hold(t, l, a)
+	require.NoError(t, l.UnlockContext(a))
+}
+
+func TestSomethingElseOnAMajorityOfServersIsForeign(t *testing.T) {
+	t.Parallel()
+	m := startMasters(t)
+	l := openMajority(t, m.addrs()).Lock("it")
+	for _, s := range m[:2] {
+		patient(t, s.addr).Set(background, "it", "data", 0)
+	}
+	a := someone()
+	hold(t, l, a) // three are enough
+	require.NoError(t, l.UnlockContext(a))
+	require.Eventually(t, func() bool { return len(has(t, m.addrs(), "it")) == 2 }, 5*time.Second, 10*time.Millisecond)
+	patient(t, m[2].addr).Set(background, "it", "data", 0)
+	require.ErrorIs(t, l.LockContext(a), locks.ErrForeign)
+	for i, s := range m {
+		if i < 3 {
+			require.Equal(t, "data", patient(t, s.addr).Get(background, "it").Val())
+		}
+	}
+}
+
+func TestARivalGetsAMajorityOnlyAfterTheHolderWasToldOfItsLoss(t *testing.T) {
+	t.Parallel()
+	m := startMasters(t)
+	for phase := range 3 {
+		var addrs []string
+		var proxies []*testbed.Proxy
+		for _, s := range m {
+			p := testbed.NewProxy(t, s.addr)
+			proxies = append(proxies, p)
+			addrs = append(addrs, p.Addr())
+		}
+		l, rival := openMajority(t, addrs, term(short)).Lock("it"), openMajority(t, m.addrs(), term(short)).Lock("it")
+		a, b := someone(), someone()
+		h := hold(t, l, a)
+		time.Sleep(time.Duration(phase) * short / 9)
+		granted := make(chan time.Time, 1)
+		go func() {
+			if assert.NoError(t, rival.LockContext(b)) {
+				granted <- time.Now()
+			}
+		}()
+		for _, p := range proxies[:3+phase%2] {
+			p.Cut()
+		}
+		<-h.Lost()
+		told := time.Now()
+		by := told.Sub(<-granted)
+		require.LessOrEqual(t, by, time.Duration(0), "phase %d", phase)
+		for _, p := range proxies {
+			p.Heal()
+		}
+		require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
+		require.NoError(t, rival.UnlockContext(b))
+	}
+}
+
+// buyByMajority buys tickets under a lock of Redlock on the servers of args.
+func buyByMajority(args []string) error {
+	return testbed.Buy(args, func(args []string) (locks.TryLocker, func(), error) {
+		var cs []redis.UniversalClient
+		for _, addr := range args {
+			cs = append(cs, redis.NewClient(&redis.Options{
+				Addr: addr, DialTimeout: 500 * time.Millisecond, DialerRetries: 1, ReadTimeout: 500 * time.Millisecond,
+				ContextTimeoutEnabled: true, DisableIdentity: true,
+			}))
+		}
+		m, err := redislock.Redlock(cs, term(20*time.Second), redislock.WithNodeTimeout(300*time.Millisecond),
+			redislock.WithLease(lease.WithCohort(3)))
+		if err != nil {
+			return nil, nil, err
+		}
+		return m.Lock("tickets"), func() {
+			m.Close(background)
+			for _, c := range cs {
+				c.Close()
+			}
+		}, nil
+	})
+}
+
+func TestTicketsAreSoldByMajorityWhileServersFail(t *testing.T) {
+	m := startMasters(t)
+	m[0].Kill() // for good: it would come back empty
+	paused := false
+	retries := testbed.Tickets{
+		Role:   "buy by majority",
+		Args:   m.addrs(),
+		Buyers: 120,
+		Limit:  2 * time.Minute,
+		Trouble: func() {
+			s := m[1+rand.IntN(members-1)]
+			s.Pause()
+			paused = true
+			time.Sleep(time.Duration(rand.IntN(200)) * time.Millisecond)
+			s.Resume()
+			time.Sleep(100 * time.Millisecond)
+		},
+	}.Run(t)
+	require.True(t, paused)
+	t.Log("retries:", retries)
+}

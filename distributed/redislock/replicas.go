@@ -1,0 +1,198 @@
+package redislock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+// ErrNotReplicated is matched by the errors of acquisitions that were undone because fewer replicas acknowledged them than
+// [WithReplicas] demands.
+var ErrNotReplicated = errors.New("redislock: too few replicas have acknowledged the lock")
+
+// WithReplicas has an acquisition count only if n replicas of the master, or more, have acknowledged it within timeout, by a
+// WAIT on the connection that has sent it. So a lock survives the failure of the master if one of them takes its place. If they
+// do not, the lock is given back: TryLockContext returns an error matching [ErrNotReplicated], and LockContext tries again
+// until its context ends, when its error matches it, too. A fair lock has lost its place in the queue then.
+//
+// It is as good as the choice of the new master: one of the other replicas, which knows of nothing, may be it. Renewals and
+// releases are not waited for: after a failure, the lock may last shorter or longer by a lease than it should, of which the
+// holder learns at its next renewal.
+//
+// timeout has to be shorter than client's ReadTimeout, and counts as half of the lease at most. Each acquisition costs a round
+// trip to a replica more, and where replicas are missing, the timeout.
+func WithReplicas(n int, timeout time.Duration) Option {
+	return func(o *options) { o.replicas, o.sync = n, timeout }
+}
+
+// checkSync returns why client cannot wait for replicas.
+func checkSync(client redis.UniversalClient, o *options) error {
+	var read time.Duration
+	switch c := client.(type) {
+	case *redis.Client:
+		read = c.Options().ReadTimeout
+	case *redis.ClusterClient:
+		read = c.Options().ReadTimeout
+	}
+	if o.replicas > 0 && read > 0 && o.sync >= read {
+		return fmt.Errorf("redislock: acknowledgement by replicas in %v, while the client reads for %v", o.sync, read)
+	}
+	return nil
+}
+
+// acksKey is the key in a context of *acks, which the reply of WAIT is put in.
+type acksKey struct{}
+
+type acks struct {
+	timeout time.Duration
+	n       int
+}
+
+// syncing is a port that has WAIT follow the scripts in whose context there is an [acks].
+type syncing struct {
+	port
+	n int
+}
+
+func (p syncing) eval(ctx context.Context, s *script, keys int, args []any) (any, error) {
+	a, _ := ctx.Value(acksKey{}).(*acks)
+	if a == nil {
+		return p.port.eval(ctx, s, keys, args)
+	}
+	r, n, err := p.port.evalSync(ctx, s, keys, args, p.n, a.timeout)
+	a.n = n
+	return r, err
+}
+
+// attemptKey is the key in a context of *attempt, the call that asks for a lock.
+type attemptKey struct{}
+
+type attempt struct {
+	wait    bool
+	lacking atomic.Bool // replicas, the last time
+}
+
+// acked is a store of locks whose acquisitions replicas have to acknowledge.
+type acked struct {
+	lease.Store
+	n       int
+	timeout time.Duration
+}
+
+// ackedQueue is acked for stores with queues.
+type ackedQueue struct {
+	acked
+	lease.Queue
+}
+
+var (
+	_ lease.Store = acked{}
+	_ lease.Store = ackedQueue{}
+	_ lease.Queue = ackedQueue{}
+)
+
+// withReplicas returns s, or what has its acquisitions acknowledged if o says so.
+func withReplicas(s lease.Store, o *options) lease.Store {
+	if o.replicas == 0 {
+		return s
+	}
+	a := acked{s, o.replicas, o.sync}
+	if q, ok := s.(lease.Queue); ok {
+		return ackedQueue{a, q}
+	}
+	return a
+}
+
+func (s acked) Acquire(ctx context.Context, name, owner string, d time.Duration) (lease.Reply, error) {
+	return s.settle(ctx, name, owner, d, s.Store.Acquire)
+}
+
+func (s ackedQueue) Enqueue(ctx context.Context, name, owner string, d time.Duration) (lease.Reply, error) {
+	return s.settle(ctx, name, owner, d, s.Queue.Enqueue)
+}
+
+// settle asks for the lock, and gives it back if too few replicas know that it is ours.
+func (s acked) settle(ctx context.Context, name, owner string, d time.Duration,
+	ask func(context.Context, string, string, time.Duration) (lease.Reply, error)) (lease.Reply, error) {
+	got := acks{timeout: min(s.timeout, d/2)} // of the lease, something shall be left
+	r, err := ask(context.WithValue(ctx, acksKey{}, &got), name, owner, d)
+	call, _ := ctx.Value(attemptKey{}).(*attempt)
+	if call == nil {
+		call = &attempt{wait: true}
+	}
+	call.lacking.Store(false)
+	if err != nil || !r.Held || got.n >= s.n {
+		return r, err
+	}
+	if _, err := s.Release(ctx, name, owner); err != nil {
+		return lease.Reply{}, err // of the release: what has happened is unknown, and Recall follows
+	}
+	call.lacking.Store(true)
+	if !call.wait {
+		return lease.Reply{}, fmt.Errorf("%w: %w: %d of %d", lease.ErrRefused, ErrNotReplicated, got.n, s.n)
+	}
+	return lease.Reply{Wait: 20*time.Millisecond + rand.N(80*time.Millisecond)}, nil
+}
+
+// Recall is asked when the reply to an acquisition is missing, and with it what the replicas say. A request of now
+// would not tell, since WAIT speaks of what its own connection has written. So the lock is given back.
+func (s acked) Recall(ctx context.Context, name, owner string) (lease.Reply, error) {
+	_, err := s.Release(ctx, name, owner)
+	return lease.Reply{}, err
+}
+
+// evalSync is eval, followed by WAIT on the same connection.
+func (g *goRedis) evalSync(ctx context.Context, s *script, keys int, all []any, n int, timeout time.Duration) (any, int, error) {
+	all[2] = keys
+	for try := 0; ; try++ {
+		if _, known := g.known.Load(s); known {
+			all[0], all[1] = "evalsha", s.sha
+		} else {
+			all[0], all[1] = "eval", s.src
+		}
+		node := g.c
+		if g.cc != nil {
+			// The cluster's own pipeline would send the WAIT, which has no key, to any server.
+			master, err := g.cc.MasterForKey(ctx, all[head].(string))
+			if err != nil {
+				return nil, 0, err
+			}
+			node = master
+		}
+		pipe := node.Pipeline()
+		cmd := redis.NewCmd(ctx, all...)
+		cmd.SetFirstKeyPos(head)
+		pipe.Process(ctx, once{cmd})
+		wait := redis.NewIntCmd(ctx, "wait", n, millis(timeout))
+		pipe.Process(ctx, wait)
+		pipe.Exec(ctx) // its error is that of cmd or wait
+		r, err := cmd.Result()
+		switch {
+		case err == redis.Nil:
+			err = nil
+		case err == nil:
+		case redis.HasErrorPrefix(err, "NOSCRIPT") && try < 3:
+			g.known.Delete(s)
+			continue
+		case redis.HasErrorPrefix(err, "MOVED") && g.cc != nil && try < 3:
+			g.cc.ReloadState(ctx) // in the background
+			select {
+			case <-time.After(20 * time.Millisecond << try):
+			case <-ctx.Done():
+			}
+			continue
+		}
+		if err != nil {
+			return nil, 0, g.failed(ctx, err)
+		}
+		g.known.Store(s, nil)
+		return r, int(wait.Val()), nil // 0 if it has failed
+	}
+}

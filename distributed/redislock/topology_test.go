@@ -1,0 +1,344 @@
+package redislock_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/testbed"
+	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/redislock"
+)
+
+// Sentinels
+
+// startSentinel starts a sentinel that replaces master by a replica when it does not answer for half a second. Its replicas
+// have to be there.
+func startSentinel(tb testing.TB, master *server) (addr string) {
+	tb.Helper()
+	path := testbed.Lookup(tb, "redis-server")
+	port := testbed.Port(tb)
+	host, masterPort, _ := net.SplitHostPort(master.addr)
+	dir := tb.TempDir()
+	conf := filepath.Join(dir, "sentinel.conf")
+	require.NoError(tb, os.WriteFile(conf, []byte(strings.Join([]string{
+		"port " + strconv.Itoa(port),
+		"bind 127.0.0.1",
+		"dir " + dir,
+		"logfile " + filepath.Join(dir, "log"),
+		"sentinel monitor it " + host + " " + masterPort + " 1",
+		"sentinel down-after-milliseconds it 500",
+		"sentinel failover-timeout it 5000",
+		"",
+	}, "\n")), 0o600))
+	testbed.Start(tb, exec.Command(path, conf, "--sentinel"))
+	addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	c := redis.NewSentinelClient(&redis.Options{Addr: addr, DisableIdentity: true})
+	defer c.Close()
+	require.Eventually(tb, func() bool {
+		replicas, err := c.Replicas(context.Background(), "it").Result()
+		return err == nil && len(replicas) > 0
+	}, 30*time.Second, 20*time.Millisecond, "the sentinel knows the replica")
+	return addr
+}
+
+// behind returns a client of the master that a sentinel names.
+func behind(tb testing.TB, sentinel string) *redis.Client {
+	tb.Helper()
+	c := redis.NewFailoverClient(&redis.FailoverOptions{
+		MasterName: "it", SentinelAddrs: []string{sentinel}, DisableIdentity: true,
+		DialTimeout: time.Second, ReadTimeout: 2 * time.Second, ContextTimeoutEnabled: true,
+	})
+	tb.Cleanup(func() { c.Close() })
+	return c
+}
+
+func TestLocksConformBehindASentinel(t *testing.T) {
+	master := startMaster(t)
+	startReplica(t, master.addr)
+	sentinel := startSentinel(t, master)
+	client := func(tb testing.TB) redis.UniversalClient { return behind(tb, sentinel) }
+	conformOn(t, client, term(time.Second))
+	conformRWOn(t, client, term(time.Second))
+}
+
+func TestAHolderKeepsItsLockWhenASentinelReplacesTheMasterOrIsToldOfItsLoss(t *testing.T) {
+	t.Parallel()
+	master := startMaster(t)
+	replica := startReplica(t, master.addr)
+	sentinel := startSentinel(t, master)
+	const long = 20 * time.Second // longer than the replacement takes
+	c := open(t, behind(t, sentinel), term(long), redislock.WithReplicas(1, time.Second))
+	a := someone()
+	safe := c.FencedLocker("safe")
+	h := hold(t, safe, a)
+	// The other may have been replicated or not.
+	plain := open(t, behind(t, sentinel), term(long)).Lock("plain")
+	p := hold(t, plain, a)
+	waiter := open(t, behind(t, sentinel), term(long)).FencedLocker("safe")
+	got := make(chan error, 1)
+	b := someone()
+	go func() { got <- waiter.LockContext(b) }()
+	first, _ := h.Deadline()
+	master.Kill()
+	direct := patient(t, replica.addr)
+	require.Eventually(t, func() bool {
+		return strings.Contains(direct.Info(background, "replication").Val(), "role:master")
+	}, 60*time.Second, 20*time.Millisecond, "the sentinel makes the replica the master")
+	require.Eventually(t, func() bool {
+		d, _ := h.Deadline()
+		return d.After(first)
+	}, 30*time.Second, 20*time.Millisecond, "renewed, on the new master")
+	require.NoError(t, h.Err())
+	require.EqualValues(t, 1, direct.Exists(background, "safe").Val())
+	rival := open(t, patient(t, replica.addr)).Lock("plain")
+	if ok, _ := rival.TryLockContext(b); ok {
+		<-p.Lost() // at the renewal at the latest
+		require.ErrorIs(t, plain.UnlockContext(a), locks.ErrLost)
+		require.NoError(t, rival.UnlockContext(b))
+	} else if err := plain.UnlockContext(a); err != nil {
+		require.ErrorIs(t, err, locks.ErrLost)
+	}
+
+	// The waiter's request may have failed with the master, and then it was told. If not, it goes on with the new one.
+	select {
+	case err := <-got:
+		require.Error(t, err)
+		go func() { got <- waiter.LockContext(b) }()
+	default:
+	}
+	require.NoError(t, safe.UnlockContext(a))
+	require.NoError(t, <-got)
+	next, err := waiter.Hold(b)
+	require.NoError(t, err)
+	require.Greater(t, next.Token(), h.Token())
+	require.NoError(t, waiter.UnlockContext(b))
+}
+
+// Clusters
+
+// startMember starts a server of a cluster. The second port is that of its bus: by default it is the first plus 10000, which
+// may be too much.
+func startMember(tb testing.TB, args ...string) *server {
+	tb.Helper()
+	bus := strconv.Itoa(testbed.Port(tb))
+	s := startServer(tb, append([]string{"--cluster-enabled", "yes", "--cluster-port", bus, "--cluster-node-timeout", "2000",
+		"--repl-diskless-sync-delay", "0"}, args...)...)
+	s.bus = bus
+	return s
+}
+
+// startNodes runs a cluster of three masters.
+func startNodes(tb testing.TB) []*server {
+	tb.Helper()
+	nodes := make([]*server, 3)
+	const slots = 16384
+	for i := range nodes {
+		nodes[i] = startMember(tb)
+		c := patient(tb, nodes[i].addr)
+		require.NoError(tb, c.ClusterAddSlotsRange(background, slots*i/3, slots*(i+1)/3-1).Err())
+		require.NoError(tb, c.Do(background, "cluster", "set-config-epoch", i+1).Err())
+	}
+	for _, n := range nodes[1:] {
+		meet(tb, n, nodes[0])
+	}
+	healthy(tb, nodes, 3)
+	return nodes
+}
+
+// meet has n join the cluster of other.
+func meet(tb testing.TB, n, other *server) {
+	tb.Helper()
+	host, port, _ := net.SplitHostPort(other.addr)
+	require.NoError(tb, patient(tb, n.addr).Do(background, "cluster", "meet", host, port, other.bus).Err())
+}
+
+// healthy waits until each of nodes finds that all is well, and knows so many.
+func healthy(tb testing.TB, nodes []*server, count int) {
+	tb.Helper()
+	for _, n := range nodes {
+		c := patient(tb, n.addr)
+		require.Eventually(tb, func() bool {
+			info := c.ClusterInfo(background).Val()
+			return strings.Contains(info, "cluster_state:ok") && strings.Contains(info, fmt.Sprintf("cluster_known_nodes:%d\r", count)) &&
+				strings.Count(c.ClusterNodes(background).Val(), "handshake") == 0
+		}, 60*time.Second, 20*time.Millisecond)
+	}
+}
+
+// across returns a client of a cluster.
+func across(tb testing.TB, nodes []*server) *redis.ClusterClient {
+	tb.Helper()
+	var addrs []string
+	for _, n := range nodes {
+		addrs = append(addrs, n.addr)
+	}
+	c := redis.NewClusterClient(&redis.ClusterOptions{
+		Addrs: addrs, DisableIdentity: true, DialTimeout: time.Second, ReadTimeout: 2 * time.Second, ContextTimeoutEnabled: true,
+		ClusterStateReloadInterval: time.Hour, // so that nothing is found out by chance
+	})
+	tb.Cleanup(func() { c.Close() })
+	return c
+}
+
+func TestLocksConformOnACluster(t *testing.T) {
+	nodes := startNodes(t)
+	client := func(tb testing.TB) redis.UniversalClient { return across(tb, nodes) }
+	conformOn(t, client, term(time.Second))
+	conformRWOn(t, client, term(time.Second))
+}
+
+// everyKind are all kinds of locks with one holder.
+var everyKind = map[string]func(c *redislock.Client, name string) *redislock.Lock{
+	"plain":  func(c *redislock.Client, name string) *redislock.Lock { return c.Lock(name) },
+	"fenced": func(c *redislock.Client, name string) *redislock.Lock { return c.FencedLocker(name) },
+	"simple": func(c *redislock.Client, name string) *redislock.Lock { return c.SimpleLocker(name) },
+	"fair":   func(c *redislock.Client, name string) *redislock.Lock { return c.FairLocker(name) },
+	"write": func(c *redislock.Client, name string) *redislock.Lock {
+		return c.ReadWriteLocker(name).WriteLocker().(*redislock.Lock)
+	},
+}
+
+func TestLocksOfAllKindsAndNamesWorkOnAllServersOfACluster(t *testing.T) {
+	t.Parallel()
+	nodes := startNodes(t)
+	// Nobody asks in turn: who waits depends on being told.
+	poll := redislock.WithLease(lease.WithPoll(time.Minute))
+	for how, pubsub := range map[string]redislock.PubSub{"auto": redislock.Auto, "both": redislock.Both} {
+		c := open(t, across(t, nodes), poll, redislock.WithPubSub(pubsub), redislock.WithFairWait(4*time.Minute))
+		d := open(t, across(t, nodes), poll, redislock.WithPubSub(pubsub), redislock.WithFairWait(4*time.Minute))
+		for kind, lock := range everyKind {
+			for _, name := range []string{"it", "some other", "{tag}it", "a{b}c", "x:{3}", "{y}"} {
+				name = kind + name
+				l, m := lock(c, name), lock(d, name)
+				a, b := someone(), someone()
+				h := hold(t, l, a)
+				ok, err := m.TryLockContext(b)
+				require.NoError(t, err)
+				require.False(t, ok)
+				got := make(chan error, 1)
+				go func() { got <- m.LockContext(b) }()
+				channels := func(list func(c *redis.Client) []string) (n int) {
+					for _, s := range nodes {
+						for _, channel := range list(patient(t, s.addr)) {
+							if strings.Contains(channel, name) {
+								n++
+							}
+						}
+					}
+					return n
+				}
+				sharded := func(c *redis.Client) []string { return c.PubSubShardChannels(background, "*").Val() }
+				require.Eventually(t, func() bool {
+					return len(got) == 0 && channels(sharded) == 1 && channels(subscriptions) == btoi(how == "both")
+				}, 20*time.Second, 10*time.Millisecond, "%s %s %s", how, kind, name)
+				require.NoError(t, l.UnlockContext(a))
+				select {
+				case err := <-got:
+					require.NoError(t, err)
+				case <-time.After(20 * time.Second):
+					t.Fatalf("%s %s %q: not told of the release", how, kind, name)
+				}
+				require.ErrorIs(t, h.Err(), locks.ErrNotHeld)
+				require.NoError(t, m.UnlockContext(b))
+			}
+			ok, err := lock(c, "half{").TryLockContext(someone())
+			require.Error(t, err)
+			require.False(t, ok)
+		}
+	}
+}
+
+func TestReadersOfALockOfAClusterShareIt(t *testing.T) {
+	t.Parallel()
+	nodes := startNodes(t)
+	c, d := open(t, across(t, nodes)), open(t, across(t, nodes))
+	a, b := someone(), someone()
+	for _, name := range []string{"it", "other", "a{b}c"} {
+		l, m := c.ReadWriteLocker(name), d.ReadWriteLocker(name)
+		require.NoError(t, l.ReadLocker().LockContext(a))
+		require.NoError(t, m.ReadLocker().LockContext(b))
+		ok, err := d.ReadWriteLocker(name).WriteLocker().TryLockContext(someone())
+		require.NoError(t, err)
+		require.False(t, ok)
+		require.NoError(t, l.ReadLocker().UnlockContext(a))
+		require.NoError(t, m.ReadLocker().UnlockContext(b))
+		require.NoError(t, l.WriteLocker().LockContext(a))
+		require.NoError(t, l.WriteLocker().UnlockContext(a))
+	}
+}
+
+func TestLocksOfAClusterSurviveAServerWhoseReplicaTakesItsPlace(t *testing.T) {
+	t.Parallel()
+	nodes := startNodes(t)
+	replica := startMember(t)
+	meet(t, replica, nodes[0])
+	all := append([]*server{replica}, nodes...)
+	healthy(t, all, 4)
+	// The server of the lock.
+	const name = "it"
+	cluster := across(t, nodes)
+	home, err := cluster.MasterForKey(background, name)
+	require.NoError(t, err)
+	var master *server
+	for _, n := range nodes {
+		if n.addr == home.Options().Addr {
+			master = n
+		}
+	}
+	id := patient(t, master.addr).Do(background, "cluster", "myid").Val()
+	require.Eventually(t, func() bool {
+		return patient(t, replica.addr).Do(background, "cluster", "replicate", id).Err() == nil
+	}, 20*time.Second, 50*time.Millisecond)
+	linked(t, replica)
+
+	const long = 40 * time.Second
+	acked := redislock.WithReplicas(1, time.Second)
+	l := open(t, cluster, term(long), acked).FencedLocker(name)
+	a := someone()
+	h := hold(t, l, a)
+	require.NoError(t, h.Err())
+	direct := patient(t, replica.addr)
+	require.EqualValues(t, 2, direct.ClusterCountKeysInSlot(background, int(direct.ClusterKeySlot(background, name).Val())).Val(),
+		"the lock and its counter are there")
+	master.Kill()
+	require.Eventually(t, func() bool {
+		return strings.Contains(patient(t, replica.addr).Info(background, "replication").Val(), "role:master")
+	}, 60*time.Second, 50*time.Millisecond)
+	healthyNow := func() bool {
+		return strings.Contains(patient(t, replica.addr).ClusterInfo(background).Val(), "cluster_state:ok")
+	}
+	require.Eventually(t, healthyNow, 30*time.Second, 50*time.Millisecond)
+	rival := open(t, across(t, all), term(long)).FencedLocker(name)
+	b := someone()
+	require.Eventually(t, func() bool {
+		ok, err := rival.TryLockContext(b)
+		return err == nil && !ok
+	}, 30*time.Second, 50*time.Millisecond)
+	require.NoError(t, h.Err())
+	require.Eventually(t, func() bool { return h.Extend(a, long) == nil }, 20*time.Second, 50*time.Millisecond,
+		"the first request that fails has the client look for the new server")
+	require.NoError(t, h.Err())
+	var wg sync.WaitGroup
+	wg.Go(func() { assert.NoError(t, rival.LockContext(b)) })
+	time.Sleep(100 * time.Millisecond)
+	require.NoError(t, l.UnlockContext(a))
+	wg.Wait()
+	next, err := rival.Hold(b)
+	require.NoError(t, err)
+	require.Greater(t, next.Token(), h.Token())
+	require.NoError(t, rival.UnlockContext(b))
+}
