@@ -175,7 +175,7 @@ func startMariaDB(tb testing.TB) (string, *testbed.Process) {
 	cmd := command(tb, "mysql", dir, mariadbd, "--no-defaults", "--datadir="+data, "--port="+strconv.Itoa(port),
 		"--bind-address=127.0.0.1", "--socket="+filepath.Join(dir, "s"), "--pid-file="+filepath.Join(dir, "pid"), "--skip-name-resolve",
 		"--innodb-flush-log-at-trx-commit=0", "--innodb-buffer-pool-size=64M", "--max-connections=400",
-		"--innodb-buffer-pool-load-at-startup=OFF", "--log-warnings=0")
+		"--innodb-buffer-pool-load-at-startup=OFF", "--tmpdir="+dir, "--log-warnings=0")
 	cmd.Stderr = complaints{}
 	p := testbed.Start(tb, cmd)
 	return await(tb, "mysql", sqllock.MySQL, port), p
