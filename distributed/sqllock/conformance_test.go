@@ -133,21 +133,17 @@ func TestLocksConform(t *testing.T) {
 	for _, k := range kinds {
 		for _, d := range k.on {
 			t.Run(k.name+" on "+d.name, func(t *testing.T) {
-				type made struct {
-					db    *sql.DB
-					table string
-				}
-				all := make(map[locks.TryLocker]made)
-				where := d.serve(t)
-				lose := func(l locks.TryLocker) { k.lose(t, d, all[l].db, all[l].table) }
+				pools := make(map[locks.TryLocker]*sql.DB)
+				where, table := d.serve(t), fresh()
+				lose := func(l locks.TryLocker) { k.lose(t, d, pools[l], table) }
 				if k.lose == nil || k.name == rowKind.name && d.dialect == sqllock.SQLite {
 					lose = nil
 				}
 				lockstest.TestTryLocker(t, lockstest.Config{
 					New: func(tb testing.TB) locks.TryLocker {
-						db, table := d.open(tb, where), fresh()
+						db := d.open(tb, where)
 						l := k.open(tb, db, term(time.Second), sqllock.WithTable(table)).Lock("it")
-						all[l] = made{db, table}
+						pools[l] = db
 						return l
 					},
 					Owned:       true,
@@ -157,7 +153,7 @@ func TestLocksConform(t *testing.T) {
 					FIFO:        true,
 					Lose:        lose,
 					Waiting:     func(l locks.TryLocker) int { return l.(*sqllock.Lock).QueueLength() },
-					Rounds:      25,
+					Rounds:      12,
 					Settle:      5 * time.Millisecond,
 				})
 			})

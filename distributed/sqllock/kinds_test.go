@@ -116,7 +116,7 @@ func TestANotificationHandsALockOver(t *testing.T) {
 			a, b := someone(), someone()
 			for range 3 {
 				hold(t, holder, a)
-				got := make2(func() error { return l.LockContext(b) })
+				got := inBackground(func() error { return l.LockContext(b) })
 				select {
 				case err := <-got:
 					t.Fatalf("two holders: %v", err)
@@ -132,7 +132,7 @@ func TestANotificationHandsALockOver(t *testing.T) {
 	}
 }
 
-func make2(f func() error) <-chan error {
+func inBackground(f func() error) <-chan error {
 	c := make(chan error, 1)
 	go func() { c <- f() }()
 	return c
@@ -152,7 +152,7 @@ func TestListeningGoesOnAfterItsConnectionWasEnded(t *testing.T) {
 		})).Lock("it")
 	a, b := someone(), someone()
 	hold(t, holder, a)
-	got := make2(func() error { return l.LockContext(b) })
+	got := inBackground(func() error { return l.LockContext(b) })
 	require.Eventually(t, func() bool { return begun.Load() == 1 }, 10*time.Second, time.Millisecond)
 	kill(t, inPgx, inPgx.open(t, where), "SELECT pid FROM pg_stat_activity WHERE query = $1", `LISTEN "`+name+`"`)
 	require.Eventually(t, func() bool { return begun.Load() == 2 }, 10*time.Second, time.Millisecond)

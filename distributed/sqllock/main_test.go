@@ -1,6 +1,7 @@
 package sqllock_test
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"testing"
@@ -13,6 +14,10 @@ import (
 func TestMain(m *testing.M) {
 	quiet()
 	testbed.Play(roles)
+	flag.Parse()
+	if flag.Lookup("test.parallel").DefValue == flag.Lookup("test.parallel").Value.String() {
+		flag.Set("test.parallel", "10") // they wait for leases and servers most of the time
+	}
 	code := m.Run()
 	if code == 0 {
 		if err := goleak.Find(ignored...); err != nil {

@@ -135,7 +135,7 @@ func TestAMissingTableAndAnotherOnesTableAreErrors(t *testing.T) {
 				c, err := sqllock.NewTable(db, opts...)
 				require.NoError(t, err)
 				require.ErrorIs(t, c.Lock("it").LockContext(background), sqllock.ErrNoTable)
-				_, err = c.Lock("it").TryLockContext(background)
+				_, err = c.Lock("other").TryLockContext(background)
 				require.ErrorIs(t, err, sqllock.ErrNoTable)
 				require.NoError(t, c.Close(background))
 			}

@@ -236,7 +236,7 @@ func checkName(name string) error {
 	case name == "":
 		return errors.New("sqllock: empty name of a lock")
 	case len(name) > MaxName:
-		return fmt.Errorf("sqllock: the name of a lock has %d bytes, more than %d: %.32q...", len(name), MaxName, name)
+		return fmt.Errorf("sqllock: the name of a lock has %d bytes, more than %d: it begins with %.32q", len(name), MaxName, name)
 	case !utf8.ValidString(name) || strings.IndexByte(name, 0) >= 0:
 		return fmt.Errorf("sqllock: the name of a lock is no text: %q", name)
 	}

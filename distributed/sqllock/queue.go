@@ -127,7 +127,7 @@ func (s *queueStore) Enqueue(ctx context.Context, name, owner string, d time.Dur
 	switch {
 	case err == nil:
 		return reply, nil
-	case s.c.dialect.classify(err) == busy:
+	case s.c.inTheWay(err):
 		return s.inTheWay(ctx, name, owner, err) // not in the queue yet, if this was the first time
 	}
 	return lease.Reply{}, s.c.outcome(err)

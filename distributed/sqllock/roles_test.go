@@ -70,7 +70,7 @@ var roles = map[string]testbed.Role{
 	},
 }
 
-// openLock returns the lock of a process: args are the kind, the table, the driver, and what it gets.
+// openLock returns the lock of a process, called as its table: args are the kind, the table, the driver, what it gets, and the lease.
 func openLock(args []string) (locks.TryLocker, func(), error) {
 	db, err := sql.Open(args[2], args[3])
 	if err != nil {
@@ -78,11 +78,15 @@ func openLock(args []string) (locks.TryLocker, func(), error) {
 	}
 	for _, k := range kinds {
 		if k.name == args[0] {
-			p, err := k.make(db, sqllock.WithTable(args[1]), term(short))
+			lease, err := time.ParseDuration(args[4])
 			if err != nil {
 				return nil, nil, err
 			}
-			return p.Locker("it"), func() {
+			p, err := k.make(db, sqllock.WithTable(args[1]), term(lease))
+			if err != nil {
+				return nil, nil, err
+			}
+			return p.Locker(args[1]), func() {
 				p.Close(background)
 				db.Close()
 			}, nil
@@ -92,19 +96,21 @@ func openLock(args []string) (locks.TryLocker, func(), error) {
 }
 
 func child(tb testing.TB, role string, k kind, d database, where, table string) *testbed.Process {
-	return testbed.Child(tb, role, k.name, table, d.driver, dsn(d.dialect, where))
+	return testbed.Child(tb, role, k.name, table, d.driver, dsn(d.dialect, where), short.String())
 }
 
 func TestTicketsAreSoldOnce(t *testing.T) {
+	t.Parallel()
 	for _, k := range kinds {
 		for _, d := range k.on {
 			if d.driver == inPq.driver {
 				continue
 			}
 			t.Run(k.name+" on "+d.name, func(t *testing.T) {
+				t.Parallel()
 				where, table := d.serve(t), fresh()
 				k.open(t, d.open(t, where), sqllock.WithTable(table)) // has the tables made
-				testbed.Tickets{Role: "buy", Args: []string{k.name, table, d.driver, dsn(d.dialect, where)}}.Run(t)
+				testbed.Tickets{Role: "buy", Args: []string{k.name, table, d.driver, dsn(d.dialect, where), "20s"}}.Run(t)
 			})
 		}
 	}
@@ -117,7 +123,7 @@ func TestAHolderThatWasPausedKnowsAtOnceAndItsTokenIsRefused(t *testing.T) {
 			t.Parallel()
 			where, table := d.serve(t), fresh()
 			db := d.open(t, where)
-			rival := tableKind.open(t, db, sqllock.WithTable(table)).Lock("it")
+			rival := tableKind.open(t, db, sqllock.WithTable(table)).Lock(table)
 			resource(t, db, table+"_res", d)
 			c := child(t, "hold", tableKind, d, where, table)
 			require.Equal(t, "held", c.Line())
@@ -153,11 +159,7 @@ func TestTheLockOfAProcessThatWasKilledIsFreeInTime(t *testing.T) {
 			t.Run(k.name+" on "+d.name, func(t *testing.T) {
 				t.Parallel()
 				where, table := d.serve(t), fresh()
-				rival := k.open(t, d.open(t, where), sqllock.WithTable(table)).Lock("it")
-				if k.name == advisory.name {
-					rivals.Lock() // its name is the whole server's
-					defer rivals.Unlock()
-				}
+				rival := k.open(t, d.open(t, where), sqllock.WithTable(table)).Lock(table)
 				c := child(t, "hold", k, d, where, table)
 				require.Equal(t, "held", c.Line())
 				ok, err := rival.TryLockContext(someone())

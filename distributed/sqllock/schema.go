@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 )
 
 // names are those of the tables, as they are written in statements.
@@ -146,19 +147,21 @@ func (c *core) createSchema(ctx context.Context) error {
 	if ctx == nil {
 		ctx = context.Background()
 	}
+	ctx, cancel := context.WithTimeout(ctx, max(10*c.timeout, 30*time.Second)) // it may take longer than a request
+	defer cancel()
 	for _, s := range c.names.schema(c.dialect) {
-		var err error
-		for range 5 { // PostgreSQL answers with an error to who comes second
-			err = c.request(ctx, func(ctx context.Context) error {
-				_, err := c.db.ExecContext(ctx, s)
-				return err
-			})
-			if err == nil || c.dialect.classify(err) == unknown || !sleep(ctx, jitter(c.min)) {
+		for refusals := 0; ; { // PostgreSQL answers with an error to who comes second
+			_, err := c.db.ExecContext(ctx, s)
+			if err == nil {
 				break
 			}
-		}
-		if err != nil {
-			return fmt.Errorf("sqllock: creation of the tables of %s: %w", c.table, err)
+			class := c.dialect.classify(err)
+			if class != busy {
+				refusals++
+			}
+			if class == unknown || refusals > 5 || !sleep(ctx, jitter(10*time.Millisecond)) {
+				return fmt.Errorf("sqllock: creation of the tables of %s: %w", c.table, err)
+			}
 		}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package sqllock_test
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"fmt"
@@ -171,10 +172,25 @@ func startMariaDB(tb testing.TB) (string, *testbed.Process) {
 	out, err := command(tb, "mysql", dir, install, "--no-defaults", "--datadir="+data, "--auth-root-authentication-method=normal").CombinedOutput()
 	require.NoError(tb, err, string(out))
 	port := testbed.Port(tb)
-	p := testbed.Start(tb, command(tb, "mysql", dir, mariadbd, "--no-defaults", "--datadir="+data, "--port="+strconv.Itoa(port),
+	cmd := command(tb, "mysql", dir, mariadbd, "--no-defaults", "--datadir="+data, "--port="+strconv.Itoa(port),
 		"--bind-address=127.0.0.1", "--socket="+filepath.Join(dir, "s"), "--pid-file="+filepath.Join(dir, "pid"), "--skip-name-resolve",
-		"--innodb-flush-log-at-trx-commit=0", "--innodb-buffer-pool-size=64M", "--max-connections=400"))
+		"--innodb-flush-log-at-trx-commit=0", "--innodb-buffer-pool-size=64M", "--max-connections=400",
+		"--innodb-buffer-pool-load-at-startup=OFF", "--tmpdir="+dir, "--log-warnings=0")
+	cmd.Stderr = complaints{}
+	p := testbed.Start(tb, cmd)
 	return await(tb, "mysql", sqllock.MySQL, port), p
+}
+
+// complaints passes on what a server says when it comes to grief.
+type complaints struct{}
+
+func (complaints) Write(p []byte) (int, error) {
+	for line := range bytes.Lines(p) {
+		if bytes.Contains(line, []byte("[ERROR]")) || bytes.Contains(line, []byte("signal")) || bytes.Contains(line, []byte("assert")) {
+			os.Stderr.Write(line)
+		}
+	}
+	return len(p), nil
 }
 
 // await returns the address of a server when it answers.

@@ -126,7 +126,7 @@ func (s *tableStore) Acquire(ctx context.Context, name, owner string, d time.Dur
 	switch {
 	case err == nil && token > 0:
 		return lease.Reply{Held: true, Token: uint64(token)}, nil
-	case err != nil && s.c.dialect.classify(err) == busy:
+	case s.c.inTheWay(err):
 		return s.inTheWay(ctx, name, owner, err)
 	case err != nil && !errors.Is(err, sql.ErrNoRows):
 		return lease.Reply{}, s.c.outcome(err)
@@ -136,6 +136,12 @@ func (s *tableStore) Acquire(ctx context.Context, name, owner string, d time.Dur
 		return lease.Reply{}, nil // not held is all that is sure
 	}
 	return lease.Reply{Wait: max(time.Duration(wait)*time.Microsecond, 0)}, nil
+}
+
+// inTheWay reports whether err says that somebody else was in the way. In SQLite, where no network can be slow, that is what a lack of an
+// answer means.
+func (c *core) inTheWay(err error) bool {
+	return err != nil && (c.dialect.classify(err) == busy || c.dialect == SQLite && errors.Is(err, ErrTimeout))
 }
 
 // inTheWay is the reply to an acquisition that was in vain so far because somebody else was in the way.
