@@ -41,7 +41,7 @@ func TestAQuickRunWritesThePageAndTheData(t *testing.T) {
 	start := time.Now()
 	code, stdout, stderr := called(t, "-quick", "-o", page, "-json", data, "-seed", "7")
 	require.Equal(t, exitOK, code, stdout+stderr)
-	require.Less(t, time.Since(start), 20*time.Second)
+	require.Less(t, time.Since(start), time.Minute, "some seconds, on a machine that does nothing else")
 	for i, s := range scenarios.Course.All() {
 		require.Contains(t, stdout, "ok    "+s.Name)
 		require.Contains(t, stderr, s.Title, "progress tells of number %d", i)

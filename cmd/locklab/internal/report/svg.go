@@ -87,7 +87,7 @@ func TimelineSVG(id string, t *lab.Timeline) template.HTML {
 			s.f(`<rect class="fill" x="0" y="0" width="100%%" height="100%%" rx="3"/>`)
 			if text := span.Label; span.State != lab.Running && fits(text, w) {
 				// Stripes and dots make a text hard to read: it has a plate of its own.
-				s.f(`<rect class="plate" x="3" y="3" width="%s" height="%d" rx="2"/>`, num(float64(utf8.RuneCountInString(text))*perRune+10), barHeight-6)
+				s.f(`<rect class="plate" x="3" y="3" width="%s" height="%d" rx="2"/>`, num(float64(utf8.RuneCountInString(text))*(perRune-0.3)+8), barHeight-6)
 				s.f(`<text class="inside" x="7" y="15">%s</text>`, esc(text))
 			}
 			s.f(`</svg></g>`)

@@ -32,7 +32,8 @@ jedis.set(key, token, SetParams.setParams().nx().px(30_000));`,
 //lab:show
 
 // lockInTwo takes the lock by one command, and gives it its lease by another. It is wrong.
-func lockInTwo(ctx context.Context, r *redis.Client, key string, lease time.Duration, meanwhile func() error) (bool, error) {
+func lockInTwo(ctx context.Context, r *redis.Client, key string, lease time.Duration,
+	meanwhile func() error) (bool, error) {
 	ok, err := r.Do(ctx, "SETNX", key, "locked").Bool()
 	if err != nil || !ok {
 		return false, err

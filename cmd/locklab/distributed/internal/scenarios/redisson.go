@@ -64,19 +64,25 @@ func redisson(ctx context.Context, l *lab.Lab) error {
 	t := l.Timeline("A fair lock", "The waiters come one after another, and get the lock in that order.")
 	const holds = 2
 	came, got := []string{}, []string{}
+	counted := make(chan struct{})
 	t.Go("holder", func(ctx context.Context, me *lab.Lane) error {
 		lock := fairly(all[0].locks, name)
 		return nested(ctx, t.Wrap(name, lock), holds, func() error {
 			before := s.commands.Load()
 			l.Must(nested(ctx, lock, 1, func() error { return nil }))
 			l.Equal(before, s.commands.Load(), "re-entry costs no command")
+			close(counted) // The others come now.
 			l.Until("all wait", func() bool { return queued() == waiters })
 			me.Work(3 * time.Millisecond)
 			dump(l, s, &table, name, queue, times)
 			return nil
 		})
 	})
-	l.Until("it is held", func() bool { return s.Exists(name) })
+	select {
+	case <-counted:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 	for i := range waiters {
 		who := "waiter " + strconv.Itoa(i+1)
 		came = append(came, who)
