@@ -165,6 +165,34 @@ func TestAnExtendedHoldOutlastsAPartitionAndIsToldOfItsLossInTime(t *testing.T) 
 	require.LessOrEqual(t, by, time.Duration(0))
 }
 
+func TestAnExtendedHoldIsRenewedWhenTheExtensionIsOver(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	l, a := open(t, connect(t, s.addr), term(short)).Lock("it"), someone()
+	h := hold(t, l, a)
+	require.NoError(t, h.Extend(background, 2*short))
+	time.Sleep(5 * short)
+	require.NoError(t, h.Err())
+	require.NoError(t, l.UnlockContext(a))
+	require.Empty(t, keys(t, connect(t, s.addr), "it/"))
+}
+
+func TestALeaseIsUsedAgainUnlessMuchOfItsTimeIsOver(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	direct := connect(t, s.addr)
+	l, a := open(t, connect(t, s.addr), term(9*short)).Lock("it"), someone()
+	used := func() string {
+		hold(t, l, a)
+		defer func() { require.NoError(t, l.UnlockContext(a)) }()
+		return keys(t, direct, "it/")[0]
+	}
+	first := used()
+	require.Equal(t, first, used())
+	time.Sleep(4 * short)
+	require.NotEqual(t, first, used())
+}
+
 func TestAHoldIsLostWhileTheServerIsPausedAndStaysLost(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
@@ -370,6 +398,25 @@ func TestAWaiterKeepsItsPlaceForLongerThanALease(t *testing.T) {
 	require.NoError(t, err)
 	deadline, _ := h.Deadline()
 	require.LessOrEqual(t, time.Until(deadline), short)
+	require.NoError(t, l.UnlockContext(b))
+}
+
+func TestTheTimeOfAHoldCountsFromWhenItsPlaceInTheQueueWasLastKeptAlive(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	holder, l := open(t, connect(t, s.addr)).Lock("it"), open(t, connect(t, s.addr), term(9*short)).Lock("it")
+	a, b := someone(), someone()
+	hold(t, holder, a)
+	got := start(l, b)
+	queued(t, connect(t, s.addr), "it/", 2)
+	since := time.Now()
+	time.Sleep(2 * short) // less than a third of the lease
+	require.NoError(t, holder.UnlockContext(a))
+	require.NoError(t, result(t, got))
+	h, err := l.Hold(b)
+	require.NoError(t, err)
+	deadline, _ := h.Deadline()
+	require.True(t, deadline.Before(since.Add(9*short)), "the server's may be over then")
 	require.NoError(t, l.UnlockContext(b))
 }
 
