@@ -107,7 +107,8 @@ func leaseOf(tb testing.TB, c *clientv3.Client, key string) clientv3.LeaseID {
 
 // overlap has a holder meet with trouble, and returns by how much later it was told of its loss than a rival
 // got the lock.
-func overlap(t *testing.T, s *server, p *testbed.Proxy, d, phase time.Duration, before func(locks.Hold), trouble func()) time.Duration {
+func overlap(t *testing.T, s *server, p *testbed.Proxy, d, phase time.Duration,
+	before func(locks.Hold), trouble func()) time.Duration {
 	t.Helper()
 	l := open(t, connect(t, p.Addr()), term(d)).Lock("it")
 	rival := open(t, connect(t, s.addr), term(d)).Lock("it")
