@@ -96,12 +96,12 @@ const maxName = 4096
 // escaper makes names into parts of keys that hold no slash, so that no lock's keys are among another's.
 var escaper = strings.NewReplacer("%", "%25", "/", "%2F")
 
-// Prefix returns what to give to concurrency.NewMutex to have etcd's own mutex be the same lock as [Client.Lock] of this name: the
-// Client's prefix and the name, in which "/" is written as "%2F" and "%" as "%25".
+// Prefix returns what to give to concurrency.NewMutex to have etcd's own mutex be the same lock as [Client.Lock] of this name:
+// the Client's prefix and the name, in which "/" is written as "%2F" and "%" as "%25".
 func (c *Client) Prefix(name string) string { return c.prefix + escaper.Replace(name) }
 
-// Lock is a lock of one name: a [lease.Lock], whose Name is what its keys begin with. One whose name cannot be that of a lock cannot
-// be taken; the error says why.
+// Lock is a lock of one name: a [lease.Lock], whose Name is what its keys begin with. One whose name cannot be that of a lock
+// cannot be taken; the error says why.
 type Lock struct {
 	*lease.Lock
 	bad   error

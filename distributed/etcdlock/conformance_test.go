@@ -33,7 +33,8 @@ var names atomic.Int64
 func unused() string { return fmt.Sprint("it", names.Add(1)) }
 
 // conform runs the conformance suite on the lock that get returns, and on others of its kind.
-func conform(t *testing.T, rounds int, get func(c *etcdlock.Client, name string) (l, exclusive locks.TryLocker), opts ...etcdlock.Option) {
+func conform(t *testing.T, rounds int, get func(c *etcdlock.Client, name string) (l, exclusive locks.TryLocker),
+	opts ...etcdlock.Option) {
 	s := startServer(t)
 	direct := connect(t, s.addr)
 	_, err := direct.Get(context.Background(), "connects") // before the suite counts goroutines

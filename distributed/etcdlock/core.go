@@ -19,8 +19,8 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// core is what the stores of one client share: the sessions, the leases that are to spare, and the keeper, the one goroutine that looks
-// after all sessions.
+// core is what the stores of one client share: the sessions, the leases that are to spare, and the keeper, the one goroutine
+// that looks after all sessions.
 //
 // Locks are taken in this order: session.op, core.mu, session.mu, core.keeper.
 type core struct {
@@ -119,7 +119,8 @@ func (c *core) drop(x *session) {
 	}
 }
 
-// refused reports whether err is a server's answer that says that nothing was done. After any other error something may have been.
+// refused reports whether err is a server's answer that says that nothing was done. After any other error something may have
+// been.
 func refused(err error) bool {
 	var e rpctypes.EtcdError
 	code := status.Code(err)
@@ -169,9 +170,10 @@ func (c *core) persist(ctx context.Context, try time.Duration, until time.Time, 
 	}
 }
 
-// grant returns a lease for at least d, and from when on its time counts. If reuse is set, it may be a spare one, of whose time up to a
-// third is over.
-func (c *core) grant(ctx context.Context, d time.Duration, reuse bool) (id clientv3.LeaseID, ttl time.Duration, since time.Time, err error) {
+// grant returns a lease for at least d, and from when on its time counts. If reuse is set, it may be a spare one, of whose time
+// up to a third is over.
+func (c *core) grant(ctx context.Context, d time.Duration, reuse bool) (
+	id clientv3.LeaseID, ttl time.Duration, since time.Time, err error) {
 	seconds := int64((d-1)/time.Second) + 1
 	ttl = time.Duration(seconds) * time.Second
 	if reuse {
@@ -234,8 +236,8 @@ func (c *core) giveBack(ctx context.Context, x *session) (held bool, err error) 
 	return c.give(ctx, x)
 }
 
-// give ends x: its key is deleted, or its leases revoked if anything may be under way that would put the key. It reports whether there
-// was a key, and may be called again if it fails. x.op is held.
+// give ends x: its key is deleted, or its leases revoked if anything may be under way that would put the key. It reports whether
+// there was a key, and may be called again if it fails. x.op is held.
 func (c *core) give(ctx context.Context, x *session) (held bool, err error) {
 	x.finish()
 	x.mu.Lock()
@@ -282,8 +284,8 @@ func (c *core) abandon(x *session) {
 	})
 }
 
-// grow gives the key of x, which holds, another lease, for at least d. The key stays as old as it is. It reports false if there is no
-// key any more.
+// grow gives the key of x, which holds, another lease, for at least d. The key stays as old as it is. It reports false if there
+// is no key any more.
 //
 // If the reply is lost, the key may have either lease: both are kept alive from then on, and the session ends with the first.
 func (c *core) grow(ctx context.Context, x *session, d time.Duration) (bool, error) {
@@ -338,12 +340,12 @@ const (
 	gone
 )
 
-// renew keeps the leases of xs alive, looks whether their keys are there, and returns how they stand. Who is gone is told. An error
-// says why something is unknown.
+// renew keeps the leases of xs alive, looks whether their keys are there, and returns how they stand. Who is gone is told. An
+// error says why something is unknown.
 //
-// A leader that is cut off from the others goes on to answer that it keeps leases alive, for a while, though another one counts their
-// time already. So the keys are read afterwards, with a majority's consent, and it counts only if the term is the same: then it was this
-// term's one leader who did both.
+// A leader that is cut off from the others goes on to answer that it keeps leases alive, for a while, though another one counts
+// their time already. So the keys are read afterwards, with a majority's consent, and it counts only if the term is the same:
+// then it was this term's one leader who did both.
 func (c *core) renew(ctx context.Context, xs []*session) ([]standing, error) {
 	var ids []clientv3.LeaseID
 	ends := make([]int, len(xs)) // of the ids of each
@@ -391,10 +393,13 @@ func (c *core) renew(ctx context.Context, xs []*session) ([]standing, error) {
 	return states, broken
 }
 
+// answers are what the cluster says to those who keep leases alive.
+type answers map[clientv3.LeaseID]*etcdserverpb.LeaseKeepAliveResponse
+
 // keepAlive keeps leases alive, and returns the answers.
 //
 // The client's own KeepAliveOnce asks without a pause while it has no connection, and takes a stream for each.
-func (c *core) keepAlive(ctx context.Context, ids []clientv3.LeaseID) (map[clientv3.LeaseID]*etcdserverpb.LeaseKeepAliveResponse, error) {
+func (c *core) keepAlive(ctx context.Context, ids []clientv3.LeaseID) (answers, error) {
 	ctx, cancel := context.WithCancel(ctx) // ends the stream
 	defer cancel()
 	stream, err := etcdserverpb.NewLeaseClient(c.client.ActiveConnection()).LeaseKeepAlive(ctx)
@@ -409,7 +414,7 @@ func (c *core) keepAlive(ctx context.Context, ids []clientv3.LeaseID) (map[clien
 	if err := stream.CloseSend(); err != nil {
 		return nil, err
 	}
-	kept := make(map[clientv3.LeaseID]*etcdserverpb.LeaseKeepAliveResponse, len(ids))
+	kept := make(answers, len(ids))
 	for range ids {
 		r, err := stream.Recv()
 		if err != nil {

@@ -107,10 +107,11 @@ func leaseOf(tb testing.TB, c *clientv3.Client, key string) clientv3.LeaseID {
 
 // overlap has a holder meet with trouble, and returns by how much later it was told of its loss than a rival
 // got the lock.
-func overlap(t *testing.T, s *server, p *testbed.Proxy, d, phase time.Duration, before func(locks.Hold), trouble func()) time.Duration {
+func overlap(t *testing.T, s *server, p *testbed.Proxy, d, phase time.Duration,
+	before func(locks.Hold), trouble func()) time.Duration {
 	t.Helper()
 	l := open(t, connect(t, p.Addr()), term(d)).Lock("it")
-	rival := open(t, connect(t, s.addr), term(d)).Lock("it")
+	rival := open(t, connect(t, s.addr)).Lock("it")
 	a, b := someone(), someone()
 	h := hold(t, l, a)
 	if before != nil {
@@ -165,11 +166,39 @@ func TestAnExtendedHoldOutlastsAPartitionAndIsToldOfItsLossInTime(t *testing.T) 
 	require.LessOrEqual(t, by, time.Duration(0))
 }
 
+func TestAnExtendedHoldIsRenewedWhenTheExtensionIsOver(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	l, a := open(t, connect(t, s.addr), term(2*short)).Lock("it"), someone()
+	h := hold(t, l, a)
+	require.NoError(t, h.Extend(background, 3*short))
+	time.Sleep(6 * short)
+	require.NoError(t, h.Err())
+	require.NoError(t, l.UnlockContext(a))
+	require.Empty(t, keys(t, connect(t, s.addr), "it/"))
+}
+
+func TestALeaseIsUsedAgainUnlessMuchOfItsTimeIsOver(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	direct := connect(t, s.addr)
+	l, a := open(t, connect(t, s.addr), term(9*short)).Lock("it"), someone()
+	used := func() string {
+		hold(t, l, a)
+		defer func() { require.NoError(t, l.UnlockContext(a)) }()
+		return keys(t, direct, "it/")[0]
+	}
+	first := used()
+	require.Equal(t, first, used())
+	time.Sleep(4 * short)
+	require.NotEqual(t, first, used())
+}
+
 func TestAHoldIsLostWhileTheServerIsPausedAndStaysLost(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	l := open(t, connect(t, s.addr), term(short)).Lock("it")
-	rival := open(t, connect(t, s.addr), term(short)).Lock("it")
+	rival := open(t, connect(t, s.addr)).Lock("it")
 	a, b := someone(), someone()
 	h := hold(t, l, a)
 	s.Pause()
@@ -193,7 +222,7 @@ func TestAPausedHolderKnowsOfItsLossBeforeAnythingElse(t *testing.T) {
 	child.Say("")
 	require.Equal(t, "false", child.Line())
 	child.Pause()
-	rival, b := open(t, connect(t, s.addr), term(short)).Lock("it"), someone()
+	rival, b := open(t, connect(t, s.addr)).Lock("it"), someone()
 	h := hold(t, rival, b)
 	require.Greater(t, h.Token(), token, "the resource refuses the smaller one")
 	child.Say("") // it is there when the process goes on
@@ -355,13 +384,13 @@ func TestAWaiterKeepsItsPlaceForLongerThanALease(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	direct := connect(t, s.addr)
-	holder, l := open(t, connect(t, s.addr), term(short)).Lock("it"), open(t, connect(t, s.addr), term(short)).Lock("it")
+	holder, l := open(t, connect(t, s.addr), term(2*short)).Lock("it"), open(t, connect(t, s.addr), term(2*short)).Lock("it")
 	a, b := someone(), someone()
 	h := hold(t, holder, a)
 	got := start(l, b)
 	queued(t, direct, "it/", 2)
 	before := keys(t, direct, "it/")
-	time.Sleep(3 * short)
+	time.Sleep(5 * short)
 	require.NoError(t, h.Err())
 	require.Equal(t, before, keys(t, direct, "it/"))
 	require.NoError(t, holder.UnlockContext(a))
@@ -369,7 +398,26 @@ func TestAWaiterKeepsItsPlaceForLongerThanALease(t *testing.T) {
 	h, err := l.Hold(b)
 	require.NoError(t, err)
 	deadline, _ := h.Deadline()
-	require.LessOrEqual(t, time.Until(deadline), short)
+	require.LessOrEqual(t, time.Until(deadline), 2*short)
+	require.NoError(t, l.UnlockContext(b))
+}
+
+func TestTheTimeOfAHoldCountsFromWhenItsPlaceInTheQueueWasLastKeptAlive(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	holder, l := open(t, connect(t, s.addr)).Lock("it"), open(t, connect(t, s.addr), term(9*short)).Lock("it")
+	a, b := someone(), someone()
+	hold(t, holder, a)
+	got := start(l, b)
+	queued(t, connect(t, s.addr), "it/", 2)
+	since := time.Now()
+	time.Sleep(2 * short) // less than a third of the lease
+	require.NoError(t, holder.UnlockContext(a))
+	require.NoError(t, result(t, got))
+	h, err := l.Hold(b)
+	require.NoError(t, err)
+	deadline, _ := h.Deadline()
+	require.True(t, deadline.Before(since.Add(9*short)), "the server's may be over then")
 	require.NoError(t, l.UnlockContext(b))
 }
 

@@ -19,8 +19,8 @@ func (c *core) rouse(t time.Time) {
 	}
 }
 
-// keep looks after the sessions. It keeps alive those that wait, begins to watch the keys of those that hold, and forgets those whose
-// time is over. Those that hold are kept alive by the engine.
+// keep looks after the sessions. It keeps alive those that wait, begins to watch the keys of those that hold, and forgets those
+// whose time is over. Those that hold are kept alive by the engine.
 func (c *core) keep() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()

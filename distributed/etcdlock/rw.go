@@ -10,12 +10,12 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// The state of a read-write lock: the keys of those who want to read, <lock>/read/<lease in hex>, and to write, <lock>/write/<lease in
-// hex>. Whoever wants to write waits for the newest older key of either kind; whoever wants to read, for the newest older one of a writer. So
-// everybody has a turn in order of arrival, and readers that arrive together read together.
+// The state of a read-write lock: the keys of those who want to read, <lock>/read/<lease in hex>, and to write,
+// <lock>/write/<lease in hex>. Whoever wants to write waits for the newest older key of either kind; whoever wants to read, for
+// the newest older one of a writer. So everybody has a turn in order of arrival, and readers that arrive together read together.
 //
-// A writer that becomes a reader keeps its key, and with it its place, and writes "read" into it. Readers do not wait for that any more,
-// and those who write do.
+// A writer that becomes a reader keeps its key, and with it its place, and writes "read" into it. Readers do not wait for that
+// any more, and those who write do.
 
 var (
 	reading = &kind{own: "read/", rivals: "write/"}
@@ -28,9 +28,9 @@ const downgraded = "read"
 
 // RWLock is a read-write lock: any number of readers, or one writer, among all processes, in order of arrival.
 //
-// Whoever holds the write lock may take the read lock too, and keep it when it gives the write lock back: nobody writes in between. A reader that
-// asks to write gets [locks.ErrUpgrade] at once. While a hold that began as a writer's is only a reader's, TryLockContext of other readers is
-// false; their LockContext is not kept waiting.
+// Whoever holds the write lock may take the read lock too, and keep it when it gives the write lock back: nobody writes in
+// between. A reader that asks to write gets [locks.ErrUpgrade] at once. While a hold that began as a writer's is only a
+// reader's, TryLockContext of other readers is false; their LockContext is not kept waiting.
 type RWLock struct{ read, write *Lock }
 
 var _ locks.ReadWriteLocker = (*RWLock)(nil)

@@ -101,21 +101,22 @@ func TestEtcdsOwnMutexAndOursWaitInOneQueue(t *testing.T) {
 	holder, a := open(t, connect(t, s.addr)).Lock("it"), someone()
 	hold(t, holder, a)
 	order := make(chan int, 6)
+	var wg sync.WaitGroup
 	for i := range 6 {
 		if i%2 == 0 {
 			m := stock(t, s.addr, "it")
-			go func() {
+			wg.Go(func() {
 				assert.NoError(t, m.Lock(background))
 				order <- i
 				assert.NoError(t, m.Unlock(background))
-			}()
+			})
 		} else {
 			l, b := open(t, connect(t, s.addr)).Lock("it"), someone()
-			go func() {
+			wg.Go(func() {
 				assert.NoError(t, l.LockContext(b))
 				order <- i
 				assert.NoError(t, l.UnlockContext(b))
-			}()
+			})
 		}
 		queued(t, direct, "it/", i+2)
 	}
@@ -123,7 +124,8 @@ func TestEtcdsOwnMutexAndOursWaitInOneQueue(t *testing.T) {
 	for i := range 6 {
 		require.Equal(t, i, <-order)
 	}
-	queued(t, direct, "it/", 0)
+	wg.Wait()
+	require.Empty(t, keys(t, direct, "it/"))
 }
 
 func TestEtcdsOwnMutexAndOursExcludeEachOtherUnderStress(t *testing.T) {
@@ -177,7 +179,9 @@ func TestNamesThatBeginAlikeAreOtherLocks(t *testing.T) {
 	s := startServer(t)
 	conn := connect(t, s.addr)
 	c := open(t, conn)
-	all := []string{"a", "a/b", "a/", "/", "//", "a/b/c", "a%2Fb", "a%", "a%rw", "%", "\x00", "\xff", "a\xff", strings.Repeat("/", 4096)}
+	all := []string{
+		"a", "a/b", "a/", "/", "//", "a/b/c", "a%2Fb", "a%", "a%rw", "%", "\x00", "\xff", "a\xff", strings.Repeat("/", 4096),
+	}
 	owner := someone()
 	for _, name := range all {
 		require.True(t, try(t, c.Lock(name), owner), "%q", name)

@@ -24,8 +24,8 @@ import (
 //	give back       delete mine, or revoke its lease
 //	keep            keep the lease alive; read mine
 //
-// A lease belongs to one acquisition at a time. It is used for another one only if everything that was sent for the first
-// was answered, so that no request of the first is under way any more. If anything was not, its lease is revoked at the end instead
+// A lease belongs to one acquisition at a time. It is used for another one only if everything that was sent for the first was
+// answered, so that no request of the first is under way any more. If anything was not, its lease is revoked at the end instead
 // of the key deleted: what arrives later finds no lease, and does nothing.
 
 // kind is a kind of lock, by the place of its keys.
@@ -100,8 +100,8 @@ func (s *store) Acquire(ctx context.Context, name, owner string, d time.Duration
 }
 
 // create puts a key for owner if the conditions hold, and reads. If not, it reads the key instead.
-func (s *store) create(ctx context.Context, name, owner string, d time.Duration, read clientv3.Op, conditions func(*session) []clientv3.Cmp) (
-	x *session, resp *clientv3.TxnResponse, err error) {
+func (s *store) create(ctx context.Context, name, owner string, d time.Duration, read clientv3.Op,
+	conditions func(*session) []clientv3.Cmp) (x *session, resp *clientv3.TxnResponse, err error) {
 	for _, reuse := range []bool{true, false} {
 		if x, err = s.begin(ctx, name, owner, d, reuse); err != nil {
 			return nil, nil, err
@@ -116,7 +116,8 @@ func (s *store) create(ctx context.Context, name, owner string, d time.Duration,
 
 // put puts x's key if the conditions hold, and reads. It is sent again if its reply is lost: the key, which no other
 // acquisition has, is created once at most.
-func (s *store) put(ctx context.Context, x *session, conditions []clientv3.Cmp, read clientv3.Op) (resp *clientv3.TxnResponse, err error) {
+func (s *store) put(ctx context.Context, x *session, conditions []clientv3.Cmp, read clientv3.Op) (
+	resp *clientv3.TxnResponse, err error) {
 	id := x.lease()
 	err = s.c.persist(ctx, x.try(), x.end().Add(-x.term()/2), func(ctx context.Context) error {
 		x.sending()
@@ -187,8 +188,8 @@ func (s *store) rank(x *session, older []*mvccpb.KeyValue) (lease.Reply, error) 
 
 // again looks who is before x, which has a key, and has x watch it.
 //
-// No wake-up is lost: the watch tells of all that comes after its beginning, and what was before is read once it has begun. If that
-// finds another one to be watched, the same begins anew.
+// No wake-up is lost: the watch tells of all that comes after its beginning, and what was before is read once it has begun. If
+// that finds another one to be watched, the same begins anew.
 func (s *store) again(ctx context.Context, x *session) (lease.Reply, error) {
 	for {
 		if x.isDead() {
