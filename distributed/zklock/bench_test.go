@@ -73,7 +73,8 @@ func BenchmarkReentry(b *testing.B) {
 	}
 }
 
-// BenchmarkHandOver has two clients that take the lock in turn, and reports the time from the call of the unlock to the end of the other
+// BenchmarkHandOver has two clients that take the lock in turn, and reports the time from the call of the unlock to the end
+// of the other
 // one's lock. The stock client's own recipe is beside it.
 func BenchmarkHandOver(b *testing.B) {
 	s := testbed.StartZooKeeper(b)

@@ -40,7 +40,8 @@ var background = context.Background()
 
 func someone() context.Context { return locks.WithOwner(background, locks.NewOwner()) }
 
-// holdUntilKilled takes a lock, says so, and keeps it. Its arguments are the address of the server, the kind of the lock, and its path.
+// holdUntilKilled takes a lock, says so, and keeps it. Its arguments are the address of the server, the kind of the lock,
+// and its path.
 func holdUntilKilled(args []string) error {
 	c, err := zklock.New(background, args[:1], zklock.WithSessionTimeout(short))
 	if err != nil {

@@ -1,6 +1,7 @@
 // Command example has two clients take turns at a lock on ZooKeeper, and shows what one of them sees when its lock is taken away.
 //
-// It connects to the servers in ZOOKEEPER, such as "localhost:2181"; without that it starts one itself, if Debian's libzookeeper-java is
+// It connects to the servers in ZOOKEEPER, such as "localhost:2181"; without that it starts one itself, if Debian's
+// libzookeeper-java is
 // installed.
 package main
 
