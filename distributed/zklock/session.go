@@ -277,7 +277,10 @@ func call[T any](ctx context.Context, s *session, request func(*zk.Conn) (T, err
 	case <-s.dead:
 		return none, zk.ErrSessionExpired
 	case <-ctx.Done():
-		return none, fmt.Errorf("%w: %w", errTimeout, context.Cause(ctx))
+		if cause := context.Cause(ctx); cause != errTimeout {
+			return none, fmt.Errorf("%w: %w", errTimeout, cause)
+		}
+		return none, errTimeout
 	}
 }
 
