@@ -2,14 +2,16 @@ package lease
 
 import "time"
 
-// Session is what a [Store] has in addition whose locks last as long as the store's session with its server: for how long that is, the
+// Session is what a [Store] has in addition whose locks last as long as the store's session with its server: for how long
+// that is, the
 // server decides, and a lock does not end by itself when its hold does.
 type Session interface {
 	// Term returns for how long the session lasts without a sign of life. A hold that is taken or extended lasts no longer,
 	// and as long if it is renewed: [WithLease] counts for nothing.
 	Term() time.Duration
 
-	// Lost is called once for each hold that was lost, after its holder was told, for the store to free what the session may keep. It
+	// Lost is called once for each hold that was lost, after its holder was told, for the store to free what the session may
+	// keep. It
 	// may be called from any goroutine, and must not wait for anything.
 	Lost(r Ref)
 }

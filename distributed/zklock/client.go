@@ -19,7 +19,8 @@ import (
 // DefaultSessionTimeout is the session timeout that is asked for. The server has the last word.
 const DefaultSessionTimeout = 30 * time.Second
 
-// Client gives locks that live in ZooKeeper, by name. It is a [locks.Provider]. It has one session with the servers at a time. It is
+// Client gives locks that live in ZooKeeper, by name. It is a [locks.Provider]. It has one session with the servers at a
+// time. It is
 // safe for concurrent use; [Client.Close] ends it.
 type Client struct {
 	core      *core
@@ -47,7 +48,8 @@ func WithSessionTimeout(d time.Duration) Option { return func(c *Client) { c.cor
 // clients' signs of life on to the leader twice a tick.
 func WithMargin(d time.Duration) Option { return func(c *Client) { c.margin = d } }
 
-// WithNamespace puts all locks below a path, as the namespace of a Curator client does: "app" or "/app". Curator's namespace has no slash.
+// WithNamespace puts all locks below a path, as the namespace of a Curator client does: "app" or "/app". Curator's namespace
+// has no slash.
 func WithNamespace(path string) Option { return func(c *Client) { c.namespace = path } }
 
 // WithAuth adds credentials, such as of the scheme "digest" with "user:password". They are not in any error or log.
@@ -57,7 +59,8 @@ func WithAuth(scheme string, secret []byte) Option {
 	}
 }
 
-// WithACL sets who may do what with the nodes that are made, everybody everything if not given. All clients of a lock have to be able to
+// WithACL sets who may do what with the nodes that are made, everybody everything if not given. All clients of a lock have
+// to be able to
 // read and delete its nodes and to make some.
 func WithACL(acl []zk.ACL) Option {
 	return func(c *Client) { c.core.acl = append([]zk.ACL(nil), acl...) }
@@ -75,7 +78,8 @@ func WithState(f func(State)) Option { return func(c *Client) { c.core.told = f 
 // WithLogger has losses logged, and what the ZooKeeper client has to say at level debug. Without it nothing is.
 func WithLogger(l *slog.Logger) Option { return func(c *Client) { c.core.log = l } }
 
-// New connects to one of servers, each "host:port" or "host", and returns when the session has begun. If ctx ends before, it returns
+// New connects to one of servers, each "host:port" or "host", and returns when the session has begun. If ctx ends before, it
+// returns
 // an error that says why there is none.
 func New(ctx context.Context, servers []string, opts ...Option) (*Client, error) {
 	if ctx == nil {

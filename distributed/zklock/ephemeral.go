@@ -13,7 +13,8 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// ephemeral is the [lease.Store] of the lock that is one node, which who makes it has. All who wait watch it, and all wake when it goes.
+// ephemeral is the [lease.Store] of the lock that is one node, which who makes it has. All who wait watch it, and all wake
+// when it goes.
 type ephemeral struct{ store }
 
 var (

@@ -11,7 +11,8 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// Lock is a lock of one name and kind: a [lease.Lock]. One whose name cannot be that of a lock cannot be taken; the error says why. It can be
+// Lock is a lock of one name and kind: a [lease.Lock]. One whose name cannot be that of a lock cannot be taken; the error
+// says why. It can be
 // shared by goroutines.
 type Lock struct {
 	*lease.Lock
@@ -29,7 +30,8 @@ var _ locks.Leased = (*Lock)(nil)
 // LockOption changes how a lock is made.
 type LockOption func(*Lock)
 
-// Revocable has f called, in a goroutine of its own, when somebody asks the holder to give the lock back: with [Lock.Revoke], or Curator's
+// Revocable has f called, in a goroutine of its own, when somebody asks the holder to give the lock back: with
+// [Lock.Revoke], or Curator's
 // Revoker. token is that of the hold. What f does about it is its own affair; nothing is taken away.
 func Revocable(f func(token uint64)) LockOption { return func(l *Lock) { l.revoke = f } }
 
@@ -53,7 +55,8 @@ func (c *Client) Locker(name string) locks.TryLocker { return c.Lock(name) }
 // Lock returns the lock called name, Curator's InterProcessMutex: whoever asked first gets it first.
 func (c *Client) Lock(name string, opts ...LockOption) *Lock { return c.lock(mutexes, name, opts) }
 
-// SemaphoreLocker returns the lock called name whose owner cannot take it again, Curator's InterProcessSemaphoreMutex. A LockContext by the
+// SemaphoreLocker returns the lock called name whose owner cannot take it again, Curator's InterProcessSemaphoreMutex. A
+// LockContext by the
 // holder is refused with [locks.ErrDeadlock], for it would wait for itself, and a TryLockContext reports false.
 func (c *Client) SemaphoreLocker(name string) *Lock {
 	l := c.lock(semaphores, name, nil)
@@ -61,12 +64,15 @@ func (c *Client) SemaphoreLocker(name string) *Lock {
 	return l
 }
 
-// EphemeralLocker returns the lock called name that is one node. It is here for the lesson: all who wait are woken by each release, to find
+// EphemeralLocker returns the lock called name that is one node. It is here for the lesson: all who wait are woken by each
+// release, to find
 // that one of them was faster, and nobody's turn is ever sure to come. Take [Client.Lock].
 func (c *Client) EphemeralLocker(name string) *Lock { return c.lock(ephemerals, name, nil) }
 
-// RWLock is a read-write lock, Curator's InterProcessReadWriteLock: any number of readers or one writer, who get it in the order in which they
-// asked. The owner of the write lock may take the read lock too, and so go on as a reader when it gives the write lock back, without
+// RWLock is a read-write lock, Curator's InterProcessReadWriteLock: any number of readers or one writer, who get it in the
+// order in which they
+// asked. The owner of the write lock may take the read lock too, and so go on as a reader when it gives the write lock back,
+// without
 // a writer in between. A reader who asks for the write lock is refused at once with [locks.ErrUpgrade].
 type RWLock struct{ read, write *Lock }
 
@@ -152,7 +158,8 @@ func (l *Lock) TryLockContext(ctx context.Context) (bool, error) {
 	return l.Lock.TryLockContext(rctx)
 }
 
-// Revoke asks all who hold the lock at present, in whatever process, to give it back: those that are [Revocable], or whose Java twin has a
+// Revoke asks all who hold the lock at present, in whatever process, to give it back: those that are [Revocable], or whose
+// Java twin has a
 // listener. It neither waits for that nor takes anything away. Locks without a queue have no such thing, and return
 // [errors.ErrUnsupported].
 func (l *Lock) Revoke(ctx context.Context) error {

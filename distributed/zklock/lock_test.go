@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -126,7 +127,8 @@ func TestAReleaseWakesOneOfAHundredAndOfAnEphemeralLockAll(t *testing.T) {
 	}
 }
 
-// watches is how many watches n waiters and a holder have: each of its own node, if it has one, and each waiter of its predecessor or
+// watches is how many watches n waiters and a holder have: each of its own node, if it has one, and each waiter of its
+// predecessor or
 // the one node; and one for each client and the one that looks on.
 var watches = map[string]func(n int) int{
 	"mutex":     func(n int) int { return (n + 1) + n + (n + 1) },
@@ -172,7 +174,8 @@ func TestAWriterMayReadAndStaysAReaderAheadOfOtherWriters(t *testing.T) {
 func TestReadersEnterTogetherAndInTheOrderOfTheQueue(t *testing.T) {
 	s := testbed.StartZooKeeper(t)
 	direct := connect(t, s.Addr())
-	first, second, third := open(t, s.Addr()).ReadWriteLocker("it"), open(t, s.Addr()).ReadWriteLocker("it"), open(t, s.Addr()).ReadWriteLocker("it")
+	rw := func() *zklock.RWLock { return open(t, s.Addr()).ReadWriteLocker("it") }
+	first, second, third := rw(), rw(), rw()
 	a, b, c := someone(), someone(), someone()
 	require.NoError(t, read(first).LockContext(a))
 	require.NoError(t, read(second).LockContext(b), "readers share")
@@ -298,7 +301,8 @@ func TestWhatIsNoNodeOfALockIsIgnoredAndWhatIsAnotherLockIsForeign(t *testing.T)
 	make("/it/_c_x-__READ__0000000001", 0)
 	make("/rw/lock-0000000001", 0)
 	make("/node", zk.FlagEphemeral)
-	for i, l := range []*zklock.Lock{c.Lock("it"), write(c.ReadWriteLocker("rw")), read(c.ReadWriteLocker("rw")), c.Lock("node"), c.EphemeralLocker("it")} {
+	rw := c.ReadWriteLocker("rw")
+	for i, l := range []*zklock.Lock{c.Lock("it"), write(rw), read(rw), c.Lock("node"), c.EphemeralLocker("it")} {
 		require.ErrorIs(t, l.LockContext(a), locks.ErrForeign, i)
 		eventually(t, "the refusal of a try", func() bool { // which has nothing to say while the former is being undone
 			ok, err := l.TryLockContext(a)
@@ -313,7 +317,9 @@ func TestWhatIsNoNodeOfALockIsIgnoredAndWhatIsAnotherLockIsForeign(t *testing.T)
 func TestNamesThatCannotBeAreRefused(t *testing.T) {
 	s := testbed.StartZooKeeper(t)
 	c := open(t, s.Addr())
-	for _, name := range []string{"", "/", "//", "a//b", "a/", "..", "a/../b", "a/.", "zookeeper", "/zookeeper/quota", "a\x00", "a\n", "\xff", strings.Repeat("n", 1025)} {
+	for _, name := range []string{
+		"", "/", "//", "a//b", "a/", "..", "a/../b", "a/.", "zookeeper", "/zookeeper/quota", "a\x00", "a\n", "\xff", strings.Repeat("n", 1025),
+	} {
 		for _, kind := range kinds {
 			l := kind.lock(c, name)
 			require.Error(t, l.LockContext(background), "%q", name)
@@ -371,4 +377,53 @@ func TestMultiTakesLocksOfAllKinds(t *testing.T) {
 		}
 	}
 	wg.Wait()
+}
+
+func TestClientsExcludeEachOther(t *testing.T) {
+	s := testbed.StartZooKeeper(t)
+	direct := connect(t, s.Addr())
+	for name, kind := range kinds {
+		t.Run(name, func(t *testing.T) {
+			one, two := kind.lock(open(t, s.Addr()), "/"+name), kind.lock(open(t, s.Addr()), "/"+name)
+			a, b := someone(), someone()
+			first := hold(t, one, a)
+			got := make(chan error, 1)
+			go func() { got <- two.LockContext(b) }()
+			if name == "ephemeral" {
+				time.Sleep(100 * time.Millisecond)
+			} else {
+				direct.queued("/"+name+kind.dir, 2)
+			}
+			select {
+			case err := <-got:
+				t.Fatalf("granted: %v", err)
+			case <-time.After(200 * time.Millisecond):
+			}
+			require.NoError(t, one.UnlockContext(a))
+			require.NoError(t, <-got)
+			second, err := two.Hold(b)
+			require.NoError(t, err)
+			require.Greater(t, second.Token(), first.Token())
+			ok, err := one.TryLockContext(a)
+			require.NoError(t, err)
+			require.False(t, ok)
+			require.NoError(t, two.UnlockContext(b))
+
+			var inside atomic.Int32
+			var wg sync.WaitGroup
+			for range 4 {
+				l, c := kind.lock(open(t, s.Addr()), "/"+name), someone()
+				wg.Go(func() {
+					for range 15 {
+						assert.NoError(t, l.LockContext(c))
+						assert.EqualValues(t, 1, inside.Add(1))
+						time.Sleep(5 * time.Millisecond) // so long that another one would come in
+						inside.Add(-1)
+						assert.NoError(t, l.UnlockContext(c))
+					}
+				})
+			}
+			wg.Wait()
+		})
+	}
 }

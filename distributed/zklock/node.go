@@ -21,7 +21,8 @@ type node struct {
 	dir  string
 	uuid string
 
-	// alone is set if the name is not only ours: a lock that is one node. Its data is the UUID then, and it is looked at before it is deleted.
+	// alone is set if the name is not only ours: a lock that is one node. Its data is the UUID then, and it is looked at before
+	// it is deleted.
 	alone bool
 	// unsure is set if the request that makes the node may be on its way.
 	unsure bool
@@ -34,10 +35,13 @@ type node struct {
 	ours  bool          // it was deleted by us, and was there until then
 }
 
-// create makes a node in dir, which is made too if it is missing: with a number that ZooKeeper gives if number is "", else with that.
+// create makes a node in dir, which is made too if it is missing: with a number that ZooKeeper gives if number is "", else
+// with that.
 //
-// If the answer is lost, the node is looked for by its UUID, after the server has caught up with what was under way. One of an earlier
-// session is not ours any more, even if it is there still, and is deleted. If it is not to be found, or that cannot be asked, another one is
+// If the answer is lost, the node is looked for by its UUID, after the server has caught up with what was under way. One of
+// an earlier
+// session is not ours any more, even if it is there still, and is deleted. If it is not to be found, or that cannot be
+// asked, another one is
 // made or none, and the first is looked for in the background: the request may be on its way.
 func (c *core) create(ctx context.Context, dir, kind, number string, data func(*session) []byte) (*node, error) {
 	flags := int32(zk.FlagEphemeral | zk.FlagSequence)
@@ -144,7 +148,8 @@ func (n *node) known() (name string, token uint64) {
 	return n.name, n.token
 }
 
-// observe has hear called when n is deleted by somebody else, or its data has changed, until n is discarded, and asks for n's state. It
+// observe has hear called when n is deleted by somebody else, or its data has changed, until n is discarded, and asks for
+// n's state. It
 // returns zk.ErrNoNode if n is gone. hear must not wait for anything.
 func (n *node) observe(ctx context.Context, hear func(gone bool)) (stat, error) {
 	n.mu.Lock()
@@ -255,7 +260,8 @@ func (n *node) check(ctx context.Context) error {
 	return err
 }
 
-// seek deletes n if it turns up within two session timeouts. What was sent by a connection that is lost, and is on its way for longer, was sent
+// seek deletes n if it turns up within two session timeouts. What was sent by a connection that is lost, and is on its way
+// for longer, was sent
 // in a session that is over.
 func (n *node) seek() {
 	until := time.Now().Add(2 * n.s.term())

@@ -12,7 +12,8 @@ import (
 	"github.com/jucgo/locks/distributed/zklock"
 )
 
-// holdUntilKilled takes a lock, says its token, and keeps it. On a line of input it says what it knows of its hold. Its arguments are the address
+// holdUntilKilled takes a lock, says its token, and keeps it. On a line of input it says what it knows of its hold. Its
+// arguments are the address
 // of the server, the session timeout, the kind of the lock, and its name.
 func holdUntilKilled(args []string) error {
 	d, err := time.ParseDuration(args[1])

@@ -11,8 +11,10 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// queue is the [lease.Store] of InterProcessMutex and of the halves of InterProcessReadWriteLock. Under the lock's name there is a
-// container, and in it a node for each who holds or waits, ephemeral and sequential: the first has the lock, or the readers before the
+// queue is the [lease.Store] of InterProcessMutex and of the halves of InterProcessReadWriteLock. Under the lock's name
+// there is a
+// container, and in it a node for each who holds or waits, ephemeral and sequential: the first has the lock, or the readers
+// before the
 // first writer. Who waits watches the nearest one before it that excludes it, and nobody else.
 type queue struct {
 	store
@@ -127,8 +129,10 @@ func (r *record) watch(ctx context.Context, s *session, path string) (again bool
 	return changed, err
 }
 
-// downgrade makes the node of a reader that holds the write lock: with the number of the writer's node, so that it stands before the
-// writers in between when the writer has gone. That is Curator's form since 5.5.0. It must be there before the writer's node goes.
+// downgrade makes the node of a reader that holds the write lock: with the number of the writer's node, so that it stands
+// before the
+// writers in between when the writer has gone. That is Curator's form since 5.5.0. It must be there before the writer's node
+// goes.
 func (q *queue) downgrade(ctx context.Context, r *record) (held bool, err error) {
 	w := r.req.under
 	name, _ := w.known()

@@ -11,7 +11,8 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// semaphore is the [lease.Store] of InterProcessSemaphoreMutex: a semaphore with one lease. Under the lock's name there are two containers.
+// semaphore is the [lease.Store] of InterProcessSemaphoreMutex: a semaphore with one lease. Under the lock's name there are
+// two containers.
 // Who acquires has to be the first in locks, as with a mutex; makes a node in leases; waits until it is the only one there; and
 // leaves locks then.
 type semaphore struct{ store }
@@ -132,7 +133,8 @@ func (m *semaphore) step(ctx context.Context, r *record, wait bool) (held bool, 
 	}
 }
 
-// enter leaves locks to the next one. Who made its lease while it was the first there has the lock if it has the only one: nobody else
+// enter leaves locks to the next one. Who made its lease while it was the first there has the lock if it has the only one:
+// nobody else
 // could make another one. So that must be so still.
 func (m *semaphore) enter(ctx context.Context, r *record) error {
 	gone := r.gate.discard()

@@ -26,7 +26,8 @@ func isTrouble(err error) bool {
 	return err != nil
 }
 
-// session is one session with the servers, from the attempt to begin it to its end. It has a ZooKeeper client of its own, which never
+// session is one session with the servers, from the attempt to begin it to its end. It has a ZooKeeper client of its own,
+// which never
 // gets another session: so no request that was meant for this session, such as the deletion of a node of its, can take place in a
 // later one.
 //
@@ -244,7 +245,8 @@ func (s *session) touch(sent time.Time) {
 }
 
 // call sends a request when there is a connection, and waits for its answer until ctx ends or the session does. The ZooKeeper
-// client does not know contexts: an answer that comes later is dropped. A connection on which no answer comes for a third of the session timeout
+// client does not know contexts: an answer that comes later is dropped. A connection on which no answer comes for a third of
+// the session timeout
 // is closed: there is time to find a better one, while the session lasts.
 func call[T any](ctx context.Context, s *session, request func(*zk.Conn) (T, error)) (T, error) {
 	type answer struct {
@@ -275,7 +277,10 @@ func call[T any](ctx context.Context, s *session, request func(*zk.Conn) (T, err
 	case <-s.dead:
 		return none, zk.ErrSessionExpired
 	case <-ctx.Done():
-		return none, fmt.Errorf("%w: %w", errTimeout, context.Cause(ctx))
+		if cause := context.Cause(ctx); cause != errTimeout {
+			return none, fmt.Errorf("%w: %w", errTimeout, cause)
+		}
+		return none, errTimeout
 	}
 }
 

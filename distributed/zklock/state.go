@@ -13,7 +13,8 @@ const (
 	// Suspect is that of one whose connection is lost, or that had no answer for two thirds of its timeout. Its holds are
 	// valid still, and stay so if a server can be reached in time.
 	Suspect
-	// Lost is that of one that may be over: it had no answer for its timeout less the margin, or is known to be over. Everything that
+	// Lost is that of one that may be over: it had no answer for its timeout less the margin, or is known to be over.
+	// Everything that
 	// was held by it is lost for good, even if it should live on.
 	Lost
 )

@@ -34,7 +34,8 @@ type store struct {
 	records map[string]*record // by owner
 }
 
-// record is what an acquisition, and the hold that comes of it, has in ZooKeeper. The engine asks one thing after the other for it; only events,
+// record is what an acquisition, and the hold that comes of it, has in ZooKeeper. The engine asks one thing after the other
+// for it; only events,
 // renewals and losses come at any time.
 type record struct {
 	st   *store
@@ -280,7 +281,8 @@ func (r *record) begin() bool {
 	return true
 }
 
-// ask goes on with step, which acquires, until the lock is held or has to be waited for. What can be tried again is, for half of the
+// ask goes on with step, which acquires, until the lock is held or has to be waited for. What can be tried again is, for
+// half of the
 // session timeout.
 func (r *record) ask(ctx context.Context, step func(ctx context.Context) (held bool, err error)) (lease.Reply, error) {
 	if !r.begin() {

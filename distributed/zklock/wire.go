@@ -25,7 +25,8 @@ const (
 // awaits for much longer than a session lasts.
 //
 // When the client has connected anew, it tells the server its watches, and up to what change it has seen everything. It looks
-// that up without protection against answers that come just then. So none but those to credentials, which say nothing of changes, get
+// that up without protection against answers that come just then. So none but those to credentials, which say nothing of
+// changes, get
 // through before the watches are told.
 type wire struct {
 	net.Conn

@@ -15,7 +15,8 @@ import (
 // zookeeperJars is where Debian has ZooKeeper and what it needs.
 const zookeeperJars = "/usr/share/java"
 
-// ZooKeeper is a server of the test's own. Its ticks take 200 ms, so that a session may have a timeout of 400 ms and more, and it removes
+// ZooKeeper is a server of the test's own. Its ticks take 200 ms, so that a session may have a timeout of 400 ms and more,
+// and it removes
 // empty containers within moments.
 type ZooKeeper struct {
 	*Process
@@ -25,7 +26,8 @@ type ZooKeeper struct {
 	args []string
 }
 
-// StartZooKeeper runs a ZooKeeper server until the test ends, and returns when it answers. Without the program, the test is treated as by [Missing].
+// StartZooKeeper runs a ZooKeeper server until the test ends, and returns when it answers. Without the program, the test is
+// treated as by [Missing].
 func StartZooKeeper(tb testing.TB) *ZooKeeper {
 	tb.Helper()
 	z := newZooKeeper(tb, "")
@@ -85,7 +87,9 @@ func newZooKeeper(tb testing.TB, ensemble string) *ZooKeeper {
 func (z *ZooKeeper) run() {
 	z.tb.Helper()
 	var jars []string
-	for _, jar := range []string{"zookeeper", "zookeeper-jute", "slf4j-api", "slf4j-nop", "netty-all", "snappy-java", "metrics-core", "commons-cli"} {
+	for _, jar := range []string{
+		"zookeeper", "zookeeper-jute", "slf4j-api", "slf4j-nop", "netty-all", "snappy-java", "metrics-core", "commons-cli",
+	} {
 		jars = append(jars, zookeeperJars+"/"+jar+".jar")
 	}
 	cmd := exec.Command("java", append([]string{

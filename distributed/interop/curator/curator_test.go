@@ -1,0 +1,495 @@
+package curator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/testbed"
+	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/zklock"
+)
+
+func TestMain(m *testing.M) {
+	testbed.Play(map[string]testbed.Role{"hold": holdUntilKilled})
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/jucgo/locks/distributed/internal/testbed.start.func1.1"))
+}
+
+const (
+	long  = 30 * time.Second // a session timeout that no test waits for
+	short = 3 * time.Second
+)
+
+var background = context.Background()
+
+func someone() context.Context { return locks.WithOwner(background, locks.NewOwner()) }
+
+// holdUntilKilled takes a lock, says so, and keeps it. Its arguments are the address of the server, the kind of the lock,
+// and its path.
+func holdUntilKilled(args []string) error {
+	c, err := zklock.New(background, args[:1], zklock.WithSessionTimeout(short))
+	if err != nil {
+		return err
+	}
+	defer c.Close(background)
+	if err := lockOf(c, args[1], args[2]).LockContext(background); err != nil {
+		return err
+	}
+	fmt.Println("held")
+	_, err = io.Copy(io.Discard, os.Stdin)
+	return err
+}
+
+func lockOf(c *zklock.Client, kind, path string) *zklock.Lock {
+	switch kind {
+	case "semaphore":
+		return c.SemaphoreLocker(path)
+	case "read":
+		return c.ReadWriteLocker(path).ReadLocker().(*zklock.Lock)
+	case "write":
+		return c.ReadWriteLocker(path).WriteLocker().(*zklock.Lock)
+	}
+	return c.Lock(path)
+}
+
+// stage is a server with a Java process, and a client of ours that relies on being told, because it hardly ever asks by itself.
+type stage struct {
+	*testing.T
+	version string
+	addr    string
+	java    *agent
+	ours    *zklock.Client
+	direct  *zk.Conn
+}
+
+type mute struct{}
+
+func (mute) Printf(string, ...any) {}
+
+// each runs a test with both versions of Curator.
+func each(t *testing.T, f func(s *stage)) {
+	for _, version := range []string{current, before} {
+		t.Run(version, func(t *testing.T) { f(newStage(t, version, long)) })
+	}
+}
+
+func newStage(t *testing.T, version string, session time.Duration) *stage {
+	server := testbed.StartZooKeeper(t)
+	direct, _, err := zk.Connect([]string{server.Addr()}, 20*time.Second, zk.WithLogger(mute{}))
+	require.NoError(t, err)
+	t.Cleanup(direct.Close)
+	s := &stage{T: t, version: version, addr: server.Addr(), direct: direct}
+	s.java = startAgent(t, version, s.addr, session)
+	s.ours = s.open()
+	return s
+}
+
+func (s *stage) open(opts ...zklock.Option) *zklock.Client {
+	ctx, cancel := context.WithTimeout(background, patience)
+	defer cancel()
+	c, err := zklock.New(ctx, []string{s.addr}, append(opts, zklock.WithSessionTimeout(long), zklock.WithLease(lease.WithPoll(time.Hour)))...)
+	require.NoError(s, err)
+	s.Cleanup(func() { require.NoError(s, c.Close(background)) })
+	return c
+}
+
+func (s *stage) list(dir string) []string {
+	names, _, err := s.direct.Children(dir)
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil
+	}
+	require.NoError(s, err)
+	return names
+}
+
+func (s *stage) queued(dir string, n int) {
+	s.Helper()
+	require.Eventually(s, func() bool { return len(s.list(dir)) == n }, patience, 5*time.Millisecond, "%d nodes in %s", n, dir)
+}
+
+// lock begins an acquisition of ours.
+func (s *stage) lock(l locks.TryLocker, ctx context.Context) <-chan error {
+	got := make(chan error, 1)
+	go func() { got <- l.LockContext(ctx) }()
+	return got
+}
+
+func (s *stage) wait(got <-chan error) {
+	s.Helper()
+	select {
+	case err := <-got:
+		require.NoError(s, err)
+	case <-time.After(patience):
+		s.Fatal("it was not woken")
+	}
+}
+
+func (s *stage) refused(l *zklock.Lock) {
+	s.Helper()
+	ok, err := l.TryLockContext(someone())
+	require.NoError(s, err)
+	require.False(s, ok)
+}
+
+// waiting is where those who wait for a kind of lock have their nodes.
+var waiting = map[string]string{"mutex": "", "write": "", "semaphore": "/locks"}
+
+func TestGoAndJavaExcludeAndWakeEachOther(t *testing.T) {
+	each(t, func(s *stage) {
+		for kind, at := range waiting {
+			path := "/" + kind
+			l, a := lockOf(s.ours, kind, path), someone()
+			require.NoError(s, l.LockContext(a))
+			s.java.do("false", "t1", "try", kind, path, "100")
+			answer := s.java.start("t1", "lock", kind, path)
+			want := 2
+			if kind == "semaphore" {
+				want = 1
+			}
+			s.queued(path+at, want)
+			require.NoError(s, l.UnlockContext(a))
+			require.Equal(s, "ok", s.java.wait(answer))
+			s.refused(l)
+			got := s.lock(l, a)
+			s.queued(path+at, want)
+			s.java.do("ok", "t1", "unlock", kind, path)
+			s.wait(got)
+			s.java.do("false", "t1", "try", kind, path, "100")
+			require.NoError(s, l.UnlockContext(a))
+			s.queued(path+at, 0)
+		}
+	})
+}
+
+func TestGoAndJavaGetTheMutexInTheOrderInWhichTheyAsked(t *testing.T) {
+	each(t, func(s *stage) {
+		var mu sync.Mutex
+		var order []int
+		add := func(i int) {
+			mu.Lock()
+			defer mu.Unlock()
+			order = append(order, i)
+		}
+		s.java.do("ok", "holder", "lock", "mutex", "/it")
+		var wg sync.WaitGroup
+		for i := range 8 {
+			if i%2 == 0 {
+				l, a := s.open().Lock("it"), someone()
+				wg.Go(func() {
+					assert.NoError(s, l.LockContext(a))
+					add(i)
+					assert.NoError(s, l.UnlockContext(a))
+				})
+			} else {
+				thread := "t" + strconv.Itoa(i)
+				answer := s.java.start(thread, "lock", "mutex", "/it")
+				wg.Go(func() {
+					assert.Equal(s, "ok", <-answer)
+					add(i)
+					assert.Equal(s, "ok", <-s.java.start(thread, "unlock", "mutex", "/it"))
+				})
+			}
+			s.queued("/it", i+2)
+		}
+		s.java.do("ok", "holder", "unlock", "mutex", "/it")
+		wg.Wait()
+		require.Equal(s, []int{0, 1, 2, 3, 4, 5, 6, 7}, order)
+	})
+}
+
+func TestReadersAndWritersOfBothSidesRespectEachOther(t *testing.T) {
+	each(t, func(s *stage) {
+		read, write := lockOf(s.ours, "read", "/it"), lockOf(s.ours, "write", "/it")
+		a, b := someone(), someone()
+		require.NoError(s, read.LockContext(a))
+		s.java.do("true", "t1", "try", "read", "/it", "5000")
+		s.java.do("false", "t2", "try", "write", "/it", "100")
+		s.refused(write)
+		s.java.do("ok", "t1", "unlock", "read", "/it")
+		answer := s.java.start("t2", "lock", "write", "/it")
+		s.queued("/it", 2)
+		s.refused(read) // a writer waits
+		late := s.lock(read, b)
+		s.queued("/it", 3)
+		require.NoError(s, read.UnlockContext(a))
+		require.Equal(s, "ok", s.java.wait(answer))
+		require.Empty(s, late)
+		s.java.do("ok", "t2", "unlock", "write", "/it")
+		s.wait(late)
+		require.NoError(s, read.UnlockContext(b))
+
+		require.NoError(s, write.LockContext(a))
+		s.java.do("false", "t1", "try", "read", "/it", "100")
+		answer = s.java.start("t1", "lock", "read", "/it")
+		s.queued("/it", 2)
+		require.NoError(s, write.UnlockContext(a))
+		require.Equal(s, "ok", s.java.wait(answer))
+		s.java.do("ok", "t1", "unlock", "read", "/it")
+	})
+}
+
+func TestOurDowngradeKeepsJavaWritersOut(t *testing.T) {
+	each(t, func(s *stage) {
+		read, write := lockOf(s.ours, "read", "/it"), lockOf(s.ours, "write", "/it")
+		a := someone()
+		require.NoError(s, write.LockContext(a))
+		writer := s.java.start("t1", "lock", "write", "/it")
+		s.queued("/it", 2)
+		require.NoError(s, read.LockContext(a))
+		require.NoError(s, write.UnlockContext(a))
+		s.java.do("false", "t2", "try", "write", "/it", "200")
+		require.Empty(s, writer)
+		require.NoError(s, read.UnlockContext(a))
+		require.Equal(s, "ok", s.java.wait(writer))
+		s.java.do("ok", "t1", "unlock", "write", "/it")
+	})
+}
+
+func TestJavasDowngradeIsUnderstood(t *testing.T) {
+	each(t, func(s *stage) {
+		read, write := lockOf(s.ours, "read", "/it"), lockOf(s.ours, "write", "/it")
+		s.java.do("ok", "t1", "lock", "write", "/it")
+		s.java.do("ok", "t1", "lock", "read", "/it")
+		var number string
+		for _, n := range s.list("/it") {
+			if _, after, ok := strings.Cut(n, "__READ__"); ok {
+				number = after
+			}
+		}
+		require.Equal(s, map[string]string{current: "0000000000", before: "0000000001"}[s.version], number)
+		s.refused(read)
+		s.refused(write)
+		a, b := someone(), someone()
+		reader := s.lock(read, b)
+		s.queued("/it", 3)
+		s.java.do("ok", "t1", "unlock", "write", "/it")
+		s.wait(reader)
+		writer := s.lock(write, a)
+		s.queued("/it", 3)
+		require.NoError(s, read.UnlockContext(b))
+		select {
+		case err := <-writer:
+			s.Fatalf("granted (%v) while Java reads", err)
+		case <-time.After(200 * time.Millisecond):
+		}
+		s.java.do("ok", "t1", "unlock", "read", "/it")
+		s.wait(writer)
+		require.NoError(s, write.UnlockContext(a))
+	})
+}
+
+func TestAMultiLockOfOneSideExcludesTheOther(t *testing.T) {
+	each(t, func(s *stage) {
+		m, a := locks.Multi(s.ours.Lock("a"), s.ours.Lock("b")), someone()
+		s.java.do("ok", "t1", "lock", "multi", "/a,/b")
+		ok, err := m.TryLockContext(a)
+		require.NoError(s, err)
+		require.False(s, ok)
+		got := s.lock(m, a)
+		s.queued("/a", 2)
+		s.java.do("ok", "t1", "unlock", "multi", "/a,/b")
+		s.wait(got)
+		s.java.do("false", "t1", "try", "mutex", "/a", "100")
+		s.java.do("false", "t1", "try", "mutex", "/b", "100")
+		s.java.do("false", "t1", "try", "multi", "/a,/b", "100")
+		require.NoError(s, m.UnlockContext(a))
+		s.java.do("true", "t1", "try", "multi", "/a,/b", "5000")
+		s.java.do("ok", "t1", "unlock", "multi", "/a,/b")
+	})
+}
+
+func TestEachSideCanAskTheOtherToGiveALockBack(t *testing.T) {
+	each(t, func(s *stage) {
+		s.java.do("ok", "t1", "revocable", "mutex", "/it")
+		require.NoError(s, s.ours.Lock("it").Revoke(background))
+		select {
+		case path := <-s.java.revoked:
+			require.Equal(s, "/it", path)
+		case <-time.After(patience):
+			s.Fatal("Java was not asked")
+		}
+		s.java.do("ok", "t1", "unlock", "mutex", "/it")
+
+		asked := make(chan uint64, 1)
+		l, a := s.ours.Lock("ours", zklock.Revocable(func(token uint64) { asked <- token })), someone()
+		require.NoError(s, l.LockContext(a))
+		s.java.do("ok", "t1", "revoke", "mutex", "/ours/"+s.list("/ours")[0])
+		h, err := l.Hold(a)
+		require.NoError(s, err)
+		select {
+		case token := <-asked:
+			require.Equal(s, h.Token(), token)
+		case <-time.After(patience):
+			s.Fatal("we were not asked")
+		}
+		require.NoError(s, l.UnlockContext(a))
+	})
+}
+
+// form is what a node looks like, but for what is random.
+type form struct {
+	path      string
+	data      string
+	ephemeral bool
+}
+
+var random = regexp.MustCompile(`^_c_[0-9a-f]{8}-[0-9a-f]{4}-[1-5][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}-`)
+
+// forms returns what is below a path.
+func (s *stage) forms(path, seen string) (all []form) {
+	data, st, err := s.direct.Get(path)
+	require.NoError(s, err)
+	text := string(data)
+	if net.ParseIP(text) != nil {
+		text = "an address"
+	}
+	all = append(all, form{seen, text, st.EphemeralOwner != 0})
+	for _, n := range s.list(path) {
+		if n == "locks" { // empty now, and perhaps removed already
+			continue
+		}
+		name := random.ReplaceAllString(n, "UUID-")
+		all = append(all, s.forms(path+"/"+n, seen+"/"+name)...)
+	}
+	return all
+}
+
+func TestTheNodesOfBothSidesHaveTheSameForm(t *testing.T) {
+	each(t, func(s *stage) {
+		for _, kind := range []string{"mutex", "semaphore", "read", "write", "downgraded"} {
+			ours, theirs, a := "/ours/"+kind, "/theirs/"+kind, someone()
+			kinds := []string{kind}
+			if kind == "downgraded" {
+				kinds = []string{"write", "read"}
+			}
+			for _, k := range kinds {
+				require.NoError(s, lockOf(s.ours, k, ours).LockContext(a))
+				s.java.do("ok", "t1", "lock", k, theirs)
+			}
+			if kind == "downgraded" && s.version == before {
+				continue // the older form, which is not written here
+			}
+			require.ElementsMatch(s, s.forms(theirs, ""), s.forms(ours, ""), kind)
+			for i := range kinds {
+				k := kinds[len(kinds)-1-i]
+				require.NoError(s, lockOf(s.ours, k, ours).UnlockContext(a))
+				s.java.do("ok", "t1", "unlock", k, theirs)
+			}
+		}
+		revocable, a := s.ours.Lock("/ours/revocable", zklock.Revocable(func(uint64) {})), someone()
+		require.NoError(s, revocable.LockContext(a))
+		s.java.do("ok", "t1", "revocable", "mutex", "/theirs/revocable")
+		require.ElementsMatch(s, s.forms("/theirs/revocable", ""), s.forms("/ours/revocable", ""))
+		require.NoError(s, revocable.UnlockContext(a))
+		s.java.do("ok", "t1", "unlock", "mutex", "/theirs/revocable")
+		// Containers are told by their end.
+		for _, kind := range []string{"mutex", "semaphore"} {
+			for _, side := range []string{"/ours/", "/theirs/"} {
+				require.Eventually(s, func() bool {
+					there, _, err := s.direct.Exists(side + kind)
+					return err == nil && !there
+				}, patience, 50*time.Millisecond)
+			}
+		}
+	})
+}
+
+func TestTheLocksOfAKilledProcessGoToTheOtherSide(t *testing.T) {
+	for _, version := range []string{current, before} {
+		t.Run(version, func(t *testing.T) {
+			s := newStage(t, version, short)
+			for kind := range waiting {
+				path := "/go/" + kind
+				child := testbed.Child(t, "hold", s.addr, kind, path)
+				require.Equal(t, "held", child.Line())
+				answer := s.java.start("t1", "lock", kind, path)
+				child.Kill()
+				require.Equal(t, "ok", s.java.wait(answer))
+				s.java.do("ok", "t1", "unlock", kind, path)
+			}
+			for kind := range waiting {
+				s.java.do("ok", "t1", "lock", kind, "/java/"+kind)
+			}
+			var got []<-chan error
+			a := someone()
+			for kind := range waiting {
+				l := lockOf(s.ours, kind, "/java/"+kind)
+				s.refused(l)
+				got = append(got, s.lock(l, a))
+			}
+			s.java.Kill()
+			for _, c := range got {
+				s.wait(c)
+			}
+		})
+	}
+}
+
+func TestBothSidesShareALockUnderLoad(t *testing.T) {
+	for _, version := range []string{current, before} {
+		t.Run(version, func(t *testing.T) {
+			s := newStage(t, version, long)
+			for kind := range waiting {
+				path, inside := "/load/"+kind, filepath.Join(t.TempDir(), "inside")
+				const lasts = 3500 * time.Millisecond
+				var answers []<-chan string
+				for i := range 3 {
+					answers = append(answers, s.java.start("t"+strconv.Itoa(i), "stress", kind, path,
+						strconv.FormatInt(lasts.Milliseconds(), 10), inside))
+				}
+				var mu sync.Mutex
+				ours, theirs := 0, 0
+				var wg sync.WaitGroup
+				end := time.Now().Add(lasts)
+				for range 3 {
+					l, a := lockOf(s.open(), kind, path), someone()
+					wg.Go(func() {
+						for time.Now().Before(end) {
+							if !assert.NoError(s, l.LockContext(a)) {
+								return
+							}
+							f, err := os.OpenFile(inside, os.O_CREATE|os.O_EXCL, 0o644)
+							if !assert.NoError(s, err, "two inside") {
+								return
+							}
+							f.Close()
+							time.Sleep(time.Millisecond)
+							assert.NoError(s, os.Remove(inside))
+							mu.Lock()
+							ours++
+							mu.Unlock()
+							if !assert.NoError(s, l.UnlockContext(a)) {
+								return
+							}
+						}
+					})
+				}
+				wg.Wait()
+				for _, c := range answers {
+					n, err := strconv.Atoi(s.java.wait(c))
+					require.NoError(t, err)
+					theirs += n
+				}
+				t.Logf("%s: %d by Go, %d by Java", kind, ours, theirs)
+				require.Greater(t, ours*5, ours+theirs, "a fifth is ours")
+				require.Greater(t, theirs*5, ours+theirs, "a fifth is Java's")
+			}
+		})
+	}
+}

@@ -1,0 +1,125 @@
+package curator
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks/distributed/internal/testbed"
+)
+
+// The versions of Curator. Up to the older one, the node of a reader below a writer has a number of its own.
+const (
+	current = "5.9.0"
+	before  = "5.4.0"
+)
+
+// patience is how long a Java process, or whoever waits for it, may take for what it does at once.
+const patience = time.Minute
+
+var (
+	building sync.Mutex
+	built    = make(map[string]error)
+)
+
+// jars returns the class path of the Java side with a version of Curator. The first call builds it.
+func jars(tb testing.TB, version string) string {
+	tb.Helper()
+	mvn := testbed.Lookup(tb, "mvn")
+	building.Lock()
+	defer building.Unlock()
+	err, known := built[version]
+	if !known {
+		cmd := exec.Command(mvn, "-q", "-B", "-Dstyle.color=never", "-Dcurator.version="+version, "package", "dependency:copy-dependencies")
+		var out []byte
+		if out, err = cmd.CombinedOutput(); err != nil {
+			err = fmt.Errorf("%w: %s", err, out)
+		}
+		built[version] = err
+	}
+	require.NoError(tb, err, "build of the Java side")
+	return filepath.Join("target", version, "jars", "*")
+}
+
+// agent is a Java process.
+type agent struct {
+	*testbed.Process
+	tb      testing.TB
+	revoked chan string
+	said    sync.WaitGroup
+
+	mu      sync.Mutex
+	number  int
+	answers map[string]chan string
+}
+
+// startAgent starts a Java process.
+func startAgent(tb testing.TB, version, addr string, session time.Duration) *agent {
+	tb.Helper()
+	classes := jars(tb, version)
+	java := testbed.Lookup(tb, "java")
+	cmd := exec.Command(java, "-Xmx192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", classes, "interop.Agent",
+		addr, strconv.FormatInt(session.Milliseconds(), 10))
+	cmd.Stderr = os.Stderr
+	a := &agent{Process: testbed.Start(tb, cmd), tb: tb, revoked: make(chan string, 16), answers: make(map[string]chan string)}
+	require.Equal(tb, "ready", a.Line())
+	a.said.Go(func() {
+		for line := range a.Lines() {
+			number, answer, _ := strings.Cut(line, " ")
+			if number == "revoked" {
+				a.revoked <- answer
+				continue
+			}
+			a.mu.Lock()
+			c := a.answers[number]
+			delete(a.answers, number)
+			a.mu.Unlock()
+			if c != nil {
+				c <- answer
+			}
+		}
+	})
+	tb.Cleanup(func() {
+		a.Kill()
+		a.said.Wait()
+	})
+	return a
+}
+
+// start has a thread do something, and returns where the answer will be.
+func (a *agent) start(thread, what, kind, path string, args ...string) <-chan string {
+	a.tb.Helper()
+	a.mu.Lock()
+	a.number++
+	number := strconv.Itoa(a.number)
+	c := make(chan string, 1)
+	a.answers[number] = c
+	a.mu.Unlock()
+	a.Say(strings.Join(append([]string{number, thread, what, kind, path}, args...), " "))
+	return c
+}
+
+// do has a thread do something, and waits for the answer, which must be want.
+func (a *agent) do(want, thread, what, kind, path string, args ...string) {
+	a.tb.Helper()
+	require.Equal(a.tb, want, a.wait(a.start(thread, what, kind, path, args...)), "%s %s %s by %s", what, kind, path, thread)
+}
+
+func (a *agent) wait(c <-chan string) string {
+	a.tb.Helper()
+	select {
+	case answer := <-c:
+		return answer
+	case <-time.After(patience):
+		a.tb.Fatal("no answer from the Java process")
+		return ""
+	}
+}
