@@ -1,0 +1,315 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/testbed"
+)
+
+// asProgram has the test's own binary be the program.
+const asProgram = "LOCKS_EXAMPLE_TEST"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" || os.Getenv(processVariable) != "" {
+		main()
+		return
+	}
+	os.Unsetenv(storeVariable)
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/jucgo/locks/distributed/internal/testbed.start.func1.1"))
+}
+
+// call runs the program in this process, and returns what it says.
+func call(tb testing.TB, args ...string) (string, error) {
+	tb.Helper()
+	var out, errs bytes.Buffer
+	err := run(tb.Context(), args, strings.NewReader(""), &out, &errs)
+	return out.String(), err
+}
+
+// temporaries has the test's temporary files in a directory, which must be empty at the end.
+func temporaries(t *testing.T) {
+	t.Helper()
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	t.Cleanup(func() {
+		left, err := os.ReadDir(dir)
+		require.NoError(t, err)
+		require.Empty(t, left, "the program leaves something behind")
+	})
+}
+
+var sold = regexp.MustCompile(`(?m)^(?:(process \d), )?worker \d sold ticket (\d+)(?:, fencing token (\d+))?$`)
+
+// tickets checks the sales that out tells of, and returns how many were made by whom.
+func tickets(tb testing.TB, out string, n int, tokens bool) map[string]int {
+	tb.Helper()
+	by := make(map[string]int)
+	seen := make(map[string]bool)
+	for _, sale := range sold.FindAllStringSubmatch(out, -1) {
+		by[sale[1]]++
+		require.False(tb, seen[sale[2]], "ticket %s was sold twice", sale[2])
+		seen[sale[2]] = true
+		token, _ := strconv.ParseUint(sale[3], 10, 64)
+		require.Equal(tb, tokens, token > 0, sale[0])
+	}
+	require.Len(tb, seen, n, out)
+	return by
+}
+
+func TestInTheMemoryOfOneProcessAllWorkIsDone(t *testing.T) {
+	temporaries(t)
+	out, err := call(t)
+	require.NoError(t, err)
+	tickets(t, out, 12, false)
+	require.Contains(t, out, "12 tickets sold, none twice, none left out; the lock went from one worker to another ")
+	require.Contains(t, out, "somebody else has: false")
+	require.Contains(t, out, "Multi: two workers took")
+	require.Contains(t, out, "cannot be lost")
+}
+
+func TestTheSameWorkIsDoneUnderTheLocksOfEveryStore(t *testing.T) {
+	for _, s := range stores {
+		t.Run(s.name, func(t *testing.T) {
+			spec := s.spec(t)
+			temporaries(t)
+			for range 2 { // the second time it finds what the first has left
+				out, err := call(t, "-store", spec)
+				require.NoError(t, err, out)
+				tickets(t, out, 12, true)
+				require.Contains(t, out, "12 tickets sold, none twice, none left out; the lock went from one worker to another ")
+				require.Contains(t, out, "somebody else has: false")
+				require.Contains(t, out, "Multi: two workers took")
+				require.Contains(t, out, "The store was closed under its holder, who was told")
+				require.NotContains(t, out, secret)
+			}
+		})
+	}
+}
+
+func TestProcessesTakeTurnsOnEveryStore(t *testing.T) {
+	for _, s := range stores {
+		t.Run(s.name, func(t *testing.T) {
+			spec := s.spec(t)
+			temporaries(t)
+			const n = 100 // more than one process may have in a row, lease.DefaultCohort
+			out, err := call(t, "-store", spec, "-processes", "3", "-tickets", fmt.Sprint(n))
+			require.NoError(t, err, out)
+			by := tickets(t, out, n, true)
+			// Not every store has an order: the third one may come too late.
+			require.GreaterOrEqual(t, len(by), 2, "only one process had turns")
+			require.NotContains(t, out, " to another 0 times")
+			require.Contains(t, out, "100 tickets sold, none twice, none left out; the lock went from one process to another ")
+			require.NotContains(t, out, ready)
+			require.NotContains(t, out, secret)
+		})
+	}
+}
+
+func TestWrongArgumentsAreErrorsThatTellNoPassword(t *testing.T) {
+	temporaries(t)
+	for _, c := range []struct {
+		args string
+		says string
+	}{
+		{"-store foo:", `no store is called "foo": there are mem:, file:, sqlite:, redis:, postgres:, mysql:, zk:, etcd:`},
+		{"-store me:geheim@host", `no store is called "me"`},
+		{"-store geheim@host", `no store is called "that"`},
+		{"-store mem:geheim", "mem: nothing can follow"},
+		{"-store postgres", "postgres: needs a server: -store 'postgres://USER:PASSWORD@HOST:PORT/DATABASE'"},
+		{"-store mysql:", "mysql: needs a server: -store 'mysql:USER:PASSWORD@tcp(HOST:PORT)/DATABASE'"},
+		{"-store zk:", "zk: needs a server: -store 'zk:HOST:PORT,...'"},
+		{"-store etcd:", "etcd: needs a server: -store 'etcd:HOST:PORT,...'"},
+		{"-store redis:me:geheim@host:1", "redis: the address cannot be understood"},
+		{"-store redis://me:ge%heim@host:1", "redis: the address cannot be understood"},
+		{"-store redis://me:geheim@host:1/x", "redis: the address cannot be understood"},
+		{"-store postgres:me:geheim@host", "postgres: the address cannot be understood"},
+		{"-store postgres://me:ge%heim@host/x", "postgres: the address cannot be understood"},
+		{"-store postgres:password=geheim=x=host=", "postgres: "},
+		{"-store mysql:me:geheim@host/x", "mysql: the address cannot be understood"},
+		{"-store zk:me:geheim@host:1", "zk: the address cannot be understood"},
+		{"-store etcd:http://me:geheim@host:1", "etcd: the address cannot be understood"},
+		{"-processes 2", "mem: is the memory of one process"},
+		{"-processes 0", "must be 1 at least"},
+		{"-timeout 0s", "must be more than 0"},
+		{"geheim", "arguments that are no flags"},
+		{"-geheim=x", "wrong arguments"},
+	} {
+		out, err := call(t, strings.Fields(c.args)...)
+		require.ErrorContains(t, err, c.says, c.args)
+		require.NotContains(t, err.Error(), secret, c.args)
+		require.NotContains(t, err.Error(), "heim", c.args)
+		require.Empty(t, out)
+	}
+}
+
+func TestAStoreThatCannotBeReachedIsAnErrorThatTellsTheAddressAndNoPassword(t *testing.T) {
+	temporaries(t)
+	addr := fmt.Sprint("127.0.0.1:", testbed.Port(t)) // nobody is there
+	for _, spec := range []string{
+		"redis:" + addr,
+		"redis://me:" + secret + "@" + addr + "/0",
+		"postgres://me:" + secret + "@" + addr + "/x",
+		"postgres:host=127.0.0.1 password=" + secret + " port=" + strings.TrimPrefix(addr, "127.0.0.1:"),
+		"mysql:me:" + secret + "@tcp(" + addr + ")/x",
+		"zk:" + addr,
+		"etcd:" + addr + "," + addr,
+	} {
+		out, err := call(t, "-store", spec)
+		require.ErrorContains(t, err, addr, spec)
+		require.NotContains(t, err.Error(), secret)
+		require.Empty(t, out)
+	}
+}
+
+func TestAServerThatRefusesThePasswordIsAnErrorThatDoesNotTellIt(t *testing.T) {
+	_, err := call(t, "-store", "redis://:"+secret+"@"+startRedisServer(t, "--requirepass", "another")+"/0")
+	require.ErrorContains(t, err, "WRONGPASS")
+	require.NotContains(t, err.Error(), secret)
+}
+
+func TestErrorsAreOneLineAndAnExitCode(t *testing.T) {
+	addr := fmt.Sprint("127.0.0.1:", testbed.Port(t))
+	for _, c := range []struct {
+		args []string
+		code int
+	}{
+		{[]string{"-store", "foo:"}, 1},
+		{[]string{"-store", "postgres://me@" + addr + "/x"}, 1},
+		{[]string{"-bogus"}, 2},
+		{[]string{"-help"}, 0},
+	} {
+		cmd := exec.Command(os.Args[0], c.args...)
+		cmd.Env = append(os.Environ(), asProgram+"=1")
+		var out, errs bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &out, &errs
+		var exit *exec.ExitError
+		if err := cmd.Run(); c.code == 0 {
+			require.NoError(t, err)
+		} else {
+			require.ErrorAs(t, err, &exit)
+			require.Equal(t, c.code, exit.ExitCode())
+		}
+		if c.code == 1 {
+			require.Equal(t, 1, strings.Count(errs.String(), "\n"), errs.String())
+			require.True(t, strings.HasPrefix(errs.String(), "example: "), errs.String())
+		} else {
+			require.Contains(t, errs.String(), "Usage:")
+		}
+		require.Empty(t, out.String())
+	}
+}
+
+func TestTheStoreMayBeGivenByTheEnvironment(t *testing.T) {
+	t.Setenv(storeVariable, "foo:")
+	_, err := call(t)
+	require.ErrorContains(t, err, `no store is called "foo"`)
+	_, err = call(t, "-store", "mem:")
+	require.NoError(t, err)
+}
+
+// watcher calls f when something was written that contains text.
+type watcher struct {
+	text string
+	f    func()
+}
+
+func (w watcher) Write(p []byte) (int, error) {
+	if strings.Contains(string(p), w.text) {
+		w.f()
+	}
+	return len(p), nil
+}
+
+func TestWhenTheProgramIsInterruptedItsProcessesGiveTheirLocksBackAndEnd(t *testing.T) {
+	temporaries(t)
+	dir := t.TempDir()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	args := []string{"-store", "file:" + dir, "-processes", "2", "-tickets", "1000000"}
+	err := run(ctx, args, strings.NewReader(""), watcher{"sold ticket 9", cancel}, io.Discard)
+	require.ErrorIs(t, err, context.Canceled)
+	s, err := open(t.Context(), "file:"+dir)
+	require.NoError(t, err)
+	defer s.Close(t.Context())
+	l := s.Locker("tickets")
+	ok, err := l.TryLockContext(t.Context())
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.NoError(t, l.UnlockContext(t.Context()))
+}
+
+func TestAProcessThatFailsEndsTheOthers(t *testing.T) {
+	temporaries(t)
+	// The ledger cannot be made in a directory that is not there.
+	w := &work{ledger: ledger{filepath.Join(t.TempDir(), "missing", "ledger")}, out: io.Discard}
+	var errs bytes.Buffer
+	s, err := parse([]string{"-processes", "3"}, io.Discard)
+	require.NoError(t, err)
+	err = w.startOthers(t.Context(), s, "file:"+t.TempDir(), &errs)
+	require.ErrorContains(t, err, "process ")
+	require.Contains(t, errs.String(), "no such file")
+}
+
+func TestTooLittleTimeIsAnErrorThatSaysSo(t *testing.T) {
+	temporaries(t)
+	_, err := call(t, "-tickets", "1000000", "-timeout", "200ms")
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorContains(t, err, "-timeout 200ms")
+}
+
+// none is a lock that lets everybody in.
+type none struct{}
+
+func (none) LockContext(context.Context) error            { return nil }
+func (none) TryLockContext(context.Context) (bool, error) { return true, nil }
+func (none) UnlockContext(context.Context) error          { return nil }
+
+func TestALockThatExcludesNobodyIsFoundOut(t *testing.T) {
+	w := &work{
+		locks:   provider(func(string) locks.TryLocker { return none{} }),
+		tickets: 200, workers: 8, out: io.Discard, ledger: ledger{filepath.Join(t.TempDir(), "ledger")},
+	}
+	require.NoError(t, w.sell(t.Context()))
+	require.ErrorContains(t, w.check(), "the lock did not exclude")
+	require.ErrorContains(t, w.try(t.Context()), "two have the lock at once")
+}
+
+func TestTheLedgerRefusesASmallerToken(t *testing.T) {
+	l := ledger{filepath.Join(t.TempDir(), "ledger")}
+	for i, token := range []uint64{3, 3, 5} {
+		require.NoError(t, l.add(sale{i + 1, token, "worker 1"}))
+	}
+	require.ErrorIs(t, l.add(sale{4, 4, "worker 2"}), errStale)
+	sales, err := l.check(3)
+	require.NoError(t, err)
+	require.Equal(t, sale{3, 5, "worker 1"}, sales[2])
+	_, err = l.check(4)
+	require.ErrorContains(t, err, "3 tickets were sold, not 4")
+}
+
+func TestAnErrorOfOneEndsTheOthersAndIsTheOneThatIsTold(t *testing.T) {
+	failed := errors.New("failed")
+	err := together(t.Context(), 3, func(ctx context.Context, i int) error {
+		if i == 2 {
+			return failed
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	require.Equal(t, failed, err)
+}
