@@ -14,7 +14,7 @@ import (
 // grant is the store's lock in the hands of this process, from the moment when the store gave it to
 // that when it is given back or lost.
 //
-//	valid  now < until, not gone      prolong -> valid, later; lose, or time -> lost; retire -> retired
+//	valid  now < until, not gone      answered -> valid, later; request -> valid, sooner; lose, or time -> lost; retire -> retired
 //	lost   gone, lost is closed       for good
 //	retired   gone, lost is open      for good: given back
 type grant struct {
@@ -35,6 +35,10 @@ type grant struct {
 	lost  chan struct{} // made when asked for
 	rival bool          // somebody else waited, or held the lock, when it was asked for
 	first hold          // of who took it
+
+	requests []*pending    // on their way
+	unknown  time.Duration // the shortest time of those of which nothing is known
+	late     time.Time     // until when that counts: zero if there are none
 
 	// Guarded by the scheduler's mutex.
 	renewAt time.Time // zero: not
@@ -115,20 +119,6 @@ func (g *grant) retire() bool {
 	return true
 }
 
-// prolong makes g valid until t if it is valid still, and reports whether it is.
-func (g *grant) prolong(t time.Time) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if !g.gone && !time.Now().Before(g.until) {
-		g.loseLocked(nil)
-	}
-	if g.gone {
-		return false
-	}
-	g.until = t
-	return true
-}
-
 func (g *grant) deadline() time.Time {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -176,10 +166,15 @@ func (h *hold) Extend(ctx context.Context, d time.Duration) error {
 		return fail(locks.ErrLost)
 	}
 	d = h.c.longest(d)
-	sent := time.Now()
 	rctx, cancel := context.WithDeadline(ctx, h.g.deadline())
 	defer cancel()
+	p := h.g.request(h.c, d)
+	h.c.sched.sooner(h.g)
 	ok, err := h.c.store.Renew(rctx, []Ref{h.g.ref}, d)
+	if err != nil {
+		h.g.unanswered(p)
+		h.c.sched.update(h.g)
+	}
 	switch {
 	case err != nil && h.Err() != nil:
 		return fail(errors.Join(locks.ErrLost, err))
@@ -189,7 +184,7 @@ func (h *hold) Extend(ctx context.Context, d time.Duration) error {
 		h.c.lost(h.g, nil)
 		return fail(locks.ErrLost)
 	}
-	if h.released.Load() || !h.g.prolong(sent.Add(d-h.c.marginOf(d))) {
+	if !h.g.answered(h.c, p) || h.released.Load() {
 		return fail(locks.ErrLost)
 	}
 	h.c.sched.update(h.g)

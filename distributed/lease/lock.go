@@ -648,21 +648,28 @@ func (l *Lock) request(ctx context.Context, owner string, queue Queue) (a answer
 			c.complete(ctx, a.g)
 		}
 	}
+	if a.g.err() != nil { // the answer came after its time
+		c.sweep(a.g.ref, queue, sent.Add(d), true)
+		return answer{err: errLate, doubt: sent.Add(d)}
+	}
 	c.sched.add(a.g)
 	return a
 }
+
+var errLate = errors.New("the store's answer came when the lease was over")
 
 // complete makes g, which will not be renewed, last for the whole of its time, of which a part was over when it was
 // taken. If that cannot be done, it is shorter.
 func (c *Client) complete(ctx context.Context, g *grant) {
 	ctx, cancel := context.WithDeadline(ctx, g.until)
 	defer cancel()
-	sent := time.Now()
+	p := g.request(c, g.lease)
 	ok, err := c.store.Renew(ctx, []Ref{g.ref}, g.lease)
 	switch {
 	case err != nil:
+		g.unanswered(p)
 	case len(ok) == 1 && ok[0]:
-		g.prolong(sent.Add(g.lease - c.marginOf(g.lease)))
+		g.answered(c, p)
 	default:
 		g.lose(nil)
 	}

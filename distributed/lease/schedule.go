@@ -106,11 +106,22 @@ func (s *scheduler) fix(g *grant) {
 }
 
 // plan says when g is renewed: when two thirds of a lease are left of it, and not before the next time
-// that was planned. s.mu is held.
+// that was planned, unless it would be over by then. s.mu is held.
 func (s *scheduler) plan(g *grant) {
-	at := g.deadline().Add(s.c.marginOf(g.lease) - g.lease*2/3)
-	if !g.fixed && at.After(g.renewAt) {
+	until := g.deadline()
+	at := until.Add(s.c.marginOf(g.lease) - g.lease*2/3)
+	if !g.fixed && (at.After(g.renewAt) || !until.After(g.renewAt)) {
 		g.renewAt = at
+	}
+}
+
+// sooner looks after g, which may be over sooner than it was.
+func (s *scheduler) sooner(g *grant) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if g.index >= 0 {
+		s.fix(g)
+		s.rouse()
 	}
 }
 
@@ -203,12 +214,11 @@ func (s *scheduler) renew(now time.Time, lease time.Duration) {
 // holds end in time all the same: their ends are looked after apart from it.
 func (s *scheduler) send(gs []*grant, lease time.Duration) {
 	refs := make([]Ref, len(gs))
+	sent := make([]*pending, len(gs))
 	for i, g := range gs {
-		refs[i] = g.ref
+		refs[i], sent[i] = g.ref, g.request(s.c, lease)
 	}
-	sent := time.Now()
-	until := sent.Add(lease - s.c.marginOf(lease))
-	ctx, cancel := context.WithDeadline(s.c.life, until)
+	ctx, cancel := context.WithDeadline(s.c.life, time.Now().Add(lease-s.c.marginOf(lease)))
 	defer cancel()
 	ok, err := s.c.store.Renew(ctx, refs, lease)
 	failed := err != nil || len(ok) != len(gs)
@@ -216,6 +226,7 @@ func (s *scheduler) send(gs []*grant, lease time.Duration) {
 		var again []*grant
 		for i, g := range gs {
 			if i >= len(ok) || !ok[i] {
+				g.unanswered(sent[i])
 				again = append(again, g)
 			}
 		}
@@ -226,7 +237,7 @@ func (s *scheduler) send(gs []*grant, lease time.Duration) {
 		case !ok[i] && failed: // unknown
 		case !ok[i]:
 			s.c.lost(g, nil)
-		case g.prolong(until):
+		case g.answered(s.c, sent[i]):
 			s.update(g)
 		}
 	}

@@ -81,6 +81,8 @@ func TestAStoreThatIsOutOfReachIsAskedEverMoreRarely(t *testing.T) {
 		synctest.Wait()
 		conn.set(func(c *client) { c.down = true })
 		wg.Wait()
+		conn.mu.Lock()
+		defer conn.mu.Unlock()
 		require.Greater(t, n, 250, "each two seconds or so")
 		require.Less(t, n, 700)
 	})

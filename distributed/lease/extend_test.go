@@ -1,0 +1,153 @@
+package lease_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+// rivalry returns by how much later h was told of its loss than a rival got the lock.
+func rivalry(t *testing.T, s *server, h locks.Hold) time.Duration {
+	rival, b := open(t, s.connect()).Lock("it"), as(locks.NewOwner())
+	granted := make(chan time.Time, 1)
+	go func() {
+		if assert.NoError(t, rival.LockContext(b)) {
+			granted <- time.Now()
+			assert.NoError(t, rival.UnlockContext(b))
+		}
+	}()
+	<-h.Lost()
+	told := time.Now()
+	return told.Sub(<-granted)
+}
+
+func TestAnExtensionOfWhichNothingIsKnownMayHaveShortenedTheHold(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		conn, o := s.connect(), as(locks.NewOwner())
+		h := hold(t, open(t, conn).Lock("it", lease.For(time.Hour)), o)
+		conn.set(func(c *client) { c.dropReply["renew"] = 1 })
+		require.Error(t, h.Extend(o, time.Second))
+		require.LessOrEqual(t, rivalry(t, s, h), time.Duration(0))
+	})
+}
+
+func TestAnExtensionThatIsOnItsWayMayShortenTheHoldAtAnyTime(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		conn, o := s.connect(), as(locks.NewOwner())
+		h := hold(t, open(t, conn).Lock("it"), o)
+		conn.set(func(c *client) { c.delay["renew"] = 22 * time.Second }) // there after 11, when a renewal has been carried out
+		done := make(chan error, 1)
+		go func() { done <- h.Extend(o, 12*time.Second) }()
+		time.Sleep(time.Second)
+		conn.set(func(c *client) { c.delay["renew"] = 0 })
+		time.Sleep(12 * time.Second)
+		conn.set(func(c *client) { c.down = true })
+		require.LessOrEqual(t, rivalry(t, s, h), time.Duration(0))
+		<-done
+	})
+}
+
+func TestARenewalThatIsLateMayShortenALongExtension(t *testing.T) {
+	for _, lost := range []bool{false, true} {
+		bubble(t, func(t *testing.T, s *server) {
+			conn, o := s.connect(), as(locks.NewOwner())
+			h := hold(t, open(t, conn).Lock("it"), o)
+			time.Sleep(10*time.Second - time.Millisecond)
+			conn.set(func(c *client) {
+				c.delay["renew"] = 4 * time.Second
+				if lost {
+					c.dropReply["renew"] = 1
+				}
+			})
+			time.Sleep(2 * time.Millisecond) // the renewal is on its way
+			conn.set(func(c *client) { c.delay["renew"] = 0 })
+			require.NoError(t, h.Extend(o, time.Hour)) // and carried out before it
+			time.Sleep(5 * time.Second)
+			conn.set(func(c *client) { c.down = true })
+			require.LessOrEqual(t, rivalry(t, s, h), time.Duration(0))
+		})
+	}
+}
+
+func TestAnExtensionThatIsAnsweredAfterALaterRenewalIsNoLonger(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		conn, o := s.connect(), as(locks.NewOwner())
+		h := hold(t, open(t, conn).Lock("it"), o)
+		time.Sleep(2 * time.Second)
+		conn.set(func(c *client) { c.delay["renew"] = 10 * time.Second }) // carried out after 5, before the renewal
+		done := make(chan error, 1)
+		go func() { done <- h.Extend(o, time.Hour) }()
+		time.Sleep(time.Second)
+		conn.set(func(c *client) { c.delay["renew"] = 0 })
+		require.NoError(t, <-done)
+		conn.set(func(c *client) { c.down = true })
+		require.LessOrEqual(t, rivalry(t, s, h), time.Duration(0))
+	})
+}
+
+// straggler is a store whose first renewal fails, and is carried out later.
+type straggler struct {
+	*client
+	after time.Duration
+	once  sync.Once
+}
+
+func (s *straggler) Renew(ctx context.Context, holds []lease.Ref, d time.Duration) (ok []bool, err error) {
+	first := false
+	s.once.Do(func() { first = true })
+	if first {
+		time.AfterFunc(s.after, func() { s.client.Renew(context.Background(), holds, d) })
+		return nil, errNetwork
+	}
+	return s.client.Renew(ctx, holds, d)
+}
+
+func TestARequestThatTheNetworkDeliversLateMayShortenALaterExtension(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		store, o := &straggler{client: s.connect(), after: 3 * time.Second}, as(locks.NewOwner())
+		c, err := lease.New(store)
+		require.NoError(t, err)
+		defer c.Close(context.Background())
+		h := hold(t, c.Lock("it", lease.For(time.Hour)), o)
+		require.ErrorIs(t, h.Extend(o, 5*time.Second), errNetwork)
+		time.Sleep(time.Second)
+		require.NoError(t, h.Extend(o, time.Hour))
+		require.LessOrEqual(t, rivalry(t, s, h), time.Duration(0))
+	})
+}
+
+func TestAShortExtensionOfARenewedHoldDoesNotLoseIt(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		o := as(locks.NewOwner())
+		l := open(t, s.connect()).Lock("it")
+		h := hold(t, l, o)
+		require.NoError(t, h.Extend(o, 5*time.Second))
+		time.Sleep(10 * term)
+		require.NoError(t, h.Err())
+		require.NoError(t, h.Extend(o, 10*term), "and one that is longer lasts")
+		deadline, _ := h.Deadline()
+		require.Greater(t, time.Until(deadline), 9*term)
+		require.NoError(t, l.UnlockContext(o))
+	})
+}
+
+func TestALockThatIsGrantedWhenItsLeaseIsOverIsNotGranted(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		conn, o := s.connect(), as(locks.NewOwner())
+		l := open(t, conn).Lock("it")
+		conn.set(func(c *client) { c.delay["acquire"] = 3 * term })
+		ok, err := l.TryLockContext(o)
+		require.False(t, ok)
+		require.Error(t, err)
+		conn.set(func(c *client) { c.delay["acquire"] = 0 })
+		require.NoError(t, l.LockContext(o))
+		require.NoError(t, l.UnlockContext(o))
+	})
+}
