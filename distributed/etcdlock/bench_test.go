@@ -12,6 +12,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/etcdlock"
+	"github.com/jucgo/locks/distributed/lease"
 )
 
 // BenchmarkGet is what one round trip costs.
@@ -137,7 +139,7 @@ func BenchmarkReentry(b *testing.B) {
 
 // BenchmarkCohort has eight goroutines of one process want one lock.
 func BenchmarkCohort(b *testing.B) {
-	l := open(b, connect(b, startServer(b).addr)).Lock("it")
+	l := open(b, connect(b, startServer(b).addr), etcdlock.WithLease(lease.WithCohort(64))).Lock("it")
 	b.SetParallelism(4) // of two processors
 	b.ReportAllocs()
 	b.ResetTimer()

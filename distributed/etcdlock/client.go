@@ -78,9 +78,10 @@ func (c *Client) kind(k *kind) (*lease.Client, error) {
 	if c.closed {
 		return nil, locks.ErrClosed
 	}
-	opts := c.lease
+	// Each holder has a token of its own, and those here are no better than those elsewhere.
+	opts := append([]lease.Option{lease.WithCohort(0)}, c.lease...)
 	if k.alone {
-		opts = append(opts[:len(opts):len(opts)], lease.WithCohort(0))
+		opts = append(opts, lease.WithCohort(0))
 	}
 	lc, err := lease.New(&store{c: c.core, kind: k}, opts...)
 	if err != nil {

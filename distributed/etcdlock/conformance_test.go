@@ -74,7 +74,7 @@ func conform(t *testing.T, rounds int, get func(c *etcdlock.Client, name string)
 
 func TestLocksConform(t *testing.T) {
 	for name, opts := range map[string][]etcdlock.Option{
-		"cohort": nil, "no cohort": {etcdlock.WithLease(lease.WithCohort(0))},
+		"cohort": {etcdlock.WithLease(lease.WithCohort(64))}, "no cohort": nil,
 	} {
 		t.Run(name, func(t *testing.T) {
 			conform(t, 40, func(c *etcdlock.Client, name string) (l, exclusive locks.TryLocker) {

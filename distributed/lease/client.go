@@ -88,6 +88,8 @@ func WithReleaseTimeout(d time.Duration) Option { return func(c *Client) { c.rel
 // the store knowing, [DefaultCohort] if not given. 0 gives it back each time. After so many turns, and after a quarter of the lease in
 // any case, it is given back, so that other processes have theirs. Only if nobody else wanted the lock when it was taken, and the store
 // is an [Asker], is it asked first, in the background, whether anybody wants it now; if not, as many turns may follow.
+//
+// The holders of a cohort share one fencing token. Where tokens count, adapters have no cohorts unless told to.
 func WithCohort(n int) Option { return func(c *Client) { c.cohort = n } }
 
 // WithLogger has losses, and releases that did not reach the store, logged. Without it nothing is.

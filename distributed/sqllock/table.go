@@ -249,11 +249,11 @@ func NewTable(db *sql.DB, opts ...Option) (*Table, error) {
 		return nil, err
 	}
 	var store lease.Store = newTableStore(c)
-	common := c.lease
+	common := append([]lease.Option{lease.WithCohort(0)}, c.lease...) // each holder has a token of its own
 	if c.fair {
 		store = newQueueStore(c, store.(*tableStore))
-		// Who waits asks often enough not to count as dead. And no turns for those here only because they are here.
-		common = append([]lease.Option{lease.WithPoll(min(lease.DefaultPoll, c.wait/3)), lease.WithCohort(0)}, common...)
+		// Who waits asks often enough not to count as dead.
+		common = append([]lease.Option{lease.WithPoll(min(lease.DefaultPoll, c.wait/3))}, common...)
 	}
 	lc, err := lease.New(store, common...)
 	if err != nil {
