@@ -65,7 +65,8 @@ const (
 	dead
 )
 
-// begin makes a session for owner, with a lease for at least d: perhaps one to spare, if reuse is set.
+// begin makes a session for owner, with a lease for at least d: perhaps one to spare, if reuse is set. Its op is locked: who comes to
+// end it waits until its key is put.
 func (s *store) begin(ctx context.Context, name, owner string, d time.Duration, reuse bool) (*session, error) {
 	id, ttl, since, err := s.c.grant(ctx, d, reuse)
 	if err != nil {
@@ -81,6 +82,7 @@ func (s *store) begin(ctx context.Context, name, owner string, d time.Duration, 
 		ttl:    ttl,
 		since:  since,
 	}
+	x.op.Lock()
 	s.c.add(x)
 	return x, nil
 }

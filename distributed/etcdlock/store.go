@@ -107,7 +107,9 @@ func (s *store) create(ctx context.Context, name, owner string, d time.Duration,
 			return nil, nil, err
 		}
 		// A lease to spare may have been revoked meanwhile.
-		if resp, err = s.put(ctx, x, conditions(x), read); !errors.Is(err, ErrSessionExpired) {
+		resp, err = s.put(ctx, x, conditions(x), read)
+		x.op.Unlock()
+		if !errors.Is(err, ErrSessionExpired) {
 			break
 		}
 	}

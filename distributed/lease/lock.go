@@ -412,7 +412,7 @@ func (l *Lock) acquire(ctx context.Context, e *entry, wait, patient bool, yield 
 		if a.doubt.After(doubt) {
 			doubt = a.doubt
 		}
-		placed = placed || a.err == nil || !a.doubt.IsZero()
+		placed = placed || !errors.Is(a.err, ErrRefused)
 		switch {
 		case pending && down != nil:
 			if queue != nil && !doubt.IsZero() {
