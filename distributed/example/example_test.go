@@ -143,7 +143,7 @@ func TestWrongArgumentsAreErrorsThatTellNoPassword(t *testing.T) {
 		{"-store mysql:me:geheim@host/x", "mysql: the address cannot be understood"},
 		{"-store zk:me:geheim@host:1", "zk: the address cannot be understood"},
 		{"-store etcd:http://me:geheim@host:1", "etcd: the address cannot be understood"},
-		{"-processes 2", "mem: is the memory of one process"},
+		{"-processes 2", "needs a store that processes share"},
 		{"-processes 0", "must be 1 at least"},
 		{"-timeout 0s", "must be more than 0"},
 		{"geheim", "arguments that are no flags"},

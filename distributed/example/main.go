@@ -129,7 +129,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) 
 		return w.sell(ctx)
 	}
 	if s.processes > 1 && where.spec == "" {
-		return errors.New("mem: is the memory of one process: -processes needs another store, such as file:")
+		return errors.New("-processes needs a store that processes share, such as file: and not mem:, the memory of one of them")
 	}
 	dir, err := os.MkdirTemp("", "locks-example")
 	if err != nil {
