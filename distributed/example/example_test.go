@@ -272,7 +272,6 @@ func TestAProcessThatFailsEndsTheOthers(t *testing.T) {
 func TestTooLittleTimeIsAnErrorThatSaysSo(t *testing.T) {
 	temporaries(t)
 	_, err := call(t, "-tickets", "1000000", "-timeout", "200ms")
-	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.ErrorContains(t, err, "-timeout 200ms")
 }
 

@@ -12,8 +12,8 @@
 //	go run ./distributed/example -store redis: -processes 3
 //
 // A few workers sell numbered tickets; a TryLockContext is refused; two locks are taken at once; a hold is lost. With -processes
-// the workers are in so many processes, which take turns. The store may be given as LOCKS_EXAMPLE_STORE instead, where other users
-// of the machine do not see a password.
+// the workers are in so many processes, which take turns, and only sell tickets. The store may be given as LOCKS_EXAMPLE_STORE
+// instead, where other users of the machine do not see a password.
 //
 // providers.go opens the store, work.go has the work, and knows of no store.
 package main
