@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -143,7 +144,7 @@ func TestWrongArgumentsAreErrorsThatTellNoPassword(t *testing.T) {
 		{"-store mysql:me:geheim@host/x", "mysql: the address cannot be understood"},
 		{"-store zk:me:geheim@host:1", "zk: the address cannot be understood"},
 		{"-store etcd:http://me:geheim@host:1", "etcd: the address cannot be understood"},
-		{"-processes 2", "mem: is the memory of one process"},
+		{"-processes 2", "needs a store that processes share"},
 		{"-processes 0", "must be 1 at least"},
 		{"-timeout 0s", "must be more than 0"},
 		{"geheim", "arguments that are no flags"},
@@ -236,14 +237,17 @@ func (w watcher) Write(p []byte) (int, error) {
 }
 
 func TestWhenTheProgramIsInterruptedItsProcessesGiveTheirLocksBackAndEnd(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("processes cannot be interrupted on Windows, but only be killed: skipped")
+	}
 	temporaries(t)
-	dir := t.TempDir()
+	spec := "sqlite:" + filepath.Join(t.TempDir(), "db") // a lock of the dead would last for half a minute
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	args := []string{"-store", "file:" + dir, "-processes", "2", "-tickets", "1000000"}
+	args := []string{"-store", spec, "-processes", "2", "-tickets", "1000000"}
 	err := run(ctx, args, strings.NewReader(""), watcher{"sold ticket 9", cancel}, io.Discard)
 	require.ErrorIs(t, err, context.Canceled)
-	s, err := open(t.Context(), "file:"+dir)
+	s, err := open(t.Context(), spec)
 	require.NoError(t, err)
 	defer s.Close(t.Context())
 	l := s.Locker("tickets")
@@ -268,7 +272,6 @@ func TestAProcessThatFailsEndsTheOthers(t *testing.T) {
 func TestTooLittleTimeIsAnErrorThatSaysSo(t *testing.T) {
 	temporaries(t)
 	_, err := call(t, "-tickets", "1000000", "-timeout", "200ms")
-	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.ErrorContains(t, err, "-timeout 200ms")
 }
 

@@ -12,8 +12,8 @@
 //	go run ./distributed/example -store redis: -processes 3
 //
 // A few workers sell numbered tickets; a TryLockContext is refused; two locks are taken at once; a hold is lost. With -processes
-// the workers are in so many processes, which take turns. The store may be given as LOCKS_EXAMPLE_STORE instead, where other users
-// of the machine do not see a password.
+// the workers are in so many processes, which take turns, and only sell tickets. The store may be given as LOCKS_EXAMPLE_STORE
+// instead, where other users of the machine do not see a password.
 //
 // providers.go opens the store, work.go has the work, and knows of no store.
 package main
@@ -129,7 +129,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) 
 		return w.sell(ctx)
 	}
 	if s.processes > 1 && where.spec == "" {
-		return errors.New("mem: is the memory of one process: -processes needs another store, such as file:")
+		return errors.New("-processes needs a store that processes share, such as file: and not mem:, the memory of one of them")
 	}
 	dir, err := os.MkdirTemp("", "locks-example")
 	if err != nil {

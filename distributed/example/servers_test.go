@@ -17,8 +17,8 @@ import (
 	"github.com/jucgo/locks/distributed/internal/testbed"
 )
 
-// stores has the flag for each store, but for mem:. Those of real servers start one, which ends with the test; without the program
-// the test is skipped, but for continuous integration, where it fails.
+// stores has the flag for each store, but for mem:. Those of real servers start one, which ends with the test; without the
+// program the test is skipped, but for continuous integration, where it fails.
 var stores = []struct {
 	name string
 	spec func(tb testing.TB) string
@@ -103,7 +103,8 @@ func as(tb testing.TB, name, dir, program string, args ...string) *exec.Cmd {
 	gid, _ := strconv.Atoi(u.Gid)
 	require.NoError(tb, os.Chown(dir, uid, gid))
 	setpriv := testbed.Lookup(tb, "setpriv")
-	return exec.Command(setpriv, append([]string{"--reuid", name, "--regid", name, "--clear-groups", "--pdeathsig", "KILL", program}, args...)...)
+	args = append([]string{"--reuid", name, "--regid", name, "--clear-groups", "--pdeathsig", "KILL", program}, args...)
+	return exec.Command(setpriv, args...)
 }
 
 func startPostgres(tb testing.TB) string {
@@ -128,7 +129,8 @@ func startMariaDB(tb testing.TB) string {
 	install, mariadbd := testbed.Lookup(tb, "mariadb-install-db"), testbed.Lookup(tb, "mariadbd", "/usr/sbin")
 	dir, port := home(tb), testbed.Port(tb)
 	data := filepath.Join(dir, "data")
-	out, err := as(tb, "mysql", dir, install, "--no-defaults", "--datadir="+data, "--auth-root-authentication-method=normal").CombinedOutput()
+	init := as(tb, "mysql", dir, install, "--no-defaults", "--datadir="+data, "--auth-root-authentication-method=normal")
+	out, err := init.CombinedOutput()
 	require.NoError(tb, err, string(out))
 	testbed.Start(tb, as(tb, "mysql", dir, mariadbd, "--no-defaults", "--datadir="+data, fmt.Sprint("--port=", port),
 		"--bind-address=127.0.0.1", "--socket="+filepath.Join(dir, "s"), "--pid-file="+filepath.Join(dir, "pid"), "--skip-name-resolve",

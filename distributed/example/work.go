@@ -38,12 +38,10 @@ func together(ctx context.Context, n int, f func(ctx context.Context, i int) err
 		})
 	}
 	all.Wait()
-	for _, err := range errs { // the first one is the cause; the others were cancelled by it
-		if err != nil && !errors.Is(err, context.Canceled) {
-			return err
-		}
+	if err := context.Cause(ctx); err != nil { // of the first one that failed; it may have cancelled the others
+		return err
 	}
-	return errors.Join(errs...)
+	return nil
 }
 
 // sell has all workers sell tickets until there are none left. Each looks into the ledger what the last number was, and
@@ -75,8 +73,8 @@ func (w *work) sell(ctx context.Context) error {
 	})
 }
 
-// sellNext sells one ticket. It takes the lock itself, so that it may be called with the lock held and without: who holds it takes
-// it again, which costs no question to the store.
+// sellNext sells one ticket. It takes the lock itself, so that it may be called with the lock held and without: who holds it
+// takes it again, which costs no question to the store.
 func (w *work) sellNext(ctx context.Context, lock locks.TryLocker, who string, number int) error {
 	return locks.Do(ctx, lock, func(ctx context.Context) error {
 		pause(ctx, 2*time.Millisecond) // somebody else would do harm now
