@@ -20,9 +20,9 @@ func startEtcd(tb testing.TB) string {
 	tb.Helper()
 	path := testbed.Lookup(tb, "etcd")
 	addr, peer := fmt.Sprint("127.0.0.1:", testbed.Port(tb)), fmt.Sprint("http://127.0.0.1:", testbed.Port(tb))
-	testbed.Start(tb, exec.Command(path, "--name", "n", "--data-dir", tb.TempDir(), "--unsafe-no-fsync", "--logger", "zap", "--log-level", "fatal",
-		"--listen-client-urls", "http://"+addr, "--advertise-client-urls", "http://"+addr, "--listen-peer-urls", peer,
-		"--initial-advertise-peer-urls", peer, "--initial-cluster", "n="+peer))
+	testbed.Start(tb, exec.Command(path, "--name", "n", "--data-dir", tb.TempDir(), "--unsafe-no-fsync", "--logger", "zap",
+		"--log-level", "fatal", "--listen-client-urls", "http://"+addr, "--advertise-client-urls", "http://"+addr,
+		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "n="+peer))
 	c := connectEtcd(tb, addr)
 	await(tb, "etcd", get(c))
 	return addr

@@ -218,13 +218,14 @@ func (o outcome) report(b *testing.B, unit string, trip time.Duration) {
 	b.ReportMetric(100*float64(o.barged)/float64(n), "%barged")
 }
 
-// crowds are how many contenders there are, and for how long they hold the lock: so that somebody waits always.
+// crowds are how many contenders there are, and for how long they hold the lock and leave it alone: so that somebody waits
+// always, and who comes back does so in the middle of somebody's hold, not just when the lock is released.
 var crowds = []struct {
 	clients int
 	contest
 }{
 	{2, contest{hold: 30 * time.Millisecond, think: 10 * time.Millisecond}},
-	{8, contest{hold: 5 * time.Millisecond, think: 5 * time.Millisecond}},
+	{8, contest{hold: 5 * time.Millisecond, think: 13 * time.Millisecond}},
 }
 
 // several returns n contenders for a fresh lock. Each has had it.

@@ -91,18 +91,27 @@ var (
 	oursFenced = ours("redislock-fenced", func(c *redislock.Client, name string) locks.TryLocker { return c.FencedLocker(name) })
 	oursSimple = ours("redislock-simple", func(c *redislock.Client, name string) locks.TryLocker { return c.SimpleLocker(name) })
 	oursFair   = ours("redislock-fair", func(c *redislock.Client, name string) locks.TryLocker { return c.FairLocker(name) })
-	oursWrite  = ours("redislock-write", func(c *redislock.Client, name string) locks.TryLocker { return c.ReadWriteLocker(name).WriteLocker() })
+	oursWrite  = ours("redislock-write", func(c *redislock.Client, name string) locks.TryLocker {
+		return c.ReadWriteLocker(name).WriteLocker()
+	})
 
 	rueidisLock = impl{"rueidislock", func(tb testing.TB, addr, name string) contender {
-		l, err := rueidislock.NewLocker(rueidislock.LockerOption{
-			ClientOption: rueidis.ClientOption{InitAddress: []string{addr}},
-			KeyMajority:  1,
-		})
-		must(tb, err)
-		tb.Cleanup(l.Close)
-		return rueidisContender(l, name)
+		return rueidisContender(rueidisLocker(tb, addr), name)
 	}}
 )
+
+// rueidisLocker returns a locker with connections of its own, and one key for a lock: it has no timer by which a waiter who misses a
+// message would ask again, and with NoLoopTracking that happened.
+func rueidisLocker(tb testing.TB, addr string) rueidislock.Locker {
+	tb.Helper()
+	l, err := rueidislock.NewLocker(rueidislock.LockerOption{
+		ClientOption: rueidis.ClientOption{InitAddress: []string{addr}},
+		KeyMajority:  1,
+	})
+	must(tb, err)
+	tb.Cleanup(l.Close)
+	return l
+}
 
 func rueidisContender(l rueidislock.Locker, name string) contender {
 	var release context.CancelFunc
@@ -172,7 +181,8 @@ func BenchmarkRedisUncontended(b *testing.B) {
 		}
 	})
 	for _, k := range []impl{
-		rawRedis, oursPlain, oursFenced, oursSimple, oursFair, oursWrite, redsyncLock("redsync", 0), bsmLock("bsm-redislock", seldom), rueidisLock,
+		rawRedis, oursPlain, oursFenced, oursSimple, oursFair, oursWrite,
+		redsyncLock("redsync", 0), bsmLock("bsm-redislock", seldom), rueidisLock,
 	} {
 		b.Run(strings.TrimSuffix(k.name, "-1ms"), func(b *testing.B) { uncontended(b, k.open(b, addr, fresh()), "PING", p) })
 	}
@@ -231,12 +241,7 @@ func BenchmarkRedisCohort(b *testing.B) {
 			return func() contender { return bsmContender(c, name, often) }
 		}},
 		{"rueidislock", func(tb testing.TB, name string) func() contender {
-			l, err := rueidislock.NewLocker(rueidislock.LockerOption{
-				ClientOption: rueidis.ClientOption{InitAddress: []string{addr}},
-				KeyMajority:  1,
-			})
-			must(tb, err)
-			tb.Cleanup(l.Close)
+			l := rueidisLocker(tb, addr)
 			return func() contender { return rueidisContender(l, name) }
 		}},
 	} {
@@ -251,23 +256,28 @@ func BenchmarkRedisCohort(b *testing.B) {
 	}
 }
 
-// commands returns how many commands the server has carried out, those inside of scripts included, but for the benchmark's own.
-func commands(tb testing.TB, c *redis.Client) (n int) {
+// commands returns how often the server has carried out those commands that are asked for, also inside of scripts.
+func commands(tb testing.TB, c *redis.Client, counts func(name string) bool) (n int) {
 	tb.Helper()
 	text, err := c.Info(background, "commandstats").Result()
 	must(tb, err)
 	for line := range strings.Lines(text) {
-		name, rest, ok := strings.Cut(line, ":calls=")
-		if !ok || name == "cmdstat_info" || name == "cmdstat_ping" {
-			continue
+		name, rest, ok := strings.Cut(strings.TrimPrefix(line, "cmdstat_"), ":calls=")
+		if ok && counts(name) {
+			count, _, _ := strings.Cut(rest, ",")
+			calls, err := strconv.Atoi(count)
+			must(tb, err)
+			n += calls
 		}
-		count, _, _ := strings.Cut(rest, ",")
-		calls, err := strconv.Atoi(count)
-		must(tb, err)
-		n += calls
 	}
 	return n
 }
+
+// all counts all commands but the benchmark's own.
+func all(name string) bool { return name != "info" && name != "ping" }
+
+// scripts counts those that run one, and not what is in it.
+func scripts(name string) bool { return name == "eval" || name == "evalsha" }
 
 // BenchmarkRedisHandover is the time from the call of a release to the next holder, who is another client. It also reports the
 // commands that the server carries out for one acquisition.
@@ -278,20 +288,20 @@ func BenchmarkRedisHandover(b *testing.B) {
 		oursPlain, oursFenced, oursFair, rawRedis, redsyncLock("redsync", 0), redsyncLock("redsync-1ms", often),
 		bsmLock("bsm-redislock-100ms", seldom), bsmLock("bsm-redislock-1ms", often), rueidisLock,
 	}, addr, "PING", ping(b, addr), func(b *testing.B) func() {
-		before := commands(b, admin)
-		return func() { b.ReportMetric(float64(commands(b, admin)-before)/float64(b.N), "commands/op") }
+		before := commands(b, admin, all)
+		return func() { b.ReportMetric(float64(commands(b, admin, all)-before)/float64(b.N), "commands/op") }
 	})
 }
 
-// hold takes n locks, and returns the goroutines' errors.
-func hold(c *redislock.Client, prefix string, n int, as context.Context) error {
+// hold takes n locks, it0 and so on, as the owner of ctx.
+func hold(ctx context.Context, c *redislock.Client, n int) error {
 	const workers = 16
 	errs := make([]error, workers)
 	var wg sync.WaitGroup
 	for w := range workers {
 		wg.Go(func() {
 			for i := w; i < n && errs[w] == nil; i += workers {
-				errs[w] = c.Lock(fmt.Sprint(prefix, i)).LockContext(as)
+				errs[w] = c.Lock(fmt.Sprint("it", i)).LockContext(ctx)
 			}
 		})
 	}
@@ -329,16 +339,15 @@ func keep(tb testing.TB, n int, d time.Duration, opts ...lease.Option) upkeep {
 	admin := connectRedis(tb, addr)
 	c := openRedis(tb, addr, opts...)
 	owner := locks.WithOwner(background, locks.NewOwner())
-	must(tb, hold(c, "it", n, owner))
-	scripts := func() int { return calls(tb, admin, "evalsha") + calls(tb, admin, "eval") }
+	must(tb, hold(owner, c, n))
 	time.Sleep(100 * time.Millisecond) // what comes of the acquisitions is over
-	server, client, before, began := serverTime(tb, admin), processTime(), scripts(), time.Now()
+	server, client, before, began := serverTime(tb, admin), processTime(), commands(tb, admin, scripts), time.Now()
 	time.Sleep(d)
 	took := time.Since(began)
 	u := upkeep{
 		client:  100 * float64(processTime()-client) / float64(took),
 		server:  100 * float64(serverTime(tb, admin)-server) / float64(took),
-		scripts: float64(scripts()-before) / took.Seconds() * 10,
+		scripts: float64(commands(tb, admin, scripts)-before) / took.Seconds() * 10,
 	}
 	for i := range n {
 		h, err := c.Lock(fmt.Sprint("it", i)).Hold(owner)
@@ -347,22 +356,6 @@ func keep(tb testing.TB, n int, d time.Duration, opts ...lease.Option) upkeep {
 	}
 	admin.FlushAll(background) // to close soon
 	return u
-}
-
-// calls returns how often the server has carried out a command.
-func calls(tb testing.TB, c *redis.Client, command string) int {
-	tb.Helper()
-	text, err := c.Info(background, "commandstats").Result()
-	must(tb, err)
-	for line := range strings.Lines(text) {
-		if rest, ok := strings.CutPrefix(line, "cmdstat_"+command+":calls="); ok {
-			count, _, _ := strings.Cut(rest, ",")
-			n, err := strconv.Atoi(count)
-			must(tb, err)
-			return n
-		}
-	}
-	return 0
 }
 
 // BenchmarkRedisHeld is the upkeep of 10,000 locks with the default lease, which are renewed each ten seconds: over two such
@@ -381,7 +374,7 @@ func wait(tb testing.TB, locked, each int) (connections, channels int) {
 	addr := startRedis(tb)
 	admin := connectRedis(tb, addr)
 	holder, c := openRedis(tb, addr), openRedis(tb, addr)
-	must(tb, hold(holder, "it", locked, locks.WithOwner(background, locks.NewOwner())))
+	must(tb, hold(locks.WithOwner(background, locks.NewOwner()), holder, locked))
 	ctx, cancel := context.WithCancel(background)
 	var wg sync.WaitGroup
 	for i := range locked * each {

@@ -36,7 +36,8 @@ var databases = []database{
 		return "file:" + filepath.Join(tb.TempDir(), "db") + "?_pragma=busy_timeout(1000)&_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)"
 	}, nil},
 	{"PostgreSQL", "pgx", startPostgres, func(tb testing.TB, dsn, name string) contender {
-		return statements(tb, "pgx", dsn, `SELECT 1 FROM pg_advisory_lock(hashtext('`+name+`'))`, `SELECT pg_advisory_unlock(hashtext('`+name+`'))::int`)
+		key := `(hashtext('` + name + `'))`
+		return statements(tb, "pgx", dsn, `SELECT 1 FROM pg_advisory_lock`+key, `SELECT pg_advisory_unlock`+key+`::int`)
 	}},
 	{"MariaDB", "mysql", startMariaDB, func(tb testing.TB, dsn, name string) contender {
 		return statements(tb, "mysql", dsn, `SELECT GET_LOCK('`+name+`', 30)`, `SELECT RELEASE_LOCK('`+name+`')`)
