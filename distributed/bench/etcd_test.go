@@ -56,7 +56,7 @@ var etcdKinds = []impl{
 		must(tb, err)
 		tb.Cleanup(func() { s.Close() })
 		m := concurrency.NewMutex(s, name)
-		return contender{m.Lock, m.Unlock}
+		return contender{lock: m.Lock, unlock: m.Unlock}
 	}},
 }
 

@@ -18,6 +18,7 @@ var background = context.Background()
 // contender takes one lock and gives it back, over connections that are not shared with another contender.
 type contender struct {
 	lock, unlock func(ctx context.Context) error
+	ours         locks.Locker // if it is one of ours, for who takes it and gives it back in one goroutine
 }
 
 // impl is a kind of lock: ours, a peer's, or one made of raw requests.
@@ -31,13 +32,14 @@ type impl struct {
 func of(l locks.Locker) contender {
 	o := locks.NewOwner()
 	return contender{
-		func(ctx context.Context) error { return l.LockContext(locks.WithOwner(ctx, o)) },
-		func(ctx context.Context) error { return l.UnlockContext(locks.WithOwner(ctx, o)) },
+		lock:   func(ctx context.Context) error { return l.LockContext(locks.WithOwner(ctx, o)) },
+		unlock: func(ctx context.Context) error { return l.UnlockContext(locks.WithOwner(ctx, o)) },
+		ours:   l,
 	}
 }
 
-// plainly returns a contender that takes l as the goroutine that it is called in.
-func plainly(l locks.Locker) contender { return contender{l.LockContext, l.UnlockContext} }
+// plainly returns a contender that takes l as the goroutine that it is called in, with nothing in its context.
+func plainly(l locks.Locker) contender { return contender{l.LockContext, l.UnlockContext, l} }
 
 var names atomic.Int64
 
@@ -79,6 +81,9 @@ func (p probe) median(tb testing.TB, n int) time.Duration {
 // uncontended has b measure c's pairs, a lock and an unlock that nobody else wants. ns/op is their mean, p50-ns their median, and
 // x-<unit> the ratio of the median to that of the probe, with which they take turns: whatever else the machine does slows both.
 func uncontended(b *testing.B, c contender, unit string, p probe) {
+	if c.ours != nil {
+		c = plainly(c.ours)
+	}
 	pair := func() {
 		if err := c.lock(background); err != nil {
 			b.Fatal(err)

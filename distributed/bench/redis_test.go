@@ -68,7 +68,7 @@ var rawRedis = impl{"raw-1ms", func(tb testing.TB, addr, name string) contender 
 	c := connectRedis(tb, addr)
 	value := fresh()
 	return contender{
-		func(ctx context.Context) error {
+		lock: func(ctx context.Context) error {
 			for {
 				ok, err := c.SetNX(ctx, name, value, term).Result()
 				if ok || err != nil {
@@ -77,7 +77,7 @@ var rawRedis = impl{"raw-1ms", func(tb testing.TB, addr, name string) contender 
 				time.Sleep(time.Millisecond)
 			}
 		},
-		func(ctx context.Context) error { return compareDelete.Run(ctx, c, []string{name}, value).Err() },
+		unlock: func(ctx context.Context) error { return compareDelete.Run(ctx, c, []string{name}, value).Err() },
 	}
 }}
 
@@ -116,11 +116,11 @@ func rueidisLocker(tb testing.TB, addr string) rueidislock.Locker {
 func rueidisContender(l rueidislock.Locker, name string) contender {
 	var release context.CancelFunc
 	return contender{
-		func(ctx context.Context) (err error) {
+		lock: func(ctx context.Context) (err error) {
 			_, release, err = l.WithContext(ctx, name)
 			return err
 		},
-		func(context.Context) error {
+		unlock: func(context.Context) error {
 			release()
 			return nil
 		},
@@ -140,7 +140,7 @@ func redsyncContender(c *redis.Client, name string, retry time.Duration) contend
 		opts = append(opts, redsync.WithRetryDelay(retry))
 	}
 	m := redsync.New(redsyncgoredis.NewPool(c)).NewMutex(name, opts...)
-	return contender{m.LockContext, func(ctx context.Context) error {
+	return contender{lock: m.LockContext, unlock: func(ctx context.Context) error {
 		if ok, err := m.UnlockContext(ctx); !ok || err != nil {
 			return errors.Join(errors.New("not unlocked"), err)
 		}
@@ -160,11 +160,11 @@ func bsmContender(c *redis.Client, name string, retry time.Duration) contender {
 	opts := &bsm.Options{RetryStrategy: bsm.LinearBackoff(retry)}
 	var held *bsm.Lock
 	return contender{
-		func(ctx context.Context) (err error) {
+		lock: func(ctx context.Context) (err error) {
 			held, err = locker.Obtain(ctx, name, term, opts)
 			return err
 		},
-		func(ctx context.Context) error { return held.Release(ctx) },
+		unlock: func(ctx context.Context) error { return held.Release(ctx) },
 	}
 }
 

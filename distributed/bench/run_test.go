@@ -120,14 +120,14 @@ func inTurns(turn [2]chan struct{}) []contender {
 	cs := make([]contender, 2)
 	for i := range cs {
 		cs[i] = contender{
-			func(ctx context.Context) error {
+			lock: func(ctx context.Context) error {
 				select {
 				case <-turn[i]:
 				case <-ctx.Done():
 				}
 				return ctx.Err()
 			},
-			func(context.Context) error {
+			unlock: func(context.Context) error {
 				turn[1-i] <- struct{}{}
 				return nil
 			},

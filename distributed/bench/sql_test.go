@@ -62,7 +62,7 @@ func statements(tb testing.TB, driver, dsn, lock, unlock string) contender {
 			return nil
 		}
 	}
-	return contender{one(lock), one(unlock)}
+	return contender{lock: one(lock), unlock: one(unlock)}
 }
 
 // openSQL returns a pool of connections that is closed with the test.

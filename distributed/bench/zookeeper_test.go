@@ -52,7 +52,10 @@ var zooKeeperKinds = []impl{
 	inZooKeeper("zklock-ephemeral", func(c *zklock.Client, name string) locks.TryLocker { return c.EphemeralLocker(name) }),
 	{"zk.Lock", func(tb testing.TB, addr, name string) contender {
 		l := zk.NewLock(connectZooKeeper(tb, addr), "/"+name, zk.WorldACL(zk.PermAll))
-		return contender{func(context.Context) error { return l.Lock() }, func(context.Context) error { return l.Unlock() }}
+		return contender{
+			lock:   func(context.Context) error { return l.Lock() },
+			unlock: func(context.Context) error { return l.Unlock() },
+		}
 	}},
 }
 
