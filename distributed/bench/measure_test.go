@@ -66,8 +66,8 @@ func quantile(d []time.Duration, q float64) time.Duration {
 // probe is the cheapest request that a store answers, which is what one round trip costs.
 type probe func(ctx context.Context) error
 
-// median returns how long the median of n requests took.
-func (p probe) median(tb testing.TB, n int) time.Duration {
+// times returns how long each of n requests took.
+func (p probe) times(tb testing.TB, n int) []time.Duration {
 	tb.Helper()
 	took := make([]time.Duration, n)
 	for i := range took {
@@ -75,44 +75,41 @@ func (p probe) median(tb testing.TB, n int) time.Duration {
 		must(tb, p(background))
 		took[i] = time.Since(began)
 	}
-	return quantile(took, 0.5)
+	return took
+}
+
+// median returns how long the median of n requests took.
+func (p probe) median(tb testing.TB, n int) time.Duration {
+	tb.Helper()
+	return quantile(p.times(tb, n), 0.5)
 }
 
 // uncontended has b measure c's pairs, a lock and an unlock that nobody else wants. ns/op is their mean, p50-ns their median, and
-// x-<unit> the ratio of the median to that of the probe, with which they take turns: whatever else the machine does slows both.
+// x-<unit> the ratio of the median to that of the probe, measured in turns with it: whatever else the machine does slows both.
 func uncontended(b *testing.B, c contender, unit string, p probe) {
 	if c.ours != nil {
 		c = plainly(c.ours)
 	}
-	pair := func() {
-		if err := c.lock(background); err != nil {
-			b.Fatal(err)
+	pair := probe(func(ctx context.Context) error {
+		if err := c.lock(ctx); err != nil {
+			return err
 		}
-		if err := c.unlock(background); err != nil {
-			b.Fatal(err)
-		}
-	}
-	for range 3 {
-		pair() // connects, and makes the scripts known
-	}
-	took := make([]time.Duration, 0, 1<<18)
-	var trips []time.Duration
+		return c.unlock(ctx)
+	})
+	const turn = 16
+	pair.times(b, turn) // connects, and makes the scripts known
 	b.ReportAllocs()
-	for i := 0; b.Loop(); i++ {
-		if i%256 == 0 {
-			b.StopTimer()
-			trips = append(trips, p.median(b, 64))
-			b.StartTimer()
-		}
-		began := time.Now()
-		pair()
-		if len(took) < cap(took) {
-			took = append(took, time.Since(began))
-		}
+	for b.Loop() {
+		must(b, pair(background))
 	}
-	half, trip := quantile(took, 0.5), quantile(trips, 0.5)
+	var pairs, trips []time.Duration
+	for range max(min(b.N, 2048)/turn, 1) {
+		pairs = append(pairs, pair.times(b, turn)...)
+		trips = append(trips, p.times(b, turn)...)
+	}
+	half := quantile(pairs, 0.5)
 	b.ReportMetric(float64(half), "p50-ns")
-	b.ReportMetric(float64(half)/float64(trip), "x-"+unit)
+	b.ReportMetric(float64(half)/float64(quantile(trips, 0.5)), "x-"+unit)
 }
 
 // contest has contenders take a lock in turns: each holds it for the time hold, and then leaves it alone for the time think, so
@@ -269,12 +266,28 @@ func handover(b *testing.B, kinds []impl, addr, unit string, p probe, beside fun
 	}
 }
 
-// hot has goroutines, each with its contender, take a lock and give it back b.N times in all, with no pause.
+// hot has goroutines, each with its contender, take a lock and give it back b.N times in all, with no pause. Nothing but
+// that is done in the time that is measured.
 func hot(b *testing.B, cs []contender) {
+	out := outcome{counts: make([]int, len(cs))}
+	errs := make([]error, len(cs))
+	var begun atomic.Int64
+	var wg sync.WaitGroup
 	b.ReportAllocs()
 	b.ResetTimer()
-	out, err := contest{}.run(cs, b.N)
+	for i, c := range cs {
+		wg.Go(func() {
+			n := 0
+			for ; errs[i] == nil && begun.Add(1) <= int64(b.N); n++ {
+				if errs[i] = c.lock(background); errs[i] == nil {
+					errs[i] = c.unlock(background)
+				}
+			}
+			out.counts[i] = n
+		})
+	}
+	wg.Wait()
 	b.StopTimer()
-	must(b, err)
+	must(b, errors.Join(errs...))
 	b.ReportMetric(out.share(), "max/min-share")
 }
