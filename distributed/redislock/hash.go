@@ -16,15 +16,20 @@ import (
 
 // hashAcquire takes the lock if it is free or the owner's already: with a count of one, so that to do it
 // twice is the same as once. The reply is the token, or 0 without a counter; or the time to live of another's hold, in a list.
+// It is what all who wait run after each release, and refuses them with two commands.
 //
 // KEYS lock [counter]; ARGV lease, owner
 var hashAcquire = newScript(`
 local lock, owner = KEYS[1], ARGV[2]
-if redis.call('exists', lock) == 1 and redis.call('hexists', lock, owner) == 0 then
-	if redis.call('hexists', lock, 'mode') == 1 then
-		return redis.error_reply('FOREIGN the lock is a read-write lock')
+local ttl = redis.call('pttl', lock)
+if ttl ~= -2 then -- there is something
+	local known = redis.call('hmget', lock, owner, 'mode')
+	if not known[1] then
+		if known[2] then
+			return redis.error_reply('FOREIGN the lock is a read-write lock')
+		end
+		return {ttl}
 	end
-	return {redis.call('pttl', lock)}
 end
 local token = 0
 if KEYS[2] then

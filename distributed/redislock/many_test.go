@@ -86,3 +86,32 @@ func TestTenThousandWaitersHaveOneConnection(t *testing.T) {
 	}
 	require.Eventually(t, func() bool { return len(subscriptions(direct)) == 0 }, 60*time.Second, 20*time.Millisecond)
 }
+
+func TestAWaiterIsRefusedByTwoCommands(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	direct := connect(t, s.addr)
+	holder, c := open(t, connect(t, s.addr)), open(t, connect(t, s.addr))
+	a, b := someone(), someone()
+	refused := func() {
+		ok, err := c.Lock("it").TryLockContext(b)
+		require.NoError(t, err)
+		require.False(t, ok)
+	}
+	require.NoError(t, holder.Lock("it").LockContext(a))
+	refused() // and the script is known
+	require.NoError(t, direct.Do(background, "config", "resetstat").Err())
+	const n = 10
+	for range n {
+		refused()
+	}
+	text, err := direct.Info(background, "commandstats").Result()
+	require.NoError(t, err)
+	inside := 0
+	for _, name := range []string{"exists", "hexists", "hget", "hmget", "pttl"} {
+		inside += commands(t, direct, name)
+	}
+	require.Equal(t, 2*n, inside, text)
+	require.Equal(t, n, commands(t, direct, "evalsha"))
+	require.NoError(t, holder.Lock("it").UnlockContext(a))
+}

@@ -122,7 +122,7 @@ var (
 func scriptsWriteTheSameKeys(t *testing.T, s *stage) {
 	writes := []string{"set", "incr", "hset", "hincrby", "hdel", "del", "pexpire", "publish",
 		"rpush", "lpop", "lrem", "zadd", "zincrby", "zrem"}
-	reads := []string{"exists", "hexists", "get", "hget", "hkeys", "hlen", "pttl", "lindex", "lrange", "zrange", "zscore", "time"}
+	reads := []string{"exists", "hexists", "get", "hget", "hmget", "hkeys", "hlen", "pttl", "lindex", "lrange", "zrange", "zscore", "time"}
 	for _, trace := range redisson.Traces {
 		parties := trace.Parties()
 		if slices.ContainsFunc(parties, func(p string) bool { return p[0] == 'J' || p[0] == 'G' }) {

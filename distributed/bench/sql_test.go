@@ -1,0 +1,227 @@
+package bench
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+	_ "github.com/jackc/pgx/v5/stdlib"
+	_ "modernc.org/sqlite"
+
+	"github.com/jucgo/locks/distributed/internal/testbed"
+	"github.com/jucgo/locks/distributed/sqllock"
+	"github.com/jucgo/locks/distributed/sqllock/pgxnotify"
+)
+
+// database is one on which locks are measured.
+type database struct {
+	name, driver string
+	// serve returns what sql.Open gets.
+	serve func(tb testing.TB) string
+	// peer is its own lock, without a library, or nil.
+	peer func(tb testing.TB, dsn, name string) contender
+}
+
+var databases = []database{
+	{"SQLite", "sqlite", func(tb testing.TB) string {
+		return "file:" + filepath.Join(tb.TempDir(), "db") + "?_pragma=busy_timeout(1000)&_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)"
+	}, nil},
+	{"PostgreSQL", "pgx", startPostgres, func(tb testing.TB, dsn, name string) contender {
+		key := `(hashtext('` + name + `'))`
+		return statements(tb, "pgx", dsn, `SELECT 1 FROM pg_advisory_lock`+key, `SELECT pg_advisory_unlock`+key+`::int`)
+	}},
+	{"MariaDB", "mysql", startMariaDB, func(tb testing.TB, dsn, name string) contender {
+		return statements(tb, "mysql", dsn, `SELECT GET_LOCK('`+name+`', 30)`, `SELECT RELEASE_LOCK('`+name+`')`)
+	}},
+}
+
+// statements returns a contender that takes the lock by one statement, and gives it back by another, each of which returns 1.
+func statements(tb testing.TB, driver, dsn, lock, unlock string) contender {
+	tb.Helper()
+	conn, err := openSQL(tb, driver, dsn).Conn(background)
+	must(tb, err)
+	tb.Cleanup(func() { conn.Close() })
+	one := func(query string) func(ctx context.Context) error {
+		return func(ctx context.Context) error {
+			n := 0
+			if err := conn.QueryRowContext(ctx, query).Scan(&n); err != nil {
+				return err
+			}
+			if n != 1 {
+				return fmt.Errorf("%s: %d", query, n)
+			}
+			return nil
+		}
+	}
+	return contender{lock: one(lock), unlock: one(unlock)}
+}
+
+// openSQL returns a pool of connections that is closed with the test.
+func openSQL(tb testing.TB, driver, dsn string) *sql.DB {
+	tb.Helper()
+	db, err := sql.Open(driver, dsn)
+	must(tb, err)
+	tb.Cleanup(func() { db.Close() })
+	return db
+}
+
+func selectOne(db *sql.DB) probe {
+	return func(ctx context.Context) error {
+		one := 0
+		return db.QueryRowContext(ctx, "SELECT 1").Scan(&one)
+	}
+}
+
+// home returns a directory that is not inside of one that only root may enter, as tb.TempDir's is.
+func home(tb testing.TB) string {
+	tb.Helper()
+	dir, err := os.MkdirTemp("", "bench")
+	must(tb, err)
+	tb.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+// command returns one that runs as a user who is not root, and owns dir.
+func command(tb testing.TB, name, dir, program string, args ...string) *exec.Cmd {
+	tb.Helper()
+	if os.Getuid() != 0 {
+		return exec.Command(program, args...)
+	}
+	u, err := user.Lookup(name)
+	must(tb, err)
+	uid, _ := strconv.Atoi(u.Uid)
+	gid, _ := strconv.Atoi(u.Gid)
+	must(tb, os.Chown(dir, uid, gid))
+	return exec.Command(testbed.Lookup(tb, "setpriv"),
+		append([]string{"--reuid", name, "--regid", name, "--clear-groups", "--pdeathsig", "KILL", program}, args...)...)
+}
+
+// run carries out cmd, which ends by itself.
+func run(tb testing.TB, cmd *exec.Cmd) {
+	tb.Helper()
+	if out, err := cmd.CombinedOutput(); err != nil {
+		tb.Fatalf("%s: %v: %s", cmd.Path, err, out)
+	}
+}
+
+// answers waits until a server does.
+func answers(tb testing.TB, driver, dsn string) string {
+	tb.Helper()
+	db, err := sql.Open(driver, dsn)
+	must(tb, err)
+	defer db.Close()
+	await(tb, driver, db.PingContext)
+	return dsn
+}
+
+// startPostgres returns the DSN of a PostgreSQL that runs until the test ends.
+func startPostgres(tb testing.TB) string {
+	tb.Helper()
+	const bin = "/usr/lib/postgresql/15/bin"
+	initdb, postgres := testbed.Lookup(tb, "initdb", bin), testbed.Lookup(tb, "postgres", bin)
+	dir, port := home(tb), strconv.Itoa(testbed.Port(tb))
+	data := filepath.Join(dir, "data")
+	run(tb, command(tb, "postgres", dir, initdb, "-D", data, "-A", "trust", "-U", "postgres", "--no-sync"))
+	p := testbed.Start(tb, command(tb, "postgres", dir, postgres, "-D", data, "-p", port, "-h", "127.0.0.1", "-k", dir, "-c", "fsync=off",
+		"-c", "synchronous_commit=off", "-c", "full_page_writes=off", "-c", "log_min_messages=panic", "-c", "log_destination=stderr"))
+	tb.Cleanup(func() { // before it is killed, so that it leaves no shared memory
+		p.Signal(syscall.SIGQUIT)
+		p.Wait()
+	})
+	return answers(tb, "pgx", "postgres://postgres@"+net.JoinHostPort("127.0.0.1", port)+"/postgres?sslmode=disable&connect_timeout=2")
+}
+
+type nowhere struct{}
+
+func (nowhere) Print(...any) {}
+
+// startMariaDB returns the DSN of a MariaDB that runs until the test ends.
+func startMariaDB(tb testing.TB) string {
+	tb.Helper()
+	install, mariadbd := testbed.Lookup(tb, "mariadb-install-db"), testbed.Lookup(tb, "mariadbd", "/usr/sbin")
+	mysql.SetLogger(nowhere{}) // of connections that are refused while it starts
+	dir, port := home(tb), strconv.Itoa(testbed.Port(tb))
+	data := filepath.Join(dir, "data")
+	run(tb, command(tb, "mysql", dir, install, "--no-defaults", "--datadir="+data, "--auth-root-authentication-method=normal"))
+	testbed.Start(tb, command(tb, "mysql", dir, mariadbd, "--no-defaults", "--datadir="+data, "--port="+port, "--bind-address=127.0.0.1",
+		"--socket="+filepath.Join(dir, "s"), "--pid-file="+filepath.Join(dir, "pid"), "--skip-name-resolve",
+		"--innodb-flush-log-at-trx-commit=0", "--innodb-buffer-pool-size=64M"))
+	return answers(tb, "mysql", "root@tcp(127.0.0.1:"+port+")/test?timeout=2s&readTimeout=5s")
+}
+
+// inSQL returns the kinds of locks that a database has: ours, and its own.
+func (d database) inSQL() []impl {
+	kinds := []impl{
+		{"table", func(tb testing.TB, dsn, name string) contender {
+			t, err := sqllock.NewTable(openSQL(tb, d.driver, dsn))
+			must(tb, err)
+			must(tb, t.CreateSchema(background))
+			tb.Cleanup(func() { t.Close(background) })
+			return of(t.Lock(name))
+		}},
+		{"row", func(tb testing.TB, dsn, name string) contender {
+			r, err := sqllock.NewRow(openSQL(tb, d.driver, dsn))
+			must(tb, err)
+			must(tb, r.CreateSchema(background))
+			tb.Cleanup(func() { r.Close(background) })
+			return of(r.Lock(name))
+		}},
+	}
+	if d.driver == "pgx" {
+		kinds = append(kinds, impl{"table-listen", func(tb testing.TB, dsn, name string) contender {
+			db := openSQL(tb, d.driver, dsn)
+			t, err := sqllock.NewTable(db, sqllock.WithListener(pgxnotify.Listener(db)))
+			must(tb, err)
+			must(tb, t.CreateSchema(background))
+			tb.Cleanup(func() { t.Close(background) })
+			return of(t.Lock(name))
+		}})
+	}
+	if d.peer != nil {
+		kinds = append(kinds, impl{"advisory", func(tb testing.TB, dsn, name string) contender {
+			a, err := sqllock.NewAdvisory(openSQL(tb, d.driver, dsn))
+			must(tb, err)
+			tb.Cleanup(func() { a.Close(background) })
+			return of(a.Lock(name))
+		}}, impl{"raw", d.peer})
+	}
+	return kinds
+}
+
+// BenchmarkSQLUncontended is a lock and an unlock that nobody else wants, beside SELECT 1. raw is pg_advisory_lock or GET_LOCK, with no
+// library.
+func BenchmarkSQLUncontended(b *testing.B) {
+	for _, d := range databases {
+		b.Run(d.name, func(b *testing.B) {
+			dsn := d.serve(b)
+			p := selectOne(openSQL(b, d.driver, dsn))
+			b.Run("SELECT 1", func(b *testing.B) {
+				for b.Loop() {
+					must(b, p(background))
+				}
+			})
+			for _, k := range d.inSQL() {
+				b.Run(k.name, func(b *testing.B) { uncontended(b, k.open(b, dsn, fresh()), "SELECT", p) })
+			}
+		})
+	}
+}
+
+// BenchmarkSQLHandover is the time from the call of a release to the next holder, who is another client.
+func BenchmarkSQLHandover(b *testing.B) {
+	for _, d := range databases {
+		b.Run(d.name, func(b *testing.B) {
+			dsn := d.serve(b)
+			handover(b, d.inSQL(), dsn, "SELECT", selectOne(openSQL(b, d.driver, dsn)), nil)
+		})
+	}
+}
