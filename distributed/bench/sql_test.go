@@ -126,7 +126,7 @@ func answers(tb testing.TB, driver, dsn string) string {
 // startPostgres returns the DSN of a PostgreSQL that runs until the test ends.
 func startPostgres(tb testing.TB) string {
 	tb.Helper()
-	const bin = "/usr/lib/postgresql/15/bin"
+	const bin = "/usr/lib/postgresql/*/bin"
 	initdb, postgres := testbed.Lookup(tb, "initdb", bin), testbed.Lookup(tb, "postgres", bin)
 	dir, port := home(tb), strconv.Itoa(testbed.Port(tb))
 	data := filepath.Join(dir, "data")

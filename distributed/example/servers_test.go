@@ -109,7 +109,7 @@ func as(tb testing.TB, name, dir, program string, args ...string) *exec.Cmd {
 
 func startPostgres(tb testing.TB) string {
 	tb.Helper()
-	const bin = "/usr/lib/postgresql/15/bin"
+	const bin = "/usr/lib/postgresql/*/bin"
 	initdb, postgres := testbed.Lookup(tb, "initdb", bin), testbed.Lookup(tb, "postgres", bin)
 	dir, port := home(tb), testbed.Port(tb)
 	data := filepath.Join(dir, "data")

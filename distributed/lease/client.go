@@ -56,11 +56,13 @@ type Client struct {
 	acquisitions atomic.Uint64
 	reached      atomic.Bool // the store has answered once
 
-	mu      sync.Mutex
-	closing bool
-	entries map[string]*entry
-	jobs    int           // at work
-	drained chan struct{} // closed when there are none any more, once the client is closing
+	mu       sync.Mutex
+	brief    context.Context // see briefly
+	briefEnd time.Time
+	closing  bool
+	entries  map[string]*entry
+	jobs     int           // at work
+	drained  chan struct{} // closed when there are none any more, once the client is closing
 }
 
 // Option changes how [New] makes a Client.

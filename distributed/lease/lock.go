@@ -823,9 +823,7 @@ func (c *Client) giveUp(g *grant) (yield time.Duration, err error) {
 	for try := 1; ; try++ {
 		sent := time.Now()
 		// A reply that does not come shall leave time to ask again.
-		ctx, cancel := context.WithTimeout(c.life, max(c.release/4, time.Millisecond))
-		r, err := c.store.Release(ctx, g.ref.Name, g.ref.Owner)
-		cancel()
+		r, err := c.store.Release(c.briefly(sent), g.ref.Name, g.ref.Owner)
 		switch {
 		case err == nil && !r.Held && try == 1:
 			return 0, locks.ErrLost
@@ -850,6 +848,20 @@ func (c *Client) giveUp(g *grant) (yield time.Duration, err error) {
 		}
 		pause = min(2*pause, 250*time.Millisecond)
 	}
+}
+
+// briefly returns a context for a quarter of the release timeout from now, or up to twice that: one for all requests of such a time.
+func (c *Client) briefly(now time.Time) context.Context {
+	d := max(c.release/4, time.Millisecond)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.brief == nil || c.briefEnd.Sub(now) < d {
+		c.briefEnd = now.Add(2 * d)
+		ctx, cancel := context.WithDeadline(c.life, c.briefEnd)
+		context.AfterFunc(ctx, cancel) // at its time, or with the client
+		c.brief = ctx
+	}
+	return c.brief
 }
 
 // latest is for how long at most a request is expected to arrive that was sent: about as long as a system goes on to send what a

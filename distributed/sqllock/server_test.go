@@ -115,7 +115,8 @@ var (
 	mariaDBServer  = sync.OnceValue(func() string { addr, _ := startMariaDB(common); return addr })
 )
 
-const postgresDir = "/usr/lib/postgresql/15/bin"
+// postgresDir is where Debian has the programs of PostgreSQL, of whatever version.
+const postgresDir = "/usr/lib/postgresql/*/bin"
 
 func sharedPostgres(tb testing.TB) string {
 	testbed.Lookup(tb, "initdb", postgresDir)

@@ -6,11 +6,13 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 )
 
-// Lookup returns where program is: in the PATH or in one of dirs. Without it the test is skipped, with a line that
+// Lookup returns where program is: in the PATH or in one of dirs, which may be patterns. Without it the test is skipped, with a line that
 // says so, but for continuous integration, where it fails.
 func Lookup(tb testing.TB, program string, dirs ...string) string {
 	tb.Helper()
@@ -18,8 +20,11 @@ func Lookup(tb testing.TB, program string, dirs ...string) string {
 		return path
 	}
 	for _, dir := range dirs {
-		if path, err := exec.LookPath(dir + "/" + program); err == nil {
-			return path
+		found, _ := filepath.Glob(filepath.Join(dir, program))
+		for _, path := range slices.Backward(found) { // the newest version first
+			if path, err := exec.LookPath(path); err == nil {
+				return path
+			}
 		}
 	}
 	Missing(tb, program)
