@@ -100,8 +100,8 @@ var (
 	}}
 )
 
-// rueidisLocker returns a locker with connections of its own, and one key for a lock: it has no timer by which a waiter who misses a
-// message would ask again, and with NoLoopTracking that happened.
+// rueidisLocker returns a locker with connections of its own, and one key for a lock. It goes without NoLoopTracking, with which
+// waiters may hang: they have no timer by which they would ask again if a message does not come.
 func rueidisLocker(tb testing.TB, addr string) rueidislock.Locker {
 	tb.Helper()
 	l, err := rueidislock.NewLocker(rueidislock.LockerOption{
