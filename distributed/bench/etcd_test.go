@@ -45,13 +45,13 @@ func get(c *clientv3.Client) probe {
 }
 
 var etcdKinds = []impl{
-	{"etcdlock", func(tb testing.TB, addr, name string) contender {
+	{name: "etcdlock", open: func(tb testing.TB, addr, name string) contender {
 		c, err := etcdlock.New(connectEtcd(tb, addr))
 		must(tb, err)
 		tb.Cleanup(func() { c.Close(background) })
 		return of(c.Lock(name))
 	}},
-	{"concurrency.Mutex", func(tb testing.TB, addr, name string) contender {
+	{name: "concurrency.Mutex", open: func(tb testing.TB, addr, name string) contender {
 		s, err := concurrency.NewSession(connectEtcd(tb, addr))
 		must(tb, err)
 		tb.Cleanup(func() { s.Close() })

@@ -64,7 +64,7 @@ const term = 30 * time.Second
 var compareDelete = redis.NewScript(`if redis.call("get", KEYS[1]) == ARGV[1] then return redis.call("del", KEYS[1]) end return 0`)
 
 // rawRedis is SET with NX and PX, and a script that deletes what is its own. Who waits asks each millisecond.
-var rawRedis = impl{"raw-1ms", func(tb testing.TB, addr, name string) contender {
+var rawRedis = impl{name: "raw-1ms", open: func(tb testing.TB, addr, name string) contender {
 	c := connectRedis(tb, addr)
 	value := fresh()
 	return contender{
@@ -83,7 +83,7 @@ var rawRedis = impl{"raw-1ms", func(tb testing.TB, addr, name string) contender 
 
 // ours returns a kind of our locks.
 func ours(name string, lock func(c *redislock.Client, name string) locks.TryLocker) impl {
-	return impl{name, func(tb testing.TB, addr, name string) contender { return of(lock(openRedis(tb, addr), name)) }}
+	return impl{name: name, open: func(tb testing.TB, addr, name string) contender { return of(lock(openRedis(tb, addr), name)) }}
 }
 
 var (
@@ -95,13 +95,13 @@ var (
 		return c.ReadWriteLocker(name).WriteLocker()
 	})
 
-	rueidisLock = impl{"rueidislock", func(tb testing.TB, addr, name string) contender {
+	rueidisLock = impl{name: "rueidislock", sticks: true, open: func(tb testing.TB, addr, name string) contender {
 		return rueidisContender(rueidisLocker(tb, addr), name)
 	}}
 )
 
-// rueidisLocker returns a locker with connections of its own, and one key for a lock: it has no timer by which a waiter who misses a
-// message would ask again, and with NoLoopTracking that happened.
+// rueidisLocker returns a locker with connections of its own, and one key for a lock. Its waiters have no timer by which they would ask
+// again if a message does not come.
 func rueidisLocker(tb testing.TB, addr string) rueidislock.Locker {
 	tb.Helper()
 	l, err := rueidislock.NewLocker(rueidislock.LockerOption{
@@ -129,7 +129,7 @@ func rueidisContender(l rueidislock.Locker, name string) contender {
 
 // redsyncLock returns redsync's mutex on one server, which asks again after the time retry, or after what it has for that.
 func redsyncLock(name string, retry time.Duration) impl {
-	return impl{name, func(tb testing.TB, addr, name string) contender {
+	return impl{name: name, open: func(tb testing.TB, addr, name string) contender {
 		return redsyncContender(connectRedis(tb, addr), name, retry)
 	}}
 }
@@ -150,7 +150,7 @@ func redsyncContender(c *redis.Client, name string, retry time.Duration) contend
 
 // bsmLock returns bsm/redislock's lock, which asks again after the time retry.
 func bsmLock(name string, retry time.Duration) impl {
-	return impl{name, func(tb testing.TB, addr, name string) contender {
+	return impl{name: name, open: func(tb testing.TB, addr, name string) contender {
 		return bsmContender(connectRedis(tb, addr), name, retry)
 	}}
 }

@@ -161,14 +161,14 @@ func startMariaDB(tb testing.TB) string {
 // inSQL returns the kinds of locks that a database has: ours, and its own.
 func (d database) inSQL() []impl {
 	kinds := []impl{
-		{"table", func(tb testing.TB, dsn, name string) contender {
+		{name: "table", open: func(tb testing.TB, dsn, name string) contender {
 			t, err := sqllock.NewTable(openSQL(tb, d.driver, dsn))
 			must(tb, err)
 			must(tb, t.CreateSchema(background))
 			tb.Cleanup(func() { t.Close(background) })
 			return of(t.Lock(name))
 		}},
-		{"row", func(tb testing.TB, dsn, name string) contender {
+		{name: "row", open: func(tb testing.TB, dsn, name string) contender {
 			r, err := sqllock.NewRow(openSQL(tb, d.driver, dsn))
 			must(tb, err)
 			must(tb, r.CreateSchema(background))
@@ -177,7 +177,7 @@ func (d database) inSQL() []impl {
 		}},
 	}
 	if d.driver == "pgx" {
-		kinds = append(kinds, impl{"table-listen", func(tb testing.TB, dsn, name string) contender {
+		kinds = append(kinds, impl{name: "table-listen", open: func(tb testing.TB, dsn, name string) contender {
 			db := openSQL(tb, d.driver, dsn)
 			t, err := sqllock.NewTable(db, sqllock.WithListener(pgxnotify.Listener(db)))
 			must(tb, err)
@@ -187,12 +187,12 @@ func (d database) inSQL() []impl {
 		}})
 	}
 	if d.peer != nil {
-		kinds = append(kinds, impl{"advisory", func(tb testing.TB, dsn, name string) contender {
+		kinds = append(kinds, impl{name: "advisory", open: func(tb testing.TB, dsn, name string) contender {
 			a, err := sqllock.NewAdvisory(openSQL(tb, d.driver, dsn))
 			must(tb, err)
 			tb.Cleanup(func() { a.Close(background) })
 			return of(a.Lock(name))
-		}}, impl{"raw", d.peer})
+		}}, impl{name: "raw", open: d.peer})
 	}
 	return kinds
 }

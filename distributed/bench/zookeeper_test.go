@@ -39,7 +39,7 @@ func exists(c *zk.Conn) probe {
 
 // inZooKeeper returns a kind of our locks.
 func inZooKeeper(name string, lock func(c *zklock.Client, name string) locks.TryLocker) impl {
-	return impl{name, func(tb testing.TB, addr, name string) contender {
+	return impl{name: name, open: func(tb testing.TB, addr, name string) contender {
 		c, err := zklock.New(background, []string{addr})
 		must(tb, err)
 		tb.Cleanup(func() { c.Close(background) })
@@ -50,7 +50,7 @@ func inZooKeeper(name string, lock func(c *zklock.Client, name string) locks.Try
 var zooKeeperKinds = []impl{
 	inZooKeeper("zklock", (*zklock.Client).Locker),
 	inZooKeeper("zklock-ephemeral", func(c *zklock.Client, name string) locks.TryLocker { return c.EphemeralLocker(name) }),
-	{"zk.Lock", func(tb testing.TB, addr, name string) contender {
+	{name: "zk.Lock", open: func(tb testing.TB, addr, name string) contender {
 		l := zk.NewLock(connectZooKeeper(tb, addr), "/"+name, zk.WorldACL(zk.PermAll))
 		return contender{
 			lock:   func(context.Context) error { return l.Lock() },
