@@ -120,7 +120,7 @@ var (
 
 // scriptsWriteTheSameKeys compares what the scripts of either side write to when they play all the parts of a trace.
 func scriptsWriteTheSameKeys(t *testing.T, s *stage) {
-	writes := []string{"set", "incr", "hset", "hincrby", "hdel", "del", "pexpire", "publish",
+	writes := []string{"set", "incr", "hset", "hsetnx", "hincrby", "hdel", "del", "pexpire", "publish",
 		"rpush", "lpop", "lrem", "zadd", "zincrby", "zrem"}
 	reads := []string{"exists", "hexists", "get", "hget", "hmget", "hkeys", "hlen", "pttl", "lindex", "lrange", "zrange", "zscore", "time"}
 	for _, trace := range redisson.Traces {
