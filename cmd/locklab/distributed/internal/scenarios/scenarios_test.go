@@ -13,6 +13,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestEveryScenarioShowsWhatItTeaches(t *testing.T) { labtest.Shows(t, scenarios.Course) }
 
-func TestEveryScenarioIsToldInFull(t *testing.T) { labtest.Told(t, scenarios.Course, "server") }
+func TestEveryScenarioIsToldInFull(t *testing.T) {
+	labtest.Told(t, scenarios.Course, "server", "database")
+}
 
 func TestTextsHaveNoFiguresOfTheirOwn(t *testing.T) { labtest.HasNoFigures(t, scenarios.Course) }

@@ -32,6 +32,12 @@ type server struct {
 
 func newServer(l *lab.Lab) *server {
 	s := &server{Miniredis: miniredis.NewMiniRedis(), aged: time.Now()}
+	s.start(l)
+	return s
+}
+
+// start starts it, or starts it again at the same address, with what it has.
+func (s *server) start(l *lab.Lab) {
 	l.Must(s.Start())
 	s.Server().SetPreHook(func(peer *miniserver.Peer, command string, _ ...string) bool {
 		// The commands of a script run in the goroutine of its connection, with the server locked, as another peer.
@@ -45,7 +51,6 @@ func newServer(l *lab.Lab) *server {
 		s.age()
 		return false
 	})
-	return s
 }
 
 func (s *server) age() {

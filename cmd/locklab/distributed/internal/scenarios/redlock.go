@@ -1,0 +1,373 @@
+package scenarios
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/cmd/locklab/internal/lab"
+	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/redislock"
+)
+
+var _ = register(lab.Scenario{
+	Lesson:   80,
+	Name:     "redlock",
+	Topic:    "Several servers",
+	Title:    "Redlock: a majority of servers, and what it rests on",
+	Question: "Can a lock outlive the server that it is on?",
+	Claim: `One server is one point of failure. A replica does not help: it is told of a lock after the holder is, and may be promoted in between. Redlock takes several masters that know nothing of each other. Whoever gets the same key on more than half of them, well within the lease, has the lock. Any two majorities have a server in common, and that server gives the key to one.
+
+So a minority may fail, and a server may even come back without what it knew, as long as the others stand. It rests on three things: a server that has forgotten its locks stays away until all of them are over; no clock jumps; nobody is paused past the lease. The third is the weak point of every lease, but others have a fencing token against it. Redlock has none: counters on servers that know nothing of each other have no common order.`,
+	Look: "The lane of the servers says how many of them run. The holder goes on while a majority does, and is told of its loss when it does not; the other process asks all the time, and gets the lock only when enough servers are back, after the lease. " +
+		"In the pictures after that everything is up. One server that forgets makes no difference. Three that forget at once, or whose clocks jump, let Bob in beside Ann. In the last picture Ann is paused, and there is no number by which her write could be refused.",
+	Found: `With {{.two}} of {{.servers}} servers the holder could not renew: it was told {{n .told}} after the third had stopped, with the cause "{{.cause}}". The other asked {{times .asked}} in vain, the last time with the answer "{{.answer}}", and had the lock {{n .apart}} after the holder had been told. When {{.forgot}} servers forgot their locks at once, there were {{.most}} holders, and the first one's hold said so only when it was released. The number of a hold was {{.token}}, and the stale write of a holder that had been paused stayed: {{.stale}} value.`,
+	Take:  "Redlock makes a lock more available, not more certain. Let servers write each change to disk before they answer, or stay away for the longest lease after a restart; have clocks slewed, never set. Where two holders at a time do harm, take a lock with a token and a resource that checks it, or a store that agrees before it answers: etcd, ZooKeeper, a database.",
+	Java: `RLock lock = new RedissonRedLock(
+    a.getLock("order"), b.getLock("order"), c.getLock("order"));
+lock.lock();`,
+	Run: redlock,
+})
+
+//lab:show
+
+// onMajority returns locks that are held by whoever has them on more than half of the masters. Each of those is a
+// server of its own: no replica, and no part of a cluster.
+func onMajority(masters []redis.UniversalClient, opts ...lease.Option) (*redislock.Majority, error) {
+	return redislock.Redlock(masters, redislock.WithLease(opts...))
+}
+
+// quorum is how many of n servers make a majority: any two majorities have at least one in common.
+func quorum(n int) int { return n/2 + 1 }
+
+//lab:end
+
+// masters are servers that know nothing of each other.
+type masters []*server
+
+// have returns how many of them have a lock.
+func (m masters) have(name string) (n int) {
+	for _, s := range m {
+		if _, ok := s.left(name); ok {
+			n++
+		}
+	}
+	return n
+}
+
+// forget has them come back at once from a crash, without what they knew.
+func (m masters) forget(l *lab.Lab) {
+	for _, s := range m {
+		s.Close()
+		s.FlushAll()
+		s.start(l)
+	}
+}
+
+// voter is a process with locks on all of them.
+type voter struct {
+	clients []redis.UniversalClient
+	locks   *redislock.Majority
+}
+
+func (m masters) voter(l *lab.Lab, opts ...lease.Option) *voter {
+	silence()
+	v := new(voter)
+	for _, s := range m {
+		v.clients = append(v.clients, redis.NewClient(&redis.Options{Addr: s.Addr(), MaxRetries: -1, DialerRetries: 1,
+			DisableIdentity: true, Protocol: 2}))
+	}
+	var err error
+	v.locks, err = onMajority(v.clients, opts...)
+	l.Must(err)
+	return v
+}
+
+func (m masters) end(all ...*voter) {
+	for _, v := range all {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		_ = v.locks.Close(ctx) // What is still held is of no interest any more.
+		cancel()
+		for _, c := range v.clients {
+			_ = c.Close()
+		}
+	}
+	for _, s := range m {
+		s.Close()
+	}
+}
+
+func redlock(_ context.Context, l *lab.Lab) error {
+	const servers = 5
+	var m masters
+	for range servers {
+		m = append(m, newServer(l))
+	}
+	l.Observe("servers", servers)
+	term := lab.Pick(l, 1500*time.Millisecond, 2*time.Second)
+	short := []lease.Option{lease.WithLease(term), lease.WithMargin(term / 4)}
+	long := lease.WithLease(time.Minute) // is not over, nor renewed, while the scenario runs
+	holder, other, ann, bob := m.voter(l, short...), m.voter(l, short...), m.voter(l, long), m.voter(l, long)
+	defer m.end(holder, other, ann, bob)
+	table := lab.Table{Title: "What the lock stands, and what it does not", Head: []string{"what happens", "servers that have the lock", "another gets it", "the holder"}}
+	row := func(what string, have int, another, told string) {
+		table.Rows = append(table.Rows, []string{what, strconv.Itoa(have) + " of " + strconv.Itoa(servers), another, told})
+	}
+
+	stopped(l, m, holder, other, term, row)
+	one := rival(l, m, ann, bob, "one", "One forgets", "One server comes back empty. Bob gets its vote, and no more: he is refused.", false,
+		func() { m[:1].forget(l) })
+	row("one comes back empty", one, "no", "goes on")
+	three := rival(l, m, ann, bob, "three", "Three forget at once", "Three servers come back empty while the lock is held. They make a majority for Bob.", true,
+		func() { m[:quorum(servers)].forget(l) })
+	row("three come back empty at once", three, "at once", "is told at its next renewal, or by its release")
+	l.Observe("forgot", quorum(servers))
+	jump := rival(l, m, ann, bob, "clocks", "Three clocks jump", "The clocks of three servers are set forward, by more than the lease. To them the lock is over.", true,
+		func() {
+			for _, s := range m[:quorum(servers)] {
+				s.FastForward(time.Hour)
+			}
+		})
+	row("the clocks of three are set forward", jump, "at once", "is told at its next renewal, or by its release")
+	row("the holder is paused past its lease", pausedVoter(l, m, ann, bob, term), "after the lease", "is told if it asks; it has no number for the resource to refuse")
+	l.Table(table)
+	return nil
+}
+
+// stopped has two servers stop while a lock is held, and then a third one.
+func stopped(l *lab.Lab, m masters, holder, other *voter, term time.Duration, row func(string, int, string, string)) {
+	const name, leases = "order", 2
+	t := l.Timeline("Two stop, and then a third", "The holder goes on with three servers of five, and loses the lock with two. Nobody gets it until there are enough again.")
+	first, second := t.Wrap("lock", holder.locks.Lock(name)), other.locks.Lock(name)
+	has, two, refused, worked, three := make(chan struct{}), make(chan struct{}), make(chan struct{}), make(chan struct{}), make(chan struct{})
+	asked := make(chan struct{})
+	var at, told time.Time
+	t.Go("servers", func(ctx context.Context, me *lab.Lane) error {
+		me.Set(lab.Running, "five run")
+		<-has
+		l.Until("the last of the servers has voted", func() bool { return m.have(name) == len(m) })
+		me.Work(term / 10)
+		for _, s := range m[quorum(len(m)):] {
+			s.Close()
+		}
+		me.Set(lab.Running, "three run")
+		me.Mark("two stop")
+		close(two)
+		<-worked
+		l.Equal(quorum(len(m)), m[:quorum(len(m))].have(name), "a majority has the lock, renewed")
+		row("two stop", quorum(len(m)), "no", "goes on")
+		m[0].Close()
+		at = time.Now()
+		me.Set(lab.Running, "two run")
+		me.Mark("a third stops")
+		close(three)
+		<-asked
+		// They come back with nothing, which is safe now: whatever they knew would be over.
+		masters{m[0], m[3], m[4]}.forget(l)
+		me.Set(lab.Running, "five run")
+		me.Mark("three are back")
+		me.Work(term / 10)
+		return nil
+	})
+	t.Go("holder", func(ctx context.Context, me *lab.Lane) error {
+		err := locks.Do(ctx, first, func(held context.Context) error {
+			close(has)
+			<-two
+			me.Work(term + term/2)
+			<-refused
+			l.Check(held.Err() == nil, "while a majority of servers runs, the holder works for longer than its lease")
+			close(worked)
+			select {
+			case <-held.Done():
+				told = time.Now()
+			case <-asked:
+			}
+			l.Check(held.Err() != nil, "when too few servers have run for longer than the lease, the holder has been told")
+			l.Is(locks.ErrLost, context.Cause(held), "without a majority the context of the work ends with locks.ErrLost")
+			l.Observe("cause", context.Cause(held).Error())
+			me.Mark("is told of the loss")
+			return nil
+		})
+		l.Is(locks.ErrLost, err, "so does what Do returns")
+		me.Set(lab.Running, "works")
+		me.Work(term / 10)
+		return nil
+	})
+	t.Go("other", func(ctx context.Context, me *lab.Lane) error {
+		ask := func() error {
+			ok, err := second.TryLockContext(ctx)
+			l.Check(!ok, "nobody gets the lock while it is held, or while too few servers run")
+			return err
+		}
+		<-two
+		me.Set(lab.Waiting, "asks for lock in vain")
+		l.Check(ask() == nil, "with three servers the answer is that somebody has it")
+		close(refused)
+		<-three
+		tries := 0
+		var err error
+		for time.Since(at) < leases*term {
+			err = ask()
+			tries++
+			me.Work(term / 20)
+		}
+		if err == nil {
+			close(asked)
+			return errors.New("with two servers there is an answer, and no error")
+		}
+		row("three stop", 0, "no", "is told before its lease is over")
+		l.Observe("asked", tries)
+		_, answer, _ := strings.Cut(err.Error(), "redislock: ")
+		answer, _, _ = strings.Cut(answer, ":") // and then what each of the servers said
+		l.Observe("answer", answer)
+		close(asked)
+		l.Until("enough servers are back", func() bool {
+			ok, err := second.TryLockContext(ctx)
+			return ok && err == nil
+		})
+		got := time.Now()
+		me.Set(lab.Exclusive, "has lock")
+		me.Work(term / 10)
+		l.Check(told.Before(got), "the holder is told before anybody else has the lock")
+		l.Check(told.Sub(at) < term, "the holder is told before its lease is over")
+		l.Observe("told", told.Sub(at))
+		l.Observe("apart", got.Sub(told))
+		err = second.UnlockContext(ctx)
+		me.Set(lab.Running, "works")
+		me.Work(term / 20)
+		return err
+	})
+	t.Wait()
+	l.Observe("two", len(m)-quorum(len(m)))
+}
+
+// rival has something happen to servers while Ann has the lock, and Bob ask for it, who gets it or not. It returns how many servers
+// still have Ann's.
+func rival(l *lab.Lab, m masters, ann, bob *voter, name, title, desc string, gets bool, happen func()) (have int) {
+	t := l.Timeline(title, desc)
+	first, second := t.Wrap("lock", ann.locks.Lock(name)), bob.locks.Lock(name)
+	var in inside
+	happened, asked := make(chan struct{}), make(chan struct{})
+	t.Go("Ann", func(ctx context.Context, me *lab.Lane) error {
+		if err := first.LockContext(ctx); err != nil {
+			return err
+		}
+		in.enter()
+		hold, err := ann.locks.Lock(name).Hold(ctx)
+		if err != nil {
+			return err
+		}
+		l.Equal(uint64(0), hold.Token(), "a hold of Redlock has no number")
+		l.Observe("token", hold.Token())
+		l.Until("the last of the servers has voted", func() bool { return m.have(name) == len(m) })
+		me.Work(5 * time.Millisecond)
+		happen()
+		me.Mark("%s", strings.ToLower(title))
+		have = m.have(name)
+		close(happened)
+		<-asked
+		l.Check(hold.Err() == nil, "the first holder has not heard of anything")
+		in.leave()
+		err = first.UnlockContext(ctx)
+		me.Set(lab.Running, "works")
+		if gets {
+			l.Is(locks.ErrLost, err, "the release tells a holder that has lost the majority")
+			err = nil
+		}
+		me.Work(3 * time.Millisecond)
+		return err
+	})
+	t.Go("Bob", func(ctx context.Context, me *lab.Lane) error {
+		<-happened
+		defer close(asked)
+		me.Set(lab.Waiting, "asks for lock")
+		if !gets {
+			for range 5 {
+				me.Work(time.Millisecond)
+				ok, err := second.TryLockContext(ctx)
+				l.Check(!ok && err == nil, "the votes of a minority are of no use to another")
+			}
+			me.Mark("is refused")
+			me.Set(lab.Running, "works")
+			me.Work(3 * time.Millisecond)
+			return nil
+		}
+		// The connections of before may have to be given up first.
+		l.Until("a majority votes for Bob", func() bool {
+			ok, err := second.TryLockContext(ctx)
+			return ok && err == nil
+		})
+		in.enter()
+		me.Set(lab.Exclusive, "has lock")
+		me.Work(5 * time.Millisecond)
+		l.Equal(int64(2), in.most.Load(), "a majority that has forgotten the first holder lets a second one in")
+		l.Observe("most", in.most.Load())
+		in.leave()
+		err := second.UnlockContext(ctx)
+		me.Set(lab.Running, "works")
+		me.Work(3 * time.Millisecond)
+		return err
+	})
+	t.Wait()
+	if gets {
+		l.Check(have < quorum(len(m)), "the first holder's majority is gone")
+	} else {
+		l.Equal(int64(1), in.most.Load(), "there is one holder while the majority stands")
+		l.Check(have >= quorum(len(m)) && have < len(m), "a majority of servers still has the lock")
+	}
+	l.Until("nobody has the lock", func() bool { return m.have(name) == 0 })
+	return have
+}
+
+// pausedVoter has Ann stop while she has the lock, until it was Bob's, and then write. It returns how many servers have her lock then.
+func pausedVoter(l *lab.Lab, m masters, ann, bob *voter, term time.Duration) (have int) {
+	const name = "paused"
+	t := l.Timeline("A holder is paused", "Ann goes on after her lease is over and Bob has written. She has no number to send along, and overwrites what he wrote.")
+	annLock, bobLock := ann.locks.Lock(name, redislock.For(term)), bob.locks.Lock(name)
+	first, second := t.Wrap("lock", annLock), t.Wrap("lock", bobLock)
+	var r resource
+	has, done := make(chan struct{}), make(chan struct{})
+	t.Go("Ann", func(ctx context.Context, me *lab.Lane) error {
+		if err := first.LockContext(ctx); err != nil {
+			return err
+		}
+		hold, err := annLock.Hold(ctx)
+		if err != nil {
+			return err
+		}
+		close(has)
+		me.Is(lab.Exclusive, "is paused", func() { <-done })
+		have = m.have(name)
+		l.Check(r.write("Ann's", hold.Token()) == nil, "without numbers nobody refuses a stale write")
+		me.Mark("writes")
+		l.Is(locks.ErrLost, hold.Err(), "the hold would have said so, had it been asked")
+		l.Is(locks.ErrLost, first.UnlockContext(ctx), "its unlock says so, too")
+		me.Set(lab.Running, "works")
+		me.Work(term / 10)
+		return nil
+	})
+	t.Go("Bob", func(ctx context.Context, me *lab.Lane) error {
+		<-has
+		defer close(done)
+		return locks.Do(ctx, second, func(ctx context.Context) error {
+			hold, err := bobLock.Hold(ctx)
+			if err != nil {
+				return err
+			}
+			me.Work(term / 10)
+			err = r.write("Bob's", hold.Token())
+			me.Mark("writes")
+			me.Work(term / 10)
+			return err
+		})
+	})
+	t.Wait()
+	l.Equal("Ann's", r.value, "what the stale holder wrote stays")
+	l.Observe("stale", r.value)
+	return have
+}

@@ -1,0 +1,240 @@
+package scenarios
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/cmd/locklab/internal/lab"
+	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/sqllock"
+)
+
+var _ = register(lab.Scenario{
+	Lesson:   90,
+	Name:     "sql-row",
+	Topic:    "Databases",
+	Title:    "A row as a lock: without an end and an owner, and with both",
+	Question: "Is a unique row in a table enough of a lock?",
+	Claim: `A database that is there anyway can keep the locks. The material's recipe is a table with a unique name: who inserts the row has the lock, who deletes it frees it, and of two inserts one fails.
+
+The row says neither until when it counts nor whose it is. If its holder dies, nobody deletes it. If somebody else deletes it, by mistake, it is gone under the hands of its holder. And the insert does not wait: who does not get the lock has to ask again. What is missing are columns: the owner, which every release compares; the end of the lease, by the database's clock, which every acquisition looks at; and a number that grows from holder to holder, for fencing.`,
+	Look:  "In the first picture the holder crashes, and the next process asks in vain until it gives up. In the second Bob does not get the lock, but cleans up all the same: Cid gets in beside Ann. In the third, on a table with all columns, the holder crashes, a stranger's release does nothing, and the next process has the lock when the lease is over. The table has what was in the row.",
+	Found: `With the bare row the next process asked {{times .asked}} in vain, for {{n .inVain}}, and would have to go on for ever. After a delete by somebody else there were {{.most}} inside at a time. With owner, lease and token the answer to the stranger was "{{.answer}}"; the holder crashed, and the next process had the lock {{n .waited}} after the holder had taken it, with the number {{.next}} after {{.first}}.`,
+	Take:  "Take `sqllock.Table` where the locks belong into a database that you have: it needs no connection while a lock is held. A row for each name stays, as it keeps the token. Many short locks under load are not what a database is best at.",
+	Java: `INSERT INTO locks (name) VALUES (?);            -- wrong: no owner, no end
+DELETE FROM locks WHERE name = ?;
+
+// ShedLock, Spring Integration's JdbcLockRegistry: owner and end in the row
+Lock lock = registry.obtain("order");`,
+	Run: sqlRow,
+})
+
+//lab:show
+
+// lockByInsert takes the lock by inserting the row of its name, which is unique. It is wrong: nothing says whose it
+// is, and until when.
+func lockByInsert(ctx context.Context, db *sql.DB, name string) (bool, error) {
+	r, err := db.ExecContext(ctx, `INSERT INTO bare_locks (name) VALUES (?) ON CONFLICT DO NOTHING`, name)
+	if err != nil {
+		return false, err
+	}
+	n, err := r.RowsAffected()
+	return n == 1, err
+}
+
+// unlockByDelete frees the lock, whoever has it. It is wrong.
+func unlockByDelete(ctx context.Context, db *sql.DB, name string) error {
+	_, err := db.ExecContext(ctx, `DELETE FROM bare_locks WHERE name = ?`, name)
+	return err
+}
+
+// byTable returns locks in rows that have an owner, an end and a token.
+func byTable(ctx context.Context, db *sql.DB, lease ...lease.Option) (*sqllock.Table, error) {
+	t, err := sqllock.NewTable(db, sqllock.WithLease(lease...))
+	if err != nil {
+		return nil, err
+	}
+	return t, t.CreateSchema(ctx)
+}
+
+//lab:end
+
+func sqlRow(ctx context.Context, l *lab.Lab) error {
+	d := newDatabase(ctx, l, `CREATE TABLE bare_locks (name TEXT PRIMARY KEY)`)
+	term := lab.Pick(l, 1500*time.Millisecond, 2*time.Second)
+	holder, next, stranger := d.process(l), d.process(l), d.process(l)
+	var closers []interface{ Close(context.Context) error }
+	defer func() { d.end(closers...) }()
+	bareCrash(l, holder, next, term/5)
+	bareDelete(l, [3]*sql.DB{holder, next, stranger})
+
+	var tables [3]*sqllock.Table
+	for i, db := range []*sql.DB{holder, next, stranger} {
+		var err error
+		// The margin is larger than by default, as the scenario has to hold on a busy machine too.
+		tables[i], err = byTable(ctx, db, lease.WithLease(term), lease.WithMargin(term/4))
+		l.Must(err)
+		closers = append(closers, tables[i])
+	}
+	tableCrash(l, holder, next, tables, term)
+	return nil
+}
+
+// bareCrash has the holder of a bare row die.
+func bareCrash(l *lab.Lab, holder, next *sql.DB, term time.Duration) {
+	const name = "order"
+	crashed := make(chan struct{})
+	t := l.Timeline("A bare row, and a crash", "The holder dies before it deletes the row. The next process asks again and again, and gives up.")
+	t.Go("holder", func(ctx context.Context, me *lab.Lane) error {
+		defer close(crashed)
+		ok, err := lockByInsert(ctx, holder, name)
+		l.Check(ok && err == nil, "a free lock is taken by an insert")
+		me.Set(lab.Exclusive, "has lock")
+		me.Work(term / 10)
+		me.Mark("crashes")
+		return err
+	})
+	t.Go("next", func(ctx context.Context, me *lab.Lane) error {
+		<-crashed
+		began, asked := time.Now(), 0
+		me.Set(lab.Waiting, "asks for lock in vain")
+		for time.Since(began) < 3*term {
+			ok, err := lockByInsert(ctx, next, name)
+			if err != nil {
+				return err
+			}
+			l.Check(!ok, "a row without an end stays locked, however long its holder has been dead")
+			asked++
+			me.Work(term / 10)
+		}
+		l.Observe("asked", asked)
+		l.Observe("inVain", time.Since(began))
+		me.Mark("gives up")
+		me.Set(lab.Running, "works")
+		me.Work(term / 4)
+		return nil
+	})
+	t.Wait()
+}
+
+// bareDelete has somebody delete the row who does not have the lock.
+func bareDelete(l *lab.Lab, all [3]*sql.DB) {
+	const name, step = "account", 10 * time.Millisecond
+	var in inside
+	annHas, deleted, cidIn := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	t := l.Timeline("A bare row, deleted by another", "Bob does not get the lock, and deletes the row all the same. Cid gets in beside Ann.")
+	t.Go("Ann", func(ctx context.Context, me *lab.Lane) error {
+		ok, err := lockByInsert(ctx, all[0], name)
+		l.Check(ok && err == nil, "Ann gets the free lock")
+		me.Set(lab.Exclusive, "has lock")
+		in.enter()
+		me.Work(step)
+		close(annHas)
+		<-cidIn
+		me.Work(step)
+		in.leave()
+		me.Set(lab.Running, "works")
+		me.Work(step)
+		return err
+	})
+	t.Go("Bob", func(ctx context.Context, me *lab.Lane) error {
+		<-annHas
+		defer close(deleted)
+		ok, err := lockByInsert(ctx, all[1], name)
+		l.Check(!ok && err == nil, "Bob does not get the lock while Ann has it")
+		me.Work(step)
+		me.Mark("deletes the row")
+		return unlockByDelete(ctx, all[1], name)
+	})
+	t.Go("Cid", func(ctx context.Context, me *lab.Lane) error {
+		<-deleted
+		defer close(cidIn)
+		ok, err := lockByInsert(ctx, all[2], name)
+		l.Check(ok && err == nil, "after anybody's delete the lock is free")
+		me.Set(lab.Exclusive, "has lock")
+		in.enter()
+		me.Work(step)
+		in.leave()
+		me.Set(lab.Running, "works")
+		me.Work(step)
+		return err
+	})
+	t.Wait()
+	l.Equal(int64(2), in.most.Load(), "then two are inside")
+	l.Observe("most", in.most.Load())
+}
+
+// tableCrash has a holder of a row with an owner and an end die, after a stranger has tried to release its lock.
+func tableCrash(l *lab.Lab, holder, next *sql.DB, all [3]*sqllock.Table, term time.Duration) {
+	const name = "order"
+	table := lab.Table{Title: "What is in the row", Head: []string{"while", "name", "owner", "token", "its lease"}}
+	row := func(ctx context.Context, while string) {
+		var owner string
+		var token int64
+		l.Must(next.QueryRowContext(ctx, `SELECT owner, token FROM sql_locks WHERE name = ?`, name).Scan(&owner, &token))
+		table.Rows = append(table.Rows, []string{while, name, owner[:min(len(owner), 8)] + "...", fmt.Sprint(token), lab.Duration(term)})
+	}
+	crashed := make(chan struct{})
+	tried := make(chan struct{})
+	has := make(chan struct{})
+	var at time.Time
+	var token uint64
+	t := l.Timeline("A row with an owner and an end", "A stranger cannot release the lock. The holder dies, and the next process has the lock when the lease is over.")
+	t.Go("holder", func(ctx context.Context, me *lab.Lane) error {
+		defer close(crashed)
+		at = time.Now()
+		lock := all[0].Lock(name)
+		if err := t.Wrap("lock", lock).LockContext(ctx); err != nil {
+			return err
+		}
+		hold, err := lock.Hold(ctx)
+		if err != nil {
+			return err
+		}
+		token = hold.Token()
+		row(ctx, "the first has it")
+		close(has)
+		<-tried
+		l.Check(hold.Err() == nil, "the holder still has it after a stranger's release")
+		me.Work(term / 10)
+		me.Mark("crashes")
+		return holder.Close() // No renewal gets through any more.
+	})
+	t.Go("stranger", func(ctx context.Context, me *lab.Lane) error {
+		<-has
+		defer close(tried)
+		lock := all[2].Lock(name)
+		err := lock.UnlockContext(ctx)
+		l.Is(locks.ErrNotHeld, err, "a stranger cannot release the lock")
+		l.Observe("answer", locks.ErrNotHeld.Error())
+		ok, err := lock.TryLockContext(ctx)
+		l.Check(!ok && err == nil, "nor take it, while its lease is not over")
+		me.Mark("is refused")
+		me.Work(term / 10)
+		return nil
+	})
+	t.Go("next", func(ctx context.Context, me *lab.Lane) error {
+		<-crashed
+		lock := all[1].Lock(name)
+		return locks.Do(ctx, t.Wrap("lock", lock), func(ctx context.Context) error {
+			waited := time.Since(at)
+			hold, err := lock.Hold(ctx)
+			if err != nil {
+				return err
+			}
+			row(ctx, "the next one has it")
+			l.Check(waited > term-10*time.Millisecond, "the next one has it after the lease, and not before") // Clocks are coarse.
+			l.Check(hold.Token() > token, "the number of the next holder is greater")
+			l.Observe("waited", waited)
+			l.Observe("first", token)
+			l.Observe("next", hold.Token())
+			me.Work(term / 10)
+			return nil
+		})
+	})
+	t.Wait()
+	l.Table(table)
+}

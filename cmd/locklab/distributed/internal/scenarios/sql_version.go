@@ -1,0 +1,297 @@
+package scenarios
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/jucgo/locks/cmd/locklab/internal/lab"
+	"github.com/jucgo/locks/distributed/sqllock"
+)
+
+var _ = register(lab.Scenario{
+	Lesson:   100,
+	Name:     "sql-version",
+	Topic:    "Databases",
+	Title:    "A version column, or a lock on the row",
+	Question: "How does a change in a database not lose somebody else's?",
+	Claim: `Two processes read a number, compute with it, and write the result: the second write wipes out the first one. There are two ways to prevent that without a lock beside the database.
+
+The optimistic one is a version in the row. The update says which version it was computed from, changes nothing if that is not the current one any more, and adds one to it. Nobody waits, nobody holds anything, but who comes second has worked in vain, and starts over.
+
+The pessimistic one is ` + "`SELECT ... FOR UPDATE`" + `: the row is locked until the transaction ends. Who comes second waits. There is no lease that could be over too early: if the holder dies, the database ends its transaction, frees the lock, and undoes the work, all in one. It costs a connection for as long as the work takes, and without a unique index it may lock more than the row.`,
+	Look:  "In the first picture both read the same number, and one sale is lost. In the second Ann's update finds another version, and she computes again. In the third Ann dies in the middle of her transaction: Bob, who waited, finds the row as it was before. SQLite, on which this runs, locks the database as a whole instead of a row. The table has what some processes at once cost.",
+	Found: `Of two sales {{.blind}} was left in the number without a version. With it both were, and Ann computed {{times .tries}}. In the third picture Ann sold number {{.died}} and died; Bob sold number {{.after}}, and the list of what was sold had {{.rows}} entry of the two. {{.changes}} changes by {{.workers}} processes at once took {{.versioned}} computations with the version, and {{.locked}} under the lock.`,
+	Take:  "Take `sqllock.Versioned` where changes seldom meet and are only computed: it may do so several times. Take `sqllock.Row.Do` where they often meet, or where more than one row has to change: the lock and the work are one transaction. Both are for work in one database; what else the work reaches is not undone with it.",
+	Java: `@Version private long version;                 // JPA: OptimisticLockException, retry
+
+@Lock(LockModeType.PESSIMISTIC_WRITE)          // JPA: SELECT ... FOR UPDATE
+Optional<Stock> findByItem(String item);`,
+	Run: sqlVersion,
+})
+
+//lab:show
+
+// sellBlindly writes what it computed from what it read, whatever has happened in between. It is wrong.
+func sellBlindly(ctx context.Context, db *sql.DB, compute func(left int64) int64) error {
+	var left int64
+	if err := db.QueryRowContext(ctx, `SELECT left FROM stock WHERE item = 'ticket'`).Scan(&left); err != nil {
+		return err
+	}
+	_, err := db.ExecContext(ctx, `UPDATE stock SET left = ? WHERE item = 'ticket'`, compute(left))
+	return err
+}
+
+// stockIn returns the number with its version. Its Update computes again when it comes second.
+func stockIn(db *sql.DB) (*sqllock.Versioned[int64], error) {
+	return sqllock.NewVersioned[int64](db, sqllock.Columns{Table: "stock", Key: "item", Value: "left", Number: "version"}, "ticket")
+}
+
+// sellLocked reads and writes in the transaction that has the lock. If it ends in any other way than by a commit, nothing
+// of what was done in it stays.
+func sellLocked(ctx context.Context, row *sqllock.Row, compute func(left int64) (int64, error)) error {
+	return row.Do(ctx, "stock", func(tx *sql.Tx) error {
+		var left int64
+		if err := tx.QueryRowContext(ctx, `SELECT left FROM stock WHERE item = 'ticket'`).Scan(&left); err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, `INSERT INTO sold (number) VALUES (?)`, left); err != nil {
+			return err
+		}
+		left, err := compute(left)
+		if err != nil {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, `UPDATE stock SET left = ?, version = version + 1 WHERE item = 'ticket'`, left)
+		return err
+	})
+}
+
+//lab:end
+
+const (
+	stockLeft    = `SELECT left FROM stock`
+	stockVersion = `SELECT version FROM stock`
+)
+
+func sqlVersion(ctx context.Context, l *lab.Lab) error {
+	const all = 1000
+	d := newDatabase(ctx, l, `CREATE TABLE stock (item TEXT PRIMARY KEY, left INTEGER NOT NULL, version INTEGER NOT NULL)`,
+		`INSERT INTO stock VALUES ('ticket', `+strconv.Itoa(all)+`, 1)`, `CREATE TABLE sold (number INTEGER PRIMARY KEY)`)
+	const workers = 4
+	var dbs []*sql.DB
+	var rows []*sqllock.Row
+	var closers []interface{ Close(context.Context) error }
+	defer func() { d.end(closers...) }()
+	for range workers {
+		db := d.process(l)
+		row, err := sqllock.NewRow(db)
+		l.Must(err)
+		l.Must(row.CreateSchema(ctx))
+		dbs, rows, closers = append(dbs, db), append(rows, row), append(closers, row)
+	}
+	const step = 10 * time.Millisecond
+
+	// Both read before either writes.
+	t := l.Timeline("Without a version", "Both read the same number. Ann writes after Bob, and his sale is lost.")
+	annRead, bobWrote := make(chan struct{}), make(chan struct{})
+	t.Go("Ann", func(ctx context.Context, me *lab.Lane) error {
+		err := sellBlindly(ctx, dbs[0], func(left int64) int64 {
+			me.Mark("has read %d", left)
+			close(annRead)
+			<-bobWrote
+			me.Work(step)
+			return left - 1
+		})
+		me.Mark("writes")
+		me.Work(step)
+		return err
+	})
+	t.Go("Bob", func(ctx context.Context, me *lab.Lane) error {
+		<-annRead
+		defer close(bobWrote)
+		err := sellBlindly(ctx, dbs[1], func(left int64) int64 {
+			me.Mark("has read %d", left)
+			me.Work(step)
+			return left - 1
+		})
+		me.Mark("writes")
+		me.Work(step)
+		return err
+	})
+	t.Wait()
+	left := number(ctx, l, dbs[0], stockLeft)
+	l.Equal(int64(all-1), left, "of two sales one is lost")
+	l.Observe("blind", all-left)
+
+	t = l.Timeline("With a version", "Ann's update finds Bob's version, and changes nothing. She starts over from his number.")
+	annRead, bobWrote = make(chan struct{}), make(chan struct{})
+	before := number(ctx, l, dbs[0], stockVersion)
+	tries := 0
+	t.Go("Ann", func(ctx context.Context, me *lab.Lane) error {
+		stock, err := stockIn(dbs[0])
+		if err != nil {
+			return err
+		}
+		_, err = stock.Update(ctx, func(left int64) (int64, error) {
+			me.Mark("has read %d", left)
+			if tries++; tries == 1 {
+				close(annRead)
+				<-bobWrote
+			}
+			me.Work(step)
+			return left - 1, nil
+		})
+		me.Mark("has written")
+		me.Work(step)
+		return err
+	})
+	t.Go("Bob", func(ctx context.Context, me *lab.Lane) error {
+		<-annRead
+		defer close(bobWrote)
+		stock, err := stockIn(dbs[1])
+		if err != nil {
+			return err
+		}
+		_, err = stock.Update(ctx, func(left int64) (int64, error) {
+			me.Mark("has read %d", left)
+			me.Work(step)
+			return left - 1, nil
+		})
+		me.Mark("has written")
+		me.Work(step)
+		return err
+	})
+	t.Wait()
+	l.Equal(left-2, number(ctx, l, dbs[0], stockLeft), "with a version no sale is lost")
+	l.Equal(before+2, number(ctx, l, dbs[0], stockVersion), "every change has its version")
+	l.Equal(2, tries, "who comes second computes again")
+	l.Observe("tries", tries)
+	left -= 2
+
+	dying(ctx, l, dbs, rows, left)
+	left--
+	contend(ctx, l, dbs, rows, left)
+	return nil
+}
+
+// dying has Ann die in the transaction that has the lock, while Bob waits for it.
+func dying(ctx context.Context, l *lab.Lab, dbs []*sql.DB, locks []*sqllock.Row, left int64) {
+	const step = 20 * time.Millisecond
+	t := l.Timeline("The lock and the work are one transaction", "Ann dies in the middle, by which her connection ends. Bob gets the lock, and finds nothing of what she had done.")
+	annIn, bobIn := make(chan struct{}), make(chan struct{})
+	var after int64
+	t.Go("Ann", func(ctx context.Context, me *lab.Lane) error {
+		ctx, die := context.WithCancelCause(ctx)
+		defer die(nil)
+		me.Set(lab.Waiting, "waits for lock")
+		err := sellLocked(ctx, locks[0], func(left int64) (int64, error) {
+			me.Set(lab.Exclusive, "has lock")
+			me.Mark("sells number %d", left)
+			close(annIn)
+			me.Work(step)
+			select {
+			case <-bobIn:
+				l.Check(false, "Bob waits while Ann has the lock")
+			default:
+			}
+			me.Work(step)
+			me.Mark("crashes")
+			me.Set(lab.Running, "")
+			die(errCrash)
+			return left - 1, nil
+		})
+		l.Is(errCrash, context.Cause(ctx), "Ann dies in the middle")
+		l.Check(errors.Is(err, context.Canceled) || errors.Is(err, sql.ErrTxDone), "she never commits")
+		return nil
+	})
+	t.Go("Bob", func(ctx context.Context, me *lab.Lane) error {
+		<-annIn
+		me.Set(lab.Waiting, "waits for lock")
+		err := sellLocked(ctx, locks[1], func(now int64) (int64, error) {
+			close(bobIn)
+			me.Set(lab.Exclusive, "has lock")
+			me.Mark("sells number %d", now)
+			after = now
+			me.Work(step)
+			return now - 1, nil
+		})
+		me.Set(lab.Running, "works")
+		me.Work(step)
+		return err
+	})
+	t.Wait()
+	l.Equal(left, after, "Bob finds the number as it was before Ann")
+	l.Equal(left-1, number(ctx, l, dbs[2], stockLeft), "what was left in the middle is undone")
+	rows := number(ctx, l, dbs[2], `SELECT count(*) FROM sold`)
+	l.Equal(int64(1), rows, "so is what was done to another table")
+	l.Observe("died", left)
+	l.Observe("after", after)
+	l.Observe("rows", rows)
+}
+
+// contend has all sell at once, in both ways.
+func contend(ctx context.Context, l *lab.Lab, dbs []*sql.DB, rows []*sqllock.Row, left int64) {
+	each := lab.Pick(l, 5, 25)
+	changes := int64(each * len(dbs))
+	table := lab.Table{Title: "All at once", Head: []string{"by", "changes", "computations", "in vain", "took"}}
+	var computed atomic.Int64
+	sell := map[string]func(ctx context.Context, i int) error{
+		"version": func(ctx context.Context, i int) error {
+			stock, err := stockIn(dbs[i])
+			if err != nil {
+				return err
+			}
+			_, err = stock.Update(ctx, func(left int64) (int64, error) {
+				computed.Add(1)
+				time.Sleep(time.Millisecond)
+				return left - 1, nil
+			})
+			return err
+		},
+		"lock": func(ctx context.Context, i int) error {
+			return sellLocked(ctx, rows[i], func(left int64) (int64, error) {
+				computed.Add(1)
+				time.Sleep(time.Millisecond)
+				return left - 1, nil
+			})
+		},
+	}
+	for _, by := range []string{"version", "lock"} {
+		computed.Store(0)
+		began := time.Now()
+		failed := make(chan error, len(dbs))
+		for i := range dbs {
+			go func() {
+				for range each {
+					if err := sell[by](ctx, i); err != nil {
+						failed <- err
+						return
+					}
+				}
+				failed <- nil
+			}()
+		}
+		for range dbs {
+			l.Must(<-failed)
+		}
+		took := time.Since(began)
+		left -= changes
+		l.Equal(left, number(ctx, l, dbs[0], stockLeft), "no change is lost when several sell at once")
+		n := computed.Load()
+		table.Rows = append(table.Rows, []string{by, strconv.FormatInt(changes, 10), strconv.FormatInt(n, 10), strconv.FormatInt(n-changes, 10), lab.Duration(took)})
+		if by == "lock" {
+			l.Equal(changes, n, "under the lock nothing is computed in vain")
+			l.Observe("locked", n)
+		} else {
+			l.Check(n >= changes, "with a version every change is computed once at least")
+			l.Observe("versioned", n)
+		}
+	}
+	l.Observe("changes", changes)
+	l.Observe("workers", len(dbs))
+	l.Table(table)
+}
