@@ -83,7 +83,7 @@ func TestHostileNamesAreNothingButDifferentNames(t *testing.T) {
 	t.Parallel()
 	each(t, false, func(t *testing.T, k kind, d database) {
 		if k.name == rowKind.name && d.dialect == sqllock.SQLite {
-			t.Skip("there is one lock")
+			return // all names are one lock
 		}
 		where, table := d.serve(t), sqllock.WithTable(fresh())
 		c, rival := k.open(t, d.open(t, where), table), k.open(t, d.open(t, where), table)
