@@ -1,4 +1,4 @@
-// Command distributed is the part of locklab about locks between processes. It needs no server: there is one inside.
+// Command distributed is the part of locklab about locks between processes. It needs no server: the stores are inside.
 //
 //	go run ./cmd/locklab/distributed               run all scenarios, and write locklab-distributed.html
 //	go run ./cmd/locklab/distributed list          list them

@@ -23,9 +23,9 @@ var _ = register(lab.Scenario{
 	Question: "Can a lock outlive the server that it is on?",
 	Claim: `One server is one point of failure. A replica does not help: it is told of a lock after the holder is, and may be promoted in between. Redlock takes several masters that know nothing of each other. Whoever gets the same key on more than half of them, well within the lease, has the lock. Any two majorities have a server in common, and that server gives the key to one.
 
-So a minority may fail, and a server may even come back without what it knew, as long as the others stand. It rests on three things: a server that has forgotten its locks stays away until all of them are over; no clock jumps; nobody is paused past the lease. The third is the weak point of every lease, but others have a fencing token against it. Redlock has none: counters on servers that know nothing of each other have no common order.`,
-	Look: "The lane of the servers says how many of them run. The holder goes on while a majority does, and is told of its loss when it does not; the other process asks all the time, and gets the lock only when enough servers are back, after the lease. " +
-		"In the pictures after that everything is up. One server that forgets makes no difference. Three that forget at once, or whose clocks jump, let Bob in beside Ann. In the last picture Ann is paused, and there is no number by which her write could be refused.",
+So a minority may fail, and a server may even come back without what it knew, as long as the holder has a majority of all of them without that one. It rests on three things: a server that has forgotten its locks stays away until all of them are over; no clock jumps; nobody is paused past the lease. The third is the weak point of every lease, but others have a fencing token against it. Redlock has none: counters on servers that know nothing of each other have no common order.`,
+	Look: "The lane of the servers says how many of them run. The holder goes on while a majority does, and is told of its loss when it does not; the other process asks too, and gets the lock only when enough servers are back, after the lease. " +
+		"In the pictures after that everything is up. All five have voted for Ann, so that one server that forgets makes no difference. Three that forget at once, or whose clocks jump, let Bob in beside Ann. In the last picture Ann is paused, and there is no number by which her write could be refused.",
 	Found: `With {{.two}} of {{.servers}} servers the holder could not renew: it was told {{n .told}} after the third had stopped, with the cause "{{.cause}}". The other asked {{times .asked}} in vain, the last time with the answer "{{.answer}}", and had the lock {{n .apart}} after the holder had been told. When {{.forgot}} servers forgot their locks at once, there were {{.most}} holders, and the first one's hold said so only when it was released. The number of a hold was {{.token}}, and the stale write of a holder that had been paused stayed: {{.stale}} value.`,
 	Take:  "Redlock makes a lock more available, not more certain. Let servers write each change to disk before they answer, or stay away for the longest lease after a restart; have clocks slewed, never set. Where two holders at a time do harm, take a lock with a token and a resource that checks it, or a store that agrees before it answers: etcd, ZooKeeper, a database.",
 	Java: `RLock lock = new RedissonRedLock(
@@ -114,27 +114,33 @@ func redlock(_ context.Context, l *lab.Lab) error {
 	long := lease.WithLease(time.Minute) // is not over, nor renewed, while the scenario runs
 	holder, other, ann, bob := m.voter(l, short...), m.voter(l, short...), m.voter(l, long), m.voter(l, long)
 	defer m.end(holder, other, ann, bob)
-	table := lab.Table{Title: "What the lock stands, and what it does not", Head: []string{"what happens", "servers that have the lock", "another gets it", "the holder"}}
+	table := lab.Table{Title: "What the lock stands, and what it does not",
+		Head: []string{"what happens", "servers that have the lock", "another gets it", "the holder"}}
 	row := func(what string, have int, another, told string) {
 		table.Rows = append(table.Rows, []string{what, strconv.Itoa(have) + " of " + strconv.Itoa(servers), another, told})
 	}
 
 	stopped(l, m, holder, other, term, row)
-	one := rival(l, m, ann, bob, "one", "One forgets", "One server comes back empty. Bob gets its vote, and no more: he is refused.", false,
+	one := rival(l, m, ann, bob, "one", "One forgets",
+		"One server comes back empty. Bob gets its vote, and no more: he is refused.", false,
 		func() { m[:1].forget(l) })
 	row("one comes back empty", one, "no", "goes on")
-	three := rival(l, m, ann, bob, "three", "Three forget at once", "Three servers come back empty while the lock is held. They make a majority for Bob.", true,
+	three := rival(l, m, ann, bob, "three", "Three forget at once",
+		"Three servers come back empty while the lock is held. They make a majority for Bob.", true,
 		func() { m[:quorum(servers)].forget(l) })
 	row("three come back empty at once", three, "at once", "is told at its next renewal, or by its release")
 	l.Observe("forgot", quorum(servers))
-	jump := rival(l, m, ann, bob, "clocks", "Three clocks jump", "The clocks of three servers are set forward, by more than the lease. To them the lock is over.", true,
+	jump := rival(l, m, ann, bob, "clocks", "Three clocks jump",
+		"The clocks of three servers are set forward, by more than the lease. To them the lock is over.", true,
 		func() {
 			for _, s := range m[:quorum(servers)] {
 				s.FastForward(time.Hour)
 			}
 		})
 	row("the clocks of three are set forward", jump, "at once", "is told at its next renewal, or by its release")
-	row("the holder is paused past its lease", pausedVoter(l, m, ann, bob, term), "after the lease", "is told if it asks; it has no number for the resource to refuse")
+	pausedVoter(l, m, ann, bob, term)
+	row("the holder is paused past its lease", 0, "after the lease",
+		"is told if it asks; it has no number for the resource to refuse")
 	l.Table(table)
 	return nil
 }
@@ -144,8 +150,8 @@ func stopped(l *lab.Lab, m masters, holder, other *voter, term time.Duration, ro
 	const name, leases = "order", 2
 	t := l.Timeline("Two stop, and then a third", "The holder goes on with three servers of five, and loses the lock with two. Nobody gets it until there are enough again.")
 	first, second := t.Wrap("lock", holder.locks.Lock(name)), other.locks.Lock(name)
-	has, two, refused, worked, three := make(chan struct{}), make(chan struct{}), make(chan struct{}), make(chan struct{}), make(chan struct{})
-	asked := make(chan struct{})
+	has, two, three := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	refused, worked, asked := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	var at, told time.Time
 	t.Go("servers", func(ctx context.Context, me *lab.Lane) error {
 		me.Set(lab.Running, "five run")
@@ -163,6 +169,7 @@ func stopped(l *lab.Lab, m masters, holder, other *voter, term time.Duration, ro
 		row("two stop", quorum(len(m)), "no", "goes on")
 		m[0].Close()
 		at = time.Now()
+		row("three stop", m[1:quorum(len(m))].have(name), "no", "is told before its lease is over")
 		me.Set(lab.Running, "two run")
 		me.Mark("a third stops")
 		close(three)
@@ -220,7 +227,6 @@ func stopped(l *lab.Lab, m masters, holder, other *voter, term time.Duration, ro
 			close(asked)
 			return errors.New("with two servers there is an answer, and no error")
 		}
-		row("three stop", 0, "no", "is told before its lease is over")
 		l.Observe("asked", tries)
 		_, answer, _ := strings.Cut(err.Error(), "redislock: ")
 		answer, _, _ = strings.Cut(answer, ":") // and then what each of the servers said
@@ -246,8 +252,8 @@ func stopped(l *lab.Lab, m masters, holder, other *voter, term time.Duration, ro
 	l.Observe("two", len(m)-quorum(len(m)))
 }
 
-// rival has something happen to servers while Ann has the lock, and Bob ask for it, who gets it or not. It returns how many servers
-// still have Ann's.
+// rival has something happen to servers while Ann has the lock, and Bob ask for it, who gets it or not. It returns how many
+// servers still have Ann's.
 func rival(l *lab.Lab, m masters, ann, bob *voter, name, title, desc string, gets bool, happen func()) (have int) {
 	t := l.Timeline(title, desc)
 	first, second := t.Wrap("lock", ann.locks.Lock(name)), bob.locks.Lock(name)
@@ -324,8 +330,8 @@ func rival(l *lab.Lab, m masters, ann, bob *voter, name, title, desc string, get
 	return have
 }
 
-// pausedVoter has Ann stop while she has the lock, until it was Bob's, and then write. It returns how many servers have her lock then.
-func pausedVoter(l *lab.Lab, m masters, ann, bob *voter, term time.Duration) (have int) {
+// pausedVoter has Ann stop while she has the lock, until it was Bob's, and then write.
+func pausedVoter(l *lab.Lab, m masters, ann, bob *voter, term time.Duration) {
 	const name = "paused"
 	t := l.Timeline("A holder is paused", "Ann goes on after her lease is over and Bob has written. She has no number to send along, and overwrites what he wrote.")
 	annLock, bobLock := ann.locks.Lock(name, redislock.For(term)), bob.locks.Lock(name)
@@ -342,7 +348,7 @@ func pausedVoter(l *lab.Lab, m masters, ann, bob *voter, term time.Duration) (ha
 		}
 		close(has)
 		me.Is(lab.Exclusive, "is paused", func() { <-done })
-		have = m.have(name)
+		l.Until("Bob's lock is off all servers, as Ann's is", func() bool { return m.have(name) == 0 })
 		l.Check(r.write("Ann's", hold.Token()) == nil, "without numbers nobody refuses a stale write")
 		me.Mark("writes")
 		l.Is(locks.ErrLost, hold.Err(), "the hold would have said so, had it been asked")
@@ -369,5 +375,4 @@ func pausedVoter(l *lab.Lab, m masters, ann, bob *voter, term time.Duration) (ha
 	t.Wait()
 	l.Equal("Ann's", r.value, "what the stale holder wrote stays")
 	l.Observe("stale", r.value)
-	return have
 }

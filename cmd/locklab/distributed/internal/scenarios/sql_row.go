@@ -18,7 +18,7 @@ var _ = register(lab.Scenario{
 	Topic:    "Databases",
 	Title:    "A row as a lock: without an end and an owner, and with both",
 	Question: "Is a unique row in a table enough of a lock?",
-	Claim: `A database that is there anyway can keep the locks. The material's recipe is a table with a unique name: who inserts the row has the lock, who deletes it frees it, and of two inserts one fails.
+	Claim: `A database that is there anyway can keep the locks. The usual recipe is a table with a unique name: who inserts the row has the lock, who deletes it frees it, and of two inserts one fails.
 
 The row says neither until when it counts nor whose it is. If its holder dies, nobody deletes it. If somebody else deletes it, by mistake, it is gone under the hands of its holder. And the insert does not wait: who does not get the lock has to ask again. What is missing are columns: the owner, which every release compares; the end of the lease, by the database's clock, which every acquisition looks at; and a number that grows from holder to holder, for fencing.`,
 	Look:  "In the first picture the holder crashes, and the next process asks in vain until it gives up. In the second Bob does not get the lock, but cleans up all the same: Cid gets in beside Ann. In the third, on a table with all columns, the holder crashes, a stranger's release does nothing, and the next process has the lock when the lease is over. The table has what was in the row.",
@@ -52,8 +52,8 @@ func unlockByDelete(ctx context.Context, db *sql.DB, name string) error {
 }
 
 // byTable returns locks in rows that have an owner, an end and a token.
-func byTable(ctx context.Context, db *sql.DB, lease ...lease.Option) (*sqllock.Table, error) {
-	t, err := sqllock.NewTable(db, sqllock.WithLease(lease...))
+func byTable(ctx context.Context, db *sql.DB, opts ...lease.Option) (*sqllock.Table, error) {
+	t, err := sqllock.NewTable(db, sqllock.WithLease(opts...))
 	if err != nil {
 		return nil, err
 	}
@@ -170,16 +170,14 @@ func bareDelete(l *lab.Lab, all [3]*sql.DB) {
 // tableCrash has a holder of a row with an owner and an end die, after a stranger has tried to release its lock.
 func tableCrash(l *lab.Lab, holder, next *sql.DB, all [3]*sqllock.Table, term time.Duration) {
 	const name = "order"
-	table := lab.Table{Title: "What is in the row", Head: []string{"while", "name", "owner", "token", "its lease"}}
+	table := lab.Table{Title: "What is in the row", Head: []string{"while", "name", "owner", "token"}}
 	row := func(ctx context.Context, while string) {
 		var owner string
 		var token int64
 		l.Must(next.QueryRowContext(ctx, `SELECT owner, token FROM sql_locks WHERE name = ?`, name).Scan(&owner, &token))
-		table.Rows = append(table.Rows, []string{while, name, owner[:min(len(owner), 8)] + "...", fmt.Sprint(token), lab.Duration(term)})
+		table.Rows = append(table.Rows, []string{while, name, owner[:min(len(owner), 8)] + "...", fmt.Sprint(token)})
 	}
-	crashed := make(chan struct{})
-	tried := make(chan struct{})
-	has := make(chan struct{})
+	has, tried, crashed := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	var at time.Time
 	var token uint64
 	t := l.Timeline("A row with an owner and an end", "A stranger cannot release the lock. The holder dies, and the next process has the lock when the lease is over.")

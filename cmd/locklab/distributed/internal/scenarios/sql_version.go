@@ -282,7 +282,8 @@ func contend(ctx context.Context, l *lab.Lab, dbs []*sql.DB, rows []*sqllock.Row
 		left -= changes
 		l.Equal(left, number(ctx, l, dbs[0], stockLeft), "no change is lost when several sell at once")
 		n := computed.Load()
-		table.Rows = append(table.Rows, []string{by, strconv.FormatInt(changes, 10), strconv.FormatInt(n, 10), strconv.FormatInt(n-changes, 10), lab.Duration(took)})
+		table.Rows = append(table.Rows, []string{by, strconv.FormatInt(changes, 10), strconv.FormatInt(n, 10),
+			strconv.FormatInt(n-changes, 10), lab.Duration(took)})
 		if by == "lock" {
 			l.Equal(changes, n, "under the lock nothing is computed in vain")
 			l.Observe("locked", n)
