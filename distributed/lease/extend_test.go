@@ -19,8 +19,9 @@ func rivalry(t *testing.T, s *server, h locks.Hold) time.Duration {
 	granted := make(chan time.Time, 1)
 	go func() {
 		if assert.NoError(t, rival.LockContext(b)) {
-			granted <- time.Now()
+			at := time.Now()
 			assert.NoError(t, rival.UnlockContext(b))
+			granted <- at
 		}
 	}()
 	<-h.Lost()

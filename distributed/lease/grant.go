@@ -166,29 +166,43 @@ func (h *hold) Extend(ctx context.Context, d time.Duration) error {
 		return fail(locks.ErrLost)
 	}
 	d = h.c.longest(d)
-	rctx, cancel := context.WithDeadline(ctx, h.g.deadline())
+	for range extensions {
+		whole, err := h.extend(ctx, d)
+		h.c.sched.update(h.g)
+		if err != nil {
+			return fail(err)
+		}
+		if whole {
+			break
+		}
+	}
+	return nil
+}
+
+// extensions is how often an extension is sent that a renewal may have overtaken.
+const extensions = 3
+
+// extend prolongs the hold, and reports whether it surely lasts for d.
+func (h *hold) extend(ctx context.Context, d time.Duration) (whole bool, err error) {
+	ctx, cancel := context.WithDeadline(ctx, h.g.deadline())
 	defer cancel()
 	p := h.g.request(h.c, d)
 	h.c.sched.sooner(h.g)
-	ok, err := h.c.store.Renew(rctx, []Ref{h.g.ref}, d)
-	if err != nil {
-		h.g.unanswered(p)
-		h.c.sched.update(h.g)
-	}
+	ok, err := h.c.store.Renew(ctx, []Ref{h.g.ref}, d)
 	switch {
-	case err != nil && h.Err() != nil:
-		return fail(errors.Join(locks.ErrLost, err))
 	case err != nil:
-		return fail(err)
+		h.g.unanswered(p)
+		if h.Err() != nil {
+			err = errors.Join(locks.ErrLost, err)
+		}
+		return false, err
 	case len(ok) != 1 || !ok[0]:
 		h.c.lost(h.g, nil)
-		return fail(locks.ErrLost)
+		return false, locks.ErrLost
+	case !h.g.answered(h.c, p) || h.released.Load():
+		return false, locks.ErrLost
 	}
-	if !h.g.answered(h.c, p) || h.released.Load() {
-		return fail(locks.ErrLost)
-	}
-	h.c.sched.update(h.g)
-	return nil
+	return p.least == d, nil
 }
 
 // lost makes g lost, and no longer renewed.

@@ -21,7 +21,23 @@ type pending struct {
 func (g *grant) request(c *Client, d time.Duration) *pending {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	p := &pending{sent: time.Now(), d: d, least: d}
+	return g.requestLocked(c, &pending{sent: time.Now(), d: d, least: d})
+}
+
+// renewal is request for the next renewal, or nil if g lasts for longer than that anyway.
+func (g *grant) renewal(c *Client) *pending {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	p := &pending{sent: time.Now(), d: g.lease, least: g.lease}
+	if g.until.After(p.until(c, p.d)) {
+		return nil
+	}
+	return g.requestLocked(c, p)
+}
+
+// requestLocked is request, with g.mu held.
+func (g *grant) requestLocked(c *Client, p *pending) *pending {
+	d := p.d
 	if p.sent.Before(g.late) {
 		p.least = min(d, g.unknown)
 	}

@@ -3,6 +3,7 @@ package lease
 import (
 	"container/heap"
 	"context"
+	"slices"
 	"sync"
 	"time"
 )
@@ -213,10 +214,19 @@ func (s *scheduler) renew(now time.Time, lease time.Duration) {
 // send has gs renewed. The request is given up when its success would no longer say anything. The
 // holds end in time all the same: their ends are looked after apart from it.
 func (s *scheduler) send(gs []*grant, lease time.Duration) {
-	refs := make([]Ref, len(gs))
-	sent := make([]*pending, len(gs))
-	for i, g := range gs {
-		refs[i], sent[i] = g.ref, g.request(s.c, lease)
+	var refs []Ref
+	var sent []*pending
+	gs = slices.DeleteFunc(slices.Clone(gs), func(g *grant) bool {
+		p := g.renewal(s.c)
+		if p == nil { // extended meanwhile
+			s.update(g)
+			return true
+		}
+		refs, sent = append(refs, g.ref), append(sent, p)
+		return false
+	})
+	if len(gs) == 0 {
+		return
 	}
 	ctx, cancel := context.WithDeadline(s.c.life, time.Now().Add(lease-s.c.marginOf(lease)))
 	defer cancel()

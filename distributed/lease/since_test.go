@@ -25,7 +25,9 @@ func (o older) Acquire(ctx context.Context, name, owner string, d time.Duration)
 
 func TestTheTimeOfAHoldCountsFromWhenTheStoreSays(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
-		c, err := lease.New(older{s.connect(), term / 2}, lease.WithLease(term), lease.WithMargin(0))
+		conn := s.connect()
+		conn.set(func(c *client) { c.delay["renew"] = time.Second }) // the hold is renewed at once
+		c, err := lease.New(older{conn, term / 2}, lease.WithLease(term), lease.WithMargin(0))
 		require.NoError(t, err)
 		defer c.Close(context.Background())
 		a := as(locks.NewOwner())
@@ -33,6 +35,7 @@ func TestTheTimeOfAHoldCountsFromWhenTheStoreSays(t *testing.T) {
 		h := hold(t, c.Lock("it"), a)
 		deadline, _ := h.Deadline()
 		require.Equal(t, term/2, time.Until(deadline))
+		conn.set(func(c *client) { c.delay["renew"] = 0 })
 		time.Sleep(term * 3 / 4)
 		require.NoError(t, h.Err(), "it is renewed in time")
 		require.NoError(t, c.Lock("it").UnlockContext(a))
