@@ -208,7 +208,7 @@ func (c *Client) pass(ctx context.Context, e *entry, wait bool) (ok, waited bool
 	if !ok && err == nil && wait {
 		waited = true
 		if ctx.Done() == nil {
-			err = e.gate.LockContext(detached{c.open, ctx})
+			err = e.gate.LockContext(detach(c.open, ctx))
 		} else {
 			open, cancel := context.WithCancel(ctx)
 			stop := context.AfterFunc(c.open, cancel)
@@ -677,11 +677,14 @@ func (c *Client) complete(ctx context.Context, g *grant) {
 
 // detached returns a context with ctx's values that lives as long as the client: a request is
 // never cut off in the middle because the one who waits for it has gone.
-func (c *Client) detached(ctx context.Context) context.Context {
-	if ctx == context.Background() { // which has no values
-		return c.life
+func (c *Client) detached(ctx context.Context) context.Context { return detach(c.life, ctx) }
+
+// detach returns a context that lives as long as life, with ctx's values.
+func detach(life, ctx context.Context) context.Context {
+	if ctx == context.Background() { // which has none
+		return life
 	}
-	return detached{c.life, ctx}
+	return detached{life, ctx}
 }
 
 type detached struct {
