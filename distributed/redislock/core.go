@@ -67,7 +67,8 @@ func (c *core) released(r any, err error, channel string) (lease.Released, error
 		return lease.Released{}, unexpected(r)
 	}
 	// In a cluster a server counts its own subscribers only.
-	awaited := c.p.cluster() || heard > 0 && heard > c.hub.receivers(channel)
+	own, _ := c.hub.subscribed(channel)
+	awaited := c.p.cluster() || heard > own
 	return lease.Released{Held: true, Awaited: awaited}, nil
 }
 

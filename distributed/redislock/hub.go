@@ -198,20 +198,6 @@ func (h *hub) join(ctx context.Context, w *watch, channel string, shard bool) er
 
 var errHubClosed = errors.New("redislock: subscriptions are closed")
 
-// receivers returns how many subscriptions to channel this process has.
-func (h *hub) receivers(channel string) (n int64) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, l := range h.links {
-		l.mu.Lock()
-		if t := l.topics[channel]; t != nil && t.active {
-			n++
-		}
-		l.mu.Unlock()
-	}
-	return n
-}
-
 // subscribed returns how many subscriptions to channel this process surely has, and whether anybody here watches it.
 func (h *hub) subscribed(channel string) (n int64, watched bool) {
 	h.mu.Lock()
