@@ -1,6 +1,11 @@
 package park
 
 import (
+	"regexp"
+	"runtime"
+	"runtime/pprof"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,7 +20,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // kinds are the two ways a Place can carry its permit.
 func kinds(t *testing.T, f func(t *testing.T, newPlace func() *Place)) {
-	t.Run("cond", func(t *testing.T) { f(t, func() *Place { return new(Place) }) })
+	t.Run("uncut", func(t *testing.T) { f(t, func() *Place { return new(Place) }) })
 	t.Run("channel", func(t *testing.T) {
 		f(t, func() *Place { p := new(Place); p.Open(); return p })
 	})
@@ -83,7 +88,7 @@ func TestAGoroutineParkedOutsideCanBeUnparkedFromABubble(t *testing.T) {
 	p := new(Place)
 	done := make(chan struct{})
 	go func() { p.Park(); close(done) }()
-	for p.state.Load() != parked {
+	for !p.busy() {
 		time.Sleep(time.Microsecond)
 	}
 	synctest.Test(t, func(*testing.T) { p.Unpark() })
@@ -161,7 +166,7 @@ func TestParkingAllocatesNothing(t *testing.T) {
 }
 
 func BenchmarkHandOver(b *testing.B) {
-	for name, open := range map[string]bool{"cond": false, "channel": true} {
+	for name, open := range map[string]bool{"uncut": false, "channel": true} {
 		b.Run(name, func(b *testing.B) {
 			ping, pong := new(Place), new(Place)
 			if open {
@@ -182,4 +187,58 @@ func BenchmarkHandOver(b *testing.B) {
 			wg.Wait()
 		})
 	}
+}
+
+func TestTheBlockProfileHasTheWaits(t *testing.T) {
+	runtime.SetBlockProfileRate(1)
+	defer runtime.SetBlockProfileRate(0)
+	p := new(Place)
+	for range 3 { // of which the first tells that there is a profile
+		done := make(chan struct{})
+		go func() { waitForTheProfile(p); close(done) }()
+		for !p.busy() {
+			time.Sleep(time.Microsecond)
+		}
+		p.Unpark()
+		<-done
+	}
+	var profile strings.Builder
+	require.NoError(t, pprof.Lookup("block").WriteTo(&profile, 1))
+	require.Contains(t, profile.String(), "waitForTheProfile")
+	require.GreaterOrEqual(t, waitsIn(t, profile.String()), 3)
+}
+
+//go:noinline
+func waitForTheProfile(p *Place) { p.Park() }
+
+// waitsIn returns how many waits of waitForTheProfile there are in a profile: a line of each stack begins with the cycles and the count, and
+// the frames follow.
+func waitsIn(t *testing.T, profile string) (n int) {
+	for _, stack := range strings.Split(profile, "\n\n") {
+		for _, entry := range regexp.MustCompile(`(?m)^\d+ (\d+) @[^\n]*\n(?:#[^\n]*\n?)*`).FindAllStringSubmatch(stack, -1) {
+			if strings.Contains(entry[0], "waitForTheProfile") {
+				k, err := strconv.Atoi(entry[1])
+				require.NoError(t, err)
+				n += k
+			}
+		}
+	}
+	return n
+}
+
+func TestAStackTraceSaysThatTheGoroutineWaits(t *testing.T) {
+	p := new(Place)
+	done := make(chan struct{})
+	go func() { waitForTheProfile(p); close(done) }()
+	for !p.busy() {
+		time.Sleep(time.Microsecond)
+	}
+	var trace string
+	for !strings.Contains(trace, "waitForTheProfile") { // it may be on its way to the scheduler still
+		buf := make([]byte, 1<<20)
+		trace = string(buf[:runtime.Stack(buf, true)])
+	}
+	require.Regexp(t, `\[sync\.Cond\.Wait[^\n]*\]:\n(?:[^\n]+\n)*[^\n]*waitForTheProfile`, trace)
+	p.Unpark()
+	<-done
 }

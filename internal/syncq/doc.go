@@ -23,7 +23,8 @@
 // waiter the holder in the same compare-and-swap that ends the old hold, takes it out
 // of the queue, and unparks it. The lock is thus never free while anybody waits, so a fast
 // path that only takes a free lock cannot overtake anybody, and needs no look at the queue to
-// be fair.
+// be fair. If that pays, the waiter behind the new holder is woken as well, and spins until it is its turn: see
+// pace.go.
 //
 // # NonFair
 //

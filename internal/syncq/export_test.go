@@ -57,3 +57,10 @@ func exit(s *Sync, b *Bucket, policy Policy) {
 		s.Left(policy)
 	}
 }
+
+// WakeEarly has the next waiter of s, a FIFO one, wake up early from now on, whether that pays or not.
+func (s *Sync) WakeEarly() {
+	s.guard.Lock()
+	defer s.guard.Unlock()
+	s.pace = pace{ahead: true, phase: decided, since: now()}
+}

@@ -9,7 +9,8 @@ import (
 	"github.com/jucgo/locks/internal/park"
 )
 
-// The states of a node: what its user does, and what others have done for it.
+// The states of a node: what its user does, and what others have done for it. Under NonFair a roused one races for the lock;
+// under FIFO, where that may happen to it before its turn, it spins until it is granted the lock.
 //
 //	asleep   it is parked, or about to park  rouse -> roused, grant -> granted; both unpark
 //	roused   it was told to look, and looks  rouse -> nudged, grant -> granted, user -> asleep
@@ -29,23 +30,25 @@ const (
 )
 
 // node is one wait of one party, in the lock's queue, in a condition's, or, once
-// granted, in none.
+// granted, in none. It has the size of two cache lines, not more: when a lock moves to another
+// processor, so do the nodes of all who take turns.
 type node struct {
 	place park.Place
 	state atomic.Uint32
+	lost  int32 // how many races it lost (NonFair); its own
 
-	shared bool
-	value  uint64        // the word of this party as the exclusive holder
-	who    int64         // whom inspection shows
-	since  time.Duration // when it joined the lock's queue (NonFair)
-	lost   int           // how many races it lost (NonFair); its own
+	shared  bool
+	eager   bool   // it may be roused before its turn (FIFO)
+	limited bool   // a limit can end the wait for the lock
+	refused bool   // the wait would have closed a cycle; its own
+	indexed bool   // findable by who; written with the guard held, while in the queue
+	value   uint64 // the word of this party as the exclusive holder
+	who     int64  // whom inspection shows
 
-	kind      *Kind  // what its user knows of the lock's kind
-	goroutine int64  // whose wait it is, if who is an explicit owner
-	limited   bool   // a limit can end the wait for the lock
-	refused   bool   // the wait would have closed a cycle; its own
-	indexed   bool   // findable by who; written with the guard held, while in the queue
-	wait      uint64 // tells its waits apart; guarded by the guard of the list that it is in
+	since     time.Duration // when it joined the lock's queue (NonFair)
+	kind      *Kind         // what its user knows of the lock's kind
+	goroutine int64         // whose wait it is, if who is an explicit owner
+	wait      uint64        // tells its waits apart; guarded by the guard of the list that it is in
 
 	// Guarded by the lock's guard.
 	in         *list
@@ -67,6 +70,7 @@ func newNode(p Party, shared bool) *node {
 	if explicit(n.who) {
 		n.goroutine = goid.Get()
 	}
+	n.place.Begin()
 	return n
 }
 
@@ -74,7 +78,7 @@ func (n *node) recycle() {
 	n.place.Reset()
 	n.state.Store(asleep)
 	n.lost = 0
-	n.kind, n.goroutine, n.limited, n.refused = nil, 0, false, false
+	n.kind, n.goroutine, n.eager, n.limited, n.refused = nil, 0, false, false, false
 	if n.indexed {
 		n.indexed = false
 		forget(n.who)

@@ -15,10 +15,28 @@ import (
 	"github.com/jucgo/locks/internal/syncq"
 )
 
-func policies(t *testing.T, f func(t *testing.T, policy syncq.Policy)) {
+// policies runs f with a lock of each policy, and with a FIFO one whose waiters wake up early.
+func policies(t *testing.T, f func(t *testing.T, s *syncq.Sync, policy syncq.Policy)) {
 	for _, p := range []syncq.Policy{syncq.NonFair, syncq.FIFO} {
-		t.Run(fmt.Sprint("FIFO=", p), func(t *testing.T) { f(t, p) })
+		t.Run(fmt.Sprint("FIFO=", p), func(t *testing.T) { f(t, new(syncq.Sync), p) })
 	}
+	t.Run("early", func(t *testing.T) {
+		s, stop, done := new(syncq.Sync), make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(done)
+			for {
+				s.WakeEarly() // again, because s finds after a while that it does not pay
+				select {
+				case <-stop:
+					return
+				case <-time.After(50 * time.Microsecond):
+				}
+			}
+		}()
+		f(t, s, syncq.FIFO)
+		close(stop)
+		<-done
+	})
 }
 
 // procs runs f with 1, 2 and 8 processors.
@@ -66,11 +84,10 @@ func (g *guarded) read(t *testing.T) {
 
 func TestNobodyIsLostAndNobodyIsInsideTogetherUnderAllWaysToWaitAtOnce(t *testing.T) {
 	procs(t, func(t *testing.T) {
-		policies(t, func(t *testing.T, policy syncq.Policy) {
+		policies(t, func(t *testing.T, s *syncq.Sync, policy syncq.Policy) {
 			const goroutines, rounds = 12, 400
 			var (
-				s    syncq.Sync
-				c    = syncq.NewCond(&s, policy)
+				c    = syncq.NewCond(s, policy)
 				g    guarded
 				done = make(chan struct{})
 				wg   sync.WaitGroup
@@ -165,11 +182,10 @@ func TestNobodyIsLostAndNobodyIsInsideTogetherUnderAllWaysToWaitAtOnce(t *testin
 }
 
 func TestSignalsSentAreWaitsThatReturnNormallyWhileOthersGiveUp(t *testing.T) {
-	policies(t, func(t *testing.T, policy syncq.Policy) {
+	policies(t, func(t *testing.T, s *syncq.Sync, policy syncq.Policy) {
 		const waiters, rounds = 8, 300
 		var (
-			s              syncq.Sync
-			c              = syncq.NewCond(&s, policy)
+			c              = syncq.NewCond(s, policy)
 			signals, woken int
 			left           atomic.Int32
 			wg             sync.WaitGroup

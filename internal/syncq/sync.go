@@ -3,7 +3,6 @@ package syncq
 import (
 	"context"
 	"runtime"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -28,7 +27,8 @@ type Sync struct {
 	// covered counts the shared holds of the exclusive holder. See readers.go.
 	covered count
 
-	guard   sync.Mutex
+	guard   guard
+	pace    pace                    // guarded
 	listed  bool                    // in the registry; guarded
 	queue   list                    // guarded
 	readers atomic.Pointer[readers] // nil until somebody reads through it
@@ -100,9 +100,10 @@ func (s *Sync) Lock(p Party, policy Policy) bool {
 		p.who = goid.Get()
 	}
 	n := newNode(p, false)
+	n.eager = policy == FIFO
 	if s.enqueue(n, policy) {
 		n.place.Wait()
-		for policy == NonFair && !s.compete(n) {
+		for policy == FIFO && n.state.Load() != granted && !n.expect() || policy == NonFair && !s.compete(n) {
 			n.place.Wait()
 		}
 	}
@@ -211,7 +212,13 @@ func (s *Sync) Unlock(policy Policy) bool {
 			s.guard.Lock()
 			n := s.release(policy, 0)
 			yield := policy == NonFair && n != nil && (w&handoff != 0 || n.shared)
+			next := s.ahead()
 			s.guard.Unlock()
+			if next != nil {
+				// First, because who is readied last runs as soon as this goroutine sleeps, and
+				// other processors hardly get it before.
+				next.place.Unpark()
+			}
 			unpark(n)
 			if yield {
 				// Whoever is handed the lock gets the processor with it. Else this goroutine would

@@ -1,0 +1,1 @@
+// This file lets the package have functions without bodies, which are the runtime's.

@@ -1,0 +1,124 @@
+package syncq
+
+import (
+	"runtime"
+	"time"
+
+	"github.com/jucgo/locks/internal/pause"
+)
+
+// This file lets the next waiter of a FIFO lock wake up early.
+//
+// A hand-over readies the new holder, which runs when the releasing goroutine sleeps, as a rule: the Go scheduler does not
+// give it to another processor at once, since that costs more than a short hand-over by one. What the
+// releasing goroutine does outside of the lock, up to its next wait, is thus done while somebody holds the lock who does not
+// run, and one processor does everything.
+//
+// So a release may rouse, besides the new holder, the waiter that is first behind it. That one spins until it is its turn, on
+// another processor if there is one: from then on two processors take turns, one in the section and one outside of it, and
+// a hand-over is a store that the spinning waiter sees. Where there is work outside, that takes a third off each turn. Where there
+// is none, or the processors are far from each other, it can cost twice as much; and no section that takes long is worth a
+// processor that spins. Hence a lock tries both, and looks at the clock.
+//
+// Only [Sync.Lock] waits like this, where nothing else can end the wait. The order of the queue is what it was: who
+// is roused early does not take the lock but is granted it, and sleeps again if that takes too long.
+
+// pace finds out whether the next waiter should wake up early: it tries without, then with, and stays for long with
+// what was faster.
+type pace struct {
+	ahead   bool // it should
+	slow    bool // the last period was too slow
+	phase   phase
+	turns   uint8  // hand-overs, modulo 256
+	periods uint16 // of the phase
+	since   time.Duration
+	took    time.Duration // the periods of the phase, without the first ones
+	plain   time.Duration // those of the last tryPlain
+}
+
+type phase uint8
+
+const (
+	tryPlain phase = iota
+	tryAhead
+	decided
+)
+
+const (
+	// period is how many hand-overs there are between two looks at the clock.
+	period = 64
+	// trial is how many periods a try takes, of which as many as settling do not count.
+	trial    = 16
+	settling = 4
+	// term is for how many periods a decision holds. The tries are less than a hundredth of it, and so are not what
+	// the longest waits of a hundred are made of.
+	term = 4000
+	// A period shorter than tooFast has hand-overs and nothing else, by one processor; there is nothing to divide. In one that is
+	// longer than tooSlow the lock is held for some microseconds each time, which is too long to spin.
+	tooFast = period * 300 * time.Nanosecond
+	tooSlow = period * 1500 * time.Nanosecond
+	// expectRounds is how often the waiter that woke up early looks at its state, a pause apart: for a few turns.
+	expectRounds = 150
+)
+
+// measure ends a period at t. Inside a testing/synctest bubble, where time stands still, all are too fast.
+func (p *pace) measure(t time.Duration, procs int) {
+	took := t - p.since
+	p.since = t
+	if took > tooSlow {
+		if p.slow || p.phase != decided {
+			*p = pace{turns: p.turns, since: t}
+		}
+		p.slow = true // once may be chance
+		return
+	}
+	p.slow = false
+	if p.periods++; p.periods > settling {
+		p.took += took
+	}
+	switch {
+	case p.phase == tryPlain && p.periods == trial:
+		p.plain = p.took
+		if p.plain < (trial-settling)*tooFast || procs == 1 {
+			p.begin(decided, false)
+		} else {
+			p.begin(tryAhead, true)
+		}
+	case p.phase == tryAhead && p.periods == trial:
+		p.begin(decided, p.took < p.plain-p.plain/5)
+	case p.phase == decided && p.periods == term:
+		p.begin(tryPlain, false)
+	}
+}
+
+func (p *pace) begin(ph phase, ahead bool) {
+	p.phase, p.ahead, p.periods, p.took = ph, ahead, 0, 0
+}
+
+// ahead returns the waiter that is first, behind a holder who has just been granted the lock, if it has to be unparked so as to
+// spin. The guard is held.
+func (s *Sync) ahead() *node {
+	n := s.queue.head
+	if n == nil || !n.eager {
+		return nil
+	}
+	if s.pace.turns++; s.pace.turns%period == 0 {
+		s.pace.measure(now(), runtime.GOMAXPROCS(0))
+	}
+	if !s.pace.ahead || s.Word.Load()&shared != 0 || !n.state.CompareAndSwap(asleep, roused) {
+		return nil
+	}
+	return n
+}
+
+// expect returns true when n, which was unparked before its turn, has the lock, and false if it does not get it soon. It is
+// asleep then, as it was before: if it was granted the lock meanwhile, the compare-and-swap fails, and there is no other unpark.
+func (n *node) expect() bool {
+	for range expectRounds {
+		if n.state.Load() == granted {
+			return true
+		}
+		pause.Pause(1)
+	}
+	return !n.state.CompareAndSwap(roused, asleep)
+}

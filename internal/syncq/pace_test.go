@@ -1,0 +1,216 @@
+package syncq
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks/internal/pause"
+)
+
+// take lets n periods of hand-overs pass that take each on an average.
+func (p *pace) take(n int, each time.Duration, procs int) {
+	for range n {
+		p.measure(p.since+period*each, procs)
+	}
+}
+
+const procs = 2
+
+// tried returns a pace that has tried both, with what they took.
+func tried(plain, ahead time.Duration) *pace {
+	p := &pace{since: time.Hour}
+	p.take(trial, plain, procs)
+	p.take(trial, ahead, procs)
+	return p
+}
+
+func TestALockStaysWithWhatWasFasterWhenItTriedBoth(t *testing.T) {
+	p := tried(900, 600)
+	require.Equal(t, decided, p.phase)
+	require.True(t, p.ahead)
+	require.False(t, tried(900, 800).ahead, "so little is chance")
+	require.False(t, tried(900, 1200).ahead)
+
+	p.take(term-1, 600, procs)
+	require.True(t, p.ahead)
+	p.take(1, 600, procs)
+	require.Equal(t, tryPlain, p.phase, "once more")
+	require.False(t, p.ahead)
+}
+
+func TestATryCountsWithoutItsBeginning(t *testing.T) {
+	p := &pace{since: time.Hour}
+	p.take(trial, 900, procs)
+	require.True(t, p.ahead)
+	p.take(settling, 1400, procs)
+	p.take(trial-settling, 600, procs)
+	require.True(t, p.ahead)
+	require.Equal(t, decided, p.phase)
+}
+
+func TestALockThatDoesNothingButChangeHandsTriesNothing(t *testing.T) {
+	p := &pace{since: time.Hour}
+	p.take(trial, 200, procs)
+	require.Equal(t, decided, p.phase)
+	require.False(t, p.ahead)
+}
+
+func TestWithOneProcessorNobodyWakesUpEarly(t *testing.T) {
+	p := &pace{since: time.Hour}
+	p.take(trial, 900, 1)
+	require.Equal(t, decided, p.phase)
+	require.False(t, p.ahead)
+}
+
+func TestALockThatIsHeldForLongTriesNothing(t *testing.T) {
+	p := &pace{since: time.Hour}
+	p.take(10*trial, 2000, procs)
+	require.Equal(t, tryPlain, p.phase)
+	require.False(t, p.ahead)
+	p.take(trial-1, 900, procs)
+	p.take(1, 2000, procs) // as good as begun anew
+	p.take(trial-1, 900, procs)
+	require.Equal(t, tryPlain, p.phase)
+	p.take(1, 900, procs)
+	require.Equal(t, tryAhead, p.phase)
+}
+
+func TestADecisionOutlastsOnePauseButNotTwoInARow(t *testing.T) {
+	p := tried(900, 600)
+	p.take(10, 600, procs)
+	p.take(1, time.Millisecond, procs)
+	p.take(10, 600, procs)
+	p.take(1, time.Millisecond, procs)
+	require.True(t, p.ahead)
+	p.take(1, time.Millisecond, procs)
+	require.False(t, p.ahead)
+	require.Equal(t, tryPlain, p.phase)
+}
+
+// early returns a held lock whose next waiter is woken before its turn, and n calls that wait for it.
+func early(t *testing.T, n int) (*Sync, []call) {
+	s := new(Sync)
+	s.WakeEarly()
+	require.True(t, s.TryLock(Owned(1)))
+	var waiters []call
+	for i := range n {
+		waiters = append(waiters, run(func() bool { return s.Lock(Owned(int64(i+2)), FIFO) }))
+		eventually(t, func() bool { return s.Len() == i+1 })
+	}
+	return s, waiters
+}
+
+// first returns the state of the first waiter.
+func (s *Sync) first() uint32 {
+	s.guard.Lock()
+	defer s.guard.Unlock()
+	return s.queue.head.state.Load()
+}
+
+func TestAWaiterThatWokeUpTooEarlySleepsAgainAndGetsTheLockInTurn(t *testing.T) {
+	s, waiters := early(t, 3)
+	require.True(t, s.Unlock(FIFO))
+	require.True(t, waiters[0].result(t))
+	require.EqualValues(t, 2, s.Owner())
+	eventually(t, func() bool { return s.first() == asleep }) // it was roused, and has given up
+	require.NoError(t, s.Verify())
+
+	for i := 1; i < 3; i++ {
+		require.True(t, s.Unlock(FIFO))
+		require.True(t, waiters[i].result(t))
+		require.EqualValues(t, i+2, s.Owner(), "in the order of the queue")
+	}
+	require.True(t, s.Unlock(FIFO))
+	require.Zero(t, s.Word.Load())
+}
+
+func TestAWaiterIsGrantedTheLockBeforeItsEarlyWakeUpArrives(t *testing.T) {
+	s, waiters := early(t, 2)
+
+	// What the release does, up to the wake-ups.
+	s.guard.Lock()
+	holder := s.release(FIFO, 0)
+	next := s.ahead()
+	s.guard.Unlock()
+	require.NotNil(t, next)
+	require.Equal(t, roused, s.first())
+	unpark(holder)
+	require.True(t, waiters[0].result(t))
+
+	// The one who was to be roused gets the lock, and no other wake-up than that which is on its way.
+	require.True(t, s.Unlock(FIFO))
+	require.EqualValues(t, 3, s.Owner())
+	require.NoError(t, s.Verify())
+	select {
+	case <-waiters[1].done:
+		t.Fatal("nobody has unparked it")
+	case <-time.After(10 * time.Millisecond):
+	}
+	next.place.Unpark()
+	require.True(t, waiters[1].result(t))
+	require.True(t, s.Unlock(FIFO))
+	require.Zero(t, s.Word.Load())
+}
+
+func TestNobodyIsWokenEarlyWhoseWaitCanEndOtherwiseOrBehindReaders(t *testing.T) {
+	s := new(Sync)
+	s.WakeEarly()
+	ahead := func() *node {
+		s.guard.Lock()
+		defer s.guard.Unlock()
+		return s.ahead()
+	}
+	require.Nil(t, ahead(), "there is nobody")
+
+	require.True(t, s.TryLock(Owned(1)))
+	limited := run(func() bool { return s.LockFor(Owned(2), FIFO, time.Minute) })
+	eventually(t, func() bool { return s.Len() == 1 })
+	require.Nil(t, ahead())
+	require.True(t, s.Unlock(FIFO))
+	require.True(t, limited.result(t))
+
+	s.Downgrade()
+	writer := run(func() bool { return s.Lock(Owned(3), FIFO) })
+	eventually(t, func() bool { return s.Len() == 1 })
+	require.Nil(t, ahead(), "readers may read for long")
+	require.True(t, s.Unlock(FIFO))
+	require.True(t, writer.result(t))
+	require.True(t, s.Unlock(FIFO))
+	require.Zero(t, s.Word.Load())
+}
+
+func TestALockOfAnotherPolicyWakesNobodyEarly(t *testing.T) {
+	s := new(Sync)
+	s.WakeEarly()
+	require.True(t, s.TryLock(Owned(1)))
+	waiter := run(func() bool { return s.Lock(Owned(2), NonFair) })
+	eventually(t, func() bool { return s.Len() == 1 })
+	s.guard.Lock()
+	require.Nil(t, s.ahead())
+	s.guard.Unlock()
+	require.True(t, s.Unlock(NonFair))
+	require.True(t, waiter.result(t))
+	require.True(t, s.Unlock(NonFair))
+}
+
+func TestAWaiterThatGivesUpSpinningMissesNoGrant(t *testing.T) {
+	const rounds = 20_000
+	var n node
+	begun, was := make(chan int), make(chan uint32)
+	go func() {
+		for i := range begun {
+			pause.Pause(uint32(expectRounds - 100 + i%150)) // about as long as it spins
+			was <- n.state.Swap(granted)
+		}
+	}()
+	defer close(begun)
+	for i := range rounds {
+		n.state.Store(roused)
+		begun <- i
+		has := n.expect()
+		require.Equal(t, has, <-was == roused, "it sleeps if it is to be unparked, and only then")
+		require.Equal(t, granted, n.state.Load(), "round %d", i)
+	}
+}
