@@ -133,9 +133,9 @@ func newFenced(c *core) *single {
 func (s *single) Acquire(ctx context.Context, name, owner string, d time.Duration) (lease.Reply, error) {
 	owner += s.suffix
 	if s.token != "" {
-		return granted(s.c.p.eval(ctx, s.acquire, 2, []any{head - 1: nil, name, prefixed(s.token, name), millis(d), owner}))
+		return granted(s.c.p.Eval(ctx, s.acquire, 2, []any{head - 1: nil, name, prefixed(s.token, name), millis(d), owner}))
 	}
-	return granted(s.c.p.eval(ctx, s.acquire, 1, []any{head - 1: nil, name, millis(d), owner}))
+	return granted(s.c.p.Eval(ctx, s.acquire, 1, []any{head - 1: nil, name, millis(d), owner}))
 }
 
 // granted reads the reply to a request for a lock: a token, or a list with the time to live.
@@ -165,9 +165,9 @@ func (s *single) Recall(ctx context.Context, name, owner string) (lease.Reply, e
 	var r any
 	var err error
 	if s.token != "" {
-		r, err = s.c.p.eval(ctx, s.recall, 2, []any{head - 1: nil, name, prefixed(s.token, name), owner})
+		r, err = s.c.p.Eval(ctx, s.recall, 2, []any{head - 1: nil, name, prefixed(s.token, name), owner})
 	} else {
-		r, err = s.c.p.eval(ctx, s.recall, 1, []any{head - 1: nil, name, owner})
+		r, err = s.c.p.Eval(ctx, s.recall, 1, []any{head - 1: nil, name, owner})
 	}
 	if err == nil && r == nil {
 		return lease.Reply{}, nil
@@ -200,7 +200,7 @@ func (s *single) Release(ctx context.Context, name, owner string) (lease.Release
 	case both:
 		args = append(args, "spublish")
 	}
-	r, err := s.c.p.eval(ctx, s.release, keys, args)
+	r, err := s.c.p.Eval(ctx, s.release, keys, args)
 	return s.c.released(r, err, channel)
 }
 

@@ -61,12 +61,12 @@ type syncing struct {
 	n int
 }
 
-func (p syncing) eval(ctx context.Context, s *script, keys int, args []any) (any, error) {
+func (p syncing) Eval(ctx context.Context, s *script, keys int, args []any) (any, error) {
 	a, _ := ctx.Value(acksKey{}).(*acks)
 	if a == nil {
-		return p.port.eval(ctx, s, keys, args)
+		return p.port.Eval(ctx, s, keys, args)
 	}
-	r, n, err := p.port.evalSync(ctx, s, keys, args, p.n, a.timeout)
+	r, n, err := p.port.EvalSync(ctx, s, keys, args, p.n, a.timeout)
 	a.n = n
 	return r, err
 }
@@ -148,14 +148,14 @@ func (s acked) Recall(ctx context.Context, name, owner string) (lease.Reply, err
 	return lease.Reply{}, err
 }
 
-// evalSync is eval, followed by WAIT on the same connection.
-func (g *goRedis) evalSync(ctx context.Context, s *script, keys int, all []any, n int, timeout time.Duration) (any, int, error) {
+// EvalSync is Eval, followed by WAIT on the same connection.
+func (g *goRedis) EvalSync(ctx context.Context, s *script, keys int, all []any, n int, timeout time.Duration) (any, int, error) {
 	all[2] = keys
 	for try := 0; ; try++ {
-		if _, known := g.known.Load(s); known {
-			all[0], all[1] = "evalsha", s.sha
+		if sha, known := g.known.Load(s); known {
+			all[0], all[1] = "evalsha", sha
 		} else {
-			all[0], all[1] = "eval", s.src
+			all[0], all[1] = "eval", s.Src
 		}
 		node := g.c
 		if g.cc != nil {
@@ -192,7 +192,7 @@ func (g *goRedis) evalSync(ctx context.Context, s *script, keys int, all []any, 
 		if err != nil {
 			return nil, 0, g.failed(ctx, err)
 		}
-		g.known.Store(s, nil)
+		g.known.Store(s, s.SHA)
 		return r, int(wait.Val()), nil // 0 if it has failed
 	}
 }
