@@ -99,8 +99,8 @@ func TestHistoriesOfClientsInTroubleAreThoseOfOneLock(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			s := startServer(t)
-			p := testbed.NewProxy(t, s.addr)
-			direct := connect(t, s.addr)
+			p := testbed.NewProxy(t, s.Addr)
+			direct := connect(t, s.Addr)
 			var (
 				clock   atomic.Int64
 				mu      sync.Mutex

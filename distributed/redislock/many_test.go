@@ -16,9 +16,9 @@ import (
 
 func TestTenThousandHoldsAreRenewedByAHundredScripts(t *testing.T) {
 	s := startServer(t)
-	direct := connect(t, s.addr)
+	direct := connect(t, s.Addr)
 	const n, d = 10_000, 12 * time.Second
-	c, err := redislock.New(connect(t, s.addr), term(d))
+	c, err := redislock.New(connect(t, s.Addr), term(d))
 	require.NoError(t, err)
 	defer c.Close(background) // which may not be done with all of them in time
 	holds := make([]locks.Hold, n)
@@ -50,13 +50,13 @@ func TestTenThousandHoldsAreRenewedByAHundredScripts(t *testing.T) {
 
 func TestTenThousandWaitersHaveOneConnection(t *testing.T) {
 	s := startServer(t)
-	direct := connect(t, s.addr)
+	direct := connect(t, s.Addr)
 	const names, each = 1000, 10
-	opts := options(s.addr, time.Minute)
+	opts := options(s.Addr, time.Minute)
 	opts.PoolTimeout = time.Minute // all ask at once
 	conn := redis.NewClient(opts)
 	t.Cleanup(func() { conn.Close() })
-	holder, c := open(t, connect(t, s.addr)), open(t, conn)
+	holder, c := open(t, connect(t, s.Addr)), open(t, conn)
 	a := someone()
 	for i := range names {
 		require.NoError(t, holder.Lock(fmt.Sprint("it", i)).LockContext(a))
@@ -90,8 +90,8 @@ func TestTenThousandWaitersHaveOneConnection(t *testing.T) {
 func TestAWaiterIsRefusedByTwoCommands(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	direct := connect(t, s.addr)
-	holder, c := open(t, connect(t, s.addr)), open(t, connect(t, s.addr))
+	direct := connect(t, s.Addr)
+	holder, c := open(t, connect(t, s.Addr)), open(t, connect(t, s.Addr))
 	a, b := someone(), someone()
 	refused := func() {
 		ok, err := c.Lock("it").TryLockContext(b)

@@ -3,6 +3,7 @@ package onrueidis
 import (
 	"errors"
 	"fmt"
+	"runtime"
 
 	"github.com/redis/rueidis"
 
@@ -51,5 +52,9 @@ func newPort(client rueidis.Client) (*port, error) {
 	if client == nil {
 		return nil, errors.New("onrueidis: nil client")
 	}
-	return &port{c: client, cluster: client.Mode() == rueidis.ClientModeCluster}, nil
+	return &port{
+		c:       client,
+		cluster: client.Mode() == rueidis.ClientModeCluster,
+		turns:   make(chan struct{}, 10*runtime.GOMAXPROCS(0)),
+	}, nil
 }

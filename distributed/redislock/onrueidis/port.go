@@ -15,13 +15,20 @@ import (
 
 // port is the [driver.Port] over rueidis.
 //
-// rueidis repeats requests that it takes for read-only, and those that it was told may be repeated. EVAL and EVALSHA are neither,
-// whatever its DisableRetry says. What a server of a cluster has refused because it has not got the slot goes to the one that
-// has: it was not carried out.
+// Its requests count as blocking ones: each has a connection of the client's pool to itself, and not a place in a pipeline. So
+// none waits behind another one that gets no reply; one that gets none in time has its connection closed; and rueidis does not send it
+// again by itself. It would if the connection were one whose ConnLifetime is over, or if the request was read-only or marked as one
+// that may be repeated, which EVAL and EVALSHA are not, whatever DisableRetry says. What a server of a cluster has refused because
+// it has not got the slot goes to the one that has: it was not carried out.
 type port struct {
 	c       rueidis.Client
 	cluster bool
-	known   sync.Map // the scripts that the server has seen; in a cluster one of them
+	known   sync.Map      // the scripts that the server has seen; in a cluster one of them
+	turns   chan struct{} // has an element for each request under way
+
+	mu     sync.Mutex
+	window context.Context // see bounded
+	until  time.Time
 }
 
 var _ driver.Port = (*port)(nil)
@@ -29,16 +36,16 @@ var _ driver.Port = (*port)(nil)
 // command returns the request to run s, by its hash if the server has seen it, and otherwise as a whole: one round trip, where the
 // hash alone might take two.
 func (p *port) command(s *driver.Script, whole bool, keys int, all []any) rueidis.Completed {
-	name, what := "EVALSHA", s.SHA
+	name, what := "evalsha", s.SHA
 	if whole {
-		name, what = "EVAL", s.Src
+		name, what = "eval", s.Src
 	}
 	// The first key says where it goes. All are in one slot.
 	c := p.c.B().Arbitrary(name, what, strconv.Itoa(keys)).Keys(text(all[driver.Head]))
 	for _, a := range all[driver.Head+1:] {
 		c = c.Args(text(a))
 	}
-	return c.Build()
+	return c.Blocking()
 }
 
 // text returns an argument of a script as it is sent.
@@ -61,7 +68,39 @@ func (p *port) new(s *driver.Script) bool {
 	return !known
 }
 
+// bounded returns ctx if it has a deadline, and otherwise a context with its values that ends after replyTimeout, or up to twice
+// that: one for all requests of such a time. The client watches nothing but deadlines while it waits for a reply.
+func (p *port) bounded(ctx context.Context) context.Context {
+	if _, ok := ctx.Deadline(); ok {
+		return ctx
+	}
+	now := time.Now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.until.Sub(now) < replyTimeout {
+		p.until = now.Add(2 * replyTimeout)
+		window, cancel := context.WithDeadline(context.Background(), p.until)
+		context.AfterFunc(window, cancel) // at its time
+		p.window = window
+	}
+	return bounded{p.window, ctx}
+}
+
+type bounded struct {
+	context.Context
+	values context.Context
+}
+
+func (b bounded) Value(key any) any { return b.values.Value(key) }
+
 func (p *port) Eval(ctx context.Context, s *driver.Script, keys int, all []any) (any, error) {
+	select {
+	case p.turns <- struct{}{}:
+		defer func() { <-p.turns }()
+	case <-ctx.Done():
+		return nil, driver.Unavailable(context.Cause(ctx))
+	}
+	ctx = p.bounded(ctx)
 	whole := p.new(s)
 	r := p.c.Do(ctx, p.command(s, whole, keys, all))
 	if reply, refused := rueidis.IsRedisErr(r.Error()); refused && reply.IsNoScript() {
@@ -111,6 +150,8 @@ func (p *port) closed(ctx context.Context) bool {
 }
 
 const (
+	// replyTimeout is for how long a reply is waited for, or up to twice that, if the context does not say.
+	replyTimeout = 2 * time.Second
 	// syncGrace is for how much longer than the replicas the server itself is waited for.
 	syncGrace = 3 * time.Second
 	// redirects is how often a request is sent to where a cluster says that its slot is, with a pause that doubles: the client takes a
