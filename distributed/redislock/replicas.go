@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/redislock/internal/driver"
 )
 
 // ErrNotReplicated is matched by the errors of acquisitions that were undone because fewer replicas acknowledged them than
@@ -160,7 +161,7 @@ func (g *goRedis) EvalSync(ctx context.Context, s *script, keys int, all []any, 
 		node := g.c
 		if g.cc != nil {
 			// The cluster's own pipeline would send the WAIT, which has no key, to any server.
-			master, err := g.cc.MasterForKey(ctx, all[head].(string))
+			master, err := g.cc.MasterForKey(ctx, driver.Text(all[head]))
 			if err != nil {
 				return nil, 0, err
 			}

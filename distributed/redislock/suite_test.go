@@ -65,6 +65,7 @@ var onGoRedis = suite.Driver{
 	Cluster: func(tb testing.TB, addrs []string, opts ...redislock.Option) *redislock.Client {
 		return open(tb, suite.Cluster(tb, addrs), opts...)
 	},
+	Eval: "eval",
 }
 
 func TestLocksConformOnMiniredis(t *testing.T) { suite.LocksConformOnMiniredis(t, onGoRedis) }

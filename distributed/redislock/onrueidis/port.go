@@ -36,31 +36,16 @@ var _ driver.Port = (*port)(nil)
 // command returns the request to run s, by its hash if the server has seen it, and otherwise as a whole: one round trip, where the
 // hash alone might take two.
 func (p *port) command(s *driver.Script, whole bool, keys int, all []any) rueidis.Completed {
-	name, what := "evalsha", s.SHA
+	name, what := "EVALSHA", s.SHA
 	if whole {
-		name, what = "eval", s.Src
+		name, what = "EVAL", s.Src
 	}
 	// The first key says where it goes. All are in one slot.
-	c := p.c.B().Arbitrary(name, what, strconv.Itoa(keys)).Keys(text(all[driver.Head]))
+	c := p.c.B().Arbitrary(name, what, strconv.Itoa(keys)).Keys(driver.Text(all[driver.Head]))
 	for _, a := range all[driver.Head+1:] {
-		c = c.Args(text(a))
+		c = c.Args(driver.Text(a))
 	}
 	return c.Blocking()
-}
-
-// text returns an argument of a script as it is sent.
-func text(a any) string {
-	switch a := a.(type) {
-	case string:
-		return a
-	case *string:
-		return *a
-	case int:
-		return strconv.Itoa(a)
-	case int64:
-		return strconv.FormatInt(a, 10)
-	}
-	return ""
 }
 
 func (p *port) new(s *driver.Script) bool {

@@ -73,6 +73,7 @@ var onRueidis = suite.Driver{
 	Cluster: func(tb testing.TB, addrs []string, opts ...redislock.Option) *redislock.Client {
 		return open(tb, connect(tb, option(2*time.Second, addrs...)), opts...)
 	},
+	Eval:  "EVAL",
 	Leaks: leaks,
 }
 

@@ -7,6 +7,7 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -20,8 +21,8 @@ const Head = 3
 // Port is a client of a server, of the master behind sentinels, or of a cluster.
 type Port interface {
 	// Eval runs s once: a request that may have been carried out is never sent again. args are room for Head
-	// values, which it fills itself, so many keys, and the arguments of the script: strings, pointers to strings, and numbers of type
-	// int or int64. They are the caller's again when it returns. The reply is nil, an int64, a string, or a slice of such.
+	// values, which it fills itself, so many keys, and the arguments of the script: strings, values of type int or int64, and pointers
+	// to these. After a reply they are the caller's again. The reply is nil, an int64, a string, or a slice of such.
 	//
 	// An error reply of the server is an error matching lease.ErrRefused or locks.ErrForeign; any other
 	// error leaves open what has happened.
@@ -90,6 +91,25 @@ func Millis(d time.Duration) int64 {
 		n++
 	}
 	return n
+}
+
+// Text returns an argument of a script as it is sent.
+func Text(arg any) string {
+	switch a := arg.(type) {
+	case string:
+		return a
+	case *string:
+		return *a
+	case int:
+		return strconv.Itoa(a)
+	case *int:
+		return strconv.Itoa(*a)
+	case int64:
+		return strconv.FormatInt(a, 10)
+	case *int64:
+		return strconv.FormatInt(*a, 10)
+	}
+	panic("driver: an argument of a type that scripts do not get")
 }
 
 // Refused returns what err means, which is an error reply of the server that reads text.

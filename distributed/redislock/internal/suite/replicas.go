@@ -141,7 +141,7 @@ func ALostReplyOfAnAcknowledgedAcquisitionIsUndone(t *testing.T, on Driver) {
 	a := Someone()
 	Hold(t, l, a)
 	require.NoError(t, l.UnlockContext(a))
-	p.DropReply("eval", 1)
+	p.DropReply(on.Eval, 1)
 	ok, err := l.TryLockContext(a)
 	require.Error(t, err)
 	require.False(t, ok)

@@ -18,6 +18,8 @@ type Driver struct {
 	Sentinel func(tb testing.TB, sentinel string, opts ...redislock.Option) *redislock.Client
 	// Cluster returns a Client of the cluster of the servers at addrs.
 	Cluster func(tb testing.TB, addrs []string, opts ...redislock.Option) *redislock.Client
+	// Eval is in each request that runs a script.
+	Eval string
 	// Leaks are the goroutines that the library leaves for a while when it is closed.
 	Leaks []goleak.Option
 }
