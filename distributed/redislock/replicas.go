@@ -128,8 +128,8 @@ func (s acked) settle(ctx context.Context, name, owner string, d time.Duration,
 	if call == nil {
 		call = &attempt{wait: true}
 	}
-	call.lacking.Store(false)
 	if err != nil || !r.Held || got.n >= s.n {
+		call.lacking.Store(false)
 		return r, err
 	}
 	if _, err := s.Release(ctx, name, owner); err != nil {
