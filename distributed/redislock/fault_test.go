@@ -2,8 +2,6 @@ package redislock_test
 
 import (
 	"context"
-	"math/rand/v2"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -118,46 +116,6 @@ func TestSlowRepliesKeepTheHold(t *testing.T) {
 	require.LessOrEqual(t, renewals, 5, "they do not pile up")
 	p.Heal()
 	require.NoError(t, l.UnlockContext(a))
-}
-
-func TestWaitersCancelledAtRandomLeaveNothingBehind(t *testing.T) {
-	t.Parallel()
-	s := startServer(t)
-	direct := connect(t, s.Addr)
-	for name, kind := range kinds {
-		t.Run(name, func(t *testing.T) {
-			holder := kind(open(t, connect(t, s.Addr)), name)
-			a := someone()
-			hold(t, holder, a)
-			// A client each, since of one client one goroutine at a time waits for the server.
-			var wg sync.WaitGroup
-			for range 25 {
-				l := kind(open(t, connect(t, s.Addr)), name)
-				for range 10 { // of four kinds
-					wg.Go(func() {
-						ctx, cancel := context.WithTimeout(someone(), time.Duration(rand.Int64N(int64(time.Second))))
-						defer cancel()
-						assert.ErrorIs(t, l.LockContext(ctx), context.DeadlineExceeded)
-					})
-				}
-			}
-			wg.Wait()
-			require.Eventually(t, func() bool {
-				for _, n := range subscriptions(direct) {
-					if strings.Contains(n, name) {
-						return false
-					}
-				}
-				return true
-			}, 20*time.Second, 10*time.Millisecond, "subscriptions are left")
-			require.NoError(t, holder.UnlockContext(a))
-			require.NoError(t, holder.LockContext(a))
-			require.NoError(t, holder.UnlockContext(a))
-			for _, key := range direct.Keys(background, "*"+name+"*").Val() {
-				require.Contains(t, key, "token", "a key is left")
-			}
-		})
-	}
 }
 
 func TestAHolderWhoseLockWasTakenAwayFindsOutAndLeavesItsSuccessorAlone(t *testing.T) {

@@ -118,7 +118,7 @@ func TestTicketsAreSoldOnceByProcessesInTrouble(t *testing.T) {
 				Role: "buy",
 				Args: []string{kind, p.Addr(), "20s"},
 				Trouble: func() {
-					trouble(p, direct, n)
+					onGoRedis.Trouble(p, direct, n)
 					n++
 				},
 				Limit: 2 * time.Minute,

@@ -169,3 +169,15 @@ func TestReadWriteAndFairLocksWorkOnACluster(t *testing.T) {
 }
 
 func TestOneConnectionHearsOfAllLocks(t *testing.T) { suite.OneConnectionHearsOfAllLocks(t, onGoRedis) }
+
+func TestHistoriesOfClientsInTroubleAreThoseOfOneLock(t *testing.T) {
+	suite.HistoriesOfClientsInTroubleAreThoseOfOneLock(t, onGoRedis)
+}
+
+func TestWaitersCancelledAtRandomLeaveNothingBehind(t *testing.T) {
+	suite.WaitersCancelledAtRandomLeaveNothingBehind(t, onGoRedis)
+}
+
+func TestWaitersInSeveralSlotsOfAServerAreToldAlsoAfterTheirSubscriptionsWereCut(t *testing.T) {
+	suite.WaitersInSeveralSlotsOfAServerAreToldAlsoAfterTheirSubscriptionsWereCut(t, onGoRedis)
+}

@@ -178,3 +178,15 @@ func TestReadWriteAndFairLocksWorkOnACluster(t *testing.T) {
 }
 
 func TestOneConnectionHearsOfAllLocks(t *testing.T) { suite.OneConnectionHearsOfAllLocks(t, onRueidis) }
+
+func TestHistoriesOfClientsInTroubleAreThoseOfOneLock(t *testing.T) {
+	suite.HistoriesOfClientsInTroubleAreThoseOfOneLock(t, onRueidis)
+}
+
+func TestWaitersCancelledAtRandomLeaveNothingBehind(t *testing.T) {
+	suite.WaitersCancelledAtRandomLeaveNothingBehind(t, onRueidis)
+}
+
+func TestWaitersInSeveralSlotsOfAServerAreToldAlsoAfterTheirSubscriptionsWereCut(t *testing.T) {
+	suite.WaitersInSeveralSlotsOfAServerAreToldAlsoAfterTheirSubscriptionsWereCut(t, onRueidis)
+}

@@ -129,7 +129,7 @@ func Refused(text string, err error) error {
 // passing are the beginnings of error replies that have to do with the state of a server, not with the request: it loads its
 // data, runs a long script, is a replica since a moment ago, or its cluster is about to heal.
 var passing = []string{
-	"LOADING ", "BUSY ", "READONLY ", "MASTERDOWN ", "CLUSTERDOWN ", "TRYAGAIN ", "NOREPLICAS ", "max number of clients reached",
+	"LOADING ", "BUSY ", "READONLY ", "MASTERDOWN ", "CLUSTERDOWN ", "TRYAGAIN ", "MOVED ", "NOREPLICAS ", "max number of clients reached",
 }
 
 // Never returns err as that of a request that was not carried out.

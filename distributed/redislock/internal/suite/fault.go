@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
@@ -398,5 +399,45 @@ func NothingElseIsOverwritten(t *testing.T, on Driver) {
 			t.Fatal("it waits for ever")
 		}
 		require.NoError(t, l.UnlockContext(a))
+	}
+}
+
+func WaitersCancelledAtRandomLeaveNothingBehind(t *testing.T, on Driver) {
+	t.Parallel()
+	s := StartServer(t)
+	direct := Connect(t, s.Addr)
+	for name, kind := range Kinds {
+		t.Run(name, func(t *testing.T) {
+			holder := kind(on.Open(t, s.Addr), name)
+			a := Someone()
+			Hold(t, holder, a)
+			// A client each, since of one client one goroutine at a time waits for the server.
+			var wg sync.WaitGroup
+			for range 25 {
+				l := kind(on.Open(t, s.Addr), name)
+				for range 10 { // of four Kinds
+					wg.Go(func() {
+						ctx, cancel := context.WithTimeout(Someone(), time.Duration(rand.Int64N(int64(time.Second))))
+						defer cancel()
+						assert.ErrorIs(t, l.LockContext(ctx), context.DeadlineExceeded)
+					})
+				}
+			}
+			wg.Wait()
+			require.Eventually(t, func() bool {
+				for _, n := range Subscriptions(direct) {
+					if strings.Contains(n, name) {
+						return false
+					}
+				}
+				return true
+			}, 20*time.Second, 10*time.Millisecond, "subscriptions are left")
+			require.NoError(t, holder.UnlockContext(a))
+			require.NoError(t, holder.LockContext(a))
+			require.NoError(t, holder.UnlockContext(a))
+			for _, key := range direct.Keys(Background, "*"+name+"*").Val() {
+				require.Contains(t, key, "token", "a key is left")
+			}
+		})
 	}
 }

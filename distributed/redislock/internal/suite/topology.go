@@ -323,3 +323,37 @@ func LocksOfAClusterSurviveAServerWhoseReplicaTakesItsPlace(t *testing.T, on Dri
 	require.Greater(t, next.Token(), h.Token())
 	require.NoError(t, rival.UnlockContext(b))
 }
+
+func WaitersInSeveralSlotsOfAServerAreToldAlsoAfterTheirSubscriptionsWereCut(t *testing.T, on Driver) {
+	t.Parallel()
+	s, _ := StartCluster(t)
+	direct := Connect(t, s.Addr)
+	holder, c := on.across(t, []*Server{s}), on.across(t, []*Server{s}, Rarely, redislock.WithFairWait(4*time.Minute))
+	const n = 20
+	a := Someone()
+	got := make(chan error, n)
+	for i := range n {
+		name := fmt.Sprint("it", i)
+		Hold(t, holder.Lock(name), a)
+		go func() {
+			b := Someone()
+			err := c.Lock(name).LockContext(b)
+			if err == nil {
+				err = c.Lock(name).UnlockContext(b)
+			}
+			got <- err
+		}()
+	}
+	heard := func() bool { return len(direct.PubSubShardChannels(Background, "*").Val()) == n }
+	require.Eventually(t, heard, Soon, 5*time.Millisecond)
+	require.NoError(t, direct.ClientKillByFilter(Background, "TYPE", "pubsub").Err())
+	require.Eventually(t, heard, Soon, 5*time.Millisecond, "subscribed again")
+	began := time.Now()
+	for i := range n {
+		require.NoError(t, holder.Lock(fmt.Sprint("it", i)).UnlockContext(a))
+	}
+	for range n {
+		require.NoError(t, <-got)
+	}
+	require.Less(t, time.Since(began), Soon, "woken")
+}
