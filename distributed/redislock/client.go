@@ -91,6 +91,8 @@ func WithFairWait(d time.Duration) Option { return func(o *options) { o.fairWait
 //
 // A [redis.Ring] is refused: it moves a lock to another server when one is down.
 //
+// A hook of client must not keep a command, or its arguments, for longer than it runs.
+//
 // With rueidis instead of go-redis, take package onrueidis.
 func New(client redis.UniversalClient, opts ...Option) (*Client, error) {
 	p, err := newGoRedis(client)

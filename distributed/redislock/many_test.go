@@ -2,12 +2,10 @@ package redislock_test
 
 import (
 	"fmt"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
@@ -46,45 +44,6 @@ func TestTenThousandHoldsAreRenewedByAHundredScripts(t *testing.T) {
 	for _, h := range holds {
 		require.NoError(t, h.Err())
 	}
-}
-
-func TestTenThousandWaitersHaveOneConnection(t *testing.T) {
-	s := startServer(t)
-	direct := connect(t, s.Addr)
-	const names, each = 1000, 10
-	opts := options(s.Addr, time.Minute)
-	opts.PoolTimeout = time.Minute // all ask at once
-	conn := redis.NewClient(opts)
-	t.Cleanup(func() { conn.Close() })
-	holder, c := open(t, connect(t, s.Addr)), open(t, conn)
-	a := someone()
-	for i := range names {
-		require.NoError(t, holder.Lock(fmt.Sprint("it", i)).LockContext(a))
-	}
-	got := make(chan error, names*each)
-	for i := range names * each {
-		go func() {
-			l, b := c.Lock(fmt.Sprint("it", i%names)), someone()
-			err := l.LockContext(b)
-			if err == nil {
-				err = l.UnlockContext(b)
-			}
-			got <- err
-		}()
-	}
-	require.Eventually(t, func() bool { return len(subscriptions(direct)) == names }, 60*time.Second, 20*time.Millisecond)
-	list, err := direct.Do(background, "client", "list", "type", "pubsub").Text()
-	require.NoError(t, err)
-	require.Equal(t, 1, strings.Count(list, "\n"))
-	require.NoError(t, direct.ClientKillByFilter(background, "TYPE", "pubsub").Err())
-	require.Eventually(t, func() bool { return len(subscriptions(direct)) == names }, 60*time.Second, 20*time.Millisecond, "again")
-	for i := range names {
-		require.NoError(t, holder.Lock(fmt.Sprint("it", i)).UnlockContext(a))
-	}
-	for range names * each {
-		require.NoError(t, <-got)
-	}
-	require.Eventually(t, func() bool { return len(subscriptions(direct)) == 0 }, 60*time.Second, 20*time.Millisecond)
 }
 
 func TestAWaiterIsRefusedByTwoCommands(t *testing.T) {

@@ -181,3 +181,7 @@ func TestWaitersCancelledAtRandomLeaveNothingBehind(t *testing.T) {
 func TestWaitersInSeveralSlotsOfAServerAreToldAlsoAfterTheirSubscriptionsWereCut(t *testing.T) {
 	suite.WaitersInSeveralSlotsOfAServerAreToldAlsoAfterTheirSubscriptionsWereCut(t, onGoRedis)
 }
+
+func TestTenThousandWaitersHaveOneConnection(t *testing.T) {
+	suite.TenThousandWaitersHaveOneConnection(t, onGoRedis)
+}

@@ -48,6 +48,7 @@ func (p *port) command(s *driver.Script, whole bool, keys int, all []any) rueidi
 	return c.Blocking()
 }
 
+// new tells whether the server may not have seen s.
 func (p *port) new(s *driver.Script) bool {
 	_, known := p.known.Load(s)
 	return !known
@@ -78,13 +79,23 @@ type bounded struct {
 
 func (b bounded) Value(key any) any { return b.values.Value(key) }
 
-func (p *port) Eval(ctx context.Context, s *driver.Script, keys int, all []any) (any, error) {
+// begin waits for a request's turn.
+func (p *port) begin(ctx context.Context) error {
 	select {
 	case p.turns <- struct{}{}:
-		defer func() { <-p.turns }()
+		return nil
 	case <-ctx.Done():
-		return nil, driver.Unavailable(context.Cause(ctx))
+		return driver.Unavailable(context.Cause(ctx))
 	}
+}
+
+func (p *port) end() { <-p.turns }
+
+func (p *port) Eval(ctx context.Context, s *driver.Script, keys int, all []any) (any, error) {
+	if err := p.begin(ctx); err != nil {
+		return nil, err
+	}
+	defer p.end()
 	ctx = p.bounded(ctx)
 	whole := p.new(s)
 	r := p.c.Do(ctx, p.command(s, whole, keys, all))
@@ -145,6 +156,10 @@ const (
 )
 
 func (p *port) EvalSync(ctx context.Context, s *driver.Script, keys int, all []any, n int, timeout time.Duration) (any, int, error) {
+	if err := p.begin(ctx); err != nil {
+		return nil, 0, err
+	}
+	defer p.end()
 	// With a deadline, the client needs no goroutine for the connection, and the server no request to clean it up.
 	ctx, cancel := context.WithTimeout(ctx, timeout+syncGrace)
 	defer cancel()

@@ -190,3 +190,7 @@ func TestWaitersCancelledAtRandomLeaveNothingBehind(t *testing.T) {
 func TestWaitersInSeveralSlotsOfAServerAreToldAlsoAfterTheirSubscriptionsWereCut(t *testing.T) {
 	suite.WaitersInSeveralSlotsOfAServerAreToldAlsoAfterTheirSubscriptionsWereCut(t, onRueidis)
 }
+
+func TestTenThousandWaitersHaveOneConnection(t *testing.T) {
+	suite.TenThousandWaitersHaveOneConnection(t, onRueidis)
+}

@@ -109,7 +109,7 @@ func Text(arg any) string {
 	case *int64:
 		return strconv.FormatInt(*a, 10)
 	}
-	panic("driver: an argument of a type that scripts do not get")
+	return fmt.Sprint(arg)
 }
 
 // Refused returns what err means, which is an error reply of the server that reads text.
