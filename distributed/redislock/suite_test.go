@@ -28,7 +28,6 @@ var (
 	connectFor     = suite.ConnectFor
 	options        = suite.Options
 	term           = suite.Term
-	as             = suite.As
 	someone        = suite.Someone
 	hold           = suite.Hold
 	patiently      = suite.Patiently
