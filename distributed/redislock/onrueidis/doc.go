@@ -14,9 +14,9 @@
 //     connections shall be closed. Each has two buffers, of half a mebibyte if ReadBufferEachConn and WriteBufferEachConn do not say
 //     otherwise.
 //   - Who waits for locks has one connection of that pool more, for subscriptions; on a cluster with sharded channels, one to each server.
-//   - A reply is waited for until the deadline of the request, or for two to four seconds if it has none; a context that is cancelled
-//     ends no request that is under way. So does one that takes a lock: LockContext returns at once, and what
-//     comes of the request is undone, as with go-redis; a [redislock.Gate] returns when the request does.
+//   - A reply is waited for until the deadline of the request's context, or for two to four seconds if it has none. That a context is
+//     cancelled ends no request that is under way: LockContext returns at once all the same, and what comes of
+//     the request is undone; a [redislock.Gate] returns when the request does.
 //   - ConnWriteTimeout and Dialer.KeepAlive say how soon a connection for subscriptions that is dead is noticed. Until then, who
 //     waits asks in turn.
 //   - SendToReplicas must not say so of EVAL and EVALSHA, nor ReplicaOnly be set.

@@ -15,6 +15,7 @@ import (
 	"github.com/jucgo/locks/lockstest"
 )
 
+// Term sets the lease.
 func Term(d time.Duration) redislock.Option { return redislock.WithLease(lease.WithLease(d)) }
 
 // Kinds are the kinds of locks that have one queue in a process.

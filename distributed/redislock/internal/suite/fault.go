@@ -21,6 +21,7 @@ import (
 	"github.com/jucgo/locks/distributed/redislock"
 )
 
+// Times of the tests.
 const (
 	Short = 1500 * time.Millisecond // a lease
 	Long  = 3 * Short               // one that is not lost because the machine is busy
@@ -34,10 +35,13 @@ var Rarely = redislock.WithLease(lease.WithPoll(time.Minute))
 // Background is a context that never ends.
 var Background = context.Background()
 
+// As returns a context of o.
 func As(o locks.Owner) context.Context { return locks.WithOwner(Background, o) }
 
+// Someone returns a context of an owner that nobody else is.
 func Someone() context.Context { return As(locks.NewOwner()) }
 
+// Hold takes l as the owner of ctx.
 func Hold(tb testing.TB, l *redislock.Lock, ctx context.Context) locks.Hold {
 	tb.Helper()
 	require.NoError(tb, l.LockContext(ctx))
@@ -55,7 +59,7 @@ func Patiently(tb testing.TB, l *redislock.Lock, ctx context.Context) locks.Hold
 	return h
 }
 
-// Renewed waits until h, which is Renewed, has been so once more.
+// Renewed waits until h, which is renewed, has been so once more.
 func Renewed(tb testing.TB, h locks.Hold) {
 	tb.Helper()
 	before, _ := h.Deadline()
@@ -216,6 +220,7 @@ func ALostReplyOfAReleaseIsNoError(t *testing.T, on Driver) {
 	require.ErrorIs(t, l.UnlockContext(a), locks.ErrNotHeld)
 }
 
+// Subscriptions returns the classic channels that somebody subscribes to.
 func Subscriptions(c *redis.Client) []string { return c.PubSubChannels(Background, "*").Val() }
 
 func WaitersGoOnAfterTheirSubscriptionsWereCut(t *testing.T, on Driver) {
@@ -415,7 +420,7 @@ func WaitersCancelledAtRandomLeaveNothingBehind(t *testing.T, on Driver) {
 			var wg sync.WaitGroup
 			for range 25 {
 				l := kind(on.Open(t, s.Addr), name)
-				for range 10 { // of four Kinds
+				for range 10 { // of four kinds
 					wg.Go(func() {
 						ctx, cancel := context.WithTimeout(Someone(), time.Duration(rand.Int64N(int64(time.Second))))
 						defer cancel()

@@ -25,6 +25,7 @@ func StartReplica(tb testing.TB, master string) *Server {
 	return s
 }
 
+// Linked waits until replica is in step with its master.
 func Linked(tb testing.TB, replica *Server) {
 	tb.Helper()
 	c := Patient(tb, replica.Addr)

@@ -57,6 +57,7 @@ func ReadWriteLocksConformOnRedis(t *testing.T, on Driver) {
 	conformRWOn(t, on, Connect(t, addr), opener(on, addr, Term(2*time.Second)))
 }
 
+// Try takes l if nobody has it.
 func Try(t *testing.T, l *redislock.Lock, ctx context.Context) bool {
 	t.Helper()
 	ok, err := l.TryLockContext(ctx)

@@ -182,7 +182,7 @@ func LocksConformOnACluster(t *testing.T, on Driver) {
 	conformRWOn(t, on, Cluster(t, addrs(nodes)), open)
 }
 
-// everyKind are all Kinds of locks with one holder.
+// everyKind are all kinds of locks with one holder.
 var everyKind = map[string]func(c *redislock.Client, name string) *redislock.Lock{
 	"plain":  func(c *redislock.Client, name string) *redislock.Lock { return c.Lock(name) },
 	"fenced": func(c *redislock.Client, name string) *redislock.Lock { return c.FencedLocker(name) },
