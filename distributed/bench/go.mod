@@ -13,6 +13,7 @@ require (
 	github.com/jucgo/locks/distributed/etcdlock v0.0.0
 	github.com/jucgo/locks/distributed/filelock v0.0.0
 	github.com/jucgo/locks/distributed/redislock v0.0.0
+	github.com/jucgo/locks/distributed/redislock/onrueidis v0.0.0
 	github.com/jucgo/locks/distributed/sqllock v0.0.0
 	github.com/jucgo/locks/distributed/zklock v0.0.0
 	github.com/redis/go-redis/v9 v9.23.0
@@ -65,6 +66,7 @@ replace (
 	github.com/jucgo/locks/distributed/etcdlock => ../etcdlock
 	github.com/jucgo/locks/distributed/filelock => ../filelock
 	github.com/jucgo/locks/distributed/redislock => ../redislock
+	github.com/jucgo/locks/distributed/redislock/onrueidis => ../redislock/onrueidis
 	github.com/jucgo/locks/distributed/sqllock => ../sqllock
 	github.com/jucgo/locks/distributed/zklock => ../zklock
 )

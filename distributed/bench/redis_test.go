@@ -22,6 +22,7 @@ import (
 	"github.com/jucgo/locks/distributed/internal/testbed"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/redislock"
+	"github.com/jucgo/locks/distributed/redislock/onrueidis"
 )
 
 // startRedis returns the address of a redis-server that runs until the test ends.
@@ -95,10 +96,26 @@ var (
 		return c.ReadWriteLocker(name).WriteLocker()
 	})
 
+	oursOnRueidis = impl{name: "redislock-rueidis", open: func(tb testing.TB, addr, name string) contender {
+		return of(openRueidis(tb, addr).Lock(name))
+	}}
+
 	rueidisLock = impl{name: "rueidislock", sticks: true, open: func(tb testing.TB, addr, name string) contender {
 		return rueidisContender(rueidisLocker(tb, addr), name)
 	}}
 )
+
+// openRueidis returns a client of ours over rueidis, with connections of its own.
+func openRueidis(tb testing.TB, addr string, opts ...lease.Option) *redislock.Client {
+	tb.Helper()
+	conn, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{addr}})
+	must(tb, err)
+	tb.Cleanup(conn.Close)
+	c, err := onrueidis.New(conn, redislock.WithLease(opts...))
+	must(tb, err)
+	tb.Cleanup(func() { c.Close(background) })
+	return c
+}
 
 // rueidisLocker returns a locker with connections of its own, and one key for a lock. Its waiters have no timer by which they would ask
 // again if a message does not come.
@@ -181,7 +198,7 @@ func BenchmarkRedisUncontended(b *testing.B) {
 		}
 	})
 	for _, k := range []impl{
-		rawRedis, oursPlain, oursFenced, oursSimple, oursFair, oursWrite,
+		rawRedis, oursPlain, oursOnRueidis, oursFenced, oursSimple, oursFair, oursWrite,
 		redsyncLock("redsync", 0), bsmLock("bsm-redislock", seldom), rueidisLock,
 	} {
 		b.Run(strings.TrimSuffix(k.name, "-1ms"), func(b *testing.B) { uncontended(b, k.open(b, addr, fresh()), "PING", p) })
@@ -226,6 +243,10 @@ func BenchmarkRedisCohort(b *testing.B) {
 	}{
 		{"redislock", func(tb testing.TB, name string) func() contender {
 			l := openRedis(tb, addr).Lock(name)
+			return func() contender { return plainly(l) }
+		}},
+		{"redislock-rueidis", func(tb testing.TB, name string) func() contender {
+			l := openRueidis(tb, addr).Lock(name)
 			return func() contender { return plainly(l) }
 		}},
 		{"redislock-no-cohort", func(tb testing.TB, name string) func() contender {
@@ -285,7 +306,7 @@ func BenchmarkRedisHandover(b *testing.B) {
 	addr := startRedis(b)
 	admin := connectRedis(b, addr)
 	handover(b, []impl{
-		oursPlain, oursFenced, oursFair, rawRedis, redsyncLock("redsync", 0), redsyncLock("redsync-1ms", often),
+		oursPlain, oursOnRueidis, oursFenced, oursFair, rawRedis, redsyncLock("redsync", 0), redsyncLock("redsync-1ms", often),
 		bsmLock("bsm-redislock-100ms", seldom), bsmLock("bsm-redislock-1ms", often), rueidisLock,
 	}, addr, "PING", ping(b, addr), func(b *testing.B) func() {
 		before := commands(b, admin, all)

@@ -38,7 +38,7 @@ func TestRedisLocksAreMeasured(t *testing.T) {
 	t.Parallel()
 	addr := startRedis(t)
 	works(t, addr, []impl{
-		oursPlain, oursFenced, oursSimple, oursFair, oursWrite, rawRedis,
+		oursPlain, oursOnRueidis, oursFenced, oursSimple, oursFair, oursWrite, rawRedis,
 		redsyncLock("redsync", 0), bsmLock("bsm-redislock", often), rueidisLock,
 	})
 	admin := connectRedis(t, addr)

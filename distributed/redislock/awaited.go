@@ -14,14 +14,14 @@ var subscribers = newScript(`return redis.call('pubsub', 'numsub', ARGV[1])[2]`)
 // awaited reports whether anybody waits for a message on channel, but for one at a gate of this process who has the
 // lock by now. Who waits without a subscription is not seen. In a cluster no server knows the subscribers of all.
 func (c *core) awaited(ctx context.Context, name, channel string) (bool, error) {
-	if c.p.cluster() || c.pubsub == Sharded || c.pubsub == Both {
+	if c.p.Cluster() || c.pubsub == Sharded || c.pubsub == Both {
 		return true, nil
 	}
 	own, watched := c.hub.subscribed(channel)
 	if watched { // by a lock of another kind
 		return true, nil
 	}
-	r, err := c.p.eval(ctx, subscribers, 1, []any{head - 1: nil, name, channel})
+	r, err := c.p.Eval(ctx, subscribers, 1, []any{head - 1: nil, name, channel})
 	if err != nil {
 		return false, err
 	}

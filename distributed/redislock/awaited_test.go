@@ -55,4 +55,4 @@ func TestACohortGivesTheLockBackOnlyForOthersOnMiniredis(t *testing.T) {
 	cohorts(t, miniredis.RunT(t).Addr())
 }
 
-func TestACohortGivesTheLockBackOnlyForOthersOnRedis(t *testing.T) { cohorts(t, startServer(t).addr) }
+func TestACohortGivesTheLockBackOnlyForOthersOnRedis(t *testing.T) { cohorts(t, startServer(t).Addr) }

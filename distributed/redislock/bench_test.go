@@ -11,7 +11,7 @@ import (
 )
 
 func BenchmarkPing(b *testing.B) {
-	c := connect(b, startServer(b).addr)
+	c := connect(b, startServer(b).Addr)
 	ctx := context.Background()
 	b.ReportAllocs()
 	for b.Loop() {
@@ -20,7 +20,7 @@ func BenchmarkPing(b *testing.B) {
 }
 
 func benchPair(b *testing.B, ctx context.Context, lock func(c *redislock.Client) locks.TryLocker) {
-	l := lock(open(b, redis.UniversalClient(connect(b, startServer(b).addr))))
+	l := lock(open(b, redis.UniversalClient(connect(b, startServer(b).Addr))))
 	b.ReportAllocs()
 	for b.Loop() {
 		if err := l.LockContext(ctx); err != nil {
@@ -35,7 +35,7 @@ func benchPair(b *testing.B, ctx context.Context, lock func(c *redislock.Client)
 func BenchmarkUncontended(b *testing.B) {
 	for name, kind := range kinds {
 		b.Run(name, func(b *testing.B) {
-			benchPair(b, context.Background(), func(c *redislock.Client) locks.TryLocker { return kind.lock(c, "it") })
+			benchPair(b, context.Background(), func(c *redislock.Client) locks.TryLocker { return kind(c, "it") })
 		})
 	}
 	b.Run("plain with a context that can be cancelled", func(b *testing.B) {
@@ -61,7 +61,7 @@ func BenchmarkRedlock(b *testing.B) {
 }
 
 func BenchmarkReentry(b *testing.B) {
-	l := open(b, connect(b, startServer(b).addr)).Locker("it")
+	l := open(b, connect(b, startServer(b).Addr)).Locker("it")
 	ctx := context.Background()
 	if err := l.LockContext(ctx); err != nil {
 		b.Fatal(err)
@@ -76,7 +76,7 @@ func BenchmarkReentry(b *testing.B) {
 
 // BenchmarkCohort has eight goroutines of one process want one lock.
 func BenchmarkCohort(b *testing.B) {
-	l := open(b, connect(b, startServer(b).addr)).Locker("it")
+	l := open(b, connect(b, startServer(b).Addr)).Locker("it")
 	ctx := context.Background()
 	b.SetParallelism(4) // of two processors
 	b.ReportAllocs()

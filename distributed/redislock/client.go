@@ -11,6 +11,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/redislock/internal/driver"
 )
 
 // Client gives locks that live on a Redis server, or a cluster of them, by name. It is a [locks.Provider]. It is safe for
@@ -89,6 +90,10 @@ func WithFairWait(d time.Duration) Option { return func(o *options) { o.fairWait
 // reactions to a network that fails if its ReadTimeout is short, a sixth of the lease at most, and its ContextTimeoutEnabled set.
 //
 // A [redis.Ring] is refused: it moves a lock to another server when one is down.
+//
+// A hook of client must not keep a command, or its arguments, for longer than it runs.
+//
+// With rueidis instead of go-redis, take package onrueidis.
 func New(client redis.UniversalClient, opts ...Option) (*Client, error) {
 	p, err := newGoRedis(client)
 	if err != nil {
@@ -104,6 +109,10 @@ func New(client redis.UniversalClient, opts ...Option) (*Client, error) {
 	}
 	return c, nil
 }
+
+// NewOver is [New] for another client library. A port can be made by packages below this one only: package onrueidis has one
+// for rueidis.
+func NewOver(p driver.Port, opts ...Option) (*Client, error) { return newClient(p, opts) }
 
 func newClient(p port, opts []Option) (*Client, error) {
 	c := &Client{kinds: make(map[kind]*lease.Client), opts: options{fairWait: fairWait}}
@@ -192,7 +201,7 @@ var _ locks.Leased = (*Lock)(nil)
 func For(d time.Duration) lease.LockOption { return lease.For(d) }
 
 func (c *Client) lock(k kind, name string, opts []lease.LockOption) *Lock {
-	bad := checkName(name, c.core.p.cluster())
+	bad := checkName(name, c.core.p.Cluster())
 	lc, err := c.kind(k)
 	if err != nil {
 		bad = err

@@ -83,7 +83,7 @@ func startShifted(t *testing.T) (s *server, set func(by time.Duration)) {
 	}
 	write(0)
 	s = startServerEnv(t, []string{"LD_PRELOAD=" + library, "CLOCK_OFFSET=" + file})
-	direct := connect(t, s.addr)
+	direct := connect(t, s.Addr)
 	return s, func(by time.Duration) {
 		write(by)
 		require.Eventually(t, func() bool { // the server looks at the clock now and then
@@ -95,7 +95,7 @@ func startShifted(t *testing.T) (s *server, set func(by time.Duration)) {
 func TestAServerWhoseClockIsSetForwardIsNoticedWithTheNextRenewal(t *testing.T) {
 	t.Parallel()
 	s, set := startShifted(t)
-	l, rival := open(t, connect(t, s.addr), term(3*time.Second)).FencedLocker("it"), open(t, connect(t, s.addr)).FencedLocker("it")
+	l, rival := open(t, connect(t, s.Addr), term(3*time.Second)).FencedLocker("it"), open(t, connect(t, s.Addr)).FencedLocker("it")
 	a, b := someone(), someone()
 	h := hold(t, l, a)
 	set(time.Minute)
@@ -113,11 +113,11 @@ func TestAServerWhoseClockIsSetForwardIsNoticedWithTheNextRenewal(t *testing.T) 
 func TestAServerWhoseClockIsSetBackHoldsTheLockLongerAndNothingElse(t *testing.T) {
 	t.Parallel()
 	s, set := startShifted(t)
-	direct := connect(t, s.addr)
+	direct := connect(t, s.Addr)
 	for name, lock := range anyKind {
 		set(0)
-		l := lock(open(t, connect(t, s.addr), term(long)), name)
-		rival := lock(open(t, connect(t, s.addr), term(long)), name)
+		l := lock(open(t, connect(t, s.Addr), term(long)), name)
+		rival := lock(open(t, connect(t, s.Addr), term(long)), name)
 		a, b := someone(), someone()
 		require.NoError(t, l.LockContext(a))
 		h, err := l.(locks.Leased).Hold(a)

@@ -31,13 +31,13 @@ func (c *core) mode(ctx context.Context) (mode, error) {
 		return sharded, nil
 	case c.pubsub == Both:
 		return both, nil
-	case c.pubsub == Classic || !c.p.cluster():
+	case c.pubsub == Classic || !c.p.Cluster():
 		return classic, nil
 	}
 	if m := mode(c.auto.Load()); m != 0 {
 		return m, nil
 	}
-	ok, err := c.p.shards(ctx)
+	ok, err := c.p.Shards(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -68,7 +68,7 @@ func (c *core) released(r any, err error, channel string) (lease.Released, error
 	}
 	// In a cluster a server counts its own subscribers only.
 	own, _ := c.hub.subscribed(channel)
-	awaited := c.p.cluster() || heard > own
+	awaited := c.p.Cluster() || heard > own
 	return lease.Released{Held: true, Awaited: awaited}, nil
 }
 
@@ -79,7 +79,7 @@ func (c *core) renew(ctx context.Context, s *script, holds []lease.Ref, d time.D
 	slots := make(map[uint16][]int, 1)
 	for i, h := range holds {
 		var n uint16
-		if c.p.cluster() {
+		if c.p.Cluster() {
 			n = slot(h.Name)
 		}
 		slots[n] = append(slots[n], i)
@@ -99,7 +99,7 @@ func (c *core) renew(ctx context.Context, s *script, holds []lease.Ref, d time.D
 		for _, i := range which {
 			args = append(args, holds[i].Owner+suffix)
 		}
-		r, err := c.p.eval(ctx, s, keys, args)
+		r, err := c.p.Eval(ctx, s, keys, args)
 		if err != nil {
 			return err
 		}

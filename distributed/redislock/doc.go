@@ -13,6 +13,8 @@
 //	Client.ReadWriteLocker   RReadWriteLock   a hash: mode, owners
 //	Client.SimpleLocker      none             a string, as SET with NX and PX makes it
 //
+// The client is one of go-redis here. Package onrueidis, a module of its own, has the same locks over rueidis.
+//
 // All are [lease.Lock]: owned by a goroutine or an explicit owner, reentrant, renewed while held. Who waits in this process and what
 // re-entry costs is told there.
 //

@@ -16,8 +16,8 @@ import (
 func TestAWaiterAsksAgainWhenTheLeaseOfADeadHolderIsOver(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	direct := connect(t, s.addr)
-	c := open(t, connect(t, s.addr), redislock.WithLease(lease.WithPoll(time.Hour)))
+	direct := connect(t, s.Addr)
+	c := open(t, connect(t, s.Addr), redislock.WithLease(lease.WithPoll(time.Hour)))
 	rw := c.ReadWriteLocker("rw")
 	for name, l := range map[string]locks.TryLocker{
 		"plain": c.Lock("plain"), "fenced": c.FencedLocker("fenced"), "fair": c.FairLocker("fair"), "rw": rw.ReadLocker(),

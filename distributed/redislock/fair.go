@@ -169,7 +169,7 @@ func (s *fair) eval(ctx context.Context, sc *script, name string, args ...any) (
 	if m != classic {
 		all = append(all, "spublish")
 	}
-	return s.c.p.eval(ctx, sc, 3, all)
+	return s.c.p.Eval(ctx, sc, 3, all)
 }
 
 func (s *fair) Acquire(ctx context.Context, name, owner string, d time.Duration) (lease.Reply, error) {
@@ -186,7 +186,7 @@ func (s *fair) Leave(ctx context.Context, name, owner string) error {
 }
 
 func (s *fair) Recall(ctx context.Context, name, owner string) (lease.Reply, error) {
-	r, err := s.c.p.eval(ctx, hashRecall, 1, []any{head - 1: nil, name, owner})
+	r, err := s.c.p.Eval(ctx, hashRecall, 1, []any{head - 1: nil, name, owner})
 	if err == nil && r == nil {
 		return lease.Reply{}, nil
 	}

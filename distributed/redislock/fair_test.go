@@ -39,8 +39,8 @@ func newLine(t *testing.T, n int, opts ...redislock.Option) *line {
 }
 
 func lineOn(t *testing.T, s *server, n int, opts ...redislock.Option) *line {
-	l := &line{t: t, addr: s.addr, direct: connect(t, s.addr), owner: someone(), opts: opts}
-	l.holder = open(t, connect(t, s.addr), opts...).FairLocker("it")
+	l := &line{t: t, addr: s.Addr, direct: connect(t, s.Addr), owner: someone(), opts: opts}
+	l.holder = open(t, connect(t, s.Addr), opts...).FairLocker("it")
 	require.NoError(t, l.holder.LockContext(l.owner))
 	for i := range n {
 		l.join(i, someone())
@@ -200,8 +200,8 @@ func TestTheTimesOfAFairQueueAreTheServersAndTheFormatIsRedissons(t *testing.T) 
 func TestAFairLockRefusesWhatIsSomethingElse(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	direct := connect(t, s.addr)
-	c := open(t, connect(t, s.addr))
+	direct := connect(t, s.Addr)
+	c := open(t, connect(t, s.Addr))
 	direct.Set(background, "it", "data", 0)
 	require.Error(t, c.FairLocker("it").LockContext(someone()))
 	require.Equal(t, "data", direct.Get(background, "it").Val())

@@ -1,12 +1,7 @@
 package redislock_test
 
 import (
-	"bytes"
 	"context"
-	"errors"
-	"fmt"
-	"math/rand/v2"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -51,117 +46,11 @@ import (
 //
 // All at once are in TestHistoriesOfClientsInTroubleAreThoseOfOneLock and TestTicketsAreSoldOnceByProcessesInTrouble.
 
-const (
-	short = 1500 * time.Millisecond // a lease
-	long  = 3 * short               // one that is not lost because the machine is busy
-	hasty = short / 6               // for a reply
-	soon  = 20 * time.Second        // on the busiest of machines, and long before anybody asks who does so rarely
-)
-
-// rarely has those who wait rely on messages, and on the time to live that they were told.
-var rarely = redislock.WithLease(lease.WithPoll(time.Minute))
-
-var background = context.Background()
-
-func as(o locks.Owner) context.Context { return locks.WithOwner(background, o) }
-
-func someone() context.Context { return as(locks.NewOwner()) }
-
-// renewed waits until h, which is renewed, has been so once more.
-func renewed(tb testing.TB, h locks.Hold) {
-	tb.Helper()
-	before, _ := h.Deadline()
-	require.Eventually(tb, func() bool {
-		after, _ := h.Deadline()
-		return after.After(before)
-	}, soon, 5*time.Millisecond)
-	require.NoError(tb, h.Err())
-}
-
-func hold(tb testing.TB, l *redislock.Lock, ctx context.Context) locks.Hold {
-	tb.Helper()
-	require.NoError(tb, l.LockContext(ctx))
-	h, err := l.Hold(ctx)
-	require.NoError(tb, err)
-	return h
-}
-
-// patiently takes l, and tries again if the server could not be reached.
-func patiently(tb testing.TB, l *redislock.Lock, ctx context.Context) locks.Hold {
-	tb.Helper()
-	require.Eventually(tb, func() bool { return l.LockContext(ctx) == nil }, 20*time.Second, 10*time.Millisecond)
-	h, err := l.Hold(ctx)
-	require.NoError(tb, err)
-	return h
-}
-
-// overlap has a holder meet with trouble, and returns by how much later its hold was valid than a rival had the lock:
-// never more than nothing, whatever the machine is busy with. It is valid at a time if that is before it was asked.
-func overlap(t *testing.T, s *server, p *testbed.Proxy, phase time.Duration, trouble func()) time.Duration {
-	t.Helper()
-	// The margin is large so that the channel is closed in time as well.
-	opts := redislock.WithLease(lease.WithLease(short), lease.WithMargin(short/3))
-	l := open(t, connectFor(t, p.Addr(), hasty), opts).Lock(t.Name())
-	rival := open(t, connect(t, s.addr)).Lock(t.Name())
-	a, b := someone(), someone()
-	h := patiently(t, l, a)
-	began := time.Now()
-	granted := make(chan time.Time, 1)
-	told := make(chan bool, 1)
-	go func() {
-		defer close(granted)
-		if assert.NoError(t, rival.LockContext(b)) {
-			granted <- time.Now()
-			select {
-			case <-h.Lost():
-				told <- true
-			default:
-				told <- false
-			}
-		}
-	}()
-	time.Sleep(phase)
-	trouble()
-	var valid time.Time
-	for at := time.Now(); h.Err() == nil; at = time.Now() {
-		valid = at
-		require.Less(t, time.Since(began), time.Minute, "it is not lost")
-		time.Sleep(time.Millisecond)
-	}
-	require.ErrorIs(t, h.Err(), locks.ErrLost)
-	at, ok := <-granted
-	require.True(t, ok)
-	require.True(t, <-told, "Lost is not closed though a rival has the lock")
-	p.Heal()
-	require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
-	require.NoError(t, rival.UnlockContext(b))
-	return valid.Sub(at)
-}
-
-func TestALossIsToldBeforeARivalGetsTheLockInEveryPhaseOfAPartition(t *testing.T) {
-	t.Parallel()
-	s := startServer(t)
-	troubles := map[string]func(p *testbed.Proxy){
-		"both directions": (*testbed.Proxy).Cut,
-		"replies only":    (*testbed.Proxy).CutReplies,
-	}
-	for name, trouble := range troubles {
-		for phase := range 5 {
-			t.Run(fmt.Sprint(name, " in phase ", phase), func(t *testing.T) {
-				t.Parallel()
-				p := testbed.NewProxy(t, s.addr)
-				by := overlap(t, s, p, time.Duration(phase)*short/15, func() { trouble(p) })
-				require.LessOrEqual(t, by, time.Duration(0))
-			})
-		}
-	}
-}
-
 func TestAHoldIsLostWhileTheServerIsPausedAndStaysLost(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	l := open(t, connectFor(t, s.addr, hasty), term(short)).Lock("it")
-	rival := open(t, connectFor(t, s.addr, hasty)).Lock("it")
+	l := open(t, connectFor(t, s.Addr, hasty), term(short)).Lock("it")
+	rival := open(t, connectFor(t, s.Addr, hasty)).Lock("it")
 	a, b := someone(), someone()
 	h := patiently(t, l, a)
 	s.Pause()
@@ -180,8 +69,8 @@ func TestAHoldIsLostWhileTheServerIsPausedAndStaysLost(t *testing.T) {
 func TestAPartitionThatEndsInTimeLosesNothing(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	p := testbed.NewProxy(t, s.addr)
-	direct := connect(t, s.addr)
+	p := testbed.NewProxy(t, s.Addr)
+	direct := connect(t, s.Addr)
 	l := open(t, connectFor(t, p.Addr(), 2*hasty), term(2*long)).Lock("it")
 	a := someone()
 	h := patiently(t, l, a)
@@ -200,102 +89,11 @@ func TestAPartitionThatEndsInTimeLosesNothing(t *testing.T) {
 	require.NoError(t, l.UnlockContext(a))
 }
 
-func TestALostReplyOfAnAcquisitionLeavesOneHold(t *testing.T) {
-	t.Parallel()
-	s := startServer(t)
-	for name, kind := range kinds {
-		t.Run(name, func(t *testing.T) {
-			p := testbed.NewProxy(t, s.addr)
-			direct := connect(t, s.addr)
-			// This client repeats requests by default, as many do.
-			client := redis.NewClient(&redis.Options{Addr: p.Addr(), ReadTimeout: time.Second, DisableIdentity: true})
-			t.Cleanup(func() { client.Close() })
-			l := kind.lock(open(t, client), name)
-			a := someone()
-			require.NoError(t, l.LockContext(a)) // so that the scripts are known to the server
-			require.NoError(t, l.UnlockContext(a))
-			requests := commands(t, direct, "evalsha") + commands(t, direct, "eval")
-			p.DropReply("eval", 1)
-			h := hold(t, l, a)
-			require.Equal(t, 1, p.Drops())
-			require.NoError(t, h.Err())
-			require.Equal(t, requests+2, commands(t, direct, "evalsha")+commands(t, direct, "eval"), "one to take it, one to ask who has it")
-			if name != "simple" {
-				count := direct.HVals(background, name).Val()
-				require.Equal(t, []string{"1"}, count)
-			}
-			require.NoError(t, l.UnlockContext(a))
-			require.Zero(t, direct.Exists(background, name).Val())
-		})
-	}
-}
-
-// commands returns how many commands of a name a server has carried out.
-func commands(t *testing.T, c *redis.Client, name string) (n int) {
-	t.Helper()
-	for line := range strings.Lines(c.Info(background, "commandstats").Val()) {
-		if rest, ok := strings.CutPrefix(line, "cmdstat_"+name+":calls="); ok {
-			for _, d := range rest {
-				if d < '0' || d > '9' {
-					break
-				}
-				n = 10*n + int(d-'0')
-			}
-		}
-	}
-	return n
-}
-
-func TestACancelledAcquisitionWhoseReplyIsLostReturnsAtOnceAndIsUndone(t *testing.T) {
-	t.Parallel()
-	s := startServer(t)
-	for name, kind := range anyKind {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			p := testbed.NewProxy(t, s.addr)
-			direct := connect(t, s.addr)
-			const patience = 20 * time.Second // of the client with its connection
-			l := kind(open(t, connectFor(t, p.Addr(), patience)), name).(*redislock.Lock)
-			a := someone()
-			hold(t, l, a)
-			require.NoError(t, l.UnlockContext(a))
-			p.DropReply("eval", 1)
-			gone := errors.New("gone")
-			ctx, cancel := context.WithCancelCause(a)
-			got := make(chan error, 1)
-			go func() { got <- l.LockContext(ctx) }()
-			require.Eventually(t, func() bool { return direct.Exists(background, name).Val() == 1 }, 10*time.Second, time.Millisecond)
-			cancelled := time.Now()
-			cancel(gone)
-			err := <-got
-			require.ErrorIs(t, err, context.Canceled)
-			require.ErrorIs(t, err, gone)
-			require.Eventually(t, func() bool { return direct.Exists(background, name).Val() == 0 }, 10*time.Second, time.Millisecond)
-			require.Less(t, time.Since(cancelled), patience/2, "without the reply")
-			p.Reset()
-			require.True(t, try(t, l, someone()))
-		})
-	}
-}
-
-func TestALostReplyOfAReleaseIsNoError(t *testing.T) {
-	t.Parallel()
-	s := startServer(t)
-	p := testbed.NewProxy(t, s.addr)
-	l := open(t, connect(t, p.Addr())).Lock("it")
-	a := someone()
-	hold(t, l, a)
-	p.DropReply("eval", 1)
-	require.NoError(t, l.UnlockContext(a))
-	require.Equal(t, 1, p.Drops())
-	require.ErrorIs(t, l.UnlockContext(a), locks.ErrNotHeld)
-}
-
 func TestSlowRepliesKeepTheHold(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	p := testbed.NewProxy(t, s.addr)
-	direct := connect(t, s.addr)
+	p := testbed.NewProxy(t, s.Addr)
+	direct := connect(t, s.Addr)
 	client := redis.NewClient(&redis.Options{Addr: p.Addr(), DisableIdentity: true})
 	t.Cleanup(func() { client.Close() })
 	const term = 10 * time.Second
@@ -320,167 +118,13 @@ func TestSlowRepliesKeepTheHold(t *testing.T) {
 	require.NoError(t, l.UnlockContext(a))
 }
 
-func TestWaitersCancelledAtRandomLeaveNothingBehind(t *testing.T) {
-	t.Parallel()
-	s := startServer(t)
-	direct := connect(t, s.addr)
-	for name, kind := range kinds {
-		t.Run(name, func(t *testing.T) {
-			holder := kind.lock(open(t, connect(t, s.addr)), name)
-			a := someone()
-			hold(t, holder, a)
-			// A client each, since of one client one goroutine at a time waits for the server.
-			var wg sync.WaitGroup
-			for range 25 {
-				l := kind.lock(open(t, connect(t, s.addr)), name)
-				for range 10 { // of four kinds
-					wg.Go(func() {
-						ctx, cancel := context.WithTimeout(someone(), time.Duration(rand.Int64N(int64(time.Second))))
-						defer cancel()
-						assert.ErrorIs(t, l.LockContext(ctx), context.DeadlineExceeded)
-					})
-				}
-			}
-			wg.Wait()
-			require.Eventually(t, func() bool {
-				for _, n := range subscriptions(direct) {
-					if strings.Contains(n, name) {
-						return false
-					}
-				}
-				return true
-			}, 20*time.Second, 10*time.Millisecond, "subscriptions are left")
-			require.NoError(t, holder.UnlockContext(a))
-			require.NoError(t, holder.LockContext(a))
-			require.NoError(t, holder.UnlockContext(a))
-			for _, key := range direct.Keys(background, "*"+name+"*").Val() {
-				require.Contains(t, key, "token", "a key is left")
-			}
-		})
-	}
-}
-
-func subscriptions(c *redis.Client) []string { return c.PubSubChannels(background, "*").Val() }
-
-func TestWaitersGoOnAfterTheirSubscriptionsWereCut(t *testing.T) {
-	t.Parallel()
-	s := startServer(t)
-	direct := connect(t, s.addr)
-	holder := open(t, connect(t, s.addr), rarely).Lock("it")
-	a := someone()
-	hold(t, holder, a)
-	const n = 10
-	var wg sync.WaitGroup
-	for range n {
-		l := open(t, connect(t, s.addr), rarely).Lock("it")
-		for range 5 {
-			wg.Go(func() {
-				b := someone()
-				if assert.NoError(t, l.LockContext(b)) {
-					assert.NoError(t, l.UnlockContext(b))
-				}
-			})
-		}
-	}
-	heard := func() bool {
-		return direct.PubSubNumSub(background, "redisson_lock__channel:{it}").Val()["redisson_lock__channel:{it}"] == n
-	}
-	require.Eventually(t, heard, 20*time.Second, 5*time.Millisecond)
-	require.NoError(t, direct.ClientKillByFilter(background, "TYPE", "pubsub").Err())
-	require.Eventually(t, heard, 20*time.Second, 5*time.Millisecond, "subscribed again")
-	began := time.Now()
-	require.NoError(t, holder.UnlockContext(a))
-	wg.Wait()
-	require.Less(t, time.Since(began), soon)
-}
-
-func TestAReleaseDuringACutOfTheSubscriptionIsNotMissed(t *testing.T) {
-	t.Parallel()
-	s := startServer(t)
-	direct := connect(t, s.addr)
-	holder, l := open(t, connect(t, s.addr), rarely).Lock("it"), open(t, connect(t, s.addr), rarely).Lock("it")
-	a, b := someone(), someone()
-	hold(t, holder, a)
-	got := make(chan error, 1)
-	go func() { got <- l.LockContext(b) }()
-	require.Eventually(t, func() bool { return len(subscriptions(direct)) == 1 }, 20*time.Second, 5*time.Millisecond)
-	// Nobody hears of this.
-	pipe := direct.TxPipeline()
-	pipe.ClientKillByFilter(background, "TYPE", "pubsub")
-	pipe.Del(background, "it")
-	_, err := pipe.Exec(background)
-	require.NoError(t, err)
-	select {
-	case err := <-got:
-		require.NoError(t, err)
-	case <-time.After(soon):
-		t.Fatal("it relied on its subscription")
-	}
-	require.NoError(t, l.UnlockContext(b))
-	require.ErrorIs(t, holder.UnlockContext(a), locks.ErrLost)
-}
-
-func TestWithoutMessagesWaitersAskInTurn(t *testing.T) {
-	t.Parallel()
-	s := startServer(t)
-	p := testbed.NewProxy(t, s.addr)
-	p.Swallow(func(reply []byte) bool { return bytes.Contains(reply, []byte("\r\nmessage\r\n")) })
-	direct := connect(t, s.addr)
-	poll := redislock.WithLease(lease.WithPoll(300 * time.Millisecond))
-	holder, l := open(t, connect(t, s.addr)).Lock("it"), open(t, connect(t, p.Addr()), poll).Lock("it")
-	a, b := someone(), someone()
-	hold(t, holder, a)
-	got := make(chan error, 1)
-	go func() { got <- l.LockContext(b) }()
-	require.Eventually(t, func() bool { return len(subscriptions(direct)) == 1 }, 20*time.Second, 5*time.Millisecond)
-	began := time.Now()
-	require.NoError(t, holder.UnlockContext(a))
-	require.NoError(t, <-got)
-	require.Less(t, time.Since(began), soon)
-	require.NoError(t, l.UnlockContext(b))
-}
-
-func TestMessagesWithoutAReasonGrantNothing(t *testing.T) {
-	t.Parallel()
-	s := startServer(t)
-	direct := connect(t, s.addr)
-	holder, l := open(t, connect(t, s.addr)).Lock("it"), open(t, connect(t, s.addr)).Lock("it")
-	a, b := someone(), someone()
-	hold(t, holder, a)
-	got := make(chan error, 1)
-	go func() { got <- l.LockContext(b) }()
-	require.Eventually(t, func() bool { return len(subscriptions(direct)) == 1 }, 20*time.Second, 5*time.Millisecond)
-	asked := -1
-	require.Eventually(t, func() bool { // it asks once more when it has subscribed
-		before := asked
-		asked = commands(t, direct, "evalsha") + commands(t, direct, "eval")
-		return asked == before
-	}, 5*time.Second, 100*time.Millisecond)
-	for range 100 {
-		require.NoError(t, direct.Publish(background, "redisson_lock__channel:{it}", "garbage \x00").Err())
-	}
-	time.Sleep(50 * time.Millisecond)
-	require.Equal(t, asked, commands(t, direct, "evalsha")+commands(t, direct, "eval"), "nobody asks because of garbage")
-	for i := range 100 {
-		require.NoError(t, direct.Publish(background, "redisson_lock__channel:{it}", i%2).Err())
-	}
-	select {
-	case err := <-got:
-		t.Fatalf("granted: %v", err)
-	case <-time.After(100 * time.Millisecond):
-	}
-	require.NoError(t, holder.UnlockContext(a))
-	require.NoError(t, <-got)
-	require.NoError(t, l.UnlockContext(b))
-}
-
 func TestAHolderWhoseLockWasTakenAwayFindsOutAndLeavesItsSuccessorAlone(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	direct := connect(t, s.addr)
+	direct := connect(t, s.Addr)
 	for name, kind := range kinds {
 		t.Run(name, func(t *testing.T) {
-			l, rival := kind.lock(open(t, connect(t, s.addr), term(short)), name), kind.lock(open(t, connect(t, s.addr)), name)
+			l, rival := kind(open(t, connect(t, s.Addr), term(short)), name), kind(open(t, connect(t, s.Addr)), name)
 			a, b := someone(), someone()
 			h := hold(t, l, a)
 			direct.Del(background, name)
@@ -498,83 +142,11 @@ func TestAHolderWhoseLockWasTakenAwayFindsOutAndLeavesItsSuccessorAlone(t *testi
 	}
 }
 
-func TestAFlushIsALossAndForgottenScriptsAreNone(t *testing.T) {
-	t.Parallel()
-	s := startServer(t)
-	direct := connect(t, s.addr)
-	l := open(t, connect(t, s.addr), term(long)).FencedLocker("it")
-	a := someone()
-	h := hold(t, l, a)
-	for range 10 {
-		require.NoError(t, direct.ScriptFlush(background).Err())
-		time.Sleep(long / 25)
-	}
-	renewed(t, h)
-	require.NoError(t, direct.ScriptFlush(background).Err())
-	require.NoError(t, l.UnlockContext(a))
-	require.NoError(t, direct.ScriptFlush(background).Err())
-	token := h.Token()
-	h = hold(t, l, a)
-	require.Equal(t, token+1, h.Token(), "taken once")
-	direct.FlushAll(background)
-	select {
-	case <-h.Lost():
-	case <-time.After(20 * time.Second):
-		t.Fatal("the renewal did not tell")
-	}
-	require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
-}
-
-func TestNothingElseIsOverwritten(t *testing.T) {
-	t.Parallel()
-	s := startServer(t)
-	direct := connect(t, s.addr)
-	c := open(t, connect(t, s.addr), redislock.WithLease(lease.WithPoll(100*time.Millisecond)))
-	direct.Set(background, "string", "data", 0)
-	direct.RPush(background, "list", "data")
-	direct.HSet(background, "hash", "field", "data")
-	direct.HSet(background, "rw", "mode", "read", "somebody", 1)
-	direct.Set(background, "{counted}", "x", 0)
-	direct.Set(background, "redisson_lock_token:{counted}", "x", 0)
-	for _, l := range []*redislock.Lock{
-		c.Lock("string"), c.Lock("list"), c.Lock("rw"), c.FencedLocker("string"), c.FencedLocker("counted"),
-		c.SimpleLocker("list"), c.SimpleLocker("hash"),
-	} {
-		began := time.Now()
-		ok, err := l.TryLockContext(someone())
-		require.False(t, ok)
-		require.ErrorIs(t, err, locks.ErrForeign, l.String())
-		require.ErrorIs(t, l.LockContext(someone()), locks.ErrForeign)
-		require.Less(t, time.Since(began), 5*time.Second, "at once")
-	}
-	require.Zero(t, direct.Exists(background, "counted").Val(), "not taken without a token")
-
-	// Without a time to live they are somebody's, for as long as they are there.
-	for _, l := range []*redislock.Lock{c.Lock("hash"), c.SimpleLocker("string")} {
-		ok, err := l.TryLockContext(someone())
-		require.NoError(t, err)
-		require.False(t, ok)
-		got := make(chan error, 1)
-		a := someone()
-		go func() { got <- l.LockContext(a) }()
-		time.Sleep(50 * time.Millisecond)
-		require.EqualValues(t, 1, direct.Exists(background, l.Name()).Val())
-		direct.Del(background, l.Name()) // without a word
-		select {
-		case err := <-got:
-			require.NoError(t, err)
-		case <-time.After(20 * time.Second):
-			t.Fatal("it waits for ever")
-		}
-		require.NoError(t, l.UnlockContext(a))
-	}
-}
-
 func TestHoldsOfOneOwnerAreCounted(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	l := open(t, connect(t, s.addr)).Lock("it")
-	rival := open(t, connect(t, s.addr)).Lock("it")
+	l := open(t, connect(t, s.Addr)).Lock("it")
+	rival := open(t, connect(t, s.Addr)).Lock("it")
 	a := someone()
 	hold(t, l, a)
 	hold(t, l, a)
@@ -595,9 +167,9 @@ func TestHoldsOfOneOwnerAreCounted(t *testing.T) {
 func TestCloseEndsHoldsAndWaiters(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	direct := connect(t, s.addr)
-	c := open(t, connect(t, s.addr))
-	holder := open(t, connect(t, s.addr)).Lock("other")
+	direct := connect(t, s.Addr)
+	c := open(t, connect(t, s.Addr))
+	holder := open(t, connect(t, s.Addr)).Lock("other")
 	a := someone()
 	hold(t, holder, a)
 	h := hold(t, c.Lock("it"), someone())
@@ -624,7 +196,7 @@ func TestCloseEndsHoldsAndWaiters(t *testing.T) {
 func TestCloseDoesNotWaitForAServerThatIsGone(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	p := testbed.NewProxy(t, s.addr)
+	p := testbed.NewProxy(t, s.Addr)
 	c, err := redislock.New(connect(t, p.Addr()))
 	require.NoError(t, err)
 	hold(t, c.Lock("it"), someone())

@@ -81,6 +81,6 @@ func (c *core) force(ctx context.Context, s *script, name, channel, beside strin
 	if m != classic {
 		args = append(args, "spublish")
 	}
-	r, err := c.p.eval(ctx, s, 3, args)
+	r, err := c.p.Eval(ctx, s, 3, args)
 	return r == int64(1), err
 }

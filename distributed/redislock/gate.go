@@ -9,6 +9,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/fence"
+	"github.com/jucgo/locks/distributed/redislock/internal/driver"
 )
 
 // gateAdmit notes the token, and writes the value if there is one, unless a higher token was seen: the reply is that one then,
@@ -56,6 +57,9 @@ func NewGate(client redis.UniversalClient) (*Gate, error) {
 	return &Gate{p}, nil
 }
 
+// GateOver is [NewGate] for another client library, see [NewOver].
+func GateOver(p driver.Port) *Gate { return &Gate{p} }
+
 // Set writes value under key, whatever was there, unless a higher token than token was seen for it: the error matches
 // [fence.ErrStale] then, and nothing is done. With the token 0 it matches [fence.ErrNoToken]. If there is no
 // answer, the value may have been written or not; the same call may be made again.
@@ -77,7 +81,7 @@ func (g *Gate) admit(ctx context.Context, op, key string, token uint64, value ..
 		return fmt.Errorf("redislock: Gate.%s of %q: %w", op, key, fence.ErrNoToken)
 	}
 	args := append([]any{head - 1: nil, key, prefixed("locks_fence", key), strconv.FormatUint(token, 10)}, value...)
-	seen, err := g.p.eval(ctx, gateAdmit, 2, args)
+	seen, err := g.p.Eval(ctx, gateAdmit, 2, args)
 	switch {
 	case err != nil:
 		return fmt.Errorf("redislock: Gate.%s of %q: %w", op, key, err)
@@ -92,7 +96,7 @@ func (g *Gate) Highest(ctx context.Context, key string) (uint64, error) {
 	if err := g.check(ctx, "Highest", key); err != nil {
 		return 0, err
 	}
-	seen, err := g.p.eval(ctx, gateHighest, 1, []any{head - 1: nil, prefixed("locks_fence", key)})
+	seen, err := g.p.Eval(ctx, gateHighest, 1, []any{head - 1: nil, prefixed("locks_fence", key)})
 	if err != nil || seen == nil {
 		if err != nil {
 			err = fmt.Errorf("redislock: Gate.Highest of %q: %w", key, err)
@@ -114,5 +118,5 @@ func (g *Gate) check(ctx context.Context, op, key string) error {
 	if ctx == nil {
 		return fmt.Errorf("redislock: Gate.%s of %q: %w", op, key, locks.ErrNilContext)
 	}
-	return checkName(key, g.p.cluster())
+	return checkName(key, g.p.Cluster())
 }

@@ -87,7 +87,7 @@ func ExampleGate() {
 func gates(t *testing.T, test func(t *testing.T, g *redislock.Gate, direct *redis.Client)) {
 	for name, addr := range map[string]func(tb testing.TB) string{
 		"on miniredis": func(tb testing.TB) string { return miniredis.RunT(tb).Addr() },
-		"on redis":     func(tb testing.TB) string { return startServer(tb).addr },
+		"on redis":     func(tb testing.TB) string { return startServer(tb).Addr },
 	} {
 		t.Run(name, func(t *testing.T) {
 			direct := connect(t, addr(t))

@@ -3,22 +3,20 @@ package redislock
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"strings"
 	"sync"
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/redislock/internal/driver"
 )
 
 // goRedis is the port over go-redis.
 type goRedis struct {
 	c     redis.UniversalClient
 	cc    *redis.ClusterClient // c, if it is one
-	known sync.Map             // the scripts that the server has seen; in a cluster one of them
+	known sync.Map             // the scripts that the server has seen, with their hashes; in a cluster one of them
 }
 
 func newGoRedis(c redis.UniversalClient) (*goRedis, error) {
@@ -60,20 +58,20 @@ func (g *goRedis) do(ctx context.Context, firstKey int8, args []any) (any, error
 	return r, err
 }
 
-func (g *goRedis) eval(ctx context.Context, s *script, keys int, all []any) (any, error) {
+func (g *goRedis) Eval(ctx context.Context, s *script, keys int, all []any) (any, error) {
 	all[2] = keys
-	if _, known := g.known.Load(s); known {
-		all[0], all[1] = "evalsha", s.sha
+	if sha, known := g.known.Load(s); known {
+		all[0], all[1] = "evalsha", sha
 	} else {
-		all[0], all[1] = "eval", s.src // one round trip, where the hash alone might take two
+		all[0], all[1] = "eval", s.Src // one round trip, where the hash alone might take two
 	}
 	r, err := g.do(ctx, head, all)
 	if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
-		all[0], all[1] = "eval", s.src
+		all[0], all[1] = "eval", s.Src
 		r, err = g.do(ctx, head, all)
 	}
 	if err == nil && all[0] == "eval" {
-		g.known.Store(s, nil)
+		g.known.Store(s, s.SHA)
 	}
 	if err != nil {
 		err = g.failed(ctx, err)
@@ -97,33 +95,18 @@ func classify(err error) error {
 	var dial *net.OpError
 	switch {
 	case errors.Is(err, redis.ErrClosed): // by its user: nothing will change that
-		return fmt.Errorf("%w: %w", lease.ErrRefused, err)
+		return driver.Never(err)
 	case errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted), errors.As(err, &dial) && dial.Op == "dial":
-		return fmt.Errorf("%w: %w: %w", lease.ErrRefused, lease.ErrUnavailable, err)
+		return driver.Unavailable(err)
 	case !errors.As(err, &reply):
 		return err
 	}
-	text := reply.Error()
-	if strings.Contains(text, "WRONGTYPE") || strings.HasPrefix(text, "FOREIGN") || strings.Contains(text, "is not an integer") {
-		return fmt.Errorf("%w: %w", locks.ErrForeign, err)
-	}
-	for _, prefix := range passing {
-		if strings.HasPrefix(text, prefix) {
-			return fmt.Errorf("%w: %w: %w", lease.ErrRefused, lease.ErrUnavailable, err)
-		}
-	}
-	return fmt.Errorf("%w: %w", lease.ErrRefused, err)
+	return driver.Refused(reply.Error(), err)
 }
 
-// passing are the beginnings of error replies that have to do with the state of a server, not with the request: it loads its
-// data, runs a long script, is a replica since a moment ago, or its cluster is about to heal.
-var passing = []string{
-	"LOADING ", "BUSY ", "READONLY ", "MASTERDOWN ", "CLUSTERDOWN ", "TRYAGAIN ", "NOREPLICAS ", "ERR max number of clients reached",
-}
+func (g *goRedis) Cluster() bool { return g.cc != nil }
 
-func (g *goRedis) cluster() bool { return g.cc != nil }
-
-func (g *goRedis) shards(ctx context.Context) (bool, error) {
+func (g *goRedis) Shards(ctx context.Context) (bool, error) {
 	_, err := g.c.PubSubShardNumSub(ctx).Result()
 	var reply redis.Error
 	if errors.As(err, &reply) {
@@ -132,7 +115,7 @@ func (g *goRedis) shards(ctx context.Context) (bool, error) {
 	return err == nil, err
 }
 
-func (g *goRedis) home(ctx context.Context, channel string) (string, error) {
+func (g *goRedis) Home(ctx context.Context, channel string) (string, error) {
 	if g.cc == nil {
 		return "", nil
 	}
@@ -143,7 +126,7 @@ func (g *goRedis) home(ctx context.Context, channel string) (string, error) {
 	return node.Options().Addr, nil
 }
 
-func (g *goRedis) subscriber(ctx context.Context, sharded bool, channel string) (subscriber, error) {
+func (g *goRedis) Subscriber(ctx context.Context, sharded bool, channel string) (subscriber, error) {
 	if !sharded {
 		return &goSubscriber{ps: g.c.Subscribe(ctx)}, nil
 	}
@@ -164,14 +147,24 @@ type goSubscriber struct {
 
 func (s *goSubscriber) Subscribe(ctx context.Context, channels ...string) error {
 	if s.sharded {
-		return s.ps.SSubscribe(ctx, channels...)
+		for _, channel := range channels { // those of one request have to be in one slot
+			if err := s.ps.SSubscribe(ctx, channel); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 	return s.ps.Subscribe(ctx, channels...)
 }
 
 func (s *goSubscriber) Unsubscribe(ctx context.Context, channels ...string) error {
 	if s.sharded {
-		return s.ps.SUnsubscribe(ctx, channels...)
+		for _, channel := range channels {
+			if err := s.ps.SUnsubscribe(ctx, channel); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 	return s.ps.Unsubscribe(ctx, channels...)
 }
@@ -183,18 +176,18 @@ func (s *goSubscriber) Receive(ctx context.Context) (event, error) {
 	if err != nil {
 		var reply redis.Error
 		if errors.As(err, &reply) {
-			err = fmt.Errorf("%w: %w", lease.ErrRefused, err)
+			err = driver.Never(err)
 		}
 		return event{}, err
 	}
 	switch m := m.(type) {
 	case *redis.Message:
-		return event{message, m.Channel, m.Payload}, nil
+		return event{Kind: driver.Message, Channel: m.Channel, Payload: m.Payload}, nil
 	case *redis.Subscription:
 		if strings.HasSuffix(m.Kind, "unsubscribe") {
-			return event{kind: unsubscribed, channel: m.Channel}, nil
+			return event{Kind: driver.Unsubscribed, Channel: m.Channel}, nil
 		}
-		return event{kind: subscribed, channel: m.Channel}, nil
+		return event{Kind: driver.Subscribed, Channel: m.Channel}, nil
 	}
 	return event{}, nil
 }

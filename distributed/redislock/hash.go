@@ -104,6 +104,7 @@ type single struct {
 	suffix                          string // of owners
 	force                           *script
 	beside                          func(name string) string // what the scripts that free the lock have to know, if not nil
+	cache                           nameCache
 }
 
 var (
@@ -130,12 +131,31 @@ func newFenced(c *core) *single {
 	return s
 }
 
+// names returns what belongs to the lock called name.
+func (s *single) names(name string) *names {
+	return s.cache.of(name, func(name string) *names {
+		n := &names{name: name, channel: prefixed(s.channel, name)}
+		if s.token != "" {
+			n.token = prefixed(s.token, name)
+		}
+		if s.beside != nil {
+			n.beside = s.beside(name)
+		}
+		return n
+	})
+}
+
 func (s *single) Acquire(ctx context.Context, name, owner string, d time.Duration) (lease.Reply, error) {
-	owner += s.suffix
+	n, r := s.names(name), newRequest(owner+s.suffix, d)
+	r.args = append(r.args, &n.name)
 	if s.token != "" {
-		return granted(s.c.p.eval(ctx, s.acquire, 2, []any{head - 1: nil, name, prefixed(s.token, name), millis(d), owner}))
+		r.args = append(r.args, &n.token)
 	}
-	return granted(s.c.p.eval(ctx, s.acquire, 1, []any{head - 1: nil, name, millis(d), owner}))
+	keys := len(r.args) - head
+	r.args = append(r.args, &r.millis, &r.owner)
+	reply, err := s.c.p.Eval(ctx, s.acquire, keys, r.args)
+	r.done(err)
+	return granted(reply, err)
 }
 
 // granted reads the reply to a request for a lock: a token, or a list with the time to live.
@@ -165,9 +185,9 @@ func (s *single) Recall(ctx context.Context, name, owner string) (lease.Reply, e
 	var r any
 	var err error
 	if s.token != "" {
-		r, err = s.c.p.eval(ctx, s.recall, 2, []any{head - 1: nil, name, prefixed(s.token, name), owner})
+		r, err = s.c.p.Eval(ctx, s.recall, 2, []any{head - 1: nil, name, prefixed(s.token, name), owner})
 	} else {
-		r, err = s.c.p.eval(ctx, s.recall, 1, []any{head - 1: nil, name, owner})
+		r, err = s.c.p.Eval(ctx, s.recall, 1, []any{head - 1: nil, name, owner})
 	}
 	if err == nil && r == nil {
 		return lease.Reply{}, nil
@@ -180,28 +200,26 @@ func (s *single) Renew(ctx context.Context, holds []lease.Ref, d time.Duration) 
 }
 
 func (s *single) Release(ctx context.Context, name, owner string) (lease.Released, error) {
-	owner += s.suffix
-	channel := prefixed(s.channel, name)
 	m, err := s.c.mode(ctx)
 	if err != nil {
 		return lease.Released{}, err
 	}
-	var args []any
-	keys := 2
+	n, r := s.names(name), newRequest(owner+s.suffix, 0)
+	r.args = append(r.args, &n.name, &n.channel)
 	if s.beside != nil {
-		keys = 3
-		args = []any{head - 1: nil, name, channel, s.beside(name), owner, s.payload, "publish"}
-	} else {
-		args = []any{head - 1: nil, name, channel, owner, s.payload, "publish"}
+		r.args = append(r.args, &n.beside)
 	}
-	switch m {
-	case sharded:
-		args[len(args)-1] = "spublish"
-	case both:
-		args = append(args, "spublish")
+	keys := len(r.args) - head
+	r.args = append(r.args, &r.owner, s.payload)
+	if m != sharded {
+		r.args = append(r.args, "publish")
 	}
-	r, err := s.c.p.eval(ctx, s.release, keys, args)
-	return s.c.released(r, err, channel)
+	if m != classic {
+		r.args = append(r.args, "spublish")
+	}
+	reply, err := s.c.p.Eval(ctx, s.release, keys, r.args)
+	r.done(err)
+	return s.c.released(reply, err, n.channel)
 }
 
 func (s *single) Force(ctx context.Context, name string) (bool, error) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/redislock/internal/driver"
 )
 
 const (
@@ -166,7 +167,7 @@ func (h *hub) join(ctx context.Context, w *watch, channel string, shard bool) er
 	server := ""
 	if shard {
 		var err error
-		if server, err = h.p.home(ctx, channel); err != nil {
+		if server, err = h.p.Home(ctx, channel); err != nil {
 			return err
 		}
 		server = "shard " + server
@@ -341,7 +342,7 @@ func (l *link) connection(ctx context.Context) (subscriber, error) {
 	if conn != nil {
 		return conn, nil
 	}
-	conn, err := l.h.p.subscriber(ctx, l.shard, l.sample)
+	conn, err := l.h.p.Subscriber(ctx, l.shard, l.sample)
 	if err != nil {
 		return nil, err
 	}
@@ -416,17 +417,17 @@ func (l *link) read(conn subscriber) {
 			continue
 		}
 		pause = 0
-		switch ev.kind {
-		case message:
+		switch ev.Kind {
+		case driver.Message:
 			// Redisson's words for one of those who wait, and for all. Of one name there is one here.
-			if ev.payload == "0" || ev.payload == "1" {
-				l.notify(ev.channel, false)
+			if ev.Payload == "0" || ev.Payload == "1" {
+				l.notify(ev.Channel, false)
 			}
-		case subscribed:
-			l.notify(ev.channel, true)
-		case unsubscribed:
+		case driver.Subscribed:
+			l.notify(ev.Channel, true)
+		case driver.Unsubscribed:
 			if l.shard {
-				l.left(ev.channel)
+				l.left(ev.Channel)
 			}
 		}
 	}

@@ -35,15 +35,6 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/jucgo/locks/distributed/internal/testbed.start.func1.1"))
 }
 
-// anyKind has all kinds of locks that exclude everybody.
-var anyKind = map[string]func(c *redislock.Client, name string) locks.TryLocker{
-	"plain":  func(c *redislock.Client, name string) locks.TryLocker { return c.Lock(name) },
-	"fenced": func(c *redislock.Client, name string) locks.TryLocker { return c.FencedLocker(name) },
-	"simple": func(c *redislock.Client, name string) locks.TryLocker { return c.SimpleLocker(name) },
-	"fair":   func(c *redislock.Client, name string) locks.TryLocker { return c.FairLocker(name) },
-	"write":  func(c *redislock.Client, name string) locks.TryLocker { return c.ReadWriteLocker(name).WriteLocker() },
-}
-
 // child opens, in a process of its own, the lock called it of the kind args[0] on the server args[1], with the lease args[2].
 func child(args []string) (*redislock.Lock, func(), error) {
 	d, err := time.ParseDuration(args[2])

@@ -218,7 +218,7 @@ func (m *majority) ask(ctx context.Context, i int, v *vote) answer {
 	before := s.dirty
 	s.dirty = true
 	args := []any{head - 1: nil, v.name, millis(v.lease + driftOf(v.lease)), v.owner}
-	r, err := m.nodes[i].c.p.eval(ctx, voteAcquire, 1, args)
+	r, err := m.nodes[i].c.p.Eval(ctx, voteAcquire, 1, args)
 	if err != nil {
 		a.err = err
 		var op *net.OpError
@@ -390,7 +390,7 @@ func (m *majority) clear(i int, v *vote, tell bool) {
 		} else {
 			args := []any{head - 1: nil, v.name, prefixed(node.channel, v.name), v.owner, node.payload}
 			var reply any
-			reply, err = node.c.p.eval(ctx, hashRelease, 2, args)
+			reply, err = node.c.p.Eval(ctx, hashRelease, 2, args)
 			r.Held = reply != nil
 		}
 		cancel()

@@ -2,12 +2,10 @@ package redislock_test
 
 import (
 	"fmt"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
@@ -16,9 +14,9 @@ import (
 
 func TestTenThousandHoldsAreRenewedByAHundredScripts(t *testing.T) {
 	s := startServer(t)
-	direct := connect(t, s.addr)
+	direct := connect(t, s.Addr)
 	const n, d = 10_000, 12 * time.Second
-	c, err := redislock.New(connect(t, s.addr), term(d))
+	c, err := redislock.New(connect(t, s.Addr), term(d))
 	require.NoError(t, err)
 	defer c.Close(background) // which may not be done with all of them in time
 	holds := make([]locks.Hold, n)
@@ -48,50 +46,11 @@ func TestTenThousandHoldsAreRenewedByAHundredScripts(t *testing.T) {
 	}
 }
 
-func TestTenThousandWaitersHaveOneConnection(t *testing.T) {
-	s := startServer(t)
-	direct := connect(t, s.addr)
-	const names, each = 1000, 10
-	opts := options(s.addr, time.Minute)
-	opts.PoolTimeout = time.Minute // all ask at once
-	conn := redis.NewClient(opts)
-	t.Cleanup(func() { conn.Close() })
-	holder, c := open(t, connect(t, s.addr)), open(t, conn)
-	a := someone()
-	for i := range names {
-		require.NoError(t, holder.Lock(fmt.Sprint("it", i)).LockContext(a))
-	}
-	got := make(chan error, names*each)
-	for i := range names * each {
-		go func() {
-			l, b := c.Lock(fmt.Sprint("it", i%names)), someone()
-			err := l.LockContext(b)
-			if err == nil {
-				err = l.UnlockContext(b)
-			}
-			got <- err
-		}()
-	}
-	require.Eventually(t, func() bool { return len(subscriptions(direct)) == names }, 60*time.Second, 20*time.Millisecond)
-	list, err := direct.Do(background, "client", "list", "type", "pubsub").Text()
-	require.NoError(t, err)
-	require.Equal(t, 1, strings.Count(list, "\n"))
-	require.NoError(t, direct.ClientKillByFilter(background, "TYPE", "pubsub").Err())
-	require.Eventually(t, func() bool { return len(subscriptions(direct)) == names }, 60*time.Second, 20*time.Millisecond, "again")
-	for i := range names {
-		require.NoError(t, holder.Lock(fmt.Sprint("it", i)).UnlockContext(a))
-	}
-	for range names * each {
-		require.NoError(t, <-got)
-	}
-	require.Eventually(t, func() bool { return len(subscriptions(direct)) == 0 }, 60*time.Second, 20*time.Millisecond)
-}
-
 func TestAWaiterIsRefusedByTwoCommands(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	direct := connect(t, s.addr)
-	holder, c := open(t, connect(t, s.addr)), open(t, connect(t, s.addr))
+	direct := connect(t, s.Addr)
+	holder, c := open(t, connect(t, s.Addr)), open(t, connect(t, s.Addr))
 	a, b := someone(), someone()
 	refused := func() {
 		ok, err := c.Lock("it").TryLockContext(b)

@@ -27,10 +27,10 @@ func startHolder(t *testing.T, kind, addr string, d time.Duration) (*testbed.Pro
 func TestAHolderThatWasPausedSeesItsLossFirst(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	p, stale := startHolder(t, "fenced", s.addr, short)
+	p, stale := startHolder(t, "fenced", s.Addr, short)
 	p.Say("?")
 	require.Equal(t, "valid", p.Line())
-	rival := open(t, connect(t, s.addr)).FencedLocker("it")
+	rival := open(t, connect(t, s.Addr)).FencedLocker("it")
 	b := someone()
 	p.Pause()
 	token := hold(t, rival, b).Token()
@@ -47,12 +47,12 @@ func TestTheLockOfAProcessThatDiedIsFreeWhenItsLeaseIsOver(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			s := startServer(t)
-			p, _ := startHolder(t, kind, s.addr, short)
+			p, _ := startHolder(t, kind, s.Addr, short)
 			opts := []redislock.Option{rarely}
 			if kind == "fair" {
 				opts = nil // who waits there has to ask
 			}
-			rival := lock(open(t, connect(t, s.addr), opts...), "it")
+			rival := lock(open(t, connect(t, s.Addr), opts...), "it")
 			b := someone()
 			ok, err := rival.TryLockContext(b)
 			require.NoError(t, err)
@@ -91,9 +91,9 @@ func TestAHolderWithoutTimeToRunKeepsItsHoldOrKnowsThatItIsLost(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	const d = 500 * time.Millisecond
-	p := testbed.Child(t, "starve", "plain", s.addr, d.String(), (20 * d).String())
+	p := testbed.Child(t, "starve", "plain", s.Addr, d.String(), (20 * d).String())
 	require.Equal(t, "held", p.Line())
-	rival := open(t, connect(t, s.addr)).Lock("it")
+	rival := open(t, connect(t, s.Addr)).Lock("it")
 	b := someone()
 	require.NoError(t, rival.LockContext(b))
 	granted := time.Now()
@@ -111,14 +111,14 @@ func TestTicketsAreSoldOnceByProcessesInTrouble(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			s := startServer(t)
-			p := testbed.NewProxy(t, s.addr)
-			direct := connect(t, s.addr)
+			p := testbed.NewProxy(t, s.Addr)
+			direct := connect(t, s.Addr)
 			n := 0
 			testbed.Tickets{
 				Role: "buy",
 				Args: []string{kind, p.Addr(), "20s"},
 				Trouble: func() {
-					trouble(p, direct, n)
+					onGoRedis.Trouble(p, direct, n)
 					n++
 				},
 				Limit: 2 * time.Minute,

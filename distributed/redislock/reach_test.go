@@ -38,9 +38,9 @@ func TestWhoWaitsOutlastsAServerThatCannotBeReached(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			s := startServer(t)
-			p := testbed.NewProxy(t, s.addr)
-			direct := connect(t, s.addr)
-			holder := lock(open(t, connect(t, s.addr)), "it")
+			p := testbed.NewProxy(t, s.Addr)
+			direct := connect(t, s.Addr)
+			holder := lock(open(t, connect(t, s.Addr)), "it")
 			c := open(t, connectFor(t, p.Addr(), 3*time.Second))
 			a, b := someone(), someone()
 			require.NoError(t, holder.LockContext(a))
@@ -73,8 +73,8 @@ func TestWhoWaitsOutlastsAServerThatCannotBeReached(t *testing.T) {
 func TestWhoWaitsReportsWhyTheServerCouldNotBeReached(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	p := testbed.NewProxy(t, s.addr)
-	direct := connect(t, s.addr)
+	p := testbed.NewProxy(t, s.Addr)
+	direct := connect(t, s.Addr)
 	direct.HSet(background, "it", "java:1", 1)
 	l := open(t, connectFor(t, p.Addr(), 2*time.Second), often).Lock("it")
 	ctx, cancel := context.WithCancel(someone())

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/redislock/internal/driver"
 )
 
 // Majority gives locks by name that live on several Redis servers which know nothing of each other. Who has the lock on more
@@ -73,19 +74,6 @@ func WithRestore() Option { return func(o *options) { o.restore = true } }
 //
 // [WithReplicas] is refused: what a replica knows does not count here. [WithFairWait] is without effect.
 func Redlock(clients []redis.UniversalClient, opts ...Option) (*Majority, error) {
-	if len(clients) == 0 {
-		return nil, errors.New("redislock: Redlock without servers")
-	}
-	o := options{fairWait: fairWait}
-	for _, opt := range opts {
-		opt(&o)
-	}
-	if err := o.check(); err != nil {
-		return nil, err
-	}
-	if o.replicas > 0 {
-		return nil, errors.New("redislock: Redlock takes no replicas into account")
-	}
 	ports := make([]port, len(clients))
 	known := make(map[redis.UniversalClient]bool)
 	for i, c := range clients {
@@ -99,9 +87,27 @@ func Redlock(clients []redis.UniversalClient, opts ...Option) (*Majority, error)
 		known[c] = true
 		ports[i] = p
 	}
+	return RedlockOver(ports, opts...)
+}
+
+// RedlockOver is [Redlock] for another client library, see [NewOver].
+func RedlockOver(ports []driver.Port, opts ...Option) (*Majority, error) {
+	if len(ports) == 0 {
+		return nil, errors.New("redislock: Redlock without servers")
+	}
+	o := options{fairWait: fairWait}
+	for _, opt := range opts {
+		opt(&o)
+	}
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	if o.replicas > 0 {
+		return nil, errors.New("redislock: Redlock takes no replicas into account")
+	}
 	m := &Majority{store: newMajority(ports, o)}
 	for _, p := range ports {
-		m.multi = m.multi || p.cluster()
+		m.multi = m.multi || p.Cluster()
 	}
 	var err error
 	if m.locks, err = lease.New(m.store, o.lease...); err != nil {

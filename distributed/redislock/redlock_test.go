@@ -37,7 +37,7 @@ func startMasters(tb testing.TB) masters {
 func (m masters) addrs() []string {
 	addrs := make([]string, len(m))
 	for i, s := range m {
-		addrs[i] = s.addr
+		addrs[i] = s.Addr
 	}
 	return addrs
 }
@@ -174,7 +174,7 @@ func TestRedlockIsAPlainLockOnAMajority(t *testing.T) {
 	require.NoError(t, l.UnlockContext(a))
 	require.Eventually(t, func() bool { return len(has(t, m.addrs(), "it")) == 0 }, 5*time.Second, 10*time.Millisecond)
 	hold(t, l, a)
-	for owner := range patient(t, m[0].addr).HGetAll(background, "it").Val() {
+	for owner := range patient(t, m[0].Addr).HGetAll(background, "it").Val() {
 		require.NotContains(t, owners, owner, "each acquisition has its own")
 	}
 	require.NoError(t, l.UnlockContext(a))
@@ -186,7 +186,7 @@ func TestAMinorityOfServersThatIsHeldByOthersDoesNotMatterAndAMajorityDoes(t *te
 	l := openMajority(t, m.addrs()).Lock("it")
 	var others []*redislock.Lock
 	for _, s := range m[:3] {
-		others = append(others, open(t, patient(t, s.addr)).Lock("it"))
+		others = append(others, open(t, patient(t, s.Addr)).Lock("it"))
 	}
 	a, b := someone(), someone()
 	for _, o := range others[:2] {
@@ -269,7 +269,7 @@ func TestAHoldIsLostAtOnceWhenTheMajorityDeniesIt(t *testing.T) {
 	h := hold(t, l, a)
 	require.Eventually(t, func() bool { return len(has(t, m.addrs(), "it")) == members }, 5*time.Second, 10*time.Millisecond)
 	for _, s := range m[:3] {
-		patient(t, s.addr).Del(background, "it")
+		patient(t, s.Addr).Del(background, "it")
 	}
 	m[4].Kill() // so that there is an error as well
 	select {
@@ -293,7 +293,7 @@ func TestADenialByTheMajorityIsToldThoughAnotherHoldIsInDoubt(t *testing.T) {
 		return len(has(t, m.addrs(), "denied")) == members && len(has(t, m.addrs(), "doubtful")) == members
 	}, 5*time.Second, 10*time.Millisecond)
 	for i, s := range m[:3] {
-		direct := patient(t, s.addr)
+		direct := patient(t, s.Addr)
 		direct.Del(background, "denied")
 		if i == 2 {
 			direct.Del(background, "doubtful")
@@ -327,7 +327,7 @@ func TestAServerThatHasForgottenAllIsGivenTheLockAgainOnlyIfThatIsAskedFor(t *te
 			h := hold(t, l, a)
 			require.Eventually(t, func() bool { return len(has(t, m.addrs(), "it")) == members }, 5*time.Second, 10*time.Millisecond)
 			m[2].Kill()
-			m[2].restart(t)
+			m[2].Restart(t)
 			first, _ := h.Deadline()
 			back := func() bool { return slices.Contains(has(t, m.addrs(), "it"), 2) }
 			renewed := func() bool { d, _ := h.Deadline(); return d.Sub(first) > 1500*time.Millisecond }
@@ -437,16 +437,16 @@ func TestWhoeverLacksAMajorityThatNobodyHasAsksAgainSoon(t *testing.T) {
 	m := startMasters(t)
 	l := openMajority(t, m.addrs(), redislock.WithLease(lease.WithPoll(time.Minute))).Lock("it")
 	for _, s := range m[:4] {
-		hold(t, open(t, patient(t, s.addr), term(time.Minute)).Lock("it"), someone())
+		hold(t, open(t, patient(t, s.Addr), term(time.Minute)).Lock("it"), someone())
 	}
 	a := someone()
 	got := make(chan error, 1)
 	go func() { got <- l.LockContext(a) }()
-	direct := patient(t, m[0].addr)
+	direct := patient(t, m[0].Addr)
 	require.Eventually(t, func() bool { return len(subscriptions(direct)) == 1 }, 10*time.Second, 5*time.Millisecond)
 	// Their votes vanish without a word, like those of contenders that give them back.
 	for _, s := range m[:4] {
-		require.NoError(t, patient(t, s.addr).Del(background, "it").Err())
+		require.NoError(t, patient(t, s.Addr).Del(background, "it").Err())
 	}
 	select {
 	case err := <-got:
@@ -469,7 +469,7 @@ func TestWhoWaitsForAMajorityHearsOfTheReleaseFromAnyServer(t *testing.T) {
 	got := make(chan error, 1)
 	go func() { got <- l.LockContext(b) }()
 	for _, i := range []int{0, 2, 3} {
-		direct := patient(t, m[i].addr)
+		direct := patient(t, m[i].Addr)
 		require.Eventually(t, func() bool {
 			select {
 			case err := <-got:
@@ -479,7 +479,7 @@ func TestWhoWaitsForAMajorityHearsOfTheReleaseFromAnyServer(t *testing.T) {
 			return len(subscriptions(direct)) == 1
 		}, 10*time.Second, 5*time.Millisecond, "server %d", i)
 	}
-	quiet := quiesce(t, patient(t, m[0].addr))
+	quiet := quiesce(t, patient(t, m[0].Addr))
 	require.Never(t, func() bool { return quiet() }, 300*time.Millisecond, 50*time.Millisecond, "it asks while nobody tells of anything")
 	require.NoError(t, holder.UnlockContext(a))
 	select {
@@ -510,7 +510,7 @@ func TestACancelledAcquisitionByMajorityReturnsAtOnceAndIsUndone(t *testing.T) {
 	var addrs []string
 	var proxies []*testbed.Proxy
 	for _, s := range m {
-		p := testbed.NewProxy(t, s.addr)
+		p := testbed.NewProxy(t, s.Addr)
 		proxies = append(proxies, p)
 		addrs = append(addrs, p.Addr())
 	}
@@ -537,17 +537,17 @@ func TestSomethingElseOnAMajorityOfServersIsForeign(t *testing.T) {
 	m := startMasters(t)
 	l := openMajority(t, m.addrs()).Lock("it")
 	for _, s := range m[:2] {
-		patient(t, s.addr).Set(background, "it", "data", 0)
+		patient(t, s.Addr).Set(background, "it", "data", 0)
 	}
 	a := someone()
 	hold(t, l, a) // three are enough
 	require.NoError(t, l.UnlockContext(a))
 	require.Eventually(t, func() bool { return len(has(t, m.addrs(), "it")) == 2 }, 5*time.Second, 10*time.Millisecond)
-	patient(t, m[2].addr).Set(background, "it", "data", 0)
+	patient(t, m[2].Addr).Set(background, "it", "data", 0)
 	require.ErrorIs(t, l.LockContext(a), locks.ErrForeign)
 	for i, s := range m {
 		if i < 3 {
-			require.Equal(t, "data", patient(t, s.addr).Get(background, "it").Val())
+			require.Equal(t, "data", patient(t, s.Addr).Get(background, "it").Val())
 		}
 	}
 }
@@ -559,7 +559,7 @@ func TestARivalGetsAMajorityOnlyAfterTheHolderWasToldOfItsLoss(t *testing.T) {
 		var addrs []string
 		var proxies []*testbed.Proxy
 		for _, s := range m {
-			p := testbed.NewProxy(t, s.addr)
+			p := testbed.NewProxy(t, s.Addr)
 			proxies = append(proxies, p)
 			addrs = append(addrs, p.Addr())
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/redislock/internal/driver"
 )
 
 // ErrNotReplicated is matched by the errors of acquisitions that were undone because fewer replicas acknowledged them than
@@ -61,12 +62,12 @@ type syncing struct {
 	n int
 }
 
-func (p syncing) eval(ctx context.Context, s *script, keys int, args []any) (any, error) {
+func (p syncing) Eval(ctx context.Context, s *script, keys int, args []any) (any, error) {
 	a, _ := ctx.Value(acksKey{}).(*acks)
 	if a == nil {
-		return p.port.eval(ctx, s, keys, args)
+		return p.port.Eval(ctx, s, keys, args)
 	}
-	r, n, err := p.port.evalSync(ctx, s, keys, args, p.n, a.timeout)
+	r, n, err := p.port.EvalSync(ctx, s, keys, args, p.n, a.timeout)
 	a.n = n
 	return r, err
 }
@@ -127,8 +128,8 @@ func (s acked) settle(ctx context.Context, name, owner string, d time.Duration,
 	if call == nil {
 		call = &attempt{wait: true}
 	}
-	call.lacking.Store(false)
 	if err != nil || !r.Held || got.n >= s.n {
+		call.lacking.Store(false)
 		return r, err
 	}
 	if _, err := s.Release(ctx, name, owner); err != nil {
@@ -148,19 +149,19 @@ func (s acked) Recall(ctx context.Context, name, owner string) (lease.Reply, err
 	return lease.Reply{}, err
 }
 
-// evalSync is eval, followed by WAIT on the same connection.
-func (g *goRedis) evalSync(ctx context.Context, s *script, keys int, all []any, n int, timeout time.Duration) (any, int, error) {
+// EvalSync is Eval, followed by WAIT on the same connection.
+func (g *goRedis) EvalSync(ctx context.Context, s *script, keys int, all []any, n int, timeout time.Duration) (any, int, error) {
 	all[2] = keys
 	for try := 0; ; try++ {
-		if _, known := g.known.Load(s); known {
-			all[0], all[1] = "evalsha", s.sha
+		if sha, known := g.known.Load(s); known {
+			all[0], all[1] = "evalsha", sha
 		} else {
-			all[0], all[1] = "eval", s.src
+			all[0], all[1] = "eval", s.Src
 		}
 		node := g.c
 		if g.cc != nil {
 			// The cluster's own pipeline would send the WAIT, which has no key, to any server.
-			master, err := g.cc.MasterForKey(ctx, all[head].(string))
+			master, err := g.cc.MasterForKey(ctx, driver.Text(all[head]))
 			if err != nil {
 				return nil, 0, err
 			}
@@ -192,7 +193,7 @@ func (g *goRedis) evalSync(ctx context.Context, s *script, keys int, all []any, 
 		if err != nil {
 			return nil, 0, g.failed(ctx, err)
 		}
-		g.known.Store(s, nil)
+		g.known.Store(s, s.SHA)
 		return r, int(wait.Val()), nil // 0 if it has failed
 	}
 }

@@ -169,11 +169,11 @@ func (s readers) Acquire(ctx context.Context, name, owner string, d time.Duratio
 	if w, ok := ctx.Value(writer{}).(string); ok {
 		args = append(args, w+":write")
 	}
-	return granted(s.c.p.eval(ctx, readAcquire, 2, args))
+	return granted(s.c.p.Eval(ctx, readAcquire, 2, args))
 }
 
 func (s readers) Recall(ctx context.Context, name, owner string) (lease.Reply, error) {
-	r, err := s.c.p.eval(ctx, readRecall, 1, []any{head - 1: nil, name, owner})
+	r, err := s.c.p.Eval(ctx, readRecall, 1, []any{head - 1: nil, name, owner})
 	if err == nil && r == nil {
 		return lease.Reply{}, nil
 	}
@@ -197,7 +197,7 @@ func (s readers) Release(ctx context.Context, name, owner string) (lease.Release
 	if m != classic {
 		args = append(args, "spublish")
 	}
-	r, err := s.c.p.eval(ctx, readRelease, 4, args)
+	r, err := s.c.p.Eval(ctx, readRelease, 4, args)
 	return s.c.released(r, err, channel)
 }
 

@@ -12,66 +12,13 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/redislock"
-	"github.com/jucgo/locks/lockstest"
 )
 
 const rwHears = "redisson_rwlock:{it}"
 
-func conformRW(t *testing.T, start func(tb testing.TB) (addr string)) {
-	addr := start(t)
-	conformRWOn(t, func(tb testing.TB) redis.UniversalClient { return connect(tb, addr) }, term(2*time.Second))
-}
-
-func conformRWOn(t *testing.T, client func(tb testing.TB) redis.UniversalClient, opts ...redislock.Option) {
-	for name, reader := range map[string]bool{"write": false, "read": true} {
-		t.Run(name, func(t *testing.T) {
-			writers := make(map[locks.TryLocker]locks.TryLocker)
-			cfg := lockstest.Config{
-				New: func(tb testing.TB) locks.TryLocker {
-					conn := client(tb)
-					flush(tb, conn)
-					l := open(tb, conn, opts...).ReadWriteLocker("it")
-					if !reader {
-						return l.WriteLocker()
-					}
-					writers[l.ReadLocker()] = l.WriteLocker()
-					return l.ReadLocker()
-				},
-				Owned:       true,
-				Reentrant:   true,
-				Leased:      true,
-				SpuriousTry: true,
-				Rounds:      30,
-				Goroutines:  4,
-				Settle:      10 * time.Millisecond,
-				Timeout:     time.Minute,
-			}
-			if reader {
-				cfg.Exclusive = func(l locks.TryLocker) locks.TryLocker { return writers[l] }
-			}
-			lockstest.TestTryLocker(t, cfg)
-		})
-	}
-}
-
-func TestReadWriteLocksConformOnMiniredis(t *testing.T) {
-	conformRW(t, func(tb testing.TB) string { return miniredis.RunT(tb).Addr() })
-}
-
-func TestReadWriteLocksConformOnRedis(t *testing.T) {
-	conformRW(t, func(tb testing.TB) string { return startServer(tb).addr })
-}
-
 func rw(t *testing.T, addr string, opts ...redislock.Option) (read, write *redislock.Lock) {
 	l := open(t, connect(t, addr), opts...).ReadWriteLocker("it")
 	return l.ReadLocker().(*redislock.Lock), l.WriteLocker().(*redislock.Lock)
-}
-
-func try(t *testing.T, l *redislock.Lock, ctx context.Context) bool {
-	t.Helper()
-	ok, err := l.TryLockContext(ctx)
-	require.NoError(t, err)
-	return ok
 }
 
 func TestStateOfTheReadWriteLockIsRedissons(t *testing.T) {
@@ -278,8 +225,8 @@ func TestAWriterThatHasReadLeavesNothingBehind(t *testing.T) {
 func TestAWriterThatHasLostItsHoldIsToldWhenItWantsToRead(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	direct := connect(t, s.addr)
-	read, write := rw(t, s.addr, term(short))
+	direct := connect(t, s.Addr)
+	read, write := rw(t, s.Addr, term(short))
 	a := someone()
 	h := hold(t, write, a)
 	direct.Del(background, "it")
@@ -293,7 +240,7 @@ func TestAWriterThatHasLostItsHoldIsToldWhenItWantsToRead(t *testing.T) {
 func TestBothHalvesOfAWriterThatReadsAreRenewed(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	read, write := rw(t, s.addr, term(long))
+	read, write := rw(t, s.Addr, term(long))
 	a := someone()
 	w := hold(t, write, a)
 	r := hold(t, read, a)
@@ -308,8 +255,8 @@ func TestBothHalvesOfAWriterThatReadsAreRenewed(t *testing.T) {
 func TestReadersAndWritersAreRenewedAndLost(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	direct := connect(t, s.addr)
-	read, write := rw(t, s.addr, term(long))
+	direct := connect(t, s.Addr)
+	read, write := rw(t, s.Addr, term(long))
 	a, b := someone(), someone()
 	h, g := hold(t, read, a), hold(t, read, b)
 	renewed(t, h)

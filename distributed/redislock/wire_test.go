@@ -61,20 +61,6 @@ var names = []struct{ name, channel, token string }{
 	{"with space\r\n'\"$", "redisson_lock__channel:{with space\r\n'\"$}", "redisson_lock_token:{with space\r\n'\"$}"},
 }
 
-// servers runs f on both kinds of server.
-func servers(t *testing.T, f func(t *testing.T, direct *redis.Client, addr string)) {
-	t.Run("miniredis", func(t *testing.T) {
-		t.Parallel()
-		addr := miniredis.RunT(t).Addr()
-		f(t, connect(t, addr), addr)
-	})
-	t.Run("redis", func(t *testing.T) {
-		t.Parallel()
-		addr := startServer(t).addr
-		f(t, connect(t, addr), addr)
-	})
-}
-
 func TestStateOfThePlainLockIsRedissons(t *testing.T) {
 	t.Parallel()
 	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
@@ -258,8 +244,8 @@ func TestOthersGetTheLockWhenItsTimeIsOver(t *testing.T) {
 func TestWhoWaitsGetsTheLockWhenItsTimeIsOverToTheMillisecond(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	direct := connect(t, s.addr)
-	c := open(t, connect(t, s.addr), rarely)
+	direct := connect(t, s.Addr)
+	c := open(t, connect(t, s.Addr), rarely)
 	began := time.Now()
 	var wg sync.WaitGroup
 	for i := range 20 {
@@ -314,106 +300,13 @@ func TestWrongNamesLeasesAndClientsAreRefused(t *testing.T) {
 func TestTheLongestOfLeasesIsOne(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	l, a := open(t, connect(t, s.addr)).Lock("it", redislock.For(math.MaxInt64)), someone()
+	l, a := open(t, connect(t, s.Addr)).Lock("it", redislock.For(math.MaxInt64)), someone()
 	h := hold(t, l, a)
 	require.NoError(t, h.Err())
-	ttl, err := connect(t, s.addr).Do(background, "pttl", "it").Int64()
+	ttl, err := connect(t, s.Addr).Do(background, "pttl", "it").Int64()
 	require.NoError(t, err)
 	require.Greater(t, ttl, int64(200*365*24*time.Hour/time.Millisecond))
 	require.NoError(t, l.UnlockContext(a))
-}
-
-// startCluster runs a cluster of one server.
-func startCluster(t *testing.T) (*server, *redis.ClusterClient) {
-	s := startMember(t)
-	direct := patient(t, s.addr)
-	require.NoError(t, direct.ClusterAddSlotsRange(background, 0, 16383).Err())
-	require.Eventually(t, func() bool {
-		return strings.Contains(direct.ClusterInfo(background).Val(), "cluster_state:ok")
-	}, 30*time.Second, 10*time.Millisecond)
-	c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{s.addr}, DisableIdentity: true})
-	t.Cleanup(func() { c.Close() })
-	return s, c
-}
-
-func TestLocksOfAClusterWakeThoseWhoWaitByEitherKindOfChannel(t *testing.T) {
-	t.Parallel()
-	s, cluster := startCluster(t)
-	direct := connect(t, s.addr)
-	for name, pubsub := range map[string]redislock.PubSub{
-		"auto": redislock.Auto, "classic": redislock.Classic, "sharded": redislock.Sharded, "both": redislock.Both,
-	} {
-		t.Run(name, func(t *testing.T) {
-			c, d := open(t, cluster, redislock.WithPubSub(pubsub)), open(t, cluster, redislock.WithPubSub(pubsub), rarely)
-			for _, n := range []string{"it", "a{b}c"} {
-				l, m := c.FencedLocker(n), d.FencedLocker(n)
-				a, b := someone(), someone()
-				hold(t, l, a)
-				got := make(chan error, 1)
-				go func() { got <- m.LockContext(b) }()
-				require.Eventually(t, func() bool {
-					classic, sharded := len(subscriptions(direct)), len(direct.PubSubShardChannels(background, "*").Val())
-					return classic == btoi(name == "classic" || name == "both") && sharded == btoi(name != "classic")
-				}, 20*time.Second, time.Millisecond)
-				began := time.Now()
-				require.NoError(t, l.UnlockContext(a))
-				require.NoError(t, <-got)
-				require.Less(t, time.Since(began), soon)
-				require.NoError(t, m.UnlockContext(b))
-				require.Eventually(t, func() bool { return len(subscriptions(direct)) == 0 }, 20*time.Second, time.Millisecond)
-			}
-		})
-	}
-}
-
-func btoi(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
-
-func TestManyHoldsOfAClusterAreRenewed(t *testing.T) {
-	t.Parallel()
-	_, cluster := startCluster(t)
-	c := open(t, cluster, term(long))
-	a := someone()
-	var holds []locks.Hold
-	began := time.Now()
-	for i := range 50 {
-		holds = append(holds, hold(t, c.Lock(fmt.Sprint("it", i)), a))
-	}
-	for _, h := range holds {
-		require.Eventually(t, func() bool {
-			deadline, _ := h.Deadline()
-			return deadline.Sub(began) > long
-		}, soon, 5*time.Millisecond)
-		require.NoError(t, h.Err())
-	}
-}
-
-func TestReadWriteAndFairLocksWorkOnACluster(t *testing.T) {
-	t.Parallel()
-	_, cluster := startCluster(t)
-	c, d := open(t, cluster, term(long)), open(t, cluster, term(long))
-	for _, name := range []string{"it", "a{b}c"} {
-		l, m := c.ReadWriteLocker(name), d.ReadWriteLocker(name)
-		for _, pair := range [][2]locks.TryLocker{
-			{l.ReadLocker(), m.WriteLocker()}, {l.WriteLocker(), m.ReadLocker()}, {c.FairLocker("fair" + name), d.FairLocker("fair" + name)},
-		} {
-			a, b := someone(), someone()
-			h := hold(t, pair[0].(*redislock.Lock), a)
-			got := make(chan error, 1)
-			go func() { got <- pair[1].LockContext(b) }()
-			renewed(t, h)
-			require.Empty(t, got)
-			began := time.Now()
-			require.NoError(t, pair[0].UnlockContext(a))
-			require.NoError(t, <-got)
-			require.Less(t, time.Since(began), soon, "woken")
-			require.NoError(t, pair[1].UnlockContext(b))
-		}
-	}
 }
 
 func TestNamesThatWouldCrossSlotsAreRefusedOnAClusterOnly(t *testing.T) {
@@ -431,34 +324,4 @@ func TestNamesThatWouldCrossSlotsAreRefusedOnAClusterOnly(t *testing.T) {
 		require.NoError(t, c.FencedLocker(name).UnlockContext(ctx), name)
 		cancel()
 	}
-}
-
-func TestOneConnectionHearsOfAllLocks(t *testing.T) {
-	t.Parallel()
-	s := startServer(t)
-	direct := connect(t, s.addr)
-	holder, c := open(t, connect(t, s.addr)), open(t, connect(t, s.addr))
-	a := someone()
-	const n = 50
-	got := make(chan error, n)
-	for i := range n {
-		require.NoError(t, holder.Lock(fmt.Sprint("it", i)).LockContext(a))
-		go func() {
-			b := someone()
-			err := c.Lock(fmt.Sprint("it", i)).LockContext(b)
-			if err == nil {
-				err = c.Lock(fmt.Sprint("it", i)).UnlockContext(b)
-			}
-			got <- err
-		}()
-	}
-	require.Eventually(t, func() bool { return len(subscriptions(direct)) == n }, 20*time.Second, time.Millisecond)
-	require.Equal(t, 1, strings.Count(direct.Do(background, "client", "list", "type", "pubsub").String(), "addr=")/2)
-	for i := range n {
-		require.NoError(t, holder.Lock(fmt.Sprint("it", i)).UnlockContext(a))
-	}
-	for range n {
-		require.NoError(t, <-got)
-	}
-	require.Eventually(t, func() bool { return len(subscriptions(direct)) == 0 }, 20*time.Second, time.Millisecond)
 }

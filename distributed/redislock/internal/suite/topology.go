@@ -1,4 +1,4 @@
-package redislock_test
+package suite
 
 import (
 	"context"
@@ -23,15 +23,13 @@ import (
 	"github.com/jucgo/locks/distributed/redislock"
 )
 
-// Sentinels
-
 // startSentinel starts a sentinel that replaces master by a replica when it does not answer for half a second. Its replicas
 // have to be there.
-func startSentinel(tb testing.TB, master *server) (addr string) {
+func startSentinel(tb testing.TB, master *Server) (addr string) {
 	tb.Helper()
 	path := testbed.Lookup(tb, "redis-server")
 	port := testbed.Port(tb)
-	host, masterPort, _ := net.SplitHostPort(master.addr)
+	host, masterPort, _ := net.SplitHostPort(master.Addr)
 	dir := tb.TempDir()
 	conf := filepath.Join(dir, "sentinel.conf")
 	require.NoError(tb, os.WriteFile(conf, []byte(strings.Join([]string{
@@ -55,56 +53,45 @@ func startSentinel(tb testing.TB, master *server) (addr string) {
 	return addr
 }
 
-// behind returns a client of the master that a sentinel names.
-func behind(tb testing.TB, sentinel string) *redis.Client {
-	tb.Helper()
-	c := redis.NewFailoverClient(&redis.FailoverOptions{
-		MasterName: "it", SentinelAddrs: []string{sentinel}, DisableIdentity: true,
-		DialTimeout: time.Second, ReadTimeout: 2 * time.Second, ContextTimeoutEnabled: true,
-	})
-	tb.Cleanup(func() { c.Close() })
-	return c
-}
-
-func TestLocksConformBehindASentinel(t *testing.T) {
-	master := startMaster(t)
-	startReplica(t, master.addr)
+func LocksConformBehindASentinel(t *testing.T, on Driver) {
+	master := StartMaster(t)
+	StartReplica(t, master.Addr)
 	sentinel := startSentinel(t, master)
-	client := func(tb testing.TB) redis.UniversalClient { return behind(tb, sentinel) }
-	conformOn(t, client, term(time.Second))
-	conformRWOn(t, client, term(time.Second))
+	open := func(tb testing.TB) *redislock.Client { return on.Sentinel(tb, sentinel, Term(time.Second)) }
+	conformOn(t, on, Connect(t, master.Addr), open)
+	conformRWOn(t, on, Connect(t, master.Addr), open)
 }
 
-func TestAHolderKeepsItsLockWhenASentinelReplacesTheMasterOrIsToldOfItsLoss(t *testing.T) {
+func AHolderKeepsItsLockWhenASentinelReplacesTheMasterOrIsToldOfItsLoss(t *testing.T, on Driver) {
 	t.Parallel()
-	master := startMaster(t)
-	replica := startReplica(t, master.addr)
+	master := StartMaster(t)
+	replica := StartReplica(t, master.Addr)
 	sentinel := startSentinel(t, master)
-	const long = 20 * time.Second // longer than the replacement takes
-	c := open(t, behind(t, sentinel), term(long), redislock.WithReplicas(1, time.Second))
-	a := someone()
+	const d = 20 * time.Second // longer than the replacement takes
+	c := on.Sentinel(t, sentinel, Term(d), redislock.WithReplicas(1, time.Second))
+	a := Someone()
 	safe := c.FencedLocker("safe")
-	h := hold(t, safe, a)
+	h := Hold(t, safe, a)
 	// The other may have been replicated or not.
-	plain := open(t, behind(t, sentinel), term(long)).Lock("plain")
-	p := hold(t, plain, a)
-	waiter := open(t, behind(t, sentinel), term(long)).FencedLocker("safe")
+	plain := on.Sentinel(t, sentinel, Term(d)).Lock("plain")
+	p := Hold(t, plain, a)
+	waiter := on.Sentinel(t, sentinel, Term(d)).FencedLocker("safe")
 	got := make(chan error, 1)
-	b := someone()
+	b := Someone()
 	go func() { got <- waiter.LockContext(b) }()
 	first, _ := h.Deadline()
 	master.Kill()
-	direct := patient(t, replica.addr)
+	direct := Patient(t, replica.Addr)
 	require.Eventually(t, func() bool {
-		return strings.Contains(direct.Info(background, "replication").Val(), "role:master")
+		return strings.Contains(direct.Info(Background, "replication").Val(), "role:master")
 	}, 60*time.Second, 20*time.Millisecond, "the sentinel makes the replica the master")
 	require.Eventually(t, func() bool {
-		d, _ := h.Deadline()
-		return d.After(first)
+		deadline, _ := h.Deadline()
+		return deadline.After(first)
 	}, 30*time.Second, 20*time.Millisecond, "renewed, on the new master")
 	require.NoError(t, h.Err())
-	require.EqualValues(t, 1, direct.Exists(background, "safe").Val())
-	rival := open(t, patient(t, replica.addr)).Lock("plain")
+	require.EqualValues(t, 1, direct.Exists(Background, "safe").Val())
+	rival := on.Open(t, replica.Addr).Lock("plain")
 	if ok, _ := rival.TryLockContext(b); ok {
 		<-p.Lost() // at the renewal at the latest
 		require.ErrorIs(t, plain.UnlockContext(a), locks.ErrLost)
@@ -128,29 +115,27 @@ func TestAHolderKeepsItsLockWhenASentinelReplacesTheMasterOrIsToldOfItsLoss(t *t
 	require.NoError(t, waiter.UnlockContext(b))
 }
 
-// Clusters
-
 // startMember starts a server of a cluster. The second port is that of its bus: by default it is the first plus 10000, which
 // may be too much.
-func startMember(tb testing.TB, args ...string) *server {
+func startMember(tb testing.TB, args ...string) *Server {
 	tb.Helper()
 	bus := strconv.Itoa(testbed.Port(tb))
-	s := startServer(tb, append([]string{"--cluster-enabled", "yes", "--cluster-port", bus, "--cluster-node-timeout", "2000",
+	s := StartServer(tb, append([]string{"--cluster-enabled", "yes", "--cluster-port", bus, "--cluster-node-timeout", "2000",
 		"--repl-diskless-sync-delay", "0"}, args...)...)
 	s.bus = bus
 	return s
 }
 
 // startNodes runs a cluster of three masters.
-func startNodes(tb testing.TB) []*server {
+func startNodes(tb testing.TB) []*Server {
 	tb.Helper()
-	nodes := make([]*server, 3)
+	nodes := make([]*Server, 3)
 	const slots = 16384
 	for i := range nodes {
 		nodes[i] = startMember(tb)
-		c := patient(tb, nodes[i].addr)
-		require.NoError(tb, c.ClusterAddSlotsRange(background, slots*i/3, slots*(i+1)/3-1).Err())
-		require.NoError(tb, c.Do(background, "cluster", "set-config-epoch", i+1).Err())
+		c := Patient(tb, nodes[i].Addr)
+		require.NoError(tb, c.ClusterAddSlotsRange(Background, slots*i/3, slots*(i+1)/3-1).Err())
+		require.NoError(tb, c.Do(Background, "cluster", "set-config-epoch", i+1).Err())
 	}
 	for _, n := range nodes[1:] {
 		meet(tb, n, nodes[0])
@@ -160,32 +145,28 @@ func startNodes(tb testing.TB) []*server {
 }
 
 // meet has n join the cluster of other.
-func meet(tb testing.TB, n, other *server) {
+func meet(tb testing.TB, n, other *Server) {
 	tb.Helper()
-	host, port, _ := net.SplitHostPort(other.addr)
-	require.NoError(tb, patient(tb, n.addr).Do(background, "cluster", "meet", host, port, other.bus).Err())
+	host, port, _ := net.SplitHostPort(other.Addr)
+	require.NoError(tb, Patient(tb, n.Addr).Do(Background, "cluster", "meet", host, port, other.bus).Err())
 }
 
 // healthy waits until each of nodes finds that all is well, and knows so many.
-func healthy(tb testing.TB, nodes []*server, count int) {
+func healthy(tb testing.TB, nodes []*Server, count int) {
 	tb.Helper()
 	for _, n := range nodes {
-		c := patient(tb, n.addr)
+		c := Patient(tb, n.Addr)
 		require.Eventually(tb, func() bool {
-			info := c.ClusterInfo(background).Val()
+			info := c.ClusterInfo(Background).Val()
 			return strings.Contains(info, "cluster_state:ok") && strings.Contains(info, fmt.Sprintf("cluster_known_nodes:%d\r", count)) &&
-				strings.Count(c.ClusterNodes(background).Val(), "handshake") == 0
+				strings.Count(c.ClusterNodes(Background).Val(), "handshake") == 0
 		}, 60*time.Second, 20*time.Millisecond)
 	}
 }
 
-// across returns a client of a cluster.
-func across(tb testing.TB, nodes []*server) *redis.ClusterClient {
+// Cluster returns a client of the cluster of the servers at addrs.
+func Cluster(tb testing.TB, addrs []string) *redis.ClusterClient {
 	tb.Helper()
-	var addrs []string
-	for _, n := range nodes {
-		addrs = append(addrs, n.addr)
-	}
 	c := redis.NewClusterClient(&redis.ClusterOptions{
 		Addrs: addrs, DisableIdentity: true, DialTimeout: time.Second, ReadTimeout: 2 * time.Second, ContextTimeoutEnabled: true,
 		ClusterStateReloadInterval: time.Hour, // so that nothing is found out by chance
@@ -194,11 +175,11 @@ func across(tb testing.TB, nodes []*server) *redis.ClusterClient {
 	return c
 }
 
-func TestLocksConformOnACluster(t *testing.T) {
+func LocksConformOnACluster(t *testing.T, on Driver) {
 	nodes := startNodes(t)
-	client := func(tb testing.TB) redis.UniversalClient { return across(tb, nodes) }
-	conformOn(t, client, term(time.Second))
-	conformRWOn(t, client, term(time.Second))
+	open := func(tb testing.TB) *redislock.Client { return on.across(tb, nodes, Term(time.Second)) }
+	conformOn(t, on, Cluster(t, addrs(nodes)), open)
+	conformRWOn(t, on, Cluster(t, addrs(nodes)), open)
 }
 
 // everyKind are all kinds of locks with one holder.
@@ -212,20 +193,20 @@ var everyKind = map[string]func(c *redislock.Client, name string) *redislock.Loc
 	},
 }
 
-func TestLocksOfAllKindsAndNamesWorkOnAllServersOfACluster(t *testing.T) {
+func LocksOfAllKindsAndNamesWorkOnAllServersOfACluster(t *testing.T, on Driver) {
 	t.Parallel()
 	nodes := startNodes(t)
 	// Nobody asks in turn: who waits depends on being told.
 	poll := redislock.WithLease(lease.WithPoll(time.Minute))
 	for how, pubsub := range map[string]redislock.PubSub{"auto": redislock.Auto, "both": redislock.Both} {
-		c := open(t, across(t, nodes), poll, redislock.WithPubSub(pubsub), redislock.WithFairWait(4*time.Minute))
-		d := open(t, across(t, nodes), poll, redislock.WithPubSub(pubsub), redislock.WithFairWait(4*time.Minute))
+		c := on.across(t, nodes, poll, redislock.WithPubSub(pubsub), redislock.WithFairWait(4*time.Minute))
+		d := on.across(t, nodes, poll, redislock.WithPubSub(pubsub), redislock.WithFairWait(4*time.Minute))
 		for kind, lock := range everyKind {
 			for _, name := range []string{"it", "some other", "{tag}it", "a{b}c", "x:{3}", "{y}"} {
 				name = kind + name
 				l, m := lock(c, name), lock(d, name)
-				a, b := someone(), someone()
-				h := hold(t, l, a)
+				a, b := Someone(), Someone()
+				h := Hold(t, l, a)
 				ok, err := m.TryLockContext(b)
 				require.NoError(t, err)
 				require.False(t, ok)
@@ -233,7 +214,7 @@ func TestLocksOfAllKindsAndNamesWorkOnAllServersOfACluster(t *testing.T) {
 				go func() { got <- m.LockContext(b) }()
 				channels := func(list func(c *redis.Client) []string) (n int) {
 					for _, s := range nodes {
-						for _, channel := range list(patient(t, s.addr)) {
+						for _, channel := range list(Patient(t, s.Addr)) {
 							if strings.Contains(channel, name) {
 								n++
 							}
@@ -241,9 +222,9 @@ func TestLocksOfAllKindsAndNamesWorkOnAllServersOfACluster(t *testing.T) {
 					}
 					return n
 				}
-				sharded := func(c *redis.Client) []string { return c.PubSubShardChannels(background, "*").Val() }
+				sharded := func(c *redis.Client) []string { return c.PubSubShardChannels(Background, "*").Val() }
 				require.Eventually(t, func() bool {
-					return len(got) == 0 && channels(sharded) == 1 && channels(subscriptions) == btoi(how == "both")
+					return len(got) == 0 && channels(sharded) == 1 && channels(Subscriptions) == btoi(how == "both")
 				}, 20*time.Second, 10*time.Millisecond, "%s %s %s", how, kind, name)
 				require.NoError(t, l.UnlockContext(a))
 				select {
@@ -255,23 +236,23 @@ func TestLocksOfAllKindsAndNamesWorkOnAllServersOfACluster(t *testing.T) {
 				require.ErrorIs(t, h.Err(), locks.ErrNotHeld)
 				require.NoError(t, m.UnlockContext(b))
 			}
-			ok, err := lock(c, "half{").TryLockContext(someone())
+			ok, err := lock(c, "half{").TryLockContext(Someone())
 			require.Error(t, err)
 			require.False(t, ok)
 		}
 	}
 }
 
-func TestReadersOfALockOfAClusterShareIt(t *testing.T) {
+func ReadersOfALockOfAClusterShareIt(t *testing.T, on Driver) {
 	t.Parallel()
 	nodes := startNodes(t)
-	c, d := open(t, across(t, nodes)), open(t, across(t, nodes))
-	a, b := someone(), someone()
+	c, d := on.across(t, nodes), on.across(t, nodes)
+	a, b := Someone(), Someone()
 	for _, name := range []string{"it", "other", "a{b}c"} {
 		l, m := c.ReadWriteLocker(name), d.ReadWriteLocker(name)
 		require.NoError(t, l.ReadLocker().LockContext(a))
 		require.NoError(t, m.ReadLocker().LockContext(b))
-		ok, err := d.ReadWriteLocker(name).WriteLocker().TryLockContext(someone())
+		ok, err := d.ReadWriteLocker(name).WriteLocker().TryLockContext(Someone())
 		require.NoError(t, err)
 		require.False(t, ok)
 		require.NoError(t, l.ReadLocker().UnlockContext(a))
@@ -281,55 +262,55 @@ func TestReadersOfALockOfAClusterShareIt(t *testing.T) {
 	}
 }
 
-func TestLocksOfAClusterSurviveAServerWhoseReplicaTakesItsPlace(t *testing.T) {
+func LocksOfAClusterSurviveAServerWhoseReplicaTakesItsPlace(t *testing.T, on Driver) {
 	t.Parallel()
 	nodes := startNodes(t)
 	replica := startMember(t)
 	meet(t, replica, nodes[0])
-	all := append([]*server{replica}, nodes...)
+	all := append([]*Server{replica}, nodes...)
 	healthy(t, all, 4)
 	// The server of the lock.
 	const name = "it"
-	cluster := across(t, nodes)
-	home, err := cluster.MasterForKey(background, name)
+	cluster := Cluster(t, addrs(nodes))
+	home, err := cluster.MasterForKey(Background, name)
 	require.NoError(t, err)
-	var master *server
+	var master *Server
 	for _, n := range nodes {
-		if n.addr == home.Options().Addr {
+		if n.Addr == home.Options().Addr {
 			master = n
 		}
 	}
-	id := patient(t, master.addr).Do(background, "cluster", "myid").Val()
+	id := Patient(t, master.Addr).Do(Background, "cluster", "myid").Val()
 	require.Eventually(t, func() bool {
-		return patient(t, replica.addr).Do(background, "cluster", "replicate", id).Err() == nil
+		return Patient(t, replica.Addr).Do(Background, "cluster", "replicate", id).Err() == nil
 	}, 20*time.Second, 50*time.Millisecond)
-	linked(t, replica)
+	Linked(t, replica)
 
-	const long = 40 * time.Second
+	const d = 40 * time.Second
 	acked := redislock.WithReplicas(1, time.Second)
-	l := open(t, cluster, term(long), acked).FencedLocker(name)
-	a := someone()
-	h := hold(t, l, a)
+	l := on.across(t, nodes, Term(d), acked).FencedLocker(name)
+	a := Someone()
+	h := Hold(t, l, a)
 	require.NoError(t, h.Err())
-	direct := patient(t, replica.addr)
-	require.EqualValues(t, 2, direct.ClusterCountKeysInSlot(background, int(direct.ClusterKeySlot(background, name).Val())).Val(),
+	direct := Patient(t, replica.Addr)
+	require.EqualValues(t, 2, direct.ClusterCountKeysInSlot(Background, int(direct.ClusterKeySlot(Background, name).Val())).Val(),
 		"the lock and its counter are there")
 	master.Kill()
 	require.Eventually(t, func() bool {
-		return strings.Contains(patient(t, replica.addr).Info(background, "replication").Val(), "role:master")
+		return strings.Contains(Patient(t, replica.Addr).Info(Background, "replication").Val(), "role:master")
 	}, 60*time.Second, 50*time.Millisecond)
 	healthyNow := func() bool {
-		return strings.Contains(patient(t, replica.addr).ClusterInfo(background).Val(), "cluster_state:ok")
+		return strings.Contains(Patient(t, replica.Addr).ClusterInfo(Background).Val(), "cluster_state:ok")
 	}
 	require.Eventually(t, healthyNow, 30*time.Second, 50*time.Millisecond)
-	rival := open(t, across(t, all), term(long)).FencedLocker(name)
-	b := someone()
+	rival := on.across(t, all, Term(d)).FencedLocker(name)
+	b := Someone()
 	require.Eventually(t, func() bool {
 		ok, err := rival.TryLockContext(b)
 		return err == nil && !ok
 	}, 30*time.Second, 50*time.Millisecond)
 	require.NoError(t, h.Err())
-	require.Eventually(t, func() bool { return h.Extend(a, long) == nil }, 20*time.Second, 50*time.Millisecond,
+	require.Eventually(t, func() bool { return h.Extend(a, d) == nil }, 20*time.Second, 50*time.Millisecond,
 		"the first request that fails has the client look for the new server")
 	require.NoError(t, h.Err())
 	var wg sync.WaitGroup
@@ -341,4 +322,38 @@ func TestLocksOfAClusterSurviveAServerWhoseReplicaTakesItsPlace(t *testing.T) {
 	require.NoError(t, err)
 	require.Greater(t, next.Token(), h.Token())
 	require.NoError(t, rival.UnlockContext(b))
+}
+
+func WaitersInSeveralSlotsOfAServerAreToldAlsoAfterTheirSubscriptionsWereCut(t *testing.T, on Driver) {
+	t.Parallel()
+	s, _ := StartCluster(t)
+	direct := Connect(t, s.Addr)
+	holder, c := on.across(t, []*Server{s}), on.across(t, []*Server{s}, Rarely, redislock.WithFairWait(4*time.Minute))
+	const n = 20
+	a := Someone()
+	got := make(chan error, n)
+	for i := range n {
+		name := fmt.Sprint("it", i)
+		Hold(t, holder.Lock(name), a)
+		go func() {
+			b := Someone()
+			err := c.Lock(name).LockContext(b)
+			if err == nil {
+				err = c.Lock(name).UnlockContext(b)
+			}
+			got <- err
+		}()
+	}
+	heard := func() bool { return len(direct.PubSubShardChannels(Background, "*").Val()) == n }
+	require.Eventually(t, heard, Soon, 5*time.Millisecond)
+	require.NoError(t, direct.ClientKillByFilter(Background, "TYPE", "pubsub").Err())
+	require.Eventually(t, heard, Soon, 5*time.Millisecond, "subscribed again")
+	began := time.Now()
+	for i := range n {
+		require.NoError(t, holder.Lock(fmt.Sprint("it", i)).UnlockContext(a))
+	}
+	for range n {
+		require.NoError(t, <-got)
+	}
+	require.Less(t, time.Since(began), Soon, "woken")
 }

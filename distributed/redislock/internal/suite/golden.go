@@ -1,4 +1,4 @@
-package redislock_test
+package suite
 
 import (
 	"slices"
@@ -17,8 +17,8 @@ import (
 
 // listen returns all messages so far of channels that have word in their names.
 func listen(t *testing.T, c *redis.Client, word string) (heard func() []string) {
-	ps := c.PSubscribe(background, "*"+word+"*")
-	_, err := ps.Receive(background)
+	ps := c.PSubscribe(Background, "*"+word+"*")
+	_, err := ps.Receive(Background)
 	require.NoError(t, err)
 	var mu sync.Mutex
 	var all []string
@@ -41,19 +41,19 @@ func listen(t *testing.T, c *redis.Client, word string) (heard func() []string) 
 	}
 }
 
-// TestLocksLeaveInRedisWhatRedissonDoes plays what the real Redisson was found to leave, in the module distributed/interop/redisson.
-func TestLocksLeaveInRedisWhatRedissonDoes(t *testing.T) {
-	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
+// LocksLeaveInRedisWhatRedissonDoes plays what the real Redisson was found to leave, in the module distributed/interop/redisson.
+func LocksLeaveInRedisWhatRedissonDoes(t *testing.T, on Driver) {
+	Servers(t, func(t *testing.T, direct *redis.Client, addr string) {
 		for _, trace := range redisson.Traces {
 			if slices.ContainsFunc(trace.Parties(), func(name string) bool { return strings.HasPrefix(name, "J") }) {
 				continue // Redisson itself plays a part
 			}
 			t.Run(trace.Name, func(t *testing.T) {
-				direct.FlushAll(background)
+				direct.FlushAll(Background)
 				trace.Play(t, redisson.Stage{
 					Name: "it",
 					Do: func(args ...any) any {
-						r, err := direct.Do(background, args...).Result()
+						r, err := direct.Do(Background, args...).Result()
 						if err != redis.Nil {
 							require.NoError(t, err)
 						}
@@ -61,7 +61,7 @@ func TestLocksLeaveInRedisWhatRedissonDoes(t *testing.T) {
 					},
 					Heard: listen(t, direct, "it"),
 					Join: func(string) redisson.Party {
-						c := open(t, connect(t, addr), redislock.WithFairWait(5*time.Minute))
+						c := on.Open(t, addr, redislock.WithFairWait(5*time.Minute))
 						return redisson.Ours(func(kind, name string) locks.TryLocker { return lockOf(c, kind, name) })
 					},
 				})

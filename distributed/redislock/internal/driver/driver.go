@@ -1,0 +1,141 @@
+// Package driver has what package redislock needs of a client library of Redis. There is one implementation over go-redis, in
+// package redislock, and one over rueidis, in package onrueidis.
+package driver
+
+import (
+	"context"
+	"crypto/sha1"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+// Head is how many values there are in front of the keys of a request.
+const Head = 3
+
+// Port is a client of a server, of the master behind sentinels, or of a cluster.
+type Port interface {
+	// Eval runs s once: a request that may have been carried out is never sent again. args are room for Head
+	// values, which it fills itself, so many keys, and the arguments of the script: strings, values of type int or int64, and pointers
+	// to these. After a reply they are the caller's again. The reply is nil, an int64, a string, or a slice of such.
+	//
+	// An error reply of the server is an error matching lease.ErrRefused or locks.ErrForeign; any other
+	// error leaves open what has happened.
+	Eval(ctx context.Context, s *Script, keys int, args []any) (any, error)
+
+	// EvalSync is Eval, after which the server waits on the same connection until n replicas know of it, but not for longer than
+	// timeout: acks is how many do, 0 if that could not be asked.
+	EvalSync(ctx context.Context, s *Script, keys int, args []any, n int, timeout time.Duration) (r any, acks int, err error)
+
+	// Cluster reports whether keys are spread over servers by slots.
+	Cluster() bool
+
+	// Shards reports whether the servers know sharded channels.
+	Shards(ctx context.Context) (bool, error)
+
+	// Home returns the server that has the sharded channel.
+	Home(ctx context.Context, channel string) (server string, err error)
+
+	// Subscriber returns a connection for subscriptions: to the server that has the sharded channels, one of which is channel,
+	// or for classic ones to any. It connects later, and again when the connection is lost.
+	Subscriber(ctx context.Context, sharded bool, channel string) (Subscriber, error)
+}
+
+// Subscriber is a connection for subscriptions. Receive has a goroutine of its own; everything else may be called
+// concurrently.
+type Subscriber interface {
+	Subscribe(ctx context.Context, channels ...string) error
+	Unsubscribe(ctx context.Context, channels ...string) error
+	Ping(ctx context.Context) error
+	// Receive waits for what comes next. After an error it goes on with a new connection, with the same subscriptions, unless
+	// the error is the server's answer to a request.
+	Receive(ctx context.Context) (Event, error)
+	Close() error
+}
+
+// Event is what comes over a connection for subscriptions.
+type Event struct {
+	Kind    EventKind
+	Channel string
+	Payload string
+}
+
+// EventKind is what an [Event] tells.
+type EventKind int
+
+const (
+	Other EventKind = iota // a sign of life
+	Message
+	Subscribed
+	Unsubscribed
+)
+
+// Script is a Lua script. Names and values reach it as KEYS and ARGV only.
+type Script struct{ Src, SHA string }
+
+// NewScript returns the script src.
+func NewScript(src string) *Script {
+	sum := sha1.Sum([]byte(src))
+	return &Script{src, hex.EncodeToString(sum[:])}
+}
+
+// Millis returns d for PEXPIRE and the like, rounded up.
+func Millis(d time.Duration) int64 {
+	n := int64(d / time.Millisecond)
+	if d%time.Millisecond > 0 {
+		n++
+	}
+	return n
+}
+
+// Text returns an argument of a script as it is sent.
+func Text(arg any) string {
+	switch a := arg.(type) {
+	case string:
+		return a
+	case *string:
+		return *a
+	case int:
+		return strconv.Itoa(a)
+	case *int:
+		return strconv.Itoa(*a)
+	case int64:
+		return strconv.FormatInt(a, 10)
+	case *int64:
+		return strconv.FormatInt(*a, 10)
+	}
+	return fmt.Sprint(arg)
+}
+
+// Refused returns what err means, which is an error reply of the server that reads text.
+func Refused(text string, err error) error {
+	text = strings.TrimPrefix(text, "ERR ")
+	if strings.Contains(text, "WRONGTYPE") || strings.HasPrefix(text, "FOREIGN") || strings.Contains(text, "is not an integer") {
+		return fmt.Errorf("%w: %w", locks.ErrForeign, err)
+	}
+	for _, prefix := range passing {
+		if strings.HasPrefix(text, prefix) {
+			return Unavailable(err)
+		}
+	}
+	return Never(err)
+}
+
+// passing are the beginnings of error replies that have to do with the state of a server, not with the request: it loads its
+// data, runs a long script, is a replica since a moment ago, or its cluster is about to heal.
+var passing = []string{
+	"LOADING ", "BUSY ", "READONLY ", "MASTERDOWN ", "CLUSTERDOWN ", "TRYAGAIN ", "MOVED ", "NOREPLICAS ", "max number of clients reached",
+}
+
+// Never returns err as that of a request that was not carried out.
+func Never(err error) error { return fmt.Errorf("%w: %w", lease.ErrRefused, err) }
+
+// Unavailable returns err as that of a request that was not carried out, for a reason that is expected to pass.
+func Unavailable(err error) error {
+	return fmt.Errorf("%w: %w: %w", lease.ErrRefused, lease.ErrUnavailable, err)
+}

@@ -1,0 +1,27 @@
+package suite
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// UncontendedPairsAllocateLittle fails if a lock and an unlock that nobody else wants allocate more objects than most says, by
+// kind.
+func UncontendedPairsAllocateLittle(t *testing.T, on Driver, most map[string]float64) {
+	if raceEnabled {
+		t.Skip("the race detector has pools forget what they have")
+	}
+	c := on.Open(t, StartServer(t).Addr)
+	for name, n := range most {
+		l := AnyKind[name](c, name)
+		pair := func() {
+			_ = l.LockContext(Background)
+			_ = l.UnlockContext(Background)
+		}
+		for range 300 { // also, tokens get as large as those that need memory
+			pair()
+		}
+		require.LessOrEqual(t, testing.AllocsPerRun(300, pair), n, name)
+	}
+}

@@ -1,0 +1,92 @@
+package suite
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/redislock"
+	"github.com/jucgo/locks/lockstest"
+)
+
+// Term sets the lease.
+func Term(d time.Duration) redislock.Option { return redislock.WithLease(lease.WithLease(d)) }
+
+// Kinds are the kinds of locks that have one queue in a process.
+var Kinds = map[string]func(c *redislock.Client, name string) *redislock.Lock{
+	"plain":  func(c *redislock.Client, name string) *redislock.Lock { return c.Lock(name) },
+	"fenced": func(c *redislock.Client, name string) *redislock.Lock { return c.FencedLocker(name) },
+	"simple": func(c *redislock.Client, name string) *redislock.Lock { return c.SimpleLocker(name) },
+	"fair":   func(c *redislock.Client, name string) *redislock.Lock { return c.FairLocker(name) },
+}
+
+// flush deletes all keys.
+func flush(tb testing.TB, c redis.UniversalClient) {
+	tb.Helper()
+	flushed := func() error { return c.FlushAll(context.Background()).Err() }
+	if cluster, ok := c.(*redis.ClusterClient); ok {
+		flushed = func() error {
+			return cluster.ForEachMaster(context.Background(), func(ctx context.Context, c *redis.Client) error {
+				return c.FlushAll(ctx).Err()
+			})
+		}
+	}
+	require.NoError(tb, flushed())
+}
+
+// conformOn runs the conformance suite on all kinds of locks that have one owner. Each client that open returns is another one, of the
+// servers of direct.
+func conformOn(t *testing.T, on Driver, direct redis.UniversalClient, open func(tb testing.TB) *redislock.Client) {
+	flush(t, direct) // its connections are there before anybody looks for what is left
+	for name, kind := range Kinds {
+		t.Run(name, func(t *testing.T) {
+			lockstest.TestTryLocker(t, lockstest.Config{
+				New: func(tb testing.TB) locks.TryLocker {
+					flush(tb, direct)
+					return kind(open(tb), "it")
+				},
+				Owned:       true,
+				Reentrant:   true,
+				Leased:      true,
+				SpuriousTry: true, // a gate may be passed in vain
+				FIFO:        true,
+				Lose:        func(locks.TryLocker) { direct.Del(Background, "it") },
+				Waiting:     func(l locks.TryLocker) int { return l.(*redislock.Lock).QueueLength() },
+				Rounds:      50,
+				Settle:      5 * time.Millisecond,
+				IgnoreLeaks: on.Leaks,
+				Timeout:     time.Minute,
+			})
+		})
+	}
+}
+
+// opener returns clients of the server at addr.
+func opener(on Driver, addr string, opts ...redislock.Option) func(tb testing.TB) *redislock.Client {
+	return func(tb testing.TB) *redislock.Client { return on.Open(tb, addr, opts...) }
+}
+
+func LocksConformOnMiniredis(t *testing.T, on Driver) {
+	addr := miniredis.RunT(t).Addr()
+	conformOn(t, on, Connect(t, addr), opener(on, addr, Term(2*time.Second)))
+}
+
+func LocksConformOnRedis(t *testing.T, on Driver) {
+	addr := StartServer(t).Addr
+	conformOn(t, on, Connect(t, addr), opener(on, addr, Term(2*time.Second)))
+}
+
+// AnyKind has all kinds of locks that exclude everybody.
+var AnyKind = map[string]func(c *redislock.Client, name string) locks.TryLocker{
+	"plain":  func(c *redislock.Client, name string) locks.TryLocker { return c.Lock(name) },
+	"fenced": func(c *redislock.Client, name string) locks.TryLocker { return c.FencedLocker(name) },
+	"simple": func(c *redislock.Client, name string) locks.TryLocker { return c.SimpleLocker(name) },
+	"fair":   func(c *redislock.Client, name string) locks.TryLocker { return c.FairLocker(name) },
+	"write":  func(c *redislock.Client, name string) locks.TryLocker { return c.ReadWriteLocker(name).WriteLocker() },
+}

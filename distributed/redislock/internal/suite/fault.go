@@ -1,0 +1,448 @@
+package suite
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/testbed"
+	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/redislock"
+)
+
+// Times of the tests.
+const (
+	Short = 1500 * time.Millisecond // a lease
+	Long  = 3 * Short               // one that is not lost because the machine is busy
+	Hasty = Short / 6               // for a reply
+	Soon  = 20 * time.Second        // on the busiest of machines, and long before anybody asks who does so rarely
+)
+
+// Rarely has those who wait rely on messages, and on the time to live that they were told.
+var Rarely = redislock.WithLease(lease.WithPoll(time.Minute))
+
+// Background is a context that never ends.
+var Background = context.Background()
+
+// As returns a context of o.
+func As(o locks.Owner) context.Context { return locks.WithOwner(Background, o) }
+
+// Someone returns a context of an owner that nobody else is.
+func Someone() context.Context { return As(locks.NewOwner()) }
+
+// Hold takes l as the owner of ctx.
+func Hold(tb testing.TB, l *redislock.Lock, ctx context.Context) locks.Hold {
+	tb.Helper()
+	require.NoError(tb, l.LockContext(ctx))
+	h, err := l.Hold(ctx)
+	require.NoError(tb, err)
+	return h
+}
+
+// Patiently takes l, and tries again if the server could not be reached.
+func Patiently(tb testing.TB, l *redislock.Lock, ctx context.Context) locks.Hold {
+	tb.Helper()
+	require.Eventually(tb, func() bool { return l.LockContext(ctx) == nil }, 20*time.Second, 10*time.Millisecond)
+	h, err := l.Hold(ctx)
+	require.NoError(tb, err)
+	return h
+}
+
+// Renewed waits until h, which is renewed, has been so once more.
+func Renewed(tb testing.TB, h locks.Hold) {
+	tb.Helper()
+	before, _ := h.Deadline()
+	require.Eventually(tb, func() bool {
+		after, _ := h.Deadline()
+		return after.After(before)
+	}, Soon, 5*time.Millisecond)
+	require.NoError(tb, h.Err())
+}
+
+// overlap has a holder meet with trouble, and returns by how much later its hold was valid than a rival had the lock:
+// never more than nothing, whatever the machine is busy with. It is valid at a time if that is before it was asked.
+func overlap(t *testing.T, on Driver, s *Server, p *testbed.Proxy, phase time.Duration, trouble func()) time.Duration {
+	t.Helper()
+	// The margin is large so that the channel is closed in time as well.
+	opts := redislock.WithLease(lease.WithLease(Short), lease.WithMargin(Short/3))
+	l := on.Server(t, p.Addr(), Hasty, opts).Lock(t.Name())
+	rival := on.Open(t, s.Addr).Lock(t.Name())
+	a, b := Someone(), Someone()
+	h := Patiently(t, l, a)
+	began := time.Now()
+	granted := make(chan time.Time, 1)
+	told := make(chan bool, 1)
+	go func() {
+		defer close(granted)
+		if assert.NoError(t, rival.LockContext(b)) {
+			granted <- time.Now()
+			select {
+			case <-h.Lost():
+				told <- true
+			default:
+				told <- false
+			}
+		}
+	}()
+	time.Sleep(phase)
+	trouble()
+	var valid time.Time
+	for at := time.Now(); h.Err() == nil; at = time.Now() {
+		valid = at
+		require.Less(t, time.Since(began), time.Minute, "it is not lost")
+		time.Sleep(time.Millisecond)
+	}
+	require.ErrorIs(t, h.Err(), locks.ErrLost)
+	at, ok := <-granted
+	require.True(t, ok)
+	require.True(t, <-told, "Lost is not closed though a rival has the lock")
+	p.Heal()
+	require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
+	require.NoError(t, rival.UnlockContext(b))
+	return valid.Sub(at)
+}
+
+func ALossIsToldBeforeARivalGetsTheLockInEveryPhaseOfAPartition(t *testing.T, on Driver) {
+	t.Parallel()
+	s := StartServer(t)
+	troubles := map[string]func(p *testbed.Proxy){
+		"both directions": (*testbed.Proxy).Cut,
+		"replies only":    (*testbed.Proxy).CutReplies,
+	}
+	for name, trouble := range troubles {
+		for phase := range 5 {
+			t.Run(fmt.Sprint(name, " in phase ", phase), func(t *testing.T) {
+				t.Parallel()
+				p := testbed.NewProxy(t, s.Addr)
+				by := overlap(t, on, s, p, time.Duration(phase)*Short/15, func() { trouble(p) })
+				require.LessOrEqual(t, by, time.Duration(0))
+			})
+		}
+	}
+}
+
+func ALostReplyOfAnAcquisitionLeavesOneHold(t *testing.T, on Driver) {
+	t.Parallel()
+	s := StartServer(t)
+	for name, kind := range Kinds {
+		t.Run(name, func(t *testing.T) {
+			p := testbed.NewProxy(t, s.Addr)
+			direct := Connect(t, s.Addr)
+			l := kind(on.Server(t, p.Addr(), time.Second), name)
+			a := Someone()
+			require.NoError(t, l.LockContext(a)) // so that the scripts are known to the server
+			require.NoError(t, l.UnlockContext(a))
+			requests := Commands(t, direct, "evalsha") + Commands(t, direct, "eval")
+			p.DropReply(on.Eval, 1)
+			h := Hold(t, l, a)
+			require.Equal(t, 1, p.Drops())
+			require.NoError(t, h.Err())
+			require.Equal(t, requests+2, Commands(t, direct, "evalsha")+Commands(t, direct, "eval"), "one to take it, one to ask who has it")
+			if name != "simple" {
+				count := direct.HVals(Background, name).Val()
+				require.Equal(t, []string{"1"}, count)
+			}
+			require.NoError(t, l.UnlockContext(a))
+			require.Zero(t, direct.Exists(Background, name).Val())
+		})
+	}
+}
+
+// Commands returns how many Commands of a name a server has carried out.
+func Commands(t *testing.T, c *redis.Client, name string) (n int) {
+	t.Helper()
+	for line := range strings.Lines(c.Info(Background, "commandstats").Val()) {
+		if rest, ok := strings.CutPrefix(line, "cmdstat_"+name+":calls="); ok {
+			for _, d := range rest {
+				if d < '0' || d > '9' {
+					break
+				}
+				n = 10*n + int(d-'0')
+			}
+		}
+	}
+	return n
+}
+
+func ACancelledAcquisitionWhoseReplyIsLostReturnsAtOnceAndIsUndone(t *testing.T, on Driver) {
+	t.Parallel()
+	s := StartServer(t)
+	for name, kind := range AnyKind {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := testbed.NewProxy(t, s.Addr)
+			direct := Connect(t, s.Addr)
+			const patience = 20 * time.Second // of the client with its connection
+			l := kind(on.Server(t, p.Addr(), patience), name).(*redislock.Lock)
+			a := Someone()
+			Hold(t, l, a)
+			require.NoError(t, l.UnlockContext(a))
+			p.DropReply(on.Eval, 1)
+			gone := errors.New("gone")
+			ctx, cancel := context.WithCancelCause(a)
+			got := make(chan error, 1)
+			go func() { got <- l.LockContext(ctx) }()
+			require.Eventually(t, func() bool { return direct.Exists(Background, name).Val() == 1 }, 10*time.Second, time.Millisecond)
+			cancelled := time.Now()
+			cancel(gone)
+			err := <-got
+			require.ErrorIs(t, err, context.Canceled)
+			require.ErrorIs(t, err, gone)
+			require.Eventually(t, func() bool { return direct.Exists(Background, name).Val() == 0 }, 10*time.Second, time.Millisecond)
+			require.Less(t, time.Since(cancelled), patience/2, "without the reply")
+			p.Reset()
+			Patiently(t, l, Someone()) // a connection that is closed may not be known to be
+		})
+	}
+}
+
+func ALostReplyOfAReleaseIsNoError(t *testing.T, on Driver) {
+	t.Parallel()
+	s := StartServer(t)
+	p := testbed.NewProxy(t, s.Addr)
+	l := on.Open(t, p.Addr()).Lock("it")
+	a := Someone()
+	Hold(t, l, a)
+	p.DropReply(on.Eval, 1)
+	require.NoError(t, l.UnlockContext(a))
+	require.Equal(t, 1, p.Drops())
+	require.ErrorIs(t, l.UnlockContext(a), locks.ErrNotHeld)
+}
+
+// Subscriptions returns the classic channels that somebody subscribes to.
+func Subscriptions(c *redis.Client) []string { return c.PubSubChannels(Background, "*").Val() }
+
+func WaitersGoOnAfterTheirSubscriptionsWereCut(t *testing.T, on Driver) {
+	t.Parallel()
+	s := StartServer(t)
+	direct := Connect(t, s.Addr)
+	holder := on.Open(t, s.Addr, Rarely).Lock("it")
+	a := Someone()
+	Hold(t, holder, a)
+	const n = 10
+	var wg sync.WaitGroup
+	for range n {
+		l := on.Open(t, s.Addr, Rarely).Lock("it")
+		for range 5 {
+			wg.Go(func() {
+				b := Someone()
+				if assert.NoError(t, l.LockContext(b)) {
+					assert.NoError(t, l.UnlockContext(b))
+				}
+			})
+		}
+	}
+	heard := func() bool {
+		return direct.PubSubNumSub(Background, "redisson_lock__channel:{it}").Val()["redisson_lock__channel:{it}"] == n
+	}
+	require.Eventually(t, heard, 20*time.Second, 5*time.Millisecond)
+	require.NoError(t, direct.ClientKillByFilter(Background, "TYPE", "pubsub").Err())
+	require.Eventually(t, heard, 20*time.Second, 5*time.Millisecond, "subscribed again")
+	began := time.Now()
+	require.NoError(t, holder.UnlockContext(a))
+	wg.Wait()
+	require.Less(t, time.Since(began), Soon)
+}
+
+func AReleaseDuringACutOfTheSubscriptionIsNotMissed(t *testing.T, on Driver) {
+	t.Parallel()
+	s := StartServer(t)
+	direct := Connect(t, s.Addr)
+	holder, l := on.Open(t, s.Addr, Rarely).Lock("it"), on.Open(t, s.Addr, Rarely).Lock("it")
+	a, b := Someone(), Someone()
+	Hold(t, holder, a)
+	got := make(chan error, 1)
+	go func() { got <- l.LockContext(b) }()
+	require.Eventually(t, func() bool { return len(Subscriptions(direct)) == 1 }, 20*time.Second, 5*time.Millisecond)
+	// Nobody hears of this.
+	pipe := direct.TxPipeline()
+	pipe.ClientKillByFilter(Background, "TYPE", "pubsub")
+	pipe.Del(Background, "it")
+	_, err := pipe.Exec(Background)
+	require.NoError(t, err)
+	select {
+	case err := <-got:
+		require.NoError(t, err)
+	case <-time.After(Soon):
+		t.Fatal("it relied on its subscription")
+	}
+	require.NoError(t, l.UnlockContext(b))
+	require.ErrorIs(t, holder.UnlockContext(a), locks.ErrLost)
+}
+
+func WithoutMessagesWaitersAskInTurn(t *testing.T, on Driver) {
+	t.Parallel()
+	s := StartServer(t)
+	p := testbed.NewProxy(t, s.Addr)
+	p.Swallow(func(reply []byte) bool { return bytes.Contains(reply, []byte("\r\nmessage\r\n")) })
+	direct := Connect(t, s.Addr)
+	poll := redislock.WithLease(lease.WithPoll(300 * time.Millisecond))
+	holder, l := on.Open(t, s.Addr).Lock("it"), on.Open(t, p.Addr(), poll).Lock("it")
+	a, b := Someone(), Someone()
+	Hold(t, holder, a)
+	got := make(chan error, 1)
+	go func() { got <- l.LockContext(b) }()
+	require.Eventually(t, func() bool { return len(Subscriptions(direct)) == 1 }, 20*time.Second, 5*time.Millisecond)
+	began := time.Now()
+	require.NoError(t, holder.UnlockContext(a))
+	require.NoError(t, <-got)
+	require.Less(t, time.Since(began), Soon)
+	require.NoError(t, l.UnlockContext(b))
+}
+
+func MessagesWithoutAReasonGrantNothing(t *testing.T, on Driver) {
+	t.Parallel()
+	s := StartServer(t)
+	direct := Connect(t, s.Addr)
+	holder, l := on.Open(t, s.Addr).Lock("it"), on.Open(t, s.Addr).Lock("it")
+	a, b := Someone(), Someone()
+	Hold(t, holder, a)
+	got := make(chan error, 1)
+	go func() { got <- l.LockContext(b) }()
+	require.Eventually(t, func() bool { return len(Subscriptions(direct)) == 1 }, 20*time.Second, 5*time.Millisecond)
+	asked := -1
+	require.Eventually(t, func() bool { // it asks once more when it has subscribed
+		before := asked
+		asked = Commands(t, direct, "evalsha") + Commands(t, direct, "eval")
+		return asked == before
+	}, 5*time.Second, 100*time.Millisecond)
+	for range 100 {
+		require.NoError(t, direct.Publish(Background, "redisson_lock__channel:{it}", "garbage \x00").Err())
+	}
+	time.Sleep(50 * time.Millisecond)
+	require.Equal(t, asked, Commands(t, direct, "evalsha")+Commands(t, direct, "eval"), "nobody asks because of garbage")
+	for i := range 100 {
+		require.NoError(t, direct.Publish(Background, "redisson_lock__channel:{it}", i%2).Err())
+	}
+	select {
+	case err := <-got:
+		t.Fatalf("granted: %v", err)
+	case <-time.After(100 * time.Millisecond):
+	}
+	require.NoError(t, holder.UnlockContext(a))
+	require.NoError(t, <-got)
+	require.NoError(t, l.UnlockContext(b))
+}
+
+func AFlushIsALossAndForgottenScriptsAreNone(t *testing.T, on Driver) {
+	t.Parallel()
+	s := StartServer(t)
+	direct := Connect(t, s.Addr)
+	l := on.Open(t, s.Addr, Term(Long)).FencedLocker("it")
+	a := Someone()
+	h := Hold(t, l, a)
+	for range 10 {
+		require.NoError(t, direct.ScriptFlush(Background).Err())
+		time.Sleep(Long / 25)
+	}
+	Renewed(t, h)
+	require.NoError(t, direct.ScriptFlush(Background).Err())
+	require.NoError(t, l.UnlockContext(a))
+	require.NoError(t, direct.ScriptFlush(Background).Err())
+	token := h.Token()
+	h = Hold(t, l, a)
+	require.Equal(t, token+1, h.Token(), "taken once")
+	direct.FlushAll(Background)
+	select {
+	case <-h.Lost():
+	case <-time.After(20 * time.Second):
+		t.Fatal("the renewal did not tell")
+	}
+	require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
+}
+
+func NothingElseIsOverwritten(t *testing.T, on Driver) {
+	t.Parallel()
+	s := StartServer(t)
+	direct := Connect(t, s.Addr)
+	c := on.Open(t, s.Addr, redislock.WithLease(lease.WithPoll(100*time.Millisecond)))
+	direct.Set(Background, "string", "data", 0)
+	direct.RPush(Background, "list", "data")
+	direct.HSet(Background, "hash", "field", "data")
+	direct.HSet(Background, "rw", "mode", "read", "somebody", 1)
+	direct.Set(Background, "{counted}", "x", 0)
+	direct.Set(Background, "redisson_lock_token:{counted}", "x", 0)
+	for _, l := range []*redislock.Lock{
+		c.Lock("string"), c.Lock("list"), c.Lock("rw"), c.FencedLocker("string"), c.FencedLocker("counted"),
+		c.SimpleLocker("list"), c.SimpleLocker("hash"),
+	} {
+		began := time.Now()
+		ok, err := l.TryLockContext(Someone())
+		require.False(t, ok)
+		require.ErrorIs(t, err, locks.ErrForeign, l.String())
+		require.ErrorIs(t, l.LockContext(Someone()), locks.ErrForeign)
+		require.Less(t, time.Since(began), 5*time.Second, "at once")
+	}
+	require.Zero(t, direct.Exists(Background, "counted").Val(), "not taken without a token")
+
+	// Without a time to live they are somebody's, for as long as they are there.
+	for _, l := range []*redislock.Lock{c.Lock("hash"), c.SimpleLocker("string")} {
+		ok, err := l.TryLockContext(Someone())
+		require.NoError(t, err)
+		require.False(t, ok)
+		got := make(chan error, 1)
+		a := Someone()
+		go func() { got <- l.LockContext(a) }()
+		time.Sleep(50 * time.Millisecond)
+		require.EqualValues(t, 1, direct.Exists(Background, l.Name()).Val())
+		direct.Del(Background, l.Name()) // without a word
+		select {
+		case err := <-got:
+			require.NoError(t, err)
+		case <-time.After(20 * time.Second):
+			t.Fatal("it waits for ever")
+		}
+		require.NoError(t, l.UnlockContext(a))
+	}
+}
+
+func WaitersCancelledAtRandomLeaveNothingBehind(t *testing.T, on Driver) {
+	t.Parallel()
+	s := StartServer(t)
+	direct := Connect(t, s.Addr)
+	for name, kind := range Kinds {
+		t.Run(name, func(t *testing.T) {
+			holder := kind(on.Open(t, s.Addr), name)
+			a := Someone()
+			Hold(t, holder, a)
+			// A client each, since of one client one goroutine at a time waits for the server.
+			var wg sync.WaitGroup
+			for range 25 {
+				l := kind(on.Open(t, s.Addr), name)
+				for range 10 { // of four kinds
+					wg.Go(func() {
+						ctx, cancel := context.WithTimeout(Someone(), time.Duration(rand.Int64N(int64(time.Second))))
+						defer cancel()
+						assert.ErrorIs(t, l.LockContext(ctx), context.DeadlineExceeded)
+					})
+				}
+			}
+			wg.Wait()
+			require.Eventually(t, func() bool {
+				for _, n := range Subscriptions(direct) {
+					if strings.Contains(n, name) {
+						return false
+					}
+				}
+				return true
+			}, 20*time.Second, 10*time.Millisecond, "subscriptions are left")
+			require.NoError(t, holder.UnlockContext(a))
+			require.NoError(t, holder.LockContext(a))
+			require.NoError(t, holder.UnlockContext(a))
+			for _, key := range direct.Keys(Background, "*"+name+"*").Val() {
+				require.Contains(t, key, "token", "a key is left")
+			}
+		})
+	}
+}

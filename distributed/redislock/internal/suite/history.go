@@ -1,0 +1,231 @@
+package suite
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/testbed"
+	"github.com/jucgo/locks/distributed/redislock"
+)
+
+// act is what a party did, and what came of it.
+type act struct {
+	party int
+	read  bool
+	free  bool // a release
+}
+
+// state is that of a read-write lock with parties whose holds count, and of the last token that was given. A lock without
+// readers has writers only.
+type state struct {
+	writer int // the party, from 1
+	writes int
+	reads  [parties]int
+	token  uint64
+}
+
+const parties = 8
+
+// oneLock is what a lock is, however many processes use it, and whatever happens to their connections: outcomes are the token of
+// an acquisition, with which the party did not get a smaller one than anybody before, or nothing.
+var oneLock = porcupine.Model{
+	Init: func() any { return state{} },
+	Step: func(before, input, output any) (bool, any) {
+		s, in, token := before.(state), input.(act), output.(uint64)
+		me := in.party + 1
+		switch {
+		case in.free && in.read:
+			s.reads[in.party]--
+			return s.reads[in.party] >= 0, s
+		case in.free:
+			s.writes--
+			if s.writes == 0 {
+				s.writer = 0
+			}
+			return s.writes >= 0 && before.(state).writer == me, s
+		case in.read:
+			s.reads[in.party]++
+			return s.writer == 0 || s.writer == me, s
+		}
+		for _, n := range s.reads {
+			if n > 0 {
+				return false, s
+			}
+		}
+		if s.writer != 0 && s.writer != me || token != 0 && token < s.token || token == s.token && token != 0 && s.writes == 0 {
+			return false, s
+		}
+		s.writer, s.token = me, max(token, s.token)
+		s.writes++
+		return true, s
+	},
+}
+
+func TheModelOfHistoriesRefusesWhatNoLockDoes(t *testing.T) {
+	t.Parallel()
+	op := func(in act, token uint64, call, ret int64) porcupine.Operation {
+		return porcupine.Operation{ClientId: in.party, Input: in, Output: token, Call: call, Return: ret}
+	}
+	for name, wrong := range map[string][]porcupine.Operation{
+		"two holders":        {op(act{party: 0}, 1, 1, 2), op(act{party: 1}, 2, 3, 4)},
+		"a token twice":      {op(act{party: 0}, 1, 1, 2), op(act{party: 0, free: true}, 0, 3, 4), op(act{party: 1}, 1, 5, 6)},
+		"a smaller token":    {op(act{party: 0}, 2, 1, 2), op(act{party: 0, free: true}, 0, 3, 4), op(act{party: 1}, 1, 5, 6)},
+		"a reader beside":    {op(act{party: 0}, 0, 1, 2), op(act{party: 1, read: true}, 0, 3, 4)},
+		"a release too many": {op(act{party: 0}, 0, 1, 2), op(act{party: 1, free: true}, 0, 3, 4)},
+	} {
+		require.False(t, porcupine.CheckOperations(oneLock, wrong), name)
+	}
+	require.True(t, porcupine.CheckOperations(oneLock, []porcupine.Operation{
+		op(act{party: 0}, 1, 1, 2), op(act{party: 0, read: true}, 0, 3, 4), op(act{party: 0, free: true}, 0, 5, 6),
+		op(act{party: 1, read: true}, 0, 7, 8),
+	}))
+}
+
+func HistoriesOfClientsInTroubleAreThoseOfOneLock(t *testing.T, on Driver) {
+	t.Parallel()
+	for kind := range AnyKind {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			s := StartServer(t)
+			p := testbed.NewProxy(t, s.Addr)
+			direct := Connect(t, s.Addr)
+			var (
+				clock   atomic.Int64
+				mu      sync.Mutex
+				history []porcupine.Operation
+			)
+			record := func(in act, call int64, token uint64, ret int64) {
+				mu.Lock()
+				defer mu.Unlock()
+				history = append(history, porcupine.Operation{ClientId: in.party, Input: in, Output: token, Call: call, Return: ret})
+			}
+			// take records an acquisition that went well. One that failed has no effect, now or later.
+			take := func(ctx context.Context, l locks.TryLocker, in act, wait bool) bool {
+				call := clock.Add(1)
+				ok, err := true, error(nil)
+				if wait {
+					err = l.LockContext(ctx)
+				} else {
+					ok, err = l.TryLockContext(ctx)
+				}
+				if err != nil || !ok {
+					return false
+				}
+				token := uint64(0)
+				if h, err := l.(locks.Leased).Hold(ctx); err == nil {
+					token = h.Token()
+				}
+				record(in, call, token, clock.Add(1))
+				return true
+			}
+			// give records a release. One whose outcome is unknown may come at any time.
+			give := func(ctx context.Context, l locks.TryLocker, in act) {
+				in.free = true
+				call := clock.Add(1)
+				err := l.UnlockContext(ctx)
+				ret := clock.Add(1)
+				if err != nil {
+					if errors.Is(err, locks.ErrLost) || errors.Is(err, locks.ErrNotHeld) {
+						t.Errorf("party %d: %v", in.party, err)
+					}
+					ret = math.MaxInt64
+				}
+				record(in, call, 0, ret)
+			}
+			var wg sync.WaitGroup
+			over, cancel := context.WithCancel(Background)
+			var c *redislock.Client
+			for i := range parties {
+				if i%4 == 0 { // four parties share a client
+					c = on.Server(t, p.Addr(), 500*time.Millisecond, Term(20*time.Second))
+				}
+				c := c
+				wg.Go(func() {
+					rng := rand.New(rand.NewPCG(uint64(i), uint64(time.Now().UnixNano())))
+					write := AnyKind[kind](c, "it")
+					var read locks.TryLocker
+					if kind == "write" {
+						read = c.ReadWriteLocker("it").ReadLocker()
+					}
+					owner := Someone()
+					for over.Err() == nil {
+						ctx, stop := context.WithTimeout(owner, time.Duration(1+rng.IntN(2000))*time.Millisecond)
+						in := act{party: i, read: read != nil && rng.IntN(2) == 0}
+						l := write
+						if in.read {
+							l = read
+						}
+						if take(ctx, l, in, rng.IntN(4) > 0) {
+							if rng.IntN(3) == 0 && take(ctx, l, in, true) {
+								give(owner, l, in)
+							}
+							if read != nil && !in.read && rng.IntN(2) == 0 { // a downgrade
+								r := act{party: i, read: true}
+								if take(ctx, read, r, true) {
+									give(owner, write, in)
+									l, in = read, r
+								}
+							}
+							time.Sleep(time.Duration(rng.IntN(3)) * time.Millisecond)
+							give(owner, l, in)
+						}
+						stop()
+						time.Sleep(time.Duration(rng.IntN(5)) * time.Millisecond)
+					}
+				})
+			}
+			for began, n := time.Now(), 0; time.Since(began) < time.Minute; n++ {
+				mu.Lock()
+				enough := len(history) >= 120 && n >= 18
+				mu.Unlock()
+				if enough {
+					break
+				}
+				on.Trouble(p, direct, n)
+			}
+			cancel()
+			wg.Wait()
+			slices.SortFunc(history, func(a, b porcupine.Operation) int { return int(a.Call - b.Call) })
+			require.Greater(t, len(history), 50)
+			result := porcupine.CheckOperationsTimeout(oneLock, history, time.Minute)
+			require.Equal(t, porcupine.Ok, result, "no order of %d calls explains what came of them", len(history))
+		})
+	}
+}
+
+// Trouble does to the connections of clients, and to a server, what must not cost a hold: each time, n, something else.
+func (on Driver) Trouble(p *testbed.Proxy, direct *redis.Client, n int) {
+	switch n % 6 {
+	case 0:
+		p.Reset()
+	case 1:
+		direct.ClientKillByFilter(Background, "TYPE", "pubsub")
+	case 2:
+		direct.ScriptFlush(Background)
+	case 3:
+		p.Cut()
+		time.Sleep(50 * time.Millisecond)
+		p.Heal()
+		p.Reset() // or those who wait for what was swallowed wait for their time-out
+	case 4:
+		p.DropReply(on.Eval, 1)
+	case 5:
+		p.CutReplies()
+		time.Sleep(20 * time.Millisecond)
+		p.Heal()
+		p.Reset()
+	}
+	time.Sleep(50 * time.Millisecond)
+}

@@ -1,0 +1,46 @@
+package suite
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TenThousandWaitersHaveOneConnection(t *testing.T, on Driver) {
+	s := StartServer(t)
+	direct := Connect(t, s.Addr)
+	const names, each = 1000, 10
+	// All ask at once.
+	holder, c := on.Open(t, s.Addr), on.Server(t, s.Addr, time.Minute)
+	a := Someone()
+	for i := range names {
+		require.NoError(t, holder.Lock(fmt.Sprint("it", i)).LockContext(a))
+	}
+	got := make(chan error, names*each)
+	for i := range names * each {
+		go func() {
+			l, b := c.Lock(fmt.Sprint("it", i%names)), Someone()
+			err := l.LockContext(b)
+			if err == nil {
+				err = l.UnlockContext(b)
+			}
+			got <- err
+		}()
+	}
+	require.Eventually(t, func() bool { return len(Subscriptions(direct)) == names }, 60*time.Second, 20*time.Millisecond)
+	list, err := direct.Do(Background, "client", "list", "type", "pubsub").Text()
+	require.NoError(t, err)
+	require.Equal(t, 1, strings.Count(list, "\n"))
+	require.NoError(t, direct.ClientKillByFilter(Background, "TYPE", "pubsub").Err())
+	require.Eventually(t, func() bool { return len(Subscriptions(direct)) == names }, 60*time.Second, 20*time.Millisecond, "again")
+	for i := range names {
+		require.NoError(t, holder.Lock(fmt.Sprint("it", i)).UnlockContext(a))
+	}
+	for range names * each {
+		require.NoError(t, <-got)
+	}
+	require.Eventually(t, func() bool { return len(Subscriptions(direct)) == 0 }, 60*time.Second, 20*time.Millisecond)
+}

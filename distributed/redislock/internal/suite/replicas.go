@@ -1,0 +1,151 @@
+package suite
+
+import (
+	"context"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/testbed"
+	"github.com/jucgo/locks/distributed/redislock"
+)
+
+// StartReplica starts a replica of the server at master, which is in step with it when this returns.
+func StartReplica(tb testing.TB, master string) *Server {
+	tb.Helper()
+	host, port, _ := net.SplitHostPort(master)
+	s := StartServer(tb, "--replicaof", host+" "+port)
+	Linked(tb, s)
+	return s
+}
+
+// Linked waits until replica is in step with its master.
+func Linked(tb testing.TB, replica *Server) {
+	tb.Helper()
+	c := Patient(tb, replica.Addr)
+	require.Eventually(tb, func() bool {
+		return strings.Contains(c.Info(context.Background(), "replication").Val(), "master_link_status:up")
+	}, 20*time.Second, 5*time.Millisecond)
+}
+
+// StartMaster starts a server that replicas join quickly.
+func StartMaster(tb testing.TB) *Server {
+	tb.Helper()
+	return StartServer(tb, "--repl-diskless-sync-delay", "0")
+}
+
+// Patient is Connect for a client that has time to wait for replicas.
+func Patient(tb testing.TB, addr string) *redis.Client {
+	tb.Helper()
+	c := redis.NewClient(&redis.Options{Addr: addr, ReadTimeout: 5 * time.Second, DialerRetries: 1, DisableIdentity: true})
+	tb.Cleanup(func() { c.Close() })
+	return c
+}
+
+// replicated has the clients of a test wait for one replica.
+func replicated(d time.Duration) redislock.Option { return redislock.WithReplicas(1, d) }
+
+// FailOver makes a replica the master.
+func FailOver(tb testing.TB, replica *Server) {
+	tb.Helper()
+	require.NoError(tb, Patient(tb, replica.Addr).ReplicaOf(context.Background(), "NO", "ONE").Err())
+}
+
+func LocksThatReplicasAcknowledgeConform(t *testing.T, on Driver) {
+	master := StartMaster(t)
+	StartReplica(t, master.Addr)
+	conformOn(t, on, Connect(t, master.Addr), opener(on, master.Addr, Term(4*time.Second), replicated(2*time.Second)))
+}
+
+func ALockThatNoReplicaAcknowledgesIsRefusedAndLeavesNothing(t *testing.T, on Driver) {
+	t.Parallel()
+	master := StartMaster(t)
+	link := testbed.NewProxy(t, master.Addr)
+	replica := StartReplica(t, link.Addr())
+	direct := Patient(t, master.Addr)
+	const limit = 300 * time.Millisecond
+	for name, trouble := range map[string]struct{ do, undo func() }{
+		"replica paused":  {func() { replica.Pause() }, func() { replica.Resume() }},
+		"replication cut": {link.Cut, func() { link.Heal(); link.Reset(); Linked(t, replica) }},
+	} {
+		for kindName, kind := range Kinds {
+			t.Run(name+"/"+kindName, func(t *testing.T) {
+				l := kind(on.Open(t, master.Addr, replicated(limit)), kindName)
+				a := Someone()
+				trouble.do()
+				began := time.Now()
+				ok, err := l.TryLockContext(a)
+				took := time.Since(began)
+				require.ErrorIs(t, err, redislock.ErrNotReplicated)
+				require.False(t, ok)
+				require.GreaterOrEqual(t, took, limit)
+				require.Less(t, took, 10*limit)
+				require.Zero(t, direct.Exists(Background, kindName).Val())
+				_, err = l.Hold(a)
+				require.ErrorIs(t, err, locks.ErrNotHeld)
+
+				ctx, cancel := context.WithTimeout(a, 5*limit)
+				defer cancel()
+				err = l.LockContext(ctx)
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				require.ErrorIs(t, err, redislock.ErrNotReplicated)
+				require.Eventually(t, func() bool { return direct.Exists(Background, kindName).Val() == 0 }, 5*time.Second, 10*time.Millisecond)
+
+				got := make(chan error, 1)
+				go func() { got <- l.LockContext(a) }()
+				time.Sleep(limit)
+				assert.Empty(t, got)
+				trouble.undo()
+				require.NoError(t, <-got, "it has tried again")
+				require.NoError(t, l.UnlockContext(a))
+			})
+		}
+	}
+}
+
+func ALockThatAReplicaAcknowledgedSurvivesItsMaster(t *testing.T, on Driver) {
+	t.Parallel()
+	master := StartMaster(t)
+	replica := StartReplica(t, master.Addr)
+	front := testbed.NewProxy(t, master.Addr)
+	l := on.Open(t, front.Addr(), Term(6*time.Second), replicated(time.Second)).Lock("it")
+	a := Someone()
+	h := Hold(t, l, a)
+	master.Kill()
+	FailOver(t, replica)
+	rival := on.Open(t, replica.Addr).Lock("it")
+	ok, err := rival.TryLockContext(Someone())
+	require.NoError(t, err)
+	require.False(t, ok)
+	front.Lead(replica.Addr)
+	front.Reset()
+	first, _ := h.Deadline()
+	require.Eventually(t, func() bool { d, _ := h.Deadline(); return d.After(first) }, 10*time.Second, 10*time.Millisecond)
+	require.NoError(t, h.Err())
+	require.NoError(t, l.UnlockContext(a))
+	Hold(t, rival, a)
+	require.NoError(t, rival.UnlockContext(a))
+}
+
+func ALostReplyOfAnAcknowledgedAcquisitionIsUndone(t *testing.T, on Driver) {
+	t.Parallel()
+	master := StartMaster(t)
+	StartReplica(t, master.Addr)
+	p := testbed.NewProxy(t, master.Addr)
+	l := on.Server(t, p.Addr(), 500*time.Millisecond, replicated(300*time.Millisecond)).Lock("it")
+	a := Someone()
+	Hold(t, l, a)
+	require.NoError(t, l.UnlockContext(a))
+	p.DropReply(on.Eval, 1)
+	ok, err := l.TryLockContext(a)
+	require.Error(t, err)
+	require.False(t, ok)
+	require.Equal(t, 1, p.Drops())
+	require.Zero(t, Connect(t, master.Addr).Exists(Background, "it").Val())
+}

@@ -1,0 +1,84 @@
+package suite
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks/distributed/internal/testbed"
+)
+
+// Server is a redis-server of the test's own.
+type Server struct {
+	*testbed.Process
+	Addr string
+	path string
+	args []string
+	env  []string
+	bus  string // of a cluster: the port of the others
+}
+
+// StartServer runs redis-server on a free port of the loopback interface until the test ends. Without the program the test is
+// skipped, but for continuous integration, where it fails.
+func StartServer(tb testing.TB, args ...string) *Server {
+	tb.Helper()
+	return StartServerEnv(tb, nil, args...)
+}
+
+// StartServerEnv is StartServer with more in the environment.
+func StartServerEnv(tb testing.TB, env []string, args ...string) *Server {
+	tb.Helper()
+	path := testbed.Lookup(tb, "redis-server")
+	port, dir := testbed.Port(tb), tb.TempDir()
+	s := &Server{Addr: fmt.Sprintf("127.0.0.1:%d", port), path: path, env: env, args: append([]string{
+		"--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no",
+		"--dir", dir, "--logfile", filepath.Join(dir, "log"),
+	}, args...)}
+	s.Restart(tb)
+	return s
+}
+
+// Restart starts the server, which has ended, with no memory of what was before.
+func (s *Server) Restart(tb testing.TB) {
+	tb.Helper()
+	cmd := exec.Command(s.path, s.args...)
+	if s.env != nil {
+		cmd.Env = append(cmd.Environ(), s.env...)
+	}
+	s.Process = testbed.Start(tb, cmd)
+	c := redis.NewClient(&redis.Options{Addr: s.Addr, MaxRetries: -1})
+	defer c.Close()
+	require.Eventually(tb, func() bool { return c.Ping(Background).Err() == nil }, 30*time.Second, 5*time.Millisecond)
+}
+
+// Connect returns a client of addr that is closed with the test, after what is registered later.
+func Connect(tb testing.TB, addr string) *redis.Client {
+	tb.Helper()
+	return ConnectFor(tb, addr, 5*time.Second)
+}
+
+// ConnectFor is Connect for a client that waits for a reply for so long.
+func ConnectFor(tb testing.TB, addr string, reply time.Duration) *redis.Client {
+	tb.Helper()
+	c := redis.NewClient(Options(addr, reply))
+	tb.Cleanup(func() { c.Close() })
+	return c
+}
+
+// Options are those of a client that waits for a reply for so long.
+func Options(addr string, reply time.Duration) *redis.Options {
+	return &redis.Options{
+		Addr:                  addr,
+		DialTimeout:           reply,
+		DialerRetries:         1,
+		ReadTimeout:           reply,
+		ContextTimeoutEnabled: true,
+		DisableIdentity:       true,
+	}
+}

@@ -1,0 +1,60 @@
+package onrueidis
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+
+	"github.com/redis/rueidis"
+
+	"github.com/jucgo/locks/distributed/redislock"
+	"github.com/jucgo/locks/distributed/redislock/internal/driver"
+)
+
+// New returns the locks on the server, the cluster, or the master behind sentinels, that client has; see [redislock.New]. It
+// never closes client, and has to be closed before client is.
+func New(client rueidis.Client, opts ...redislock.Option) (*redislock.Client, error) {
+	p, err := newPort(client)
+	if err != nil {
+		return nil, err
+	}
+	return redislock.NewOver(p, opts...)
+}
+
+// Redlock returns the locks on the servers of clients, each of which is a master of its own; see [redislock.Redlock].
+func Redlock(clients []rueidis.Client, opts ...redislock.Option) (*redislock.Majority, error) {
+	ports := make([]driver.Port, len(clients))
+	known := make(map[rueidis.Client]bool)
+	for i, c := range clients {
+		p, err := newPort(c)
+		if err != nil {
+			return nil, fmt.Errorf("onrueidis: server %d of Redlock: %w", i, err)
+		}
+		if known[c] {
+			return nil, fmt.Errorf("onrueidis: server %d of Redlock is there twice", i)
+		}
+		known[c] = true
+		ports[i] = p
+	}
+	return redislock.RedlockOver(ports, opts...)
+}
+
+// NewGate returns a Gate for what is on the server, or the cluster, that client has; see [redislock.NewGate].
+func NewGate(client rueidis.Client) (*redislock.Gate, error) {
+	p, err := newPort(client)
+	if err != nil {
+		return nil, err
+	}
+	return redislock.GateOver(p), nil
+}
+
+func newPort(client rueidis.Client) (*port, error) {
+	if client == nil {
+		return nil, errors.New("onrueidis: nil client")
+	}
+	return &port{
+		c:       client,
+		cluster: client.Mode() == rueidis.ClientModeCluster,
+		turns:   make(chan struct{}, 10*runtime.GOMAXPROCS(0)),
+	}, nil
+}

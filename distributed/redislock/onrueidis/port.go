@@ -1,0 +1,224 @@
+package onrueidis
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/jucgo/locks/distributed/redislock/internal/driver"
+)
+
+// port is the [driver.Port] over rueidis.
+//
+// Its requests count as blocking ones: each has a connection of the client's pool to itself, and not a place in a pipeline. So
+// none waits behind another one that gets no reply; one that gets none in time has its connection closed; and rueidis does not send it
+// again by itself. It would if the connection were one whose ConnLifetime is over, or if the request was read-only or marked as one
+// that may be repeated, which EVAL and EVALSHA are not, whatever DisableRetry says. What a server of a cluster has refused because
+// it has not got the slot goes to the one that has: it was not carried out.
+type port struct {
+	c       rueidis.Client
+	cluster bool
+	known   sync.Map      // the scripts that the server has seen; in a cluster one of them
+	turns   chan struct{} // has an element for each request under way
+
+	mu     sync.Mutex
+	window context.Context // see bounded
+	until  time.Time
+}
+
+var _ driver.Port = (*port)(nil)
+
+// command returns the request to run s, by its hash if the server has seen it, and otherwise as a whole: one round trip, where the
+// hash alone might take two.
+func (p *port) command(s *driver.Script, whole bool, keys int, all []any) rueidis.Completed {
+	name, what := "EVALSHA", s.SHA
+	if whole {
+		name, what = "EVAL", s.Src
+	}
+	// The first key says where it goes. All are in one slot.
+	c := p.c.B().Arbitrary(name, what, strconv.Itoa(keys)).Keys(driver.Text(all[driver.Head]))
+	for _, a := range all[driver.Head+1:] {
+		c = c.Args(driver.Text(a))
+	}
+	return c.Blocking()
+}
+
+// new tells whether the server may not have seen s.
+func (p *port) new(s *driver.Script) bool {
+	_, known := p.known.Load(s)
+	return !known
+}
+
+// bounded returns ctx if it has a deadline, and otherwise a context with its values that ends after replyTimeout, or up to twice
+// that: one for all requests of such a time. The client watches nothing but deadlines while it waits for a reply.
+func (p *port) bounded(ctx context.Context) context.Context {
+	if _, ok := ctx.Deadline(); ok {
+		return ctx
+	}
+	now := time.Now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.until.Sub(now) < replyTimeout {
+		p.until = now.Add(2 * replyTimeout)
+		window, cancel := context.WithDeadline(context.Background(), p.until)
+		context.AfterFunc(window, cancel) // at its time
+		p.window = window
+	}
+	return bounded{p.window, ctx}
+}
+
+type bounded struct {
+	context.Context
+	values context.Context
+}
+
+func (b bounded) Value(key any) any { return b.values.Value(key) }
+
+// begin waits for a request's turn.
+func (p *port) begin(ctx context.Context) error {
+	select {
+	case p.turns <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return driver.Unavailable(context.Cause(ctx))
+	}
+}
+
+func (p *port) end() { <-p.turns }
+
+func (p *port) Eval(ctx context.Context, s *driver.Script, keys int, all []any) (any, error) {
+	if err := p.begin(ctx); err != nil {
+		return nil, err
+	}
+	defer p.end()
+	ctx = p.bounded(ctx)
+	whole := p.new(s)
+	r := p.c.Do(ctx, p.command(s, whole, keys, all))
+	if reply, refused := rueidis.IsRedisErr(r.Error()); refused && reply.IsNoScript() {
+		whole = true
+		r = p.c.Do(ctx, p.command(s, whole, keys, all))
+	}
+	v, err := value(r)
+	if err != nil {
+		return nil, p.failed(ctx, err)
+	}
+	if whole {
+		p.known.Store(s, nil)
+	}
+	return v, nil
+}
+
+// value returns the reply in r.
+func value(r rueidis.RedisResult) (any, error) {
+	v, err := r.ToAny()
+	if rueidis.IsRedisNil(err) {
+		return nil, nil
+	}
+	return v, err
+}
+
+// failed tells what was surely not carried out from what is unknown.
+func (p *port) failed(ctx context.Context, err error) error {
+	var dial *net.OpError
+	reply, refused := rueidis.IsRedisErr(err)
+	switch {
+	case refused:
+		return driver.Refused(reply.Error(), err)
+	case errors.Is(err, rueidis.ErrNoCache): // of a new connection
+		return driver.Never(err)
+	case errors.Is(err, rueidis.ErrNoSlot), errors.As(err, &dial) && dial.Op == "dial":
+		return driver.Unavailable(err)
+	case errors.Is(err, rueidis.ErrClosing) && p.closed(ctx):
+		// Its user has closed the client. It may have been carried out before, but nothing can be asked any more, nor undone.
+		return driver.Never(err)
+	}
+	return err
+}
+
+// closed tells whether the client is closed, or has only replaced a connection, of which its error is the same.
+func (p *port) closed(ctx context.Context) bool {
+	return errors.Is(p.c.Do(ctx, p.c.B().Ping().Build()).Error(), rueidis.ErrClosing)
+}
+
+const (
+	// replyTimeout is for how long a reply is waited for, or up to twice that, if the context does not say.
+	replyTimeout = 2 * time.Second
+	// syncGrace is for how much longer than the replicas the server itself is waited for.
+	syncGrace = 3 * time.Second
+	// redirects is how often a request is sent to where a cluster says that its slot is, with a pause that doubles: the client takes a
+	// second at most to find out.
+	redirects = 7
+)
+
+func (p *port) EvalSync(ctx context.Context, s *driver.Script, keys int, all []any, n int, timeout time.Duration) (any, int, error) {
+	if err := p.begin(ctx); err != nil {
+		return nil, 0, err
+	}
+	defer p.end()
+	// With a deadline, the client needs no goroutine for the connection, and the server no request to clean it up.
+	ctx, cancel := context.WithTimeout(ctx, timeout+syncGrace)
+	defer cancel()
+	for try := 0; ; try++ {
+		v, acks, err := p.tryWait(ctx, s, keys, all, n, timeout)
+		if err == nil {
+			p.known.Store(s, nil)
+			return v, acks, nil
+		}
+		reply, refused := rueidis.IsRedisErr(err)
+		if !refused || try == redirects {
+			return nil, 0, p.failed(ctx, err)
+		}
+		if _, moved := reply.IsMoved(); moved {
+			select {
+			case <-time.After(10 * time.Millisecond << try):
+			case <-ctx.Done():
+			}
+		} else if reply.IsNoScript() {
+			p.known.Delete(s)
+		} else {
+			return nil, 0, p.failed(ctx, err)
+		}
+	}
+}
+
+// tryWait runs s, and WAIT on the same connection.
+func (p *port) tryWait(ctx context.Context, s *driver.Script, keys int, all []any, n int, timeout time.Duration) (any, int, error) {
+	c, release := p.c.Dedicate()
+	defer release()
+	rs := c.DoMulti(ctx,
+		p.command(s, p.new(s), keys, all),
+		c.B().Wait().Numreplicas(int64(n)).Timeout(driver.Millis(timeout)).Build())
+	v, err := value(rs[0])
+	if err != nil {
+		return nil, 0, err
+	}
+	acks, _ := rs[1].AsInt64() // 0 if it has failed
+	return v, int(acks), nil
+}
+
+func (p *port) Cluster() bool { return p.cluster }
+
+func (p *port) Shards(ctx context.Context) (bool, error) {
+	err := p.c.Do(ctx, p.c.B().Arbitrary("PUBSUB", "SHARDNUMSUB").Build()).Error()
+	if _, refused := rueidis.IsRedisErr(err); refused {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Home asks the server itself, since the client does not say where a slot is.
+func (p *port) Home(ctx context.Context, channel string) (string, error) {
+	if !p.cluster {
+		return "", nil
+	}
+	return p.c.Do(ctx, p.c.B().ClusterMyid().Build().SetSlot(channel)).ToString()
+}
+
+func (p *port) Subscriber(_ context.Context, sharded bool, channel string) (driver.Subscriber, error) {
+	return newSubscriber(p.c, sharded, channel), nil
+}

@@ -1,0 +1,228 @@
+package onrueidis
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/jucgo/locks/distributed/redislock/internal/driver"
+)
+
+// answerTimeout is for how long the answer to a request of a subscriber is waited for. The client replaces a connection
+// that does not answer after its own time.
+const answerTimeout = time.Second
+
+// subscriber is a [driver.Subscriber] on a connection that it has for itself, and on another one after that is lost.
+//
+// Requests are sent with mu held, in the order in which they change channels. A new connection asks for all channels before
+// another request can be sent on it: so the server knows those, and no others, once it has answered.
+type subscriber struct {
+	c       rueidis.Client
+	sharded bool
+	sample  string // a channel of the server
+	done    chan struct{}
+	close   func()
+	conn    atomic.Pointer[conn]
+
+	mu       sync.Mutex
+	channels map[string]struct{}
+}
+
+// conn is a connection, with what has come over it and nobody has received yet.
+type conn struct {
+	rueidis.DedicatedClient
+	lost  <-chan error // one, or closed
+	ready chan struct{}
+
+	mu  sync.Mutex
+	box []arrival
+}
+
+type arrival struct {
+	driver.Event
+	err error
+}
+
+func newSubscriber(c rueidis.Client, sharded bool, sample string) *subscriber {
+	s := &subscriber{c: c, sharded: sharded, sample: sample, done: make(chan struct{}), channels: make(map[string]struct{})}
+	s.close = sync.OnceFunc(func() { close(s.done) })
+	return s
+}
+
+// put has a received. It does not wait, since it is called by who reads the connection.
+func (c *conn) put(a arrival) {
+	c.mu.Lock()
+	c.box = append(c.box, a)
+	c.mu.Unlock()
+	select {
+	case c.ready <- struct{}{}:
+	default:
+	}
+}
+
+func (c *conn) take() (a arrival, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.box) == 0 {
+		return a, false
+	}
+	a = c.box[0]
+	c.box = c.box[1:]
+	return a, true
+}
+
+var errLost = errors.New("onrueidis: the connection for subscriptions is lost")
+
+func (s *subscriber) Receive(ctx context.Context) (driver.Event, error) {
+	c := s.conn.Load()
+	if c == nil {
+		c = s.connect(ctx)
+	}
+	for {
+		if a, ok := c.take(); ok {
+			return a.Event, a.err
+		}
+		select {
+		case <-c.ready:
+		case err := <-c.lost:
+			if s.conn.CompareAndSwap(c, nil) {
+				c.Close()
+			}
+			if err == nil {
+				err = errLost
+			}
+			return driver.Event{}, err
+		case <-s.done:
+			return driver.Event{}, net.ErrClosed
+		case <-ctx.Done():
+			return driver.Event{}, ctx.Err()
+		}
+	}
+}
+
+// connect makes a connection, and asks for all channels. If that cannot be, the connection tells as one that is lost.
+func (s *subscriber) connect(ctx context.Context) *conn {
+	dedicated, _ := s.c.Dedicate() // Close gives it back
+	c := &conn{DedicatedClient: dedicated, ready: make(chan struct{}, 1)}
+	c.lost = dedicated.SetPubSubHooks(rueidis.PubSubHooks{
+		OnMessage: func(m rueidis.PubSubMessage) {
+			c.put(arrival{Event: driver.Event{Kind: driver.Message, Channel: m.Channel, Payload: m.Message}})
+		},
+		OnSubscription: func(e rueidis.PubSubSubscription) {
+			kind := driver.Subscribed
+			if strings.HasSuffix(e.Kind, "unsubscribe") {
+				kind = driver.Unsubscribed
+			}
+			c.put(arrival{Event: driver.Event{Kind: kind, Channel: e.Channel}})
+		},
+	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.conn.Store(c)
+	select {
+	case <-s.done: // Close may have looked for it before
+		c.Close()
+		return c
+	default:
+	}
+	all := make([]string, 0, len(s.channels))
+	for channel := range s.channels {
+		all = append(all, channel)
+	}
+	s.send(ctx, c, true, all)
+	return c
+}
+
+// send asks for channels, or for an end of that. An error reply is received. s.mu is held.
+func (s *subscriber) send(ctx context.Context, c *conn, begin bool, channels []string) error {
+	if c == nil || len(channels) == 0 {
+		return nil // a new connection asks
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	var failed error
+	for i, r := range c.DoMulti(ctx, s.requests(c.B(), begin, channels)...) {
+		err := r.Error()
+		if _, refused := rueidis.IsRedisErr(err); refused {
+			if s.sharded { // it is another server's
+				delete(s.channels, channels[i])
+			}
+			c.put(arrival{err: driver.Never(err)})
+		} else if err != nil {
+			failed = err
+		}
+	}
+	return failed
+}
+
+// requests returns one for all channels, or, if these are sharded, one for each, since those of one have to be in one slot. All go
+// to the server of the sample.
+func (s *subscriber) requests(b rueidis.Builder, begin bool, channels []string) (rs []rueidis.Completed) {
+	switch {
+	case !s.sharded && begin:
+		return append(rs, b.Subscribe().Channel(channels...).Build())
+	case !s.sharded:
+		return append(rs, b.Unsubscribe().Channel(channels...).Build())
+	}
+	for _, channel := range channels {
+		r := b.Sunsubscribe().Channel(channel).Build()
+		if begin {
+			r = b.Ssubscribe().Channel(channel).Build()
+		}
+		rs = append(rs, r.SetSlot(s.sample))
+	}
+	return rs
+}
+
+func (s *subscriber) Subscribe(ctx context.Context, channels ...string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, channel := range channels {
+		s.channels[channel] = struct{}{}
+	}
+	return s.send(ctx, s.conn.Load(), true, channels)
+}
+
+func (s *subscriber) Unsubscribe(ctx context.Context, channels ...string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, channel := range channels {
+		delete(s.channels, channel)
+	}
+	return s.send(ctx, s.conn.Load(), false, channels)
+}
+
+// Ping has a sign of life received, if there is one.
+func (s *subscriber) Ping(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.conn.Load()
+	if c == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	ping := c.B().Ping().Build()
+	if s.sharded {
+		ping = ping.SetSlot(s.sample)
+	}
+	err := c.Do(ctx, ping).Error()
+	if err == nil {
+		c.put(arrival{})
+	}
+	return err
+}
+
+func (s *subscriber) Close() error {
+	s.close()
+	if c := s.conn.Swap(nil); c != nil {
+		c.Close()
+	}
+	return nil
+}

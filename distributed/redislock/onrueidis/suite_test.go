@@ -1,0 +1,200 @@
+package onrueidis_test
+
+import (
+	"context"
+	"flag"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/jucgo/locks/distributed/redislock"
+	"github.com/jucgo/locks/distributed/redislock/internal/suite"
+	"github.com/jucgo/locks/distributed/redislock/onrueidis"
+)
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
+		f.Value.Set("12") // they sleep most of the time
+	}
+	goleak.VerifyTestMain(m, append(leaks, goleak.IgnoreAnyFunction("github.com/jucgo/locks/distributed/internal/testbed.start.func1.1"))...)
+}
+
+// leaks are the goroutines in which a client of a cluster asks who has which slots, up to a second later, and closes connections that
+// it has replaced, five seconds later.
+var leaks = []goleak.Option{
+	goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"),
+	goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"),
+}
+
+// option has a connection replaced that does not answer for the time reply, more or less.
+func option(reply time.Duration, addrs ...string) rueidis.ClientOption {
+	return rueidis.ClientOption{
+		InitAddress:      addrs,
+		Dialer:           net.Dialer{Timeout: reply, KeepAlive: min(reply, time.Second)},
+		ConnWriteTimeout: reply,
+		DisableCache:     true,
+		// The tests have many connections.
+		ReadBufferEachConn:  4 << 10,
+		WriteBufferEachConn: 4 << 10,
+		RingScaleEachConn:   8,
+	}
+}
+
+func connect(tb testing.TB, o rueidis.ClientOption) rueidis.Client {
+	tb.Helper()
+	c, err := rueidis.NewClient(o)
+	require.NoError(tb, err)
+	tb.Cleanup(c.Close)
+	return c
+}
+
+// open returns a Client of c that is closed with the test.
+func open(tb testing.TB, c rueidis.Client, opts ...redislock.Option) *redislock.Client {
+	tb.Helper()
+	rc, err := onrueidis.New(c, opts...)
+	require.NoError(tb, err)
+	tb.Cleanup(func() { require.NoError(tb, rc.Close(context.Background())) })
+	return rc
+}
+
+// onRueidis has the tests of package suite run on rueidis.
+var onRueidis = suite.Driver{
+	Server: func(tb testing.TB, addr string, reply time.Duration, opts ...redislock.Option) *redislock.Client {
+		o := option(reply, addr)
+		o.ForceSingleClient = true
+		return open(tb, connect(tb, o), opts...)
+	},
+	Sentinel: func(tb testing.TB, sentinel string, opts ...redislock.Option) *redislock.Client {
+		o := option(2*time.Second, sentinel)
+		o.Sentinel.MasterSet = "it"
+		return open(tb, connect(tb, o), opts...)
+	},
+	Cluster: func(tb testing.TB, addrs []string, opts ...redislock.Option) *redislock.Client {
+		return open(tb, connect(tb, option(2*time.Second, addrs...)), opts...)
+	},
+	Eval:  "EVAL",
+	Leaks: leaks,
+}
+
+func TestLocksConformOnMiniredis(t *testing.T) { suite.LocksConformOnMiniredis(t, onRueidis) }
+
+func TestLocksConformOnRedis(t *testing.T) { suite.LocksConformOnRedis(t, onRueidis) }
+
+func TestALossIsToldBeforeARivalGetsTheLockInEveryPhaseOfAPartition(t *testing.T) {
+	suite.ALossIsToldBeforeARivalGetsTheLockInEveryPhaseOfAPartition(t, onRueidis)
+}
+
+func TestALostReplyOfAnAcquisitionLeavesOneHold(t *testing.T) {
+	suite.ALostReplyOfAnAcquisitionLeavesOneHold(t, onRueidis)
+}
+
+func TestACancelledAcquisitionWhoseReplyIsLostReturnsAtOnceAndIsUndone(t *testing.T) {
+	suite.ACancelledAcquisitionWhoseReplyIsLostReturnsAtOnceAndIsUndone(t, onRueidis)
+}
+
+func TestALostReplyOfAReleaseIsNoError(t *testing.T) {
+	suite.ALostReplyOfAReleaseIsNoError(t, onRueidis)
+}
+
+func TestWaitersGoOnAfterTheirSubscriptionsWereCut(t *testing.T) {
+	suite.WaitersGoOnAfterTheirSubscriptionsWereCut(t, onRueidis)
+}
+
+func TestAReleaseDuringACutOfTheSubscriptionIsNotMissed(t *testing.T) {
+	suite.AReleaseDuringACutOfTheSubscriptionIsNotMissed(t, onRueidis)
+}
+
+func TestWithoutMessagesWaitersAskInTurn(t *testing.T) {
+	suite.WithoutMessagesWaitersAskInTurn(t, onRueidis)
+}
+
+func TestMessagesWithoutAReasonGrantNothing(t *testing.T) {
+	suite.MessagesWithoutAReasonGrantNothing(t, onRueidis)
+}
+
+func TestAFlushIsALossAndForgottenScriptsAreNone(t *testing.T) {
+	suite.AFlushIsALossAndForgottenScriptsAreNone(t, onRueidis)
+}
+
+func TestNothingElseIsOverwritten(t *testing.T) { suite.NothingElseIsOverwritten(t, onRueidis) }
+
+func TestLocksLeaveInRedisWhatRedissonDoes(t *testing.T) {
+	suite.LocksLeaveInRedisWhatRedissonDoes(t, onRueidis)
+}
+
+func TestLocksThatReplicasAcknowledgeConform(t *testing.T) {
+	suite.LocksThatReplicasAcknowledgeConform(t, onRueidis)
+}
+
+func TestALockThatNoReplicaAcknowledgesIsRefusedAndLeavesNothing(t *testing.T) {
+	suite.ALockThatNoReplicaAcknowledgesIsRefusedAndLeavesNothing(t, onRueidis)
+}
+
+func TestALockThatAReplicaAcknowledgedSurvivesItsMaster(t *testing.T) {
+	suite.ALockThatAReplicaAcknowledgedSurvivesItsMaster(t, onRueidis)
+}
+
+func TestALostReplyOfAnAcknowledgedAcquisitionIsUndone(t *testing.T) {
+	suite.ALostReplyOfAnAcknowledgedAcquisitionIsUndone(t, onRueidis)
+}
+
+func TestReadWriteLocksConformOnMiniredis(t *testing.T) {
+	suite.ReadWriteLocksConformOnMiniredis(t, onRueidis)
+}
+
+func TestReadWriteLocksConformOnRedis(t *testing.T) { suite.ReadWriteLocksConformOnRedis(t, onRueidis) }
+
+func TestLocksConformBehindASentinel(t *testing.T) { suite.LocksConformBehindASentinel(t, onRueidis) }
+
+func TestAHolderKeepsItsLockWhenASentinelReplacesTheMasterOrIsToldOfItsLoss(t *testing.T) {
+	suite.AHolderKeepsItsLockWhenASentinelReplacesTheMasterOrIsToldOfItsLoss(t, onRueidis)
+}
+
+func TestLocksConformOnACluster(t *testing.T) { suite.LocksConformOnACluster(t, onRueidis) }
+
+func TestLocksOfAllKindsAndNamesWorkOnAllServersOfACluster(t *testing.T) {
+	suite.LocksOfAllKindsAndNamesWorkOnAllServersOfACluster(t, onRueidis)
+}
+
+func TestReadersOfALockOfAClusterShareIt(t *testing.T) {
+	suite.ReadersOfALockOfAClusterShareIt(t, onRueidis)
+}
+
+func TestLocksOfAClusterSurviveAServerWhoseReplicaTakesItsPlace(t *testing.T) {
+	suite.LocksOfAClusterSurviveAServerWhoseReplicaTakesItsPlace(t, onRueidis)
+}
+
+func TestLocksOfAClusterWakeThoseWhoWaitByEitherKindOfChannel(t *testing.T) {
+	suite.LocksOfAClusterWakeThoseWhoWaitByEitherKindOfChannel(t, onRueidis)
+}
+
+func TestManyHoldsOfAClusterAreRenewed(t *testing.T) {
+	suite.ManyHoldsOfAClusterAreRenewed(t, onRueidis)
+}
+
+func TestReadWriteAndFairLocksWorkOnACluster(t *testing.T) {
+	suite.ReadWriteAndFairLocksWorkOnACluster(t, onRueidis)
+}
+
+func TestOneConnectionHearsOfAllLocks(t *testing.T) { suite.OneConnectionHearsOfAllLocks(t, onRueidis) }
+
+func TestHistoriesOfClientsInTroubleAreThoseOfOneLock(t *testing.T) {
+	suite.HistoriesOfClientsInTroubleAreThoseOfOneLock(t, onRueidis)
+}
+
+func TestWaitersCancelledAtRandomLeaveNothingBehind(t *testing.T) {
+	suite.WaitersCancelledAtRandomLeaveNothingBehind(t, onRueidis)
+}
+
+func TestWaitersInSeveralSlotsOfAServerAreToldAlsoAfterTheirSubscriptionsWereCut(t *testing.T) {
+	suite.WaitersInSeveralSlotsOfAServerAreToldAlsoAfterTheirSubscriptionsWereCut(t, onRueidis)
+}
+
+func TestTenThousandWaitersHaveOneConnection(t *testing.T) {
+	suite.TenThousandWaitersHaveOneConnection(t, onRueidis)
+}

@@ -1,0 +1,186 @@
+package redislock_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/jucgo/locks/distributed/redislock"
+	"github.com/jucgo/locks/distributed/redislock/internal/suite"
+)
+
+// What the tests of other client libraries need, too.
+
+type server = suite.Server
+
+const (
+	short = suite.Short
+	long  = suite.Long
+	hasty = suite.Hasty
+	soon  = suite.Soon
+)
+
+var (
+	startServer    = suite.StartServer
+	startServerEnv = suite.StartServerEnv
+	connect        = suite.Connect
+	connectFor     = suite.ConnectFor
+	options        = suite.Options
+	term           = suite.Term
+	someone        = suite.Someone
+	hold           = suite.Hold
+	patiently      = suite.Patiently
+	renewed        = suite.Renewed
+	try            = suite.Try
+	commands       = suite.Commands
+	subscriptions  = suite.Subscriptions
+	servers        = suite.Servers
+	startCluster   = suite.StartCluster
+	startReplica   = suite.StartReplica
+	startMaster    = suite.StartMaster
+	failOver       = suite.FailOver
+	patient        = suite.Patient
+
+	kinds      = suite.Kinds
+	anyKind    = suite.AnyKind
+	rarely     = suite.Rarely
+	background = suite.Background
+)
+
+// onGoRedis has the tests of package suite run on go-redis.
+var onGoRedis = suite.Driver{
+	Server: func(tb testing.TB, addr string, reply time.Duration, opts ...redislock.Option) *redislock.Client {
+		return open(tb, connectFor(tb, addr, reply), opts...)
+	},
+	Sentinel: func(tb testing.TB, sentinel string, opts ...redislock.Option) *redislock.Client {
+		c := redis.NewFailoverClient(&redis.FailoverOptions{
+			MasterName: "it", SentinelAddrs: []string{sentinel}, DisableIdentity: true,
+			DialTimeout: time.Second, ReadTimeout: 2 * time.Second, ContextTimeoutEnabled: true,
+		})
+		tb.Cleanup(func() { c.Close() })
+		return open(tb, c, opts...)
+	},
+	Cluster: func(tb testing.TB, addrs []string, opts ...redislock.Option) *redislock.Client {
+		return open(tb, suite.Cluster(tb, addrs), opts...)
+	},
+	Eval: "eval",
+}
+
+func TestLocksConformOnMiniredis(t *testing.T) { suite.LocksConformOnMiniredis(t, onGoRedis) }
+
+func TestLocksConformOnRedis(t *testing.T) { suite.LocksConformOnRedis(t, onGoRedis) }
+
+func TestALossIsToldBeforeARivalGetsTheLockInEveryPhaseOfAPartition(t *testing.T) {
+	suite.ALossIsToldBeforeARivalGetsTheLockInEveryPhaseOfAPartition(t, onGoRedis)
+}
+
+func TestALostReplyOfAnAcquisitionLeavesOneHold(t *testing.T) {
+	suite.ALostReplyOfAnAcquisitionLeavesOneHold(t, onGoRedis)
+}
+
+func TestACancelledAcquisitionWhoseReplyIsLostReturnsAtOnceAndIsUndone(t *testing.T) {
+	suite.ACancelledAcquisitionWhoseReplyIsLostReturnsAtOnceAndIsUndone(t, onGoRedis)
+}
+
+func TestALostReplyOfAReleaseIsNoError(t *testing.T) {
+	suite.ALostReplyOfAReleaseIsNoError(t, onGoRedis)
+}
+
+func TestWaitersGoOnAfterTheirSubscriptionsWereCut(t *testing.T) {
+	suite.WaitersGoOnAfterTheirSubscriptionsWereCut(t, onGoRedis)
+}
+
+func TestAReleaseDuringACutOfTheSubscriptionIsNotMissed(t *testing.T) {
+	suite.AReleaseDuringACutOfTheSubscriptionIsNotMissed(t, onGoRedis)
+}
+
+func TestWithoutMessagesWaitersAskInTurn(t *testing.T) {
+	suite.WithoutMessagesWaitersAskInTurn(t, onGoRedis)
+}
+
+func TestMessagesWithoutAReasonGrantNothing(t *testing.T) {
+	suite.MessagesWithoutAReasonGrantNothing(t, onGoRedis)
+}
+
+func TestAFlushIsALossAndForgottenScriptsAreNone(t *testing.T) {
+	suite.AFlushIsALossAndForgottenScriptsAreNone(t, onGoRedis)
+}
+
+func TestNothingElseIsOverwritten(t *testing.T) { suite.NothingElseIsOverwritten(t, onGoRedis) }
+
+func TestLocksLeaveInRedisWhatRedissonDoes(t *testing.T) {
+	suite.LocksLeaveInRedisWhatRedissonDoes(t, onGoRedis)
+}
+
+func TestLocksThatReplicasAcknowledgeConform(t *testing.T) {
+	suite.LocksThatReplicasAcknowledgeConform(t, onGoRedis)
+}
+
+func TestALockThatNoReplicaAcknowledgesIsRefusedAndLeavesNothing(t *testing.T) {
+	suite.ALockThatNoReplicaAcknowledgesIsRefusedAndLeavesNothing(t, onGoRedis)
+}
+
+func TestALockThatAReplicaAcknowledgedSurvivesItsMaster(t *testing.T) {
+	suite.ALockThatAReplicaAcknowledgedSurvivesItsMaster(t, onGoRedis)
+}
+
+func TestALostReplyOfAnAcknowledgedAcquisitionIsUndone(t *testing.T) {
+	suite.ALostReplyOfAnAcknowledgedAcquisitionIsUndone(t, onGoRedis)
+}
+
+func TestReadWriteLocksConformOnMiniredis(t *testing.T) {
+	suite.ReadWriteLocksConformOnMiniredis(t, onGoRedis)
+}
+
+func TestReadWriteLocksConformOnRedis(t *testing.T) { suite.ReadWriteLocksConformOnRedis(t, onGoRedis) }
+
+func TestLocksConformBehindASentinel(t *testing.T) { suite.LocksConformBehindASentinel(t, onGoRedis) }
+
+func TestAHolderKeepsItsLockWhenASentinelReplacesTheMasterOrIsToldOfItsLoss(t *testing.T) {
+	suite.AHolderKeepsItsLockWhenASentinelReplacesTheMasterOrIsToldOfItsLoss(t, onGoRedis)
+}
+
+func TestLocksConformOnACluster(t *testing.T) { suite.LocksConformOnACluster(t, onGoRedis) }
+
+func TestLocksOfAllKindsAndNamesWorkOnAllServersOfACluster(t *testing.T) {
+	suite.LocksOfAllKindsAndNamesWorkOnAllServersOfACluster(t, onGoRedis)
+}
+
+func TestReadersOfALockOfAClusterShareIt(t *testing.T) {
+	suite.ReadersOfALockOfAClusterShareIt(t, onGoRedis)
+}
+
+func TestLocksOfAClusterSurviveAServerWhoseReplicaTakesItsPlace(t *testing.T) {
+	suite.LocksOfAClusterSurviveAServerWhoseReplicaTakesItsPlace(t, onGoRedis)
+}
+
+func TestLocksOfAClusterWakeThoseWhoWaitByEitherKindOfChannel(t *testing.T) {
+	suite.LocksOfAClusterWakeThoseWhoWaitByEitherKindOfChannel(t, onGoRedis)
+}
+
+func TestManyHoldsOfAClusterAreRenewed(t *testing.T) {
+	suite.ManyHoldsOfAClusterAreRenewed(t, onGoRedis)
+}
+
+func TestReadWriteAndFairLocksWorkOnACluster(t *testing.T) {
+	suite.ReadWriteAndFairLocksWorkOnACluster(t, onGoRedis)
+}
+
+func TestOneConnectionHearsOfAllLocks(t *testing.T) { suite.OneConnectionHearsOfAllLocks(t, onGoRedis) }
+
+func TestHistoriesOfClientsInTroubleAreThoseOfOneLock(t *testing.T) {
+	suite.HistoriesOfClientsInTroubleAreThoseOfOneLock(t, onGoRedis)
+}
+
+func TestWaitersCancelledAtRandomLeaveNothingBehind(t *testing.T) {
+	suite.WaitersCancelledAtRandomLeaveNothingBehind(t, onGoRedis)
+}
+
+func TestWaitersInSeveralSlotsOfAServerAreToldAlsoAfterTheirSubscriptionsWereCut(t *testing.T) {
+	suite.WaitersInSeveralSlotsOfAServerAreToldAlsoAfterTheirSubscriptionsWereCut(t, onGoRedis)
+}
+
+func TestTenThousandWaitersHaveOneConnection(t *testing.T) {
+	suite.TenThousandWaitersHaveOneConnection(t, onGoRedis)
+}
