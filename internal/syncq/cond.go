@@ -151,22 +151,36 @@ func (c *Cond) Broadcast() int {
 // transfer moves the first most waiters, or as many as there are, and returns their number.
 func (c *Cond) transfer(most int) (k int) {
 	s := c.s
-	var at time.Duration
-	if c.policy == NonFair {
-		at = now() // once: looking at the clock takes as long as all else that is done for a waiter here
-	}
+	at := due
 	s.guard.Lock()
+	if c.policy == NonFair && min(most, c.queue.len) == 1 {
+		at = now()
+	}
 	for n := c.queue.head; n != nil && k < most; n = c.queue.head {
 		c.queue.remove(n)
 		n.since = at
 		s.transfer(n, c.policy)
 		k++
 	}
+	if c.policy == NonFair && k > 1 {
+		s.owe()
+	}
 	s.guard.Unlock()
 	if k > 0 && s.readers.Load() != nil {
 		s.Left(c.policy) // if another goroutine of the signaller's owner has given the lock up
 	}
 	return k
+}
+
+// owe has the next release hand the lock over, unless it is free or the first in the queue was there before those who are
+// due, who come after it. The guard is held, and somebody is in the queue.
+func (s *Sync) owe() {
+	for s.queue.head.since == due {
+		w := s.Word.Load()
+		if free(w) || s.Word.CompareAndSwap(w, w&^woken|handoff) {
+			return
+		}
+	}
 }
 
 // transfer puts the waiter n, whose user is parked, in the lock's queue. The

@@ -1,6 +1,7 @@
 package syncq
 
 import (
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -105,7 +106,11 @@ func (n *node) rouse() bool {
 }
 
 // overdue reports whether n has waited for longer than bargers may make it.
-func (n *node) overdue() bool { return now()-n.since >= maxBarging }
+func (n *node) overdue() bool { return n.since == due || now()-n.since >= maxBarging }
+
+// due is the since of one of many waiters that a condition has let go at once. They are handed the lock one after the other: that
+// is the shortest way through a queue that nobody else is in, and they have waited.
+const due = time.Duration(math.MinInt64)
 
 // lose counts a race that n lost, and reports whether it was one too many.
 func (n *node) lose() bool {

@@ -226,3 +226,51 @@ func TestAWaiterThatWaitedForTooLongIsHandedTheLockAfterOneLostRace(t *testing.T
 		}
 	}
 }
+
+func TestTheWaitersOfABroadcastAreHandedTheLockOneAfterTheOther(t *testing.T) {
+	var s Sync
+	c := NewCond(&s, NonFair)
+	var waiters []call
+	for i := range 3 {
+		waiters = append(waiters, run(func() bool {
+			p := Owned(int64(i + 2))
+			s.Lock(p, NonFair)
+			c.Wait(p)
+			return true
+		}))
+		eventually(t, func() bool { return c.Len() == i+1 && !s.Held() })
+	}
+	barger := Owned(1)
+	require.True(t, s.TryLock(barger))
+	require.Equal(t, 3, c.Broadcast())
+	for i, w := range waiters {
+		require.True(t, s.Unlock(NonFair))
+		require.EqualValues(t, i+2, s.Owner(), "before it has run")
+		require.False(t, s.TryLock(barger))
+		require.True(t, w.result(t))
+		require.NoError(t, s.Verify())
+	}
+	require.True(t, s.Unlock(NonFair))
+	require.Zero(t, s.Word.Load())
+}
+
+func TestASignalledWaiterRacesForTheLock(t *testing.T) {
+	var s Sync
+	c := NewCond(&s, NonFair)
+	waiter := run(func() bool {
+		s.Lock(Owned(2), NonFair)
+		c.Wait(Owned(2))
+		return true
+	})
+	eventually(t, func() bool { return c.Len() == 1 && !s.Held() })
+	require.True(t, s.TryLock(Owned(1)))
+	require.Equal(t, 1, c.Broadcast(), "of one is a signal")
+	s.guard.Lock()
+	release := run(func() bool { return s.Unlock(NonFair) })
+	eventually(t, func() bool { return s.Word.Load() == queued|woken }) // free for anybody
+	s.guard.Unlock()
+	require.True(t, release.result(t))
+	require.True(t, waiter.result(t))
+	require.True(t, s.Unlock(NonFair))
+	require.Zero(t, s.Word.Load())
+}

@@ -211,7 +211,7 @@ func (s *Sync) Unlock(policy Policy) bool {
 		case policy == FIFO || w&handoff != 0 || s.readers.Load() != nil: // release decides
 			s.guard.Lock()
 			n := s.release(policy, 0)
-			yield := policy == NonFair && n != nil && (w&handoff != 0 || n.shared)
+			yield := policy == NonFair && n != nil && (w&handoff != 0 && n.since != due || n.shared)
 			next := s.ahead()
 			s.guard.Unlock()
 			if next != nil {

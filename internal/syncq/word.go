@@ -31,7 +31,7 @@ const (
 	// a free word would be illegal: nobody would come back to the queue.
 	woken
 
-	// handoff: the first waiter lost the race maxLost times; the next release
+	// handoff: the first waiter lost the race maxLost times, or is due; the next release
 	// makes it the holder. Set and cleared with the guard held.
 	handoff
 
