@@ -77,7 +77,7 @@ func (c *Cond) wait(n *node, l *limit) (waited, signalled bool) {
 	c.queue.push(n)
 	if c.outer != nil {
 		s.guard.Unlock()
-		c.outer.Unlock()
+		c.giveUp(n)
 	} else {
 		next := s.release(c.policy, 0)
 		s.guard.Unlock()
@@ -95,8 +95,7 @@ func (c *Cond) wait(n *node, l *limit) (waited, signalled bool) {
 	}
 	n.recycle()
 	if c.outer != nil {
-		c.outer.Lock()
-		s.Unlock(c.policy)
+		c.takeBack()
 	} else if holds > 0 {
 		// Adds: goroutines of the same explicit owner may have come in together with this one.
 		s.guard.Lock()
