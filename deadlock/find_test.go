@@ -423,6 +423,14 @@ func TestWhereLocksWereTakenIsShownWhileThatIsRecorded(t *testing.T) {
 			m.Lock()
 			m.NewCond().WaitFor(0)
 		},
+		"Wait while others have it": func(p *party, m *reentrant.Mutex) {
+			m.Lock()
+			go func() {
+				m.Lock()
+				m.Unlock() //nolint:staticcheck // empty on purpose
+			}()
+			m.NewCond().WaitFor(time.Second)
+		},
 		"re-entry": func(p *party, m *reentrant.Mutex) { m.Lock(); m.Lock(); m.Unlock() },
 		"again":    func(p *party, m *reentrant.Mutex) { m.Lock(); m.Unlock(); m.Lock() },
 	} {
@@ -436,6 +444,8 @@ func TestWhereLocksWereTakenIsShownWhileThatIsRecorded(t *testing.T) {
 				defer end(p, q)
 				p.run(func() { take(p, &a) })
 				q.run(func() { take(q, &b) })
+				time.Sleep(time.Minute) // until those who wait have waited
+				synctest.Wait()
 				_ = p.lock(&b)
 				_ = q.lock(&a)
 				c := deadlock.Find()[0]

@@ -90,7 +90,8 @@ func tokensIncrease(s *suite) {
 		token := p.mustHold().Token()
 		if i == 0 && token == 0 {
 			p.mustUnlock(s.l)
-			s.Skip("the store has no tokens")
+			s.Log("the store has no tokens, and need not have")
+			return
 		}
 		require.Greater(s, token, last, "the token of a later holder")
 		last = token

@@ -8,23 +8,26 @@ import (
 	"fmt"
 	"hash/maphash"
 	"reflect"
+	"runtime"
 	"sync"
 	"time"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/condition"
 	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/internal/ctxerr"
 	"github.com/jucgo/locks/internal/syncq"
 	"github.com/jucgo/locks/reentrant"
 )
 
-// Locks is a set of reentrant locks, one per key. A lock exists while somebody holds it or
-// waits for it, so that the set costs nothing for keys that are not in use, however many there
-// have been. Make one with [New]; it is safe for concurrent use.
+// Locks is a set of reentrant locks, one per key. A lock exists while somebody holds it, waits for
+// it, or has a condition of it, so that the set costs nothing for keys that are not in use, however
+// many there have been. Make one with [New]; it is safe for concurrent use.
 type Locks struct {
 	policy fair.Policy
 	seed   maphash.Seed
 	shards [shardCount]shard
+	spare  sync.Pool // of *entry: locks that have no key, so that an uncontended one is not allocated each time
 }
 
 var _ locks.Provider = (*Locks)(nil)
@@ -36,7 +39,8 @@ const shardCount = 64
 //
 // Two goroutines never have different locks for one key: an entry is made and deleted only with
 // mu held, and deleted only when users is 0; whoever has a pointer to it, from before its attempt
-// to its failure or to its last release, is counted in users.
+// to its failure or to its last release, and from before a release to its end, is counted in users. So
+// an entry that was deleted can serve another key.
 type shard struct {
 	mu      sync.Mutex
 	entries map[any]*entry
@@ -45,7 +49,7 @@ type shard struct {
 
 type entry struct {
 	lock  *reentrant.Mutex
-	users int        // holds, and attempts under way; guarded by the shard's mu
+	users int        // holds, attempts and releases under way, and conditions; guarded by the shard's mu
 	kind  syncq.Kind // shows the key to deadlock detection
 }
 
@@ -83,7 +87,7 @@ func (ls *Locks) For(key any) *Lock {
 	return &Lock{ls, key}
 }
 
-// Len returns the number of locks that are held or waited for.
+// Len returns the number of locks that are held or waited for, or have a condition.
 func (ls *Locks) Len() int {
 	n := 0
 	for i := range ls.shards {
@@ -106,36 +110,61 @@ func (ls *Locks) enter(key any) *entry {
 	defer s.mu.Unlock()
 	e := s.entries[key]
 	if e == nil {
-		e = &entry{kind: syncq.Kind{Name: "named.Lock", Key: key, Refusable: true}}
-		e.lock = reentrant.NewKind(ls.policy, &e.kind)
+		e = ls.entry(key)
 		s.entries[key] = e
 	}
 	e.users++
 	return e
 }
 
-// leave counts one user of key's entry e less, and deletes the entry after its last.
-func (ls *Locks) leave(key any, e *entry) {
+// visit counts one more user of key's entry, and returns nil if there is none.
+func (ls *Locks) visit(key any) *entry {
 	s := ls.shard(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e.users--; e.users == 0 {
+	e := s.entries[key]
+	if e != nil {
+		e.users++
+	}
+	return e
+}
+
+// leave counts n users of key's entry e less, and deletes the entry after its last.
+func (ls *Locks) leave(key any, e *entry, n int) {
+	s := ls.shard(key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e.users -= n; e.users == 0 {
 		delete(s.entries, key)
+		ls.drop(e)
 	}
 }
 
-// find returns key's entry, or nil. Whoever has no hold of it may use it only with the shard's
-// mu held.
-func (ls *Locks) find(key any) *entry {
-	s := ls.shard(key)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.entries[key]
+// entry returns an entry for key without users.
+func (ls *Locks) entry(key any) *entry {
+	if e, ok := ls.spare.Get().(*entry); ok {
+		e.kind.Key = key
+		return e
+	}
+	e := &entry{kind: syncq.Kind{Name: "named.Lock", Key: key, Refusable: true}}
+	e.lock = reentrant.NewKind(ls.policy, &e.kind)
+	return e
+}
+
+// drop keeps e, which has no users and is out of the set, for another key, unless deadlock detection has it
+// in its list and may be about to read what its key was.
+func (ls *Locks) drop(e *entry) {
+	if !reentrant.Listed(e.lock) {
+		e.kind.Key = nil
+		ls.spare.Put(e)
+	}
 }
 
 // Lock is the lock for one key of a set. All Locks of one key in one set are the same lock. It is
 // a [reentrant.Mutex] in everything it does, errors and panics included; its plain methods
 // act for the calling goroutine, its Context family for the owner that the context carries.
+//
+// On top of what that costs, a lock looks the key up once and an unlock twice. Neither allocates if nobody waits.
 type Lock struct {
 	set *Locks
 	key any
@@ -149,7 +178,7 @@ func (l *Lock) attempt(try func(m *reentrant.Mutex) bool) bool {
 	held := false
 	defer func() {
 		if !held {
-			l.set.leave(l.key, e)
+			l.set.leave(l.key, e, 1)
 		}
 	}()
 	held = try(e.lock)
@@ -171,12 +200,23 @@ func (l *Lock) TryLockFor(d time.Duration) bool {
 
 // Unlock is [reentrant.Mutex.Unlock].
 func (l *Lock) Unlock() {
-	e := l.set.find(l.key)
-	if e == nil || !e.lock.IsHeld() {
+	if l.unlock(context.Background()) != nil {
 		panic(locks.ErrNotHeld)
 	}
-	e.lock.Unlock()
-	l.set.leave(l.key, e)
+}
+
+func (l *Lock) unlock(ctx context.Context) error {
+	e := l.set.visit(l.key)
+	if e == nil {
+		return ctxerr.Wrap("UnlockContext of a free lock", locks.ErrNotHeld)
+	}
+	err := e.lock.UnlockContext(ctx)
+	if err != nil {
+		l.set.leave(l.key, e, 1)
+	} else {
+		l.set.leave(l.key, e, 2)
+	}
+	return err
 }
 
 // LockContext is [reentrant.Mutex.LockContext].
@@ -199,17 +239,7 @@ func (l *Lock) TryLockContext(ctx context.Context) (ok bool, err error) {
 
 // UnlockContext is [reentrant.Mutex.UnlockContext].
 func (l *Lock) UnlockContext(ctx context.Context) error {
-	e := l.set.find(l.key)
-	if e == nil {
-		return l.named(ctxerr.Wrap("UnlockContext of a free lock", locks.ErrNotHeld))
-	}
-	// Without a hold e may be out of the set by now. It is a lock nobody holds then, and
-	// answers as such.
-	if err := e.lock.UnlockContext(ctx); err != nil {
-		return l.named(err)
-	}
-	l.set.leave(l.key, e)
-	return nil
+	return l.named(l.unlock(ctx))
 }
 
 // named says in err which lock it is about.
@@ -230,6 +260,19 @@ func (l *Lock) inspect(ask func(m *reentrant.Mutex)) {
 	}
 }
 
+// NewCond returns a new condition of the lock, which exists for as long as the condition does: until the
+// garbage collector finds that nobody has it any more. Java's wait and notify on an object.
+func (l *Lock) NewCond() *condition.Cond {
+	e := l.set.enter(l.key)
+	c := e.lock.NewCond()
+	set, key := l.set, l.key
+	runtime.AddCleanup(c, func(e *entry) { set.leave(key, e, 1) }, e)
+	return c
+}
+
+// IsFair reports whether the lock admits by [fair.FIFO].
+func (l *Lock) IsFair() bool { return l.set.policy == fair.FIFO }
+
 // IsLocked reports whether anybody holds the lock.
 func (l *Lock) IsLocked() (locked bool) {
 	l.inspect(func(m *reentrant.Mutex) { locked = m.IsLocked() })
@@ -238,6 +281,13 @@ func (l *Lock) IsLocked() (locked bool) {
 
 // IsHeld reports whether the calling goroutine holds the lock.
 func (l *Lock) IsHeld() bool { return l.HoldCount() > 0 }
+
+// AssertHeld panics with [locks.ErrNotHeld] if the calling goroutine does not hold the lock.
+func (l *Lock) AssertHeld() {
+	if !l.IsHeld() {
+		panic(locks.ErrNotHeld)
+	}
+}
 
 // HoldCount returns how many holds the calling goroutine has.
 func (l *Lock) HoldCount() (n int) {
@@ -251,9 +301,37 @@ func (l *Lock) Owner() (o locks.Owner) {
 	return o
 }
 
+// HasQueued reports whether anybody waits for the lock.
+func (l *Lock) HasQueued() bool { return l.QueueLength() > 0 }
+
 // QueueLength returns how many wait for the lock.
 func (l *Lock) QueueLength() (n int) {
 	l.inspect(func(m *reentrant.Mutex) { n = m.QueueLength() })
+	return n
+}
+
+// IsQueued reports whether o waits for the lock.
+func (l *Lock) IsQueued(o locks.Owner) (queued bool) {
+	l.inspect(func(m *reentrant.Mutex) { queued = m.IsQueued(o) })
+	return queued
+}
+
+// Queued returns those who wait for the lock, longest wait first.
+func (l *Lock) Queued() (os []locks.Owner) {
+	l.inspect(func(m *reentrant.Mutex) { os = m.Queued() })
+	return os
+}
+
+// HasWaiters reports whether anybody waits for a signal of c, and panics like [reentrant.Mutex.HasWaiters].
+func (l *Lock) HasWaiters(c *condition.Cond) bool { return l.WaitQueueLength(c) > 0 }
+
+// WaitQueueLength returns how many wait for a signal of c, and panics like [reentrant.Mutex.HasWaiters].
+func (l *Lock) WaitQueueLength(c *condition.Cond) (n int) {
+	foreign := true
+	l.inspect(func(m *reentrant.Mutex) { n, foreign = m.WaitQueueLength(c), false })
+	if foreign {
+		panic(locks.ErrForeign) // a lock that does not exist has no conditions
+	}
 	return n
 }
 

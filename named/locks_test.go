@@ -16,7 +16,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/condition"
 	"github.com/jucgo/locks/fair"
+	"github.com/jucgo/locks/internal/locktest"
 	"github.com/jucgo/locks/named"
 )
 
@@ -244,4 +246,85 @@ func ExampleLocks_For() {
 	defer l.Unlock()
 	fmt.Println(seats.For(seat{12, 3}).IsHeld(), seats.For(seat{12, 4}).IsHeld())
 	// Output: true false
+}
+
+func TestAnUncontendedLockOfAKeyAllocatesNothing(t *testing.T) {
+	if locktest.Race {
+		t.Skip("the race detector has pools forget at random")
+	}
+	ls := named.New()
+	a, b, ctx := ls.For("a"), ls.For(7), t.Context()
+	require.Zero(t, testing.AllocsPerRun(300, func() {
+		a.Lock()
+		a.Lock()
+		b.Lock()
+		a.Unlock()
+		a.Unlock()
+		b.Unlock()
+		_ = a.LockContext(ctx) == nil && a.UnlockContext(ctx) == nil
+		_ = b.TryLockFor(time.Second)
+		b.Unlock()
+	}))
+	require.Zero(t, ls.Len())
+}
+
+func TestAConditionOfAKeyGivesUpAllHoldsAndRestoresThem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := named.New().For("a")
+		c := l.NewCond()
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			l.Lock()
+			l.Lock()
+			c.Wait()
+			require.Equal(t, 2, l.HoldCount())
+			l.Unlock()
+			l.Unlock()
+		})
+		synctest.Wait()
+		require.True(t, l.TryLock())
+		require.True(t, l.HasWaiters(c))
+		c.Signal()
+		require.False(t, l.HasWaiters(c))
+		require.True(t, l.HasQueued())
+		require.Len(t, l.Queued(), 1)
+		require.True(t, l.IsQueued(l.Queued()[0]))
+		l.Unlock()
+		wg.Wait()
+	})
+}
+
+func TestAConditionOfAKeyRefusesWhoeverDoesNotHoldTheLock(t *testing.T) {
+	ls := named.New()
+	l := ls.For("a")
+	c := condition.New(l)
+	l.Lock()
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		require.PanicsWithValue(t, locks.ErrNotHeld, c.Wait)
+		require.PanicsWithValue(t, locks.ErrNotHeld, c.Signal)
+		require.ErrorIs(t, c.WaitContext(t.Context()), locks.ErrNotHeld)
+		require.PanicsWithValue(t, locks.ErrNotHeld, func() { l.HasWaiters(c) })
+		require.PanicsWithValue(t, locks.ErrNotHeld, l.AssertHeld)
+	})
+	wg.Wait()
+	l.AssertHeld()
+	require.False(t, c.HasWaiters())
+	require.PanicsWithValue(t, locks.ErrForeign, func() { l.HasWaiters(nil) })
+	require.PanicsWithValue(t, locks.ErrForeign, func() { l.HasWaiters(ls.For("b").NewCond()) })
+	require.PanicsWithValue(t, locks.ErrForeign, func() { ls.For("c").HasWaiters(c) })
+	l.Unlock()
+}
+
+func TestALockExistsForAsLongAsItsCondition(t *testing.T) {
+	ls := named.New()
+	c := ls.For("a").NewCond()
+	require.Equal(t, 1, ls.Len())
+	ls.For("a").Lock()
+	require.NotPanics(t, c.Signal)
+	ls.For("a").Unlock()
+	runtime.GC()
+	require.Equal(t, 1, ls.Len())
+	runtime.KeepAlive(c)
+	require.Eventually(t, func() bool { runtime.GC(); return ls.Len() == 0 }, 10*time.Second, time.Millisecond)
 }

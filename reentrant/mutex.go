@@ -56,6 +56,10 @@ func NewKind(p fair.Policy, k *syncq.Kind) *Mutex {
 	return m
 }
 
+// Listed reports whether deadlock detection has m in its list, because somebody has waited for it. It is for the
+// packages of this module.
+func Listed(m *Mutex) bool { return m.s.Listed() }
+
 // recorded notes where o took the lock, if it did and that is recorded, and returns ok.
 func (m *Mutex) recorded(o int64, ok bool) bool {
 	if ok && syncq.Recording() {

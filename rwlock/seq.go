@@ -2,8 +2,14 @@ package rwlock
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
+
+	"github.com/jucgo/locks/internal/ctxerr"
 )
+
+// ErrNilFunc reports a nil function where [Seq] needs one.
+var ErrNilFunc = errors.New("rwlock: nil function")
 
 // Seq is a value that is read far more often than it is written. Readers take no lock, and never wait, retry
 // or see half of a change; writers take turns. It is what the optimistic mode of a [Stamped] is for,
@@ -54,19 +60,26 @@ func (s *Seq[T]) StoreContext(ctx context.Context, value T) error {
 
 // Update sets the value to what f returns for it, and returns that. It waits for a Store or an
 // Update under way; no other comes in between, so f is called once. If f panics, or ends
-// the goroutine, the value is as it was, and so it is if f is nil, which panics. f may Load s, but must
-// not Store or Update it: that hangs.
+// the goroutine, the value is as it was. f may Load s, but must not Store or Update it: that hangs. A nil f is a
+// panic with [ErrNilFunc].
 func (s *Seq[T]) Update(f func(old T) T) T {
+	mustCall(f)
 	return s.update(s.writers.WriteLock(), f)
 }
 
 // UpdateContext is Update, but gives up when ctx ends while it waits; the value is as it was then, and f
 // was not called. A ctx that has ended already is an error even if there is nothing to wait for. ctx has
-// no say any more when f has begun.
-func (s *Seq[T]) UpdateContext(ctx context.Context, f func(old T) T) (T, error) {
-	st, err := s.writers.writeContext("rwlock: UpdateContext", ctx)
+// no say any more when f has begun. A nil ctx is locks.ErrNilContext, a nil f [ErrNilFunc].
+func (s *Seq[T]) UpdateContext(ctx context.Context, f func(old T) T) (none T, err error) {
+	const op = "rwlock: UpdateContext"
+	if err := ctxerr.Check(op, ctx); err != nil {
+		return none, err
+	}
+	if f == nil {
+		return none, ctxerr.Wrap(op, ErrNilFunc)
+	}
+	st, err := s.writers.writeContext(op, ctx)
 	if err != nil {
-		var none T
 		return none, err
 	}
 	return s.update(st, f), nil
@@ -74,11 +87,18 @@ func (s *Seq[T]) UpdateContext(ctx context.Context, f func(old T) T) (T, error) 
 
 // TryUpdate is Update if nobody else is writing, and reports whether it was.
 func (s *Seq[T]) TryUpdate(f func(old T) T) (value T, ok bool) {
+	mustCall(f)
 	st := s.writers.TryWriteLock()
 	if st == 0 {
 		return value, false
 	}
 	return s.update(st, f), true
+}
+
+func mustCall[T any](f func(T) T) {
+	if f == nil {
+		panic(ErrNilFunc)
+	}
 }
 
 func (s *Seq[T]) update(st Stamp, f func(T) T) T {

@@ -190,14 +190,15 @@ func TestALoadAllocatesNothing(t *testing.T) {
 	require.LessOrEqual(t, testing.AllocsPerRun(100, func() { s.Store(seqWide{n: n}) }), 1.0)
 }
 
-func TestASeqIsAsItWasAfterAnUpdateWithoutAFunction(t *testing.T) {
+func TestANilFunctionIsAPanicInUpdateAndAnErrorInUpdateContext(t *testing.T) {
 	var s rwlock.Seq[int]
-	s.Store(5)
-	require.Panics(t, func() { s.Update(nil) })
-	require.Panics(t, func() { _, _ = s.UpdateContext(t.Context(), nil) })
-	require.Panics(t, func() { s.TryUpdate(nil) })
-	require.Equal(t, 5, s.Load())
+	s.Store(7)
+	_, err := s.UpdateContext(t.Context(), nil)
+	require.ErrorIs(t, err, rwlock.ErrNilFunc)
+	require.PanicsWithValue(t, rwlock.ErrNilFunc, func() { s.Update(nil) })
+	require.PanicsWithValue(t, rwlock.ErrNilFunc, func() { s.TryUpdate(nil) })
+	require.Equal(t, 7, s.Load())
 	value, ok := s.TryUpdate(func(n int) int { return n + 1 })
 	require.True(t, ok, "nobody is left writing")
-	require.Equal(t, 6, value)
+	require.Equal(t, 8, value)
 }

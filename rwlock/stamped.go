@@ -211,7 +211,7 @@ func (l *Stamped) TryOptimisticRead() Stamp {
 
 // Validate reports whether nobody has held the lock for writing since st was issued. For the stamp of a
 // write hold it reports whether that hold goes on; a read stamp is valid at least as long as its hold. 0 is never
-// valid. It costs one load. Java's validate(stamp).
+// valid, and neither is a number that could be no stamp. It costs one load. Java's validate(stamp).
 //
 // If it returns true for an optimistic stamp, then all that the goroutine
 // loaded, by sync/atomic, between the two calls, from fields that are written only under the write lock,
@@ -226,7 +226,8 @@ func (l *Stamped) TryOptimisticRead() Stamp {
 // bounds and a loop endless. What a field points to must never change, or its fields
 // have to be atomic too.
 func (l *Stamped) Validate(st Stamp) bool {
-	return (l.state.Load()^uint64(st))&(versions|writing) == 0 && st&modes != 0
+	low := uint64(st) & (version - 1) // one bit, a mode, in each stamp that was issued
+	return (l.state.Load()^uint64(st))&(versions|writing)|low&(low-1) == 0 && low&modes != 0
 }
 
 // UnlockWrite releases the write hold that st is the stamp of. It panics with

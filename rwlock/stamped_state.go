@@ -6,16 +6,16 @@ package rwlock
 type Stamp uint64
 
 // IsWriteLock reports whether st is of a write hold. Java's isWriteLockStamp(stamp).
-func (st Stamp) IsWriteLock() bool { return st&modes == writing }
+func (st Stamp) IsWriteLock() bool { return st&(version-1) == writing }
 
 // IsReadLock reports whether st is of a read hold. Java's isReadLockStamp(stamp).
-func (st Stamp) IsReadLock() bool { return st&modes == read }
+func (st Stamp) IsReadLock() bool { return st&(version-1) == read }
 
 // IsLock reports whether st is of a hold, in either mode. Java's isLockStamp(stamp).
 func (st Stamp) IsLock() bool { return st.IsWriteLock() || st.IsReadLock() }
 
 // IsOptimisticRead reports whether st is of an optimistic read. Java's isOptimisticReadStamp(stamp).
-func (st Stamp) IsOptimisticRead() bool { return st&modes == optimistic }
+func (st Stamp) IsOptimisticRead() bool { return st&(version-1) == optimistic }
 
 // The state word of a Stamped. Its upper 50 bits are the version: the number of write holds that have
 // ended, modulo 2^50. Below are 9 bits of readers and 5 flags.

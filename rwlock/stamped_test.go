@@ -1421,3 +1421,30 @@ func TestNoUncontendedPathOfAStampedAllocates(t *testing.T) {
 	}
 	stampedFree(t, &l)
 }
+
+func TestANumberThatIsNoStampFitsNothing(t *testing.T) {
+	for name, take := range map[string]func(l *rwlock.Stamped) rwlock.Stamp{
+		"nobody":   (*rwlock.Stamped).TryOptimisticRead,
+		"a reader": (*rwlock.Stamped).ReadLock,
+		"a writer": (*rwlock.Stamped).WriteLock,
+	} {
+		t.Run(name, func(t *testing.T) {
+			var l rwlock.Stamped
+			l.UnlockWrite(l.WriteLock())
+			st := take(&l)
+			for low := range rwlock.Stamp(1 << 14) { // whatever is below the version
+				n := st&^(1<<14-1) | low
+				if low == 1 || low == 2 || low == 4 {
+					continue // of one mode
+				}
+				require.False(t, l.Validate(n), "%b", low)
+				require.False(t, n.IsLock() || n.IsOptimisticRead(), "%b", low)
+				require.Zero(t, l.TryConvertToWriteLock(n)|l.TryConvertToReadLock(n)|l.TryConvertToOptimisticRead(n), "%b", low)
+			}
+			locktest.PanicsWith(t, locks.ErrNotHeld, func() { l.Unlock(st | 1<<5) })
+			if st.IsLock() {
+				l.Unlock(st)
+			}
+		})
+	}
+}

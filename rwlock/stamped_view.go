@@ -69,6 +69,8 @@ func (v *stampedReader) UnlockContext(context.Context) error {
 	return nil
 }
 
+func (v *stampedReader) IsLocked() bool { return v.lock().IsReadLocked() }
+
 func (v *stampedReader) QueueLength() int { return v.lock().QueueLength() }
 
 func (v *stampedReader) String() string { return v.lock().String() + ".ReadLocker" }
@@ -105,6 +107,8 @@ func (v *stampedWriter) UnlockContext(context.Context) error {
 	}
 	return nil
 }
+
+func (v *stampedWriter) IsLocked() bool { return v.lock().IsWriteLocked() }
 
 func (v *stampedWriter) QueueLength() int { return v.lock().QueueLength() }
 

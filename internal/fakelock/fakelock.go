@@ -54,6 +54,7 @@ const (
 	HoldWithoutHold   Flaw = "Hold succeeds without a hold"
 	LostByRelease     Flaw = "a release closes Lost"
 	TokenRepeats      Flaw = "the token is always 7"
+	NoTokens          Flaw = "the token is always 0" // not broken: there are stores without
 	DeadlineInPast    Flaw = "the deadline has passed"
 	ExtendRevives     Flaw = "Extend succeeds after the release"
 	LossUnnoticed     Flaw = "Lost is not closed by a loss"
@@ -370,8 +371,11 @@ func NewLeased(flaw Flaw) *Leased {
 	l := &Leased{Lock: Lock{Reentrant: true, Flaw: flaw}}
 	l.began = func() {
 		h := &hold{l: l, token: l.entries, lost: make(chan struct{})}
-		if flaw == TokenRepeats {
+		switch flaw {
+		case TokenRepeats:
 			h.token = 7
+		case NoTokens:
+			h.token = 0
 		}
 		h.deadline = time.Now().Add(time.Minute)
 		if flaw == DeadlineInPast {

@@ -15,6 +15,7 @@ import (
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/condition"
 	"github.com/jucgo/locks/fair"
+	"github.com/jucgo/locks/named"
 	"github.com/jucgo/locks/reentrant"
 	"github.com/jucgo/locks/rwlock"
 	"github.com/jucgo/locks/spin"
@@ -52,7 +53,7 @@ type Kind struct {
 }
 
 // Kinds returns all kinds of locks on the queued synchronizer.
-func Kinds() []Kind { return slices.Concat(Fair(), Reentrant(), ReadWrite(), Spin()[:1]) }
+func Kinds() []Kind { return slices.Concat(Fair(), Reentrant(), Named(), ReadWrite(), Spin()[:1]) }
 
 // Apart returns the locks with queues of their own.
 func Apart() []Kind { return Spin()[1:] }
@@ -70,6 +71,14 @@ func Reentrant() []Kind {
 	return []Kind{
 		{Name: "reentrant.Mutex NonFair", New: func() Lock { return new(reentrant.Mutex) }, Owned: true},
 		{Name: "reentrant.Mutex FIFO", New: func() Lock { return reentrant.New(fair.FIFO) }, FIFO: true, Owned: true},
+	}
+}
+
+// Named returns the locks of package named.
+func Named() []Kind {
+	return []Kind{
+		{Name: "named.Lock NonFair", New: func() Lock { return named.New().For("key") }, Owned: true},
+		{Name: "named.Lock FIFO", New: func() Lock { return named.New(named.WithPolicy(fair.FIFO)).For(7) }, FIFO: true, Owned: true},
 	}
 }
 

@@ -63,11 +63,11 @@ func (c *Cond) wait(n *node, l *limit) (waited, signalled bool) {
 	if l != nil {
 		l.permit = n.place.Open()
 	}
-	who := n.who
+	who, owner := n.who, int64(n.value)>>shift
 	var holds int32
 	s.guard.Lock()
 	if c.outer == nil {
-		if o := int64(n.value) >> shift; explicit(o) && (!s.HeldBy(o) || s.covered.own() > 0) {
+		if explicit(owner) && (!s.HeldBy(owner) || s.covered.own() > 0) {
 			s.guard.Unlock()
 			n.recycle()
 			return false, false
@@ -77,7 +77,7 @@ func (c *Cond) wait(n *node, l *limit) (waited, signalled bool) {
 	c.queue.push(n)
 	if c.outer != nil {
 		s.guard.Unlock()
-		c.outer.Unlock()
+		c.giveUp(n)
 	} else {
 		next := s.release(c.policy, 0)
 		s.guard.Unlock()
@@ -95,16 +95,20 @@ func (c *Cond) wait(n *node, l *limit) (waited, signalled bool) {
 	}
 	n.recycle()
 	if c.outer != nil {
-		c.outer.Lock()
-		s.Unlock(c.policy)
-	} else if holds > 0 {
+		c.takeBack()
+		return true, signalled
+	}
+	if holds > 0 {
 		// Adds: goroutines of the same explicit owner may have come in together with this one.
 		s.guard.Lock()
 		s.Holds += holds
 		s.guard.Unlock()
-		if Recording() {
-			s.Record(who)
-		}
+	}
+	if explicit(owner) {
+		s.siblings(owner)
+	}
+	if Recording() && s.Kind() != nil {
+		s.Record(who)
 	}
 	return true, signalled
 }

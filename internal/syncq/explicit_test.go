@@ -41,6 +41,43 @@ func TestWaitersOfOneExplicitOwnerGetTheLockTogether(t *testing.T) {
 	}
 }
 
+func TestWaitersOfOneExplicitOwnerGetTheLockTogetherWithOneThatComesBackFromACondition(t *testing.T) {
+	for _, policy := range []Policy{NonFair, FIFO} {
+		var s Sync
+		ctx := t.Context()
+		c := NewCond(&s, policy)
+		back := run(func() bool {
+			if !s.LockOwned(ctx, Owned(-5), policy) {
+				return false
+			}
+			s.Reenter(-5)
+			return c.WaitContext(ctx, Owned(-5))
+		})
+		eventually(t, func() bool { return c.Len() == 1 })
+		require.True(t, s.TryLock(Owned(1)))
+		c.Signal()
+		var waits []call
+		for i, o := range []int64{2, -5, -5} {
+			waits = append(waits, run(func() bool { return s.LockOwned(ctx, Owned(o), policy) }))
+			eventually(t, func() bool { return s.Len() == i+2 })
+		}
+		require.True(t, s.Leave(1, policy))
+		require.True(t, back.result(t))
+		require.True(t, waits[1].result(t))
+		require.True(t, waits[2].result(t))
+		require.Equal(t, []int64{2}, s.Waiters())
+		for range 4 { // two of the one that was back, one of each of the others
+			require.EqualValues(t, -5, s.Owner())
+			require.True(t, s.Leave(-5, policy))
+		}
+		require.False(t, s.Leave(-5, policy))
+		require.True(t, waits[0].result(t))
+		require.True(t, s.Leave(2, policy))
+		require.NoError(t, s.Verify())
+		require.Zero(t, s.Word.Load())
+	}
+}
+
 func TestGoroutinesThatShareAnOwnerLoseNoHold(t *testing.T) {
 	for _, policy := range []Policy{NonFair, FIFO} {
 		var s Sync

@@ -2,6 +2,7 @@ package syncq
 
 import (
 	"context"
+	"math"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -637,11 +638,12 @@ func (s *Sync) WriteHolds(o int64) int {
 	return int(s.Holds) + 1
 }
 
-// ReadCount returns how many shared holds there are, of everybody.
+// ReadCount returns how many shared holds there are, of everybody, or the greatest int if they are more. Several owners
+// together can have more than fit an int of 32 bits.
 func (s *Sync) ReadCount() int {
-	n := int(s.covered.load())
-	s.eachReader(func(_ int64, holds int) { n += holds })
-	return n
+	n := int64(s.covered.load())
+	s.eachReader(func(_ int64, holds int) { n += int64(holds) })
+	return int(min(n, math.MaxInt))
 }
 
 // Readers returns who has shared holds, in no order.

@@ -2,6 +2,7 @@ package syncq
 
 import (
 	"context"
+	"math"
 	"runtime"
 	"sync/atomic"
 	"testing"
@@ -569,4 +570,17 @@ func TestReadersWithNoTimeToWaitLeaveNoWriterAsleep(t *testing.T) {
 		}()
 		require.True(t, writer.result(t))
 	})
+}
+
+func TestMoreReadHoldsThanFitAnIntAreCountedAsTheGreatest(t *testing.T) {
+	var s Sync
+	owners := []int64{-1, -2, -3}
+	for _, o := range owners {
+		require.True(t, s.Read(o, NonFair))
+		b := s.Bucket(o)
+		b.mu.Lock()
+		b.others[o] = MaxHolds
+		b.mu.Unlock()
+	}
+	require.EqualValues(t, min(3*int64(MaxHolds), math.MaxInt), s.ReadCount())
 }

@@ -2,7 +2,6 @@ package syncq
 
 import (
 	"runtime"
-	"slices"
 	"sync"
 	"weak"
 
@@ -11,17 +10,27 @@ import (
 
 // records says where locks were taken, while that is recorded. It keeps no lock alive. What it
 // says of a holder is from its last acquisition: whoever takes a lock while recording is on
-// says so, and switching it off forgets everything.
+// says so, and switching it off forgets everything. What it says of others is left over.
 var records struct {
 	sync.Mutex
-	m     map[weak.Pointer[Sync]][]record
-	limit int // the length at which those of dead locks are thrown out
+	m     map[weak.Pointer[Sync]]*places
+	limit int    // the length at which those of dead locks are thrown out
+	n     uint64 // how many places were noted
 }
 
-type record struct {
-	owner int64
-	stack []uintptr
+// places says by owner where one lock was taken.
+type places struct {
+	of    map[int64]place
+	limit int // the length at which those of former holders are thrown out
 }
+
+type place struct {
+	stack []uintptr
+	n     uint64 // its number among all, in the order in which they were noted
+}
+
+// minPlaces is the least limit of places.
+const minPlaces = 4
 
 // maxFrames bounds a recorded stack.
 const maxFrames = 16
@@ -41,36 +50,73 @@ func SetRecording(on bool) (was bool) {
 	if on != was {
 		records.m = nil
 		if on {
-			records.m = make(map[weak.Pointer[Sync]][]record)
+			records.m = make(map[weak.Pointer[Sync]]*places)
 		}
 		records.limit = minLimit
 	}
 	return was
 }
 
-// Record notes that owner has just taken the lock, and where, if recording is on.
+// Record notes that owner has just taken the lock, and where, if recording is on. The holders are
+// looked at once in as many times as there are of them, so that its cost does not grow with their number.
 func (s *Sync) Record(owner int64) {
 	stack := make([]uintptr, maxFrames)
 	stack = stack[:runtime.Callers(2, stack)]
-	holders := s.Holders()
 	p := weak.Make(s)
+	if n, many := note(p, owner, stack); many {
+		thin(p, n, s.Holders())
+	}
+}
+
+// note is Record of a stack. It returns the number of the place, and whether the lock has many now.
+func note(p weak.Pointer[Sync], owner int64, stack []uintptr) (n uint64, many bool) {
 	records.Lock()
 	defer records.Unlock()
 	if records.m == nil {
+		return 0, false
+	}
+	t := records.m[p]
+	if t == nil {
+		if len(records.m) >= records.limit {
+			forgetDead()
+		}
+		t = &places{make(map[int64]place), minPlaces}
+		records.m[p] = t
+	}
+	records.n++
+	t.of[owner] = place{stack, records.n}
+	return records.n, len(t.of) > t.limit
+}
+
+// forgetDead throws out what is said of locks that are no more. records is locked.
+func forgetDead() {
+	for p := range records.m {
+		if p.Value() == nil {
+			delete(records.m, p)
+		}
+	}
+	records.limit = max(minLimit, 2*len(records.m))
+}
+
+// thin throws out what is said of those who are not among the holders, who were looked at after place n was noted. Whoever
+// has taken the lock since that look has a later one, which stays.
+func thin(p weak.Pointer[Sync], n uint64, holders []int64) {
+	keep := make(map[int64]bool, len(holders))
+	for _, h := range holders {
+		keep[h] = true
+	}
+	records.Lock()
+	defer records.Unlock()
+	t := records.m[p]
+	if t == nil {
 		return
 	}
-	if len(records.m) >= records.limit {
-		for p := range records.m {
-			if p.Value() == nil {
-				delete(records.m, p)
-			}
+	for owner, at := range t.of {
+		if at.n <= n && !keep[owner] {
+			delete(t.of, owner)
 		}
-		records.limit = max(minLimit, 2*len(records.m))
 	}
-	kept := slices.DeleteFunc(records.m[p], func(r record) bool {
-		return r.owner == owner || !slices.Contains(holders, r.owner)
-	})
-	records.m[p] = append(kept, record{owner, stack})
+	t.limit = max(minPlaces, 2*len(t.of))
 }
 
 // TakenAt returns the stack with which owner took the lock, if that was recorded.
@@ -78,10 +124,8 @@ func (s *Sync) TakenAt(owner int64) []uintptr {
 	p := weak.Make(s)
 	records.Lock()
 	defer records.Unlock()
-	for _, r := range records.m[p] {
-		if r.owner == owner {
-			return r.stack
-		}
+	if t := records.m[p]; t != nil {
+		return t.of[owner].stack
 	}
 	return nil
 }

@@ -80,6 +80,13 @@ func (s *Sync) join(n *node) {
 	}
 }
 
+// Listed reports whether the lock is in the registry, where others may find it, and ask for its Kind.
+func (s *Sync) Listed() bool {
+	s.guard.Lock()
+	defer s.guard.Unlock()
+	return s.listed
+}
+
 // hasOwners reports whether the lock that n waits for is of a Kind.
 func (s *Sync) hasOwners(n *node) bool { return n.kind != nil || s.kind.Load() != nil }
 

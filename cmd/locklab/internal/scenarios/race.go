@@ -102,7 +102,8 @@ func raceMeeting(l *lab.Lab, locked bool) int64 {
 		title, desc = "With a lock", "The second goroutine waits for the lock until the first has written."
 	}
 	t := l.Timeline(title, desc)
-	mu := t.Wrap("lock", new(fair.Mutex))
+	lock := new(fair.Mutex)
+	mu := t.Wrap("lock", lock)
 	var n atomic.Int64
 	var bothRead sync.WaitGroup
 	bothRead.Add(2)
@@ -110,9 +111,12 @@ func raceMeeting(l *lab.Lab, locked bool) int64 {
 		seen := n.Load()
 		me.Mark("reads %d", seen)
 		me.Work(3 * time.Millisecond)
-		if !locked {
+		switch {
+		case !locked:
 			bothRead.Done()
 			bothRead.Wait()
+		case seen == 0:
+			l.Until("the second goroutine waits", lock.HasQueued)
 		}
 		n.Store(seen + 1)
 		me.Mark("writes %d", seen+1)

@@ -1,0 +1,143 @@
+package condition_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/condition"
+	"github.com/jucgo/locks/rwlock"
+)
+
+// pickyLock is a foreign lock that panics as it is told.
+type pickyLock struct {
+	chanLock
+	unlock, lock func() // called first, if not nil
+}
+
+func newPickyLock() *pickyLock { return &pickyLock{chanLock: make(chanLock, 1)} }
+
+func (l *pickyLock) Lock() {
+	if l.lock != nil {
+		l.lock()
+	}
+	l.chanLock.Lock()
+}
+
+func (l *pickyLock) Unlock() {
+	if l.unlock != nil {
+		l.unlock()
+	}
+	l.chanLock.Unlock()
+}
+
+var errPicky = errors.New("picky")
+
+// waits are the ways to wait, by name. Each waits for ever, or for long.
+var waits = map[string]func(c *condition.Cond){
+	"Wait":    func(c *condition.Cond) { c.Wait() },
+	"WaitFor": func(c *condition.Cond) { c.WaitFor(time.Hour) },
+	"WaitContext": func(c *condition.Cond) {
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		_ = c.WaitContext(ctx)
+	},
+}
+
+func TestAWaitThatCannotGiveAForeignLockUpIsInNoQueue(t *testing.T) {
+	for name, wait := range waits {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newPickyLock()
+				c := condition.New(l)
+				l.unlock = func() { panic(errPicky) }
+				require.PanicsWithValue(t, errPicky, func() { wait(c) })
+				require.False(t, c.HasWaiters())
+
+				l.unlock = nil
+				var wg sync.WaitGroup
+				wg.Go(func() {
+					l.Lock()
+					c.Wait()
+					l.Unlock()
+				})
+				synctest.Wait()
+				c.Signal() // must not be for the one who is not there
+				wg.Wait()
+			})
+		})
+	}
+}
+
+// One who holds the lock may signal before the other has found out that it does not.
+func TestASignalForAWaitThatCannotGiveAForeignLockUpIsPassedOn(t *testing.T) {
+	for name, wait := range waits {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newPickyLock()
+				c := condition.New(l)
+				l.unlock = func() {
+					l.unlock = nil
+					var wg sync.WaitGroup
+					wg.Go(func() {
+						l.Lock()
+						c.Wait()
+						l.Unlock()
+					})
+					synctest.Wait()
+					c.Signal()
+					require.Equal(t, 1, c.WaitQueueLength())
+					panic(errPicky)
+				}
+				require.PanicsWithValue(t, errPicky, func() { wait(c) })
+				synctest.Wait() // the other one is out, or the bubble ends in a deadlock
+				require.False(t, c.HasWaiters())
+			})
+		})
+	}
+}
+
+func TestAWaiterThatCannotTakeAForeignLockAgainIsNotInTheWayOfTheNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newPickyLock()
+		c := condition.New(l)
+		var wg sync.WaitGroup
+		for i := range 2 {
+			wg.Go(func() {
+				l.Lock()
+				if i == 0 {
+					require.PanicsWithValue(t, errPicky, c.Wait)
+					return
+				}
+				c.Wait()
+				l.Unlock()
+			})
+			synctest.Wait()
+		}
+		l.lock = func() { l.lock = nil; panic(errPicky) }
+		c.Broadcast()
+		wg.Wait()
+	})
+}
+
+func TestAConditionOfAViewOfAStampedRefusesWhoeverCannotHoldIt(t *testing.T) {
+	var l rwlock.Stamped
+	for name, view := range map[string]locks.TryLocker{"write": l.WriteLocker(), "read": l.ReadLocker()} {
+		t.Run(name, func(t *testing.T) {
+			c := condition.New(view.(sync.Locker))
+			require.PanicsWithValue(t, locks.ErrNotHeld, c.Wait)
+			require.PanicsWithValue(t, locks.ErrNotHeld, c.Signal)
+			require.ErrorIs(t, c.WaitContext(t.Context()), locks.ErrNotHeld)
+			require.NoError(t, view.LockContext(t.Context()))
+			require.False(t, c.HasWaiters())
+			require.LessOrEqual(t, c.WaitFor(time.Millisecond), time.Duration(0))
+			require.NoError(t, view.UnlockContext(t.Context()))
+		})
+	}
+}
