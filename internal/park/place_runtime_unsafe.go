@@ -82,8 +82,14 @@ func (p *Place) Init() {}
 // tell. So the first wait at a Place and every 64th from there are timed, and all once something is in the profile.
 const looks = 64
 
-// profiled says that there is, or was, a block profile. It is never withdrawn.
-var profiled atomic.Bool
+var (
+	// profiled says that there is, or was, a block profile. It is never withdrawn.
+	profiled atomic.Bool
+	// looked is when that was last found out: once a second or so, since it takes an allocation.
+	looked atomic.Int64
+)
+
+const lookEvery = 1 << 31 // ticks
 
 // Begin may precede Wait, and End or Reset follow it, so that the block profile has the wait. Of what comes in
 // between it should be the most.
@@ -105,11 +111,12 @@ func (p *Place) End() {
 
 //go:noinline // so that End is inlined
 func (p *Place) end() {
+	t := cputicks()
 	if p.c == nil { // a select speaks for itself
-		blockevent(cputicks()-p.began, 3)
+		blockevent(t-p.began, 3)
 	}
 	p.began = 0
-	if !profiled.Load() {
+	if last := looked.Load(); !profiled.Load() && (last == 0 || t-last > lookEvery) && looked.CompareAndSwap(last, t) {
 		if n, _ := runtime.BlockProfile(nil); n > 0 {
 			profiled.Store(true)
 		}
