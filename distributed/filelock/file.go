@@ -63,7 +63,8 @@ type file struct {
 	turns  int
 	passed time.Time
 	// owed is set if the lock was given back to the kernel because those here had had their share.
-	owed bool
+	owed  bool
+	sight sight
 }
 
 // possession is the hold of one owner, from its first acquisition to its last release.
@@ -115,11 +116,11 @@ func (f *file) of(o locks.Owner, kind mode) *possession {
 	return nil
 }
 
-// has returns o's possession of the kind.
-func (f *file) has(o locks.Owner, kind mode) *possession {
+// has reports whether o has a possession of the kind.
+func (f *file) has(o locks.Owner, kind mode) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.of(o, kind)
+	return f.of(o, kind) != nil
 }
 
 // concerns reports whether o has a hold of either kind that was begun under path.
@@ -323,10 +324,8 @@ func (f *file) change() {
 	}
 }
 
-// take gets the kernel's lock if nobody's is in the way, or finds it here. f.mu is held.
-//
-// The name is compared with the file each time, once the lock is there: a file that was unlinked and made
-// anew is another one, and whoever comes later locks that. Before the lock is there the answer could be out of date at once.
+// take gets the kernel's lock if nobody's is in the way, or finds it here, and sees that the file has the name still. f.mu is
+// held.
 func (f *file) take(l *Lock) (bool, error) {
 	if f.mode != unlocked && f.mode != l.kind {
 		switch {
@@ -346,10 +345,7 @@ func (f *file) take(l *Lock) (bool, error) {
 		}
 		f.mode = l.kind
 	}
-	same, err := l.p.trust, error(nil)
-	if !same {
-		same, err = f.d.names(l.place, f.id)
-	}
+	same, err := f.named(l)
 	if same {
 		f.turns++
 		return true, nil

@@ -110,20 +110,18 @@ func (l *Lock) file(o locks.Owner) (f *file, left bool, err error) {
 	return f, false, err
 }
 
-// holder returns the file of the path where o has a hold of the kind, and the hold.
-func (l *Lock) holder(o locks.Owner, kind mode) (*file, *possession) {
+// holder returns the file of the path where o has a hold of the lock.
+func (l *Lock) holder(o locks.Owner) *file {
 	f, stale := files.under(l.place.path)
-	if f != nil {
-		if q := f.has(o, kind); q != nil {
-			return f, q
-		}
+	if f != nil && f.has(o, l.kind) {
+		return f
 	}
 	for _, f := range stale {
-		if q := f.has(o, kind); q != nil {
-			return f, q
+		if f.has(o, l.kind) {
+			return f
 		}
 	}
-	return nil, nil
+	return nil
 }
 
 // UnlockContext gives one hold back, whether ctx has ended or not. With the last the file is unlocked, or left to the next
@@ -132,11 +130,15 @@ func (l *Lock) holder(o locks.Owner, kind mode) (*file, *possession) {
 func (l *Lock) UnlockContext(ctx context.Context) error {
 	const op = "UnlockContext"
 	o := locks.CurrentOwner(ctx)
-	f, _ := l.holder(o, l.kind)
-	if f == nil {
-		return l.fail(op, locks.ErrNotHeld)
+	err := locks.ErrNotHeld
+	f, stale := files.under(l.place.path)
+	if f != nil {
+		err = f.unlock(ctx, l, o)
 	}
-	if err := f.unlock(ctx, l, o); err != nil {
+	for i := 0; i < len(stale) && err == locks.ErrNotHeld; i++ {
+		err = stale[i].unlock(ctx, l, o)
+	}
+	if err != nil {
 		return l.fail(op, err)
 	}
 	return nil
@@ -145,7 +147,7 @@ func (l *Lock) UnlockContext(ctx context.Context) error {
 // Hold returns the hold of the lock that ctx's owner has.
 func (l *Lock) Hold(ctx context.Context) (locks.Hold, error) {
 	o := locks.CurrentOwner(ctx)
-	if f, _ := l.holder(o, l.kind); f != nil {
+	if f := l.holder(o); f != nil {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		if q := f.of(o, l.kind); q != nil {
