@@ -80,6 +80,9 @@ func renameAndMake(dir, path string) error {
 
 // deep returns the path of a file below two directories of its own.
 func deep(tb testing.TB) string {
+	if !filelock.Alarmable(tb.TempDir()) {
+		testbed.Missing(tb, "a file system for temporary files where there are alarms")
+	}
 	dir := filepath.Join(tb.TempDir(), "a", "b")
 	require.NoError(tb, os.MkdirAll(dir, 0o777))
 	return filepath.Join(dir, "it.lock")

@@ -19,6 +19,9 @@ func Alarmed(path string) bool {
 	return f.sight.alarm != nil && !f.sight.alarm.rung
 }
 
+// Alarmable reports whether files on the file system of path can have alarms.
+func Alarmable(path string) bool { return onAlarmable(path) }
+
 // Watches returns how many files and directories are watched.
 func Watches() (files, dirs int) {
 	theSiren.mu.Lock()

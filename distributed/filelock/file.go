@@ -37,8 +37,8 @@ const (
 // The lock is never converted: flock gives the old one up before it has the new one. So a writer that goes on reading keeps
 // others out until the last reader here has left.
 //
-// No lock is left behind: it is left only while somebody waits at the gate, and whoever leaves the gate without a hold calls
-// collect, which gives it back if nobody else is there to do so.
+// No lock is left behind: it is left only while somebody waits at the gate, under mu, and whoever leaves the gate without a hold
+// calls collect afterwards, which gives it back if nobody else is there to do so.
 type file struct {
 	id   fileID
 	gate *rwlock.RWMutex
@@ -408,20 +408,14 @@ func (f *file) unlock(ctx context.Context, l *Lock, o locks.Owner) error {
 	}
 	path := q.place.path
 	f.end(q) // which may make it another one's
-	left := false
-	if f.users == 0 {
-		if left = f.mayPass(l.p.cohort); !left {
-			if e := f.free(); err == nil {
-				err = e
-			}
+	if f.users == 0 && !f.mayPass(l.p.cohort) {
+		if e := f.free(); err == nil {
+			err = e
 		}
 	}
 	parted := f.parted && f.users == 0
 	f.leave(ctx, l.kind)
 	f.mu.Unlock()
-	if left {
-		f.collect()
-	}
 	if parted {
 		files.settle(path)
 	}

@@ -52,7 +52,7 @@ func (l *Lock) fail(op string, err error) error {
 
 // LockContext takes the lock, and waits for it until ctx ends. When ctx ends it returns at once, and leaves nothing behind.
 //
-// Without contention it costs about as much as the kernel takes to lock a file and to look its path up.
+// Without contention it costs about as much as the kernel takes to lock a file, and to look its path up if there can be no alarm.
 func (l *Lock) LockContext(ctx context.Context) error {
 	_, err := l.lock(ctx, "LockContext", true)
 	return err

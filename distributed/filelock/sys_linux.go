@@ -24,8 +24,8 @@ func markable(fd int) bool {
 	return false
 }
 
-// flock is the system call, which waits for nobody as it is used here. Where it is carried out in this kernel alone, it does not even
-// do so for a disk or a server: then the runtime need not be told of it.
+// flock is the system call, which waits for nobody as it is used here. Where it is carried out in this kernel alone, it does not
+// even do so for a disk or a server: then the runtime need not be told of it.
 func (d descriptor) flock(how int) error {
 	if !d.marks {
 		return unix.Flock(d.fd, how)
