@@ -81,8 +81,9 @@ const (
 	// What a directory is watched for is added to what it is watched for already.
 	ofDir   = unix.IN_MOVE_SELF | unix.IN_DELETE_SELF | unix.IN_DONT_FOLLOW | unix.IN_ONLYDIR | unix.IN_MASK_ADD
 	ofMount = ofDir | unix.IN_MOVED_FROM | unix.IN_DELETE
-	// manyDirs is how many directories are watched before all watches are given up.
-	manyDirs = 512
+	// manyDirs and manyAlarms are how many directories and files are watched before all watches are given up.
+	manyDirs   = 512
+	manyAlarms = 4096
 )
 
 // alarmable reports whether names on a file system change by nothing but the system calls of this machine that do so, which
@@ -116,7 +117,7 @@ func (d descriptor) setAlarm(p place, id fileID) (a *alarm, busy bool) {
 	if !s.drain() {
 		return nil, s.state == sirenOn
 	}
-	if len(s.dirs) >= manyDirs {
+	if len(s.dirs) >= manyDirs || len(s.alarms) >= manyAlarms {
 		s.clear()
 	}
 	if !s.watchWay(p.path) {
@@ -374,10 +375,12 @@ func (s *siren) remove(a *alarm) {
 	a.rung = true
 }
 
-// end gives the alarm up.
+// end gives the alarm up. It does not wait either, because whoever sets an alarm may have to wait for a file system. Then the
+// watch stays until it rings for nobody, or all are given up.
 func (a *alarm) end() {
 	s := &theSiren
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.remove(a)
+	if s.mu.TryLock() {
+		s.remove(a)
+		s.mu.Unlock()
+	}
 }

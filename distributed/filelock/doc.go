@@ -23,11 +23,11 @@
 // queue at a gate before that.
 //
 // On Linux, a file that is locked often has an alarm, which costs an acquisition less than a look: inotify watches the file and
-// the directories that lead to it, and the kernel tells when the table of mounts changes. When anything of that kind has happened,
-// and every 100 ms, an acquisition looks. Each does where there can be no alarm: if there is a symbolic link in the path, if a file
-// system on the way is none of ext4, XFS, F2FS, tmpfs, ramfs and overlayfs, if a directory or the file may not be read, if
-// there are no watches left (fs.inotify.max_user_watches, max_user_instances), before Linux 5.8, without /proc, and on other
-// systems. A process has three descriptors for all its alarms.
+// the directories that lead to it, and the kernel tells when the table of mounts changes. When anything of that kind has
+// happened, and every 100 ms, an acquisition looks. Each does where there can be no alarm: if there is a symbolic link in the
+// path, if a file system on the way is none of ext4, XFS, F2FS, tmpfs, ramfs and overlayfs, if a directory or the file may not be
+// read, if there are no watches left (fs.inotify.max_user_watches, max_user_instances), before Linux 5.8, without /proc, and on
+// other systems. A process has three descriptors for all its alarms.
 //
 // Who releases the lock while others wait at the gate leaves it to the first of them, 64 times in a row and for 100 ms at
 // most; then the file is really unlocked, and if another process waits, it gets its turn. Who waits for another process tries
@@ -80,9 +80,7 @@
 //
 // # Limits
 //
-// All threads of a process must be in one namespace of mounts. Among processes there is no order, and readers can keep a writer of another process waiting. Who can open a lock file, if
-// only to read, can
-// lock it. A provider keeps up to 256 files open that nobody uses. Where the system has neither flock nor LockFileEx,
-// everything fails
-// with [errors.ErrUnsupported].
+// All threads of a process must be in one namespace of mounts. Among processes there is no order, and readers can keep a writer
+// of another process waiting. Who can open a lock file, if only to read, can lock it. A provider keeps up to 256 files open that
+// nobody uses. Where the system has neither flock nor LockFileEx, everything fails with [errors.ErrUnsupported].
 package filelock
