@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jucgo/locks"
@@ -42,8 +43,9 @@ const (
 type file struct {
 	id   fileID
 	gate *rwlock.RWMutex
-	// paths are its names, guarded by the registry's mutex.
-	paths []string
+	// paths are its names, guarded by the registry's mutex. strayed is set when it has lost one.
+	paths   []string
+	strayed atomic.Bool
 
 	mu     sync.Mutex
 	d      descriptor

@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"slices"
 	"sync"
+	"sync/atomic"
 )
 
 // fileID tells one file from every other as long as it is open somewhere.
@@ -17,8 +18,9 @@ type registry struct {
 	mu     sync.RWMutex
 	byID   map[fileID]*file
 	byPath map[string]*file
-	// stale has, by path, the files that had the name and have it no longer, but are held still.
-	stale map[string][]*file
+	// stale has, by path, the files that had the name and have it no longer, but are held still. stales is how many paths.
+	stale  map[string][]*file
+	stales atomic.Int32
 }
 
 var files = registry{
@@ -98,6 +100,7 @@ func (r *registry) part(path string, f *file) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.byPath[path] == f {
+		f.strayed.Store(true)
 		delete(r.byPath, path)
 		f.paths = slices.DeleteFunc(f.paths, func(p string) bool { return p == path })
 		r.stale[path] = append(r.stale[path], f)
@@ -125,6 +128,7 @@ func (r *registry) tidy(path string) {
 	} else {
 		r.stale[path] = left
 	}
+	r.stales.Store(int32(len(r.stale)))
 }
 
 // settle is called when a file that may have lost the name path has become free.

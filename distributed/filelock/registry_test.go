@@ -89,6 +89,56 @@ func TestAFileThatIsReplacedAgainAndAgainIsOpenOnce(t *testing.T) {
 	}
 }
 
+func TestTrustedNamesFollowWhatOthersInTheProcessHaveFound(t *testing.T) {
+	one, two := somewhere(t), somewhere(t)
+	require.NoError(t, os.WriteFile(one, nil, 0o666))
+	require.NoError(t, os.Link(one, two))
+	trusting, other, link := open(t, one, filelock.WithTrustedFiles()), open(t, one), open(t, two)
+	for _, l := range []*filelock.File{trusting, other, link} {
+		take(t, l, background)
+		require.NoError(t, l.UnlockContext(background))
+	}
+	replace(trusting.Lock)
+	take(t, other, background)
+	require.NoError(t, other.UnlockContext(background))
+	c := serving(t, "write", one)
+	take(t, trusting, background)
+	require.Equal(t, "false", ask(c, "try"))
+	require.NoError(t, trusting.UnlockContext(background))
+	require.True(t, tries(t, link, background), "it is another file now")
+	require.NoError(t, link.UnlockContext(background))
+}
+
+func TestALockGoesOnAfterItsFileWasClosed(t *testing.T) {
+	dir := t.TempDir()
+	l := provide(t, dir).Lock("it")
+	take(t, l, background)
+	require.NoError(t, l.UnlockContext(background))
+	other, err := filelock.New(dir)
+	require.NoError(t, err)
+	before := filelock.OpenFiles()
+	require.NoError(t, other.Close(background))
+	require.Less(t, filelock.OpenFiles(), before)
+	take(t, l, background)
+	require.Equal(t, "false", ask(serving(t, "write", l.Path()), "try"))
+	require.NoError(t, l.UnlockContext(background))
+}
+
+func TestAnOwnerThatLostItsHoldDoesNotGetTheNewFileBesides(t *testing.T) {
+	path := somewhere(t)
+	f := open(t, path)
+	read := f.ReadLocker()
+	a, b := someone(), someone()
+	take(t, read, a)
+	require.NoError(t, os.Remove(path))
+	take(t, read, b) // the new file
+	require.NoError(t, read.UnlockContext(b))
+	require.ErrorIs(t, read.LockContext(a), locks.ErrLost)
+	require.ErrorIs(t, read.UnlockContext(a), locks.ErrLost)
+	take(t, f, a)
+	require.NoError(t, f.UnlockContext(a))
+}
+
 func TestFilesThatAreHeldOrWaitedForStayOpenAmongManyNames(t *testing.T) {
 	p := provide(t, t.TempDir())
 	held, awaited := p.Lock("held"), p.Lock("awaited")
