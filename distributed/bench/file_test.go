@@ -48,6 +48,49 @@ func gofrs(b *testing.B, lock func(*flock.Flock) error) {
 	}
 }
 
+func TestGofrsFlockAndFilelockExcludeEachOther(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "it.lock")
+	ours, err := filelock.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := context.Background()
+	defer ours.Close(ctx)
+	theirs := flock.New(path)
+	defer theirs.Close()
+	must := func(what string, want bool, try func() (bool, error)) {
+		t.Helper()
+		if got, err := try(); err != nil || got != want {
+			t.Fatalf("%s: %t, %v", what, got, err)
+		}
+	}
+	do := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	try := func(l locks.TryLocker) func() (bool, error) {
+		return func() (bool, error) { return l.TryLockContext(ctx) }
+	}
+	for range 50 { // so that ours comes to rely on alarms
+		do(ours.LockContext(ctx))
+		must("theirs while ours writes", false, theirs.TryLock)
+		must("theirs to read while ours writes", false, theirs.TryRLock)
+		do(ours.UnlockContext(ctx))
+		must("theirs", true, theirs.TryLock)
+		must("ours while theirs writes", false, try(ours))
+		must("ours to read while theirs writes", false, try(ours.ReadLocker()))
+		do(theirs.Unlock())
+		do(ours.ReadLocker().LockContext(ctx))
+		must("theirs while ours reads", false, theirs.TryLock)
+		must("theirs to read while ours reads", true, theirs.TryRLock)
+		do(ours.ReadLocker().UnlockContext(ctx))
+		must("ours while theirs reads", false, try(ours))
+		do(theirs.Unlock())
+	}
+}
+
 // BenchmarkFileUncontended is a lock and an unlock that nobody else wants.
 func BenchmarkFileUncontended(b *testing.B) {
 	b.Run("filelock", func(b *testing.B) { pairs(b, fileLock(b)) })

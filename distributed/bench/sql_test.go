@@ -3,15 +3,20 @@ package bench
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 	_ "github.com/jackc/pgx/v5/stdlib"
@@ -29,19 +34,21 @@ type database struct {
 	serve func(tb testing.TB) string
 	// peer is its own lock, without a library, or nil.
 	peer func(tb testing.TB, dsn, name string) contender
+	// statements is what counts them, in its second column, or empty.
+	statements string
 }
 
 var databases = []database{
 	{"SQLite", "sqlite", func(tb testing.TB) string {
 		return "file:" + filepath.Join(tb.TempDir(), "db") + "?_pragma=busy_timeout(1000)&_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)"
-	}, nil},
+	}, nil, ""},
 	{"PostgreSQL", "pgx", startPostgres, func(tb testing.TB, dsn, name string) contender {
 		key := `(hashtext('` + name + `'))`
 		return statements(tb, "pgx", dsn, `SELECT 1 FROM pg_advisory_lock`+key, `SELECT pg_advisory_unlock`+key+`::int`)
-	}},
+	}, `SELECT '', sum(xact_commit) FROM pg_stat_database`},
 	{"MariaDB", "mysql", startMariaDB, func(tb testing.TB, dsn, name string) contender {
 		return statements(tb, "mysql", dsn, `SELECT GET_LOCK('`+name+`', 30)`, `SELECT RELEASE_LOCK('`+name+`')`)
-	}},
+	}, `SHOW GLOBAL STATUS LIKE 'Questions'`},
 }
 
 // statements returns a contender that takes the lock by one statement, and gives it back by another, each of which returns 1.
@@ -222,6 +229,65 @@ func BenchmarkSQLHandover(b *testing.B) {
 		b.Run(d.name, func(b *testing.B) {
 			dsn := d.serve(b)
 			handover(b, d.inSQL(), dsn, "SELECT", selectOne(openSQL(b, d.driver, dsn)), nil)
+		})
+	}
+}
+
+// BenchmarkSQLShare is eight clients that want one lock all the time: each holds it for 1 ms, and leaves it alone for as long.
+// p50-ns and p99-ns are how long one waits for the lock from its call on; statements/s is what the server counts.
+func BenchmarkSQLShare(b *testing.B) {
+	const clients = 8
+	for _, d := range databases {
+		b.Run(d.name, func(b *testing.B) {
+			dsn := d.serve(b)
+			db := openSQL(b, d.driver, dsn)
+			statements := func() (n int64) {
+				query := d.statements
+				if query == "" {
+					return 0
+				}
+				must(b, db.QueryRow(query).Scan(new(any), &n))
+				return n
+			}
+			for _, k := range d.inSQL() {
+				b.Run(k.name, func(b *testing.B) {
+					cs := k.several(b, dsn, clients)
+					waits := make([][]time.Duration, clients)
+					errs := make([]error, clients)
+					var begun atomic.Int64
+					var wg sync.WaitGroup
+					before := statements()
+					b.ResetTimer()
+					for i, c := range cs {
+						wg.Go(func() {
+							for errs[i] == nil && begun.Add(1) <= int64(b.N) {
+								asked := time.Now()
+								if errs[i] = c.lock(background); errs[i] == nil {
+									waits[i] = append(waits[i], time.Since(asked))
+									time.Sleep(time.Millisecond)
+									errs[i] = c.unlock(background)
+								}
+								time.Sleep(time.Millisecond)
+							}
+						})
+					}
+					wg.Wait()
+					b.StopTimer()
+					must(b, errors.Join(errs...))
+					out := outcome{counts: make([]int, clients)}
+					for i, w := range waits {
+						out.counts[i] = len(w)
+					}
+					all := slices.Sorted(slices.Values(slices.Concat(waits...)))
+					b.ReportMetric(out.share(), "max/min-share")
+					b.ReportMetric(float64(all[len(all)/2]), "p50-ns")
+					b.ReportMetric(float64(all[len(all)*99/100]), "p99-ns")
+					b.ReportMetric(float64(all[len(all)-1]), "max-ns")
+					if d.statements != "" {
+						b.ReportMetric(float64(statements()-before)/b.Elapsed().Seconds(), "statements/s")
+					}
+				})
+			}
 		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
 
 	"github.com/jucgo/locks/distributed/internal/testbed"
 )
@@ -81,6 +82,8 @@ func connect(tb testing.TB, addrs ...string) *clientv3.Client {
 	return c
 }
 
-func dial(addrs ...string) (*clientv3.Client, error) {
-	return clientv3.New(clientv3.Config{Endpoints: addrs, DialTimeout: 5 * time.Second, Logger: zap.NewNop()})
+func dial(addrs ...string) (*clientv3.Client, error) { return dialWith(nil, addrs...) }
+
+func dialWith(opts []grpc.DialOption, addrs ...string) (*clientv3.Client, error) {
+	return clientv3.New(clientv3.Config{Endpoints: addrs, DialTimeout: 5 * time.Second, Logger: zap.NewNop(), DialOptions: opts})
 }

@@ -48,5 +48,6 @@ func TestManyNamesDoNotKeepManyFilesOpen(t *testing.T) {
 		require.NoError(t, l.LockContext(t.Context()))
 		require.NoError(t, l.UnlockContext(t.Context()))
 		require.LessOrEqual(t, filelock.OpenFiles(), 300)
+		require.LessOrEqual(t, filelock.OpenNames(), 300)
 	}
 }

@@ -2,3 +2,10 @@ package filelock
 
 // OpenFiles returns how many lock files this process has open.
 func OpenFiles() int { return len(files.all()) }
+
+// OpenNames returns how many names lead to them.
+func OpenNames() int {
+	files.mu.RLock()
+	defer files.mu.RUnlock()
+	return len(files.byPath)
+}

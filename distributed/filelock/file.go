@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jucgo/locks"
@@ -37,13 +38,14 @@ const (
 // The lock is never converted: flock gives the old one up before it has the new one. So a writer that goes on reading keeps
 // others out until the last reader here has left.
 //
-// No lock is left behind: it is left only while somebody waits at the gate, and whoever leaves the gate without a hold calls
-// collect, which gives it back if nobody else is there to do so.
+// No lock is left behind: it is left only while somebody waits at the gate, under mu, and whoever leaves the gate without a hold
+// calls collect afterwards, which gives it back if nobody else is there to do so.
 type file struct {
 	id   fileID
 	gate *rwlock.RWMutex
-	// paths are its names, guarded by the registry's mutex.
-	paths []string
+	// paths are its names, guarded by the registry's mutex. strayed is set when it has lost one.
+	paths   []string
+	strayed atomic.Bool
 
 	mu     sync.Mutex
 	d      descriptor
@@ -63,7 +65,8 @@ type file struct {
 	turns  int
 	passed time.Time
 	// owed is set if the lock was given back to the kernel because those here had had their share.
-	owed bool
+	owed  bool
+	sight sight
 }
 
 // possession is the hold of one owner, from its first acquisition to its last release.
@@ -115,11 +118,11 @@ func (f *file) of(o locks.Owner, kind mode) *possession {
 	return nil
 }
 
-// has returns o's possession of the kind.
-func (f *file) has(o locks.Owner, kind mode) *possession {
+// has reports whether o has a possession of the kind.
+func (f *file) has(o locks.Owner, kind mode) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.of(o, kind)
+	return f.of(o, kind) != nil
 }
 
 // concerns reports whether o has a hold of either kind that was begun under path.
@@ -323,10 +326,8 @@ func (f *file) change() {
 	}
 }
 
-// take gets the kernel's lock if nobody's is in the way, or finds it here. f.mu is held.
-//
-// The name is compared with the file each time, once the lock is there: a file that was unlinked and made
-// anew is another one, and whoever comes later locks that. Before the lock is there the answer could be out of date at once.
+// take gets the kernel's lock if nobody's is in the way, or finds it here, and sees that the file has the name still. f.mu is
+// held.
 func (f *file) take(l *Lock) (bool, error) {
 	if f.mode != unlocked && f.mode != l.kind {
 		switch {
@@ -346,10 +347,7 @@ func (f *file) take(l *Lock) (bool, error) {
 		}
 		f.mode = l.kind
 	}
-	same, err := l.p.trust, error(nil)
-	if !same {
-		same, err = f.d.names(l.place, f.id)
-	}
+	same, err := f.named(l)
 	if same {
 		f.turns++
 		return true, nil
@@ -412,20 +410,14 @@ func (f *file) unlock(ctx context.Context, l *Lock, o locks.Owner) error {
 	}
 	path := q.place.path
 	f.end(q) // which may make it another one's
-	left := false
-	if f.users == 0 {
-		if left = f.mayPass(l.p.cohort); !left {
-			if e := f.free(); err == nil {
-				err = e
-			}
+	if f.users == 0 && !f.mayPass(l.p.cohort) {
+		if e := f.free(); err == nil {
+			err = e
 		}
 	}
 	parted := f.parted && f.users == 0
 	f.leave(ctx, l.kind)
 	f.mu.Unlock()
-	if left {
-		f.collect()
-	}
 	if parted {
 		files.settle(path)
 	}

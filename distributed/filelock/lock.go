@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/jucgo/locks"
 )
@@ -26,6 +27,8 @@ type Lock struct {
 	place place
 	bad   error // why it has no place
 	kind  mode
+	// last is the file where the lock was taken last, for as long as nothing has happened to any name: see file.
+	last atomic.Pointer[file]
 }
 
 var _ locks.Leased = (*Lock)(nil)
@@ -52,7 +55,7 @@ func (l *Lock) fail(op string, err error) error {
 
 // LockContext takes the lock, and waits for it until ctx ends. When ctx ends it returns at once, and leaves nothing behind.
 //
-// Without contention it costs about as much as the kernel takes to lock a file and to look its path up.
+// Without contention it costs about as much as the kernel takes to lock a file, and to look its path up if there can be no alarm.
 func (l *Lock) LockContext(ctx context.Context) error {
 	_, err := l.lock(ctx, "LockContext", true)
 	return err
@@ -87,6 +90,7 @@ func (l *Lock) lock(ctx context.Context, op string, wait bool) (bool, error) {
 		case left: // the other half that o has is lost
 			return false, l.fail(op, locks.ErrLost)
 		}
+		l.last.CompareAndSwap(f, nil)
 		files.part(l.place.path, f)
 	}
 }
@@ -98,6 +102,10 @@ func (l *Lock) file(o locks.Owner) (f *file, left bool, err error) {
 	if l.p.open.Err() != nil {
 		return nil, false, locks.ErrClosed
 	}
+	// The registry would say the same, unless the file is dead by now, which it finds out itself.
+	if f := l.last.Load(); f != nil && !f.strayed.Load() && files.stales.Load() == 0 {
+		return f, false, nil
+	}
 	f, stale := files.under(l.place.path)
 	for _, f := range stale {
 		if f.concerns(o, l.place.path) {
@@ -107,23 +115,22 @@ func (l *Lock) file(o locks.Owner) (f *file, left bool, err error) {
 	if f == nil {
 		f, err = files.get(l.place, l.p.perm)
 	}
+	l.last.Store(f)
 	return f, false, err
 }
 
-// holder returns the file of the path where o has a hold of the kind, and the hold.
-func (l *Lock) holder(o locks.Owner, kind mode) (*file, *possession) {
+// holder returns the file of the path where o has a hold of the lock.
+func (l *Lock) holder(o locks.Owner) *file {
 	f, stale := files.under(l.place.path)
-	if f != nil {
-		if q := f.has(o, kind); q != nil {
-			return f, q
-		}
+	if f != nil && f.has(o, l.kind) {
+		return f
 	}
 	for _, f := range stale {
-		if q := f.has(o, kind); q != nil {
-			return f, q
+		if f.has(o, l.kind) {
+			return f
 		}
 	}
-	return nil, nil
+	return nil
 }
 
 // UnlockContext gives one hold back, whether ctx has ended or not. With the last the file is unlocked, or left to the next
@@ -132,11 +139,22 @@ func (l *Lock) holder(o locks.Owner, kind mode) (*file, *possession) {
 func (l *Lock) UnlockContext(ctx context.Context) error {
 	const op = "UnlockContext"
 	o := locks.CurrentOwner(ctx)
-	f, _ := l.holder(o, l.kind)
-	if f == nil {
-		return l.fail(op, locks.ErrNotHeld)
+	if f := l.last.Load(); f != nil { // where it most likely is
+		if err := f.unlock(ctx, l, o); err == nil {
+			return nil
+		} else if err != locks.ErrNotHeld {
+			return l.fail(op, err)
+		}
 	}
-	if err := f.unlock(ctx, l, o); err != nil {
+	err := locks.ErrNotHeld
+	f, stale := files.under(l.place.path)
+	if f != nil {
+		err = f.unlock(ctx, l, o)
+	}
+	for i := 0; i < len(stale) && err == locks.ErrNotHeld; i++ {
+		err = stale[i].unlock(ctx, l, o)
+	}
+	if err != nil {
 		return l.fail(op, err)
 	}
 	return nil
@@ -145,7 +163,7 @@ func (l *Lock) UnlockContext(ctx context.Context) error {
 // Hold returns the hold of the lock that ctx's owner has.
 func (l *Lock) Hold(ctx context.Context) (locks.Hold, error) {
 	o := locks.CurrentOwner(ctx)
-	if f, _ := l.holder(o, l.kind); f != nil {
+	if f := l.holder(o); f != nil {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		if q := f.of(o, l.kind); q != nil {

@@ -66,8 +66,10 @@ func mix(args []string) error {
 			return half.UnlockContext(ctx)
 		}
 		text := []byte(strconv.Itoa(n + 1))
-		if err := errors.Join(os.WriteFile(filepath.Join(dir, "x"), text, 0o600), os.WriteFile(filepath.Join(dir, "y"), text, 0o600)); err != nil {
-			return err
+		for _, file := range []string{"x", "y"} {
+			if err := os.WriteFile(filepath.Join(dir, file), text, 0o600); err != nil {
+				return err
+			}
 		}
 		written++
 		if i%2 == 1 {

@@ -53,7 +53,8 @@ func TestNamesBecomeFilesThatPeopleCanTell(t *testing.T) {
 // FuzzNames checks that a name becomes one harmless element of a path, and that no two become the same, also where case does
 // not count.
 func FuzzNames(f *testing.F) {
-	for _, s := range []string{"", ".", "..", "a/b", "A", "%41", "con", "CON", "com1", strings.Repeat("x", 300), strings.Repeat("/", 61)} {
+	for _, s := range []string{"", ".", "..", "a/b", "A", "%41", "con", "CON", "com1",
+		strings.Repeat("x", 300), strings.Repeat("/", 61)} {
 		f.Add(s, s+"a")
 		f.Add(strings.ToUpper(s), s)
 	}

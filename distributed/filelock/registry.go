@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"slices"
 	"sync"
+	"sync/atomic"
 )
 
 // fileID tells one file from every other as long as it is open somewhere.
@@ -17,8 +18,9 @@ type registry struct {
 	mu     sync.RWMutex
 	byID   map[fileID]*file
 	byPath map[string]*file
-	// stale has, by path, the files that had the name and have it no longer, but are held still.
-	stale map[string][]*file
+	// stale has, by path, the files that had the name and have it no longer, but are held still. stales is how many paths.
+	stale  map[string][]*file
+	stales atomic.Int32
 }
 
 var files = registry{
@@ -84,6 +86,7 @@ func (r *registry) evict() {
 // kill closes f, which nobody uses. Those on their way to it find it dead, and ask again. r.mu and f.mu are held.
 func (r *registry) kill(f *file) {
 	f.dead = true
+	f.sight.forget()
 	f.d.close()
 	delete(r.byID, f.id)
 	for _, path := range f.paths {
@@ -97,6 +100,7 @@ func (r *registry) part(path string, f *file) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.byPath[path] == f {
+		f.strayed.Store(true)
 		delete(r.byPath, path)
 		f.paths = slices.DeleteFunc(f.paths, func(p string) bool { return p == path })
 		r.stale[path] = append(r.stale[path], f)
@@ -124,6 +128,7 @@ func (r *registry) tidy(path string) {
 	} else {
 		r.stale[path] = left
 	}
+	r.stales.Store(int32(len(r.stale)))
 }
 
 // settle is called when a file that may have lost the name path has become free.

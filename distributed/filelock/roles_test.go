@@ -20,6 +20,9 @@ var roles = map[string]testbed.Role{
 	"serve": serve,
 }
 
+// words are what a process that serves can do to the file at a path, beyond what it does with the lock.
+var words = map[string]func(path string) error{}
+
 // kindOf returns the lock that args tell: its kind, and its path.
 func kindOf(args []string) (locks.TryLocker, func(), error) {
 	kind, path := args[0], args[1]
@@ -87,7 +90,11 @@ func serve(args []string) error {
 			}
 			answer = "hogging"
 		default:
-			return errors.New("what is " + word)
+			do := words[word]
+			if do == nil {
+				return errors.New("what is " + word)
+			}
+			answer = do(args[1])
 		}
 		fmt.Println(answer)
 	}

@@ -123,8 +123,8 @@ func (s *Shared) LockContext(ctx context.Context) error {
 	return err
 }
 
-// TryLockContext takes the lock if nobody has it, or a process that is dead. It may report false though nobody holds it, if somebody
-// else here is at the gate in vain.
+// TryLockContext takes the lock if nobody has it, or a process that is dead. It may report false though nobody holds it, if
+// somebody else here is at the gate in vain.
 func (s *Shared) TryLockContext(ctx context.Context) (bool, error) {
 	return s.lock(ctx, "TryLockContext", false)
 }

@@ -19,6 +19,8 @@ func (p place) id() (fileID, error) {
 	return fileID{uint64(st.Dev), uint64(st.Ino)}, err
 }
 
+func (d descriptor) flock(how int) error { return unix.Flock(d.fd, how) }
+
 func markable(int) bool                        { return false }
 func (descriptor) mark()                       {}
 func (descriptor) unmark()                     {}

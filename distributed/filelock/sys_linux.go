@@ -24,6 +24,18 @@ func markable(fd int) bool {
 	return false
 }
 
+// flock is the system call, which waits for nobody as it is used here. Where it is carried out in this kernel alone, it does not
+// even do so for a disk or a server: then the runtime need not be told of it.
+func (d descriptor) flock(how int) error {
+	if !d.marks {
+		return unix.Flock(d.fd, how)
+	}
+	if _, _, errno := unix.RawSyscall(unix.SYS_FLOCK, uintptr(d.fd), uintptr(how), 0); errno != 0 {
+		return errno
+	}
+	return nil
+}
+
 func markLock(kind int16) *unix.Flock_t { return &unix.Flock_t{Type: kind, Start: markAt, Len: 1} }
 
 // mark says that this process waits for the file. Whether it succeeds is of no consequence but for fairness.

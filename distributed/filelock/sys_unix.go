@@ -85,7 +85,7 @@ func (d descriptor) tryLock(exclusive bool) (bool, error) {
 		how = unix.LOCK_EX
 	}
 	for {
-		switch err := unix.Flock(d.fd, how|unix.LOCK_NB); err {
+		switch err := d.flock(how | unix.LOCK_NB); err {
 		case nil:
 			return true, nil
 		case unix.EINTR:
@@ -100,7 +100,7 @@ func (d descriptor) tryLock(exclusive bool) (bool, error) {
 // unlock ends the lock.
 func (d descriptor) unlock() error {
 	for {
-		if err := unix.Flock(d.fd, unix.LOCK_UN); err != unix.EINTR {
+		if err := d.flock(unix.LOCK_UN); err != unix.EINTR {
 			return os.NewSyscallError("flock", err)
 		}
 	}

@@ -61,7 +61,10 @@ func (k *postgresAdvisory) take(ctx context.Context, conn *sql.Conn, name string
 	case !got.Valid:
 		return false, 0, true, fmt.Errorf("%w: backends %d and %d", ErrUnsupportedTopology, id, pid)
 	}
-	return got.Bool, id, true, nil
+	if !got.Bool {
+		return false, 0, true, nil
+	}
+	return true, id, true, nil
 }
 
 func (k *postgresAdvisory) alive(ctx context.Context, conn *sql.Conn, name string, id int64) error {
@@ -108,7 +111,7 @@ func (mysqlAdvisory) take(ctx context.Context, conn *sql.Conn, name string) (hel
 			// Somebody left it locked on a connection of the pool. It would seem to be ours.
 			return false, 0, false, fmt.Errorf("sqllock: a connection of the pool has the lock already: %w", locks.ErrForeign)
 		}
-		return false, id, true, nil
+		return false, user.Int64, true, nil
 	}
 	var got sql.NullInt64
 	var now int64
@@ -119,7 +122,10 @@ func (mysqlAdvisory) take(ctx context.Context, conn *sql.Conn, name string) (hel
 	case got.Int64 < 0:
 		return false, 0, true, fmt.Errorf("%w: connections %d and %d", ErrUnsupportedTopology, id, now)
 	}
-	return got.Int64 == 1, id, true, nil
+	if got.Int64 != 1 { // somebody was quicker
+		return false, 0, true, nil
+	}
+	return true, id, true, nil
 }
 
 func (mysqlAdvisory) alive(ctx context.Context, conn *sql.Conn, name string, id int64) error {
@@ -197,7 +203,7 @@ func newSessionLocks(c *core, kind sessionKind, opts []lease.Option) (s sessionL
 		return s, err
 	}
 	if c.listen != nil {
-		c.hub = newHub(c.listen, c.names.channel)
+		c.hub = newHub(c)
 	}
 	return s, nil
 }

@@ -65,6 +65,69 @@ func TestAQueueKeepsTheOrderOfArrivalAcrossClients(t *testing.T) {
 	}
 }
 
+func TestAWaiterSeesThatTheLockChangesHands(t *testing.T) {
+	t.Parallel()
+	for _, d := range everywhere {
+		for _, k := range []kind{tableKind, advisory} {
+			if k.name == advisory.name && d.dialect != sqllock.MySQL {
+				continue // there is nothing to see
+			}
+			t.Run(k.name+" on "+d.name, func(t *testing.T) {
+				t.Parallel()
+				where, table, name := d.serve(t), sqllock.WithTable(fresh()), fresh()
+				one, two := k.open(t, d.open(t, where), table).Lock(name), k.open(t, d.open(t, where), table).Lock(name)
+				var told func(name string) []int64
+				var waiter *sqllock.Lock
+				db := d.open(t, where)
+				if k.name == advisory.name {
+					a, err := sqllock.NewAdvisory(db)
+					require.NoError(t, err)
+					t.Cleanup(func() { a.Close(background) })
+					told, waiter = a.Told, a.Lock(name)
+				} else {
+					tb, err := sqllock.NewTable(db, table)
+					require.NoError(t, err)
+					t.Cleanup(func() { tb.Close(background) })
+					told, waiter = tb.Told, tb.Lock(name)
+				}
+				a, b := someone(), someone()
+				h := hold(t, one, a)
+				ctx, cancel := context.WithCancel(someone())
+				defer cancel()
+				got := inBackground(func() error { return waiter.LockContext(ctx) })
+				seen := func() (n int64) {
+					require.Eventually(t, func() bool {
+						if all := told(name); len(all) == 1 {
+							n = all[0]
+						}
+						return n != 0
+					}, 10*time.Second, time.Millisecond)
+					return n
+				}
+				first := seen()
+				if h.Token() != 0 {
+					require.EqualValues(t, h.Token(), first)
+				}
+				for range 100 { // until it goes to the other one, and not to the waiter
+					require.NoError(t, one.UnlockContext(a))
+					if ok, err := two.TryLockContext(b); err == nil && ok {
+						break
+					}
+					require.NoError(t, <-got)
+					require.NoError(t, waiter.UnlockContext(ctx))
+					hold(t, one, a)
+					got = inBackground(func() error { return waiter.LockContext(ctx) })
+					first = seen()
+				}
+				require.Eventually(t, func() bool { n := seen(); return n != first }, 10*time.Second, time.Millisecond)
+				require.NoError(t, two.UnlockContext(b))
+				require.NoError(t, <-got)
+				require.NoError(t, waiter.UnlockContext(ctx))
+			})
+		}
+	}
+}
+
 func TestADeadWaiterIsDroppedFromTheQueue(t *testing.T) {
 	t.Parallel()
 	for _, d := range everywhere {

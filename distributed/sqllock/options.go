@@ -90,7 +90,14 @@ func WithQueue(wait time.Duration) Option {
 func WithListener(l Listener) Option { return func(o *options) { o.listen = l } }
 
 // WithBackoff sets how long a waiter pauses before it asks again: atLeast at first, then half as much again each time, up to
-// atMost. Each pause is shortened at random by up to a half.
+// eight times that. Only as long as the lock does not change hands, as far as the database tells, they become longer: a fiftieth
+// of that time, up to atMost. Who sees others have it asks more often, down to four times atLeast, so that nobody who has
+// waited long asks less often than those who have just come. Each pause is shortened at random by up to a half. With
+// [WithListener] pauses grow by half up to that of [lease.WithPoll].
+//
+// With the defaults, [DefaultMinBackoff] and [DefaultMaxBackoff], a process that waits asks for a lock, with two statements,
+// 250 times a second at most but for the first 25 ms, 62 to 125 times usually, and 20 times at most if nobody else has had it
+// for five seconds. An [Advisory] of PostgreSQL and a [Row] do not tell who has the lock: there it is as if nobody else had.
 func WithBackoff(atLeast, atMost time.Duration) Option {
 	return func(o *options) { o.min, o.max = atLeast, atMost }
 }
@@ -124,6 +131,8 @@ type core struct {
 	db    *sql.DB
 	names names
 	hub   *hub // if there is a listener
+
+	waiters waiters
 }
 
 func newCore(db *sql.DB, opts []Option) (*core, error) {

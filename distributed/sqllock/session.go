@@ -28,7 +28,7 @@ import (
 // sessionKind is how a lock is taken, asked for, and given back on a connection.
 type sessionKind interface {
 	// take takes the lock if it is free. If it is not, or if clean is set with an error, the connection has no trace of it. id
-	// is the server's name of the session.
+	// is the server's name of the session, or, if the lock is not free, of that which has it, or 0.
 	take(ctx context.Context, conn *sql.Conn, name string) (held bool, id int64, clean bool, err error)
 	// alive returns an error unless the session still has the lock.
 	alive(ctx context.Context, conn *sql.Conn, name string, id int64) error
@@ -91,6 +91,9 @@ func (s *sessionStore) Acquire(ctx context.Context, name, owner string, d time.D
 			discard(conn)
 		case !held:
 			conn.Close()
+			if id != 0 {
+				s.c.refused(name, id)
+			}
 		default:
 			sess = &session{ref: lease.Ref{Name: name, Owner: owner}, conn: conn, id: id, turn: make(chan struct{}, 1)}
 		}

@@ -38,8 +38,8 @@ ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, token = l.token + 1, en
 WHERE l.owner IS NULL OR l.ends <= {now}
 RETURNING token`
 
-	// rest is how long the lock will not be free. $1 name.
-	rest = `SELECT CASE WHEN l.owner IS NULL THEN 0 ELSE {until} END FROM {locks} AS l WHERE l.name = $1`
+	// rest is how long the lock will not be free, and the token of its holder. $1 name.
+	rest = `SELECT CASE WHEN l.owner IS NULL THEN 0 ELSE {until} END, l.token FROM {locks} AS l WHERE l.name = $1`
 
 	// recall is the token of the owner's hold. $1 name, $2 owner.
 	recall = `SELECT token FROM {locks} WHERE name = $1 AND owner = $2 AND ends > {now}`
@@ -132,9 +132,10 @@ func (s *tableStore) Acquire(ctx context.Context, name, owner string, d time.Dur
 		return lease.Reply{}, s.c.outcome(err)
 	}
 	var wait int64
-	if err := s.c.query(ctx, s.rest, []any{name}, &wait); err != nil {
+	if err := s.c.query(ctx, s.rest, []any{name}, &wait, &token); err != nil {
 		return lease.Reply{}, nil // not held is all that is sure
 	}
+	s.c.refused(name, token)
 	return lease.Reply{Wait: max(time.Duration(wait)*time.Microsecond, 0)}, nil
 }
 
@@ -260,7 +261,7 @@ func NewTable(db *sql.DB, opts ...Option) (*Table, error) {
 		return nil, err
 	}
 	if c.listen != nil {
-		c.hub = newHub(c.listen, c.names.channel)
+		c.hub = newHub(c)
 	}
 	return &Table{c, lc}, nil
 }

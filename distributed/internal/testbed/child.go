@@ -34,6 +34,12 @@ func Play(roles map[string]Role) {
 // Child starts a process of the test's own binary in a role. Its standard error is the test's.
 func Child(tb testing.TB, role string, args ...string) *Process {
 	tb.Helper()
+	return Start(tb, ChildCommand(tb, role, args...))
+}
+
+// ChildCommand returns what Child starts, for those who start it by another program.
+func ChildCommand(tb testing.TB, role string, args ...string) *exec.Cmd {
+	tb.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		tb.Fatal(err)
@@ -41,5 +47,5 @@ func Child(tb testing.TB, role string, args ...string) *Process {
 	cmd := exec.Command(self, args...)
 	cmd.Env = append(os.Environ(), roleVariable+"="+role)
 	cmd.Stderr = os.Stderr
-	return Start(tb, cmd)
+	return cmd
 }

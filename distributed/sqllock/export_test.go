@@ -1,0 +1,16 @@
+package sqllock
+
+// Told returns what those who wait here for the lock called name were told of its holder last.
+func (t *Table) Told(name string) []int64 { return t.c.told(name) }
+
+// Told is that of [Table].
+func (s *sessionLocks) Told(name string) []int64 { return s.c.told(name) }
+
+func (c *core) told(name string) (holders []int64) {
+	c.waiters.each(name, func(w *watch) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		holders = append(holders, w.holder)
+	})
+	return holders
+}

@@ -1,0 +1,110 @@
+package sqllock
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// asked returns how often w has somebody ask within d, where answer is called each time.
+func asked(w *watch, d time.Duration, answer func()) (n int) {
+	over := time.After(d)
+	for {
+		select {
+		case <-w.C():
+			n++
+			answer()
+		case <-over:
+			return n
+		}
+	}
+}
+
+func TestAWaiterForALockThatOneHolderKeepsAsksRarely(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWatch(DefaultMinBackoff, DefaultMaxBackoff, false, func() {})
+		defer w.Close()
+		same := func() { w.refused(7) }
+		require.Positive(t, asked(w, DefaultMinBackoff, same), "at once")
+		first := asked(w, 25*time.Millisecond, same)
+		require.True(t, 4 <= first && first <= 10, first)
+		usual := asked(w, 500*time.Millisecond, same)
+		require.True(t, 30 <= usual && usual <= 63, usual)
+		asked(w, 10*time.Second, same)
+		late := asked(w, 10*time.Second, same)
+		require.True(t, 100 <= late && late <= 201, late)
+	})
+}
+
+func TestAWaiterThatIsPassedOverAsksMoreOften(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWatch(DefaultMinBackoff, DefaultMaxBackoff, false, func() {})
+		defer w.Close()
+		holder := int64(0)
+		same := func() { w.refused(holder) }
+		asked(w, 20*time.Second, same)
+		holder++ // the one whom it saw first
+		asked(w, 100*time.Millisecond, same)
+		n := 0
+		for i := range 15 {
+			holder++
+			if got := asked(w, 100*time.Millisecond, same); i >= 10 {
+				n += got
+			}
+		}
+		require.True(t, 62 < n && n <= 126, n)
+		asked(w, 20*time.Second, same)
+		n = asked(w, time.Second, same)
+		require.LessOrEqual(t, n, 21, "the last one keeps it")
+	})
+}
+
+func TestAWaiterAsksAtOnceWhenItIsPassedOverAfterALongTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWatch(DefaultMinBackoff, 10*time.Second, false, func() {})
+		defer w.Close()
+		w.refused(1)
+		asked(w, time.Hour, func() { w.refused(1) })
+		<-w.C() // it pauses for 5 seconds at least now, if it is told nothing
+		w.refused(2)
+		require.Positive(t, asked(w, 20*time.Millisecond, func() { w.refused(2) }))
+	})
+}
+
+func TestNobodyElseIsNoReasonToAskMoreOften(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWatch(DefaultMinBackoff, DefaultMaxBackoff, false, func() {})
+		defer w.Close()
+		asked(w, 20*time.Second, func() {}) // an answer does not tell
+		require.LessOrEqual(t, asked(w, time.Second, func() {}), 21)
+		// The first of whom it is told has perhaps had it all the time.
+		require.LessOrEqual(t, asked(w, time.Second, func() { w.refused(1) }), 21)
+	})
+}
+
+func TestAWaiterThatIsNotifiedDoesNotAskMoreOftenBecauseOthersHaveTheLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWatch(DefaultMinBackoff, quiet, true, func() {})
+		defer w.Close()
+		holder := int64(0)
+		another := func() { holder++; w.refused(holder) }
+		asked(w, time.Minute, another)
+		require.LessOrEqual(t, asked(w, time.Minute, another), 25)
+		w.notified()
+		require.Positive(t, asked(w, time.Millisecond, another))
+	})
+}
+
+func TestWhoHasGoneIsToldNothing(t *testing.T) {
+	c := &core{options: options{min: time.Hour, max: time.Hour}}
+	w := c.watch("it").(*watch)
+	c.refused("it", 1)
+	c.refused("other", 2)
+	require.Equal(t, []int64{1}, c.told("it"))
+	w.Close()
+	require.Empty(t, c.told("it"))
+	require.Empty(t, c.waiters.watches)
+	w.Close()
+}
