@@ -261,7 +261,7 @@ func (r *record) listen(s *session, at place) {
 	r.listening, r.at = s, at
 	s.points.listen(at, r, func(e zk.Event) {
 		if e.Type == zk.EventNodeDeleted {
-			r.passed(s, e.Path)
+			r.passed(e.Path)
 		}
 		r.rouse()
 	})

@@ -53,10 +53,10 @@ func (r *record) expect(ctx context.Context, path string, link int64) error {
 }
 
 // passed is told that the node at path was deleted. An event that comes before expect has done its work only rouses r.
-func (r *record) passed(s *session, path string) {
+func (r *record) passed(path string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.heir.path == path && r.heir.link == s.links.Load() {
+	if r.heir.path == path {
 		r.heir.turn = true
 	}
 }
