@@ -111,11 +111,11 @@ func (r recipe) kind() string {
 var errNoOwn = errors.New("own node is gone")
 
 // standing returns which of children own has to wait for: the nearest before it that excludes it, or "" if own's turn has
-// come; and whether that is the only one before it that does. What is no node of such a lock is ignored; nodes of a lock of another kind are an error matching locks.ErrForeign.
+// come; and whether that is the only one before it that does. What is no node of such a lock is ignored; nodes of a lock of
+// another kind are an error matching locks.ErrForeign.
 //
 // A mutex and a writer wait for everyone before, a reader for writers only. The nearest will do: when it has gone, the
-// children are
-// asked for again.
+// children are asked for again.
 func standing(children []string, own string, r recipe) (before string, only bool, err error) {
 	mine, found := "", false
 	for _, c := range children {

@@ -164,7 +164,9 @@ func (s *session) authenticate() {
 	s.mu.Lock()
 	s.anchored = true
 	s.mu.Unlock()
-	// On its first connection the client looks in vain for watches to tell. It has done so by then.
+	// On each connection the client looks for watches to tell, after the event that there is a session; of its end it tells nobody, and on the
+	// first there are none to tell. It has done so by then. Should it come later, and find this one, it tells the server what it knows
+	// already.
 	pause(s.c.life, 20*time.Millisecond)
 	if _, _, _, err := s.conn.ExistsW("/zookeeper"); err != nil {
 		return
