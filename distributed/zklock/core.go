@@ -123,7 +123,8 @@ func (c *core) live(s *session) error {
 		term := s.term()
 		timer := time.NewTimer(max(term/looks, time.Millisecond))
 		select {
-		case now := <-timer.C:
+		case <-timer.C:
+			now := time.Now()
 			s.unblock(now.Add(term/looks - term/3))
 			s.mu.Lock()
 			quiet := s.up && now.Sub(s.contact) >= term*3/10 && now.Sub(asked) >= term*3/10
@@ -211,8 +212,8 @@ func (c *core) Term() time.Duration {
 	return c.term
 }
 
-// patience returns a context for what may take half of a session timeout from now, or an eighth more: one for all of such a time, for a timer
-// costs more than most requests do.
+// patience returns a context for what may take half of a session timeout from now, or an eighth more: one for all of such a
+// time, for a timer costs more than most requests do.
 func (c *core) patience() context.Context {
 	d := max(c.Term()/2, 10*time.Millisecond)
 	c.mu.Lock()

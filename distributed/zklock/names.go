@@ -134,8 +134,8 @@ func standing(children []string, own string, r recipe) (before string, only bool
 	return before, n == 1, err
 }
 
-// last returns the last of children before the number mine that excludes a recipe, or the last of all if mine is "", and of how many it
-// is the last.
+// last returns the last of children before the number mine that excludes a recipe, or the last of all if mine is "", and of how
+// many it is the last.
 func last(children []string, r recipe, mine string) (before string, n int, err error) {
 	nearest := ""
 	for _, c := range children {

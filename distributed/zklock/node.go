@@ -254,8 +254,8 @@ func (n *node) condemn() (done <-chan struct{}, first bool) {
 	return done, first
 }
 
-// end has n deleted in the background, and waits for nothing: an event may be the reason. tried is set if a request to delete it may have
-// been carried out.
+// end has n deleted in the background, and waits for nothing: an event may be the reason. tried is set if a request to delete it
+// may have been carried out.
 func (n *node) end(tried bool) {
 	n.mu.Lock()
 	named := n.name != ""

@@ -164,9 +164,9 @@ func (s *session) authenticate() {
 	s.mu.Lock()
 	s.anchored = true
 	s.mu.Unlock()
-	// On each connection the client looks for watches to tell, after the event that there is a session; of its end it tells nobody, and on the
-	// first there are none to tell. It has done so by then. Should it come later, and find this one, it tells the server what it knows
-	// already.
+	// On each connection the client looks for watches to tell, some time after the event that there is a session, and tells
+	// nobody that it has. On the first there is none yet. It has looked by the end of this pause; should it be later, and find
+	// this one, it tells the server what that knows already.
 	pause(s.c.life, 20*time.Millisecond)
 	if _, _, _, err := s.conn.ExistsW("/zookeeper"); err != nil {
 		return
@@ -215,8 +215,8 @@ func (s *session) end(why error) {
 	s.turn()
 }
 
-// lively returns when the last request was sent that was answered, if that was less than a third of the session timeout ago, and there is
-// still the connection that is the how manieth of the session.
+// lively returns when the last request was sent that was answered, if that was less than a third of the session timeout ago,
+// and link is the present connection.
 func (s *session) lively(link int64) (contact time.Time, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -286,8 +286,8 @@ func (s *session) land(f *flight, answered bool) {
 	}
 }
 
-// unblock closes the connections of requests that are waited for since a time: there is one look at all of them now and then, for a
-// timer of each would cost more than the request.
+// unblock closes the connections of requests that are waited for since a time: there is one look at all of them now and then,
+// for a timer of each would cost more than the request.
 func (s *session) unblock(since time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -302,6 +302,7 @@ func (s *session) unblock(since time.Time) {
 type asked[T any] struct {
 	flight
 	s       *session
+	failed  error // why it was not sent
 	answers chan answer[T]
 }
 
@@ -313,11 +314,11 @@ type answer[T any] struct {
 // ask sends a request when there is a connection. Its answer has to be waited for. The ZooKeeper client does not know contexts, so
 // the request has a goroutine.
 func ask[T any](ctx context.Context, s *session, request func(*zk.Conn) (T, error)) *asked[T] {
-	q := &asked[T]{s: s, answers: make(chan answer[T], 1)}
-	if err := s.depart(ctx, &q.flight); err != nil {
-		q.answers <- answer[T]{err: err}
+	q := &asked[T]{s: s}
+	if q.failed = s.depart(ctx, &q.flight); q.failed != nil {
 		return q
 	}
+	q.answers = make(chan answer[T], 1)
 	go func() {
 		v, err := request(s.conn)
 		q.answers <- answer[T]{v, err}
@@ -325,10 +326,13 @@ func ask[T any](ctx context.Context, s *session, request func(*zk.Conn) (T, erro
 	return q
 }
 
-// wait waits for the answer until ctx ends or the session does. One that comes later is dropped. A connection on which no answer comes
-// for a third of the session timeout is closed: there is time to find a better one, while the session lasts.
+// wait waits for the answer until ctx ends or the session does. One that comes later is dropped. A connection on which no answer
+// comes for a third of the session timeout is closed: there is time to find a better one, while the session lasts.
 func (q *asked[T]) wait(ctx context.Context) (T, error) {
 	var a answer[T]
+	if q.failed != nil {
+		return a.v, q.failed
+	}
 	select {
 	case a = <-q.answers:
 	case <-q.s.dead:

@@ -297,11 +297,11 @@ func (r *record) begin() bool {
 	return true
 }
 
-// ask goes on with step, which acquires, until the lock is held or has to be waited for. What can be tried again is, for half of the
-// session timeout.
+// ask goes on with step, which acquires, until the lock is held or has to be waited for. What can be tried again is, for half of
+// the session timeout.
 //
-// own and gate are those of the goroutine that asks. Somebody else may give the record up meanwhile: an acquisition that was cancelled is
-// not awaited for long. Then who asks has the nodes deleted, which may have come after that:
+// own and gate are those of the goroutine that asks. Somebody else may give the record up meanwhile: an acquisition that was
+// cancelled is not awaited for long. Then who asks has the nodes deleted, which may have come after that:
 //
 //	asking  left   who deletes the nodes
 //	no      no     nobody

@@ -11,26 +11,28 @@ import (
 
 // heir says that the own node of a waiter is the next one: its turn comes when one node goes.
 //
-// Numbers in a directory only grow, and the directory stays as long as the own node is in it. So the nodes before the own one become fewer,
-// and never more. If a list of the children has only one of them, and that is deleted, the lock is the waiter's, whether that one held it
-// or waited: there is no need for another list, provided that the own node is still there. Of that it would have heard before:
+// Numbers in a directory only grow, and the directory stays as long as the own node is in it. So the nodes before the own one
+// become fewer, and never more. If a list of the children has only one of them, and that is deleted, the lock is the waiter's,
+// whether that one held it or waited: there is no need for another list, provided that the own node is still there. If it were
+// not, the waiter would have heard so before:
 //
-//	the list shows one node before the own one, and the own one
-//	both have watches, of which the server tells in the order in which things happen, on one connection
-//	so when it tells of the deletion of that node, and has told of none of the own one, the own node was there at that moment
+//	the list shows the own node and one before it
+//	both have watches, and the server tells of deletions in the order in which they happen, on one connection
+//	so when it tells of that of the one before, and has told of none of the own one, the own one was there at that moment
 //
-// With another connection the watches are set anew, and the order counts for nothing: link is that of the connection on which both watches
-// were confirmed, and the heir is one as long as that is the present one. What else may happen leads to another list.
+// With another connection the watches are set anew, and in what order they go off says nothing: link is the connection in which
+// the own node was made and both watches were confirmed, and the heir is one as long as that is the present one. Whatever else
+// happens leads to another list.
 //
-// It is so for a mutex. The node of a writer that becomes a reader leaves one with the same number behind.
+// It is so for a mutex. A writer that becomes a reader leaves a node with its number behind.
 type heir struct {
 	path string // of the node before, or ""
 	link int64
 	turn bool // that node was deleted
 }
 
-// expect makes r the heir of a node that it watches, which was the only one before its own, if the server says that its own node is there. link
-// is that of the time before the watch was set.
+// expect makes r the heir of a node that it watches, which was the only one before its own, if the server says that its own node
+// is there. link is that of the time before the watch was set.
 func (r *record) expect(ctx context.Context, path string, link int64) error {
 	r.mu.Lock()
 	known := r.heir.path == path && r.heir.link == link
@@ -61,7 +63,8 @@ func (r *record) passed(path string) {
 	}
 }
 
-// succeeds reports whether r has the lock without asking. The session must have been confirmed lately, for its hold counts from then.
+// succeeds reports whether r has the lock without asking. The session must have been confirmed lately, for the hold counts from
+// then.
 func (r *record) succeeds() bool {
 	r.mu.Lock()
 	h := r.heir
@@ -79,9 +82,9 @@ func (r *record) succeeds() bool {
 
 // guards are the nodes of which their owners want to hear, as soon as they are no longer young.
 //
-// The server tells of a node's deletion whoever watches it: the next in the queue, and the holder, if it does. Most nodes are deleted by
-// who made them, within moments, and then this is an event for nothing, which is in the way of the next holder's. So a node gets its watch
-// only when it has been there for a while. One timer does for all.
+// The server tells of a node's deletion whoever watches it: the next in the queue, and the holder, if it does. Most nodes are
+// deleted by who made them, within moments, and then this is an event for nothing, which is in the way of the next holder's. So
+// a node gets its watch only when it has been there for a while. One timer does for all.
 type guards struct {
 	mu    sync.Mutex
 	young map[*node]guarded
@@ -157,8 +160,8 @@ func (c *core) protect(nodes map[*node]*record) {
 	wg.Wait()
 }
 
-// protect has r hear of it if its own node n is deleted by somebody else, or its data has changed. If that cannot be told to the server now, the
-// next renewal does.
+// protect has r hear of it if its own node n is deleted by somebody else, or its data has changed. If that cannot be told to the
+// server now, the next renewal does.
 func (r *record) protect(n *node) {
 	if n.observed() {
 		return

@@ -150,7 +150,8 @@ func TestAReaderThatWroteKeepsTheNextWriterOut(t *testing.T) {
 	got := make(chan error, 1)
 	go func() { got <- next.LockContext(b) }()
 	direct.queued("/it", 2)
-	eventually(t, "its watches", func() bool { return watchesOf(s) >= 5 }) // of two clients, of two nodes by who made them, and of the writer's
+	// One for each client, one of each node by who made it, and the waiter's of the node before.
+	eventually(t, "its watches", func() bool { return watchesOf(s) >= 5 })
 	require.NoError(t, read(rw).LockContext(a))
 	require.NoError(t, write(rw).UnlockContext(a))
 	stillWaits(t, got)
