@@ -51,7 +51,7 @@
 //     seconds, and returns an error then. So does a loss after which the session lives on.
 //   - A context ends: the call returns at once. Its node is deleted, whatever becomes of requests under way.
 //   - Somebody deletes the holder's node: the holder is told by a watch, at once if it has had the lock for a fifth of a second.
-//     Before, there may be none: most nodes are gone by then. A waiter queues anew.
+//     Before, there may be none: most nodes are gone by then. A waiter queues anew, when its turn would have come at the latest.
 //   - The empty directory is removed by ZooKeeper: it is made anew, with all above it, as containers.
 //   - The leader dies: there is no answer until there is a new one. Sessions go on.
 //   - Something else is in the directory: it is ignored. But nodes of a lock of another kind are [locks.ErrForeign], and so is an

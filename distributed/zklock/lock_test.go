@@ -135,11 +135,10 @@ func TestAReleaseWakesOneOfAHundredAndOfAnEphemeralLockAll(t *testing.T) {
 	}
 }
 
-// watches is how many watches n waiters and a holder have: each of its own node, if it has one, and each waiter of its
-// predecessor or
-// the one node; and one for each client and the one that looks on.
+// watches is how many watches n waiters and a holder have: the holder, and who is next in a queue, of its own node; each waiter of its
+// predecessor or the one node; and one for each client.
 var watches = map[string]func(n int) int{
-	"mutex":     func(n int) int { return (n + 1) + n + (n + 1) },
+	"mutex":     func(n int) int { return 2 + n + (n + 1) },
 	"ephemeral": func(n int) int { return 1 + n + (n + 1) },
 }
 

@@ -108,7 +108,6 @@ func (st *store) stands(ctx context.Context, r *record, n *node, kind recipe) (b
 		if failed == nil {
 			n.seen(state)
 			r.read(state)
-			r.guard(n)
 		}
 		err = errors.Join(err, failed)
 	}

@@ -380,6 +380,7 @@ func (r *record) proceed(step func(ctx context.Context) (held bool, err error)) 
 				continue
 			}
 			r.st.keep(r)
+			r.guard(r.own)
 			_, token := r.own.known()
 			r.tell()
 			return lease.Reply{Held: true, Token: token, Since: r.since}, nil

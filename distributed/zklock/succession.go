@@ -80,11 +80,12 @@ func (r *record) succeeds() bool {
 	return ok
 }
 
-// guards are the nodes of which their owners want to hear, as soon as they are no longer young.
+// guards are the nodes of holders that want to hear of them, as soon as they are no longer young.
 //
 // The server tells of a node's deletion whoever watches it: the next in the queue, and the holder, if it does. Most nodes are
 // deleted by who made them, within moments, and then this is an event for nothing, which is in the way of the next holder's. So
-// a node gets its watch only when it has been there for a while. One timer does for all.
+// a node gets its watch only when the lock has been held by it for a while. One timer does for all. Who waits has no need of one,
+// but for an heir: it looks for its node before it has the lock, and now and then.
 type guards struct {
 	mu    sync.Mutex
 	young map[*node]guarded
@@ -96,7 +97,7 @@ type guarded struct {
 	since time.Time
 }
 
-// youth is for how long a node has no watch, at least; twice that at most.
+// youth is for how long a holder's node has no watch, at least; twice that at most.
 const youth = 100 * time.Millisecond
 
 // guard has r hear of it, soon, if its own node n is deleted by somebody else, or its data has changed.
