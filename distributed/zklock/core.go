@@ -27,14 +27,18 @@ type core struct {
 	end   context.CancelFunc
 	beats chan struct{} // the state may have changed
 
-	mu     sync.Mutex
-	sess   *session      // the present one, if it was up at least once
-	failed error         // why there is none, if that is for good or known
-	change chan struct{} // closed when sess or failed changes
-	term   time.Duration // of the last session
-	shut   bool
-	wg     sync.WaitGroup // not added to when shut
-	stores []*store
+	mu       sync.Mutex
+	sess     *session      // the present one, if it was up at least once
+	failed   error         // why there is none, if that is for good or known
+	change   chan struct{} // closed when sess or failed changes
+	term     time.Duration // of the last session
+	shut     bool
+	wg       sync.WaitGroup // not added to when shut
+	stores   []*store
+	brief    context.Context // see patience
+	briefEnd time.Time
+
+	guards guards
 }
 
 type credentials struct {
@@ -101,6 +105,9 @@ func (c *core) run() {
 	}
 }
 
+// looks is how often in a session timeout it is looked whether requests are answered.
+const looks = 24
+
 // live looks after s until it is over or the client is closed, and returns why.
 func (c *core) live(s *session) error {
 	defer c.spawnClose(s)
@@ -111,15 +118,19 @@ func (c *core) live(s *session) error {
 	case <-c.life.Done():
 		s.end(locks.ErrClosed)
 	}
+	var asked time.Time // for a sign of life
 	for {
-		beat := max(s.term()/3, time.Millisecond)
-		timer := time.NewTimer(beat)
+		term := s.term()
+		timer := time.NewTimer(max(term/looks, time.Millisecond))
 		select {
 		case <-timer.C:
+			now := time.Now()
+			s.unblock(now.Add(term/looks - term/3))
 			s.mu.Lock()
-			quiet := s.up && time.Since(s.contact) >= beat*9/10
+			quiet := s.up && now.Sub(s.contact) >= term*3/10 && now.Sub(asked) >= term*3/10
 			s.mu.Unlock()
 			if quiet {
+				asked = now
 				c.spawn(func() {
 					ctx, cancel := context.WithTimeout(c.life, s.term())
 					defer cancel()
@@ -199,6 +210,21 @@ func (c *core) Term() time.Duration {
 		return c.sess.term()
 	}
 	return c.term
+}
+
+// patience returns a context for what may take half of a session timeout from now, or an eighth more: one for all of such a
+// time, for a timer costs more than most requests do.
+func (c *core) patience() context.Context {
+	d := max(c.Term()/2, 10*time.Millisecond)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if left := time.Until(c.briefEnd); left < d || left > d+d/4 {
+		c.briefEnd = time.Now().Add(d + d/4)
+		ctx, cancel := context.WithDeadlineCause(c.life, c.briefEnd, errTimeout)
+		context.AfterFunc(ctx, cancel) // at its time, or with the client
+		c.brief = ctx
+	}
+	return c.brief
 }
 
 // close ends the session, and waits for everybody at work here until ctx ends.

@@ -50,20 +50,20 @@
 //   - A deletion fails: it is repeated in the background until the node is gone or the session is. An unlock waits for that for 3
 //     seconds, and returns an error then. So does a loss after which the session lives on.
 //   - A context ends: the call returns at once. Its node is deleted, whatever becomes of requests under way.
-//   - Somebody deletes the holder's node: the holder is told at once, by a watch. A waiter queues anew.
+//   - Somebody deletes the holder's node: the holder is told by a watch, at once if it has had the lock for a fifth of a second.
+//     Before, there may be none: most nodes are gone by then. A waiter queues anew, when its turn would have come at the latest.
 //   - The empty directory is removed by ZooKeeper: it is made anew, with all above it, as containers.
 //   - The leader dies: there is no answer until there is a new one. Sessions go on.
 //   - Something else is in the directory: it is ignored. But nodes of a lock of another kind are [locks.ErrForeign], and so is an
 //     ephemeral node where the directory should be, or, for an EphemeralLocker, a node that is not ephemeral.
-//   - No server can be reached for half of the session timeout, while a lock is asked for or waited for: the call returns an
-//     error.
+//   - No server can be reached for half of the session timeout or a little more, while a lock is asked for or waited for: the call
+//     returns an error.
 //
 // # When not to use it
 //
-// Each acquisition is two writes that a majority of servers puts on disk. If two holders at a time are merely inefficient, a lock
-// on Redis costs a tenth. If what is to be guarded is in a database, its own locks are one thing less that can fail. If
-// everything is
-// in one process, take packages reentrant or named.
+// Each acquisition and its release are two writes that a majority of servers puts on disk. If two holders at a time are merely
+// inefficient, a lock on Redis costs a tenth. If what is to be guarded is in a database, its own locks are one thing less that
+// can fail. If everything is in one process, take packages reentrant or named.
 //
 // # Limits
 //

@@ -26,7 +26,7 @@ var (
 func (e *ephemeral) Acquire(ctx context.Context, name, owner string, _ time.Duration) (lease.Reply, error) {
 	waits := e.find(owner) != nil
 	r := e.record(ctx, name, owner)
-	reply, err := r.ask(ctx, func(ctx context.Context) (bool, error) { return e.step(ctx, r, waits) })
+	reply, err := r.ask(func(ctx context.Context) (bool, error) { return e.step(ctx, r, waits) })
 	if !reply.Held && (!waits || err != nil) {
 		e.leave(r)
 	} else if !reply.Held && e.find(owner) != r { // it was given up meanwhile

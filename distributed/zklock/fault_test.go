@@ -412,6 +412,56 @@ func TestACancelledWaiterReturnsAtOnceWithoutAServer(t *testing.T) {
 	direct.queued("/it", 0)
 }
 
+func TestAnAnswerThatComesLongAfterItsWaiterHasGoneLeavesNothing(t *testing.T) {
+	s := testbed.StartZooKeeper(t)
+	for name, kind := range kinds {
+		for how, acquire := range map[string]func(l *zklock.Lock, ctx context.Context) error{
+			"wait": (*zklock.Lock).LockContext,
+			"try": func(l *zklock.Lock, ctx context.Context) error {
+				_, err := l.TryLockContext(ctx)
+				return err
+			},
+		} {
+			t.Run(name+" "+how, func(t *testing.T) {
+				t.Parallel()
+				direct := connect(t, s.Addr())
+				p := testbed.NewProxy(t, s.Addr())
+				path := "/late-" + name + "-" + how
+				l, a := kind.lock(open(t, p.Addr(), timeout(long)), path), someone()
+				hold(t, l, a)
+				require.NoError(t, l.UnlockContext(a))
+				ctx, cancel := context.WithCancel(someone())
+				p.Delay(300 * time.Millisecond)
+				got := make(chan error, 1)
+				go func() { got <- acquire(l, ctx) }()
+				if how == "wait" {
+					eventually(t, "a node", func() bool { // the answer comes later
+						there, st, err := direct.Exists(path)
+						if kind.dir != "" {
+							there, st, err = direct.Exists(path + "/locks")
+						}
+						return err == nil && there && (name == "ephemeral" || st.NumChildren > 0)
+					})
+				} else {
+					time.Sleep(50 * time.Millisecond) // at whatever point it is
+				}
+				cancel()
+				require.ErrorIs(t, <-got, context.Canceled)
+				free := func() bool {
+					there, _, err := direct.Exists(path)
+					return err == nil && (name != "ephemeral" && len(direct.list(path+kind.dir))+len(direct.list(path+"/locks")) == 0 || !there)
+				}
+				time.Sleep(time.Second) // what is late has come by then
+				eventually(t, "an empty lock", free)
+				p.Heal()
+				require.NoError(t, l.LockContext(a))
+				require.NoError(t, l.UnlockContext(a))
+				eventually(t, "an empty lock", free)
+			})
+		}
+	}
+}
+
 func TestCloseEndsHoldsAndWaiters(t *testing.T) {
 	t.Parallel()
 	s := testbed.StartZooKeeper(t)
@@ -497,10 +547,12 @@ func TestCredentialsAreUsedAndNotTold(t *testing.T) {
 	require.NoError(t, c.Lock("it").LockContext(a))
 	p.Reset()
 	require.NoError(t, c.Lock("it").UnlockContext(a))
+	require.NoError(t, c.Lock("it").LockContext(a), "so that its directory stays")
 	stranger := open(t, s.Addr(), zklock.WithAuth("digest", []byte("user:guess")))
 	err := stranger.Lock("it").LockContext(someone())
 	require.ErrorIs(t, err, zk.ErrNoAuth)
 	require.NotContains(t, err.Error(), "guess")
+	require.NoError(t, c.Lock("it").UnlockContext(a))
 	_, err = zklock.New(background, []string{s.Addr()}, zklock.WithAuth("nosuch", []byte("secret")))
 	require.ErrorIs(t, err, zk.ErrAuthFailed)
 	require.NotContains(t, err.Error(), "secret")

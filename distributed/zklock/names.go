@@ -2,6 +2,7 @@ package zklock
 
 import (
 	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
@@ -59,7 +60,16 @@ func newUUID() string {
 	rand.Read(b[:]) // never fails
 	b[6] = b[6]&0x0f | 0x40
 	b[8] = b[8]&0x3f | 0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+	var text [36]byte
+	hex.Encode(text[:], b[:4])
+	hex.Encode(text[9:], b[4:6])
+	hex.Encode(text[14:], b[6:8])
+	hex.Encode(text[19:], b[8:10])
+	hex.Encode(text[24:], b[10:])
+	for _, i := range []int{8, 13, 18, 23} {
+		text[i] = '-'
+	}
+	return string(text[:])
 }
 
 // sequence returns what follows the last kind in a node's name, if that is a number as ZooKeeper appends it: ten digits, and a
@@ -101,13 +111,12 @@ func (r recipe) kind() string {
 var errNoOwn = errors.New("own node is gone")
 
 // standing returns which of children own has to wait for: the nearest before it that excludes it, or "" if own's turn has
-// come. What is
-// no node of such a lock is ignored; nodes of a lock of another kind are an error matching locks.ErrForeign.
+// come; and whether that is the only one before it that does. What is no node of such a lock is ignored; nodes of a lock of
+// another kind are an error matching locks.ErrForeign.
 //
 // A mutex and a writer wait for everyone before, a reader for writers only. The nearest will do: when it has gone, the
-// children are
-// asked for again.
-func standing(children []string, own string, r recipe) (before string, err error) {
+// children are asked for again.
+func standing(children []string, own string, r recipe) (before string, only bool, err error) {
 	mine, found := "", false
 	for _, c := range children {
 		if c == own {
@@ -115,42 +124,47 @@ func standing(children []string, own string, r recipe) (before string, err error
 		}
 	}
 	if !found {
-		return "", errNoOwn
+		return "", false, errNoOwn
 	}
-	before, err = last(children, r, mine)
+	before, n, err := last(children, r, mine)
 	if err == nil && strings.HasPrefix(mine, "-") {
 		// The counter of the directory is at its end, and those who came later sort before those who hold.
 		err = errors.New("zklock: the numbers in the lock's directory are used up: it has to be made anew")
 	}
-	return before, err
+	return before, n == 1, err
 }
 
-// last returns the last of children before the number mine that excludes a recipe, or the last of all if mine is "".
-func last(children []string, r recipe, mine string) (before string, err error) {
+// last returns the last of children before the number mine that excludes a recipe, or the last of all if mine is "", and of how
+// many it is the last.
+func last(children []string, r recipe, mine string) (before string, n int, err error) {
 	nearest := ""
 	for _, c := range children {
 		var seq string
 		var ok bool
 		if r == mutex {
 			if _, w := sequence(c, writeName); w {
-				return "", foreign(c)
+				return "", 0, foreign(c)
 			} else if _, rd := sequence(c, readName); rd {
-				return "", foreign(c)
+				return "", 0, foreign(c)
 			}
 			seq, ok = sequence(c, lockName)
 		} else {
 			if _, l := sequence(c, lockName); l {
-				return "", foreign(c)
+				return "", 0, foreign(c)
 			}
 			if seq, ok = sequence(c, writeName); !ok && r == writing {
 				seq, ok = sequence(c, readName)
 			}
 		}
-		if ok && (mine == "" || seq < mine) && seq > nearest {
+		if !ok || mine != "" && seq >= mine {
+			continue
+		}
+		n++
+		if seq > nearest {
 			nearest, before = seq, c
 		}
 	}
-	return before, nil
+	return before, n, nil
 }
 
 func foreign(child string) error {

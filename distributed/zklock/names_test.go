@@ -39,30 +39,34 @@ func TestStandingFindsTheNearestWhoExcludes(t *testing.T) {
 		if own == w1 || own == w4 {
 			kind = writing
 		}
-		before, err := standing(all, own, kind)
+		before, only, err := standing(all, own, kind)
 		require.NoError(t, err)
 		require.Equal(t, want, before, own)
+		require.Equal(t, want == w1, only, own)
 	}
-	before, err := standing([]string{w4, down}, w4, writing)
+	before, only, err := standing([]string{w4, down}, w4, writing)
 	require.NoError(t, err)
 	require.Equal(t, down, before)
-	before, err = standing([]string{w4, down}, down, reading)
+	require.True(t, only)
+	before, only, err = standing([]string{w4, down}, down, reading)
 	require.NoError(t, err)
 	require.Empty(t, before)
+	require.False(t, only)
 
 	locked := []string{"x-lock-0000000010", "_c_0123456789abcdef0123456789abcdef-lock-0000000002", "lock-0000000003", "foo"}
 	for own, want := range map[string]string{locked[1]: "", locked[2]: locked[1], locked[0]: locked[2]} {
-		before, err := standing(locked, own, mutex)
+		before, only, err := standing(locked, own, mutex)
 		require.NoError(t, err)
 		require.Equal(t, want, before, own)
+		require.Equal(t, own == locked[2], only, own)
 	}
-	_, err = standing(locked, "lock-0000000004", mutex)
+	_, _, err = standing(locked, "lock-0000000004", mutex)
 	require.ErrorIs(t, err, errNoOwn)
-	_, err = standing(append(locked, w1), locked[1], mutex)
+	_, _, err = standing(append(locked, w1), locked[1], mutex)
 	require.ErrorIs(t, err, locks.ErrForeign)
-	_, err = standing(append(all, locked[0]), w1, writing)
+	_, _, err = standing(append(all, locked[0]), w1, writing)
 	require.ErrorIs(t, err, locks.ErrForeign)
-	_, err = standing([]string{"lock--2147483648", "lock-2147483647"}, "lock--2147483648", mutex)
+	_, _, err = standing([]string{"lock--2147483648", "lock-2147483647"}, "lock--2147483648", mutex)
 	require.Error(t, err, "it would overtake who holds the lock")
 }
 

@@ -20,6 +20,7 @@ type node struct {
 	s    *session
 	dir  string
 	uuid string
+	link int64 // the connection of s before the request that makes it was sent
 
 	// alone is set if the name is not only ours: a lock that is one node. Its data is the UUID then, and it is looked at before
 	// it is deleted.
@@ -53,7 +54,7 @@ func (c *core) create(ctx context.Context, dir, kind, number string, data func(*
 		if err != nil {
 			return nil, err
 		}
-		n := &node{c: c, s: s, dir: dir, uuid: newUUID()}
+		n := &node{c: c, s: s, dir: dir, uuid: newUUID(), link: s.links.Load()}
 		path, err := s.create(ctx, dir+"/"+protection+n.uuid+"-"+kind+number, data(s), flags)
 		switch {
 		case err == nil:
@@ -160,13 +161,24 @@ func (n *node) observe(ctx context.Context, hear func(gone bool)) (stat, error) 
 		n.s.points.listen(place{n.path(), false}, n, n.event)
 	}
 	st, err := n.look(ctx)
-	if err != nil {
-		return st, err
+	if err == nil {
+		n.seen(st)
 	}
+	return st, err
+}
+
+// seen notes what n's state says.
+func (n *node) seen(st stat) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.token = uint64(st.Czxid)
-	return st, nil
+}
+
+// observed reports whether n is, or need not be any more.
+func (n *node) observed() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.hear != nil || n.doom != nil
 }
 
 // look gets n, with a watch.
@@ -200,45 +212,91 @@ func (n *node) event(e zk.Event) {
 // discard has n deleted, however often that has to be tried, until it is gone or the session over. It does not wait for that. The
 // channel is closed then.
 func (n *node) discard() <-chan struct{} {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.doom != nil {
-		return n.doom
+	done, first := n.condemn()
+	if first {
+		n.end(false)
 	}
-	n.doom = make(chan struct{})
-	done := n.doom
+	return done
+}
+
+// delete is discard, but it waits for what comes of the first request, or until ctx ends.
+func (n *node) delete(ctx context.Context) {
+	if n.alone || n.unsure || n.name == "" {
+		n.discard()
+		return
+	}
+	if _, first := n.condemn(); !first {
+		return
+	}
+	n.ignore()
+	switch err := n.s.delete(ctx, n.path()); {
+	case err == nil:
+		n.deleted()
+	case !errors.Is(err, zk.ErrNoNode):
+		n.end(true)
+		return
+	}
+	close(n.doom)
+}
+
+// condemn notes that n is not wanted any more, and reports whether that is news.
+func (n *node) condemn() (done <-chan struct{}, first bool) {
+	n.mu.Lock()
+	first = n.doom == nil
+	if first {
+		n.doom = make(chan struct{})
+	}
+	done = n.doom
+	n.mu.Unlock()
+	if first {
+		n.c.guards.forget(n)
+	}
+	return done, first
+}
+
+// end has n deleted in the background, and waits for nothing: an event may be the reason. tried is set if a request to delete it
+// may have been carried out.
+func (n *node) end(tried bool) {
+	n.mu.Lock()
 	named := n.name != ""
+	n.mu.Unlock()
 	started := n.c.try(func() {
-		defer close(done)
+		defer close(n.doom)
 		if named {
-			n.s.points.ignore(place{n.path(), false}, n)
-			n.remove()
+			n.ignore()
+			n.remove(tried)
 		} else {
 			n.seek()
 		}
 	})
 	if !started { // the client is closed, and the session with it
-		close(done)
+		close(n.doom)
 	}
-	return done
+}
+
+// ignore ends observe.
+func (n *node) ignore() { n.s.points.ignore(place{n.path(), false}, n) }
+
+// deleted notes that it was we who deleted n.
+func (n *node) deleted() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.ours = true
 }
 
 // remove deletes n.
-func (n *node) remove() {
+func (n *node) remove(tried bool) {
 	wait := 5 * time.Millisecond
 	until := time.Now().Add(2 * n.s.term())
-	for tried := false; ; tried = true {
-		ctx, cancel := context.WithTimeout(n.c.life, n.s.term())
+	for ; ; tried = true {
+		ctx := n.c.patience()
 		err := n.check(ctx)
 		if err == nil {
 			err = n.s.delete(ctx, n.path())
 		}
-		cancel()
 		switch {
 		case err == nil || tried && !n.unsure && errors.Is(err, zk.ErrNoNode):
-			n.mu.Lock()
-			n.ours = true
-			n.mu.Unlock()
+			n.deleted()
 			return
 		case n.s.isOver() || n.c.life.Err() != nil || errors.Is(err, zk.ErrNoNode) && !(n.unsure && time.Now().Before(until)):
 			return
@@ -276,7 +334,7 @@ func (n *node) seek() {
 			n.mu.Lock()
 			n.name = name
 			n.mu.Unlock()
-			n.remove()
+			n.remove(false)
 			return
 		case err == nil && time.Now().After(until):
 			return

@@ -31,13 +31,13 @@ var (
 // Enqueue makes the node, or looks how it stands.
 func (q *queue) Enqueue(ctx context.Context, name, owner string, _ time.Duration) (lease.Reply, error) {
 	r := q.record(ctx, name, owner)
-	return r.ask(ctx, func(ctx context.Context) (bool, error) { return q.step(ctx, r, true) })
+	return r.ask(func(ctx context.Context) (bool, error) { return q.step(ctx, r, true) })
 }
 
 // Acquire makes a node only if it looks as if that will be the first, and deletes it if it is not.
 func (q *queue) Acquire(ctx context.Context, name, owner string, _ time.Duration) (lease.Reply, error) {
 	r := q.record(ctx, name, owner)
-	reply, err := r.ask(ctx, func(ctx context.Context) (bool, error) {
+	reply, err := r.ask(func(ctx context.Context) (bool, error) {
 		if r.own == nil && r.req.under == nil {
 			if busy, err := q.busy(ctx, name); busy || err != nil {
 				return false, err
@@ -60,7 +60,7 @@ func (q *queue) busy(ctx context.Context, dir string) (bool, error) {
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return false, err
 	}
-	before, err := last(children, q.recipe, "")
+	before, _, err := last(children, q.recipe, "")
 	return before != "", err
 }
 
@@ -77,42 +77,50 @@ func (q *queue) step(ctx context.Context, r *record, wait bool) (held bool, err 
 			return false, err
 		}
 	}
+	if r.succeeds() {
+		return true, nil
+	}
 	for {
-		before, err := q.stands(ctx, r, r.own, q.recipe)
+		before, only, err := q.stands(ctx, r, r.own, q.recipe)
 		if err != nil || before == "" || !wait {
 			return err == nil && before == "", err
 		}
-		if again, err := r.watch(ctx, r.own.s, dir+"/"+before); !again || err != nil {
+		link := r.own.s.links.Load()
+		again, err := r.watch(ctx, r.own.s, dir+"/"+before)
+		if err == nil && !again && only && q.recipe == mutex && r.own.link == link {
+			err = r.expect(ctx, dir+"/"+before, link)
+		}
+		if !again || err != nil {
 			return false, err
 		}
 	}
 }
 
-// stands returns which node of n's directory n has to wait for.
-func (st *store) stands(ctx context.Context, r *record, n *node, kind recipe) (before string, err error) {
-	looked := make(chan error, 1)
+// stands returns which node of n's directory n has to wait for, and whether that is the only one before n that excludes it.
+func (st *store) stands(ctx context.Context, r *record, n *node, kind recipe) (before string, only bool, err error) {
+	var looked *asked[stat]
 	if _, token := n.known(); token == 0 && n == r.own { // the first time
-		go func() {
-			state, err := n.observe(ctx, r.ear(n))
-			if err == nil {
-				r.read(state)
-			}
-			looked <- err
-		}()
-	} else {
-		looked <- nil
+		looked = n.s.askFor(ctx, n.path())
 	}
 	children, err := n.s.children(ctx, n.dir)
-	if err := errors.Join(err, <-looked); errors.Is(err, zk.ErrNoNode) {
-		return "", errNoOwn
-	} else if err != nil {
-		return "", err
+	if looked != nil {
+		state, failed := looked.wait(ctx)
+		if failed == nil {
+			n.seen(state)
+			r.read(state)
+		}
+		err = errors.Join(err, failed)
 	}
-	before, err = standing(children, n.name, kind)
+	if errors.Is(err, zk.ErrNoNode) {
+		return "", false, errNoOwn
+	} else if err != nil {
+		return "", false, err
+	}
+	before, only, err = standing(children, n.name, kind)
 	if err != nil && !errors.Is(err, errNoOwn) {
 		err = fmt.Errorf("%w: %w", errBroken, err)
 	}
-	return before, err
+	return before, only, err
 }
 
 // watch has r roused by what happens to a node, and reports whether that has happened already.

@@ -26,12 +26,12 @@ var (
 
 func (m *semaphore) Enqueue(ctx context.Context, name, owner string, _ time.Duration) (lease.Reply, error) {
 	r := m.record(ctx, name, owner)
-	return r.ask(ctx, func(ctx context.Context) (bool, error) { return m.step(ctx, r, true) })
+	return r.ask(func(ctx context.Context) (bool, error) { return m.step(ctx, r, true) })
 }
 
 func (m *semaphore) Acquire(ctx context.Context, name, owner string, _ time.Duration) (lease.Reply, error) {
 	r := m.record(ctx, name, owner)
-	reply, err := r.ask(ctx, func(ctx context.Context) (bool, error) {
+	reply, err := r.ask(func(ctx context.Context) (bool, error) {
 		if r.gate == nil && r.own == nil {
 			if busy, err := m.busy(ctx, name); busy || err != nil {
 				return false, err
@@ -61,7 +61,7 @@ func (m *semaphore) busy(ctx context.Context, name string) (bool, error) {
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return false, err
 	}
-	before, err := last(waiting, mutex, "")
+	before, _, err := last(waiting, mutex, "")
 	return before != "", err
 }
 
@@ -86,7 +86,7 @@ func (m *semaphore) step(ctx context.Context, r *record, wait bool) (held bool, 
 		}
 	}
 	for r.own == nil {
-		before, err := m.stands(ctx, r, r.gate, mutex)
+		before, _, err := m.stands(ctx, r, r.gate, mutex)
 		switch {
 		case err != nil || before != "" && !wait:
 			return false, err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -15,6 +16,9 @@ var errTimeout = errors.New("no answer in time")
 
 // isTrouble reports whether err, of a request, leaves open whether the request was carried out. All else is the server's answer.
 func isTrouble(err error) bool {
+	if err == nil {
+		return false
+	}
 	for _, answer := range []error{
 		zk.ErrNoNode, zk.ErrNodeExists, zk.ErrNotEmpty, zk.ErrNoAuth, zk.ErrBadVersion, zk.ErrNoChildrenForEphemerals, zk.ErrInvalidACL,
 		zk.ErrInvalidPath, zk.ErrInvalidFlags, zk.ErrBadArguments, zk.ErrAPIError, zk.ErrReconfigDisabled,
@@ -23,7 +27,7 @@ func isTrouble(err error) bool {
 			return false
 		}
 	}
-	return err != nil
+	return true
 }
 
 // session is one session with the servers, from the attempt to begin it to its end. It has a ZooKeeper client of its own,
@@ -42,8 +46,10 @@ type session struct {
 	ready  chan struct{} // closed when it was up for the first time
 	dead   chan struct{} // closed when over
 	points points
+	links  atomic.Int64 // how many connections it has had
 
 	mu      sync.Mutex
+	flights map[*flight]struct{} // requests that are waited for
 	wire    *wire
 	id      int64
 	timeout time.Duration // as the server has granted it; before that, what is asked for
@@ -66,6 +72,7 @@ func (c *core) start() (*session, error) {
 		dead:    make(chan struct{}),
 		timeout: c.timeout,
 		changed: make(chan struct{}),
+		flights: make(map[*flight]struct{}),
 	}
 	s.points.m = make(map[place]*point)
 	conn, _, err := zk.Connect(c.servers, c.timeout,
@@ -121,6 +128,7 @@ func (s *session) event(e zk.Event) {
 	case e.Type != zk.EventSession:
 		s.points.fire(e)
 	case e.State == zk.StateHasSession:
+		s.links.Add(1) // before anything is heard of this connection
 		s.mu.Lock()
 		authed := s.authed
 		if authed {
@@ -156,7 +164,9 @@ func (s *session) authenticate() {
 	s.mu.Lock()
 	s.anchored = true
 	s.mu.Unlock()
-	// On its first connection the client looks in vain for watches to tell. It has done so by then.
+	// On each connection the client looks for watches to tell, some time after the event that there is a session, and tells
+	// nobody that it has. On the first there is none yet. It has looked by the end of this pause; should it be later, and find
+	// this one, it tells the server what that knows already.
 	pause(s.c.life, 20*time.Millisecond)
 	if _, _, _, err := s.conn.ExistsW("/zookeeper"); err != nil {
 		return
@@ -205,6 +215,14 @@ func (s *session) end(why error) {
 	s.turn()
 }
 
+// lively returns when the last request was sent that was answered, if that was less than a third of the session timeout ago,
+// and link is the present connection.
+func (s *session) lively(link int64) (contact time.Time, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.contact, s.up && s.links.Load() == link && time.Since(s.contact) < s.timeout/3
+}
+
 func (s *session) isOver() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -235,53 +253,103 @@ func notConnected(ctx context.Context) error {
 	return fmt.Errorf("not connected to ZooKeeper: %w", context.Cause(ctx))
 }
 
-// touch notes that a request was answered that was sent at a time.
-func (s *session) touch(sent time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if sent.After(s.contact) {
-		s.contact = sent
+// flight is a request that is waited for.
+type flight struct {
+	wire *wire // on which it is sent, unless that ends just now
+	sent time.Time
+}
+
+// depart notes that a request is sent, when there is a connection. It waits for one as await does.
+func (s *session) depart(ctx context.Context, f *flight) error {
+	for {
+		s.mu.Lock()
+		if s.up {
+			f.wire, f.sent = s.wire, time.Now()
+			s.flights[f] = struct{}{}
+			s.mu.Unlock()
+			return nil
+		}
+		s.mu.Unlock()
+		if err := s.await(ctx); err != nil {
+			return err
+		}
 	}
 }
 
-// call sends a request when there is a connection, and waits for its answer until ctx ends or the session does. The ZooKeeper
-// client does not know contexts: an answer that comes later is dropped. A connection on which no answer comes for a third of
-// the session timeout
-// is closed: there is time to find a better one, while the session lasts.
-func call[T any](ctx context.Context, s *session, request func(*zk.Conn) (T, error)) (T, error) {
-	type answer struct {
-		v   T
-		err error
-	}
-	var none T
-	if err := s.await(ctx); err != nil {
-		return none, err
-	}
-	answers := make(chan answer, 1)
+// land notes that a request is not waited for any more, because it was answered or for another reason.
+func (s *session) land(f *flight, answered bool) {
 	s.mu.Lock()
-	w, limit := s.wire, s.timeout/3
-	s.mu.Unlock()
-	late := time.AfterFunc(limit, func() { w.Close() })
-	defer late.Stop()
-	sent := time.Now()
+	defer s.mu.Unlock()
+	delete(s.flights, f)
+	if answered && f.sent.After(s.contact) {
+		s.contact = f.sent
+	}
+}
+
+// unblock closes the connections of requests that are waited for since a time: there is one look at all of them now and then,
+// for a timer of each would cost more than the request.
+func (s *session) unblock(since time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for f := range s.flights {
+		if f.sent.Before(since) {
+			f.wire.Close()
+		}
+	}
+}
+
+// asked is a request that was sent.
+type asked[T any] struct {
+	flight
+	s       *session
+	failed  error // why it was not sent
+	answers chan answer[T]
+}
+
+type answer[T any] struct {
+	v   T
+	err error
+}
+
+// ask sends a request when there is a connection. Its answer has to be waited for. The ZooKeeper client does not know contexts, so
+// the request has a goroutine.
+func ask[T any](ctx context.Context, s *session, request func(*zk.Conn) (T, error)) *asked[T] {
+	q := &asked[T]{s: s}
+	if q.failed = s.depart(ctx, &q.flight); q.failed != nil {
+		return q
+	}
+	q.answers = make(chan answer[T], 1)
 	go func() {
 		v, err := request(s.conn)
-		answers <- answer{v, err}
+		q.answers <- answer[T]{v, err}
 	}()
-	select {
-	case a := <-answers:
-		if !isTrouble(a.err) {
-			s.touch(sent)
-		}
-		return a.v, a.err
-	case <-s.dead:
-		return none, zk.ErrSessionExpired
-	case <-ctx.Done():
-		if cause := context.Cause(ctx); cause != errTimeout {
-			return none, fmt.Errorf("%w: %w", errTimeout, cause)
-		}
-		return none, errTimeout
+	return q
+}
+
+// wait waits for the answer until ctx ends or the session does. One that comes later is dropped. A connection on which no answer
+// comes for a third of the session timeout is closed: there is time to find a better one, while the session lasts.
+func (q *asked[T]) wait(ctx context.Context) (T, error) {
+	var a answer[T]
+	if q.failed != nil {
+		return a.v, q.failed
 	}
+	select {
+	case a = <-q.answers:
+	case <-q.s.dead:
+		a.err = zk.ErrSessionExpired
+	case <-ctx.Done():
+		a.err = errTimeout
+		if cause := context.Cause(ctx); cause != errTimeout {
+			a.err = fmt.Errorf("%w: %w", errTimeout, cause)
+		}
+	}
+	q.s.land(&q.flight, !isTrouble(a.err))
+	return a.v, a.err
+}
+
+// call sends a request and waits for its answer.
+func call[T any](ctx context.Context, s *session, request func(*zk.Conn) (T, error)) (T, error) {
+	return ask(ctx, s, request).wait(ctx)
 }
 
 // stat is what is asked of a node.
@@ -302,7 +370,12 @@ func (s *session) children(ctx context.Context, dir string) ([]string, error) {
 }
 
 func (s *session) get(ctx context.Context, path string) (stat, error) {
-	return call(ctx, s, func(c *zk.Conn) (stat, error) {
+	return s.askFor(ctx, path).wait(ctx)
+}
+
+// askFor is get without the wait.
+func (s *session) askFor(ctx context.Context, path string) *asked[stat] {
+	return ask(ctx, s, func(c *zk.Conn) (stat, error) {
 		data, st, err := c.Get(path)
 		if err != nil {
 			return stat{}, err

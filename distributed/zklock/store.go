@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -47,17 +47,21 @@ type record struct {
 	own     *node     // the place in the queue, or the lock
 	gate    *node     // the place among those who acquire, of a semaphore
 	checked time.Time // when the server was asked last
+	since   time.Time // from when on the server counts the time of the hold, if it did not ask for it
 
 	ears      sync.Mutex
 	at        place // where it listens, while it waits
 	listening *session
 
 	mu     sync.Mutex
+	asking bool  // own and gate are those of who asks
+	left   bool  // nobody wants it any more: who asks has its nodes deleted at the end
 	dirty  bool  // something has happened since
 	held   *node // the own one, from the grant to the end
 	gone   *node // an own one that was deleted
-	asked  bool  // to give it back
-	called bool  // and told so
+	heir   heir
+	asked  bool // to give it back
+	called bool // and told so
 }
 
 func (st *store) init(c *core) *store {
@@ -106,6 +110,15 @@ func (st *store) take(owner string) *record {
 	r := st.records[owner]
 	delete(st.records, owner)
 	return r
+}
+
+// forget undoes keep.
+func (st *store) forget(r *record) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.records[r.ref.Owner] == r {
+		delete(st.records, r.ref.Owner)
+	}
 }
 
 // nodeOf returns the node by which a lock is held whose token it is.
@@ -232,9 +245,7 @@ func (r *record) data(s *session) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.wire != nil {
-		if a, ok := s.wire.LocalAddr().(*net.TCPAddr); ok {
-			return []byte(a.IP.String())
-		}
+		return s.wire.host
 	}
 	return []byte{}
 }
@@ -248,7 +259,12 @@ func (r *record) listen(s *session, at place) {
 	}
 	r.close()
 	r.listening, r.at = s, at
-	s.points.listen(at, r, func(zk.Event) { r.rouse() })
+	s.points.listen(at, r, func(e zk.Event) {
+		if e.Type == zk.EventNodeDeleted {
+			r.passed(e.Path)
+		}
+		r.rouse()
+	})
 }
 
 // deaf ends listen.
@@ -281,24 +297,77 @@ func (r *record) begin() bool {
 	return true
 }
 
-// ask goes on with step, which acquires, until the lock is held or has to be waited for. What can be tried again is, for
-// half of the
-// session timeout.
-func (r *record) ask(ctx context.Context, step func(ctx context.Context) (held bool, err error)) (lease.Reply, error) {
+// ask goes on with step, which acquires, until the lock is held or has to be waited for. What can be tried again is, for half of
+// the session timeout.
+//
+// own and gate are those of the goroutine that asks. Somebody else may give the record up meanwhile: an acquisition that was
+// cancelled is not awaited for long. Then who asks has the nodes deleted, which may have come after that:
+//
+//	asking  left   who deletes the nodes
+//	no      no     nobody
+//	yes     no     nobody
+//	no      yes    leave
+//	yes     yes    ask, at its end
+func (r *record) ask(step func(ctx context.Context) (held bool, err error)) (lease.Reply, error) {
+	r.mu.Lock()
+	r.asking = true
+	r.mu.Unlock()
+	reply, err := r.proceed(step)
+	r.mu.Lock()
+	r.asking = false
+	left := r.left
+	r.mu.Unlock()
+	if left { // while it asked
+		r.hold(nil)
+		r.reset()
+		r.st.forget(r)
+		return lease.Reply{}, err
+	}
+	return reply, err
+}
+
+// leave ends what r has, or has who asks do so at the end, and returns what tells of the end of that. It is for good.
+func (r *record) leave() (done []<-chan struct{}) {
+	r.mu.Lock()
+	r.left = true
+	asking := r.asking
+	r.mu.Unlock()
+	if asking {
+		return nil
+	}
+	r.deaf()
+	return r.discard()
+}
+
+// removed reports whether it was we who deleted the own node, after leave.
+func (r *record) removed() bool {
+	r.mu.Lock()
+	asking := r.asking
+	r.mu.Unlock()
+	return !asking && r.own != nil && r.own.removed()
+}
+
+func (r *record) isLeft() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.left
+}
+
+// proceed is ask while r.asking is set.
+func (r *record) proceed(step func(ctx context.Context) (held bool, err error)) (lease.Reply, error) {
 	if !r.begin() {
 		return lease.Reply{}, nil
 	}
-	began, term := time.Now(), r.st.Term()
-	ctx, cancel := context.WithTimeoutCause(ctx, max(term/2, 10*time.Millisecond), errTimeout)
-	defer cancel()
+	began, term, ctx := time.Now(), r.st.Term(), r.st.patience()
 	for {
+		r.since = time.Time{}
 		if r.own != nil && r.own.s.isOver() || r.gate != nil && r.gate.s.isOver() {
 			r.reset()
 		}
 		held, err := step(ctx)
 		switch {
-		case err == nil && !held:
-			return lease.Reply{}, nil
+		case err == nil && !held || r.isLeft():
+			return lease.Reply{}, err
 		case err == nil && time.Since(began) > term/3:
 			// Whoever asks counts from when it began, and little would be left of that.
 			r.rouse()
@@ -311,9 +380,10 @@ func (r *record) ask(ctx context.Context, step func(ctx context.Context) (held b
 				continue
 			}
 			r.st.keep(r)
+			r.guard(r.own)
 			_, token := r.own.known()
 			r.tell()
-			return lease.Reply{Held: true, Token: token}, nil
+			return lease.Reply{Held: true, Token: token, Since: r.since}, nil
 		case errors.Is(err, errNoOwn):
 			r.reset()
 		case ctx.Err() != nil || !isTrouble(err) || errors.Is(err, locks.ErrForeign) || errors.Is(err, locks.ErrClosed) ||
@@ -336,6 +406,9 @@ func (r *record) reset() {
 	r.deaf()
 	r.discard()
 	r.own, r.gate = nil, nil
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.heir = heir{}
 }
 
 // discard has the nodes of the record deleted, and returns what tells of the end of that.
@@ -350,6 +423,14 @@ func (r *record) discard() (done []<-chan struct{}) {
 
 // await waits until all are done, ctx ends, or time is up.
 func await(ctx context.Context, done []<-chan struct{}, d time.Duration) error {
+	done = slices.DeleteFunc(done, func(ch <-chan struct{}) bool {
+		select {
+		case <-ch:
+			return true
+		default:
+			return false
+		}
+	})
 	if len(done) == 0 {
 		return nil
 	}
@@ -384,7 +465,7 @@ func (st *store) Recall(_ context.Context, _, owner string) (lease.Reply, error)
 // Renew reads the nodes, and has the leader confirm the session: a server that has lost touch with it answers questions still.
 func (st *store) Renew(ctx context.Context, holds []lease.Ref, _ time.Duration) ([]bool, error) {
 	held := make([]bool, len(holds))
-	slots := make(chan struct{}, 16) // as many as the ZooKeeper client takes at once
+	slots := make(chan struct{}, atOnce)
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	var failed error
@@ -443,6 +524,9 @@ func (st *store) Renew(ctx context.Context, holds []lease.Ref, _ time.Duration) 
 	return held, nil
 }
 
+// atOnce is how many requests the ZooKeeper client takes at once.
+const atOnce = 16
+
 // persist repeats a question until there is an answer, ctx ends, or the session does.
 func persist(ctx context.Context, s *session, ask func() error) error {
 	for {
@@ -454,29 +538,27 @@ func persist(ctx context.Context, s *session, ask func() error) error {
 	}
 }
 
-// Release deletes the nodes.
+// Release deletes the nodes. While an acquisition is under way, which is not awaited any more then, that does so.
 func (st *store) Release(ctx context.Context, _, owner string) (lease.Released, error) {
 	r := st.find(owner)
 	if r == nil {
 		return lease.Released{}, nil
 	}
-	r.hold(nil)
-	if r.own == nil {
-		st.take(owner)
-		return lease.Released{}, nil
+	if n := r.holding(); n != nil {
+		r.hold(nil)
+		n.delete(ctx)
 	}
-	if err := await(ctx, r.discard(), patience); err != nil {
-		return lease.Released{}, fmt.Errorf("delete %q: %w", r.own.path(), err)
+	if err := await(ctx, r.leave(), patience); err != nil {
+		return lease.Released{}, fmt.Errorf("delete of the node in %q: %w", r.ref.Name, err)
 	}
 	st.take(owner)
-	return lease.Released{Held: r.own.removed()}, nil
+	return lease.Released{Held: r.removed()}, nil
 }
 
 // Leave deletes the nodes of who waited. If that takes longer, it goes on in the background.
 func (st *store) Leave(ctx context.Context, _, owner string) error {
 	if r := st.take(owner); r != nil {
-		r.deaf()
-		await(ctx, r.discard(), patience)
+		await(ctx, r.leave(), patience)
 	}
 	return nil
 }

@@ -33,6 +33,7 @@ type wire struct {
 	s      *session
 	dialed time.Time
 	limit  time.Time // of the first answer
+	host   []byte    // the own address, as text
 
 	// Of the reader.
 	first  []byte // what there is of the first answer
@@ -145,7 +146,11 @@ func (s *session) dial(network, address string, timeout time.Duration) (net.Conn
 		return nil, err
 	}
 	w := &wire{Conn: conn, s: s, dialed: dialed, limit: dialed.Add(2 * limit),
+		host:    []byte{},
 		watches: make(chan struct{}), creds: make(chan struct{}, 64), closed: make(chan struct{})}
+	if a, ok := conn.LocalAddr().(*net.TCPAddr); ok {
+		w.host = []byte(a.IP.String())
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.anchored {

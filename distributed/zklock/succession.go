@@ -1,0 +1,182 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// heir says that the own node of a waiter is the next one: its turn comes when one node goes.
+//
+// Numbers in a directory only grow, and the directory stays as long as the own node is in it. So the nodes before the own one
+// become fewer, and never more. If a list of the children has only one of them, and that is deleted, the lock is the waiter's,
+// whether that one held it or waited: there is no need for another list, provided that the own node is still there. If it were
+// not, the waiter would have heard so before:
+//
+//	the list shows the own node and one before it
+//	both have watches, and the server tells of deletions in the order in which they happen, on one connection
+//	so when it tells of that of the one before, and has told of none of the own one, the own one was there at that moment
+//
+// With another connection the watches are set anew, and in what order they go off says nothing: link is the connection in which
+// the own node was made and both watches were confirmed, and the heir is one as long as that is the present one. Whatever else
+// happens leads to another list.
+//
+// It is so for a mutex. A writer that becomes a reader leaves a node with its number behind.
+type heir struct {
+	path string // of the node before, or ""
+	link int64
+	turn bool // that node was deleted
+}
+
+// expect makes r the heir of a node that it watches, which was the only one before its own, if the server says that its own node
+// is there. link is that of the time before the watch was set.
+func (r *record) expect(ctx context.Context, path string, link int64) error {
+	r.mu.Lock()
+	known := r.heir.path == path && r.heir.link == link
+	r.mu.Unlock()
+	if known {
+		return nil
+	}
+	st, err := r.own.observe(ctx, r.ear(r.own))
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		return errNoOwn
+	case err != nil:
+		return nil // it will ask
+	}
+	r.read(st)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.heir = heir{path: path, link: link}
+	return nil
+}
+
+// passed is told that the node at path was deleted. An event that comes before expect has done its work only rouses r.
+func (r *record) passed(path string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.heir.path == path {
+		r.heir.turn = true
+	}
+}
+
+// succeeds reports whether r has the lock without asking. The session must have been confirmed lately, for the hold counts from
+// then.
+func (r *record) succeeds() bool {
+	r.mu.Lock()
+	h := r.heir
+	r.heir.turn = false
+	r.mu.Unlock()
+	if !h.turn {
+		return false
+	}
+	contact, ok := r.own.s.lively(h.link)
+	if ok {
+		r.since = contact
+	}
+	return ok
+}
+
+// guards are the nodes of holders that want to hear of them, as soon as they are no longer young.
+//
+// The server tells of a node's deletion whoever watches it: the next in the queue, and the holder, if it does. Most nodes are
+// deleted by who made them, within moments, and then this is an event for nothing, which is in the way of the next holder's. So
+// a node gets its watch only when the lock has been held by it for a while. One timer does for all. Who waits has no need of one,
+// but for an heir: it looks for its node before it has the lock, and now and then.
+type guards struct {
+	mu    sync.Mutex
+	young map[*node]guarded
+	armed bool
+}
+
+type guarded struct {
+	r     *record
+	since time.Time
+}
+
+// youth is for how long a holder's node has no watch, at least; twice that at most.
+const youth = 100 * time.Millisecond
+
+// guard has r hear of it, soon, if its own node n is deleted by somebody else, or its data has changed.
+func (r *record) guard(n *node) {
+	if n.observed() {
+		return
+	}
+	c := r.st.core
+	g := &c.guards
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.young == nil {
+		g.young = make(map[*node]guarded)
+	}
+	g.young[n] = guarded{r, time.Now()}
+	if !g.armed {
+		g.armed = true
+		time.AfterFunc(youth, c.grown)
+	}
+}
+
+// forget ends guard. It may be called with n.mu held.
+func (g *guards) forget(n *node) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.young, n)
+}
+
+// grown sets the watches that are due.
+func (c *core) grown() {
+	g := &c.guards
+	due := make(map[*node]*record)
+	g.mu.Lock()
+	for n, y := range g.young {
+		if time.Since(y.since) >= youth {
+			due[n] = y.r
+			delete(g.young, n)
+		}
+	}
+	g.armed = len(g.young) > 0 && c.life.Err() == nil
+	if g.armed {
+		time.AfterFunc(youth, c.grown)
+	}
+	g.mu.Unlock()
+	if len(due) > 0 {
+		c.spawn(func() { c.protect(due) })
+	}
+}
+
+// protect sets watches on nodes.
+func (c *core) protect(nodes map[*node]*record) {
+	slots := make(chan struct{}, atOnce)
+	var wg sync.WaitGroup
+	for n, r := range nodes {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			r.protect(n)
+		})
+	}
+	wg.Wait()
+}
+
+// protect has r hear of it if its own node n is deleted by somebody else, or its data has changed. If that cannot be told to the
+// server now, the next renewal does.
+func (r *record) protect(n *node) {
+	if n.observed() {
+		return
+	}
+	ctx := r.st.patience()
+	var st stat
+	err := persist(ctx, n.s, func() (err error) {
+		st, err = n.observe(ctx, r.ear(n))
+		return err
+	})
+	switch {
+	case err == nil:
+		r.read(st)
+	case errors.Is(err, zk.ErrNoNode) && !n.doomed():
+		r.over(n)
+	}
+}

@@ -1,0 +1,227 @@
+package zklock_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/testbed"
+	"github.com/jucgo/locks/distributed/zklock"
+)
+
+// line is a lock called "it" that is held by one client while others wait, one after the other.
+type line struct {
+	t      *testing.T
+	s      *testbed.ZooKeeper
+	direct admin
+	holder *zklock.Lock
+	owner  context.Context
+	nodes  []string // their paths, in the order of the queue
+}
+
+func newLine(t *testing.T) *line {
+	t.Parallel()
+	s := testbed.StartZooKeeper(t)
+	l := &line{t: t, s: s, direct: connect(t, s.Addr()), holder: open(t, s.Addr()).Lock("it"), owner: someone()}
+	hold(t, l.holder, l.owner)
+	l.nodes = []string{"/it/" + l.direct.list("/it")[0]}
+	return l
+}
+
+// wait has ctx's owner wait for a lock called "it", and returns when it has its place.
+func (l *line) wait(lock *zklock.Lock, ctx context.Context) (got chan error) {
+	l.t.Helper()
+	got = make(chan error, 1)
+	go func() { got <- lock.LockContext(ctx) }()
+	l.direct.queued("/it", len(l.nodes)+1)
+	for _, n := range l.direct.list("/it") {
+		if path := "/it/" + n; !slices.Contains(l.nodes, path) {
+			l.nodes = append(l.nodes, path)
+		}
+	}
+	return got
+}
+
+// holds checks that lock is held by a node that is there.
+func (l *line) holds(lock *zklock.Lock, ctx context.Context) {
+	l.t.Helper()
+	h, err := lock.Hold(ctx)
+	require.NoError(l.t, err)
+	names := l.direct.list("/it")
+	require.Len(l.t, names, 1)
+	_, st, err := l.direct.Get("/it/" + names[0])
+	require.NoError(l.t, err)
+	require.EqualValues(l.t, st.Czxid, h.Token())
+	require.NoError(l.t, h.Err())
+	require.NoError(l.t, lock.UnlockContext(ctx))
+}
+
+func stillWaits(t *testing.T, got chan error) {
+	t.Helper()
+	select {
+	case err := <-got:
+		t.Fatalf("granted: %v", err)
+	case <-time.After(200 * time.Millisecond):
+	}
+}
+
+func TestWhoIsAloneBehindTheHolderGetsTheLockWithoutARequest(t *testing.T) {
+	l := newLine(t)
+	p := testbed.NewProxy(t, l.s.Addr())
+	next, a := open(t, p.Addr(), timeout(long)).Lock("it"), someone()
+	got := l.wait(next, a)
+	eventually(t, "the next one", next.Expects)
+	p.CutRequests()
+	require.NoError(t, l.holder.UnlockContext(l.owner))
+	select {
+	case err := <-got:
+		require.NoError(t, err)
+	case <-time.After(long / 2):
+		p.Heal()
+		p.Reset()
+		<-got
+		t.Fatal("it has asked")
+	}
+	h, err := next.Hold(a)
+	require.NoError(t, err)
+	until, _ := h.Deadline()
+	require.Less(t, time.Until(until), long, "it counts from the last answer")
+	p.Heal()
+	p.Reset() // what was swallowed does not come back
+	require.NoError(t, h.Extend(a, long))
+	l.holds(next, a)
+}
+
+func TestWhoIsBehindAWaiterThatLeavesWaitsForTheHolder(t *testing.T) {
+	l := newLine(t)
+	second, third, b := open(t, l.s.Addr()).Lock("it"), open(t, l.s.Addr()).Lock("it"), someone()
+	ctx, cancel := context.WithCancel(someone())
+	left := l.wait(second, ctx)
+	got := l.wait(third, b)
+	eventually(t, "the second", second.Expects)
+	require.False(t, third.Expects(), "there are two before")
+	cancel()
+	require.ErrorIs(t, <-left, context.Canceled)
+	eventually(t, "the third, with one before", third.Expects)
+	stillWaits(t, got)
+	require.NoError(t, l.holder.UnlockContext(l.owner))
+	require.NoError(t, <-got)
+	l.holds(third, b)
+}
+
+func TestWhoLosesItsPlaceWithTheHolderHasANewOneBeforeItHasTheLock(t *testing.T) {
+	for name, during := range map[string]func(p *testbed.Proxy, f func()){
+		"while connected": func(p *testbed.Proxy, f func()) { f() },
+		"while not connected": func(p *testbed.Proxy, f func()) {
+			p.Refuse()
+			f()
+			p.Heal()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLine(t)
+			p := testbed.NewProxy(t, l.s.Addr())
+			next, a := open(t, p.Addr(), timeout(long)).Lock("it"), someone()
+			got := l.wait(next, a)
+			eventually(t, "the next one", next.Expects)
+			during(p, func() {
+				_, err := l.direct.Multi(&zk.DeleteRequest{Path: l.nodes[1], Version: -1},
+					&zk.DeleteRequest{Path: l.nodes[0], Version: -1})
+				require.NoError(t, err)
+			})
+			require.NoError(t, <-got)
+			l.holds(next, a)
+		})
+	}
+}
+
+func TestAReaderThatWroteKeepsTheNextWriterOut(t *testing.T) {
+	t.Parallel()
+	s := testbed.StartZooKeeper(t)
+	direct := connect(t, s.Addr())
+	rw, next := open(t, s.Addr()).ReadWriteLocker("it"), write(open(t, s.Addr()).ReadWriteLocker("it"))
+	a, b := someone(), someone()
+	require.NoError(t, write(rw).LockContext(a))
+	got := make(chan error, 1)
+	go func() { got <- next.LockContext(b) }()
+	direct.queued("/it", 2)
+	// One for each client, the writer's of its own node, and the waiter's of that.
+	eventually(t, "its watches", func() bool { return watchesOf(s) >= 4 })
+	require.NoError(t, read(rw).LockContext(a))
+	require.NoError(t, write(rw).UnlockContext(a))
+	stillWaits(t, got)
+	require.NoError(t, read(rw).UnlockContext(a))
+	require.NoError(t, <-got)
+	require.NoError(t, next.UnlockContext(b))
+}
+
+func TestAReleaseCountsWhoeverCallsItAndNeverFreesWhatIsAnothers(t *testing.T) {
+	s := testbed.StartZooKeeper(t)
+	for name, kind := range kinds {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			direct := connect(t, s.Addr())
+			l, rival := kind.lock(open(t, s.Addr()), "/"+name), kind.lock(open(t, s.Addr()), "/"+name)
+			nodes := func() int {
+				if name != "ephemeral" {
+					return len(direct.list("/" + name + kind.dir))
+				}
+				there, _, err := direct.Exists("/" + name)
+				require.NoError(t, err)
+				if there {
+					return 1
+				}
+				return 0
+			}
+			elsewhere := func(ctx context.Context) error { // in another goroutine
+				done := make(chan error)
+				go func() { done <- l.UnlockContext(ctx) }()
+				return <-done
+			}
+			a, b, mine := someone(), someone(), as(locks.CurrentOwner(background))
+
+			require.NoError(t, l.LockContext(background))
+			require.ErrorIs(t, elsewhere(background), locks.ErrNotHeld, "another goroutine")
+			require.ErrorIs(t, elsewhere(a), locks.ErrNotHeld, "another owner")
+			require.ErrorIs(t, rival.UnlockContext(mine), locks.ErrNotHeld, "another client")
+			require.Equal(t, 1, nodes())
+			require.NoError(t, l.UnlockContext(background))
+			require.ErrorIs(t, l.UnlockContext(background), locks.ErrNotHeld, "twice")
+			require.Zero(t, nodes())
+
+			require.NoError(t, l.LockContext(a))
+			holds := 1
+			if kind.reentrant {
+				require.NoError(t, l.LockContext(a))
+				ok, err := l.TryLockContext(a)
+				require.NoError(t, err)
+				require.True(t, ok)
+				holds = 3
+			} else {
+				require.ErrorIs(t, l.LockContext(a), locks.ErrDeadlock)
+			}
+			require.Equal(t, 1, nodes(), "one for all holds")
+			for i := range holds {
+				ok, err := rival.TryLockContext(b)
+				require.NoError(t, err)
+				require.False(t, ok, "after %d of %d releases", i, holds)
+				require.NoError(t, elsewhere(a), "the owner's, in whatever goroutine")
+			}
+			require.Zero(t, nodes())
+			require.NoError(t, rival.LockContext(b))
+			require.ErrorIs(t, elsewhere(a), locks.ErrNotHeld, "once too often")
+			require.ErrorIs(t, l.UnlockContext(b), locks.ErrNotHeld, "the rival's owner, but another client")
+			require.Equal(t, 1, nodes(), "the rival's")
+			h, err := rival.Hold(b)
+			require.NoError(t, err)
+			require.NoError(t, h.Err())
+			require.NoError(t, rival.UnlockContext(b))
+			require.Zero(t, nodes())
+		})
+	}
+}
