@@ -148,9 +148,9 @@ func (c *Client) kind(k kind) (*lease.Client, error) {
 	var s lease.Store
 	switch k {
 	case plain:
-		s = newPlain(c.core)
+		s = withTurns(newPlain(c.core))
 	case fenced:
-		s = newFenced(c.core)
+		s = withTurns(newFenced(c.core))
 	case simple:
 		s = newSimple(c.core)
 	case reading:

@@ -100,6 +100,8 @@ type single struct {
 	acquire, recall, renew, release *script
 	channel                         string // the prefix of the channel
 	token                           string // the prefix of the counter, if there is one
+	list                            string // the prefix of the list of those who wait, if there is one
+	names                           *nameCache
 	payload                         any    // of a release: a string
 	suffix                          string // of owners
 	force                           *script
@@ -117,8 +119,10 @@ func newPlain(c *core) *single {
 		acquire: hashAcquire,
 		recall:  hashRecall,
 		renew:   hashRenew,
-		release: hashRelease,
+		release: turnRelease,
 		channel: "redisson_lock__channel",
+		list:    "locks_waiting",
+		names:   new(nameCache),
 		payload: wakeOne,
 		force:   hashForce,
 	}
@@ -181,26 +185,24 @@ func (s *single) Renew(ctx context.Context, holds []lease.Ref, d time.Duration) 
 
 func (s *single) Release(ctx context.Context, name, owner string) (lease.Released, error) {
 	owner += s.suffix
-	channel := prefixed(s.channel, name)
 	m, err := s.c.mode(ctx)
 	if err != nil {
 		return lease.Released{}, err
 	}
-	var args []any
-	keys := 2
-	if s.beside != nil {
-		keys = 3
-		args = []any{head - 1: nil, name, channel, s.beside(name), owner, s.payload, "publish"}
-	} else {
-		args = []any{head - 1: nil, name, channel, owner, s.payload, "publish"}
+	if s.list != "" {
+		return s.call(ctx, m, name, owner)
 	}
-	switch m {
-	case sharded:
-		args[len(args)-1] = "spublish"
-	case both:
-		args = append(args, "spublish")
+	channel := prefixed(s.channel, name)
+	keys := 3
+	args := append(make([]any, head, head+7), name, channel)
+	switch {
+	case s.beside != nil:
+		args = append(args, s.beside(name), owner, s.payload)
+	default:
+		keys = 2
+		args = append(args, owner, s.payload)
 	}
-	r, err := s.c.p.eval(ctx, s.release, keys, args)
+	r, err := s.c.p.eval(ctx, s.release, keys, m.publish(args))
 	return s.c.released(r, err, channel)
 }
 
