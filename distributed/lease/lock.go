@@ -375,16 +375,15 @@ func (l *Lock) acquire(ctx context.Context, e *entry, wait, patient bool, yield 
 	c := l.c
 	owner := c.owner()
 	var queue Queue // with our place in it
-	if wait && c.queue != nil {
+	var usher Usher // who knows that we wait
+	if wait && (c.queue != nil || c.usher != nil) {
 		if !c.begin() {
 			return nil, false, locks.ErrClosed
 		}
 		defer c.done()
-		queue = c.queue
-	}
-	var usher Usher // who knows that we wait
-	if wait && queue == nil {
-		usher = c.usher
+		if queue = c.queue; queue == nil {
+			usher = c.usher
+		}
 	}
 	if wait && yield > 0 {
 		if err := l.pause(ctx, nil, yield); err != nil {
@@ -403,7 +402,6 @@ func (l *Lock) acquire(ctx context.Context, e *entry, wait, patient bool, yield 
 		doubt   time.Time     // until when a request that was not answered may have an effect
 		placed  bool          // owner may have a place in queue
 		rival   = yield > 0   // somebody else waits, or holds the lock
-		job     bool          // Close waits for this, as it does with queue
 	)
 	// over ends the acquisition in vain.
 	over := func(err error) (*grant, bool, error) {
@@ -440,13 +438,6 @@ func (l *Lock) acquire(ctx context.Context, e *entry, wait, patient bool, yield 
 			return over(a.err)
 		}
 		patient = true
-		if usher != nil && !job {
-			if !c.begin() {
-				return over(locks.ErrClosed)
-			}
-			defer c.done()
-			job = true
-		}
 		pause := c.poll
 		if down = a.err; down != nil {
 			if queue == nil && !a.doubt.IsZero() {

@@ -132,7 +132,7 @@ return token
 // KEYS ?, channel, list; ARGV ?, ?, publish commands
 const call = `
 local element = redis.pcall('lpop', KEYS[3])
-local number = type(element) == 'string' and tonumber(string.match(element, '^(%d+):')) or 1
+local number = type(element) == 'string' and tonumber(string.match(element, '^(%d+):') or '') or 1
 if number < 2 or number > 256 then
 	number = 1
 end
