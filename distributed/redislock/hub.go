@@ -33,8 +33,7 @@ type hub struct {
 	life   context.Context
 	end    context.CancelFunc
 	wg     sync.WaitGroup
-	number atomic.Pointer[number]
-	linked atomic.Bool // there is a link, or was
+	number atomic.Pointer[number] // that of turns that begin now
 
 	mu    sync.Mutex
 	links map[string]*link // by server, or under "" for the classic channels
@@ -245,7 +244,6 @@ func (h *hub) join(ctx context.Context, w *watch, channel string, shard bool) er
 			seen:    time.Now(),
 		}
 		h.links[server] = l
-		h.linked.Store(true)
 		h.wg.Add(1)
 		go l.write()
 	}

@@ -15,47 +15,62 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// Who of ours waits for a plain or fenced lock has a place in a list beside it, named locks_waiting:{lock}. A release of ours takes
-// the first one off, and says in its message whose turn it is, so that one process asks and not all. Redisson knows nothing of the
-// list: its waiters hear of every release, and its releases wake all of ours.
+// Who of ours waits for a plain or fenced lock has a place in a list beside it, locks_waiting:{lock}. A release of ours takes the
+// first one off, and its message says whose turn it is, so that one process asks and not all. Redisson does not know the list: its
+// waiters hear of every release, and its releases wake all of ours.
 //
-// An element of the list is the number of a client, a colon, and the owner. The number is drawn by each client, from least to most. Two
-// may have the same one.
+// An element of the list is the number of a client, a colon, and the owner. Each client draws a number, from least to most. If two
+// have the same one, both ask; whichever is called for nothing draws another.
 //
-//	message      from                               Redisson's waiters       ours
-//	0            Redisson; ours if nobody waits     one in each process      all ask
-//	1            an administrator                   all                      all ask
-//	n zeros      ours: it is the turn of n          one in each process      n asks, others get ready to
-//	             for Redisson's decoder, that is 0
-//	else         nobody                             none                     none
+//	message   from                                Redisson's waiters    ours
+//	0         Redisson; ours if nobody has a      one in each process   all ask
+//	          place; whoever forces an unlock
+//	1         an administrator                    all                   all ask
+//	n zeros   ours: it is the turn of number n    one in each process   n asks, the others get ready to
+//	else      nobody we know                      none                  none
 //
-// The list is a hint. The lock is whoever's its key says, and each of these only costs time, and not much:
+// Redisson takes n zeros for the number 0.
 //
-//	what                                   what then
-//	whose turn it is has died, or sleeps   nobody asks. So all others who heard the message do so after a while, unless they hear another: calm for
-//	                                       the first in the list, twice that for the second, and so on
-//	it hears of it too late                the lock is another's. It asks, and has the first place in the list again
-//	it has given up                        it leaves the list, finds that it has no place any more, and calls the next one
-//	it has got the lock already            it was not in the list any more: it left it with the script that gave it the lock
-//	a request of one that has given up     nobody waits there under the number that is called: its client calls the next one
-//	  arrives late, and gives it a place
-//	the message is lost                    with the connection: when there is one again, all ask. Or by itself: who waits asks in turn in any case
-//	a place is lost, or the list           who has none does not know. After patience without an answer it asks when it hears a message; and
-//	                                       when nobody is in the list, a message says 0
-//	the list is something else             nobody has a place, and all ask after each release
-//	who has died stays in the list         until it is its turn, or for at most ttlWaiting
+// To get ready is to ask after a while, unless there is another message before: after calm for the first one in the list, twice that
+// for the second, and so on, and in any case patience after the first of such messages. So the others do not ask in vain if one who
+// is called does, and the lock is free for calm if not.
 //
-// No wake-up is missed: a waiter has its place, and its subscription, before the lock can be released by somebody who has not
-// heard of either. The script that refuses the lock gives it the place; the subscription was active before that, or it asks again
-// when it is. A release that comes after the place was given calls it, or somebody before it, or finds no list; in each case it is told.
+// # No waiter sleeps for ever
+//
+// One that sleeps was refused, and its subscription was active before that request was sent, or it has asked again since it is. After
+// that the lock becomes free by
+//
+//   - a release of ours, a forced unlock, or one of Redisson's: it hears of it, and asks, at once or when it is ready. Only messages can
+//     put that off, each of which tells that the lock was free once more, and not for longer than patience.
+//   - the end of the lease: it asks then, for it was told the time to live.
+//   - somebody who deletes it and says nothing: it asks in turn, whatever happens, as [lease.WithPoll] says.
+//
+// If a message is lost because the connection is, it asks when it has subscribed again; and if it is lost otherwise, in turn. Nothing
+// of that depends on the list. It may be lost, be of another type, or have anything in it.
+//
+// # What the list costs when it is wrong
+//
+//	the one who is called              what then
+//	has died, or cannot be reached     the lock is free for calm
+//	hears of it when it is too late    it asks, is refused, and has the first place in the list
+//	has given up                       when it leaves the list, it sees that it is not in it, and calls the next one if the lock is free
+//	has the lock already               it was in the list twice, or its number is another's too: its release calls the next one
+//	waits no more: its place was       its client calls the next one, if the lock is free
+//	given by a request that was late
+//	is missing: nobody has a place     the message is 0, and all ask
+//
+//	the list                           what then
+//	is deleted, or has expired         likewise, and who asks has a place again
+//	is of another type                 likewise each time: no release fails because of it, nor a request
+//	lacks one who waits                it asks after patience, and has a place again
+//	has one who has died               until it is its turn, or for a minute if nobody uses the list
 const (
 	least = 2 // 1 would be Redisson's 0
 	most  = 256
 
-	calm       = 25 * time.Millisecond
-	slowest    = 20          // times calm: for how long at most others have precedence
-	patience   = time.Second // for which one relies on others after each request
-	ttlWaiting = time.Minute
+	calm     = 25 * time.Millisecond
+	slowest  = 20          // times calm: for how long at most one gets ready
+	patience = time.Second // for which one relies on others who are told to ask
 )
 
 // number is what calls the turns of a client.
@@ -199,7 +214,7 @@ type turn struct {
 	mu     sync.Mutex
 	called bool        // it is its turn, and it has not asked since
 	place  int         // in the list, about; 0: none
-	asked  time.Time   // the last time
+	since  time.Time   // when it heard of another's turn first since it asked, or zero
 	alarm  *time.Timer // when it asks though it is not its turn
 }
 
@@ -208,7 +223,7 @@ func (t *turn) ask() (how any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.quiet()
-	t.asked = time.Now()
+	t.since = time.Time{}
 	how = again
 	if t.called {
 		how = called
@@ -238,7 +253,10 @@ func (t *turn) hear(what word) bool {
 	}
 	t.place = max(t.place-1, 1)
 	now := time.Now()
-	d := min(time.Duration(min(t.place, slowest))*calm+rand.N(calm/2), t.asked.Add(patience).Sub(now))
+	if t.since.IsZero() {
+		t.since = now
+	}
+	d := min(time.Duration(min(t.place, slowest))*calm+rand.N(calm/2), t.since.Add(patience).Sub(now))
 	if d <= 0 {
 		return true
 	}
@@ -299,7 +317,7 @@ func (s *turns) remove(owner string) *turn {
 }
 
 func (s *turns) turn(name string) *turn {
-	return &turn{number: s.c.hub.number.Load(), place: 1, asked: time.Now(), sign: s.sign(name), stray: func() {
+	return &turn{number: s.c.hub.number.Load(), place: 1, sign: s.sign(name), stray: func() {
 		s.c.hub.wg.Go(func() {
 			ctx, cancel := context.WithTimeout(s.c.hub.life, lease.DefaultReleaseTimeout)
 			defer cancel()
@@ -367,7 +385,7 @@ func (s *turns) Await(ctx context.Context, name, owner string, d time.Duration) 
 	t := s.of(owner)
 	if t != nil {
 		how = t.ask()
-	} else if s.c.hub.linked.Load() {
+	} else {
 		t = s.listen(ctx, name)
 	}
 	number := s.c.hub.number.Load()
@@ -419,13 +437,17 @@ func (s *turns) Await(ctx context.Context, name, owner string, d time.Duration) 
 
 // listen returns a turn that hears of the lock without a request, or nil.
 func (s *turns) listen(ctx context.Context, name string) *turn {
+	channel := s.names.of(s.single, name).channel.(string)
+	if active, _ := s.c.hub.subscribed(channel); active == 0 {
+		return nil
+	}
 	m, err := s.c.mode(ctx)
 	if err != nil {
-		return nil // so does a release, which tells
+		return nil
 	}
 	t := s.turn(name)
 	t.watch = &watch{c: make(chan struct{}, 1), turn: t}
-	if !s.c.hub.listen(t.watch, prefixed(s.channel, name), m) {
+	if !s.c.hub.listen(t.watch, channel, m) {
 		return nil
 	}
 	return t

@@ -214,6 +214,24 @@ func TestWhoseTurnItWasThoughTheLockIsAnothersIsNext(t *testing.T) {
 	})
 }
 
+func TestWhoGetsTheLockOutOfTurnLeavesTheList(t *testing.T) {
+	t.Parallel()
+	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
+		holder, l := open(t, connect(t, addr)).Lock("it"), open(t, connect(t, addr), rarely).Lock("it")
+		a, b := someone(), someone()
+		hold(t, holder, a)
+		got := begin(l, b)
+		inList(t, direct, 1)
+		ok, err := holder.ForceUnlock(background)
+		require.NoError(t, err)
+		require.True(t, ok)
+		require.NoError(t, within(t, got))
+		require.Zero(t, direct.Exists(background, turnList).Val())
+		require.NoError(t, l.UnlockContext(b))
+		require.ErrorIs(t, holder.UnlockContext(a), locks.ErrLost)
+	})
+}
+
 func TestAWaiterThatGivesUpWhenItIsItsTurnCallsTheNext(t *testing.T) {
 	t.Parallel()
 	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
