@@ -213,7 +213,7 @@ type turn struct {
 
 	mu     sync.Mutex
 	called bool        // it is its turn, and it has not asked since
-	place  int         // in the list, about; 0: none
+	place  int         // in the list, about
 	since  time.Time   // when it heard of another's turn first since it asked, or zero
 	alarm  *time.Timer // when it asks though it is not its turn
 }
@@ -248,7 +248,7 @@ func (t *turn) hear(what word) bool {
 		t.called = true
 		t.quiet()
 		return true
-	case what == everybody || t.place == 0:
+	case what == everybody:
 		return true
 	}
 	t.place = max(t.place-1, 1)
@@ -317,7 +317,7 @@ func (s *turns) remove(owner string) *turn {
 }
 
 func (s *turns) turn(name string) *turn {
-	return &turn{number: s.c.hub.number.Load(), place: 1, sign: s.sign(name), stray: func() {
+	return &turn{number: s.c.hub.number.Load(), sign: s.sign(name), stray: func() {
 		s.c.hub.wg.Go(func() {
 			ctx, cancel := context.WithTimeout(s.c.hub.life, lease.DefaultReleaseTimeout)
 			defer cancel()
@@ -474,7 +474,6 @@ func (s *turns) Watch(ctx context.Context, name, owner string) (lease.Watch, err
 	t := s.of(owner)
 	if t == nil { // it was given the lock, and gave it back
 		t = s.turn(name)
-		t.place = 0
 		s.add(owner, t)
 	}
 	if t.watch != nil {

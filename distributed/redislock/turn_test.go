@@ -260,6 +260,25 @@ func TestAWaiterThatGivesUpWhenItIsItsTurnCallsTheNext(t *testing.T) {
 	})
 }
 
+func TestOneWhoseReplyWasLostWhenItGotTheLockListensNoMore(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	direct := connect(t, s.addr)
+	p := testbed.NewProxy(t, s.addr)
+	holder, l := open(t, connect(t, s.addr)).Lock("it"), open(t, connectFor(t, p.Addr(), hasty), rarely).Lock("it")
+	a, b := someone(), someone()
+	hold(t, holder, a)
+	got := begin(l, b)
+	inList(t, direct, 1)
+	settle(t, direct, 1, 0)
+	p.DropReply("eval", 1)
+	require.NoError(t, holder.UnlockContext(a))
+	require.NoError(t, within(t, got))
+	require.Equal(t, 1, p.Drops())
+	require.NoError(t, l.UnlockContext(b))
+	require.Eventually(t, func() bool { return len(subscriptions(direct)) == 0 }, soon, 10*time.Millisecond)
+}
+
 func TestAWaiterThatGivesUpLeavesItsPlace(t *testing.T) {
 	t.Parallel()
 	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
