@@ -627,8 +627,8 @@ func (l *Lock) term() time.Duration {
 	return l.c.term()
 }
 
-// request asks the store once, for a place in queue too if there is one, or with usher's knowledge, and looks after the grant if there is one. What
-// an answer that does not come leaves behind is undone, unless there is a queue, whose place may be asked for again.
+// request asks the store once, for a place in queue too if there is one, or by usher, and looks after the grant if there is one.
+// What an answer that does not come leaves behind is undone, unless there is a queue, whose place may be asked for again.
 func (l *Lock) request(ctx context.Context, owner string, queue Queue, usher Usher) (a answer) {
 	c := l.c
 	ctx = c.detached(ctx)

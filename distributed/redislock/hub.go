@@ -123,8 +123,8 @@ type topic struct {
 	ready   chan struct{} // closed with the first confirmation since somebody watches
 	lingers bool          // stays for a while when nobody watches any more
 	rest    time.Time     // since when nobody does
-	sign    string        // the channel that is subscribed to from then on, in order to tell others that this one may linger, if any
-	stray   func()        // called, without a wait, when it is the turn of somebody here, but nobody waits
+	sign    string        // the channel that tells others, from the first time on that nobody does, that this one may linger; or none
+	stray   func()        // called when it is the turn of somebody here, but nobody waits. It does not block
 	of      *topic        // of which this is the sign, if it is one
 }
 
@@ -346,9 +346,12 @@ func (l *link) unwatch(t *topic, w *watch) {
 	if len(t.watches) > 0 {
 		return
 	}
-	l.change(t)
+	if !t.lingers || !t.asked {
+		l.change(t)
+		return
+	}
 	t.rest = time.Now()
-	if t.lingers && t.asked && t.sign != "" && l.topics[t.channel] == t && l.topics[t.sign] == nil {
+	if t.sign != "" && l.topics[t.channel] == t && l.topics[t.sign] == nil {
 		s := &topic{link: l, channel: t.sign, of: t, ready: make(chan struct{})}
 		l.topics[t.sign] = s
 		l.change(s)

@@ -160,10 +160,10 @@ for i = 3, #ARGV do
 end
 `
 
-// turnRelease is hashRelease with a call. The reply is -1 if it was answered by one in the list, or else how many heard of it, less
-// those who subscribe to the sign, if that is to be; and nothing if the lock was not the owner's.
+// turnRelease is hashRelease with a call. The reply is -1 if somebody is called, or else how many heard of it, less those who
+// subscribe to the sign, if these count; and nothing if the lock was not the owner's.
 //
-// KEYS lock, channel, list; ARGV owner, whether or empty, publish commands
+// KEYS lock, channel, list; ARGV owner, whether signs count or empty, publish commands
 var turnRelease = newScript(`
 if redis.pcall('hdel', KEYS[1], ARGV[1]) ~= 1 then
 	return false
