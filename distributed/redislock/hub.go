@@ -516,11 +516,8 @@ func (l *link) drop() {
 	conn := l.conn
 	l.conn = nil
 	l.pinged = time.Time{}
-	for channel, t := range l.topics {
+	for _, t := range l.topics {
 		t.asked, t.active = false, false
-		if len(t.watches) == 0 {
-			delete(l.topics, channel)
-		}
 		l.change(t)
 	}
 	l.mu.Unlock()
