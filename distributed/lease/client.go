@@ -37,6 +37,7 @@ const maxAsking = 20 * time.Millisecond
 type Client struct {
 	store   Store
 	queue   Queue   // the store, if it has one
+	usher   Usher   // the store, if it is one
 	asker   Asker   // the store, if it is one
 	session Session // the store, if it is one
 	id      string
@@ -126,6 +127,7 @@ func New(s Store, opts ...Option) (*Client, error) {
 		return nil, fmt.Errorf("lease: margin %v leaves less than half of the lease %v", c.margin, c.lease)
 	}
 	c.queue, _ = s.(Queue)
+	c.usher, _ = s.(Usher)
 	c.asker, _ = s.(Asker)
 	c.session, _ = s.(Session)
 	c.life, c.end = context.WithCancel(context.Background())

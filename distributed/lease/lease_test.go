@@ -26,7 +26,7 @@ func bubble(t *testing.T, f func(t *testing.T, s *server)) {
 }
 
 // open returns a client of c that is closed with the test.
-func open(t *testing.T, c *client, opts ...lease.Option) *lease.Client {
+func open(t *testing.T, c lease.Store, opts ...lease.Option) *lease.Client {
 	t.Helper()
 	lc, err := lease.New(c, append([]lease.Option{lease.WithLease(term)}, opts...)...)
 	require.NoError(t, err)

@@ -375,12 +375,15 @@ func (l *Lock) acquire(ctx context.Context, e *entry, wait, patient bool, yield 
 	c := l.c
 	owner := c.owner()
 	var queue Queue // with our place in it
-	if wait && c.queue != nil {
+	var usher Usher // who knows that we wait
+	if wait && (c.queue != nil || c.usher != nil) {
 		if !c.begin() {
 			return nil, false, locks.ErrClosed
 		}
 		defer c.done()
-		queue = c.queue
+		if queue = c.queue; queue == nil {
+			usher = c.usher
+		}
 	}
 	if wait && yield > 0 {
 		if err := l.pause(ctx, nil, yield); err != nil {
@@ -405,10 +408,13 @@ func (l *Lock) acquire(ctx context.Context, e *entry, wait, patient bool, yield 
 		if down != nil {
 			err = fmt.Errorf("%w; the store could not be reached: %w", err, down)
 		}
+		if usher != nil {
+			c.forget(usher, l.name, owner)
+		}
 		return nil, placed && l.leave(e, owner, queue, doubt), err
 	}
 	for {
-		a, pending := l.ask(ctx, e, owner, queue)
+		a, pending := l.ask(ctx, e, owner, queue, usher)
 		if a.doubt.After(doubt) {
 			doubt = a.doubt
 		}
@@ -435,6 +441,9 @@ func (l *Lock) acquire(ctx context.Context, e *entry, wait, patient bool, yield 
 		pause := c.poll
 		if down = a.err; down != nil {
 			if queue == nil && !a.doubt.IsZero() {
+				if usher != nil {
+					c.forget(usher, l.name, owner)
+				}
 				owner = c.owner()
 				if watch != nil {
 					watch.Close()
@@ -447,11 +456,14 @@ func (l *Lock) acquire(ctx context.Context, e *entry, wait, patient bool, yield 
 			backoff, rival = 0, true
 			if watch == nil {
 				// A store that cannot notify is polled.
-				if watch, err = c.store.Watch(ctx, l.name, owner); err == nil && watch != nil {
+				watch, err = c.store.Watch(ctx, l.name, owner)
+				switch {
+				case err != nil || watch == nil:
+					watch = nil
+					pause /= 10
+				case !a.listening:
 					continue // ask again: it may have become free before the watch began
 				}
-				watch = nil
-				pause /= 10
 			}
 			if a.refused > 0 {
 				pause = min(pause, a.refused)
@@ -496,6 +508,19 @@ func (l *Lock) leave(e *entry, owner string, queue Queue, doubt time.Time) bool 
 	return true
 }
 
+// forget has usher forget owner, without anybody waiting for that but Close.
+func (c *Client) forget(usher Usher, name, owner string) {
+	job := func() { usher.Forget(c.briefly(time.Now()), name, owner) }
+	if !c.begin() {
+		job() // Close waits for nobody who begins now
+		return
+	}
+	go func() {
+		defer c.done()
+		job()
+	}()
+}
+
 // quit gives owner's place in queue up, and repeats the request until it is answered, but not for longer than
 // the release timeout.
 func (c *Client) quit(queue Queue, name, owner string) {
@@ -534,6 +559,8 @@ type answer struct {
 	refused time.Duration // for how long the lock will not be free, if that is known
 	err     error
 	doubt   time.Time // until when the request may have an effect of which nothing is known, or zero
+
+	listening bool // see Reply
 }
 
 // grace is how long the one who wanted the lock has gone before a request that is under way for him still is undone without
@@ -542,13 +569,13 @@ const grace = 50 * time.Millisecond
 
 // ask asks the store once. If ctx ends before the answer comes, it returns that it is pending, and
 // whatever the answer gives is given back.
-func (l *Lock) ask(ctx context.Context, e *entry, owner string, queue Queue) (a answer, pending bool) {
+func (l *Lock) ask(ctx context.Context, e *entry, owner string, queue Queue, usher Usher) (a answer, pending bool) {
 	if ctx.Done() == nil {
-		return l.request(ctx, owner, queue), false
+		return l.request(ctx, owner, queue, usher), false
 	}
 	sent := time.Now()
 	answers := make(chan answer, 1)
-	l.c.spawn(func() { answers <- l.request(ctx, owner, queue) })
+	l.c.spawn(func() { answers <- l.request(ctx, owner, queue, usher) })
 	select {
 	case a := <-answers:
 		if a.g == nil || ctx.Err() == nil {
@@ -558,13 +585,13 @@ func (l *Lock) ask(ctx context.Context, e *entry, owner string, queue Queue) (a 
 	case <-ctx.Done():
 	}
 	l.c.keep(e)
-	l.c.spawn(func() { l.undo(e, owner, queue, sent, answers) })
+	l.c.spawn(func() { l.undo(e, owner, queue, usher, sent, answers) })
 	return answer{err: ended(ctx)}, true
 }
 
 // undo gives back what a request gives that was sent for somebody who has gone. e is busy until then, but not for longer than
 // the grace: the next request for its name has another owner, and does not depend on this one.
-func (l *Lock) undo(e *entry, owner string, queue Queue, sent time.Time, answers <-chan answer) {
+func (l *Lock) undo(e *entry, owner string, queue Queue, usher Usher, sent time.Time, answers <-chan answer) {
 	c := l.c
 	back := func(a answer) {
 		switch {
@@ -575,6 +602,8 @@ func (l *Lock) undo(e *entry, owner string, queue Queue, sent time.Time, answers
 			if !a.doubt.IsZero() {
 				c.sweep(Ref{l.name, owner}, queue, a.doubt, true)
 			}
+		case usher != nil:
+			c.forget(usher, l.name, owner)
 		}
 	}
 	select {
@@ -598,17 +627,20 @@ func (l *Lock) term() time.Duration {
 	return l.c.term()
 }
 
-// request asks the store once, for a place in queue too if there is one, and looks after the grant if there is one. What
-// an answer that does not come leaves behind is undone, unless there is a queue, whose place may be asked for again.
-func (l *Lock) request(ctx context.Context, owner string, queue Queue) (a answer) {
+// request asks the store once, for a place in queue too if there is one, or by usher, and looks after the grant if there is one.
+// What an answer that does not come leaves behind is undone, unless there is a queue, whose place may be asked for again.
+func (l *Lock) request(ctx context.Context, owner string, queue Queue, usher Usher) (a answer) {
 	c := l.c
 	ctx = c.detached(ctx)
 	d := l.term()
 	sent := time.Now()
 	var r Reply
-	if queue != nil {
+	switch {
+	case queue != nil:
 		r, a.err = queue.Enqueue(ctx, l.name, owner, d)
-	} else {
+	case usher != nil:
+		r, a.err = usher.Await(ctx, l.name, owner, d)
+	default:
 		r, a.err = c.store.Acquire(ctx, l.name, owner, d)
 	}
 	if a.err != nil {
@@ -630,7 +662,7 @@ func (l *Lock) request(ctx context.Context, owner string, queue Queue) (a answer
 		c.reached.Store(true)
 	}
 	if !r.Held {
-		a.refused = r.Wait
+		a.refused, a.listening = r.Wait, r.Listening
 		return a
 	}
 	a.g = &grant{

@@ -42,7 +42,7 @@ type Store interface {
 	Release(ctx context.Context, name, owner string) (Released, error)
 
 	// Watch tells when the lock called name may have become free for owner. The client asks again
-	// once it has the watch, so that nothing in between is missed. A notification may
+	// once it has the watch, so that nothing in between is missed, unless the last answer was [Reply.Listening]. A notification may
 	// come without a reason, and may be lost, which costs time.
 	Watch(ctx context.Context, name, owner string) (Watch, error)
 }
@@ -59,6 +59,9 @@ type Reply struct {
 	// Since is from when on the store counts the time of the hold, by this process's clock, if that is not the time
 	// of this request: before it, if the hold is part of a session that was there already. Zero: the time of this request.
 	Since time.Time
+	// Listening is whether owner's notifications were on already when this request was sent. What Watch returns has missed nothing
+	// then, and the client does not ask once more because of it.
+	Listening bool
 }
 
 // Released is what a store answers who gives a lock back.
@@ -88,6 +91,18 @@ type Queue interface {
 
 	// Leave gives owner's place up, if it has one. It may be repeated.
 	Leave(ctx context.Context, name, owner string) error
+}
+
+// Usher is what a [Store] has in addition that knows who waits, to wake one at a time. Unlike a place in a [Queue] that is a
+// hint: who gets the lock is decided by the requests for it.
+type Usher interface {
+	// Await is Acquire for those who will wait: if the lock is refused, the store knows that owner waits from then on, until owner has
+	// the lock, or Forget is called. Acquire leaves no trace.
+	Await(ctx context.Context, name, owner string, lease time.Duration) (Reply, error)
+
+	// Forget ends that owner waits, if it does, and wakes somebody else if it was owner's turn. It is called when owner has
+	// given up, and no request of it is under way. It may fail, which costs time.
+	Forget(ctx context.Context, name, owner string)
 }
 
 // Forcer is what a [Store] has in addition whose locks can be freed without their holders.

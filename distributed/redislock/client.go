@@ -83,7 +83,7 @@ func WithPubSub(p PubSub) Option { return func(o *options) { o.pubsub = p } }
 func WithFairWait(d time.Duration) Option { return func(o *options) { o.fairWait = d } }
 
 // New returns a Client of the server, the cluster, or the master behind sentinels, that client has. It uses
-// client's connections, and one or more of its own for subscriptions, while somebody has waited. It never closes client, and has to
+// client's connections, and one or more of its own for subscriptions, once somebody has waited. It never closes client, and has to
 // be closed before client is.
 //
 // Requests that take or free a lock are never repeated by client, whatever its MaxRetries is. It is of use for the speed of
@@ -157,9 +157,9 @@ func (c *Client) kind(k kind) (*lease.Client, error) {
 	var s lease.Store
 	switch k {
 	case plain:
-		s = newPlain(c.core)
+		s = withTurns(newPlain(c.core))
 	case fenced:
-		s = newFenced(c.core)
+		s = withTurns(newFenced(c.core))
 	case simple:
 		s = newSimple(c.core)
 	case reading:

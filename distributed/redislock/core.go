@@ -57,6 +57,17 @@ func (c *core) watch(ctx context.Context, channel string) (lease.Watch, error) {
 	return c.hub.watch(ctx, channel, m)
 }
 
+// publish returns args with the commands behind them by which a release is told.
+func (m mode) publish(args []any) []any {
+	switch m {
+	case sharded:
+		return append(args, "spublish")
+	case both:
+		return append(args, "publish", "spublish")
+	}
+	return append(args, "publish")
+}
+
 // released reads the reply to a release: how many heard of it on channel, or nil.
 func (c *core) released(r any, err error, channel string) (lease.Released, error) {
 	if err != nil || r == nil {

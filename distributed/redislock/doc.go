@@ -18,6 +18,21 @@
 // All are [lease.Lock]: owned by a goroutine or an explicit owner, reentrant, renewed while held. Who waits in this process and what
 // re-entry costs is told there.
 //
+// # Waiting
+//
+// A release is told on Redisson's channel. It wakes all of Redisson's processes that wait, as a release of Redisson's wakes all processes.
+// Of ours that wait for a plain or a fenced lock, a release of ours wakes one, in the order in which they came: the message, which is a
+// 0 for Redisson, says by its number of zeros which. It does not own the lock because of that. It asks for it like anybody else, and if it does
+// not, since its process died or was paused, others ask 25 milliseconds later. Whoever comes at the right time may have the lock first.
+//
+// In addition to what Redisson has in Redis, there are for a lock for which processes of ours wait
+//
+//	locks_waiting:{name}     a list of them, for a minute after it was last of use. If it is lost, all are woken
+//	locks_lingering:{name}   a channel without messages: who has waited is subscribed to it, and to the lock's channel, for two
+//	                         or three seconds more, not to begin anew if it comes back
+//
+// For a name with braces, there are none around it. A user of Redis that is confined to some keys and channels needs these two.
+//
 // # Guarantees
 //
 // As long as one Redis server keeps what it was told, and does not set its clock forward, there is one holder at a time among
@@ -41,6 +56,7 @@
 //   - A context ends: the call returns at once, and what was under way is undone when it is known, or a twentieth of a second later.
 //   - A request is carried out late, or a release does not get through: the lock is released as soon as that can be, for the time
 //     of a lease.
+//   - A process dies that waits: nothing, but that a plain or fenced lock is free for 25 milliseconds when it would have been its turn.
 //   - A message, or the connection for messages, is lost: who waits has subscribed again and asked again within moments,
 //     and asks in turn, by default each five seconds, whatever happens.
 //   - Somebody deletes the lock, or all keys: the holder finds out at its next renewal, a third of the lease later at most, and never

@@ -40,6 +40,7 @@ import (
 //	22  clocks of clients are wrong     TestTheQueueDoesNotDependOnTheClocksOfItsWaiters
 //	23  flushes                         TestAFlushIsALossAndForgottenScriptsAreNone
 //	24  other data under the name       TestNothingElseIsOverwritten, TestAFairLockRefusesWhatIsSomethingElse, TestWrongNames...
+//	    it is the turn of the dead, ...  turn_test.go
 //	40  no time to run                  TestAHolderWithoutTimeToRunKeepsItsHoldOrKnowsThatItIsLost
 //	41  more than one hold              TestHoldsOfOneOwnerAreCounted
 //	42  the client is closed            TestCloseEndsHoldsAndWaiters, TestCloseDoesNotWaitForAServerThatIsGone

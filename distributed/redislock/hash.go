@@ -100,6 +100,7 @@ type single struct {
 	acquire, recall, renew, release *script
 	channel                         string // the prefix of the channel
 	token                           string // the prefix of the counter, if there is one
+	list                            string // the prefix of the list of those who wait, if there is one
 	payload                         any    // of a release: a string
 	suffix                          string // of owners
 	force                           *script
@@ -118,8 +119,9 @@ func newPlain(c *core) *single {
 		acquire: hashAcquire,
 		recall:  hashRecall,
 		renew:   hashRenew,
-		release: hashRelease,
+		release: turnRelease,
 		channel: "redisson_lock__channel",
+		list:    "locks_waiting",
 		payload: wakeOne,
 		force:   hashForce,
 	}
@@ -137,6 +139,9 @@ func (s *single) names(name string) *names {
 		n := &names{name: name, channel: prefixed(s.channel, name)}
 		if s.token != "" {
 			n.token = prefixed(s.token, name)
+		}
+		if s.list != "" {
+			n.list = prefixed(s.list, name)
 		}
 		if s.beside != nil {
 			n.beside = s.beside(name)
@@ -204,19 +209,16 @@ func (s *single) Release(ctx context.Context, name, owner string) (lease.Release
 	if err != nil {
 		return lease.Released{}, err
 	}
+	if s.list != "" {
+		return s.call(ctx, m, name, owner)
+	}
 	n, r := s.names(name), newRequest(owner+s.suffix, 0)
 	r.args = append(r.args, &n.name, &n.channel)
 	if s.beside != nil {
 		r.args = append(r.args, &n.beside)
 	}
 	keys := len(r.args) - head
-	r.args = append(r.args, &r.owner, s.payload)
-	if m != sharded {
-		r.args = append(r.args, "publish")
-	}
-	if m != classic {
-		r.args = append(r.args, "spublish")
-	}
+	r.args = m.publish(append(r.args, &r.owner, s.payload))
 	reply, err := s.c.p.Eval(ctx, s.release, keys, r.args)
 	r.done(err)
 	return s.c.released(reply, err, n.channel)

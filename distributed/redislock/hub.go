@@ -3,7 +3,9 @@ package redislock
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jucgo/locks/distributed/lease"
@@ -18,16 +20,21 @@ const (
 	pingEvery = 3 * time.Second
 )
 
+// linger is for how long a subscription stays at least that nobody needs any more, if it is one of those that do.
+const linger = 2 * time.Second
+
 // hub has all subscriptions of a client: one connection for the classic channels, and one for the sharded ones of each
-// server. A channel is subscribed to while somebody watches it.
+// server. A channel is subscribed to while somebody watches it, and that of a [turn] a little longer: who comes back soon watches it
+// with no request.
 //
 // A message may be lost whenever the connection is: so everybody who watches a channel is notified whenever a
 // subscription to it was confirmed, and asks for the lock again then.
 type hub struct {
-	p    port
-	life context.Context
-	end  context.CancelFunc
-	wg   sync.WaitGroup
+	p      port
+	life   context.Context
+	end    context.CancelFunc
+	wg     sync.WaitGroup
+	number atomic.Pointer[number] // that of turns that begin now
 
 	mu    sync.Mutex
 	links map[string]*link // by server, or under "" for the classic channels
@@ -35,6 +42,7 @@ type hub struct {
 
 func newHub(p port) *hub {
 	h := &hub{p: p, links: make(map[string]*link)}
+	h.number.Store(drawn())
 	h.life, h.end = context.WithCancel(context.Background())
 	return h
 }
@@ -64,7 +72,8 @@ func (h *hub) close(ctx context.Context) {
 
 // watch is a [lease.Watch] of one or two channels.
 type watch struct {
-	c chan struct{}
+	c    chan struct{}
+	turn *turn // if it is one's
 
 	mu     sync.Mutex
 	closed bool
@@ -113,6 +122,30 @@ type topic struct {
 	asked   bool          // a subscription was sent over the present connection
 	active  bool          // and confirmed
 	ready   chan struct{} // closed with the first confirmation since somebody watches
+	lingers bool          // stays for a while when nobody watches any more
+	rest    time.Time     // since when nobody does
+	sign    string        // the channel that tells others, from the first time on that nobody does, that this one may linger; or none
+	stray   func()        // called when it is the turn of somebody here, but nobody waits. It does not block
+	of      *topic        // of which this is the sign, if it is one
+}
+
+// word is what a message says to those who hear it.
+type word int
+
+const (
+	nothing   word = 0
+	everybody word = 1 // and from least on the number of a turn
+)
+
+// understand returns what payload says. Redisson has 0 for one of those who wait, and 1 for all. Of one name there is one here.
+func understand(payload string) word {
+	switch {
+	case payload == wakeAll:
+		return everybody
+	case payload == "" || len(payload) > most || strings.Trim(payload, wakeOne) != "":
+		return nothing
+	}
+	return word(len(payload))
 }
 
 // watch returns a watch of channel, in either of its forms or both. It waits until that is active, but neither for long nor
@@ -161,6 +194,29 @@ func (h *hub) watchWith(ctx context.Context, w *watch, channel string, m mode) (
 		return false, nil
 	}
 	return true, nil
+}
+
+// listen makes w a watch of channel if the subscriptions that takes are active already, and reports whether it did.
+func (h *hub) listen(w *watch, channel string, m mode) bool {
+	need := 1
+	if m == both {
+		need = 2
+	}
+	h.mu.Lock()
+	for _, l := range h.links {
+		if l.shard && m == classic || !l.shard && m == sharded {
+			continue
+		}
+		if t := l.listen(channel, w); t != nil {
+			w.add(t)
+			need--
+		}
+	}
+	h.mu.Unlock()
+	if need > 0 {
+		w.Close()
+	}
+	return need <= 0
 }
 
 func (h *hub) join(ctx context.Context, w *watch, channel string, shard bool) error {
@@ -216,6 +272,24 @@ func (h *hub) subscribed(channel string) (n int64, watched bool) {
 	return n, watched
 }
 
+// counted returns how many of the subscriptions to channel, less those to sign, are this process's, or fewer: what is about to
+// change is counted so that others seem more.
+func (h *hub) counted(channel, sign string) (n int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, l := range h.links {
+		l.mu.Lock()
+		if t := l.topics[channel]; t != nil && t.active {
+			n++
+		}
+		if t := l.topics[sign]; t != nil && t.asked {
+			n--
+		}
+		l.mu.Unlock()
+	}
+	return n
+}
+
 // link is one connection for subscriptions: a goroutine that sends requests, and one that receives.
 type link struct {
 	h      *hub
@@ -239,18 +313,63 @@ func (l *link) watch(channel string, w *watch) *topic {
 		t = &topic{link: l, channel: channel, watches: make(map[*watch]struct{}), ready: make(chan struct{})}
 		l.topics[channel] = t
 	}
-	t.watches[w] = struct{}{}
+	t.watch(w)
 	l.change(t)
 	return t
+}
+
+// listen is watch if channel has an active subscription, and returns nil if not.
+func (l *link) listen(channel string, w *watch) *topic {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t := l.topics[channel]
+	if t == nil || !t.active {
+		return nil
+	}
+	t.watch(w)
+	return t
+}
+
+func (t *topic) watch(w *watch) {
+	t.watches[w] = struct{}{}
+	if w.turn != nil {
+		t.lingers, t.sign, t.stray = true, w.turn.sign, w.turn.stray
+	}
 }
 
 func (l *link) unwatch(t *topic, w *watch) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(t.watches, w)
-	if len(t.watches) == 0 {
-		l.change(t)
+	if _, ok := t.watches[w]; !ok {
+		return
 	}
+	delete(t.watches, w)
+	if len(t.watches) > 0 {
+		return
+	}
+	if !t.lingers || !t.asked {
+		l.change(t)
+		return
+	}
+	t.rest = time.Now()
+	if t.sign != "" && l.topics[t.channel] == t && l.topics[t.sign] == nil {
+		s := &topic{link: l, channel: t.sign, of: t, ready: make(chan struct{})}
+		l.topics[t.sign] = s
+		l.change(s)
+	}
+}
+
+// fade ends the subscriptions that have lingered for long enough, and reports whether there are any.
+func (l *link) fade() (some bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, t := range l.topics {
+		if t.lingers && len(t.watches) == 0 && time.Since(t.rest) >= linger {
+			t.lingers, some = false, true
+			l.change(t)
+		}
+	}
+	return some
 }
 
 // change has the writer look at t. l.mu is held.
@@ -266,18 +385,26 @@ func (l *link) change(t *topic) {
 func (l *link) pending() (subscribe, unsubscribe []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	end := func(t *topic) {
+		if t.asked {
+			unsubscribe = append(unsubscribe, t.channel)
+		}
+		delete(l.topics, t.channel)
+	}
 	for channel := range l.changed {
 		t := l.topics[channel]
-		switch {
-		case t == nil:
-		case len(t.watches) > 0 && !t.asked:
+		if t == nil || t.of != nil || len(t.watches) > 0 || t.lingers && t.asked {
+			continue
+		}
+		end(t)
+		if s := l.topics[t.sign]; s != nil { // in one request: there is no sign of what is not there
+			end(s)
+		}
+	}
+	for channel := range l.changed {
+		if t := l.topics[channel]; t != nil && !t.asked {
 			t.asked = true
 			subscribe = append(subscribe, channel)
-		case len(t.watches) == 0:
-			if t.asked {
-				unsubscribe = append(unsubscribe, channel)
-			}
-			delete(l.topics, channel)
 		}
 	}
 	clear(l.changed)
@@ -302,6 +429,8 @@ func (l *link) write() {
 	ctx := l.h.life
 	tick := time.NewTicker(pingEvery)
 	defer tick.Stop()
+	rest := time.NewTicker(linger / 2)
+	defer rest.Stop()
 	pause := time.Duration(0)
 	for {
 		var retry <-chan time.Time
@@ -313,6 +442,10 @@ func (l *link) write() {
 		case <-retry:
 		case <-tick.C:
 			l.check(ctx)
+		case <-rest.C:
+			if !l.fade() && pause == 0 {
+				continue
+			}
 		case <-ctx.Done():
 			l.drop()
 			return
@@ -419,12 +552,11 @@ func (l *link) read(conn subscriber) {
 		pause = 0
 		switch ev.Kind {
 		case driver.Message:
-			// Redisson's words for one of those who wait, and for all. Of one name there is one here.
-			if ev.Payload == "0" || ev.Payload == "1" {
-				l.notify(ev.Channel, false)
+			if w := understand(ev.Payload); w != nothing {
+				l.notify(ev.Channel, w, false)
 			}
 		case driver.Subscribed:
-			l.notify(ev.Channel, true)
+			l.notify(ev.Channel, everybody, true)
 		case driver.Unsubscribed:
 			if l.shard {
 				l.left(ev.Channel)
@@ -450,8 +582,8 @@ func (l *link) heard(conn subscriber, err error) bool {
 	return true
 }
 
-// notify wakes those who watch channel, a subscription to which was confirmed perhaps.
-func (l *link) notify(channel string, confirmed bool) {
+// notify tells those who watch channel something, which is that a subscription was confirmed perhaps.
+func (l *link) notify(channel string, what word, confirmed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	t := l.topics[channel]
@@ -466,8 +598,17 @@ func (l *link) notify(channel string, confirmed bool) {
 			close(t.ready)
 		}
 	}
+	mine := l.h.number.Load()
+	taken := what != mine.n
 	for w := range t.watches {
-		w.notify()
+		if w.turn == nil || w.turn.hear(what) {
+			w.notify()
+		}
+		taken = taken || w.turn != nil
+	}
+	if !taken && t.stray != nil {
+		l.h.number.CompareAndSwap(mine, drawn()) // perhaps another client has it too
+		t.stray()
 	}
 }
 
@@ -475,7 +616,11 @@ func (l *link) notify(channel string, confirmed bool) {
 func (l *link) left(channel string) {
 	l.mu.Lock()
 	t := l.topics[channel]
-	gone := t != nil && len(t.watches) > 0 && t.active
+	gone := t != nil && t.active
+	if gone && len(t.watches) == 0 {
+		delete(l.topics, channel)
+		gone = false
+	}
 	l.mu.Unlock()
 	if gone {
 		l.move()
@@ -487,6 +632,11 @@ func (l *link) move() {
 	l.mu.Lock()
 	var moved []*topic
 	for channel, t := range l.topics {
+		if len(t.watches) == 0 { // it only lingers
+			t.lingers = false
+			l.change(t)
+			continue
+		}
 		moved = append(moved, t)
 		delete(l.topics, channel)
 	}

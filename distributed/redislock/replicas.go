@@ -93,10 +93,18 @@ type ackedQueue struct {
 	lease.Queue
 }
 
+// ackedUsher is acked for stores that know who waits.
+type ackedUsher struct {
+	acked
+	lease.Usher
+}
+
 var (
 	_ lease.Store = acked{}
 	_ lease.Store = ackedQueue{}
 	_ lease.Queue = ackedQueue{}
+	_ lease.Store = ackedUsher{}
+	_ lease.Usher = ackedUsher{}
 )
 
 // withReplicas returns s, or what has its acquisitions acknowledged if o says so.
@@ -108,6 +116,9 @@ func withReplicas(s lease.Store, o *options) lease.Store {
 	if q, ok := s.(lease.Queue); ok {
 		return ackedQueue{a, q}
 	}
+	if u, ok := s.(lease.Usher); ok {
+		return ackedUsher{a, u}
+	}
 	return a
 }
 
@@ -117,6 +128,10 @@ func (s acked) Acquire(ctx context.Context, name, owner string, d time.Duration)
 
 func (s ackedQueue) Enqueue(ctx context.Context, name, owner string, d time.Duration) (lease.Reply, error) {
 	return s.settle(ctx, name, owner, d, s.Queue.Enqueue)
+}
+
+func (s ackedUsher) Await(ctx context.Context, name, owner string, d time.Duration) (lease.Reply, error) {
+	return s.settle(ctx, name, owner, d, s.Usher.Await)
 }
 
 // settle asks for the lock, and gives it back if too few replicas know that it is ours.

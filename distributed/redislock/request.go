@@ -33,7 +33,7 @@ func (r *request) done(err error) {
 }
 
 // names are what belongs to one lock.
-type names struct{ name, channel, token, beside string }
+type names struct{ name, channel, list, token, beside string }
 
 // nameCache has the names of the locks that were in use last, more or less: for each hash of a name, of the last one.
 type nameCache [64]atomic.Pointer[names]

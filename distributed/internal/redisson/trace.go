@@ -22,7 +22,8 @@ import (
 // where party A unlocks the plain lock, the answer is true, and so is that of B's earlier step, which had to wait. That one ended in
 // three dots instead of an answer. The answer to an unlock is whether the lock was held. Below it is, with a tab in front,
 // everything that there is then: keys with their values and times to live, channels with subscribers, and messages
-// published by the step. The lock is called it, an owner by its party.
+// published by the step. The lock is called it, an owner by its party. What is ours alone, and means nothing to Redisson, is left out:
+// keys and channels that begin with locks_, and how many zeros a message has that is 0 for it.
 //
 // Parties whose names begin with J are Redisson, those with G are ours; others may be either.
 type Trace struct {
@@ -148,6 +149,9 @@ func (v *view) state(party string) string {
 	do := v.stage.Do
 	var lines []string
 	for _, key := range list(do("keys", "*"+v.stage.Name+"*")) {
+		if strings.HasPrefix(key, ours) {
+			continue
+		}
 		// In the time between two commands a key may vanish: then there is another look.
 		kind := fmt.Sprint(do("type", key))
 		line := kind + " " + key + ":"
@@ -178,10 +182,12 @@ func (v *view) state(party string) string {
 		lines = append(lines, line)
 	}
 	for _, channel := range list(do("pubsub", "channels", "*"+v.stage.Name+"*")) {
-		lines = append(lines, "subscribed "+channel)
+		if !strings.HasPrefix(channel, ours) {
+			lines = append(lines, "subscribed "+channel)
+		}
 	}
 	for _, m := range v.stage.Heard()[v.heard:] {
-		lines = append(lines, "published "+m)
+		lines = append(lines, "published "+zeros.ReplaceAllString(m, " 0"))
 	}
 	for i, line := range lines {
 		lines[i] = strings.ReplaceAll(v.masked(line, party), v.stage.Name, "it")
@@ -193,6 +199,11 @@ func (v *view) state(party string) string {
 	}
 	return text
 }
+
+// ours is what keys and channels begin with that Redisson does not know.
+const ours = "locks_"
+
+var zeros = regexp.MustCompile(` 0+$`)
 
 func (v *view) masked(text, party string) string {
 	return owner.ReplaceAllStringFunc(text, func(o string) string {

@@ -3,7 +3,9 @@ package redisson
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -45,6 +47,77 @@ func javaIsWokenByGo(t *testing.T, s *stage) {
 			require.Equal(t, "true", soon(t, answer))
 			require.Less(t, time.Since(began), woken, "%s %q", kind, name)
 			s.java.must(t, name[:5], "unlock", kind, name)
+		}
+	}
+}
+
+// javaIsWokenByZeros has ours release a lock whose next waiter, by its list, has the number that is so many zeros in the message.
+func javaIsWokenByZeros(t *testing.T, s *stage) {
+	for _, kind := range []string{"plain", "fenced"} {
+		for _, zeros := range []int{2, 19, 20, 256} {
+			name := fresh()
+			heard := listen(t, s.direct, name)
+			l, a := lockOf(s.open(t, long), kind, name), someone()
+			hold(t, l, a)
+			answer := s.java.start(name, "lock", kind, name, -1)
+			require.Eventually(t, func() bool { return s.java.asleep(t, name) }, patience, time.Millisecond)
+			s.direct.RPush(background, "locks_waiting:{"+name+"}", fmt.Sprint(zeros, ":nobody"))
+			began := time.Now()
+			require.NoError(t, l.UnlockContext(a))
+			require.Equal(t, "true", soon(t, answer))
+			require.Less(t, time.Since(began), woken, "%s %d", kind, zeros)
+			message := "redisson_lock__channel:{" + name + "} " + strings.Repeat("0", zeros)
+			require.Eventually(t, func() bool { return slices.Contains(heard(), message) }, patience, time.Millisecond)
+			s.java.must(t, name, "unlock", kind, name)
+		}
+	}
+}
+
+func waitersOfBothSidesHaveTheirTurnsAfterReleasesOfEither(t *testing.T, s *stage) {
+	for _, kind := range []string{"plain", "fenced"} {
+		for _, first := range []string{"go", "java"} {
+			name := fresh()
+			c := s.open(t, long)
+			l, a := lockOf(c, kind, name), someone()
+			if first == "go" {
+				hold(t, l, a)
+			} else {
+				s.java.must(t, "first", "lock", kind, name, -1)
+			}
+			var ours []<-chan error
+			var who []context.Context
+			var takes []locks.TryLocker
+			for range 3 {
+				takes, who = append(takes, lockOf(s.open(t, long), kind, name)), append(who, someone())
+				ours = append(ours, start(takes[len(takes)-1], who[len(who)-1]))
+			}
+			answer := s.java.start(name, "lock", kind, name, -1)
+			require.Eventually(t, func() bool {
+				return s.java.asleep(t, name) && s.direct.LLen(background, "locks_waiting:{"+name+"}").Val() == 3
+			}, patience, time.Millisecond)
+			began := time.Now()
+			if first == "go" {
+				require.NoError(t, l.UnlockContext(a))
+			} else {
+				s.java.must(t, "first", "unlock", kind, name)
+			}
+			for got := 0; got < 4; got++ {
+				select {
+				case text := <-answer:
+					require.Equal(t, "true", text)
+					s.java.must(t, name, "unlock", kind, name)
+				case err := <-ours[0]:
+					require.NoError(t, err)
+					require.NoError(t, takes[0].UnlockContext(who[0]))
+				case err := <-ours[1]:
+					require.NoError(t, err)
+					require.NoError(t, takes[1].UnlockContext(who[1]))
+				case err := <-ours[2]:
+					require.NoError(t, err)
+					require.NoError(t, takes[2].UnlockContext(who[2]))
+				}
+			}
+			require.Less(t, time.Since(began), woken, "%s, first %s", kind, first)
 		}
 	}
 }

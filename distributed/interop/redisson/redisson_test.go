@@ -11,6 +11,8 @@ var situations = []situation{
 	{"the scripts of both sides write to the same keys", scriptsWriteTheSameKeys},
 	{"Java is woken by Go", javaIsWokenByGo},
 	{"Go is woken by Java", goIsWokenByJava},
+	{"Java is woken by any number of zeros", javaIsWokenByZeros},
+	{"waiters of both sides have their turns after releases of either", waitersOfBothSidesHaveTheirTurnsAfterReleasesOfEither},
 	{"holds of either side are counted to the last", holdsOfEitherSideAreCountedToTheLast},
 	{"a fair lock serves both sides in order of arrival", aFairLockServesBothSidesInOrderOfArrival},
 	{"who gives up leaves the fair queue to the others", whoGivesUpLeavesTheFairQueueToTheOthers},

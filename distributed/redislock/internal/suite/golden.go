@@ -15,8 +15,8 @@ import (
 	"github.com/jucgo/locks/distributed/redislock"
 )
 
-// listen returns all messages so far of channels that have word in their names.
-func listen(t *testing.T, c *redis.Client, word string) (heard func() []string) {
+// Listen returns all messages so far of channels that have word in their names.
+func Listen(t *testing.T, c *redis.Client, word string) (heard func() []string) {
 	ps := c.PSubscribe(Background, "*"+word+"*")
 	_, err := ps.Receive(Background)
 	require.NoError(t, err)
@@ -59,7 +59,7 @@ func LocksLeaveInRedisWhatRedissonDoes(t *testing.T, on Driver) {
 						}
 						return r
 					},
-					Heard: listen(t, direct, "it"),
+					Heard: Listen(t, direct, "it"),
 					Join: func(string) redisson.Party {
 						c := on.Open(t, addr, redislock.WithFairWait(5*time.Minute))
 						return redisson.Ours(func(kind, name string) locks.TryLocker { return lockOf(c, kind, name) })
