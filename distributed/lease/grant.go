@@ -158,8 +158,8 @@ func (h *hold) Extend(ctx context.Context, d time.Duration) error {
 	if err := check(op, ctx); err != nil {
 		return err
 	}
-	if d <= 0 {
-		return fmt.Errorf("%s by %v: not a positive duration", op, d)
+	if d < time.Millisecond { // as of every lease: what is meant as a number of seconds must not end the hold
+		return fmt.Errorf("%s by %v, which is shorter than 1ms", op, d)
 	}
 	fail := func(err error) error { return fmt.Errorf("%s of %q: %w", op, h.g.ref.Name, err) }
 	if h.Err() != nil {
