@@ -349,7 +349,8 @@ func (l *Lock) ensure(ctx context.Context, e *entry, wait, patient bool) (bool, 
 		}
 		e.mu.Lock()
 		if g != nil {
-			e.grant, e.turns, e.rival = g, 1, g.rival
+			e.grant, e.turns, e.crowd = g, 1, e.gate.QueueLength()
+			e.rival, e.contended, e.awaited = g.rival, g.refused || e.awaited, false
 			e.hold = c.taken(g)
 		}
 		e.settled()
@@ -398,7 +399,8 @@ func (l *Lock) acquire(ctx context.Context, e *entry, wait, patient bool, yield 
 		backoff time.Duration // until it is asked again
 		doubt   time.Time     // until when a request that was not answered may have an effect
 		placed  bool          // owner may have a place in queue
-		rival   = yield > 0   // somebody else waits, or holds the lock
+		rival   = yield > 0   // somebody else waits
+		refused bool          // somebody else held the lock
 	)
 	// over ends the acquisition in vain.
 	over := func(err error) (*grant, bool, error) {
@@ -422,7 +424,7 @@ func (l *Lock) acquire(ctx context.Context, e *entry, wait, patient bool, yield 
 		case pending || a.err == nil && a.g == nil && !wait:
 			return nil, pending, a.err
 		case a.g != nil:
-			a.g.rival = rival
+			a.g.rival, a.g.refused = rival || refused, refused
 			if queue != nil {
 				a.g.doubt = doubt
 			}
@@ -444,7 +446,7 @@ func (l *Lock) acquire(ctx context.Context, e *entry, wait, patient bool, yield 
 			backoff = min(max(2*backoff, minBackoff), maxBackoff)
 			pause = min(backoff/2+rand.N(backoff/2), pause)
 		} else {
-			backoff, rival = 0, true
+			backoff, refused = 0, true
 			if watch == nil {
 				// A store that cannot notify is polled.
 				if watch, err = c.store.Watch(ctx, l.name, owner); err == nil && watch != nil {
@@ -642,6 +644,7 @@ func (l *Lock) request(ctx context.Context, owner string, queue Queue) (a answer
 		until: sent.Add(d - c.marginOf(d)),
 		index: -1,
 	}
+	a.g.handOver = tripsOfHandOver * time.Since(sent)
 	if !r.Since.IsZero() && r.Since.Before(sent) {
 		a.g.until = r.Since.Add(d - c.marginOf(d))
 		if l.fixed {
@@ -751,6 +754,8 @@ func (l *Lock) UnlockContext(ctx context.Context) error {
 		e.mu.Lock()
 		if e.gate.HasQueued() {
 			e.yield = time.Now().Add(yield)
+		} else {
+			e.awaited = yield > 0
 		}
 		e.settled()
 		e.mu.Unlock()
@@ -768,8 +773,13 @@ func (c *Client) mayPass(e *entry, g *grant, now time.Time) bool {
 	if g.fixed || g.pinned || c.cohort == 0 || c.open.Err() != nil || !e.gate.HasQueued() || now.Sub(g.taken) >= g.lease/4 {
 		return false
 	}
+	turns := c.cohort
+	if e.contended && now.Sub(g.taken) >= g.handOver {
+		// Whoever came later waits behind those elsewhere. Before that time others would hardly gain by it, and all would lose.
+		turns = min(turns, e.crowd)
+	}
 	switch {
-	case e.turns <= c.cohort:
+	case e.turns <= turns:
 	case c.asker == nil || e.rival:
 		return false
 	case !e.asked.IsZero():
@@ -832,8 +842,8 @@ func (c *Client) giveUp(g *grant) (yield time.Duration, err error) {
 			return 0, locks.ErrLost
 		case err == nil: // if not now, an earlier request did it, or time
 			if r.Awaited {
-				// Others hear of it, and ask: two round trips, and they are not in a hurry.
-				yield = min(max(4*time.Since(sent), time.Millisecond), 50*time.Millisecond)
+				// Others hear of it, and ask, and they are not in a hurry.
+				yield = min(max(tripsOfHandOver*time.Since(sent), time.Millisecond), 50*time.Millisecond)
 			}
 			return yield, nil
 		}
@@ -852,6 +862,9 @@ func (c *Client) giveUp(g *grant) (yield time.Duration, err error) {
 		pause = min(2*pause, 250*time.Millisecond)
 	}
 }
+
+// tripsOfHandOver is how many round trips it takes at most until a lock that was given back is held by somebody else who waits.
+const tripsOfHandOver = 4
 
 // briefly returns a context for a quarter of the release timeout from now, or up to twice that: one for all requests of such a time.
 func (c *Client) briefly(now time.Time) context.Context {
