@@ -177,17 +177,17 @@ type entry struct {
 	gate  *reentrant.Mutex
 	users atomic.Int64 // from 0 to more only with Client.mu held
 
-	mu    sync.Mutex
-	depth int       // holds at the gate that count
-	extra int       // how many of them, but for the first, count as a user too
-	hold  *hold     // the holder's, if it has the store's lock too
-	grant *grant    // the store's lock, if it is here. The holder's, or left to the next one
-	crowd int       // how many waited at the gate when grant was taken
-	turns int       // how many holders had grant since the store knew, or was asked, last
-	asked time.Time // since when the store is being asked whether anybody else waits, or zero
-	rival bool      // somebody else waited when grant was taken, or when the store was asked last
-	contended bool // somebody else held the lock when grant was asked for, or was not let go first, see awaited
-	awaited   bool // when the store got the lock back the last time somebody else waited, and nobody here who could let him go first
+	mu        sync.Mutex
+	depth     int       // holds at the gate that count
+	extra     int       // how many of them, but for the first, count as a user too
+	hold      *hold     // the holder's, if it has the store's lock too
+	grant     *grant    // the store's lock, if it is here. The holder's, or left to the next one
+	crowd     int       // how many waited at the gate when grant was taken
+	turns     int       // how many holders had grant since the store knew, or was asked, last
+	asked     time.Time // since when the store is being asked whether anybody else waits, or zero
+	rival     bool      // somebody else waited when grant was taken, or when the store was asked last
+	contended bool      // somebody else held the lock when grant was asked for, or was not let go first, see awaited
+	awaited   bool      // when the store got the lock back the last time somebody else waited, and nobody here who could let him go first
 	// yield is until when the next one here shall let others go first, after a cohort had its share.
 	yield time.Time
 	// busy is set while somebody talks to the store about grant, which nobody else may do then. idle, if
