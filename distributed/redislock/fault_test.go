@@ -203,14 +203,14 @@ func TestAPartitionThatEndsInTimeLosesNothing(t *testing.T) {
 func TestALostReplyOfAnAcquisitionLeavesOneHold(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	for name, kind := range kinds {
+	for name, kind := range allKinds {
 		t.Run(name, func(t *testing.T) {
 			p := testbed.NewProxy(t, s.addr)
 			direct := connect(t, s.addr)
 			// This client repeats requests by default, as many do.
 			client := redis.NewClient(&redis.Options{Addr: p.Addr(), ReadTimeout: time.Second, DisableIdentity: true})
 			t.Cleanup(func() { client.Close() })
-			l := kind.lock(open(t, client), name)
+			l := kind(open(t, client, rarely), name).(*redislock.Lock)
 			a := someone()
 			require.NoError(t, l.LockContext(a)) // so that the scripts are known to the server
 			require.NoError(t, l.UnlockContext(a))
@@ -220,14 +220,75 @@ func TestALostReplyOfAnAcquisitionLeavesOneHold(t *testing.T) {
 			require.Equal(t, 1, p.Drops())
 			require.NoError(t, h.Err())
 			require.Equal(t, requests+2, commands(t, direct, "evalsha")+commands(t, direct, "eval"), "one to take it, one to ask who has it")
-			if name != "simple" {
-				count := direct.HVals(background, name).Val()
-				require.Equal(t, []string{"1"}, count)
-			}
+			heldOnce(t, direct, name)
 			require.NoError(t, l.UnlockContext(a))
-			require.Zero(t, direct.Exists(background, name).Val())
+			require.ErrorIs(t, l.UnlockContext(a), locks.ErrNotHeld)
+			onlyTokens(t, direct, name)
+
+			// One that waits, and gets no reply when it has the lock.
+			rival, b := anyKind[against(name)](open(t, connect(t, s.addr)), name).(*redislock.Lock), someone()
+			hold(t, rival, b)
+			got := make(chan error, 1)
+			go func() { got <- l.LockContext(a) }()
+			quiet(t, direct)
+			p.DropReply("eval", 1)
+			require.NoError(t, rival.UnlockContext(b))
+			require.NoError(t, <-got)
+			require.Equal(t, 2, p.Drops())
+			heldOnce(t, direct, name)
+			require.False(t, try(t, rival, b))
+			require.NoError(t, l.UnlockContext(a))
+			onlyTokens(t, direct, name)
 		})
 	}
+}
+
+// heldOnce checks that the lock called name, of whatever kind, has one hold, and nobody waits.
+func heldOnce(t *testing.T, direct *redis.Client, name string) {
+	t.Helper()
+	require.Eventually(t, func() bool { return direct.Exists(background, "redisson_lock_queue:{"+name+"}").Val() == 0 },
+		soon, time.Millisecond)
+	holds := direct.Keys(background, "{"+name+"}:*:rwlock_timeout:*").Val()
+	if name == "read" {
+		require.Len(t, holds, 1)
+	} else {
+		require.Empty(t, holds)
+	}
+	if name == "simple" {
+		require.EqualValues(t, 1, direct.Exists(background, name).Val())
+		return
+	}
+	state := direct.HGetAll(background, name).Val()
+	delete(state, "mode")
+	require.Len(t, state, 1)
+	for _, count := range state {
+		require.Equal(t, "1", count)
+	}
+}
+
+// onlyTokens waits until nothing is left of the lock called name but its counter.
+func onlyTokens(t *testing.T, direct *redis.Client, name string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		for _, key := range direct.Keys(background, "*"+name+"*").Val() {
+			if !strings.HasPrefix(key, "redisson_lock_token:") {
+				return false
+			}
+		}
+		return true
+	}, soon, time.Millisecond)
+}
+
+// quiet waits until one who waits has subscribed, and asked for the last time.
+func quiet(t *testing.T, direct *redis.Client) {
+	t.Helper()
+	require.Eventually(t, func() bool { return len(subscriptions(direct)) > 0 }, soon, time.Millisecond)
+	asked := -1
+	require.Eventually(t, func() bool {
+		before := asked
+		asked = commands(t, direct, "evalsha") + commands(t, direct, "eval")
+		return asked == before
+	}, soon, 100*time.Millisecond)
 }
 
 // commands returns how many commands of a name a server has carried out.
@@ -324,16 +385,16 @@ func TestWaitersCancelledAtRandomLeaveNothingBehind(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	direct := connect(t, s.addr)
-	for name, kind := range kinds {
+	for name, kind := range allKinds {
 		t.Run(name, func(t *testing.T) {
-			holder := kind.lock(open(t, connect(t, s.addr)), name)
+			holder := anyKind[against(name)](open(t, connect(t, s.addr)), name).(*redislock.Lock)
 			a := someone()
 			hold(t, holder, a)
-			// A client each, since of one client one goroutine at a time waits for the server.
+			// Many clients, since of one client one goroutine at a time waits for the server.
 			var wg sync.WaitGroup
-			for range 25 {
-				l := kind.lock(open(t, connect(t, s.addr)), name)
-				for range 10 { // of four kinds
+			for range 40 {
+				l := kind(open(t, connect(t, s.addr)), name)
+				for range 25 {
 					wg.Go(func() {
 						ctx, cancel := context.WithTimeout(someone(), time.Duration(rand.Int64N(int64(time.Second))))
 						defer cancel()
@@ -353,9 +414,7 @@ func TestWaitersCancelledAtRandomLeaveNothingBehind(t *testing.T) {
 			require.NoError(t, holder.UnlockContext(a))
 			require.NoError(t, holder.LockContext(a))
 			require.NoError(t, holder.UnlockContext(a))
-			for _, key := range direct.Keys(background, "*"+name+"*").Val() {
-				require.Contains(t, key, "token", "a key is left")
-			}
+			onlyTokens(t, direct, name)
 		})
 	}
 }
@@ -449,13 +508,8 @@ func TestMessagesWithoutAReasonGrantNothing(t *testing.T) {
 	hold(t, holder, a)
 	got := make(chan error, 1)
 	go func() { got <- l.LockContext(b) }()
-	require.Eventually(t, func() bool { return len(subscriptions(direct)) == 1 }, 20*time.Second, 5*time.Millisecond)
-	asked := -1
-	require.Eventually(t, func() bool { // it asks once more when it has subscribed
-		before := asked
-		asked = commands(t, direct, "evalsha") + commands(t, direct, "eval")
-		return asked == before
-	}, 5*time.Second, 100*time.Millisecond)
+	quiet(t, direct) // it asks once more when it has subscribed
+	asked := commands(t, direct, "evalsha") + commands(t, direct, "eval")
 	for range 100 {
 		require.NoError(t, direct.Publish(background, "redisson_lock__channel:{it}", "garbage \x00").Err())
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"runtime"
 	"strconv"
@@ -42,6 +43,20 @@ var anyKind = map[string]func(c *redislock.Client, name string) locks.TryLocker{
 	"simple": func(c *redislock.Client, name string) locks.TryLocker { return c.SimpleLocker(name) },
 	"fair":   func(c *redislock.Client, name string) locks.TryLocker { return c.FairLocker(name) },
 	"write":  func(c *redislock.Client, name string) locks.TryLocker { return c.ReadWriteLocker(name).WriteLocker() },
+}
+
+// allKinds is anyKind with readers, which do not exclude each other: against says who excludes a kind.
+var allKinds = func() map[string]func(c *redislock.Client, name string) locks.TryLocker {
+	all := maps.Clone(anyKind)
+	all["read"] = func(c *redislock.Client, name string) locks.TryLocker { return c.ReadWriteLocker(name).ReadLocker() }
+	return all
+}()
+
+func against(kind string) string {
+	if kind == "read" {
+		return "write"
+	}
+	return kind
 }
 
 // child opens, in a process of its own, the lock called it of the kind args[0] on the server args[1], with the lease args[2].
