@@ -117,7 +117,15 @@ func ended(ctx context.Context) error {
 }
 
 func (l *Lock) fail(op string, err error) error {
-	return fmt.Errorf("lease: %s of %q: %w", op, l.name, err)
+	return fmt.Errorf("lease: %s of %q: %w", op, l.shown(), err)
+}
+
+// shown is the name, or how it begins if it is longer than any that a store takes.
+func (l *Lock) shown() string {
+	if len(l.name) > 4096 {
+		return l.name[:64] + "..."
+	}
+	return l.name
 }
 
 // LockContext takes the lock, and waits for it until ctx ends.
@@ -1044,5 +1052,5 @@ func (l *Lock) String() string {
 			state = "at the gate: " + o.String()
 		}
 	}
-	return fmt.Sprintf("lease.Lock(%q)[%s, %d queued]", l.name, state, l.QueueLength())
+	return fmt.Sprintf("lease.Lock(%q)[%s, %d queued]", l.shown(), state, l.QueueLength())
 }
