@@ -256,9 +256,20 @@ func (e *entry) fewer() bool {
 func (c *Client) giveBack(ctx context.Context, e *entry) {
 	e.mu.Lock()
 	user := e.fewer()
-	if e.depth == 0 && e.hold != nil { // lost, and its other holds are unlocked
-		e.hold.released.Store(true)
+	if h := e.hold; e.depth == 0 && h != nil {
+		// Another goroutine of the owner got the lock after this one had given up, and has unlocked it: as one of two, so that
+		// it is here that the lock is given back. Or it is lost.
+		h.released.Store(true)
 		e.hold, e.grant = nil, nil
+		if h.g.err() == nil {
+			e.busy = true
+			c.keep(e)
+			c.spawn(func() {
+				defer c.leave(e)
+				c.free(h.g)
+				e.finish()
+			})
+		}
 	}
 	e.mu.Unlock()
 	e.gate.UnlockContext(ctx)
