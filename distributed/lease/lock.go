@@ -830,8 +830,11 @@ func (c *Client) consult(e *entry, g *grant) {
 }
 
 // free gives g back to the store. It returns locks.ErrLost if it was not ours any more, and for how
-// long others should be given the opportunity to take it before somebody here asks for it again.
+// long others should be given the opportunity to take it before somebody here asks for it again. Close waits for that.
 func (c *Client) free(g *grant) (yield time.Duration, err error) {
+	if c.begin() {
+		defer c.done()
+	}
 	c.sched.remove(g)
 	if !g.retire() {
 		c.ended(g)

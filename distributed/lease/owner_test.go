@@ -4,12 +4,14 @@ import (
 	"context"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
 )
 
 // TestAnAttemptThatFailsBesideAHoldOfTheSameOwnerLeavesNothingBehind has one goroutine take the lock, and give it back while another one
@@ -43,4 +45,21 @@ func TestAnAttemptThatFailsBesideAHoldOfTheSameOwnerLeavesNothingBehind(t *testi
 		cancel()
 		require.Eventually(t, func() bool { return s.holder("it") == "" }, 10*time.Second, time.Millisecond)
 	}
+}
+
+func TestCloseWaitsForAnUnlockThatIsUnderWay(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		conn, o := s.connect(), as(locks.NewOwner())
+		c, err := lease.New(conn)
+		require.NoError(t, err)
+		l := c.Lock("it")
+		require.NoError(t, l.LockContext(o))
+		conn.set(func(c *client) { c.delay["release"] = 500 * time.Millisecond })
+		unlocked := make(chan error, 1)
+		go func() { unlocked <- l.UnlockContext(o) }()
+		synctest.Wait()
+		require.NoError(t, c.Close(context.Background()))
+		require.NoError(t, <-unlocked)
+		require.Empty(t, s.holder("it"))
+	})
 }
