@@ -237,11 +237,11 @@ func TestWaitersCancelledAtRandomLeaveNothingBehind(t *testing.T) {
 		var wg sync.WaitGroup
 		var pools []*sql.DB
 		// A client each, since of one client one goroutine at a time waits for the database.
-		for range 5 {
+		for range 10 {
 			pool := d.open(t, where)
 			pools = append(pools, pool)
 			l := k.open(t, pool, sqllock.WithTable(table)).Lock(name)
-			for range 10 {
+			for range 100 {
 				wg.Go(func() {
 					ctx, cancel := context.WithTimeout(someone(), time.Duration(rand.Int64N(int64(500*time.Millisecond))))
 					defer cancel()
@@ -258,7 +258,7 @@ func TestWaitersCancelledAtRandomLeaveNothingBehind(t *testing.T) {
 				n := -1
 				db.QueryRow("SELECT count(*) FROM " + table + "_queue").Scan(&n)
 				return n == 0
-			}, 10*time.Second, 10*time.Millisecond, "places in the queue are left")
+			}, 30*time.Second, 10*time.Millisecond, "places in the queue are left")
 		}
 		require.NoError(t, holder.UnlockContext(a))
 		hold(t, holder, a)

@@ -85,11 +85,17 @@ func fresh() string { return fmt.Sprintf("t%d_%d", os.Getpid(), tables.Add(1)) }
 // forever stands for all tests.
 type forever struct {
 	testing.TB
+	mu       sync.Mutex // different servers start at the same time
 	cleanups []func()
 }
 
+func (f *forever) Cleanup(c func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.cleanups = append(f.cleanups, c)
+}
+
 func (f *forever) Helper()                      {}
-func (f *forever) Cleanup(c func())             { f.cleanups = append(f.cleanups, c) }
 func (f *forever) Fatal(args ...any)            { panic(fmt.Sprint(args...)) }
 func (f *forever) Fatalf(s string, args ...any) { panic(fmt.Sprintf(s, args...)) }
 func (f *forever) Errorf(s string, args ...any) { panic(fmt.Sprintf(s, args...)) }
