@@ -237,11 +237,11 @@ func TestWaitersCancelledAtRandomLeaveNothingBehind(t *testing.T) {
 		var wg sync.WaitGroup
 		var pools []*sql.DB
 		// A client each, since of one client one goroutine at a time waits for the database.
-		for range 10 {
+		for range 5 {
 			pool := d.open(t, where)
 			pools = append(pools, pool)
 			l := k.open(t, pool, sqllock.WithTable(table)).Lock(name)
-			for range 100 {
+			for range 10 {
 				wg.Go(func() {
 					ctx, cancel := context.WithTimeout(someone(), time.Duration(rand.Int64N(int64(500*time.Millisecond))))
 					defer cancel()
