@@ -74,3 +74,12 @@ func FuzzNames(f *testing.F) {
 		}
 	})
 }
+
+func TestAnEmptyPathIsNoDirectoryAndNoFile(t *testing.T) {
+	_, err := filelock.New("")
+	require.Error(t, err, "it is not wherever the process happens to be")
+	_, err = filelock.Open("")
+	require.Error(t, err)
+	_, err = filelock.OpenShared("")
+	require.Error(t, err)
+}

@@ -65,6 +65,9 @@ func WithTrustedFiles() Option { return func(p *Provider) { p.trust = true } }
 func WithPerm(perm fs.FileMode) Option { return func(p *Provider) { p.perm = perm } }
 
 func newProvider(dir string, opts []Option) (*Provider, error) {
+	if dir == "" { // would be wherever the process happens to be, and no two processes would agree
+		return nil, errors.New("empty path")
+	}
 	abs, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, err
@@ -179,9 +182,6 @@ var _ locks.ReadWriteLocker = (*File)(nil)
 // All programs that lock the file with flock exclude one another: flock(1) of util-linux, and most libraries.
 func Open(path string, opts ...Option) (*File, error) {
 	fail := func(err error) (*File, error) { return nil, fmt.Errorf("filelock: Open(%q): %w", path, err) }
-	if path == "" {
-		return fail(errors.New("empty path"))
-	}
 	p, err := newProvider(path, opts)
 	if err != nil {
 		return fail(err)

@@ -45,6 +45,7 @@ type Shared struct {
 	path string
 	gate *reentrant.Mutex
 	id   uint64 // this process, as it stands in the word
+	order
 
 	open context.Context // until Close
 	shut context.CancelFunc
@@ -88,7 +89,7 @@ func OpenShared(path string) (*Shared, error) {
 	if err != nil {
 		return fail(err)
 	}
-	s := &Shared{path: abs, gate: reentrant.New(fair.FIFO), id: id, m: m, slow: make(chan struct{}, 1)}
+	s := &Shared{path: abs, gate: reentrant.New(fair.FIFO), id: id, order: orderOf(abs), m: m, slow: make(chan struct{}, 1)}
 	s.open, s.shut = context.WithCancel(context.Background())
 	return s, nil
 }
@@ -232,6 +233,7 @@ func (s *Shared) grab(ctx context.Context, how grabbing) (ok, polite bool, err e
 	default:
 		return false, false, nil
 	}
+	s.order.acquired()
 	s.holds = 1
 	s.turns++
 	return true, false, nil
@@ -342,6 +344,7 @@ func (s *Shared) release() error {
 		if w&^sleepers != s.id {
 			return fmt.Errorf("%w: somebody else has written to the file", locks.ErrLost)
 		}
+		s.order.releasing()
 		if s.m.word.CompareAndSwap(w, 0) {
 			if w&sleepers != 0 {
 				s.rivals = true

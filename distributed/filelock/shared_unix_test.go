@@ -91,6 +91,25 @@ func TestTwoMappingsOfASharedWordConform(t *testing.T) {
 	})
 }
 
+// The race detector fails it if it does not see one happen before the other.
+func TestAReleaseHappensBeforeTheNextAcquisitionByAnotherMapping(t *testing.T) {
+	path := somewhere(t)
+	n := 0
+	var wg sync.WaitGroup
+	for range 2 {
+		s := share(t, path)
+		wg.Go(func() {
+			for range 500 {
+				require.NoError(t, s.LockContext(background))
+				n++
+				require.NoError(t, s.UnlockContext(background))
+			}
+		})
+	}
+	wg.Wait()
+	require.Equal(t, 1000, n)
+}
+
 func TestSharedWordsOfProcessesExcludeEachOther(t *testing.T) {
 	path := somewhere(t)
 	l, c := share(t, path), serving(t, "word", path)

@@ -3,6 +3,7 @@ package lease_test
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -107,6 +108,60 @@ func TestACohortIsNoLongerIfSomebodyElseWaitedFromTheStart(t *testing.T) {
 		require.Zero(t, s.count("awaited"), "nobody waits now, but that was not asked")
 		require.Equal(t, 2, s.count("release")-1)
 	})
+}
+
+// between has two owners in this process take the lock again and again, each for so long, while somebody elsewhere waits for it whenever
+// he does not hold it, and returns how often those here held it at most between two holds of his.
+func between(t *testing.T, section time.Duration) (most int) {
+	bubble(t, func(t *testing.T, s *server) {
+		conn, far := s.connect(), s.connect()
+		for _, c := range []*client{conn, far} {
+			c.set(func(c *client) {
+				for _, request := range []string{"acquire", "release"} {
+					c.delay[request] = 100 * time.Microsecond
+				}
+			})
+		}
+		l, err := lease.New(asked{conn})
+		require.NoError(t, err)
+		defer l.Close(context.Background())
+		rival := open(t, far).Lock("it")
+		var over atomic.Bool
+		ours := 0 // guarded by the lock
+		var wg sync.WaitGroup
+		for range 2 {
+			o := as(locks.NewOwner())
+			wg.Go(func() {
+				for !over.Load() {
+					assert.NoError(t, l.Lock("it").LockContext(o))
+					ours++
+					time.Sleep(section)
+					assert.NoError(t, l.Lock("it").UnlockContext(o))
+				}
+			})
+		}
+		b := as(locks.NewOwner())
+		for i := range 20 {
+			require.NoError(t, rival.LockContext(b))
+			if i > 0 { // nobody had waited before
+				most = max(most, ours)
+			}
+			ours = 0
+			time.Sleep(section)
+			require.NoError(t, rival.UnlockContext(b))
+		}
+		over.Store(true)
+		wg.Wait()
+	})
+	return most
+}
+
+func TestACohortIsOfThoseWhoWaitedAlreadyIfSomebodyElseWaits(t *testing.T) {
+	require.LessOrEqual(t, between(t, 3*time.Millisecond), 3)
+}
+
+func TestACohortWhoseTurnsTakeLessTimeThanAHandOverGoesOnThoughSomebodyElseWaits(t *testing.T) {
+	require.Equal(t, lease.DefaultCohort+1, between(t, time.Microsecond))
 }
 
 func TestALockThatWasNotUsedForAWhileBeginsAsNew(t *testing.T) {

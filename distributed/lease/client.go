@@ -92,6 +92,10 @@ func WithReleaseTimeout(d time.Duration) Option { return func(c *Client) { c.rel
 // any case, it is given back, so that other processes have theirs. Only if nobody else wanted the lock when it was taken, and the store
 // is an [Asker], is it asked first, in the background, whether anybody wants it now; if not, as many turns may follow.
 //
+// If somebody else did want it, the turns are for those who waited here when it was taken: whoever came later waits behind others.
+// But turns that altogether take less time than to give the lock back and have others take it go on, which would be most of the time
+// otherwise.
+//
 // The holders of a cohort share one fencing token. Where tokens count, adapters have no cohorts unless told to.
 func WithCohort(n int) Option { return func(c *Client) { c.cohort = n } }
 
@@ -175,14 +179,17 @@ type entry struct {
 	gate  *reentrant.Mutex
 	users atomic.Int64 // from 0 to more only with Client.mu held
 
-	mu    sync.Mutex
-	depth int       // holds at the gate that count
-	extra int       // how many of them, but for the first, count as a user too
-	hold  *hold     // the holder's, if it has the store's lock too
-	grant *grant    // the store's lock, if it is here. The holder's, or left to the next one
-	turns int       // how many holders had grant since the store knew, or was asked, last
-	asked time.Time // since when the store is being asked whether anybody else waits, or zero
-	rival bool      // somebody else waited when grant was taken, or when the store was asked last
+	mu        sync.Mutex
+	depth     int       // holds at the gate that count
+	extra     int       // how many of them, but for the first, count as a user too
+	hold      *hold     // the holder's, if it has the store's lock too
+	grant     *grant    // the store's lock, if it is here. The holder's, or left to the next one
+	crowd     int       // how many waited at the gate when grant was taken
+	turns     int       // how many holders had grant since the store knew, or was asked, last
+	asked     time.Time // since when the store is being asked whether anybody else waits, or zero
+	rival     bool      // somebody else waited when grant was taken, or when the store was asked last
+	contended bool      // somebody else held the lock when grant was asked for, or was not let go first, see awaited
+	awaited   bool      // when the store got the lock back the last time somebody else waited, and nobody here who could let him go first
 	// yield is until when the next one here shall let others go first, after a cohort had its share.
 	yield time.Time
 	// busy is set while somebody talks to the store about grant, which nobody else may do then. idle, if

@@ -29,6 +29,21 @@ func rivalry(t *testing.T, s *server, h locks.Hold) time.Duration {
 	return told.Sub(<-granted)
 }
 
+func TestAnExtensionByLessThanAMillisecondIsRefusedAndTheHoldIsAsBefore(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		o := as(locks.NewOwner())
+		h := hold(t, open(t, s.connect()).Lock("it"), o)
+		before, _ := h.Deadline()
+		for _, d := range []time.Duration{-time.Hour, -1, 0, 1, 30, time.Millisecond - 1} {
+			require.Error(t, h.Extend(o, d), d)
+			require.NoError(t, h.Err(), d)
+		}
+		after, _ := h.Deadline()
+		require.Equal(t, before, after)
+		require.NoError(t, h.Extend(o, time.Millisecond))
+	})
+}
+
 func TestAnExtensionOfWhichNothingIsKnownMayHaveShortenedTheHold(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		conn, o := s.connect(), as(locks.NewOwner())

@@ -23,18 +23,22 @@ type grant struct {
 	lease time.Duration // of a renewal
 	taken time.Time     // when the request that took it was sent
 	fixed bool          // not renewed
-	doubt time.Time     // until when an earlier request of its owner may have an effect yet, or zero
+	// handOver is about how long it takes until somebody elsewhere holds the lock once it is given back.
+	handOver time.Duration
+
+	doubt time.Time // until when an earlier request of its owner may have an effect yet, or zero
 
 	pinned bool // not to be left to others here. Guarded by entry.mu
 
-	mu    sync.Mutex
-	until time.Time // when it is over unless it is prolonged
-	gone  bool
-	cause error         // why it is lost
-	told  bool          // the [Session] knows that it is
-	lost  chan struct{} // made when asked for
-	rival bool          // somebody else waited, or held the lock, when it was asked for
-	first hold          // of who took it
+	mu      sync.Mutex
+	until   time.Time // when it is over unless it is prolonged
+	gone    bool
+	cause   error         // why it is lost
+	told    bool          // the [Session] knows that it is
+	lost    chan struct{} // made when asked for
+	rival   bool          // somebody else waited, or held the lock, when it was asked for
+	refused bool          // he held it
+	first   hold          // of who took it
 
 	requests []*pending    // on their way
 	unknown  time.Duration // the shortest time of those of which nothing is known
@@ -158,8 +162,8 @@ func (h *hold) Extend(ctx context.Context, d time.Duration) error {
 	if err := check(op, ctx); err != nil {
 		return err
 	}
-	if d <= 0 {
-		return fmt.Errorf("%s by %v: not a positive duration", op, d)
+	if d < time.Millisecond { // as of every lease: what is meant as a number of seconds must not end the hold
+		return fmt.Errorf("%s by %v, which is shorter than 1ms", op, d)
 	}
 	fail := func(err error) error { return fmt.Errorf("%s of %q: %w", op, h.g.ref.Name, err) }
 	if h.Err() != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -435,6 +436,16 @@ func TestTheLockIsGivenBackWhenTheCohortHasGoneAway(t *testing.T) {
 			require.Empty(t, s.holder("it"))
 		})
 	}
+}
+
+func TestErrorsDoNotRepeatANameThatIsNone(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		l := open(t, s.connect()).Lock(strings.Repeat("x", 1<<20))
+		err := l.UnlockContext(context.Background())
+		require.ErrorIs(t, err, locks.ErrNotHeld)
+		require.Less(t, len(err.Error()), 1000)
+		require.Less(t, len(l.String()), 1000)
+	})
 }
 
 func TestReEntryAsksTheStoreNothing(t *testing.T) {

@@ -117,7 +117,15 @@ func ended(ctx context.Context) error {
 }
 
 func (l *Lock) fail(op string, err error) error {
-	return fmt.Errorf("lease: %s of %q: %w", op, l.name, err)
+	return fmt.Errorf("lease: %s of %q: %w", op, l.shown(), err)
+}
+
+// shown is the name, or how it begins if it is longer than any that a store takes.
+func (l *Lock) shown() string {
+	if len(l.name) > 4096 {
+		return l.name[:64] + "..."
+	}
+	return l.name
 }
 
 // LockContext takes the lock, and waits for it until ctx ends.
@@ -248,9 +256,20 @@ func (e *entry) fewer() bool {
 func (c *Client) giveBack(ctx context.Context, e *entry) {
 	e.mu.Lock()
 	user := e.fewer()
-	if e.depth == 0 && e.hold != nil { // lost, and its other holds are unlocked
-		e.hold.released.Store(true)
+	if h := e.hold; e.depth == 0 && h != nil {
+		// Another goroutine of the owner got the lock after this one had given up, and has unlocked it: as one of two, so that
+		// it is here that the lock is given back. Or it is lost.
+		h.released.Store(true)
 		e.hold, e.grant = nil, nil
+		if h.g.err() == nil {
+			e.busy = true
+			c.keep(e)
+			c.spawn(func() {
+				defer c.leave(e)
+				c.free(h.g)
+				e.finish()
+			})
+		}
 	}
 	e.mu.Unlock()
 	e.gate.UnlockContext(ctx)
@@ -349,7 +368,8 @@ func (l *Lock) ensure(ctx context.Context, e *entry, wait, patient bool) (bool, 
 		}
 		e.mu.Lock()
 		if g != nil {
-			e.grant, e.turns, e.rival = g, 1, g.rival
+			e.grant, e.turns, e.crowd = g, 1, e.gate.QueueLength()
+			e.rival, e.contended, e.awaited = g.rival, g.refused || e.awaited, false
 			e.hold = c.taken(g)
 		}
 		e.settled()
@@ -401,7 +421,8 @@ func (l *Lock) acquire(ctx context.Context, e *entry, wait, patient bool, yield 
 		backoff time.Duration // until it is asked again
 		doubt   time.Time     // until when a request that was not answered may have an effect
 		placed  bool          // owner may have a place in queue
-		rival   = yield > 0   // somebody else waits, or holds the lock
+		rival   = yield > 0   // somebody else waits
+		refused bool          // somebody else held the lock
 	)
 	// over ends the acquisition in vain.
 	over := func(err error) (*grant, bool, error) {
@@ -428,7 +449,7 @@ func (l *Lock) acquire(ctx context.Context, e *entry, wait, patient bool, yield 
 		case pending || a.err == nil && a.g == nil && !wait:
 			return nil, pending, a.err
 		case a.g != nil:
-			a.g.rival = rival
+			a.g.rival, a.g.refused = rival || refused, refused
 			if queue != nil {
 				a.g.doubt = doubt
 			}
@@ -453,7 +474,7 @@ func (l *Lock) acquire(ctx context.Context, e *entry, wait, patient bool, yield 
 			backoff = min(max(2*backoff, minBackoff), maxBackoff)
 			pause = min(backoff/2+rand.N(backoff/2), pause)
 		} else {
-			backoff, rival = 0, true
+			backoff, refused = 0, true
 			if watch == nil {
 				// A store that cannot notify is polled.
 				watch, err = c.store.Watch(ctx, l.name, owner)
@@ -674,6 +695,7 @@ func (l *Lock) request(ctx context.Context, owner string, queue Queue, usher Ush
 		until: sent.Add(d - c.marginOf(d)),
 		index: -1,
 	}
+	a.g.handOver = tripsOfHandOver * time.Since(sent)
 	if !r.Since.IsZero() && r.Since.Before(sent) {
 		a.g.until = r.Since.Add(d - c.marginOf(d))
 		if l.fixed {
@@ -783,6 +805,8 @@ func (l *Lock) UnlockContext(ctx context.Context) error {
 		e.mu.Lock()
 		if e.gate.HasQueued() {
 			e.yield = time.Now().Add(yield)
+		} else {
+			e.awaited = yield > 0
 		}
 		e.settled()
 		e.mu.Unlock()
@@ -800,8 +824,13 @@ func (c *Client) mayPass(e *entry, g *grant, now time.Time) bool {
 	if g.fixed || g.pinned || c.cohort == 0 || c.open.Err() != nil || !e.gate.HasQueued() || now.Sub(g.taken) >= g.lease/4 {
 		return false
 	}
+	turns := c.cohort
+	if e.contended && now.Sub(g.taken) >= g.handOver {
+		// Whoever came later waits behind those elsewhere. Before that time others would hardly gain by it, and all would lose.
+		turns = min(turns, e.crowd)
+	}
 	switch {
-	case e.turns <= c.cohort:
+	case e.turns <= turns:
 	case c.asker == nil || e.rival:
 		return false
 	case !e.asked.IsZero():
@@ -833,8 +862,11 @@ func (c *Client) consult(e *entry, g *grant) {
 }
 
 // free gives g back to the store. It returns locks.ErrLost if it was not ours any more, and for how
-// long others should be given the opportunity to take it before somebody here asks for it again.
+// long others should be given the opportunity to take it before somebody here asks for it again. Close waits for that.
 func (c *Client) free(g *grant) (yield time.Duration, err error) {
+	if c.begin() {
+		defer c.done()
+	}
 	c.sched.remove(g)
 	if !g.retire() {
 		c.ended(g)
@@ -864,8 +896,8 @@ func (c *Client) giveUp(g *grant) (yield time.Duration, err error) {
 			return 0, locks.ErrLost
 		case err == nil: // if not now, an earlier request did it, or time
 			if r.Awaited {
-				// Others hear of it, and ask: two round trips, and they are not in a hurry.
-				yield = min(max(4*time.Since(sent), time.Millisecond), 50*time.Millisecond)
+				// Others hear of it, and ask, and they are not in a hurry.
+				yield = min(max(tripsOfHandOver*time.Since(sent), time.Millisecond), 50*time.Millisecond)
 			}
 			return yield, nil
 		}
@@ -884,6 +916,9 @@ func (c *Client) giveUp(g *grant) (yield time.Duration, err error) {
 		pause = min(2*pause, 250*time.Millisecond)
 	}
 }
+
+// tripsOfHandOver is how many round trips it takes at most until a lock that was given back is held by somebody else who waits.
+const tripsOfHandOver = 4
 
 // briefly returns a context for a quarter of the release timeout from now, or up to twice that: one for all requests of such a time.
 func (c *Client) briefly(now time.Time) context.Context {
@@ -1063,5 +1098,5 @@ func (l *Lock) String() string {
 			state = "at the gate: " + o.String()
 		}
 	}
-	return fmt.Sprintf("lease.Lock(%q)[%s, %d queued]", l.name, state, l.QueueLength())
+	return fmt.Sprintf("lease.Lock(%q)[%s, %d queued]", l.shown(), state, l.QueueLength())
 }

@@ -2,6 +2,7 @@ package redislock_test
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/jucgo/locks/distributed/internal/testbed"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/redislock"
+	"github.com/jucgo/locks/distributed/redislock/internal/suite"
 )
 
 // What goes wrong, and the test that makes it so, on a real server. T numbers are those of the catalogue of faults that all
@@ -39,7 +41,8 @@ import (
 //	21  the server's clock is set       TestAServerWhoseClockIsSet...
 //	22  clocks of clients are wrong     TestTheQueueDoesNotDependOnTheClocksOfItsWaiters
 //	23  flushes                         TestAFlushIsALossAndForgottenScriptsAreNone
-//	24  other data under the name       TestNothingElseIsOverwritten, TestAFairLockRefusesWhatIsSomethingElse, TestWrongNames...
+//	24  other data under the name       TestNothingElseIsOverwritten, TestAFairLockRefusesWhatIsSomethingElse, TestWrongNames...,
+//	                                    TestAStateThatNoClientLeaves..., TestAHoldToWhichSomebodyAddsWhatNoClientLeaves...
 //	    it is the turn of the dead, ...  turn_test.go
 //	40  no time to run                  TestAHolderWithoutTimeToRunKeepsItsHoldOrKnowsThatItIsLost
 //	41  more than one hold              TestHoldsOfOneOwnerAreCounted
@@ -207,4 +210,108 @@ func TestCloseDoesNotWaitForAServerThatIsGone(t *testing.T) {
 	began := time.Now()
 	require.Error(t, c.Close(ctx))
 	require.Less(t, time.Since(began), lease.DefaultReleaseTimeout)
+}
+
+// oddities are fields of a hash that no client leaves in a lock.
+var oddities = map[string][]string{
+	"a negative count":    {"somebody:1", "-3"},
+	"a count of nothing":  {"somebody:1", "0"},
+	"no number":           {"somebody:1", "many"},
+	"an empty count":      {"somebody:1", ""},
+	"a count without end": {"somebody:1", "1e300"},
+	"an infinite count":   {"somebody:1", "inf"},
+	"a field of no owner": {"somebody:1", "1", "color", "red"},
+	"two owners":          {"somebody:1", "1", "somebody:2", "1"},
+	"a nameless owner":    {"", "1"},
+}
+
+func TestAStateThatNoClientLeavesIsSomebodyElsesAndStaysAsItIs(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	direct := connect(t, s.Addr)
+	c := open(t, connect(t, s.Addr), redislock.WithLease(lease.WithPoll(20*time.Millisecond)))
+	for kind, lock := range suite.AllKinds {
+		modes := []string{""}
+		switch kind {
+		case "simple": // which is no hash
+			continue
+		case "read", "write":
+			modes = []string{"", "read", "write", "strange"}
+		}
+		for _, mode := range modes {
+			for odd, fields := range oddities {
+				t.Run(strings.TrimSpace(kind+" "+odd+" "+mode), func(t *testing.T) {
+					name := kind + odd + mode
+					if mode != "" {
+						fields = append([]string{"mode", mode}, fields...)
+					}
+					require.NoError(t, direct.HSet(background, name, fields).Err())
+					before := direct.HGetAll(background, name).Val()
+					l, a := lock(c, name).(*redislock.Lock), someone()
+					if kind == "read" && mode == "read" { // one reader more; those whose holds have expired do not matter
+						require.True(t, try(t, l, a))
+						require.NoError(t, l.UnlockContext(a))
+						suite.OnlyTokens(t, direct, name)
+						return
+					}
+					ok, err := l.TryLockContext(a)
+					require.False(t, ok)
+					if err != nil || kind == "read" && mode == "" || kind == "write" && mode == "" {
+						require.ErrorIs(t, err, locks.ErrForeign)
+					}
+					require.ErrorIs(t, l.UnlockContext(a), locks.ErrNotHeld)
+					ctx, cancel := context.WithTimeout(a, 100*time.Millisecond) // in which it asks more than once
+					defer cancel()
+					require.Error(t, l.LockContext(ctx))
+					require.Equal(t, before, direct.HGetAll(background, name).Val())
+					require.EqualValues(t, -1, direct.PTTL(background, name).Val())
+					if forced, err := l.ForceUnlock(background); !forced {
+						if err != nil {
+							require.ErrorIs(t, err, locks.ErrForeign)
+						}
+						require.Equal(t, before, direct.HGetAll(background, name).Val())
+						require.NoError(t, direct.Del(background, name).Err())
+					}
+					require.NoError(t, l.LockContext(a))
+					require.NoError(t, l.UnlockContext(a))
+					suite.OnlyTokens(t, direct, name)
+				})
+			}
+		}
+	}
+}
+
+func TestAHoldToWhichSomebodyAddsWhatNoClientLeavesIsHeldAndGivenBack(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	direct := connect(t, s.Addr)
+	c := open(t, connect(t, s.Addr))
+	for kind, lock := range suite.AllKinds {
+		if kind == "simple" {
+			continue
+		}
+		for odd, fields := range oddities {
+			t.Run(kind+" "+odd, func(t *testing.T) {
+				name := kind + odd
+				l, a := lock(c, name).(*redislock.Lock), someone()
+				h := hold(t, l, a)
+				require.NoError(t, direct.HSet(background, name, fields).Err())
+				require.NoError(t, h.Extend(background, time.Minute))
+				require.False(t, try(t, anyKind[suite.Against(kind)](c, name).(*redislock.Lock), someone()))
+				require.NoError(t, l.UnlockContext(a))
+				rest := make(map[string]string) // of a read-write lock they are readers whose holds have expired
+				if kind != "read" && kind != "write" {
+					for i := 0; i < len(fields); i += 2 {
+						rest[fields[i]] = fields[i+1]
+					}
+					require.Greater(t, direct.PTTL(background, name).Val(), time.Duration(0), "it ends")
+				}
+				require.Equal(t, rest, direct.HGetAll(background, name).Val())
+				require.NoError(t, direct.Del(background, name).Err())
+				require.NoError(t, l.LockContext(a))
+				require.NoError(t, l.UnlockContext(a))
+				suite.OnlyTokens(t, direct, name)
+			})
+		}
+	}
 }

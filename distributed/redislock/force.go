@@ -55,7 +55,7 @@ if mode ~= '` + mode + `' then
 end
 for _, reader in ipairs(redis.call('hkeys', KEYS[1])) do
 	if reader ~= 'mode' then
-		for n = 1, tonumber(redis.call('hget', KEYS[1], reader)) or 0 do
+		for n = 1, math.min(tonumber(redis.call('hget', KEYS[1], reader)) or 0, 10000) do
 			redis.call('del', KEYS[3] .. ':' .. reader .. ':rwlock_timeout:' .. n)
 		end
 	end

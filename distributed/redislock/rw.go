@@ -33,14 +33,15 @@ return 0
 `)
 
 // longest has the time to live of the longest hold of the readers, 0 if there is none. Readers whose holds have expired have a
-// field still.
+// field still. Of one reader it looks at ten thousand holds at most, more than there ever are, since nothing could end a script that
+// believed whatever number it finds.
 //
 // KEYS lock, channel, prefix of all holds
 const longest = `
 local longest = 0
 for _, reader in ipairs(redis.call('hkeys', KEYS[1])) do
 	if reader ~= 'mode' then
-		for n = 1, tonumber(redis.call('hget', KEYS[1], reader)) or 0 do
+		for n = 1, math.min(tonumber(redis.call('hget', KEYS[1], reader)) or 0, 10000) do
 			longest = math.max(longest, redis.call('pttl', KEYS[3] .. ':' .. reader .. ':rwlock_timeout:' .. n))
 		end
 	end

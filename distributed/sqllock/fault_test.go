@@ -258,7 +258,7 @@ func TestWaitersCancelledAtRandomLeaveNothingBehind(t *testing.T) {
 				n := -1
 				db.QueryRow("SELECT count(*) FROM " + table + "_queue").Scan(&n)
 				return n == 0
-			}, 10*time.Second, 10*time.Millisecond, "places in the queue are left")
+			}, 30*time.Second, 10*time.Millisecond, "places in the queue are left")
 		}
 		require.NoError(t, holder.UnlockContext(a))
 		hold(t, holder, a)

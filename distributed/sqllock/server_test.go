@@ -85,7 +85,7 @@ func fresh() string { return fmt.Sprintf("t%d_%d", os.Getpid(), tables.Add(1)) }
 // forever stands for all tests.
 type forever struct {
 	testing.TB
-	mu       sync.Mutex
+	mu       sync.Mutex // different servers start at the same time
 	cleanups []func()
 }
 

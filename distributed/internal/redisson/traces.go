@@ -276,6 +276,52 @@ A unlock read: true; B: true
 B unlock write: true
 	published redisson_rwlock:{it} 1
 `},
+	// A writer of ours that reads too has two names in Redis, and tells others when it becomes a reader.
+	{"our downgrade", `
+G lock write: true
+	hash it: G:write=1 mode=write, 30 s
+G lock read: true
+	hash it: G:write=1 G=1 mode=write, 30 s
+	string {it}:G:rwlock_timeout:1: 1, 30 s
+A try read: false
+	hash it: G:write=1 G=1 mode=write, 30 s
+	string {it}:G:rwlock_timeout:1: 1, 30 s
+A try write: false
+	hash it: G:write=1 G=1 mode=write, 30 s
+	string {it}:G:rwlock_timeout:1: 1, 30 s
+B lock read ...
+	hash it: G:write=1 G=1 mode=write, 30 s
+	string {it}:G:rwlock_timeout:1: 1, 30 s
+	subscribed redisson_rwlock:{it}
+G unlock write: true; B: true
+	hash it: B=1 G=1 mode=read, 30 s
+	published redisson_rwlock:{it} 1
+	string {it}:B:rwlock_timeout:1: 1, 30 s
+	string {it}:G:rwlock_timeout:1: 1, 30 s
+A try write: false
+	hash it: B=1 G=1 mode=read, 30 s
+	string {it}:B:rwlock_timeout:1: 1, 30 s
+	string {it}:G:rwlock_timeout:1: 1, 30 s
+A lock write ...
+	hash it: B=1 G=1 mode=read, 30 s
+	string {it}:B:rwlock_timeout:1: 1, 30 s
+	string {it}:G:rwlock_timeout:1: 1, 30 s
+	subscribed redisson_rwlock:{it}
+G unlock write: false
+	hash it: B=1 G=1 mode=read, 30 s
+	string {it}:B:rwlock_timeout:1: 1, 30 s
+	string {it}:G:rwlock_timeout:1: 1, 30 s
+	subscribed redisson_rwlock:{it}
+G unlock read: true
+	hash it: B=1 mode=read, 30 s
+	string {it}:B:rwlock_timeout:1: 1, 30 s
+	subscribed redisson_rwlock:{it}
+B unlock read: true; A: true
+	hash it: A:write=1 mode=write, 30 s
+	published redisson_rwlock:{it} 0
+A unlock write: true
+	published redisson_rwlock:{it} 1
+`},
 	{"fenced lock", `
 A lock fenced: true
 	hash it: A=1, 30 s

@@ -125,3 +125,44 @@ func redissonGetsTheLockOfAGoProcessThatWasKilled(t *testing.T, s *stage) {
 		s.java.must(t, name+strconv.Itoa(i), "unlock", kind, name+kind)
 	}
 }
+
+// redissonPassesAGoProcessThatWasKilledAtTheHeadOfTheQueue has a Java thread wait behind it, and behind that one of ours perhaps, who
+// asks in turn.
+func redissonPassesAGoProcessThatWasKilledAtTheHeadOfTheQueue(t *testing.T, s *stage) {
+	for _, behind := range []bool{true, false} {
+		if !behind && s.version == before {
+			continue // it sleeps until it is told, see redissonGetsTheLockOfAGoProcessThatWasKilled
+		}
+		name := fresh()
+		queue := "redisson_lock_queue:{" + name + "}"
+		queued := func(n int64) {
+			t.Helper()
+			require.Eventually(t, func() bool { return s.direct.LLen(background, queue).Val() == n }, patience, time.Millisecond)
+		}
+		holder, a := s.open(t, brief).FairLocker(name), someone()
+		hold(t, holder, a)
+		child := testbed.Child(t, "wait", s.addr, name)
+		queued(1)
+		answer := s.java.start(name, "lock", "fair", name, -1)
+		queued(2)
+		require.Eventually(t, func() bool { return s.java.asleep(t, name) }, patience, time.Millisecond)
+		var got <-chan error
+		last, b := s.open(t, brief, redislock.WithLease(lease.WithPoll(time.Second))).FairLocker(name), someone()
+		if behind {
+			got = start(last, b)
+			queued(3)
+		}
+		child.Kill()
+		began := time.Now()
+		require.NoError(t, holder.UnlockContext(a))
+		require.Equal(t, "true", soon(t, answer))
+		// The head counts as dead a second after the lease that it was told last; who sleeps was told not more than a lease either.
+		require.Less(t, time.Since(began), 2*brief+woken)
+		s.java.must(t, name, "unlock", "fair", name)
+		if behind {
+			require.NoError(t, soon(t, got))
+			require.NoError(t, last.UnlockContext(b))
+		}
+		require.Empty(t, s.direct.Keys(background, "*"+name+"*").Val())
+	}
+}

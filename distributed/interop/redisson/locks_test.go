@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
@@ -428,5 +429,134 @@ func ourWaiterIsWokenWhenRedissonForcesAnUnlock(t *testing.T, s *stage) {
 		require.Less(t, time.Since(began), woken)
 		require.Equal(t, "false", s.java.ask(t, "a", "unlock", against(kind), name))
 		require.NoError(t, l.UnlockContext(a))
+	}
+}
+
+// whoeverIsParkedAtAReadWriteLockIsWokenByEitherSide has readers and writers of both sides wait for a holder of either side and half. Each
+// time it is released, one writer or all readers who wait have it, long before anybody asks by himself, and hold it until the others wait
+// again: the last of readers tells one thread of each Java process, a writer all. From the second time on that holds of ours only: a
+// thread of Redisson's that seems to be asleep may have been told of the release before, and so miss the next one, until its time is over.
+func whoeverIsParkedAtAReadWriteLockIsWokenByEitherSide(t *testing.T, s *stage) {
+	if s.version == before {
+		return // on a busy machine one of so many who wait misses a message now and then
+	}
+	for _, holder := range []string{"go read", "java read", "go write", "java write"} {
+		t.Run(holder, func(t *testing.T) {
+			name := fresh()
+			type party struct {
+				kind, thread string // no thread: ours
+				got          chan bool
+				unlock       func()
+			}
+			unlock := func(kind, thread string, l locks.Locker, ctx context.Context) func() {
+				return func() {
+					if thread != "" {
+						s.java.must(t, thread, "unlock", kind, name)
+					} else {
+						require.NoError(t, l.UnlockContext(ctx))
+					}
+				}
+			}
+			side, half, _ := strings.Cut(holder, " ")
+			first := party{kind: half}
+			if side == "java" {
+				first.thread = name + "first"
+				s.java.must(t, first.thread, "lock", half, name, -1)
+				first.unlock = unlock(half, first.thread, nil, nil)
+			} else {
+				l, a := lockOf(s.open(t, long), half, name), someone()
+				hold(t, l, a)
+				first.unlock = unlock(half, "", l, a)
+			}
+			parked := make(map[*party]bool)
+			asleep := func() {
+				t.Helper()
+				n := 0
+				for p := range parked {
+					if p.thread == "" {
+						n++
+						continue
+					}
+					require.Eventually(t, func() bool { return len(p.got) > 0 || s.java.asleep(t, p.thread) }, patience, time.Millisecond)
+				}
+				require.Eventually(t, func() bool { // one connection for each of ours, one for Java
+					channel := "redisson_rwlock:{" + name + "}"
+					return s.direct.PubSubNumSub(background, channel).Val()[channel] >= int64(n)
+				}, patience, time.Millisecond)
+			}
+			for i := range 8 {
+				p := &party{kind: "write", got: make(chan bool, 1)}
+				if i >= 4 {
+					p.kind = "read"
+				}
+				if p.kind == "read" && half == "read" {
+					break // they would not wait
+				}
+				if i%2 == 0 {
+					p.thread = fmt.Sprint(name, "-", i)
+					answer := s.java.start(p.thread, "lock", p.kind, name, -1)
+					p.unlock = unlock(p.kind, p.thread, nil, nil)
+					go func() { p.got <- <-answer == "true" }()
+				} else {
+					l, a := lockOf(s.open(t, long), p.kind, name), someone()
+					p.unlock = unlock(p.kind, "", l, a)
+					go func() { p.got <- l.LockContext(a) == nil }()
+				}
+				parked[p] = true
+			}
+			// those who have it by now, or nobody yet
+			entered := func() (in []*party) {
+				for p := range parked {
+					select {
+					case ok := <-p.got:
+						require.True(t, ok)
+						delete(parked, p)
+						in = append(in, p)
+					default:
+					}
+				}
+				return in
+			}
+			inside := []*party{&first}
+			for again := false; len(parked) > 0; again = true {
+				asleep()
+				for _, p := range entered() { // late
+					require.Equal(t, "read", p.kind)
+					require.Equal(t, "read", inside[0].kind)
+					inside = append(inside, p)
+				}
+				for _, p := range inside {
+					p.unlock()
+				}
+				inside = nil
+				limit := long + woken
+				for p := range parked {
+					if !again || p.thread == "" {
+						limit = woken
+					}
+				}
+				ok := assert.Eventually(t, func() bool {
+					inside = append(inside, entered()...)
+					for p := range parked {
+						if len(inside) > 0 && inside[0].kind == "read" && p.kind == "read" && (!again || p.thread == "") {
+							return false // the others read as well
+						}
+					}
+					return len(inside) > 0 || len(parked) == 0
+				}, limit, time.Millisecond, "nobody, or not everybody who reads, is woken")
+				if !ok {
+					for p := range parked {
+						t.Logf("waits after an earlier release %v: %s %s", again, p.kind, p.thread)
+					}
+					t.Fatalf("%d are inside", len(inside))
+				}
+				if len(inside) > 0 && inside[0].kind == "write" {
+					require.Len(t, inside, 1)
+				}
+			}
+			for _, p := range inside {
+				p.unlock()
+			}
+		})
 	}
 }

@@ -18,7 +18,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testbed.Play(map[string]testbed.Role{"hold": holdUntilKilled})
+	testbed.Play(map[string]testbed.Role{"hold": holdUntilKilled, "wait": waitUntilKilled})
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/jucgo/locks/distributed/internal/testbed.start.func1.1"))
 }
 
@@ -45,4 +45,16 @@ func holdUntilKilled(args []string) error {
 	fmt.Println("held")
 	_, err = io.Copy(io.Discard, os.Stdin)
 	return err
+}
+
+// waitUntilKilled waits for the fair lock args[1] of the server args[0], with a place in the queue for a second beyond the lease.
+func waitUntilKilled(args []string) error {
+	conn := redis.NewClient(&redis.Options{Addr: args[0]})
+	defer conn.Close()
+	c, err := redislock.New(conn, redislock.WithLease(lease.WithLease(brief)), redislock.WithFairWait(time.Second))
+	if err != nil {
+		return err
+	}
+	defer c.Close(context.Background())
+	return c.FairLocker(args[1]).LockContext(context.Background())
 }

@@ -25,6 +25,8 @@ var situations = []situation{
 	{"both watchdogs renew", bothWatchdogsRenew},
 	{"ours gets the lock of a Java process that was killed", oursGetsTheLockOfAJavaProcessThatWasKilled},
 	{"Redisson gets the lock of a Go process that was killed", redissonGetsTheLockOfAGoProcessThatWasKilled},
+	{"Redisson passes a Go process that was killed at the head of the queue", redissonPassesAGoProcessThatWasKilledAtTheHeadOfTheQueue},
+	{"whoever is parked at a read-write lock is woken by either side", whoeverIsParkedAtAReadWriteLockIsWokenByEitherSide},
 }
 
 func TestWithTheCurrentRedisson(t *testing.T) { perform(t, current, with(20*time.Second)) }

@@ -15,8 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/distributed/lease"
-	"github.com/jucgo/locks/distributed/redislock"
 )
 
 // stressVariable says for how long the mixed load lasts: 10m, say.
@@ -81,9 +79,7 @@ func mixedLoad(t *testing.T, s *stage, d time.Duration) {
 		d, err = time.ParseDuration(text)
 		require.NoError(t, err)
 	}
-	// By default a lock goes from one to the next in this process up to 64 times, if somebody waits here. With the few that there
-	// are of either side that would leave Redisson a share that says more of the load than of the format.
-	c := s.open(t, long, redislock.WithLease(lease.WithCohort(4)))
+	c := s.open(t, long)
 	conn := connect(t, s.addr)
 	base := fresh()
 	var wg sync.WaitGroup

@@ -2,6 +2,7 @@ package suite
 
 import (
 	"context"
+	"maps"
 	"testing"
 	"time"
 
@@ -89,4 +90,18 @@ var AnyKind = map[string]func(c *redislock.Client, name string) locks.TryLocker{
 	"simple": func(c *redislock.Client, name string) locks.TryLocker { return c.SimpleLocker(name) },
 	"fair":   func(c *redislock.Client, name string) locks.TryLocker { return c.FairLocker(name) },
 	"write":  func(c *redislock.Client, name string) locks.TryLocker { return c.ReadWriteLocker(name).WriteLocker() },
+}
+
+// AllKinds is AnyKind with readers, which do not exclude each other: Against says who excludes a kind.
+var AllKinds = func() map[string]func(c *redislock.Client, name string) locks.TryLocker {
+	all := maps.Clone(AnyKind)
+	all["read"] = func(c *redislock.Client, name string) locks.TryLocker { return c.ReadWriteLocker(name).ReadLocker() }
+	return all
+}()
+
+func Against(kind string) string {
+	if kind == "read" {
+		return "write"
+	}
+	return kind
 }

@@ -26,7 +26,7 @@ const (
 	Short = 1500 * time.Millisecond // a lease
 	Long  = 3 * Short               // one that is not lost because the machine is busy
 	Hasty = Short / 6               // for a reply
-	Soon  = 20 * time.Second        // on the busiest of machines, and long before anybody asks who does so rarely
+	Soon  = 20 * time.Second        // on the busiest of machines, and long before anybody asks who does so Rarely
 )
 
 // Rarely has those who wait rely on messages, and on the time to live that they were told.
@@ -135,11 +135,11 @@ func ALossIsToldBeforeARivalGetsTheLockInEveryPhaseOfAPartition(t *testing.T, on
 func ALostReplyOfAnAcquisitionLeavesOneHold(t *testing.T, on Driver) {
 	t.Parallel()
 	s := StartServer(t)
-	for name, kind := range Kinds {
+	for name, kind := range AllKinds {
 		t.Run(name, func(t *testing.T) {
 			p := testbed.NewProxy(t, s.Addr)
 			direct := Connect(t, s.Addr)
-			l := kind(on.Server(t, p.Addr(), time.Second), name)
+			l := kind(on.Server(t, p.Addr(), time.Second, Rarely), name).(*redislock.Lock)
 			a := Someone()
 			require.NoError(t, l.LockContext(a)) // so that the scripts are known to the server
 			require.NoError(t, l.UnlockContext(a))
@@ -149,14 +149,75 @@ func ALostReplyOfAnAcquisitionLeavesOneHold(t *testing.T, on Driver) {
 			require.Equal(t, 1, p.Drops())
 			require.NoError(t, h.Err())
 			require.Equal(t, requests+2, Commands(t, direct, "evalsha")+Commands(t, direct, "eval"), "one to take it, one to ask who has it")
-			if name != "simple" {
-				count := direct.HVals(Background, name).Val()
-				require.Equal(t, []string{"1"}, count)
-			}
+			HeldOnce(t, direct, name)
 			require.NoError(t, l.UnlockContext(a))
-			require.Zero(t, direct.Exists(Background, name).Val())
+			require.ErrorIs(t, l.UnlockContext(a), locks.ErrNotHeld)
+			OnlyTokens(t, direct, name)
+
+			// One that waits, and gets no reply when it has the lock.
+			rival, b := AnyKind[Against(name)](on.Open(t, s.Addr), name).(*redislock.Lock), Someone()
+			Hold(t, rival, b)
+			got := make(chan error, 1)
+			go func() { got <- l.LockContext(a) }()
+			quiet(t, direct)
+			p.DropReply(on.Eval, 1)
+			require.NoError(t, rival.UnlockContext(b))
+			require.NoError(t, <-got)
+			require.Equal(t, 2, p.Drops())
+			HeldOnce(t, direct, name)
+			require.False(t, Try(t, rival, b))
+			require.NoError(t, l.UnlockContext(a))
+			OnlyTokens(t, direct, name)
 		})
 	}
+}
+
+// HeldOnce checks that the lock called name, of whatever kind, has one hold, and nobody waits.
+func HeldOnce(t *testing.T, direct *redis.Client, name string) {
+	t.Helper()
+	require.Eventually(t, func() bool { return direct.Exists(Background, "redisson_lock_queue:{"+name+"}").Val() == 0 },
+		Soon, time.Millisecond)
+	holds := direct.Keys(Background, "{"+name+"}:*:rwlock_timeout:*").Val()
+	if name == "read" {
+		require.Len(t, holds, 1)
+	} else {
+		require.Empty(t, holds)
+	}
+	if name == "simple" {
+		require.EqualValues(t, 1, direct.Exists(Background, name).Val())
+		return
+	}
+	state := direct.HGetAll(Background, name).Val()
+	delete(state, "mode")
+	require.Len(t, state, 1)
+	for _, count := range state {
+		require.Equal(t, "1", count)
+	}
+}
+
+// OnlyTokens waits until nothing is left of the lock called name but its counter.
+func OnlyTokens(t *testing.T, direct *redis.Client, name string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		for _, key := range direct.Keys(Background, "*"+name+"*").Val() {
+			if !strings.HasPrefix(key, "redisson_lock_token:") {
+				return false
+			}
+		}
+		return true
+	}, Soon, time.Millisecond)
+}
+
+// quiet waits until one who waits has subscribed, and asked for the last time.
+func quiet(t *testing.T, direct *redis.Client) {
+	t.Helper()
+	require.Eventually(t, func() bool { return len(Subscriptions(direct)) > 0 }, Soon, time.Millisecond)
+	asked := -1
+	require.Eventually(t, func() bool {
+		before := asked
+		asked = Commands(t, direct, "evalsha") + Commands(t, direct, "eval")
+		return asked == before
+	}, Soon, 100*time.Millisecond)
 }
 
 // Commands returns how many Commands of a name a server has carried out.
@@ -411,16 +472,16 @@ func WaitersCancelledAtRandomLeaveNothingBehind(t *testing.T, on Driver) {
 	t.Parallel()
 	s := StartServer(t)
 	direct := Connect(t, s.Addr)
-	for name, kind := range Kinds {
+	for name, kind := range AllKinds {
 		t.Run(name, func(t *testing.T) {
-			holder := kind(on.Open(t, s.Addr), name)
+			holder := AnyKind[Against(name)](on.Open(t, s.Addr), name).(*redislock.Lock)
 			a := Someone()
 			Hold(t, holder, a)
-			// A client each, since of one client one goroutine at a time waits for the server.
+			// Many clients, since of one client one goroutine at a time waits for the server.
 			var wg sync.WaitGroup
-			for range 25 {
+			for range 40 {
 				l := kind(on.Open(t, s.Addr), name)
-				for range 10 { // of four kinds
+				for range 25 {
 					wg.Go(func() {
 						ctx, cancel := context.WithTimeout(Someone(), time.Duration(rand.Int64N(int64(time.Second))))
 						defer cancel()
@@ -440,9 +501,7 @@ func WaitersCancelledAtRandomLeaveNothingBehind(t *testing.T, on Driver) {
 			require.NoError(t, holder.UnlockContext(a))
 			require.NoError(t, holder.LockContext(a))
 			require.NoError(t, holder.UnlockContext(a))
-			for _, key := range direct.Keys(Background, "*"+name+"*").Val() {
-				require.Contains(t, key, "token", "a key is left")
-			}
+			OnlyTokens(t, direct, name)
 		})
 	}
 }

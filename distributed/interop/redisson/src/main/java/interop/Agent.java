@@ -77,7 +77,9 @@ public final class Agent {
             if (each.getKey().getName().equals(thread)) {
                 for (StackTraceElement frame : each.getValue()) {
                     if (frame.getClassName().equals("java.util.concurrent.Semaphore")) {
-                        return true;
+                        // Before that it is not in the semaphore's queue, where a release of all looks for it.
+                        Thread.State state = each.getKey().getState();
+                        return state == Thread.State.WAITING || state == Thread.State.TIMED_WAITING;
                     }
                 }
             }

@@ -1,0 +1,65 @@
+package lease_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+// TestAnAttemptThatFailsBesideAHoldOfTheSameOwnerLeavesNothingBehind has one goroutine take the lock, and give it back while another one
+// of the same owner tries in vain, because the first one was not through when it asked. Whoever is the last to go has to free the lock.
+func TestAnAttemptThatFailsBesideAHoldOfTheSameOwnerLeavesNothingBehind(t *testing.T) {
+	s := newServer()
+	l := open(t, s.connect()).Lock("it")
+	for range 20 {
+		o, cancel := context.WithTimeout(as(locks.NewOwner()), time.Minute)
+		var wg sync.WaitGroup
+		for i := range 4 {
+			wg.Go(func() {
+				for range 500 {
+					if i == 0 {
+						if assert.NoError(t, l.LockContext(o)) {
+							assert.NoError(t, l.UnlockContext(o))
+						}
+					} else if i == 1 {
+						ctx, cancel := context.WithTimeout(o, time.Microsecond)
+						if l.LockContext(ctx) == nil {
+							assert.NoError(t, l.UnlockContext(o))
+						}
+						cancel()
+					} else if ok, err := l.TryLockContext(o); assert.NoError(t, err) && ok {
+						assert.NoError(t, l.UnlockContext(o))
+					}
+				}
+			})
+		}
+		wg.Wait()
+		cancel()
+		require.Eventually(t, func() bool { return s.holder("it") == "" }, 10*time.Second, time.Millisecond)
+	}
+}
+
+func TestCloseWaitsForAnUnlockThatIsUnderWay(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		conn, o := s.connect(), as(locks.NewOwner())
+		c, err := lease.New(conn)
+		require.NoError(t, err)
+		l := c.Lock("it")
+		require.NoError(t, l.LockContext(o))
+		conn.set(func(c *client) { c.delay["release"] = 500 * time.Millisecond })
+		unlocked := make(chan error, 1)
+		go func() { unlocked <- l.UnlockContext(o) }()
+		synctest.Wait()
+		require.NoError(t, c.Close(context.Background()))
+		require.NoError(t, <-unlocked)
+		require.Empty(t, s.holder("it"))
+	})
+}
