@@ -18,6 +18,9 @@ import (
 //	nudged   it was told again meanwhile     grant -> granted, user -> roused
 //	granted  it holds the lock, and is in no queue
 //
+// An eager one that is granted the lock while it is asleep stays asleep, which saves two atomic writes in a hand-over: it has not
+// been roused, so its unpark says what there is to say.
+//
 // Every step out of asleep comes with one unpark, and every park ends with one, so
 // nothing is left in a node's place, and nobody is about to unpark it, when its user is done
 // with it. Others step with the guard held; their unparks may come after it. No wake-up
@@ -77,7 +80,9 @@ func newNode(p Party, shared bool) *node {
 
 func (n *node) recycle() {
 	n.place.Reset()
-	n.state.Store(asleep)
+	if n.state.Load() != asleep {
+		n.state.Store(asleep)
+	}
 	n.lost = 0
 	n.kind, n.goroutine, n.eager, n.limited, n.refused = nil, 0, false, false, false
 	if n.indexed {
@@ -104,6 +109,9 @@ func (n *node) rouse() bool {
 		}
 	}
 }
+
+// sleeper reports whether n is eager and asleep, which it is until somebody with the guard changes that. The guard is held.
+func (n *node) sleeper() bool { return n.eager && n.state.Load() == asleep }
 
 // overdue reports whether n has waited for longer than bargers may make it.
 func (n *node) overdue() bool { return n.since == due || now()-n.since >= maxBarging }

@@ -111,7 +111,7 @@ func (s *Sync) ahead() *node {
 	return n
 }
 
-// expect returns true when n, which was unparked before its turn, has the lock, and false if it does not get it soon. It is
+// expect returns true when n, which was roused before its turn, has the lock, and false if it does not get it soon. It is
 // asleep then, as it was before: if it was granted the lock meanwhile, the compare-and-swap fails, and there is no other unpark.
 func (n *node) expect() bool {
 	for range expectRounds {

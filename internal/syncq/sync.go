@@ -103,7 +103,7 @@ func (s *Sync) Lock(p Party, policy Policy) bool {
 	n.eager = policy == FIFO
 	if s.enqueue(n, policy) {
 		n.place.Wait()
-		for policy == FIFO && n.state.Load() != granted && !n.expect() || policy == NonFair && !s.compete(n) {
+		for policy == FIFO && n.state.Load() == roused && !n.expect() || policy == NonFair && !s.compete(n) {
 			n.place.Wait()
 		}
 	}

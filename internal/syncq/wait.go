@@ -354,7 +354,7 @@ func (s *Sync) grant(k int) *node {
 	for range k {
 		n := s.queue.head
 		s.queue.remove(n)
-		if n.state.Swap(granted) != asleep {
+		if !n.sleeper() && n.state.Swap(granted) != asleep {
 			continue
 		}
 		n.wake = nil
