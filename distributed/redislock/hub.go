@@ -629,23 +629,27 @@ func (l *link) left(channel string) {
 
 // move has the channels that are not active subscribed to where they belong now.
 func (l *link) move() {
+	type moved struct {
+		w       *watch
+		channel string
+	}
 	l.mu.Lock()
-	var moved []*topic
+	var all []moved
 	for channel, t := range l.topics {
 		if len(t.watches) == 0 { // it only lingers
 			t.lingers = false
 			l.change(t)
 			continue
 		}
-		moved = append(moved, t)
+		for w := range t.watches { // which may close meanwhile
+			all = append(all, moved{w, channel})
+		}
 		delete(l.topics, channel)
 	}
 	l.mu.Unlock()
-	for _, t := range moved {
-		for w := range t.watches {
-			if l.h.join(l.h.life, w, t.channel, true) != nil {
-				w.notify()
-			}
+	for _, m := range all {
+		if l.h.join(l.h.life, m.w, m.channel, true) != nil {
+			m.w.notify()
 		}
 	}
 }
