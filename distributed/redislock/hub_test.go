@@ -40,10 +40,10 @@ func TestWaitersGiveUpWhileTheirChannelMoves(t *testing.T) {
 
 // unreachable is a connection for subscriptions that is down, and has all that were asked for when it is up.
 type unreachable struct {
-	subscriber
-	channels map[string]bool // guarded by mu
-	failed   chan string
+	failed chan string
+
 	mu       sync.Mutex
+	channels map[string]bool
 }
 
 func (u *unreachable) Subscribe(_ context.Context, channels ...string) error {
