@@ -703,7 +703,9 @@ func (l *Lock) request(ctx context.Context, owner string, queue Queue, usher Ush
 		}
 	}
 	if a.g.err() != nil { // the answer came after its time
-		c.sweep(a.g.ref, queue, sent.Add(d), true)
+		if queue == nil { // else the owner asks again: what it gets then must not be undone
+			c.sweep(a.g.ref, nil, sent.Add(d), true)
+		}
 		return answer{err: errLate, doubt: sent.Add(d)}
 	}
 	c.sched.add(a.g)

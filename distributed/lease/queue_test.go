@@ -185,3 +185,29 @@ func TestALeaseOfZeroIsRefused(t *testing.T) {
 		require.Zero(t, s.count("acquire"))
 	})
 }
+
+func TestAnAnswerThatIsTooLateDoesNotHaveTheHoldUndoneThatTheNextOneGives(t *testing.T) {
+	inLine(t, func(t *testing.T, q queued, l, rival *lease.Lock) {
+		a, b := as(locks.NewOwner()), as(locks.NewOwner())
+		require.NoError(t, rival.LockContext(a))
+		got := make(chan error, 1)
+		go func() { got <- l.LockContext(b) }()
+		synctest.Wait()
+		require.Len(t, q.queue(), 1)
+		q.set(func(c *client) { c.delay["enqueue"], c.delay["release"] = term*3/2, term/10 })
+		require.NoError(t, rival.UnlockContext(a))
+		synctest.Wait()
+		q.set(func(c *client) { c.delay["enqueue"] = 0 }) // of those that come after the one under way
+		require.NoError(t, <-got)
+		h, err := l.Hold(b)
+		require.NoError(t, err)
+		for range 20 {
+			time.Sleep(term / 20)
+			require.NoError(t, h.Err())
+			require.NotEmpty(t, q.s.holder("it"))
+		}
+		q.set(func(c *client) { c.delay["release"] = 0 })
+		require.NoError(t, l.UnlockContext(b))
+		require.Empty(t, q.s.holder("it"))
+	})
+}

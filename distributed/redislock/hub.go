@@ -120,6 +120,7 @@ type topic struct {
 	// Guarded by link.mu.
 	watches map[*watch]struct{}
 	asked   bool          // a subscription was sent over the present connection
+	tried   bool          // the same, but that may have failed: the client sends it again when it has connected anew
 	active  bool          // and confirmed
 	ready   chan struct{} // closed with the first confirmation since somebody watches
 	lingers bool          // stays for a while when nobody watches any more
@@ -386,7 +387,7 @@ func (l *link) pending() (subscribe, unsubscribe []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	end := func(t *topic) {
-		if t.asked {
+		if t.asked || t.tried && !l.shard { // else others would count it as one who waits
 			unsubscribe = append(unsubscribe, t.channel)
 		}
 		delete(l.topics, t.channel)
@@ -403,7 +404,7 @@ func (l *link) pending() (subscribe, unsubscribe []string) {
 	}
 	for channel := range l.changed {
 		if t := l.topics[channel]; t != nil && !t.asked {
-			t.asked = true
+			t.asked, t.tried = true, true
 			subscribe = append(subscribe, channel)
 		}
 	}
@@ -518,7 +519,7 @@ func (l *link) drop() {
 	l.conn = nil
 	l.pinged = time.Time{}
 	for _, t := range l.topics {
-		t.asked, t.active = false, false
+		t.asked, t.tried, t.active = false, false, false
 		l.change(t)
 	}
 	l.mu.Unlock()
@@ -629,23 +630,27 @@ func (l *link) left(channel string) {
 
 // move has the channels that are not active subscribed to where they belong now.
 func (l *link) move() {
+	type moved struct {
+		w       *watch
+		channel string
+	}
 	l.mu.Lock()
-	var moved []*topic
+	var all []moved
 	for channel, t := range l.topics {
 		if len(t.watches) == 0 { // it only lingers
 			t.lingers = false
 			l.change(t)
 			continue
 		}
-		moved = append(moved, t)
+		for w := range t.watches { // which may close meanwhile
+			all = append(all, moved{w, channel})
+		}
 		delete(l.topics, channel)
 	}
 	l.mu.Unlock()
-	for _, t := range moved {
-		for w := range t.watches {
-			if l.h.join(l.h.life, w, t.channel, true) != nil {
-				w.notify()
-			}
+	for _, m := range all {
+		if l.h.join(l.h.life, m.w, m.channel, true) != nil {
+			m.w.notify()
 		}
 	}
 }

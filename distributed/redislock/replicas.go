@@ -93,10 +93,17 @@ type ackedQueue struct {
 	lease.Queue
 }
 
-// ackedUsher is acked for stores that know who waits.
+// ackedUsher is acked for stores that know who waits. Whoever gives a lock back because replicas are missing waits on, with the
+// watch that he has.
 type ackedUsher struct {
 	acked
-	lease.Usher
+	turns *turns
+}
+
+// isProvisional reports whether an acquisition with ctx counts only if replicas acknowledge it.
+func isProvisional(ctx context.Context) bool {
+	_, ok := ctx.Value(acksKey{}).(*acks)
+	return ok
 }
 
 var (
@@ -116,8 +123,8 @@ func withReplicas(s lease.Store, o *options) lease.Store {
 	if q, ok := s.(lease.Queue); ok {
 		return ackedQueue{a, q}
 	}
-	if u, ok := s.(lease.Usher); ok {
-		return ackedUsher{a, u}
+	if t, ok := s.(*turns); ok {
+		return ackedUsher{a, t}
 	}
 	return a
 }
@@ -131,8 +138,14 @@ func (s ackedQueue) Enqueue(ctx context.Context, name, owner string, d time.Dura
 }
 
 func (s ackedUsher) Await(ctx context.Context, name, owner string, d time.Duration) (lease.Reply, error) {
-	return s.settle(ctx, name, owner, d, s.Usher.Await)
+	r, err := s.settle(ctx, name, owner, d, s.turns.Await)
+	if err == nil && r.Held {
+		s.turns.remove(owner)
+	}
+	return r, err
 }
+
+func (s ackedUsher) Forget(ctx context.Context, name, owner string) { s.turns.Forget(ctx, name, owner) }
 
 // settle asks for the lock, and gives it back if too few replicas know that it is ours.
 func (s acked) settle(ctx context.Context, name, owner string, d time.Duration,

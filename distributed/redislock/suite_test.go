@@ -125,6 +125,10 @@ func TestALockThatAReplicaAcknowledgedSurvivesItsMaster(t *testing.T) {
 	suite.ALockThatAReplicaAcknowledgedSurvivesItsMaster(t, onGoRedis)
 }
 
+func TestWhoGaveALockBackThatNoReplicaAcknowledgedHearsOfTheNextRelease(t *testing.T) {
+	suite.WhoGaveALockBackThatNoReplicaAcknowledgedHearsOfTheNextRelease(t, onGoRedis)
+}
+
 func TestALostReplyOfAnAcknowledgedAcquisitionIsUndone(t *testing.T) {
 	suite.ALostReplyOfAnAcknowledgedAcquisitionIsUndone(t, onGoRedis)
 }

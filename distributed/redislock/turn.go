@@ -390,6 +390,9 @@ func (s *turns) Await(ctx context.Context, name, owner string, d time.Duration) 
 		r = list[:1]
 	}
 	reply, err := granted(r, err)
+	if err == nil && reply.Held && how != nil && isProvisional(ctx) {
+		return reply, err // it may wait on
+	}
 	if err == nil && reply.Held || how == nil && nothingDone(err) {
 		if t != nil {
 			t.end()

@@ -188,6 +188,7 @@ func (r *record) ear(n *node) func(gone bool) {
 			r.over(n)
 			return
 		}
+		r.disinherit() // until it is looked for again, nobody would tell that it is gone
 		r.st.spawn(func() {
 			ctx, cancel := context.WithTimeout(r.st.life, n.s.term())
 			defer cancel()
@@ -406,9 +407,7 @@ func (r *record) reset() {
 	r.deaf()
 	r.discard()
 	r.own, r.gate = nil, nil
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.heir = heir{}
+	r.disinherit()
 }
 
 // discard has the nodes of the record deleted, and returns what tells of the end of that.

@@ -20,6 +20,8 @@ import (
 //	both have watches, and the server tells of deletions in the order in which they happen, on one connection
 //	so when it tells of that of the one before, and has told of none of the own one, the own one was there at that moment
 //
+// A change of the own node's data uses up its watch: so it ends that the waiter is an heir, until the watch is there again.
+//
 // With another connection the watches are set anew, and in what order they go off says nothing: link is the connection in which
 // the own node was made and both watches were confirmed, and the heir is one as long as that is the present one. Whatever else
 // happens leads to another list.
@@ -49,9 +51,19 @@ func (r *record) expect(ctx context.Context, path string, link int64) error {
 	}
 	r.read(st)
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.heir = heir{path: path, link: link}
+	r.mu.Unlock()
+	if !r.own.s.points.isArmed(place{r.own.path(), false}) { // its watch was used up before there was an heir to disinherit
+		r.disinherit()
+	}
 	return nil
+}
+
+// disinherit has r ask when its turn comes.
+func (r *record) disinherit() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.heir = heir{}
 }
 
 // passed is told that the node at path was deleted. An event that comes before expect has done its work only rouses r.

@@ -140,6 +140,22 @@ func TestWhoLosesItsPlaceWithTheHolderHasANewOneBeforeItHasTheLock(t *testing.T)
 	}
 }
 
+func TestWhoIsAskedToGiveUpItsPlaceAndLosesItWithTheHolderHasANewOneBeforeItHasTheLock(t *testing.T) {
+	l := newLine(t)
+	next, a := open(t, l.s.Addr()).Lock("it"), someone()
+	got := l.wait(next, a)
+	eventually(t, "the next one", next.Expects)
+	// The server tells of the change, and so not of the deletion.
+	_, err := l.direct.Multi(
+		&zk.SetDataRequest{Path: l.nodes[1], Data: []byte("__REVOKE__"), Version: -1},
+		&zk.DeleteRequest{Path: l.nodes[1], Version: -1},
+		&zk.DeleteRequest{Path: l.nodes[0], Version: -1},
+	)
+	require.NoError(t, err)
+	require.NoError(t, <-got)
+	l.holds(next, a)
+}
+
 func TestAReaderThatWroteKeepsTheNextWriterOut(t *testing.T) {
 	t.Parallel()
 	s := testbed.StartZooKeeper(t)

@@ -139,6 +139,10 @@ func TestALockThatAReplicaAcknowledgedSurvivesItsMaster(t *testing.T) {
 	suite.ALockThatAReplicaAcknowledgedSurvivesItsMaster(t, onRueidis)
 }
 
+func TestWhoGaveALockBackThatNoReplicaAcknowledgedHearsOfTheNextRelease(t *testing.T) {
+	suite.WhoGaveALockBackThatNoReplicaAcknowledgedHearsOfTheNextRelease(t, onRueidis)
+}
+
 func TestALostReplyOfAnAcknowledgedAcquisitionIsUndone(t *testing.T) {
 	suite.ALostReplyOfAnAcknowledgedAcquisitionIsUndone(t, onRueidis)
 }

@@ -133,6 +133,41 @@ func ALockThatAReplicaAcknowledgedSurvivesItsMaster(t *testing.T, on Driver) {
 	require.NoError(t, rival.UnlockContext(a))
 }
 
+func WhoGaveALockBackThatNoReplicaAcknowledgedHearsOfTheNextRelease(t *testing.T, on Driver) {
+	t.Parallel()
+	master := StartMaster(t)
+	link := testbed.NewProxy(t, master.Addr)
+	replica := StartReplica(t, link.Addr())
+	direct := Patient(t, master.Addr)
+	waiting := func(n int64) {
+		t.Helper()
+		require.Eventually(t, func() bool { return direct.LLen(Background, "locks_waiting:{it}").Val() == n }, Soon, time.Millisecond)
+	}
+	holder, l := on.Open(t, master.Addr, Rarely).Lock("it"), on.Open(t, master.Addr, Rarely, replicated(200*time.Millisecond)).Lock("it")
+	a, b := Someone(), Someone()
+	Hold(t, holder, a)
+	got := make(chan error, 1)
+	go func() { got <- l.LockContext(b) }()
+	waiting(1)
+	require.Eventually(t, func() bool { return Commands(t, direct, "lpos") > 0 }, Soon, time.Millisecond, "it asks again once it hears")
+	link.Cut()
+	require.NoError(t, holder.UnlockContext(a))
+	require.Eventually(t, func() bool { return direct.Exists(Background, "it").Val() > 0 }, Soon, time.Millisecond)
+	require.NoError(t, holder.LockContext(a), "it was given back")
+	waiting(1)
+	link.Heal()
+	link.Reset()
+	Linked(t, replica)
+	require.NoError(t, holder.UnlockContext(a))
+	select {
+	case err := <-got:
+		require.NoError(t, err)
+	case <-time.After(Soon):
+		t.Fatal("it sleeps though the lock is free")
+	}
+	require.NoError(t, l.UnlockContext(b))
+}
+
 func ALostReplyOfAnAcknowledgedAcquisitionIsUndone(t *testing.T, on Driver) {
 	t.Parallel()
 	master := StartMaster(t)
