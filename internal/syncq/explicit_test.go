@@ -125,3 +125,37 @@ func TestGoroutinesThatShareAnOwnerLoseNoHold(t *testing.T) {
 		require.Zero(t, s.Holds)
 	}
 }
+
+// The other goroutine ends one of the two holds that the wait gave up, as it may from when the lock is the owner's again.
+func TestAWaitTakesTheLockAgainWhichAnotherGoroutineOfTheOwnerGaveBackBeforeItsHoldsWereRestored(t *testing.T) {
+	var s Sync
+	ctx := t.Context()
+	c := NewCond(&s, FIFO)
+	back := run(func() bool {
+		if !s.LockOwned(ctx, Owned(-5), FIFO) {
+			return false
+		}
+		s.Reenter(-5)
+		return c.WaitContext(ctx, Owned(-5))
+	})
+	eventually(t, func() bool { return c.Len() == 1 })
+	require.True(t, s.TryLock(Owned(1)))
+	require.True(t, c.Signal())
+	s.guard.Lock()
+	granted := s.release(FIFO, 0)
+	s.guard.Unlock()
+	require.EqualValues(t, -5, s.Owner(), "though its wait is not over")
+	require.True(t, s.Leave(-5, FIFO))
+	require.True(t, s.TryLock(Owned(2)))
+	unpark(granted)
+
+	eventually(t, func() bool { return s.Len() == 1 })
+	require.True(t, s.HeldBy(2))
+	require.True(t, s.Leave(2, FIFO))
+	require.True(t, back.result(t))
+	require.True(t, s.Leave(-5, FIFO), "the other hold")
+	require.False(t, s.Leave(-5, FIFO))
+	require.NoError(t, s.Verify())
+	require.Zero(t, s.Word.Load())
+	require.Zero(t, s.Holds)
+}
