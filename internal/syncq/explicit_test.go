@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -158,4 +159,59 @@ func TestAWaitTakesTheLockAgainWhichAnotherGoroutineOfTheOwnerGaveBackBeforeItsH
 	require.NoError(t, s.Verify())
 	require.Zero(t, s.Word.Load())
 	require.Zero(t, s.Holds)
+}
+
+// While one waits for a signal, the others' holds are given up with its own, and cannot be given back.
+func TestGoroutinesThatShareAnOwnerLoseNoHoldToWaitsForASignal(t *testing.T) {
+	for name, policy := range map[string]Policy{"NonFair": NonFair, "FIFO": FIFO, "early": FIFO} {
+		t.Run(name, func(t *testing.T) {
+			var (
+				s           Sync
+				ctx         = context.Background() // uncut, so that waiters may be woken early
+				c           = NewCond(&s, policy)
+				all, others sync.WaitGroup
+				stop        atomic.Bool
+			)
+			take := func(o int64) {
+				if held, _ := s.Reenter(o); !held {
+					s.LockOwned(ctx, Owned(o), policy)
+				}
+			}
+			leave := func(o int64) {
+				for !s.Leave(o, policy) {
+					runtime.Gosched()
+				}
+			}
+			for i := range 6 {
+				o := int64(-5 - i%2)
+				all.Go(func() {
+					for k := range 120 {
+						take(o)
+						if k%3 == 0 {
+							take(o)
+							c.WaitOwned(ctx, Owned(o)) // false if a wait of another has given up the holds meanwhile
+							leave(o)
+						}
+						leave(o)
+					}
+				})
+			}
+			others.Go(func() {
+				for !stop.Load() {
+					if name == "early" {
+						s.WakeEarly()
+					}
+					take(-7)
+					c.Broadcast()
+					leave(-7)
+				}
+			})
+			all.Wait()
+			stop.Store(true)
+			others.Wait()
+			require.NoError(t, s.Verify())
+			require.Zero(t, s.Word.Load())
+			require.Zero(t, s.Holds)
+		})
+	}
 }
