@@ -141,3 +141,49 @@ func TestAConditionOfAViewOfAStampedRefusesWhoeverCannotHoldIt(t *testing.T) {
 		})
 	}
 }
+
+// As with sync.Cond, one can signal without a lock of this kind. Whoever was signalled before waits for the lock that the
+// other still has.
+func TestAWaitThatCannotGiveAForeignLockUpWaitsForNobodyWhoWasSignalledToo(t *testing.T) {
+	for name, wait := range waits {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newPickyLock()
+				c := condition.New(l)
+				var wg sync.WaitGroup
+				for range 2 {
+					wg.Go(func() {
+						l.Lock()
+						c.Wait()
+						l.Unlock()
+					})
+					synctest.Wait()
+				}
+				l.Lock()
+				c.Signal()
+				l.unlock = func() {
+					l.unlock = nil
+					c.Signal() // for the second
+					c.Signal() // for the one who is about to wait
+					panic(errPicky)
+				}
+				panicked := make(chan any)
+				go func() {
+					defer func() { panicked <- recover() }()
+					wait(c)
+				}()
+				select {
+				case p := <-panicked:
+					require.Equal(t, errPicky, p)
+				case <-time.After(time.Minute):
+					t.Error("it hangs")
+					l.Unlock()
+					<-panicked
+					return
+				}
+				l.Unlock()
+				wg.Wait()
+			})
+		})
+	}
+}

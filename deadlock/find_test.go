@@ -460,3 +460,36 @@ func TestWhereLocksWereTakenIsShownWhileThatIsRecorded(t *testing.T) {
 		})
 	}
 }
+
+func TestWhereReadersTookALockIsShownForAllOfThemIfNobodyHasWaitedForItSoFar(t *testing.T) {
+	for name, read := range map[string]func(p *party, rw *rwlock.RWMutex){
+		"RLock":           func(_ *party, rw *rwlock.RWMutex) { rw.RLock() },
+		"TryRLock":        func(_ *party, rw *rwlock.RWMutex) { rw.TryRLock() },
+		"TryRLockContext": func(p *party, rw *rwlock.RWMutex) { _, _ = rw.TryRLockContext(p.ctx) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				deadlock.Record(true)
+				defer deadlock.Record(false)
+				a, b := rwlock.New(fair.FIFO), rwlock.New(fair.FIFO)
+				writer := goroutine(t)
+				defer end(writer)
+				writer.run(b.Lock)
+				for range 6 {
+					p := goroutine(t)
+					defer end(p)
+					p.run(func() { read(p, a) })
+					require.NoError(t, p.lock(b.ReadLocker()))
+				}
+				require.NoError(t, writer.lock(a))
+				cycles := deadlock.Find()
+				require.Len(t, cycles, 6)
+				for _, c := range cycles {
+					for _, w := range c {
+						require.NotEmpty(t, w.Taken)
+					}
+				}
+			})
+		})
+	}
+}

@@ -261,7 +261,9 @@ func (l *Lock) inspect(ask func(m *reentrant.Mutex)) {
 }
 
 // NewCond returns a new condition of the lock, which exists for as long as the condition does: until the
-// garbage collector finds that nobody has it any more. Java's wait and notify on an object.
+// garbage collector finds that nobody has it any more. The set has the key until then, so a key that leads to the
+// condition, as a pointer to what has it in a field does, stays with it for as long as the set. Java's wait and notify on an
+// object.
 func (l *Lock) NewCond() *condition.Cond {
 	e := l.set.enter(l.key)
 	c := e.lock.NewCond()

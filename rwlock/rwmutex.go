@@ -70,6 +70,7 @@ func party(o int64) syncq.Party { return syncq.Owned(o).Of(&kind) }
 // recorded notes where o took the lock, if it did and that is recorded, and returns ok.
 func (rw *RWMutex) recorded(o int64, ok bool) bool {
 	if ok && syncq.Recording() {
+		rw.s.Describe(&kind) // or else it would not be known who reads, and what they have noted be thrown out
 		rw.s.Record(o)
 	}
 	return ok

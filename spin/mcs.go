@@ -149,7 +149,9 @@ func (m *MCS) wait(who int64) {
 		return
 	}
 	if n.state.Load() < granted && n.state.CompareAndSwap(spinning, parked) {
+		n.place.Begin()
 		n.place.Wait()
+		n.place.End() // before the releaser may recycle n
 	}
 	if !n.state.CompareAndSwap(granted, taken) {
 		n.recycle()

@@ -63,7 +63,7 @@ func (c *Cond) wait(n *node, l *limit) (waited, signalled bool) {
 	if l != nil {
 		l.permit = n.place.Open()
 	}
-	who, owner := n.who, int64(n.value)>>shift
+	p, owner := Party{n.value, n.who, n.kind}, int64(n.value)>>shift
 	var holds int32
 	s.guard.Lock()
 	if c.outer == nil {
@@ -99,18 +99,35 @@ func (c *Cond) wait(n *node, l *limit) (waited, signalled bool) {
 		return true, signalled
 	}
 	if holds > 0 {
-		// Adds: goroutines of the same explicit owner may have come in together with this one.
-		s.guard.Lock()
-		s.Holds += holds
-		s.guard.Unlock()
+		s.restore(p, c.policy, holds)
 	}
 	if explicit(owner) {
 		s.siblings(owner)
 	}
 	if Recording() && s.Kind() != nil {
-		s.Record(who)
+		s.Record(p.who)
 	}
 	return true, signalled
+}
+
+// restore gives p, who has come back to the lock, as many holds again as it had beyond the first.
+//
+// It adds them: other goroutines of an explicit owner may have come in together with this one. And they may have given a
+// hold back already, and the lock with it, since no more than one showed; then that was the first of those that the wait gave
+// up, and the rest takes the lock once more.
+func (s *Sync) restore(p Party, policy Policy, holds int32) {
+	for ; holds > 0; holds-- {
+		s.guard.Lock()
+		held := s.HeldBy(int64(p.value) >> shift)
+		if held {
+			s.Holds += holds
+		}
+		s.guard.Unlock()
+		if held {
+			return
+		}
+		s.Lock(p, policy)
+	}
 }
 
 // awaitLimited waits in c, then in the lock's queue until n holds the lock, and

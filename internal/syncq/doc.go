@@ -52,10 +52,11 @@
 //     no flags. The slow one grants (FIFO, handoff), or sets woken as it frees the word and
 //     then rouses the first (NonFair), unless woken was set, in which case another
 //     party has that duty.
-//   - The duty that woken stands for ends in one of four ways, each with the guard held or on a
+//   - The duty that woken stands for ends in one of five ways, each with the guard held or on a
 //     held word: the first waiter takes the lock, and its release is next; it finds the word
 //     held and clears woken in one compare-and-swap with that finding, and the holder's
-//     release is next; it leaves by cancellation and rouses the one behind it; or it
+//     release is next; a broadcast puts handoff in its place on a held word, so that the holder's
+//     release is next as well, and grants; it leaves by cancellation and rouses the one behind it; or it
 //     was the last, and the flags go.
 //   - Between the finding and its sleep the waiter may be roused again. It goes to
 //     sleep by a compare-and-swap on its own state, which that makes fail: see node.go.

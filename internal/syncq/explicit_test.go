@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -123,5 +124,94 @@ func TestGoroutinesThatShareAnOwnerLoseNoHold(t *testing.T) {
 		require.NoError(t, s.Verify())
 		require.Zero(t, s.Word.Load())
 		require.Zero(t, s.Holds)
+	}
+}
+
+// The other goroutine ends one of the two holds that the wait gave up, as it may from when the lock is the owner's again.
+func TestAWaitTakesTheLockAgainWhichAnotherGoroutineOfTheOwnerGaveBackBeforeItsHoldsWereRestored(t *testing.T) {
+	var s Sync
+	ctx := t.Context()
+	c := NewCond(&s, FIFO)
+	back := run(func() bool {
+		if !s.LockOwned(ctx, Owned(-5), FIFO) {
+			return false
+		}
+		s.Reenter(-5)
+		return c.WaitContext(ctx, Owned(-5))
+	})
+	eventually(t, func() bool { return c.Len() == 1 })
+	require.True(t, s.TryLock(Owned(1)))
+	require.True(t, c.Signal())
+	s.guard.Lock()
+	granted := s.release(FIFO, 0)
+	s.guard.Unlock()
+	require.EqualValues(t, -5, s.Owner(), "though its wait is not over")
+	require.True(t, s.Leave(-5, FIFO))
+	require.True(t, s.TryLock(Owned(2)))
+	unpark(granted)
+
+	eventually(t, func() bool { return s.Len() == 1 })
+	require.True(t, s.HeldBy(2))
+	require.True(t, s.Leave(2, FIFO))
+	require.True(t, back.result(t))
+	require.True(t, s.Leave(-5, FIFO), "the other hold")
+	require.False(t, s.Leave(-5, FIFO))
+	require.NoError(t, s.Verify())
+	require.Zero(t, s.Word.Load())
+	require.Zero(t, s.Holds)
+}
+
+// While one waits for a signal, the others' holds are given up with its own, and cannot be given back.
+func TestGoroutinesThatShareAnOwnerLoseNoHoldToWaitsForASignal(t *testing.T) {
+	for name, policy := range map[string]Policy{"NonFair": NonFair, "FIFO": FIFO, "early": FIFO} {
+		t.Run(name, func(t *testing.T) {
+			var (
+				s           Sync
+				ctx         = context.Background() // uncut, so that waiters may be woken early
+				c           = NewCond(&s, policy)
+				all, others sync.WaitGroup
+				stop        atomic.Bool
+			)
+			take := func(o int64) {
+				if held, _ := s.Reenter(o); !held {
+					s.LockOwned(ctx, Owned(o), policy)
+				}
+			}
+			leave := func(o int64) {
+				for !s.Leave(o, policy) {
+					runtime.Gosched()
+				}
+			}
+			for i := range 6 {
+				o := int64(-5 - i%2)
+				all.Go(func() {
+					for k := range 120 {
+						take(o)
+						if k%3 == 0 {
+							take(o)
+							c.WaitOwned(ctx, Owned(o)) // false if a wait of another has given up the holds meanwhile
+							leave(o)
+						}
+						leave(o)
+					}
+				})
+			}
+			others.Go(func() {
+				for !stop.Load() {
+					if name == "early" {
+						s.WakeEarly()
+					}
+					take(-7)
+					c.Broadcast()
+					leave(-7)
+				}
+			})
+			all.Wait()
+			stop.Store(true)
+			others.Wait()
+			require.NoError(t, s.Verify())
+			require.Zero(t, s.Word.Load())
+			require.Zero(t, s.Holds)
+		})
 	}
 }

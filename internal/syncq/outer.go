@@ -16,19 +16,30 @@ func (c *Cond) giveUp(n *node) {
 	released = true
 }
 
-// forsake takes n, whose user does not wait after all, out of the queue. A signal that n got meanwhile, from one
-// who does hold the lock, goes on to the next waiter.
+// forsake takes n, whose user does not wait after all, out of the queue that it is in. A signal that n got meanwhile goes
+// on to the next waiter, without a wait for those who were signalled before: they wait for a lock that n's user may still
+// have, as one can signal without it.
 func (c *Cond) forsake(n *node) {
 	s := c.s
 	s.guard.Lock()
-	waiting := n.in == &c.queue
-	if waiting {
+	signalled := n.in != &c.queue
+	var next *node
+	switch n.in {
+	case &c.queue:
 		c.queue.remove(n)
+	case &s.queue:
+		next = s.cancel(n)
 	}
+	granted := n.state.Load() == granted
 	s.guard.Unlock()
-	if !waiting {
-		s.await(n, c.policy, nil, false)
+	unpark(next)
+	if granted {
+		n.place.Park() // the unpark was, or is about to be
+	}
+	if signalled {
 		c.Signal()
+	}
+	if granted {
 		s.Unlock(c.policy)
 	}
 	n.recycle()

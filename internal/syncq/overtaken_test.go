@@ -13,8 +13,12 @@ import (
 
 var shifting = []Party{Anonymous(7), Owned(7), Owned(-7)}
 
+// Those of whom the winner of a race can be seen to hold the lock while it is in the queue still. An explicit owner's takes the
+// lock and leaves the queue in one go.
+var racing = shifting[:2]
+
 func TestAReleaseBeforeTheWinnerOfARaceHasLeftTheQueueWakesTheNextWaiter(t *testing.T) {
-	for _, p := range shifting {
+	for _, p := range racing {
 		t.Run(fmt.Sprint(int64(p.value)), func(t *testing.T) {
 			var s Sync
 			require.True(t, s.TryLock(Owned(1)))
@@ -73,7 +77,7 @@ func TestAHoldThatIsOverBeforeTheWaiterThatWasHandedItNoticesIsNotTakenAgain(t *
 }
 
 func TestAWinnerThatIsHandedTheLockAsWellGivesOneOfTheTwoBack(t *testing.T) {
-	for _, p := range shifting {
+	for _, p := range racing {
 		t.Run(fmt.Sprint(int64(p.value)), func(t *testing.T) {
 			var s Sync
 			require.True(t, s.TryLock(Owned(1)))

@@ -61,11 +61,12 @@ const (
 	expectRounds = 150
 )
 
-// measure ends a period at t. Inside a testing/synctest bubble, where time stands still, all are too fast.
+// measure ends a period at t. Inside a testing/synctest bubble, where time stands still, all are too fast. On the way out of
+// one, as on the way in, the clock jumps.
 func (p *pace) measure(t time.Duration, procs int) {
 	took := t - p.since
 	p.since = t
-	if took > tooSlow {
+	if took > tooSlow || took < 0 {
 		if p.slow || p.phase != decided {
 			*p = pace{turns: p.turns, since: t}
 		}

@@ -77,6 +77,16 @@ func TestALockThatIsHeldForLongTriesNothing(t *testing.T) {
 	require.Equal(t, tryAhead, p.phase)
 }
 
+func TestATryDoesNotCountAPeriodThatBeganInABubbleAndEndedOutside(t *testing.T) {
+	p := &pace{since: time.Hour}
+	p.take(trial, 900, procs)
+	require.Equal(t, tryAhead, p.phase)
+	p.take(trial-1, 1200, procs)
+	p.measure(p.since-1e9*time.Second, procs)
+	require.Equal(t, tryPlain, p.phase, "once more")
+	require.False(t, p.ahead)
+}
+
 func TestADecisionOutlastsOnePauseButNotTwoInARow(t *testing.T) {
 	p := tried(900, 600)
 	p.take(10, 600, procs)

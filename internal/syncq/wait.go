@@ -150,6 +150,21 @@ func (s *Sync) compete(n *node) bool {
 		}
 		w := s.Word.Load()
 		switch {
+		case !n.shared && free(w) && explicit(int64(n.value)):
+			// In one go with the guard held: a goroutine that shares the owner may let n in, or give up
+			// the holds of all for a wait, and then nobody would know which hold is one too many.
+			s.guard.Lock()
+			var next *node
+			in := n.in == nil
+			if !in && s.Word.CompareAndSwap(w, n.take(w)) {
+				in, next = true, s.leave(n)
+			}
+			s.guard.Unlock()
+			unpark(next)
+			if in {
+				return true
+			}
+			continue
 		case free(w) || n.shared && w&shared != 0:
 			if s.Word.CompareAndSwap(w, n.take(w)) {
 				s.guard.Lock()
