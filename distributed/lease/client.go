@@ -322,14 +322,24 @@ func (c *Client) Close(ctx context.Context) error {
 	defer stop()
 	defer time.AfterFunc(c.release, c.end).Stop()
 	var held []*grant
+	var busy []<-chan struct{}
 	for _, e := range entries {
 		e.mu.Lock()
-		if e.grant != nil && !e.busy {
+		switch {
+		case e.busy: // perhaps with an unlock that is no job, since this has begun before it was one
+			busy = append(busy, e.whenIdle())
+		case e.grant != nil:
 			held = append(held, e.grant)
 		}
 		e.mu.Unlock()
 	}
 	failed := c.abandonAll(held)
+	for _, idle := range busy {
+		select {
+		case <-idle:
+		case <-c.life.Done():
+		}
+	}
 	select {
 	case <-c.drained:
 	case <-c.life.Done():
