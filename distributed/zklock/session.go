@@ -166,7 +166,8 @@ func (s *session) authenticate() {
 	s.mu.Unlock()
 	// On each connection the client looks for watches to tell, some time after the event that there is a session, and tells
 	// nobody that it has. On the first there is none yet. It has looked by the end of this pause; should it be later, and find
-	// this one, it tells the server what that knows already.
+	// this one, it tells the server what that knows already. (Then it also reads the number of the last transaction without a lock,
+	// which the race detector may report.)
 	pause(s.c.life, 20*time.Millisecond)
 	if _, _, _, err := s.conn.ExistsW("/zookeeper"); err != nil {
 		return
