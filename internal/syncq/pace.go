@@ -26,14 +26,14 @@ import (
 // pace finds out whether the next waiter should wake up early: it tries without, then with, and stays for long with
 // what was faster.
 type pace struct {
-	ahead   bool // it should
-	slow    bool // the last period was too slow
+	turns   uint8 // hand-overs, modulo 256
+	ahead   bool  // it should
+	slow    bool  // the last period was too slow
 	phase   phase
-	turns   uint8  // hand-overs, modulo 256
 	periods uint16 // of the phase
 	since   time.Duration
-	took    time.Duration // the periods of the phase, without the first ones
-	plain   time.Duration // those of the last tryPlain
+	took    uint32 // nanoseconds of the periods of the phase, without the first ones
+	plain   uint32 // those of the last tryPlain
 }
 
 type phase uint8
@@ -75,12 +75,12 @@ func (p *pace) measure(t time.Duration, procs int) {
 	}
 	p.slow = false
 	if p.periods++; p.periods > settling {
-		p.took += took
+		p.took += uint32(took)
 	}
 	switch {
 	case p.phase == tryPlain && p.periods == trial:
 		p.plain = p.took
-		if p.plain < (trial-settling)*tooFast || procs == 1 {
+		if p.plain < uint32((trial-settling)*tooFast) || procs == 1 {
 			p.begin(decided, false)
 		} else {
 			p.begin(tryAhead, true)

@@ -28,9 +28,9 @@ type Sync struct {
 	covered count
 
 	guard   guard
-	pace    pace                    // guarded
-	listed  bool                    // in the registry; guarded
 	queue   list                    // guarded
+	listed  bool                    // in the registry; guarded
+	pace    pace                    // guarded
 	readers atomic.Pointer[readers] // nil until somebody reads through it
 	kind    atomic.Pointer[Kind]    // set once
 }
