@@ -18,8 +18,8 @@ import (
 //	nudged   it was told again meanwhile     grant -> granted, user -> roused
 //	granted  it holds the lock, and is in no queue
 //
-// An eager one that is granted the lock while it is asleep stays asleep, which saves two atomic writes in a hand-over: it has not
-// been roused, so its unpark says what there is to say.
+// One that is patient, and is granted the lock while it is asleep, stays asleep, which saves two atomic writes in a hand-over: it has
+// not been roused, so its unpark says what there is to say.
 //
 // Every step out of asleep comes with one unpark, and every park ends with one, so
 // nothing is left in a node's place, and nobody is about to unpark it, when its user is done
@@ -42,7 +42,7 @@ type node struct {
 	state atomic.Uint32
 
 	shared  bool
-	eager   bool // it may be roused before its turn (FIFO)
+	patient bool // once it is in the lock's queue, nothing but the lock ends its wait; see asleep
 	limited bool // a limit can end the wait for the lock
 	refused bool // the wait would have closed a cycle; its own
 
@@ -85,7 +85,7 @@ func (n *node) recycle() {
 		n.state.Store(asleep)
 	}
 	n.lost = 0
-	n.prev, n.kind, n.goroutine, n.eager, n.limited, n.refused = nil, nil, 0, false, false, false
+	n.prev, n.kind, n.goroutine, n.patient, n.limited, n.refused = nil, nil, 0, false, false, false
 	if n.indexed {
 		n.indexed = false
 		forget(n.who)
@@ -111,8 +111,8 @@ func (n *node) rouse() bool {
 	}
 }
 
-// sleeper reports whether n is eager and asleep, which it is until somebody with the guard changes that. The guard is held.
-func (n *node) sleeper() bool { return n.eager && n.state.Load() == asleep }
+// sleeper reports whether n is patient and asleep, which it is until somebody with the guard changes that. The guard is held.
+func (n *node) sleeper() bool { return n.patient && n.state.Load() == asleep }
 
 // overdue reports whether n has waited for longer than bargers may make it.
 func (n *node) overdue() bool { return n.since == due || now()-n.since >= maxBarging }

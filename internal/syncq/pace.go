@@ -20,7 +20,7 @@ import (
 // is none, or the processors are far from each other, it can cost twice as much; and no section that takes long is worth a
 // processor that spins. Hence a lock tries both, and looks at the clock.
 //
-// Only [Sync.Lock] waits like this, where nothing else can end the wait. The order of the queue is what it was: who
+// Only who is patient waits like this, where nothing else can end the wait. The order of the queue is what it was: who
 // is roused early does not take the lock but is granted it, and sleeps again if that takes too long.
 
 // pace finds out whether the next waiter should wake up early: it tries without, then with, and stays for long with
@@ -98,9 +98,9 @@ func (p *pace) begin(ph phase, ahead bool) {
 
 // ahead returns the waiter that is first, behind a holder who has just been granted the lock, if it has to be unparked so as to
 // spin. The guard is held.
-func (s *Sync) ahead() *node {
+func (s *Sync) ahead(policy Policy) *node {
 	n := s.queue.head
-	if n == nil || !n.eager {
+	if policy == NonFair || n == nil || !n.patient {
 		return nil
 	}
 	if s.pace.turns++; s.pace.turns%period == 0 {

@@ -142,7 +142,7 @@ func TestAWaiterIsGrantedTheLockBeforeItsEarlyWakeUpArrives(t *testing.T) {
 	// What the release does, up to the wake-ups.
 	s.guard.Lock()
 	holder := s.release(FIFO, 0)
-	next := s.ahead()
+	next := s.ahead(FIFO)
 	s.guard.Unlock()
 	require.NotNil(t, next)
 	require.Equal(t, roused, s.first())
@@ -170,7 +170,7 @@ func TestNobodyIsWokenEarlyWhoseWaitCanEndOtherwiseOrBehindReaders(t *testing.T)
 	ahead := func() *node {
 		s.guard.Lock()
 		defer s.guard.Unlock()
-		return s.ahead()
+		return s.ahead(FIFO)
 	}
 	require.Nil(t, ahead(), "there is nobody")
 
@@ -198,7 +198,7 @@ func TestALockOfAnotherPolicyWakesNobodyEarly(t *testing.T) {
 	waiter := run(func() bool { return s.Lock(Owned(2), NonFair) })
 	eventually(t, func() bool { return s.Len() == 1 })
 	s.guard.Lock()
-	require.Nil(t, s.ahead())
+	require.Nil(t, s.ahead(NonFair))
 	s.guard.Unlock()
 	require.True(t, s.Unlock(NonFair))
 	require.True(t, waiter.result(t))

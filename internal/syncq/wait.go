@@ -140,6 +140,18 @@ func (s *Sync) await(n *node, policy Policy, l *limit, awake bool) bool {
 	}
 }
 
+// mine reports whether n, which is patient and was unparked, has the lock. If not, n is asleep.
+func (s *Sync) mine(n *node, policy Policy) bool {
+	switch {
+	case n.state.Load() == asleep: // who is roused leaves that
+		return true
+	case policy == FIFO:
+		return n.expect()
+	default:
+		return s.compete(n)
+	}
+}
+
 // compete lets n, which is first in a NonFair queue, race for the lock, and reports whether
 // it has it. If not, n is asleep, on a word that was held and not woken, or handoff,
 // then; the release will see to it.
@@ -324,7 +336,7 @@ func (s *Sync) release(policy Policy, mask uint64) *node {
 			}
 		case policy == FIFO || w&handoff != 0 || s.queue.head.shared:
 			k, to := s.heirs(policy)
-			if s.Word.CompareAndSwap(w, to) {
+			if w == to || s.Word.CompareAndSwap(w, to) {
 				return s.grant(k)
 			}
 		default:
