@@ -164,6 +164,37 @@ func TestAWaiterIsGrantedTheLockBeforeItsEarlyWakeUpArrives(t *testing.T) {
 	require.Zero(t, s.Word.Load())
 }
 
+func TestTheNextOfSeveralWhoWereSignalledWakesUpEarlyToo(t *testing.T) {
+	s := new(Sync)
+	s.WakeEarly()
+	c := NewCond(s, FIFO)
+	var waiters []call
+	for i := range 3 {
+		waiters = append(waiters, run(func() bool {
+			p := Owned(int64(i + 2))
+			ok := s.Lock(p, FIFO)
+			c.Wait(p)
+			return ok && s.Owner() == int64(i+2)
+		}))
+		eventually(t, func() bool { return c.Len() == i+1 })
+	}
+	require.True(t, s.Lock(Owned(1), FIFO))
+	require.Equal(t, 3, c.Broadcast())
+	s.guard.Lock()
+	holder := s.release(FIFO, 0)
+	next := s.ahead(FIFO)
+	s.guard.Unlock()
+	require.NotNil(t, next)
+	next.place.Unpark()
+	eventually(t, func() bool { return s.first() == asleep }) // it has given up
+	unpark(holder)
+	for i := range 3 {
+		require.True(t, waiters[i].result(t))
+		require.True(t, s.Unlock(FIFO))
+	}
+	require.Zero(t, s.Word.Load())
+}
+
 func TestNobodyIsWokenEarlyWhoseWaitCanEndOtherwiseOrBehindReaders(t *testing.T) {
 	s := new(Sync)
 	s.WakeEarly()

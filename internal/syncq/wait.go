@@ -80,8 +80,7 @@ func (s *Sync) enqueueGuarded(n *node, policy Policy) bool {
 			}
 			continue
 		}
-		if !n.shared && explicit(int64(n.value)) && s.HeldBy(int64(n.value)>>shift) {
-			s.Holds++ // a goroutine of the same owner came first
+		if explicit(n.who) && s.admitSibling(n) { // a goroutine of the same owner came first
 			return false
 		}
 		if w&queued != 0 || s.Word.CompareAndSwap(w, w&^biased|queued) {
