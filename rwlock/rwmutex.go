@@ -42,8 +42,8 @@ const MaxHolds = syncq.MaxHolds
 // on misuse, which leaves the lock as it was. The Context family acts for the owner that
 // the context carries, or else for the calling goroutine, and returns the same values
 // as errors. Goroutines that share an explicit owner share its holds. What they wait for
-// at the same time is theirs together when one gets it if that is the write lock; those that wait to
-// read are let in when their own turn comes.
+// at the same time is theirs together when one gets it: with the write lock all of them are let in, and with the
+// read lock all who wait to read.
 //
 // In the terms of the Go memory model, whatever ends a write hold synchronizes before
 // every later hold, and whatever ends a read hold before every later write hold.

@@ -327,3 +327,72 @@ func TestAnOwnerThatUnlocksAsItBeginsToWaitDoesNotReleaseForOthers(t *testing.T)
 		})
 	})
 }
+
+func TestGoroutinesOfOneOwnerThatWaitToReadGetInWithTheOneThatGetsTheLock(t *testing.T) {
+	for name, c := range map[string]struct {
+		first func(*rwlock.RWMutex, context.Context) error // of the owner's goroutines, which waits
+		then  func(*rwlock.RWMutex, context.Context) error // what else the owner does
+		leave func(*rwlock.RWMutex, context.Context) error // with the hold of that
+	}{
+		"to write": {first: (*rwlock.RWMutex).LockContext, leave: (*rwlock.RWMutex).UnlockContext},
+		"to read":  {first: (*rwlock.RWMutex).RLockContext, leave: (*rwlock.RWMutex).RUnlockContext},
+		"with a try": {
+			then: func(rw *rwlock.RWMutex, ctx context.Context) error {
+				ok, err := rw.TryRLockContext(ctx)
+				if err == nil && !ok {
+					err = errors.New("not taken")
+				}
+				return err
+			},
+			leave: (*rwlock.RWMutex).RUnlockContext,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			policies(t, func(t *testing.T, rw *rwlock.RWMutex) {
+				_, ctx := newOwner(t)
+				var first *locktest.Waiter
+				var other holder
+				if c.then == nil {
+					other = writes(rw)
+					first = locktest.Start(func() (bool, error) { err := c.first(rw, ctx); return err == nil, err }, nil)
+				} else {
+					other = reads(rw)
+				}
+				writer := writes(rw)
+				var readers []*locktest.Waiter
+				for range 3 {
+					readers = append(readers, locktest.Start(locking(rw.RLockContext, ctx), nil))
+				}
+				for _, r := range readers {
+					require.False(t, r.Back, "behind the writer")
+				}
+				if c.then == nil {
+					other.end()
+					synctest.Wait()
+					require.True(t, first.OK)
+				} else {
+					require.NoError(t, c.then(rw, ctx))
+					other.end()
+					synctest.Wait()
+				}
+				for _, r := range readers {
+					require.True(t, r.OK, "their owner has the lock, and they need not wait for a writer that waits for it")
+				}
+				require.False(t, writer.Back)
+				require.Equal(t, 1, rw.QueueLength())
+
+				require.NoError(t, c.leave(rw, ctx))
+				require.Equal(t, 3, rw.ReadLockCount())
+				for range 3 {
+					require.False(t, writer.Back)
+					require.NoError(t, rw.RUnlockContext(ctx))
+					synctest.Wait()
+				}
+				require.True(t, writer.OK)
+				writer.end()
+				require.ErrorIs(t, rw.RUnlockContext(ctx), locks.ErrNotHeld)
+				require.ErrorIs(t, rw.UnlockContext(ctx), locks.ErrNotHeld)
+			})
+		})
+	}
+}

@@ -58,9 +58,9 @@ type Place struct {
 	state atomic.Uintptr
 	c     chan struct{} // if not nil, carries the permit instead
 
-	// The waiting goroutine's.
-	waits uint32 // how many there were
-	began int64  // when the present one did, if it is timed
+	// began is the waiting goroutine's: when the wait began, if it is timed, and else how many there were since one
+	// was, negated.
+	began int64
 }
 
 // commit is gopark's unlock. It must not be instrumented by what needs a goroutine to run on.
@@ -94,7 +94,7 @@ const lookEvery = 1 << 31 // ticks
 // Begin may precede Wait, and End or Reset follow it, so that the block profile has the wait. Of what comes in
 // between it should be the most.
 func (p *Place) Begin() {
-	if p.waits++; p.waits%looks == 1 || profiled.Load() {
+	if p.began--; p.began == -1 || p.began <= -looks || profiled.Load() {
 		p.begin()
 	}
 }
@@ -104,7 +104,7 @@ func (p *Place) begin() { p.began = cputicks() }
 
 // End ends what Begin began.
 func (p *Place) End() {
-	if p.began != 0 {
+	if p.began > 0 {
 		p.end()
 	}
 }
@@ -115,7 +115,7 @@ func (p *Place) end() {
 	if p.c == nil { // a select speaks for itself
 		blockevent(t-p.began, 3)
 	}
-	p.began = 0
+	p.began = -1
 	if last := looked.Load(); !profiled.Load() && (last == 0 || t-last > lookEvery) && looked.CompareAndSwap(last, t) {
 		if n, _ := runtime.BlockProfile(nil); n > 0 {
 			profiled.Store(true)

@@ -74,6 +74,7 @@ func (c *Cond) wait(n *node, l *limit) (waited, signalled bool) {
 		}
 		holds, s.Holds = s.Holds, 0
 	}
+	n.patient = l == nil && c.outer == nil // who waits at a gate may have to leave it
 	c.queue.push(n)
 	if c.outer != nil {
 		s.guard.Unlock()
@@ -86,7 +87,7 @@ func (c *Cond) wait(n *node, l *limit) (waited, signalled bool) {
 
 	if l == nil {
 		n.place.Wait()
-		for c.policy == NonFair && !s.compete(n) {
+		for !s.mine(n, c.policy) {
 			n.place.Wait()
 		}
 		signalled = true

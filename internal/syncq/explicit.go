@@ -16,7 +16,8 @@ const MaxHolds = math.MaxInt32
 //
 // Several goroutines of one owner may also wait at the same time. They are apart in the queue,
 // but when one of them gets the lock all have it: it lets the others in (siblings), and
-// one that comes to the queue after that finds its owner to be the holder (enqueueGuarded).
+// one that comes to the queue after that finds its owner to be the holder (enqueueGuarded). With a shared hold
+// of their owner those get in that wait for another one; an exclusive one would be an upgrade.
 
 func explicit(owner int64) bool { return owner < 0 }
 
@@ -97,14 +98,10 @@ func (s *Sync) siblings(owner int64) {
 	var wake, next *node
 	for n := s.queue.head; n != nil; n = next {
 		next = n.next
-		if n.shared || n.value != value(owner) {
-			continue
-		}
-		if !s.HeldBy(owner) {
-			break // released by another goroutine of the owner already
+		if n.who != owner || !s.admitSibling(n) {
+			continue // or it is no longer the owner's: another goroutine may have released it already
 		}
 		roused := s.cancel(n)
-		s.Holds++
 		if n.state.Swap(granted) == asleep {
 			n.wake, wake = wake, n
 		}
@@ -114,4 +111,17 @@ func (s *Sync) siblings(owner int64) {
 	}
 	s.guard.Unlock()
 	unpark(wake)
+}
+
+// admitSibling counts one more hold, of the kind that n wants, of n's owner, which is explicit, and reports whether it could: if it has
+// a hold that allows for it. The guard is held.
+func (s *Sync) admitSibling(n *node) bool {
+	switch held := s.HeldBy(n.who); {
+	case n.shared:
+		return s.share(n.who)
+	case held && s.Holds < MaxHolds-1:
+		s.Holds++
+		return true
+	}
+	return false
 }

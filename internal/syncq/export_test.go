@@ -23,7 +23,7 @@ func (s *Sync) Verify() error {
 	k := 0
 	for n := s.queue.head; n != nil; prev, n = n, n.next {
 		k++
-		if n.in != &s.queue || n.prev != prev || n.state.Load() != asleep {
+		if n.in != &s.queue || s.queue.before(n) != prev || n.state.Load() != asleep {
 			return fmt.Errorf("node %d of the queue is not in order: %+v", k, n)
 		}
 	}

@@ -383,9 +383,9 @@ func (s *Sync) enqueueUnlessCycle(n *node, policy Policy) bool {
 	w := s.Word.Load()
 	start := s.waitOf(n, w, waitID{})
 	if start.Shared && !exclusive(w) {
-		ahead := n.prev
+		ahead := s.queue.before(n)
 		for ahead != nil && ahead.shared {
-			ahead = ahead.prev
+			ahead = s.queue.before(ahead)
 		}
 		start.behind = ahead.id()
 	}

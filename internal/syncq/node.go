@@ -18,8 +18,8 @@ import (
 //	nudged   it was told again meanwhile     grant -> granted, user -> roused
 //	granted  it holds the lock, and is in no queue
 //
-// An eager one that is granted the lock while it is asleep stays asleep, which saves two atomic writes in a hand-over: it has not
-// been roused, so its unpark says what there is to say.
+// One that is patient, and is granted the lock while it is asleep, stays asleep, which saves two atomic writes in a hand-over: it has
+// not been roused, so its unpark says what there is to say.
 //
 // Every step out of asleep comes with one unpark, and every park ends with one, so
 // nothing is left in a node's place, and nobody is about to unpark it, when its user is done
@@ -35,29 +35,30 @@ const (
 
 // node is one wait of one party, in the lock's queue, in a condition's, or, once
 // granted, in none. It has the size of two cache lines, not more: when a lock moves to another
-// processor, so do the nodes of all who take turns.
+// processor, so do the nodes of all who take turns. What a hand-over touches of the nodes of others
+// is in the first line.
 type node struct {
 	place park.Place
 	state atomic.Uint32
-	lost  int32 // how many races it lost (NonFair); its own
 
 	shared  bool
-	eager   bool   // it may be roused before its turn (FIFO)
-	limited bool   // a limit can end the wait for the lock
-	refused bool   // the wait would have closed a cycle; its own
-	indexed bool   // findable by who; written with the guard held, while in the queue
-	value   uint64 // the word of this party as the exclusive holder
-	who     int64  // whom inspection shows
+	patient bool // once it is in the lock's queue, nothing but the lock ends its wait; see asleep
+	limited bool // a limit can end the wait for the lock
+	refused bool // the wait would have closed a cycle; its own
 
+	value uint64 // the word of this party as the exclusive holder
+	next  *node  // in the list; guarded by the lock's guard, as are in, prev and wake
+	in    *list
+	wake  *node // the next one to unpark; its unparker's
+
+	prev      *node         // in the list, unless it is the first: then it is left over
+	who       int64         // whom inspection shows
 	since     time.Duration // when it joined the lock's queue (NonFair)
 	kind      *Kind         // what its user knows of the lock's kind
 	goroutine int64         // whose wait it is, if who is an explicit owner
 	wait      uint64        // tells its waits apart; guarded by the guard of the list that it is in
-
-	// Guarded by the lock's guard.
-	in         *list
-	prev, next *node
-	wake       *node // the next one to unpark; its unparker's
+	lost      int32         // how many races it lost (NonFair); its own
+	indexed   bool          // findable by who; written with the guard held, while in the queue
 }
 
 // Nodes are used again: a contended acquisition allocates nothing in the steady
@@ -84,7 +85,7 @@ func (n *node) recycle() {
 		n.state.Store(asleep)
 	}
 	n.lost = 0
-	n.kind, n.goroutine, n.eager, n.limited, n.refused = nil, 0, false, false, false
+	n.prev, n.kind, n.goroutine, n.patient, n.limited, n.refused = nil, nil, 0, false, false, false
 	if n.indexed {
 		n.indexed = false
 		forget(n.who)
@@ -110,8 +111,8 @@ func (n *node) rouse() bool {
 	}
 }
 
-// sleeper reports whether n is eager and asleep, which it is until somebody with the guard changes that. The guard is held.
-func (n *node) sleeper() bool { return n.eager && n.state.Load() == asleep }
+// sleeper reports whether n is patient and asleep, which it is until somebody with the guard changes that. The guard is held.
+func (n *node) sleeper() bool { return n.patient && n.state.Load() == asleep }
 
 // overdue reports whether n has waited for longer than bargers may make it.
 func (n *node) overdue() bool { return n.since == due || now()-n.since >= maxBarging }
@@ -151,18 +152,29 @@ func (l *list) push(n *node) {
 	l.len++
 }
 
+// before returns the node before n, which is in l.
+func (l *list) before(n *node) *node {
+	if l.head == n {
+		return nil
+	}
+	return n.prev
+}
+
+// remove takes n out of l. It touches no other node if n is the first, as in a hand-over.
 func (l *list) remove(n *node) {
-	if n.prev == nil {
+	prev := l.before(n)
+	if prev == nil {
 		l.head = n.next
 	} else {
-		n.prev.next = n.next
+		prev.next = n.next
 	}
-	if n.next == nil {
-		l.tail = n.prev
-	} else {
-		n.next.prev = n.prev
+	switch {
+	case n.next == nil:
+		l.tail = prev
+	case prev != nil:
+		n.next.prev = prev
 	}
-	n.in, n.prev, n.next = nil, nil, nil
+	n.in, n.next = nil, nil
 	l.len--
 }
 

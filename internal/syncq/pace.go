@@ -20,20 +20,20 @@ import (
 // is none, or the processors are far from each other, it can cost twice as much; and no section that takes long is worth a
 // processor that spins. Hence a lock tries both, and looks at the clock.
 //
-// Only [Sync.Lock] waits like this, where nothing else can end the wait. The order of the queue is what it was: who
+// Only who is patient waits like this, where nothing else can end the wait. The order of the queue is what it was: who
 // is roused early does not take the lock but is granted it, and sleeps again if that takes too long.
 
 // pace finds out whether the next waiter should wake up early: it tries without, then with, and stays for long with
 // what was faster.
 type pace struct {
-	ahead   bool // it should
-	slow    bool // the last period was too slow
+	turns   uint8 // hand-overs, modulo 256
+	ahead   bool  // it should
+	slow    bool  // the last period was too slow
 	phase   phase
-	turns   uint8  // hand-overs, modulo 256
 	periods uint16 // of the phase
 	since   time.Duration
-	took    time.Duration // the periods of the phase, without the first ones
-	plain   time.Duration // those of the last tryPlain
+	took    uint32 // nanoseconds of the periods of the phase, without the first ones
+	plain   uint32 // those of the last tryPlain
 }
 
 type phase uint8
@@ -75,12 +75,12 @@ func (p *pace) measure(t time.Duration, procs int) {
 	}
 	p.slow = false
 	if p.periods++; p.periods > settling {
-		p.took += took
+		p.took += uint32(took)
 	}
 	switch {
 	case p.phase == tryPlain && p.periods == trial:
 		p.plain = p.took
-		if p.plain < (trial-settling)*tooFast || procs == 1 {
+		if p.plain < uint32((trial-settling)*tooFast) || procs == 1 {
 			p.begin(decided, false)
 		} else {
 			p.begin(tryAhead, true)
@@ -98,9 +98,9 @@ func (p *pace) begin(ph phase, ahead bool) {
 
 // ahead returns the waiter that is first, behind a holder who has just been granted the lock, if it has to be unparked so as to
 // spin. The guard is held.
-func (s *Sync) ahead() *node {
+func (s *Sync) ahead(policy Policy) *node {
 	n := s.queue.head
-	if n == nil || !n.eager {
+	if policy == NonFair || n == nil || !n.patient {
 		return nil
 	}
 	if s.pace.turns++; s.pace.turns%period == 0 {

@@ -142,7 +142,7 @@ func TestAWaiterIsGrantedTheLockBeforeItsEarlyWakeUpArrives(t *testing.T) {
 	// What the release does, up to the wake-ups.
 	s.guard.Lock()
 	holder := s.release(FIFO, 0)
-	next := s.ahead()
+	next := s.ahead(FIFO)
 	s.guard.Unlock()
 	require.NotNil(t, next)
 	require.Equal(t, roused, s.first())
@@ -164,13 +164,44 @@ func TestAWaiterIsGrantedTheLockBeforeItsEarlyWakeUpArrives(t *testing.T) {
 	require.Zero(t, s.Word.Load())
 }
 
+func TestTheNextOfSeveralWhoWereSignalledWakesUpEarlyToo(t *testing.T) {
+	s := new(Sync)
+	s.WakeEarly()
+	c := NewCond(s, FIFO)
+	var waiters []call
+	for i := range 3 {
+		waiters = append(waiters, run(func() bool {
+			p := Owned(int64(i + 2))
+			ok := s.Lock(p, FIFO)
+			c.Wait(p)
+			return ok && s.Owner() == int64(i+2)
+		}))
+		eventually(t, func() bool { return c.Len() == i+1 })
+	}
+	require.True(t, s.Lock(Owned(1), FIFO))
+	require.Equal(t, 3, c.Broadcast())
+	s.guard.Lock()
+	holder := s.release(FIFO, 0)
+	next := s.ahead(FIFO)
+	s.guard.Unlock()
+	require.NotNil(t, next)
+	next.place.Unpark()
+	eventually(t, func() bool { return s.first() == asleep }) // it has given up
+	unpark(holder)
+	for i := range 3 {
+		require.True(t, waiters[i].result(t))
+		require.True(t, s.Unlock(FIFO))
+	}
+	require.Zero(t, s.Word.Load())
+}
+
 func TestNobodyIsWokenEarlyWhoseWaitCanEndOtherwiseOrBehindReaders(t *testing.T) {
 	s := new(Sync)
 	s.WakeEarly()
 	ahead := func() *node {
 		s.guard.Lock()
 		defer s.guard.Unlock()
-		return s.ahead()
+		return s.ahead(FIFO)
 	}
 	require.Nil(t, ahead(), "there is nobody")
 
@@ -198,7 +229,7 @@ func TestALockOfAnotherPolicyWakesNobodyEarly(t *testing.T) {
 	waiter := run(func() bool { return s.Lock(Owned(2), NonFair) })
 	eventually(t, func() bool { return s.Len() == 1 })
 	s.guard.Lock()
-	require.Nil(t, s.ahead())
+	require.Nil(t, s.ahead(NonFair))
 	s.guard.Unlock()
 	require.True(t, s.Unlock(NonFair))
 	require.True(t, waiter.result(t))

@@ -47,6 +47,10 @@ import (
 type readers struct {
 	buckets []Bucket
 	shift   uint8
+
+	// counted says how many goroutines of an explicit owner were let in by another one that are on their way to
+	// settleIn, and whose holds are counted already. Guarded by the lock's guard.
+	counted map[int64]int
 }
 
 // Bucket is where the readers of one hash are. Its exported methods are what a lock's fast paths
@@ -71,7 +75,7 @@ func newReaders() *readers {
 	for procs := runtime.GOMAXPROCS(0); n < 4*procs && n < 64; n *= 2 {
 		bits++
 	}
-	return &readers{make([]Bucket, n), 64 - bits}
+	return &readers{buckets: make([]Bucket, n), shift: 64 - bits}
 }
 
 // bucket returns o's. Ids that follow each other, as those of a group of workers do, lie
@@ -387,11 +391,20 @@ func (s *Sync) settleIn(o int64, policy Policy) {
 	next := s.settle(o, policy)
 	s.guard.Unlock()
 	unpark(next)
+	if explicit(o) {
+		s.siblings(o)
+	}
 }
 
 // settle is settleIn with the guard held, and returns whom to unpark.
 func (s *Sync) settle(o int64, policy Policy) *node {
-	if !s.table().bucket(o).enter(o) {
+	t := s.table()
+	if explicit(o) && t.counted[o] > 0 {
+		// If o has a hold in the word as well, the goroutine that this one was counted for will settle that.
+		t.discount(o)
+		return nil
+	}
+	if !t.bucket(o).enter(o) {
 		return s.release(policy, 0)
 	}
 	for {
@@ -406,6 +419,35 @@ func (s *Sync) settle(o int64, policy Policy) *node {
 		if s.Word.CompareAndSwap(w, to) {
 			return nil
 		}
+	}
+}
+
+// share counts one more shared hold of the explicit owner o, for a goroutine that has asked for one and will call settleIn.
+// It reports whether it could: if o has a hold, and not too many. The guard is held.
+func (s *Sync) share(o int64) bool {
+	if s.HeldBy(o) {
+		h := s.covered.own()
+		if h == MaxHolds {
+			return false
+		}
+		s.covered.set(h + 1)
+	} else if t := s.readers.Load(); t == nil {
+		return false
+	} else if _, counted := t.bucket(o).reenter(o); !counted {
+		return false
+	}
+	t := s.table()
+	if t.counted == nil {
+		t.counted = make(map[int64]int)
+	}
+	t.counted[o]++
+	return true
+}
+
+// discount takes back one of those of o that are counted. The lock's guard is held.
+func (t *readers) discount(o int64) {
+	if t.counted[o]--; t.counted[o] == 0 {
+		delete(t.counted, o)
 	}
 }
 

@@ -495,7 +495,7 @@ func TestAReaderThatComesWhileAWriterLooksAtTheTableKeepsItOut(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			const bits = 14
 			var s Sync
-			s.readers.Store(&readers{make([]Bucket, 1<<bits), 64 - bits})
+			s.readers.Store(&readers{buckets: make([]Bucket, 1<<bits), shift: 64 - bits})
 			me := int64(2)
 			for s.Bucket(me) != &s.table().buckets[0] {
 				me++

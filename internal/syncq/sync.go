@@ -28,9 +28,9 @@ type Sync struct {
 	covered count
 
 	guard   guard
-	pace    pace                    // guarded
-	listed  bool                    // in the registry; guarded
 	queue   list                    // guarded
+	listed  bool                    // in the registry; guarded
+	pace    pace                    // guarded
 	readers atomic.Pointer[readers] // nil until somebody reads through it
 	kind    atomic.Pointer[Kind]    // set once
 }
@@ -100,10 +100,10 @@ func (s *Sync) Lock(p Party, policy Policy) bool {
 		p.who = goid.Get()
 	}
 	n := newNode(p, false)
-	n.eager = policy == FIFO
+	n.patient = true
 	if s.enqueue(n, policy) {
 		n.place.Wait()
-		for policy == FIFO && n.state.Load() == roused && !n.expect() || policy == NonFair && !s.compete(n) {
+		for !s.mine(n, policy) {
 			n.place.Wait()
 		}
 	}
@@ -212,7 +212,7 @@ func (s *Sync) Unlock(policy Policy) bool {
 			s.guard.Lock()
 			n := s.release(policy, 0)
 			yield := policy == NonFair && n != nil && (w&handoff != 0 && n.since != due || n.shared)
-			next := s.ahead()
+			next := s.ahead(policy)
 			s.guard.Unlock()
 			if next != nil {
 				// First, because who is readied last runs as soon as this goroutine sleeps, and

@@ -80,8 +80,7 @@ func (s *Sync) enqueueGuarded(n *node, policy Policy) bool {
 			}
 			continue
 		}
-		if !n.shared && explicit(int64(n.value)) && s.HeldBy(int64(n.value)>>shift) {
-			s.Holds++ // a goroutine of the same owner came first
+		if explicit(n.who) && s.admitSibling(n) { // a goroutine of the same owner came first
 			return false
 		}
 		if w&queued != 0 || s.Word.CompareAndSwap(w, w&^biased|queued) {
@@ -137,6 +136,18 @@ func (s *Sync) await(n *node, policy Policy, l *limit, awake bool) bool {
 		if policy == FIFO || s.compete(n) {
 			return true
 		}
+	}
+}
+
+// mine reports whether n, which is patient and was unparked, has the lock. If not, n is asleep.
+func (s *Sync) mine(n *node, policy Policy) bool {
+	switch {
+	case n.state.Load() == asleep: // who is roused leaves that
+		return true
+	case policy == FIFO:
+		return n.expect()
+	default:
+		return s.compete(n)
 	}
 }
 
@@ -324,7 +335,7 @@ func (s *Sync) release(policy Policy, mask uint64) *node {
 			}
 		case policy == FIFO || w&handoff != 0 || s.queue.head.shared:
 			k, to := s.heirs(policy)
-			if s.Word.CompareAndSwap(w, to) {
+			if w == to || s.Word.CompareAndSwap(w, to) {
 				return s.grant(k)
 			}
 		default:
