@@ -39,9 +39,13 @@ func jars(tb testing.TB, version string) string {
 	defer building.Unlock()
 	err, known := built[version]
 	if !known {
-		cmd := exec.Command(mvn, "-q", "-B", "-Dstyle.color=never", "-Dredisson.version="+version, "package", "dependency:copy-dependencies")
-		var out []byte
-		if out, err = cmd.CombinedOutput(); err != nil {
+		for try := range 3 { // what is not here yet comes over a network
+			time.Sleep(time.Duration(try) * 10 * time.Second)
+			cmd := exec.Command(mvn, "-q", "-B", "-Dstyle.color=never", "-Dredisson.version="+version, "package", "dependency:copy-dependencies")
+			var out []byte
+			if out, err = cmd.CombinedOutput(); err == nil {
+				break
+			}
 			err = fmt.Errorf("%w: %s", err, out)
 		}
 		built[version] = err
