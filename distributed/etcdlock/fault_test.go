@@ -362,9 +362,9 @@ func TestWaitersCancelledAtRandomLeaveNothingBehind(t *testing.T) {
 		c := open(t, connect(t, s.addr))
 		both := c.ReadWriteLocker("it")
 		for _, l := range []locks.TryLocker{c.Lock("it"), both.ReadLocker(), both.WriteLocker()} {
-			for range 10 {
+			for range 34 { // a thousand in all
 				wg.Go(func() {
-					ctx, cancel := context.WithTimeout(someone(), time.Duration(rand.Int64N(int64(500*time.Millisecond))))
+					ctx, cancel := context.WithTimeout(someone(), time.Duration(rand.Int64N(int64(time.Second))))
 					defer cancel()
 					assert.ErrorIs(t, l.LockContext(ctx), context.DeadlineExceeded)
 				})
