@@ -72,7 +72,10 @@ func newAdvisory(db *sql.DB, opts ...sqllock.Option) (provider, error) {
 // open returns a provider in db that is closed with the test. It waits for a busy machine, unless opts say otherwise.
 func (k kind) open(tb testing.TB, db *sql.DB, opts ...sqllock.Option) provider {
 	tb.Helper()
-	p, err := k.make(db, append([]sqllock.Option{sqllock.WithRequestTimeout(20 * time.Second)}, opts...)...)
+	patient := []sqllock.Option{
+		sqllock.WithRequestTimeout(20 * time.Second), sqllock.WithLease(lease.WithReleaseTimeout(30 * time.Second)),
+	}
+	p, err := k.make(db, append(patient, opts...)...)
 	require.NoError(tb, err)
 	tb.Cleanup(func() { p.Close(context.Background()) })
 	return p

@@ -136,7 +136,7 @@ func TestAHoldIsLostWhileTheServerIsPausedAndStaysLost(t *testing.T) {
 }
 
 // swift has requests given up soon, and repeated in time.
-var swift = sqllock.WithRequestTimeout(2 * time.Second)
+var swift = sqllock.WithRequestTimeout(4 * time.Second)
 
 // held reports whether somebody has the lock.
 func held(tb testing.TB, l *sqllock.Lock) bool {
@@ -159,7 +159,7 @@ func proxied(t *testing.T, k kind, d database, opts ...sqllock.Option) (p *testb
 	direct = k.open(t, d.open(t, where), table).Lock(name)
 	l = k.open(t, d.open(t, p.Addr()), append(opts, table)...).Lock(name)
 	a := someone() // what has to be prepared is prepared
-	require.Eventually(t, func() bool { return l.LockContext(a) == nil }, 20*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return l.LockContext(a) == nil }, time.Minute, 10*time.Millisecond)
 	require.NoError(t, l.UnlockContext(a))
 	return p, l, direct
 }
@@ -197,7 +197,7 @@ func TestALostReplyOfAnAcquisitionLeavesOneHoldOrNone(t *testing.T) {
 func TestACancelledAcquisitionWhoseReplyIsLostReturnsAtOnceAndIsUndone(t *testing.T) {
 	t.Parallel()
 	each(t, true, func(t *testing.T, k kind, d database) {
-		const limit = 6 * time.Second
+		const limit = 10 * time.Second
 		p, l, direct := proxied(t, k, d, sqllock.WithRequestTimeout(limit))
 		p.DropReply(word(k, d, l), 1)
 		gone := errors.New("gone")
@@ -376,9 +376,9 @@ func TestWaitersReturnInTimeFromAnExhaustedPoolOfAServerThatIsSilent(t *testing.
 		p.Heal()
 		p.Reset()
 		// Until now what they may have left behind was looked for, in vain.
-		require.Eventually(t, func() bool { return pool.Stats().InUse == 0 }, 30*time.Second, 10*time.Millisecond, "pinned")
+		require.Eventually(t, func() bool { return pool.Stats().InUse == 0 }, time.Minute, 10*time.Millisecond, "pinned")
 		l, a := c.Lock(fresh()), someone()
-		require.Eventually(t, func() bool { return l.LockContext(a) == nil }, 20*time.Second, 10*time.Millisecond)
+		require.Eventually(t, func() bool { return l.LockContext(a) == nil }, time.Minute, 10*time.Millisecond)
 		require.NoError(t, l.UnlockContext(a))
 	})
 }
@@ -395,7 +395,7 @@ func TestAPoolWithoutAConnectionToSpareIsAnErrorInTheEnd(t *testing.T) {
 	require.ErrorIs(t, err, sqllock.ErrTimeout)
 	require.NotErrorIs(t, err, context.DeadlineExceeded)
 	require.NoError(t, conn.Close())
-	require.False(t, held(t, l))
+	require.False(t, held(t, tableKind.open(t, db).Lock("it")))
 }
 
 func TestHoldsOfOneOwnerAreCounted(t *testing.T) {

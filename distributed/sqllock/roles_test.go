@@ -197,7 +197,7 @@ func TestAProcessThatIsKilledWhileItWritesToSQLiteStopsNobody(t *testing.T) {
 	select {
 	case err := <-got:
 		t.Fatalf("the database is locked, and the lock was taken: %v", err)
-	case <-time.After(5 * time.Second): // more than the timeouts of database and request
+	case <-time.After(6 * time.Second): // more than the timeouts of database and request
 	}
 	c.Kill()
 	require.NoError(t, <-got)
