@@ -238,7 +238,7 @@ func TestAHoldSurvivesTheLossOfAMinorityOfServers(t *testing.T) {
 func TestAHoldIsLostWithTheMajorityOfServers(t *testing.T) {
 	t.Parallel()
 	m := startMasters(t)
-	c := openMajority(t, m.addrs(), term(short))
+	c := openMajority(t, m.addrs(), term(3*short))
 	l := c.Lock("it")
 	a := someone()
 	h := hold(t, l, a)
@@ -582,10 +582,12 @@ func TestARivalGetsAMajorityOnlyAfterTheHolderWasToldOfItsLoss(t *testing.T) {
 			proxies = append(proxies, p)
 			addrs = append(addrs, p.Addr())
 		}
-		l, rival := openMajority(t, addrs, term(short)).Lock("it"), openMajority(t, m.addrs(), term(short)).Lock("it")
+		// With time for who is told to run, on a busy machine.
+		limits := redislock.WithLease(lease.WithLease(3*short), lease.WithMargin(short))
+		l, rival := openMajority(t, addrs, limits).Lock("it"), openMajority(t, m.addrs(), limits).Lock("it")
 		a, b := someone(), someone()
 		h := hold(t, l, a)
-		time.Sleep(time.Duration(phase) * short / 9)
+		time.Sleep(time.Duration(phase) * short / 3)
 		granted := make(chan time.Time, 1)
 		go func() {
 			if assert.NoError(t, rival.LockContext(b)) {
