@@ -2,6 +2,7 @@ package rwlock_test
 
 import (
 	"context"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -141,6 +142,7 @@ func TestWaitsAmongReadersThatComeAndGoLoseNoSignal(t *testing.T) {
 						rw.RLock()
 						assert.GreaterOrEqual(t, items, 0)
 						rw.RUnlock()
+						runtime.Gosched() // else nothing but this happens for 10 ms, where there is one processor
 					}
 				})
 			}

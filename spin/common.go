@@ -52,8 +52,9 @@ func after(d time.Duration) limit { return limit{timer: time.NewTimer(d)} }
 // until returns a limit that ends with ctx.
 func until(ctx context.Context) limit { return limit{ctx: ctx.Done()} }
 
-// await waits for a permit, and reports whether it came before the limit ended.
-func (l limit) await(permit <-chan struct{}) bool {
+// await waits for a permit, and reports whether it came. If the limit ends before, giveUp leaves the queue, and says whether it
+// still could: if not, the permit is on its way.
+func (l limit) await(permit <-chan struct{}, giveUp func() bool) bool {
 	var timer <-chan time.Time
 	if l.timer != nil {
 		defer l.timer.Stop()
@@ -65,7 +66,11 @@ func (l limit) await(permit <-chan struct{}) bool {
 	case <-l.ctx:
 	case <-timer:
 	}
-	return false
+	if giveUp() {
+		return false
+	}
+	<-permit
+	return true
 }
 
 // locker is a lock without the rest of its methods: what a condition needs that has no

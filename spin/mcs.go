@@ -198,22 +198,24 @@ func (m *MCS) waitLimited(who int64, l limit) bool {
 		n.recycle()
 		return true
 	}
-	if n.state.CompareAndSwap(spinning, parked) && !l.await(permit) {
-		m.guard.Lock()
-		gone := n.state.CompareAndSwap(parked, spinning)
-		if gone {
-			m.remove(n)
-		}
-		m.guard.Unlock()
-		if gone {
-			n.recycle()
-			return false
-		}
-		<-permit
+	if n.state.CompareAndSwap(spinning, parked) && !l.await(permit, func() bool { return m.giveUp(n) }) {
+		n.recycle()
+		return false
 	}
 	if !n.state.CompareAndSwap(granted, taken) {
 		n.recycle()
 	}
+	return true
+}
+
+// giveUp takes the waiter n out of the queue, and reports true, unless it was granted the lock.
+func (m *MCS) giveUp(n *mcsNode) bool {
+	m.guard.Lock()
+	defer m.guard.Unlock()
+	if !n.state.CompareAndSwap(parked, spinning) {
+		return false
+	}
+	m.remove(n)
 	return true
 }
 

@@ -155,19 +155,21 @@ func (m *Ticket) waitLimited(who int64, l limit) bool {
 	m.guard.Lock()
 	queued := m.enqueue(n)
 	m.guard.Unlock()
-	if queued && !l.await(permit) {
-		m.guard.Lock()
-		gone := n.queued
-		if gone {
-			m.cancel(n)
-		}
-		m.guard.Unlock()
-		if gone {
-			return false // n is the queue's, or somebody else's, now
-		}
-		<-permit
+	if queued && !l.await(permit, func() bool { return m.giveUp(n) }) {
+		return false // n is the queue's, or somebody else's, now
 	}
 	n.recycle()
+	return true
+}
+
+// giveUp cancels n, and reports true, unless it was granted the lock.
+func (m *Ticket) giveUp(n *ticketNode) bool {
+	m.guard.Lock()
+	defer m.guard.Unlock()
+	if !n.queued {
+		return false
+	}
+	m.cancel(n)
 	return true
 }
 

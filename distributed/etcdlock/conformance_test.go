@@ -12,6 +12,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/etcdlock"
+	"github.com/jucgo/locks/distributed/internal/testbed"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/lockstest"
 )
@@ -43,7 +44,7 @@ func conform(t *testing.T, rounds int, get func(c *etcdlock.Client, name string)
 	prefixes := make(map[locks.TryLocker]string)
 	cfg := lockstest.Config{
 		New: func(tb testing.TB) locks.TryLocker {
-			c, name := open(tb, connect(tb, s.addr), append([]etcdlock.Option{term(3 * time.Second)}, opts...)...), unused()
+			c, name := open(tb, connect(tb, s.addr), append([]etcdlock.Option{term(testbed.ConformanceLease(tb))}, opts...)...), unused()
 			l, x := get(c, name)
 			prefixes[l], prefixes[x] = name, name
 			if x != l {
@@ -62,6 +63,7 @@ func conform(t *testing.T, rounds int, get func(c *etcdlock.Client, name string)
 		Rounds:     rounds,
 		Goroutines: 4,
 		Settle:     20 * time.Millisecond,
+		Timeout:    time.Minute,
 	}
 	if l, x := get(open(t, direct), unused()); l != x {
 		cfg.Exclusive = func(l locks.TryLocker) locks.TryLocker { return exclusive[l] }

@@ -32,7 +32,7 @@ func holdLock(args []string) error {
 	if err != nil {
 		return err
 	}
-	c, err := etcdlock.New(conn, term(short))
+	c, err := etcdlock.New(conn, term(5*short))
 	if err != nil {
 		return err
 	}

@@ -98,8 +98,8 @@ func TestAWriterMayReadAndBecomeAReader(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	direct := connect(t, s.addr)
-	read, write := rw(t, s, term(2*short))
-	read2, write2 := rw(t, s, term(2*short))
+	read, write := rw(t, s, term(6*short))
+	read2, write2 := rw(t, s, term(6*short))
 	a, b, c := someone(), someone(), someone()
 
 	w := hold(t, write, a)
@@ -115,7 +115,7 @@ func TestAWriterMayReadAndBecomeAReader(t *testing.T) {
 	require.NoError(t, write.UnlockContext(a))
 	require.ErrorIs(t, write.UnlockContext(a), locks.ErrNotHeld)
 	require.ErrorIs(t, write.LockContext(a), locks.ErrUpgrade)
-	time.Sleep(3 * short) // the reader is renewed
+	time.Sleep(7 * short) // the reader is renewed
 	require.NoError(t, r.Err())
 	require.Empty(t, waits, "a reads still")
 	require.NoError(t, read.UnlockContext(a))

@@ -31,11 +31,32 @@ func init() {
 		words[name] = do
 	}
 	words["close-siren"] = func(string) error { return filelock.CloseSiren() }
+	words["pretend-mounts"] = func(path string) error { return pretendMounts("", path) }
+	words["pretend-mount-of-dir"] = func(path string) error { return pretendMounts(filepath.Dir(path), path) }
+	words["pretend-mount-dir"] = func(path string) error { return replaceSecretly("rename-parent", path) }
+	words["pretend-mount-file"] = func(path string) error { return replaceSecretly("rename-over", path) }
 	words["mount-dir"] = func(path string) error { return unix.Mount("none", filepath.Dir(path), "tmpfs", 0, "") }
 	words["unmount-dir"] = func(path string) error { return unix.Unmount(filepath.Dir(path), unix.MNT_DETACH) }
 	words["mount-file"] = func(path string) error {
 		return errors.Join(os.WriteFile(path+".other", nil, 0o666), unix.Mount(path+".other", path, "", unix.MS_BIND, ""))
 	}
+}
+
+// changeMounts tells that the table of mounts has changed, in a process that only pretends that there are any.
+var changeMounts func() error
+
+func pretendMounts(at, path string) (err error) {
+	nothing := path + ".nothing"
+	if err := os.WriteFile(nothing, nil, 0o666); err != nil {
+		return err
+	}
+	changeMounts, err = filelock.PretendMounts(at, nothing)
+	return err
+}
+
+// replaceSecretly makes a replacement that only the table of mounts tells of.
+func replaceSecretly(word, path string) error {
+	return errors.Join(replacements[word](path), changeMounts())
 }
 
 // replacements have the name of a lock file lead elsewhere, or nowhere. The file is below two directories of its own.
@@ -80,10 +101,15 @@ func renameAndMake(dir, path string) error {
 
 // deep returns the path of a file below two directories of its own.
 func deep(tb testing.TB) string {
-	if !filelock.Alarmable(tb.TempDir()) {
-		testbed.Missing(tb, "a file system for temporary files where there are alarms")
+	base := tb.TempDir()
+	if !filelock.Alarmable(base) {
+		var err error
+		if base, err = os.MkdirTemp("/dev/shm", "filelock"); err != nil || !filelock.Alarmable(base) {
+			testbed.Missing(tb, "a file system for temporary files where there are alarms")
+		}
+		tb.Cleanup(func() { os.RemoveAll(base) })
 	}
-	dir := filepath.Join(tb.TempDir(), "a", "b")
+	dir := filepath.Join(base, "a", "b")
 	require.NoError(tb, os.MkdirAll(dir, 0o777))
 	return filepath.Join(dir, "it.lock")
 }
@@ -244,16 +270,18 @@ func TestEventsThatDidNotFitIntoTheQueueRingAllAlarms(t *testing.T) {
 	require.NoError(t, err)
 	most, err := strconv.Atoi(strings.TrimSpace(string(text)))
 	require.NoError(t, err)
-	if most > 1<<17 {
-		t.Skip("the queue is too long to fill: skipped")
-	}
 	noise := []string{deep(t), deep(t)}
 	armed(t, noise[0])
 	armed(t, noise[1])
 	path := deep(t)
 	l := armed(t, path)
-	for i := range most + 100 { // two events in a row that are equal are one
-		require.NoError(t, os.Chmod(noise[i%2], 0o644))
+	if most <= 1<<17 {
+		for i := range most + 100 { // two events in a row that are equal are one
+			require.NoError(t, os.Chmod(noise[i%2], 0o644))
+		}
+	} else { // that would take too long
+		filelock.Overflow()
+		require.False(t, filelock.Alarmed(path))
 	}
 	replace(l.Lock) // which the queue has no room for
 	c := serving(t, "write", path)
@@ -461,66 +489,83 @@ func TestHoldersThatReplaceTheirFilesExcludeEachOther(t *testing.T) {
 	}
 }
 
-// apart starts a process that serves in a namespace of mounts of its own.
-func apart(t *testing.T, path string) *testbed.Process {
-	t.Helper()
+// elsewhere is where something is mounted, seen from a process.
+type elsewhere struct {
+	*testbed.Process
+	words string // what its words for mounts begin with
+	// free reports whether nobody has the file locked that is at the path there.
+	free func() bool
+}
+
+// mounting calls f with a process that has mounts of its own, where the system lets one have that, and with one that pretends to.
+func mounting(t *testing.T, pretend string, f func(t *testing.T, path string, c elsewhere)) {
+	t.Run("pretended", func(t *testing.T) {
+		path := deep(t)
+		c := serving(t, "write", path)
+		require.Equal(t, "<nil>", ask(c, pretend))
+		f(t, path, elsewhere{c, "pretend-", func() bool { return isFree(t, path) }})
+	})
 	unshare := []string{testbed.Lookup(t, "unshare"), "--mount", "--propagation", "private"}
+	enter := []string{testbed.Lookup(t, "nsenter"), "-m"}
 	if os.Getuid() != 0 {
 		unshare = append(unshare, "--map-root-user")
+		enter = append(enter, "-U", "--preserve-credentials")
 	}
 	if out, err := exec.Command(unshare[0], append(unshare[1:], "true")...).CombinedOutput(); err != nil {
-		t.Skipf("there are no namespaces to be had: skipped: %s", out)
+		t.Logf("there are no namespaces to be had, and so no real mounts: %s", out)
+		return
 	}
-	cmd := testbed.ChildCommand(t, "serve", "write", path)
-	cmd.Args = append(unshare, cmd.Args...)
-	cmd.Path = unshare[0]
-	c := testbed.Start(t, cmd)
-	require.Equal(t, "ready", c.Line())
-	return c
+	flock := testbed.Lookup(t, "flock")
+	t.Run("real", func(t *testing.T) {
+		path := deep(t)
+		cmd := testbed.ChildCommand(t, "serve", "write", path)
+		cmd.Args = append(unshare, cmd.Args...)
+		cmd.Path = unshare[0]
+		c := testbed.Start(t, cmd)
+		require.Equal(t, "ready", c.Line())
+		f(t, path, elsewhere{c, "", func() bool {
+			args := append(enter[1:], "-t", strconv.Itoa(c.Pid()), flock, "-n", path, "true")
+			return exec.Command(enter[0], args...).Run() == nil
+		}})
+	})
 }
 
 func TestAMountOverAnAlarmedFileRings(t *testing.T) {
-	nsenter, flock := testbed.Lookup(t, "nsenter"), testbed.Lookup(t, "flock")
 	for _, word := range []string{"mount-dir", "mount-file"} {
 		t.Run(word, func(t *testing.T) {
-			path := deep(t)
-			c := apart(t, path)
-			free := func() bool { // there
-				args := []string{"-t", strconv.Itoa(c.Pid()), "-m", flock, "-n", path, "true"}
-				if os.Getuid() != 0 {
-					args = append([]string{"-U", "--preserve-credentials"}, args...)
+			mounting(t, "pretend-mounts", func(t *testing.T, path string, c elsewhere) {
+				require.Equal(t, "<nil>", ask(c.Process, "arm"))
+				require.True(t, c.free())
+				require.Equal(t, "<nil>", ask(c.Process, c.words+word))
+				require.Equal(t, "true", ask(c.Process, "try"))
+				require.False(t, c.free(), "it has locked what is not there any more")
+				require.Equal(t, "<nil>", ask(c.Process, "unlock"))
+				if word == "mount-dir" && c.words == "" {
+					require.Equal(t, "<nil>", ask(c.Process, "arm"))
+					require.Equal(t, "<nil>", ask(c.Process, "unmount-dir"))
+					require.Equal(t, "true", ask(c.Process, "try"))
+					require.False(t, c.free(), "it has locked what is not there any more")
 				}
-				return exec.Command(nsenter, args...).Run() == nil
-			}
-			require.Equal(t, "<nil>", ask(c, "arm"))
-			require.True(t, free())
-			require.Equal(t, "<nil>", ask(c, word))
-			require.Equal(t, "true", ask(c, "try"))
-			require.False(t, free(), "it has locked what is not there any more")
-			require.Equal(t, "<nil>", ask(c, "unlock"))
-			if word == "mount-dir" {
-				require.Equal(t, "<nil>", ask(c, "arm"))
-				require.Equal(t, "<nil>", ask(c, "unmount-dir"))
-				require.Equal(t, "true", ask(c, "try"))
-				require.False(t, free(), "it has locked what is not there any more")
-			}
+			})
 		})
 	}
 }
 
 func TestADirectoryUnderAMountThatIsRenamedElsewhereRings(t *testing.T) {
-	path := deep(t)
-	dir := filepath.Dir(path)
-	c := apart(t, path)
-	require.Equal(t, "<nil>", ask(c, "mount-dir"))
-	require.Equal(t, "<nil>", ask(c, "arm"))
-	// Here nothing is mounted on it, and so it can be renamed. There the mount goes along.
-	require.NoError(t, os.Rename(dir, dir+".old"))
-	require.NoError(t, os.Mkdir(dir, 0o777))
-	require.Equal(t, "true", ask(c, "try"))
-	l := open(t, path)
-	require.False(t, tries(t, l, background), "it has locked what is not there any more")
-	require.Equal(t, "<nil>", ask(c, "unlock"))
-	take(t, l, background)
-	require.Equal(t, "false", ask(c, "try"))
+	mounting(t, "pretend-mount-of-dir", func(t *testing.T, path string, c elsewhere) {
+		dir := filepath.Dir(path)
+		if c.words == "" {
+			require.Equal(t, "<nil>", ask(c.Process, "mount-dir"))
+		}
+		require.Equal(t, "<nil>", ask(c.Process, "arm"))
+		// Here nothing is mounted on it, and so it can be renamed. There the mount goes along.
+		require.NoError(t, os.Rename(dir, dir+".old"))
+		require.NoError(t, os.Mkdir(dir, 0o777))
+		require.Equal(t, "true", ask(c.Process, "try"))
+		l := open(t, path)
+		require.False(t, tries(t, l, background), "it has locked what is not there any more")
+		require.Equal(t, "<nil>", ask(c.Process, "unlock"))
+		take(t, l, background)
+		require.Equal(t, "false", ask(c.Process, "try"))
+	})
 }

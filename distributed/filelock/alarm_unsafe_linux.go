@@ -97,8 +97,14 @@ func alarmable(magic uint32) bool {
 	return false
 }
 
-// inotifyAddWatch is replaced by a test.
-var inotifyAddWatch = unix.InotifyAddWatch
+// What tests replace.
+var (
+	inotifyAddWatch = unix.InotifyAddWatch
+	statx           = unix.Statx
+	openMounts      = func() (fd int, err error) {
+		return unix.Open("/proc/thread-self/mountinfo", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	}
+)
 
 // setAlarm returns an alarm for the place of the file id, which is to be looked at after that. If there is none, it
 // reports whether that is only because somebody else is busy with the siren.
@@ -151,7 +157,7 @@ func (s *siren) start() {
 		unix.Close(epoll)
 		return
 	}
-	mounts, err := unix.Open("/proc/thread-self/mountinfo", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	mounts, err := openMounts()
 	if err != nil {
 		unix.Close(epoll)
 		unix.Close(watch)
@@ -238,7 +244,7 @@ type seen struct {
 func lookAt(path string) (seen, bool) {
 	var st unix.Statx_t
 	err := retry(func() error {
-		return unix.Statx(unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_INO|unix.STATX_TYPE, &st)
+		return statx(unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_INO|unix.STATX_TYPE, &st)
 	})
 	if err != nil || st.Attributes_mask&unix.STATX_ATTR_MOUNT_ROOT == 0 {
 		return seen{}, false

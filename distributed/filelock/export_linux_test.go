@@ -1,6 +1,8 @@
 package filelock
 
 import (
+	"errors"
+	"net"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -47,6 +49,68 @@ func OnWatch(f func(watch func() (int, error)) (int, error)) (end func()) {
 		return f(func() (int, error) { return unix.InotifyAddWatch(fd, path, mask) })
 	})
 	return func() { set(unix.InotifyAddWatch) }
+}
+
+// PretendMounts has this process, whose siren is new, believe in mounts that are none: what is done to files is not heard of, but for
+// moves in directories that are watched because of a mount below, and at is a mount, unless it is empty. The function that it returns
+// tells that the table of mounts has changed.
+func PretendMounts(at, nothing string) (change func() error, err error) {
+	theSiren.mu.Lock()
+	defer theSiren.mu.Unlock()
+	if theSiren.state != sirenNew {
+		return nil, errors.New("the siren has been opened")
+	}
+	inotifyAddWatch = func(fd int, path string, mask uint32) (int, error) {
+		if mask&unix.IN_MOVED_FROM == 0 {
+			mask &^= unix.IN_ONLYDIR
+			path = nothing
+		}
+		return unix.InotifyAddWatch(fd, path, mask)
+	}
+	statx = func(dirfd int, path string, flags, mask int, st *unix.Statx_t) error {
+		err := unix.Statx(dirfd, path, flags, mask, st)
+		if err == nil && path == at {
+			st.Attributes |= unix.STATX_ATTR_MOUNT_ROOT
+		}
+		return err
+	}
+	// Urgent data is what poll tells of in the same way as of a change of the table.
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	defer l.Close()
+	ours, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		return nil, err
+	}
+	theirs, err := l.Accept()
+	if err != nil {
+		return nil, err
+	}
+	f, err := theirs.(*net.TCPConn).File()
+	if err != nil {
+		return nil, err
+	}
+	raw, err := ours.(*net.TCPConn).SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	openMounts = func() (int, error) { return unix.Dup(int(f.Fd())) }
+	return func() (err error) {
+		control := raw.Write(func(fd uintptr) bool {
+			_, err = unix.SendmsgN(int(fd), []byte{0}, nil, nil, unix.MSG_OOB)
+			return true
+		})
+		return errors.Join(control, err)
+	}, nil
+}
+
+// Overflow notes that events were lost because there were too many.
+func Overflow() {
+	theSiren.mu.Lock()
+	defer theSiren.mu.Unlock()
+	theSiren.note(-1, unix.IN_Q_OVERFLOW)
 }
 
 // CloseSiren closes a descriptor of the siren, as programs do that close all they do not know.

@@ -4,6 +4,7 @@ package filelock_test
 
 import (
 	"context"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -210,13 +211,13 @@ func TestCancelledWaitersForASharedWordReturnAtOnceAndLeaveNothing(t *testing.T)
 	require.Equal(t, "<nil>", ask(c, "lock"))
 	for range 20 {
 		ctx, cancel := context.WithCancel(background)
-		done := make(chan error, 10)
-		for range 10 {
+		done := make(chan error, 50)
+		for range 50 {
 			go func() { done <- l.LockContext(ctx) }()
 		}
-		time.Sleep(5 * time.Millisecond) // at any point
+		time.Sleep(rand.N(10 * time.Millisecond)) // at any point
 		cancel()
-		for range 10 {
+		for range 50 {
 			require.ErrorIs(t, soon(t, done), context.Canceled)
 		}
 	}

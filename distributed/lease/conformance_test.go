@@ -2,11 +2,11 @@ package lease_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/testbed"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/lockstest"
 )
@@ -18,7 +18,7 @@ func TestLockConformsToTryLocker(t *testing.T) {
 			lockstest.TestTryLocker(t, lockstest.Config{
 				New: func(t testing.TB) locks.TryLocker {
 					s := newServer()
-					c, err := lease.New(s.connect(), lease.WithCohort(cohort), lease.WithLease(300*time.Millisecond))
+					c, err := lease.New(s.connect(), lease.WithCohort(cohort), lease.WithLease(testbed.ConformanceLease(t)))
 					require.NoError(t, err)
 					t.Cleanup(func() { require.NoError(t, c.Close(t.Context())) })
 					l := c.Lock("it")

@@ -159,12 +159,16 @@ func (s *goSubscriber) Subscribe(ctx context.Context, channels ...string) error 
 
 func (s *goSubscriber) Unsubscribe(ctx context.Context, channels ...string) error {
 	if s.sharded {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		var failed error
 		for _, channel := range channels {
 			if err := s.ps.SUnsubscribe(ctx, channel); err != nil {
-				return err
+				failed = err
+				cancel() // the client shall forget the others too, and not be long about it
 			}
 		}
-		return nil
+		return failed
 	}
 	return s.ps.Unsubscribe(ctx, channels...)
 }

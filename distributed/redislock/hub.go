@@ -387,7 +387,7 @@ func (l *link) pending() (subscribe, unsubscribe []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	end := func(t *topic) {
-		if t.asked || t.tried && !l.shard { // else others would count it as one who waits
+		if t.asked || t.tried { // else others would count it as one who waits
 			unsubscribe = append(unsubscribe, t.channel)
 		}
 		delete(l.topics, t.channel)
@@ -628,7 +628,8 @@ func (l *link) left(channel string) {
 	}
 }
 
-// move has the channels that are not active subscribed to where they belong now.
+// move has the channels that are not active subscribed to where they belong now. Where that is not to be learned they stay here: it is
+// tried again when the server, or its absence, says once more that it is not here.
 func (l *link) move() {
 	type moved struct {
 		w       *watch
@@ -650,6 +651,7 @@ func (l *link) move() {
 	l.mu.Unlock()
 	for _, m := range all {
 		if l.h.join(l.h.life, m.w, m.channel, true) != nil {
+			m.w.add(l.watch(m.channel, m.w))
 			m.w.notify()
 		}
 	}

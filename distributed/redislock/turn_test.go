@@ -266,7 +266,7 @@ func TestOneWhoseReplyWasLostWhenItGotTheLockListensNoMore(t *testing.T) {
 	s := startServer(t)
 	direct := connect(t, s.Addr)
 	p := testbed.NewProxy(t, s.Addr)
-	holder, l := open(t, connect(t, s.Addr)).Lock("it"), open(t, connectFor(t, p.Addr(), hasty), rarely).Lock("it")
+	holder, l := open(t, connect(t, s.Addr)).Lock("it"), open(t, connectFor(t, p.Addr(), 12*hasty), rarely).Lock("it")
 	a, b := someone(), someone()
 	hold(t, holder, a)
 	got := begin(l, b)

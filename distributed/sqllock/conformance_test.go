@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/testbed"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/sqllock"
 	"github.com/jucgo/locks/lockstest"
@@ -68,10 +69,13 @@ func newAdvisory(db *sql.DB, opts ...sqllock.Option) (provider, error) {
 	return sqllock.NewAdvisory(db, opts...)
 }
 
-// open returns a provider in db that is closed with the test.
+// open returns a provider in db that is closed with the test. It waits for a busy machine, unless opts say otherwise.
 func (k kind) open(tb testing.TB, db *sql.DB, opts ...sqllock.Option) provider {
 	tb.Helper()
-	p, err := k.make(db, opts...)
+	patient := []sqllock.Option{
+		sqllock.WithRequestTimeout(20 * time.Second), sqllock.WithLease(lease.WithReleaseTimeout(30 * time.Second)),
+	}
+	p, err := k.make(db, append(patient, opts...)...)
 	require.NoError(tb, err)
 	tb.Cleanup(func() { p.Close(context.Background()) })
 	return p
@@ -142,7 +146,7 @@ func TestLocksConform(t *testing.T) {
 				lockstest.TestTryLocker(t, lockstest.Config{
 					New: func(tb testing.TB) locks.TryLocker {
 						db := d.open(tb, where)
-						l := k.open(tb, db, term(time.Second), sqllock.WithTable(table)).Lock("it")
+						l := k.open(tb, db, term(testbed.ConformanceLease(tb)), sqllock.WithTable(table)).Lock("it")
 						pools[l] = db
 						return l
 					},
@@ -155,6 +159,7 @@ func TestLocksConform(t *testing.T) {
 					Waiting:     func(l locks.TryLocker) int { return l.(*sqllock.Lock).QueueLength() },
 					Rounds:      12,
 					Settle:      5 * time.Millisecond,
+					Timeout:     time.Minute,
 				})
 			})
 		}

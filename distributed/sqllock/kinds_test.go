@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/sqllock"
 	"github.com/jucgo/locks/distributed/sqllock/pgxnotify"
 )
@@ -55,7 +56,7 @@ func TestAQueueKeepsTheOrderOfArrivalAcrossClients(t *testing.T) {
 					mu.Unlock()
 					assert.NoError(t, l.UnlockContext(ctx))
 				})
-				require.Eventually(t, func() bool { return queued(db, table) == i+1 }, 10*time.Second, time.Millisecond)
+				require.Eventually(t, func() bool { return queued(db, table) == i+1 }, 30*time.Second, time.Millisecond)
 			}
 			require.NoError(t, holder.UnlockContext(a))
 			wg.Wait()
@@ -101,7 +102,7 @@ func TestAWaiterSeesThatTheLockChangesHands(t *testing.T) {
 							n = all[0]
 						}
 						return n != 0
-					}, 10*time.Second, time.Millisecond)
+					}, 30*time.Second, time.Millisecond)
 					return n
 				}
 				first := seen()
@@ -119,7 +120,7 @@ func TestAWaiterSeesThatTheLockChangesHands(t *testing.T) {
 					got = inBackground(func() error { return waiter.LockContext(ctx) })
 					first = seen()
 				}
-				require.Eventually(t, func() bool { n := seen(); return n != first }, 10*time.Second, time.Millisecond)
+				require.Eventually(t, func() bool { n := seen(); return n != first }, 30*time.Second, time.Millisecond)
 				require.NoError(t, two.UnlockContext(b))
 				require.NoError(t, <-got)
 				require.NoError(t, waiter.UnlockContext(ctx))
@@ -144,7 +145,7 @@ func TestADeadWaiterIsDroppedFromTheQueue(t *testing.T) {
 			defer cancel()
 			got := make(chan error, 1)
 			go func() { got <- dead.LockContext(ctx) }()
-			require.Eventually(t, func() bool { return queued(db, table) == 1 }, 10*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return queued(db, table) == 1 }, 30*time.Second, time.Millisecond)
 			// It is as if it had died: its place is another one's, who never asks.
 			_, err := db.Exec("UPDATE " + table + "_queue SET owner = 'dead'")
 			require.NoError(t, err)
@@ -173,7 +174,8 @@ func TestANotificationHandsALockOver(t *testing.T) {
 			make := func() *sqllock.Lock {
 				db := inPgx.open(t, where)
 				// Who relies on asking in turn is late.
-				return k.open(t, db, table, sqllock.WithListener(pgxnotify.Listener(db)), sqllock.WithBackoff(4*time.Second, 4*time.Second)).Lock(name)
+				return k.open(t, db, table, sqllock.WithListener(pgxnotify.Listener(db)), sqllock.WithBackoff(time.Minute, time.Minute),
+					sqllock.WithLease(lease.WithPoll(time.Minute))).Lock(name)
 			}
 			holder, l := make(), make()
 			a, b := someone(), someone()
@@ -188,7 +190,7 @@ func TestANotificationHandsALockOver(t *testing.T) {
 				began := time.Now()
 				require.NoError(t, holder.UnlockContext(a))
 				require.NoError(t, <-got)
-				require.Less(t, time.Since(began), time.Second)
+				require.Less(t, time.Since(began), 20*time.Second)
 				require.NoError(t, l.UnlockContext(b))
 			}
 		})
@@ -216,9 +218,9 @@ func TestListeningGoesOnAfterItsConnectionWasEnded(t *testing.T) {
 	a, b := someone(), someone()
 	hold(t, holder, a)
 	got := inBackground(func() error { return l.LockContext(b) })
-	require.Eventually(t, func() bool { return begun.Load() == 1 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return begun.Load() == 1 }, 30*time.Second, time.Millisecond)
 	kill(t, inPgx, inPgx.open(t, where), "SELECT pid FROM pg_stat_activity WHERE query = $1", `LISTEN "`+name+`"`)
-	require.Eventually(t, func() bool { return begun.Load() == 2 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return begun.Load() == 2 }, 30*time.Second, time.Millisecond)
 	require.NoError(t, holder.UnlockContext(a))
 	require.NoError(t, <-got)
 	require.NoError(t, l.UnlockContext(b))

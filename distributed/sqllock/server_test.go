@@ -50,9 +50,9 @@ var (
 func dsn(d sqllock.Dialect, where string) string {
 	switch d {
 	case sqllock.Postgres:
-		return "postgres://postgres@" + where + "/postgres?sslmode=disable&connect_timeout=2"
+		return "postgres://postgres@" + where + "/postgres?sslmode=disable&connect_timeout=20"
 	case sqllock.MySQL:
-		return "root@tcp(" + where + ")/test?timeout=2s&readTimeout=5s"
+		return "root@tcp(" + where + ")/test?timeout=20s&readTimeout=30s"
 	}
 	return "file:" + where + "?_pragma=busy_timeout(1000)&_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)"
 }

@@ -364,7 +364,7 @@ func TestCancelledWaitersReturnAtOnceAndLeaveNothing(t *testing.T) {
 			}
 			gone := errors.New("gone")
 			var wg sync.WaitGroup
-			for i := range 400 {
+			for i := range 1000 {
 				wg.Go(func() {
 					ctx, cancel := context.WithCancelCause(someone())
 					after := time.AfterFunc(rand.N(300*time.Millisecond), func() { cancel(gone) })

@@ -96,6 +96,10 @@ func (p *pace) begin(ph phase, ahead bool) {
 	p.phase, p.ahead, p.periods, p.took = ph, ahead, 0, 0
 }
 
+// processors returns how many goroutines can run at a time: the machine, or what the system lets the process use of it, may have fewer
+// processors than GOMAXPROCS says.
+func processors() int { return min(runtime.GOMAXPROCS(0), runtime.NumCPU()) }
+
 // ahead returns the waiter that is first, behind a holder who has just been granted the lock, if it has to be unparked so as to
 // spin. The guard is held.
 func (s *Sync) ahead(policy Policy) *node {
@@ -104,7 +108,7 @@ func (s *Sync) ahead(policy Policy) *node {
 		return nil
 	}
 	if s.pace.turns++; s.pace.turns%period == 0 {
-		s.pace.measure(now(), runtime.GOMAXPROCS(0))
+		s.pace.measure(now(), processors())
 	}
 	if !s.pace.ahead || s.Word.Load()&shared != 0 || !n.state.CompareAndSwap(asleep, roused) {
 		return nil

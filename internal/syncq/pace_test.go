@@ -1,6 +1,7 @@
 package syncq
 
 import (
+	"runtime"
 	"testing"
 	"time"
 
@@ -62,6 +63,13 @@ func TestWithOneProcessorNobodyWakesUpEarly(t *testing.T) {
 	p.take(trial, 900, 1)
 	require.Equal(t, decided, p.phase)
 	require.False(t, p.ahead)
+}
+
+func TestAProcessorThatIsNotThereDoesNotCount(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(runtime.NumCPU() + 7))
+	require.Equal(t, runtime.NumCPU(), processors())
+	runtime.GOMAXPROCS(1)
+	require.Equal(t, 1, processors())
 }
 
 func TestALockThatIsHeldForLongTriesNothing(t *testing.T) {

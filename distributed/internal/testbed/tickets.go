@@ -31,7 +31,7 @@ type Tickets struct {
 	Processes int
 	// Trouble, if not nil, is called again and again while they buy. It may do what a lock has to survive without a loss.
 	Trouble func()
-	// Limit is for how long the test may take, a minute if 0.
+	// Limit is for how long the test may take, four minutes if 0.
 	Limit time.Duration
 }
 
@@ -45,7 +45,7 @@ func (x Tickets) Run(tb testing.TB) (retries []int) {
 		x.Processes = 4
 	}
 	if x.Limit == 0 {
-		x.Limit = time.Minute
+		x.Limit = 4 * time.Minute
 	}
 	dir := tb.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "sold"), []byte("0"), 0o644); err != nil {

@@ -1,10 +1,8 @@
 package curator
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -25,30 +23,6 @@ const (
 // patience is how long a Java process, or whoever waits for it, may take for what it does at once.
 const patience = time.Minute
 
-var (
-	building sync.Mutex
-	built    = make(map[string]error)
-)
-
-// jars returns the class path of the Java side with a version of Curator. The first call builds it.
-func jars(tb testing.TB, version string) string {
-	tb.Helper()
-	mvn := testbed.Lookup(tb, "mvn")
-	building.Lock()
-	defer building.Unlock()
-	err, known := built[version]
-	if !known {
-		cmd := exec.Command(mvn, "-q", "-B", "-Dstyle.color=never", "-Dcurator.version="+version, "package", "dependency:copy-dependencies")
-		var out []byte
-		if out, err = cmd.CombinedOutput(); err != nil {
-			err = fmt.Errorf("%w: %s", err, out)
-		}
-		built[version] = err
-	}
-	require.NoError(tb, err, "build of the Java side")
-	return filepath.Join("target", version, "jars", "*")
-}
-
 // agent is a Java process.
 type agent struct {
 	*testbed.Process
@@ -64,7 +38,7 @@ type agent struct {
 // startAgent starts a Java process.
 func startAgent(tb testing.TB, version, addr string, session time.Duration) *agent {
 	tb.Helper()
-	classes := jars(tb, version)
+	classes := testbed.Jars(tb, "curator", version)
 	java := testbed.Lookup(tb, "java")
 	cmd := exec.Command(java, "-Xmx192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", classes, "interop.Agent",
 		addr, strconv.FormatInt(session.Milliseconds(), 10))

@@ -1,11 +1,9 @@
 package redisson
 
 import (
-	"fmt"
 	"net/url"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -26,30 +24,6 @@ const (
 // patience is how long a Java process, or whoever waits for it, may take for what it does at once.
 const patience = 30 * time.Second
 
-var (
-	building sync.Mutex
-	built    = make(map[string]error)
-)
-
-// jars returns the class path of the Java side with a version of Redisson. The first call builds it.
-func jars(tb testing.TB, version string) string {
-	tb.Helper()
-	mvn := testbed.Lookup(tb, "mvn")
-	building.Lock()
-	defer building.Unlock()
-	err, known := built[version]
-	if !known {
-		cmd := exec.Command(mvn, "-q", "-B", "-Dstyle.color=never", "-Dredisson.version="+version, "package", "dependency:copy-dependencies")
-		var out []byte
-		if out, err = cmd.CombinedOutput(); err != nil {
-			err = fmt.Errorf("%w: %s", err, out)
-		}
-		built[version] = err
-	}
-	require.NoError(tb, err, "build of the Java side")
-	return filepath.Join("target", version, "jars", "*")
-}
-
 // agent is a Java process.
 type agent struct {
 	*testbed.Process
@@ -63,7 +37,7 @@ type agent struct {
 // startAgent starts a Java process, whose locks are renewed so that they last for watchdog.
 func startAgent(tb testing.TB, version, topology, addr string, watchdog time.Duration) *agent {
 	tb.Helper()
-	classes := jars(tb, version)
+	classes := testbed.Jars(tb, "redisson", version)
 	java := testbed.Lookup(tb, "java")
 	cmd := exec.Command(java, "-Xmx192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", classes, "interop.Agent",
 		topology, addr, strconv.FormatInt(watchdog.Milliseconds(), 10))

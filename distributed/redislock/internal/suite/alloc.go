@@ -9,9 +9,6 @@ import (
 // UncontendedPairsAllocateLittle fails if a lock and an unlock that nobody else wants allocate more objects than most says, by
 // kind.
 func UncontendedPairsAllocateLittle(t *testing.T, on Driver, most map[string]float64) {
-	if raceEnabled {
-		t.Skip("the race detector has pools forget what they have")
-	}
 	c := on.Open(t, StartServer(t).Addr)
 	for name, n := range most {
 		l := AnyKind[name](c, name)
@@ -22,6 +19,8 @@ func UncontendedPairsAllocateLittle(t *testing.T, on Driver, most map[string]flo
 		for range 300 { // also, tokens get as large as those that need memory
 			pair()
 		}
-		require.LessOrEqual(t, testing.AllocsPerRun(300, pair), n, name)
+		if allocs := testing.AllocsPerRun(300, pair); !raceEnabled { // under which pools forget what they have
+			require.LessOrEqual(t, allocs, n, name)
+		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/testbed"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/redislock"
 	"github.com/jucgo/locks/lockstest"
@@ -41,16 +42,16 @@ func flush(tb testing.TB, c redis.UniversalClient) {
 	require.NoError(tb, flushed())
 }
 
-// conformOn runs the conformance suite on all kinds of locks that have one owner. Each client that open returns is another one, of the
-// servers of direct.
-func conformOn(t *testing.T, on Driver, direct redis.UniversalClient, open func(tb testing.TB) *redislock.Client) {
+// conformOn runs the conformance suite on all kinds of locks that have one owner. The clients that open returns are
+// of the servers of direct.
+func conformOn(t *testing.T, on Driver, direct redis.UniversalClient, open opener) {
 	flush(t, direct) // its connections are there before anybody looks for what is left
 	for name, kind := range Kinds {
 		t.Run(name, func(t *testing.T) {
 			lockstest.TestTryLocker(t, lockstest.Config{
 				New: func(tb testing.TB) locks.TryLocker {
 					flush(tb, direct)
-					return kind(open(tb), "it")
+					return kind(open(tb, Term(testbed.ConformanceLease(tb))), "it")
 				},
 				Owned:       true,
 				Reentrant:   true,
@@ -68,19 +69,22 @@ func conformOn(t *testing.T, on Driver, direct redis.UniversalClient, open func(
 	}
 }
 
-// opener returns clients of the server at addr.
-func opener(on Driver, addr string, opts ...redislock.Option) func(tb testing.TB) *redislock.Client {
-	return func(tb testing.TB) *redislock.Client { return on.Open(tb, addr, opts...) }
+// opener returns another client each time.
+type opener func(tb testing.TB, opts ...redislock.Option) *redislock.Client
+
+// at opens clients of the server at addr.
+func at(on Driver, addr string) opener {
+	return func(tb testing.TB, opts ...redislock.Option) *redislock.Client { return on.Open(tb, addr, opts...) }
 }
 
 func LocksConformOnMiniredis(t *testing.T, on Driver) {
 	addr := miniredis.RunT(t).Addr()
-	conformOn(t, on, Connect(t, addr), opener(on, addr, Term(2*time.Second)))
+	conformOn(t, on, Connect(t, addr), at(on, addr))
 }
 
 func LocksConformOnRedis(t *testing.T, on Driver) {
 	addr := StartServer(t).Addr
-	conformOn(t, on, Connect(t, addr), opener(on, addr, Term(2*time.Second)))
+	conformOn(t, on, Connect(t, addr), at(on, addr))
 }
 
 // AnyKind has all kinds of locks that exclude everybody.

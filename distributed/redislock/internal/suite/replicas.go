@@ -60,7 +60,9 @@ func FailOver(tb testing.TB, replica *Server) {
 func LocksThatReplicasAcknowledgeConform(t *testing.T, on Driver) {
 	master := StartMaster(t)
 	StartReplica(t, master.Addr)
-	conformOn(t, on, Connect(t, master.Addr), opener(on, master.Addr, Term(4*time.Second), replicated(2*time.Second)))
+	conformOn(t, on, Connect(t, master.Addr), func(tb testing.TB, opts ...redislock.Option) *redislock.Client {
+		return on.Open(tb, master.Addr, append(opts, replicated(4*time.Second))...)
+	})
 }
 
 func ALockThatNoReplicaAcknowledgesIsRefusedAndLeavesNothing(t *testing.T, on Driver) {

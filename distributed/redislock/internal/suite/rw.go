@@ -10,11 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/testbed"
 	"github.com/jucgo/locks/distributed/redislock"
 	"github.com/jucgo/locks/lockstest"
 )
 
-func conformRWOn(t *testing.T, on Driver, direct redis.UniversalClient, open func(tb testing.TB) *redislock.Client) {
+func conformRWOn(t *testing.T, on Driver, direct redis.UniversalClient, open opener) {
 	flush(t, direct)
 	for name, reader := range map[string]bool{"write": false, "read": true} {
 		t.Run(name, func(t *testing.T) {
@@ -22,7 +23,7 @@ func conformRWOn(t *testing.T, on Driver, direct redis.UniversalClient, open fun
 			cfg := lockstest.Config{
 				New: func(tb testing.TB) locks.TryLocker {
 					flush(tb, direct)
-					l := open(tb).ReadWriteLocker("it")
+					l := open(tb, Term(testbed.ConformanceLease(tb))).ReadWriteLocker("it")
 					if !reader {
 						return l.WriteLocker()
 					}
@@ -49,12 +50,12 @@ func conformRWOn(t *testing.T, on Driver, direct redis.UniversalClient, open fun
 
 func ReadWriteLocksConformOnMiniredis(t *testing.T, on Driver) {
 	addr := miniredis.RunT(t).Addr()
-	conformRWOn(t, on, Connect(t, addr), opener(on, addr, Term(2*time.Second)))
+	conformRWOn(t, on, Connect(t, addr), at(on, addr))
 }
 
 func ReadWriteLocksConformOnRedis(t *testing.T, on Driver) {
 	addr := StartServer(t).Addr
-	conformRWOn(t, on, Connect(t, addr), opener(on, addr, Term(2*time.Second)))
+	conformRWOn(t, on, Connect(t, addr), at(on, addr))
 }
 
 // Try takes l if nobody has it.

@@ -57,7 +57,9 @@ func LocksConformBehindASentinel(t *testing.T, on Driver) {
 	master := StartMaster(t)
 	StartReplica(t, master.Addr)
 	sentinel := startSentinel(t, master)
-	open := func(tb testing.TB) *redislock.Client { return on.Sentinel(tb, sentinel, Term(time.Second)) }
+	open := func(tb testing.TB, opts ...redislock.Option) *redislock.Client {
+		return on.Sentinel(tb, sentinel, opts...)
+	}
 	conformOn(t, on, Connect(t, master.Addr), open)
 	conformRWOn(t, on, Connect(t, master.Addr), open)
 }
@@ -177,7 +179,7 @@ func Cluster(tb testing.TB, addrs []string) *redis.ClusterClient {
 
 func LocksConformOnACluster(t *testing.T, on Driver) {
 	nodes := startNodes(t)
-	open := func(tb testing.TB) *redislock.Client { return on.across(tb, nodes, Term(time.Second)) }
+	open := func(tb testing.TB, opts ...redislock.Option) *redislock.Client { return on.across(tb, nodes, opts...) }
 	conformOn(t, on, Cluster(t, addrs(nodes)), open)
 	conformRWOn(t, on, Cluster(t, addrs(nodes)), open)
 }
