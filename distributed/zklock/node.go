@@ -44,7 +44,10 @@ type node struct {
 // session is not ours any more, even if it is there still, and is deleted. If it is not to be found, or that cannot be
 // asked, another one is
 // made or none, and the first is looked for in the background: the request may be on its way.
-func (c *core) create(ctx context.Context, dir, kind, number string, data func(*session) []byte) (*node, error) {
+//
+// listed is what the children of dir are when the node is there, if that was asked for together with the creation, or nil.
+func (c *core) create(ctx context.Context, dir, kind, number string, data func(*session) []byte,
+) (n *node, listed []string, err error) {
 	flags := int32(zk.FlagEphemeral | zk.FlagSequence)
 	if number != "" {
 		flags = zk.FlagEphemeral
@@ -52,33 +55,33 @@ func (c *core) create(ctx context.Context, dir, kind, number string, data func(*
 	for {
 		s, err := c.session(ctx)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		n := &node{c: c, s: s, dir: dir, uuid: newUUID(), link: s.links.Load()}
-		path, err := s.create(ctx, dir+"/"+protection+n.uuid+"-"+kind+number, data(s), flags)
+		n = &node{c: c, s: s, dir: dir, uuid: newUUID(), link: s.links.Load()}
+		m, listed, err := s.createIn(ctx, dir, dir+"/"+protection+n.uuid+"-"+kind+number, data(s), flags)
 		switch {
 		case err == nil:
-			n.name = path[len(dir)+1:]
-			return n, nil
+			n.name, n.token = m.path[len(dir)+1:], m.czxid
+			return n, listed, nil
 		case errors.Is(err, zk.ErrNoNode):
 			if err := c.mkdirs(ctx, s, dir); err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 			continue
 		case !isTrouble(err):
-			return nil, refusal(err, dir)
+			return nil, nil, refusal(err, dir)
 		}
 		now, found, lookup := n.find(ctx)
 		switch {
 		case lookup != nil:
 			n.discard()
-			return nil, fmt.Errorf("create a node in %q: %w", dir, err)
+			return nil, nil, fmt.Errorf("create a node in %q: %w", dir, err)
 		case found != "" && now == s:
 			n.name = found
-			return n, nil
+			return n, nil, nil
 		case found != "":
 			if err := now.delete(ctx, dir+"/"+found); isTrouble(err) {
-				return nil, err // it belongs to a session that is over: the servers will see to it
+				return nil, nil, err // it belongs to a session that is over: the servers will see to it
 			}
 		default:
 			n.discard()

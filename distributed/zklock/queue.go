@@ -72,8 +72,9 @@ func (q *queue) step(ctx context.Context, r *record, wait bool) (held bool, err 
 			return held, err
 		}
 	}
+	var listed []string
 	if r.own == nil {
-		if r.own, err = q.create(ctx, dir, q.recipe.kind(), "", r.data); err != nil {
+		if r.own, listed, err = q.create(ctx, dir, q.recipe.kind(), "", r.data); err != nil {
 			return false, err
 		}
 	}
@@ -81,7 +82,8 @@ func (q *queue) step(ctx context.Context, r *record, wait bool) (held bool, err 
 		return true, nil
 	}
 	for {
-		before, only, err := q.stands(ctx, r, r.own, q.recipe)
+		before, only, err := q.stands(ctx, r, r.own, q.recipe, listed)
+		listed = nil // it is as good as one that is asked for now, but only now
 		if err != nil || before == "" || !wait {
 			return err == nil && before == "", err
 		}
@@ -96,13 +98,17 @@ func (q *queue) step(ctx context.Context, r *record, wait bool) (held bool, err 
 	}
 }
 
-// stands returns which node of n's directory n has to wait for, and whether that is the only one before n that excludes it.
-func (st *store) stands(ctx context.Context, r *record, n *node, kind recipe) (before string, only bool, err error) {
+// stands returns which node of n's directory n has to wait for, and whether that is the only one before n that excludes it. children
+// are those of the directory, if they are known as of now.
+func (st *store) stands(ctx context.Context, r *record, n *node, kind recipe, children []string,
+) (before string, only bool, err error) {
 	var looked *asked[stat]
-	if _, token := n.known(); token == 0 && n == r.own { // the first time
+	if _, token := n.known(); token == 0 && n == r.own { // its creation was not answered
 		looked = n.s.askFor(ctx, n.path())
 	}
-	children, err := n.s.children(ctx, n.dir)
+	if children == nil {
+		children, err = n.s.children(ctx, n.dir)
+	}
 	if looked != nil {
 		state, failed := looked.wait(ctx)
 		if failed == nil {
@@ -149,7 +155,7 @@ func (q *queue) downgrade(ctx context.Context, r *record) (held bool, err error)
 		r.req.under = nil
 		return false, nil
 	}
-	n, err := q.create(ctx, r.ref.Name, readName, seq, r.data)
+	n, _, err := q.create(ctx, r.ref.Name, readName, seq, r.data)
 	if err != nil {
 		return false, err
 	}

@@ -77,21 +77,23 @@ func count(children []string, own string) (n int, mine bool) {
 }
 
 func (m *semaphore) step(ctx context.Context, r *record, wait bool) (held bool, err error) {
+	var listed []string
 	if r.gate == nil {
 		if r.own != nil { // made before the place in locks was lost
 			return false, errNoOwn
 		}
-		if r.gate, err = m.create(ctx, r.ref.Name+locksDir, lockName, "", r.data); err != nil {
+		if r.gate, listed, err = m.create(ctx, r.ref.Name+locksDir, lockName, "", r.data); err != nil {
 			return false, err
 		}
 	}
 	for r.own == nil {
-		before, _, err := m.stands(ctx, r, r.gate, mutex)
+		before, _, err := m.stands(ctx, r, r.gate, mutex, listed)
+		listed = nil
 		switch {
 		case err != nil || before != "" && !wait:
 			return false, err
 		case before == "":
-			if r.own, err = m.create(ctx, r.ref.Name+leasesDir, leaseName, "", r.data); err != nil {
+			if r.own, _, err = m.create(ctx, r.ref.Name+leasesDir, leaseName, "", r.data); err != nil {
 				return false, err
 			}
 		default:

@@ -46,6 +46,7 @@ type session struct {
 	ready  chan struct{} // closed when it was up for the first time
 	dead   chan struct{} // closed when over
 	points points
+	births births
 	links  atomic.Int64 // how many connections it has had
 
 	mu      sync.Mutex
@@ -75,6 +76,7 @@ func (c *core) start() (*session, error) {
 		flights: make(map[*flight]struct{}),
 	}
 	s.points.m = make(map[place]*point)
+	s.births.m = make(map[string]*birth)
 	conn, _, err := zk.Connect(c.servers, c.timeout,
 		zk.WithDialer(s.dial),
 		zk.WithHostProvider(hosts{zk.NewDNSHostProvider(), s}),
@@ -361,6 +363,41 @@ type stat struct {
 
 func (s *session) create(ctx context.Context, path string, data []byte, flags int32) (string, error) {
 	return call(ctx, s, func(c *zk.Conn) (string, error) { return c.Create(path, data, flags, s.c.acl) })
+}
+
+// made is a node that was created.
+type made struct {
+	path  string
+	czxid uint64 // 0 if it is not known
+}
+
+// createIn is create, of a path that nobody else creates, and lists the children of dir as they are then: one after the other, but
+// without the answer to the first having to be awaited. listed is nil if that has failed.
+func (s *session) createIn(ctx context.Context, dir, path string, data []byte, flags int32) (m made, listed []string, err error) {
+	b := s.births.begin(path)
+	creation := ask(ctx, s, func(c *zk.Conn) (made, error) {
+		defer s.births.end(b)
+		path, err := c.Create(path, data, flags, s.c.acl)
+		if err != nil {
+			return made{}, err
+		}
+		return made{path, uint64(b.czxid)}, nil
+	})
+	if creation.failed != nil {
+		s.births.end(b)
+		return m, nil, creation.failed
+	}
+	listing := ask(ctx, s, func(c *zk.Conn) ([]string, error) {
+		<-b.sent
+		names, _, err := c.Children(dir)
+		return names, err
+	})
+	m, err = creation.wait(ctx)
+	names, failed := listing.wait(ctx)
+	if err == nil && failed == nil {
+		listed = names
+	}
+	return m, listed, err
 }
 
 func (s *session) children(ctx context.Context, dir string) ([]string, error) {
