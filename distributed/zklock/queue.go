@@ -31,7 +31,9 @@ var (
 // Enqueue makes the node, or looks how it stands.
 func (q *queue) Enqueue(ctx context.Context, name, owner string, _ time.Duration) (lease.Reply, error) {
 	r := q.record(ctx, name, owner)
-	return r.ask(func(ctx context.Context) (bool, error) { return q.step(ctx, r, true) })
+	reply, err := r.ask(func(ctx context.Context) (bool, error) { return q.step(ctx, r, true) })
+	reply.Listening = true // r is what Watch returns
+	return reply, err
 }
 
 // Acquire makes a node only if it looks as if that will be the first, and deletes it if it is not.
@@ -82,15 +84,19 @@ func (q *queue) step(ctx context.Context, r *record, wait bool) (held bool, err 
 		return true, nil
 	}
 	for {
-		before, only, err := q.stands(ctx, r, r.own, q.recipe, listed)
+		before, places, err := q.stands(ctx, r, r.own, q.recipe, listed)
 		listed = nil // it is as good as one that is asked for now, but only now
 		if err != nil || before == "" || !wait {
 			return err == nil && before == "", err
 		}
 		link := r.own.s.links.Load()
 		again, err := r.watch(ctx, r.own.s, dir+"/"+before)
-		if err == nil && !again && only && q.recipe == mutex && r.own.link == link {
-			err = r.expect(ctx, dir+"/"+before, link)
+		if err == nil && !again && q.recipe == mutex && r.own.link == link {
+			if places == 1 {
+				err = r.expect(ctx, dir+"/"+before, link)
+			} else {
+				r.foresee(places)
+			}
 		}
 		if !again || err != nil {
 			return false, err
@@ -98,10 +104,10 @@ func (q *queue) step(ctx context.Context, r *record, wait bool) (held bool, err 
 	}
 }
 
-// stands returns which node of n's directory n has to wait for, and whether that is the only one before n that excludes it. children
-// are those of the directory, if they are known as of now.
+// stands returns which node of n's directory n has to wait for, and how many before n exclude it. children are those of the
+// directory, if they are known as of now.
 func (st *store) stands(ctx context.Context, r *record, n *node, kind recipe, children []string,
-) (before string, only bool, err error) {
+) (before string, places int, err error) {
 	var looked *asked[stat]
 	if _, token := n.known(); token == 0 && n == r.own { // its creation was not answered
 		looked = n.s.askFor(ctx, n.path())
@@ -118,15 +124,15 @@ func (st *store) stands(ctx context.Context, r *record, n *node, kind recipe, ch
 		err = errors.Join(err, failed)
 	}
 	if errors.Is(err, zk.ErrNoNode) {
-		return "", false, errNoOwn
+		return "", 0, errNoOwn
 	} else if err != nil {
-		return "", false, err
+		return "", 0, err
 	}
-	before, only, err = standing(children, n.name, kind)
+	before, places, err = standing(children, n.name, kind)
 	if err != nil && !errors.Is(err, errNoOwn) {
 		err = fmt.Errorf("%w: %w", errBroken, err)
 	}
-	return before, only, err
+	return before, places, err
 }
 
 // watch has r roused by what happens to a node, and reports whether that has happened already.

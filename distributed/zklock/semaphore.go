@@ -26,7 +26,9 @@ var (
 
 func (m *semaphore) Enqueue(ctx context.Context, name, owner string, _ time.Duration) (lease.Reply, error) {
 	r := m.record(ctx, name, owner)
-	return r.ask(func(ctx context.Context) (bool, error) { return m.step(ctx, r, true) })
+	reply, err := r.ask(func(ctx context.Context) (bool, error) { return m.step(ctx, r, true) })
+	reply.Listening = true // r is what Watch returns
+	return reply, err
 }
 
 func (m *semaphore) Acquire(ctx context.Context, name, owner string, _ time.Duration) (lease.Reply, error) {

@@ -32,6 +32,8 @@ type store struct {
 
 	mu      sync.Mutex
 	records map[string]*record // by owner
+
+	turns turns
 }
 
 // record is what an acquisition, and the hold that comes of it, has in ZooKeeper. The engine asks one thing after the other
@@ -48,10 +50,14 @@ type record struct {
 	gate    *node     // the place among those who acquire, of a semaphore
 	checked time.Time // when the server was asked last
 	since   time.Time // from when on the server counts the time of the hold, if it did not ask for it
+	queued  time.Time // when it stood behind others for the first time
+	ahead   int       // how many those were
+	looks   int       // how often it has been foreseen
 
 	ears      sync.Mutex
 	at        place // where it listens, while it waits
 	listening *session
+	foreseen  *time.Timer // see foresee
 
 	mu     sync.Mutex
 	asking bool  // own and gate are those of who asks
@@ -277,13 +283,17 @@ func (r *record) deaf() {
 
 // close is deaf. r.ears is held.
 func (r *record) close() {
+	if r.foreseen != nil {
+		r.foreseen.Stop()
+		r.foreseen = nil
+	}
 	if r.listening != nil {
 		r.listening.points.ignore(r.at, r)
 		r.listening = nil
 	}
 }
 
-// fresh is how long a look at the queue counts if no event has come since: a waiter asks once more when it has its watch.
+// fresh is how long a look at the queue counts if no event has come since, however often it is asked for.
 const fresh = 500 * time.Millisecond
 
 // begin notes that the server is asked now, or reports false if nothing can have changed since the last time.
@@ -375,6 +385,7 @@ func (r *record) proceed(step func(ctx context.Context) (held bool, err error)) 
 			return lease.Reply{}, nil
 		case err == nil:
 			r.deaf()
+			r.learn()
 			if !r.hold(r.own) { // whoever told of its end came too early to find it held
 				r.hold(nil)
 				r.reset()
@@ -407,6 +418,7 @@ func (r *record) reset() {
 	r.deaf()
 	r.discard()
 	r.own, r.gate = nil, nil
+	r.ahead, r.looks = 0, 0
 	r.disinherit()
 }
 

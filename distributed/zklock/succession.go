@@ -92,6 +92,67 @@ func (r *record) succeeds() bool {
 	return ok
 }
 
+// turns are how long a turn of a lock has taken lately, by the lock's name: from one holder to the next.
+type turns struct {
+	mu sync.Mutex
+	m  map[string]time.Duration
+}
+
+// How far a waiter looks ahead. Behind more others, or where turns are shorter, it is not worth the while.
+const (
+	farthest = 16
+	briefest = time.Millisecond
+	mostLook = 3   // times in one wait
+	mostName = 256 // locks that are known
+)
+
+func (t *turns) get(name string) time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.m[name]
+}
+
+func (t *turns) set(name string, d time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	old, ok := t.m[name]
+	switch {
+	case ok:
+		d = (old + d) / 2
+	case len(t.m) >= mostName || t.m == nil:
+		t.m = make(map[string]time.Duration)
+	}
+	t.m[name] = d
+}
+
+// foresee has r ask when it will probably be behind only one other, the holder: n are before it. So it is an heir when its turn
+// comes, and need not ask then, when everybody waits for it. If that was too early, it is tried again; if too late, it asks when
+// its turn comes. It is a guess only when to ask: what comes of that does not depend on it.
+func (r *record) foresee(n int) {
+	if r.ahead == 0 {
+		r.queued, r.ahead = time.Now(), n
+	}
+	turn := r.st.turns.get(r.ref.Name)
+	if turn < briefest || n > farthest || r.looks == mostLook {
+		return
+	}
+	r.looks++
+	r.ears.Lock()
+	defer r.ears.Unlock()
+	if r.foreseen != nil {
+		r.foreseen.Stop()
+	}
+	// The turn that has begun is half over, on average; and the last one shall be.
+	r.foreseen = time.AfterFunc(time.Duration(n-1)*turn, r.rouse)
+}
+
+// learn notes how long a turn takes, when r has waited for several.
+func (r *record) learn() {
+	if r.ahead > 0 {
+		r.st.turns.set(r.ref.Name, 2*time.Since(r.queued)/time.Duration(2*r.ahead-1)) // less the half that was over
+	}
+}
+
 // guards are the nodes of holders that want to hear of them, as soon as they are no longer young.
 //
 // The server tells of a node's deletion whoever watches it: the next in the queue, and the holder, if it does. Most nodes are
