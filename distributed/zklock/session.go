@@ -371,8 +371,8 @@ type made struct {
 	czxid uint64 // 0 if it is not known
 }
 
-// createIn is create, of a path that nobody else creates, and lists the children of dir as they are then: one after the other, but
-// without the answer to the first having to be awaited. listed is nil if that has failed.
+// createIn is create, of a path that nobody else creates, and lists the children of dir as they are when the node is there: both
+// requests are sent before there is an answer, in this order. listed is nil if the second has failed.
 func (s *session) createIn(ctx context.Context, dir, path string, data []byte, flags int32) (m made, listed []string, err error) {
 	b := s.births.begin(path)
 	creation := ask(ctx, s, func(c *zk.Conn) (made, error) {
@@ -388,7 +388,9 @@ func (s *session) createIn(ctx context.Context, dir, path string, data []byte, f
 		return m, nil, creation.failed
 	}
 	listing := ask(ctx, s, func(c *zk.Conn) ([]string, error) {
-		<-b.sent
+		if <-b.sent; b.never {
+			return nil, errTimeout
+		}
 		names, _, err := c.Children(dir)
 		return names, err
 	})

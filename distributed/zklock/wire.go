@@ -104,7 +104,7 @@ func (w *wire) create(m *birth, b []byte) (int, error) {
 	w.mu.Lock()
 	w.births = append(w.births, m)
 	w.mu.Unlock()
-	m.depart() // what is sent from now on comes after it
+	m.depart(false) // what is sent from now on comes after it
 	return w.Conn.Write(w.frame)
 }
 
@@ -165,10 +165,16 @@ type birth struct {
 	number uint32 // of the request; the wire's
 	czxid  int64  // 0 if unknown; to be read by who had the client's answer, which comes after it
 	once   sync.Once
-	sent   chan struct{} // closed when it has its place among the requests, or never will
+	never  bool          // it was not sent
+	sent   chan struct{} // closed when it has its place among the requests, or is over without
 }
 
-func (m *birth) depart() { m.once.Do(func() { close(m.sent) }) }
+func (m *birth) depart(never bool) {
+	m.once.Do(func() {
+		m.never = never
+		close(m.sent)
+	})
+}
 
 // births are those of a session, by path.
 type births struct {
@@ -176,6 +182,7 @@ type births struct {
 	m  map[string]*birth
 }
 
+// begin notes that path is about to be created, once. end has to be called when that is over.
 func (p *births) begin(path string) *birth {
 	m := &birth{path: path, sent: make(chan struct{})}
 	p.mu.Lock()
@@ -194,7 +201,7 @@ func (p *births) end(m *birth) {
 	p.mu.Lock()
 	delete(p.m, m.path)
 	p.mu.Unlock()
-	m.depart()
+	m.depart(true)
 }
 
 // gate waits until the next answer may get through. Its patience ends if the watches are not told though they should be.
@@ -249,6 +256,13 @@ func (w *wire) SetReadDeadline(t time.Time) error {
 	return w.Conn.SetReadDeadline(t)
 }
 
+func newWire(s *session, conn net.Conn, limit time.Time) *wire {
+	return &wire{
+		Conn: conn, s: s, limit: limit, host: []byte{}, in: bufio.NewReader(conn),
+		watches: make(chan struct{}), creds: make(chan struct{}, 64), closed: make(chan struct{}),
+	}
+}
+
 // dial connects to a server. No connection is made for a session that is over: it would begin another one.
 func (s *session) dial(network, address string, timeout time.Duration) (net.Conn, error) {
 	if s.isOver() {
@@ -261,9 +275,8 @@ func (s *session) dial(network, address string, timeout time.Duration) (net.Conn
 	if err != nil {
 		return nil, err
 	}
-	w := &wire{Conn: conn, s: s, dialed: dialed, limit: dialed.Add(2 * limit), in: bufio.NewReader(conn),
-		host:    []byte{},
-		watches: make(chan struct{}), creds: make(chan struct{}, 64), closed: make(chan struct{})}
+	w := newWire(s, conn, dialed.Add(2*limit))
+	w.dialed = dialed
 	if a, ok := conn.LocalAddr().(*net.TCPAddr); ok {
 		w.host = []byte(a.IP.String())
 	}
