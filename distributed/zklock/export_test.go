@@ -29,3 +29,11 @@ func (l *Lock) Takes(d time.Duration) {
 	defer st.turns.mu.Unlock()
 	st.turns.m = map[string]time.Duration{l.Name(): d}
 }
+
+// Turn returns what l's client believes that a turn of the lock takes, or 0.
+func (l *Lock) Turn() time.Duration {
+	l.c.mu.Lock()
+	st := l.c.stores[l.kind]
+	l.c.mu.Unlock()
+	return st.turns.get(l.Name())
+}

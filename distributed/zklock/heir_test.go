@@ -1,6 +1,7 @@
 package zklock
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
@@ -40,4 +41,19 @@ func TestAnHeirSucceedsOnceAndOnlyOnTheConnectionOfItsWatchesAndSoonAfterAnAnswe
 			}
 		})
 	}
+}
+
+func TestTurnsAreAnAverageInWhichTheLastCountMostAndOfNotTooManyLocks(t *testing.T) {
+	var ts turns
+	require.Zero(t, ts.get("it"))
+	ts.set("it", 4*time.Second)
+	require.Equal(t, 4*time.Second, ts.get("it"))
+	ts.set("it", 2*time.Second)
+	ts.set("it", time.Second)
+	require.Equal(t, 2*time.Second, ts.get("it"))
+	for i := range 10 * mostName {
+		ts.set(strconv.Itoa(i), time.Second)
+		require.LessOrEqual(t, len(ts.m), mostName)
+	}
+	require.Equal(t, time.Second, ts.get(strconv.Itoa(10*mostName-1)))
 }

@@ -45,8 +45,9 @@ type node struct {
 // asked, another one is
 // made or none, and the first is looked for in the background: the request may be on its way.
 //
-// listed is what the children of dir are when the node is there, if that was asked for together with the creation, or nil.
-func (c *core) create(ctx context.Context, dir, kind, number string, data func(*session) []byte,
+// If list is set, the children of dir are asked for together with the creation. listed is what they are when the node is there, or
+// nil if that is not known.
+func (c *core) create(ctx context.Context, dir, kind, number string, data func(*session) []byte, list bool,
 ) (n *node, listed []string, err error) {
 	flags := int32(zk.FlagEphemeral | zk.FlagSequence)
 	if number != "" {
@@ -58,7 +59,11 @@ func (c *core) create(ctx context.Context, dir, kind, number string, data func(*
 			return nil, nil, err
 		}
 		n = &node{c: c, s: s, dir: dir, uuid: newUUID(), link: s.links.Load()}
-		m, listed, err := s.createIn(ctx, dir, dir+"/"+protection+n.uuid+"-"+kind+number, data(s), flags)
+		of := ""
+		if list {
+			of = dir
+		}
+		m, listed, err := s.createIn(ctx, dir+"/"+protection+n.uuid+"-"+kind+number, data(s), flags, of)
 		switch {
 		case err == nil:
 			n.name, n.token = m.path[len(dir)+1:], m.czxid

@@ -76,7 +76,7 @@ func (q *queue) step(ctx context.Context, r *record, wait bool) (held bool, err 
 	}
 	var listed []string
 	if r.own == nil {
-		if r.own, listed, err = q.create(ctx, dir, q.recipe.kind(), "", r.data); err != nil {
+		if r.own, listed, err = q.create(ctx, dir, q.recipe.kind(), "", r.data, true); err != nil {
 			return false, err
 		}
 	}
@@ -161,7 +161,7 @@ func (q *queue) downgrade(ctx context.Context, r *record) (held bool, err error)
 		r.req.under = nil
 		return false, nil
 	}
-	n, _, err := q.create(ctx, r.ref.Name, readName, seq, r.data)
+	n, _, err := q.create(ctx, r.ref.Name, readName, seq, r.data, false)
 	if err != nil {
 		return false, err
 	}

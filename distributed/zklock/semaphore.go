@@ -84,7 +84,7 @@ func (m *semaphore) step(ctx context.Context, r *record, wait bool) (held bool, 
 		if r.own != nil { // made before the place in locks was lost
 			return false, errNoOwn
 		}
-		if r.gate, listed, err = m.create(ctx, r.ref.Name+locksDir, lockName, "", r.data); err != nil {
+		if r.gate, listed, err = m.create(ctx, r.ref.Name+locksDir, lockName, "", r.data, true); err != nil {
 			return false, err
 		}
 	}
@@ -95,7 +95,7 @@ func (m *semaphore) step(ctx context.Context, r *record, wait bool) (held bool, 
 		case err != nil || before != "" && !wait:
 			return false, err
 		case before == "":
-			if r.own, _, err = m.create(ctx, r.ref.Name+leasesDir, leaseName, "", r.data); err != nil {
+			if r.own, _, err = m.create(ctx, r.ref.Name+leasesDir, leaseName, "", r.data, false); err != nil {
 				return false, err
 			}
 		default:

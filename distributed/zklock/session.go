@@ -371,9 +371,10 @@ type made struct {
 	czxid uint64 // 0 if it is not known
 }
 
-// createIn is create, of a path that nobody else creates, and lists the children of dir as they are when the node is there: both
-// requests are sent before there is an answer, in this order. listed is nil if the second has failed.
-func (s *session) createIn(ctx context.Context, dir, path string, data []byte, flags int32) (m made, listed []string, err error) {
+// createIn is create, of a path that nobody else creates. If dir is not "", it lists the children of that as they are when the node
+// is there: both requests are sent before there is an answer, in this order. listed is nil if the second has failed.
+func (s *session) createIn(ctx context.Context, path string, data []byte, flags int32, dir string,
+) (m made, listed []string, err error) {
 	b := s.births.begin(path)
 	creation := ask(ctx, s, func(c *zk.Conn) (made, error) {
 		defer s.births.end(b)
@@ -386,6 +387,10 @@ func (s *session) createIn(ctx context.Context, dir, path string, data []byte, f
 	if creation.failed != nil {
 		s.births.end(b)
 		return m, nil, creation.failed
+	}
+	if dir == "" {
+		m, err = creation.wait(ctx)
+		return m, nil, err
 	}
 	listing := ask(ctx, s, func(c *zk.Conn) ([]string, error) {
 		if <-b.sent; b.never {

@@ -12,11 +12,14 @@ import (
 // heir says that the own node of a waiter is the next one: its turn comes when one node goes.
 //
 // Numbers in a directory only grow, and the directory stays as long as the own node is in it. So the nodes before the own one
-// become fewer, and never more. If a list of the children has only one of them, and that is deleted, the lock is the waiter's,
+// become fewer, and never more; of two that were made because the answer to the first was lost, the second has the greater number.
+// (When the numbers have run over, later ones sort before. Nobody here accepts one of those, and Curator's client takes the lock
+// with it at once, whoever holds it.) If a list of the children has only one of them, and that is deleted, the lock is the waiter's,
 // whether that one held it or waited: there is no need for another list, provided that the own node is still there. If it were
 // not, the waiter would have heard so before:
 //
-//	the list shows the own node and one before it
+//	the list shows the own node and one before it; it may be that which was asked for together with the creation of the own
+//	node, for the server carries out the requests of a connection in their order, or any later one
 //	both have watches, and the server tells of deletions in the order in which they happen, on one connection
 //	so when it tells of that of the one before, and has told of none of the own one, the own one was there at that moment
 //

@@ -130,6 +130,25 @@ func TestWhoIsBehindSeveralLooksAheadAndGetsTheLockWithoutARequest(t *testing.T)
 	l.holds(third, c)
 }
 
+func TestWhoHasWaitedForSeveralKnowsHowLongATurnTakes(t *testing.T) {
+	l := newLine(t)
+	second, b := open(t, l.s.Addr()).Lock("it"), someone()
+	third, c := open(t, l.s.Addr()).Lock("it"), someone()
+	got2 := l.wait(second, b)
+	before := time.Now()
+	got3 := l.wait(third, c)
+	time.Sleep(200 * time.Millisecond)
+	require.NoError(t, l.holder.UnlockContext(l.owner))
+	require.NoError(t, <-got2)
+	require.NoError(t, second.UnlockContext(b))
+	require.NoError(t, <-got3)
+	most := time.Since(before)
+	require.LessOrEqual(t, third.Turn(), most*2/3, "a turn and a half")
+	require.Greater(t, third.Turn(), 60*time.Millisecond)
+	require.Zero(t, second.Turn(), "it would be of a part of a turn only")
+	l.holds(third, c)
+}
+
 func TestWhoLooksAheadTooEarlyIsNoHeir(t *testing.T) {
 	l := newLine(t)
 	second, b := open(t, l.s.Addr()).Lock("it"), someone()

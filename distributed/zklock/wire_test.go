@@ -99,7 +99,7 @@ func TestTheWireAsksForTheStateOfWhatIsMadeAndReadsItHoweverTheAnswersCome(t *te
 		frame(-2, int64(6), 0), // a sign of life
 		frame(2, int64(6), 0, first+"0000000000", int64(6001), rest),
 		frame(3, int64(6), 0, int64(4)),
-		frame(4, int64(7), -101), // there is no such directory
+		frame(4, int64(7), -101, second, int64(7001), rest), // it was not made
 	}
 	for piece := 1; piece < 300; piece++ {
 		s := newTalker()
