@@ -95,6 +95,8 @@ func TestALockThatIsFreeTakesTwoWritesAndOneQuestion(t *testing.T) {
 	l := open(t, s.Addr()).Lock("it")
 	hold(t, l, background)
 	require.NoError(t, l.UnlockContext(background))
+	_, err := connect(t, s.Addr()).Create("/it/something", nil, 0, zk.WorldACL(zk.PermAll)) // or it is reaped
+	require.NoError(t, err)
 	const n = 40
 	writes, questions := count(t, s, "zk_cnt_updatelatency"), count(t, s, "zk_cnt_readlatency")
 	for range n {

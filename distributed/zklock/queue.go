@@ -90,7 +90,7 @@ func (q *queue) step(ctx context.Context, r *record, wait bool) (held bool, err 
 			return err == nil && before == "", err
 		}
 		link := r.own.s.links.Load()
-		again, err := r.watch(ctx, r.own.s, dir+"/"+before)
+		again, err := r.watch(ctx, r.own, before)
 		if err == nil && !again && q.recipe == mutex && r.own.link == link {
 			if places == 1 {
 				err = r.expect(ctx, dir+"/"+before, link)
@@ -113,7 +113,7 @@ func (st *store) stands(ctx context.Context, r *record, n *node, kind recipe, ch
 		looked = n.s.askFor(ctx, n.path())
 	}
 	if children == nil {
-		children, err = n.s.children(ctx, n.dir)
+		children, err = r.list(ctx, n)
 	}
 	if looked != nil {
 		state, failed := looked.wait(ctx)
@@ -135,14 +135,15 @@ func (st *store) stands(ctx context.Context, r *record, n *node, kind recipe, ch
 	return before, places, err
 }
 
-// watch has r roused by what happens to a node, and reports whether that has happened already.
-func (r *record) watch(ctx context.Context, s *session, path string) (again bool, err error) {
-	at := place{path, false}
-	r.listen(s, at)
-	if s.points.isArmed(at) {
+// watch has r, whose node is n, roused by what happens to the one called before in the same directory, and reports whether that has
+// happened already.
+func (r *record) watch(ctx context.Context, n *node, before string) (again bool, err error) {
+	at := place{n.dir + "/" + before, false}
+	r.listen(n.s, at, n.dir)
+	if n.s.points.isArmed(at) {
 		return false, nil
 	}
-	_, changed, err := s.getWatched(ctx, path)
+	_, changed, err := n.s.getWatched(ctx, at.path)
 	if errors.Is(err, zk.ErrNoNode) {
 		return true, nil
 	}

@@ -99,7 +99,7 @@ func (m *semaphore) step(ctx context.Context, r *record, wait bool) (held bool, 
 				return false, err
 			}
 		default:
-			if again, err := r.watch(ctx, r.gate.s, r.gate.dir+"/"+before); !again || err != nil {
+			if again, err := r.watch(ctx, r.gate, before); !again || err != nil {
 				return false, err
 			}
 		}
@@ -115,7 +115,7 @@ func (m *semaphore) step(ctx context.Context, r *record, wait bool) (held bool, 
 		}
 	}
 	for {
-		r.listen(r.own.s, place{r.own.dir, true})
+		r.listen(r.own.s, place{r.own.dir, true}, "")
 		children, changed, err := r.own.s.childrenWatched(ctx, r.own.dir)
 		if errors.Is(err, zk.ErrNoNode) {
 			return false, errNoOwn

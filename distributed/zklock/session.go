@@ -264,19 +264,23 @@ type flight struct {
 
 // depart notes that a request is sent, when there is a connection. It waits for one as await does.
 func (s *session) depart(ctx context.Context, f *flight) error {
-	for {
-		s.mu.Lock()
-		if s.up {
-			f.wire, f.sent = s.wire, time.Now()
-			s.flights[f] = struct{}{}
-			s.mu.Unlock()
-			return nil
-		}
-		s.mu.Unlock()
+	for !s.departNow(f) {
 		if err := s.await(ctx); err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+// departNow is depart, but it reports false if there is no connection.
+func (s *session) departNow(f *flight) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.up {
+		f.wire, f.sent = s.wire, time.Now()
+		s.flights[f] = struct{}{}
+	}
+	return s.up
 }
 
 // land notes that a request is not waited for any more, because it was answered or for another reason.

@@ -66,6 +66,7 @@ type record struct {
 	held   *node // the own one, from the grant to the end
 	gone   *node // an own one that was deleted
 	heir   heir
+	look   *look
 	asked  bool // to give it back
 	called bool // and told so
 }
@@ -257,8 +258,9 @@ func (r *record) data(s *session) []byte {
 	return []byte{}
 }
 
-// listen has the record roused by what happens at a place, and at no other one.
-func (r *record) listen(s *session, at place) {
+// listen has the record roused by what happens at a place, and at no other one. If queue is not "", it is the directory whose
+// children decide what to do when the node there has gone.
+func (r *record) listen(s *session, at place, queue string) {
 	r.ears.Lock()
 	defer r.ears.Unlock()
 	if r.listening == s && r.at == at {
@@ -267,10 +269,14 @@ func (r *record) listen(s *session, at place) {
 	r.close()
 	r.listening, r.at = s, at
 	s.points.listen(at, r, func(e zk.Event) {
-		if e.Type == zk.EventNodeDeleted {
-			r.passed(e.Path)
+		var l *look
+		if e.Type == zk.EventNodeDeleted && !r.passed(e.Path) && queue != "" {
+			l = r.hurry(s, queue)
 		}
 		r.rouse()
+		if l != nil {
+			go l.ask() // the last goroutine that is made ready is the first to run
+		}
 	})
 }
 
@@ -419,7 +425,9 @@ func (r *record) reset() {
 	r.discard()
 	r.own, r.gate = nil, nil
 	r.ahead, r.looks = 0, 0
-	r.disinherit()
+	r.mu.Lock()
+	r.heir, r.look = heir{}, nil // which were of those nodes
+	r.mu.Unlock()
 }
 
 // discard has the nodes of the record deleted, and returns what tells of the end of that.

@@ -69,13 +69,16 @@ func (r *record) disinherit() {
 	r.heir = heir{}
 }
 
-// passed is told that the node at path was deleted. An event that comes before expect has done its work only rouses r.
-func (r *record) passed(path string) {
+// passed is told that the node at path was deleted, and reports whether that makes it the heir's turn. An event that comes before
+// expect has done its work only rouses r.
+func (r *record) passed(path string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.heir.path == path {
-		r.heir.turn = true
+	if r.heir.path != path {
+		return false
 	}
+	r.heir.turn = true
+	return true
 }
 
 // succeeds reports whether r has the lock without asking. The session must have been confirmed lately, for the hold counts from
@@ -93,6 +96,57 @@ func (r *record) succeeds() bool {
 		r.since = contact
 	}
 	return ok
+}
+
+// look is a list of the queue that was asked for with the event that the node before has gone, while who waits for that is
+// still to be woken. Like any other list that is made while the own node is there it tells at least of all who are before it.
+type look struct {
+	flight
+	s     *session
+	dir   string
+	done  chan struct{} // closed when names and err are set
+	names []string
+	err   error
+}
+
+// hurry returns the look that list will wait for, which is to be asked for now, or nil if there is no connection.
+func (r *record) hurry(s *session, dir string) *look {
+	l := &look{s: s, dir: dir}
+	if !s.departNow(&l.flight) {
+		return nil
+	}
+	l.done = make(chan struct{})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.look = l
+	return l
+}
+
+func (l *look) ask() {
+	l.names, _, l.err = l.s.conn.Children(l.dir)
+	l.s.land(&l.flight, !isTrouble(l.err))
+	close(l.done)
+}
+
+// list returns the children of the directory of n, r's node: those asked for by hurry, if that was lately. Then the hold counts from
+// that time.
+func (r *record) list(ctx context.Context, n *node) ([]string, error) {
+	r.mu.Lock()
+	l := r.look
+	r.look = nil
+	r.mu.Unlock()
+	if l == nil || l.s != n.s || l.dir != n.dir || time.Since(l.sent) > time.Second {
+		return n.s.children(ctx, n.dir)
+	}
+	select {
+	case <-l.done:
+	case <-l.s.dead:
+		return nil, zk.ErrSessionExpired
+	case <-ctx.Done():
+		return nil, errTimeout
+	}
+	r.since = l.sent
+	return l.names, l.err
 }
 
 // turns are how long a turn of a lock has taken lately, by the lock's name: from one holder to the next.
