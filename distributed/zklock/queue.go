@@ -24,6 +24,7 @@ type queue struct {
 var (
 	_ lease.Store   = (*queue)(nil)
 	_ lease.Queue   = (*queue)(nil)
+	_ lease.Teller  = (*queue)(nil)
 	_ lease.Herald  = (*queue)(nil)
 	_ lease.Session = (*queue)(nil)
 )
@@ -34,6 +35,35 @@ func (q *queue) Enqueue(ctx context.Context, name, owner string, _ time.Duration
 	reply, err := r.ask(func(ctx context.Context) (bool, error) { return q.step(ctx, r, true) })
 	reply.Listening = true // r is what Watch returns
 	return reply, err
+}
+
+// Granted knows what an heir knows, and what a look says that has ended.
+func (q *queue) Granted(name, owner string) (lease.Reply, bool) {
+	r := q.find(owner)
+	if r == nil || r.own == nil || !r.told() {
+		return lease.Reply{}, false
+	}
+	reply, _ := r.ask(func(context.Context) (bool, error) { return r.own != nil && (r.succeeds() || q.first(r)), nil })
+	if !reply.Held {
+		r.mu.Lock()
+		r.dirty = true // Enqueue has to look
+		r.mu.Unlock()
+	}
+	return reply, reply.Held
+}
+
+// first reports whether r has the lock according to its look. If so, the hold counts from the time of that.
+func (q *queue) first(r *record) bool {
+	l := r.looked()
+	if l == nil || l.err != nil || l.s != r.own.s || l.dir != r.own.dir {
+		return false
+	}
+	before, _, err := standing(l.names, r.own.name, q.recipe)
+	if err != nil || before != "" {
+		return false
+	}
+	r.since = l.sent
+	return true
 }
 
 // Acquire makes a node only if it looks as if that will be the first, and deletes it if it is not.

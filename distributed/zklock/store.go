@@ -273,10 +273,14 @@ func (r *record) listen(s *session, at place, queue string) {
 		if e.Type == zk.EventNodeDeleted && !r.passed(e.Path) && queue != "" {
 			l = r.hurry(s, queue)
 		}
-		r.rouse()
-		if l != nil {
-			go l.ask() // the last goroutine that is made ready is the first to run
+		if l == nil {
+			r.rouse()
+			return
 		}
+		go func() { // r is not woken before there is something for it to do
+			l.ask()
+			r.rouse()
+		}()
 	})
 }
 

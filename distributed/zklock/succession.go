@@ -128,6 +128,30 @@ func (l *look) ask() {
 	close(l.done)
 }
 
+// looked returns r's look, if that has ended.
+func (r *record) looked() *look {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.look != nil {
+		select {
+		case <-r.look.done:
+			return r.look
+		default:
+		}
+	}
+	return nil
+}
+
+// told reports whether r may know that it has the lock.
+func (r *record) told() bool {
+	if r.looked() != nil {
+		return true
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.heir.turn
+}
+
 // list returns the children of the directory of n, r's node: those asked for by hurry, if that was lately. Then the hold counts from
 // that time.
 func (r *record) list(ctx context.Context, n *node) ([]string, error) {
