@@ -170,8 +170,8 @@ func TestWhoLooksAheadTooEarlyIsNoHeir(t *testing.T) {
 	l.holds(third, c)
 }
 
-// Waiters with different ideas of how long a turn takes come, leave, lose their nodes, and are asked to give up, in any order: there is
-// one holder at any time, by the first node that is there, and everybody who does not leave gets the lock.
+// Waiters with different ideas of how long a turn takes come, leave, lose their nodes or their connections, and are asked to give
+// up, in any order: there is one holder at any time, by the first node that is there, and everybody who does not leave gets the lock.
 func TestWhateverOrderWaitersLeaveInOneHasTheLockAtATime(t *testing.T) {
 	t.Parallel()
 	s := testbed.StartZooKeeper(t)
@@ -182,7 +182,8 @@ func TestWhateverOrderWaitersLeaveInOneHasTheLockAtATime(t *testing.T) {
 		stop            = make(chan struct{})
 	)
 	for i := range clients {
-		l := open(t, s.Addr()).Lock("it")
+		p := testbed.NewProxy(t, s.Addr())
+		l := open(t, p.Addr()).Lock("it")
 		direct := connect(t, s.Addr())
 		l.Takes(time.Duration(1+i) * time.Millisecond)
 		r := rand.New(rand.NewPCG(uint64(i), 1))
@@ -194,7 +195,10 @@ func TestWhateverOrderWaitersLeaveInOneHasTheLockAtATime(t *testing.T) {
 				default:
 				}
 				ctx, cancel := context.WithCancel(someone())
-				if r.IntN(3) == 0 {
+				switch r.IntN(12) {
+				case 0:
+					time.AfterFunc(time.Duration(r.IntN(20))*time.Millisecond, p.Reset)
+				case 1, 2, 3:
 					time.AfterFunc(time.Duration(r.IntN(20))*time.Millisecond, cancel)
 				}
 				err := l.LockContext(ctx)
