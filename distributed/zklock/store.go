@@ -66,9 +66,9 @@ type record struct {
 	held   *node // the own one, from the grant to the end
 	gone   *node // an own one that was deleted
 	heir   heir
-	look   *look
-	asked  bool // to give it back
-	called bool // and told so
+	look   *look // asked for when the node before went
+	asked  bool  // to give it back
+	called bool  // and told so
 }
 
 func (st *store) init(c *core) *store {
