@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -118,6 +119,14 @@ func uncontended(b *testing.B, c contender, unit string, p probe) {
 // that who releases it is not the first to ask again.
 type contest struct {
 	hold, think time.Duration
+	irregular   bool // these are means, and exponentially distributed
+}
+
+func (x contest) pause(d time.Duration) {
+	if x.irregular {
+		d = time.Duration(rand.ExpFloat64() * float64(d))
+	}
+	pause(d)
 }
 
 // outcome is what came of a contest.
@@ -178,7 +187,7 @@ func (x contest) run(cs []contender, n int) (outcome, error) {
 				err := c.lock(ctx)
 				if err == nil {
 					took(i)
-					pause(x.hold)
+					x.pause(x.hold)
 					gives(i)
 					err = c.unlock(background)
 				}
@@ -186,7 +195,7 @@ func (x contest) run(cs []contender, n int) (outcome, error) {
 					cancel(fmt.Errorf("contender %d: %w", i, err))
 					return
 				}
-				pause(x.think)
+				x.pause(x.think)
 			}
 		})
 	}
@@ -232,6 +241,9 @@ var crowds = []struct {
 	{8, contest{hold: 5 * time.Millisecond, think: 13 * time.Millisecond}},
 }
 
+// irregular is the last one of these, with times that nobody can foresee. Now and then nobody waits.
+var irregular = contest{hold: 5 * time.Millisecond, think: 13 * time.Millisecond, irregular: true}
+
 // several returns n contenders for a fresh lock. Each has had it.
 func (k impl) several(tb testing.TB, addr string, n int) []contender {
 	tb.Helper()
@@ -250,25 +262,30 @@ func handover(b *testing.B, kinds []impl, addr, unit string, p probe, beside fun
 	for _, k := range kinds {
 		for _, x := range crowds {
 			b.Run(fmt.Sprintf("%s/clients=%d", k.name, x.clients), func(b *testing.B) {
-				cs := k.several(b, addr, x.clients)
-				trips := []time.Duration{p.median(b, 300)}
-				report := func() {}
-				if beside != nil {
-					report = beside(b)
-				}
-				b.ResetTimer()
-				out, err := x.run(cs, b.N)
-				b.StopTimer()
-				if k.sticks && errors.Is(err, errStuck) {
-					b.Skip(err)
-				}
-				must(b, err)
-				report()
-				trips = append(trips, p.median(b, 300))
-				out.report(b, unit, (trips[0]+trips[1])/2)
+				k.handover(b, x.contest, x.clients, addr, unit, p, beside)
 			})
 		}
 	}
+}
+
+// handover is that of one kind and contest.
+func (k impl) handover(b *testing.B, x contest, clients int, addr, unit string, p probe, beside func(b *testing.B) (report func())) {
+	cs := k.several(b, addr, clients)
+	trips := []time.Duration{p.median(b, 300)}
+	report := func() {}
+	if beside != nil {
+		report = beside(b)
+	}
+	b.ResetTimer()
+	out, err := x.run(cs, b.N)
+	b.StopTimer()
+	if k.sticks && errors.Is(err, errStuck) {
+		b.Skip(err)
+	}
+	must(b, err)
+	report()
+	trips = append(trips, p.median(b, 300))
+	out.report(b, unit, (trips[0]+trips[1])/2)
 }
 
 // hot has goroutines, each with its contender, take a lock and give it back b.N times in all, with no pause. Nothing but

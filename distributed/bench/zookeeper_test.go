@@ -93,6 +93,15 @@ func BenchmarkZooKeeperHandover(b *testing.B) {
 	handover(b, zooKeeperKinds, addr, "Exists", exists(connectZooKeeper(b, addr)), nil)
 }
 
+// BenchmarkZooKeeperIrregular is the same with eight clients, each of which holds the lock for longer or shorter.
+func BenchmarkZooKeeperIrregular(b *testing.B) {
+	addr := startZooKeeper(b)
+	p := exists(connectZooKeeper(b, addr))
+	for _, k := range zooKeeperKinds {
+		b.Run(k.name, func(b *testing.B) { k.handover(b, irregular, 8, addr, "Exists", p, nil) })
+	}
+}
+
 // figure returns one of the server's own.
 func figure(tb testing.TB, z *testbed.ZooKeeper, name string) float64 {
 	tb.Helper()

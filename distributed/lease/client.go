@@ -38,6 +38,7 @@ type Client struct {
 	store   Store
 	queue   Queue   // the store, if it has one
 	usher   Usher   // the store, if it is one
+	teller  Teller  // the store, if it is one
 	asker   Asker   // the store, if it is one
 	session Session // the store, if it is one
 	id      string
@@ -132,6 +133,7 @@ func New(s Store, opts ...Option) (*Client, error) {
 	}
 	c.queue, _ = s.(Queue)
 	c.usher, _ = s.(Usher)
+	c.teller, _ = s.(Teller)
 	c.asker, _ = s.(Asker)
 	c.session, _ = s.(Session)
 	c.life, c.end = context.WithCancel(context.Background())

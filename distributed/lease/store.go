@@ -93,6 +93,13 @@ type Queue interface {
 	Leave(ctx context.Context, name, owner string) error
 }
 
+// Teller is what a [Queue] has in addition that may know by itself, when it notifies who waits, that it is his turn.
+type Teller interface {
+	// Granted is Enqueue for owner, who has a place in the queue already, if the answer is known to be that he has the lock. It asks
+	// no server and waits for nothing. If it reports false, nothing has changed, and Enqueue is called.
+	Granted(name, owner string) (Reply, bool)
+}
+
 // Usher is what a [Store] has in addition that knows who waits, to wake one at a time. Unlike a place in a [Queue] that is a
 // hint: who gets the lock is decided by the requests for it.
 type Usher interface {

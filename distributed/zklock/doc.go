@@ -61,7 +61,8 @@
 //
 // # When not to use it
 //
-// Each acquisition and its release are two writes that a majority of servers puts on disk. If two holders at a time are merely
+// Each acquisition and its release are two writes that a majority of servers puts on disk; of a lock that is free they take one round
+// trip each. If two holders at a time are merely
 // inefficient, a lock on Redis costs a tenth. If what is to be guarded is in a database, its own locks are one thing less that
 // can fail. If everything is in one process, take packages reentrant or named.
 //

@@ -86,7 +86,7 @@ func (e *ephemeral) step(ctx context.Context, r *record, wait bool) (held bool, 
 func (e *ephemeral) watch(ctx context.Context, r *record, s *session, path string, wait bool) (again bool, err error) {
 	var st stat
 	if wait {
-		r.listen(s, place{path, false})
+		r.listen(s, place{path, false}, "")
 		st, again, err = s.getWatched(ctx, path)
 	} else {
 		st, err = s.get(ctx, path)

@@ -1,5 +1,7 @@
 package zklock
 
+import "time"
+
 // Expects reports whether somebody who waits for l's lock has it when the node before goes.
 func (l *Lock) Expects() bool {
 	l.c.mu.Lock()
@@ -16,4 +18,22 @@ func (l *Lock) Expects() bool {
 		}
 	}
 	return false
+}
+
+// Takes has l's client believe that a turn of the lock takes d.
+func (l *Lock) Takes(d time.Duration) {
+	l.c.mu.Lock()
+	st := l.c.stores[l.kind]
+	l.c.mu.Unlock()
+	st.turns.mu.Lock()
+	defer st.turns.mu.Unlock()
+	st.turns.m = map[string]time.Duration{l.Name(): d}
+}
+
+// Turn returns what l's client believes that a turn of the lock takes, or 0.
+func (l *Lock) Turn() time.Duration {
+	l.c.mu.Lock()
+	st := l.c.stores[l.kind]
+	l.c.mu.Unlock()
+	return st.turns.get(l.Name())
 }

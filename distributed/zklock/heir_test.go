@@ -1,6 +1,7 @@
 package zklock
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
@@ -38,6 +39,62 @@ func TestAnHeirSucceedsOnceAndOnlyOnTheConnectionOfItsWatchesAndSoonAfterAnAnswe
 			if c.want {
 				require.Equal(t, s.contact, r.since)
 			}
+		})
+	}
+}
+
+func TestTurnsAreAnAverageInWhichTheLastCountMostAndOfNotTooManyLocks(t *testing.T) {
+	var ts turns
+	require.Zero(t, ts.get("it"))
+	ts.set("it", 4*time.Second)
+	require.Equal(t, 4*time.Second, ts.get("it"))
+	ts.set("it", 2*time.Second)
+	ts.set("it", time.Second)
+	require.Equal(t, 2*time.Second, ts.get("it"))
+	for i := range 10 * mostName {
+		ts.set(strconv.Itoa(i), time.Second)
+		require.LessOrEqual(t, len(ts.m), mostName)
+	}
+	require.Equal(t, time.Second, ts.get(strconv.Itoa(10*mostName-1)))
+}
+
+func TestALookGrantsTheLockIfItShowsTheOwnNodeAndNoneBeforeIt(t *testing.T) {
+	const own, before, after = "_c_2-lock-0000000002", "_c_1-lock-0000000001", "_c_3-lock-0000000003"
+	asked := time.Now().Add(-time.Second)
+	for name, c := range map[string]struct {
+		names  []string
+		change func(l *look)
+		told   bool // there is an answer
+		want   bool
+	}{
+		"the first":         {names: []string{after, own}, told: true, want: true},
+		"the only one":      {names: []string{own}, told: true, want: true},
+		"one before":        {names: []string{after, own, before}, told: true},
+		"gone":              {names: []string{after}, told: true},
+		"another lock":      {names: []string{own, "_c_3-__WRIT__0000000003"}, told: true},
+		"another session":   {names: []string{own}, told: true, change: func(l *look) { l.s = &session{} }},
+		"another directory": {names: []string{own}, told: true, change: func(l *look) { l.dir = "/other" }},
+		"no answer":         {names: []string{own}, told: true, change: func(l *look) { l.err = errTimeout }},
+		"no answer yet":     {names: []string{own}, change: func(l *look) { l.done = make(chan struct{}) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &session{up: true, timeout: time.Minute, contact: time.Now()}
+			l := &look{s: s, dir: "/it", names: c.names, done: make(chan struct{})}
+			l.sent = asked
+			close(l.done)
+			if c.change != nil {
+				c.change(l)
+			}
+			q := new(queue)
+			r := &record{own: &node{s: s, dir: "/it", name: own}, look: l}
+			require.Equal(t, c.told, r.told())
+			require.Equal(t, c.want, q.first(r))
+			if c.want {
+				require.Equal(t, asked, r.since, "the hold counts from the question")
+			}
+			r.own = nil
+			r.reset()
+			require.False(t, r.told(), "it was of that node")
 		})
 	}
 }

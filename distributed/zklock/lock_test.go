@@ -70,11 +70,11 @@ func TestWaitersGetTheLockInTheOrderOfTheirNodes(t *testing.T) {
 	require.Equal(t, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, order)
 }
 
-// wakeUps returns how many watches a server has told of deleted nodes.
-func wakeUps(t testing.TB, s *testbed.ZooKeeper) int {
+// count returns one of the server's own figures.
+func count(t testing.TB, s *testbed.ZooKeeper, figure string) int {
 	t.Helper()
 	for line := range strings.Lines(s.Ask("mntr")) {
-		if key, value, _ := strings.Cut(strings.TrimSpace(line), "\t"); key == "zk_sum_node_deleted_watch_count" {
+		if key, value, _ := strings.Cut(strings.TrimSpace(line), "\t"); key == figure {
 			n, err := strconv.ParseFloat(value, 64)
 			require.NoError(t, err)
 			return int(n)
@@ -82,6 +82,31 @@ func wakeUps(t testing.TB, s *testbed.ZooKeeper) int {
 	}
 	t.Fatal("the server does not count")
 	return 0
+}
+
+// wakeUps returns how many watches a server has told of deleted nodes.
+func wakeUps(t testing.TB, s *testbed.ZooKeeper) int {
+	t.Helper()
+	return count(t, s, "zk_sum_node_deleted_watch_count")
+}
+
+func TestALockThatIsFreeTakesTwoWritesAndOneQuestion(t *testing.T) {
+	s := testbed.StartZooKeeper(t)
+	l := open(t, s.Addr()).Lock("it")
+	hold(t, l, background)
+	require.NoError(t, l.UnlockContext(background))
+	_, err := connect(t, s.Addr()).Create("/it/something", nil, 0, zk.WorldACL(zk.PermAll)) // or it is reaped
+	require.NoError(t, err)
+	const n = 40
+	writes, questions := count(t, s, "zk_cnt_updatelatency"), count(t, s, "zk_cnt_readlatency")
+	for range n {
+		require.NoError(t, l.LockContext(background))
+		require.NoError(t, l.UnlockContext(background))
+	}
+	require.Equal(t, 2*n, count(t, s, "zk_cnt_updatelatency")-writes)
+	questions = count(t, s, "zk_cnt_readlatency") - questions
+	require.GreaterOrEqual(t, questions, n)
+	require.Less(t, questions, n+n/4, "a few more, if it was held for long")
 }
 
 // watchesOf returns how many watches a server has.

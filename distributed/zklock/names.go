@@ -111,12 +111,12 @@ func (r recipe) kind() string {
 var errNoOwn = errors.New("own node is gone")
 
 // standing returns which of children own has to wait for: the nearest before it that excludes it, or "" if own's turn has
-// come; and whether that is the only one before it that does. What is no node of such a lock is ignored; nodes of a lock of
+// come; and how many before it do. What is no node of such a lock is ignored; nodes of a lock of
 // another kind are an error matching locks.ErrForeign.
 //
 // A mutex and a writer wait for everyone before, a reader for writers only. The nearest will do: when it has gone, the
 // children are asked for again.
-func standing(children []string, own string, r recipe) (before string, only bool, err error) {
+func standing(children []string, own string, r recipe) (before string, n int, err error) {
 	mine, found := "", false
 	for _, c := range children {
 		if c == own {
@@ -124,14 +124,14 @@ func standing(children []string, own string, r recipe) (before string, only bool
 		}
 	}
 	if !found {
-		return "", false, errNoOwn
+		return "", 0, errNoOwn
 	}
-	before, n, err := last(children, r, mine)
+	before, n, err = last(children, r, mine)
 	if err == nil && strings.HasPrefix(mine, "-") {
 		// The counter of the directory is at its end, and those who came later sort before those who hold.
 		err = errors.New("zklock: the numbers in the lock's directory are used up: it has to be made anew")
 	}
-	return before, n == 1, err
+	return before, n, err
 }
 
 // last returns the last of children before the number mine that excludes a recipe, or the last of all if mine is "", and of how

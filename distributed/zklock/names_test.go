@@ -39,26 +39,26 @@ func TestStandingFindsTheNearestWhoExcludes(t *testing.T) {
 		if own == w1 || own == w4 {
 			kind = writing
 		}
-		before, only, err := standing(all, own, kind)
+		before, n, err := standing(all, own, kind)
 		require.NoError(t, err)
 		require.Equal(t, want, before, own)
-		require.Equal(t, want == w1, only, own)
+		require.Equal(t, map[string]int{w1: 0, r2: 1, r3: 1, w4: 3, r5: 2}[own], n, own)
 	}
-	before, only, err := standing([]string{w4, down}, w4, writing)
+	before, n, err := standing([]string{w4, down}, w4, writing)
 	require.NoError(t, err)
 	require.Equal(t, down, before)
-	require.True(t, only)
-	before, only, err = standing([]string{w4, down}, down, reading)
+	require.Equal(t, 1, n)
+	before, n, err = standing([]string{w4, down}, down, reading)
 	require.NoError(t, err)
 	require.Empty(t, before)
-	require.False(t, only)
+	require.Zero(t, n)
 
 	locked := []string{"x-lock-0000000010", "_c_0123456789abcdef0123456789abcdef-lock-0000000002", "lock-0000000003", "foo"}
 	for own, want := range map[string]string{locked[1]: "", locked[2]: locked[1], locked[0]: locked[2]} {
-		before, only, err := standing(locked, own, mutex)
+		before, n, err := standing(locked, own, mutex)
 		require.NoError(t, err)
 		require.Equal(t, want, before, own)
-		require.Equal(t, own == locked[2], only, own)
+		require.Equal(t, map[string]int{locked[1]: 0, locked[2]: 1, locked[0]: 2}[own], n, own)
 	}
 	_, _, err = standing(locked, "lock-0000000004", mutex)
 	require.ErrorIs(t, err, errNoOwn)

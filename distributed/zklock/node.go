@@ -44,7 +44,11 @@ type node struct {
 // session is not ours any more, even if it is there still, and is deleted. If it is not to be found, or that cannot be
 // asked, another one is
 // made or none, and the first is looked for in the background: the request may be on its way.
-func (c *core) create(ctx context.Context, dir, kind, number string, data func(*session) []byte) (*node, error) {
+//
+// If list is set, the children of dir are asked for together with the creation. listed is what they are when the node is there, or
+// nil if that is not known.
+func (c *core) create(ctx context.Context, dir, kind, number string, data func(*session) []byte, list bool,
+) (n *node, listed []string, err error) {
 	flags := int32(zk.FlagEphemeral | zk.FlagSequence)
 	if number != "" {
 		flags = zk.FlagEphemeral
@@ -52,33 +56,37 @@ func (c *core) create(ctx context.Context, dir, kind, number string, data func(*
 	for {
 		s, err := c.session(ctx)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		n := &node{c: c, s: s, dir: dir, uuid: newUUID(), link: s.links.Load()}
-		path, err := s.create(ctx, dir+"/"+protection+n.uuid+"-"+kind+number, data(s), flags)
+		n = &node{c: c, s: s, dir: dir, uuid: newUUID(), link: s.links.Load()}
+		of := ""
+		if list {
+			of = dir
+		}
+		m, listed, err := s.createIn(ctx, dir+"/"+protection+n.uuid+"-"+kind+number, data(s), flags, of)
 		switch {
 		case err == nil:
-			n.name = path[len(dir)+1:]
-			return n, nil
+			n.name, n.token = m.path[len(dir)+1:], m.czxid
+			return n, listed, nil
 		case errors.Is(err, zk.ErrNoNode):
 			if err := c.mkdirs(ctx, s, dir); err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 			continue
 		case !isTrouble(err):
-			return nil, refusal(err, dir)
+			return nil, nil, refusal(err, dir)
 		}
 		now, found, lookup := n.find(ctx)
 		switch {
 		case lookup != nil:
 			n.discard()
-			return nil, fmt.Errorf("create a node in %q: %w", dir, err)
+			return nil, nil, fmt.Errorf("create a node in %q: %w", dir, err)
 		case found != "" && now == s:
 			n.name = found
-			return n, nil
+			return n, nil, nil
 		case found != "":
 			if err := now.delete(ctx, dir+"/"+found); isTrouble(err) {
-				return nil, err // it belongs to a session that is over: the servers will see to it
+				return nil, nil, err // it belongs to a session that is over: the servers will see to it
 			}
 		default:
 			n.discard()

@@ -24,6 +24,7 @@ type queue struct {
 var (
 	_ lease.Store   = (*queue)(nil)
 	_ lease.Queue   = (*queue)(nil)
+	_ lease.Teller  = (*queue)(nil)
 	_ lease.Herald  = (*queue)(nil)
 	_ lease.Session = (*queue)(nil)
 )
@@ -31,7 +32,38 @@ var (
 // Enqueue makes the node, or looks how it stands.
 func (q *queue) Enqueue(ctx context.Context, name, owner string, _ time.Duration) (lease.Reply, error) {
 	r := q.record(ctx, name, owner)
-	return r.ask(func(ctx context.Context) (bool, error) { return q.step(ctx, r, true) })
+	reply, err := r.ask(func(ctx context.Context) (bool, error) { return q.step(ctx, r, true) })
+	reply.Listening = true // r is what Watch returns
+	return reply, err
+}
+
+// Granted knows what an heir knows, and what a look says that has ended.
+func (q *queue) Granted(name, owner string) (lease.Reply, bool) {
+	r := q.find(owner)
+	if r == nil || r.own == nil || !r.told() {
+		return lease.Reply{}, false
+	}
+	reply, _ := r.ask(func(context.Context) (bool, error) { return r.own != nil && (r.succeeds() || q.first(r)), nil })
+	if !reply.Held {
+		r.mu.Lock()
+		r.dirty = true // Enqueue has to look
+		r.mu.Unlock()
+	}
+	return reply, reply.Held
+}
+
+// first reports whether r has the lock according to its look. If so, the hold counts from the time of that.
+func (q *queue) first(r *record) bool {
+	l := r.looked()
+	if l == nil || l.err != nil || l.s != r.own.s || l.dir != r.own.dir {
+		return false
+	}
+	before, _, err := standing(l.names, r.own.name, q.recipe)
+	if err != nil || before != "" {
+		return false
+	}
+	r.since = l.sent
+	return true
 }
 
 // Acquire makes a node only if it looks as if that will be the first, and deletes it if it is not.
@@ -72,8 +104,9 @@ func (q *queue) step(ctx context.Context, r *record, wait bool) (held bool, err 
 			return held, err
 		}
 	}
+	var listed []string
 	if r.own == nil {
-		if r.own, err = q.create(ctx, dir, q.recipe.kind(), "", r.data); err != nil {
+		if r.own, listed, err = q.create(ctx, dir, q.recipe.kind(), "", r.data, true); err != nil {
 			return false, err
 		}
 	}
@@ -81,14 +114,19 @@ func (q *queue) step(ctx context.Context, r *record, wait bool) (held bool, err 
 		return true, nil
 	}
 	for {
-		before, only, err := q.stands(ctx, r, r.own, q.recipe)
+		before, places, err := q.stands(ctx, r, r.own, q.recipe, listed)
+		listed = nil // it is as good as one that is asked for now, but only now
 		if err != nil || before == "" || !wait {
 			return err == nil && before == "", err
 		}
 		link := r.own.s.links.Load()
-		again, err := r.watch(ctx, r.own.s, dir+"/"+before)
-		if err == nil && !again && only && q.recipe == mutex && r.own.link == link {
-			err = r.expect(ctx, dir+"/"+before, link)
+		again, err := r.watch(ctx, r.own, before)
+		if err == nil && !again && q.recipe == mutex && r.own.link == link {
+			if places == 1 {
+				err = r.expect(ctx, dir+"/"+before, link)
+			} else {
+				r.foresee(places)
+			}
 		}
 		if !again || err != nil {
 			return false, err
@@ -96,13 +134,17 @@ func (q *queue) step(ctx context.Context, r *record, wait bool) (held bool, err 
 	}
 }
 
-// stands returns which node of n's directory n has to wait for, and whether that is the only one before n that excludes it.
-func (st *store) stands(ctx context.Context, r *record, n *node, kind recipe) (before string, only bool, err error) {
+// stands returns which node of n's directory n has to wait for, and how many before n exclude it. children are those of the
+// directory, if they are known as of now.
+func (st *store) stands(ctx context.Context, r *record, n *node, kind recipe, children []string,
+) (before string, places int, err error) {
 	var looked *asked[stat]
-	if _, token := n.known(); token == 0 && n == r.own { // the first time
+	if _, token := n.known(); token == 0 && n == r.own { // its creation was not answered
 		looked = n.s.askFor(ctx, n.path())
 	}
-	children, err := n.s.children(ctx, n.dir)
+	if children == nil {
+		children, err = r.list(ctx, n)
+	}
 	if looked != nil {
 		state, failed := looked.wait(ctx)
 		if failed == nil {
@@ -112,25 +154,26 @@ func (st *store) stands(ctx context.Context, r *record, n *node, kind recipe) (b
 		err = errors.Join(err, failed)
 	}
 	if errors.Is(err, zk.ErrNoNode) {
-		return "", false, errNoOwn
+		return "", 0, errNoOwn
 	} else if err != nil {
-		return "", false, err
+		return "", 0, err
 	}
-	before, only, err = standing(children, n.name, kind)
+	before, places, err = standing(children, n.name, kind)
 	if err != nil && !errors.Is(err, errNoOwn) {
 		err = fmt.Errorf("%w: %w", errBroken, err)
 	}
-	return before, only, err
+	return before, places, err
 }
 
-// watch has r roused by what happens to a node, and reports whether that has happened already.
-func (r *record) watch(ctx context.Context, s *session, path string) (again bool, err error) {
-	at := place{path, false}
-	r.listen(s, at)
-	if s.points.isArmed(at) {
+// watch has r, whose node is n, roused by what happens to the one called before in the same directory, and reports whether that has
+// happened already.
+func (r *record) watch(ctx context.Context, n *node, before string) (again bool, err error) {
+	at := place{n.dir + "/" + before, false}
+	r.listen(n.s, at, n.dir)
+	if n.s.points.isArmed(at) {
 		return false, nil
 	}
-	_, changed, err := s.getWatched(ctx, path)
+	_, changed, err := n.s.getWatched(ctx, at.path)
 	if errors.Is(err, zk.ErrNoNode) {
 		return true, nil
 	}
@@ -149,7 +192,7 @@ func (q *queue) downgrade(ctx context.Context, r *record) (held bool, err error)
 		r.req.under = nil
 		return false, nil
 	}
-	n, err := q.create(ctx, r.ref.Name, readName, seq, r.data)
+	n, _, err := q.create(ctx, r.ref.Name, readName, seq, r.data, false)
 	if err != nil {
 		return false, err
 	}

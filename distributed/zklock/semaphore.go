@@ -26,7 +26,9 @@ var (
 
 func (m *semaphore) Enqueue(ctx context.Context, name, owner string, _ time.Duration) (lease.Reply, error) {
 	r := m.record(ctx, name, owner)
-	return r.ask(func(ctx context.Context) (bool, error) { return m.step(ctx, r, true) })
+	reply, err := r.ask(func(ctx context.Context) (bool, error) { return m.step(ctx, r, true) })
+	reply.Listening = true // r is what Watch returns
+	return reply, err
 }
 
 func (m *semaphore) Acquire(ctx context.Context, name, owner string, _ time.Duration) (lease.Reply, error) {
@@ -77,25 +79,27 @@ func count(children []string, own string) (n int, mine bool) {
 }
 
 func (m *semaphore) step(ctx context.Context, r *record, wait bool) (held bool, err error) {
+	var listed []string
 	if r.gate == nil {
 		if r.own != nil { // made before the place in locks was lost
 			return false, errNoOwn
 		}
-		if r.gate, err = m.create(ctx, r.ref.Name+locksDir, lockName, "", r.data); err != nil {
+		if r.gate, listed, err = m.create(ctx, r.ref.Name+locksDir, lockName, "", r.data, true); err != nil {
 			return false, err
 		}
 	}
 	for r.own == nil {
-		before, _, err := m.stands(ctx, r, r.gate, mutex)
+		before, _, err := m.stands(ctx, r, r.gate, mutex, listed)
+		listed = nil
 		switch {
 		case err != nil || before != "" && !wait:
 			return false, err
 		case before == "":
-			if r.own, err = m.create(ctx, r.ref.Name+leasesDir, leaseName, "", r.data); err != nil {
+			if r.own, _, err = m.create(ctx, r.ref.Name+leasesDir, leaseName, "", r.data, false); err != nil {
 				return false, err
 			}
 		default:
-			if again, err := r.watch(ctx, r.gate.s, r.gate.dir+"/"+before); !again || err != nil {
+			if again, err := r.watch(ctx, r.gate, before); !again || err != nil {
 				return false, err
 			}
 		}
@@ -111,7 +115,7 @@ func (m *semaphore) step(ctx context.Context, r *record, wait bool) (held bool, 
 		}
 	}
 	for {
-		r.listen(r.own.s, place{r.own.dir, true})
+		r.listen(r.own.s, place{r.own.dir, true}, "")
 		children, changed, err := r.own.s.childrenWatched(ctx, r.own.dir)
 		if errors.Is(err, zk.ErrNoNode) {
 			return false, errNoOwn

@@ -46,6 +46,7 @@ type session struct {
 	ready  chan struct{} // closed when it was up for the first time
 	dead   chan struct{} // closed when over
 	points points
+	births births
 	links  atomic.Int64 // how many connections it has had
 
 	mu      sync.Mutex
@@ -75,6 +76,7 @@ func (c *core) start() (*session, error) {
 		flights: make(map[*flight]struct{}),
 	}
 	s.points.m = make(map[place]*point)
+	s.births.m = make(map[string]*birth)
 	conn, _, err := zk.Connect(c.servers, c.timeout,
 		zk.WithDialer(s.dial),
 		zk.WithHostProvider(hosts{zk.NewDNSHostProvider(), s}),
@@ -262,19 +264,23 @@ type flight struct {
 
 // depart notes that a request is sent, when there is a connection. It waits for one as await does.
 func (s *session) depart(ctx context.Context, f *flight) error {
-	for {
-		s.mu.Lock()
-		if s.up {
-			f.wire, f.sent = s.wire, time.Now()
-			s.flights[f] = struct{}{}
-			s.mu.Unlock()
-			return nil
-		}
-		s.mu.Unlock()
+	for !s.departNow(f) {
 		if err := s.await(ctx); err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+// departNow is depart, but it reports false if there is no connection.
+func (s *session) departNow(f *flight) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.up {
+		f.wire, f.sent = s.wire, time.Now()
+		s.flights[f] = struct{}{}
+	}
+	return s.up
 }
 
 // land notes that a request is not waited for any more, because it was answered or for another reason.
@@ -361,6 +367,48 @@ type stat struct {
 
 func (s *session) create(ctx context.Context, path string, data []byte, flags int32) (string, error) {
 	return call(ctx, s, func(c *zk.Conn) (string, error) { return c.Create(path, data, flags, s.c.acl) })
+}
+
+// made is a node that was created.
+type made struct {
+	path  string
+	czxid uint64 // 0 if it is not known
+}
+
+// createIn is create, of a path that nobody else creates. If dir is not "", it lists the children of that as they are when the node
+// is there: both requests are sent before there is an answer, in this order. listed is nil if the second has failed.
+func (s *session) createIn(ctx context.Context, path string, data []byte, flags int32, dir string,
+) (m made, listed []string, err error) {
+	b := s.births.begin(path)
+	creation := ask(ctx, s, func(c *zk.Conn) (made, error) {
+		defer s.births.end(b)
+		path, err := c.Create(path, data, flags, s.c.acl)
+		if err != nil {
+			return made{}, err
+		}
+		return made{path, uint64(b.czxid)}, nil
+	})
+	if creation.failed != nil {
+		s.births.end(b)
+		return m, nil, creation.failed
+	}
+	if dir == "" {
+		m, err = creation.wait(ctx)
+		return m, nil, err
+	}
+	listing := ask(ctx, s, func(c *zk.Conn) ([]string, error) {
+		if <-b.sent; b.never {
+			return nil, errTimeout
+		}
+		names, _, err := c.Children(dir)
+		return names, err
+	})
+	m, err = creation.wait(ctx)
+	names, failed := listing.wait(ctx)
+	if err == nil && failed == nil {
+		listed = names
+	}
+	return m, listed, err
 }
 
 func (s *session) children(ctx context.Context, dir string) ([]string, error) {

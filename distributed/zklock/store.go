@@ -32,6 +32,8 @@ type store struct {
 
 	mu      sync.Mutex
 	records map[string]*record // by owner
+
+	turns turns
 }
 
 // record is what an acquisition, and the hold that comes of it, has in ZooKeeper. The engine asks one thing after the other
@@ -48,10 +50,14 @@ type record struct {
 	gate    *node     // the place among those who acquire, of a semaphore
 	checked time.Time // when the server was asked last
 	since   time.Time // from when on the server counts the time of the hold, if it did not ask for it
+	queued  time.Time // when it stood behind others for the first time
+	ahead   int       // how many those were
+	looks   int       // how often it has been foreseen
 
 	ears      sync.Mutex
 	at        place // where it listens, while it waits
 	listening *session
+	foreseen  *time.Timer // see foresee
 
 	mu     sync.Mutex
 	asking bool  // own and gate are those of who asks
@@ -60,8 +66,9 @@ type record struct {
 	held   *node // the own one, from the grant to the end
 	gone   *node // an own one that was deleted
 	heir   heir
-	asked  bool // to give it back
-	called bool // and told so
+	look   *look // asked for when the node before went
+	asked  bool  // to give it back
+	called bool  // and told so
 }
 
 func (st *store) init(c *core) *store {
@@ -251,8 +258,9 @@ func (r *record) data(s *session) []byte {
 	return []byte{}
 }
 
-// listen has the record roused by what happens at a place, and at no other one.
-func (r *record) listen(s *session, at place) {
+// listen has the record roused by what happens at a place, and at no other one. If queue is not "", it is the directory whose
+// children decide what to do when the node there has gone.
+func (r *record) listen(s *session, at place, queue string) {
 	r.ears.Lock()
 	defer r.ears.Unlock()
 	if r.listening == s && r.at == at {
@@ -261,10 +269,18 @@ func (r *record) listen(s *session, at place) {
 	r.close()
 	r.listening, r.at = s, at
 	s.points.listen(at, r, func(e zk.Event) {
-		if e.Type == zk.EventNodeDeleted {
-			r.passed(e.Path)
+		var l *look
+		if e.Type == zk.EventNodeDeleted && !r.passed(e.Path) && queue != "" {
+			l = r.hurry(s, queue)
 		}
-		r.rouse()
+		if l == nil {
+			r.rouse()
+			return
+		}
+		go func() { // r is not woken before there is something for it to do
+			l.ask()
+			r.rouse()
+		}()
 	})
 }
 
@@ -277,13 +293,17 @@ func (r *record) deaf() {
 
 // close is deaf. r.ears is held.
 func (r *record) close() {
+	if r.foreseen != nil {
+		r.foreseen.Stop()
+		r.foreseen = nil
+	}
 	if r.listening != nil {
 		r.listening.points.ignore(r.at, r)
 		r.listening = nil
 	}
 }
 
-// fresh is how long a look at the queue counts if no event has come since: a waiter asks once more when it has its watch.
+// fresh is how long a look at the queue counts if no event has come since, however often it is asked for.
 const fresh = 500 * time.Millisecond
 
 // begin notes that the server is asked now, or reports false if nothing can have changed since the last time.
@@ -375,6 +395,7 @@ func (r *record) proceed(step func(ctx context.Context) (held bool, err error)) 
 			return lease.Reply{}, nil
 		case err == nil:
 			r.deaf()
+			r.learn()
 			if !r.hold(r.own) { // whoever told of its end came too early to find it held
 				r.hold(nil)
 				r.reset()
@@ -407,7 +428,10 @@ func (r *record) reset() {
 	r.deaf()
 	r.discard()
 	r.own, r.gate = nil, nil
-	r.disinherit()
+	r.ahead, r.looks = 0, 0
+	r.mu.Lock()
+	r.heir, r.look = heir{}, nil // which were of those nodes
+	r.mu.Unlock()
 }
 
 // discard has the nodes of the record deleted, and returns what tells of the end of that.

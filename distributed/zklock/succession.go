@@ -12,11 +12,14 @@ import (
 // heir says that the own node of a waiter is the next one: its turn comes when one node goes.
 //
 // Numbers in a directory only grow, and the directory stays as long as the own node is in it. So the nodes before the own one
-// become fewer, and never more. If a list of the children has only one of them, and that is deleted, the lock is the waiter's,
+// become fewer, and never more; of two that were made because the answer to the first was lost, the second has the greater number.
+// (When the numbers have run over, later ones sort before. Nobody here accepts one of those, and Curator's client takes the lock
+// with it at once, whoever holds it.) If a list of the children has only one of them, and that is deleted, the lock is the waiter's,
 // whether that one held it or waited: there is no need for another list, provided that the own node is still there. If it were
 // not, the waiter would have heard so before:
 //
-//	the list shows the own node and one before it
+//	the list shows the own node and one before it; it may be that which was asked for together with the creation of the own
+//	node, for the server carries out the requests of a connection in their order, or any later one
 //	both have watches, and the server tells of deletions in the order in which they happen, on one connection
 //	so when it tells of that of the one before, and has told of none of the own one, the own one was there at that moment
 //
@@ -66,13 +69,16 @@ func (r *record) disinherit() {
 	r.heir = heir{}
 }
 
-// passed is told that the node at path was deleted. An event that comes before expect has done its work only rouses r.
-func (r *record) passed(path string) {
+// passed is told that the node at path was deleted, and reports whether that makes it the heir's turn. An event that comes before
+// expect has done its work only rouses r.
+func (r *record) passed(path string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.heir.path == path {
-		r.heir.turn = true
+	if r.heir.path != path {
+		return false
 	}
+	r.heir.turn = true
+	return true
 }
 
 // succeeds reports whether r has the lock without asking. The session must have been confirmed lately, for the hold counts from
@@ -90,6 +96,142 @@ func (r *record) succeeds() bool {
 		r.since = contact
 	}
 	return ok
+}
+
+// look is a list of the queue that was asked for with the event that the node before has gone, while who waits for that is
+// still to be woken. Like any other list that is made while the own node is there it tells at least of all who are before it.
+type look struct {
+	flight
+	s     *session
+	dir   string
+	done  chan struct{} // closed when names and err are set
+	names []string
+	err   error
+}
+
+// hurry returns the look that list will wait for, which is to be asked for now, or nil if there is no connection.
+func (r *record) hurry(s *session, dir string) *look {
+	l := &look{s: s, dir: dir}
+	if !s.departNow(&l.flight) {
+		return nil
+	}
+	l.done = make(chan struct{})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.look = l
+	return l
+}
+
+func (l *look) ask() {
+	l.names, _, l.err = l.s.conn.Children(l.dir)
+	l.s.land(&l.flight, !isTrouble(l.err))
+	close(l.done)
+}
+
+// looked returns r's look, if that has ended.
+func (r *record) looked() *look {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.look != nil {
+		select {
+		case <-r.look.done:
+			return r.look
+		default:
+		}
+	}
+	return nil
+}
+
+// told reports whether r may know that it has the lock.
+func (r *record) told() bool {
+	if r.looked() != nil {
+		return true
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.heir.turn
+}
+
+// list returns the children of the directory of n, r's node: those asked for by hurry, if that was lately. Then the hold counts from
+// that time.
+func (r *record) list(ctx context.Context, n *node) ([]string, error) {
+	r.mu.Lock()
+	l := r.look
+	r.look = nil
+	r.mu.Unlock()
+	if l == nil || l.s != n.s || l.dir != n.dir || time.Since(l.sent) > time.Second {
+		return n.s.children(ctx, n.dir)
+	}
+	select {
+	case <-l.done:
+	case <-l.s.dead:
+		return nil, zk.ErrSessionExpired
+	case <-ctx.Done():
+		return nil, errTimeout
+	}
+	r.since = l.sent
+	return l.names, l.err
+}
+
+// turns are how long a turn of a lock has taken lately, by the lock's name: from one holder to the next.
+type turns struct {
+	mu sync.Mutex
+	m  map[string]time.Duration
+}
+
+// How far a waiter looks ahead. Behind more others, or where turns are shorter, it is not worth the while.
+const (
+	farthest = 16
+	briefest = time.Millisecond
+	mostLook = 3   // times in one wait
+	mostName = 256 // locks that are known
+)
+
+func (t *turns) get(name string) time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.m[name]
+}
+
+func (t *turns) set(name string, d time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	old, ok := t.m[name]
+	switch {
+	case ok:
+		d = (old + d) / 2
+	case len(t.m) >= mostName || t.m == nil:
+		t.m = make(map[string]time.Duration)
+	}
+	t.m[name] = d
+}
+
+// foresee has r ask when it will probably be behind only one other, the holder: n are before it. So it is an heir when its turn
+// comes, and need not ask then, when everybody waits for it. If that was too early, it is tried again; if too late, it asks when
+// its turn comes. It is a guess only when to ask: what comes of that does not depend on it.
+func (r *record) foresee(n int) {
+	if r.ahead == 0 {
+		r.queued, r.ahead = time.Now(), n
+	}
+	turn := r.st.turns.get(r.ref.Name)
+	if turn < briefest || n > farthest || r.looks == mostLook {
+		return
+	}
+	r.looks++
+	r.ears.Lock()
+	defer r.ears.Unlock()
+	if r.foreseen != nil {
+		r.foreseen.Stop()
+	}
+	// The turn that has begun is half over, on average; and the last one shall be.
+	r.foreseen = time.AfterFunc(time.Duration(n-1)*turn, r.rouse)
+}
+
+// learn notes how long a turn takes, when r has waited for several.
+func (r *record) learn() {
+	if r.ahead > 0 {
+		r.st.turns.set(r.ref.Name, 2*time.Since(r.queued)/time.Duration(2*r.ahead-1)) // less the half that was over
+	}
 }
 
 // guards are the nodes of holders that want to hear of them, as soon as they are no longer young.

@@ -2,15 +2,21 @@ package zklock_test
 
 import (
 	"context"
+	"math/rand/v2"
 	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/internal/testbed"
+	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/zklock"
 )
 
@@ -95,6 +101,147 @@ func TestWhoIsAloneBehindTheHolderGetsTheLockWithoutARequest(t *testing.T) {
 	p.Reset() // what was swallowed does not come back
 	require.NoError(t, h.Extend(a, long))
 	l.holds(next, a)
+}
+
+func TestWhoIsBehindSeveralLooksAheadAndGetsTheLockWithoutARequest(t *testing.T) {
+	l := newLine(t)
+	p := testbed.NewProxy(t, l.s.Addr())
+	second, b := open(t, l.s.Addr()).Lock("it"), someone()
+	third, c := open(t, p.Addr(), timeout(long), zklock.WithLease(lease.WithPoll(time.Hour))).Lock("it"), someone()
+	third.Takes(2 * time.Second)
+	got2 := l.wait(second, b)
+	got3 := l.wait(third, c)
+	require.NoError(t, l.holder.UnlockContext(l.owner))
+	require.NoError(t, <-got2)
+	eventually(t, "the third, whom nobody has told", third.Expects)
+	p.CutRequests()
+	require.NoError(t, second.UnlockContext(b))
+	select {
+	case err := <-got3:
+		require.NoError(t, err)
+	case <-time.After(long / 2):
+		p.Heal()
+		p.Reset()
+		<-got3
+		t.Fatal("it has asked")
+	}
+	p.Heal()
+	p.Reset()
+	l.holds(third, c)
+}
+
+func TestWhoHasWaitedForSeveralKnowsHowLongATurnTakes(t *testing.T) {
+	l := newLine(t)
+	second, b := open(t, l.s.Addr()).Lock("it"), someone()
+	third, c := open(t, l.s.Addr()).Lock("it"), someone()
+	got2 := l.wait(second, b)
+	before := time.Now()
+	got3 := l.wait(third, c)
+	time.Sleep(200 * time.Millisecond)
+	require.NoError(t, l.holder.UnlockContext(l.owner))
+	require.NoError(t, <-got2)
+	require.NoError(t, second.UnlockContext(b))
+	require.NoError(t, <-got3)
+	most := time.Since(before)
+	require.LessOrEqual(t, third.Turn(), most*2/3, "a turn and a half")
+	require.Greater(t, third.Turn(), 60*time.Millisecond)
+	require.Zero(t, second.Turn(), "it would be of a part of a turn only")
+	l.holds(third, c)
+}
+
+func TestWhoLooksAheadTooEarlyIsNoHeir(t *testing.T) {
+	l := newLine(t)
+	second, b := open(t, l.s.Addr()).Lock("it"), someone()
+	third, c := open(t, l.s.Addr()).Lock("it"), someone()
+	third.Takes(20 * time.Millisecond)
+	got2 := l.wait(second, b)
+	got3 := l.wait(third, c)
+	looks := func() int { return count(t, l.s, "zk_cnt_readlatency") }
+	stillWaits(t, got3)
+	before := looks()
+	stillWaits(t, got3)
+	require.Less(t, looks()-before, 5, "it does not go on for ever") // the admin and others ask too
+	require.False(t, third.Expects(), "there are two before")
+	require.NoError(t, l.holder.UnlockContext(l.owner))
+	require.NoError(t, <-got2)
+	stillWaits(t, got3)
+	require.NoError(t, second.UnlockContext(b))
+	require.NoError(t, <-got3)
+	l.holds(third, c)
+}
+
+// Waiters with different ideas of how long a turn takes come, leave, lose their nodes or their connections, and are asked to give
+// up, in any order: there is one holder at any time, by the first node that is there, and everybody who does not leave gets the lock.
+func TestWhateverOrderWaitersLeaveInOneHasTheLockAtATime(t *testing.T) {
+	t.Parallel()
+	s := testbed.StartZooKeeper(t)
+	const clients = 6
+	var (
+		holders, grants atomic.Int32
+		wg              sync.WaitGroup
+		stop            = make(chan struct{})
+	)
+	for i := range clients {
+		p := testbed.NewProxy(t, s.Addr())
+		l := open(t, p.Addr()).Lock("it")
+		direct := connect(t, s.Addr())
+		l.Takes(time.Duration(1+i) * time.Millisecond)
+		r := rand.New(rand.NewPCG(uint64(i), 1))
+		wg.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				ctx, cancel := context.WithCancel(someone())
+				switch r.IntN(12) {
+				case 0:
+					time.AfterFunc(time.Duration(r.IntN(20))*time.Millisecond, p.Reset)
+				case 1, 2, 3:
+					time.AfterFunc(time.Duration(r.IntN(20))*time.Millisecond, cancel)
+				}
+				err := l.LockContext(ctx)
+				if err != nil {
+					cancel()
+					assert.ErrorIs(t, err, context.Canceled)
+					continue
+				}
+				assert.EqualValues(t, 1, holders.Add(1))
+				grants.Add(1)
+				h, err := l.Hold(ctx)
+				assert.NoError(t, err)
+				names := direct.list("/it")
+				slices.SortFunc(names, func(a, b string) int { return strings.Compare(a[len(a)-10:], b[len(b)-10:]) })
+				if assert.NotEmpty(t, names) {
+					_, st, err := direct.Get("/it/" + names[0])
+					assert.NoError(t, err)
+					assert.EqualValues(t, st.Czxid, h.Token())
+				}
+				if len(names) > 1 { // of a waiter
+					path := "/it/" + names[1+r.IntN(len(names)-1)]
+					switch r.IntN(6) {
+					case 0:
+						direct.Delete(path, -1)
+					case 1:
+						direct.Set(path, []byte("__REVOKE__"), -1)
+					case 2:
+						direct.Multi(&zk.SetDataRequest{Path: path, Data: []byte("__REVOKE__"), Version: -1},
+							&zk.DeleteRequest{Path: path, Version: -1})
+					}
+				}
+				time.Sleep(time.Duration(r.IntN(4)) * time.Millisecond)
+				assert.NoError(t, h.Err())
+				holders.Add(-1)
+				assert.NoError(t, l.UnlockContext(ctx))
+				cancel()
+			}
+		})
+	}
+	eventually(t, "turns", func() bool { return t.Failed() || grants.Load() >= 400 })
+	close(stop)
+	wg.Wait()
+	connect(t, s.Addr()).queued("/it", 0)
 }
 
 func TestWhoIsBehindAWaiterThatLeavesWaitsForTheHolder(t *testing.T) {

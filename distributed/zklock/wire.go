@@ -1,8 +1,10 @@
 package zklock
 
 import (
+	"bufio"
 	"encoding/binary"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,8 +18,19 @@ const greeting = 4 + 4 + 4 + 8
 
 // Codes of requests, in the header of each: behind its length and number.
 const (
+	opCreate     = 1
+	opCreate2    = 15
 	opAuth       = 100
 	opSetWatches = 101
+)
+
+// Places in what goes over a connection: each request and answer begins with its length, without that, and its number.
+const (
+	atNumber = 4
+	atCode   = 8  // of a request
+	atError  = 16 // of an answer, behind the number of the last change
+	atPath   = 20 // of an answer, with its length in front
+	inCreate = 12 // of a request to create: the path, with its length in front
 )
 
 // wire is a connection to a server, as the ZooKeeper client uses it. It reads along in the server's first answer, for the client
@@ -28,6 +41,8 @@ const (
 // that up without protection against answers that come just then. So none but those to credentials, which say nothing of
 // changes, get
 // through before the watches are told.
+//
+// It also asks for more than the client does when a node is made: see birth.
 type wire struct {
 	net.Conn
 	s      *session
@@ -36,11 +51,17 @@ type wire struct {
 	host   []byte    // the own address, as text
 
 	// Of the reader.
+	in     *bufio.Reader
 	first  []byte // what there is of the first answer
 	head   []byte // what there is of the length of the present answer
 	body   int    // how much there is to come of it
 	frames int    // answers that are complete
 	open   bool   // all get through
+
+	frame []byte // of the writer
+
+	mu     sync.Mutex
+	births []*birth // whose requests are under way, in their order
 
 	begun   atomic.Bool   // the first answer is there
 	watches chan struct{} // closed when the watches were told, or need not be
@@ -55,9 +76,14 @@ func (w *wire) Close() error {
 	return w.Conn.Close()
 }
 
+// Write is called with one request at a time.
 func (w *wire) Write(b []byte) (int, error) {
-	if w.begun.Load() && len(b) >= 12 {
-		switch binary.BigEndian.Uint32(b[8:]) {
+	if w.begun.Load() && len(b) >= inCreate {
+		switch binary.BigEndian.Uint32(b[atCode:]) {
+		case opCreate:
+			if m := w.s.births.find(text(b[inCreate:])); m != nil {
+				return w.create(m, b)
+			}
 		case opAuth:
 			select {
 			case w.creds <- struct{}{}:
@@ -70,15 +96,112 @@ func (w *wire) Write(b []byte) (int, error) {
 	return w.Conn.Write(b)
 }
 
+// create sends the request b, to create m, as one that is answered with the node's state too.
+func (w *wire) create(m *birth, b []byte) (int, error) {
+	w.frame = append(w.frame[:0], b...)
+	binary.BigEndian.PutUint32(w.frame[atCode:], opCreate2)
+	m.number = binary.BigEndian.Uint32(b[atNumber:])
+	w.mu.Lock()
+	w.births = append(w.births, m)
+	w.mu.Unlock()
+	m.depart(false) // what is sent from now on comes after it
+	return w.Conn.Write(w.frame)
+}
+
 func (w *wire) Read(b []byte) (int, error) {
-	if !w.open && w.frames > 0 && len(w.head) == 0 {
-		w.gate()
+	if w.frames > 0 && len(w.head) == 0 {
+		if !w.open {
+			w.gate()
+		}
+		w.glance()
 	}
-	n, err := w.Conn.Read(b)
-	if !w.open {
-		w.follow(b[:n])
-	}
+	n, err := w.in.Read(b)
+	w.follow(b[:n])
 	return n, err
+}
+
+// glance waits for the next answer, and looks whether it is that to a creation. An error comes again when it is read.
+func (w *wire) glance() {
+	head, err := w.in.Peek(atNumber + 4)
+	if err != nil {
+		return
+	}
+	number, size := binary.BigEndian.Uint32(head[atNumber:]), int(binary.BigEndian.Uint32(head))
+	w.mu.Lock()
+	i := slices.IndexFunc(w.births, func(m *birth) bool { return m.number == number })
+	if i < 0 {
+		w.mu.Unlock()
+		return
+	}
+	m := w.births[i]
+	w.births = slices.Delete(w.births, i, i+1)
+	w.mu.Unlock()
+	answer, err := w.in.Peek(4 + size) // or it has no room there
+	if err != nil || size < atPath || binary.BigEndian.Uint32(answer[atError:]) != 0 {
+		return
+	}
+	if state := answer[atPath+4+len(text(answer[atPath:])):]; len(state) >= 8 {
+		m.czxid = int64(binary.BigEndian.Uint64(state))
+	}
+}
+
+// text returns the text at the beginning of b, or as much of it as there is. Its length is in front.
+func text(b []byte) []byte {
+	if len(b) < 4 {
+		return nil
+	}
+	n := min(uint64(binary.BigEndian.Uint32(b)), uint64(len(b)-4))
+	return b[4 : 4+n]
+}
+
+// birth is a request to create a node. The ZooKeeper client has none that is answered with the node's state. So the wire sends
+// another one for it, which differs in nothing but its code, and takes the czxid from the answer. The client reads the name, which
+// comes first, and leaves the rest alone.
+//
+// The server carries out the requests of a connection in the order in which they come. So who waits for sent may ask at once for what
+// is to be seen when the node is there.
+type birth struct {
+	path   string // as requested
+	number uint32 // of the request; the wire's
+	czxid  int64  // 0 if unknown; to be read by who had the client's answer, which comes after it
+	once   sync.Once
+	never  bool          // it was not sent
+	sent   chan struct{} // closed when it has its place among the requests, or is over without
+}
+
+func (m *birth) depart(never bool) {
+	m.once.Do(func() {
+		m.never = never
+		close(m.sent)
+	})
+}
+
+// births are those of a session, by path.
+type births struct {
+	mu sync.Mutex
+	m  map[string]*birth
+}
+
+// begin notes that path is about to be created, once. end has to be called when that is over.
+func (p *births) begin(path string) *birth {
+	m := &birth{path: path, sent: make(chan struct{})}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.m[path] = m
+	return m
+}
+
+func (p *births) find(path []byte) *birth {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.m[string(path)]
+}
+
+func (p *births) end(m *birth) {
+	p.mu.Lock()
+	delete(p.m, m.path)
+	p.mu.Unlock()
+	m.depart(true)
 }
 
 // gate waits until the next answer may get through. Its patience ends if the watches are not told though they should be.
@@ -133,6 +256,13 @@ func (w *wire) SetReadDeadline(t time.Time) error {
 	return w.Conn.SetReadDeadline(t)
 }
 
+func newWire(s *session, conn net.Conn, limit time.Time) *wire {
+	return &wire{
+		Conn: conn, s: s, limit: limit, host: []byte{}, in: bufio.NewReader(conn),
+		watches: make(chan struct{}), creds: make(chan struct{}, 64), closed: make(chan struct{}),
+	}
+}
+
 // dial connects to a server. No connection is made for a session that is over: it would begin another one.
 func (s *session) dial(network, address string, timeout time.Duration) (net.Conn, error) {
 	if s.isOver() {
@@ -145,9 +275,8 @@ func (s *session) dial(network, address string, timeout time.Duration) (net.Conn
 	if err != nil {
 		return nil, err
 	}
-	w := &wire{Conn: conn, s: s, dialed: dialed, limit: dialed.Add(2 * limit),
-		host:    []byte{},
-		watches: make(chan struct{}), creds: make(chan struct{}, 64), closed: make(chan struct{})}
+	w := newWire(s, conn, dialed.Add(2*limit))
+	w.dialed = dialed
 	if a, ok := conn.LocalAddr().(*net.TCPAddr); ok {
 		w.host = []byte(a.IP.String())
 	}

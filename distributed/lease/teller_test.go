@@ -1,0 +1,125 @@
+package lease_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+// telling is a queued store that knows, without being asked, who is the next one when the lock is free, if it wants to.
+type telling struct {
+	queued
+	knows bool
+	then  func() // called by Granted
+}
+
+func (k *telling) Granted(name, owner string) (r lease.Reply, ok bool) {
+	k.s.mu.Lock()
+	defer k.s.mu.Unlock()
+	if !k.knows || k.s.live(name) != nil || len(*k.waiting) == 0 || (*k.waiting)[0] != owner {
+		return r, false
+	}
+	*k.waiting = (*k.waiting)[1:]
+	k.s.locks[name] = &record{owner, 1, time.Now().Add(term), 0}
+	if k.then != nil {
+		k.then()
+	}
+	return lease.Reply{Held: true, Token: 7}, true
+}
+
+func (k *telling) asked() int {
+	k.s.mu.Lock()
+	defer k.s.mu.Unlock()
+	return k.s.calls["enqueue"]
+}
+
+// told has somebody wait for a lock of a telling store, which is given back then.
+func told(t *testing.T, f func(t *testing.T, k *telling, l *lease.Lock, free func()), opts ...lease.LockOption) {
+	t.Helper()
+	inLine(t, func(t *testing.T, q queued, _, rival *lease.Lock) {
+		k := &telling{queued: q, knows: true}
+		c, err := lease.New(k, lease.WithLease(term))
+		require.NoError(t, err)
+		t.Cleanup(func() { c.Close(context.Background()) })
+		a := as(locks.NewOwner())
+		require.NoError(t, rival.LockContext(a))
+		f(t, k, c.Lock("it", opts...), func() { require.NoError(t, rival.UnlockContext(a)) })
+	})
+}
+
+func TestAWaiterOfWhomTheStoreKnowsThatItIsItsTurnDoesNotAsk(t *testing.T) {
+	told(t, func(t *testing.T, k *telling, l *lease.Lock, free func()) {
+		ctx, cancel := context.WithCancel(as(locks.NewOwner()))
+		defer cancel()
+		got := make(chan error, 1)
+		go func() { got <- l.LockContext(ctx) }()
+		synctest.Wait()
+		before := k.asked()
+		free()
+		require.NoError(t, <-got)
+		require.Equal(t, before, k.asked())
+		h, err := l.Hold(ctx)
+		require.NoError(t, err)
+		require.EqualValues(t, 7, h.Token())
+		time.Sleep(2 * term)
+		require.NoError(t, h.Err(), "it is renewed")
+		require.NoError(t, l.UnlockContext(ctx))
+	})
+}
+
+func TestAWaiterOfWhomTheStoreDoesNotKnowAsks(t *testing.T) {
+	told(t, func(t *testing.T, k *telling, l *lease.Lock, free func()) {
+		k.knows = false
+		ctx, cancel := context.WithCancel(as(locks.NewOwner()))
+		defer cancel()
+		got := make(chan error, 1)
+		go func() { got <- l.LockContext(ctx) }()
+		synctest.Wait()
+		before := k.asked()
+		free()
+		require.NoError(t, <-got)
+		require.Equal(t, before+1, k.asked())
+		require.NoError(t, l.UnlockContext(ctx))
+	})
+}
+
+func TestAHoldOfItsOwnLengthIsAskedFor(t *testing.T) {
+	told(t, func(t *testing.T, k *telling, l *lease.Lock, free func()) {
+		ctx, cancel := context.WithCancel(as(locks.NewOwner()))
+		defer cancel()
+		got := make(chan error, 1)
+		go func() { got <- l.LockContext(ctx) }()
+		synctest.Wait()
+		before := k.asked()
+		free()
+		require.NoError(t, <-got)
+		require.Equal(t, before+1, k.asked())
+		require.NoError(t, l.UnlockContext(ctx))
+	}, lease.For(term/2))
+}
+
+func TestWhatTheStoreGivesToOneWhoseContextHasEndedIsGivenBack(t *testing.T) {
+	for range 20 { // either end is seen first
+		told(t, func(t *testing.T, k *telling, l *lease.Lock, free func()) {
+			ctx, cancel := context.WithCancel(as(locks.NewOwner()))
+			k.then = cancel
+			got := make(chan error, 1)
+			go func() { got <- l.LockContext(ctx) }()
+			synctest.Wait()
+			free()
+			require.ErrorIs(t, <-got, context.Canceled)
+			synctest.Wait()
+			time.Sleep(time.Millisecond)
+			k.s.mu.Lock()
+			defer k.s.mu.Unlock()
+			require.Nil(t, k.s.live("it"))
+			require.Empty(t, *k.waiting)
+		})
+	}
+}
