@@ -199,12 +199,30 @@ func (c *core) outcome(err error) error {
 	switch c.dialect.classify(err) {
 	case refused, busy:
 		return fmt.Errorf("%w: %w", lease.ErrRefused, err)
+	case unavailable:
+		return fmt.Errorf("%w: %w: %w", lease.ErrRefused, lease.ErrUnavailable, err)
 	case missing:
 		return fmt.Errorf("%w: %w: %w", ErrNoTable, lease.ErrRefused, err)
 	case foreign:
 		return fmt.Errorf("the table %s has another layout: %w: %w", c.table, locks.ErrForeign, err)
 	}
 	return err
+}
+
+// current is for transactions whose statements see what was committed before they began. In PostgreSQL those of other levels see
+// what was committed before the first one, which is the one that takes a lock, began: perhaps not yet what the holder before did, who
+// ended just then. In MySQL a lock is taken without that, and SQLite has one writer at a time.
+func (c *core) current() *sql.TxOptions {
+	if c.dialect == Postgres {
+		return &sql.TxOptions{Isolation: sql.LevelReadCommitted}
+	}
+	return nil
+}
+
+// passing reports whether err, of a database that has answered before, may be over with time.
+func (c *core) passing(err error) bool {
+	class := c.dialect.classify(err)
+	return class == unknown || class == unavailable
 }
 
 func (c *core) exec(ctx context.Context, s *statement, args ...any) (n int64, err error) {

@@ -38,7 +38,7 @@ func newRowKind(c *core) *rowKind {
 		c:     c,
 		lock:  c.dialect.statement(rowLock, r...),
 		make:  c.dialect.statement(rowMake[c.dialect], r...),
-		begin: "BEGIN",
+		begin: "START TRANSACTION", // BEGIN is something else to MariaDB if sql_mode is ORACLE
 		tell:  c.listen != nil,
 	}
 	if c.dialect == SQLite {
@@ -175,6 +175,9 @@ func (r *Row) CreateSchema(ctx context.Context) error { return r.c.createSchema(
 //
 // This is as safe as the database is: there is no lease, and nothing that fn did in tx stays if the lock was lost. It excludes the holders of
 // [Row.Lock]. It is not reentrant: who holds the lock already gets [locks.ErrDeadlock].
+//
+// In PostgreSQL the isolation level is READ COMMITTED, whatever the default is: at others the transaction would see the data as they were
+// before it had the lock, and so perhaps not what the holder before has done.
 func (r *Row) Do(ctx context.Context, name string, fn func(tx *sql.Tx) error) (err error) {
 	fail := func(err error) error { return fmt.Errorf("sqllock: Do of %q: %w", name, err) }
 	switch {
@@ -228,7 +231,8 @@ func ended(ctx context.Context) error {
 	return err
 }
 
-// begin returns a transaction that has the row. While somebody else has it, it keeps no connection.
+// begin returns a transaction that has the row. While somebody else has it, it keeps no connection. As with [lease.Lock.LockContext], a
+// database that cannot be reached is an error at first, and later one more thing to wait for.
 func (r *Row) begin(ctx context.Context, name string) (*sql.Tx, func(), error) {
 	var watch lease.Watch
 	defer func() {
@@ -236,19 +240,27 @@ func (r *Row) begin(ctx context.Context, name string) (*sql.Tx, func(), error) {
 			watch.Close()
 		}
 	}()
+	var down error // why the database could not be reached, the last time
+	over := func() error {
+		if down != nil {
+			return fmt.Errorf("%w; the database could not be reached: %w", ended(ctx), down)
+		}
+		return ended(ctx)
+	}
 	for {
 		if ctx.Err() != nil {
-			return nil, nil, ended(ctx)
+			return nil, nil, over()
 		}
 		tx, done, err := r.try(ctx, name)
 		switch {
 		case err != nil && ctx.Err() != nil:
-			return nil, nil, ended(ctx)
-		case err != nil:
+			return nil, nil, over()
+		case err != nil && (watch == nil || !r.c.passing(err)):
 			return nil, nil, r.c.outcome(err)
 		case tx != nil:
 			return tx, done, nil
 		}
+		down = err
 		if watch == nil {
 			watch = r.c.watch(name)
 			continue
@@ -263,35 +275,56 @@ func (r *Row) begin(ctx context.Context, name string) (*sql.Tx, func(), error) {
 	}
 }
 
-// try returns a transaction that has the row, or nil if somebody else has it.
+// try returns a transaction that has the row and lasts until done is called or ctx ends, or nil if somebody else has the row.
 func (r *Row) try(ctx context.Context, name string) (_ *sql.Tx, done func(), err error) {
-	conn, err := r.c.db.Conn(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
+	ctx, cancel := context.WithCancel(ctx)
+	late := time.AfterFunc(r.c.timeout, cancel)
+	var conn *sql.Conn
+	spoilt := false
 	defer func() {
-		if done == nil {
+		if done != nil {
+			return
+		}
+		if !late.Stop() && err != nil && ctx.Err() != nil {
+			err = fmt.Errorf("%w, which is %v: %v", ErrTimeout, r.c.timeout, err) // not the error of a context: the caller's has not ended
+		}
+		cancel()
+		switch {
+		case conn == nil:
+		case spoilt:
+			discard(conn)
+		default:
 			conn.Close()
 		}
 	}()
+	if conn, err = r.c.db.Conn(ctx); err != nil {
+		return nil, nil, err
+	}
 	k := r.kind
 	for try := 1; ; try++ {
-		tx, err := conn.BeginTx(ctx, nil)
+		tx, err := conn.BeginTx(ctx, k.c.current())
 		if err != nil {
 			return nil, nil, err
 		}
 		if r.c.dialect == SQLite {
-			// Whatever writes takes the database.
-			err = withoutWaitingTx(ctx, tx, k.c.dialect.statement(`DELETE FROM {rows} WHERE name = $1`, k.c.names.replacements(SQLite)...), name)
+			// Whatever writes takes the database. This changes nothing.
+			take := k.c.dialect.statement(`DELETE FROM {rows} WHERE name = $1`, k.c.names.replacements(SQLite)...)
+			err = withoutWaiting(ctx, conn, func() error {
+				_, err := tx.ExecContext(ctx, take.text, take.args([]any{name})...)
+				return err
+			})
+			spoilt = err != nil && k.c.dialect.classify(err) != busy // it may be set not to wait
 		} else {
 			var one int
 			err = tx.QueryRowContext(ctx, k.lock.text, k.lock.args([]any{name})...).Scan(&one)
 		}
-		if err == nil {
-			return tx, func() { conn.Close() }, nil
+		if err == nil && late.Stop() {
+			return tx, func() { cancel(); conn.Close() }, nil
 		}
 		tx.Rollback()
 		switch {
+		case err == nil:
+			return nil, nil, ctx.Err() // too late
 		case k.c.dialect.classify(err) == busy:
 			return nil, nil, nil
 		case !errors.Is(err, sql.ErrNoRows) || try > 3:
@@ -304,20 +337,4 @@ func (r *Row) try(ctx context.Context, name string) (_ *sql.Tx, done func(), err
 			return nil, nil, err
 		}
 	}
-}
-
-// withoutWaitingTx takes the database for tx by a statement that changes nothing.
-func withoutWaitingTx(ctx context.Context, tx *sql.Tx, s *statement, name string) error {
-	var timeout int64
-	if err := tx.QueryRowContext(ctx, "PRAGMA busy_timeout").Scan(&timeout); err != nil {
-		return err
-	}
-	if _, err := tx.ExecContext(ctx, "PRAGMA busy_timeout = 0"); err != nil {
-		return err
-	}
-	_, err := tx.ExecContext(ctx, s.text, s.args([]any{name})...)
-	if _, failed := tx.ExecContext(ctx, fmt.Sprintf("PRAGMA busy_timeout = %d", timeout)); failed != nil {
-		return failed
-	}
-	return err
 }

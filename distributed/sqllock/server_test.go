@@ -48,11 +48,16 @@ var (
 
 // dsn returns what sql.Open gets. A request that gets no answer is not waited for long.
 func dsn(d sqllock.Dialect, where string) string {
+	return dsnOf(d, where, map[sqllock.Dialect]string{sqllock.Postgres: "postgres", sqllock.MySQL: "root"}[d])
+}
+
+// dsnOf is dsn for a user.
+func dsnOf(d sqllock.Dialect, where, user string) string {
 	switch d {
 	case sqllock.Postgres:
-		return "postgres://postgres@" + where + "/postgres?sslmode=disable&connect_timeout=2"
+		return "postgres://" + user + "@" + where + "/postgres?sslmode=disable&connect_timeout=2"
 	case sqllock.MySQL:
-		return "root@tcp(" + where + ")/test?timeout=2s&readTimeout=5s"
+		return user + "@tcp(" + where + ")/test?timeout=2s&readTimeout=5s"
 	}
 	return "file:" + where + "?_pragma=busy_timeout(1000)&_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)"
 }

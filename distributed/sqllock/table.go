@@ -84,8 +84,14 @@ func newTableStore(c *core) *tableStore {
 	return s
 }
 
-// micros returns d in microseconds, rounded up.
-func micros(d time.Duration) int64 { return int64((d + time.Microsecond - 1) / time.Microsecond) }
+// micros returns d in microseconds, rounded up, whatever d is: a lease without end must not end before it begins.
+func micros(d time.Duration) int64 {
+	n := int64(d / time.Microsecond)
+	if d%time.Microsecond > 0 {
+		n++
+	}
+	return n
+}
 
 func (s *tableStore) check(ctx context.Context) error {
 	if s.checked.Load() {
@@ -93,6 +99,8 @@ func (s *tableStore) check(ctx context.Context) error {
 	}
 	err := s.c.checkUnique(ctx)
 	switch {
+	case err == errNoCommit:
+		return fmt.Errorf("%w: %w", lease.ErrRefused, err)
 	case err == errNotUnique:
 		return fmt.Errorf("the table %s has another layout: %w: %w", s.c.table, locks.ErrForeign, err)
 	case err != nil:
