@@ -187,7 +187,7 @@ func (s *tableStore) Renew(ctx context.Context, holds []lease.Ref, d time.Durati
 	}
 	r := append(s.c.names.replacements(dialect), "{which}", which.String(), "{micros}", argument(dialect, 1))
 	held := make([]bool, len(holds))
-	n, err := s.c.exec(ctx, dialect.statement(renew, r...), args...)
+	n, err := s.c.execSlowly(ctx, dialect.statement(renew, r...), args...)
 	if err != nil {
 		return nil, err
 	}
