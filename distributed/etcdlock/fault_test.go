@@ -734,3 +734,28 @@ func TestWhoWaitsHereGoesOnToWhenTheServerIsGoneForLongerThanALease(t *testing.T
 	require.NoError(t, result(t, got))
 	require.NoError(t, l.UnlockContext(b))
 }
+
+func TestARestartOfTheServerEndsNeitherHoldsNorWaits(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	l, waiter := open(t, connect(t, s.addr), term(long)).Lock("it"), open(t, connect(t, s.addr), term(long)).Lock("it")
+	a, b := someone(), someone()
+	h := hold(t, l, a)
+	got := start(waiter, b)
+	queued(t, connect(t, s.addr), "it/", 2)
+	s.Kill()
+	s.start(t)
+	s.ready(t)
+	require.Eventually(t, func() bool { return h.Extend(a, long) == nil }, long, 10*time.Millisecond)
+	select {
+	case err := <-got:
+		t.Fatalf("granted (%v) while held", err)
+	default:
+	}
+	require.NoError(t, l.UnlockContext(a))
+	require.NoError(t, result(t, got))
+	next, err := waiter.Hold(b)
+	require.NoError(t, err)
+	require.Greater(t, next.Token(), h.Token())
+	require.NoError(t, waiter.UnlockContext(b))
+}

@@ -92,6 +92,13 @@ func (p *Proxy) Drops() int {
 	return p.dropped
 }
 
+// Connections returns how many connections of clients there are.
+func (p *Proxy) Connections() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.conns) / 2
+}
+
 // Requests returns how often clients have connected or sent something.
 func (p *Proxy) Requests() int {
 	p.mu.Lock()
