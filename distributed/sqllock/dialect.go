@@ -180,8 +180,14 @@ const (
 	foreign
 )
 
+// closed is what the error of a *sql.DB says that its user has closed, which nobody waits for. It is no error that could be compared.
+const closed = "sql: database is closed"
+
 // classify returns what err says. Of the drivers it knows only by which methods or fields they tell codes.
 func (d Dialect) classify(err error) class {
+	if err != nil && strings.Contains(err.Error(), closed) {
+		return refused
+	}
 	switch d {
 	case Postgres:
 		var state interface{ SQLState() string }

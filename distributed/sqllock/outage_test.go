@@ -78,6 +78,24 @@ func TestWhoWaitsGoesOnToWhenTheServerCannotBeReachedForAWhile(t *testing.T) {
 	})
 }
 
+func TestAPoolThatItsUserHasClosedIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	each(t, false, func(t *testing.T, k kind, d database) {
+		where, table, name := d.serve(t), sqllock.WithTable(fresh()), fresh()
+		holder := k.open(t, d.open(t, where), table).Lock(name)
+		db := d.open(t, where)
+		c := k.open(t, db, table)
+		a := someone()
+		hold(t, holder, a)
+		result := make(chan error, 1)
+		go func() { result <- c.Lock(name).LockContext(someone()) }()
+		require.Eventually(t, refused(c, name), 20*time.Second, time.Millisecond)
+		require.NoError(t, db.Close())
+		require.ErrorContains(t, <-result, "closed")
+		require.NoError(t, holder.UnlockContext(a))
+	})
+}
+
 func TestWhoWaitsGoesOnToWhenTheServerHasNoConnectionToSpare(t *testing.T) {
 	t.Parallel()
 	each(t, true, func(t *testing.T, k kind, d database) {
