@@ -391,16 +391,18 @@ func TestAFenceRefusesSmallerTokens(t *testing.T) {
 	}
 }
 
-// pooled is a connection behind a pooler that has each statement carried out by another session.
+// pooled is a connection behind a pooler that has each statement carried out by another session, or, if moved is not nil, all of them by
+// the other one as soon as that is set.
 type pooled struct {
 	driver.Conn
 	other driver.Conn
 	n     atomic.Int32
+	moved *atomic.Bool
 }
 
 func (p *pooled) QueryContext(ctx context.Context, q string, args []driver.NamedValue) (driver.Rows, error) {
 	c := p.Conn
-	if p.n.Add(1)%2 == 0 {
+	if p.moved != nil && p.moved.Load() || p.moved == nil && p.n.Add(1)%2 == 0 {
 		c = p.other
 	}
 	return c.(driver.QueryerContext).QueryContext(ctx, q, args)
@@ -410,7 +412,8 @@ func (p *pooled) Close() error { return errors.Join(p.Conn.Close(), p.other.Clos
 
 type pooler struct {
 	driver.Driver
-	dsn string
+	dsn   string
+	moved *atomic.Bool
 }
 
 func (p pooler) Connect(ctx context.Context) (driver.Conn, error) {
@@ -419,7 +422,7 @@ func (p pooler) Connect(ctx context.Context) (driver.Conn, error) {
 		return nil, err
 	}
 	b, err := p.Driver.Open(p.dsn)
-	return &pooled{Conn: a, other: b}, err
+	return &pooled{Conn: a, other: b, moved: p.moved}, err
 }
 
 func TestAPoolerThatSharesSessionsIsFoundOut(t *testing.T) {
@@ -433,7 +436,7 @@ func TestAPoolerThatSharesSessionsIsFoundOut(t *testing.T) {
 			if d.dialect == sqllock.MySQL {
 				to += "&interpolateParams=true" // one statement, and not two
 			}
-			db := sql.OpenDB(connector2{pooler{plain.Driver(), to}})
+			db := sql.OpenDB(connector2{pooler{plain.Driver(), to, nil}})
 			defer db.Close()
 			l := advisory.open(t, db, sqllock.WithDialect(d.dialect)).Lock(name)
 			require.ErrorIs(t, l.LockContext(background), sqllock.ErrUnsupportedTopology)
@@ -441,6 +444,37 @@ func TestAPoolerThatSharesSessionsIsFoundOut(t *testing.T) {
 			require.ErrorIs(t, err, sqllock.ErrUnsupportedTopology)
 			require.False(t, held(t, advisory.open(t, plain).Lock(name)), "nothing is left")
 		})
+	}
+}
+
+func TestAPoolerThatMovesAHolderToAnotherSessionIsFoundOutByTheRenewalAndTheUnlock(t *testing.T) {
+	t.Parallel()
+	for _, d := range servers {
+		for _, way := range []string{"renewal", "unlock"} {
+			t.Run(way+" on "+d.name, func(t *testing.T) {
+				t.Parallel()
+				where, name := d.serve(t), fresh()
+				plain := d.open(t, where)
+				to := dsn(d.dialect, where)
+				if d.dialect == sqllock.MySQL {
+					to += "&interpolateParams=true" // one statement, and not two
+				}
+				var moved atomic.Bool
+				db := sql.OpenDB(connector2{pooler{plain.Driver(), to, &moved}})
+				defer db.Close()
+				l, a := advisory.open(t, db, sqllock.WithDialect(d.dialect), term(9*time.Second)).Lock(name), someone()
+				rival := advisory.open(t, plain).Lock(name)
+				h := hold(t, l, a)
+				require.True(t, held(t, rival))
+				moved.Store(true)
+				if way == "renewal" {
+					<-h.Lost()
+					require.ErrorIs(t, h.Err(), sqllock.ErrUnsupportedTopology)
+				}
+				require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
+				require.Eventually(t, func() bool { return !held(t, rival) }, 20*time.Second, 10*time.Millisecond, "its sessions are ended")
+			})
+		}
 	}
 }
 
