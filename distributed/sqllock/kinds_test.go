@@ -280,6 +280,17 @@ func TestWorkIsDoneInTheTransactionThatHasTheRowOrNotAtAll(t *testing.T) {
 			require.Error(t, r.Do(background, "it", nil))
 			require.ErrorIs(t, r.Do(nil, "it", add), locks.ErrNilContext)
 			require.Error(t, r.Do(background, "", add))
+
+			hold(t, r.Lock("it"), a)
+			other, err := sqllock.NewRow(db, sqllock.WithTable(table))
+			require.NoError(t, err)
+			closed := make(chan error, 1)
+			go func() { closed <- other.Do(background, "it", add) }()
+			require.Eventually(t, refused(other, "it"), 20*time.Second, time.Millisecond)
+			require.NoError(t, other.Close(background))
+			require.ErrorIs(t, <-closed, locks.ErrClosed)
+			require.ErrorIs(t, other.Do(background, "free", add), locks.ErrClosed)
+			require.NoError(t, r.Lock("it").UnlockContext(a))
 			if d.dialect == sqllock.Postgres {
 				err := r.Do(background, "it", func(tx *sql.Tx) error {
 					require.NoError(t, add(tx))
