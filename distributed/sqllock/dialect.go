@@ -210,7 +210,9 @@ func classOfState(state string) class {
 		return busy
 	case "42P01": // undefined_table
 		return missing
-	case "42501", "22021", "22P05": // insufficient_privilege; a name that the encoding of the database does not have
+	// insufficient_privilege; a name that the encoding of the database does not have; a statement that, behind a pooler, somebody else
+	// has prepared
+	case "42501", "22021", "22P05", "42P05":
 		return refused
 	case "25006": // read_only_sql_transaction: a standby, or what is one now
 		return unavailable

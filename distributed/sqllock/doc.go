@@ -71,6 +71,9 @@
 // go-sql-driver/mysql, the latter longer than the longest request. pq waits for the server while it gives up: with it, a hold is lost in time, but
 // what the connection has ends only when the network says so.
 //
+// Behind a pooler that gives its sessions out by transaction no statement can be prepared beforehand, unless the pooler knows of that: pgx
+// needs default_query_exec_mode=exec or simple_protocol, and pq binary_parameters=yes.
+//
 // In MySQL autocommit has to be on, which it is by default; a Table refuses to work without.
 //
 // In SQLite, set busy_timeout and WAL: _pragma=busy_timeout(1000)&_pragma=journal_mode(WAL) for modernc.org/sqlite.

@@ -291,9 +291,12 @@ func (r *Row) begin(ctx context.Context, name string) (*sql.Tx, func(), error) {
 
 // try returns a transaction that has the row and lasts until done is called or ctx ends, or nil if somebody else has the row.
 func (r *Row) try(ctx context.Context, name string) (_ *sql.Tx, done func(), err error) {
+	conn, err := r.c.db.Conn(ctx) // the pool's connections may have work of others to do, for as long as that takes
+	if err != nil {
+		return nil, nil, err
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	late := time.AfterFunc(r.c.timeout, cancel)
-	var conn *sql.Conn
 	spoilt := false
 	defer func() {
 		if done != nil {
@@ -303,17 +306,12 @@ func (r *Row) try(ctx context.Context, name string) (_ *sql.Tx, done func(), err
 			err = fmt.Errorf("%w, which is %v: %v", ErrTimeout, r.c.timeout, err) // not the error of a context: the caller's has not ended
 		}
 		cancel()
-		switch {
-		case conn == nil:
-		case spoilt:
+		if spoilt {
 			discard(conn)
-		default:
+		} else {
 			conn.Close()
 		}
 	}()
-	if conn, err = r.c.db.Conn(ctx); err != nil {
-		return nil, nil, err
-	}
 	k := r.kind
 	for try := 1; ; try++ {
 		tx, err := conn.BeginTx(ctx, k.c.current())

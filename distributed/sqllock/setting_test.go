@@ -157,3 +157,25 @@ func TestAConnectionGoesBackToThePoolAsItWas(t *testing.T) {
 		require.NoError(t, conn.Close())
 	}
 }
+
+func TestWorkWaitsForAConnectionOfThePoolAsLongAsOthersWork(t *testing.T) {
+	t.Parallel()
+	for _, d := range everywhere {
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
+			db := d.open(t, d.serve(t))
+			db.SetMaxOpenConns(1)
+			r := rowKind.open(t, db, sqllock.WithTable(fresh()), sqllock.WithRequestTimeout(500*time.Millisecond)).(*sqllock.Row)
+			var wg sync.WaitGroup
+			for i := range 4 {
+				wg.Go(func() {
+					assert.NoError(t, r.Do(background, fmt.Sprint("it", i), func(*sql.Tx) error {
+						time.Sleep(400 * time.Millisecond)
+						return nil
+					}))
+				})
+			}
+			wg.Wait()
+		})
+	}
+}

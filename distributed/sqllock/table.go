@@ -105,8 +105,12 @@ func (s *tableStore) check(ctx context.Context) error {
 		return fmt.Errorf("the table %s has another layout: %w: %w", s.c.table, locks.ErrForeign, err)
 	case err != nil:
 		err = s.c.outcome(err)
-		if !errors.Is(err, lease.ErrRefused) {
-			err = fmt.Errorf("%w: %w", lease.ErrRefused, err) // nothing was asked for yet
+		switch { // nothing was asked for yet
+		case errors.Is(err, lease.ErrRefused):
+		case errors.Is(err, locks.ErrForeign):
+			err = fmt.Errorf("%w: %w", lease.ErrRefused, err)
+		default:
+			err = fmt.Errorf("%w: %w: %w", lease.ErrRefused, lease.ErrUnavailable, err)
 		}
 		return err
 	}
