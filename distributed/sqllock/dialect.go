@@ -185,7 +185,12 @@ const closed = "sql: database is closed"
 
 // classify returns what err says. Of the drivers it knows only by which methods or fields they tell codes.
 func (d Dialect) classify(err error) class {
-	if err != nil && strings.Contains(err.Error(), closed) {
+	switch {
+	case err == nil:
+		return unknown
+	case errors.Is(err, errTaken):
+		return busy
+	case strings.Contains(err.Error(), closed):
 		return refused
 	}
 	switch d {

@@ -11,9 +11,16 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
+// rowLock takes the row, and waits for nobody: how many rows it has taken, and how many there are. PostgreSQL would write into its log each
+// time that NOWAIT is in vain, which is often while somebody waits. $1 name.
+var rowLock = map[Dialect]string{
+	Postgres: `
+WITH taken AS (SELECT 1 FROM {rows} WHERE name = $1 FOR UPDATE SKIP LOCKED)
+SELECT (SELECT count(*) FROM taken), (SELECT count(*) FROM {rows} WHERE name = $1)`,
+	MySQL: `SELECT 1, 1 FROM {rows} WHERE name = $1 FOR UPDATE NOWAIT`,
+}
+
 const (
-	// rowLock takes the row, and waits for nobody. $1 name.
-	rowLock = `SELECT 1 FROM {rows} WHERE name = $1 {nowait}`
 
 	// rowTell tells those who listen, when the transaction is committed. $1 channel, $2 name.
 	rowTell = `SELECT pg_notify($1, $2)`
@@ -36,7 +43,7 @@ func newRowKind(c *core) *rowKind {
 	r := c.names.replacements(c.dialect)
 	k := &rowKind{
 		c:     c,
-		lock:  c.dialect.statement(rowLock, r...),
+		lock:  c.dialect.statement(rowLock[c.dialect], r...),
 		make:  c.dialect.statement(rowMake[c.dialect], r...),
 		begin: "START TRANSACTION", // BEGIN is something else to MariaDB if sql_mode is ORACLE
 		tell:  c.listen != nil,
@@ -45,6 +52,24 @@ func newRowKind(c *core) *rowKind {
 		k.begin = "BEGIN IMMEDIATE"
 	}
 	return k
+}
+
+// errTaken reports that somebody else has the row. It is of class busy.
+var errTaken = errors.New("sqllock: somebody else has the row")
+
+// ask takes the row of a lock in a transaction. The error is sql.ErrNoRows if there is no row.
+func (k *rowKind) ask(ctx context.Context, q interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}, name string) error {
+	var taken, there int
+	err := q.QueryRowContext(ctx, k.lock.text, k.lock.args([]any{name})...).Scan(&taken, &there)
+	switch {
+	case err != nil || taken > 0:
+		return err
+	case there > 0:
+		return errTaken
+	}
+	return sql.ErrNoRows
 }
 
 // take begins a transaction and takes the row. In SQLite the transaction is the lock. It does without [sql.Tx], which would be rolled
@@ -57,9 +82,7 @@ func (k *rowKind) take(ctx context.Context, conn *sql.Conn, name string) (held b
 		return false, 0, false, err
 	}
 	for try := 1; ; try++ {
-		var one int
-		err = conn.QueryRowContext(ctx, k.lock.text, k.lock.args([]any{name})...).Scan(&one)
-		if err == nil {
+		if err = k.ask(ctx, conn, name); err == nil {
 			return true, 0, true, nil
 		}
 		class := k.c.dialect.classify(err)
@@ -327,8 +350,7 @@ func (r *Row) try(ctx context.Context, name string) (_ *sql.Tx, done func(), err
 			})
 			spoilt = err != nil && k.c.dialect.classify(err) != busy // it may be set not to wait
 		} else {
-			var one int
-			err = tx.QueryRowContext(ctx, k.lock.text, k.lock.args([]any{name})...).Scan(&one)
+			err = k.ask(ctx, tx, name)
 		}
 		if err == nil && late.Stop() {
 			return tx, func() { cancel(); conn.Close() }, nil

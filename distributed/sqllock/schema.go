@@ -35,13 +35,13 @@ func tableNames(d Dialect, table string) (n names, err error) {
 
 // replace returns template with what depends on the names and the dialect, beside the arguments, put in.
 func (n names) replacements(d Dialect) []string {
-	update, nowait := "FOR UPDATE", "FOR UPDATE NOWAIT"
+	update := "FOR UPDATE"
 	if d == SQLite {
-		update, nowait = "", ""
+		update = ""
 	}
 	return []string{
 		"{locks}", n.locks, "{queue}", n.queue, "{rows}", n.rows, "{place}", n.place,
-		"{now}", now[d], "{until}", until[d], "{update}", update, "{nowait}", nowait,
+		"{now}", now[d], "{until}", until[d], "{update}", update,
 		"{after3}", fmt.Sprintf(after[d], argument(d, 3)), "{after2}", fmt.Sprintf(after[d], argument(d, 2)),
 		"{after1}", fmt.Sprintf(after[d], argument(d, 1)), "{half2}", fmt.Sprintf(after[d], half(d, 2)),
 		"{half3}", fmt.Sprintf(after[d], half(d, 3)),

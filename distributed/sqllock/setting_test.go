@@ -6,9 +6,13 @@ import (
 	"fmt"
 	"math"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -176,6 +180,33 @@ func TestWorkWaitsForAConnectionOfThePoolAsLongAsOthersWork(t *testing.T) {
 				})
 			}
 			wg.Wait()
+		})
+	}
+}
+
+func TestWhoWaitsFillsNoLogOfThePostgreSQLServer(t *testing.T) {
+	t.Parallel()
+	where := inPgx.serve(t)
+	for _, k := range kinds {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			table, name := sqllock.WithTable(fresh()), fresh()
+			holder := k.open(t, inPgx.open(t, where), table).Lock(name)
+			config, err := pgx.ParseConfig(dsn(sqllock.Postgres, where))
+			require.NoError(t, err)
+			var errors atomic.Int64 // each of which the server has written into its log
+			config.OnPgError = func(*pgconn.PgConn, *pgconn.PgError) bool {
+				errors.Add(1)
+				return true
+			}
+			db := stdlib.OpenDB(*config)
+			defer db.Close()
+			c := k.open(t, db, table)
+			a := someone()
+			hold(t, holder, a)
+			waits(t, refused(c, name), lockAndUnlock(c.Lock(name)), func() { time.Sleep(300 * time.Millisecond) },
+				func() { require.NoError(t, holder.UnlockContext(a)) })
+			require.Zero(t, errors.Load())
 		})
 	}
 }
