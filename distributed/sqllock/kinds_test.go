@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/fence"
 	"github.com/jucgo/locks/distributed/sqllock"
 	"github.com/jucgo/locks/distributed/sqllock/pgxnotify"
 )
@@ -397,6 +398,11 @@ func TestAFenceRefusesSmallerTokens(t *testing.T) {
 			require.Equal(t, "later", text)
 			require.ErrorIs(t, f.Do(background, 2, 1, func(*sql.Tx) error { return nil }), sql.ErrNoRows)
 			require.Error(t, write(1<<63, "too much"))
+			require.ErrorIs(t, write(4, "stale"), fence.ErrStale)
+			require.ErrorIs(t, write(4, "stale"), locks.ErrLost)
+			_, err = db.Exec("UPDATE " + table + " SET token = 0")
+			require.NoError(t, err)
+			require.ErrorIs(t, write(0, "by one who has no token"), fence.ErrNoToken)
 			require.Zero(t, db.Stats().InUse)
 		})
 	}
