@@ -25,8 +25,8 @@ func TestAServerWhoseClockIsSetIsNoticedAtTheNextRenewalAtTheLatest(t *testing.T
 			}
 			for _, k := range []kind{tableKind, queueKind} {
 				table := sqllock.WithTable(fresh())
-				l := k.open(t, d.open(t, where), term(9*time.Second), table).Lock("it")
-				rival := k.open(t, d.open(t, where), table, term(time.Minute)).Lock("it")
+				l := k.open(t, d.open(t, where), term(15*time.Second), table, calm).Lock("it")
+				rival := k.open(t, d.open(t, where), table, term(time.Minute), calm).Lock("it")
 				a, b := someone(), someone()
 
 				// Forward: two hold it for a moment, which the token tells apart, until the first one asks.
@@ -36,7 +36,7 @@ func TestAServerWhoseClockIsSetIsNoticedAtTheNextRenewalAtTheLatest(t *testing.T
 				require.Greater(t, next.Token(), h.Token())
 				select {
 				case <-h.Lost():
-				case <-time.After(20 * time.Second):
+				case <-time.After(30 * time.Second):
 					t.Fatal("the renewal did not tell")
 				}
 				require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
@@ -57,12 +57,12 @@ func TestAServerWhoseClockIsSetIsNoticedAtTheNextRenewalAtTheLatest(t *testing.T
 			// Locks of sessions know no time.
 			for _, k := range []kind{rowKind, advisory} {
 				table := sqllock.WithTable(fresh())
-				l, rival := k.open(t, d.open(t, where), term(6*time.Second), table).Lock("it"), k.open(t, d.open(t, where), table).Lock("it")
+				l, rival := k.open(t, d.open(t, where), term(15*time.Second), table, calm).Lock("it"), k.open(t, d.open(t, where), table, calm).Lock("it")
 				a := someone()
 				h := hold(t, l, a)
 				for _, by := range []time.Duration{time.Hour, -time.Hour, 0} {
 					set(by)
-					require.NoError(t, h.Extend(a, 6*time.Second))
+					require.NoError(t, h.Extend(a, 15*time.Second))
 					require.True(t, held(t, rival))
 				}
 				require.NoError(t, l.UnlockContext(a))

@@ -44,8 +44,8 @@ func NewFence(db *sql.DB, columns Columns, opts ...Option) (*Fence, error) {
 }
 
 // Pass stores token in the row whose key is key, and returns nil, unless the row has a greater one: then the error matches [ErrStale]. Without a row
-// it matches [sql.ErrNoRows]. A token of 0, which is what the hold of a [Row] or an [Advisory] has, is refused with [fence.ErrNoToken]. Whatever else tx does to the row is safe after that, as nobody passes before tx ends, and
-// must come after it.
+// it matches [sql.ErrNoRows]. A token of 0, which is what the hold of a [Row] or an [Advisory] has, is refused with [fence.ErrNoToken].
+// Whatever else tx does to the row is safe after that, as nobody passes before tx ends, and must come after it.
 func (f *Fence) Pass(ctx context.Context, tx *sql.Tx, key any, token uint64) error {
 	fail := func(err error) error {
 		return fmt.Errorf("sqllock: Fence of %v in %s, with token %d: %w", key, f.table, token, err)

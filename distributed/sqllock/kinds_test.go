@@ -479,8 +479,8 @@ func TestAPoolerThatMovesAHolderToAnotherSessionIsFoundOutByTheRenewalAndTheUnlo
 				var moved atomic.Bool
 				db := sql.OpenDB(connector2{pooler{plain.Driver(), to, &moved}})
 				defer db.Close()
-				l, a := advisory.open(t, db, sqllock.WithDialect(d.dialect), term(9*time.Second)).Lock(name), someone()
-				rival := advisory.open(t, plain).Lock(name)
+				l, a := advisory.open(t, db, sqllock.WithDialect(d.dialect), term(9*time.Second), calm).Lock(name), someone()
+				rival := advisory.open(t, plain, calm).Lock(name)
 				h := hold(t, l, a)
 				require.True(t, held(t, rival))
 				moved.Store(true)

@@ -23,8 +23,8 @@ func TestALeaseAsLongAsCanBeExcludesOthersFromItsBeginning(t *testing.T) {
 	t.Parallel()
 	each(t, false, func(t *testing.T, k kind, d database) {
 		where, table, name := d.serve(t), sqllock.WithTable(fresh()), fresh()
-		l := k.open(t, d.open(t, where), table).Lock(name, sqllock.For(math.MaxInt64))
-		rival := k.open(t, d.open(t, where), table).Lock(name)
+		l := k.open(t, d.open(t, where), table, calm).Lock(name, sqllock.For(math.MaxInt64))
+		rival := k.open(t, d.open(t, where), table, calm).Lock(name)
 		a := someone()
 		h := hold(t, l, a)
 		require.True(t, held(t, rival))
@@ -63,14 +63,18 @@ func TestLocksAreTakenWhateverIsSetForTheSession(t *testing.T) {
 		for _, setting := range settings[d.dialect] {
 			table, name := sqllock.WithTable(fresh()), "it's "+fresh()
 			db := d.set(t, where, setting)
-			l := k.open(t, db, table, term(short)).Lock(name)
-			rival := k.open(t, d.open(t, where), table).Lock(name)
+			l := k.open(t, db, table, term(6*time.Second), calm).Lock(name)
+			rival := k.open(t, d.open(t, where), table, calm).Lock(name)
 			for range 2 { // the second time there is a row
 				a := someone()
 				h := hold(t, l, a)
 				require.True(t, held(t, rival), setting)
-				time.Sleep(short + short/3)
-				require.True(t, held(t, rival), "renewed: "+setting)
+				before, _ := h.Deadline()
+				require.Eventually(t, func() bool {
+					after, _ := h.Deadline()
+					return after.After(before)
+				}, 20*time.Second, 10*time.Millisecond, "it is renewed: "+setting)
+				require.True(t, held(t, rival), setting)
 				require.NoError(t, h.Err(), setting)
 				require.NoError(t, l.UnlockContext(a), setting)
 				require.False(t, held(t, rival), setting)
@@ -102,7 +106,7 @@ func TestWorkInATransactionSeesWhatTheHolderBeforeHasDone(t *testing.T) {
 			db := d.set(t, where, setting)
 			_, err := db.Exec("CREATE TABLE " + table + "_res (n bigint)") // of which nothing keeps two from being the same
 			require.NoError(t, err)
-			r, err := sqllock.NewRow(db, sqllock.WithTable(table), sqllock.WithBackoff(time.Microsecond, time.Millisecond))
+			r, err := sqllock.NewRow(db, sqllock.WithTable(table), sqllock.WithBackoff(time.Microsecond, time.Millisecond), calm)
 			require.NoError(t, err)
 			defer r.Close(background)
 			require.NoError(t, r.CreateSchema(background))
@@ -169,12 +173,12 @@ func TestWorkWaitsForAConnectionOfThePoolAsLongAsOthersWork(t *testing.T) {
 			t.Parallel()
 			db := d.open(t, d.serve(t))
 			db.SetMaxOpenConns(1)
-			r := rowKind.open(t, db, sqllock.WithTable(fresh()), sqllock.WithRequestTimeout(500*time.Millisecond)).(*sqllock.Row)
+			r := rowKind.open(t, db, sqllock.WithTable(fresh()), sqllock.WithRequestTimeout(time.Second)).(*sqllock.Row)
 			var wg sync.WaitGroup
 			for i := range 4 {
 				wg.Go(func() {
 					assert.NoError(t, r.Do(background, fmt.Sprint("it", i), func(*sql.Tx) error {
-						time.Sleep(400 * time.Millisecond)
+						time.Sleep(700 * time.Millisecond)
 						return nil
 					}))
 				})
@@ -191,7 +195,7 @@ func TestWhoWaitsFillsNoLogOfThePostgreSQLServer(t *testing.T) {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
 			table, name := sqllock.WithTable(fresh()), fresh()
-			holder := k.open(t, inPgx.open(t, where), table).Lock(name)
+			holder := k.open(t, inPgx.open(t, where), table, calm).Lock(name)
 			config, err := pgx.ParseConfig(dsn(sqllock.Postgres, where))
 			require.NoError(t, err)
 			var errors atomic.Int64 // each of which the server has written into its log
@@ -201,7 +205,7 @@ func TestWhoWaitsFillsNoLogOfThePostgreSQLServer(t *testing.T) {
 			}
 			db := stdlib.OpenDB(*config)
 			defer db.Close()
-			c := k.open(t, db, table)
+			c := k.open(t, db, table, calm)
 			a := someone()
 			hold(t, holder, a)
 			waits(t, refused(c, name), lockAndUnlock(c.Lock(name)), func() { time.Sleep(300 * time.Millisecond) },

@@ -20,14 +20,14 @@ func TestAPartitionThatEndsInTimeLosesNothing(t *testing.T) {
 		}
 		where, table := d.serve(t), sqllock.WithTable(fresh())
 		p := testbed.NewProxy(t, where)
-		c, rival := k.open(t, d.open(t, p.Addr()), term(9*time.Second), table, swift), k.open(t, d.open(t, where), table)
+		c, rival := k.open(t, d.open(t, p.Addr()), term(15*time.Second), table, calm), k.open(t, d.open(t, where), table, calm)
 		l, other, a, b := c.Lock("it"), rival.Lock("other"), someone(), someone()
 		h := hold(t, l, a)
 		hold(t, other, b)
 		waits(t, refused(c, "other"), lockAndUnlock(c.Lock("other")), func() {
 			for range 2 {
 				p.Refuse()
-				time.Sleep(4 * time.Second) // a renewal fails
+				time.Sleep(6 * time.Second) // a renewal fails
 				p.Heal()
 				before, _ := h.Deadline()
 				require.Eventually(t, func() bool {
@@ -63,9 +63,11 @@ func TestAnswersThatAreSlowerThanARequestMayBeKeepTheHold(t *testing.T) {
 		for _, conn := range conns {
 			require.NoError(t, conn.Close())
 		}
-		l, rival := k.open(t, pool, term(lease), table, swift).Lock(name), k.open(t, d.open(t, where), table).Lock(name)
+		l, rival := k.open(t, pool, term(lease), table, swift).Lock(name), k.open(t, d.open(t, where), table, calm).Lock(name)
 		a := someone()
-		h := hold(t, l, a)
+		require.Eventually(t, func() bool { return l.LockContext(a) == nil }, 30*time.Second, time.Millisecond)
+		h, err := l.Hold(a)
+		require.NoError(t, err)
 		p.Delay(1300 * time.Millisecond) // for each answer, of which a renewal has two
 		began, asked := time.Now(), p.Requests()
 		require.Never(t, func() bool { return h.Err() != nil }, lease*3/2, 100*time.Millisecond)
@@ -99,8 +101,8 @@ func TestARestartOfTheServerEndsSessionsAndNothingElse(t *testing.T) {
 			var parties []party
 			for _, k := range kinds {
 				table := sqllock.WithTable(fresh())
-				c := k.open(t, d.open(t, where), term(12*time.Second), table)
-				rival := k.open(t, d.open(t, where), table)
+				c := k.open(t, d.open(t, where), term(20*time.Second), table, calm)
+				rival := k.open(t, d.open(t, where), table, calm)
 				p := party{k, c.Lock("of " + k.name), rival.Lock("of " + k.name), nil, make(chan error, 1)}
 				p.h = hold(t, p.l, a)
 				go func() { p.got <- p.rival.LockContext(b) }()
@@ -113,7 +115,7 @@ func TestARestartOfTheServerEndsSessionsAndNothingElse(t *testing.T) {
 					require.NoError(t, <-p.got, p.name)
 					select {
 					case <-p.h.Lost():
-					case <-time.After(20 * time.Second):
+					case <-time.After(30 * time.Second):
 						t.Fatal("the renewal did not tell")
 					}
 					require.ErrorIs(t, p.l.UnlockContext(a), locks.ErrLost, p.name)
@@ -123,7 +125,7 @@ func TestARestartOfTheServerEndsSessionsAndNothingElse(t *testing.T) {
 						t.Fatalf("%s: granted (%v) while held", p.name, err)
 					default:
 					}
-					require.Eventually(t, func() bool { return p.h.Extend(a, 12*time.Second) == nil }, 20*time.Second, 10*time.Millisecond)
+					require.Eventually(t, func() bool { return p.h.Extend(a, 20*time.Second) == nil }, 20*time.Second, 10*time.Millisecond)
 					require.NoError(t, p.l.UnlockContext(a), p.name)
 					require.NoError(t, <-p.got, p.name)
 					next, err := p.rival.Hold(b)
@@ -143,7 +145,7 @@ func TestAHolderOfASessionThatWasPausedKnowsAtOnceThatItIsOver(t *testing.T) {
 			t.Run(k.name+" on "+d.name, func(t *testing.T) {
 				t.Parallel()
 				where, table := d.serve(t), fresh()
-				rival := k.open(t, d.open(t, where), sqllock.WithTable(table)).Lock(table)
+				rival := k.open(t, d.open(t, where), sqllock.WithTable(table), calm).Lock(table)
 				c := child(t, "hold", k, d, where, table)
 				require.Equal(t, "held", c.Line())
 				c.Pause()
