@@ -259,7 +259,7 @@ func (c *core) execSlowly(ctx context.Context, s *statement, args ...any) (n int
 	timer := time.NewTimer(c.timeout)
 	defer timer.Stop()
 	wait, asking := first, false
-	for {
+	for pause := 10 * time.Millisecond; ; {
 		select {
 		case r := <-wait:
 			if r.err == nil || c.dialect.classify(r.err) != busy {
@@ -283,7 +283,8 @@ func (c *core) execSlowly(ctx context.Context, s *statement, args ...any) (n int
 				return r.n, r.err
 			}
 			asking = false
-			timer.Reset(jitter(10 * time.Millisecond))
+			timer.Reset(jitter(pause))
+			pause = min(2*pause, time.Second)
 		}
 	}
 }
