@@ -170,11 +170,14 @@ func (c *core) persist(ctx context.Context, try time.Duration, until time.Time, 
 	}
 }
 
-// grant returns a lease for at least d, and from when on its time counts. If reuse is set, it may be a spare one, of whose time
+// longest is the longest lease that etcd gives: 285 years.
+const longest = 9_000_000_000 * time.Second
+
+// grant returns a lease for at least d, but not for longer than longest, and from when on its time counts. If reuse is set, it may be a spare one, of whose time
 // up to a third is over.
 func (c *core) grant(ctx context.Context, d time.Duration, reuse bool) (
 	id clientv3.LeaseID, ttl time.Duration, since time.Time, err error) {
-	seconds := int64((d-1)/time.Second) + 1
+	seconds := int64((min(d, longest)-1)/time.Second) + 1
 	ttl = time.Duration(seconds) * time.Second
 	if reuse {
 		if s, ok := c.takeSpare(ttl); ok {
@@ -193,8 +196,12 @@ func (c *core) grant(ctx context.Context, d time.Duration, reuse bool) (
 		}
 		return nil
 	})
-	if err != nil { // a lease without a key is nothing
+	switch { // a lease without a key is nothing
+	case err == nil:
+	case refused(err):
 		return 0, 0, since, fmt.Errorf("%w: no etcd lease: %w", lease.ErrRefused, err)
+	default:
+		return 0, 0, since, fmt.Errorf("%w: %w: no etcd lease: %w", lease.ErrRefused, lease.ErrUnavailable, err)
 	}
 	return id, ttl, since, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strconv"
 	"sync"
@@ -697,4 +698,65 @@ func TestManyHoldsAreRenewed(t *testing.T) {
 		require.Greater(t, time.Until(deadline), short/2, "it is kept alive in time")
 		require.NoError(t, c.Lock(fmt.Sprint("it", i)).UnlockContext(a))
 	}
+}
+
+func TestAHoldMayBeAsLongAsCanBe(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	l, a := open(t, connect(t, s.addr)).Lock("it", etcdlock.For(math.MaxInt64)), someone()
+	rival := open(t, connect(t, s.addr)).Lock("it")
+	h := hold(t, l, a)
+	require.NoError(t, h.Extend(a, math.MaxInt64))
+	require.False(t, try(t, rival, someone()))
+	require.NoError(t, h.Err())
+	require.NoError(t, l.UnlockContext(a))
+	require.True(t, try(t, rival, a))
+	require.NoError(t, rival.UnlockContext(a))
+}
+
+func TestWhoWaitsHereGoesOnToWhenTheServerIsGoneForLongerThanALease(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	p := testbed.NewProxy(t, s.addr)
+	l := open(t, connect(t, p.Addr()), term(short)).Lock("it")
+	a, b := someone(), someone()
+	h := hold(t, l, a)
+	got := start(l, b)
+	require.Eventually(t, func() bool { return l.QueueLength() == 1 }, long, time.Millisecond)
+	p.Refuse()
+	isLost(t, h)
+	require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost) // so that it is b's turn here
+	select {
+	case err := <-got:
+		require.Fail(t, "waits no longer", "%v", err)
+	case <-time.After(3 * short):
+	}
+	p.Heal()
+	require.NoError(t, result(t, got))
+	require.NoError(t, l.UnlockContext(b))
+}
+
+func TestARestartOfTheServerEndsNeitherHoldsNorWaits(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	l, waiter := open(t, connect(t, s.addr), term(long)).Lock("it"), open(t, connect(t, s.addr), term(long)).Lock("it")
+	a, b := someone(), someone()
+	h := hold(t, l, a)
+	got := start(waiter, b)
+	queued(t, connect(t, s.addr), "it/", 2)
+	s.Kill()
+	s.start(t)
+	s.ready(t)
+	require.Eventually(t, func() bool { return h.Extend(a, long) == nil }, long, 10*time.Millisecond)
+	select {
+	case err := <-got:
+		t.Fatalf("granted (%v) while held", err)
+	default:
+	}
+	require.NoError(t, l.UnlockContext(a))
+	require.NoError(t, result(t, got))
+	next, err := waiter.Hold(b)
+	require.NoError(t, err)
+	require.Greater(t, next.Token(), h.Token())
+	require.NoError(t, waiter.UnlockContext(b))
 }

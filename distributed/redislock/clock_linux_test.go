@@ -1,10 +1,6 @@
 package redislock_test
 
 import (
-	"encoding/binary"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -14,75 +10,10 @@ import (
 	"github.com/jucgo/locks/distributed/internal/testbed"
 )
 
-// shim adds to the time of day what a file says, in nanoseconds. It allocates nothing, since the allocator of the program asks
-// for the time too.
-const shim = `
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <fcntl.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <sys/time.h>
-#include <time.h>
-#include <unistd.h>
-
-static volatile long long *offset;
-
-__attribute__((constructor)) static void map(void) {
-	const char *path = getenv("CLOCK_OFFSET");
-	int fd = path ? open(path, O_RDONLY) : -1;
-	if (fd < 0) return;
-	void *p = mmap(0, sizeof *offset, PROT_READ, MAP_SHARED, fd, 0);
-	close(fd);
-	if (p != MAP_FAILED) offset = p;
-}
-
-int clock_gettime(clockid_t id, struct timespec *ts) {
-	int r = syscall(SYS_clock_gettime, id, ts);
-	if (r == 0 && offset && (id == CLOCK_REALTIME || id == CLOCK_REALTIME_COARSE)) {
-		long long n = ts->tv_nsec + *offset % 1000000000;
-		ts->tv_sec += *offset / 1000000000;
-		if (n < 0) { n += 1000000000; ts->tv_sec--; }
-		if (n >= 1000000000) { n -= 1000000000; ts->tv_sec++; }
-		ts->tv_nsec = n;
-	}
-	return r;
-}
-
-int gettimeofday(struct timeval *restrict tv, void *restrict tz) {
-	struct timespec ts;
-	int r = clock_gettime(CLOCK_REALTIME, &ts);
-	if (tv) { tv->tv_sec = ts.tv_sec; tv->tv_usec = ts.tv_nsec / 1000; }
-	return r;
-}
-
-time_t time(time_t *t) {
-	struct timespec ts;
-	clock_gettime(CLOCK_REALTIME, &ts);
-	if (t) *t = ts.tv_sec;
-	return ts.tv_sec;
-}
-`
-
 // startShifted starts a server whose clock is set by set.
 func startShifted(t *testing.T) (s *server, set func(by time.Duration)) {
-	gcc := testbed.Lookup(t, "gcc")
-	dir := t.TempDir()
-	source, library := filepath.Join(dir, "clock.c"), filepath.Join(dir, "clock.so")
-	require.NoError(t, os.WriteFile(source, []byte(shim), 0o600))
-	out, err := exec.Command(gcc, "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl").CombinedOutput()
-	require.NoError(t, err, string(out))
-	file := filepath.Join(dir, "offset")
-	write := func(by time.Duration) {
-		f, err := os.OpenFile(file, os.O_RDWR|os.O_CREATE, 0o600)
-		require.NoError(t, err)
-		defer f.Close()
-		_, err = f.WriteAt(binary.NativeEndian.AppendUint64(nil, uint64(by)), 0)
-		require.NoError(t, err)
-	}
-	write(0)
-	s = startServerEnv(t, []string{"LD_PRELOAD=" + library, "CLOCK_OFFSET=" + file})
+	env, write := testbed.Clock(t)
+	s = startServerEnv(t, env)
 	direct := connect(t, s.Addr)
 	return s, func(by time.Duration) {
 		write(by)

@@ -170,6 +170,8 @@ const (
 	unknown class = iota
 	// refused: not carried out.
 	refused
+	// unavailable: not carried out, for a reason that is expected to pass, such as no connection to spare.
+	unavailable
 	// busy: not carried out because of somebody else's transaction. It may be repeated.
 	busy
 	// missing: there is no such table.
@@ -178,8 +180,19 @@ const (
 	foreign
 )
 
+// closed is what the error of a *sql.DB says that its user has closed, which nobody waits for. It is no error that could be compared.
+const closed = "sql: database is closed"
+
 // classify returns what err says. Of the drivers it knows only by which methods or fields they tell codes.
 func (d Dialect) classify(err error) class {
+	switch {
+	case err == nil:
+		return unknown
+	case errors.Is(err, errTaken):
+		return busy
+	case strings.Contains(err.Error(), closed):
+		return refused
+	}
 	switch d {
 	case Postgres:
 		var state interface{ SQLState() string }
@@ -202,12 +215,20 @@ func classOfState(state string) class {
 		return busy
 	case "42P01": // undefined_table
 		return missing
-	case "42501": // insufficient_privilege
+	// insufficient_privilege; a name that the encoding of the database does not have; a statement that, behind a pooler, somebody else
+	// has prepared
+	case "42501", "22021", "22P05", "42P05":
 		return refused
+	case "25006": // read_only_sql_transaction: a standby, or what is one now
+		return unavailable
+	case "40003": // statement_completion_unknown
+		return unknown
 	}
 	switch {
 	case len(state) < 2:
 		return unknown
+	case state[:2] == "53":
+		return unavailable // too many connections, and other lack of resources
 	case state[:2] == "08", state[:2] == "57", state[:2] == "58", state[:2] == "XX":
 		return unknown // connection, shutdown, input and output, internal error
 	case state[:2] == "22", state[:2] == "23", state[:2] == "42":
@@ -241,6 +262,8 @@ func classOfNumber(n uint64) class {
 		return missing
 	case 1054, 1048, 1062, 1136, 1264, 1265, 1292, 1364, 1366, 1406: // columns and values that do not fit
 		return foreign
+	case 1021, 1037, 1038, 1040, 1041, 1047, 1114, 1203, 1226, 1290, 1836: // too many connections, other lack of resources, read only
+		return unavailable
 	case 1053, 1077, 1079, 1080, 1317, 1927, 3024: // shutdown, killed, interrupted
 		return unknown
 	}

@@ -55,7 +55,10 @@
 //   - Somebody changes the row: the holder finds out at its next renewal, a third of the lease later at most, and never touches the lock of
 //     a successor.
 //   - A deadlock, a serialization failure or SQLITE_BUSY: the request is repeated, and somebody who asks for a lock waits.
-//   - The table is not there: [ErrNoTable]. It is another one, or names are not unique in it: [locks.ErrForeign].
+//   - The server cannot be reached, has no connection to spare or is read only for a while: who waits already goes on to, who comes then gets the
+//     error.
+//   - The table is not there: [ErrNoTable]. It is another one, or names are not unique in it, or in MySQL not VARBINARY, which alone tells "a" from
+//     "A" and "a ": [locks.ErrForeign].
 //   - The database is failed over to a replica that had not heard of a commit, or its clock is set forward: two may hold a lock of a Table until the
 //     first has asked for its renewal.
 //   - A pooler gives statements of one connection to different sessions: an Advisory finds out when it takes the lock, or when it renews it, and says
@@ -67,6 +70,11 @@
 // is limited, so a time limit for connecting belongs into what the driver gets: connect_timeout for pgx and pq; timeout and readTimeout for
 // go-sql-driver/mysql, the latter longer than the longest request. pq waits for the server while it gives up: with it, a hold is lost in time, but
 // what the connection has ends only when the network says so.
+//
+// Behind a pooler that gives its sessions out by transaction no statement can be prepared beforehand, unless the pooler knows of that: pgx
+// needs default_query_exec_mode=exec or simple_protocol, and pq binary_parameters=yes.
+//
+// In MySQL autocommit has to be on, which it is by default; a Table refuses to work without.
 //
 // In SQLite, set busy_timeout and WAL: _pragma=busy_timeout(1000)&_pragma=journal_mode(WAL) for modernc.org/sqlite.
 //

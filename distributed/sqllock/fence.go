@@ -7,10 +7,12 @@ import (
 	"fmt"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/fence"
 )
 
-// ErrStale reports a fencing token that is smaller than one that the resource has seen: a later holder of the lock was there.
-var ErrStale = errors.New("sqllock: stale fencing token")
+// ErrStale reports a fencing token that is smaller than one that the resource has seen: a later holder of the lock was there. It
+// matches [fence.ErrStale].
+var ErrStale = fmt.Errorf("sqllock: %w", fence.ErrStale)
 
 // Fence lets nobody change the rows of a table who comes too late: each row has, in a column of its own, the greatest fencing token of those
 // who have changed it, and a smaller one is refused. So the work of a holder that was paused beyond the end of its lease does
@@ -42,8 +44,8 @@ func NewFence(db *sql.DB, columns Columns, opts ...Option) (*Fence, error) {
 }
 
 // Pass stores token in the row whose key is key, and returns nil, unless the row has a greater one: then the error matches [ErrStale]. Without a row
-// it matches [sql.ErrNoRows]. Whatever else tx does to the row is safe after that, as nobody passes before tx ends, and
-// must come after it.
+// it matches [sql.ErrNoRows]. A token of 0, which is what the hold of a [Row] or an [Advisory] has, is refused with [fence.ErrNoToken].
+// Whatever else tx does to the row is safe after that, as nobody passes before tx ends, and must come after it.
 func (f *Fence) Pass(ctx context.Context, tx *sql.Tx, key any, token uint64) error {
 	fail := func(err error) error {
 		return fmt.Errorf("sqllock: Fence of %v in %s, with token %d: %w", key, f.table, token, err)
@@ -53,6 +55,8 @@ func (f *Fence) Pass(ctx context.Context, tx *sql.Tx, key any, token uint64) err
 		return fail(locks.ErrNilContext)
 	case tx == nil:
 		return fail(errors.New("nil transaction"))
+	case token == 0: // it would pass where nobody had a token so far, and guard nothing
+		return fail(fence.ErrNoToken)
 	case int64(token) < 0:
 		return fail(errors.New("the token exceeds 63 bits"))
 	}

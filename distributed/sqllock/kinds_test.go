@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/fence"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/sqllock"
 	"github.com/jucgo/locks/distributed/sqllock/pgxnotify"
@@ -282,6 +283,17 @@ func TestWorkIsDoneInTheTransactionThatHasTheRowOrNotAtAll(t *testing.T) {
 			require.Error(t, r.Do(background, "it", nil))
 			require.ErrorIs(t, r.Do(nil, "it", add), locks.ErrNilContext)
 			require.Error(t, r.Do(background, "", add))
+
+			hold(t, r.Lock("it"), a)
+			other, err := sqllock.NewRow(db, sqllock.WithTable(table))
+			require.NoError(t, err)
+			closed := make(chan error, 1)
+			go func() { closed <- other.Do(background, "it", add) }()
+			require.Eventually(t, refused(other, "it"), 20*time.Second, time.Millisecond)
+			require.NoError(t, other.Close(background))
+			require.ErrorIs(t, <-closed, locks.ErrClosed)
+			require.ErrorIs(t, other.Do(background, "free", add), locks.ErrClosed)
+			require.NoError(t, r.Lock("it").UnlockContext(a))
 			if d.dialect == sqllock.Postgres {
 				err := r.Do(background, "it", func(tx *sql.Tx) error {
 					require.NoError(t, add(tx))
@@ -388,21 +400,28 @@ func TestAFenceRefusesSmallerTokens(t *testing.T) {
 			require.Equal(t, "later", text)
 			require.ErrorIs(t, f.Do(background, 2, 1, func(*sql.Tx) error { return nil }), sql.ErrNoRows)
 			require.Error(t, write(1<<63, "too much"))
+			require.ErrorIs(t, write(4, "stale"), fence.ErrStale)
+			require.ErrorIs(t, write(4, "stale"), locks.ErrLost)
+			_, err = db.Exec("UPDATE " + table + " SET token = 0")
+			require.NoError(t, err)
+			require.ErrorIs(t, write(0, "by one who has no token"), fence.ErrNoToken)
 			require.Zero(t, db.Stats().InUse)
 		})
 	}
 }
 
-// pooled is a connection behind a pooler that has each statement carried out by another session.
+// pooled is a connection behind a pooler that has each statement carried out by another session, or, if moved is not nil, all of them by
+// the other one as soon as that is set.
 type pooled struct {
 	driver.Conn
 	other driver.Conn
 	n     atomic.Int32
+	moved *atomic.Bool
 }
 
 func (p *pooled) QueryContext(ctx context.Context, q string, args []driver.NamedValue) (driver.Rows, error) {
 	c := p.Conn
-	if p.n.Add(1)%2 == 0 {
+	if p.moved != nil && p.moved.Load() || p.moved == nil && p.n.Add(1)%2 == 0 {
 		c = p.other
 	}
 	return c.(driver.QueryerContext).QueryContext(ctx, q, args)
@@ -412,7 +431,8 @@ func (p *pooled) Close() error { return errors.Join(p.Conn.Close(), p.other.Clos
 
 type pooler struct {
 	driver.Driver
-	dsn string
+	dsn   string
+	moved *atomic.Bool
 }
 
 func (p pooler) Connect(ctx context.Context) (driver.Conn, error) {
@@ -421,7 +441,7 @@ func (p pooler) Connect(ctx context.Context) (driver.Conn, error) {
 		return nil, err
 	}
 	b, err := p.Driver.Open(p.dsn)
-	return &pooled{Conn: a, other: b}, err
+	return &pooled{Conn: a, other: b, moved: p.moved}, err
 }
 
 func TestAPoolerThatSharesSessionsIsFoundOut(t *testing.T) {
@@ -435,7 +455,7 @@ func TestAPoolerThatSharesSessionsIsFoundOut(t *testing.T) {
 			if d.dialect == sqllock.MySQL {
 				to += "&interpolateParams=true" // one statement, and not two
 			}
-			db := sql.OpenDB(connector2{pooler{plain.Driver(), to}})
+			db := sql.OpenDB(connector2{pooler{plain.Driver(), to, nil}})
 			defer db.Close()
 			l := advisory.open(t, db, sqllock.WithDialect(d.dialect)).Lock(name)
 			require.ErrorIs(t, l.LockContext(background), sqllock.ErrUnsupportedTopology)
@@ -443,6 +463,37 @@ func TestAPoolerThatSharesSessionsIsFoundOut(t *testing.T) {
 			require.ErrorIs(t, err, sqllock.ErrUnsupportedTopology)
 			require.False(t, held(t, advisory.open(t, plain).Lock(name)), "nothing is left")
 		})
+	}
+}
+
+func TestAPoolerThatMovesAHolderToAnotherSessionIsFoundOutByTheRenewalAndTheUnlock(t *testing.T) {
+	t.Parallel()
+	for _, d := range servers {
+		for _, way := range []string{"renewal", "unlock"} {
+			t.Run(way+" on "+d.name, func(t *testing.T) {
+				t.Parallel()
+				where, name := d.serve(t), fresh()
+				plain := d.open(t, where)
+				to := dsn(d.dialect, where)
+				if d.dialect == sqllock.MySQL {
+					to += "&interpolateParams=true" // one statement, and not two
+				}
+				var moved atomic.Bool
+				db := sql.OpenDB(connector2{pooler{plain.Driver(), to, &moved}})
+				defer db.Close()
+				l, a := advisory.open(t, db, sqllock.WithDialect(d.dialect), term(9*time.Second), calm).Lock(name), someone()
+				rival := advisory.open(t, plain, calm).Lock(name)
+				h := hold(t, l, a)
+				require.True(t, held(t, rival))
+				moved.Store(true)
+				if way == "renewal" {
+					<-h.Lost()
+					require.ErrorIs(t, h.Err(), sqllock.ErrUnsupportedTopology)
+				}
+				require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
+				require.Eventually(t, func() bool { return !held(t, rival) }, 20*time.Second, 10*time.Millisecond, "its sessions are ended")
+			})
+		}
 	}
 }
 

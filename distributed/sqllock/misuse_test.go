@@ -152,7 +152,15 @@ func TestAMissingTableAndAnotherOnesTableAreErrors(t *testing.T) {
 				"(id INTEGER PRIMARY KEY)",
 				"(name VARCHAR(99) NOT NULL, owner VARCHAR(99), token BIGINT, ends BIGINT)", // not unique
 				"(name VARCHAR(99) PRIMARY KEY, owner VARCHAR(99), token BIGINT, ends BIGINT, more VARCHAR(99) NOT NULL)",
+				// Names that are not the same to us are to MySQL: those of other case, with spaces behind, that begin alike.
+				"(name VARCHAR(255) PRIMARY KEY, owner VARBINARY(64), token BIGINT NOT NULL, ends DATETIME(6) NOT NULL)",
+				"(name VARCHAR(255) COLLATE utf8mb4_bin PRIMARY KEY, owner VARBINARY(64), token BIGINT NOT NULL, ends DATETIME(6) NOT NULL)",
+				"(name VARBINARY(32) PRIMARY KEY, owner VARBINARY(64), token BIGINT NOT NULL, ends DATETIME(6) NOT NULL)",
+				"(name VARBINARY(255), owner VARBINARY(64), token BIGINT NOT NULL, ends DATETIME(6) NOT NULL, UNIQUE (name(9)))",
 			} {
+				if d.dialect != sqllock.MySQL && strings.Contains(columns, "DATETIME") {
+					continue
+				}
 				table := fresh()
 				_, err := db.Exec("CREATE TABLE " + table + " " + columns)
 				require.NoError(t, err)

@@ -103,7 +103,8 @@ func WithBackoff(atLeast, atMost time.Duration) Option {
 }
 
 // WithRequestTimeout sets for how long the database may take to answer, [DefaultRequestTimeout] if not given, the wait for a
-// connection of the pool included. It should be a sixth of the lease at most, and half of the release timeout.
+// connection of the pool included. It should be a sixth of the lease at most, and half of the release timeout. A renewal is not given
+// up as long as its answer can keep the hold; it is sent on another connection as well after this time.
 func WithRequestTimeout(d time.Duration) Option { return func(o *options) { o.timeout = d } }
 
 // WithKey sets by which key of 64 bits the lock called name is known to PostgreSQL in an [Advisory], so as to exclude other programs.
@@ -199,12 +200,30 @@ func (c *core) outcome(err error) error {
 	switch c.dialect.classify(err) {
 	case refused, busy:
 		return fmt.Errorf("%w: %w", lease.ErrRefused, err)
+	case unavailable:
+		return fmt.Errorf("%w: %w: %w", lease.ErrRefused, lease.ErrUnavailable, err)
 	case missing:
 		return fmt.Errorf("%w: %w: %w", ErrNoTable, lease.ErrRefused, err)
 	case foreign:
 		return fmt.Errorf("the table %s has another layout: %w: %w", c.table, locks.ErrForeign, err)
 	}
 	return err
+}
+
+// current is for transactions whose statements see what was committed before they began. In PostgreSQL those of other levels see
+// what was committed before the first one, which is the one that takes a lock, began: perhaps not yet what the holder before did, who
+// ended just then. In MySQL a lock is taken without that, and SQLite has one writer at a time.
+func (c *core) current() *sql.TxOptions {
+	if c.dialect == Postgres {
+		return &sql.TxOptions{Isolation: sql.LevelReadCommitted}
+	}
+	return nil
+}
+
+// passing reports whether err, of a database that has answered before, may be over with time.
+func (c *core) passing(err error) bool {
+	class := c.dialect.classify(err)
+	return class == unknown || class == unavailable
 }
 
 func (c *core) exec(ctx context.Context, s *statement, args ...any) (n int64, err error) {
@@ -216,6 +235,58 @@ func (c *core) exec(ctx context.Context, s *statement, args ...any) (n int64, er
 		return err
 	})
 	return n, err
+}
+
+// execSlowly is exec of a statement that may be carried out twice, for as long as ctx lasts: what is late has not failed. The first
+// request is not given up; but as its connection may be dead, the statement is sent on others too when the time of a request is over, on one at
+// a time.
+func (c *core) execSlowly(ctx context.Context, s *statement, args ...any) (n int64, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type result struct {
+		n   int64
+		err error
+	}
+	first, others := make(chan result, 1), make(chan result)
+	go func() {
+		r, err := c.db.ExecContext(ctx, s.text, s.args(args)...)
+		var n int64
+		if err == nil {
+			n, err = r.RowsAffected()
+		}
+		first <- result{n, err}
+	}()
+	timer := time.NewTimer(c.timeout)
+	defer timer.Stop()
+	wait, asking := first, false
+	for pause := 10 * time.Millisecond; ; {
+		select {
+		case r := <-wait:
+			if r.err == nil || c.dialect.classify(r.err) != busy {
+				return r.n, r.err
+			}
+			wait = nil // another one repeats it
+			if !asking {
+				timer.Reset(0)
+			}
+		case <-timer.C:
+			asking = true
+			go func() {
+				n, err := c.exec(ctx, s, args...)
+				select {
+				case others <- result{n, err}:
+				case <-ctx.Done():
+				}
+			}()
+		case r := <-others:
+			if r.err == nil || wait == nil || ctx.Err() != nil {
+				return r.n, r.err
+			}
+			asking = false
+			timer.Reset(jitter(pause))
+			pause = min(2*pause, time.Second)
+		}
+	}
 }
 
 func (c *core) query(ctx context.Context, s *statement, args []any, dest ...any) error {

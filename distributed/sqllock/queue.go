@@ -114,7 +114,7 @@ func (s *queueStore) Enqueue(ctx context.Context, name, owner string, d time.Dur
 	}
 	var reply lease.Reply
 	err = s.c.request(ctx, func(ctx context.Context) (err error) {
-		tx, err := s.c.db.BeginTx(ctx, nil)
+		tx, err := s.c.db.BeginTx(ctx, s.c.current())
 		if err != nil {
 			return err
 		}

@@ -11,9 +11,16 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
+// rowLock takes the row, and waits for nobody: how many rows it has taken, and how many there are. PostgreSQL would write into its log each
+// time that NOWAIT is in vain, which is often while somebody waits. $1 name.
+var rowLock = map[Dialect]string{
+	Postgres: `
+WITH taken AS (SELECT 1 FROM {rows} WHERE name = $1 FOR UPDATE SKIP LOCKED)
+SELECT (SELECT count(*) FROM taken), (SELECT count(*) FROM {rows} WHERE name = $1)`,
+	MySQL: `SELECT 1, 1 FROM {rows} WHERE name = $1 FOR UPDATE NOWAIT`,
+}
+
 const (
-	// rowLock takes the row, and waits for nobody. $1 name.
-	rowLock = `SELECT 1 FROM {rows} WHERE name = $1 {nowait}`
 
 	// rowTell tells those who listen, when the transaction is committed. $1 channel, $2 name.
 	rowTell = `SELECT pg_notify($1, $2)`
@@ -36,15 +43,33 @@ func newRowKind(c *core) *rowKind {
 	r := c.names.replacements(c.dialect)
 	k := &rowKind{
 		c:     c,
-		lock:  c.dialect.statement(rowLock, r...),
+		lock:  c.dialect.statement(rowLock[c.dialect], r...),
 		make:  c.dialect.statement(rowMake[c.dialect], r...),
-		begin: "BEGIN",
+		begin: "START TRANSACTION", // BEGIN is something else to MariaDB if sql_mode is ORACLE
 		tell:  c.listen != nil,
 	}
 	if c.dialect == SQLite {
 		k.begin = "BEGIN IMMEDIATE"
 	}
 	return k
+}
+
+// errTaken reports that somebody else has the row. It is of class busy.
+var errTaken = errors.New("sqllock: somebody else has the row")
+
+// ask takes the row of a lock in a transaction. The error is sql.ErrNoRows if there is no row.
+func (k *rowKind) ask(ctx context.Context, q interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}, name string) error {
+	var taken, there int
+	err := q.QueryRowContext(ctx, k.lock.text, k.lock.args([]any{name})...).Scan(&taken, &there)
+	switch {
+	case err != nil || taken > 0:
+		return err
+	case there > 0:
+		return errTaken
+	}
+	return sql.ErrNoRows
 }
 
 // take begins a transaction and takes the row. In SQLite the transaction is the lock. It does without [sql.Tx], which would be rolled
@@ -57,9 +82,7 @@ func (k *rowKind) take(ctx context.Context, conn *sql.Conn, name string) (held b
 		return false, 0, false, err
 	}
 	for try := 1; ; try++ {
-		var one int
-		err = conn.QueryRowContext(ctx, k.lock.text, k.lock.args([]any{name})...).Scan(&one)
-		if err == nil {
+		if err = k.ask(ctx, conn, name); err == nil {
 			return true, 0, true, nil
 		}
 		class := k.c.dialect.classify(err)
@@ -147,6 +170,8 @@ func (k *rowKind) free(ctx context.Context, conn *sql.Conn, name string, id int6
 type Row struct {
 	sessionLocks
 	kind *rowKind
+	open context.Context // until Close
+	end  context.CancelFunc
 }
 
 var _ locks.Provider = (*Row)(nil)
@@ -162,7 +187,15 @@ func NewRow(db *sql.DB, opts ...Option) (*Row, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Row{s, k}, nil
+	open, end := context.WithCancel(context.Background())
+	return &Row{s, k, open, end}, nil
+}
+
+// Close releases all holds, and has all who wait return [locks.ErrClosed]; see [lease.Client.Close]. A connection that was pinned goes back
+// to the pool, or is closed. What [Row.Do] runs at the time goes on.
+func (r *Row) Close(ctx context.Context) error {
+	r.end()
+	return r.sessionLocks.Close(ctx)
 }
 
 // CreateSchema makes the tables that are not there: those of [Schema].
@@ -175,6 +208,9 @@ func (r *Row) CreateSchema(ctx context.Context) error { return r.c.createSchema(
 //
 // This is as safe as the database is: there is no lease, and nothing that fn did in tx stays if the lock was lost. It excludes the holders of
 // [Row.Lock]. It is not reentrant: who holds the lock already gets [locks.ErrDeadlock].
+//
+// In PostgreSQL the isolation level is READ COMMITTED, whatever the default is: at others the transaction would see the data as they were
+// before it had the lock, and so perhaps not what the holder before has done.
 func (r *Row) Do(ctx context.Context, name string, fn func(tx *sql.Tx) error) (err error) {
 	fail := func(err error) error { return fmt.Errorf("sqllock: Do of %q: %w", name, err) }
 	switch {
@@ -228,7 +264,8 @@ func ended(ctx context.Context) error {
 	return err
 }
 
-// begin returns a transaction that has the row. While somebody else has it, it keeps no connection.
+// begin returns a transaction that has the row. While somebody else has it, it keeps no connection. As with [lease.Lock.LockContext], a
+// database that cannot be reached is an error at first, and later one more thing to wait for.
 func (r *Row) begin(ctx context.Context, name string) (*sql.Tx, func(), error) {
 	var watch lease.Watch
 	defer func() {
@@ -236,19 +273,30 @@ func (r *Row) begin(ctx context.Context, name string) (*sql.Tx, func(), error) {
 			watch.Close()
 		}
 	}()
+	var down error // why the database could not be reached, the last time
+	over := func() error {
+		if down != nil {
+			return fmt.Errorf("%w; the database could not be reached: %w", ended(ctx), down)
+		}
+		return ended(ctx)
+	}
 	for {
-		if ctx.Err() != nil {
-			return nil, nil, ended(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil, nil, over()
+		case r.open.Err() != nil:
+			return nil, nil, locks.ErrClosed
 		}
 		tx, done, err := r.try(ctx, name)
 		switch {
 		case err != nil && ctx.Err() != nil:
-			return nil, nil, ended(ctx)
-		case err != nil:
+			return nil, nil, over()
+		case err != nil && (watch == nil || !r.c.passing(err)):
 			return nil, nil, r.c.outcome(err)
 		case tx != nil:
 			return tx, done, nil
 		}
+		down = err
 		if watch == nil {
 			watch = r.c.watch(name)
 			continue
@@ -258,40 +306,59 @@ func (r *Row) begin(ctx context.Context, name string) (*sql.Tx, func(), error) {
 		case <-watch.C():
 		case <-timer.C:
 		case <-ctx.Done():
+		case <-r.open.Done():
 		}
 		timer.Stop()
 	}
 }
 
-// try returns a transaction that has the row, or nil if somebody else has it.
+// try returns a transaction that has the row and lasts until done is called or ctx ends, or nil if somebody else has the row.
 func (r *Row) try(ctx context.Context, name string) (_ *sql.Tx, done func(), err error) {
-	conn, err := r.c.db.Conn(ctx)
+	conn, err := r.c.db.Conn(ctx) // the pool's connections may have work of others to do, for as long as that takes
 	if err != nil {
 		return nil, nil, err
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	late := time.AfterFunc(r.c.timeout, cancel)
+	spoilt := false
 	defer func() {
-		if done == nil {
+		if done != nil {
+			return
+		}
+		if !late.Stop() && err != nil && ctx.Err() != nil {
+			err = fmt.Errorf("%w, which is %v: %v", ErrTimeout, r.c.timeout, err) // not the error of a context: the caller's has not ended
+		}
+		cancel()
+		if spoilt {
+			discard(conn)
+		} else {
 			conn.Close()
 		}
 	}()
 	k := r.kind
 	for try := 1; ; try++ {
-		tx, err := conn.BeginTx(ctx, nil)
+		tx, err := conn.BeginTx(ctx, k.c.current())
 		if err != nil {
 			return nil, nil, err
 		}
 		if r.c.dialect == SQLite {
-			// Whatever writes takes the database.
-			err = withoutWaitingTx(ctx, tx, k.c.dialect.statement(`DELETE FROM {rows} WHERE name = $1`, k.c.names.replacements(SQLite)...), name)
+			// Whatever writes takes the database. This changes nothing.
+			take := k.c.dialect.statement(`DELETE FROM {rows} WHERE name = $1`, k.c.names.replacements(SQLite)...)
+			err = withoutWaiting(ctx, conn, func() error {
+				_, err := tx.ExecContext(ctx, take.text, take.args([]any{name})...)
+				return err
+			})
+			spoilt = err != nil && k.c.dialect.classify(err) != busy // it may be set not to wait
 		} else {
-			var one int
-			err = tx.QueryRowContext(ctx, k.lock.text, k.lock.args([]any{name})...).Scan(&one)
+			err = k.ask(ctx, tx, name)
 		}
-		if err == nil {
-			return tx, func() { conn.Close() }, nil
+		if err == nil && late.Stop() {
+			return tx, func() { cancel(); conn.Close() }, nil
 		}
 		tx.Rollback()
 		switch {
+		case err == nil:
+			return nil, nil, ctx.Err() // too late
 		case k.c.dialect.classify(err) == busy:
 			return nil, nil, nil
 		case !errors.Is(err, sql.ErrNoRows) || try > 3:
@@ -304,20 +371,4 @@ func (r *Row) try(ctx context.Context, name string) (_ *sql.Tx, done func(), err
 			return nil, nil, err
 		}
 	}
-}
-
-// withoutWaitingTx takes the database for tx by a statement that changes nothing.
-func withoutWaitingTx(ctx context.Context, tx *sql.Tx, s *statement, name string) error {
-	var timeout int64
-	if err := tx.QueryRowContext(ctx, "PRAGMA busy_timeout").Scan(&timeout); err != nil {
-		return err
-	}
-	if _, err := tx.ExecContext(ctx, "PRAGMA busy_timeout = 0"); err != nil {
-		return err
-	}
-	_, err := tx.ExecContext(ctx, s.text, s.args([]any{name})...)
-	if _, failed := tx.ExecContext(ctx, fmt.Sprintf("PRAGMA busy_timeout = %d", timeout)); failed != nil {
-		return failed
-	}
-	return err
 }

@@ -35,13 +35,13 @@ func tableNames(d Dialect, table string) (n names, err error) {
 
 // replace returns template with what depends on the names and the dialect, beside the arguments, put in.
 func (n names) replacements(d Dialect) []string {
-	update, nowait := "FOR UPDATE", "FOR UPDATE NOWAIT"
+	update := "FOR UPDATE"
 	if d == SQLite {
-		update, nowait = "", ""
+		update = ""
 	}
 	return []string{
 		"{locks}", n.locks, "{queue}", n.queue, "{rows}", n.rows, "{place}", n.place,
-		"{now}", now[d], "{until}", until[d], "{update}", update, "{nowait}", nowait,
+		"{now}", now[d], "{until}", until[d], "{update}", update,
 		"{after3}", fmt.Sprintf(after[d], argument(d, 3)), "{after2}", fmt.Sprintf(after[d], argument(d, 2)),
 		"{after1}", fmt.Sprintf(after[d], argument(d, 1)), "{half2}", fmt.Sprintf(after[d], half(d, 2)),
 		"{half3}", fmt.Sprintf(after[d], half(d, 3)),
@@ -167,24 +167,30 @@ func (c *core) createSchema(ctx context.Context) error {
 	return nil
 }
 
-// uniqueName is how many of the columns that have to be unique are.
+// uniqueName is how many indexes keep names unique, and different names apart: as a whole, byte by byte, and not cut off. It
+// is also whether a statement outside of a transaction is committed.
 const uniqueName = `
-SELECT count(*) FROM information_schema.statistics AS s
+SELECT @@autocommit, (SELECT count(*) FROM information_schema.statistics AS s
+JOIN information_schema.columns AS c ON c.table_schema = s.table_schema AND c.table_name = s.table_name AND c.column_name = s.column_name
 WHERE s.table_schema = COALESCE(NULLIF($1, ''), DATABASE()) AND s.table_name = $2 AND s.column_name = 'name' AND s.non_unique = 0
+AND s.sub_part IS NULL AND c.data_type = 'varbinary' AND c.character_octet_length >= $3
 AND (SELECT count(*) FROM information_schema.statistics AS o
-	WHERE o.table_schema = s.table_schema AND o.table_name = s.table_name AND o.index_name = s.index_name) = 1`
+	WHERE o.table_schema = s.table_schema AND o.table_name = s.table_name AND o.index_name = s.index_name) = 1)`
 
-// checkUnique returns an error unless the names in the table of locks are unique, without which MySQL, and no other one, would
-// carry the statements out and let everybody in.
+// checkUnique returns an error unless the names in the table of locks are unique and all different, without which MySQL, and no other
+// one, would carry the statements out, let everybody in, and take "a" for "A"; and unless statements are committed.
 func (c *core) checkUnique(ctx context.Context) error {
 	schema, table, ok := strings.Cut(c.table, ".")
 	if !ok {
 		schema, table = "", schema
 	}
-	var n int
-	err := c.query(ctx, c.dialect.statement(uniqueName), []any{schema, table}, &n)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+	var n, commits int
+	err := c.query(ctx, c.dialect.statement(uniqueName), []any{schema, table, MaxName}, &commits, &n)
+	if err != nil {
 		return err
+	}
+	if commits == 0 {
+		return errNoCommit
 	}
 	if n == 0 {
 		var one int
@@ -197,4 +203,7 @@ func (c *core) checkUnique(ctx context.Context) error {
 	return nil
 }
 
-var errNotUnique = errors.New("column name is not unique")
+var (
+	errNotUnique = fmt.Errorf("column name is not unique, or not of type VARBINARY(%d)", MaxName)
+	errNoCommit  = errors.New("autocommit is off")
+)

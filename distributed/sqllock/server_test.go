@@ -48,11 +48,16 @@ var (
 
 // dsn returns what sql.Open gets. A request that gets no answer is not waited for long.
 func dsn(d sqllock.Dialect, where string) string {
+	return dsnOf(d, where, map[sqllock.Dialect]string{sqllock.Postgres: "postgres", sqllock.MySQL: "root"}[d])
+}
+
+// dsnOf is dsn for a user.
+func dsnOf(d sqllock.Dialect, where, user string) string {
 	switch d {
 	case sqllock.Postgres:
-		return "postgres://postgres@" + where + "/postgres?sslmode=disable&connect_timeout=20"
+		return "postgres://" + user + "@" + where + "/postgres?sslmode=disable&connect_timeout=20"
 	case sqllock.MySQL:
-		return "root@tcp(" + where + ")/test?timeout=20s&readTimeout=30s"
+		return user + "@tcp(" + where + ")/test?timeout=20s&readTimeout=30s"
 	}
 	return "file:" + where + "?_pragma=busy_timeout(1000)&_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)"
 }
@@ -150,7 +155,7 @@ func command(tb testing.TB, name, dir, program string, args ...string) *exec.Cmd
 	return exec.Command(path, append([]string{"--reuid", name, "--regid", name, "--clear-groups", "--pdeathsig", "KILL", program}, args...)...)
 }
 
-func startPostgres(tb testing.TB) (string, *testbed.Process) {
+func startPostgres(tb testing.TB, env ...string) (string, *server) {
 	tb.Helper()
 	initdb := testbed.Lookup(tb, "initdb", postgresDir)
 	postgres := testbed.Lookup(tb, "postgres", postgresDir)
@@ -162,15 +167,50 @@ func startPostgres(tb testing.TB) (string, *testbed.Process) {
 	cmd := command(tb, "postgres", dir, postgres, "-D", data, "-p", strconv.Itoa(port), "-h", "127.0.0.1", "-k", dir, "-c", "fsync=off",
 		"-c", "synchronous_commit=off", "-c", "full_page_writes=off", "-c", "max_connections=400", "-c", "log_min_messages=panic",
 		"-c", "log_destination=stderr")
-	p := testbed.Start(tb, cmd)
-	tb.Cleanup(func() { // before it is killed, so that it leaves no shared memory
-		p.Signal(syscall.SIGQUIT)
-		p.Wait()
-	})
-	return await(tb, "pgx", sqllock.Postgres, port), p
+	cmd.Env = append(os.Environ(), env...)
+	s := &server{tb: tb, cmd: cmd, driver: "pgx", dialect: sqllock.Postgres, port: port}
+	return s.run(), s
 }
 
-func startMariaDB(tb testing.TB) (string, *testbed.Process) {
+// server is a server that can be started again.
+type server struct {
+	*testbed.Process
+	tb      testing.TB
+	cmd     *exec.Cmd
+	driver  string
+	dialect sqllock.Dialect
+	port    int
+}
+
+// run starts it with what it has on its disk, and returns its address when it answers.
+func (s *server) run() string {
+	s.tb.Helper()
+	cmd := exec.Command(s.cmd.Path, s.cmd.Args[1:]...)
+	cmd.Env, cmd.Stderr = s.cmd.Env, s.cmd.Stderr
+	p := testbed.Start(s.tb, cmd)
+	if s.dialect == sqllock.Postgres {
+		s.tb.Cleanup(func() { // before it is killed, so that it leaves no shared memory
+			select {
+			case <-p.Done():
+			default:
+				p.Signal(syscall.SIGQUIT)
+				p.Wait()
+			}
+		})
+	}
+	s.Process = p
+	return await(s.tb, s.driver, s.dialect, s.port)
+}
+
+// restart ends it as an administrator does, and starts it again.
+func (s *server) restart() {
+	s.tb.Helper()
+	s.Signal(map[sqllock.Dialect]syscall.Signal{sqllock.Postgres: syscall.SIGINT, sqllock.MySQL: syscall.SIGTERM}[s.dialect])
+	s.Wait()
+	s.run()
+}
+
+func startMariaDB(tb testing.TB, env ...string) (string, *server) {
 	tb.Helper()
 	install := testbed.Lookup(tb, "mariadb-install-db")
 	mariadbd := testbed.Lookup(tb, "mariadbd", "/usr/sbin")
@@ -183,9 +223,9 @@ func startMariaDB(tb testing.TB) (string, *testbed.Process) {
 		"--bind-address=127.0.0.1", "--socket="+filepath.Join(dir, "s"), "--pid-file="+filepath.Join(dir, "pid"), "--skip-name-resolve",
 		"--innodb-flush-log-at-trx-commit=0", "--innodb-buffer-pool-size=64M", "--max-connections=400",
 		"--innodb-buffer-pool-load-at-startup=OFF", "--tmpdir="+dir, "--log-warnings=0")
-	cmd.Stderr = complaints{}
-	p := testbed.Start(tb, cmd)
-	return await(tb, "mysql", sqllock.MySQL, port), p
+	cmd.Env, cmd.Stderr = append(os.Environ(), env...), complaints{}
+	s := &server{tb: tb, cmd: cmd, driver: "mysql", dialect: sqllock.MySQL, port: port}
+	return s.run(), s
 }
 
 // complaints passes on what a server says when it comes to grief.

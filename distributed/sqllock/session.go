@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
 )
 
@@ -104,9 +105,13 @@ func (s *sessionStore) Acquire(ctx context.Context, name, owner string, d time.D
 			return lease.Reply{}, nil
 		}
 		err = s.c.outcome(err)
-		if !errors.Is(err, lease.ErrRefused) {
-			// Whatever there was has ended with the connection, or will as soon as the server notices.
+		switch {
+		case errors.Is(err, lease.ErrRefused):
+		case errors.Is(err, ErrUnsupportedTopology), errors.Is(err, locks.ErrForeign):
 			err = fmt.Errorf("%w: %w", lease.ErrRefused, err)
+		default:
+			// Whatever there was has ended with the connection, or will as soon as the server notices. Who waits goes on to.
+			err = fmt.Errorf("%w: %w: %w", lease.ErrRefused, lease.ErrUnavailable, err)
 		}
 		return lease.Reply{}, err
 	}

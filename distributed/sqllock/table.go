@@ -84,8 +84,14 @@ func newTableStore(c *core) *tableStore {
 	return s
 }
 
-// micros returns d in microseconds, rounded up.
-func micros(d time.Duration) int64 { return int64((d + time.Microsecond - 1) / time.Microsecond) }
+// micros returns d in microseconds, rounded up, whatever d is: a lease without end must not end before it begins.
+func micros(d time.Duration) int64 {
+	n := int64(d / time.Microsecond)
+	if d%time.Microsecond > 0 {
+		n++
+	}
+	return n
+}
 
 func (s *tableStore) check(ctx context.Context) error {
 	if s.checked.Load() {
@@ -93,12 +99,18 @@ func (s *tableStore) check(ctx context.Context) error {
 	}
 	err := s.c.checkUnique(ctx)
 	switch {
+	case err == errNoCommit:
+		return fmt.Errorf("%w: %w", lease.ErrRefused, err)
 	case err == errNotUnique:
 		return fmt.Errorf("the table %s has another layout: %w: %w", s.c.table, locks.ErrForeign, err)
 	case err != nil:
 		err = s.c.outcome(err)
-		if !errors.Is(err, lease.ErrRefused) {
-			err = fmt.Errorf("%w: %w", lease.ErrRefused, err) // nothing was asked for yet
+		switch { // nothing was asked for yet
+		case errors.Is(err, lease.ErrRefused):
+		case errors.Is(err, locks.ErrForeign):
+			err = fmt.Errorf("%w: %w", lease.ErrRefused, err)
+		default:
+			err = fmt.Errorf("%w: %w: %w", lease.ErrRefused, lease.ErrUnavailable, err)
 		}
 		return err
 	}
@@ -179,7 +191,7 @@ func (s *tableStore) Renew(ctx context.Context, holds []lease.Ref, d time.Durati
 	}
 	r := append(s.c.names.replacements(dialect), "{which}", which.String(), "{micros}", argument(dialect, 1))
 	held := make([]bool, len(holds))
-	n, err := s.c.exec(ctx, dialect.statement(renew, r...), args...)
+	n, err := s.c.execSlowly(ctx, dialect.statement(renew, r...), args...)
 	if err != nil {
 		return nil, err
 	}

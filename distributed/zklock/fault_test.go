@@ -17,6 +17,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/internal/testbed"
+	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/zklock"
 )
 
@@ -556,4 +557,70 @@ func TestCredentialsAreUsedAndNotTold(t *testing.T) {
 	_, err = zklock.New(background, []string{s.Addr()}, zklock.WithAuth("nosuch", []byte("secret")))
 	require.ErrorIs(t, err, zk.ErrAuthFailed)
 	require.NotContains(t, err.Error(), "secret")
+}
+
+func TestAWaiterMovesToAnotherServerOfTheEnsembleAndMissesNothing(t *testing.T) {
+	servers := testbed.StartZooKeepers(t, 3)
+	var proxies []*testbed.Proxy
+	var addrs []string
+	for _, s := range servers {
+		p := testbed.NewProxy(t, s.Addr())
+		proxies, addrs = append(proxies, p), append(addrs, p.Addr())
+	}
+	seldom := zklock.WithLease(lease.WithPoll(time.Hour)) // so that it is a watch that tells
+	holder, c := open(t, servers[0].Addr(), timeout(long)).Lock("it"), openAll(t, addrs, timeout(long), seldom)
+	look := connect(t, servers[0].Addr())
+	l, a, b := c.Lock("it"), someone(), someone()
+	for i := range 6 {
+		before := hold(t, holder, a).Token()
+		got := make(chan error, 1)
+		go func() { got <- l.LockContext(b) }()
+		look.queued("/it", 2)
+		serving := slices.IndexFunc(proxies, func(p *testbed.Proxy) bool { return p.Connections() > 0 })
+		require.GreaterOrEqual(t, serving, 0)
+		proxies[serving].Refuse()
+		if i%2 == 0 { // it moves first; else it hears of the release where it comes to
+			eventually(t, "another server", func() bool {
+				return slices.ContainsFunc(proxies, func(p *testbed.Proxy) bool { return p != proxies[serving] && p.Connections() > 0 }) &&
+					c.State() == zklock.Held
+			})
+		}
+		require.NoError(t, holder.UnlockContext(a))
+		select {
+		case err := <-got:
+			require.NoError(t, err)
+		case <-time.After(30 * time.Second):
+			t.Fatal("it was not woken")
+		}
+		h, err := l.Hold(b)
+		require.NoError(t, err)
+		require.Greater(t, h.Token(), before)
+		require.NoError(t, l.UnlockContext(b))
+		proxies[serving].Heal()
+	}
+}
+
+func TestARestartOfTheServerEndsNeitherHoldsNorWaits(t *testing.T) {
+	t.Parallel()
+	s := testbed.StartZooKeeper(t)
+	l, waiter := open(t, s.Addr(), timeout(30*time.Second)).Lock("it"), open(t, s.Addr(), timeout(30*time.Second)).Lock("it")
+	a, b := someone(), someone()
+	h := hold(t, l, a)
+	got := make(chan error, 1)
+	go func() { got <- waiter.LockContext(b) }()
+	connect(t, s.Addr()).queued("/it", 2)
+	s.Kill()
+	s.Restart()
+	eventually(t, "service", func() bool { return h.Extend(a, time.Minute) == nil })
+	select {
+	case err := <-got:
+		t.Fatalf("granted (%v) while held", err)
+	default:
+	}
+	require.NoError(t, l.UnlockContext(a))
+	require.NoError(t, <-got)
+	next, err := waiter.Hold(b)
+	require.NoError(t, err)
+	require.Greater(t, next.Token(), h.Token())
+	require.NoError(t, waiter.UnlockContext(b))
 }

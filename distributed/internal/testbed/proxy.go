@@ -22,6 +22,7 @@ type Proxy struct {
 	drop    []byte
 	nth     int // the how manieth match it is, from 1
 	dropped int
+	asked   int // how often a client has connected or sent something
 	match   func(reply []byte) bool
 	wg      sync.WaitGroup
 }
@@ -91,6 +92,20 @@ func (p *Proxy) Drops() int {
 	return p.dropped
 }
 
+// Connections returns how many connections of clients there are.
+func (p *Proxy) Connections() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.conns) / 2
+}
+
+// Requests returns how often clients have connected or sent something.
+func (p *Proxy) Requests() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.asked
+}
+
 // Swallow swallows what the server sends in one piece if match says so, until [Proxy.Heal].
 func (p *Proxy) Swallow(match func(reply []byte) bool) { p.set(func() { p.match = match }) }
 
@@ -110,6 +125,7 @@ func (p *Proxy) accept() {
 			return
 		}
 		p.mu.Lock()
+		p.asked++
 		refuse, to := p.refuse, p.server
 		p.mu.Unlock()
 		if refuse {
@@ -145,6 +161,7 @@ func (p *Proxy) copy(dst, src net.Conn, up bool, deaf *bool) {
 		delay := p.delay
 		swallow := p.up
 		if up {
+			p.asked++
 			if p.nth > 0 && bytes.Contains(buf[:n], p.drop) {
 				if p.nth--; p.nth == 0 {
 					p.dropped++

@@ -1,0 +1,73 @@
+package sqllock_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/testbed"
+	"github.com/jucgo/locks/distributed/sqllock"
+)
+
+func TestAServerWhoseClockIsSetIsNoticedAtTheNextRenewalAtTheLatest(t *testing.T) {
+	t.Parallel()
+	for _, d := range servers {
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
+			env, set := testbed.Clock(t)
+			var where string
+			if d.dialect == sqllock.Postgres {
+				where, _ = startPostgres(t, env...)
+			} else {
+				where, _ = startMariaDB(t, env...)
+			}
+			for _, k := range []kind{tableKind, queueKind} {
+				table := sqllock.WithTable(fresh())
+				l := k.open(t, d.open(t, where), term(15*time.Second), table, calm).Lock("it")
+				rival := k.open(t, d.open(t, where), table, term(time.Minute), calm).Lock("it")
+				a, b := someone(), someone()
+
+				// Forward: two hold it for a moment, which the token tells apart, until the first one asks.
+				h := hold(t, l, a)
+				set(time.Hour)
+				next := hold(t, rival, b)
+				require.Greater(t, next.Token(), h.Token())
+				select {
+				case <-h.Lost():
+				case <-time.After(30 * time.Second):
+					t.Fatal("the renewal did not tell")
+				}
+				require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
+
+				// Back: the holder goes on to be one, and gives the lock back.
+				set(-time.Hour)
+				require.True(t, held(t, l))
+				require.NoError(t, next.Extend(b, time.Minute))
+				require.NoError(t, rival.UnlockContext(b))
+				h = hold(t, l, a)
+				require.Greater(t, h.Token(), next.Token())
+				require.True(t, held(t, rival))
+				require.NoError(t, l.UnlockContext(a))
+				require.False(t, held(t, rival))
+				set(0)
+			}
+
+			// Locks of sessions know no time.
+			for _, k := range []kind{rowKind, advisory} {
+				table := sqllock.WithTable(fresh())
+				l, rival := k.open(t, d.open(t, where), term(15*time.Second), table, calm).Lock("it"), k.open(t, d.open(t, where), table, calm).Lock("it")
+				a := someone()
+				h := hold(t, l, a)
+				for _, by := range []time.Duration{time.Hour, -time.Hour, 0} {
+					set(by)
+					require.NoError(t, h.Extend(a, 15*time.Second))
+					require.True(t, held(t, rival))
+				}
+				require.NoError(t, l.UnlockContext(a))
+				require.False(t, held(t, rival))
+			}
+		})
+	}
+}

@@ -1,0 +1,154 @@
+package sqllock_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks/distributed/internal/testbed"
+	"github.com/jucgo/locks/distributed/sqllock"
+)
+
+// waits checks that somebody goes on to wait while trouble lasts, and gets the lock when free has freed it. wait takes the lock and gives it
+// back.
+func waits(t *testing.T, began func() bool, wait func(ctx context.Context) error, trouble, free func()) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(someone(), time.Minute)
+	defer cancel()
+	result := make(chan error, 1)
+	var waiting atomic.Bool
+	go func() {
+		err := wait(ctx)
+		for errors.Is(err, sqllock.ErrTimeout) && !waiting.Load() { // the first attempt may be too slow on a busy machine
+			err = wait(ctx)
+		}
+		result <- err
+	}()
+	require.Eventually(t, began, 20*time.Second, time.Millisecond)
+	waiting.Store(true)
+	trouble()
+	select {
+	case err := <-result:
+		require.Fail(t, "waits no longer", "%v", err)
+	default:
+	}
+	free()
+	require.NoError(t, <-result)
+}
+
+// calm has requests not given up, on a machine that is busy, where that is not the subject.
+var calm = sqllock.WithRequestTimeout(10 * time.Second)
+
+// lockAndUnlock is for waits.
+func lockAndUnlock(l *sqllock.Lock) func(ctx context.Context) error {
+	return func(ctx context.Context) error {
+		if err := l.LockContext(ctx); err != nil {
+			return err
+		}
+		return l.UnlockContext(ctx)
+	}
+}
+
+// refused returns a function that reports whether somebody waits for the lock called name whom the database has refused it.
+func refused(c provider, name string) func() bool {
+	return func() bool { return len(c.(interface{ Told(name string) []int64 }).Told(name)) == 1 }
+}
+
+func TestWhoWaitsGoesOnToWhenTheServerCannotBeReachedForAWhile(t *testing.T) {
+	t.Parallel()
+	each(t, true, func(t *testing.T, k kind, d database) {
+		for _, do := range []bool{false, true}[:map[bool]int{false: 1, true: 2}[k.name == rowKind.name]] {
+			where, table, name := d.serve(t), sqllock.WithTable(fresh()), fresh()
+			p := testbed.NewProxy(t, where)
+			holder := k.open(t, d.open(t, where), table, calm).Lock(name)
+			c := k.open(t, d.open(t, p.Addr()), table, swift)
+			wait := lockAndUnlock(c.Lock(name))
+			if do {
+				wait = func(ctx context.Context) error {
+					return c.(*sqllock.Row).Do(ctx, name, func(*sql.Tx) error { return nil })
+				}
+			}
+			a := someone()
+			hold(t, holder, a)
+			waits(t, refused(c, name), wait, func() {
+				p.Refuse()
+				asked := p.Requests()
+				require.Eventually(t, func() bool { return p.Requests() > asked+2 }, 20*time.Second, time.Millisecond)
+				p.Heal()
+				asked = p.Requests()
+				require.Eventually(t, func() bool { return p.Requests() > asked+4 }, 20*time.Second, time.Millisecond)
+				p.Cut()
+				time.Sleep(1500 * time.Millisecond) // a request is given up
+				p.Heal()
+				p.Reset()
+			}, func() { require.NoError(t, holder.UnlockContext(a)) })
+		}
+	})
+}
+
+func TestAPoolThatItsUserHasClosedIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	each(t, false, func(t *testing.T, k kind, d database) {
+		where, table, name := d.serve(t), sqllock.WithTable(fresh()), fresh()
+		holder := k.open(t, d.open(t, where), table, calm).Lock(name)
+		db := d.open(t, where)
+		c := k.open(t, db, table, calm)
+		a := someone()
+		hold(t, holder, a)
+		result := make(chan error, 1)
+		go func() { result <- c.Lock(name).LockContext(someone()) }()
+		require.Eventually(t, refused(c, name), 20*time.Second, time.Millisecond)
+		require.NoError(t, db.Close())
+		require.ErrorContains(t, <-result, "closed")
+		require.NoError(t, holder.UnlockContext(a))
+	})
+}
+
+func TestWhoWaitsGoesOnToWhenTheServerHasNoConnectionToSpare(t *testing.T) {
+	t.Parallel()
+	each(t, true, func(t *testing.T, k kind, d database) {
+		where, table, name, user := d.serve(t), fresh(), fresh(), fresh()
+		admin := d.open(t, where)
+		exec := func(statements ...string) {
+			for _, s := range statements {
+				_, err := admin.Exec(s)
+				require.NoError(t, err, s)
+			}
+		}
+		var spare, none string
+		if d.dialect == sqllock.Postgres {
+			exec("CREATE ROLE "+user+" LOGIN SUPERUSER", "ALTER ROLE "+user+" NOSUPERUSER")
+			spare, none = "ALTER ROLE "+user+" CONNECTION LIMIT -1", "ALTER ROLE "+user+" CONNECTION LIMIT 0"
+		} else {
+			exec("CREATE USER "+user+"@'%'", "GRANT ALL ON test.* TO "+user+"@'%'")
+			spare, none = "ALTER USER "+user+"@'%' WITH MAX_USER_CONNECTIONS 0", "ALTER USER "+user+"@'%' WITH MAX_USER_CONNECTIONS 1"
+		}
+		holder := k.open(t, admin, sqllock.WithTable(table), calm).Lock(name)
+		if d.dialect == sqllock.Postgres && k.name != advisory.name {
+			exec("GRANT ALL ON "+table+", "+table+"_queue, "+table+"_rows TO "+user, "GRANT ALL ON SEQUENCE "+table+"_queue_id_seq TO "+user)
+		}
+		db, err := sql.Open(d.driver, dsnOf(d.dialect, where, user))
+		require.NoError(t, err)
+		t.Cleanup(func() { db.Close() })
+		c, _ := k.make(db, sqllock.WithTable(table), calm) // which may not make the tables that are there
+		t.Cleanup(func() { c.Close(background) })
+		a := someone()
+		hold(t, holder, a)
+		db.SetMaxIdleConns(-1) // each request connects
+		waits(t, refused(c, name), lockAndUnlock(c.Lock(name)), func() {
+			exec(none)
+			if d.dialect == sqllock.MySQL { // which has to spare one at least
+				var only *sql.Conn
+				require.Eventually(t, func() bool { only, err = db.Conn(background); return err == nil }, 20*time.Second, time.Millisecond)
+				defer only.Close()
+			}
+			time.Sleep(500 * time.Millisecond) // the waiter asks several times
+			exec(spare)
+		}, func() { require.NoError(t, holder.UnlockContext(a)) })
+	})
+}

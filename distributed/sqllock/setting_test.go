@@ -1,0 +1,216 @@
+package sqllock_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks/distributed/sqllock"
+)
+
+func TestALeaseAsLongAsCanBeExcludesOthersFromItsBeginning(t *testing.T) {
+	t.Parallel()
+	each(t, false, func(t *testing.T, k kind, d database) {
+		where, table, name := d.serve(t), sqllock.WithTable(fresh()), fresh()
+		l := k.open(t, d.open(t, where), table, calm).Lock(name, sqllock.For(math.MaxInt64))
+		rival := k.open(t, d.open(t, where), table, calm).Lock(name)
+		a := someone()
+		h := hold(t, l, a)
+		require.True(t, held(t, rival))
+		require.NoError(t, h.Extend(a, math.MaxInt64))
+		require.True(t, held(t, rival))
+		require.NoError(t, h.Err())
+		require.NoError(t, l.UnlockContext(a))
+		require.False(t, held(t, rival))
+	})
+}
+
+// set returns a pool whose connections have a setting, besides what dsn sets.
+func (d database) set(tb testing.TB, where, setting string) *sql.DB {
+	tb.Helper()
+	db, err := sql.Open(d.driver, dsn(d.dialect, where)+"&"+setting)
+	require.NoError(tb, err)
+	tb.Cleanup(func() { db.Close() })
+	return db
+}
+
+func TestLocksAreTakenWhateverIsSetForTheSession(t *testing.T) {
+	t.Parallel()
+	settings := map[sqllock.Dialect][]string{
+		sqllock.Postgres: {
+			"default_transaction_isolation=serializable&lock_timeout=10",
+			"default_query_exec_mode=simple_protocol&timezone=Asia/Tokyo&datestyle=German&intervalstyle=iso_8601",
+		},
+		sqllock.MySQL: {
+			"sql_mode=%27ANSI%27&tx_isolation=%27SERIALIZABLE%27&interpolateParams=true&clientFoundRows=true",
+			"sql_mode=%27ORACLE%27&time_zone=%27%2B13%3A00%27&parseTime=true",
+			"sql_mode=%27SIMULTANEOUS_ASSIGNMENT%27&sql_safe_updates=1&charset=latin1",
+		},
+	}
+	each(t, true, func(t *testing.T, k kind, d database) {
+		where := d.serve(t)
+		for _, setting := range settings[d.dialect] {
+			table, name := sqllock.WithTable(fresh()), "it's "+fresh()
+			db := d.set(t, where, setting)
+			l := k.open(t, db, table, term(6*time.Second), calm).Lock(name)
+			rival := k.open(t, d.open(t, where), table, calm).Lock(name)
+			for range 2 { // the second time there is a row
+				a := someone()
+				h := hold(t, l, a)
+				require.True(t, held(t, rival), setting)
+				before, _ := h.Deadline()
+				require.Eventually(t, func() bool {
+					after, _ := h.Deadline()
+					return after.After(before)
+				}, 20*time.Second, 10*time.Millisecond, "it is renewed: "+setting)
+				require.True(t, held(t, rival), setting)
+				require.NoError(t, h.Err(), setting)
+				require.NoError(t, l.UnlockContext(a), setting)
+				require.False(t, held(t, rival), setting)
+			}
+		}
+	})
+}
+
+func TestATableWhoseStatementsAreNotCommittedIsRefused(t *testing.T) {
+	t.Parallel()
+	where, table := inMaria.serve(t), sqllock.WithTable(fresh())
+	tableKind.open(t, inMaria.open(t, where), table)
+	for _, k := range []kind{tableKind, queueKind} {
+		require.ErrorContains(t, k.open(t, inMaria.set(t, where, "autocommit=0"), table).Lock("it").LockContext(background), "autocommit")
+	}
+}
+
+func TestWorkInATransactionSeesWhatTheHolderBeforeHasDone(t *testing.T) {
+	t.Parallel()
+	for _, d := range everywhere {
+		setting := map[sqllock.Dialect]string{
+			sqllock.Postgres: "default_transaction_isolation=repeatable%20read",
+			sqllock.MySQL:    "tx_isolation=%27REPEATABLE-READ%27",
+			sqllock.SQLite:   "_txlock=deferred",
+		}[d.dialect]
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
+			where, table := d.serve(t), fresh()
+			db := d.set(t, where, setting)
+			_, err := db.Exec("CREATE TABLE " + table + "_res (n bigint)") // of which nothing keeps two from being the same
+			require.NoError(t, err)
+			r, err := sqllock.NewRow(db, sqllock.WithTable(table), sqllock.WithBackoff(time.Microsecond, time.Millisecond), calm)
+			require.NoError(t, err)
+			defer r.Close(background)
+			require.NoError(t, r.CreateSchema(background))
+			var wg sync.WaitGroup
+			for range 6 {
+				wg.Go(func() {
+					for range 60 {
+						assert.NoError(t, r.Do(background, "it", func(tx *sql.Tx) error {
+							var n int
+							if err := tx.QueryRow("SELECT COALESCE(max(n), 0) FROM " + table + "_res").Scan(&n); err != nil {
+								return err
+							}
+							_, err := tx.Exec(fmt.Sprintf("INSERT INTO %s_res VALUES (%d)", table, n+1))
+							return err
+						}))
+					}
+				})
+			}
+			wg.Wait()
+			var different int
+			require.NoError(t, db.QueryRow("SELECT count(DISTINCT n) FROM "+table+"_res").Scan(&different))
+			require.Equal(t, 360, different)
+		})
+	}
+}
+
+func TestAConnectionGoesBackToThePoolAsItWas(t *testing.T) {
+	t.Parallel()
+	where := inSQLite.serve(t)
+	db := inSQLite.open(t, where)
+	db.SetMaxOpenConns(1)
+	r := rowKind.open(t, db).(*sqllock.Row)
+	other := rowKind.open(t, inSQLite.open(t, where)).Lock("it")
+	for i := range 300 {
+		a := someone()
+		if i%2 == 0 {
+			hold(t, other, a)
+		}
+		ctx, cancel := context.WithTimeout(someone(), time.Duration(i%100)*10*time.Microsecond)
+		if err := r.Do(ctx, "it", func(*sql.Tx) error { return nil }); err != nil {
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+		}
+		cancel()
+		if i%2 == 0 {
+			require.NoError(t, other.UnlockContext(a))
+		}
+		conn, err := db.Conn(background)
+		require.NoError(t, err)
+		var waits int
+		require.NoError(t, conn.QueryRowContext(background, "PRAGMA busy_timeout").Scan(&waits))
+		require.Equal(t, 1000, waits, "milliseconds for which a connection waits")
+		_, err = conn.ExecContext(background, "BEGIN")
+		require.NoError(t, err, "no transaction is left")
+		_, err = conn.ExecContext(background, "ROLLBACK")
+		require.NoError(t, err)
+		require.NoError(t, conn.Close())
+	}
+}
+
+func TestWorkWaitsForAConnectionOfThePoolAsLongAsOthersWork(t *testing.T) {
+	t.Parallel()
+	for _, d := range everywhere {
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
+			db := d.open(t, d.serve(t))
+			db.SetMaxOpenConns(1)
+			r := rowKind.open(t, db, sqllock.WithTable(fresh()), sqllock.WithRequestTimeout(time.Second)).(*sqllock.Row)
+			var wg sync.WaitGroup
+			for i := range 4 {
+				wg.Go(func() {
+					assert.NoError(t, r.Do(background, fmt.Sprint("it", i), func(*sql.Tx) error {
+						time.Sleep(700 * time.Millisecond)
+						return nil
+					}))
+				})
+			}
+			wg.Wait()
+		})
+	}
+}
+
+func TestWhoWaitsFillsNoLogOfThePostgreSQLServer(t *testing.T) {
+	t.Parallel()
+	where := inPgx.serve(t)
+	for _, k := range kinds {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			table, name := sqllock.WithTable(fresh()), fresh()
+			holder := k.open(t, inPgx.open(t, where), table, calm).Lock(name)
+			config, err := pgx.ParseConfig(dsn(sqllock.Postgres, where))
+			require.NoError(t, err)
+			var errors atomic.Int64 // each of which the server has written into its log
+			config.OnPgError = func(*pgconn.PgConn, *pgconn.PgError) bool {
+				errors.Add(1)
+				return true
+			}
+			db := stdlib.OpenDB(*config)
+			defer db.Close()
+			c := k.open(t, db, table, calm)
+			a := someone()
+			hold(t, holder, a)
+			waits(t, refused(c, name), lockAndUnlock(c.Lock(name)), func() { time.Sleep(300 * time.Millisecond) },
+				func() { require.NoError(t, holder.UnlockContext(a)) })
+			require.Zero(t, errors.Load())
+		})
+	}
+}

@@ -1,0 +1,163 @@
+package sqllock_test
+
+import (
+	"database/sql"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/testbed"
+	"github.com/jucgo/locks/distributed/sqllock"
+)
+
+func TestAPartitionThatEndsInTimeLosesNothing(t *testing.T) {
+	t.Parallel()
+	each(t, true, func(t *testing.T, k kind, d database) {
+		if k.name == rowKind.name || k.name == advisory.name {
+			return // with the connection goes the lock
+		}
+		where, table := d.serve(t), sqllock.WithTable(fresh())
+		p := testbed.NewProxy(t, where)
+		c, rival := k.open(t, d.open(t, p.Addr()), term(15*time.Second), table, calm), k.open(t, d.open(t, where), table, calm)
+		l, other, a, b := c.Lock("it"), rival.Lock("other"), someone(), someone()
+		h := hold(t, l, a)
+		hold(t, other, b)
+		waits(t, refused(c, "other"), lockAndUnlock(c.Lock("other")), func() {
+			for range 2 {
+				p.Refuse()
+				time.Sleep(6 * time.Second) // a renewal fails
+				p.Heal()
+				before, _ := h.Deadline()
+				require.Eventually(t, func() bool {
+					after, _ := h.Deadline()
+					return after.After(before)
+				}, 20*time.Second, 10*time.Millisecond, "it is renewed")
+			}
+			require.NoError(t, h.Err())
+			require.True(t, held(t, rival.Lock("it")))
+			p.Refuse()
+		}, func() {
+			require.NoError(t, other.UnlockContext(b)) // nobody hears of it
+			p.Heal()
+		})
+		require.NoError(t, l.UnlockContext(a))
+	})
+}
+
+func TestAnswersThatAreSlowerThanARequestMayBeKeepTheHold(t *testing.T) {
+	t.Parallel()
+	each(t, true, func(t *testing.T, k kind, d database) {
+		const lease = 12 * time.Second
+		where, table, name := d.serve(t), sqllock.WithTable(fresh()), fresh()
+		p := testbed.NewProxy(t, where)
+		pool := d.open(t, p.Addr())
+		pool.SetMaxIdleConns(8)
+		var conns []*sql.Conn
+		for range 8 { // a new connection takes several answers
+			conn, err := pool.Conn(background)
+			require.NoError(t, err)
+			conns = append(conns, conn)
+		}
+		for _, conn := range conns {
+			require.NoError(t, conn.Close())
+		}
+		l, rival := k.open(t, pool, term(lease), table, swift).Lock(name), k.open(t, d.open(t, where), table, calm).Lock(name)
+		a := someone()
+		require.Eventually(t, func() bool { return l.LockContext(a) == nil }, 30*time.Second, time.Millisecond)
+		h, err := l.Hold(a)
+		require.NoError(t, err)
+		p.Delay(1300 * time.Millisecond) // for each answer, of which a renewal has two
+		began, asked := time.Now(), p.Requests()
+		require.Never(t, func() bool { return h.Err() != nil }, lease*3/2, 100*time.Millisecond)
+		require.True(t, held(t, rival))
+		t.Logf("%d requests in %v, %d connections", p.Requests()-asked, time.Since(began), pool.Stats().OpenConnections)
+		require.LessOrEqual(t, pool.Stats().InUse, 8, "they do not pile up")
+		p.Heal()
+		require.NoError(t, l.UnlockContext(a))
+	})
+}
+
+func TestARestartOfTheServerEndsSessionsAndNothingElse(t *testing.T) {
+	t.Parallel()
+	for _, d := range servers {
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
+			var where string
+			var s *server
+			if d.dialect == sqllock.Postgres {
+				where, s = startPostgres(t)
+			} else {
+				where, s = startMariaDB(t)
+			}
+			type party struct {
+				kind
+				l, rival *sqllock.Lock
+				h        locks.Hold
+				got      chan error
+			}
+			a, b := someone(), someone()
+			var parties []party
+			for _, k := range kinds {
+				table := sqllock.WithTable(fresh())
+				c := k.open(t, d.open(t, where), term(20*time.Second), table, calm)
+				rival := k.open(t, d.open(t, where), table, calm)
+				p := party{k, c.Lock("of " + k.name), rival.Lock("of " + k.name), nil, make(chan error, 1)}
+				p.h = hold(t, p.l, a)
+				go func() { p.got <- p.rival.LockContext(b) }()
+				require.Eventually(t, refused(rival, p.l.Name()), 20*time.Second, time.Millisecond)
+				parties = append(parties, p)
+			}
+			s.restart()
+			for _, p := range parties {
+				if p.name == rowKind.name || p.name == advisory.name {
+					require.NoError(t, <-p.got, p.name)
+					select {
+					case <-p.h.Lost():
+					case <-time.After(30 * time.Second):
+						t.Fatal("the renewal did not tell")
+					}
+					require.ErrorIs(t, p.l.UnlockContext(a), locks.ErrLost, p.name)
+				} else {
+					select {
+					case err := <-p.got:
+						t.Fatalf("%s: granted (%v) while held", p.name, err)
+					default:
+					}
+					require.Eventually(t, func() bool { return p.h.Extend(a, 20*time.Second) == nil }, 20*time.Second, 10*time.Millisecond)
+					require.NoError(t, p.l.UnlockContext(a), p.name)
+					require.NoError(t, <-p.got, p.name)
+					next, err := p.rival.Hold(b)
+					require.NoError(t, err)
+					require.Greater(t, next.Token(), p.h.Token(), p.name)
+				}
+				require.NoError(t, p.rival.UnlockContext(b))
+			}
+		})
+	}
+}
+
+func TestAHolderOfASessionThatWasPausedKnowsAtOnceThatItIsOver(t *testing.T) {
+	t.Parallel()
+	for _, k := range []kind{rowKind, advisory} {
+		for _, d := range servers {
+			t.Run(k.name+" on "+d.name, func(t *testing.T) {
+				t.Parallel()
+				where, table := d.serve(t), fresh()
+				rival := k.open(t, d.open(t, where), sqllock.WithTable(table), calm).Lock(table)
+				c := child(t, "hold", k, d, where, table)
+				require.Equal(t, "held", c.Line())
+				c.Pause()
+				time.Sleep(2 * short)
+				require.True(t, held(t, rival), "the server keeps the lock")
+				c.Say("go on")
+				c.Resume()
+				require.Equal(t, "lost: true", c.Line())
+				b := someone()
+				hold(t, rival, b)
+				require.NoError(t, rival.UnlockContext(b))
+			})
+		}
+	}
+}
