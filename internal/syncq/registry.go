@@ -147,9 +147,23 @@ func registered() []*Sync {
 	return locks
 }
 
-// waitsFor returns the lock that the goroutine who waits for as far as is known, or nil.
-func waitsFor(who int64) *Sync {
+// waitsFor returns the locks that goroutines among who wait for, as far as is known, with the goroutines. It is
+// nil if none of them waits.
+func waitsFor(who []int64) (at map[*Sync]map[int64]bool) {
 	registry.Lock()
 	defer registry.Unlock()
-	return registry.waits[who].Value()
+	for _, h := range who {
+		lock := registry.waits[h].Value() // those of goroutines only
+		if lock == nil {
+			continue
+		}
+		if at == nil {
+			at = make(map[*Sync]map[int64]bool)
+		}
+		if at[lock] == nil {
+			at[lock] = make(map[int64]bool)
+		}
+		at[lock][h] = true
+	}
+	return at
 }
