@@ -129,6 +129,35 @@ func TestRecordsAreOfHoldersOnly(t *testing.T) {
 	require.Empty(t, s.TakenAt(1))
 }
 
+// The holders are looked at just as a reader becomes the writer: the word was seen to be shared, and the reader is in the table no
+// more. One owner is that of the goroutine that looks, and is upgraded by another one; the other is not, and the former's hold was
+// given back by another goroutine before it looks.
+func TestThePlaceOfAReaderThatIsUpgradedDuringTheLookStays(t *testing.T) {
+	for _, who := range []int64{-7, -8} {
+		SetRecording(true)
+		s := new(Sync)
+		s.Describe(&Kind{Name: "read", Holders: func(s *Sync) []int64 {
+			upgraded, _ := s.Upgrade(-7)
+			require.True(t, upgraded)
+			return s.Readers()
+		}})
+		for o := range int64(minPlaces) {
+			require.True(t, s.TryLock(Owned(o+1)))
+			s.Record(o + 1)
+			require.True(t, s.Unlock(FIFO))
+		}
+		require.True(t, s.Read(-7, FIFO))
+		if who != -7 {
+			note(weak.Make(s), -7, []uintptr{1})
+		}
+		s.Record(who)
+		require.NotEmpty(t, s.TakenAt(-7))
+		require.NotEmpty(t, s.TakenAt(who))
+		require.Empty(t, s.TakenAt(1))
+		SetRecording(false)
+	}
+}
+
 // A look at all of them for each would take minutes.
 func TestThousandsOfReadersAreRecordedInNoTime(t *testing.T) {
 	SetRecording(true)
