@@ -430,8 +430,9 @@ func (s *Sync) refuse(n *node) bool {
 
 // closesCycle reports whether start, the wait of a goroutine that has just begun, is on a cycle
 // that no explicit owner can open. A cycle that does not stand up to the looks had a
-// wait that has ended since, and as hardly any begin meanwhile, that is so for a few times at most. The bound
-// is for locks that break the rules of their Kind, and must not make everybody hang.
+// wait that has ended since, and there is another search, as often as it takes: no wait begins meanwhile but that
+// of a condition's waiter that comes back, to a lock which somebody must have given up who waited, and cannot wait again before
+// this is over. The bound is for locks that break the rules of their Kind, and must not make everybody hang.
 func closesCycle(start Wait) bool {
 	for broken := 0; broken < 100; {
 		path := cycleThrough(start)
