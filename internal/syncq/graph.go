@@ -497,7 +497,13 @@ func cycleThrough(start Wait) []Wait {
 
 // waitsOf returns the waits of the goroutines among who.
 func waitsOf(who []int64) (waits []Wait) {
-	for lock, here := range waitsFor(who) {
+	if len(who) == 1 { // as a rule
+		if lock := waitsFor(who[0]); lock != nil {
+			waits = lock.look(func(n *node) bool { return n.who == who[0] })
+		}
+		return waits
+	}
+	for lock, here := range allWaitFor(who) {
 		waits = append(waits, lock.look(func(n *node) bool { return here[n.who] })...)
 	}
 	return waits

@@ -147,18 +147,22 @@ func registered() []*Sync {
 	return locks
 }
 
-// waitsFor returns the locks that goroutines among who wait for, as far as is known, with the goroutines. It is
-// nil if none of them waits.
-func waitsFor(who []int64) (at map[*Sync]map[int64]bool) {
+// waitsFor returns the lock that the goroutine who waits for as far as is known, or nil.
+func waitsFor(who int64) *Sync {
+	registry.Lock()
+	defer registry.Unlock()
+	return registry.waits[who].Value()
+}
+
+// allWaitFor is waitsFor of all goroutines among who: which of them wait for which lock.
+func allWaitFor(who []int64) map[*Sync]map[int64]bool {
+	at := make(map[*Sync]map[int64]bool)
 	registry.Lock()
 	defer registry.Unlock()
 	for _, h := range who {
-		lock := registry.waits[h].Value() // those of goroutines only
+		lock := registry.waits[h].Value()
 		if lock == nil {
 			continue
-		}
-		if at == nil {
-			at = make(map[*Sync]map[int64]bool)
 		}
 		if at[lock] == nil {
 			at[lock] = make(map[int64]bool)
