@@ -3,6 +3,7 @@ package deadlock_test
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -310,6 +311,83 @@ func TestPhilosophersWhoStartAgainWhenRefusedAllEat(t *testing.T) {
 	t.Logf("%d refused", refused.Load())
 	for i := range forks {
 		require.False(t, forks[i].IsLocked() || forks[i].HasQueued())
+	}
+}
+
+// Everybody asks for everything in any order, and starts again when refused. A cycle that is missed makes them hang. Writers that
+// give up are between a reader and the writer that it waits for, so what a search has seen is gone a moment later.
+func TestNoCycleIsMissedWhileWaitsInBetweenGiveUp(t *testing.T) {
+	for _, policy := range []fair.Policy{fair.NonFair, fair.FIFO} {
+		t.Run(policy.String(), func(t *testing.T) {
+			deadlock.Refuse(true)
+			defer deadlock.Refuse(false)
+			rw := []*rwlock.RWMutex{rwlock.New(policy), rwlock.New(policy)}
+			all := []locks.Locker{rw[0], rw[1], rw[0].ReadLocker(), rw[1].ReadLocker(), reentrant.New(policy)}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			var refused atomic.Int32
+			var wg, others sync.WaitGroup
+			for g := range 6 {
+				r := rand.New(rand.NewPCG(uint64(g), 1))
+				wg.Go(func() {
+					for range 1500 {
+						var held []locks.Locker
+						for range 3 {
+							l := all[r.IntN(len(all))]
+							err := l.LockContext(ctx)
+							if err == nil {
+								held = append(held, l)
+							} else if errors.Is(err, locks.ErrDeadlock) {
+								refused.Add(1)
+								break
+							}
+						}
+						for len(held) > 0 {
+							i := r.IntN(len(held))
+							assert.NoError(t, held[i].UnlockContext(ctx))
+							held = append(held[:i], held[i+1:]...)
+						}
+					}
+				})
+			}
+			stop := make(chan struct{})
+			for g := range 4 {
+				r := rand.New(rand.NewPCG(uint64(g), 2))
+				impatient := ctx
+				if g == 0 {
+					impatient = locks.WithOwner(ctx, locks.NewOwner())
+				}
+				others.Go(func() {
+					for {
+						select {
+						case <-stop:
+							return
+						default:
+						}
+						wait, end := context.WithTimeout(impatient, time.Duration(r.IntN(100))*time.Microsecond)
+						if l := rw[r.IntN(2)]; l.LockContext(wait) == nil {
+							assert.NoError(t, l.UnlockContext(impatient))
+						}
+						end()
+					}
+				})
+			}
+			done := make(chan struct{})
+			go func() { wg.Wait(); close(done) }()
+			select {
+			case <-done:
+			case <-time.After(30 * time.Second):
+				t.Errorf("not refused: %v", deadlock.Find())
+				cancel() // all are let go
+				<-done
+			}
+			close(stop)
+			others.Wait()
+			t.Logf("%d refused", refused.Load())
+			for _, l := range rw {
+				require.False(t, l.IsWriteLocked() || l.ReadLockCount() > 0 || l.HasQueued())
+			}
+		})
 	}
 }
 

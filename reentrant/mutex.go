@@ -31,7 +31,8 @@ const MaxHolds = syncq.MaxHolds
 //
 // In the terms of the Go memory model, the last unlock of an owner synchronizes before
 // the first lock of the next. Explicit owners order nothing between the goroutines that
-// share one. A condition wait by one of these gives up the holds of all.
+// share one. A condition wait by one of these gives up the holds of all, and brings them back when it
+// returns: for another one, too, that waits for a signal itself by then, and does not expect to hold.
 //
 // Uncontended, lock and unlock are one compare-and-swap each; locking again is none. A
 // contended Lock allocates nothing in the steady state.

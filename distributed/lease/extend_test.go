@@ -18,6 +18,7 @@ func rivalry(t *testing.T, s *server, h locks.Hold) time.Duration {
 	rival, b := open(t, s.connect()).Lock("it"), as(locks.NewOwner())
 	granted := make(chan time.Time, 1)
 	go func() {
+		defer close(granted) // nobody waits in vain if it fails
 		if assert.NoError(t, rival.LockContext(b)) {
 			at := time.Now()
 			assert.NoError(t, rival.UnlockContext(b))

@@ -590,6 +590,7 @@ func TestARivalGetsAMajorityOnlyAfterTheHolderWasToldOfItsLoss(t *testing.T) {
 		time.Sleep(time.Duration(phase) * short / 3)
 		granted := make(chan time.Time, 1)
 		go func() {
+			defer close(granted) // nobody waits in vain if it fails
 			if assert.NoError(t, rival.LockContext(b)) {
 				granted <- time.Now()
 			}

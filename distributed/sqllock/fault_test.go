@@ -76,6 +76,7 @@ func TestALossIsToldBeforeARivalGetsTheLockInEveryPhaseOfAPartition(t *testing.T
 				time.Sleep(time.Duration(phase) * short / 15)
 				granted := make(chan time.Time, 1)
 				go func() {
+					defer close(granted) // nobody waits in vain if it fails
 					if assert.NoError(t, rival.LockContext(b)) {
 						granted <- time.Now()
 					}

@@ -65,6 +65,7 @@ func TestALossIsToldBeforeARivalGetsTheLockInEveryPhaseOfAPartition(t *testing.T
 				time.Sleep(time.Duration(phase) * short / 9) // renewals come each third
 				granted := make(chan time.Time, 1)
 				go func() {
+					defer close(granted) // nobody waits in vain if it fails
 					if assert.NoError(t, rival.LockContext(b)) {
 						granted <- time.Now()
 					}
@@ -460,6 +461,42 @@ func TestAnAnswerThatComesLongAfterItsWaiterHasGoneLeavesNothing(t *testing.T) {
 				eventually(t, "an empty lock", free)
 			})
 		}
+	}
+}
+
+// As on a machine with more to do than it can: the answers come some time after those who asked have gone, or just then.
+func TestReadersAndWritersWhoGiveUpWhenAnswersAreLateLeaveNothing(t *testing.T) {
+	t.Parallel()
+	s := testbed.StartZooKeeper(t)
+	direct := connect(t, s.Addr())
+	p := testbed.NewProxy(t, s.Addr())
+	rw := open(t, p.Addr(), timeout(long)).ReadWriteLocker("it")
+	var wg sync.WaitGroup
+	for g := range 8 {
+		wg.Go(func() {
+			for i := range 12 {
+				l := read(rw)
+				if (g+i)%3 == 0 {
+					l = write(rw)
+				}
+				if g == 0 {
+					p.Delay(rand.N(80 * time.Millisecond)) // more and less than it takes until nobody waits for an answer
+				}
+				ctx, cancel := context.WithTimeout(someone(), rand.N(200*time.Millisecond))
+				if l.LockContext(ctx) == nil {
+					assert.NoError(t, l.UnlockContext(ctx))
+				}
+				cancel()
+			}
+		})
+	}
+	wg.Wait()
+	p.Heal()
+	direct.queued("/it", 0)
+	a := someone()
+	for _, l := range []*zklock.Lock{write(rw), read(rw)} {
+		hold(t, l, a)
+		require.NoError(t, l.UnlockContext(a))
 	}
 }
 

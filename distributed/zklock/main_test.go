@@ -16,7 +16,19 @@ import (
 
 func TestMain(m *testing.M) {
 	testbed.Play(map[string]testbed.Role{"hold": holdUntilKilled, "buy": buy})
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/jucgo/locks/distributed/internal/testbed.start.func1.1"))
+	goleak.VerifyTestMain(patient{m}, stays)
+}
+
+var stays = goleak.IgnoreAnyFunction("github.com/jucgo/locks/distributed/internal/testbed.start.func1.1")
+
+// patient gives the ZooKeeper client the second that it takes to be closed without a server, if the test of that is the last one.
+type patient struct{ *testing.M }
+
+func (m patient) Run() int {
+	code := m.M.Run()
+	for end := time.Now().Add(10 * time.Second); goleak.Find(stays) != nil && time.Now().Before(end); {
+	}
+	return code
 }
 
 var background = context.Background()

@@ -206,6 +206,20 @@ func TestGoroutinesThatShareAnOwnerLoseNoHoldToWaitsForASignal(t *testing.T) {
 					leave(-7)
 				}
 			})
+			// One that took its first hold, and lost it to the wait of another, may wait itself after its second. Then the
+			// first one is there when the other is back, and nobody to give it up. So somebody else of the owner waits now and then.
+			for o := range int64(2) {
+				others.Go(func() {
+					for !stop.Load() {
+						time.Sleep(time.Millisecond)
+						take(-5 - o)
+						now, cancel := context.WithTimeout(ctx, time.Millisecond)
+						c.WaitOwned(now, Owned(-5-o))
+						cancel()
+						leave(-5 - o)
+					}
+				})
+			}
 			all.Wait()
 			stop.Store(true)
 			others.Wait()

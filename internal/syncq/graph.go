@@ -43,6 +43,8 @@ import (
 //   - So, if it was seen to hold a lock at the second look, it held it from t1 to t2.
 //   - A wait that was ahead of another at the second look was so from t1 to t2: waits join at
 //     the end only.
+//   - The nearest exclusive wait ahead may give up between two looks. The next one ahead keeps out whom
+//     it kept out, and waits for the same holders. So the nearest is the nearest of those that all looks saw.
 //
 // So a cycle of which all waits are seen at the first look and at the third, and all edges at the
 // second, stood from t1 to t2. And a cycle that stands when the looks begin, and lasts, is
@@ -54,7 +56,10 @@ import (
 // While waits are refused, they begin one at a time: the enqueueing and the search for
 // cycles through the new wait happen with one mutex held. Of the waits that make up a cycle, the last
 // one to begin finds the others in their queues, and all edges in place, as nobody else in
-// it runs. It leaves, and so the cycle does not come about. None before it was refused for this
+// it runs. Only the nearest exclusive wait ahead of a shared one, if it has a limit, may leave at any time, in the middle
+// of the search too; then the search asks who is the nearest now. That one was ahead before, and waits for the same holders,
+// so there is no new cycle either when one leaves after the search.
+// The last one to begin leaves, and so the cycle does not come about. None before it was refused for this
 // cycle, as there was no cycle then. Thus exactly one is refused, and, by the three looks, none
 // without a cycle. Waits that cannot be refused are seen by those that can: a
 // condition's waiter that comes back to the lock, which must not return without it, an explicit owner's, and
@@ -205,23 +210,25 @@ type edge struct {
 	behind bool
 }
 
-// edges returns the edges between waits, from each of them.
+// edges returns the edges between waits, from each of them. The waits for a lock are in the order of its queue.
 func edges(waits []Wait) [][]edge {
 	byOwner := make(map[int64][]int)
-	byID := make(map[waitID]int)
 	for i, w := range waits {
 		byOwner[w.Who] = append(byOwner[w.Who], i)
-		byID[w.id] = i
 	}
 	from := make([][]edge, len(waits))
+	ahead := make(map[*Sync]int) // the nearest exclusive wait, as those for a lock are in the order of its queue
 	for i, w := range waits {
 		for _, h := range w.holders {
 			for _, j := range byOwner[h] {
 				from[i] = append(from[i], edge{j, false})
 			}
 		}
-		if j, ok := byID[w.behind]; ok {
+		if j, ok := ahead[w.Lock]; ok && w.behind.n != nil {
 			from[i] = append(from[i], edge{j, true})
+		}
+		if !w.Shared {
+			ahead[w.Lock] = i
 		}
 	}
 	return from
@@ -423,23 +430,34 @@ func (s *Sync) refuse(n *node) bool {
 
 // closesCycle reports whether start, the wait of a goroutine that has just begun, is on a cycle
 // that no explicit owner can open. A cycle that does not stand up to the looks had a
-// wait that has ended since; as hardly any begin meanwhile, the next search tells. The bound
-// is for locks that break the rules of their Kind, and must not make everybody hang.
+// wait that has ended since, and there is another search, as often as it takes: no wait begins meanwhile but that
+// of a condition's waiter that comes back, to a lock which somebody must have given up who waited, and cannot wait again before
+// this is over. The bound is for locks that break the rules of their Kind, and must not make everybody hang.
 func closesCycle(start Wait) bool {
-	for range 100 {
+	for broken := 0; broken < 100; {
 		path := cycleThrough(start)
 		if path == nil {
 			return false
 		}
-		if stands(path) {
+		stood, ended := stands(path)
+		if stood {
 			return true
+		}
+		now := again([]Wait{start})
+		if len(now) == 0 {
+			return false // it has the lock
+		}
+		start = now[0]
+		if !ended {
+			broken++
 		}
 	}
 	return false
 }
 
 // cycleThrough returns a cycle through start, as one look after the other shows it, or nil. It looks
-// only at what the wait can lead to: as a rule, a holder that does not wait.
+// only at what the wait can lead to: as a rule, a holder that does not wait. The holders of a lock are followed once, however
+// many waits lead to them, so that the cost is that of a look or two at each queue on the way.
 func cycleThrough(start Wait) []Wait {
 	type step struct {
 		Wait
@@ -447,8 +465,12 @@ func cycleThrough(start Wait) []Wait {
 	}
 	steps := []step{{start, -1}}
 	seen := map[waitID]bool{start.id: true}
+	followed := map[*Sync]bool{}
 	for k := 0; k < len(steps); k++ {
 		w := steps[k].Wait
+		if followed[w.Lock] {
+			continue
+		}
 		if slices.Contains(w.holders, start.Who) {
 			var path []Wait
 			for ; k >= 0; k = steps[k].from {
@@ -457,14 +479,11 @@ func cycleThrough(start Wait) []Wait {
 			slices.Reverse(path)
 			return path
 		}
-		var next []Wait
-		for _, h := range w.holders {
-			if lock := waitsFor(h); h > 0 && lock != nil {
-				next = append(next, lock.look(func(n *node) bool { return n.who == h })...)
-			}
-		}
-		if w.behind.n != nil {
-			next = append(next, w.Lock.find(w.behind)...)
+		next := waitsOf(w.holders)
+		if len(w.holders) > 0 {
+			followed[w.Lock] = true
+		} else {
+			next = nearest(w)
 		}
 		for _, v := range next {
 			if !seen[v.id] {
@@ -476,11 +495,43 @@ func cycleThrough(start Wait) []Wait {
 	return nil
 }
 
-// stands reports whether the cycle stood at one moment: path is the first look.
-func stands(path []Wait) bool {
+// waitsOf returns the waits of the goroutines among who.
+func waitsOf(who []int64) (waits []Wait) {
+	if len(who) == 1 { // as a rule
+		if lock := waitsFor(who[0]); lock != nil {
+			waits = lock.look(func(n *node) bool { return n.who == who[0] })
+		}
+		return waits
+	}
+	for lock, here := range allWaitFor(who) {
+		waits = append(waits, lock.look(func(n *node) bool { return here[n.who] })...)
+	}
+	return waits
+}
+
+// nearest returns the exclusive wait that is nearest ahead of w, if w is a shared one that it keeps out. It
+// may not be the one that w says: whoever has a limit may have given up since w was looked at.
+func nearest(w Wait) []Wait {
+	for w.behind.n != nil {
+		if ahead := w.Lock.find(w.behind); ahead != nil {
+			return ahead
+		}
+		now := again([]Wait{w})
+		if len(now) == 0 {
+			break
+		}
+		w = now[0]
+	}
+	return nil
+}
+
+// stands reports whether the cycle stood at one moment, and if not, whether one of its waits has ended: path is the
+// first look.
+func stands(path []Wait) (stood, ended bool) {
 	second := again(path)
 	third := again(path)
-	return closed(second) && len(second) == len(path) && len(third) == len(path)
+	ended = len(third) < len(path)
+	return closed(second) && len(second) == len(path) && !ended, ended
 }
 
 // again looks at waits once more, and returns those that are not over.

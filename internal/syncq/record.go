@@ -64,7 +64,9 @@ func (s *Sync) Record(owner int64) {
 	stack = stack[:runtime.Callers(2, stack)]
 	p := weak.Make(s)
 	if n, many := note(p, owner, stack); many {
-		thin(p, n, s.Holders())
+		// A reader that is upgraded has the lock exclusively before it leaves the table: whoever is missed there is
+		// seen here.
+		thin(p, n, append(s.Holders(), s.Owner()))
 	}
 }
 
@@ -99,7 +101,8 @@ func forgetDead() {
 }
 
 // thin throws out what is said of those who are not among the holders, who were looked at after place n was noted. Whoever
-// has taken the lock since that look has a later one, which stays.
+// has taken the lock since that look has a later one, which stays. So does place n: its owner can be missed if another
+// goroutine of it goes from one mode to the other meanwhile, and back.
 func thin(p weak.Pointer[Sync], n uint64, holders []int64) {
 	keep := make(map[int64]bool, len(holders))
 	for _, h := range holders {
@@ -112,7 +115,7 @@ func thin(p weak.Pointer[Sync], n uint64, holders []int64) {
 		return
 	}
 	for owner, at := range t.of {
-		if at.n <= n && !keep[owner] {
+		if at.n < n && !keep[owner] {
 			delete(t.of, owner)
 		}
 	}

@@ -153,3 +153,21 @@ func waitsFor(who int64) *Sync {
 	defer registry.Unlock()
 	return registry.waits[who].Value()
 }
+
+// allWaitFor is waitsFor of all goroutines among who: which of them wait for which lock.
+func allWaitFor(who []int64) map[*Sync]map[int64]bool {
+	at := make(map[*Sync]map[int64]bool)
+	registry.Lock()
+	defer registry.Unlock()
+	for _, h := range who {
+		lock := registry.waits[h].Value()
+		if lock == nil {
+			continue
+		}
+		if at[lock] == nil {
+			at[lock] = make(map[int64]bool)
+		}
+		at[lock][h] = true
+	}
+	return at
+}

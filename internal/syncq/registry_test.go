@@ -129,6 +129,35 @@ func TestRecordsAreOfHoldersOnly(t *testing.T) {
 	require.Empty(t, s.TakenAt(1))
 }
 
+// The holders are looked at just as a reader becomes the writer: the word was seen to be shared, and the reader is in the table no
+// more. One owner is that of the goroutine that looks, and is upgraded by another one; the other is not, and the former's hold was
+// given back by another goroutine before it looks.
+func TestThePlaceOfAReaderThatIsUpgradedDuringTheLookStays(t *testing.T) {
+	for _, who := range []int64{-7, -8} {
+		SetRecording(true)
+		s := new(Sync)
+		s.Describe(&Kind{Name: "read", Holders: func(s *Sync) []int64 {
+			upgraded, _ := s.Upgrade(-7)
+			require.True(t, upgraded)
+			return s.Readers()
+		}})
+		for o := range int64(minPlaces) {
+			require.True(t, s.TryLock(Owned(o+1)))
+			s.Record(o + 1)
+			require.True(t, s.Unlock(FIFO))
+		}
+		require.True(t, s.Read(-7, FIFO))
+		if who != -7 {
+			note(weak.Make(s), -7, []uintptr{1})
+		}
+		s.Record(who)
+		require.NotEmpty(t, s.TakenAt(-7))
+		require.NotEmpty(t, s.TakenAt(who))
+		require.Empty(t, s.TakenAt(1))
+		SetRecording(false)
+	}
+}
+
 // A look at all of them for each would take minutes.
 func TestThousandsOfReadersAreRecordedInNoTime(t *testing.T) {
 	SetRecording(true)
@@ -233,7 +262,7 @@ func TestNoCycleIsMadeOfWaitsThatWereNotThereTogether(t *testing.T) {
 	require.True(t, b.enqueue(m, FIFO))
 	first = append(first, lookAll([]*Sync{&b})...)
 	require.Len(t, cycles(first), 1, "it looks like a cycle")
-	require.False(t, stands(first))
+	require.False(t, stood(first))
 
 	// Not even if the party waits for the same lock again, in the same node.
 	b.guard.Lock()
@@ -241,11 +270,71 @@ func TestNoCycleIsMadeOfWaitsThatWereNotThereTogether(t *testing.T) {
 	b.guard.Unlock()
 	require.True(t, a.enqueue(n, FIFO))
 	require.True(t, b.enqueue(m, FIFO))
-	require.False(t, stands(first))
+	require.False(t, stood(first))
 	third := lookAll([]*Sync{&a, &b})
 	require.Empty(t, common(slices.Clone(third), first))
-	require.True(t, stands(third))
+	require.True(t, stood(third))
 	require.Len(t, cycles(common(slices.Clone(third), third)), 1)
+}
+
+// stood reports whether the cycle of which path is the first look stood at one moment.
+func stood(path []Wait) bool {
+	stood, _ := stands(path)
+	return stood
+}
+
+// 7 reads a, and waits for b; 8 holds b, and asks to read a. Writers 5 and 6 wait in between, of which 6, the nearest to 8,
+// gives up when it has been seen.
+func TestACycleIsSeenThoughTheWriterThatItGoesThroughGivesUpBetweenTwoLooks(t *testing.T) {
+	Refuse(true)
+	defer Refuse(false)
+	var a, b Sync
+	a.Describe(&Kind{Name: "read", Holders: (*Sync).Readers})
+	b.Describe(&testKind)
+	require.True(t, a.Read(7, FIFO))
+	require.True(t, b.TryLock(Owned(8)))
+	five, six, seven, eight := newNode(Owned(5), false), newNode(Owned(6), false), newNode(Owned(7), false), newNode(Party{who: 8}, true)
+	require.True(t, a.enqueue(five, FIFO))
+	require.True(t, a.enqueue(six, FIFO))
+	require.True(t, b.enqueue(seven, FIFO))
+	require.True(t, a.enqueue(eight, FIFO))
+	locks := []*Sync{&a, &b}
+	first, second := lookAll(locks), lookAll(locks)
+	begun := a.find(eight.id())[0]
+	path := cycleThrough(begun)
+	require.Len(t, path, 3)
+	require.EqualValues(t, 6, path[1].Who)
+
+	a.guard.Lock()
+	require.Nil(t, a.cancel(six))
+	a.guard.Unlock()
+	ok, ended := stands(path)
+	require.False(t, ok)
+	require.True(t, ended)
+	require.True(t, closesCycle(begun))
+	require.EqualValues(t, 5, cycleThrough(begun)[1].Who)
+	found := cycles(common(second, first, lookAll(locks)))
+	require.Len(t, found, 1)
+	require.Len(t, found[0], 3)
+	require.EqualValues(t, 5, found[0][0].Who)
+	require.True(t, found[0][2].Behind)
+}
+
+func TestAWaitThatHasBecomeAHoldClosesNoCycle(t *testing.T) {
+	Refuse(true)
+	defer Refuse(false)
+	var a, b Sync
+	a.Describe(&testKind)
+	b.Describe(&testKind)
+	require.True(t, a.TryLock(Owned(1)))
+	require.True(t, b.TryLock(Owned(2)))
+	n, m := newNode(Owned(2), false), newNode(Owned(1), false)
+	require.True(t, b.enqueue(m, FIFO))
+	require.True(t, a.enqueue(n, FIFO))
+	begun := a.find(n.id())[0]
+	require.NotEmpty(t, cycleThrough(begun))
+	require.True(t, a.Unlock(FIFO)) // as if 1 had another goroutine
+	require.False(t, closesCycle(begun))
 }
 
 func TestOnlyEdgesThatAreStillThereCloseACycle(t *testing.T) {
@@ -257,11 +346,11 @@ func TestOnlyEdgesThatAreStillThereCloseACycle(t *testing.T) {
 	require.True(t, b.enqueue(m, FIFO))
 	path := lookAll([]*Sync{&a, &b})
 	require.True(t, closed(path))
-	require.True(t, stands(path))
+	require.True(t, stood(path))
 	a.Word.Store(value(3) | queued) // as if 1 had another goroutine
 	require.Len(t, again(path), 2)
 	require.False(t, closed(again(path)))
-	require.False(t, stands(path))
+	require.False(t, stood(path))
 }
 
 func TestAWaiterThatHasTheLockButNotLeftTheQueueDoesNotWait(t *testing.T) {
@@ -292,6 +381,31 @@ func TestWaitsBeginOneAtATimeWhileTheyMayBeRefused(t *testing.T) {
 	eventually(t, func() bool { return s.Len() == 1 })
 	s.Unlock(FIFO)
 	require.True(t, waiter.result(t))
+}
+
+// Each wait is kept out by all the readers, who are queued up at another lock.
+func TestTheSearchForACycleThroughACrowdTakesNoTime(t *testing.T) {
+	Refuse(true)
+	defer Refuse(false)
+	var a, b Sync
+	kind := &Kind{Name: "read", Holders: (*Sync).Readers, Refusable: true}
+	a.Describe(kind)
+	b.Describe(kind)
+	const n = 500
+	for o := int64(1); o <= n; o++ {
+		require.True(t, a.Read(o, FIFO))
+		require.True(t, b.Read(o+n, FIFO))
+	}
+	began := time.Now()
+	for o := int64(1); o <= n; o++ {
+		require.True(t, b.enqueue(newNode(Owned(o), false), FIFO))
+		require.Less(t, time.Since(began), 30*time.Second)
+	}
+	for o := int64(2*n + 1); o <= 3*n; o++ {
+		require.True(t, a.enqueue(newNode(Owned(o), false), FIFO))
+		require.Less(t, time.Since(began), 30*time.Second)
+	}
+	t.Log(time.Since(began))
 }
 
 func TestComponentsOfALongChainNeedNoDeepStack(t *testing.T) {
