@@ -149,7 +149,7 @@ func TestAHolderOfASessionThatWasPausedKnowsAtOnceThatItIsOver(t *testing.T) {
 				c := child(t, "hold", k, d, where, table)
 				require.Equal(t, "held", c.Line())
 				c.Pause()
-				time.Sleep(2 * short)
+				time.Sleep(leaseOfChild + short)
 				require.True(t, held(t, rival), "the server keeps the lock")
 				c.Say("go on")
 				c.Resume()
