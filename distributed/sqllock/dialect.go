@@ -256,7 +256,7 @@ func number(err error) (n uint64, ok bool) {
 
 func classOfNumber(n uint64) class {
 	switch n {
-	case 1205, 1213, 3572: // lock wait timeout, deadlock, NOWAIT
+	case 1020, 1205, 1213, 3572: // snapshot that is out of date (MariaDB), lock wait timeout, deadlock, NOWAIT
 		return busy
 	case 1146: // no such table
 		return missing

@@ -55,6 +55,7 @@ func TestLocksAreTakenWhateverIsSetForTheSession(t *testing.T) {
 		sqllock.MySQL: {
 			"sql_mode=%27ANSI%27&tx_isolation=%27SERIALIZABLE%27&interpolateParams=true&clientFoundRows=true",
 			"sql_mode=%27ORACLE%27&time_zone=%27%2B13%3A00%27&parseTime=true",
+			"tx_isolation=%27SERIALIZABLE%27&innodb_snapshot_isolation=1",
 			"sql_mode=%27SIMULTANEOUS_ASSIGNMENT%27&sql_safe_updates=1&charset=latin1",
 		},
 	}
@@ -83,6 +84,39 @@ func TestLocksAreTakenWhateverIsSetForTheSession(t *testing.T) {
 	})
 }
 
+// MariaDB does so by default from 11.6 on, to whose snapshot is out of date.
+func TestWhoIsToldToBeginATransactionAnewDoesSo(t *testing.T) {
+	t.Parallel()
+	for _, k := range kinds {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			where, table := inMaria.serve(t), sqllock.WithTable(fresh())
+			k.open(t, inMaria.open(t, where), table)
+			inside, total := 0, 0
+			var wg sync.WaitGroup
+			for range 6 {
+				db := inMaria.set(t, where, "tx_isolation=%27SERIALIZABLE%27&innodb_snapshot_isolation=1")
+				l := k.open(t, db, table, calm).Lock("it")
+				wg.Go(func() {
+					for range 50 {
+						a := someone()
+						if !assert.NoError(t, l.LockContext(a)) {
+							return
+						}
+						inside++
+						assert.Equal(t, 1, inside)
+						total++
+						inside--
+						assert.NoError(t, l.UnlockContext(a))
+					}
+				})
+			}
+			wg.Wait()
+			require.Equal(t, 300, total)
+		})
+	}
+}
+
 func TestATableWhoseStatementsAreNotCommittedIsRefused(t *testing.T) {
 	t.Parallel()
 	where, table := inMaria.serve(t), sqllock.WithTable(fresh())
@@ -97,7 +131,7 @@ func TestWorkInATransactionSeesWhatTheHolderBeforeHasDone(t *testing.T) {
 	for _, d := range everywhere {
 		setting := map[sqllock.Dialect]string{
 			sqllock.Postgres: "default_transaction_isolation=repeatable%20read",
-			sqllock.MySQL:    "tx_isolation=%27REPEATABLE-READ%27",
+			sqllock.MySQL:    "tx_isolation=%27REPEATABLE-READ%27&innodb_snapshot_isolation=1",
 			sqllock.SQLite:   "_txlock=deferred",
 		}[d.dialect]
 		t.Run(d.name, func(t *testing.T) {
