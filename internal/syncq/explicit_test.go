@@ -215,3 +215,56 @@ func TestGoroutinesThatShareAnOwnerLoseNoHoldToWaitsForASignal(t *testing.T) {
 		})
 	}
 }
+
+// readersOf has goroutines of the owners wait to read s, which is held exclusively.
+func readersOf(t *testing.T, s *Sync, policy Policy, owners ...int64) []call {
+	t.Helper()
+	var waits []call
+	for i, o := range owners {
+		waits = append(waits, run(func() bool { return s.Read(o, policy) }))
+		eventually(t, func() bool { return s.Len() == i+1 })
+	}
+	return waits
+}
+
+// The lock has just been freed for the first in the queue, but another goroutine of its owner barges in. With the
+// first one out of the queue, those behind it are let in as a group.
+func TestAReaderWhoBargesInLetsInItsOwnersWaitersAndAllReadersBehindThem(t *testing.T) {
+	for name, owners := range map[string][]int64{
+		"others":              {-5, 2, 3},
+		"its own":             {-5, -5, -5},
+		"both":                {-5, 2, -5, 3, -5},
+		"both, others last":   {-5, -5, 2, 3, 4},
+		"others in the front": {2, -5, 3, -5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var s Sync
+			require.True(t, s.TryLock(Owned(1)))
+			waits := readersOf(t, &s, NonFair, owners...)
+			writer := run(func() bool { return s.Lock(Owned(9), NonFair) })
+			eventually(t, func() bool { return s.Len() == len(owners)+1 })
+
+			// What the release does, up to the wake-up.
+			require.True(t, s.Word.CompareAndSwap(value(1)|queued, queued|woken))
+			require.True(t, s.TryRead(-5, NonFair))
+			s.guard.Lock()
+			first := s.rouse()
+			s.guard.Unlock()
+			unpark(first)
+
+			for i := range waits {
+				require.True(t, waits[i].result(t))
+			}
+			require.Equal(t, 1, s.Len())
+			require.Equal(t, len(owners)+1, s.ReadCount())
+			for _, o := range append(owners, -5) {
+				require.True(t, s.Unread(o, NonFair))
+			}
+			require.True(t, writer.result(t))
+			require.True(t, s.Unlock(NonFair))
+			require.NoError(t, s.Verify())
+			require.Zero(t, s.Word.Load())
+			require.Empty(t, s.table().counted)
+		})
+	}
+}
