@@ -319,7 +319,9 @@ func TestAGoroutineOfAnOwnerWithAsManyHoldsAsCanBeCountedWaits(t *testing.T) {
 
 // It looked for a hold of its owner before there was one, and comes to the queue after that.
 func TestAGoroutineWhoseOwnerCameInMeanwhileReadsWithoutAWait(t *testing.T) {
-	for name, c := range map[string]struct{ take, leave func(s *Sync, policy Policy) bool }{
+	for name, c := range map[string]struct {
+		take, leave func(s *Sync, policy Policy) bool
+	}{
 		"to read": {
 			func(s *Sync, policy Policy) bool { return s.Read(-5, policy) },
 			func(s *Sync, policy Policy) bool { return s.Unread(-5, policy) },
