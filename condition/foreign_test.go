@@ -187,3 +187,40 @@ func TestAWaitThatCannotGiveAForeignLockUpWaitsForNobodyWhoWasSignalledToo(t *te
 		})
 	}
 }
+
+func TestAWaitThatCannotGiveAForeignLockUpThoughItWasLetBackAlreadyIsNotInTheWayOfTheNext(t *testing.T) {
+	for name, wait := range waits {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newPickyLock()
+				c := condition.New(l)
+				var wg sync.WaitGroup
+				waiter := func() {
+					wg.Go(func() {
+						l.Lock()
+						c.Wait()
+						l.Unlock()
+					})
+					synctest.Wait()
+				}
+				waiter()
+				l.Lock()
+				l.unlock = func() {
+					l.unlock = nil
+					c.Signal() // for the waiter
+					c.Signal() // for the one who is about to wait, which comes back behind it
+					l.Unlock()
+					wg.Wait()
+					synctest.Wait()
+					panic(errPicky)
+				}
+				require.PanicsWithValue(t, errPicky, func() { wait(c) })
+
+				waiter()
+				c.Signal()
+				wg.Wait()
+				require.False(t, c.HasWaiters())
+			})
+		})
+	}
+}

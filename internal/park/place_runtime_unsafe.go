@@ -94,7 +94,7 @@ const lookEvery = 1 << 31 // ticks
 // Begin may precede Wait, and End or Reset follow it, so that the block profile has the wait. Of what comes in
 // between it should be the most.
 func (p *Place) Begin() {
-	if p.began--; p.began == -1 || p.began <= -looks || profiled.Load() {
+	if p.began--; p.began == -1 || p.began < -looks || profiled.Load() {
 		p.begin()
 	}
 }

@@ -90,6 +90,10 @@ func (s *Sync) TryLockOwned(owner int64) bool {
 }
 
 // siblings lets the waiters of the explicit owner in, which has got the lock.
+//
+// With the first in the queue gone, what it was in the way of happens to those behind it: shared waiters of others, or of
+// the owner, may be let in as a group, if a shared hold was taken while the first was on its way to a free lock. Then it goes on
+// with whoever is first now.
 func (s *Sync) siblings(owner int64) {
 	if s.Word.Load()&queued == 0 {
 		return
@@ -101,12 +105,17 @@ func (s *Sync) siblings(owner int64) {
 		if n.who != owner || !s.admitSibling(n) {
 			continue // or it is no longer the owner's: another goroutine may have released it already
 		}
-		roused := s.cancel(n)
+		first := s.queue.head == n
+		others := s.cancel(n)
+		if first {
+			next = s.queue.head
+		}
 		if n.state.Swap(granted) == asleep {
 			n.wake, wake = wake, n
 		}
-		if roused != nil {
-			roused.wake, wake = wake, roused
+		for others != nil {
+			n, others = others, others.wake
+			n.wake, wake = wake, n
 		}
 	}
 	s.guard.Unlock()

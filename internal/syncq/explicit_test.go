@@ -229,3 +229,145 @@ func TestGoroutinesThatShareAnOwnerLoseNoHoldToWaitsForASignal(t *testing.T) {
 		})
 	}
 }
+
+// readersOf has goroutines of the owners wait to read s, which is held exclusively.
+func readersOf(t *testing.T, s *Sync, policy Policy, owners ...int64) []call {
+	t.Helper()
+	var waits []call
+	for i, o := range owners {
+		waits = append(waits, run(func() bool { return s.Read(o, policy) }))
+		eventually(t, func() bool { return s.Len() == i+1 })
+	}
+	return waits
+}
+
+// The lock has just been freed for the first in the queue, but another goroutine of its owner barges in. With the
+// first one out of the queue, those behind it are let in as a group.
+func TestAReaderWhoBargesInLetsInItsOwnersWaitersAndAllReadersBehindThem(t *testing.T) {
+	for name, owners := range map[string][]int64{
+		"others":              {-5, 2, 3},
+		"its own":             {-5, -5, -5},
+		"both":                {-5, 2, -5, 3, -5},
+		"both, others last":   {-5, -5, 2, 3, 4},
+		"others in the front": {2, -5, 3, -5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var s Sync
+			require.True(t, s.TryLock(Owned(1)))
+			waits := readersOf(t, &s, NonFair, owners...)
+			writer := run(func() bool { return s.Lock(Owned(9), NonFair) })
+			eventually(t, func() bool { return s.Len() == len(owners)+1 })
+
+			// What the release does, up to the wake-up.
+			require.True(t, s.Word.CompareAndSwap(value(1)|queued, queued|woken))
+			require.True(t, s.TryRead(-5, NonFair))
+			s.guard.Lock()
+			first := s.rouse()
+			s.guard.Unlock()
+			unpark(first)
+
+			for i := range waits {
+				require.True(t, waits[i].result(t))
+			}
+			require.Equal(t, 1, s.Len())
+			require.Equal(t, len(owners)+1, s.ReadCount())
+			for _, o := range append(owners, -5) {
+				require.True(t, s.Unread(o, NonFair))
+			}
+			require.True(t, writer.result(t))
+			require.True(t, s.Unlock(NonFair))
+			require.NoError(t, s.Verify())
+			require.Zero(t, s.Word.Load())
+			require.Empty(t, s.table().counted)
+		})
+	}
+}
+
+func TestAGoroutineOfAnOwnerWithAsManyHoldsAsCanBeCountedWaits(t *testing.T) {
+	write := func(s *Sync, policy Policy) bool { return s.LockOwned(context.Background(), Owned(-5), policy) }
+	read := func(s *Sync, policy Policy) bool { return s.Read(-5, policy) }
+	others := func(s *Sync) map[int64]int { return s.Bucket(-5).others }
+	for name, c := range map[string]struct {
+		has   func(s *Sync, policy Policy) bool
+		most  func(s *Sync) // so many holds
+		wants func(s *Sync, policy Policy) bool
+		one   func(s *Sync) // hold that can be given back
+		leave func(s *Sync, o int64, policy Policy) bool
+		after func(s *Sync, o int64, policy Policy) bool
+	}{
+		"to write": {
+			write, func(s *Sync) { s.Holds = MaxHolds - 1 }, write, func(s *Sync) { s.Holds = 0 }, (*Sync).LeaveWrite, (*Sync).LeaveWrite,
+		},
+		"to read, as it writes": {
+			write, func(s *Sync) { s.covered.set(MaxHolds) }, read, func(s *Sync) { s.covered.set(0) }, (*Sync).LeaveWrite, (*Sync).Unread,
+		},
+		"to read": {
+			read, func(s *Sync) { others(s)[-5] = MaxHolds }, read, func(s *Sync) { others(s)[-5] = 1 }, (*Sync).Unread, (*Sync).Unread,
+		},
+	} {
+		for _, policy := range []Policy{NonFair, FIFO} {
+			t.Run(name, func(t *testing.T) {
+				var s Sync
+				require.True(t, c.has(&s, policy))
+				writer := run(func() bool { return s.Lock(Owned(9), policy) })
+				eventually(t, func() bool { return s.Len() == 1 })
+				c.most(&s)
+				waiter := run(func() bool { return c.wants(&s, policy) })
+				eventually(t, func() bool { return s.Len() == 2 })
+				s.siblings(-5)
+				require.Equal(t, []int64{9, -5}, s.Waiters())
+				c.one(&s)
+
+				require.True(t, c.leave(&s, -5, policy))
+				require.True(t, writer.result(t))
+				require.True(t, s.Unlock(policy))
+				require.True(t, waiter.result(t))
+				require.True(t, c.after(&s, -5, policy))
+				s.Revoke(policy)
+				require.NoError(t, s.Verify())
+				require.Zero(t, s.Word.Load())
+			})
+		}
+	}
+}
+
+// It looked for a hold of its owner before there was one, and comes to the queue after that.
+func TestAGoroutineWhoseOwnerCameInMeanwhileReadsWithoutAWait(t *testing.T) {
+	for name, c := range map[string]struct {
+		take, leave func(s *Sync, policy Policy) bool
+	}{
+		"to read": {
+			func(s *Sync, policy Policy) bool { return s.Read(-5, policy) },
+			func(s *Sync, policy Policy) bool { return s.Unread(-5, policy) },
+		},
+		"to write": {
+			func(s *Sync, policy Policy) bool { return s.LockOwned(context.Background(), Owned(-5), policy) },
+			func(s *Sync, policy Policy) bool { return s.LeaveWrite(-5, policy) },
+		},
+	} {
+		for _, policy := range []Policy{NonFair, FIFO} {
+			t.Run(name, func(t *testing.T) {
+				var s Sync
+				require.True(t, c.take(&s, policy))
+				writer := run(func() bool { return s.Lock(Owned(9), policy) })
+				eventually(t, func() bool { return s.Len() == 1 })
+				for range 2 {
+					require.True(t, run(func() bool { return s.Read(-5, policy) }).result(t))
+				}
+				require.Equal(t, []int64{9}, s.Waiters())
+				require.Empty(t, s.table().counted)
+
+				require.True(t, c.leave(&s, policy))
+				for range 2 {
+					require.False(t, s.HeldBy(9))
+					require.True(t, s.Unread(-5, policy))
+				}
+				require.False(t, s.Unread(-5, policy))
+				require.True(t, writer.result(t))
+				require.True(t, s.Unlock(policy))
+				require.NoError(t, s.Verify())
+				require.Zero(t, s.Word.Load())
+			})
+		}
+	}
+}

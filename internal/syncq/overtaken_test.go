@@ -138,3 +138,29 @@ func TestALockThatIsHandedOverIsOwedToTheNextOneTooIfThatIsOverdue(t *testing.T)
 	require.True(t, s.Unlock(NonFair))
 	require.Zero(t, s.Word.Load())
 }
+
+// The word of a lock without owners is the same before and after a hand-over, but for what it says of those who wait.
+func TestALockWithoutOwnersThatIsHandedOverOwesNothingToTheNextOne(t *testing.T) {
+	for _, said := range []uint64{handoff, handoff | woken} {
+		var s Sync
+		require.True(t, s.TryLock(Anonymous(1)))
+		var waiters []call
+		for i := range 2 {
+			waiters = append(waiters, run(func() bool { return s.Lock(Anonymous(int64(i+2)), NonFair) }))
+			eventually(t, func() bool { return s.Len() == i+1 })
+		}
+		s.guard.Lock()
+		s.queue.tail.since = now() + time.Hour // it is not overdue
+		s.Word.Or(said)
+		s.guard.Unlock()
+
+		require.True(t, s.Unlock(NonFair))
+		require.True(t, waiters[0].result(t))
+		require.Equal(t, Taken|queued, s.Word.Load())
+		require.True(t, s.Unlock(NonFair))
+		require.True(t, waiters[1].result(t))
+		require.True(t, s.Unlock(NonFair))
+		require.NoError(t, s.Verify())
+		require.Zero(t, s.Word.Load())
+	}
+}
