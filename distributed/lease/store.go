@@ -96,14 +96,14 @@ type Queue interface {
 // Teller is what a [Queue] has in addition that may know by itself, when it notifies who waits, that it is his turn.
 type Teller interface {
 	// Granted is Enqueue for owner, if the answer is known to be that he has the lock: by something that the server has said since
-	// owner has his place in the queue, and that cannot have become untrue by what others do since then but end his place. If the
-	// server counts the time of the hold from earlier than this call, Reply.Since says from when on. A hold that it gives is released, renewed
+	// owner has his place in the queue, and that others cannot have made untrue but by taking his place away. If the server counts
+	// the time of the hold from earlier than this call, Reply.Since says from when on. A hold that it gives is renewed, released
 	// and lost like any other one.
 	//
 	// It asks no server and waits for nothing: it is called in the goroutine of who waits, who cannot leave meanwhile. It is called
-	// before each Enqueue of an acquisition that can be cancelled, also before the first one, when owner has no place yet, and never
-	// together with one. If it reports false, owner's place is as it was, and Enqueue is called. It is not called for holds that
-	// last for a time of their own, which would have to be renewed to have the whole of it.
+	// before each Enqueue of an acquisition that can be cancelled, also before the first, when owner has no place yet, and never while
+	// one of that owner is under way. If it reports false, owner's place is as it was, and Enqueue is called. It is not called for
+	// holds that last for a time of their own, which would have to be renewed to have the whole of it.
 	Granted(name, owner string) (Reply, bool)
 }
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 )
 
@@ -60,7 +61,7 @@ func TestTurnsAreAnAverageInWhichTheLastCountMostAndOfNotTooManyLocks(t *testing
 
 func TestALookGrantsTheLockIfItShowsTheOwnNodeAndNoneBeforeIt(t *testing.T) {
 	const own, before, after = "_c_2-lock-0000000002", "_c_1-lock-0000000001", "_c_3-lock-0000000003"
-	asked := time.Now().Add(-time.Second)
+	asked := time.Now().Add(-current / 8)
 	for name, c := range map[string]struct {
 		names  []string
 		change func(l *look)
@@ -75,6 +76,7 @@ func TestALookGrantsTheLockIfItShowsTheOwnNodeAndNoneBeforeIt(t *testing.T) {
 		"another session":   {names: []string{own}, told: true, change: func(l *look) { l.s = &session{} }},
 		"another directory": {names: []string{own}, told: true, change: func(l *look) { l.dir = "/other" }},
 		"no answer":         {names: []string{own}, told: true, change: func(l *look) { l.err = errTimeout }},
+		"asked long ago":    {names: []string{own}, told: true, change: func(l *look) { l.sent = time.Now().Add(-2 * current) }},
 		"no answer yet":     {names: []string{own}, change: func(l *look) { l.done = make(chan struct{}) }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -97,4 +99,45 @@ func TestALookGrantsTheLockIfItShowsTheOwnNodeAndNoneBeforeIt(t *testing.T) {
 			require.False(t, r.told(), "it was of that node")
 		})
 	}
+}
+
+func TestANodeOfWhichTheServerDoesNotTellIsNotObserved(t *testing.T) {
+	s := &session{}
+	s.points.m = make(map[place]*point)
+	n := &node{s: s, dir: "/it", name: "own"}
+	at := place{n.path(), false}
+	require.False(t, n.observed())
+	n.hear = func(bool) {}
+	s.points.listen(at, n, n.event)
+	require.False(t, n.observed(), "the question for it may have failed")
+	_, fired := s.points.arming(at)
+	require.True(t, s.points.armed(at, fired))
+	require.True(t, n.observed())
+	s.points.fire(zk.Event{Type: zk.EventNodeDataChanged, Path: n.path()})
+	require.False(t, n.observed(), "that was the watch")
+	n.doom = make(chan struct{})
+	require.True(t, n.observed(), "it need not be")
+}
+
+func TestWhatAWaiterKnewOfItsPlaceIsForgottenWhenItHasTheLock(t *testing.T) {
+	c := &core{term: time.Minute, life: t.Context()}
+	s := &session{c: c, up: true, timeout: time.Minute, contact: time.Now()}
+	s.points.m = make(map[place]*point)
+	q := &queue{}
+	q.store.init(c)
+	l := &look{s: s, dir: "/it", names: []string{"lock-0000000002"}, done: make(chan struct{})}
+	l.sent = time.Now()
+	close(l.done)
+	r := q.record(t.Context(), "/it", "me")
+	r.own, r.look = &node{c: c, s: s, dir: "/it", name: "lock-0000000002"}, l
+	r.own.hear = func(bool) {}
+	s.points.listen(place{r.own.path(), false}, r.own, r.own.event)
+	s.points.armed(place{r.own.path(), false}, 0)
+	reply, ok := q.Granted("/it", "me")
+	require.True(t, ok)
+	require.True(t, reply.Held)
+	require.Equal(t, l.sent, reply.Since)
+	r.rouse() // or nothing is looked at so soon
+	_, ok = q.Granted("/it", "me")
+	require.False(t, ok, "twice by one answer")
 }

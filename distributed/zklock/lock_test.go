@@ -459,3 +459,34 @@ func TestClientsExcludeEachOther(t *testing.T) {
 		})
 	}
 }
+
+func TestASemaphoreLockIsHadByAllWhoWaitThoughSomebodyDeletesTheirNodes(t *testing.T) {
+	s := testbed.StartZooKeeper(t)
+	direct := connect(t, s.Addr())
+	first, a := open(t, s.Addr()).SemaphoreLocker("it"), someone()
+	hold(t, first, a)
+	got := make(chan error, 2)
+	for i := range 2 {
+		l, o := open(t, s.Addr()).SemaphoreLocker("it"), someone()
+		go func() {
+			err := l.LockContext(o)
+			if err == nil {
+				err = l.UnlockContext(o)
+			}
+			got <- err
+		}()
+		direct.queued("/it/leases", 2+i) // it is the first in locks, and waits for the others' leases to go
+		if i == 0 {
+			direct.clear("/it/locks")
+		}
+	}
+	require.NoError(t, first.UnlockContext(a))
+	for range 2 {
+		select {
+		case err := <-got:
+			require.NoError(t, err)
+		case <-time.After(20 * time.Second):
+			t.Fatal("they wait for each other")
+		}
+	}
+}

@@ -55,7 +55,7 @@ func (q *queue) Granted(name, owner string) (lease.Reply, bool) {
 // first reports whether r has the lock according to its look. If so, the hold counts from the time of that.
 func (q *queue) first(r *record) bool {
 	l := r.looked()
-	if l == nil || l.err != nil || l.s != r.own.s || l.dir != r.own.dir {
+	if l == nil || l.err != nil || l.s != r.own.s || l.dir != r.own.dir || time.Since(l.sent) > current {
 		return false
 	}
 	before, _, err := standing(l.names, r.own.name, q.recipe)

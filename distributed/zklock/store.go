@@ -396,6 +396,7 @@ func (r *record) proceed(step func(ctx context.Context) (held bool, err error)) 
 		case err == nil:
 			r.deaf()
 			r.learn()
+			r.forgo()
 			if !r.hold(r.own) { // whoever told of its end came too early to find it held
 				r.hold(nil)
 				r.reset()
@@ -429,9 +430,15 @@ func (r *record) reset() {
 	r.discard()
 	r.own, r.gate = nil, nil
 	r.ahead, r.looks = 0, 0
+	r.forgo()
+}
+
+// forgo forgets what r knows of its place: that is over, or has come to its end. Should it be asked for once more, because the
+// answer came too late, it is by what the server says then.
+func (r *record) forgo() {
 	r.mu.Lock()
-	r.heir, r.look = heir{}, nil // which were of those nodes
-	r.mu.Unlock()
+	defer r.mu.Unlock()
+	r.heir, r.look = heir{}, nil
 }
 
 // discard has the nodes of the record deleted, and returns what tells of the end of that.

@@ -152,6 +152,10 @@ func (r *record) told() bool {
 	return r.heir.turn
 }
 
+// current is for how long the answer to a look counts. It stays true that nobody is before the own node, but that is not watched: so
+// who takes its word overlooks for that much longer that somebody has deleted it.
+const current = time.Second
+
 // list returns the children of the directory of n, r's node: those asked for by hurry, if that was lately. Then the hold counts from
 // that time.
 func (r *record) list(ctx context.Context, n *node) ([]string, error) {
@@ -159,7 +163,7 @@ func (r *record) list(ctx context.Context, n *node) ([]string, error) {
 	l := r.look
 	r.look = nil
 	r.mu.Unlock()
-	if l == nil || l.s != n.s || l.dir != n.dir || time.Since(l.sent) > time.Second {
+	if l == nil || l.s != n.s || l.dir != n.dir || time.Since(l.sent) > current {
 		return n.s.children(ctx, n.dir)
 	}
 	select {
