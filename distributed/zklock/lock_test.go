@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -465,6 +466,7 @@ func TestASemaphoreLockIsHadByAllWhoWaitThoughSomebodyDeletesTheirNodes(t *testi
 	direct := connect(t, s.Addr())
 	first, a := open(t, s.Addr()).SemaphoreLocker("it"), someone()
 	hold(t, first, a)
+	known := direct.list("/it/leases")
 	got := make(chan error, 2)
 	for i := range 2 {
 		l, o := open(t, s.Addr()).SemaphoreLocker("it"), someone()
@@ -475,7 +477,11 @@ func TestASemaphoreLockIsHadByAllWhoWaitThoughSomebodyDeletesTheirNodes(t *testi
 			}
 			got <- err
 		}()
-		direct.queued("/it/leases", 2+i) // it is the first in locks, and waits for the others' leases to go
+		// It is the first in locks, and waits for the others' leases to go.
+		eventually(t, "another lease", func() bool {
+			return slices.ContainsFunc(direct.list("/it/leases"), func(n string) bool { return !slices.Contains(known, n) })
+		})
+		known = direct.list("/it/leases")
 		if i == 0 {
 			direct.clear("/it/locks")
 		}
