@@ -46,13 +46,14 @@ type record struct {
 	wake chan struct{} // the watch of who waits
 
 	// Of who acquires and releases.
-	own     *node     // the place in the queue, or the lock
-	gate    *node     // the place among those who acquire, of a semaphore
-	checked time.Time // when the server was asked last
-	since   time.Time // from when on the server counts the time of the hold, if it did not ask for it
-	queued  time.Time // when it stood behind others for the first time
-	ahead   int       // how many those were
-	looks   int       // how often it has been foreseen
+	own     *node         // the place in the queue, or the lock
+	gate    *node         // the place among those who acquire, of a semaphore
+	checked time.Time     // when the server was asked last
+	span    time.Duration // for how long it asks, of a queue
+	since   time.Time     // from when on the server counts the time of the hold, if it did not ask for it
+	queued  time.Time     // when it stood behind others for the first time
+	ahead   int           // how many those were
+	looks   int           // how often it has been foreseen
 
 	ears      sync.Mutex
 	at        place // where it listens, while it waits
