@@ -141,6 +141,7 @@ func New(s Store, opts ...Option) (*Client, error) {
 	c.sched.init(c)
 	if h, ok := s.(Herald); ok {
 		c.sched.owners = make(map[string]*grant)
+		c.sched.early = make(map[string]*early)
 		h.Herald(c.heralded)
 	}
 	return c, nil

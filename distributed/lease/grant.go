@@ -220,10 +220,7 @@ func (c *Client) lost(g *grant, cause error) {
 
 // heralded makes r's grant lost, of which the store has told by itself.
 func (c *Client) heralded(r Ref, cause error) {
-	c.sched.mu.Lock()
-	g := c.sched.owners[r.Owner]
-	c.sched.mu.Unlock()
-	if g != nil {
+	if g := c.sched.holder(r.Owner, cause); g != nil {
 		c.lost(g, cause)
 	}
 }

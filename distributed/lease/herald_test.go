@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -48,5 +49,44 @@ func TestAHoldIsLostAsSoonAsTheStoreTellsOfIt(t *testing.T) {
 		require.NoError(t, next.Err(), "what is told of an earlier hold is no word of this one")
 		require.NoError(t, l.UnlockContext(a))
 		require.NoError(t, other.UnlockContext(a))
+	})
+}
+
+// hasty is a store that tells of the end of a hold before it answers that there is one.
+type hasty struct {
+	teller
+	over error
+}
+
+func (s *hasty) Acquire(ctx context.Context, name, owner string, d time.Duration) (lease.Reply, error) {
+	r, err := s.teller.Acquire(ctx, name, owner, d)
+	if s.over != nil {
+		s.lost(lease.Ref{Name: name, Owner: owner}, s.over)
+	}
+	return r, err
+}
+
+func TestAHoldIsLostOfWhoseEndTheStoreTellsBeforeItsAnswerIsThere(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		store := &hasty{teller: teller{client: s.connect()}, over: errors.New("the session is over")}
+		c, err := lease.New(store)
+		require.NoError(t, err)
+		defer c.Close(context.Background())
+		l, a := c.Lock("it"), as(locks.NewOwner())
+		h := hold(t, l, a)
+		select {
+		case <-h.Lost():
+		default:
+			t.Fatal("not told")
+		}
+		require.ErrorIs(t, h.Err(), locks.ErrLost)
+		require.ErrorIs(t, h.Err(), store.over)
+		require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
+
+		s.evict("it")
+		store.over = nil
+		h = hold(t, l, a)
+		require.NoError(t, h.Err(), "another hold")
+		require.NoError(t, l.UnlockContext(a))
 	})
 }

@@ -657,6 +657,8 @@ func (l *Lock) term() time.Duration {
 func (l *Lock) request(ctx context.Context, owner string, queue Queue, usher Usher) (a answer) {
 	c := l.c
 	ctx = c.detached(ctx)
+	c.sched.expect(owner)
+	defer c.sched.watched(owner)
 	d := l.term()
 	sent := time.Now()
 	var r Reply
@@ -690,7 +692,8 @@ func (l *Lock) request(ctx context.Context, owner string, queue Queue, usher Ush
 		a.refused, a.listening = r.Wait, r.Listening
 		return a
 	}
-	return l.granted(ctx, owner, queue, r, sent, d)
+	// Who holds by a session that has become shorter meanwhile has it for the shorter time.
+	return l.granted(ctx, owner, queue, r, sent, min(d, l.term()))
 }
 
 // told is request if the store knows the answer. Nobody would end a wait here, so nothing is done that may take time.
@@ -698,6 +701,8 @@ func (l *Lock) told(ctx context.Context, owner string, queue Queue) (a answer, o
 	if queue == nil || l.c.teller == nil || l.fixed {
 		return a, false
 	}
+	l.c.sched.expect(owner)
+	defer l.c.sched.watched(owner)
 	sent := time.Now()
 	r, ok := l.c.teller.Granted(l.name, owner)
 	if ok {
@@ -732,6 +737,9 @@ func (l *Lock) granted(ctx context.Context, owner string, queue Queue, r Reply, 
 		return answer{err: errLate, doubt: sent.Add(d)}
 	}
 	c.sched.add(a.g)
+	if e := c.sched.watched(owner); e != nil {
+		c.lost(a.g, e.cause) // as if it had been told of now
+	}
 	return a
 }
 

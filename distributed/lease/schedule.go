@@ -18,6 +18,7 @@ type scheduler struct {
 	mu     sync.Mutex
 	grants grantHeap
 	owners map[string]*grant // the same by their owners, if the store is a [Herald]
+	early  map[string]*early // by owners who may be given a grant just now, if the store is a Herald
 	next   time.Time         // when the goroutine will look by itself; zero: never
 }
 
@@ -88,6 +89,53 @@ func (s *scheduler) update(g *grant) {
 	s.plan(g)
 	s.fix(g)
 	s.rouse()
+}
+
+// early is the loss of a grant of which the store tells before the grant is looked after: the store knows that it has given it
+// before its answer gets here.
+//
+//	expected  told    the loss is noted, and watched ends with it: the grant is lost
+//	expected  added   as told: whoever adds a grant asks afterwards, and who tells of a loss from then on finds the grant
+//	neither           there is no hold, and the loss is no news
+type early struct {
+	told  bool
+	cause error
+}
+
+// expect says that owner may be given a grant from now on. watched has to be called in the end.
+func (s *scheduler) expect(owner string) {
+	if s.owners == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.early[owner] = new(early)
+}
+
+// watched ends what expect has begun, and returns the loss that was told of since, or nil.
+func (s *scheduler) watched(owner string) *early {
+	if s.owners == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.early[owner]
+	delete(s.early, owner)
+	if e == nil || !e.told {
+		return nil
+	}
+	return e
+}
+
+// holder returns owner's grant, or notes its loss for when there is one.
+func (s *scheduler) holder(owner string, cause error) *grant {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g := s.owners[owner]
+	if e := s.early[owner]; g == nil && e != nil && !e.told {
+		e.told, e.cause = true, cause
+	}
+	return g
 }
 
 // remove ends to look after g.

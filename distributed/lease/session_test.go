@@ -109,3 +109,25 @@ func TestASessionIsToldOfALossThatTheReleaseIsTheFirstToSee(t *testing.T) {
 		require.Equal(t, 1, store.told())
 	})
 }
+
+// shrinking is a store whose session becomes shorter while it is asked for a lock.
+type shrinking struct{ *lasting }
+
+func (s shrinking) Acquire(ctx context.Context, name, owner string, d time.Duration) (lease.Reply, error) {
+	s.term = 5 * time.Second
+	return s.lasting.Acquire(ctx, name, owner, d)
+}
+
+func TestAHoldLastsNoLongerThanASessionThatHasBecomeShorterBeforeTheAnswer(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		store := shrinking{&lasting{client: s.connect(), term: 10 * time.Second}}
+		c, err := lease.New(store, lease.WithMargin(time.Second))
+		require.NoError(t, err)
+		defer c.Close(context.Background())
+		l, a := c.Lock("it"), as(locks.NewOwner())
+		h := hold(t, l, a)
+		until, _ := h.Deadline()
+		require.Equal(t, 4*time.Second, time.Until(until))
+		require.NoError(t, l.UnlockContext(a))
+	})
+}

@@ -95,8 +95,15 @@ type Queue interface {
 
 // Teller is what a [Queue] has in addition that may know by itself, when it notifies who waits, that it is his turn.
 type Teller interface {
-	// Granted is Enqueue for owner, who has a place in the queue already, if the answer is known to be that he has the lock. It asks
-	// no server and waits for nothing. If it reports false, nothing has changed, and Enqueue is called.
+	// Granted is Enqueue for owner, if the answer is known to be that he has the lock: by something that the server has said since
+	// owner has his place in the queue, and that others cannot have made untrue but by taking his place away. If the server counts
+	// the time of the hold from earlier than this call, Reply.Since says from when on. A hold that it gives is renewed, released
+	// and lost like any other one.
+	//
+	// It asks no server and waits for nothing: it is called in the goroutine of who waits, who cannot leave meanwhile. It is called
+	// before each Enqueue of an acquisition that can be cancelled, also before the first, when owner has no place yet, and never while
+	// one of that owner is under way. If it reports false, owner's place is as it was, and Enqueue is called. It is not called for
+	// holds that last for a time of their own, which would have to be renewed to have the whole of it.
 	Granted(name, owner string) (Reply, bool)
 }
 
@@ -123,8 +130,9 @@ type Forcer interface {
 // with its server, before the next renewal would tell.
 type Herald interface {
 	// Herald is called once, before anything else, with the function to call for a hold that has surely ended: it is lost
-	// when lost returns. lost may be called from any goroutine and at any time; it does not wait for anything, and ignores
-	// what is no hold. cause is joined to locks.ErrLost, if it is not nil.
+	// when lost returns. lost may be called from any goroutine and at any time, also before the store has given the answer that
+	// there is this hold: the client gets one then that is lost. It does not wait for anything, and ignores what is no hold.
+	// cause is joined to locks.ErrLost, if it is not nil.
 	Herald(lost func(r Ref, cause error))
 }
 

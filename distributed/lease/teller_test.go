@@ -123,3 +123,41 @@ func TestWhatTheStoreGivesToOneWhoseContextHasEndedIsGivenBack(t *testing.T) {
 		})
 	}
 }
+
+// telltale is a telling store that tells of the end of a hold as soon as it knows of it, before anybody else does.
+type telltale struct {
+	*telling
+	lost func(lease.Ref, error)
+}
+
+func (s *telltale) Herald(lost func(lease.Ref, error)) { s.lost = lost }
+
+func (s *telltale) Granted(name, owner string) (lease.Reply, bool) {
+	r, ok := s.telling.Granted(name, owner)
+	if ok {
+		s.lost(lease.Ref{Name: name, Owner: owner}, errNetwork)
+	}
+	return r, ok
+}
+
+func TestAHoldOfWhichAWaiterIsToldIsLostIfItsEndWasToldOfBefore(t *testing.T) {
+	inLine(t, func(t *testing.T, q queued, _, rival *lease.Lock) {
+		c, err := lease.New(&telltale{telling: &telling{queued: q, knows: true}}, lease.WithLease(term))
+		require.NoError(t, err)
+		defer c.Close(context.Background())
+		a := as(locks.NewOwner())
+		require.NoError(t, rival.LockContext(a))
+		ctx, cancel := context.WithCancel(as(locks.NewOwner()))
+		defer cancel()
+		l, got := c.Lock("it"), make(chan error, 1)
+		go func() { got <- l.LockContext(ctx) }()
+		synctest.Wait()
+		require.NoError(t, rival.UnlockContext(a))
+		require.NoError(t, <-got)
+		h, err := l.Hold(ctx)
+		require.NoError(t, err)
+		require.ErrorIs(t, h.Err(), locks.ErrLost)
+		require.ErrorIs(t, h.Err(), errNetwork)
+		require.ErrorIs(t, l.UnlockContext(ctx), locks.ErrLost)
+	})
+}

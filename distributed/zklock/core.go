@@ -118,7 +118,7 @@ func (c *core) live(s *session) error {
 	case <-c.life.Done():
 		s.end(locks.ErrClosed)
 	}
-	var asked time.Time // for a sign of life
+	var asked time.Time // for a sign of life, the leader's
 	for {
 		term := s.term()
 		timer := time.NewTimer(max(term/looks, time.Millisecond))
@@ -127,7 +127,7 @@ func (c *core) live(s *session) error {
 			now := time.Now()
 			s.unblock(now.Add(term/looks - term/3))
 			s.mu.Lock()
-			quiet := s.up && now.Sub(s.contact) >= term*3/10 && now.Sub(asked) >= term*3/10
+			quiet := s.up && now.Sub(s.led) >= term/4 && now.Sub(asked) >= term/4
 			s.mu.Unlock()
 			if quiet {
 				asked = now

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -457,5 +458,41 @@ func TestClientsExcludeEachOther(t *testing.T) {
 			}
 			wg.Wait()
 		})
+	}
+}
+
+func TestASemaphoreLockIsHadByAllWhoWaitThoughSomebodyDeletesTheirNodes(t *testing.T) {
+	s := testbed.StartZooKeeper(t)
+	direct := connect(t, s.Addr())
+	first, a := open(t, s.Addr()).SemaphoreLocker("it"), someone()
+	hold(t, first, a)
+	known := direct.list("/it/leases")
+	got := make(chan error, 2)
+	for i := range 2 {
+		l, o := open(t, s.Addr()).SemaphoreLocker("it"), someone()
+		go func() {
+			err := l.LockContext(o)
+			if err == nil {
+				err = l.UnlockContext(o)
+			}
+			got <- err
+		}()
+		// It is the first in locks, and waits for the others' leases to go.
+		eventually(t, "another lease", func() bool {
+			return slices.ContainsFunc(direct.list("/it/leases"), func(n string) bool { return !slices.Contains(known, n) })
+		})
+		known = direct.list("/it/leases")
+		if i == 0 {
+			direct.clear("/it/locks")
+		}
+	}
+	require.NoError(t, first.UnlockContext(a))
+	for range 2 {
+		select {
+		case err := <-got:
+			require.NoError(t, err)
+		case <-time.After(20 * time.Second):
+			t.Fatal("they wait for each other")
+		}
 	}
 }

@@ -182,11 +182,12 @@ func (n *node) seen(st stat) {
 	n.token = uint64(st.Czxid)
 }
 
-// observed reports whether n is, or need not be any more.
+// observed reports whether n is, and the server knows, or need not be any more.
 func (n *node) observed() bool {
 	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.hear != nil || n.doom != nil
+	heard, doomed := n.hear != nil, n.doom != nil
+	n.mu.Unlock()
+	return doomed || heard && n.s.points.isArmed(place{n.path(), false})
 }
 
 // look gets n, with a watch.

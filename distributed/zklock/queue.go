@@ -30,8 +30,9 @@ var (
 )
 
 // Enqueue makes the node, or looks how it stands.
-func (q *queue) Enqueue(ctx context.Context, name, owner string, _ time.Duration) (lease.Reply, error) {
+func (q *queue) Enqueue(ctx context.Context, name, owner string, d time.Duration) (lease.Reply, error) {
 	r := q.record(ctx, name, owner)
+	r.span = d
 	reply, err := r.ask(func(ctx context.Context) (bool, error) { return q.step(ctx, r, true) })
 	reply.Listening = true // r is what Watch returns
 	return reply, err
@@ -52,23 +53,27 @@ func (q *queue) Granted(name, owner string) (lease.Reply, bool) {
 	return reply, reply.Held
 }
 
-// first reports whether r has the lock according to its look. If so, the hold counts from the time of that.
+// first reports whether r has the lock according to its look. If so, the hold counts from the time of that, or
+// from when the leader has confirmed the session.
 func (q *queue) first(r *record) bool {
 	l := r.looked()
-	if l == nil || l.err != nil || l.s != r.own.s || l.dir != r.own.dir {
+	if l == nil || l.err != nil || l.s != r.own.s || l.dir != r.own.dir || time.Since(l.sent) > current {
 		return false
 	}
 	before, _, err := standing(l.names, r.own.name, q.recipe)
 	if err != nil || before != "" {
 		return false
 	}
-	r.since = l.sent
-	return true
+	at, ok := l.s.confirmed(l.s.links.Load(), r.span)
+	r.from(l.sent)
+	r.from(at)
+	return ok
 }
 
 // Acquire makes a node only if it looks as if that will be the first, and deletes it if it is not.
-func (q *queue) Acquire(ctx context.Context, name, owner string, _ time.Duration) (lease.Reply, error) {
+func (q *queue) Acquire(ctx context.Context, name, owner string, d time.Duration) (lease.Reply, error) {
 	r := q.record(ctx, name, owner)
+	r.span = d
 	reply, err := r.ask(func(ctx context.Context) (bool, error) {
 		if r.own == nil && r.req.under == nil {
 			if busy, err := q.busy(ctx, name); busy || err != nil {
@@ -116,8 +121,12 @@ func (q *queue) step(ctx context.Context, r *record, wait bool) (held bool, err 
 	for {
 		before, places, err := q.stands(ctx, r, r.own, q.recipe, listed)
 		listed = nil // it is as good as one that is asked for now, but only now
-		if err != nil || before == "" || !wait {
-			return err == nil && before == "", err
+		if err == nil && before == "" {
+			err = r.confirm(ctx)
+			return err == nil, err
+		}
+		if err != nil || !wait {
+			return false, err
 		}
 		link := r.own.s.links.Load()
 		again, err := r.watch(ctx, r.own, before)

@@ -131,7 +131,16 @@ func (m *semaphore) step(ctx context.Context, r *record, wait bool) (held bool, 
 				return false, err
 			}
 			return true, nil
-		case !wait || !changed:
+		case !wait:
+			return false, nil
+		}
+		// If somebody has deleted its node in locks, the next one there has made a lease too: each would wait for the other's to go.
+		if _, err := r.gate.s.get(ctx, r.gate.path()); errors.Is(err, zk.ErrNoNode) {
+			return false, errNoOwn
+		} else if err != nil {
+			return false, err
+		}
+		if !changed {
 			return false, nil
 		}
 	}

@@ -56,6 +56,7 @@ type session struct {
 	timeout time.Duration // as the server has granted it; before that, what is asked for
 	granted bool
 	contact time.Time // when the last request was sent that was answered
+	led     time.Time // when the last one was sent that the leader answered: a write, a sync, or a connection's first
 	authed  bool
 	// anchored is set if the client has a watch that never fires, so that it tells its watches at each new connection.
 	anchored bool
@@ -116,6 +117,9 @@ func (s *session) greeted(id int64, timeout time.Duration, dialed time.Time) {
 	s.id, s.timeout, s.granted = id, timeout, true
 	if dialed.After(s.contact) {
 		s.contact = dialed
+	}
+	if dialed.After(s.led) {
+		s.led = dialed // a server asks the leader for a session that is not its own yet
 	}
 	s.mu.Unlock()
 	if shorter {
@@ -218,12 +222,13 @@ func (s *session) end(why error) {
 	s.turn()
 }
 
-// lively returns when the last request was sent that was answered, if that was less than a third of the session timeout ago,
-// and link is the present connection.
-func (s *session) lively(link int64) (contact time.Time, ok bool) {
+// confirmed returns when the last request was sent that the leader answered, if that was lately, as is good for a hold of length d:
+// less than a third of that, and of the session timeout, ago; and if link is the present connection. A server that has lost the leader answers questions still, while the leader hears nothing
+// of the session: so a hold that comes of an answer to a question, or of an event, counts from there.
+func (s *session) confirmed(link int64, d time.Duration) (at time.Time, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.contact, s.up && s.links.Load() == link && time.Since(s.contact) < s.timeout/3
+	return s.led, s.up && s.links.Load() == link && time.Since(s.led) < min(s.timeout, d)/3
 }
 
 func (s *session) isOver() bool {
@@ -260,6 +265,7 @@ func notConnected(ctx context.Context) error {
 type flight struct {
 	wire *wire // on which it is sent, unless that ends just now
 	sent time.Time
+	led  bool // the leader has to answer it
 }
 
 // depart notes that a request is sent, when there is a connection. It waits for one as await does.
@@ -290,6 +296,9 @@ func (s *session) land(f *flight, answered bool) {
 	delete(s.flights, f)
 	if answered && f.sent.After(s.contact) {
 		s.contact = f.sent
+	}
+	if answered && f.led && f.sent.After(s.led) {
+		s.led = f.sent
 	}
 }
 
@@ -354,6 +363,13 @@ func (q *asked[T]) wait(ctx context.Context) (T, error) {
 	return a.v, a.err
 }
 
+// lead is call, of a request that the leader has to answer.
+func lead[T any](ctx context.Context, s *session, request func(*zk.Conn) (T, error)) (T, error) {
+	q := ask(ctx, s, request)
+	q.led = true
+	return q.wait(ctx)
+}
+
 // call sends a request and waits for its answer.
 func call[T any](ctx context.Context, s *session, request func(*zk.Conn) (T, error)) (T, error) {
 	return ask(ctx, s, request).wait(ctx)
@@ -366,7 +382,7 @@ type stat struct {
 }
 
 func (s *session) create(ctx context.Context, path string, data []byte, flags int32) (string, error) {
-	return call(ctx, s, func(c *zk.Conn) (string, error) { return c.Create(path, data, flags, s.c.acl) })
+	return lead(ctx, s, func(c *zk.Conn) (string, error) { return c.Create(path, data, flags, s.c.acl) })
 }
 
 // made is a node that was created.
@@ -388,6 +404,7 @@ func (s *session) createIn(ctx context.Context, path string, data []byte, flags 
 		}
 		return made{path, uint64(b.czxid)}, nil
 	})
+	creation.led = true
 	if creation.failed != nil {
 		s.births.end(b)
 		return m, nil, creation.failed
@@ -434,12 +451,12 @@ func (s *session) askFor(ctx context.Context, path string) *asked[stat] {
 }
 
 func (s *session) delete(ctx context.Context, path string) error {
-	_, err := call(ctx, s, func(c *zk.Conn) (struct{}, error) { return struct{}{}, c.Delete(path, -1) })
+	_, err := lead(ctx, s, func(c *zk.Conn) (struct{}, error) { return struct{}{}, c.Delete(path, -1) })
 	return err
 }
 
 func (s *session) set(ctx context.Context, path string, data []byte) error {
-	_, err := call(ctx, s, func(c *zk.Conn) (struct{}, error) {
+	_, err := lead(ctx, s, func(c *zk.Conn) (struct{}, error) {
 		_, err := c.Set(path, data, -1)
 		return struct{}{}, err
 	})
@@ -448,7 +465,7 @@ func (s *session) set(ctx context.Context, path string, data []byte) error {
 
 // sync has the server catch up with the leader, which knows the session still if it succeeds.
 func (s *session) sync(ctx context.Context, path string) error {
-	_, err := call(ctx, s, func(c *zk.Conn) (string, error) { return c.Sync(path) })
+	_, err := lead(ctx, s, func(c *zk.Conn) (string, error) { return c.Sync(path) })
 	return err
 }
 

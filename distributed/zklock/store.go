@@ -46,13 +46,14 @@ type record struct {
 	wake chan struct{} // the watch of who waits
 
 	// Of who acquires and releases.
-	own     *node     // the place in the queue, or the lock
-	gate    *node     // the place among those who acquire, of a semaphore
-	checked time.Time // when the server was asked last
-	since   time.Time // from when on the server counts the time of the hold, if it did not ask for it
-	queued  time.Time // when it stood behind others for the first time
-	ahead   int       // how many those were
-	looks   int       // how often it has been foreseen
+	own     *node         // the place in the queue, or the lock
+	gate    *node         // the place among those who acquire, of a semaphore
+	checked time.Time     // when the server was asked last
+	span    time.Duration // for how long it asks, of a queue
+	since   time.Time     // from when on the server counts the time of the hold, if it did not ask for it
+	queued  time.Time     // when it stood behind others for the first time
+	ahead   int           // how many those were
+	looks   int           // how often it has been foreseen
 
 	ears      sync.Mutex
 	at        place // where it listens, while it waits
@@ -396,6 +397,7 @@ func (r *record) proceed(step func(ctx context.Context) (held bool, err error)) 
 		case err == nil:
 			r.deaf()
 			r.learn()
+			r.forgo()
 			if !r.hold(r.own) { // whoever told of its end came too early to find it held
 				r.hold(nil)
 				r.reset()
@@ -429,9 +431,15 @@ func (r *record) reset() {
 	r.discard()
 	r.own, r.gate = nil, nil
 	r.ahead, r.looks = 0, 0
+	r.forgo()
+}
+
+// forgo forgets what r knows of its place: that is over, or has come to its end. Should it be asked for once more, because the
+// answer came too late, it is by what the server says then.
+func (r *record) forgo() {
 	r.mu.Lock()
-	r.heir, r.look = heir{}, nil // which were of those nodes
-	r.mu.Unlock()
+	defer r.mu.Unlock()
+	r.heir, r.look = heir{}, nil
 }
 
 // discard has the nodes of the record deleted, and returns what tells of the end of that.

@@ -81,8 +81,8 @@ func (r *record) passed(path string) bool {
 	return true
 }
 
-// succeeds reports whether r has the lock without asking. The session must have been confirmed lately, for the hold counts from
-// then.
+// succeeds reports whether r has the lock without asking. The leader must have confirmed the session lately, for the hold
+// counts from then.
 func (r *record) succeeds() bool {
 	r.mu.Lock()
 	h := r.heir
@@ -91,11 +91,34 @@ func (r *record) succeeds() bool {
 	if !h.turn {
 		return false
 	}
-	contact, ok := r.own.s.lively(h.link)
+	at, ok := r.own.s.confirmed(h.link, r.span)
 	if ok {
-		r.since = contact
+		r.from(at)
 	}
 	return ok
+}
+
+// from has the hold count from at, or from earlier if that is known.
+func (r *record) from(at time.Time) {
+	if r.since.IsZero() || at.Before(r.since) {
+		r.since = at
+	}
+}
+
+// confirm has the leader know the session still, by an answer that is not too old, and the hold count from then.
+func (r *record) confirm(ctx context.Context) error {
+	s := r.own.s
+	at, ok := s.confirmed(s.links.Load(), r.span)
+	if !ok {
+		if err := s.sync(ctx, r.own.dir); isTrouble(err) {
+			return err
+		}
+		if at, ok = s.confirmed(s.links.Load(), s.term()); !ok { // another connection, or an answer that took long
+			return errTimeout
+		}
+	}
+	r.from(at)
+	return nil
 }
 
 // look is a list of the queue that was asked for with the event that the node before has gone, while who waits for that is
@@ -152,6 +175,10 @@ func (r *record) told() bool {
 	return r.heir.turn
 }
 
+// current is for how long the answer to a look counts. It stays true that nobody is before the own node, but that is not watched: so
+// who takes its word overlooks for that much longer that somebody has deleted it.
+const current = time.Second
+
 // list returns the children of the directory of n, r's node: those asked for by hurry, if that was lately. Then the hold counts from
 // that time.
 func (r *record) list(ctx context.Context, n *node) ([]string, error) {
@@ -159,7 +186,7 @@ func (r *record) list(ctx context.Context, n *node) ([]string, error) {
 	l := r.look
 	r.look = nil
 	r.mu.Unlock()
-	if l == nil || l.s != n.s || l.dir != n.dir || time.Since(l.sent) > time.Second {
+	if l == nil || l.s != n.s || l.dir != n.dir || time.Since(l.sent) > current {
 		return n.s.children(ctx, n.dir)
 	}
 	select {
@@ -169,7 +196,7 @@ func (r *record) list(ctx context.Context, n *node) ([]string, error) {
 	case <-ctx.Done():
 		return nil, errTimeout
 	}
-	r.since = l.sent
+	r.from(l.sent)
 	return l.names, l.err
 }
 

@@ -76,8 +76,18 @@ func (w *wire) Close() error {
 	return w.Conn.Close()
 }
 
-// Write is called with one request at a time.
+// Write is called with one request at a time. When it fails it closes the connection, of which the client hears when it reads, and
+// reports no error: the client would tell of that itself who has made the request, and again, as of all others, when the connection
+// has ended. It would wait for ever then for somebody to take the second answer, if the request was one with credentials, or
+// the client is being closed.
 func (w *wire) Write(b []byte) (int, error) {
+	if _, err := w.write(b); err != nil {
+		w.Close()
+	}
+	return len(b), nil
+}
+
+func (w *wire) write(b []byte) (int, error) {
 	if w.begun.Load() && len(b) >= inCreate {
 		switch binary.BigEndian.Uint32(b[atCode:]) {
 		case opCreate:

@@ -145,3 +145,28 @@ func TestABirthThatIsOverBeforeItWasSentIsNotWaitedFor(t *testing.T) {
 	<-m.sent
 	require.True(t, m.never)
 }
+
+// broken is a connection on which nothing can be written.
+type broken struct {
+	net.Conn // none
+	closed   bool
+}
+
+func (b *broken) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
+func (b *broken) Close() error              { b.closed = true; return nil }
+
+func TestARequestThatCannotBeWrittenEndsTheConnectionAndIsNoErrorOfItsOwn(t *testing.T) {
+	s := newTalker()
+	m := s.births.begin("/it")
+	for _, begun := range []bool{false, true} {
+		b := &broken{}
+		w := newWire(s, b, time.Now().Add(time.Minute))
+		w.begun.Store(begun)
+		r := frame(1, opCreate, "/it", "data", 0)
+		n, err := w.Write(r)
+		require.NoError(t, err)
+		require.Equal(t, len(r), n)
+		require.True(t, b.closed)
+	}
+	<-m.sent
+}
