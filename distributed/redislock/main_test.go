@@ -32,7 +32,10 @@ func TestMain(m *testing.M) {
 	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
 		f.Value.Set("12") // they sleep most of the time
 	}
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/jucgo/locks/distributed/internal/testbed.start.func1.1"))
+	goleak.VerifyTestMain(m,
+		goleak.IgnoreAnyFunction("github.com/jucgo/locks/distributed/internal/testbed.start.func1.1"),
+		// A closed client finds that out within a second, when it was looking for its server.
+		goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
 }
 
 // child opens, in a process of its own, the lock called it of the kind args[0] on the server args[1], with the lease args[2].
