@@ -28,9 +28,10 @@ import (
 type pace struct {
 	turns   uint8 // hand-overs, modulo 256
 	ahead   bool  // it should
-	slow    bool  // the last period was too slow
+	slow    uint8 // how many periods of the try were too slow, or, after it, how many in a row
 	phase   phase
 	periods uint16 // of the phase
+	vain    uint8  // how many tries in a row were in vain
 	since   time.Duration
 	took    uint32 // nanoseconds of the periods of the phase, without the first ones
 	plain   uint32 // those of the last tryPlain
@@ -47,53 +48,104 @@ const (
 const (
 	// period is how many hand-overs there are between two looks at the clock.
 	period = 64
-	// trial is how many periods a try takes, of which as many as settling do not count.
-	trial    = 16
-	settling = 4
-	// term is for how many periods a decision holds. The tries are less than a hundredth of it, and so are not what
-	// the longest waits of a hundred are made of.
-	term = 4000
-	// A period shorter than tooFast has hand-overs and nothing else, by one processor; there is nothing to divide. In one that is
+	// counted is how many periods of a try count, behind those in which it settles. The change to waking early takes longest: a
+	// processor that sleeps has to be woken first, and everybody spins in vain until then.
+	counted       = 12
+	settling      = 4
+	settlingAhead = 12
+	// termAhead is for how many periods a decision for waking early holds, unless it turns out to be no faster any more, and term for
+	// how many one against it does, after maxVain tries in vain. The tries are less than a hundredth of either, and so are not what the
+	// longest waits of a hundred are made of.
+	termAhead = 60_000
+	term      = 4000
+	maxVain   = 5
+	// A period shorter than tooFast has hand-overs and nothing else, by one processor; there is nothing to divide. In tooMany that are
 	// longer than tooSlow the lock is held for some microseconds each time, which is too long to spin.
 	tooFast = period * 300 * time.Nanosecond
 	tooSlow = period * 1500 * time.Nanosecond
-	// expectRounds is how often the waiter that woke up early looks at its state, a pause apart: for a few turns.
+	tooMany = 4
+	// tooManyInARow are so many that it is not that a processor was taken away, after which it takes a while to find back.
+	tooManyInARow = 16
+	// expectRounds is how often the waiter that woke up early looks at its state, a pause apart: for a few turns. After yieldAfter
+	// it gives its processor away for once, in case that the holder is to run there.
 	expectRounds = 150
+	yieldAfter   = 40
 )
 
 // measure ends a period at t. Inside a testing/synctest bubble, where time stands still, all are too fast. On the way out of
 // one, as on the way in, the clock jumps.
+//
+// A period may be slow by chance, when the system takes a processor away. So it counts as no slower than tooSlow, and only tooMany in
+// one try, or tooManyInARow after it, tell that the lock is held for long, or that waking early does not pay any more.
 func (p *pace) measure(t time.Duration, procs int) {
 	took := t - p.since
 	p.since = t
-	if took > tooSlow || took < 0 {
-		if p.slow || p.phase != decided {
-			*p = pace{turns: p.turns, since: t}
+	slow := took > tooSlow || took < 0 || p.phase == decided && p.ahead && took > time.Duration(p.plain/counted)
+	p.periods++
+	if p.phase == decided {
+		if p.slow++; !slow {
+			p.slow = 0
 		}
-		p.slow = true // once may be chance
+		if p.slow == tooManyInARow || p.periods >= p.term() {
+			p.begin(tryPlain, false)
+		}
 		return
 	}
-	p.slow = false
-	if p.periods++; p.periods > settling {
-		p.took += uint32(took)
+	settled := uint16(settling)
+	if p.phase == tryAhead {
+		settled = settlingAhead
 	}
+	if p.periods <= settled {
+		return
+	}
+	if slow {
+		p.slow++
+		took = tooSlow
+	}
+	p.took += uint32(took)
 	switch {
-	case p.phase == tryPlain && p.periods == trial:
+	case p.slow == tooMany && p.phase == tryPlain:
+		p.begin(tryPlain, false)
+	case p.slow == tooMany:
+		p.decide(false)
+	case p.periods < settled+counted:
+	case p.phase == tryAhead:
+		p.decide(p.took < p.plain-p.plain/5)
+	default:
 		p.plain = p.took
-		if p.plain < uint32((trial-settling)*tooFast) || procs == 1 {
+		if p.plain < uint32(counted*tooFast) || procs == 1 {
 			p.begin(decided, false)
 		} else {
 			p.begin(tryAhead, true)
 		}
-	case p.phase == tryAhead && p.periods == trial:
-		p.begin(decided, p.took < p.plain-p.plain/5)
-	case p.phase == decided && p.periods == term:
-		p.begin(tryPlain, false)
 	}
 }
 
+// decide ends a try.
+func (p *pace) decide(ahead bool) {
+	switch {
+	case ahead:
+		p.vain = 0
+	case p.vain < maxVain:
+		p.vain++
+	}
+	p.begin(decided, ahead)
+}
+
+// term returns for how many periods a decision holds. One against waking early may be due to another processor that did not come in
+// time, and is soon looked at again, and less and less often.
+func (p *pace) term() uint16 {
+	switch {
+	case p.ahead:
+		return termAhead
+	case p.vain == 0:
+		return term
+	}
+	return term >> (maxVain - p.vain)
+}
+
 func (p *pace) begin(ph phase, ahead bool) {
-	p.phase, p.ahead, p.periods, p.took = ph, ahead, 0, 0
+	p.phase, p.ahead, p.periods, p.took, p.slow = ph, ahead, 0, 0, 0
 }
 
 // processors returns how many goroutines can run at a time: the machine, or what the system lets the process use of it, may have fewer
@@ -119,9 +171,12 @@ func (s *Sync) ahead(policy Policy) *node {
 // expect returns true when n, which was roused before its turn, has the lock, and false if it does not get it soon. It is
 // asleep then, as it was before: if it was granted the lock meanwhile, the compare-and-swap fails, and there is no other unpark.
 func (n *node) expect() bool {
-	for range expectRounds {
+	for i := range expectRounds {
 		if n.state.Load() == granted {
 			return true
+		}
+		if i == yieldAfter {
+			runtime.Gosched()
 		}
 		pause.Pause(1)
 	}

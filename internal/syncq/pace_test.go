@@ -2,6 +2,7 @@ package syncq
 
 import (
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -19,11 +20,17 @@ func (p *pace) take(n int, each time.Duration, procs int) {
 
 const procs = 2
 
+// How many periods a try takes.
+const (
+	plainTry = settling + counted
+	aheadTry = settlingAhead + counted
+)
+
 // tried returns a pace that has tried both, with what they took.
 func tried(plain, ahead time.Duration) *pace {
 	p := &pace{since: time.Hour}
-	p.take(trial, plain, procs)
-	p.take(trial, ahead, procs)
+	p.take(plainTry, plain, procs)
+	p.take(aheadTry, ahead, procs)
 	return p
 }
 
@@ -34,33 +41,44 @@ func TestALockStaysWithWhatWasFasterWhenItTriedBoth(t *testing.T) {
 	require.False(t, tried(900, 800).ahead, "so little is chance")
 	require.False(t, tried(900, 1200).ahead)
 
-	p.take(term-1, 600, procs)
+	p.take(termAhead-1, 600, procs)
 	require.True(t, p.ahead)
 	p.take(1, 600, procs)
 	require.Equal(t, tryPlain, p.phase, "once more")
 	require.False(t, p.ahead)
 }
 
+func TestADecisionThatDoesNotPayAnyMoreIsLookedAtAgain(t *testing.T) {
+	p := tried(900, 600)
+	p.take(tooManyInARow-1, 910, procs)
+	p.take(1, 890, procs)
+	p.take(tooManyInARow-1, 910, procs)
+	require.True(t, p.ahead)
+	p.take(1, 910, procs)
+	require.Equal(t, tryPlain, p.phase)
+	require.False(t, p.ahead)
+}
+
 func TestATryCountsWithoutItsBeginning(t *testing.T) {
 	p := &pace{since: time.Hour}
-	p.take(trial, 900, procs)
+	p.take(plainTry, 900, procs)
 	require.True(t, p.ahead)
-	p.take(settling, 1400, procs)
-	p.take(trial-settling, 600, procs)
+	p.take(settlingAhead, 4000, procs)
+	p.take(counted, 600, procs)
 	require.True(t, p.ahead)
 	require.Equal(t, decided, p.phase)
 }
 
 func TestALockThatDoesNothingButChangeHandsTriesNothing(t *testing.T) {
 	p := &pace{since: time.Hour}
-	p.take(trial, 200, procs)
+	p.take(plainTry, 200, procs)
 	require.Equal(t, decided, p.phase)
 	require.False(t, p.ahead)
 }
 
 func TestWithOneProcessorNobodyWakesUpEarly(t *testing.T) {
 	p := &pace{since: time.Hour}
-	p.take(trial, 900, 1)
+	p.take(plainTry, 900, 1)
 	require.Equal(t, decided, p.phase)
 	require.False(t, p.ahead)
 }
@@ -74,35 +92,99 @@ func TestAProcessorThatIsNotThereDoesNotCount(t *testing.T) {
 
 func TestALockThatIsHeldForLongTriesNothing(t *testing.T) {
 	p := &pace{since: time.Hour}
-	p.take(10*trial, 2000, procs)
+	p.take(10*plainTry, 2000, procs)
 	require.Equal(t, tryPlain, p.phase)
 	require.False(t, p.ahead)
-	p.take(trial-1, 900, procs)
-	p.take(1, 2000, procs) // as good as begun anew
-	p.take(trial-1, 900, procs)
+
+	p = &pace{since: time.Hour}
+	p.take(plainTry-tooMany, 900, procs)
+	p.take(tooMany, 2000, procs) // as good as begun anew
+	p.take(plainTry-1, 900, procs)
 	require.Equal(t, tryPlain, p.phase)
 	p.take(1, 900, procs)
 	require.Equal(t, tryAhead, p.phase)
 }
 
-func TestATryDoesNotCountAPeriodThatBeganInABubbleAndEndedOutside(t *testing.T) {
+func TestATryCountsForMoreThanTheMomentsInWhichAProcessorWasTakenAway(t *testing.T) {
+	for _, at := range [][]int{{0, 1, 2, 3, 4, 5}, {13}, {23}, {12, 20}, {16, 17}} {
+		p := &pace{since: time.Hour}
+		p.take(plainTry, 950, procs)
+		for i := range aheadTry {
+			if slices.Contains(at, i) {
+				p.take(1, time.Millisecond, procs)
+			} else {
+				p.take(1, 550, procs)
+			}
+		}
+		require.Equal(t, decided, p.phase)
+		require.True(t, p.ahead, "slow at %d", at)
+	}
+}
+
+func TestALockThatIsSlowWhenTheNextOneWakesUpEarlyStaysWithoutThat(t *testing.T) {
 	p := &pace{since: time.Hour}
-	p.take(trial, 900, procs)
-	require.Equal(t, tryAhead, p.phase)
-	p.take(trial-1, 1200, procs)
-	p.measure(p.since-1e9*time.Second, procs)
-	require.Equal(t, tryPlain, p.phase, "once more")
+	p.take(plainTry, 900, procs)
+	require.True(t, p.ahead)
+	p.take(settlingAhead+tooMany, 2000, procs)
+	require.False(t, p.ahead)
+	require.Equal(t, decided, p.phase)
+	p.take(term, 900, procs)
 	require.False(t, p.ahead)
 }
 
-func TestADecisionOutlastsOnePauseButNotTwoInARow(t *testing.T) {
+func TestADecisionAgainstWakingEarlyIsLookedAtAgainSoonAndThenLessOften(t *testing.T) {
+	p := tried(900, 900)
+	last := 0
+	for range 10 {
+		n := 0
+		for ; p.phase == decided; n++ {
+			require.False(t, p.ahead)
+			p.take(1, 900, procs)
+		}
+		require.True(t, n == min(2*last, term) || last == 0 && n == term/16, "%d after %d", n, last)
+		last = n
+		p.take(plainTry, 900, procs)
+		p.take(aheadTry, 900, procs)
+	}
+	require.Equal(t, term, last)
+	for p.phase == decided {
+		p.take(1, 900, procs)
+	}
+	p.take(plainTry, 900, procs)
+	p.take(aheadTry, 600, procs)
+	require.True(t, p.ahead)
+	p.take(termAhead-1, 600, procs)
+	require.True(t, p.ahead)
+	p.take(1+plainTry, 900, procs)
+	p.take(aheadTry, 900, procs)
+	p.take(term/16, 900, procs)
+	require.Equal(t, tryPlain, p.phase, "as if it had never been in vain")
+}
+
+func TestAClockThatGoesBackIsNoMeasure(t *testing.T) {
+	p := &pace{since: time.Hour}
+	p.take(plainTry, 900, procs)
+	p.take(aheadTry-1, 550, procs)
+	p.measure(p.since-1e9*time.Second, procs)
+	require.Equal(t, decided, p.phase)
+	require.True(t, p.ahead)
+	p = &pace{since: time.Hour}
+	p.take(plainTry, 900, procs)
+	p.take(aheadTry-1, 800, procs)
+	p.measure(p.since-1e9*time.Second, procs)
+	require.Equal(t, decided, p.phase)
+	require.False(t, p.ahead, "it has not taken less than no time")
+}
+
+func TestADecisionOutlastsSomePausesButNotSoManyInARow(t *testing.T) {
 	p := tried(900, 600)
 	p.take(10, 600, procs)
-	p.take(1, time.Millisecond, procs)
-	p.take(10, 600, procs)
-	p.take(1, time.Millisecond, procs)
+	for range 10 {
+		p.take(tooManyInARow-1, time.Millisecond, procs)
+		p.take(1, 600, procs)
+	}
 	require.True(t, p.ahead)
-	p.take(1, time.Millisecond, procs)
+	p.take(tooManyInARow, time.Millisecond, procs)
 	require.False(t, p.ahead)
 	require.Equal(t, tryPlain, p.phase)
 }
