@@ -54,8 +54,9 @@
 //     Before, there may be none: most nodes are gone by then. A waiter queues anew, when its turn would have come at the latest.
 //   - The empty directory is removed by ZooKeeper: it is made anew, with all above it, as containers.
 //   - The leader dies: there is no answer until there is a new one. Sessions go on.
-//   - Something else is in the directory: it is ignored. But nodes of a lock of another kind are [locks.ErrForeign], and so is an
-//     ephemeral node where the directory should be, or, for an EphemeralLocker, a node that is not ephemeral.
+//   - Something else is in the directory: it is ignored. But nodes of a read-write lock for a mutex, and the other way round, are
+//     [locks.ErrForeign], and so is an ephemeral node where the directory should be, or, for an EphemeralLocker, a node that is not
+//     ephemeral. A semaphore has directories of its own below its name, and does not notice a mutex that is called the same.
 //   - No server can be reached for half of the session timeout or a little more, while a lock is asked for or waited for: the call
 //     returns an error.
 //
