@@ -1,6 +1,9 @@
 package syncq
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // Verify returns what is wrong with s, which nobody is using at the moment: with
 // everybody parked, its word must be a legal one and agree with its queue.
@@ -62,5 +65,5 @@ func exit(s *Sync, b *Bucket, policy Policy) {
 func (s *Sync) WakeEarly() {
 	s.guard.Lock()
 	defer s.guard.Unlock()
-	s.pace = pace{ahead: true, phase: decided, since: now()}
+	s.pace = pace{ahead: true, phase: decided, since: now(), plain: math.MaxUint32}
 }
