@@ -64,4 +64,6 @@ type Event struct {
 
 	// Err is the error of Cancelled, Failed and Refused.
 	Err error
+
+	order uint64 // among the events of one moment; only for a Recorder's own
 }

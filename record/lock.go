@@ -44,9 +44,10 @@ func (w *lock) String() string { return fmt.Sprintf("record(%q, %v)", w.name, w.
 
 func (w *lock) LockContext(ctx context.Context) error {
 	owner := locks.CurrentOwner(ctx)
-	asked := w.r.now()
+	e := Event{Kind: Waiting, Owner: owner}
+	w.r.at(&e)
 	w.c.waiting.Add(1)
-	w.tell(ctx, Event{Kind: Waiting, Owner: owner, At: asked})
+	w.tell(ctx, e)
 	var region *trace.Region
 	if ctx != nil && trace.IsEnabled() {
 		region = trace.StartRegion(ctx, w.waitRegion)
@@ -56,7 +57,7 @@ func (w *lock) LockContext(ctx context.Context) error {
 		region.End()
 	}
 	w.c.waiting.Add(-1)
-	w.c.waits.add(w.asked(ctx, Event{Owner: owner, Err: err}, asked, err == nil))
+	w.c.waits.add(w.asked(ctx, Event{Owner: owner, Err: err}, e.At, err == nil))
 	return err
 }
 
@@ -70,7 +71,7 @@ func (w *lock) TryLockContext(ctx context.Context) (bool, error) {
 
 // asked tells how an acquisition ended, and returns how long it took.
 func (w *lock) asked(ctx context.Context, e Event, since time.Duration, ok bool) time.Duration {
-	e.At = w.r.now()
+	w.r.at(&e)
 	e.Wait = e.At - since
 	switch {
 	case ok:
@@ -92,7 +93,8 @@ func (w *lock) UnlockContext(ctx context.Context) error {
 	owner := locks.CurrentOwner(ctx)
 	// All that is known of the hold is read before it is given up: right after that it may be
 	// somebody else's.
-	e := Event{Kind: Released, Owner: owner, At: w.r.now()}
+	e := Event{Kind: Released, Owner: owner}
+	w.r.at(&e)
 	whose, h, last := w.leave(owner)
 	if e.Err = w.l.UnlockContext(ctx); e.Err != nil {
 		w.stay(owner, whose, h, errors.Is(e.Err, locks.ErrLost))

@@ -41,6 +41,8 @@ type Recorder struct {
 	byName map[string]*counters
 	ring   []Event // as a ring once it is full
 	seen   uint64  // events ever
+
+	orders atomic.Uint64
 }
 
 // New returns a Recorder that watches nothing yet.
@@ -135,15 +137,29 @@ func (r *Recorder) Stats() []Stats {
 	return all
 }
 
-// Events returns the events kept, in the order of their times, and how many older ones were
-// dropped.
+// Events returns the events kept, in the order of their times, those of one moment in the order in which they happened, and how many
+// older ones were dropped.
 func (r *Recorder) Events() (kept []Event, dropped uint64) {
 	r.mu.Lock()
 	kept = slices.Clone(r.ring)
 	dropped = r.seen - uint64(len(r.ring))
 	r.mu.Unlock()
-	slices.SortStableFunc(kept, func(a, b Event) int { return cmp.Compare(a.At, b.At) })
+	slices.SortFunc(kept, func(a, b Event) int {
+		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.order, b.order))
+	})
+	for i := range kept {
+		kept[i].order = 0
+	}
 	return kept, dropped
+}
+
+// at dates e. It is called where nothing of what e tells has been seen by others yet, or everything has: the clock may not
+// tell one hold's end from the next one's beginning.
+func (r *Recorder) at(e *Event) {
+	e.At = r.now()
+	if r.opts.Events > 0 {
+		e.order = r.orders.Add(1)
+	}
 }
 
 func (r *Recorder) now() time.Duration { return time.Since(r.start) }
@@ -159,6 +175,7 @@ func (r *Recorder) tell(ctx context.Context, e Event) {
 		}
 		r.seen++
 		r.mu.Unlock()
+		e.order = 0
 	}
 	if r.opts.Hook != nil {
 		r.opts.Hook(e)
