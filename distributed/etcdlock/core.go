@@ -173,8 +173,8 @@ func (c *core) persist(ctx context.Context, try time.Duration, until time.Time, 
 // longest is the longest lease that etcd gives: 285 years.
 const longest = 9_000_000_000 * time.Second
 
-// grant returns a lease for at least d, but not for longer than longest, and from when on its time counts. If reuse is set, it may be a spare one, of whose time
-// up to a third is over.
+// grant returns a lease for at least d, but not for longer than longest, and from when on its time counts. If reuse is set, it may be
+// a spare one, of whose time up to a third is over.
 func (c *core) grant(ctx context.Context, d time.Duration, reuse bool) (
 	id clientv3.LeaseID, ttl time.Duration, since time.Time, err error) {
 	seconds := int64((min(d, longest)-1)/time.Second) + 1

@@ -53,17 +53,24 @@ func told(t *testing.T, f func(t *testing.T, k *telling, l *lease.Lock, free fun
 	})
 }
 
+// waited waits for l, which others free meanwhile, and returns for whom, and how often the store was asked since then.
+func waited(t *testing.T, k *telling, l *lease.Lock, free func()) (ctx context.Context, asked int) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(as(locks.NewOwner()))
+	t.Cleanup(cancel)
+	got := make(chan error, 1)
+	go func() { got <- l.LockContext(ctx) }()
+	synctest.Wait()
+	before := k.asked()
+	free()
+	require.NoError(t, <-got)
+	return ctx, k.asked() - before
+}
+
 func TestAWaiterOfWhomTheStoreKnowsThatItIsItsTurnDoesNotAsk(t *testing.T) {
 	told(t, func(t *testing.T, k *telling, l *lease.Lock, free func()) {
-		ctx, cancel := context.WithCancel(as(locks.NewOwner()))
-		defer cancel()
-		got := make(chan error, 1)
-		go func() { got <- l.LockContext(ctx) }()
-		synctest.Wait()
-		before := k.asked()
-		free()
-		require.NoError(t, <-got)
-		require.Equal(t, before, k.asked())
+		ctx, asked := waited(t, k, l, free)
+		require.Zero(t, asked)
 		h, err := l.Hold(ctx)
 		require.NoError(t, err)
 		require.EqualValues(t, 7, h.Token())
@@ -76,30 +83,16 @@ func TestAWaiterOfWhomTheStoreKnowsThatItIsItsTurnDoesNotAsk(t *testing.T) {
 func TestAWaiterOfWhomTheStoreDoesNotKnowAsks(t *testing.T) {
 	told(t, func(t *testing.T, k *telling, l *lease.Lock, free func()) {
 		k.knows = false
-		ctx, cancel := context.WithCancel(as(locks.NewOwner()))
-		defer cancel()
-		got := make(chan error, 1)
-		go func() { got <- l.LockContext(ctx) }()
-		synctest.Wait()
-		before := k.asked()
-		free()
-		require.NoError(t, <-got)
-		require.Equal(t, before+1, k.asked())
+		ctx, asked := waited(t, k, l, free)
+		require.Equal(t, 1, asked)
 		require.NoError(t, l.UnlockContext(ctx))
 	})
 }
 
 func TestAHoldOfItsOwnLengthIsAskedFor(t *testing.T) {
 	told(t, func(t *testing.T, k *telling, l *lease.Lock, free func()) {
-		ctx, cancel := context.WithCancel(as(locks.NewOwner()))
-		defer cancel()
-		got := make(chan error, 1)
-		go func() { got <- l.LockContext(ctx) }()
-		synctest.Wait()
-		before := k.asked()
-		free()
-		require.NoError(t, <-got)
-		require.Equal(t, before+1, k.asked())
+		ctx, asked := waited(t, k, l, free)
+		require.Equal(t, 1, asked)
 		require.NoError(t, l.UnlockContext(ctx))
 	}, lease.For(term/2))
 }
