@@ -5,16 +5,10 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"net"
-	"os"
-	"os/exec"
-	"os/user"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -88,82 +82,40 @@ func selectOne(db *sql.DB) probe {
 	}
 }
 
-// home returns a directory that is not inside of one that only root may enter, as tb.TempDir's is.
-func home(tb testing.TB) string {
-	tb.Helper()
-	dir, err := os.MkdirTemp("", "bench")
-	must(tb, err)
-	tb.Cleanup(func() { os.RemoveAll(dir) })
-	return dir
-}
-
-// command returns one that runs as a user who is not root, and owns dir.
-func command(tb testing.TB, name, dir, program string, args ...string) *exec.Cmd {
-	tb.Helper()
-	if os.Getuid() != 0 {
-		return exec.Command(program, args...)
-	}
-	u, err := user.Lookup(name)
-	must(tb, err)
-	uid, _ := strconv.Atoi(u.Uid)
-	gid, _ := strconv.Atoi(u.Gid)
-	must(tb, os.Chown(dir, uid, gid))
-	return exec.Command(testbed.Lookup(tb, "setpriv"),
-		append([]string{"--reuid", name, "--regid", name, "--clear-groups", "--pdeathsig", "KILL", program}, args...)...)
-}
-
-// run carries out cmd, which ends by itself.
-func run(tb testing.TB, cmd *exec.Cmd) {
-	tb.Helper()
-	if out, err := cmd.CombinedOutput(); err != nil {
-		tb.Fatalf("%s: %v: %s", cmd.Path, err, out)
-	}
-}
-
-// answers waits until a server does.
-func answers(tb testing.TB, driver, dsn string) string {
-	tb.Helper()
-	db, err := sql.Open(driver, dsn)
-	must(tb, err)
-	defer db.Close()
-	await(tb, driver, db.PingContext)
-	return dsn
-}
-
 // startPostgres returns the DSN of a PostgreSQL that runs until the test ends.
 func startPostgres(tb testing.TB) string {
 	tb.Helper()
-	const bin = "/usr/lib/postgresql/*/bin"
-	initdb, postgres := testbed.Lookup(tb, "initdb", bin), testbed.Lookup(tb, "postgres", bin)
-	dir, port := home(tb), strconv.Itoa(testbed.Port(tb))
-	data := filepath.Join(dir, "data")
-	run(tb, command(tb, "postgres", dir, initdb, "-D", data, "-A", "trust", "-U", "postgres", "--no-sync"))
-	p := testbed.Start(tb, command(tb, "postgres", dir, postgres, "-D", data, "-p", port, "-h", "127.0.0.1", "-k", dir, "-c", "fsync=off",
-		"-c", "synchronous_commit=off", "-c", "full_page_writes=off", "-c", "log_min_messages=panic", "-c", "log_destination=stderr"))
-	tb.Cleanup(func() { // before it is killed, so that it leaves no shared memory
-		p.Signal(syscall.SIGQUIT)
-		p.Wait()
-	})
-	return answers(tb, "pgx", "postgres://postgres@"+net.JoinHostPort("127.0.0.1", port)+"/postgres?sslmode=disable&connect_timeout=2")
+	dsn := func(addr string) string {
+		return "postgres://postgres@" + addr + "/postgres?sslmode=disable&connect_timeout=2"
+	}
+	return dsn(testbed.StartPostgres(tb, answers("pgx", dsn)).Addr())
+}
+
+// startMariaDB returns the DSN of a MariaDB that runs until the test ends.
+func startMariaDB(tb testing.TB) string {
+	tb.Helper()
+	mysql.SetLogger(nowhere{}) // of connections that are refused while it starts
+	dsn := func(addr string) string { return "root@tcp(" + addr + ")/test?timeout=2s&readTimeout=5s" }
+	return dsn(testbed.StartMariaDB(tb, answers("mysql", dsn)).Addr())
+}
+
+// answers returns a function that asks a server.
+func answers(driver string, dsn func(addr string) string) func(addr string) error {
+	return func(addr string) error {
+		db, err := sql.Open(driver, dsn(addr))
+		if err != nil {
+			return err
+		}
+		defer db.Close()
+		ctx, cancel := context.WithTimeout(background, 10*time.Second)
+		defer cancel()
+		return db.PingContext(ctx)
+	}
 }
 
 type nowhere struct{}
 
 func (nowhere) Print(...any) {}
-
-// startMariaDB returns the DSN of a MariaDB that runs until the test ends.
-func startMariaDB(tb testing.TB) string {
-	tb.Helper()
-	install, mariadbd := testbed.Lookup(tb, "mariadb-install-db"), testbed.Lookup(tb, "mariadbd", "/usr/sbin")
-	mysql.SetLogger(nowhere{}) // of connections that are refused while it starts
-	dir, port := home(tb), strconv.Itoa(testbed.Port(tb))
-	data := filepath.Join(dir, "data")
-	run(tb, command(tb, "mysql", dir, install, "--no-defaults", "--datadir="+data, "--auth-root-authentication-method=normal"))
-	testbed.Start(tb, command(tb, "mysql", dir, mariadbd, "--no-defaults", "--datadir="+data, "--port="+port, "--bind-address=127.0.0.1",
-		"--socket="+filepath.Join(dir, "s"), "--pid-file="+filepath.Join(dir, "pid"), "--skip-name-resolve",
-		"--innodb-flush-log-at-trx-commit=0", "--innodb-buffer-pool-size=64M"))
-	return answers(tb, "mysql", "root@tcp(127.0.0.1:"+port+")/test?timeout=2s&readTimeout=5s")
-}
 
 // inSQL returns the kinds of locks that a database has: ours, and its own.
 func (d database) inSQL() []impl {

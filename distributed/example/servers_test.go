@@ -3,12 +3,9 @@ package main
 import (
 	"fmt"
 	"net"
-	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
 	"strconv"
-	"syscall"
 	"testing"
 	"time"
 
@@ -72,70 +69,29 @@ func listening(tb testing.TB, port int) string {
 func serving(tb testing.TB, port int, spec func(addr string) string) string {
 	tb.Helper()
 	addr := listening(tb, port)
-	require.Eventually(tb, func() bool {
-		s, err := open(tb.Context(), spec(addr))
-		if err == nil {
-			s.Close(tb.Context())
-		}
-		return err == nil
-	}, 30*time.Second, 20*time.Millisecond)
+	require.Eventually(tb, func() bool { return opens(tb, spec(addr)) == nil }, 30*time.Second, 20*time.Millisecond)
 	return addr
 }
 
-// home returns a directory that is not inside of one that only root may enter, as tb.TempDir's is.
-func home(tb testing.TB) string {
-	tb.Helper()
-	dir, err := os.MkdirTemp("/tmp", "example")
-	require.NoError(tb, err)
-	tb.Cleanup(func() { os.RemoveAll(dir) })
-	return dir
-}
-
-// as returns a command that runs as a user who is not root, and owns dir.
-func as(tb testing.TB, name, dir, program string, args ...string) *exec.Cmd {
-	tb.Helper()
-	if os.Getuid() != 0 {
-		return exec.Command(program, args...)
+// opens returns why a store cannot be opened.
+func opens(tb testing.TB, spec string) error {
+	s, err := open(tb.Context(), spec)
+	if err == nil {
+		s.Close(tb.Context())
 	}
-	u, err := user.Lookup(name)
-	require.NoError(tb, err)
-	uid, _ := strconv.Atoi(u.Uid)
-	gid, _ := strconv.Atoi(u.Gid)
-	require.NoError(tb, os.Chown(dir, uid, gid))
-	setpriv := testbed.Lookup(tb, "setpriv")
-	args = append([]string{"--reuid", name, "--regid", name, "--clear-groups", "--pdeathsig", "KILL", program}, args...)
-	return exec.Command(setpriv, args...)
+	return err
 }
 
 func startPostgres(tb testing.TB) string {
 	tb.Helper()
-	const bin = "/usr/lib/postgresql/*/bin"
-	initdb, postgres := testbed.Lookup(tb, "initdb", bin), testbed.Lookup(tb, "postgres", bin)
-	dir, port := home(tb), testbed.Port(tb)
-	data := filepath.Join(dir, "data")
-	out, err := as(tb, "postgres", dir, initdb, "-D", data, "-A", "trust", "-U", "postgres", "--no-sync").CombinedOutput()
-	require.NoError(tb, err, string(out))
-	p := testbed.Start(tb, as(tb, "postgres", dir, postgres, "-D", data, "-p", strconv.Itoa(port), "-h", "127.0.0.1", "-k", dir,
-		"-c", "fsync=off", "-c", "log_min_messages=panic"))
-	tb.Cleanup(func() { // before it is killed, so that it leaves no shared memory
-		p.Signal(syscall.SIGQUIT)
-		p.Wait()
-	})
-	return serving(tb, port, func(addr string) string { return "postgres://postgres@" + addr + "/postgres?sslmode=disable" })
+	return testbed.StartPostgres(tb, func(addr string) error {
+		return opens(tb, "postgres://postgres@"+addr+"/postgres?sslmode=disable")
+	}).Addr()
 }
 
 func startMariaDB(tb testing.TB) string {
 	tb.Helper()
-	install, mariadbd := testbed.Lookup(tb, "mariadb-install-db"), testbed.Lookup(tb, "mariadbd", "/usr/sbin")
-	dir, port := home(tb), testbed.Port(tb)
-	data := filepath.Join(dir, "data")
-	init := as(tb, "mysql", dir, install, "--no-defaults", "--datadir="+data, "--auth-root-authentication-method=normal")
-	out, err := init.CombinedOutput()
-	require.NoError(tb, err, string(out))
-	testbed.Start(tb, as(tb, "mysql", dir, mariadbd, "--no-defaults", "--datadir="+data, fmt.Sprint("--port=", port),
-		"--bind-address=127.0.0.1", "--socket="+filepath.Join(dir, "s"), "--pid-file="+filepath.Join(dir, "pid"), "--skip-name-resolve",
-		"--innodb-flush-log-at-trx-commit=0", "--innodb-buffer-pool-size=64M"))
-	return serving(tb, port, func(addr string) string { return "mysql:root@tcp(" + addr + ")/test" })
+	return testbed.StartMariaDB(tb, func(addr string) error { return opens(tb, "mysql:root@tcp("+addr+")/test") }).Addr()
 }
 
 func startEtcd(tb testing.TB) string {

@@ -17,12 +17,7 @@ func TestAServerWhoseClockIsSetIsNoticedAtTheNextRenewalAtTheLatest(t *testing.T
 		t.Run(d.name, func(t *testing.T) {
 			t.Parallel()
 			env, set := testbed.Clock(t)
-			var where string
-			if d.dialect == sqllock.Postgres {
-				where, _ = startPostgres(t, env...)
-			} else {
-				where, _ = startMariaDB(t, env...)
-			}
+			where := start(t, d.dialect, env...).Addr()
 			for _, k := range []kind{tableKind, queueKind} {
 				table := sqllock.WithTable(fresh())
 				l := k.open(t, d.open(t, where), term(15*time.Second), table, calm).Lock("it")

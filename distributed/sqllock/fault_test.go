@@ -107,7 +107,8 @@ func TestALossIsToldBeforeARivalGetsTheLockInEveryPhaseOfAPartition(t *testing.T
 
 func TestAHoldIsLostWhileTheServerIsPausedAndStaysLost(t *testing.T) {
 	t.Parallel()
-	where, server := startMariaDB(t)
+	server := startMariaDB(t)
+	where := server.Addr()
 	type party struct {
 		l, rival *sqllock.Lock
 		h        locks.Hold

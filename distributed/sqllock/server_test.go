@@ -1,19 +1,13 @@
 package sqllock_test
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
 	"fmt"
-	"net"
 	"os"
-	"os/exec"
-	"os/user"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -106,14 +100,6 @@ func (f *forever) Fatalf(s string, args ...any) { panic(fmt.Sprintf(s, args...))
 func (f *forever) Errorf(s string, args ...any) { panic(fmt.Sprintf(s, args...)) }
 func (f *forever) FailNow()                     { panic("failed") }
 
-// home returns a directory that is not inside of one that only root may enter, as tb.TempDir's is.
-func home(tb testing.TB) string {
-	dir, err := os.MkdirTemp("", "sqllock")
-	require.NoError(tb, err)
-	tb.Cleanup(func() { os.RemoveAll(dir) })
-	return dir
-}
-
 func (f *forever) end() {
 	for i := len(f.cleanups) - 1; i >= 0; i-- {
 		f.cleanups[i]()
@@ -122,15 +108,12 @@ func (f *forever) end() {
 
 var (
 	common         = &forever{}
-	postgresServer = sync.OnceValue(func() string { addr, _ := startPostgres(common); return addr })
-	mariaDBServer  = sync.OnceValue(func() string { addr, _ := startMariaDB(common); return addr })
+	postgresServer = sync.OnceValue(func() string { return startPostgres(common).Addr() })
+	mariaDBServer  = sync.OnceValue(func() string { return startMariaDB(common).Addr() })
 )
 
-// postgresDir is where Debian has the programs of PostgreSQL, of whatever version.
-const postgresDir = "/usr/lib/postgresql/*/bin"
-
 func sharedPostgres(tb testing.TB) string {
-	testbed.Lookup(tb, "initdb", postgresDir)
+	testbed.Lookup(tb, "initdb", "/usr/lib/postgresql/*/bin")
 	return postgresServer()
 }
 
@@ -139,120 +122,35 @@ func sharedMariaDB(tb testing.TB) string {
 	return mariaDBServer()
 }
 
-// command returns one that runs as a user who is not root, and owns dir.
-func command(tb testing.TB, name, dir, program string, args ...string) *exec.Cmd {
+func startPostgres(tb testing.TB, env ...string) *testbed.SQLServer {
 	tb.Helper()
-	if os.Getuid() != 0 {
-		return exec.Command(program, args...)
+	return testbed.StartPostgres(tb, answers("pgx", sqllock.Postgres), env...)
+}
+
+func startMariaDB(tb testing.TB, env ...string) *testbed.SQLServer {
+	tb.Helper()
+	return testbed.StartMariaDB(tb, answers("mysql", sqllock.MySQL), env...)
+}
+
+// start is that of the dialect's.
+func start(tb testing.TB, d sqllock.Dialect, env ...string) *testbed.SQLServer {
+	tb.Helper()
+	if d == sqllock.Postgres {
+		return startPostgres(tb, env...)
 	}
-	u, err := user.Lookup(name)
-	require.NoError(tb, err)
-	uid, _ := strconv.Atoi(u.Uid)
-	gid, _ := strconv.Atoi(u.Gid)
-	require.NoError(tb, os.Chown(dir, uid, gid))
-	path, err := exec.LookPath("setpriv")
-	require.NoError(tb, err)
-	return exec.Command(path, append([]string{"--reuid", name, "--regid", name, "--clear-groups", "--pdeathsig", "KILL", program}, args...)...)
+	return startMariaDB(tb, env...)
 }
 
-func startPostgres(tb testing.TB, env ...string) (string, *server) {
-	tb.Helper()
-	initdb := testbed.Lookup(tb, "initdb", postgresDir)
-	postgres := testbed.Lookup(tb, "postgres", postgresDir)
-	dir := home(tb)
-	data := filepath.Join(dir, "data")
-	out, err := command(tb, "postgres", dir, initdb, "-D", data, "-A", "trust", "-U", "postgres", "--no-sync").CombinedOutput()
-	require.NoError(tb, err, string(out))
-	port := testbed.Port(tb)
-	cmd := command(tb, "postgres", dir, postgres, "-D", data, "-p", strconv.Itoa(port), "-h", "127.0.0.1", "-k", dir, "-c", "fsync=off",
-		"-c", "synchronous_commit=off", "-c", "full_page_writes=off", "-c", "max_connections=400", "-c", "log_min_messages=panic",
-		"-c", "log_destination=stderr")
-	cmd.Env = append(os.Environ(), env...)
-	s := &server{tb: tb, cmd: cmd, driver: "pgx", dialect: sqllock.Postgres, port: port}
-	return s.run(), s
-}
-
-// server is a server that can be started again.
-type server struct {
-	*testbed.Process
-	tb      testing.TB
-	cmd     *exec.Cmd
-	driver  string
-	dialect sqllock.Dialect
-	port    int
-}
-
-// run starts it with what it has on its disk, and returns its address when it answers.
-func (s *server) run() string {
-	s.tb.Helper()
-	cmd := exec.Command(s.cmd.Path, s.cmd.Args[1:]...)
-	cmd.Env, cmd.Stderr = s.cmd.Env, s.cmd.Stderr
-	p := testbed.Start(s.tb, cmd)
-	if s.dialect == sqllock.Postgres {
-		s.tb.Cleanup(func() { // before it is killed, so that it leaves no shared memory
-			select {
-			case <-p.Done():
-			default:
-				p.Signal(syscall.SIGQUIT)
-				p.Wait()
-			}
-		})
-	}
-	s.Process = p
-	return await(s.tb, s.driver, s.dialect, s.port)
-}
-
-// restart ends it as an administrator does, and starts it again.
-func (s *server) restart() {
-	s.tb.Helper()
-	s.Signal(map[sqllock.Dialect]syscall.Signal{sqllock.Postgres: syscall.SIGINT, sqllock.MySQL: syscall.SIGTERM}[s.dialect])
-	s.Wait()
-	s.run()
-}
-
-func startMariaDB(tb testing.TB, env ...string) (string, *server) {
-	tb.Helper()
-	install := testbed.Lookup(tb, "mariadb-install-db")
-	mariadbd := testbed.Lookup(tb, "mariadbd", "/usr/sbin")
-	dir := home(tb)
-	data := filepath.Join(dir, "data")
-	out, err := command(tb, "mysql", dir, install, "--no-defaults", "--datadir="+data, "--auth-root-authentication-method=normal").CombinedOutput()
-	require.NoError(tb, err, string(out))
-	port := testbed.Port(tb)
-	cmd := command(tb, "mysql", dir, mariadbd, "--no-defaults", "--datadir="+data, "--port="+strconv.Itoa(port),
-		"--bind-address=127.0.0.1", "--socket="+filepath.Join(dir, "s"), "--pid-file="+filepath.Join(dir, "pid"), "--skip-name-resolve",
-		"--innodb-flush-log-at-trx-commit=0", "--innodb-buffer-pool-size=64M", "--max-connections=400",
-		"--innodb-buffer-pool-load-at-startup=OFF", "--tmpdir="+dir, "--log-warnings=0")
-	cmd.Env, cmd.Stderr = append(os.Environ(), env...), complaints{}
-	s := &server{tb: tb, cmd: cmd, driver: "mysql", dialect: sqllock.MySQL, port: port}
-	return s.run(), s
-}
-
-// complaints passes on what a server says when it comes to grief.
-type complaints struct{}
-
-func (complaints) Write(p []byte) (int, error) {
-	for line := range bytes.Lines(p) {
-		if bytes.Contains(line, []byte("[ERROR]")) || bytes.Contains(line, []byte("signal")) || bytes.Contains(line, []byte("assert")) {
-			os.Stderr.Write(line)
+// answers returns a function that asks a server.
+func answers(driver string, d sqllock.Dialect) func(addr string) error {
+	return func(addr string) error {
+		db, err := sql.Open(driver, dsn(d, addr))
+		if err != nil {
+			return err
 		}
-	}
-	return len(p), nil
-}
-
-// await returns the address of a server when it answers.
-func await(tb testing.TB, driver string, d sqllock.Dialect, port int) string {
-	tb.Helper()
-	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-	db, err := sql.Open(driver, dsn(d, addr))
-	require.NoError(tb, err)
-	defer db.Close()
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		if err = db.PingContext(context.Background()); err == nil {
-			return addr
-		}
-		if time.Now().After(end) {
-			tb.Fatalf("%v does not answer: %v", d, err)
-		}
+		defer db.Close()
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		return db.PingContext(ctx)
 	}
 }

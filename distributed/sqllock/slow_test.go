@@ -84,13 +84,8 @@ func TestARestartOfTheServerEndsSessionsAndNothingElse(t *testing.T) {
 	for _, d := range servers {
 		t.Run(d.name, func(t *testing.T) {
 			t.Parallel()
-			var where string
-			var s *server
-			if d.dialect == sqllock.Postgres {
-				where, s = startPostgres(t)
-			} else {
-				where, s = startMariaDB(t)
-			}
+			s := start(t, d.dialect)
+			where := s.Addr()
 			type party struct {
 				kind
 				l, rival *sqllock.Lock
@@ -109,7 +104,7 @@ func TestARestartOfTheServerEndsSessionsAndNothingElse(t *testing.T) {
 				require.Eventually(t, refused(rival, p.l.Name()), 20*time.Second, time.Millisecond)
 				parties = append(parties, p)
 			}
-			s.restart()
+			s.Restart()
 			for _, p := range parties {
 				if p.name == rowKind.name || p.name == advisory.name {
 					require.NoError(t, <-p.got, p.name)

@@ -3,11 +3,13 @@ package testbed
 import (
 	"bufio"
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 )
@@ -40,15 +42,29 @@ func Missing(tb testing.TB, what string) {
 	tb.Skipf("%s is not installed: skipped", what)
 }
 
-// Port returns a port of the loopback interface that nobody listens on.
+// Port returns a port of the loopback interface that nobody listens on. It is the caller's until the test ends: no other call of Port
+// returns it, of whatever process, and it is none of those that the system gives to connections.
 func Port(tb testing.TB) int {
 	tb.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatal(err)
+	for range 1000 {
+		port := 10000 + rand.IntN(22000)
+		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+		// The ports of UDP are others than those of TCP, so that one reserves the other.
+		claim, err := net.ListenPacket("udp", addr)
+		if err != nil {
+			continue
+		}
+		l, err := net.Listen("tcp", addr)
+		if err != nil {
+			claim.Close()
+			continue
+		}
+		l.Close()
+		tb.Cleanup(func() { claim.Close() })
+		return port
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
+	tb.Fatal("no free port")
+	return 0
 }
 
 // Process is a child process. It is killed with the test, and with the process of the test, where the system can do that.

@@ -1,0 +1,162 @@
+package testbed
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// SQLServer is a PostgreSQL or a MariaDB of the test's own, which trusts everybody on the loopback interface, and does not care for what
+// is lost with the machine.
+type SQLServer struct {
+	*Process
+	tb    testing.TB
+	addr  string
+	cmd   *exec.Cmd
+	ready func(addr string) error
+	// stop has the server end as an administrator does, abort at once.
+	stop, abort syscall.Signal
+}
+
+// Addr returns the address where the server listens.
+func (s *SQLServer) Addr() string { return s.addr }
+
+// StartPostgres runs a PostgreSQL server with env added to its environment until the test ends, and returns when ready does
+// without an error. The user is postgres. Without the program, the test is treated as by [Missing].
+func StartPostgres(tb testing.TB, ready func(addr string) error, env ...string) *SQLServer {
+	tb.Helper()
+	const bin = "/usr/lib/postgresql/*/bin"
+	initdb, postgres := Lookup(tb, "initdb", bin), Lookup(tb, "postgres", bin)
+	dir := home(tb)
+	data := filepath.Join(dir, "data")
+	carryOut(tb, as(tb, "postgres", dir, initdb, "-D", data, "-A", "trust", "-U", "postgres", "--no-sync"))
+	port := strconv.Itoa(Port(tb))
+	s := &SQLServer{tb: tb, addr: net.JoinHostPort("127.0.0.1", port), ready: ready, stop: syscall.SIGINT, abort: syscall.SIGQUIT}
+	s.cmd = as(tb, "postgres", dir, postgres, "-D", data, "-p", port, "-h", "127.0.0.1", "-k", dir, "-c", "fsync=off",
+		"-c", "synchronous_commit=off", "-c", "full_page_writes=off", "-c", "max_connections=400", "-c", "log_min_messages=panic",
+		"-c", "log_destination=stderr")
+	s.cmd.Env = append(os.Environ(), env...)
+	s.run()
+	return s
+}
+
+// StartMariaDB runs a MariaDB server with env added to its environment until the test ends, and returns when ready does without
+// an error. The user is root, and there is a database "test". Without the program, the test is treated as by [Missing].
+func StartMariaDB(tb testing.TB, ready func(addr string) error, env ...string) *SQLServer {
+	tb.Helper()
+	install, mariadbd := Lookup(tb, "mariadb-install-db"), Lookup(tb, "mariadbd", "/usr/sbin")
+	dir := home(tb)
+	// A server that starts removes the temporary tables of others in its temporary directory, and this one, too, has some.
+	data, temp := "--datadir="+filepath.Join(dir, "data"), "--tmpdir="+dir
+	carryOut(tb, as(tb, "mysql", dir, install, "--no-defaults", data, temp, "--auth-root-authentication-method=normal"))
+	port := strconv.Itoa(Port(tb))
+	s := &SQLServer{tb: tb, addr: net.JoinHostPort("127.0.0.1", port), ready: ready, stop: syscall.SIGTERM, abort: syscall.SIGKILL}
+	s.cmd = as(tb, "mysql", dir, mariadbd, "--no-defaults", data, temp, "--port="+port, "--bind-address=127.0.0.1",
+		"--socket="+filepath.Join(dir, "s"), "--pid-file="+filepath.Join(dir, "pid"), "--skip-name-resolve",
+		"--innodb-flush-log-at-trx-commit=0", "--innodb-buffer-pool-size=64M", "--max-connections=400",
+		"--innodb-buffer-pool-load-at-startup=OFF", "--log-warnings=0")
+	s.cmd.Env, s.cmd.Stderr = append(os.Environ(), env...), complaints{}
+	s.run()
+	return s
+}
+
+// run starts the server with what it has on its disk, and returns when it answers.
+func (s *SQLServer) run() {
+	s.tb.Helper()
+	cmd := exec.Command(s.cmd.Path, s.cmd.Args[1:]...)
+	cmd.Env, cmd.Stderr = s.cmd.Env, s.cmd.Stderr
+	p := Start(s.tb, cmd)
+	s.tb.Cleanup(func() { // before it is killed: a PostgreSQL that is leaves shared memory
+		select {
+		case <-p.Done():
+		default:
+			p.Signal(s.abort)
+			p.Wait()
+		}
+	})
+	s.Process = p
+	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		err := s.ready(s.addr)
+		if err == nil {
+			return
+		}
+		select {
+		case <-p.Done():
+			s.tb.Fatalf("%s has ended, and did not answer: %v", cmd.Args, err)
+		default:
+		}
+		if time.Now().After(end) {
+			s.tb.Fatalf("%s does not answer: %v", cmd.Args, err)
+		}
+	}
+}
+
+// Restart ends the server as an administrator does, and starts it again.
+func (s *SQLServer) Restart() {
+	s.tb.Helper()
+	s.Signal(s.stop)
+	s.Wait()
+	s.run()
+}
+
+// home returns a directory that is not inside of one that only root may enter, as tb.TempDir's is.
+func home(tb testing.TB) string {
+	tb.Helper()
+	dir, err := os.MkdirTemp("", "locks")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+// as returns a command that runs as the user called name, who owns dir, where root would have to run it otherwise.
+func as(tb testing.TB, name, dir, program string, args ...string) *exec.Cmd {
+	tb.Helper()
+	if runtime.GOOS != "linux" || os.Getuid() != 0 {
+		return exec.Command(program, args...)
+	}
+	u, err := user.Lookup(name)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	uid, _ := strconv.Atoi(u.Uid)
+	gid, _ := strconv.Atoi(u.Gid)
+	if err := os.Chown(dir, uid, gid); err != nil {
+		tb.Fatal(err)
+	}
+	args = append([]string{"--reuid", name, "--regid", name, "--clear-groups", "--pdeathsig", "KILL", program}, args...)
+	return exec.Command(Lookup(tb, "setpriv"), args...)
+}
+
+// carryOut waits for cmd, which ends by itself.
+func carryOut(tb testing.TB, cmd *exec.Cmd) {
+	tb.Helper()
+	if out, err := cmd.CombinedOutput(); err != nil {
+		tb.Fatalf("%s: %v: %s", cmd.Args, err, out)
+	}
+}
+
+// complaints passes on what MariaDB says when it comes to grief.
+type complaints struct{}
+
+func (complaints) Write(p []byte) (int, error) {
+	for line := range bytes.Lines(p) {
+		if bytes.Contains(line, []byte("Got error 123 ")) { // a transaction is refused what has changed since: an answer like others
+			continue
+		}
+		if bytes.Contains(line, []byte("[ERROR]")) || bytes.Contains(line, []byte("signal")) || bytes.Contains(line, []byte("assert")) {
+			fmt.Fprintf(os.Stderr, "%s", line)
+		}
+	}
+	return len(p), nil
+}
