@@ -199,7 +199,7 @@ func TestANodeOfAnEarlierSessionIsNotTakenForOnesOwn(t *testing.T) {
 	s := testbed.StartZooKeeper(t)
 	direct := connect(t, s.Addr())
 	p := testbed.NewProxy(t, s.Addr())
-	c := open(t, p.Addr(), timeout(short))
+	c := open(t, p.Addr(), timeout(2*short))
 	l := c.Lock("it")
 	got := make(chan error, 1)
 	a := someone()

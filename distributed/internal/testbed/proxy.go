@@ -137,7 +137,17 @@ func (p *Proxy) accept() {
 			client.Close()
 			continue
 		}
-		p.set(func() { p.conns[client], p.conns[server] = struct{}{}, struct{}{} })
+		p.mu.Lock()
+		refuse = p.refuse // meanwhile
+		if !refuse {
+			p.conns[client], p.conns[server] = struct{}{}, struct{}{}
+		}
+		p.mu.Unlock()
+		if refuse {
+			client.Close()
+			server.Close()
+			continue
+		}
 		deaf := new(bool) // guarded by p.mu
 		p.wg.Go(func() { p.copy(server, client, true, deaf) })
 		p.wg.Go(func() { p.copy(client, server, false, deaf) })

@@ -115,3 +115,17 @@ func TestAProxyCutsAndHealsAndDropsAReply(t *testing.T) {
 	p.Refuse()
 	require.Empty(t, dial()("z"))
 }
+
+func TestAProxyThatRefusesHasNoConnectionThatCameAtThatMoment(t *testing.T) {
+	p := testbed.NewProxy(t, echo(t))
+	for range 300 {
+		c, err := net.Dial("tcp", p.Addr())
+		require.NoError(t, err)
+		p.Refuse()
+		c.SetReadDeadline(time.Now().Add(10 * time.Second))
+		_, err = c.Read(make([]byte, 1))
+		require.NotErrorIs(t, err, os.ErrDeadlineExceeded, "it was let through")
+		c.Close()
+		p.Heal()
+	}
+}

@@ -15,9 +15,8 @@ import (
 // zookeeperJars is where Debian has ZooKeeper and what it needs.
 const zookeeperJars = "/usr/share/java"
 
-// ZooKeeper is a server of the test's own. Its ticks take 200 ms, so that a session may have a timeout of 400 ms and more,
-// and it removes
-// empty containers within moments.
+// ZooKeeper is a server of the test's own. Its ticks take 200 ms, so that a session may have a timeout of 400 ms and more, and
+// it removes empty containers within moments.
 type ZooKeeper struct {
 	*Process
 	tb   testing.TB
@@ -70,7 +69,7 @@ func newZooKeeper(tb testing.TB, ensemble string) *ZooKeeper {
 		tb.Fatal(err)
 	}
 	port := Port(tb)
-	config := fmt.Sprintf("tickTime=200\ninitLimit=25\nsyncLimit=10\nminSessionTimeout=400\nmaxSessionTimeout=60000\ndataDir=%s/data\n"+
+	config := fmt.Sprintf("tickTime=200\ninitLimit=50\nsyncLimit=25\nminSessionTimeout=400\nmaxSessionTimeout=60000\ndataDir=%s/data\n"+
 		"clientPort=%d\nclientPortAddress=127.0.0.1\nadmin.enableServer=false\n4lw.commands.whitelist=*\nmaxClientCnxns=0\n%s",
 		dir, port, ensemble)
 	file := filepath.Join(dir, "zoo.cfg")
@@ -94,6 +93,8 @@ func (z *ZooKeeper) run() {
 	}
 	cmd := exec.Command("java", append([]string{
 		"-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dzookeeper.jmx.log4j.disable=true", "-Dzookeeper.forceSync=no",
+		// Who is not heard in an election asks again within a second, not a minute.
+		"-Dzookeeper.fastleader.maxNotificationInterval=1000",
 		"-Dznode.container.checkIntervalMs=1000", "-cp", strings.Join(jars, ":"), "org.apache.zookeeper.server." + z.main,
 	}, z.args...)...)
 	z.Process = Start(z.tb, cmd)
