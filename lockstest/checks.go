@@ -132,6 +132,17 @@ func (s *suite) acquire(l locks.TryLocker, i int) (bool, error) {
 	return true, err
 }
 
+// linger is what a holder does while it is inside in its ith turn: often it lets others run, and now and then it waits, so
+// that they have come in, if they can, even where the system has other things to do than to run two threads at once.
+func (s *suite) linger(i int) {
+	switch {
+	case i%48 == 0:
+		time.Sleep(s.cfg.Settle / 20)
+	case i%4 == 0:
+		runtime.Gosched()
+	}
+}
+
 func oneHolds(s *suite) {
 	var inside, most atomic.Int32
 	s.together(s.cfg.Goroutines, func(g int) error {
@@ -146,9 +157,7 @@ func oneHolds(s *suite) {
 			if n := inside.Add(1); n > 1 {
 				most.Store(n)
 			}
-			if i%4 == 0 {
-				runtime.Gosched()
-			}
+			s.linger(i)
 			inside.Add(-1)
 			if err := s.x.UnlockContext(s.ctx); err != nil {
 				return err
@@ -176,9 +185,7 @@ func happensBefore(s *suite) {
 			inside++
 			n := inside
 			count++
-			if i%4 == 0 {
-				runtime.Gosched()
-			}
+			s.linger(i)
 			inside--
 			if err := s.x.UnlockContext(s.ctx); err != nil {
 				return err
@@ -708,7 +715,7 @@ func readersAndWriters(s *suite) {
 			if !wrong {
 				if write {
 					a++
-					runtime.Gosched()
+					s.linger(g + i)
 					b++
 				} else {
 					wrong = a != b
