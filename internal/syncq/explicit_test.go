@@ -197,9 +197,9 @@ func TestGoroutinesThatShareAnOwnerLoseNoHoldToWaitsForASignal(t *testing.T) {
 				})
 			}
 			others.Go(func() {
-				for !stop.Load() {
+				for i := 0; !stop.Load(); i++ {
 					if name == "early" {
-						s.WakeEarly()
+						s.WakeEarly(i%2 == 0)
 					}
 					take(-7)
 					c.Broadcast()

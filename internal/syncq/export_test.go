@@ -61,9 +61,12 @@ func exit(s *Sync, b *Bucket, policy Policy) {
 	}
 }
 
-// WakeEarly has the next waiter of s, a FIFO one, wake up early from now on, whether that pays or not.
-func (s *Sync) WakeEarly() {
+// WakeEarly has the next waiter of s, a FIFO one, wake up early from now on, and spin for longer if long, whether that pays or not.
+func (s *Sync) WakeEarly(long bool) {
 	s.guard.Lock()
 	defer s.guard.Unlock()
 	s.pace = pace{ahead: true, phase: decided, since: now(), plain: math.MaxUint32}
+	if long {
+		s.pace.calm = calmFor
+	}
 }

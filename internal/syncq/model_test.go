@@ -181,7 +181,7 @@ func run(script []step, policy syncq.Policy, early bool) (problem string) {
 		now     int
 	)
 	if early { // time stands still as long as the lock counts, so that this stays
-		s.WakeEarly()
+		s.WakeEarly(len(script)%2 == 0)
 	}
 	for i := range parties {
 		parties[i] = &party{id: i}

@@ -15,6 +15,7 @@ import (
 //
 //	asleep   it is parked, or about to park  rouse -> roused, grant -> granted; both unpark
 //	roused   it was told to look, and looks  rouse -> nudged, grant -> granted, user -> asleep
+//	poised   roused before its turn (FIFO), it spins for longer  grant -> granted, user -> asleep
 //	nudged   it was told again meanwhile     grant -> granted, user -> roused
 //	granted  it holds the lock, and is in no queue
 //
@@ -29,6 +30,7 @@ import (
 const (
 	asleep uint32 = iota
 	roused
+	poised
 	nudged
 	granted
 )

@@ -32,6 +32,7 @@ type pace struct {
 	phase   phase
 	periods uint16 // of the phase
 	vain    uint8  // how many tries in a row were in vain
+	calm    uint8  // how many periods ago one was stalled, at most calmFor
 	since   time.Duration
 	took    uint32 // nanoseconds of the periods of the phase, without the first ones
 	plain   uint32 // those of the last tryPlain
@@ -70,6 +71,15 @@ const (
 	// it gives its processor away for once, in case that the holder is to run there.
 	expectRounds = 150
 	yieldAfter   = 40
+	// One that is poised does so for about as long as it takes to put a processor to sleep and wake it: an interrupt, or
+	// something that the runtime has to do, keeps the holder for less, as a rule, and everybody waits twice if the next one
+	// sleeps by then.
+	poisedRounds = 3000
+	poisedYield  = 500
+	// A period longer than stalled is one in which the system gave a processor to others. It has more to do than processors then, and
+	// who spins for long takes the time of who is to run, the holder among them. So nobody does before there were calmFor others.
+	stalled = 500 * time.Microsecond
+	calmFor = 250
 )
 
 // measure ends a period at t. Inside a testing/synctest bubble, where time stands still, all are too fast. On the way out of
@@ -80,6 +90,12 @@ const (
 func (p *pace) measure(t time.Duration, procs int) {
 	took := t - p.since
 	p.since = t
+	switch {
+	case took > stalled:
+		p.calm = 0
+	case p.calm < calmFor:
+		p.calm++
+	}
 	slow := took > tooSlow || took < 0 || p.phase == decided && p.ahead && took > time.Duration(p.plain/counted)
 	p.periods++
 	if p.phase == decided {
@@ -162,7 +178,11 @@ func (s *Sync) ahead(policy Policy) *node {
 	if s.pace.turns++; s.pace.turns%period == 0 {
 		s.pace.measure(now(), processors())
 	}
-	if !s.pace.ahead || s.Word.Load()&shared != 0 || !n.state.CompareAndSwap(asleep, roused) {
+	to := roused
+	if s.pace.calm == calmFor {
+		to = poised
+	}
+	if !s.pace.ahead || s.Word.Load()&shared != 0 || !n.state.CompareAndSwap(asleep, to) {
 		return nil
 	}
 	return n
@@ -171,7 +191,11 @@ func (s *Sync) ahead(policy Policy) *node {
 // expect returns true when n, which was roused before its turn, has the lock, and false if it does not get it soon. It is
 // asleep then, as it was before: if it was granted the lock meanwhile, the compare-and-swap fails, and there is no other unpark.
 func (n *node) expect() bool {
-	for i := range expectRounds {
+	was, rounds, yieldAfter := n.state.Load(), expectRounds, yieldAfter
+	if was == poised {
+		rounds, yieldAfter = poisedRounds, poisedYield
+	}
+	for i := range rounds {
 		if n.state.Load() == granted {
 			return true
 		}
@@ -180,5 +204,5 @@ func (n *node) expect() bool {
 		}
 		pause.Pause(1)
 	}
-	return !n.state.CompareAndSwap(roused, asleep)
+	return was == granted || !n.state.CompareAndSwap(was, asleep)
 }

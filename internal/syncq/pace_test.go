@@ -189,10 +189,10 @@ func TestADecisionOutlastsSomePausesButNotSoManyInARow(t *testing.T) {
 	require.Equal(t, tryPlain, p.phase)
 }
 
-// early returns a held lock whose next waiter is woken before its turn, and n calls that wait for it.
-func early(t *testing.T, n int) (*Sync, []call) {
+// early returns a held lock whose next waiter is woken before its turn, and spins for longer if long, and n calls that wait for it.
+func early(t *testing.T, n int, long bool) (*Sync, []call) {
 	s := new(Sync)
-	s.WakeEarly()
+	s.WakeEarly(long)
 	require.True(t, s.TryLock(Owned(1)))
 	var waiters []call
 	for i := range n {
@@ -200,6 +200,12 @@ func early(t *testing.T, n int) (*Sync, []call) {
 		eventually(t, func() bool { return s.Len() == i+1 })
 	}
 	return s, waiters
+}
+
+// spinners runs f for those who spin before their turn, briefly and for longer.
+func spinners(t *testing.T, f func(t *testing.T, state uint32)) {
+	t.Run("briefly", func(t *testing.T) { f(t, roused) })
+	t.Run("for longer", func(t *testing.T) { f(t, poised) })
 }
 
 // first returns the state of the first waiter.
@@ -210,53 +216,57 @@ func (s *Sync) first() uint32 {
 }
 
 func TestAWaiterThatWokeUpTooEarlySleepsAgainAndGetsTheLockInTurn(t *testing.T) {
-	s, waiters := early(t, 3)
-	require.True(t, s.Unlock(FIFO))
-	require.True(t, waiters[0].result(t))
-	require.EqualValues(t, 2, s.Owner())
-	eventually(t, func() bool { return s.first() == asleep }) // it was roused, and has given up
-	require.NoError(t, s.Verify())
-
-	for i := 1; i < 3; i++ {
+	spinners(t, func(t *testing.T, state uint32) {
+		s, waiters := early(t, 3, state == poised)
 		require.True(t, s.Unlock(FIFO))
-		require.True(t, waiters[i].result(t))
-		require.EqualValues(t, i+2, s.Owner(), "in the order of the queue")
-	}
-	require.True(t, s.Unlock(FIFO))
-	require.Zero(t, s.Word.Load())
+		require.True(t, waiters[0].result(t))
+		require.EqualValues(t, 2, s.Owner())
+		eventually(t, func() bool { return s.first() == asleep }) // it was roused, and has given up
+		require.NoError(t, s.Verify())
+
+		for i := 1; i < 3; i++ {
+			require.True(t, s.Unlock(FIFO))
+			require.True(t, waiters[i].result(t))
+			require.EqualValues(t, i+2, s.Owner(), "in the order of the queue")
+		}
+		require.True(t, s.Unlock(FIFO))
+		require.Zero(t, s.Word.Load())
+	})
 }
 
 func TestAWaiterIsGrantedTheLockBeforeItsEarlyWakeUpArrives(t *testing.T) {
-	s, waiters := early(t, 2)
+	spinners(t, func(t *testing.T, state uint32) {
+		s, waiters := early(t, 2, state == poised)
 
-	// What the release does, up to the wake-ups.
-	s.guard.Lock()
-	holder := s.release(FIFO, 0)
-	next := s.ahead(FIFO)
-	s.guard.Unlock()
-	require.NotNil(t, next)
-	require.Equal(t, roused, s.first())
-	unpark(holder)
-	require.True(t, waiters[0].result(t))
+		// What the release does, up to the wake-ups.
+		s.guard.Lock()
+		holder := s.release(FIFO, 0)
+		next := s.ahead(FIFO)
+		s.guard.Unlock()
+		require.NotNil(t, next)
+		require.Equal(t, state, s.first())
+		unpark(holder)
+		require.True(t, waiters[0].result(t))
 
-	// The one who was to be roused gets the lock, and no other wake-up than that which is on its way.
-	require.True(t, s.Unlock(FIFO))
-	require.EqualValues(t, 3, s.Owner())
-	require.NoError(t, s.Verify())
-	select {
-	case <-waiters[1].done:
-		t.Fatal("nobody has unparked it")
-	case <-time.After(10 * time.Millisecond):
-	}
-	next.place.Unpark()
-	require.True(t, waiters[1].result(t))
-	require.True(t, s.Unlock(FIFO))
-	require.Zero(t, s.Word.Load())
+		// The one who was to be roused gets the lock, and no other wake-up than that which is on its way.
+		require.True(t, s.Unlock(FIFO))
+		require.EqualValues(t, 3, s.Owner())
+		require.NoError(t, s.Verify())
+		select {
+		case <-waiters[1].done:
+			t.Fatal("nobody has unparked it")
+		case <-time.After(10 * time.Millisecond):
+		}
+		next.place.Unpark()
+		require.True(t, waiters[1].result(t))
+		require.True(t, s.Unlock(FIFO))
+		require.Zero(t, s.Word.Load())
+	})
 }
 
 func TestTheNextOfSeveralWhoWereSignalledWakesUpEarlyToo(t *testing.T) {
 	s := new(Sync)
-	s.WakeEarly()
+	s.WakeEarly(false)
 	c := NewCond(s, FIFO)
 	var waiters []call
 	for i := range 3 {
@@ -287,7 +297,7 @@ func TestTheNextOfSeveralWhoWereSignalledWakesUpEarlyToo(t *testing.T) {
 
 func TestNobodyIsWokenEarlyWhoseWaitCanEndOtherwiseOrBehindReaders(t *testing.T) {
 	s := new(Sync)
-	s.WakeEarly()
+	s.WakeEarly(false)
 	ahead := func() *node {
 		s.guard.Lock()
 		defer s.guard.Unlock()
@@ -314,7 +324,7 @@ func TestNobodyIsWokenEarlyWhoseWaitCanEndOtherwiseOrBehindReaders(t *testing.T)
 
 func TestALockOfAnotherPolicyWakesNobodyEarly(t *testing.T) {
 	s := new(Sync)
-	s.WakeEarly()
+	s.WakeEarly(false)
 	require.True(t, s.TryLock(Owned(1)))
 	waiter := run(func() bool { return s.Lock(Owned(2), NonFair) })
 	eventually(t, func() bool { return s.Len() == 1 })
@@ -327,21 +337,75 @@ func TestALockOfAnotherPolicyWakesNobodyEarly(t *testing.T) {
 }
 
 func TestAWaiterThatGivesUpSpinningMissesNoGrant(t *testing.T) {
-	const rounds = 20_000
-	var n node
-	begun, was := make(chan int), make(chan uint32)
-	go func() {
-		for i := range begun {
-			pause.Pause(uint32(expectRounds - 100 + i%150)) // about as long as it spins
-			was <- n.state.Swap(granted)
+	spinners(t, func(t *testing.T, state uint32) {
+		rounds, spins := 20_000, expectRounds
+		if state == poised {
+			rounds, spins = 2000, poisedRounds
 		}
-	}()
-	defer close(begun)
-	for i := range rounds {
-		n.state.Store(roused)
-		begun <- i
-		has := n.expect()
-		require.Equal(t, has, <-was == roused, "it sleeps if it is to be unparked, and only then")
-		require.Equal(t, granted, n.state.Load(), "round %d", i)
+		var n node
+		begun, was := make(chan int), make(chan uint32)
+		go func() {
+			for i := range begun {
+				for range (spins - 100 + i%150) / 10 { // about as long as it spins
+					pause.Pause(10)
+				}
+				was <- n.state.Swap(granted)
+			}
+		}()
+		defer close(begun)
+		for i := range rounds {
+			n.state.Store(state)
+			begun <- i
+			has := n.expect()
+			require.Equal(t, has, <-was == state, "it sleeps if it is to be unparked, and only then")
+			require.Equal(t, granted, n.state.Load(), "round %d", i)
+		}
+	})
+}
+
+func TestNobodySpinsForLongUnlessTheSystemHasLeftTheProcessorsAloneForLong(t *testing.T) {
+	s, _ := early(t, 1, false)
+	wakeUp := func() (state uint32) {
+		s.guard.Lock()
+		n := s.ahead(FIFO)
+		require.NotNil(t, n)
+		state = n.state.Load()
+		require.True(t, n.state.CompareAndSwap(state, asleep)) // it has not been unparked
+		s.guard.Unlock()
+		return state
 	}
+	pass := func(each time.Duration, periods int) {
+		s.guard.Lock()
+		defer s.guard.Unlock()
+		s.pace.take(periods, each, procs)
+		s.pace.ahead, s.pace.phase, s.pace.slow = true, decided, 0
+	}
+	pass(600, calmFor-1)
+	require.Equal(t, roused, wakeUp())
+	pass(600, 1)
+	require.Equal(t, poised, wakeUp())
+	pass(stalled/period, 10)
+	require.Equal(t, poised, wakeUp(), "the lock may have been held for long")
+	pass(stalled/period+1, 1)
+	require.Equal(t, roused, wakeUp())
+	pass(600, calmFor-1)
+	require.Equal(t, roused, wakeUp())
+	pass(600, 1)
+	require.Equal(t, poised, wakeUp())
+	require.True(t, s.Unlock(FIFO))
+}
+
+func TestWhoIsPoisedSpinsForMuchLonger(t *testing.T) {
+	least := map[uint32]time.Duration{roused: time.Hour, poised: time.Hour} // of several: a processor may be taken away
+	for range 50 {
+		for state := range least {
+			var n node
+			n.state.Store(state)
+			began := time.Now()
+			require.False(t, n.expect())
+			require.Equal(t, asleep, n.state.Load())
+			least[state] = min(least[state], time.Since(began))
+		}
+	}
+	require.Greater(t, least[poised], 4*least[roused])
 }
