@@ -12,7 +12,7 @@ const (
 	NonFair Policy = iota
 
 	// FIFO admits in order of arrival: who releases the lock hands it directly to the
-	// longest waiter, so that nobody can come in between.
+	// longest waiter, so that nobody can come in between. As in [Mutex], the next one may spin until its turn.
 	FIFO
 )
 
