@@ -14,6 +14,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/jucgo/locks/internal/prefetch"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -93,6 +95,29 @@ func TestAGoroutineParkedOutsideCanBeUnparkedFromABubble(t *testing.T) {
 	}
 	synctest.Test(t, func(*testing.T) { p.Unpark() })
 	<-done
+}
+
+func TestFetchingForWhoIsParkedChangesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := new(Place)
+		frame := prefetch.Frame()
+		p.Fetch(frame) // nobody is there
+		var back atomic.Bool
+		go func() { p.Park(); back.Store(true) }()
+		synctest.Wait()
+		for _, f := range []uintptr{frame, 0, ^uintptr(0)} { // one on a stack that was moved may be anywhere
+			p.Fetch(f)
+		}
+		synctest.Wait()
+		require.False(t, back.Load())
+		require.True(t, p.busy())
+		p.Unpark()
+		synctest.Wait()
+		require.True(t, back.Load())
+		p.Unpark()
+		p.Fetch(frame) // a permit is there
+		p.Park()
+	})
 }
 
 func TestResetTakesALeftPermitAndClosesThePlace(t *testing.T) {

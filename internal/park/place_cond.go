@@ -84,6 +84,9 @@ func (p *Place) wake() {
 	}
 }
 
+// Fetch does nothing: where the goroutine is, only the runtime knows.
+func (p *Place) Fetch(frame uintptr) {}
+
 // forget takes the permit, if there is one.
 func (p *Place) forget() {
 	if p.state.Load() == permit {

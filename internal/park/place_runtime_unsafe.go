@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"sync/atomic"
 	"unsafe"
+
+	"github.com/jucgo/locks/internal/prefetch"
 )
 
 // gopark blocks the calling goroutine, unless unlock, which is called on the thread's own stack when the goroutine counts as
@@ -144,6 +146,14 @@ func (p *Place) wake() {
 				return
 			}
 		}
+	}
+}
+
+// Fetch has the processor fetch what the goroutine that is parked here, if any, touches first when it goes on. The frame is
+// prefetch.Frame's, of one close to its Wait. It is for those who are to be unparked soon, one after the other.
+func (p *Place) Fetch(frame uintptr) {
+	if g := p.state.Load(); g > permit {
+		prefetch.Goroutine(g, frame)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jucgo/locks/internal/goid"
 	"github.com/jucgo/locks/internal/park"
+	"github.com/jucgo/locks/internal/prefetch"
 )
 
 // The states of a node: what its user does, and what others have done for it. Under NonFair a roused one races for the lock;
@@ -58,6 +59,7 @@ type node struct {
 	since     time.Duration // when it joined the lock's queue (NonFair)
 	kind      *Kind         // what its user knows of the lock's kind
 	goroutine int64         // whose wait it is, if who is an explicit owner
+	frame     uintptr       // where its user waits, about
 	wait      uint64        // tells its waits apart; guarded by the guard of the list that it is in
 	lost      int32         // how many races it lost (NonFair); its own
 	indexed   bool          // findable by who; written with the guard held, while in the queue
@@ -74,6 +76,7 @@ var nodes = sync.Pool{New: func() any {
 func newNode(p Party, shared bool) *node {
 	n := nodes.Get().(*node)
 	n.value, n.who, n.shared, n.kind = p.value, p.who, shared, p.kind
+	n.frame = prefetch.Frame()
 	if explicit(n.who) {
 		n.goroutine = goid.Get()
 	}

@@ -1,0 +1,19 @@
+#include "textflag.h"
+
+// func Goroutine(descriptor, frame uintptr)
+TEXT ·Goroutine(SB), NOSPLIT, $0-16
+	MOVQ       descriptor+0(FP), AX
+	MOVQ       frame+8(FP), BX
+	PREFETCHT0 -64(BX)
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	PREFETCHT0 128(BX)
+	PREFETCHT0 192(BX)
+	PREFETCHT0 256(BX)
+	PREFETCHT0 320(BX)
+	PREFETCHT0 384(BX)
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	PREFETCHT0 128(AX)
+	PREFETCHT0 192(AX)
+	RET
