@@ -149,6 +149,37 @@ func TestDoReportsALossThatNeitherItsFunctionNorTheReleaseNoticed(t *testing.T) 
 	}
 }
 
+// lostHold is the hold of a lock that was lost of which not everything tells.
+type lostHold struct {
+	locks.Hold
+	err  error
+	lost chan struct{}
+}
+
+func (h lostHold) Err() error            { return h.err }
+func (h lostHold) Lost() <-chan struct{} { return h.lost }
+
+type lostLock struct {
+	*fakelock.Lock
+	hold lostHold
+}
+
+func (l lostLock) Hold(context.Context) (locks.Hold, error) { return l.hold, nil }
+
+func TestDoReportsALossOfWhichOnlyTheClockOrOnlyTheStoreTells(t *testing.T) {
+	closed := make(chan struct{})
+	close(closed)
+	for name, hold := range map[string]lostHold{
+		"the lease is over, and nobody has noticed yet": {err: locks.ErrLost, lost: make(chan struct{})},
+		"the store took it, and the lease is not over":  {lost: closed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := locks.Do(ctx, lostLock{&fakelock.Lock{}, hold}, func(context.Context) error { return nil })
+			require.ErrorIs(t, err, locks.ErrLost)
+		})
+	}
+}
+
 func TestDoEndsTheContextOfItsFunctionWhenThatReturns(t *testing.T) {
 	var inner context.Context
 	require.NoError(t, locks.Do(ctx, fakelock.NewLeased(""), func(c context.Context) error { inner = c; return nil }))

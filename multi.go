@@ -32,6 +32,10 @@ type keyed interface {
 //     while it holds none of the others, tries these, and on a failure releases all, pauses for a
 //     random time of 5 ms at most, and waits for the one that was missing.
 //
+// A lock that wraps another one, and says so by a method Unwrap() TryLocker, has the place of that one and
+// is the same lock, whatever is done around it: those of package record have it. To wrap a Multi hides its members;
+// wrap these.
+//
 // A hold that the caller has of one of ls already is outside of that order, and can
 // deadlock. A lock that is listed twice, by key or address and type, is taken once. The
 // members of a Multi in ls are taken as if they were listed themselves. An empty Multi is a
@@ -86,7 +90,8 @@ const (
 // member is one lock of a Multi with its place in the order of all locks.
 type member struct {
 	lock     TryLocker
-	rank     int // byKey, byAddress or unordered
+	inner    TryLocker // what lock wraps, or lock itself: which lock it is
+	rank     int       // byKey, byAddress or unordered
 	key      string
 	address  uintptr
 	typeName string
@@ -97,12 +102,13 @@ func newMember(i int, l TryLocker) member {
 	if l == nil {
 		panic(fmt.Sprintf("locks: Multi: member %d is nil", i))
 	}
-	address, typeName, reference := identity(l)
-	if reference && address == 0 {
+	if address, _, reference := identity(l); reference && address == 0 {
 		panic(fmt.Sprintf("locks: Multi: member %d is a nil %T", i, l))
 	}
-	each := member{lock: l, typeName: typeName, name: fmt.Sprintf("member %d (%T)", i, l)}
-	if k, ok := l.(keyed); ok && k.LockKey() != "" {
+	inner := innermost(l)
+	address, typeName, reference := identity(inner)
+	each := member{lock: l, inner: inner, typeName: typeName, name: fmt.Sprintf("member %d (%T)", i, l)}
+	if k, ok := inner.(keyed); ok && k.LockKey() != "" {
 		each.rank, each.key = byKey, k.LockKey()
 		each.name = fmt.Sprintf("member %d (%T %q)", i, l, each.key)
 	} else if reference {
@@ -111,6 +117,21 @@ func newMember(i int, l TryLocker) member {
 		each.rank = unordered
 	}
 	return each
+}
+
+// innermost returns the lock that l wraps, or that which this one wraps, and so on, and l if it wraps none.
+func innermost(l TryLocker) TryLocker {
+	for {
+		w, ok := l.(interface{ Unwrap() TryLocker })
+		if !ok {
+			return l
+		}
+		next := w.Unwrap()
+		if next == nil {
+			return l
+		}
+		l = next
+	}
 }
 
 // compareMembers orders by rank, then key or address. The views of one lock may share
@@ -127,9 +148,9 @@ func compareMembers(a, b member) int {
 // is reports whether a and b are the same lock.
 func (a member) is(b member) bool {
 	if a.rank == unordered && b.rank == unordered {
-		return same(a.lock, b.lock)
+		return same(a.inner, b.inner)
 	}
-	return compareMembers(a, b) == 0 && sameType(a.lock, b.lock)
+	return compareMembers(a, b) == 0 && sameType(a.inner, b.inner)
 }
 
 // multi is a Multi without leased members.

@@ -197,6 +197,39 @@ func TestMultiTakesALockThatIsListedTwiceOnce(t *testing.T) {
 	}
 }
 
+// wrapped is a lock around another, as package record makes them.
+type wrapped struct {
+	locks.TryLocker
+	calls *int
+}
+
+func (w *wrapped) LockContext(ctx context.Context) error {
+	*w.calls++
+	return w.TryLocker.LockContext(ctx)
+}
+
+func (w *wrapped) Unwrap() locks.TryLocker { return w.TryLocker }
+
+func TestMultiTakesAWrappedLockForTheOneInside(t *testing.T) {
+	ls, log := keyedLocks(3)
+	calls := 0
+	wrap := func(l locks.TryLocker) locks.TryLocker { return &wrapped{l, &calls} }
+	m := locks.Multi(wrap(ls[2]), wrap(wrap(ls[0])), ls[1], ls[0], wrap(ls[2]))
+	require.NoError(t, m.LockContext(within(t, time.Second)))
+	require.NoError(t, m.UnlockContext(ctx))
+	require.Equal(t, []string{"+a", "+b", "+c", "-c", "-b", "-a"}, *log, "by key, and each once")
+	require.Equal(t, 3, calls, "through its wraps")
+
+	_, as := anonymous(2)
+	for range 50 { // whatever the addresses of the wraps are
+		one := locks.Multi(wrap(as[0]), wrap(as[1])).(fmt.Stringer).String()
+		other := locks.Multi(wrap(as[1]), wrap(as[0])).(fmt.Stringer).String()
+		require.NotEqual(t, one, other, "the same order, so the members' numbers differ")
+	}
+	none := &wrapped{calls: &calls}
+	require.Contains(t, locks.Multi(none).(fmt.Stringer).String(), "wrapped", "what wraps nothing is a lock itself")
+}
+
 func TestMultiTakesTheMembersOfANestedMulti(t *testing.T) {
 	ls, log := keyedLocks(4)
 	leased := fakelock.NewLeased("")

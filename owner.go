@@ -43,8 +43,13 @@ type ownerKey struct{}
 // share o's holds: they re-enter each other's locks and may release them, and so
 // need another way to keep their own accesses apart.
 //
-// WithOwner panics if ctx is nil. The zero Owner undoes an outer WithOwner.
+// The zero Owner undoes an outer WithOwner. WithOwner panics if ctx is nil, or if o is a number that neither
+// [NewOwner] nor [CurrentOwner] returned and that does not fit, with its sign, in 58 bits: that is what a lock
+// has room for.
 func WithOwner(ctx context.Context, o Owner) context.Context {
+	if o<<6>>6 != o {
+		panic("locks: WithOwner: " + strconv.FormatInt(int64(o), 10) + " is no owner")
+	}
 	return context.WithValue(ctx, ownerKey{}, o)
 }
 

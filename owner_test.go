@@ -2,6 +2,7 @@ package locks_test
 
 import (
 	"context"
+	"math"
 	"strconv"
 	"sync"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/reentrant"
 )
 
 func TestNewOwnersAreNegativeAndDistinct(t *testing.T) {
@@ -65,6 +67,19 @@ func TestTheInnermostOwnerCountsAndZeroUndoesTheOuterOne(t *testing.T) {
 func TestWithOwnerPanicsOnANilContext(t *testing.T) {
 	var none context.Context
 	require.Panics(t, func() { locks.WithOwner(none, 1) })
+}
+
+func TestWithOwnerPanicsOnANumberThatALockHasNoRoomFor(t *testing.T) {
+	for _, o := range []locks.Owner{math.MinInt64, -1<<57 - 1, 1 << 57, 1<<58 + 7, math.MaxInt64} {
+		require.Panics(t, func() { locks.WithOwner(ctx, o) }, "%d", int64(o))
+	}
+	for _, o := range []locks.Owner{-1 << 57, 1<<57 - 1} {
+		l := &reentrant.Mutex{}
+		require.NoError(t, l.LockContext(locks.WithOwner(ctx, o)))
+		require.True(t, l.IsLocked())
+		require.Equal(t, o, l.Owner())
+		require.NoError(t, l.UnlockContext(locks.WithOwner(ctx, o)))
+	}
 }
 
 func TestAnOwnerSaysWhatItIs(t *testing.T) {

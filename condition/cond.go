@@ -3,6 +3,7 @@ package condition
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -61,10 +62,16 @@ const (
 // New returns a condition of l. If l is a lock of this module, it is the same as
 // l.NewCond(). Any other [sync.Locker] will do as well; its waiters, once signalled, ask
 // for l one after the other. If it has a method IsLocked() bool, the condition cannot be used
-// while that returns false. New panics if l is nil.
+// while that returns false.
+//
+// New panics if l is nil, and with an error that matches [errors.ErrUnsupported] if l is the read side of an
+// RWMutex or a view of a Stamped: a wait could not give up what its owner holds. Java's UnsupportedOperationException.
 func New(l sync.Locker) *Cond {
 	if l == nil {
 		panic("condition: New of a nil Locker")
+	}
+	if _, ok := l.(interface{ HasNoConditions() }); ok {
+		panic(fmt.Errorf("condition: New of %v, which has no conditions: %w", l, errors.ErrUnsupported))
 	}
 	if ours, ok := l.(interface{ NewCond() *Cond }); ok {
 		return ours.NewCond()

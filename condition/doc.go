@@ -17,8 +17,8 @@
 //   - Waiting and signalling without the lock is [github.com/jucgo/locks.ErrNotHeld], as far
 //     as the lock can tell, and changes nothing.
 //
-// A lock with no queue that a waiter could be moved to, which is any [sync.Locker] from elsewhere, the views of a
-// Stamped, and spin's Ticket and MCS, has a line of its own for those who were signalled. A signal moves
+// A lock with no queue that a waiter could be moved to, which is any [sync.Locker] from elsewhere, and spin's Ticket and
+// MCS, has a line of its own for those who were signalled. A signal moves
 // a waiter there, and each asks for the lock when the one before has it; others that ask meanwhile may come first. A
 // wait gives up one hold of such a lock. If its Unlock panics, there was no wait, and the panic goes on.
 //

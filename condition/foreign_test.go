@@ -12,7 +12,6 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/condition"
-	"github.com/jucgo/locks/rwlock"
 )
 
 // pickyLock is a foreign lock that panics as it is told.
@@ -126,20 +125,21 @@ func TestAWaiterThatCannotTakeAForeignLockAgainIsNotInTheWayOfTheNext(t *testing
 	})
 }
 
-func TestAConditionOfAViewOfAStampedRefusesWhoeverCannotHoldIt(t *testing.T) {
-	var l rwlock.Stamped
-	for name, view := range map[string]locks.TryLocker{"write": l.WriteLocker(), "read": l.ReadLocker()} {
-		t.Run(name, func(t *testing.T) {
-			c := condition.New(view.(sync.Locker))
-			require.PanicsWithValue(t, locks.ErrNotHeld, c.Wait)
-			require.PanicsWithValue(t, locks.ErrNotHeld, c.Signal)
-			require.ErrorIs(t, c.WaitContext(t.Context()), locks.ErrNotHeld)
-			require.NoError(t, view.LockContext(t.Context()))
-			require.False(t, c.HasWaiters())
-			require.LessOrEqual(t, c.WaitFor(time.Millisecond), time.Duration(0))
-			require.NoError(t, view.UnlockContext(t.Context()))
-		})
-	}
+// tellingLock is a foreign lock that tells whether it is held.
+type tellingLock struct{ chanLock }
+
+func (l tellingLock) IsLocked() bool { return len(l.chanLock) > 0 }
+
+func TestAConditionOfAForeignLockThatTellsWhetherItIsHeldRefusesWhoeverCannotHoldIt(t *testing.T) {
+	l := tellingLock{make(chanLock, 1)}
+	c := condition.New(l)
+	require.PanicsWithValue(t, locks.ErrNotHeld, c.Wait)
+	require.PanicsWithValue(t, locks.ErrNotHeld, c.Signal)
+	require.ErrorIs(t, c.WaitContext(t.Context()), locks.ErrNotHeld)
+	l.Lock()
+	require.False(t, c.HasWaiters())
+	require.LessOrEqual(t, c.WaitFor(time.Millisecond), time.Duration(0))
+	l.Unlock()
 }
 
 // As with sync.Cond, one can signal without a lock of this kind. Whoever was signalled before waits for the lock that the

@@ -22,9 +22,12 @@ import (
 
 // Locks is a set of reentrant locks, one per key. A lock exists while somebody holds it, waits for
 // it, or has a condition of it, so that the set costs nothing for keys that are not in use, however
-// many there have been. Make one with [New]; it is safe for concurrent use.
+// many there have been. It is safe for concurrent use.
+//
+// The zero Locks is an empty set of locks that admit by [fair.NonFair]. It must not be copied after first use.
 type Locks struct {
 	policy fair.Policy
+	once   sync.Once // sets seed
 	seed   maphash.Seed
 	shards [shardCount]shard
 	spare  sync.Pool // of *entry: locks that have no key, so that an uncontended one is not allocated each time
@@ -61,12 +64,9 @@ func WithPolicy(p fair.Policy) Option { return func(ls *Locks) { ls.policy = p }
 
 // New returns an empty set.
 func New(opts ...Option) *Locks {
-	ls := &Locks{seed: maphash.MakeSeed()}
+	ls := new(Locks)
 	for _, o := range opts {
 		o(ls)
-	}
-	for i := range ls.shards {
-		ls.shards[i].entries = make(map[any]*entry)
 	}
 	return ls
 }
@@ -100,6 +100,7 @@ func (ls *Locks) Len() int {
 }
 
 func (ls *Locks) shard(key any) *shard {
+	ls.once.Do(func() { ls.seed = maphash.MakeSeed() })
 	return &ls.shards[maphash.Comparable(ls.seed, key)%shardCount]
 }
 
@@ -111,6 +112,9 @@ func (ls *Locks) enter(key any) *entry {
 	e := s.entries[key]
 	if e == nil {
 		e = ls.entry(key)
+		if s.entries == nil {
+			s.entries = make(map[any]*entry)
+		}
 		s.entries[key] = e
 	}
 	e.users++
@@ -162,7 +166,8 @@ func (ls *Locks) drop(e *entry) {
 
 // Lock is the lock for one key of a set. All Locks of one key in one set are the same lock. It is
 // a [reentrant.Mutex] in everything it does, errors and panics included; its plain methods
-// act for the calling goroutine, its Context family for the owner that the context carries.
+// act for the calling goroutine, its Context family for the owner that the context carries. [Locks.For] makes it; the zero
+// Lock is of no set, and cannot be used.
 //
 // On top of what that costs, a lock looks the key up once and an unlock twice. Neither allocates if nobody waits.
 type Lock struct {

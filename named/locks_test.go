@@ -40,6 +40,27 @@ func TestLockersOfOneNameExcludeEachOtherAndOthersDoNot(t *testing.T) {
 	require.Zero(t, ls.Len())
 }
 
+func TestTheZeroSetIsEmptyAndItsFirstUsersGetOneLock(t *testing.T) {
+	for range 100 {
+		var ls named.Locks
+		require.Zero(t, ls.Len())
+		require.False(t, ls.For("x").IsLocked())
+		var wg sync.WaitGroup
+		n := 0
+		for range 8 {
+			wg.Go(func() {
+				ls.For("x").Lock()
+				defer ls.For("x").Unlock()
+				n++
+			})
+		}
+		wg.Wait()
+		require.Equal(t, 8, n)
+		require.False(t, ls.For("x").IsFair())
+		require.Zero(t, ls.Len())
+	}
+}
+
 func TestALockIsReentrantAndExistsUntilTheLastRelease(t *testing.T) {
 	ls := named.New()
 	l := ls.For("a")

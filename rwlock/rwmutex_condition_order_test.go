@@ -1,6 +1,8 @@
 package rwlock_test
 
 import (
+	"errors"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -35,12 +37,19 @@ func TestAForeignConditionIsReportedBeforeAMissingHold(t *testing.T) {
 	rw.RUnlock()
 }
 
-func TestTheReadSideHasNoConditions(t *testing.T) {
+func TestTheReadSideAndTheViewsOfAStampedHaveNoConditions(t *testing.T) {
 	var rw rwlock.RWMutex
-	for _, side := range []any{rw.ReadLocker(), rw.RLocker()} {
-		_, ok := side.(interface{ NewCond() *condition.Cond })
+	var l rwlock.Stamped
+	for _, view := range []any{rw.ReadLocker(), rw.RLocker(), l.ReadLocker(), l.WriteLocker()} {
+		_, ok := view.(interface{ NewCond() *condition.Cond })
 		require.False(t, ok)
+		func() {
+			defer func() {
+				err, _ := recover().(error)
+				require.ErrorIs(t, err, errors.ErrUnsupported, "%v", view)
+			}()
+			condition.New(view.(sync.Locker))
+		}()
 	}
-	_, ok := rw.WriteLocker().(interface{ NewCond() *condition.Cond })
-	require.True(t, ok)
+	require.NotNil(t, condition.New(rw.WriteLocker().(sync.Locker)))
 }

@@ -73,6 +73,9 @@ func (v *stampedReader) IsLocked() bool { return v.lock().IsReadLocked() }
 
 func (v *stampedReader) QueueLength() int { return v.lock().QueueLength() }
 
+// HasNoConditions tells package condition that there are none.
+func (v *stampedReader) HasNoConditions() {}
+
 func (v *stampedReader) String() string { return v.lock().String() + ".ReadLocker" }
 
 func (v *stampedWriter) lock() *Stamped { return (*Stamped)(v) }
@@ -111,5 +114,8 @@ func (v *stampedWriter) UnlockContext(context.Context) error {
 func (v *stampedWriter) IsLocked() bool { return v.lock().IsWriteLocked() }
 
 func (v *stampedWriter) QueueLength() int { return v.lock().QueueLength() }
+
+// HasNoConditions tells package condition that there are none: a hold belongs to a stamp, which a wait does not know.
+func (v *stampedWriter) HasNoConditions() {}
 
 func (v *stampedWriter) String() string { return v.lock().String() + ".WriteLocker" }

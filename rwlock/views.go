@@ -37,6 +37,10 @@ func (v *readView) TryLockContext(ctx context.Context) (bool, error) {
 
 func (v *readView) UnlockContext(ctx context.Context) error { return v.rw().RUnlockContext(ctx) }
 
+// HasNoConditions tells package condition that there are none: a wait would have to give up all read holds of its owner, and
+// nobody could tell it anything while it reads.
+func (v *readView) HasNoConditions() {}
+
 // String describes the lock and its state.
 func (v *readView) String() string { return v.rw().String() + ".ReadLocker" }
 

@@ -11,7 +11,7 @@ import (
 type guard struct{ mu sync.Mutex }
 
 // guardRounds is how often the guard is looked at, a pause apart, before the goroutine waits as a sync.Mutex has it wait.
-const guardRounds = 10
+const guardRounds = 1000
 
 func (g *guard) Lock() {
 	if !g.mu.TryLock() {
