@@ -43,6 +43,11 @@ type ownerKey struct{}
 // share o's holds: they re-enter each other's locks and may release them, and so
 // need another way to keep their own accesses apart.
 //
+// An owner by which several goroutines act at once is made by [NewOwner]. That of a goroutine will do for whoever acts for it
+// alone: for one that has exited with the lock, or that waits meanwhile, as it does for an [iter.Pull] sequence. Its holds are counted
+// without any synchronisation, which is what makes a goroutine's re-entry cheap, so two that use it at the same time, or one beside
+// the goroutine itself, spoil the count, and with it the lock.
+//
 // The zero Owner undoes an outer WithOwner. WithOwner panics if ctx is nil, or if o is a number that neither
 // [NewOwner] nor [CurrentOwner] returned and that does not fit, with its sign, in 58 bits: that is what a lock
 // has room for.

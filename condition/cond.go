@@ -215,7 +215,7 @@ func (c *Cond) WaitUntil(t time.Time) bool {
 
 // WaitWhile waits until blocked, which it calls with the lock held, returns false, and
 // returns nil then. If ctx ends first, it returns ctx's error, unless blocked returns false
-// all the same. It holds the lock in any case.
+// all the same; a ctx that has ended already is an error, and blocked is not called. It holds the lock in any case.
 func (c *Cond) WaitWhile(ctx context.Context, blocked func() bool) error {
 	const op = "condition: WaitWhile"
 	if blocked == nil {

@@ -34,8 +34,8 @@ const MaxHolds = syncq.MaxHolds
 // share one. A condition wait by one of these gives up the holds of all, and brings them back when it
 // returns: for another one, too, that waits for a signal itself by then, and does not expect to hold.
 //
-// Uncontended, lock and unlock are one compare-and-swap each; locking again is none. A
-// contended Lock allocates nothing in the steady state.
+// Uncontended, lock and unlock are one compare-and-swap each; locking again is none, but for an explicit owner, whose
+// goroutines exclude each other meanwhile. A contended Lock allocates nothing in the steady state.
 type Mutex struct {
 	s      syncq.Sync
 	policy syncq.Policy

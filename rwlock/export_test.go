@@ -9,7 +9,7 @@ import (
 
 // SetWriteHolds makes the writer of rw believe in n write holds: nobody can wait for MaxHolds
 // real ones.
-func SetWriteHolds(rw *RWMutex, n int) { rw.s.Holds = int32(n - 1) }
+func SetWriteHolds(rw *RWMutex, n int) { rw.s.Holds = int64(n - 1) }
 
 // SetReadHolds makes the calling goroutine, which writes and reads, or reads in the slot of its
 // bucket, believe in n read holds.

@@ -64,7 +64,7 @@ func (c *Cond) wait(n *node, l *limit) (waited, signalled bool) {
 		l.permit = n.place.Open()
 	}
 	p, owner := Party{n.value, n.who, n.kind}, int64(n.value)>>shift
-	var holds int32
+	var holds int64
 	s.guard.Lock()
 	if c.outer == nil {
 		if explicit(owner) && (!s.HeldBy(owner) || s.covered.own() > 0) {
@@ -116,7 +116,7 @@ func (c *Cond) wait(n *node, l *limit) (waited, signalled bool) {
 // It adds them: other goroutines of an explicit owner may have come in together with this one. And they may have given a
 // hold back already, and the lock with it, since no more than one showed; then that was the first of those that the wait gave
 // up, and the rest takes the lock once more.
-func (s *Sync) restore(p Party, policy Policy, holds int32) {
+func (s *Sync) restore(p Party, policy Policy, holds int64) {
 	for ; holds > 0; holds-- {
 		s.guard.Lock()
 		held := s.HeldBy(int64(p.value) >> shift)

@@ -31,7 +31,7 @@ func (s *Sync) Reenter(owner int64) (held, counted bool) {
 	if !s.HeldBy(owner) {
 		return false, false
 	}
-	if s.Holds == MaxHolds-1 {
+	if s.Holds >= MaxHolds-1 {
 		return true, false
 	}
 	s.Holds++

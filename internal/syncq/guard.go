@@ -10,7 +10,9 @@ import (
 // runs: a sync.Mutex spins thirty pauses before it looks again, which is as long as three hand-overs.
 type guard struct{ mu sync.Mutex }
 
-// guardRounds is how often the guard is looked at, a pause apart, before the goroutine waits as a sync.Mutex has it wait.
+// guardRounds is how often the guard is looked at, a pause apart, before the goroutine waits as a sync.Mutex has it wait. Who comes to
+// the queue has no place in it before it has the guard, and who sleeps for that may run again only after 10 ms or more, where
+// waiters wake up early: see breathe in pace.go. So it sleeps only if the guard's holder must have lost its processor.
 const guardRounds = 1000
 
 func (g *guard) Lock() {

@@ -273,9 +273,9 @@ func run(script []step, policy syncq.Policy, early bool) (problem string) {
 			m.extend()
 		case "Wait", "WaitFor", "WaitContext":
 			p.holds.Store("")
-			s.Holds = int32(st.Time)
+			s.Holds = int64(st.Time)
 			saved := func() bool {
-				if s.Holds != int32(st.Time) {
+				if s.Holds != int64(st.Time) {
 					problem = fmt.Sprintf("%d came back from a wait with %d more holds, not %d", st.ID, s.Holds, st.Time)
 				}
 				s.Holds = 0

@@ -62,6 +62,7 @@ type node struct {
 	frame     uintptr       // where its user waits, about
 	wait      uint64        // tells its waits apart; guarded by the guard of the list that it is in
 	lost      int32         // how many races it lost (NonFair); its own
+	breathe   bool          // roused early, it lets others run first; see pace.go
 	indexed   bool          // findable by who; written with the guard held, while in the queue
 }
 

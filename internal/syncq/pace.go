@@ -80,6 +80,11 @@ const (
 	// who spins for long takes the time of who is to run, the holder among them. So nobody does before there were calmFor others.
 	stalled = 500 * time.Microsecond
 	calmFor = 250
+	// Every so many waiters that are roused early, one lets others have its processor first, which is soon back. Else they might not get it
+	// for long: whom a release readies comes before all others, and runs in what is left of its time slice, and there is always one.
+	// The system's part of Go takes the processor away from somebody every 10 ms then, be it from one that has called Lock and is not in
+	// the queue yet, and it comes back as late. It is an odd number, for the processors take turns.
+	breathe = 4095
 )
 
 // measure ends a period at t. Inside a testing/synctest bubble, where time stands still, all are too fast. On the way out of
@@ -185,6 +190,9 @@ func (s *Sync) ahead(policy Policy) *node {
 	if !s.pace.ahead || s.Word.Load()&shared != 0 || !n.state.CompareAndSwap(asleep, to) {
 		return nil
 	}
+	if s.early++; s.early == breathe {
+		s.early, n.breathe = 0, true
+	}
 	return n
 }
 
@@ -192,6 +200,10 @@ func (s *Sync) ahead(policy Policy) *node {
 // asleep then, as it was before: if it was granted the lock meanwhile, the compare-and-swap fails, and there is no other unpark.
 func (n *node) expect() bool {
 	was, rounds, yieldAfter := n.state.Load(), expectRounds, yieldAfter
+	if n.breathe {
+		n.breathe = false
+		runtime.Gosched()
+	}
 	if was == poised {
 		rounds, yieldAfter = poisedRounds, poisedYield
 	}

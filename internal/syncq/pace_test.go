@@ -409,3 +409,67 @@ func TestWhoIsPoisedSpinsForMuchLonger(t *testing.T) {
 	}
 	require.Greater(t, least[poised], 4*least[roused])
 }
+
+func TestOneInSoManyWaitersThatAreRousedEarlyLetsOthersRunFirst(t *testing.T) {
+	var s Sync
+	s.WakeEarly(true)
+	s.Word.Store(one | queued)
+	n := newNode(Anonymous(1), false)
+	n.patient = true
+	s.queue.push(n)
+	times := 0
+	for range 2 * breathe {
+		s.pace.since = now() // no period was slow
+		require.Same(t, n, s.ahead(FIFO))
+		if n.breathe {
+			times++
+			n.breathe = false
+		}
+		n.state.Store(asleep)
+	}
+	require.Equal(t, 2, times)
+	require.Equal(t, 1, breathe%2)
+
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	for _, breathes := range []bool{true, false} {
+		n.state.Store(granted)
+		n.breathe = breathes
+		ran := make(chan struct{})
+		go close(ran)
+		require.True(t, n.expect())
+		select {
+		case <-ran:
+			require.True(t, breathes)
+		default:
+			require.False(t, breathes)
+		}
+		<-ran
+	}
+}
+
+// A wait ends by an unpark if, and only if, the grant came when the waiter was asleep again.
+func TestAGrantThatComesAsTheSpinEndsIsNotOverlooked(t *testing.T) {
+	n := newNode(Anonymous(1), false)
+	n.patient = true
+	grants := make(chan uint32)
+	go func() {
+		defer close(grants)
+		for i := range uint32(20_000) {
+			grants <- i
+			pause.Pause(i % 400)
+			if n.state.Swap(granted) == asleep {
+				n.place.Unpark()
+			}
+		}
+	}()
+	for {
+		n.state.Store(roused)
+		if _, ok := <-grants; !ok {
+			break
+		}
+		if !n.expect() {
+			n.place.Wait()
+		}
+		require.Equal(t, granted, n.state.Load())
+	}
+}

@@ -604,7 +604,7 @@ func (s *Sync) Upgrade(o int64) (upgraded, reads bool) {
 func (s *Sync) upgrade(o int64) (upgraded, reads bool) {
 	if s.HeldBy(o) {
 		h := s.covered.own()
-		if h == 0 || s.Holds == MaxHolds-1 {
+		if h == 0 || s.Holds >= MaxHolds-1 {
 			return false, h != 0
 		}
 		s.covered.set(h - 1)

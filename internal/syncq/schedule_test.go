@@ -1,6 +1,7 @@
 package syncq
 
 import (
+	"context"
 	"runtime"
 	"sync"
 	"testing"
@@ -276,4 +277,94 @@ func TestASignalledWaiterRacesForTheLock(t *testing.T) {
 	require.True(t, waiter.result(t))
 	require.True(t, s.Unlock(NonFair))
 	require.Zero(t, s.Word.Load())
+}
+
+func TestTheSecondOfTwoUnlocksOfOneHoldFindsTheLockFree(t *testing.T) {
+	for _, policy := range []Policy{NonFair, FIFO} {
+		var s Sync
+		require.True(t, s.TryLock(Anonymous(1)))
+		s.guard.Lock()
+		s.Word.Or(queued | handoff) // somebody waits, so that both go to the guard
+		one, other := run(func() bool { return s.Unlock(policy) }), run(func() bool { return s.Unlock(policy) })
+		time.Sleep(20 * time.Millisecond) // which nobody can see; where it is too short, neither is wrong
+		s.clear(0)                        // the waiter has given up
+		s.guard.Unlock()
+		require.NotEqual(t, one.result(t), other.result(t))
+		require.Zero(t, s.Word.Load())
+		require.NoError(t, s.Verify())
+	}
+}
+
+func TestAWaiterThatGivesUpTakesTheUnparkThatIsOnItsWay(t *testing.T) {
+	var s Sync
+	require.True(t, s.TryLock(Anonymous(1)))
+	stop := make(chan struct{})
+	waiter := run(func() bool { return s.waitLimited(newNode(Anonymous(2), false), NonFair, limit{ctx: stop}) })
+	eventually(t, func() bool { return s.Len() == 1 })
+	s.guard.Lock()
+	n := s.rouse() // by a release that has yet to unpark
+	s.guard.Unlock()
+	close(stop)
+	eventually(t, func() bool { return s.Len() == 0 })
+	for range 1000 {
+		runtime.Gosched()
+	}
+	require.Empty(t, waiter.done, "its node could be another's by the time of the unpark")
+	unpark(n)
+	require.False(t, waiter.result(t))
+	require.True(t, s.Unlock(NonFair))
+}
+
+// panicky is a lock of others that does not let its holder go.
+type panicky struct{ unlock chan struct{} }
+
+func (panicky) Lock()     {}
+func (p panicky) Unlock() { <-p.unlock; panic("no") }
+
+func TestAWaitThatDoesNotComeAboutTakesTheUnparkThatIsOnItsWay(t *testing.T) {
+	l := panicky{make(chan struct{})}
+	c := NewCondOver(l)
+	waiter := run(func() (panics bool) {
+		defer func() { panics = recover() != nil }()
+		c.Wait(Anonymous(1))
+		return false
+	})
+	eventually(t, func() bool { return c.Len() == 1 })
+	c.s.guard.Lock() // a signal that has yet to unpark
+	n := c.queue.head
+	c.queue.remove(n)
+	require.True(t, c.s.Word.CompareAndSwap(0, n.value))
+	n.state.Store(granted)
+	c.s.guard.Unlock()
+	close(l.unlock)
+	for range 1000 {
+		runtime.Gosched()
+	}
+	require.Empty(t, waiter.done)
+	n.place.Unpark()
+	require.True(t, waiter.result(t))
+	require.Zero(t, c.s.Word.Load())
+}
+
+func TestHoldsThatSeveralWaitsOfAnOwnerBringBackAreCountedBeyondWhatItMayTake(t *testing.T) {
+	const o = -5
+	for _, policy := range []Policy{NonFair, FIFO} {
+		var s Sync
+		c := NewCond(&s, policy)
+		stop, cancel := context.WithCancel(context.Background())
+		require.True(t, s.LockOwned(context.Background(), Owned(o), policy))
+		s.Holds = MaxHolds - 1
+		waiter := run(func() bool { return c.WaitContext(stop, Owned(o)) })
+		eventually(t, func() bool { return c.Len() == 1 && !s.Held() })
+		require.True(t, s.LockOwned(context.Background(), Owned(o), policy))
+		s.Holds = MaxHolds - 2
+		cancel() // it comes back to a lock that its owner holds
+		require.False(t, waiter.result(t))
+		require.EqualValues(t, 2*MaxHolds-2, s.Holds)
+		held, counted := s.Reenter(o)
+		require.True(t, held)
+		require.False(t, counted)
+		require.True(t, s.Leave(o, policy))
+		require.True(t, s.HeldBy(o))
+	}
 }

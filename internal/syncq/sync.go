@@ -21,15 +21,18 @@ type Sync struct {
 	Word atomic.Uint64
 
 	// Holds is for the exclusive holder to count re-entries in, beyond the first
-	// hold. Nobody else may touch it. A condition wait saves and restores it.
-	Holds int32
+	// hold. Nobody else may touch it. A condition wait saves and restores it. It has room for more than MaxHolds, since several
+	// waits of one explicit owner may each bring theirs back.
+	Holds int64
 
 	// covered counts the shared holds of the exclusive holder. See readers.go.
 	covered count
 
+	listed bool   // in the registry; guarded
+	early  uint16 // how many were roused early, modulo breathe; guarded
+
 	guard   guard
 	queue   list                    // guarded
-	listed  bool                    // in the registry; guarded
 	pace    pace                    // guarded
 	readers atomic.Pointer[readers] // nil until somebody reads through it
 	kind    atomic.Pointer[Kind]    // set once
@@ -210,6 +213,10 @@ func (s *Sync) Unlock(policy Policy) bool {
 			to = 0
 		case policy == FIFO || w&handoff != 0 || s.readers.Load() != nil: // release decides
 			s.guard.Lock()
+			if free(s.Word.Load()) { // an unlock too many of two found the other's hold, which is over
+				s.guard.Unlock()
+				return false
+			}
 			n := s.release(policy, 0)
 			yield := policy == NonFair && n != nil && (w&handoff != 0 && n.since != due || n.shared)
 			next := s.ahead(policy)
