@@ -306,9 +306,7 @@ func TestAWaiterThatGivesUpTakesTheUnparkThatIsOnItsWay(t *testing.T) {
 	s.guard.Unlock()
 	close(stop)
 	eventually(t, func() bool { return s.Len() == 0 })
-	for range 1000 {
-		runtime.Gosched()
-	}
+	time.Sleep(20 * time.Millisecond) // for it not to come back
 	require.Empty(t, waiter.done, "its node could be another's by the time of the unpark")
 	unpark(n)
 	require.False(t, waiter.result(t))
@@ -337,9 +335,7 @@ func TestAWaitThatDoesNotComeAboutTakesTheUnparkThatIsOnItsWay(t *testing.T) {
 	n.state.Store(granted)
 	c.s.guard.Unlock()
 	close(l.unlock)
-	for range 1000 {
-		runtime.Gosched()
-	}
+	time.Sleep(20 * time.Millisecond) // for it not to come back
 	require.Empty(t, waiter.done)
 	n.place.Unpark()
 	require.True(t, waiter.result(t))
