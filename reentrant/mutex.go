@@ -32,7 +32,9 @@ const MaxHolds = syncq.MaxHolds
 // In the terms of the Go memory model, the last unlock of an owner synchronizes before
 // the first lock of the next. Explicit owners order nothing between the goroutines that
 // share one. A condition wait by one of these gives up the holds of all, and brings them back when it
-// returns: for another one, too, that waits for a signal itself by then, and does not expect to hold.
+// returns: for another one, too, that waits for a signal itself by then, and does not expect to hold. If their owner holds the
+// lock when a wait ends, one that a context or a time limit ended shares the hold at once; one that was signalled
+// comes back at the next release, as it would among strangers.
 //
 // Uncontended, lock and unlock are one compare-and-swap each; locking again is none, but for an explicit owner, whose
 // goroutines exclude each other meanwhile. A contended Lock allocates nothing in the steady state.
