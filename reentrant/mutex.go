@@ -3,6 +3,7 @@ package reentrant
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/jucgo/locks"
@@ -214,7 +215,7 @@ func (m *Mutex) HoldCount() int {
 	if !m.IsHeld() {
 		return 0
 	}
-	return int(m.s.Holds) + 1
+	return int(min(m.s.Holds+1, math.MaxInt))
 }
 
 // AssertHeld panics with [locks.ErrNotHeld] if the calling goroutine does not hold the lock.

@@ -677,7 +677,7 @@ func (s *Sync) WriteHolds(o int64) int {
 	if !s.HeldBy(o) {
 		return 0
 	}
-	return int(s.Holds) + 1
+	return int(min(s.Holds+1, math.MaxInt))
 }
 
 // ReadCount returns how many shared holds there are, of everybody, or the greatest int if they are more. Several owners

@@ -356,7 +356,7 @@ func TestHoldsThatSeveralWaitsOfAnOwnerBringBackAreCountedBeyondWhatItMayTake(t 
 		s.Holds = MaxHolds - 2
 		cancel() // it comes back to a lock that its owner holds
 		require.False(t, waiter.result(t))
-		require.EqualValues(t, 2*MaxHolds-2, s.Holds)
+		require.Equal(t, int64(2*MaxHolds-2), s.Holds)
 		held, counted := s.Reenter(o)
 		require.True(t, held)
 		require.False(t, counted)
