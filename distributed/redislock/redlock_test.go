@@ -384,7 +384,8 @@ func TestASlowServerDoesNotMakeRedlockSlow(t *testing.T) {
 	m[0].Resume()
 	m[1].Resume()
 	p.Heal()
-	require.Eventually(t, func() bool { return len(has(t, m.addrs(), "it")) == 0 }, soon, 20*time.Millisecond,
+	// On a busy machine a server can be back after the last request to undo what it had not read yet. Then its lease ends.
+	require.Eventually(t, func() bool { return len(has(t, m.addrs(), "it")) == 0 }, lease.DefaultLease+soon, 20*time.Millisecond,
 		"also those who did not answer have nothing left")
 }
 
