@@ -38,7 +38,7 @@ func (v *readView) TryLockContext(ctx context.Context) (bool, error) {
 func (v *readView) UnlockContext(ctx context.Context) error { return v.rw().RUnlockContext(ctx) }
 
 // HasNoConditions tells package condition that there are none: a wait would have to give up all read holds of its owner, and
-// nobody could tell it anything while it reads.
+// those who read change nothing that one could wait for.
 func (v *readView) HasNoConditions() {}
 
 // String describes the lock and its state.
