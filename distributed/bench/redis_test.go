@@ -250,7 +250,7 @@ func BenchmarkRedisCohort(b *testing.B) {
 			return func() contender { return plainly(l) }
 		}},
 		{"redislock-no-cohort", func(tb testing.TB, name string) func() contender {
-			l := openRedis(tb, addr, lease.WithCohort(0)).Lock(name)
+			l := openRedis(tb, addr, lease.WithMaxLocalHandoffs(0)).Lock(name)
 			return func() contender { return plainly(l) }
 		}},
 		{"redsync", func(tb testing.TB, name string) func() contender {

@@ -51,7 +51,7 @@ func TestRedisLocksAreMeasured(t *testing.T) {
 
 func TestTheUpkeepOfHeldRedisLocksIsMeasured(t *testing.T) {
 	t.Parallel()
-	u := keep(t, 50, 4*time.Second, lease.WithLease(6*time.Second))
+	u := keep(t, 50, 4*time.Second, lease.WithTTL(6*time.Second))
 	if u.scripts < 1 || u.server <= 0 || processTime() > 0 && u.client <= 0 {
 		t.Errorf("%+v", u)
 	}

@@ -139,7 +139,7 @@ func BenchmarkReentry(b *testing.B) {
 
 // BenchmarkCohort has eight goroutines of one process want one lock.
 func BenchmarkCohort(b *testing.B) {
-	l := open(b, connect(b, startServer(b).addr), etcdlock.WithLease(lease.WithCohort(64))).Lock("it")
+	l := open(b, connect(b, startServer(b).addr), etcdlock.WithLease(lease.WithMaxLocalHandoffs(64))).Lock("it")
 	b.SetParallelism(4) // of two processors
 	b.ReportAllocs()
 	b.ResetTimer()

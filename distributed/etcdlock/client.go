@@ -35,7 +35,7 @@ var _ locks.Provider = (*Client)(nil)
 // Option changes how [New] makes a Client.
 type Option func(*Client)
 
-// WithLease sets what is the same for the locks of every store, such as [lease.WithLease] and [lease.WithLogger].
+// WithLease sets what is the same for the locks of every store, such as [lease.WithTTL] and [lease.WithLogger].
 func WithLease(opts ...lease.Option) Option {
 	return func(c *Client) { c.lease = append(c.lease, opts...) }
 }
@@ -79,9 +79,9 @@ func (c *Client) kind(k *kind) (*lease.Client, error) {
 		return nil, locks.ErrClosed
 	}
 	// Each holder has a token of its own, and those here are no better than those elsewhere.
-	opts := append([]lease.Option{lease.WithCohort(0)}, c.lease...)
+	opts := append([]lease.Option{lease.WithMaxLocalHandoffs(0)}, c.lease...)
 	if k.alone {
-		opts = append(opts, lease.WithCohort(0))
+		opts = append(opts, lease.WithMaxLocalHandoffs(0))
 	}
 	lc, err := lease.New(&store{c: c.core, kind: k}, opts...)
 	if err != nil {
@@ -101,22 +101,22 @@ var escaper = strings.NewReplacer("%", "%25", "/", "%2F")
 // the Client's prefix and the name, in which "/" is written as "%2F" and "%" as "%25".
 func (c *Client) Prefix(name string) string { return c.prefix + escaper.Replace(name) }
 
-// Lock is a lock of one name: a [lease.Lock], whose Name is what its keys begin with. One whose name cannot be that of a lock
+// Lock is a lock of one name: a [lease.Mutex], whose Name is what its keys begin with. One whose name cannot be that of a lock
 // cannot be taken; the error says why.
 type Lock struct {
-	*lease.Lock
+	*lease.Mutex
 	bad   error
-	other *lease.Lock // the other half of a read-write lock
-	core  *core       // of the read half of one
+	other *lease.Mutex // the other half of a read-write lock
+	core  *core        // of the read half of one
 }
 
 var _ locks.Leased = (*Lock)(nil)
 
-// For makes holds last for d and end then, see [lease.For].
-func For(d time.Duration) lease.LockOption { return lease.For(d) }
+// For makes holds last for d and end then, see [lease.WithFixedTTL].
+func For(d time.Duration) lease.MutexOption { return lease.WithFixedTTL(d) }
 
 // lock returns the lock of a kind whose keys begin with prefix and a slash, and that is called name.
-func (c *Client) lock(k *kind, name, prefix string, opts []lease.LockOption) *Lock {
+func (c *Client) lock(k *kind, name, prefix string, opts []lease.MutexOption) *Lock {
 	var bad error
 	switch {
 	case name == "":
@@ -129,20 +129,20 @@ func (c *Client) lock(k *kind, name, prefix string, opts []lease.LockOption) *Lo
 		bad = err
 		lc, _ = c.kind(plain)
 	}
-	return &Lock{Lock: lc.Lock(prefix, opts...), bad: bad}
+	return &Lock{Mutex: lc.Mutex(prefix, opts...), bad: bad}
 }
 
 // Locker returns the lock called name. It is a [*Lock].
 func (c *Client) Locker(name string) locks.TryLocker { return c.Lock(name) }
 
 // Lock returns the lock called name. It excludes etcd's own concurrency.Mutex on [Client.Prefix] of the name.
-func (c *Client) Lock(name string, opts ...lease.LockOption) *Lock {
+func (c *Client) Lock(name string, opts ...lease.MutexOption) *Lock {
 	return c.lock(plain, name, c.Prefix(name), opts)
 }
 
 // MutexLocker returns the lock that concurrency.NewMutex(session, prefix) is, whatever prefix looks like. The Client's own
 // prefix is not put in front. As with etcd's mutex, "a" and "a/b" get in each other's way: whoever has the second has the first.
-func (c *Client) MutexLocker(prefix string, opts ...lease.LockOption) *Lock {
+func (c *Client) MutexLocker(prefix string, opts ...lease.MutexOption) *Lock {
 	return c.lock(plain, prefix, prefix, opts)
 }
 
@@ -152,7 +152,7 @@ func (l *Lock) LockContext(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return l.Lock.LockContext(ctx)
+	return l.Mutex.LockContext(ctx)
 }
 
 // TryLockContext takes the lock if nobody has it or waits for it. It waits for the cluster's answer until ctx ends.
@@ -161,7 +161,7 @@ func (l *Lock) TryLockContext(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return l.Lock.TryLockContext(ctx)
+	return l.Mutex.TryLockContext(ctx)
 }
 
 // Close releases all holds, and has all who wait return [locks.ErrClosed]; see [lease.Client.Close]. It does not

@@ -26,7 +26,7 @@ func open(tb testing.TB, c *clientv3.Client, opts ...etcdlock.Option) *etcdlock.
 	return ec
 }
 
-func term(d time.Duration) etcdlock.Option { return etcdlock.WithLease(lease.WithLease(d)) }
+func term(d time.Duration) etcdlock.Option { return etcdlock.WithLease(lease.WithTTL(d)) }
 
 var names atomic.Int64
 
@@ -76,7 +76,7 @@ func conform(t *testing.T, rounds int, get func(c *etcdlock.Client, name string)
 
 func TestLocksConform(t *testing.T) {
 	for name, opts := range map[string][]etcdlock.Option{
-		"cohort": {etcdlock.WithLease(lease.WithCohort(64))}, "no cohort": nil,
+		"cohort": {etcdlock.WithLease(lease.WithMaxLocalHandoffs(64))}, "no cohort": nil,
 	} {
 		t.Run(name, func(t *testing.T) {
 			conform(t, 40, func(c *etcdlock.Client, name string) (l, exclusive locks.TryLocker) {

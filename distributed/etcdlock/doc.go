@@ -21,7 +21,7 @@
 // so. No clock is compared with another machine's.
 //
 // Processes get the lock in the order in which they asked for it. The order is that of create revisions, and the create revision is
-// the fencing token: it increases from holder to holder, also across locks, members and restarts. With [lease.WithCohort], which is off
+// the fencing token: it increases from holder to holder, also across locks, members and restarts. With [lease.WithMaxLocalHandoffs], which is off
 // here, a cohort within a process takes the lock in turns first, much faster, and with one token. A program that was paused, or does not look, goes on to work after
 // its loss. Against that the resource needs to check the token.
 //
@@ -31,7 +31,7 @@
 // there. A hold is over, here, when the lease would be if nothing sent since the last answered request had got there. Leases are
 // used again when nothing that was sent under them can arrive any more; so that a lock and an unlock are two requests.
 //
-// etcd counts leases in whole seconds: others get the lock of a process that died after [lease.WithLease] rounded up, or later
+// etcd counts leases in whole seconds: others get the lock of a process that died after [lease.WithTTL] rounded up, or later
 // if the cluster's election timeout or a change of the leader makes it so. Never sooner.
 //
 // # What happens when

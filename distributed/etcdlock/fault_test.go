@@ -112,7 +112,7 @@ func overlap(t *testing.T, s *server, p *testbed.Proxy, d, phase time.Duration,
 	before func(locks.Hold), trouble func()) time.Duration {
 	t.Helper()
 	// With time for who is told to run, on a busy machine.
-	l := open(t, connect(t, p.Addr()), etcdlock.WithLease(lease.WithLease(d), lease.WithMargin(d/3))).Lock("it")
+	l := open(t, connect(t, p.Addr()), etcdlock.WithLease(lease.WithTTL(d), lease.WithMargin(d/3))).Lock("it")
 	rival := open(t, connect(t, s.addr)).Lock("it")
 	a, b := someone(), someone()
 	h := hold(t, l, a)

@@ -59,7 +59,7 @@ func buy(args []string) error {
 		if err != nil {
 			return nil, nil, err
 		}
-		c, err := etcdlock.New(conn, etcdlock.WithLease(lease.WithLease(10*time.Second), lease.WithCohort(2)))
+		c, err := etcdlock.New(conn, etcdlock.WithLease(lease.WithTTL(10*time.Second), lease.WithMaxLocalHandoffs(2)))
 		if err != nil {
 			return nil, nil, err
 		}

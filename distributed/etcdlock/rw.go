@@ -36,14 +36,14 @@ type RWLock struct{ read, write *Lock }
 var _ locks.ReadWriteLocker = (*RWLock)(nil)
 
 // ReadWriteLocker returns the read-write lock called name. It has nothing to do with [Client.Lock] of the same name.
-func (c *Client) ReadWriteLocker(name string, opts ...lease.LockOption) *RWLock {
+func (c *Client) ReadWriteLocker(name string, opts ...lease.MutexOption) *RWLock {
 	prefix := c.Prefix(name) + "%rw" // which is in no other lock's name
 	l := &RWLock{
-		read:  c.lock(reading, name, prefix, append([]lease.LockOption{lease.Shared()}, opts...)),
+		read:  c.lock(reading, name, prefix, append([]lease.MutexOption{lease.Shared()}, opts...)),
 		write: c.lock(writing, name, prefix, opts),
 	}
-	l.read.other, l.read.core = l.write.Lock, c.core
-	l.write.other = l.read.Lock
+	l.read.other, l.read.core = l.write.Mutex, c.core
+	l.write.other = l.read.Mutex
 	return l
 }
 

@@ -196,9 +196,9 @@ func (x *session) die() {
 	if was != holding {
 		return
 	}
-	x.st.lost(lease.Ref{Name: x.name, Owner: x.owner}, ErrSessionExpired)
+	x.st.lost(lease.HoldID{Name: x.name, Acquisition: x.owner}, ErrSessionExpired)
 	if reader != nil {
-		reader.st.lost(lease.Ref{Name: reader.name, Owner: reader.owner}, ErrSessionExpired)
+		reader.st.lost(lease.HoldID{Name: reader.name, Acquisition: reader.owner}, ErrSessionExpired)
 	}
 }
 

@@ -143,7 +143,7 @@ func TestEtcdsOwnMutexAndOursExcludeEachOtherUnderStress(t *testing.T) {
 	}
 	var wg sync.WaitGroup
 	for range 2 {
-		c := open(t, connect(t, s.addr), etcdlock.WithLease(lease.WithCohort(2)))
+		c := open(t, connect(t, s.addr), etcdlock.WithLease(lease.WithMaxLocalHandoffs(2)))
 		for i := range 2 {
 			l, a := c.Lock("it"), someone()
 			wg.Go(func() {
@@ -220,7 +220,7 @@ func TestWrongNamesLeasesAndClientsAreRefused(t *testing.T) {
 
 	_, err := etcdlock.New(nil)
 	require.Error(t, err)
-	_, err = etcdlock.New(conn, etcdlock.WithLease(lease.WithLease(-1)))
+	_, err = etcdlock.New(conn, etcdlock.WithLease(lease.WithTTL(-1)))
 	require.Error(t, err)
 	_, err = etcdlock.New(conn, etcdlock.WithPrefix(strings.Repeat("x", 4097)))
 	require.Error(t, err)

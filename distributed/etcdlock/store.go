@@ -42,17 +42,17 @@ var plain = &kind{}
 type store struct {
 	c    *core
 	kind *kind
-	lost func(lease.Ref, error)
+	lost func(lease.HoldID, error)
 }
 
 var (
-	_ lease.Store  = (*store)(nil)
-	_ lease.Queue  = (*store)(nil)
-	_ lease.Herald = (*store)(nil)
+	_ lease.Store        = (*store)(nil)
+	_ lease.Queue        = (*store)(nil)
+	_ lease.LossNotifier = (*store)(nil)
 )
 
-// Herald keeps what to call when a key has vanished.
-func (s *store) Herald(lost func(lease.Ref, error)) { s.lost = lost }
+// NotifyLoss keeps what to call when a key has vanished.
+func (s *store) NotifyLoss(lost func(lease.HoldID, error)) { s.lost = lost }
 
 func (s *store) rivals(name string) string { return name + "/" + s.kind.rivals }
 
@@ -236,8 +236,8 @@ func (s *store) Leave(ctx context.Context, name, owner string) error {
 	return err
 }
 
-// Recall finds out whether the key was put, and if not sees to it that it never will be.
-func (s *store) Recall(ctx context.Context, name, owner string) (lease.Reply, error) {
+// Lookup finds out whether the key was put, and if not sees to it that it never will be.
+func (s *store) Lookup(ctx context.Context, name, owner string) (lease.Reply, error) {
 	x := s.c.find(owner)
 	if x == nil {
 		return lease.Reply{}, nil
@@ -259,13 +259,13 @@ func (s *store) Recall(ctx context.Context, name, owner string) (lease.Reply, er
 }
 
 // Renew keeps leases alive, and looks whether the keys are there still.
-func (s *store) Renew(ctx context.Context, holds []lease.Ref, d time.Duration) ([]bool, error) {
+func (s *store) Renew(ctx context.Context, holds []lease.HoldID, d time.Duration) ([]bool, error) {
 	ok := make([]bool, len(holds))
 	var xs []*session
 	var which []int
 	var broken error
 	for i, h := range holds {
-		x := s.c.find(h.Owner)
+		x := s.c.find(h.Acquisition)
 		if x == nil {
 			continue // its time was over
 		}

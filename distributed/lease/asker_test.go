@@ -28,7 +28,7 @@ func turns(t *testing.T, c lease.Store, n int, during func()) {
 	l, err := lease.New(c)
 	require.NoError(t, err)
 	defer l.Close(context.Background())
-	first, it := as(locks.NewOwner()), l.Lock("it")
+	first, it := as(locks.NewOwner()), l.Mutex("it")
 	require.NoError(t, it.LockContext(first))
 	var wg sync.WaitGroup
 	for range n - 1 {
@@ -56,7 +56,7 @@ func TestACohortKeepsTheLockWhileTheStoreSaysThatNobodyElseWaits(t *testing.T) {
 
 func TestACohortIsAtItsEndWhenTheStoreSaysThatSomebodyWaits(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
-		rival, b := open(t, s.connect()).Lock("it"), as(locks.NewOwner())
+		rival, b := open(t, s.connect()).Mutex("it"), as(locks.NewOwner())
 		conn := asked{s.connect()}
 		began, waited := time.Now(), time.Duration(0)
 		var wg sync.WaitGroup
@@ -86,13 +86,13 @@ func TestTurnsDoNotGoOnForLongWhileTheStoreDoesNotAnswer(t *testing.T) {
 
 func TestACohortIsNoLongerIfSomebodyElseWaitedFromTheStart(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
-		rival, b := open(t, s.connect()).Lock("it"), as(locks.NewOwner())
+		rival, b := open(t, s.connect()).Mutex("it"), as(locks.NewOwner())
 		hold(t, rival, b)
 		conn := asked{s.connect()}
-		l, err := lease.New(conn, lease.WithCohort(3))
+		l, err := lease.New(conn, lease.WithMaxLocalHandoffs(3))
 		require.NoError(t, err)
 		defer l.Close(context.Background())
-		it := l.Lock("it")
+		it := l.Mutex("it")
 		var wg sync.WaitGroup
 		for range 8 {
 			o := as(locks.NewOwner())
@@ -125,7 +125,7 @@ func between(t *testing.T, section time.Duration) (most int) {
 		l, err := lease.New(asked{conn})
 		require.NoError(t, err)
 		defer l.Close(context.Background())
-		rival := open(t, far).Lock("it")
+		rival := open(t, far).Mutex("it")
 		var over atomic.Bool
 		ours := 0 // guarded by the lock
 		var wg sync.WaitGroup
@@ -133,10 +133,10 @@ func between(t *testing.T, section time.Duration) (most int) {
 			o := as(locks.NewOwner())
 			wg.Go(func() {
 				for !over.Load() {
-					assert.NoError(t, l.Lock("it").LockContext(o))
+					assert.NoError(t, l.Mutex("it").LockContext(o))
 					ours++
 					time.Sleep(section)
-					assert.NoError(t, l.Lock("it").UnlockContext(o))
+					assert.NoError(t, l.Mutex("it").UnlockContext(o))
 				}
 			})
 		}
@@ -167,9 +167,9 @@ func TestACohortWhoseTurnsTakeLessTimeThanAHandOverGoesOnThoughSomebodyElseWaits
 func TestALockThatWasNotUsedForAWhileBeginsAsNew(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		c := open(t, s.connect())
-		l, other := c.Lock("it"), c.Lock("it")
+		l, other := c.Mutex("it"), c.Mutex("it")
 		a := as(locks.NewOwner())
-		for _, next := range []*lease.Lock{l, other, l, l, other} {
+		for _, next := range []*lease.Mutex{l, other, l, l, other} {
 			h := hold(t, next, a)
 			require.NoError(t, next.LockContext(a))
 			require.NoError(t, other.UnlockContext(a))

@@ -36,11 +36,11 @@ const maxAsking = 20 * time.Millisecond
 // safe for concurrent use; [Client.Close] ends it.
 type Client struct {
 	store   Store
-	queue   Queue   // the store, if it has one
-	usher   Usher   // the store, if it is one
-	teller  Teller  // the store, if it is one
-	asker   Asker   // the store, if it is one
-	session Session // the store, if it is one
+	queue   Queue            // the store, if it has one
+	usher   Usher            // the store, if it is one
+	teller  Teller           // the store, if it is one
+	asker   ContentionProber // the store, if it is one
+	session Session          // the store, if it is one
 	id      string
 	lease   time.Duration
 	margin  time.Duration
@@ -70,9 +70,9 @@ type Client struct {
 // Option changes how [New] makes a Client.
 type Option func(*Client)
 
-// WithLease sets for how long a hold lasts that is renewed, [DefaultLease] if not given: the time
+// WithTTL sets for how long a hold lasts that is renewed, [DefaultLease] if not given: the time
 // after which others get the lock of a process that died. It is renewed when a third of it has passed.
-func WithLease(d time.Duration) Option { return func(c *Client) { c.lease = d } }
+func WithTTL(d time.Duration) Option { return func(c *Client) { c.lease = d } }
 
 // WithMargin sets by how much earlier than the store a holder regards its hold as over. It
 // covers the time from the loss to the moment when the holder's goroutines have seen it, and the
@@ -88,17 +88,17 @@ func WithPoll(d time.Duration) Option { return func(c *Client) { c.poll = d } }
 // says, [DefaultReleaseTimeout] if not given.
 func WithReleaseTimeout(d time.Duration) Option { return func(c *Client) { c.release = d } }
 
-// WithCohort sets how often in a row a held lock may go from one local holder to the next without
+// WithMaxLocalHandoffs sets how often in a row a held lock may go from one local holder to the next without
 // the store knowing, [DefaultCohort] if not given. 0 gives it back each time. After so many turns, and after a quarter of the lease in
 // any case, it is given back, so that other processes have theirs. Only if nobody else wanted the lock when it was taken, and the store
-// is an [Asker], is it asked first, in the background, whether anybody wants it now; if not, as many turns may follow.
+// is an [ContentionProber], is it asked first, in the background, whether anybody wants it now; if not, as many turns may follow.
 //
 // If somebody else did want it, the turns are for those who waited here when it was taken: whoever came later waits behind others.
 // But turns that altogether take less time than to give the lock back and have others take it go on, which would be most of the time
 // otherwise.
 //
 // The holders of a cohort share one fencing token. Where tokens count, adapters have no cohorts unless told to.
-func WithCohort(n int) Option { return func(c *Client) { c.cohort = n } }
+func WithMaxLocalHandoffs(n int) Option { return func(c *Client) { c.cohort = n } }
 
 // WithLogger has losses, and releases that did not reach the store, logged. Without it nothing is.
 func WithLogger(l *slog.Logger) Option { return func(c *Client) { c.log = l } }
@@ -134,15 +134,15 @@ func New(s Store, opts ...Option) (*Client, error) {
 	c.queue, _ = s.(Queue)
 	c.usher, _ = s.(Usher)
 	c.teller, _ = s.(Teller)
-	c.asker, _ = s.(Asker)
+	c.asker, _ = s.(ContentionProber)
 	c.session, _ = s.(Session)
 	c.life, c.end = context.WithCancel(context.Background())
 	c.open, c.shut = context.WithCancel(context.Background())
 	c.sched.init(c)
-	if h, ok := s.(Herald); ok {
+	if h, ok := s.(LossNotifier); ok {
 		c.sched.owners = make(map[string]*grant)
 		c.sched.early = make(map[string]*early)
-		h.Herald(c.heralded)
+		h.NotifyLoss(c.heralded)
 	}
 	return c, nil
 }
@@ -375,7 +375,7 @@ func (c *Client) abandonAll(gs []*grant) error {
 	for range min(closers, len(mine)) {
 		go func() {
 			for g := range work {
-				_, err := c.store.Release(c.life, g.ref.Name, g.ref.Owner)
+				_, err := c.store.Release(c.life, g.ref.Name, g.ref.Acquisition)
 				if err != nil {
 					err = fmt.Errorf("lease: Close: release of %q: %w", g.ref.Name, err)
 				}

@@ -18,10 +18,10 @@ func TestLockConformsToTryLocker(t *testing.T) {
 			lockstest.TestTryLocker(t, lockstest.Config{
 				New: func(t testing.TB) locks.TryLocker {
 					s := newServer()
-					c, err := lease.New(s.connect(), lease.WithCohort(cohort), lease.WithLease(testbed.ConformanceLease(t)))
+					c, err := lease.New(s.connect(), lease.WithMaxLocalHandoffs(cohort), lease.WithTTL(testbed.ConformanceLease(t)))
 					require.NoError(t, err)
 					t.Cleanup(func() { require.NoError(t, c.Close(t.Context())) })
-					l := c.Lock("it")
+					l := c.Mutex("it")
 					servers[l] = s
 					return l
 				},
@@ -31,7 +31,7 @@ func TestLockConformsToTryLocker(t *testing.T) {
 				SpuriousTry: true, // a gate may be passed in vain
 				FIFO:        true,
 				Lose:        func(l locks.TryLocker) { servers[l].evict("it") },
-				Waiting:     func(l locks.TryLocker) int { return l.(*lease.Lock).QueueLength() },
+				Waiting:     func(l locks.TryLocker) int { return l.(*lease.Mutex).QueueLength() },
 			})
 		})
 	}

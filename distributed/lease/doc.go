@@ -6,7 +6,7 @@
 //
 // All goroutines of a process that want one name queue at a local gate, a FIFO lock with owners. Who has
 // the gate asks the store, or finds the store's lock in the process already: whoever releases it
-// while others wait at the gate leaves it to the first of them, at most [WithCohort] times in
+// while others wait at the gate leaves it to the first of them, at most [WithMaxLocalHandoffs] times in
 // a row and for a quarter of the lease, and gives it back to the store then: sooner if others wait for it
 // there, when those have had it who waited here already. In that case the next one here asks for it a little
 // later, so that they get their turn. Re-entry is a matter of the gate alone.

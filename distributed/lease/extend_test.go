@@ -15,7 +15,7 @@ import (
 
 // rivalry returns by how much later h was told of its loss than a rival got the lock.
 func rivalry(t *testing.T, s *server, h locks.Hold) time.Duration {
-	rival, b := open(t, s.connect()).Lock("it"), as(locks.NewOwner())
+	rival, b := open(t, s.connect()).Mutex("it"), as(locks.NewOwner())
 	granted := make(chan time.Time, 1)
 	go func() {
 		defer close(granted) // nobody waits in vain if it fails
@@ -33,7 +33,7 @@ func rivalry(t *testing.T, s *server, h locks.Hold) time.Duration {
 func TestAnExtensionByLessThanAMillisecondIsRefusedAndTheHoldIsAsBefore(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		o := as(locks.NewOwner())
-		h := hold(t, open(t, s.connect()).Lock("it"), o)
+		h := hold(t, open(t, s.connect()).Mutex("it"), o)
 		before, _ := h.Deadline()
 		for _, d := range []time.Duration{-time.Hour, -1, 0, 1, 30, time.Millisecond - 1} {
 			require.Error(t, h.Extend(o, d), d)
@@ -48,7 +48,7 @@ func TestAnExtensionByLessThanAMillisecondIsRefusedAndTheHoldIsAsBefore(t *testi
 func TestAnExtensionOfWhichNothingIsKnownMayHaveShortenedTheHold(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		conn, o := s.connect(), as(locks.NewOwner())
-		h := hold(t, open(t, conn).Lock("it", lease.For(time.Hour)), o)
+		h := hold(t, open(t, conn).Mutex("it", lease.WithFixedTTL(time.Hour)), o)
 		conn.set(func(c *client) { c.dropReply["renew"] = 1 })
 		require.Error(t, h.Extend(o, time.Second))
 		require.LessOrEqual(t, rivalry(t, s, h), time.Duration(0))
@@ -58,7 +58,7 @@ func TestAnExtensionOfWhichNothingIsKnownMayHaveShortenedTheHold(t *testing.T) {
 func TestAnExtensionThatIsOnItsWayMayShortenTheHoldAtAnyTime(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		conn, o := s.connect(), as(locks.NewOwner())
-		h := hold(t, open(t, conn).Lock("it"), o)
+		h := hold(t, open(t, conn).Mutex("it"), o)
 		conn.set(func(c *client) { c.delay["renew"] = 22 * time.Second }) // there after 11, when a renewal has been carried out
 		done := make(chan error, 1)
 		go func() { done <- h.Extend(o, 12*time.Second) }()
@@ -75,7 +75,7 @@ func TestARenewalThatIsLateMayShortenALongExtension(t *testing.T) {
 	for _, lost := range []bool{false, true} {
 		bubble(t, func(t *testing.T, s *server) {
 			conn, o := s.connect(), as(locks.NewOwner())
-			h := hold(t, open(t, conn).Lock("it"), o)
+			h := hold(t, open(t, conn).Mutex("it"), o)
 			time.Sleep(10*time.Second - time.Millisecond)
 			conn.set(func(c *client) {
 				c.delay["renew"] = 4 * time.Second
@@ -96,7 +96,7 @@ func TestARenewalThatIsLateMayShortenALongExtension(t *testing.T) {
 func TestAnExtensionThatIsAnsweredAfterALaterRenewalIsNoLonger(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		conn, o := s.connect(), as(locks.NewOwner())
-		h := hold(t, open(t, conn).Lock("it"), o)
+		h := hold(t, open(t, conn).Mutex("it"), o)
 		time.Sleep(2 * time.Second)
 		conn.set(func(c *client) { c.delay["renew"] = 10 * time.Second }) // carried out after 5, before the renewal
 		done := make(chan error, 1)
@@ -116,7 +116,7 @@ type straggler struct {
 	once  sync.Once
 }
 
-func (s *straggler) Renew(ctx context.Context, holds []lease.Ref, d time.Duration) (ok []bool, err error) {
+func (s *straggler) Renew(ctx context.Context, holds []lease.HoldID, d time.Duration) (ok []bool, err error) {
 	first := false
 	s.once.Do(func() { first = true })
 	if first {
@@ -132,7 +132,7 @@ func TestARequestThatTheNetworkDeliversLateMayShortenALaterExtension(t *testing.
 		c, err := lease.New(store)
 		require.NoError(t, err)
 		defer c.Close(context.Background())
-		h := hold(t, c.Lock("it", lease.For(time.Hour)), o)
+		h := hold(t, c.Mutex("it", lease.WithFixedTTL(time.Hour)), o)
 		require.ErrorIs(t, h.Extend(o, 5*time.Second), errNetwork)
 		time.Sleep(time.Second)
 		require.NoError(t, h.Extend(o, time.Hour))
@@ -143,7 +143,7 @@ func TestARequestThatTheNetworkDeliversLateMayShortenALaterExtension(t *testing.
 func TestAShortExtensionOfARenewedHoldDoesNotLoseIt(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		o := as(locks.NewOwner())
-		l := open(t, s.connect()).Lock("it")
+		l := open(t, s.connect()).Mutex("it")
 		h := hold(t, l, o)
 		require.NoError(t, h.Extend(o, 5*time.Second))
 		time.Sleep(10 * term)
@@ -158,7 +158,7 @@ func TestAShortExtensionOfARenewedHoldDoesNotLoseIt(t *testing.T) {
 func TestALockThatIsGrantedWhenItsLeaseIsOverIsNotGranted(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		conn, o := s.connect(), as(locks.NewOwner())
-		l := open(t, conn).Lock("it")
+		l := open(t, conn).Mutex("it")
 		conn.set(func(c *client) { c.delay["acquire"] = 3 * term })
 		ok, err := l.TryLockContext(o)
 		require.False(t, ok)

@@ -29,10 +29,10 @@ func (m mighty) Force(ctx context.Context, name string) (forced bool, err error)
 
 func TestWhoIsForcedToGiveTheLockUpIsToldAtOnceHereAndWithTheNextRenewalElsewhere(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
-		c, err := lease.New(mighty{s.connect()}, lease.WithLease(term))
+		c, err := lease.New(mighty{s.connect()}, lease.WithTTL(term))
 		require.NoError(t, err)
 		defer c.Close(t.Context())
-		l, elsewhere := c.Lock("it"), open(t, s.connect()).Lock("it")
+		l, elsewhere := c.Mutex("it"), open(t, s.connect()).Mutex("it")
 		a, b := as(locks.NewOwner()), as(locks.NewOwner())
 
 		ok, err := l.ForceUnlock(t.Context())
@@ -69,7 +69,7 @@ func TestWhoIsForcedToGiveTheLockUpIsToldAtOnceHereAndWithTheNextRenewalElsewher
 
 func TestAPinnedHoldIsNotLeftToOthersHere(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
-		l := open(t, s.connect()).Lock("it")
+		l := open(t, s.connect()).Mutex("it")
 		a, b := as(locks.NewOwner()), as(locks.NewOwner())
 		_, err := l.Pin(a)
 		require.ErrorIs(t, err, locks.ErrNotHeld)

@@ -18,7 +18,7 @@ import (
 //	lost   gone, lost is closed       for good
 //	retired   gone, lost is open      for good: given back
 type grant struct {
-	ref   Ref
+	ref   HoldID
 	token uint64
 	lease time.Duration // of a renewal
 	taken time.Time     // when the request that took it was sent
@@ -192,7 +192,7 @@ func (h *hold) extend(ctx context.Context, d time.Duration) (whole bool, err err
 	defer cancel()
 	p := h.g.request(h.c, d)
 	h.c.sched.sooner(h.g)
-	ok, err := h.c.store.Renew(ctx, []Ref{h.g.ref}, d)
+	ok, err := h.c.store.Renew(ctx, []HoldID{h.g.ref}, d)
 	switch {
 	case err != nil:
 		h.g.unanswered(p)
@@ -213,14 +213,14 @@ func (h *hold) extend(ctx context.Context, d time.Duration) (whole bool, err err
 func (c *Client) lost(g *grant, cause error) {
 	c.sched.remove(g)
 	if g.lose(cause) && c.log != nil {
-		c.log.Warn("lock lost", "lock", g.ref.Name, "owner", g.ref.Owner)
+		c.log.Warn("lock lost", "lock", g.ref.Name, "owner", g.ref.Acquisition)
 	}
 	c.ended(g)
 }
 
 // heralded makes r's grant lost, of which the store has told by itself.
-func (c *Client) heralded(r Ref, cause error) {
-	if g := c.sched.holder(r.Owner, cause); g != nil {
+func (c *Client) heralded(r HoldID, cause error) {
+	if g := c.sched.holder(r.Acquisition, cause); g != nil {
 		c.lost(g, cause)
 	}
 }

@@ -15,10 +15,10 @@ import (
 // teller is a store that learns by itself of holds that have ended.
 type teller struct {
 	*client
-	lost func(lease.Ref, error)
+	lost func(lease.HoldID, error)
 }
 
-func (s *teller) Herald(lost func(lease.Ref, error)) { s.lost = lost }
+func (s *teller) Herald(lost func(lease.HoldID, error)) { s.lost = lost }
 
 func TestAHoldIsLostAsSoonAsTheStoreTellsOfIt(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
@@ -26,12 +26,12 @@ func TestAHoldIsLostAsSoonAsTheStoreTellsOfIt(t *testing.T) {
 		c, err := lease.New(store)
 		require.NoError(t, err)
 		defer c.Close(context.Background())
-		l, other := c.Lock("it"), c.Lock("other")
+		l, other := c.Mutex("it"), c.Mutex("other")
 		a := as(locks.NewOwner())
 		h, unharmed := hold(t, l, a), hold(t, other, a)
 		over := errors.New("the session is over")
 		owner := s.holder("it")
-		store.lost(lease.Ref{Name: "it", Owner: owner}, over)
+		store.lost(lease.HoldID{Name: "it", Acquisition: owner}, over)
 		select {
 		case <-h.Lost():
 		default:
@@ -43,7 +43,7 @@ func TestAHoldIsLostAsSoonAsTheStoreTellsOfIt(t *testing.T) {
 		require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
 
 		require.NoError(t, l.LockContext(a), "it can be taken anew")
-		store.lost(lease.Ref{Name: "it", Owner: owner}, over)
+		store.lost(lease.HoldID{Name: "it", Acquisition: owner}, over)
 		next, err := l.Hold(a)
 		require.NoError(t, err)
 		require.NoError(t, next.Err(), "what is told of an earlier hold is no word of this one")
@@ -61,7 +61,7 @@ type hasty struct {
 func (s *hasty) Acquire(ctx context.Context, name, owner string, d time.Duration) (lease.Reply, error) {
 	r, err := s.teller.Acquire(ctx, name, owner, d)
 	if s.over != nil {
-		s.lost(lease.Ref{Name: name, Owner: owner}, s.over)
+		s.lost(lease.HoldID{Name: name, Acquisition: owner}, s.over)
 	}
 	return r, err
 }
@@ -72,7 +72,7 @@ func TestAHoldIsLostOfWhoseEndTheStoreTellsBeforeItsAnswerIsThere(t *testing.T) 
 		c, err := lease.New(store)
 		require.NoError(t, err)
 		defer c.Close(context.Background())
-		l, a := c.Lock("it"), as(locks.NewOwner())
+		l, a := c.Mutex("it"), as(locks.NewOwner())
 		h := hold(t, l, a)
 		select {
 		case <-h.Lost():

@@ -27,10 +27,10 @@ func (l late) Release(ctx context.Context, name, owner string) (lease.Released, 
 func TestAReleaseThatArrivesLateDoesNotFreeALaterHold(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		var deliver func()
-		c, err := lease.New(late{s.connect(), &deliver}, lease.WithLease(term))
+		c, err := lease.New(late{s.connect(), &deliver}, lease.WithTTL(term))
 		require.NoError(t, err)
 		defer c.Close(context.Background())
-		l, a := c.Lock("it"), as(locks.NewOwner())
+		l, a := c.Mutex("it"), as(locks.NewOwner())
 		hold(t, l, a)
 		require.NoError(t, l.UnlockContext(a), "the second request has got there")
 		hold(t, l, a)

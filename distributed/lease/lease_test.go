@@ -29,7 +29,7 @@ func bubble(t *testing.T, f func(t *testing.T, s *server)) {
 // open returns a client of c that is closed with the test.
 func open(t *testing.T, c lease.Store, opts ...lease.Option) *lease.Client {
 	t.Helper()
-	lc, err := lease.New(c, append([]lease.Option{lease.WithLease(term)}, opts...)...)
+	lc, err := lease.New(c, append([]lease.Option{lease.WithTTL(term)}, opts...)...)
 	require.NoError(t, err)
 	t.Cleanup(func() { lc.Close(context.Background()) })
 	return lc
@@ -37,7 +37,7 @@ func open(t *testing.T, c lease.Store, opts ...lease.Option) *lease.Client {
 
 func as(o locks.Owner) context.Context { return locks.WithOwner(context.Background(), o) }
 
-func hold(t *testing.T, l *lease.Lock, ctx context.Context) locks.Hold {
+func hold(t *testing.T, l *lease.Mutex, ctx context.Context) locks.Hold {
 	t.Helper()
 	require.NoError(t, l.LockContext(ctx))
 	h, err := l.Hold(ctx)
@@ -49,8 +49,8 @@ func hold(t *testing.T, l *lease.Lock, ctx context.Context) locks.Hold {
 // loss than a rival got the lock: never, one hopes, more than nothing.
 func overlap(t *testing.T, s *server, phase time.Duration, cut func(c *client)) time.Duration {
 	conn := s.connect()
-	l := open(t, conn).Lock("it")
-	rival := open(t, s.connect()).Lock("it")
+	l := open(t, conn).Mutex("it")
+	rival := open(t, s.connect()).Mutex("it")
 	h := hold(t, l, as(locks.NewOwner()))
 	time.Sleep(phase)
 	conn.set(cut)
@@ -89,7 +89,7 @@ func TestLossIsToldBeforeARivalGetsTheLockInEveryPhaseOfAPartition(t *testing.T)
 func TestAHoldOutlivesAPartitionThatEndsInTime(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		conn := s.connect()
-		h := hold(t, open(t, conn).Lock("it"), as(locks.NewOwner()))
+		h := hold(t, open(t, conn).Mutex("it"), as(locks.NewOwner()))
 		for range 10 {
 			conn.set(func(c *client) { c.down = true })
 			time.Sleep(term / 2)
@@ -103,7 +103,7 @@ func TestAHoldOutlivesAPartitionThatEndsInTime(t *testing.T) {
 func TestALateReplyDoesNotBringALostHoldBack(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		conn := s.connect()
-		h := hold(t, open(t, conn).Lock("it"), as(locks.NewOwner()))
+		h := hold(t, open(t, conn).Mutex("it"), as(locks.NewOwner()))
 		conn.set(func(c *client) { c.delay["renew"] = 3 * term })
 		<-h.Lost()
 		conn.set(func(c *client) { c.delay["renew"] = 0 })
@@ -116,7 +116,7 @@ func TestSlowRenewalsKeepTheHoldAndDoNotPileUp(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		conn := s.connect()
 		conn.set(func(c *client) { c.delay["renew"] = term / 2 })
-		h := hold(t, open(t, conn).Lock("it"), as(locks.NewOwner()))
+		h := hold(t, open(t, conn).Mutex("it"), as(locks.NewOwner()))
 		const terms = 20
 		time.Sleep(terms * term)
 		require.NoError(t, h.Err())
@@ -126,7 +126,7 @@ func TestSlowRenewalsKeepTheHoldAndDoNotPileUp(t *testing.T) {
 
 func TestARefusedRenewalIsALossAtOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
-		h := hold(t, open(t, s.connect()).Lock("it"), as(locks.NewOwner()))
+		h := hold(t, open(t, s.connect()).Mutex("it"), as(locks.NewOwner()))
 		began := time.Now()
 		s.evict("it")
 		<-h.Lost()
@@ -136,7 +136,7 @@ func TestARefusedRenewalIsALossAtOnce(t *testing.T) {
 
 func TestALoserFindsOutAndNeverFreesTheLockOfItsSuccessor(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
-		l, rival := open(t, s.connect()).Lock("it"), open(t, s.connect()).Lock("it")
+		l, rival := open(t, s.connect()).Mutex("it"), open(t, s.connect()).Mutex("it")
 		a, b := as(locks.NewOwner()), as(locks.NewOwner())
 		hold(t, l, a)
 		require.NoError(t, l.LockContext(a))
@@ -157,7 +157,7 @@ func TestALoserFindsOutAndNeverFreesTheLockOfItsSuccessor(t *testing.T) {
 func TestAHoldWithALeaseOfItsOwnEndsByItself(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		c := open(t, s.connect())
-		h := hold(t, c.Lock("it", lease.For(time.Minute)), as(locks.NewOwner()))
+		h := hold(t, c.Mutex("it", lease.WithFixedTTL(time.Minute)), as(locks.NewOwner()))
 		began := time.Now()
 		<-h.Lost()
 		require.Less(t, time.Since(began), time.Minute)
@@ -169,7 +169,7 @@ func TestAHoldWithALeaseOfItsOwnEndsByItself(t *testing.T) {
 func TestExtendMovesTheDeadlineAndNeverTakesTheLockAnew(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		o := as(locks.NewOwner())
-		l := open(t, s.connect()).Lock("it", lease.For(time.Minute))
+		l := open(t, s.connect()).Mutex("it", lease.WithFixedTTL(time.Minute))
 		h := hold(t, l, o)
 		require.NoError(t, h.Extend(o, time.Hour))
 		deadline, ok := h.Deadline()
@@ -189,7 +189,7 @@ func TestExtendMovesTheDeadlineAndNeverTakesTheLockAnew(t *testing.T) {
 func TestALostReplyOfAnAcquisitionLeavesOneHold(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		conn := s.connect()
-		l, o := open(t, conn).Lock("it"), as(locks.NewOwner())
+		l, o := open(t, conn).Mutex("it"), as(locks.NewOwner())
 		conn.set(func(c *client) { c.dropReply["acquire"] = 1 })
 		h := hold(t, l, o)
 		require.Equal(t, 1, s.locks["it"].holds)
@@ -202,7 +202,7 @@ func TestALostReplyOfAnAcquisitionLeavesOneHold(t *testing.T) {
 func TestAnAcquisitionOfWhichNothingIsKnownIsUndone(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		conn := s.connect()
-		l, o := open(t, conn).Lock("it"), as(locks.NewOwner())
+		l, o := open(t, conn).Mutex("it"), as(locks.NewOwner())
 		conn.set(func(c *client) { c.dropReply["acquire"], c.dropReply["recall"] = 1, 1 })
 		require.ErrorIs(t, l.LockContext(o), errNetwork)
 		synctest.Wait()
@@ -215,7 +215,7 @@ func TestAnAcquisitionOfWhichNothingIsKnownIsUndone(t *testing.T) {
 func TestALostReplyOfAReleaseIsNoError(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		conn := s.connect()
-		l, o := open(t, conn).Lock("it"), as(locks.NewOwner())
+		l, o := open(t, conn).Mutex("it"), as(locks.NewOwner())
 		hold(t, l, o)
 		conn.set(func(c *client) { c.dropReply["release"] = 2 })
 		require.NoError(t, l.UnlockContext(o))
@@ -226,7 +226,7 @@ func TestALostReplyOfAReleaseIsNoError(t *testing.T) {
 func TestAReleaseWhoseReplyHangsIsRepeated(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		conn := s.connect()
-		l, o := open(t, conn).Lock("it"), as(locks.NewOwner())
+		l, o := open(t, conn).Mutex("it"), as(locks.NewOwner())
 		hold(t, l, o)
 		conn.set(func(c *client) { c.delay["release"] = time.Hour })
 		time.AfterFunc(time.Second/2, func() { conn.set(func(c *client) { c.delay["release"] = 0 }) })
@@ -242,7 +242,7 @@ func TestCloseDoesNotWaitForAStoreThatIgnoresContexts(t *testing.T) {
 		require.NoError(t, err)
 		var holds []locks.Hold
 		for i := range 100 {
-			holds = append(holds, hold(t, d.Lock(fmt.Sprint(i)), as(locks.NewOwner())))
+			holds = append(holds, hold(t, d.Mutex(fmt.Sprint(i)), as(locks.NewOwner())))
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -267,7 +267,7 @@ func (s stubborn) Release(_ context.Context, name, owner string) (lease.Released
 func TestAReleaseThatCannotReachTheStoreGivesUpInTime(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		conn := s.connect()
-		l, o := open(t, conn, lease.WithReleaseTimeout(time.Second)).Lock("it"), as(locks.NewOwner())
+		l, o := open(t, conn, lease.WithReleaseTimeout(time.Second)).Mutex("it"), as(locks.NewOwner())
 		hold(t, l, o)
 		conn.set(func(c *client) { c.down = true })
 		began := time.Now()
@@ -282,7 +282,7 @@ func TestAReleaseThatCannotReachTheStoreGivesUpInTime(t *testing.T) {
 func TestACancelledAcquisitionReturnsAtOnceAndIsUndone(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		conn := s.connect()
-		l := open(t, conn).Lock("it")
+		l := open(t, conn).Mutex("it")
 		conn.set(func(c *client) { c.delay["acquire"] = 2 * time.Second })
 		gone := errors.New("gone")
 		ctx, cancel := context.WithCancelCause(as(locks.NewOwner()))
@@ -305,7 +305,7 @@ func TestACancelledAcquisitionReturnsAtOnceAndIsUndone(t *testing.T) {
 func TestAnotherAcquisitionWaitsUntilTheCancelledOneIsUndone(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		conn := s.connect()
-		l, o := open(t, conn).Lock("it"), locks.NewOwner()
+		l, o := open(t, conn).Mutex("it"), locks.NewOwner()
 		conn.set(func(c *client) { c.delay["acquire"] = 2 * time.Second })
 		ctx, cancel := context.WithTimeout(as(o), 1500*time.Millisecond)
 		defer cancel()
@@ -323,7 +323,7 @@ func TestWaitersGoOnWithoutNotifications(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		deaf := s.connect()
 		deaf.set(func(c *client) { c.mute = true })
-		l, rival := open(t, s.connect()).Lock("it"), open(t, deaf).Lock("it")
+		l, rival := open(t, s.connect()).Mutex("it"), open(t, deaf).Mutex("it")
 		a, b := as(locks.NewOwner()), as(locks.NewOwner())
 		hold(t, l, a)
 		var wg sync.WaitGroup
@@ -339,7 +339,7 @@ func TestWaitersGoOnWithoutNotifications(t *testing.T) {
 
 func TestANotificationWithoutAReasonGrantsNothing(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
-		l, rival := open(t, s.connect()).Lock("it"), open(t, s.connect()).Lock("it")
+		l, rival := open(t, s.connect()).Mutex("it"), open(t, s.connect()).Mutex("it")
 		a, b := as(locks.NewOwner()), as(locks.NewOwner())
 		hold(t, l, a)
 		var got atomic.Bool
@@ -365,7 +365,7 @@ func TestANotificationWithoutAReasonGrantsNothing(t *testing.T) {
 func TestACohortTakesTheLockOverWithoutTheStoreButNotForEver(t *testing.T) {
 	for _, cohort := range []int{0, 3, 64} {
 		bubble(t, func(t *testing.T, s *server) {
-			l := open(t, s.connect(), lease.WithCohort(cohort)).Lock("it")
+			l := open(t, s.connect(), lease.WithMaxLocalHandoffs(cohort)).Mutex("it")
 			const n = 130
 			first := as(locks.NewOwner())
 			hold(t, l, first)
@@ -390,8 +390,8 @@ func TestACohortTakesTheLockOverWithoutTheStoreButNotForEver(t *testing.T) {
 
 func TestACohortGivesTheLockBackAfterAQuarterOfTheLease(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
-		l := open(t, s.connect()).Lock("it")
-		rival, b := open(t, s.connect()).Lock("it"), as(locks.NewOwner())
+		l := open(t, s.connect()).Mutex("it")
+		rival, b := open(t, s.connect()).Mutex("it"), as(locks.NewOwner())
 		a := as(locks.NewOwner())
 		hold(t, l, a)
 		var wg sync.WaitGroup
@@ -419,7 +419,7 @@ func TestACohortGivesTheLockBackAfterAQuarterOfTheLease(t *testing.T) {
 func TestTheLockIsGivenBackWhenTheCohortHasGoneAway(t *testing.T) {
 	for range 200 {
 		bubble(t, func(t *testing.T, s *server) {
-			l := open(t, s.connect()).Lock("it")
+			l := open(t, s.connect()).Mutex("it")
 			a := as(locks.NewOwner())
 			hold(t, l, a)
 			ctx, cancel := context.WithCancel(as(locks.NewOwner()))
@@ -440,7 +440,7 @@ func TestTheLockIsGivenBackWhenTheCohortHasGoneAway(t *testing.T) {
 
 func TestErrorsDoNotRepeatANameThatIsNone(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
-		l := open(t, s.connect()).Lock(strings.Repeat("x", 1<<20))
+		l := open(t, s.connect()).Mutex(strings.Repeat("x", 1<<20))
 		err := l.UnlockContext(context.Background())
 		require.ErrorIs(t, err, locks.ErrNotHeld)
 		require.Less(t, len(err.Error()), 1000)
@@ -450,7 +450,7 @@ func TestErrorsDoNotRepeatANameThatIsNone(t *testing.T) {
 
 func TestReEntryAsksTheStoreNothing(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
-		l, o := open(t, s.connect()).Lock("it"), as(locks.NewOwner())
+		l, o := open(t, s.connect()).Mutex("it"), as(locks.NewOwner())
 		for range 100 {
 			require.NoError(t, l.LockContext(o))
 		}
@@ -468,7 +468,7 @@ func TestGoroutinesOfOneOwnerAskTheStoreOnceTogether(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		conn := s.connect()
 		conn.set(func(c *client) { c.delay["acquire"] = time.Second })
-		l, o := open(t, conn).Lock("it"), as(locks.NewOwner())
+		l, o := open(t, conn).Mutex("it"), as(locks.NewOwner())
 		const n = 10
 		var wg sync.WaitGroup
 		for range n {
@@ -491,7 +491,7 @@ func TestManyHoldsAreRenewedInBatches(t *testing.T) {
 		const n = 1000
 		holds := make([]locks.Hold, n)
 		for i := range holds {
-			holds[i] = hold(t, c.Lock(fmt.Sprint(i)), o)
+			holds[i] = hold(t, c.Mutex(fmt.Sprint(i)), o)
 			time.Sleep(time.Millisecond)
 		}
 		const terms = 9
@@ -506,14 +506,14 @@ func TestManyHoldsAreRenewedInBatches(t *testing.T) {
 func TestCloseTurnsWaitersAwayAndReleasesWhatIsHeld(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		c := open(t, s.connect())
-		other := open(t, s.connect()).Lock("taken")
+		other := open(t, s.connect()).Mutex("taken")
 		a, b := as(locks.NewOwner()), as(locks.NewOwner())
 		hold(t, other, b)
-		h := hold(t, c.Lock("it"), a)
+		h := hold(t, c.Mutex("it"), a)
 		var wg sync.WaitGroup
 		for _, name := range []string{"it", "it", "taken"} {
 			o := as(locks.NewOwner())
-			wg.Go(func() { assert.ErrorIs(t, c.Lock(name).LockContext(o), locks.ErrClosed) })
+			wg.Go(func() { assert.ErrorIs(t, c.Mutex(name).LockContext(o), locks.ErrClosed) })
 		}
 		synctest.Wait()
 		require.NoError(t, c.Close(t.Context()))
@@ -523,8 +523,8 @@ func TestCloseTurnsWaitersAwayAndReleasesWhatIsHeld(t *testing.T) {
 		require.ErrorIs(t, h.Err(), locks.ErrClosed)
 		require.Empty(t, s.holder("it"))
 		require.NotEmpty(t, s.holder("taken"))
-		require.ErrorIs(t, c.Lock("it").LockContext(a), locks.ErrClosed)
-		require.ErrorIs(t, c.Lock("it").UnlockContext(a), locks.ErrLost)
+		require.ErrorIs(t, c.Mutex("it").LockContext(a), locks.ErrClosed)
+		require.ErrorIs(t, c.Mutex("it").UnlockContext(a), locks.ErrLost)
 		require.NoError(t, c.Close(t.Context()))
 	})
 }
@@ -533,7 +533,7 @@ func TestCloseDoesNotWaitForAStoreThatIsGone(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		conn := s.connect()
 		c := open(t, conn)
-		hold(t, c.Lock("it"), as(locks.NewOwner()))
+		hold(t, c.Mutex("it"), as(locks.NewOwner()))
 		conn.set(func(c *client) { c.down = true })
 		began := time.Now()
 		require.ErrorIs(t, c.Close(t.Context()), errNetwork)
@@ -545,7 +545,7 @@ func TestTokensIncreaseFromHolderToHolderAcrossClients(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		var last uint64
 		for range 5 {
-			l, o := open(t, s.connect()).Lock("it"), as(locks.NewOwner())
+			l, o := open(t, s.connect()).Mutex("it"), as(locks.NewOwner())
 			h := hold(t, l, o)
 			require.Greater(t, h.Token(), last)
 			last = h.Token()
@@ -559,8 +559,8 @@ func TestBadOptionsAreErrors(t *testing.T) {
 	_, err := lease.New(nil)
 	require.Error(t, err)
 	for _, o := range []lease.Option{
-		lease.WithLease(0), lease.WithLease(time.Microsecond), lease.WithMargin(term), lease.WithPoll(0),
-		lease.WithReleaseTimeout(-1), lease.WithCohort(-1),
+		lease.WithTTL(0), lease.WithTTL(time.Microsecond), lease.WithMargin(term), lease.WithPoll(0),
+		lease.WithReleaseTimeout(-1), lease.WithMaxLocalHandoffs(-1),
 	} {
 		_, err := lease.New(newServer().connect(), o)
 		require.Error(t, err)
@@ -568,15 +568,15 @@ func TestBadOptionsAreErrors(t *testing.T) {
 	c, err := lease.New(newServer().connect())
 	require.NoError(t, err)
 	defer c.Close(t.Context())
-	require.Error(t, c.Lock("it", lease.For(-1)).LockContext(t.Context()))
-	require.ErrorIs(t, c.Lock("it").LockContext(nil), locks.ErrNilContext) //nolint:staticcheck // on purpose
+	require.Error(t, c.Mutex("it", lease.WithFixedTTL(-1)).LockContext(t.Context()))
+	require.ErrorIs(t, c.Mutex("it").LockContext(nil), locks.ErrNilContext) //nolint:staticcheck // on purpose
 }
 
 func TestEightGoroutinesOfTwoClientsExcludeEachOther(t *testing.T) {
 	s := newServer()
 	var clients []*lease.Client
 	for range 2 {
-		c, err := lease.New(s.connect(), lease.WithCohort(2))
+		c, err := lease.New(s.connect(), lease.WithMaxLocalHandoffs(2))
 		require.NoError(t, err)
 		defer c.Close(t.Context())
 		clients = append(clients, c)
@@ -586,7 +586,7 @@ func TestEightGoroutinesOfTwoClientsExcludeEachOther(t *testing.T) {
 	const rounds = 300
 	for g := range 8 {
 		wg.Go(func() {
-			l := clients[g%2].Lock("it")
+			l := clients[g%2].Mutex("it")
 			for range rounds {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				if err := l.LockContext(ctx); err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/jucgo/locks"
 )
 
-// Lock is the lock of one name. It belongs to the goroutine that took it, or to the
+// Mutex is the lock of one name. It belongs to the goroutine that took it, or to the
 // [locks.Owner] of its context, which may take it again while it holds it. All Locks of one name and Client
 // are the same lock.
 //
@@ -23,7 +23,7 @@ import (
 //
 // Unlock, hold inspection and re-entry of a hold that was lost return [locks.ErrLost]. A lost lock
 // has to be unlocked as often as it was locked, like any other; it may be taken anew after that.
-type Lock struct {
+type Mutex struct {
 	c     *Client
 	name  string
 	lease time.Duration // if it is fixed
@@ -32,20 +32,20 @@ type Lock struct {
 	last  atomic.Pointer[entry]
 }
 
-var _ locks.Leased = (*Lock)(nil)
+var _ locks.Leased = (*Mutex)(nil)
 
-// LockOption changes how [Client.Lock] makes a lock.
-type LockOption func(*Lock)
+// MutexOption changes how [Client.Mutex] makes a lock.
+type MutexOption func(*Mutex)
 
-// For makes holds last for d and end then: they are not renewed.
-func For(d time.Duration) LockOption { return func(l *Lock) { l.lease, l.fixed = d, true } }
+// WithFixedTTL makes holds last for d and end then: they are not renewed.
+func WithFixedTTL(d time.Duration) MutexOption { return func(l *Mutex) { l.lease, l.fixed = d, true } }
 
 // Shared is for a lock that several owners can hold at a time, such as the read half of a read-write lock: each has a hold
 // of its own, asks the store itself, and waits for nobody here.
-func Shared() LockOption { return func(l *Lock) { l.share = true } }
+func Shared() MutexOption { return func(l *Mutex) { l.share = true } }
 
 // key is under which name o finds its entry.
-func (l *Lock) key(o locks.Owner) string {
+func (l *Mutex) key(o locks.Owner) string {
 	if !l.share {
 		return l.name
 	}
@@ -54,7 +54,7 @@ func (l *Lock) key(o locks.Owner) string {
 
 // gated returns the entry whose gate o has, or nil. The last entry that was used here is the one if o has its gate, even without a
 // look at the client's: it is not forgotten while somebody has it.
-func (l *Lock) gated(o locks.Owner) *entry {
+func (l *Mutex) gated(o locks.Owner) *entry {
 	if e := l.last.Load(); e != nil && e.gate.Owner() == o {
 		return e
 	}
@@ -65,7 +65,7 @@ func (l *Lock) gated(o locks.Owner) *entry {
 }
 
 // enter returns o's entry with one more user.
-func (l *Lock) enter(o locks.Owner) (*entry, error) {
+func (l *Mutex) enter(o locks.Owner) (*entry, error) {
 	if l.share {
 		return l.c.enter(l.key(o), nil)
 	}
@@ -77,24 +77,24 @@ func (l *Lock) enter(o locks.Owner) (*entry, error) {
 	return e, err
 }
 
-// Lock returns the lock called name.
-func (c *Client) Lock(name string, opts ...LockOption) *Lock {
-	l := &Lock{c: c, name: name}
+// Mutex returns the lock called name.
+func (c *Client) Mutex(name string, opts ...MutexOption) *Mutex {
+	l := &Mutex{c: c, name: name}
 	for _, o := range opts {
 		o(l)
 	}
 	return l
 }
 
-// Locker returns the lock called name. It is a [*Lock].
-func (c *Client) Locker(name string) locks.TryLocker { return c.Lock(name) }
+// Locker returns the lock called name. It is a [*Mutex].
+func (c *Client) Locker(name string) locks.TryLocker { return c.Mutex(name) }
 
 // Name returns the name of the lock.
-func (l *Lock) Name() string { return l.name }
+func (l *Mutex) Name() string { return l.name }
 
 // LockKey names the lock among those of its client, which gives [locks.Multi] its order: by name first, so that it is the same in every
 // process.
-func (l *Lock) LockKey() string { return l.name + "\x00" + l.c.id }
+func (l *Mutex) LockKey() string { return l.name + "\x00" + l.c.id }
 
 // check returns the error of op if ctx is nil or has ended.
 func check(op string, ctx context.Context) error {
@@ -116,12 +116,12 @@ func ended(ctx context.Context) error {
 	return err
 }
 
-func (l *Lock) fail(op string, err error) error {
+func (l *Mutex) fail(op string, err error) error {
 	return fmt.Errorf("lease: %s of %q: %w", op, l.shown(), err)
 }
 
 // shown is the name, or how it begins if it is longer than any that a store takes.
-func (l *Lock) shown() string {
+func (l *Mutex) shown() string {
 	if len(l.name) > 4096 {
 		return l.name[:64] + "..."
 	}
@@ -133,17 +133,17 @@ func (l *Lock) shown() string {
 // If the store cannot be reached at the first attempt, it returns the error at once: the address may be wrong. If
 // it cannot be reached while the call waits already, that is waited for too, and the store asked
 // again, at least every two seconds; should ctx end before, the error matches ctx's and the store's last one.
-func (l *Lock) LockContext(ctx context.Context) error {
+func (l *Mutex) LockContext(ctx context.Context) error {
 	_, err := l.lock(ctx, "LockContext", true)
 	return err
 }
 
 // TryLockContext takes the lock if nobody has it. It waits for the store's answer until ctx ends.
-func (l *Lock) TryLockContext(ctx context.Context) (bool, error) {
+func (l *Mutex) TryLockContext(ctx context.Context) (bool, error) {
 	return l.lock(ctx, "TryLockContext", false)
 }
 
-func (l *Lock) lock(ctx context.Context, op string, wait bool) (bool, error) {
+func (l *Mutex) lock(ctx context.Context, op string, wait bool) (bool, error) {
 	if ctx == nil || ctx.Err() != nil {
 		return false, check("lease: "+op, ctx)
 	}
@@ -318,7 +318,7 @@ func (e *entry) finish() {
 //
 // Several goroutines of an explicit owner may be here at a time. One talks to the store, the others
 // wait for what comes of it.
-func (l *Lock) ensure(ctx context.Context, e *entry, wait, patient bool) (bool, error) {
+func (l *Mutex) ensure(ctx context.Context, e *entry, wait, patient bool) (bool, error) {
 	c := l.c
 	for {
 		e.mu.Lock()
@@ -376,7 +376,7 @@ func (l *Lock) ensure(ctx context.Context, e *entry, wait, patient bool) (bool, 
 		e.mu.Unlock()
 		if g != nil && c.open.Err() != nil {
 			if c.abandon(g) { // Close may have looked for grants before this one was to be seen
-				c.store.Release(c.life, g.ref.Name, g.ref.Owner)
+				c.store.Release(c.life, g.ref.Name, g.ref.Acquisition)
 			}
 			return false, locks.ErrClosed
 		}
@@ -391,7 +391,7 @@ func (l *Lock) ensure(ctx context.Context, e *entry, wait, patient bool) (bool, 
 // store can be reached again, and notified of it by the watch perhaps. A place in a queue is kept, by the same owner. Without a queue
 // a request of which nothing is known is left to be undone, and the next one is somebody else's:
 // whatever comes of the former means nothing to the latter.
-func (l *Lock) acquire(ctx context.Context, e *entry, wait, patient bool, yield time.Duration) (g *grant, pending bool, err error) {
+func (l *Mutex) acquire(ctx context.Context, e *entry, wait, patient bool, yield time.Duration) (g *grant, pending bool, err error) {
 	c := l.c
 	owner := c.owner()
 	var queue Queue // with our place in it
@@ -443,7 +443,7 @@ func (l *Lock) acquire(ctx context.Context, e *entry, wait, patient bool, yield 
 		switch {
 		case pending && down != nil:
 			if queue != nil && !doubt.IsZero() {
-				c.sweep(Ref{l.name, owner}, queue, doubt, true) // of an earlier request: that of the last one is looked after
+				c.sweep(HoldID{l.name, owner}, queue, doubt, true) // of an earlier request: that of the last one is looked after
 			}
 			return nil, true, fmt.Errorf("%w; the store could not be reached: %w", a.err, down)
 		case pending || a.err == nil && a.g == nil && !wait:
@@ -513,7 +513,7 @@ func passing(err error) bool {
 
 // leave gives owner's place in queue up, and what a request in doubt has taken, and reports whether that is pending: if
 // there is a queue.
-func (l *Lock) leave(e *entry, owner string, queue Queue, doubt time.Time) bool {
+func (l *Mutex) leave(e *entry, owner string, queue Queue, doubt time.Time) bool {
 	if queue == nil {
 		return false
 	}
@@ -523,7 +523,7 @@ func (l *Lock) leave(e *entry, owner string, queue Queue, doubt time.Time) bool 
 		defer e.finish()
 		l.c.quit(queue, l.name, owner)
 		if !doubt.IsZero() {
-			l.c.sweep(Ref{l.name, owner}, queue, doubt, true)
+			l.c.sweep(HoldID{l.name, owner}, queue, doubt, true)
 		}
 	})
 	return true
@@ -560,7 +560,7 @@ func (c *Client) quit(queue Queue, name, owner string) {
 }
 
 // pause waits for a notification, for d, or for the reason not to go on.
-func (l *Lock) pause(ctx context.Context, notified <-chan struct{}, d time.Duration) error {
+func (l *Mutex) pause(ctx context.Context, notified <-chan struct{}, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -590,7 +590,7 @@ const grace = 50 * time.Millisecond
 
 // ask asks the store once. If ctx ends before the answer comes, it returns that it is pending, and
 // whatever the answer gives is given back.
-func (l *Lock) ask(ctx context.Context, e *entry, owner string, queue Queue, usher Usher) (a answer, pending bool) {
+func (l *Mutex) ask(ctx context.Context, e *entry, owner string, queue Queue, usher Usher) (a answer, pending bool) {
 	if ctx.Done() == nil {
 		return l.request(ctx, owner, queue, usher), false
 	}
@@ -616,7 +616,7 @@ func (l *Lock) ask(ctx context.Context, e *entry, owner string, queue Queue, ush
 
 // undo gives back what a request gives that was sent for somebody who has gone. e is busy until then, but not for longer than
 // the grace: the next request for its name has another owner, and does not depend on this one.
-func (l *Lock) undo(e *entry, owner string, queue Queue, usher Usher, sent time.Time, answers <-chan answer) {
+func (l *Mutex) undo(e *entry, owner string, queue Queue, usher Usher, sent time.Time, answers <-chan answer) {
 	c := l.c
 	back := func(a answer) {
 		switch {
@@ -625,7 +625,7 @@ func (l *Lock) undo(e *entry, owner string, queue Queue, usher Usher, sent time.
 		case queue != nil:
 			c.quit(queue, l.name, owner)
 			if !a.doubt.IsZero() {
-				c.sweep(Ref{l.name, owner}, queue, a.doubt, true)
+				c.sweep(HoldID{l.name, owner}, queue, a.doubt, true)
 			}
 		case usher != nil:
 			c.forget(usher, l.name, owner)
@@ -637,7 +637,7 @@ func (l *Lock) undo(e *entry, owner string, queue Queue, usher Usher, sent time.
 		e.finish()
 		c.leave(e)
 	case <-time.After(grace):
-		c.sweep(Ref{l.name, owner}, queue, sent.Add(l.term()), true)
+		c.sweep(HoldID{l.name, owner}, queue, sent.Add(l.term()), true)
 		e.finish()
 		c.leave(e)
 		back(<-answers)
@@ -645,7 +645,7 @@ func (l *Lock) undo(e *entry, owner string, queue Queue, usher Usher, sent time.
 }
 
 // term is for how long the store is asked to give the lock.
-func (l *Lock) term() time.Duration {
+func (l *Mutex) term() time.Duration {
 	if l.fixed {
 		return l.c.longest(l.lease)
 	}
@@ -654,7 +654,7 @@ func (l *Lock) term() time.Duration {
 
 // request asks the store once, for a place in queue too if there is one, or by usher, and looks after the grant if there is one.
 // What an answer that does not come leaves behind is undone, unless there is a queue, whose place may be asked for again.
-func (l *Lock) request(ctx context.Context, owner string, queue Queue, usher Usher) (a answer) {
+func (l *Mutex) request(ctx context.Context, owner string, queue Queue, usher Usher) (a answer) {
 	c := l.c
 	ctx = c.detached(ctx)
 	c.sched.expect(owner)
@@ -675,11 +675,11 @@ func (l *Lock) request(ctx context.Context, owner string, queue Queue, usher Ush
 			return a
 		}
 		var unknown error
-		if r, unknown = c.store.Recall(ctx, l.name, owner); unknown != nil || !r.Held {
+		if r, unknown = c.store.Lookup(ctx, l.name, owner); unknown != nil || !r.Held {
 			// It may have been carried out, or be so yet: nobody shall wait for the lease to end if that can be helped.
 			a.doubt = sent.Add(d)
 			if queue == nil {
-				c.sweep(Ref{l.name, owner}, nil, a.doubt, true)
+				c.sweep(HoldID{l.name, owner}, nil, a.doubt, true)
 			}
 			return a
 		}
@@ -697,7 +697,7 @@ func (l *Lock) request(ctx context.Context, owner string, queue Queue, usher Ush
 }
 
 // told is request if the store knows the answer. Nobody would end a wait here, so nothing is done that may take time.
-func (l *Lock) told(ctx context.Context, owner string, queue Queue) (a answer, ok bool) {
+func (l *Mutex) told(ctx context.Context, owner string, queue Queue) (a answer, ok bool) {
 	if queue == nil || l.c.teller == nil || l.fixed {
 		return a, false
 	}
@@ -712,10 +712,10 @@ func (l *Lock) told(ctx context.Context, owner string, queue Queue) (a answer, o
 }
 
 // granted looks after what the store has given to owner, who was to have it for d and had asked for it at the time sent.
-func (l *Lock) granted(ctx context.Context, owner string, queue Queue, r Reply, sent time.Time, d time.Duration) (a answer) {
+func (l *Mutex) granted(ctx context.Context, owner string, queue Queue, r Reply, sent time.Time, d time.Duration) (a answer) {
 	c := l.c
 	a.g = &grant{
-		ref:   Ref{l.name, owner},
+		ref:   HoldID{l.name, owner},
 		token: r.Token,
 		lease: d,
 		taken: sent,
@@ -751,7 +751,7 @@ func (c *Client) complete(ctx context.Context, g *grant) {
 	ctx, cancel := context.WithDeadline(ctx, g.until)
 	defer cancel()
 	p := g.request(c, g.lease)
-	ok, err := c.store.Renew(ctx, []Ref{g.ref}, g.lease)
+	ok, err := c.store.Renew(ctx, []HoldID{g.ref}, g.lease)
 	switch {
 	case err != nil:
 		g.unanswered(p)
@@ -784,7 +784,7 @@ func (d detached) Value(key any) any { return d.values.Value(key) }
 // UnlockContext gives one hold back, and the lock with the last: to the first who waits at the gate, or
 // to the store, which it tries to reach for the release timeout, whether ctx has ended or not. If
 // it cannot, it returns the error, and the lock ends as soon as the store can be reached again, or with its lease.
-func (l *Lock) UnlockContext(ctx context.Context) error {
+func (l *Mutex) UnlockContext(ctx context.Context) error {
 	const op = "UnlockContext"
 	o := locks.CurrentOwner(ctx)
 	if ctx == nil {
@@ -881,7 +881,7 @@ func (c *Client) mayPass(e *entry, g *grant, now time.Time) bool {
 // answer is seen at the end of these. It ends a job.
 func (c *Client) consult(e *entry, g *grant) {
 	defer c.done()
-	awaited, err := c.asker.Awaited(c.life, g.ref.Name)
+	awaited, err := c.asker.Contended(c.life, g.ref.Name)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.asked = time.Time{}
@@ -923,7 +923,7 @@ func (c *Client) giveUp(g *grant) (yield time.Duration, err error) {
 	for try := 1; ; try++ {
 		sent := time.Now()
 		// A reply that does not come shall leave time to ask again.
-		r, err := c.store.Release(c.briefly(sent), g.ref.Name, g.ref.Owner)
+		r, err := c.store.Release(c.briefly(sent), g.ref.Name, g.ref.Acquisition)
 		switch {
 		case err == nil && !r.Held && try == 1:
 			return 0, locks.ErrLost
@@ -936,7 +936,7 @@ func (c *Client) giveUp(g *grant) (yield time.Duration, err error) {
 		}
 		if time.Now().Add(pause).After(stop) {
 			if c.log != nil {
-				c.log.Warn("lock not released yet: it ends with its lease", "lock", g.ref.Name, "owner", g.ref.Owner, "error", err)
+				c.log.Warn("lock not released yet: it ends with its lease", "lock", g.ref.Name, "owner", g.ref.Acquisition, "error", err)
 			}
 			c.sweep(g.ref, nil, until, false)
 			return 0, err
@@ -976,7 +976,7 @@ const latest = 5 * time.Minute
 // be late, it ends with the first answer.
 //
 // A request that a network delivers after until, which is a lease away, or after latest, leaves the lock held for a lease once more.
-func (c *Client) sweep(r Ref, queue Queue, until time.Time, late bool) {
+func (c *Client) sweep(r HoldID, queue Queue, until time.Time, late bool) {
 	left := time.Until(until)
 	if late && left > latest {
 		left = latest
@@ -987,9 +987,9 @@ func (c *Client) sweep(r Ref, queue Queue, until time.Time, late bool) {
 		for pause := 5 * time.Millisecond; ; pause = min(2*pause, rarest) {
 			closing := c.open.Err() != nil
 			if queue != nil {
-				queue.Leave(c.life, r.Name, r.Owner)
+				queue.Leave(c.life, r.Name, r.Acquisition)
 			}
-			done, err := c.store.Release(c.life, r.Name, r.Owner)
+			done, err := c.store.Release(c.life, r.Name, r.Acquisition)
 			if err == nil && (done.Held || !late) || closing || time.Now().Add(pause).After(until) {
 				return
 			}
@@ -1022,7 +1022,7 @@ func (c *Client) abandon(g *grant) bool {
 }
 
 // Hold returns the hold of the lock that ctx's owner has.
-func (l *Lock) Hold(ctx context.Context) (locks.Hold, error) {
+func (l *Mutex) Hold(ctx context.Context) (locks.Hold, error) {
 	o := locks.CurrentOwner(ctx)
 	if e := l.c.look(l.key(o)); e != nil {
 		e.mu.Lock()
@@ -1037,7 +1037,7 @@ func (l *Lock) Hold(ctx context.Context) (locks.Hold, error) {
 // Pin returns the name that the hold of ctx's owner has in the store, and has the lock given back to the store when this hold
 // ends, even if others wait for it at the gate. It is for a [Store] where something else depends on the hold, such as
 // a read hold of the writer of a read-write lock.
-func (l *Lock) Pin(ctx context.Context) (owner string, err error) {
+func (l *Mutex) Pin(ctx context.Context) (owner string, err error) {
 	o := locks.CurrentOwner(ctx)
 	if e := l.c.look(l.key(o)); e != nil {
 		e.mu.Lock()
@@ -1047,7 +1047,7 @@ func (l *Lock) Pin(ctx context.Context) (owner string, err error) {
 				return "", l.fail("Pin", err)
 			}
 			h.g.pinned = true
-			return h.g.ref.Owner, nil
+			return h.g.ref.Acquisition, nil
 		}
 	}
 	return "", l.fail("Pin", locks.ErrNotHeld)
@@ -1057,12 +1057,12 @@ func (l *Lock) Pin(ctx context.Context) (owner string, err error) {
 // administrators: the holder is not asked, and its work not awaited. It is told at once if it is of this client, and else with
 // its next renewal; its unlock returns locks.ErrLost. It waits for the store's answer until ctx ends. It returns
 // errors.ErrUnsupported if the store has no such thing, and locks.ErrForeign if what is under the name is no lock of this kind.
-func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
+func (l *Mutex) ForceUnlock(ctx context.Context) (bool, error) {
 	const op = "ForceUnlock"
 	if err := check("lease: "+op, ctx); err != nil {
 		return false, err
 	}
-	f, ok := l.c.store.(Forcer)
+	f, ok := l.c.store.(Breaker)
 	if !ok {
 		return false, l.fail(op, errors.ErrUnsupported)
 	}
@@ -1071,7 +1071,7 @@ func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 	}
 	defer l.c.done()
 	held := l.held()
-	forced, err := f.Force(ctx, l.name)
+	forced, err := f.Break(ctx, l.name)
 	if err != nil {
 		return false, l.fail(op, err)
 	}
@@ -1087,7 +1087,7 @@ func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 var errForced = errors.New("freed by ForceUnlock")
 
 // held returns the grants of the lock's name that this client has.
-func (l *Lock) held() (gs []*grant) {
+func (l *Mutex) held() (gs []*grant) {
 	c := l.c
 	var entries []*entry
 	c.mu.Lock()
@@ -1114,7 +1114,7 @@ func (l *Lock) held() (gs []*grant) {
 }
 
 // QueueLength returns how many wait at the gate of this process; of a [Shared] lock nobody does.
-func (l *Lock) QueueLength() int {
+func (l *Mutex) QueueLength() int {
 	l.c.mu.Lock()
 	defer l.c.mu.Unlock()
 	if e := l.c.entries[l.name]; e != nil {
@@ -1124,7 +1124,7 @@ func (l *Lock) QueueLength() int {
 }
 
 // String describes the lock and its state in this process.
-func (l *Lock) String() string {
+func (l *Mutex) String() string {
 	state := "not held here"
 	if e := l.c.look(l.name); e != nil {
 		if o := e.gate.Owner(); o != 0 {

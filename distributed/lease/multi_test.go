@@ -14,12 +14,12 @@ func TestLocksOfTwoClientsComeInTheOrderOfTheirNamesInEveryProcess(t *testing.T)
 		for range 20 {
 			a, b := open(t, s.connect()), open(t, s.connect())
 			var keys []string
-			for _, l := range []*lease.Lock{a.Lock("1"), b.Lock("2"), a.Lock("3"), b.Lock("30")} {
+			for _, l := range []*lease.Mutex{a.Mutex("1"), b.Mutex("2"), a.Mutex("3"), b.Mutex("30")} {
 				keys = append(keys, l.LockKey())
 			}
 			require.True(t, slices.IsSorted(keys), "%q", keys)
-			require.NotEqual(t, a.Lock("1").LockKey(), b.Lock("1").LockKey(), "they are not the same lock")
-			require.Equal(t, a.Lock("1").LockKey(), a.Lock("1").LockKey())
+			require.NotEqual(t, a.Mutex("1").LockKey(), b.Mutex("1").LockKey(), "they are not the same lock")
+			require.Equal(t, a.Mutex("1").LockKey(), a.Mutex("1").LockKey())
 		}
 	})
 }

@@ -18,7 +18,7 @@ import (
 // of the same owner tries in vain, because the first one was not through when it asked. Whoever is the last to go has to free the lock.
 func TestAnAttemptThatFailsBesideAHoldOfTheSameOwnerLeavesNothingBehind(t *testing.T) {
 	s := newServer()
-	l := open(t, s.connect()).Lock("it")
+	l := open(t, s.connect()).Mutex("it")
 	for range 20 {
 		o, cancel := context.WithTimeout(as(locks.NewOwner()), time.Minute)
 		var wg sync.WaitGroup
@@ -52,7 +52,7 @@ func TestCloseWaitsForAnUnlockThatIsUnderWay(t *testing.T) {
 		conn, o := s.connect(), as(locks.NewOwner())
 		c, err := lease.New(conn)
 		require.NoError(t, err)
-		l := c.Lock("it")
+		l := c.Mutex("it")
 		require.NoError(t, l.LockContext(o))
 		conn.set(func(c *client) { c.delay["release"] = 500 * time.Millisecond })
 		unlocked := make(chan error, 1)

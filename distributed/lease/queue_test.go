@@ -52,23 +52,23 @@ func (q queued) queue() []string {
 	return slices.Clone(*q.waiting)
 }
 
-func inLine(t *testing.T, f func(t *testing.T, q queued, l, rival *lease.Lock)) {
+func inLine(t *testing.T, f func(t *testing.T, q queued, l, rival *lease.Mutex)) {
 	t.Helper()
 	bubble(t, func(t *testing.T, s *server) {
 		waiting := new([]string)
 		q := queued{s.connect(), waiting}
-		open := func(q queued) *lease.Lock {
-			c, err := lease.New(q, lease.WithLease(term))
+		open := func(q queued) *lease.Mutex {
+			c, err := lease.New(q, lease.WithTTL(term))
 			require.NoError(t, err)
 			t.Cleanup(func() { c.Close(context.Background()) })
-			return c.Lock("it")
+			return c.Mutex("it")
 		}
 		f(t, q, open(q), open(queued{s.connect(), waiting}))
 	})
 }
 
 func TestWhoGivesUpLeavesTheQueueOfTheStore(t *testing.T) {
-	inLine(t, func(t *testing.T, q queued, l, rival *lease.Lock) {
+	inLine(t, func(t *testing.T, q queued, l, rival *lease.Mutex) {
 		a := as(locks.NewOwner())
 		require.NoError(t, rival.LockContext(a))
 
@@ -99,7 +99,7 @@ func TestWhoGivesUpLeavesTheQueueOfTheStore(t *testing.T) {
 }
 
 func TestALateReplyOfAnAbandonedRequestLeavesTheQueueToo(t *testing.T) {
-	inLine(t, func(t *testing.T, q queued, l, rival *lease.Lock) {
+	inLine(t, func(t *testing.T, q queued, l, rival *lease.Mutex) {
 		a := as(locks.NewOwner())
 		require.NoError(t, rival.LockContext(a))
 		q.set(func(c *client) { c.delay["enqueue"], c.dropReply["leave"] = 2*time.Second, 2 })
@@ -115,12 +115,12 @@ func TestALateReplyOfAnAbandonedRequestLeavesTheQueueToo(t *testing.T) {
 }
 
 func TestCloseLeavesTheQueue(t *testing.T) {
-	inLine(t, func(t *testing.T, q queued, _, rival *lease.Lock) {
+	inLine(t, func(t *testing.T, q queued, _, rival *lease.Mutex) {
 		require.NoError(t, rival.LockContext(as(locks.NewOwner())))
 		c, err := lease.New(q)
 		require.NoError(t, err)
 		var wg sync.WaitGroup
-		wg.Go(func() { assert.ErrorIs(t, c.Lock("it").LockContext(as(locks.NewOwner())), locks.ErrClosed) })
+		wg.Go(func() { assert.ErrorIs(t, c.Mutex("it").LockContext(as(locks.NewOwner())), locks.ErrClosed) })
 		synctest.Wait()
 		require.Len(t, q.queue(), 1)
 		require.NoError(t, c.Close(context.Background()))
@@ -144,7 +144,7 @@ func TestWhatTheStoreHasRefusedIsNotUndone(t *testing.T) {
 		c, err := lease.New(refusing{s.connect(), lease.ErrRefused})
 		require.NoError(t, err)
 		defer c.Close(context.Background())
-		require.ErrorIs(t, c.Lock("it").LockContext(as(locks.NewOwner())), lease.ErrRefused)
+		require.ErrorIs(t, c.Mutex("it").LockContext(as(locks.NewOwner())), lease.ErrRefused)
 		require.Zero(t, s.count("recall"))
 		require.Zero(t, s.count("release"))
 	})
@@ -153,11 +153,11 @@ func TestWhatTheStoreHasRefusedIsNotUndone(t *testing.T) {
 // partial is a store that renews all but one hold, and an error.
 type partial struct{ *client }
 
-func (p partial) Renew(ctx context.Context, holds []lease.Ref, d time.Duration) ([]bool, error) {
+func (p partial) Renew(ctx context.Context, holds []lease.HoldID, d time.Duration) ([]bool, error) {
 	ok := make([]bool, len(holds))
 	for i, h := range holds {
 		if h.Name != "out of reach" {
-			r, err := p.client.Renew(ctx, []lease.Ref{h}, d)
+			r, err := p.client.Renew(ctx, []lease.HoldID{h}, d)
 			ok[i] = err == nil && r[0]
 		}
 	}
@@ -166,11 +166,11 @@ func (p partial) Renew(ctx context.Context, holds []lease.Ref, d time.Duration) 
 
 func TestARenewalThatFailsForSomeKeepsTheOthers(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
-		c, err := lease.New(partial{s.connect()}, lease.WithLease(term))
+		c, err := lease.New(partial{s.connect()}, lease.WithTTL(term))
 		require.NoError(t, err)
 		defer c.Close(context.Background())
 		a := as(locks.NewOwner())
-		h, unlucky := hold(t, c.Lock("it"), a), hold(t, c.Lock("out of reach"), a)
+		h, unlucky := hold(t, c.Mutex("it"), a), hold(t, c.Mutex("out of reach"), a)
 		<-unlucky.Lost()
 		time.Sleep(term)
 		require.NoError(t, h.Err())
@@ -180,14 +180,14 @@ func TestARenewalThatFailsForSomeKeepsTheOthers(t *testing.T) {
 func TestALeaseOfZeroIsRefused(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		for _, d := range []time.Duration{0, -1, time.Microsecond} {
-			require.Error(t, open(t, s.connect()).Lock("it", lease.For(d)).LockContext(context.Background()))
+			require.Error(t, open(t, s.connect()).Mutex("it", lease.WithFixedTTL(d)).LockContext(context.Background()))
 		}
 		require.Zero(t, s.count("acquire"))
 	})
 }
 
 func TestAnAnswerThatIsTooLateDoesNotHaveTheHoldUndoneThatTheNextOneGives(t *testing.T) {
-	inLine(t, func(t *testing.T, q queued, l, rival *lease.Lock) {
+	inLine(t, func(t *testing.T, q queued, l, rival *lease.Mutex) {
 		a, b := as(locks.NewOwner()), as(locks.NewOwner())
 		require.NoError(t, rival.LockContext(a))
 		got := make(chan error, 1)

@@ -74,7 +74,7 @@ func (s *scheduler) add(g *grant) {
 	g.at = g.due()
 	heap.Push(&s.grants, g)
 	if s.owners != nil {
-		s.owners[g.ref.Owner] = g
+		s.owners[g.ref.Acquisition] = g
 	}
 	s.rouse()
 }
@@ -145,7 +145,7 @@ func (s *scheduler) remove(g *grant) {
 	if g.index >= 0 {
 		heap.Remove(&s.grants, g.index)
 	}
-	delete(s.owners, g.ref.Owner)
+	delete(s.owners, g.ref.Acquisition)
 }
 
 // fix puts g in its place in the heap, after what is due for it has changed. s.mu is held.
@@ -262,7 +262,7 @@ func (s *scheduler) renew(now time.Time, lease time.Duration) {
 // send has gs renewed. The request is given up when its success would no longer say anything. The
 // holds end in time all the same: their ends are looked after apart from it.
 func (s *scheduler) send(gs []*grant, lease time.Duration) {
-	var refs []Ref
+	var refs []HoldID
 	var sent []*pending
 	gs = slices.DeleteFunc(slices.Clone(gs), func(g *grant) bool {
 		p := g.renewal(s.c)

@@ -13,7 +13,7 @@ type Session interface {
 	// Lost is called once for each hold that was lost, after its holder was told, for the store to free what the session may
 	// keep. It
 	// may be called from any goroutine, and must not wait for anything.
-	Lost(r Ref)
+	Lost(r HoldID)
 }
 
 // term returns for how long a hold lasts that is renewed, if it is taken now.

@@ -19,12 +19,12 @@ type lasting struct {
 	term time.Duration
 
 	mu   sync.Mutex
-	lost []lease.Ref
+	lost []lease.HoldID
 }
 
 func (s *lasting) Term() time.Duration { return s.term }
 
-func (s *lasting) Lost(r lease.Ref) {
+func (s *lasting) Lost(r lease.HoldID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lost = append(s.lost, r)
@@ -40,7 +40,7 @@ func overSession(t *testing.T, f func(t *testing.T, store *lasting, c *lease.Cli
 	t.Helper()
 	bubble(t, func(t *testing.T, s *server) {
 		store := &lasting{client: s.connect(), term: 10 * time.Second}
-		c, err := lease.New(store, lease.WithLease(time.Hour), lease.WithMargin(time.Second))
+		c, err := lease.New(store, lease.WithTTL(time.Hour), lease.WithMargin(time.Second))
 		require.NoError(t, err)
 		defer c.Close(context.Background())
 		f(t, store, c)
@@ -49,7 +49,7 @@ func overSession(t *testing.T, f func(t *testing.T, store *lasting, c *lease.Cli
 
 func TestASessionDecidesHowLongHoldsLast(t *testing.T) {
 	overSession(t, func(t *testing.T, store *lasting, c *lease.Client) {
-		l, a := c.Lock("it"), as(locks.NewOwner())
+		l, a := c.Mutex("it"), as(locks.NewOwner())
 		h := hold(t, l, a)
 		until, _ := h.Deadline()
 		require.Equal(t, 9*time.Second, time.Until(until))
@@ -59,10 +59,10 @@ func TestASessionDecidesHowLongHoldsLast(t *testing.T) {
 		time.Sleep(time.Minute)
 		require.NoError(t, h.Err(), "it is renewed")
 		store.term = 20 * time.Second
-		other := hold(t, c.Lock("other"), a)
+		other := hold(t, c.Mutex("other"), a)
 		until, _ = other.Deadline()
 		require.Equal(t, 19*time.Second, time.Until(until))
-		fixed := hold(t, c.Lock("fixed", lease.For(time.Hour)), a)
+		fixed := hold(t, c.Mutex("fixed", lease.WithFixedTTL(time.Hour)), a)
 		until, _ = fixed.Deadline()
 		require.Equal(t, 19*time.Second, time.Until(until))
 	})
@@ -71,9 +71,9 @@ func TestASessionDecidesHowLongHoldsLast(t *testing.T) {
 func TestASessionIsToldOnceOfEachHoldThatIsLostAndOfNoOther(t *testing.T) {
 	overSession(t, func(t *testing.T, store *lasting, c *lease.Client) {
 		a := as(locks.NewOwner())
-		hold(t, c.Lock("released"), a)
-		require.NoError(t, c.Lock("released").UnlockContext(a))
-		l := c.Lock("it")
+		hold(t, c.Mutex("released"), a)
+		require.NoError(t, c.Mutex("released").UnlockContext(a))
+		l := c.Mutex("it")
 		h := hold(t, l, a)
 		require.Zero(t, store.told())
 		store.set(func(c *client) { c.down = true })
@@ -100,7 +100,7 @@ func TestASessionIsToldOnceOfEachHoldThatIsLostAndOfNoOther(t *testing.T) {
 func TestASessionIsToldOfALossThatTheReleaseIsTheFirstToSee(t *testing.T) {
 	overSession(t, func(t *testing.T, store *lasting, c *lease.Client) {
 		a := as(locks.NewOwner())
-		l := c.Lock("it")
+		l := c.Mutex("it")
 		hold(t, l, a)
 		store.set(func(c *client) { c.down = true })
 		time.Sleep(9 * time.Second) // to the moment: the unlock and the scheduler race for it
@@ -124,7 +124,7 @@ func TestAHoldLastsNoLongerThanASessionThatHasBecomeShorterBeforeTheAnswer(t *te
 		c, err := lease.New(store, lease.WithMargin(time.Second))
 		require.NoError(t, err)
 		defer c.Close(context.Background())
-		l, a := c.Lock("it"), as(locks.NewOwner())
+		l, a := c.Mutex("it"), as(locks.NewOwner())
 		h := hold(t, l, a)
 		until, _ := h.Deadline()
 		require.Equal(t, 4*time.Second, time.Until(until))

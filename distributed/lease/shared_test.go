@@ -24,10 +24,10 @@ func (o openToAll) Release(ctx context.Context, name, owner string) (lease.Relea
 
 func TestOwnersOfASharedLockHoldItTogether(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
-		c, err := lease.New(openToAll{s.connect()}, lease.WithLease(term))
+		c, err := lease.New(openToAll{s.connect()}, lease.WithTTL(term))
 		require.NoError(t, err)
 		defer c.Close(context.Background())
-		l, a, b := c.Lock("it", lease.Shared()), as(locks.NewOwner()), as(locks.NewOwner())
+		l, a, b := c.Mutex("it", lease.Shared()), as(locks.NewOwner()), as(locks.NewOwner())
 		hold(t, l, a)
 		hold(t, l, b)
 		require.Equal(t, 2, s.count("acquire"))

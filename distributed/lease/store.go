@@ -30,12 +30,12 @@ type Store interface {
 	// [ErrRefused] that nothing was done; neither is followed by a Recall.
 	Acquire(ctx context.Context, name, owner string, lease time.Duration) (Reply, error)
 
-	// Recall asks whether owner holds the lock, after an Acquire whose outcome is unknown.
-	Recall(ctx context.Context, name, owner string) (Reply, error)
+	// Lookup asks whether owner holds the lock, after an Acquire whose outcome is unknown.
+	Lookup(ctx context.Context, name, owner string) (Reply, error)
 
 	// Renew makes the holds last for lease from now, and reports of each whether it does. It never
 	// takes a lock anew. If it fails for some of them only, it returns the error, and true for the others.
-	Renew(ctx context.Context, holds []Ref, lease time.Duration) ([]bool, error)
+	Renew(ctx context.Context, holds []HoldID, lease time.Duration) ([]bool, error)
 
 	// Release frees the lock if owner holds it. It may be repeated, also long after an earlier one, and for an owner that never
 	// had the lock.
@@ -72,8 +72,8 @@ type Released struct {
 	Awaited bool
 }
 
-// Ref names a hold.
-type Ref struct{ Name, Owner string }
+// HoldID names a hold.
+type HoldID struct{ Name, Acquisition string }
 
 // Watch is the notice of one waiter.
 type Watch interface {
@@ -119,26 +119,26 @@ type Usher interface {
 	Forget(ctx context.Context, name, owner string)
 }
 
-// Forcer is what a [Store] has in addition whose locks can be freed without their holders.
-type Forcer interface {
-	// Force frees the lock called name, whoever holds it, wakes those who wait, and reports whether anybody held it. It
+// Breaker is what a [Store] has in addition whose locks can be freed without their holders.
+type Breaker interface {
+	// Break frees the lock called name, whoever holds it, wakes those who wait, and reports whether anybody held it. It
 	// returns an error matching locks.ErrForeign, and leaves everything as it is, if something else is under the name.
-	Force(ctx context.Context, name string) (bool, error)
+	Break(ctx context.Context, name string) (bool, error)
 }
 
-// Herald is what a [Store] has in addition that can learn by itself that a hold has ended, such as from the end of a session
+// LossNotifier is what a [Store] has in addition that can learn by itself that a hold has ended, such as from the end of a session
 // with its server, before the next renewal would tell.
-type Herald interface {
-	// Herald is called once, before anything else, with the function to call for a hold that has surely ended: it is lost
+type LossNotifier interface {
+	// NotifyLoss is called once, before anything else, with the function to call for a hold that has surely ended: it is lost
 	// when lost returns. lost may be called from any goroutine and at any time, also before the store has given the answer that
 	// there is this hold: the client gets one then that is lost. It does not wait for anything, and ignores what is no hold.
 	// cause is joined to locks.ErrLost, if it is not nil.
-	Herald(lost func(r Ref, cause error))
+	NotifyLoss(lost func(r HoldID, cause error))
 }
 
-// Asker is what a [Store] has in addition that can tell whether anybody waits for a lock without giving it back.
-type Asker interface {
-	// Awaited reports whether anybody but those who wait at the gate of this client may be waiting for the lock called name. It may
+// ContentionProber is what a [Store] has in addition that can tell whether anybody waits for a lock without giving it back.
+type ContentionProber interface {
+	// Contended reports whether anybody but those who wait at the gate of this client may be waiting for the lock called name. It may
 	// say so without a reason, and may overlook who does not wait by Watch.
-	Awaited(ctx context.Context, name string) (bool, error)
+	Contended(ctx context.Context, name string) (bool, error)
 }

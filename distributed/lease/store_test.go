@@ -161,7 +161,7 @@ func (c *client) Acquire(ctx context.Context, name, owner string, d time.Duratio
 	return r, err
 }
 
-func (c *client) Recall(ctx context.Context, name, owner string) (r lease.Reply, err error) {
+func (c *client) Lookup(ctx context.Context, name, owner string) (r lease.Reply, err error) {
 	err = c.call(ctx, "recall", func() {
 		if rec := c.s.live(name); rec != nil && rec.owner == owner {
 			r = lease.Reply{Held: true, Token: rec.token}
@@ -170,11 +170,11 @@ func (c *client) Recall(ctx context.Context, name, owner string) (r lease.Reply,
 	return r, err
 }
 
-func (c *client) Renew(ctx context.Context, holds []lease.Ref, d time.Duration) (ok []bool, err error) {
+func (c *client) Renew(ctx context.Context, holds []lease.HoldID, d time.Duration) (ok []bool, err error) {
 	err = c.call(ctx, "renew", func() {
 		for _, h := range holds {
 			rec := c.s.live(h.Name)
-			mine := rec != nil && rec.owner == h.Owner
+			mine := rec != nil && rec.owner == h.Acquisition
 			if mine {
 				rec.expires = time.Now().Add(d)
 			}

@@ -32,10 +32,10 @@ func (c *tardy) Acquire(ctx context.Context, name, owner string, d time.Duration
 func TestAnAcquisitionThatIsCarriedOutLongAfterItFailedIsUndone(t *testing.T) {
 	for _, by := range []time.Duration{time.Millisecond, time.Second, 5 * time.Second, term - 4*time.Second} {
 		bubble(t, func(t *testing.T, s *server) {
-			c, err := lease.New(&tardy{s.connect(), by}, lease.WithLease(term))
+			c, err := lease.New(&tardy{s.connect(), by}, lease.WithTTL(term))
 			require.NoError(t, err)
 			defer c.Close(t.Context())
-			require.ErrorIs(t, c.Lock("it").LockContext(as(locks.NewOwner())), errNetwork)
+			require.ErrorIs(t, c.Mutex("it").LockContext(as(locks.NewOwner())), errNetwork)
 			time.Sleep(by + time.Microsecond)
 			require.NotEmpty(t, s.holder("it"), "it is carried out after %v", by)
 			time.Sleep(max(by, term/10))
@@ -49,7 +49,7 @@ func TestAnAcquisitionThatIsCarriedOutLongAfterItFailedIsUndone(t *testing.T) {
 func TestACancelledAcquisitionWithoutAnAnswerIsUndoneSoon(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		conn := s.connect()
-		l := open(t, conn).Lock("it")
+		l := open(t, conn).Mutex("it")
 		conn.set(func(c *client) { c.delay["acquire"] = time.Hour })
 		ctx, cancel := context.WithTimeout(as(locks.NewOwner()), time.Hour/2+time.Millisecond)
 		defer cancel()
@@ -67,7 +67,7 @@ func TestACancelledAcquisitionWithoutAnAnswerIsUndoneSoon(t *testing.T) {
 func TestWhatIsToBeUndoneIsSoWhenTheStoreCanBeReachedAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		conn := s.connect()
-		l := open(t, conn).Lock("it")
+		l := open(t, conn).Mutex("it")
 		conn.set(func(c *client) { c.deaf = true })
 		go func() { // the request gets there, what follows does not
 			synctest.Wait()
@@ -85,7 +85,7 @@ func TestWhatIsToBeUndoneIsSoWhenTheStoreCanBeReachedAgain(t *testing.T) {
 func TestAReleaseThatGaveUpIsDoneWhenTheStoreCanBeReachedAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		conn := s.connect()
-		l, o := open(t, conn).Lock("it"), as(locks.NewOwner())
+		l, o := open(t, conn).Mutex("it"), as(locks.NewOwner())
 		hold(t, l, o)
 		conn.set(func(c *client) { c.down = true })
 		require.ErrorIs(t, l.UnlockContext(o), errNetwork)
@@ -101,9 +101,9 @@ func TestAReleaseThatGaveUpIsDoneWhenTheStoreCanBeReachedAgain(t *testing.T) {
 
 func TestCloseEndsWhatIsBeingUndone(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
-		c, err := lease.New(&tardy{s.connect(), time.Second}, lease.WithLease(term))
+		c, err := lease.New(&tardy{s.connect(), time.Second}, lease.WithTTL(term))
 		require.NoError(t, err)
-		require.ErrorIs(t, c.Lock("it").LockContext(as(locks.NewOwner())), errNetwork)
+		require.ErrorIs(t, c.Mutex("it").LockContext(as(locks.NewOwner())), errNetwork)
 		time.Sleep(time.Second + time.Microsecond)
 		require.NotEmpty(t, s.holder("it"))
 		began := time.Now()
@@ -117,7 +117,7 @@ func TestUnlocksByGoroutinesOfOneOwnerFreeNobodyElsesHold(t *testing.T) {
 	c, err := lease.New(newServer().connect())
 	require.NoError(t, err)
 	defer c.Close(t.Context())
-	l := c.Lock("it")
+	l := c.Mutex("it")
 	for range 2000 {
 		a, b := as(locks.NewOwner()), as(locks.NewOwner())
 		require.NoError(t, l.LockContext(a))

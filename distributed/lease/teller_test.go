@@ -40,21 +40,21 @@ func (k *telling) asked() int {
 }
 
 // told has somebody wait for a lock of a telling store, which is given back then.
-func told(t *testing.T, f func(t *testing.T, k *telling, l *lease.Lock, free func()), opts ...lease.LockOption) {
+func told(t *testing.T, f func(t *testing.T, k *telling, l *lease.Mutex, free func()), opts ...lease.MutexOption) {
 	t.Helper()
-	inLine(t, func(t *testing.T, q queued, _, rival *lease.Lock) {
+	inLine(t, func(t *testing.T, q queued, _, rival *lease.Mutex) {
 		k := &telling{queued: q, knows: true}
-		c, err := lease.New(k, lease.WithLease(term))
+		c, err := lease.New(k, lease.WithTTL(term))
 		require.NoError(t, err)
 		t.Cleanup(func() { c.Close(context.Background()) })
 		a := as(locks.NewOwner())
 		require.NoError(t, rival.LockContext(a))
-		f(t, k, c.Lock("it", opts...), func() { require.NoError(t, rival.UnlockContext(a)) })
+		f(t, k, c.Mutex("it", opts...), func() { require.NoError(t, rival.UnlockContext(a)) })
 	})
 }
 
 // waited waits for l, which others free meanwhile, and returns for whom, and how often the store was asked since then.
-func waited(t *testing.T, k *telling, l *lease.Lock, free func()) (ctx context.Context, asked int) {
+func waited(t *testing.T, k *telling, l *lease.Mutex, free func()) (ctx context.Context, asked int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(as(locks.NewOwner()))
 	t.Cleanup(cancel)
@@ -68,7 +68,7 @@ func waited(t *testing.T, k *telling, l *lease.Lock, free func()) (ctx context.C
 }
 
 func TestAWaiterOfWhomTheStoreKnowsThatItIsItsTurnDoesNotAsk(t *testing.T) {
-	told(t, func(t *testing.T, k *telling, l *lease.Lock, free func()) {
+	told(t, func(t *testing.T, k *telling, l *lease.Mutex, free func()) {
 		ctx, asked := waited(t, k, l, free)
 		require.Zero(t, asked)
 		h, err := l.Hold(ctx)
@@ -81,7 +81,7 @@ func TestAWaiterOfWhomTheStoreKnowsThatItIsItsTurnDoesNotAsk(t *testing.T) {
 }
 
 func TestAWaiterOfWhomTheStoreDoesNotKnowAsks(t *testing.T) {
-	told(t, func(t *testing.T, k *telling, l *lease.Lock, free func()) {
+	told(t, func(t *testing.T, k *telling, l *lease.Mutex, free func()) {
 		k.knows = false
 		ctx, asked := waited(t, k, l, free)
 		require.Equal(t, 1, asked)
@@ -90,16 +90,16 @@ func TestAWaiterOfWhomTheStoreDoesNotKnowAsks(t *testing.T) {
 }
 
 func TestAHoldOfItsOwnLengthIsAskedFor(t *testing.T) {
-	told(t, func(t *testing.T, k *telling, l *lease.Lock, free func()) {
+	told(t, func(t *testing.T, k *telling, l *lease.Mutex, free func()) {
 		ctx, asked := waited(t, k, l, free)
 		require.Equal(t, 1, asked)
 		require.NoError(t, l.UnlockContext(ctx))
-	}, lease.For(term/2))
+	}, lease.WithFixedTTL(term/2))
 }
 
 func TestWhatTheStoreGivesToOneWhoseContextHasEndedIsGivenBack(t *testing.T) {
 	for range 20 { // either end is seen first
-		told(t, func(t *testing.T, k *telling, l *lease.Lock, free func()) {
+		told(t, func(t *testing.T, k *telling, l *lease.Mutex, free func()) {
 			ctx, cancel := context.WithCancel(as(locks.NewOwner()))
 			k.then = cancel
 			got := make(chan error, 1)
@@ -120,29 +120,29 @@ func TestWhatTheStoreGivesToOneWhoseContextHasEndedIsGivenBack(t *testing.T) {
 // telltale is a telling store that tells of the end of a hold as soon as it knows of it, before anybody else does.
 type telltale struct {
 	*telling
-	lost func(lease.Ref, error)
+	lost func(lease.HoldID, error)
 }
 
-func (s *telltale) Herald(lost func(lease.Ref, error)) { s.lost = lost }
+func (s *telltale) Herald(lost func(lease.HoldID, error)) { s.lost = lost }
 
 func (s *telltale) Granted(name, owner string) (lease.Reply, bool) {
 	r, ok := s.telling.Granted(name, owner)
 	if ok {
-		s.lost(lease.Ref{Name: name, Owner: owner}, errNetwork)
+		s.lost(lease.HoldID{Name: name, Acquisition: owner}, errNetwork)
 	}
 	return r, ok
 }
 
 func TestAHoldOfWhichAWaiterIsToldIsLostIfItsEndWasToldOfBefore(t *testing.T) {
-	inLine(t, func(t *testing.T, q queued, _, rival *lease.Lock) {
-		c, err := lease.New(&telltale{telling: &telling{queued: q, knows: true}}, lease.WithLease(term))
+	inLine(t, func(t *testing.T, q queued, _, rival *lease.Mutex) {
+		c, err := lease.New(&telltale{telling: &telling{queued: q, knows: true}}, lease.WithTTL(term))
 		require.NoError(t, err)
 		defer c.Close(context.Background())
 		a := as(locks.NewOwner())
 		require.NoError(t, rival.LockContext(a))
 		ctx, cancel := context.WithCancel(as(locks.NewOwner()))
 		defer cancel()
-		l, got := c.Lock("it"), make(chan error, 1)
+		l, got := c.Mutex("it"), make(chan error, 1)
 		go func() { got <- l.LockContext(ctx) }()
 		synctest.Wait()
 		require.NoError(t, rival.UnlockContext(a))

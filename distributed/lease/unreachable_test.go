@@ -18,7 +18,7 @@ func TestAStoreThatIsOutOfReachIsAnErrorAtTheFirstAttempt(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		conn := s.connect()
 		conn.set(func(c *client) { c.down = true })
-		l := open(t, conn).Lock("it")
+		l := open(t, conn).Mutex("it")
 		began := time.Now()
 		require.ErrorIs(t, l.LockContext(as(locks.NewOwner())), errNetwork)
 		_, err := l.TryLockContext(as(locks.NewOwner()))
@@ -30,7 +30,7 @@ func TestAStoreThatIsOutOfReachIsAnErrorAtTheFirstAttempt(t *testing.T) {
 func TestWhoWaitsGoesOnWhenTheStoreIsOutOfReach(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		conn := s.connect()
-		l, holder := open(t, conn).Lock("it"), open(t, s.connect()).Lock("it")
+		l, holder := open(t, conn).Mutex("it"), open(t, s.connect()).Mutex("it")
 		a, b := as(locks.NewOwner()), as(locks.NewOwner())
 		hold(t, holder, a)
 		var wg sync.WaitGroup
@@ -69,12 +69,12 @@ func TestAStoreThatIsOutOfReachIsAskedEverMoreRarely(t *testing.T) {
 		c, err := lease.New(conn)
 		require.NoError(t, err)
 		defer c.Close(t.Context())
-		hold(t, open(t, s.connect()).Lock("it"), as(locks.NewOwner()))
+		hold(t, open(t, s.connect()).Mutex("it"), as(locks.NewOwner()))
 		ctx, cancel := context.WithTimeout(as(locks.NewOwner()), 10*time.Minute)
 		defer cancel()
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			err := c.Lock("it").LockContext(ctx)
+			err := c.Mutex("it").LockContext(ctx)
 			assert.ErrorIs(t, err, context.DeadlineExceeded)
 			assert.ErrorIs(t, err, errNetwork, "the last error of the store comes with that of the context")
 		})
@@ -91,7 +91,7 @@ func TestAStoreThatIsOutOfReachIsAskedEverMoreRarely(t *testing.T) {
 func TestWhoWaitsAtTheGateIsWaitingAlready(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		conn := s.connect()
-		l := open(t, conn, lease.WithCohort(0)).Lock("it")
+		l := open(t, conn, lease.WithMaxLocalHandoffs(0)).Mutex("it")
 		a, b := as(locks.NewOwner()), as(locks.NewOwner())
 		h := hold(t, l, a)
 		var wg sync.WaitGroup
@@ -113,10 +113,10 @@ func TestWhoWaitsIsToldWhenTheStoreRefusesForGood(t *testing.T) {
 		c, err := lease.New(store)
 		require.NoError(t, err)
 		defer c.Close(t.Context())
-		holder, a, b := open(t, s.connect()).Lock("it"), as(locks.NewOwner()), as(locks.NewOwner())
+		holder, a, b := open(t, s.connect()).Mutex("it"), as(locks.NewOwner()), as(locks.NewOwner())
 		hold(t, holder, a)
 		got := make(chan error, 1)
-		go func() { got <- c.Lock("it").LockContext(b) }()
+		go func() { got <- c.Mutex("it").LockContext(b) }()
 		synctest.Wait()
 		store.fail(lease.ErrUnavailable, lease.ErrRefused)
 		time.Sleep(time.Minute)
@@ -124,7 +124,7 @@ func TestWhoWaitsIsToldWhenTheStoreRefusesForGood(t *testing.T) {
 		store.fail(lease.ErrRefused)
 		require.ErrorIs(t, <-got, lease.ErrRefused)
 		store.fail(locks.ErrForeign)
-		require.ErrorIs(t, c.Lock("it").LockContext(b), locks.ErrForeign)
+		require.ErrorIs(t, c.Mutex("it").LockContext(b), locks.ErrForeign)
 		require.NoError(t, holder.UnlockContext(a))
 	})
 }
@@ -157,7 +157,7 @@ func (joined) Error() string     { return "refused" }
 func (j joined) Unwrap() []error { return j }
 
 func TestAPlaceInAQueueIsKeptWhileTheStoreIsOutOfReach(t *testing.T) {
-	inLine(t, func(t *testing.T, q queued, l, rival *lease.Lock) {
+	inLine(t, func(t *testing.T, q queued, l, rival *lease.Mutex) {
 		a, b := as(locks.NewOwner()), as(locks.NewOwner())
 		require.NoError(t, rival.LockContext(a))
 		var wg sync.WaitGroup

@@ -50,19 +50,19 @@ func (u ushering) known() []string {
 	return slices.Clone(*u.waiting)
 }
 
-func ushered(t *testing.T, f func(t *testing.T, u ushering, l, holder *lease.Lock)) {
+func ushered(t *testing.T, f func(t *testing.T, u ushering, l, holder *lease.Mutex)) {
 	t.Helper()
 	bubble(t, func(t *testing.T, s *server) {
 		u := ushering{client: s.connect(), waiting: new([]string)}
-		l := open(t, u).Lock("it")
-		holder := open(t, s.connect()).Lock("it")
+		l := open(t, u).Mutex("it")
+		holder := open(t, s.connect()).Mutex("it")
 		require.NoError(t, holder.LockContext(as(locks.NewOwner())))
 		f(t, u, l, holder)
 	})
 }
 
 func TestAStoreKnowsWhoWaitsUntilItHasTheLock(t *testing.T) {
-	ushered(t, func(t *testing.T, u ushering, l, holder *lease.Lock) {
+	ushered(t, func(t *testing.T, u ushering, l, holder *lease.Mutex) {
 		ok, err := l.TryLockContext(as(locks.NewOwner()))
 		require.NoError(t, err)
 		require.False(t, ok)
@@ -83,7 +83,7 @@ func TestAStoreKnowsWhoWaitsUntilItHasTheLock(t *testing.T) {
 }
 
 func TestAWaiterThatGivesUpIsForgotten(t *testing.T) {
-	ushered(t, func(t *testing.T, u ushering, l, holder *lease.Lock) {
+	ushered(t, func(t *testing.T, u ushering, l, holder *lease.Mutex) {
 		ctx, cancel := context.WithCancel(as(locks.NewOwner()))
 		got := make(chan error, 1)
 		go func() { got <- l.LockContext(ctx) }()
@@ -98,7 +98,7 @@ func TestAWaiterThatGivesUpIsForgotten(t *testing.T) {
 
 func TestAWaiterThatGivesUpDuringARequestIsForgottenAfterIt(t *testing.T) {
 	for _, delay := range []time.Duration{10 * time.Millisecond, 400 * time.Millisecond} {
-		ushered(t, func(t *testing.T, u ushering, l, holder *lease.Lock) {
+		ushered(t, func(t *testing.T, u ushering, l, holder *lease.Mutex) {
 			u.set(func(c *client) { c.delay["await"] = delay })
 			ctx, cancel := context.WithCancel(as(locks.NewOwner()))
 			got := make(chan error, 1)
@@ -116,9 +116,9 @@ func TestAWaiterThatGivesUpDuringARequestIsForgottenAfterIt(t *testing.T) {
 }
 
 func TestWhoListenedBeforeItAskedDoesNotAskAgain(t *testing.T) {
-	ushered(t, func(t *testing.T, u ushering, l, holder *lease.Lock) {
+	ushered(t, func(t *testing.T, u ushering, l, holder *lease.Mutex) {
 		u.listening = true
-		l = open(t, u).Lock("it")
+		l = open(t, u).Mutex("it")
 		o := as(locks.NewOwner())
 		got := make(chan error, 1)
 		go func() { got <- l.LockContext(o) }()
@@ -132,7 +132,7 @@ func TestWhoListenedBeforeItAskedDoesNotAskAgain(t *testing.T) {
 }
 
 func TestARequestOfWhichNothingIsKnownLeavesNobodyWaiting(t *testing.T) {
-	ushered(t, func(t *testing.T, u ushering, l, holder *lease.Lock) {
+	ushered(t, func(t *testing.T, u ushering, l, holder *lease.Mutex) {
 		o := as(locks.NewOwner())
 		got := make(chan error, 1)
 		go func() { got <- l.LockContext(o) }()
@@ -158,10 +158,10 @@ func TestCloseHasWaitersForgotten(t *testing.T) {
 		u := ushering{client: s.connect(), waiting: new([]string)}
 		c, err := lease.New(u)
 		require.NoError(t, err)
-		holder := open(t, s.connect()).Lock("it")
+		holder := open(t, s.connect()).Mutex("it")
 		require.NoError(t, holder.LockContext(as(locks.NewOwner())))
 		got := make(chan error, 1)
-		go func() { got <- c.Lock("it").LockContext(as(locks.NewOwner())) }()
+		go func() { got <- c.Mutex("it").LockContext(as(locks.NewOwner())) }()
 		synctest.Wait()
 		require.Len(t, u.known(), 1)
 		u.set(func(c *client) { c.delay["forget"] = 100 * time.Millisecond })

@@ -32,8 +32,8 @@ func (c *core) awaited(ctx context.Context, name, channel string) (bool, error) 
 	return n > own, nil
 }
 
-var _ lease.Asker = (*single)(nil)
+var _ lease.ContentionProber = (*single)(nil)
 
-func (s *single) Awaited(ctx context.Context, name string) (bool, error) {
+func (s *single) Contended(ctx context.Context, name string) (bool, error) {
 	return s.c.awaited(ctx, name, prefixed(s.channel, name))
 }

@@ -55,7 +55,7 @@ func (o *options) check() error {
 	return nil
 }
 
-// WithLease sets what is the same for the locks of every store, such as [lease.WithLease] and [lease.WithLogger].
+// WithLease sets what is the same for the locks of every store, such as [lease.WithTTL] and [lease.WithLogger].
 func WithLease(opts ...lease.Option) Option {
 	return func(o *options) { o.lease = append(o.lease, opts...) }
 }
@@ -172,11 +172,11 @@ func (c *Client) kind(k kind) (*lease.Client, error) {
 		wait := c.opts.fairWait
 		s = &fair{c.core, wait}
 		// Who waits asks often enough not to count as dead. And no turns for those here only because they are here.
-		opts = append([]lease.Option{lease.WithPoll(min(lease.DefaultPoll, wait/3)), lease.WithCohort(0)}, opts...)
+		opts = append([]lease.Option{lease.WithPoll(min(lease.DefaultPoll, wait/3)), lease.WithMaxLocalHandoffs(0)}, opts...)
 	}
 	if k == fenced {
 		// Holders who leave the lock to each other have one token, and a late request of the one passes for one of the other.
-		opts = append([]lease.Option{lease.WithCohort(0)}, opts...)
+		opts = append([]lease.Option{lease.WithMaxLocalHandoffs(0)}, opts...)
 	}
 	lc, err := lease.New(withReplicas(s, &c.opts), opts...)
 	if err != nil {
@@ -186,10 +186,10 @@ func (c *Client) kind(k kind) (*lease.Client, error) {
 	return lc, nil
 }
 
-// Lock is a lock of one name and kind: a [lease.Lock]. One whose name cannot be that of a lock cannot be taken; the
+// Lock is a lock of one name and kind: a [lease.Mutex]. One whose name cannot be that of a lock cannot be taken; the
 // error says why.
 type Lock struct {
-	*lease.Lock
+	*lease.Mutex
 	bad     error
 	prepare func(ctx context.Context) (context.Context, error) // an acquisition of one half of a read-write lock
 	acked   bool                                               // by replicas
@@ -197,17 +197,17 @@ type Lock struct {
 
 var _ locks.Leased = (*Lock)(nil)
 
-// For makes holds last for d and end then, see [lease.For].
-func For(d time.Duration) lease.LockOption { return lease.For(d) }
+// For makes holds last for d and end then, see [lease.WithFixedTTL].
+func For(d time.Duration) lease.MutexOption { return lease.WithFixedTTL(d) }
 
-func (c *Client) lock(k kind, name string, opts []lease.LockOption) *Lock {
+func (c *Client) lock(k kind, name string, opts []lease.MutexOption) *Lock {
 	bad := checkName(name, c.core.p.Cluster())
 	lc, err := c.kind(k)
 	if err != nil {
 		bad = err
 		lc, _ = c.kind(plain)
 	}
-	return &Lock{Lock: lc.Lock(name, opts...), bad: bad, acked: c.opts.replicas > 0}
+	return &Lock{Mutex: lc.Mutex(name, opts...), bad: bad, acked: c.opts.replicas > 0}
 }
 
 // ready returns the context of an acquisition, or why it cannot be whatever the server says.
@@ -221,7 +221,7 @@ func (l *Lock) ready(ctx context.Context) (context.Context, error) {
 	return l.prepare(ctx)
 }
 
-// LockContext takes the lock, and waits for it until ctx ends; see [lease.Lock.LockContext]. If there is something else under
+// LockContext takes the lock, and waits for it until ctx ends; see [lease.Mutex.LockContext]. If there is something else under
 // its name, the error matches [locks.ErrForeign].
 func (l *Lock) LockContext(ctx context.Context) error {
 	ctx, err := l.ready(ctx)
@@ -230,13 +230,13 @@ func (l *Lock) LockContext(ctx context.Context) error {
 	}
 	if l.acked && ctx != nil {
 		call := &attempt{wait: true}
-		err := l.Lock.LockContext(context.WithValue(ctx, attemptKey{}, call))
+		err := l.Mutex.LockContext(context.WithValue(ctx, attemptKey{}, call))
 		if err != nil && call.lacking.Load() {
 			err = fmt.Errorf("%w: %w", err, ErrNotReplicated)
 		}
 		return err
 	}
-	return l.Lock.LockContext(ctx)
+	return l.Mutex.LockContext(ctx)
 }
 
 // TryLockContext takes the lock if nobody has it. It waits for the server's answer until ctx ends.
@@ -248,11 +248,11 @@ func (l *Lock) TryLockContext(ctx context.Context) (bool, error) {
 	if l.acked && ctx != nil {
 		ctx = context.WithValue(ctx, attemptKey{}, new(attempt))
 	}
-	return l.Lock.TryLockContext(ctx)
+	return l.Mutex.TryLockContext(ctx)
 }
 
 // ForceUnlock frees the lock, whoever holds it, here, elsewhere, or in Java, wakes those who wait as a release does, and reports
-// whether anybody held it; see [lease.Lock.ForceUnlock]. That of a read half frees the holds of all readers, and nothing while there is a
+// whether anybody held it; see [lease.Mutex.ForceUnlock]. That of a read half frees the holds of all readers, and nothing while there is a
 // writer; that of a write half frees the writer's, with what it reads. The token of a fenced lock goes on to increase. What is
 // no lock of this kind stays as it is, with an error matching [locks.ErrForeign]: for plain, fair and fenced locks that is
 // all but a hash with one field that is a count; for a simple lock all but a string with a time to live.
@@ -260,31 +260,31 @@ func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 	if l.bad != nil {
 		return false, l.bad
 	}
-	return l.Lock.ForceUnlock(ctx)
+	return l.Mutex.ForceUnlock(ctx)
 }
 
 // Locker returns the plain lock called name, Redisson's RLock. It is a [*Lock].
 func (c *Client) Locker(name string) locks.TryLocker { return c.Lock(name) }
 
 // Lock returns the plain lock called name, Redisson's RLock. It has no fencing token.
-func (c *Client) Lock(name string, opts ...lease.LockOption) *Lock { return c.lock(plain, name, opts) }
+func (c *Client) Lock(name string, opts ...lease.MutexOption) *Lock { return c.lock(plain, name, opts) }
 
 // FencedLocker returns the plain lock called name with fencing tokens, Redisson's RFencedLock. It excludes [Client.Lock] of the
 // same name, whose holders leave the token as it is. Each holder asks the server, for a token of its own, also one that follows
-// another in this process, unless [lease.WithCohort] is given.
-func (c *Client) FencedLocker(name string, opts ...lease.LockOption) *Lock {
+// another in this process, unless [lease.WithMaxLocalHandoffs] is given.
+func (c *Client) FencedLocker(name string, opts ...lease.MutexOption) *Lock {
 	return c.lock(fenced, name, opts)
 }
 
 // SimpleLocker returns the lock called name that is no more than a string, as SET with NX and PX makes it. It excludes holders
 // by other libraries that do the same, but no lock of another kind: one finds the other's key, and returns [locks.ErrForeign].
-func (c *Client) SimpleLocker(name string, opts ...lease.LockOption) *Lock {
+func (c *Client) SimpleLocker(name string, opts ...lease.MutexOption) *Lock {
 	return c.lock(simple, name, opts)
 }
 
 // FairLocker returns the lock called name that is given away in the order in which it was asked for, by whatever process:
 // Redisson's RFairLock. TryLockContext takes it only if nobody waits.
-func (c *Client) FairLocker(name string, opts ...lease.LockOption) *Lock {
+func (c *Client) FairLocker(name string, opts ...lease.MutexOption) *Lock {
 	return c.lock(fairly, name, opts)
 }
 

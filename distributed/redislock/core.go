@@ -85,7 +85,7 @@ func (c *core) released(r any, err error, channel string) (lease.Released, error
 
 // renew runs a script of renewal: its keys are the locks, and behind them what beside says, if there is that; its arguments the
 // lease and the owners, with suffix. In a cluster it runs once for each slot, where all keys of a request have to be in one.
-func (c *core) renew(ctx context.Context, s *script, holds []lease.Ref, d time.Duration, suffix string, beside func(lease.Ref) any) ([]bool, error) {
+func (c *core) renew(ctx context.Context, s *script, holds []lease.HoldID, d time.Duration, suffix string, beside func(lease.HoldID) any) ([]bool, error) {
 	held := make([]bool, len(holds))
 	slots := make(map[uint16][]int, 1)
 	for i, h := range holds {
@@ -108,7 +108,7 @@ func (c *core) renew(ctx context.Context, s *script, holds []lease.Ref, d time.D
 		keys := len(args) - head
 		args = append(args, millis(d))
 		for _, i := range which {
-			args = append(args, holds[i].Owner+suffix)
+			args = append(args, holds[i].Acquisition+suffix)
 		}
 		r, err := c.p.Eval(ctx, s, keys, args)
 		if err != nil {

@@ -148,9 +148,9 @@ type fair struct {
 }
 
 var (
-	_ lease.Store  = (*fair)(nil)
-	_ lease.Queue  = (*fair)(nil)
-	_ lease.Forcer = (*fair)(nil)
+	_ lease.Store   = (*fair)(nil)
+	_ lease.Queue   = (*fair)(nil)
+	_ lease.Breaker = (*fair)(nil)
 )
 
 const fairChannel = "redisson_lock__channel"
@@ -185,7 +185,7 @@ func (s *fair) Leave(ctx context.Context, name, owner string) error {
 	return err
 }
 
-func (s *fair) Recall(ctx context.Context, name, owner string) (lease.Reply, error) {
+func (s *fair) Lookup(ctx context.Context, name, owner string) (lease.Reply, error) {
 	r, err := s.c.p.Eval(ctx, hashRecall, 1, []any{head - 1: nil, name, owner})
 	if err == nil && r == nil {
 		return lease.Reply{}, nil
@@ -193,7 +193,7 @@ func (s *fair) Recall(ctx context.Context, name, owner string) (lease.Reply, err
 	return granted(r, err)
 }
 
-func (s *fair) Renew(ctx context.Context, holds []lease.Ref, d time.Duration) ([]bool, error) {
+func (s *fair) Renew(ctx context.Context, holds []lease.HoldID, d time.Duration) ([]bool, error) {
 	return s.c.renew(ctx, hashRenew, holds, d, "", nil)
 }
 
@@ -221,7 +221,7 @@ tell(ARGV[1], 2)
 return 1
 `)
 
-func (s *fair) Force(ctx context.Context, name string) (bool, error) {
+func (s *fair) Break(ctx context.Context, name string) (bool, error) {
 	r, err := s.eval(ctx, fairForce, name)
 	return r == int64(1), err
 }

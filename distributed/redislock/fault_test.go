@@ -101,7 +101,7 @@ func TestSlowRepliesKeepTheHold(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: p.Addr(), DisableIdentity: true})
 	t.Cleanup(func() { client.Close() })
 	const term = 10 * time.Second
-	l := open(t, client, redislock.WithLease(lease.WithLease(term))).Lock("it")
+	l := open(t, client, redislock.WithLease(lease.WithTTL(term))).Lock("it")
 	p.Delay(50 * time.Millisecond)
 	var wg sync.WaitGroup
 	for range 6 { // a new connection takes two replies

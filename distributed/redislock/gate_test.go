@@ -32,7 +32,7 @@ func ExampleGate() {
 
 	// Two processes, as far as the locks can tell.
 	process := func() *redislock.Client {
-		c, err := redislock.New(client, redislock.WithLease(lease.WithLease(time.Minute)))
+		c, err := redislock.New(client, redislock.WithLease(lease.WithTTL(time.Minute)))
 		if err != nil {
 			panic(err)
 		}

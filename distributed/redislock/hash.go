@@ -109,8 +109,8 @@ type single struct {
 }
 
 var (
-	_ lease.Store  = (*single)(nil)
-	_ lease.Forcer = (*single)(nil)
+	_ lease.Store   = (*single)(nil)
+	_ lease.Breaker = (*single)(nil)
 )
 
 func newPlain(c *core) *single {
@@ -185,7 +185,7 @@ func granted(r any, err error) (lease.Reply, error) {
 
 func unexpected(r any) error { return fmt.Errorf("redislock: unexpected reply of type %T", r) }
 
-func (s *single) Recall(ctx context.Context, name, owner string) (lease.Reply, error) {
+func (s *single) Lookup(ctx context.Context, name, owner string) (lease.Reply, error) {
 	owner += s.suffix
 	var r any
 	var err error
@@ -200,7 +200,7 @@ func (s *single) Recall(ctx context.Context, name, owner string) (lease.Reply, e
 	return granted(r, err)
 }
 
-func (s *single) Renew(ctx context.Context, holds []lease.Ref, d time.Duration) ([]bool, error) {
+func (s *single) Renew(ctx context.Context, holds []lease.HoldID, d time.Duration) ([]bool, error) {
 	return s.c.renew(ctx, s.renew, holds, d, s.suffix, nil)
 }
 
@@ -224,7 +224,7 @@ func (s *single) Release(ctx context.Context, name, owner string) (lease.Release
 	return s.c.released(reply, err, n.channel)
 }
 
-func (s *single) Force(ctx context.Context, name string) (bool, error) {
+func (s *single) Break(ctx context.Context, name string) (bool, error) {
 	beside := name
 	if s.beside != nil {
 		beside = s.beside(name)

@@ -47,7 +47,7 @@ type majority struct {
 	quorum  int
 	timeout time.Duration // 0: by the lease
 	restore bool
-	lost    func(lease.Ref, error) // tells the engine
+	lost    func(lease.HoldID, error) // tells the engine
 
 	life    context.Context
 	end     context.CancelFunc
@@ -62,8 +62,8 @@ type majority struct {
 }
 
 var (
-	_ lease.Store  = (*majority)(nil)
-	_ lease.Herald = (*majority)(nil)
+	_ lease.Store        = (*majority)(nil)
+	_ lease.LossNotifier = (*majority)(nil)
 )
 
 func newMajority(ports []port, o options) *majority {
@@ -81,7 +81,7 @@ func newMajority(ports []port, o options) *majority {
 	return m
 }
 
-func (m *majority) Herald(lost func(lease.Ref, error)) { m.lost = lost }
+func (m *majority) NotifyLoss(lost func(lease.HoldID, error)) { m.lost = lost }
 
 // patience is how long one server is waited for.
 func (m *majority) patience(d time.Duration) time.Duration {
@@ -447,8 +447,8 @@ func (v *vote) await(ctx context.Context, limit time.Duration, ready func() bool
 	}
 }
 
-// Recall is for outcomes that are unknown, which those of [majority.Acquire] are not.
-func (m *majority) Recall(_ context.Context, _, owner string) (lease.Reply, error) {
+// Lookup is for outcomes that are unknown, which those of [majority.Acquire] are not.
+func (m *majority) Lookup(_ context.Context, _, owner string) (lease.Reply, error) {
 	if v := m.find(owner); v != nil {
 		m.free(v, false)
 	}
@@ -478,23 +478,23 @@ func (m *majority) Release(ctx context.Context, _, owner string) (lease.Released
 
 // Renew reports the holds that a majority has prolonged. Of one that a majority denies it tells at once, and has the rest of it
 // deleted.
-func (m *majority) Renew(ctx context.Context, holds []lease.Ref, d time.Duration) ([]bool, error) {
+func (m *majority) Renew(ctx context.Context, holds []lease.HoldID, d time.Duration) ([]bool, error) {
 	n := len(m.nodes)
 	long := d + driftOf(d)
 	limit := m.patience(d)
 	held := make([]bool, len(holds))
 	var votes []*vote
-	var refs []lease.Ref
+	var refs []lease.HoldID
 	var index []int // in holds
 	for i, h := range holds {
-		if v := m.find(h.Owner); v != nil {
+		if v := m.find(h.Acquisition); v != nil {
 			v.mu.Lock()
 			if until := time.Now().Add(long + limit); until.After(v.until) {
 				v.until = until
 			}
 			v.mu.Unlock()
 			votes = append(votes, v)
-			refs = append(refs, lease.Ref{Name: v.name, Owner: v.owner})
+			refs = append(refs, lease.HoldID{Name: v.name, Acquisition: v.owner})
 			index = append(index, i)
 		}
 	}

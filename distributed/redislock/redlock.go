@@ -121,8 +121,8 @@ func RedlockOver(ports []driver.Port, opts ...Option) (*Majority, error) {
 func (m *Majority) Locker(name string) locks.TryLocker { return m.Lock(name) }
 
 // Lock returns the lock called name. It has no fencing token.
-func (m *Majority) Lock(name string, opts ...lease.LockOption) *Lock {
-	return &Lock{Lock: m.locks.Lock(name, opts...), bad: checkName(name, m.multi)}
+func (m *Majority) Lock(name string, opts ...lease.MutexOption) *Lock {
+	return &Lock{Mutex: m.locks.Mutex(name, opts...), bad: checkName(name, m.multi)}
 }
 
 // Close releases all holds, and has all who wait return [locks.ErrClosed]; see [lease.Client.Close]. It waits for what is being

@@ -140,7 +140,7 @@ func TestRedlockRefusesWhatCannotWork(t *testing.T) {
 		require.Error(t, err, name)
 	}
 	for _, opt := range []redislock.Option{
-		redislock.WithNodeTimeout(-1), redislock.WithLease(lease.WithLease(0)), redislock.WithPubSub(9),
+		redislock.WithNodeTimeout(-1), redislock.WithLease(lease.WithTTL(0)), redislock.WithPubSub(9),
 		redislock.WithReplicas(1, time.Second),
 	} {
 		_, err := redislock.Redlock([]redis.UniversalClient{c}, opt)
@@ -476,7 +476,7 @@ func TestWhoeverLacksAMajorityThatNobodyHasAsksAgainSoon(t *testing.T) {
 func TestWhoWaitsForAMajorityHearsOfTheReleaseFromAnyServer(t *testing.T) {
 	t.Parallel()
 	m := startMasters(t)
-	poll := redislock.WithLease(lease.WithPoll(time.Minute), lease.WithLease(time.Minute))
+	poll := redislock.WithLease(lease.WithPoll(time.Minute), lease.WithTTL(time.Minute))
 	holder, l := openMajority(t, m.addrs(), poll).Lock("it"), openMajority(t, m.addrs(), poll).Lock("it")
 	a, b := someone(), someone()
 	m[1].Kill()
@@ -589,7 +589,7 @@ func TestARivalGetsAMajorityOnlyAfterTheHolderWasToldOfItsLoss(t *testing.T) {
 			addrs = append(addrs, p.Addr())
 		}
 		// With time for who is told to run, on a busy machine.
-		limits := redislock.WithLease(lease.WithLease(3*short), lease.WithMargin(short))
+		limits := redislock.WithLease(lease.WithTTL(3*short), lease.WithMargin(short))
 		l, rival := openMajority(t, addrs, limits).Lock("it"), openMajority(t, m.addrs(), limits).Lock("it")
 		a, b := someone(), someone()
 		h := hold(t, l, a)
@@ -627,7 +627,7 @@ func buyByMajority(args []string) error {
 			}))
 		}
 		m, err := redislock.Redlock(cs, term(20*time.Second), redislock.WithNodeTimeout(300*time.Millisecond),
-			redislock.WithLease(lease.WithCohort(3)))
+			redislock.WithLease(lease.WithMaxLocalHandoffs(3)))
 		if err != nil {
 			return nil, nil, err
 		}

@@ -170,9 +170,9 @@ func (s acked) settle(ctx context.Context, name, owner string, d time.Duration,
 	return lease.Reply{Wait: 20*time.Millisecond + rand.N(80*time.Millisecond)}, nil
 }
 
-// Recall is asked when the reply to an acquisition is missing, and with it what the replicas say. A request of now
+// Lookup is asked when the reply to an acquisition is missing, and with it what the replicas say. A request of now
 // would not tell, since WAIT speaks of what its own connection has written. So the lock is given back.
-func (s acked) Recall(ctx context.Context, name, owner string) (lease.Reply, error) {
+func (s acked) Lookup(ctx context.Context, name, owner string) (lease.Reply, error) {
 	_, err := s.Release(ctx, name, owner)
 	return lease.Reply{}, err
 }

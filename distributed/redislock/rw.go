@@ -153,8 +153,8 @@ func newWrite(c *core) *single {
 type readers struct{ c *core }
 
 var (
-	_ lease.Store  = readers{}
-	_ lease.Forcer = readers{}
+	_ lease.Store   = readers{}
+	_ lease.Breaker = readers{}
 )
 
 func readHold(name, owner string) string { return suffixed(name, owner+":rwlock_timeout:1") }
@@ -173,7 +173,7 @@ func (s readers) Acquire(ctx context.Context, name, owner string, d time.Duratio
 	return granted(s.c.p.Eval(ctx, readAcquire, 2, args))
 }
 
-func (s readers) Recall(ctx context.Context, name, owner string) (lease.Reply, error) {
+func (s readers) Lookup(ctx context.Context, name, owner string) (lease.Reply, error) {
 	r, err := s.c.p.Eval(ctx, readRecall, 1, []any{head - 1: nil, name, owner})
 	if err == nil && r == nil {
 		return lease.Reply{}, nil
@@ -181,8 +181,8 @@ func (s readers) Recall(ctx context.Context, name, owner string) (lease.Reply, e
 	return granted(r, err)
 }
 
-func (s readers) Renew(ctx context.Context, holds []lease.Ref, d time.Duration) ([]bool, error) {
-	return s.c.renew(ctx, readRenew, holds, d, "", func(h lease.Ref) any { return readHold(h.Name, h.Owner) })
+func (s readers) Renew(ctx context.Context, holds []lease.HoldID, d time.Duration) ([]bool, error) {
+	return s.c.renew(ctx, readRenew, holds, d, "", func(h lease.HoldID) any { return readHold(h.Name, h.Acquisition) })
 }
 
 func (s readers) Release(ctx context.Context, name, owner string) (lease.Released, error) {
@@ -202,7 +202,7 @@ func (s readers) Release(ctx context.Context, name, owner string) (lease.Release
 	return s.c.released(r, err, channel)
 }
 
-func (s readers) Force(ctx context.Context, name string) (bool, error) {
+func (s readers) Break(ctx context.Context, name string) (bool, error) {
 	return s.c.force(ctx, readForce, name, prefixed(rwChannel, name), holdPrefix(name), wakeOne)
 }
 
@@ -222,9 +222,9 @@ type RWLock struct{ read, write *Lock }
 var _ locks.ReadWriteLocker = (*RWLock)(nil)
 
 // ReadWriteLocker returns the read-write lock called name, Redisson's RReadWriteLock.
-func (c *Client) ReadWriteLocker(name string, opts ...lease.LockOption) *RWLock {
+func (c *Client) ReadWriteLocker(name string, opts ...lease.MutexOption) *RWLock {
 	l := &RWLock{
-		read:  c.lock(reading, name, append([]lease.LockOption{lease.Shared()}, opts...)),
+		read:  c.lock(reading, name, append([]lease.MutexOption{lease.Shared()}, opts...)),
 		write: c.lock(writing, name, opts),
 	}
 	l.read.prepare, l.write.prepare = l.asWriter, l.noReader
@@ -236,7 +236,7 @@ func (c *Client) ReadWriteLocker(name string, opts ...lease.LockOption) *RWLock 
 // reads. That is decided before the server is asked, so that an unlock at the same time comes to the same: the server sees
 // one before the other.
 func (l *RWLock) asWriter(ctx context.Context) (context.Context, error) {
-	owner, err := l.write.Lock.Pin(ctx)
+	owner, err := l.write.Mutex.Pin(ctx)
 	switch {
 	case err == nil:
 		return context.WithValue(ctx, writer{}, owner), nil
@@ -248,10 +248,10 @@ func (l *RWLock) asWriter(ctx context.Context) (context.Context, error) {
 
 // noReader refuses an owner that reads, and does not write.
 func (l *RWLock) noReader(ctx context.Context) (context.Context, error) {
-	if _, err := l.read.Lock.Hold(ctx); err != nil {
+	if _, err := l.read.Mutex.Hold(ctx); err != nil {
 		return ctx, nil
 	}
-	if _, err := l.write.Lock.Hold(ctx); err == nil {
+	if _, err := l.write.Mutex.Hold(ctx); err == nil {
 		return ctx, nil // once more
 	}
 	return nil, fmt.Errorf("redislock: acquisition of the write half of %q by who holds the read half: %w", l.write.Name(), locks.ErrUpgrade)

@@ -284,8 +284,8 @@ type turns struct {
 }
 
 var (
-	_ lease.Usher = (*turns)(nil)
-	_ lease.Asker = (*turns)(nil)
+	_ lease.Usher            = (*turns)(nil)
+	_ lease.ContentionProber = (*turns)(nil)
 )
 
 func withTurns(s *single) *turns { return &turns{single: s, waiters: make(map[string]*turn)} }
@@ -441,8 +441,8 @@ func nothingDone(err error) bool {
 	return errors.Is(err, lease.ErrRefused) || errors.Is(err, locks.ErrForeign)
 }
 
-func (s *turns) Recall(ctx context.Context, name, owner string) (lease.Reply, error) {
-	r, err := s.single.Recall(ctx, name, owner)
+func (s *turns) Lookup(ctx context.Context, name, owner string) (lease.Reply, error) {
+	r, err := s.single.Lookup(ctx, name, owner)
 	if r.Held {
 		s.remove(owner)
 	}
@@ -494,7 +494,7 @@ func (s *turns) forget(ctx context.Context, name, element string) {
 	s.c.p.Eval(ctx, turnForget, 3, m.publish(args))
 }
 
-func (s *turns) Awaited(ctx context.Context, name string) (bool, error) {
+func (s *turns) Contended(ctx context.Context, name string) (bool, error) {
 	sign := s.sign(name)
 	if sign == "" {
 		return true, nil

@@ -212,7 +212,7 @@ func newSessionLocks(c *core, kind sessionKind, opts []lease.Option) (s sessionL
 func (s *sessionLocks) Locker(name string) locks.TryLocker { return s.Lock(name) }
 
 // Lock returns the lock called name.
-func (s *sessionLocks) Lock(name string, opts ...lease.LockOption) *Lock {
+func (s *sessionLocks) Lock(name string, opts ...lease.MutexOption) *Lock {
 	return newLock(s.lc, name, opts)
 }
 

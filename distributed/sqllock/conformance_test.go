@@ -23,7 +23,7 @@ var background = context.Background()
 // provider is what all kinds have in common.
 type provider interface {
 	locks.Provider
-	Lock(name string, opts ...lease.LockOption) *sqllock.Lock
+	Lock(name string, opts ...lease.MutexOption) *sqllock.Lock
 	Close(ctx context.Context) error
 }
 
@@ -81,7 +81,7 @@ func (k kind) open(tb testing.TB, db *sql.DB, opts ...sqllock.Option) provider {
 	return p
 }
 
-func term(d time.Duration) sqllock.Option { return sqllock.WithLease(lease.WithLease(d)) }
+func term(d time.Duration) sqllock.Option { return sqllock.WithLease(lease.WithTTL(d)) }
 
 func loseRow(tb testing.TB, d database, db *sql.DB, table string) {
 	_, err := db.Exec("UPDATE " + table + " SET owner = NULL WHERE name = 'it'")

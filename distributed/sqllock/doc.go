@@ -37,7 +37,7 @@
 // not answer for the time of the lease, after the holder was told. The server ends sessions by itself too: because an administrator says so,
 // because it is restarted, or because of a limit such as wait_timeout, idle_session_timeout or
 // idle_in_transaction_session_timeout, which has to exceed the lease. Then others can get the lock at once, and the holder finds out up to a third of
-// the lease later. Take a short one, [lease.WithLease], to know sooner, or Row.Do, which needs not know.
+// the lease later. Take a short one, [lease.WithTTL], to know sooner, or Row.Do, which needs not know.
 //
 // A program that was paused, or does not look, goes on to work after its loss. Against that a resource needs to check the token of a Table:
 // [Fence].

@@ -68,7 +68,7 @@ func TestALossIsToldBeforeARivalGetsTheLockInEveryPhaseOfAPartition(t *testing.T
 				p := testbed.NewProxy(t, where)
 				table, name := sqllock.WithTable(fresh()), fresh()
 				// With time for who is told to run, on a busy machine.
-				limits := sqllock.WithLease(lease.WithLease(3*short), lease.WithMargin(short))
+				limits := sqllock.WithLease(lease.WithTTL(3*short), lease.WithMargin(short))
 				rival := k.open(t, d.open(t, where), limits, table).Lock(name)
 				l := k.open(t, d.open(t, p.Addr()), limits, table).Lock(name)
 				a, b := someone(), someone()

@@ -253,7 +253,7 @@ func TestAFixedLeaseEndsByItself(t *testing.T) {
 	each(t, false, func(t *testing.T, k kind, d database) {
 		where, table, name := d.serve(t), sqllock.WithTable(fresh()), fresh()
 		pool := d.open(t, where)
-		l := k.open(t, pool, table, sqllock.WithLease(lease.WithLease(time.Minute))).Lock(name, sqllock.For(2*short))
+		l := k.open(t, pool, table, sqllock.WithLease(lease.WithTTL(time.Minute))).Lock(name, sqllock.For(2*short))
 		rival := k.open(t, d.open(t, where), table).Lock(name)
 		a, b := someone(), someone()
 		h := seize(t, l, a)

@@ -68,7 +68,7 @@ func WithDialect(d Dialect) Option { return func(o *options) { o.dialect = d } }
 // underscores, and may have a schema and a dot in front. All clients of a lock have to agree.
 func WithTable(name string) Option { return func(o *options) { o.table = name } }
 
-// WithLease sets what is the same for the locks of every store, such as [lease.WithLease] and [lease.WithLogger].
+// WithLease sets what is the same for the locks of every store, such as [lease.WithTTL] and [lease.WithLogger].
 func WithLease(opts ...lease.Option) Option {
 	return func(o *options) { o.lease = append(o.lease, opts...) }
 }
@@ -323,20 +323,20 @@ func checkName(name string) error {
 	return nil
 }
 
-// Lock is a lock of one name and kind: a [lease.Lock]. One whose name cannot be that of a lock cannot be taken; the
+// Lock is a lock of one name and kind: a [lease.Mutex]. One whose name cannot be that of a lock cannot be taken; the
 // error says why.
 type Lock struct {
-	*lease.Lock
+	*lease.Mutex
 	bad error
 }
 
 var _ locks.Leased = (*Lock)(nil)
 
-// For makes holds last for d and end then, see [lease.For].
-func For(d time.Duration) lease.LockOption { return lease.For(d) }
+// For makes holds last for d and end then, see [lease.WithFixedTTL].
+func For(d time.Duration) lease.MutexOption { return lease.WithFixedTTL(d) }
 
-func newLock(c *lease.Client, name string, opts []lease.LockOption) *Lock {
-	return &Lock{Lock: c.Lock(name, opts...), bad: checkName(name)}
+func newLock(c *lease.Client, name string, opts []lease.MutexOption) *Lock {
+	return &Lock{Mutex: c.Mutex(name, opts...), bad: checkName(name)}
 }
 
 // LockContext takes the lock, and waits for it until ctx ends.
@@ -344,7 +344,7 @@ func (l *Lock) LockContext(ctx context.Context) error {
 	if l.bad != nil {
 		return l.bad
 	}
-	return l.Lock.LockContext(ctx)
+	return l.Mutex.LockContext(ctx)
 }
 
 // TryLockContext takes the lock if nobody has it. It waits for the database's answer until ctx ends.
@@ -352,5 +352,5 @@ func (l *Lock) TryLockContext(ctx context.Context) (bool, error) {
 	if l.bad != nil {
 		return false, l.bad
 	}
-	return l.Lock.TryLockContext(ctx)
+	return l.Mutex.TryLockContext(ctx)
 }

@@ -222,7 +222,7 @@ func (r *Row) Do(ctx context.Context, name string, fn func(tx *sql.Tx) error) (e
 	if err := checkName(name); err != nil {
 		return err
 	}
-	if _, err := r.lc.Lock(name).Hold(ctx); err == nil {
+	if _, err := r.lc.Mutex(name).Hold(ctx); err == nil {
 		return fail(locks.ErrDeadlock)
 	}
 	tx, done, err := r.begin(ctx, name)
@@ -264,7 +264,7 @@ func ended(ctx context.Context) error {
 	return err
 }
 
-// begin returns a transaction that has the row. While somebody else has it, it keeps no connection. As with [lease.Lock.LockContext], a
+// begin returns a transaction that has the row. While somebody else has it, it keeps no connection. As with [lease.Mutex.LockContext], a
 // database that cannot be reached is an error at first, and later one more thing to wait for.
 func (r *Row) begin(ctx context.Context, name string) (*sql.Tx, func(), error) {
 	var watch lease.Watch

@@ -41,7 +41,7 @@ type sessionKind interface {
 var errGone = errors.New("sqllock: the session has lost the lock")
 
 type session struct {
-	ref  lease.Ref
+	ref  lease.HoldID
 	conn *sql.Conn
 	id   int64
 	turn chan struct{} // has an element while somebody uses conn
@@ -54,7 +54,7 @@ type session struct {
 type sessionStore struct {
 	c    *core
 	kind sessionKind
-	lost func(r lease.Ref, cause error)
+	lost func(r lease.HoldID, cause error)
 
 	mu   sync.Mutex
 	held map[string]*session // by owner
@@ -62,16 +62,16 @@ type sessionStore struct {
 }
 
 var (
-	_ lease.Store  = (*sessionStore)(nil)
-	_ lease.Herald = (*sessionStore)(nil)
+	_ lease.Store        = (*sessionStore)(nil)
+	_ lease.LossNotifier = (*sessionStore)(nil)
 )
 
 func newSessionStore(c *core, k sessionKind) *sessionStore {
 	return &sessionStore{c: c, kind: k, held: make(map[string]*session)}
 }
 
-// Herald is called by the engine.
-func (s *sessionStore) Herald(lost func(r lease.Ref, cause error)) { s.lost = lost }
+// NotifyLoss is called by the engine.
+func (s *sessionStore) NotifyLoss(lost func(r lease.HoldID, cause error)) { s.lost = lost }
 
 // discard ends conn's session, as far as that is in our power, and does not give it back to the pool.
 func discard(conn *sql.Conn) {
@@ -96,7 +96,7 @@ func (s *sessionStore) Acquire(ctx context.Context, name, owner string, d time.D
 				s.c.refused(name, id)
 			}
 		default:
-			sess = &session{ref: lease.Ref{Name: name, Owner: owner}, conn: conn, id: id, turn: make(chan struct{}, 1)}
+			sess = &session{ref: lease.HoldID{Name: name, Acquisition: owner}, conn: conn, id: id, turn: make(chan struct{}, 1)}
 		}
 		return err
 	})
@@ -126,8 +126,8 @@ func (s *sessionStore) Acquire(ctx context.Context, name, owner string, d time.D
 	return lease.Reply{Held: true}, nil
 }
 
-// Recall is never called: an acquisition of unknown outcome leaves no session of ours.
-func (s *sessionStore) Recall(ctx context.Context, name, owner string) (lease.Reply, error) {
+// Lookup is never called: an acquisition of unknown outcome leaves no session of ours.
+func (s *sessionStore) Lookup(ctx context.Context, name, owner string) (lease.Reply, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return lease.Reply{Held: s.held[owner] != nil}, nil
@@ -137,10 +137,10 @@ func (s *sessionStore) Recall(ctx context.Context, name, owner string) (lease.Re
 func (s *sessionStore) remove(sess *session) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.held[sess.ref.Owner] != sess {
+	if s.held[sess.ref.Acquisition] != sess {
 		return false
 	}
-	delete(s.held, sess.ref.Owner)
+	delete(s.held, sess.ref.Acquisition)
 	sess.over.Stop()
 	s.jobs.Add(1)
 	return true
@@ -190,13 +190,13 @@ func (sess *session) use(ctx context.Context) (context.Context, func(), error) {
 
 // Renew asks all sessions at once. Each has the whole time that ctx gives to answer, since a connection on which a request was given up
 // is not of use any more.
-func (s *sessionStore) Renew(ctx context.Context, holds []lease.Ref, d time.Duration) ([]bool, error) {
+func (s *sessionStore) Renew(ctx context.Context, holds []lease.HoldID, d time.Duration) ([]bool, error) {
 	began := time.Now()
 	ok := make([]bool, len(holds))
 	var wg sync.WaitGroup
 	for i, h := range holds {
 		s.mu.Lock()
-		sess := s.held[h.Owner]
+		sess := s.held[h.Acquisition]
 		s.mu.Unlock()
 		if sess == nil {
 			continue
@@ -219,7 +219,7 @@ func (s *sessionStore) renew(ctx context.Context, sess *session, began time.Time
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.held[sess.ref.Owner] != sess {
+	if s.held[sess.ref.Acquisition] != sess {
 		return false
 	}
 	sess.over.Reset(time.Until(began.Add(d)))

@@ -162,10 +162,10 @@ func (s *tableStore) inTheWay(ctx context.Context, name, owner string, err error
 	if !errors.Is(err, ErrTimeout) {
 		return lease.Reply{}, nil
 	}
-	return s.Recall(ctx, name, owner)
+	return s.Lookup(ctx, name, owner)
 }
 
-func (s *tableStore) Recall(ctx context.Context, name, owner string) (lease.Reply, error) {
+func (s *tableStore) Lookup(ctx context.Context, name, owner string) (lease.Reply, error) {
 	var token int64
 	switch err := s.c.query(ctx, s.recall, []any{name, owner}, &token); {
 	case errors.Is(err, sql.ErrNoRows):
@@ -177,7 +177,7 @@ func (s *tableStore) Recall(ctx context.Context, name, owner string) (lease.Repl
 }
 
 // Renew prolongs all holds by one statement. The names and owners in it are arguments.
-func (s *tableStore) Renew(ctx context.Context, holds []lease.Ref, d time.Duration) ([]bool, error) {
+func (s *tableStore) Renew(ctx context.Context, holds []lease.HoldID, d time.Duration) ([]bool, error) {
 	var which strings.Builder
 	args := make([]any, 1, 1+2*len(holds))
 	args[0] = micros(d)
@@ -187,7 +187,7 @@ func (s *tableStore) Renew(ctx context.Context, holds []lease.Ref, d time.Durati
 			which.WriteString(" OR ")
 		}
 		fmt.Fprintf(&which, "name = $%d AND owner = $%d", len(args)+1, len(args)+2)
-		args = append(args, h.Name, h.Owner)
+		args = append(args, h.Name, h.Acquisition)
 	}
 	r := append(s.c.names.replacements(dialect), "{which}", which.String(), "{micros}", argument(dialect, 1))
 	held := make([]bool, len(holds))
@@ -202,7 +202,7 @@ func (s *tableStore) Renew(ctx context.Context, holds []lease.Ref, d time.Durati
 		return held, nil
 	}
 	// Some are not ours any more. Those that are were prolonged: a lease that was over cannot have begun anew.
-	current := make(map[lease.Ref]bool, len(holds))
+	current := make(map[lease.HoldID]bool, len(holds))
 	ask := dialect.statement(renewed, r...)
 	err = s.c.request(ctx, func(ctx context.Context) error {
 		clear(current)
@@ -212,8 +212,8 @@ func (s *tableStore) Renew(ctx context.Context, holds []lease.Ref, d time.Durati
 		}
 		defer rows.Close()
 		for rows.Next() {
-			var r lease.Ref
-			if err := rows.Scan(&r.Name, &r.Owner); err != nil {
+			var r lease.HoldID
+			if err := rows.Scan(&r.Name, &r.Acquisition); err != nil {
 				return err
 			}
 			current[r] = true
@@ -262,7 +262,7 @@ func NewTable(db *sql.DB, opts ...Option) (*Table, error) {
 		return nil, err
 	}
 	var store lease.Store = newTableStore(c)
-	common := append([]lease.Option{lease.WithCohort(0)}, c.lease...) // each holder has a token of its own
+	common := append([]lease.Option{lease.WithMaxLocalHandoffs(0)}, c.lease...) // each holder has a token of its own
 	if c.fair {
 		store = newQueueStore(c, store.(*tableStore))
 		// Who waits asks often enough not to count as dead.
@@ -285,7 +285,7 @@ func (t *Table) CreateSchema(ctx context.Context) error { return t.c.createSchem
 func (t *Table) Locker(name string) locks.TryLocker { return t.Lock(name) }
 
 // Lock returns the lock called name.
-func (t *Table) Lock(name string, opts ...lease.LockOption) *Lock { return newLock(t.lc, name, opts) }
+func (t *Table) Lock(name string, opts ...lease.MutexOption) *Lock { return newLock(t.lc, name, opts) }
 
 // Close releases all holds, and has all who wait return [locks.ErrClosed]; see [lease.Client.Close].
 func (t *Table) Close(ctx context.Context) error { return t.c.close(ctx, t.lc) }

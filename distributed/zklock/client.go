@@ -66,8 +66,8 @@ func WithACL(acl []zk.ACL) Option {
 	return func(c *Client) { c.core.acl = append([]zk.ACL(nil), acl...) }
 }
 
-// WithLease sets what is the same for the locks of every store, such as [lease.WithCohort], [lease.WithPoll] and
-// [lease.WithReleaseTimeout]. [lease.WithLease] counts for nothing: a hold lasts as long as the session.
+// WithLease sets what is the same for the locks of every store, such as [lease.WithMaxLocalHandoffs], [lease.WithPoll] and
+// [lease.WithReleaseTimeout]. [lease.WithTTL] counts for nothing: a hold lasts as long as the session.
 func WithLease(opts ...lease.Option) Option {
 	return func(c *Client) { c.lease = append(c.lease, opts...) }
 }
@@ -192,12 +192,12 @@ func (c *Client) kind(k kind) (*lease.Client, error) {
 		s, st = q, q.init(c.core)
 	}
 	term := c.core.Term()
-	opts := []lease.Option{lease.WithCohort(0)} // who waits here is no better than who waits elsewhere
+	opts := []lease.Option{lease.WithMaxLocalHandoffs(0)} // who waits here is no better than who waits elsewhere
 	if c.core.log != nil {
 		opts = append(opts, lease.WithLogger(c.core.log))
 	}
 	opts = append(opts, c.lease...)
-	opts = append(opts, lease.WithLease(term), lease.WithMargin(c.marginOf(term)))
+	opts = append(opts, lease.WithTTL(term), lease.WithMargin(c.marginOf(term)))
 	lc, err := lease.New(s, opts...)
 	if err != nil {
 		return nil, err

@@ -86,7 +86,7 @@
 // that came in
 // between gets the lock beside the reader. Readers here have the writer's number, as in later versions.
 //
-// With [lease.WithCohort], which is off here, the lock goes from one goroutine of a process to the next without ZooKeeper
+// With [lease.WithMaxLocalHandoffs], which is off here, the lock goes from one goroutine of a process to the next without ZooKeeper
 // knowing: fast, but
 // not fair to others, and holders share their token and node.
 package zklock

@@ -18,9 +18,9 @@ import (
 type ephemeral struct{ store }
 
 var (
-	_ lease.Store   = (*ephemeral)(nil)
-	_ lease.Herald  = (*ephemeral)(nil)
-	_ lease.Session = (*ephemeral)(nil)
+	_ lease.Store        = (*ephemeral)(nil)
+	_ lease.LossNotifier = (*ephemeral)(nil)
+	_ lease.Session      = (*ephemeral)(nil)
 )
 
 func (e *ephemeral) Acquire(ctx context.Context, name, owner string, _ time.Duration) (lease.Reply, error) {
@@ -37,7 +37,7 @@ func (e *ephemeral) Acquire(ctx context.Context, name, owner string, _ time.Dura
 
 // leave ends what r has.
 func (e *ephemeral) leave(r *record) {
-	e.take(r.ref.Owner)
+	e.take(r.ref.Acquisition)
 	r.deaf()
 	r.discard()
 }
@@ -110,8 +110,8 @@ func (e *ephemeral) Watch(ctx context.Context, name, owner string) (lease.Watch,
 type watching struct{ waiter }
 
 func (w watching) Close() {
-	if w.r.holding() == nil && w.r.st.find(w.r.ref.Owner) == w.r {
-		w.r.st.take(w.r.ref.Owner)
+	if w.r.holding() == nil && w.r.st.find(w.r.ref.Acquisition) == w.r {
+		w.r.st.take(w.r.ref.Acquisition)
 		w.r.deaf()
 	}
 }

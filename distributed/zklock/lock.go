@@ -11,11 +11,11 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// Lock is a lock of one name and kind: a [lease.Lock]. One whose name cannot be that of a lock cannot be taken; the error
+// Lock is a lock of one name and kind: a [lease.Mutex]. One whose name cannot be that of a lock cannot be taken; the error
 // says why. It can be
 // shared by goroutines.
 type Lock struct {
-	*lease.Lock
+	*lease.Mutex
 	c      *Client
 	bad    error
 	revoke func(token uint64)
@@ -35,14 +35,14 @@ type LockOption func(*Lock)
 // Revoker. token is that of the hold. What f does about it is its own affair; nothing is taken away.
 func Revocable(f func(token uint64)) LockOption { return func(l *Lock) { l.revoke = f } }
 
-func (c *Client) lock(k kind, name string, opts []LockOption, of ...lease.LockOption) *Lock {
+func (c *Client) lock(k kind, name string, opts []LockOption, of ...lease.MutexOption) *Lock {
 	path, bad := cleanName(c.namespace, name)
 	lc, err := c.kind(k)
 	if err != nil {
 		bad = err
 		lc, _ = c.kind(mutexes)
 	}
-	l := &Lock{Lock: lc.Lock(path, of...), c: c, kind: k, bad: bad}
+	l := &Lock{Mutex: lc.Mutex(path, of...), c: c, kind: k, bad: bad}
 	for _, o := range opts {
 		o(l)
 	}
@@ -96,7 +96,7 @@ func (l *Lock) LockKey() string {
 	if l.bad != nil {
 		return ""
 	}
-	return fmt.Sprintf("%s\x00%d\x00%s\x00%s", l.Name(), l.kind, l.c.core.order, l.Lock.LockKey())
+	return fmt.Sprintf("%s\x00%d\x00%s\x00%s", l.Name(), l.kind, l.c.core.order, l.Mutex.LockKey())
 }
 
 // errAgain says that the owner has a lock that it cannot take again.
@@ -114,16 +114,16 @@ func (l *Lock) prepare(ctx context.Context) (context.Context, error) {
 	q.revoke = l.revoke
 	switch {
 	case l.once:
-		if h, err := l.Lock.Hold(ctx); err == nil {
+		if h, err := l.Mutex.Hold(ctx); err == nil {
 			return nil, errors.Join(errAgain, h.Err())
 		}
 	case l.read != nil:
-		_, written := l.Lock.Hold(ctx)
-		if _, err := l.read.Lock.Hold(ctx); err == nil && written != nil {
+		_, written := l.Mutex.Hold(ctx)
+		if _, err := l.read.Mutex.Hold(ctx); err == nil && written != nil {
 			return nil, fmt.Errorf("zklock: write lock of %q for a reader: %w", l.Name(), locks.ErrUpgrade)
 		}
 	case l.write != nil:
-		if h, err := l.write.Lock.Hold(ctx); err == nil && h.Err() == nil {
+		if h, err := l.write.Mutex.Hold(ctx); err == nil && h.Err() == nil {
 			l.c.mu.Lock()
 			st := l.c.stores[writers]
 			l.c.mu.Unlock()
@@ -144,7 +144,7 @@ func (l *Lock) LockContext(ctx context.Context) error {
 	} else if err != nil {
 		return err
 	}
-	return l.Lock.LockContext(rctx)
+	return l.Mutex.LockContext(rctx)
 }
 
 // TryLockContext takes the lock if nobody has it or waits for it. It waits for the server's answer until ctx ends.
@@ -155,7 +155,7 @@ func (l *Lock) TryLockContext(ctx context.Context) (bool, error) {
 	} else if err != nil {
 		return false, err
 	}
-	return l.Lock.TryLockContext(rctx)
+	return l.Mutex.TryLockContext(rctx)
 }
 
 // Revoke asks all who hold the lock at present, in whatever process, to give it back: those that are [Revocable], or whose

@@ -22,11 +22,11 @@ type queue struct {
 }
 
 var (
-	_ lease.Store   = (*queue)(nil)
-	_ lease.Queue   = (*queue)(nil)
-	_ lease.Teller  = (*queue)(nil)
-	_ lease.Herald  = (*queue)(nil)
-	_ lease.Session = (*queue)(nil)
+	_ lease.Store        = (*queue)(nil)
+	_ lease.Queue        = (*queue)(nil)
+	_ lease.Teller       = (*queue)(nil)
+	_ lease.LossNotifier = (*queue)(nil)
+	_ lease.Session      = (*queue)(nil)
 )
 
 // Enqueue makes the node, or looks how it stands.

@@ -18,10 +18,10 @@ import (
 type semaphore struct{ store }
 
 var (
-	_ lease.Store   = (*semaphore)(nil)
-	_ lease.Queue   = (*semaphore)(nil)
-	_ lease.Herald  = (*semaphore)(nil)
-	_ lease.Session = (*semaphore)(nil)
+	_ lease.Store        = (*semaphore)(nil)
+	_ lease.Queue        = (*semaphore)(nil)
+	_ lease.LossNotifier = (*semaphore)(nil)
+	_ lease.Session      = (*semaphore)(nil)
 )
 
 func (m *semaphore) Enqueue(ctx context.Context, name, owner string, _ time.Duration) (lease.Reply, error) {

@@ -28,7 +28,7 @@ type requestKey struct{}
 // store is the [lease.Store] of the locks of one kind: what is the same for all of them. It knows the nodes of each acquisition.
 type store struct {
 	*core
-	lost func(lease.Ref, error)
+	lost func(lease.HoldID, error)
 
 	mu      sync.Mutex
 	records map[string]*record // by owner
@@ -41,7 +41,7 @@ type store struct {
 // renewals and losses come at any time.
 type record struct {
 	st   *store
-	ref  lease.Ref
+	ref  lease.HoldID
 	req  request
 	wake chan struct{} // the watch of who waits
 
@@ -81,7 +81,7 @@ func (st *store) init(c *core) *store {
 	return st
 }
 
-func (st *store) Herald(lost func(lease.Ref, error)) { st.lost = lost }
+func (st *store) NotifyLoss(lost func(lease.HoldID, error)) { st.lost = lost }
 
 // record returns the record of owner, which it makes if there is none.
 func (st *store) record(ctx context.Context, name, owner string) *record {
@@ -89,7 +89,7 @@ func (st *store) record(ctx context.Context, name, owner string) *record {
 	defer st.mu.Unlock()
 	r := st.records[owner]
 	if r == nil {
-		r = &record{st: st, ref: lease.Ref{Name: name, Owner: owner}, wake: make(chan struct{}, 1), dirty: true}
+		r = &record{st: st, ref: lease.HoldID{Name: name, Acquisition: owner}, wake: make(chan struct{}, 1), dirty: true}
 		if q, ok := ctx.Value(requestKey{}).(*request); ok {
 			r.req = *q
 		}
@@ -108,7 +108,7 @@ func (st *store) find(owner string) *record {
 func (st *store) keep(r *record) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	st.records[r.ref.Owner] = r
+	st.records[r.ref.Acquisition] = r
 }
 
 // take returns the record of owner and forgets it.
@@ -124,8 +124,8 @@ func (st *store) take(owner string) *record {
 func (st *store) forget(r *record) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	if st.records[r.ref.Owner] == r {
-		delete(st.records, r.ref.Owner)
+	if st.records[r.ref.Acquisition] == r {
+		delete(st.records, r.ref.Acquisition)
 	}
 }
 
@@ -482,8 +482,8 @@ func await(ctx context.Context, done []<-chan struct{}, d time.Duration) error {
 // patience is for how long a call waits for the deletion of a node, which goes on without it.
 const patience = time.Second
 
-// Recall is asked when an acquisition has failed. What it had made is deleted, or will be.
-func (st *store) Recall(_ context.Context, _, owner string) (lease.Reply, error) {
+// Lookup is asked when an acquisition has failed. What it had made is deleted, or will be.
+func (st *store) Lookup(_ context.Context, _, owner string) (lease.Reply, error) {
 	if r := st.find(owner); r != nil {
 		if n := r.holding(); n != nil {
 			_, token := n.known()
@@ -494,7 +494,7 @@ func (st *store) Recall(_ context.Context, _, owner string) (lease.Reply, error)
 }
 
 // Renew reads the nodes, and has the leader confirm the session: a server that has lost touch with it answers questions still.
-func (st *store) Renew(ctx context.Context, holds []lease.Ref, _ time.Duration) ([]bool, error) {
+func (st *store) Renew(ctx context.Context, holds []lease.HoldID, _ time.Duration) ([]bool, error) {
 	held := make([]bool, len(holds))
 	slots := make(chan struct{}, atOnce)
 	var wg sync.WaitGroup
@@ -509,7 +509,7 @@ func (st *store) Renew(ctx context.Context, holds []lease.Ref, _ time.Duration) 
 	var mine []*node
 	for i, h := range holds {
 		var n *node
-		if r := st.find(h.Owner); r != nil {
+		if r := st.find(h.Acquisition); r != nil {
 			n = r.holding()
 		}
 		if n == nil || n.s.isOver() {
@@ -595,8 +595,8 @@ func (st *store) Leave(ctx context.Context, _, owner string) error {
 }
 
 // Lost frees what was lost while the session lives on.
-func (st *store) Lost(ref lease.Ref) {
-	if r := st.take(ref.Owner); r != nil {
+func (st *store) Lost(ref lease.HoldID) {
+	if r := st.take(ref.Acquisition); r != nil {
 		r.hold(nil)
 		r.discard()
 	}

@@ -31,7 +31,7 @@ func holdUntilKilled(args []string) error {
 	}
 	conn := redis.NewClient(&redis.Options{Addr: args[0]})
 	defer conn.Close()
-	c, err := redislock.New(conn, redislock.WithLease(lease.WithLease(term)))
+	c, err := redislock.New(conn, redislock.WithLease(lease.WithTTL(term)))
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func holdUntilKilled(args []string) error {
 func waitUntilKilled(args []string) error {
 	conn := redis.NewClient(&redis.Options{Addr: args[0]})
 	defer conn.Close()
-	c, err := redislock.New(conn, redislock.WithLease(lease.WithLease(brief)), redislock.WithFairWait(time.Second))
+	c, err := redislock.New(conn, redislock.WithLease(lease.WithTTL(brief)), redislock.WithFairWait(time.Second))
 	if err != nil {
 		return err
 	}

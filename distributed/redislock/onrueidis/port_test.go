@@ -148,7 +148,7 @@ func TestRedlockIsHeldWhileAMajorityOfItsServersAnswers(t *testing.T) {
 		servers = append(servers, s)
 		clients = append(clients, single(t, s.Addr))
 	}
-	m, err := onrueidis.Redlock(clients, redislock.WithLease(lease.WithLease(suite.Long)))
+	m, err := onrueidis.Redlock(clients, redislock.WithLease(lease.WithTTL(suite.Long)))
 	require.NoError(t, err)
 	defer m.Close(context.Background())
 	a := suite.Someone()

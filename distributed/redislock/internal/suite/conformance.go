@@ -18,7 +18,7 @@ import (
 )
 
 // Term sets the lease.
-func Term(d time.Duration) redislock.Option { return redislock.WithLease(lease.WithLease(d)) }
+func Term(d time.Duration) redislock.Option { return redislock.WithLease(lease.WithTTL(d)) }
 
 // Kinds are the kinds of locks that have one queue in a process.
 var Kinds = map[string]func(c *redislock.Client, name string) *redislock.Lock{

@@ -75,7 +75,7 @@ func Renewed(tb testing.TB, h locks.Hold) {
 func overlap(t *testing.T, on Driver, s *Server, p *testbed.Proxy, phase time.Duration, trouble func()) time.Duration {
 	t.Helper()
 	// The margin is large so that the channel is closed in time as well.
-	opts := redislock.WithLease(lease.WithLease(Short), lease.WithMargin(Short/3))
+	opts := redislock.WithLease(lease.WithTTL(Short), lease.WithMargin(Short/3))
 	l := on.Server(t, p.Addr(), Hasty, opts).Lock(t.Name())
 	rival := on.Open(t, s.Addr).Lock(t.Name())
 	a, b := Someone(), Someone()
@@ -367,7 +367,7 @@ func MessagesWithoutAReasonGrantNothing(t *testing.T, on Driver) {
 	s := StartServer(t)
 	direct := Connect(t, s.Addr)
 	// Neither a renewal nor a waiter who asks in turn is to be taken for one who was woken.
-	calm := redislock.WithLease(lease.WithLease(time.Hour), lease.WithPoll(time.Hour))
+	calm := redislock.WithLease(lease.WithTTL(time.Hour), lease.WithPoll(time.Hour))
 	holder, l := on.Open(t, s.Addr, calm).Lock("it"), on.Open(t, s.Addr, calm).Lock("it")
 	a, b := Someone(), Someone()
 	Hold(t, holder, a)

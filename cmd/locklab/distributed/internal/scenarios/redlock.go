@@ -110,8 +110,8 @@ func redlock(_ context.Context, l *lab.Lab) error {
 	}
 	l.Observe("servers", servers)
 	term := lab.Pick(l, 1500*time.Millisecond, 2*time.Second)
-	short := []lease.Option{lease.WithLease(term), lease.WithMargin(term / 4)}
-	long := lease.WithLease(time.Minute) // is not over, nor renewed, while the scenario runs
+	short := []lease.Option{lease.WithTTL(term), lease.WithMargin(term / 4)}
+	long := lease.WithTTL(time.Minute) // is not over, nor renewed, while the scenario runs
 	holder, other, ann, bob := m.voter(l, short...), m.voter(l, short...), m.voter(l, long), m.voter(l, long)
 	defer m.end(holder, other, ann, bob)
 	table := lab.Table{Title: "What the lock stands, and what it does not",
