@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/internal/fakelock"
+	"github.com/jucgo/locks/internal/testkit/fakelock"
 	"github.com/jucgo/locks/lockstest"
 )
 

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jucgo/locks/bench"
 	"github.com/jucgo/locks/condition"
 	"github.com/jucgo/locks/fair"
+	"github.com/jucgo/locks/internal/bench"
 )
 
 // BenchmarkUncontended is a lock and an unlock that nobody else interferes with.

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/jucgo/locks/bench"
+	"github.com/jucgo/locks/internal/bench"
 )
 
 // BenchmarkRead is a lock and an unlock for reading, or an optimistic read and its validation, by so many

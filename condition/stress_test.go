@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks/condition"
-	"github.com/jucgo/locks/internal/locktest"
+	"github.com/jucgo/locks/internal/testkit/locktest"
 )
 
 // lockers are all kinds of locks that a condition can have, among them foreign ones.

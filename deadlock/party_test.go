@@ -11,8 +11,8 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/deadlock"
-	"github.com/jucgo/locks/internal/locktest"
 	"github.com/jucgo/locks/internal/syncq"
+	"github.com/jucgo/locks/internal/testkit/locktest"
 )
 
 // party is somebody who locks: a goroutine in a bubble that does what it is told.

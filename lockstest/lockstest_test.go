@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/internal/fakelock"
+	"github.com/jucgo/locks/internal/testkit/fakelock"
 )
 
 // queue is the Waiting of the fake.

@@ -18,7 +18,7 @@ import (
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/condition"
 	"github.com/jucgo/locks/fair"
-	"github.com/jucgo/locks/internal/locktest"
+	"github.com/jucgo/locks/internal/testkit/locktest"
 	"github.com/jucgo/locks/named"
 )
 

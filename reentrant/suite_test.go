@@ -3,7 +3,7 @@ package reentrant_test
 import (
 	"testing"
 
-	"github.com/jucgo/locks/internal/locktest"
+	"github.com/jucgo/locks/internal/testkit/locktest"
 )
 
 func TestPlainFamily(t *testing.T) { locktest.Run(t, locktest.Reentrant(), locktest.Plain) }

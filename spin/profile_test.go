@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/jucgo/locks/internal/locktest"
+	"github.com/jucgo/locks/internal/testkit/locktest"
 )
 
 func TestTheBlockProfileHasTheWaits(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/jucgo/locks/bench"
+	"github.com/jucgo/locks/internal/bench"
 )
 
 const (

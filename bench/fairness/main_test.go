@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/jucgo/locks/bench"
+	"github.com/jucgo/locks/internal/bench"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -9,7 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/jucgo/locks/bench"
+	"github.com/jucgo/locks/internal/bench"
 )
 
 // width is what lines of text are wrapped to. The table is about as wide.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/bench"
+	"github.com/jucgo/locks/internal/bench"
 	"github.com/jucgo/locks/record"
 )
 

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/bench"
 	"github.com/jucgo/locks/cmd/locklab/internal/lab"
 	"github.com/jucgo/locks/fair"
+	"github.com/jucgo/locks/internal/bench"
 	"github.com/jucgo/locks/reentrant"
 )
 

@@ -12,9 +12,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/jucgo/locks/bench"
 	"github.com/jucgo/locks/cas"
 	"github.com/jucgo/locks/cmd/locklab/internal/lab"
+	"github.com/jucgo/locks/internal/bench"
 	"github.com/jucgo/locks/reentrant"
 	"github.com/jucgo/locks/rwlock"
 )

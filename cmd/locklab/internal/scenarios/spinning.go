@@ -9,9 +9,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/jucgo/locks/bench"
 	"github.com/jucgo/locks/cmd/locklab/internal/lab"
 	"github.com/jucgo/locks/fair"
+	"github.com/jucgo/locks/internal/bench"
 	"github.com/jucgo/locks/spin"
 )
 

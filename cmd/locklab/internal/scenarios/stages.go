@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/jucgo/locks/bench"
 	"github.com/jucgo/locks/cmd/locklab/internal/lab"
+	"github.com/jucgo/locks/internal/bench"
 	"github.com/jucgo/locks/reentrant"
 )
 

@@ -135,13 +135,13 @@ func Contend(ctx context.Context, l sync.Locker, c Contest) (Result, error) {
 
 	halt := func() { k.stop.Store(true) }
 	defer context.AfterFunc(ctx, halt)()
-	if c.For > 0 {
-		defer time.AfterFunc(c.For, halt).Stop()
-	}
 	if c.Begin != nil {
 		c.Begin()
 	}
 	k.start = time.Now()
+	if c.For > 0 {
+		defer time.AfterFunc(c.For, halt).Stop()
+	}
 	l.Unlock()
 	done.Wait()
 	r := Result{Elapsed: time.Since(k.start)}
