@@ -49,7 +49,7 @@ var etcdKinds = []impl{
 		c, err := etcdlock.New(connectEtcd(tb, addr))
 		must(tb, err)
 		tb.Cleanup(func() { c.Close(background) })
-		return of(c.Lock(name))
+		return of(c.Mutex(name))
 	}},
 	{name: "concurrency.Mutex", open: func(tb testing.TB, addr, name string) contender {
 		s, err := concurrency.NewSession(connectEtcd(tb, addr))

@@ -37,7 +37,7 @@ var kinds = []struct {
 	open func(b *testing.B, s *server) contender
 }{
 	{"etcdlock", func(b *testing.B, s *server) contender {
-		l := open(b, connect(b, s.addr)).Lock("it")
+		l := open(b, connect(b, s.addr)).Mutex("it")
 		o := locks.NewOwner() // another goroutine releases than takes
 		return contender{
 			func(ctx context.Context) error { return l.LockContext(locks.WithOwner(ctx, o)) },
@@ -127,7 +127,7 @@ func write(c *clientv3.Client) (stop func()) {
 }
 
 func BenchmarkReentry(b *testing.B) {
-	l := open(b, connect(b, startServer(b).addr)).Lock("it")
+	l := open(b, connect(b, startServer(b).addr)).Mutex("it")
 	require.NoError(b, l.LockContext(background))
 	defer l.UnlockContext(background)
 	b.ReportAllocs()
@@ -139,7 +139,7 @@ func BenchmarkReentry(b *testing.B) {
 
 // BenchmarkCohort has eight goroutines of one process want one lock.
 func BenchmarkCohort(b *testing.B) {
-	l := open(b, connect(b, startServer(b).addr), etcdlock.WithLease(lease.WithMaxLocalHandoffs(64))).Lock("it")
+	l := open(b, connect(b, startServer(b).addr), etcdlock.WithLeaseOptions(lease.WithMaxLocalHandoffs(64))).Mutex("it")
 	b.SetParallelism(4) // of two processors
 	b.ReportAllocs()
 	b.ResetTimer()

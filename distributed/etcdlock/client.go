@@ -14,12 +14,12 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// ErrSessionExpired reports that the etcd lease under a lock or a waiter's place in the queue is over, or that its key was
-// deleted. A waiter's LockContext returns it. A holder finds it beside [locks.ErrLost].
+// ErrSessionExpired reports that the etcd lease under a lock has ended, or that its key was deleted.
+// A holder finds it beside [locks.ErrLost]. A waiter never gets it: it begins anew.
 var ErrSessionExpired = errors.New("etcdlock: session expired")
 
-// Client gives locks that live in an etcd cluster, by name. It is a [locks.Provider]. It is safe for concurrent use;
-// [Client.Close] ends it.
+// Client gives locks that live in an etcd cluster, by name. It is a [locks.Provider]. It is safe for
+// concurrent use. [Client.Close] ends it.
 type Client struct {
 	core   *core
 	prefix string
@@ -35,20 +35,25 @@ var _ locks.Provider = (*Client)(nil)
 // Option changes how [New] makes a Client.
 type Option func(*Client)
 
-// WithLease sets what is the same for the locks of every store, such as [lease.WithTTL] and [lease.WithLogger].
-func WithLease(opts ...lease.Option) Option {
+// WithTTL sets how long a hold lasts without a renewal, [lease.DefaultLease] if not given.
+// See [lease.WithTTL]. etcd rounds it up to whole seconds.
+func WithTTL(d time.Duration) Option { return WithLeaseOptions(lease.WithTTL(d)) }
+
+// WithLeaseOptions sets the rarer options of package lease, such as [lease.WithLogger].
+func WithLeaseOptions(opts ...lease.Option) Option {
 	return func(c *Client) { c.lease = append(c.lease, opts...) }
 }
 
-// WithPrefix sets what all keys begin with, such as "/locks/"; nothing if not given. Clients with other prefixes have other
-// locks, as long as no prefix is another one with a lock's name and a slash behind it.
+// WithPrefix sets what all keys begin with, such as "/locks/". The default is the empty string.
+// Clients with different prefixes have different locks, unless one prefix is the other one followed
+// by the name of a lock and a slash.
 func WithPrefix(prefix string) Option { return func(c *Client) { c.prefix = prefix } }
 
-// New returns a Client of the cluster that client has. It never closes client, and has to be closed before client is. It
-// runs a few goroutines until then.
+// New returns a Client of the cluster that client is connected to. It never closes client. Close the
+// Client before client. It runs a few goroutines until then.
 //
-// A client that reaches one member only, by a connection that has silently died, does not notice before its
-// DialKeepAliveTime and DialKeepAliveTimeout are over. They are worth setting.
+// Set DialKeepAliveTime and DialKeepAliveTimeout of client. Without them, a client of a single
+// member does not notice that its connection has died silently.
 func New(client *clientv3.Client, opts ...Option) (*Client, error) {
 	if client == nil {
 		return nil, errors.New("etcdlock: nil client")
@@ -61,7 +66,7 @@ func New(client *clientv3.Client, opts ...Option) (*Client, error) {
 		return nil, fmt.Errorf("etcdlock: prefix has %d bytes, at most %d are allowed", len(c.prefix), maxName)
 	}
 	c.core = newCore(client)
-	if _, err := c.kind(plain); err != nil { // tells wrong options at once
+	if _, err := c.kind(plain); err != nil { // reports wrong options at once
 		c.core.close(context.Background())
 		return nil, err
 	}
@@ -78,7 +83,7 @@ func (c *Client) kind(k *kind) (*lease.Client, error) {
 	if c.closed {
 		return nil, locks.ErrClosed
 	}
-	// Each holder has a token of its own, and those here are no better than those elsewhere.
+	// Each holder has a token of its own, and local waiters have no precedence over remote ones.
 	opts := append([]lease.Option{lease.WithMaxLocalHandoffs(0)}, c.lease...)
 	if k.alone {
 		opts = append(opts, lease.WithMaxLocalHandoffs(0))
@@ -94,29 +99,29 @@ func (c *Client) kind(k *kind) (*lease.Client, error) {
 // maxName is how many bytes the name of a lock may have.
 const maxName = 4096
 
-// escaper makes names into parts of keys that hold no slash, so that no lock's keys are among another's.
+// escaper removes the slashes of names, so that no lock's keys are among those of another lock.
 var escaper = strings.NewReplacer("%", "%25", "/", "%2F")
 
-// Prefix returns what to give to concurrency.NewMutex to have etcd's own mutex be the same lock as [Client.Lock] of this name:
-// the Client's prefix and the name, in which "/" is written as "%2F" and "%" as "%25".
+// Prefix returns the prefix that makes concurrency.NewMutex the same lock as [Client.Mutex] of this
+// name. It is the Client's prefix and the name, in which "/" is written as "%2F" and "%" as "%25".
 func (c *Client) Prefix(name string) string { return c.prefix + escaper.Replace(name) }
 
-// Lock is a lock of one name: a [lease.Mutex], whose Name is what its keys begin with. One whose name cannot be that of a lock
-// cannot be taken; the error says why.
-type Lock struct {
+// Mutex is a lock of one name: a [lease.Mutex], whose Name is the common prefix of its keys. An
+// acquisition by a name that no lock can have returns an error that says why.
+type Mutex struct {
 	*lease.Mutex
 	bad   error
 	other *lease.Mutex // the other half of a read-write lock
-	core  *core        // of the read half of one
+	core  *core        // set in the read half of a read-write lock
 }
 
-var _ locks.Leased = (*Lock)(nil)
+var _ locks.Leased = (*Mutex)(nil)
 
-// For makes holds last for d and end then, see [lease.WithFixedTTL].
-func For(d time.Duration) lease.MutexOption { return lease.WithFixedTTL(d) }
+// WithFixedTTL makes holds end after d, without renewal. See [lease.WithFixedTTL].
+func WithFixedTTL(d time.Duration) lease.MutexOption { return lease.WithFixedTTL(d) }
 
-// lock returns the lock of a kind whose keys begin with prefix and a slash, and that is called name.
-func (c *Client) lock(k *kind, name, prefix string, opts []lease.MutexOption) *Lock {
+// mutex returns the lock of kind k called name, whose keys begin with prefix and a slash.
+func (c *Client) mutex(k *kind, name, prefix string, opts []lease.MutexOption) *Mutex {
 	var bad error
 	switch {
 	case name == "":
@@ -129,25 +134,27 @@ func (c *Client) lock(k *kind, name, prefix string, opts []lease.MutexOption) *L
 		bad = err
 		lc, _ = c.kind(plain)
 	}
-	return &Lock{Mutex: lc.Mutex(prefix, opts...), bad: bad}
+	return &Mutex{Mutex: lc.Mutex(prefix, opts...), bad: bad}
 }
 
-// Locker returns the lock called name. It is a [*Lock].
-func (c *Client) Locker(name string) locks.TryLocker { return c.Lock(name) }
+// Locker returns the lock called name. It is a [*Mutex].
+func (c *Client) Locker(name string) locks.TryLocker { return c.Mutex(name) }
 
-// Lock returns the lock called name. It excludes etcd's own concurrency.Mutex on [Client.Prefix] of the name.
-func (c *Client) Lock(name string, opts ...lease.MutexOption) *Lock {
-	return c.lock(plain, name, c.Prefix(name), opts)
+// Mutex returns the lock called name. It excludes etcd's own concurrency.Mutex on [Client.Prefix] of
+// the name.
+func (c *Client) Mutex(name string, opts ...lease.MutexOption) *Mutex {
+	return c.mutex(plain, name, c.Prefix(name), opts)
 }
 
-// MutexLocker returns the lock that concurrency.NewMutex(session, prefix) is, whatever prefix looks like. The Client's own
-// prefix is not put in front. As with etcd's mutex, "a" and "a/b" get in each other's way: whoever has the second has the first.
-func (c *Client) MutexLocker(prefix string, opts ...lease.MutexOption) *Lock {
-	return c.lock(plain, prefix, prefix, opts)
+// MutexLocker returns the lock that concurrency.NewMutex(session, prefix) is, with any prefix. The
+// Client's own prefix is not put in front. As with etcd's mutex, the holder of "a/b" also excludes
+// others from "a".
+func (c *Client) MutexLocker(prefix string, opts ...lease.MutexOption) *Mutex {
+	return c.mutex(plain, prefix, prefix, opts)
 }
 
-// LockContext takes the lock, and waits for it until ctx ends.
-func (l *Lock) LockContext(ctx context.Context) error {
+// LockContext acquires the lock, and waits for it until ctx ends.
+func (l *Mutex) LockContext(ctx context.Context) error {
 	ctx, err := l.admit(ctx)
 	if err != nil {
 		return err
@@ -155,8 +162,9 @@ func (l *Lock) LockContext(ctx context.Context) error {
 	return l.Mutex.LockContext(ctx)
 }
 
-// TryLockContext takes the lock if nobody has it or waits for it. It waits for the cluster's answer until ctx ends.
-func (l *Lock) TryLockContext(ctx context.Context) (bool, error) {
+// TryLockContext acquires the lock if nobody holds it or waits for it. It waits for the cluster's
+// answer until ctx ends.
+func (l *Mutex) TryLockContext(ctx context.Context) (bool, error) {
 	ctx, err := l.admit(ctx)
 	if err != nil {
 		return false, err
@@ -164,8 +172,9 @@ func (l *Lock) TryLockContext(ctx context.Context) (bool, error) {
 	return l.Mutex.TryLockContext(ctx)
 }
 
-// Close releases all holds, and has all who wait return [locks.ErrClosed]; see [lease.Client.Close]. It does not
-// close the client that New was given. Only the first call does anything.
+// Close releases all holds, and makes all waiters return [locks.ErrClosed]. See
+// [lease.Client.Close]. It does not close the client that New was given. Only the first call does
+// anything.
 func (c *Client) Close(ctx context.Context) error {
 	c.mu.Lock()
 	if c.closed {

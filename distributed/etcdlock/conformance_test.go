@@ -26,7 +26,7 @@ func open(tb testing.TB, c *clientv3.Client, opts ...etcdlock.Option) *etcdlock.
 	return ec
 }
 
-func term(d time.Duration) etcdlock.Option { return etcdlock.WithLease(lease.WithTTL(d)) }
+func term(d time.Duration) etcdlock.Option { return etcdlock.WithTTL(d) }
 
 var names atomic.Int64
 
@@ -69,18 +69,18 @@ func conform(t *testing.T, rounds int, get func(c *etcdlock.Client, name string)
 		cfg.Exclusive = func(l locks.TryLocker) locks.TryLocker { return exclusive[l] }
 	} else {
 		cfg.FIFO = true
-		cfg.Waiting = func(l locks.TryLocker) int { return l.(*etcdlock.Lock).QueueLength() }
+		cfg.Waiting = func(l locks.TryLocker) int { return l.(*etcdlock.Mutex).QueueLength() }
 	}
 	lockstest.TestTryLocker(t, cfg)
 }
 
 func TestLocksConform(t *testing.T) {
 	for name, opts := range map[string][]etcdlock.Option{
-		"cohort": {etcdlock.WithLease(lease.WithMaxLocalHandoffs(64))}, "no cohort": nil,
+		"cohort": {etcdlock.WithLeaseOptions(lease.WithMaxLocalHandoffs(64))}, "no cohort": nil,
 	} {
 		t.Run(name, func(t *testing.T) {
 			conform(t, 40, func(c *etcdlock.Client, name string) (l, exclusive locks.TryLocker) {
-				l = c.Lock(name)
+				l = c.Mutex(name)
 				return l, l
 			}, opts...)
 		})
@@ -89,14 +89,14 @@ func TestLocksConform(t *testing.T) {
 
 func TestWriteLocksConform(t *testing.T) {
 	conform(t, 40, func(c *etcdlock.Client, name string) (l, exclusive locks.TryLocker) {
-		l = c.ReadWriteLocker(name).WriteLocker()
+		l = c.RWMutex(name).WriteLocker()
 		return l, l
 	})
 }
 
 func TestReadLocksConform(t *testing.T) {
 	conform(t, 40, func(c *etcdlock.Client, name string) (l, exclusive locks.TryLocker) {
-		rw := c.ReadWriteLocker(name)
+		rw := c.RWMutex(name)
 		return rw.ReadLocker(), rw.WriteLocker()
 	})
 }

@@ -7,11 +7,11 @@
 //	err = locks.Do(ctx, provider.Locker("orders"), func(ctx context.Context) error { ... })
 //
 //	lock                     etcd                                 keys
-//	Client.Locker, Lock      concurrency.Mutex on Client.Prefix   <prefix>/<lease in hex>
+//	Client.Locker, Mutex     concurrency.Mutex on Client.Prefix   <prefix>/<lease in hex>
 //	Client.MutexLocker       concurrency.Mutex on any prefix      the same
-//	Client.ReadWriteLocker   none                                 <prefix>%rw/read/<lease>, <prefix>%rw/write/<lease>
+//	Client.RWMutex           none                                 <prefix>%rw/read/<lease>, <prefix>%rw/write/<lease>
 //
-// All are [lease.Lock]: owned by a goroutine or an explicit owner, reentrant, renewed while held. Who waits in this process and
+// All are [lease.Mutex]: owned by a goroutine or an explicit owner, reentrant, renewed while held. Who waits in this process and
 // what re-entry costs is told there.
 //
 // # Guarantees

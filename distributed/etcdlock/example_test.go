@@ -13,7 +13,7 @@ import (
 	"github.com/jucgo/locks/distributed/etcdlock"
 )
 
-func ExampleClient_Lock() {
+func ExampleClient_Mutex() {
 	client, err := clientv3.New(clientv3.Config{
 		Endpoints:            []string{"localhost:2379"},
 		DialKeepAliveTime:    10 * time.Second,
@@ -29,7 +29,7 @@ func ExampleClient_Lock() {
 	}
 	defer provider.Close(context.Background())
 
-	err = locks.Do(context.Background(), provider.Lock("orders"), func(ctx context.Context) error {
+	err = locks.Do(context.Background(), provider.Mutex("orders"), func(ctx context.Context) error {
 		// ctx ends when the lock is lost, because the cluster could not be reached for too long.
 		return work(ctx)
 	})
@@ -45,15 +45,15 @@ func ExampleClient_Prefix() {
 		provider *etcdlock.Client
 	)
 	theirs := concurrency.NewMutex(session, provider.Prefix("orders"))
-	ours := provider.Lock("orders") // the same lock
+	ours := provider.Mutex("orders") // the same lock
 	_, _ = theirs, ours
 }
 
 // A writer that goes on to read what it has written, together with others.
-func ExampleClient_ReadWriteLocker() {
+func ExampleClient_RWMutex() {
 	var provider *etcdlock.Client
 	ctx := context.Background()
-	rw := provider.ReadWriteLocker("catalogue")
+	rw := provider.RWMutex("catalogue")
 	if err := rw.WriteLocker().LockContext(ctx); err != nil {
 		panic(err)
 	}

@@ -33,7 +33,7 @@ func as(o locks.Owner) context.Context { return locks.WithOwner(background, o) }
 
 func someone() context.Context { return as(locks.NewOwner()) }
 
-func hold(tb testing.TB, l *etcdlock.Lock, ctx context.Context) locks.Hold {
+func hold(tb testing.TB, l *etcdlock.Mutex, ctx context.Context) locks.Hold {
 	tb.Helper()
 	require.NoError(tb, l.LockContext(ctx))
 	h, err := l.Hold(ctx)
@@ -112,8 +112,8 @@ func overlap(t *testing.T, s *server, p *testbed.Proxy, d, phase time.Duration,
 	before func(locks.Hold), trouble func()) time.Duration {
 	t.Helper()
 	// With time for who is told to run, on a busy machine.
-	l := open(t, connect(t, p.Addr()), etcdlock.WithLease(lease.WithTTL(d), lease.WithMargin(d/3))).Lock("it")
-	rival := open(t, connect(t, s.addr)).Lock("it")
+	l := open(t, connect(t, p.Addr()), etcdlock.WithLeaseOptions(lease.WithTTL(d), lease.WithMargin(d/3))).Mutex("it")
+	rival := open(t, connect(t, s.addr)).Mutex("it")
 	a, b := someone(), someone()
 	h := hold(t, l, a)
 	if before != nil {
@@ -172,7 +172,7 @@ func TestAnExtendedHoldOutlastsAPartitionAndIsToldOfItsLossInTime(t *testing.T) 
 func TestAnExtendedHoldIsRenewedWhenTheExtensionIsOver(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	l, a := open(t, connect(t, s.addr), term(5*short)).Lock("it"), someone()
+	l, a := open(t, connect(t, s.addr), term(5*short)).Mutex("it"), someone()
 	h := hold(t, l, a)
 	require.NoError(t, h.Extend(background, 7*short))
 	time.Sleep(13 * short)
@@ -185,7 +185,7 @@ func TestALeaseIsUsedAgainUnlessMuchOfItsTimeIsOver(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	direct := connect(t, s.addr)
-	l, a := open(t, connect(t, s.addr), term(9*short)).Lock("it"), someone()
+	l, a := open(t, connect(t, s.addr), term(9*short)).Mutex("it"), someone()
 	used := func() string {
 		hold(t, l, a)
 		defer func() { require.NoError(t, l.UnlockContext(a)) }()
@@ -200,8 +200,8 @@ func TestALeaseIsUsedAgainUnlessMuchOfItsTimeIsOver(t *testing.T) {
 func TestAHoldIsLostWhileTheServerIsPausedAndStaysLost(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	l := open(t, connect(t, s.addr), term(3*short)).Lock("it")
-	rival := open(t, connect(t, s.addr)).Lock("it")
+	l := open(t, connect(t, s.addr), term(3*short)).Mutex("it")
+	rival := open(t, connect(t, s.addr)).Mutex("it")
 	a, b := someone(), someone()
 	h := hold(t, l, a)
 	s.Pause()
@@ -225,7 +225,7 @@ func TestAPausedHolderKnowsOfItsLossBeforeAnythingElse(t *testing.T) {
 	child.Say("")
 	require.Equal(t, "false", child.Line())
 	child.Pause()
-	rival, b := open(t, connect(t, s.addr)).Lock("it"), someone()
+	rival, b := open(t, connect(t, s.addr)).Mutex("it"), someone()
 	h := hold(t, rival, b)
 	require.Greater(t, h.Token(), token, "the resource refuses the smaller one")
 	child.Say("") // it is there when the process goes on
@@ -239,7 +239,7 @@ func TestTheLockOfAKilledProcessIsFreeAfterItsLease(t *testing.T) {
 	s := startServer(t)
 	child := testbed.Child(t, "hold", s.addr)
 	child.Line()
-	rival, b := open(t, connect(t, s.addr)).Lock("it"), someone()
+	rival, b := open(t, connect(t, s.addr)).Mutex("it"), someone()
 	got := start(rival, b)
 	queued(t, connect(t, s.addr), "it/", 2)
 	child.Kill()
@@ -251,7 +251,7 @@ func TestAPartitionThatEndsInTimeLosesNothing(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	p := testbed.NewProxy(t, s.addr)
-	l, a := open(t, connect(t, p.Addr()), term(6*short)).Lock("it"), someone()
+	l, a := open(t, connect(t, p.Addr()), term(6*short)).Mutex("it"), someone()
 	h := hold(t, l, a)
 	for range 2 {
 		p.Refuse()
@@ -281,9 +281,9 @@ func TestALostReplyOfAnAcquisitionLeavesOneHold(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	direct := connect(t, s.addr)
-	for name, take := range map[string]func(l *etcdlock.Lock, ctx context.Context) error{
-		"lock": (*etcdlock.Lock).LockContext,
-		"try": func(l *etcdlock.Lock, ctx context.Context) error {
+	for name, take := range map[string]func(l *etcdlock.Mutex, ctx context.Context) error{
+		"lock": (*etcdlock.Mutex).LockContext,
+		"try": func(l *etcdlock.Mutex, ctx context.Context) error {
 			ok, err := l.TryLockContext(ctx)
 			if err == nil && !ok {
 				err = errors.New("refused")
@@ -293,7 +293,7 @@ func TestALostReplyOfAnAcquisitionLeavesOneHold(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := testbed.NewProxy(t, s.addr)
-			l, a := open(t, connect(t, p.Addr())).Lock(name), someone()
+			l, a := open(t, connect(t, p.Addr())).Mutex(name), someone()
 			hold(t, l, a) // so that there is a lease
 			require.NoError(t, l.UnlockContext(a))
 			dropReply(p, name)
@@ -315,7 +315,7 @@ func TestACancelledAcquisitionWhoseReplyIsLostReturnsAtOnceAndIsUndone(t *testin
 	s := startServer(t)
 	p := testbed.NewProxy(t, s.addr)
 	direct := connect(t, s.addr)
-	l, a := open(t, connect(t, p.Addr())).Lock("it"), someone()
+	l, a := open(t, connect(t, p.Addr())).Mutex("it"), someone()
 	hold(t, l, a)
 	require.NoError(t, l.UnlockContext(a))
 	p.DropReply("it/", 1)
@@ -342,7 +342,7 @@ func TestALostReplyOfAReleaseIsNoError(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	p := testbed.NewProxy(t, s.addr)
-	l, a := open(t, connect(t, p.Addr())).Lock("it"), someone()
+	l, a := open(t, connect(t, p.Addr())).Mutex("it"), someone()
 	hold(t, l, a)
 	dropReply(p, "it")
 	require.NoError(t, l.UnlockContext(a))
@@ -355,16 +355,16 @@ func TestWaitersCancelledAtRandomLeaveNothingBehind(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	direct := connect(t, s.addr)
-	holder, a := open(t, connect(t, s.addr)).Lock("it"), someone()
-	rw := open(t, connect(t, s.addr)).ReadWriteLocker("it").WriteLocker()
+	holder, a := open(t, connect(t, s.addr)).Mutex("it"), someone()
+	rw := open(t, connect(t, s.addr)).RWMutex("it").WriteLocker()
 	hold(t, holder, a)
 	require.NoError(t, rw.LockContext(a))
 	// Clients of their own, since of one client one goroutine at a time waits for the cluster.
 	var wg sync.WaitGroup
 	for range 10 {
 		c := open(t, connect(t, s.addr))
-		both := c.ReadWriteLocker("it")
-		for _, l := range []locks.TryLocker{c.Lock("it"), both.ReadLocker(), both.WriteLocker()} {
+		both := c.RWMutex("it")
+		for _, l := range []locks.TryLocker{c.Mutex("it"), both.ReadLocker(), both.WriteLocker()} {
 			for range 34 { // a thousand in all
 				wg.Go(func() {
 					ctx, cancel := context.WithTimeout(someone(), time.Duration(rand.Int64N(int64(time.Second))))
@@ -387,7 +387,7 @@ func TestAWaiterKeepsItsPlaceForLongerThanALease(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	direct := connect(t, s.addr)
-	holder, l := open(t, connect(t, s.addr), term(6*short)).Lock("it"), open(t, connect(t, s.addr), term(6*short)).Lock("it")
+	holder, l := open(t, connect(t, s.addr), term(6*short)).Mutex("it"), open(t, connect(t, s.addr), term(6*short)).Mutex("it")
 	a, b := someone(), someone()
 	h := hold(t, holder, a)
 	got := start(l, b)
@@ -408,7 +408,7 @@ func TestAWaiterKeepsItsPlaceForLongerThanALease(t *testing.T) {
 func TestTheTimeOfAHoldCountsFromWhenItsPlaceInTheQueueWasLastKeptAlive(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	holder, l := open(t, connect(t, s.addr)).Lock("it"), open(t, connect(t, s.addr), term(9*short)).Lock("it")
+	holder, l := open(t, connect(t, s.addr)).Mutex("it"), open(t, connect(t, s.addr), term(9*short)).Mutex("it")
 	a, b := someone(), someone()
 	hold(t, holder, a)
 	got := start(l, b)
@@ -434,7 +434,7 @@ func TestAHolderIsToldWhenItsKeyOrItsLeaseIsTakenAwayAndLeavesItsSuccessorAlone(
 	} {
 		t.Run(name, func(t *testing.T) {
 			// The renewals would tell in ten seconds.
-			l, rival := open(t, connect(t, s.addr)).Lock(name), open(t, connect(t, s.addr)).Lock(name)
+			l, rival := open(t, connect(t, s.addr)).Mutex(name), open(t, connect(t, s.addr)).Mutex(name)
 			a, b := someone(), someone()
 			h := hold(t, l, a)
 			time.Sleep(time.Second) // a quick hold is not watched
@@ -456,7 +456,7 @@ func TestAHolderIsToldWhenItsKeyOrItsLeaseIsTakenAwayAndLeavesItsSuccessorAlone(
 func TestTheRenewalTellsTheHolderOfAKeyThatWasTakenAwayWhateverTheWatchDoes(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	l, a := open(t, connect(t, s.addr), term(9*short)).Lock("it"), someone()
+	l, a := open(t, connect(t, s.addr), term(9*short)).Mutex("it"), someone()
 	h := hold(t, l, a)
 	direct := connect(t, s.addr)
 	_, err := direct.Delete(background, keys(t, direct, "it/")[0]) // before it is watched
@@ -471,7 +471,7 @@ func TestAWaiterWhoseLeaseIsTakenAwayIsToldAtOnce(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	direct := connect(t, s.addr)
-	holder, l := open(t, connect(t, s.addr)).Lock("it"), open(t, connect(t, s.addr)).Lock("it")
+	holder, l := open(t, connect(t, s.addr)).Mutex("it"), open(t, connect(t, s.addr)).Mutex("it")
 	a, b := someone(), someone()
 	hold(t, holder, a)
 	got := start(l, b)
@@ -495,8 +495,8 @@ func TestAWaiterGoesOnWhenItsWatchIsLostToACompaction(t *testing.T) {
 	s := startServer(t)
 	p := testbed.NewProxy(t, s.addr)
 	direct := connect(t, s.addr)
-	l := open(t, connect(t, p.Addr()), etcdlock.WithLease(lease.WithPoll(time.Minute))).Lock("it")
-	first, second := open(t, connect(t, s.addr)).Lock("it"), open(t, connect(t, s.addr)).Lock("it")
+	l := open(t, connect(t, p.Addr()), etcdlock.WithLeaseOptions(lease.WithPoll(time.Minute))).Mutex("it")
+	first, second := open(t, connect(t, s.addr)).Mutex("it"), open(t, connect(t, s.addr)).Mutex("it")
 	a, b, c := someone(), someone(), someone()
 	hold(t, first, a)
 	waits := start(second, b)
@@ -524,7 +524,7 @@ func TestTheDeathOfTheLeaderEndsNeitherHoldsNorWaits(t *testing.T) {
 	for _, m := range members {
 		addrs = append(addrs, m.addr)
 	}
-	first := open(t, connect(t, addrs...), term(8*time.Second)).Lock("it")
+	first := open(t, connect(t, addrs...), term(8*time.Second)).Mutex("it")
 	a := someone()
 	h := hold(t, first, a)
 
@@ -533,7 +533,7 @@ func TestTheDeathOfTheLeaderEndsNeitherHoldsNorWaits(t *testing.T) {
 	var tokens []uint64
 	var wg sync.WaitGroup
 	for range 4 {
-		l := open(t, connect(t, addrs...), term(8*time.Second)).Lock("it")
+		l := open(t, connect(t, addrs...), term(8*time.Second)).Mutex("it")
 		wg.Go(func() {
 			for range 5 {
 				ctx := someone()
@@ -588,7 +588,7 @@ func TestTheDeathOfTheLeaderEndsNeitherHoldsNorWaits(t *testing.T) {
 func TestHoldsOfOneOwnerAreCounted(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	l, rival := open(t, connect(t, s.addr)).Lock("it"), open(t, connect(t, s.addr)).Lock("it")
+	l, rival := open(t, connect(t, s.addr)).Mutex("it"), open(t, connect(t, s.addr)).Mutex("it")
 	a, b := someone(), someone()
 	hold(t, l, a)
 	hold(t, l, a)
@@ -609,14 +609,14 @@ func TestCloseEndsHoldsAndWaiters(t *testing.T) {
 	direct := connect(t, s.addr)
 	conn := connect(t, s.addr)
 	c := open(t, conn)
-	holder, a := open(t, connect(t, s.addr)).Lock("other"), someone()
+	holder, a := open(t, connect(t, s.addr)).Mutex("other"), someone()
 	hold(t, holder, a)
-	h := hold(t, c.Lock("it"), someone())
-	require.NoError(t, c.ReadWriteLocker("rw").ReadLocker().LockContext(someone()))
+	h := hold(t, c.Mutex("it"), someone())
+	require.NoError(t, c.RWMutex("rw").ReadLocker().LockContext(someone()))
 	var waits []<-chan error
 	for _, name := range []string{"it", "other"} {
 		for range 3 {
-			waits = append(waits, start(c.Lock(name), someone()))
+			waits = append(waits, start(c.Mutex(name), someone()))
 		}
 	}
 	queued(t, direct, "other/", 2)
@@ -625,8 +625,8 @@ func TestCloseEndsHoldsAndWaiters(t *testing.T) {
 		require.ErrorIs(t, result(t, got), locks.ErrClosed)
 	}
 	require.ErrorIs(t, h.Err(), locks.ErrLost)
-	require.ErrorIs(t, c.Lock("it").LockContext(someone()), locks.ErrClosed)
-	require.ErrorIs(t, c.ReadWriteLocker("rw").WriteLocker().LockContext(someone()), locks.ErrClosed)
+	require.ErrorIs(t, c.Mutex("it").LockContext(someone()), locks.ErrClosed)
+	require.ErrorIs(t, c.RWMutex("rw").WriteLocker().LockContext(someone()), locks.ErrClosed)
 	require.Len(t, keys(t, direct, ""), 1, "the other's")
 	require.NoError(t, holder.UnlockContext(a))
 	require.NoError(t, c.Close(background), "again")
@@ -640,7 +640,7 @@ func TestCloseDoesNotWaitForAServerThatIsGone(t *testing.T) {
 	p := testbed.NewProxy(t, s.addr)
 	c, err := etcdlock.New(connect(t, p.Addr()))
 	require.NoError(t, err)
-	hold(t, c.Lock("it"), someone())
+	hold(t, c.Mutex("it"), someone())
 	p.Cut()
 	ctx, cancel := context.WithTimeout(background, 100*time.Millisecond)
 	defer cancel()
@@ -667,8 +667,8 @@ func TestHoldsForATimeLastThatLongAndEnd(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	c := open(t, connect(t, s.addr))
-	rival := open(t, connect(t, s.addr)).Lock("it")
-	l, a := c.Lock("it", etcdlock.For(4*short)), someone()
+	rival := open(t, connect(t, s.addr)).Mutex("it")
+	l, a := c.Mutex("it", etcdlock.WithFixedTTL(4*short)), someone()
 	hold(t, l, a)
 	time.Sleep(short) // of the lease, which is used again
 	require.NoError(t, l.UnlockContext(a))
@@ -690,22 +690,22 @@ func TestManyHoldsAreRenewed(t *testing.T) {
 	c, a := open(t, connect(t, s.addr), term(9*short)), someone()
 	var holds []locks.Hold
 	for i := range 150 { // more than are renewed at once
-		holds = append(holds, hold(t, c.Lock(fmt.Sprint("it", i)), a))
+		holds = append(holds, hold(t, c.Mutex(fmt.Sprint("it", i)), a))
 	}
 	time.Sleep(10 * short)
 	for i, h := range holds {
 		require.NoError(t, h.Err(), i)
 		deadline, _ := h.Deadline()
 		require.Greater(t, time.Until(deadline), short/2, "it is kept alive in time")
-		require.NoError(t, c.Lock(fmt.Sprint("it", i)).UnlockContext(a))
+		require.NoError(t, c.Mutex(fmt.Sprint("it", i)).UnlockContext(a))
 	}
 }
 
 func TestAHoldMayBeAsLongAsCanBe(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	l, a := open(t, connect(t, s.addr)).Lock("it", etcdlock.For(math.MaxInt64)), someone()
-	rival := open(t, connect(t, s.addr)).Lock("it")
+	l, a := open(t, connect(t, s.addr)).Mutex("it", etcdlock.WithFixedTTL(math.MaxInt64)), someone()
+	rival := open(t, connect(t, s.addr)).Mutex("it")
 	h := hold(t, l, a)
 	require.NoError(t, h.Extend(a, math.MaxInt64))
 	require.False(t, try(t, rival, someone()))
@@ -719,7 +719,7 @@ func TestWhoWaitsHereGoesOnToWhenTheServerIsGoneForLongerThanALease(t *testing.T
 	t.Parallel()
 	s := startServer(t)
 	p := testbed.NewProxy(t, s.addr)
-	l := open(t, connect(t, p.Addr()), term(short)).Lock("it")
+	l := open(t, connect(t, p.Addr()), term(short)).Mutex("it")
 	a, b := someone(), someone()
 	h := hold(t, l, a)
 	got := start(l, b)
@@ -740,7 +740,7 @@ func TestWhoWaitsHereGoesOnToWhenTheServerIsGoneForLongerThanALease(t *testing.T
 func TestARestartOfTheServerEndsNeitherHoldsNorWaits(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	l, waiter := open(t, connect(t, s.addr), term(long)).Lock("it"), open(t, connect(t, s.addr), term(long)).Lock("it")
+	l, waiter := open(t, connect(t, s.addr), term(long)).Mutex("it"), open(t, connect(t, s.addr), term(long)).Mutex("it")
 	a, b := someone(), someone()
 	h := hold(t, l, a)
 	got := start(waiter, b)

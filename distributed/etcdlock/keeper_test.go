@@ -40,7 +40,7 @@ func TestAWaiterWhosePlaceCouldNotBeRenewedTriesAgainSoonerThanInTurn(t *testing
 	direct := connect(t, s.addr)
 	const lease = 6 * short
 	r.left.Store(3)
-	holder, l := open(t, connect(t, s.addr)).Lock("it"), open(t, client, term(lease)).Lock("it")
+	holder, l := open(t, connect(t, s.addr)).Mutex("it"), open(t, client, term(lease)).Mutex("it")
 	a, b := someone(), someone()
 	hold(t, holder, a)
 	got := start(l, b)

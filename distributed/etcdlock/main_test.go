@@ -37,7 +37,7 @@ func holdLock(args []string) error {
 		return err
 	}
 	ctx := context.Background()
-	l := c.Lock("it")
+	l := c.Mutex("it")
 	if err := l.LockContext(ctx); err != nil {
 		return err
 	}
@@ -59,10 +59,10 @@ func buy(args []string) error {
 		if err != nil {
 			return nil, nil, err
 		}
-		c, err := etcdlock.New(conn, etcdlock.WithLease(lease.WithTTL(10*time.Second), lease.WithMaxLocalHandoffs(2)))
+		c, err := etcdlock.New(conn, etcdlock.WithLeaseOptions(lease.WithTTL(10*time.Second), lease.WithMaxLocalHandoffs(2)))
 		if err != nil {
 			return nil, nil, err
 		}
-		return c.Lock("tickets"), func() { c.Close(context.Background()); conn.Close() }, nil
+		return c.Mutex("tickets"), func() { c.Close(context.Background()); conn.Close() }, nil
 	})
 }

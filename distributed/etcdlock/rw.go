@@ -26,32 +26,32 @@ var (
 // downgraded is the value of the key of a writer that has become a reader.
 const downgraded = "read"
 
-// RWLock is a read-write lock: any number of readers, or one writer, among all processes, in order of arrival.
+// RWMutex is a read-write lock: any number of readers, or one writer, among all processes, in order of arrival.
 //
 // Whoever holds the write lock may take the read lock too, and keep it when it gives the write lock back: nobody writes in
 // between. A reader that asks to write gets [locks.ErrUpgrade] at once. While a hold that began as a writer's is only a
 // reader's, TryLockContext of other readers is false; their LockContext is not kept waiting.
-type RWLock struct{ read, write *Lock }
+type RWMutex struct{ read, write *Mutex }
 
-var _ locks.ReadWriteLocker = (*RWLock)(nil)
+var _ locks.ReadWriteLocker = (*RWMutex)(nil)
 
-// ReadWriteLocker returns the read-write lock called name. It has nothing to do with [Client.Lock] of the same name.
-func (c *Client) ReadWriteLocker(name string, opts ...lease.MutexOption) *RWLock {
+// RWMutex returns the read-write lock called name. It has nothing to do with [Client.Mutex] of the same name.
+func (c *Client) RWMutex(name string, opts ...lease.MutexOption) *RWMutex {
 	prefix := c.Prefix(name) + "%rw" // which is in no other lock's name
-	l := &RWLock{
-		read:  c.lock(reading, name, prefix, append([]lease.MutexOption{lease.Shared()}, opts...)),
-		write: c.lock(writing, name, prefix, opts),
+	l := &RWMutex{
+		read:  c.mutex(reading, name, prefix, append([]lease.MutexOption{lease.Shared()}, opts...)),
+		write: c.mutex(writing, name, prefix, opts),
 	}
 	l.read.other, l.read.core = l.write.Mutex, c.core
 	l.write.other = l.read.Mutex
 	return l
 }
 
-// ReadLocker returns the half that readers share. It is a [*Lock].
-func (l *RWLock) ReadLocker() locks.TryLocker { return l.read }
+// ReadLocker returns the half that readers share. It is a [*Mutex].
+func (l *RWMutex) ReadLocker() locks.TryLocker { return l.read }
 
-// WriteLocker returns the half of the writer. It is a [*Lock].
-func (l *RWLock) WriteLocker() locks.TryLocker { return l.write }
+// WriteLocker returns the half of the writer. It is a [*Mutex].
+func (l *RWMutex) WriteLocker() locks.TryLocker { return l.write }
 
 // masterKey is under which a context carries the session of a writer that asks to read.
 type masterKey struct{}
@@ -62,7 +62,7 @@ func masterOf(ctx context.Context) *session {
 }
 
 // admit returns ctx with what the store has to know, or why ctx's owner cannot have the lock whatever the cluster says.
-func (l *Lock) admit(ctx context.Context) (context.Context, error) {
+func (l *Mutex) admit(ctx context.Context) (context.Context, error) {
 	if l.bad != nil {
 		return ctx, l.bad
 	}

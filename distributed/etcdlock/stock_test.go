@@ -33,9 +33,9 @@ func TestTheKeyIsThatOfEtcdsOwnMutex(t *testing.T) {
 	s := startServer(t)
 	direct := connect(t, s.addr)
 	c := open(t, direct, etcdlock.WithPrefix("/locks/"))
-	for want, l := range map[string]*etcdlock.Lock{
-		"/locks/it/":            c.Lock("it"),
-		"/locks/50%25%2Fnight/": c.Lock("50%/night"),
+	for want, l := range map[string]*etcdlock.Mutex{
+		"/locks/it/":            c.Mutex("it"),
+		"/locks/50%25%2Fnight/": c.Mutex("50%/night"),
 		"/my-lock//":            c.MutexLocker("/my-lock/"),
 	} {
 		a := someone()
@@ -61,7 +61,7 @@ func TestEtcdsOwnMutexAndOursExcludeAndWakeEachOther(t *testing.T) {
 	s := startServer(t)
 	direct := connect(t, s.addr)
 	c := open(t, connect(t, s.addr))
-	locks := map[string]*etcdlock.Lock{"it": c.Lock("it"), c.Prefix("a/b"): c.Lock("a/b"), "/my-lock/": c.MutexLocker("/my-lock/")}
+	locks := map[string]*etcdlock.Mutex{"it": c.Mutex("it"), c.Prefix("a/b"): c.Mutex("a/b"), "/my-lock/": c.MutexLocker("/my-lock/")}
 	for prefix, l := range locks {
 		m, a := stock(t, s.addr, prefix), someone()
 
@@ -98,7 +98,7 @@ func TestEtcdsOwnMutexAndOursWaitInOneQueue(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	direct := connect(t, s.addr)
-	holder, a := open(t, connect(t, s.addr)).Lock("it"), someone()
+	holder, a := open(t, connect(t, s.addr)).Mutex("it"), someone()
 	hold(t, holder, a)
 	order := make(chan int, 6)
 	var wg sync.WaitGroup
@@ -111,7 +111,7 @@ func TestEtcdsOwnMutexAndOursWaitInOneQueue(t *testing.T) {
 				assert.NoError(t, m.Unlock(background))
 			})
 		} else {
-			l, b := open(t, connect(t, s.addr)).Lock("it"), someone()
+			l, b := open(t, connect(t, s.addr)).Mutex("it"), someone()
 			wg.Go(func() {
 				assert.NoError(t, l.LockContext(b))
 				order <- i
@@ -143,9 +143,9 @@ func TestEtcdsOwnMutexAndOursExcludeEachOtherUnderStress(t *testing.T) {
 	}
 	var wg sync.WaitGroup
 	for range 2 {
-		c := open(t, connect(t, s.addr), etcdlock.WithLease(lease.WithMaxLocalHandoffs(2)))
+		c := open(t, connect(t, s.addr), etcdlock.WithLeaseOptions(lease.WithMaxLocalHandoffs(2)))
 		for i := range 2 {
-			l, a := c.Lock("it"), someone()
+			l, a := c.Mutex("it"), someone()
 			wg.Go(func() {
 				for ctx.Err() == nil {
 					if i == 0 && !try(t, l, a) || i == 1 && l.LockContext(locks.WithOwner(ctx, locks.CurrentOwner(a))) != nil {
@@ -184,16 +184,16 @@ func TestNamesThatBeginAlikeAreOtherLocks(t *testing.T) {
 	}
 	owner := someone()
 	for _, name := range all {
-		require.True(t, try(t, c.Lock(name), owner), "%q", name)
-		require.True(t, try(t, c.ReadWriteLocker(name).WriteLocker(), owner), "%q", name)
-		require.False(t, try(t, c.Lock(name), someone()))
+		require.True(t, try(t, c.Mutex(name), owner), "%q", name)
+		require.True(t, try(t, c.RWMutex(name).WriteLocker(), owner), "%q", name)
+		require.False(t, try(t, c.Mutex(name), someone()))
 	}
 	other := open(t, conn, etcdlock.WithPrefix("p/"))
-	require.True(t, try(t, other.Lock("a"), owner))
-	require.NoError(t, other.Lock("a").UnlockContext(owner))
+	require.True(t, try(t, other.Mutex("a"), owner))
+	require.NoError(t, other.Mutex("a").UnlockContext(owner))
 	for _, name := range all {
-		require.NoError(t, c.Lock(name).UnlockContext(owner))
-		require.NoError(t, c.ReadWriteLocker(name).WriteLocker().UnlockContext(owner))
+		require.NoError(t, c.Mutex(name).UnlockContext(owner))
+		require.NoError(t, c.RWMutex(name).WriteLocker().UnlockContext(owner))
 	}
 	resp, err := conn.Get(background, "\x00", clientv3.WithFromKey())
 	require.NoError(t, err)
@@ -205,10 +205,10 @@ func TestWrongNamesLeasesAndClientsAreRefused(t *testing.T) {
 	s := startServer(t)
 	conn := connect(t, s.addr)
 	c := open(t, conn)
-	for _, l := range []*etcdlock.Lock{
-		c.Lock(""), c.Lock(strings.Repeat("x", 4097)), c.MutexLocker(""), c.Lock("it", etcdlock.For(0)),
-		c.Lock("it", etcdlock.For(-time.Second)), c.Lock("it", etcdlock.For(time.Microsecond)),
-		c.ReadWriteLocker("").ReadLocker().(*etcdlock.Lock), c.ReadWriteLocker("").WriteLocker().(*etcdlock.Lock),
+	for _, l := range []*etcdlock.Mutex{
+		c.Mutex(""), c.Mutex(strings.Repeat("x", 4097)), c.MutexLocker(""), c.Mutex("it", etcdlock.WithFixedTTL(0)),
+		c.Mutex("it", etcdlock.WithFixedTTL(-time.Second)), c.Mutex("it", etcdlock.WithFixedTTL(time.Microsecond)),
+		c.RWMutex("").ReadLocker().(*etcdlock.Mutex), c.RWMutex("").WriteLocker().(*etcdlock.Mutex),
 	} {
 		ok, err := l.TryLockContext(background)
 		require.False(t, ok)
@@ -220,7 +220,7 @@ func TestWrongNamesLeasesAndClientsAreRefused(t *testing.T) {
 
 	_, err := etcdlock.New(nil)
 	require.Error(t, err)
-	_, err = etcdlock.New(conn, etcdlock.WithLease(lease.WithTTL(-1)))
+	_, err = etcdlock.New(conn, etcdlock.WithLeaseOptions(lease.WithTTL(-1)))
 	require.Error(t, err)
 	_, err = etcdlock.New(conn, etcdlock.WithPrefix(strings.Repeat("x", 4097)))
 	require.Error(t, err)
@@ -231,8 +231,8 @@ func TestWhatIsNoPlaceInAQueueIsForeignAndLeftAlone(t *testing.T) {
 	s := startServer(t)
 	conn := connect(t, s.addr)
 	c := open(t, conn)
-	for _, l := range []*etcdlock.Lock{
-		c.Lock("it"), c.ReadWriteLocker("rw").ReadLocker().(*etcdlock.Lock), c.ReadWriteLocker("rw").WriteLocker().(*etcdlock.Lock),
+	for _, l := range []*etcdlock.Mutex{
+		c.Mutex("it"), c.RWMutex("rw").ReadLocker().(*etcdlock.Mutex), c.RWMutex("rw").WriteLocker().(*etcdlock.Mutex),
 	} {
 		key := map[string]string{"it": "it/config", "rw%rw": "rw%rw/write/config"}[l.Name()]
 		_, err := conn.Put(background, key, "data")

@@ -59,7 +59,7 @@ func TestARenewalThatADeposedLeaderAnswersDoesNotCount(t *testing.T) {
 	client, err := dialWith([]grpc.DialOption{grpc.WithChainStreamInterceptor(d.intercept)}, s.addr)
 	require.NoError(t, err)
 	t.Cleanup(func() { client.Close() })
-	l := open(t, client, term(3*short)).Lock("it")
+	l := open(t, client, term(3*short)).Mutex("it")
 	now, err := client.Get(background, "it")
 	require.NoError(t, err)
 	d.term.Store(now.Header.GetRaftTerm() - 1)
@@ -67,7 +67,7 @@ func TestARenewalThatADeposedLeaderAnswersDoesNotCount(t *testing.T) {
 	h := hold(t, l, a)
 	before, _ := h.Deadline()
 
-	rival := open(t, connect(t, s.addr), term(3*short)).Lock("it")
+	rival := open(t, connect(t, s.addr), term(3*short)).Mutex("it")
 	got := start(rival, b)
 	isLost(t, h)
 	require.Positive(t, d.answers.Load())
