@@ -65,7 +65,7 @@ const (
 // while that returns false.
 //
 // New panics if l is nil, and with an error that matches [errors.ErrUnsupported] if l is the read side of an
-// RWMutex or a view of a Stamped: a wait could not give up what its owner holds. Java's UnsupportedOperationException.
+// RWMutex or a view of a StampedLock: a wait could not give up what its owner holds. Java's UnsupportedOperationException.
 func New(l sync.Locker) *Cond {
 	if l == nil {
 		panic("condition: New of a nil Locker")

@@ -39,7 +39,7 @@ func TestAForeignConditionIsReportedBeforeAMissingHold(t *testing.T) {
 
 func TestTheReadSideAndTheViewsOfAStampedHaveNoConditions(t *testing.T) {
 	var rw rwlock.RWMutex
-	var l rwlock.Stamped
+	var l rwlock.StampedLock
 	for _, view := range []any{rw.ReadLocker(), rw.RLocker(), l.ReadLocker(), l.WriteLocker()} {
 		_, ok := view.(interface{ NewCond() *condition.Cond })
 		require.False(t, ok)

@@ -15,7 +15,7 @@ import (
 // Not under the race detector, which has a sync.Pool drop what it is given at random.
 
 func TestAContendedStampedAllocatesNothingInTheSteadyState(t *testing.T) {
-	var l rwlock.Stamped
+	var l rwlock.StampedLock
 	stop := false
 	var wg sync.WaitGroup
 	wg.Go(func() {

@@ -3,7 +3,7 @@ package rwlock
 // TryConvertToWriteLock makes a write hold of what st is the stamp of, in one step, and returns the stamp of
 // that, or 0. For a write stamp that is st itself. A read hold is converted if it is the only one; if not, it is kept. An
 // optimistic stamp gives the write hold if it is valid and nobody holds the lock. Java's tryConvertToWriteLock(stamp).
-func (l *Stamped) TryConvertToWriteLock(st Stamp) Stamp {
+func (l *StampedLock) TryConvertToWriteLock(st Stamp) Stamp {
 	for {
 		s := l.state.Load()
 		to := s | writing
@@ -35,7 +35,7 @@ func (l *Stamped) TryConvertToWriteLock(st Stamp) Stamp {
 // that, or 0. A write hold becomes a read hold, its stamp dies, and readers that wait in front may enter; no writer
 // comes in between. For a read stamp whose hold goes on that is st itself. An optimistic stamp gives a read
 // hold if it is valid. Java's tryConvertToReadLock(stamp).
-func (l *Stamped) TryConvertToReadLock(st Stamp) Stamp {
+func (l *StampedLock) TryConvertToReadLock(st Stamp) Stamp {
 	if st.IsWriteLock() {
 		return l.endWrite(st, reader, read)
 	}
@@ -62,7 +62,7 @@ func (l *Stamped) TryConvertToReadLock(st Stamp) Stamp {
 // TryConvertToOptimisticRead gives the hold back that st is the stamp of, and returns an optimistic stamp
 // that is valid until the next writer enters, or 0 if there is no such hold. For an optimistic stamp that is st
 // itself if it is valid, else 0. Java's tryConvertToOptimisticRead(stamp).
-func (l *Stamped) TryConvertToOptimisticRead(st Stamp) Stamp {
+func (l *StampedLock) TryConvertToOptimisticRead(st Stamp) Stamp {
 	switch {
 	case st.IsWriteLock():
 		return l.endWrite(st, 0, optimistic)

@@ -10,7 +10,7 @@ import (
 // Point is read optimistically. Its coordinates are atomic, for a reader may look at them while a writer
 // stores; the lock makes the two of them one value.
 type Point struct {
-	l    rwlock.Stamped
+	l    rwlock.StampedLock
 	x, y atomic.Int64
 }
 
@@ -59,7 +59,7 @@ func (p *Point) MoveFromOrigin(x, y int64) bool {
 	return false
 }
 
-func ExampleStamped() {
+func ExampleStampedLock() {
 	var p Point
 	fmt.Println(p.MoveFromOrigin(3, 4), p.Norm())
 	p.Move(3, 4)
@@ -69,9 +69,9 @@ func ExampleStamped() {
 	// false 100
 }
 
-func ExampleStamped_Validate() {
+func ExampleStampedLock_Validate() {
 	var (
-		l         rwlock.Stamped
+		l         rwlock.StampedLock
 		low, high atomic.Int64
 	)
 	st := l.TryOptimisticRead()
@@ -91,8 +91,8 @@ func ExampleStamped_Validate() {
 	// false 0 20
 }
 
-func ExampleStamped_TryConvertToReadLock() {
-	var l rwlock.Stamped
+func ExampleStampedLock_TryConvertToReadLock() {
+	var l rwlock.StampedLock
 	st := l.WriteLock()
 	// ... change something, and go on reading without letting another writer in between:
 	st = l.TryConvertToReadLock(st)
@@ -101,12 +101,12 @@ func ExampleStamped_TryConvertToReadLock() {
 	// Output: false 1
 }
 
-func ExampleSeq() {
+func ExampleSnapshot() {
 	type limits struct {
 		Low, High int
 		Name      string
 	}
-	var s rwlock.Seq[limits]
+	var s rwlock.Snapshot[limits]
 	s.Store(limits{1, 9, "narrow"})
 	s.Update(func(old limits) limits {
 		old.High *= 10

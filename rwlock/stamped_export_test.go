@@ -2,7 +2,7 @@ package rwlock
 
 import "fmt"
 
-// MaxStampedOverflow is how many read holds a Stamped counts beyond StampedWordReaders.
+// MaxStampedOverflow is how many read holds a StampedLock counts beyond StampedWordReaders.
 const (
 	MaxStampedOverflow = maxOverflow
 	StampedWordReaders = readers / reader
@@ -10,37 +10,37 @@ const (
 )
 
 // SetStampedVersion makes the next stamps of l, which nobody uses, those of version v.
-func SetStampedVersion(l *Stamped, v uint64) { l.state.Store(v << versionShift) }
+func SetStampedVersion(l *StampedLock, v uint64) { l.state.Store(v << versionShift) }
 
 // StampedVersion returns the version that st is of.
 func StampedVersion(st Stamp) uint64 { return uint64(st) >> versionShift }
 
 // SetStampedOverflow makes l, for which the word has no room for more read holds, count n beyond it.
-func SetStampedOverflow(l *Stamped, n int) {
+func SetStampedOverflow(l *StampedLock, n int) {
 	l.guard.Lock()
 	defer l.guard.Unlock()
 	l.overflow = n
 }
 
 // StampedReserved reports whether the next release is owed to a waiter.
-func StampedReserved(l *Stamped) bool { return l.state.Load()&reserved != 0 }
+func StampedReserved(l *StampedLock) bool { return l.state.Load()&reserved != 0 }
 
 // AddStampedReader is the second half of taking a read hold beyond the bits of the word. The first was
 // to read the word, and is when AddStampedReader is called.
-func AddStampedReader(l *Stamped) (finish func() (ok, full bool)) {
+func AddStampedReader(l *StampedLock) (finish func() (ok, full bool)) {
 	s := l.state.Load()
 	return func() (ok, full bool) { return l.addReader(s) }
 }
 
 // RemoveStampedReader is the same for giving one back.
-func RemoveStampedReader(l *Stamped) (finish func() bool) {
+func RemoveStampedReader(l *StampedLock) (finish func() bool) {
 	s := l.state.Load()
 	return func() bool { return l.removeReader(s) }
 }
 
 // BeginStampedWake does the first half of a wake-up, and returns the second: those who sleep are out of the
 // list, and not yet unparked.
-func BeginStampedWake(l *Stamped) (finish func()) {
+func BeginStampedWake(l *StampedLock) (finish func()) {
 	l.guard.Lock()
 	defer l.guard.Unlock()
 	first := l.clearList()
@@ -49,7 +49,7 @@ func BeginStampedWake(l *Stamped) (finish func()) {
 
 // VerifyStamped returns what is wrong with l while everybody rests: its word must be a legal one, and
 // agree with the lists.
-func VerifyStamped(l *Stamped) error {
+func VerifyStamped(l *StampedLock) error {
 	l.guard.Lock()
 	defer l.guard.Unlock()
 	s := l.state.Load()

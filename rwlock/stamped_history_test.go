@@ -29,7 +29,7 @@ type stampedState struct {
 	readers int
 }
 
-// stampedLinear is a Stamped whose operations take effect one after the other. Every answer is exact
+// stampedLinear is a StampedLock whose operations take effect one after the other. Every answer is exact
 // but that of a limited wait.
 var stampedLinear = porcupine.Model{
 	Init: func() any { return stampedState{} },
@@ -90,7 +90,7 @@ func TestConcurrentHistoriesOfAStampedAreLinearizable(t *testing.T) {
 	const clients, length, histories = 5, 24, 150
 	for h := range histories {
 		var (
-			l       rwlock.Stamped
+			l       rwlock.StampedLock
 			clock   atomic.Int64
 			wg      sync.WaitGroup
 			written [clients][]porcupine.Operation

@@ -15,7 +15,7 @@ import (
 	"github.com/jucgo/locks/rwlock"
 )
 
-// stampedModel is what everybody sees of a Stamped when all goroutines rest: how it is held, at which
+// stampedModel is what everybody sees of a StampedLock when all goroutines rest: how it is held, at which
 // version, and who waits. Stamps are modelled as a version and a mode.
 type stampedModel struct {
 	version int
@@ -118,9 +118,9 @@ func (m *stampedModel) convert(st modelStamp, to string) modelStamp {
 
 const stampedParties = 5
 
-// stampedPlay runs one Stamped beside its model.
+// stampedPlay runs one StampedLock beside its model.
 type stampedPlay struct {
-	l      *rwlock.Stamped
+	l      *rwlock.StampedLock
 	m      stampedModel
 	now    int // in milliseconds
 	limits int // how many waits there were
@@ -331,7 +331,7 @@ func TestEveryRunOfAStampedAgreesWithTheModelWheneverAllAreAtRest(t *testing.T) 
 		version := rapid.SampledFrom([]uint64{0, 1<<50 - 3, 7}).Draw(rt, "version")
 		var problem string
 		synctest.Test(t, func(*testing.T) {
-			p := &stampedPlay{l: new(rwlock.Stamped), stamps: []rwlock.Stamp{0}, models: []modelStamp{{}}}
+			p := &stampedPlay{l: new(rwlock.StampedLock), stamps: []rwlock.Stamp{0}, models: []modelStamp{{}}}
 			rwlock.SetStampedVersion(p.l, version)
 			for i, s := range script {
 				if problem = p.step(s); problem != "" {

@@ -1,6 +1,6 @@
 package rwlock
 
-// Stamp is the version of a [Stamped] in which its owner took a hold, or began to read
+// Stamp is the version of a [StampedLock] in which its owner took a hold, or began to read
 // optimistically, and which of these. No stamp that was issued is 0; 0 means that the call
 // failed, and fits no hold. The predicates look at the number only, not at any lock.
 type Stamp uint64
@@ -17,7 +17,7 @@ func (st Stamp) IsLock() bool { return st.IsWriteLock() || st.IsReadLock() }
 // IsOptimisticRead reports whether st is of an optimistic read. Java's isOptimisticReadStamp(stamp).
 func (st Stamp) IsOptimisticRead() bool { return st&(version-1) == optimistic }
 
-// The state word of a Stamped. Its upper 50 bits are the version: the number of write holds that have
+// The state word of a StampedLock. Its upper 50 bits are the version: the number of write holds that have
 // ended, modulo 2^50. Below are 9 bits of readers and 5 flags.
 //
 //	version readers reserved parked pending queued writing
@@ -95,7 +95,7 @@ func stampOf(s uint64, mode Stamp) Stamp { return Stamp(s&versions) | mode }
 
 // enterWrite takes the lock for writing if it is free and none of the flags avoid is set, clears
 // some flags as it does, and returns 0 if it did not.
-func (l *Stamped) enterWrite(avoid, clear uint64) Stamp {
+func (l *StampedLock) enterWrite(avoid, clear uint64) Stamp {
 	for {
 		s := l.state.Load()
 		if s&(writing|readers|avoid) != 0 {
@@ -109,7 +109,7 @@ func (l *Stamped) enterWrite(avoid, clear uint64) Stamp {
 
 // enterRead takes a read hold if the lock is not held for writing and none of the flags avoid is set, and
 // returns 0 if it did not, or tooMany.
-func (l *Stamped) enterRead(avoid uint64) Stamp {
+func (l *StampedLock) enterRead(avoid uint64) Stamp {
 	for {
 		s := l.state.Load()
 		if s&(writing|avoid) != 0 {
@@ -130,7 +130,7 @@ func (l *Stamped) enterRead(avoid uint64) Stamp {
 // While the bits of the word are all ones, nobody changes them without the guard, and the last to be
 // counted outside of the word is the first to go. So overflow is 0 unless they are all ones, and the word never says
 // free while there are readers.
-func (l *Stamped) addReader(s uint64) (ok, full bool) {
+func (l *StampedLock) addReader(s uint64) (ok, full bool) {
 	if s&readers != readers {
 		return l.state.CompareAndSwap(s, s+reader), false
 	}
@@ -148,11 +148,11 @@ func (l *Stamped) addReader(s uint64) (ok, full bool) {
 
 // leaveWrite ends the write hold of st, and returns an optimistic stamp of the version that begins, or 0
 // if there is no such hold.
-func (l *Stamped) leaveWrite(st Stamp) Stamp { return l.endWrite(st, 0, optimistic) }
+func (l *StampedLock) leaveWrite(st Stamp) Stamp { return l.endWrite(st, 0, optimistic) }
 
 // endWrite ends the write hold of st, leaves readers behind in the word, and returns a stamp of mode for the
 // version that begins, or 0 if there is no such hold.
-func (l *Stamped) endWrite(st Stamp, behind uint64, mode Stamp) Stamp {
+func (l *StampedLock) endWrite(st Stamp, behind uint64, mode Stamp) Stamp {
 	for {
 		s := l.state.Load()
 		if s&writing == 0 || st != stampOf(s, writing) {
@@ -167,7 +167,7 @@ func (l *Stamped) endWrite(st Stamp, behind uint64, mode Stamp) Stamp {
 
 // leaveRead ends a read hold of the version of st, a read stamp, and returns the optimistic stamp of that
 // version, or 0 if there is no such hold.
-func (l *Stamped) leaveRead(st Stamp) Stamp {
+func (l *StampedLock) leaveRead(st Stamp) Stamp {
 	for {
 		s := l.state.Load()
 		if s&readers == 0 || st != stampOf(s, read) {
@@ -184,7 +184,7 @@ func (l *Stamped) leaveRead(st Stamp) Stamp {
 
 // removeReader takes a read hold off the word if that is s, which has some. If it is another, it
 // does nothing.
-func (l *Stamped) removeReader(s uint64) bool {
+func (l *StampedLock) removeReader(s uint64) bool {
 	switch s & readers {
 	case reader:
 		if !l.state.CompareAndSwap(s, s&^(readers|parked)) {

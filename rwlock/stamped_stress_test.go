@@ -27,7 +27,7 @@ func stampedProcs(t *testing.T, f func(t *testing.T)) {
 
 // stampedPair is guarded by l. Writers keep x and y equal; plain is for those who hold the lock.
 type stampedPair struct {
-	l     rwlock.Stamped
+	l     rwlock.StampedLock
 	x, y  atomic.Int64
 	plain [2]int
 }
@@ -191,7 +191,7 @@ func stampedAwaitValid(t *testing.T, valid *atomic.Int64) {
 }
 
 func TestUpgradesThatRaceAreGrantedToOneReaderAtMost(t *testing.T) {
-	var l rwlock.Stamped
+	var l rwlock.StampedLock
 	upgraded := 0
 	var total atomic.Int64
 	var wg sync.WaitGroup
@@ -258,7 +258,7 @@ func TestConversionsThatRaceWithWaitersLoseNobody(t *testing.T) {
 }
 
 func TestOneOfManyWhoUseTheSameWriteStampReleasesIt(t *testing.T) {
-	var l rwlock.Stamped
+	var l rwlock.StampedLock
 	for range 500 {
 		st := l.WriteLock()
 		var released atomic.Int32

@@ -22,7 +22,7 @@ import (
 )
 
 // stampedFree checks that nobody holds l or waits for it, and that it works in all modes.
-func stampedFree(t testing.TB, l *rwlock.Stamped) {
+func stampedFree(t testing.TB, l *rwlock.StampedLock) {
 	t.Helper()
 	require.NoError(t, rwlock.VerifyStamped(l))
 	require.False(t, l.IsWriteLocked())
@@ -41,9 +41,9 @@ func stampedFree(t testing.TB, l *rwlock.Stamped) {
 }
 
 // stampedBubble runs f in a bubble, with a fresh lock that must be free and work at its end.
-func stampedBubble(t *testing.T, f func(t *testing.T, l *rwlock.Stamped)) {
+func stampedBubble(t *testing.T, f func(t *testing.T, l *rwlock.StampedLock)) {
 	synctest.Test(t, func(t *testing.T) {
-		l := new(rwlock.Stamped)
+		l := new(rwlock.StampedLock)
 		f(t, l)
 		synctest.Wait()
 		stampedFree(t, l)
@@ -68,16 +68,16 @@ func stampedStart(acquire func() (rwlock.Stamp, error)) *stampedWait {
 	return w
 }
 
-func stampedWriting(l *rwlock.Stamped) func() (rwlock.Stamp, error) {
+func stampedWriting(l *rwlock.StampedLock) func() (rwlock.Stamp, error) {
 	return func() (rwlock.Stamp, error) { return l.WriteLock(), nil }
 }
 
-func stampedReading(l *rwlock.Stamped) func() (rwlock.Stamp, error) {
+func stampedReading(l *rwlock.StampedLock) func() (rwlock.Stamp, error) {
 	return func() (rwlock.Stamp, error) { return l.ReadLock(), nil }
 }
 
 // stampedWays are the ways to wait for a lock, by mode; those with a limit wait for a day.
-func stampedWays(l *rwlock.Stamped, ctx context.Context) map[string][]func() (rwlock.Stamp, error) {
+func stampedWays(l *rwlock.StampedLock, ctx context.Context) map[string][]func() (rwlock.Stamp, error) {
 	return map[string][]func() (rwlock.Stamp, error){
 		"write": {
 			stampedWriting(l),
@@ -97,11 +97,11 @@ func stampedWays(l *rwlock.Stamped, ctx context.Context) map[string][]func() (rw
 // Modes and stamps.
 
 func TestTheZeroStampedIsFree(t *testing.T) {
-	stampedFree(t, new(rwlock.Stamped))
+	stampedFree(t, new(rwlock.StampedLock))
 }
 
 func TestAWriteHoldExcludesEveryMode(t *testing.T) {
-	var l rwlock.Stamped
+	var l rwlock.StampedLock
 	st := l.WriteLock()
 	require.True(t, l.IsWriteLocked())
 	require.False(t, l.IsReadLocked())
@@ -116,7 +116,7 @@ func TestAWriteHoldExcludesEveryMode(t *testing.T) {
 }
 
 func TestAReadHoldExcludesWritersOnly(t *testing.T) {
-	var l rwlock.Stamped
+	var l rwlock.StampedLock
 	a, b := l.ReadLock(), l.TryReadLock()
 	require.NotZero(t, b)
 	require.Equal(t, 2, l.ReadLockCount())
@@ -132,7 +132,7 @@ func TestAReadHoldExcludesWritersOnly(t *testing.T) {
 }
 
 func TestTheStaticPredicatesLookAtTheNumberOnly(t *testing.T) {
-	var l rwlock.Stamped
+	var l rwlock.StampedLock
 	w := l.WriteLock()
 	l.UnlockWrite(w)
 	r := l.ReadLock()
@@ -153,7 +153,7 @@ func TestTheStaticPredicatesLookAtTheNumberOnly(t *testing.T) {
 }
 
 func TestStampZeroIsNeverGood(t *testing.T) {
-	var l rwlock.Stamped
+	var l rwlock.StampedLock
 	check := func() {
 		t.Helper()
 		require.False(t, l.Validate(0))
@@ -176,7 +176,7 @@ func TestStampZeroIsNeverGood(t *testing.T) {
 }
 
 func TestAnOptimisticStampIsValidUntilAWriterEnters(t *testing.T) {
-	var l rwlock.Stamped
+	var l rwlock.StampedLock
 	o := l.TryOptimisticRead()
 	require.True(t, l.Validate(o))
 	r := l.ReadLock()
@@ -191,7 +191,7 @@ func TestAnOptimisticStampIsValidUntilAWriterEnters(t *testing.T) {
 }
 
 func TestAnOptimisticStampDiesWhenAWaitingWriterEnters(t *testing.T) {
-	stampedBubble(t, func(t *testing.T, l *rwlock.Stamped) {
+	stampedBubble(t, func(t *testing.T, l *rwlock.StampedLock) {
 		r := l.ReadLock()
 		o := l.TryOptimisticRead()
 		w := stampedStart(stampedWriting(l))
@@ -207,7 +207,7 @@ func TestAnOptimisticStampDiesWhenAWaitingWriterEnters(t *testing.T) {
 }
 
 func TestAReadStampIsValidAfterItsReleaseUntilAWriterEnters(t *testing.T) {
-	var l rwlock.Stamped
+	var l rwlock.StampedLock
 	r := l.ReadLock()
 	require.True(t, l.Validate(r))
 	l.UnlockRead(r)
@@ -219,7 +219,7 @@ func TestAReadStampIsValidAfterItsReleaseUntilAWriterEnters(t *testing.T) {
 }
 
 func TestAWriteStampDiesWithItsRelease(t *testing.T) {
-	var l rwlock.Stamped
+	var l rwlock.StampedLock
 	w := l.WriteLock()
 	require.True(t, l.Validate(w))
 	l.UnlockWrite(w)
@@ -231,7 +231,7 @@ func TestAWriteStampDiesWithItsRelease(t *testing.T) {
 }
 
 func TestReadStampsOfOneVersionAreInterchangeable(t *testing.T) {
-	var l rwlock.Stamped
+	var l rwlock.StampedLock
 	a, b := l.ReadLock(), l.ReadLock()
 	require.Equal(t, a, b)
 	l.UnlockRead(a)
@@ -240,7 +240,7 @@ func TestReadStampsOfOneVersionAreInterchangeable(t *testing.T) {
 }
 
 func TestUnlockWithAStampThatDoesNotFitPanicsAndChangesNothing(t *testing.T) {
-	var l rwlock.Stamped
+	var l rwlock.StampedLock
 	oldWrite := l.WriteLock()
 	l.UnlockWrite(oldWrite)
 	oldRead := l.ReadLock()
@@ -290,7 +290,7 @@ func TestUnlockWithAStampThatDoesNotFitPanicsAndChangesNothing(t *testing.T) {
 }
 
 func TestUnlocksWithoutAStampReleaseWhatIsHeld(t *testing.T) {
-	var l rwlock.Stamped
+	var l rwlock.StampedLock
 	require.False(t, l.TryUnlockRead())
 	require.False(t, l.TryUnlockWrite())
 	w := l.WriteLock()
@@ -309,7 +309,7 @@ func TestUnlocksWithoutAStampReleaseWhatIsHeld(t *testing.T) {
 
 func TestStampsAreGoodBeforeAndAfterVersionsComeAround(t *testing.T) {
 	for _, v := range []uint64{1<<50 - 1, 1<<50 - 2, 1<<49 - 1, 1 << 49, 0} {
-		var l rwlock.Stamped
+		var l rwlock.StampedLock
 		rwlock.SetStampedVersion(&l, v)
 		stamps := map[rwlock.Stamp]bool{0: true}
 		for range 4 {
@@ -332,7 +332,7 @@ func TestStampsAreGoodBeforeAndAfterVersionsComeAround(t *testing.T) {
 }
 
 func TestStringTellsTheModeAndHowManyWait(t *testing.T) {
-	stampedBubble(t, func(t *testing.T, l *rwlock.Stamped) {
+	stampedBubble(t, func(t *testing.T, l *rwlock.StampedLock) {
 		require.Contains(t, l.String(), "[unlocked, 0 queued]")
 		r := l.ReadLock()
 		require.Contains(t, l.String(), "[1 read locks, 0 queued]")
@@ -348,7 +348,7 @@ func TestStringTellsTheModeAndHowManyWait(t *testing.T) {
 // Counting.
 
 func TestThreeHundredNestedReadHoldsCountExactly(t *testing.T) {
-	var l rwlock.Stamped
+	var l rwlock.StampedLock
 	var stamps []rwlock.Stamp
 	for i := range 300 {
 		stamps = append(stamps, l.ReadLock())
@@ -362,7 +362,7 @@ func TestThreeHundredNestedReadHoldsCountExactly(t *testing.T) {
 }
 
 func TestReadHoldsBeyondTheBitsOfTheWordCountExactly(t *testing.T) {
-	var l rwlock.Stamped
+	var l rwlock.StampedLock
 	const n = 65_536
 	st := l.ReadLock()
 	for i := 1; i < n; i++ {
@@ -403,7 +403,7 @@ func TestSixtySixThousandReadersAreInsideTogether(t *testing.T) {
 	if locktest.Race {
 		n = 6000 // it knows no more than 8128 goroutines
 	}
-	var l rwlock.Stamped
+	var l rwlock.StampedLock
 	var in atomic.Int64
 	out := make(chan struct{})
 	var wg sync.WaitGroup
@@ -427,7 +427,7 @@ func TestSixtySixThousandReadersAreInsideTogether(t *testing.T) {
 }
 
 func TestReadersThatComeAndGoAroundTheBitsOfTheWordCountExactly(t *testing.T) {
-	var l rwlock.Stamped
+	var l rwlock.StampedLock
 	const base = rwlock.StampedWordReaders - 2
 	st := l.ReadLock()
 	for range base - 1 {
@@ -457,7 +457,7 @@ func TestReadersThatComeAndGoAroundTheBitsOfTheWordCountExactly(t *testing.T) {
 }
 
 func TestAReadHoldBeyondTheBitsOfTheWordIsOfTheVersionThatItsStampNames(t *testing.T) {
-	var l rwlock.Stamped
+	var l rwlock.StampedLock
 	fill := func() (st rwlock.Stamp) {
 		for range rwlock.StampedWordReaders {
 			st = l.ReadLock()
@@ -485,7 +485,7 @@ func TestAReadHoldBeyondTheBitsOfTheWordIsOfTheVersionThatItsStampNames(t *testi
 }
 
 func TestOneReadHoldTooManyIsRefusedLoudlyAndChangesNothing(t *testing.T) {
-	var l rwlock.Stamped
+	var l rwlock.StampedLock
 	var st rwlock.Stamp
 	for range rwlock.StampedWordReaders {
 		st = l.ReadLock()
@@ -527,7 +527,7 @@ func TestOneReadHoldTooManyIsRefusedLoudlyAndChangesNothing(t *testing.T) {
 // Conversions.
 
 func TestAConversionToTheSameModeReturnsTheSameStamp(t *testing.T) {
-	var l rwlock.Stamped
+	var l rwlock.StampedLock
 	o := l.TryOptimisticRead()
 	require.Equal(t, o, l.TryConvertToOptimisticRead(o))
 	r := l.ReadLock()
@@ -542,7 +542,7 @@ func TestAConversionToTheSameModeReturnsTheSameStamp(t *testing.T) {
 }
 
 func TestAWriteHoldConvertsToAReadHoldAndItsStampDies(t *testing.T) {
-	var l rwlock.Stamped
+	var l rwlock.StampedLock
 	w := l.WriteLock()
 	r := l.TryConvertToReadLock(w)
 	require.True(t, r.IsReadLock())
@@ -559,7 +559,7 @@ func TestAWriteHoldConvertsToAReadHoldAndItsStampDies(t *testing.T) {
 }
 
 func TestAWriteHoldConvertsToAnOptimisticStampAndItsStampDies(t *testing.T) {
-	var l rwlock.Stamped
+	var l rwlock.StampedLock
 	w := l.WriteLock()
 	o := l.TryConvertToOptimisticRead(w)
 	require.True(t, o.IsOptimisticRead())
@@ -570,7 +570,7 @@ func TestAWriteHoldConvertsToAnOptimisticStampAndItsStampDies(t *testing.T) {
 }
 
 func TestAReadHoldConvertsToAnOptimisticStampAndReleasesOneHold(t *testing.T) {
-	var l rwlock.Stamped
+	var l rwlock.StampedLock
 	r := l.ReadLock()
 	l.ReadLock()
 	o := l.TryConvertToOptimisticRead(r)
@@ -585,7 +585,7 @@ func TestAReadHoldConvertsToAnOptimisticStampAndReleasesOneHold(t *testing.T) {
 }
 
 func TestAnOptimisticStampConvertsToAReadHoldBesideOthers(t *testing.T) {
-	var l rwlock.Stamped
+	var l rwlock.StampedLock
 	o := l.TryOptimisticRead()
 	a := l.TryConvertToReadLock(o)
 	require.True(t, a.IsReadLock())
@@ -600,7 +600,7 @@ func TestAnOptimisticStampConvertsToAReadHoldBesideOthers(t *testing.T) {
 }
 
 func TestAReadHoldConvertsToTheWriteHoldOnlyAlone(t *testing.T) {
-	var l rwlock.Stamped
+	var l rwlock.StampedLock
 	r := l.ReadLock()
 	other := l.ReadLock()
 	require.Zero(t, l.TryConvertToWriteLock(r))
@@ -621,7 +621,7 @@ func TestAReadHoldConvertsToTheWriteHoldOnlyAlone(t *testing.T) {
 }
 
 func TestAnOptimisticStampConvertsToTheWriteHoldOnlyOfAFreeLock(t *testing.T) {
-	var l rwlock.Stamped
+	var l rwlock.StampedLock
 	o := l.TryOptimisticRead()
 	r := l.ReadLock()
 	require.Zero(t, l.TryConvertToWriteLock(o), "somebody reads")
@@ -638,7 +638,7 @@ func TestAnOptimisticStampConvertsToTheWriteHoldOnlyOfAFreeLock(t *testing.T) {
 }
 
 func TestConversionsOfStaleStampsReturnZeroAndChangeNothing(t *testing.T) {
-	var l rwlock.Stamped
+	var l rwlock.StampedLock
 	o := l.TryOptimisticRead()
 	r := l.ReadLock()
 	l.UnlockRead(r)
@@ -672,7 +672,7 @@ func TestConversionsOfStaleStampsReturnZeroAndChangeNothing(t *testing.T) {
 }
 
 func TestADowngradeLetsReadersInThatWaitInFrontButNoWriter(t *testing.T) {
-	stampedBubble(t, func(t *testing.T, l *rwlock.Stamped) {
+	stampedBubble(t, func(t *testing.T, l *rwlock.StampedLock) {
 		w := l.WriteLock()
 		a, b := stampedStart(stampedReading(l)), stampedStart(stampedReading(l))
 		x := stampedStart(stampedWriting(l))
@@ -695,7 +695,7 @@ func TestADowngradeLetsReadersInThatWaitInFrontButNoWriter(t *testing.T) {
 }
 
 func TestADowngradeKeepsAWaitingWriterOutUntilTheReadHoldEnds(t *testing.T) {
-	stampedBubble(t, func(t *testing.T, l *rwlock.Stamped) {
+	stampedBubble(t, func(t *testing.T, l *rwlock.StampedLock) {
 		w := l.WriteLock()
 		x := stampedStart(stampedWriting(l))
 		r := l.TryConvertToReadLock(w)
@@ -709,7 +709,7 @@ func TestADowngradeKeepsAWaitingWriterOutUntilTheReadHoldEnds(t *testing.T) {
 }
 
 func TestAnUpgradePassesAWriterThatWaitsWhichGetsTheLockAfterwards(t *testing.T) {
-	stampedBubble(t, func(t *testing.T, l *rwlock.Stamped) {
+	stampedBubble(t, func(t *testing.T, l *rwlock.StampedLock) {
 		r := l.ReadLock()
 		x := stampedStart(stampedWriting(l))
 		w := l.TryConvertToWriteLock(r)
@@ -724,7 +724,7 @@ func TestAnUpgradePassesAWriterThatWaitsWhichGetsTheLockAfterwards(t *testing.T)
 }
 
 func TestAConversionToOptimisticLetsTheWaitersIn(t *testing.T) {
-	stampedBubble(t, func(t *testing.T, l *rwlock.Stamped) {
+	stampedBubble(t, func(t *testing.T, l *rwlock.StampedLock) {
 		w := l.WriteLock()
 		r := stampedStart(stampedReading(l))
 		require.NotZero(t, l.TryConvertToOptimisticRead(w))
@@ -741,7 +741,7 @@ func TestAConversionToOptimisticLetsTheWaitersIn(t *testing.T) {
 // Waiting.
 
 func TestASecondWriteLockByTheSamePartyBlocks(t *testing.T) {
-	stampedBubble(t, func(t *testing.T, l *rwlock.Stamped) {
+	stampedBubble(t, func(t *testing.T, l *rwlock.StampedLock) {
 		var first rwlock.Stamp
 		w := stampedStart(func() (rwlock.Stamp, error) {
 			first = l.WriteLock()
@@ -758,7 +758,7 @@ func TestASecondWriteLockByTheSamePartyBlocks(t *testing.T) {
 func TestEveryWayToWaitIsDurablyBlockedAndGetsTheLock(t *testing.T) {
 	for _, mode := range []string{"write", "read"} {
 		for i := range 4 {
-			stampedBubble(t, func(t *testing.T, l *rwlock.Stamped) {
+			stampedBubble(t, func(t *testing.T, l *rwlock.StampedLock) {
 				held := l.WriteLock()
 				w := stampedStart(stampedWays(l, t.Context())[mode][i])
 				require.False(t, w.back)
@@ -778,7 +778,7 @@ func TestEveryWayToWaitIsDurablyBlockedAndGetsTheLock(t *testing.T) {
 }
 
 func TestReadersThatWaitBehindAWriterEnterTogether(t *testing.T) {
-	stampedBubble(t, func(t *testing.T, l *rwlock.Stamped) {
+	stampedBubble(t, func(t *testing.T, l *rwlock.StampedLock) {
 		held := l.WriteLock()
 		writer := stampedStart(stampedWriting(l))
 		var rs []*stampedWait
@@ -808,7 +808,7 @@ func TestReadersThatWaitBehindAWriterEnterTogether(t *testing.T) {
 }
 
 func TestAReaderDoesNotOvertakeAWriterThatWaits(t *testing.T) {
-	stampedBubble(t, func(t *testing.T, l *rwlock.Stamped) {
+	stampedBubble(t, func(t *testing.T, l *rwlock.StampedLock) {
 		r := l.ReadLock()
 		w := stampedStart(stampedWriting(l))
 		late := stampedStart(stampedReading(l))
@@ -831,7 +831,7 @@ func TestAReaderDoesNotOvertakeAWriterThatWaits(t *testing.T) {
 }
 
 func TestWritersAreAdmittedInOrderOfArrival(t *testing.T) {
-	stampedBubble(t, func(t *testing.T, l *rwlock.Stamped) {
+	stampedBubble(t, func(t *testing.T, l *rwlock.StampedLock) {
 		held := l.WriteLock()
 		var order []int
 		for i := range 6 {
@@ -851,7 +851,7 @@ func TestWritersAreAdmittedInOrderOfArrival(t *testing.T) {
 func TestAWriterInFrontThatLosesTooOftenHasTheLockReserved(t *testing.T) {
 	reserved := false
 	for range 20 {
-		stampedBubble(t, func(t *testing.T, l *rwlock.Stamped) {
+		stampedBubble(t, func(t *testing.T, l *rwlock.StampedLock) {
 			held := l.WriteLock()
 			w := stampedStart(stampedWriting(l))
 			for losses := 0; !rwlock.StampedReserved(l); losses++ {
@@ -883,7 +883,7 @@ func TestAWriterInFrontThatLosesTooOftenHasTheLockReserved(t *testing.T) {
 }
 
 func TestAReservationEndsWhenItsWaiterGivesUp(t *testing.T) {
-	stampedBubble(t, func(t *testing.T, l *rwlock.Stamped) {
+	stampedBubble(t, func(t *testing.T, l *rwlock.StampedLock) {
 		held := l.WriteLock()
 		ctx, cancel := context.WithCancel(t.Context())
 		w := stampedStart(func() (rwlock.Stamp, error) { return l.WriteLockContext(ctx) })
@@ -910,7 +910,7 @@ func TestAReservationEndsWhenItsWaiterGivesUp(t *testing.T) {
 }
 
 func TestReadersAreInsideAtTheMomentTheWriterLeaves(t *testing.T) {
-	stampedBubble(t, func(t *testing.T, l *rwlock.Stamped) {
+	stampedBubble(t, func(t *testing.T, l *rwlock.StampedLock) {
 		held := l.WriteLock()
 		a, b := stampedStart(stampedReading(l)), stampedStart(stampedReading(l))
 		l.UnlockWrite(held)
@@ -925,7 +925,7 @@ func TestReadersAreInsideAtTheMomentTheWriterLeaves(t *testing.T) {
 }
 
 func TestMoreReadersThanTheWordHasRoomForEnterTogether(t *testing.T) {
-	stampedBubble(t, func(t *testing.T, l *rwlock.Stamped) {
+	stampedBubble(t, func(t *testing.T, l *rwlock.StampedLock) {
 		const n = 2*rwlock.StampedWordReaders + 10
 		held := l.WriteLock()
 		var rs []*stampedWait
@@ -943,7 +943,7 @@ func TestMoreReadersThanTheWordHasRoomForEnterTogether(t *testing.T) {
 }
 
 func TestWritersDoNotStarveAmongReaders(t *testing.T) {
-	var l rwlock.Stamped
+	var l rwlock.StampedLock
 	var stop atomic.Bool
 	var wg sync.WaitGroup
 	for range 4 * runtime.GOMAXPROCS(0) {
@@ -964,7 +964,7 @@ func TestWritersDoNotStarveAmongReaders(t *testing.T) {
 }
 
 func TestReadersDoNotStarveAmongWriters(t *testing.T) {
-	var l rwlock.Stamped
+	var l rwlock.StampedLock
 	var stop atomic.Bool
 	var wg sync.WaitGroup
 	for range 4 * runtime.GOMAXPROCS(0) {
@@ -985,7 +985,7 @@ func TestReadersDoNotStarveAmongWriters(t *testing.T) {
 // Limits.
 
 func TestTriesWithNothingToWaitDoNotBlockAndTakeAFreeLock(t *testing.T) {
-	stampedBubble(t, func(t *testing.T, l *rwlock.Stamped) {
+	stampedBubble(t, func(t *testing.T, l *rwlock.StampedLock) {
 		began := time.Now()
 		for _, d := range []time.Duration{0, -1, math.MinInt64} {
 			st := l.TryWriteLockFor(d)
@@ -1003,7 +1003,7 @@ func TestTriesWithNothingToWaitDoNotBlockAndTakeAFreeLock(t *testing.T) {
 }
 
 func TestALimitedWaitEndsAfterExactlyItsDuration(t *testing.T) {
-	stampedBubble(t, func(t *testing.T, l *rwlock.Stamped) {
+	stampedBubble(t, func(t *testing.T, l *rwlock.StampedLock) {
 		held := l.WriteLock()
 		began := time.Now()
 		require.Zero(t, l.TryWriteLockFor(time.Hour))
@@ -1020,7 +1020,7 @@ func TestALimitedWaitEndsAfterExactlyItsDuration(t *testing.T) {
 }
 
 func TestALimitSpansBothStagesOfAWait(t *testing.T) {
-	stampedBubble(t, func(t *testing.T, l *rwlock.Stamped) {
+	stampedBubble(t, func(t *testing.T, l *rwlock.StampedLock) {
 		held := l.WriteLock()
 		began := time.Now()
 		front := stampedStart(func() (rwlock.Stamp, error) { return l.TryWriteLockFor(40 * time.Minute), nil })
@@ -1035,7 +1035,7 @@ func TestALimitSpansBothStagesOfAWait(t *testing.T) {
 }
 
 func TestTheGreatestDurationDoesNotExpireForStamped(t *testing.T) {
-	stampedBubble(t, func(t *testing.T, l *rwlock.Stamped) {
+	stampedBubble(t, func(t *testing.T, l *rwlock.StampedLock) {
 		held := l.WriteLock()
 		w := stampedStart(func() (rwlock.Stamp, error) { return l.TryWriteLockFor(math.MaxInt64), nil })
 		r := stampedStart(func() (rwlock.Stamp, error) { return l.TryReadLockFor(math.MaxInt64), nil })
@@ -1052,7 +1052,7 @@ func TestTheGreatestDurationDoesNotExpireForStamped(t *testing.T) {
 }
 
 func TestAContextThatHasEndedBeatsAFreeLock(t *testing.T) {
-	var l rwlock.Stamped
+	var l rwlock.StampedLock
 	cause := errors.New("cause")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(cause)
@@ -1070,7 +1070,7 @@ func TestAContextThatHasEndedBeatsAFreeLock(t *testing.T) {
 
 func TestAWaiterWhoseContextEndsLeavesNoGhost(t *testing.T) {
 	for _, mode := range []string{"write", "read"} {
-		stampedBubble(t, func(t *testing.T, l *rwlock.Stamped) {
+		stampedBubble(t, func(t *testing.T, l *rwlock.StampedLock) {
 			held := l.WriteLock()
 			for _, front := range []bool{true, false} { // the one that gives up is in front, or at the gate
 				var other *stampedWait
@@ -1103,7 +1103,7 @@ func TestAWaiterWhoseContextEndsLeavesNoGhost(t *testing.T) {
 }
 
 func TestAWriterThatGivesUpLetsTheReadersBehindItIn(t *testing.T) {
-	stampedBubble(t, func(t *testing.T, l *rwlock.Stamped) {
+	stampedBubble(t, func(t *testing.T, l *rwlock.StampedLock) {
 		r := l.ReadLock()
 		w := stampedStart(func() (rwlock.Stamp, error) { return l.TryWriteLockFor(time.Hour), nil })
 		ctx, cancel := context.WithCancel(t.Context())
@@ -1129,7 +1129,7 @@ func TestAWriterThatGivesUpLetsTheReadersBehindItIn(t *testing.T) {
 }
 
 func TestTwoWhoGiveUpTogetherLeaveNoPhantom(t *testing.T) {
-	stampedBubble(t, func(t *testing.T, l *rwlock.Stamped) {
+	stampedBubble(t, func(t *testing.T, l *rwlock.StampedLock) {
 		for range 50 {
 			held := l.WriteLock()
 			ctx, cancel := context.WithCancel(t.Context())
@@ -1145,7 +1145,7 @@ func TestTwoWhoGiveUpTogetherLeaveNoPhantom(t *testing.T) {
 }
 
 func TestAWaiterThatGivesUpWhileItIsBeingWokenWaitsForTheWaker(t *testing.T) {
-	stampedBubble(t, func(t *testing.T, l *rwlock.Stamped) {
+	stampedBubble(t, func(t *testing.T, l *rwlock.StampedLock) {
 		held := l.WriteLock()
 		ctx, cancel := context.WithCancel(t.Context())
 		w := stampedStart(func() (rwlock.Stamp, error) { return l.WriteLockContext(ctx) })
@@ -1161,7 +1161,7 @@ func TestAWaiterThatGivesUpWhileItIsBeingWokenWaitsForTheWaker(t *testing.T) {
 }
 
 func TestAReleaseThatRacesWithACancellationLosesNothing(t *testing.T) {
-	var l rwlock.Stamped
+	var l rwlock.StampedLock
 	for i := range 500 {
 		held := l.WriteLock()
 		ctx, cancel := context.WithCancel(context.Background())
@@ -1191,7 +1191,7 @@ func TestAReleaseThatRacesWithACancellationLosesNothing(t *testing.T) {
 }
 
 func TestAStormOfTinyTimeLimitsLeavesALockThatWorks(t *testing.T) {
-	var l rwlock.Stamped
+	var l rwlock.StampedLock
 	count := 0
 	var want, readers atomic.Int64
 	var wg sync.WaitGroup
@@ -1242,7 +1242,7 @@ func TestManyWaitAndHalfOfThemGiveUp(t *testing.T) {
 	if locktest.Race {
 		n = 6000 // it knows no more than 8128 goroutines
 	}
-	var l rwlock.Stamped
+	var l rwlock.StampedLock
 	held := l.WriteLock()
 	ctx, cancel := context.WithCancel(context.Background())
 	var in, gaveUp atomic.Int64
@@ -1280,7 +1280,7 @@ func TestManyWaitAndHalfOfThemGiveUp(t *testing.T) {
 }
 
 func TestOneStampedServesInsideAndOutsideOfBubblesInTurn(t *testing.T) {
-	var l rwlock.Stamped
+	var l rwlock.StampedLock
 	contend := func() {
 		var wg sync.WaitGroup
 		count := 0
@@ -1315,7 +1315,7 @@ func TestTheViewsConformToTryLocker(t *testing.T) {
 	waiting := func(l locks.TryLocker) int { return l.(interface{ QueueLength() int }).QueueLength() }
 	t.Run("WriteLocker", func(t *testing.T) {
 		lockstest.TestTryLocker(t, lockstest.Config{
-			New:     func(testing.TB) locks.TryLocker { return new(rwlock.Stamped).WriteLocker() },
+			New:     func(testing.TB) locks.TryLocker { return new(rwlock.StampedLock).WriteLocker() },
 			Waiting: waiting,
 		})
 	})
@@ -1323,7 +1323,7 @@ func TestTheViewsConformToTryLocker(t *testing.T) {
 		var of sync.Map
 		lockstest.TestTryLocker(t, lockstest.Config{
 			New: func(testing.TB) locks.TryLocker {
-				l := new(rwlock.Stamped)
+				l := new(rwlock.StampedLock)
 				of.Store(l.ReadLocker(), l.WriteLocker())
 				return l.ReadLocker()
 			},
@@ -1337,7 +1337,7 @@ func TestTheViewsConformToTryLocker(t *testing.T) {
 }
 
 func TestAViewReleasesWhatIsHeldHoweverItWasTaken(t *testing.T) {
-	var l rwlock.Stamped
+	var l rwlock.StampedLock
 	type view interface {
 		sync.Locker
 		locks.TryLocker
@@ -1373,7 +1373,7 @@ func TestAViewReleasesWhatIsHeldHoweverItWasTaken(t *testing.T) {
 }
 
 func TestAViewHasNoConditions(t *testing.T) {
-	var l rwlock.Stamped
+	var l rwlock.StampedLock
 	for _, v := range []any{l.ReadLocker(), l.WriteLocker()} {
 		require.False(t, reflect.ValueOf(v).MethodByName("NewCond").IsValid())
 	}
@@ -1382,7 +1382,7 @@ func TestAViewHasNoConditions(t *testing.T) {
 // Cost.
 
 func TestNoUncontendedPathOfAStampedAllocates(t *testing.T) {
-	var l rwlock.Stamped
+	var l rwlock.StampedLock
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	r, w := l.ReadLocker(), l.WriteLocker()
@@ -1423,13 +1423,13 @@ func TestNoUncontendedPathOfAStampedAllocates(t *testing.T) {
 }
 
 func TestANumberThatIsNoStampFitsNothing(t *testing.T) {
-	for name, take := range map[string]func(l *rwlock.Stamped) rwlock.Stamp{
-		"nobody":   (*rwlock.Stamped).TryOptimisticRead,
-		"a reader": (*rwlock.Stamped).ReadLock,
-		"a writer": (*rwlock.Stamped).WriteLock,
+	for name, take := range map[string]func(l *rwlock.StampedLock) rwlock.Stamp{
+		"nobody":   (*rwlock.StampedLock).TryOptimisticRead,
+		"a reader": (*rwlock.StampedLock).ReadLock,
+		"a writer": (*rwlock.StampedLock).WriteLock,
 	} {
 		t.Run(name, func(t *testing.T) {
-			var l rwlock.Stamped
+			var l rwlock.StampedLock
 			l.UnlockWrite(l.WriteLock())
 			st := take(&l)
 			for low := range rwlock.Stamp(1 << 14) { // whatever is below the version

@@ -13,17 +13,17 @@ import (
 // back, however it was taken. Besides [locks.TryLocker] it has Lock, TryLock, TryLockFor and
 // Unlock, which do what the methods of l with these names do, and so is a [sync.Locker]. Its unlocks report [locks.ErrNotHeld] if
 // nobody holds a read lock. It has no conditions. Java's asReadLock().
-func (l *Stamped) ReadLocker() locks.TryLocker { return (*stampedReader)(l) }
+func (l *StampedLock) ReadLocker() locks.TryLocker { return (*stampedReader)(l) }
 
 // WriteLocker returns the write mode of l as a lock without stamps, one for each l. Whoever unlocks ends
 // the write hold, however it was taken. Besides [locks.TryLocker] it has Lock, TryLock, TryLockFor and
 // Unlock, which do what the methods of l with these names do, and so is a [sync.Locker]. Its unlocks report [locks.ErrNotHeld] if
 // nobody holds the write lock. It has no conditions. Java's asWriteLock().
-func (l *Stamped) WriteLocker() locks.TryLocker { return (*stampedWriter)(l) }
+func (l *StampedLock) WriteLocker() locks.TryLocker { return (*stampedWriter)(l) }
 
 type (
-	stampedReader Stamped
-	stampedWriter Stamped
+	stampedReader StampedLock
+	stampedWriter StampedLock
 )
 
 var (
@@ -31,7 +31,7 @@ var (
 	_ sync.Locker = (*stampedWriter)(nil)
 )
 
-func (v *stampedReader) lock() *Stamped { return (*Stamped)(v) }
+func (v *stampedReader) lock() *StampedLock { return (*StampedLock)(v) }
 
 func (v *stampedReader) Lock() { v.lock().ReadLock() }
 
@@ -78,7 +78,7 @@ func (v *stampedReader) HasNoConditions() {}
 
 func (v *stampedReader) String() string { return v.lock().String() + ".ReadLocker" }
 
-func (v *stampedWriter) lock() *Stamped { return (*Stamped)(v) }
+func (v *stampedWriter) lock() *StampedLock { return (*StampedLock)(v) }
 
 func (v *stampedWriter) Lock() { v.lock().WriteLock() }
 

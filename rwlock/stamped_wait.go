@@ -11,7 +11,7 @@ import (
 	"github.com/jucgo/locks/internal/syncq"
 )
 
-// This file holds what those do who wait for a Stamped.
+// This file holds what those do who wait for a StampedLock.
 //
 // The state word alone says who holds. Waiting is in two stages, so that the word needs no queue of
 // its own, and the queue no versions:
@@ -63,7 +63,7 @@ func (lim *limit) left() time.Duration { return lim.d - time.Since(lim.since) }
 
 // wait takes the lock as soon as those before it have had it, and returns its stamp, tooMany, or 0 if
 // the limit ended first.
-func (l *Stamped) wait(write bool, lim *limit) Stamp {
+func (l *StampedLock) wait(write bool, lim *limit) Stamp {
 	l.arrive(write)
 	if !l.comeToFront(write, lim) {
 		l.depart(write)
@@ -77,7 +77,7 @@ func (l *Stamped) wait(write bool, lim *limit) Stamp {
 	return st
 }
 
-func (l *Stamped) arrive(write bool) {
+func (l *StampedLock) arrive(write bool) {
 	l.guard.Lock()
 	if l.waiting++; l.waiting == 1 {
 		l.state.Or(queued)
@@ -90,7 +90,7 @@ func (l *Stamped) arrive(write bool) {
 	l.guard.Unlock()
 }
 
-func (l *Stamped) depart(write bool) {
+func (l *StampedLock) depart(write bool) {
 	l.guard.Lock()
 	if write {
 		if l.writers--; l.writers == 0 {
@@ -104,7 +104,7 @@ func (l *Stamped) depart(write bool) {
 }
 
 // comeToFront takes the gate, and reports whether it could before the limit ended.
-func (l *Stamped) comeToFront(write bool, lim *limit) bool {
+func (l *StampedLock) comeToFront(write bool, lim *limit) bool {
 	switch {
 	case lim == nil && write:
 		l.gate.Lock(syncq.Anonymous(someone), syncq.FIFO)
@@ -124,7 +124,7 @@ func (l *Stamped) comeToFront(write bool, lim *limit) bool {
 
 // takeInFront takes the lock for one in front. If it was granted, it does not count as one who waits any
 // more.
-func (l *Stamped) takeInFront(write bool, lim *limit) (st Stamp, granted bool) {
+func (l *StampedLock) takeInFront(write bool, lim *limit) (st Stamp, granted bool) {
 	var n *sleeper
 	for {
 		if write {
@@ -162,7 +162,7 @@ func (l *Stamped) takeInFront(write bool, lim *limit) (st Stamp, granted bool) {
 }
 
 // lieDown puts n in the list of those to be woken, unless the lock may be had, or the word changes meanwhile.
-func (l *Stamped) lieDown(n *sleeper) bool {
+func (l *StampedLock) lieDown(n *sleeper) bool {
 	l.guard.Lock()
 	defer l.guard.Unlock()
 	s := l.state.Load()
@@ -182,7 +182,7 @@ func (l *Stamped) lieDown(n *sleeper) bool {
 }
 
 // getUp takes n, whose limit has ended, out of the list, unless it was woken already, and takes back what it asked for.
-func (l *Stamped) getUp(n *sleeper) {
+func (l *StampedLock) getUp(n *sleeper) {
 	l.guard.Lock()
 	listed := n.listed
 	if listed {
@@ -198,7 +198,7 @@ func (l *Stamped) getUp(n *sleeper) {
 }
 
 // wake tells the writer that sleeps in front, if any, that the lock became free.
-func (l *Stamped) wake() {
+func (l *StampedLock) wake() {
 	l.guard.Lock()
 	first := l.clearList()
 	l.guard.Unlock()
@@ -207,7 +207,7 @@ func (l *Stamped) wake() {
 
 // handOver changes the word from s, which is held for writing, to one that is not, and lets the readers
 // in that sleep in front, or tells the writer that does. If the word is not s, it does nothing.
-func (l *Stamped) handOver(s, to uint64) bool {
+func (l *StampedLock) handOver(s, to uint64) bool {
 	l.guard.Lock()
 	k := 0
 	if l.heads != nil && !l.heads.write {
@@ -308,7 +308,7 @@ func (n *sleeper) end() {
 	sleepers.Put(n)
 }
 
-func (l *Stamped) push(n *sleeper) {
+func (l *StampedLock) push(n *sleeper) {
 	n.listed, n.prev, n.next = true, nil, l.heads
 	if l.heads != nil {
 		l.heads.prev = n
@@ -318,7 +318,7 @@ func (l *Stamped) push(n *sleeper) {
 }
 
 // clearList takes all out of the list, and returns the first of them.
-func (l *Stamped) clearList() *sleeper {
+func (l *StampedLock) clearList() *sleeper {
 	first := l.heads
 	l.heads, l.asleep = nil, 0
 	for n := first; n != nil; n = n.next {
@@ -327,7 +327,7 @@ func (l *Stamped) clearList() *sleeper {
 	return first
 }
 
-func (l *Stamped) remove(n *sleeper) {
+func (l *StampedLock) remove(n *sleeper) {
 	if n.prev == nil {
 		l.heads = n.next
 	} else {
@@ -351,7 +351,7 @@ const (
 var spins = runtime.NumCPU() > 1
 
 // spinWrite tries for a short while to take a lock that is held for a short while.
-func (l *Stamped) spinWrite() Stamp {
+func (l *StampedLock) spinWrite() Stamp {
 	st := l.enterWrite(reserved, 0)
 	for range spinRounds {
 		if st != 0 || !spins {
@@ -364,7 +364,7 @@ func (l *Stamped) spinWrite() Stamp {
 }
 
 // spinRead does the same for a read hold, for as long as no writer waits.
-func (l *Stamped) spinRead() Stamp {
+func (l *StampedLock) spinRead() Stamp {
 	st := l.enterRead(pending)
 	for range spinRounds {
 		if st != 0 || !spins || l.state.Load()&pending != 0 {

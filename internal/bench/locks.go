@@ -132,10 +132,10 @@ func Locks() []Lock {
 			},
 		},
 		{
-			Name: "rwlock.Stamped",
-			New:  func() sync.Locker { return new(rwlock.Stamped).WriteLocker().(sync.Locker) },
+			Name: "rwlock.StampedLock",
+			New:  func() sync.Locker { return new(rwlock.StampedLock).WriteLocker().(sync.Locker) },
 			Pairs: func() func(int) {
-				l := new(rwlock.Stamped)
+				l := new(rwlock.StampedLock)
 				return func(n int) {
 					for range n {
 						l.UnlockWrite(l.WriteLock())

@@ -147,9 +147,9 @@ func RWLocks() []RWLock {
 			},
 		},
 		{
-			Name: "rwlock.Stamped.R",
+			Name: "rwlock.StampedLock.R",
 			New: func() (func(int) uint64, func()) {
-				l, g := new(rwlock.Stamped), new(Guarded)
+				l, g := new(rwlock.StampedLock), new(Guarded)
 				return func(n int) (torn uint64) {
 						for range n {
 							st := l.ReadLock()
@@ -164,7 +164,7 @@ func RWLocks() []RWLock {
 					}
 			},
 			Pairs: func() func(int) {
-				l := new(rwlock.Stamped)
+				l := new(rwlock.StampedLock)
 				return func(n int) {
 					for range n {
 						l.UnlockRead(l.ReadLock())
@@ -173,9 +173,9 @@ func RWLocks() []RWLock {
 			},
 		},
 		{
-			Name: "rwlock.Stamped.Optimistic",
+			Name: "rwlock.StampedLock.Optimistic",
 			New: func() (func(int) uint64, func()) {
-				l, g := new(rwlock.Stamped), new(Guarded)
+				l, g := new(rwlock.StampedLock), new(Guarded)
 				return func(n int) (torn uint64) {
 						for range n {
 							if st := l.TryOptimisticRead(); st != 0 {
@@ -196,7 +196,7 @@ func RWLocks() []RWLock {
 					}
 			},
 			Pairs: func() func(int) {
-				l := new(rwlock.Stamped)
+				l := new(rwlock.StampedLock)
 				return func(n int) {
 					for range n {
 						if !l.Validate(l.TryOptimisticRead()) {
@@ -207,9 +207,9 @@ func RWLocks() []RWLock {
 			},
 		},
 		{
-			Name: "rwlock.Seq",
+			Name: "rwlock.Snapshot",
 			New: func() (func(int) uint64, func()) {
-				s := new(rwlock.Seq[[2]uint64])
+				s := new(rwlock.Snapshot[[2]uint64])
 				return func(n int) (torn uint64) {
 						for range n {
 							v := s.Load()
@@ -221,7 +221,7 @@ func RWLocks() []RWLock {
 					}
 			},
 			Pairs: func() func(int) {
-				s := new(rwlock.Seq[[2]uint64])
+				s := new(rwlock.Snapshot[[2]uint64])
 				s.Store([2]uint64{1, 1})
 				return func(n int) {
 					sum := uint64(0)

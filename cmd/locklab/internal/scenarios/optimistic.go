@@ -30,9 +30,9 @@ var _ = register(lab.Scenario{
 The fewer the conflicts, the better for optimism. It changes one variable only: what belongs together has to be one value. Readers can be optimistic while writers lock: a reader of a stamped lock takes nothing, and asks at its end whether a writer came in between; or each version stays as it is, and a reader goes on with the one it has.`,
 	Look: `In the picture both compute at the same time, one commits, and the other has to compute again. In the charts, follow the lines from left, only reads, to right, only writes: throughput, and how many computations each result takes. Every computation gives way to others half way through, so that they meet however many processors there are.
 
-With ` + "`cas.Versioned`" + ` readers and writers are optimistic; with ` + "`rwlock.Stamped` and `rwlock.Seq`" + ` only the readers are, and the writers take turns.`,
-	Found: `Best with reads only: {{.bestRead}}. Best with one write in ten: {{.bestTenth}}. Best with writes only: {{.bestWrite}}. Who was ahead as writes became more frequent? Of cas.Versioned and reentrant.Mutex: {{.crossing}}. Of rwlock.Stamped and rwlock.RWMutex: {{.crossingStamped}}. With writes only, cas.Versioned computed {{index .attempts}} times for each commit; with one write in ten, a reader of rwlock.Stamped computed {{index .reads}} times for each result. Each ended with as many changes as were made.`,
-	Take:  "Mostly reads: `rwlock.Seq` or `cas.Versioned` for one value, `rwlock.Stamped` for a few atomic fields. Writes that are short computations: `cas.Versioned`. Long computations that often collide: a lock, so that the work is done once. Effects outside the value, such as a message sent: always a lock, as a retry would do them twice.",
+With ` + "`cas.Versioned`" + ` readers and writers are optimistic; with ` + "`rwlock.StampedLock` and `rwlock.Snapshot`" + ` only the readers are, and the writers take turns.`,
+	Found: `Best with reads only: {{.bestRead}}. Best with one write in ten: {{.bestTenth}}. Best with writes only: {{.bestWrite}}. Who was ahead as writes became more frequent? Of cas.Versioned and reentrant.Mutex: {{.crossing}}. Of rwlock.StampedLock and rwlock.RWMutex: {{.crossingStamped}}. With writes only, cas.Versioned computed {{index .attempts}} times for each commit; with one write in ten, a reader of rwlock.StampedLock computed {{index .reads}} times for each result. Each ended with as many changes as were made.`,
+	Take:  "Mostly reads: `rwlock.Snapshot` or `cas.Versioned` for one value, `rwlock.StampedLock` for a few atomic fields. Writes that are short computations: `cas.Versioned`. Long computations that often collide: a lock, so that the work is done once. Effects outside the value, such as a message sent: always a lock, as a retry would do them twice.",
 	Java: `AtomicReference<Account> account = ...;
 account.updateAndGet(a -> a.withdraw(amount));    // may run several times
 
@@ -64,7 +64,7 @@ func withVersion(ctx context.Context, a *cas.Versioned[account], compute func(ac
 
 // stampedAccount has atomic fields, as optimistic readers read them while somebody may be writing.
 type stampedAccount struct {
-	lock             rwlock.Stamped
+	lock             rwlock.StampedLock
 	balance, changes atomic.Int64
 }
 
@@ -99,7 +99,7 @@ func optimistic(ctx context.Context, l *lab.Lab) error {
 	slot := lab.Pick(l, 15*time.Millisecond, 40*time.Millisecond)
 	rounds := lab.Pick(l, 2, 4)
 	throughput := make([]lab.Series, len(contestedAccounts))
-	writers, readers := lab.Series{Name: "cas.Versioned, for each commit"}, lab.Series{Name: "rwlock.Stamped, for each read"}
+	writers, readers := lab.Series{Name: "cas.Versioned, for each commit"}, lab.Series{Name: "rwlock.StampedLock, for each read"}
 	best := map[float64]string{}
 	for _, share := range shares {
 		// Of several rounds the best counts: whatever disturbs makes it slower.
@@ -115,7 +115,7 @@ func optimistic(ctx context.Context, l *lab.Lab) error {
 				switch c.name {
 				case "cas.Versioned":
 					commits += m.commits / float64(rounds)
-				case "rwlock.Stamped":
+				case "rwlock.StampedLock":
 					reads += m.reads / float64(rounds)
 				}
 			}
@@ -185,7 +185,7 @@ var contestedAccounts = []struct {
 		var rw rwlock.RWMutex
 		return locked(rw.RLocker(), &rw)
 	}},
-	{"rwlock.Stamped", func() contestedAccount {
+	{"rwlock.StampedLock", func() contestedAccount {
 		var s stampedAccount
 		return contestedAccount{
 			read:  s.read,
@@ -193,8 +193,8 @@ var contestedAccounts = []struct {
 			end:   s.load,
 		}
 	}},
-	{"rwlock.Seq", func() contestedAccount {
-		var s rwlock.Seq[account]
+	{"rwlock.Snapshot", func() contestedAccount {
+		var s rwlock.Snapshot[account]
 		return contestedAccount{
 			read:  func(compute func(account) account) account { return compute(s.Load()) },
 			write: func(_ context.Context, compute func(account) account) error { s.Update(compute); return nil },

@@ -8,31 +8,31 @@ import (
 	"github.com/jucgo/locks/internal/ctxerr"
 )
 
-// ErrNilFunc reports a nil function where [Seq] needs one.
+// ErrNilFunc reports a nil function where [Snapshot] needs one.
 var ErrNilFunc = errors.New("rwlock: nil function")
 
-// Seq is a value that is read far more often than it is written. Readers take no lock, and never wait, retry
-// or see half of a change; writers take turns. It is what the optimistic mode of a [Stamped] is for,
+// Snapshot is a value that is read far more often than it is written. Readers take no lock, and never wait, retry
+// or see half of a change; writers take turns. It is what the optimistic mode of a [StampedLock] is for,
 // without stamps, and for any T: strings, slices, interfaces and pointers included. Java has no twin of it.
 //
-// The zero Seq holds the zero value of T. It must not be copied after first use. Reads and writes are
+// The zero Snapshot holds the zero value of T. It must not be copied after first use. Reads and writes are
 // linearizable. In the terms of the Go memory model, the write of a value synchronizes before the Loads
 // that return it, or a later one.
 //
 // Each write stores a fresh copy behind an atomic pointer, and never changes one that was stored: the version
 // of the value is the pointer, and a copy once found stays valid. So Load is one atomic load and a copy of T, whatever the
 // size of T, and the detectors of races and of misused pointers have nothing to object to. Store and Update
-// allocate one T each, and lock a Stamped. Where writes are too many to allocate, guard atomic fields with a Stamped.
+// allocate one T each, and lock a StampedLock. Where writes are too many to allocate, guard atomic fields with a StampedLock.
 //
 // What T points to is not copied: whoever changes it has to order that with the readers in
 // another way. Store a new slice or map instead.
-type Seq[T any] struct {
+type Snapshot[T any] struct {
 	value   atomic.Pointer[T] // nil: the zero value
-	writers Stamped
+	writers StampedLock
 }
 
 // Load returns the value. It never waits.
-func (s *Seq[T]) Load() (value T) {
+func (s *Snapshot[T]) Load() (value T) {
 	if p := s.value.Load(); p != nil {
 		value = *p
 	}
@@ -40,7 +40,7 @@ func (s *Seq[T]) Load() (value T) {
 }
 
 // Store sets the value. It waits for a Store or an Update under way.
-func (s *Seq[T]) Store(value T) {
+func (s *Snapshot[T]) Store(value T) {
 	st := s.writers.WriteLock()
 	s.value.Store(&value)
 	s.writers.UnlockWrite(st)
@@ -48,7 +48,7 @@ func (s *Seq[T]) Store(value T) {
 
 // StoreContext is Store, but gives up when ctx ends while it waits; the value is as it was then. A
 // ctx that has ended already is an error even if there is nothing to wait for.
-func (s *Seq[T]) StoreContext(ctx context.Context, value T) error {
+func (s *Snapshot[T]) StoreContext(ctx context.Context, value T) error {
 	st, err := s.writers.writeContext("rwlock: StoreContext", ctx)
 	if err != nil {
 		return err
@@ -62,7 +62,7 @@ func (s *Seq[T]) StoreContext(ctx context.Context, value T) error {
 // Update under way; no other comes in between, so f is called once. If f panics, or ends
 // the goroutine, the value is as it was. f may Load s, but must not Store or Update it: that hangs. A nil f is a
 // panic with [ErrNilFunc].
-func (s *Seq[T]) Update(f func(old T) T) T {
+func (s *Snapshot[T]) Update(f func(old T) T) T {
 	mustCall(f)
 	return s.update(s.writers.WriteLock(), f)
 }
@@ -70,7 +70,7 @@ func (s *Seq[T]) Update(f func(old T) T) T {
 // UpdateContext is Update, but gives up when ctx ends while it waits; the value is as it was then, and f
 // was not called. A ctx that has ended already is an error even if there is nothing to wait for. ctx has
 // no say any more when f has begun. A nil ctx is locks.ErrNilContext, a nil f [ErrNilFunc].
-func (s *Seq[T]) UpdateContext(ctx context.Context, f func(old T) T) (none T, err error) {
+func (s *Snapshot[T]) UpdateContext(ctx context.Context, f func(old T) T) (none T, err error) {
 	const op = "rwlock: UpdateContext"
 	if err := ctxerr.Check(op, ctx); err != nil {
 		return none, err
@@ -86,7 +86,7 @@ func (s *Seq[T]) UpdateContext(ctx context.Context, f func(old T) T) (none T, er
 }
 
 // TryUpdate is Update if nobody else is writing, and reports whether it was.
-func (s *Seq[T]) TryUpdate(f func(old T) T) (value T, ok bool) {
+func (s *Snapshot[T]) TryUpdate(f func(old T) T) (value T, ok bool) {
 	mustCall(f)
 	st := s.writers.TryWriteLock()
 	if st == 0 {
@@ -101,7 +101,7 @@ func mustCall[T any](f func(T) T) {
 	}
 }
 
-func (s *Seq[T]) update(st Stamp, f func(T) T) T {
+func (s *Snapshot[T]) update(st Stamp, f func(T) T) T {
 	defer s.writers.UnlockWrite(st)
 	value := f(s.Load())
 	s.value.Store(&value)

@@ -17,21 +17,21 @@ import (
 )
 
 func TestTheZeroSeqHoldsTheZeroValue(t *testing.T) {
-	var n rwlock.Seq[int]
+	var n rwlock.Snapshot[int]
 	require.Zero(t, n.Load())
-	var s rwlock.Seq[string]
+	var s rwlock.Snapshot[string]
 	require.Zero(t, s.Load())
-	var e rwlock.Seq[error]
+	var e rwlock.Snapshot[error]
 	require.NoError(t, e.Load())
-	var p rwlock.Seq[*int]
+	var p rwlock.Snapshot[*int]
 	require.Nil(t, p.Load())
-	var v rwlock.Seq[struct{}]
+	var v rwlock.Snapshot[struct{}]
 	require.Equal(t, struct{}{}, v.Load())
 	require.Equal(t, 1, n.Update(func(old int) int { return old + 1 }))
 }
 
 func TestASeqGivesWhatWasStored(t *testing.T) {
-	var s rwlock.Seq[[]string]
+	var s rwlock.Snapshot[[]string]
 	s.Store([]string{"a"})
 	require.Equal(t, []string{"a"}, s.Load())
 	require.NoError(t, s.StoreContext(t.Context(), []string{"b"}))
@@ -49,7 +49,7 @@ func TestASeqGivesWhatWasStored(t *testing.T) {
 }
 
 func TestAValueOnceLoadedDoesNotChange(t *testing.T) {
-	var s rwlock.Seq[[4]int]
+	var s rwlock.Snapshot[[4]int]
 	v := [4]int{1, 2, 3, 4}
 	s.Store(v)
 	v[0] = 9
@@ -71,7 +71,7 @@ type seqWide struct {
 
 func TestALoadIsNeverTornAndOrdersMemory(t *testing.T) {
 	stampedProcs(t, func(t *testing.T) {
-		var s rwlock.Seq[seqWide]
+		var s rwlock.Snapshot[seqWide]
 		const writers, rounds = 3, 500
 		var wg, readers sync.WaitGroup
 		stop := make(chan struct{})
@@ -125,7 +125,7 @@ func TestALoadIsNeverTornAndOrdersMemory(t *testing.T) {
 
 func TestAStoreDoesNotComeBetweenTheHalvesOfAnUpdate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var s rwlock.Seq[int]
+		var s rwlock.Snapshot[int]
 		go s.Update(func(old int) int { time.Sleep(time.Hour); return old + 1 })
 		synctest.Wait()
 		go s.Store(10)
@@ -140,7 +140,7 @@ func TestAStoreDoesNotComeBetweenTheHalvesOfAnUpdate(t *testing.T) {
 }
 
 func TestASeqIsAsItWasAfterAnUpdateThatDoesNotReturn(t *testing.T) {
-	var s rwlock.Seq[int]
+	var s rwlock.Snapshot[int]
 	s.Store(1)
 	require.PanicsWithValue(t, "f", func() { s.Update(func(int) int { panic("f") }) })
 	require.Equal(t, 1, s.Load())
@@ -156,7 +156,7 @@ func TestASeqIsAsItWasAfterAnUpdateThatDoesNotReturn(t *testing.T) {
 
 func TestASeqGivesUpWhenItsContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var s rwlock.Seq[int]
+		var s rwlock.Snapshot[int]
 		never := func(int) int { t.Error("called"); return -1 }
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -183,7 +183,7 @@ func TestASeqGivesUpWhenItsContextEnds(t *testing.T) {
 }
 
 func TestALoadAllocatesNothing(t *testing.T) {
-	var s rwlock.Seq[seqWide]
+	var s rwlock.Snapshot[seqWide]
 	s.Store(seqWide{n: 1})
 	n := 0
 	require.Zero(t, testing.AllocsPerRun(100, func() { n += s.Load().n }))
@@ -191,7 +191,7 @@ func TestALoadAllocatesNothing(t *testing.T) {
 }
 
 func TestANilFunctionIsAPanicInUpdateAndAnErrorInUpdateContext(t *testing.T) {
-	var s rwlock.Seq[int]
+	var s rwlock.Snapshot[int]
 	s.Store(7)
 	_, err := s.UpdateContext(t.Context(), nil)
 	require.ErrorIs(t, err, rwlock.ErrNilFunc)

@@ -12,7 +12,7 @@ import (
 	"github.com/jucgo/locks/internal/syncq"
 )
 
-// Stamped is a lock with three modes: writing, which excludes everything; reading, beside other
+// StampedLock is a lock with three modes: writing, which excludes everything; reading, beside other
 // readers; and optimistic reading, which holds nothing, keeps nobody out, and finds
 // out at its end whether a writer came in between. Java's StampedLock.
 //
@@ -22,7 +22,7 @@ import (
 // one version unlocks any one read hold of that version.
 //
 //	var point struct {
-//		l    rwlock.Stamped
+//		l    rwlock.StampedLock
 //		x, y atomic.Int64
 //	}
 //
@@ -38,10 +38,10 @@ import (
 //		return ...
 //	}
 //
-// Validate says what an optimistic reader may do and may not. [Seq] does it all for a single
+// Validate says what an optimistic reader may do and may not. [Snapshot] does it all for a single
 // value.
 //
-// The zero Stamped is free. It must not be copied after first use. It belongs to no goroutine:
+// The zero StampedLock is free. It must not be copied after first use. It belongs to no goroutine:
 // whoever has the stamp may release, and nobody may lock it twice. A second WriteLock by the
 // same goroutine hangs, and so does a second ReadLock if a writer has come to wait in between.
 //
@@ -63,7 +63,7 @@ import (
 // nothing, and a contended lock without a time limit or a context allocates nothing in the steady
 // state. TryOptimisticRead and Validate are one load and no store each. ReadLock in contrast stores into a word that
 // all readers share: where many goroutines read on many processors, read optimistically, or take an [RWMutex].
-type Stamped struct {
+type StampedLock struct {
 	state atomic.Uint64 // see stamped_state.go
 
 	gate syncq.Sync // who waits, but for those in front; see stamped_wait.go
@@ -76,10 +76,10 @@ type Stamped struct {
 	overflow int      // guarded: the read holds that state has no room for
 }
 
-var _ locks.ReadWriteLocker = (*Stamped)(nil)
+var _ locks.ReadWriteLocker = (*StampedLock)(nil)
 
 // WriteLock takes the lock for writing, and waits for it if need be. Java's writeLock().
-func (l *Stamped) WriteLock() Stamp {
+func (l *StampedLock) WriteLock() Stamp {
 	s := l.state.Load() & versions
 	if l.state.CompareAndSwap(s, s|writing) {
 		return Stamp(s | writing)
@@ -87,7 +87,7 @@ func (l *Stamped) WriteLock() Stamp {
 	return l.write()
 }
 
-func (l *Stamped) write() Stamp {
+func (l *StampedLock) write() Stamp {
 	if st := l.spinWrite(); st != 0 {
 		return st
 	}
@@ -96,12 +96,12 @@ func (l *Stamped) write() Stamp {
 
 // TryWriteLock takes the lock for writing if nobody holds it, past whoever waits, and
 // returns 0 if it did not. Java's tryWriteLock().
-func (l *Stamped) TryWriteLock() Stamp { return l.enterWrite(0, 0) }
+func (l *StampedLock) TryWriteLock() Stamp { return l.enterWrite(0, 0) }
 
 // TryWriteLockFor takes the lock for writing, waits for it for at most d, and returns 0 if it did not get it.
 // With d <= 0 it does not wait: it takes the lock only if nobody holds it or
 // waits. Java's tryWriteLock(time, unit).
-func (l *Stamped) TryWriteLockFor(d time.Duration) Stamp {
+func (l *StampedLock) TryWriteLockFor(d time.Duration) Stamp {
 	if st := l.enterWrite(queued, 0); st != 0 || d <= 0 {
 		return st
 	}
@@ -115,11 +115,11 @@ func (l *Stamped) TryWriteLockFor(d time.Duration) Stamp {
 // WriteLockContext is WriteLock until ctx ends: the error matches ctx.Err() and the cause then, and the stamp is 0. A
 // ctx that has ended already is an error even if the lock is free. A waiter whose
 // ctx ends is out of the queue when the call returns. Java's writeLockInterruptibly().
-func (l *Stamped) WriteLockContext(ctx context.Context) (Stamp, error) {
+func (l *StampedLock) WriteLockContext(ctx context.Context) (Stamp, error) {
 	return l.writeContext("rwlock: WriteLockContext", ctx)
 }
 
-func (l *Stamped) writeContext(op string, ctx context.Context) (Stamp, error) {
+func (l *StampedLock) writeContext(op string, ctx context.Context) (Stamp, error) {
 	if err := ctxerr.Check(op, ctx); err != nil {
 		return 0, err
 	}
@@ -139,7 +139,7 @@ func (l *Stamped) writeContext(op string, ctx context.Context) (Stamp, error) {
 }
 
 // ReadLock takes a read hold, and waits for it if the lock is held for writing or a writer waits. Java's readLock().
-func (l *Stamped) ReadLock() Stamp {
+func (l *StampedLock) ReadLock() Stamp {
 	s := l.state.Load()
 	if s&(writing|pending) == 0 && s&readers != readers && l.state.CompareAndSwap(s, s+reader) {
 		return stampOf(s, read)
@@ -148,7 +148,7 @@ func (l *Stamped) ReadLock() Stamp {
 }
 
 // read does not look at reserved, which is set only together with pending.
-func (l *Stamped) read(lim *limit) Stamp {
+func (l *StampedLock) read(lim *limit) Stamp {
 	if st := l.spinRead(); st != 0 {
 		return st
 	}
@@ -157,12 +157,12 @@ func (l *Stamped) read(lim *limit) Stamp {
 
 // TryReadLock takes a read hold unless the lock is held for writing, past whoever waits, and
 // returns 0 if it did not. Java's tryReadLock().
-func (l *Stamped) TryReadLock() Stamp { return mustCount(l.enterRead(0)) }
+func (l *StampedLock) TryReadLock() Stamp { return mustCount(l.enterRead(0)) }
 
 // TryReadLockFor takes a read hold, waits for it for at most d, and returns 0 if it did not get it.
 // With d <= 0 it does not wait: it takes a hold only if the lock is not held for writing and
 // no writer waits. Java's tryReadLock(time, unit).
-func (l *Stamped) TryReadLockFor(d time.Duration) Stamp {
+func (l *StampedLock) TryReadLockFor(d time.Duration) Stamp {
 	st := l.enterRead(pending)
 	if st == 0 && d > 0 {
 		st = l.read(&limit{d: d, since: time.Now()})
@@ -174,11 +174,11 @@ func (l *Stamped) TryReadLockFor(d time.Duration) Stamp {
 // ctx that has ended already is an error even if the lock is free. A waiter whose
 // ctx ends is out of the queue when the call returns. One read hold too many is
 // [locks.ErrTooManyHolds]. Java's readLockInterruptibly().
-func (l *Stamped) ReadLockContext(ctx context.Context) (Stamp, error) {
+func (l *StampedLock) ReadLockContext(ctx context.Context) (Stamp, error) {
 	return l.readContext("rwlock: ReadLockContext", ctx)
 }
 
-func (l *Stamped) readContext(op string, ctx context.Context) (Stamp, error) {
+func (l *StampedLock) readContext(op string, ctx context.Context) (Stamp, error) {
 	if err := ctxerr.Check(op, ctx); err != nil {
 		return 0, err
 	}
@@ -201,7 +201,7 @@ func (l *Stamped) readContext(op string, ctx context.Context) (Stamp, error) {
 
 // TryOptimisticRead returns a stamp to be validated later, or 0 if the lock is held for
 // writing. It takes nothing, and there is nothing to release. It costs one load. Java's tryOptimisticRead().
-func (l *Stamped) TryOptimisticRead() Stamp {
+func (l *StampedLock) TryOptimisticRead() Stamp {
 	s := l.state.Load()
 	if s&writing != 0 {
 		return 0
@@ -225,14 +225,14 @@ func (l *Stamped) TryOptimisticRead() Stamp {
 // only the copies, and those only if they are valid: before, they may contradict each other, so an index may be out of
 // bounds and a loop endless. What a field points to must never change, or its fields
 // have to be atomic too.
-func (l *Stamped) Validate(st Stamp) bool {
+func (l *StampedLock) Validate(st Stamp) bool {
 	low := uint64(st) & (version - 1) // one bit, a mode, in each stamp that was issued
 	return (l.state.Load()^uint64(st))&(versions|writing)|low&(low-1) == 0 && low&modes != 0
 }
 
 // UnlockWrite releases the write hold that st is the stamp of. It panics with
 // [locks.ErrNotHeld] if there is no such hold. Java's unlockWrite(stamp).
-func (l *Stamped) UnlockWrite(st Stamp) {
+func (l *StampedLock) UnlockWrite(st Stamp) {
 	if st&(version-1) == writing && l.state.CompareAndSwap(uint64(st), uint64(st)+(version-writing)) {
 		return
 	}
@@ -240,7 +240,7 @@ func (l *Stamped) UnlockWrite(st Stamp) {
 }
 
 //go:noinline // so that UnlockWrite is inlined
-func (l *Stamped) unlockWrite(st Stamp) {
+func (l *StampedLock) unlockWrite(st Stamp) {
 	if l.leaveWrite(st) == 0 {
 		panic(locks.ErrNotHeld)
 	}
@@ -248,7 +248,7 @@ func (l *Stamped) unlockWrite(st Stamp) {
 
 // UnlockRead releases one read hold of the version that st is a read stamp of. It panics with
 // [locks.ErrNotHeld] if there is none. Java's unlockRead(stamp).
-func (l *Stamped) UnlockRead(st Stamp) {
+func (l *StampedLock) UnlockRead(st Stamp) {
 	if l.leaveRead(st) == 0 {
 		panic(locks.ErrNotHeld)
 	}
@@ -256,7 +256,7 @@ func (l *Stamped) UnlockRead(st Stamp) {
 
 // Unlock releases what st is the stamp of: a write or a read hold. It panics with
 // [locks.ErrNotHeld] if there is no such hold. Java's unlock(stamp).
-func (l *Stamped) Unlock(st Stamp) {
+func (l *StampedLock) Unlock(st Stamp) {
 	if st.IsWriteLock() {
 		l.UnlockWrite(st)
 	} else {
@@ -266,7 +266,7 @@ func (l *Stamped) Unlock(st Stamp) {
 
 // TryUnlockWrite releases the write hold, if there is one, without a stamp, and reports whether it did. It
 // is for recovery from errors. Java's tryUnlockWrite().
-func (l *Stamped) TryUnlockWrite() bool {
+func (l *StampedLock) TryUnlockWrite() bool {
 	for {
 		s := l.state.Load()
 		if s&writing == 0 {
@@ -283,7 +283,7 @@ func (l *Stamped) TryUnlockWrite() bool {
 
 // TryUnlockRead releases a read hold, if there is one, without a stamp, and reports whether it did. It is for
 // recovery from errors. Java's tryUnlockRead().
-func (l *Stamped) TryUnlockRead() bool {
+func (l *StampedLock) TryUnlockRead() bool {
 	for {
 		s := l.state.Load()
 		if s&readers == 0 {
@@ -296,13 +296,13 @@ func (l *Stamped) TryUnlockRead() bool {
 }
 
 // IsWriteLocked reports whether anybody holds the lock for writing.
-func (l *Stamped) IsWriteLocked() bool { return l.state.Load()&writing != 0 }
+func (l *StampedLock) IsWriteLocked() bool { return l.state.Load()&writing != 0 }
 
 // IsReadLocked reports whether anybody holds the lock for reading.
-func (l *Stamped) IsReadLocked() bool { return l.state.Load()&readers != 0 }
+func (l *StampedLock) IsReadLocked() bool { return l.state.Load()&readers != 0 }
 
 // ReadLockCount returns the number of read holds.
-func (l *Stamped) ReadLockCount() int {
+func (l *StampedLock) ReadLockCount() int {
 	s := l.state.Load()
 	if s&readers == readers {
 		l.guard.Lock()
@@ -314,24 +314,24 @@ func (l *Stamped) ReadLockCount() int {
 }
 
 // HasQueued reports whether anybody waits for the lock.
-func (l *Stamped) HasQueued() bool { return l.state.Load()&queued != 0 }
+func (l *StampedLock) HasQueued() bool { return l.state.Load()&queued != 0 }
 
 // QueueLength returns the number of goroutines that wait for the lock, in either mode.
-func (l *Stamped) QueueLength() int {
+func (l *StampedLock) QueueLength() int {
 	l.guard.Lock()
 	defer l.guard.Unlock()
 	return l.waiting
 }
 
 // String describes the lock and its state.
-func (l *Stamped) String() string {
+func (l *StampedLock) String() string {
 	state := "unlocked"
 	if l.IsWriteLocked() {
 		state = "write-locked"
 	} else if n := l.ReadLockCount(); n > 0 {
 		state = fmt.Sprintf("%d read locks", n)
 	}
-	return fmt.Sprintf("rwlock.Stamped(%p)[%s, %d queued]", l, state, l.QueueLength())
+	return fmt.Sprintf("rwlock.StampedLock(%p)[%s, %d queued]", l, state, l.QueueLength())
 }
 
 // mustCount returns st, or panics if it stands for a hold that could not be counted.
