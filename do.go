@@ -3,7 +3,8 @@ package locks
 import (
 	"context"
 	"errors"
-	"fmt"
+
+	"github.com/jucgo/locks/internal/ctxerr"
 )
 
 var (
@@ -31,7 +32,7 @@ var (
 func Do(ctx context.Context, l Locker, fn func(ctx context.Context) error) (err error) {
 	switch {
 	case ctx == nil:
-		return checkContext("locks: Do", ctx)
+		return ctxerr.Check("locks: Do", ctx)
 	case l == nil:
 		return errNilLock
 	case fn == nil:
@@ -91,19 +92,4 @@ func isClosed(c <-chan struct{}) bool {
 	default:
 		return false
 	}
-}
-
-// checkContext returns the error of op if ctx is nil or has ended, else nil.
-func checkContext(op string, ctx context.Context) error {
-	if ctx == nil {
-		return fmt.Errorf("%s: %w", op, ErrNilContext)
-	}
-	err := ctx.Err()
-	if err == nil {
-		return nil
-	}
-	if cause := context.Cause(ctx); cause != nil && cause != err {
-		return fmt.Errorf("%s: %w: %w", op, err, cause)
-	}
-	return fmt.Errorf("%s: %w", op, err)
 }

@@ -1,6 +1,10 @@
 package locks
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/jucgo/locks/internal/ctxerr"
+)
 
 // The errors of this module. Test for them with [errors.Is]: the Context
 // family returns them wrapped with what was attempted. The plain
@@ -37,5 +41,5 @@ var (
 	ErrForeign = errors.New("locks: foreign object")
 
 	// ErrNilContext reports a nil [context.Context].
-	ErrNilContext = errors.New("locks: nil context")
+	ErrNilContext = ctxerr.ErrNil
 )

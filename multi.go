@@ -9,6 +9,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/jucgo/locks/internal/ctxerr"
 )
 
 // keyed is what a lock implements that has a name by which every process can order it. See [Multi].
@@ -172,7 +174,7 @@ func (m *multi) add(more ...member) {
 }
 
 func (m *multi) LockContext(ctx context.Context) error {
-	if err := checkContext("locks: Multi: LockContext", ctx); err != nil {
+	if err := ctxerr.Check("locks: Multi: LockContext", ctx); err != nil {
 		return err
 	}
 	var err error
@@ -226,7 +228,7 @@ func (m *multi) lockByTrying(ctx context.Context) error {
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			return checkContext("locks: Multi: LockContext", ctx)
+			return ctxerr.Check("locks: Multi: LockContext", ctx)
 		}
 	}
 }
@@ -259,7 +261,7 @@ func (m *multi) lockFrom(ctx context.Context, first int) (missing int, err error
 }
 
 func (m *multi) TryLockContext(ctx context.Context) (ok bool, err error) {
-	if err := checkContext("locks: Multi: TryLockContext", ctx); err != nil {
+	if err := ctxerr.Check("locks: Multi: TryLockContext", ctx); err != nil {
 		return false, err
 	}
 	taken := 0
