@@ -47,6 +47,7 @@ type Client struct {
 	poll    time.Duration
 	release time.Duration
 	cohort  int
+	retry   Retry
 	log     *slog.Logger
 
 	life  context.Context // until Close is through
@@ -103,6 +104,27 @@ func WithMaxLocalHandoffs(n int) Option { return func(c *Client) { c.cohort = n 
 // WithLogger has losses, and releases that did not reach the store, logged. Without it nothing is.
 func WithLogger(l *slog.Logger) Option { return func(c *Client) { c.log = l } }
 
+// Retry says which errors of its first request LockContext takes as one more thing to wait for, until its context ends.
+// Only requests that the store has surely not carried out are meant. Later requests of a call that waits already are
+// repeated in any case.
+type Retry int
+
+const (
+	// RetryPassing repeats a request that the store has refused for a reason that passes by itself: it is starting, its
+	// cluster is about to heal, or its pool has no free connection. A store that cannot be reached is an error at once,
+	// because its address may be wrong.
+	RetryPassing Retry = iota
+	// RetryNever returns every error of a first request.
+	RetryNever
+	// RetryUnreachable also repeats a request for which no connection could be made. A wrong address is then an error
+	// only when the context ends.
+	RetryUnreachable
+)
+
+// WithRetry sets which errors of a first request LockContext waits out, [RetryPassing] if not given. TryLockContext asks
+// once and returns every error.
+func WithRetry(r Retry) Option { return func(c *Client) { c.retry = r } }
+
 // New returns a Client of s. It runs one goroutine until it is closed.
 func New(s Store, opts ...Option) (*Client, error) {
 	c := &Client{
@@ -126,6 +148,8 @@ func New(s Store, opts ...Option) (*Client, error) {
 		return nil, fmt.Errorf("lease: lease of %v is shorter than 1ms", c.lease)
 	case c.poll <= 0 || c.release <= 0:
 		return nil, fmt.Errorf("lease: poll interval %v and release timeout %v must be positive", c.poll, c.release)
+	case c.retry < RetryPassing || c.retry > RetryUnreachable:
+		return nil, fmt.Errorf("lease: retry of %d is none of RetryPassing, RetryNever and RetryUnreachable", c.retry)
 	case c.cohort < 0:
 		return nil, fmt.Errorf("lease: cohort of %d", c.cohort)
 	case c.margin >= c.lease/2:

@@ -130,9 +130,10 @@ func (l *Mutex) shown() string {
 
 // LockContext takes the lock, and waits for it until ctx ends.
 //
-// If the store cannot be reached at the first attempt, it returns the error at once: the address may be wrong. If
-// it cannot be reached while the call waits already, that is waited for too, and the store asked
-// again, at least every two seconds; should ctx end before, the error matches ctx's and the store's last one.
+// If the store cannot be reached at the first attempt, it returns the error at once: the address may be wrong. A store that
+// refuses the first request for a reason that passes, such as a server that is starting, is asked again until ctx ends; see
+// [WithRetry]. If the store cannot be reached while the call waits already, it is asked again, at least every two seconds.
+// If ctx ends before, the error matches ctx's and the store's last one.
 func (l *Mutex) LockContext(ctx context.Context) error {
 	_, err := l.lock(ctx, "LockContext", true)
 	return err
@@ -454,7 +455,7 @@ func (l *Mutex) acquire(ctx context.Context, e *entry, wait, patient bool, yield
 				a.g.doubt = doubt
 			}
 			return a.g, false, nil
-		case a.err != nil && (!wait || !patient || !passing(a.err)):
+		case a.err != nil && (!wait || !passing(a.err) || !patient && !c.waitsOut(a.err)):
 			down = nil
 			return over(a.err)
 		}
@@ -509,6 +510,17 @@ const (
 // passing reports whether err may be over with time.
 func passing(err error) bool {
 	return !errors.Is(err, locks.ErrForeign) && (!errors.Is(err, ErrRefused) || errors.Is(err, ErrUnavailable))
+}
+
+// waitsOut reports whether a first request that failed with err is repeated.
+func (c *Client) waitsOut(err error) bool {
+	switch {
+	case c.retry == RetryNever || !errors.Is(err, ErrUnavailable):
+		return false
+	case errors.Is(err, ErrUnreachable):
+		return c.retry == RetryUnreachable
+	}
+	return true
 }
 
 // leave gives owner's place in queue up, and what a request in doubt has taken, and reports whether that is pending: if
@@ -637,10 +649,13 @@ func (l *Mutex) undo(e *entry, owner string, queue Queue, usher Usher, sent time
 		e.finish()
 		c.leave(e)
 	case <-time.After(grace):
-		c.sweep(HoldID{l.name, owner}, queue, sent.Add(l.term()), true)
+		known := make(chan struct{})
+		c.sweepUnless(known, HoldID{l.name, owner}, queue, sent.Add(l.term()), true)
 		e.finish()
 		c.leave(e)
-		back(<-answers)
+		a := <-answers
+		close(known) // the answer says what there is to undo
+		back(a)
 	}
 }
 
@@ -922,9 +937,10 @@ func (c *Client) giveUp(g *grant) (yield time.Duration, err error) {
 	pause := 5 * time.Millisecond
 	for try := 1; ; try++ {
 		sent := time.Now()
-		// A reply that does not come shall leave time to ask again.
-		r, err := c.store.Release(c.briefly(sent), g.ref.Name, g.ref.Acquisition)
+		r, err := c.releaseBy(stop, try, g.ref)
 		switch {
+		case final(err):
+			return 0, err
 		case err == nil && !r.Held && try == 1:
 			return 0, locks.ErrLost
 		case err == nil: // if not now, an earlier request did it, or time
@@ -934,12 +950,12 @@ func (c *Client) giveUp(g *grant) (yield time.Duration, err error) {
 			}
 			return yield, nil
 		}
-		if time.Now().Add(pause).After(stop) {
+		if !time.Now().Add(pause).Before(stop) {
 			if c.log != nil {
 				c.log.Warn("lock not released yet: it ends with its lease", "lock", g.ref.Name, "owner", g.ref.Acquisition, "error", err)
 			}
 			c.sweep(g.ref, nil, until, false)
-			return 0, err
+			return 0, unanswered(err)
 		}
 		select {
 		case <-time.After(pause):
@@ -948,6 +964,30 @@ func (c *Client) giveUp(g *grant) (yield time.Duration, err error) {
 		}
 		pause = min(2*pause, 250*time.Millisecond)
 	}
+}
+
+// releaseBy has the store free what r names, and returns at the time stop at the latest. A reply that does not come to the
+// first try leaves time for another.
+func (c *Client) releaseBy(stop time.Time, try int, r HoldID) (Released, error) {
+	ctx := c.briefly(time.Now())
+	if end, _ := ctx.Deadline(); try > 1 || end.After(stop) {
+		by, cancel := context.WithDeadline(ctx, stop)
+		defer cancel()
+		ctx = by
+	}
+	return c.store.Release(ctx, r.Name, r.Acquisition)
+}
+
+// final reports whether err is a refusal that no repetition changes, such as a missing permission.
+func final(err error) bool { return errors.Is(err, ErrRefused) && !errors.Is(err, ErrUnavailable) }
+
+// unanswered returns err as the error of a release for which this package gave up. It does not match the errors of contexts,
+// since the caller's has not ended.
+func unanswered(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return fmt.Errorf("no answer within the release timeout: %v", err)
+	}
+	return err
 }
 
 // tripsOfHandOver is how many round trips it takes at most until a lock that was given back is held by somebody else who waits.
@@ -977,6 +1017,11 @@ const latest = 5 * time.Minute
 //
 // A request that a network delivers after until, which is a lease away, or after latest, leaves the lock held for a lease once more.
 func (c *Client) sweep(r HoldID, queue Queue, until time.Time, late bool) {
+	c.sweepUnless(nil, r, queue, until, late)
+}
+
+// sweepUnless is sweep that ends when known is closed: the outcome of the request is known then.
+func (c *Client) sweepUnless(known <-chan struct{}, r HoldID, queue Queue, until time.Time, late bool) {
 	left := time.Until(until)
 	if late && left > latest {
 		left = latest
@@ -990,13 +1035,16 @@ func (c *Client) sweep(r HoldID, queue Queue, until time.Time, late bool) {
 				queue.Leave(c.life, r.Name, r.Acquisition)
 			}
 			done, err := c.store.Release(c.life, r.Name, r.Acquisition)
-			if err == nil && (done.Held || !late) || closing || time.Now().Add(pause).After(until) {
+			if err == nil && (done.Held || !late) || final(err) || closing || time.Now().Add(pause).After(until) {
 				return
 			}
 			timer := time.NewTimer(pause)
 			select {
 			case <-timer.C:
 			case <-c.open.Done(): // once more
+			case <-known:
+				timer.Stop()
+				return
 			}
 			timer.Stop()
 		}

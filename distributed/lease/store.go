@@ -14,6 +14,10 @@ var ErrRefused = errors.New("lease: refused by the store")
 // or of a pool without a free connection. Who waits for a lock goes on to do so.
 var ErrUnavailable = errors.New("lease: store is not available now")
 
+// ErrUnreachable is matched by those errors matching [ErrUnavailable] that say that no connection to the store could be
+// made. Its address may be wrong.
+var ErrUnreachable = errors.New("lease: store cannot be reached")
+
 // Store is what an adapter has to do: the protocol of one kind of lock, over one client of its
 // store. It keeps no state of holds; [Client] does.
 //
