@@ -14,8 +14,8 @@ import (
 	"github.com/jucgo/locks/lockstest"
 )
 
-// provide returns a Provider of dir that is closed with the test.
-func provide(tb testing.TB, dir string, opts ...filelock.Option) *filelock.Provider {
+// provide returns a Client of dir that is closed with the test.
+func provide(tb testing.TB, dir string, opts ...filelock.Option) *filelock.Client {
 	tb.Helper()
 	p, err := filelock.New(dir, opts...)
 	require.NoError(tb, err)
@@ -35,12 +35,12 @@ func open(tb testing.TB, path string, opts ...filelock.Option) *filelock.File {
 // somewhere returns the path of a file that does not exist.
 func somewhere(tb testing.TB) string { return filepath.Join(tb.TempDir(), "it.lock") }
 
-func queued(l locks.TryLocker) int { return l.(*filelock.Lock).QueueLength() }
+func queued(l locks.TryLocker) int { return l.(*filelock.Mutex).QueueLength() }
 
 func TestTheExclusiveHalfConforms(t *testing.T) {
 	for name, opts := range map[string][]filelock.Option{
 		"cohort":    {filelock.WithWatch(time.Millisecond)},
-		"no cohort": {filelock.WithWatch(time.Millisecond), filelock.WithCohort(0)},
+		"no cohort": {filelock.WithWatch(time.Millisecond), filelock.WithMaxLocalHandoffs(0)},
 		"tokens":    {filelock.WithWatch(time.Millisecond), filelock.WithTokens()},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -61,7 +61,7 @@ func TestTheExclusiveHalfConforms(t *testing.T) {
 
 // replace puts another file where that of l is, so that its hold is lost.
 func replace(l locks.TryLocker) {
-	path := l.(*filelock.Lock).Path()
+	path := l.(*filelock.Mutex).Path()
 	other := path + ".other"
 	if err := os.WriteFile(other, nil, 0o644); err != nil {
 		panic(err)
@@ -75,7 +75,7 @@ func TestTheSharedHalfConforms(t *testing.T) {
 	writers := make(map[locks.TryLocker]locks.TryLocker)
 	lockstest.TestTryLocker(t, lockstest.Config{
 		New: func(tb testing.TB) locks.TryLocker {
-			l := provide(tb, tb.TempDir(), filelock.WithWatch(time.Millisecond)).ReadWriteLocker("it")
+			l := provide(tb, tb.TempDir(), filelock.WithWatch(time.Millisecond)).RWMutex("it")
 			writers[l.ReadLocker()] = l.WriteLocker()
 			return l.ReadLocker()
 		},

@@ -1,86 +1,88 @@
-// Package filelock has locks between the processes of one machine, on files. A [Provider] is a [locks.Provider]: it takes
-// the place of the
-// locks of one process, and needs no server.
+// Package filelock provides locks between the processes of one machine, on files. It needs no
+// server. A [Client] is a [locks.Provider], so it can replace the locks of a single process:
 //
-//	provider, err := filelock.New("/run/lock/shop")
+//	client, err := filelock.New("/run/lock/shop")
 //	...
-//	err = locks.Do(ctx, provider.Locker("orders"), func(ctx context.Context) error { ... })
+//	err = locks.Do(ctx, client.Locker("orders"), func(ctx context.Context) error { ... })
 //
-//	lock                       on
-//	Provider.Locker, Lock      a file of its own in the provider's directory, locked exclusively
-//	Provider.ReadWriteLocker   the same file, shared or exclusive
-//	Open                       a given file, either way
-//	OpenShared                 a word of memory that processes share
+//	lock                           on
+//	Client.Locker, Client.Mutex    a file of its own in the client's directory, locked exclusively
+//	Client.RWMutex                 the same file, locked shared or exclusively
+//	Open                           a given file, locked either way
+//	OpenMapped                     a word of shared memory
 //
-// All are owned by a goroutine or an explicit owner, and reentrant. Whoever asks often for a lock keeps what Locker returns:
-// to make it costs
-// some allocations, to use it none.
+// Every lock is owned by a goroutine or by an explicit [locks.Owner], and is reentrant. Locker
+// allocates; the methods of the lock that it returns do not. Callers that use a lock often
+// should keep the value.
 //
 // # How it works
 //
-// A file is opened once in a process, whatever paths and providers lead to it, and stays open: an acquisition is a flock and
-// a look whether the file still has its name, a release is a flock; on Windows it is LockFileEx. All goroutines of the process
-// queue at a gate before that.
+// A process opens a file once, whatever paths and clients lead to it, and keeps it open. All
+// goroutines of the process wait in a local queue first. The goroutine at its head calls flock,
+// then asks with one stat whether the path still leads to this file. A release is one flock. On
+// Windows the calls are LockFileEx and UnlockFileEx, and no stat.
 //
-// On Linux, a file that is locked often has an alarm, which costs an acquisition less than a look: inotify watches the file and
-// the directories that lead to it, and the kernel tells when the table of mounts changes. When anything of that kind has
-// happened, and every 100 ms, an acquisition looks. Each does where there can be no alarm: if there is a symbolic link in the
-// path, if a file system on the way is none of ext4, XFS, F2FS, tmpfs, ramfs and overlayfs, if a directory or the file may not be
-// read, if there are no watches left (fs.inotify.max_user_watches, max_user_instances), before Linux 5.8, without /proc, and on
-// other systems. A process has three descriptors for all its alarms.
+// If other goroutines wait in the local queue, a release hands the lock to the first of them
+// and leaves the file locked. It does so at most 64 times in a row and for 100 ms, then unlocks
+// the file. A waiting process then gets its turn. Waiters for another process poll: after 1 ms
+// at first, later every 25 ms at most, with random variation. On Linux a waiting process
+// announces itself by a record lock on one byte at offset 2^62, on file systems where that is
+// known to have no effect on anything else.
 //
-// Who releases the lock while others wait at the gate leaves it to the first of them, 64 times in a row and for 100 ms at
-// most; then the file is really unlocked, and if another process waits, it gets its turn. Who waits for another process tries
-// again, after 1 ms first and each 25 ms at last, with some randomness. A process that waits tells others by a lock of
-// another kind on
-// one byte at 2^62 of the file, on Linux and file systems for which that is known to be without effect on anything else.
-//
-// It is flock and not the record locks of POSIX because these end when anything in the process closes the file, know nothing
-// of goroutines, and are what
-// network file systems make of flock anyway. Record locks of an open file description would do as well, at more than twice the
-// price, but other programs use flock.
+// The package uses flock, not the record locks of POSIX. A process loses its POSIX record locks
+// when any part of it closes the file, and they do not distinguish goroutines. Record locks of
+// an open file description would work too, at twice the cost, but other programs use flock.
 //
 // # Guarantees
 //
-// On a local file system there is one exclusive holder at a time, or shared ones, among all that lock the file this way:
-// this package, flock(1), most
-// libraries. The system frees the lock when the process ends, however it does. There is no lease, and so nothing is lost while a
-// process is stopped, and nobody gets the lock of one that is. [locks.Hold.Deadline] returns false, and Extend has nothing to do.
+// On a local file system there is one exclusive holder at a time, or any number of shared ones.
+// This includes all other programs that lock the file with flock, such as flock(1). The system
+// frees the lock when the process ends, however it ends. There is no lease: a stopped process
+// keeps its lock, and nothing expires. [locks.Hold.Deadline] returns false, and Extend has no
+// effect.
 //
 // # What happens when
 //
-//   - A process dies: its locks are free at once. Programs it has started do not keep them, nor do those started while it
-//     holds one.
+//   - A process dies: its locks are free at once. A child process that it started does not keep
+//     them.
 //   - A process is stopped: it keeps its locks.
-//   - A context ends: the call returns at once. It leaves nothing that could take the lock later.
-//   - The file is deleted or replaced while somebody waits, by whoever: who gets the lock of the old file sees that, and locks
-//     the new one, which is made if there is none. A directory on the way that is renamed, and a mount, are the same. Only if the
-//     process itself changes its root (chroot), it may take until 100 ms later to be seen.
-//   - The same while somebody holds it, or is just taking it: others get the new file. The holder cannot be told before that
-//     happens: [locks.Hold.Err] asks the system each time, and is [locks.ErrLost] from then on; [locks.Hold.Lost] is closed when
-//     somebody has found it out, for which [WithWatch] looks. An unlock does not look. No file is ever deleted by this package.
-//     Who wants to replace a file safely holds its lock, replaces it, and unlocks it without having done anything else.
-//   - The directory is missing: [New] makes it. Later, and for [Open], it is an error that matches [fs.ErrNotExist].
-//   - There is something else under the path: [locks.ErrForeign] for a directory, a device, a pipe, or what is no counter
-//     where one is to be. A symbolic link is followed.
-//   - The file may only be read: it is locked all the same, without tokens. Network file systems refuse an exclusive lock then.
-//   - A system call is interrupted: it is repeated. If the system has no room for a lock (ENOLCK), or does not know how to
-//     lock the file, the error is returned, and nothing is held.
-//   - A reader asks to write: [locks.ErrUpgrade] at once. A writer that goes on reading keeps other processes' readers out
-//     until all readers
-//     of its process have left, because flock changes the kind of a lock by giving it up first.
-//   - The Provider is closed: see [Provider.Close].
+//   - A context ends: the call returns at once, and cannot acquire the lock later.
+//   - The file is deleted, renamed or replaced while waiters wait, or a directory above it is
+//     renamed or mounted over: the next acquisition notices, and locks the file that has the
+//     path now. It creates the file if there is none.
+//   - The same happens while the lock is held, or during the acquisition: others can lock the
+//     new file. The holder is told only afterwards. [locks.Hold.Err] asks the system at each
+//     call and is [locks.ErrLost] from then on. [locks.Hold.Lost] is closed when this process
+//     notices, see [WithWatch]. UnlockContext does not check. To replace a lock file safely,
+//     acquire its lock, replace the file, and release the lock without doing anything else.
+//     This package never deletes a file.
+//   - The directory is missing: [New] creates it. Later, and for [Open], the error matches
+//     [fs.ErrNotExist].
+//   - The path leads to a directory, a device or a pipe: the error matches [locks.ErrForeign].
+//     So does [WithTokens] on a file with other contents. Symbolic links are followed.
+//   - The file is read-only for this user: it can be locked, but with [WithTokens] and
+//     [OpenMapped] the error matches [fs.ErrPermission]. Network file systems refuse an
+//     exclusive lock on such a file.
+//   - The process runs out of file descriptors: the package closes the files that are not in
+//     use, and tries again.
+//   - The system cannot lock the file (ENOLCK, or an unsupported file system): the error is
+//     returned, nothing is held.
+//   - A reader asks for the exclusive lock: [locks.ErrUpgrade] at once. A writer may read as
+//     well and then release the exclusive lock. Readers of other processes wait until all
+//     readers of its process have left, because flock converts a lock by releasing it first.
+//   - The client is closed: see [Client.Close].
 //
 // # When not to use it
 //
-// If the processes are on several machines, take a server. On NFS and the like flock is carried out by the server, or by
-// each machine for itself, depending on versions
-// and mount options; a call lasts as long as the server lets it, and a lock may be lost with the connection without anybody
-// being told. If everything is in one process, take packages reentrant or named.
+// For processes on several machines, use a server. On NFS, flock is carried out by the server
+// or by each machine for itself, depending on versions and mount options. A call there takes as
+// long as the server does, and a lock may be lost with the connection without notice. Inside
+// one process, use package reentrant or named.
 //
 // # Limits
 //
-// All threads of a process must be in one namespace of mounts. Among processes there is no order, and readers can keep a writer
-// of another process waiting. Who can open a lock file, if only to read, can lock it. A provider keeps up to 256 files open that
-// nobody uses. Where the system has neither flock nor LockFileEx, everything fails with [errors.ErrUnsupported].
+// Processes have no order among each other, and a stream of readers can starve a writer of
+// another process. Any user who can open a lock file, if only for reading, can lock it. A
+// process keeps up to 64 unused files open. Without flock and LockFileEx, every call fails with
+// [errors.ErrUnsupported].
 package filelock

@@ -208,7 +208,7 @@ func TestAFileThatIsReplacedWhileSomeoneWaitsIsLockedAnew(t *testing.T) {
 	require.Equal(t, "<nil>", ask(c, "lock"))
 	a := someone()
 	done := waits(t, l, a)
-	replace(l.Lock)
+	replace(l.Mutex)
 	d := serving(t, "write", path) // has the new file
 	require.Equal(t, "<nil>", ask(d, "lock"))
 	require.Equal(t, "<nil>", ask(c, "unlock"), "of the old file")
@@ -242,9 +242,9 @@ func TestAHolderIsToldThatItsFileIsGone(t *testing.T) {
 		t.Run(half, func(t *testing.T) {
 			path := somewhere(t)
 			f, a := open(t, path), someone()
-			l := f.Lock
+			l := f.Mutex
 			if half == "read" {
-				l = f.ReadLocker().(*filelock.Lock)
+				l = f.ReadLocker().(*filelock.Mutex)
 			}
 			take(t, l, a)
 			h, err := l.Hold(a)
@@ -280,9 +280,9 @@ func TestReadersOfAFileThatIsGoneAreNotJoined(t *testing.T) {
 	path := somewhere(t)
 	f, a, b := open(t, path), someone(), someone()
 	take(t, f.ReadLocker(), a)
-	h, err := f.ReadLocker().(*filelock.Lock).Hold(a)
+	h, err := f.ReadLocker().(*filelock.Mutex).Hold(a)
 	require.NoError(t, err)
-	replace(f.Lock)
+	replace(f.Mutex)
 	c := serving(t, "write", path)
 	require.Equal(t, "true", ask(c, "try"))
 	require.False(t, tries(t, f.ReadLocker(), b))

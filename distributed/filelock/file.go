@@ -65,14 +65,13 @@ type file struct {
 	turns  int
 	passed time.Time
 	// owed is set if the lock was given back to the kernel because those here had had their share.
-	owed  bool
-	sight sight
+	owed bool
 }
 
 // possession is the hold of one owner, from its first acquisition to its last release.
 type possession struct {
 	f     *file
-	p     *Provider // by which it was begun
+	p     *Client // by which it was begun
 	place place
 	owner locks.Owner
 	kind  mode
@@ -138,7 +137,7 @@ func (f *file) concerns(o locks.Owner, path string) bool {
 }
 
 // lock takes the lock for o. It has left everything as it was if it returns false.
-func (f *file) lock(ctx context.Context, l *Lock, o locks.Owner, wait bool) (bool, error) {
+func (f *file) lock(ctx context.Context, l *Mutex, o locks.Owner, wait bool) (bool, error) {
 	ok, err := f.pass(ctx, l, wait)
 	if ok {
 		if ok, err = f.ensure(ctx, l, o, wait); !ok {
@@ -152,7 +151,7 @@ func (f *file) lock(ctx context.Context, l *Lock, o locks.Owner, wait bool) (boo
 }
 
 // pass gets a hold of the gate.
-func (f *file) pass(ctx context.Context, l *Lock, wait bool) (ok bool, err error) {
+func (f *file) pass(ctx context.Context, l *Mutex, wait bool) (ok bool, err error) {
 	// Nobody is overtaken: not even readers inside make a newcomer one of them while others wait.
 	if !wait || !f.gate.HasQueued() {
 		if l.kind == exclusive {
@@ -244,7 +243,7 @@ func (f *file) free() error {
 //
 // Several may be here at a time: readers, and goroutines of one explicit owner. One of them talks to the kernel, the others wait
 // for what comes of it.
-func (f *file) ensure(ctx context.Context, l *Lock, o locks.Owner, wait bool) (ok bool, err error) {
+func (f *file) ensure(ctx context.Context, l *Mutex, o locks.Owner, wait bool) (ok bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var polls, marks bool // this one does, and tells other processes
@@ -328,7 +327,7 @@ func (f *file) change() {
 
 // take gets the kernel's lock if nobody's is in the way, or finds it here, and sees that the file has the name still. f.mu is
 // held.
-func (f *file) take(l *Lock) (bool, error) {
+func (f *file) take(l *Mutex) (bool, error) {
 	if f.mode != unlocked && f.mode != l.kind {
 		switch {
 		case f.users == 0: // left by one of the other kind
@@ -347,7 +346,10 @@ func (f *file) take(l *Lock) (bool, error) {
 		}
 		f.mode = l.kind
 	}
-	same, err := f.named(l)
+	same, err := true, error(nil)
+	if !l.p.trust {
+		same, err = f.d.names(l.place, f.id)
+	}
 	if same {
 		f.turns++
 		return true, nil
@@ -370,7 +372,7 @@ func (f *file) drop() {
 }
 
 // begin makes o's possession. f.mu is held, and so is the kernel's lock.
-func (f *file) begin(l *Lock, o locks.Owner) error {
+func (f *file) begin(l *Mutex, o locks.Owner) error {
 	var token uint64
 	if l.p.tokens && l.kind == exclusive {
 		var err error
@@ -395,7 +397,7 @@ func (f *file) begin(l *Lock, o locks.Owner) error {
 }
 
 // unlock gives one of o's holds back, and the kernel's lock with the last, or leaves it to the next one at the gate.
-func (f *file) unlock(ctx context.Context, l *Lock, o locks.Owner) error {
+func (f *file) unlock(ctx context.Context, l *Mutex, o locks.Owner) error {
 	f.mu.Lock()
 	q := f.of(o, l.kind)
 	if q == nil { // or another goroutine of the same owner is about to get it

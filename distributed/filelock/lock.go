@@ -12,7 +12,7 @@ import (
 // Lock is one half of the lock of a file: the exclusive one, or the shared one. It belongs to the goroutine that took it, or
 // to the
 // [locks.Owner] of its context, which may take it again while it holds it. All Locks of one half of one file are the same
-// lock in this process, whatever [Provider] or path they come from.
+// lock in this process, whatever [Client] or path they come from.
 //
 // An acquisition waits at a gate of the process first, in order of arrival, and then for other processes, which have no order. An
 // owner that reads and asks for the exclusive half gets [locks.ErrUpgrade] at once. An owner of the exclusive half may take
@@ -21,8 +21,8 @@ import (
 //
 // A TryLockContext waits for nobody. It may report false though nobody holds the lock, if somebody else here is at the gate in
 // vain, such as one who waits for another process.
-type Lock struct {
-	p     *Provider
+type Mutex struct {
+	p     *Client
 	name  string
 	place place
 	bad   error // why it has no place
@@ -31,42 +31,42 @@ type Lock struct {
 	last atomic.Pointer[file]
 }
 
-var _ locks.Leased = (*Lock)(nil)
+var _ locks.Leased = (*Mutex)(nil)
 
 // Name returns what the lock was asked for by: a name, or a path.
-func (l *Lock) Name() string { return l.name }
+func (l *Mutex) Name() string { return l.name }
 
 // Path returns the absolute path of the file.
-func (l *Lock) Path() string { return l.place.path }
+func (l *Mutex) Path() string { return l.place.path }
 
 // LockKey names the lock among those of the machine, which gives [locks.Multi] its order. Two paths that lead to one file
 // have different
 // keys.
-func (l *Lock) LockKey() string {
+func (l *Mutex) LockKey() string {
 	if l.kind == shared {
 		return l.place.path + "\x00shared"
 	}
 	return l.place.path
 }
 
-func (l *Lock) fail(op string, err error) error {
+func (l *Mutex) fail(op string, err error) error {
 	return fmt.Errorf("filelock: %s of %q: %w", op, l.name, err)
 }
 
 // LockContext takes the lock, and waits for it until ctx ends. When ctx ends it returns at once, and leaves nothing behind.
 //
-// Without contention it costs about as much as the kernel takes to lock a file, and to look its path up if there can be no alarm.
-func (l *Lock) LockContext(ctx context.Context) error {
+// Without contention it costs about as much as the kernel takes to lock a file, and to look its path up.
+func (l *Mutex) LockContext(ctx context.Context) error {
 	_, err := l.lock(ctx, "LockContext", true)
 	return err
 }
 
 // TryLockContext takes the lock if nobody has it.
-func (l *Lock) TryLockContext(ctx context.Context) (bool, error) {
+func (l *Mutex) TryLockContext(ctx context.Context) (bool, error) {
 	return l.lock(ctx, "TryLockContext", false)
 }
 
-func (l *Lock) lock(ctx context.Context, op string, wait bool) (bool, error) {
+func (l *Mutex) lock(ctx context.Context, op string, wait bool) (bool, error) {
 	switch {
 	case ctx == nil:
 		return false, l.fail(op, locks.ErrNilContext)
@@ -98,7 +98,7 @@ func (l *Lock) lock(ctx context.Context, op string, wait bool) (bool, error) {
 // file returns where o has to look for the lock: at the file of the name, or at one that had it before, if o has a hold
 // there, as left
 // tells.
-func (l *Lock) file(o locks.Owner) (f *file, left bool, err error) {
+func (l *Mutex) file(o locks.Owner) (f *file, left bool, err error) {
 	if l.p.open.Err() != nil {
 		return nil, false, locks.ErrClosed
 	}
@@ -120,7 +120,7 @@ func (l *Lock) file(o locks.Owner) (f *file, left bool, err error) {
 }
 
 // holder returns the file of the path where o has a hold of the lock.
-func (l *Lock) holder(o locks.Owner) *file {
+func (l *Mutex) holder(o locks.Owner) *file {
 	f, stale := files.under(l.place.path)
 	if f != nil && f.has(o, l.kind) {
 		return f
@@ -136,7 +136,7 @@ func (l *Lock) holder(o locks.Owner) *file {
 // UnlockContext gives one hold back, whether ctx has ended or not. With the last the file is unlocked, or left to the next
 // one in this process. An
 // error of the system is returned, and the hold ends all the same.
-func (l *Lock) UnlockContext(ctx context.Context) error {
+func (l *Mutex) UnlockContext(ctx context.Context) error {
 	const op = "UnlockContext"
 	o := locks.CurrentOwner(ctx)
 	if f := l.last.Load(); f != nil { // where it most likely is
@@ -161,7 +161,7 @@ func (l *Lock) UnlockContext(ctx context.Context) error {
 }
 
 // Hold returns the hold of the lock that ctx's owner has.
-func (l *Lock) Hold(ctx context.Context) (locks.Hold, error) {
+func (l *Mutex) Hold(ctx context.Context) (locks.Hold, error) {
 	o := locks.CurrentOwner(ctx)
 	if f := l.holder(o); f != nil {
 		f.mu.Lock()
@@ -175,7 +175,7 @@ func (l *Lock) Hold(ctx context.Context) (locks.Hold, error) {
 }
 
 // QueueLength returns how many wait at the gate of this process, for either half.
-func (l *Lock) QueueLength() int {
+func (l *Mutex) QueueLength() int {
 	if f, _ := files.under(l.place.path); f != nil {
 		return f.gate.QueueLength()
 	}
@@ -183,7 +183,7 @@ func (l *Lock) QueueLength() int {
 }
 
 // String describes the lock and its state in this process.
-func (l *Lock) String() string {
+func (l *Mutex) String() string {
 	state := "not held here"
 	if f, _ := files.under(l.place.path); f != nil {
 		f.mu.Lock()
@@ -199,21 +199,21 @@ func (l *Lock) String() string {
 	if l.kind == shared {
 		half = ", shared half"
 	}
-	return fmt.Sprintf("filelock.Lock(%q%s)[%s, %d queued]", l.name, half, state, l.QueueLength())
+	return fmt.Sprintf("filelock.Mutex(%q%s)[%s, %d queued]", l.name, half, state, l.QueueLength())
 }
 
-// RWLock is the lock of a file as a read-write lock: any number of readers, or one writer, among all processes. In this
+// RWMutex is the lock of a file as a read-write lock: any number of readers, or one writer, among all processes. In this
 // process those who
 // wait are admitted in order of arrival. Among processes there is no order, and readers that come and go can keep a
 // writer of another process waiting.
-type RWLock struct{ read, write *Lock }
+type RWMutex struct{ read, write *Mutex }
 
-var _ locks.ReadWriteLocker = (*RWLock)(nil)
+var _ locks.ReadWriteLocker = (*RWMutex)(nil)
 
-// ReadLocker returns the shared half. It is a [*Lock].
-func (l *RWLock) ReadLocker() locks.TryLocker { return l.read }
+// ReadLocker returns the shared half. It is a [*Mutex].
+func (l *RWMutex) ReadLocker() locks.TryLocker { return l.read }
 
-// WriteLocker returns the exclusive half. It is a [*Lock].
-func (l *RWLock) WriteLocker() locks.TryLocker { return l.write }
+// WriteLocker returns the exclusive half. It is a [*Mutex].
+func (l *RWMutex) WriteLocker() locks.TryLocker { return l.write }
 
 var errNUL = errors.New("the path has a NUL byte in it")

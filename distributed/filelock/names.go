@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// suffix is what the files of a [Provider] end in.
+// suffix is what the files of a [Client] end in.
 const suffix = ".lock"
 
 // longest is how many bytes the encoding of a name may have before it is cut: file systems allow 255 for the whole.

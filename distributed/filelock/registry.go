@@ -86,7 +86,6 @@ func (r *registry) evict() {
 // kill closes f, which nobody uses. Those on their way to it find it dead, and ask again. r.mu and f.mu are held.
 func (r *registry) kill(f *file) {
 	f.dead = true
-	f.sight.forget()
 	f.d.close()
 	delete(r.byID, f.id)
 	for _, path := range f.paths {

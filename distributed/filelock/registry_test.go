@@ -82,7 +82,7 @@ func TestAFileThatIsReplacedAgainAndAgainIsOpenOnce(t *testing.T) {
 	f := open(t, somewhere(t))
 	before := filelock.OpenFiles()
 	for range 50 {
-		replace(f.Lock)
+		replace(f.Mutex)
 		take(t, f, background)
 		require.NoError(t, f.UnlockContext(background))
 		require.LessOrEqual(t, filelock.OpenFiles(), before)
@@ -98,7 +98,7 @@ func TestTrustedNamesFollowWhatOthersInTheProcessHaveFound(t *testing.T) {
 		take(t, l, background)
 		require.NoError(t, l.UnlockContext(background))
 	}
-	replace(trusting.Lock)
+	replace(trusting.Mutex)
 	take(t, other, background)
 	require.NoError(t, other.UnlockContext(background))
 	c := serving(t, "write", one)
@@ -111,7 +111,7 @@ func TestTrustedNamesFollowWhatOthersInTheProcessHaveFound(t *testing.T) {
 
 func TestALockGoesOnAfterItsFileWasClosed(t *testing.T) {
 	dir := t.TempDir()
-	l := provide(t, dir).Lock("it")
+	l := provide(t, dir).Mutex("it")
 	take(t, l, background)
 	require.NoError(t, l.UnlockContext(background))
 	other, err := filelock.New(dir)
@@ -141,7 +141,7 @@ func TestAnOwnerThatLostItsHoldDoesNotGetTheNewFileBesides(t *testing.T) {
 
 func TestFilesThatAreHeldOrWaitedForStayOpenAmongManyNames(t *testing.T) {
 	p := provide(t, t.TempDir())
-	held, awaited := p.Lock("held"), p.Lock("awaited")
+	held, awaited := p.Mutex("held"), p.Mutex("awaited")
 	rival, other := serving(t, "write", held.Path()), serving(t, "write", awaited.Path())
 	a, b := someone(), someone()
 	take(t, held, a)
@@ -173,7 +173,7 @@ func storm(args []string) error {
 			ctx, cancel = context.WithTimeout(ctx, time.Duration(rand.N(200))*time.Microsecond)
 		}
 		defer cancel()
-		l := p.Lock(strconv.Itoa(rand.N(8) * rand.N(60))) // some more often than others
+		l := p.Mutex(strconv.Itoa(rand.N(8) * rand.N(60))) // some more often than others
 		if err := l.LockContext(ctx); i%5 == 0 && errors.Is(err, context.DeadlineExceeded) {
 			return nil
 		} else if err != nil {

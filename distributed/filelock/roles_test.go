@@ -27,7 +27,7 @@ var words = map[string]func(path string) error{}
 func kindOf(args []string) (locks.TryLocker, func(), error) {
 	kind, path := args[0], args[1]
 	if kind == "word" {
-		s, err := filelock.OpenShared(path)
+		s, err := filelock.OpenMapped(path)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -76,7 +76,7 @@ func serve(args []string) error {
 				answer = h.Token()
 			}
 		case "recovered":
-			answer = l.(*filelock.Shared).Recovered(ctx)
+			answer = l.(*filelock.Mapped).Recovered(ctx)
 		case "spawn": // a program that outlives this one for a while
 			answer = exec.Command("sleep", "10").Start()
 		case "hog": // takes it again and again, by several goroutines

@@ -1,6 +1,6 @@
 package filelock
 
-// The word of a [Shared]:
+// The word of a [Mapped]:
 //
 //	bit 0       sleepers: somebody sleeps, or is about to, and is woken at the release
 //	bits 1-22   the number of the process that holds the lock

@@ -83,7 +83,7 @@ func child(dir, name, turns string) error {
 	}
 	ctx := context.Background()
 	defer provider.Close(ctx)
-	lock := provider.Lock("orders")
+	lock := provider.Mutex("orders")
 	turn := func(ctx context.Context) error {
 		h, err := lock.Hold(ctx)
 		if err != nil {

@@ -21,9 +21,9 @@ import (
 	"github.com/jucgo/locks/lockstest"
 )
 
-func share(tb testing.TB, path string) *filelock.Shared {
+func share(tb testing.TB, path string) *filelock.Mapped {
 	tb.Helper()
-	s, err := filelock.OpenShared(path)
+	s, err := filelock.OpenMapped(path)
 	require.NoError(tb, err)
 	tb.Cleanup(func() { require.NoError(tb, s.Close(background)) })
 	return s
@@ -35,18 +35,18 @@ func TestTheSharedWordConforms(t *testing.T) {
 		Reentrant:   true,
 		FIFO:        true,
 		SpuriousTry: true, // a gate may be passed in vain
-		Waiting:     func(l locks.TryLocker) int { return l.(*filelock.Shared).QueueLength() },
+		Waiting:     func(l locks.TryLocker) int { return l.(*filelock.Mapped).QueueLength() },
 	})
 }
 
 // pair is the locks of two mappings of one file, which are to each other as those of two processes. Each owner uses one of them.
 type pair struct {
 	mu     sync.Mutex
-	ls     [2]*filelock.Shared
+	ls     [2]*filelock.Mapped
 	owners map[locks.Owner]int
 }
 
-func (p *pair) of(ctx context.Context) *filelock.Shared {
+func (p *pair) of(ctx context.Context) *filelock.Mapped {
 	if ctx == nil {
 		ctx = background
 	}
@@ -83,7 +83,7 @@ func TestTwoMappingsOfASharedWordConform(t *testing.T) {
 	lockstest.TestTryLocker(t, lockstest.Config{
 		New: func(tb testing.TB) locks.TryLocker {
 			path := somewhere(tb)
-			return &pair{ls: [2]*filelock.Shared{share(tb, path), share(tb, path)}, owners: make(map[locks.Owner]int)}
+			return &pair{ls: [2]*filelock.Mapped{share(tb, path), share(tb, path)}, owners: make(map[locks.Owner]int)}
 		},
 		Reentrant:   true,
 		SpuriousTry: true, // a gate may be passed in vain
@@ -250,7 +250,7 @@ func TestASharedWordIsNotMadeOfSomethingElse(t *testing.T) {
 	path := somewhere(t)
 	for _, text := range []string{"my diary", string(make([]byte, 5000)), string(make([]byte, 4096-8)) + "my diary"} {
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-		_, err := filelock.OpenShared(path)
+		_, err := filelock.OpenMapped(path)
 		require.ErrorIs(t, err, locks.ErrForeign)
 		now, err := os.ReadFile(path)
 		require.NoError(t, err)
@@ -258,7 +258,7 @@ func TestASharedWordIsNotMadeOfSomethingElse(t *testing.T) {
 	}
 	require.NoError(t, os.WriteFile(path, make([]byte, 100), 0o600)) // what one leaves who dies while making it
 	share(t, path)
-	_, err := filelock.OpenShared(filepath.Dir(path))
+	_, err := filelock.OpenMapped(filepath.Dir(path))
 	require.ErrorIs(t, err, locks.ErrForeign)
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/jucgo/locks/reentrant"
 )
 
-// Shared is a lock between the processes of one machine that is one word of memory which they share: an atomic in a mapped
+// Mapped is a lock between the processes of one machine that is one word of memory which they share: an atomic in a mapped
 // file. To take it and to give it back is one atomic operation each, and no system call as long as nobody waits; a file lock
 // needs
 // three. On Linux those who wait sleep in the kernel, in a futex, and a release wakes one; elsewhere they try
@@ -21,11 +21,11 @@ import (
 // It belongs to the goroutine that took it, or to the [locks.Owner] of its context, which may take it again while it holds
 // it. Goroutines of one process queue at a gate in order of arrival; among processes there is no order, but one that has had
 // the lock 64 times
-// in a row while others waited lets them go first. Two Shared of one path exclude each other, also in one process: open one.
+// in a row while others waited lets them go first. Two Mapped of one path exclude each other, also in one process: open one.
 //
 // The word has the number of the process that holds the lock, and when that was started. If it is dead, one of those who
 // wait takes the
-// lock over, within 50 ms if there is a processor for it. What the dead one was doing may be half done: [Shared.Recovered] tells.
+// lock over, within 50 ms if there is a processor for it. What the dead one was doing may be half done: [Mapped.Recovered] tells.
 //
 // # Limits
 //
@@ -41,7 +41,7 @@ import (
 // while in use, those who open it later have another lock. It must be on a local file system, best one in memory such as
 // /dev/shm. If that is
 // too much to ask, take [Open], which has none of these limits.
-type Shared struct {
+type Mapped struct {
 	path string
 	gate *reentrant.Mutex
 	id   uint64 // this process, as it stands in the word
@@ -63,7 +63,7 @@ type Shared struct {
 	slow chan struct{} // has a value while one of the gate's holder waits for the word
 }
 
-var _ locks.TryLocker = (*Shared)(nil)
+var _ locks.TryLocker = (*Mapped)(nil)
 
 // fairShare is how often in a row a process may take the lock while others wait.
 const fairShare = 64
@@ -71,12 +71,12 @@ const fairShare = 64
 // slice is for how long a waiter sleeps at most before it looks at the word, and whether its holder lives.
 const slice = 50 * time.Millisecond
 
-// OpenShared returns the lock in the file at path, which is made for the user of this process alone if it does not exist. If
+// OpenMapped returns the lock in the file at path, which is made for the user of this process alone if it does not exist. If
 // it has something else in it,
 // or is used in another PID namespace, the error matches [locks.ErrForeign]; where memory cannot be shared,
 // [errors.ErrUnsupported].
-func OpenShared(path string) (*Shared, error) {
-	fail := func(err error) (*Shared, error) { return nil, fmt.Errorf("filelock: OpenShared(%q): %w", path, err) }
+func OpenMapped(path string) (*Mapped, error) {
+	fail := func(err error) (*Mapped, error) { return nil, fmt.Errorf("filelock: OpenMapped(%q): %w", path, err) }
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return fail(err)
@@ -89,48 +89,48 @@ func OpenShared(path string) (*Shared, error) {
 	if err != nil {
 		return fail(err)
 	}
-	s := &Shared{path: abs, gate: reentrant.New(fair.FIFO), id: id, order: orderOf(abs), m: m, slow: make(chan struct{}, 1)}
+	s := &Mapped{path: abs, gate: reentrant.New(fair.FIFO), id: id, order: orderOf(abs), m: m, slow: make(chan struct{}, 1)}
 	s.open, s.shut = context.WithCancel(context.Background())
 	return s, nil
 }
 
 // Path returns the absolute path of the file.
-func (s *Shared) Path() string { return s.path }
+func (s *Mapped) Path() string { return s.path }
 
 // LockKey names the lock among those of the machine, which gives [locks.Multi] its order.
-func (s *Shared) LockKey() string { return s.path }
+func (s *Mapped) LockKey() string { return s.path }
 
 // QueueLength returns how many wait at the gate of this process.
-func (s *Shared) QueueLength() int { return s.gate.QueueLength() }
+func (s *Mapped) QueueLength() int { return s.gate.QueueLength() }
 
 // String describes the lock and its state in this process.
-func (s *Shared) String() string {
+func (s *Mapped) String() string {
 	state := "not held here"
 	s.mu.Lock()
 	if s.holds > 0 {
 		state = "held by " + s.gate.Owner().String()
 	}
 	s.mu.Unlock()
-	return fmt.Sprintf("filelock.Shared(%q)[%s, %d queued]", s.path, state, s.QueueLength())
+	return fmt.Sprintf("filelock.Mapped(%q)[%s, %d queued]", s.path, state, s.QueueLength())
 }
 
-func (s *Shared) fail(op string, err error) error {
+func (s *Mapped) fail(op string, err error) error {
 	return fmt.Errorf("filelock: %s of %q: %w", op, s.path, err)
 }
 
 // LockContext takes the lock, and waits for it until ctx ends.
-func (s *Shared) LockContext(ctx context.Context) error {
+func (s *Mapped) LockContext(ctx context.Context) error {
 	_, err := s.lock(ctx, "LockContext", true)
 	return err
 }
 
 // TryLockContext takes the lock if nobody has it, or a process that is dead. It may report false though nobody holds it, if
 // somebody else here is at the gate in vain.
-func (s *Shared) TryLockContext(ctx context.Context) (bool, error) {
+func (s *Mapped) TryLockContext(ctx context.Context) (bool, error) {
 	return s.lock(ctx, "TryLockContext", false)
 }
 
-func (s *Shared) lock(ctx context.Context, op string, wait bool) (bool, error) {
+func (s *Mapped) lock(ctx context.Context, op string, wait bool) (bool, error) {
 	switch {
 	case ctx == nil:
 		return false, s.fail(op, locks.ErrNilContext)
@@ -150,7 +150,7 @@ func (s *Shared) lock(ctx context.Context, op string, wait bool) (bool, error) {
 }
 
 // pass gets a hold of the gate.
-func (s *Shared) pass(ctx context.Context, wait bool) (bool, error) {
+func (s *Mapped) pass(ctx context.Context, wait bool) (bool, error) {
 	if ok, err := s.gate.TryLockContext(ctx); ok || err != nil || !wait {
 		return ok, err
 	}
@@ -159,7 +159,7 @@ func (s *Shared) pass(ctx context.Context, wait bool) (bool, error) {
 }
 
 // ensure makes sure that the holder of the gate has the word as well, and counts the hold.
-func (s *Shared) ensure(ctx context.Context, wait bool) (bool, error) {
+func (s *Mapped) ensure(ctx context.Context, wait bool) (bool, error) {
 	ok, polite, err := s.grab(ctx, grabbing{})
 	switch {
 	case ok || err != nil:
@@ -185,7 +185,7 @@ func (s *Shared) ensure(ctx context.Context, wait bool) (bool, error) {
 }
 
 // seize takes the lock if a process has it that is dead.
-func (s *Shared) seize(ctx context.Context) (bool, error) {
+func (s *Mapped) seize(ctx context.Context) (bool, error) {
 	m, err := s.use()
 	if err != nil {
 		return false, err
@@ -209,7 +209,7 @@ type grabbing struct {
 // grab takes the word if that needs no waiting, or joins the goroutine of the same owner that has it. If it does neither, it
 // reports whether it is
 // for politeness that it does not.
-func (s *Shared) grab(ctx context.Context, how grabbing) (ok, polite bool, err error) {
+func (s *Mapped) grab(ctx context.Context, how grabbing) (ok, polite bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -246,7 +246,7 @@ func (s *Shared) grab(ctx context.Context, how grabbing) (ok, polite bool, err e
 // releases a word with the bit wakes one. That one, should it get the word, sets the bit again, for those it may have left
 // asleep; should it
 // give up, it wakes another. One that dies in between, or is stopped, delays the others until they look by themselves.
-func (s *Shared) wait(ctx context.Context, m *mapping, polite bool) (bool, error) {
+func (s *Mapped) wait(ctx context.Context, m *mapping, polite bool) (bool, error) {
 	if polite {
 		s.giveWay(ctx, m)
 	}
@@ -278,7 +278,7 @@ func (s *Shared) wait(ctx context.Context, m *mapping, polite bool) (bool, error
 }
 
 // giveWay gives others time to take the word, who were told that it is free.
-func (s *Shared) giveWay(ctx context.Context, m *mapping) {
+func (s *Mapped) giveWay(ctx context.Context, m *mapping) {
 	for end := time.Now().Add(2 * time.Millisecond); m.word.Load() == 0 && ctx.Err() == nil && time.Now().Before(end); {
 		time.Sleep(50 * time.Microsecond)
 	}
@@ -288,7 +288,7 @@ func (s *Shared) giveWay(ctx context.Context, m *mapping) {
 }
 
 // use returns the mapping, which stays until unuse.
-func (s *Shared) use() (*mapping, error) {
+func (s *Mapped) use() (*mapping, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closing {
@@ -298,7 +298,7 @@ func (s *Shared) use() (*mapping, error) {
 	return s.m, nil
 }
 
-func (s *Shared) unuse() {
+func (s *Mapped) unuse() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.users--
@@ -306,7 +306,7 @@ func (s *Shared) unuse() {
 }
 
 // unmap ends the mapping if s is closed and nobody uses it. s.mu is held.
-func (s *Shared) unmap() {
+func (s *Mapped) unmap() {
 	if s.closing && s.users == 0 && s.m != nil {
 		s.m.close()
 		s.m = nil
@@ -314,7 +314,7 @@ func (s *Shared) unmap() {
 }
 
 // UnlockContext gives one hold back, and the lock with the last, whether ctx has ended or not.
-func (s *Shared) UnlockContext(ctx context.Context) error {
+func (s *Mapped) UnlockContext(ctx context.Context) error {
 	const op = "UnlockContext"
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -338,7 +338,7 @@ func (s *Shared) UnlockContext(ctx context.Context) error {
 }
 
 // release frees the word, and wakes one who sleeps. s.mu is held.
-func (s *Shared) release() error {
+func (s *Mapped) release() error {
 	for {
 		w := s.m.word.Load()
 		if w&^sleepers != s.id {
@@ -356,7 +356,7 @@ func (s *Shared) release() error {
 }
 
 // Recovered reports whether ctx's owner holds the lock and it was taken over from a process that died while it held it.
-func (s *Shared) Recovered(ctx context.Context) bool {
+func (s *Mapped) Recovered(ctx context.Context) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.holds > 0 && s.recovered && s.gate.Owner() == locks.CurrentOwner(ctx)
@@ -366,7 +366,7 @@ func (s *Shared) Recovered(ctx context.Context) bool {
 // who wait return
 // [locks.ErrClosed]. The memory is unmapped when the last of them has. It waits for nothing, and ctx is there for the
 // sake of likeness. Only the first call does anything.
-func (s *Shared) Close(context.Context) error {
+func (s *Mapped) Close(context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closing {

@@ -8,7 +8,7 @@ import (
 )
 
 // order tells the race detector what it cannot see: that a release of the word happens before the next acquisition of it by way of
-// another [Shared] of this process, which has the same memory under another address.
+// another [Mapped] of this process, which has the same memory under another address.
 type order struct{ word *atomic.Int64 }
 
 var orders sync.Map // by path

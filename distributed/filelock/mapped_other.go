@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// There is no [Shared] here.
+// There is no [Mapped] here.
 
 type mapping struct{ word atomic.Uint64 }
 

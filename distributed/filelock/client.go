@@ -14,12 +14,12 @@ import (
 	"github.com/jucgo/locks"
 )
 
-// DefaultCohort is how often in a row a lock goes from one holder to the next in one process.
-const DefaultCohort = 64
+// DefaultMaxLocalHandoffs is how often in a row a lock goes from one holder to the next in one process.
+const DefaultMaxLocalHandoffs = 64
 
-// Provider gives locks by name, each of which is a file in one directory. It is safe for concurrent use. [Provider.Close]
+// Client gives locks by name, each of which is a file in one directory. It is safe for concurrent use. [Client.Close]
 // ends it.
-type Provider struct {
+type Client struct {
 	dir    string // absolute
 	perm   fs.FileMode
 	cohort int
@@ -34,37 +34,37 @@ type Provider struct {
 	jobs sync.WaitGroup
 }
 
-var _ locks.Provider = (*Provider)(nil)
+var _ locks.Provider = (*Client)(nil)
 
 // Option changes how [New] and [Open] do their work.
-type Option func(*Provider)
+type Option func(*Client)
 
-// WithCohort sets how often in a row a lock may go from one holder to the next in this process, without others being given the
-// opportunity to take it; [DefaultCohort] if not given. With 0 the file is unlocked each time.
-func WithCohort(n int) Option { return func(p *Provider) { p.cohort = n } }
+// WithMaxLocalHandoffs sets how often in a row a lock may go from one holder to the next in this process, without others being given the
+// opportunity to take it; [DefaultMaxLocalHandoffs] if not given. With 0 the file is unlocked each time.
+func WithMaxLocalHandoffs(n int) Option { return func(p *Client) { p.cohort = n } }
 
 // WithTokens has each exclusive holder get a fencing token: a counter in the lock file, which each one counts. It
 // costs a read and a write for each. The file must be writable and have nothing else in it, or taking the lock fails. Tokens
 // strictly increase among all who use this option as long as the file exists and the system does not crash.
-func WithTokens() Option { return func(p *Provider) { p.tokens = true } }
+func WithTokens() Option { return func(p *Client) { p.tokens = true } }
 
 // WithWatch has a goroutine look every d, for each hold whose [locks.Hold.Lost] was asked for, such as by [locks.Do], whether
 // somebody has deleted or replaced the lock file. Without it the channel is closed only when [locks.Hold.Err] or
 // somebody else in this process finds that out.
-func WithWatch(d time.Duration) Option { return func(p *Provider) { p.watch = d } }
+func WithWatch(d time.Duration) Option { return func(p *Client) { p.watch = d } }
 
 // WithTrustedFiles is for lock files that surely nobody deletes, renames or replaces while programs use them, such as in a
-// directory that others cannot write to. It saves an acquisition the question whether the file still has its name: a fifth of
-// what a pair of calls costs on Linux, where there are alarms, and about half elsewhere. Where it was wrong, two may hold the
+// directory that others cannot write to. It saves an acquisition the question whether the file still has its name, half of
+// what a pair of calls costs. Where it was wrong, two may hold the
 // lock.
-func WithTrustedFiles() Option { return func(p *Provider) { p.trust = true } }
+func WithTrustedFiles() Option { return func(p *Client) { p.trust = true } }
 
 // WithPerm sets with which permissions lock files are made, less the umask of the process; 0644 if not given. Who may open a
 // file, if only
 // to read it, can lock it.
-func WithPerm(perm fs.FileMode) Option { return func(p *Provider) { p.perm = perm } }
+func WithPerm(perm fs.FileMode) Option { return func(p *Client) { p.perm = perm } }
 
-func newProvider(dir string, opts []Option) (*Provider, error) {
+func newClient(dir string, opts []Option) (*Client, error) {
 	if dir == "" { // would be wherever the process happens to be, and no two processes would agree
 		return nil, errors.New("empty path")
 	}
@@ -72,7 +72,7 @@ func newProvider(dir string, opts []Option) (*Provider, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Provider{dir: abs, perm: 0o644, cohort: DefaultCohort}
+	p := &Client{dir: abs, perm: 0o644, cohort: DefaultMaxLocalHandoffs}
 	for _, o := range opts {
 		o(p)
 	}
@@ -90,14 +90,14 @@ func newProvider(dir string, opts []Option) (*Provider, error) {
 	return p, nil
 }
 
-// New returns a Provider of the locks in dir, which it makes if it does not exist, for everybody to look into and for the
+// New returns a Client of the locks in dir, which it makes if it does not exist, for everybody to look into and for the
 // user of this
 // process to write to. If the directory is deleted later, acquisitions fail with an error that matches [fs.ErrNotExist].
 //
 // Names of locks may be any text: what they become is one element of a path, which no name can leave, and which differs for names
-// that differ. [Provider.Path] tells it.
-func New(dir string, opts ...Option) (*Provider, error) {
-	p, err := newProvider(dir, opts)
+// that differ. [Client.Path] tells it.
+func New(dir string, opts ...Option) (*Client, error) {
+	p, err := newClient(dir, opts)
 	if err == nil {
 		err = os.MkdirAll(p.dir, 0o755)
 	}
@@ -110,10 +110,10 @@ func New(dir string, opts ...Option) (*Provider, error) {
 // Path returns the path of the file of the lock called name. A name of lower-case letters, digits, '-', '_' and '.' can be
 // told in it: "orders" is
 // orders.lock. Other bytes are %XX, and from a name that is too long a hash is made.
-func (p *Provider) Path(name string) string { return filepath.Join(p.dir, fileName(name)) }
+func (p *Client) Path(name string) string { return filepath.Join(p.dir, fileName(name)) }
 
-func (p *Provider) lock(name, path string, kind mode) *Lock {
-	l := &Lock{p: p, name: name, kind: kind}
+func (p *Client) lock(name, path string, kind mode) *Mutex {
+	l := &Mutex{p: p, name: name, kind: kind}
 	if l.place, l.bad = newPlace(path); l.bad != nil {
 		l.place.path = path
 	}
@@ -121,18 +121,18 @@ func (p *Provider) lock(name, path string, kind mode) *Lock {
 }
 
 // Lock returns the exclusive lock called name.
-func (p *Provider) Lock(name string) *Lock { return p.lock(name, p.Path(name), exclusive) }
+func (p *Client) Mutex(name string) *Mutex { return p.lock(name, p.Path(name), exclusive) }
 
-// Locker returns the exclusive lock called name. It is a [*Lock], and the write half of [Provider.ReadWriteLocker].
-func (p *Provider) Locker(name string) locks.TryLocker { return p.Lock(name) }
+// Locker returns the exclusive lock called name. It is a [*Mutex], and the write half of [Client.RWMutex].
+func (p *Client) Locker(name string) locks.TryLocker { return p.Mutex(name) }
 
 // ReadWriteLocker returns the lock called name as a read-write lock.
-func (p *Provider) ReadWriteLocker(name string) *RWLock {
-	return &RWLock{read: p.lock(name, p.Path(name), shared), write: p.Lock(name)}
+func (p *Client) RWMutex(name string) *RWMutex {
+	return &RWMutex{read: p.lock(name, p.Path(name), shared), write: p.Mutex(name)}
 }
 
 // begin counts a job for which Close waits, or reports false because it has begun.
-func (p *Provider) begin() bool {
+func (p *Client) begin() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.open.Err() != nil {
@@ -147,7 +147,7 @@ func (p *Provider) begin() bool {
 // ctx is there for the sake of likeness. Only the first call does anything.
 //
 // A holder in this process keeps others in this process waiting until it has unlocked; other processes get the lock at once.
-func (p *Provider) Close(context.Context) error {
+func (p *Client) Close(context.Context) error {
 	p.mu.Lock()
 	first := p.open.Err() == nil
 	p.shut()
@@ -167,8 +167,8 @@ func (p *Provider) Close(context.Context) error {
 
 // File is the lock of one file, as [Open] gives it: its exclusive half, and both halves as a read-write lock.
 type File struct {
-	*Lock
-	read *Lock
+	*Mutex
+	read *Mutex
 }
 
 var _ locks.ReadWriteLocker = (*File)(nil)
@@ -182,11 +182,11 @@ var _ locks.ReadWriteLocker = (*File)(nil)
 // All programs that lock the file with flock exclude one another: flock(1) of util-linux, and most libraries.
 func Open(path string, opts ...Option) (*File, error) {
 	fail := func(err error) (*File, error) { return nil, fmt.Errorf("filelock: Open(%q): %w", path, err) }
-	p, err := newProvider(path, opts)
+	p, err := newClient(path, opts)
 	if err != nil {
 		return fail(err)
 	}
-	f := &File{Lock: p.lock(path, p.dir, exclusive), read: p.lock(path, p.dir, shared)}
+	f := &File{Mutex: p.lock(path, p.dir, exclusive), read: p.lock(path, p.dir, shared)}
 	if f.bad != nil {
 		return fail(f.bad)
 	}
@@ -196,11 +196,11 @@ func Open(path string, opts ...Option) (*File, error) {
 	return f, nil
 }
 
-// ReadLocker returns the shared half. It is a [*Lock].
+// ReadLocker returns the shared half. It is a [*Mutex].
 func (f *File) ReadLocker() locks.TryLocker { return f.read }
 
-// WriteLocker returns the exclusive half, which f is itself. It is a [*Lock].
-func (f *File) WriteLocker() locks.TryLocker { return f.Lock }
+// WriteLocker returns the exclusive half, which f is itself. It is a [*Mutex].
+func (f *File) WriteLocker() locks.TryLocker { return f.Mutex }
 
-// Close ends all holds that were begun by f, see [Provider.Close].
+// Close ends all holds that were begun by f, see [Client.Close].
 func (f *File) Close(ctx context.Context) error { return f.p.Close(ctx) }
