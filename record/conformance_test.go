@@ -22,7 +22,7 @@ func inner[T any](l locks.TryLocker) T {
 	return l.(interface{ Unwrap() locks.TryLocker }).Unwrap().(T)
 }
 
-func TestAWatchedLockConformsAsTheLockDoes(t *testing.T) {
+func TestWatchedLocksConform(t *testing.T) {
 	t.Run("fair.Mutex", func(t *testing.T) {
 		lockstest.TestTryLocker(t, lockstest.Config{
 			New:     func(testing.TB) locks.TryLocker { return watched(new(fair.Mutex)) },

@@ -7,20 +7,21 @@ import (
 	"github.com/jucgo/locks"
 )
 
-// Kind is what happened.
+// Kind says what an [Event] is about.
 type Kind uint8
 
 const (
-	// Waiting begins a LockContext. Exactly one of Acquired, Cancelled and Failed ends it.
+	// Waiting is the start of LockContext or Lock. Exactly one of Acquired, Cancelled and Failed
+	// follows it.
 	Waiting Kind = iota + 1
-	// Acquired is one more hold, of LockContext or of TryLockContext.
+	// Acquired is one more hold.
 	Acquired
-	// Released is one hold given back.
+	// Released is one hold less.
 	Released
 	// Cancelled is an acquisition that ended with its context.
 	Cancelled
-	// Failed is an acquisition that came to nothing otherwise: a TryLockContext that found the
-	// lock taken, for which Err is nil, or an error of the lock.
+	// Failed is any other acquisition that failed: TryLockContext found the lock held, for which
+	// Err is nil, or the lock returned an error.
 	Failed
 	// Refused is an unlock that returned an error.
 	Refused
@@ -41,29 +42,29 @@ func (k Kind) String() string {
 type Event struct {
 	Kind  Kind
 	Lock  string      // the name given to Wrap
-	Owner locks.Owner // by whom
+	Owner locks.Owner // of the call
 
-	// At is when, on the monotonic clock, from the Recorder's start. That of Released is just
-	// before the lock is given up, and that of Acquired just after it was taken: holds that
-	// exclude each other do not overlap.
+	// At is the time since the Recorder's start, on the monotonic clock. A release is dated just
+	// before it, an acquisition just after it. Therefore holds that exclude each other do not
+	// overlap.
 	At time.Duration
 
-	// Wait is how long an acquisition took, for Acquired, Cancelled and Failed.
+	// Wait is the duration of the acquisition, for Acquired, Cancelled and Failed.
 	Wait time.Duration
 
-	// Holds is how many holds the owner has after Acquired or Released, and Held, when that is 0,
-	// for how long it had the lock.
+	// Holds is the number of holds of the owner after Acquired or Released. Held is for how long
+	// the owner had the lock, if a release leaves it no hold.
 	Holds int
 	Held  time.Duration
 
-	// Try tells that it was TryLockContext.
+	// Try tells that the call was TryLockContext.
 	Try bool
 
-	// Shared tells that the lock is the read side of one wrapped by WrapReadWrite.
+	// Shared tells that the lock is the read side of a lock that WrapReadWrite wrapped.
 	Shared bool
 
 	// Err is the error of Cancelled, Failed and Refused.
 	Err error
 
-	order uint64 // among the events of one moment; only for a Recorder's own
+	order uint64 // of the events of one moment; 0 outside of a Recorder
 }

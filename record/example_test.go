@@ -27,7 +27,7 @@ func Example() {
 	// Output: accounts 3 3 0 3 true
 }
 
-// The events are the raw material of a picture of who waited for whom.
+// A timeline of waits and holds can be drawn from the events.
 func ExampleRecorder_Events() {
 	r := record.New(record.Options{Events: 1000})
 	lock := r.Wrap("accounts", new(reentrant.Mutex))

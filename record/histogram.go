@@ -6,26 +6,26 @@ import (
 	"time"
 )
 
-// Buckets is how many buckets a [Histogram] has.
+// Buckets is the number of buckets of a [Histogram].
 const Buckets = 41
 
-// Bound returns the upper bound of bucket i, which is not part of it: 1 ns, 2 ns, 4 ns and so
-// on. The last bucket, from about nine minutes, has none, and its Bound is the largest
-// duration.
-func Bound(i int) time.Duration {
+// BucketUpperBound returns the upper bound of bucket i: 1 ns, 2 ns, 4 ns and so on. The bound
+// itself belongs to the next bucket. The last bucket begins at about nine minutes. It has no
+// bound, for which BucketUpperBound returns the largest duration.
+func BucketUpperBound(i int) time.Duration {
 	if i >= Buckets-1 {
 		return 1<<63 - 1
 	}
 	return 1 << i
 }
 
-// Histogram is how many durations fell into each bucket, and their sum. It is a plain value.
+// Histogram has the number of durations in each bucket, and their sum. It is a plain value.
 type Histogram struct {
 	Counts [Buckets]uint64
 	Sum    time.Duration
 }
 
-// Count returns how many durations there are.
+// Count returns the number of durations.
 func (h *Histogram) Count() (n uint64) {
 	for _, c := range h.Counts {
 		n += c
@@ -33,8 +33,9 @@ func (h *Histogram) Count() (n uint64) {
 	return n
 }
 
-// Quantile returns the duration that a share of q, from 0 to 1, does not exceed, to within the
-// factor of two that a bucket is wide, or 0 if there is none.
+// Quantile returns the duration that a share q of all durations does not exceed. q is from 0 to
+// 1. The result is exact to a factor of two, the width of a bucket. It is 0 for an empty
+// Histogram.
 func (h *Histogram) Quantile(q float64) time.Duration {
 	n := h.Count()
 	if n == 0 {
@@ -50,13 +51,13 @@ func (h *Histogram) Quantile(q float64) time.Duration {
 			return 0
 		}
 		low := time.Duration(1) << (i - 1)
-		// Values are taken to lie evenly in their bucket.
+		// Assume that the durations of a bucket are spread evenly over it.
 		return low + time.Duration(float64(low)*float64(rank)/float64(c))
 	}
 	return 0
 }
 
-// live is a Histogram in the making.
+// live is a Histogram that is being filled.
 type live struct {
 	counts [Buckets]atomic.Uint64
 	sum    atomic.Int64

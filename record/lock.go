@@ -6,12 +6,13 @@ import (
 	"fmt"
 	"runtime/trace"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jucgo/locks"
 )
 
-// lock is a TryLocker that is watched.
+// lock is a watched TryLocker.
 type lock struct {
 	l                          locks.TryLocker
 	r                          *Recorder
@@ -21,19 +22,23 @@ type lock struct {
 
 	mu      sync.Mutex
 	holders map[locks.Owner]hold
+
+	// calls is the number of calls under way. early is the number of releases that found nothing on
+	// the notes: the call that acquired the hold is still on its way back, and will settle it.
+	// Either holders is empty or early is 0. Therefore both are when the lock is free. early
+	// changes under mu. It means nothing when no call is under way.
+	calls, early atomic.Int64
 }
 
 // hold is what an owner has.
 type hold struct {
 	since time.Duration
 	n     int
-	// leaving tells that another owner is releasing it, which a lock without owners allows.
-	leaving bool
-	task    *trace.Task
+	task  *trace.Task
 }
 
-// maxHolders bounds the memory for holds of which the end is never seen, such as lost leases that
-// nobody unlocks.
+// maxHolders bounds the memory for holds without an end, such as lost leases that are never
+// unlocked.
 const maxHolders = 4096
 
 // Unwrap returns the lock itself.
@@ -43,6 +48,27 @@ func (w *lock) Unwrap() locks.TryLocker { return w.l }
 func (w *lock) String() string { return fmt.Sprintf("record(%q, %v)", w.name, w.l) }
 
 func (w *lock) LockContext(ctx context.Context) error {
+	return w.wait(ctx, func() error { return w.l.LockContext(ctx) })
+}
+
+func (w *lock) TryLockContext(ctx context.Context) (bool, error) {
+	w.calls.Add(1)
+	defer w.returned()
+	owner := locks.CurrentOwner(ctx)
+	asked := w.r.now()
+	ok, err := w.l.TryLockContext(ctx)
+	w.ended(ctx, Event{Owner: owner, Try: true, Err: err}, asked, ok)
+	return ok, err
+}
+
+func (w *lock) UnlockContext(ctx context.Context) error {
+	return w.release(ctx, func() error { return w.l.UnlockContext(ctx) })
+}
+
+// wait watches acquire, which may wait for the lock.
+func (w *lock) wait(ctx context.Context, acquire func() error) error {
+	w.calls.Add(1)
+	defer w.returned()
 	owner := locks.CurrentOwner(ctx)
 	e := Event{Kind: Waiting, Owner: owner}
 	w.r.at(&e)
@@ -52,27 +78,19 @@ func (w *lock) LockContext(ctx context.Context) error {
 	if ctx != nil && trace.IsEnabled() {
 		region = trace.StartRegion(ctx, w.waitRegion)
 	}
-	err := w.l.LockContext(ctx)
+	err := acquire()
 	if region != nil {
 		region.End()
 	}
 	w.c.waiting.Add(-1)
-	w.c.waits.add(w.asked(ctx, Event{Owner: owner, Err: err}, e.At, err == nil))
+	w.c.waits.add(w.ended(ctx, Event{Owner: owner, Err: err}, e.At, err == nil))
 	return err
 }
 
-func (w *lock) TryLockContext(ctx context.Context) (bool, error) {
-	owner := locks.CurrentOwner(ctx)
-	asked := w.r.now()
-	ok, err := w.l.TryLockContext(ctx)
-	w.asked(ctx, Event{Owner: owner, Try: true, Err: err}, asked, ok)
-	return ok, err
-}
-
-// asked tells how an acquisition ended, and returns how long it took.
-func (w *lock) asked(ctx context.Context, e Event, since time.Duration, ok bool) time.Duration {
+// ended tells how an acquisition ended that began at asked. It returns how long it took.
+func (w *lock) ended(ctx context.Context, e Event, asked time.Duration, ok bool) time.Duration {
 	w.r.at(&e)
-	e.Wait = e.At - since
+	e.Wait = e.At - asked
 	switch {
 	case ok:
 		e.Kind = Acquired
@@ -89,32 +107,36 @@ func (w *lock) asked(ctx context.Context, e Event, since time.Duration, ok bool)
 	return e.Wait
 }
 
-func (w *lock) UnlockContext(ctx context.Context) error {
+// release watches unlock.
+func (w *lock) release(ctx context.Context, unlock func() error) error {
+	w.calls.Add(1)
+	defer w.returned()
 	owner := locks.CurrentOwner(ctx)
-	// All that is known of the hold is read before it is given up: right after that it may be
-	// somebody else's.
 	e := Event{Kind: Released, Owner: owner}
 	w.r.at(&e)
-	whose, h, last := w.leave(owner)
-	if e.Err = w.l.UnlockContext(ctx); e.Err != nil {
-		w.stay(owner, whose, h, errors.Is(e.Err, locks.ErrLost))
+	// An own hold leaves the notes before the lock is given up, because right after that the owner
+	// may acquire the lock again in another goroutine. Any other hold leaves them only when the
+	// release has succeeded: most locks refuse it.
+	h, noted := w.leave(owner)
+	if e.Err = unlock(); e.Err != nil {
+		if noted {
+			w.stay(owner, h, e)
+		}
 		e.Kind = Refused
 		w.c.refused.Add(1)
 		w.tell(ctx, e)
 		return e.Err
 	}
 	w.c.released.Add(1)
-	if whose != owner && whose != 0 {
-		w.left(whose)
+	if !noted {
+		h, noted = w.leaveOldest()
 	}
-	if !last {
+	switch {
+	case h.n > 0:
 		e.Holds = h.n
-	} else if whose != 0 {
+	case noted:
 		e.Held = e.At - h.since
-		w.c.holds.add(e.Held)
-		if h.task != nil {
-			h.task.End()
-		}
+		w.over(h, e.Held)
 	}
 	w.tell(ctx, e)
 	return nil
@@ -125,38 +147,70 @@ func (w *lock) tell(ctx context.Context, e Event) {
 	w.r.tell(ctx, e)
 }
 
+// over counts a hold that has ended.
+func (w *lock) over(h hold, held time.Duration) {
+	w.c.holds.add(held)
+	if h.task != nil {
+		h.task.End()
+	}
+}
+
 // took notes one more hold of o, and returns how many it has.
 func (w *lock) took(ctx context.Context, o locks.Owner, at time.Duration) int {
-	var task *trace.Task
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.holders == nil {
-		w.holders = map[locks.Owner]hold{}
+	if w.settled() {
+		w.over(hold{}, 0)
+		return 1
 	}
 	h, ok := w.holders[o]
-	if !ok || h.leaving {
+	if !ok {
+		h.since = at
 		if ctx != nil && trace.IsEnabled() {
-			_, task = trace.NewTask(ctx, w.holdTask)
+			_, h.task = trace.NewTask(ctx, w.holdTask)
 		}
-		if !ok {
-			w.makeRoom()
-			w.c.held.Add(1)
-		}
-		h = hold{since: at, task: task}
 	}
 	h.n++
-	w.holders[o] = h
+	w.put(o, h)
 	return h.n
 }
 
-func (w *lock) makeRoom() {
-	if len(w.holders) < maxHolders {
+// settled reports whether the hold that the caller is about to note is released already.
+func (w *lock) settled() bool {
+	if w.early.Load() == 0 {
+		return false
+	}
+	w.early.Add(-1)
+	return true
+}
+
+// returned ends a call. A release that no call can settle was that of a hold acquired past the
+// wrapper.
+func (w *lock) returned() {
+	if w.calls.Add(-1) > 0 || w.early.Load() == 0 {
 		return
 	}
-	for o := range w.holders {
-		w.drop(o)
-		return
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.calls.Load() == 0 {
+		w.early.Store(0)
 	}
+}
+
+func (w *lock) put(o locks.Owner, h hold) {
+	if w.holders == nil {
+		w.holders = map[locks.Owner]hold{}
+	}
+	if _, ok := w.holders[o]; !ok {
+		if len(w.holders) >= maxHolders {
+			for any := range w.holders {
+				w.drop(any)
+				break
+			}
+		}
+		w.c.held.Add(1)
+	}
+	w.holders[o] = h
 }
 
 func (w *lock) drop(o locks.Owner) {
@@ -164,72 +218,114 @@ func (w *lock) drop(o locks.Owner) {
 	w.c.held.Add(-1)
 }
 
-// leave takes one hold of o off the notes. If there is none, the lock may be one without
-// owners, and o may be releasing somebody else's hold: the oldest is marked. whose is 0 if there
-// is no hold at all. last tells that it was the only one of its owner.
-func (w *lock) leave(o locks.Owner) (whose locks.Owner, h hold, last bool) {
+// leave takes one hold of o off the notes, and returns what o had, less that one.
+func (w *lock) leave(o locks.Owner) (h hold, noted bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if h, ok := w.holders[o]; ok && !h.leaving {
-		h.n--
-		if h.n > 0 {
-			w.holders[o] = h
-			return o, h, false
-		}
+	return w.takeOff(o)
+}
+
+func (w *lock) takeOff(o locks.Owner) (h hold, noted bool) {
+	h, noted = w.holders[o]
+	if !noted {
+		return h, false
+	}
+	if h.n--; h.n > 0 {
+		w.holders[o] = h
+	} else {
 		w.drop(o)
-		return o, h, true
 	}
-	for other, candidate := range w.holders {
-		if !candidate.leaving && (whose == 0 || candidate.since < h.since) {
-			whose, h = other, candidate
+	return h, true
+}
+
+// leaveOldest takes the oldest hold off the notes, for a release by another than its owner. If
+// there is none, the hold is not on the notes yet.
+func (w *lock) leaveOldest() (h hold, noted bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var oldest locks.Owner
+	for o, candidate := range w.holders {
+		if !noted || candidate.since < h.since {
+			oldest, h, noted = o, candidate, true
 		}
 	}
-	if whose != 0 {
-		marked := h
-		marked.leaving = true
-		w.holders[whose] = marked
+	if noted {
+		return w.takeOff(oldest)
 	}
-	return whose, h, true
+	// Of the read side of a lock, a release without an acquisition is more likely one after
+	// a downgrade.
+	if !w.shared {
+		w.early.Add(1)
+	}
+	return h, false
 }
 
-// left removes a hold that leave marked, unless its owner has a new one by now.
-func (w *lock) left(whose locks.Owner) {
+// stay puts a hold back that leave took off, because the lock refused the release. All holds
+// of an owner that lost the lock are gone.
+func (w *lock) stay(o locks.Owner, h hold, e Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.holders[whose].leaving {
-		w.drop(whose)
-	}
-}
-
-// stay undoes leave, as the lock refused the release. A hold that was lost is gone all the same.
-func (w *lock) stay(o, whose locks.Owner, h hold, lost bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	now, ok := w.holders[o]
 	switch {
-	case whose == 0:
-	case whose != o:
-		if h, ok := w.holders[whose]; ok && h.leaving {
-			h.leaving = false
-			w.holders[whose] = h
-		}
-	case lost:
-		if _, ok := w.holders[o]; ok {
+	case errors.Is(e.Err, locks.ErrLost):
+		if ok && now.since <= e.At {
 			w.drop(o)
 		}
 		if h.task != nil {
 			h.task.End()
 		}
-	default:
-		_, ok := w.holders[o]
-		h.n++
-		w.holders[o] = h
-		if !ok {
-			w.c.held.Add(1)
-		}
+		return
+	case !ok && w.settled():
+		w.over(h, e.At-h.since)
+		return
+	}
+	h.n = now.n + 1 // others may have changed it meanwhile
+	w.put(o, h)
+}
+
+// locker is a watched lock with the plain methods of one that has them.
+type locker struct {
+	*lock
+	plain sync.Locker
+}
+
+func (w *locker) Lock() {
+	var panicked any
+	_ = w.wait(context.Background(), func() (err error) {
+		panicked, err = attempt(w.plain.Lock)
+		return err
+	})
+	if panicked != nil {
+		panic(panicked)
 	}
 }
 
-// leasedLock is a lock over one that can be lost.
+func (w *locker) Unlock() {
+	var panicked any
+	_ = w.release(context.Background(), func() (err error) {
+		panicked, err = attempt(w.plain.Unlock)
+		return err
+	})
+	if panicked != nil {
+		panic(panicked)
+	}
+}
+
+// attempt calls f. It returns the value that f panicked with, and the same as an error.
+func attempt(f func()) (panicked any, err error) {
+	defer func() {
+		if panicked = recover(); panicked != nil {
+			var ok bool
+			if err, ok = panicked.(error); !ok {
+				err = fmt.Errorf("record: the lock panicked: %v", panicked)
+			}
+		}
+	}()
+	f()
+	return nil, nil
+}
+
+// leasedLock is a watched lock that can be lost.
 type leasedLock struct {
 	*lock
 	leased locks.Leased
@@ -237,7 +333,18 @@ type leasedLock struct {
 
 func (w *leasedLock) Hold(ctx context.Context) (locks.Hold, error) { return w.leased.Hold(ctx) }
 
+// leasedLocker is both.
+type leasedLocker struct {
+	*locker
+	leased locks.Leased
+}
+
+func (w *leasedLocker) Hold(ctx context.Context) (locks.Hold, error) { return w.leased.Hold(ctx) }
+
 var (
 	_ locks.TryLocker = (*lock)(nil)
+	_ sync.Locker     = (*locker)(nil)
 	_ locks.Leased    = (*leasedLock)(nil)
+	_ locks.Leased    = (*leasedLocker)(nil)
+	_ sync.Locker     = (*leasedLocker)(nil)
 )

@@ -12,27 +12,27 @@ import (
 	"github.com/jucgo/locks"
 )
 
-// Options say what a [Recorder] does besides counting. The zero Options are just that.
+// Options say what a [Recorder] does besides counting. With zero Options it only counts.
 type Options struct {
-	// Events is how many events are kept. When there are more, the oldest are dropped, and
-	// counted. 0 keeps none.
+	// Events is the number of events to keep, or 0. Each further event replaces the oldest, and the
+	// number of replaced events is counted.
 	Events int
 
 	// Hook, if not nil, is called for every event, in the goroutine that caused it, and possibly in
-	// many at a time. After Acquired it runs with the lock held: it should be quick, and must
-	// neither panic nor use the lock.
+	// many goroutines at a time. For Acquired it runs with the lock held: it should be quick, and
+	// must neither panic nor use the lock.
 	Hook func(Event)
 
-	// Logger, if not nil, is told of waits and holds of at least Slow, of errors, and of
-	// unlocks that were refused. Without it nothing is ever logged.
+	// Logger, if not nil, logs waits and holds of at least Slow, errors, and refused unlocks.
+	// Without it nothing is ever logged.
 	Logger *slog.Logger
 	Slow   time.Duration
 }
 
 // Recorder watches the locks that it wrapped. Make one with [New]. It is safe for concurrent use.
 //
-// Its memory is bounded: about 1 kB for each name, and what Options.Events asks for. Names are like
-// the labels of a metric: of the kinds of lock there are one each, not of the keys.
+// Its memory is bounded: about 1 kB for each name, and what Options.Events asks for. Use a name for
+// each kind of lock, as for the labels of a metric, not one for each key.
 type Recorder struct {
 	opts  Options
 	start time.Time
@@ -40,7 +40,7 @@ type Recorder struct {
 	mu     sync.Mutex
 	byName map[string]*counters
 	ring   []Event // as a ring once it is full
-	seen   uint64  // events ever
+	seen   uint64  // number of events so far
 
 	orders atomic.Uint64
 }
@@ -54,12 +54,13 @@ func New(opts Options) *Recorder {
 // Start returns when the clock of the events began.
 func (r *Recorder) Start() time.Time { return r.start }
 
-// Wrap returns a lock that is l, watched under a name. Locks wrapped under one name share
-// its counters. The result implements [locks.Leased] if and only if l does. Wrap panics if l is nil.
+// Wrap returns l, watched under a name. Locks wrapped under one name share its counters. The result
+// implements [locks.Leased] and [sync.Locker] if and only if l does. Its Lock and Unlock call those
+// of l, and panic as they do. Wrap panics if l is nil.
 //
-// The wrapper adds three readings of the clock, a few atomic additions and two short critical sections to a
-// lock and its unlock: several times what an uncontended lock costs, and little beside a wait. It
-// allocates nothing.
+// The wrapper adds three readings of the clock, a few atomic additions and two short critical
+// sections to a lock and its unlock. That is several times the cost of an uncontended lock, and
+// little beside a wait. It allocates nothing.
 func (r *Recorder) Wrap(name string, l locks.TryLocker) locks.TryLocker {
 	return r.wrap(name, l, false)
 }
@@ -90,8 +91,15 @@ func (r *Recorder) wrap(name string, l locks.TryLocker, shared bool) locks.TryLo
 	r.mu.Unlock()
 	w := &lock{l: l, r: r, c: c, name: name, shared: shared,
 		waitRegion: "wait for " + name, holdTask: "hold " + name}
-	if leased, ok := l.(locks.Leased); ok {
+	leased, canBeLost := l.(locks.Leased)
+	plain, hasPlain := l.(sync.Locker)
+	switch {
+	case canBeLost && hasPlain:
+		return &leasedLocker{locker: &locker{lock: w, plain: plain}, leased: leased}
+	case canBeLost:
 		return &leasedLock{lock: w, leased: leased}
+	case hasPlain:
+		return &locker{lock: w, plain: plain}
 	}
 	return w
 }
@@ -103,19 +111,20 @@ type counters struct {
 	waits, holds                                   live
 }
 
-// Stats are the counters of one name. Each is exact; that they were all read at one moment is not
-// promised while the locks are in use.
+// Stats are the counters of one name. Each counter is exact when no call is under way, whatever
+// unlocks were refused, and as long as at most 4,096 owners hold one lock. The counters of locks in
+// use are not read at one moment.
 type Stats struct {
 	Lock string
 
-	// How many events there were of each kind, with re-entries and nested unlocks.
+	// The number of events of each kind, with re-entries and nested unlocks.
 	Acquired, Released, Cancelled, Failed, Refused uint64
 
-	// How many wait in LockContext and how many owners hold the lock at the moment.
+	// The number of calls that wait and the number of owners that hold the lock at the moment.
 	Waiting, Held int64
 
-	// Waits are the times in LockContext, whatever its result; Holds those from an owner's first
-	// acquisition to its last release.
+	// Waits has the durations of LockContext and Lock, whatever their result. Holds has the times
+	// from an owner's first acquisition to its last release.
 	Waits, Holds Histogram
 }
 
@@ -137,8 +146,9 @@ func (r *Recorder) Stats() []Stats {
 	return all
 }
 
-// Events returns the events kept, in the order of their times, those of one moment in the order in which they happened, and how many
-// older ones were dropped.
+// Events returns the events that were kept and the number of older events that were dropped. The
+// events are in the order of their times; events of one moment are in the order in which they
+// happened.
 func (r *Recorder) Events() (kept []Event, dropped uint64) {
 	r.mu.Lock()
 	kept = slices.Clone(r.ring)
@@ -153,8 +163,8 @@ func (r *Recorder) Events() (kept []Event, dropped uint64) {
 	return kept, dropped
 }
 
-// at dates e. It is called where nothing of what e tells has been seen by others yet, or everything has: the clock may not
-// tell one hold's end from the next one's beginning.
+// at dates e: before a call that releases, after a call that acquires. The clock alone may not
+// tell the end of one hold from the beginning of the next one.
 func (r *Recorder) at(e *Event) {
 	e.At = r.now()
 	if r.opts.Events > 0 {
@@ -164,7 +174,7 @@ func (r *Recorder) at(e *Event) {
 
 func (r *Recorder) now() time.Duration { return time.Since(r.start) }
 
-// tell passes e on to whoever asked for it. The context is for the logger's handler.
+// tell passes e on to the ring, the hook and the logger. The context is for the logger's handler.
 func (r *Recorder) tell(ctx context.Context, e Event) {
 	if limit := r.opts.Events; limit > 0 {
 		r.mu.Lock()
@@ -185,7 +195,7 @@ func (r *Recorder) tell(ctx context.Context, e Event) {
 	}
 }
 
-// log logs e if it is worth it.
+// log logs e if it is an error or slow.
 func (r *Recorder) log(ctx context.Context, e Event) {
 	if ctx == nil {
 		ctx = context.Background()

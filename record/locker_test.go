@@ -1,0 +1,111 @@
+package record_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/fair"
+	"github.com/jucgo/locks/internal/testkit/fakelock"
+	"github.com/jucgo/locks/record"
+	"github.com/jucgo/locks/reentrant"
+	"github.com/jucgo/locks/rwlock"
+)
+
+// plainLeased is a leased lock with plain methods.
+type plainLeased struct{ *fakelock.Leased }
+
+func (l plainLeased) Lock()   { _ = l.LockContext(context.Background()) }
+func (l plainLeased) Unlock() { _ = l.UnlockContext(context.Background()) }
+
+func TestWrapperHasTheInterfacesOfItsLock(t *testing.T) {
+	for name, c := range map[string]struct {
+		lock          locks.TryLocker
+		plain, leased bool
+	}{
+		"context methods only": {lock: &fakelock.Lock{}},
+		"plain":                {lock: new(fair.Mutex), plain: true},
+		"leased":               {lock: fakelock.NewLeased(""), leased: true},
+		"plain and leased":     {lock: plainLeased{fakelock.NewLeased("")}, plain: true, leased: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := record.New(record.Options{}).Wrap("l", c.lock)
+			_, plain := w.(sync.Locker)
+			_, leased := w.(locks.Leased)
+			require.Equal(t, c.plain, plain, "sync.Locker")
+			require.Equal(t, c.leased, leased, "locks.Leased")
+			require.Equal(t, c.lock, inner[locks.TryLocker](w))
+		})
+	}
+}
+
+func TestPlainMethodsAreWatched(t *testing.T) {
+	r := record.New(record.Options{Events: 10})
+	l := r.Wrap("l", new(reentrant.Mutex)).(sync.Locker)
+	l.Lock()
+	l.Lock()
+	require.EqualValues(t, 1, r.Stats()[0].Held)
+	l.Unlock()
+	l.Unlock()
+	w, a, u := record.Waiting, record.Acquired, record.Released
+	require.Equal(t, []record.Kind{w, a, w, a, u, u}, kinds(r))
+	require.Zero(t, r.Stats()[0].Held)
+}
+
+func TestPlainUnlockPanicsAsTheLockDoes(t *testing.T) {
+	var m reentrant.Mutex
+	var want any
+	func() {
+		defer func() { want = recover() }()
+		m.Unlock()
+	}()
+	r := record.New(record.Options{Events: 10})
+	require.PanicsWithError(t, want.(error).Error(), r.Wrap("l", &m).(sync.Locker).Unlock)
+	events, _ := r.Events()
+	require.Len(t, events, 1)
+	require.Equal(t, record.Refused, events[0].Kind)
+	require.ErrorIs(t, events[0].Err, locks.ErrNotHeld)
+}
+
+// refuser is a lock whose Lock panics with a value that is no error.
+type refuser struct{ locks.TryLocker }
+
+func (*refuser) Lock()   { panic("refused") }
+func (*refuser) Unlock() { panic("refused") }
+
+func TestPlainLockThatPanicsIsNoLongerWaiting(t *testing.T) {
+	r := record.New(record.Options{Events: 10})
+	l := r.Wrap("l", &refuser{new(fakelock.Lock)}).(sync.Locker)
+	require.PanicsWithValue(t, "refused", l.Lock)
+	require.PanicsWithValue(t, "refused", l.Unlock)
+	s := r.Stats()[0]
+	require.Zero(t, s.Waiting)
+	require.Zero(t, s.Held)
+	require.Equal(t, [...]uint64{1, 1}, [...]uint64{s.Failed, s.Refused})
+	events, _ := r.Events()
+	require.ErrorContains(t, events[1].Err, "refused")
+}
+
+func TestPlainViewsOfAReadWriteLockAreWatched(t *testing.T) {
+	r := record.New(record.Options{})
+	rw := r.WrapReadWrite("rw", new(rwlock.RWMutex))
+	for _, view := range []locks.TryLocker{rw.ReadLocker(), rw.WriteLocker()} {
+		l := view.(sync.Locker)
+		l.Lock()
+		l.Unlock()
+	}
+	for _, s := range r.Stats() {
+		require.EqualValues(t, 1, s.Released, s.Lock)
+	}
+}
+
+func TestPlainMethodsAllocateNothing(t *testing.T) {
+	l := record.New(record.Options{}).Wrap("l", new(fair.Mutex)).(sync.Locker)
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		l.Lock()
+		l.Unlock()
+	}))
+}
