@@ -42,6 +42,7 @@ func TestWhatTheDatabaseSaysDecidesWhetherSomebodyWaits(t *testing.T) {
 		{state: "08006"}: unknown, // connection_failure
 		{state: "57P01"}: unknown, // admin_shutdown
 		{state: "40003"}: unknown, // statement_completion_unknown
+		{state: "25P03"}: unknown, // idle_in_transaction_session_timeout
 		{state: "53300"}: later,   // too_many_connections
 		{state: "25006"}: later,   // read_only_sql_transaction
 		{state: "42501"}: refused, // insufficient_privilege

@@ -221,7 +221,8 @@ func classOfState(state string) class {
 		return refused
 	case "25006": // read_only_sql_transaction: a standby, or what is one now
 		return unavailable
-	case "40003": // statement_completion_unknown
+	// statement_completion_unknown; idle_in_transaction_session_timeout and transaction_timeout, which end the session
+	case "40003", "25P03", "25P04":
 		return unknown
 	}
 	switch {

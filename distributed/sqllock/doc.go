@@ -48,7 +48,8 @@
 //     of the connection: at once, unless it was the machine or the network that died.
 //   - The server cannot be reached: holds are lost a margin before the end of their leases. An interruption that is shorter does nothing.
 //   - A reply is lost: in a Table, of an acquisition, the database is asked who has the lock; of a release, it is sent again. Neither counts twice.
-//     With a Row or an Advisory the connection is closed, and the lock with it: an acquisition is an error, a release is none.
+//     With a Row or an Advisory the connection is closed, and the lock with it: an acquisition is an error, a release is [locks.ErrLost],
+//     since the session may have ended at any time before.
 //   - A context ends: the call returns at once, and what was under way is undone when it is known. No connection stays pinned.
 //   - A lock is released: who waits asks again after a pause of up to 100 milliseconds, see [WithBackoff], or on PostgreSQL with
 //     [WithListener] at once. Waiters use a connection while they ask only.

@@ -221,19 +221,24 @@ func TestACancelledAcquisitionWhoseReplyIsLostReturnsAtOnceAndIsUndone(t *testin
 	})
 }
 
-func TestALostReplyOfAReleaseIsNoError(t *testing.T) {
+// A Table asks again. The lock of a session may have been lost before the request came.
+func TestALostReplyOfAReleaseIsALossOfSessionsOnly(t *testing.T) {
 	t.Parallel()
 	each(t, true, func(t *testing.T, k kind, d database) {
 		p, l, direct := proxied(t, k, d, swift)
 		a := someone()
 		hold(t, l, a)
 		text := word(k, d, l)
-		switch {
-		case k.name == rowKind.name:
+		if k.name == rowKind.name {
 			text = "COMMIT"
 		}
 		p.DropReply(text, 1)
-		require.NoError(t, l.UnlockContext(a))
+		err := l.UnlockContext(a)
+		if k.name == rowKind.name || k.name == advisory.name {
+			require.ErrorIs(t, err, locks.ErrLost)
+		} else {
+			require.NoError(t, err)
+		}
 		require.Equal(t, 1, p.Drops())
 		require.ErrorIs(t, l.UnlockContext(a), locks.ErrNotHeld)
 		require.Eventually(t, func() bool { return !held(t, direct) }, 30*time.Second, 10*time.Millisecond)
@@ -310,49 +315,87 @@ func TestAHolderWhoseLockWasTakenAwayFindsOutAndLeavesItsSuccessorAlone(t *testi
 	}
 }
 
-func TestAHolderWhoseSessionWasEndedFindsOutAndARivalGetsTheLockAtOnce(t *testing.T) {
-	t.Parallel()
+// doomed is a lock of a session that the test can end.
+type doomed struct {
+	l, rival *sqllock.Lock
+	pool     *sql.DB
+	end      func()
+}
+
+// eachSession runs f for all kinds of locks of sessions on all servers.
+func eachSession(t *testing.T, lease time.Duration, f func(t *testing.T, lock doomed)) {
+	t.Helper()
 	for _, k := range []kind{advisory, rowKind} {
 		for _, d := range servers {
 			t.Run(k.name+" on "+d.name, func(t *testing.T) {
 				t.Parallel()
-				where, table, name, schema := d.serve(t), fresh(), fresh(), ""
-				db, pool := d.open(t, where), d.open(t, where)
-				if d.dialect == sqllock.MySQL { // a database of its own, by which its session can be told
-					schema = fresh()
-					_, err := db.Exec("CREATE DATABASE " + schema)
+				where, mark := d.serve(t), fresh()
+				// The sessions of the pool are told by what they are connected to, or by their name.
+				db, to, table := d.open(t, where), dsn(d.dialect, where)+"&application_name="+mark, mark
+				sessions := "SELECT pid FROM pg_stat_activity WHERE application_name = $1"
+				if d.dialect == sqllock.MySQL {
+					_, err := db.Exec("CREATE DATABASE " + mark)
 					require.NoError(t, err)
-					pool, err = sql.Open(d.driver, strings.Replace(dsn(d.dialect, where), "/test", "/"+schema, 1))
-					require.NoError(t, err)
-					t.Cleanup(func() { pool.Close() })
-					table = schema + "." + table
+					to, table = strings.Replace(dsn(d.dialect, where), "/test", "/"+mark, 1), mark+"."+mark
+					sessions = "SELECT id FROM information_schema.processlist WHERE db = ?"
 				}
-				l := k.open(t, pool, term(5*short), sqllock.WithTable(table)).Lock(name)
-				rival := k.open(t, db, sqllock.WithTable(table)).Lock(name)
-				a, b := someone(), someone()
-				h := hold(t, l, a)
-				require.Equal(t, 1, pool.Stats().InUse, "pinned")
-				if k.name == advisory.name {
-					loseSessionOf(t, d, db, name)
-				} else if d.dialect == sqllock.Postgres {
-					loseTransaction(t, d, db, table)
-				} else {
-					kill(t, d, db, `SELECT trx_mysql_thread_id FROM information_schema.innodb_trx
-						WHERE trx_rows_locked > 0 AND trx_mysql_thread_id IN (SELECT id FROM information_schema.processlist WHERE db = ?)`, schema)
-				}
-				hold(t, rival, b)
-				select {
-				case <-h.Lost():
-				case <-time.After(30 * time.Second):
-					t.Fatal("the renewal did not tell")
-				}
-				require.ErrorIs(t, h.Err(), locks.ErrLost)
-				require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
-				require.Eventually(t, func() bool { return pool.Stats().InUse == 0 }, 30*time.Second, 10*time.Millisecond, "pinned")
-				require.NoError(t, rival.UnlockContext(b))
+				pool, err := sql.Open(d.driver, to)
+				require.NoError(t, err)
+				t.Cleanup(func() { pool.Close() })
+				f(t, doomed{
+					l:     k.open(t, pool, term(lease), sqllock.WithTable(table)).Lock(mark),
+					rival: k.open(t, db, sqllock.WithTable(table)).Lock(mark),
+					pool:  pool,
+					end:   func() { kill(t, d, db, sessions, mark) },
+				})
 			})
 		}
 	}
+}
+
+func TestARivalGetsTheLockOfAnEndedSessionAtOnce(t *testing.T) {
+	t.Parallel()
+	eachSession(t, 5*short, func(t *testing.T, lock doomed) {
+		a, b := someone(), someone()
+		h := hold(t, lock.l, a)
+		require.Equal(t, 1, lock.pool.Stats().InUse, "pinned")
+		lock.end()
+		hold(t, lock.rival, b)
+		select {
+		case <-h.Lost():
+		case <-time.After(30 * time.Second):
+			t.Fatal("the renewal did not tell")
+		}
+		require.ErrorIs(t, h.Err(), locks.ErrLost)
+		require.ErrorIs(t, lock.l.UnlockContext(a), locks.ErrLost)
+		require.Eventually(t, func() bool { return lock.pool.Stats().InUse == 0 }, 30*time.Second, 10*time.Millisecond, "pinned")
+		require.NoError(t, lock.rival.UnlockContext(b))
+	})
+}
+
+func TestUnlockOfAnEndedSessionIsALoss(t *testing.T) {
+	t.Parallel()
+	eachSession(t, time.Minute, func(t *testing.T, lock doomed) {
+		a := someone()
+		hold(t, lock.l, a)
+		lock.end()
+		hold(t, lock.rival, a)
+		require.ErrorIs(t, lock.l.UnlockContext(a), locks.ErrLost)
+		require.NoError(t, lock.rival.UnlockContext(a))
+		require.Zero(t, lock.pool.Stats().InUse, "pinned")
+	})
+}
+
+func TestDoReturnsTheLossOfAnEndedSession(t *testing.T) {
+	t.Parallel()
+	eachSession(t, time.Minute, func(t *testing.T, lock doomed) {
+		err := locks.Do(someone(), lock.l, func(context.Context) error {
+			lock.end()
+			hold(t, lock.rival, someone())
+			return nil
+		})
+		require.ErrorIs(t, err, locks.ErrLost)
+	})
 }
 
 func TestWaitersReturnInTimeFromAnExhaustedPoolOfAServerThatIsSilent(t *testing.T) {

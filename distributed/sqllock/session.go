@@ -246,10 +246,11 @@ func (s *sessionStore) Release(ctx context.Context, name, owner string) (lease.R
 		return err
 	})
 	if err != nil || !had {
+		// Only the session's own answer says that it had the lock until now. Without one the lock is lost,
+		// perhaps long ago, and at the latest when the server notices that the connection is closed.
 		sess.end()
 		discard(sess.conn)
-		// Without an answer, it is free when the server notices that the connection is closed.
-		return lease.Released{Held: err != nil && !errors.Is(err, errGone), Awaited: true}, nil
+		return lease.Released{Awaited: true}, nil
 	}
 	sess.conn.Close()
 	return lease.Released{Held: true, Awaited: true}, nil
