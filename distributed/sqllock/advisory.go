@@ -171,7 +171,8 @@ type sessionLocks struct {
 
 var _ locks.Provider = (*Advisory)(nil)
 
-// NewAdvisory returns an Advisory in db. It never closes db, and has to be closed before db is. SQLite has no such locks: [ErrUnsupported].
+// NewAdvisory returns an Advisory in db. In PostgreSQL its first acquisition uses two connections of the pool, to find out whether
+// each is a session of its own; it is refused with [ErrUnsupportedTopology] if not. It never closes db, and has to be closed before db is. SQLite has no such locks: [ErrUnsupported].
 func NewAdvisory(db *sql.DB, opts ...Option) (*Advisory, error) {
 	c, err := newCore(db, opts)
 	if err != nil {
@@ -185,6 +186,7 @@ func NewAdvisory(db *sql.DB, opts ...Option) (*Advisory, error) {
 			p.release, p.channel = `SELECT pg_advisory_unlock($1), CAST(pg_notify($2, $3) AS text)`, c.names.channel
 		}
 		kind = p
+		c.start.check = c.checkSessions
 	case MySQL:
 		kind = mysqlAdvisory{}
 	default:
@@ -221,5 +223,6 @@ func (s *sessionLocks) Lock(name string, opts ...lease.MutexOption) *Lock {
 func (s *sessionLocks) Close(ctx context.Context) error {
 	err := s.c.close(ctx, s.lc)
 	s.store.close()
+	s.c.jobs.Wait()
 	return err
 }

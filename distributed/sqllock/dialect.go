@@ -190,6 +190,10 @@ func (d Dialect) classify(err error) class {
 		return unknown
 	case errors.Is(err, errTaken):
 		return busy
+	case errors.Is(err, errNoCommit):
+		return refused
+	case errors.Is(err, errNotUnique):
+		return foreign
 	case strings.Contains(err.Error(), closed):
 		return refused
 	}

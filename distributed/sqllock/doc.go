@@ -58,12 +58,13 @@
 //   - A deadlock, a serialization failure or SQLITE_BUSY: the request is repeated, and somebody who asks for a lock waits.
 //   - The server cannot be reached, has no connection to spare or is read only for a while: who waits already goes on to, who comes then gets the
 //     error.
-//   - The table is not there: [ErrNoTable]. It is another one, or names are not unique in it, or in MySQL not VARBINARY, which alone tells "a" from
+//   - The table is not there: [ErrNoTable]. A Table in MySQL or MariaDB looks at it once, before its first acquisition. It is another one, or names are not unique in it, or in MySQL not VARBINARY, which alone tells "a" from
 //     "A" and "a ": [locks.ErrForeign].
 //   - The database is failed over to a replica that had not heard of a commit, or its clock is set forward: two may hold a lock of a Table until the
 //     first has asked for its renewal.
-//   - A pooler gives statements of one connection to different sessions: an Advisory finds out when it takes the lock, or when it renews it, and says
-//     [ErrUnsupportedTopology]. One that changes sessions between transactions only is good for Table and Row.
+//   - A pooler gives each transaction the session that is free: an Advisory, and whatever has [WithListener], is refused at its
+//     first acquisition with [ErrUnsupportedTopology], since a probe of two connections finds the pooler. A Table and a Row
+//     without a listener work. An Advisory also asks for its session when it takes and when it renews a lock.
 //
 // # Drivers
 //

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -86,7 +87,7 @@ func WithQueue(wait time.Duration) Option {
 }
 
 // WithListener has waiters on PostgreSQL woken by a notification as soon as a lock is released. All clients of a lock should have
-// it: who has not, tells nobody. Waiters ask all the same from time to time, by default each five seconds, see [lease.WithPoll].
+// it: one without it notifies nobody. Behind a pooler that shares sessions it is refused with [ErrUnsupportedTopology]. Waiters ask all the same from time to time, by default each five seconds, see [lease.WithPoll].
 func WithListener(l Listener) Option { return func(o *options) { o.listen = l } }
 
 // WithBackoff sets how long a waiter pauses before it asks again: atLeast at first, then half as much again each time, up to
@@ -132,6 +133,11 @@ type core struct {
 	db    *sql.DB
 	names names
 	hub   *hub // if there is a listener
+	start startCheck
+
+	open context.Context // until the client is closed
+	end  context.CancelFunc
+	jobs sync.WaitGroup // goroutines that end with it
 
 	waiters waiters
 }
@@ -141,6 +147,7 @@ func newCore(db *sql.DB, opts []Option) (*core, error) {
 		return nil, errNilDB
 	}
 	c := &core{options: newOptions(opts), db: db}
+	c.open, c.end = context.WithCancel(context.Background())
 	var err error
 	if c.dialect == Detect {
 		if c.dialect, err = detect(db); err != nil {
@@ -161,6 +168,9 @@ func newCore(db *sql.DB, opts []Option) (*core, error) {
 		return nil, errors.New("sqllock: nil function for keys")
 	case c.listen != nil && c.dialect != Postgres:
 		return nil, fmt.Errorf("sqllock: a listener on %v: %w", c.dialect, ErrUnsupported)
+	}
+	if c.listen != nil {
+		c.start.check = c.checkSessions
 	}
 	return c, nil
 }

@@ -103,7 +103,7 @@ func newQueueStore(c *core, t *tableStore) *queueStore {
 }
 
 func (s *queueStore) Enqueue(ctx context.Context, name, owner string, d time.Duration) (lease.Reply, error) {
-	if err := s.check(ctx); err != nil {
+	if err := s.c.fit(ctx); err != nil {
 		return lease.Reply{}, err
 	}
 	// A glance, which takes and changes nothing, is enough for most who ask again.

@@ -170,8 +170,6 @@ func (k *rowKind) free(ctx context.Context, conn *sql.Conn, name string, id int6
 type Row struct {
 	sessionLocks
 	kind *rowKind
-	open context.Context // until Close
-	end  context.CancelFunc
 }
 
 var _ locks.Provider = (*Row)(nil)
@@ -187,15 +185,7 @@ func NewRow(db *sql.DB, opts ...Option) (*Row, error) {
 	if err != nil {
 		return nil, err
 	}
-	open, end := context.WithCancel(context.Background())
-	return &Row{s, k, open, end}, nil
-}
-
-// Close releases all holds, and has all who wait return [locks.ErrClosed]; see [lease.Client.Close]. A connection that was pinned goes back
-// to the pool, or is closed. What [Row.Do] runs at the time goes on.
-func (r *Row) Close(ctx context.Context) error {
-	r.end()
-	return r.sessionLocks.Close(ctx)
+	return &Row{s, k}, nil
 }
 
 // CreateSchema makes the tables that are not there: those of [Schema].
@@ -280,11 +270,14 @@ func (r *Row) begin(ctx context.Context, name string) (*sql.Tx, func(), error) {
 		}
 		return ended(ctx)
 	}
+	if err := r.c.fit(ctx); err != nil && ctx.Err() == nil {
+		return nil, nil, err
+	}
 	for {
 		switch {
 		case ctx.Err() != nil:
 			return nil, nil, over()
-		case r.open.Err() != nil:
+		case r.c.open.Err() != nil:
 			return nil, nil, locks.ErrClosed
 		}
 		tx, done, err := r.try(ctx, name)
@@ -306,7 +299,7 @@ func (r *Row) begin(ctx context.Context, name string) (*sql.Tx, func(), error) {
 		case <-watch.C():
 		case <-timer.C:
 		case <-ctx.Done():
-		case <-r.open.Done():
+		case <-r.c.open.Done():
 		}
 		timer.Stop()
 	}

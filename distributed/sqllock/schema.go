@@ -2,8 +2,6 @@ package sqllock
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -166,44 +164,3 @@ func (c *core) createSchema(ctx context.Context) error {
 	}
 	return nil
 }
-
-// uniqueName is how many indexes keep names unique, and different names apart: as a whole, byte by byte, and not cut off. It
-// is also whether a statement outside of a transaction is committed.
-const uniqueName = `
-SELECT @@autocommit, (SELECT count(*) FROM information_schema.statistics AS s
-JOIN information_schema.columns AS c ON c.table_schema = s.table_schema AND c.table_name = s.table_name AND c.column_name = s.column_name
-WHERE s.table_schema = COALESCE(NULLIF($1, ''), DATABASE()) AND s.table_name = $2 AND s.column_name = 'name' AND s.non_unique = 0
-AND s.sub_part IS NULL AND c.data_type = 'varbinary' AND c.character_octet_length >= $3
-AND (SELECT count(*) FROM information_schema.statistics AS o
-	WHERE o.table_schema = s.table_schema AND o.table_name = s.table_name AND o.index_name = s.index_name) = 1)`
-
-// checkUnique returns an error unless the names in the table of locks are unique and all different, without which MySQL, and no other
-// one, would carry the statements out, let everybody in, and take "a" for "A"; and unless statements are committed.
-func (c *core) checkUnique(ctx context.Context) error {
-	schema, table, ok := strings.Cut(c.table, ".")
-	if !ok {
-		schema, table = "", schema
-	}
-	var n, commits int
-	err := c.query(ctx, c.dialect.statement(uniqueName), []any{schema, table, MaxName}, &commits, &n)
-	if err != nil {
-		return err
-	}
-	if commits == 0 {
-		return errNoCommit
-	}
-	if n == 0 {
-		var one int
-		err := c.query(ctx, c.dialect.statement("SELECT 1 FROM {locks} LIMIT 1", c.names.replacements(c.dialect)...), nil, &one)
-		if err != nil && !errors.Is(err, sql.ErrNoRows) {
-			return err // there is no such table
-		}
-		return errNotUnique
-	}
-	return nil
-}
-
-var (
-	errNotUnique = fmt.Errorf("column name is not unique, or not of type VARBINARY(%d)", MaxName)
-	errNoCommit  = errors.New("autocommit is off")
-)

@@ -5,11 +5,9 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
-	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
 )
 
@@ -58,7 +56,6 @@ type sessionStore struct {
 
 	mu   sync.Mutex
 	held map[string]*session // by owner
-	jobs sync.WaitGroup      // discarding
 }
 
 var (
@@ -80,6 +77,9 @@ func discard(conn *sql.Conn) {
 }
 
 func (s *sessionStore) Acquire(ctx context.Context, name, owner string, d time.Duration) (lease.Reply, error) {
+	if err := s.c.fit(ctx); err != nil {
+		return lease.Reply{}, err
+	}
 	var sess *session
 	err := s.c.request(ctx, func(ctx context.Context) error {
 		conn, err := s.c.db.Conn(ctx)
@@ -104,16 +104,8 @@ func (s *sessionStore) Acquire(ctx context.Context, name, owner string, d time.D
 		if s.c.dialect.classify(err) == busy {
 			return lease.Reply{}, nil
 		}
-		err = s.c.outcome(err)
-		switch {
-		case errors.Is(err, lease.ErrRefused):
-		case errors.Is(err, ErrUnsupportedTopology), errors.Is(err, locks.ErrForeign):
-			err = fmt.Errorf("%w: %w", lease.ErrRefused, err)
-		default:
-			// Whatever there was has ended with the connection, or will as soon as the server notices. Who waits goes on to.
-			err = fmt.Errorf("%w: %w: %w", lease.ErrRefused, lease.ErrUnavailable, err)
-		}
-		return lease.Reply{}, err
+		// Whatever there was has ended with the connection, or will as soon as the server notices.
+		return lease.Reply{}, s.c.notAcquired(err)
 	}
 	if sess == nil {
 		return lease.Reply{}, nil
@@ -142,7 +134,7 @@ func (s *sessionStore) remove(sess *session) bool {
 	}
 	delete(s.held, sess.ref.Acquisition)
 	sess.over.Stop()
-	s.jobs.Add(1)
+	s.c.jobs.Add(1)
 	return true
 }
 
@@ -154,7 +146,7 @@ func (s *sessionStore) expire(sess *session) {
 	s.lost(sess.ref, nil) // it may have been prolonged less than it thinks
 	sess.end()
 	discard(sess.conn)
-	s.jobs.Done()
+	s.c.jobs.Done()
 }
 
 // drop ends a session that does not have the lock any more, or of which nobody knows.
@@ -165,7 +157,7 @@ func (s *sessionStore) drop(sess *session, cause error) {
 	s.lost(sess.ref, cause)
 	sess.end()
 	go func() { // a driver may take its time
-		defer s.jobs.Done()
+		defer s.c.jobs.Done()
 		discard(sess.conn)
 	}()
 }
@@ -233,7 +225,7 @@ func (s *sessionStore) Release(ctx context.Context, name, owner string) (lease.R
 	if sess == nil || !s.remove(sess) {
 		return lease.Released{}, nil
 	}
-	defer s.jobs.Done()
+	defer s.c.jobs.Done()
 	defer sess.end()
 	var had bool
 	err := s.c.request(ctx, func(ctx context.Context) error {
@@ -271,5 +263,4 @@ func (s *sessionStore) close() {
 	for _, sess := range left {
 		s.expire(sess)
 	}
-	s.jobs.Wait()
 }

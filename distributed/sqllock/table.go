@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/jucgo/locks"
@@ -61,8 +60,7 @@ SELECT (SELECT count(*) FROM freed), CAST(pg_notify($3, $1) AS text)`
 
 // tableStore is the [lease.Store] of a [Table].
 type tableStore struct {
-	c       *core
-	checked atomic.Bool // that names are unique
+	c *core
 
 	acquire, rest, recall, release *statement
 }
@@ -80,7 +78,9 @@ func newTableStore(c *core) *tableStore {
 	} else {
 		s.release = c.dialect.statement(release, r...)
 	}
-	s.checked.Store(c.dialect != MySQL)
+	if c.dialect == MySQL {
+		c.start.check = c.checkLayout
+	}
 	return s
 }
 
@@ -93,33 +93,8 @@ func micros(d time.Duration) int64 {
 	return n
 }
 
-func (s *tableStore) check(ctx context.Context) error {
-	if s.checked.Load() {
-		return nil
-	}
-	err := s.c.checkUnique(ctx)
-	switch {
-	case err == errNoCommit:
-		return fmt.Errorf("%w: %w", lease.ErrRefused, err)
-	case err == errNotUnique:
-		return fmt.Errorf("the table %s has another layout: %w: %w", s.c.table, locks.ErrForeign, err)
-	case err != nil:
-		err = s.c.outcome(err)
-		switch { // nothing was asked for yet
-		case errors.Is(err, lease.ErrRefused):
-		case errors.Is(err, locks.ErrForeign):
-			err = fmt.Errorf("%w: %w", lease.ErrRefused, err)
-		default:
-			err = fmt.Errorf("%w: %w: %w", lease.ErrRefused, lease.ErrUnavailable, err)
-		}
-		return err
-	}
-	s.checked.Store(true)
-	return nil
-}
-
 func (s *tableStore) Acquire(ctx context.Context, name, owner string, d time.Duration) (lease.Reply, error) {
-	if err := s.check(ctx); err != nil {
+	if err := s.c.fit(ctx); err != nil {
 		return lease.Reply{}, err
 	}
 	var token int64
@@ -294,9 +269,11 @@ func (c *core) close(ctx context.Context, lc *lease.Client) error {
 	if ctx == nil {
 		ctx = context.Background()
 	}
+	c.end()
 	err := lc.Close(ctx)
 	if c.hub != nil {
 		c.hub.close(ctx)
 	}
+	c.jobs.Wait()
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -65,6 +66,43 @@ func StartMariaDB(tb testing.TB, ready func(addr string) error, env ...string) *
 		"--innodb-flush-log-at-trx-commit=0", "--innodb-buffer-pool-size=64M", "--max-connections=400",
 		"--innodb-buffer-pool-load-at-startup=OFF", "--log-warnings=0")
 	s.cmd.Env, s.cmd.Stderr = append(os.Environ(), env...), complaints{}
+	s.run()
+	return s
+}
+
+// StartPgbouncer runs a pooler in front of the PostgreSQL server at addr until the test ends, and returns
+// when ready does without an error. It gives each transaction a session that is free. Settings, such as
+// "server_round_robin = 1", are added to its configuration. Without the program, the test is treated as
+// by [Missing].
+func StartPgbouncer(tb testing.TB, addr string, ready func(addr string) error, settings ...string) *SQLServer {
+	tb.Helper()
+	program := Lookup(tb, "pgbouncer", "/usr/sbin")
+	dir := home(tb)
+	host, to, err := net.SplitHostPort(addr)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	port := strconv.Itoa(Port(tb))
+	lines := []string{
+		"[databases]",
+		"* = host=" + host + " port=" + to + " user=postgres",
+		"[pgbouncer]",
+		"pool_mode = transaction",
+		"auth_type = any",
+		"listen_addr = 127.0.0.1",
+		"listen_port = " + port,
+		"unix_socket_dir =",
+		"ignore_startup_parameters = extra_float_digits",
+	}
+	config := filepath.Join(dir, "pgbouncer.ini")
+	if err := os.WriteFile(config, []byte(strings.Join(append(lines, settings...), "\n")+"\n"), 0o644); err != nil {
+		tb.Fatal(err)
+	}
+	s := &SQLServer{
+		tb: tb, addr: net.JoinHostPort("127.0.0.1", port), ready: ready, stop: syscall.SIGINT, abort: syscall.SIGTERM,
+	}
+	s.cmd = as(tb, "postgres", dir, program, "-q", config)
+	s.cmd.Env = os.Environ()
 	s.run()
 	return s
 }

@@ -1,0 +1,229 @@
+package sqllock
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+// startCheck asks the database, before the first acquisition of a client, whether its locks can be
+// kept there. All callers share one check. It has a time limit of its own, and goes on if the caller
+// that began it leaves.
+type startCheck struct {
+	check func(ctx context.Context) error // nil: there is nothing to check
+
+	mu      sync.Mutex
+	verdict *verdict // the check that is under way, or the last one if its result is to stay
+}
+
+type verdict struct {
+	done chan struct{} // closed when err is set
+	err  error
+}
+
+// fit returns an error unless locks can be kept in the database. An acquisition calls it first.
+func (c *core) fit(ctx context.Context) error {
+	s := &c.start
+	if s.check == nil {
+		return nil
+	}
+	s.mu.Lock()
+	v := s.verdict
+	if v == nil {
+		v = &verdict{done: make(chan struct{})}
+		s.verdict = v
+		c.jobs.Go(func() { c.judge(v) })
+	}
+	s.mu.Unlock()
+	select {
+	case <-v.done:
+		return v.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// judge runs the check. Success stays, and so does the finding of a pooler, which may be hidden the
+// next time. After any other error the next caller begins anew.
+func (c *core) judge(v *verdict) {
+	defer close(v.done)
+	if err := c.request(c.open, c.start.check); err != nil {
+		if v.err = c.notAcquired(err); c.open.Err() != nil {
+			v.err = fmt.Errorf("%w: %w", lease.ErrRefused, locks.ErrClosed)
+		}
+		if !errors.Is(err, ErrUnsupportedTopology) {
+			c.start.mu.Lock()
+			c.start.verdict = nil
+			c.start.mu.Unlock()
+		}
+	}
+}
+
+// notAcquired returns what the engine has to know about err, after which the lock is surely not held:
+// it was not asked for, or has ended with the connection. Unless the database has refused it, waiters
+// keep waiting.
+func (c *core) notAcquired(err error) error {
+	err = c.outcome(err)
+	switch {
+	case errors.Is(err, lease.ErrRefused):
+		return err
+	case errors.Is(err, ErrUnsupportedTopology), errors.Is(err, locks.ErrForeign):
+		return fmt.Errorf("%w: %w", lease.ErrRefused, err)
+	}
+	return fmt.Errorf("%w: %w: %w", lease.ErrRefused, lease.ErrUnavailable, err)
+}
+
+var (
+	errNotUnique = fmt.Errorf("column name is not unique, or not of type VARBINARY(%d)", MaxName)
+	errNoCommit  = errors.New("autocommit is off")
+)
+
+// checkLayout returns an error unless statements outside of a transaction are committed, and the names
+// in the table of locks are unique and all different. Without the latter MySQL, unlike the others,
+// carries the statements out, and either grants a lock to everybody or takes "a" for "A".
+func (c *core) checkLayout(ctx context.Context) error {
+	var commits bool
+	if err := c.db.QueryRowContext(ctx, `SELECT @@autocommit`).Scan(&commits); err != nil {
+		return err
+	}
+	if !commits {
+		return errNoCommit
+	}
+	// Unlike queries of information_schema these look at no other table, whatever the server is.
+	wide, err := c.anyRow(ctx, `SHOW COLUMNS FROM {locks}`, func(column func(string) string) bool {
+		var size int
+		fmt.Sscanf(column("Type"), "varbinary(%d)", &size)
+		return strings.EqualFold(column("Field"), "name") && size >= MaxName
+	})
+	if err != nil {
+		return err
+	}
+	parts := make(map[string]int) // of each index
+	whole := make(map[string]bool)
+	_, err = c.anyRow(ctx, `SHOW INDEX FROM {locks}`, func(column func(string) string) bool {
+		index := column("Key_name")
+		parts[index]++
+		if column("Non_unique") == "0" && strings.EqualFold(column("Column_name"), "name") && column("Sub_part") == "" {
+			whole[index] = true
+		}
+		return false
+	})
+	if err != nil {
+		return err
+	}
+	for index := range whole {
+		if wide && parts[index] == 1 {
+			return nil
+		}
+	}
+	return errNotUnique
+}
+
+// anyRow reports whether match does for a row of the result, which it asks for columns by their names.
+func (c *core) anyRow(ctx context.Context, query string, match func(column func(string) string) bool) (found bool, err error) {
+	rows, err := c.db.QueryContext(ctx, c.dialect.statement(query, c.names.replacements(c.dialect)...).text)
+	if err != nil {
+		return false, err
+	}
+	defer rows.Close()
+	names, err := rows.Columns()
+	if err != nil {
+		return false, err
+	}
+	values := make([]sql.NullString, len(names))
+	dest := make([]any, len(names))
+	for i := range values {
+		dest[i] = &values[i]
+	}
+	column := func(name string) string {
+		for i := range names {
+			if strings.EqualFold(names[i], name) {
+				return values[i].String
+			}
+		}
+		return ""
+	}
+	for rows.Next() {
+		if err := rows.Scan(dest...); err != nil {
+			return false, err
+		}
+		found = match(column) || found
+	}
+	return found, rows.Err()
+}
+
+// checkSessions returns [ErrUnsupportedTopology] if connections share sessions of the server, as behind
+// a pooler that gives each transaction a session. Such a pooler shows itself in one of three ways:
+// a second connection has the session of the first one, or its transaction keeps the first one from
+// coming back to the same session, or it gets another session itself when the transaction has ended.
+// A pool of one connection is not checked.
+func (c *core) checkSessions(ctx context.Context) error {
+	if c.db.Stats().MaxOpenConnections == 1 {
+		return nil
+	}
+	first, err := c.db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer first.Close()
+	second, err := c.db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer second.Close()
+
+	one, err := backend(ctx, first, 0)
+	if err != nil {
+		return err
+	}
+	tx, err := second.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	two, err := backend(ctx, tx, 0)
+	if err != nil {
+		return err
+	}
+	if one == two {
+		return moved(one, two)
+	}
+	if _, err = backend(ctx, first, one); err != nil {
+		return err
+	}
+	if err = tx.Rollback(); err != nil {
+		return err
+	}
+	_, err = backend(ctx, second, two)
+	return err
+}
+
+// backend returns the server's name of the session behind q, and an error unless it is what it was
+// before, which is 0 the first time.
+func backend(ctx context.Context, q interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}, before int64) (pid int64, err error) {
+	err = q.QueryRowContext(ctx, `SELECT pg_backend_pid()`).Scan(&pid)
+	if err == nil && before != 0 && pid != before {
+		err = moved(before, pid)
+	}
+	var state interface{ SQLState() string }
+	if errors.As(err, &state) {
+		switch state.SQLState() {
+		case "26000", "42P05": // the statement that was prepared is not there, or is another connection's
+			err = fmt.Errorf("%w: %w", ErrUnsupportedTopology, err)
+		}
+	}
+	return pid, err
+}
+
+// moved reports a statement that was carried out by another session than the one before.
+func moved(before, now int64) error {
+	return fmt.Errorf("%w: sessions %d and %d", ErrUnsupportedTopology, before, now)
+}

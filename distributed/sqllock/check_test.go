@@ -1,0 +1,153 @@
+package sqllock_test
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks/distributed/internal/testbed"
+	"github.com/jucgo/locks/distributed/sqllock"
+)
+
+// observed is a connection whose statements are seen before they are sent.
+type observed struct {
+	driver.Conn
+	see func(query string)
+}
+
+func (o observed) QueryContext(ctx context.Context, q string, args []driver.NamedValue) (driver.Rows, error) {
+	o.see(q)
+	return o.Conn.(driver.QueryerContext).QueryContext(ctx, q, args)
+}
+
+func (o observed) ExecContext(ctx context.Context, q string, args []driver.NamedValue) (driver.Result, error) {
+	o.see(q)
+	return o.Conn.(driver.ExecerContext).ExecContext(ctx, q, args)
+}
+
+// observer connects to a server.
+type observer struct {
+	driver driver.Driver
+	dsn    string
+	see    func(query string)
+}
+
+func (o observer) Connect(context.Context) (driver.Conn, error) {
+	c, err := o.driver.Open(o.dsn)
+	return observed{c, o.see}, err
+}
+
+func (o observer) Driver() driver.Driver { return o.driver }
+
+// checks returns a pool of connections to MariaDB, and how many checks of the layout it has sent.
+func checks(t *testing.T, where string) (*sql.DB, *atomic.Int64) {
+	t.Helper()
+	var n atomic.Int64
+	db := sql.OpenDB(observer{inMaria.open(t, where).Driver(), dsn(sqllock.MySQL, where), func(query string) {
+		if strings.Contains(query, "@@autocommit") {
+			n.Add(1)
+		}
+	}})
+	t.Cleanup(func() { db.Close() })
+	return db, &n
+}
+
+func TestTheLayoutCheckOpensNoTablesOfOtherDatabases(t *testing.T) {
+	t.Parallel()
+	db := inMaria.open(t, startMariaDB(t).Addr())
+	db.SetMaxOpenConns(1)
+	exec := func(statement string) {
+		_, err := db.Exec(statement)
+		require.NoError(t, err, statement)
+	}
+	exec("CREATE DATABASE other")
+	for i := range 300 {
+		exec(fmt.Sprintf("CREATE TABLE other.t%d (id INTEGER PRIMARY KEY) ENGINE=MEMORY", i))
+	}
+	tableKind.open(t, db) // makes the tables
+	exec("FLUSH TABLES")
+	opened := func() (n int) {
+		var name string
+		require.NoError(t, db.QueryRow("SHOW GLOBAL STATUS LIKE 'Opened_table_definitions'").Scan(&name, &n))
+		return n
+	}
+	c, err := sqllock.NewTable(db, calm)
+	require.NoError(t, err)
+	defer c.Close(background)
+	before := opened()
+	require.False(t, held(t, c.Lock("it")))
+	require.Less(t, opened()-before, 50)
+}
+
+func TestAllCallersShareOneLayoutCheck(t *testing.T) {
+	t.Parallel()
+	db, n := checks(t, inMaria.serve(t))
+	table := sqllock.WithTable(fresh())
+	tableKind.open(t, db, table)
+	c, err := sqllock.NewTable(db, table, calm)
+	require.NoError(t, err)
+	defer c.Close(background)
+	var wg sync.WaitGroup
+	for i := range 20 {
+		wg.Go(func() {
+			a := someone()
+			if l := c.Lock(fmt.Sprint("it", i)); assert.NoError(t, l.LockContext(a)) {
+				assert.NoError(t, l.UnlockContext(a))
+			}
+		})
+	}
+	wg.Wait()
+	require.EqualValues(t, 1, n.Load())
+}
+
+func TestALayoutCheckOutlivesTheCallerThatBeganIt(t *testing.T) {
+	t.Parallel()
+	p := testbed.NewProxy(t, inMaria.serve(t))
+	db, n := checks(t, p.Addr())
+	table := sqllock.WithTable(fresh())
+	tableKind.open(t, db, table)
+	c, err := sqllock.NewTable(db, table, calm)
+	require.NoError(t, err)
+	defer c.Close(background)
+	p.Delay(500 * time.Millisecond)
+	ctx, cancel := context.WithCancel(someone())
+	first := inBackground(func() error { return c.Lock("one").LockContext(ctx) })
+	require.Eventually(t, func() bool { return n.Load() == 1 }, 30*time.Second, time.Millisecond)
+	cancel()
+	require.ErrorIs(t, <-first, context.Canceled)
+	a, second := someone(), c.Lock("two")
+	require.NoError(t, second.LockContext(a))
+	p.Heal()
+	require.NoError(t, second.UnlockContext(a))
+	require.EqualValues(t, 1, n.Load())
+}
+
+func TestASilentServerEndsTheLayoutCheckInTime(t *testing.T) {
+	t.Parallel()
+	p := testbed.NewProxy(t, inMaria.serve(t))
+	db, n := checks(t, p.Addr())
+	table := sqllock.WithTable(fresh())
+	tableKind.open(t, db, table)
+	c, err := sqllock.NewTable(db, table, sqllock.WithRequestTimeout(time.Second))
+	require.NoError(t, err)
+	defer c.Close(background)
+	p.Cut()
+	err = c.Lock("it").LockContext(background)
+	require.ErrorIs(t, err, sqllock.ErrTimeout)
+	require.NotErrorIs(t, err, context.DeadlineExceeded)
+	require.EqualValues(t, 1, n.Load())
+	p.Heal()
+	p.Reset()
+	a := someone()
+	require.Eventually(t, func() bool { return c.Lock("it").LockContext(a) == nil }, time.Minute, 10*time.Millisecond)
+	require.NoError(t, c.Lock("it").UnlockContext(a))
+}
