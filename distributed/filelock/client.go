@@ -14,18 +14,19 @@ import (
 	"github.com/jucgo/locks"
 )
 
-// DefaultMaxLocalHandoffs is how often in a row a lock goes from one holder to the next in one process.
+// DefaultMaxLocalHandoffs is how often in a row a lock goes from one holder to the next in one
+// process, unless [WithMaxLocalHandoffs] says otherwise.
 const DefaultMaxLocalHandoffs = 64
 
-// Client gives locks by name, each of which is a file in one directory. It is safe for concurrent use. [Client.Close]
-// ends it.
+// Client provides locks by name. Each is a file in one directory. A Client is safe for
+// concurrent use. [Client.Close] ends it.
 type Client struct {
-	dir    string // absolute
-	perm   fs.FileMode
-	cohort int
-	tokens bool
-	trust  bool
-	watch  time.Duration
+	dir      string // absolute
+	perm     fs.FileMode
+	handoffs int
+	tokens   bool
+	trust    bool
+	watch    time.Duration
 
 	open context.Context // until Close
 	shut context.CancelFunc
@@ -36,171 +37,137 @@ type Client struct {
 
 var _ locks.Provider = (*Client)(nil)
 
-// Option changes how [New] and [Open] do their work.
+// Option configures [New] and [Open].
 type Option func(*Client)
 
-// WithMaxLocalHandoffs sets how often in a row a lock may go from one holder to the next in this process, without others being given the
-// opportunity to take it; [DefaultMaxLocalHandoffs] if not given. With 0 the file is unlocked each time.
-func WithMaxLocalHandoffs(n int) Option { return func(p *Client) { p.cohort = n } }
+// WithMaxLocalHandoffs sets how often in a row a lock may go from one holder to the next in
+// this process while other processes wait. The default is [DefaultMaxLocalHandoffs]. With 0,
+// every release unlocks the file.
+func WithMaxLocalHandoffs(n int) Option { return func(c *Client) { c.handoffs = n } }
 
-// WithTokens has each exclusive holder get a fencing token: a counter in the lock file, which each one counts. It
-// costs a read and a write for each. The file must be writable and have nothing else in it, or taking the lock fails. Tokens
-// strictly increase among all who use this option as long as the file exists and the system does not crash.
-func WithTokens() Option { return func(p *Client) { p.tokens = true } }
+// WithTokens gives each exclusive holder a fencing token, from a counter in the lock file. It
+// costs one read and one write an acquisition. The file must be writable, or acquisitions fail
+// with an error that matches [fs.ErrPermission]. It must contain nothing else, or they fail
+// with [locks.ErrForeign]. Tokens strictly increase among all users of this option, as long as
+// the file exists and the system does not crash.
+func WithTokens() Option { return func(c *Client) { c.tokens = true } }
 
-// WithWatch has a goroutine look every d, for each hold whose [locks.Hold.Lost] was asked for, such as by [locks.Do], whether
-// somebody has deleted or replaced the lock file. Without it the channel is closed only when [locks.Hold.Err] or
-// somebody else in this process finds that out.
-func WithWatch(d time.Duration) Option { return func(p *Client) { p.watch = d } }
+// WithWatch makes a goroutine check every d whether the lock file was deleted or replaced, for
+// each hold whose [locks.Hold.Lost] is in use, for example by [locks.Do]. Without it, Lost is
+// closed only when [locks.Hold.Err] or another call in this process notices.
+func WithWatch(d time.Duration) Option { return func(c *Client) { c.watch = d } }
 
-// WithTrustedFiles is for lock files that surely nobody deletes, renames or replaces while programs use them, such as in a
-// directory that others cannot write to. It saves an acquisition the question whether the file still has its name, half of
-// what a pair of calls costs. Where it was wrong, two may hold the
-// lock.
-func WithTrustedFiles() Option { return func(p *Client) { p.trust = true } }
+// WithTrustedFiles is for lock files that nobody deletes, renames or replaces while programs
+// use them, for example in a directory that others cannot write to. An acquisition then does
+// not check the path, which saves half of its cost. If a file is replaced all the same, two
+// processes may hold the lock.
+func WithTrustedFiles() Option { return func(c *Client) { c.trust = true } }
 
-// WithPerm sets with which permissions lock files are made, less the umask of the process; 0644 if not given. Who may open a
-// file, if only
-// to read it, can lock it.
-func WithPerm(perm fs.FileMode) Option { return func(p *Client) { p.perm = perm } }
+// WithPerm sets the permissions of new lock files, before the umask of the process. The default
+// is 0644. Any user who can open a file, if only for reading, can lock it.
+func WithPerm(perm fs.FileMode) Option { return func(c *Client) { c.perm = perm } }
 
 func newClient(dir string, opts []Option) (*Client, error) {
-	if dir == "" { // would be wherever the process happens to be, and no two processes would agree
+	if dir == "" { // would be the working directory, which differs between processes
 		return nil, errors.New("empty path")
 	}
 	abs, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, err
 	}
-	p := &Client{dir: abs, perm: 0o644, cohort: DefaultMaxLocalHandoffs}
+	c := &Client{dir: abs, perm: 0o644, handoffs: DefaultMaxLocalHandoffs}
 	for _, o := range opts {
-		o(p)
+		o(c)
 	}
 	switch {
-	case p.cohort < 0:
-		return nil, fmt.Errorf("cohort of %d", p.cohort)
-	case p.watch < 0:
-		return nil, fmt.Errorf("watch every %v", p.watch)
-	case p.perm&^fs.ModePerm != 0:
-		return nil, fmt.Errorf("permissions %v are not permissions alone", p.perm)
+	case c.handoffs < 0:
+		return nil, fmt.Errorf("WithMaxLocalHandoffs(%d): must be 0 or more", c.handoffs)
+	case c.watch < 0:
+		return nil, fmt.Errorf("WithWatch(%v): must be 0 or more", c.watch)
+	case c.perm&^fs.ModePerm != 0:
+		return nil, fmt.Errorf("WithPerm(%v): must have permission bits only", c.perm)
 	case strings.ContainsRune(abs, 0):
 		return nil, errNUL
 	}
-	p.open, p.shut = context.WithCancel(context.Background())
-	return p, nil
+	c.open, c.shut = context.WithCancel(context.Background())
+	return c, nil
 }
 
-// New returns a Client of the locks in dir, which it makes if it does not exist, for everybody to look into and for the
-// user of this
-// process to write to. If the directory is deleted later, acquisitions fail with an error that matches [fs.ErrNotExist].
+var errNUL = errors.New("the path contains a NUL byte")
+
+// New returns a Client of the locks in dir. It creates dir with permissions 0755 if it does not
+// exist. If dir is deleted later, acquisitions fail with an error that matches
+// [fs.ErrNotExist].
 //
-// Names of locks may be any text: what they become is one element of a path, which no name can leave, and which differs for names
-// that differ. [Client.Path] tells it.
+// A lock's name may be any text. It becomes one element of a path: no name leaves dir, and
+// different names have different files. See [Client.Path].
 func New(dir string, opts ...Option) (*Client, error) {
-	p, err := newClient(dir, opts)
+	c, err := newClient(dir, opts)
 	if err == nil {
-		err = os.MkdirAll(p.dir, 0o755)
+		err = os.MkdirAll(c.dir, 0o755)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("filelock: New(%q): %w", dir, err)
 	}
-	return p, nil
+	return c, nil
 }
 
-// Path returns the path of the file of the lock called name. A name of lower-case letters, digits, '-', '_' and '.' can be
-// told in it: "orders" is
-// orders.lock. Other bytes are %XX, and from a name that is too long a hash is made.
-func (p *Client) Path(name string) string { return filepath.Join(p.dir, fileName(name)) }
+// Path returns the path of the file of the lock called name. Lower-case letters, digits, '-',
+// '_' and '.' stay readable: "orders" is orders.lock. Other bytes become %XX, and a name that
+// is too long ends in a hash.
+func (c *Client) Path(name string) string { return filepath.Join(c.dir, fileName(name)) }
 
-func (p *Client) lock(name, path string, kind mode) *Mutex {
-	l := &Mutex{p: p, name: name, kind: kind}
+func (c *Client) lock(name, path string, kind mode) *Mutex {
+	l := &Mutex{client: c, name: name, kind: kind}
 	if l.place, l.bad = newPlace(path); l.bad != nil {
 		l.place.path = path
 	}
 	return l
 }
 
-// Lock returns the exclusive lock called name.
-func (p *Client) Mutex(name string) *Mutex { return p.lock(name, p.Path(name), exclusive) }
+// Mutex returns the exclusive lock called name.
+func (c *Client) Mutex(name string) *Mutex { return c.lock(name, c.Path(name), exclusive) }
 
-// Locker returns the exclusive lock called name. It is a [*Mutex], and the write half of [Client.RWMutex].
-func (p *Client) Locker(name string) locks.TryLocker { return p.Mutex(name) }
+// Locker returns the exclusive lock called name. It is a [*Mutex], and the write half of
+// [Client.RWMutex].
+func (c *Client) Locker(name string) locks.TryLocker { return c.Mutex(name) }
 
-// ReadWriteLocker returns the lock called name as a read-write lock.
-func (p *Client) RWMutex(name string) *RWMutex {
-	return &RWMutex{read: p.lock(name, p.Path(name), shared), write: p.Mutex(name)}
+// RWMutex returns the read-write lock called name.
+func (c *Client) RWMutex(name string) *RWMutex {
+	return &RWMutex{read: c.lock(name, c.Path(name), shared), write: c.Mutex(name)}
 }
 
-// begin counts a job for which Close waits, or reports false because it has begun.
-func (p *Client) begin() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.open.Err() != nil {
+// begin adds a job that Close waits for. It reports false if Close was called.
+func (c *Client) begin() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open.Err() != nil {
 		return false
 	}
-	p.jobs.Add(1)
+	c.jobs.Add(1)
 	return true
 }
 
-// Close ends all holds that were begun by p, and has all who wait by it return [locks.ErrClosed]. Holders find their holds lost,
-// before the files are unlocked. Files that nobody else uses are closed. It waits for nothing that could take time, and
-// ctx is there for the sake of likeness. Only the first call does anything.
+// Close ends all holds that c began, and makes all of its waiters return [locks.ErrClosed]. A
+// hold is marked lost before its file is unlocked. Close also closes the files of c that are
+// not in use. It does not block and ignores ctx. Only the first call has an effect.
 //
-// A holder in this process keeps others in this process waiting until it has unlocked; other processes get the lock at once.
-func (p *Client) Close(context.Context) error {
-	p.mu.Lock()
-	first := p.open.Err() == nil
-	p.shut()
-	p.mu.Unlock()
+// A hold that ended this way keeps other goroutines of this process waiting until its owner
+// calls UnlockContext. Other processes can acquire the lock at once.
+func (c *Client) Close(context.Context) error {
+	c.mu.Lock()
+	first := c.open.Err() == nil
+	c.shut()
+	c.mu.Unlock()
 	if !first {
 		return nil
 	}
 	for _, f := range files.all() {
 		f.mu.Lock()
-		f.lose(locks.ErrClosed, func(q *possession) bool { return q.p == p })
+		f.lose(locks.ErrClosed, func(h *hold) bool { return h.client == c })
 		f.mu.Unlock()
 	}
-	p.jobs.Wait()
-	files.closeUnused(func(path string) bool { return path == p.dir || filepath.Dir(path) == p.dir })
+	c.jobs.Wait()
+	files.closeUnused(func(path string) bool { return path == c.dir || filepath.Dir(path) == c.dir })
 	return nil
 }
-
-// File is the lock of one file, as [Open] gives it: its exclusive half, and both halves as a read-write lock.
-type File struct {
-	*Mutex
-	read *Mutex
-}
-
-var _ locks.ReadWriteLocker = (*File)(nil)
-
-// Open returns the lock of the file at path, which is made if it does not exist, but not its directory. The file may be one
-// that has something in it, or may
-// only be read: it is locked, not touched, but for [WithTokens]. If it is no regular file, taking the lock fails with an
-// error matching
-// [locks.ErrForeign].
-//
-// All programs that lock the file with flock exclude one another: flock(1) of util-linux, and most libraries.
-func Open(path string, opts ...Option) (*File, error) {
-	fail := func(err error) (*File, error) { return nil, fmt.Errorf("filelock: Open(%q): %w", path, err) }
-	p, err := newClient(path, opts)
-	if err != nil {
-		return fail(err)
-	}
-	f := &File{Mutex: p.lock(path, p.dir, exclusive), read: p.lock(path, p.dir, shared)}
-	if f.bad != nil {
-		return fail(f.bad)
-	}
-	if _, err := files.get(f.place, p.perm); err != nil {
-		return fail(err)
-	}
-	return f, nil
-}
-
-// ReadLocker returns the shared half. It is a [*Mutex].
-func (f *File) ReadLocker() locks.TryLocker { return f.read }
-
-// WriteLocker returns the exclusive half, which f is itself. It is a [*Mutex].
-func (f *File) WriteLocker() locks.TryLocker { return f.Mutex }
-
-// Close ends all holds that were begun by f, see [Client.Close].
-func (f *File) Close(ctx context.Context) error { return f.p.Close(ctx) }

@@ -1,6 +1,7 @@
 package filelock_test
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -14,7 +15,8 @@ import (
 	"github.com/jucgo/locks/distributed/filelock"
 )
 
-// marked reports whether a process says that it waits for the file: it has the byte locked that is for that.
+// marked reports whether a process says that it waits for the file: it has the byte locked that
+// is for that.
 func marked(t *testing.T, path string) bool {
 	t.Helper()
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
@@ -25,7 +27,7 @@ func marked(t *testing.T, path string) bool {
 	return l.Type != unix.F_UNLCK
 }
 
-func TestAProcessSaysThatItWaitsAsLongAsItDoes(t *testing.T) {
+func TestAWaitingProcessIsMarkedUntilItAcquires(t *testing.T) {
 	path := somewhere(t)
 	l, c := open(t, path), serving(t, "write", path)
 	require.Equal(t, "<nil>", ask(c, "lock"))
@@ -80,7 +82,9 @@ func TestAFileThatCanOnlyBeReadIsLocked(t *testing.T) {
 	require.Equal(t, "<nil>", ask(c, "unlock"))
 	counting := open(t, empty, filelock.WithTokens())
 	err = counting.LockContext(a)
-	require.Error(t, err)
+	require.ErrorIs(t, err, fs.ErrPermission)
 	require.NotErrorIs(t, err, locks.ErrForeign)
+	_, err = filelock.OpenMapped(empty)
+	require.ErrorIs(t, err, fs.ErrPermission)
 	require.Equal(t, "true", ask(serving(t, "write", empty), "try"), "it was given back")
 }

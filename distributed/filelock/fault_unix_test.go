@@ -25,7 +25,8 @@ var background = context.Background()
 
 func someone() context.Context { return locks.WithOwner(background, locks.NewOwner()) }
 
-// serving starts a process that has the lock of the kind at path, and does with it what it is told.
+// serving starts a process that has the lock of the kind at path, and does with it what it is
+// told.
 func serving(t *testing.T, kind, path string) *testbed.Process {
 	t.Helper()
 	c := testbed.Child(t, "serve", kind, path)
@@ -53,8 +54,8 @@ func tries(t *testing.T, l locks.TryLocker, ctx context.Context) bool {
 	return ok
 }
 
-// waits starts to take l, and returns when it waits for another process: it has passed the gate then. The result comes when
-// it has ended.
+// waits starts to take l, and returns when it waits for another process: it has passed the gate
+// then. The result comes when it has ended.
 func waits(t *testing.T, l locks.TryLocker, ctx context.Context) <-chan error {
 	t.Helper()
 	done := make(chan error, 1)
@@ -145,7 +146,7 @@ func TestAWriterGoesOnReadingAndNobodyWritesInBetween(t *testing.T) {
 	require.Equal(t, "true", ask(w, "try"))
 }
 
-func TestTheNextOneGetsTheLockOfAProcessThatIsKilled(t *testing.T) {
+func TestAKilledProcessFreesItsFileLock(t *testing.T) {
 	for _, kind := range []string{"write", "read"} {
 		path := somewhere(t)
 		l, c := open(t, path), serving(t, kind, path)
@@ -156,7 +157,7 @@ func TestTheNextOneGetsTheLockOfAProcessThatIsKilled(t *testing.T) {
 	}
 }
 
-func TestNobodyGetsTheLockOfAProcessThatIsStopped(t *testing.T) {
+func TestAStoppedProcessKeepsItsFileLock(t *testing.T) {
 	path := somewhere(t)
 	l, c := open(t, path), serving(t, "write", path)
 	require.Equal(t, "<nil>", ask(c, "lock"))
@@ -202,7 +203,7 @@ func TestCancelledWaitersReturnAtOnceAndLeaveNothing(t *testing.T) {
 	take(t, l, background)
 }
 
-func TestAFileThatIsReplacedWhileSomeoneWaitsIsLockedAnew(t *testing.T) {
+func TestAReplacedFileIsNotTheWaitersLock(t *testing.T) {
 	path := somewhere(t)
 	l, c := open(t, path), serving(t, "write", path)
 	require.Equal(t, "<nil>", ask(c, "lock"))
@@ -326,7 +327,7 @@ func TestAStormOfTimeoutsLeavesNoLockToOtherProcesses(t *testing.T) {
 	}
 }
 
-func TestOneOwnerIsOneWhateverPathsAndProvidersItComesBy(t *testing.T) {
+func TestAnOwnerReentersByEveryPathAndClient(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "it.lock")
 	a, b := someone(), someone()
@@ -441,7 +442,7 @@ func TestTokensIncreaseFromProcessToProcess(t *testing.T) {
 	require.Equal(t, "my diary\n", string(text))
 }
 
-func TestAProcessThatTakesTheLockAllTheTimeLetsOthersHaveIt(t *testing.T) {
+func TestABusyProcessLetsOthersAcquire(t *testing.T) {
 	path := somewhere(t)
 	l, c := open(t, path), serving(t, "write", path)
 	require.Equal(t, "hogging", ask(c, "hog"))

@@ -22,94 +22,82 @@ const (
 	exclusive
 )
 
-// file is an open file, and the lock of it that the process has for all its owners.
+// file is an open file and the lock of it that the process has on behalf of all owners here.
 //
-// Owners queue at the gate, a read-write lock of the process. Who has passed it needs the kernel's lock as well, which may be
-// there already: because others read, or because the one who had it before left it.
+// Owners first acquire local, a read-write lock of the process, in order of arrival. An owner
+// that has it needs the kernel's lock as well. The process may have that already: for other
+// readers, or because the last holder handed it off.
 //
-//	lock      users  meaning
-//	unlocked  0      nobody here holds it. Those who have passed the gate try to get it
-//	unlocked  > 0    all holds here are lost
-//	shared    > 0    readers hold it
-//	shared    0      left by the last reader to the next one at the gate, whoever that is
-//	exclusive > 0    a writer holds it, or readers do, one of which was that writer
-//	exclusive 0      left by a writer to the next one at the gate
+//	mode       users  meaning
+//	unlocked   0      no owner here holds the lock; some may be trying to get it
+//	unlocked   > 0    all holds here are lost
+//	shared     > 0    readers hold it
+//	shared     0      a reader handed it off to the next owner in the local queue
+//	exclusive  > 0    a writer holds it, or readers do, one of which was that writer
+//	exclusive  0      a writer handed it off to the next owner in the local queue
 //
-// The lock is never converted: flock gives the old one up before it has the new one. So a writer that goes on reading keeps
-// others out until the last reader here has left.
+// The kernel's lock is never converted, because flock releases the old lock before it has the
+// new one. A writer that goes on reading therefore keeps other processes out until the last
+// reader here has released the lock.
 //
-// No lock is left behind: it is left only while somebody waits at the gate, under mu, and whoever leaves the gate without a hold
-// calls collect afterwards, which gives it back if nobody else is there to do so.
+// No lock is left behind. A release hands it off only while the local queue has a waiter, and
+// holds mu then. An owner that leaves the local queue without a hold calls collect, which
+// unlocks the file if no other owner is there to do so.
 type file struct {
-	id   fileID
-	gate *rwlock.RWMutex
-	// paths are its names, guarded by the registry's mutex. strayed is set when it has lost one.
+	id    fileID
+	local *rwlock.RWMutex
+	// paths are its names, guarded by the registry's mutex. strayed is set when it has lost one
+	// of them.
 	paths   []string
 	strayed atomic.Bool
 
-	mu     sync.Mutex
-	d      descriptor
-	dead   bool // closed
-	parted bool // it lost one of its names
-	mode   mode
-	users  int // possessions
-	writer *possession
-	reader map[locks.Owner]*possession
-	spare  []*possession
-	// polling is set while one of those who have passed the gate tries again and again. Others wait for changed, which is
-	// made when one does and closed when the one has ended.
+	mu      sync.Mutex
+	d       descriptor
+	dead    bool // closed
+	parted  bool // it has lost one of its names
+	mode    mode
+	users   int // holds
+	writer  *hold
+	readers map[locks.Owner]*hold
+	spare   []*hold
+	// polling is set while one owner that has passed the local queue polls the kernel. The
+	// others wait for changed, which the first of them makes, and which the poller closes at
+	// its end.
 	polling bool
 	changed chan struct{}
-	// turns is how many acquisitions there were here in a row, as far as is known. passed is when the lock was left first
-	// since the kernel gave it.
-	turns  int
-	passed time.Time
-	// owed is set if the lock was given back to the kernel because those here had had their share.
+	// turns is the number of acquisitions in a row in this process. handedOff is the time of
+	// the first hand-off since the kernel granted the lock.
+	turns     int
+	handedOff time.Time
+	// owed is set if a release unlocked the file because this process had had its share.
 	owed bool
 }
 
-// possession is the hold of one owner, from its first acquisition to its last release.
-type possession struct {
-	f     *file
-	p     *Client // by which it was begun
-	place place
-	owner locks.Owner
-	kind  mode
-	token uint64
-
-	// Guarded by f.mu.
-	count    int
-	released bool
-	shown    bool          // somebody has it as a locks.Hold: it cannot be used for another one
-	cause    error         // why it is lost
-	lost     chan struct{} // made when asked for
-	over     chan struct{} // closed at the end, if something watches
-}
-
-// errStale says that the file does not have the name any more, or is closed. The caller asks the registry again.
+// errStale says that the path no longer leads to the file, or that the file is closed. The
+// caller asks the registry again.
 var errStale = errors.New("filelock: stale file")
 
 // errReplaced is the cause of a loss.
 var errReplaced = errors.New("the lock file was deleted or replaced")
 
 func newFile(d descriptor, id fileID) *file {
-	return &file{id: id, d: d, gate: rwlock.New(fair.FIFO), reader: make(map[locks.Owner]*possession)}
+	return &file{id: id, d: d, local: rwlock.New(fair.FIFO), readers: make(map[locks.Owner]*hold)}
 }
 
-// unused reports whether nobody is concerned with f, but for those who have not come to its gate yet. f.mu is held.
+// unused reports whether no owner holds f, waits for it or is trying to lock it. f.mu is held.
 func (f *file) unused() bool {
 	return f.users == 0 && f.mode == unlocked && !f.polling && !f.busy()
 }
 
-// busy reports whether anybody is at the gate, or has passed it.
+// busy reports whether an owner is in the local queue or has passed it.
 func (f *file) busy() bool {
-	return f.gate.HasQueued() || f.gate.IsWriteLocked() || f.gate.IsReadLocked()
+	return f.local.HasQueued() || f.local.IsWriteLocked() || f.local.IsReadLocked()
 }
 
-// of returns o's possession of the kind. f.mu is held.
-func (f *file) of(o locks.Owner, kind mode) *possession {
+// of returns o's hold of the kind. f.mu is held.
+func (f *file) of(o locks.Owner, kind mode) *hold {
 	if kind == shared {
-		return f.reader[o]
+		return f.readers[o]
 	}
 	if f.writer != nil && f.writer.owner == o {
 		return f.writer
@@ -117,28 +105,28 @@ func (f *file) of(o locks.Owner, kind mode) *possession {
 	return nil
 }
 
-// has reports whether o has a possession of the kind.
+// has reports whether o has a hold of the kind.
 func (f *file) has(o locks.Owner, kind mode) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.of(o, kind) != nil
 }
 
-// concerns reports whether o has a hold of either kind that was begun under path.
+// concerns reports whether o has a hold of either kind that it began under path.
 func (f *file) concerns(o locks.Owner, path string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, kind := range []mode{shared, exclusive} {
-		if q := f.of(o, kind); q != nil && q.place.path == path {
+		if h := f.of(o, kind); h != nil && h.place.path == path {
 			return true
 		}
 	}
 	return false
 }
 
-// lock takes the lock for o. It has left everything as it was if it returns false.
+// lock acquires the lock for o. If it returns false, it has left no trace.
 func (f *file) lock(ctx context.Context, l *Mutex, o locks.Owner, wait bool) (bool, error) {
-	ok, err := f.pass(ctx, l, wait)
+	ok, err := f.enqueue(ctx, l, wait)
 	if ok {
 		if ok, err = f.ensure(ctx, l, o, wait); !ok {
 			f.leave(ctx, l.kind)
@@ -150,28 +138,30 @@ func (f *file) lock(ctx context.Context, l *Mutex, o locks.Owner, wait bool) (bo
 	return ok, err
 }
 
-// pass gets a hold of the gate.
-func (f *file) pass(ctx context.Context, l *Mutex, wait bool) (ok bool, err error) {
-	// Nobody is overtaken: not even readers inside make a newcomer one of them while others wait.
-	if !wait || !f.gate.HasQueued() {
+// enqueue acquires the local lock.
+func (f *file) enqueue(ctx context.Context, l *Mutex, wait bool) (ok bool, err error) {
+	// A newcomer does not barge, not even a reader that could join other readers while a writer
+	// waits.
+	if !wait || !f.local.HasQueued() {
 		if l.kind == exclusive {
-			ok, err = f.gate.TryLockContext(ctx)
+			ok, err = f.local.TryLockContext(ctx)
 		} else {
-			ok, err = f.gate.TryRLockContext(ctx)
+			ok, err = f.local.TryRLockContext(ctx)
 		}
 		if ok || err != nil || !wait {
 			return ok, err
 		}
 	}
-	queue := f.gate.LockContext
+	queue := f.local.LockContext
 	if l.kind == shared {
-		queue = f.gate.RLockContext
+		queue = f.local.RLockContext
 	}
-	err = until(ctx, l.p.open, queue)
+	err = until(ctx, l.client.open, queue)
 	return err == nil, err // such as locks.ErrUpgrade
 }
 
-// until has queue wait until ctx or open ends. The error says which did.
+// until calls queue with a context that ends with ctx or with open. The error says which of
+// them ended.
 func until(ctx, open context.Context, queue func(context.Context) error) (err error) {
 	if ctx.Done() == nil {
 		err = queue(valuesOf{open, ctx})
@@ -193,7 +183,7 @@ func until(ctx, open context.Context, queue func(context.Context) error) (err er
 	return err
 }
 
-// valuesOf is a context that ends like the one and has the values of the other.
+// valuesOf is a context that ends like the embedded one and has the values of the other.
 type valuesOf struct {
 	context.Context
 	values context.Context
@@ -210,28 +200,28 @@ func ended(ctx context.Context) error {
 	return err
 }
 
-// leave gives a hold of the gate back.
+// leave releases the local lock once.
 func (f *file) leave(ctx context.Context, kind mode) {
 	if kind == exclusive {
-		f.gate.UnlockContext(ctx)
+		f.local.UnlockContext(ctx)
 	} else {
-		f.gate.RUnlockContext(ctx)
+		f.local.RUnlockContext(ctx)
 	}
 }
 
-// collect gives the kernel's lock back if it was left to somebody at the gate who went away.
+// collect unlocks the file if a release handed the lock off to a waiter that has gone away.
 func (f *file) collect() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	// Whoever is at the gate, or has passed it, gets a hold or comes here in turn.
+	// Every owner in the local queue, or past it, gets a hold or calls collect in turn.
 	if f.mode != unlocked && f.users == 0 && !f.busy() {
-		f.free() // there is nobody to tell: the next one who asks gets the error
+		f.free() // its error reaches the next owner that tries
 	}
 }
 
-// free gives the kernel's lock back. f.mu is held.
+// free unlocks the file. f.mu is held.
 func (f *file) free() error {
-	f.passed = time.Time{}
+	f.handedOff = time.Time{}
 	if f.mode == unlocked || f.dead {
 		return nil
 	}
@@ -239,60 +229,42 @@ func (f *file) free() error {
 	return f.d.unlock()
 }
 
-// ensure makes sure that o, who has passed the gate, has the kernel's lock as well, and counts the hold.
+// ensure gets the kernel's lock for o, which has the local lock, unless the process has it, and
+// counts the hold.
 //
-// Several may be here at a time: readers, and goroutines of one explicit owner. One of them talks to the kernel, the others wait
-// for what comes of it.
+// Several goroutines may be here at a time: readers, and goroutines of one explicit owner. One
+// of them polls the kernel, and the others wait for its result.
+//
+//  1. An owner that has a hold by now re-enters.
+//  2. If another goroutine polls, this one waits until that ends, and starts again.
+//  3. If this process has had its share, the goroutine first gives way to other processes.
+//  4. It tries to get the kernel's lock, and starts the hold if it does.
+//  5. Otherwise it becomes the poller, pauses, and starts again.
 func (f *file) ensure(ctx context.Context, l *Mutex, o locks.Owner, wait bool) (ok bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var polls, marks bool // this one does, and tells other processes
-	var w waiting
-	defer func() {
-		w.stop()
-		if marks {
-			f.d.unmark()
-		}
-		if polls {
-			f.polling = false
-			f.change()
-		}
-	}()
+	var p poller
+	defer p.end(f)
 	for {
-		if q := f.of(o, l.kind); q != nil {
-			if q.cause == nil {
-				q.count++
+		if h := f.of(o, l.kind); h != nil {
+			if h.cause == nil {
+				h.count++
 			}
-			return q.cause == nil, q.cause
+			return h.cause == nil, h.cause
 		}
-		switch {
-		case ctx.Err() != nil:
-			return false, ended(ctx)
-		case l.p.open.Err() != nil:
-			return false, locks.ErrClosed
-		case f.dead:
-			return false, errStale
-		case f.polling && !polls && wait:
-			if f.changed == nil {
-				f.changed = make(chan struct{})
-			}
-			changed := f.changed
-			f.mu.Unlock()
-			select {
-			case <-changed:
-			case <-ctx.Done():
-			case <-l.p.open.Done():
-			}
-			f.mu.Lock()
+		if err := f.refusal(ctx, l); err != nil {
+			return false, err
+		}
+		if wait && f.polling && !p.polls {
+			f.await(ctx, l.client.open)
 			continue
 		}
-		var way time.Duration
-		if wait && !polls {
-			way = f.courtesy(l.p.cohort)
+		var pause time.Duration
+		if wait && !p.polls {
+			pause = f.courtesy(l.client.handoffs)
 		}
-		if way == 0 {
-			ok, err := f.take(l)
-			if ok {
+		if pause == 0 {
+			if ok, err = f.take(l); ok {
 				if err = f.begin(l, o); err != nil {
 					f.drop()
 				}
@@ -302,35 +274,29 @@ func (f *file) ensure(ctx context.Context, l *Mutex, o locks.Owner, wait bool) (
 				return false, err
 			}
 		}
-		polls, f.polling = true, true
-		if way == 0 && !marks {
-			marks = true
-			f.d.mark()
-		}
-		f.mu.Unlock()
-		if way == 0 {
-			w.wait(ctx, l.p.open, w.next())
-		} else {
-			f.giveWay(ctx, l.p.open, &w, way)
-		}
-		f.mu.Lock()
+		p.pause(ctx, l.client.open, f, pause)
 	}
 }
 
-// change tells those who wait for what comes of polling that it has ended. f.mu is held.
-func (f *file) change() {
-	if f.changed != nil {
-		close(f.changed)
-		f.changed = nil
+// refusal returns why an acquisition cannot go on, or nil. f.mu is held.
+func (f *file) refusal(ctx context.Context, l *Mutex) error {
+	switch {
+	case ctx.Err() != nil:
+		return ended(ctx)
+	case l.client.open.Err() != nil:
+		return locks.ErrClosed
+	case f.dead:
+		return errStale
 	}
+	return nil
 }
 
-// take gets the kernel's lock if nobody's is in the way, or finds it here, and sees that the file has the name still. f.mu is
-// held.
+// take gets the kernel's lock unless another process has it, or finds it in this process, and
+// checks that the path leads to the file. f.mu is held.
 func (f *file) take(l *Mutex) (bool, error) {
 	if f.mode != unlocked && f.mode != l.kind {
 		switch {
-		case f.users == 0: // left by one of the other kind
+		case f.users == 0: // handed off by a holder of the other kind
 			if err := f.free(); err != nil {
 				return false, err
 			}
@@ -346,8 +312,10 @@ func (f *file) take(l *Mutex) (bool, error) {
 		}
 		f.mode = l.kind
 	}
+	// A file that was unlinked and made again is another one, and later processes lock that.
+	// The answer counts only if the lock is there before the question.
 	same, err := true, error(nil)
-	if !l.p.trust {
+	if !l.client.trust {
 		same, err = f.d.names(l.place, f.id)
 	}
 	if same {
@@ -356,7 +324,7 @@ func (f *file) take(l *Mutex) (bool, error) {
 	}
 	if err == nil {
 		if !fresh {
-			f.lose(errReplaced, func(q *possession) bool { return q.place.path == l.place.path })
+			f.lose(errReplaced, func(h *hold) bool { return h.place.path == l.place.path })
 		}
 		err = errStale
 	}
@@ -364,55 +332,56 @@ func (f *file) take(l *Mutex) (bool, error) {
 	return false, err
 }
 
-// drop gives the kernel's lock back unless somebody holds it. f.mu is held.
+// drop unlocks the file unless an owner holds it. f.mu is held.
 func (f *file) drop() {
 	if f.users == 0 {
 		f.free()
 	}
 }
 
-// begin makes o's possession. f.mu is held, and so is the kernel's lock.
+// begin starts o's hold. f.mu is held, and so is the kernel's lock.
 func (f *file) begin(l *Mutex, o locks.Owner) error {
 	var token uint64
-	if l.p.tokens && l.kind == exclusive {
+	if l.client.tokens && l.kind == exclusive {
 		var err error
 		if token, err = nextToken(f.d); err != nil {
 			return err
 		}
 	}
-	var q *possession
+	var h *hold
 	if n := len(f.spare); n > 0 {
-		q, f.spare = f.spare[n-1], f.spare[:n-1]
+		h, f.spare = f.spare[n-1], f.spare[:n-1]
 	} else {
-		q = new(possession)
+		h = new(hold)
 	}
-	*q = possession{f: f, p: l.p, place: l.place, owner: o, kind: l.kind, token: token, count: 1}
+	*h = hold{f: f, client: l.client, place: l.place, owner: o, kind: l.kind, token: token, count: 1}
 	f.users++
 	if l.kind == exclusive {
-		f.writer = q
+		f.writer = h
 	} else {
-		f.reader[o] = q
+		f.readers[o] = h
 	}
 	return nil
 }
 
-// unlock gives one of o's holds back, and the kernel's lock with the last, or leaves it to the next one at the gate.
+// unlock releases one of o's holds. The last release unlocks the file, or hands the lock off to
+// the next local waiter.
 func (f *file) unlock(ctx context.Context, l *Mutex, o locks.Owner) error {
 	f.mu.Lock()
-	q := f.of(o, l.kind)
-	if q == nil { // or another goroutine of the same owner is about to get it
+	h := f.of(o, l.kind)
+	if h == nil { // or another goroutine of the same owner is about to get it
 		f.mu.Unlock()
 		return locks.ErrNotHeld
 	}
-	err := q.cause
-	if q.count--; q.count > 0 {
+	err := h.cause
+	if h.count--; h.count > 0 {
 		f.leave(ctx, l.kind)
 		f.mu.Unlock()
 		return err
 	}
-	path := q.place.path
-	f.end(q) // which may make it another one's
-	if f.users == 0 && !f.mayPass(l.p.cohort) {
+	path := h.place.path
+	f.end(h) // h may belong to another owner after that
+	if f.users == 0 && !f.mayHandOff(l.client.handoffs) {
 		if e := f.free(); err == nil {
 			err = e
 		}
@@ -426,37 +395,33 @@ func (f *file) unlock(ctx context.Context, l *Mutex, o locks.Owner) error {
 	return err
 }
 
-// end ends q. f.mu is held.
-func (f *file) end(q *possession) {
-	q.released = true
-	if q.over != nil {
-		close(q.over)
+// end ends h. f.mu is held.
+func (f *file) end(h *hold) {
+	h.released = true
+	if h.over != nil {
+		close(h.over)
 	}
 	f.users--
-	if q.kind == exclusive {
+	if h.kind == exclusive {
 		f.writer = nil
 	} else {
-		delete(f.reader, q.owner)
+		delete(f.readers, h.owner)
 	}
-	if !q.shown && len(f.spare) < 8 {
-		*q = possession{}
-		f.spare = append(f.spare, q)
+	if !h.shown && len(f.spare) < 8 {
+		*h = hold{}
+		f.spare = append(f.spare, h)
 	}
 }
 
-// lose makes the possessions lost that which selects, and gives the kernel's lock back if they were all. f.mu is held.
-func (f *file) lose(cause error, which func(*possession) bool) {
+// lose marks the selected holds as lost, and unlocks the file if no other hold is left. f.mu is
+// held.
+func (f *file) lose(cause error, selected func(*hold) bool) {
 	left := 0
-	each := func(q *possession) {
+	each := func(h *hold) {
 		switch {
-		case q.cause != nil:
-		case which(q):
-			q.cause = fmt.Errorf("%w: %w", locks.ErrLost, cause)
-			if q.lost == nil {
-				q.lost = closed
-			} else {
-				close(q.lost)
-			}
+		case h.cause != nil:
+		case selected(h):
+			h.lose(cause)
 		default:
 			left++
 		}
@@ -464,16 +429,10 @@ func (f *file) lose(cause error, which func(*possession) bool) {
 	if f.writer != nil {
 		each(f.writer)
 	}
-	for _, q := range f.reader {
-		each(q)
+	for _, h := range f.readers {
+		each(h)
 	}
 	if left == 0 {
 		f.free()
 	}
 }
-
-var closed = func() chan struct{} {
-	c := make(chan struct{})
-	close(c)
-	return c
-}()

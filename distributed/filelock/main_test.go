@@ -10,5 +10,6 @@ import (
 
 func TestMain(m *testing.M) {
 	testbed.Play(roles)
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/jucgo/locks/distributed/internal/testbed.start.func1.1"))
+	const child = "github.com/jucgo/locks/distributed/internal/testbed.start.func1.1"
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(child))
 }

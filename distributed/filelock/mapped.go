@@ -12,69 +12,69 @@ import (
 	"github.com/jucgo/locks/reentrant"
 )
 
-// Mapped is a lock between the processes of one machine that is one word of memory which they share: an atomic in a mapped
-// file. To take it and to give it back is one atomic operation each, and no system call as long as nobody waits; a file lock
-// needs
-// three. On Linux those who wait sleep in the kernel, in a futex, and a release wakes one; elsewhere they try
-// again and again, each 25 ms at the latest.
+// Mapped is a lock between the processes of one machine on one word of shared memory: an atomic
+// in a mapped file. Without waiters, an acquisition and a release are one atomic operation each
+// and no system call, where a file lock needs three. On Linux waiters sleep in a futex, and a
+// release wakes one of them. Elsewhere waiters poll, every 25 ms at most.
 //
-// It belongs to the goroutine that took it, or to the [locks.Owner] of its context, which may take it again while it holds
-// it. Goroutines of one process queue at a gate in order of arrival; among processes there is no order, but one that has had
-// the lock 64 times
-// in a row while others waited lets them go first. Two Mapped of one path exclude each other, also in one process: open one.
+// The lock is owned by the goroutine that acquired it, or by the [locks.Owner] of its context.
+// The owner may acquire it again. Goroutines of one process wait in a local queue in order of
+// arrival. Processes have no order among each other, but a process that has acquired the lock
+// 64 times in a row while others wait lets them go first. Two Mappeds of one path exclude each
+// other, also in one process, so a process should open one.
 //
-// The word has the number of the process that holds the lock, and when that was started. If it is dead, one of those who
-// wait takes the
-// lock over, within 50 ms if there is a processor for it. What the dead one was doing may be half done: [Mapped.Recovered] tells.
+// The word contains the number and the start time of the holder's process. If that process is
+// dead, a waiter takes the lock over, within 50 ms on an idle machine. The dead process may
+// have left its work half done: [Mapped.Recovered] tells the new holder.
 //
 // # Limits
 //
-// The kernel knows nothing of the lock; whether its holder lives is judged by its number. So all processes must be in one
-// PID namespace: a process of
-// another one is refused with [locks.ErrForeign]. A number that is used again is told from the old one by its start
-// time, on Linux to 10 ms, on macOS to 1 ms; on other systems it is not, and the lock is not freed as long as another
-// process has the
-// number of the dead. A holder that is stopped keeps the lock, and so does one that has lost it from sight: there is no lease.
+// The kernel does not know the lock; whether its holder lives is judged by the process number.
+// All processes must be in one PID namespace: in another one, [OpenMapped] fails with
+// [locks.ErrForeign]. A reused number is recognised by its start time, to 10 ms on Linux and to
+// 1 ms on macOS. Other systems cannot tell, and the lock stays held as long as another process
+// has the dead one's number. A stopped holder keeps the lock, and so does a goroutine that
+// forgets it: there is no lease.
 //
-// Whoever may write to the file can break the lock, and whoever truncates it kills the processes that have it mapped. If it
-// is deleted
-// while in use, those who open it later have another lock. It must be on a local file system, best one in memory such as
-// /dev/shm. If that is
-// too much to ask, take [Open], which has none of these limits.
+// A program that may write to the file can break the lock. A program that truncates it kills
+// the processes that have it mapped. If the file is deleted while in use, processes that open
+// the path later have another lock. The file must be on a local file system, best in memory,
+// such as /dev/shm. [Open] has none of these limits.
 type Mapped struct {
-	path string
-	gate *reentrant.Mutex
-	id   uint64 // this process, as it stands in the word
+	path  string
+	local *reentrant.Mutex
+	id    uint64 // of this process, as it stands in the word
 	order
 
 	open context.Context // until Close
 	shut context.CancelFunc
 
 	mu        sync.Mutex
-	m         *mapping // nil when it is closed and nobody uses it
+	m         *mapping // nil after Close when no call uses it
 	users     int      // calls that use m
 	closing   bool
-	holds     int // of the gate's holder
+	holds     int // of the owner of local
 	lost      bool
 	recovered bool
 	turns     int  // acquisitions in a row here
-	rivals    bool // somebody waited at the last release
+	rivals    bool // the last release found a waiter
 
-	slow chan struct{} // has a value while one of the gate's holder waits for the word
+	slow chan struct{} // has a value while a goroutine of local's owner waits for the word
 }
 
 var _ locks.TryLocker = (*Mapped)(nil)
 
-// fairShare is how often in a row a process may take the lock while others wait.
+// fairShare is how often in a row a process may acquire the lock while others wait.
 const fairShare = 64
 
-// slice is for how long a waiter sleeps at most before it looks at the word, and whether its holder lives.
+// slice is how long a waiter sleeps at most before it checks the word, and whether its holder
+// lives.
 const slice = 50 * time.Millisecond
 
-// OpenMapped returns the lock in the file at path, which is made for the user of this process alone if it does not exist. If
-// it has something else in it,
-// or is used in another PID namespace, the error matches [locks.ErrForeign]; where memory cannot be shared,
-// [errors.ErrUnsupported].
+// OpenMapped returns the lock in the file at path. It creates the file with permissions 0600 if
+// it does not exist. The error matches [locks.ErrForeign] if the file has other contents or is
+// in use in another PID namespace. It matches [fs.ErrPermission] if this user cannot write to
+// the file, and [errors.ErrUnsupported] on systems without shared memory.
 func OpenMapped(path string) (*Mapped, error) {
 	fail := func(err error) (*Mapped, error) { return nil, fmt.Errorf("filelock: OpenMapped(%q): %w", path, err) }
 	abs, err := filepath.Abs(path)
@@ -89,7 +89,8 @@ func OpenMapped(path string) (*Mapped, error) {
 	if err != nil {
 		return fail(err)
 	}
-	s := &Mapped{path: abs, gate: reentrant.New(fair.FIFO), id: id, order: orderOf(abs), m: m, slow: make(chan struct{}, 1)}
+	s := &Mapped{path: abs, id: id, order: orderOf(abs), m: m}
+	s.local, s.slow = reentrant.New(fair.FIFO), make(chan struct{}, 1)
 	s.open, s.shut = context.WithCancel(context.Background())
 	return s, nil
 }
@@ -100,34 +101,34 @@ func (s *Mapped) Path() string { return s.path }
 // LockKey names the lock among those of the machine, which gives [locks.Multi] its order.
 func (s *Mapped) LockKey() string { return s.path }
 
-// QueueLength returns how many wait at the gate of this process.
-func (s *Mapped) QueueLength() int { return s.gate.QueueLength() }
+// QueueLength returns the number of waiters in the local queue.
+func (s *Mapped) QueueLength() int { return s.local.QueueLength() }
 
 // String describes the lock and its state in this process.
 func (s *Mapped) String() string {
 	state := "not held here"
 	s.mu.Lock()
 	if s.holds > 0 {
-		state = "held by " + s.gate.Owner().String()
+		state = "held by " + s.local.Owner().String()
 	}
 	s.mu.Unlock()
 	return fmt.Sprintf("filelock.Mapped(%q)[%s, %d queued]", s.path, state, s.QueueLength())
 }
 
 func (s *Mapped) fail(op string, err error) error {
-	return fmt.Errorf("filelock: %s of %q: %w", op, s.path, err)
+	return fmt.Errorf("filelock: %s %q: %w", op, s.path, err)
 }
 
-// LockContext takes the lock, and waits for it until ctx ends.
+// LockContext waits until the caller holds the lock or ctx ends.
 func (s *Mapped) LockContext(ctx context.Context) error {
-	_, err := s.lock(ctx, "LockContext", true)
+	_, err := s.lock(ctx, "lock", true)
 	return err
 }
 
-// TryLockContext takes the lock if nobody has it, or a process that is dead. It may report false though nobody holds it, if
-// somebody else here is at the gate in vain.
+// TryLockContext acquires the lock if it is free or its holder's process is dead. It may return
+// false although the lock is free, while another local attempt is failing.
 func (s *Mapped) TryLockContext(ctx context.Context) (bool, error) {
-	return s.lock(ctx, "TryLockContext", false)
+	return s.lock(ctx, "try to lock", false)
 }
 
 func (s *Mapped) lock(ctx context.Context, op string, wait bool) (bool, error) {
@@ -137,10 +138,10 @@ func (s *Mapped) lock(ctx context.Context, op string, wait bool) (bool, error) {
 	case ctx.Err() != nil:
 		return false, s.fail(op, ended(ctx))
 	}
-	ok, err := s.pass(ctx, wait)
+	ok, err := s.enqueue(ctx, wait)
 	if ok {
 		if ok, err = s.ensure(ctx, wait); !ok {
-			s.gate.UnlockContext(ctx)
+			s.local.UnlockContext(ctx)
 		}
 	}
 	if err != nil {
@@ -149,25 +150,27 @@ func (s *Mapped) lock(ctx context.Context, op string, wait bool) (bool, error) {
 	return ok, nil
 }
 
-// pass gets a hold of the gate.
-func (s *Mapped) pass(ctx context.Context, wait bool) (bool, error) {
-	if ok, err := s.gate.TryLockContext(ctx); ok || err != nil || !wait {
+// enqueue acquires the local lock.
+func (s *Mapped) enqueue(ctx context.Context, wait bool) (bool, error) {
+	if ok, err := s.local.TryLockContext(ctx); ok || err != nil || !wait {
 		return ok, err
 	}
-	err := until(ctx, s.open, s.gate.LockContext)
+	err := until(ctx, s.open, s.local.LockContext)
 	return err == nil, err
 }
 
-// ensure makes sure that the holder of the gate has the word as well, and counts the hold.
+// ensure gets the word for the owner of the local lock, unless that owner has it, and counts
+// the hold.
 func (s *Mapped) ensure(ctx context.Context, wait bool) (bool, error) {
-	ok, polite, err := s.grab(ctx, grabbing{})
+	ok, polite, err := s.grab(ctx, attempt{})
 	switch {
 	case ok || err != nil:
 		return ok, err
 	case !wait:
-		return s.seize(ctx)
+		return s.takeOver(ctx)
 	}
-	// Several goroutines of an explicit owner may be here. One of them waits for the word, the others for that one.
+	// Several goroutines of an explicit owner may be here. One of them waits for the word, the
+	// others wait for that one.
 	select {
 	case s.slow <- struct{}{}:
 		defer func() { <-s.slow }()
@@ -184,8 +187,8 @@ func (s *Mapped) ensure(ctx context.Context, wait bool) (bool, error) {
 	return s.wait(ctx, m, polite)
 }
 
-// seize takes the lock if a process has it that is dead.
-func (s *Mapped) seize(ctx context.Context) (bool, error) {
+// takeOver acquires the lock if the process that holds it is dead.
+func (s *Mapped) takeOver(ctx context.Context) (bool, error) {
 	m, err := s.use()
 	if err != nil {
 		return false, err
@@ -195,21 +198,20 @@ func (s *Mapped) seize(ctx context.Context) (bool, error) {
 	if w == 0 || alive(w) {
 		return false, nil
 	}
-	ok, _, err := s.grab(ctx, grabbing{barges: true, dead: w})
+	ok, _, err := s.grab(ctx, attempt{barges: true, dead: w})
 	return ok, err
 }
 
-// grabbing says how to take the word.
-type grabbing struct {
-	slept  bool   // others may be asleep of whom the word does not tell any more
-	barges bool   // even if it is others' turn
-	dead   uint64 // the word of one who is dead, or 0
+// attempt says how to acquire the word.
+type attempt struct {
+	slept  bool   // other waiters may be asleep although the word no longer says so
+	barges bool   // also if it is the turn of other processes
+	dead   uint64 // the word of a dead process, or 0
 }
 
-// grab takes the word if that needs no waiting, or joins the goroutine of the same owner that has it. If it does neither, it
-// reports whether it is
-// for politeness that it does not.
-func (s *Mapped) grab(ctx context.Context, how grabbing) (ok, polite bool, err error) {
+// grab acquires the word if that needs no wait, or re-enters if a goroutine of the same owner
+// has it. If it does neither, polite says that it left a free lock to other processes.
+func (s *Mapped) grab(ctx context.Context, how attempt) (ok, polite bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -239,21 +241,21 @@ func (s *Mapped) grab(ctx context.Context, how grabbing) (ok, polite bool, err e
 	return true, false, nil
 }
 
-// wait takes the word as soon as it can be had. It is the only one in this process that does, for one s.
+// wait acquires the word as soon as possible. At most one goroutine is in it for one s.
 //
-// No wake-up is lost. One who goes to sleep has set the bit before, and the kernel lets it sleep only while the word is what
-// it was then. Whoever
-// releases a word with the bit wakes one. That one, should it get the word, sets the bit again, for those it may have left
-// asleep; should it
-// give up, it wakes another. One that dies in between, or is stopped, delays the others until they look by themselves.
+// No wake-up is lost. A waiter sets the bit before it sleeps, and the kernel lets it sleep only
+// while the word is unchanged. A release of a word with the bit wakes one waiter. If that
+// waiter acquires the word, it sets the bit again, for others that may still sleep. If it gives
+// up, it wakes another. If it dies or is stopped in between, the others notice when they next
+// check by themselves.
 func (s *Mapped) wait(ctx context.Context, m *mapping, polite bool) (bool, error) {
 	if polite {
 		s.giveWay(ctx, m)
 	}
 	sleep := newSleeper(m, ctx, s.open)
 	defer sleep.end()
-	how := grabbing{barges: true}
-	for look := true; ; {
+	how := attempt{barges: true}
+	for check := true; ; {
 		ok, _, err := s.grab(ctx, how)
 		if ok || err != nil {
 			if !ok && how.slept {
@@ -266,18 +268,18 @@ func (s *Mapped) wait(ctx context.Context, m *mapping, polite bool) (bool, error
 		switch {
 		case w == 0:
 			continue
-		case look && !alive(w):
-			how.dead = w // if it is not that any more, somebody was quicker
+		case check && !alive(w):
+			how.dead = w // if the word has changed by then, another waiter was quicker
 			continue
 		case w&sleepers == 0 && !m.word.CompareAndSwap(w, w|sleepers):
 			continue
 		}
-		look = sleep.sleep(w|sleepers, slice)
+		check = sleep.sleep(w|sleepers, slice)
 		how.slept = true
 	}
 }
 
-// giveWay gives others time to take the word, who were told that it is free.
+// giveWay gives other processes, which were told that the word is free, time to acquire it.
 func (s *Mapped) giveWay(ctx context.Context, m *mapping) {
 	for end := time.Now().Add(2 * time.Millisecond); m.word.Load() == 0 && ctx.Err() == nil && time.Now().Before(end); {
 		time.Sleep(50 * time.Microsecond)
@@ -305,7 +307,7 @@ func (s *Mapped) unuse() {
 	s.unmap()
 }
 
-// unmap ends the mapping if s is closed and nobody uses it. s.mu is held.
+// unmap ends the mapping if s is closed and no call uses it. s.mu is held.
 func (s *Mapped) unmap() {
 	if s.closing && s.users == 0 && s.m != nil {
 		s.m.close()
@@ -313,12 +315,13 @@ func (s *Mapped) unmap() {
 	}
 }
 
-// UnlockContext gives one hold back, and the lock with the last, whether ctx has ended or not.
+// UnlockContext releases one hold, whether ctx has ended or not. The owner's last release frees
+// the lock.
 func (s *Mapped) UnlockContext(ctx context.Context) error {
-	const op = "UnlockContext"
+	const op = "unlock"
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.holds == 0 || s.gate.Owner() != locks.CurrentOwner(ctx) {
+	if s.holds == 0 || s.local.Owner() != locks.CurrentOwner(ctx) {
 		return s.fail(op, locks.ErrNotHeld)
 	}
 	var err error
@@ -330,19 +333,19 @@ func (s *Mapped) UnlockContext(ctx context.Context) error {
 	} else if s.holds == 0 {
 		err = s.release()
 	}
-	s.gate.UnlockContext(ctx)
+	s.local.UnlockContext(ctx)
 	if err != nil {
 		return s.fail(op, err)
 	}
 	return nil
 }
 
-// release frees the word, and wakes one who sleeps. s.mu is held.
+// release frees the word, and wakes one waiter that sleeps. s.mu is held.
 func (s *Mapped) release() error {
 	for {
 		w := s.m.word.Load()
 		if w&^sleepers != s.id {
-			return fmt.Errorf("%w: somebody else has written to the file", locks.ErrLost)
+			return fmt.Errorf("%w: another program has written to the file", locks.ErrLost)
 		}
 		s.order.releasing()
 		if s.m.word.CompareAndSwap(w, 0) {
@@ -355,17 +358,20 @@ func (s *Mapped) release() error {
 	}
 }
 
-// Recovered reports whether ctx's owner holds the lock and it was taken over from a process that died while it held it.
+// Recovered reports whether ctx's owner holds the lock, and its last holder before died without
+// releasing it: while this process waited, or before it opened the file. What the lock guards
+// may be half changed then. Recovered returns false again after the next acquisition, so the
+// holder that gets true has to do the repair.
 func (s *Mapped) Recovered(ctx context.Context) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.holds > 0 && s.recovered && s.gate.Owner() == locks.CurrentOwner(ctx)
+	return s.holds > 0 && s.recovered && s.local.Owner() == locks.CurrentOwner(ctx)
 }
 
-// Close frees the lock if it is held here, whose holder finds that out when it unlocks it, with [locks.ErrLost], and has all
-// who wait return
-// [locks.ErrClosed]. The memory is unmapped when the last of them has. It waits for nothing, and ctx is there for the
-// sake of likeness. Only the first call does anything.
+// Close releases the lock if this process holds it, and makes all waiters return
+// [locks.ErrClosed]. The owner's UnlockContext then returns [locks.ErrLost]. The memory is
+// unmapped when the last waiter has returned. Close does not block and ignores ctx. Only the
+// first call has an effect.
 func (s *Mapped) Close(context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -381,7 +387,7 @@ func (s *Mapped) Close(context.Context) error {
 	}
 	s.unmap()
 	if err != nil {
-		return s.fail("Close", err)
+		return s.fail("close", err)
 	}
 	return nil
 }

@@ -10,13 +10,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The operations of futex(2), not private to a process.
+// Operations of futex(2) between processes.
 const (
 	futexWait = 0
 	futexWake = 1
 )
 
-// lower returns where the lower half of the word is, which has the bit for those who sleep.
+// lower returns the address of the word's lower half, which has the sleepers bit.
 func (m *mapping) lower() unsafe.Pointer {
 	p := unsafe.Pointer(&m.word)
 	if one := uint32(1); *(*byte)(unsafe.Pointer(&one)) == 0 {
@@ -25,12 +25,12 @@ func (m *mapping) lower() unsafe.Pointer {
 	return p
 }
 
-// wake wakes n of those who sleep, in all processes.
+// wake wakes up to n sleepers, in all processes.
 func (m *mapping) wake(n int) {
 	unix.Syscall6(unix.SYS_FUTEX, uintptr(m.lower()), futexWake, uintptr(n), 0, 0, 0)
 }
 
-// sleeper is one who sleeps until the word changes. A thread of the process sleeps with it.
+// sleeper sleeps until the word changes. It occupies a thread.
 type sleeper struct {
 	m     *mapping
 	ended atomic.Bool
@@ -38,9 +38,10 @@ type sleeper struct {
 	stops []func() bool
 }
 
-// newSleeper returns a sleeper that does not sleep on when one of the contexts ends. The sleep of a thread in the kernel
-// cannot be ended but by waking all
-// that sleep there, who go to sleep again; and once is not enough if it is just about to.
+// newSleeper returns a sleeper that wakes up when one of the contexts ends. A thread that
+// sleeps in the kernel can be woken only together with all other sleepers, which then go to
+// sleep again. One wake-up is not enough if the thread is just about to sleep, so it is
+// repeated.
 func newSleeper(m *mapping, contexts ...context.Context) *sleeper {
 	s := &sleeper{m: m, gone: make(chan struct{})}
 	for _, ctx := range contexts {
@@ -68,7 +69,7 @@ func newSleeper(m *mapping, contexts ...context.Context) *sleeper {
 	return s
 }
 
-// sleep returns when the word is not w, when woken, or after d. It reports whether it was d.
+// sleep returns when the word is not w, on a wake-up, or after d. It reports whether d is over.
 func (s *sleeper) sleep(w uint64, d time.Duration) bool {
 	timeout := unix.NsecToTimespec(int64(d))
 	_, _, errno := unix.Syscall6(unix.SYS_FUTEX, uintptr(s.m.lower()), futexWait, uintptr(uint32(w)),

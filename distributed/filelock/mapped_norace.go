@@ -2,7 +2,7 @@
 
 package filelock
 
-// order is for the race detector.
+// order has a purpose only under the race detector.
 type order struct{}
 
 func orderOf(string) order { return order{} }

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// There is no [Mapped] here.
+// These systems have no [Mapped].
 
 type mapping struct{ word atomic.Uint64 }
 

@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// order tells the race detector what it cannot see: that a release of the word happens before the next acquisition of it by way of
-// another [Mapped] of this process, which has the same memory under another address.
+// order tells the race detector what it cannot see: a release of the word happens before its
+// next acquisition. Another [Mapped] of this process has the same memory at another address.
 type order struct{ word *atomic.Int64 }
 
 var orders sync.Map // by path

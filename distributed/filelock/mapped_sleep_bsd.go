@@ -7,22 +7,22 @@ import (
 	"time"
 )
 
-// wake does nothing: those who wait look by themselves.
+// wake does nothing: waiters poll.
 func (m *mapping) wake(int) {}
 
 func namespace() uint64 { return 0 }
 
-// sleeper is one who looks at the word again and again, less and less often.
+// sleeper polls the word, less and less often.
 type sleeper struct {
 	a, b  context.Context
-	w     waiting
+	w     backoff
 	slept time.Duration
 }
 
 func newSleeper(_ *mapping, a, b context.Context) *sleeper { return &sleeper{a: a, b: b} }
 
-// sleep returns after a while, or when one of the contexts has ended. It reports whether it has slept for d, in one or more
-// times.
+// sleep returns after a pause, or when one of the contexts has ended. It reports whether the
+// pauses since it last returned true add up to d.
 func (s *sleeper) sleep(_ uint64, d time.Duration) bool {
 	pause := s.w.next()
 	s.w.wait(s.a, s.b, pause)

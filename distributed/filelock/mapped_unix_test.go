@@ -29,7 +29,7 @@ func share(tb testing.TB, path string) *filelock.Mapped {
 	return s
 }
 
-func TestTheSharedWordConforms(t *testing.T) {
+func TestTheWordConforms(t *testing.T) {
 	lockstest.TestTryLocker(t, lockstest.Config{
 		New:         func(tb testing.TB) locks.TryLocker { return share(tb, somewhere(tb)) },
 		Reentrant:   true,
@@ -39,7 +39,8 @@ func TestTheSharedWordConforms(t *testing.T) {
 	})
 }
 
-// pair is the locks of two mappings of one file, which are to each other as those of two processes. Each owner uses one of them.
+// pair is the locks of two mappings of one file, which are to each other as those of two
+// processes. Each owner uses one of them.
 type pair struct {
 	mu     sync.Mutex
 	ls     [2]*filelock.Mapped
@@ -61,7 +62,8 @@ func (p *pair) of(ctx context.Context) *filelock.Mapped {
 	return p.ls[i]
 }
 
-// seen has the race detector know that the word was taken: it does not watch memory that is mapped.
+// seen has the race detector know that the word was taken: it does not watch memory that is
+// mapped.
 func (p *pair) seen() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -79,7 +81,7 @@ func (p *pair) TryLockContext(ctx context.Context) (bool, error) {
 
 func (p *pair) UnlockContext(ctx context.Context) error { return p.of(ctx).UnlockContext(ctx) }
 
-func TestTwoMappingsOfASharedWordConform(t *testing.T) {
+func TestTwoMappingsOfAWordConform(t *testing.T) {
 	lockstest.TestTryLocker(t, lockstest.Config{
 		New: func(tb testing.TB) locks.TryLocker {
 			path := somewhere(tb)
@@ -111,7 +113,7 @@ func TestAReleaseHappensBeforeTheNextAcquisitionByAnotherMapping(t *testing.T) {
 	require.Equal(t, 1000, n)
 }
 
-func TestSharedWordsOfProcessesExcludeEachOther(t *testing.T) {
+func TestWordsOfProcessesExcludeEachOther(t *testing.T) {
 	path := somewhere(t)
 	l, c := share(t, path), serving(t, "word", path)
 	a := someone()
@@ -127,7 +129,7 @@ func TestSharedWordsOfProcessesExcludeEachOther(t *testing.T) {
 	require.NoError(t, l.UnlockContext(a))
 }
 
-func TestTheNextOneTakesASharedWordOverFromAProcessThatIsKilled(t *testing.T) {
+func TestTheWordOfAKilledProcessIsTakenOver(t *testing.T) {
 	path := somewhere(t)
 	l := share(t, path)
 	a := someone()
@@ -152,18 +154,33 @@ func TestTheNextOneTakesASharedWordOverFromAProcessThatIsKilled(t *testing.T) {
 	}
 }
 
-func TestASharedWordOfTheDeadIsFreeForWhoeverComesLater(t *testing.T) {
-	path := somewhere(t)
-	c := serving(t, "word", path)
-	require.Equal(t, "<nil>", ask(c, "lock"))
-	c.Kill()
-	l := share(t, path) // nobody has the file open: it is made new
-	require.True(t, tries(t, l, background))
-	require.False(t, l.Recovered(background))
-	require.NoError(t, l.UnlockContext(background))
+func TestALaterProcessRecoversTheWordOfTheDead(t *testing.T) {
+	for _, again := range []bool{false, true} { // opened in between by a process that does not lock
+		path := somewhere(t)
+		c := serving(t, "word", path)
+		require.Equal(t, "<nil>", ask(c, "lock"))
+		c.Kill() // nobody has the file open
+		if again {
+			l, err := filelock.OpenMapped(path)
+			require.NoError(t, err)
+			require.NoError(t, l.Close(background))
+		}
+		l := share(t, path)
+		require.True(t, tries(t, l, background))
+		require.True(t, l.Recovered(background), "opened in between: %t", again)
+		require.NoError(t, l.UnlockContext(background))
+		take(t, l, background)
+		require.False(t, l.Recovered(background), "one holder recovers")
+		require.NoError(t, l.UnlockContext(background))
+		require.NoError(t, l.Close(background))
+		l = share(t, path)
+		take(t, l, background)
+		require.False(t, l.Recovered(background), "the last holder released it")
+		require.NoError(t, l.UnlockContext(background))
+	}
 }
 
-func TestNobodyTakesASharedWordFromAProcessThatIsStopped(t *testing.T) {
+func TestAStoppedProcessKeepsTheWord(t *testing.T) {
 	path := somewhere(t)
 	l, c := share(t, path), serving(t, "word", path)
 	require.Equal(t, "<nil>", ask(c, "lock"))
@@ -178,7 +195,7 @@ func TestNobodyTakesASharedWordFromAProcessThatIsStopped(t *testing.T) {
 	require.NoError(t, l.UnlockContext(background))
 }
 
-func TestAWaiterForASharedWordThatIsKilledOrStoppedKeepsNobody(t *testing.T) {
+func TestAKilledOrStoppedWaiterForTheWordBlocksNobody(t *testing.T) {
 	path := somewhere(t)
 	l, c, d := share(t, path), serving(t, "word", path), serving(t, "word", path)
 	a := someone()
@@ -188,7 +205,8 @@ func TestAWaiterForASharedWordThatIsKilledOrStoppedKeepsNobody(t *testing.T) {
 	time.Sleep(100 * time.Millisecond) // most likely both sleep: if not, the test sees less
 	c.Pause()
 	require.NoError(t, l.UnlockContext(a))
-	// Whichever of the two is woken, the other one gets it, or c has got it before it was stopped.
+	// Whichever of the two is woken, the other one gets it, or c has got it before it was
+	// stopped.
 	select {
 	case line := <-d.Lines():
 		require.Equal(t, "<nil>", line)
@@ -205,7 +223,7 @@ func TestAWaiterForASharedWordThatIsKilledOrStoppedKeepsNobody(t *testing.T) {
 	require.NoError(t, l.UnlockContext(a))
 }
 
-func TestCancelledWaitersForASharedWordReturnAtOnceAndLeaveNothing(t *testing.T) {
+func TestCancelledWaitersForTheWordLeaveNothing(t *testing.T) {
 	path := somewhere(t)
 	l, c := share(t, path), serving(t, "word", path)
 	require.Equal(t, "<nil>", ask(c, "lock"))
@@ -225,7 +243,7 @@ func TestCancelledWaitersForASharedWordReturnAtOnceAndLeaveNothing(t *testing.T)
 	require.Equal(t, "true", ask(c, "try"), "no lock comes late")
 }
 
-func TestCloseOfASharedWordEndsHoldsAndWaits(t *testing.T) {
+func TestCloseOfAWordEndsHoldsAndWaits(t *testing.T) {
 	path := somewhere(t)
 	l, other, c := share(t, path), share(t, path), serving(t, "word", path)
 	a, b := someone(), someone()
@@ -246,7 +264,7 @@ func TestCloseOfASharedWordEndsHoldsAndWaits(t *testing.T) {
 	require.NoError(t, l.Close(background))
 }
 
-func TestASharedWordIsNotMadeOfSomethingElse(t *testing.T) {
+func TestAWordIsNotMadeOfSomethingElse(t *testing.T) {
 	path := somewhere(t)
 	for _, text := range []string{"my diary", string(make([]byte, 5000)), string(make([]byte, 4096-8)) + "my diary"} {
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
@@ -262,12 +280,12 @@ func TestASharedWordIsNotMadeOfSomethingElse(t *testing.T) {
 	require.ErrorIs(t, err, locks.ErrForeign)
 }
 
-func TestTicketsUnderASharedWordAreSoldOnce(t *testing.T) {
+func TestTicketsUnderAWordAreSoldOnce(t *testing.T) {
 	retries := testbed.Tickets{Role: "buy", Args: []string{"word", somewhere(t)}}.Run(t)
 	require.Equal(t, []int{0, 0, 0, 0}, retries)
 }
 
-func TestAStormOnASharedWordSurvivesTheDeathOfHolders(t *testing.T) {
+func TestAStormOnTheWordSurvivesDeadHolders(t *testing.T) {
 	path := somewhere(t)
 	l := share(t, path)
 	storm := make([]*testbed.Process, 4)
@@ -290,7 +308,7 @@ func TestAStormOnASharedWordSurvivesTheDeathOfHolders(t *testing.T) {
 	require.NoError(t, l.UnlockContext(a))
 }
 
-func TestAReleaseOfASharedWordWakesWhoSleeps(t *testing.T) {
+func TestAReleaseOfAWordWakesASleeper(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("there is no futex: skipped")
 	}

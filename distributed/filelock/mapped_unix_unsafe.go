@@ -14,7 +14,8 @@ import (
 	"github.com/jucgo/locks"
 )
 
-// layout is what is in the file, in the byte order of the machine. It fills a part of the first page; the rest is 0.
+// layout is the contents of the file, in the byte order of the machine: the start of one page,
+// of which the rest is 0.
 type layout struct {
 	magic atomic.Uint64 // written last
 	place atomic.Uint64 // the PID namespace, or 0 where there are none
@@ -27,82 +28,98 @@ const (
 	pageSize = 4096
 )
 
-// mapping is the file in memory. It keeps the file locked, shared with all who have it mapped, so that one who opens
-// it can know that nobody else has.
+// mapping is the file in memory. Every process that has it mapped keeps a shared flock on it. A
+// process that can lock it exclusively knows that no other process has it mapped.
 type mapping struct {
 	*layout
 	mem []byte
 	d   descriptor
 }
 
-// openMapping maps the file, and makes it and fills it if need be.
-//
-// Who can lock it exclusively is alone, and makes it new: whatever the word says is of processes that are dead. From there
-// to the shared lock there
-// is a gap, in which another one may come to be alone and do the same, which changes nothing. The others wait until they can
-// share.
+var errNoWord = fmt.Errorf("%w: the file contains something other than a lock of this kind", locks.ErrForeign)
+
+// openMapping maps the file, which it creates and fills if need be.
 func openMapping(path string) (*mapping, error) {
 	p, err := newPlace(path)
 	if err != nil {
 		return nil, err
 	}
-	d, _, err := openFile(p, 0o600)
+	d, _, err := files.open(p, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	fail := func(err error) (*mapping, error) {
+	ns := namespace()
+	m, err := mapFile(d, ns)
+	if err != nil {
 		d.close()
 		return nil, err
 	}
-	foreign := fmt.Errorf("%w: the file has something else in it than a lock of this kind", locks.ErrForeign)
-	ns := namespace()
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
-		alone, err := d.tryLock(true)
-		if err != nil {
-			return fail(err)
-		}
-		if alone {
-			if err := fill(d, ns, foreign); err != nil {
-				return fail(err)
-			}
-		}
-		// If this fails, the exclusive lock is gone all the same.
-		ok, err := d.tryLock(false)
-		if err != nil {
-			return fail(err)
-		}
-		if ok {
-			break
-		}
-		if time.Now().After(end) {
-			return fail(fmt.Errorf("%w: another program has locked the file", locks.ErrForeign))
-		}
-	}
-	var st unix.Stat_t
-	if err := retry(func() error { return unix.Fstat(d.fd, &st) }); err != nil {
-		return fail(os.NewSyscallError("fstat", err))
-	}
-	if st.Size != pageSize {
-		return fail(foreign)
-	}
-	mem, err := unix.Mmap(d.fd, 0, pageSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
-	if err != nil {
-		return fail(os.NewSyscallError("mmap", err))
-	}
-	m := &mapping{layout: (*layout)(unsafe.Pointer(&mem[0])), mem: mem, d: d}
 	switch {
 	case m.magic.Load() != magic:
-		m.close()
-		return nil, foreign
+		err = errNoWord
 	case m.place.Load() != ns:
+		err = fmt.Errorf("%w: the lock is in use in another PID namespace", locks.ErrForeign)
+	}
+	if err != nil {
 		m.close()
-		return nil, fmt.Errorf("%w: the lock is used in another PID namespace", locks.ErrForeign)
+		return nil, err
 	}
 	return m, nil
 }
 
-// fill makes the file, which nobody else has mapped, that of a free lock, unless there is something else in it.
-func fill(d descriptor, ns uint64, foreign error) error {
+// mapFile maps the open file.
+func mapFile(d descriptor, ns uint64) (*mapping, error) {
+	if d.readOnly {
+		return nil, errReadOnly
+	}
+	if err := join(d, ns); err != nil {
+		return nil, err
+	}
+	var st unix.Stat_t
+	if err := retry(func() error { return unix.Fstat(d.fd, &st) }); err != nil {
+		return nil, os.NewSyscallError("fstat", err)
+	}
+	if st.Size != pageSize {
+		return nil, errNoWord
+	}
+	mem, err := unix.Mmap(d.fd, 0, pageSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return nil, os.NewSyscallError("mmap", err)
+	}
+	return &mapping{layout: (*layout)(unsafe.Pointer(&mem[0])), mem: mem, d: d}, nil
+}
+
+// join locks the file shared, after filling it if no other process has it mapped.
+//
+// A process that gets the exclusive lock is alone, and fills the file. From there to the shared
+// lock there is a gap, in which another process may be alone and fill the file again, with the
+// same result. All others wait until they can share.
+func join(d descriptor, ns uint64) error {
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		alone, err := d.tryLock(true)
+		if err != nil {
+			return err
+		}
+		if alone {
+			if err := fill(d, ns); err != nil {
+				return err
+			}
+		}
+		// If this fails, the exclusive lock is gone all the same.
+		ok, err := d.tryLock(false)
+		if ok || err != nil {
+			return err
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("%w: another program has locked the file", locks.ErrForeign)
+		}
+	}
+}
+
+// fill writes a free lock into the file, which no other process has mapped, unless the file has
+// other contents. If the file is a lock that is held, the holder is dead: the new word says so,
+// for [Mapped.Recovered].
+func fill(d descriptor, ns uint64) error {
 	var page [pageSize + 1]byte
 	n, err := d.ReadAt(page[:], 0)
 	if n == 0 && err != nil {
@@ -116,17 +133,19 @@ func fill(d descriptor, ns uint64, foreign error) error {
 	for _, b := range page[:n] {
 		empty = empty && b == 0
 	}
-	switch {
-	case n > pageSize, !empty && (n < pageSize || l.magic.Load() != magic):
-		return foreign
+	if n > pageSize || !empty && (n < pageSize || l.magic.Load() != magic) {
+		return errNoWord
+	}
+	word := l.word.Load()
+	if word != 0 {
+		word = orphan
 	}
 	clear(page[:])
 	l.magic.Store(magic)
 	l.place.Store(ns)
-	if _, err := d.WriteAt(page[:pageSize], 0); err != nil {
-		return err
-	}
-	return nil
+	l.word.Store(word)
+	_, err = d.WriteAt(page[:pageSize], 0)
+	return err
 }
 
 func (m *mapping) close() {
@@ -144,9 +163,12 @@ func self() (uint64, error) {
 	return idOf(pid, start) &^ sleepers, nil
 }
 
-// alive reports whether the process lives whose word it is. If that is not known, it does.
+// alive reports whether the process of the word lives. It returns true if that is not known.
 func alive(word uint64) bool {
 	pid, start := partsOf(word)
+	if pid == 0 { // orphan
+		return false
+	}
 	if unix.Kill(pid, 0) == unix.ESRCH {
 		return false
 	}

@@ -19,7 +19,8 @@ import (
 	"github.com/jucgo/locks/distributed/internal/testbed"
 )
 
-// mix reads and writes, by some goroutines, two files that are equal whenever nobody writes. It counts what it has written.
+// mix reads and writes, by some goroutines, two files that are equal whenever nobody writes. It
+// counts what it has written.
 func mix(args []string) error {
 	dir := args[0]
 	l, err := filelock.Open(filepath.Join(dir, "it.lock"))

@@ -6,75 +6,71 @@ import (
 	"strings"
 )
 
-// suffix is what the files of a [Client] end in.
+// suffix is the end of the names of a [Client]'s files.
 const suffix = ".lock"
 
-// longest is how many bytes the encoding of a name may have before it is cut: file systems allow 255 for the whole.
-const longest = 180
+// longestName is how many bytes the encoding of a name may have before it is cut. File systems
+// allow 255 for the whole.
+const longestName = 180
 
-// kept is how much of an encoding that is cut is left, for people to recognise.
-const kept = 96
+// keptOfName is how much of an encoding that is cut stays, for people to recognise.
+const keptOfName = 96
 
-// fileName returns the name of the file for the lock called name. It is one element of a path on every system, and differs
-// for names that differ, also where a file system takes upper and lower case, or several spellings of a character, for the same.
+// fileName returns the name of the file of the lock called name. It is one element of a path on
+// every system. Different names have different files, also on file systems that ignore case or
+// equate several spellings of a character.
 //
-// Lower-case letters, digits, '-', '_', and dots but the first byte's stand for themselves, and %XX for every other byte.
-// The empty
-// name is a lone %. The first letter of what Windows takes for a device, such as con, is written %XX. Of an encoding
-// that is too long the beginning is kept, and %% and the name's SHA-256 follow. No other encoding has % before
-// anything but two digits, so that these cannot be taken for one another.
+// Lower-case letters, digits, '-', '_', and dots except a leading one stay as they are. Every
+// other byte becomes %XX. The empty name is a lone %. The first letter of a Windows device
+// name, such as con, becomes %XX. An encoding that is too long keeps its beginning, followed by
+// %% and the name's SHA-256. No other encoding has % before anything but two digits, so the
+// three forms cannot be confused.
 func fileName(name string) string {
-	const digits = "0123456789ABCDEF"
 	if name == "" {
 		return "%" + suffix
 	}
-	plain := true
-	for i := range len(name) {
-		if !stands(name, i) {
-			plain = false
-			break
-		}
-	}
-	if plain && len(name) <= longest && !device(name) {
-		return name + suffix
-	}
-	var b strings.Builder
-	whole := true
-	for i := range len(name) {
-		n := 1
-		escape := !stands(name, i) || i == 0 && device(name)
-		if escape {
-			n = 3
-		}
-		if b.Len()+n > longest {
-			whole = false
-			break
-		}
-		if escape {
-			b.Write([]byte{'%', digits[name[i]>>4], digits[name[i]&15]})
-		} else {
-			b.WriteByte(name[i])
-		}
-	}
+	text, whole := escape(name)
 	if whole {
-		return b.String() + suffix
+		return text + suffix
 	}
-	head := b.String()[:kept]
-	if i := strings.LastIndexByte(head, '%'); i > kept-3 { // not in the middle of %XX
+	head := text[:keptOfName]
+	if i := strings.LastIndexByte(head, '%'); i > keptOfName-3 { // not in the middle of %XX
 		head = head[:i]
 	}
 	sum := sha256.Sum256([]byte(name))
 	return head + "%%" + hex.EncodeToString(sum[:]) + suffix
 }
 
-// stands reports whether the i-th byte of name stands for itself.
-func stands(name string, i int) bool {
+// escape returns the encoding of name, and whether that is all of it.
+func escape(name string) (text string, whole bool) {
+	const digits = "0123456789ABCDEF"
+	var b strings.Builder
+	for i := range len(name) {
+		plain := isPlain(name, i) && (i > 0 || !isDevice(name))
+		n := 3
+		if plain {
+			n = 1
+		}
+		if b.Len()+n > longestName {
+			return b.String(), false
+		}
+		if plain {
+			b.WriteByte(name[i])
+		} else {
+			b.Write([]byte{'%', digits[name[i]>>4], digits[name[i]&15]})
+		}
+	}
+	return b.String(), true
+}
+
+// isPlain reports whether the i-th byte of name stays as it is.
+func isPlain(name string, i int) bool {
 	c := name[i]
 	return 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '-' || c == '_' || c == '.' && i > 0
 }
 
-// device reports whether Windows takes a file called name, with any extension, for a device.
-func device(name string) bool {
+// isDevice reports whether Windows takes a file called name, with any extension, for a device.
+func isDevice(name string) bool {
 	base, _, _ := strings.Cut(name, ".")
 	switch base {
 	case "con", "prn", "aux", "nul":

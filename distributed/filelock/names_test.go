@@ -50,8 +50,8 @@ func TestNamesBecomeFilesThatPeopleCanTell(t *testing.T) {
 	require.Regexp(t, `^a(%2F){31}%%[0-9a-f]{64}\.lock$`, filepath.Base(p.Path("a"+strings.Repeat("/", 100))))
 }
 
-// FuzzNames checks that a name becomes one harmless element of a path, and that no two become the same, also where case does
-// not count.
+// FuzzNames checks that a name becomes one harmless element of a path, and that no two become
+// the same, also where case does not count.
 func FuzzNames(f *testing.F) {
 	for _, s := range []string{"", ".", "..", "a/b", "A", "%41", "con", "CON", "com1",
 		strings.Repeat("x", 300), strings.Repeat("/", 61)} {

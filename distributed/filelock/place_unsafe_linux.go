@@ -6,7 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// place is a path, in the form of the kernel too, so that it need not be made for each acquisition.
+// place is a path, also as the NUL-terminated bytes that the kernel takes, so that an
+// acquisition does not have to make them.
 type place struct {
 	path string
 	c    *byte
@@ -17,8 +18,8 @@ func newPlace(path string) (place, error) {
 	return place{path, c}, err
 }
 
-// id returns which file has the name now. It is statx, asked for no more than is wanted, without the
-// allocation that the function of package unix makes.
+// id returns the file that the path leads to. It asks statx for the inode number only. Package
+// unix would allocate.
 func (p place) id() (fileID, error) {
 	var st unix.Statx_t
 	at := unix.AT_FDCWD

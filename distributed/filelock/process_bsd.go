@@ -2,5 +2,5 @@
 
 package filelock
 
-// process is not known here: only that there is one of the number.
+// process knows nothing here beyond the number.
 func process(int) (start uint64, zombie, known bool) { return 0, false, false }

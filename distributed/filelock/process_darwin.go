@@ -5,7 +5,7 @@ import "golang.org/x/sys/unix"
 // stateZombie is SZOMB of sys/proc.h.
 const stateZombie = 5
 
-// process returns when the process was started, in milliseconds, and whether it is dead but for its parent not having asked.
+// process returns the start time of a process in milliseconds, and whether it is a zombie.
 func process(pid int) (start uint64, zombie, known bool) {
 	p, err := unix.SysctlKinfoProc("kern.proc.pid", pid)
 	if err != nil || int(p.Proc.P_pid) != pid {

@@ -8,15 +8,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// process returns when the process was started, in ticks since the system was, and whether it is dead but for its parent not
-// having asked. It is not
-// known if /proc does not tell.
+// process returns the start time of a process in clock ticks since boot, and whether it is a
+// zombie. known is false if /proc does not tell.
 func process(pid int) (start uint64, zombie, known bool) {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil { // it has ended just now, or is hidden
+	if err != nil { // it has just ended, or is hidden
 		return 0, false, false
 	}
-	// The second field is the program's name in parentheses, which may have anything in it.
+	// The second field is the program's name in parentheses, which may contain anything.
 	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
 	if len(fields) < 20 {
 		return 0, false, false

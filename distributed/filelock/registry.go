@@ -7,18 +7,20 @@ import (
 	"sync/atomic"
 )
 
-// fileID tells one file from every other as long as it is open somewhere.
+// fileID identifies a file as long as it is open somewhere.
 type fileID struct{ dev, ino uint64 }
 
-// registry has the files that this process has open. There is one of each, whatever paths and providers lead to it: two
-// descriptors of one process would exclude each other, and an owner would wait for itself.
+// registry has the files that this process has open. A file is in it once, whatever paths and
+// clients lead to it: two descriptors in one process would exclude each other, and an owner
+// would wait for itself.
 //
-// Its mutex may be held when a file's is taken, not the other way round.
+// Lock order: the registry's mutex before a file's.
 type registry struct {
 	mu     sync.RWMutex
 	byID   map[fileID]*file
 	byPath map[string]*file
-	// stale has, by path, the files that had the name and have it no longer, but are held still. stales is how many paths.
+	// stale has, by path, the files that have lost the path but are still in use. stales is its
+	// length.
 	stale  map[string][]*file
 	stales atomic.Int32
 }
@@ -29,10 +31,12 @@ var files = registry{
 	stale:  make(map[string][]*file),
 }
 
-// crowd is how many files are open before some that nobody uses are closed.
-const crowd = 256
+// manyFiles is how many files are open before unused ones are closed, a few at a time. It
+// leaves a process with a limit of 200 descriptors most of them.
+const manyFiles = 64
 
-// get returns the file that is, or was until now, under p. It may be dead when the caller comes to use it.
+// get returns the file at p, which it opens if need be. The file may be stale or closed when
+// the caller uses it.
 func (r *registry) get(p place, perm fs.FileMode) (*file, error) {
 	r.mu.RLock()
 	f := r.byPath[p.path]
@@ -40,7 +44,7 @@ func (r *registry) get(p place, perm fs.FileMode) (*file, error) {
 	if f != nil {
 		return f, nil
 	}
-	d, id, err := openFile(p, perm)
+	d, id, err := r.open(p, perm)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +58,9 @@ func (r *registry) get(p place, perm fs.FileMode) (*file, error) {
 	if f != nil {
 		d.close()
 	} else {
-		r.evict()
+		if len(r.byID) >= manyFiles {
+			r.evict(8)
+		}
 		f = newFile(d, id)
 		r.byID[id] = f
 	}
@@ -63,13 +69,29 @@ func (r *registry) get(p place, perm fs.FileMode) (*file, error) {
 	return f, nil
 }
 
-// evict closes a few files that nobody uses, if there are many. r.mu is held.
-func (r *registry) evict() {
-	if len(r.byID) < crowd {
-		return
+// open opens the file at p. While the system has no descriptor left, it closes unused files and
+// tries again.
+func (r *registry) open(p place, perm fs.FileMode) (descriptor, fileID, error) {
+	for {
+		d, id, err := openFile(p, perm)
+		if err == nil || !noDescriptors(err) {
+			return d, id, err
+		}
+		r.mu.Lock()
+		closed := r.evict(8)
+		r.mu.Unlock()
+		if closed == 0 {
+			return d, id, err
+		}
 	}
-	looked, closed := 0, 0
+}
+
+// evict closes up to n unused files and returns how many it closed. r.mu is held.
+func (r *registry) evict(n int) (closed int) {
 	for _, f := range r.byID {
+		if closed == n {
+			break
+		}
 		if f.mu.TryLock() {
 			if f.unused() {
 				r.kill(f)
@@ -77,13 +99,12 @@ func (r *registry) evict() {
 			}
 			f.mu.Unlock()
 		}
-		if looked++; looked == crowd || closed == 8 {
-			return
-		}
 	}
+	return closed
 }
 
-// kill closes f, which nobody uses. Those on their way to it find it dead, and ask again. r.mu and f.mu are held.
+// kill closes f, which is unused. Acquisitions on their way to it find it dead and ask again.
+// r.mu and f.mu are held.
 func (r *registry) kill(f *file) {
 	f.dead = true
 	f.d.close()
@@ -94,7 +115,7 @@ func (r *registry) kill(f *file) {
 	f.paths = nil
 }
 
-// part notes that path is not f's name any more.
+// part records that path is not f's name any more.
 func (r *registry) part(path string, f *file) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -107,7 +128,8 @@ func (r *registry) part(path string, f *file) {
 	r.tidy(path)
 }
 
-// tidy forgets the files that had the name path, and closes those that have no other, if they are not in use any more.
+// tidy removes the files that have lost path and are not in use any more, and closes those
+// without another name. r.mu is held.
 func (r *registry) tidy(path string) {
 	left := r.stale[path][:0]
 	for _, f := range r.stale[path] {
@@ -130,21 +152,22 @@ func (r *registry) tidy(path string) {
 	r.stales.Store(int32(len(r.stale)))
 }
 
-// settle is called when a file that may have lost the name path has become free.
+// settle is called when a file that may have lost the name path is not held any more.
 func (r *registry) settle(path string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.tidy(path)
 }
 
-// under returns the files of path where an owner may have a hold: the one that has the name, and those that had it.
+// under returns the files of path where an owner may have a hold: the one that has the path,
+// and those that have lost it.
 func (r *registry) under(path string) (f *file, stale []*file) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return r.byPath[path], slices.Clone(r.stale[path])
 }
 
-// all returns every file that is open.
+// all returns every open file.
 func (r *registry) all() []*file {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -155,12 +178,12 @@ func (r *registry) all() []*file {
 	return fs
 }
 
-// closeUnused closes the files that nobody uses and that have a name which selects.
-func (r *registry) closeUnused(which func(path string) bool) {
+// closeUnused closes the unused files that have a selected name.
+func (r *registry) closeUnused(selected func(path string) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, f := range r.byID {
-		if !slices.ContainsFunc(f.paths, which) {
+		if !slices.ContainsFunc(f.paths, selected) {
 			continue
 		}
 		f.mu.Lock()

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -15,13 +16,17 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/filelock"
 	"github.com/jucgo/locks/distributed/internal/testbed"
 )
 
-func init() { roles["storm"] = storm }
+func init() {
+	roles["storm"] = storm
+	roles["few"] = few
+}
 
 // late is a context that ends without telling: who asks it finds out.
 type late struct {
@@ -38,7 +43,7 @@ func (l *late) Err() error {
 	return nil
 }
 
-func TestALockThatWasLeftToOneWhoGaveUpIsGivenBack(t *testing.T) {
+func TestAHandOffToACancelledWaiterUnlocksTheFile(t *testing.T) {
 	for _, half := range []string{"write", "read"} {
 		t.Run(half, func(t *testing.T) {
 			path := somewhere(t)
@@ -61,7 +66,7 @@ func TestALockThatWasLeftToOneWhoGaveUpIsGivenBack(t *testing.T) {
 	}
 }
 
-func TestAFileThatLostItsNameIsClosedAtItsLastUnlock(t *testing.T) {
+func TestAStaleFileIsClosedAtItsLastUnlock(t *testing.T) {
 	path := somewhere(t)
 	f := open(t, path)
 	a, b, c := someone(), someone(), someone()
@@ -78,7 +83,7 @@ func TestAFileThatLostItsNameIsClosedAtItsLastUnlock(t *testing.T) {
 	require.NoError(t, f.ReadLocker().UnlockContext(c))
 }
 
-func TestAFileThatIsReplacedAgainAndAgainIsOpenOnce(t *testing.T) {
+func TestAFileReplacedAgainAndAgainIsOpenOnce(t *testing.T) {
 	f := open(t, somewhere(t))
 	before := filelock.OpenFiles()
 	for range 50 {
@@ -124,7 +129,7 @@ func TestALockGoesOnAfterItsFileWasClosed(t *testing.T) {
 	require.NoError(t, l.UnlockContext(background))
 }
 
-func TestAnOwnerThatLostItsHoldDoesNotGetTheNewFileBesides(t *testing.T) {
+func TestAnOwnerWithALostHoldDoesNotLockTheNewFile(t *testing.T) {
 	path := somewhere(t)
 	f := open(t, path)
 	read := f.ReadLocker()
@@ -139,7 +144,7 @@ func TestAnOwnerThatLostItsHoldDoesNotGetTheNewFileBesides(t *testing.T) {
 	require.NoError(t, f.UnlockContext(a))
 }
 
-func TestFilesThatAreHeldOrWaitedForStayOpenAmongManyNames(t *testing.T) {
+func TestFilesInUseStayOpenAmongManyNames(t *testing.T) {
 	p := provide(t, t.TempDir())
 	held, awaited := p.Mutex("held"), p.Mutex("awaited")
 	rival, other := serving(t, "write", held.Path()), serving(t, "write", awaited.Path())
@@ -161,7 +166,8 @@ func TestFilesThatAreHeldOrWaitedForStayOpenAmongManyNames(t *testing.T) {
 	require.NoError(t, awaited.UnlockContext(b))
 }
 
-// storm takes locks of more names than files are kept open, some in vain, and sees that nobody else is inside.
+// storm takes locks of more names than files are kept open, some in vain, and sees that nobody
+// else is inside.
 func storm(args []string) error {
 	p, err := filelock.New(args[0])
 	if err != nil {
@@ -207,4 +213,54 @@ func TestAStormOverManyNamesInThreeProcessesExcludes(t *testing.T) {
 	for _, c := range children {
 		require.True(t, c.Wait())
 	}
+}
+
+// few acquires locks of many names while the process may open hardly any more files.
+func few([]string) error {
+	dir, err := os.MkdirTemp("", "few")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	client, err := filelock.New(dir)
+	if err != nil {
+		return err
+	}
+	once := func(i int) error {
+		l := client.Mutex(strconv.Itoa(i))
+		return errors.Join(l.LockContext(background), l.UnlockContext(background))
+	}
+	for i := range 20 { // 20 files that are not in use
+		if err := once(i); err != nil {
+			return err
+		}
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 200, Max: 200}); err != nil {
+		return err
+	}
+	var others []*os.File
+	for {
+		f, err := os.Open(dir)
+		if err != nil {
+			break // no descriptor is left
+		}
+		others = append(others, f)
+	}
+	for i := 20; i < 500; i++ {
+		if err := once(i); err != nil {
+			return err
+		}
+	}
+	word, err := filelock.OpenMapped(filepath.Join(dir, "word"))
+	if err != nil {
+		return err
+	}
+	for _, f := range others {
+		f.Close()
+	}
+	return errors.Join(word.Close(background), client.Close(background))
+}
+
+func TestManyNamesNeedFewDescriptors(t *testing.T) {
+	require.True(t, testbed.Child(t, "few").Wait())
 }

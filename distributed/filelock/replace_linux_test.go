@@ -27,7 +27,8 @@ func init() {
 	}
 }
 
-// replacements have the name of a lock file lead elsewhere, or nowhere. The file is below two directories of its own.
+// replacements have the name of a lock file lead elsewhere, or nowhere. The file is below two
+// directories of its own.
 var replacements = map[string]func(path string) error{
 	"unlink": os.Remove,
 	"unlink-and-make": func(path string) error {
@@ -74,7 +75,7 @@ func deep(tb testing.TB) string {
 	return filepath.Join(dir, "it.lock")
 }
 
-func TestAFileThatIsReplacedByItsHolderIsLockedAnew(t *testing.T) {
+func TestAFileReplacedByItsHolderIsLockedAnew(t *testing.T) {
 	for word := range replacements {
 		t.Run(word, func(t *testing.T) {
 			path := deep(t)
@@ -93,7 +94,7 @@ func TestAFileThatIsReplacedByItsHolderIsLockedAnew(t *testing.T) {
 	}
 }
 
-func TestAFileThatItsHolderReplacesWhileSomeoneWaitsIsLockedAnew(t *testing.T) {
+func TestAWaiterLocksTheFileThatReplacedItsOwn(t *testing.T) {
 	for word := range replacements {
 		t.Run(word, func(t *testing.T) {
 			path := deep(t)
@@ -136,7 +137,8 @@ func TestAPathWhoseLinkLeadsElsewhereIsLockedAnew(t *testing.T) {
 	}
 }
 
-// replacing counts in a file, under locks that their holders replace now and then, as the last thing they do with them.
+// replacing counts in a file, under locks that their holders replace now and then, as the last
+// thing they do with them.
 func replacing(args []string) error {
 	dir := args[0]
 	var wg sync.WaitGroup

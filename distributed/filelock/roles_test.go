@@ -20,7 +20,8 @@ var roles = map[string]testbed.Role{
 	"serve": serve,
 }
 
-// words are what a process that serves can do to the file at a path, beyond what it does with the lock.
+// words are what a process that serves can do to the file at a path, beyond what it does with
+// the lock.
 var words = map[string]func(path string) error{}
 
 // kindOf returns the lock that args tell: its kind, and its path.

@@ -12,7 +12,7 @@ func newPlace(path string) (place, error) {
 	return place{path}, err
 }
 
-// id returns which file has the name now.
+// id returns the file that the path leads to.
 func (p place) id() (fileID, error) {
 	var st unix.Stat_t
 	err := retry(func() error { return unix.Stat(p.path, &st) })

@@ -2,15 +2,14 @@ package filelock
 
 import "golang.org/x/sys/unix"
 
-// markAt is the byte that a process locks, for reading, while it waits for the file. It is far behind whatever is in the
-// file. The lock
-// is one of an open file description, which has nothing to do with flock's: it only tells others that somebody waits, and
-// the kernel
-// ends it if the process dies.
+// markAt is the byte that a process read-locks while it waits for the file. It is far behind
+// the contents. The lock is one of an open file description, which does not interact with
+// flock. It only tells other processes that this one waits. The kernel ends it if the process
+// dies.
 const markAt = 1 << 62
 
-// markable reports whether the file is on a file system of which it is known that the two kinds of locks are apart. Network file
-// systems carry out both as record locks.
+// markable reports whether the file is on a file system that is known to keep the two kinds of
+// locks apart. Network file systems carry out both as record locks.
 func markable(fd int) bool {
 	var st unix.Statfs_t
 	if err := retry(func() error { return unix.Fstatfs(fd, &st) }); err != nil {
@@ -24,8 +23,9 @@ func markable(fd int) bool {
 	return false
 }
 
-// flock is the system call, which waits for nobody as it is used here. Where it is carried out in this kernel alone, it does not
-// even do so for a disk or a server: then the runtime need not be told of it.
+// flock is the system call with LOCK_NB or LOCK_UN, which does not wait for other holders. On
+// markable file systems it does not wait for a disk or a server either, so a raw system call is
+// enough.
 func (d descriptor) flock(how int) error {
 	if !d.marks {
 		return unix.Flock(d.fd, how)
@@ -38,14 +38,14 @@ func (d descriptor) flock(how int) error {
 
 func markLock(kind int16) *unix.Flock_t { return &unix.Flock_t{Type: kind, Start: markAt, Len: 1} }
 
-// mark says that this process waits for the file. Whether it succeeds is of no consequence but for fairness.
+// mark tells other processes that this one waits for the file. A failure affects fairness only.
 func (d descriptor) mark() {
 	if d.marks {
 		retry(func() error { return unix.FcntlFlock(uintptr(d.fd), unix.F_OFD_SETLK, markLock(unix.F_RDLCK)) })
 	}
 }
 
-// unmark takes mark back.
+// unmark undoes mark.
 func (d descriptor) unmark() {
 	if d.marks {
 		retry(func() error { return unix.FcntlFlock(uintptr(d.fd), unix.F_OFD_SETLK, markLock(unix.F_UNLCK)) })

@@ -9,19 +9,21 @@ import (
 	"runtime"
 )
 
-// There is no lock here that belongs to an open file.
+// These systems have no lock that belongs to an open file.
 
 type place struct{ path string }
 
 func newPlace(path string) (place, error) { return place{path}, nil }
 
-type descriptor struct{}
+type descriptor struct{ readOnly bool }
 
 var errUnsupported = fmt.Errorf("file locks on %s: %w", runtime.GOOS, errors.ErrUnsupported)
 
 func openFile(place, fs.FileMode) (descriptor, fileID, error) {
 	return descriptor{}, fileID{}, errUnsupported
 }
+
+func noDescriptors(error) bool { return false }
 
 func (descriptor) tryLock(bool) (bool, error)         { return false, errUnsupported }
 func (descriptor) unlock() error                      { return errUnsupported }

@@ -14,40 +14,43 @@ import (
 	"github.com/jucgo/locks"
 )
 
-// descriptor is an open lock file. Its lock is flock's: it belongs to the open file, not to the process as a
-// record lock of POSIX does, which would end as soon as anything in the process closes the file. It is closed on exec, so that a
-// program started meanwhile does not hold the lock, and freed by the kernel when the process ends.
+// descriptor is an open lock file. Its lock is flock's, which belongs to the open file. A
+// record lock of POSIX belongs to the process, and would end as soon as any part of the process
+// closes the file. The descriptor is closed on exec, so that a child process does not keep the
+// lock. The kernel frees the lock when the process ends.
 type descriptor struct {
-	fd    int
-	marks bool // see mark
+	fd       int
+	marks    bool // see mark
+	readOnly bool
 }
 
-// openFile opens the regular file p, and makes it if there is none. Where it may not be written it is opened to be read, which
-// suffices to lock it.
+// openFile opens the regular file p, and creates it if it does not exist. A file without write
+// permission is opened for reading, which is enough to lock it.
 func openFile(p place, perm fs.FileMode) (descriptor, fileID, error) {
 	fail := func(err error) (descriptor, fileID, error) {
 		return descriptor{}, fileID{}, &fs.PathError{Op: "open", Path: p.path, Err: err}
 	}
-	// Asked before, because to open a device or a pipe may have effects of its own.
+	// This comes first, because opening a device or a pipe may have effects of its own.
 	if i, err := os.Stat(p.path); err == nil && !i.Mode().IsRegular() {
 		return fail(fmt.Errorf("%w: not a regular file", locks.ErrForeign))
 	}
 	const always = unix.O_CLOEXEC | unix.O_NONBLOCK | unix.O_NOCTTY
 	fd, err := open(p.path, unix.O_RDWR|unix.O_CREAT|always, perm)
-	// A file of somebody else in a directory for all may not be opened with O_CREAT.
+	readOnly := false
+	// Another user's file in a sticky directory such as /tmp may refuse O_CREAT.
 	for _, mode := range []int{unix.O_RDWR, unix.O_RDONLY} {
 		if err == nil || !errors.Is(err, fs.ErrPermission) && err != unix.EROFS {
 			break
 		}
 		var again error
 		if fd, again = open(p.path, mode|always, 0); again == nil {
-			err = nil
+			err, readOnly = nil, mode == unix.O_RDONLY
 		}
 	}
 	if err != nil {
 		return fail(err)
 	}
-	d := descriptor{fd: fd}
+	d := descriptor{fd: fd, readOnly: readOnly}
 	var st unix.Stat_t
 	if err := retry(func() error { return unix.Fstat(fd, &st) }); err != nil {
 		d.close()
@@ -69,6 +72,10 @@ func open(path string, mode int, perm fs.FileMode) (fd int, err error) {
 	return fd, err
 }
 
+// noDescriptors reports whether err says that the process or the system cannot open any more
+// files.
+func noDescriptors(err error) bool { return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) }
+
 // retry repeats f as long as a signal interrupts it.
 func retry(f func() error) error {
 	for {
@@ -78,7 +85,8 @@ func retry(f func() error) error {
 	}
 }
 
-// tryLock locks the file, if nobody's lock is in the way. It holds none before.
+// tryLock locks the file if no other process has a conflicting lock. The descriptor holds no
+// lock before.
 func (d descriptor) tryLock(exclusive bool) (bool, error) {
 	how := unix.LOCK_SH
 	if exclusive {
@@ -97,7 +105,7 @@ func (d descriptor) tryLock(exclusive bool) (bool, error) {
 	}
 }
 
-// unlock ends the lock.
+// unlock releases the lock.
 func (d descriptor) unlock() error {
 	for {
 		if err := d.flock(unix.LOCK_UN); err != unix.EINTR {
@@ -106,7 +114,7 @@ func (d descriptor) unlock() error {
 	}
 }
 
-// close ends the lock as well: nobody else has the open file.
+// close releases the lock as well, because the open file has no other descriptor.
 func (d descriptor) close() { unix.Close(d.fd) }
 
 // ReadAt reads from the file.
@@ -133,7 +141,7 @@ func (d descriptor) WriteAt(b []byte, off int64) (n int, err error) {
 	return n, err
 }
 
-// names reports whether p is the name of the file that is open as id.
+// names reports whether p leads to the file that is open as id.
 func (descriptor) names(p place, id fileID) (bool, error) {
 	at, err := p.id()
 	switch {

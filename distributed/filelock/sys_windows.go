@@ -20,22 +20,26 @@ func newPlace(path string) (place, error) {
 	return place{path}, err
 }
 
-// descriptor is an open lock file. Locks of Windows keep others from reading what is locked: ours is on one byte far
-// behind whatever is in the file. The handle is not inherited by programs started meanwhile, and the system frees
-// the lock when the process ends.
-type descriptor struct{ f *os.File }
+// descriptor is an open lock file. A lock of Windows keeps others from reading the locked
+// bytes, so this one is on a byte far behind the contents. Child processes do not inherit the
+// handle. The system frees the lock when the process ends.
+type descriptor struct {
+	f        *os.File
+	readOnly bool
+}
 
-// openFile opens the regular file p, and makes it if there is none. Where it may not be written it is opened to be read, which
-// suffices to lock it.
+// openFile opens the regular file p, and creates it if it does not exist. A file without write
+// permission is opened for reading, which is enough to lock it.
 func openFile(p place, perm fs.FileMode) (descriptor, fileID, error) {
 	foreign := &fs.PathError{Op: "open", Path: p.path, Err: fmt.Errorf("%w: not a regular file", locks.ErrForeign)}
 	if i, err := os.Stat(p.path); err == nil && !i.Mode().IsRegular() {
 		return descriptor{}, fileID{}, foreign
 	}
+	readOnly := false
 	f, err := os.OpenFile(p.path, os.O_RDWR|os.O_CREATE, perm)
 	if errors.Is(err, fs.ErrPermission) {
 		if again, e := os.Open(p.path); e == nil {
-			f, err = again, nil
+			f, err, readOnly = again, nil, true
 		}
 	}
 	if err != nil {
@@ -46,14 +50,19 @@ func openFile(p place, perm fs.FileMode) (descriptor, fileID, error) {
 		f.Close()
 		return descriptor{}, fileID{}, &fs.PathError{Op: "stat", Path: p.path, Err: err}
 	}
-	return descriptor{f}, fileID{uint64(i.VolumeSerialNumber), uint64(i.FileIndexHigh)<<32 | uint64(i.FileIndexLow)}, nil
+	id := fileID{uint64(i.VolumeSerialNumber), uint64(i.FileIndexHigh)<<32 | uint64(i.FileIndexLow)}
+	return descriptor{f, readOnly}, id, nil
 }
+
+// noDescriptors reports whether err says that the process cannot open any more files.
+func noDescriptors(err error) bool { return errors.Is(err, windows.ERROR_TOO_MANY_OPEN_FILES) }
 
 func lockedByte() *windows.Overlapped {
 	return &windows.Overlapped{Offset: math.MaxUint32 - 1, OffsetHigh: math.MaxInt32}
 }
 
-// tryLock locks the file, if nobody's lock is in the way. It holds none before.
+// tryLock locks the file if no other process has a conflicting lock. The descriptor holds no
+// lock before.
 func (d descriptor) tryLock(exclusive bool) (bool, error) {
 	flags := uint32(windows.LOCKFILE_FAIL_IMMEDIATELY)
 	if exclusive {
@@ -69,7 +78,7 @@ func (d descriptor) tryLock(exclusive bool) (bool, error) {
 	}
 }
 
-// unlock ends the lock.
+// unlock releases the lock.
 func (d descriptor) unlock() error {
 	return os.NewSyscallError("UnlockFileEx", windows.UnlockFileEx(windows.Handle(d.f.Fd()), 0, 1, 0, lockedByte()))
 }
@@ -82,7 +91,7 @@ func (d descriptor) ReadAt(b []byte, off int64) (int, error) { return d.f.ReadAt
 // WriteAt writes to the file.
 func (d descriptor) WriteAt(b []byte, off int64) (int, error) { return d.f.WriteAt(b, off) }
 
-// names reports whether p is the name of the file that is open as id. It is: an open file can be neither deleted nor renamed.
+// names returns true: Windows neither deletes nor renames an open file.
 func (descriptor) names(place, fileID) (bool, error) { return true, nil }
 
 func (descriptor) mark()                       {}

@@ -1,6 +1,6 @@
-// Command turns has two processes take turns under a file lock: each starts, waits for the lock, holds it for a moment, and
-// says when and with
-// which fencing token. Then one of them is killed while it holds the lock, and the other one goes on.
+// Command turns runs two processes that take turns under a file lock. Each prints when it holds
+// the lock, and with which fencing token. Then the program kills one of them while it holds the
+// lock, and the other one goes on.
 package main
 
 import (
@@ -59,7 +59,7 @@ func parent() error {
 	if a, err = start("A", "dies"); err != nil {
 		return err
 	}
-	for { // until it holds the lock
+	for { // wait until it holds the lock
 		if _, err := os.Stat(filepath.Join(dir, "held")); err == nil {
 			break
 		}
@@ -77,19 +77,20 @@ func parent() error {
 }
 
 func child(dir, name, turns string) error {
-	provider, err := filelock.New(dir, filelock.WithTokens())
+	client, err := filelock.New(dir, filelock.WithTokens())
 	if err != nil {
 		return err
 	}
 	ctx := context.Background()
-	defer provider.Close(ctx)
-	lock := provider.Mutex("orders")
+	defer client.Close(ctx)
+	lock := client.Mutex("orders")
 	turn := func(ctx context.Context) error {
 		h, err := lock.Hold(ctx)
 		if err != nil {
 			return err
 		}
-		fmt.Printf("%s  process %d, %s, has the lock, token %d\n", time.Now().Format("05.000"), os.Getpid(), name, h.Token())
+		now := time.Now().Format("05.000")
+		fmt.Printf("%s  process %d, %s, has the lock, token %d\n", now, os.Getpid(), name, h.Token())
 		if turns == "dies" {
 			if err := os.WriteFile(filepath.Join(dir, "held"), nil, 0o600); err != nil {
 				return err

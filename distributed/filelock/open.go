@@ -1,0 +1,48 @@
+package filelock
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jucgo/locks"
+)
+
+// File is the lock of one file, made by [Open]: the exclusive lock, and both halves of a
+// read-write lock.
+type File struct {
+	*Mutex
+	read *Mutex
+}
+
+var _ locks.ReadWriteLocker = (*File)(nil)
+
+// Open returns the lock of the file at path. It creates the file if it does not exist, but not
+// its directory. The file may have contents, and may be read-only: it is locked, never changed,
+// except by [WithTokens]. If it is not a regular file, the error matches [locks.ErrForeign].
+//
+// All programs that lock the file with flock exclude each other: flock(1) of util-linux, and
+// most libraries.
+func Open(path string, opts ...Option) (*File, error) {
+	fail := func(err error) (*File, error) { return nil, fmt.Errorf("filelock: Open(%q): %w", path, err) }
+	c, err := newClient(path, opts)
+	if err != nil {
+		return fail(err)
+	}
+	f := &File{Mutex: c.lock(path, c.dir, exclusive), read: c.lock(path, c.dir, shared)}
+	if f.bad != nil {
+		return fail(f.bad)
+	}
+	if _, err := files.get(f.place, c.perm); err != nil {
+		return fail(err)
+	}
+	return f, nil
+}
+
+// ReadLocker returns the shared half. It is a [*Mutex].
+func (f *File) ReadLocker() locks.TryLocker { return f.read }
+
+// WriteLocker returns the exclusive half, which f is itself. It is a [*Mutex].
+func (f *File) WriteLocker() locks.TryLocker { return f.Mutex }
+
+// Close ends all holds that f began, see [Client.Close].
+func (f *File) Close(ctx context.Context) error { return f.client.Close(ctx) }
