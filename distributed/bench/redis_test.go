@@ -47,7 +47,7 @@ func connectRedis(tb testing.TB, addr string) *redis.Client {
 // openRedis returns a client of ours with connections of its own.
 func openRedis(tb testing.TB, addr string, opts ...lease.Option) *redislock.Client {
 	tb.Helper()
-	c, err := redislock.New(connectRedis(tb, addr), redislock.WithLease(opts...))
+	c, err := redislock.New(connectRedis(tb, addr), redislock.WithLeaseOptions(opts...))
 	must(tb, err)
 	tb.Cleanup(func() { c.Close(background) })
 	return c
@@ -89,15 +89,15 @@ func ours(name string, lock func(c *redislock.Client, name string) locks.TryLock
 
 var (
 	oursPlain  = ours("redislock", (*redislock.Client).Locker)
-	oursFenced = ours("redislock-fenced", func(c *redislock.Client, name string) locks.TryLocker { return c.FencedLocker(name) })
-	oursSimple = ours("redislock-simple", func(c *redislock.Client, name string) locks.TryLocker { return c.SimpleLocker(name) })
-	oursFair   = ours("redislock-fair", func(c *redislock.Client, name string) locks.TryLocker { return c.FairLocker(name) })
+	oursFenced = ours("redislock-fenced", func(c *redislock.Client, name string) locks.TryLocker { return c.FencedMutex(name) })
+	oursSimple = ours("redislock-simple", func(c *redislock.Client, name string) locks.TryLocker { return c.SimpleMutex(name) })
+	oursFair   = ours("redislock-fair", func(c *redislock.Client, name string) locks.TryLocker { return c.FairMutex(name) })
 	oursWrite  = ours("redislock-write", func(c *redislock.Client, name string) locks.TryLocker {
-		return c.ReadWriteLocker(name).WriteLocker()
+		return c.RWMutex(name).WriteLocker()
 	})
 
 	oursOnRueidis = impl{name: "redislock-rueidis", open: func(tb testing.TB, addr, name string) contender {
-		return of(openRueidis(tb, addr).Lock(name))
+		return of(openRueidis(tb, addr).Mutex(name))
 	}}
 
 	rueidisLock = impl{name: "rueidislock", sticks: true, open: func(tb testing.TB, addr, name string) contender {
@@ -111,7 +111,7 @@ func openRueidis(tb testing.TB, addr string, opts ...lease.Option) *redislock.Cl
 	conn, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{addr}})
 	must(tb, err)
 	tb.Cleanup(conn.Close)
-	c, err := onrueidis.New(conn, redislock.WithLease(opts...))
+	c, err := onrueidis.New(conn, redislock.WithLeaseOptions(opts...))
 	must(tb, err)
 	tb.Cleanup(func() { c.Close(background) })
 	return c
@@ -227,7 +227,7 @@ func BenchmarkRedisPing(b *testing.B) {
 
 // BenchmarkRedisReentry is a lock and an unlock by the holder. The peers' locks cannot be taken again by theirs.
 func BenchmarkRedisReentry(b *testing.B) {
-	l := openRedis(b, startRedis(b)).Lock("it")
+	l := openRedis(b, startRedis(b)).Mutex("it")
 	must(b, l.LockContext(background))
 	pairs(b, l)
 	must(b, l.UnlockContext(background))
@@ -242,15 +242,15 @@ func BenchmarkRedisCohort(b *testing.B) {
 		open func(tb testing.TB, name string) func() contender
 	}{
 		{"redislock", func(tb testing.TB, name string) func() contender {
-			l := openRedis(tb, addr).Lock(name)
+			l := openRedis(tb, addr).Mutex(name)
 			return func() contender { return plainly(l) }
 		}},
 		{"redislock-rueidis", func(tb testing.TB, name string) func() contender {
-			l := openRueidis(tb, addr).Lock(name)
+			l := openRueidis(tb, addr).Mutex(name)
 			return func() contender { return plainly(l) }
 		}},
 		{"redislock-no-cohort", func(tb testing.TB, name string) func() contender {
-			l := openRedis(tb, addr, lease.WithMaxLocalHandoffs(0)).Lock(name)
+			l := openRedis(tb, addr, lease.WithMaxLocalHandoffs(0)).Mutex(name)
 			return func() contender { return plainly(l) }
 		}},
 		{"redsync", func(tb testing.TB, name string) func() contender {
@@ -322,7 +322,7 @@ func hold(ctx context.Context, c *redislock.Client, n int) error {
 	for w := range workers {
 		wg.Go(func() {
 			for i := w; i < n && errs[w] == nil; i += workers {
-				errs[w] = c.Lock(fmt.Sprint("it", i)).LockContext(ctx)
+				errs[w] = c.Mutex(fmt.Sprint("it", i)).LockContext(ctx)
 			}
 		})
 	}
@@ -371,7 +371,7 @@ func keep(tb testing.TB, n int, d time.Duration, opts ...lease.Option) upkeep {
 		scripts: float64(commands(tb, admin, scripts)-before) / took.Seconds() * 10,
 	}
 	for i := range n {
-		h, err := c.Lock(fmt.Sprint("it", i)).Hold(owner)
+		h, err := c.Mutex(fmt.Sprint("it", i)).Hold(owner)
 		must(tb, err)
 		must(tb, h.Err())
 	}
@@ -400,7 +400,7 @@ func wait(tb testing.TB, locked, each int) (connections, channels int) {
 	var wg sync.WaitGroup
 	for i := range locked * each {
 		wg.Go(func() {
-			c.Lock(fmt.Sprint("it", i%locked)).LockContext(locks.WithOwner(ctx, locks.NewOwner()))
+			c.Mutex(fmt.Sprint("it", i%locked)).LockContext(locks.WithOwner(ctx, locks.NewOwner()))
 		})
 	}
 	await(tb, "subscriptions", func(ctx context.Context) error {

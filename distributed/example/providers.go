@@ -188,7 +188,7 @@ func openRedis(ctx context.Context, s *store, rest string) error {
 	}
 	s.closeWith(client.Close)
 	// The plain lock has no fencing token, the fenced one does.
-	s.Provider = provider(func(name string) locks.TryLocker { return client.FencedLocker("locks-example:" + name) })
+	s.Provider = provider(func(name string) locks.TryLocker { return client.FencedMutex("locks-example:" + name) })
 	return nil
 }
 

@@ -16,7 +16,7 @@ import (
 // cohort has n owners of one process take a lock one after the other, and returns how often it was taken from the server. A rival in
 // another process, if there is one, begins to wait before all but the first of them are through.
 func cohort(t *testing.T, addr string, n int, rival bool) int {
-	l := open(t, connect(t, addr), redislock.WithLease(lease.WithMaxLocalHandoffs(1))).FencedLocker("it")
+	l := open(t, connect(t, addr), redislock.WithLeaseOptions(lease.WithMaxLocalHandoffs(1))).FencedMutex("it")
 	a := someone()
 	first := hold(t, l, a).Token()
 	var wg sync.WaitGroup
@@ -29,7 +29,7 @@ func cohort(t *testing.T, addr string, n int, rival bool) int {
 		})
 	}
 	require.Eventually(t, func() bool { return l.QueueLength() == n-1 }, 10*time.Second, time.Millisecond)
-	other := open(t, connect(t, addr)).FencedLocker("it")
+	other := open(t, connect(t, addr)).FencedMutex("it")
 	if rival {
 		wg.Go(func() {
 			b := someone()

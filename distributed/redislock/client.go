@@ -55,8 +55,11 @@ func (o *options) check() error {
 	return nil
 }
 
-// WithLease sets what is the same for the locks of every store, such as [lease.WithTTL] and [lease.WithLogger].
-func WithLease(opts ...lease.Option) Option {
+// WithTTL sets how long a hold lasts without a renewal, [lease.DefaultLease] if not given. See [lease.WithTTL].
+func WithTTL(d time.Duration) Option { return WithLeaseOptions(lease.WithTTL(d)) }
+
+// WithLeaseOptions sets the rarer options of package lease, such as [lease.WithLogger] and [lease.WithRetry].
+func WithLeaseOptions(opts ...lease.Option) Option {
 	return func(o *options) { o.lease = append(o.lease, opts...) }
 }
 
@@ -110,9 +113,11 @@ func New(client redis.UniversalClient, opts ...Option) (*Client, error) {
 	return c, nil
 }
 
-// NewOver is [New] for another client library. A port can be made by packages below this one only: package onrueidis has one
-// for rueidis.
-func NewOver(p driver.Port, opts ...Option) (*Client, error) { return newClient(p, opts) }
+func init() {
+	driver.NewClient = func(p driver.Port, opts any) (any, error) { return newClient(p, opts.([]Option)) }
+	driver.NewRedlock = func(ports []driver.Port, opts any) (any, error) { return newRedlock(ports, opts.([]Option)) }
+	driver.NewGate = func(p driver.Port) any { return &Gate{p} }
+}
 
 func newClient(p port, opts []Option) (*Client, error) {
 	c := &Client{kinds: make(map[kind]*lease.Client), opts: options{fairWait: fairWait}}
@@ -186,32 +191,32 @@ func (c *Client) kind(k kind) (*lease.Client, error) {
 	return lc, nil
 }
 
-// Lock is a lock of one name and kind: a [lease.Mutex]. One whose name cannot be that of a lock cannot be taken; the
+// Mutex is a lock of one name and kind: a [lease.Mutex]. One whose name cannot be that of a lock cannot be taken; the
 // error says why.
-type Lock struct {
+type Mutex struct {
 	*lease.Mutex
 	bad     error
 	prepare func(ctx context.Context) (context.Context, error) // an acquisition of one half of a read-write lock
 	acked   bool                                               // by replicas
 }
 
-var _ locks.Leased = (*Lock)(nil)
+var _ locks.Leased = (*Mutex)(nil)
 
-// For makes holds last for d and end then, see [lease.WithFixedTTL].
-func For(d time.Duration) lease.MutexOption { return lease.WithFixedTTL(d) }
+// WithFixedTTL makes holds last for d and end then, see [lease.WithFixedTTL].
+func WithFixedTTL(d time.Duration) lease.MutexOption { return lease.WithFixedTTL(d) }
 
-func (c *Client) lock(k kind, name string, opts []lease.MutexOption) *Lock {
+func (c *Client) lock(k kind, name string, opts []lease.MutexOption) *Mutex {
 	bad := checkName(name, c.core.p.Cluster())
 	lc, err := c.kind(k)
 	if err != nil {
 		bad = err
 		lc, _ = c.kind(plain)
 	}
-	return &Lock{Mutex: lc.Mutex(name, opts...), bad: bad, acked: c.opts.replicas > 0}
+	return &Mutex{Mutex: lc.Mutex(name, opts...), bad: bad, acked: c.opts.replicas > 0}
 }
 
 // ready returns the context of an acquisition, or why it cannot be whatever the server says.
-func (l *Lock) ready(ctx context.Context) (context.Context, error) {
+func (l *Mutex) ready(ctx context.Context) (context.Context, error) {
 	switch {
 	case l.bad != nil:
 		return nil, l.bad
@@ -223,7 +228,7 @@ func (l *Lock) ready(ctx context.Context) (context.Context, error) {
 
 // LockContext takes the lock, and waits for it until ctx ends; see [lease.Mutex.LockContext]. If there is something else under
 // its name, the error matches [locks.ErrForeign].
-func (l *Lock) LockContext(ctx context.Context) error {
+func (l *Mutex) LockContext(ctx context.Context) error {
 	ctx, err := l.ready(ctx)
 	if err != nil {
 		return err
@@ -240,7 +245,7 @@ func (l *Lock) LockContext(ctx context.Context) error {
 }
 
 // TryLockContext takes the lock if nobody has it. It waits for the server's answer until ctx ends.
-func (l *Lock) TryLockContext(ctx context.Context) (bool, error) {
+func (l *Mutex) TryLockContext(ctx context.Context) (bool, error) {
 	ctx, err := l.ready(ctx)
 	if err != nil {
 		return false, err
@@ -256,35 +261,37 @@ func (l *Lock) TryLockContext(ctx context.Context) (bool, error) {
 // writer; that of a write half frees the writer's, with what it reads. The token of a fenced lock goes on to increase. What is
 // no lock of this kind stays as it is, with an error matching [locks.ErrForeign]: for plain, fair and fenced locks that is
 // all but a hash with one field that is a count; for a simple lock all but a string with a time to live.
-func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
+func (l *Mutex) ForceUnlock(ctx context.Context) (bool, error) {
 	if l.bad != nil {
 		return false, l.bad
 	}
 	return l.Mutex.ForceUnlock(ctx)
 }
 
-// Locker returns the plain lock called name, Redisson's RLock. It is a [*Lock].
-func (c *Client) Locker(name string) locks.TryLocker { return c.Lock(name) }
+// Locker returns the plain lock called name, Redisson's RLock. It is a [*Mutex].
+func (c *Client) Locker(name string) locks.TryLocker { return c.Mutex(name) }
 
-// Lock returns the plain lock called name, Redisson's RLock. It has no fencing token.
-func (c *Client) Lock(name string, opts ...lease.MutexOption) *Lock { return c.lock(plain, name, opts) }
+// Mutex returns the plain lock called name, Redisson's RLock. It has no fencing token.
+func (c *Client) Mutex(name string, opts ...lease.MutexOption) *Mutex {
+	return c.lock(plain, name, opts)
+}
 
-// FencedLocker returns the plain lock called name with fencing tokens, Redisson's RFencedLock. It excludes [Client.Lock] of the
+// FencedMutex returns the plain lock called name with fencing tokens, Redisson's RFencedLock. It excludes [Client.Mutex] of the
 // same name, whose holders leave the token as it is. Each holder asks the server, for a token of its own, also one that follows
 // another in this process, unless [lease.WithMaxLocalHandoffs] is given.
-func (c *Client) FencedLocker(name string, opts ...lease.MutexOption) *Lock {
+func (c *Client) FencedMutex(name string, opts ...lease.MutexOption) *Mutex {
 	return c.lock(fenced, name, opts)
 }
 
-// SimpleLocker returns the lock called name that is no more than a string, as SET with NX and PX makes it. It excludes holders
+// SimpleMutex returns the lock called name that is no more than a string, as SET with NX and PX makes it. It excludes holders
 // by other libraries that do the same, but no lock of another kind: one finds the other's key, and returns [locks.ErrForeign].
-func (c *Client) SimpleLocker(name string, opts ...lease.MutexOption) *Lock {
+func (c *Client) SimpleMutex(name string, opts ...lease.MutexOption) *Mutex {
 	return c.lock(simple, name, opts)
 }
 
-// FairLocker returns the lock called name that is given away in the order in which it was asked for, by whatever process:
+// FairMutex returns the lock called name that is given away in the order in which it was asked for, by whatever process:
 // Redisson's RFairLock. TryLockContext takes it only if nobody waits.
-func (c *Client) FairLocker(name string, opts ...lease.MutexOption) *Lock {
+func (c *Client) FairMutex(name string, opts ...lease.MutexOption) *Mutex {
 	return c.lock(fairly, name, opts)
 }
 

@@ -8,10 +8,10 @@
 //
 //	lock                     Redisson         under the lock's name
 //	Client.Locker, Lock      RLock            a hash: owner, count
-//	Client.FencedLocker      RFencedLock      the same, and a counter for fencing tokens
-//	Client.FairLocker        RFairLock        the same, and a queue
+//	Client.FencedMutex      RFencedLock      the same, and a counter for fencing tokens
+//	Client.FairMutex        RFairLock        the same, and a queue
 //	Client.ReadWriteLocker   RReadWriteLock   a hash: mode, owners
-//	Client.SimpleLocker      none             a string, as SET with NX and PX makes it
+//	Client.SimpleMutex      none             a string, as SET with NX and PX makes it
 //
 // The client is one of go-redis here. Package onrueidis, a module of its own, has the same locks over rueidis.
 //
@@ -41,9 +41,9 @@
 // a client.
 //
 // A program that was paused, or does not look, goes on to work after its loss. Against that a resource needs to check a
-// fencing token: [Client.FencedLocker]. If the resource is on a Redis server itself, [Gate] does that.
+// fencing token: [Client.FencedMutex]. If the resource is on a Redis server itself, [Gate] does that.
 //
-// [Redlock] makes one lock of the locks on several servers, which survives the failure of a minority of them.
+// [NewRedlock] makes one lock of the locks on several servers, which survives the failure of a minority of them.
 //
 // # What happens when
 //
@@ -60,7 +60,7 @@
 //   - A message, or the connection for messages, is lost: who waits has subscribed again and asked again within moments,
 //     and asks in turn, by default each five seconds, whatever happens.
 //   - Somebody deletes the lock, or all keys: the holder finds out at its next renewal, a third of the lease later at most, and never
-//     touches the lock of a successor. [Lock.ForceUnlock] does it properly: holders of the same Client are told at once.
+//     touches the lock of a successor. [Mutex.ForceUnlock] does it properly: holders of the same Client are told at once.
 //   - Something else is under the name: [locks.ErrForeign]. A key without time to live is somebody's until it is deleted.
 //   - Scripts are flushed: nothing.
 //   - The master fails, and a replica takes its place that had not heard of the lock: two may hold it until the first has

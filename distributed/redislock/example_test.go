@@ -14,7 +14,7 @@ import (
 	"github.com/jucgo/locks/named"
 )
 
-func ExampleClient_Lock() {
+func ExampleClient_Mutex() {
 	server := miniredis.NewMiniRedis() // yours is a real one
 	server.Start()
 	defer server.Close()
@@ -27,7 +27,7 @@ func ExampleClient_Lock() {
 	}
 	defer provider.Close(context.Background())
 
-	err = locks.Do(context.Background(), provider.Lock("orders"), func(ctx context.Context) error {
+	err = locks.Do(context.Background(), provider.Mutex("orders"), func(ctx context.Context) error {
 		// ctx ends when the lock is lost, because the server could not be reached for too long.
 		select {
 		case <-ctx.Done():
@@ -45,7 +45,7 @@ func ExampleClient_Lock() {
 
 // Whoever writes sends the token of its hold along. The resource refuses a write with a smaller token than it has seen, by
 // a holder that does not know yet that its lock is lost.
-func ExampleClient_FencedLocker() {
+func ExampleClient_FencedMutex() {
 	server := miniredis.NewMiniRedis()
 	server.Start()
 	defer server.Close()
@@ -68,7 +68,7 @@ func ExampleClient_FencedLocker() {
 	}
 
 	ctx := context.Background()
-	lock := provider.FencedLocker("account")
+	lock := provider.FencedMutex("account")
 	var old uint64
 	for _, text := range []string{"first", "second"} {
 		if err := lock.LockContext(ctx); err != nil {
@@ -139,7 +139,7 @@ func ExampleRedlock() {
 		defer client.Close()
 		servers, clients = append(servers, server), append(clients, client)
 	}
-	provider, err := redislock.Redlock(clients)
+	provider, err := redislock.NewRedlock(clients)
 	if err != nil {
 		panic(err)
 	}

@@ -17,10 +17,10 @@ func TestAWaiterAsksAgainWhenTheLeaseOfADeadHolderIsOver(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	direct := connect(t, s.Addr)
-	c := open(t, connect(t, s.Addr), redislock.WithLease(lease.WithPoll(time.Hour)))
-	rw := c.ReadWriteLocker("rw")
+	c := open(t, connect(t, s.Addr), redislock.WithLeaseOptions(lease.WithPoll(time.Hour)))
+	rw := c.RWMutex("rw")
 	for name, l := range map[string]locks.TryLocker{
-		"plain": c.Lock("plain"), "fenced": c.FencedLocker("fenced"), "fair": c.FairLocker("fair"), "rw": rw.ReadLocker(),
+		"plain": c.Mutex("plain"), "fenced": c.FencedMutex("fenced"), "fair": c.FairMutex("fair"), "rw": rw.ReadLocker(),
 	} {
 		for range 25 {
 			a := someone()

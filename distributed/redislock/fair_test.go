@@ -25,7 +25,7 @@ type line struct {
 	t      *testing.T
 	addr   string
 	direct *redis.Client
-	holder *redislock.Lock
+	holder *redislock.Mutex
 	owner  context.Context
 	opts   []redislock.Option
 
@@ -40,7 +40,7 @@ func newLine(t *testing.T, n int, opts ...redislock.Option) *line {
 
 func lineOn(t *testing.T, s *server, n int, opts ...redislock.Option) *line {
 	l := &line{t: t, addr: s.Addr, direct: connect(t, s.Addr), owner: someone(), opts: opts}
-	l.holder = open(t, connect(t, s.Addr), opts...).FairLocker("it")
+	l.holder = open(t, connect(t, s.Addr), opts...).FairMutex("it")
 	require.NoError(t, l.holder.LockContext(l.owner))
 	for i := range n {
 		l.join(i, someone())
@@ -51,7 +51,7 @@ func lineOn(t *testing.T, s *server, n int, opts ...redislock.Option) *line {
 
 // join has one more wait until ctx ends.
 func (l *line) join(i int, ctx context.Context) {
-	lock := open(l.t, patient(l.t, l.addr), l.opts...).FairLocker("it")
+	lock := open(l.t, patient(l.t, l.addr), l.opts...).FairMutex("it")
 	l.wg.Go(func() {
 		if lock.LockContext(ctx) != nil {
 			return
@@ -82,7 +82,7 @@ func (l *line) finish() time.Duration {
 func TestAFairLockAdmitsProcessesInOrderOfArrival(t *testing.T) {
 	t.Parallel()
 	l := newLine(t, 8)
-	ok, err := open(t, connect(t, l.addr)).FairLocker("it").TryLockContext(someone())
+	ok, err := open(t, connect(t, l.addr)).FairMutex("it").TryLockContext(someone())
 	require.NoError(t, err)
 	require.False(t, ok)
 	l.queued(8)
@@ -203,7 +203,7 @@ func TestAFairLockRefusesWhatIsSomethingElse(t *testing.T) {
 	direct := connect(t, s.Addr)
 	c := open(t, connect(t, s.Addr))
 	direct.Set(background, "it", "data", 0)
-	require.Error(t, c.FairLocker("it").LockContext(someone()))
+	require.Error(t, c.FairMutex("it").LockContext(someone()))
 	require.Equal(t, "data", direct.Get(background, "it").Val())
 	require.Equal(t, []string{"it"}, direct.Keys(background, "*").Val())
 }

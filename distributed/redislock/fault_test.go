@@ -53,8 +53,8 @@ import (
 func TestAHoldIsLostWhileTheServerIsPausedAndStaysLost(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	l := open(t, connectFor(t, s.Addr, hasty), term(short)).Lock("it")
-	rival := open(t, connectFor(t, s.Addr, hasty)).Lock("it")
+	l := open(t, connectFor(t, s.Addr, hasty), term(short)).Mutex("it")
+	rival := open(t, connectFor(t, s.Addr, hasty)).Mutex("it")
 	a, b := someone(), someone()
 	h := patiently(t, l, a)
 	s.Pause()
@@ -75,7 +75,7 @@ func TestAPartitionThatEndsInTimeLosesNothing(t *testing.T) {
 	s := startServer(t)
 	p := testbed.NewProxy(t, s.Addr)
 	direct := connect(t, s.Addr)
-	l := open(t, connectFor(t, p.Addr(), 2*hasty), term(2*long)).Lock("it")
+	l := open(t, connectFor(t, p.Addr(), 2*hasty), term(2*long)).Mutex("it")
 	a := someone()
 	h := patiently(t, l, a)
 	for range 2 {
@@ -101,7 +101,7 @@ func TestSlowRepliesKeepTheHold(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: p.Addr(), DisableIdentity: true})
 	t.Cleanup(func() { client.Close() })
 	const term = 10 * time.Second
-	l := open(t, client, redislock.WithLease(lease.WithTTL(term))).Lock("it")
+	l := open(t, client, redislock.WithTTL(term)).Mutex("it")
 	p.Delay(50 * time.Millisecond)
 	var wg sync.WaitGroup
 	for range 6 { // a new connection takes two replies
@@ -149,8 +149,8 @@ func TestAHolderWhoseLockWasTakenAwayFindsOutAndLeavesItsSuccessorAlone(t *testi
 func TestHoldsOfOneOwnerAreCounted(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	l := open(t, connect(t, s.Addr)).Lock("it")
-	rival := open(t, connect(t, s.Addr)).Lock("it")
+	l := open(t, connect(t, s.Addr)).Mutex("it")
+	rival := open(t, connect(t, s.Addr)).Mutex("it")
 	a := someone()
 	hold(t, l, a)
 	hold(t, l, a)
@@ -173,25 +173,25 @@ func TestCloseEndsHoldsAndWaiters(t *testing.T) {
 	s := startServer(t)
 	direct := connect(t, s.Addr)
 	c := open(t, connect(t, s.Addr))
-	holder := open(t, connect(t, s.Addr)).Lock("other")
+	holder := open(t, connect(t, s.Addr)).Mutex("other")
 	a := someone()
 	hold(t, holder, a)
-	h := hold(t, c.Lock("it"), someone())
-	hold(t, c.FencedLocker("fenced"), someone())
-	hold(t, c.SimpleLocker("simple"), someone())
+	h := hold(t, c.Mutex("it"), someone())
+	hold(t, c.FencedMutex("fenced"), someone())
+	hold(t, c.SimpleMutex("simple"), someone())
 	var wg sync.WaitGroup
 	for _, name := range []string{"it", "other"} {
 		for range 3 {
-			wg.Go(func() { assert.ErrorIs(t, c.Lock(name).LockContext(someone()), locks.ErrClosed) })
+			wg.Go(func() { assert.ErrorIs(t, c.Mutex(name).LockContext(someone()), locks.ErrClosed) })
 		}
 	}
-	require.Eventually(t, func() bool { return c.Lock("it").QueueLength() == 3 && c.Lock("other").QueueLength() == 2 },
+	require.Eventually(t, func() bool { return c.Mutex("it").QueueLength() == 3 && c.Mutex("other").QueueLength() == 2 },
 		20*time.Second, time.Millisecond)
 	require.NoError(t, c.Close(background))
 	wg.Wait()
 	require.ErrorIs(t, h.Err(), locks.ErrLost)
-	require.ErrorIs(t, c.Lock("it").LockContext(someone()), locks.ErrClosed)
-	require.ErrorIs(t, c.SimpleLocker("it").LockContext(someone()), locks.ErrClosed)
+	require.ErrorIs(t, c.Mutex("it").LockContext(someone()), locks.ErrClosed)
+	require.ErrorIs(t, c.SimpleMutex("it").LockContext(someone()), locks.ErrClosed)
 	require.Zero(t, direct.Exists(background, "it", "fenced", "simple").Val())
 	require.NoError(t, holder.UnlockContext(a))
 	require.NoError(t, c.Close(background), "again")
@@ -203,7 +203,7 @@ func TestCloseDoesNotWaitForAServerThatIsGone(t *testing.T) {
 	p := testbed.NewProxy(t, s.Addr)
 	c, err := redislock.New(connect(t, p.Addr()))
 	require.NoError(t, err)
-	hold(t, c.Lock("it"), someone())
+	hold(t, c.Mutex("it"), someone())
 	p.Cut()
 	ctx, cancel := context.WithTimeout(background, 100*time.Millisecond)
 	defer cancel()
@@ -229,7 +229,7 @@ func TestAStateThatNoClientLeavesIsSomebodyElsesAndStaysAsItIs(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	direct := connect(t, s.Addr)
-	c := open(t, connect(t, s.Addr), redislock.WithLease(lease.WithPoll(20*time.Millisecond)))
+	c := open(t, connect(t, s.Addr), redislock.WithLeaseOptions(lease.WithPoll(20*time.Millisecond)))
 	for kind, lock := range suite.AllKinds {
 		modes := []string{""}
 		switch kind {
@@ -247,7 +247,7 @@ func TestAStateThatNoClientLeavesIsSomebodyElsesAndStaysAsItIs(t *testing.T) {
 					}
 					require.NoError(t, direct.HSet(background, name, fields).Err())
 					before := direct.HGetAll(background, name).Val()
-					l, a := lock(c, name).(*redislock.Lock), someone()
+					l, a := lock(c, name).(*redislock.Mutex), someone()
 					if kind == "read" && mode == "read" { // one reader more; those whose holds have expired do not matter
 						require.True(t, try(t, l, a))
 						require.NoError(t, l.UnlockContext(a))
@@ -293,11 +293,11 @@ func TestAHoldToWhichSomebodyAddsWhatNoClientLeavesIsHeldAndGivenBack(t *testing
 		for odd, fields := range oddities {
 			t.Run(kind+" "+odd, func(t *testing.T) {
 				name := kind + odd
-				l, a := lock(c, name).(*redislock.Lock), someone()
+				l, a := lock(c, name).(*redislock.Mutex), someone()
 				h := hold(t, l, a)
 				require.NoError(t, direct.HSet(background, name, fields).Err())
 				require.NoError(t, h.Extend(background, time.Minute))
-				require.False(t, try(t, anyKind[suite.Against(kind)](c, name).(*redislock.Lock), someone()))
+				require.False(t, try(t, anyKind[suite.Against(kind)](c, name).(*redislock.Mutex), someone()))
 				require.NoError(t, l.UnlockContext(a))
 				rest := make(map[string]string) // of a read-write lock they are readers whose holds have expired
 				if kind != "read" && kind != "write" {

@@ -16,7 +16,7 @@ func TestForceUnlockFreesTheLockOfAnybodyWhoIsTold(t *testing.T) {
 	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
 		for kind, lock := range anyKind {
 			c := open(t, connect(t, addr), term(long))
-			l, elsewhere := lock(c, kind).(*redislock.Lock), lock(open(t, connect(t, addr), term(long)), kind).(*redislock.Lock)
+			l, elsewhere := lock(c, kind).(*redislock.Mutex), lock(open(t, connect(t, addr), term(long)), kind).(*redislock.Mutex)
 			a, b := someone(), someone()
 			ok, err := l.ForceUnlock(background)
 			require.NoError(t, err)
@@ -82,7 +82,7 @@ func TestForceUnlockOfReadersFreesAllAndLetsAWriterBe(t *testing.T) {
 		require.Len(t, direct.Keys(background, "*").Val(), 1, "the holds of the readers are gone")
 		require.NoError(t, write.UnlockContext(w))
 		for _, o := range []struct {
-			l *redislock.Lock
+			l *redislock.Mutex
 			h locks.Hold
 		}{{read, h}, {read2, elsewhere}} {
 			require.ErrorIs(t, o.h.Err(), locks.ErrLost)
@@ -100,24 +100,24 @@ func TestForceUnlockLeavesWhatIsNoLock(t *testing.T) {
 		direct.HSet(background, "rw", "mode", "read", "somebody", 1)
 		direct.RPush(background, "list", "data")
 		keys := len(direct.Keys(background, "*").Val())
-		for _, l := range []*redislock.Lock{
-			c.Lock("string"), c.Lock("hash"), c.Lock("more"), c.Lock("rw"), c.Lock("list"), c.FencedLocker("hash"),
-			c.FairLocker("string"), c.FairLocker("hash"), c.FairLocker("rw"),
-			c.SimpleLocker("string"), c.SimpleLocker("hash"), c.SimpleLocker("list"),
-			c.ReadWriteLocker("hash").ReadLocker().(*redislock.Lock), c.ReadWriteLocker("string").ReadLocker().(*redislock.Lock),
-			c.ReadWriteLocker("hash").WriteLocker().(*redislock.Lock), c.ReadWriteLocker("list").WriteLocker().(*redislock.Lock),
+		for _, l := range []*redislock.Mutex{
+			c.Mutex("string"), c.Mutex("hash"), c.Mutex("more"), c.Mutex("rw"), c.Mutex("list"), c.FencedMutex("hash"),
+			c.FairMutex("string"), c.FairMutex("hash"), c.FairMutex("rw"),
+			c.SimpleMutex("string"), c.SimpleMutex("hash"), c.SimpleMutex("list"),
+			c.RWMutex("hash").ReadLocker().(*redislock.Mutex), c.RWMutex("string").ReadLocker().(*redislock.Mutex),
+			c.RWMutex("hash").WriteLocker().(*redislock.Mutex), c.RWMutex("list").WriteLocker().(*redislock.Mutex),
 		} {
 			ok, err := l.ForceUnlock(background)
 			require.ErrorIs(t, err, locks.ErrForeign, l.String())
 			require.False(t, ok)
 		}
 		require.Len(t, direct.Keys(background, "*").Val(), keys)
-		_, err := c.Lock("").ForceUnlock(background)
+		_, err := c.Mutex("").ForceUnlock(background)
 		require.Error(t, err)
-		_, err = c.Lock("it").ForceUnlock(nil) //nolint:staticcheck // on purpose
+		_, err = c.Mutex("it").ForceUnlock(nil) //nolint:staticcheck // on purpose
 		require.ErrorIs(t, err, locks.ErrNilContext)
 		require.NoError(t, c.Close(background))
-		_, err = c.Lock("it").ForceUnlock(background)
+		_, err = c.Mutex("it").ForceUnlock(background)
 		require.ErrorIs(t, err, locks.ErrClosed)
 	})
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/fence"
-	"github.com/jucgo/locks/distributed/redislock/internal/driver"
 )
 
 // gateAdmit notes the token, and writes the value if there is one, unless a higher token was seen: the reply is that one then,
@@ -42,7 +41,7 @@ var gateHighest = newScript(`return redis.call('get', KEYS[1])`)
 // fence for what that is good for, and for values elsewhere.
 //
 // The highest token seen for a key is a string beside it, named locks_fence:{key}, that never expires. The tokens
-// for one key have to come from one lock, such as [Client.FencedLocker], which need not be on the same server. Whoever writes
+// for one key have to come from one lock, such as [Client.FencedMutex], which need not be on the same server. Whoever writes
 // without a Gate is not refused, and readers need none.
 //
 // It is safe for concurrent use, has nothing to close, and costs one round trip an operation.
@@ -56,9 +55,6 @@ func NewGate(client redis.UniversalClient) (*Gate, error) {
 	}
 	return &Gate{p}, nil
 }
-
-// GateOver is [NewGate] for another client library, see [NewOver].
-func GateOver(p driver.Port) *Gate { return &Gate{p} }
 
 // Set writes value under key, whatever was there, unless a higher token than token was seen for it: the error matches
 // [fence.ErrStale] then, and nothing is done. With the token 0 it matches [fence.ErrNoToken]. If there is no

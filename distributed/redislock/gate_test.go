@@ -14,7 +14,6 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/fence"
-	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/redislock"
 )
 
@@ -32,7 +31,7 @@ func ExampleGate() {
 
 	// Two processes, as far as the locks can tell.
 	process := func() *redislock.Client {
-		c, err := redislock.New(client, redislock.WithLease(lease.WithTTL(time.Minute)))
+		c, err := redislock.New(client, redislock.WithTTL(time.Minute))
 		if err != nil {
 			panic(err)
 		}
@@ -45,8 +44,8 @@ func ExampleGate() {
 	if err != nil {
 		panic(err)
 	}
-	enter := func(c *redislock.Client) (*redislock.Lock, uint64) {
-		lock := c.FencedLocker("account")
+	enter := func(c *redislock.Client) (*redislock.Mutex, uint64) {
+		lock := c.FencedMutex("account")
 		if err := lock.LockContext(ctx); err != nil {
 			panic(err)
 		}

@@ -25,7 +25,7 @@ func TestTenThousandHoldsAreRenewedByAHundredScripts(t *testing.T) {
 		wg.Go(func() {
 			a := someone()
 			for i := w; i < n; i += 16 {
-				l := c.Lock(fmt.Sprint("it", i))
+				l := c.Mutex(fmt.Sprint("it", i))
 				if err := l.LockContext(a); err != nil {
 					t.Error(err)
 					return
@@ -53,11 +53,11 @@ func TestAWaiterIsRefusedByTwoCommands(t *testing.T) {
 	holder, c := open(t, connect(t, s.Addr)), open(t, connect(t, s.Addr))
 	a, b := someone(), someone()
 	refused := func() {
-		ok, err := c.Lock("it").TryLockContext(b)
+		ok, err := c.Mutex("it").TryLockContext(b)
 		require.NoError(t, err)
 		require.False(t, ok)
 	}
-	require.NoError(t, holder.Lock("it").LockContext(a))
+	require.NoError(t, holder.Mutex("it").LockContext(a))
 	refused() // and the script is known
 	require.NoError(t, direct.Do(background, "config", "resetstat").Err())
 	const n = 10
@@ -72,5 +72,5 @@ func TestAWaiterIsRefusedByTwoCommands(t *testing.T) {
 	}
 	require.Equal(t, 2*n, inside, text)
 	require.Equal(t, n, commands(t, direct, "evalsha"))
-	require.NoError(t, holder.Lock("it").UnlockContext(a))
+	require.NoError(t, holder.Mutex("it").UnlockContext(a))
 }

@@ -29,7 +29,7 @@ func TestAHolderThatWasPausedSeesItsLossFirst(t *testing.T) {
 	p, stale := startHolder(t, "fenced", s.Addr, short)
 	p.Say("?")
 	require.Equal(t, "valid", p.Line())
-	rival := open(t, connect(t, s.Addr)).FencedLocker("it")
+	rival := open(t, connect(t, s.Addr)).FencedMutex("it")
 	b := someone()
 	p.Pause()
 	token := hold(t, rival, b).Token()
@@ -89,7 +89,7 @@ func TestAHolderWithoutTimeToRunKeepsItsHoldOrKnowsThatItIsLost(t *testing.T) {
 	const d = 500 * time.Millisecond
 	p := testbed.Child(t, "starve", "plain", s.Addr, d.String(), (20 * d).String())
 	require.Equal(t, "held", p.Line())
-	rival := open(t, connect(t, s.Addr)).Lock("it")
+	rival := open(t, connect(t, s.Addr)).Mutex("it")
 	b := someone()
 	require.NoError(t, rival.LockContext(b))
 	granted := time.Now()

@@ -17,7 +17,7 @@ import (
 )
 
 // often has those who wait ask again soon.
-var often = redislock.WithLease(lease.WithPoll(200 * time.Millisecond))
+var often = redislock.WithLeaseOptions(lease.WithPoll(200 * time.Millisecond))
 
 func TestAWrongAddressIsAnErrorAtOnce(t *testing.T) {
 	t.Parallel()
@@ -76,7 +76,7 @@ func TestWhoWaitsReportsWhyTheServerCouldNotBeReached(t *testing.T) {
 	p := testbed.NewProxy(t, s.Addr)
 	direct := connect(t, s.Addr)
 	direct.HSet(background, "it", "java:1", 1)
-	l := open(t, connectFor(t, p.Addr(), 2*time.Second), often).Lock("it")
+	l := open(t, connectFor(t, p.Addr(), 2*time.Second), often).Mutex("it")
 	ctx, cancel := context.WithCancel(someone())
 	got := make(chan error, 1)
 	go func() { got <- l.LockContext(ctx) }()
@@ -92,9 +92,9 @@ func TestAClientThatItsUserHasClosedIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	s := miniredis.RunT(t)
 	a := someone()
-	require.NoError(t, open(t, connect(t, s.Addr())).Lock("it").LockContext(a))
+	require.NoError(t, open(t, connect(t, s.Addr())).Mutex("it").LockContext(a))
 	conn := connect(t, s.Addr())
-	l := open(t, conn, often).Lock("it")
+	l := open(t, conn, often).Mutex("it")
 	got := make(chan error, 1)
 	go func() { got <- l.LockContext(someone()) }()
 	require.Eventually(t, func() bool { return len(s.PubSubChannels("*")) == 1 }, 20*time.Second, time.Millisecond)
@@ -105,7 +105,7 @@ func TestAClientThatItsUserHasClosedIsNotWaitedFor(t *testing.T) {
 func TestAServerThatCannotAnswerForNowIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	s := miniredis.RunT(t)
-	holder, l := open(t, connect(t, s.Addr())).Lock("it"), open(t, connect(t, s.Addr())).Lock("it")
+	holder, l := open(t, connect(t, s.Addr())).Mutex("it"), open(t, connect(t, s.Addr())).Mutex("it")
 	a, b := someone(), someone()
 	require.NoError(t, holder.LockContext(a))
 	got := make(chan error, 1)
@@ -123,7 +123,7 @@ func TestAServerThatCannotAnswerForNowIsWaitedFor(t *testing.T) {
 		t.Fatal(err)
 	case <-time.After(200 * time.Millisecond):
 	}
-	_, err := open(t, connect(t, s.Addr())).Lock("it").TryLockContext(someone())
+	_, err := open(t, connect(t, s.Addr())).Mutex("it").TryLockContext(someone())
 	require.ErrorIs(t, err, lease.ErrUnavailable)
 	s.SetError("")
 	require.NoError(t, holder.UnlockContext(a))

@@ -11,31 +11,30 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
-	"github.com/jucgo/locks/distributed/redislock/internal/driver"
 )
 
-// Majority gives locks by name that live on several Redis servers which know nothing of each other. Who has the lock on more
-// than half of them has it: the algorithm that is known as Redlock. [Redlock] makes one. It is a [locks.Provider], safe for
-// concurrent use, and ends with [Majority.Close].
-type Majority struct {
+// Redlock gives locks by name that live on several Redis servers which know nothing of each other. Who has the lock on more
+// than half of them has it: the algorithm that is known as Redlock. [NewRedlock] makes one. It is a [locks.Provider], safe for
+// concurrent use, and ends with [Redlock.Close].
+type Redlock struct {
 	store *majority
 	locks *lease.Client
 	multi bool // a member is a cluster
 }
 
-var _ locks.Provider = (*Majority)(nil)
+var _ locks.Provider = (*Redlock)(nil)
 
-// WithNodeTimeout sets for how long one of the servers of [Redlock] is waited for that does not answer: a tenth of the lease if not
+// WithNodeTimeout sets for how long one of the servers of [NewRedlock] is waited for that does not answer: a tenth of the lease if not
 // given, but at least 100 milliseconds and at most a second. It should be much less than the lease.
 func WithNodeTimeout(d time.Duration) Option { return func(o *options) { o.node = d } }
 
-// WithRestore has a server of [Redlock] be given a lock again that it lacks, at a renewal that the majority has confirmed:
+// WithRestore has a server of [NewRedlock] be given a lock again that it lacks, at a renewal that the majority has confirmed:
 // because it has come back empty, or could not be reached before, or a rival had taken it in vain. Without it a server that was
 // restarted stays empty until the next acquisition, and a hold gets thinner from failure to failure. With it a lock that
 // somebody has deleted on a minority of the servers comes back.
 func WithRestore() Option { return func(o *options) { o.restore = true } }
 
-// Redlock returns the locks on the servers of clients, each of which is a master of its own: no replica, sentinel or cluster may
+// NewRedlock returns the locks on the servers of clients, each of which is a master of its own: no replica, sentinel or cluster may
 // make two of them fail together, or a lock vanish from one. Five are usual, three do; a lock survives the failure of any minority.
 // Each client is used, and has to be set up, as told at [New]; none of them is closed.
 //
@@ -67,13 +66,13 @@ func WithRestore() Option { return func(o *options) { o.restore = true } }
 //
 // # Format
 //
-// On each server the lock is that of [Client.Lock], Redisson's RLock, with the same channel: so it excludes the members of
+// On each server the lock is that of [Client.Mutex], Redisson's RLock, with the same channel: so it excludes the members of
 // Redisson's RedissonRedLock and RedissonMultiLock of that name, which take them one after the other. A vote that is taken back
 // is not published: who waits for the plain lock of that name on one of the servers alone may wait for as long as a lease
 // because of it.
 //
 // [WithReplicas] is refused: what a replica knows does not count here. [WithFairWait] is without effect.
-func Redlock(clients []redis.UniversalClient, opts ...Option) (*Majority, error) {
+func NewRedlock(clients []redis.UniversalClient, opts ...Option) (*Redlock, error) {
 	ports := make([]port, len(clients))
 	known := make(map[redis.UniversalClient]bool)
 	for i, c := range clients {
@@ -87,11 +86,10 @@ func Redlock(clients []redis.UniversalClient, opts ...Option) (*Majority, error)
 		known[c] = true
 		ports[i] = p
 	}
-	return RedlockOver(ports, opts...)
+	return newRedlock(ports, opts)
 }
 
-// RedlockOver is [Redlock] for another client library, see [NewOver].
-func RedlockOver(ports []driver.Port, opts ...Option) (*Majority, error) {
+func newRedlock(ports []port, opts []Option) (*Redlock, error) {
 	if len(ports) == 0 {
 		return nil, errors.New("redislock: Redlock without servers")
 	}
@@ -105,7 +103,7 @@ func RedlockOver(ports []driver.Port, opts ...Option) (*Majority, error) {
 	if o.replicas > 0 {
 		return nil, errors.New("redislock: Redlock takes no replicas into account")
 	}
-	m := &Majority{store: newMajority(ports, o)}
+	m := &Redlock{store: newMajority(ports, o)}
 	for _, p := range ports {
 		m.multi = m.multi || p.Cluster()
 	}
@@ -117,18 +115,18 @@ func RedlockOver(ports []driver.Port, opts ...Option) (*Majority, error) {
 	return m, nil
 }
 
-// Locker returns the lock called name. It is a [*Lock].
-func (m *Majority) Locker(name string) locks.TryLocker { return m.Lock(name) }
+// Locker returns the lock called name. It is a [*Mutex].
+func (m *Redlock) Locker(name string) locks.TryLocker { return m.Mutex(name) }
 
-// Lock returns the lock called name. It has no fencing token.
-func (m *Majority) Lock(name string, opts ...lease.MutexOption) *Lock {
-	return &Lock{Mutex: m.locks.Mutex(name, opts...), bad: checkName(name, m.multi)}
+// Mutex returns the lock called name. It has no fencing token.
+func (m *Redlock) Mutex(name string, opts ...lease.MutexOption) *Mutex {
+	return &Mutex{Mutex: m.locks.Mutex(name, opts...), bad: checkName(name, m.multi)}
 }
 
 // Close releases all holds, and has all who wait return [locks.ErrClosed]; see [lease.Client.Close]. It waits for what is being
 // taken back on servers that do not answer, but neither for longer than [lease.DefaultReleaseTimeout] nor after ctx has ended.
 // It closes none of the clients. Only the first call does anything.
-func (m *Majority) Close(ctx context.Context) error {
+func (m *Redlock) Close(ctx context.Context) error {
 	err := m.locks.Close(ctx)
 	m.store.close(ctx)
 	return err

@@ -58,11 +58,11 @@ func clients(tb testing.TB, addrs []string) []redis.UniversalClient {
 }
 
 // openMajority returns the locks on the servers of addrs. They are closed with the test.
-func openMajority(tb testing.TB, addrs []string, opts ...redislock.Option) *redislock.Majority {
+func openMajority(tb testing.TB, addrs []string, opts ...redislock.Option) *redislock.Redlock {
 	tb.Helper()
 	// Enough for a machine that has other work, too.
 	opts = append([]redislock.Option{redislock.WithNodeTimeout(5 * time.Second)}, opts...)
-	m, err := redislock.Redlock(clients(tb, addrs), opts...)
+	m, err := redislock.NewRedlock(clients(tb, addrs), opts...)
 	require.NoError(tb, err)
 	tb.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
@@ -93,7 +93,7 @@ func conformMajority(t *testing.T, addrs func(tb testing.TB) []string) {
 			for _, c := range clients(tb, a) {
 				require.NoError(tb, c.FlushAll(background).Err())
 			}
-			l := openMajority(tb, a, term(testbed.ConformanceLease(tb))).Lock("it")
+			l := openMajority(tb, a, term(testbed.ConformanceLease(tb))).Mutex("it")
 			all[l] = a
 			return l
 		},
@@ -109,7 +109,7 @@ func conformMajority(t *testing.T, addrs func(tb testing.TB) []string) {
 				c.Close()
 			}
 		},
-		Waiting: func(l locks.TryLocker) int { return l.(*redislock.Lock).QueueLength() },
+		Waiting: func(l locks.TryLocker) int { return l.(*redislock.Mutex).QueueLength() },
 		Rounds:  30,
 		Settle:  10 * time.Millisecond,
 	})
@@ -136,14 +136,14 @@ func TestRedlockRefusesWhatCannotWork(t *testing.T) {
 	for name, cs := range map[string][]redis.UniversalClient{
 		"no servers": nil, "nil": {nil}, "one twice": {c, c}, "a ring": {ring},
 	} {
-		_, err := redislock.Redlock(cs)
+		_, err := redislock.NewRedlock(cs)
 		require.Error(t, err, name)
 	}
 	for _, opt := range []redislock.Option{
-		redislock.WithNodeTimeout(-1), redislock.WithLease(lease.WithTTL(0)), redislock.WithPubSub(9),
+		redislock.WithNodeTimeout(-1), redislock.WithTTL(0), redislock.WithPubSub(9),
 		redislock.WithReplicas(1, time.Second),
 	} {
-		_, err := redislock.Redlock([]redis.UniversalClient{c}, opt)
+		_, err := redislock.NewRedlock([]redis.UniversalClient{c}, opt)
 		require.Error(t, err)
 	}
 }
@@ -151,7 +151,7 @@ func TestRedlockRefusesWhatCannotWork(t *testing.T) {
 func TestRedlockIsAPlainLockOnAMajority(t *testing.T) {
 	t.Parallel()
 	m := startMasters(t)
-	l := openMajority(t, m.addrs()).Lock("it")
+	l := openMajority(t, m.addrs()).Mutex("it")
 	a := someone()
 	h := hold(t, l, a)
 	require.Zero(t, h.Token())
@@ -166,7 +166,7 @@ func TestRedlockIsAPlainLockOnAMajority(t *testing.T) {
 		ttl := c.PTTL(background, "it").Val()
 		require.Greater(t, ttl, 25*time.Second)
 		require.LessOrEqual(t, ttl, 30*time.Second+302*time.Millisecond)
-		ok, err := open(t, c).Lock("it").TryLockContext(someone())
+		ok, err := open(t, c).Mutex("it").TryLockContext(someone())
 		require.NoError(t, err)
 		require.False(t, ok, "it excludes the lock of one server")
 	}
@@ -183,10 +183,10 @@ func TestRedlockIsAPlainLockOnAMajority(t *testing.T) {
 func TestAMinorityOfServersThatIsHeldByOthersDoesNotMatterAndAMajorityDoes(t *testing.T) {
 	t.Parallel()
 	m := startMasters(t)
-	l := openMajority(t, m.addrs()).Lock("it")
-	var others []*redislock.Lock
+	l := openMajority(t, m.addrs()).Mutex("it")
+	var others []*redislock.Mutex
 	for _, s := range m[:3] {
-		others = append(others, open(t, patient(t, s.Addr)).Lock("it"))
+		others = append(others, open(t, patient(t, s.Addr)).Mutex("it"))
 	}
 	a, b := someone(), someone()
 	for _, o := range others[:2] {
@@ -217,7 +217,7 @@ func TestAHoldSurvivesTheLossOfAMinorityOfServers(t *testing.T) {
 	m := startMasters(t)
 	const term2 = 6 * time.Second
 	c := openMajority(t, m.addrs(), term(term2), redislock.WithNodeTimeout(time.Second))
-	l := c.Lock("it")
+	l := c.Mutex("it")
 	a := someone()
 	h := hold(t, l, a)
 	m[0].Kill()
@@ -227,19 +227,19 @@ func TestAHoldSurvivesTheLossOfAMinorityOfServers(t *testing.T) {
 	renewed := func() bool { d, _ := h.Deadline(); return d.Sub(first) > term2 }
 	require.Eventually(t, renewed, 20*time.Second, 20*time.Millisecond)
 	require.NoError(t, h.Err())
-	ok, err := openMajority(t, m.addrs()).Lock("it").TryLockContext(someone())
+	ok, err := openMajority(t, m.addrs()).Mutex("it").TryLockContext(someone())
 	require.NoError(t, err)
 	require.False(t, ok)
 	require.NoError(t, l.UnlockContext(a))
-	hold(t, c.Lock("other"), a) // with three of five
-	require.NoError(t, c.Lock("other").UnlockContext(a))
+	hold(t, c.Mutex("other"), a) // with three of five
+	require.NoError(t, c.Mutex("other").UnlockContext(a))
 }
 
 func TestAHoldIsLostWithTheMajorityOfServers(t *testing.T) {
 	t.Parallel()
 	m := startMasters(t)
 	c := openMajority(t, m.addrs(), term(3*short))
-	l := c.Lock("it")
+	l := c.Mutex("it")
 	a := someone()
 	h := hold(t, l, a)
 	for _, s := range m[:3] {
@@ -260,7 +260,7 @@ func TestAHoldIsLostWithTheMajorityOfServers(t *testing.T) {
 		t.Fatal("not told")
 	}
 	require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
-	ok, err := c.Lock("other").TryLockContext(a)
+	ok, err := c.Mutex("other").TryLockContext(a)
 	require.Error(t, err)
 	require.ErrorContains(t, err, "of 5 servers answered")
 	require.False(t, ok)
@@ -272,7 +272,7 @@ func TestAHoldIsLostAtOnceWhenTheMajorityDeniesIt(t *testing.T) {
 	t.Parallel()
 	m := startMasters(t)
 	const term2 = 15 * time.Second
-	l := openMajority(t, m.addrs(), term(term2)).Lock("it")
+	l := openMajority(t, m.addrs(), term(term2)).Mutex("it")
 	a := someone()
 	h := hold(t, l, a)
 	require.Eventually(t, func() bool { return len(has(t, m.addrs(), "it")) == members }, soon, 10*time.Millisecond)
@@ -294,7 +294,7 @@ func TestADenialByTheMajorityIsToldThoughAnotherHoldIsInDoubt(t *testing.T) {
 	t.Parallel()
 	m := startMasters(t)
 	c := openMajority(t, m.addrs(), term(15*time.Second))
-	denied, doubtful := c.Lock("denied"), c.Lock("doubtful")
+	denied, doubtful := c.Mutex("denied"), c.Mutex("doubtful")
 	a := someone()
 	h, d := hold(t, denied, a), hold(t, doubtful, a)
 	require.Eventually(t, func() bool {
@@ -331,7 +331,7 @@ func TestAServerThatHasForgottenAllIsGivenTheLockAgainOnlyIfThatIsAskedFor(t *te
 			if restored {
 				opts = append(opts, redislock.WithRestore())
 			}
-			l := openMajority(t, m.addrs(), opts...).Lock("it")
+			l := openMajority(t, m.addrs(), opts...).Mutex("it")
 			a := someone()
 			h := hold(t, l, a)
 			require.Eventually(t, func() bool { return len(has(t, m.addrs(), "it")) == members }, soon, 10*time.Millisecond)
@@ -361,7 +361,7 @@ func TestASlowServerDoesNotMakeRedlockSlow(t *testing.T) {
 	addrs[4] = p.Addr()
 	const limit = 2 * time.Second
 	c := openMajority(t, addrs, redislock.WithNodeTimeout(limit))
-	l := c.Lock("it")
+	l := c.Mutex("it")
 	a := someone()
 	hold(t, l, a)
 	require.NoError(t, l.UnlockContext(a))
@@ -401,7 +401,7 @@ func TestAServerThatAnswersTooLateKeepsNothing(t *testing.T) {
 	c := openMajority(t, m.addrs(), redislock.WithNodeTimeout(limit))
 	a := someone()
 	m[3].Pause()
-	l := c.Lock("it")
+	l := c.Mutex("it")
 	hold(t, l, a)
 	require.NoError(t, l.UnlockContext(a))
 	time.Sleep(3 * limit / 2) // it is given up
@@ -419,7 +419,7 @@ func TestSplitVotesAreResolved(t *testing.T) {
 	var inside, most int
 	var mu sync.Mutex
 	for range contenders {
-		l := openMajority(t, m.addrs()).Lock("it")
+		l := openMajority(t, m.addrs()).Mutex("it")
 		wg.Go(func() {
 			a := someone()
 			for range rounds {
@@ -451,9 +451,9 @@ func TestSplitVotesAreResolved(t *testing.T) {
 func TestWhoeverLacksAMajorityThatNobodyHasAsksAgainSoon(t *testing.T) {
 	t.Parallel()
 	m := startMasters(t)
-	l := openMajority(t, m.addrs(), redislock.WithLease(lease.WithPoll(time.Minute))).Lock("it")
+	l := openMajority(t, m.addrs(), redislock.WithLeaseOptions(lease.WithPoll(time.Minute))).Mutex("it")
 	for _, s := range m[:4] {
-		hold(t, open(t, patient(t, s.Addr), term(time.Minute)).Lock("it"), someone())
+		hold(t, open(t, patient(t, s.Addr), term(time.Minute)).Mutex("it"), someone())
 	}
 	a := someone()
 	got := make(chan error, 1)
@@ -476,8 +476,8 @@ func TestWhoeverLacksAMajorityThatNobodyHasAsksAgainSoon(t *testing.T) {
 func TestWhoWaitsForAMajorityHearsOfTheReleaseFromAnyServer(t *testing.T) {
 	t.Parallel()
 	m := startMasters(t)
-	poll := redislock.WithLease(lease.WithPoll(time.Minute), lease.WithTTL(time.Minute))
-	holder, l := openMajority(t, m.addrs(), poll).Lock("it"), openMajority(t, m.addrs(), poll).Lock("it")
+	poll := redislock.WithLeaseOptions(lease.WithPoll(time.Minute), lease.WithTTL(time.Minute))
+	holder, l := openMajority(t, m.addrs(), poll).Mutex("it"), openMajority(t, m.addrs(), poll).Mutex("it")
 	a, b := someone(), someone()
 	m[1].Kill()
 	m[4].Kill()
@@ -531,7 +531,7 @@ func TestACancelledAcquisitionByMajorityReturnsAtOnceAndIsUndone(t *testing.T) {
 		addrs = append(addrs, p.Addr())
 	}
 	const limit = 8 * time.Second
-	l := openMajority(t, addrs, redislock.WithNodeTimeout(limit)).Lock("it")
+	l := openMajority(t, addrs, redislock.WithNodeTimeout(limit)).Mutex("it")
 	a := someone()
 	hold(t, l, a)
 	require.NoError(t, l.UnlockContext(a))
@@ -560,7 +560,7 @@ func TestACancelledAcquisitionByMajorityReturnsAtOnceAndIsUndone(t *testing.T) {
 func TestSomethingElseOnAMajorityOfServersIsForeign(t *testing.T) {
 	t.Parallel()
 	m := startMasters(t)
-	l := openMajority(t, m.addrs()).Lock("it")
+	l := openMajority(t, m.addrs()).Mutex("it")
 	for _, s := range m[:2] {
 		patient(t, s.Addr).Set(background, "it", "data", 0)
 	}
@@ -589,8 +589,8 @@ func TestARivalGetsAMajorityOnlyAfterTheHolderWasToldOfItsLoss(t *testing.T) {
 			addrs = append(addrs, p.Addr())
 		}
 		// With time for who is told to run, on a busy machine.
-		limits := redislock.WithLease(lease.WithTTL(3*short), lease.WithMargin(short))
-		l, rival := openMajority(t, addrs, limits).Lock("it"), openMajority(t, m.addrs(), limits).Lock("it")
+		limits := []redislock.Option{redislock.WithTTL(3 * short), redislock.WithLeaseOptions(lease.WithMargin(short))}
+		l, rival := openMajority(t, addrs, limits...).Mutex("it"), openMajority(t, m.addrs(), limits...).Mutex("it")
 		a, b := someone(), someone()
 		h := hold(t, l, a)
 		time.Sleep(time.Duration(phase) * short / 3)
@@ -626,12 +626,12 @@ func buyByMajority(args []string) error {
 				ContextTimeoutEnabled: true, DisableIdentity: true,
 			}))
 		}
-		m, err := redislock.Redlock(cs, term(20*time.Second), redislock.WithNodeTimeout(300*time.Millisecond),
-			redislock.WithLease(lease.WithMaxLocalHandoffs(3)))
+		m, err := redislock.NewRedlock(cs, term(20*time.Second), redislock.WithNodeTimeout(300*time.Millisecond),
+			redislock.WithLeaseOptions(lease.WithMaxLocalHandoffs(3)))
 		if err != nil {
 			return nil, nil, err
 		}
-		return m.Lock("tickets"), func() {
+		return m.Mutex("tickets"), func() {
 			m.Close(background)
 			for _, c := range cs {
 				c.Close()

@@ -210,20 +210,20 @@ func (s readers) Watch(ctx context.Context, name, _ string) (lease.Watch, error)
 	return s.c.watch(ctx, prefixed(rwChannel, name))
 }
 
-// RWLock is a read-write lock: any number of readers, or one writer, among all processes.
+// RWMutex is a read-write lock: any number of readers, or one writer, among all processes.
 //
 // It has no order: readers that come and go can keep a writer waiting. The writer may read as well, and so become a reader: it
 // takes the read half, and then unlocks the write half, so that nobody else has written in between; other readers are told
 // then. A reader that asks to write gets [locks.ErrUpgrade], instead of waiting for itself.
 //
 // A hold of either half is renewed, lost, and released on its own.
-type RWLock struct{ read, write *Lock }
+type RWMutex struct{ read, write *Mutex }
 
-var _ locks.ReadWriteLocker = (*RWLock)(nil)
+var _ locks.ReadWriteLocker = (*RWMutex)(nil)
 
-// ReadWriteLocker returns the read-write lock called name, Redisson's RReadWriteLock.
-func (c *Client) ReadWriteLocker(name string, opts ...lease.MutexOption) *RWLock {
-	l := &RWLock{
+// RWMutex returns the read-write lock called name, Redisson's RReadWriteLock.
+func (c *Client) RWMutex(name string, opts ...lease.MutexOption) *RWMutex {
+	l := &RWMutex{
 		read:  c.lock(reading, name, append([]lease.MutexOption{lease.Shared()}, opts...)),
 		write: c.lock(writing, name, opts),
 	}
@@ -235,7 +235,7 @@ func (c *Client) ReadWriteLocker(name string, opts ...lease.MutexOption) *RWLock
 // back to the server when it is unlocked, not to the next one who waits here: that one would write while this owner
 // reads. That is decided before the server is asked, so that an unlock at the same time comes to the same: the server sees
 // one before the other.
-func (l *RWLock) asWriter(ctx context.Context) (context.Context, error) {
+func (l *RWMutex) asWriter(ctx context.Context) (context.Context, error) {
 	owner, err := l.write.Mutex.Pin(ctx)
 	switch {
 	case err == nil:
@@ -247,7 +247,7 @@ func (l *RWLock) asWriter(ctx context.Context) (context.Context, error) {
 }
 
 // noReader refuses an owner that reads, and does not write.
-func (l *RWLock) noReader(ctx context.Context) (context.Context, error) {
+func (l *RWMutex) noReader(ctx context.Context) (context.Context, error) {
 	if _, err := l.read.Mutex.Hold(ctx); err != nil {
 		return ctx, nil
 	}
@@ -257,8 +257,8 @@ func (l *RWLock) noReader(ctx context.Context) (context.Context, error) {
 	return nil, fmt.Errorf("redislock: acquisition of the write half of %q by who holds the read half: %w", l.write.Name(), locks.ErrUpgrade)
 }
 
-// ReadLocker returns the half that readers share. It is a [*Lock].
-func (l *RWLock) ReadLocker() locks.TryLocker { return l.read }
+// ReadLocker returns the half that readers share. It is a [*Mutex].
+func (l *RWMutex) ReadLocker() locks.TryLocker { return l.read }
 
-// WriteLocker returns the half of the writer. It is a [*Lock].
-func (l *RWLock) WriteLocker() locks.TryLocker { return l.write }
+// WriteLocker returns the half of the writer. It is a [*Mutex].
+func (l *RWMutex) WriteLocker() locks.TryLocker { return l.write }

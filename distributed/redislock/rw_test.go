@@ -16,9 +16,9 @@ import (
 
 const rwHears = "redisson_rwlock:{it}"
 
-func rw(t *testing.T, addr string, opts ...redislock.Option) (read, write *redislock.Lock) {
-	l := open(t, connect(t, addr), opts...).ReadWriteLocker("it")
-	return l.ReadLocker().(*redislock.Lock), l.WriteLocker().(*redislock.Lock)
+func rw(t *testing.T, addr string, opts ...redislock.Option) (read, write *redislock.Mutex) {
+	l := open(t, connect(t, addr), opts...).RWMutex("it")
+	return l.ReadLocker().(*redislock.Mutex), l.WriteLocker().(*redislock.Mutex)
 }
 
 func TestStateOfTheReadWriteLockIsRedissons(t *testing.T) {
@@ -279,11 +279,11 @@ func TestAReadWriteLockAndAPlainOneOfOneNameAreForeignToEachOther(t *testing.T) 
 	c := open(t, connect(t, s.Addr()))
 	read, write := rw(t, s.Addr())
 	a := someone()
-	hold(t, c.Lock("it"), a)
+	hold(t, c.Mutex("it"), a)
 	require.ErrorIs(t, read.LockContext(someone()), locks.ErrForeign)
 	require.ErrorIs(t, write.LockContext(someone()), locks.ErrForeign)
-	require.NoError(t, c.Lock("it").UnlockContext(a))
+	require.NoError(t, c.Mutex("it").UnlockContext(a))
 	hold(t, read, a)
-	require.ErrorIs(t, c.Lock("it").LockContext(someone()), locks.ErrForeign)
+	require.ErrorIs(t, c.Mutex("it").LockContext(someone()), locks.ErrForeign)
 	require.NoError(t, read.UnlockContext(a))
 }

@@ -39,7 +39,7 @@ func inList(tb testing.TB, direct *redis.Client, n int) (all []string) {
 }
 
 // begin has l taken by somebody, and returns the outcome.
-func begin(l *redislock.Lock, ctx context.Context) <-chan error {
+func begin(l *redislock.Mutex, ctx context.Context) <-chan error {
 	got := make(chan error, 1)
 	go func() { got <- l.LockContext(ctx) }()
 	return got
@@ -82,9 +82,9 @@ func TestAReleaseSaysWhoseTurnItIsInAMessageThatIsZero(t *testing.T) {
 	t.Parallel()
 	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
 		holder, c := open(t, connect(t, addr)), open(t, connect(t, addr), rarely)
-		for _, lock := range []func(c *redislock.Client) *redislock.Lock{
-			func(c *redislock.Client) *redislock.Lock { return c.Lock("it") },
-			func(c *redislock.Client) *redislock.Lock { return c.FencedLocker("it") },
+		for _, lock := range []func(c *redislock.Client) *redislock.Mutex{
+			func(c *redislock.Client) *redislock.Mutex { return c.Mutex("it") },
+			func(c *redislock.Client) *redislock.Mutex { return c.FencedMutex("it") },
 		} {
 			heard := suite.Listen(t, direct, "it")
 			a, b := someone(), someone()
@@ -110,14 +110,14 @@ func TestAReleaseSaysWhoseTurnItIsInAMessageThatIsZero(t *testing.T) {
 func TestWaitersOfSeveralProcessesHaveTheirTurnsInOrder(t *testing.T) {
 	t.Parallel()
 	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
-		holder := open(t, connect(t, addr)).Lock("it")
+		holder := open(t, connect(t, addr)).Mutex("it")
 		a := someone()
 		hold(t, holder, a)
 		const n = 5
 		elements := []string{}
 		var wg sync.WaitGroup
 		for i := range n {
-			l, b := open(t, connect(t, addr), rarely).Lock("it"), someone()
+			l, b := open(t, connect(t, addr), rarely).Mutex("it"), someone()
 			wg.Go(func() {
 				assert.NoError(t, l.LockContext(b))
 				assert.NoError(t, l.UnlockContext(b))
@@ -140,13 +140,13 @@ func TestWaitersOfSeveralProcessesHaveTheirTurnsInOrder(t *testing.T) {
 func TestOthersGoOnWhenItIsTheTurnOfOneThatHasDied(t *testing.T) {
 	t.Parallel()
 	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
-		holder := open(t, connect(t, addr)).Lock("it")
+		holder := open(t, connect(t, addr)).Mutex("it")
 		a := someone()
 		hold(t, holder, a)
 		const n = 3
 		var wg sync.WaitGroup
 		for i := range n {
-			l := open(t, connect(t, addr), rarely).Lock("it")
+			l := open(t, connect(t, addr), rarely).Mutex("it")
 			wg.Go(func() {
 				b := someone()
 				assert.NoError(t, l.LockContext(b))
@@ -170,11 +170,11 @@ func TestOthersGoOnWhenItIsTheTurnOfOneThatCannotBeReached(t *testing.T) {
 	s := startServer(t)
 	direct := connect(t, s.Addr)
 	p := testbed.NewProxy(t, s.Addr)
-	holder, l := open(t, connect(t, s.Addr)).Lock("it"), open(t, connect(t, s.Addr), rarely).Lock("it")
+	holder, l := open(t, connect(t, s.Addr)).Mutex("it"), open(t, connect(t, s.Addr), rarely).Mutex("it")
 	a, b := someone(), someone()
 	hold(t, holder, a)
 	ctx, cancel := context.WithCancel(someone())
-	first := begin(open(t, connect(t, p.Addr()), rarely).Lock("it"), ctx)
+	first := begin(open(t, connect(t, p.Addr()), rarely).Mutex("it"), ctx)
 	inList(t, direct, 1)
 	got := begin(l, b)
 	inList(t, direct, 2)
@@ -191,13 +191,13 @@ func TestOthersGoOnWhenItIsTheTurnOfOneThatCannotBeReached(t *testing.T) {
 func TestWhoseTurnItWasThoughTheLockIsAnothersIsNext(t *testing.T) {
 	t.Parallel()
 	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
-		holder := open(t, connect(t, addr)).Lock("it")
+		holder := open(t, connect(t, addr)).Mutex("it")
 		a := someone()
 		hold(t, holder, a)
 		ctx, cancel := context.WithCancel(someone())
 		var all []<-chan error
 		for i := range 3 {
-			all = append(all, begin(open(t, connect(t, addr), rarely).Lock("it"), ctx))
+			all = append(all, begin(open(t, connect(t, addr), rarely).Mutex("it"), ctx))
 			inList(t, direct, i+1)
 		}
 		before := inList(t, direct, 3)
@@ -218,7 +218,7 @@ func TestWhoseTurnItWasThoughTheLockIsAnothersIsNext(t *testing.T) {
 func TestWhoGetsTheLockOutOfTurnLeavesTheList(t *testing.T) {
 	t.Parallel()
 	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
-		holder, l := open(t, connect(t, addr)).Lock("it"), open(t, connect(t, addr), rarely).Lock("it")
+		holder, l := open(t, connect(t, addr)).Mutex("it"), open(t, connect(t, addr), rarely).Mutex("it")
 		a, b := someone(), someone()
 		hold(t, holder, a)
 		got := begin(l, b)
@@ -236,13 +236,13 @@ func TestWhoGetsTheLockOutOfTurnLeavesTheList(t *testing.T) {
 func TestAWaiterThatGivesUpWhenItIsItsTurnCallsTheNext(t *testing.T) {
 	t.Parallel()
 	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
-		holder := open(t, connect(t, addr)).Lock("it")
+		holder := open(t, connect(t, addr)).Mutex("it")
 		a, b := someone(), someone()
 		hold(t, holder, a)
 		ctx, cancel := context.WithCancel(someone())
-		first := begin(open(t, connect(t, addr), rarely).Lock("it"), ctx)
+		first := begin(open(t, connect(t, addr), rarely).Mutex("it"), ctx)
 		element := inList(t, direct, 1)[0]
-		l := open(t, connect(t, addr), rarely).Lock("it")
+		l := open(t, connect(t, addr), rarely).Mutex("it")
 		second := begin(l, b)
 		inList(t, direct, 2)
 		require.Eventually(t, func() bool { return direct.PubSubNumSub(background, turnChannel).Val()[turnChannel] == 2 }, soon, time.Millisecond)
@@ -266,7 +266,7 @@ func TestOneWhoseReplyWasLostWhenItGotTheLockListensNoMore(t *testing.T) {
 	s := startServer(t)
 	direct := connect(t, s.Addr)
 	p := testbed.NewProxy(t, s.Addr)
-	holder, l := open(t, connect(t, s.Addr)).Lock("it"), open(t, connectFor(t, p.Addr(), 12*hasty), rarely).Lock("it")
+	holder, l := open(t, connect(t, s.Addr)).Mutex("it"), open(t, connectFor(t, p.Addr(), 12*hasty), rarely).Mutex("it")
 	a, b := someone(), someone()
 	hold(t, holder, a)
 	got := begin(l, b)
@@ -284,11 +284,11 @@ func TestOneWhoseReplyWasLostWhenItGotTheLockListensNoMore(t *testing.T) {
 func TestAWaiterThatGivesUpLeavesItsPlace(t *testing.T) {
 	t.Parallel()
 	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
-		holder := open(t, connect(t, addr)).Lock("it")
+		holder := open(t, connect(t, addr)).Mutex("it")
 		a := someone()
 		hold(t, holder, a)
 		for range 20 {
-			l := open(t, connect(t, addr), rarely).Lock("it")
+			l := open(t, connect(t, addr), rarely).Mutex("it")
 			ctx, cancel := context.WithTimeout(someone(), time.Duration(rand.Int64N(int64(20*time.Millisecond))))
 			require.ErrorIs(t, l.LockContext(ctx), context.DeadlineExceeded)
 			cancel()
@@ -301,11 +301,11 @@ func TestAWaiterThatGivesUpLeavesItsPlace(t *testing.T) {
 func TestACloseOfTheClientLeavesNobodyInTheList(t *testing.T) {
 	t.Parallel()
 	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
-		holder := open(t, connect(t, addr)).Lock("it")
+		holder := open(t, connect(t, addr)).Mutex("it")
 		a := someone()
 		hold(t, holder, a)
 		c := open(t, connect(t, addr), rarely)
-		got := begin(c.Lock("it"), someone())
+		got := begin(c.Mutex("it"), someone())
 		inList(t, direct, 1)
 		require.NoError(t, c.Close(background))
 		require.Zero(t, direct.Exists(background, turnList).Val())
@@ -316,15 +316,15 @@ func TestACloseOfTheClientLeavesNobodyInTheList(t *testing.T) {
 
 // lingering returns a client of which nobody waits, which hears of the lock still, and its number.
 func lingering(t *testing.T, direct *redis.Client, addr string) (c *redislock.Client, number int) {
-	holder := open(t, connect(t, addr)).Lock("it")
+	holder := open(t, connect(t, addr)).Mutex("it")
 	c = open(t, connect(t, addr), rarely)
 	a, b := someone(), someone()
 	hold(t, holder, a)
-	got := begin(c.Lock("it"), b)
+	got := begin(c.Mutex("it"), b)
 	number = numberOf(t, inList(t, direct, 1)[0])
 	require.NoError(t, holder.UnlockContext(a))
 	require.NoError(t, within(t, got))
-	require.NoError(t, c.Lock("it").UnlockContext(b))
+	require.NoError(t, c.Mutex("it").UnlockContext(b))
 	return c, number
 }
 
@@ -351,20 +351,20 @@ func TestWhoComesBackSoonAsksOnceAndSubscribesToNothing(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	direct := connect(t, s.Addr)
-	holder := open(t, connect(t, s.Addr)).Lock("it")
+	holder := open(t, connect(t, s.Addr)).Mutex("it")
 	require.Eventually(t, func() bool { // unless the machine was so busy that it was not soon
 		c, _ := lingering(t, direct, s.Addr)
 		a, b := someone(), someone()
 		hold(t, holder, a)
 		subscribed := commands(t, direct, "subscribe")
 		asked := commands(t, direct, "evalsha") + commands(t, direct, "eval")
-		got := begin(c.Lock("it"), b)
+		got := begin(c.Mutex("it"), b)
 		inList(t, direct, 1)
 		time.Sleep(100 * time.Millisecond)
 		asked = commands(t, direct, "evalsha") + commands(t, direct, "eval") - asked
 		require.NoError(t, holder.UnlockContext(a))
 		require.NoError(t, within(t, got))
-		require.NoError(t, c.Lock("it").UnlockContext(b))
+		require.NoError(t, c.Mutex("it").UnlockContext(b))
 		subscribed = commands(t, direct, "subscribe") - subscribed
 		// One may be to the sign.
 		return asked == 1 && subscribed <= 1
@@ -378,15 +378,15 @@ func TestSubscriptionsEndWhenNobodyNeedsThemForAWhile(t *testing.T) {
 	c, _ := lingering(t, direct, s.Addr)
 	require.Eventually(t, func() bool { return len(subscriptions(direct)) == 0 }, soon, 10*time.Millisecond)
 	// And it begins anew.
-	holder := open(t, connect(t, s.Addr)).Lock("it")
+	holder := open(t, connect(t, s.Addr)).Mutex("it")
 	a, b := someone(), someone()
 	hold(t, holder, a)
 	asked := commands(t, direct, "lpos")
-	got := begin(c.Lock("it"), b)
+	got := begin(c.Mutex("it"), b)
 	settle(t, direct, 1, asked)
 	require.NoError(t, holder.UnlockContext(a))
 	require.NoError(t, within(t, got))
-	require.NoError(t, c.Lock("it").UnlockContext(b))
+	require.NoError(t, c.Mutex("it").UnlockContext(b))
 }
 
 func TestASubscriptionThatLingersWhileItsConnectionIsLostIsNotReliedUpon(t *testing.T) {
@@ -394,16 +394,16 @@ func TestASubscriptionThatLingersWhileItsConnectionIsLostIsNotReliedUpon(t *test
 	s := startServer(t)
 	direct := connect(t, s.Addr)
 	c, _ := lingering(t, direct, s.Addr)
-	holder := open(t, connect(t, s.Addr)).Lock("it")
+	holder := open(t, connect(t, s.Addr)).Mutex("it")
 	a, b := someone(), someone()
 	hold(t, holder, a)
 	require.NoError(t, direct.ClientKillByFilter(background, "TYPE", "pubsub").Err())
-	got := begin(c.Lock("it"), b)
+	got := begin(c.Mutex("it"), b)
 	inList(t, direct, 1)
 	require.NoError(t, direct.Del(background, turnList).Err()) // so that it has to hear of it
 	require.NoError(t, holder.UnlockContext(a))
 	require.NoError(t, within(t, got))
-	require.NoError(t, c.Lock("it").UnlockContext(b))
+	require.NoError(t, c.Mutex("it").UnlockContext(b))
 }
 
 func TestWithoutAPlaceWaitersGoOnAfterEachRelease(t *testing.T) {
@@ -416,19 +416,19 @@ func TestWithoutAPlaceWaitersGoOnAfterEachRelease(t *testing.T) {
 			"deleted and dirty": func() { direct.Del(background, turnList); direct.RPush(background, turnList, "garbage") },
 		} {
 			spoil()
-			holder := open(t, connect(t, addr)).Lock("it")
+			holder := open(t, connect(t, addr)).Mutex("it")
 			a := someone()
 			hold(t, holder, a)
 			var wg sync.WaitGroup
 			for range 3 {
-				l := open(t, connect(t, addr), rarely).Lock("it")
+				l := open(t, connect(t, addr), rarely).Mutex("it")
 				wg.Go(func() {
 					b := someone()
 					assert.NoError(t, l.LockContext(b), name)
 					assert.NoError(t, l.UnlockContext(b), name)
 				})
 			}
-			gone := open(t, connect(t, addr), rarely).Lock("it")
+			gone := open(t, connect(t, addr), rarely).Mutex("it")
 			ctx, cancel := context.WithTimeout(someone(), 50*time.Millisecond)
 			require.ErrorIs(t, gone.LockContext(ctx), context.DeadlineExceeded)
 			cancel()
@@ -455,9 +455,9 @@ func TestOfProcessesInTroubleNobodyIsForgotten(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 8 {
 		c := open(t, connect(t, s.Addr), rarely)
-		l := c.Lock("it")
+		l := c.Mutex("it")
 		if i%2 == 0 {
-			l = c.FencedLocker("it")
+			l = c.FencedMutex("it")
 		}
 		wg.Go(func() {
 			for ctx.Err() == nil {

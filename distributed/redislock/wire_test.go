@@ -70,7 +70,7 @@ func TestStateOfThePlainLockIsRedissons(t *testing.T) {
 			_, err := heard.Receive(background)
 			require.NoError(t, err)
 
-			l, a := c.Lock(n.name), someone()
+			l, a := c.Mutex(n.name), someone()
 			require.NoError(t, l.LockContext(a))
 			require.NoError(t, l.LockContext(a))
 			state := direct.HGetAll(background, n.name).Val()
@@ -101,7 +101,7 @@ func TestJavaAndGoExcludeAndWakeEachOther(t *testing.T) {
 		c := open(t, connect(t, addr), rarely)
 		for _, n := range names {
 			java := javaClient{direct, "11111111-2222-4333-8444-555555555555"}
-			l, a := c.Lock(n.name), someone()
+			l, a := c.Mutex(n.name), someone()
 
 			// Java has it, twice. Go waits, and is woken by the second release.
 			for range 2 {
@@ -152,15 +152,15 @@ func TestTokenOfTheFencedLockIsRedissons(t *testing.T) {
 		c := open(t, connect(t, addr))
 		for _, n := range names {
 			direct.Set(background, n.token, 41, 0) // by Java
-			l, a := c.FencedLocker(n.name), someone()
+			l, a := c.FencedMutex(n.name), someone()
 			h := hold(t, l, a)
 			require.EqualValues(t, 42, h.Token())
 			require.Equal(t, "42", direct.Get(background, n.token).Val())
 			require.EqualValues(t, -1, direct.PTTL(background, n.token).Val())
-			ok, err := c.Lock(n.name).TryLockContext(someone())
+			ok, err := c.Mutex(n.name).TryLockContext(someone())
 			require.NoError(t, err)
 			require.False(t, ok, "a plain lock of the same name is the same lock")
-			ok, err = open(t, connect(t, addr)).FencedLocker(n.name).TryLockContext(someone())
+			ok, err = open(t, connect(t, addr)).FencedMutex(n.name).TryLockContext(someone())
 			require.NoError(t, err)
 			require.False(t, ok)
 			require.Equal(t, "42", direct.Get(background, n.token).Val(), "who is refused takes no token")
@@ -173,7 +173,7 @@ func TestTokenOfTheFencedLockIsRedissons(t *testing.T) {
 
 func TestHoldersOfOneProcessHaveTokensOfTheirOwn(t *testing.T) {
 	s := miniredis.RunT(t)
-	l := open(t, connect(t, s.Addr())).FencedLocker("it")
+	l := open(t, connect(t, s.Addr())).FencedMutex("it")
 	const n = 20
 	tokens := make(chan uint64, n)
 	var wg sync.WaitGroup
@@ -206,8 +206,8 @@ func TestHoldersOfOneProcessHaveTokensOfTheirOwn(t *testing.T) {
 func TestTheSimpleLockIsAStringAsOtherLibrariesHaveIt(t *testing.T) {
 	t.Parallel()
 	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
-		c := open(t, connect(t, addr), redislock.WithLease(lease.WithPoll(50*time.Millisecond)))
-		l, a := c.SimpleLocker("it"), someone()
+		c := open(t, connect(t, addr), redislock.WithLeaseOptions(lease.WithPoll(50*time.Millisecond)))
+		l, a := c.SimpleMutex("it"), someone()
 		require.NoError(t, l.LockContext(a))
 		require.False(t, direct.SetNX(background, "it", "other", time.Second).Val())
 		require.Greater(t, direct.PTTL(background, "it").Val(), 25*time.Second)
@@ -228,7 +228,7 @@ func TestTheSimpleLockIsAStringAsOtherLibrariesHaveIt(t *testing.T) {
 func TestOthersGetTheLockWhenItsTimeIsOver(t *testing.T) {
 	t.Parallel()
 	s := miniredis.RunT(t)
-	l := open(t, connect(t, s.Addr())).Lock("it")
+	l := open(t, connect(t, s.Addr())).Mutex("it")
 	java := javaClient{connect(t, s.Addr()), "java"}
 	java.tryLock("it", 1, 10*time.Second)
 	a := someone()
@@ -250,7 +250,7 @@ func TestWhoWaitsGetsTheLockWhenItsTimeIsOverToTheMillisecond(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 20 {
 		wg.Go(func() {
-			l, a := c.Lock(fmt.Sprint("it", i)), someone()
+			l, a := c.Mutex(fmt.Sprint("it", i)), someone()
 			for range 20 {
 				direct.Eval(background, "redis.call('hset', KEYS[1], 'java:1', 1) redis.call('pexpire', KEYS[1], 20)", []string{l.Name()})
 				if assert.NoError(t, l.LockContext(a)) {
@@ -267,9 +267,9 @@ func TestWrongNamesLeasesAndClientsAreRefused(t *testing.T) {
 	t.Parallel()
 	s := miniredis.RunT(t)
 	c := open(t, connect(t, s.Addr()))
-	for _, l := range []*redislock.Lock{
-		c.Lock(""), c.Lock(strings.Repeat("x", 4097)), c.FencedLocker(""), c.SimpleLocker(""),
-		c.Lock("it", redislock.For(0)), c.Lock("it", redislock.For(-time.Second)), c.Lock("it", redislock.For(time.Microsecond)),
+	for _, l := range []*redislock.Mutex{
+		c.Mutex(""), c.Mutex(strings.Repeat("x", 4097)), c.FencedMutex(""), c.SimpleMutex(""),
+		c.Mutex("it", redislock.WithFixedTTL(0)), c.Mutex("it", redislock.WithFixedTTL(-time.Second)), c.Mutex("it", redislock.WithFixedTTL(time.Microsecond)),
 	} {
 		ok, err := l.TryLockContext(background)
 		require.False(t, ok)
@@ -300,7 +300,7 @@ func TestWrongNamesLeasesAndClientsAreRefused(t *testing.T) {
 func TestTheLongestOfLeasesIsOne(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	l, a := open(t, connect(t, s.Addr)).Lock("it", redislock.For(math.MaxInt64)), someone()
+	l, a := open(t, connect(t, s.Addr)).Mutex("it", redislock.WithFixedTTL(math.MaxInt64)), someone()
 	h := hold(t, l, a)
 	require.NoError(t, h.Err())
 	ttl, err := connect(t, s.Addr).Do(background, "pttl", "it").Int64()
@@ -314,14 +314,14 @@ func TestNamesThatWouldCrossSlotsAreRefusedOnAClusterOnly(t *testing.T) {
 	_, cluster := startCluster(t)
 	c := open(t, cluster)
 	for _, name := range []string{"half{", "{}x", "a}b", "{", "}{", "x{}{y}"} {
-		ok, err := c.Lock(name).TryLockContext(background)
+		ok, err := c.Mutex(name).TryLockContext(background)
 		require.False(t, ok)
 		require.ErrorContains(t, err, "hash tag", name)
 	}
 	for _, name := range []string{"it", "{a}", "b{a}c{", "a{b}}"} {
 		ctx, cancel := context.WithTimeout(someone(), 5*time.Second)
-		require.NoError(t, c.FencedLocker(name).LockContext(ctx), name)
-		require.NoError(t, c.FencedLocker(name).UnlockContext(ctx), name)
+		require.NoError(t, c.FencedMutex(name).LockContext(ctx), name)
+		require.NoError(t, c.FencedMutex(name).UnlockContext(ctx), name)
 		cancel()
 	}
 }

@@ -52,7 +52,7 @@ func oursGetsTheLockOfAJavaProcessThatWasKilled(t *testing.T, s *stage) {
 		java.must(t, "a", "lock", against(kind), name+kind, -1)
 	}
 	queue := name + "queue"
-	holder, a := c.FairLocker(queue), someone()
+	holder, a := c.FairMutex(queue), someone()
 	hold(t, holder, a)
 	java.start(name, "try", "fair", queue, 3000, -1)
 	queued := func(n int64) {
@@ -68,7 +68,7 @@ func oursGetsTheLockOfAJavaProcessThatWasKilled(t *testing.T, s *stage) {
 		waits = append(waits, start(lockOf(c, kind, name+kind), b))
 	}
 	// Nobody tells that the head of the queue is dead: who is behind it has to ask.
-	behind := s.open(t, brief, redislock.WithLease(lease.WithPoll(time.Second))).FairLocker(queue)
+	behind := s.open(t, brief, redislock.WithLeaseOptions(lease.WithPoll(time.Second))).FairMutex(queue)
 	waits = append(waits, start(behind, b))
 	queued(2)
 	awaited(t, s.direct, name, 7) // the two that wait for the queue among them
@@ -139,7 +139,7 @@ func redissonPassesAGoProcessThatWasKilledAtTheHeadOfTheQueue(t *testing.T, s *s
 			t.Helper()
 			require.Eventually(t, func() bool { return s.direct.LLen(background, queue).Val() == n }, patience, time.Millisecond)
 		}
-		holder, a := s.open(t, brief).FairLocker(name), someone()
+		holder, a := s.open(t, brief).FairMutex(name), someone()
 		hold(t, holder, a)
 		child := testbed.Child(t, "wait", s.addr, name)
 		queued(1)
@@ -147,7 +147,7 @@ func redissonPassesAGoProcessThatWasKilledAtTheHeadOfTheQueue(t *testing.T, s *s
 		queued(2)
 		require.Eventually(t, func() bool { return s.java.asleep(t, name) }, patience, time.Millisecond)
 		var got <-chan error
-		last, b := s.open(t, brief, redislock.WithLease(lease.WithPoll(time.Second))).FairLocker(name), someone()
+		last, b := s.open(t, brief, redislock.WithLeaseOptions(lease.WithPoll(time.Second))).FairMutex(name), someone()
 		if behind {
 			got = start(last, b)
 			queued(3)

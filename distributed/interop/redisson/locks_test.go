@@ -180,7 +180,7 @@ func holdsOfEitherSideAreCountedToTheLast(t *testing.T, s *stage) {
 func aFairLockServesBothSidesInOrderOfArrival(t *testing.T, s *stage) {
 	for _, first := range []string{"go", "java"} {
 		name := fresh()
-		holder, a := s.open(t, long).FairLocker(name), someone()
+		holder, a := s.open(t, long).FairMutex(name), someone()
 		if first == "go" {
 			hold(t, holder, a)
 		} else {
@@ -193,7 +193,7 @@ func aFairLockServesBothSidesInOrderOfArrival(t *testing.T, s *stage) {
 		turns := make(chan turn, 6)
 		for i := range 6 {
 			if i%2 == 0 {
-				l, b := s.open(t, long).FairLocker(name), someone()
+				l, b := s.open(t, long).FairMutex(name), someone()
 				go func() {
 					if l.LockContext(b) == nil {
 						turns <- turn{i, func() { require.NoError(t, l.UnlockContext(b)) }}
@@ -213,7 +213,7 @@ func aFairLockServesBothSidesInOrderOfArrival(t *testing.T, s *stage) {
 			}, patience, time.Millisecond)
 		}
 		awaited(t, s.direct, name, 6)
-		require.False(t, try(t, s.open(t, long).FairLocker(name), someone()))
+		require.False(t, try(t, s.open(t, long).FairMutex(name), someone()))
 		require.Equal(t, "false", s.java.ask(t, "b", "try", "fair", name, 0, -1))
 		if first == "go" {
 			require.NoError(t, holder.UnlockContext(a))
@@ -236,17 +236,17 @@ func whoGivesUpLeavesTheFairQueueToTheOthers(t *testing.T, s *stage) {
 		t.Helper()
 		require.Eventually(t, func() bool { return s.direct.LLen(background, queue).Val() == n }, patience, time.Millisecond)
 	}
-	holder, a := s.open(t, long).FairLocker(name), someone()
+	holder, a := s.open(t, long).FairMutex(name), someone()
 	hold(t, holder, a)
 	ctx, cancel := context.WithCancel(someone())
 	defer cancel()
-	quits := start(s.open(t, long).FairLocker(name), ctx)
+	quits := start(s.open(t, long).FairMutex(name), ctx)
 	queued(1)
 	java := s.java.start(name+"a", "lock", "fair", name, -1)
 	queued(2)
 	gone := s.java.start(name+"b", "try", "fair", name, 500, -1)
 	queued(3)
-	last, b := s.open(t, long).FairLocker(name), someone()
+	last, b := s.open(t, long).FairMutex(name), someone()
 	got := start(last, b)
 	queued(4)
 	require.Equal(t, "false", soon(t, gone))
@@ -333,7 +333,7 @@ func multiLocksExcludeEachOther(t *testing.T, s *stage) {
 	names := []string{name + "a", name + "b", name + "c"} // in the order in which locks.Multi takes them
 	all := names[0] + "," + names[1] + "," + names[2]
 	c := s.open(t, long)
-	m, a := locks.Multi(c.Lock(names[2]), c.Lock(names[0]), c.Lock(names[1])), someone()
+	m, a := locks.Multi(c.Mutex(names[2]), c.Mutex(names[0]), c.Mutex(names[1])), someone()
 
 	// Ours holds all.
 	require.NoError(t, m.LockContext(a))
@@ -349,7 +349,7 @@ func multiLocksExcludeEachOther(t *testing.T, s *stage) {
 	// Redisson holds all.
 	require.False(t, try(t, m, a))
 	for _, n := range names {
-		require.False(t, try(t, c.Lock(n), a))
+		require.False(t, try(t, c.Mutex(n), a))
 	}
 	got := start(m, a)
 	awaited(t, s.direct, name, 1)
@@ -362,10 +362,10 @@ func multiLocksExcludeEachOther(t *testing.T, s *stage) {
 	require.False(t, try(t, m, a))
 	require.Zero(t, s.direct.Exists(background, names[0], names[2]).Val())
 	s.java.must(t, "a", "unlock", "plain", names[1])
-	hold(t, c.Lock(names[1]), a)
+	hold(t, c.Mutex(names[1]), a)
 	require.Equal(t, "false", s.java.ask(t, "a", "try", "multi", all, 0, -1))
 	require.Zero(t, s.direct.Exists(background, names[0], names[2]).Val())
-	require.NoError(t, c.Lock(names[1]).UnlockContext(a))
+	require.NoError(t, c.Mutex(names[1]).UnlockContext(a))
 }
 
 func whoIsNotTheOwnerCannotUnlock(t *testing.T, s *stage) {

@@ -13,7 +13,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/jucgo/locks/distributed/internal/testbed"
-	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/redislock"
 )
 
@@ -31,7 +30,7 @@ func holdUntilKilled(args []string) error {
 	}
 	conn := redis.NewClient(&redis.Options{Addr: args[0]})
 	defer conn.Close()
-	c, err := redislock.New(conn, redislock.WithLease(lease.WithTTL(term)))
+	c, err := redislock.New(conn, redislock.WithTTL(term))
 	if err != nil {
 		return err
 	}
@@ -51,10 +50,10 @@ func holdUntilKilled(args []string) error {
 func waitUntilKilled(args []string) error {
 	conn := redis.NewClient(&redis.Options{Addr: args[0]})
 	defer conn.Close()
-	c, err := redislock.New(conn, redislock.WithLease(lease.WithTTL(brief)), redislock.WithFairWait(time.Second))
+	c, err := redislock.New(conn, redislock.WithTTL(brief), redislock.WithFairWait(time.Second))
 	if err != nil {
 		return err
 	}
 	defer c.Close(context.Background())
-	return c.FairLocker(args[1]).LockContext(context.Background())
+	return c.FairMutex(args[1]).LockContext(context.Background())
 }

@@ -61,7 +61,7 @@ func connect(tb testing.TB, addr string) *redis.Client {
 func open(tb testing.TB, conn redis.UniversalClient, term time.Duration, opts ...redislock.Option) *redislock.Client {
 	tb.Helper()
 	c, err := redislock.New(conn, append([]redislock.Option{
-		redislock.WithLease(lease.WithTTL(term), lease.WithPoll(time.Minute)), redislock.WithFairWait(5 * time.Minute),
+		redislock.WithTTL(term), redislock.WithLeaseOptions(lease.WithPoll(time.Minute)), redislock.WithFairWait(5 * time.Minute),
 	}, opts...)...)
 	require.NoError(tb, err)
 	tb.Cleanup(func() { require.NoError(tb, c.Close(background)) })
@@ -75,18 +75,18 @@ func (s *stage) open(tb testing.TB, term time.Duration, opts ...redislock.Option
 // long is a lease that no test waits for.
 const long = 30 * time.Second
 
-func lockOf(c *redislock.Client, kind, name string) *redislock.Lock {
+func lockOf(c *redislock.Client, kind, name string) *redislock.Mutex {
 	switch kind {
 	case "plain":
-		return c.Lock(name)
+		return c.Mutex(name)
 	case "fair":
-		return c.FairLocker(name)
+		return c.FairMutex(name)
 	case "fenced":
-		return c.FencedLocker(name)
+		return c.FencedMutex(name)
 	case "read":
-		return c.ReadWriteLocker(name).ReadLocker().(*redislock.Lock)
+		return c.RWMutex(name).ReadLocker().(*redislock.Mutex)
 	case "write":
-		return c.ReadWriteLocker(name).WriteLocker().(*redislock.Lock)
+		return c.RWMutex(name).WriteLocker().(*redislock.Mutex)
 	}
 	panic(kind)
 }
@@ -100,7 +100,7 @@ func start(l locks.Locker, ctx context.Context) <-chan error {
 	return c
 }
 
-func hold(tb testing.TB, l *redislock.Lock, ctx context.Context) locks.Hold {
+func hold(tb testing.TB, l *redislock.Mutex, ctx context.Context) locks.Hold {
 	tb.Helper()
 	require.NoError(tb, soon(tb, start(l, ctx)))
 	h, err := l.Hold(ctx)

@@ -94,7 +94,7 @@ func mixedLoad(t *testing.T, s *stage, d time.Duration) {
 		switch kind {
 		case "multi":
 			arg = name + "a," + name + "b"
-			l = locks.Multi(c.Lock(name+"a"), c.Lock(name+"b"))
+			l = locks.Multi(c.Mutex(name+"a"), c.Mutex(name+"b"))
 		case "read", "write":
 			name = base + "rw"
 			arg = name

@@ -29,7 +29,7 @@ func ExampleNew() {
 	}
 	defer provider.Close(context.Background())
 
-	err = locks.Do(context.Background(), provider.FencedLocker("orders"), func(context.Context) error {
+	err = locks.Do(context.Background(), provider.FencedMutex("orders"), func(context.Context) error {
 		fmt.Println("worked")
 		return nil
 	})

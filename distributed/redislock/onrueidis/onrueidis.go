@@ -18,11 +18,15 @@ func New(client rueidis.Client, opts ...redislock.Option) (*redislock.Client, er
 	if err != nil {
 		return nil, err
 	}
-	return redislock.NewOver(p, opts...)
+	c, err := driver.NewClient(p, opts)
+	if err != nil {
+		return nil, err
+	}
+	return c.(*redislock.Client), nil
 }
 
-// Redlock returns the locks on the servers of clients, each of which is a master of its own; see [redislock.Redlock].
-func Redlock(clients []rueidis.Client, opts ...redislock.Option) (*redislock.Majority, error) {
+// NewRedlock returns the locks on the servers of clients, each of which is a master of its own; see [redislock.NewRedlock].
+func NewRedlock(clients []rueidis.Client, opts ...redislock.Option) (*redislock.Redlock, error) {
 	ports := make([]driver.Port, len(clients))
 	known := make(map[rueidis.Client]bool)
 	for i, c := range clients {
@@ -36,7 +40,11 @@ func Redlock(clients []rueidis.Client, opts ...redislock.Option) (*redislock.Maj
 		known[c] = true
 		ports[i] = p
 	}
-	return redislock.RedlockOver(ports, opts...)
+	r, err := driver.NewRedlock(ports, opts)
+	if err != nil {
+		return nil, err
+	}
+	return r.(*redislock.Redlock), nil
 }
 
 // NewGate returns a Gate for what is on the server, or the cluster, that client has; see [redislock.NewGate].
@@ -45,7 +53,7 @@ func NewGate(client rueidis.Client) (*redislock.Gate, error) {
 	if err != nil {
 		return nil, err
 	}
-	return redislock.GateOver(p), nil
+	return driver.NewGate(p).(*redislock.Gate), nil
 }
 
 func newPort(client rueidis.Client) (*port, error) {

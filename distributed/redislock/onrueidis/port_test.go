@@ -35,11 +35,11 @@ func TestNoClientAndOneClientTwiceAreRefused(t *testing.T) {
 	_, err = onrueidis.NewGate(nil)
 	require.ErrorContains(t, err, "nil client")
 	c := single(t, miniredis.RunT(t).Addr())
-	_, err = onrueidis.Redlock([]rueidis.Client{c, nil})
+	_, err = onrueidis.NewRedlock([]rueidis.Client{c, nil})
 	require.ErrorContains(t, err, "nil client")
-	_, err = onrueidis.Redlock([]rueidis.Client{c, c})
+	_, err = onrueidis.NewRedlock([]rueidis.Client{c, c})
 	require.ErrorContains(t, err, "twice")
-	_, err = onrueidis.Redlock(nil)
+	_, err = onrueidis.NewRedlock(nil)
 	require.ErrorContains(t, err, "without servers")
 	_, err = onrueidis.New(c, redislock.WithFairWait(0))
 	require.Error(t, err)
@@ -48,9 +48,9 @@ func TestNoClientAndOneClientTwiceAreRefused(t *testing.T) {
 func TestAClientThatItsUserHasClosedIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	s := suite.StartServer(t)
-	require.NoError(t, open(t, single(t, s.Addr)).Lock("it").LockContext(suite.Someone()))
+	require.NoError(t, open(t, single(t, s.Addr)).Mutex("it").LockContext(suite.Someone()))
 	conn := single(t, s.Addr)
-	l := open(t, conn, redislock.WithLease(lease.WithPoll(200*time.Millisecond))).Lock("it")
+	l := open(t, conn, redislock.WithLeaseOptions(lease.WithPoll(200*time.Millisecond))).Mutex("it")
 	got := make(chan error, 1)
 	go func() { got <- l.LockContext(suite.Someone()) }()
 	direct := suite.Connect(t, s.Addr)
@@ -64,22 +64,22 @@ func TestAServerThatIsNotThereIsAnErrorAtOnceAndWaitedForByThoseWhoWaitAlready(t
 	s := suite.StartServer(t)
 	p := testbed.NewProxy(t, s.Addr)
 	direct := suite.Connect(t, s.Addr)
-	holder, l := open(t, single(t, s.Addr)).Lock("it"), open(t, single(t, p.Addr()))
+	holder, l := open(t, single(t, s.Addr)).Mutex("it"), open(t, single(t, p.Addr()))
 	a, b := suite.Someone(), suite.Someone()
 	suite.Hold(t, holder, a)
 	got := make(chan error, 1)
-	go func() { got <- l.Lock("it").LockContext(b) }()
+	go func() { got <- l.Mutex("it").LockContext(b) }()
 	require.Eventually(t, func() bool { return len(suite.Subscriptions(direct)) == 1 }, suite.Soon, time.Millisecond)
 	s.Kill()
 	require.Eventually(t, func() bool {
 		var op *net.OpError
-		_, err := l.Lock("other").TryLockContext(suite.Someone())
+		_, err := l.Mutex("other").TryLockContext(suite.Someone())
 		return errors.As(err, &op) || errors.Is(err, lease.ErrUnavailable)
 	}, suite.Soon, time.Millisecond)
 	require.Empty(t, got)
 	s.Restart(t) // without the lock
 	require.NoError(t, <-got)
-	require.NoError(t, l.Lock("it").UnlockContext(b))
+	require.NoError(t, l.Mutex("it").UnlockContext(b))
 	holder.UnlockContext(a)
 }
 
@@ -90,7 +90,7 @@ func TestARequestIsNotRepeatedWhenTheTimeOfItsConnectionIsOver(t *testing.T) {
 	p := testbed.NewProxy(t, s.Addr)
 	o := option(10*time.Second, p.Addr())
 	o.ConnLifetime = 300 * time.Millisecond
-	l := open(t, connect(t, o)).FencedLocker("it")
+	l := open(t, connect(t, o)).FencedMutex("it")
 	a := suite.Someone()
 	h := suite.Hold(t, l, a)
 	require.NoError(t, l.UnlockContext(a))
@@ -111,9 +111,9 @@ func TestRequestsWaitForTheirTurnAndForNothingElse(t *testing.T) {
 	for i := range n {
 		go func() {
 			a := suite.Someone()
-			err := c.Lock(fmt.Sprint("it", i)).LockContext(a)
+			err := c.Mutex(fmt.Sprint("it", i)).LockContext(a)
 			if err == nil {
-				err = c.Lock(fmt.Sprint("it", i)).UnlockContext(a)
+				err = c.Mutex(fmt.Sprint("it", i)).UnlockContext(a)
 			}
 			results <- err
 		}()
@@ -148,18 +148,18 @@ func TestRedlockIsHeldWhileAMajorityOfItsServersAnswers(t *testing.T) {
 		servers = append(servers, s)
 		clients = append(clients, single(t, s.Addr))
 	}
-	m, err := onrueidis.Redlock(clients, redislock.WithLease(lease.WithTTL(suite.Long)))
+	m, err := onrueidis.NewRedlock(clients, redislock.WithTTL(suite.Long))
 	require.NoError(t, err)
 	defer m.Close(context.Background())
 	a := suite.Someone()
 	servers[0].Pause()
-	h := suite.Hold(t, m.Lock("it"), a)
+	h := suite.Hold(t, m.Mutex("it"), a)
 	suite.Renewed(t, h)
 	servers[1].Pause()
 	<-h.Lost()
-	require.ErrorIs(t, m.Lock("it").UnlockContext(a), locks.ErrLost)
+	require.ErrorIs(t, m.Mutex("it").UnlockContext(a), locks.ErrLost)
 	servers[0].Resume()
 	servers[1].Resume()
-	suite.Patiently(t, m.Lock("it"), a)
-	require.NoError(t, m.Lock("it").UnlockContext(a))
+	suite.Patiently(t, m.Mutex("it"), a)
+	require.NoError(t, m.Mutex("it").UnlockContext(a))
 }

@@ -15,6 +15,15 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
+// Constructors of package redislock, for packages with a [Port] of another client library. They are not exported there, since
+// no package outside of that module's tree can make a Port. Package redislock sets them when it is initialized. opts is a
+// []redislock.Option, and the results are a *redislock.Client, a *redislock.Redlock and a *redislock.Gate.
+var (
+	NewClient  func(p Port, opts any) (any, error)
+	NewRedlock func(ports []Port, opts any) (any, error)
+	NewGate    func(p Port) any
+)
+
 // Head is how many values there are in front of the keys of a request.
 const Head = 3
 

@@ -12,20 +12,19 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/internal/testbed"
-	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/redislock"
 	"github.com/jucgo/locks/lockstest"
 )
 
 // Term sets the lease.
-func Term(d time.Duration) redislock.Option { return redislock.WithLease(lease.WithTTL(d)) }
+func Term(d time.Duration) redislock.Option { return redislock.WithTTL(d) }
 
 // Kinds are the kinds of locks that have one queue in a process.
-var Kinds = map[string]func(c *redislock.Client, name string) *redislock.Lock{
-	"plain":  func(c *redislock.Client, name string) *redislock.Lock { return c.Lock(name) },
-	"fenced": func(c *redislock.Client, name string) *redislock.Lock { return c.FencedLocker(name) },
-	"simple": func(c *redislock.Client, name string) *redislock.Lock { return c.SimpleLocker(name) },
-	"fair":   func(c *redislock.Client, name string) *redislock.Lock { return c.FairLocker(name) },
+var Kinds = map[string]func(c *redislock.Client, name string) *redislock.Mutex{
+	"plain":  func(c *redislock.Client, name string) *redislock.Mutex { return c.Mutex(name) },
+	"fenced": func(c *redislock.Client, name string) *redislock.Mutex { return c.FencedMutex(name) },
+	"simple": func(c *redislock.Client, name string) *redislock.Mutex { return c.SimpleMutex(name) },
+	"fair":   func(c *redislock.Client, name string) *redislock.Mutex { return c.FairMutex(name) },
 }
 
 // flush deletes all keys.
@@ -59,7 +58,7 @@ func conformOn(t *testing.T, on Driver, direct redis.UniversalClient, open opene
 				SpuriousTry: true, // a gate may be passed in vain
 				FIFO:        true,
 				Lose:        func(locks.TryLocker) { direct.Del(Background, "it") },
-				Waiting:     func(l locks.TryLocker) int { return l.(*redislock.Lock).QueueLength() },
+				Waiting:     func(l locks.TryLocker) int { return l.(*redislock.Mutex).QueueLength() },
 				Rounds:      50,
 				Settle:      5 * time.Millisecond,
 				IgnoreLeaks: on.Leaks,
@@ -89,17 +88,17 @@ func LocksConformOnRedis(t *testing.T, on Driver) {
 
 // AnyKind has all kinds of locks that exclude everybody.
 var AnyKind = map[string]func(c *redislock.Client, name string) locks.TryLocker{
-	"plain":  func(c *redislock.Client, name string) locks.TryLocker { return c.Lock(name) },
-	"fenced": func(c *redislock.Client, name string) locks.TryLocker { return c.FencedLocker(name) },
-	"simple": func(c *redislock.Client, name string) locks.TryLocker { return c.SimpleLocker(name) },
-	"fair":   func(c *redislock.Client, name string) locks.TryLocker { return c.FairLocker(name) },
-	"write":  func(c *redislock.Client, name string) locks.TryLocker { return c.ReadWriteLocker(name).WriteLocker() },
+	"plain":  func(c *redislock.Client, name string) locks.TryLocker { return c.Mutex(name) },
+	"fenced": func(c *redislock.Client, name string) locks.TryLocker { return c.FencedMutex(name) },
+	"simple": func(c *redislock.Client, name string) locks.TryLocker { return c.SimpleMutex(name) },
+	"fair":   func(c *redislock.Client, name string) locks.TryLocker { return c.FairMutex(name) },
+	"write":  func(c *redislock.Client, name string) locks.TryLocker { return c.RWMutex(name).WriteLocker() },
 }
 
 // AllKinds is AnyKind with readers, which do not exclude each other: Against says who excludes a kind.
 var AllKinds = func() map[string]func(c *redislock.Client, name string) locks.TryLocker {
 	all := maps.Clone(AnyKind)
-	all["read"] = func(c *redislock.Client, name string) locks.TryLocker { return c.ReadWriteLocker(name).ReadLocker() }
+	all["read"] = func(c *redislock.Client, name string) locks.TryLocker { return c.RWMutex(name).ReadLocker() }
 	return all
 }()
 

@@ -30,7 +30,7 @@ const (
 )
 
 // Rarely has those who wait rely on messages, and on the time to live that they were told.
-var Rarely = redislock.WithLease(lease.WithPoll(time.Minute))
+var Rarely = redislock.WithLeaseOptions(lease.WithPoll(time.Minute))
 
 // Background is a context that never ends.
 var Background = context.Background()
@@ -42,7 +42,7 @@ func As(o locks.Owner) context.Context { return locks.WithOwner(Background, o) }
 func Someone() context.Context { return As(locks.NewOwner()) }
 
 // Hold takes l as the owner of ctx.
-func Hold(tb testing.TB, l *redislock.Lock, ctx context.Context) locks.Hold {
+func Hold(tb testing.TB, l *redislock.Mutex, ctx context.Context) locks.Hold {
 	tb.Helper()
 	require.NoError(tb, l.LockContext(ctx))
 	h, err := l.Hold(ctx)
@@ -51,7 +51,7 @@ func Hold(tb testing.TB, l *redislock.Lock, ctx context.Context) locks.Hold {
 }
 
 // Patiently takes l, and tries again if the server could not be reached.
-func Patiently(tb testing.TB, l *redislock.Lock, ctx context.Context) locks.Hold {
+func Patiently(tb testing.TB, l *redislock.Mutex, ctx context.Context) locks.Hold {
 	tb.Helper()
 	require.Eventually(tb, func() bool { return l.LockContext(ctx) == nil }, 20*time.Second, 10*time.Millisecond)
 	h, err := l.Hold(ctx)
@@ -75,9 +75,9 @@ func Renewed(tb testing.TB, h locks.Hold) {
 func overlap(t *testing.T, on Driver, s *Server, p *testbed.Proxy, phase time.Duration, trouble func()) time.Duration {
 	t.Helper()
 	// The margin is large so that the channel is closed in time as well.
-	opts := redislock.WithLease(lease.WithTTL(Short), lease.WithMargin(Short/3))
-	l := on.Server(t, p.Addr(), Hasty, opts).Lock(t.Name())
-	rival := on.Open(t, s.Addr).Lock(t.Name())
+	margin := redislock.WithLeaseOptions(lease.WithMargin(Short / 3))
+	l := on.Server(t, p.Addr(), Hasty, redislock.WithTTL(Short), margin).Mutex(t.Name())
+	rival := on.Open(t, s.Addr).Mutex(t.Name())
 	a, b := Someone(), Someone()
 	h := Patiently(t, l, a)
 	began := time.Now()
@@ -139,7 +139,7 @@ func ALostReplyOfAnAcquisitionLeavesOneHold(t *testing.T, on Driver) {
 		t.Run(name, func(t *testing.T) {
 			p := testbed.NewProxy(t, s.Addr)
 			direct := Connect(t, s.Addr)
-			l := kind(on.Server(t, p.Addr(), time.Second, Rarely), name).(*redislock.Lock)
+			l := kind(on.Server(t, p.Addr(), time.Second, Rarely), name).(*redislock.Mutex)
 			a := Someone()
 			require.NoError(t, l.LockContext(a)) // so that the scripts are known to the server
 			require.NoError(t, l.UnlockContext(a))
@@ -155,7 +155,7 @@ func ALostReplyOfAnAcquisitionLeavesOneHold(t *testing.T, on Driver) {
 			OnlyTokens(t, direct, name)
 
 			// One that waits, and gets no reply when it has the lock.
-			rival, b := AnyKind[Against(name)](on.Open(t, s.Addr), name).(*redislock.Lock), Someone()
+			rival, b := AnyKind[Against(name)](on.Open(t, s.Addr), name).(*redislock.Mutex), Someone()
 			Hold(t, rival, b)
 			got := make(chan error, 1)
 			go func() { got <- l.LockContext(a) }()
@@ -245,7 +245,7 @@ func ACancelledAcquisitionWhoseReplyIsLostReturnsAtOnceAndIsUndone(t *testing.T,
 			p := testbed.NewProxy(t, s.Addr)
 			direct := Connect(t, s.Addr)
 			const patience = 20 * time.Second // of the client with its connection
-			l := kind(on.Server(t, p.Addr(), patience), name).(*redislock.Lock)
+			l := kind(on.Server(t, p.Addr(), patience), name).(*redislock.Mutex)
 			a := Someone()
 			Hold(t, l, a)
 			require.NoError(t, l.UnlockContext(a))
@@ -272,7 +272,7 @@ func ALostReplyOfAReleaseIsNoError(t *testing.T, on Driver) {
 	t.Parallel()
 	s := StartServer(t)
 	p := testbed.NewProxy(t, s.Addr)
-	l := on.Open(t, p.Addr()).Lock("it")
+	l := on.Open(t, p.Addr()).Mutex("it")
 	a := Someone()
 	Hold(t, l, a)
 	p.DropReply(on.Eval, 1)
@@ -288,13 +288,13 @@ func WaitersGoOnAfterTheirSubscriptionsWereCut(t *testing.T, on Driver) {
 	t.Parallel()
 	s := StartServer(t)
 	direct := Connect(t, s.Addr)
-	holder := on.Open(t, s.Addr, Rarely).Lock("it")
+	holder := on.Open(t, s.Addr, Rarely).Mutex("it")
 	a := Someone()
 	Hold(t, holder, a)
 	const n = 10
 	var wg sync.WaitGroup
 	for range n {
-		l := on.Open(t, s.Addr, Rarely).Lock("it")
+		l := on.Open(t, s.Addr, Rarely).Mutex("it")
 		for range 5 {
 			wg.Go(func() {
 				b := Someone()
@@ -320,7 +320,7 @@ func AReleaseDuringACutOfTheSubscriptionIsNotMissed(t *testing.T, on Driver) {
 	t.Parallel()
 	s := StartServer(t)
 	direct := Connect(t, s.Addr)
-	holder, l := on.Open(t, s.Addr, Rarely).Lock("it"), on.Open(t, s.Addr, Rarely).Lock("it")
+	holder, l := on.Open(t, s.Addr, Rarely).Mutex("it"), on.Open(t, s.Addr, Rarely).Mutex("it")
 	a, b := Someone(), Someone()
 	Hold(t, holder, a)
 	got := make(chan error, 1)
@@ -348,8 +348,8 @@ func WithoutMessagesWaitersAskInTurn(t *testing.T, on Driver) {
 	p := testbed.NewProxy(t, s.Addr)
 	p.Swallow(func(reply []byte) bool { return bytes.Contains(reply, []byte("\r\nmessage\r\n")) })
 	direct := Connect(t, s.Addr)
-	poll := redislock.WithLease(lease.WithPoll(300 * time.Millisecond))
-	holder, l := on.Open(t, s.Addr).Lock("it"), on.Open(t, p.Addr(), poll).Lock("it")
+	poll := redislock.WithLeaseOptions(lease.WithPoll(300 * time.Millisecond))
+	holder, l := on.Open(t, s.Addr).Mutex("it"), on.Open(t, p.Addr(), poll).Mutex("it")
 	a, b := Someone(), Someone()
 	Hold(t, holder, a)
 	got := make(chan error, 1)
@@ -367,8 +367,8 @@ func MessagesWithoutAReasonGrantNothing(t *testing.T, on Driver) {
 	s := StartServer(t)
 	direct := Connect(t, s.Addr)
 	// Neither a renewal nor a waiter who asks in turn is to be taken for one who was woken.
-	calm := redislock.WithLease(lease.WithTTL(time.Hour), lease.WithPoll(time.Hour))
-	holder, l := on.Open(t, s.Addr, calm).Lock("it"), on.Open(t, s.Addr, calm).Lock("it")
+	calm := []redislock.Option{redislock.WithTTL(time.Hour), redislock.WithLeaseOptions(lease.WithPoll(time.Hour))}
+	holder, l := on.Open(t, s.Addr, calm...).Mutex("it"), on.Open(t, s.Addr, calm...).Mutex("it")
 	a, b := Someone(), Someone()
 	Hold(t, holder, a)
 	got := make(chan error, 1)
@@ -400,7 +400,7 @@ func AFlushIsALossAndForgottenScriptsAreNone(t *testing.T, on Driver) {
 	t.Parallel()
 	s := StartServer(t)
 	direct := Connect(t, s.Addr)
-	l := on.Open(t, s.Addr, Term(Long)).FencedLocker("it")
+	l := on.Open(t, s.Addr, Term(Long)).FencedMutex("it")
 	a := Someone()
 	h := Hold(t, l, a)
 	for range 10 {
@@ -427,16 +427,16 @@ func NothingElseIsOverwritten(t *testing.T, on Driver) {
 	t.Parallel()
 	s := StartServer(t)
 	direct := Connect(t, s.Addr)
-	c := on.Open(t, s.Addr, redislock.WithLease(lease.WithPoll(100*time.Millisecond)))
+	c := on.Open(t, s.Addr, redislock.WithLeaseOptions(lease.WithPoll(100*time.Millisecond)))
 	direct.Set(Background, "string", "data", 0)
 	direct.RPush(Background, "list", "data")
 	direct.HSet(Background, "hash", "field", "data")
 	direct.HSet(Background, "rw", "mode", "read", "somebody", 1)
 	direct.Set(Background, "{counted}", "x", 0)
 	direct.Set(Background, "redisson_lock_token:{counted}", "x", 0)
-	for _, l := range []*redislock.Lock{
-		c.Lock("string"), c.Lock("list"), c.Lock("rw"), c.FencedLocker("string"), c.FencedLocker("counted"),
-		c.SimpleLocker("list"), c.SimpleLocker("hash"),
+	for _, l := range []*redislock.Mutex{
+		c.Mutex("string"), c.Mutex("list"), c.Mutex("rw"), c.FencedMutex("string"), c.FencedMutex("counted"),
+		c.SimpleMutex("list"), c.SimpleMutex("hash"),
 	} {
 		began := time.Now()
 		ok, err := l.TryLockContext(Someone())
@@ -448,7 +448,7 @@ func NothingElseIsOverwritten(t *testing.T, on Driver) {
 	require.Zero(t, direct.Exists(Background, "counted").Val(), "not taken without a token")
 
 	// Without a time to live they are somebody's, for as long as they are there.
-	for _, l := range []*redislock.Lock{c.Lock("hash"), c.SimpleLocker("string")} {
+	for _, l := range []*redislock.Mutex{c.Mutex("hash"), c.SimpleMutex("string")} {
 		ok, err := l.TryLockContext(Someone())
 		require.NoError(t, err)
 		require.False(t, ok)
@@ -474,7 +474,7 @@ func WaitersCancelledAtRandomLeaveNothingBehind(t *testing.T, on Driver) {
 	direct := Connect(t, s.Addr)
 	for name, kind := range AllKinds {
 		t.Run(name, func(t *testing.T) {
-			holder := AnyKind[Against(name)](on.Open(t, s.Addr), name).(*redislock.Lock)
+			holder := AnyKind[Against(name)](on.Open(t, s.Addr), name).(*redislock.Mutex)
 			a := Someone()
 			Hold(t, holder, a)
 			// Many clients, since of one client one goroutine at a time waits for the server.

@@ -73,15 +73,15 @@ func LocksLeaveInRedisWhatRedissonDoes(t *testing.T, on Driver) {
 func lockOf(c *redislock.Client, kind, name string) locks.TryLocker {
 	switch kind {
 	case "plain":
-		return c.Lock(name)
+		return c.Mutex(name)
 	case "fair":
-		return c.FairLocker(name)
+		return c.FairMutex(name)
 	case "fenced":
-		return c.FencedLocker(name)
+		return c.FencedMutex(name)
 	case "read":
-		return c.ReadWriteLocker(name).ReadLocker()
+		return c.RWMutex(name).ReadLocker()
 	case "write":
-		return c.ReadWriteLocker(name).WriteLocker()
+		return c.RWMutex(name).WriteLocker()
 	}
 	panic(kind)
 }

@@ -158,7 +158,7 @@ func HistoriesOfClientsInTroubleAreThoseOfOneLock(t *testing.T, on Driver) {
 					write := AnyKind[kind](c, "it")
 					var read locks.TryLocker
 					if kind == "write" {
-						read = c.ReadWriteLocker("it").ReadLocker()
+						read = c.RWMutex("it").ReadLocker()
 					}
 					owner := Someone()
 					for over.Err() == nil {

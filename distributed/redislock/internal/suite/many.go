@@ -17,12 +17,12 @@ func TenThousandWaitersHaveOneConnection(t *testing.T, on Driver) {
 	holder, c := on.Open(t, s.Addr), on.Server(t, s.Addr, time.Minute)
 	a := Someone()
 	for i := range names {
-		require.NoError(t, holder.Lock(fmt.Sprint("it", i)).LockContext(a))
+		require.NoError(t, holder.Mutex(fmt.Sprint("it", i)).LockContext(a))
 	}
 	got := make(chan error, names*each)
 	for i := range names * each {
 		go func() {
-			l, b := c.Lock(fmt.Sprint("it", i%names)), Someone()
+			l, b := c.Mutex(fmt.Sprint("it", i%names)), Someone()
 			err := l.LockContext(b)
 			if err == nil {
 				err = l.UnlockContext(b)
@@ -37,7 +37,7 @@ func TenThousandWaitersHaveOneConnection(t *testing.T, on Driver) {
 	require.NoError(t, direct.ClientKillByFilter(Background, "TYPE", "pubsub").Err())
 	require.Eventually(t, func() bool { return len(Subscriptions(direct)) == names }, 60*time.Second, 20*time.Millisecond, "again")
 	for i := range names {
-		require.NoError(t, holder.Lock(fmt.Sprint("it", i)).UnlockContext(a))
+		require.NoError(t, holder.Mutex(fmt.Sprint("it", i)).UnlockContext(a))
 	}
 	for range names * each {
 		require.NoError(t, <-got)

@@ -23,7 +23,7 @@ func conformRWOn(t *testing.T, on Driver, direct redis.UniversalClient, open ope
 			cfg := lockstest.Config{
 				New: func(tb testing.TB) locks.TryLocker {
 					flush(tb, direct)
-					l := open(tb, Term(testbed.ConformanceLease(tb))).ReadWriteLocker("it")
+					l := open(tb, Term(testbed.ConformanceLease(tb))).RWMutex("it")
 					if !reader {
 						return l.WriteLocker()
 					}
@@ -59,7 +59,7 @@ func ReadWriteLocksConformOnRedis(t *testing.T, on Driver) {
 }
 
 // Try takes l if nobody has it.
-func Try(t *testing.T, l *redislock.Lock, ctx context.Context) bool {
+func Try(t *testing.T, l *redislock.Mutex, ctx context.Context) bool {
 	t.Helper()
 	ok, err := l.TryLockContext(ctx)
 	require.NoError(t, err)

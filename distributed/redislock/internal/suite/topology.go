@@ -72,12 +72,12 @@ func AHolderKeepsItsLockWhenASentinelReplacesTheMasterOrIsToldOfItsLoss(t *testi
 	const d = 20 * time.Second // longer than the replacement takes
 	c := on.Sentinel(t, sentinel, Term(d), redislock.WithReplicas(1, time.Second))
 	a := Someone()
-	safe := c.FencedLocker("safe")
+	safe := c.FencedMutex("safe")
 	h := Hold(t, safe, a)
 	// The other may have been replicated or not.
-	plain := on.Sentinel(t, sentinel, Term(d)).Lock("plain")
+	plain := on.Sentinel(t, sentinel, Term(d)).Mutex("plain")
 	p := Hold(t, plain, a)
-	waiter := on.Sentinel(t, sentinel, Term(d)).FencedLocker("safe")
+	waiter := on.Sentinel(t, sentinel, Term(d)).FencedMutex("safe")
 	got := make(chan error, 1)
 	b := Someone()
 	go func() { got <- waiter.LockContext(b) }()
@@ -93,7 +93,7 @@ func AHolderKeepsItsLockWhenASentinelReplacesTheMasterOrIsToldOfItsLoss(t *testi
 	}, 30*time.Second, 20*time.Millisecond, "renewed, on the new master")
 	require.NoError(t, h.Err())
 	require.EqualValues(t, 1, direct.Exists(Background, "safe").Val())
-	rival := on.Open(t, replica.Addr).Lock("plain")
+	rival := on.Open(t, replica.Addr).Mutex("plain")
 	if ok, _ := rival.TryLockContext(b); ok {
 		<-p.Lost() // at the renewal at the latest
 		require.ErrorIs(t, plain.UnlockContext(a), locks.ErrLost)
@@ -185,13 +185,13 @@ func LocksConformOnACluster(t *testing.T, on Driver) {
 }
 
 // everyKind are all kinds of locks with one holder.
-var everyKind = map[string]func(c *redislock.Client, name string) *redislock.Lock{
-	"plain":  func(c *redislock.Client, name string) *redislock.Lock { return c.Lock(name) },
-	"fenced": func(c *redislock.Client, name string) *redislock.Lock { return c.FencedLocker(name) },
-	"simple": func(c *redislock.Client, name string) *redislock.Lock { return c.SimpleLocker(name) },
-	"fair":   func(c *redislock.Client, name string) *redislock.Lock { return c.FairLocker(name) },
-	"write": func(c *redislock.Client, name string) *redislock.Lock {
-		return c.ReadWriteLocker(name).WriteLocker().(*redislock.Lock)
+var everyKind = map[string]func(c *redislock.Client, name string) *redislock.Mutex{
+	"plain":  func(c *redislock.Client, name string) *redislock.Mutex { return c.Mutex(name) },
+	"fenced": func(c *redislock.Client, name string) *redislock.Mutex { return c.FencedMutex(name) },
+	"simple": func(c *redislock.Client, name string) *redislock.Mutex { return c.SimpleMutex(name) },
+	"fair":   func(c *redislock.Client, name string) *redislock.Mutex { return c.FairMutex(name) },
+	"write": func(c *redislock.Client, name string) *redislock.Mutex {
+		return c.RWMutex(name).WriteLocker().(*redislock.Mutex)
 	},
 }
 
@@ -199,7 +199,7 @@ func LocksOfAllKindsAndNamesWorkOnAllServersOfACluster(t *testing.T, on Driver) 
 	t.Parallel()
 	nodes := startNodes(t)
 	// Nobody asks in turn: who waits depends on being told.
-	poll := redislock.WithLease(lease.WithPoll(time.Minute))
+	poll := redislock.WithLeaseOptions(lease.WithPoll(time.Minute))
 	for how, pubsub := range map[string]redislock.PubSub{"auto": redislock.Auto, "both": redislock.Both} {
 		c := on.across(t, nodes, poll, redislock.WithPubSub(pubsub), redislock.WithFairWait(4*time.Minute))
 		d := on.across(t, nodes, poll, redislock.WithPubSub(pubsub), redislock.WithFairWait(4*time.Minute))
@@ -251,10 +251,10 @@ func ReadersOfALockOfAClusterShareIt(t *testing.T, on Driver) {
 	c, d := on.across(t, nodes), on.across(t, nodes)
 	a, b := Someone(), Someone()
 	for _, name := range []string{"it", "other", "a{b}c"} {
-		l, m := c.ReadWriteLocker(name), d.ReadWriteLocker(name)
+		l, m := c.RWMutex(name), d.RWMutex(name)
 		require.NoError(t, l.ReadLocker().LockContext(a))
 		require.NoError(t, m.ReadLocker().LockContext(b))
-		ok, err := d.ReadWriteLocker(name).WriteLocker().TryLockContext(Someone())
+		ok, err := d.RWMutex(name).WriteLocker().TryLockContext(Someone())
 		require.NoError(t, err)
 		require.False(t, ok)
 		require.NoError(t, l.ReadLocker().UnlockContext(a))
@@ -290,7 +290,7 @@ func LocksOfAClusterSurviveAServerWhoseReplicaTakesItsPlace(t *testing.T, on Dri
 
 	const d = 40 * time.Second
 	acked := redislock.WithReplicas(1, time.Second)
-	l := on.across(t, nodes, Term(d), acked).FencedLocker(name)
+	l := on.across(t, nodes, Term(d), acked).FencedMutex(name)
 	a := Someone()
 	h := Hold(t, l, a)
 	require.NoError(t, h.Err())
@@ -305,7 +305,7 @@ func LocksOfAClusterSurviveAServerWhoseReplicaTakesItsPlace(t *testing.T, on Dri
 		return strings.Contains(Patient(t, replica.Addr).ClusterInfo(Background).Val(), "cluster_state:ok")
 	}
 	require.Eventually(t, healthyNow, 30*time.Second, 50*time.Millisecond)
-	rival := on.across(t, all, Term(d)).FencedLocker(name)
+	rival := on.across(t, all, Term(d)).FencedMutex(name)
 	b := Someone()
 	require.Eventually(t, func() bool {
 		ok, err := rival.TryLockContext(b)
@@ -336,12 +336,12 @@ func WaitersInSeveralSlotsOfAServerAreToldAlsoAfterTheirSubscriptionsWereCut(t *
 	got := make(chan error, n)
 	for i := range n {
 		name := fmt.Sprint("it", i)
-		Hold(t, holder.Lock(name), a)
+		Hold(t, holder.Mutex(name), a)
 		go func() {
 			b := Someone()
-			err := c.Lock(name).LockContext(b)
+			err := c.Mutex(name).LockContext(b)
 			if err == nil {
-				err = c.Lock(name).UnlockContext(b)
+				err = c.Mutex(name).UnlockContext(b)
 			}
 			got <- err
 		}()
@@ -352,7 +352,7 @@ func WaitersInSeveralSlotsOfAServerAreToldAlsoAfterTheirSubscriptionsWereCut(t *
 	require.Eventually(t, heard, Soon, 5*time.Millisecond, "subscribed again")
 	began := time.Now()
 	for i := range n {
-		require.NoError(t, holder.Lock(fmt.Sprint("it", i)).UnlockContext(a))
+		require.NoError(t, holder.Mutex(fmt.Sprint("it", i)).UnlockContext(a))
 	}
 	for range n {
 		require.NoError(t, <-got)

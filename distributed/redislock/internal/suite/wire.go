@@ -52,7 +52,7 @@ func LocksOfAClusterWakeThoseWhoWaitByEitherKindOfChannel(t *testing.T, on Drive
 			by := redislock.WithPubSub(pubsub)
 			c, d := on.across(t, []*Server{s}, by), on.across(t, []*Server{s}, by, Rarely)
 			for _, n := range []string{"it", "a{b}c"} {
-				l, m := c.FencedLocker(n), d.FencedLocker(n)
+				l, m := c.FencedMutex(n), d.FencedMutex(n)
 				a, b := Someone(), Someone()
 				Hold(t, l, a)
 				got := make(chan error, 1)
@@ -87,7 +87,7 @@ func ManyHoldsOfAClusterAreRenewed(t *testing.T, on Driver) {
 	var holds []locks.Hold
 	began := time.Now()
 	for i := range 50 {
-		holds = append(holds, Hold(t, c.Lock(fmt.Sprint("it", i)), a))
+		holds = append(holds, Hold(t, c.Mutex(fmt.Sprint("it", i)), a))
 	}
 	for _, h := range holds {
 		require.Eventually(t, func() bool {
@@ -103,12 +103,12 @@ func ReadWriteAndFairLocksWorkOnACluster(t *testing.T, on Driver) {
 	s, _ := StartCluster(t)
 	c, d := on.across(t, []*Server{s}, Term(Long)), on.across(t, []*Server{s}, Term(Long))
 	for _, name := range []string{"it", "a{b}c"} {
-		l, m := c.ReadWriteLocker(name), d.ReadWriteLocker(name)
+		l, m := c.RWMutex(name), d.RWMutex(name)
 		for _, pair := range [][2]locks.TryLocker{
-			{l.ReadLocker(), m.WriteLocker()}, {l.WriteLocker(), m.ReadLocker()}, {c.FairLocker("fair" + name), d.FairLocker("fair" + name)},
+			{l.ReadLocker(), m.WriteLocker()}, {l.WriteLocker(), m.ReadLocker()}, {c.FairMutex("fair" + name), d.FairMutex("fair" + name)},
 		} {
 			a, b := Someone(), Someone()
-			h := Hold(t, pair[0].(*redislock.Lock), a)
+			h := Hold(t, pair[0].(*redislock.Mutex), a)
 			got := make(chan error, 1)
 			go func() { got <- pair[1].LockContext(b) }()
 			Renewed(t, h)
@@ -131,12 +131,12 @@ func OneConnectionHearsOfAllLocks(t *testing.T, on Driver) {
 	const n = 50
 	got := make(chan error, n)
 	for i := range n {
-		require.NoError(t, holder.Lock(fmt.Sprint("it", i)).LockContext(a))
+		require.NoError(t, holder.Mutex(fmt.Sprint("it", i)).LockContext(a))
 		go func() {
 			b := Someone()
-			err := c.Lock(fmt.Sprint("it", i)).LockContext(b)
+			err := c.Mutex(fmt.Sprint("it", i)).LockContext(b)
 			if err == nil {
-				err = c.Lock(fmt.Sprint("it", i)).UnlockContext(b)
+				err = c.Mutex(fmt.Sprint("it", i)).UnlockContext(b)
 			}
 			got <- err
 		}()
@@ -144,7 +144,7 @@ func OneConnectionHearsOfAllLocks(t *testing.T, on Driver) {
 	require.Eventually(t, func() bool { return len(Subscriptions(direct)) == n }, 20*time.Second, time.Millisecond)
 	require.Equal(t, 1, strings.Count(direct.Do(Background, "client", "list", "type", "pubsub").String(), "addr=")/2)
 	for i := range n {
-		require.NoError(t, holder.Lock(fmt.Sprint("it", i)).UnlockContext(a))
+		require.NoError(t, holder.Mutex(fmt.Sprint("it", i)).UnlockContext(a))
 	}
 	for range n {
 		require.NoError(t, <-got)

@@ -22,7 +22,7 @@ var _ = register(lab.Scenario{
 No lock can prevent that, as the lock is not asked. The resource can: every holder gets a number, greater than that of the one before, and sends it along with what it writes. Whoever comes with a smaller number than one that was seen already is refused.`,
 	Look:  "Ann is paused while she has the lock. Her lease ends, Bob gets the lock with the next number, and writes. Then Ann goes on, and writes. In the first picture nobody looks at the numbers, and her stale value is what stays. In the second the resource refuses it.",
 	Found: `Without a look at the numbers the resource had {{.stale}} value in the end, from a holder whose lease had been over for {{n .late}}. With numbers, Ann came with {{.annToken}} after Bob had come with {{.bobToken}}: her write was refused, and Bob's stayed. Whoever asked the hold before the write was told, too: {{.told}}.`,
-	Take:  "Ask `Hold.Err` before what must not be done twice: it looks at the clock, and knows right after a pause. That leaves a gap between the question and the write. Where even that is too much, take `FencedLocker`, send `Hold.Token` along, and let the resource check it: a column in the database, a condition of the update.",
+	Take:  "Ask `Hold.Err` before what must not be done twice: it looks at the clock, and knows right after a pause. That leaves a gap between the question and the write. Where even that is too much, take `FencedMutex`, send `Hold.Token` along, and let the resource check it: a column in the database, a condition of the update.",
 	Java: `RFencedLock lock = redisson.getFencedLock("account");
 Long token = lock.lockAndGetToken();
 ...
@@ -75,16 +75,16 @@ func fencing(ctx context.Context, l *lab.Lab) error {
 // paused has Ann stop while she has the lock, until Bob has had it, and returns what her write came to.
 func paused(l *lab.Lab, ann, bob *process, name string, term time.Duration, title, desc string, write func(string, uint64) error) (stale error) {
 	t := l.Timeline(title, desc)
-	annLock := t.Wrap("lock", ann.locks.FencedLocker(name, redislock.For(term)))
-	bobLock := t.Wrap("lock", bob.locks.FencedLocker(name))
-	token := func(ctx context.Context, lock *redislock.Lock) (locks.Hold, error) { return lock.Hold(ctx) }
+	annLock := t.Wrap("lock", ann.locks.FencedMutex(name, redislock.WithFixedTTL(term)))
+	bobLock := t.Wrap("lock", bob.locks.FencedMutex(name))
+	token := func(ctx context.Context, lock *redislock.Mutex) (locks.Hold, error) { return lock.Hold(ctx) }
 	annHas, bobDone := make(chan struct{}), make(chan struct{})
 	var annToken, bobToken uint64
 	t.Go("Ann", func(ctx context.Context, me *lab.Lane) error {
 		if err := annLock.LockContext(ctx); err != nil {
 			return err
 		}
-		hold, err := token(ctx, ann.locks.FencedLocker(name))
+		hold, err := token(ctx, ann.locks.FencedMutex(name))
 		if err != nil {
 			return err
 		}
@@ -113,7 +113,7 @@ func paused(l *lab.Lab, ann, bob *process, name string, term time.Duration, titl
 		<-annHas
 		defer close(bobDone)
 		return locks.Do(ctx, bobLock, func(ctx context.Context) error {
-			hold, err := token(ctx, bob.locks.FencedLocker(name))
+			hold, err := token(ctx, bob.locks.FencedMutex(name))
 			if err != nil {
 				return err
 			}

@@ -67,14 +67,14 @@ func ownerCheck(ctx context.Context, l *lab.Lab) error {
 	l.Observe("waited", waited)
 
 	const short = 300 * time.Millisecond
-	mine := ann.locks.Lock("other", redislock.For(short))
+	mine := ann.locks.Mutex("other", redislock.WithFixedTTL(short))
 	l.Must(mine.LockContext(ctx))
 	time.Sleep(short)
-	theirs := bob.locks.Lock("other")
+	theirs := bob.locks.Mutex("other")
 	l.Must(theirs.LockContext(ctx))
 	err := mine.UnlockContext(ctx)
 	l.Is(locks.ErrLost, err, "redislock tells who releases too late")
-	held, err2 := cid.locks.Lock("other").TryLockContext(ctx)
+	held, err2 := cid.locks.Mutex("other").TryLockContext(ctx)
 	l.Check(!held && err2 == nil, "and leaves the lock to who has it now")
 	l.Must(theirs.UnlockContext(ctx))
 	l.Observe("answer", errors.Unwrap(err).Error()+".")

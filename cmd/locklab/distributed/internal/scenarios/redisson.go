@@ -31,7 +31,7 @@ lock.lock();`,
 //lab:show
 
 // fairly returns a lock that goes to whoever has waited longest, in whatever process and language.
-func fairly(client *redislock.Client, name string) locks.TryLocker { return client.FairLocker(name) }
+func fairly(client *redislock.Client, name string) locks.TryLocker { return client.FairMutex(name) }
 
 // nested holds a lock several times over while it calls f. Only the first hold is the server's business.
 func nested(ctx context.Context, l locks.Locker, holds int, f func() error) error {
@@ -105,7 +105,7 @@ func redisson(ctx context.Context, l *lab.Lab) error {
 	l.Observe("holds", holds)
 
 	// The plain lock, of which Redisson's count is what the table shows.
-	plain := all[0].locks.Lock("plain")
+	plain := all[0].locks.Mutex("plain")
 	l.Must(plain.LockContext(ctx))
 	l.Equal("hash", s.Type("plain"), "the plain lock is a hash")
 	l.Must(plain.UnlockContext(ctx))

@@ -38,8 +38,8 @@ lock.lock();`,
 
 // onMajority returns locks that are held by whoever has them on more than half of the masters. Each of those is a
 // server of its own: no replica, and no part of a cluster.
-func onMajority(masters []redis.UniversalClient, opts ...lease.Option) (*redislock.Majority, error) {
-	return redislock.Redlock(masters, redislock.WithLease(opts...))
+func onMajority(masters []redis.UniversalClient, opts ...lease.Option) (*redislock.Redlock, error) {
+	return redislock.NewRedlock(masters, redislock.WithLeaseOptions(opts...))
 }
 
 // quorum is how many of n servers make a majority: any two majorities have at least one in common.
@@ -72,7 +72,7 @@ func (m masters) forget(l *lab.Lab) {
 // voter is a process with locks on all of them.
 type voter struct {
 	clients []redis.UniversalClient
-	locks   *redislock.Majority
+	locks   *redislock.Redlock
 }
 
 func (m masters) voter(l *lab.Lab, opts ...lease.Option) *voter {
@@ -149,7 +149,7 @@ func redlock(_ context.Context, l *lab.Lab) error {
 func stopped(l *lab.Lab, m masters, holder, other *voter, term time.Duration, row func(string, int, string, string)) {
 	const name, leases = "order", 2
 	t := l.Timeline("Two stop, and then a third", "The holder goes on with three servers of five, and loses the lock with two. Nobody gets it until there are enough again.")
-	first, second := t.Wrap("lock", holder.locks.Lock(name)), other.locks.Lock(name)
+	first, second := t.Wrap("lock", holder.locks.Mutex(name)), other.locks.Mutex(name)
 	has, two, three := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	refused, worked, asked := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	var at, told time.Time
@@ -262,7 +262,7 @@ func stopped(l *lab.Lab, m masters, holder, other *voter, term time.Duration, ro
 // servers still have Ann's.
 func rival(l *lab.Lab, m masters, ann, bob *voter, name, title, desc string, gets bool, happen func()) (have int) {
 	t := l.Timeline(title, desc)
-	first, second := t.Wrap("lock", ann.locks.Lock(name)), bob.locks.Lock(name)
+	first, second := t.Wrap("lock", ann.locks.Mutex(name)), bob.locks.Mutex(name)
 	var in inside
 	happened, asked := make(chan struct{}), make(chan struct{})
 	t.Go("Ann", func(ctx context.Context, me *lab.Lane) error {
@@ -270,7 +270,7 @@ func rival(l *lab.Lab, m masters, ann, bob *voter, name, title, desc string, get
 			return err
 		}
 		in.enter()
-		hold, err := ann.locks.Lock(name).Hold(ctx)
+		hold, err := ann.locks.Mutex(name).Hold(ctx)
 		if err != nil {
 			return err
 		}
@@ -340,7 +340,7 @@ func rival(l *lab.Lab, m masters, ann, bob *voter, name, title, desc string, get
 func pausedVoter(l *lab.Lab, m masters, ann, bob *voter, term time.Duration) {
 	const name = "paused"
 	t := l.Timeline("A holder is paused", "Ann goes on after her lease is over and Bob has written. She has no number to send along, and overwrites what he wrote.")
-	annLock, bobLock := ann.locks.Lock(name, redislock.For(term)), bob.locks.Lock(name)
+	annLock, bobLock := ann.locks.Mutex(name, redislock.WithFixedTTL(term)), bob.locks.Mutex(name)
 	first, second := t.Wrap("lock", annLock), t.Wrap("lock", bobLock)
 	var r resource
 	has, done := make(chan struct{}), make(chan struct{})

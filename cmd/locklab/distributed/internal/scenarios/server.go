@@ -105,7 +105,7 @@ func (s *server) process(l *lab.Lab, term time.Duration, opts ...lease.Option) *
 			return c, nil
 		}})
 	var err error
-	p.locks, err = redislock.New(p.Client, redislock.WithLease(append(opts, lease.WithTTL(term))...))
+	p.locks, err = redislock.New(p.Client, redislock.WithLeaseOptions(append(opts, lease.WithTTL(term))...))
 	l.Must(err)
 	return p
 }

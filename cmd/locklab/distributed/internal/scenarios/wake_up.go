@@ -64,7 +64,7 @@ func wakeUp(_ context.Context, l *lab.Lab) error {
 		})
 	pubsub := crowd(l, "Being told", "Everybody who waits has subscribed, and asks when a message comes.", waiters, polling.held, 0,
 		func(t *lab.Timeline, p *process, _ string) (lock, unlock func(ctx context.Context) error) {
-			w := p.locks.Lock("lock")
+			w := p.locks.Mutex("lock")
 			return func(ctx context.Context) error { return told(ctx, w) }, w.UnlockContext
 		})
 	l.Equal([2]int{0, 0}, [2]int{polling.overlaps, pubsub.overlaps}, "no two have the lock at a time")

@@ -54,7 +54,7 @@ func watchdog(_ context.Context, l *lab.Lab) error {
 	const name = "order"
 
 	t := l.Timeline("Renewed", "The holder works for longer than its lease. The watchdog renews it meanwhile.")
-	first, second := t.Wrap("lock", holder.locks.Lock(name)), t.Wrap("lock", other.locks.Lock(name))
+	first, second := t.Wrap("lock", holder.locks.Mutex(name)), t.Wrap("lock", other.locks.Mutex(name))
 	var worked time.Duration
 	has, done := make(chan struct{}), make(chan time.Time, 1)
 	t.Go("holder", func(ctx context.Context, me *lab.Lane) error {
@@ -80,7 +80,7 @@ func watchdog(_ context.Context, l *lab.Lab) error {
 	l.Check(worked > term, "the holder works for longer than its lease")
 
 	t = l.Timeline("Cut off", "The holder cannot renew, and is told of its loss before the other gets the lock.")
-	first, second = t.Wrap("lock", holder.locks.Lock(name)), t.Wrap("lock", third.locks.Lock(name))
+	first, second = t.Wrap("lock", holder.locks.Mutex(name)), t.Wrap("lock", third.locks.Mutex(name))
 	var cut, told, got time.Time
 	waits := make(chan struct{})
 	t.Go("holder", func(ctx context.Context, me *lab.Lane) error {
