@@ -1,65 +1,58 @@
 package lease
 
 import (
-	"context"
-	"errors"
 	"fmt"
+	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/jucgo/locks"
 )
 
-// grant is the store's lock in the hands of this process, from the moment when the store gave it to
-// that when it is given back or lost.
+// grant is the store's lock in this process, from the moment when the store gave it until it is given
+// back or lost. Its times are those of [Now].
 //
-//	valid  now < until, not gone      answered -> valid, later; request -> valid, sooner; lose, or time -> lost; retire -> retired
-//	lost   gone, lost is closed       for good
-//	retired   gone, lost is open      for good: given back
+//	valid      now < until, not gone   answered -> valid, later; request -> valid, sooner;
+//	                                   lose or time -> lost; retire -> retired
+//	lost       gone, cause is set      for good
+//	retired    gone, cause is nil      for good: given back
 type grant struct {
-	ref   HoldID
-	token uint64
-	lease time.Duration // of a renewal
-	taken time.Time     // when the request that took it was sent
-	fixed bool          // not renewed
-	// handOver is about how long it takes until somebody elsewhere holds the lock once it is given back.
-	handOver time.Duration
+	c        *Client
+	id       HoldID
+	token    uint64
+	lease    time.Duration // of a renewal
+	taken    time.Time     // when the request that took it was sent
+	fixed    bool          // not renewed
+	handOver time.Duration // about how long it takes until another process holds the lock once it is given back
+	doubt    time.Time     // until when an earlier request of its acquisition may have an effect, or zero
+	pinned   bool          // not to be passed to local waiters. Guarded by entry.mu
 
-	doubt time.Time // until when an earlier request of its owner may have an effect yet, or zero
-
-	pinned bool // not to be left to others here. Guarded by entry.mu
-
-	mu      sync.Mutex
-	until   time.Time // when it is over unless it is prolonged
-	gone    bool
-	cause   error         // why it is lost
-	told    bool          // the [Session] knows that it is
-	lost    chan struct{} // made when asked for
-	rival   bool          // somebody else waited, or held the lock, when it was asked for
-	refused bool          // he held it
-	first   hold          // of who took it
+	mu    sync.Mutex
+	until time.Time // when it ends unless it is prolonged
+	gone  bool
+	cause error         // why it is lost
+	told  bool          // the Session knows that it is lost
+	lost  chan struct{} // closed when it is lost; made when asked for
+	first hold          // of the owner that took it
 
 	requests []*pending    // on their way
 	unknown  time.Duration // the shortest time of those of which nothing is known
-	late     time.Time     // until when that counts: zero if there are none
+	late     time.Time     // until when unknown counts, or zero
 
 	// Guarded by the scheduler's mutex.
-	renewAt time.Time // zero: not
-	at      time.Time // when to look at it, which may be too early
-	index   int       // in its heap, or -1
+	renewAt time.Time // zero: not renewed
+	at      time.Time // when the scheduler looks at it, perhaps too early
+	index   int       // in the scheduler's heap, or -1
 }
 
-// err returns nil while g is valid, and why not otherwise.
-func (g *grant) err() error { return g.errAt(time.Now()) }
+// err returns nil while g is valid, and else why it is not.
+func (g *grant) err() error { return g.errAt(g.c.now()) }
 
-// errAt is err as of now.
+// errAt is err at the time now.
 func (g *grant) errAt(now time.Time) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if !g.gone && !now.Before(g.until) {
-		g.loseLocked(nil)
-	}
+	g.expire(now)
 	switch {
 	case !g.gone:
 		return nil
@@ -69,7 +62,14 @@ func (g *grant) errAt(now time.Time) error {
 	return locks.ErrNotHeld
 }
 
-// lose makes g lost, for cause if that is not nil, unless it is gone, and reports whether it did.
+// expire makes g lost if its time is over. g.mu is held.
+func (g *grant) expire(now time.Time) {
+	if !g.gone && !now.Before(g.until) {
+		g.loseLocked(nil)
+	}
+}
+
+// lose makes g lost, unless it is gone, and reports whether it did. cause, if not nil, says why.
 func (g *grant) lose(cause error) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -80,6 +80,7 @@ func (g *grant) lose(cause error) bool {
 	return true
 }
 
+// loseLocked is lose for a g that is not gone. g.mu is held.
 func (g *grant) loseLocked(cause error) {
 	g.gone = true
 	g.cause = locks.ErrLost
@@ -111,11 +112,10 @@ func (g *grant) lostChan() <-chan struct{} {
 
 // retire ends a valid g without a loss, and reports whether it was valid.
 func (g *grant) retire() bool {
+	now := g.c.now()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if !g.gone && !time.Now().Before(g.until) {
-		g.loseLocked(nil)
-	}
+	g.expire(now)
 	if g.gone {
 		return false
 	}
@@ -123,104 +123,93 @@ func (g *grant) retire() bool {
 	return true
 }
 
-func (g *grant) deadline() time.Time {
+// end returns when g ends unless it is prolonged.
+func (g *grant) end() time.Time {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.until
 }
 
-// hold is a grant in the hands of one holder.
-type hold struct {
-	c        *Client
-	g        *grant
-	released atomic.Bool
+// pending is a request that gives a grant another end, from when it is sent until it is answered.
+//
+// Requests overtake each other, and one without an answer may be carried out at any time. Two rules
+// follow. When a request for the time d is sent, the grant ends at most d later: that request may be
+// the last one the store sees. And when a request sent at t is answered, the grant ends after the
+// shortest time, counted from t, of this request and all those that were on their way with it or whose
+// outcome is unknown: whichever of them is carried out last is carried out after t.
+type pending struct {
+	sent  time.Time
+	d     time.Duration
+	least time.Duration // of d and those of the others
 }
 
-var _ locks.Hold = (*hold)(nil)
-
-// taken returns the hold of who took g.
-func (c *Client) taken(g *grant) *hold {
-	g.first.c, g.first.g = c, g
-	return &g.first
+// request notes that a request is about to be sent that makes g last for d.
+func (g *grant) request(d time.Duration) *pending {
+	now := g.c.now()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.requestLocked(&pending{sent: now, d: d, least: d})
 }
 
-func (h *hold) Lost() <-chan struct{} { return h.g.lostChan() }
-
-func (h *hold) Err() error {
-	if h.released.Load() {
-		return locks.ErrNotHeld
+// renewal is request for the next renewal, or nil if g lasts for longer than that anyway.
+func (g *grant) renewal() *pending {
+	now := g.c.now()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	p := &pending{sent: now, d: g.lease, least: g.lease}
+	if g.until.After(g.endOf(p, p.d)) {
+		return nil
 	}
-	return h.g.err()
+	return g.requestLocked(p)
 }
 
-func (h *hold) Token() uint64 { return h.g.token }
-
-func (h *hold) Deadline() (time.Time, bool) { return h.g.deadline(), true }
-
-func (h *hold) Extend(ctx context.Context, d time.Duration) error {
-	const op = "lease: Extend"
-	if err := check(op, ctx); err != nil {
-		return err
+// requestLocked is request with g.mu held.
+func (g *grant) requestLocked(p *pending) *pending {
+	if p.sent.Before(g.late) {
+		p.least = min(p.d, g.unknown)
 	}
-	if d < time.Millisecond { // as of every lease: what is meant as a number of seconds must not end the hold
-		return fmt.Errorf("%s by %v, which is shorter than 1ms", op, d)
+	for _, other := range g.requests {
+		other.least = min(other.least, p.d)
+		p.least = min(p.least, other.d)
 	}
-	fail := func(err error) error { return fmt.Errorf("%s of %q: %w", op, h.g.ref.Name, err) }
-	if h.Err() != nil {
-		return fail(locks.ErrLost)
+	g.requests = append(g.requests, p)
+	if until := g.endOf(p, p.d); until.Before(g.until) {
+		g.until = until
 	}
-	d = h.c.longest(d)
-	for range extensions {
-		whole, err := h.extend(ctx, d)
-		h.c.sched.update(h.g)
-		if err != nil {
-			return fail(err)
-		}
-		if whole {
-			break
-		}
-	}
-	return nil
+	return p
 }
 
-// extensions is how often an extension is sent that a renewal may have overtaken.
-const extensions = 3
+// endOf returns when a hold ends here that lasts for d from when p was sent.
+func (g *grant) endOf(p *pending, d time.Duration) time.Time { return p.sent.Add(d - g.c.marginOf(d)) }
 
-// extend prolongs the hold, and reports whether it surely lasts for d.
-func (h *hold) extend(ctx context.Context, d time.Duration) (whole bool, err error) {
-	ctx, cancel := context.WithDeadline(ctx, h.g.deadline())
-	defer cancel()
-	p := h.g.request(h.c, d)
-	h.c.sched.sooner(h.g)
-	ok, err := h.c.store.Renew(ctx, []HoldID{h.g.ref}, d)
-	switch {
-	case err != nil:
-		h.g.unanswered(p)
-		if h.Err() != nil {
-			err = errors.Join(locks.ErrLost, err)
-		}
-		return false, err
-	case len(ok) != 1 || !ok[0]:
-		h.c.lost(h.g, nil)
-		return false, locks.ErrLost
-	case !h.g.answered(h.c, p) || h.released.Load():
-		return false, locks.ErrLost
+// answered notes that p was carried out, and reports whether g is still valid.
+func (g *grant) answered(p *pending) bool {
+	now := g.c.now()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.forget(p)
+	g.expire(now)
+	if until := g.endOf(p, p.least); until.After(g.until) {
+		g.until = until
 	}
-	return p.least == d, nil
+	return !g.gone
 }
 
-// lost makes g lost, and no longer renewed.
-func (c *Client) lost(g *grant, cause error) {
-	c.sched.remove(g)
-	if g.lose(cause) && c.log != nil {
-		c.log.Warn("lock lost", "lock", g.ref.Name, "owner", g.ref.Acquisition)
+// unanswered notes that the outcome of p is unknown and will stay so.
+func (g *grant) unanswered(p *pending) {
+	now := g.c.now()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.forget(p)
+	if !now.Before(g.late) || p.d < g.unknown {
+		g.unknown = p.d
 	}
-	c.ended(g)
+	g.late = now.Add(latest)
 }
 
-// heralded makes r's grant lost, of which the store has told by itself.
-func (c *Client) heralded(r HoldID, cause error) {
-	if g := c.sched.holder(r.Acquisition, cause); g != nil {
-		c.lost(g, cause)
+// forget ends that p is on its way. g.mu is held.
+func (g *grant) forget(p *pending) {
+	if i := slices.Index(g.requests, p); i >= 0 {
+		g.requests = slices.Delete(g.requests, i, i+1)
 	}
 }

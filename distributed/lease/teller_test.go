@@ -123,7 +123,9 @@ type telltale struct {
 	lost func(lease.HoldID, error)
 }
 
-func (s *telltale) Herald(lost func(lease.HoldID, error)) { s.lost = lost }
+var _ lease.LossNotifier = (*telltale)(nil)
+
+func (s *telltale) NotifyLoss(lost func(lease.HoldID, error)) { s.lost = lost }
 
 func (s *telltale) Granted(name, owner string) (lease.Reply, bool) {
 	r, ok := s.telling.Granted(name, owner)

@@ -8,24 +8,24 @@ import (
 	"time"
 )
 
-// scheduler renews the grants of a client, and tells of their loss: one goroutine, with one timer
-// for the next thing to do, whatever the number of grants.
+// scheduler renews the grants of a client and ends them in time: one goroutine with one timer for the
+// next thing to do, for any number of grants.
 type scheduler struct {
-	c    *Client
-	wake chan struct{}
-	done chan struct{}
+	c      *Client
+	wakeUp chan struct{}
+	done   chan struct{}
 
 	mu     sync.Mutex
 	grants grantHeap
-	owners map[string]*grant // the same by their owners, if the store is a [Herald]
-	early  map[string]*early // by owners who may be given a grant just now, if the store is a Herald
+	byName map[string]*grant // by acquisition, if the store is a LossNotifier
+	early  map[string]*early // by acquisition that may be given a grant just now, if the store is a LossNotifier
 	next   time.Time         // when the goroutine will look by itself; zero: never
 }
 
 // batch is how many grants one renewal has at most.
 const batch = 100
 
-// grantHeap has the grant first for which there is something to do first.
+// grantHeap has the grant first that is due first.
 type grantHeap []*grant
 
 func (h grantHeap) Len() int           { return len(h) }
@@ -50,7 +50,7 @@ func (h *grantHeap) Pop() any {
 
 // due returns when there is something to do for g: its renewal, or its end.
 func (g *grant) due() time.Time {
-	if until := g.deadline(); g.renewAt.IsZero() || until.Before(g.renewAt) {
+	if until := g.end(); g.renewAt.IsZero() || until.Before(g.renewAt) {
 		return until
 	}
 	return g.renewAt
@@ -58,7 +58,7 @@ func (g *grant) due() time.Time {
 
 func (s *scheduler) init(c *Client) {
 	s.c = c
-	s.wake = make(chan struct{}, 1)
+	s.wakeUp = make(chan struct{}, 1)
 	s.done = make(chan struct{})
 	go s.run()
 }
@@ -66,20 +66,20 @@ func (s *scheduler) init(c *Client) {
 // wait returns when the scheduler's goroutine has ended, which it does as Close begins.
 func (s *scheduler) wait() { <-s.done }
 
-// add begins to look after g.
+// add schedules g.
 func (s *scheduler) add(g *grant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.plan(g)
 	g.at = g.due()
 	heap.Push(&s.grants, g)
-	if s.owners != nil {
-		s.owners[g.ref.Acquisition] = g
+	if s.byName != nil {
+		s.byName[g.id.Acquisition] = g
 	}
-	s.rouse()
+	s.wake()
 }
 
-// update looks after g, which was prolonged, as is right now.
+// update schedules g anew, which was prolonged.
 func (s *scheduler) update(g *grant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,99 +88,100 @@ func (s *scheduler) update(g *grant) {
 	}
 	s.plan(g)
 	s.fix(g)
-	s.rouse()
+	s.wake()
 }
 
-// early is the loss of a grant of which the store tells before the grant is looked after: the store knows that it has given it
-// before its answer gets here.
+// early is a loss of which the store notifies before the grant is scheduled: the store knows that it has
+// given the lock before its answer is here.
 //
-//	expected  told    the loss is noted, and watched ends with it: the grant is lost
-//	expected  added   as told: whoever adds a grant asks afterwards, and who tells of a loss from then on finds the grant
-//	neither           there is no hold, and the loss is no news
+//	expected, notified   the loss is noted; expected returns it, and the grant is lost
+//	expected, added      the same: the loss is looked for after the grant is added, and a
+//	                     notification from then on finds the grant
+//	neither              there is no hold, and the loss is no news
 type early struct {
-	told  bool
-	cause error
+	notified bool
+	cause    error
 }
 
-// expect says that owner may be given a grant from now on. watched has to be called in the end.
-func (s *scheduler) expect(owner string) {
-	if s.owners == nil {
+// expect says that id may be given a grant from now on. The caller calls expected in the end.
+func (s *scheduler) expect(id string) {
+	if s.byName == nil {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.early[owner] = new(early)
+	s.early[id] = new(early)
 }
 
-// watched ends what expect has begun, and returns the loss that was told of since, or nil.
-func (s *scheduler) watched(owner string) *early {
-	if s.owners == nil {
+// expected ends what expect has begun, and returns the loss notified since, or nil.
+func (s *scheduler) expected(id string) *early {
+	if s.byName == nil {
 		return nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e := s.early[owner]
-	delete(s.early, owner)
-	if e == nil || !e.told {
+	e := s.early[id]
+	delete(s.early, id)
+	if e == nil || !e.notified {
 		return nil
 	}
 	return e
 }
 
-// holder returns owner's grant, or notes its loss for when there is one.
-func (s *scheduler) holder(owner string, cause error) *grant {
+// holder returns id's grant, or notes its loss in case one is added.
+func (s *scheduler) holder(id string, cause error) *grant {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	g := s.owners[owner]
-	if e := s.early[owner]; g == nil && e != nil && !e.told {
-		e.told, e.cause = true, cause
+	g := s.byName[id]
+	if e := s.early[id]; g == nil && e != nil && !e.notified {
+		e.notified, e.cause = true, cause
 	}
 	return g
 }
 
-// remove ends to look after g.
+// remove ends the scheduling of g.
 func (s *scheduler) remove(g *grant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if g.index >= 0 {
 		heap.Remove(&s.grants, g.index)
 	}
-	delete(s.owners, g.ref.Acquisition)
+	delete(s.byName, g.id.Acquisition)
 }
 
-// fix puts g in its place in the heap, after what is due for it has changed. s.mu is held.
+// fix moves g to its place in the heap, after its due time has changed. s.mu is held.
 func (s *scheduler) fix(g *grant) {
 	g.at = g.due()
 	heap.Fix(&s.grants, g.index)
 }
 
-// plan says when g is renewed: when two thirds of a lease are left of it, and not before the next time
-// that was planned, unless it would be over by then. s.mu is held.
+// plan sets when g is renewed: when two thirds of a lease are left of it, but not before the time
+// planned before, unless g would have ended by then. s.mu is held.
 func (s *scheduler) plan(g *grant) {
-	until := g.deadline()
+	until := g.end()
 	at := until.Add(s.c.marginOf(g.lease) - g.lease*2/3)
 	if !g.fixed && (at.After(g.renewAt) || !until.After(g.renewAt)) {
 		g.renewAt = at
 	}
 }
 
-// sooner looks after g, which may be over sooner than it was.
+// sooner schedules g anew, which may end sooner than before.
 func (s *scheduler) sooner(g *grant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if g.index >= 0 {
 		s.fix(g)
-		s.rouse()
+		s.wake()
 	}
 }
 
-// rouse has the goroutine look again if it would do so too late. s.mu is held.
-func (s *scheduler) rouse() {
+// wake makes the goroutine look again if it would do so too late. s.mu is held.
+func (s *scheduler) wake() {
 	if !s.next.IsZero() && !s.grants[0].at.Before(s.next) {
 		return
 	}
 	select {
-	case s.wake <- struct{}{}:
+	case s.wakeUp <- struct{}{}:
 	default:
 	}
 }
@@ -196,7 +197,7 @@ func (s *scheduler) run() {
 			timer.Stop()
 		}
 		select {
-		case <-s.wake:
+		case <-s.wakeUp:
 		case <-timer.C:
 		case <-s.c.open.Done():
 			return
@@ -204,16 +205,16 @@ func (s *scheduler) run() {
 	}
 }
 
-// step does what is due, and returns how long there will be nothing to do, or false for ever.
+// step does what is due. It returns for how long nothing will be due, or false if that is for ever.
 func (s *scheduler) step() (time.Duration, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := time.Now()
+	now := s.c.now()
 	var over []*grant
 	for len(s.grants) > 0 && !s.grants[0].at.After(now) {
 		g := s.grants[0]
 		switch {
-		case !g.deadline().After(now):
+		case !g.end().After(now):
 			heap.Pop(&s.grants)
 			over = append(over, g)
 		case g.due().After(now): // prolonged meanwhile
@@ -234,12 +235,12 @@ func (s *scheduler) step() (time.Duration, bool) {
 		return 0, false
 	}
 	s.next = s.grants[0].at
-	return max(time.Until(s.next), 0), true
+	return max(s.next.Sub(s.c.now()), 0), true
 }
 
-// renew sends renewals for all grants of lease that are due within a tenth of it from now. The next ones
-// follow after a third of it, whether the replies have come or not: if these take long, several are
-// on their way, and the hold stays. s.mu is held.
+// renew sends renewals for all grants of lease that are due within a tenth of it from now. The next
+// renewal follows after a third of it, with or without a reply: while replies take long, several
+// renewals are on their way, and the hold stays. s.mu is held.
 func (s *scheduler) renew(now time.Time, lease time.Duration) {
 	var due []*grant
 	for _, g := range s.grants {
@@ -259,26 +260,26 @@ func (s *scheduler) renew(now time.Time, lease time.Duration) {
 	}
 }
 
-// send has gs renewed. The request is given up when its success would no longer say anything. The
-// holds end in time all the same: their ends are looked after apart from it.
+// send renews gs. The request is given up when its success would say nothing any more. The holds end in
+// time all the same: their ends are scheduled apart from it.
 func (s *scheduler) send(gs []*grant, lease time.Duration) {
-	var refs []HoldID
+	var ids []HoldID
 	var sent []*pending
 	gs = slices.DeleteFunc(slices.Clone(gs), func(g *grant) bool {
-		p := g.renewal(s.c)
+		p := g.renewal()
 		if p == nil { // extended meanwhile
 			s.update(g)
 			return true
 		}
-		refs, sent = append(refs, g.ref), append(sent, p)
+		ids, sent = append(ids, g.id), append(sent, p)
 		return false
 	})
 	if len(gs) == 0 {
 		return
 	}
-	ctx, cancel := context.WithDeadline(s.c.life, time.Now().Add(lease-s.c.marginOf(lease)))
+	ctx, cancel := context.WithTimeout(s.c.life, lease-s.c.marginOf(lease))
 	defer cancel()
-	ok, err := s.c.store.Renew(ctx, refs, lease)
+	ok, err := s.c.store.Renew(ctx, ids, lease)
 	failed := err != nil || len(ok) != len(gs)
 	if failed {
 		var again []*grant
@@ -295,7 +296,7 @@ func (s *scheduler) send(gs []*grant, lease time.Duration) {
 		case !ok[i] && failed: // unknown
 		case !ok[i]:
 			s.c.lost(g, nil)
-		case g.answered(s.c, sent[i]):
+		case g.answered(sent[i]):
 			s.update(g)
 		}
 	}
@@ -303,7 +304,7 @@ func (s *scheduler) send(gs []*grant, lease time.Duration) {
 
 // retry plans the next renewal after one that failed.
 func (s *scheduler) retry(gs []*grant, lease time.Duration) {
-	at := time.Now().Add(max(lease/30, time.Millisecond))
+	at := s.c.now().Add(max(lease/30, time.Millisecond))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, g := range gs {
@@ -313,6 +314,6 @@ func (s *scheduler) retry(gs []*grant, lease time.Duration) {
 		}
 	}
 	if len(s.grants) > 0 {
-		s.rouse()
+		s.wake()
 	}
 }

@@ -18,7 +18,9 @@ type teller struct {
 	lost func(lease.HoldID, error)
 }
 
-func (s *teller) Herald(lost func(lease.HoldID, error)) { s.lost = lost }
+var _ lease.LossNotifier = (*teller)(nil)
+
+func (s *teller) NotifyLoss(lost func(lease.HoldID, error)) { s.lost = lost }
 
 func TestAHoldIsLostAsSoonAsTheStoreTellsOfIt(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {

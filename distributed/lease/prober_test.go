@@ -18,7 +18,9 @@ import (
 // asked is a store that can be asked whether anybody waits.
 type asked struct{ *client }
 
-func (a asked) Awaited(ctx context.Context, name string) (awaited bool, err error) {
+var _ lease.ContentionProber = asked{}
+
+func (a asked) Contended(ctx context.Context, name string) (awaited bool, err error) {
 	err = a.call(ctx, "awaited", func() { awaited = len(a.s.watches) > 0 })
 	return awaited, err
 }

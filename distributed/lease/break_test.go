@@ -17,7 +17,9 @@ import (
 // mighty is a client that frees locks without their holders.
 type mighty struct{ *client }
 
-func (m mighty) Force(ctx context.Context, name string) (forced bool, err error) {
+var _ lease.Breaker = mighty{}
+
+func (m mighty) Break(ctx context.Context, name string) (forced bool, err error) {
 	err = m.call(ctx, "force", func() {
 		if forced = m.s.live(name) != nil; forced {
 			delete(m.s.locks, name)

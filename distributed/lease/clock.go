@@ -1,0 +1,54 @@
+package lease
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// Now returns the present by the clock that measures holds. Its differences count the time during
+// which the machine was suspended, as CLOCK_BOOTTIME does on Linux. [time.Now] does not count it.
+//
+// Compare such a time only with another one from Now. On systems other than Linux it is time.Now.
+func Now() time.Time {
+	now := time.Now()
+	return now.Add(suspended(now))
+}
+
+// reading is what is known about suspensions.
+type reading struct {
+	ahead     time.Duration // wall clock minus monotonic clock, both since start
+	suspended time.Duration // since start
+}
+
+var (
+	start   = time.Now()
+	startOf = systemSuspended()
+	last    atomic.Pointer[reading]
+)
+
+func init() { last.Store(new(reading)) }
+
+const (
+	// skew is a difference between two clocks that says nothing: they are read one after the other.
+	skew = 10 * time.Millisecond
+	// step is by how much the wall clock must have moved against the monotonic one to ask the system.
+	step = time.Millisecond
+)
+
+// suspended returns how long the machine was suspended between the start of the process and now.
+//
+// A suspension moves the wall clock ahead of the monotonic clock. time.Now reads both. So the system is
+// asked only if their difference has changed, which a setting of the wall clock does as well.
+func suspended(now time.Time) time.Duration {
+	r := last.Load()
+	ahead := now.Round(0).Sub(start.Round(0)) - now.Sub(start)
+	if (ahead - r.ahead).Abs() < step {
+		return r.suspended
+	}
+	next := &reading{ahead, systemSuspended() - startOf}
+	if (next.suspended - r.suspended).Abs() < skew { // the wall clock was set
+		next.suspended = r.suspended
+	}
+	last.CompareAndSwap(r, next)
+	return next.suspended
+}

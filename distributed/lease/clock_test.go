@@ -1,0 +1,107 @@
+package lease
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+)
+
+// free is a store that always gives its locks.
+type free struct{}
+
+func (free) Acquire(context.Context, string, string, time.Duration) (Reply, error) {
+	return Reply{Held: true}, nil
+}
+func (free) Lookup(context.Context, string, string) (Reply, error) { return Reply{Held: true}, nil }
+func (free) Renew(_ context.Context, holds []HoldID, _ time.Duration) ([]bool, error) {
+	return make([]bool, len(holds)), nil
+}
+func (free) Release(context.Context, string, string) (Released, error) {
+	return Released{Held: true}, nil
+}
+func (free) Watch(context.Context, string, string) (Watch, error) { return nil, nil }
+
+func TestAHoldIsLostAtOnceAfterASuspension(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var slept atomic.Int64
+		clock := func(c *Client) {
+			c.suspended = func(time.Time) time.Duration { return time.Duration(slept.Load()) }
+		}
+		c, err := New(free{}, WithTTL(30*time.Second), clock)
+		require.NoError(t, err)
+		defer c.Close(t.Context())
+		l, ctx := c.Mutex("it"), locks.WithOwner(t.Context(), locks.NewOwner())
+		slept.Store(int64(time.Hour)) // before the hold: this does not count
+		require.NoError(t, l.LockContext(ctx))
+		h, err := l.Hold(ctx)
+		require.NoError(t, err)
+		before, _ := h.Deadline()
+		require.Greater(t, time.Until(before), 28*time.Second)
+		require.NoError(t, h.Err())
+
+		slept.Add(int64(20 * time.Second))
+		require.NoError(t, h.Err(), "shorter than the lease")
+		after, _ := h.Deadline()
+		require.Equal(t, 20*time.Second, before.Sub(after))
+
+		slept.Add(int64(9 * time.Second))
+		require.ErrorIs(t, h.Err(), locks.ErrLost)
+		select {
+		case <-h.Lost():
+		default:
+			require.Fail(t, "Lost is open")
+		}
+		require.ErrorIs(t, l.LockContext(ctx), locks.ErrLost, "re-entry")
+		require.ErrorIs(t, l.UnlockContext(ctx), locks.ErrLost)
+	})
+}
+
+func TestNowGoesOnLikeTheClockOfTheSystem(t *testing.T) {
+	a, b := Now(), time.Now()
+	c, d := Now(), time.Now()
+	require.InDelta(t, d.Sub(b), c.Sub(a), float64(time.Second))
+	require.GreaterOrEqual(t, c.Sub(a), time.Duration(0))
+	require.GreaterOrEqual(t, systemSuspended(), time.Duration(0))
+}
+
+func TestASettingOfTheWallClockIsNoSuspension(t *testing.T) {
+	before := suspended(time.Now())
+	defer last.Store(last.Load())
+	r := *last.Load()
+	r.ahead += time.Hour // as if the wall clock had been set since
+	last.Store(&r)
+	require.Equal(t, before, suspended(time.Now()))
+	require.NotEqual(t, r.ahead, last.Load().ahead, "the system was asked")
+}
+
+func TestASuspensionIsSeenByTheWallClock(t *testing.T) {
+	defer last.Store(last.Load())
+	defer func(was time.Duration) { startOf = was }(startOf)
+	startOf -= time.Hour // as if the machine had been suspended for an hour since the start
+	require.Less(t, suspended(time.Now()), time.Hour, "nothing was seen that would ask the system")
+	r := *last.Load()
+	r.ahead -= time.Hour
+	last.Store(&r)
+	require.GreaterOrEqual(t, suspended(time.Now()), time.Hour-time.Second)
+}
+
+func BenchmarkErr(b *testing.B) {
+	c, err := New(free{})
+	require.NoError(b, err)
+	defer c.Close(b.Context())
+	l, ctx := c.Mutex("it"), locks.WithOwner(b.Context(), locks.NewOwner())
+	require.NoError(b, l.LockContext(ctx))
+	h, err := l.Hold(ctx)
+	require.NoError(b, err)
+	for b.Loop() {
+		if h.Err() != nil {
+			b.Fatal(h.Err())
+		}
+	}
+}

@@ -1,0 +1,76 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jucgo/locks"
+)
+
+// check returns the error of ctx if it is nil or has ended.
+func check(ctx context.Context) error {
+	if ctx == nil {
+		return locks.ErrNilContext
+	}
+	if ctx.Err() != nil {
+		return ended(ctx)
+	}
+	return nil
+}
+
+// ended returns the error of ctx, which has ended, with its cause.
+func ended(ctx context.Context) error {
+	err := ctx.Err()
+	if cause := context.Cause(ctx); cause != err {
+		return fmt.Errorf("%w: %w", err, cause)
+	}
+	return err
+}
+
+// fail returns err with what was attempted on which lock, or nil if err is nil. It matches an error of a
+// context only if ctx has ended.
+func (c *Client) fail(ctx context.Context, op, name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %s %q: %w", c.prefix, op, shown(name), storeError(ctx, err))
+}
+
+func (l *Mutex) fail(ctx context.Context, op string, err error) error {
+	return l.c.fail(ctx, op, l.name, err)
+}
+
+// shown is a name, or its beginning if it is longer than any store allows.
+func shown(name string) string {
+	if len(name) > 4096 {
+		return name[:64] + "..."
+	}
+	return name
+}
+
+// storeError returns err, which matches no error of a context if ctx has not ended. Then the context
+// was that of a request to the store.
+func storeError(ctx context.Context, err error) error {
+	if ctx != nil && ctx.Err() != nil || !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return requestError{err}
+}
+
+// requestError is an error that matches what err matches, except for the errors of contexts.
+type requestError struct{ err error }
+
+func (e requestError) Error() string { return e.err.Error() }
+
+func (e requestError) Is(target error) bool {
+	return target != context.Canceled && target != context.DeadlineExceeded && errors.Is(e.err, target)
+}
+
+func (e requestError) As(target any) bool { return errors.As(e.err, target) }
+
+// transient reports whether a request that failed with err may succeed later.
+func transient(err error) bool {
+	return !errors.Is(err, locks.ErrForeign) && !errors.Is(err, locks.ErrLost) &&
+		(!errors.Is(err, ErrRefused) || errors.Is(err, ErrUnavailable))
+}

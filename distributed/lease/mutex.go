@@ -1,0 +1,265 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/jucgo/locks"
+)
+
+// Mutex is the lock of one name. Its owner is the goroutine that acquired it, or the [locks.Owner] of
+// the context. The owner may acquire it again. All Mutexes of one name and Client are the same lock.
+//
+// An acquisition waits in the local queue first, in order of arrival, and then for the store.
+// TryLockContext waits for the store's answer only. It may return false although the lock is free,
+// while another local attempt is failing or is being undone.
+//
+// Re-entry, unlock and inspection of a lost hold return [locks.ErrLost]. The owner unlocks a lost lock
+// as often as it has locked it, and may then acquire it anew.
+type Mutex struct {
+	c     *Client
+	name  string
+	lease time.Duration // with fixed
+	fixed bool          // holds are not renewed
+	share bool          // each owner has a hold of its own
+	last  atomic.Pointer[entry]
+}
+
+var _ locks.Leased = (*Mutex)(nil)
+
+// MutexOption changes how [Client.Mutex] makes a lock.
+type MutexOption func(*Mutex)
+
+// WithFixedTTL makes holds end after d. They are not renewed.
+func WithFixedTTL(d time.Duration) MutexOption { return func(l *Mutex) { l.lease, l.fixed = d, true } }
+
+// Shared makes a lock that several owners hold at a time, such as the read half of a read-write lock.
+// Each owner has a hold of its own and asks the store itself. No owner waits for another one locally.
+func Shared() MutexOption { return func(l *Mutex) { l.share = true } }
+
+// Mutex returns the lock called name.
+func (c *Client) Mutex(name string, opts ...MutexOption) *Mutex {
+	l := &Mutex{c: c, name: name}
+	for _, o := range opts {
+		o(l)
+	}
+	return l
+}
+
+// Locker returns the lock called name. It is a [*Mutex].
+func (c *Client) Locker(name string) locks.TryLocker { return c.Mutex(name) }
+
+// Name returns the name of the lock.
+func (l *Mutex) Name() string { return l.name }
+
+// LockKey identifies the lock among those of all clients. It gives [locks.Multi] its order: by name
+// first, and so the same order in every process.
+func (l *Mutex) LockKey() string { return l.name + "\x00" + l.c.id }
+
+// LockContext acquires the lock, and waits for it until ctx ends.
+//
+// If the first request fails, LockContext returns the error, or goes on if it passes by itself, see
+// [WithRetry]. If a later request fails, LockContext asks again, at least every two seconds. If ctx ends
+// first, the error matches ctx's error and the store's last one.
+func (l *Mutex) LockContext(ctx context.Context) error {
+	_, err := l.lock(ctx, "lock", true)
+	return err
+}
+
+// TryLockContext acquires the lock if nobody holds it. It waits for the store's answer until ctx ends.
+func (l *Mutex) TryLockContext(ctx context.Context) (bool, error) {
+	return l.lock(ctx, "try lock", false)
+}
+
+func (l *Mutex) lock(ctx context.Context, op string, wait bool) (bool, error) {
+	if err := check(ctx); err != nil {
+		return false, l.fail(ctx, op, err)
+	}
+	if l.fixed && l.lease < time.Millisecond {
+		return false, l.fail(ctx, op, fmt.Errorf("lease of %v, at least 1ms is needed", l.lease))
+	}
+	o := locks.CurrentOwner(ctx)
+	if e := l.held(o); e != nil {
+		if held, err := e.reenter(ctx, o); held {
+			return err == nil, l.fail(ctx, op, err)
+		}
+	}
+	ok, err := l.acquire(ctx, o, wait)
+	if err != nil && ctx.Err() == nil && l.c.life.Err() != nil {
+		err = locks.ErrClosed // Close has ended the request
+	}
+	return ok, l.fail(ctx, op, err)
+}
+
+// UnlockContext releases one hold. The release of the last hold passes the lock to the first local
+// waiter, or to the store. It retries until the release timeout, whether ctx has ended or not, and
+// returns then, whatever the store's client does.
+//
+// If the store does not confirm the release, the error matches [locks.ErrLost] and the store's error:
+// whether the lock was held until now is unknown. The release is then retried in the background, until
+// the lease has ended.
+func (l *Mutex) UnlockContext(ctx context.Context) error {
+	o := locks.CurrentOwner(ctx)
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	e := l.held(o)
+	if e == nil {
+		return l.fail(ctx, "unlock", locks.ErrNotHeld)
+	}
+	return l.fail(ctx, "unlock", l.c.unlock(ctx, e, o))
+}
+
+// Hold returns the current hold of ctx's owner, or an error matching [locks.ErrNotHeld].
+func (l *Mutex) Hold(ctx context.Context) (locks.Hold, error) {
+	o := locks.CurrentOwner(ctx)
+	if e := l.c.find(l.key(o)); e != nil {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if h := e.holdOf(o); h != nil {
+			return h, nil
+		}
+	}
+	return nil, l.fail(ctx, "hold", locks.ErrNotHeld)
+}
+
+// Pin returns the name of the current hold in the store, and makes the hold end in the store even if
+// other local goroutines wait. It is for a [Store] in which something else depends on the hold,
+// such as a read hold of the writer of a read-write lock.
+func (l *Mutex) Pin(ctx context.Context) (acquisition string, err error) {
+	o := locks.CurrentOwner(ctx)
+	if e := l.c.find(l.key(o)); e != nil {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if h := e.holdOf(o); h != nil {
+			if err := h.Err(); err != nil {
+				return "", l.fail(ctx, "pin", err)
+			}
+			h.g.pinned = true
+			return h.g.id.Acquisition, nil
+		}
+	}
+	return "", l.fail(ctx, "pin", locks.ErrNotHeld)
+}
+
+// ForceUnlock frees the lock without its holder's consent, here or elsewhere, and reports whether it
+// was held. It is for administrators: the holder's work goes on. A holder of this client is told at
+// once, another one with its next renewal. The holder's unlock returns [locks.ErrLost].
+//
+// ForceUnlock waits for the store's answer until ctx ends. It returns [errors.ErrUnsupported] if the
+// store is no [Breaker], and [locks.ErrForeign] if something other than a lock is under the name.
+func (l *Mutex) ForceUnlock(ctx context.Context) (bool, error) {
+	const op = "force unlock"
+	if err := check(ctx); err != nil {
+		return false, l.fail(ctx, op, err)
+	}
+	b, ok := l.c.store.(Breaker)
+	if !ok {
+		return false, l.fail(ctx, op, errors.ErrUnsupported)
+	}
+	if !l.c.begin() {
+		return false, l.fail(ctx, op, locks.ErrClosed)
+	}
+	defer l.c.done()
+	local := l.grants()
+	broken, err := b.Break(ctx, l.name)
+	if err != nil {
+		return false, l.fail(ctx, op, err)
+	}
+	if broken {
+		for _, g := range local { // those that have not ended by themselves are lost now
+			l.c.lost(g, errForced)
+		}
+	}
+	return broken, nil
+}
+
+var errForced = errors.New("freed by ForceUnlock")
+
+// grants returns the client's grants under the lock's name.
+func (l *Mutex) grants() (gs []*grant) {
+	c := l.c
+	var entries []*entry
+	c.mu.Lock()
+	for key, e := range c.entries {
+		if key == l.name && !l.share || l.share && strings.HasPrefix(key, l.name+"\x00") {
+			entries = append(entries, e)
+		}
+	}
+	c.mu.Unlock()
+	for _, e := range entries {
+		e.mu.Lock()
+		if e.grant != nil {
+			gs = append(gs, e.grant)
+		}
+		e.mu.Unlock()
+	}
+	return gs
+}
+
+// QueueLength returns how many goroutines wait in the local queue. A [Shared] lock has none.
+func (l *Mutex) QueueLength() int {
+	l.c.mu.Lock()
+	defer l.c.mu.Unlock()
+	if e := l.c.entries[l.name]; e != nil {
+		return e.queue.QueueLength()
+	}
+	return 0
+}
+
+// String describes the lock and its state in this process.
+func (l *Mutex) String() string {
+	state := "not held here"
+	if e := l.c.find(l.name); e != nil {
+		if o := e.queue.Owner(); o != 0 {
+			state = "first in the local queue: " + o.String()
+		}
+	}
+	return fmt.Sprintf("lease.Mutex(%q)[%s, %d queued]", shown(l.name), state, l.QueueLength())
+}
+
+// key is the key of o's entry.
+func (l *Mutex) key(o locks.Owner) string {
+	if !l.share {
+		return l.name
+	}
+	return l.name + "\x00" + strconv.FormatInt(int64(o), 10)
+}
+
+// held returns the entry whose local queue o has passed, or nil. It looks at the last entry used here
+// before it locks the client: an entry that o has passed is not forgotten.
+func (l *Mutex) held(o locks.Owner) *entry {
+	if e := l.last.Load(); e != nil && e.queue.Owner() == o {
+		return e
+	}
+	if e := l.c.find(l.key(o)); e != nil && e.queue.Owner() == o {
+		return e
+	}
+	return nil
+}
+
+// enter returns o's entry with one more user.
+func (l *Mutex) enter(o locks.Owner) (*entry, error) {
+	if l.share {
+		return l.c.enter(l.key(o), nil)
+	}
+	last := l.last.Load()
+	e, err := l.c.enter(l.name, last)
+	if err == nil && e != last {
+		l.last.Store(e)
+	}
+	return e, err
+}
+
+// term is the time for which the store is asked to give the lock.
+func (l *Mutex) term() time.Duration {
+	if l.fixed {
+		return l.c.longest(l.lease)
+	}
+	return l.c.term()
+}

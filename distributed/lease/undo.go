@@ -1,0 +1,134 @@
+package lease
+
+import "time"
+
+// What may be left in the store, and how it is undone:
+//
+//	a request is under way, its caller has gone     undo: waits for the answer, sweeps from grace on
+//	a request without an answer                     sweep, late
+//	a release without an answer                     sweep
+//	a place in a queue                              leaveQueue
+//
+// Everything here ends with the answer that settles it, and is bounded in time and in requests.
+
+// grace is how long the caller of a request has gone before its effect is undone without its answer
+// being awaited.
+const grace = 50 * time.Millisecond
+
+// undo gives back what a request gives whose caller has gone. e is busy until then, but not for longer
+// than the grace: the next acquisition has another name and does not depend on this one.
+func (a *acquisition) undo(sent time.Time, answers <-chan answer) {
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case r := <-answers:
+		a.settle(r)
+		a.e.finish()
+		a.c.leave(a.e)
+		return
+	case <-timer.C:
+	}
+	known := make(chan struct{})
+	a.c.sweep(sweeping{
+		id: HoldID{a.l.name, a.id}, queue: a.queue, until: sent.Add(a.l.term()), late: true, known: known,
+	})
+	a.e.finish()
+	a.c.leave(a.e)
+	r := <-answers
+	close(known)
+	a.settle(r)
+}
+
+// settle undoes what is known from r, the answer to a request whose caller has gone.
+func (a *acquisition) settle(r answer) {
+	switch {
+	case r.g != nil:
+		a.c.free(r.g)
+	case a.queue != nil:
+		if !r.doubt.IsZero() {
+			a.doubt = r.doubt
+		}
+		a.leaveQueue()
+	default:
+		a.unregister()
+	}
+}
+
+// leaveQueue gives the place in the queue up, and what a request without an answer has taken. It repeats
+// the request until it is answered, but not for longer than the release timeout.
+func (a *acquisition) leaveQueue() {
+	stop := time.Now().Add(a.c.release)
+	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 250*time.Millisecond) {
+		err := a.queue.Leave(a.c.life, a.l.name, a.id)
+		if err == nil || !transient(err) || time.Now().Add(pause).After(stop) {
+			break // the store drops the place of one that does not ask any more
+		}
+		select {
+		case <-time.After(pause):
+			continue
+		case <-a.c.life.Done():
+		}
+		break
+	}
+	if !a.doubt.IsZero() {
+		a.c.sweep(sweeping{id: HoldID{a.l.name, a.id}, queue: a.queue, until: a.doubt, late: true})
+	}
+}
+
+// forget has usher forget id in the background.
+func (c *Client) forget(usher Usher, name, id string) {
+	c.background(func() { usher.Forget(c.briefly(time.Now()), name, id) })
+}
+
+// latest is for how long at most a request is expected to arrive that was sent: about as long as a
+// system goes on to send what a closed connection has left.
+const latest = 5 * time.Minute
+
+// The pauses between the requests of a sweep double from firstSweep to a tenth of its time. So it sends
+// at most 10 requests, and one more for each doubling: 30 in a year.
+const firstSweep = 5 * time.Millisecond
+
+// sweeping is what a sweep does.
+type sweeping struct {
+	id    HoldID
+	queue Queue           // in which id may have a place, or nil
+	until time.Time       // when the store's lease is over, or a late request's would be
+	late  bool            // a request that acquires may be carried out later
+	known <-chan struct{} // closed when the outcome of that request is known, or nil
+}
+
+// sweep releases what s.id holds, or comes to hold because of a late request, in the background. It ends
+// when the store has released it, when the outcome is known, when the store refuses for good, or
+// at the time s.until. If nothing is late, any answer ends it.
+//
+// A request that a network delivers after s.until, or after the time latest, leaves the lock held for
+// one more lease.
+func (c *Client) sweep(s sweeping) {
+	left := s.until.Sub(c.now())
+	if s.late {
+		left = min(left, latest)
+	}
+	stop := time.Now().Add(left)
+	c.background(func() {
+		for pause := firstSweep; ; pause = min(2*pause, max(left/10, firstSweep)) {
+			closing := c.open.Err() != nil
+			if s.queue != nil {
+				s.queue.Leave(c.life, s.id.Name, s.id.Acquisition)
+			}
+			r, err := c.store.Release(c.life, s.id.Name, s.id.Acquisition)
+			settled := err == nil && (r.Held || !s.late) || err != nil && !transient(err)
+			if settled || closing || time.Now().Add(pause).After(stop) {
+				return
+			}
+			timer := time.NewTimer(pause)
+			select {
+			case <-timer.C:
+			case <-s.known:
+				timer.Stop()
+				return
+			case <-c.open.Done(): // once more
+				timer.Stop()
+			}
+		}
+	})
+}
