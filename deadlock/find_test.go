@@ -131,7 +131,7 @@ func TestAWaitWithATimeLimitIsFoundAndNoted(t *testing.T) {
 	})
 }
 
-func TestACycleOfThreeIsFoundAndWhoWaitsForItIsNotInIt(t *testing.T) {
+func TestCycleOfThreeExcludesItsOutsideWaiters(t *testing.T) {
 	policies(t, func(t *testing.T, policy fair.Policy) {
 		a, b, c := reentrant.New(policy), reentrant.New(policy), reentrant.New(policy)
 		ps := []*party{goroutine(t), goroutine(t), goroutine(t)}
@@ -181,7 +181,7 @@ func TestHoldsByReentryCountUntilTheLastIsGone(t *testing.T) {
 	})
 }
 
-func TestAnExplicitOwnerIsFoundWithItsGoroutineAndANote(t *testing.T) {
+func TestExplicitOwnerIsFoundWithItsGoroutineAndANote(t *testing.T) {
 	policies(t, func(t *testing.T, policy fair.Policy) {
 		a, b := reentrant.New(policy), reentrant.New(policy)
 		o := locks.NewOwner()
@@ -199,7 +199,7 @@ func TestAnExplicitOwnerIsFoundWithItsGoroutineAndANote(t *testing.T) {
 	})
 }
 
-func TestACycleThroughTheHoldOfAnExplicitOwnerIsNotCertain(t *testing.T) {
+func TestCycleThroughAnExplicitOwnerIsNotCertain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a, b reentrant.Mutex
 		o := locks.WithOwner(context.Background(), locks.NewOwner())
@@ -241,7 +241,7 @@ func TestACycleThroughReadHoldsIsFound(t *testing.T) {
 	})
 }
 
-func TestAReaderThatOnlyAQueuedWriterKeepsOutWaitsForTheWriter(t *testing.T) {
+func TestReaderBehindAQueuedWriterWaitsForIt(t *testing.T) {
 	policies(t, func(t *testing.T, policy fair.Policy) {
 		a, b := rwlock.New(policy), reentrant.New(policy)
 		first, writer, second := goroutine(t), goroutine(t), goroutine(t)
@@ -282,7 +282,7 @@ func TestReadersOfALockHeldExclusivelyWaitForItsHolder(t *testing.T) {
 	})
 }
 
-func TestAReaderThatWaitsToWriteIsACycleOfOne(t *testing.T) {
+func TestReaderThatWaitsToWriteIsACycle(t *testing.T) {
 	policies(t, func(t *testing.T, policy fair.Policy) {
 		a := newShared(policy == fair.FIFO)
 		p := goroutine(t)
@@ -295,7 +295,7 @@ func TestAReaderThatWaitsToWriteIsACycleOfOne(t *testing.T) {
 	})
 }
 
-func TestAWaiterOfAConditionWaitsForNobodyUntilItIsSignalled(t *testing.T) {
+func TestConditionWaiterWaitsForNobodyUntilSignalled(t *testing.T) {
 	policies(t, func(t *testing.T, policy fair.Policy) {
 		a, b := reentrant.New(policy), reentrant.New(policy)
 		c := b.NewCond()
@@ -461,7 +461,7 @@ func TestWhereLocksWereTakenIsShownWhileThatIsRecorded(t *testing.T) {
 	}
 }
 
-func TestWhereReadersTookALockIsShownForAllOfThemIfNobodyHasWaitedForItSoFar(t *testing.T) {
+func TestReportShowsWhereAllReadersTookTheLock(t *testing.T) {
 	for name, read := range map[string]func(p *party, rw *rwlock.RWMutex){
 		"RLock":           func(_ *party, rw *rwlock.RWMutex) { rw.RLock() },
 		"TryRLock":        func(_ *party, rw *rwlock.RWMutex) { rw.TryRLock() },

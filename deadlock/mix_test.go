@@ -48,7 +48,7 @@ func (h hold) locker() locks.Locker {
 
 // Everybody takes locks of all kinds in one order, in every way, waits for signals, upgrades, downgrades, and gives up, while cycles are
 // refused and looked for and places recorded, now and then. A wake-up that is lost anywhere makes it hang.
-func TestAMixOfEverythingComesToAnEndWhileTheSwitchesAreThrown(t *testing.T) {
+func TestMixOfEverythingEndsWhileTheSwitchesChange(t *testing.T) {
 	defer deadlock.Refuse(false)
 	defer deadlock.Record(false)
 	var order []*waitable

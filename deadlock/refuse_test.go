@@ -95,7 +95,7 @@ func TestTheAcquisitionThatWouldCloseACycleIsRefused(t *testing.T) {
 	}
 }
 
-func TestWhoWaitsForACycleWithoutBeingInItIsNotRefused(t *testing.T) {
+func TestWaiterOutsideTheCycleIsNotRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a, b reentrant.Mutex
 		p, q, r := goroutine(t), goroutine(t), goroutine(t)
@@ -124,7 +124,7 @@ func TestWaitsOlderThanTheSwitchAreSeen(t *testing.T) {
 	})
 }
 
-func TestACycleThatTheHolderHasLeftIsNoReasonToRefuse(t *testing.T) {
+func TestCycleThatItsHolderLeftIsNotRefused(t *testing.T) {
 	refusing(t, func(t *testing.T, policy fair.Policy) {
 		a, b := reentrant.New(policy), reentrant.New(policy)
 		p, q := goroutine(t), goroutine(t)
@@ -174,7 +174,7 @@ func TestAReaderIsRefusedToo(t *testing.T) {
 	})
 }
 
-func TestACycleThatAnExplicitOwnerMayOpenIsNotRefused(t *testing.T) {
+func TestCycleThatAnExplicitOwnerMayOpenIsAllowed(t *testing.T) {
 	refusing(t, func(t *testing.T, policy fair.Policy) {
 		for _, last := range []int{0, 1} {
 			a, b := reentrant.New(policy), reentrant.New(policy)
@@ -246,7 +246,7 @@ func TestANamedLockThatIsRefusedSaysWhich(t *testing.T) {
 	})
 }
 
-func TestExactlyOneOfThoseThatCloseACycleTogetherIsRefused(t *testing.T) {
+func TestOnePartyOfEachCycleIsRefused(t *testing.T) {
 	for _, policy := range []fair.Policy{fair.NonFair, fair.FIFO} {
 		t.Run(policy.String(), func(t *testing.T) {
 			deadlock.Refuse(true)

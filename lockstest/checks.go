@@ -16,6 +16,7 @@ import (
 
 var checks = []check{
 	{"AFreeLockIsTakenAndGivenBack", nil, freeLockIsTaken},
+	{"TryLockOfAFreeLockIsAlwaysTrue", nil, freeTryIsTrue},
 	{"TryLockIsFalseWhileAnotherHoldsAndNeverWaits", nil, tryIsFalse},
 	{"LockWaitsForTheHolder", nil, lockWaits},
 	{"OneHoldsAtATime", nil, oneHolds},
@@ -24,7 +25,7 @@ var checks = []check{
 	{"UnlockByAnotherThanTheOwnerIsErrNotHeldAndChangesNothing", owned, unlockByAnother},
 	{"AnyGoroutineMayUnlock", not(owned), anyMayUnlock},
 	{"OnlyTheLastReleaseFrees", reentrant, lastReleaseFrees},
-	{"ReentryIsNotBlockedByThoseWhoWait", reentrant, reentryPassesQueue},
+	{"ReentryIsNotBlockedByWaiters", reentrant, reentryPassesQueue},
 	{"TryLockByTheHolderIsFalse", both(not(reentrant), not(shared)), tryByHolder},
 	{"ADoneContextBeatsAFreeLock", nil, doneBeatsFree},
 	{"ADoneContextBeatsReentry", reentrant, doneBeatsReentry},
@@ -43,6 +44,7 @@ var checks = []check{
 	{"AStormOfTimeoutsLeavesAUsableLock", nil, timeoutStorm},
 	{"ARandomHistoryIsLinearizable", nil, linearizable},
 	{"PlainMethodsAgreeWithTheContextFamily", nil, plainFamily},
+	{"TryLockForWaitsForItsTimeAndNoLonger", nil, timedFamily},
 	{"ReadersAreInsideTogether", shared, readersTogether},
 	{"ReadersAndWritersExcludeEachOther", shared, readersAndWriters},
 	{"LeasedIsImplementedIfDeclared", nil, leasedAsDeclared},
@@ -80,6 +82,31 @@ func freeLockIsTaken(s *suite) {
 	a.mustUnlock(s.l)
 }
 
+// tries is how often a free lock is tried. A lock that fails one try in ten passes that many with
+// a probability of 1 in a billion.
+const tries = 200
+
+func freeTryIsTrue(s *suite) {
+	a, b := s.party(), s.party()
+	for i := range tries {
+		p, l := a, s.l
+		switch i % 4 { // the release before was by the same party, or by the other one, of either view
+		case 1:
+			l = s.x
+		case 2, 3:
+			p = b
+		}
+		ok, err := p.try(l, s.ctx)
+		require.NoError(s, err)
+		require.True(s, ok, "the lock is free, but try %d of %d fails", i+1, tries)
+		p.mustUnlock(l)
+		if i%10 == 9 { // LockContext has come before the next try
+			p.mustLock(l)
+			p.mustUnlock(l)
+		}
+	}
+}
+
 func tryIsFalse(s *suite) {
 	a, b := s.party(), s.party()
 	for _, pair := range [][2]locks.TryLocker{{s.x, s.l}, {s.l, s.x}} {
@@ -111,7 +138,13 @@ func lockWaits(s *suite) {
 
 // acquire takes l in the i-th of several ways. False without an error is a try that failed.
 func (s *suite) acquire(l locks.TryLocker, i int) (bool, error) {
-	switch i % 4 {
+	limit := time.Duration(i%50) * s.cfg.Settle / 100
+	switch i % 5 {
+	case 4:
+		if l, ok := l.(timed); ok {
+			return l.TryLockFor(limit), nil
+		}
+		fallthrough
 	case 0:
 		return true, l.LockContext(context.Background())
 	case 1:
@@ -123,7 +156,7 @@ func (s *suite) acquire(l locks.TryLocker, i int) (bool, error) {
 		}
 		return ok, err
 	}
-	ctx, cancel := context.WithTimeout(s.ctx, time.Duration(i%50)*s.cfg.Settle/100)
+	ctx, cancel := context.WithTimeout(s.ctx, limit)
 	defer cancel()
 	err := l.LockContext(ctx)
 	if errors.Is(err, context.DeadlineExceeded) {
@@ -132,8 +165,8 @@ func (s *suite) acquire(l locks.TryLocker, i int) (bool, error) {
 	return true, err
 }
 
-// linger is what a holder does while it is inside in its ith turn: often it lets others run, and now and then it waits, so
-// that they have come in, if they can, even where the system has other things to do than to run two threads at once.
+// linger is what a holder does in its i-th turn, before it releases. Often it lets other goroutines
+// run. Now and then it sleeps, so that they can get in wrongly even on a busy machine.
 func (s *suite) linger(i int) {
 	switch {
 	case i%48 == 0:
@@ -370,11 +403,11 @@ func cancelLeavesNoGhost(s *suite) {
 	s.mustCount(s.l, 1, "two of three were cancelled")
 	s.mustStillWait(second, "the lock is held")
 	a.mustUnlock(s.x)
-	s.await(second, "LockContext behind one who was cancelled")
+	s.await(second, "LockContext behind a cancelled waiter")
 	require.NoError(s, second.err)
 	c.mustUnlock(s.l)
 	s.mustCount(s.l, 0, "nobody waits")
-	s.mustBeFree("those who were cancelled do not hold it")
+	s.mustBeFree("cancelled waiters do not hold it")
 }
 
 func unlockUnderDone(s *suite) {
@@ -653,6 +686,66 @@ func plainFamily(s *suite) {
 	s.mustBeFree("it was released")
 }
 
+// timed is what a local lock has for a wait that a time limit ends.
+type timed interface{ TryLockFor(d time.Duration) bool }
+
+func timedFamily(s *suite) {
+	l, ok := s.l.(timed)
+	if !ok {
+		s.Log("the lock has no TryLockFor, and need not have")
+		return
+	}
+	a, b := s.party(), s.party()
+	start := func(p *party, d time.Duration) *call {
+		return p.start(func(c *call) { c.ok = l.TryLockFor(d) })
+	}
+	try := func(p *party, d time.Duration) bool {
+		s.Helper()
+		c := start(p, d)
+		s.await(c, "TryLockFor")
+		return c.ok
+	}
+	for i := range tries {
+		p, d := a, time.Duration(i%3-1)*s.cfg.Timeout
+		if i%2 == 0 {
+			p = b
+		}
+		require.True(s, try(p, d), "the lock is free, but TryLockFor(%v) fails, try %d of %d", d, i+1, tries)
+		if i == 0 {
+			s.mustBeHeld("TryLockFor has returned true")
+		}
+		p.mustUnlock(s.l)
+	}
+
+	a.mustLock(s.x)
+	// On a busy machine a short time may be over before the waiter is in the queue.
+	for _, d := range []time.Duration{-s.cfg.Settle, 0, s.cfg.Settle, 10 * s.cfg.Settle, 50 * s.cfg.Settle} {
+		deadline := time.Now().Add(d)
+		require.False(s, try(b, d), "the lock is held")
+		require.False(s, time.Now().Before(deadline), "TryLockFor(%v) returned too early", d)
+		s.mustCount(s.l, 0, "TryLockFor has returned")
+	}
+	s.mustBeHeld("the holder has not released it")
+	a.mustUnlock(s.x)
+	s.mustBeFree("a failed TryLockFor leaves nothing behind")
+
+	a.mustLock(s.x)
+	c := start(b, s.cfg.Timeout)
+	s.mustWait(c, s.l, 1)
+	s.mustStillWait(c, "the lock is held")
+	a.mustUnlock(s.x)
+	s.await(c, "TryLockFor of a lock that was released")
+	require.True(s, c.ok, "TryLockFor of a lock that was released in time")
+	s.mustBeHeld("TryLockFor has returned true")
+	if s.cfg.Reentrant {
+		require.True(s, try(b, 0), "re-entry")
+		b.mustUnlock(s.l)
+		s.mustBeHeld("the owner has a hold left")
+	}
+	b.mustUnlock(s.l)
+	s.mustBeFree("it was released")
+}
+
 func readersTogether(s *suite) {
 	const n = 4
 	var parties []*party
@@ -669,7 +762,7 @@ func readersTogether(s *suite) {
 	}
 	s.mustBeFree("all readers have left")
 
-	// Those who waited for one writer get in together too: none leaves before all are in.
+	// Readers that waited for a writer get in together too: none leaves before all are in.
 	w := s.party()
 	w.mustLock(s.x)
 	var waiting []*call

@@ -153,7 +153,8 @@ func linearizable(s *suite) {
 			history = append(history, w...)
 		}
 		result := porcupine.CheckOperationsTimeout(model(s.cfg), history, s.cfg.Timeout)
-		require.NotEqual(s, porcupine.Illegal, result, "no order of these calls explains what they returned: %+v", history)
+		require.NotEqual(s, porcupine.Illegal, result,
+			"no order of these calls explains what they returned: %+v", history)
 	}
 	s.mustBeFree("every client has released it")
 }

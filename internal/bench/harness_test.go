@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestJainIsOneForEqualSharesAndOneNthForAMonopoly(t *testing.T) {
+func TestJainOfEqualSharesAndOfAMonopoly(t *testing.T) {
 	for _, c := range []struct {
 		shares []int
 		want   float64

@@ -1,12 +1,12 @@
-// Package fakelock has a simple lock for tests of what is built upon locks. It is
-// right unless it is told to be wrong in a certain way, and so can prove that a test
-// notices.
+// Package fakelock has a simple lock for tests of code that uses locks. The lock is right unless it
+// is told to be wrong in a certain way, and so can prove that a test notices.
 package fakelock
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -24,6 +24,7 @@ const (
 	TryWaits              Flaw = "TryLockContext waits for the holder"
 	TryAlwaysFalse        Flaw = "TryLockContext never takes the lock"
 	TrySpuriouslyFalse    Flaw = "every third TryLockContext of a free lock is false"
+	TrySometimesFalse     Flaw = "one TryLockContext of a free lock in ten is false"
 	KeepsLock             Flaw = "UnlockContext does not release"
 	FreeUnlockAccepted    Flaw = "UnlockContext of a free lock is no error"
 	FreeUnlockCorrupts    Flaw = "UnlockContext of a free lock spoils it"
@@ -267,7 +268,8 @@ func (l *Lock) TryLockContext(ctx context.Context) (bool, error) {
 		}
 	}
 	switch {
-	case l.Flaw == TryAlwaysFalse || l.Flaw == TrySpuriouslyFalse && l.count == 0 && l.tries%3 == 0:
+	case l.Flaw == TryAlwaysFalse || l.Flaw == TrySpuriouslyFalse && l.count == 0 && l.tries%3 == 0,
+		l.Flaw == TrySometimesFalse && l.count == 0 && rand.IntN(10) == 0:
 		return false, nil
 	case l.count == 0 || l.Flaw == TryIgnoresHolder:
 		l.take(o)

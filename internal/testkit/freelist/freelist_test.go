@@ -12,10 +12,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// aba runs the schedule that breaks a list which compares slots only. The list is A, B, C. One party
-// is stopped in the middle of taking A, having seen that B is behind it. Meanwhile the other one takes A and B and puts A
-// back: the list is A, C. Then the first goes on. aba returns what each of them has in the end, and
-// what is handed out after that.
+// aba runs the schedule that breaks a list which compares slots only. The list is A, B, C. One
+// party is stopped in the middle of taking A, having seen that B is behind it. Meanwhile the
+// other one takes A and B and puts A back: the list is A, C. Then the first goes on. aba returns
+// what each of them has in the end, and what is handed out after that.
 func aba(t *testing.T, l List, step *Step) (first, other int, rest []int) {
 	stopped, goOn := make(chan struct{}), make(chan struct{})
 	var halted atomic.Bool
@@ -52,7 +52,7 @@ func aba(t *testing.T, l List, step *Step) (first, other int, rest []int) {
 	return first, other, rest
 }
 
-func TestABAMakesThePlainListHandOutASlotTwice(t *testing.T) {
+func TestPlainListHandsOutASlotTwiceAfterABA(t *testing.T) {
 	l := NewPlain(3)
 	first, other, rest := aba(t, l, &l.Step)
 	require.Equal(t, 0, first)
@@ -115,7 +115,7 @@ func TestNoScheduleBreaksTheStampedList(t *testing.T) {
 	})
 }
 
-func TestASlotOfTheStampedListHasOneUserAtATime(t *testing.T) {
+func TestSlotOfTheStampedListHasOneUser(t *testing.T) {
 	const slots, parties, each = 3, 6, 5_000
 	l := NewStamped(slots)
 	var users [slots]atomic.Int32

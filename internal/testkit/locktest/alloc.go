@@ -20,7 +20,7 @@ var Allocations = []Situation{
 		defer cancel()
 		bg := context.Background()
 		for name, f := range map[string]func(){
-			"Lock":                             func() { l.Lock(); l.Unlock() }, //nolint:staticcheck // empty on purpose
+			"Lock":                             func() { l.Lock(); l.Unlock() },
 			"TryLock":                          func() { l.TryLock(); l.Unlock() },
 			"TryLockFor":                       func() { l.TryLockFor(time.Hour); l.Unlock() },
 			"TryLockFor 0":                     func() { l.TryLockFor(0); l.Unlock() },

@@ -78,7 +78,9 @@ func Reentrant() []Kind {
 func Named() []Kind {
 	return []Kind{
 		{Name: "named.Lock NonFair", New: func() Lock { return named.New().For("key") }, Owned: true},
-		{Name: "named.Lock FIFO", New: func() Lock { return named.New(named.WithPolicy(fair.FIFO)).For(7) }, FIFO: true, Owned: true},
+		{Name: "named.Lock FIFO", FIFO: true, Owned: true, New: func() Lock {
+			return named.New(named.WithPolicy(fair.FIFO)).For(7)
+		}},
 	}
 }
 
@@ -91,8 +93,8 @@ func Spin() []Kind {
 	}
 }
 
-// ReadWrite returns the write sides of rwlock.RWMutex. Some of them have been read before, and so are
-// biased to readers when they are locked first.
+// ReadWrite returns the write sides of rwlock.RWMutex. Some of them have been read before, and so
+// are biased to readers when they are locked first.
 func ReadWrite() []Kind {
 	var kinds []Kind
 	for _, p := range []fair.Policy{fair.NonFair, fair.FIFO} {
@@ -147,7 +149,8 @@ func Await(t testing.TB, done func() bool, what string) {
 		}
 		now := time.Now()
 		require.Less(t, now.Sub(began), 2*time.Minute, "waited in vain for %s", what)
-		if cost := now.Sub(asked); cost > 50*time.Microsecond { // such as a walk through a long queue, for which nobody can join it
+		// Such as a walk through a long queue, which no goroutine can join meanwhile.
+		if cost := now.Sub(asked); cost > 50*time.Microsecond {
 			time.Sleep(4 * cost)
 		} else {
 			runtime.Gosched()

@@ -48,7 +48,7 @@ var Order = []Situation{
 		require.Len(t, *got, n)
 		require.IsIncreasing(t, *got)
 	})},
-	{"waiters that give up in the middle do not disturb the order of the others", bubble(func(t *testing.T, l Lock, k Kind) {
+	{"waiters that give up leave the order of the others", bubble(func(t *testing.T, l Lock, k Kind) {
 		cancel, got := lineUp(t, l, 10)
 		for _, i := range []int{4, 6, 3} { // alone, and with a neighbour; 3 takes 1 with it
 			cancel[i]()
@@ -59,7 +59,7 @@ var Order = []Situation{
 		synctest.Wait()
 		require.Equal(t, []int{0, 2, 5, 7, 8, 9}, *got)
 	})},
-	{"the first waiter gives up and the second is the next", bubble(func(t *testing.T, l Lock, k Kind) {
+	{"after the first gives up, the second waiter is next", bubble(func(t *testing.T, l Lock, k Kind) {
 		cancel, got := lineUp(t, l, 4)
 		cancel[0]()
 		synctest.Wait()
@@ -68,7 +68,7 @@ var Order = []Situation{
 		synctest.Wait()
 		require.Equal(t, []int{1, 2, 3}, *got)
 	})},
-	{"the last waiter gives up and a newcomer queues behind the one before", bubble(func(t *testing.T, l Lock, k Kind) {
+	{"a newcomer takes the place of a cancelled last waiter", bubble(func(t *testing.T, l Lock, k Kind) {
 		cancel, got := lineUp(t, l, 3)
 		cancel[2]()
 		synctest.Wait()
@@ -77,7 +77,7 @@ var Order = []Situation{
 		synctest.Wait()
 		require.Equal(t, []int{0, 1, 99}, *got)
 	})},
-	{"all waiters give up and leave a lock as free as new", bubble(func(t *testing.T, l Lock, k Kind) {
+	{"waiters that all give up leave a usable lock", bubble(func(t *testing.T, l Lock, k Kind) {
 		cancel, got := lineUp(t, l, 6)
 		for _, c := range cancel {
 			c()
@@ -89,7 +89,7 @@ var Order = []Situation{
 		synctest.Wait()
 		require.Empty(t, *got)
 	})},
-	{"a head that gave up before it noticed the release passes the baton", bubble(func(t *testing.T, l Lock, k Kind) {
+	{"a head that gave up before its release passes it", bubble(func(t *testing.T, l Lock, k Kind) {
 		for range 50 {
 			l.Lock()
 			ctx, cancel := context.WithCancel(t.Context())
@@ -105,8 +105,8 @@ var Order = []Situation{
 			require.True(t, second.OK)
 		}
 	})},
-	{"a head that gives up as it is released passes the baton", func(t *testing.T, k Kind) {
-		// The release and the cancellation race: whoever wins, the second waiter gets in.
+	{"a head that gives up during its release passes it", func(t *testing.T, k Kind) {
+		// The release and the cancellation race: whichever wins, the second waiter gets in.
 		l := k.New()
 		for range 500 {
 			l.Lock()
@@ -127,7 +127,7 @@ var Order = []Situation{
 		}
 		Works(t, l)
 	}},
-	{"nobody gets between a release and the first waiter of a fair lock", func(t *testing.T, k Kind) {
+	{"no barger gets between a release and the first waiter", func(t *testing.T, k Kind) {
 		barged := false
 		for range 500 {
 			synctest.Test(t, func(t *testing.T) {
@@ -172,7 +172,7 @@ var Order = []Situation{
 		wg.Wait()
 		Works(t, l)
 	}},
-	{"a waiter gets in past a barger that is always there first", func(t *testing.T, k Kind) {
+	{"a waiter gets in past a constant barger", func(t *testing.T, k Kind) {
 		if k.FIFO {
 			// There is no such barger: TryLock right behind Unlock must fail at once.
 			synctest.Test(t, func(t *testing.T) {
@@ -239,7 +239,7 @@ var Cancelling = []Situation{
 		require.False(t, ok)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 	})},
-	{"a context that has ended beats a held lock without a wait", bubble(func(t *testing.T, l Lock, k Kind) {
+	{"an ended context beats a held lock without a wait", bubble(func(t *testing.T, l Lock, k Kind) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		held(l, func() {
@@ -247,7 +247,7 @@ var Cancelling = []Situation{
 			require.Zero(t, l.QueueLength())
 		})
 	})},
-	{"a nil context is an error to acquire with and none to release with", bubble(func(t *testing.T, l Lock, k Kind) {
+	{"a nil context fails LockContext but not UnlockContext", bubble(func(t *testing.T, l Lock, k Kind) {
 		require.ErrorIs(t, l.LockContext(nil), locks.ErrNilContext) //nolint:staticcheck // the point
 		ok, err := l.TryLockContext(nil)                            //nolint:staticcheck // the point
 		require.False(t, ok)
@@ -258,7 +258,7 @@ var Cancelling = []Situation{
 		require.NoError(t, l.UnlockContext(nil)) //nolint:staticcheck // the point
 		require.False(t, l.IsLocked())
 	})},
-	{"a context that ends while one waits ends the wait and leaves no ghost", bubble(func(t *testing.T, l Lock, k Kind) {
+	{"a context that ends a wait leaves no ghost", bubble(func(t *testing.T, l Lock, k Kind) {
 		l.Lock()
 		ctx, cancel := context.WithCancelCause(t.Context())
 		var after int
@@ -327,7 +327,7 @@ var Cancelling = []Situation{
 		require.True(t, l.TryLockFor(0))
 		l.Unlock()
 	})},
-	{"a release that races with a cancellation loses neither the lock nor the waiter behind", func(t *testing.T, k Kind) {
+	{"a release that races with a cancellation loses nothing", func(t *testing.T, k Kind) {
 		l := k.New()
 		for range 500 {
 			l.Lock()
@@ -351,7 +351,7 @@ var Cancelling = []Situation{
 		}
 		Works(t, l)
 	}},
-	{"a storm of tiny time limits leaves a lock that works", stress(func(t *testing.T, l Lock) {
+	{"a storm of tiny time limits leaves a usable lock", stress(func(t *testing.T, l Lock) {
 		const parties, rounds = 24, 150
 		count, want := 0, atomic.Int64{}
 		var wg sync.WaitGroup

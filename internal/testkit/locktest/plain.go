@@ -144,7 +144,7 @@ var Plain = []Situation{
 		wg.Wait()
 		require.Equal(t, parties*rounds, count)
 	})},
-	{"every way to acquire and to release excludes every other and orders memory", stress(func(t *testing.T, l Lock) {
+	{"all ways to acquire exclude each other and order memory", stress(func(t *testing.T, l Lock) {
 		const rounds = 200
 		count := 0
 		ctx, cancel := context.WithCancel(context.Background())
@@ -249,14 +249,14 @@ var Plain = []Situation{
 		l.Unlock()
 		PanicsWith(t, locks.ErrNotHeld, l.Unlock)
 	})},
-	{"a panic in the section with a deferred unlock leaves the lock free", bubble(func(t *testing.T, l Lock, k Kind) {
+	{"a panic with a deferred unlock leaves the lock free", bubble(func(t *testing.T, l Lock, k Kind) {
 		require.PanicsWithValue(t, "section", func() {
 			l.Lock()
 			defer l.Unlock()
 			panic("section")
 		})
 	})},
-	{"runtime.Goexit in the section with a deferred unlock lets the next one in", bubble(func(t *testing.T, l Lock, k Kind) {
+	{"Goexit with a deferred unlock lets the next one in", bubble(func(t *testing.T, l Lock, k Kind) {
 		l.Lock()
 		w := Start(Locking(l), func() {
 			defer l.Unlock()
