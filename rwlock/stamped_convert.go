@@ -1,8 +1,9 @@
 package rwlock
 
-// TryConvertToWriteLock makes a write hold of what st is the stamp of, in one step, and returns the stamp of
-// that, or 0. For a write stamp that is st itself. A read hold is converted if it is the only one; if not, it is kept. An
-// optimistic stamp gives the write hold if it is valid and nobody holds the lock. Java's tryConvertToWriteLock(stamp).
+// TryConvertToWriteLock converts the hold of st to a write hold, in one step, and returns the stamp of
+// that, or 0. A write stamp is returned as it is. A read hold is converted if it is the only one, and
+// kept otherwise. An optimistic stamp is converted if it is valid and nobody holds the lock. Java's
+// tryConvertToWriteLock(stamp).
 func (l *StampedLock) TryConvertToWriteLock(st Stamp) Stamp {
 	for {
 		s := l.state.Load()
@@ -26,15 +27,16 @@ func (l *StampedLock) TryConvertToWriteLock(st Stamp) Stamp {
 			return 0
 		}
 		if l.state.CompareAndSwap(s, to) {
+			l.state.afterAll()
 			return stampOf(to, writing)
 		}
 	}
 }
 
-// TryConvertToReadLock makes a read hold of what st is the stamp of, in one step, and returns the stamp of
-// that, or 0. A write hold becomes a read hold, its stamp dies, and readers that wait in front may enter; no writer
-// comes in between. For a read stamp whose hold goes on that is st itself. An optimistic stamp gives a read
-// hold if it is valid. Java's tryConvertToReadLock(stamp).
+// TryConvertToReadLock converts the hold of st to a read hold, in one step, and returns the stamp of
+// that, or 0. The stamp of a converted write hold dies. The readers in front of the queue enter with the
+// conversion, and no writer comes in between. The stamp of a read hold is returned as it is. An optimistic
+// stamp is converted if it is valid. Java's tryConvertToReadLock(stamp).
 func (l *StampedLock) TryConvertToReadLock(st Stamp) Stamp {
 	if st.IsWriteLock() {
 		return l.endWrite(st, reader, read)
@@ -52,6 +54,7 @@ func (l *StampedLock) TryConvertToReadLock(st Stamp) Stamp {
 		}
 		switch ok, full := l.addReader(s); {
 		case ok:
+			l.state.afterWrites()
 			return stampOf(s, read)
 		case full:
 			return mustCount(tooMany)
@@ -59,9 +62,9 @@ func (l *StampedLock) TryConvertToReadLock(st Stamp) Stamp {
 	}
 }
 
-// TryConvertToOptimisticRead gives the hold back that st is the stamp of, and returns an optimistic stamp
-// that is valid until the next writer enters, or 0 if there is no such hold. For an optimistic stamp that is st
-// itself if it is valid, else 0. Java's tryConvertToOptimisticRead(stamp).
+// TryConvertToOptimisticRead releases the hold of st, and returns an optimistic stamp that is valid until
+// the next writer enters, or 0 if there is no such hold. A valid optimistic stamp is returned as it is.
+// Java's tryConvertToOptimisticRead(stamp).
 func (l *StampedLock) TryConvertToOptimisticRead(st Stamp) Stamp {
 	switch {
 	case st.IsWriteLock():

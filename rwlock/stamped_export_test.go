@@ -38,47 +38,58 @@ func RemoveStampedReader(l *StampedLock) (finish func() bool) {
 	return func() bool { return l.removeReader(s) }
 }
 
-// BeginStampedWake does the first half of a wake-up, and returns the second: those who sleep are out of the
-// list, and not yet unparked.
+// BeginStampedWake tells the writer in front, as a release does, and returns the second half of that:
+// the writer is not unparked yet.
 func BeginStampedWake(l *StampedLock) (finish func()) {
 	l.guard.Lock()
 	defer l.guard.Unlock()
-	first := l.clearList()
-	return func() { unpark(first) }
+	n := l.head
+	n.told = true
+	return func() { unpark(n, 1) }
 }
 
-// VerifyStamped returns what is wrong with l while everybody rests: its word must be a legal one, and
-// agree with the lists.
+// StampedPlaces returns how many waiters the lock counts, and how many have a place in the list.
+func StampedPlaces(l *StampedLock) (counted, placed int) {
+	l.guard.Lock()
+	defer l.guard.Unlock()
+	for n := l.head; n != nil; n = n.next {
+		placed++
+	}
+	return l.waiting, placed
+}
+
+// VerifyStamped returns what is wrong with l while all goroutines rest: its word must be a legal one, and
+// agree with the list.
 func VerifyStamped(l *StampedLock) error {
 	l.guard.Lock()
 	defer l.guard.Unlock()
 	s := l.state.Load()
-	asleep := 0
-	for n, prev := l.heads, (*sleeper)(nil); n != nil; n, prev = n.next, n {
-		if !n.listed || n.prev != prev {
-			return fmt.Errorf("sleeper %d is not in order: %+v", asleep, n)
+	waiting, writers := 0, 0
+	var last *stampedWaiter
+	for n := l.head; n != nil; last, n = n, n.next {
+		if n.granted != 0 || n.told || n.prev != last {
+			return fmt.Errorf("waiter %d is not in order: %+v", waiting, n)
 		}
-		asleep++
+		if waiting++; n.write {
+			writers++
+		}
 	}
+	front := l.head
 	switch {
+	case l.tail != last:
+		return fmt.Errorf("the list ends with %p, not %p", l.tail, last)
+	case waiting != l.waiting || writers != l.writers:
+		return fmt.Errorf("%d wait, %d of them writers, counted as %d and %d", waiting, writers, l.waiting, l.writers)
 	case s&writing != 0 && s&readers != 0:
 		return fmt.Errorf("word %#x: held for writing and reading", s)
-	case (s&queued != 0) != (l.waiting > 0):
-		return fmt.Errorf("word %#x, but %d wait", s, l.waiting)
-	case (s&pending != 0) != (l.writers > 0) || l.writers > l.waiting:
-		return fmt.Errorf("word %#x, but %d of %d who wait are writers", s, l.writers, l.waiting)
-	case s&(parked|reserved) != 0 && s&queued == 0:
-		return fmt.Errorf("word %#x speaks of sleepers, and nobody waits", s)
-	case asleep != l.asleep:
-		return fmt.Errorf("%d sleepers, counted as %d", asleep, l.asleep)
-	case asleep > 0 && s&parked == 0:
-		return fmt.Errorf("word %#x does not speak of %d sleepers", s, asleep)
-	case asleep+l.gate.Len() != l.waiting:
-		return fmt.Errorf("%d wait, of whom %d sleep and %d are at the gate", l.waiting, asleep, l.gate.Len())
+	case (s&queued != 0) != (waiting > 0), (s&parked != 0) != (waiting > 0), (s&pending != 0) != (writers > 0):
+		return fmt.Errorf("word %#x, but %d wait, %d of them writers", s, waiting, writers)
+	case (s&reserved != 0) != (front != nil && front.reserved):
+		return fmt.Errorf("word %#x does not agree with the first waiter: %+v", s, front)
+	case front != nil && s&writing == 0 && (!front.write || s&readers == 0):
+		return fmt.Errorf("word %#x is available to the first waiter: %+v", s, front)
 	case l.overflow != 0 && s&readers != readers:
 		return fmt.Errorf("word %#x, but %d read holds more", s, l.overflow)
-	case s&(writing|readers) == 0 && s&parked != 0:
-		return fmt.Errorf("word %#x: free, with sleepers", s)
 	}
 	return nil
 }

@@ -1,8 +1,8 @@
 package rwlock
 
 // Stamp is the version of a [StampedLock] in which its owner took a hold, or began to read
-// optimistically, and which of these. No stamp that was issued is 0; 0 means that the call
-// failed, and fits no hold. The predicates look at the number only, not at any lock.
+// optimistically, and which of these. No stamp that was issued is 0: 0 means that the call failed, and
+// fits no hold. The predicates look at the number only, not at any lock.
 type Stamp uint64
 
 // IsWriteLock reports whether st is of a write hold. Java's isWriteLockStamp(stamp).
@@ -14,57 +14,57 @@ func (st Stamp) IsReadLock() bool { return st&(version-1) == read }
 // IsLock reports whether st is of a hold, in either mode. Java's isLockStamp(stamp).
 func (st Stamp) IsLock() bool { return st.IsWriteLock() || st.IsReadLock() }
 
-// IsOptimisticRead reports whether st is of an optimistic read. Java's isOptimisticReadStamp(stamp).
+// IsOptimisticRead reports whether st is of an optimistic read. Java's
+// isOptimisticReadStamp(stamp).
 func (st Stamp) IsOptimisticRead() bool { return st&(version-1) == optimistic }
 
-// The state word of a StampedLock. Its upper 50 bits are the version: the number of write holds that have
-// ended, modulo 2^50. Below are 9 bits of readers and 5 flags.
+// The state word of a StampedLock. Its upper 50 bits are the version: the number of write holds that
+// have ended, modulo 2^50. Below are 9 bits of readers and 5 flags.
 //
 //	version readers reserved parked pending queued writing
 //	v       0       0        0      0       0      0       free, nobody waits
-//	v       0       0        0      0       0      1       held for writing
-//	v       n       0        0      0       0      0       n read holds; all ones: that many and overflow more
-//	v       0       r        0      w       1      0       free; who is in front has been told, or is about to look
-//	v       0       r        p      w       1      1       held for writing, others wait
-//	v       n       r        p      w       1      0       n read holds, others wait; if p or r, a writer among them
+//	v       0       0        0      0       0      1       held for writing, nobody waits
+//	v       n       0        0      0       0      0       n read holds, nobody waits
+//	v       0       r        0      1       1      0       free; the writer in front was told
+//	v       0       r        0      1       1      1       held by a barger; the writer in front was told
+//	v       n       r        0      1       1      0       n read holds of bargers; likewise
+//	v       0       r        1      w       1      1       held for writing, others wait
+//	v       n       r        1      1       1      0       n read holds, a writer waits in front
 //
-// All others are illegal: the lock is never held for writing and for reading, what speaks of waiters
-// comes with queued, reserved comes with pending, and parked is never left on a word that is free. That
-// parked is set although nobody sleeps any more is legal, and costs the next release a look.
+// All others are illegal when the guard is free. If n is all ones, there are that many read holds and
+// overflow more.
 //
 // A stamp is a version, and one bit for the mode.
 //
 // # What a validated reader may rely on
 //
 // Operations of sync/atomic have one order that all goroutines agree on. In it, a write hold is a step
-// that sets writing, the stores of the writer, and a step that clears writing and advances the version, in this
-// order. An optimistic read is the load of TryOptimisticRead, the loads of the reader, and the load of
-// Validate. If both outer loads see the same version without writing, then no step of a write hold is between them,
-// since versions only advance. So each write hold is either over before the first, and the reader's
-// loads come after all of its stores, or begins after the last, and they come before all of them. Loads and stores that
-// are not atomic have no place in that order, and the argument says nothing of them.
+// that sets writing, the stores of the writer, and a step that clears writing and advances the version, in
+// this order. An optimistic read is the load of TryOptimisticRead, the loads of the reader, and the load
+// of Validate. If both outer loads see the same version without writing, then no step of a write hold is
+// between them, because versions only advance. Each write hold is then over before the first
+// load or begins after the last. In the first case the reader's loads come after all of its stores, in
+// the second before all of them. Plain loads and stores have no place in that order, and the argument
+// does not cover them.
 const (
-	// writing: held for writing. It is at the same place in a write stamp, which so is
-	// the word of a lock that is held for writing while nobody waits.
+	// writing: held for writing. It is at the same place in a write stamp, which so is the
+	// word of a lock that is held for writing while nobody waits.
 	writing = 1 << iota
 
-	// queued: somebody waits. Set by the first to arrive and cleared with the last to leave, both with the guard
-	// held. It makes the fair tries of writers fail. Nobody's sleep depends on it.
+	// queued: the list is not empty. It makes the fair tries of writers fail. No sleep depends on it.
 	queued
 
-	// pending: a writer waits. Set and cleared like queued. It keeps ReadLock out, so that it does not
-	// overtake writers. Readers that wait are no reason to: they will be in together with it.
+	// pending: a writer is in the list. It keeps ReadLock out, so that it does not overtake
+	// writers. Waiting readers need no such flag: they enter together with the newcomer.
 	pending
 
-	// parked: somebody in front sleeps, and the release that ends a write hold or
-	// the last read hold has to wake them. Set, with the guard held, on a word that the sleeper cannot take;
-	// cleared by the release that makes it one that they can take, which then owes the wake-up. Illegal to
-	// forget, or they sleep for ever.
+	// parked: the front of the list sleeps, and the word is not available to it. A release that makes
+	// it available has to take the guard and admit the front. Without that the front would sleep for
+	// ever.
 	parked
 
-	// reserved: a writer in front lost to bargers maxLost times, or for maxBarging, and WriteLock may not barge
-	// any more. Set by it together with parked; cleared by it when it gets the lock
-	// or gives up.
+	// reserved: the writer in front lost to bargers maxLost times, or for maxBarging, and WriteLock may
+	// not barge any more.
 	reserved
 
 	readerShift  = iota
@@ -83,7 +83,7 @@ const (
 	modes      = writing | read | optimistic
 )
 
-// tooMany is in place of a stamp if a read hold could not be counted. No stamp has two modes.
+// tooMany replaces the stamp of a read hold that could not be counted. No stamp has two modes.
 const tooMany Stamp = 1<<64 - 1
 
 // maxOverflow is the greatest number of read holds beyond those in the word. All of them together fit
@@ -93,21 +93,22 @@ const maxOverflow = 1<<31 - 1 - readers/reader
 // stampOf returns the stamp of the version of s in a mode.
 func stampOf(s uint64, mode Stamp) Stamp { return Stamp(s&versions) | mode }
 
-// enterWrite takes the lock for writing if it is free and none of the flags avoid is set, clears
-// some flags as it does, and returns 0 if it did not.
-func (l *StampedLock) enterWrite(avoid, clear uint64) Stamp {
+// enterWrite takes the lock for writing if it is free and none of the flags avoid is set. It returns 0
+// if it did not.
+func (l *StampedLock) enterWrite(avoid uint64) Stamp {
 	for {
 		s := l.state.Load()
 		if s&(writing|readers|avoid) != 0 {
 			return 0
 		}
-		if l.state.CompareAndSwap(s, s&^clear|writing) {
+		if l.state.CompareAndSwap(s, s|writing) {
+			l.state.afterAll()
 			return stampOf(s, writing)
 		}
 	}
 }
 
-// enterRead takes a read hold if the lock is not held for writing and none of the flags avoid is set, and
+// enterRead takes a read hold if the lock is not held for writing and none of the flags avoid is set. It
 // returns 0 if it did not, or tooMany.
 func (l *StampedLock) enterRead(avoid uint64) Stamp {
 	for {
@@ -117,6 +118,7 @@ func (l *StampedLock) enterRead(avoid uint64) Stamp {
 		}
 		switch ok, full := l.addReader(s); {
 		case ok:
+			l.state.afterWrites()
 			return stampOf(s, read)
 		case full:
 			return tooMany
@@ -124,12 +126,12 @@ func (l *StampedLock) enterRead(avoid uint64) Stamp {
 	}
 }
 
-// addReader adds a read hold to the word if that is s, which is not held for writing. If it is
-// another, it does nothing. Full tells that there is no room for one more.
+// addReader adds a read hold to the word if that is s, which is not held for writing. If the word is
+// another, it does nothing. It reports full if there is no room for one more.
 //
-// While the bits of the word are all ones, nobody changes them without the guard, and the last to be
-// counted outside of the word is the first to go. So overflow is 0 unless they are all ones, and the word never says
-// free while there are readers.
+// While the bits of the word are all ones, they change only with the guard held, and the holds in
+// overflow end before those in the word. So overflow is 0 unless the bits are all ones, and the word
+// never says free while there are readers.
 func (l *StampedLock) addReader(s uint64) (ok, full bool) {
 	if s&readers != readers {
 		return l.state.CompareAndSwap(s, s+reader), false
@@ -150,16 +152,17 @@ func (l *StampedLock) addReader(s uint64) (ok, full bool) {
 // if there is no such hold.
 func (l *StampedLock) leaveWrite(st Stamp) Stamp { return l.endWrite(st, 0, optimistic) }
 
-// endWrite ends the write hold of st, leaves readers behind in the word, and returns a stamp of mode for the
-// version that begins, or 0 if there is no such hold.
+// endWrite ends the write hold of st, leaves readers behind in the word, and returns a stamp of mode for
+// the version that begins, or 0 if there is no such hold.
 func (l *StampedLock) endWrite(st Stamp, behind uint64, mode Stamp) Stamp {
 	for {
 		s := l.state.Load()
 		if s&writing == 0 || st != stampOf(s, writing) {
 			return 0
 		}
+		l.state.releaseWrite()
 		to := s&^writing + version + behind
-		if s&parked == 0 && l.state.CompareAndSwap(s, to) || s&parked != 0 && l.handOver(s, to) {
+		if s&parked == 0 && l.state.CompareAndSwap(s, to) || s&parked != 0 && l.release(s, to) {
 			return stampOf(to, mode)
 		}
 	}
@@ -173,6 +176,7 @@ func (l *StampedLock) leaveRead(st Stamp) Stamp {
 		if s&readers == 0 || st != stampOf(s, read) {
 			return 0
 		}
+		l.state.releaseRead()
 		if s&(version-1) == reader && l.state.CompareAndSwap(s, s-reader) {
 			return stampOf(s, optimistic) // the usual case, without a call
 		}
@@ -182,26 +186,19 @@ func (l *StampedLock) leaveRead(st Stamp) Stamp {
 	}
 }
 
-// removeReader takes a read hold off the word if that is s, which has some. If it is another, it
+// removeReader takes a read hold off the word if that is s, which has some. If the word is another, it
 // does nothing.
 func (l *StampedLock) removeReader(s uint64) bool {
-	switch s & readers {
-	case reader:
-		if !l.state.CompareAndSwap(s, s&^(readers|parked)) {
-			return false
-		}
-		if s&parked != 0 {
-			l.wake()
-		}
-		return true
-	case readers:
+	switch {
+	case s&readers == reader && s&parked != 0:
+		return l.release(s, s-reader)
+	case s&readers == readers:
 		l.guard.Lock()
 		defer l.guard.Unlock()
 		if l.overflow > 0 && (l.state.Load()^s)&(versions|readers) == 0 {
 			l.overflow--
 			return true
 		}
-		return l.state.CompareAndSwap(s, s-reader)
 	}
 	return l.state.CompareAndSwap(s, s-reader)
 }

@@ -55,6 +55,13 @@ func (p *stampedPair) read(t *testing.T, yield bool) {
 	}
 }
 
+func pick[F any](write bool, w, r F) F {
+	if write {
+		return w
+	}
+	return r
+}
+
 func TestEveryWayToAcquireExcludesAndOrdersMemory(t *testing.T) {
 	stampedProcs(t, func(t *testing.T) {
 		const rounds = 200
@@ -99,27 +106,28 @@ func TestEveryWayToAcquireExcludesAndOrdersMemory(t *testing.T) {
 			})
 		}
 		for _, write := range []bool{true, false} {
-			pick := func(w, r func() rwlock.Stamp) func() rwlock.Stamp {
-				if write {
-					return w
+			party(pick(write, l.WriteLock, l.ReadLock))
+			party(pick(write, l.TryWriteLock, l.TryReadLock))
+			// Each failure doubles the limit: on a busy machine a microsecond is over before the try.
+			for _, first := range []time.Duration{time.Microsecond, time.Minute} {
+				limited := func(acquire func(d time.Duration) rwlock.Stamp) func() rwlock.Stamp {
+					d := first
+					return func() rwlock.Stamp {
+						st := acquire(d)
+						if st == 0 {
+							d *= 2
+						} else {
+							d = first
+						}
+						return st
+					}
 				}
-				return r
-			}
-			party(pick(l.WriteLock, l.ReadLock))
-			party(pick(l.TryWriteLock, l.TryReadLock))
-			for _, d := range []time.Duration{time.Microsecond, time.Minute} {
-				party(pick(
-					func() rwlock.Stamp { return l.TryWriteLockFor(d) }, func() rwlock.Stamp { return l.TryReadLockFor(d) },
-				))
-				party(pick(func() rwlock.Stamp {
+				party(limited(pick(write, l.TryWriteLockFor, l.TryReadLockFor)))
+				contextual := pick(write, l.WriteLockContext, l.ReadLockContext)
+				party(limited(func(d time.Duration) rwlock.Stamp {
 					ctx, cancel := context.WithTimeout(ctx, d)
 					defer cancel()
-					st, _ := l.WriteLockContext(ctx)
-					return st
-				}, func() rwlock.Stamp {
-					ctx, cancel := context.WithTimeout(ctx, d)
-					defer cancel()
-					st, _ := l.ReadLockContext(ctx)
+					st, _ := contextual(ctx)
 					return st
 				}))
 			}

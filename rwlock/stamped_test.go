@@ -830,6 +830,56 @@ func TestAReaderDoesNotOvertakeAWriterThatWaits(t *testing.T) {
 	})
 }
 
+func TestAReaderEntersAfterTheWriterThatTheQueueShows(t *testing.T) {
+	for range 300 {
+		var l rwlock.StampedLock
+		held := l.ReadLock()
+		var order []string // guarded by l, and by the readers' turn
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			st := l.WriteLock()
+			order = append(order, "writer")
+			l.UnlockWrite(st)
+		})
+		locktest.Await(t, func() bool { return l.QueueLength() == 1 }, "the writer")
+		wg.Go(func() {
+			st := l.ReadLock()
+			order = append(order, "reader")
+			l.UnlockRead(st)
+		})
+		locktest.Await(t, func() bool { return l.QueueLength() == 2 }, "the reader")
+		l.UnlockRead(held)
+		wg.Wait()
+		require.Equal(t, []string{"writer", "reader"}, order)
+	}
+}
+
+func TestEachCountedWaiterHasItsPlace(t *testing.T) {
+	var l rwlock.StampedLock
+	var wg sync.WaitGroup
+	var running atomic.Int32
+	for i := range 4 {
+		running.Add(1)
+		wg.Go(func() {
+			defer running.Add(-1)
+			for range 2_000 {
+				if i%2 == 0 {
+					l.UnlockWrite(l.WriteLock())
+				} else {
+					l.UnlockRead(l.ReadLock())
+				}
+			}
+		})
+	}
+	for running.Load() > 0 {
+		counted, placed := rwlock.StampedPlaces(&l)
+		require.Equal(t, counted, placed)
+		runtime.Gosched()
+	}
+	wg.Wait()
+	stampedFree(t, &l)
+}
+
 func TestWritersAreAdmittedInOrderOfArrival(t *testing.T) {
 	stampedBubble(t, func(t *testing.T, l *rwlock.StampedLock) {
 		held := l.WriteLock()

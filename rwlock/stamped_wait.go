@@ -8,48 +8,51 @@ import (
 
 	"github.com/jucgo/locks/internal/park"
 	"github.com/jucgo/locks/internal/pause"
-	"github.com/jucgo/locks/internal/syncq"
 )
 
-// This file holds what those do who wait for a StampedLock.
+// This file has the queue of a StampedLock.
 //
-// The state word alone says who holds. Waiting is in two stages, so that the word needs no queue of
-// its own, and the queue no versions:
+// The state word alone says who holds the lock. Goroutines that cannot have it wait in one list,
+// in the order of their arrival. The front of the list is its first writer, or the group of readers
+// before it. All decisions about the list are made with the guard held.
 //
-//   - Whoever waits queues at the gate, a FIFO synchronizer: writers for it exclusively, readers in shared mode.
-//     The gate so makes the order of arrival, lets consecutive readers through as one group,
-//     and takes care of those who give up.
-//   - Those who hold the gate, one writer or a group of readers, are in front. They take the
-//     lock as soon as its word lets them, sleep while it does not, and give the gate back when they have it,
-//     which brings the next ones to the front.
+// # A wait, step by step
+//
+//  1. The waiter spins for the time of about one hand-over.
+//  2. With the guard held, it joins the list at its end, and settles: if the word has become
+//     one that the front can have, the front is admitted at once. Otherwise the word gets the
+//     flag parked.
+//  3. It sleeps.
+//  4. A release that would make the word available to the front finds parked, and takes the guard. In
+//     one step it ends its own hold and admits the front.
+//  5. Readers are admitted with their holds: these are counted in that very step, and the readers
+//     leave the list. A writer is only told, and stays in the list. It takes the lock when it runs.
+//     Another writer may have come first (it barged); then the waiter settles again, and sleeps.
+//  6. A waiter whose limit ends leaves the list, and settles, because the next waiter may be the
+//     front now.
 //
 // # Why no wake-up is lost
 //
-// Those at the gate are syncq's concern: whoever is in front gives the gate back in the end, with
-// the lock or without it. It remains that nobody sleeps in front while the word is one that it
-// could take. With the guard held, a sleeper sets parked on a word that it cannot take, by
-// compare-and-swap, and goes to the list; then it sleeps. The word becomes one that it could take only
-// by a release that ends the write hold or the last read hold, or by a downgrade. Each of these clears
-// parked in that very step, and wakes all in the list. It sees parked, since that was set before, and
-// others clear it only if nobody waits. And it finds the sleeper, since it looks with
-// the guard held, after a step that came after the setting, which is inside of the section in
-// which the sleeper went to the list. Nothing has to be passed on by who was woken and gives
-// up: readers were given the lock, and the next at the gate looks at the word for itself.
+// Whenever the guard is free, one of these holds:
+//
+//   - the list is empty;
+//   - the word is not available to the front, and parked is set;
+//   - the front is a writer that was told and has not looked at the word since. It will look.
+//
+// settle establishes this, and each change of the list ends with it. A step that makes the
+// word available to the front ends the write hold or the last read hold, or downgrades. With
+// parked set, each of these goes through admit, with the guard held. Without parked, the front
+// was told.
 //
 // # Who gets the lock
 //
-// To readers in front, the end of a write hold gives their holds in that same step: they are
-// in together, and the word does not have to speak of them any more. A writer in front is only told. The
-// next writer that comes along may have the lock before it is awake. A writer that lost so maxLost times, or
-// for maxBarging, sets reserved as it sleeps again, and WriteLock leaves the free word alone until it
-// has had it. ReadLock never overtakes: it stays out while pending is set.
+// A told writer that lost to bargers maxLost times, or for maxBarging, has the lock reserved: WriteLock
+// leaves the free word alone until that writer has had it. ReadLock never overtakes a writer: it
+// stays out while pending is set.
 const (
 	maxLost    = 16
 	maxBarging = time.Millisecond
 )
-
-// Who waits at the gate is not shown to anybody.
-const someone = 1
 
 // limit is what cuts a wait short: a duration, or a context.
 type limit struct {
@@ -61,212 +64,184 @@ type limit struct {
 // left is what is left of the duration. It does not overflow, whatever the duration.
 func (lim *limit) left() time.Duration { return lim.d - time.Since(lim.since) }
 
-// wait takes the lock as soon as those before it have had it, and returns its stamp, tooMany, or 0 if
-// the limit ended first.
-func (l *StampedLock) wait(write bool, lim *limit) Stamp {
-	l.arrive(write)
-	if !l.comeToFront(write, lim) {
-		l.depart(write)
-		return 0
-	}
-	st, granted := l.takeInFront(write, lim)
-	l.gate.Unlock(syncq.FIFO)
-	if !granted {
-		l.depart(write)
-	}
-	return st
+// stampedWaiter is a goroutine in the list.
+type stampedWaiter struct {
+	place  park.Place
+	permit <-chan struct{} // nil if nothing can cut the wait short
+	ctx    <-chan struct{}
+	timer  *time.Timer
+	write  bool
+
+	// Guarded. A waiter with granted set is out of the list: it and next then belong to the
+	// admitting goroutine until that has unparked it. A told waiter is unparked exactly once.
+	granted    Stamp // a reader's hold, or tooMany
+	told       bool  // a writer was unparked, and has not looked at the word since
+	reserved   bool  // and WriteLock may not barge
+	lost       int   // how often it was told in vain
+	since      time.Time
+	prev, next *stampedWaiter
 }
 
-func (l *StampedLock) arrive(write bool) {
-	l.guard.Lock()
-	if l.waiting++; l.waiting == 1 {
-		l.state.Or(queued)
-	}
-	if write {
-		if l.writers++; l.writers == 1 {
-			l.state.Or(pending)
-		}
-	}
-	l.guard.Unlock()
-}
-
-func (l *StampedLock) depart(write bool) {
-	l.guard.Lock()
-	if write {
-		if l.writers--; l.writers == 0 {
-			l.state.And(^uint64(pending | reserved))
-		}
-	}
-	if l.waiting--; l.waiting == 0 {
-		l.state.And(^uint64(queued | parked))
-	}
-	l.guard.Unlock()
-}
-
-// comeToFront takes the gate, and reports whether it could before the limit ended.
-func (l *StampedLock) comeToFront(write bool, lim *limit) bool {
-	switch {
-	case lim == nil && write:
-		l.gate.Lock(syncq.Anonymous(someone), syncq.FIFO)
-		return true
-	case lim == nil:
-		l.gate.LockShared(someone, syncq.FIFO)
-		return true
-	case lim.ctx != nil && write:
-		return l.gate.LockContext(lim.ctx, syncq.Anonymous(someone), syncq.FIFO)
-	case lim.ctx != nil:
-		return l.gate.LockSharedContext(lim.ctx, someone, syncq.FIFO)
-	case write:
-		return l.gate.LockFor(syncq.Anonymous(someone), syncq.FIFO, lim.left())
-	}
-	return l.gate.LockSharedFor(someone, syncq.FIFO, lim.left())
-}
-
-// takeInFront takes the lock for one in front. If it was granted, it does not count as one who waits any
-// more.
-func (l *StampedLock) takeInFront(write bool, lim *limit) (st Stamp, granted bool) {
-	var n *sleeper
-	for {
-		if write {
-			st = l.enterWrite(0, reserved)
-		} else {
-			st = l.enterRead(0)
-		}
-		if st != 0 {
-			break
-		}
-		if n == nil {
-			n = sleepers.Get().(*sleeper)
-			n.begin(write, lim)
-		}
-		if !l.lieDown(n) {
-			continue
-		}
-		ended := !n.sleep()
-		if ended {
-			l.getUp(n)
-		}
-		if n.granted != 0 {
-			st, granted = n.granted, true
-			break
-		}
-		if ended {
-			break
-		}
-		n.lost++
-	}
-	if n != nil {
-		n.end()
-	}
-	return st, granted
-}
-
-// lieDown puts n in the list of those to be woken, unless the lock may be had, or the word changes meanwhile.
-func (l *StampedLock) lieDown(n *sleeper) bool {
-	l.guard.Lock()
-	defer l.guard.Unlock()
-	s := l.state.Load()
-	if s&writing == 0 && (!n.write || s&readers == 0) {
-		return false
-	}
-	to := s | parked
-	if n.write && (n.lost >= maxLost || n.lost > 0 && time.Since(n.since) >= maxBarging) {
-		to |= reserved
-		n.reserved = true
-	}
-	if s != to && !l.state.CompareAndSwap(s, to) {
-		return false
-	}
-	l.push(n)
-	return true
-}
-
-// getUp takes n, whose limit has ended, out of the list, unless it was woken already, and takes back what it asked for.
-func (l *StampedLock) getUp(n *sleeper) {
-	l.guard.Lock()
-	listed := n.listed
-	if listed {
-		l.remove(n)
-	}
-	if n.reserved {
-		l.state.And(^uint64(reserved))
-	}
-	l.guard.Unlock()
-	if !listed {
-		n.place.Park() // the unpark was, or is about to be
-	}
-}
-
-// wake tells the writer that sleeps in front, if any, that the lock became free.
-func (l *StampedLock) wake() {
-	l.guard.Lock()
-	first := l.clearList()
-	l.guard.Unlock()
-	unpark(first)
-}
-
-// handOver changes the word from s, which is held for writing, to one that is not, and lets the readers
-// in that sleep in front, or tells the writer that does. If the word is not s, it does nothing.
-func (l *StampedLock) handOver(s, to uint64) bool {
-	l.guard.Lock()
-	k := 0
-	if l.heads != nil && !l.heads.write {
-		k = min(l.asleep, int((readers-to&readers)/reader)) // the others have to look for themselves
-	}
-	to = to&^parked + uint64(k)*reader
-	if l.waiting == k {
-		to &^= queued
-	}
-	if !l.state.CompareAndSwap(s, to) {
-		l.guard.Unlock()
-		return false
-	}
-	l.waiting -= k
-	first := l.clearList()
-	for n := first; k > 0; n = n.next {
-		n.granted = stampOf(to, read)
-		k--
-	}
-	l.guard.Unlock()
-	unpark(first)
-	return true
-}
-
-// unpark unparks n and those behind it.
-func unpark(n *sleeper) {
-	for n != nil {
-		next := n.next // once it is unparked, n is its user's again
-		n.place.Unpark()
-		n = next
-	}
-}
-
-// sleeper is one in front that sleeps, or did.
-type sleeper struct {
-	place    park.Place
-	permit   <-chan struct{} // nil if nothing can cut the wait short
-	ctx      <-chan struct{}
-	timer    *time.Timer
-	since    time.Time
-	lost     int
-	write    bool
-	reserved bool
-
-	// Guarded by the lock's guard. When it is no longer listed, next is its waker's until it is unparked, and
-	// granted, the stamp of the hold that it was given, is its own then.
-	listed     bool
-	granted    Stamp
-	prev, next *sleeper
-}
-
-var sleepers = sync.Pool{New: func() any {
-	n := new(sleeper)
+// Waiters are used again: a contended acquisition allocates nothing in the steady state.
+var stampedWaiters = sync.Pool{New: func() any {
+	n := new(stampedWaiter)
 	n.place.Init()
 	return n
 }}
 
-func (n *sleeper) begin(write bool, lim *limit) {
-	n.write, n.since = write, time.Now()
+// wait takes the lock in turn, and returns its stamp, tooMany, or 0 if the limit ended first.
+func (l *StampedLock) wait(write bool, lim *limit) Stamp {
+	n := stampedWaiters.Get().(*stampedWaiter)
+	n.begin(write, lim)
+	l.guard.Lock()
+	l.push(n)
+	l.settleAndUnlock()
+	for {
+		ended := !n.sleep()
+		st, over := l.look(n, ended)
+		if !over {
+			continue
+		}
+		n.end()
+		if st != 0 && !write {
+			l.state.afterWrites()
+		}
+		return st
+	}
+}
+
+// look decides how the wait of n goes on after it was unparked, or when its limit has ended.
+func (l *StampedLock) look(n *stampedWaiter, ended bool) (st Stamp, over bool) {
+	l.guard.Lock()
+	unparked := n.told || n.granted != 0
+	n.told = false
+	switch {
+	case n.granted != 0:
+		st = n.granted
+		l.guard.Unlock()
+	case ended:
+		l.remove(n)
+		l.settleAndUnlock()
+	default:
+		if st = l.enterWrite(0); st != 0 {
+			l.remove(n)
+		} else if n.lost++; n.lost == 1 {
+			n.since = time.Now()
+		} else if n.lost >= maxLost || time.Since(n.since) >= maxBarging {
+			n.reserved = true
+		}
+		l.settleAndUnlock()
+	}
+	if ended && unparked {
+		n.place.Park() // takes the permit, which is there or about to be
+	}
+	return st, ended || st != 0
+}
+
+// settleAndUnlock makes the word agree with the list, admits the front if the word is available to it,
+// releases the guard, and wakes the admitted waiters. It is due after each change of the list.
+func (l *StampedLock) settleAndUnlock() {
+	for {
+		s := l.state.Load()
+		if first, k, ok := l.admit(s, s); ok {
+			l.guard.Unlock()
+			unpark(first, k)
+			return
+		}
+	}
+}
+
+// release changes the word from s to the given one, which may be available to the front, and admits
+// that in the same step. If the word is not s, it does nothing, and returns false.
+func (l *StampedLock) release(s, to uint64) bool {
+	l.guard.Lock()
+	first, k, ok := l.admit(s, to)
+	l.guard.Unlock()
+	unpark(first, k)
+	return ok
+}
+
+// admit changes the word from s to the given one, plus the holds of a group of readers in front, with the
+// flags that the rest of the list requires. It returns the k waiters that the caller has to unpark after
+// it has released the guard: those readers, or a writer in front. If the word is not s, it
+// does nothing, and returns false. The guard is held.
+func (l *StampedLock) admit(s, to uint64) (first *stampedWaiter, k int, ok bool) {
+	to &^= queued | pending | parked | reserved
+	k, after := 0, l.head
+	if to&writing == 0 {
+		for ; after != nil && !after.write; after = after.next {
+			k++
+		}
+	}
+	// The word counts the holds up to its room, and overflow the others.
+	inWord := min(k, int((readers-to&readers)/reader))
+	beyond := min(k-inWord, maxOverflow-l.overflow)
+	to += uint64(inWord) * reader
+	if after != nil {
+		to |= queued
+		if l.writers > 0 {
+			to |= pending
+		}
+		switch {
+		case to&(writing|readers) != 0:
+			to |= parked
+		case !after.told:
+			first, k = after, 1
+		}
+		if after.reserved {
+			to |= reserved
+		}
+	}
+	if s != to && !l.state.CompareAndSwap(s, to) {
+		return nil, 0, false
+	}
+	if first != nil {
+		first.told = true
+		return first, 1, true
+	}
+	l.overflow += beyond
+	return l.grant(k, inWord+beyond, stampOf(to, read)), k, true
+}
+
+// grant takes the first k waiters, which are readers, out of the list, and gives the stamp of a hold to
+// the first counted of them. The others have no room.
+func (l *StampedLock) grant(k, counted int, st Stamp) (first *stampedWaiter) {
+	if k == 0 {
+		return nil
+	}
+	first = l.head
+	n := first
+	for i := range k {
+		if i == counted {
+			st = tooMany
+		}
+		n.granted = st
+		n = n.next
+	}
+	l.head = n
+	if n == nil {
+		l.tail = nil
+	} else {
+		n.prev = nil
+	}
+	l.waiting -= k
+	return first
+}
+
+// unpark wakes n and the k-1 waiters behind it.
+func unpark(n *stampedWaiter, k int) {
+	for ; k > 1; k-- {
+		next := n.next // once it is unparked, n is its user's again
+		n.place.Unpark()
+		n = next
+	}
+	if k == 1 {
+		n.place.Unpark()
+	}
+}
+
+func (n *stampedWaiter) begin(write bool, lim *limit) {
+	n.write = write
 	if lim == nil {
 		return
 	}
@@ -278,8 +253,8 @@ func (n *sleeper) begin(write bool, lim *limit) {
 	}
 }
 
-// sleep returns true when n is woken, and false when its limit ends.
-func (n *sleeper) sleep() bool {
+// sleep returns true when n is unparked, and false when its limit ends.
+func (n *stampedWaiter) sleep() bool {
 	if n.permit == nil {
 		n.place.Park()
 		return true
@@ -298,46 +273,49 @@ func (n *sleeper) sleep() bool {
 }
 
 // end makes n as good as new.
-func (n *sleeper) end() {
+func (n *stampedWaiter) end() {
 	if n.timer != nil {
 		n.timer.Stop()
 	}
 	n.place.Reset()
 	n.permit, n.ctx, n.timer = nil, nil, nil
-	n.lost, n.reserved, n.granted = 0, false, 0
-	sleepers.Put(n)
+	n.granted, n.told, n.reserved, n.lost = 0, false, false, 0
+	n.prev, n.next = nil, nil
+	stampedWaiters.Put(n)
 }
 
-func (l *StampedLock) push(n *sleeper) {
-	n.listed, n.prev, n.next = true, nil, l.heads
-	if l.heads != nil {
-		l.heads.prev = n
+// push adds n at the end of the list.
+func (l *StampedLock) push(n *stampedWaiter) {
+	n.prev = l.tail
+	if l.tail == nil {
+		l.head = n
+	} else {
+		l.tail.next = n
 	}
-	l.heads = n
-	l.asleep++
+	l.tail = n
+	l.count(n, 1)
 }
 
-// clearList takes all out of the list, and returns the first of them.
-func (l *StampedLock) clearList() *sleeper {
-	first := l.heads
-	l.heads, l.asleep = nil, 0
-	for n := first; n != nil; n = n.next {
-		n.listed = false
-	}
-	return first
-}
-
-func (l *StampedLock) remove(n *sleeper) {
+// remove takes n out of the list.
+func (l *StampedLock) remove(n *stampedWaiter) {
 	if n.prev == nil {
-		l.heads = n.next
+		l.head = n.next
 	} else {
 		n.prev.next = n.next
 	}
-	if n.next != nil {
+	if n.next == nil {
+		l.tail = n.prev
+	} else {
 		n.next.prev = n.prev
 	}
-	n.listed = false
-	l.asleep--
+	l.count(n, -1)
+}
+
+func (l *StampedLock) count(n *stampedWaiter, by int) {
+	l.waiting += by
+	if n.write {
+		l.writers += by
+	}
 }
 
 // A spin looks at the word spinRounds times, spinPause pauses apart: some 200 ns in all, about one
@@ -352,13 +330,13 @@ var spins = runtime.NumCPU() > 1
 
 // spinWrite tries for a short while to take a lock that is held for a short while.
 func (l *StampedLock) spinWrite() Stamp {
-	st := l.enterWrite(reserved, 0)
+	st := l.enterWrite(reserved)
 	for range spinRounds {
 		if st != 0 || !spins {
 			break
 		}
 		pause.Pause(spinPause)
-		st = l.enterWrite(reserved, 0)
+		st = l.enterWrite(reserved)
 	}
 	return st
 }

@@ -1,0 +1,59 @@
+//go:build race
+
+package rwlock
+
+import (
+	"runtime"
+	"sync/atomic"
+	"unsafe"
+)
+
+const raceEnabled = true
+
+// stampedWord is the state word for the race detector. To the detector, atomic operations on one
+// variable order all goroutines that perform them. Readers of a StampedLock would then be ordered
+// among themselves by their counting, and two writes under the read lock would go unreported if
+// they do not meet. So the detector ignores the operations on the word, and is told the order
+// between holds instead, as sync.RWMutex does it:
+//
+//	a release by a writer  ->  each later acquisition, and each later optimistic stamp
+//	a release by a reader  ->  each later acquisition by a writer
+//
+// Readers that had to wait are still ordered by the queue's mutex.
+type stampedWord struct {
+	word atomic.Uint64 // its address stands for the releases by writers
+	read [8]byte       // its address stands for the releases by readers
+}
+
+func (w *stampedWord) Load() uint64 {
+	runtime.RaceDisable()
+	defer runtime.RaceEnable()
+	return w.word.Load()
+}
+
+func (w *stampedWord) Store(to uint64) {
+	runtime.RaceDisable()
+	defer runtime.RaceEnable()
+	w.word.Store(to)
+}
+
+func (w *stampedWord) CompareAndSwap(from, to uint64) bool {
+	runtime.RaceDisable()
+	defer runtime.RaceEnable()
+	return w.word.CompareAndSwap(from, to)
+}
+
+// afterWrites orders the caller after all releases by writers.
+func (w *stampedWord) afterWrites() { runtime.RaceAcquire(unsafe.Pointer(&w.word)) }
+
+// afterAll orders the caller after all releases.
+func (w *stampedWord) afterAll() {
+	w.afterWrites()
+	runtime.RaceAcquire(unsafe.Pointer(&w.read))
+}
+
+// releaseWrite comes before the step that ends a write hold.
+func (w *stampedWord) releaseWrite() { runtime.RaceReleaseMerge(unsafe.Pointer(&w.word)) }
+
+// releaseRead comes before the step that ends a read hold.
+func (w *stampedWord) releaseRead() { runtime.RaceReleaseMerge(unsafe.Pointer(&w.read)) }
