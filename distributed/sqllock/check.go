@@ -55,7 +55,7 @@ func (c *core) judge(v *verdict) {
 	defer close(v.done)
 	if err := c.request(c.open, c.start.check); err != nil {
 		if v.err = c.notAcquired(err); c.open.Err() != nil {
-			v.err = fmt.Errorf("%w: %w", lease.ErrRefused, locks.ErrClosed)
+			v.err = marked{locks.ErrClosed, []error{lease.ErrRefused}}
 		}
 		if !errors.Is(err, ErrUnsupportedTopology) {
 			c.start.mu.Lock()
@@ -66,18 +66,25 @@ func (c *core) judge(v *verdict) {
 }
 
 // notAcquired returns what the engine has to know about err, after which the lock is surely not held:
-// it was not asked for, or has ended with the connection. Unless the database has refused it, waiters
-// keep waiting.
+// it was not asked for, or has ended with the connection.
 func (c *core) notAcquired(err error) error {
 	err = c.outcome(err)
 	switch {
 	case errors.Is(err, lease.ErrRefused):
 		return err
 	case errors.Is(err, ErrUnsupportedTopology), errors.Is(err, locks.ErrForeign):
-		return fmt.Errorf("%w: %w", lease.ErrRefused, err)
+		return marked{err, []error{lease.ErrRefused}}
 	}
-	return fmt.Errorf("%w: %w: %w", lease.ErrRefused, lease.ErrUnavailable, err)
+	return marked{err, []error{lease.ErrRefused, lease.ErrUnavailable, lease.ErrUnreachable}}
 }
+
+// marked is an error that matches others, of which its text says nothing.
+type marked struct {
+	error
+	as []error
+}
+
+func (m marked) Unwrap() []error { return append(m.as[:len(m.as):len(m.as)], m.error) }
 
 var (
 	errNotUnique = fmt.Errorf("column name is not unique, or not of type VARBINARY(%d)", MaxName)

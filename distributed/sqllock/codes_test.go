@@ -66,7 +66,7 @@ func TestWhatTheDatabaseSaysDecidesWhetherSomebodyWaits(t *testing.T) {
 			func(db *sql.DB, opts ...sqllock.Option) (provider, error) { return sqllock.NewAdvisory(db, opts...) },
 		} {
 			db := sql.OpenDB(complainer{why})
-			c, err := new(db, sqllock.WithDialect(dialect))
+			c, err := new(db, sqllock.WithDialect(dialect), sqllock.WithLease(lease.WithRetry(lease.RetryNever)))
 			require.NoError(t, err)
 			err = c.Lock("it").LockContext(background)
 			require.ErrorIs(t, err, why)

@@ -209,11 +209,11 @@ func (c *core) outcome(err error) error {
 	}
 	switch c.dialect.classify(err) {
 	case refused, busy:
-		return fmt.Errorf("%w: %w", lease.ErrRefused, err)
+		return marked{err, []error{lease.ErrRefused}}
 	case unavailable:
-		return fmt.Errorf("%w: %w: %w", lease.ErrRefused, lease.ErrUnavailable, err)
+		return marked{err, []error{lease.ErrRefused, lease.ErrUnavailable}}
 	case missing:
-		return fmt.Errorf("%w: %w: %w", ErrNoTable, lease.ErrRefused, err)
+		return marked{fmt.Errorf("%w: %w", ErrNoTable, err), []error{lease.ErrRefused}}
 	case foreign:
 		return fmt.Errorf("the table %s has another layout: %w: %w", c.table, locks.ErrForeign, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"math"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/jucgo/locks/distributed/internal/testbed"
 	"github.com/jucgo/locks/distributed/sqllock"
 )
 
@@ -36,9 +38,16 @@ func TestALeaseAsLongAsCanBeExcludesOthersFromItsBeginning(t *testing.T) {
 	})
 }
 
+// inMySQL writes settings of MariaDB as MySQL has them.
+var inMySQL = strings.NewReplacer("tx_isolation", "transaction_isolation", "&innodb_snapshot_isolation=1", "",
+	"ORACLE", "ANSI", "SIMULTANEOUS_ASSIGNMENT", "")
+
 // set returns a pool whose connections have a setting, besides what dsn sets.
 func (d database) set(tb testing.TB, where, setting string) *sql.DB {
 	tb.Helper()
+	if d.dialect == sqllock.MySQL && testbed.MySQLD != "" {
+		setting = inMySQL.Replace(setting)
+	}
 	db, err := sql.Open(d.driver, dsn(d.dialect, where)+"&"+setting)
 	require.NoError(tb, err)
 	tb.Cleanup(func() { db.Close() })

@@ -54,6 +54,9 @@ func StartPostgres(tb testing.TB, ready func(addr string) error, env ...string) 
 // an error. The user is root, and there is a database "test". Without the program, the test is treated as by [Missing].
 func StartMariaDB(tb testing.TB, ready func(addr string) error, env ...string) *SQLServer {
 	tb.Helper()
+	if MySQLD != "" {
+		return startMySQL(tb, ready, env...)
+	}
 	install, mariadbd := Lookup(tb, "mariadb-install-db"), Lookup(tb, "mariadbd", "/usr/sbin")
 	dir := home(tb)
 	// A server that starts removes the temporary tables of others in its temporary directory, and this one, too, has some.
@@ -66,6 +69,32 @@ func StartMariaDB(tb testing.TB, ready func(addr string) error, env ...string) *
 		"--innodb-flush-log-at-trx-commit=0", "--innodb-buffer-pool-size=64M", "--max-connections=400",
 		"--innodb-buffer-pool-load-at-startup=OFF", "--log-warnings=0")
 	s.cmd.Env, s.cmd.Stderr = append(os.Environ(), env...), complaints{}
+	s.run()
+	return s
+}
+
+// MySQLD is the program of a MySQL server, which runs instead of MariaDB if it is not empty: LOCKS_MYSQLD
+// of the environment.
+var MySQLD = os.Getenv("LOCKS_MYSQLD")
+
+// startMySQL is [StartMariaDB] with a MySQL server.
+func startMySQL(tb testing.TB, ready func(addr string) error, env ...string) *SQLServer {
+	tb.Helper()
+	dir := home(tb)
+	first := filepath.Join(dir, "first.sql")
+	const users = "CREATE DATABASE test; CREATE USER root@'127.0.0.1'; GRANT ALL ON *.* TO root@'127.0.0.1' WITH GRANT OPTION;\n"
+	if err := os.WriteFile(first, []byte(users), 0o644); err != nil {
+		tb.Fatal(err)
+	}
+	data, temp := "--datadir="+filepath.Join(dir, "data"), "--tmpdir="+dir
+	carryOut(tb, as(tb, "mysql", dir, MySQLD, "--no-defaults", "--initialize-insecure", "--init-file="+first, data, temp))
+	port := strconv.Itoa(Port(tb))
+	s := &SQLServer{tb: tb, addr: net.JoinHostPort("127.0.0.1", port), ready: ready, stop: syscall.SIGTERM, abort: syscall.SIGKILL}
+	s.cmd = as(tb, "mysql", dir, MySQLD, "--no-defaults", data, temp, "--port="+port, "--bind-address=127.0.0.1",
+		"--socket="+filepath.Join(dir, "s"), "--pid-file="+filepath.Join(dir, "pid"), "--skip-name-resolve", "--mysqlx=OFF", "--secure-file-priv=NULL",
+		"--innodb-flush-log-at-trx-commit=0", "--sync-binlog=0", "--innodb-buffer-pool-size=64M", "--max-connections=400",
+		"--log-error-verbosity=1")
+	s.cmd.Env = append(os.Environ(), env...)
 	s.run()
 	return s
 }
