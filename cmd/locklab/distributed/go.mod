@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	github.com/alicebob/miniredis/v2 v2.40.0
 	github.com/jucgo/locks v0.0.0
+	github.com/jucgo/locks/cmd/locklab v0.0.0
 	github.com/jucgo/locks/distributed/redislock v0.0.0
 	github.com/jucgo/locks/distributed/sqllock v0.0.0
 	github.com/redis/go-redis/v9 v9.23.0
@@ -34,6 +35,7 @@ require (
 
 replace (
 	github.com/jucgo/locks => ../../..
+	github.com/jucgo/locks/cmd/locklab => ..
 	github.com/jucgo/locks/distributed/redislock => ../../../distributed/redislock
 	github.com/jucgo/locks/distributed/sqllock => ../../../distributed/sqllock
 )
