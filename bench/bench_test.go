@@ -60,7 +60,7 @@ func BenchmarkReentry(b *testing.B) {
 
 // BenchmarkContended has four goroutines per core do next to nothing but lock
 // and unlock. The time is of a run that is disturbed as little as possible; the
-// streak of another, which keeps account of who waits.
+// streak of another, which keeps account of the waiters.
 func BenchmarkContended(b *testing.B) {
 	for _, l := range bench.Locks() {
 		b.Run(l.Name, func(b *testing.B) {

@@ -7,9 +7,9 @@ import (
 	"github.com/jucgo/locks/cas"
 )
 
-// BenchmarkCAS is a load and a compare-and-swap that succeeds, one number up each time: on a bare word, on
-// a value with a stamp in one word, on a pointer to a fresh pair as people write it by hand, and on
-// a pointer with a stamp.
+// BenchmarkCAS is a load and a compare-and-swap that succeeds. It advances a bare word, a value
+// with a stamp in one word, a pointer to a fresh pair as people write it by hand, and a pointer
+// with a stamp.
 func BenchmarkCAS(b *testing.B) {
 	b.Run("raw", func(b *testing.B) {
 		var word atomic.Uint64

@@ -11,8 +11,9 @@ import (
 	"github.com/jucgo/locks/internal/bench"
 )
 
-// BenchmarkRead is a lock and an unlock for reading, or an optimistic read and its validation, by so many
-// goroutines at once and with nobody writing. The time is per read, all readers taken together.
+// BenchmarkRead is a lock and an unlock for reading, or an optimistic read and its validation, by
+// so many goroutines at once and with nobody writing. The time is per read, all readers taken
+// together.
 func BenchmarkRead(b *testing.B) {
 	procs := runtime.GOMAXPROCS(0)
 	counts := []int{1, procs, 4 * procs}
@@ -39,8 +40,8 @@ func BenchmarkRead(b *testing.B) {
 	}
 }
 
-// BenchmarkMixed has four goroutines per core read what they guard, and write it in so many of a hundred
-// operations, in no particular order.
+// BenchmarkMixed has four goroutines per core read what they guard, and write it in so many of a
+// hundred operations, in no particular order.
 func BenchmarkMixed(b *testing.B) {
 	const chunk = 100
 	for _, l := range bench.RWLocks() {

@@ -14,8 +14,8 @@ var (
 	onceAnswer = sync.OnceValue(func() int { return 42 })
 )
 
-// BenchmarkSingleton is getting a value that was constructed before, as all callers but the first do.
-// The loops count b.N themselves: B.Loop would have every result written to memory.
+// BenchmarkSingleton is getting a value that was constructed before, as all callers but the first
+// do. The loops count b.N themselves: B.Loop would have every result written to memory.
 func BenchmarkSingleton(b *testing.B) {
 	b.Run("singleton.Lazy", func(b *testing.B) {
 		lazyAnswer.MustGet()

@@ -1,11 +1,10 @@
-// Command fairness shows on the machine at hand what it costs to admit
-// goroutines to a lock in order of arrival, and what it buys them.
+// Command fairness measures on this machine what it costs to admit goroutines to a lock in order of
+// arrival, and what it buys them.
 //
 //	go run ./bench/fairness
 //
-// It takes about half a minute. The table goes to standard output, progress to
-// standard error. It exits with 2 if the flags are wrong, with 130 if it was
-// interrupted, and with 1 if a lock failed.
+// It takes about half a minute. The table goes to standard output, progress to standard error. It
+// exits with 2 if the flags are wrong, with 130 if it was interrupted, and with 1 if a lock failed.
 package main
 
 import (
@@ -126,7 +125,7 @@ goroutines after it, how long they wait, and how evenly they get the lock.
 type row struct {
 	lock bench.Lock
 	// One of each for every round.
-	alone, contended, jain []float64
+	alone, contended, waiting, jain []float64
 	// Of all rounds together.
 	waits  bench.Histogram
 	streak int
@@ -163,6 +162,7 @@ func measure(ctx context.Context, s settings, progress io.Writer) ([]row, error)
 				return nil, fmt.Errorf("%s: %w", r.lock.Name, err)
 			}
 			r.contended = append(r.contended, res.PerOp())
+			r.waiting = append(r.waiting, res.Waiting)
 			r.jain = append(r.jain, res.Jain)
 			r.waits.Merge(&res.Waits)
 			r.streak = max(r.streak, res.Streak)
@@ -190,5 +190,6 @@ func alone(ctx context.Context, l bench.Lock, d time.Duration) float64 {
 }
 
 func platform() string {
-	return fmt.Sprintf("%s %s/%s, GOMAXPROCS %d", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.GOMAXPROCS(0))
+	return fmt.Sprintf("%s %s/%s, GOMAXPROCS %d",
+		runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.GOMAXPROCS(0))
 }

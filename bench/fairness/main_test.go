@@ -26,7 +26,7 @@ func TestAQuickRunPrintsFiguresOfAllLocks(t *testing.T) {
 	require.Equal(t, exitOK, code, stderr.String())
 	out := stdout.String()
 	for line := range strings.Lines(out) {
-		assert.LessOrEqual(t, utf8.RuneCountInString(line), 101, "with the line's end: %s", line)
+		assert.LessOrEqual(t, utf8.RuneCountInString(line), 110, "with the line's end: %s", line)
 	}
 	for _, l := range bench.Locks() {
 		row := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(l.Name) + ` .*$`).FindString(out)
@@ -38,14 +38,15 @@ func TestAQuickRunPrintsFiguresOfAllLocks(t *testing.T) {
 			require.NoError(t, err)
 			assert.Positive(t, x, "%s of %s", columns[i], l.Name)
 		}
-		for _, i := range []int{5, 6, 7} {
+		assert.Regexp(t, `^\d+%$`, f[5])
+		for _, i := range []int{6, 7, 8} {
 			_, err := time.ParseDuration(f[i])
 			require.NoError(t, err)
 		}
-		jain, err := strconv.ParseFloat(f[8], 64)
+		jain, err := strconv.ParseFloat(f[9], 64)
 		require.NoError(t, err)
 		assert.True(t, 0 < jain && jain <= 1)
-		_, err = strconv.Atoi(f[9])
+		_, err = strconv.Atoi(f[10])
 		require.NoError(t, err)
 	}
 	assert.Contains(t, out, "What FIFO costs here: ")
@@ -107,13 +108,13 @@ func TestFiguresThatCannotBeWrittenAreAFailure(t *testing.T) {
 	assert.Contains(t, stderr.String(), "no space left")
 }
 
-func TestTheSentencesFollowTheFigures(t *testing.T) {
-	of := func(name string, contended float64, p99 time.Duration, jain float64, streak int) *row {
+func TestSentencesFollowTheFigures(t *testing.T) {
+	of := func(name string, contended float64, wait time.Duration, waiting, jain float64, streak int) *row {
 		r := &row{
 			lock: bench.Lock{Name: name}, alone: []float64{10}, contended: []float64{contended},
-			jain: []float64{jain}, streak: streak,
+			waiting: []float64{waiting}, jain: []float64{jain}, streak: streak,
 		}
-		r.waits.Add(p99)
+		r.waits.Add(wait)
 		return r
 	}
 	told := func(f, r *row) string { return strings.Join(sentences(f, r), "\n") }
@@ -121,17 +122,38 @@ func TestTheSentencesFollowTheFigures(t *testing.T) {
 	// Durations that are the only ones of a bucket, so that they come out exactly.
 	assert.Equal(t, "What FIFO costs here: a contended acquisition of F takes 300 ns more than one of R (1.50 x), "+
 		"an uncontended one 10.0 instead of 10.0 ns (1.00 x).\n"+
-		"What it buys: a p99 wait 16 times shorter (32ns instead of 512ns), a Jain index of 1.00 instead of 0.80 "+
+		"What it buys: a median wait of 20ns instead of 31ns, a p99 wait of 20ns instead of 31ns, "+
+		"a longest wait of 20ns instead of 31ns, a Jain index of 1.00 instead of 0.80 "+
 		"and a longest streak past others of 1 instead of 4000.",
-		told(of("F", 900, 32, 1, 1), of("R", 600, 512, 0.8, 4000)))
+		told(of("F", 900, 20, 0.9, 1, 1), of("R", 600, 31, 0.9, 0.8, 4000)))
 
-	text := told(of("F", 500, 64, 0.9, 8), of("R", 600, 32, 0.9, 9))
-	assert.Contains(t, text, "takes 100 ns less")
-	assert.Contains(t, text, "What it buys: a longest streak past others of 8 instead of 9, but with "+
-		"a p99 wait 2.00 times longer (64ns instead of 32ns) and a Jain index of 0.90 instead of 0.90.")
+	assert.Equal(t, "What FIFO costs here: a contended acquisition of F takes 100 ns less than one of R (0.83 x), "+
+		"an uncontended one 10.0 instead of 10.0 ns (1.00 x).\n"+
+		"What it buys: a longest streak past others of 8 instead of 9.\n"+
+		"What is worse with it: a median wait of 31ns instead of 20ns, a p99 wait of 31ns instead of 20ns, "+
+		"a longest wait of 31ns instead of 20ns and a share of time spent waiting of 98% instead of 50%.",
+		told(of("F", 500, 31, 0.98, 0.9, 8), of("R", 600, 20, 0.5, 0.9, 9)))
 
-	text = told(of("F", 500, 0, 1, 1), of("R", 600, 0, 1, 1))
-	assert.Contains(t, text, "What it buys: nothing in this run, with a p99 wait about as long (0s instead of 0s), ")
+	text := told(of("F", 500, 0, 0.5, 1, 1), of("R", 600, 0, 0.5, 1, 1))
+	assert.True(t, strings.HasSuffix(text, "What it buys: nothing in this run."), text)
+}
+
+func TestAHogDoesNotMakeWaitsLookShort(t *testing.T) {
+	hogged, even := &row{}, &row{}
+	for range 1_000_000 {
+		hogged.waits.Add(61)
+		even.waits.Add(2_360 * time.Microsecond)
+	}
+	for range 63 {
+		hogged.waits.Add(170 * time.Millisecond)
+	}
+	for _, r := range []*row{hogged, even} {
+		r.alone, r.contended, r.streak = []float64{10}, []float64{600}, 1
+		r.waiting, r.jain = []float64{0.98}, []float64{1}
+	}
+	text := strings.Join(sentences(even, hogged), "\n")
+	assert.Contains(t, text, "What it buys: a median wait of 2.36ms instead of 170ms")
+	assert.NotContains(t, text, "worse")
 }
 
 func TestMedianOfAnEvenNumberIsBetweenTheMiddleTwo(t *testing.T) {
@@ -142,7 +164,8 @@ func TestMedianOfAnEvenNumberIsBetweenTheMiddleTwo(t *testing.T) {
 
 func TestDurationsAreShort(t *testing.T) {
 	for d, want := range map[time.Duration]string{
-		0: "0s", 7: "7ns", 41: "41ns", 1234: "1.23µs", 95_620: "95.6µs", 1_101_000: "1.1ms", 71_437_000: "71.4ms", 2_345e6: "2.35s",
+		0: "0s", 7: "7ns", 41: "41ns", 1234: "1.23µs", 95_620: "95.6µs",
+		1_101_000: "1.1ms", 71_437_000: "71.4ms", 2_345e6: "2.35s",
 	} {
 		assert.Equal(t, want, short(d))
 	}

@@ -21,7 +21,9 @@ const (
 	fairLock = "fair.Mutex"
 )
 
-var columns = []string{"lock", "alone", "x", "contended", "x", "p50 wait", "p99 wait", "max wait", "Jain", "streak"}
+var columns = []string{
+	"lock", "alone", "x", "contended", "x", "waiting", "p50 wait", "p99 wait", "max wait", "Jain", "streak",
+}
 
 // write writes the table and what follows from it.
 func write(w io.Writer, s settings, rows []row) error {
@@ -40,8 +42,9 @@ func write(w io.Writer, s settings, rows []row) error {
 			times(median(r.alone) / median(reference.alone)),
 			nanos(median(r.contended)),
 			times(median(r.contended) / median(reference.contended)),
-			short(r.waits.Quantile(0.50)),
-			short(r.waits.Quantile(0.99)),
+			percent(median(r.waiting)),
+			short(r.waits.QuantileByTime(0.50)),
+			short(r.waits.QuantileByTime(0.99)),
 			short(r.waits.Max()),
 			fmt.Sprintf("%.2f", median(r.jain)),
 			strconv.Itoa(r.streak),
@@ -50,8 +53,11 @@ func write(w io.Writer, s settings, rows []row) error {
 	b.WriteString(align(cells))
 
 	b.WriteString("\n" + wrap("alone, contended: ns an acquisition, the median of the rounds, and how many times "+
-		unfair+"'s. wait: from calling Lock to having the lock; max is the longest of all. Jain: how evenly the "+
-		"goroutines got the lock, from 1 (all as often) to "+
+		unfair+"'s. waiting: the share of their time that the goroutines spent in Lock. p50, p99 wait: half of "+
+		"that time, and 99 % of it, was spent in waits of at most this length. A random moment of "+
+		"waiting counts here, not a random acquisition: a goroutine that acquires the lock again and "+
+		"again past all others makes no wait of theirs shorter. max wait: the longest of all. Jain: how "+
+		"evenly the goroutines got the lock, from 1 (all as often) to "+
 		fmt.Sprintf("%.2g", 1/float64(s.goroutines))+" (one alone). streak: most acquisitions in a row by one "+
 		"goroutine while others waited."))
 	for _, sentence := range sentences(find(rows, fairLock), reference) {
@@ -79,39 +85,43 @@ func sentences(f, r *row) []string {
 		f.lock.Name, more, r.lock.Name, times(ratio),
 		nanos(median(f.alone)), nanos(median(r.alone)), times(median(f.alone)/median(r.alone)))
 
-	// What is no better for FIFO is not left out, but told as such.
-	var gains, rest []string
-	tell := func(better bool, text string) {
-		if better {
+	// What is no better for FIFO is told as well. What is the same is left out.
+	var gains, losses []string
+	tell := func(what string, mine, theirs float64, format func(float64) string) {
+		text := fmt.Sprintf("%s of %s instead of %s", what, format(mine), format(theirs))
+		switch {
+		case format(mine) == format(theirs) || mine >= 0.95*theirs && mine <= 1.05*theirs:
+		case mine < theirs:
 			gains = append(gains, text)
-		} else {
-			rest = append(rest, text)
+		default:
+			losses = append(losses, text)
 		}
 	}
-	mine, theirs := f.waits.Quantile(0.99), r.waits.Quantile(0.99)
-	q := float64(max(theirs, 1)) / float64(max(mine, 1))
-	how := "about as long"
-	if q >= 1.05 {
-		how = times(q) + " times shorter"
-	} else if q <= 0.95 {
-		how = times(1/q) + " times longer"
-	}
-	tell(q >= 1.05, fmt.Sprintf("a p99 wait %s (%s instead of %s)", how, short(mine), short(theirs)))
-	fj, rj := fmt.Sprintf("%.2f", median(f.jain)), fmt.Sprintf("%.2f", median(r.jain))
-	tell(fj > rj, fmt.Sprintf("a Jain index of %s instead of %s", fj, rj))
-	tell(f.streak < r.streak, fmt.Sprintf("a longest streak past others of %d instead of %d", f.streak, r.streak))
+	duration := func(d float64) string { return short(time.Duration(d)) }
+	tell("a median wait", float64(f.waits.QuantileByTime(0.50)), float64(r.waits.QuantileByTime(0.50)), duration)
+	tell("a p99 wait", float64(f.waits.QuantileByTime(0.99)), float64(r.waits.QuantileByTime(0.99)), duration)
+	tell("a longest wait", float64(f.waits.Max()), float64(r.waits.Max()), duration)
+	tell("a share of time spent waiting", median(f.waiting), median(r.waiting), percent)
+	// Of Jain's index, the distance from 1 is what is to be small.
+	jain := func(x float64) string { return fmt.Sprintf("%.2f", 1-x) }
+	tell("a Jain index", 1-median(f.jain), 1-median(r.jain), jain)
+	tell("a longest streak past others", float64(f.streak), float64(r.streak), func(x float64) string {
+		return strconv.Itoa(int(x))
+	})
 
-	var buys string
-	switch {
-	case len(rest) == 0:
+	buys := "nothing in this run"
+	if len(gains) > 0 {
 		buys = list(gains)
-	case len(gains) == 0:
-		buys = "nothing in this run, with " + list(rest)
-	default:
-		buys = list(gains) + ", but with " + list(rest)
 	}
-	return []string{costs, "What it buys: " + buys + "."}
+	told := []string{costs, "What it buys: " + buys + "."}
+	if len(losses) > 0 {
+		told = append(told, "What is worse with it: "+list(losses)+".")
+	}
+	return told
 }
+
+// percent formats a share.
+func percent(x float64) string { return fmt.Sprintf("%.0f%%", 100*x) }
 
 // list joins items the way a sentence does.
 func list(items []string) string {

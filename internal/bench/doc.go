@@ -1,15 +1,15 @@
-// Package bench measures locks: what an acquisition costs, and what those who
-// wait get for it.
+// Package bench measures locks: what an acquisition costs, and what the goroutines that wait get
+// for it.
 //
-// The cost of a contended lock says little by itself. A lock is at its fastest
-// when it lets one goroutine have it over and over, past all who wait; so
-// whatever measures a contended lock here reports how fair it was in the same
-// breath: the wait of an acquisition, Jain's index of the acquisitions of each
-// goroutine, and the longest streak of one goroutine past others.
+// The cost of a contended lock says little by itself. A lock is at its fastest when one goroutine
+// acquires it over and over, past all waiters. Therefore each contest here also reports how fair
+// the lock was: the waits, Jain's index of the acquisitions of each goroutine, and the longest
+// streak of one goroutine past others.
 //
 //	go test -bench . ./bench
 //	go run ./bench/fairness
+//	go run ./bench/compare
 //
-// The first runs all benchmarks, the second the comparison of fair and other
-// locks for people in a hurry.
+// The first runs all benchmarks. The second compares fair and other locks in half a minute. The
+// third, a module of its own, measures all workloads beside the locks of other libraries.
 package bench

@@ -16,25 +16,22 @@ var ErrExclusion = errors.New("bench: mutual exclusion violated")
 type Contest struct {
 	// Goroutines is how many there are.
 	Goroutines int
-	// Ops is the number of acquisitions that all share: whoever has the lock
-	// takes one off, so that a goroutine which gets it more often does more of
-	// them. 0 is no limit.
+	// Ops is the number of acquisitions that all share. A goroutine that acquires the lock more
+	// often does more of them. 0 is no limit.
 	Ops int
 	// For ends the contest after some time. 0 is no limit.
 	For time.Duration
 	// Inside and Outside are how long each goroutine works with the lock and
 	// between an unlock and the next lock.
 	Inside, Outside time.Duration
-	// Sample has every Sample-th acquisition of each goroutine timed; 0 is none.
-	// Reading the clock twice takes longer than a lock does in the best case:
-	// sample where the section is short. The longest wait is that of the
-	// acquisitions timed.
+	// Sample has every Sample-th acquisition of each goroutine timed; 0 is none. Reading the clock
+	// twice takes longer than a lock does in the best case: sample where the section is short. The
+	// longest wait is the longest of those that were timed.
 	Sample int
 	// Streaks has streaks counted, which takes an atomic store an acquisition.
 	Streaks bool
-	// Begin and End, if not nil, are called right before and after the contest,
-	// when all goroutines are ready and when they are through: the place to
-	// start and stop the timer of a benchmark.
+	// Begin and End, if not nil, are called right before and after the contest: when all goroutines
+	// are ready, and when all are through. A benchmark starts and stops its timer there.
 	Begin, End func()
 }
 
@@ -50,6 +47,9 @@ type Result struct {
 	Counts []int
 	// Jain is Jain's index of Counts.
 	Jain float64
+	// Waiting is the share of their time that the goroutines spent waiting, from 0 to 1. It is 0
+	// unless waits were timed.
+	Waiting float64
 	// Streak is the most acquisitions in a row by one goroutine while others
 	// waited. It is 1 if nobody was ever overtaken so.
 	Streak int
@@ -67,10 +67,10 @@ func (r *Result) PerOp() float64 {
 // settle is how long goroutines that were about to wait get to do so.
 const settle = time.Millisecond
 
-// contestant is one goroutine of a contest. It is padded to two cache lines, as
-// CPUs fetch them in pairs, so that contestants don't slow each other down.
+// contestant is one goroutine of a contest. It is padded to two cache lines, which CPUs fetch in
+// pairs, so that contestants don't slow each other down.
 type contestant struct {
-	// asked is the number of Lock calls. The one who calls writes it.
+	// asked is the number of Lock calls. The contestant writes it.
 	asked atomic.Uint64
 	// got is the number of Lock calls that have returned, and guarded by the
 	// lock. asked is one ahead for as long as the contestant waits.
@@ -96,12 +96,12 @@ type contest struct {
 	left     int
 	acquired int // written at the end of the section what was read at its start
 	streaks  streaks
-	hint     int // who waited the last time that somebody asked
+	hint     int // the contestant that anyWaits found last
 }
 
-// Contend has goroutines contend for l as c says. It returns an error if l let
-// more than one of them in at a time, or if ctx ended before the contest did.
-// A contest without a limit goes on until ctx ends.
+// Contend has goroutines contend for l as c says. It returns an error if l let more than one of
+// them in at a time, or if ctx ended before the contest did. A contest without a limit goes on
+// until ctx ends.
 func Contend(ctx context.Context, l sync.Locker, c Contest) (Result, error) {
 	if c.Goroutines < 1 {
 		return Result{}, fmt.Errorf("bench: contest of %d goroutines", c.Goroutines)
@@ -119,10 +119,9 @@ func Contend(ctx context.Context, l sync.Locker, c Contest) (Result, error) {
 		k.left = int(^uint(0) >> 1)
 	}
 
-	// All queue up behind the caller, and then start at once. If they started one
-	// by one, as the scheduler gets round to them, the first would have the lock
-	// to themselves for a time slice each, and the contest might be over before
-	// the last has begun.
+	// All contestants queue up behind the caller, and then start at once. If the scheduler started
+	// them one by one, each of the first would have the lock to itself for a time slice, and the
+	// contest might be over before the last one begins.
 	l.Lock()
 	var ready, done sync.WaitGroup
 	for i := range c.Goroutines {
@@ -155,6 +154,9 @@ func Contend(ctx context.Context, l sync.Locker, c Contest) (Result, error) {
 		r.Ops += r.Counts[i]
 		r.Waits.Merge(k.waits[i])
 	}
+	if c.Sample > 0 {
+		r.Waiting = min(1, float64(r.Waits.Sum())*float64(c.Sample)/float64(r.Elapsed)/float64(c.Goroutines))
+	}
 	r.Jain = Jain(r.Counts)
 	r.Streak = k.streaks.longest
 	if k.acquired != r.Ops {
@@ -163,14 +165,18 @@ func Contend(ctx context.Context, l sync.Locker, c Contest) (Result, error) {
 	return r, ctx.Err()
 }
 
-// run is what goroutine i does. It reports ready right before it waits for the
-// lock for the first time. That wait is for the contest to begin, and not timed.
+// run is what goroutine i does. It reports ready right before it waits for the lock for the first
+// time. If waits are timed, that one is, from the start of the contest on: a goroutine that is left
+// out for long waits for long.
 func (k *contest) run(i int, ready *sync.WaitGroup) {
 	me, waits := &k.contestants[i], k.waits[i]
 	asked := uint64(1)
 	me.asked.Store(asked)
 	ready.Done()
 	k.lock.Lock()
+	if k.Sample > 0 {
+		waits.Add(time.Since(k.start))
+	}
 	untilTimed := k.Sample
 	for {
 		more := k.section(i, me)
@@ -187,8 +193,8 @@ func (k *contest) run(i int, ready *sync.WaitGroup) {
 		if untilTimed == 0 {
 			before = time.Since(k.start)
 		}
-		// The very last thing to do, or else whoever loses the processor in
-		// between is taken for one who waits.
+		// The very last thing before Lock. A contestant that loses its processor in between counts
+		// as a waiter.
 		if asked++; k.Streaks {
 			me.asked.Store(asked)
 		}
@@ -200,8 +206,7 @@ func (k *contest) run(i int, ready *sync.WaitGroup) {
 	}
 }
 
-// section is what contestant i does with the lock. It reports false when
-// the contest is over.
+// section is what contestant i does with the lock. It reports false when the contest is over.
 func (k *contest) section(i int, me *contestant) bool {
 	me.got++
 	if k.left <= 0 || k.stop.Load() {
@@ -223,7 +228,7 @@ func (k *contest) section(i int, me *contestant) bool {
 // anyWaits reports whether a goroutine waits for the lock. The caller holds it,
 // and so does not wait itself.
 func (k *contest) anyWaits() bool {
-	// Where many wait, the one found last does so still, most of the time.
+	// Where many wait, the one that was found last still waits most of the time.
 	at := k.hint
 	for range k.contestants {
 		if c := &k.contestants[at]; c.asked.Load() > c.got {
@@ -239,7 +244,7 @@ func (k *contest) anyWaits() bool {
 
 // streaks finds the longest streak in a sequence of acquisitions.
 type streaks struct {
-	last    int  // who had the lock last
+	last    int  // the contestant that had the lock last
 	waited  bool // whether others waited when it was released
 	length  int  // of the streak that goes on
 	longest int

@@ -56,6 +56,27 @@ func TestHistogramQuantilesAgreeWithSortedData(t *testing.T) {
 	}
 }
 
+func TestQuantilesByTimeWeighWaitsByTheirLength(t *testing.T) {
+	var h Histogram
+	assert.Zero(t, h.QuantileByTime(0.5))
+	// A hog waits 60 ns a million times. Two others wait 100 ms each: three quarters of all
+	// waiting.
+	for range 1_000_000 {
+		h.Add(60)
+	}
+	h.Add(100 * time.Millisecond)
+	h.Add(100 * time.Millisecond)
+	assert.InDelta(t, 60, h.Quantile(0.99), 3, "what hardly any moment of waiting belongs to")
+	assert.InDelta(t, 60, h.QuantileByTime(0.2), 3)
+	for _, q := range []float64{0.25, 0.5, 0.99} {
+		assert.InDelta(t, 100*time.Millisecond, h.QuantileByTime(q), 3.2e6, "quantile %v", q)
+	}
+	assert.Equal(t, 260*time.Millisecond, h.Sum())
+	h = Histogram{}
+	h.Add(0)
+	assert.Zero(t, h.QuantileByTime(1), "no time was spent waiting")
+}
+
 func TestAnEmptyHistogramHasZeroQuantiles(t *testing.T) {
 	var h Histogram
 	assert.Zero(t, h.Quantile(0.5))
@@ -174,9 +195,9 @@ func TestAllLocksTakeAllOfTheBudget(t *testing.T) {
 			assert.Equal(t, ops, sum)
 			assert.InDelta(t, Jain(r.Counts), r.Jain, 1e-12)
 			assert.GreaterOrEqual(t, r.Streak, 1)
-			// Each goroutine's first wait is not timed, and every other one after it.
-			// The one that finds the budget used up may be.
-			assert.InDelta(t, ops/2, r.Waits.Count(), 8)
+			// The first wait of each goroutine is timed, and every second one after it.
+			assert.InDelta(t, ops/2+8, r.Waits.Count(), 8)
+			assert.True(t, 0 < r.Waiting && r.Waiting <= 1, "%v of the time", r.Waiting)
 			assert.Positive(t, r.Elapsed)
 			assert.Positive(t, r.PerOp())
 		})

@@ -25,10 +25,9 @@ type Lock struct {
 	FIFO bool
 	// New returns a free lock.
 	New func() sync.Locker
-	// Pairs returns a loop that locks and unlocks a free lock n times. It is
-	// written out for each type: an interface or a type parameter would keep
-	// the compiler from inlining the fast path, and a call costs a good part of
-	// what there is to measure.
+	// Pairs returns a loop that locks and unlocks a free lock n times. It is written out for each
+	// type. An interface or a type parameter would keep the compiler from inlining the fast path,
+	// and a call costs a good part of what there is to measure.
 	Pairs func() func(n int)
 	// Reentry returns the same for a lock that the caller holds already. It is
 	// nil if the lock is not reentrant. The lock stays held.

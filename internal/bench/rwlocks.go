@@ -29,12 +29,12 @@ func (g *Guarded) read() uint64 { return g.a.Load() ^ g.b.Load() }
 type RWLock struct {
 	// Name is the Go type, with the way to read behind it.
 	Name string
-	// New returns loops over one fresh lock: read takes it for reading n times, and write takes it once
-	// for writing. read returns not 0 if a reader saw half of a write. The loops are written out for
-	// each type, as in Lock.
+	// New returns loops over one fresh lock. read acquires it for reading n times, and returns
+	// not 0 if a reader saw half of a write. write acquires it once for writing. The loops are
+	// written out for each type, as in Lock.
 	New func() (read func(n int) uint64, write func())
-	// Pairs returns a loop that takes and releases a free lock for reading n times, and does nothing
-	// else.
+	// Pairs returns a loop that takes and releases a free lock for reading n times, and does
+	// nothing else.
 	Pairs func() func(n int)
 	// Reentry is Pairs for a lock that the goroutine reads already; nil if it cannot.
 	Reentry func() func(n int)

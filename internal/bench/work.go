@@ -18,9 +18,8 @@ func Rounds(d time.Duration) int {
 	return max(1, int(math.Round(float64(d)/nanosPerRound())))
 }
 
-// nanosPerRound is what a round of busy takes. The shortest of many short
-// measurements counts: all that can go wrong, such as losing the core, makes
-// them longer.
+// nanosPerRound is what a round of busy takes. The shortest of many short measurements counts: all
+// that can go wrong, such as losing the processor, makes them longer.
 var nanosPerRound = sync.OnceValue(func() float64 {
 	const rounds = 10_000
 	best := time.Duration(math.MaxInt64)

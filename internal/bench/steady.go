@@ -1,0 +1,96 @@
+package bench
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// SteadySteps is the number of rounds of work in a section of a steady contest.
+const SteadySteps = 300
+
+// ReadWriter is a lock with a read side.
+type ReadWriter interface {
+	sync.Locker
+	RLock()
+	RUnlock()
+}
+
+// Steady is how a contest between steady readers and one steady writer went.
+type Steady struct {
+	// Elapsed is how long the contest took.
+	Elapsed time.Duration
+	// Writes and Reads are the numbers of sections.
+	Writes, Reads int
+	// Waits are the times that the writer waited for the lock.
+	Waits Histogram
+}
+
+// ContendSteadily has readers and one writer acquire l in loops, each for [SteadySteps] rounds of
+// work, and without any work outside. It ends after so many writes, or after the given time; 0 is
+// no limit, and one of both is needed. It returns an error if a reader and the writer, or two
+// writers, were inside at a time.
+func ContendSteadily(l ReadWriter, readers, writes int, limit time.Duration) (Steady, error) {
+	if readers < 0 || writes <= 0 && limit <= 0 {
+		return Steady{}, fmt.Errorf("bench: steady contest of %d readers and %d writes in %v", readers, writes, limit)
+	}
+	type count struct {
+		reads, torn int
+		_           [112]byte
+	}
+	var (
+		stop   atomic.Bool
+		begin  = make(chan struct{})
+		counts = make([]count, readers)
+		done   sync.WaitGroup
+		a, b   atomic.Int64 // equal outside of a write
+		s      Steady
+	)
+	for i := range counts {
+		done.Go(func() {
+			<-begin
+			var c count
+			for !stop.Load() {
+				l.RLock()
+				before := a.Load()
+				busy(SteadySteps)
+				if before != b.Load() {
+					c.torn++
+				}
+				l.RUnlock()
+				c.reads++
+			}
+			counts[i] = c
+		})
+	}
+	start := time.Now()
+	done.Go(func() {
+		<-begin
+		start = time.Now()
+		for (writes <= 0 || s.Writes < writes) && !stop.Load() {
+			asked := time.Now()
+			l.Lock()
+			s.Waits.Add(time.Since(asked))
+			a.Add(1)
+			busy(SteadySteps)
+			b.Add(1)
+			l.Unlock()
+			s.Writes++
+		}
+		s.Elapsed = time.Since(start)
+		stop.Store(true)
+	})
+	if limit > 0 {
+		defer time.AfterFunc(limit, func() { stop.Store(true) }).Stop()
+	}
+	close(begin)
+	done.Wait()
+	for i := range counts {
+		s.Reads += counts[i].reads
+		if counts[i].torn > 0 {
+			return s, fmt.Errorf("%w: %d reads saw half of a write", ErrExclusion, counts[i].torn)
+		}
+	}
+	return s, nil
+}
