@@ -41,15 +41,15 @@ func ContendSteadily(l ReadWriter, readers, writes int, limit time.Duration) (St
 	}
 	var (
 		stop   atomic.Bool
-		begin  = make(chan struct{})
 		counts = make([]count, readers)
+		begun  sync.WaitGroup
 		done   sync.WaitGroup
 		a, b   atomic.Int64 // equal outside of a write
 		s      Steady
 	)
+	begun.Add(readers)
 	for i := range counts {
 		done.Go(func() {
-			<-begin
 			var c count
 			for !stop.Load() {
 				l.RLock()
@@ -59,15 +59,19 @@ func ContendSteadily(l ReadWriter, readers, writes int, limit time.Duration) (St
 					c.torn++
 				}
 				l.RUnlock()
-				c.reads++
+				if c.reads++; c.reads == 1 {
+					begun.Done()
+				}
 			}
 			counts[i] = c
 		})
 	}
-	start := time.Now()
 	done.Go(func() {
-		<-begin
-		start = time.Now()
+		begun.Wait() // else a short contest is over before a reader runs
+		start := time.Now()
+		if limit > 0 {
+			defer time.AfterFunc(limit, func() { stop.Store(true) }).Stop()
+		}
 		for (writes <= 0 || s.Writes < writes) && !stop.Load() {
 			asked := time.Now()
 			l.Lock()
@@ -81,10 +85,6 @@ func ContendSteadily(l ReadWriter, readers, writes int, limit time.Duration) (St
 		s.Elapsed = time.Since(start)
 		stop.Store(true)
 	})
-	if limit > 0 {
-		defer time.AfterFunc(limit, func() { stop.Store(true) }).Stop()
-	}
-	close(begin)
 	done.Wait()
 	for i := range counts {
 		s.Reads += counts[i].reads
