@@ -40,6 +40,7 @@ func ContendSteadily(l ReadWriter, readers, writes int, limit time.Duration) (St
 		_           [112]byte
 	}
 	var (
+		start  atomic.Bool
 		stop   atomic.Bool
 		counts = make([]count, readers)
 		begun  sync.WaitGroup
@@ -51,7 +52,7 @@ func ContendSteadily(l ReadWriter, readers, writes int, limit time.Duration) (St
 	for i := range counts {
 		done.Go(func() {
 			var c count
-			for !stop.Load() {
+			for first := true; !stop.Load(); first = false {
 				l.RLock()
 				before := a.Load()
 				busy(SteadySteps)
@@ -59,8 +60,10 @@ func ContendSteadily(l ReadWriter, readers, writes int, limit time.Duration) (St
 					c.torn++
 				}
 				l.RUnlock()
-				if c.reads++; c.reads == 1 {
+				if first {
 					begun.Done()
+				} else if start.Load() {
+					c.reads++
 				}
 			}
 			counts[i] = c
@@ -68,7 +71,8 @@ func ContendSteadily(l ReadWriter, readers, writes int, limit time.Duration) (St
 	}
 	done.Go(func() {
 		begun.Wait() // else a short contest is over before a reader runs
-		start := time.Now()
+		start.Store(true)
+		begin := time.Now()
 		if limit > 0 {
 			defer time.AfterFunc(limit, func() { stop.Store(true) }).Stop()
 		}
@@ -82,7 +86,7 @@ func ContendSteadily(l ReadWriter, readers, writes int, limit time.Duration) (St
 			l.Unlock()
 			s.Writes++
 		}
-		s.Elapsed = time.Since(start)
+		s.Elapsed = time.Since(begin)
 		stop.Store(true)
 	})
 	done.Wait()
