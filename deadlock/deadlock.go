@@ -14,29 +14,31 @@ import (
 // Refuse switches the refusal of acquisitions that would close a cycle, and reports whether it was
 // on. It may be called at any time.
 //
-// While it is on, of the acquisitions that make up a cycle the last one fails at once: LockContext with an
-// error that matches [locks.ErrDeadlock], Lock with a panic with that very value, TryLockFor by
-// returning false. An acquisition with a time limit or a context that can end is refused like
-// one without, as all that it could do is to come to its end, and one that closes a cycle in which
-// another wait has a limit is as well. A TryLock or TryLockContext never waits, and so is never refused.
+// While it is on, the acquisition that would close a cycle fails at once. LockContext returns an
+// error that matches [locks.ErrDeadlock], Lock panics with such an error, and TryLockFor returns
+// false. An acquisition with a time limit, or with a context that can end, is refused as well: it
+// could only come to its end. The same is true if another wait of the cycle has a limit. TryLock
+// and TryLockContext never wait, and are never refused.
 //
-// The refused party has all the holds that it had, and is in no queue. It should release them and
-// start again.
+// The refused party keeps all its holds, and is in no queue. It should release its holds and start
+// again.
 //
-// No acquisition is refused without a cycle. So a cycle that an explicit owner might open, because it holds
-// one of the locks and may act in another goroutine, is left alone; [Find] shows it. The same is true of a
-// cycle that a condition's waiter closes as it comes back to its lock, since a wait has to return with the lock, and of
-// cycles, and acquisitions under way, that are older than the switching on.
+// No acquisition is refused without a cycle. Refuse leaves three kinds of cycle alone, which [Find]
+// shows:
 //
-// While it is on, those who have to wait queue up one at a time, and each looks at what it
-// would wait for, which takes longer with longer queues on the way. Others pay nothing.
+//   - An explicit owner might open it: it holds one of the locks, and may act in another goroutine.
+//   - A condition's waiter closes it, coming back to its lock: a wait returns with the lock.
+//   - It is older than the switching on, or one of its acquisitions is.
+//
+// While it is on, waiters queue up one at a time. Each looks at what it would wait for, which takes
+// longer with longer queues on the way. Acquisitions without a wait pay nothing.
 func Refuse(on bool) (was bool) { return syncq.Refuse(on) }
 
 // Record switches the recording of where locks are taken, and reports whether it was on. It may
 // be called at any time. What was taken before is not known; switching off forgets everything.
 //
-// While it is on, every acquisition but a re-entry costs a stack trace, a microsecond or so. While it
-// is off, it costs nothing.
+// While it is on, every acquisition except a re-entry takes a stack trace, about a microsecond.
+// While it is off, it costs nothing.
 func Record(on bool) (was bool) { return syncq.SetRecording(on) }
 
 // Lock says which lock it is about, and does not keep it in memory.
@@ -83,13 +85,13 @@ type Wait struct {
 	Taken string // where For took the lock; "" if that was not recorded, or if Behind
 }
 
-// Cycle is a cycle of waits: each one's For is the Party of the next, the last one's that of
-// the first. It starts with the least Party, and is never empty. A snapshot: it does not
-// change when the waits end.
+// Cycle is a cycle of waits. For of each wait is the Party of the next, and For of the last is
+// that of the first. A Cycle starts with the least Party, and is never empty. It is a snapshot,
+// which does not change when the waits end.
 type Cycle []Wait
 
-// Certain reports whether nothing inside the cycle can open it: no wait has a limit, and no lock of it
-// is held by an explicit owner, which may have another goroutine.
+// Certain reports whether nothing inside the cycle can open it. No wait of the cycle has a limit,
+// and no explicit owner, which may act in another goroutine, holds one of its locks.
 func (c Cycle) Certain() bool {
 	for _, w := range c {
 		if w.Limited || !w.Behind && w.For < 0 {
@@ -143,11 +145,11 @@ func indent(stack string) string {
 	return "    " + strings.ReplaceAll(strings.TrimSuffix(stack, "\n"), "\n", "\n    ") + "\n"
 }
 
-// Find returns the cycles among those who wait, or nil. Each of them stood at one moment during
-// the call, though a wait with a limit may have ended since, and each that stood when the call began
-// and still does is found. Where shared holds make many cycles of the same waits, there is at
-// least one for each wait and each holder that is part of any. What an explicit
-// owner holds is known less exactly if several goroutines act for it at that moment.
+// Find returns the cycles among the waiters, or nil. Each of them stood at one moment during the
+// call. A wait with a limit may have ended since. Find returns each cycle that stands from the
+// start of the call to its end. Where shared holds make many cycles of the same waits, it returns
+// at least one for each wait and each holder that is part of any. It knows less exactly what an
+// explicit owner holds while several goroutines act for that owner.
 //
 // If there is a cycle, Find stops the world to take the stacks of all goroutines. If not, it costs
 // a look at each lock that was ever waited for and is still in memory.
@@ -180,13 +182,13 @@ func newWait(w syncq.Wait, next int64, stacks map[int64]string) Wait {
 	}
 }
 
-// Orphan is a lock that somebody waits for and whose holder is no more.
+// Orphan is a lock with waiters whose holder, a goroutine, has exited.
 type Orphan struct {
 	Lock  Lock
 	Owner locks.Owner // the goroutine that exited without releasing
 	Taken string      // where it took the lock; "" if that was not recorded
 
-	// Waits are those that Owner keeps out, longest first. Their For is Owner.
+	// Waits are the waits that Owner keeps waiting, longest first. Their For is Owner.
 	Waits []Wait
 }
 
@@ -208,11 +210,11 @@ func (o Orphan) String() string {
 	return b.String()
 }
 
-// Orphans returns the locks that somebody waits for while a goroutine that holds them has exited,
-// or nil. Nobody is left to release, so these waits end by
-// their limits or never. An explicit owner is no goroutine, and never exits.
+// Orphans returns the locks that have waiters and whose holder, a goroutine, has exited, or nil. No
+// goroutine is left to release them: these waits end by their limits or never. An explicit owner is
+// no goroutine, and never exits.
 //
-// If anybody waits for a lock, Orphans stops the world to list all goroutines.
+// If any goroutine waits for a lock, Orphans stops the world to list all goroutines.
 func Orphans() []Orphan {
 	// A goroutine that holds at the first look existed then. If it is not in the list, which
 	// is made afterwards, it has exited, as identities are not used again. If it holds
@@ -239,7 +241,9 @@ func Orphans() []Orphan {
 			if !ok {
 				i = len(orphans)
 				byHolder[held{w.Lock, h}] = i
-				orphans = append(orphans, Orphan{Lock: describe(w.Lock), Owner: locks.Owner(h), Taken: format(w.Lock.TakenAt(h))})
+				orphans = append(orphans, Orphan{
+					Lock: describe(w.Lock), Owner: locks.Owner(h), Taken: format(w.Lock.TakenAt(h)),
+				})
 			}
 			orphans[i].Waits = append(orphans[i].Waits, newWait(w, h, stacks))
 		}
@@ -274,8 +278,8 @@ func goroutines() map[int64]string {
 	return stacks
 }
 
-// internals are the packages whose frames on top of a stack say how a lock works, and not
-// who took it.
+// internals are the packages whose frames on top of a stack say how a lock works, and not where it
+// was taken.
 var internals = []string{
 	"github.com/jucgo/locks/internal/",
 	"github.com/jucgo/locks/reentrant.",

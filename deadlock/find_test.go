@@ -258,7 +258,8 @@ func TestReaderBehindAQueuedWriterWaitsForIt(t *testing.T) {
 		c := cycles[0]
 		require.Equal(t, []bool{false, true, false}, []bool{c[0].Behind, c[1].Behind, c[2].Behind})
 		require.Equal(t, []bool{false, true, false}, []bool{c[0].Shared, c[1].Shared, c[2].Shared})
-		require.Contains(t, c.String(), fmt.Sprintf("%v waits to share for rwlock.RWMutex(%#x), behind %v in its queue", second.me, c[1].Lock.Address, writer.me))
+		require.Contains(t, c.String(), fmt.Sprintf("%v waits to share for rwlock.RWMutex(%#x), behind %v in its queue",
+			second.me, c[1].Lock.Address, writer.me))
 
 		writer.cancel()
 		synctest.Wait()

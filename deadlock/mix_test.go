@@ -46,15 +46,17 @@ func (h hold) locker() locks.Locker {
 	return h.l
 }
 
-// Everybody takes locks of all kinds in one order, in every way, waits for signals, upgrades, downgrades, and gives up, while cycles are
-// refused and looked for and places recorded, now and then. A wake-up that is lost anywhere makes it hang.
+// Each party takes locks of all kinds in one order and in every way. It waits for signals,
+// upgrades, downgrades, and gives up. Meanwhile cycles are refused and looked for, and places are
+// recorded, now and then. A lost wake-up anywhere makes the test hang.
 func TestMixOfEverythingEndsWhileTheSwitchesChange(t *testing.T) {
 	defer deadlock.Refuse(false)
 	defer deadlock.Record(false)
 	var order []*waitable
 	for _, p := range []fair.Policy{fair.NonFair, fair.FIFO} {
 		m, rw, n := reentrant.New(p), rwlock.New(p), named.New(named.WithPolicy(p)).For("it")
-		order = append(order, &waitable{m, nil, m.NewCond()}, &waitable{rw, rw, rw.NewCond()}, &waitable{n, nil, n.NewCond()})
+		order = append(order,
+			&waitable{m, nil, m.NewCond()}, &waitable{rw, rw, rw.NewCond()}, &waitable{n, nil, n.NewCond()})
 	}
 	ctx := t.Context()
 	var wg, others sync.WaitGroup
@@ -86,7 +88,8 @@ func TestMixOfEverythingEndsWhileTheSwitchesChange(t *testing.T) {
 			deadlock.Refuse(i%3 == 0)
 			deadlock.Record(i%4 == 0)
 			for _, c := range deadlock.Find() {
-				assert.False(t, c.Certain(), "a false alarm: %v", c) // one of two who share an owner may wait for whom the other keeps out
+				// Of two parties that share an owner, one may wait for a party that the other keeps out.
+				assert.False(t, c.Certain(), "a false alarm: %v", c)
 			}
 			time.Sleep(300 * time.Microsecond)
 		}
@@ -110,14 +113,16 @@ func TestMixOfEverythingEndsWhileTheSwitchesChange(t *testing.T) {
 	}
 }
 
-// mix is one party of the mix, which has ctx's owner. One that shares it does not wait for signals, which would give up the holds of others.
+// mix is one party of the mix, which has ctx's owner. One that shares it does not wait for
+// signals, which would give up the holds of others.
 func mix(t *testing.T, ctx context.Context, r *rand.Rand, order []*waitable, shared bool) {
 	for range 400 {
 		var held []hold
 		for i := r.IntN(3); i < len(order); i += r.IntN(3) {
 			h := hold{l: order[i]}
 			h.read = h.l.rw != nil && r.IntN(3) > 0
-			wait, end := context.WithoutCancel(ctx), context.CancelFunc(func() {}) // without a limit, it may be woken early
+			// Without a limit, the waiter may be woken early.
+			wait, end := context.WithoutCancel(ctx), context.CancelFunc(func() {})
 			if r.IntN(2) == 0 {
 				wait, end = context.WithTimeout(ctx, time.Duration(r.IntN(150))*time.Microsecond)
 			}
@@ -147,7 +152,8 @@ func mix(t *testing.T, ctx context.Context, r *rand.Rand, order []*waitable, sha
 				if r.IntN(2) == 0 {
 					until = ctx
 				}
-				if err := h.l.c.WaitContext(until); !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, locks.ErrUpgrade) {
+				err := h.l.c.WaitContext(until)
+				if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, locks.ErrUpgrade) {
 					assert.NoError(t, err)
 				}
 				end()

@@ -17,7 +17,7 @@ import (
 	"github.com/jucgo/locks/rwlock"
 )
 
-// The model: who holds what and who waits, in which order, as the parties themselves know it when all
+// The model: the holds and the waits, in their order, as the parties themselves know them when all
 // rest; and a search for cycles that tries every path.
 type model struct {
 	parties []*party
@@ -214,7 +214,8 @@ func (m *model) compare() error {
 			got = append(got, e)
 			edges[e] = true
 		}
-		if least := slices.MinFunc(got, func(a, b modelEdge) int { return int(m.parties[a.from].me - m.parties[b.from].me) }); least != got[0] {
+		byParty := func(a, b modelEdge) int { return int(m.parties[a.from].me - m.parties[b.from].me) }
+		if least := slices.MinFunc(got, byParty); least != got[0] {
 			return fmt.Errorf("the cycle does not start with its least party: %v", c)
 		}
 		at := slices.IndexFunc(got, func(e modelEdge) bool {

@@ -314,8 +314,9 @@ func TestPhilosophersWhoStartAgainWhenRefusedAllEat(t *testing.T) {
 	}
 }
 
-// Everybody asks for everything in any order, and starts again when refused. A cycle that is missed makes them hang. Writers that
-// give up are between a reader and the writer that it waits for, so what a search has seen is gone a moment later.
+// Each party asks for all locks in any order, and starts again when refused. A missed cycle makes
+// the test hang. Writers that give up stand between a reader and the writer that it waits for:
+// what a search has seen is gone a moment later.
 func TestNoCycleIsMissedWhileWaitsInBetweenGiveUp(t *testing.T) {
 	for _, policy := range []fair.Policy{fair.NonFair, fair.FIFO} {
 		t.Run(policy.String(), func(t *testing.T) {

@@ -1,0 +1,107 @@
+package deadlock_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks/deadlock"
+	"github.com/jucgo/locks/reentrant"
+)
+
+// tb is a test whose end and failures the real test sees.
+type tb struct {
+	cleanups []func()
+	failures []string
+}
+
+func (t *tb) Helper()          {}
+func (t *tb) Cleanup(f func()) { t.cleanups = append(t.cleanups, f) }
+func (t *tb) Errorf(format string, args ...any) {
+	t.failures = append(t.failures, fmt.Sprintf(format, args...))
+}
+
+// end ends the test, and returns its failures.
+func (t *tb) end() []string {
+	for i := len(t.cleanups) - 1; i >= 0; i-- {
+		t.cleanups[i]()
+	}
+	return t.failures
+}
+
+// waits returns when n goroutines wait for m.
+func waits(t *testing.T, m *reentrant.Mutex, n int) {
+	t.Helper()
+	require.Eventually(t, func() bool { return m.QueueLength() == n }, time.Minute, time.Millisecond)
+}
+
+func TestCheckFailsATestThatEndsWithACycle(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var a, b reentrant.Mutex
+	var done, hold sync.WaitGroup
+	hold.Add(2)
+	cross := func(first, second *reentrant.Mutex) {
+		first.Lock()
+		defer first.Unlock()
+		hold.Done()
+		hold.Wait()
+		if second.LockContext(ctx) == nil {
+			second.Unlock()
+		}
+	}
+	test := new(tb)
+	deadlock.Check(test)
+	done.Go(func() { cross(&a, &b) })
+	done.Go(func() { cross(&b, &a) })
+	waits(t, &a, 1)
+	waits(t, &b, 1)
+	failures := test.end()
+	cancel()
+	done.Wait()
+	require.Len(t, failures, 1)
+	require.Contains(t, failures[0], "deadlock of 2")
+	require.Contains(t, failures[0], "reentrant.Mutex")
+}
+
+func TestCheckFailsATestThatEndsWithAnOrphan(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var m reentrant.Mutex
+	test := new(tb)
+	deadlock.Check(test)
+	gone := make(chan struct{})
+	go func() { defer close(gone); m.Lock() }()
+	<-gone
+	var done sync.WaitGroup
+	done.Go(func() { _ = m.LockContext(ctx) })
+	waits(t, &m, 1)
+	var failures []string
+	require.Eventually(t, func() bool { // the goroutine ends soon after gone is closed
+		test.failures = nil
+		failures = test.end()
+		return len(failures) > 0
+	}, time.Minute, time.Millisecond)
+	cancel()
+	done.Wait()
+	require.Len(t, failures, 1)
+	require.Contains(t, failures[0], "orphan: ")
+}
+
+func TestCheckPassesATestThatEndsWell(t *testing.T) {
+	deadlock.Check(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	var m reentrant.Mutex
+	test := new(tb)
+	deadlock.Check(test)
+	m.Lock()
+	var done sync.WaitGroup
+	done.Go(func() { _ = m.LockContext(ctx) })
+	waits(t, &m, 1)
+	require.Empty(t, test.end(), "a wait for a goroutine that runs is no cycle")
+	cancel()
+	done.Wait()
+	m.Unlock()
+}
