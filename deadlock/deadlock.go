@@ -44,7 +44,7 @@ func Record(on bool) (was bool) { return syncq.SetRecording(on) }
 // Lock says which lock it is about, and does not keep it in memory.
 type Lock struct {
 	Type    string  // such as "reentrant.Mutex"
-	Key     any     // its key in a set of package named, else nil
+	Key     any     // its key in a set of package keyed or named, else nil
 	Address uintptr // tells it from others while it exists
 }
 
@@ -283,7 +283,7 @@ func goroutines() map[int64]string {
 var internals = []string{
 	"github.com/jucgo/locks/internal/",
 	"github.com/jucgo/locks/reentrant.",
-	"github.com/jucgo/locks/named.",
+	"github.com/jucgo/locks/keyed.",
 	"github.com/jucgo/locks/condition.",
 	"github.com/jucgo/locks/rwlock.",
 }

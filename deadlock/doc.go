@@ -1,6 +1,6 @@
 // Package deadlock finds cycles of waits among the locks of this module that have owners:
 // [github.com/jucgo/locks/reentrant.Mutex], [github.com/jucgo/locks/rwlock.RWMutex] with its read
-// holds, locks by key, and the local gates of leased locks.
+// holds, the locks of packages keyed and named, and the local gates of leased locks.
 //
 //   - [Find] returns the cycles among the waiters, on demand. Java's
 //     ThreadMXBean.findDeadlockedThreads.

@@ -9,18 +9,18 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/deadlock"
-	"github.com/jucgo/locks/named"
+	"github.com/jucgo/locks/keyed"
 )
 
 // Philosophers who all take their left fork first, and are found when none of them can
 // have the right one.
 func ExampleFind() {
 	ctx, leave := context.WithCancel(context.Background())
-	table := named.New()
+	var table keyed.Mutexes[int]
 	var seated, philosophers sync.WaitGroup
 	seated.Add(3)
 	for i := range 3 {
-		left, right := table.For(i), table.For((i+1)%3)
+		left, right := table.Of(i), table.Of((i+1)%3)
 		philosophers.Go(func() {
 			left.Lock()
 			defer left.Unlock()
@@ -48,21 +48,21 @@ func ExampleFind() {
 	philosophers.Wait()
 	// Output:
 	// 3 wait for each other
-	// named.Lock is held by the next: true
-	// named.Lock is held by the next: true
-	// named.Lock is held by the next: true
+	// keyed.Mutex is held by the next: true
+	// keyed.Mutex is held by the next: true
+	// keyed.Mutex is held by the next: true
 }
 
 // The philosopher who would close the circle is refused, puts the left fork down, and tries again.
 func ExampleRefuse() {
 	defer deadlock.Refuse(deadlock.Refuse(true))
 	ctx := context.Background()
-	table := named.New()
+	var table keyed.Mutexes[int]
 	var seated, philosophers sync.WaitGroup
 	seated.Add(3)
 	refused := make(chan error, 3)
 	for i := range 3 {
-		left, right := table.For(i), table.For((i+1)%3)
+		left, right := table.Of(i), table.Of((i+1)%3)
 		eat := func(first bool) error {
 			left.Lock()
 			defer left.Unlock()

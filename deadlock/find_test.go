@@ -12,7 +12,7 @@ import (
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/deadlock"
 	"github.com/jucgo/locks/fair"
-	"github.com/jucgo/locks/named"
+	"github.com/jucgo/locks/keyed"
 	"github.com/jucgo/locks/reentrant"
 	"github.com/jucgo/locks/rwlock"
 )
@@ -326,17 +326,17 @@ func TestConditionWaiterWaitsForNobodyUntilSignalled(t *testing.T) {
 	})
 }
 
-func TestANamedLockShowsItsKey(t *testing.T) {
+func TestAKeyedLockShowsItsKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		set := named.New()
+		set := new(keyed.Mutexes[any])
 		p, q := goroutine(t), goroutine(t)
 		defer end(p, q)
-		cross(t, []*party{p, q}, []locks.TryLocker{set.Locker("orders/7"), set.For(42)})
+		cross(t, []*party{p, q}, []locks.TryLocker{set.Of("orders/7"), set.Of(42)})
 		c := deadlock.Find()[0]
-		require.Equal(t, "named.Lock", c[0].Lock.Type)
+		require.Equal(t, "keyed.Mutex", c[0].Lock.Type)
 		require.Equal(t, 42, c[0].Lock.Key)
-		require.Contains(t, c.String(), `waits for named.Lock("orders/7"), held`)
-		require.Contains(t, c.String(), "waits for named.Lock(42), held")
+		require.Contains(t, c.String(), `waits for keyed.Mutex("orders/7"), held`)
+		require.Contains(t, c.String(), "waits for keyed.Mutex(42), held")
 	})
 }
 

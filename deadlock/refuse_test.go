@@ -17,7 +17,7 @@ import (
 	"github.com/jucgo/locks/deadlock"
 	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/internal/testkit/locktest"
-	"github.com/jucgo/locks/named"
+	"github.com/jucgo/locks/keyed"
 	"github.com/jucgo/locks/reentrant"
 	"github.com/jucgo/locks/rwlock"
 )
@@ -225,10 +225,10 @@ func TestAConditionsWaiterIsNotRefusedButSeen(t *testing.T) {
 	})
 }
 
-func TestANamedLockThatIsRefusedSaysWhich(t *testing.T) {
+func TestARefusedKeyedLockSaysWhich(t *testing.T) {
 	refusing(t, func(t *testing.T, policy fair.Policy) {
-		set := named.New(named.WithPolicy(policy))
-		a, b := set.For("a"), set.For("b")
+		set := keyed.New[string](policy)
+		a, b := set.Of("a"), set.Of("b")
 		p, q := goroutine(t), goroutine(t)
 		defer end(p, q)
 		require.NoError(t, p.lock(a))
@@ -236,7 +236,7 @@ func TestANamedLockThatIsRefusedSaysWhich(t *testing.T) {
 		require.NoError(t, p.lock(b))
 		err := q.lock(a)
 		require.ErrorIs(t, err, locks.ErrDeadlock)
-		require.ErrorContains(t, err, "named: a: ")
+		require.ErrorContains(t, err, `keyed: LockContext of "a": `)
 		q.run(func() { locktest.PanicsWith(t, locks.ErrDeadlock, a.Lock) })
 		require.Equal(t, 2, set.Len())
 		q.unlock(t, b)

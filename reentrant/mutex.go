@@ -10,6 +10,7 @@ import (
 	"github.com/jucgo/locks/condition"
 	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/internal/ctxerr"
+	"github.com/jucgo/locks/internal/describe"
 	"github.com/jucgo/locks/internal/goid"
 	"github.com/jucgo/locks/internal/syncq"
 )
@@ -52,17 +53,9 @@ var kind = syncq.Kind{Name: "reentrant.Mutex", Refusable: true}
 // New returns a Mutex that admits by p.
 func New(p fair.Policy) *Mutex { return &Mutex{policy: p == fair.FIFO} }
 
-// NewKind returns a Mutex that admits by p and that deadlock detection describes by k. It is for
-// the packages of this module.
-func NewKind(p fair.Policy, k *syncq.Kind) *Mutex {
-	m := New(p)
-	m.s.Describe(k)
-	return m
+func init() {
+	describe.Mutex = func(m any, k *syncq.Kind) { m.(*Mutex).s.Describe(k) }
 }
-
-// Listed reports whether deadlock detection has m in its list, because somebody has waited for it. It is for the
-// packages of this module.
-func Listed(m *Mutex) bool { return m.s.Listed() }
 
 // recorded notes where o took the lock, if it did and that is recorded, and returns ok.
 func (m *Mutex) recorded(o int64, ok bool) bool {

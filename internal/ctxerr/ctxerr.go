@@ -30,7 +30,7 @@ func Ended(op string, ctx context.Context) error {
 	if cause == nil || cause == err {
 		return Wrap(op, err)
 	}
-	return &ended{op, [2]error{err, cause}}
+	return &ended{op, bare{err, cause}}
 }
 
 // Wrap says what was attempted when err came up. It costs one allocation: the text is made when
@@ -47,10 +47,25 @@ func (e *failed) Unwrap() error { return e.err }
 
 type ended struct {
 	op   string
-	errs [2]error // ctx.Err() and the cause
+	errs bare
 }
 
-func (e *ended) Error() string {
-	return e.op + ": " + e.errs[0].Error() + ": " + e.errs[1].Error()
-}
+func (e *ended) Error() string   { return e.op + ": " + e.errs.Error() }
 func (e *ended) Unwrap() []error { return e.errs[:] }
+
+// Bare returns what err says without its operation, if err was made by this package, and else err.
+func Bare(err error) error {
+	switch e := err.(type) {
+	case *failed:
+		return e.err
+	case *ended:
+		return e.errs
+	}
+	return err
+}
+
+// bare is a context error and its cause.
+type bare [2]error
+
+func (b bare) Error() string   { return b[0].Error() + ": " + b[1].Error() }
+func (b bare) Unwrap() []error { return b[:] }

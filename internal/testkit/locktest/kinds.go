@@ -15,7 +15,7 @@ import (
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/condition"
 	"github.com/jucgo/locks/fair"
-	"github.com/jucgo/locks/named"
+	"github.com/jucgo/locks/keyed"
 	"github.com/jucgo/locks/reentrant"
 	"github.com/jucgo/locks/rwlock"
 	"github.com/jucgo/locks/spin"
@@ -53,7 +53,7 @@ type Kind struct {
 }
 
 // Kinds returns all kinds of locks on the queued synchronizer.
-func Kinds() []Kind { return slices.Concat(Fair(), Reentrant(), Named(), ReadWrite(), Spin()[:1]) }
+func Kinds() []Kind { return slices.Concat(Fair(), Reentrant(), Keyed(), ReadWrite(), Spin()[:1]) }
 
 // Apart returns the locks with queues of their own.
 func Apart() []Kind { return Spin()[1:] }
@@ -74,13 +74,11 @@ func Reentrant() []Kind {
 	}
 }
 
-// Named returns the locks of package named.
-func Named() []Kind {
+// Keyed returns the locks of package keyed.
+func Keyed() []Kind {
 	return []Kind{
-		{Name: "named.Lock NonFair", New: func() Lock { return named.New().For("key") }, Owned: true},
-		{Name: "named.Lock FIFO", FIFO: true, Owned: true, New: func() Lock {
-			return named.New(named.WithPolicy(fair.FIFO)).For(7)
-		}},
+		{Name: "keyed.Mutex NonFair", New: func() Lock { return new(keyed.Mutexes[string]).Of("key") }, Owned: true},
+		{Name: "keyed.Mutex FIFO", New: func() Lock { return keyed.New[int](fair.FIFO).Of(7) }, FIFO: true, Owned: true},
 	}
 }
 

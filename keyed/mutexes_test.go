@@ -1,4 +1,4 @@
-package named_test
+package keyed_test
 
 import (
 	"context"
@@ -19,51 +19,51 @@ import (
 	"github.com/jucgo/locks/condition"
 	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/internal/testkit/locktest"
-	"github.com/jucgo/locks/named"
+	"github.com/jucgo/locks/keyed"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestLockersOfOneNameExcludeEachOtherAndOthersDoNot(t *testing.T) {
-	ls := named.New()
+func TestLocksOfOneKeyExcludeEachOtherAndOthersDoNot(t *testing.T) {
+	ls := new(keyed.Mutexes[string])
 	ctx, other := t.Context(), locks.WithOwner(t.Context(), locks.NewOwner())
-	require.NoError(t, ls.Locker("a").LockContext(ctx))
-	ok, err := ls.Locker("a").TryLockContext(other)
+	require.NoError(t, ls.Of("a").LockContext(ctx))
+	ok, err := ls.Of("a").TryLockContext(other)
 	require.NoError(t, err)
 	require.False(t, ok)
-	ok, err = ls.Locker("b").TryLockContext(other)
+	ok, err = ls.Of("b").TryLockContext(other)
 	require.NoError(t, err)
 	require.True(t, ok)
 	require.Equal(t, 2, ls.Len())
-	require.NoError(t, ls.Locker("b").UnlockContext(other))
-	require.NoError(t, ls.Locker("a").UnlockContext(ctx))
+	require.NoError(t, ls.Of("b").UnlockContext(other))
+	require.NoError(t, ls.Of("a").UnlockContext(ctx))
 	require.Zero(t, ls.Len())
 }
 
-func TestTheZeroSetIsEmptyAndItsFirstUsersGetOneLock(t *testing.T) {
+func TestTheFirstUsersOfAZeroSetGetOneLock(t *testing.T) {
 	for range 100 {
-		var ls named.Locks
+		var ls keyed.Mutexes[string]
 		require.Zero(t, ls.Len())
-		require.False(t, ls.For("x").IsLocked())
+		require.False(t, ls.Of("x").IsLocked())
 		var wg sync.WaitGroup
 		n := 0
 		for range 8 {
 			wg.Go(func() {
-				ls.For("x").Lock()
-				defer ls.For("x").Unlock()
+				ls.Of("x").Lock()
+				defer ls.Of("x").Unlock()
 				n++
 			})
 		}
 		wg.Wait()
 		require.Equal(t, 8, n)
-		require.False(t, ls.For("x").IsFair())
+		require.False(t, ls.Of("x").IsFair())
 		require.Zero(t, ls.Len())
 	}
 }
 
-func TestALockIsReentrantAndExistsUntilTheLastRelease(t *testing.T) {
-	ls := named.New()
-	l := ls.For("a")
+func TestALockExistsUntilItsLastRelease(t *testing.T) {
+	ls := new(keyed.Mutexes[string])
+	l := ls.Of("a")
 	l.Lock()
 	require.True(t, l.TryLock())
 	require.True(t, l.TryLockFor(0))
@@ -82,8 +82,8 @@ func TestALockIsReentrantAndExistsUntilTheLastRelease(t *testing.T) {
 
 func TestNothingIsLeftByAnAttemptThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ls := named.New()
-		l := ls.For("a")
+		ls := new(keyed.Mutexes[string])
+		l := ls.Of("a")
 		done, cancel := context.WithCancel(t.Context())
 		cancel()
 		require.ErrorIs(t, l.LockContext(done), context.Canceled)
@@ -102,7 +102,7 @@ func TestNothingIsLeftByAnAttemptThatFails(t *testing.T) {
 			defer cancel()
 			err := l.LockContext(ctx)
 			require.ErrorIs(t, err, context.DeadlineExceeded)
-			require.ErrorContains(t, err, "named: a: ")
+			require.ErrorContains(t, err, `keyed: LockContext of "a": context deadline exceeded`)
 		})
 		wg.Wait()
 		l.Unlock()
@@ -111,8 +111,8 @@ func TestNothingIsLeftByAnAttemptThatFails(t *testing.T) {
 }
 
 func TestMisuseIsReportedAndLeavesNothing(t *testing.T) {
-	ls := named.New()
-	l := ls.For("a")
+	ls := new(keyed.Mutexes[string])
+	l := ls.Of("a")
 	require.PanicsWithValue(t, locks.ErrNotHeld, l.Unlock)
 	require.ErrorIs(t, l.UnlockContext(t.Context()), locks.ErrNotHeld)
 	require.Zero(t, ls.Len())
@@ -125,30 +125,32 @@ func TestMisuseIsReportedAndLeavesNothing(t *testing.T) {
 	require.NoError(t, l.UnlockContext(other))
 	require.Zero(t, ls.Len())
 
-	require.Panics(t, func() { ls.For([]int{1}) })
-	require.Panics(t, func() { ls.For(any([1]any{[]int{1}})) })
-	require.Panics(t, func() { ls.For(math.NaN()) })
+	var any keyed.Mutexes[any]
+	require.Panics(t, func() { any.Of([]int{1}) })
+	require.Panics(t, func() { any.Of([1]interface{}{[]int{1}}) })
+	require.Panics(t, func() { any.Of(math.NaN()) })
+	require.Panics(t, func() { new(keyed.Mutexes[float64]).Of(math.NaN()) })
 }
 
 func TestKeysAreEqualAsInAMap(t *testing.T) {
 	type id struct{ a, b int }
-	ls := named.New()
+	ls := new(keyed.Mutexes[any])
 	keys := []any{nil, 1, int64(1), "1", 1.0, id{1, 2}, id{2, 1}, &id{}}
 	for _, k := range keys {
-		ls.For(k).Lock()
+		ls.Of(k).Lock()
 	}
 	require.Equal(t, len(keys), ls.Len())
-	require.Equal(t, 1, ls.For(id{1, 2}).HoldCount())
+	require.Equal(t, 1, ls.Of(id{1, 2}).HoldCount())
 	for _, k := range keys {
-		ls.For(k).Unlock()
+		ls.Of(k).Unlock()
 	}
 	require.Zero(t, ls.Len())
 }
 
 func TestAWaiterKeepsTheLockInExistence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ls := named.New(named.WithPolicy(fair.FIFO))
-		l := ls.For("a")
+		ls := keyed.New[string](fair.FIFO)
+		l := ls.Of("a")
 		l.Lock()
 		held := make(chan bool)
 		go func() {
@@ -166,12 +168,12 @@ func TestAWaiterKeepsTheLockInExistence(t *testing.T) {
 	})
 }
 
-func TestManyGoroutinesOnFewKeysKeepTheirCountsAndLeaveNothing(t *testing.T) {
+func TestManyGoroutinesOnFewKeysLeaveNothing(t *testing.T) {
 	for _, procs := range []int{1, 2, 8} {
 		t.Run(fmt.Sprint("procs=", procs), func(t *testing.T) {
 			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
 			const keys, goroutines, rounds = 5, 16, 300
-			ls := named.New()
+			ls := new(keyed.Mutexes[int])
 			var counts [keys]int // each guarded by its key's lock
 			var got [goroutines]int
 			var wg sync.WaitGroup
@@ -180,7 +182,7 @@ func TestManyGoroutinesOnFewKeysKeepTheirCountsAndLeaveNothing(t *testing.T) {
 					r := rand.New(rand.NewPCG(uint64(g), 2))
 					for range rounds {
 						k := r.IntN(keys)
-						l := ls.For(k)
+						l := ls.Of(k)
 						switch r.IntN(4) {
 						case 0:
 							l.Lock()
@@ -220,23 +222,23 @@ func TestManyGoroutinesOnFewKeysKeepTheirCountsAndLeaveNothing(t *testing.T) {
 	}
 }
 
-func TestAnExplicitOwnerLocksInOneGoroutineAndUnlocksInAnother(t *testing.T) {
-	ls := named.New()
+func TestAnExplicitOwnerMayUnlockInAnotherGoroutine(t *testing.T) {
+	ls := new(keyed.Mutexes[string])
 	ctx := locks.WithOwner(t.Context(), locks.NewOwner())
-	require.NoError(t, ls.Locker("job").LockContext(ctx))
+	require.NoError(t, ls.Of("job").LockContext(ctx))
 	failed := make(chan error)
-	go func() { failed <- ls.Locker("job").UnlockContext(ctx) }()
+	go func() { failed <- ls.Of("job").UnlockContext(ctx) }()
 	require.NoError(t, <-failed)
 	require.Zero(t, ls.Len())
 }
 
 func TestMultiOverNamesTakesAllOrNone(t *testing.T) {
-	ls := named.New()
+	ls := new(keyed.Mutexes[string])
 	ctx, other := t.Context(), locks.WithOwner(t.Context(), locks.NewOwner())
-	both := locks.Multi(ls.Locker("b"), ls.Locker("a"))
+	both := locks.Multi(ls.Of("b"), ls.Of("a"))
 	require.NoError(t, both.LockContext(ctx))
 	require.Equal(t, 2, ls.Len())
-	ok, err := locks.Multi(ls.Locker("c"), ls.Locker("b")).TryLockContext(other)
+	ok, err := locks.Multi(ls.Of("c"), ls.Of("b")).TryLockContext(other)
 	require.NoError(t, err)
 	require.False(t, ok)
 	require.NoError(t, both.UnlockContext(ctx))
@@ -244,9 +246,9 @@ func TestMultiOverNamesTakesAllOrNone(t *testing.T) {
 }
 
 func ExampleNew() {
-	accounts := named.New(named.WithPolicy(fair.FIFO))
+	accounts := keyed.New[string](fair.FIFO)
 
-	err := locks.Do(context.Background(), accounts.Locker("alice"), func(context.Context) error {
+	err := locks.Do(context.Background(), accounts.Of("alice"), func(context.Context) error {
 		fmt.Println("in use:", accounts.Len())
 		return errors.New("out of money")
 	})
@@ -258,20 +260,20 @@ func ExampleNew() {
 	// in use: 0
 }
 
-func ExampleLocks_For() {
+func ExampleMutexes_Of() {
 	type seat struct{ row, number int }
-	seats := named.New()
+	var seats keyed.Mutexes[seat]
 
-	l := seats.For(seat{12, 3})
+	l := seats.Of(seat{12, 3})
 	l.Lock()
 	defer l.Unlock()
-	fmt.Println(seats.For(seat{12, 3}).IsHeld(), seats.For(seat{12, 4}).IsHeld())
+	fmt.Println(seats.Of(seat{12, 3}).IsHeld(), seats.Of(seat{12, 4}).IsHeld())
 	// Output: true false
 }
 
 func TestAnUncontendedLockOfAKeyAllocatesNothing(t *testing.T) {
-	ls := named.New()
-	a, b, ctx := ls.For("a"), ls.For(7), t.Context()
+	ls := new(keyed.Mutexes[string])
+	a, b, ctx := ls.Of("a"), ls.Of("b"), t.Context()
 	allocs := testing.AllocsPerRun(300, func() {
 		a.Lock()
 		a.Lock()
@@ -289,9 +291,9 @@ func TestAnUncontendedLockOfAKeyAllocatesNothing(t *testing.T) {
 	require.Zero(t, ls.Len())
 }
 
-func TestAConditionOfAKeyGivesUpAllHoldsAndRestoresThem(t *testing.T) {
+func TestAConditionOfAKeyRestoresAllHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := named.New().For("a")
+		l := new(keyed.Mutexes[string]).Of("a")
 		c := l.NewCond()
 		var wg sync.WaitGroup
 		wg.Go(func() {
@@ -315,9 +317,9 @@ func TestAConditionOfAKeyGivesUpAllHoldsAndRestoresThem(t *testing.T) {
 	})
 }
 
-func TestAConditionOfAKeyRefusesWhoeverDoesNotHoldTheLock(t *testing.T) {
-	ls := named.New()
-	l := ls.For("a")
+func TestAConditionOfAKeyRefusesStrangers(t *testing.T) {
+	ls := new(keyed.Mutexes[string])
+	l := ls.Of("a")
 	c := condition.New(l)
 	l.Lock()
 	var wg sync.WaitGroup
@@ -332,18 +334,18 @@ func TestAConditionOfAKeyRefusesWhoeverDoesNotHoldTheLock(t *testing.T) {
 	l.AssertHeld()
 	require.False(t, c.HasWaiters())
 	require.PanicsWithValue(t, locks.ErrForeign, func() { l.HasWaiters(nil) })
-	require.PanicsWithValue(t, locks.ErrForeign, func() { l.HasWaiters(ls.For("b").NewCond()) })
-	require.PanicsWithValue(t, locks.ErrForeign, func() { ls.For("c").HasWaiters(c) })
+	require.PanicsWithValue(t, locks.ErrForeign, func() { l.HasWaiters(ls.Of("b").NewCond()) })
+	require.PanicsWithValue(t, locks.ErrForeign, func() { ls.Of("c").HasWaiters(c) })
 	l.Unlock()
 }
 
 func TestALockExistsForAsLongAsItsCondition(t *testing.T) {
-	ls := named.New()
-	c := ls.For("a").NewCond()
+	ls := new(keyed.Mutexes[string])
+	c := ls.Of("a").NewCond()
 	require.Equal(t, 1, ls.Len())
-	ls.For("a").Lock()
+	ls.Of("a").Lock()
 	require.NotPanics(t, c.Signal)
-	ls.For("a").Unlock()
+	ls.Of("a").Unlock()
 	runtime.GC()
 	require.Equal(t, 1, ls.Len())
 	runtime.KeepAlive(c)

@@ -1,4 +1,4 @@
-package named
+package keyed
 
 import (
 	"fmt"
@@ -43,7 +43,7 @@ func appendKey(b []byte, v reflect.Value) []byte {
 		}
 		return append(b, '}')
 	}
-	panic("named: key of type " + v.Type().String() + " cannot be compared")
+	panic("keyed: key of type " + v.Type().String() + " cannot be compared")
 }
 
 // appendTyped is appendKey for a value in an interface. A type is told by its address: two
@@ -60,10 +60,13 @@ func appendFloat(b []byte, f float64) []byte {
 	return strconv.AppendFloat(b, f, 'g', -1, 64)
 }
 
-// describe shows key to people. What a pointer points to may be changing.
-func describe(key any) string {
-	if reflect.ValueOf(key).Kind() == reflect.Pointer {
+// shown is key for people. The memory that a pointer leads to may be changing, and is not read.
+func shown(key any) string {
+	switch v := reflect.ValueOf(key); v.Kind() {
+	case reflect.Pointer:
 		return fmt.Sprintf("%T(%p)", key, key)
+	case reflect.String:
+		return strconv.Quote(v.String())
 	}
 	return fmt.Sprint(key)
 }

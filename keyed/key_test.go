@@ -1,4 +1,4 @@
-package named_test
+package keyed_test
 
 import (
 	"fmt"
@@ -9,10 +9,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/named"
+	"github.com/jucgo/locks/keyed"
 )
 
-func TestMultiTellsKeysApartExactlyAsEqualityDoes(t *testing.T) {
+func TestMultiTellsKeysApartAsEqualityDoes(t *testing.T) {
 	type id struct{ n int }
 	type blank struct{ a, _ int }
 	type inter struct{ v any }
@@ -27,14 +27,14 @@ func TestMultiTellsKeysApartExactlyAsEqualityDoes(t *testing.T) {
 		0.0, math.Copysign(0, -1), inter{1}, inter{int64(1)}, inter{nil}, inter{"1"}, pair{"a", "b,"}, pair{"a,1:b", ""},
 		pair{"", "a"}, pair{"a", ""}, [2]int{1, 2}, [2]int{2, 1}, now, now.Round(0), blank{a: 1}, blank{a: 2}, "\xff", "\xfe",
 	}
-	ls := named.New()
+	var ls keyed.Mutexes[any]
 	for _, a := range keys {
 		for _, b := range append(keys, p, c, now) {
 			want := 2
 			if a == b {
 				want = 1
 			}
-			m := locks.Multi(ls.For(a), ls.For(b))
+			m := locks.Multi(ls.Of(a), ls.Of(b))
 			require.NoError(t, m.LockContext(t.Context()))
 			require.Equal(t, want, ls.Len(), "%T %#v and %T %#v", a, a, b, b)
 			require.NoError(t, m.UnlockContext(t.Context()))
@@ -45,15 +45,15 @@ func TestMultiTellsKeysApartExactlyAsEqualityDoes(t *testing.T) {
 
 func TestWhatAKeyPointsToIsNotRead(t *testing.T) {
 	type object struct{ n int }
-	ls := named.New()
+	var ls keyed.Mutexes[*object]
 	p := new(object)
-	l := ls.For(p)
+	l := ls.Of(p)
 	l.Lock()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		err := ls.For(p).UnlockContext(t.Context())
-		_, _, _ = fmt.Sprint(err), fmt.Sprint(ls.For(p)), ls.For(p).LockKey()
+		err := ls.Of(p).UnlockContext(t.Context())
+		_, _, _ = fmt.Sprint(err), fmt.Sprint(ls.Of(p)), ls.Of(p).LockKey()
 	}()
 	time.Sleep(time.Millisecond)
 	p.n++ // for the race detector to watch

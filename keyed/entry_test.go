@@ -1,0 +1,180 @@
+package keyed
+
+import (
+	"context"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/fair"
+)
+
+// of returns the entry that l's key has now.
+func of[K comparable](l Mutex[K]) *entry {
+	s := l.shard()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.entries[l.key]
+}
+
+// oneShard returns a key whose shard is that of key.
+func oneShard(ms *Mutexes[int], key int) int {
+	for other := key + 1; ; other++ {
+		if ms.shard(other) == ms.shard(key) {
+			return other
+		}
+	}
+}
+
+func TestAnUnusedEntryServesAnotherKey(t *testing.T) {
+	var ms Mutexes[int]
+	a, b := ms.Of(0), ms.Of(oneShard(&ms, 0))
+	a.Lock()
+	e := of(a)
+	a.Unlock()
+	b.Lock()
+	require.Same(t, e, of(b))
+	b.Unlock()
+}
+
+func TestAnEntryServesNoOtherKeyDuringARelease(t *testing.T) {
+	var ms Mutexes[int]
+	a, b := ms.Of(0), ms.Of(oneShard(&ms, 0))
+	a.Lock()
+	s := a.shard()
+	late, _ := s.enter(0, fair.NonFair, false) // a release that is under way
+	a.Unlock()
+	b.Lock()
+	require.NotSame(t, late, of(b))
+	b.Unlock()
+	require.Equal(t, 1, ms.Len())
+	s.leave(0, late, 1)
+	require.Zero(t, ms.Len())
+}
+
+// Deadlock detection reads the key without a lock when it reports what it found.
+func TestADescribedEntryServesNoOtherKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ms Mutexes[int]
+		a, b := ms.Of(0), ms.Of(oneShard(&ms, 0))
+		a.Lock()
+		known := of(a)
+		go a.TryLockFor(time.Millisecond)
+		time.Sleep(time.Second)
+		a.Unlock()
+		b.Lock()
+		require.NotSame(t, known, of(b))
+		b.Unlock()
+	})
+}
+
+func TestANestedLockIsNotDescribed(t *testing.T) {
+	var ms Mutexes[int]
+	l := ms.Of(0)
+	ctx := locks.WithOwner(t.Context(), locks.NewOwner())
+	require.NoError(t, l.LockContext(ctx))
+	require.NoError(t, l.LockContext(ctx))
+	require.False(t, of(l).described.Load())
+	require.NoError(t, l.UnlockContext(ctx))
+	require.NoError(t, l.UnlockContext(ctx))
+	l.Lock()
+	l.Lock()
+	require.True(t, l.TryLockFor(time.Second))
+	require.False(t, of(l).described.Load())
+	for range 3 {
+		l.Unlock()
+	}
+	require.Zero(t, ms.Len())
+}
+
+// panicking is a context that panics when it is asked for an owner for the given time.
+type panicking struct {
+	context.Context
+	in *int
+}
+
+func (c panicking) Value(key any) any {
+	if *c.in--; *c.in == 0 {
+		panic("broken context")
+	}
+	return c.Context.Value(key)
+}
+
+func TestAContextThatPanicsLeavesNoKeyBehind(t *testing.T) {
+	for name, use := range map[string]func(l Mutex[int], ctx context.Context){
+		"LockContext":    func(l Mutex[int], ctx context.Context) { _ = l.LockContext(ctx) },
+		"TryLockContext": func(l Mutex[int], ctx context.Context) { _, _ = l.TryLockContext(ctx) },
+	} {
+		for calls := 1; ; calls++ {
+			var ms Mutexes[int]
+			in, l := calls, ms.Of(0)
+			o := locks.WithOwner(t.Context(), locks.NewOwner())
+			panicked := func() (panicked bool) {
+				defer func() { panicked = recover() != nil }()
+				use(l, panicking{o, &in})
+				return false
+			}()
+			if !panicked {
+				require.Greater(t, calls, 1, name)
+				require.NoError(t, l.UnlockContext(o))
+				require.Zero(t, ms.Len())
+				break
+			}
+			require.Zero(t, ms.Len(), "%s, call %d", name, calls)
+		}
+	}
+}
+
+func TestAnUnlockWhoseContextPanicsLeavesNoKeyBehind(t *testing.T) {
+	for calls := 1; ; calls++ {
+		var ms Mutexes[int]
+		in, l := calls, ms.Of(0)
+		o := locks.WithOwner(t.Context(), locks.NewOwner())
+		require.NoError(t, l.LockContext(o))
+		panicked := func() (panicked bool) {
+			defer func() { panicked = recover() != nil }()
+			_ = l.UnlockContext(panicking{o, &in})
+			return false
+		}()
+		if panicked {
+			require.Equal(t, 1, of(l).users, "the hold")
+			require.NoError(t, l.UnlockContext(o))
+		}
+		require.Zero(t, ms.Len())
+		if !panicked {
+			require.Greater(t, calls, 1)
+			break
+		}
+	}
+}
+
+func heap() uint64 {
+	runtime.GC()
+	runtime.GC() // a second one for what pools keep
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+func TestAMillionReleasedKeysLeaveNearlyNothing(t *testing.T) {
+	const keys = 1_000_000
+	var ms Mutexes[int]
+	before := heap()
+	for k := range keys {
+		ms.Of(k).Lock()
+	}
+	require.Equal(t, keys, ms.Len())
+	for k := range keys - 1 {
+		ms.Of(k).Unlock()
+	}
+	require.Equal(t, 1, ms.Len(), "one that stays keeps nothing of the others")
+	after := heap()
+	require.Less(t, int64(after)-int64(before), int64(256<<10))
+	require.True(t, ms.Of(keys-1).IsHeld())
+	ms.Of(keys - 1).Unlock()
+	require.Zero(t, ms.Len())
+}

@@ -1,0 +1,318 @@
+package keyed
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"runtime"
+	"time"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/condition"
+	"github.com/jucgo/locks/fair"
+	"github.com/jucgo/locks/internal/ctxerr"
+	"github.com/jucgo/locks/internal/goid"
+	"github.com/jucgo/locks/reentrant"
+)
+
+// Mutex is the lock for one key of a set, made by [Mutexes.Of]. It is a [reentrant.Mutex] in everything
+// it does, errors and panics included. Its plain methods act for the calling goroutine, its Context
+// family for the owner that the context carries. It is a small value to be copied freely. The zero Mutex
+// is of no set, and cannot be used.
+type Mutex[K comparable] struct {
+	set *Mutexes[K]
+	key K
+}
+
+var _ locks.TryLocker = Mutex[string]{}
+
+func (l Mutex[K]) shard() *shard[K] { return l.set.shard(l.key) }
+
+// attempt has try ask for the lock of the entry e, of which the caller is a user, and ends that use if
+// try does not get a hold, also if it panics.
+func (s *shard[K]) attempt(key K, e *entry, try func(m *reentrant.Mutex) bool) {
+	held := false
+	defer func() {
+		if !held {
+			s.leave(key, e, 1)
+		}
+	}()
+	held = try(e.lock)
+}
+
+func current() locks.Owner { return locks.Owner(goid.Get()) }
+
+// Lock is [reentrant.Mutex.Lock].
+func (l Mutex[K]) Lock() {
+	s := l.shard()
+	if e, held := s.enter(l.key, l.set.policy, true); !held {
+		s.attempt(l.key, e, func(m *reentrant.Mutex) bool {
+			if !m.IsHeld() {
+				s.describe(l.key, e)
+			}
+			m.Lock()
+			return true
+		})
+	}
+}
+
+// TryLock is [reentrant.Mutex.TryLock].
+func (l Mutex[K]) TryLock() bool {
+	s := l.shard()
+	e, held := s.enter(l.key, l.set.policy, true)
+	if !held {
+		s.attempt(l.key, e, func(m *reentrant.Mutex) bool {
+			held = m.TryLock()
+			return held
+		})
+	}
+	return held
+}
+
+// TryLockFor is [reentrant.Mutex.TryLockFor].
+func (l Mutex[K]) TryLockFor(d time.Duration) bool {
+	s := l.shard()
+	e, held := s.enter(l.key, l.set.policy, true)
+	if !held {
+		s.attempt(l.key, e, func(m *reentrant.Mutex) bool {
+			if !m.IsHeld() {
+				s.describe(l.key, e)
+			}
+			held = m.TryLockFor(d)
+			return held
+		})
+	}
+	return held
+}
+
+// Unlock is [reentrant.Mutex.Unlock].
+func (l Mutex[K]) Unlock() {
+	if !l.unlock() {
+		panic(locks.ErrNotHeld)
+	}
+}
+
+// unlock gives back a hold of the calling goroutine.
+func (l Mutex[K]) unlock() bool {
+	s := l.shard()
+	s.mu.Lock()
+	e := s.entries[l.key]
+	if e == nil || !e.lock.IsHeld() {
+		s.mu.Unlock()
+		return false
+	}
+	if e.users == 1 {
+		e.lock.Unlock() // wakes nobody
+		s.forget(l.key, e, 1)
+		s.mu.Unlock()
+		return true
+	}
+	// The hold itself keeps the entry until leave.
+	s.mu.Unlock()
+	e.lock.Unlock()
+	s.leave(l.key, e, 1)
+	return true
+}
+
+// unlockFor gives back a hold of ctx's owner, which is not the calling goroutine.
+func (l Mutex[K]) unlockFor(ctx context.Context) (err error) {
+	s := l.shard()
+	s.mu.Lock()
+	e := s.entries[l.key]
+	if e == nil {
+		s.mu.Unlock()
+		return locks.ErrNotHeld
+	}
+	e.users++ // another goroutine of this owner may release the last hold meanwhile
+	s.mu.Unlock()
+	released := 1
+	defer func() { s.leave(l.key, e, released) }() // deferred for a ctx that panics
+	if err = e.lock.UnlockContext(ctx); err == nil {
+		released = 2
+	}
+	return err
+}
+
+// LockContext is [reentrant.Mutex.LockContext].
+func (l Mutex[K]) LockContext(ctx context.Context) error {
+	const op = "LockContext"
+	if err := ctxerr.Check(op, ctx); err != nil {
+		return l.failed(op, err)
+	}
+	o := locks.CurrentOwner(ctx)
+	s := l.shard()
+	e, held := s.enter(l.key, l.set.policy, o == current())
+	if held {
+		return nil
+	}
+	var err error
+	s.attempt(l.key, e, func(m *reentrant.Mutex) bool {
+		// An explicit owner tries first: describing the lock of a key that no other owner wants
+		// would allocate. A fair lock is never free while others wait.
+		if !m.IsLocked() {
+			if ok, failed := m.TryLockContext(ctx); ok || failed != nil {
+				err = failed
+				return ok
+			}
+		}
+		if m.Owner() != o {
+			s.describe(l.key, e)
+		}
+		err = m.LockContext(ctx)
+		return err == nil
+	})
+	return l.failed(op, err)
+}
+
+// TryLockContext is [reentrant.Mutex.TryLockContext].
+func (l Mutex[K]) TryLockContext(ctx context.Context) (ok bool, err error) {
+	const op = "TryLockContext"
+	if err := ctxerr.Check(op, ctx); err != nil {
+		return false, l.failed(op, err)
+	}
+	s := l.shard()
+	e, held := s.enter(l.key, l.set.policy, locks.CurrentOwner(ctx) == current())
+	if held {
+		return true, nil
+	}
+	s.attempt(l.key, e, func(m *reentrant.Mutex) bool {
+		ok, err = m.TryLockContext(ctx)
+		return ok
+	})
+	return ok, l.failed(op, err)
+}
+
+// UnlockContext is [reentrant.Mutex.UnlockContext].
+func (l Mutex[K]) UnlockContext(ctx context.Context) error {
+	if locks.CurrentOwner(ctx) != current() {
+		return l.failed("UnlockContext", l.unlockFor(ctx))
+	}
+	if !l.unlock() {
+		return l.failed("UnlockContext", locks.ErrNotHeld)
+	}
+	return nil
+}
+
+// failed says in err which operation on which lock it is about.
+func (l Mutex[K]) failed(op string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &failure[K]{op, l.key, ctxerr.Bare(err)}
+}
+
+// failure is formatted only when it is read: most callers only compare.
+type failure[K comparable] struct {
+	op  string
+	key K
+	err error
+}
+
+func (f *failure[K]) Error() string {
+	return "keyed: " + f.op + " of " + shown(f.key) + ": " + f.err.Error()
+}
+
+func (f *failure[K]) Unwrap() error { return f.err }
+
+// inspect asks the lock while it exists. A lock that does not exist is free.
+func (l Mutex[K]) inspect(ask func(m *reentrant.Mutex)) {
+	s := l.shard()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.entries[l.key]; e != nil {
+		ask(e.lock)
+	}
+}
+
+// NewCond returns a new condition of the lock, which exists for as long as the condition does: until the
+// garbage collector finds the condition unreachable. The set refers to the key until then. A key that
+// leads to the condition, such as a pointer to the struct that has it, therefore stays for as long as the
+// set. Java's wait and notify on an object.
+func (l Mutex[K]) NewCond() *condition.Cond {
+	s, key := l.shard(), l.key
+	e, _ := s.enter(key, l.set.policy, false)
+	s.describe(key, e) // a signalled waiter may be the first in the lock's queue
+	c := e.lock.NewCond()
+	runtime.AddCleanup(c, func(e *entry) { s.leave(key, e, 1) }, e)
+	return c
+}
+
+// IsFair reports whether the lock admits by [fair.FIFO].
+func (l Mutex[K]) IsFair() bool { return l.set.policy == fair.FIFO }
+
+// IsLocked reports whether the lock is held.
+func (l Mutex[K]) IsLocked() (locked bool) {
+	l.inspect(func(m *reentrant.Mutex) { locked = m.IsLocked() })
+	return locked
+}
+
+// IsHeld reports whether the calling goroutine holds the lock.
+func (l Mutex[K]) IsHeld() bool { return l.HoldCount() > 0 }
+
+// AssertHeld panics with [locks.ErrNotHeld] if the calling goroutine does not hold the lock.
+func (l Mutex[K]) AssertHeld() {
+	if !l.IsHeld() {
+		panic(locks.ErrNotHeld)
+	}
+}
+
+// HoldCount returns how many holds the calling goroutine has.
+func (l Mutex[K]) HoldCount() (n int) {
+	l.inspect(func(m *reentrant.Mutex) { n = m.HoldCount() })
+	return n
+}
+
+// Owner returns the holder, or 0.
+func (l Mutex[K]) Owner() (o locks.Owner) {
+	l.inspect(func(m *reentrant.Mutex) { o = m.Owner() })
+	return o
+}
+
+// HasQueued reports whether a goroutine waits for the lock.
+func (l Mutex[K]) HasQueued() bool { return l.QueueLength() > 0 }
+
+// QueueLength returns how many wait for the lock.
+func (l Mutex[K]) QueueLength() (n int) {
+	l.inspect(func(m *reentrant.Mutex) { n = m.QueueLength() })
+	return n
+}
+
+// IsQueued reports whether o waits for the lock.
+func (l Mutex[K]) IsQueued(o locks.Owner) (queued bool) {
+	l.inspect(func(m *reentrant.Mutex) { queued = m.IsQueued(o) })
+	return queued
+}
+
+// Queued returns the waiters for the lock, longest wait first.
+func (l Mutex[K]) Queued() (os []locks.Owner) {
+	l.inspect(func(m *reentrant.Mutex) { os = m.Queued() })
+	return os
+}
+
+// HasWaiters reports whether a goroutine waits for a signal of c. It panics like
+// [reentrant.Mutex.HasWaiters].
+func (l Mutex[K]) HasWaiters(c *condition.Cond) bool { return l.WaitQueueLength(c) > 0 }
+
+// WaitQueueLength returns how many wait for a signal of c. It panics like [reentrant.Mutex.HasWaiters].
+func (l Mutex[K]) WaitQueueLength(c *condition.Cond) (n int) {
+	foreign := true
+	l.inspect(func(m *reentrant.Mutex) { n, foreign = m.WaitQueueLength(c), false })
+	if foreign {
+		panic(locks.ErrForeign) // a lock that does not exist has no conditions
+	}
+	return n
+}
+
+// LockKey names the lock among all of its type, which gives [locks.Multi] its order.
+func (l Mutex[K]) LockKey() string {
+	return string(appendKey(fmt.Appendf(nil, "%p/", l.set), reflect.ValueOf(&l.key).Elem()))
+}
+
+// String describes the lock and its state.
+func (l Mutex[K]) String() string {
+	state := "unlocked"
+	if o := l.Owner(); o != 0 {
+		state = "locked by " + o.String()
+	}
+	return fmt.Sprintf("keyed.Mutex(%s)[%s, %d queued]", shown(l.key), state, l.QueueLength())
+}

@@ -1,0 +1,50 @@
+// Package named gives locks by name in this process, for call sites that may go distributed: its
+// provider has the method that those of the distributed packages have.
+//
+//	func bill(ctx context.Context, p locks.Provider, customer string) error {
+//		return locks.Do(ctx, p.Locker(customer), func(ctx context.Context) error {
+//			...
+//		})
+//	}
+//
+//	err := bill(ctx, named.New(), "ada")
+//
+// Take package keyed for keys of other types, and to spare the interface.
+package named
+
+import (
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/fair"
+	"github.com/jucgo/locks/keyed"
+)
+
+// Provider gives reentrant locks by name. Lockers of one name are the same lock. Names that are not in
+// use cost no memory. A Provider is made by [New], and is safe for concurrent use.
+type Provider struct {
+	mutexes *keyed.Mutexes[string]
+}
+
+var _ locks.Provider = (*Provider)(nil)
+
+// Option changes how [New] makes a provider.
+type Option func(*options)
+
+type options struct{ policy fair.Policy }
+
+// WithPolicy makes locks that admit by p. The default is [fair.NonFair].
+func WithPolicy(p fair.Policy) Option { return func(o *options) { o.policy = p } }
+
+// New returns a provider.
+func New(opts ...Option) *Provider {
+	var o options
+	for _, set := range opts {
+		set(&o)
+	}
+	return &Provider{keyed.New[string](o.policy)}
+}
+
+// Locker returns the lock called name, a [keyed.Mutex].
+func (p *Provider) Locker(name string) locks.TryLocker { return p.mutexes.Of(name) }
+
+// Len returns the number of locks that are held or waited for, or have a condition.
+func (p *Provider) Len() int { return p.mutexes.Len() }

@@ -1,0 +1,54 @@
+package named_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/fair"
+	"github.com/jucgo/locks/keyed"
+	"github.com/jucgo/locks/named"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestLockersOfOneNameExcludeEachOtherAndOthersDoNot(t *testing.T) {
+	p := named.New()
+	other := locks.WithOwner(t.Context(), locks.NewOwner())
+	require.NoError(t, p.Locker("a").LockContext(t.Context()))
+	ok, err := p.Locker("a").TryLockContext(other)
+	require.NoError(t, err)
+	require.False(t, ok)
+	ok, err = p.Locker("b").TryLockContext(other)
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.Equal(t, 2, p.Len())
+	require.NoError(t, p.Locker("b").UnlockContext(other))
+	require.NoError(t, p.Locker("a").UnlockContext(t.Context()))
+	require.Zero(t, p.Len())
+}
+
+func TestAProviderPassesItsPolicyOn(t *testing.T) {
+	require.False(t, named.New().Locker("a").(keyed.Mutex[string]).IsFair())
+	require.True(t, named.New(named.WithPolicy(fair.FIFO)).Locker("a").(keyed.Mutex[string]).IsFair())
+}
+
+func ExampleNew() {
+	accounts := named.New(named.WithPolicy(fair.FIFO))
+
+	err := locks.Do(context.Background(), accounts.Locker("alice"), func(context.Context) error {
+		fmt.Println("in use:", accounts.Len())
+		return errors.New("out of money")
+	})
+	fmt.Println(err)
+	fmt.Println("in use:", accounts.Len())
+	// Output:
+	// in use: 1
+	// out of money
+	// in use: 0
+}
