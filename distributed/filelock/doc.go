@@ -77,7 +77,7 @@
 // For processes on several machines, use a server. On NFS, flock is carried out by the server
 // or by each machine for itself, depending on versions and mount options. A call there takes as
 // long as the server does, and a lock may be lost with the connection without notice. Inside
-// one process, use package reentrant or named.
+// one process, use package reentrant or keyed.
 //
 // # Limits
 //
