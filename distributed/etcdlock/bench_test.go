@@ -67,8 +67,8 @@ func BenchmarkUncontended(b *testing.B) {
 	}
 }
 
-// BenchmarkHandover has a lock change between two clients, of which the second has waited for a time. It reports the
-// time from the call of the release to the return of the acquisition.
+// BenchmarkHandover has a lock change between two clients, of which the second has waited for a
+// time. It reports the time from the call of the release to the return of the acquisition.
 func BenchmarkHandover(b *testing.B) {
 	for _, busy := range []bool{false, true} {
 		for _, wait := range []time.Duration{5, 20, 50, 150} {

@@ -14,12 +14,12 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// ErrSessionExpired reports that the etcd lease under a lock has ended, or that its key was deleted.
-// A holder finds it beside [locks.ErrLost]. A waiter never gets it: it begins anew.
+// ErrSessionExpired reports that the etcd lease under a lock has ended, or that its key was
+// deleted. A holder finds it beside [locks.ErrLost]. A waiter never gets it: it begins anew.
 var ErrSessionExpired = errors.New("etcdlock: session expired")
 
-// Client gives locks that live in an etcd cluster, by name. It is a [locks.Provider]. It is safe for
-// concurrent use. [Client.Close] ends it.
+// Client gives locks that live in an etcd cluster, by name. It is a [locks.Provider]. It is safe
+// for concurrent use. [Client.Close] ends it.
 type Client struct {
 	core   *core
 	prefix string
@@ -35,8 +35,8 @@ var _ locks.Provider = (*Client)(nil)
 // Option changes how [New] makes a Client.
 type Option func(*Client)
 
-// WithTTL sets how long a hold lasts without a renewal, [lease.DefaultLease] if not given.
-// See [lease.WithTTL]. etcd rounds it up to whole seconds.
+// WithTTL sets how long a hold lasts without a renewal, [lease.DefaultLease] if not given. See
+// [lease.WithTTL]. etcd rounds it up to whole seconds.
 func WithTTL(d time.Duration) Option { return WithLeaseOptions(lease.WithTTL(d)) }
 
 // WithLeaseOptions sets the rarer options of package lease, such as [lease.WithLogger].
@@ -45,12 +45,12 @@ func WithLeaseOptions(opts ...lease.Option) Option {
 }
 
 // WithPrefix sets what all keys begin with, such as "/locks/". The default is the empty string.
-// Clients with different prefixes have different locks, unless one prefix is the other one followed
-// by the name of a lock and a slash.
+// Clients with different prefixes have different locks, unless one prefix is the other one
+// followed by the name of a lock and a slash.
 func WithPrefix(prefix string) Option { return func(c *Client) { c.prefix = prefix } }
 
-// New returns a Client of the cluster that client is connected to. It never closes client. Close the
-// Client before client. It runs a few goroutines until then.
+// New returns a Client of the cluster that client is connected to. It never closes client. Close
+// the Client before client. It runs a few goroutines until then.
 //
 // Set DialKeepAliveTime and DialKeepAliveTimeout of client. Without them, a client of a single
 // member does not notice that its connection has died silently.
@@ -84,7 +84,7 @@ func (c *Client) kind(k *kind) (*lease.Client, error) {
 		return nil, locks.ErrClosed
 	}
 	// Each holder has a token of its own, and local waiters have no precedence over remote ones.
-	opts := append([]lease.Option{lease.WithMaxLocalHandoffs(0)}, c.lease...)
+	opts := append([]lease.Option{lease.WithMaxLocalHandoffs(0), lease.WithErrorPrefix("etcdlock")}, c.lease...)
 	if k.alone {
 		opts = append(opts, lease.WithMaxLocalHandoffs(0))
 	}
@@ -102,8 +102,9 @@ const maxName = 4096
 // escaper removes the slashes of names, so that no lock's keys are among those of another lock.
 var escaper = strings.NewReplacer("%", "%25", "/", "%2F")
 
-// Prefix returns the prefix that makes concurrency.NewMutex the same lock as [Client.Mutex] of this
-// name. It is the Client's prefix and the name, in which "/" is written as "%2F" and "%" as "%25".
+// Prefix returns the prefix that makes concurrency.NewMutex the same lock as [Client.Mutex] of
+// this name. It is the Client's prefix and the name, in which "/" is written as "%2F" and "%" as
+// "%25".
 func (c *Client) Prefix(name string) string { return c.prefix + escaper.Replace(name) }
 
 // Mutex is a lock of one name: a [lease.Mutex], whose Name is the common prefix of its keys. An
@@ -140,15 +141,15 @@ func (c *Client) mutex(k *kind, name, prefix string, opts []lease.MutexOption) *
 // Locker returns the lock called name. It is a [*Mutex].
 func (c *Client) Locker(name string) locks.TryLocker { return c.Mutex(name) }
 
-// Mutex returns the lock called name. It excludes etcd's own concurrency.Mutex on [Client.Prefix] of
-// the name.
+// Mutex returns the lock called name. It excludes etcd's own concurrency.Mutex on [Client.Prefix]
+// of the name.
 func (c *Client) Mutex(name string, opts ...lease.MutexOption) *Mutex {
 	return c.mutex(plain, name, c.Prefix(name), opts)
 }
 
-// MutexLocker returns the lock that concurrency.NewMutex(session, prefix) is, with any prefix. The
-// Client's own prefix is not put in front. As with etcd's mutex, the holder of "a/b" also excludes
-// others from "a".
+// MutexLocker returns the lock that concurrency.NewMutex(session, prefix) is, with any prefix.
+// The Client's own prefix is not put in front. As with etcd's mutex, the holder of "a/b" also
+// excludes others from "a".
 func (c *Client) MutexLocker(prefix string, opts ...lease.MutexOption) *Mutex {
 	return c.mutex(plain, prefix, prefix, opts)
 }

@@ -44,7 +44,8 @@ func conform(t *testing.T, rounds int, get func(c *etcdlock.Client, name string)
 	prefixes := make(map[locks.TryLocker]string)
 	cfg := lockstest.Config{
 		New: func(tb testing.TB) locks.TryLocker {
-			c, name := open(tb, connect(tb, s.addr), append([]etcdlock.Option{term(testbed.ConformanceLease(tb))}, opts...)...), unused()
+			opts = append([]etcdlock.Option{term(testbed.ConformanceLease(tb))}, opts...)
+			c, name := open(tb, connect(tb, s.addr), opts...), unused()
 			l, x := get(c, name)
 			prefixes[l], prefixes[x] = name, name
 			if x != l {

@@ -19,10 +19,10 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// core is what the stores of one client share: the sessions, the leases that are to spare, and the keeper, the one goroutine
-// that looks after all sessions.
+// core is what the stores of one client share: the sessions, the spare leases, and the keeper,
+// one goroutine for all sessions.
 //
-// Locks are taken in this order: session.op, core.mu, session.mu, core.keeper.
+// Mutexes are acquired in this order: session.op, core.mu, session.mu, core.keeper.
 type core struct {
 	client *clientv3.Client
 	life   context.Context
@@ -31,7 +31,8 @@ type core struct {
 
 	mu       sync.Mutex
 	closed   bool
-	sessions map[string]*session // by owner
+	sessions map[string]*session // by acquisition
+	watches  map[string]*watch   // by acquisition
 	spares   map[time.Duration][]spare
 
 	keeper sync.Mutex
@@ -42,15 +43,16 @@ type core struct {
 // spare is a lease without a key.
 type spare struct {
 	id    clientv3.LeaseID
-	since time.Time
+	since time.Time // by lease.Now
 }
 
 const (
-	// maxSpares is how many leases of one length are kept to spare.
+	// maxSpares is how many spare leases of one length are kept.
 	maxSpares = 64
 	// batch is how many leases are kept alive together.
 	batch = 100
-	// quiet is how old a hold is when its key begins to be watched. Until then, and always, the renewal looks.
+	// quiet is how old a hold is when its key begins to be watched. The renewal checks it in any
+	// case.
 	quiet = 100 * time.Millisecond
 	// pace is how long the keeper rests at least.
 	pace = 20 * time.Millisecond
@@ -60,6 +62,7 @@ func newCore(client *clientv3.Client) *core {
 	c := &core{
 		client:   client,
 		sessions: make(map[string]*session),
+		watches:  make(map[string]*watch),
 		spares:   make(map[time.Duration][]spare),
 		wake:     make(chan struct{}, 1),
 	}
@@ -68,7 +71,7 @@ func newCore(client *clientv3.Client) *core {
 	return c
 }
 
-// close ends everything, and revokes the leases that are to spare. The others end by themselves.
+// close ends everything, and revokes the spare leases. The others end by themselves.
 func (c *core) close(ctx context.Context) {
 	c.mu.Lock()
 	c.closed = true
@@ -88,7 +91,7 @@ func (c *core) close(ctx context.Context) {
 	wg.Wait()
 }
 
-// spawn runs job in a goroutine for which close waits, and reports false if there are to be none any more.
+// spawn runs job in a goroutine for which close waits. It returns false if the core is closed.
 func (c *core) spawn(job func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -98,29 +101,33 @@ func (c *core) spawn(job func()) bool {
 	return !c.closed
 }
 
-func (c *core) find(owner string) *session {
+func (c *core) find(acquisition string) *session {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.sessions[owner]
+	return c.sessions[acquisition]
 }
 
+// add adds a new session. If its acquisition has a watch, the session notifies that.
 func (c *core) add(x *session) {
 	c.mu.Lock()
-	c.sessions[x.owner] = x
+	c.sessions[x.acquisition] = x
+	if w := c.watches[x.acquisition]; w != nil {
+		x.arm(w.notify)
+	}
 	c.mu.Unlock()
-	c.rouse(x.end())
+	c.wakeKeeper(x.end())
 }
 
 func (c *core) drop(x *session) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.sessions[x.owner] == x {
-		delete(c.sessions, x.owner)
+	if c.sessions[x.acquisition] == x {
+		delete(c.sessions, x.acquisition)
 	}
 }
 
-// refused reports whether err is a server's answer that says that nothing was done. After any other error something may have
-// been.
+// refused reports whether err is a server's answer that says that nothing was done. After any
+// other error the outcome is unknown.
 func refused(err error) bool {
 	var e rpctypes.EtcdError
 	code := status.Code(err)
@@ -135,7 +142,7 @@ func refused(err error) bool {
 	return false
 }
 
-// failed returns err as the errors of a [lease.Store] are to be.
+// failed returns err as an error of a [lease.Store].
 func failed(err error) error {
 	switch {
 	case errors.Is(err, rpctypes.ErrLeaseNotFound):
@@ -146,14 +153,16 @@ func failed(err error) error {
 	return err
 }
 
-// attempt is for how long the reply to a request is waited for, before it is sent again.
+// attempt is how long a request may take before it is sent again.
 func attempt(ttl time.Duration) time.Duration {
 	return min(max(ttl/3, 300*time.Millisecond), time.Second)
 }
 
-// persist has f try until it succeeds, is refused, or until has come.
-func (c *core) persist(ctx context.Context, try time.Duration, until time.Time, f func(ctx context.Context) error) error {
-	ctx, cancel := context.WithDeadline(ctx, until)
+// persist calls f until it succeeds or is refused, or until the time until, by lease.Now. The
+// error matches none of a context: package lease returns that of the caller's.
+func (c *core) persist(
+	ctx context.Context, try time.Duration, until time.Time, f func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, until.Sub(lease.Now()))
 	defer cancel()
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 250*time.Millisecond) {
 		once, cancel := context.WithTimeout(ctx, try)
@@ -173,8 +182,8 @@ func (c *core) persist(ctx context.Context, try time.Duration, until time.Time, 
 // longest is the longest lease that etcd gives: 285 years.
 const longest = 9_000_000_000 * time.Second
 
-// grant returns a lease for at least d, but not for longer than longest, and from when on its time counts. If reuse is set, it may be
-// a spare one, of whose time up to a third is over.
+// grant returns a lease for at least d, but at most longest, and since when its time counts. If
+// reuse is set, it may be a spare one, of whose time up to a third is over.
 func (c *core) grant(ctx context.Context, d time.Duration, reuse bool) (
 	id clientv3.LeaseID, ttl time.Duration, since time.Time, err error) {
 	seconds := int64((min(d, longest)-1)/time.Second) + 1
@@ -184,8 +193,8 @@ func (c *core) grant(ctx context.Context, d time.Duration, reuse bool) (
 			return s.id, ttl, s.since, nil
 		}
 	}
-	err = c.persist(ctx, attempt(ttl), time.Now().Add(ttl/2), func(ctx context.Context) error {
-		since = time.Now()
+	err = c.persist(ctx, attempt(ttl), lease.Now().Add(ttl/2), func(ctx context.Context) error {
+		since = lease.Now()
 		resp, err := c.client.Grant(ctx, seconds)
 		if err != nil {
 			return err
@@ -213,7 +222,7 @@ func (c *core) takeSpare(ttl time.Duration) (s spare, ok bool) {
 	for len(list) > 0 && !ok {
 		s = list[len(list)-1]
 		list = list[:len(list)-1]
-		ok = time.Since(s.since) < ttl/3 // else it ends by itself
+		ok = lease.Now().Sub(s.since) < ttl/3 // else it ends by itself
 	}
 	if c.spares != nil {
 		c.spares[ttl] = list
@@ -221,7 +230,7 @@ func (c *core) takeSpare(ttl time.Duration) (s spare, ok bool) {
 	return s, ok
 }
 
-// keepSpare keeps the lease of x, which has no key any more, for another session.
+// keepSpare keeps the lease of x, whose key is gone, for another session.
 func (c *core) keepSpare(x *session) {
 	x.mu.Lock()
 	ids, since, ttl, over := x.ids, x.since, x.ttl, x.state == dead
@@ -231,7 +240,7 @@ func (c *core) keepSpare(x *session) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.spares != nil && len(ids) == 1 && len(c.spares[ttl]) < maxSpares && time.Since(since) < ttl/3 {
+	if c.spares != nil && len(ids) == 1 && len(c.spares[ttl]) < maxSpares && lease.Now().Sub(since) < ttl/3 {
 		c.spares[ttl] = append(c.spares[ttl], spare{ids[0], since})
 	}
 }
@@ -243,8 +252,8 @@ func (c *core) giveBack(ctx context.Context, x *session) (held bool, err error) 
 	return c.give(ctx, x)
 }
 
-// give ends x: its key is deleted, or its leases revoked if anything may be under way that would put the key. It reports whether
-// there was a key, and may be called again if it fails. x.op is held.
+// give ends x: it deletes the key, or revokes the leases if a request may be under way that puts
+// the key. It reports whether there was a key, and may be called again if it fails. x.op is held.
 func (c *core) give(ctx context.Context, x *session) (held bool, err error) {
 	x.finish()
 	x.mu.Lock()
@@ -273,7 +282,7 @@ func (c *core) give(ctx context.Context, x *session) (held bool, err error) {
 		held = resp.Deleted > 0
 	}
 	c.drop(x)
-	if held || !mayBe { // else who deleted the key may have done it with the lease
+	if held || !mayBe { // else the key may have been deleted with the lease
 		c.keepSpare(x)
 	}
 	return held, nil
@@ -291,10 +300,11 @@ func (c *core) abandon(x *session) {
 	})
 }
 
-// grow gives the key of x, which holds, another lease, for at least d. The key stays as old as it is. It reports false if there
-// is no key any more.
+// grow gives the key of x, which holds, another lease, for at least d. The key keeps its create
+// revision. It returns false if the key is gone.
 //
-// If the reply is lost, the key may have either lease: both are kept alive from then on, and the session ends with the first.
+// If the reply is lost, the key may have either lease. Both are kept alive from then on, and the
+// session ends with the first of them.
 func (c *core) grow(ctx context.Context, x *session, d time.Duration) (bool, error) {
 	id, ttl, since, err := c.grant(ctx, d, false)
 	if err != nil {
@@ -310,7 +320,7 @@ func (c *core) grow(ctx context.Context, x *session, d time.Duration) (bool, err
 		return false, nil
 	case len(before) > 1:
 		x.mu.Unlock()
-		return false, fmt.Errorf("%w: an earlier change of the lease was not answered", lease.ErrRefused)
+		return false, fmt.Errorf("%w: an earlier change of the lease has no answer", lease.ErrRefused)
 	}
 	x.ids = []clientv3.LeaseID{before[0], id}
 	x.mu.Unlock()
@@ -347,12 +357,13 @@ const (
 	gone
 )
 
-// renew keeps the leases of xs alive, looks whether their keys are there, and returns how they stand. Who is gone is told. An
-// error says why something is unknown.
+// renew keeps the leases of xs alive, checks whether their keys are there, and returns how they
+// stand. A session that is gone dies. An error says why something is unknown.
 //
-// A leader that is cut off from the others goes on to answer that it keeps leases alive, for a while, though another one counts
-// their time already. So the keys are read afterwards, with a majority's consent, and it counts only if the term is the same:
-// then it was this term's one leader who did both.
+// A leader that is cut off from the others goes on for a while to answer that it keeps leases
+// alive, although another leader counts their time already. So the keys are read afterwards, with
+// a majority's consent. The renewal counts only if the term is the same: then one leader did
+// both.
 func (c *core) renew(ctx context.Context, xs []*session) ([]standing, error) {
 	var ids []clientv3.LeaseID
 	ends := make([]int, len(xs)) // of the ids of each
@@ -364,7 +375,7 @@ func (c *core) renew(ctx context.Context, xs []*session) ([]standing, error) {
 		ends[i] = len(ids)
 		look[i] = clientv3.OpGet(x.key, clientv3.WithCountOnly())
 	}
-	sent := time.Now()
+	sent := lease.Now()
 	kept, broken := c.keepAlive(ctx, ids)
 	states := make([]standing, len(xs))
 	resp, err := c.client.Txn(ctx).Then(look...).Commit()
@@ -393,19 +404,20 @@ func (c *core) renew(ctx context.Context, xs []*session) ([]standing, error) {
 			x.die()
 		case unknown:
 			if broken == nil {
-				broken = errors.New("etcdlock: the leader has changed meanwhile")
+				broken = errors.New("the leader has changed meanwhile")
 			}
 		}
 	}
 	return states, broken
 }
 
-// answers are what the cluster says to those who keep leases alive.
+// answers are the cluster's answers to requests to keep leases alive.
 type answers map[clientv3.LeaseID]*etcdserverpb.LeaseKeepAliveResponse
 
 // keepAlive keeps leases alive, and returns the answers.
 //
-// The client's own KeepAliveOnce asks without a pause while it has no connection, and takes a stream for each.
+// The client's own KeepAliveOnce asks without a pause while it has no connection, and needs a
+// stream for each lease.
 func (c *core) keepAlive(ctx context.Context, ids []clientv3.LeaseID) (answers, error) {
 	ctx, cancel := context.WithCancel(ctx) // ends the stream
 	defer cancel()
@@ -432,28 +444,29 @@ func (c *core) keepAlive(ctx context.Context, ids []clientv3.LeaseID) (answers, 
 	return kept, nil
 }
 
-// happening is what a watch tells of.
-type happening int
+// event is what a watch notifies of.
+type event int
 
 const (
-	changed happening = iota
-	deleted           // the last
-	broken            // the last: the watch itself has ended
+	changed event = iota
+	deleted       // the last
+	broken        // the last: the watch itself has ended
 )
 
-// watch calls on for all that happens to key from now on, until stop is called or it says that it was the last. It may be called
-// once more while stop is.
+// watch calls on for each event of key from now on, until stop is called or an event is the last.
+// on may be called once more while stop runs.
 //
-// It begins where the server is, and not behind what was read last: on a server that others write to, that would
-// be in the past already, where events are told of ten times a second only. So the key is to be read again.
-func (c *core) watch(ctx context.Context, key string, on func(happening)) (stop func(), err error) {
-	// A member without a leader does not hear of anything.
+// The watch begins at the server's present, not behind what was read last. On a server with other
+// writers that would be in the past, where etcd delivers events ten times a second only. So the
+// caller reads the key again.
+func (c *core) watch(ctx context.Context, key string, on func(event)) (stop func(), err error) {
+	// A member without a leader delivers no events.
 	life, end := context.WithCancel(clientv3.WithRequireLeader(c.life))
 	began := make(chan error, 1)
 	ok := c.spawn(func() {
 		defer end()
 		first := true
-		err := errors.New("etcdlock: the watch has ended")
+		err := errors.New("the watch has ended")
 		for resp := range c.client.Watch(life, key, clientv3.WithCreatedNotify()) {
 			if err = resp.Err(); err != nil {
 				break

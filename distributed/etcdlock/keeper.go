@@ -3,10 +3,12 @@ package etcdlock
 import (
 	"context"
 	"time"
+
+	"github.com/jucgo/locks/distributed/lease"
 )
 
-// rouse has the keeper look at t, or before.
-func (c *core) rouse(t time.Time) {
+// wakeKeeper makes the keeper look at the time t, by lease.Now, or before.
+func (c *core) wakeKeeper(t time.Time) {
 	c.keeper.Lock()
 	defer c.keeper.Unlock()
 	if !c.next.IsZero() && !t.Before(c.next) {
@@ -19,8 +21,8 @@ func (c *core) rouse(t time.Time) {
 	}
 }
 
-// keep looks after the sessions. It keeps alive those that wait, begins to watch the keys of those that hold, and forgets those
-// whose time is over. Those that hold are kept alive by the engine.
+// keep runs the keeper. It keeps waiting sessions alive, begins to watch the keys of holding
+// ones, and ends those whose time is over. The engine keeps holding ones alive.
 func (c *core) keep() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -32,7 +34,7 @@ func (c *core) keep() {
 		case next.IsZero():
 			timer.Stop()
 		default:
-			timer.Reset(max(time.Until(next), 0))
+			timer.Reset(max(next.Sub(lease.Now()), 0))
 		}
 		select {
 		case <-c.wake:
@@ -42,20 +44,20 @@ func (c *core) keep() {
 		case <-timer.C:
 		}
 		c.keeper.Lock()
-		c.next = time.Time{} // whatever is due from now on is said anew, or seen by look
+		c.next = time.Time{} // what is due from now on sets it anew, or is seen by look
 		c.keeper.Unlock()
 		if next := c.look(); !next.IsZero() {
-			if rest := time.Now().Add(pace); next.Before(rest) {
+			if rest := lease.Now().Add(pace); next.Before(rest) {
 				next = rest
 			}
-			c.rouse(next)
+			c.wakeKeeper(next)
 		}
 	}
 }
 
 // look does what is due, and returns when something will be; zero: never.
 func (c *core) look() (next time.Time) {
-	now := time.Now()
+	now := lease.Now()
 	due := func(t time.Time) {
 		if next.IsZero() || t.Before(next) {
 			next = t
@@ -72,7 +74,7 @@ func (c *core) look() (next time.Time) {
 		switch {
 		case !now.Before(end):
 			over = append(over, x)
-			delete(c.sessions, x.owner)
+			delete(c.sessions, x.acquisition)
 		case x.state != waiting && x.state != holding:
 			due(end)
 		case now.Before(x.next):
@@ -114,8 +116,8 @@ func (c *core) keepWaiting(xs []*session) {
 	for i, x := range xs {
 		if states[i] == unknown {
 			x.mu.Lock()
-			x.next = time.Now().Add(max(x.ttl/30, pace))
-			c.rouse(x.next)
+			x.next = lease.Now().Add(max(x.ttl/30, pace))
+			c.wakeKeeper(x.next)
 			x.mu.Unlock()
 		}
 	}

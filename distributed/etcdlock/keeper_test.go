@@ -13,7 +13,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// refusals are how many requests to keep leases alive fail from now on, and how many have succeeded since.
+// refusals are how many requests to keep leases alive fail from now on, and how many have
+// succeeded since.
 type refusals struct {
 	left, kept atomic.Int64
 }
@@ -29,9 +30,9 @@ func (r *refusals) intercept(ctx context.Context, desc *grpc.StreamDesc, conn *g
 	return streamer(ctx, desc, conn, method, opts...)
 }
 
-// A place in the queue is renewed after a third of its lease. Were a renewal that fails repeated after another third only, the third
-// one would be too late.
-func TestAWaiterWhosePlaceCouldNotBeRenewedTriesAgainSoonerThanInTurn(t *testing.T) {
+// A place in the queue is renewed after a third of its lease. Were a renewal that fails repeated
+// after another third only, the third one would be too late.
+func TestAFailedRenewalOfAPlaceIsRepeatedSoon(t *testing.T) {
 	t.Parallel()
 	s, r := startServer(t), new(refusals)
 	client, err := dialWith([]grpc.DialOption{grpc.WithChainStreamInterceptor(r.intercept)}, s.addr)

@@ -20,13 +20,15 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testbed.Play(map[string]testbed.Role{"hold": holdLock, "buy": buy})
+	testbed.Play(map[string]testbed.Role{"hold": holdLock, "wait": waitLock, "buy": buy})
 	flag.Parse()
 	flag.Set("test.parallel", "8") // they wait more than they work
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/jucgo/locks/distributed/internal/testbed.start.func1.1"))
+	const process = "github.com/jucgo/locks/distributed/internal/testbed.start.func1.1"
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(process))
 }
 
-// holdLock holds the lock it until it is killed, and says each time when it reads a line whether it does.
+// holdLock holds the lock it until it is killed, and says each time when it reads a line whether
+// it does.
 func holdLock(args []string) error {
 	conn, err := dial(args[0])
 	if err != nil {
@@ -52,6 +54,20 @@ func holdLock(args []string) error {
 	return nil
 }
 
+// waitLock waits for the lock it, without polling, and says what came of it.
+func waitLock(args []string) error {
+	conn, err := dial(args[0])
+	if err != nil {
+		return err
+	}
+	c, err := etcdlock.New(conn, term(3*short), etcdlock.WithLeaseOptions(lease.WithPoll(time.Hour)))
+	if err != nil {
+		return err
+	}
+	fmt.Println(c.Mutex("it").LockContext(context.Background()))
+	return nil
+}
+
 // buy takes part in the ticket test.
 func buy(args []string) error {
 	return testbed.Buy(args, func(args []string) (locks.TryLocker, func(), error) {
@@ -59,7 +75,7 @@ func buy(args []string) error {
 		if err != nil {
 			return nil, nil, err
 		}
-		c, err := etcdlock.New(conn, etcdlock.WithLeaseOptions(lease.WithTTL(10*time.Second), lease.WithMaxLocalHandoffs(2)))
+		c, err := etcdlock.New(conn, term(10*time.Second), etcdlock.WithLeaseOptions(lease.WithMaxLocalHandoffs(2)))
 		if err != nil {
 			return nil, nil, err
 		}

@@ -10,32 +10,36 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// The state of a read-write lock: the keys of those who want to read, <lock>/read/<lease in hex>, and to write,
-// <lock>/write/<lease in hex>. Whoever wants to write waits for the newest older key of either kind; whoever wants to read, for
-// the newest older one of a writer. So everybody has a turn in order of arrival, and readers that arrive together read together.
+// The state of a read-write lock: the keys of readers, <lock>/read/<lease in hex>, and of
+// writers, <lock>/write/<lease in hex>. A writer waits for the newest older key of either kind,
+// and a reader for the newest older key of a writer. So all have their turn in order of arrival,
+// and readers that arrive together read together.
 //
-// A writer that becomes a reader keeps its key, and with it its place, and writes "read" into it. Readers do not wait for that
-// any more, and those who write do.
+// A writer that becomes a reader keeps its key, and with it its place, and writes "read" into it.
+// Readers do not wait for that key any more. Writers do.
 
 var (
 	reading = &kind{own: "read/", rivals: "write/"}
-	// A hold may have become that of a reader, and so cannot go to the next one who wants to write.
+	// A hold may have become a reader's, and so cannot be passed to the next local writer.
 	writing = &kind{own: "write/", rivals: "", alone: true}
 )
 
 // downgraded is the value of the key of a writer that has become a reader.
 const downgraded = "read"
 
-// RWMutex is a read-write lock: any number of readers, or one writer, among all processes, in order of arrival.
+// RWMutex is a read-write lock: any number of readers, or one writer, among all processes, in
+// order of arrival.
 //
-// Whoever holds the write lock may take the read lock too, and keep it when it gives the write lock back: nobody writes in
-// between. A reader that asks to write gets [locks.ErrUpgrade] at once. While a hold that began as a writer's is only a
-// reader's, TryLockContext of other readers is false; their LockContext is not kept waiting.
+// The holder of the write lock may acquire the read lock too, and keep it after the release of
+// the write lock: nobody writes in between. A reader that asks for the write lock gets
+// [locks.ErrUpgrade] at once. While a former writer holds the read lock, TryLockContext of other
+// readers returns false. Their LockContext does not wait.
 type RWMutex struct{ read, write *Mutex }
 
 var _ locks.ReadWriteLocker = (*RWMutex)(nil)
 
-// RWMutex returns the read-write lock called name. It has nothing to do with [Client.Mutex] of the same name.
+// RWMutex returns the read-write lock called name. It is independent of [Client.Mutex] of the
+// same name.
 func (c *Client) RWMutex(name string, opts ...lease.MutexOption) *RWMutex {
 	prefix := c.Prefix(name) + "%rw" // which is in no other lock's name
 	l := &RWMutex{
@@ -47,7 +51,7 @@ func (c *Client) RWMutex(name string, opts ...lease.MutexOption) *RWMutex {
 	return l
 }
 
-// ReadLocker returns the half that readers share. It is a [*Mutex].
+// ReadLocker returns the half of the readers. It is a [*Mutex].
 func (l *RWMutex) ReadLocker() locks.TryLocker { return l.read }
 
 // WriteLocker returns the half of the writer. It is a [*Mutex].
@@ -61,7 +65,7 @@ func masterOf(ctx context.Context) *session {
 	return m
 }
 
-// admit returns ctx with what the store has to know, or why ctx's owner cannot have the lock whatever the cluster says.
+// admit returns ctx with what the store needs to know, or why ctx's owner cannot have the lock.
 func (l *Mutex) admit(ctx context.Context) (context.Context, error) {
 	if l.bad != nil {
 		return ctx, l.bad
@@ -77,14 +81,14 @@ func (l *Mutex) admit(ctx context.Context) (context.Context, error) {
 		return ctx, nil
 	}
 	if l.core == nil {
-		return ctx, fmt.Errorf("etcdlock: acquisition of the write lock %q by a reader: %w", l.Name(), locks.ErrUpgrade)
+		return ctx, fmt.Errorf("etcdlock: write lock %q by a reader: %w", l.Name(), locks.ErrUpgrade)
 	}
 	if err := h.Err(); err != nil {
-		return ctx, fmt.Errorf("etcdlock: acquisition of the read lock %q by a former writer: %w", l.Name(), err)
+		return ctx, fmt.Errorf("etcdlock: read lock %q by a former writer: %w", l.Name(), err)
 	}
 	m := l.core.writer(h.Token())
 	if m == nil {
-		return ctx, fmt.Errorf("etcdlock: acquisition of the read lock %q by a former writer: %w", l.Name(), locks.ErrLost)
+		return ctx, fmt.Errorf("etcdlock: read lock %q by a former writer: %w", l.Name(), locks.ErrLost)
 	}
 	return context.WithValue(ctx, masterKey{}, m), nil
 }
@@ -107,26 +111,26 @@ func (c *core) writer(token uint64) *session {
 	return nil
 }
 
-// join makes the writer m a reader too, under the name owner.
-func (s *store) join(m *session, owner string) (lease.Reply, error) {
+// join makes the writer m a reader too, under the name acquisition.
+func (s *store) join(m *session, acquisition string) (lease.Reply, error) {
 	m.op.Lock()
 	defer m.op.Unlock()
-	y := &session{st: s, name: m.name, owner: owner, key: m.key, master: m}
+	y := &session{st: s, name: m.name, acquisition: acquisition, key: m.key, master: m}
 	m.mu.Lock()
 	if m.state != holding || m.gone {
 		m.mu.Unlock()
-		return lease.Reply{}, fmt.Errorf("%w: the write lock was given back meanwhile: %w", lease.ErrRefused, locks.ErrNotHeld)
+		return lease.Reply{}, fmt.Errorf("%w: write lock released meanwhile: %w", lease.ErrRefused, locks.ErrNotHeld)
 	}
-	before := m.reader // one whose hold was lost, since an owner has one
+	before := m.reader // its hold was lost: an owner has one
 	m.reader = y
 	r := lease.Reply{Held: true, Token: uint64(m.rev), Since: m.since}
 	m.mu.Unlock()
 	s.c.mu.Lock()
 	defer s.c.mu.Unlock()
 	if before != nil {
-		delete(s.c.sessions, before.owner)
+		delete(s.c.sessions, before.acquisition)
 	}
-	s.c.sessions[owner] = y
+	s.c.sessions[acquisition] = y
 	return r, nil
 }
 

@@ -150,7 +150,7 @@ func TestAWriterMayReadAndBecomeAReader(t *testing.T) {
 	require.NoError(t, write2.UnlockContext(b))
 }
 
-func TestTheNextWriterHereWaitsForWhomHasBecomeAReader(t *testing.T) {
+func TestTheNextLocalWriterWaitsForADowngradedOne(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	read, write := rw(t, s)

@@ -41,7 +41,8 @@ func startCluster(tb testing.TB, n int) []*server {
 		name := fmt.Sprint("n", i)
 		cluster = append(cluster, name+"="+peer)
 		servers[i].args = []string{
-			path, "--name", name, "--data-dir", tb.TempDir(), "--unsafe-no-fsync", "--logger", "zap", "--log-level", "fatal",
+			path, "--name", name, "--data-dir", tb.TempDir(), "--unsafe-no-fsync",
+			"--logger", "zap", "--log-level", "fatal",
 			"--listen-client-urls", "http://" + servers[i].addr, "--advertise-client-urls", "http://" + servers[i].addr,
 			"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
 			"--heartbeat-interval", "20", "--election-timeout", "200",
@@ -85,5 +86,7 @@ func connect(tb testing.TB, addrs ...string) *clientv3.Client {
 func dial(addrs ...string) (*clientv3.Client, error) { return dialWith(nil, addrs...) }
 
 func dialWith(opts []grpc.DialOption, addrs ...string) (*clientv3.Client, error) {
-	return clientv3.New(clientv3.Config{Endpoints: addrs, DialTimeout: 5 * time.Second, Logger: zap.NewNop(), DialOptions: opts})
+	return clientv3.New(clientv3.Config{
+		Endpoints: addrs, DialTimeout: 5 * time.Second, Logger: zap.NewNop(), DialOptions: opts,
+	})
 }

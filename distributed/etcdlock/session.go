@@ -11,21 +11,20 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// session is one acquisition, from the first request to the last: a key and the etcd lease under it.
+// session is a key and the etcd lease under it, from the first request to the last. An
+// acquisition has one session. If that ends while the acquisition waits, it has another one.
 //
-//	new       no key, or it is not known                create, give
-//	waiting   a key, and older ones before it           the keeper keeps it alive; looks again when notified
+//	fresh     no key, or it is not known                create, give
+//	waiting   a key, and older ones before it           the keeper keeps it alive
 //	holding   its key is the oldest                     the engine keeps it alive
 //	ending    given back, but the answer is missing     nobody keeps it alive
-//	dead      the lease is over, or the key is gone     for good
+//	dead      the lease has ended, or the key is gone   for good
 type session struct {
-	st     *store
-	name   string // of the lock
-	owner  string
-	key    string
-	notify chan struct{}
-	// master is the writer whose key this reader shares, or nil.
-	master *session
+	st          *store
+	name        string // of the lock
+	acquisition string
+	key         string
+	master      *session // the writer whose key this reader shares, or nil
 
 	op sync.Mutex // held while the key is deleted, or changed
 
@@ -33,17 +32,20 @@ type session struct {
 	ids   []clientv3.LeaseID // one of them is that of the key: several if it is not known which
 	past  []clientv3.LeaseID // those that it had before
 	ttl   time.Duration      // of its lease
-	since time.Time          // when the last request was sent that began the time of the lease, and was answered
+	since time.Time          // when the last answered request was sent that began the lease's time, by lease.Now
 	rev   int64              // create revision of the key
-	doubt bool               // a request to put or delete the key was not answered, and may be carried out yet
+	doubt bool               // a request to put or delete the key has no answer, and may be carried out yet
 	mayBe bool               // there may be a key
 	state state
-	next  time.Time // when the keeper looks after it
+	next  time.Time // when the keeper looks at it
 	pred  string    // the key that this one waits for
-	armed bool      // pred may be watched
-	// The watches of pred and of its own key; nil if there is none.
+	// notify is the channel of the acquisition's watch, or nil if it has none: then pred is not
+	// watched.
+	notify chan struct{}
+	// The watches of pred and of its own key, or nil.
 	watchedPred, watchedOwn *watched
-	// A writer's session has two holders, at most: the writer itself, until it has gone, and the same owner as a reader.
+	// A writer's session has at most two holders: the writer, until gone is set, and the same
+	// owner as a reader.
 	reader *session
 	gone   bool
 }
@@ -65,22 +67,21 @@ const (
 	dead
 )
 
-// begin makes a session for owner, with a lease for at least d: perhaps one to spare, if reuse is set. Its op is locked: who comes to
-// end it waits until its key is put.
-func (s *store) begin(ctx context.Context, name, owner string, d time.Duration, reuse bool) (*session, error) {
+// begin makes a session for acquisition, with a lease for at least d, or a spare one if reuse is
+// set. Its op is locked: a goroutine that ends it waits until its key is put.
+func (s *store) begin(ctx context.Context, name, acquisition string, d time.Duration, reuse bool) (*session, error) {
 	id, ttl, since, err := s.c.grant(ctx, d, reuse)
 	if err != nil {
 		return nil, err
 	}
 	x := &session{
-		st:     s,
-		name:   name,
-		owner:  owner,
-		key:    name + "/" + s.kind.own + strconv.FormatInt(int64(id), 16),
-		notify: make(chan struct{}, 1),
-		ids:    []clientv3.LeaseID{id},
-		ttl:    ttl,
-		since:  since,
+		st:          s,
+		name:        name,
+		acquisition: acquisition,
+		key:         name + "/" + s.kind.own + strconv.FormatInt(int64(id), 16),
+		ids:         []clientv3.LeaseID{id},
+		ttl:         ttl,
+		since:       since,
 	}
 	x.op.Lock()
 	s.c.add(x)
@@ -93,7 +94,7 @@ func (x *session) lease() clientv3.LeaseID {
 	return x.ids[0]
 }
 
-// end returns when the server may end the lease.
+// end returns when the server may end the lease, by lease.Now.
 func (x *session) end() time.Time {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -107,7 +108,7 @@ func (x *session) term() time.Duration {
 	return x.ttl
 }
 
-// try is for how long one request is waited for, before it is sent again.
+// try is how long one request may take before it is sent again.
 func (x *session) try() time.Duration { return attempt(x.term()) }
 
 // sending says that a request to put the key is about to be sent.
@@ -117,14 +118,15 @@ func (x *session) sending() {
 	x.mayBe = true
 }
 
-// doubted says that a request was not answered.
+// doubted says that a request has no answer.
 func (x *session) doubted() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.doubt = true
 }
 
-// answered says whether the last request to put the key did. If there was no other, there is no doubt.
+// answered says whether the last request has put the key. If there was no other one, there is no
+// doubt.
 func (x *session) answered(put bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -137,7 +139,7 @@ func (x *session) created(rev int64) {
 	x.rev = rev
 }
 
-// held says that the session's key is the oldest, and returns the reply that tells it.
+// held says that the session's key is the oldest, and returns the reply that says so.
 func (x *session) held(rev int64) lease.Reply {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -146,8 +148,8 @@ func (x *session) held(rev int64) lease.Reply {
 	}
 	x.rev = rev
 	x.state = holding
-	x.next = time.Now().Add(quiet)
-	x.st.c.rouse(x.next)
+	x.next = lease.Now().Add(quiet)
+	x.st.c.wakeKeeper(x.next)
 	return lease.Reply{Held: true, Token: uint64(rev), Since: x.since}
 }
 
@@ -166,7 +168,7 @@ func (x *session) keepPlace() {
 	if x.state == fresh {
 		x.state = waiting
 		x.next = x.since.Add(x.ttl / 3)
-		x.st.c.rouse(x.next)
+		x.st.c.wakeKeeper(x.next)
 	}
 }
 
@@ -176,15 +178,17 @@ func (x *session) isDead() bool {
 	return x.state == dead
 }
 
-// tell wakes the waiter.
-func (x *session) tell() {
+// wakeWaiter notifies the waiter, if it watches.
+func (x *session) wakeWaiter() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
 	select {
 	case x.notify <- struct{}{}:
-	default:
+	default: // a nil channel too
 	}
 }
 
-// die says that the lease is over, or the key is gone, and tells whom it concerns.
+// die says that the lease has ended, or the key is gone, and notifies the waiter or the holders.
 func (x *session) die() {
 	x.mu.Lock()
 	was, reader := x.state, x.reader
@@ -192,17 +196,17 @@ func (x *session) die() {
 		x.state = dead
 	}
 	x.mu.Unlock()
-	x.tell()
+	x.wakeWaiter()
 	if was != holding {
 		return
 	}
-	x.st.lost(lease.HoldID{Name: x.name, Acquisition: x.owner}, ErrSessionExpired)
+	x.st.lost(lease.HoldID{Name: x.name, Acquisition: x.acquisition}, ErrSessionExpired)
 	if reader != nil {
-		reader.st.lost(lease.HoldID{Name: reader.name, Acquisition: reader.owner}, ErrSessionExpired)
+		reader.st.lost(lease.HoldID{Name: reader.name, Acquisition: reader.acquisition}, ErrSessionExpired)
 	}
 }
 
-// renewed says that the lease counts from at on, at least.
+// renewed says that the lease counts from at on, or later.
 func (x *session) renewed(at time.Time) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -211,17 +215,23 @@ func (x *session) renewed(at time.Time) {
 	}
 }
 
-// arm allows the session to watch its predecessor, and disarm ends that.
-func (x *session) arm() {
+// arm makes the session notify, and allows it to watch its predecessor. disarm ends that.
+func (x *session) arm(notify chan struct{}) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.armed = true
+	x.notify = notify
+}
+
+func (x *session) isArmed() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.notify != nil
 }
 
 func (x *session) disarm() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.armed = false
+	x.notify = nil
 	x.endWatch(&x.watchedPred)
 }
 
@@ -236,8 +246,9 @@ func (x *session) endWatch(w **watched) {
 	}
 }
 
-// watchKey has the watch that place refers to begin, unless it has. on is called for what happens.
-func (x *session) watchKey(ctx context.Context, place **watched, key string, on func(happening)) error {
+// watchKey begins the watch that place refers to, unless it has begun. on is called for each
+// event.
+func (x *session) watchKey(ctx context.Context, place **watched, key string, on func(event)) error {
 	x.mu.Lock()
 	if *place != nil {
 		x.mu.Unlock()
@@ -248,7 +259,7 @@ func (x *session) watchKey(ctx context.Context, place **watched, key string, on 
 	x.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, x.try())
 	defer cancel()
-	stop, err := x.st.c.watch(ctx, key, func(h happening) {
+	stop, err := x.st.c.watch(ctx, key, func(h event) {
 		if h != changed {
 			x.mu.Lock()
 			w.over = true
@@ -274,28 +285,29 @@ func (x *session) watchKey(ctx context.Context, place **watched, key string, on 
 	return err
 }
 
-// watchPredecessor sees to it that the predecessor is watched, if anything may be, and reports whether it was not before.
+// watchPredecessor makes sure that the predecessor is watched, if the session is armed, and
+// reports whether it was not watched before.
 func (x *session) watchPredecessor(ctx context.Context) (news bool, err error) {
 	x.mu.Lock()
 	pred := x.pred
-	if !x.armed || x.watchedPred != nil && x.watchedPred.key == pred {
+	if x.notify == nil || x.watchedPred != nil && x.watchedPred.key == pred {
 		x.mu.Unlock()
 		return false, nil
 	}
 	x.endWatch(&x.watchedPred)
 	x.mu.Unlock()
-	err = x.watchKey(ctx, &x.watchedPred, pred, func(happening) { x.tell() })
+	err = x.watchKey(ctx, &x.watchedPred, pred, func(event) { x.wakeWaiter() })
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if !x.armed { // meanwhile
+	if x.notify == nil { // meanwhile
 		x.endWatch(&x.watchedPred)
 	}
 	return true, err
 }
 
-// watchOwn has the session learn at once that its key is gone.
+// watchOwn makes the session learn at once that its key is gone.
 func (x *session) watchOwn(ctx context.Context) error {
-	err := x.watchKey(ctx, &x.watchedOwn, x.key, func(h happening) {
+	err := x.watchKey(ctx, &x.watchedOwn, x.key, func(h event) {
 		switch h {
 		case deleted:
 			x.die()
@@ -303,8 +315,8 @@ func (x *session) watchOwn(ctx context.Context) error {
 			x.mu.Lock()
 			defer x.mu.Unlock()
 			if x.state == holding {
-				x.next = time.Now().Add(quiet)
-				x.st.c.rouse(x.next)
+				x.next = lease.Now().Add(quiet)
+				x.st.c.wakeKeeper(x.next)
 			}
 		}
 	})
@@ -316,14 +328,15 @@ func (x *session) watchOwn(ctx context.Context) error {
 	return err
 }
 
-// finish ends everything that is done for the session here, but for what is to be done last: nobody keeps it alive any more.
+// finish ends everything that is done for the session here, except for its last request. Nobody
+// keeps it alive any more.
 func (x *session) finish() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.state != dead {
 		x.state = ending
 	}
-	x.armed = false
+	x.notify = nil
 	x.endWatch(&x.watchedPred)
 	x.endWatch(&x.watchedOwn)
 }

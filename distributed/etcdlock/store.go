@@ -14,31 +14,36 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// The state of a lock: for everybody who holds it or waits for it a key, attached to an etcd lease of its own. The key that was
-// created first is the holder's. That is the layout of etcd's own concurrency.Mutex: <prefix>/<lease in hex>, with an empty
-// value. Whoever is not first waits for the one before.
+// The state of a lock: one key for each holder and each waiter, attached to an etcd lease of its
+// own. The holder's key is the one created first. This is the layout of etcd's own
+// concurrency.Mutex: <prefix>/<lease in hex>, with an empty value. A waiter waits for the next
+// older key.
 //
-//	take            if no key, put mine
-//	take or wait    if mine is absent, put it; read the newest older one
-//	look again      read mine, and the newest older one
-//	give back       delete mine, or revoke its lease
-//	keep            keep the lease alive; read mine
+//	Acquire       if no key, put mine
+//	Enqueue       if mine is absent, put it; read the newest older one
+//	Enqueue again read mine, and the newest older one
+//	Release       delete mine, or revoke its lease
+//	Renew         keep the lease alive; read mine
 //
-// A lease belongs to one acquisition at a time. It is used for another one only if everything that was sent for the first was
-// answered, so that no request of the first is under way any more. If anything was not, its lease is revoked at the end instead
-// of the key deleted: what arrives later finds no lease, and does nothing.
+// A lease belongs to one session at a time, which is one attempt of an acquisition to have a key.
+// It is reused only if every request of that session was answered, so that none is under way any
+// more. If one was not, the lease is revoked instead of the key deleted: a late request finds no
+// lease, and does nothing.
+//
+// When a session ends, its key, its watches and its lease end with it. A waiter then begins anew,
+// with a new session at the end of the queue. Its notifications go to the same channel as before.
 
 // kind is a kind of lock, by the place of its keys.
 type kind struct {
-	own    string // where the keys of those who want this lock are, below the lock's directory
-	rivals string // where those are that have to go first, if they are older
-	// alone has each hold be taken from the store, and given back to it.
-	alone bool
+	own    string // where the keys of this kind are, below the lock's directory
+	rivals string // where the keys are that go first if they are older
+	alone  bool   // each hold is acquired from the store and given back to it
 }
 
 var plain = &kind{}
 
-// store is the [lease.Store] of a kind of lock. The names of locks are what their keys begin with, but for a slash.
+// store is the [lease.Store] of a kind of lock. The name of a lock is what its keys begin with,
+// up to a slash.
 type store struct {
 	c    *core
 	kind *kind
@@ -51,16 +56,18 @@ var (
 	_ lease.LossNotifier = (*store)(nil)
 )
 
-// NotifyLoss keeps what to call when a key has vanished.
+// NotifyLoss keeps the function to call when a holder's key has vanished.
 func (s *store) NotifyLoss(lost func(lease.HoldID, error)) { s.lost = lost }
 
 func (s *store) rivals(name string) string { return name + "/" + s.kind.rivals }
 
-// before returns the request for the newest key of the others that is not newer than rev, and for one more because the first
-// may be one's own.
+// before returns the request for the newest rival key that is not newer than rev. It reads two
+// keys, because the first may be the asking one.
 func (s *store) before(name string, rev int64) clientv3.Op {
 	opts := []clientv3.OpOption{
-		clientv3.WithPrefix(), clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortDescend), clientv3.WithLimit(2),
+		clientv3.WithPrefix(),
+		clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortDescend),
+		clientv3.WithLimit(2),
 	}
 	if rev > 0 {
 		opts = append(opts, clientv3.WithMaxCreateRev(rev))
@@ -69,15 +76,15 @@ func (s *store) before(name string, rev int64) clientv3.Op {
 }
 
 // Acquire puts a key if there is none.
-func (s *store) Acquire(ctx context.Context, name, owner string, d time.Duration) (lease.Reply, error) {
+func (s *store) Acquire(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
 	if m := masterOf(ctx); m != nil {
-		return s.join(m, owner)
+		return s.join(m, acquisition)
 	}
-	x, resp, err := s.create(ctx, name, owner, d, clientv3.OpGet(s.rivals(name), clientv3.WithFirstCreate()...),
+	x, resp, err := s.create(ctx, name, acquisition, d, clientv3.OpGet(s.rivals(name), clientv3.WithFirstCreate()...),
 		func(x *session) []clientv3.Cmp {
 			return []clientv3.Cmp{
 				clientv3.Compare(clientv3.CreateRevision(s.rivals(name)), "=", 0).WithPrefix(),
-				clientv3.Compare(clientv3.CreateRevision(x.key), "=", 0), // which need not be among the rivals
+				clientv3.Compare(clientv3.CreateRevision(x.key), "=", 0), // which may not be among the rivals
 			}
 		})
 	if err != nil {
@@ -89,7 +96,8 @@ func (s *store) Acquire(ctx context.Context, name, owner string, d time.Duration
 	if mine := kvs(resp, 0); len(mine) == 1 { // put by a request whose reply was lost
 		return x.held(mine[0].CreateRevision), nil
 	}
-	// The request may have been sent twice, and the first be under way: then this waits for the end of that.
+	// The request may have been sent twice, and the first be under way: then this waits for its
+	// end.
 	if _, err := s.c.giveBack(ctx, x); err != nil {
 		return lease.Reply{}, err
 	}
@@ -99,14 +107,15 @@ func (s *store) Acquire(ctx context.Context, name, owner string, d time.Duration
 	return lease.Reply{}, nil
 }
 
-// create puts a key for owner if the conditions hold, and reads. If not, it reads the key instead.
-func (s *store) create(ctx context.Context, name, owner string, d time.Duration, read clientv3.Op,
+// create puts a key for acquisition if the conditions hold, and reads. If not, it reads the key
+// instead.
+func (s *store) create(ctx context.Context, name, acquisition string, d time.Duration, read clientv3.Op,
 	conditions func(*session) []clientv3.Cmp) (x *session, resp *clientv3.TxnResponse, err error) {
 	for _, reuse := range []bool{true, false} {
-		if x, err = s.begin(ctx, name, owner, d, reuse); err != nil {
+		if x, err = s.begin(ctx, name, acquisition, d, reuse); err != nil {
 			return nil, nil, err
 		}
-		// A lease to spare may have been revoked meanwhile.
+		// A spare lease may have been revoked meanwhile.
 		resp, err = s.put(ctx, x, conditions(x), read)
 		x.op.Unlock()
 		if !errors.Is(err, ErrSessionExpired) {
@@ -116,8 +125,8 @@ func (s *store) create(ctx context.Context, name, owner string, d time.Duration,
 	return x, resp, err
 }
 
-// put puts x's key if the conditions hold, and reads. It is sent again if its reply is lost: the key, which no other
-// acquisition has, is created once at most.
+// put puts x's key if the conditions hold, and reads. It is sent again if its reply is lost: no
+// other acquisition has this key, so it is created once at most.
 func (s *store) put(ctx context.Context, x *session, conditions []clientv3.Cmp, read clientv3.Op) (
 	resp *clientv3.TxnResponse, err error) {
 	id := x.lease()
@@ -143,15 +152,20 @@ func (s *store) put(ctx context.Context, x *session, conditions []clientv3.Cmp, 
 	return resp, nil
 }
 
-// Enqueue puts a key, unless it has one, and looks who is before.
-func (s *store) Enqueue(ctx context.Context, name, owner string, d time.Duration) (lease.Reply, error) {
+// Enqueue puts a key, unless acquisition has one, and looks for the next older one. If the
+// session of acquisition has ended, it begins another one.
+func (s *store) Enqueue(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
 	if m := masterOf(ctx); m != nil {
-		return s.join(m, owner)
+		return s.join(m, acquisition)
 	}
-	if x := s.c.find(owner); x != nil {
-		return s.again(ctx, x)
+	if x := s.c.find(acquisition); x != nil {
+		r, err := s.again(ctx, x)
+		if !errors.Is(err, ErrSessionExpired) {
+			return r, err
+		}
+		s.c.abandon(x)
 	}
-	x, resp, err := s.create(ctx, name, owner, d, s.before(name, 0), func(x *session) []clientv3.Cmp {
+	x, resp, err := s.create(ctx, name, acquisition, d, s.before(name, 0), func(x *session) []clientv3.Cmp {
 		return []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(x.key), "=", 0)}
 	})
 	if err != nil {
@@ -166,10 +180,15 @@ func (s *store) Enqueue(ctx context.Context, name, owner string, d time.Duration
 		return s.again(ctx, x)
 	}
 	x.created(resp.Header.Revision)
-	return s.rank(x, kvs(resp, 1))
+	r, err := s.rank(x, kvs(resp, 1))
+	if err == nil && !r.Held && x.isArmed() { // it begins anew: its watches do so too
+		s.c.spawn(func() { x.watchOwn(s.c.life) })
+		return s.again(ctx, x)
+	}
+	return r, err
 }
 
-// rank says what it means for x that these keys are the newest that are not newer than its own.
+// rank returns x's reply, where older are the newest keys that are not newer than x's own.
 func (s *store) rank(x *session, older []*mvccpb.KeyValue) (lease.Reply, error) {
 	for _, kv := range older {
 		if string(kv.Key) == x.key {
@@ -178,7 +197,7 @@ func (s *store) rank(x *session, older []*mvccpb.KeyValue) (lease.Reply, error) 
 		if kv.Lease == 0 {
 			return lease.Reply{}, foreign(kv.Key)
 		}
-		// Of those who write, only the first can have made room for readers. So there is none before it.
+		// Only the first writer can have let readers in. So no writer is before it.
 		if s.kind == reading && string(kv.Value) == downgraded {
 			break
 		}
@@ -188,10 +207,10 @@ func (s *store) rank(x *session, older []*mvccpb.KeyValue) (lease.Reply, error) 
 	return x.held(x.rev), nil
 }
 
-// again looks who is before x, which has a key, and has x watch it.
+// again looks for the key before x, which has a key, and makes x watch it.
 //
-// No wake-up is lost: the watch tells of all that comes after its beginning, and what was before is read once it has begun. If
-// that finds another one to be watched, the same begins anew.
+// No wake-up is lost: the watch notifies of everything after its beginning, and what was before
+// is read once it has begun. If that finds another key to watch, the same begins again.
 func (s *store) again(ctx context.Context, x *session) (lease.Reply, error) {
 	for {
 		if x.isDead() {
@@ -227,18 +246,18 @@ func (s *store) again(ctx context.Context, x *session) (lease.Reply, error) {
 	}
 }
 
-// soon is after which time one asks again who cannot watch.
+// soon is how long a waiter that cannot watch waits before it asks again.
 const soon = 200 * time.Millisecond
 
 // Leave deletes the key of a waiter.
-func (s *store) Leave(ctx context.Context, name, owner string) error {
-	_, err := s.Release(ctx, name, owner)
+func (s *store) Leave(ctx context.Context, name, acquisition string) error {
+	_, err := s.Release(ctx, name, acquisition)
 	return err
 }
 
-// Lookup finds out whether the key was put, and if not sees to it that it never will be.
-func (s *store) Lookup(ctx context.Context, name, owner string) (lease.Reply, error) {
-	x := s.c.find(owner)
+// Lookup finds out whether the key was put. If not, it makes sure that the key never will be.
+func (s *store) Lookup(ctx context.Context, _, acquisition string) (lease.Reply, error) {
+	x := s.c.find(acquisition)
 	if x == nil {
 		return lease.Reply{}, nil
 	}
@@ -258,7 +277,7 @@ func (s *store) Lookup(ctx context.Context, name, owner string) (lease.Reply, er
 	return lease.Reply{}, err
 }
 
-// Renew keeps leases alive, and looks whether the keys are there still.
+// Renew keeps leases alive, and checks whether the keys are still there.
 func (s *store) Renew(ctx context.Context, holds []lease.HoldID, d time.Duration) ([]bool, error) {
 	ok := make([]bool, len(holds))
 	var xs []*session
@@ -296,9 +315,9 @@ func (s *store) Renew(ctx context.Context, holds []lease.HoldID, d time.Duration
 	return ok, broken
 }
 
-// Release deletes the key. Who comes next was in the queue before, so nobody has to be let through.
-func (s *store) Release(ctx context.Context, _, owner string) (lease.Released, error) {
-	x := s.c.find(owner)
+// Release deletes the key. The next waiter watches it, so nobody has to be woken.
+func (s *store) Release(ctx context.Context, _, acquisition string) (lease.Released, error) {
+	x := s.c.find(acquisition)
 	switch {
 	case x == nil:
 		return lease.Released{}, nil
@@ -320,26 +339,47 @@ func (s *store) Release(ctx context.Context, _, owner string) (lease.Released, e
 	return lease.Released{Held: held}, err
 }
 
-// watch is the notice of a waiter: of the end of its predecessor, or its own.
-type watch struct{ x *session }
+// watch notifies a waiter of the end of its predecessor, or of its own session. It belongs to the
+// acquisition, and outlives its sessions.
+type watch struct {
+	c           *core
+	acquisition string
+	notify      chan struct{}
+}
 
-func (w watch) C() <-chan struct{} { return w.x.notify }
-func (w watch) Close()             { w.x.disarm() }
+// C delivers the notifications of all sessions of the acquisition.
+func (w *watch) C() <-chan struct{} { return w.notify }
 
-// Watch begins to watch the one before, and, without waiting for that, one's own key: if that comes too late, whoever keeps the
-// place alive, or looks again, will find out.
-func (s *store) Watch(ctx context.Context, _, owner string) (lease.Watch, error) {
-	x := s.c.find(owner)
-	if x == nil || x.master != nil {
-		return nil, ErrSessionExpired
-	}
-	x.arm()
-	if _, err := x.watchPredecessor(ctx); err != nil {
+// Close ends the watches of the present session, and of later ones.
+func (w *watch) Close() {
+	w.c.mu.Lock()
+	delete(w.c.watches, w.acquisition)
+	x := w.c.sessions[w.acquisition]
+	w.c.mu.Unlock()
+	if x != nil {
 		x.disarm()
+	}
+}
+
+// Watch begins to watch the key before acquisition's, and its own key without waiting for that:
+// if that begins too late, the renewal of the place will tell. If the session has ended, the next
+// one watches.
+func (s *store) Watch(ctx context.Context, _, acquisition string) (lease.Watch, error) {
+	w := &watch{c: s.c, acquisition: acquisition, notify: make(chan struct{}, 1)}
+	s.c.mu.Lock()
+	s.c.watches[acquisition] = w
+	x := s.c.sessions[acquisition]
+	s.c.mu.Unlock()
+	if x == nil || x.master != nil {
+		return w, nil
+	}
+	x.arm(w.notify)
+	if _, err := x.watchPredecessor(ctx); err != nil {
+		w.Close()
 		return nil, err
 	}
 	s.c.spawn(func() { x.watchOwn(s.c.life) })
-	return watch{x}, nil
+	return w, nil
 }
 
 // kvs returns what the i-th request of a transaction has read.
@@ -351,8 +391,9 @@ func kvs(resp *clientv3.TxnResponse, i int) []*mvccpb.KeyValue {
 }
 
 func foreign(key []byte) error {
-	return fmt.Errorf("etcdlock: the key %q has no lease, so is nobody's place in a queue: %w", key, locks.ErrForeign)
+	return fmt.Errorf("the key %q has no lease, so it is no place in a queue: %w", key, locks.ErrForeign)
 }
 
-// errExpired is the error of a request that was not carried out because its session is over.
-var errExpired = fmt.Errorf("%w: %w", lease.ErrRefused, ErrSessionExpired)
+// errExpired is the error of a request that was not carried out because its session has ended.
+// Another session can be begun.
+var errExpired = fmt.Errorf("%w: %w: %w", lease.ErrRefused, lease.ErrUnavailable, ErrSessionExpired)

@@ -14,8 +14,9 @@ import (
 	"github.com/jucgo/locks"
 )
 
-// deposed answers a client that keeps leases alive, in place of its server, as a leader does that does not know yet that the
-// others have another one: that they live, in a term that is over. The others count their time.
+// deposed answers requests to keep leases alive in place of the server, as a leader that does not
+// know yet of its successor. It answers that the leases live, in a term that has ended. The
+// others count their time.
 type deposed struct {
 	term    atomic.Uint64 // its term; 0: the server answers
 	answers atomic.Int64

@@ -1,0 +1,136 @@
+package etcdlock_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/etcdlock"
+	"github.com/jucgo/locks/distributed/internal/testbed"
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+// placed waits until the waiter has a place behind the holder again.
+func placed(t *testing.T, c *clientv3.Client, prefix string, got <-chan error) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		select {
+		case err := <-got:
+			t.Fatalf("it waits no longer: %v", err)
+		default:
+		}
+		return len(keys(t, c, prefix)) == 2
+	}, long, time.Millisecond)
+}
+
+// waiting waits until one holder has the lock and one waiter watches: the holder its key, and the
+// waiter its own and the holder's. By then the waiter has had an answer.
+func waiting(t *testing.T, s *server) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		resp, err := http.Get("http://" + s.addr + "/metrics")
+		if err != nil {
+			return false
+		}
+		defer resp.Body.Close()
+		text, err := io.ReadAll(resp.Body)
+		return err == nil && strings.Contains(string(text), "\netcd_debugging_mvcc_watcher_total 3\n")
+	}, long, 10*time.Millisecond)
+	http.DefaultClient.CloseIdleConnections()
+}
+
+func TestAWaiterBeginsAnewAfterALongPartition(t *testing.T) {
+	t.Parallel()
+	for name, trouble := range map[string]func(p *testbed.Proxy){
+		"cut":     (*testbed.Proxy).Cut,
+		"refused": (*testbed.Proxy).Refuse,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := startServer(t)
+			p := testbed.NewProxy(t, s.addr)
+			direct := connect(t, s.addr)
+			holder, a, b := open(t, direct).Mutex("it"), someone(), someone()
+			c := open(t, connect(t, p.Addr()), etcdlock.WithTTL(3*short), etcdlock.WithLeaseOptions(lease.WithPoll(time.Hour)))
+			hold(t, holder, a)
+			got := start(c.Mutex("it"), b)
+			waiting(t, s)
+			trouble(p)
+			queued(t, direct, "it/", 1) // its lease is over
+			p.Heal()
+			placed(t, direct, "it/", got)
+			require.NoError(t, holder.UnlockContext(a))
+			require.NoError(t, result(t, got), "woken, since it does not poll")
+			require.NoError(t, c.Mutex("it").UnlockContext(b))
+		})
+	}
+}
+
+func TestAWaiterBeginsAnewAfterALongPause(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	direct := connect(t, s.addr)
+	holder, a := open(t, direct).Mutex("it"), someone()
+	hold(t, holder, a)
+	child := testbed.Child(t, "wait", s.addr)
+	waiting(t, s)
+	child.Pause()
+	queued(t, direct, "it/", 1)
+	child.Resume()
+	queued(t, direct, "it/", 2)
+	require.NoError(t, holder.UnlockContext(a))
+	require.Equal(t, "<nil>", child.Line())
+}
+
+func TestAWaiterBeginsAnewWhenItsPlaceIsTakenAway(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	direct := connect(t, s.addr)
+	for name, take := range map[string]func(key string) error{
+		"key":   func(key string) error { _, err := direct.Delete(background, key); return err },
+		"lease": func(key string) error { _, err := direct.Revoke(background, leaseOf(t, direct, key)); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			holder, a, b := open(t, direct).Mutex(name), someone(), someone()
+			l := open(t, connect(t, s.addr), etcdlock.WithLeaseOptions(lease.WithPoll(time.Hour))).Mutex(name)
+			h := hold(t, holder, a)
+			got := start(l, b)
+			queued(t, direct, name+"/", 2)
+			mine := keys(t, direct, name+"/")[1]
+			require.NoError(t, take(mine))
+			require.Eventually(t, func() bool {
+				list := keys(t, direct, name+"/")
+				return len(list) == 2 && list[1] != mine
+			}, long, time.Millisecond, "it has a new place")
+			require.NoError(t, h.Err())
+			require.NoError(t, holder.UnlockContext(a))
+			require.NoError(t, result(t, got))
+			require.NoError(t, l.UnlockContext(b))
+		})
+	}
+}
+
+func TestTimeLimitsOfRequestsAreNotTheCallers(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	p := testbed.NewProxy(t, s.addr)
+	l, a := open(t, connect(t, p.Addr()), etcdlock.WithTTL(20*short)).Mutex("it"), someone()
+	h := hold(t, l, a)
+	p.Cut()
+	_, try := open(t, connect(t, p.Addr()), etcdlock.WithTTL(short)).Mutex("other").TryLockContext(a)
+	for what, err := range map[string]error{
+		"try": try, "extend": h.Extend(a, 30*short), "unlock": l.UnlockContext(a),
+	} {
+		require.Error(t, err, what)
+		require.NotErrorIs(t, err, context.DeadlineExceeded, what)
+		require.NotErrorIs(t, err, context.Canceled, what)
+	}
+	require.ErrorIs(t, l.UnlockContext(a), locks.ErrNotHeld)
+}
