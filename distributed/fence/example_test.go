@@ -7,7 +7,8 @@ import (
 	"github.com/jucgo/locks/distributed/fence"
 )
 
-// Two writers, of whom the first was paused, and its lock given to the second meanwhile. The tokens would be those of their holds.
+// Two writers: the first was paused, and the second got its lock meanwhile. The
+// tokens would be those of their holds.
 func ExampleGate() {
 	var gate fence.Gate
 	account := "empty"
@@ -25,6 +26,5 @@ func ExampleGate() {
 	write(33, "by the first, late")
 	fmt.Println(account)
 	// Output:
-	// refused: by the first, late
-	// by the second
+	// refused: by the first, late by the second
 }

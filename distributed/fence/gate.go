@@ -8,28 +8,29 @@ import (
 	"github.com/jucgo/locks"
 )
 
-// ErrStale is matched by the errors of those whose token is smaller than one that was seen before: somebody has held
-// the lock since. So it matches [locks.ErrLost], too.
+// ErrStale is matched by the error of a token that is smaller than one seen before: another
+// holder has had the lock since. It matches [locks.ErrLost], too.
 var ErrStale = fmt.Errorf("fence: stale token: %w", locks.ErrLost)
 
-// ErrNoToken is matched by the errors of those whose token is 0, which is what a hold has whose store has no tokens.
+// ErrNoToken is matched by the error of a token that is 0: the hold's store has no tokens.
 var ErrNoToken = errors.New("fence: no token")
 
-// Gate lets through who has the highest token that was seen, for each of any number of resources. It is in memory: it guards
-// what this process alone writes, and lasts as long.
+// Gate admits the highest token seen and higher ones, for each of any number of resources. It is
+// in memory: it guards what this process alone writes, and lasts as long.
 //
-// The zero value is ready to use and has seen no token. A Gate must not be copied after first use. It is safe for concurrent use,
-// belongs to nobody, and what happens in one [Gate.Do] happens before what happens in a later one for the same
-// resource. A resource costs an entry in a map until [Gate.Forget].
+// The zero value is ready to use and has seen no token. A Gate must not be copied after first
+// use. It is safe for concurrent use and has no owner. What happens in one [Gate.Do] happens
+// before what happens in a later one for the same resource. A resource costs an entry in a map
+// until [Gate.Forget].
 type Gate struct {
 	mu        sync.Mutex
 	resources map[string]*resource
 }
 
-// resource is what a Gate knows of one.
+// resource is what a Gate knows of one resource.
 //
-// highest only grows, and only while mu is held, which a writer keeps until it is through: so no write begins after
-// one with a higher token has begun.
+// highest only grows, and only while mu is held. A writer holds mu until it has finished. So no
+// write begins after one with a higher token has begun.
 type resource struct {
 	mu      sync.Mutex
 	highest uint64
@@ -61,8 +62,8 @@ func (r *resource) admit(op, name string, token uint64) error {
 	return nil
 }
 
-// Check returns an error matching [ErrStale] if a higher token than token was seen for resource, and else notes token. What
-// follows a Check may be late again: writes belong into [Gate.Do].
+// Check returns an error matching [ErrStale] if a higher token was seen for resource, and else
+// notes token. A write that follows a Check may be late again: writes belong into [Gate.Do].
 //
 // It waits for the end of a Do for the same resource.
 func (g *Gate) Check(resource string, token uint64) error {
@@ -72,9 +73,9 @@ func (g *Gate) Check(resource string, token uint64) error {
 	return r.admit("check", resource, token)
 }
 
-// Do checks token as [Gate.Check] does, and calls write if it is not stale. Of one resource one write runs at a time, and none
-// after one with a higher token. It returns write's error. A write that fails, or panics, has its token noted all the same: a part
-// of it may have been done.
+// Do checks token as [Gate.Check] does, and calls write if it is not stale. One write at a time
+// runs for a resource, and none after one with a higher token. Do returns write's error. The
+// token of a write that fails or panics stays noted: a part of the write may have been done.
 //
 // write must not use the Gate for the same resource.
 func (g *Gate) Do(resource string, token uint64, write func() error) error {
@@ -100,8 +101,8 @@ func (g *Gate) Highest(resource string) uint64 {
 	return r.highest
 }
 
-// Raise notes token for resource if it is higher than what was seen, without anybody writing: for a resource that
-// was restored, with the token that is stored with it.
+// Raise notes token for resource if it is higher than what was seen, without a write. It is for a
+// resource that was restored, with the token that is stored with it.
 func (g *Gate) Raise(resource string, token uint64) {
 	r := g.find(resource)
 	r.mu.Lock()
@@ -109,8 +110,8 @@ func (g *Gate) Raise(resource string, token uint64) {
 	r.highest = max(r.highest, token)
 }
 
-// Forget forgets resource, for which every token is good then. It is for resources that are no more, and must not run while
-// somebody may write.
+// Forget forgets resource. Every token is admitted for it then. It is for resources that do not
+// exist any more, and must not run beside a write.
 func (g *Gate) Forget(resource string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"github.com/jucgo/locks/distributed/fence"
 )
 
-func TestAGateLetsTheSameAndHigherTokensThroughAndNoSmallerOnes(t *testing.T) {
+func TestAGateRefusesSmallerTokensOnly(t *testing.T) {
 	var g fence.Gate
 	require.NoError(t, g.Check("it", 5))
 	require.NoError(t, g.Check("it", 5), "a holder writes more than once")
@@ -27,7 +27,7 @@ func TestAGateLetsTheSameAndHigherTokensThroughAndNoSmallerOnes(t *testing.T) {
 	require.ErrorIs(t, g.Check("it", math.MaxUint64-1), fence.ErrStale)
 }
 
-func TestAGateRefusesWhoHasNoToken(t *testing.T) {
+func TestAGateRefusesToken0(t *testing.T) {
 	var g fence.Gate
 	require.ErrorIs(t, g.Check("it", 0), fence.ErrNoToken)
 	require.ErrorIs(t, g.Do("it", 0, func() error { panic("written") }), fence.ErrNoToken)
@@ -56,7 +56,7 @@ func TestAStaleWriteIsNotCarriedOut(t *testing.T) {
 	require.NoError(t, g.Do("it", 3, func() error { return nil }), "a panic leaves the gate open")
 }
 
-func TestWritesThatComeAtOnceAreCarriedOutInTheOrderOfTheirTokens(t *testing.T) {
+func TestConcurrentWritesHappenInTheOrderOfTheirTokens(t *testing.T) {
 	var g fence.Gate
 	var written []uint64 // guarded by the gate
 	var wg sync.WaitGroup

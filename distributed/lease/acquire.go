@@ -10,27 +10,31 @@ import (
 	"github.com/jucgo/locks"
 )
 
-// How an owner acquires a lock, from the call of LockContext on. The numbers are repeated in the code.
+// How an owner acquires a lock, from the call of LockContext on. The numbers are repeated in the
+// code.
 //
-//  1. Re-entry. If the owner has the lock, one more hold is counted. Nobody else is asked. (Mutex.lock)
-//  2. Local queue. The owner waits for its turn among the owners of this process, in order of arrival.
-//     From then on it is the only one here that may acquire the lock. (Client.pass)
-//  3. Hand-off. If the owner before has left the store's lock here, the new owner takes it over, and the
-//     store is not asked. Goroutines that share an explicit owner are here together: one goes on, the
-//     others wait for its result. (Mutex.ensure)
+//  1. Re-entry. If the owner has the lock, one more hold is counted, without a request.
+//     (Mutex.lock)
+//  2. Local queue. The owner waits for its turn among the owners of this process, in order of
+//     arrival. From then on only it may acquire the lock here. (Client.pass)
+//  3. Hand-off. If the owner before has passed the store's lock on, the new owner takes it over,
+//     without a request. Goroutines that share an explicit owner are here together: one goes on,
+//     and the others wait for its result. (Mutex.ensure)
 //  4. Yield. If this process has just had its share of turns, it lets waiters elsewhere go first.
 //     (acquisition.run)
-//  5. Request. The store is asked for the lock under a name that no other acquisition has. A request is
-//     not cut off when ctx ends: it is abandoned, and its effect undone. (acquisition.ask, Client.undo)
-//  6. Unknown outcome. If no answer comes, the store is asked who holds. If that is unknown too, the
-//     request's effect is undone in the background. A later request has a new name, unless there is a
-//     place in a queue to keep. (Mutex.request, Client.sweep)
-//  7. Refusal. The first refusal begins a watch, and the store is asked once more, so that no release in
-//     between is missed. Then the acquisition waits for a notification or the poll interval, and asks
-//     again. (acquisition.refused)
-//  8. Outage. The store is asked again after an increasing pause. After an error of the first request, that
-//     depends on WithRetry. (acquisition.retries, acquisition.unreachable)
-//  9. End. ctx or the client ends: the place in a queue and the watch are given up. (acquisition.giveUp)
+//  5. Request. The store is asked for the lock under a name that no other acquisition has. A
+//     request is not cut off when ctx ends: it is abandoned, and its effect undone.
+//     (acquisition.ask, acquisition.undo)
+//  6. Unknown outcome. Without an answer, the store is asked which acquisition holds. If that is
+//     unknown too, the request's effect is undone in the background. A later request has a new
+//     name, unless there is a place in a queue to keep. (Mutex.request, Client.sweep)
+//  7. Refusal. The first refusal begins a watch, and the store is asked once more, so that no
+//     release in between is missed. Then the acquisition waits for a notification or the poll
+//     interval, and asks again. (acquisition.refused)
+//  8. Outage. The store is asked again after an increasing pause. After an error of the first
+//     request, that depends on WithRetry. (acquisition.retries, acquisition.unreachable)
+//  9. End. ctx or the client ends: the place in a queue and the watch are given up.
+//     (acquisition.giveUp)
 
 // acquire is steps 2 to 9 for o, which does not hold the lock.
 func (l *Mutex) acquire(ctx context.Context, o locks.Owner, wait bool) (bool, error) {
@@ -51,8 +55,8 @@ func (l *Mutex) acquire(ctx context.Context, o locks.Owner, wait bool) (bool, er
 	return ok, err
 }
 
-// ensure makes sure that the owner that has passed e's queue has the store's lock as well. If not, it
-// has left everything as it was. A patient caller has waited before.
+// ensure makes sure that the owner that has passed e's queue has the store's lock as well. If
+// not, it has left everything as it was. A patient caller has waited before.
 func (l *Mutex) ensure(ctx context.Context, e *entry, wait, patient bool) (bool, error) {
 	c := l.c
 	for {
@@ -93,7 +97,8 @@ func (l *Mutex) ensure(ctx context.Context, e *entry, wait, patient bool) (bool,
 }
 
 // fetch gets the lock from the store, after it has released left, if that is not nil. e is busy.
-func (l *Mutex) fetch(ctx context.Context, e *entry, left *grant, yield time.Duration, wait, patient bool) (bool, error) {
+func (l *Mutex) fetch(
+	ctx context.Context, e *entry, left *grant, yield time.Duration, wait, patient bool) (bool, error) {
 	c := l.c
 	if left != nil {
 		yield, _ = c.free(left)
@@ -150,8 +155,9 @@ type acquisition struct {
 	backoff   time.Duration // the last pause of an outage
 }
 
-// run asks the store until it gives the lock, or there is a reason not to go on. It first lets others go
-// first for the time yield. If pending, the last request is still being undone, and e is busy with it.
+// run asks the store until it gives the lock, or there is a reason not to go on. It first lets
+// others go first for the time yield. If pending, the last request is still being undone, and e
+// is busy with it.
 func (a *acquisition) run(yield time.Duration) (g *grant, pending bool, err error) {
 	defer a.endWatch()
 	if a.wait && yield > 0 { // 4
@@ -295,8 +301,8 @@ func (a *acquisition) giveUp(err error) (*grant, bool, error) {
 	return nil, true, err
 }
 
-// abandoned returns the error of an acquisition whose last request is being undone, and sees to it that
-// an earlier one is undone too.
+// abandoned returns the error of an acquisition whose last request is being undone, and sees to
+// it that an earlier one is undone too.
 func (a *acquisition) abandoned(err error) error {
 	if a.down != nil && a.queue != nil && !a.doubt.IsZero() {
 		a.c.sweep(sweeping{id: HoldID{a.l.name, a.id}, queue: a.queue, until: a.doubt, late: true})
@@ -321,8 +327,8 @@ type answer struct {
 	doubt     time.Time     // until when the request may have an effect that is unknown, or zero
 }
 
-// ask asks the store once. If ctx ends before the answer comes, it returns that the request is pending,
-// and what the answer gives is given back.
+// ask asks the store once. If ctx ends before the answer comes, it returns that the request is
+// pending, and what the answer gives is given back.
 func (a *acquisition) ask() (r answer, pending bool) {
 	defer func() {
 		if r.doubt.After(a.doubt) {
@@ -353,8 +359,9 @@ func (a *acquisition) ask() (r answer, pending bool) {
 	return answer{err: ended(a.ctx)}, true
 }
 
-// request asks the store once: for a place in queue too if there is one, or through usher. It undoes what a
-// request without an answer may have done, unless there is a queue: its place is asked for again.
+// request asks the store once: for a place in queue too if there is one, or through usher. It
+// undoes what a request without an answer may have done, unless there is a queue: its place is
+// asked for again.
 func (l *Mutex) request(ctx context.Context, id string, queue Queue, usher Usher) (a answer) {
 	c := l.c
 	ctx = detach(c.life, ctx)
@@ -446,8 +453,8 @@ func (l *Mutex) granted(ctx context.Context, id string, queue Queue, r Reply, se
 
 var errLate = errors.New("the store's answer came after the end of the lease")
 
-// complete makes g, which is not renewed, last for the whole of its time, a part of which was over when
-// it was taken. If that fails, it is shorter.
+// complete makes g, which is not renewed, last for the whole of its time, a part of which was
+// over when it was taken. If that fails, it is shorter.
 func (c *Client) complete(ctx context.Context, g *grant) {
 	ctx, cancel := context.WithTimeout(ctx, g.end().Sub(c.now()))
 	defer cancel()
@@ -463,8 +470,8 @@ func (c *Client) complete(ctx context.Context, g *grant) {
 	}
 }
 
-// detach returns a context that lives as long as life, with ctx's values: a request is not cut off
-// when its caller has gone.
+// detach returns a context that lives as long as life, with ctx's values: a request is not cut
+// off when its caller has gone.
 func detach(life, ctx context.Context) context.Context {
 	if ctx == context.Background() { // which has no values
 		return life

@@ -29,7 +29,7 @@ func (m mighty) Break(ctx context.Context, name string) (forced bool, err error)
 	return forced, err
 }
 
-func TestWhoIsForcedToGiveTheLockUpIsToldAtOnceHereAndWithTheNextRenewalElsewhere(t *testing.T) {
+func TestForceUnlockTellsLocalHoldersAtOnceAndOthersLater(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		c, err := lease.New(mighty{s.connect()}, lease.WithTTL(term))
 		require.NoError(t, err)
@@ -78,15 +78,15 @@ func TestAPinnedHoldIsNotLeftToOthersHere(t *testing.T) {
 		hold(t, l, a)
 		_, err = l.Pin(b)
 		require.ErrorIs(t, err, locks.ErrNotHeld)
-		owner, err := l.Pin(a)
+		acquisition, err := l.Pin(a)
 		require.NoError(t, err)
-		require.Equal(t, s.holder("it"), owner)
+		require.Equal(t, s.holder("it"), acquisition)
 		var wg sync.WaitGroup
 		wg.Go(func() { assert.NoError(t, l.LockContext(b)) })
 		synctest.Wait()
 		require.NoError(t, l.UnlockContext(a))
 		wg.Wait()
-		require.NotEqual(t, owner, s.holder("it"))
+		require.NotEqual(t, acquisition, s.holder("it"))
 		require.Equal(t, 2, s.count("acquire"))
 		s.evict("it")
 		h, err := l.Hold(b)

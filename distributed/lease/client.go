@@ -24,8 +24,8 @@ const (
 	DefaultCohort = 64
 )
 
-// Client gives locks of a [Store] to one process, or to one part of it. Locks of different Clients
-// exclude each other like those of different processes. It is safe for concurrent use.
+// Client gives locks of a [Store] to one process, or to one part of it. Locks of different
+// Clients exclude each other like those of different processes. It is safe for concurrent use.
 // [Client.Close] ends it.
 type Client struct {
 	store    Store
@@ -43,7 +43,8 @@ type Client struct {
 	handoffs int
 	retry    Retry
 	log      *slog.Logger
-	// suspended returns how long the machine was suspended between the start of the process and now.
+	// suspended returns how long the machine was suspended between the start of the process and
+	// now.
 	suspended func(now time.Time) time.Duration
 
 	life  context.Context // until Close is through
@@ -67,58 +68,62 @@ type Client struct {
 // Option changes how [New] makes a Client.
 type Option func(*Client)
 
-// WithTTL sets how long a hold lasts without a renewal, [DefaultLease] if not given. After that time
-// others get the lock of a process that died. Holds are renewed when a third of it has passed.
+// WithTTL sets how long a hold lasts without a renewal, [DefaultLease] if not given. After that
+// time others get the lock of a process that died. Holds are renewed when a third of it has
+// passed.
 func WithTTL(d time.Duration) Option { return func(c *Client) { c.lease = d } }
 
-// WithMargin sets how much earlier a hold ends here than in the store. The margin covers the time from a
-// loss until the holder's goroutines have seen it, and the drift between the two clocks during a
-// lease. The default is a twentieth of the lease, at most a second.
+// WithMargin sets how much earlier a hold ends here than in the store. The margin covers the time
+// from a loss until the holder's goroutines have seen it, and the drift between the two clocks
+// during a lease. The default is a twentieth of the lease, at most a second.
 func WithMargin(d time.Duration) Option { return func(c *Client) { c.margin = d } }
 
-// WithPoll sets how long a waiter relies on notifications before it asks again, [DefaultPoll] if not given.
+// WithPoll sets how long a waiter relies on notifications before it asks again, [DefaultPoll] if
+// not given.
 func WithPoll(d time.Duration) Option { return func(c *Client) { c.poll = d } }
 
 // WithReleaseTimeout sets how long an unlock tries to reach the store, whatever its context says,
-// [DefaultReleaseTimeout] if not given. An unlock returns by then, even if the store's client does not.
+// [DefaultReleaseTimeout] if not given. An unlock returns by then, even if the store's client
+// does not.
 func WithReleaseTimeout(d time.Duration) Option { return func(c *Client) { c.release = d } }
 
-// WithMaxLocalHandoffs sets how often in a row a held lock may go from one local holder to the next
-// without a request to the store, [DefaultCohort] if not given. With 0 it never does.
+// WithMaxLocalHandoffs sets how often in a row a held lock may go from one local holder to the
+// next without a request to the store, [DefaultCohort] if not given. With 0 it never does.
 //
-// After n hand-offs, and after a quarter of the lease, the lock goes back to the store, so that other
-// processes have their turn. If nobody else wanted the lock when it was acquired, and the store
-// is a [ContentionProber], the store is asked first, in the background: n more hand-offs follow while
-// nobody else wants it. If others did want it, only those have a turn that waited here already. But
-// hand-offs go on for as long as a hand-over to another process would take.
+// After n hand-offs, and after a quarter of the lease, the lock goes back to the store, so that
+// other processes have their turn. If nobody else wanted the lock when it was acquired, a store
+// that is a [ContentionProber] is asked first, in the background. Then n more hand-offs follow
+// while nobody else wants it. If others did want it, only those have a turn that waited here
+// already. But hand-offs go on for as long as a hand-over to another process would take.
 //
 // All these holders have one fencing token. Adapters with tokens set n to 0 by default.
 func WithMaxLocalHandoffs(n int) Option { return func(c *Client) { c.handoffs = n } }
 
-// Retry says after which errors of its first request LockContext goes on, until its context ends. After an
-// error of a later request it goes on in any case.
+// Retry says after which errors of its first request LockContext goes on, until its context ends.
+// After an error of a later request it goes on in any case.
 type Retry int
 
 const (
-	// RetryPassing repeats a request after an error matching [ErrUnavailable]: the store is starting, or its
-	// cluster or pool will recover. It does not after [ErrUnreachable]: the address may be wrong.
+	// RetryPassing repeats a request after an error matching [ErrUnavailable]: the store is
+	// starting, or its cluster or pool will recover. It does not after [ErrUnreachable]: the
+	// address may be wrong.
 	RetryPassing Retry = iota
 	// RetryNever returns every error of a first request.
 	RetryNever
-	// RetryUnreachable also repeats a request after [ErrUnreachable]. With a wrong address, LockContext then
-	// returns only when its context ends.
+	// RetryUnreachable also repeats a request after [ErrUnreachable]. With a wrong address,
+	// LockContext then returns only when its context ends.
 	RetryUnreachable
 )
 
-// WithRetry sets after which errors of a first request LockContext goes on, [RetryPassing] if not given.
-// TryLockContext asks once and returns every error.
+// WithRetry sets after which errors of a first request LockContext goes on, [RetryPassing] if not
+// given. TryLockContext asks once and returns every error.
 func WithRetry(r Retry) Option { return func(c *Client) { c.retry = r } }
 
 // WithErrorPrefix sets what errors begin with: the adapter's name, "lease" if not given.
 func WithErrorPrefix(prefix string) Option { return func(c *Client) { c.prefix = prefix } }
 
-// WithLogger makes the Client log losses, and releases that did not reach the store. The default is not
-// to log.
+// WithLogger makes the Client log losses, and releases that did not reach the store. The default
+// is not to log.
 func WithLogger(l *slog.Logger) Option { return func(c *Client) { c.log = l } }
 
 // New returns a Client of s. It runs one goroutine until it is closed.
@@ -191,8 +196,8 @@ func newID() string {
 // ID returns the client's name in the store. The names of its acquisitions begin with it.
 func (c *Client) ID() string { return c.id }
 
-// newAcquisition returns the name of the next acquisition in the store. Each has its own, so that a late
-// request of an earlier one means nothing to a later hold.
+// newAcquisition returns the name of the next acquisition in the store. Each has its own, so that
+// a late request of an earlier one means nothing to a later hold.
 func (c *Client) newAcquisition() string {
 	var room [64]byte
 	b := append(append(room[:0], c.id...), ':')
@@ -242,7 +247,8 @@ func (c *Client) done() {
 	}
 }
 
-// background runs job in a goroutine for which Close waits, or in the caller's if Close has begun.
+// background runs job in a goroutine for which Close waits, or in the caller's if Close has
+// begun.
 func (c *Client) background(job func()) {
 	if !c.begin() {
 		job()
@@ -263,11 +269,11 @@ func (c *Client) drain() {
 	}
 }
 
-// Close releases all holds, and makes all waiters return [locks.ErrClosed]. Holders find their holds lost,
-// before the locks are released. Close waits for the store until the release timeout or until ctx ends.
-// It returns an error if some locks could not be released: these end with their leases. Nothing of
-// the client runs any more when it returns, unless the store ignores contexts. Only the first call
-// does anything.
+// Close releases all holds, and makes all waiters return [locks.ErrClosed]. Holders find their
+// holds lost, before the locks are released. Close waits for the store until the release timeout
+// or until ctx ends. It returns an error if some locks could not be released: these end with
+// their leases. Nothing of the client runs any more when it returns, unless the store ignores
+// contexts. Only the first call does anything.
 func (c *Client) Close(ctx context.Context) error {
 	c.mu.Lock()
 	if c.closing {
@@ -319,8 +325,8 @@ func (c *Client) Close(ctx context.Context) error {
 // closers is how many releases Close has under way at a time.
 const closers = 16
 
-// abandonAll makes all gs lost, and then has the store release them. It returns when life ends at the
-// latest, even if the store ignores that.
+// abandonAll makes all gs lost, and then has the store release them. It returns when life ends at
+// the latest, even if the store ignores that.
 func (c *Client) abandonAll(ctx context.Context, gs []*grant) error {
 	if len(gs) == 0 {
 		return nil

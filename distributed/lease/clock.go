@@ -29,16 +29,19 @@ var (
 func init() { last.Store(new(reading)) }
 
 const (
-	// skew is a difference between two clocks that says nothing: they are read one after the other.
+	// skew is a difference between two clocks that says nothing: they are read one after the
+	// other.
 	skew = 10 * time.Millisecond
-	// step is by how much the wall clock must have moved against the monotonic one to ask the system.
+	// step is by how much the wall clock must have moved against the monotonic one to ask the
+	// system.
 	step = time.Millisecond
 )
 
 // suspended returns how long the machine was suspended between the start of the process and now.
 //
-// A suspension moves the wall clock ahead of the monotonic clock. time.Now reads both. So the system is
-// asked only if their difference has changed, which a setting of the wall clock does as well.
+// A suspension moves the wall clock ahead of the monotonic clock. time.Now reads both. So the
+// system is asked only if their difference has changed, which a setting of the wall clock does as
+// well.
 func suspended(now time.Time) time.Duration {
 	r := last.Load()
 	ahead := now.Round(0).Sub(start.Round(0)) - now.Sub(start)

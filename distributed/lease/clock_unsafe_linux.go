@@ -11,8 +11,9 @@ const (
 	clockBoottime  = 7
 )
 
-// systemSuspended returns how long the machine was suspended since it was started: CLOCK_BOOTTIME minus
-// CLOCK_MONOTONIC. It is never more than that, and too little by the time between the two readings.
+// systemSuspended returns how long the machine was suspended since it was started: CLOCK_BOOTTIME
+// minus CLOCK_MONOTONIC. It is never more than that, and too little by the time between the two
+// readings.
 func systemSuspended() (d time.Duration) {
 	for range 5 {
 		before := clock(clockMonotonic)

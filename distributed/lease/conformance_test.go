@@ -18,7 +18,8 @@ func TestLockConformsToTryLocker(t *testing.T) {
 			lockstest.TestTryLocker(t, lockstest.Config{
 				New: func(t testing.TB) locks.TryLocker {
 					s := newServer()
-					c, err := lease.New(s.connect(), lease.WithMaxLocalHandoffs(cohort), lease.WithTTL(testbed.ConformanceLease(t)))
+					ttl := lease.WithTTL(testbed.ConformanceLease(t))
+					c, err := lease.New(s.connect(), lease.WithMaxLocalHandoffs(cohort), ttl)
 					require.NoError(t, err)
 					t.Cleanup(func() { require.NoError(t, c.Close(t.Context())) })
 					l := c.Mutex("it")

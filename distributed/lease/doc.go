@@ -1,44 +1,68 @@
-// Package lease is what every lock on a store needs in the process that uses it, once: a local gate,
-// re-entry, renewal, the loss of a lock told in time, fencing tokens, undoing what came too late. An
-// adapter adds its protocol as a [Store].
+// Package lease is the client's part of every lock on a store. It has the local queue, re-entry,
+// renewal, losses told in time, fencing tokens, and the undoing of what came too late. An adapter
+// adds its protocol as a [Store].
 //
-// # Gate
+// # How to add a store
 //
-// All goroutines of a process that want one name queue at a local gate, a FIFO lock with owners. Who has
-// the gate asks the store, or finds the store's lock in the process already: whoever releases it
-// while others wait at the gate leaves it to the first of them, at most [WithMaxLocalHandoffs] times in
-// a row and for a quarter of the lease, and gives it back to the store then: sooner if others wait for it
-// there, when those have had it who waited here already. In that case the next one here asks for it a little
-// later, so that they get their turn. Re-entry is a matter of the gate alone.
-// The owners of a [Shared] lock have a gate each.
+// Implement [Store], five methods without state of holds. Add [Queue] if the store serves waiters
+// in order of arrival. Add [LossNotifier] if it can learn of a loss by itself. Add [Session] if
+// its locks last as long as a session with its server. The other interfaces are optimisations.
+// Pass the store to [New], with [WithErrorPrefix] and the adapter's defaults, and run package
+// lockstest on it.
+//
+// # Local queue
+//
+// All goroutines of a process that want one name wait in a local FIFO queue. The first of them
+// asks the store, or finds the store's lock in the process already. That is so if an owner has
+// released the lock while others waited locally: it passes the lock on, see
+// [WithMaxLocalHandoffs]. When the lock goes back to the store, and others wait there, the next
+// local owner asks a little later, so that they have their turn. Re-entry takes no request. The
+// owners of a [Shared] lock do not wait for each other locally.
 //
 // # Time
 //
-// A hold is valid until the send time of the last request that took or prolonged it, plus the lease, less
-// a margin. The store began to count at that time or later, and so does not give the lock to
-// anybody else before. Only monotonic local time and durations are used: no clock of
-// another machine matters, and none of ours that can be set.
+// A hold is valid until the send time of the last request that acquired or prolonged it, plus the
+// lease, minus a margin. The store began to count at that time or later. So it does not give the
+// lock to others before. Only durations of a monotonic clock are used. No clock of another
+// machine matters, and no setting of the local one.
 //
-// At the end of validity the hold is lost: [locks.Hold.Lost] is closed, and whatever is asked of the
-// lock by its holder from then on is answered with [locks.ErrLost], until the holder has
-// released it. [locks.Hold.Err] compares the clock itself, so that a process that was paused cannot see an
-// old answer. Once lost, a hold stays lost, also if a late reply says that it was prolonged.
+// At the end of validity the hold is lost: [locks.Hold.Lost] is closed, and every operation of
+// the holder returns [locks.ErrLost] until it has released the lock. A lost hold stays lost, also
+// if a late reply says that it was prolonged.
+//
+// [locks.Hold.Err] compares the clock itself. So it is right on the first line after the process
+// was stopped. On Linux that includes a suspension of the machine: while the monotonic clock
+// stands still, CLOCK_BOOTTIME goes on, see [Now]. Lost is then closed by Err, or at the next
+// renewal.
+//
+// What remains: on other systems a suspension does not count, unless their monotonic clock goes
+// on. A virtual machine that its host pauses or restores learns nothing from its own clocks. And
+// a holder can be stopped between Err and its next line. Against all of these, the resource
+// checks the fencing token, see package fence.
 //
 // # Renewal
 //
-// A hold without a lease time of its own is renewed each third of the lease, by one
-// goroutine for all holds of a client, in batches. A request that failed is repeated after
-// a thirtieth; one that is slow is followed by the next in its turn, so that a hold stays as long as
-// replies take less than two thirds of the lease. A renewal that finds the hold gone makes it
-// lost at once.
+// A hold without a fixed lease is renewed each third of its lease. One goroutine renews all holds
+// of a client, in batches. A request that failed is repeated after a thirtieth. A slow one is
+// followed by the next in its turn, so that a hold stays while replies take less than two thirds
+// of the lease. A renewal that finds the hold gone makes it lost at once.
 //
-// # What is unknown
+// # Unknown outcomes
 //
-// A request whose reply did not come may have been carried out, or be so later. An acquisition is not repeated then;
-// the client asks the store who holds. If that is not the asker, or unknown, the client goes on to release
-// what the request may have taken, for a lease, ever more rarely. A caller whose ctx ends while a request is in flight gets its
-// error at once; should the request succeed, it is undone, and after a twentieth of a second without an answer
-// without waiting for one. A release is repeated until the store has answered or the lease is over, for
-// longer than the release timeout without the caller. Each acquisition has a name of its own in the store, so that
-// requests of an earlier one that arrive late do nothing to a later hold.
+// A request without a reply may have been carried out, or may be later. An acquisition is not
+// repeated then: the client asks the store which acquisition holds. If that is unknown, the
+// client releases in the background what the request may have taken, for a lease at most and with
+// growing pauses.
+//
+// A caller whose ctx ends while a request is in flight gets its error at once. The answer to that
+// request decides what is undone, and ends the undoing. If the answer takes longer than 50 ms,
+// the undoing begins without it.
+//
+// A release is repeated until the store answers, but its caller waits at most for the release
+// timeout. After that the caller gets an error matching [locks.ErrLost], and the release goes on
+// in the background until the lease has ended. A permanent refusal, such as a missing permission,
+// is not repeated.
+//
+// Each acquisition has a name of its own in the store. So late requests of an earlier one do
+// nothing to a later hold.
 package lease

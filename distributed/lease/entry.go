@@ -11,8 +11,8 @@ import (
 	"github.com/jucgo/locks/reentrant"
 )
 
-// entry is the state of one name in this process, or of one owner of a [Shared] name. It exists while
-// a goroutine holds the lock, waits for it, or undoes something.
+// entry is the state of one name in this process, or of one owner of a [Shared] name. It exists
+// while a goroutine holds the lock, waits for it, or undoes something.
 type entry struct {
 	name  string
 	queue *reentrant.Mutex // the local queue, and the owner that has passed it
@@ -24,14 +24,14 @@ type entry struct {
 	hold    *hold   // the owner's, if it has the store's lock too
 	grant   *grant  // the store's lock in this process: the owner's, or passed to the next one
 	handoff handoff // whether the next owner gets grant from this one
-	// busy is set while one goroutine talks to the store about grant. No other one may do so then.
-	// idle, if a goroutine waits for the end of that, is closed at the end.
+	// busy is set while one goroutine talks to the store about grant. No other one may do so
+	// then. idle, if a goroutine waits for the end of that, is closed at the end.
 	busy bool
 	idle chan struct{}
 }
 
-// holdOf returns the hold if it is o's. e.mu is held: a hold ends before its owner leaves the queue,
-// so the two belong together only under e.mu.
+// holdOf returns the hold if it is o's. e.mu is held: a hold ends before its owner leaves the
+// queue, so the two belong together only under e.mu.
 func (e *entry) holdOf(o locks.Owner) *hold {
 	if e.hold == nil || e.queue.Owner() != o {
 		return nil
@@ -39,8 +39,8 @@ func (e *entry) holdOf(o locks.Owner) *hold {
 	return e.hold
 }
 
-// reenter counts one more hold if o has the lock, and reports whether o has it. An error says why the
-// hold is not counted.
+// reenter counts one more hold if o has the lock, and reports whether o has it. An error says why
+// the hold is not counted.
 func (e *entry) reenter(ctx context.Context, o locks.Owner) (held bool, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -131,8 +131,8 @@ func (e *entry) whenIdle() <-chan struct{} {
 	return e.idle
 }
 
-// enter returns name's entry with one more user. If there is none, it is last, unless that is nil: an
-// earlier entry of that name, which nobody uses any more.
+// enter returns name's entry with one more user. If there is none, it is last, unless that is
+// nil: an earlier entry of that name, which nobody uses any more.
 func (c *Client) enter(name string, last *entry) (*entry, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -173,8 +173,9 @@ func (c *Client) find(name string) *entry {
 	return c.entries[name]
 }
 
-// takeOver is called by the owner that has passed e's queue and will talk to the store. It returns what
-// an earlier owner has left: a grant to release, and for how long others go first. e.mu is held.
+// takeOver is called by the owner that has passed e's queue and will talk to the store. It
+// returns what an earlier owner has left: a grant to release, and for how long others go first.
+// e.mu is held.
 func (e *entry) takeOver(now time.Time) (left *grant, yield time.Duration) {
 	left, yield = e.grant, e.handoff.takeYield(now)
 	e.grant, e.busy = nil, true

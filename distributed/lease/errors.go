@@ -28,8 +28,8 @@ func ended(ctx context.Context) error {
 	return err
 }
 
-// fail returns err with what was attempted on which lock, or nil if err is nil. It matches an error of a
-// context only if ctx has ended.
+// fail returns err with what was attempted on which lock, or nil if err is nil. It matches an
+// error of a context only if ctx has ended.
 func (c *Client) fail(ctx context.Context, op, name string, err error) error {
 	if err == nil {
 		return nil
@@ -49,10 +49,11 @@ func shown(name string) string {
 	return name
 }
 
-// storeError returns err, which matches no error of a context if ctx has not ended. Then the context
-// was that of a request to the store.
+// storeError returns err, which matches no error of a context if ctx has not ended. Then the
+// context was that of a request to the store.
 func storeError(ctx context.Context, err error) error {
-	if ctx != nil && ctx.Err() != nil || !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
+	ofContext := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+	if !ofContext || ctx != nil && ctx.Err() != nil {
 		return err
 	}
 	return requestError{err}

@@ -30,7 +30,7 @@ func rivalry(t *testing.T, s *server, h locks.Hold) time.Duration {
 	return told.Sub(<-granted)
 }
 
-func TestAnExtensionByLessThanAMillisecondIsRefusedAndTheHoldIsAsBefore(t *testing.T) {
+func TestAnExtensionByLessThanAMillisecondIsRefused(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		o := as(locks.NewOwner())
 		h := hold(t, open(t, s.connect()).Mutex("it"), o)
@@ -45,7 +45,7 @@ func TestAnExtensionByLessThanAMillisecondIsRefusedAndTheHoldIsAsBefore(t *testi
 	})
 }
 
-func TestAnExtensionOfWhichNothingIsKnownMayHaveShortenedTheHold(t *testing.T) {
+func TestAnExtensionWithoutAnAnswerMayHaveShortenedTheHold(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		conn, o := s.connect(), as(locks.NewOwner())
 		h := hold(t, open(t, conn).Mutex("it", lease.WithFixedTTL(time.Hour)), o)
@@ -55,11 +55,12 @@ func TestAnExtensionOfWhichNothingIsKnownMayHaveShortenedTheHold(t *testing.T) {
 	})
 }
 
-func TestAnExtensionThatIsOnItsWayMayShortenTheHoldAtAnyTime(t *testing.T) {
+func TestAnExtensionUnderWayMayShortenTheHold(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		conn, o := s.connect(), as(locks.NewOwner())
 		h := hold(t, open(t, conn).Mutex("it"), o)
-		conn.set(func(c *client) { c.delay["renew"] = 22 * time.Second }) // there after 11, when a renewal has been carried out
+		// It is there after 11 seconds, when a renewal has been carried out.
+		conn.set(func(c *client) { c.delay["renew"] = 22 * time.Second })
 		done := make(chan error, 1)
 		go func() { done <- h.Extend(o, 12*time.Second) }()
 		time.Sleep(time.Second)
@@ -93,7 +94,7 @@ func TestARenewalThatIsLateMayShortenALongExtension(t *testing.T) {
 	}
 }
 
-func TestAnExtensionThatIsAnsweredAfterALaterRenewalIsNoLonger(t *testing.T) {
+func TestAnExtensionAnsweredAfterALaterRenewalIsNoLonger(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		conn, o := s.connect(), as(locks.NewOwner())
 		h := hold(t, open(t, conn).Mutex("it"), o)
@@ -126,7 +127,7 @@ func (s *straggler) Renew(ctx context.Context, holds []lease.HoldID, d time.Dura
 	return s.client.Renew(ctx, holds, d)
 }
 
-func TestARequestThatTheNetworkDeliversLateMayShortenALaterExtension(t *testing.T) {
+func TestALateRequestMayShortenALaterExtension(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		store, o := &straggler{client: s.connect(), after: 3 * time.Second}, as(locks.NewOwner())
 		c, err := lease.New(store)
@@ -140,7 +141,7 @@ func TestARequestThatTheNetworkDeliversLateMayShortenALaterExtension(t *testing.
 	})
 }
 
-func TestAShortExtensionOfARenewedHoldDoesNotLoseIt(t *testing.T) {
+func TestAShortExtensionKeepsARenewedHold(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		o := as(locks.NewOwner())
 		l := open(t, s.connect()).Mutex("it")
@@ -155,7 +156,7 @@ func TestAShortExtensionOfARenewedHoldDoesNotLoseIt(t *testing.T) {
 	})
 }
 
-func TestALockThatIsGrantedWhenItsLeaseIsOverIsNotGranted(t *testing.T) {
+func TestAnAnswerAfterTheEndOfTheLeaseGrantsNothing(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		conn, o := s.connect(), as(locks.NewOwner())
 		l := open(t, conn).Mutex("it")

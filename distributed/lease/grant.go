@@ -9,8 +9,8 @@ import (
 	"github.com/jucgo/locks"
 )
 
-// grant is the store's lock in this process, from the moment when the store gave it until it is given
-// back or lost. Its times are those of [Now].
+// grant is the store's lock in this process, from the moment when the store gave it until it is
+// given back or lost. Its times are those of [Now].
 //
 //	valid      now < until, not gone   answered -> valid, later; request -> valid, sooner;
 //	                                   lose or time -> lost; retire -> retired
@@ -132,11 +132,12 @@ func (g *grant) end() time.Time {
 
 // pending is a request that gives a grant another end, from when it is sent until it is answered.
 //
-// Requests overtake each other, and one without an answer may be carried out at any time. Two rules
-// follow. When a request for the time d is sent, the grant ends at most d later: that request may be
-// the last one the store sees. And when a request sent at t is answered, the grant ends after the
-// shortest time, counted from t, of this request and all those that were on their way with it or whose
-// outcome is unknown: whichever of them is carried out last is carried out after t.
+// Requests overtake each other, and one without an answer may be carried out at any time. Two
+// rules follow. First: when a request for the time d is sent, the grant ends at most d later,
+// because that request may be the last one the store sees. Second: when a request sent at t is
+// answered, the grant ends after the shortest time, counted from t, of several requests. These
+// are the answered one, those on their way with it, and those without an answer: whichever is
+// carried out last is so after t.
 type pending struct {
 	sent  time.Time
 	d     time.Duration

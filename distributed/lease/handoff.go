@@ -2,8 +2,8 @@ package lease
 
 import "time"
 
-// handoff decides whether an owner that releases the lock leaves the store's lock to the next local
-// waiter. It is guarded by entry.mu.
+// handoff decides whether an owner that releases the lock leaves the store's lock to the next
+// local waiter. It is guarded by entry.mu.
 //
 //	the store gives the lock      taken
 //	a local waiter gets it        next
@@ -11,11 +11,11 @@ import "time"
 //	the store was probed          probed
 //	the store has the lock back   givenBack, and takeYield by the next local owner
 //
-// Local turns are limited, because waiters elsewhere wait for the end of all of them: [WithMaxLocalHandoffs] turns, and a
-// quarter of the lease. If others wanted the lock when it was taken, only those have a turn that waited
-// here already. But turns which together take less time than a hand-over to another process go on: to
-// stop earlier would make everybody slower. If nobody wanted it, the store is probed, and more turns
-// follow while nobody does.
+// Local turns are limited, because waiters elsewhere wait for the end of all of them:
+// [WithMaxLocalHandoffs] turns, and a quarter of the lease. If others wanted the lock when it was
+// taken, only those have a turn that waited here already. But turns which together take less time
+// than a hand-over to another process go on: to stop earlier would make everybody slower. If
+// nobody wanted it, the store is probed, and more turns follow while nobody does.
 type handoff struct {
 	turns     int       // local owners since the store was asked or probed last
 	waited    int       // local waiters when the lock was taken
@@ -38,12 +38,12 @@ const (
 // maxProbe is how long turns go on without an answer to a probe.
 const maxProbe = 20 * time.Millisecond
 
-// tripsOfHandOver is how many round trips it takes at most until another process holds a lock that was
-// given back.
+// tripsOfHandOver is how many round trips it takes at most until another process holds a lock
+// that was given back.
 const tripsOfHandOver = 4
 
-// taken begins the turns of a lock that the store has given. refused says that it was held at first,
-// yielded that others were let go first, and waited how many local waiters there are.
+// taken begins the turns of a lock that the store has given, while waited local goroutines wait.
+// refused says that the lock was held at first, and yielded that others went first.
 func (h *handoff) taken(refused, yielded bool, waited int) {
 	*h = handoff{
 		turns:     1,
@@ -58,8 +58,8 @@ func (h *handoff) taken(refused, yielded bool, waited int) {
 // next counts the turn of a local waiter that the lock was passed to.
 func (h *handoff) next() { h.turns++ }
 
-// decide says what the owner of g does with it, which has a local waiter. limit is how many hand-offs
-// are allowed, and canProbe whether the store can be probed.
+// decide says what the owner of g does with it, which has a local waiter. limit is how many
+// hand-offs are allowed, and canProbe whether the store can be probed.
 func (h *handoff) decide(g *grant, limit int, canProbe bool, now time.Time) verdict {
 	age := now.Sub(g.taken)
 	if g.fixed || g.pinned || limit == 0 || age >= g.lease/4 {
@@ -82,8 +82,8 @@ func (h *handoff) decide(g *grant, limit int, canProbe bool, now time.Time) verd
 	return giveBack
 }
 
-// probed ends a probe. same says that the lock is still that of the probe's time, and free that nobody
-// else waits: then the turns begin anew.
+// probed ends a probe. same says that the lock is still that of the probe's time, and free that
+// nobody else waits: then the turns begin anew.
 func (h *handoff) probed(same, free bool) {
 	h.probing = time.Time{}
 	switch {
@@ -95,8 +95,8 @@ func (h *handoff) probed(same, free bool) {
 	}
 }
 
-// givenBack notes for how long others should have the opportunity to acquire the lock, 0 if nobody
-// waits. queued says that there is a local waiter, which yields for that long.
+// givenBack notes for how long others should have the opportunity to acquire the lock, 0 if
+// nobody waits. queued says that there is a local waiter, which yields for that long.
 func (h *handoff) givenBack(now time.Time, yield time.Duration, queued bool) {
 	if queued {
 		h.yield = now.Add(yield)

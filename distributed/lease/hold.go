@@ -44,8 +44,8 @@ func (h *hold) Deadline() (time.Time, bool) {
 	return h.g.end().Add(-h.c.suspended(time.Now())), true
 }
 
-// Extend makes the hold last for d from now, at least 1ms. It waits for the store until ctx or the hold
-// ends.
+// Extend makes the hold last for d from now, at least 1ms. It waits for the store until ctx or
+// the hold ends.
 func (h *hold) Extend(ctx context.Context, d time.Duration) error {
 	const op = "extend"
 	fail := func(err error) error { return h.c.fail(ctx, op, h.g.id.Name, err) }

@@ -16,15 +16,15 @@ type late struct {
 	deliver *func()
 }
 
-func (l late) Release(ctx context.Context, name, owner string) (lease.Released, error) {
+func (l late) Release(ctx context.Context, name, acquisition string) (lease.Released, error) {
 	if *l.deliver == nil {
-		*l.deliver = func() { l.client.Release(context.Background(), name, owner) }
+		*l.deliver = func() { l.client.Release(context.Background(), name, acquisition) }
 		return lease.Released{}, errNetwork
 	}
-	return l.client.Release(ctx, name, owner)
+	return l.client.Release(ctx, name, acquisition)
 }
 
-func TestAReleaseThatArrivesLateDoesNotFreeALaterHold(t *testing.T) {
+func TestALateReleaseDoesNotFreeALaterHold(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		var deliver func()
 		c, err := lease.New(late{s.connect(), &deliver}, lease.WithTTL(term))

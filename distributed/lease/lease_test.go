@@ -45,8 +45,8 @@ func hold(t *testing.T, l *lease.Mutex, ctx context.Context) locks.Hold {
 	return h
 }
 
-// overlap has a holder lose its connection by cut after phase, and returns by how much later it was told of the
-// loss than a rival got the lock: never, one hopes, more than nothing.
+// overlap makes a holder lose its connection by cut after phase. It returns by how much later the
+// holder was told of the loss than a rival got the lock. More than zero is an overlap.
 func overlap(t *testing.T, s *server, phase time.Duration, cut func(c *client)) time.Duration {
 	conn := s.connect()
 	l := open(t, conn).Mutex("it")
@@ -69,7 +69,7 @@ func overlap(t *testing.T, s *server, phase time.Duration, cut func(c *client)) 
 	return told.Sub(at)
 }
 
-func TestLossIsToldBeforeARivalGetsTheLockInEveryPhaseOfAPartition(t *testing.T) {
+func TestAPartitionTellsTheLossBeforeARivalHoldsTheLock(t *testing.T) {
 	cuts := map[string]func(c *client){
 		"both directions": func(c *client) { c.down = true },
 		"replies only":    func(c *client) { c.deaf = true },
@@ -134,7 +134,7 @@ func TestARefusedRenewalIsALossAtOnce(t *testing.T) {
 	})
 }
 
-func TestALoserFindsOutAndNeverFreesTheLockOfItsSuccessor(t *testing.T) {
+func TestAFormerHolderDoesNotFreeItsSuccessorsLock(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		l, rival := open(t, s.connect()).Mutex("it"), open(t, s.connect()).Mutex("it")
 		a, b := as(locks.NewOwner()), as(locks.NewOwner())
@@ -154,7 +154,7 @@ func TestALoserFindsOutAndNeverFreesTheLockOfItsSuccessor(t *testing.T) {
 	})
 }
 
-func TestAHoldWithALeaseOfItsOwnEndsByItself(t *testing.T) {
+func TestAHoldWithAFixedLeaseEndsByItself(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		c := open(t, s.connect())
 		h := hold(t, c.Mutex("it", lease.WithFixedTTL(time.Minute)), as(locks.NewOwner()))
@@ -259,12 +259,12 @@ func TestCloseDoesNotWaitForAStoreThatIgnoresContexts(t *testing.T) {
 // stubborn is a client that takes a minute for a release, whatever the context says.
 type stubborn struct{ *client }
 
-func (s stubborn) Release(_ context.Context, name, owner string) (lease.Released, error) {
+func (s stubborn) Release(_ context.Context, name, acquisition string) (lease.Released, error) {
 	time.Sleep(time.Minute)
-	return s.client.Release(context.Background(), name, owner)
+	return s.client.Release(context.Background(), name, acquisition)
 }
 
-func TestAReleaseThatCannotReachTheStoreGivesUpInTime(t *testing.T) {
+func TestAReleaseWithoutTheStoreGivesUpInTime(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		conn := s.connect()
 		l, o := open(t, conn, lease.WithReleaseTimeout(time.Second)).Mutex("it"), as(locks.NewOwner())
@@ -362,7 +362,7 @@ func TestANotificationWithoutAReasonGrantsNothing(t *testing.T) {
 	})
 }
 
-func TestACohortTakesTheLockOverWithoutTheStoreButNotForEver(t *testing.T) {
+func TestLocalHandoffsSkipTheStoreButNotForEver(t *testing.T) {
 	for _, cohort := range []int{0, 3, 64} {
 		bubble(t, func(t *testing.T, s *server) {
 			l := open(t, s.connect(), lease.WithMaxLocalHandoffs(cohort)).Mutex("it")
@@ -388,7 +388,7 @@ func TestACohortTakesTheLockOverWithoutTheStoreButNotForEver(t *testing.T) {
 	}
 }
 
-func TestACohortGivesTheLockBackAfterAQuarterOfTheLease(t *testing.T) {
+func TestLocalHandoffsEndAfterAQuarterOfTheLease(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		l := open(t, s.connect()).Mutex("it")
 		rival, b := open(t, s.connect()).Mutex("it"), as(locks.NewOwner())
@@ -416,7 +416,7 @@ func TestACohortGivesTheLockBackAfterAQuarterOfTheLease(t *testing.T) {
 	})
 }
 
-func TestTheLockIsGivenBackWhenTheCohortHasGoneAway(t *testing.T) {
+func TestALockPassedToACancelledWaiterIsReleased(t *testing.T) {
 	for range 200 {
 		bubble(t, func(t *testing.T, s *server) {
 			l := open(t, s.connect()).Mutex("it")

@@ -22,7 +22,7 @@ var _ lease.LossNotifier = (*teller)(nil)
 
 func (s *teller) NotifyLoss(lost func(lease.HoldID, error)) { s.lost = lost }
 
-func TestAHoldIsLostAsSoonAsTheStoreTellsOfIt(t *testing.T) {
+func TestANotifiedLossEndsTheHoldAtOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		store := &teller{client: s.connect()}
 		c, err := lease.New(store)
@@ -32,8 +32,8 @@ func TestAHoldIsLostAsSoonAsTheStoreTellsOfIt(t *testing.T) {
 		a := as(locks.NewOwner())
 		h, unharmed := hold(t, l, a), hold(t, other, a)
 		over := errors.New("the session is over")
-		owner := s.holder("it")
-		store.lost(lease.HoldID{Name: "it", Acquisition: owner}, over)
+		acquisition := s.holder("it")
+		store.lost(lease.HoldID{Name: "it", Acquisition: acquisition}, over)
 		select {
 		case <-h.Lost():
 		default:
@@ -45,7 +45,7 @@ func TestAHoldIsLostAsSoonAsTheStoreTellsOfIt(t *testing.T) {
 		require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
 
 		require.NoError(t, l.LockContext(a), "it can be taken anew")
-		store.lost(lease.HoldID{Name: "it", Acquisition: owner}, over)
+		store.lost(lease.HoldID{Name: "it", Acquisition: acquisition}, over)
 		next, err := l.Hold(a)
 		require.NoError(t, err)
 		require.NoError(t, next.Err(), "what is told of an earlier hold is no word of this one")
@@ -60,15 +60,15 @@ type hasty struct {
 	over error
 }
 
-func (s *hasty) Acquire(ctx context.Context, name, owner string, d time.Duration) (lease.Reply, error) {
-	r, err := s.teller.Acquire(ctx, name, owner, d)
+func (s *hasty) Acquire(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
+	r, err := s.teller.Acquire(ctx, name, acquisition, d)
 	if s.over != nil {
-		s.lost(lease.HoldID{Name: name, Acquisition: owner}, s.over)
+		s.lost(lease.HoldID{Name: name, Acquisition: acquisition}, s.over)
 	}
 	return r, err
 }
 
-func TestAHoldIsLostOfWhoseEndTheStoreTellsBeforeItsAnswerIsThere(t *testing.T) {
+func TestALossNotifiedBeforeTheAnswerCounts(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		store := &hasty{teller: teller{client: s.connect()}, over: errors.New("the session is over")}
 		c, err := lease.New(store)

@@ -9,7 +9,7 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-func TestLocksOfTwoClientsComeInTheOrderOfTheirNamesInEveryProcess(t *testing.T) {
+func TestMultiOrdersLocksOfTwoClientsByName(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		for range 20 {
 			a, b := open(t, s.connect()), open(t, s.connect())

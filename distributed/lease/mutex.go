@@ -12,15 +12,16 @@ import (
 	"github.com/jucgo/locks"
 )
 
-// Mutex is the lock of one name. Its owner is the goroutine that acquired it, or the [locks.Owner] of
-// the context. The owner may acquire it again. All Mutexes of one name and Client are the same lock.
+// Mutex is the lock of one name. Its owner is the goroutine that acquired it, or the
+// [locks.Owner] of the context. The owner may acquire it again. All Mutexes of one name and
+// Client are the same lock.
 //
 // An acquisition waits in the local queue first, in order of arrival, and then for the store.
-// TryLockContext waits for the store's answer only. It may return false although the lock is free,
-// while another local attempt is failing or is being undone.
+// TryLockContext waits for the store's answer only. It may return false although the lock is
+// free, while another local attempt is failing or is being undone.
 //
-// Re-entry, unlock and inspection of a lost hold return [locks.ErrLost]. The owner unlocks a lost lock
-// as often as it has locked it, and may then acquire it anew.
+// Re-entry, unlock and inspection of a lost hold return [locks.ErrLost]. The owner unlocks a lost
+// lock as often as it has locked it, and may then acquire it anew.
 type Mutex struct {
 	c     *Client
 	name  string
@@ -38,8 +39,9 @@ type MutexOption func(*Mutex)
 // WithFixedTTL makes holds end after d. They are not renewed.
 func WithFixedTTL(d time.Duration) MutexOption { return func(l *Mutex) { l.lease, l.fixed = d, true } }
 
-// Shared makes a lock that several owners hold at a time, such as the read half of a read-write lock.
-// Each owner has a hold of its own and asks the store itself. No owner waits for another one locally.
+// Shared makes a lock that several owners hold at a time, such as the read half of a read-write
+// lock. Each owner has a hold of its own and asks the store itself. No owner waits for another
+// one locally.
 func Shared() MutexOption { return func(l *Mutex) { l.share = true } }
 
 // Mutex returns the lock called name.
@@ -57,21 +59,22 @@ func (c *Client) Locker(name string) locks.TryLocker { return c.Mutex(name) }
 // Name returns the name of the lock.
 func (l *Mutex) Name() string { return l.name }
 
-// LockKey identifies the lock among those of all clients. It gives [locks.Multi] its order: by name
-// first, and so the same order in every process.
+// LockKey identifies the lock among those of all clients. It gives [locks.Multi] its order: by
+// name first, and so the same order in every process.
 func (l *Mutex) LockKey() string { return l.name + "\x00" + l.c.id }
 
 // LockContext acquires the lock, and waits for it until ctx ends.
 //
-// If the first request fails, LockContext returns the error, or goes on if it passes by itself, see
-// [WithRetry]. If a later request fails, LockContext asks again, at least every two seconds. If ctx ends
-// first, the error matches ctx's error and the store's last one.
+// If the first request fails, LockContext returns the error, or goes on if it passes by itself,
+// see [WithRetry]. If a later request fails, LockContext asks again, at least every two seconds.
+// If ctx ends first, the error matches ctx's error and the store's last one.
 func (l *Mutex) LockContext(ctx context.Context) error {
 	_, err := l.lock(ctx, "lock", true)
 	return err
 }
 
-// TryLockContext acquires the lock if nobody holds it. It waits for the store's answer until ctx ends.
+// TryLockContext acquires the lock if nobody holds it. It waits for the store's answer until ctx
+// ends.
 func (l *Mutex) TryLockContext(ctx context.Context) (bool, error) {
 	return l.lock(ctx, "try lock", false)
 }
@@ -96,13 +99,13 @@ func (l *Mutex) lock(ctx context.Context, op string, wait bool) (bool, error) {
 	return ok, l.fail(ctx, op, err)
 }
 
-// UnlockContext releases one hold. The release of the last hold passes the lock to the first local
-// waiter, or to the store. It retries until the release timeout, whether ctx has ended or not, and
-// returns then, whatever the store's client does.
+// UnlockContext releases one hold. The release of the last hold passes the lock to the first
+// local waiter, or to the store. It retries until the release timeout, whether ctx has ended or
+// not, and returns then, whatever the store's client does.
 //
-// If the store does not confirm the release, the error matches [locks.ErrLost] and the store's error:
-// whether the lock was held until now is unknown. The release is then retried in the background, until
-// the lease has ended.
+// If the store does not confirm the release, the error matches [locks.ErrLost] and the store's
+// error: whether the lock was held until now is unknown. The release is then retried in the
+// background, until the lease has ended.
 func (l *Mutex) UnlockContext(ctx context.Context) error {
 	o := locks.CurrentOwner(ctx)
 	if ctx == nil {
@@ -128,9 +131,9 @@ func (l *Mutex) Hold(ctx context.Context) (locks.Hold, error) {
 	return nil, l.fail(ctx, "hold", locks.ErrNotHeld)
 }
 
-// Pin returns the name of the current hold in the store, and makes the hold end in the store even if
-// other local goroutines wait. It is for a [Store] in which something else depends on the hold,
-// such as a read hold of the writer of a read-write lock.
+// Pin returns the name of the current hold in the store, and makes the hold end in the store even
+// if other local goroutines wait. It is for a [Store] in which something else depends on the
+// hold, such as a read hold of the writer of a read-write lock.
 func (l *Mutex) Pin(ctx context.Context) (acquisition string, err error) {
 	o := locks.CurrentOwner(ctx)
 	if e := l.c.find(l.key(o)); e != nil {
@@ -147,12 +150,13 @@ func (l *Mutex) Pin(ctx context.Context) (acquisition string, err error) {
 	return "", l.fail(ctx, "pin", locks.ErrNotHeld)
 }
 
-// ForceUnlock frees the lock without its holder's consent, here or elsewhere, and reports whether it
-// was held. It is for administrators: the holder's work goes on. A holder of this client is told at
-// once, another one with its next renewal. The holder's unlock returns [locks.ErrLost].
+// ForceUnlock frees the lock without its holder's consent, here or elsewhere, and reports whether
+// it was held. It is for administrators: the holder's work goes on. A holder of this client is
+// told at once, another one with its next renewal. The holder's unlock returns [locks.ErrLost].
 //
-// ForceUnlock waits for the store's answer until ctx ends. It returns [errors.ErrUnsupported] if the
-// store is no [Breaker], and [locks.ErrForeign] if something other than a lock is under the name.
+// ForceUnlock waits for the store's answer until ctx ends. It returns [errors.ErrUnsupported] if
+// the store is no [Breaker], and [locks.ErrForeign] if something other than a lock is under the
+// name.
 func (l *Mutex) ForceUnlock(ctx context.Context) (bool, error) {
 	const op = "force unlock"
 	if err := check(ctx); err != nil {
@@ -231,8 +235,8 @@ func (l *Mutex) key(o locks.Owner) string {
 	return l.name + "\x00" + strconv.FormatInt(int64(o), 10)
 }
 
-// held returns the entry whose local queue o has passed, or nil. It looks at the last entry used here
-// before it locks the client: an entry that o has passed is not forgotten.
+// held returns the entry whose local queue o has passed, or nil. It looks at the last entry used
+// here before it locks the client: an entry that o has passed is not forgotten.
 func (l *Mutex) held(o locks.Owner) *entry {
 	if e := l.last.Load(); e != nil && e.queue.Owner() == o {
 		return e

@@ -16,7 +16,8 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// flaky is a client whose requests fail with errors of the test's choice, once told so, and are counted.
+// flaky is a client whose requests fail with errors of the test's choice, once told so, and are
+// counted.
 type flaky struct {
 	*client
 	acquire, release, renew error
@@ -77,7 +78,9 @@ func TestTheAnswerEndsTheUndoingOfACancelledTry(t *testing.T) {
 		t.Run(fmt.Sprintf("held=%v", held), func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *server) {
 				conn := s.flaky()
-				conn.set(func(c *client) { c.delay["acquire"], c.delay["release"] = 120*time.Millisecond, 120*time.Millisecond })
+				conn.set(func(c *client) {
+					c.delay["acquire"], c.delay["release"] = 120*time.Millisecond, 120*time.Millisecond
+				})
 				c, rival, b := open(t, conn), open(t, s.connect()), as(locks.NewOwner())
 				var wg sync.WaitGroup
 				for i := range 100 {
@@ -120,7 +123,8 @@ func TestUndoingIsBoundedInRequests(t *testing.T) {
 
 func TestAnUnlockEndsInTimeThoughTheStoreIgnoresContexts(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
-		l, o := open(t, stubborn{s.connect()}, lease.WithReleaseTimeout(3*time.Second)).Mutex("it"), as(locks.NewOwner())
+		c, o := open(t, stubborn{s.connect()}, lease.WithReleaseTimeout(3*time.Second)), as(locks.NewOwner())
+		l := c.Mutex("it")
 		hold(t, l, o)
 		began := time.Now()
 		err := l.UnlockContext(o)
@@ -164,7 +168,7 @@ func TestALossToldByTheReleaseIsFinal(t *testing.T) {
 	})
 }
 
-func TestAReleaseThatIsAnsweredInTheEndIsNoLoss(t *testing.T) {
+func TestAReleaseAnsweredInTheEndIsNoLoss(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		conn := s.flaky()
 		l, o := open(t, conn).Mutex("it"), as(locks.NewOwner())

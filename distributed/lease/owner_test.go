@@ -14,9 +14,10 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// TestAnAttemptThatFailsBesideAHoldOfTheSameOwnerLeavesNothingBehind has one goroutine take the lock, and give it back while another one
-// of the same owner tries in vain, because the first one was not through when it asked. Whoever is the last to go has to free the lock.
-func TestAnAttemptThatFailsBesideAHoldOfTheSameOwnerLeavesNothingBehind(t *testing.T) {
+// TestAFailedAttemptBesideTheOwnersHoldLeavesNothing has one goroutine take the lock, and give it
+// back while another one of the same owner tries in vain, because the first one was not through
+// when it asked. The last one to go frees the lock.
+func TestAFailedAttemptBesideTheOwnersHoldLeavesNothing(t *testing.T) {
 	s := newServer()
 	l := open(t, s.connect()).Mutex("it")
 	for range 20 {

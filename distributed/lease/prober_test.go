@@ -25,7 +25,8 @@ func (a asked) Contended(ctx context.Context, name string) (awaited bool, err er
 	return awaited, err
 }
 
-// turns has n owners in one process take the lock one after the other, each for a millisecond, after during was called.
+// turns has n owners in one process take the lock one after the other, each for a millisecond,
+// after during was called.
 func turns(t *testing.T, c lease.Store, n int, during func()) {
 	l, err := lease.New(c)
 	require.NoError(t, err)
@@ -47,7 +48,7 @@ func turns(t *testing.T, c lease.Store, n int, during func()) {
 	wg.Wait()
 }
 
-func TestACohortKeepsTheLockWhileTheStoreSaysThatNobodyElseWaits(t *testing.T) {
+func TestLocalHandoffsGoOnWhileNobodyElseWaits(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		turns(t, asked{s.connect()}, 200, func() {})
 		require.Equal(t, 1, s.count("acquire"))
@@ -56,7 +57,7 @@ func TestACohortKeepsTheLockWhileTheStoreSaysThatNobodyElseWaits(t *testing.T) {
 	})
 }
 
-func TestACohortIsAtItsEndWhenTheStoreSaysThatSomebodyWaits(t *testing.T) {
+func TestLocalHandoffsEndWhenTheStoreHasAWaiter(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		rival, b := open(t, s.connect()).Mutex("it"), as(locks.NewOwner())
 		conn := asked{s.connect()}
@@ -76,17 +77,18 @@ func TestACohortIsAtItsEndWhenTheStoreSaysThatSomebodyWaits(t *testing.T) {
 	})
 }
 
-func TestTurnsDoNotGoOnForLongWhileTheStoreDoesNotAnswer(t *testing.T) {
+func TestLocalHandoffsEndSoonWithoutAnAnswerToTheProbe(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		conn := asked{s.connect()}
 		conn.set(func(c *client) { c.delay["awaited"] = 10 * time.Second })
 		turns(t, conn, 200, func() {})
-		// Of 200 turns the first lock has 65 and those of 20 milliseconds; the next ones do not ask, since an answer is due.
+		// Of 200 turns the first lock has 65 and those of 20 milliseconds; the next ones do not
+		// ask, since an answer is due.
 		require.Equal(t, 3, s.count("acquire"))
 	})
 }
 
-func TestACohortIsNoLongerIfSomebodyElseWaitedFromTheStart(t *testing.T) {
+func TestAContendedLockIsNotProbed(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		rival, b := open(t, s.connect()).Mutex("it"), as(locks.NewOwner())
 		hold(t, rival, b)
@@ -112,8 +114,9 @@ func TestACohortIsNoLongerIfSomebodyElseWaitedFromTheStart(t *testing.T) {
 	})
 }
 
-// between has two owners in this process take the lock again and again, each for so long, while somebody elsewhere waits for it whenever
-// he does not hold it, and returns how often those here held it at most between two holds of his.
+// between makes two local owners acquire the lock again and again, each for the time section,
+// beside a rival in another process that does the same. It returns how many local holds there
+// were at most between two holds of the rival.
 func between(t *testing.T, section time.Duration) (most int) {
 	bubble(t, func(t *testing.T, s *server) {
 		conn, far := s.connect(), s.connect()
@@ -158,15 +161,15 @@ func between(t *testing.T, section time.Duration) (most int) {
 	return most
 }
 
-func TestACohortIsOfThoseWhoWaitedAlreadyIfSomebodyElseWaits(t *testing.T) {
+func TestAContendedLockServesEarlierLocalWaitersOnly(t *testing.T) {
 	require.LessOrEqual(t, between(t, 3*time.Millisecond), 3)
 }
 
-func TestACohortWhoseTurnsTakeLessTimeThanAHandOverGoesOnThoughSomebodyElseWaits(t *testing.T) {
+func TestQuickLocalTurnsGoOnBesideARemoteWaiter(t *testing.T) {
 	require.Equal(t, lease.DefaultCohort+1, between(t, time.Microsecond))
 }
 
-func TestALockThatWasNotUsedForAWhileBeginsAsNew(t *testing.T) {
+func TestAnIdleLockForgetsItsContention(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		c := open(t, s.connect())
 		l, other := c.Mutex("it"), c.Mutex("it")

@@ -23,25 +23,25 @@ type queued struct {
 
 var _ lease.Queue = queued{}
 
-func (q queued) Enqueue(ctx context.Context, name, owner string, d time.Duration) (r lease.Reply, err error) {
+func (q queued) Enqueue(ctx context.Context, name, acquisition string, d time.Duration) (r lease.Reply, err error) {
 	err = q.call(ctx, "enqueue", func() {
 		rec := q.s.live(name)
-		head := len(*q.waiting) == 0 || (*q.waiting)[0] == owner
+		head := len(*q.waiting) == 0 || (*q.waiting)[0] == acquisition
 		switch {
-		case rec == nil && head || rec != nil && rec.owner == owner:
-			*q.waiting = slices.DeleteFunc(*q.waiting, func(o string) bool { return o == owner })
-			q.s.locks[name] = &record{owner, 1, time.Now().Add(d), 0}
+		case rec == nil && head || rec != nil && rec.acquisition == acquisition:
+			*q.waiting = slices.DeleteFunc(*q.waiting, func(o string) bool { return o == acquisition })
+			q.s.locks[name] = &record{acquisition, 1, time.Now().Add(d), 0}
 			r = lease.Reply{Held: true}
-		case !slices.Contains(*q.waiting, owner):
-			*q.waiting = append(*q.waiting, owner)
+		case !slices.Contains(*q.waiting, acquisition):
+			*q.waiting = append(*q.waiting, acquisition)
 		}
 	})
 	return r, err
 }
 
-func (q queued) Leave(ctx context.Context, name, owner string) error {
+func (q queued) Leave(ctx context.Context, name, acquisition string) error {
 	return q.call(ctx, "leave", func() {
-		*q.waiting = slices.DeleteFunc(*q.waiting, func(o string) bool { return o == owner })
+		*q.waiting = slices.DeleteFunc(*q.waiting, func(o string) bool { return o == acquisition })
 		q.s.notify(name)
 	})
 }
@@ -67,7 +67,7 @@ func inLine(t *testing.T, f func(t *testing.T, q queued, l, rival *lease.Mutex))
 	})
 }
 
-func TestWhoGivesUpLeavesTheQueueOfTheStore(t *testing.T) {
+func TestACancelledWaiterLeavesTheStoresQueue(t *testing.T) {
 	inLine(t, func(t *testing.T, q queued, l, rival *lease.Mutex) {
 		a := as(locks.NewOwner())
 		require.NoError(t, rival.LockContext(a))
@@ -98,7 +98,7 @@ func TestWhoGivesUpLeavesTheQueueOfTheStore(t *testing.T) {
 	})
 }
 
-func TestALateReplyOfAnAbandonedRequestLeavesTheQueueToo(t *testing.T) {
+func TestAnAbandonedRequestLeavesTheStoresQueue(t *testing.T) {
 	inLine(t, func(t *testing.T, q queued, l, rival *lease.Mutex) {
 		a := as(locks.NewOwner())
 		require.NoError(t, rival.LockContext(a))
@@ -186,7 +186,7 @@ func TestALeaseOfZeroIsRefused(t *testing.T) {
 	})
 }
 
-func TestAnAnswerThatIsTooLateDoesNotHaveTheHoldUndoneThatTheNextOneGives(t *testing.T) {
+func TestALateAnswerDoesNotUndoTheNextOne(t *testing.T) {
 	inLine(t, func(t *testing.T, q queued, l, rival *lease.Mutex) {
 		a, b := as(locks.NewOwner()), as(locks.NewOwner())
 		require.NoError(t, rival.LockContext(a))

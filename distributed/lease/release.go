@@ -86,8 +86,8 @@ func (c *Client) backOut(ctx context.Context, e *entry) {
 	e.mu.Lock()
 	user := e.fewer()
 	if h := e.hold; e.depth == 0 && h != nil {
-		// Another goroutine of the owner has got the lock since, and has unlocked it as one of two holds.
-		// So the last hold is released here. Or the hold is lost.
+		// Another goroutine of the owner has got the lock since, and has unlocked it as one of
+		// two holds. So the last hold is released here. Or the hold is lost.
 		h.released.Store(true)
 		e.hold, e.grant = nil, nil
 		if h.g.err() == nil {
@@ -134,9 +134,9 @@ func (c *Client) collect(ctx context.Context, e *entry) error {
 	return err
 }
 
-// free releases g to the store. It returns for how long others should have the opportunity to acquire
-// the lock before a local owner asks again. The error matches locks.ErrLost if g was lost, or if the
-// store does not say that it was held until now. Close waits for that.
+// free releases g to the store. It returns for how long others should have the opportunity to
+// acquire the lock before a local owner asks again. The error matches locks.ErrLost if g was
+// lost, or if the store does not say that it was held until now. Close waits for that.
 func (c *Client) free(g *grant) (yield time.Duration, err error) {
 	if c.begin() {
 		defer c.done()
@@ -155,8 +155,8 @@ type released struct {
 	err error
 }
 
-// giveBack has the store release g, and repeats the request until it is answered, but not for longer
-// than the release timeout or g's time. What is left of that is tried in the background.
+// giveBack has the store release g, and repeats the request until it is answered, but not for
+// longer than the release timeout or g's time. What is left of that is tried in the background.
 //
 // A request that ignores its context is not awaited: the caller gets an error in time.
 func (c *Client) giveBack(g *grant) (yield time.Duration, err error) {
@@ -220,8 +220,8 @@ func lostBy(err error) error {
 	return fmt.Errorf("%w before its release was confirmed: %w", locks.ErrLost, err)
 }
 
-// yieldFor returns for how long others should have the opportunity to acquire a lock, whose release took
-// the time trip.
+// yieldFor returns for how long others should have the opportunity to acquire a lock, whose
+// release took the time trip.
 func yieldFor(r Released, trip time.Duration) time.Duration {
 	if !r.Awaited {
 		return 0
@@ -229,8 +229,8 @@ func yieldFor(r Released, trip time.Duration) time.Duration {
 	return min(max(tripsOfHandOver*trip, time.Millisecond), 50*time.Millisecond)
 }
 
-// briefly returns a context for a quarter of the release timeout from now, or up to twice that: one for
-// all requests of such a time. A request without an answer leaves time to repeat it.
+// briefly returns a context for a quarter of the release timeout from now, or up to twice that:
+// one for all requests of such a time. A request without an answer leaves time to repeat it.
 func (c *Client) briefly(now time.Time) context.Context {
 	d := max(c.release/4, time.Millisecond)
 	c.mu.Lock()
@@ -244,8 +244,8 @@ func (c *Client) briefly(now time.Time) context.Context {
 	return c.brief
 }
 
-// abandon makes g lost because the client is closed, and reports whether it was held until then. The
-// caller has the store release it.
+// abandon makes g lost because the client is closed, and reports whether it was held until then.
+// The caller has the store release it.
 func (c *Client) abandon(g *grant) bool {
 	c.sched.remove(g)
 	if !g.lose(locks.ErrClosed) {

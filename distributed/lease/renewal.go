@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// scheduler renews the grants of a client and ends them in time: one goroutine with one timer for the
-// next thing to do, for any number of grants.
+// scheduler renews the grants of a client and ends them in time: one goroutine with one timer for
+// the next thing to do, for any number of grants.
 type scheduler struct {
 	c      *Client
 	wakeUp chan struct{}
@@ -91,8 +91,8 @@ func (s *scheduler) update(g *grant) {
 	s.wake()
 }
 
-// early is a loss of which the store notifies before the grant is scheduled: the store knows that it has
-// given the lock before its answer is here.
+// early is a loss of which the store notifies before the grant is scheduled: the store knows that
+// it has given the lock before its answer is here.
 //
 //	expected, notified   the loss is noted; expected returns it, and the grant is lost
 //	expected, added      the same: the loss is looked for after the grant is added, and a
@@ -155,8 +155,8 @@ func (s *scheduler) fix(g *grant) {
 	heap.Fix(&s.grants, g.index)
 }
 
-// plan sets when g is renewed: when two thirds of a lease are left of it, but not before the time
-// planned before, unless g would have ended by then. s.mu is held.
+// plan sets when g is renewed: when two thirds of a lease are left of it. It is not before the
+// time planned before, unless g would have ended by then. s.mu is held.
 func (s *scheduler) plan(g *grant) {
 	until := g.end()
 	at := until.Add(s.c.marginOf(g.lease) - g.lease*2/3)
@@ -205,7 +205,8 @@ func (s *scheduler) run() {
 	}
 }
 
-// step does what is due. It returns for how long nothing will be due, or false if that is for ever.
+// step does what is due. It returns for how long nothing will be due, or false if that is for
+// ever.
 func (s *scheduler) step() (time.Duration, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -238,9 +239,9 @@ func (s *scheduler) step() (time.Duration, bool) {
 	return max(s.next.Sub(s.c.now()), 0), true
 }
 
-// renew sends renewals for all grants of lease that are due within a tenth of it from now. The next
-// renewal follows after a third of it, with or without a reply: while replies take long, several
-// renewals are on their way, and the hold stays. s.mu is held.
+// renew sends renewals for all grants of lease that are due within a tenth of it from now. The
+// next renewal follows after a third of it, with or without a reply: while replies take long,
+// several renewals are on their way, and the hold stays. s.mu is held.
 func (s *scheduler) renew(now time.Time, lease time.Duration) {
 	var due []*grant
 	for _, g := range s.grants {
@@ -260,8 +261,8 @@ func (s *scheduler) renew(now time.Time, lease time.Duration) {
 	}
 }
 
-// send renews gs. The request is given up when its success would say nothing any more. The holds end in
-// time all the same: their ends are scheduled apart from it.
+// send renews gs. The request is given up when its success would say nothing any more. The holds
+// end in time all the same: their ends are scheduled apart from it.
 func (s *scheduler) send(gs []*grant, lease time.Duration) {
 	var ids []HoldID
 	var sent []*pending

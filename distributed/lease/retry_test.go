@@ -29,7 +29,7 @@ var (
 	unreachable = []error{lease.ErrRefused, lease.ErrUnavailable, lease.ErrUnreachable}
 )
 
-func TestARefusalThatPassesIsRetriedFromTheFirstRequestOn(t *testing.T) {
+func TestAPassingRefusalIsRetriedFromTheFirstRequestOn(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		store, l := turnedDown(t, s, loading)
 		got, o := make(chan error, 1), as(locks.NewOwner())
@@ -42,7 +42,7 @@ func TestARefusalThatPassesIsRetriedFromTheFirstRequestOn(t *testing.T) {
 	})
 }
 
-func TestARefusalThatDoesNotPassInTimeIsInTheError(t *testing.T) {
+func TestALastingRefusalIsInTheError(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		_, l := turnedDown(t, s, loading)
 		ctx, cancel := context.WithTimeout(as(locks.NewOwner()), time.Second)
@@ -56,7 +56,7 @@ func TestARefusalThatDoesNotPassInTimeIsInTheError(t *testing.T) {
 	})
 }
 
-func TestAnUnreachableStoreIsAnErrorUnlessRetryIsAskedFor(t *testing.T) {
+func TestAnUnreachableStoreIsRetriedOnRequestOnly(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		_, l := turnedDown(t, s, unreachable)
 		began := time.Now()
@@ -112,7 +112,7 @@ type forbidding struct{ *client }
 
 var errForbidden = errors.New("no permission")
 
-func (f forbidding) Release(ctx context.Context, name, owner string) (lease.Released, error) {
+func (f forbidding) Release(ctx context.Context, name, acquisition string) (lease.Released, error) {
 	f.call(ctx, "release", func() {})
 	return lease.Released{}, joined{lease.ErrRefused, errForbidden}
 }

@@ -13,7 +13,8 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// lasting is a store whose locks last until they are released, or the session ends, of which the server decides how long it is.
+// lasting is a store whose locks last until they are released, or the session ends, of which the
+// server decides how long it is.
 type lasting struct {
 	*client
 	term time.Duration
@@ -68,7 +69,7 @@ func TestASessionDecidesHowLongHoldsLast(t *testing.T) {
 	})
 }
 
-func TestASessionIsToldOnceOfEachHoldThatIsLostAndOfNoOther(t *testing.T) {
+func TestASessionIsToldOnceOfEachLostHold(t *testing.T) {
 	overSession(t, func(t *testing.T, store *lasting, c *lease.Client) {
 		a := as(locks.NewOwner())
 		hold(t, c.Mutex("released"), a)
@@ -97,7 +98,7 @@ func TestASessionIsToldOnceOfEachHoldThatIsLostAndOfNoOther(t *testing.T) {
 	})
 }
 
-func TestASessionIsToldOfALossThatTheReleaseIsTheFirstToSee(t *testing.T) {
+func TestASessionIsToldOfALossSeenByTheRelease(t *testing.T) {
 	overSession(t, func(t *testing.T, store *lasting, c *lease.Client) {
 		a := as(locks.NewOwner())
 		l := c.Mutex("it")
@@ -113,12 +114,12 @@ func TestASessionIsToldOfALossThatTheReleaseIsTheFirstToSee(t *testing.T) {
 // shrinking is a store whose session becomes shorter while it is asked for a lock.
 type shrinking struct{ *lasting }
 
-func (s shrinking) Acquire(ctx context.Context, name, owner string, d time.Duration) (lease.Reply, error) {
+func (s shrinking) Acquire(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
 	s.term = 5 * time.Second
-	return s.lasting.Acquire(ctx, name, owner, d)
+	return s.lasting.Acquire(ctx, name, acquisition, d)
 }
 
-func TestAHoldLastsNoLongerThanASessionThatHasBecomeShorterBeforeTheAnswer(t *testing.T) {
+func TestAShorterSessionShortensTheHold(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		store := shrinking{&lasting{client: s.connect(), term: 10 * time.Second}}
 		c, err := lease.New(store, lease.WithMargin(time.Second))

@@ -14,12 +14,12 @@ import (
 // openToAll is a store that refuses nobody.
 type openToAll struct{ *client }
 
-func (o openToAll) Acquire(ctx context.Context, name, owner string, d time.Duration) (lease.Reply, error) {
-	return o.client.Acquire(ctx, name+owner, owner, d)
+func (o openToAll) Acquire(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
+	return o.client.Acquire(ctx, name+acquisition, acquisition, d)
 }
 
-func (o openToAll) Release(ctx context.Context, name, owner string) (lease.Released, error) {
-	return o.client.Release(ctx, name+owner, owner)
+func (o openToAll) Release(ctx context.Context, name, acquisition string) (lease.Released, error) {
+	return o.client.Release(ctx, name+acquisition, acquisition)
 }
 
 func TestOwnersOfASharedLockHoldItTogether(t *testing.T) {

@@ -17,13 +17,13 @@ type older struct {
 	by time.Duration
 }
 
-func (o older) Acquire(ctx context.Context, name, owner string, d time.Duration) (lease.Reply, error) {
-	r, err := o.client.Acquire(ctx, name, owner, d)
+func (o older) Acquire(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
+	r, err := o.client.Acquire(ctx, name, acquisition, d)
 	r.Since = time.Now().Add(-o.by)
 	return r, err
 }
 
-func TestTheTimeOfAHoldCountsFromWhenTheStoreSays(t *testing.T) {
+func TestAHoldCountsFromTheStoresTime(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		conn := s.connect()
 		conn.set(func(c *client) { c.delay["renew"] = time.Second }) // the hold is renewed at once
@@ -54,7 +54,7 @@ func TestTheTimeOfAHoldCountsFromWhenTheStoreSays(t *testing.T) {
 	})
 }
 
-func TestAFixedHoldThatEndedBeforeItCouldBeCompletedIsNotGranted(t *testing.T) {
+func TestAFixedHoldThatEndsTooSoonIsNotGranted(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		store := vanishing{older{s.connect(), term / 2}}
 		c, err := lease.New(store, lease.WithTTL(term))

@@ -6,58 +6,61 @@ import (
 	"time"
 )
 
-// ErrRefused is matched by the errors of a [Store] that say that a request was surely not carried out:
-// the store answered with an error. After any other error the outcome is unknown, except after one
-// matching locks.ErrForeign.
+// ErrRefused is matched by the errors of a [Store] that say that a request was surely not carried
+// out: the store answered with an error. After any other error the outcome is unknown, except
+// after one matching locks.ErrForeign.
 var ErrRefused = errors.New("lease: refused by the store")
 
-// ErrUnavailable is matched by errors of a [Store] that pass by themselves, such as those of a server
-// that is starting, of a cluster that elects a master, or of a pool without a free connection.
-// Acquisitions retry after them, see [WithRetry]. An adapter joins it with [ErrRefused] if the request
-// was surely not carried out.
+// ErrUnavailable is matched by errors of a [Store] that pass by themselves. Examples are those of
+// a server that is starting, of a cluster that elects a master, or of a pool without a free
+// connection. Acquisitions retry after them, see [WithRetry]. An adapter joins it with
+// [ErrRefused] if the request was surely not carried out.
 var ErrUnavailable = errors.New("lease: store is not available now")
 
-// ErrUnreachable is matched by those errors matching [ErrUnavailable] that say that no connection to the
-// store could be made. Its address may be wrong.
+// ErrUnreachable is matched by those errors matching [ErrUnavailable] that say that no connection
+// to the store could be made. Its address may be wrong.
 var ErrUnreachable = errors.New("lease: store cannot be reached")
 
-// Store is what an adapter implements: the protocol of one kind of lock, over one client of its store.
-// It keeps no state of holds. [Client] does.
+// Store is what an adapter implements: the protocol of one kind of lock, over one client of its
+// store. It keeps no state of holds. [Client] does.
 //
 // acquisition is the name of one acquisition and of the hold that it leads to, unique among all
 // processes and times. A Store never acquires, prolongs or releases anything for another one.
 //
-// All methods may be called concurrently. They return when ctx ends at the latest, if the store's client
-// allows that. A [Client] keeps its promises on time even if they do not. Errors need no prefix: the
-// Client adds the adapter's (see [WithErrorPrefix]), the operation and the lock's name.
+// All methods may be called concurrently. They return when ctx ends at the latest, if the store's
+// client allows that. A [Client] keeps its promises on time even if they do not. Errors need no
+// prefix: the Client adds the adapter's (see [WithErrorPrefix]), the operation and the lock's
+// name.
 type Store interface {
-	// Acquire asks once for the lock called name, without waiting, for the time lease from when the store
-	// decides. It does not repeat a request that may have been carried out: the reply says what the
-	// store decided, and an error that this is unknown.
+	// Acquire asks once for the lock called name, without waiting, for the time lease from when
+	// the store decides. It does not repeat a request that may have been carried out: the reply
+	// says what the store decided, and an error that this is unknown.
 	//
-	// An error matching locks.ErrForeign says that something other than a lock is under the name, and one
-	// matching [ErrRefused] that nothing was done. After any other error the Client calls Lookup.
+	// An error matching locks.ErrForeign says that something other than a lock is under the name,
+	// and one matching [ErrRefused] that nothing was done. After any other error the Client calls
+	// Lookup.
 	Acquire(ctx context.Context, name, acquisition string, lease time.Duration) (Reply, error)
 
 	// Lookup asks whether acquisition holds the lock, after an Acquire whose outcome is unknown.
 	Lookup(ctx context.Context, name, acquisition string) (Reply, error)
 
-	// Renew makes each hold last for lease from now, and reports of each whether it does. It never acquires
-	// a lock anew. If it fails for some of them, it returns the error, and true for the others.
+	// Renew makes each hold last for lease from now, and reports of each whether it does. It
+	// never acquires a lock anew. If it fails for some of them, it returns the error, and true
+	// for the others.
 	Renew(ctx context.Context, holds []HoldID, lease time.Duration) ([]bool, error)
 
-	// Release frees the lock if acquisition holds it. It may be repeated, also long after an earlier one,
-	// and for an acquisition that never had the lock.
+	// Release frees the lock if acquisition holds it. It may be repeated, also long after an
+	// earlier one, and for an acquisition that never had the lock.
 	//
-	// An error matching locks.ErrLost says that the lock was not held until now, such as after the end of
-	// the connection that held it. It is final, and so is one matching [ErrRefused] but not
-	// [ErrUnavailable]. After any other error the Client repeats the request.
+	// An error matching locks.ErrLost says that the lock was not held until now, such as after
+	// the end of the connection that held it. It is final, and so is one matching [ErrRefused]
+	// but not [ErrUnavailable]. After any other error the Client repeats the request.
 	Release(ctx context.Context, name, acquisition string) (Released, error)
 
-	// Watch begins to notify acquisition when the lock called name may have become free for it. The Client
-	// asks again once it has the watch, so that no release in between is missed, unless the last
-	// answer was [Reply.Listening]. A notification may come without a reason. A lost one costs the poll
-	// interval. A store that cannot notify returns nil.
+	// Watch begins to notify acquisition when the lock called name may have become free for it.
+	// The Client asks again once it has the watch, so that no release in between is missed,
+	// unless the last answer was [Reply.Listening]. A notification may come without a reason. A
+	// lost one costs the poll interval. A store that cannot notify returns nil.
 	Watch(ctx context.Context, name, acquisition string) (Watch, error)
 }
 
@@ -67,13 +70,14 @@ type Reply struct {
 	Held bool
 	// Token is the fencing token of the hold, or 0 if the store has none.
 	Token uint64
-	// Wait is for how long the lock will not be free unless it is released, or 0 if that is unknown.
+	// Wait is for how long the lock will not be free unless it is released, or 0 if that is
+	// unknown.
 	Wait time.Duration
-	// Since is the time, by [Now], from which the store counts the lease. It is set if that is before this
-	// request, because the hold is part of a session that was there already.
+	// Since is the time, by [Now], from which the store counts the lease. It is set if that is
+	// before this request, because the hold is part of a session that was there already.
 	Since time.Time
-	// Listening says that the acquisition's notifications were on before this request was sent. So Watch
-	// misses nothing, and the Client need not ask again because of it.
+	// Listening says that the acquisition's notifications were on before this request was sent.
+	// So Watch misses nothing, and the Client need not ask again because of it.
 	Listening bool
 }
 
@@ -81,7 +85,8 @@ type Reply struct {
 type Released struct {
 	// Held says that the acquisition held the lock until now.
 	Held bool
-	// Awaited says that others may be waiting for the lock. A store that cannot tell says so always.
+	// Awaited says that others may be waiting for the lock. A store that cannot tell says so
+	// always.
 	Awaited bool
 }
 
@@ -98,72 +103,83 @@ type Watch interface {
 
 // Queue is an optional interface of a [Store] that gives its locks away in order of arrival.
 type Queue interface {
-	// Enqueue is Acquire for an acquisition that will wait. If the lock is refused, the acquisition has a
-	// place in the queue, and keeps it as long as it asks again, until it has the lock or leaves.
-	// If a place is lost, such as with its session, the next Enqueue takes a new one. Acquire leaves no place.
+	// Enqueue is Acquire for an acquisition that will wait. If the lock is refused, the
+	// acquisition has a place in the queue, and keeps it as long as it asks again, until it has
+	// the lock or leaves. If a place is lost, such as with its session, the next Enqueue takes a
+	// new one. Acquire leaves no place.
 	Enqueue(ctx context.Context, name, acquisition string, lease time.Duration) (Reply, error)
 
 	// Leave gives the acquisition's place up, if it has one. It may be repeated.
 	Leave(ctx context.Context, name, acquisition string) error
 }
 
-// Teller is an optional interface of a [Queue] that may know without a request that it is a waiter's turn.
+// Teller is an optional interface of a [Queue] that may know without a request that it is a
+// waiter's turn.
 type Teller interface {
-	// Granted is Enqueue if the store knows the answer, and the answer is that acquisition holds the lock:
-	// because of something that the server has said since acquisition has its place, and that others
-	// can make untrue only by removing that place. It sends no request and does not wait.
+	// Granted is Enqueue if the store knows that acquisition holds the lock. The server must have
+	// said something since acquisition has its place that others can make untrue only by removing
+	// that place. Granted sends no request and does not wait.
 	//
-	// It is called before each Enqueue of an acquisition that can be cancelled, and not for holds with a
-	// fixed lease. If it returns false, the place is as it was, and Enqueue is called.
+	// It is called before each Enqueue of an acquisition that can be cancelled, and not for holds
+	// with a fixed lease. If it returns false, the place is as it was, and Enqueue is called.
 	Granted(name, acquisition string) (Reply, bool)
 }
 
-// Usher is an optional interface of a [Store] that registers waiters, to wake one at a time. Unlike a
-// place in a [Queue] that is a hint: the lock goes to the first request for it.
+// Usher is an optional interface of a [Store] that registers waiters, to wake one at a time.
+// Unlike a place in a [Queue] that is a hint: the lock goes to the first request for it.
 type Usher interface {
-	// Await is Acquire for an acquisition that will wait. If the lock is refused, the acquisition is
-	// registered as a waiter, until it has the lock or Forget is called. Acquire registers nothing.
+	// Await is Acquire for an acquisition that will wait. If the lock is refused, the acquisition
+	// is registered as a waiter, until it has the lock or Forget is called. Acquire registers
+	// nothing.
 	Await(ctx context.Context, name, acquisition string, lease time.Duration) (Reply, error)
 
-	// Forget ends the registration, if there is one, and wakes another waiter if it was the acquisition's
-	// turn. No request of the acquisition is under way then. Forget may fail, which costs time.
+	// Forget ends the registration, if there is one, and wakes another waiter if it was the
+	// acquisition's turn. No request of the acquisition is under way then. Forget may fail, which
+	// costs time.
 	Forget(ctx context.Context, name, acquisition string)
 }
 
-// Session is an optional interface of a [Store] whose locks last as long as a session with its server.
-// The server decides for how long that is, and a lock does not end by itself when its hold ends here.
+// Session is an optional interface of a [Store] whose locks last as long as a session with its
+// server. The server decides for how long that is, and a lock does not end by itself when its
+// hold ends here.
 type Session interface {
-	// Term returns how long the session lasts without a sign of life. A hold lasts no longer than that after
-	// it was acquired or extended, and that long after a renewal: [WithTTL] has no effect.
+	// Term returns how long the session lasts without a sign of life. A hold lasts no longer than
+	// that after it was acquired or extended, and that long after a renewal: [WithTTL] has no
+	// effect.
 	Term() time.Duration
 
-	// Lost is called once for each hold that was lost, after its owner was told. The store frees what the
-	// session may keep. Lost is called from any goroutine and must not wait.
+	// Lost is called once for each hold that was lost, after its owner was told. The store frees
+	// what the session may keep. Lost is called from any goroutine and must not wait.
 	Lost(id HoldID)
 }
 
-// Breaker is an optional interface of a [Store] that can free a lock without its holder's consent.
+// Breaker is an optional interface of a [Store] that can free a lock without its holder's
+// consent.
 type Breaker interface {
-	// Break frees the lock called name, wakes its waiters, and reports whether it was held. If something other
-	// than a lock is under the name, it changes nothing and returns an error matching locks.ErrForeign.
+	// Break frees the lock called name, wakes its waiters, and reports whether it was held. If
+	// something other than a lock is under the name, it changes nothing and returns an error
+	// matching locks.ErrForeign.
 	Break(ctx context.Context, name string) (bool, error)
 }
 
-// LossNotifier is an optional interface of a [Store] that can learn by itself that a hold has ended, such
-// as from the end of a session with its server.
+// LossNotifier is an optional interface of a [Store] that can learn by itself that a hold has
+// ended, such as from the end of a session with its server.
 type LossNotifier interface {
-	// NotifyLoss is called once, before anything else. The store calls lost for a hold that has surely ended.
-	// The hold is lost when lost returns. cause, if not nil, is joined with locks.ErrLost.
+	// NotifyLoss is called once, before anything else. The store calls lost for a hold that has
+	// surely ended. The hold is lost when lost returns. cause, if not nil, is joined with
+	// locks.ErrLost.
 	//
-	// lost may be called from any goroutine and at any time, also before the store has returned the reply
-	// that gives the hold: then the Client gets a hold that is lost. It does not wait, and ignores
-	// unknown holds.
+	// lost may be called from any goroutine and at any time, also before the store has returned
+	// the reply that gives the hold: then the Client gets a hold that is lost. It does not wait,
+	// and ignores unknown holds.
 	NotifyLoss(lost func(id HoldID, cause error))
 }
 
-// ContentionProber is an optional interface of a [Store] that can tell whether a held lock is waited for.
+// ContentionProber is an optional interface of a [Store] that can tell whether a held lock is
+// waited for.
 type ContentionProber interface {
-	// Contended reports whether anybody may be waiting for the lock called name, except for the local queue
-	// of this client. It may say so without a reason, and may overlook waiters without a Watch.
+	// Contended reports whether anybody may be waiting for the lock called name, except for the
+	// local queue of this client. It may say so without a reason, and may overlook waiters
+	// without a Watch.
 	Contended(ctx context.Context, name string) (bool, error)
 }

@@ -21,10 +21,10 @@ type server struct {
 }
 
 type record struct {
-	owner   string
-	holds   int
-	expires time.Time
-	token   uint64
+	acquisition string
+	holds       int
+	expires     time.Time
+	token       uint64
 }
 
 func newServer() *server {
@@ -51,7 +51,7 @@ func (s *server) holder(name string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if r := s.live(name); r != nil {
-		return r.owner
+		return r.acquisition
 	}
 	return ""
 }
@@ -102,8 +102,8 @@ func (c *client) set(f func(c *client)) {
 	f(c)
 }
 
-// call carries f out on the server, if the request gets there, and reports whether the reply comes
-// back.
+// call carries f out on the server, if the request gets there, and reports whether the reply
+// comes back.
 func (c *client) call(ctx context.Context, kind string, f func()) error {
 	c.mu.Lock()
 	down, deaf, delay := c.down, c.deaf, c.delay[kind]
@@ -142,15 +142,15 @@ func (c *client) call(ctx context.Context, kind string, f func()) error {
 	return nil
 }
 
-func (c *client) Acquire(ctx context.Context, name, owner string, d time.Duration) (r lease.Reply, err error) {
+func (c *client) Acquire(ctx context.Context, name, acquisition string, d time.Duration) (r lease.Reply, err error) {
 	err = c.call(ctx, "acquire", func() {
 		now := time.Now()
 		switch rec := c.s.live(name); {
 		case rec == nil:
 			c.s.token++
-			c.s.locks[name] = &record{owner, 1, now.Add(d), c.s.token}
+			c.s.locks[name] = &record{acquisition, 1, now.Add(d), c.s.token}
 			r = lease.Reply{Held: true, Token: c.s.token}
-		case rec.owner == owner:
+		case rec.acquisition == acquisition:
 			rec.holds++
 			rec.expires = now.Add(d)
 			r = lease.Reply{Held: true, Token: rec.token}
@@ -161,9 +161,9 @@ func (c *client) Acquire(ctx context.Context, name, owner string, d time.Duratio
 	return r, err
 }
 
-func (c *client) Lookup(ctx context.Context, name, owner string) (r lease.Reply, err error) {
+func (c *client) Lookup(ctx context.Context, name, acquisition string) (r lease.Reply, err error) {
 	err = c.call(ctx, "recall", func() {
-		if rec := c.s.live(name); rec != nil && rec.owner == owner {
+		if rec := c.s.live(name); rec != nil && rec.acquisition == acquisition {
 			r = lease.Reply{Held: true, Token: rec.token}
 		}
 	})
@@ -174,7 +174,7 @@ func (c *client) Renew(ctx context.Context, holds []lease.HoldID, d time.Duratio
 	err = c.call(ctx, "renew", func() {
 		for _, h := range holds {
 			rec := c.s.live(h.Name)
-			mine := rec != nil && rec.owner == h.Acquisition
+			mine := rec != nil && rec.acquisition == h.Acquisition
 			if mine {
 				rec.expires = time.Now().Add(d)
 			}
@@ -187,9 +187,9 @@ func (c *client) Renew(ctx context.Context, holds []lease.HoldID, d time.Duratio
 	return ok, nil
 }
 
-func (c *client) Release(ctx context.Context, name, owner string) (r lease.Released, err error) {
+func (c *client) Release(ctx context.Context, name, acquisition string) (r lease.Released, err error) {
 	err = c.call(ctx, "release", func() {
-		if rec := c.s.live(name); rec != nil && rec.owner == owner {
+		if rec := c.s.live(name); rec != nil && rec.acquisition == acquisition {
 			delete(c.s.locks, name)
 			r = lease.Released{Held: true, Awaited: c.s.notify(name) > 0}
 		}

@@ -20,16 +20,16 @@ type tardy struct {
 	by time.Duration
 }
 
-func (c *tardy) Acquire(ctx context.Context, name, owner string, d time.Duration) (lease.Reply, error) {
+func (c *tardy) Acquire(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
 	if c.by == 0 {
-		return c.client.Acquire(ctx, name, owner, d)
+		return c.client.Acquire(ctx, name, acquisition, d)
 	}
-	time.AfterFunc(c.by, func() { c.client.Acquire(context.Background(), name, owner, d) })
+	time.AfterFunc(c.by, func() { c.client.Acquire(context.Background(), name, acquisition, d) })
 	c.by = 0
 	return lease.Reply{}, errNetwork
 }
 
-func TestAnAcquisitionThatIsCarriedOutLongAfterItFailedIsUndone(t *testing.T) {
+func TestAnAcquisitionCarriedOutLateIsUndone(t *testing.T) {
 	for _, by := range []time.Duration{time.Millisecond, time.Second, 5 * time.Second, term - 4*time.Second} {
 		bubble(t, func(t *testing.T, s *server) {
 			c, err := lease.New(&tardy{s.connect(), by}, lease.WithTTL(term))
@@ -64,7 +64,7 @@ func TestACancelledAcquisitionWithoutAnAnswerIsUndoneSoon(t *testing.T) {
 	})
 }
 
-func TestWhatIsToBeUndoneIsSoWhenTheStoreCanBeReachedAgain(t *testing.T) {
+func TestAnOutageDelaysTheUndoing(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		conn := s.connect()
 		l := open(t, conn).Mutex("it")
@@ -82,7 +82,7 @@ func TestWhatIsToBeUndoneIsSoWhenTheStoreCanBeReachedAgain(t *testing.T) {
 	})
 }
 
-func TestAReleaseThatGaveUpIsDoneWhenTheStoreCanBeReachedAgain(t *testing.T) {
+func TestAnOutageDelaysTheRelease(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		conn := s.connect()
 		l, o := open(t, conn).Mutex("it"), as(locks.NewOwner())

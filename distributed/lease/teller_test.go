@@ -12,21 +12,22 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// telling is a queued store that knows, without being asked, who is the next one when the lock is free, if it wants to.
+// telling is a queued store that knows, without being asked, who is the next one when the lock is
+// free, if it wants to.
 type telling struct {
 	queued
 	knows bool
 	then  func() // called by Granted
 }
 
-func (k *telling) Granted(name, owner string) (r lease.Reply, ok bool) {
+func (k *telling) Granted(name, acquisition string) (r lease.Reply, ok bool) {
 	k.s.mu.Lock()
 	defer k.s.mu.Unlock()
-	if !k.knows || k.s.live(name) != nil || len(*k.waiting) == 0 || (*k.waiting)[0] != owner {
+	if !k.knows || k.s.live(name) != nil || len(*k.waiting) == 0 || (*k.waiting)[0] != acquisition {
 		return r, false
 	}
 	*k.waiting = (*k.waiting)[1:]
-	k.s.locks[name] = &record{owner, 1, time.Now().Add(term), 0}
+	k.s.locks[name] = &record{acquisition, 1, time.Now().Add(term), 0}
 	if k.then != nil {
 		k.then()
 	}
@@ -53,7 +54,8 @@ func told(t *testing.T, f func(t *testing.T, k *telling, l *lease.Mutex, free fu
 	})
 }
 
-// waited waits for l, which others free meanwhile, and returns for whom, and how often the store was asked since then.
+// waited waits for l, which free frees meanwhile. It returns the owner's context, and how many
+// requests the store had since then.
 func waited(t *testing.T, k *telling, l *lease.Mutex, free func()) (ctx context.Context, asked int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(as(locks.NewOwner()))
@@ -67,7 +69,7 @@ func waited(t *testing.T, k *telling, l *lease.Mutex, free func()) (ctx context.
 	return ctx, k.asked() - before
 }
 
-func TestAWaiterOfWhomTheStoreKnowsThatItIsItsTurnDoesNotAsk(t *testing.T) {
+func TestAPredictedTurnNeedsNoRequest(t *testing.T) {
 	told(t, func(t *testing.T, k *telling, l *lease.Mutex, free func()) {
 		ctx, asked := waited(t, k, l, free)
 		require.Zero(t, asked)
@@ -80,7 +82,7 @@ func TestAWaiterOfWhomTheStoreKnowsThatItIsItsTurnDoesNotAsk(t *testing.T) {
 	})
 }
 
-func TestAWaiterOfWhomTheStoreDoesNotKnowAsks(t *testing.T) {
+func TestAnUnpredictedTurnNeedsARequest(t *testing.T) {
 	told(t, func(t *testing.T, k *telling, l *lease.Mutex, free func()) {
 		k.knows = false
 		ctx, asked := waited(t, k, l, free)
@@ -97,7 +99,7 @@ func TestAHoldOfItsOwnLengthIsAskedFor(t *testing.T) {
 	}, lease.WithFixedTTL(term/2))
 }
 
-func TestWhatTheStoreGivesToOneWhoseContextHasEndedIsGivenBack(t *testing.T) {
+func TestAPredictedTurnAfterTheEndIsGivenBack(t *testing.T) {
 	for range 20 { // either end is seen first
 		told(t, func(t *testing.T, k *telling, l *lease.Mutex, free func()) {
 			ctx, cancel := context.WithCancel(as(locks.NewOwner()))
@@ -117,7 +119,8 @@ func TestWhatTheStoreGivesToOneWhoseContextHasEndedIsGivenBack(t *testing.T) {
 	}
 }
 
-// telltale is a telling store that tells of the end of a hold as soon as it knows of it, before anybody else does.
+// telltale is a telling store that tells of the end of a hold as soon as it knows of it, before
+// anybody else does.
 type telltale struct {
 	*telling
 	lost func(lease.HoldID, error)
@@ -127,15 +130,15 @@ var _ lease.LossNotifier = (*telltale)(nil)
 
 func (s *telltale) NotifyLoss(lost func(lease.HoldID, error)) { s.lost = lost }
 
-func (s *telltale) Granted(name, owner string) (lease.Reply, bool) {
-	r, ok := s.telling.Granted(name, owner)
+func (s *telltale) Granted(name, acquisition string) (lease.Reply, bool) {
+	r, ok := s.telling.Granted(name, acquisition)
 	if ok {
-		s.lost(lease.HoldID{Name: name, Acquisition: owner}, errNetwork)
+		s.lost(lease.HoldID{Name: name, Acquisition: acquisition}, errNetwork)
 	}
 	return r, ok
 }
 
-func TestAHoldOfWhichAWaiterIsToldIsLostIfItsEndWasToldOfBefore(t *testing.T) {
+func TestAPredictedTurnAfterItsLossIsLost(t *testing.T) {
 	inLine(t, func(t *testing.T, q queued, _, rival *lease.Mutex) {
 		c, err := lease.New(&telltale{telling: &telling{queued: q, knows: true}}, lease.WithTTL(term))
 		require.NoError(t, err)

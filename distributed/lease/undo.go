@@ -11,12 +11,13 @@ import "time"
 //
 // Everything here ends with the answer that settles it, and is bounded in time and in requests.
 
-// grace is how long the caller of a request has gone before its effect is undone without its answer
-// being awaited.
+// grace is how long the caller of a request has gone before its effect is undone without its
+// answer being awaited.
 const grace = 50 * time.Millisecond
 
-// undo gives back what a request gives whose caller has gone. e is busy until then, but not for longer
-// than the grace: the next acquisition has another name and does not depend on this one.
+// undo gives back what a request gives whose caller has gone. e is busy until then, but not for
+// longer than the grace. The next acquisition has another name, and so does not depend on this
+// one.
 func (a *acquisition) undo(sent time.Time, answers <-chan answer) {
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
@@ -54,8 +55,8 @@ func (a *acquisition) settle(r answer) {
 	}
 }
 
-// leaveQueue gives the place in the queue up, and what a request without an answer has taken. It repeats
-// the request until it is answered, but not for longer than the release timeout.
+// leaveQueue gives the place in the queue up, and what a request without an answer has taken. It
+// repeats the request until it is answered, but not for longer than the release timeout.
 func (a *acquisition) leaveQueue() {
 	stop := time.Now().Add(a.c.release)
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 250*time.Millisecond) {
@@ -80,12 +81,12 @@ func (c *Client) forget(usher Usher, name, id string) {
 	c.background(func() { usher.Forget(c.briefly(time.Now()), name, id) })
 }
 
-// latest is for how long at most a request is expected to arrive that was sent: about as long as a
-// system goes on to send what a closed connection has left.
+// latest is for how long at most a request is expected to arrive that was sent: about as long as
+// a system goes on to send what a closed connection has left.
 const latest = 5 * time.Minute
 
-// The pauses between the requests of a sweep double from firstSweep to a tenth of its time. So it sends
-// at most 10 requests, and one more for each doubling: 30 in a year.
+// The pauses between the requests of a sweep double from firstSweep to a tenth of its time. So it
+// sends at most 10 requests, and one more for each doubling: 30 in a year.
 const firstSweep = 5 * time.Millisecond
 
 // sweeping is what a sweep does.
@@ -97,12 +98,12 @@ type sweeping struct {
 	known <-chan struct{} // closed when the outcome of that request is known, or nil
 }
 
-// sweep releases what s.id holds, or comes to hold because of a late request, in the background. It ends
-// when the store has released it, when the outcome is known, when the store refuses for good, or
-// at the time s.until. If nothing is late, any answer ends it.
+// sweep releases what s.id holds, or comes to hold because of a late request, in the background.
+// It ends when the store has released it, when the outcome is known, when the store refuses for
+// good, or at the time s.until. If nothing is late, any answer ends it.
 //
-// A request that a network delivers after s.until, or after the time latest, leaves the lock held for
-// one more lease.
+// A request that a network delivers after s.until, or after the time latest, leaves the lock held
+// for one more lease.
 func (c *Client) sweep(s sweeping) {
 	left := s.until.Sub(c.now())
 	if s.late {

@@ -14,7 +14,7 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-func TestAStoreThatIsOutOfReachIsAnErrorAtTheFirstAttempt(t *testing.T) {
+func TestAnOutageIsAnErrorAtTheFirstAttempt(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		conn := s.connect()
 		conn.set(func(c *client) { c.down = true })
@@ -27,7 +27,7 @@ func TestAStoreThatIsOutOfReachIsAnErrorAtTheFirstAttempt(t *testing.T) {
 	})
 }
 
-func TestWhoWaitsGoesOnWhenTheStoreIsOutOfReach(t *testing.T) {
+func TestAWaiterSurvivesAnOutage(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		conn := s.connect()
 		l, holder := open(t, conn).Mutex("it"), open(t, s.connect()).Mutex("it")
@@ -55,14 +55,14 @@ type counted struct {
 	n *int
 }
 
-func (c counted) Acquire(ctx context.Context, name, owner string, d time.Duration) (lease.Reply, error) {
+func (c counted) Acquire(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
 	c.mu.Lock()
 	*c.n++
 	c.mu.Unlock()
-	return c.client.Acquire(ctx, name, owner, d)
+	return c.client.Acquire(ctx, name, acquisition, d)
 }
 
-func TestAStoreThatIsOutOfReachIsAskedEverMoreRarely(t *testing.T) {
+func TestRequestsBecomeRareDuringAnOutage(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		conn, n := counted{s.connect(), new(int)}, 0
 		conn.n = &n
@@ -88,7 +88,7 @@ func TestAStoreThatIsOutOfReachIsAskedEverMoreRarely(t *testing.T) {
 	})
 }
 
-func TestWhoWaitsAtTheGateIsWaitingAlready(t *testing.T) {
+func TestALocalWaiterSurvivesAnOutage(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		conn := s.connect()
 		l := open(t, conn, lease.WithMaxLocalHandoffs(0)).Mutex("it")
@@ -107,7 +107,7 @@ func TestWhoWaitsAtTheGateIsWaitingAlready(t *testing.T) {
 	})
 }
 
-func TestWhoWaitsIsToldWhenTheStoreRefusesForGood(t *testing.T) {
+func TestAPermanentRefusalEndsAWait(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		store := &fickle{client: s.connect()}
 		c, err := lease.New(store)
@@ -141,14 +141,14 @@ func (f *fickle) fail(errs ...error) {
 	f.errs = errs
 }
 
-func (f *fickle) Acquire(ctx context.Context, name, owner string, d time.Duration) (lease.Reply, error) {
+func (f *fickle) Acquire(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
 	f.mu.Lock()
 	errs := f.errs
 	f.mu.Unlock()
 	if errs != nil {
 		return lease.Reply{}, joined(errs)
 	}
-	return f.client.Acquire(ctx, name, owner, d)
+	return f.client.Acquire(ctx, name, acquisition, d)
 }
 
 type joined []error
@@ -156,7 +156,7 @@ type joined []error
 func (joined) Error() string     { return "refused" }
 func (j joined) Unwrap() []error { return j }
 
-func TestAPlaceInAQueueIsKeptWhileTheStoreIsOutOfReach(t *testing.T) {
+func TestAPlaceInAQueueSurvivesAnOutage(t *testing.T) {
 	inLine(t, func(t *testing.T, q queued, l, rival *lease.Mutex) {
 		a, b := as(locks.NewOwner()), as(locks.NewOwner())
 		require.NoError(t, rival.LockContext(a))

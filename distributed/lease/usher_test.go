@@ -14,7 +14,7 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// ushering is a client whose store knows who waits.
+// ushering is a client whose store registers waiters.
 type ushering struct {
 	*client
 	waiting   *[]string // guarded by the server's mutex
@@ -23,24 +23,24 @@ type ushering struct {
 
 var _ lease.Usher = ushering{}
 
-func (u ushering) Await(ctx context.Context, name, owner string, d time.Duration) (r lease.Reply, err error) {
+func (u ushering) Await(ctx context.Context, name, acquisition string, d time.Duration) (r lease.Reply, err error) {
 	err = u.call(ctx, "await", func() {
 		rec := u.s.live(name)
-		*u.waiting = slices.DeleteFunc(*u.waiting, func(o string) bool { return o == owner })
-		if rec == nil || rec.owner == owner {
-			u.s.locks[name] = &record{owner, 1, time.Now().Add(d), 0}
+		*u.waiting = slices.DeleteFunc(*u.waiting, func(o string) bool { return o == acquisition })
+		if rec == nil || rec.acquisition == acquisition {
+			u.s.locks[name] = &record{acquisition, 1, time.Now().Add(d), 0}
 			r = lease.Reply{Held: true}
 			return
 		}
-		*u.waiting = append(*u.waiting, owner)
+		*u.waiting = append(*u.waiting, acquisition)
 		r = lease.Reply{Wait: time.Until(rec.expires), Listening: u.listening}
 	})
 	return r, err
 }
 
-func (u ushering) Forget(ctx context.Context, name, owner string) {
+func (u ushering) Forget(ctx context.Context, name, acquisition string) {
 	u.call(ctx, "forget", func() {
-		*u.waiting = slices.DeleteFunc(*u.waiting, func(o string) bool { return o == owner })
+		*u.waiting = slices.DeleteFunc(*u.waiting, func(o string) bool { return o == acquisition })
 	})
 }
 
@@ -61,7 +61,7 @@ func ushered(t *testing.T, f func(t *testing.T, u ushering, l, holder *lease.Mut
 	})
 }
 
-func TestAStoreKnowsWhoWaitsUntilItHasTheLock(t *testing.T) {
+func TestAWaiterIsRegisteredUntilItHasTheLock(t *testing.T) {
 	ushered(t, func(t *testing.T, u ushering, l, holder *lease.Mutex) {
 		ok, err := l.TryLockContext(as(locks.NewOwner()))
 		require.NoError(t, err)
@@ -96,7 +96,7 @@ func TestAWaiterThatGivesUpIsForgotten(t *testing.T) {
 	})
 }
 
-func TestAWaiterThatGivesUpDuringARequestIsForgottenAfterIt(t *testing.T) {
+func TestAWaiterCancelledDuringARequestIsForgottenAfterIt(t *testing.T) {
 	for _, delay := range []time.Duration{10 * time.Millisecond, 400 * time.Millisecond} {
 		ushered(t, func(t *testing.T, u ushering, l, holder *lease.Mutex) {
 			u.set(func(c *client) { c.delay["await"] = delay })
@@ -115,7 +115,7 @@ func TestAWaiterThatGivesUpDuringARequestIsForgottenAfterIt(t *testing.T) {
 	}
 }
 
-func TestWhoListenedBeforeItAskedDoesNotAskAgain(t *testing.T) {
+func TestAListeningWaiterDoesNotAskAgain(t *testing.T) {
 	ushered(t, func(t *testing.T, u ushering, l, holder *lease.Mutex) {
 		u.listening = true
 		l = open(t, u).Mutex("it")
