@@ -26,5 +26,6 @@ func ExampleGate() {
 	write(33, "by the first, late")
 	fmt.Println(account)
 	// Output:
-	// refused: by the first, late by the second
+	// refused: by the first, late
+	// by the second
 }
