@@ -959,18 +959,39 @@ func TestAReservationEndsWhenItsWaiterGivesUp(t *testing.T) {
 	})
 }
 
-func TestReadersAreInsideAtTheMomentTheWriterLeaves(t *testing.T) {
+func TestAWriterMayPassReadersThatHaveYetToWake(t *testing.T) {
 	stampedBubble(t, func(t *testing.T, l *rwlock.StampedLock) {
 		held := l.WriteLock()
 		a, b := stampedStart(stampedReading(l)), stampedStart(stampedReading(l))
 		l.UnlockWrite(held)
-		require.Equal(t, 2, l.ReadLockCount(), "before they have run")
-		require.Zero(t, l.QueueLength())
-		require.False(t, l.HasQueued())
-		require.Zero(t, l.TryWriteLock())
+		held = l.TryWriteLock() // before they have run
+		require.NotZero(t, held)
 		synctest.Wait()
+		require.False(t, a.back || b.back)
+		require.Equal(t, 2, l.QueueLength())
+		l.UnlockWrite(held)
+		synctest.Wait()
+		require.Equal(t, 2, l.ReadLockCount())
+		require.Zero(t, l.QueueLength())
 		l.UnlockRead(a.st)
 		l.UnlockRead(b.st)
+	})
+}
+
+func TestAToldReaderThatABargerLetsInIsUnparkedOnce(t *testing.T) {
+	stampedBubble(t, func(t *testing.T, l *rwlock.StampedLock) {
+		held := l.WriteLock()
+		a, b := stampedStart(stampedReading(l)), stampedStart(stampedReading(l))
+		l.UnlockWrite(held) // tells a
+		r := l.TryReadLock()
+		c := stampedStart(stampedWriting(l)) // settles, and so admits a and b beside r
+		require.True(t, a.back && b.back)
+		require.False(t, c.back)
+		l.UnlockRead(r)
+		l.UnlockRead(a.st)
+		l.UnlockRead(b.st)
+		synctest.Wait()
+		l.UnlockWrite(c.st)
 	})
 }
 
