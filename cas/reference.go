@@ -4,8 +4,8 @@ import "sync/atomic"
 
 // reference is a pointer and a tag that change as one: an atomic pointer to a pair that is never changed.
 //
-// nil stands for the pair of zero values. A pair that was taken out of p is never put back, so
-// that p having the same pair as before means that there was no change in between.
+// nil stands for the pair of zero values. A pair that was taken out of p is never put back. If p has
+// the same pair as before, there was no change in between.
 type reference[T any, Tag comparable] struct {
 	p atomic.Pointer[pair[T, Tag]]
 }
@@ -21,8 +21,6 @@ func (r *reference[T, Tag]) store(ref *T, tag Tag) {
 	r.p.Store(&pair[T, Tag]{ref, tag})
 }
 
-// compareAndSwap does not stop at a pair that was swapped for another one with the same contents: to the
-// caller nothing has changed then, and failing would be wrong.
 func (r *reference[T, Tag]) compareAndSwap(oldRef, newRef *T, oldTag, newTag Tag) bool {
 	p := r.p.Load()
 	if !p.is(oldRef, oldTag) {
@@ -31,6 +29,12 @@ func (r *reference[T, Tag]) compareAndSwap(oldRef, newRef *T, oldTag, newTag Tag
 	if oldRef == newRef && oldTag == newTag {
 		return true // and as it was read just now, nothing is left to do
 	}
+	return r.swapFrom(p, oldRef, newRef, oldTag, newTag)
+}
+
+// swapFrom is compareAndSwap after p was read. If the pair was replaced by another one with the same
+// contents meanwhile, it goes on: to the caller nothing has changed then, and failing would be wrong.
+func (r *reference[T, Tag]) swapFrom(p *pair[T, Tag], oldRef, newRef *T, oldTag, newTag Tag) bool {
 	changed := &pair[T, Tag]{newRef, newTag}
 	for !r.p.CompareAndSwap(p, changed) {
 		if p = r.p.Load(); !p.is(oldRef, oldTag) {
