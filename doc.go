@@ -2,9 +2,9 @@
 // one interface: a call site written against [TryLocker] does not change when the
 // lock behind it moves from this process to Redis, ZooKeeper, etcd, a database or a file.
 //
-// This package has what all of them share: the interfaces, the [Owner] of a hold, the
-// errors, and two helpers, [Do] and [Multi]. The locks are in the packages below it: reentrant,
-// rwlock, fair, spin, and those in distributed. Package lockstest checks a lock of your own
+// This package has what all of them share: the interfaces, the [Owner] of a hold, the errors, and
+// the helpers [Do], [TryDo], [Multi] and [Guarded]. The locks are in the packages below it: reentrant,
+// rwlock, fair, spin, keyed, and those in distributed. Package lockstest checks a lock of your own
 // against the rules on this page.
 //
 // # Two families of methods

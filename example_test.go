@@ -63,6 +63,45 @@ func ExampleDo() {
 	// held: false
 }
 
+func ExampleTryDo() {
+	var m reentrant.Mutex
+	ran, err := locks.TryDo(context.Background(), &m, func(context.Context) error {
+		fmt.Println("the report is written")
+		return nil
+	})
+	if err == nil && !ran {
+		fmt.Println("another one writes it")
+	}
+	// Output: the report is written
+}
+
+// A provider of distributed/redislock gives the same with tokens.
+func ExampleHoldFrom() {
+	var p locks.Provider = named.New()
+	_ = locks.Do(context.Background(), p.Locker("orders"), func(ctx context.Context) error {
+		if hold, ok := locks.HoldFrom(ctx); ok {
+			fmt.Println("write with token", hold.Token())
+		} else {
+			fmt.Println("the lock has no lease, and needs no token")
+		}
+		return nil
+	})
+	// Output: the lock has no lease, and needs no token
+}
+
+func ExampleGuarded() {
+	balance := locks.NewGuarded(new(reentrant.Mutex), 100)
+	err := balance.With(context.Background(), func(b *int) error {
+		if *b < 120 {
+			return errors.New("not enough")
+		}
+		*b -= 120
+		return nil
+	})
+	fmt.Println(err)
+	// Output: not enough
+}
+
 func ExampleMulti() {
 	var from, to reentrant.Mutex
 	// In whatever order the two are listed elsewhere, there is no deadlock.

@@ -56,7 +56,7 @@ type keyed interface {
 // Err is the first error found; Token is 0, because every resource needs the token of
 // the member that guards it; Deadline is the earliest; Extend extends every one and joins the errors.
 func Multi(ls ...TryLocker) TryLocker {
-	m := &multi{ordered: true, holds: make(map[Owner]*multiHold)}
+	m := &multi{ordered: true}
 	for i, l := range ls {
 		switch l := l.(type) {
 		case *multi:
@@ -161,8 +161,16 @@ type multi struct {
 	leased  []Leased
 	ordered bool // no member's rank is unordered
 
-	mu    sync.Mutex // guards holds and what is in them
-	holds map[Owner]*multiHold
+	mu     sync.Mutex // guards all below
+	first  multiCount // of the first owner; mostly there is no other
+	others map[Owner]*multiCount
+}
+
+// multiCount is how often an owner holds a Multi.
+type multiCount struct {
+	owner Owner
+	holds int
+	hold  *multiHold // nil until Hold is called
 }
 
 func (m *multi) add(more ...member) {
@@ -288,49 +296,99 @@ func (m *multi) rollBack(ctx context.Context, taken []member) error {
 	return release(context.WithoutCancel(ctx), taken)
 }
 
-// release gives back every one of taken, the last one first.
-func release(ctx context.Context, taken []member) error {
-	var errs []error
-	for _, each := range slices.Backward(taken) {
-		if err := each.lock.UnlockContext(ctx); err != nil {
-			errs = append(errs, each.failed("unlock", err))
-		}
+// release gives back all of taken, the last one first. Each one is deferred by the one before, so that
+// one that calls Goexit does not leave the others locked.
+func release(ctx context.Context, taken []member) (err error) {
+	last := len(taken) - 1
+	if last < 0 {
+		return nil
 	}
-	return errors.Join(errs...)
+	defer func() {
+		if rest := release(ctx, taken[:last]); rest != nil {
+			err = errors.Join(err, rest)
+		}
+	}()
+	return taken[last].unlock(ctx)
+}
+
+// unlock releases the member. A panic becomes an error: the Context family has no panics.
+func (each member) unlock(ctx context.Context) (err error) {
+	defer func() {
+		switch p := recover().(type) {
+		case nil:
+		case error:
+			err = each.failed("panic in unlock of", p)
+		default:
+			err = each.failed("panic in unlock of", fmt.Errorf("%v", p))
+		}
+	}()
+	if err := each.lock.UnlockContext(ctx); err != nil {
+		return each.failed("unlock", err)
+	}
+	return nil
 }
 
 func (each member) failed(verb string, err error) error {
-	return fmt.Errorf("locks: Multi: %s %s: %w", verb, each.name, err)
+	return ctxerr.Wrap("locks: Multi: "+verb+" "+each.name, err)
+}
+
+// count returns the count of o, or nil if o has no hold. m.mu is held.
+func (m *multi) count(o Owner) *multiCount {
+	if m.first.owner == o {
+		return &m.first
+	}
+	return m.others[o]
 }
 
 // entered counts a hold of o.
 func (m *multi) entered(o Owner) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	h := m.holds[o]
-	if h == nil {
-		h = &multiHold{over: make(chan struct{})}
-		m.holds[o] = h
+	c := m.count(o)
+	switch {
+	case c != nil:
+	case m.first.owner == 0:
+		m.first = multiCount{owner: o}
+		c = &m.first
+	default:
+		if m.others == nil {
+			m.others = make(map[Owner]*multiCount)
+		}
+		c = &multiCount{owner: o}
+		m.others[o] = c
 	}
-	h.count++
+	c.holds++
+}
+
+// left counts a hold of o less. It returns the Hold that ends with it, if there is one, and false if o
+// has no hold.
+func (m *multi) left(o Owner) (ended *multiHold, ok bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := m.count(o)
+	if c == nil {
+		return nil, false
+	}
+	if c.holds--; c.holds > 0 {
+		return nil, true
+	}
+	ended = c.hold
+	if c == &m.first {
+		m.first = multiCount{}
+	} else {
+		delete(m.others, o)
+	}
+	return ended, true
 }
 
 func (m *multi) UnlockContext(ctx context.Context) error {
 	o := CurrentOwner(ctx)
-	m.mu.Lock()
-	h := m.holds[o]
-	if h == nil {
-		m.mu.Unlock()
-		return fmt.Errorf("locks: Multi: UnlockContext by %v: %w", o, ErrNotHeld)
+	ended, ok := m.left(o)
+	if !ok {
+		return ctxerr.Wrap("locks: Multi: UnlockContext by "+o.String(), ErrNotHeld)
 	}
-	h.count--
-	last := h.count == 0
-	if last {
-		delete(m.holds, o)
-	}
-	m.mu.Unlock()
-	if last {
-		h.end()
+	if ended != nil {
+		ended.end()
 	}
 	return release(ctx, m.members)
 }
@@ -355,11 +413,16 @@ var _ Leased = (*leasedMulti)(nil)
 func (m *leasedMulti) Hold(ctx context.Context) (Hold, error) {
 	o := CurrentOwner(ctx)
 	m.mu.Lock()
-	h := m.holds[o]
-	m.mu.Unlock()
-	if h == nil {
-		return nil, fmt.Errorf("locks: Multi: Hold of %v: %w", o, ErrNotHeld)
+	c := m.count(o)
+	if c == nil {
+		m.mu.Unlock()
+		return nil, ctxerr.Wrap("locks: Multi: Hold of "+o.String(), ErrNotHeld)
 	}
+	if c.hold == nil {
+		c.hold = &multiHold{over: make(chan struct{})}
+	}
+	h := c.hold
+	m.mu.Unlock()
 	if err := h.gather(ctx, m.leased); err != nil {
 		return nil, err
 	}
@@ -368,14 +431,12 @@ func (m *leasedMulti) Hold(ctx context.Context) (Hold, error) {
 
 // multiHold is one owner's hold of a Multi: the Hold of all leased members at once.
 type multiHold struct {
-	count int // guarded by multi.mu
-
 	mu      sync.Mutex
-	members []Hold         // nil until somebody asks
+	members []Hold         // nil until the first Hold
 	over    chan struct{}  // closed by the last release
-	lost    chan struct{}  // nil until somebody asks
+	lost    chan struct{}  // nil until the first Lost
 	once    sync.Once      // closes lost
-	watch   sync.WaitGroup // those who watch the members
+	watch   sync.WaitGroup // the goroutines that watch the members
 }
 
 func (h *multiHold) gather(ctx context.Context, leased []Leased) error {

@@ -16,6 +16,7 @@ import (
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/internal/testkit/fakelock"
 	"github.com/jucgo/locks/lockstest"
+	"github.com/jucgo/locks/reentrant"
 )
 
 // keyedLocks returns n locks a, b, c, ... in that order, and a log of what is done with them.
@@ -170,6 +171,70 @@ func TestMultiTriesToReleaseEveryMember(t *testing.T) {
 	require.ErrorIs(t, err, errTwo)
 	require.Equal(t, []int{0, 0, 0}, holds(ls))
 	require.ErrorIs(t, m.UnlockContext(ctx), locks.ErrNotHeld, "the hold has ended all the same")
+}
+
+// breaking is a lock whose unlock ends in a panic, or in Goexit.
+type breaking struct {
+	*fakelock.Lock
+	end func()
+}
+
+func (b *breaking) UnlockContext(context.Context) error { b.end(); return nil }
+
+func TestMultiReleasesTheOthersWhenAMemberPanics(t *testing.T) {
+	for _, p := range []any{"broken", errOne} {
+		a, c := &fakelock.Lock{Owned: true}, &fakelock.Lock{Owned: true}
+		b := &breaking{&fakelock.Lock{Owned: true}, func() { panic(p) }}
+		m := locks.Multi(a, b, c)
+		require.NoError(t, m.LockContext(ctx))
+		err := m.UnlockContext(ctx)
+		require.ErrorContains(t, err, "panic in unlock of member 1")
+		require.ErrorContains(t, err, fmt.Sprint(p))
+		require.Equal(t, p == errOne, errors.Is(err, errOne))
+		require.Zero(t, a.Count())
+		require.Zero(t, c.Count())
+		require.ErrorIs(t, m.UnlockContext(ctx), locks.ErrNotHeld)
+	}
+}
+
+func TestMultiReleasesTheOthersWhenAMemberCallsGoexit(t *testing.T) {
+	a, c := &fakelock.Lock{}, &fakelock.Lock{}
+	m := locks.Multi(a, &breaking{&fakelock.Lock{}, runtime.Goexit}, c)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = m.LockContext(ctx)
+		_ = m.UnlockContext(ctx)
+	}()
+	<-done
+	require.Zero(t, a.Count())
+	require.Zero(t, c.Count())
+}
+
+func TestMultiCountsTheHoldsOfSeveralOwners(t *testing.T) {
+	m := locks.Multi() // which everybody gets
+	owners := make([]context.Context, 3)
+	for i := range owners {
+		owners[i] = locks.WithOwner(ctx, locks.NewOwner())
+		require.NoError(t, m.LockContext(owners[i]))
+		require.NoError(t, m.LockContext(owners[i]))
+	}
+	require.NoError(t, m.LockContext(ctx))
+	for _, o := range append(owners, owners...) {
+		require.NoError(t, m.UnlockContext(o))
+	}
+	for _, o := range owners {
+		require.ErrorIs(t, m.UnlockContext(o), locks.ErrNotHeld)
+	}
+	require.NoError(t, m.UnlockContext(ctx))
+}
+
+func TestMultiOfGoroutineOwnedLocksAllocatesNothing(t *testing.T) {
+	m := locks.Multi(new(reentrant.Mutex), new(reentrant.Mutex))
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		_ = m.LockContext(ctx)
+		_ = m.UnlockContext(ctx)
+	}))
 }
 
 func TestMultiUnlockWithoutAHoldReleasesNothing(t *testing.T) {
