@@ -39,7 +39,7 @@ type Subject struct {
 // Ours reports whether the subject is of this module.
 func (s Subject) Ours() bool {
 	for _, p := range []string{
-		"fair.", "reentrant.", "rwlock.", "spin.", "named.", "keyed.", "cas.", "locks.", "singleton.",
+		"fair.", "reentrant.", "rwlock.", "spin.", "keyed.", "cas.", "locks.", "singleton.",
 	} {
 		if strings.HasPrefix(s.Name, p) {
 			return true

@@ -17,7 +17,7 @@ import (
 	"github.com/jucgo/locks/cas"
 	"github.com/jucgo/locks/condition"
 	"github.com/jucgo/locks/fair"
-	"github.com/jucgo/locks/named"
+	"github.com/jucgo/locks/keyed"
 	"github.com/jucgo/locks/reentrant"
 	"github.com/jucgo/locks/rwlock"
 	"github.com/jucgo/locks/singleton"
@@ -419,12 +419,12 @@ func Workloads() []Workload {
 		Workload{Name: ManyKeys, Unit: Nanoseconds, About: "Lock and Unlock of 1,000 keys, one after the other."},
 		Workload{Name: SharedKeys, Unit: Nanoseconds, About: "Eight goroutines lock and unlock 1,000 keys."},
 	)
-	set, counts, forever := named.New(), new(CountedMap[string]), new(sync.Map)
+	set, counts, forever := new(keyed.Mutexes[string]), new(CountedMap[string]), new(sync.Map)
 	for _, s := range []struct {
 		name         string
 		lock, unlock func(string)
 	}{
-		{"named.Locks", func(k string) { set.For(k).Lock() }, func(k string) { set.For(k).Unlock() }},
+		{"keyed.Mutexes", func(k string) { set.Of(k).Lock() }, func(k string) { set.Of(k).Unlock() }},
 		{"map with counts", counts.Lock, counts.Unlock},
 		{"sync.Map", func(k string) {
 			l, ok := forever.Load(k)
@@ -442,7 +442,7 @@ func Workloads() []Workload {
 		}
 	}
 	for _, name := range []string{OneKey, ManyKeys, SharedKeys} {
-		at(name).Targets = []Target{{"named.Locks", "moby/locker", 1.2}, {"named.Locks", "map with counts", 1.2}}
+		at(name).Targets = []Target{{"keyed.Mutexes", "moby/locker", 1.2}, {"keyed.Mutexes", "map with counts", 1.2}}
 	}
 
 	for _, members := range []int{2, 4} {
