@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// await returns when ready does without an error. It fails the test if that takes longer than a minute.
+// await returns when ready does without an error. It fails the test if that takes longer than a
+// minute.
 func await(tb testing.TB, what string, ready func(ctx context.Context) error) {
 	tb.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {

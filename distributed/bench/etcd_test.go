@@ -74,7 +74,8 @@ func BenchmarkEtcdUncontended(b *testing.B) {
 	}
 }
 
-// alternate has a lock go from one of two contenders to the other and back, n times in all. Who gets it has waited for the time wait.
+// alternate has a lock go from one of two contenders to the other and back, n times in all. Each
+// has waited for the time wait when it gets the lock.
 func alternate(two [2]contender, wait time.Duration, n int) (took []time.Duration, err error) {
 	if err := two[0].lock(background); err != nil {
 		return nil, err
@@ -104,8 +105,8 @@ func alternate(two [2]contender, wait time.Duration, n int) (took []time.Duratio
 	return took, two[n%2].unlock(background)
 }
 
-// BenchmarkEtcdHandover is the time from the call of a release to the next holder, who is another client, and has waited for a
-// time.
+// BenchmarkEtcdHandover is the time from the call of a release to the next holder, who is another
+// client, and has waited for a time.
 func BenchmarkEtcdHandover(b *testing.B) {
 	addr := startEtcd(b)
 	p := get(connectEtcd(b, addr))

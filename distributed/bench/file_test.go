@@ -113,9 +113,8 @@ func BenchmarkFileReentry(b *testing.B) {
 	}
 }
 
-// BenchmarkFileContended is 8 goroutines of one process on one lock. gofrs/flock has no twin: its handle knows no
-// goroutines, and with
-// one handle each, they would poll like processes.
+// BenchmarkFileContended is 8 goroutines of one process on one lock. gofrs/flock has no twin: its
+// handle knows no goroutines, and with one handle each, they would poll like processes.
 func BenchmarkFileContended(b *testing.B) {
 	for name, opts := range map[string][]filelock.Option{
 		"filelock":           nil,

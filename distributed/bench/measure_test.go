@@ -16,7 +16,8 @@ import (
 
 var background = context.Background()
 
-// contender takes one lock and gives it back, over connections that are not shared with another contender.
+// contender takes one lock and gives it back, over connections that are not shared with another
+// contender.
 type contender struct {
 	lock, unlock func(ctx context.Context) error
 	ours         locks.Locker // if it is one of ours, for who takes it and gives it back in one goroutine
@@ -25,9 +26,11 @@ type contender struct {
 // impl is a kind of lock: ours, a peer's, or one made of raw requests.
 type impl struct {
 	name string
-	// open returns a contender for the lock called name on the server at addr, which is closed with tb.
+	// open returns a contender for the lock called name on the server at addr, which is closed
+	// with tb.
 	open func(tb testing.TB, addr, name string) contender
-	// sticks is whether a waiter may miss a release and then wait for ever, which is not our failure.
+	// sticks is whether a waiter may miss a release and then wait for ever, which is not our
+	// failure.
 	sticks bool
 }
 
@@ -41,7 +44,8 @@ func of(l locks.Locker) contender {
 	}
 }
 
-// plainly returns a contender that takes l as the goroutine that it is called in, with nothing in its context.
+// plainly returns a contender that takes l as the goroutine that it is called in, with nothing in
+// its context.
 func plainly(l locks.Locker) contender { return contender{l.LockContext, l.UnlockContext, l} }
 
 var names atomic.Int64
@@ -87,8 +91,9 @@ func (p probe) median(tb testing.TB, n int) time.Duration {
 	return quantile(p.times(tb, n), 0.5)
 }
 
-// uncontended has b measure c's pairs, a lock and an unlock that nobody else wants. ns/op is their mean, p50-ns their median, and
-// x-<unit> the ratio of the median to that of the probe, measured in turns with it: whatever else the machine does slows both.
+// uncontended has b measure c's pairs, a lock and an unlock that nobody else wants. ns/op is
+// their mean, p50-ns their median, and x-<unit> the ratio of the median to that of the probe,
+// measured in turns with it: whatever else the machine does slows both.
 func uncontended(b *testing.B, c contender, unit string, p probe) {
 	if c.ours != nil {
 		c = plainly(c.ours)
@@ -115,8 +120,8 @@ func uncontended(b *testing.B, c contender, unit string, p probe) {
 	b.ReportMetric(float64(half)/float64(quantile(trips, 0.5)), "x-"+unit)
 }
 
-// contest has contenders take a lock in turns: each holds it for the time hold, and then leaves it alone for the time think, so
-// that who releases it is not the first to ask again.
+// contest has contenders take a lock in turns. Each holds it for the time hold, and then leaves it
+// alone for the time think. Therefore the contender that releases it is not the first to ask again.
 type contest struct {
 	hold, think time.Duration
 	irregular   bool // these are means, and exponentially distributed
@@ -131,10 +136,11 @@ func (x contest) pause(d time.Duration) {
 
 // outcome is what came of a contest.
 type outcome struct {
-	// waits has, for each release while somebody waited and after which the lock went to another contender, the time from the
-	// call of the release to the return of the next acquisition.
+	// waits has, for each release while somebody waited and after which the lock went to another
+	// contender, the time from the call of the release to the return of the next acquisition.
 	waits []time.Duration
-	// barged is how many acquisitions went to one who had not asked yet when the lock was released, though others had.
+	// barged is how many acquisitions went to one who had not asked yet when the lock was
+	// released, though others had.
 	barged int
 	// counts is how many acquisitions each contender had.
 	counts []int
@@ -231,8 +237,9 @@ func (o outcome) report(b *testing.B, unit string, trip time.Duration) {
 	b.ReportMetric(100*float64(o.barged)/float64(n), "%barged")
 }
 
-// crowds are how many contenders there are, and for how long they hold the lock and leave it alone: so that somebody waits
-// always, and who comes back does so in the middle of somebody's hold, not just when the lock is released.
+// crowds are numbers of contenders, with the times for which they hold the lock and leave it alone.
+// A contender waits at any time. A contender that comes back does so in the middle of a hold, not
+// just when the lock is released.
 var crowds = []struct {
 	clients int
 	contest
@@ -241,7 +248,8 @@ var crowds = []struct {
 	{8, contest{hold: 5 * time.Millisecond, think: 13 * time.Millisecond}},
 }
 
-// irregular is the last one of these, with times that nobody can foresee. Now and then nobody waits.
+// irregular is the last one of these, with times that nobody can foresee. Now and then nobody
+// waits.
 var irregular = contest{hold: 5 * time.Millisecond, think: 13 * time.Millisecond, irregular: true}
 
 // several returns n contenders for a fresh lock. Each has had it.
@@ -288,8 +296,8 @@ func (k impl) handover(b *testing.B, x contest, clients int, addr, unit string, 
 	out.report(b, unit, (trips[0]+trips[1])/2)
 }
 
-// hot has goroutines, each with its contender, take a lock and give it back b.N times in all, with no pause. Nothing but
-// that is done in the time that is measured.
+// hot has goroutines, each with its contender, take a lock and give it back b.N times in all,
+// with no pause. Nothing but that is done in the time that is measured.
 func hot(b *testing.B, cs []contender) {
 	out := outcome{counts: make([]int, len(cs))}
 	errs := make([]error, len(cs))

@@ -64,7 +64,8 @@ const term = 30 * time.Second
 
 var compareDelete = redis.NewScript(`if redis.call("get", KEYS[1]) == ARGV[1] then return redis.call("del", KEYS[1]) end return 0`)
 
-// rawRedis is SET with NX and PX, and a script that deletes what is its own. Who waits asks each millisecond.
+// rawRedis is SET with NX and PX, and a script that deletes what is its own. A waiter asks
+// each millisecond.
 var rawRedis = impl{name: "raw-1ms", open: func(tb testing.TB, addr, name string) contender {
 	c := connectRedis(tb, addr)
 	value := fresh()
@@ -117,8 +118,8 @@ func openRueidis(tb testing.TB, addr string, opts ...lease.Option) *redislock.Cl
 	return c
 }
 
-// rueidisLocker returns a locker with connections of its own, and one key for a lock. Its waiters have no timer by which they would ask
-// again if a message does not come.
+// rueidisLocker returns a locker with connections of its own, and one key for a lock. Its waiters
+// have no timer by which they would ask again if a message does not come.
 func rueidisLocker(tb testing.TB, addr string) rueidislock.Locker {
 	tb.Helper()
 	l, err := rueidislock.NewLocker(rueidislock.LockerOption{
@@ -144,7 +145,8 @@ func rueidisContender(l rueidislock.Locker, name string) contender {
 	}
 }
 
-// redsyncLock returns redsync's mutex on one server, which asks again after the time retry, or after what it has for that.
+// redsyncLock returns redsync's mutex on one server, which asks again after the time retry, or
+// after what it has for that.
 func redsyncLock(name string, retry time.Duration) impl {
 	return impl{name: name, open: func(tb testing.TB, addr, name string) contender {
 		return redsyncContender(connectRedis(tb, addr), name, retry)
@@ -205,8 +207,9 @@ func BenchmarkRedisUncontended(b *testing.B) {
 	}
 }
 
-// BenchmarkRedisPing is what a round trip costs: over and over, and after a pause as long as a hold in
-// [BenchmarkRedisHandover], when the processors have gone to sleep. No hand-over can do with less than the latter.
+// BenchmarkRedisPing is what a round trip costs: over and over, and after a pause as long as a
+// hold in [BenchmarkRedisHandover], when the processors have gone to sleep. No hand-over can do
+// with less than the latter.
 func BenchmarkRedisPing(b *testing.B) {
 	p := ping(b, startRedis(b))
 	for name, rest := range map[string]time.Duration{"busy": 0, "rested": 5 * time.Millisecond} {
@@ -225,7 +228,8 @@ func BenchmarkRedisPing(b *testing.B) {
 	}
 }
 
-// BenchmarkRedisReentry is a lock and an unlock by the holder. The peers' locks cannot be taken again by theirs.
+// BenchmarkRedisReentry is a lock and an unlock by the holder. The peers' locks cannot be taken
+// again by theirs.
 func BenchmarkRedisReentry(b *testing.B) {
 	l := openRedis(b, startRedis(b)).Mutex("it")
 	must(b, l.LockContext(background))
@@ -233,8 +237,9 @@ func BenchmarkRedisReentry(b *testing.B) {
 	must(b, l.UnlockContext(background))
 }
 
-// BenchmarkRedisCohort has eight goroutines of one process, with one client, want one lock all the time. Those of the peers that poll go
-// to one goroutine over and over meanwhile: see the share.
+// BenchmarkRedisCohort has eight goroutines of one process, with one client, want one lock all
+// the time. Those of the peers that poll go to one goroutine over and over meanwhile: see the
+// share.
 func BenchmarkRedisCohort(b *testing.B) {
 	addr := startRedis(b)
 	for _, k := range []struct {
@@ -277,7 +282,8 @@ func BenchmarkRedisCohort(b *testing.B) {
 	}
 }
 
-// commands returns how often the server has carried out those commands that are asked for, also inside of scripts.
+// commands returns how often the server has carried out those commands that are asked for, also
+// inside of scripts.
 func commands(tb testing.TB, c *redis.Client, counts func(name string) bool) (n int) {
 	tb.Helper()
 	text, err := c.Info(background, "commandstats").Result()
@@ -300,8 +306,8 @@ func all(name string) bool { return name != "info" && name != "ping" }
 // scripts counts those that run one, and not what is in it.
 func scripts(name string) bool { return name == "eval" || name == "evalsha" }
 
-// BenchmarkRedisHandover is the time from the call of a release to the next holder, who is another client. It also reports the
-// commands that the server carries out for one acquisition.
+// BenchmarkRedisHandover is the time from the call of a release to the next holder, who is
+// another client. It also reports the commands that the server carries out for one acquisition.
 func BenchmarkRedisHandover(b *testing.B) {
 	addr := startRedis(b)
 	admin := connectRedis(b, addr)
@@ -379,8 +385,8 @@ func keep(tb testing.TB, n int, d time.Duration, opts ...lease.Option) upkeep {
 	return u
 }
 
-// BenchmarkRedisHeld is the upkeep of 10,000 locks with the default lease, which are renewed each ten seconds: over two such
-// times, whatever b.N is.
+// BenchmarkRedisHeld is the upkeep of 10,000 locks with the default lease, which are renewed each
+// ten seconds: over two such times, whatever b.N is.
 func BenchmarkRedisHeld(b *testing.B) {
 	u := keep(b, 10_000, 20*time.Second)
 	b.ReportMetric(u.client, "%core")
@@ -389,7 +395,8 @@ func BenchmarkRedisHeld(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// wait has n waiters on each of some locks, and returns how many connections and channels there are for subscriptions.
+// wait has n waiters on each of some locks, and returns how many connections and channels there
+// are for subscriptions.
 func wait(tb testing.TB, locked, each int) (connections, channels int) {
 	tb.Helper()
 	addr := startRedis(tb)

@@ -45,7 +45,8 @@ var databases = []database{
 	}, `SHOW GLOBAL STATUS LIKE 'Questions'`},
 }
 
-// statements returns a contender that takes the lock by one statement, and gives it back by another, each of which returns 1.
+// statements returns a contender that takes the lock by one statement, and gives it back by
+// another, each of which returns 1.
 func statements(tb testing.TB, driver, dsn, lock, unlock string) contender {
 	tb.Helper()
 	conn, err := openSQL(tb, driver, dsn).Conn(background)
@@ -156,8 +157,8 @@ func (d database) inSQL() []impl {
 	return kinds
 }
 
-// BenchmarkSQLUncontended is a lock and an unlock that nobody else wants, beside SELECT 1. raw is pg_advisory_lock or GET_LOCK, with no
-// library.
+// BenchmarkSQLUncontended is a lock and an unlock that nobody else wants, beside SELECT 1. raw is
+// pg_advisory_lock or GET_LOCK, with no library.
 func BenchmarkSQLUncontended(b *testing.B) {
 	for _, d := range databases {
 		b.Run(d.name, func(b *testing.B) {
@@ -175,7 +176,8 @@ func BenchmarkSQLUncontended(b *testing.B) {
 	}
 }
 
-// BenchmarkSQLHandover is the time from the call of a release to the next holder, who is another client.
+// BenchmarkSQLHandover is the time from the call of a release to the next holder, who is another
+// client.
 func BenchmarkSQLHandover(b *testing.B) {
 	for _, d := range databases {
 		b.Run(d.name, func(b *testing.B) {
@@ -185,8 +187,9 @@ func BenchmarkSQLHandover(b *testing.B) {
 	}
 }
 
-// BenchmarkSQLShare is eight clients that want one lock all the time: each holds it for 1 ms, and leaves it alone for as long.
-// p50-ns and p99-ns are how long one waits for the lock from its call on; statements/s is what the server counts.
+// BenchmarkSQLShare is eight clients that want one lock all the time: each holds it for 1 ms, and
+// leaves it alone for as long. p50-ns and p99-ns are how long one waits for the lock from its
+// call on; statements/s is what the server counts.
 func BenchmarkSQLShare(b *testing.B) {
 	const clients = 8
 	for _, d := range databases {

@@ -60,8 +60,8 @@ var zooKeeperKinds = []impl{
 	}},
 }
 
-// startZooKeeper runs a server until the end of b that has done what it will do: its compiler has done its work before anything is
-// measured, or whoever comes first would pay for it.
+// startZooKeeper runs a server until the end of b, and warms it up. Its compiler has done its work
+// before anything is measured: the first lock would pay for it.
 func startZooKeeper(b *testing.B) (addr string) {
 	b.Helper()
 	addr = testbed.StartZooKeeper(b).Addr()
@@ -87,13 +87,15 @@ func BenchmarkZooKeeperUncontended(b *testing.B) {
 	}
 }
 
-// BenchmarkZooKeeperHandover is the time from the call of a release to the next holder, who is another client.
+// BenchmarkZooKeeperHandover is the time from the call of a release to the next holder, who is
+// another client.
 func BenchmarkZooKeeperHandover(b *testing.B) {
 	addr := startZooKeeper(b)
 	handover(b, zooKeeperKinds, addr, "Exists", exists(connectZooKeeper(b, addr)), nil)
 }
 
-// BenchmarkZooKeeperIrregular is the same with eight clients, each of which holds the lock for longer or shorter.
+// BenchmarkZooKeeperIrregular is the same with eight clients, each of which holds the lock for
+// longer or shorter.
 func BenchmarkZooKeeperIrregular(b *testing.B) {
 	addr := startZooKeeper(b)
 	p := exists(connectZooKeeper(b, addr))
@@ -123,11 +125,12 @@ func figure(tb testing.TB, z *testbed.ZooKeeper, name string) float64 {
 	return 0
 }
 
-// herd is what a release costs while others wait, per release: how many watches go off, and how many packets the server
-// receives and sends.
+// herd is what a release costs while others wait, per release: how many watches go off, and how
+// many packets the server receives and sends.
 type herd struct{ wakeUps, received, sent float64 }
 
-// crowd has n waiters at any time, each a client of its own, while the lock is released some times.
+// crowd has n waiters at any time, each a client of its own, while the lock is released some
+// times.
 func crowd(tb testing.TB, z *testbed.ZooKeeper, k impl, n, releases int) herd {
 	tb.Helper()
 	var (
@@ -185,8 +188,8 @@ func crowd(tb testing.TB, z *testbed.ZooKeeper, k impl, n, releases int) herd {
 	return herd{each(before.wakeUps, after.wakeUps), each(before.received, after.received), each(before.sent, after.sent)}
 }
 
-// BenchmarkZooKeeperHerd is what a release costs while 100 clients wait. The packets include those of the next acquisition, and
-// the benchmark's own, about 20.
+// BenchmarkZooKeeperHerd is what a release costs while 100 clients wait. The packets include
+// those of the next acquisition, and the benchmark's own, about 20.
 func BenchmarkZooKeeperHerd(b *testing.B) {
 	for _, k := range zooKeeperKinds {
 		b.Run(k.name, func(b *testing.B) {
