@@ -356,9 +356,6 @@ func (m *MCS) NewCond() *condition.Cond { return condition.New(locker{m}) }
 // IsLocked reports whether anybody holds the lock.
 func (m *MCS) IsLocked() bool { return m.tail.Load() != nil }
 
-// IsFair returns true.
-func (m *MCS) IsFair() bool { return true }
-
 // HasQueued reports whether anybody waits for the lock.
 func (m *MCS) HasQueued() bool {
 	m.guard.Lock()

@@ -122,9 +122,6 @@ func (m *Mutex) NewCond() *condition.Cond { return condition.Attach(&m.s, syncq.
 // IsLocked reports whether anybody holds the lock.
 func (m *Mutex) IsLocked() bool { return m.s.Held() }
 
-// IsFair returns false.
-func (m *Mutex) IsFair() bool { return false }
-
 // HasQueued reports whether anybody sleeps in the queue. Who spins is not in it yet.
 func (m *Mutex) HasQueued() bool { return m.s.HasQueued() }
 

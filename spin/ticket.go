@@ -315,9 +315,6 @@ func (m *Ticket) out() uint64 {
 // IsLocked reports whether anybody holds the lock.
 func (m *Ticket) IsLocked() bool { return m.out() > 0 }
 
-// IsFair returns true.
-func (m *Ticket) IsFair() bool { return true }
-
 // HasQueued reports whether anybody waits for the lock.
 func (m *Ticket) HasQueued() bool { return m.out() > 1 }
 

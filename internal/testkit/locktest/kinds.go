@@ -29,7 +29,6 @@ type Lock interface {
 	TryLockFor(d time.Duration) bool
 	NewCond() *condition.Cond
 	IsLocked() bool
-	IsFair() bool
 	HasQueued() bool
 	QueueLength() int
 	IsQueued(o locks.Owner) bool
