@@ -12,17 +12,19 @@ var (
 	errNilLock = errors.New("locks: Do: nil lock")
 )
 
-// Do runs fn while it holds l. It is the recommended way to use a lock where the call site does not know
-// whether the lock is local or distributed.
+// Do runs fn while it holds l. It is the recommended way to use a lock where the call site does
+// not know whether the lock is local or distributed.
 //
-// If the acquisition fails, its error is returned as it is, and fn does not run. Otherwise l is released
-// exactly once, in the goroutine that called Do, also if ctx has ended meanwhile, and also if fn panics
-// or calls [runtime.Goexit], which then go on. The result is fn's error. If the release fails too, the
-// result is [errors.Join] of both. While fn panics, an error of the release is dropped.
+// If the acquisition fails, its error is returned as it is, and fn does not run. Otherwise l is
+// released exactly once, in the goroutine that called Do, also if ctx has ended meanwhile, and
+// also if fn panics or calls [runtime.Goexit], which then go on. The result is fn's error. If the
+// release fails too, the result is [errors.Join] of both. While fn panics, an error of the
+// release is dropped.
 //
-// If l is [Leased], the ctx of fn is a child of ctx. It ends when fn returns, and it is cancelled with the
-// cause [ErrLost] when the hold is lost. The result of Do matches ErrLost if the hold was lost before the
-// release. A loss does not stop fn: fn has to look at its ctx. [HoldFrom] returns the hold.
+// If l is [Leased], the ctx of fn is a child of ctx. It ends when fn returns, and it is cancelled
+// with the cause [ErrLost] when the hold is lost. The result of Do matches ErrLost if the hold
+// was lost before the release. A loss does not stop fn: fn has to look at its ctx. [HoldFrom]
+// returns the hold.
 //
 // If l is not Leased, fn gets ctx itself, and Do allocates nothing.
 //
@@ -38,8 +40,8 @@ func Do(ctx context.Context, l Locker, fn func(ctx context.Context) error) (err 
 	return doHeld(ctx, l, fn)
 }
 
-// TryDo is [Do] if l can be acquired without waiting for a holder, as by TryLockContext, and reports
-// whether fn ran. It returns false and no error if another party holds l.
+// TryDo is [Do] if l can be acquired without waiting for a holder, as by TryLockContext, and
+// reports whether fn ran. It returns false and no error if another party holds l.
 func TryDo(ctx context.Context, l TryLocker, fn func(ctx context.Context) error) (ran bool, err error) {
 	if err := checkArguments("locks: TryDo", ctx, l == nil, fn); err != nil {
 		return false, err
@@ -95,8 +97,8 @@ func doLeased(ctx context.Context, l Leased, fn func(ctx context.Context) error)
 		close(stop)
 		<-stopped
 		cancel(nil)
-		// Asked before the release, after which a hold has no state. Err sees a lease that ran out
-		// just now, Lost a store that took it away.
+		// Asked before the release, after which a hold has no state. Err sees a lease that ran
+		// out just now, Lost a store that took it away.
 		loss := hold.Err()
 		if loss == nil && isClosed(lost) {
 			loss = ErrLost
@@ -110,8 +112,8 @@ func doLeased(ctx context.Context, l Leased, fn func(ctx context.Context) error)
 
 type holdKey struct{}
 
-// HoldFrom returns the hold under which [Do] or [TryDo] runs the function that was given ctx,
-// and so its fencing token. It returns false outside of these, and if the lock is not [Leased]. In
+// HoldFrom returns the hold under which [Do] or [TryDo] runs the function that was given ctx, and
+// so its fencing token. It returns false outside of these, and if the lock is not [Leased]. In
 // nested calls it is the innermost hold of a Leased lock.
 func HoldFrom(ctx context.Context) (Hold, bool) {
 	if ctx == nil {

@@ -43,10 +43,7 @@ func ExampleTryLocker() {
 		fmt.Println(a.balance, err)
 	}
 	// Output:
-	// 30 <nil>
-	// 30 <nil>
-	// 30 <nil>
-	// 30 <nil>
+	// 30 <nil> 30 <nil> 30 <nil> 30 <nil>
 }
 
 func ExampleDo() {
@@ -58,9 +55,7 @@ func ExampleDo() {
 	fmt.Println(err)
 	fmt.Println("held:", mu.IsHeld())
 	// Output:
-	// held: true
-	// no luck
-	// held: false
+	// held: true no luck held: false
 }
 
 func ExampleTryDo() {
@@ -113,8 +108,7 @@ func ExampleMulti() {
 	// Output: true true
 }
 
-// An explicit owner holds the lock for a group of goroutines, each of which
-// may enter it again.
+// An explicit owner holds the lock for a group of goroutines, each of which may enter it again.
 func ExampleWithOwner() {
 	var mu reentrant.Mutex
 	ctx := locks.WithOwner(context.Background(), locks.NewOwner())
@@ -138,6 +132,5 @@ func ExampleWithOwner() {
 	// ctx has ended with the group; the release goes through all the same.
 	fmt.Println(mu.UnlockContext(ctx), mu.IsLocked())
 	// Output:
-	// <nil> [0 1 4]
-	// <nil> false
+	// <nil> [0 1 4] <nil> false
 }

@@ -2,11 +2,11 @@ package locks
 
 import "reflect"
 
-// identity returns the address of what l points to and the name of l's type. ok is false if l
-// is no reference, and so has no identity to order it by.
+// identity returns the address of what l points to and the name of l's type. ok is false if l is
+// no reference, and so has no identity to order it by.
 //
-// The address serves as a number only, and is never turned back into a pointer. It stays what it is
-// because the collector does not move objects, and because whoever asks keeps l in an object
+// The address serves as a number only, and is never turned back into a pointer. It stays what it
+// is because the collector does not move objects, and because whoever asks keeps l in an object
 // of its own: l's target can then not be on a stack, which does move.
 func identity(l TryLocker) (address uintptr, typeName string, ok bool) {
 	v := reflect.ValueOf(l)
@@ -24,8 +24,8 @@ func identity(l TryLocker) (address uintptr, typeName string, ok bool) {
 	return 0, typeName, false
 }
 
-// same reports whether a and b are equal values of the same type, and false if
-// their type cannot be compared.
+// same reports whether a and b are equal values of the same type, and false if their type cannot
+// be compared.
 func same(a, b TryLocker) bool {
 	return sameType(a, b) && reflect.ValueOf(a).Comparable() && a == b
 }

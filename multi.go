@@ -13,48 +13,49 @@ import (
 	"github.com/jucgo/locks/internal/ctxerr"
 )
 
-// keyed is what a lock implements that has a name by which every process can order it. See [Multi].
+// keyed is what a lock implements that has a name by which every process can order it. See
+// [Multi].
 type keyed interface {
-	// LockKey names the lock, its store included. Two values of one type are the
-	// same lock if and only if their keys are equal. "" stands for no key.
+	// LockKey names the lock, its store included. Two values of one type are the same lock if and
+	// only if their keys are equal. "" stands for no key.
 	LockKey() string
 }
 
 // Multi returns a lock that holds all of ls or none of them. Java has no such type, Redisson
 // calls it RedissonMultiLock.
 //
-// LockContext waits for one after the other in an order that is the same for every
-// Multi, so that two of them over the same locks cannot deadlock, however they list them:
+// LockContext waits for one after the other in an order that is the same for every Multi, so that
+// two of them over the same locks cannot deadlock, however they list them:
 //
-//   - locks with a method LockKey() string that does not return "" come first, by key. The key must
-//     name the lock among all of its type, its store included, and be the same in
-//     every process that uses it. Distributed locks have it.
+//   - locks with a method LockKey() string that does not return "" come first, by key. The key
+//     must name the lock among all of its type, its store included, and be the same in every
+//     process that uses it. Distributed locks have it.
 //   - other pointers, channels and maps follow, by address.
-//   - if one is neither, such as a struct value, there is no order. Then LockContext waits for one lock
-//     while it holds none of the others, tries these, and on a failure releases all, pauses for a
-//     random time of 5 ms at most, and waits for the one that was missing.
+//   - if one is neither, such as a struct value, there is no order. Then LockContext waits for
+//     one lock while it holds none of the others, tries these, and on a failure releases all,
+//     pauses for a random time of 5 ms at most, and waits for the one that was missing.
 //
-// A lock that wraps another one, and says so by a method Unwrap() TryLocker, has the place of that one and
-// is the same lock, whatever is done around it: those of package record have it. To wrap a Multi hides its members;
-// wrap these.
+// A lock that wraps another one, and says so by a method Unwrap() TryLocker, has the place of
+// that one and is the same lock, whatever is done around it: those of package record have it. To
+// wrap a Multi hides its members; wrap these.
 //
-// A hold that the caller has of one of ls already is outside of that order, and can
-// deadlock. A lock that is listed twice, by key or address and type, is taken once. The
-// members of a Multi in ls are taken as if they were listed themselves. An empty Multi is a
-// lock that everybody gets. Multi panics if one of ls is nil.
+// A hold that the caller has of one of ls already is outside of that order, and can deadlock. A
+// lock that is listed twice, by key or address and type, is taken once. The members of a Multi in
+// ls are taken as if they were listed themselves. An empty Multi is a lock that everybody gets.
+// Multi panics if one of ls is nil.
 //
-// If a member fails, those taken before are released in reverse order, whether ctx has ended
-// or not, and the error names the member and matches the member's error. TryLockContext does not
+// If a member fails, those taken before are released in reverse order, whether ctx has ended or
+// not, and the error names the member and matches the member's error. TryLockContext does not
 // wait for any member. UnlockContext releases in reverse order. It tries every member, joins
 // their errors, and ends the hold even if there are some.
 //
-// A hold belongs to the [Owner] who took it, even if the members know no owners, and to the Multi by
-// which it was taken: UnlockContext by anybody else, or by another Multi, is [ErrNotHeld] and
+// A hold belongs to the [Owner] who took it, even if the members know no owners, and to the Multi
+// by which it was taken: UnlockContext by anybody else, or by another Multi, is [ErrNotHeld] and
 // releases nothing. A Multi can be entered again if all its members can.
 //
-// If a member is [Leased], so is the Multi. Its hold is lost when the first of the members' holds is.
-// Err is the first error found; Token is 0, because every resource needs the token of
-// the member that guards it; Deadline is the earliest; Extend extends every one and joins the errors.
+// If a member is [Leased], so is the Multi. Its hold is lost when the first of the members' holds
+// is. Err is the first error found; Token is 0, because every resource needs the token of the
+// member that guards it; Deadline is the earliest; Extend extends every one and joins the errors.
 func Multi(ls ...TryLocker) TryLocker {
 	m := &multi{ordered: true}
 	for i, l := range ls {
@@ -121,7 +122,8 @@ func newMember(i int, l TryLocker) member {
 	return each
 }
 
-// innermost returns the lock that l wraps, or that which this one wraps, and so on, and l if it wraps none.
+// innermost returns the lock that l wraps, or that which this one wraps, and so on, and l if it
+// wraps none.
 func innermost(l TryLocker) TryLocker {
 	for {
 		w, ok := l.(interface{ Unwrap() TryLocker })
@@ -136,8 +138,8 @@ func innermost(l TryLocker) TryLocker {
 	}
 }
 
-// compareMembers orders by rank, then key or address. The views of one lock may share
-// both, and differ in type.
+// compareMembers orders by rank, then key or address. The views of one lock may share both, and
+// differ in type.
 func compareMembers(a, b member) int {
 	return cmp.Or(
 		cmp.Compare(a.rank, b.rank),
@@ -215,8 +217,8 @@ func (m *multi) lockInOrder(ctx context.Context) (err error) {
 	return nil
 }
 
-// The pauses of lockByTrying. Two that took from one another what the other one needs must
-// not do so in step for ever; the wait proper is inside the missing member.
+// The pauses of lockByTrying. Two that took from one another what the other one needs must not do
+// so in step for ever; the wait proper is inside the missing member.
 const (
 	firstPause   = 20 * time.Microsecond
 	longestPause = 5 * time.Millisecond
@@ -241,8 +243,8 @@ func (m *multi) lockByTrying(ctx context.Context) error {
 	}
 }
 
-// lockFrom waits for the first member, tries all others, and returns the one that was
-// not to be had, or -1 if all are held.
+// lockFrom waits for the first member, tries all others, and returns the one that was not to be
+// had, or -1 if all are held.
 func (m *multi) lockFrom(ctx context.Context, first int) (missing int, err error) {
 	var taken []member
 	defer func() {
@@ -290,14 +292,14 @@ func (m *multi) TryLockContext(ctx context.Context) (ok bool, err error) {
 	return true, nil
 }
 
-// rollBack releases what an acquisition that failed has taken. ctx may be the reason why
-// it failed, so only its values go on.
+// rollBack releases what an acquisition that failed has taken. ctx may be the reason why it
+// failed, so only its values go on.
 func (m *multi) rollBack(ctx context.Context, taken []member) error {
 	return release(context.WithoutCancel(ctx), taken)
 }
 
-// release gives back all of taken, the last one first. Each one is deferred by the one before, so that
-// one that calls Goexit does not leave the others locked.
+// release gives back all of taken, the last one first. Each one is deferred by the one before, so
+// that one that calls Goexit does not leave the others locked.
 func release(ctx context.Context, taken []member) (err error) {
 	last := len(taken) - 1
 	if last < 0 {
@@ -360,8 +362,8 @@ func (m *multi) entered(o Owner) {
 	c.holds++
 }
 
-// left counts a hold of o less. It returns the Hold that ends with it, if there is one, and false if o
-// has no hold.
+// left counts a hold of o less. It returns the Hold that ends with it, if there is one, and false
+// if o has no hold.
 func (m *multi) left(o Owner) (ended *multiHold, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

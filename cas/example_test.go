@@ -9,9 +9,10 @@ import (
 	"github.com/jucgo/locks/internal/testkit/freelist"
 )
 
-// A list of free slots has A, B and C. Somebody who takes A has just read that B is behind it when somebody else takes A
-// and B, and puts A back. The first one is still A, so a plain compare-and-swap goes through, and makes B the
-// first free slot, which is in use: it gets a second user. A stamp tells that this A is another one.
+// A list of free slots has A, B and C. Somebody who takes A has just read that B is behind it
+// when somebody else takes A and B, and puts A back. The first one is still A, so a plain
+// compare-and-swap goes through, and makes B the first free slot, which is in use: it gets a
+// second user. A stamp tells that this A is another one.
 func Example_aba() {
 	demonstrate := func(l freelist.List, step *freelist.Step) {
 		*step = func(first, next int) {
@@ -57,8 +58,7 @@ func ExampleStamped() {
 	ref, stamp = s.Load()
 	fmt.Println(*ref, stamp)
 	// Output:
-	// false
-	// A 3
+	// false A 3
 }
 
 func ExampleMarked() {
@@ -70,8 +70,7 @@ func ExampleMarked() {
 	fmt.Println(link.AttemptMark(next, true))
 	fmt.Println(link.CompareAndSwap(next, &node{"new"}, false, false))
 	// Output:
-	// true
-	// false
+	// true false
 }
 
 func ExamplePacked() {
@@ -81,9 +80,7 @@ func ExamplePacked() {
 	fmt.Println(p.CompareAndSwap(value, 43, stamp, stamp+1))
 	fmt.Println(p.Load())
 	// Output:
-	// true
-	// false
-	// 42 1
+	// true false 42 1
 }
 
 // Two fields that belong together change together.
@@ -104,9 +101,7 @@ func ExampleVersioned() {
 	fmt.Println(withdraw(70))
 	fmt.Println(acc.Load())
 	// Output:
-	// <nil>
-	// not enough money
-	// {30 1} 1
+	// <nil> not enough money {30 1} 1
 }
 
 func ExampleStack() {
@@ -118,8 +113,6 @@ func ExampleStack() {
 	fmt.Println(s.Pop())
 	fmt.Println(s.Pop())
 	// Output:
-	// 2
-	// second true
-	// first true
+	// 2 second true first true
 	//  false
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/jucgo/locks/cas"
 )
 
-// pairs is what Stamped, Marked and Packed have in common. The values are small numbers, which
-// an adapter turns into whatever its type takes.
+// pairs is what Stamped, Marked and Packed have in common. The values are small numbers, which an
+// adapter turns into whatever its type takes.
 type pairs interface {
 	Load() (value, tag int)
 	Store(value, tag int)
@@ -21,7 +21,8 @@ type pairs interface {
 	Attempt(value, tag int) bool
 }
 
-// objects are the referents; number 0 is nil. They are equal, so that only their identity tells them apart.
+// objects are the referents; number 0 is nil. They are equal, so that only their identity tells
+// them apart.
 var objects = [...]*string{nil, new(string), new(string), new(string)}
 
 func number(ref *string) int {
@@ -193,8 +194,8 @@ func TestPairsBehaveAsTheirModelDoes(t *testing.T) {
 	}
 }
 
-// TestNobodyFailsBecauseOfAChangeThatChangesNothing stores over and over what is there already. A swap that
-// compared the internal pair, rather than its contents, would lose against that.
+// TestNobodyFailsBecauseOfAChangeThatChangesNothing stores over and over what is there already. A
+// swap that compared the internal pair, rather than its contents, would lose against that.
 func TestNobodyFailsBecauseOfAChangeThatChangesNothing(t *testing.T) {
 	forEachKind(t, func(t *testing.T, p pairs) {
 		p.Store(1, 0)
@@ -226,8 +227,8 @@ func TestNobodyFailsBecauseOfAChangeThatChangesNothing(t *testing.T) {
 		})
 		s.Store(a, 1)
 		for range 20_000 {
-			// Only this goroutine ever stores anything else than (a, 1), and it
-			// does so by a swap that must succeed.
+			// Only this goroutine ever stores anything else than (a, 1), and it does so by a swap
+			// that must succeed.
 			if !s.CompareAndSwap(a, a, 1, 2) {
 				t.Error("failed for no reason")
 				break

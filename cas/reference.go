@@ -2,10 +2,11 @@ package cas
 
 import "sync/atomic"
 
-// reference is a pointer and a tag that change as one: an atomic pointer to a pair that is never changed.
+// reference is a pointer and a tag that change as one: an atomic pointer to a pair that is never
+// changed.
 //
-// nil stands for the pair of zero values. A pair that was taken out of p is never put back. If p has
-// the same pair as before, there was no change in between.
+// nil stands for the pair of zero values. A pair that was taken out of p is never put back. If p
+// has the same pair as before, there was no change in between.
 type reference[T any, Tag comparable] struct {
 	p atomic.Pointer[pair[T, Tag]]
 }
@@ -32,8 +33,9 @@ func (r *reference[T, Tag]) compareAndSwap(oldRef, newRef *T, oldTag, newTag Tag
 	return r.swapFrom(p, oldRef, newRef, oldTag, newTag)
 }
 
-// swapFrom is compareAndSwap after p was read. If the pair was replaced by another one with the same
-// contents meanwhile, it goes on: to the caller nothing has changed then, and failing would be wrong.
+// swapFrom is compareAndSwap after p was read. If the pair was replaced by another one with the
+// same contents meanwhile, it goes on: to the caller nothing has changed then, and failing would
+// be wrong.
 func (r *reference[T, Tag]) swapFrom(p *pair[T, Tag], oldRef, newRef *T, oldTag, newTag Tag) bool {
 	changed := &pair[T, Tag]{newRef, newTag}
 	for !r.p.CompareAndSwap(p, changed) {

@@ -6,23 +6,25 @@ import (
 	"github.com/jucgo/locks/spin"
 )
 
-// Stack is a last-in, first-out collection that never blocks: R. K. Treiber's, "Systems Programming: Coping
-// with Parallelism", IBM RJ 5118, 1986. Java has no such type in its library; Goetz's "Java
-// Concurrency in Practice" has one as ConcurrentStack.
+// Stack is a last-in, first-out collection that never blocks: R. K. Treiber's, "Systems
+// Programming: Coping with Parallelism", IBM RJ 5118, 1986. Java has no such type in its library;
+// Goetz's "Java Concurrency in Practice" has one as ConcurrentStack.
 //
-// The zero Stack is empty. It must not be copied after first use. Push costs one allocation and one
-// compare-and-swap, Pop one compare-and-swap; whoever loses a race backs off, as [spin.Backoff] has it.
+// The zero Stack is empty. It must not be copied after first use. Push costs one allocation and
+// one compare-and-swap, Pop one compare-and-swap; whoever loses a race backs off, as
+// [spin.Backoff] has it.
 //
-// In the terms of the Go memory model, the Push of a value synchronizes before the Pop that returns it.
+// In the terms of the Go memory model, the Push of a value synchronizes before the Pop that
+// returns it.
 //
 // # Why it needs no stamp
 //
-// Pop reads the top node and its successor, and swaps one for the other if the top is still the same. Were
-// that node popped and pushed again in between, its successor could be another one by then: ABA. It
-// takes a node that is used twice. Here each Push makes a new one, which the collector cannot
-// place where an old one is as long as a Pop holds a pointer to that; and a node's successor never changes. So the
-// same top means the same stack. A Stack that kept its nodes for reuse, in a sync.Pool for example, would need
-// a stamp.
+// Pop reads the top node and its successor, and swaps one for the other if the top is still the
+// same. Were that node popped and pushed again in between, its successor could be another one by
+// then: ABA. It takes a node that is used twice. Here each Push makes a new one, which the
+// collector cannot place where an old one is as long as a Pop holds a pointer to that; and a
+// node's successor never changes. So the same top means the same stack. A Stack that kept its
+// nodes for reuse, in a sync.Pool for example, would need a stamp.
 type Stack[T any] struct {
 	top atomic.Pointer[node[T]]
 }
@@ -78,6 +80,6 @@ func (s *Stack[T]) Peek() (value T, ok bool) {
 	return value, false
 }
 
-// Len returns how many values there are. It is exact, and out of date at once if others push and pop. It
-// costs one read.
+// Len returns how many values there are. It is exact, and out of date at once if others push and
+// pop. It costs one read.
 func (s *Stack[T]) Len() int { return s.top.Load().size() }

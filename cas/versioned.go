@@ -12,17 +12,19 @@ import (
 // ErrNilFunc reports a nil function where [Versioned.Update] needs one.
 var ErrNilFunc = errors.New("cas: nil function")
 
-// Versioned is an optimistic lock around a value: nobody waits to read it or to compute its successor, and
-// a change is committed only if the version that it was computed from is still the current one. It does in memory what a
-// version column does in a database. Java has no such type; AtomicReference.updateAndGet is the closest.
+// Versioned is an optimistic lock around a value: nobody waits to read it or to compute its
+// successor, and a change is committed only if the version that it was computed from is still the
+// current one. It does in memory what a version column does in a database. Java has no such type;
+// AtomicReference.updateAndGet is the closest.
 //
-// The zero Versioned has the zero T and version 0; each change adds 1 to the version, which with 64 bits never
-// wraps. It must not be copied after first use. What a T refers to, such as the elements of a slice, is not
-// copied: whoever computes a new value from an old one leaves the old one as it is.
+// The zero Versioned has the zero T and version 0; each change adds 1 to the version, which with
+// 64 bits never wraps. It must not be copied after first use. What a T refers to, such as the
+// elements of a slice, is not copied: whoever computes a new value from an old one leaves the old
+// one as it is.
 //
-// A load costs two dependent reads and a copy of the value. A change costs one allocation and one compare-and-swap. It is
-// the cheapest lock there is while changes seldom meet; where they often do, work is done in vain, and
-// a lock that waits is cheaper.
+// A load costs two dependent reads and a copy of the value. A change costs one allocation and one
+// compare-and-swap. It is the cheapest lock there is while changes seldom meet; where they often
+// do, work is done in vain, and a lock that waits is cheaper.
 type Versioned[T any] struct {
 	p atomic.Pointer[version[T]]
 }
@@ -58,7 +60,8 @@ func (p *version[T]) next() uint64 {
 }
 
 // CompareAndSwap sets the value, and adds 1 to the version, if that is as expected, and reports
-// whether it was. It does not fail for any other reason. Values are not compared, and need not be comparable.
+// whether it was. It does not fail for any other reason. Values are not compared, and need not be
+// comparable.
 func (v *Versioned[T]) CompareAndSwap(expected uint64, value T) bool {
 	p := v.p.Load()
 	if p.next() != expected+1 {
@@ -79,14 +82,16 @@ func (v *Versioned[T]) Store(value T) (number uint64) {
 	}
 }
 
-// Update replaces the value by what fn makes of it, and returns the new value. It reads value and version, calls
-// fn, and commits the result if the version is still the same; otherwise it backs off, as
-// [spin.Backoff] has it, and starts over with the current value. fn may thus be called any number of times, also at the
-// same time by several goroutines, and must do nothing but compute.
+// Update replaces the value by what fn makes of it, and returns the new value. It reads value and
+// version, calls fn, and commits the result if the version is still the same; otherwise it backs
+// off, as [spin.Backoff] has it, and starts over with the current value. fn may thus be called
+// any number of times, also at the same time by several goroutines, and must do nothing but
+// compute.
 //
-// ctx is checked before each call of fn, and it ending cuts off the retries: the error matches ctx.Err() and
-// its cause. An error of fn is returned as it is. In these cases, and if fn panics, nothing
-// is committed, and the value returned is the zero T. A nil ctx is [locks.ErrNilContext], a nil fn [ErrNilFunc].
+// ctx is checked before each call of fn, and it ending cuts off the retries: the error matches
+// ctx.Err() and its cause. An error of fn is returned as it is. In these cases, and if fn panics,
+// nothing is committed, and the value returned is the zero T. A nil ctx is [locks.ErrNilContext],
+// a nil fn [ErrNilFunc].
 //
 // [locks.ErrNilContext]: https://pkg.go.dev/github.com/jucgo/locks#ErrNilContext
 func (v *Versioned[T]) Update(ctx context.Context, fn func(T) (T, error)) (T, error) {

@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// appendKey appends a text to b that is equal for two keys if and only if they are ==. It reads no
-// memory that a key points to, and calls none of its methods.
+// appendKey appends a text to b that is equal for two keys if and only if they are ==. It reads
+// no memory that a key points to, and calls none of its methods.
 func appendKey(b []byte, v reflect.Value) []byte {
 	switch v.Kind() {
 	case reflect.Bool:

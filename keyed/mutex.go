@@ -15,10 +15,10 @@ import (
 	"github.com/jucgo/locks/reentrant"
 )
 
-// Mutex is the lock for one key of a set, made by [Mutexes.Of]. It is a [reentrant.Mutex] in everything
-// it does, errors and panics included. Its plain methods act for the calling goroutine, its Context
-// family for the owner that the context carries. It is a small value to be copied freely. The zero Mutex
-// is of no set, and cannot be used.
+// Mutex is the lock for one key of a set, made by [Mutexes.Of]. It is a [reentrant.Mutex] in
+// everything it does, errors and panics included. Its plain methods act for the calling
+// goroutine, its Context family for the owner that the context carries. It is a small value to be
+// copied freely. The zero Mutex is of no set, and cannot be used.
 type Mutex[K comparable] struct {
 	set *Mutexes[K]
 	key K
@@ -28,8 +28,8 @@ var _ locks.TryLocker = Mutex[string]{}
 
 func (l Mutex[K]) shard() *shard[K] { return l.set.shard(l.key) }
 
-// attempt has try ask for the lock of the entry e, of which the caller is a user, and ends that use if
-// try does not get a hold, also if it panics.
+// attempt has try ask for the lock of the entry e, of which the caller is a user, and ends that
+// use if try does not get a hold, also if it panics.
 func (s *shard[K]) attempt(key K, e *entry, try func(m *reentrant.Mutex) bool) {
 	held := false
 	defer func() {
@@ -224,10 +224,10 @@ func (l Mutex[K]) inspect(ask func(m *reentrant.Mutex)) {
 	}
 }
 
-// NewCond returns a new condition of the lock, which exists for as long as the condition does: until the
-// garbage collector finds the condition unreachable. The set refers to the key until then. A key that
-// leads to the condition, such as a pointer to the struct that has it, therefore stays for as long as the
-// set. Java's wait and notify on an object.
+// NewCond returns a new condition of the lock, which exists for as long as the condition does:
+// until the garbage collector finds the condition unreachable. The set refers to the key until
+// then. A key that leads to the condition, such as a pointer to the struct that has it, therefore
+// stays for as long as the set. Java's wait and notify on an object.
 func (l Mutex[K]) NewCond() *condition.Cond {
 	s, key := l.shard(), l.key
 	e, _ := s.enter(key, l.set.policy, false)
@@ -293,7 +293,8 @@ func (l Mutex[K]) Queued() (os []locks.Owner) {
 // [reentrant.Mutex.HasWaiters].
 func (l Mutex[K]) HasWaiters(c *condition.Cond) bool { return l.WaitQueueLength(c) > 0 }
 
-// WaitQueueLength returns how many wait for a signal of c. It panics like [reentrant.Mutex.HasWaiters].
+// WaitQueueLength returns how many wait for a signal of c. It panics like
+// [reentrant.Mutex.HasWaiters].
 func (l Mutex[K]) WaitQueueLength(c *condition.Cond) (n int) {
 	foreign := true
 	l.inspect(func(m *reentrant.Mutex) { n, foreign = m.WaitQueueLength(c), false })

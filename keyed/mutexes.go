@@ -23,12 +23,12 @@ import (
 	"github.com/jucgo/locks/reentrant"
 )
 
-// Mutexes is a set of reentrant locks, one for each key. A lock exists while a goroutine holds it, waits
-// for it, or has a condition of it. The set keeps no memory for other keys, however many there have been
-// at once. It is safe for concurrent use.
+// Mutexes is a set of reentrant locks, one for each key. A lock exists while a goroutine holds
+// it, waits for it, or has a condition of it. The set keeps no memory for other keys, however
+// many there have been at once. It is safe for concurrent use.
 //
-// The zero Mutexes is an empty set of locks that admit by [fair.NonFair]; [New] makes others. A Mutexes
-// must not be copied after first use.
+// The zero Mutexes is an empty set of locks that admit by [fair.NonFair]; [New] makes others. A
+// Mutexes must not be copied after first use.
 //
 // A lock and an unlock look the key up once each, and allocate nothing if no goroutine waits.
 type Mutexes[K comparable] struct {
@@ -42,11 +42,13 @@ type Mutexes[K comparable] struct {
 // other. A power of 2.
 const shardCount = 64
 
-// spareEntries is how many unused entries a shard keeps, so that an uncontended lock allocates nothing.
+// spareEntries is how many unused entries a shard keeps, so that an uncontended lock allocates
+// nothing.
 const spareEntries = 4
 
-// A map of Go never shrinks. A shard replaces its map when that has held shrinkAbove keys at once and
-// holds less than a shrinkFactor'th of its maximum, so that copying costs a fraction of the deletions.
+// A map of Go never shrinks. A shard replaces its map when that has held shrinkAbove keys at once
+// and holds less than a shrinkFactor'th of its maximum, so that copying costs a fraction of the
+// deletions.
 const (
 	shrinkAbove  = 64
 	shrinkFactor = 8
@@ -55,9 +57,9 @@ const (
 // shard is a part of the set.
 //
 // Two goroutines never have different locks for one key. An entry is made and deleted only with
-// mu held, and deleted only when users is 0. Each goroutine that has a pointer to the entry is counted in
-// users: from before its attempt to its failure or its last release, and from before a release to the
-// end of that. So a deleted entry can serve another key.
+// mu held, and deleted only when users is 0. Each goroutine that has a pointer to the entry is
+// counted in users: from before its attempt to its failure or its last release, and from before a
+// release to the end of that. So a deleted entry can serve another key.
 type shard[K comparable] struct {
 	mu      sync.Mutex
 	entries map[K]*entry
@@ -75,9 +77,9 @@ type entry struct {
 // New returns an empty set of locks that admit by p.
 func New[K comparable](p fair.Policy) *Mutexes[K] { return &Mutexes[K]{policy: p} }
 
-// Of returns the lock for key. All locks of one key in one set are the same lock. Keys are equal as in a
-// map[K]. Of panics if key is not equal to itself, as a NaN, because its lock could not be found
-// again. It panics if K is an interface type and the value in it cannot be compared.
+// Of returns the lock for key. All locks of one key in one set are the same lock. Keys are equal
+// as in a map[K]. Of panics if key is not equal to itself, as a NaN, because its lock could not
+// be found again. It panics if K is an interface type and the value in it cannot be compared.
 func (ms *Mutexes[K]) Of(key K) Mutex[K] {
 	if key != key {
 		panic("keyed: key is not equal to itself")
@@ -102,8 +104,9 @@ func (ms *Mutexes[K]) shard(key K) *shard[K] {
 	return &ms.shards[maphash.Comparable(ms.seed, key)%shardCount]
 }
 
-// enter counts one more user of key's entry, and makes the entry if there is none. If lock is true and
-// there is no other user, the lock is free, and the calling goroutine holds it when enter returns.
+// enter counts one more user of key's entry, and makes the entry if there is none. If lock is
+// true and there is no other user, the lock is free, and the calling goroutine holds it when
+// enter returns.
 func (s *shard[K]) enter(key K, p fair.Policy, lock bool) (e *entry, held bool) {
 	s.mu.Lock()
 	e = s.entries[key]

@@ -18,8 +18,8 @@ import (
 	"github.com/jucgo/locks/keyed"
 )
 
-// Provider gives reentrant locks by name. Lockers of one name are the same lock. Names that are not in
-// use cost no memory. A Provider is made by [New], and is safe for concurrent use.
+// Provider gives reentrant locks by name. Lockers of one name are the same lock. Names that are
+// not in use cost no memory. A Provider is made by [New], and is safe for concurrent use.
 type Provider struct {
 	mutexes *keyed.Mutexes[string]
 }

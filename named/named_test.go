@@ -48,7 +48,5 @@ func ExampleNew() {
 	fmt.Println(err)
 	fmt.Println("in use:", accounts.Len())
 	// Output:
-	// in use: 1
-	// out of money
-	// in use: 0
+	// in use: 1 out of money in use: 0
 }

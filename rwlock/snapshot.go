@@ -11,18 +11,20 @@ import (
 // ErrNilFunc reports a nil function where [Snapshot] needs one.
 var ErrNilFunc = errors.New("rwlock: nil function")
 
-// Snapshot is a value that is read far more often than it is written. Readers take no lock, and never wait, retry
-// or see half of a change; writers take turns. It is what the optimistic mode of a [StampedLock] is for,
-// without stamps, and for any T: strings, slices, interfaces and pointers included. Java has no twin of it.
+// Snapshot is a value that is read far more often than it is written. Readers take no lock, and
+// never wait, retry or see half of a change; writers take turns. It is what the optimistic mode
+// of a [StampedLock] is for, without stamps, and for any T: strings, slices, interfaces and
+// pointers included. Java has no twin of it.
 //
-// The zero Snapshot holds the zero value of T. It must not be copied after first use. Reads and writes are
-// linearizable. In the terms of the Go memory model, the write of a value synchronizes before the Loads
-// that return it, or a later one.
+// The zero Snapshot holds the zero value of T. It must not be copied after first use. Reads and
+// writes are linearizable. In the terms of the Go memory model, the write of a value synchronizes
+// before the Loads that return it, or a later one.
 //
-// Each write stores a fresh copy behind an atomic pointer, and never changes one that was stored: the version
-// of the value is the pointer, and a copy once found stays valid. So Load is one atomic load and a copy of T, whatever the
-// size of T, and the detectors of races and of misused pointers have nothing to object to. Store and Update
-// allocate one T each, and lock a StampedLock. Where writes are too many to allocate, guard atomic fields with a StampedLock.
+// Each write stores a fresh copy behind an atomic pointer, and never changes one that was stored:
+// the version of the value is the pointer, and a copy once found stays valid. So Load is one
+// atomic load and a copy of T, whatever the size of T, and the detectors of races and of misused
+// pointers have nothing to object to. Store and Update allocate one T each, and lock a
+// StampedLock. Where writes are too many to allocate, guard atomic fields with a StampedLock.
 //
 // What T points to is not copied: whoever changes it has to order that with the readers in
 // another way. Store a new slice or map instead.
@@ -46,8 +48,8 @@ func (s *Snapshot[T]) Store(value T) {
 	s.writers.UnlockWrite(st)
 }
 
-// StoreContext is Store, but gives up when ctx ends while it waits; the value is as it was then. A
-// ctx that has ended already is an error even if there is nothing to wait for.
+// StoreContext is Store, but gives up when ctx ends while it waits; the value is as it was then.
+// A ctx that has ended already is an error even if there is nothing to wait for.
 func (s *Snapshot[T]) StoreContext(ctx context.Context, value T) error {
 	st, err := s.writers.writeContext("rwlock: StoreContext", ctx)
 	if err != nil {
@@ -59,17 +61,18 @@ func (s *Snapshot[T]) StoreContext(ctx context.Context, value T) error {
 }
 
 // Update sets the value to what f returns for it, and returns that. It waits for a Store or an
-// Update under way; no other comes in between, so f is called once. If f panics, or ends
-// the goroutine, the value is as it was. f may Load s, but must not Store or Update it: that hangs. A nil f is a
-// panic with [ErrNilFunc].
+// Update under way; no other comes in between, so f is called once. If f panics, or ends the
+// goroutine, the value is as it was. f may Load s, but must not Store or Update it: that hangs. A
+// nil f is a panic with [ErrNilFunc].
 func (s *Snapshot[T]) Update(f func(old T) T) T {
 	mustCall(f)
 	return s.update(s.writers.WriteLock(), f)
 }
 
-// UpdateContext is Update, but gives up when ctx ends while it waits; the value is as it was then, and f
-// was not called. A ctx that has ended already is an error even if there is nothing to wait for. ctx has
-// no say any more when f has begun. A nil ctx is locks.ErrNilContext, a nil f [ErrNilFunc].
+// UpdateContext is Update, but gives up when ctx ends while it waits; the value is as it was
+// then, and f was not called. A ctx that has ended already is an error even if there is nothing
+// to wait for. ctx has no say any more when f has begun. A nil ctx is locks.ErrNilContext, a nil
+// f [ErrNilFunc].
 func (s *Snapshot[T]) UpdateContext(ctx context.Context, f func(old T) T) (none T, err error) {
 	const op = "rwlock: UpdateContext"
 	if err := ctxerr.Check(op, ctx); err != nil {

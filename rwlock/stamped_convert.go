@@ -1,9 +1,9 @@
 package rwlock
 
-// TryConvertToWriteLock converts the hold of st to a write hold, in one step, and returns the stamp of
-// that, or 0. A write stamp is returned as it is. A read hold is converted if it is the only one, and
-// kept otherwise. An optimistic stamp is converted if it is valid and nobody holds the lock. Java's
-// tryConvertToWriteLock(stamp).
+// TryConvertToWriteLock converts the hold of st to a write hold, in one step, and returns the
+// stamp of that, or 0. A write stamp is returned as it is. A read hold is converted if it is the
+// only one, and kept otherwise. An optimistic stamp is converted if it is valid and nobody holds
+// the lock. Java's tryConvertToWriteLock(stamp).
 func (l *StampedLock) TryConvertToWriteLock(st Stamp) Stamp {
 	for {
 		s := l.state.Load()
@@ -33,10 +33,10 @@ func (l *StampedLock) TryConvertToWriteLock(st Stamp) Stamp {
 	}
 }
 
-// TryConvertToReadLock converts the hold of st to a read hold, in one step, and returns the stamp of
-// that, or 0. The stamp of a converted write hold dies. The readers in front of the queue enter with the
-// conversion, and no writer comes in between. The stamp of a read hold is returned as it is. An optimistic
-// stamp is converted if it is valid. Java's tryConvertToReadLock(stamp).
+// TryConvertToReadLock converts the hold of st to a read hold, in one step, and returns the stamp
+// of that, or 0. The stamp of a converted write hold dies. The readers in front of the queue
+// enter with the conversion, and no writer comes in between. The stamp of a read hold is returned
+// as it is. An optimistic stamp is converted if it is valid. Java's tryConvertToReadLock(stamp).
 func (l *StampedLock) TryConvertToReadLock(st Stamp) Stamp {
 	if st.IsWriteLock() {
 		return l.endWrite(st, reader, read)
@@ -62,9 +62,9 @@ func (l *StampedLock) TryConvertToReadLock(st Stamp) Stamp {
 	}
 }
 
-// TryConvertToOptimisticRead releases the hold of st, and returns an optimistic stamp that is valid until
-// the next writer enters, or 0 if there is no such hold. A valid optimistic stamp is returned as it is.
-// Java's tryConvertToOptimisticRead(stamp).
+// TryConvertToOptimisticRead releases the hold of st, and returns an optimistic stamp that is
+// valid until the next writer enters, or 0 if there is no such hold. A valid optimistic stamp is
+// returned as it is. Java's tryConvertToOptimisticRead(stamp).
 func (l *StampedLock) TryConvertToOptimisticRead(st Stamp) Stamp {
 	switch {
 	case st.IsWriteLock():

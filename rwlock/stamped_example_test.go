@@ -7,8 +7,8 @@ import (
 	"github.com/jucgo/locks/rwlock"
 )
 
-// Point is read optimistically. Its coordinates are atomic, for a reader may look at them while a writer
-// stores; the lock makes the two of them one value.
+// Point is read optimistically. Its coordinates are atomic, for a reader may look at them while a
+// writer stores; the lock makes the two of them one value.
 type Point struct {
 	l    rwlock.StampedLock
 	x, y atomic.Int64
@@ -65,8 +65,7 @@ func ExampleStampedLock() {
 	p.Move(3, 4)
 	fmt.Println(p.MoveFromOrigin(1, 1), p.Norm())
 	// Output:
-	// true 25
-	// false 100
+	// true 25 false 100
 }
 
 func ExampleStampedLock_Validate() {
@@ -87,8 +86,7 @@ func ExampleStampedLock_Validate() {
 	to = high.Load()
 	fmt.Println(l.Validate(st), from, to) // halves of two values
 	// Output:
-	// true 0 0
-	// false 0 20
+	// true 0 0 false 0 20
 }
 
 func ExampleStampedLock_TryConvertToReadLock() {

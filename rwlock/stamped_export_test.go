@@ -15,7 +15,8 @@ func SetStampedVersion(l *StampedLock, v uint64) { l.state.Store(v << versionShi
 // StampedVersion returns the version that st is of.
 func StampedVersion(st Stamp) uint64 { return uint64(st) >> versionShift }
 
-// SetStampedOverflow makes l, for which the word has no room for more read holds, count n beyond it.
+// SetStampedOverflow makes l, for which the word has no room for more read holds, count n beyond
+// it.
 func SetStampedOverflow(l *StampedLock, n int) {
 	l.guard.Lock()
 	defer l.guard.Unlock()
@@ -25,8 +26,8 @@ func SetStampedOverflow(l *StampedLock, n int) {
 // StampedReserved reports whether the next release is owed to a waiter.
 func StampedReserved(l *StampedLock) bool { return l.state.Load()&reserved != 0 }
 
-// AddStampedReader is the second half of taking a read hold beyond the bits of the word. The first was
-// to read the word, and is when AddStampedReader is called.
+// AddStampedReader is the second half of taking a read hold beyond the bits of the word. The
+// first was to read the word, and is when AddStampedReader is called.
 func AddStampedReader(l *StampedLock) (finish func() (ok, full bool)) {
 	s := l.state.Load()
 	return func() (ok, full bool) { return l.addReader(s) }
@@ -38,8 +39,8 @@ func RemoveStampedReader(l *StampedLock) (finish func() bool) {
 	return func() bool { return l.removeReader(s) }
 }
 
-// BeginStampedWake tells the writer in front, as a release does, and returns the second half of that:
-// the writer is not unparked yet.
+// BeginStampedWake tells the writer in front, as a release does, and returns the second half of
+// that: the writer is not unparked yet.
 func BeginStampedWake(l *StampedLock) (finish func()) {
 	l.guard.Lock()
 	defer l.guard.Unlock()
@@ -58,8 +59,8 @@ func StampedPlaces(l *StampedLock) (counted, placed int) {
 	return l.waiting, placed
 }
 
-// VerifyStamped returns what is wrong with l while all goroutines rest: its word must be a legal one, and
-// agree with the list.
+// VerifyStamped returns what is wrong with l while all goroutines rest: its word must be a legal
+// one, and agree with the list.
 func VerifyStamped(l *StampedLock) error {
 	l.guard.Lock()
 	defer l.guard.Unlock()

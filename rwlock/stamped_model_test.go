@@ -15,8 +15,8 @@ import (
 	"github.com/jucgo/locks/rwlock"
 )
 
-// stampedModel is what everybody sees of a StampedLock when all goroutines rest: how it is held, at which
-// version, and who waits. Stamps are modelled as a version and a mode.
+// stampedModel is what everybody sees of a StampedLock when all goroutines rest: how it is held,
+// at which version, and who waits. Stamps are modelled as a version and a mode.
 type stampedModel struct {
 	version int
 	writing bool
@@ -75,7 +75,8 @@ func (m *stampedModel) admit(in map[int]modelStamp) {
 	}
 }
 
-// expire takes out the waiter whose deadline is the first to come until now, and reports whether there is one.
+// expire takes out the waiter whose deadline is the first to come until now, and reports whether
+// there is one.
 func (m *stampedModel) expire(now int) bool {
 	at := -1
 	for i, w := range m.queue {
@@ -127,8 +128,8 @@ type stampedPlay struct {
 	cancel [stampedParties]context.CancelFunc
 	got    [stampedParties]atomic.Uint64 // the stamp that the last wait ended with
 	back   [stampedParties]atomic.Bool
-	// All stamps ever issued, good and bad, with their models. What is done with stamps
-	// is done with any of these.
+	// All stamps ever issued, good and bad, with their models. What is done with stamps is done
+	// with any of these.
 	stamps []rwlock.Stamp
 	models []modelStamp
 }

@@ -1,8 +1,8 @@
 package rwlock
 
 // Stamp is the version of a [StampedLock] in which its owner took a hold, or began to read
-// optimistically, and which of these. No stamp that was issued is 0: 0 means that the call failed, and
-// fits no hold. The predicates look at the number only, not at any lock.
+// optimistically, and which of these. No stamp that was issued is 0: 0 means that the call
+// failed, and fits no hold. The predicates look at the number only, not at any lock.
 type Stamp uint64
 
 // IsWriteLock reports whether st is of a write hold. Java's isWriteLockStamp(stamp).
@@ -18,8 +18,8 @@ func (st Stamp) IsLock() bool { return st.IsWriteLock() || st.IsReadLock() }
 // isOptimisticReadStamp(stamp).
 func (st Stamp) IsOptimisticRead() bool { return st&(version-1) == optimistic }
 
-// The state word of a StampedLock. Its upper 50 bits are the version: the number of write holds that
-// have ended, modulo 2^50. Below are 9 bits of readers and 5 flags.
+// The state word of a StampedLock. Its upper 50 bits are the version: the number of write holds
+// that have ended, modulo 2^50. Below are 9 bits of readers and 5 flags.
 //
 //	version readers reserved parked pending queued writing
 //	v       0       0        0      0       0      0       free, nobody waits
@@ -31,40 +31,41 @@ func (st Stamp) IsOptimisticRead() bool { return st&(version-1) == optimistic }
 //	v       0       r        1      w       1      1       held for writing, others wait
 //	v       n       r        1      1       1      0       n read holds, a writer waits in front
 //
-// All others are illegal when the guard is free. If n is all ones, there are that many read holds and
-// overflow more.
+// All others are illegal when the guard is free. If n is all ones, there are that many read holds
+// and overflow more.
 //
 // A stamp is a version, and one bit for the mode.
 //
 // # What a validated reader may rely on
 //
-// Operations of sync/atomic have one order that all goroutines agree on. In it, a write hold is a step
-// that sets writing, the stores of the writer, and a step that clears writing and advances the version, in
-// this order. An optimistic read is the load of TryOptimisticRead, the loads of the reader, and the load
-// of Validate. If both outer loads see the same version without writing, then no step of a write hold is
-// between them, because versions only advance. Each write hold is then over before the first
-// load or begins after the last. In the first case the reader's loads come after all of its stores, in
-// the second before all of them. Plain loads and stores have no place in that order, and the argument
-// does not cover them.
+// Operations of sync/atomic have one order that all goroutines agree on. In it, a write hold is a
+// step that sets writing, the stores of the writer, and a step that clears writing and advances
+// the version, in this order. An optimistic read is the load of TryOptimisticRead, the loads of
+// the reader, and the load of Validate. If both outer loads see the same version without writing,
+// then no step of a write hold is between them, because versions only advance. Each write hold is
+// then over before the first load or begins after the last. In the first case the reader's loads
+// come after all of its stores, in the second before all of them. Plain loads and stores have no
+// place in that order, and the argument does not cover them.
 const (
-	// writing: held for writing. It is at the same place in a write stamp, which so is the
-	// word of a lock that is held for writing while nobody waits.
+	// writing: held for writing. It is at the same place in a write stamp, which so is the word
+	// of a lock that is held for writing while nobody waits.
 	writing = 1 << iota
 
-	// queued: the list is not empty. It makes the fair tries of writers fail. No sleep depends on it.
+	// queued: the list is not empty. It makes the fair tries of writers fail. No sleep depends on
+	// it.
 	queued
 
 	// pending: a writer is in the list. It keeps ReadLock out, so that it does not overtake
 	// writers. Waiting readers need no such flag: they enter together with the newcomer.
 	pending
 
-	// parked: the front of the list sleeps, and the word is not available to it. A release that makes
-	// it available has to take the guard and admit the front. Without that the front would sleep for
-	// ever.
+	// parked: the front of the list sleeps, and the word is not available to it. A release that
+	// makes it available has to take the guard and admit the front. Without that the front would
+	// sleep for ever.
 	parked
 
-	// reserved: the first waiter was told in vain maxLost times, or for maxBarging, and WriteLock may not
-	// barge any more.
+	// reserved: the first waiter was told in vain maxLost times, or for maxBarging, and WriteLock
+	// may not barge any more.
 	reserved
 
 	readerShift  = iota
@@ -86,15 +87,15 @@ const (
 // tooMany replaces the stamp of a read hold that could not be counted. No stamp has two modes.
 const tooMany Stamp = 1<<64 - 1
 
-// maxOverflow is the greatest number of read holds beyond those in the word. All of them together fit
-// an int of any size.
+// maxOverflow is the greatest number of read holds beyond those in the word. All of them together
+// fit an int of any size.
 const maxOverflow = 1<<31 - 1 - readers/reader
 
 // stampOf returns the stamp of the version of s in a mode.
 func stampOf(s uint64, mode Stamp) Stamp { return Stamp(s&versions) | mode }
 
-// enterWrite takes the lock for writing if it is free and none of the flags avoid is set. It returns 0
-// if it did not.
+// enterWrite takes the lock for writing if it is free and none of the flags avoid is set. It
+// returns 0 if it did not.
 func (l *StampedLock) enterWrite(avoid uint64) Stamp {
 	for {
 		s := l.state.Load()
@@ -108,8 +109,8 @@ func (l *StampedLock) enterWrite(avoid uint64) Stamp {
 	}
 }
 
-// enterRead takes a read hold if the lock is not held for writing and none of the flags avoid is set. It
-// returns 0 if it did not, or tooMany.
+// enterRead takes a read hold if the lock is not held for writing and none of the flags avoid is
+// set. It returns 0 if it did not, or tooMany.
 func (l *StampedLock) enterRead(avoid uint64) Stamp {
 	for {
 		s := l.state.Load()
@@ -126,12 +127,12 @@ func (l *StampedLock) enterRead(avoid uint64) Stamp {
 	}
 }
 
-// addReader adds a read hold to the word if that is s, which is not held for writing. If the word is
-// another, it does nothing. It reports full if there is no room for one more.
+// addReader adds a read hold to the word if that is s, which is not held for writing. If the word
+// is another, it does nothing. It reports full if there is no room for one more.
 //
 // While the bits of the word are all ones, they change only with the guard held, and the holds in
-// overflow end before those in the word. So overflow is 0 unless the bits are all ones, and the word
-// never says free while there are readers.
+// overflow end before those in the word. So overflow is 0 unless the bits are all ones, and the
+// word never says free while there are readers.
 func (l *StampedLock) addReader(s uint64) (ok, full bool) {
 	if s&readers != readers {
 		return l.state.CompareAndSwap(s, s+reader), false
@@ -148,12 +149,12 @@ func (l *StampedLock) addReader(s uint64) (ok, full bool) {
 	return true, false
 }
 
-// leaveWrite ends the write hold of st, and returns an optimistic stamp of the version that begins, or 0
-// if there is no such hold.
+// leaveWrite ends the write hold of st, and returns an optimistic stamp of the version that
+// begins, or 0 if there is no such hold.
 func (l *StampedLock) leaveWrite(st Stamp) Stamp { return l.endWrite(st, 0, optimistic) }
 
-// endWrite ends the write hold of st, leaves readers behind in the word, and returns a stamp of mode for
-// the version that begins, or 0 if there is no such hold.
+// endWrite ends the write hold of st, leaves readers behind in the word, and returns a stamp of
+// mode for the version that begins, or 0 if there is no such hold.
 func (l *StampedLock) endWrite(st Stamp, behind uint64, mode Stamp) Stamp {
 	for {
 		s := l.state.Load()
@@ -168,8 +169,8 @@ func (l *StampedLock) endWrite(st Stamp, behind uint64, mode Stamp) Stamp {
 	}
 }
 
-// leaveRead ends a read hold of the version of st, a read stamp, and returns the optimistic stamp of that
-// version, or 0 if there is no such hold.
+// leaveRead ends a read hold of the version of st, a read stamp, and returns the optimistic stamp
+// of that version, or 0 if there is no such hold.
 func (l *StampedLock) leaveRead(st Stamp) Stamp {
 	for {
 		s := l.state.Load()
@@ -186,8 +187,8 @@ func (l *StampedLock) leaveRead(st Stamp) Stamp {
 	}
 }
 
-// removeReader takes a read hold off the word if that is s, which has some. If the word is another, it
-// does nothing.
+// removeReader takes a read hold off the word if that is s, which has some. If the word is
+// another, it does nothing.
 func (l *StampedLock) removeReader(s uint64) bool {
 	switch {
 	case s&readers == reader && s&parked != 0:

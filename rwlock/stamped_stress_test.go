@@ -108,7 +108,8 @@ func TestEveryWayToAcquireExcludesAndOrdersMemory(t *testing.T) {
 		for _, write := range []bool{true, false} {
 			party(pick(write, l.WriteLock, l.ReadLock))
 			party(pick(write, l.TryWriteLock, l.TryReadLock))
-			// Each failure doubles the limit: on a busy machine a microsecond is over before the try.
+			// Each failure doubles the limit: on a busy machine a microsecond is over before the
+			// try.
 			for _, first := range []time.Duration{time.Microsecond, time.Minute} {
 				limited := func(acquire func(d time.Duration) rwlock.Stamp) func() rwlock.Stamp {
 					d := first

@@ -9,16 +9,18 @@ import (
 	"github.com/jucgo/locks/internal/ctxerr"
 )
 
-// ReadLocker returns the read mode of l as a lock without stamps, one for each l. Whoever unlocks gives one read hold
-// back, however it was taken. Besides [locks.TryLocker] it has Lock, TryLock, TryLockFor and
-// Unlock, which do what the methods of l with these names do, and so is a [sync.Locker]. Its unlocks report [locks.ErrNotHeld] if
-// nobody holds a read lock. It has no conditions. Java's asReadLock().
+// ReadLocker returns the read mode of l as a lock without stamps, one for each l. Whoever unlocks
+// gives one read hold back, however it was taken. Besides [locks.TryLocker] it has Lock, TryLock,
+// TryLockFor and Unlock, which do what the methods of l with these names do, and so is a
+// [sync.Locker]. Its unlocks report [locks.ErrNotHeld] if nobody holds a read lock. It has no
+// conditions. Java's asReadLock().
 func (l *StampedLock) ReadLocker() locks.TryLocker { return (*stampedReader)(l) }
 
-// WriteLocker returns the write mode of l as a lock without stamps, one for each l. Whoever unlocks ends
-// the write hold, however it was taken. Besides [locks.TryLocker] it has Lock, TryLock, TryLockFor and
-// Unlock, which do what the methods of l with these names do, and so is a [sync.Locker]. Its unlocks report [locks.ErrNotHeld] if
-// nobody holds the write lock. It has no conditions. Java's asWriteLock().
+// WriteLocker returns the write mode of l as a lock without stamps, one for each l. Whoever
+// unlocks ends the write hold, however it was taken. Besides [locks.TryLocker] it has Lock,
+// TryLock, TryLockFor and Unlock, which do what the methods of l with these names do, and so is a
+// [sync.Locker]. Its unlocks report [locks.ErrNotHeld] if nobody holds the write lock. It has no
+// conditions. Java's asWriteLock().
 func (l *StampedLock) WriteLocker() locks.TryLocker { return (*stampedWriter)(l) }
 
 type (
@@ -115,7 +117,8 @@ func (v *stampedWriter) IsLocked() bool { return v.lock().IsWriteLocked() }
 
 func (v *stampedWriter) QueueLength() int { return v.lock().QueueLength() }
 
-// HasNoConditions tells package condition that there are none: a hold belongs to a stamp, which a wait does not know.
+// HasNoConditions tells package condition that there are none: a hold belongs to a stamp, which a
+// wait does not know.
 func (v *stampedWriter) HasNoConditions() {}
 
 func (v *stampedWriter) String() string { return v.lock().String() + ".WriteLocker" }

@@ -13,30 +13,30 @@ import (
 // This file has the queue of a StampedLock.
 //
 // The state word alone says who holds the lock. Goroutines that cannot have it wait in one list,
-// in the order of their arrival. The front of the list is its first writer, or the group of readers
-// before it. All decisions about the list are made with the guard held.
+// in the order of their arrival. The front of the list is its first writer, or the group of
+// readers before it. All decisions about the list are made with the guard held.
 //
 // # A wait, step by step
 //
 //  1. The waiter spins for the time of about one hand-over.
-//  2. With the guard held, it joins the list at its end, and settles: if the word has become
-//     one that the front can have, the front is admitted at once. Otherwise the word gets the
-//     flag parked.
+//  2. With the guard held, it joins the list at its end, and settles: if the word has become one
+//     that the front can have, the front is admitted at once. Otherwise the word gets the flag
+//     parked.
 //  3. It sleeps.
-//  4. A release that makes the word available to the front finds parked, and takes the guard. In one
-//     step it ends its own hold and admits the front.
-//  5. If the lock becomes free, the first waiter is only told: it is unparked, and stays in the list.
-//     It takes the lock when it runs. A writer may have come first (it barged); then the waiter settles
-//     again, and sleeps.
-//  6. If there are read holds, the group of readers in front is admitted with theirs: these are counted
-//     in that very step, and the readers leave the list. A told reader that finds the lock free, and a
-//     downgrade, so bring in the readers behind it.
+//  4. A release that makes the word available to the front finds parked, and takes the guard. In
+//     one step it ends its own hold and admits the front.
+//  5. If the lock becomes free, the first waiter is only told: it is unparked, and stays in the
+//     list. It takes the lock when it runs. A writer may have come first (it barged); then the
+//     waiter settles again, and sleeps.
+//  6. If there are read holds, the group of readers in front is admitted with theirs: these are
+//     counted in that very step, and the readers leave the list. A told reader that finds the
+//     lock free, and a downgrade, so bring in the readers behind it.
 //  7. A waiter whose limit ends leaves the list, and settles, because the next waiter may be the
 //     front now.
 //
-// Step 5 does not hand the lock over, because a lock held by a goroutine that has yet to wake makes
-// the next writer sleep too. With two goroutines and half of the holds writing, handing over took five
-// times as long per hold (Zen 4, Go 1.26).
+// Step 5 does not hand the lock over, because a lock held by a goroutine that has yet to wake
+// makes the next writer sleep too. With two goroutines and half of the holds writing, handing
+// over took five times as long per hold (Zen 4, Go 1.26).
 //
 // # Why no wake-up is lost
 //
@@ -46,16 +46,15 @@ import (
 //   - the word is not available to the front, and parked is set;
 //   - the first waiter was told and has not looked at the word since. It will look.
 //
-// settle establishes this, and each change of the list ends with it. A step that makes the
-// word available to the front ends the write hold or the last read hold, or downgrades. With
-// parked set, each of these goes through admit, with the guard held. Without parked, the front
-// was told.
+// settle establishes this, and each change of the list ends with it. A step that makes the word
+// available to the front ends the write hold or the last read hold, or downgrades. With parked
+// set, each of these goes through admit, with the guard held. Without parked, the front was told.
 //
 // # Who gets the lock
 //
-// A waiter that was told in vain maxLost times, or for maxBarging, has the lock reserved: WriteLock
-// leaves the free word alone until that waiter has had it. ReadLock never overtakes a writer: it
-// stays out while pending is set.
+// A waiter that was told in vain maxLost times, or for maxBarging, has the lock reserved:
+// WriteLock leaves the free word alone until that waiter has had it. ReadLock never overtakes a
+// writer: it stays out while pending is set.
 const (
 	maxLost    = 16
 	maxBarging = time.Millisecond
@@ -161,9 +160,10 @@ func (n *stampedWaiter) lose() {
 	}
 }
 
-// settle makes the word agree with the list, and admits the front if the word is available to it. It
-// is due after each change of the list. It returns the waiters that the caller has to unpark after it has
-// released the guard, which is held. awake says that the front is the calling goroutine.
+// settle makes the word agree with the list, and admits the front if the word is available to it.
+// It is due after each change of the list. It returns the waiters that the caller has to unpark
+// after it has released the guard, which is held. awake says that the front is the calling
+// goroutine.
 func (l *StampedLock) settle(awake bool) (first *stampedWaiter, k int) {
 	for {
 		s := l.state.Load()
@@ -180,8 +180,8 @@ func (l *StampedLock) settleAndUnlock() {
 	unpark(first, k)
 }
 
-// release changes the word from s to the given one, which may be available to the front, and admits
-// that in the same step. If the word is not s, it does nothing, and returns false.
+// release changes the word from s to the given one, which may be available to the front, and
+// admits that in the same step. If the word is not s, it does nothing, and returns false.
 func (l *StampedLock) release(s, to uint64) bool {
 	l.guard.Lock()
 	first, k, ok := l.admit(s, to, false)
@@ -190,11 +190,11 @@ func (l *StampedLock) release(s, to uint64) bool {
 	return ok
 }
 
-// admit changes the word from s to the given one, with the flags that the list requires, and admits the
-// front if that word is available to it: readers with their holds if there are read holds already, or if
-// the first of them is awake; otherwise the first waiter is told. admit returns the k waiters that the
-// caller has to unpark after it has released the guard. If the word is not s, it does nothing, and
-// returns false. The guard is held.
+// admit changes the word from s to the given one, with the flags that the list requires, and
+// admits the front if that word is available to it: readers with their holds if there are read
+// holds already, or if the first of them is awake; otherwise the first waiter is told. admit
+// returns the k waiters that the caller has to unpark after it has released the guard. If the
+// word is not s, it does nothing, and returns false. The guard is held.
 func (l *StampedLock) admit(s, to uint64, awake bool) (first *stampedWaiter, k int, ok bool) {
 	to &^= queued | pending | parked | reserved
 	k, after := 0, l.head
@@ -237,8 +237,8 @@ func (l *StampedLock) admit(s, to uint64, awake bool) (first *stampedWaiter, k i
 	return first, k, true
 }
 
-// grant takes the first k waiters, which are readers, out of the list, and gives the stamp of a hold to
-// the first counted of them. The others have no room.
+// grant takes the first k waiters, which are readers, out of the list, and gives the stamp of a
+// hold to the first counted of them. The others have no room.
 func (l *StampedLock) grant(k, counted int, st Stamp) (first *stampedWaiter) {
 	if k == 0 {
 		return nil
@@ -352,8 +352,8 @@ func (l *StampedLock) count(n *stampedWaiter, by int) {
 	}
 }
 
-// A spin looks at the word spinRounds times, spinPause pauses apart: some 200 ns in all, about one
-// hand-over, so that spinning in vain at most doubles what waiting costs.
+// A spin looks at the word spinRounds times, spinPause pauses apart: some 200 ns in all, about
+// one hand-over, so that spinning in vain at most doubles what waiting costs.
 const (
 	spinRounds = 4
 	spinPause  = 2

@@ -10,13 +10,14 @@ import (
 	"github.com/jucgo/locks/internal/ctxerr"
 )
 
-// StampedLock is a lock with three modes: writing, which excludes everything; reading, beside other
-// readers; and optimistic reading, which holds nothing, excludes nobody, and finds out at its end
-// whether a writer came in between. Java's StampedLock.
+// StampedLock is a lock with three modes: writing, which excludes everything; reading, beside
+// other readers; and optimistic reading, which holds nothing, excludes nobody, and finds out at
+// its end whether a writer came in between. Java's StampedLock.
 //
-// An acquisition returns a [Stamp], and a release or conversion takes it back. A stamp names a version
-// of the lock, which each write hold ends. A write stamp dies with its release, and an optimistic one
-// when the next writer enters. A read stamp of a version releases any one read hold of that version.
+// An acquisition returns a [Stamp], and a release or conversion takes it back. A stamp names a
+// version of the lock, which each write hold ends. A write stamp dies with its release, and an
+// optimistic one when the next writer enters. A read stamp of a version releases any one read
+// hold of that version.
 //
 //	var point struct {
 //		l    rwlock.StampedLock
@@ -35,38 +36,42 @@ import (
 //		return ...
 //	}
 //
-// Validate says what an optimistic reader may do and may not. [Snapshot] does it all for a single value.
+// Validate says what an optimistic reader may do and may not. [Snapshot] does it all for a single
+// value.
 //
-// The zero StampedLock is free. It must not be copied after first use. It belongs to no goroutine: any
-// goroutine that has the stamp may release. It is not reentrant: a second WriteLock by the same
-// goroutine hangs, and so does a second ReadLock if a writer has come to wait in between.
+// The zero StampedLock is free. It must not be copied after first use. It belongs to no
+// goroutine: any goroutine that has the stamp may release. It is not reentrant: a second
+// WriteLock by the same goroutine hangs, and so does a second ReadLock if a writer has come to
+// wait in between.
 //
 // # Fairness
 //
-// WriteLock barges, as often as [fair.NonFair] allows. ReadLock does not overtake a waiting writer.
-// Readers that wait behind a writer enter together. Neither side starves the other. The exceptions are
-// the tries without a time limit and the conversions: these take what they can get, past all waiters.
+// WriteLock barges, as often as [fair.NonFair] allows. ReadLock does not overtake a waiting
+// writer. Readers that wait behind a writer enter together. Neither side starves the other. The
+// exceptions are the tries without a time limit and the conversions: these take what they can
+// get, past all waiters.
 //
 // # Memory model
 //
-// In the terms of the Go memory model, a release synchronizes before the next acquisition in a mode that
-// it excluded, and so do conversions. Readers are not ordered among themselves: the race detector
-// reports writes under the read lock, also if they happen one after the other.
+// In the terms of the Go memory model, a release synchronizes before the next acquisition in a
+// mode that it excluded, and so do conversions. Readers are not ordered among themselves: the
+// race detector reports writes under the read lock, also if they happen one after the other.
 //
 // # Misuse
 //
-// A stamp that does not fit what is held is zero, stale, or of another mode. It makes the unlocks panic
-// with [locks.ErrNotHeld], and the conversions return 0. Either leaves the lock as it was. There is room
-// for more than two billion read holds; one more is refused with [locks.ErrTooManyHolds]. Versions repeat
-// after 2^50 write holds: a stamp kept for months of nothing but writing could be taken for a new one.
+// A stamp that does not fit what is held is zero, stale, or of another mode. It makes the unlocks
+// panic with [locks.ErrNotHeld], and the conversions return 0. Either leaves the lock as it was.
+// There is room for more than two billion read holds; one more is refused with
+// [locks.ErrTooManyHolds]. Versions repeat after 2^50 write holds: a stamp kept for months of
+// nothing but writing could be taken for a new one.
 //
 // # Cost
 //
-// Uncontended acquisitions, releases and conversions are one compare-and-swap each and allocate nothing.
-// A contended lock without a time limit or a context allocates nothing in the steady state.
-// TryOptimisticRead and Validate are one load and no store each. ReadLock stores into a word that
-// all readers share: where many goroutines read on many processors, read optimistically, or use an
-// [RWMutex].
+// Uncontended acquisitions, releases and conversions are one compare-and-swap each and allocate
+// nothing. A contended lock without a time limit or a context allocates nothing in the steady
+// state. TryOptimisticRead and Validate are one load and no store each. ReadLock stores into a
+// word that all readers share: where many goroutines read on many processors, read
+// optimistically, or use an [RWMutex].
 type StampedLock struct {
 	state stampedWord // see stamped_state.go
 
@@ -100,9 +105,9 @@ func (l *StampedLock) write() Stamp {
 // it did not. Java's tryWriteLock().
 func (l *StampedLock) TryWriteLock() Stamp { return l.enterWrite(0) }
 
-// TryWriteLockFor takes the lock for writing, waits for it for at most d, and returns 0 if it did not
-// get it. With d <= 0 it does not wait: it takes the lock only if nobody holds it or waits. Java's
-// tryWriteLock(time, unit).
+// TryWriteLockFor takes the lock for writing, waits for it for at most d, and returns 0 if it did
+// not get it. With d <= 0 it does not wait: it takes the lock only if nobody holds it or waits.
+// Java's tryWriteLock(time, unit).
 func (l *StampedLock) TryWriteLockFor(d time.Duration) Stamp {
 	if st := l.enterWrite(queued); st != 0 || d <= 0 {
 		return st
@@ -114,9 +119,9 @@ func (l *StampedLock) TryWriteLockFor(d time.Duration) Stamp {
 	return l.wait(true, &lim)
 }
 
-// WriteLockContext is WriteLock until ctx ends. The error then matches ctx.Err() and the cause, and the
-// stamp is 0. A ctx that has ended already is an error even if the lock is free. A waiter whose
-// ctx ends is out of the queue when the call returns. Java's writeLockInterruptibly().
+// WriteLockContext is WriteLock until ctx ends. The error then matches ctx.Err() and the cause,
+// and the stamp is 0. A ctx that has ended already is an error even if the lock is free. A waiter
+// whose ctx ends is out of the queue when the call returns. Java's writeLockInterruptibly().
 func (l *StampedLock) WriteLockContext(ctx context.Context) (Stamp, error) {
 	return l.writeContext("rwlock: WriteLockContext", ctx)
 }
@@ -159,13 +164,13 @@ func (l *StampedLock) read(lim *limit) Stamp {
 	return l.wait(false, lim)
 }
 
-// TryReadLock takes a read hold unless the lock is held for writing, past all waiters, and returns 0 if
-// it did not. Java's tryReadLock().
+// TryReadLock takes a read hold unless the lock is held for writing, past all waiters, and
+// returns 0 if it did not. Java's tryReadLock().
 func (l *StampedLock) TryReadLock() Stamp { return mustCount(l.enterRead(0)) }
 
-// TryReadLockFor takes a read hold, waits for it for at most d, and returns 0 if it did not get it. With
-// d <= 0 it does not wait: it takes a hold only if the lock is not held for writing and no writer
-// waits. Java's tryReadLock(time, unit).
+// TryReadLockFor takes a read hold, waits for it for at most d, and returns 0 if it did not get
+// it. With d <= 0 it does not wait: it takes a hold only if the lock is not held for writing and
+// no writer waits. Java's tryReadLock(time, unit).
 func (l *StampedLock) TryReadLockFor(d time.Duration) Stamp {
 	st := l.enterRead(pending)
 	if st == 0 && d > 0 {
@@ -174,9 +179,9 @@ func (l *StampedLock) TryReadLockFor(d time.Duration) Stamp {
 	return mustCount(st)
 }
 
-// ReadLockContext is ReadLock until ctx ends. The error then matches ctx.Err() and the cause, and the
-// stamp is 0. A ctx that has ended already is an error even if the lock is free. A waiter whose
-// ctx ends is out of the queue when the call returns. One read hold too many is
+// ReadLockContext is ReadLock until ctx ends. The error then matches ctx.Err() and the cause, and
+// the stamp is 0. A ctx that has ended already is an error even if the lock is free. A waiter
+// whose ctx ends is out of the queue when the call returns. One read hold too many is
 // [locks.ErrTooManyHolds]. Java's readLockInterruptibly().
 func (l *StampedLock) ReadLockContext(ctx context.Context) (Stamp, error) {
 	return l.readContext("rwlock: ReadLockContext", ctx)
@@ -203,8 +208,9 @@ func (l *StampedLock) readContext(op string, ctx context.Context) (Stamp, error)
 	return st, nil
 }
 
-// TryOptimisticRead returns a stamp to be validated later, or 0 if the lock is held for writing. It takes
-// nothing, and there is nothing to release. It costs one load. Java's tryOptimisticRead().
+// TryOptimisticRead returns a stamp to be validated later, or 0 if the lock is held for writing.
+// It takes nothing, and there is nothing to release. It costs one load. Java's
+// tryOptimisticRead().
 func (l *StampedLock) TryOptimisticRead() Stamp {
 	s := l.state.Load()
 	if s&writing != 0 {
@@ -214,29 +220,30 @@ func (l *StampedLock) TryOptimisticRead() Stamp {
 	return stampOf(s, optimistic)
 }
 
-// Validate reports whether nobody has held the lock for writing since st was issued. For a write stamp it
-// reports whether that hold goes on. A read stamp is valid at least as long as its hold. 0 is never valid,
-// and neither is a number that could be no stamp. It costs one load. Java's validate(stamp).
+// Validate reports whether nobody has held the lock for writing since st was issued. For a write
+// stamp it reports whether that hold goes on. A read stamp is valid at least as long as its hold.
+// 0 is never valid, and neither is a number that could be no stamp. It costs one load. Java's
+// validate(stamp).
 //
 // If Validate returns true for an optimistic stamp, the goroutine's atomic loads between the two
 // calls show one moment at which nobody wrote. They see the stores of every write hold that ended
-// before the stamp was issued, and none of a later one. This holds for fields that are written only
-// under the write lock.
+// before the stamp was issued, and none of a later one. This holds for fields that are written
+// only under the write lock.
 //
-// The fields must be atomic: atomic.Int64, atomic.Pointer[T] and the like, for stores and for loads. A
-// plain load beside the store of a writer is a data race even if its result is thrown away. Of a string, a
-// slice or an interface it can yield halves of two values.
+// The fields must be atomic: atomic.Int64, atomic.Pointer[T] and the like, for stores and for
+// loads. A plain load beside the store of a writer is a data race even if its result is thrown
+// away. Of a string, a slice or an interface it can yield halves of two values.
 //
-// Copy the fields into local variables, validate, and use only the copies, and only if they are valid.
-// Before that they may contradict each other: an index may be out of bounds, and a loop endless. What a
-// field points to must never change, or its fields have to be atomic too.
+// Copy the fields into local variables, validate, and use only the copies, and only if they are
+// valid. Before that they may contradict each other: an index may be out of bounds, and a loop
+// endless. What a field points to must never change, or its fields have to be atomic too.
 func (l *StampedLock) Validate(st Stamp) bool {
 	low := uint64(st) & (version - 1) // one bit, a mode, in each stamp that was issued
 	return (l.state.Load()^uint64(st))&(versions|writing)|low&(low-1) == 0 && low&modes != 0
 }
 
-// UnlockWrite releases the write hold of st. It panics with [locks.ErrNotHeld] if there is no such hold.
-// Java's unlockWrite(stamp).
+// UnlockWrite releases the write hold of st. It panics with [locks.ErrNotHeld] if there is no
+// such hold. Java's unlockWrite(stamp).
 func (l *StampedLock) UnlockWrite(st Stamp) {
 	if raceEnabled || st&(version-1) != writing ||
 		!l.state.CompareAndSwap(uint64(st), uint64(st)+(version-writing)) {
@@ -259,8 +266,8 @@ func (l *StampedLock) UnlockRead(st Stamp) {
 	}
 }
 
-// Unlock releases the write or read hold of st. It panics with [locks.ErrNotHeld] if there is no such
-// hold. Java's unlock(stamp).
+// Unlock releases the write or read hold of st. It panics with [locks.ErrNotHeld] if there is no
+// such hold. Java's unlock(stamp).
 func (l *StampedLock) Unlock(st Stamp) {
 	if st.IsWriteLock() {
 		l.UnlockWrite(st)
@@ -269,8 +276,8 @@ func (l *StampedLock) Unlock(st Stamp) {
 	}
 }
 
-// TryUnlockWrite releases the write hold, if there is one, without a stamp, and reports whether it did.
-// It is for recovery from errors. Java's tryUnlockWrite().
+// TryUnlockWrite releases the write hold, if there is one, without a stamp, and reports whether
+// it did. It is for recovery from errors. Java's tryUnlockWrite().
 func (l *StampedLock) TryUnlockWrite() bool {
 	for {
 		s := l.state.Load()
@@ -283,8 +290,8 @@ func (l *StampedLock) TryUnlockWrite() bool {
 	}
 }
 
-// TryUnlockRead releases a read hold, if there is one, without a stamp, and reports whether it did. It
-// is for recovery from errors. Java's tryUnlockRead().
+// TryUnlockRead releases a read hold, if there is one, without a stamp, and reports whether it
+// did. It is for recovery from errors. Java's tryUnlockRead().
 func (l *StampedLock) TryUnlockRead() bool {
 	for {
 		s := l.state.Load()
@@ -318,8 +325,8 @@ func (l *StampedLock) ReadLockCount() int {
 // HasQueued reports whether a goroutine waits for the lock.
 func (l *StampedLock) HasQueued() bool { return l.state.Load()&queued != 0 }
 
-// QueueLength returns the number of goroutines that wait for the lock, in either mode. A counted waiter
-// has its place: no later waiter enters before it, unless both are readers.
+// QueueLength returns the number of goroutines that wait for the lock, in either mode. A counted
+// waiter has its place: no later waiter enters before it, unless both are readers.
 func (l *StampedLock) QueueLength() int {
 	l.guard.Lock()
 	defer l.guard.Unlock()

@@ -9,17 +9,19 @@ import (
 
 // attempt is one call of a constructor, and where others wait for it to end.
 //
-// They may be in other testing/synctest bubbles than the constructor: a package's singleton that is used by two
-// tests is enough. Channels cannot be used from outside the bubble that they were made in, and a goroutine that
-// waits in a bubble should let the bubble's clock go on. So everybody waits in the way
-// that does for them:
+// They may be in other testing/synctest bubbles than the constructor: a package's singleton that
+// is used by two tests is enough. Channels cannot be used from outside the bubble that they were
+// made in, and a goroutine that waits in a bubble should let the bubble's clock go on. So
+// everybody waits in the way that does for them:
 //
-//   - over is a WaitGroup of which only the constructor's goroutine changes the count. Anybody may wait for it,
-//     and in the constructor's own bubble the wait lets the clock go on. But it cannot be cut short.
-//   - closed is a channel, for those in the constructor's bubble, or with it outside of all, who want to look at
-//     their context at the same time.
-//   - those in another bubble, who want that too, have a goroutine wait for over, which closes a channel of
-//     their own. It is not the general way because the goroutine stays until the constructor is through.
+//   - over is a WaitGroup of which only the constructor's goroutine changes the count. Anybody
+//     may wait for it, and in the constructor's own bubble the wait lets the clock go on. But it
+//     cannot be cut short.
+//   - closed is a channel, for those in the constructor's bubble, or with it outside of all, who
+//     want to look at their context at the same time.
+//   - those in another bubble, who want that too, have a goroutine wait for over, which closes a
+//     channel of their own. It is not the general way because the goroutine stays until the
+//     constructor is through.
 type attempt struct {
 	over      sync.WaitGroup
 	closed    chan struct{}
@@ -71,9 +73,9 @@ func (a *attempt) mark(ctx context.Context) context.Context {
 // within reports whether ctx is that of a's constructor, or was made from it.
 func (a *attempt) within(ctx context.Context) bool { return ctx.Value(within{a}) != nil }
 
-// bubble returns the name of the testing/synctest bubble that the caller is in, or "" if it is in none. The
-// only place where Go tells is the header of a stack trace, such as "goroutine 7 [running, synctest
-// bubble 5]:". Reading it takes a microsecond or two, which is little beside a
+// bubble returns the name of the testing/synctest bubble that the caller is in, or "" if it is in
+// none. The only place where Go tells is the header of a stack trace, such as "goroutine 7
+// [running, synctest bubble 5]:". Reading it takes a microsecond or two, which is little beside a
 // constructor. Should the header change, all is as if there were no bubbles.
 func bubble() string {
 	var buf [128]byte

@@ -19,9 +19,7 @@ func ExampleLazy() {
 	fmt.Println(greeting.MustGet())
 	fmt.Println(greeting.MustGet())
 	// Output:
-	// constructing
-	// hello
-	// hello
+	// constructing hello hello
 }
 
 // A constructor that fails is called again by the next one who asks.
@@ -64,6 +62,5 @@ func ExampleLazy_GetContext() {
 	<-done
 	fmt.Println(slow.GetContext(ctx))
 	// Output:
-	// true
-	// 42 <nil>
+	// true 42 <nil>
 }

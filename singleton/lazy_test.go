@@ -451,8 +451,8 @@ func TestWaitersLetTheClockOfTheirBubbleGoOn(t *testing.T) {
 	})
 }
 
-// TestWaitersMayBeInAnotherBubble has the constructor and the waiters on different sides of the wall, which
-// channels and conditions do not survive: the process would die.
+// TestWaitersMayBeInAnotherBubble has the constructor and the waiters on different sides of the
+// wall, which channels and conditions do not survive: the process would die.
 func TestWaitersMayBeInAnotherBubble(t *testing.T) {
 	wait := func(t *testing.T, l *singleton.Lazy[int], plain, ctx chan<- int) {
 		go func() { plain <- l.MustGet() }()

@@ -16,8 +16,8 @@ import (
 
 // Not under the race detector, which has a sync.Pool drop what it is given at random.
 
-// TestAHandOverToASleeperAllocatesNothing waits until the waiter is seen in the queue: one that still
-// spins for a Ticket is not.
+// TestAHandOverToASleeperAllocatesNothing waits until the waiter is seen in the queue: one that
+// still spins for a Ticket is not.
 func TestAHandOverToASleeperAllocatesNothing(t *testing.T) {
 	for _, k := range locktest.Spin() {
 		t.Run(k.Name, func(t *testing.T) {

@@ -8,18 +8,18 @@ import (
 	"github.com/jucgo/locks/internal/pause"
 )
 
-// Backoff is what to do between two tries of a loop that spins: a wait that grows from try
-// to try. The first waits are pause instructions, in all about as many as take the time in
-// which one goroutine hands over to another; spinning for longer costs more than
-// giving way. From then on every wait gives the core to other goroutines, so that the loop
-// is live also when the goroutine that it waits for has no core of its own, as with GOMAXPROCS=1.
+// Backoff is what to do between two tries of a loop that spins: a wait that grows from try to
+// try. The first waits are pause instructions, in all about as many as take the time in which one
+// goroutine hands over to another; spinning for longer costs more than giving way. From then on
+// every wait gives the core to other goroutines, so that the loop is live also when the goroutine
+// that it waits for has no core of its own, as with GOMAXPROCS=1.
 //
-// The waits double, and each is shortened by chance by up to a half, so that goroutines
-// that collided once do not collide in step for ever.
+// The waits double, and each is shortened by chance by up to a half, so that goroutines that
+// collided once do not collide in step for ever.
 //
 // The zero Backoff is ready to use. It is a plain value that belongs to one goroutine, best a
-// local variable of the loop; a copy goes on from where the original was. It orders no
-// memory accesses. It allocates nothing, and costs nothing before its first Pause. Java's
+// local variable of the loop; a copy goes on from where the original was. It orders no memory
+// accesses. It allocates nothing, and costs nothing before its first Pause. Java's
 // Thread.onSpinWait is a single pause instruction of it.
 //
 //	var b spin.Backoff
@@ -39,8 +39,8 @@ const handOver = 250 * time.Nanosecond
 var budget = affordable(runtime.NumCPU(), pauseTime())
 
 func affordable(cpus int, onePause time.Duration) uint32 {
-	// The bounds are for clocks that are too coarse to tell, and for a machine
-	// that was too busy to be measured.
+	// The bounds are for clocks that are too coarse to tell, and for a machine that was too busy
+	// to be measured.
 	const least, most = 8, 100
 	switch {
 	case cpus == 1:
@@ -80,8 +80,8 @@ func (b *Backoff) Pause() {
 	pause.Pause(n)
 }
 
-// Spun reports whether the time to spin is used up: the next Pause gives the core away. A lock that
-// knows how to block does so now.
+// Spun reports whether the time to spin is used up: the next Pause gives the core away. A lock
+// that knows how to block does so now.
 func (b *Backoff) Spun() bool { return b.spun == budget }
 
 // Reset makes b as good as new. It is due when the loop got somewhere, and goes on.

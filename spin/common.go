@@ -52,8 +52,8 @@ func after(d time.Duration) limit { return limit{timer: time.NewTimer(d)} }
 // until returns a limit that ends with ctx.
 func until(ctx context.Context) limit { return limit{ctx: ctx.Done()} }
 
-// await waits for a permit, and reports whether it came. If the limit ends before, giveUp leaves the queue, and says whether it
-// still could: if not, the permit is on its way.
+// await waits for a permit, and reports whether it came. If the limit ends before, giveUp leaves
+// the queue, and says whether it still could: if not, the permit is on its way.
 func (l limit) await(permit <-chan struct{}, giveUp func() bool) bool {
 	var timer <-chan time.Time
 	if l.timer != nil {
@@ -73,8 +73,8 @@ func (l limit) await(permit <-chan struct{}, giveUp func() bool) bool {
 	return true
 }
 
-// locker is a lock without the rest of its methods: what a condition needs that has no
-// part in the lock's queue.
+// locker is a lock without the rest of its methods: what a condition needs that has no part in
+// the lock's queue.
 type locker struct {
 	l interface {
 		sync.Locker

@@ -97,8 +97,8 @@ func TestAReleasedFIFOLockIsTheFirstWaitersBeforeItRuns(t *testing.T) {
 func TestAHoldMayBeOverBeforeItsWaiterNotices(t *testing.T) {
 	for _, k := range locktest.Spin() {
 		t.Run(k.Name, func(t *testing.T) {
-			// Others use the same pool of nodes meanwhile: one that is given back too early shows up
-			// in two queues.
+			// Others use the same pool of nodes meanwhile: one that is given back too early shows
+			// up in two queues.
 			l, other := k.New(), k.New()
 			var stop atomic.Bool
 			var noise, wg sync.WaitGroup

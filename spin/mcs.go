@@ -15,24 +15,24 @@ import (
 
 // MCS is a lock that admits in strict order of arrival, from a queue in which each waiter looks
 // at a flag of its own and at nothing that others write: the release touches the flag of the one
-// waiter whose turn it is. The first in the queue spins, for as long as a [Backoff] has
-// pause instructions to spend; the others, and it too then, sleep until they are called.
+// waiter whose turn it is. The first in the queue spins, for as long as a [Backoff] has pause
+// instructions to spend; the others, and it too then, sleep until they are called.
 //
 // A waiter that gives up is out of the queue when its call returns.
 //
-// The zero MCS is free. It must not be copied after first use. Like a [sync.Mutex] it
-// belongs to no goroutine: one may lock it and another unlock it, and locking it twice hangs.
+// The zero MCS is free. It must not be copied after first use. Like a [sync.Mutex] it belongs to
+// no goroutine: one may lock it and another unlock it, and locking it twice hangs.
 //
 // In the terms of the Go memory model, an unlock synchronizes before the lock that follows it.
-// Uncontended it costs two compare-and-swaps of a pointer; contended, a change of
-// goroutines for each acquisition, unless the next one is still spinning. Neither allocates. Its twin
-// in Java is new ReentrantLock(true), without an owner.
+// Uncontended it costs two compare-and-swaps of a pointer; contended, a change of goroutines for
+// each acquisition, unless the next one is still spinning. Neither allocates. Its twin in Java is
+// new ReentrantLock(true), without an owner.
 //
 // The algorithm is from J. M. Mellor-Crummey and M. L. Scott, "Algorithms for Scalable
 // Synchronization on Shared-Memory Multiprocessors", ACM Transactions on Computer Systems 9(1),
-// 1991. Who does not have to wait has no node, as in its variant of the K42 operating
-// system: M. L. Scott, "Shared-Memory Synchronization", 2013, section 4.3. That a waiter blocks, and
-// can give up, is ours.
+// 1991. Who does not have to wait has no node, as in its variant of the K42 operating system: M.
+// L. Scott, "Shared-Memory Synchronization", 2013, section 4.3. That a waiter blocks, and can
+// give up, is ours.
 type MCS struct {
 	// tail is the last in the queue, whose head is the holder:
 	//
@@ -45,17 +45,16 @@ type MCS struct {
 	// first is the next of the holder if that has no node.
 	first atomic.Pointer[mcsNode]
 
-	// guard is for all who take nodes out of the queue: the release that hands over, and the waiter
-	// that gives up; and for those who look at all of it. It is not needed to
-	// join the queue, or to take and free a lock for which nobody waits.
+	// guard is for all who take nodes out of the queue: the release that hands over, and the
+	// waiter that gives up; and for those who look at all of it. It is not needed to join the
+	// queue, or to take and free a lock for which nobody waits.
 	guard  sync.Mutex
 	holder *mcsNode // the holder's node, or nil if it has none or there is none; guarded
 }
 
 var _ locks.TryLocker = (*MCS)(nil)
 
-// bare is the node of all holders without one, in all locks. Nothing is ever
-// written to it.
+// bare is the node of all holders without one, in all locks. Nothing is ever written to it.
 var bare mcsNode
 
 // The states of a node: what its user does, and what has been done for it.
@@ -68,17 +67,17 @@ var bare mcsNode
 //	taken     it holds the lock, and knows           release -> released
 //	released  it was the holder                      out of the queue; to be used again
 //
-// A release grants, and a user gives up, with the guard held, and both by compare-and-swap from parked
-// or a swap that shows what was: whether a wait ends with the lock is decided once.
+// A release grants, and a user gives up, with the guard held, and both by compare-and-swap from
+// parked or a swap that shows what was: whether a wait ends with the lock is decided once.
 //
 // No wake-up is lost, since the user goes from spinning to parked by compare-and-swap, which a
-// grant makes fail; and a grant that finds it parked unparks it, exactly once. One whose limit ends when
-// it has been granted has the lock, and takes that unpark.
+// grant makes fail; and a grant that finds it parked unparks it, exactly once. One whose limit
+// ends when it has been granted has the lock, and takes that unpark.
 //
-// As any goroutine may unlock, a hold can be over before the waiter that got it has
-// noticed; and a releaser may still be about to unpark it. So a node is used again only when both its
-// user has come back from its wait and its hold was released, by whichever of the two comes
-// second: the release if it finds taken, else the user, whose step to taken fails.
+// As any goroutine may unlock, a hold can be over before the waiter that got it has noticed; and
+// a releaser may still be about to unpark it. So a node is used again only when both its user has
+// come back from its wait and its hold was released, by whichever of the two comes second: the
+// release if it finds taken, else the user, whose step to taken fails.
 const (
 	spinning uint32 = iota
 	parked
@@ -93,8 +92,8 @@ type mcsNode struct {
 	state atomic.Uint32
 	who   int64 // whom inspection shows
 
-	// next is the node behind this one. Whoever joins the queue swaps tail first, and then
-	// sets the next of the one before; in between next is nil although tail is another node.
+	// next is the node behind this one. Whoever joins the queue swaps tail first, and then sets
+	// the next of the one before; in between next is nil although tail is another node.
 	next atomic.Pointer[mcsNode]
 
 	prev *mcsNode // the node before a waiter; guarded from when it is linked
@@ -137,8 +136,8 @@ func (m *MCS) Lock() {
 
 // wait takes the lock. A party without an identity is the goroutine.
 //
-// It is one frame with the wait in it: a goroutine that comes back from a switch pays
-// for each frame that it returns through.
+// It is one frame with the wait in it: a goroutine that comes back from a switch pays for each
+// frame that it returns through.
 func (m *MCS) wait(who int64) {
 	if who == 0 {
 		who = goid.Get()
@@ -182,8 +181,8 @@ func (m *MCS) enqueue(n *mcsNode) bool {
 	}
 }
 
-// spin waits for a grant until the time to spin is used up. For one further back each turn before its
-// own takes about as long as a change of goroutines: it had better sleep at once.
+// spin waits for a grant until the time to spin is used up. For one further back each turn before
+// its own takes about as long as a change of goroutines: it had better sleep at once.
 func (n *mcsNode) spin() {
 	for b := (Backoff{}); n.state.Load() < granted && !b.Spun(); {
 		b.Pause()
@@ -238,9 +237,9 @@ func (m *MCS) remove(n *mcsNode) {
 	}
 }
 
-// behind returns the node behind n, or nil if n was the last at that moment. It waits for
-// one that is between its two steps to join, which needs no more for the second than a
-// processor. The guard is held.
+// behind returns the node behind n, or nil if n was the last at that moment. It waits for one
+// that is between its two steps to join, which needs no more for the second than a processor. The
+// guard is held.
 func (m *MCS) behind(n *mcsNode) *mcsNode {
 	for b := (Backoff{}); ; b.Pause() {
 		if s := m.link(n).Load(); s != nil {
@@ -309,18 +308,18 @@ func (n *mcsNode) retire() {
 	}
 }
 
-// TryLock takes the lock if it is free, and reports whether it did. While anybody waits
-// it is not: it is handed over from holder to holder. Java's tryLock().
+// TryLock takes the lock if it is free, and reports whether it did. While anybody waits it is
+// not: it is handed over from holder to holder. Java's tryLock().
 func (m *MCS) TryLock() bool { return m.tail.Load() == nil && m.tail.CompareAndSwap(nil, &bare) }
 
-// TryLockFor takes the lock, waits for it in the queue for at most d, and reports
-// whether it was taken. With d <= 0 it does not wait. Java's tryLock(time, unit).
+// TryLockFor takes the lock, waits for it in the queue for at most d, and reports whether it was
+// taken. With d <= 0 it does not wait. Java's tryLock(time, unit).
 func (m *MCS) TryLockFor(d time.Duration) bool {
 	return m.TryLock() || d > 0 && m.waitLimited(goid.Get(), after(d))
 }
 
-// LockContext is Lock until ctx ends. A ctx that has ended already is an error even if the
-// lock is free. A waiter whose ctx ends is out of the queue when the call returns. Java's
+// LockContext is Lock until ctx ends. A ctx that has ended already is an error even if the lock
+// is free. A waiter whose ctx ends is out of the queue when the call returns. Java's
 // lockInterruptibly().
 func (m *MCS) LockContext(ctx context.Context) error {
 	const op = "spin: LockContext"
@@ -341,16 +340,16 @@ func (m *MCS) LockContext(ctx context.Context) error {
 	return nil
 }
 
-// TryLockContext is TryLock for call sites that may go distributed. ctx bounds nothing here;
-// but one that has ended already is an error, even if the lock is free.
+// TryLockContext is TryLock for call sites that may go distributed. ctx bounds nothing here; but
+// one that has ended already is an error, even if the lock is free.
 func (m *MCS) TryLockContext(ctx context.Context) (bool, error) { return tryLockContext(ctx, m) }
 
-// UnlockContext is Unlock, but returns an error that matches [locks.ErrNotHeld] where
-// Unlock panics. It ignores ctx.
+// UnlockContext is Unlock, but returns an error that matches [locks.ErrNotHeld] where Unlock
+// panics. It ignores ctx.
 func (m *MCS) UnlockContext(context.Context) error { return unlocked(m.release()) }
 
-// NewCond returns a new condition of the lock. Those who were signalled join its queue one
-// after the other, in the order of the signals. Java's newCondition().
+// NewCond returns a new condition of the lock. Those who were signalled join its queue one after
+// the other, in the order of the signals. Java's newCondition().
 func (m *MCS) NewCond() *condition.Cond { return condition.New(locker{m}) }
 
 // IsLocked reports whether anybody holds the lock.
@@ -373,7 +372,8 @@ func (m *MCS) each(f func(who int64) bool) {
 	}
 }
 
-// QueueLength returns the number of goroutines that wait for the lock. It goes through all of them.
+// QueueLength returns the number of goroutines that wait for the lock. It goes through all of
+// them.
 func (m *MCS) QueueLength() (length int) {
 	m.each(func(int64) bool { length++; return true })
 	return length

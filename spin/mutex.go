@@ -13,25 +13,24 @@ import (
 
 // Mutex is a lock that spins first and blocks then: test and test-and-set with exponential
 // backoff, for as long as a [Backoff] has pause instructions to spend, about the time of one
-// hand-over between goroutines. Whoever has not got the lock by then waits in a queue, asleep, and
-// burns nothing. Who comes when others sleep already hardly spins.
+// hand-over between goroutines. Whoever has not got the lock by then waits in a queue, asleep,
+// and burns nothing. Who comes when others sleep already hardly spins.
 //
-// It is not fair: a lock that is free goes to whoever tries first. How long a waiter in the
-// queue can be passed over is bounded as in [fair.BargingMutex]: by 16 races lost, or a
-// millisecond.
+// It is not fair: a lock that is free goes to whoever tries first. How long a waiter in the queue
+// can be passed over is bounded as in [fair.BargingMutex]: by 16 races lost, or a millisecond.
 //
-// The zero Mutex is free. It must not be copied after first use. Like a [sync.Mutex] it
-// belongs to no goroutine: one may lock it and another unlock it, and locking it twice hangs.
+// The zero Mutex is free. It must not be copied after first use. Like a [sync.Mutex] it belongs
+// to no goroutine: one may lock it and another unlock it, and locking it twice hangs.
 //
 // In the terms of the Go memory model, an unlock synchronizes before the lock that follows it.
-// Uncontended it costs what a sync.Mutex does, and it allocates nothing. Java has no such
-// lock of its own; its monitors spin like this.
+// Uncontended it costs what a sync.Mutex does, and it allocates nothing. Java has no such lock of
+// its own; its monitors spin like this.
 //
 // The algorithm is from T. E. Anderson, "The Performance of Spin Lock Alternatives for
 // Shared-Memory Multiprocessors", IEEE Transactions on Parallel and Distributed Systems 1(1),
-// 1990; that to block after about the cost of blocking is at most twice as
-// bad as to know the future, from A. Karlin et al., "Empirical Studies of Competitive Spinning
-// for a Shared-Memory Multiprocessor", SOSP 1991.
+// 1990; that to block after about the cost of blocking is at most twice as bad as to know the
+// future, from A. Karlin et al., "Empirical Studies of Competitive Spinning for a Shared-Memory
+// Multiprocessor", SOSP 1991.
 //
 // [fair.BargingMutex]: https://pkg.go.dev/github.com/jucgo/locks/fair#BargingMutex
 type Mutex struct {
@@ -53,8 +52,8 @@ func (m *Mutex) lock() {
 	}
 }
 
-// spin tries to take the lock until the time to spin is used up, or others sleep for it: where so many
-// come, one more that spins does no more than take the cache line away from the holder, time
+// spin tries to take the lock until the time to spin is used up, or others sleep for it: where so
+// many come, one more that spins does no more than take the cache line away from the holder, time
 // and again. For the same reason a try looks first, and swaps only if it can succeed.
 func (m *Mutex) spin() bool {
 	for b := (Backoff{}); !b.Spun() && !m.s.HasQueued(); {
@@ -80,12 +79,12 @@ func (m *Mutex) unlock() {
 	}
 }
 
-// TryLock takes the lock if it is free, past whoever waits, and reports whether it
-// did. It does not spin. Java's tryLock().
+// TryLock takes the lock if it is free, past whoever waits, and reports whether it did. It does
+// not spin. Java's tryLock().
 func (m *Mutex) TryLock() bool { return m.s.TryLock(syncq.Anonymous(0)) }
 
-// TryLockFor takes the lock, waits for it for at most d, and reports whether it was
-// taken. With d <= 0 it does not wait, and does not spin. Java's tryLock(time, unit).
+// TryLockFor takes the lock, waits for it for at most d, and reports whether it was taken. With d
+// <= 0 it does not wait, and does not spin. Java's tryLock(time, unit).
 func (m *Mutex) TryLockFor(d time.Duration) bool {
 	if m.TryLock() {
 		return true
@@ -93,8 +92,8 @@ func (m *Mutex) TryLockFor(d time.Duration) bool {
 	return d > 0 && (m.spin() || m.s.LockFor(syncq.Anonymous(goid.Get()), syncq.NonFair, d))
 }
 
-// LockContext is Lock until ctx ends. A ctx that has ended already is an error even if the
-// lock is free. A waiter whose ctx ends is out of the queue when the call returns. Java's
+// LockContext is Lock until ctx ends. A ctx that has ended already is an error even if the lock
+// is free. A waiter whose ctx ends is out of the queue when the call returns. Java's
 // lockInterruptibly().
 func (m *Mutex) LockContext(ctx context.Context) error {
 	const op = "spin: LockContext"
@@ -108,12 +107,12 @@ func (m *Mutex) LockContext(ctx context.Context) error {
 	return ctxerr.Ended(op, ctx)
 }
 
-// TryLockContext is TryLock for call sites that may go distributed. ctx bounds nothing here;
-// but one that has ended already is an error, even if the lock is free.
+// TryLockContext is TryLock for call sites that may go distributed. ctx bounds nothing here; but
+// one that has ended already is an error, even if the lock is free.
 func (m *Mutex) TryLockContext(ctx context.Context) (bool, error) { return tryLockContext(ctx, m) }
 
-// UnlockContext is Unlock, but returns an error that matches [locks.ErrNotHeld] where
-// Unlock panics. It ignores ctx.
+// UnlockContext is Unlock, but returns an error that matches [locks.ErrNotHeld] where Unlock
+// panics. It ignores ctx.
 func (m *Mutex) UnlockContext(context.Context) error { return unlocked(m.s.Unlock(syncq.NonFair)) }
 
 // NewCond returns a new condition of the lock. Java's newCondition().

@@ -95,8 +95,8 @@ func checkMCS(t *testing.T, m *MCS) {
 	require.Same(t, at, m.tail.Load())
 }
 
-// TestALineAgreesWithAList does at random what can be done to a FIFO lock, and to a list of
-// the waiters, and compares the two after each step.
+// TestALineAgreesWithAList does at random what can be done to a FIFO lock, and to a list of the
+// waiters, and compares the two after each step.
 func TestALineAgreesWithAList(t *testing.T) {
 	for range 40 {
 		seed := rand.Uint64()
@@ -307,8 +307,8 @@ func eventually(t *testing.T, f func() bool, what string) {
 	}
 }
 
-// try repeats what depends on the machine to run the right goroutine at the right time: it must happen
-// once in many tries.
+// try repeats what depends on the machine to run the right goroutine at the right time: it must
+// happen once in many tries.
 func try(t *testing.T, what string, once func() bool) {
 	for range 50 {
 		if once() {
@@ -496,8 +496,8 @@ func TestWithoutABudgetEverybodySleepsAtOnce(t *testing.T) {
 	})
 }
 
-// arriving returns an MCS lock that is held, n waiters, and one behind them that is between the two
-// steps by which it joins the queue, which join takes.
+// arriving returns an MCS lock that is held, n waiters, and one behind them that is between the
+// two steps by which it joins the queue, which join takes.
 func arriving(t *testing.T, n int) (m *MCS, last *mcsNode, join func()) {
 	m = new(MCS)
 	m.Lock()

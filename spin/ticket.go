@@ -12,17 +12,17 @@ import (
 	"github.com/jucgo/locks/internal/goid"
 )
 
-// Ticket is a lock that admits in strict order of arrival, like the counter of a
-// bakery: whoever comes takes the next ticket, with one atomic addition, and waits until that is
-// served. The one whose turn is next spins for it, for as long as a [Backoff] has pause
-// instructions to spend; the others, and it too then, sleep until they are called.
+// Ticket is a lock that admits in strict order of arrival, like the counter of a bakery: whoever
+// comes takes the next ticket, with one atomic addition, and waits until that is served. The one
+// whose turn is next spins for it, for as long as a [Backoff] has pause instructions to spend;
+// the others, and it too then, sleep until they are called.
 //
-// A waiter that gives up leaves its ticket behind, marked as void, and it is passed over; the last ticket
-// is simply taken back. So the lock keeps no more void tickets than there are waiters, however
-// many give up while somebody holds it.
+// A waiter that gives up leaves its ticket behind, marked as void, and it is passed over; the
+// last ticket is simply taken back. So the lock keeps no more void tickets than there are
+// waiters, however many give up while somebody holds it.
 //
-// The zero Ticket is free. It must not be copied after first use. Like a [sync.Mutex] it
-// belongs to no goroutine: one may lock it and another unlock it, and locking it twice hangs.
+// The zero Ticket is free. It must not be copied after first use. Like a [sync.Mutex] it belongs
+// to no goroutine: one may lock it and another unlock it, and locking it twice hangs.
 //
 // In the terms of the Go memory model, an unlock synchronizes before the lock that follows it.
 // Uncontended it costs an addition and a compare-and-swap; contended, a change of goroutines for
@@ -32,9 +32,8 @@ import (
 // The algorithm is from D. P. Reed and R. K. Kanodia, "Synchronization with Eventcounts and
 // Sequencers", Communications of the ACM 22(2), 1979: next is the sequencer, serving the
 // eventcount. J. M. Mellor-Crummey and M. L. Scott, "Algorithms for Scalable Synchronization on
-// Shared-Memory Multiprocessors", ACM Transactions on Computer Systems 9(1), 1991, made it
-// the lock that backs off by its place in the line. That a waiter blocks, and can
-// give up, is ours.
+// Shared-Memory Multiprocessors", ACM Transactions on Computer Systems 9(1), 1991, made it the
+// lock that backs off by its place in the line. That a waiter blocks, and can give up, is ours.
 type Ticket struct {
 	next atomic.Uint64 // the ticket that the next one to come takes
 
@@ -46,8 +45,8 @@ type Ticket struct {
 	//	t        > t+1   0         held, all who wait are spinning or on their way to the queue
 	//	t        > t+1   1         held, the queue is not empty
 	//
-	// All others are illegal. Tickets are never used twice, but for those that were taken
-	// back, and 63 bits of them do not run out.
+	// All others are illegal. Tickets are never used twice, but for those that were taken back,
+	// and 63 bits of them do not run out.
 	serving atomic.Uint64
 
 	guard sync.Mutex
@@ -56,9 +55,9 @@ type Ticket struct {
 
 var _ locks.TryLocker = (*Ticket)(nil)
 
-// sleepers in Ticket.serving says that the queue is not empty, so that the uncontended
-// release fails, and looks at the queue. While it is set, serving and the queue change only with
-// the guard held.
+// sleepers in Ticket.serving says that the queue is not empty, so that the uncontended release
+// fails, and looks at the queue. While it is set, serving and the queue change only with the
+// guard held.
 const sleepers = 1
 
 // What a waiter with ticket t is, and who makes it something else:
@@ -73,16 +72,16 @@ const sleepers = 1
 //	          the queue as part of a void range
 //
 // No wake-up is lost. A waiter goes to the queue only together with the finding, guard held, that
-// serving is less than t and sleepers is set. From then on serving moves only with the guard held,
-// so the release that moves it to t finds the node and unparks it: exactly once, since it
-// takes the node out. A waiter that is not in the queue yet when serving becomes t
-// finds that when it looks, at the latest before it would sleep. serving may be past t by then: any
+// serving is less than t and sleepers is set. From then on serving moves only with the guard
+// held, so the release that moves it to t finds the node and unparks it: exactly once, since it
+// takes the node out. A waiter that is not in the queue yet when serving becomes t finds that
+// when it looks, at the latest before it would sleep. serving may be past t by then: any
 // goroutine may unlock, also for a holder that has not noticed yet that it is one.
 //
 // Grant and cancellation are decided once: both need the guard, and both end asleep by taking the
 // waiter out of the queue, so that the second comes too late. One whose limit ends when it has
-// been granted has the lock, and takes the unpark that was sent for it before the node
-// is used again.
+// been granted has the lock, and takes the unpark that was sent for it before the node is used
+// again.
 
 // Lock takes the lock, and waits for it behind all who came before.
 func (m *Ticket) Lock() {
@@ -93,8 +92,8 @@ func (m *Ticket) Lock() {
 
 // wait waits until ticket t is served. A party without an identity is the goroutine.
 //
-// It is one frame with the wait in it: a goroutine that comes back from a switch pays
-// for each frame that it returns through.
+// It is one frame with the wait in it: a goroutine that comes back from a switch pays for each
+// frame that it returns through.
 func (m *Ticket) wait(t uint64, who int64) {
 	if m.spin(t) {
 		return
@@ -113,9 +112,9 @@ func (m *Ticket) wait(t uint64, who int64) {
 	n.recycle()
 }
 
-// spin waits for ticket t as long as it is the next one, and the time to spin is
-// not used up. For one further back each turn before its own takes about as long as a
-// change of goroutines: it had better sleep at once.
+// spin waits for ticket t as long as it is the next one, and the time to spin is not used up. For
+// one further back each turn before its own takes about as long as a change of goroutines: it had
+// better sleep at once.
 func (m *Ticket) spin(t uint64) bool {
 	var b Backoff
 	for {
@@ -176,10 +175,10 @@ func (m *Ticket) giveUp(n *ticketNode) bool {
 // cancel makes the ticket of n, which is in the queue, void. The guard is held. n may be used
 // again, by others, as soon as it is released.
 //
-// The last ticket of all can be taken back, and the void ones before it with it, since
-// nobody has one behind it. If somebody takes one at this moment, next has
-// moved on, and the swap fails. So the last ticket is the holder's, or that of a waiter: a
-// lock has more than one ticket out only if somebody waits.
+// The last ticket of all can be taken back, and the void ones before it with it, since nobody has
+// one behind it. If somebody takes one at this moment, next has moved on, and the swap fails. So
+// the last ticket is the holder's, or that of a waiter: a lock has more than one ticket out only
+// if somebody waits.
 func (m *Ticket) cancel(n *ticketNode) {
 	q := &m.queue
 	if m.next.CompareAndSwap(n.to, n.from) {
@@ -251,21 +250,21 @@ func (m *Ticket) release() bool {
 	}
 }
 
-// TryLock takes the lock if it is free, and reports whether it did. While anybody waits
-// it is not: it is handed over from holder to holder. Java's tryLock().
+// TryLock takes the lock if it is free, and reports whether it did. While anybody waits it is
+// not: it is handed over from holder to holder. Java's tryLock().
 func (m *Ticket) TryLock() bool {
 	w := m.serving.Load()
 	return w&sleepers == 0 && m.next.CompareAndSwap(w>>1, w>>1+1)
 }
 
-// TryLockFor takes the lock, waits for it in the line for at most d, and reports
-// whether it was taken. With d <= 0 it does not wait. Java's tryLock(time, unit).
+// TryLockFor takes the lock, waits for it in the line for at most d, and reports whether it was
+// taken. With d <= 0 it does not wait. Java's tryLock(time, unit).
 func (m *Ticket) TryLockFor(d time.Duration) bool {
 	return m.TryLock() || d > 0 && m.waitLimited(goid.Get(), after(d))
 }
 
-// LockContext is Lock until ctx ends. A ctx that has ended already is an error even if the
-// lock is free. A waiter whose ctx ends is out of the line when the call returns. Java's
+// LockContext is Lock until ctx ends. A ctx that has ended already is an error even if the lock
+// is free. A waiter whose ctx ends is out of the line when the call returns. Java's
 // lockInterruptibly().
 func (m *Ticket) LockContext(ctx context.Context) error {
 	const op = "spin: LockContext"
@@ -286,12 +285,12 @@ func (m *Ticket) LockContext(ctx context.Context) error {
 	return nil
 }
 
-// TryLockContext is TryLock for call sites that may go distributed. ctx bounds nothing here;
-// but one that has ended already is an error, even if the lock is free.
+// TryLockContext is TryLock for call sites that may go distributed. ctx bounds nothing here; but
+// one that has ended already is an error, even if the lock is free.
 func (m *Ticket) TryLockContext(ctx context.Context) (bool, error) { return tryLockContext(ctx, m) }
 
-// UnlockContext is Unlock, but returns an error that matches [locks.ErrNotHeld] where
-// Unlock panics. It ignores ctx.
+// UnlockContext is Unlock, but returns an error that matches [locks.ErrNotHeld] where Unlock
+// panics. It ignores ctx.
 func (m *Ticket) UnlockContext(context.Context) error { return unlocked(m.release()) }
 
 // NewCond returns a new condition of the lock. Those who were signalled take their tickets one
@@ -325,8 +324,8 @@ func (m *Ticket) QueueLength() int {
 	return int(max(m.out(), 1) - 1 - m.queue.voids)
 }
 
-// IsQueued reports whether o waits for the lock, asleep. One who is still spinning for it
-// does so for a moment only, and is not seen.
+// IsQueued reports whether o waits for the lock, asleep. One who is still spinning for it does so
+// for a moment only, and is not seen.
 func (m *Ticket) IsQueued(o locks.Owner) bool {
 	m.guard.Lock()
 	defer m.guard.Unlock()
@@ -338,8 +337,8 @@ func (m *Ticket) IsQueued(o locks.Owner) bool {
 	return false
 }
 
-// Queued returns those who wait for the lock, longest wait first, without those whom IsQueued does
-// not see.
+// Queued returns those who wait for the lock, longest wait first, without those whom IsQueued
+// does not see.
 func (m *Ticket) Queued() []locks.Owner {
 	m.guard.Lock()
 	defer m.guard.Unlock()

@@ -7,8 +7,8 @@ import (
 )
 
 // ticketNode is, in the queue of a Ticket, one waiter that sleeps, or a range of void tickets.
-// All but its place belongs to the lock's guard while it is in the queue, and
-// to its user before and after.
+// All but its place belongs to the lock's guard while it is in the queue, and to its user before
+// and after.
 type ticketNode struct {
 	place park.Place
 
@@ -21,8 +21,8 @@ type ticketNode struct {
 // void reports whether n, which is in the queue, is a range of void tickets.
 func (n *ticketNode) void() bool { return !n.queued }
 
-// Nodes are used again: a contended acquisition allocates nothing in the steady state.
-// One is given back by its user, when nobody can be about to unpark it any more, or, if it was left to
+// Nodes are used again: a contended acquisition allocates nothing in the steady state. One is
+// given back by its user, when nobody can be about to unpark it any more, or, if it was left to
 // the queue, by whoever takes it out there.
 var ticketNodes = sync.Pool{New: func() any {
 	n := new(ticketNode)
@@ -48,8 +48,8 @@ type ticketQueue struct {
 	voids      uint64 // how many tickets in it are void
 }
 
-// insert puts n where its ticket belongs. That is at the end, or close to it, since who comes late
-// has lost its processor, or some 100 ns to spinning.
+// insert puts n where its ticket belongs. That is at the end, or close to it, since who comes
+// late has lost its processor, or some 100 ns to spinning.
 func (q *ticketQueue) insert(n *ticketNode) {
 	p := q.tail
 	for p != nil && p.from > n.from {

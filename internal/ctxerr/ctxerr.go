@@ -53,7 +53,8 @@ type ended struct {
 func (e *ended) Error() string   { return e.op + ": " + e.errs.Error() }
 func (e *ended) Unwrap() []error { return e.errs[:] }
 
-// Bare returns what err says without its operation, if err was made by this package, and else err.
+// Bare returns what err says without its operation, if err was made by this package, and else
+// err.
 func Bare(err error) error {
 	switch e := err.(type) {
 	case *failed:

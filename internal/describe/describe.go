@@ -1,5 +1,6 @@
-// Package describe lets the packages of this module say what deadlock detection shows of a lock that
-// they make of another package's type. The exported API cannot: it would have internal types.
+// Package describe lets the packages of this module say what deadlock detection shows of a lock
+// that they make of another package's type. The exported API cannot: it would have internal
+// types.
 package describe
 
 import "github.com/jucgo/locks/internal/syncq"
