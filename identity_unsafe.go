@@ -6,8 +6,8 @@ import "reflect"
 // no reference, and so has no identity to order it by.
 //
 // The address serves as a number only, and is never turned back into a pointer. It stays what it
-// is because the collector does not move objects, and because whoever asks keeps l in an object
-// of its own: l's target can then not be on a stack, which does move.
+// is because the collector does not move objects. The caller keeps l in an object of its own, so
+// l's target is not on a stack, which does move.
 func identity(l TryLocker) (address uintptr, typeName string, ok bool) {
 	v := reflect.ValueOf(l)
 	t := v.Type()

@@ -28,8 +28,8 @@ type Hold interface {
 	Err() error
 
 	// Token returns the fencing token, which strictly increases from holder to holder, or 0 where
-	// the store has none. Whoever writes to the guarded resource sends it along, and the resource
-	// refuses smaller ones.
+	// the store has none. The holder sends it with each write to the guarded resource, and the
+	// resource refuses smaller ones.
 	Token() uint64
 
 	// Deadline returns the conservative end of validity, and false if the hold has none.

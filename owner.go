@@ -37,18 +37,17 @@ func NewOwner() Owner { return Owner(owners.Add(-1)) }
 type ownerKey struct{}
 
 // WithOwner returns a copy of ctx under which the Context family of every lock acts for o instead
-// of the calling goroutine. Goroutines that use it share o's holds: they re-enter each other's
-// locks and may release them, and so need another way to keep their own accesses apart.
+// of the calling goroutine. Goroutines that use it share the holds of o: each re-enters the locks
+// of the others and may release them. They need another way to keep their own accesses apart.
 //
-// An owner by which several goroutines act at once is made by [NewOwner]. That of a goroutine
-// will do for whoever acts for it alone: for one that has exited with the lock, or that waits
-// meanwhile, as it does for an [iter.Pull] sequence. Its holds are counted without any
-// synchronisation, which is what makes a goroutine's re-entry cheap, so two that use it at the
-// same time, or one beside the goroutine itself, spoil the count, and with it the lock.
+// Use [NewOwner] for an owner that several goroutines share. The owner of a goroutine is for one
+// other goroutine that acts for it alone: after it has exited with the lock, or while it waits,
+// as it does for an [iter.Pull] sequence. Its holds are counted without any synchronisation,
+// which makes the re-entry of a goroutine cheap. Two goroutines that use it at the same time
+// spoil the count, and with it the lock.
 //
-// The zero Owner undoes an outer WithOwner. WithOwner panics if ctx is nil, or if o is a number
-// that neither [NewOwner] nor [CurrentOwner] returned and that does not fit, with its sign, in 58
-// bits: that is what a lock has room for.
+// The zero Owner undoes an outer WithOwner. WithOwner panics if ctx is nil, and if neither
+// [NewOwner] nor [CurrentOwner] can have returned o: a lock has room for 58 bits with the sign.
 func WithOwner(ctx context.Context, o Owner) context.Context {
 	if o<<6>>6 != o {
 		panic("locks: WithOwner: " + strconv.FormatInt(int64(o), 10) + " is no owner")

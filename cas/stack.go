@@ -11,7 +11,7 @@ import (
 // Goetz's "Java Concurrency in Practice" has one as ConcurrentStack.
 //
 // The zero Stack is empty. It must not be copied after first use. Push costs one allocation and
-// one compare-and-swap, Pop one compare-and-swap; whoever loses a race backs off, as
+// one compare-and-swap, Pop one compare-and-swap; the loser of a race backs off, as
 // [spin.Backoff] has it.
 //
 // In the terms of the Go memory model, the Push of a value synchronizes before the Pop that

@@ -19,8 +19,8 @@ var ErrNilFunc = errors.New("cas: nil function")
 //
 // The zero Versioned has the zero T and version 0; each change adds 1 to the version, which with
 // 64 bits never wraps. It must not be copied after first use. What a T refers to, such as the
-// elements of a slice, is not copied: whoever computes a new value from an old one leaves the old
-// one as it is.
+// elements of a slice, is not copied: a function that computes a new value must leave the old one
+// as it is.
 //
 // A load costs two dependent reads and a copy of the value. A change costs one allocation and one
 // compare-and-swap. It is the cheapest lock there is while changes seldom meet; where they often

@@ -2,9 +2,9 @@
 //
 //   - [RWMutex] belongs to goroutines: reentrant on both sides, downgradeable, with conditions.
 //     Java's ReentrantReadWriteLock.
-//   - [StampedLock] belongs to whoever has the stamp, and has optimistic reads that write nothing
+//   - [StampedLock] belongs to the holder of a stamp, and has optimistic reads that write nothing
 //     at all. Java's StampedLock.
-//   - [Snapshot] is a value with such reads for people who don't want to handle stamps.
+//   - [Snapshot] is a single value with such reads, without stamps.
 //
 // A read-write lock pays where sections are long enough, reads many and writes few. Where
 // sections are a few nanoseconds, or one in ten of them writes, a plain mutex is often the faster

@@ -11,23 +11,23 @@ import (
 // ErrNilFunc reports a nil function where [Snapshot] needs one.
 var ErrNilFunc = errors.New("rwlock: nil function")
 
-// Snapshot is a value that is read far more often than it is written. Readers take no lock, and
-// never wait, retry or see half of a change; writers take turns. It is what the optimistic mode
-// of a [StampedLock] is for, without stamps, and for any T: strings, slices, interfaces and
-// pointers included. Java has no twin of it.
+// Snapshot is a value that is read far more often than it is written. Readers take no lock: they
+// never wait, retry, or see half of a change. Writers take turns. T can be any type: strings,
+// slices, interfaces and pointers included. Java has no such type.
+//
+// Take a Snapshot if writers may wait for each other, so that each change is computed once. Take
+// cas.Versioned if writers must not wait, or readers need the version.
 //
 // The zero Snapshot holds the zero value of T. It must not be copied after first use. Reads and
 // writes are linearizable. In the terms of the Go memory model, the write of a value synchronizes
-// before the Loads that return it, or a later one.
+// before each Load that returns it or a later one.
 //
-// Each write stores a fresh copy behind an atomic pointer, and never changes one that was stored:
-// the version of the value is the pointer, and a copy once found stays valid. So Load is one
-// atomic load and a copy of T, whatever the size of T, and the detectors of races and of misused
-// pointers have nothing to object to. Store and Update allocate one T each, and lock a
-// StampedLock. Where writes are too many to allocate, guard atomic fields with a StampedLock.
+// Each write stores a fresh copy behind an atomic pointer, and never changes a stored one. A Load
+// is one atomic load and a copy of T, and clean for the race detector. Store and Update allocate
+// one T each, and lock a StampedLock. Where writes are too many to allocate, guard atomic fields
+// with a StampedLock.
 //
-// What T points to is not copied: whoever changes it has to order that with the readers in
-// another way. Store a new slice or map instead.
+// What T points to is not copied, and must not be changed. Store a new slice or map instead.
 type Snapshot[T any] struct {
 	value   atomic.Pointer[T] // nil: the zero value
 	writers StampedLock

@@ -16,7 +16,7 @@ import (
 )
 
 // stampedModel is what everybody sees of a StampedLock when all goroutines rest: how it is held,
-// at which version, and who waits. Stamps are modelled as a version and a mode.
+// at which version, and which goroutines wait. Stamps are modelled as a version and a mode.
 type stampedModel struct {
 	version int
 	writing bool

@@ -9,16 +9,16 @@ import (
 	"github.com/jucgo/locks/internal/ctxerr"
 )
 
-// ReadLocker returns the read mode of l as a lock without stamps, one for each l. Whoever unlocks
-// gives one read hold back, however it was taken. Besides [locks.TryLocker] it has Lock, TryLock,
+// ReadLocker returns the read mode of l as a lock without stamps, one for each l. An unlock
+// releases one read hold, however it was taken. Besides [locks.TryLocker] it has Lock, TryLock,
 // TryLockFor and Unlock, which do what the methods of l with these names do, and so is a
 // [sync.Locker]. Its unlocks report [locks.ErrNotHeld] if nobody holds a read lock. It has no
 // conditions. Java's asReadLock().
 func (l *StampedLock) ReadLocker() locks.TryLocker { return (*stampedReader)(l) }
 
-// WriteLocker returns the write mode of l as a lock without stamps, one for each l. Whoever
-// unlocks ends the write hold, however it was taken. Besides [locks.TryLocker] it has Lock,
-// TryLock, TryLockFor and Unlock, which do what the methods of l with these names do, and so is a
+// WriteLocker returns the write mode of l as a lock without stamps, one for each l. An unlock
+// ends the write hold, however it was taken. Besides [locks.TryLocker] it has Lock, TryLock,
+// TryLockFor and Unlock, which do what the methods of l with these names do, and so is a
 // [sync.Locker]. Its unlocks report [locks.ErrNotHeld] if nobody holds the write lock. It has no
 // conditions. Java's asWriteLock().
 func (l *StampedLock) WriteLocker() locks.TryLocker { return (*stampedWriter)(l) }

@@ -12,8 +12,8 @@ import (
 
 // This file has the queue of a StampedLock.
 //
-// The state word alone says who holds the lock. Goroutines that cannot have it wait in one list,
-// in the order of their arrival. The front of the list is its first writer, or the group of
+// The state word alone says how the lock is held. Goroutines that cannot have it wait in one
+// list, in the order of their arrival. The front of the list is its first writer, or the group of
 // readers before it. All decisions about the list are made with the guard held.
 //
 // # A wait, step by step

@@ -26,13 +26,13 @@
 // had the very same bug, which volatile cures since Java 5.
 //
 // The cure in Go is to make the first check an atomic load, of a flag that is stored after the
-// value was written. An atomic store synchronizes before each load that observes it, so whoever
-// sees the flag sees the value and all that was done to make it. That is how [Lazy] works, and
-// [sync.Once].
+// value was written. An atomic store synchronizes before each load that observes it, so a
+// goroutine that sees the flag sees the value and all that was done to make it. That is how
+// [Lazy] works, and [sync.Once].
 //
 // # What sync.OnceValue does not do
 //
-// [sync.Once] and [sync.OnceValue] have one chance: an error is for ever, and so is a panic.
-// Whoever waits for them cannot give up, and a function that asks for its own result hangs. Lazy
-// tries again after a failure, takes a context for those who wait, and returns [ErrRecursive].
+// [sync.Once] and [sync.OnceValue] have one chance: an error is for ever, and so is a panic. A
+// waiter cannot give up, and a function that asks for its own result hangs. Lazy tries again
+// after a failure, takes a context for those who wait, and returns [ErrRecursive].
 package singleton

@@ -38,7 +38,7 @@ func ExampleLazy_Get() {
 	// connected <nil>
 }
 
-// Who cannot wait for a slow constructor gives up, and the constructor goes on.
+// A caller that cannot wait for a slow constructor gives up, and the constructor goes on.
 func ExampleLazy_GetContext() {
 	begun, finish := make(chan struct{}), make(chan struct{})
 	slow := singleton.New(func() (int, error) {

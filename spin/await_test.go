@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Else it would come to whoever waits at the same place next.
+// Otherwise the next waiter at the same place would get it.
 func TestALimitThatEndsWhenThePermitIsOnItsWayWaitsForIt(t *testing.T) {
 	ended, permit, arrived := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	close(ended)

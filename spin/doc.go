@@ -12,9 +12,9 @@
 //
 // # When to spin
 //
-// Spinning pays if whoever is waited for runs on another core and is done sooner than it takes to
-// put a goroutine to sleep and to wake it, which is a few hundred nanoseconds. Past that it burns
-// a core that somebody else could use, possibly the one who is waited for.
+// Spinning pays if the holder runs on another core and is done sooner than it takes to put a
+// goroutine to sleep and to wake it: a few hundred nanoseconds. Past that it burns a core that
+// another goroutine could use, possibly the holder.
 //
 // So it pays for sections of some ten instructions, on goroutines that are no more than there are
 // cores. It does not for sections that allocate much, call the system, or wait for anything; not

@@ -30,9 +30,9 @@ import (
 //
 // The algorithm is from J. M. Mellor-Crummey and M. L. Scott, "Algorithms for Scalable
 // Synchronization on Shared-Memory Multiprocessors", ACM Transactions on Computer Systems 9(1),
-// 1991. Who does not have to wait has no node, as in its variant of the K42 operating system: M.
-// L. Scott, "Shared-Memory Synchronization", 2013, section 4.3. That a waiter blocks, and can
-// give up, is ours.
+// 1991. A holder that did not have to wait has no node, as in its variant of the K42 operating
+// system: M. L. Scott, "Shared-Memory Synchronization", 2013, section 4.3. That a waiter blocks,
+// and can give up, is ours.
 type MCS struct {
 	// tail is the last in the queue, whose head is the holder:
 	//
@@ -92,8 +92,8 @@ type mcsNode struct {
 	state atomic.Uint32
 	who   int64 // whom inspection shows
 
-	// next is the node behind this one. Whoever joins the queue swaps tail first, and then sets
-	// the next of the one before; in between next is nil although tail is another node.
+	// next is the node behind this one. A waiter that joins the queue swaps tail first, and then
+	// sets the next of the one before; in between next is nil although tail is another node.
 	next atomic.Pointer[mcsNode]
 
 	prev *mcsNode // the node before a waiter; guarded from when it is linked

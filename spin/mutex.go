@@ -13,11 +13,12 @@ import (
 
 // Mutex is a lock that spins first and blocks then: test and test-and-set with exponential
 // backoff, for as long as a [Backoff] has pause instructions to spend, about the time of one
-// hand-over between goroutines. Whoever has not got the lock by then waits in a queue, asleep,
-// and burns nothing. Who comes when others sleep already hardly spins.
+// hand-over between goroutines. A goroutine that has not got the lock by then sleeps in a queue.
+// A newcomer hardly spins when others sleep already.
 //
-// It is not fair: a lock that is free goes to whoever tries first. How long a waiter in the queue
-// can be passed over is bounded as in [fair.BargingMutex]: by 16 races lost, or a millisecond.
+// It is not fair: a free lock goes to the first goroutine that tries. How long a waiter in the
+// queue can be passed over is bounded as in [fair.BargingMutex]: by 16 races lost, or a
+// millisecond.
 //
 // The zero Mutex is free. It must not be copied after first use. Like a [sync.Mutex] it belongs
 // to no goroutine: one may lock it and another unlock it, and locking it twice hangs.
@@ -79,8 +80,8 @@ func (m *Mutex) unlock() {
 	}
 }
 
-// TryLock takes the lock if it is free, past whoever waits, and reports whether it did. It does
-// not spin. Java's tryLock().
+// TryLock takes the lock if it is free, past all waiters, and reports whether it did. It does not
+// spin. Java's tryLock().
 func (m *Mutex) TryLock() bool { return m.s.TryLock(syncq.Anonymous(0)) }
 
 // TryLockFor takes the lock, waits for it for at most d, and reports whether it was taken. With d
@@ -121,10 +122,11 @@ func (m *Mutex) NewCond() *condition.Cond { return condition.Attach(&m.s, syncq.
 // IsLocked reports whether anybody holds the lock.
 func (m *Mutex) IsLocked() bool { return m.s.Held() }
 
-// HasQueued reports whether anybody sleeps in the queue. Who spins is not in it yet.
+// HasQueued reports whether anybody sleeps in the queue. A spinning goroutine is not in it yet.
 func (m *Mutex) HasQueued() bool { return m.s.HasQueued() }
 
-// QueueLength returns the number of goroutines in the queue. Who spins is not in it yet.
+// QueueLength returns the number of goroutines in the queue. A spinning goroutine is not in it
+// yet.
 func (m *Mutex) QueueLength() int { return m.s.Len() }
 
 // IsQueued reports whether o is in the queue.

@@ -12,10 +12,10 @@ import (
 	"github.com/jucgo/locks/internal/goid"
 )
 
-// Ticket is a lock that admits in strict order of arrival, like the counter of a bakery: whoever
-// comes takes the next ticket, with one atomic addition, and waits until that is served. The one
-// whose turn is next spins for it, for as long as a [Backoff] has pause instructions to spend;
-// the others, and it too then, sleep until they are called.
+// Ticket is a lock that admits in strict order of arrival, like the counter of a bakery: each
+// goroutine takes the next ticket, with one atomic addition, and waits until that is served. The
+// one whose turn is next spins for it, for as long as a [Backoff] has pause instructions to
+// spend; the others, and it too then, sleep until they are called.
 //
 // A waiter that gives up leaves its ticket behind, marked as void, and it is passed over; the
 // last ticket is simply taken back. So the lock keeps no more void tickets than there are

@@ -23,7 +23,7 @@ func (n *ticketNode) void() bool { return !n.queued }
 
 // Nodes are used again: a contended acquisition allocates nothing in the steady state. One is
 // given back by its user, when nobody can be about to unpark it any more, or, if it was left to
-// the queue, by whoever takes it out there.
+// the queue, by the goroutine that takes it out there.
 var ticketNodes = sync.Pool{New: func() any {
 	n := new(ticketNode)
 	n.place.Init()
