@@ -24,12 +24,14 @@ type Hold interface {
 
 	// Err returns nil while the lock is held, and an error matching [ErrLost] once it is lost. It
 	// compares the monotonic clock with the deadline itself, so the answer is right even on the
-	// first line that runs after the process was paused.
+	// first line that runs after the process was paused. On Linux that includes a suspension of
+	// the machine. On other systems the monotonic clock may stand still meanwhile; package
+	// distributed/lease says what remains.
 	Err() error
 
 	// Token returns the fencing token, which strictly increases from holder to holder, or 0 where
-	// the store has none. The holder sends it with each write to the guarded resource, and the
-	// resource refuses smaller ones.
+	// the store has none. The holder sends it with each write to the guarded resource sends it
+	// along, and the resource refuses smaller ones.
 	Token() uint64
 
 	// Deadline returns the conservative end of validity, and false if the hold has none.

@@ -195,7 +195,8 @@ func TestManyGoroutinesOnFewKeysLeaveNothing(t *testing.T) {
 								continue
 							}
 						case 3:
-							ctx, cancel := context.WithTimeout(context.Background(), time.Duration(r.IntN(50))*time.Microsecond)
+							limit := time.Duration(r.IntN(50)) * time.Microsecond
+							ctx, cancel := context.WithTimeout(context.Background(), limit)
 							err := l.LockContext(ctx)
 							cancel()
 							if err != nil {

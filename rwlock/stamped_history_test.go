@@ -64,7 +64,8 @@ var stampedLinear = porcupine.Model{
 			leave()
 			return ok && c.ok, s
 		case "toWrite":
-			ok = valid && (c.st.IsWriteLock() || c.st.IsReadLock() && s.readers == 1 || c.st.IsOptimisticRead() && s.readers == 0)
+			ok = valid && (c.st.IsWriteLock() ||
+				c.st.IsReadLock() && s.readers == 1 || c.st.IsOptimisticRead() && s.readers == 0)
 			s.writing, s.readers = true, 0
 		case "toRead":
 			ok = held || valid && c.st.IsOptimisticRead()
@@ -166,7 +167,8 @@ func TestConcurrentHistoriesOfAStampedAreLinearizable(t *testing.T) {
 		for _, ops := range written {
 			history = append(history, ops...)
 		}
-		require.NotEqual(t, porcupine.Illegal, porcupine.CheckOperationsTimeout(stampedLinear, history, 5*time.Second), "history %d", h)
+		result := porcupine.CheckOperationsTimeout(stampedLinear, history, 5*time.Second)
+		require.NotEqual(t, porcupine.Illegal, result, "history %d", h)
 		stampedFree(t, &l)
 	}
 }

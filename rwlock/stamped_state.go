@@ -26,7 +26,7 @@ func (st Stamp) IsOptimisticRead() bool { return st&(version-1) == optimistic }
 //	v       0       0        0      0       0      1       held for writing, nobody waits
 //	v       n       0        0      0       0      0       n read holds, nobody waits
 //	v       0       r        0      w       1      0       free; the first waiter was told
-//	v       0       r        0      w       1      1       held by a barger; the first waiter was told
+//	v       0       r        0      w       1      1       held by a barger; likewise
 //	v       n       r        0      w       1      0       n read holds of bargers; likewise
 //	v       0       r        1      w       1      1       held for writing, others wait
 //	v       n       r        1      1       1      0       n read holds, a writer waits in front

@@ -1486,7 +1486,13 @@ func TestNoUncontendedPathOfAStampedAllocates(t *testing.T) {
 			_ = l.WriteLocker().LockContext(ctx)
 			_ = w.UnlockContext(ctx)
 		},
-		"the queries": func() { l.IsWriteLocked(); l.IsReadLocked(); l.ReadLockCount(); l.HasQueued(); l.QueueLength() },
+		"the queries": func() {
+			l.IsWriteLocked()
+			l.IsReadLocked()
+			l.ReadLockCount()
+			l.HasQueued()
+			l.QueueLength()
+		},
 	} {
 		require.Zero(t, testing.AllocsPerRun(200, f), name)
 	}
@@ -1510,7 +1516,8 @@ func TestANumberThatIsNoStampFitsNothing(t *testing.T) {
 				}
 				require.False(t, l.Validate(n), "%b", low)
 				require.False(t, n.IsLock() || n.IsOptimisticRead(), "%b", low)
-				require.Zero(t, l.TryConvertToWriteLock(n)|l.TryConvertToReadLock(n)|l.TryConvertToOptimisticRead(n), "%b", low)
+				converted := l.TryConvertToWriteLock(n) | l.TryConvertToReadLock(n) | l.TryConvertToOptimisticRead(n)
+				require.Zero(t, converted, "%b", low)
 			}
 			locktest.PanicsWith(t, locks.ErrNotHeld, func() { l.Unlock(st | 1<<5) })
 			if st.IsLock() {

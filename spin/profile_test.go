@@ -19,7 +19,7 @@ func TestTheBlockProfileHasTheWaits(t *testing.T) {
 		t.Run(k.Name, func(t *testing.T) {
 			_, name, _ := strings.Cut(k.Name, ".")
 			l := k.New()
-			for begun := time.Now(); !profileHas(t, "spin.(*"+name+")", "lockForTheProfile"); { // not the first wait, as a rule
+			for begun := time.Now(); !profileHas(t, "spin.(*"+name+")", "lockForTheProfile"); { // not at once
 				require.Less(t, time.Since(begun), 20*time.Second)
 				l.Lock()
 				done := make(chan struct{})
