@@ -5,11 +5,12 @@
 //	go run ./cmd/locklab run race aba     run some, with their timelines in the terminal
 //	go run ./cmd/locklab docs DIR         write the chapters of the documentation
 //
-// The page needs nothing but a browser: no network, no server. Every scenario checks
-// what it teaches; locklab exits with 1 if one was not observed as taught or the results could not
-// be written, with 2 if it was called wrongly, and with 130 if it was interrupted.
+// The page needs nothing but a browser: no network, no server. Every scenario checks what it
+// teaches. The exit status is 1 if a scenario contradicted its text or the results could not be
+// written, 2 for a wrong command line, and 130 after an interruption.
 //
-// The locks between processes have a command of their own, ./cmd/locklab/distributed, as they need clients of their stores.
+// The locks between processes have a command of their own, ./cmd/locklab/distributed, because
+// they need clients of their stores.
 package main
 
 import (

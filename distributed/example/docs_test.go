@@ -43,8 +43,8 @@ func TestWhatThePageAboutChoosingLinksToExists(t *testing.T) {
 	}
 }
 
-// The page names tests behind their packages, "redislock, etcdlock `TestX`", or in front, "`TestX` of redislock and etcdlock";
-// semicolons and the bars of a table end that.
+// The page names tests behind their packages, "redislock, etcdlock `TestX`", or in front,
+// "`TestX` of redislock and etcdlock"; semicolons and the bars of a table end that.
 func TestTheTestsThatThePageAboutChoosingNamesExist(t *testing.T) {
 	page, _ := choosing(t)
 	n := 0

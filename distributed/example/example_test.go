@@ -31,7 +31,8 @@ func TestMain(m *testing.M) {
 		return
 	}
 	os.Unsetenv(storeVariable)
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/jucgo/locks/distributed/internal/testbed.start.func1.1"))
+	const child = "github.com/jucgo/locks/distributed/internal/testbed.start.func1.1"
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(child))
 }
 
 // call runs the program in this process, and returns what it says.
@@ -56,7 +57,7 @@ func temporaries(t *testing.T) {
 
 var sold = regexp.MustCompile(`(?m)^(?:(process \d), )?worker \d sold ticket (\d+)(?:, fencing token (\d+))?$`)
 
-// tickets checks the sales that out tells of, and returns how many were made by whom.
+// tickets checks the sales that out tells of, and returns how many each process made.
 func tickets(tb testing.TB, out string, n int, tokens bool) map[string]int {
 	tb.Helper()
 	by := make(map[string]int)
@@ -92,7 +93,8 @@ func TestTheSameWorkIsDoneUnderTheLocksOfEveryStore(t *testing.T) {
 				out, err := call(t, "-store", spec)
 				require.NoError(t, err, out)
 				tickets(t, out, 12, true)
-				require.Contains(t, out, "12 tickets sold, none twice, none left out; the lock went from one worker to another ")
+				require.Contains(t, out, "12 tickets sold, none twice, none left out; "+
+					"the lock went from one worker to another ")
 				require.Contains(t, out, "somebody else has: false")
 				require.Contains(t, out, "Multi: two workers took")
 				require.Contains(t, out, "The store was closed under its holder, who was told")
@@ -114,7 +116,8 @@ func TestProcessesTakeTurnsOnEveryStore(t *testing.T) {
 			// Not every store has an order: the third one may come too late.
 			require.GreaterOrEqual(t, len(by), 2, "only one process had turns")
 			require.NotContains(t, out, " to another 0 times")
-			require.Contains(t, out, "100 tickets sold, none twice, none left out; the lock went from one process to another ")
+			require.Contains(t, out, "100 tickets sold, none twice, none left out; "+
+				"the lock went from one process to another ")
 			require.NotContains(t, out, ready)
 			require.NotContains(t, out, secret)
 		})
@@ -127,7 +130,8 @@ func TestWrongArgumentsAreErrorsThatTellNoPassword(t *testing.T) {
 		args string
 		says string
 	}{
-		{"-store foo:", `no store is called "foo": there are mem:, file:, sqlite:, redis:, postgres:, mysql:, zk:, etcd:`},
+		{"-store foo:", `no store is called "foo": there are mem:, file:, sqlite:, redis:, ` +
+			`postgres:, mysql:, zk:, etcd:`},
 		{"-store me:geheim@host", `no store is called "me"`},
 		{"-store geheim@host", `no store is called "that"`},
 		{"-store mem:geheim", "mem: nothing can follow"},

@@ -9,8 +9,9 @@ import (
 	"strings"
 )
 
-// ledger is the resource that the lock guards: a file with a line for each sale. It is not safe for concurrent use. It does check
-// fencing tokens, as far as a file can: that is not atomic with the writing, which in a database it would be.
+// ledger is the resource that the lock guards: a file with a line for each sale. It is not safe
+// for concurrent use. It does check fencing tokens, as far as a file can: that is not atomic
+// with the writing, which in a database it would be.
 type ledger struct{ path string }
 
 type sale struct {
@@ -77,7 +78,8 @@ func (l ledger) check(n int) ([]sale, error) {
 	}
 	for i, s := range sales {
 		if s.number != i+1 {
-			return nil, fmt.Errorf("ticket %d was sold where ticket %d was next: the lock did not exclude", s.number, i+1)
+			return nil, fmt.Errorf("ticket %d was sold where ticket %d was next: the lock did not exclude",
+				s.number, i+1)
 		}
 	}
 	if len(sales) != n {

@@ -1,9 +1,10 @@
-// Command example does the same work under the locks of any store. Which one is a flag, and one line of the program.
+// Command example does the same work under the locks of any store. Which one is a flag, and one
+// line of the program.
 //
 //	go run ./distributed/example                        the memory of this process
 //	go run ./distributed/example -store file:           files, between the processes of this machine
 //	go run ./distributed/example -store sqlite:         a table of SQLite
-//	go run ./distributed/example -store redis:          Redis; without an address a small server inside the program
+//	go run ./distributed/example -store redis:          Redis; without an address a server inside
 //	go run ./distributed/example -store redis:localhost:6379
 //	go run ./distributed/example -store postgres://me:secret@localhost/shop
 //	go run ./distributed/example -store 'mysql:me:secret@tcp(localhost:3306)/shop'
@@ -11,9 +12,10 @@
 //	go run ./distributed/example -store etcd:localhost:2379
 //	go run ./distributed/example -store redis: -processes 3
 //
-// A few workers sell numbered tickets; a TryLockContext is refused; two locks are taken at once; a hold is lost. With -processes
-// the workers are in so many processes, which take turns, and only sell tickets. The store may be given as LOCKS_EXAMPLE_STORE
-// instead, where other users of the machine do not see a password.
+// A few workers sell numbered tickets; a TryLockContext is refused; two locks are taken at
+// once; a hold is lost. With -processes the workers are in so many processes, which take turns,
+// and only sell tickets. The store may be given as LOCKS_EXAMPLE_STORE instead, where other
+// users of the machine do not see a password.
 //
 // providers.go opens the store, work.go has the work, and knows of no store.
 package main
@@ -50,7 +52,8 @@ func main() {
 	}
 }
 
-// The environment of a process that another one has started. A store is not among the arguments, which everybody may read.
+// The environment of a process that another one has started. A store is not among the
+// arguments, which everybody may read.
 const (
 	storeVariable   = "LOCKS_EXAMPLE_STORE"
 	processVariable = "LOCKS_EXAMPLE_PROCESS" // what the process is called
@@ -129,7 +132,8 @@ func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) 
 		return w.sell(ctx)
 	}
 	if s.processes > 1 && where.spec == "" {
-		return errors.New("-processes needs a store that processes share, such as file: and not mem:, the memory of one of them")
+		return errors.New("-processes needs a store that processes share, such as file: and not mem:, " +
+			"the memory of one of them")
 	}
 	dir, err := os.MkdirTemp("", "locks-example")
 	if err != nil {
@@ -158,7 +162,8 @@ func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) 
 	return nil
 }
 
-// ready is what a process says that has opened the store. It begins when its standard input ends, so that all begin together.
+// ready is what a process says that has opened the store. It begins when its standard input
+// ends, so that all begin together.
 const ready = "ready"
 
 func awaitOthers(ctx context.Context, in io.Reader, out io.Writer) error {
@@ -176,7 +181,8 @@ func awaitOthers(ctx context.Context, in io.Reader, out io.Writer) error {
 	}
 }
 
-// startOthers runs the program several times, to sell the tickets together, and waits for all of them.
+// startOthers runs the program several times, to sell the tickets together, and waits for all
+// of them.
 func (w *work) startOthers(ctx context.Context, s settings, spec string, errs io.Writer) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -190,7 +196,8 @@ func (w *work) startOthers(ctx context.Context, s settings, spec string, errs io
 		name := fmt.Sprint("process ", i)
 		c := exec.CommandContext(ctx, self,
 			"-workers", strconv.Itoa(s.workers), "-tickets", strconv.Itoa(s.tickets), "-timeout", s.timeout.String())
-		c.Env = append(os.Environ(), storeVariable+"="+spec, processVariable+"="+name, ledgerVariable+"="+w.ledger.path)
+		c.Env = append(os.Environ(), storeVariable+"="+spec, processVariable+"="+name,
+			ledgerVariable+"="+w.ledger.path)
 		c.Stderr = errs
 		// It is asked first, so that it gives its locks back.
 		c.Cancel = func() error {

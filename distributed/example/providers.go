@@ -38,7 +38,8 @@ type store struct {
 	locks.Provider
 	// about says what it is, for people. There is no password in it.
 	about string
-	// spec is what another process has to give to open for the same locks, or "" if they are those of this process.
+	// spec is what another process has to give to open for the same locks, or "" if they are
+	// those of this process.
 	spec string
 	// closers undo what was opened, the last one first. The first to run closes the Provider.
 	closers []func(context.Context) error
@@ -62,8 +63,9 @@ type provider func(name string) locks.TryLocker
 
 func (p provider) Locker(name string) locks.TryLocker { return p(name) }
 
-// kinds has each kind of store: what follows its name in the flag, and how it is opened. An opener puts into s what is to be
-// closed as soon as it is there; after an error everything is closed.
+// kinds has each kind of store: what follows its name in the flag, and how it is opened. An
+// opener puts into s what is to be closed as soon as it is there; after an error everything is
+// closed.
 var kinds = []struct {
 	name   string
 	form   string
@@ -73,7 +75,8 @@ var kinds = []struct {
 	{"mem", "", false, openMemory},
 	{"file", "DIRECTORY, or nothing for a temporary one", false, openFiles},
 	{"sqlite", "FILE, or nothing for a temporary one", false, openSQLite},
-	{"redis", "HOST:PORT or //USER:PASSWORD@HOST:PORT/DB, or nothing for a server inside this program", false, openRedis},
+	{"redis", "HOST:PORT or //USER:PASSWORD@HOST:PORT/DB, or nothing for a server inside this program",
+		false, openRedis},
 	{"postgres", "//USER:PASSWORD@HOST:PORT/DATABASE", true, openPostgres},
 	{"mysql", "USER:PASSWORD@tcp(HOST:PORT)/DATABASE", true, openMySQL},
 	{"zk", "HOST:PORT,...", true, openZooKeeper},
@@ -83,8 +86,8 @@ var kinds = []struct {
 // patience is for how long a server may take to answer for the first time.
 const patience = 5 * time.Second
 
-// open returns the store that spec names, such as "redis:localhost:6379". Errors have no more of spec in them than the
-// kind and the address, for there may be a password in it.
+// open returns the store that spec names, such as "redis:localhost:6379". Errors have no more
+// of spec in them than the kind and the address, for there may be a password in it.
 func open(ctx context.Context, spec string) (*store, error) {
 	name, rest, _ := strings.Cut(spec, ":")
 	for _, k := range kinds {
@@ -175,7 +178,8 @@ func openRedis(ctx context.Context, s *store, rest string) error {
 		s.about = "Redis at " + options.Addr
 	}
 	redis.SetLogger(silent{})
-	// One attempt to connect, as a wrong address is to be told at once. The lock asks again by itself.
+	// One attempt to connect, as a wrong address is to be told at once. The lock asks again by
+	// itself.
 	options.DialTimeout, options.DialerRetries, options.ContextTimeoutEnabled = patience, 1, true
 	conn := redis.NewClient(options)
 	s.closeWith(func(context.Context) error { return conn.Close() })
@@ -196,7 +200,8 @@ type silent struct{}
 
 func (silent) Printf(context.Context, string, ...any) {}
 
-// startRedis runs a server until s is closed. Its keys do not age by themselves, so that they are made to.
+// startRedis runs a server until s is closed. Its keys do not age by themselves, so that they
+// are made to.
 func startRedis(s *store) (addr string, err error) {
 	server := miniredis.NewMiniRedis()
 	if err := server.Start(); err != nil {
@@ -226,7 +231,8 @@ func startRedis(s *store) (addr string, err error) {
 	return server.Addr(), nil
 }
 
-// table is what the tables of the SQL databases are called. They are left there: another process may be using them.
+// table is what the tables of the SQL databases are called. They are left there: another
+// process may be using them.
 const table = "locks_example"
 
 func openSQLite(ctx context.Context, s *store, file string) error {
@@ -273,7 +279,7 @@ func openPostgres(ctx context.Context, s *store, rest string) error {
 	db := stdlib.OpenDB(*config)
 	addr := net.JoinHostPort(config.Host, fmt.Sprint(config.Port))
 	s.about = "PostgreSQL at " + addr
-	// Who waits is woken by a notification.
+	// A notification wakes the waiters.
 	return openTable(ctx, s, db, addr, sqllock.WithListener(pgxnotify.Listener(db)))
 }
 
@@ -291,7 +297,8 @@ func openMySQL(ctx context.Context, s *store, dsn string) error {
 	return openTable(ctx, s, sql.OpenDB(connector), config.Addr)
 }
 
-// openTable has the locks in a table of db, which it makes if it is not there, and closes db with s.
+// openTable has the locks in a table of db, which it makes if it is not there, and closes db
+// with s.
 func openTable(ctx context.Context, s *store, db *sql.DB, addr string, opts ...sqllock.Option) error {
 	s.closeWith(func(context.Context) error { return db.Close() })
 	if err := db.PingContext(ctx); err != nil {
@@ -329,7 +336,8 @@ func openEtcd(ctx context.Context, s *store, addrs string) error {
 	conn, err := clientv3.New(clientv3.Config{
 		Endpoints:         strings.Split(addrs, ","),
 		DialTimeout:       patience,
-		DialKeepAliveTime: patience, DialKeepAliveTimeout: patience, // so that a connection that has silently died is noticed
+		// Keep-alive notices a connection that has silently died.
+		DialKeepAliveTime: patience, DialKeepAliveTimeout: patience,
 		Logger: zap.NewNop(),
 	})
 	if err != nil {
@@ -349,7 +357,8 @@ func openEtcd(ctx context.Context, s *store, addrs string) error {
 	return nil
 }
 
-// checkAddresses refuses what is no list of addresses, without telling it: it may be one of another store, with a password.
+// checkAddresses refuses what is no list of addresses, without telling it: it may be one of
+// another store, with a password.
 func checkAddresses(list string) error {
 	for _, addr := range strings.Split(list, ",") {
 		host, port, err := net.SplitHostPort(addr)

@@ -14,16 +14,21 @@ import (
 	"github.com/jucgo/locks/distributed/internal/testbed"
 )
 
-// stores has the flag for each store, but for mem:. Those of real servers start one, which ends with the test; without the
-// program the test is skipped, but for continuous integration, where it fails.
+// stores has the flag for each store, but for mem:. Those of real servers start one, which ends
+// with the test; without the program the test is skipped, but for continuous integration, where
+// it fails.
 var stores = []struct {
 	name string
 	spec func(tb testing.TB) string
 }{
 	{"files", func(testing.TB) string { return "file:" }},
-	{"files in a given directory", func(tb testing.TB) string { return "file:" + filepath.Join(tb.TempDir(), "locks") }},
+	{"files in a given directory", func(tb testing.TB) string {
+		return "file:" + filepath.Join(tb.TempDir(), "locks")
+	}},
 	{"SQLite", func(testing.TB) string { return "sqlite:" }},
-	{"SQLite in a given file", func(tb testing.TB) string { return "sqlite:" + filepath.Join(tb.TempDir(), "a %3f? #b.db") }},
+	{"SQLite in a given file", func(tb testing.TB) string {
+		return "sqlite:" + filepath.Join(tb.TempDir(), "a %3f? #b.db")
+	}},
 	{"embedded Redis", func(testing.TB) string { return "redis:" }},
 	{"Redis", func(tb testing.TB) string { return "redis:" + startRedisServer(tb) }},
 	{"Redis with a password", func(tb testing.TB) string {
@@ -91,7 +96,9 @@ func startPostgres(tb testing.TB) string {
 
 func startMariaDB(tb testing.TB) string {
 	tb.Helper()
-	return testbed.StartMariaDB(tb, func(addr string) error { return opens(tb, "mysql:root@tcp("+addr+")/test") }).Addr()
+	return testbed.StartMariaDB(tb, func(addr string) error {
+		return opens(tb, "mysql:root@tcp("+addr+")/test")
+	}).Addr()
 }
 
 func startEtcd(tb testing.TB) string {
@@ -99,8 +106,9 @@ func startEtcd(tb testing.TB) string {
 	path := testbed.Lookup(tb, "etcd")
 	port := testbed.Port(tb)
 	client, peer := fmt.Sprint("http://127.0.0.1:", port), fmt.Sprint("http://127.0.0.1:", testbed.Port(tb))
-	testbed.Start(tb, exec.Command(path, "--name", "n", "--data-dir", tb.TempDir(), "--unsafe-no-fsync", "--logger", "zap",
-		"--log-level", "fatal", "--listen-client-urls", client, "--advertise-client-urls", client, "--listen-peer-urls", peer,
-		"--initial-advertise-peer-urls", peer, "--initial-cluster", "n="+peer))
+	testbed.Start(tb, exec.Command(path, "--name", "n", "--data-dir", tb.TempDir(), "--unsafe-no-fsync",
+		"--logger", "zap", "--log-level", "fatal",
+		"--listen-client-urls", client, "--advertise-client-urls", client,
+		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "n="+peer))
 	return serving(tb, port, func(addr string) string { return "etcd:" + addr })
 }

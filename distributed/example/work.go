@@ -24,7 +24,8 @@ type work struct {
 
 func (w *work) say(format string, args ...any) { fmt.Fprintf(w.out, format+"\n", args...) }
 
-// together runs f in n goroutines, numbered from 1, and waits for all of them. An error of one ends ctx for the others.
+// together runs f in n goroutines, numbered from 1, and waits for all of them. An error of one
+// ends ctx for the others.
 func together(ctx context.Context, n int, f func(ctx context.Context, i int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -44,8 +45,9 @@ func together(ctx context.Context, n int, f func(ctx context.Context, i int) err
 	return nil
 }
 
-// sell has all workers sell tickets until there are none left. Each looks into the ledger what the last number was, and
-// writes the next one into it. That is right only if nobody else does the same in between, here or in another process.
+// sell has all workers sell tickets until there are none left. Each looks into the ledger what
+// the last number was, and writes the next one into it. That is right only if nobody else does
+// the same in between, here or in another process.
 func (w *work) sell(ctx context.Context) error {
 	lock := w.locks.Locker("tickets")
 	return together(ctx, w.workers, func(ctx context.Context, i int) error {
@@ -73,8 +75,8 @@ func (w *work) sell(ctx context.Context) error {
 	})
 }
 
-// sellNext sells one ticket. It takes the lock itself, so that it may be called with the lock held and without: who holds it
-// takes it again, which costs no question to the store.
+// sellNext sells one ticket. It takes the lock itself, so that it may be called with the lock
+// held and without. Re-entry asks no store.
 func (w *work) sellNext(ctx context.Context, lock locks.TryLocker, who string, number int) error {
 	return locks.Do(ctx, lock, func(ctx context.Context) error {
 		pause(ctx, 2*time.Millisecond) // somebody else would do harm now
@@ -82,7 +84,8 @@ func (w *work) sellNext(ctx context.Context, lock locks.TryLocker, who string, n
 		if err != nil {
 			return err
 		}
-		// ctx ends when the lock is lost. The ledger checks the token too, for whoever is paused on this very line.
+		// ctx ends when the lock is lost. The ledger checks the token too, because this process
+		// may be paused on this very line.
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -98,8 +101,8 @@ func (w *work) sellNext(ctx context.Context, lock locks.TryLocker, who string, n
 	})
 }
 
-// tokenOf returns the fencing token of ctx's owner, or 0 for a lock that has none, such as that of one process. Those of one
-// process who pass the lock on to each other without asking the store have the same token.
+// tokenOf returns the fencing token of ctx's owner, or 0 for a lock that has none, such as that
+// of one process. Owners of one process that hand the lock off locally have the same token.
 func tokenOf(ctx context.Context, lock locks.TryLocker) (uint64, error) {
 	leased, ok := lock.(locks.Leased)
 	if !ok {
@@ -152,7 +155,8 @@ func (w *work) try(ctx context.Context) error {
 	})
 }
 
-// transfer moves money between two accounts, in both directions at once. Each transfer needs both locks.
+// transfer moves money between two accounts, in both directions at once. Each transfer needs
+// both locks.
 func (w *work) transfer(ctx context.Context) error {
 	const times = 5
 	left, right := 100, 100
@@ -181,7 +185,8 @@ func (w *work) transfer(ctx context.Context) error {
 	if left != 100 || right != 100 {
 		return fmt.Errorf("there are %d and %d in the accounts, and should be 100 each", left, right)
 	}
-	w.say("Multi: two workers took the locks left and right together, %d times each, in opposite orders; no deadlock", times)
+	w.say("Multi: two workers took the locks left and right together, %d times each, in opposite orders; "+
+		"no deadlock", times)
 	return nil
 }
 
@@ -218,7 +223,8 @@ func (w *work) lose(ctx context.Context, closeStore func(context.Context) error)
 	if err := lock.UnlockContext(ctx); !errors.Is(err, locks.ErrLost) {
 		return fmt.Errorf("the hold is lost, but its unlock says: %v", err)
 	}
-	w.say("The store was closed under its holder, who was told: Lost is closed, Err and UnlockContext match locks.ErrLost")
+	w.say("The store was closed under its holder, who was told: Lost is closed, Err and UnlockContext " +
+		"match locks.ErrLost")
 	return nil
 }
 

@@ -31,7 +31,7 @@ func Main(course *lab.Course) {
 	os.Exit(code)
 }
 
-// usageError is an error of whoever called the command.
+// usageError says that the command line is wrong.
 type usageError struct{ error }
 
 // settings are what the command line says.
@@ -97,7 +97,8 @@ func parse(course *lab.Course, args []string, stdout io.Writer) (s settings, err
 	fs.Usage = func() {}     // Called for errors too.
 	fs.StringVar(&s.html, "o", course.Page, "write the page to `FILE`")
 	fs.StringVar(&s.json, "json", "", "write the results as JSON to `FILE`, to standard output if it is -")
-	fs.Uint64Var(&s.options.Seed, "seed", 1, "what is left to chance follows from it; what the scheduler does, does not")
+	fs.Uint64Var(&s.options.Seed, "seed", 1, "what is left to chance follows from it; what the scheduler "+
+		"does, does not")
 	fs.BoolVar(&s.options.Quick, "quick", false, "take a few seconds only, for rough figures")
 	var words []string
 	for rest := args; ; {
@@ -204,7 +205,8 @@ func experiment(ctx context.Context, course *lab.Course, s settings, stdout, std
 	}
 
 	r := report.New(course, s.options)
-	fmt.Fprintf(summary, "%s: %d scenarios on %s %s/%s, GOMAXPROCS %d, seed %d\n\n", course.Name, len(s.scenarios), r.Go, r.OS, r.Arch, r.GOMAXPROCS, r.Seed)
+	fmt.Fprintf(summary, "%s: %d scenarios on %s %s/%s, GOMAXPROCS %d, seed %d\n\n", course.Name,
+		len(s.scenarios), r.Go, r.OS, r.Arch, r.GOMAXPROCS, r.Seed)
 	if s.named {
 		fmt.Fprintf(summary, "%s\n", report.Legend)
 	}
@@ -240,7 +242,8 @@ func experiment(ctx context.Context, course *lab.Course, s settings, stdout, std
 		return fmt.Errorf("the summary: %w", err)
 	}
 	if !r.OK {
-		return fmt.Errorf("%d of %d scenarios were not observed as taught", len(r.Scenarios)-r.Held(), len(r.Scenarios))
+		return fmt.Errorf("%d of %d scenarios were not observed as taught", len(r.Scenarios)-r.Held(),
+			len(r.Scenarios))
 	}
 	return nil
 }

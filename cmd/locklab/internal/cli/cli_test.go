@@ -99,7 +99,8 @@ func wellFormed(t *testing.T, page string) {
 			}
 		}
 	}
-	for _, link := range regexp.MustCompile(`(?:href="|aria-labelledby="|url\()#?([\w -]+)["\)]`).FindAllStringSubmatch(page, -1) {
+	links := regexp.MustCompile(`(?:href="|aria-labelledby="|url\()#?([\w -]+)["\)]`)
+	for _, link := range links.FindAllStringSubmatch(page, -1) {
 		for _, id := range strings.Fields(link[1]) {
 			require.True(t, ids[id], "there is no %q", id)
 		}
@@ -127,7 +128,8 @@ func TestNamedScenariosAreDrawnInTheTerminal(t *testing.T) {
 }
 
 func TestDataGoToStandardOutputAlone(t *testing.T) {
-	code, stdout, stderr := called(t, "run", "aba", "-quick", "-json", "-", "-o", filepath.Join(t.TempDir(), "page.html"))
+	code, stdout, stderr := called(t, "run", "aba", "-quick", "-json", "-", "-o",
+		filepath.Join(t.TempDir(), "page.html"))
 	require.Equal(t, exitOK, code, stderr)
 	var r report.Report
 	require.NoError(t, json.Unmarshal([]byte(stdout), &r))
@@ -206,7 +208,8 @@ func (full) Write([]byte) (int, error) { return 0, errors.New("no space left") }
 func TestASummaryThatCannotBeWrittenIsAFailure(t *testing.T) {
 	var stderr bytes.Buffer
 	page := filepath.Join(t.TempDir(), "page.html")
-	require.Equal(t, exitFailed, run(t.Context(), scenarios.Course, []string{"run", "aba", "-quick", "-o", page}, full{}, &stderr))
+	require.Equal(t, exitFailed, run(t.Context(), scenarios.Course,
+		[]string{"run", "aba", "-quick", "-o", page}, full{}, &stderr))
 	require.Contains(t, stderr.String(), "no space left")
 	require.Equal(t, exitFailed, run(t.Context(), scenarios.Course, []string{"list"}, full{}, &stderr))
 }
@@ -285,7 +288,8 @@ func values(m map[string]string) (all []string) {
 }
 
 func FuzzCommandLinesAreUnderstoodOrRefused(f *testing.F) {
-	for _, line := range []string{"", "list", "-h", "run race aba -quick", "docs x", "-seed 7 -o a.html -json -", "-seed=-1", "run --", "-- run", "-o", "run -x"} {
+	for _, line := range []string{"", "list", "-h", "run race aba -quick", "docs x",
+		"-seed 7 -o a.html -json -", "-seed=-1", "run --", "-- run", "-o", "run -x"} {
 		f.Add(line)
 	}
 	f.Fuzz(func(t *testing.T, line string) {

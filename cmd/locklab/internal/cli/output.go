@@ -10,7 +10,8 @@ import (
 	"path/filepath"
 )
 
-// output is a file that is to be written later. The one that is there stays as it is until then.
+// output is a file that is to be written later. The one that is there stays as it is until
+// then.
 type output struct {
 	name string   // as the user called it
 	path string   // where the file is

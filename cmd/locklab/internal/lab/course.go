@@ -23,7 +23,8 @@ type Course struct {
 	scenarios []*Scenario
 }
 
-// Register adds a scenario. It returns true, so that it can be called where a package is initialised.
+// Register adds a scenario. It returns true, so that it can be called where a package is
+// initialised.
 func (c *Course) Register(s Scenario) bool {
 	c.scenarios = append(c.scenarios, &s)
 	slices.SortStableFunc(c.scenarios, func(a, b *Scenario) int { return a.Lesson - b.Lesson })
@@ -50,7 +51,8 @@ const (
 	showTo   = "//lab:end"
 )
 
-// Code returns the lines of a scenario that the reader is shown: those between "//lab:show" and "//lab:end".
+// Code returns the lines of a scenario that the reader is shown: those between "//lab:show" and
+// "//lab:end".
 func (c *Course) Code(s *Scenario) (string, error) {
 	source, err := fs.ReadFile(c.Sources, s.File())
 	if err != nil {

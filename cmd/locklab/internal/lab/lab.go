@@ -1,5 +1,5 @@
-// Package lab is what the scenarios of the lab are made of: a place to check what a
-// scenario teaches, to note what was observed, and to record pictures of it.
+// Package lab is what the scenarios of the lab are made of: a place to check what a scenario
+// teaches, to note what was observed, and to record pictures of it.
 package lab
 
 import (
@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// Scenario is one lesson. The texts have no figures of their own, as those differ from machine to
-// machine: only Found may have some, of this run. In all of them a blank line separates
+// Scenario is one lesson. The texts have no figures of their own, as those differ from machine
+// to machine: only Found may have some, of this run. In all of them a blank line separates
 // paragraphs, and `backquotes` enclose code.
 type Scenario struct {
 	Lesson int // where it comes in the course

@@ -26,27 +26,34 @@ func TestNumbersAreWrittenAsReadersExpectThem(t *testing.T) {
 		v    float64
 		want string
 	}{
-		{Count, 0, "0"}, {Count, math.Copysign(0, -1), "0"}, {Count, 7, "7"}, {Count, -7, "-7"}, {Count, 0.123456, "0.12"},
-		{Count, 99_994, "99994"}, {Count, 99_995, "100 k"}, {Count, 999_499, "999 k"}, {Count, 999_500, "1 M"}, {Count, 1.5e9, "1.5 G"},
+		{Count, 0, "0"}, {Count, math.Copysign(0, -1), "0"}, {Count, 7, "7"}, {Count, -7, "-7"},
+		{Count, 0.123456, "0.12"},
+		{Count, 99_994, "99994"}, {Count, 99_995, "100 k"}, {Count, 999_499, "999 k"}, {Count, 999_500,
+			"1 M"}, {Count, 1.5e9, "1.5 G"},
 		{Count, -2e6, "-2 M"}, {Count, 12.345, "12.3"}, {Count, 999.7, "1000"},
-		{Nanos, 0, "0 ns"}, {Nanos, 999, "999 ns"}, {Nanos, 1000, "1 µs"}, {Nanos, 999_499, "999 µs"}, {Nanos, 999_500, "1 ms"},
+		{Nanos, 0, "0 ns"}, {Nanos, 999, "999 ns"}, {Nanos, 1000, "1 µs"}, {Nanos, 999_499,
+			"999 µs"}, {Nanos, 999_500, "1 ms"},
 		{Nanos, 1.5e9, "1.5 s"}, {Nanos, -1500, "-1.5 µs"},
-		{Percent, 0, "0 %"}, {Percent, 0.5, "50 %"}, {Percent, 1, "100 %"}, {Percent, 0.3333, "33.3 %"}, {Percent, 0.0001, "0.01 %"},
+		{Percent, 0, "0 %"}, {Percent, 0.5, "50 %"}, {Percent, 1, "100 %"}, {Percent, 0.3333,
+			"33.3 %"}, {Percent, 0.0001, "0.01 %"},
 		{Rate, 12_345_678, "12.3 M/s"}, {Rate, 0, "0/s"},
 		{Decimals, 1, "1.00"}, {Decimals, math.Copysign(0, -1), "0.00"},
 	} {
 		assert.Equal(t, c.want, c.unit.Format(c.v), "%v in %q", c.v, c.unit)
 	}
 	for _, unit := range []Unit{Count, Nanos, Percent, Rate, Decimals} {
-		for _, v := range []float64{math.MaxFloat64, -math.MaxFloat64, math.SmallestNonzeroFloat64, math.Inf(1), math.NaN()} {
+		for _, v := range []float64{math.MaxFloat64, -math.MaxFloat64, math.SmallestNonzeroFloat64,
+			math.Inf(1), math.NaN()} {
 			assert.NotEmpty(t, unit.Format(v))
 		}
 	}
 }
 
 func TestObservationsAreFilledIntoTheText(t *testing.T) {
-	got, err := expand(`{{n .d}}, {{n .i}}, {{n .u}}, {{n .f}}, {{times .none}}, {{times .one}}, {{times .two}}, {{times .i}}, {{percent .f}}, {{index .f}}`,
-		map[string]any{"d": 1500 * time.Microsecond, "i": 100_000, "u": uint64(3), "f": 0.5, "none": 0, "one": 1, "two": int64(2)})
+	got, err := expand(`{{n .d}}, {{n .i}}, {{n .u}}, {{n .f}}, {{times .none}}, `+
+		`{{times .one}}, {{times .two}}, {{times .i}}, {{percent .f}}, {{index .f}}`,
+		map[string]any{"d": 1500 * time.Microsecond, "i": 100_000, "u": uint64(3), "f": 0.5, "none": 0,
+			"one": 1, "two": int64(2)})
 	require.NoError(t, err)
 	require.Equal(t, "1.5 ms, 100 k, 3, 0.5, never, once, twice, 100000 times, 50 %, 0.50", got)
 	for text, observed := range map[string]map[string]any{
@@ -111,7 +118,8 @@ func TestAContradictionStaysWhateverElseIsChecked(t *testing.T) {
 	})
 	require.False(t, r.OK)
 	require.Empty(t, r.Error)
-	require.Equal(t, []Check{{"now and then", true, ""}, {"now and then", false, ""}, {"equal", false, "want 1, got 2"},
+	require.Equal(t, []Check{{"now and then", true, ""}, {"now and then", false, ""},
+		{"equal", false, "want 1, got 2"},
 		{"is", false, "want context canceled, got <nil>"}}, r.Checks)
 }
 
@@ -144,7 +152,8 @@ func TestAScenarioThatBreaksIsTold(t *testing.T) {
 			require.Empty(t, r.Found, "nothing is claimed of it")
 		})
 	}
-	r := Run(t.Context(), &Scenario{Found: "{{.missing}}", Run: func(context.Context, *Lab) error { return nil }}, Options{})
+	r := Run(t.Context(), &Scenario{Found: "{{.missing}}",
+		Run: func(context.Context, *Lab) error { return nil }}, Options{})
 	require.False(t, r.OK)
 	require.Contains(t, r.Error, "missing")
 }
@@ -161,7 +170,8 @@ func TestWaitingForWhatNeverComesEndsWithTheRun(t *testing.T) {
 
 func TestChanceFollowsFromTheSeedAndTheName(t *testing.T) {
 	draw := func(name string, seed uint64) (n uint64) {
-		Run(t.Context(), &Scenario{Name: name, Run: func(_ context.Context, l *Lab) error { n = l.Rand.Uint64(); return nil }}, Options{Seed: seed})
+		Run(t.Context(), &Scenario{Name: name,
+			Run: func(_ context.Context, l *Lab) error { n = l.Rand.Uint64(); return nil }}, Options{Seed: seed})
 		return n
 	}
 	assert.Equal(t, draw("a", 1), draw("a", 1))
@@ -225,9 +235,11 @@ func TestATimelineShowsWhatTheLocksDo(t *testing.T) {
 	})
 	require.True(t, r.OK, "%s %v", r.Error, r.Checks)
 	tl := r.Timelines[0]
-	require.Equal(t, []string{"running: works", "exclusive: has A", "exclusive: has A and reads B", "running: works", "waiting: dreams", "running: works", "mark: number 1"},
+	require.Equal(t, []string{"running: works", "exclusive: has A", "exclusive: has A and reads B",
+		"running: works", "waiting: dreams", "running: works", "mark: number 1"},
 		merged(told(tl.Lanes[0])))
-	require.Equal(t, []string{"running: works", "waiting: waits to write B", "running: works", "shared: reads B", "running: works",
+	require.Equal(t, []string{"running: works", "waiting: waits to write B", "running: works",
+		"shared: reads B", "running: works",
 		"mark: finds A taken", "mark: gives up waiting for B"}, merged(told(tl.Lanes[1])))
 	for _, lane := range tl.Lanes {
 		end := time.Duration(0)
@@ -258,12 +270,15 @@ func merged(all []string) (kept []string) {
 func TestWhatIsTooShortToBeSeenIsLeftOut(t *testing.T) {
 	ms := time.Millisecond
 	tl := &Timeline{Lanes: []*Lane{{Spans: []Span{
-		{Running, 0, 10 * ms, "works"}, {Waiting, 10 * ms, 10*ms + 1, "waits"}, {Running, 10*ms + 1, 500 * ms, "works"},
-		{Exclusive, 500 * ms, 500 * ms, "no time"}, {Waiting, 500 * ms, 700 * ms, "waits"}, {Exclusive, 700 * ms, 700*ms + 1, "has it"},
+		{Running, 0, 10 * ms, "works"}, {Waiting, 10 * ms, 10*ms + 1, "waits"}, {Running, 10*ms + 1,
+			500 * ms, "works"},
+		{Exclusive, 500 * ms, 500 * ms, "no time"}, {Waiting, 500 * ms, 700 * ms, "waits"},
+		{Exclusive, 700 * ms, 700*ms + 1, "has it"},
 	}, Marks: []Mark{{1000 * ms, "late"}}}, {}}}
 	tl.seal()
 	require.Equal(t, 1000*ms, tl.Length)
-	require.Equal(t, []Span{{Running, 0, 500 * ms, "works"}, {Waiting, 500 * ms, 700 * ms, "waits"}, {Exclusive, 700 * ms, 700*ms + 1, "has it"}}, tl.Lanes[0].Spans)
+	require.Equal(t, []Span{{Running, 0, 500 * ms, "works"}, {Waiting, 500 * ms, 700 * ms, "waits"},
+		{Exclusive, 700 * ms, 700*ms + 1, "has it"}}, tl.Lanes[0].Spans)
 	require.Empty(t, tl.Lanes[1].Spans)
 	require.NotNil(t, tl.Lanes[1].Spans, "JSON has an empty list")
 }

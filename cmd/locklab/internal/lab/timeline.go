@@ -87,8 +87,8 @@ func (t *Timeline) WrapReadWrite(name string, rw locks.ReadWriteLocker) locks.Re
 	return t.rec.WrapReadWrite(name, rw)
 }
 
-// Go starts a goroutine with a lane. An error or a panic of f ends the scenario, and the context
-// of all.
+// Go starts a goroutine with a lane. An error or a panic of f ends the scenario, and the
+// context of all.
 func (t *Timeline) Go(name string, f func(ctx context.Context, me *Lane) error) {
 	me := &Lane{Name: name, t: t, Spans: []Span{}, Marks: []Mark{}}
 	t.mu.Lock()

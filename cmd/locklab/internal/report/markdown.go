@@ -11,15 +11,16 @@ import (
 	"github.com/jucgo/locks/cmd/locklab/internal/lab"
 )
 
-// Docs returns the chapters of the documentation by file name. They come from the same texts as the
-// page, and have no figures.
+// Docs returns the chapters of the documentation by file name. They come from the same texts as
+// the page, and have no figures.
 func Docs(course *lab.Course) (map[string]string, error) {
 	all := course.All()
 	docs := map[string]string{}
 	var index strings.Builder
 	some := course.Command + " run " + all[0].Name
-	fmt.Fprintf(&index, "# %s\n\n%s\n\n```sh\n%-*s   # all of them, and a page with pictures\n%s   # one of them\n```\n",
-		course.Title, course.Intro, len(some), course.Command, some)
+	fmt.Fprintf(&index, "# %s\n\n%s\n\n```sh\n%-*s   # all of them, and a page with pictures\n%s   # one "+
+		"of them\n```\n",
+		course.Title, paragraphs(course.Intro), len(some), course.Command, some)
 	topic := ""
 	for i, s := range all {
 		if s.Topic != topic {
@@ -45,11 +46,12 @@ func chapter(course *lab.Course, i int) (string, error) {
 		return "", err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "<!-- Made by: %s docs docs. The source is %s/%s. -->\n\n", course.Command, course.Folder, s.File())
-	fmt.Fprintf(&b, "# %s\n\n*%s*\n\n%s\n\n", s.Title, s.Question, s.Claim)
-	fmt.Fprintf(&b, "## See it\n\n```sh\n%s run %s\n```\n\n%s\n\n", course.Command, s.Name, s.Look)
+	fmt.Fprintf(&b, "<!-- Made by: %s docs docs\n", course.Command)
+	fmt.Fprintf(&b, "     Source: %s/%s -->\n\n", course.Folder, s.File())
+	fmt.Fprintf(&b, "# %s\n\n*%s*\n\n%s\n\n", s.Title, s.Question, paragraphs(s.Claim))
+	fmt.Fprintf(&b, "## See it\n\n```sh\n%s run %s\n```\n\n%s\n\n", course.Command, s.Name, paragraphs(s.Look))
 	fmt.Fprintf(&b, "## The lines that do it\n\n```go\n%s\n```\n\nIn Java:\n\n```java\n%s\n```\n\n", code, s.Java)
-	fmt.Fprintf(&b, "## What follows\n\n%s\n\n", s.Take)
+	fmt.Fprintf(&b, "## What follows\n\n%s\n\n", paragraphs(s.Take))
 	var links []string
 	if i > 0 {
 		links = append(links, fmt.Sprintf("Before: [%s](%s.md)", all[i-1].Title, all[i-1].Name))
@@ -60,6 +62,15 @@ func chapter(course *lab.Course, i int) (string, error) {
 	}
 	b.WriteString(strings.Join(links, " · ") + "\n")
 	return b.String(), nil
+}
+
+// paragraphs wraps the lines of each paragraph of a text.
+func paragraphs(text string) string {
+	all := strings.Split(text, "\n\n")
+	for i, p := range all {
+		all[i] = strings.TrimSuffix(Wrap(p, 0), "\n")
+	}
+	return strings.Join(all, "\n\n")
 }
 
 // WriteDocs writes the chapters to a directory, which it makes if need be, and returns how many

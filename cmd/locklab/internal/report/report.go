@@ -1,5 +1,5 @@
-// Package report writes what a run of the lab found: as a page, for a terminal, as JSON, and, without
-// the run, as chapters of the documentation.
+// Package report writes what a run of the lab found: as a page, for a terminal, as JSON, and,
+// without the run, as chapters of the documentation.
 package report
 
 import (
@@ -12,7 +12,8 @@ import (
 	"github.com/jucgo/locks/cmd/locklab/internal/lab"
 )
 
-// Schema names the form of the JSON report. It changes when a reader of the old form would fail.
+// Schema names the form of the JSON report. It changes when a reader of the old form would
+// fail.
 const Schema = "locklab/1"
 
 // Report is a run. Durations are in nanoseconds.
@@ -35,7 +36,8 @@ type Report struct {
 
 // New begins a report of a course on this machine.
 func New(course *lab.Course, o lab.Options) *Report {
-	return &Report{course: course, Schema: Schema, OK: true, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH,
+	return &Report{course: course, Schema: Schema, OK: true, Go: runtime.Version(), OS: runtime.GOOS,
+		Arch: runtime.GOARCH,
 		CPUs: runtime.NumCPU(), GOMAXPROCS: runtime.GOMAXPROCS(0), Seed: o.Seed, Quick: o.Quick,
 		Started: time.Now(), Scenarios: []*lab.Result{}}
 }

@@ -25,7 +25,8 @@ import (
 )
 
 // hostile are names that break out of text, attributes and scripts that do not escape them.
-var hostile = []string{`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `' onload='x`, `a & b`, `&lt;`, `</svg></svg>`,
+var hostile = []string{`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `' onload='x`, `a & b`,
+	`&lt;`, `</svg></svg>`,
 	"`code`", `{{.}}`, `%s%d%!`, "", " ", "名字", "🔒", strings.Repeat("long ", 200), "a\nb"}
 
 // parsed checks that text is well-formed, and returns all texts, attributes and elements in it.
@@ -93,7 +94,8 @@ func TestNamesAreTextAndNeverMarkup(t *testing.T) {
 	for _, name := range hostile {
 		t.Run(strconv.Quote(name[:min(len(name), 20)]), func(t *testing.T) {
 			tl := timeline(time.Millisecond, &lab.Lane{Name: name,
-				Spans: []lab.Span{{State: lab.Waiting, To: time.Millisecond, Label: name}}, Marks: []lab.Mark{{At: time.Microsecond, Label: name}}})
+				Spans: []lab.Span{{State: lab.Waiting, To: time.Millisecond, Label: name}},
+				Marks: []lab.Mark{{At: time.Microsecond, Label: name}}})
 			tl.Title, tl.Desc = name, name
 			svg := string(TimelineSVG("id", tl))
 			sane(t, svg)
@@ -102,7 +104,8 @@ func TestNamesAreTextAndNeverMarkup(t *testing.T) {
 			assert.Contains(t, strings.Join(attributes, "\x00"), name)
 
 			for _, bars := range []bool{false, true} {
-				c := lab.Chart{Title: name, Desc: name, Bars: bars, X: lab.Axis{Label: name, Ticks: []string{name}}, Y: lab.Axis{Label: name},
+				c := lab.Chart{Title: name, Desc: name, Bars: bars,
+					X: lab.Axis{Label: name, Ticks: []string{name}}, Y: lab.Axis{Label: name},
 					Series: []lab.Series{{Name: name, Points: []lab.Point{{X: 0, Y: 1}}}}}
 				svg = string(ChartSVG("id", c))
 				sane(t, svg)
@@ -121,7 +124,8 @@ func TestAPageOfHostileResultsIsWellFormed(t *testing.T) {
 	r := New(scenarios.Course, lab.Options{})
 	for i, s := range scenarios.Course.All() {
 		name := hostile[i%len(hostile)]
-		r.Add(&lab.Result{Name: s.Name, Title: name, Error: name, Found: name, Checks: []lab.Check{{Text: name, Got: name}},
+		r.Add(&lab.Result{Name: s.Name, Title: name, Error: name, Found: name,
+			Checks:    []lab.Check{{Text: name, Got: name}},
 			Timelines: []*lab.Timeline{timeline(0), timeline(1, &lab.Lane{Name: name})},
 			Charts:    []lab.Chart{{Title: name, X: lab.Axis{Label: name}, Y: lab.Axis{Label: name}}},
 			Tables:    []lab.Table{{Title: name, Head: []string{name}, Rows: [][]string{{name, name}, {}}}, {}},
@@ -146,18 +150,23 @@ func TestAPageOfHostileResultsIsWellFormed(t *testing.T) {
 
 func TestPicturesOfNothing(t *testing.T) {
 	for name, svg := range map[string]template.HTML{
-		"no lanes":          TimelineSVG("id", timeline(0)),
-		"an empty lane":     TimelineSVG("id", timeline(0, &lab.Lane{Name: "Ann"})),
-		"a moment":          TimelineSVG("id", timeline(1, &lab.Lane{Spans: []lab.Span{{State: lab.Running, To: 1}}})),
-		"no series":         ChartSVG("id", lab.Chart{}),
-		"no points":         ChartSVG("id", lab.Chart{Series: []lab.Series{{Name: "a"}, {Name: "b"}}}),
-		"logarithmic":       ChartSVG("id", lab.Chart{X: lab.Axis{Log: true}, Y: lab.Axis{Log: true}}),
-		"no bars":           ChartSVG("id", lab.Chart{Bars: true}),
-		"bars not named":    ChartSVG("id", lab.Chart{Bars: true, Series: []lab.Series{{Points: []lab.Point{{X: 0, Y: 1}, {X: 7, Y: 1}, {X: -1, Y: 1}}}}}),
-		"one point":         ChartSVG("id", lab.Chart{Series: []lab.Series{{Points: []lab.Point{{}}}}}),
-		"all the same":      ChartSVG("id", lab.Chart{Series: []lab.Series{{Points: []lab.Point{{X: 5, Y: 5}, {X: 5, Y: 5}}}}}),
-		"one, logarithmic":  ChartSVG("id", lab.Chart{X: lab.Axis{Log: true}, Y: lab.Axis{Log: true}, Series: []lab.Series{{Points: []lab.Point{{X: 1, Y: 1}}}}}),
-		"zero, logarithmic": ChartSVG("id", lab.Chart{X: lab.Axis{Log: true}, Y: lab.Axis{Log: true}, Series: []lab.Series{{Points: []lab.Point{{}}}}}),
+		"no lanes":      TimelineSVG("id", timeline(0)),
+		"an empty lane": TimelineSVG("id", timeline(0, &lab.Lane{Name: "Ann"})),
+		"a moment": TimelineSVG("id",
+			timeline(1, &lab.Lane{Spans: []lab.Span{{State: lab.Running, To: 1}}})),
+		"no series":   ChartSVG("id", lab.Chart{}),
+		"no points":   ChartSVG("id", lab.Chart{Series: []lab.Series{{Name: "a"}, {Name: "b"}}}),
+		"logarithmic": ChartSVG("id", lab.Chart{X: lab.Axis{Log: true}, Y: lab.Axis{Log: true}}),
+		"no bars":     ChartSVG("id", lab.Chart{Bars: true}),
+		"bars not named": ChartSVG("id", lab.Chart{Bars: true,
+			Series: []lab.Series{{Points: []lab.Point{{X: 0, Y: 1}, {X: 7, Y: 1}, {X: -1, Y: 1}}}}}),
+		"one point": ChartSVG("id", lab.Chart{Series: []lab.Series{{Points: []lab.Point{{}}}}}),
+		"all the same": ChartSVG("id", lab.Chart{Series: []lab.Series{{Points: []lab.Point{{X: 5, Y: 5},
+			{X: 5, Y: 5}}}}}),
+		"one, logarithmic": ChartSVG("id", lab.Chart{X: lab.Axis{Log: true}, Y: lab.Axis{Log: true},
+			Series: []lab.Series{{Points: []lab.Point{{X: 1, Y: 1}}}}}),
+		"zero, logarithmic": ChartSVG("id", lab.Chart{X: lab.Axis{Log: true}, Y: lab.Axis{Log: true},
+			Series: []lab.Series{{Points: []lab.Point{{}}}}}),
 	} {
 		t.Run(name, func(t *testing.T) { sane(t, string(svg)) })
 	}
@@ -166,16 +175,19 @@ func TestPicturesOfNothing(t *testing.T) {
 	assert.Empty(t, highlight(""))
 	assert.Empty(t, Wrap(" ", 6))
 	var text bytes.Buffer
-	require.NoError(t, Text(&text, &lab.Result{Timelines: []*lab.Timeline{timeline(0), timeline(5, &lab.Lane{})}}, true))
+	require.NoError(t, Text(&text, &lab.Result{Timelines: []*lab.Timeline{timeline(0),
+		timeline(5, &lab.Lane{})}}, true))
 }
 
 func TestPicturesOfExtremes(t *testing.T) {
-	extremes := []float64{0, math.Copysign(0, -1), 1e-300, 1e-9, 1, 1e9, 1e18, 1e300, math.MaxFloat64, -1, -1e9, -math.MaxFloat64, math.Inf(1), math.Inf(-1), math.NaN()}
+	extremes := []float64{0, math.Copysign(0, -1), 1e-300, 1e-9, 1, 1e9, 1e18, 1e300, math.MaxFloat64, -1,
+		-1e9, -math.MaxFloat64, math.Inf(1), math.Inf(-1), math.NaN()}
 	for _, a := range extremes {
 		for _, b := range extremes {
 			for _, log := range []bool{false, true} {
 				for _, bars := range []bool{false, true} {
-					c := lab.Chart{Bars: bars, X: lab.Axis{Log: log, Ticks: []string{"one", "other"}}, Y: lab.Axis{Log: log, Unit: lab.Nanos},
+					c := lab.Chart{Bars: bars, X: lab.Axis{Log: log, Ticks: []string{"one", "other"}},
+						Y:      lab.Axis{Log: log, Unit: lab.Nanos},
 						Series: []lab.Series{{Name: "s", Points: []lab.Point{{X: a, Y: b}, {X: b, Y: a}}}}}
 					sane(t, string(ChartSVG("id", c)))
 					chartRows(c)
@@ -184,7 +196,8 @@ func TestPicturesOfExtremes(t *testing.T) {
 		}
 	}
 	long := time.Duration(math.MaxInt64)
-	tl := timeline(long, &lab.Lane{Spans: []lab.Span{{State: lab.Waiting, From: 0, To: long}, {State: lab.Running, From: long, To: 0}}, Marks: []lab.Mark{{At: long}, {At: -long}}})
+	tl := timeline(long, &lab.Lane{Spans: []lab.Span{{State: lab.Waiting, From: 0, To: long},
+		{State: lab.Running, From: long, To: 0}}, Marks: []lab.Mark{{At: long}, {At: -long}}})
 	svg := string(TimelineSVG("id", tl))
 	sane(t, svg)
 	var text bytes.Buffer
@@ -208,7 +221,8 @@ func TestManyLanesAndPointsStayWithinTheirSize(t *testing.T) {
 	for i := range 1000 {
 		points = append(points, lab.Point{X: float64(i), Y: float64(i * i)})
 	}
-	svg = string(ChartSVG("id", lab.Chart{Series: []lab.Series{{Name: "a", Points: points}, {Name: "b", Points: points}}}))
+	svg = string(ChartSVG("id", lab.Chart{Series: []lab.Series{{Name: "a", Points: points},
+		{Name: "b", Points: points}}}))
 	sane(t, svg)
 	assert.Equal(t, 1, strings.Count(svg, `tabindex="0"`))
 	assert.Less(t, strings.Count(svg, `class="dot"`), 30, "the line is drawn, and not every point marked")
@@ -266,7 +280,8 @@ func TestTicksAreRoundAndFew(t *testing.T) {
 }
 
 func TestATableOfAChartHasALineForEachX(t *testing.T) {
-	c := lab.Chart{Series: []lab.Series{{Points: []lab.Point{{X: 1, Y: 2}, {X: 2, Y: 4}}}, {Points: []lab.Point{{X: 2, Y: 8}}}}}
+	c := lab.Chart{Series: []lab.Series{{Points: []lab.Point{{X: 1, Y: 2}, {X: 2, Y: 4}}},
+		{Points: []lab.Point{{X: 2, Y: 8}}}}}
 	assert.Equal(t, [][]string{{"1", "2", ""}, {"2", "4", "8"}}, chartRows(c))
 }
 
@@ -275,9 +290,12 @@ func TestProseHasParagraphsAndCode(t *testing.T) {
 }
 
 func TestTheTextForTerminals(t *testing.T) {
-	r := &lab.Result{Name: "n", Title: "T", Error: "first\n\tsecond\n", Checks: []lab.Check{{Text: "holds", OK: true}, {Text: "does not", Got: "want 1, got 2"}},
-		Found: strings.Repeat("word ", 100), Quotes: []lab.Quote{{Title: "Said", Text: "line\n  indented\n\n"}},
-		Timelines: []*lab.Timeline{timeline(100, &lab.Lane{Name: "Ann", Spans: []lab.Span{{State: lab.Exclusive, To: 50}, {State: lab.Waiting, From: 50, To: 100}}}, &lab.Lane{Name: "名"})}}
+	r := &lab.Result{Name: "n", Title: "T", Error: "first\n\tsecond\n",
+		Checks: []lab.Check{{Text: "holds", OK: true}, {Text: "does not", Got: "want 1, got 2"}},
+		Found:  strings.Repeat("word ", 100), Quotes: []lab.Quote{{Title: "Said", Text: "line\n  indented\n\n"}},
+		Timelines: []*lab.Timeline{timeline(100,
+			&lab.Lane{Name: "Ann", Spans: []lab.Span{{State: lab.Exclusive, To: 50},
+				{State: lab.Waiting, From: 50, To: 100}}}, &lab.Lane{Name: "名"})}}
 	var b bytes.Buffer
 	require.NoError(t, Text(&b, r, true))
 	text := b.String()
@@ -298,7 +316,8 @@ func TestTheTextForTerminals(t *testing.T) {
 
 func TestJSONComesBackAsItWent(t *testing.T) {
 	r := New(scenarios.Course, lab.Options{Seed: math.MaxUint64, Quick: true})
-	r.Add(&lab.Result{Name: "a", OK: true, Elapsed: time.Hour, Observations: map[string]any{"k": "v"}, Quotes: []lab.Quote{{Text: "<&>"}}})
+	r.Add(&lab.Result{Name: "a", OK: true, Elapsed: time.Hour, Observations: map[string]any{"k": "v"},
+		Quotes: []lab.Quote{{Text: "<&>"}}})
 	var b bytes.Buffer
 	require.NoError(t, r.JSON(&b))
 	var back Report
@@ -336,13 +355,16 @@ func FuzzPicturesAreWellFormed(f *testing.F) {
 	}
 	f.Add("x", int64(math.MaxInt64), int64(math.MinInt64), math.Inf(1), math.NaN(), true, true)
 	f.Fuzz(func(t *testing.T, name string, from, to int64, a, b float64, log, bars bool) {
-		if !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' || r == '\uFFFE' || r == '\uFFFF' }) {
+		if !utf8.ValidString(name) || strings.ContainsFunc(name,
+			func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' || r == '\uFFFE' || r == '\uFFFF' }) {
 			return // no text
 		}
-		tl := timeline(time.Duration(to), &lab.Lane{Name: name, Spans: []lab.Span{{State: lab.Shared, From: time.Duration(from), To: time.Duration(to), Label: name}},
+		tl := timeline(time.Duration(to), &lab.Lane{Name: name,
+			Spans: []lab.Span{{State: lab.Shared, From: time.Duration(from), To: time.Duration(to), Label: name}},
 			Marks: []lab.Mark{{At: time.Duration(from), Label: name}}})
 		sane(t, string(TimelineSVG("id", tl)))
-		sane(t, string(ChartSVG("id", lab.Chart{Title: name, Bars: bars, X: lab.Axis{Log: log, Label: name, Ticks: []string{name, name}}, Y: lab.Axis{Log: log, Unit: lab.Rate},
+		sane(t, string(ChartSVG("id", lab.Chart{Title: name, Bars: bars,
+			X: lab.Axis{Log: log, Label: name, Ticks: []string{name, name}}, Y: lab.Axis{Log: log, Unit: lab.Rate},
 			Series: []lab.Series{{Name: name, Points: []lab.Point{{X: a, Y: b}, {X: b, Y: a}, {X: 0, Y: 0}}}}})))
 		parsed(t, "<div>"+string(prose(name))+"</div>")
 		texts, _, _ := parsed(t, "<pre>"+string(highlight(name))+"</pre>")

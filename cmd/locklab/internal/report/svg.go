@@ -36,12 +36,13 @@ const (
 	perRune = 7
 )
 
-// TimelineSVG draws t. Its x coordinates are percentages: it takes the width that it is given, and text
-// stays as large as it is.
+// TimelineSVG draws t. Its x coordinates are percentages: it takes the width that it is given,
+// and text stays as large as it is.
 func TimelineSVG(id string, t *lab.Timeline) template.HTML {
 	var s svg
 	height := len(t.Lanes)*laneHeight + axisHeight
-	s.f(`<svg class="timeline" id="%s" width="100%%" height="%d" role="group" aria-labelledby="%s-t %s-d">`, id, height, id, id)
+	s.f(`<svg class="timeline" id="%s" width="100%%" height="%d" role="group" aria-labelledby="%s-t %s-d">`,
+		id, height, id, id)
 	s.f(`<title id="%s-t">%s</title><desc id="%s-d">%s</desc>`, id, esc("Timeline: "+t.Title), id, esc(t.Desc))
 	length := max(float64(t.Length), 1)
 	x := func(d time.Duration) float64 { return float64(d) / length * 100 }
@@ -73,21 +74,26 @@ func TimelineSVG(id string, t *lab.Timeline) template.HTML {
 	}
 	for i, lane := range t.Lanes {
 		top := i * laneHeight
-		s.f(`<g class="lane" role="list" aria-label="%s"><text class="who" x="0" y="%d">%s</text>`, esc(lane.Name), top+12, esc(lane.Name))
+		s.f(`<g class="lane" role="list" aria-label="%s"><text class="who" x="0" y="%d">%s</text>`,
+			esc(lane.Name), top+12, esc(lane.Name))
 		s.f(`<line class="rail" x1="0" x2="100%%" y1="%d" y2="%d"/>`, top+barTop+barHeight/2, top+barTop+barHeight/2)
 		for _, span := range lane.Spans {
-			tip := fmt.Sprintf("%s %s: %s, from %s", lane.Name, span.Label, lab.Duration(span.To-span.From), lab.Duration(span.From))
+			tip := fmt.Sprintf("%s %s: %s, from %s", lane.Name, span.Label, lab.Duration(span.To-span.From),
+				lab.Duration(span.From))
 			y, h := top+barTop, barHeight
 			if span.State == lab.Running {
 				y, h = top+barTop+barHeight/2-3, 6
 			}
 			w := max(x(span.To)-x(span.From), 0)
-			s.f(`<g class="span %s" role="listitem" tabindex="%s" data-tip="%s" aria-label="%s" data-lane="%d">`, span.State, stop(), esc(tip), esc(tip), i)
-			s.f(`<svg x="%s%%" y="%d" width="%s%%" height="%d" style="width:max(2px,%s%%)">`, num(x(span.From)), y, num(w), h, num(w))
+			s.f(`<g class="span %s" role="listitem" tabindex="%s" data-tip="%s" aria-label="%s"
+data-lane="%d">`, span.State, stop(), esc(tip), esc(tip), i)
+			s.f(`<svg x="%s%%" y="%d" width="%s%%" height="%d" style="width:max(2px,%s%%)">`,
+				num(x(span.From)), y, num(w), h, num(w))
 			s.f(`<rect class="fill" x="0" y="0" width="100%%" height="100%%" rx="3"/>`)
 			if text := span.Label; span.State != lab.Running && fits(text, w) {
 				// Stripes and dots make a text hard to read: it has a plate of its own.
-				s.f(`<rect class="plate" x="3" y="3" width="%s" height="%d" rx="2"/>`, num(float64(utf8.RuneCountInString(text))*(perRune-0.3)+8), barHeight-6)
+				s.f(`<rect class="plate" x="3" y="3" width="%s" height="%d" rx="2"/>`,
+					num(float64(utf8.RuneCountInString(text))*(perRune-0.3)+8), barHeight-6)
 				s.f(`<text class="inside" x="7" y="15">%s</text>`, esc(text))
 			}
 			s.f(`</svg></g>`)
@@ -96,8 +102,10 @@ func TimelineSVG(id string, t *lab.Timeline) template.HTML {
 		for j, m := range lane.Marks {
 			at := x(m.At)
 			tip := fmt.Sprintf("%s %s, at %s", lane.Name, m.Label, lab.Duration(m.At))
-			s.f(`<g class="mark" role="listitem" tabindex="%s" data-tip="%s" aria-label="%s" data-lane="%d">`, stop(), esc(tip), esc(tip), i)
-			s.f(`<svg x="%s%%" y="%d" width="1" height="1" overflow="visible"><path d="M0 -3 l-4.5 8 h9 z"/><rect class="hit" x="-8" y="-8" width="16" height="16"/></svg>`,
+			s.f(`<g class="mark" role="listitem" tabindex="%s" data-tip="%s" aria-label="%s"
+data-lane="%d">`, stop(), esc(tip), esc(tip), i)
+			s.f(`<svg x="%s%%" y="%d" width="1" height="1" overflow="visible"><path d="M0 -3 l-4.5 8 h9
+z"/><rect class="hit" x="-8" y="-8" width="16" height="16"/></svg>`,
 				num(at), top+barTop+barHeight+4)
 			w := float64(utf8.RuneCountInString(m.Label)+2) * perRune / assumed * 100
 			begin, anchor, dx := at, "start", 7
@@ -112,7 +120,8 @@ func TimelineSVG(id string, t *lab.Timeline) template.HTML {
 				}
 			}
 			if clear {
-				s.f(`<text class="mark-text" x="%s%%" dx="%d" y="%d" text-anchor="%s">%s</text>`, num(at), dx, top+barTop+barHeight+12, anchor, esc(m.Label))
+				s.f(`<text class="mark-text" x="%s%%" dx="%d" y="%d" text-anchor="%s">%s</text>`, num(at),
+					dx, top+barTop+barHeight+12, anchor, esc(m.Label))
 				free = begin + w
 			}
 			s.f(`</g>`)
@@ -155,8 +164,8 @@ const (
 	bottom      = 44
 )
 
-// measured returns c without points that are no numbers, and without figures so large or small that a
-// difference between two of them would be none.
+// measured returns c without points that are no numbers, and without figures so large or small
+// that a difference between two of them would be none.
 func measured(c lab.Chart) lab.Chart {
 	const most, least = 1e100, 1e-100
 	figure := func(v float64) (float64, bool) {
@@ -210,7 +219,8 @@ func newScale(axis lab.Axis, values []float64, from, to float64, own bool) (s sc
 		if own {
 			s.min, s.max = low, max(high, low*1.01)
 		} else {
-			s.min, s.max = math.Pow(10, math.Floor(math.Log10(low)+1e-9)), math.Pow(10, math.Ceil(math.Log10(high)-1e-9))
+			s.min, s.max = math.Pow(10, math.Floor(math.Log10(low)+1e-9)), math.Pow(10,
+				math.Ceil(math.Log10(high)-1e-9))
 			if s.max <= s.min {
 				s.max = s.min * 10
 			}
@@ -263,13 +273,17 @@ const looks = 5
 func marker(series int, x, y, r float64) string {
 	switch series % looks {
 	case 1:
-		return fmt.Sprintf(`<rect class="dot" x="%s" y="%s" width="%s" height="%s"/>`, num(x-r), num(y-r), num(2*r), num(2*r))
+		return fmt.Sprintf(`<rect class="dot" x="%s" y="%s" width="%s" height="%s"/>`, num(x-r), num(y-r),
+			num(2*r), num(2*r))
 	case 2:
-		return fmt.Sprintf(`<path class="dot" d="M%s %s l%s %s h%s z"/>`, num(x), num(y-r*1.2), num(r*1.2), num(r*2.2), num(-r*2.4))
+		return fmt.Sprintf(`<path class="dot" d="M%s %s l%s %s h%s z"/>`, num(x), num(y-r*1.2), num(r*1.2),
+			num(r*2.2), num(-r*2.4))
 	case 4:
-		return fmt.Sprintf(`<path class="dot" d="M%s %s l%s %s h%s z"/>`, num(x), num(y+r*1.2), num(r*1.2), num(-r*2.2), num(-r*2.4))
+		return fmt.Sprintf(`<path class="dot" d="M%s %s l%s %s h%s z"/>`, num(x), num(y+r*1.2), num(r*1.2),
+			num(-r*2.2), num(-r*2.4))
 	case 3:
-		return fmt.Sprintf(`<path class="dot" d="M%s %s l%s %s l%s %s l%s %s z"/>`, num(x), num(y-r*1.4), num(r*1.4), num(r*1.4), num(-r*1.4), num(r*1.4), num(-r*1.4), num(-r*1.4))
+		return fmt.Sprintf(`<path class="dot" d="M%s %s l%s %s l%s %s l%s %s z"/>`, num(x), num(y-r*1.4),
+			num(r*1.4), num(r*1.4), num(-r*1.4), num(r*1.4), num(-r*1.4), num(-r*1.4))
 	}
 	return fmt.Sprintf(`<circle class="dot" cx="%s" cy="%s" r="%s"/>`, num(x), num(y), num(r))
 }
@@ -281,7 +295,8 @@ func ChartSVG(id string, c lab.Chart) template.HTML {
 		return barsSVG(id, c)
 	}
 	var s svg
-	s.f(`<svg class="chart" id="%s" viewBox="0 0 %d %d" role="group" aria-labelledby="%s-t %s-d">`, id, chartWidth, chartHeight, id, id)
+	s.f(`<svg class="chart" id="%s" viewBox="0 0 %d %d" role="group" aria-labelledby="%s-t %s-d">`, id,
+		chartWidth, chartHeight, id, id)
 	s.f(`<title id="%s-t">%s</title><desc id="%s-d">%s</desc>`, id, esc("Chart: "+c.Title), id, esc(c.Desc))
 	var xs, ys []float64
 	for _, series := range c.Series {
@@ -305,13 +320,17 @@ func ChartSVG(id string, c lab.Chart) template.HTML {
 		s.f(`<text class="tick" x="%d" y="%s" dy="4" text-anchor="end">%s</text>`, left-7, y, esc(c.Y.Unit.Format(t)))
 	}
 	for _, l := range labels(thinned(xTicks, c.X.Unit, sx, own), c.X.Unit, sx) {
-		s.f(`<text class="tick" x="%s" y="%d" text-anchor="%s">%s</text>`, num(l.x), chartHeight-bottom+17, l.anchor, esc(l.text))
+		s.f(`<text class="tick" x="%s" y="%d" text-anchor="%s">%s</text>`, num(l.x), chartHeight-bottom+17,
+			l.anchor, esc(l.text))
 	}
-	s.f(`<text class="axis" x="%d" y="%d" text-anchor="middle">%s</text>`, (left+chartWidth-right)/2, chartHeight-8, esc(c.X.Label))
-	s.f(`<line class="base" x1="%d" x2="%d" y1="%d" y2="%d"/>`, left, chartWidth-right, chartHeight-bottom, chartHeight-bottom)
+	s.f(`<text class="axis" x="%d" y="%d" text-anchor="middle">%s</text>`, (left+chartWidth-right)/2,
+		chartHeight-8, esc(c.X.Label))
+	s.f(`<line class="base" x1="%d" x2="%d" y1="%d" y2="%d"/>`, left, chartWidth-right, chartHeight-bottom,
+		chartHeight-bottom)
 	first := true
 	for i, series := range c.Series {
-		s.f(`<g class="series s%d" role="list" aria-label="%s"><polyline class="line" points="`, i%looks, esc(series.Name))
+		s.f(`<g class="series s%d" role="list" aria-label="%s"><polyline class="line" points="`, i%looks,
+			esc(series.Name))
 		for _, p := range series.Points {
 			s.f(`%s,%s `, num(sx.at(p.X)), num(sy.at(p.Y)))
 		}
@@ -323,8 +342,10 @@ func ChartSVG(id string, c lab.Chart) template.HTML {
 				stop, first = "0", false
 			}
 			x, y := sx.at(p.X), sy.at(p.Y)
-			tip := fmt.Sprintf("%s: %s %s, at %s %s", series.Name, c.Y.Unit.Format(p.Y), c.Y.Label, c.X.Unit.Format(p.X), c.X.Label)
-			s.f(`<g class="point" role="listitem" tabindex="%s" data-tip="%s" aria-label="%s" data-lane="%d">`, stop, esc(tip), esc(tip), i)
+			tip := fmt.Sprintf("%s: %s %s, at %s %s", series.Name, c.Y.Unit.Format(p.Y), c.Y.Label,
+				c.X.Unit.Format(p.X), c.X.Label)
+			s.f(`<g class="point" role="listitem" tabindex="%s" data-tip="%s" aria-label="%s"
+data-lane="%d">`, stop, esc(tip), esc(tip), i)
 			if (j+i*every/3)%every == 0 {
 				s.f(`%s`, marker(i, x, y, 3.6))
 			}
@@ -342,8 +363,8 @@ type label struct {
 	anchor, text string
 }
 
-// labels returns the texts for which there is room. The last place always has its text, as the end of what was
-// measured; the others give way to it.
+// labels returns the texts for which there is room. The last place always has its text, as the
+// end of what was measured; the others give way to it.
 func labels(at []float64, unit lab.Unit, s scale) (kept []label) {
 	const gap = 5
 	put := func(v float64) (l label, begin, end float64) {
@@ -372,8 +393,8 @@ func labels(at []float64, unit lab.Unit, s scale) (kept []label) {
 // halfWidth is about half of what a text takes. Letters are larger on phones.
 func halfWidth(text string) float64 { return float64(utf8.RuneCountInString(text)) * 3.9 }
 
-// thinned leaves out every second tick, or more, until the texts have room. Places that were measured
-// are not evenly spaced, and left to the caller.
+// thinned leaves out every second tick, or more, until the texts have room. Places that were
+// measured are not evenly spaced, and left to the caller.
 func thinned(at []float64, unit lab.Unit, s scale, own bool) []float64 {
 	if own {
 		return at
@@ -399,7 +420,8 @@ func barsSVG(id string, c lab.Chart) template.HTML {
 	var s svg
 	const row = 50
 	height := len(c.X.Ticks)*row + 6
-	s.f(`<svg class="chart bars" id="%s" viewBox="0 0 %d %d" role="group" aria-labelledby="%s-t %s-d">`, id, chartWidth, height, id, id)
+	s.f(`<svg class="chart bars" id="%s" viewBox="0 0 %d %d" role="group" aria-labelledby="%s-t %s-d">`, id,
+		chartWidth, height, id, id)
 	s.f(`<title id="%s-t">%s</title><desc id="%s-d">%s</desc>`, id, esc("Chart: "+c.Title), id, esc(c.Desc))
 	highest := 1.0
 	for _, series := range c.Series {
@@ -418,7 +440,8 @@ func barsSVG(id string, c lab.Chart) template.HTML {
 			}
 			w := max(p.Y, 0) / highest * (chartWidth - 80)
 			tip := fmt.Sprintf("%s: %s %s", name, c.Y.Unit.Format(p.Y), c.Y.Label)
-			s.f(`<g class="point series s%d" role="listitem" tabindex="%s" data-tip="%s" aria-label="%s" data-lane="0">`, j%looks, stop, esc(tip), esc(tip))
+			s.f(`<g class="point series s%d" role="listitem" tabindex="%s" data-tip="%s" aria-label="%s"
+data-lane="0">`, j%looks, stop, esc(tip), esc(tip))
 			s.f(`<text class="axis" x="0" y="%d">%s</text>`, y+12, esc(name))
 			s.f(`<rect class="bar" x="0" y="%d" width="%s" height="20" rx="3"/>`, y+18, num(max(w, 2)))
 			s.f(`<text class="value" x="%s" y="%d">%s</text>`, num(max(w, 2)+7), y+33, esc(c.Y.Unit.Format(p.Y)))
@@ -432,7 +455,8 @@ func barsSVG(id string, c lab.Chart) template.HTML {
 
 // Swatch draws the sign of a series for the legend.
 func Swatch(i int) template.HTML {
-	return template.HTML(fmt.Sprintf(`<svg class="swatch series s%d" width="34" height="14" aria-hidden="true"><line class="line" x1="1" x2="33" y1="7" y2="7"/>%s</svg>`,
+	return template.HTML(fmt.Sprintf(`<svg class="swatch series s%d" width="34" height="14"
+aria-hidden="true"><line class="line" x1="1" x2="33" y1="7" y2="7"/>%s</svg>`,
 		i%looks, marker(i, 17, 7, 3.6)))
 }
 
@@ -442,5 +466,6 @@ func StateSwatch(state lab.State) template.HTML {
 	if state == lab.Running {
 		y, h = 7, 6
 	}
-	return template.HTML(fmt.Sprintf(`<svg class="swatch" width="44" height="20" aria-hidden="true"><g class="span %s"><rect class="fill" x="1" y="%d" width="42" height="%d" rx="3"/></g></svg>`, state, y, h))
+	return template.HTML(fmt.Sprintf(`<svg class="swatch" width="44" height="20" aria-hidden="true"><g
+class="span %s"><rect class="fill" x="1" y="%d" width="42" height="%d" rx="3"/></g></svg>`, state, y, h))
 }

@@ -25,7 +25,8 @@ func Verdict(r *lab.Result) string {
 			held++
 		}
 	}
-	return fmt.Sprintf("%s  %-15s %-58s %2d/%-2d %7s\n", sign, r.Name, r.Title, held, len(r.Checks), lab.Duration(r.Elapsed.Round(time.Millisecond)))
+	return fmt.Sprintf("%s  %-15s %-58s %2d/%-2d %7s\n", sign, r.Name, r.Title, held, len(r.Checks),
+		lab.Duration(r.Elapsed.Round(time.Millisecond)))
 }
 
 // Text writes what a scenario found for a terminal. With pictures it draws its timelines.
@@ -66,8 +67,8 @@ func indented(text string, indent int) string {
 
 var shades = map[lab.State]rune{lab.Running: '·', lab.Waiting: '░', lab.Shared: '▒', lab.Exclusive: '█'}
 
-// drawn draws a timeline with characters. Where a lane changes faster than characters can show, the
-// state that took most of the character's time is shown.
+// drawn draws a timeline with characters. Where a lane changes faster than characters can show,
+// the state that took most of the character's time is shown.
 func drawn(t *lab.Timeline) string {
 	var b strings.Builder
 	names := 0

@@ -18,12 +18,20 @@ var _ = register(lab.Scenario{
 	Topic:    "Without a lock",
 	Title:    "ABA: the same value is not the same state",
 	Question: "What does compare-and-swap not notice?",
-	Claim: `Compare-and-swap has three operands: a location, the value expected there, and the new one. It asks whether the value is what was read, not whether it still is. If it went from A to B and back to A, the swap succeeds, and what was concluded from the first A may be wrong by now.
+	Claim: `Compare-and-swap has three operands: a location, the value expected there, and the new one. It
+asks whether the value is what was read, not whether it still is. If it went from A to B and back to A, the
+swap succeeds, and what was concluded from the first A may be wrong by now.
 
 A version in front tells them apart: 1A, 2B, 3A.`,
-	Look:  "Two goroutines share a list of free slots. One is stopped in the middle of taking slot A, after it saw that B is next. The other takes A and B, and puts A back. In the first picture the one that was stopped then makes B the head of the list, although B is in use. In the second the stamp has changed, and it looks again.",
-	Found: `The plain list handed out slot {{.twice}} twice. The stamped list, under the same schedule, handed out no slot twice: the swap failed {{times .retries}}, and was tried again.`,
-	Take:  "Go's collector never reuses memory that somebody still points to, so pointers to fresh nodes are safe: `cas.Stack` relies on that. As soon as the program recycles by itself, in a pool or by index, take `cas.Packed` or `cas.Stamped`.",
+	Look: "Two goroutines share a list of free slots. One is stopped in the middle of taking slot A, " +
+		"after it saw that B is next. The other takes A and B, and puts A back. In the first picture the " +
+		"one that was stopped then makes B the head of the list, although B is in use. In the second the " +
+		"stamp has changed, and it looks again.",
+	Found: `The plain list handed out slot {{.twice}} twice. The stamped list, under the same schedule,
+handed out no slot twice: the swap failed {{times .retries}}, and was tried again.`,
+	Take: "Go's collector never reuses memory that somebody still points to, so pointers to fresh nodes " +
+		"are safe: `cas.Stack` relies on that. As soon as the program recycles by itself, in a pool or by " +
+		"index, take `cas.Packed` or `cas.Stamped`.",
 	Java: `AtomicStampedReference<Node> head = ...;
 int[] stamp = new int[1];
 Node first = head.get(stamp);
@@ -59,11 +67,13 @@ func popStamped(head *cas.Packed, next []atomic.Uint32) uint32 {
 
 func aba(_ context.Context, l *lab.Lab) error {
 	plain := freelist.NewPlain(3)
-	twice, looks := abaSchedule(l, "With a plain compare-and-swap", "The stopped goroutine does not notice that the list has changed.", plain, &plain.Step)
+	twice, looks := abaSchedule(l, "With a plain compare-and-swap", "The stopped goroutine does not notice "+
+		"that the list has changed.", plain, &plain.Step)
 	l.Equal([]string{"B"}, twice, "a plain compare-and-swap lets a slot be handed out while it is in use")
 	l.Equal(1, looks, "the plain swap succeeds at the first try")
 	stamped := freelist.NewStamped(3)
-	none, looks := abaSchedule(l, "With a stamp", "The stamp has changed: the swap fails, and the goroutine looks again.", stamped, &stamped.Step)
+	none, looks := abaSchedule(l, "With a stamp", "The stamp has changed: the swap fails, and the "+
+		"goroutine looks again.", stamped, &stamped.Step)
 	l.Equal([]string(nil), none, "with a stamp no slot is handed out while it is in use")
 	l.Equal(2, looks, "the stamped swap fails, and is tried again")
 	l.Observe("retries", looks-1)
@@ -81,9 +91,10 @@ func aba(_ context.Context, l *lab.Lab) error {
 	return nil
 }
 
-// abaSchedule runs the schedule that breaks a list without stamps. It returns the slots that were
-// handed out while in use, and how often the stopped goroutine looked at the head.
-func abaSchedule(l *lab.Lab, title, desc string, list freelist.List, step *freelist.Step) (twice []string, looks int) {
+// abaSchedule runs the schedule that breaks a list without stamps. It returns the slots that
+// were handed out while in use, and how often the stopped goroutine looked at the head.
+func abaSchedule(l *lab.Lab, title, desc string, list freelist.List, step *freelist.Step) (twice []string,
+	looks int) {
 	t := l.Timeline(title, desc)
 	stopped, goOn := make(chan struct{}), make(chan struct{})
 	name := func(slot int) string { return string(rune('A' + slot)) }

@@ -23,14 +23,27 @@ var _ = register(lab.Scenario{
 	Topic:    "Deadlock",
 	Title:    "A deadlock made, and avoided",
 	Question: "Two locks, taken in two orders: what happens, and what prevents it?",
-	Claim: `A deadlock needs four things at once: exclusion, somebody who holds one thing while waiting for another, nothing that takes it away again, and a circle of those who wait. Take away any of them and there is none.
+	Claim: `A deadlock needs four things at once: exclusion, an owner that holds one lock while it waits for
+another, locks that nothing takes away, and a circle of waiters. Without any one of them there is no deadlock.
 
-A time limit on the second lock gives the first one back. A common order has no circles. Fewer locks and smaller sections make circles rarer. And locks that know their owners can find a circle: afterwards, or, as databases do, before it closes, so that the one who would close it is refused.`,
-	Look: `In the first picture each holds one lock and waits for the other's; ` + "`deadlock.Find`" + ` describes the circle, and the scenario cancels one wait. In the second, each gives back what it has when the second lock does not come in time, and tries again. In the third, Multi takes both in an order of its own, whatever order they are listed in.
+A time limit on the second lock gives the first one back. A common order has no circles. Fewer locks and
+smaller sections make circles rarer. And locks that know their owners can find a circle: afterwards, or, as
+databases do, before it closes, by refusing the request that would close it.`,
+	Look: `In the first picture each holds one lock and waits for the other's; ` + "`deadlock.Find`" + `
+describes the circle, and the scenario cancels one wait. In the second, each gives back what it has when the
+second lock does not come in time, and tries again. In the third, Multi takes both in an order of its own,
+whatever order they are listed in.
 
-In the last one circles are refused: whoever would close one is told at once, gives its lock back, and waits for its turn.`,
-	Found: `deadlock.Find saw the circle, which stood for {{n .stuck}} until one wait was cancelled, and none afterwards. With timed tries both got through; somebody backed off {{times .backOffs}}. With Multi, {{.transfers}} transfers in opposite orders all went through, and left the sum as it was. With refusal {{.refused}} was told locks.ErrDeadlock after {{n .told}}, {{times .refusals}} in all, and both got through.`,
-	Take:  "`locks.Multi` when you know all locks beforehand. Otherwise a context with a deadline on every wait, and a retry that starts from nothing, with a pause that differs from party to party. `deadlock.Find` in the handler of a health check shows what hangs; `deadlock.Refuse`, for the whole process, is for programs that can start again.",
+In the last picture circles are refused. The goroutine that would close one gets an error at once, releases
+its lock, and waits for its turn.`,
+	Found: `deadlock.Find saw the circle, which stood for {{n .stuck}} until one wait was cancelled, and none
+afterwards. With timed tries both got through; they backed off {{times .backOffs}}. With Multi,
+{{.transfers}} transfers in opposite orders all went through, and left the sum as it was. With refusal
+{{.refused}} was told locks.ErrDeadlock after {{n .told}}, {{times .refusals}} in all, and both got through.`,
+	Take: "`locks.Multi` when you know all locks beforehand. Otherwise a context with a deadline on every " +
+		"wait, and a retry that starts from nothing, with a pause that differs from party to party. " +
+		"`deadlock.Find` in the handler of a health check shows what hangs; `deadlock.Refuse`, for the " +
+		"whole process, is for programs that can start again.",
 	Java: `if (a.tryLock(50, MILLISECONDS)) try {
     if (b.tryLock(50, MILLISECONDS)) try { transfer(); }
     finally { b.unlock(); }
@@ -83,7 +96,8 @@ func deadlocks(_ context.Context, l *lab.Lab) error {
 }
 
 func made(l *lab.Lab) {
-	t := l.Timeline("Made", "Each has one lock and waits for the other. Nobody can go on until one wait is cancelled.")
+	t := l.Timeline("Made", "Each has one lock and waits for the other. Nobody can go on until one wait is "+
+		"cancelled.")
 	muA, muB := new(reentrant.Mutex), new(reentrant.Mutex)
 	a, b := t.Wrap("A", muA), t.Wrap("B", muB)
 	first, second := firstLocks(a, b)
@@ -110,7 +124,8 @@ func made(l *lab.Lab) {
 	ann, bob := muA.Owner(), muB.Owner()
 	l.Check(ann != bob && muB.IsQueued(ann) && muA.IsQueued(bob), "each owner waits for the other's lock: a circle")
 	parties := map[locks.Owner]locks.Owner{}
-	table := lab.Table{Title: "The circle, as deadlock.Find tells it", Head: []string{"who", "waits for", "which has"}}
+	table := lab.Table{Title: "The circle, as deadlock.Find tells it", Head: []string{"who", "waits for",
+		"which has"}}
 	name := func(o locks.Owner) string {
 		n, _ := names.Load(o)
 		return fmt.Sprint(n)
@@ -125,7 +140,8 @@ func made(l *lab.Lab) {
 	}
 	l.Equal(map[locks.Owner]locks.Owner{ann: bob, bob: ann}, parties, "it names who waits for whom")
 	l.Table(table)
-	l.Quote(lab.Quote{Title: "What deadlock.Find said", Desc: "Its description of the circle. Of the stacks only the lines of the scenario and of the lock are left.", Text: concise(cycle.String())})
+	l.Quote(lab.Quote{Title: "What deadlock.Find said", Desc: "Its description of the circle. Of the " +
+		"stacks only the lines of the scenario and of the lock are left.", Text: concise(cycle.String())})
 	time.Sleep(5 * time.Millisecond)
 	l.Check(muB.IsQueued(ann) && muA.IsQueued(bob), "the circle does not go away by itself")
 	l.Observe("stuck", time.Since(start))
@@ -140,7 +156,8 @@ var (
 	ours      = regexp.MustCompile(`/reentrant\.|/scenarios\.`)
 )
 
-// concise leaves of the stacks in a description what the locks' users did, without arguments and folders.
+// concise leaves of the stacks in a description what the locks' users did, without arguments
+// and folders.
 func concise(text string) string {
 	text = createdBy.ReplaceAllString(strings.TrimRight(text, "\n")+"\n", "")
 	return frame.ReplaceAllStringFunc(text, func(f string) string {
@@ -168,8 +185,8 @@ func (m *meet) LockContext(ctx context.Context) error {
 	return err
 }
 
-// firstLocks returns a and b as those who take them first see them: both parties have their first
-// lock before either asks for its second.
+// firstLocks returns a and b as those who take them first see them: both parties have their
+// first lock before either asks for its second.
 func firstLocks(a, b locks.TryLocker) (first, second locks.TryLocker) {
 	var have sync.WaitGroup
 	have.Add(2)
@@ -177,7 +194,8 @@ func firstLocks(a, b locks.TryLocker) (first, second locks.TryLocker) {
 }
 
 func avoidedByTime(l *lab.Lab) {
-	t := l.Timeline("Avoided by a time limit", "Who does not get the second lock in time gives the first one back, pauses, and tries again.")
+	t := l.Timeline("Avoided by a time limit", "Who does not get the second lock in time gives the first "+
+		"one back, pauses, and tries again.")
 	a, b := t.Wrap("A", new(reentrant.Mutex)), t.Wrap("B", new(reentrant.Mutex))
 	first, second := firstLocks(a, b)
 	var mu sync.Mutex
@@ -246,9 +264,10 @@ func avoidedByOrder(l *lab.Lab) {
 
 func refused(l *lab.Lab) {
 	defer deadlock.Refuse(deadlock.Refuse(true)) // It is for the whole process.
-	t := l.Timeline("Refused", "Whoever asks last would close the circle, is refused, gives its lock back, and queues for it again.")
-	// FIFO hands the lock that is given back to the one who waits. Otherwise the refused one might have it
-	// again at once, and be refused again.
+	t := l.Timeline("Refused", "Whoever asks last would close the circle, is refused, gives its lock back, "+
+		"and queues for it again.")
+	// FIFO hands the lock that is given back to the one who waits. Otherwise the refused one
+	// might have it again at once, and be refused again.
 	a, b := t.Wrap("A", reentrant.New(fair.FIFO)), t.Wrap("B", reentrant.New(fair.FIFO))
 	first, second := firstLocks(a, b)
 	var mu sync.Mutex
@@ -259,10 +278,11 @@ func refused(l *lab.Lab) {
 	}{{"Ann", first, b}, {"Bob", second, a}} {
 		t.Go(p.name, func(ctx context.Context, me *lab.Lane) error {
 			defer me.Work(time.Millisecond)
-			watched := &patient{TryLocker: p.second, ask: func() { me.Work(time.Millisecond) }, told: func(d time.Duration) {
-				l.Observe("told", d)
-				l.Observe("refused", p.name)
-			}}
+			watched := &patient{TryLocker: p.second, ask: func() { me.Work(time.Millisecond) },
+				told: func(d time.Duration) {
+					l.Observe("told", d)
+					l.Observe("refused", p.name)
+				}}
 			n, err := startAgain(ctx, p.first, watched, func() { me.Work(2 * time.Millisecond) })
 			mu.Lock()
 			defer mu.Unlock()
@@ -279,7 +299,8 @@ func refused(l *lab.Lab) {
 	l.Observe("refusals", refusals)
 }
 
-// patient is a lock that somebody works before asking for, and that tells how long a refusal took.
+// patient is a lock that somebody works before asking for, and that tells how long a refusal
+// took.
 type patient struct {
 	locks.TryLocker
 	ask  func()

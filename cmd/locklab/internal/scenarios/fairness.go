@@ -19,15 +19,32 @@ var _ = register(lab.Scenario{
 	Name:     "fairness",
 	Topic:    "Fairness",
 	Title:    "Fair and non-fair: what it costs, what it buys",
-	Question: "Does the lock go to whoever has waited longest, and what is the price?",
-	Claim: `A fair lock asks whether somebody waits before it takes a free lock, and queues behind them. A non-fair one lets whoever is running take it: the waiter that was woken finds it taken again. That saves switches between goroutines, and is faster; but a waiter may starve.
+	Question: "Does the lock go to the waiter that has waited longest, and what is the price?",
+	Claim: `A goroutine that asks for a free fair lock queues if others wait. A non-fair lock goes to a
+goroutine that is running: the waiter that was woken finds it taken again. That saves
+switches between goroutines, and is faster; but a waiter may starve.
 
-Here the fair policy hands the lock over directly. The non-fair one bounds how often a first waiter can be passed over.`,
-	Look: `In the first picture the two goroutines alternate. In the second one of them takes the lock again and again while the other waits. In the charts, cost and benefit stand side by side: the time for each acquisition, all goroutines together, against the longest time that one of them had to wait. Neither means anything without the other.
+Here the fair policy hands the lock over directly. The non-fair one bounds how often a first waiter can be
+passed over.`,
+	Look: `In the first picture the two goroutines alternate. In the second one of them takes the lock again
+and again while the other waits. In the charts, cost and benefit stand side by side: the time for each
+acquisition, all goroutines together, against the longest time that one of them had to wait. Neither means
+anything without the other.
 
-Mind the last chart. Under a non-fair lock a goroutine that has a processor takes the lock again and again without any wait, and the few long waits of the others hide behind those many: most of its line is far to the left, and its end far to the right.`,
-	Found: `The one who released the lock took it again past a waiter {{n .fifoPasses}} times under FIFO, and {{n .bargingPasses}} times under NonFair. With {{n .goroutines}} goroutines an acquisition took {{n .fifoCost}} under FIFO and {{n .bargingCost}} under NonFair ({{n .syncCost}} with sync.Mutex); the longest wait was {{n .fifoMax}} against {{n .bargingMax}} ({{n .syncMax}}), half of all waits were shorter than {{n .fifoP50}} against {{n .bargingP50}} ({{n .syncP50}}), and one in a hundred took longer than {{n .fifoP99}} against {{n .bargingP99}} ({{n .syncP99}}). Jain's index of the shares: {{index .fifoJain}} against {{index .bargingJain}} ({{index .syncJain}}). Longest streak past waiters: {{n .fifoStreak}} against {{n .bargingStreak}} ({{n .syncStreak}}).`,
-	Take:  "Non-fair is the default, in Java and here, and right for most. Take FIFO where the longest wait counts: requests with a deadline, work that must not starve. Whichever you take, measure it with work outside the lock as well as inside.",
+Mind the last chart. Under a non-fair lock a goroutine that has a processor takes the lock again and again
+without any wait. The few long waits of the others hide behind those many. Most of its line is far to the
+left, and its end far to the right.`,
+	Found: `The one who released the lock took it again past a waiter {{n .fifoPasses}} times under FIFO, and
+{{n .bargingPasses}} times under NonFair. With {{n .goroutines}} goroutines an acquisition took
+{{n .fifoCost}} under FIFO and {{n .bargingCost}} under NonFair ({{n .syncCost}} with sync.Mutex); the
+longest wait was {{n .fifoMax}} against {{n .bargingMax}} ({{n .syncMax}}), half of all waits were shorter
+than {{n .fifoP50}} against {{n .bargingP50}} ({{n .syncP50}}), and one in a hundred took longer than
+{{n .fifoP99}} against {{n .bargingP99}} ({{n .syncP99}}). Jain's index of the shares: {{index .fifoJain}}
+against {{index .bargingJain}} ({{index .syncJain}}). Longest streak past waiters: {{n .fifoStreak}} against
+{{n .bargingStreak}} ({{n .syncStreak}}).`,
+	Take: "Non-fair is the default, in Java and here, and right for most. Take FIFO where the longest " +
+		"wait counts: requests with a deadline, work that must not starve. Whichever you take, measure it " +
+		"with work outside the lock as well as inside.",
 	Java: `new ReentrantLock();       // non-fair
 new ReentrantLock(true);   // fair`,
 	Run: fairness,
@@ -55,7 +72,8 @@ func fairness(ctx context.Context, l *lab.Lab) error {
 	bench.Rounds(time.Microsecond) // The first call takes milliseconds, which the pictures have no room for.
 	arrivals(ctx, l)
 	fifo := twoInTurns(l, "FIFO", "Each release hands the lock to the one who waits.", reentrant.New(fair.FIFO))
-	barging := twoInTurns(l, "NonFair", "Whoever is running takes the lock again. The waiter is passed over, but not for ever.", new(reentrant.Mutex))
+	barging := twoInTurns(l, "NonFair", "Whoever is running takes the lock again. The waiter is passed "+
+		"over, but not for ever.", new(reentrant.Mutex))
 	l.Equal(0, fifo, "under FIFO nobody who releases the lock is next past a waiter")
 	l.Observe("fifoPasses", fifo)
 	l.Observe("bargingPasses", barging)
@@ -83,8 +101,8 @@ func arrivals(ctx context.Context, l *lab.Lab) {
 	l.Equal([]int{0, 1, 2, 3, 4, 5, 6, 7}, got, "FIFO admits in the order of arrival")
 }
 
-// twoInTurns returns how often the goroutine that released the lock got it again while the other
-// one was in the queue.
+// twoInTurns returns how often the goroutine that released the lock got it again while the
+// other one was in the queue.
 func twoInTurns(l *lab.Lab, title, desc string, mu *reentrant.Mutex) (passes int) {
 	t := l.Timeline(title, desc)
 	watched := t.Wrap("lock", mu)
@@ -131,7 +149,8 @@ func contest(ctx context.Context, l *lab.Lab) error {
 	wait := make([]lab.Series, len(contestants))
 	share := make([]lab.Series, len(contestants))
 	waits := make([]lab.Series, len(contestants))
-	table := lab.Table{Title: "Waits in the largest crowd", Head: []string{"lock", "waits", "median", "p90", "p99", "p99.9", "longest"}}
+	table := lab.Table{Title: "Waits in the largest crowd", Head: []string{"lock", "waits", "median", "p90",
+		"p99", "p99.9", "longest"}}
 	for _, n := range counts {
 		results := make([]bench.Result, len(contestants))
 		calmest := make([]time.Duration, len(contestants))
@@ -147,8 +166,8 @@ func contest(ctx context.Context, l *lab.Lab) error {
 				if err != nil {
 					return fmt.Errorf("%s with %d goroutines: %w", contestants[i].name, n, err)
 				}
-				// Of several rounds the calmest counts for times: whatever else the machine does
-				// makes them longer.
+				// Of several rounds the calmest counts for times: whatever else the machine
+				// does makes them longer.
 				sum := &results[i]
 				if sum.Ops == 0 || r.PerOp() < sum.PerOp() {
 					sum.Ops, sum.Elapsed = r.Ops, r.Elapsed
@@ -172,7 +191,8 @@ func contest(ctx context.Context, l *lab.Lab) error {
 			}
 			for nines := 0.0; nines <= 4; nines += 0.125 {
 				exceeds := math.Pow(10, -nines)
-				waits[i].Points = append(waits[i].Points, lab.Point{X: max(10, float64(r.Waits.Quantile(1-exceeds))), Y: exceeds})
+				waits[i].Points = append(waits[i].Points, lab.Point{X: max(10,
+					float64(r.Waits.Quantile(1-exceeds))), Y: exceeds})
 			}
 			row := []string{c.name, lab.Count.Format(float64(r.Waits.Count()))}
 			for _, q := range []float64{0.5, 0.9, 0.99, 0.999, 1} {
@@ -191,15 +211,20 @@ func contest(ctx context.Context, l *lab.Lab) error {
 	l.Observe("goroutines", crowd)
 
 	goroutines := lab.Axis{Label: "goroutines", Log: true}
-	l.Chart(lab.Chart{Title: "Cost: time for an acquisition", X: goroutines, Y: lab.Axis{Label: "for each acquisition", Unit: lab.Nanos}, Series: cost,
-		Desc: "The time that an acquisition takes, all goroutines together, over the number of goroutines. Lower is better."})
-	l.Chart(lab.Chart{Title: "Benefit: the longest wait", X: goroutines, Y: lab.Axis{Label: "wait", Unit: lab.Nanos, Log: true}, Series: wait,
+	l.Chart(lab.Chart{Title: "Cost: time for an acquisition", X: goroutines, Y: lab.Axis{Label: "for each " +
+		"acquisition", Unit: lab.Nanos}, Series: cost,
+		Desc: "The time that an acquisition takes, all goroutines together, over the number of goroutines. " +
+			"Lower is better."})
+	l.Chart(lab.Chart{Title: "Benefit: the longest wait", X: goroutines, Y: lab.Axis{Label: "wait",
+		Unit: lab.Nanos, Log: true}, Series: wait,
 		Desc: "The longest wait of any goroutine over the number of goroutines. Lower is better."})
-	l.Chart(lab.Chart{Title: "How evenly the lock was shared", X: goroutines, Y: lab.Axis{Label: "Jain's index", Unit: lab.Decimals}, Series: share,
+	l.Chart(lab.Chart{Title: "How evenly the lock was shared", X: goroutines, Y: lab.Axis{Label: "Jain's " +
+		"index", Unit: lab.Decimals}, Series: share,
 		Desc: "Jain's index of the acquisitions of each goroutine: 1 if all had as many."})
 	l.Chart(lab.Chart{Title: "Waits in the largest crowd", X: lab.Axis{Label: "wait", Unit: lab.Nanos, Log: true},
 		Y: lab.Axis{Label: "share of waits that took longer", Unit: lab.Percent, Log: true}, Series: waits,
-		Desc: "For each wait, the share of all waits that took longer. The further a line reaches to the right, the longer the unlucky wait."})
+		Desc: "For each wait, the share of all waits that took longer. The further a line reaches to the " +
+			"right, the longer the unlucky wait."})
 	l.Table(table)
 	return nil
 }

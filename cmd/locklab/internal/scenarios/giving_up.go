@@ -18,13 +18,19 @@ var _ = register(lab.Scenario{
 	Name:     "giving-up",
 	Topic:    "Holding",
 	Title:    "Giving up a wait",
-	Question: "Can somebody who waits for a lock change their mind, and who gets it then?",
-	Claim: `Who waits for Java's built-in monitor, or for a ` + "`sync.Mutex`" + `, waits until it comes. A lock that can be interrupted lets the waiter go: it leaves the queue, and those behind it move up.
+	Question: "Can a waiter for a lock give up, and which one gets the lock then?",
+	Claim: `A waiter for Java's built-in monitor, or for a ` + "`sync.Mutex`" + `, waits until it gets it. A
+lock that can be interrupted lets the waiter go: it leaves the queue, and those behind it move up.
 
-Two things may then go wrong. The waiter may leave a ghost behind, which is handed the lock later and never gives it back. And the lock may arrive in the very moment of giving up, and be lost.`,
-	Look:  "Three wait behind the holder. One has a time limit, one is cancelled, and one is patient. The two that give up are out of the queue at once, and the patient one gets the lock when the holder is done.",
-	Found: `The queue had {{.queued}} waiters, then {{.afterFirst}}, then {{.afterSecond}}. In {{n .rounds}} rounds in which a lock was released and a wait for it cancelled at the same moment, the waiter got the lock {{times .got}}, and gave up {{times .gaveUp}}. Never both, never neither.`,
-	Take:  "Give every wait that a request depends on the request's context. Plain `Lock` is for sections that are short for certain.",
+Two things may then go wrong. The waiter may leave a ghost behind, which is handed the lock later and never
+gives it back. And the lock may arrive in the very moment of giving up, and be lost.`,
+	Look: "Three wait behind the holder. One has a time limit, one is cancelled, and one is patient. The " +
+		"two that give up are out of the queue at once, and the patient one gets the lock when the holder is done.",
+	Found: `The queue had {{.queued}} waiters, then {{.afterFirst}}, then {{.afterSecond}}. In {{n .rounds}}
+rounds in which a lock was released and a wait for it cancelled at the same moment, the waiter got the lock
+{{times .got}}, and gave up {{times .gaveUp}}. Never both, never neither.`,
+	Take: "If a request depends on a wait, wait with the request's context. Plain `Lock` is for sections " +
+		"that are certainly short.",
 	Java: `lock.lockInterruptibly();                // InterruptedException
 lock.tryLock(50, MILLISECONDS);          // false`,
 	Run: givingUp,

@@ -17,12 +17,20 @@ var _ = register(lab.Scenario{
 	Topic:    "Conditions",
 	Title:    "A herd, or a transfer to the queue",
 	Question: "How many goroutines does a broadcast wake, when only one can have the lock?",
-	Claim: `A broadcast to many waiters can wake them all at once: a herd, of which one gets the lock and the others go back to sleep. A condition that knows its lock does better: it moves its waiters from its own queue to the lock's, and each is woken when the lock is its own.
+	Claim: `A broadcast to many waiters can wake them all at once: a herd, of which one gets the lock and the
+others go back to sleep. A condition that knows its lock does better: it moves its waiters from its own queue
+to the lock's, and each is woken when the lock is its own.
 
-The other herd is home-made: a broadcast where one waiter could go on. All wake up, one after the other, and all but one find nothing.`,
-	Look:  "The bars count the waiters that woke up and asked for the lock while the one who broadcast still had it. The lines count all wake-ups until as many items as waiters have been handed out, one at a time.",
-	Found: `Of {{n .waiters}} waiters, {{n .herdSync}} of sync.Cond woke up to find the lock taken, {{n .herdOther}} of a condition over a foreign lock, and {{n .herdOwn}} of a condition of the lock itself. To hand out {{n .waiters}} items one at a time took {{n .wakesBroadcast}} wake-ups with Broadcast and {{n .wakesSignal}} with Signal.`,
-	Take:  "`Signal` if one waiter can go on and any will do, `Broadcast` if the news is for all. With a condition of the lock's own, a broadcast is no herd.",
+The other herd is home-made: a broadcast where one waiter could go on. All wake up, one after the other, and
+all but one find nothing.`,
+	Look: "The bars count the waiters that woke up and asked for the lock while the goroutine that broadcast " +
+		"still had it. The lines count all wake-ups while as many items as waiters are handed out, one at a time.",
+	Found: `Of {{n .waiters}} waiters, {{n .herdSync}} of sync.Cond woke up to find the lock taken,
+{{n .herdOther}} of a condition over a foreign lock, and {{n .herdOwn}} of a condition of the lock itself. To
+hand out {{n .waiters}} items one at a time took {{n .wakesBroadcast}} wake-ups with Broadcast and
+{{n .wakesSignal}} with Signal.`,
+	Take: "`Signal` if one waiter can go on and any will do, `Broadcast` if the news is for all. With a " +
+		"condition of the lock's own, a broadcast is no herd.",
 	Java: `condition.signal();      // one
 condition.signalAll();   // all are moved to the lock's queue`,
 	Run: herd,
@@ -43,8 +51,8 @@ func (c *counting) Lock() {
 
 //lab:show
 
-// handOut gives away one item at a time, and counts how often anybody wakes up for it. notify is
-// Signal or Broadcast of the condition.
+// handOut gives away one item at a time, and counts how often anybody wakes up for it. notify
+// is Signal or Broadcast of the condition.
 func handOut(mu sync.Locker, notEmpty *condition.Cond, waiters int, notify func()) (wakes int) {
 	items := 0
 	var done sync.WaitGroup
@@ -122,8 +130,9 @@ func herd(_ context.Context, l *lab.Lab) error {
 	}
 	l.Chart(lab.Chart{
 		Title: "Wake-ups to hand out one item each",
-		Desc:  "All wake-ups until every waiter has an item, over the number of waiters, with Signal and with Broadcast.",
-		X:     lab.Axis{Label: "waiters", Log: true}, Y: lab.Axis{Label: "wake-ups", Log: true},
+		Desc: "All wake-ups until every waiter has an item, over the number of waiters, with Signal and " +
+			"with Broadcast.",
+		X: lab.Axis{Label: "waiters", Log: true}, Y: lab.Axis{Label: "wake-ups", Log: true},
 		Series: []lab.Series{broadcast, signal},
 	})
 	herdPicture(l)
@@ -199,7 +208,7 @@ func broadcastOwn(l *lab.Lab, waiters int) (woken, queued int) {
 	c.Broadcast()
 	queued = mu.QueueLength()
 	time.Sleep(grace)
-	// Whoever woke up too early would have left the queue to look at the lock.
+	// A goroutine that woke up too early would have left the queue to ask for the lock.
 	woken = queued - mu.QueueLength()
 	mu.Unlock()
 	done.Wait()
@@ -207,7 +216,8 @@ func broadcastOwn(l *lab.Lab, waiters int) (woken, queued int) {
 }
 
 func herdPicture(l *lab.Lab) {
-	t := l.Timeline("A broadcast to four waiters", "After the broadcast all four are in the lock's queue. Each runs when the lock is its own.")
+	t := l.Timeline("A broadcast to four waiters", "After the broadcast all four are in the lock's queue. "+
+		"Each runs when the lock is its own.")
 	var mu reentrant.Mutex
 	watched := t.Wrap("lock", &mu)
 	c := mu.NewCond()

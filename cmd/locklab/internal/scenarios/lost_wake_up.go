@@ -17,12 +17,19 @@ var _ = register(lab.Scenario{
 	Topic:    "Conditions",
 	Title:    "Why a wait needs a loop",
 	Question: "After the signal, may the waiter go on without looking again?",
-	Claim: `Between the signal and the waiter's turn others may have the lock, and may take away what the signal was sent for. Some systems also wake waiters without any signal. So a wait is always in a loop that looks at the predicate again.
+	Claim: `Between the signal and the waiter's turn others may have the lock, and may take away what the
+signal was sent for. Some systems also wake waiters without any signal. A wait is therefore always in a loop
+that checks the predicate again.
 
-The loop looks before the first wait, too: a signal is not remembered. Who waits for one that was sent before waits for ever: the lost wake-up.`,
-	Look:  "The consumer is signalled, but the thief was in the queue before it and takes the item. With `if` the consumer then finds nothing. With a loop it waits again, for the second item.",
-	Found: `With if, the consumer woke up and found {{.foundByIf}} items. With a loop it waited {{times .waitsOfLoop}} and got its item. A wait for a signal that had been sent before lasted the whole {{n .lost}} that it was given; the one that looked at the predicate first did not wait.`,
-	Take:  "Never `if`, always `for` or `WaitWhile`. Change what is waited for with the lock held, and wait only while the predicate says so.",
+The loop looks before the first wait, too, because a signal is not remembered. A waiter for a signal that was
+sent before waits for ever: the lost wake-up.`,
+	Look: "The consumer is signalled, but the thief was in the queue before it and takes the item. With " +
+		"`if` the consumer then finds nothing. With a loop it waits again, for the second item.",
+	Found: `With if, the consumer woke up and found {{.foundByIf}} items. With a loop it waited
+{{times .waitsOfLoop}} and got its item. A wait for a signal that had been sent before lasted the whole
+{{n .lost}} that it was given; the one that looked at the predicate first did not wait.`,
+	Take: "Never `if`, always `for` or `WaitWhile`. Change what is waited for with the lock held, and " +
+		"wait only while the predicate says so.",
 	Java: `while (queue.isEmpty())     // never: if (queue.isEmpty())
     notEmpty.await();`,
 	Run: lostWakeUp,
@@ -52,7 +59,8 @@ func lostWakeUp(ctx context.Context, l *lab.Lab) error {
 	left, _ := theft(l, "With if", "The consumer does not look again, and takes an item that is not there.", takeIf)
 	l.Equal(-1, left, "with if, the consumer takes an item that is not there")
 	l.Observe("foundByIf", left+1)
-	left, waits := theft(l, "With a loop", "The consumer looks again, waits again, and gets the second item.", takeLoop)
+	left, waits := theft(l, "With a loop", "The consumer looks again, waits again, and gets the second "+
+		"item.", takeLoop)
 	l.Equal(0, left, "with a loop, nobody takes an item that is not there")
 	l.Equal(2, waits, "with a loop, the consumer waits again after the theft")
 	l.Observe("waitsOfLoop", waits)
@@ -72,9 +80,9 @@ func lostWakeUp(ctx context.Context, l *lab.Lab) error {
 	return nil
 }
 
-// theft has a thief take the item before the consumer that was signalled. It returns how many items
-// there are in the end and how often the consumer waited. The order is certain: the lock is
-// FIFO, and the thief is in its queue before the signal puts the consumer there.
+// theft has a thief take the item before the consumer that was signalled. It returns how many
+// items there are in the end and how often the consumer waited. The order is certain: the lock
+// is FIFO, and the thief is in its queue before the signal puts the consumer there.
 func theft(l *lab.Lab, title, desc string, take func(*int, *condition.Cond)) (left, waits int) {
 	t := l.Timeline(title, desc)
 	mu := reentrant.New(fair.FIFO)

@@ -24,15 +24,31 @@ var _ = register(lab.Scenario{
 	Name:     "optimistic",
 	Topic:    "Without a lock",
 	Title:    "Pessimistic and optimistic, as writes become more frequent",
-	Question: "Lock first, or look at the end whether somebody else was there?",
-	Claim: `A pessimistic lock assumes the worst: lock first, then read and write. An optimistic one reads a value and its version, computes, and commits only if the version is still the same; if not, the work was in vain, and is done again. Databases do it with a version column, processors with compare-and-swap.
+	Question: "Lock first, or check at the end whether there was a writer?",
+	Claim: `A pessimistic lock assumes the worst: lock first, then read and write. An optimistic one reads a
+value and its version, computes, and commits only if the version is still the same; if not, the work was in
+vain, and is done again. Databases do it with a version column, processors with compare-and-swap.
 
-The fewer the conflicts, the better for optimism. It changes one variable only: what belongs together has to be one value. Readers can be optimistic while writers lock: a reader of a stamped lock takes nothing, and asks at its end whether a writer came in between; or each version stays as it is, and a reader goes on with the one it has.`,
-	Look: `In the picture both compute at the same time, one commits, and the other has to compute again. In the charts, follow the lines from left, only reads, to right, only writes: throughput, and how many computations each result takes. Every computation gives way to others half way through, so that they meet however many processors there are.
+The fewer the conflicts, the better for optimism. It changes one variable only: what belongs together has to
+be one value. Readers can be optimistic while writers lock. A reader of a stamped lock takes nothing, and
+asks at its end whether a writer came in between. Or each version stays as it is, and a reader goes on with
+the one it has.`,
+	Look: `In the picture both compute at the same time, one commits, and the other has to compute again. In
+the charts, follow the lines from left, only reads, to right, only writes: throughput, and how many
+computations each result takes. Every computation gives way to others half way through, so that they meet
+however many processors there are.
 
-With ` + "`cas.Versioned`" + ` readers and writers are optimistic; with ` + "`rwlock.StampedLock` and `rwlock.Snapshot`" + ` only the readers are, and the writers take turns.`,
-	Found: `Best with reads only: {{.bestRead}}. Best with one write in ten: {{.bestTenth}}. Best with writes only: {{.bestWrite}}. Who was ahead as writes became more frequent? Of cas.Versioned and reentrant.Mutex: {{.crossing}}. Of rwlock.StampedLock and rwlock.RWMutex: {{.crossingStamped}}. With writes only, cas.Versioned computed {{index .attempts}} times for each commit; with one write in ten, a reader of rwlock.StampedLock computed {{index .reads}} times for each result. Each ended with as many changes as were made.`,
-	Take:  "Mostly reads: `rwlock.Snapshot` or `cas.Versioned` for one value, `rwlock.StampedLock` for a few atomic fields. Writes that are short computations: `cas.Versioned`. Long computations that often collide: a lock, so that the work is done once. Effects outside the value, such as a message sent: always a lock, as a retry would do them twice.",
+With ` + "`cas.Versioned`" + ` readers and writers are optimistic; with ` + "`rwlock.StampedLock` and " +
+		"`rwlock.Snapshot`" + ` only the readers are, and the writers take turns.`,
+	Found: `Best with reads only: {{.bestRead}}. Best with one write in ten: {{.bestTenth}}. Best with writes
+only: {{.bestWrite}}. Who was ahead as writes became more frequent? Of cas.Versioned and reentrant.Mutex:
+{{.crossing}}. Of rwlock.StampedLock and rwlock.RWMutex: {{.crossingStamped}}. With writes only,
+cas.Versioned computed {{index .attempts}} times for each commit; with one write in ten, a reader of
+rwlock.StampedLock computed {{index .reads}} times for each result. Each ended with as many changes as were made.`,
+	Take: "Mostly reads: `rwlock.Snapshot` or `cas.Versioned` for one value, `rwlock.StampedLock` for a " +
+		"few atomic fields. Writes that are short computations: `cas.Versioned`. Long computations that " +
+		"often collide: a lock, so that the work is done once. Effects outside the value, such as a " +
+		"message sent: always a lock, as a retry would do them twice.",
 	Java: `AtomicReference<Account> account = ...;
 account.updateAndGet(a -> a.withdraw(amount));    // may run several times
 
@@ -62,7 +78,8 @@ func withVersion(ctx context.Context, a *cas.Versioned[account], compute func(ac
 	return err
 }
 
-// stampedAccount has atomic fields, as optimistic readers read them while somebody may be writing.
+// stampedAccount has atomic fields, as optimistic readers read them while somebody may be
+// writing.
 type stampedAccount struct {
 	lock             rwlock.StampedLock
 	balance, changes atomic.Int64
@@ -99,7 +116,8 @@ func optimistic(ctx context.Context, l *lab.Lab) error {
 	slot := lab.Pick(l, 15*time.Millisecond, 40*time.Millisecond)
 	rounds := lab.Pick(l, 2, 4)
 	throughput := make([]lab.Series, len(contestedAccounts))
-	writers, readers := lab.Series{Name: "cas.Versioned, for each commit"}, lab.Series{Name: "rwlock.StampedLock, for each read"}
+	writers, readers := lab.Series{Name: "cas.Versioned, for each " +
+		"commit"}, lab.Series{Name: "rwlock.StampedLock, for each read"}
 	best := map[float64]string{}
 	for _, share := range shares {
 		// Of several rounds the best counts: whatever disturbs makes it slower.
@@ -147,10 +165,14 @@ func optimistic(ctx context.Context, l *lab.Lab) error {
 	l.Observe("crossing", crossing(inverse(throughput[versioned]), inverse(throughput[mutex]), lab.Percent))
 	l.Observe("crossingStamped", crossing(inverse(throughput[stamped]), inverse(throughput[rw]), lab.Percent))
 	writes := lab.Axis{Label: "share of writes", Unit: lab.Percent}
-	l.Chart(lab.Chart{Title: "Throughput over the share of writes", X: writes, Y: lab.Axis{Label: "operations", Unit: lab.Rate}, Series: throughput,
-		Desc: "Operations a second, all goroutines together, over the share of operations that write. Higher is better."})
-	l.Chart(lab.Chart{Title: "Computations for each result", X: writes, Y: lab.Axis{Label: "computations"}, Series: []lab.Series{writers, readers},
-		Desc: "How often the optimistic writer computes until it can commit, and the optimistic reader until its result counts, over the share of writes. More than one is work in vain."})
+	l.Chart(lab.Chart{Title: "Throughput over the share of writes", X: writes,
+		Y: lab.Axis{Label: "operations", Unit: lab.Rate}, Series: throughput,
+		Desc: "Operations a second, all goroutines together, over the share of operations that write. " +
+			"Higher is better."})
+	l.Chart(lab.Chart{Title: "Computations for each result", X: writes, Y: lab.Axis{Label: "computations"},
+		Series: []lab.Series{writers, readers},
+		Desc: "How often the optimistic writer computes until it can commit, and the optimistic reader " +
+			"until its result counts, over the share of writes. More than one is work in vain."})
 	return nil
 }
 
@@ -165,7 +187,8 @@ func inverse(s lab.Series) lab.Series {
 	return lab.Series{Name: s.Name, Points: points}
 }
 
-// contestedAccount is an account that many compute with. The value that end returns is for when nobody does any more.
+// contestedAccount is an account that many compute with. The value that end returns is for when
+// nobody does any more.
 type contestedAccount struct {
 	read  func(compute func(account) account) account
 	write func(ctx context.Context, compute func(account) account) error
@@ -205,9 +228,12 @@ var contestedAccounts = []struct {
 		var v cas.Versioned[account]
 		load := func() account { a, _ := v.Load(); return a }
 		return contestedAccount{
-			read:  func(compute func(account) account) account { return compute(load()) },
-			write: func(ctx context.Context, compute func(account) account) error { return withVersion(ctx, &v, compute) },
-			end:   load,
+			read: func(compute func(account) account) account { return compute(load()) },
+			write: func(ctx context.Context, compute func(account) account) error {
+				return withVersion(ctx,
+					&v, compute)
+			},
+			end: load,
 		}
 	}},
 }
@@ -283,7 +309,8 @@ func mix(ctx context.Context, l *lab.Lab, a contestedAccount, share float64, d t
 	if failed.Load() {
 		return mixture{}, errors.Join(errors.New("an update failed"), ctx.Err())
 	}
-	l.Equal(account{wrote.Load(), wrote.Load()}, a.end(), "no change is lost with any of them, at any share of writes")
+	l.Equal(account{wrote.Load(), wrote.Load()}, a.end(), "no change is lost with any of them, at any "+
+		"share of writes")
 	l.Check(!torn.Load(), "no read that counts saw half of a change")
 	return mixture{
 		rate:    float64(total.Load()) / elapsed.Seconds(),
@@ -294,7 +321,8 @@ func mix(ctx context.Context, l *lab.Lab, a contestedAccount, share float64, d t
 
 // conflict shows one conflict, for certain.
 func conflict(ctx context.Context, l *lab.Lab) {
-	t := l.Timeline("A conflict", "Both compute from the same version. The second to commit finds another version, and computes again.")
+	t := l.Timeline("A conflict", "Both compute from the same version. The second to commit finds another "+
+		"version, and computes again.")
 	v := cas.NewVersioned(account{balance: 100})
 	var both sync.WaitGroup
 	both.Add(2)
@@ -309,7 +337,8 @@ func conflict(ctx context.Context, l *lab.Lab) {
 					both.Wait()
 				}
 				me.Mark("reads %d", a.balance)
-				me.Is(lab.Shared, "computes, without a lock", func() { me.Work(time.Duration(3+2*i) * time.Millisecond) })
+				me.Is(lab.Shared, "computes, without a lock",
+					func() { me.Work(time.Duration(3+2*i) * time.Millisecond) })
 				if i == 1 {
 					<-committed
 				}

@@ -18,13 +18,21 @@ var _ = register(lab.Scenario{
 	Topic:    "Why lock at all",
 	Title:    "A race, and the updates it loses",
 	Question: "What goes wrong when two goroutines add to one counter?",
-	Claim: `Two parties update shared data, and the result depends on who comes when: a race. An addition is three steps, read, add and write.
-If somebody else writes between my read and my write, I overwrite what they wrote, and their update is lost.
+	Claim: `Two parties update shared data, and the result depends on who comes when: a race. An addition is
+three steps, read, add and write.
+If another goroutine writes between my read and my write, I overwrite its value, and its update is lost.
 
-That every single step is atomic does not help. The reads and the writes here are, so Go's race detector is silent, and rightly so: there is no data race in the sense of the memory model. There is a race all the same.`,
-	Look:  "In the first picture both goroutines read before either writes. In the second the lock lets only one of them be between its read and its write: the other waits, and then reads what the first one wrote.",
-	Found: `In the scripted meeting two additions left the counter at {{.meeting}}. In the crowd, {{n .goroutines}} goroutines made {{n .wanted}} additions. Without a lock {{n .lost}} of them were lost ({{percent .lostShare}}); with the lock, none.`,
-	Take:  "Guard the whole of a read-modify-write, not its steps. For a single number `atomic.Int64.Add` does; as soon as two variables belong together, take a lock, or make one value of them and swap it as a whole (see the scenario on optimistic locking).",
+That every single step is atomic does not help. The reads and the writes here are, so Go's race detector is
+silent, and rightly so: there is no data race in the sense of the memory model. There is a race all the same.`,
+	Look: "In the first picture both goroutines read before either writes. In the second the lock lets " +
+		"only one of them be between its read and its write: the other waits, and then reads what the " +
+		"first one wrote.",
+	Found: `In the scripted meeting two additions left the counter at {{.meeting}}. In the crowd,
+{{n .goroutines}} goroutines made {{n .wanted}} additions. Without a lock {{n .lost}} of them were lost
+({{percent .lostShare}}); with the lock, none.`,
+	Take: "Guard the whole of a read-modify-write, not its steps. For a single number take " +
+		"`atomic.Int64.Add`. If two variables belong together, take a lock, or make one value of them and " +
+		"swap it as a whole (see the scenario on optimistic locking).",
 	Java: `synchronized (this) { n = n + 1; }    // or
 lock.lock();
 try { n = n + 1; } finally { lock.unlock(); }`,

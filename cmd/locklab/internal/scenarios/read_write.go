@@ -18,13 +18,24 @@ var _ = register(lab.Scenario{
 	Name:     "read-write",
 	Topic:    "Sharing",
 	Title:    "Readers together, writers alone",
-	Question: "Who may be inside with whom, and may a reader become a writer?",
-	Claim: `A read-write lock has a shared side and an exclusive one: any number of readers, or one writer. Readers must not starve a writer that waits, so a new reader queues behind it.
+	Question: "Which holders may be inside together, and may a reader become a writer?",
+	Claim: `A read-write lock has a shared side and an exclusive one: any number of readers, or one writer.
+Readers must not starve a writer that waits, so a new reader queues behind it.
 
-A writer may take the read lock and then give up the write lock: a downgrade, with no writer in between. A reader may not ask for the write lock: two of them would each wait for the other to stop reading. Java lets such a reader hang; here it is told at once.`,
-	Look:  "In the first picture reader 3 comes while others read, and waits all the same, behind the writer. In the second the writer goes over to reading without a gap, and a reader joins it; the next writer has to wait for both. In the third the upgrade is refused while another reader is inside, and granted to a sole one.",
-	Found: `The order of admission was {{.order}}: the writer, who waited {{n .writerWaited}}, was not overtaken by a later reader. After the downgrade {{.together}} readers were inside at once. The refused upgrade took {{n .refused}} to be told.`,
-	Take:  "A read-write lock pays where reads are many and long. Where sections are a few nanoseconds, or writes are frequent, a plain mutex is often faster: see the scenario on write shares. Need to decide while reading whether to write? Release, take the write lock, and look again, or use `TryUpgrade` and be ready for a no.",
+A writer may take the read lock and then give up the write lock: a downgrade, with no writer in between. A
+reader may not ask for the write lock: two of them would each wait for the other to stop reading. Java lets
+such a reader hang; here it is told at once.`,
+	Look: "In the first picture reader 3 comes while others read, and waits all the same, behind the " +
+		"writer. In the second the writer goes over to reading without a gap, and a reader joins it; the " +
+		"next writer has to wait for both. In the third the upgrade is refused while another reader is " +
+		"inside, and granted to a sole one.",
+	Found: `The order of admission was {{.order}}: the writer, which waited {{n .writerWaited}}, was not
+overtaken by a later reader. After the downgrade {{.together}} readers were inside at once. The refused
+upgrade took {{n .refused}} to be told.`,
+	Take: "A read-write lock pays where reads are many and long. Where sections are a few nanoseconds, or " +
+		"writes are frequent, a plain mutex is often faster: see the scenario on write shares. Need to " +
+		"decide while reading whether to write? Release, take the write lock, and look again, or use " +
+		"`TryUpgrade` and be ready for a no.",
 	Java: `rw.writeLock().lock();
 rw.readLock().lock();       // downgrade
 rw.writeLock().unlock();
@@ -78,7 +89,8 @@ func use(ctx context.Context, me *lab.Lane, side locks.Locker, d time.Duration, 
 }
 
 func notStarved(l *lab.Lab) {
-	t := l.Timeline("A writer is not starved", "Two readers are inside. A writer comes, then a third reader: it waits behind the writer.")
+	t := l.Timeline("A writer is not starved", "Two readers are inside. A writer comes, then a third "+
+		"reader: it waits behind the writer.")
 	rw := new(rwlock.RWMutex)
 	watched := t.WrapReadWrite("data", rw)
 	var mu sync.Mutex
@@ -95,7 +107,8 @@ func notStarved(l *lab.Lab) {
 			me.Work(time.Duration(i+1) * 500 * time.Microsecond)
 			err := use(ctx, me, watched.ReadLocker(), time.Duration(6-i)*time.Millisecond, func() {
 				enter(name)()
-				// The first stays until both late ones queue, the second until one does, so that the two are inside at once.
+				// The first stays until both late ones queue, the second until one does, so
+				// that the two are inside at once.
 				l.Until("the late ones queue", func() bool { return rw.QueueLength() >= 2-i })
 			})
 			me.Work(time.Millisecond)
@@ -124,13 +137,15 @@ func notStarved(l *lab.Lab) {
 	})
 	t.Wait()
 	slices.Sort(order[:2])
-	l.Equal([]string{"reader 1", "reader 2", "writer", "reader 3"}, order, "a new reader does not overtake a writer that waits")
+	l.Equal([]string{"reader 1", "reader 2", "writer", "reader 3"}, order, "a new reader does not overtake "+
+		"a writer that waits")
 	l.Observe("order", strings.Join(order, ", "))
 	l.Observe("writerWaited", waited)
 }
 
 func downgrades(l *lab.Lab) {
-	t := l.Timeline("Downgrade", "The first writer keeps reading when it stops writing. A reader joins it at once; the second writer waits for both.")
+	t := l.Timeline("Downgrade", "The first writer keeps reading when it stops writing. A reader joins it "+
+		"at once; the second writer waits for both.")
 	rw := new(rwlock.RWMutex)
 	watched := t.WrapReadWrite("data", rw)
 	version, together := 0, 0 // version is guarded by the lock
@@ -171,7 +186,8 @@ func downgrades(l *lab.Lab) {
 }
 
 func upgrades(l *lab.Lab) {
-	t := l.Timeline("Upgrade", "A reader asks for the write lock while another one reads, and is refused at once. As the sole reader it may try.")
+	t := l.Timeline("Upgrade", "A reader asks for the write lock while another one reads, and is refused "+
+		"at once. As the sole reader it may try.")
 	rw := new(rwlock.RWMutex)
 	watched := t.WrapReadWrite("data", rw)
 	var refused time.Duration
@@ -180,7 +196,8 @@ func upgrades(l *lab.Lab) {
 		l.Until("the other reads", rw.IsReadLocked)
 		me.Work(time.Millisecond)
 		asked := time.Now()
-		l.Is(locks.ErrUpgrade, upgrade(ctx, watched), "a reader that asks for the write lock is refused, and does not hang")
+		l.Is(locks.ErrUpgrade, upgrade(ctx, watched), "a reader that asks for the write lock is refused, "+
+			"and does not hang")
 		refused = time.Since(asked)
 		err := use(ctx, me, watched.ReadLocker(), time.Millisecond, func() {
 			me.Work(time.Millisecond)

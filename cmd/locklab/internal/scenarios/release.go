@@ -18,12 +18,19 @@ var _ = register(lab.Scenario{
 	Topic:    "Holding",
 	Title:    "Released on every way out",
 	Question: "Is the lock free again, whichever way the section is left?",
-	Claim: `Java's synchronized block cannot forget to unlock: the compiler makes two exits for it, one for the normal end and one for exceptions. An explicit lock needs a finally, and forgetting it shows on the day of the first exception.
+	Claim: `Java's synchronized block cannot forget to unlock: the compiler makes two exits for it, one for
+the normal end and one for exceptions. An explicit lock needs a finally, and forgetting it shows on the day
+of the first exception.
 
-Go has three ways out of a function: it returns, it panics, or it ends its goroutine by ` + "`runtime.Goexit`" + `, as a failed test does. Only deferred calls run on all three.`,
-	Look:  "Each goroutine leaves its section in another way, and the next one gets the lock at once. In the last picture there is no deferred unlock: after the panic the lock stays taken, and whoever comes next gives up in the end.",
-	Found: `The lock came back after each of the {{.ways}} ways out. Without a deferred unlock it did not: the next goroutine gave up after {{n .gaveUp}}.`,
-	Take:  "Use `locks.Do`, or `defer mu.Unlock()` on the line after the lock. `Do` also joins the error of the release to that of the function, which for a distributed lock is worth knowing.",
+Go has three ways out of a function: it returns, it panics, or it ends its goroutine by
+` + "`runtime.Goexit`" + `, as a failed test does. Only deferred calls run on all three.`,
+	Look: "Each goroutine leaves its section in another way, and the next one gets the lock at once. In " +
+		"the last picture there is no deferred unlock: after the panic the lock stays taken, and the next " +
+		"goroutine gives up in the end.",
+	Found: `The lock came back after each of the {{.ways}} ways out. Without a deferred unlock it did not:
+the next goroutine gave up after {{n .gaveUp}}.`,
+	Take: "Use `locks.Do`, or `defer mu.Unlock()` on the line after the lock. `Do` also joins the error " +
+		"of the release to that of the function, which for a distributed lock is worth knowing.",
 	Java: `lock.lock();
 try {
     work();
@@ -74,7 +81,8 @@ func release(ctx context.Context, l *lab.Lab) error {
 				if p := recover(); p != nil {
 					l.Equal(any(errNoLuck), p, "a panic goes on after the release, as it was")
 				}
-				l.Check(!mu.IsHeld(), "after it "+strings.Replace(way.name, "calls", "called", 1)+", the lock is not the goroutine's any more")
+				l.Check(!mu.IsHeld(), "after it "+strings.Replace(way.name, "calls", "called", 1)+", the "+
+					"lock is not the goroutine's any more")
 			}()
 			err := section(ctx, watched, func() error {
 				me.Work(2 * time.Millisecond)
@@ -90,7 +98,8 @@ func release(ctx context.Context, l *lab.Lab) error {
 	t.Wait()
 	l.Check(!mu.IsLocked(), "in the end the lock is free")
 
-	t = l.Timeline("Without a deferred unlock", "A panic leaves the lock behind, and the next goroutine waits in vain.")
+	t = l.Timeline("Without a deferred unlock", "A panic leaves the lock behind, and the next goroutine "+
+		"waits in vain.")
 	mu = new(reentrant.Mutex)
 	watched = t.Wrap("lock", mu)
 	panicked := make(chan struct{})
@@ -110,7 +119,8 @@ func release(ctx context.Context, l *lab.Lab) error {
 		limited, cancel := context.WithTimeout(ctx, 8*time.Millisecond)
 		defer cancel()
 		start := time.Now()
-		l.Is(context.DeadlineExceeded, watched.LockContext(limited), "without a deferred unlock, a panic leaves the lock taken")
+		l.Is(context.DeadlineExceeded, watched.LockContext(limited), "without a deferred unlock, a panic "+
+			"leaves the lock taken")
 		gaveUp = time.Since(start)
 		me.Work(time.Millisecond)
 		return nil

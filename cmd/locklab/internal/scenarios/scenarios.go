@@ -19,7 +19,8 @@ var Course = &lab.Course{
 	Name:    "locklab",
 	Command: "go run ./cmd/locklab",
 	Title:   "The lock lab",
-	Lead: "What locks do, watched on real ones. Everything on this page happened on the machine below, a moment before " +
+	Lead: "What locks do, watched on real ones. Everything on this page happened on the machine below, a " +
+		"moment before " +
 		"the page was written: the pictures are recordings, and the figures are measurements.",
 	Lane:  "A lane is a goroutine",
 	Page:  "locklab.html",

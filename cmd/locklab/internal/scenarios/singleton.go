@@ -24,12 +24,23 @@ var _ = register(lab.Scenario{
 	Topic:    "Without a lock",
 	Title:    "One value of a kind: wrong, and right",
 	Question: "How is something made once, on demand, without a lock for ever after?",
-	Claim: `Check, and make it if it is not there: two goroutines that check at the same time make two. With a lock around everything it is right, and every reader pays for it. Double-checked locking checks, locks, and checks again.
+	Claim: `Check, and make it if it is not there: two goroutines that check at the same time make two. With
+a lock around everything it is right, and every reader pays for it. Double-checked locking checks, locks, and
+checks again.
 
-Its classic form has a bug of its own: the first check reads a plain pointer while somebody may be writing it. To allocate, to publish and to initialise are separate writes, and others may see them in another order; Java needs volatile there. In Go it is a data race, and ` + "`go test -race`" + ` says so: its report names the first check, a read by one goroutine, and the assignment, a write by another, with nothing that orders them. The first check has to be an atomic load.`,
-	Look:  "Without a lock both goroutines find nothing, and both make a value. With Lazy the second waits for the first, and gets the same one. Later calls do not wait at all. Below, if the race detector was at hand: a program with the plain pointer, and what the detector said of it.",
-	Found: `{{.detector}} Without a lock {{.wrong}} values were made. {{n .callers}} callers of Lazy got the same one, made {{times .right}}. After a constructor that failed the next caller tried again, and a constructor that asked for its own value was told so.`,
-	Take:  "`singleton.Lazy`, or `sync.OnceValue` if the constructor cannot fail and nobody needs to give up waiting.",
+Its classic form has a bug of its own: the first check reads a plain pointer while another goroutine may
+write it. To allocate, to publish and to initialise are separate writes, and others may see them in another order;
+Java needs volatile there. In Go it is a data race, and ` + "`go test -race`" + ` says so: its report names
+the first check, a read by one goroutine, and the assignment, a write by another. The first check has to be
+an atomic load.`,
+	Look: "Without a lock both goroutines find nothing, and both make a value. With Lazy the second waits " +
+		"for the first, and gets the same one. Later calls do not wait at all. Below, if the race detector " +
+		"was at hand: a program with the plain pointer, and what the detector said of it.",
+	Found: `{{.detector}} Without a lock {{.wrong}} values were made. {{n .callers}} callers of Lazy got the
+same one, made {{times .right}}. After a constructor that failed the next caller tried again, and a
+constructor that asked for its own value was told so.`,
+	Take: "`singleton.Lazy`, or `sync.OnceValue` if the constructor cannot fail and nobody needs to give " +
+		"up waiting.",
 	Java: `private volatile Config instance;      // volatile is what makes it right
 Config get() {
     Config c = instance;
@@ -63,7 +74,8 @@ func lazily(load func() *config) *singleton.Lazy[*config] {
 
 //lab:end
 
-// plain is a program with the plain pointer. It is not part of this one, whose race detector would find it.
+// plain is a program with the plain pointer. It is not part of this one, whose race detector
+// would find it.
 //
 //go:embed testdata/plain/main.go
 var plain string
@@ -153,13 +165,15 @@ func single(ctx context.Context, l *lab.Lab) error {
 	var self *singleton.Lazy[int]
 	self = singleton.New(func() (int, error) { return self.Get() })
 	_, err = self.Get()
-	l.Check(errors.Is(err, singleton.ErrRecursive), "a constructor that asks for its own value is told, and does not hang")
+	l.Check(errors.Is(err, singleton.ErrRecursive), "a constructor that asks for its own value is told, "+
+		"and does not hang")
 	return nil
 }
 
 // plainPointer has the race detector look at the plain pointer.
 func plainPointer(ctx context.Context, l *lab.Lab) {
-	// A minute's worth of figures should not wait for a compiler that has never built for the race detector.
+	// A minute's worth of figures should not wait for a compiler that has never built for the
+	// race detector.
 	ctx, cancel := context.WithTimeout(ctx, lab.Pick(l, 4*time.Second, 15*time.Second))
 	defer cancel()
 	report, err := raceReport(ctx)
@@ -177,14 +191,16 @@ func plainPointer(ctx context.Context, l *lab.Lab) {
 		n++
 		fmt.Fprintf(&numbered, "%2d  %s", n, line)
 	}
-	l.Quote(lab.Quote{Title: "Double-checked locking with a plain pointer", Desc: "The whole program, with the numbers of its lines.", Text: numbered.String()})
-	l.Quote(lab.Quote{Title: "What the race detector said of it", Desc: "Its report in this run. Only folders are left out.", Text: report})
+	l.Quote(lab.Quote{Title: "Double-checked locking with a plain pointer", Desc: "The whole program, with " +
+		"the numbers of its lines.", Text: numbered.String()})
+	l.Quote(lab.Quote{Title: "What the race detector said of it", Desc: "Its report in this run. Only " +
+		"folders are left out.", Text: report})
 }
 
 var folder = regexp.MustCompile(`(?m)^(\s+)\S*[/\\]([^/\\\s]+\.go:\d+)`)
 
-// raceReport builds the program with the plain pointer for the race detector, runs it, and returns what the
-// detector says, without folders. An error says that it could not be asked.
+// raceReport builds the program with the plain pointer for the race detector, runs it, and
+// returns what the detector says, without folders. An error says that it could not be asked.
 func raceReport(ctx context.Context) (string, error) {
 	dir, err := os.MkdirTemp("", "locklab")
 	if err != nil {
@@ -196,7 +212,8 @@ func raceReport(ctx context.Context) (string, error) {
 		return "", err
 	}
 	// It has no dependencies, and nothing is to be fetched for it, a toolchain neither.
-	out, err := said(ctx, dir, []string{"GO111MODULE=", "GOWORK=off", "GOFLAGS=", "GOTOOLCHAIN=local", "GOPROXY=off", "CGO_ENABLED=1", "GOOS=", "GOARCH="},
+	out, err := said(ctx, dir, []string{"GO111MODULE=", "GOWORK=off", "GOFLAGS=", "GOTOOLCHAIN=local",
+		"GOPROXY=off", "CGO_ENABLED=1", "GOOS=", "GOARCH="},
 		"go", "build", "-race", "-o", program, source)
 	if err != nil {
 		return "", fmt.Errorf("go build -race: %w: %s", err, strings.TrimSpace(out))

@@ -21,14 +21,29 @@ var _ = register(lab.Scenario{
 	Topic:    "Inside",
 	Title:    "Spin or sleep, and where they cross",
 	Question: "Is it better to try again until the lock is free, or to sleep until somebody calls?",
-	Claim: `To put a waiter to sleep and to wake it again takes two changes of goroutines. A waiter that spins saves both if the holder is done before. If not, it burns a processor that somebody else could have used, perhaps the very holder it waits for.
+	Claim: `To put a waiter to sleep and to wake it again takes two changes of goroutines. A waiter that
+spins saves both if the holder is done before. If not, it burns a processor that somebody else could have
+used, perhaps the very holder it waits for.
 
-So spinning pays for short sections, and no more goroutines than processors. With one processor it never does: nothing can change while the waiter looks. A lock that does not know how long it will take spins for about as long as sleeping would cost, and sleeps then: never much worse than the better of the two.`,
-	Look: `In the picture the waiter spins first, and the holder marks when it finds it in the queue, asleep. The charts show what a turn takes, as a multiple of the section itself: its time, all goroutines together, and the work of all processors for it. Compare the two that do one thing only: the loop, which spins and never sleeps, and the channel, which has every waiter sleep. By time the loop may look good at any length on a calm machine, as it is there when the lock comes free; the processor time is what it pays with. On a busy machine noise may decide, and the table says so.
+So spinning pays for short sections, and no more goroutines than processors. With one processor it never
+does: nothing can change while the waiter looks. A lock that does not know how long it will take spins for
+about as long as sleeping would cost, and sleeps then: never much worse than the better of the two.`,
+	Look: `In the picture the waiter spins first, and the holder marks when it finds it in the queue, asleep.
+The charts show what a turn takes, as a multiple of the section itself: its time, all goroutines together,
+and the work of all processors for it. Compare the two that do one thing only: the loop, which spins and
+never sleeps, and the channel, which has every waiter sleep. By time the loop may look good at any length on
+a calm machine, as it is there when the lock comes free; the processor time is what it pays with. On a busy
+machine noise may decide, and the table says so.
 
 Then see where the locks stand that do both. sync.Mutex and fair.BargingMutex spin as well, for a moment.`,
-	Found: `The waiter of the picture was found asleep {{n .asleep}} after it had asked. Who was ahead, the loop or the channel? With a goroutine for each processor, by time: {{.aloneTime}}. By processor time: {{.aloneWork}}. With {{n .crowd}} goroutines, by time: {{.crowdedTime}}. By processor time: {{.crowdedWork}}. With one processor, {{n .turns}} turns of {{n .crowd}} goroutines came to their end under every lock.`,
-	Take:  "`sync.Mutex` spins already when that looks promising, so that a spin lock is seldom much faster. Take `spin.Mutex` for sections of a few instructions, where goroutines are no more than processors, and only if it is faster when measured. Never write a loop that spins without an end: `spin.Backoff` gives the processor away in time.",
+	Found: `The waiter of the picture was found asleep {{n .asleep}} after it had asked. Who was ahead, the
+loop or the channel? With a goroutine for each processor, by time: {{.aloneTime}}. By processor time:
+{{.aloneWork}}. With {{n .crowd}} goroutines, by time: {{.crowdedTime}}. By processor time: {{.crowdedWork}}.
+With one processor, {{n .turns}} turns of {{n .crowd}} goroutines came to their end under every lock.`,
+	Take: "`sync.Mutex` spins already when that looks promising, so that a spin lock is seldom much " +
+		"faster. Take `spin.Mutex` for sections of a few instructions, where goroutines are no more than " +
+		"processors, and only if it is faster when measured. Never write a loop that spins without an end: " +
+		"`spin.Backoff` gives the processor away in time.",
 	Java: `while (!held.compareAndSet(false, true))
     while (held.get()) Thread.onSpinWait();   // and when to sleep?`,
 	Run: spinning,
@@ -36,8 +51,8 @@ Then see where the locks stand that do both. sync.Mutex and fair.BargingMutex sp
 
 //lab:show
 
-// spinLoop never sleeps: test and test-and-set. Its Backoff gives the processor away when it has
-// taken too long, or else the holder might have none to go on.
+// spinLoop never sleeps: test and test-and-set. Its Backoff gives the processor away when it
+// has taken too long, or else the holder might have none to go on.
 type spinLoop struct{ held atomic.Bool }
 
 func (s *spinLoop) Lock() {
@@ -49,7 +64,7 @@ func (s *spinLoop) Lock() {
 
 func (s *spinLoop) Unlock() { s.held.Store(false) }
 
-// channel never spins: whoever finds it full sleeps.
+// channel never spins: a goroutine that finds it full sleeps.
 type channel chan struct{}
 
 func (c channel) Lock()   { c <- struct{}{} }
@@ -91,7 +106,8 @@ func spinning(ctx context.Context, l *lab.Lab) error {
 
 	lengths := lab.Pick(l, []time.Duration{100, 1_000, 10_000, 100_000},
 		[]time.Duration{50, 100, 250, 500, 1_000, 2_500, 10_000, 40_000, 160_000})
-	table := lab.Table{Title: "Where they cross", Head: []string{"goroutines", "between", "ahead by time", "ahead by processor time"}}
+	table := lab.Table{Title: "Where they cross", Head: []string{"goroutines", "between", "ahead by time",
+		"ahead by processor time"}}
 	const mutex, barging, syncMutex, loop, channel = 0, 1, 2, 3, 4
 	for _, d := range []struct {
 		goroutines int
@@ -105,14 +121,20 @@ func spinning(ctx context.Context, l *lab.Lab) error {
 			return err
 		}
 		section := lab.Axis{Label: "section", Unit: lab.Nanos, Log: true}
-		l.Chart(lab.Chart{Title: "Time, " + d.title, X: section, Y: lab.Axis{Label: "a turn, in sections"}, Series: all.elapsed,
-			Desc: "The time that a turn takes, all goroutines together, as a multiple of its section, over the length of the section. Lower is better."})
-		l.Chart(lab.Chart{Title: "Processor time, " + d.title, X: section, Y: lab.Axis{Label: "work of all processors for a turn, in sections"}, Series: all.worked,
-			Desc: "How long the processors worked for a turn, all together, as a multiple of its section, over the length of the section. Lower is better: the rest is free for others."})
+		l.Chart(lab.Chart{Title: "Time, " + d.title, X: section, Y: lab.Axis{Label: "a turn, in sections"},
+			Series: all.elapsed,
+			Desc: "The time that a turn takes, all goroutines together, as a multiple of its section, over " +
+				"the length of the section. Lower is better."})
+		l.Chart(lab.Chart{Title: "Processor time, " + d.title, X: section, Y: lab.Axis{Label: "work of all " +
+			"processors for a turn, in sections"}, Series: all.worked,
+			Desc: "How long the processors worked for a turn, all together, as a multiple of its section, " +
+				"over the length of the section. Lower is better: the rest is free for others."})
 		for _, pair := range [][2]int{{loop, channel}, {mutex, barging}, {mutex, syncMutex}} {
 			i, j := pair[0], pair[1]
-			byTime, byWork := crossing(all.elapsed[i], all.elapsed[j], lab.Nanos), crossing(all.worked[i], all.worked[j], lab.Nanos)
-			table.Rows = append(table.Rows, []string{fmt.Sprint(d.goroutines), spinners[i].name + " and " + spinners[j].name, byTime, byWork})
+			byTime, byWork := crossing(all.elapsed[i], all.elapsed[j], lab.Nanos), crossing(all.worked[i],
+				all.worked[j], lab.Nanos)
+			table.Rows = append(table.Rows, []string{fmt.Sprint(d.goroutines), spinners[i].name + " and " +
+				"" + spinners[j].name, byTime, byWork})
 			if i == loop {
 				l.Observe(d.key+"Time", byTime)
 				l.Observe(d.key+"Work", byWork)
@@ -140,7 +162,8 @@ func turnsTake(ctx context.Context, l *lab.Lab, goroutines int, lengths []time.D
 					i = len(spinners) - 1 - j
 				}
 				var before, after time.Duration
-				r, err := bench.Contend(ctx, spinners[i].new(), bench.Contest{Goroutines: goroutines, For: slot, Inside: length, Outside: length / 4,
+				r, err := bench.Contend(ctx, spinners[i].new(), bench.Contest{Goroutines: goroutines,
+					For: slot, Inside: length, Outside: length / 4,
 					Begin: func() { before = processorTime() }, End: func() { after = processorTime() }})
 				if err != nil {
 					return turn{}, fmt.Errorf("%s with sections of %v: %w", spinners[i].name, length, err)
@@ -165,8 +188,8 @@ func turnsTake(ctx context.Context, l *lab.Lab, goroutines int, lengths []time.D
 	return all, nil
 }
 
-// processorTime returns how much time the processors have worked, all together. The runtime counts it at each
-// collection of garbage.
+// processorTime returns how much time the processors have worked, all together. The runtime
+// counts it at each collection of garbage.
 func processorTime() time.Duration {
 	runtime.GC()
 	samples := []metrics.Sample{{Name: "/cpu/classes/total:cpu-seconds"}, {Name: "/cpu/classes/idle:cpu-seconds"}}
@@ -226,9 +249,11 @@ func crossing(a, b lab.Series, x lab.Unit) string {
 	case n == 1:
 		return fmt.Sprintf("%s %s, %s from %s", first.ahead, upTo, last.ahead, x.Format(last.from))
 	case n%2 == 0:
-		return fmt.Sprintf("%s at both ends; they were too close to tell in between, and crossed %d times", first.ahead, n)
+		return fmt.Sprintf("%s at both ends; they were too close to tell in between, and crossed %d times",
+			first.ahead, n)
 	default:
-		return fmt.Sprintf("first %s and last %s; they were too close to tell in between, and crossed %d times", first.ahead, last.ahead, n)
+		return fmt.Sprintf("first %s and last %s; they were too close to tell in between, and crossed %d "+
+			"times", first.ahead, last.ahead, n)
 	}
 }
 
@@ -237,7 +262,8 @@ func withOneProcessor(ctx context.Context, l *lab.Lab, goroutines int) error {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	turns := lab.Pick(l, 1_000, 5_000)
 	for _, s := range append(spinners[:len(spinners):len(spinners)], queuedSpinners...) {
-		r, err := bench.Contend(ctx, s.new(), bench.Contest{Goroutines: goroutines, Ops: turns, Inside: 200 * time.Nanosecond, Outside: 200 * time.Nanosecond})
+		r, err := bench.Contend(ctx, s.new(), bench.Contest{Goroutines: goroutines, Ops: turns,
+			Inside: 200 * time.Nanosecond, Outside: 200 * time.Nanosecond})
 		if err != nil {
 			return fmt.Errorf("%s with one processor: %w", s.name, err)
 		}
@@ -255,7 +281,8 @@ func giveWayUntil(ctx context.Context, cond func() bool) {
 }
 
 func spinPicture(l *lab.Lab) {
-	t := l.Timeline("From spinning to sleeping", "The waiter spins for about the time of a hand-over. The holder marks when it finds the other in the queue, asleep.")
+	t := l.Timeline("From spinning to sleeping", "The waiter spins for about the time of a hand-over. The "+
+		"holder marks when it finds the other in the queue, asleep.")
 	mu := new(spin.Mutex)
 	watched := t.Wrap("lock", mu)
 	var asks atomic.Int64 // when the waiter asked, on the clock of began

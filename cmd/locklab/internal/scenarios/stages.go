@@ -20,12 +20,22 @@ var _ = register(lab.Scenario{
 	Topic:    "Inside",
 	Title:    "Three stages: the owner again, a short spin, parking",
 	Question: "What does a lock do to avoid putting a goroutine to sleep?",
-	Claim: `Java's monitor went through stages: biased to its first thread, then light-weight, with a short spin, then heavy-weight, with threads that sleep; and never back. Each stage costs more than the one before, and is used only where the one before does not do.
+	Claim: `Java's monitor went through stages: biased to its first thread, then light-weight, with a short
+spin, then heavy-weight, with threads that sleep; and never back. Each stage costs more than the one before,
+and is used only where the one before does not do.
 
-The lock here has them too, but decides anew at every acquisition. The owner itself only counts. Somebody else spins for about the time that one hand-over takes, as a holder that is nearly done will be done by then. After that it is parked in the queue.`,
-	Look:  "The table counts the stages. The line shows how many waiters were found parked in the queue when the lock was released, over the time it was held for. Short holds end while the waiter spins; for long ones it is put to sleep. Spinning needs a second processor that is idle: on a busy machine nearly every waiter is parked.",
-	Found: `A re-entry and its unlock took {{n .reentry}}, a free lock {{n .free}}; {{n .reentries}} re-entries parked nobody. Of those who wanted a lock that somebody else had, {{.spun}}, and {{n .sleepers}} were parked, and were back {{n .parked}} after the unlock at best. Of the shortest holds {{percent .parkedShort}} had parked their waiter, of the longest {{percent .parkedLong}}.`,
-	Take:  "Keep sections short: the lock is cheap then by itself. There is nothing to tune.",
+The lock here has them too, but decides anew at every acquisition. The owner itself only counts. Somebody
+else spins for about the time that one hand-over takes, as a holder that is nearly done will be done by then.
+After that it is parked in the queue.`,
+	Look: "The table counts the stages. The line shows how many waiters were found parked in the queue " +
+		"when the lock was released, over the time it was held for. Short holds end while the waiter " +
+		"spins; for long ones it is put to sleep. Spinning needs a second processor that is idle: on a " +
+		"busy machine nearly every waiter is parked.",
+	Found: `A re-entry and its unlock took {{n .reentry}}, a free lock {{n .free}}; {{n .reentries}}
+re-entries parked nobody. Of those who wanted a lock that somebody else had, {{.spun}}, and {{n .sleepers}}
+were parked, and were back {{n .parked}} after the unlock at best. Of the shortest holds
+{{percent .parkedShort}} had parked their waiter, of the longest {{percent .parkedLong}}.`,
+	Take: "Keep sections short: the lock is cheap then by itself. There is nothing to tune.",
 	Java: `synchronized (o) {          // the same monitor:
     synchronized (o) { }    // re-entry counts
 }                           // contention inflates it`,
@@ -46,8 +56,8 @@ func again(mu *reentrant.Mutex, n int) (holds int) {
 	return holds
 }
 
-// parkedBy holds the lock for some time after somebody asked for it, and reports whether that one
-// is parked in the queue by then.
+// parkedBy holds the lock for some time after somebody asked for it, and reports whether that
+// one is parked in the queue by then.
 func parkedBy(mu *reentrant.Mutex, hold time.Duration) bool {
 	bench.Work(hold)
 	return mu.HasQueued()
@@ -94,9 +104,11 @@ func stages(_ context.Context, l *lab.Lab) error {
 	spun, spinning := "none got the lock while it was spinning", "-"
 	if all.spun > 0 {
 		spinning = lab.Duration(all.awake)
-		spun = fmt.Sprintf("%d got the lock while they were spinning, the quickest %s after the unlock", all.spun, spinning)
+		spun = fmt.Sprintf("%d got the lock while they were spinning, the quickest %s after the unlock",
+			all.spun, spinning)
 	}
-	l.Table(lab.Table{Title: "The stages, counted", Head: []string{"stage", "how often", "parked", "at best, each"}, Rows: [][]string{
+	l.Table(lab.Table{Title: "The stages, counted", Head: []string{"stage", "how often", "parked", "at " +
+		"best, each"}, Rows: [][]string{
 		{"a free lock", strconv.Itoa(tries * n), "0", lab.Duration(free)},
 		{"the owner again", strconv.Itoa(tries * n), "0", lab.Duration(reentry)},
 		{"another, a short spin", strconv.Itoa(all.spun), "0", spinning},
@@ -110,8 +122,10 @@ func stages(_ context.Context, l *lab.Lab) error {
 	l.Observe("reentries", tries*n)
 	l.Chart(lab.Chart{
 		Title: "Waiters that were parked, over the time of the hold",
-		Desc:  "The share of waiters that were parked in the queue when the lock was released, over how long it was held after they had asked.",
-		X:     lab.Axis{Label: "held for, after somebody asked", Unit: lab.Nanos, Log: true}, Y: lab.Axis{Label: "parked", Unit: lab.Percent},
+		Desc: "The share of waiters that were parked in the queue when the lock was released, over how " +
+			"long it was held after they had asked.",
+		X: lab.Axis{Label: "held for, after somebody asked", Unit: lab.Nanos,
+			Log: true}, Y: lab.Axis{Label: "parked", Unit: lab.Percent},
 		Series: []lab.Series{series},
 	})
 	stagesPicture(l)
@@ -137,8 +151,8 @@ type met struct {
 	awake, woken time.Duration // the shortest ways from unlock to having the lock
 }
 
-// watch waits until n is at least as much. It gives way seldom, and never sleeps: the two should be awake at once,
-// if there are processors for both.
+// watch waits until n is at least as much. It gives way seldom, and never sleeps: the two
+// should be awake at once, if there are processors for both.
 func watch(n *atomic.Int64, least int64) {
 	for i := 1; n.Load() < least; i++ {
 		if i%5_000 == 0 {
@@ -147,13 +161,13 @@ func watch(n *atomic.Int64, least int64) {
 	}
 }
 
-// awake is how soon a goroutine answers that is running on another processor. One that has to be given a
-// processor first takes longer.
+// awake is how soon a goroutine answers that is running on another processor. One that has to
+// be given a processor first takes longer.
 const awake = 2 * time.Microsecond
 
-// meetings has a goroutine ask for the lock while another one holds it. Both are running when it asks, if they can
-// be: the holder calls until the other answers at once, some hundred times in all at most. Nothing in it sleeps but
-// who waits for the lock.
+// meetings makes a goroutine ask for the lock while another one holds it. Both are running when
+// it asks, if possible: the holder calls until the other answers at once, some hundred times at
+// most. Only the wait for the lock sleeps.
 func meetings(l *lab.Lab, mu *reentrant.Mutex, rounds int, hold time.Duration) met {
 	m := met{awake: time.Hour, woken: time.Hour}
 	var called, answered, ask, asking, took atomic.Int64
@@ -208,7 +222,8 @@ func meetings(l *lab.Lab, mu *reentrant.Mutex, rounds int, hold time.Duration) m
 }
 
 func stagesPicture(l *lab.Lab) {
-	t := l.Timeline("Held for long", "The waiter spins for too short a time to be seen here, is parked, and wakes up with the lock.")
+	t := l.Timeline("Held for long", "The waiter spins for too short a time to be seen here, is parked, "+
+		"and wakes up with the lock.")
 	mu := new(reentrant.Mutex)
 	watched := t.Wrap("lock", mu)
 	t.Go("holder", func(ctx context.Context, me *lab.Lane) error {

@@ -16,12 +16,20 @@ var _ = register(lab.Scenario{
 	Topic:    "One key",
 	Title:    "Set, then expire: locked for ever",
 	Question: "What if a process dies between taking the lock and saying when it ends?",
-	Claim: `A distributed lock has to come free by itself when its holder dies, or else nobody gets it ever again. So it has a lease: on Redis, the time to live of a key.
+	Claim: `A distributed lock has to come free by itself when its holder dies, or else nobody gets it ever
+again. So it has a lease: on Redis, the time to live of a key.
 
-The oldest recipe takes two commands: ` + "`SETNX`" + ` takes the lock, ` + "`EXPIRE`" + ` gives it the lease. A process that dies in between leaves a lock without one. ` + "`SET`" + ` with NX and PX does both at once: either the key is there with its time to live, or it is not there.`,
-	Look:  "Both holders crash as soon as their first command is done. In the first picture the next process asks in vain, for several leases. In the second it gets the lock when the lease is over. The table has what is left of the lock on the server at the moment of the crash.",
-	Found: `After SETNX and a crash the key had no time to live, and the next process asked {{times .asked}} in vain, for {{n .inVain}}: {{n .leases}} leases. After SET with NX and PX it had one of {{n .left}}, and the next process had the lock after {{n .waited}}.`,
-	Take:  "Take the lock and set its lease by one command, or by a script. If you find recipes with `SETNX` and `EXPIRE`, replace them: all locks of `redislock` set both at once.",
+The oldest recipe takes two commands: ` + "`SETNX`" + ` takes the lock, ` + "`EXPIRE`" + ` gives it the
+lease. A process that dies in between leaves a lock without one. ` + "`SET`" + ` with NX and PX does both at
+once: either the key is there with its time to live, or it is not there.`,
+	Look: "Both holders crash as soon as their first command is done. In the first picture the next " +
+		"process asks in vain, for several leases. In the second it gets the lock when the lease is over. " +
+		"The table has what is left of the lock on the server at the moment of the crash.",
+	Found: `After SETNX and a crash the key had no time to live, and the next process asked {{times .asked}}
+in vain, for {{n .inVain}}: {{n .leases}} leases. After SET with NX and PX it had one of {{n .left}}, and the
+next process had the lock after {{n .waited}}.`,
+	Take: "Take the lock and set its lease by one command, or by a script. If you find recipes with " +
+		"`SETNX` and `EXPIRE`, replace them: all locks of `redislock` set both at once.",
 	Java: `jedis.setnx(key, "locked");            // a crash here ...
 jedis.expire(key, 30);                 // ... and this never comes
 
@@ -57,7 +65,8 @@ func expiry(_ context.Context, l *lab.Lab) error {
 	s := newServer(l)
 	term := lab.Pick(l, 250*time.Millisecond, 500*time.Millisecond)
 	const key, leases = "lock", 3
-	table := lab.Table{Title: "What the crash left on the server", Head: []string{"taken by", "key", "value", "time to live"}}
+	table := lab.Table{Title: "What the crash left on the server", Head: []string{"taken by", "key", "value",
+		"time to live"}}
 	row := func(by string, left time.Duration) {
 		value, err := s.Get(key)
 		l.Must(err)
@@ -71,7 +80,8 @@ func expiry(_ context.Context, l *lab.Lab) error {
 	defer s.end(first, next)
 
 	crashed := make(chan struct{})
-	t := l.Timeline("SETNX, and a crash", "The holder dies before EXPIRE. The next process asks again and again, and gives up.")
+	t := l.Timeline("SETNX, and a crash", "The holder dies before EXPIRE. The next process asks again and "+
+		"again, and gives up.")
 	t.Go("holder", func(ctx context.Context, me *lab.Lane) error {
 		defer close(crashed)
 		_, err := lockInTwo(ctx, first.Client, key, term, func() error { return errCrash })
@@ -110,7 +120,8 @@ func expiry(_ context.Context, l *lab.Lab) error {
 
 	crashed = make(chan struct{})
 	var at time.Time
-	t = l.Timeline("SET with NX and PX, and a crash", "The key had its time to live from the first. The next process gets the lock when it is over.")
+	t = l.Timeline("SET with NX and PX, and a crash", "The key had its time to live from the first. The "+
+		"next process gets the lock when it is over.")
 	t.Go("holder", func(ctx context.Context, me *lab.Lane) error {
 		defer close(crashed)
 		at = time.Now()

@@ -17,12 +17,25 @@ var _ = register(lab.Scenario{
 	Topic:    "Leases",
 	Title:    "A holder that was paused, and its stale write",
 	Question: "What stops a process that does not know that its lease is over?",
-	Claim: `A process can stop at any place for any time: garbage is collected, a machine is moved, a laptop is closed. When it goes on, its lease may be over and the lock somebody else's, and the very next thing that it does is to write.
+	Claim: `A process can stop at any place for any time: garbage is collected, a machine is moved, a laptop
+is closed. When it goes on, its lease may be over and the lock somebody else's, and the very next thing that
+it does is to write.
 
-No lock can prevent that, as the lock is not asked. The resource can: every holder gets a number, greater than that of the one before, and sends it along with what it writes. Whoever comes with a smaller number than one that was seen already is refused.`,
-	Look:  "Ann is paused while she has the lock. Her lease ends, Bob gets the lock with the next number, and writes. Then Ann goes on, and writes. In the first picture nobody looks at the numbers, and her stale value is what stays. In the second the resource refuses it.",
-	Found: `Without a look at the numbers the resource had {{.stale}} value in the end, from a holder whose lease had been over for {{n .late}}. With numbers, Ann came with {{.annToken}} after Bob had come with {{.bobToken}}: her write was refused, and Bob's stayed. Whoever asked the hold before the write was told, too: {{.told}}.`,
-	Take:  "Ask `Hold.Err` before what must not be done twice: it looks at the clock, and knows right after a pause. That leaves a gap between the question and the write. Where even that is too much, take `FencedMutex`, send `Hold.Token` along, and let the resource check it: a column in the database, a condition of the update.",
+No lock can prevent that, because the write does not ask the lock. The resource can: every holder gets a
+number, greater
+than that of the one before, and sends it along with what it writes. It refuses a number that is smaller than
+one that it has seen.`,
+	Look: "Ann is paused while she has the lock. Her lease ends, Bob gets the lock with the next number, " +
+		"and writes. Then Ann goes on, and writes. In the first picture nobody looks at the numbers, and " +
+		"her stale value is what stays. In the second the resource refuses it.",
+	Found: `Without a look at the numbers the resource had {{.stale}} value in the end, from a holder whose
+lease had been over for {{n .late}}. With numbers, Ann came with {{.annToken}} after Bob had come with
+{{.bobToken}}: her write was refused, and Bob's stayed. The hold, asked before the write, reported the loss:
+{{.told}}.`,
+	Take: "Ask `Hold.Err` before what must not be done twice: it looks at the clock, and knows right " +
+		"after a pause. That leaves a gap between the question and the write. Where even that is too much, " +
+		"take `FencedMutex`, send `Hold.Token` along, and let the resource check it: a column in the " +
+		"database, a condition of the update.",
 	Java: `RFencedLock lock = redisson.getFencedLock("account");
 Long token = lock.lockAndGetToken();
 ...
@@ -60,20 +73,24 @@ func fencing(ctx context.Context, l *lab.Lab) error {
 	defer s.end(ann, bob)
 	var r resource
 
-	err := paused(l, ann, bob, "unchecked", term, "Without numbers", "Ann goes on after Bob has written, and overwrites what he wrote.",
+	err := paused(l, ann, bob, "unchecked", term, "Without numbers", "Ann goes on after Bob has written, "+
+		"and overwrites what he wrote.",
 		func(value string, _ uint64) error { return r.write(value, 0) })
 	l.Must(err)
 	l.Equal("Ann's", r.value, "nobody refuses a stale write that has no number")
 	l.Observe("stale", r.value)
 
-	err = paused(l, ann, bob, "checked", term, "With numbers", "Ann's number is smaller than Bob's. The resource refuses her write.", r.write)
+	err = paused(l, ann, bob, "checked", term, "With numbers", "Ann's number is smaller than Bob's. The "+
+		"resource refuses her write.", r.write)
 	l.Is(errStale, err, "a stale write with a number is refused")
 	l.Equal("Bob's", r.value, "what the later holder wrote stays")
 	return nil
 }
 
-// paused has Ann stop while she has the lock, until Bob has had it, and returns what her write came to.
-func paused(l *lab.Lab, ann, bob *process, name string, term time.Duration, title, desc string, write func(string, uint64) error) (stale error) {
+// paused has Ann stop while she has the lock, until Bob has had it, and returns what her write
+// came to.
+func paused(l *lab.Lab, ann, bob *process, name string, term time.Duration, title, desc string,
+	write func(string, uint64) error) (stale error) {
 	t := l.Timeline(title, desc)
 	annLock := t.Wrap("lock", ann.locks.FencedMutex(name, redislock.WithFixedTTL(term)))
 	bobLock := t.Wrap("lock", bob.locks.FencedMutex(name))

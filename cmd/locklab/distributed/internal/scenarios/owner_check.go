@@ -18,12 +18,20 @@ var _ = register(lab.Scenario{
 	Topic:    "One key",
 	Title:    "A delete that frees somebody else's lock",
 	Question: "May a holder that took too long delete the key?",
-	Claim: `Only the holder may release. But a lease may end while its holder is still at work, and then the key under the same name is somebody else's. A plain ` + "`DEL`" + ` deletes it all the same: the second holder's lock is gone, a third one gets in, and two are inside.
+	Claim: `Only the holder may release. But a lease may end while its holder is still at work, and then the
+key under the same name is somebody else's. A plain ` + "`DEL`" + ` deletes it all the same: the second
+holder's lock is gone, a third one gets in, and two are inside.
 
-So the value of the key is a token that nobody else has, and the release compares it first. To compare and to delete must be one step, or else the key may change hands in between: on Redis, a script.`,
-	Look:  "Ann is still at work when her lease ends, and Bob takes the lock. Then Ann is done. In the first picture she deletes the key, and Cid gets in beside Bob. In the second the script finds Bob's token, and leaves it alone: Cid waits until Bob is done.",
-	Found: `With a plain DEL there were {{.most}} inside at a time. With the script there was one holder besides her who was late, Cid waited {{n .waited}} for Bob's release, and the script told Ann that it had deleted nothing. Unlock of redislock, as late as she was, answered: {{.answer}}`,
-	Take:  "Never release by name alone. With `redislock` the check is in the script of every release, and who is late is told: `locks.ErrLost` says that what was done may have overlapped with somebody else's work.",
+The value of the key is therefore a token that no other holder has, and the release compares it first.
+Comparison and deletion must be one step, or the key may change hands in between. On Redis that is a script.`,
+	Look: "Ann is still at work when her lease ends, and Bob takes the lock. Then Ann is done. In the " +
+		"first picture she deletes the key, and Cid gets in beside Bob. In the second the script finds " +
+		"Bob's token, and leaves it alone: Cid waits until Bob is done.",
+	Found: `With a plain DEL there were {{.most}} inside at a time. With the script there was one holder
+beside Ann, Cid waited {{n .waited}} for Bob's release, and the script told Ann that it had
+deleted nothing. Unlock of redislock, as late as she was, answered: {{.answer}}`,
+	Take: "Never release by name alone. With `redislock` the check is in the script of every release, and " +
+		"a late holder gets an error: `locks.ErrLost` says that its work may have overlapped with another holder's.",
 	Java: `// wrong: jedis.del(key);
 String script = "if redis.call('get', KEYS[1]) == ARGV[1] then"
     + " return redis.call('del', KEYS[1]) else return 0 end";
@@ -57,11 +65,13 @@ func ownerCheck(ctx context.Context, l *lab.Lab) error {
 	term := lab.Pick(l, 80*time.Millisecond, 150*time.Millisecond)
 	ann, bob, cid := s.process(l, time.Minute), s.process(l, time.Minute), s.process(l, time.Minute)
 	defer s.end(ann, bob, cid)
-	most, deleted, _ := lateRelease(l, s, term, [3]*process{ann, bob, cid}, "Deleted by name", "Ann deletes Bob's lock, and Cid gets in.", unlockByName)
+	most, deleted, _ := lateRelease(l, s, term, [3]*process{ann, bob, cid}, "Deleted by name", "Ann "+
+		"deletes Bob's lock, and Cid gets in.", unlockByName)
 	l.Equal(int64(1), deleted, "a plain DEL deletes somebody else's lock")
 	l.Equal(int64(2), most, "after it, two are inside")
 	l.Observe("most", most)
-	most, deleted, waited := lateRelease(l, s, term, [3]*process{ann, bob, cid}, "Deleted by its owner only", "The script leaves Bob's lock alone. Cid waits for Bob.", unlockOwn)
+	most, deleted, waited := lateRelease(l, s, term, [3]*process{ann, bob, cid}, "Deleted by its owner only",
+		"The script leaves Bob's lock alone. Cid waits for Bob.", unlockOwn)
 	l.Equal(int64(0), deleted, "the script deletes nothing that is not the caller's")
 	l.Equal(int64(1), most, "after it, Bob is alone")
 	l.Observe("waited", waited)
@@ -81,16 +91,18 @@ func ownerCheck(ctx context.Context, l *lab.Lab) error {
 	return nil
 }
 
-// lateRelease has Ann release after Bob got the lock. It returns how many of Bob and Cid were inside at a time, what Ann deleted, and
-// how long Cid waited.
+// lateRelease has Ann release after Bob got the lock. It returns how many of Bob and Cid were
+// inside at a time, what Ann deleted, and how long Cid waited.
 func lateRelease(l *lab.Lab, s *server, term time.Duration, all [3]*process, title, desc string,
-	unlock func(context.Context, *redis.Client, string, string) (int64, error)) (most, deleted int64, waited time.Duration) {
+	unlock func(context.Context, *redis.Client, string, string) (int64,
+		error)) (most, deleted int64, waited time.Duration) {
 	const key = "lock"
 	const long = time.Minute // for those whose lease is not to end
 	s.Del(key)
 	var in inside
 	t := l.Timeline(title, desc)
-	annHas, bobHas, annDone, cidTried := make(chan struct{}), make(chan struct{}), make(chan struct{}), make(chan struct{})
+	annHas, bobHas := make(chan struct{}), make(chan struct{})
+	annDone, cidTried := make(chan struct{}), make(chan struct{})
 	cidIn := make(chan struct{})
 	t.Go("Ann", func(ctx context.Context, me *lab.Lane) error {
 		if ok, err := lockInOne(ctx, all[0].Client, key, "Ann's token", term); err != nil || !ok {

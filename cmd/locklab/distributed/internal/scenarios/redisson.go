@@ -17,12 +17,21 @@ var _ = register(lab.Scenario{
 	Topic:    "Waiting",
 	Title:    "Redisson's locks, and what they keep on the server",
 	Question: "How do processes in Go and in Java share a lock, one that is fair even?",
-	Claim: `Redisson's lock is a hash under the lock's name: its one field names the client and the thread, its value counts holds, and the time to live is the lease. Who re-enters counts up; the release of the last hold deletes the hash, and publishes a message.
+	Claim: `Redisson's lock is a hash under the lock's name: its one field names the client and the thread,
+its value counts holds, and the time to live is the lease. Re-entry increments the count. The release of the
+last hold deletes the hash, and publishes a message.
 
-The fair lock keeps two more keys: a list of those who wait, in the order in which they came, and a sorted set that says of each when it counts as dead. Only the head of the list may take the lock, and only it is told. Who died in the queue is dropped when its time has come.`,
-	Look:  "Several processes come one after another, and wait in the fair lock's queue. They get the lock in the order in which they came. The table has the keys on the server while all of them wait.",
-	Found: `The order of arrival was {{.came}}, and the order of admission {{.got}}. While they waited, the list had {{n .listed}} entries. The holder, who held the lock {{times .holds}}, had a count of {{.count}} on the server: re-entry is counted in the process, and costs no command.`,
-	Take:  "Take the fair lock where a wait that is too long is worse than a hand-over that takes a little more: every one of them goes to a process that has to be told first. The formats are Redisson's own, so that one may go over from Java to Go process by process.",
+The fair lock keeps two more keys: a list of the waiters in order of arrival, and a sorted set of the times
+when each of them counts as dead. Only the head of the list may take the lock, and only the head is notified.
+A dead waiter is dropped from the queue when its time is over.`,
+	Look: "Several processes come one after another, and wait in the fair lock's queue. They get the lock " +
+		"in the order in which they came. The table has the keys on the server while all of them wait.",
+	Found: `The order of arrival was {{.came}}, and the order of admission {{.got}}. While they waited, the
+list had {{n .listed}} entries. The holder, which held the lock {{times .holds}}, had a count of {{.count}} on
+the server: re-entry is counted in the process, and costs no command.`,
+	Take: "Take the fair lock where a long wait is worse than slower hand-overs. Every hand-over goes to a " +
+		"process that has to be notified first. The formats are Redisson's own, so a system can move from " +
+		"Java to Go process by process.",
 	Java: `RLock lock = redisson.getFairLock("queue");
 lock.lock();`,
 	Run: redisson,
@@ -30,10 +39,11 @@ lock.lock();`,
 
 //lab:show
 
-// fairly returns a lock that goes to whoever has waited longest, in whatever process and language.
+// fairly returns a lock that goes to the process that has waited longest, in Go or in Java.
 func fairly(client *redislock.Client, name string) locks.TryLocker { return client.FairMutex(name) }
 
-// nested holds a lock several times over while it calls f. Only the first hold is the server's business.
+// nested holds a lock several times over while it calls f. Only the first hold is the server's
+// business.
 func nested(ctx context.Context, l locks.Locker, holds int, f func() error) error {
 	if holds == 0 {
 		return f()
@@ -115,7 +125,8 @@ func redisson(ctx context.Context, l *lab.Lab) error {
 
 // dump writes down what is on the server. Times to die are in UTC.
 func dump(l *lab.Lab, s *server, table *lab.Table, lock, queue, times string) {
-	// The first part of an owner is the client, a random number, of which the beginning tells enough.
+	// The first part of an owner is the client, a random number, of which the beginning tells
+	// enough.
 	brief := func(owner string) string {
 		client, acquisition, _ := strings.Cut(owner, ":")
 		return client[:min(len(client), 8)] + "...:" + acquisition
@@ -137,7 +148,8 @@ func dump(l *lab.Lab, s *server, table *lab.Table, lock, queue, times string) {
 		dying = append(dying, brief(owner)+" = "+at.UTC().Format("15:04:05"))
 		l.Check(at.After(time.Now()), "nobody who waits counts as dead yet")
 	}
-	table.Rows = append(table.Rows, []string{queue, "list", strings.Join(waiting, ", ")}, []string{times, "sorted set", strings.Join(dying, ", ")})
+	table.Rows = append(table.Rows, []string{queue, "list", strings.Join(waiting, ", ")}, []string{times,
+		"sorted set", strings.Join(dying, ", ")})
 	l.Observe("listed", len(list))
 	l.Observe("count", count)
 }

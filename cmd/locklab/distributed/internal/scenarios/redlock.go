@@ -21,13 +21,32 @@ var _ = register(lab.Scenario{
 	Topic:    "Several servers",
 	Title:    "Redlock: a majority of servers, and what it rests on",
 	Question: "Can a lock outlive the server that it is on?",
-	Claim: `One server is one point of failure. A replica does not help: it is told of a lock after the holder is, and may be promoted in between. Redlock takes several masters that know nothing of each other. Whoever gets the same key on more than half of them, well within the lease, has the lock. Any two majorities have a server in common, and that server gives the key to one.
+	Claim: `One server is one point of failure. A replica does not help: it is told of a lock after the
+holder is, and may be promoted in between. Redlock takes several masters that know nothing of each other.
+A process that gets the same key on more than half of them, well within the lease, has the lock. Any two majorities
+have a server in common, and that server gives the key to one.
 
-So a minority may fail, and a server may even come back without what it knew, as long as the holder has a majority of all of them without that one. It rests on three things: a server that has forgotten its locks stays away until all of them are over; no clock jumps; nobody is paused past the lease. The third is the weak point of every lease, but others have a fencing token against it. Redlock has none: counters on servers that know nothing of each other have no common order.`,
-	Look: "The lane of the servers says how many of them run. The holder goes on while a majority does, and is told of its loss when it does not; the other process asks too, and gets the lock only when enough servers are back, after the lease. " +
-		"In the pictures after that everything is up. All five have voted for Ann, so that one server that forgets makes no difference. Three that forget at once, or whose clocks jump, let Bob in beside Ann. In the last picture Ann is paused, and there is no number by which her write could be refused.",
-	Found: `With {{.two}} of {{.servers}} servers the holder could not renew: it was told {{n .told}} after the third had stopped, with the cause "{{.cause}}". The other asked {{times .asked}} in vain, the last time with the answer "{{.answer}}", and had the lock {{n .apart}} after the holder had been told. When {{.forgot}} servers forgot their locks at once, there were {{.most}} holders, and the first one's hold said so only when it was released. The number of a hold was {{.token}}, and the stale write of a holder that had been paused stayed: {{.stale}} value.`,
-	Take:  "Redlock makes a lock more available, not more certain. Let servers write each change to disk before they answer, or stay away for the longest lease after a restart; have clocks slewed, never set. Where two holders at a time do harm, take a lock with a token and a resource that checks it, or a store that agrees before it answers: etcd, ZooKeeper, a database.",
+A minority may fail, and a server may even come back without what it knew, as long as the holder has a
+majority of all of them without that one. It rests on three things: a server that has forgotten its locks
+stays away until all of them are over; no clock jumps; nobody is paused past the lease. The third is the weak
+point of every lease, but others have a fencing token against it. Redlock has none: counters on servers that
+know nothing of each other have no common order.`,
+	Look: "The lane of the servers says how many of them run. The holder goes on while a majority runs, " +
+		"and is told of its loss when it does not. The other process asks too, and gets the lock after the " +
+		"lease, when enough servers are back. " +
+		"In the pictures after that everything is up. All five have voted for Ann, so that one server that " +
+		"forgets makes no difference. Three that forget at once, or whose clocks jump, let Bob in beside " +
+		"Ann. In the last picture Ann is paused, and there is no number by which her write could be refused.",
+	Found: `With {{.two}} of {{.servers}} servers the holder could not renew: it was told {{n .told}} after
+the third had stopped, with the cause "{{.cause}}". The other asked {{times .asked}} in vain, the last time
+with the answer "{{.answer}}", and had the lock {{n .apart}} after the holder had been told. When {{.forgot}}
+servers forgot their locks at once, there were {{.most}} holders, and the first one's hold said so only when
+it was released. The number of a hold was {{.token}}, and the stale write of a holder that had been paused
+stayed: {{.stale}} value.`,
+	Take: "Redlock makes a lock more available, not more certain. Let servers write each change to disk " +
+		"before they answer, or stay away for the longest lease after a restart; have clocks slewed, never " +
+		"set. Where two holders at a time do harm, take a lock with a token and a resource that checks it, " +
+		"or a store that agrees before it answers: etcd, ZooKeeper, a database.",
 	Java: `RLock lock = new RedissonRedLock(
     a.getLock("order"), b.getLock("order"), c.getLock("order"));
 lock.lock();`,
@@ -36,13 +55,14 @@ lock.lock();`,
 
 //lab:show
 
-// onMajority returns locks that are held by whoever has them on more than half of the masters. Each of those is a
-// server of its own: no replica, and no part of a cluster.
+// onMajority returns locks that belong to the process that has them on more than half of the
+// masters. Each of those is a server of its own: no replica, and no part of a cluster.
 func onMajority(masters []redis.UniversalClient, opts ...lease.Option) (*redislock.Redlock, error) {
 	return redislock.NewRedlock(masters, redislock.WithLeaseOptions(opts...))
 }
 
-// quorum is how many of n servers make a majority: any two majorities have at least one in common.
+// quorum is how many of n servers make a majority: any two majorities have at least one in
+// common.
 func quorum(n int) int { return n/2 + 1 }
 
 //lab:end
@@ -117,7 +137,8 @@ func redlock(_ context.Context, l *lab.Lab) error {
 	table := lab.Table{Title: "What the lock stands, and what it does not",
 		Head: []string{"what happens", "servers that have the lock", "another gets it", "the holder"}}
 	row := func(what string, have int, another, told string) {
-		table.Rows = append(table.Rows, []string{what, strconv.Itoa(have) + " of " + strconv.Itoa(servers), another, told})
+		table.Rows = append(table.Rows, []string{what, strconv.Itoa(have) + " of " + strconv.Itoa(servers),
+			another, told})
 	}
 
 	stopped(l, m, holder, other, term, row)
@@ -148,7 +169,8 @@ func redlock(_ context.Context, l *lab.Lab) error {
 // stopped has two servers stop while a lock is held, and then a third one.
 func stopped(l *lab.Lab, m masters, holder, other *voter, term time.Duration, row func(string, int, string, string)) {
 	const name, leases = "order", 2
-	t := l.Timeline("Two stop, and then a third", "The holder goes on with three servers of five, and loses the lock with two. Nobody gets it until there are enough again.")
+	t := l.Timeline("Two stop, and then a third", "The holder goes on with three servers of five, and "+
+		"loses the lock with two. Nobody gets it until there are enough again.")
 	first, second := t.Wrap("lock", holder.locks.Mutex(name)), other.locks.Mutex(name)
 	has, two, three := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	refused, worked, asked := make(chan struct{}), make(chan struct{}), make(chan struct{})
@@ -194,8 +216,10 @@ func stopped(l *lab.Lab, m masters, holder, other *voter, term time.Duration, ro
 				told = time.Now()
 			case <-asked:
 			}
-			l.Check(held.Err() != nil, "when too few servers have run for longer than the lease, the holder has been told")
-			l.Is(locks.ErrLost, context.Cause(held), "without a majority the context of the work ends with locks.ErrLost")
+			l.Check(held.Err() != nil, "when too few servers have run for longer than the lease, the "+
+				"holder has been told")
+			l.Is(locks.ErrLost, context.Cause(held), "without a majority the context of the work ends with "+
+				"locks.ErrLost")
 			l.Observe("cause", context.Cause(held).Error())
 			me.Mark("is told of the loss")
 			return nil
@@ -258,8 +282,8 @@ func stopped(l *lab.Lab, m masters, holder, other *voter, term time.Duration, ro
 	l.Observe("two", len(m)-quorum(len(m)))
 }
 
-// rival has something happen to servers while Ann has the lock, and Bob ask for it, who gets it or not. It returns how many
-// servers still have Ann's.
+// rival has something happen to servers while Ann has the lock, and Bob ask for it, who gets it
+// or not. It returns how many servers still have Ann's.
 func rival(l *lab.Lab, m masters, ann, bob *voter, name, title, desc string, gets bool, happen func()) (have int) {
 	t := l.Timeline(title, desc)
 	first, second := t.Wrap("lock", ann.locks.Mutex(name)), bob.locks.Mutex(name)
@@ -339,7 +363,8 @@ func rival(l *lab.Lab, m masters, ann, bob *voter, name, title, desc string, get
 // pausedVoter has Ann stop while she has the lock, until it was Bob's, and then write.
 func pausedVoter(l *lab.Lab, m masters, ann, bob *voter, term time.Duration) {
 	const name = "paused"
-	t := l.Timeline("A holder is paused", "Ann goes on after her lease is over and Bob has written. She has no number to send along, and overwrites what he wrote.")
+	t := l.Timeline("A holder is paused", "Ann goes on after her lease is over and Bob has written. She "+
+		"has no number to send along, and overwrites what he wrote.")
 	annLock, bobLock := ann.locks.Mutex(name, redislock.WithFixedTTL(term)), bob.locks.Mutex(name)
 	first, second := t.Wrap("lock", annLock), t.Wrap("lock", bobLock)
 	var r resource

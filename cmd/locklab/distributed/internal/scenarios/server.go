@@ -19,8 +19,9 @@ import (
 	"github.com/jucgo/locks/distributed/redislock"
 )
 
-// server is a Redis server inside the program. Times to live run by the real clock: miniredis does not age its keys by itself, so
-// before each command that arrives they become as much older as time has passed since the last one.
+// server is a Redis server inside the program. Times to live run by the real clock. miniredis
+// does not age its keys by itself. Each command that arrives therefore first ages them by the
+// time since the last one.
 type server struct {
 	*miniredis.Miniredis
 	commands atomic.Int64 // that arrived, without those inside scripts
@@ -40,7 +41,8 @@ func newServer(l *lab.Lab) *server {
 func (s *server) start(l *lab.Lab) {
 	l.Must(s.Start())
 	s.Server().SetPreHook(func(peer *miniserver.Peer, command string, _ ...string) bool {
-		// The commands of a script run in the goroutine of its connection, with the server locked, as another peer.
+		// The commands of a script run in the goroutine of its connection, with the server
+		// locked, as another peer.
 		me := locks.CurrentOwner(nil)
 		if strings.HasPrefix(command, "EVAL") {
 			s.scripts.Store(me, peer)
@@ -61,13 +63,15 @@ func (s *server) age() {
 	s.aged = now
 }
 
-// left returns the time to live of a key, or 0 if it has none. Whether it is there, tells the other result.
+// left returns the time to live of a key, or 0 if it has none. Whether it is there, tells the
+// other result.
 func (s *server) left(key string) (time.Duration, bool) {
 	s.age()
 	return s.TTL(key), s.Exists(key)
 }
 
-// process stands for a process: it has connections of its own, and locks that know nothing of those of others.
+// process stands for a process: it has connections of its own, and locks that know nothing of
+// those of others.
 type process struct {
 	*redis.Client
 	locks *redislock.Client
@@ -79,7 +83,8 @@ type process struct {
 
 var errCut = errors.New("the network is cut")
 
-// quiet is a logger. What the clients of those who are cut off would say is part of the scenario.
+// quiet is a logger. What the clients of those who are cut off would say is part of the
+// scenario.
 type quiet struct{}
 
 func (quiet) Printf(context.Context, string, ...any) {}
@@ -120,7 +125,8 @@ func (p *process) disconnect() {
 	}
 }
 
-// end ends processes and their server. Locks that are held are lost, which is of no interest any more.
+// end ends processes and their server. Locks that are held are lost, which is of no interest
+// any more.
 func (s *server) end(all ...*process) {
 	for _, p := range all {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)

@@ -18,12 +18,25 @@ var _ = register(lab.Scenario{
 	Topic:    "Databases",
 	Title:    "A row as a lock: without an end and an owner, and with both",
 	Question: "Is a unique row in a table enough of a lock?",
-	Claim: `A database that is there anyway can keep the locks. The usual recipe is a table with a unique name: who inserts the row has the lock, who deletes it frees it, and of two inserts one fails.
+	Claim: `A database that is there anyway can keep the locks. The usual recipe is a table with a unique
+name: to insert the row is to get the lock, to delete it is to release it, and of two inserts one fails.
 
-The row says neither until when it counts nor whose it is. If its holder dies, nobody deletes it. If somebody else deletes it, by mistake, it is gone under the hands of its holder. And the insert does not wait: who does not get the lock has to ask again. What is missing are columns: the owner, which every release compares; the end of the lease, by the database's clock, which every acquisition looks at; and a number that grows from holder to holder, for fencing.`,
-	Look:  "In the first picture the holder crashes, and the next process asks in vain until it gives up. In the second Bob does not get the lock, but cleans up all the same: Cid gets in beside Ann. In the third, on a table with all columns, the holder crashes, a stranger's release does nothing, and the next process has the lock when the lease is over. The table has what was in the row.",
-	Found: `With the bare row the next process asked {{times .asked}} in vain, for {{n .inVain}}, and would have to go on for ever. After a delete by somebody else there were {{.most}} inside at a time. With owner, lease and token the answer to the stranger was "{{.answer}}"; the holder crashed, and the next process had the lock {{n .waited}} after the holder had taken it, with the number {{.next}} after {{.first}}.`,
-	Take:  "Take `sqllock.Table` where the locks belong into a database that you have: it needs no connection while a lock is held. A row for each name stays, as it keeps the token. Many short locks under load are not what a database is best at.",
+The row says neither until when it counts nor whose it is. If its holder dies, nobody deletes it. If somebody
+else deletes it, by mistake, it is gone under the hands of its holder. And the insert does not wait: a
+process that does not get the lock has to ask again. Three columns are missing. Every release compares the
+owner. Every acquisition compares the end of the lease with the database's clock. A number that grows from
+holder to holder is for fencing.`,
+	Look: "In the first picture the holder crashes, and the next process asks in vain until it gives up. " +
+		"In the second Bob does not get the lock, but cleans up all the same: Cid gets in beside Ann. In " +
+		"the third, on a table with all columns, the holder crashes, a stranger's release does nothing, " +
+		"and the next process has the lock when the lease is over. The table has what was in the row.",
+	Found: `With the bare row the next process asked {{times .asked}} in vain, for {{n .inVain}}, and would
+have to go on for ever. After a delete by somebody else there were {{.most}} inside at a time. With owner,
+lease and token the answer to the stranger was "{{.answer}}"; the holder crashed, and the next process had
+the lock {{n .waited}} after the holder had taken it, with the number {{.next}} after {{.first}}.`,
+	Take: "Take `sqllock.Table` where the locks belong into a database that you have: it needs no " +
+		"connection while a lock is held. A row for each name stays, as it keeps the token. Many short " +
+		"locks under load are not what a database is best at.",
 	Java: `INSERT INTO locks (name) VALUES (?);            -- wrong: no owner, no end
 DELETE FROM locks WHERE name = ?;
 
@@ -34,8 +47,8 @@ Lock lock = registry.obtain("order");`,
 
 //lab:show
 
-// lockByInsert takes the lock by inserting the row of its name, which is unique. It is wrong: nothing says whose it
-// is, and until when.
+// lockByInsert takes the lock by inserting the row of its name, which is unique. It is wrong:
+// nothing says whose it is, and until when.
 func lockByInsert(ctx context.Context, db *sql.DB, name string) (bool, error) {
 	r, err := db.ExecContext(ctx, `INSERT INTO bare_locks (name) VALUES (?) ON CONFLICT DO NOTHING`, name)
 	if err != nil {
@@ -45,7 +58,7 @@ func lockByInsert(ctx context.Context, db *sql.DB, name string) (bool, error) {
 	return n == 1, err
 }
 
-// unlockByDelete frees the lock, whoever has it. It is wrong.
+// unlockByDelete frees the lock of any holder. It is wrong.
 func unlockByDelete(ctx context.Context, db *sql.DB, name string) error {
 	_, err := db.ExecContext(ctx, `DELETE FROM bare_locks WHERE name = ?`, name)
 	return err
@@ -74,7 +87,8 @@ func sqlRow(ctx context.Context, l *lab.Lab) error {
 	var tables [3]*sqllock.Table
 	for i, db := range []*sql.DB{holder, next, stranger} {
 		var err error
-		// The margin is larger than by default, as the scenario has to hold on a busy machine too.
+		// The margin is larger than by default, as the scenario has to hold on a busy machine
+		// too.
 		tables[i], err = byTable(ctx, db, lease.WithTTL(term), lease.WithMargin(term/4))
 		l.Must(err)
 		closers = append(closers, tables[i])
@@ -87,7 +101,8 @@ func sqlRow(ctx context.Context, l *lab.Lab) error {
 func bareCrash(l *lab.Lab, holder, next *sql.DB, term time.Duration) {
 	const name = "order"
 	crashed := make(chan struct{})
-	t := l.Timeline("A bare row, and a crash", "The holder dies before it deletes the row. The next process asks again and again, and gives up.")
+	t := l.Timeline("A bare row, and a crash", "The holder dies before it deletes the row. The next "+
+		"process asks again and again, and gives up.")
 	t.Go("holder", func(ctx context.Context, me *lab.Lane) error {
 		defer close(crashed)
 		ok, err := lockByInsert(ctx, holder, name)
@@ -125,7 +140,8 @@ func bareDelete(l *lab.Lab, all [3]*sql.DB) {
 	const name, step = "account", 10 * time.Millisecond
 	var in inside
 	annHas, deleted, cidIn := make(chan struct{}), make(chan struct{}), make(chan struct{})
-	t := l.Timeline("A bare row, deleted by another", "Bob does not get the lock, and deletes the row all the same. Cid gets in beside Ann.")
+	t := l.Timeline("A bare row, deleted by another", "Bob does not get the lock, and deletes the row all "+
+		"the same. Cid gets in beside Ann.")
 	t.Go("Ann", func(ctx context.Context, me *lab.Lane) error {
 		ok, err := lockByInsert(ctx, all[0], name)
 		l.Check(ok && err == nil, "Ann gets the free lock")
@@ -167,20 +183,23 @@ func bareDelete(l *lab.Lab, all [3]*sql.DB) {
 	l.Observe("most", in.most.Load())
 }
 
-// tableCrash has a holder of a row with an owner and an end die, after a stranger has tried to release its lock.
+// tableCrash has a holder of a row with an owner and an end die, after a stranger has tried to
+// release its lock.
 func tableCrash(l *lab.Lab, holder, next *sql.DB, all [3]*sqllock.Table, term time.Duration) {
 	const name = "order"
 	table := lab.Table{Title: "What is in the row", Head: []string{"while", "name", "owner", "token"}}
 	row := func(ctx context.Context, while string) {
 		var owner string
 		var token int64
-		l.Must(next.QueryRowContext(ctx, `SELECT owner, token FROM sql_locks WHERE name = ?`, name).Scan(&owner, &token))
+		l.Must(next.QueryRowContext(ctx, `SELECT owner, token FROM sql_locks WHERE name = ?`,
+			name).Scan(&owner, &token))
 		table.Rows = append(table.Rows, []string{while, name, owner[:min(len(owner), 8)] + "...", fmt.Sprint(token)})
 	}
 	has, tried, crashed := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	var at time.Time
 	var token uint64
-	t := l.Timeline("A row with an owner and an end", "A stranger cannot release the lock. The holder dies, and the next process has the lock when the lease is over.")
+	t := l.Timeline("A row with an owner and an end", "A stranger cannot release the lock. The holder "+
+		"dies, and the next process has the lock when the lease is over.")
 	t.Go("holder", func(ctx context.Context, me *lab.Lane) error {
 		defer close(crashed)
 		at = time.Now()
@@ -224,7 +243,8 @@ func tableCrash(l *lab.Lab, holder, next *sql.DB, all [3]*sqllock.Table, term ti
 				return err
 			}
 			row(ctx, "the next one has it")
-			l.Check(waited > term-10*time.Millisecond, "the next one has it after the lease, and not before") // Clocks are coarse.
+			const coarse = 10 * time.Millisecond // clocks differ by that much
+			l.Check(waited > term-coarse, "the next one has it after the lease, and not before")
 			l.Check(hold.Token() > token, "the number of the next holder is greater")
 			l.Observe("waited", waited)
 			l.Observe("first", token)

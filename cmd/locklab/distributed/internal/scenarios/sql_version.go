@@ -18,14 +18,29 @@ var _ = register(lab.Scenario{
 	Topic:    "Databases",
 	Title:    "A version column, or a lock on the row",
 	Question: "How does a change in a database not lose somebody else's?",
-	Claim: `Two processes read a number, compute with it, and write the result: the second write wipes out the first one. There are two ways to prevent that without a lock beside the database.
+	Claim: `Two processes read a number, compute with it, and write the result: the second write wipes out
+the first one. There are two ways to prevent that without a lock beside the database.
 
-The optimistic one is a version in the row. The update says which version it was computed from, changes nothing if that is not the current one any more, and adds one to it. Nobody waits, nobody holds anything, but who comes second has worked in vain, and starts over.
+The optimistic one is a version in the row. The update says which version it was computed from, changes
+nothing if that is not the current one any more, and adds one to it. Nobody waits, and nobody holds anything.
+But the second process has worked in vain, and starts again.
 
-The pessimistic one is ` + "`SELECT ... FOR UPDATE`" + `: the row is locked until the transaction ends. Who comes second waits. There is no lease that could be over too early: if the holder dies, the database ends its transaction, frees the lock, and undoes the work, all in one. It costs a connection for as long as the work takes, and without a unique index it may lock more than the row.`,
-	Look:  "In the first picture both read the same number, and one sale is lost. In the second Ann's update finds another version, and she computes again. In the third Ann dies in the middle of her transaction: Bob, who waited, finds the row as it was before. SQLite, on which this runs, locks the database as a whole instead of a row. The table has what some processes at once cost.",
-	Found: `Of two sales {{.blind}} was left in the number without a version. With it both were, and Ann computed {{times .tries}}. In the third picture Ann sold number {{.died}} and died; Bob sold number {{.after}}, and the list of what was sold had {{.rows}} entry of the two. {{.changes}} changes by {{.workers}} processes at once took {{.versioned}} computations with the version, and {{.locked}} under the lock.`,
-	Take:  "Take `sqllock.Versioned` where changes seldom meet and are only computed: it may do so several times. Take `sqllock.Row.Do` where they often meet, or where more than one row has to change: the lock and the work are one transaction. Both are for work in one database; what else the work reaches is not undone with it.",
+The pessimistic one is ` + "`SELECT ... FOR UPDATE`" + `: the row is locked until the transaction ends, and
+the second process waits. There is no lease that could be over too early: if the holder dies, the database ends its
+transaction, frees the lock, and undoes the work, all in one. It costs a connection for as long as the work
+takes, and without a unique index it may lock more than the row.`,
+	Look: "In the first picture both read the same number, and one sale is lost. In the second Ann's " +
+		"update finds another version, and she computes again. In the third Ann dies in the middle of her " +
+		"transaction: Bob, who waited, finds the row as it was before. SQLite, on which this runs, locks " +
+		"the database as a whole instead of a row. The table has what some processes at once cost.",
+	Found: `Of two sales {{.blind}} was left in the number without a version. With it both were, and Ann
+computed {{times .tries}}. In the third picture Ann sold number {{.died}} and died; Bob sold number
+{{.after}}, and the list of what was sold had {{.rows}} entry of the two. {{.changes}} changes by
+{{.workers}} processes at once took {{.versioned}} computations with the version, and {{.locked}} under the lock.`,
+	Take: "Take `sqllock.Versioned` where changes seldom meet and are only computed: it may do so several " +
+		"times. Take `sqllock.Row.Do` where they often meet, or where more than one row has to change: the " +
+		"lock and the work are one transaction. Both are for work in one database; what else the work " +
+		"reaches is not undone with it.",
 	Java: `@Version private long version;                 // JPA: OptimisticLockException, retry
 
 @Lock(LockModeType.PESSIMISTIC_WRITE)          // JPA: SELECT ... FOR UPDATE
@@ -35,7 +50,8 @@ Optional<Stock> findByItem(String item);`,
 
 //lab:show
 
-// sellBlindly writes what it computed from what it read, whatever has happened in between. It is wrong.
+// sellBlindly writes what it computed from what it read, whatever has happened in between. It
+// is wrong.
 func sellBlindly(ctx context.Context, db *sql.DB, compute func(left int64) int64) error {
 	var left int64
 	if err := db.QueryRowContext(ctx, `SELECT left FROM stock WHERE item = 'ticket'`).Scan(&left); err != nil {
@@ -47,11 +63,12 @@ func sellBlindly(ctx context.Context, db *sql.DB, compute func(left int64) int64
 
 // stockIn returns the number with its version. Its Update computes again when it comes second.
 func stockIn(db *sql.DB) (*sqllock.Versioned[int64], error) {
-	return sqllock.NewVersioned[int64](db, sqllock.Columns{Table: "stock", Key: "item", Value: "left", Number: "version"}, "ticket")
+	return sqllock.NewVersioned[int64](db, sqllock.Columns{Table: "stock", Key: "item", Value: "left",
+		Number: "version"}, "ticket")
 }
 
-// sellLocked reads and writes in the transaction that has the lock. If it ends in any other way than by a commit, nothing
-// of what was done in it stays.
+// sellLocked reads and writes in the transaction that has the lock. If it ends in any other way
+// than by a commit, nothing of what was done in it stays.
 func sellLocked(ctx context.Context, row *sqllock.Row, compute func(left int64) (int64, error)) error {
 	return row.Do(ctx, "stock", func(tx *sql.Tx) error {
 		var left int64
@@ -79,8 +96,10 @@ const (
 
 func sqlVersion(ctx context.Context, l *lab.Lab) error {
 	const all = 1000
-	d := newDatabase(ctx, l, `CREATE TABLE stock (item TEXT PRIMARY KEY, left INTEGER NOT NULL, version INTEGER NOT NULL)`,
-		`INSERT INTO stock VALUES ('ticket', `+strconv.Itoa(all)+`, 1)`, `CREATE TABLE sold (number INTEGER PRIMARY KEY)`)
+	d := newDatabase(ctx, l, `CREATE TABLE stock (item TEXT PRIMARY KEY, left INTEGER NOT NULL, version
+INTEGER NOT NULL)`,
+		`INSERT INTO stock VALUES ('ticket', `+strconv.Itoa(all)+`, 1)`, `CREATE TABLE sold (number INTEGER
+PRIMARY KEY)`)
 	const workers = 4
 	var dbs []*sql.DB
 	var rows []*sqllock.Row
@@ -127,7 +146,8 @@ func sqlVersion(ctx context.Context, l *lab.Lab) error {
 	l.Equal(int64(all-1), left, "of two sales one is lost")
 	l.Observe("blind", all-left)
 
-	t = l.Timeline("With a version", "Ann's update finds Bob's version, and changes nothing. She starts over from his number.")
+	t = l.Timeline("With a version", "Ann's update finds Bob's version, and changes nothing. She starts "+
+		"over from his number.")
 	annRead, bobWrote = make(chan struct{}), make(chan struct{})
 	before := number(ctx, l, dbs[0], stockVersion)
 	tries := 0
@@ -181,7 +201,8 @@ func sqlVersion(ctx context.Context, l *lab.Lab) error {
 // dying has Ann die in the transaction that has the lock, while Bob waits for it.
 func dying(ctx context.Context, l *lab.Lab, dbs []*sql.DB, locks []*sqllock.Row, left int64) {
 	const step = 20 * time.Millisecond
-	t := l.Timeline("The lock and the work are one transaction", "Ann dies in the middle, by which her connection ends. Bob gets the lock, and finds nothing of what she had done.")
+	t := l.Timeline("The lock and the work are one transaction", "Ann dies in the middle, by which her "+
+		"connection ends. Bob gets the lock, and finds nothing of what she had done.")
 	annIn, bobIn := make(chan struct{}), make(chan struct{})
 	var after int64
 	t.Go("Ann", func(ctx context.Context, me *lab.Lane) error {

@@ -16,14 +16,21 @@ var _ = register(lab.Scenario{
 	Lesson:   50,
 	Name:     "wake-up",
 	Topic:    "Waiting",
-	Title:    "To ask again and again, or to be told",
+	Title:    "To poll, or to be notified",
 	Question: "How does a process that waits find out that the lock is free?",
-	Claim: `A key does not call anybody. The simple recipe asks again after a pause: a short pause is many commands for nothing, for all who wait together, and a long one leaves the lock idle after its release.
+	Claim: `A key does not call anybody. The simple recipe asks again after a pause: a short pause is many
+commands for nothing, from all waiters together, and a long one leaves the lock idle after its release.
 
-The other way is a subscription: whoever releases publishes a message, and those who wait ask when it comes. A message may be lost, so they ask from time to time all the same, but seldom.`,
-	Look:  "In both pictures several processes wait for a holder that takes its time. The bars count the commands that arrived at the server meanwhile, and until the last one has had the lock.",
-	Found: `{{n .waiters}} processes that asked every {{n .pause}} sent {{n .polling}} commands until all of them had had the lock, in {{n .pollingTook}}. Those who were told sent {{n .pubsub}}, in {{n .pubsubTook}}. While the lock was held, for {{n .held}}, it was {{n .pollingHeld}} against {{n .pubsubHeld}}.`,
-	Take:  "Locks of `redislock` subscribe. What waits inside of one process is in a local queue anyway, and only one of them talks to the server. Poll only where there is no message to wait for, with pauses that grow and differ from each other.",
+The other way is a subscription. The releasing process publishes a message, and the waiters ask when it
+comes. A message may be lost, so they also ask from time to time, but seldom.`,
+	Look: "In both pictures several processes wait for a holder that takes its time. The bars count the " +
+		"commands that arrived at the server meanwhile, and until the last one has had the lock.",
+	Found: `{{n .waiters}} processes that asked every {{n .pause}} sent {{n .polling}} commands until all of
+them had had the lock, in {{n .pollingTook}}. Those who were told sent {{n .pubsub}}, in {{n .pubsubTook}}.
+While the lock was held, for {{n .held}}, it was {{n .pollingHeld}} against {{n .pubsubHeld}}.`,
+	Take: "Locks of `redislock` subscribe. What waits inside of one process is in a local queue anyway, " +
+		"and only one of them talks to the server. Poll only where there is no message to wait for, with " +
+		"pauses that grow and differ from each other.",
 	Java: `while (!tryLock(key, token)) Thread.sleep(pause);    // asks
 RLock lock = redisson.getLock(key);
 lock.lock();                                         // subscribes`,
@@ -57,12 +64,14 @@ func wakeUp(_ context.Context, l *lab.Lab) error {
 	const least = 50 * waiters // commands that have to arrive, however slow the machine is
 	held := lab.Pick(l, 250*time.Millisecond, time.Second)
 	const lease = time.Minute
-	polling := crowd(l, "Asking", fmt.Sprintf("Everybody who waits asks every %s.", lab.Duration(pause)), waiters, held, least,
+	polling := crowd(l, "Asking", fmt.Sprintf("Everybody who waits asks every %s.", lab.Duration(pause)),
+		waiters, held, least,
 		func(_ *lab.Timeline, p *process, who string) (lock, unlock func(ctx context.Context) error) {
 			return func(ctx context.Context) error { return poll(ctx, p.Client, "lock", who, lease, pause) },
 				func(ctx context.Context) error { _, err := unlockOwn(ctx, p.Client, "lock", who); return err }
 		})
-	pubsub := crowd(l, "Being told", "Everybody who waits has subscribed, and asks when a message comes.", waiters, polling.held, 0,
+	pubsub := crowd(l, "Being told", "Everybody who waits has subscribed, and asks when a message comes.",
+		waiters, polling.held, 0,
 		func(t *lab.Timeline, p *process, _ string) (lock, unlock func(ctx context.Context) error) {
 			w := p.locks.Mutex("lock")
 			return func(ctx context.Context) error { return told(ctx, w) }, w.UnlockContext
@@ -70,11 +79,15 @@ func wakeUp(_ context.Context, l *lab.Lab) error {
 	l.Equal([2]int{0, 0}, [2]int{polling.overlaps, pubsub.overlaps}, "no two have the lock at a time")
 	l.Check(pubsub.all < polling.all, "those who are told send fewer commands than those who ask")
 	l.Check(pubsub.meanwhile < polling.meanwhile, "while the lock is held, too")
-	l.Chart(lab.Chart{Title: "Commands at the server", Desc: "The commands that arrived while the lock was held, and until all had had it.", Bars: true,
-		X: lab.Axis{Ticks: []string{"asking, while held", "being told, while held", "asking, in all", "being told, in all"}}, Y: lab.Axis{Label: "commands"},
-		Series: []lab.Series{{Name: "commands", Points: []lab.Point{{X: 0, Y: float64(polling.meanwhile)}, {X: 1, Y: float64(pubsub.meanwhile)},
+	l.Chart(lab.Chart{Title: "Commands at the server", Desc: "The commands that arrived while the lock was " +
+		"held, and until all had had it.", Bars: true,
+		X: lab.Axis{Ticks: []string{"asking, while held", "being told, while held", "asking, in all",
+			"being told, in all"}}, Y: lab.Axis{Label: "commands"},
+		Series: []lab.Series{{Name: "commands", Points: []lab.Point{{X: 0, Y: float64(polling.meanwhile)},
+			{X: 1, Y: float64(pubsub.meanwhile)},
 			{X: 2, Y: float64(polling.all)}, {X: 3, Y: float64(pubsub.all)}}}}})
-	for key, value := range map[string]any{"waiters": waiters, "pause": pause, "polling": polling.all, "pollingHeld": polling.meanwhile, "pollingTook": polling.took,
+	for key, value := range map[string]any{"waiters": waiters, "pause": pause, "polling": polling.all,
+		"pollingHeld": polling.meanwhile, "pollingTook": polling.took,
 		"pubsub": pubsub.all, "pubsubHeld": pubsub.meanwhile, "pubsubTook": pubsub.took, "held": polling.held} {
 		l.Observe(key, value)
 	}
@@ -88,7 +101,8 @@ type wait struct {
 	overlaps       int
 }
 
-// crowd has waiters wait for a lock that is held for some time, and until at least so many commands have arrived.
+// crowd has waiters wait for a lock that is held for some time, and until at least so many
+// commands have arrived.
 func crowd(l *lab.Lab, title, desc string, waiters int, held time.Duration, least int64,
 	kind func(*lab.Timeline, *process, string) (lock, unlock func(context.Context) error)) (w wait) {
 	s := newServer(l)

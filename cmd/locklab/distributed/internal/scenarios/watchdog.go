@@ -16,12 +16,22 @@ var _ = register(lab.Scenario{
 	Topic:    "Leases",
 	Title:    "Renewed while held, and told when lost",
 	Question: "How long should the lease be, if nobody knows how long the work takes?",
-	Claim: `A short lease ends while its holder is at work, a long one keeps everybody waiting after a crash. So a watchdog renews it: as long as the process lives and reaches the server, every third of the lease. A process that dies stops renewing, and its lock is free one lease later at most.
+	Claim: `A short lease ends while its holder is at work, a long one keeps everybody waiting after a crash.
+So a watchdog renews it: as long as the process lives and reaches the server, every third of the lease. A
+process that dies stops renewing, and its lock is free one lease later at most.
 
-If the server cannot be reached, nothing can be renewed, and some day the server gives the lock to somebody else. The holder cannot ask whether that has happened. But it knows when it last succeeded, and so until when the lock is certainly its own. A margin before that moment it has to be told: before anybody else can have the lock, not after.`,
-	Look:  "In the first picture the holder works for longer than its lease, and the other waits all the same, until it is done. In the second the holder is cut off from the network in the middle of its work. Its context is cancelled first, and only then does the other get the lock.",
-	Found: `The lease was {{n .lease}}, and the holder kept the lock for {{n .worked}}. When it was cut off, its context ended {{n .told}} later with the cause "{{.cause}}"; the other had the lock {{n .apart}} after that.`,
-	Take:  "Do not guess how long the work takes: leave the lease to the watchdog, which is the default. Give the context that `locks.Do` hands to your function to everything that it calls, so that the work stops when the lock is lost.",
+If the server cannot be reached, nothing can be renewed, and some day the server gives the lock to somebody
+else. The holder cannot ask whether that has happened. But it knows when it last succeeded, and so until when
+the lock is certainly its own. A margin before that moment it has to be told: before anybody else can have
+the lock, not after.`,
+	Look: "In the first picture the holder works for longer than its lease, and the other waits all the " +
+		"same, until it is done. In the second the holder is cut off from the network in the middle of its " +
+		"work. Its context is cancelled first, and only then does the other get the lock.",
+	Found: `The lease was {{n .lease}}, and the holder kept the lock for {{n .worked}}. When it was cut off,
+its context ended {{n .told}} later with the cause "{{.cause}}"; the other had the lock {{n .apart}} after that.`,
+	Take: "Do not guess how long the work takes: leave the lease to the watchdog, which is the default. " +
+		"Give the context that `locks.Do` hands to your function to everything that it calls, so that the " +
+		"work stops when the lock is lost.",
 	Java: `RLock lock = redisson.getLock("order");
 lock.lock();                       // renewed by the watchdog
 lock.lock(10, SECONDS);            // not renewed: ends by itself`,

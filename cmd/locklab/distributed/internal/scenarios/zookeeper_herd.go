@@ -15,13 +15,21 @@ var _ = register(lab.Scenario{
 	Name:     "zookeeper-herd",
 	Topic:    "Waiting",
 	Title:    "ZooKeeper: one node for all, or a queue of nodes",
-	Question: "Whom does a release wake, if everybody watches the same thing?",
-	Claim: `On ZooKeeper a lock can be one ephemeral node: whoever creates it has the lock, and when it is deleted, or its session ends, all who watch it are told. Of all who are told one creates it again; the others have come in vain, and come again at every release: a herd.
+	Question: "Which waiters does a release wake, if all of them watch the same node?",
+	Claim: `On ZooKeeper a lock can be one ephemeral node: the process that creates it has the lock. When it
+is deleted, or its session ends, all processes that watch it are told. One of them creates it again. The
+others have come in vain, and come again at every release: a herd.
 
-With sequential nodes everybody creates one of their own, with the next number, and the lowest number has the lock. Each watches only the node right before its own. A release wakes one, and the order is that of arrival.`,
-	Look:  "This scenario runs on a model of ZooKeeper's nodes and watches inside the program, not on ZooKeeper: it counts messages, and its times mean nothing. In the first picture every release wakes everybody who waits. In the second it wakes the next one. The chart has the wake-ups until all have had the lock, over how many waited.",
-	Found: `{{n .waiters}} waiters of one node were woken {{n .herd}} times until all had had the lock, those of sequential nodes {{n .queue}} times. At the first release it was {{n .herdFirst}} against {{n .queueFirst}}.`,
-	Take:  "Take sequential nodes; Curator's recipes do. The one node is for the lesson, or where two or three compete at most.",
+With sequential nodes every process creates one of its own, with the next number, and the lowest number has the
+lock. Each watches only the node right before its own. A release wakes one, and the order is that of arrival.`,
+	Look: "This scenario runs on a model of ZooKeeper's nodes and watches inside the program, not on " +
+		"ZooKeeper: it counts messages, and its times mean nothing. In the first picture every release " +
+		"wakes everybody who waits. In the second it wakes the next one. The chart has the wake-ups until " +
+		"all have had the lock, over how many waited.",
+	Found: `{{n .waiters}} waiters of one node were woken {{n .herd}} times until all had had the lock, those
+of sequential nodes {{n .queue}} times. At the first release it was {{n .herdFirst}} against {{n .queueFirst}}.`,
+	Take: "Take sequential nodes; Curator's recipes do. The one node is for the lesson, or where two or " +
+		"three compete at most.",
 	Java: `InterProcessMutex lock = new InterProcessMutex(curator, "/locks/order");
 lock.acquire();                    // sequential nodes`,
 	Run: zookeeperHerd,
@@ -60,7 +68,8 @@ func byQueue(ctx context.Context, z *znodes, woken func()) (unlock func(), err e
 
 //lab:end
 
-// znodes is a model of a directory of nodes with watches, of as much as the two recipes need. A watch is told once, as in ZooKeeper.
+// znodes is a model of a directory of nodes with watches, of as much as the two recipes need. A
+// watch is told once, as in ZooKeeper.
 type znodes struct {
 	mu      sync.Mutex
 	next    int
@@ -164,9 +173,12 @@ func zookeeperHerd(ctx context.Context, l *lab.Lab) error {
 		l.Observe("queueFirst", first)
 		l.Observe("waiters", n)
 	}
-	l.Chart(lab.Chart{Title: "Wake-ups until all have had the lock", Desc: "All wake-ups, over how many wait for the lock, with one node and with sequential nodes.",
-		X: lab.Axis{Label: "waiters", Log: true}, Y: lab.Axis{Label: "wake-ups", Log: true}, Series: []lab.Series{herd, queue}})
-	zookeeperPicture(l, "One node (model)", "Every release wakes all who wait, and all but one wait again.", byOneNode)
+	l.Chart(lab.Chart{Title: "Wake-ups until all have had the lock", Desc: "All wake-ups, over how many " +
+		"wait for the lock, with one node and with sequential nodes.",
+		X: lab.Axis{Label: "waiters", Log: true}, Y: lab.Axis{Label: "wake-ups",
+			Log: true}, Series: []lab.Series{herd, queue}})
+	zookeeperPicture(l, "One node (model)", "Every release wakes all who wait, and all but one wait again.",
+		byOneNode)
 	order := zookeeperPicture(l, "Sequential nodes (model)", "Every release wakes the next one.", byQueue)
 	l.Check(slices.IsSorted(order), "sequential nodes admit in the order of arrival")
 	return nil
@@ -174,8 +186,8 @@ func zookeeperHerd(ctx context.Context, l *lab.Lab) error {
 
 type recipe func(context.Context, *znodes, func()) (func(), error)
 
-// wakeUps has n wait for a lock that is held, and hands it on when all who are left wait again. It returns the wake-ups in all, and those of
-// the first release.
+// wakeUps has n wait for a lock that is held, and hands it on when all who are left wait again.
+// It returns the wake-ups in all, and those of the first release.
 func wakeUps(ctx context.Context, l *lab.Lab, n int, lock recipe) (all, first int, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -215,7 +227,8 @@ func wakeUps(ctx context.Context, l *lab.Lab, n int, lock recipe) (all, first in
 	return all, first, nil
 }
 
-// zookeeperPicture draws a few of them, and returns the order in which they had the lock, by the order in which they came.
+// zookeeperPicture draws a few of them, and returns the order in which they had the lock, by
+// the order in which they came.
 func zookeeperPicture(l *lab.Lab, title, desc string, lock recipe) (order []int) {
 	t := l.Timeline(title, desc)
 	z := newZnodes()

@@ -55,7 +55,8 @@ func Shows(t *testing.T, course *lab.Course) {
 	}
 }
 
-// Told checks that every scenario has all its texts and a file of its own, other than helpers, in the working directory.
+// Told checks that every scenario has all its texts and a file of its own, other than helpers,
+// in the working directory.
 func Told(t *testing.T, course *lab.Course, helpers ...string) {
 	t.Helper()
 	names := map[string]bool{}
@@ -66,8 +67,9 @@ func Told(t *testing.T, course *lab.Course, helpers ...string) {
 		names[s.Name] = true
 		require.Greater(t, s.Lesson, lesson, "%s: a number of its own", s.Name)
 		lesson = s.Lesson
-		for what, text := range map[string]string{"Topic": s.Topic, "Title": s.Title, "Question": s.Question, "Claim": s.Claim,
-			"Look": s.Look, "Found": s.Found, "Take": s.Take, "Java": s.Java} {
+		for what, text := range map[string]string{"Topic": s.Topic, "Title": s.Title, "Question": s.Question,
+			"Claim": s.Claim,
+			"Look":  s.Look, "Found": s.Found, "Take": s.Take, "Java": s.Java} {
 			require.NotEmpty(t, strings.TrimSpace(text), "%s of %s", what, s.Name)
 			require.Zero(t, strings.Count(text, "`")%2, "%s of %s", what, s.Name)
 		}
@@ -86,7 +88,8 @@ func Told(t *testing.T, course *lab.Course, helpers ...string) {
 	require.NoError(t, err)
 	for _, f := range files {
 		name := strings.ReplaceAll(strings.TrimSuffix(f.Name(), ".go"), "_", "-")
-		require.True(t, names[name] || name == "scenarios" || slices.Contains(helpers, name) || f.IsDir() || strings.HasSuffix(name, "-test"), f.Name())
+		require.True(t, names[name] || name == "scenarios" || slices.Contains(helpers,
+			name) || f.IsDir() || strings.HasSuffix(name, "-test"), f.Name())
 	}
 }
 

@@ -28,8 +28,9 @@ func main() {
 	var both sync.WaitGroup
 	for range 2 {
 		both.Go(func() { get() })
-		// The second comes later, as a rule, but nothing says that it has to. That is a data race as much as if they met,
-		// and the detector, which may overlook those who meet in the very same moment, is sure to see it.
+		// The second comes later, as a rule, but nothing says that it has to. That is a data
+		// race as much as if they met, and the detector, which may overlook those who meet in
+		// the very same moment, is sure to see it.
 		time.Sleep(5 * time.Millisecond)
 	}
 	both.Wait()
