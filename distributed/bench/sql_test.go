@@ -126,14 +126,14 @@ func (d database) inSQL() []impl {
 			must(tb, err)
 			must(tb, t.CreateSchema(background))
 			tb.Cleanup(func() { t.Close(background) })
-			return of(t.Lock(name))
+			return of(t.Mutex(name))
 		}},
 		{name: "row", open: func(tb testing.TB, dsn, name string) contender {
 			r, err := sqllock.NewRow(openSQL(tb, d.driver, dsn))
 			must(tb, err)
 			must(tb, r.CreateSchema(background))
 			tb.Cleanup(func() { r.Close(background) })
-			return of(r.Lock(name))
+			return of(r.Mutex(name))
 		}},
 	}
 	if d.driver == "pgx" {
@@ -143,7 +143,7 @@ func (d database) inSQL() []impl {
 			must(tb, err)
 			must(tb, t.CreateSchema(background))
 			tb.Cleanup(func() { t.Close(background) })
-			return of(t.Lock(name))
+			return of(t.Mutex(name))
 		}})
 	}
 	if d.peer != nil {
@@ -151,7 +151,7 @@ func (d database) inSQL() []impl {
 			a, err := sqllock.NewAdvisory(openSQL(tb, d.driver, dsn))
 			must(tb, err)
 			tb.Cleanup(func() { a.Close(background) })
-			return of(a.Lock(name))
+			return of(a.Mutex(name))
 		}}, impl{name: "raw", open: d.peer})
 	}
 	return kinds

@@ -28,7 +28,7 @@ func BenchmarkUncontended(b *testing.B) {
 	for _, k := range kinds {
 		for _, d := range k.on {
 			b.Run(k.name+" on "+d.name, func(b *testing.B) {
-				l := k.open(b, d.open(b, d.serve(b)), sqllock.WithTable(fresh())).Lock(fresh())
+				l := k.open(b, d.open(b, d.serve(b)), sqllock.WithTable(fresh())).Mutex(fresh())
 				b.ReportAllocs()
 				for b.Loop() {
 					if err := l.LockContext(background); err != nil {
@@ -44,7 +44,7 @@ func BenchmarkUncontended(b *testing.B) {
 }
 
 func BenchmarkReentry(b *testing.B) {
-	l := tableKind.open(b, inSQLite.open(b, inSQLite.serve(b))).Lock("it")
+	l := tableKind.open(b, inSQLite.open(b, inSQLite.serve(b))).Mutex("it")
 	hold(b, l, background)
 	defer l.UnlockContext(background)
 	b.ReportAllocs()
@@ -54,12 +54,14 @@ func BenchmarkReentry(b *testing.B) {
 	}
 }
 
-// BenchmarkHandOver is the time from a release to the next holder, by another client, which has waited for 30 ms.
+// BenchmarkHandOver is the time from a release to the next holder, by another client, which has
+// waited for 30 ms.
 func BenchmarkHandOver(b *testing.B) {
 	for _, k := range kinds {
 		for _, d := range everywhere {
 			for _, listening := range []bool{false, true} {
-				if listening && d.dialect != sqllock.Postgres || k.name == advisory.name && d.dialect == sqllock.SQLite {
+				if listening && d.dialect != sqllock.Postgres ||
+					k.name == advisory.name && d.dialect == sqllock.SQLite {
 					continue
 				}
 				name := k.name + " on " + d.name
@@ -74,14 +76,14 @@ func BenchmarkHandOver(b *testing.B) {
 
 func handOver(b *testing.B, k kind, d database, listening bool) {
 	where, table, name := d.serve(b), sqllock.WithTable(fresh()), fresh()
-	var ls [2]*sqllock.Lock
+	var ls [2]*sqllock.Mutex
 	for i := range ls {
 		db := d.open(b, where)
 		opts := []sqllock.Option{table}
 		if listening {
 			opts = append(opts, sqllock.WithListener(pgxnotify.Listener(db)))
 		}
-		ls[i] = k.open(b, db, opts...).Lock(name)
+		ls[i] = k.open(b, db, opts...).Mutex(name)
 	}
 	a := someone()
 	hold(b, ls[0], a)

@@ -12,9 +12,9 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// startCheck asks the database, before the first acquisition of a client, whether its locks can be
-// kept there. All callers share one check. It has a time limit of its own, and goes on if the caller
-// that began it leaves.
+// startCheck asks the database, before the first acquisition of a client, whether its locks can
+// be kept there. All callers share one check. It has a time limit of its own, and goes on if
+// the caller that began it leaves.
 type startCheck struct {
 	check func(ctx context.Context) error // nil: there is nothing to check
 
@@ -49,8 +49,8 @@ func (c *core) fit(ctx context.Context) error {
 	}
 }
 
-// judge runs the check. Success stays, and so does the finding of a pooler, which may be hidden the
-// next time. After any other error the next caller begins anew.
+// judge runs the check. Success stays, and so does the finding of a pooler, which may be hidden
+// the next time. After any other error the next caller begins anew.
 func (c *core) judge(v *verdict) {
 	defer close(v.done)
 	if err := c.request(c.open, c.start.check); err != nil {
@@ -65,8 +65,8 @@ func (c *core) judge(v *verdict) {
 	}
 }
 
-// notAcquired returns what the engine has to know about err, after which the lock is surely not held:
-// it was not asked for, or has ended with the connection.
+// notAcquired returns what the engine has to know about err, after which the lock is surely not
+// held: it was not asked for, or has ended with the connection.
 func (c *core) notAcquired(err error) error {
 	err = c.outcome(err)
 	switch {
@@ -91,19 +91,21 @@ var (
 	errNoCommit  = errors.New("autocommit is off")
 )
 
-// checkLayout returns an error unless statements outside of a transaction are committed, and the names
-// in the table of locks are unique and all different. Without the latter MySQL, unlike the others,
-// carries the statements out, and either grants a lock to everybody or takes "a" for "A".
+// checkLayout returns an error unless statements outside of a transaction are committed, and
+// the names in the table of locks are unique and all different. Without the latter MySQL,
+// unlike the others, carries the statements out, and either grants a lock to everybody or takes
+// "a" for "A".
 func (c *core) checkLayout(ctx context.Context) error {
 	var commits bool
-	if err := c.db.QueryRowContext(ctx, `SELECT @@autocommit`).Scan(&commits); err != nil {
+	if err := c.db.QueryRowContext(ctx, c.statement("commits").text).Scan(&commits); err != nil {
 		return err
 	}
 	if !commits {
 		return errNoCommit
 	}
-	// Unlike queries of information_schema these look at no other table, whatever the server is.
-	wide, err := c.anyRow(ctx, `SHOW COLUMNS FROM {locks}`, func(column func(string) string) bool {
+	// Unlike queries of information_schema these look at no other table, whatever the server
+	// is.
+	wide, err := c.anyRow(ctx, "columns", func(column func(string) string) bool {
 		var size int
 		fmt.Sscanf(column("Type"), "varbinary(%d)", &size)
 		return strings.EqualFold(column("Field"), "name") && size >= MaxName
@@ -113,7 +115,7 @@ func (c *core) checkLayout(ctx context.Context) error {
 	}
 	parts := make(map[string]int) // of each index
 	whole := make(map[string]bool)
-	_, err = c.anyRow(ctx, `SHOW INDEX FROM {locks}`, func(column func(string) string) bool {
+	_, err = c.anyRow(ctx, "indexes", func(column func(string) string) bool {
 		index := column("Key_name")
 		parts[index]++
 		if column("Non_unique") == "0" && strings.EqualFold(column("Column_name"), "name") && column("Sub_part") == "" {
@@ -132,9 +134,11 @@ func (c *core) checkLayout(ctx context.Context) error {
 	return errNotUnique
 }
 
-// anyRow reports whether match does for a row of the result, which it asks for columns by their names.
-func (c *core) anyRow(ctx context.Context, query string, match func(column func(string) string) bool) (found bool, err error) {
-	rows, err := c.db.QueryContext(ctx, c.dialect.statement(query, c.names.replacements(c.dialect)...).text)
+// anyRow reports whether match does for a row of a statement's result. It passes the values of
+// columns by their names.
+func (c *core) anyRow(ctx context.Context, title string, match func(column func(string) string) bool) (
+	found bool, err error) {
+	rows, err := c.db.QueryContext(ctx, c.statement(title).text)
 	if err != nil {
 		return false, err
 	}
@@ -165,11 +169,14 @@ func (c *core) anyRow(ctx context.Context, query string, match func(column func(
 	return found, rows.Err()
 }
 
-// checkSessions returns [ErrUnsupportedTopology] if connections share sessions of the server, as behind
-// a pooler that gives each transaction a session. Such a pooler shows itself in one of three ways:
-// a second connection has the session of the first one, or its transaction keeps the first one from
-// coming back to the same session, or it gets another session itself when the transaction has ended.
-// A pool of one connection is not checked.
+// checkSessions returns [ErrUnsupportedTopology] if connections share sessions of the server,
+// as behind a pooler that gives each transaction a session. A pool of one connection is not
+// checked. Such a pooler shows itself in one of three ways:
+//
+//   - A second connection has the session of the first one.
+//   - While the second one is in a transaction, the first one does not come back to its
+//     session.
+//   - When that transaction has ended, the second one does not come back to its session.
 func (c *core) checkSessions(ctx context.Context) error {
 	if c.db.Stats().MaxOpenConnections == 1 {
 		return nil
@@ -211,8 +218,8 @@ func (c *core) checkSessions(ctx context.Context) error {
 	return err
 }
 
-// backend returns the server's name of the session behind q, and an error unless it is what it was
-// before, which is 0 the first time.
+// backend returns the server's name of the session behind q, and an error unless it is what it
+// was before, which is 0 the first time.
 func backend(ctx context.Context, q interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }, before int64) (pid int64, err error) {

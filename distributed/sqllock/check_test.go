@@ -48,7 +48,8 @@ func (o observer) Connect(context.Context) (driver.Conn, error) {
 
 func (o observer) Driver() driver.Driver { return o.driver }
 
-// checks returns a pool of connections to MariaDB, and how many checks of the layout it has sent.
+// checks returns a pool of connections to MariaDB, and how many checks of the layout it has
+// sent.
 func checks(t *testing.T, where string) (*sql.DB, *atomic.Int64) {
 	t.Helper()
 	var n atomic.Int64
@@ -84,7 +85,7 @@ func TestTheLayoutCheckOpensNoTablesOfOtherDatabases(t *testing.T) {
 	require.NoError(t, err)
 	defer c.Close(background)
 	before := opened()
-	require.False(t, held(t, c.Lock("it")))
+	require.False(t, held(t, c.Mutex("it")))
 	require.Less(t, opened()-before, 50)
 }
 
@@ -100,7 +101,7 @@ func TestAllCallersShareOneLayoutCheck(t *testing.T) {
 	for i := range 20 {
 		wg.Go(func() {
 			a := someone()
-			if l := c.Lock(fmt.Sprint("it", i)); assert.NoError(t, l.LockContext(a)) {
+			if l := c.Mutex(fmt.Sprint("it", i)); assert.NoError(t, l.LockContext(a)) {
 				assert.NoError(t, l.UnlockContext(a))
 			}
 		})
@@ -120,11 +121,11 @@ func TestALayoutCheckOutlivesTheCallerThatBeganIt(t *testing.T) {
 	defer c.Close(background)
 	p.Delay(500 * time.Millisecond)
 	ctx, cancel := context.WithCancel(someone())
-	first := inBackground(func() error { return c.Lock("one").LockContext(ctx) })
-	require.Eventually(t, func() bool { return n.Load() == 1 }, 30*time.Second, time.Millisecond)
+	first := inBackground(func() error { return c.Mutex("one").LockContext(ctx) })
+	soon(t, func() bool { return n.Load() == 1 })
 	cancel()
 	require.ErrorIs(t, <-first, context.Canceled)
-	a, second := someone(), c.Lock("two")
+	a, second := someone(), c.Mutex("two")
 	require.NoError(t, second.LockContext(a))
 	p.Heal()
 	require.NoError(t, second.UnlockContext(a))
@@ -141,13 +142,13 @@ func TestASilentServerEndsTheLayoutCheckInTime(t *testing.T) {
 	require.NoError(t, err)
 	defer c.Close(background)
 	p.Cut()
-	err = c.Lock("it").LockContext(background)
+	err = c.Mutex("it").LockContext(background)
 	require.ErrorIs(t, err, sqllock.ErrTimeout)
 	require.NotErrorIs(t, err, context.DeadlineExceeded)
 	require.EqualValues(t, 1, n.Load())
 	p.Heal()
 	p.Reset()
 	a := someone()
-	require.Eventually(t, func() bool { return c.Lock("it").LockContext(a) == nil }, time.Minute, 10*time.Millisecond)
-	require.NoError(t, c.Lock("it").UnlockContext(a))
+	soon(t, func() bool { return c.Mutex("it").LockContext(a) == nil })
+	require.NoError(t, c.Mutex("it").UnlockContext(a))
 }

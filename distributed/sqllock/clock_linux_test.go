@@ -11,7 +11,7 @@ import (
 	"github.com/jucgo/locks/distributed/sqllock"
 )
 
-func TestAServerWhoseClockIsSetIsNoticedAtTheNextRenewalAtTheLatest(t *testing.T) {
+func TestASetServerClockIsNoticedByTheNextRenewal(t *testing.T) {
 	t.Parallel()
 	for _, d := range servers {
 		t.Run(d.name, func(t *testing.T) {
@@ -20,11 +20,12 @@ func TestAServerWhoseClockIsSetIsNoticedAtTheNextRenewalAtTheLatest(t *testing.T
 			where := start(t, d.dialect, env...).Addr()
 			for _, k := range []kind{tableKind, queueKind} {
 				table := sqllock.WithTable(fresh())
-				l := k.open(t, d.open(t, where), term(15*time.Second), table, calm).Lock("it")
-				rival := k.open(t, d.open(t, where), table, term(time.Minute), calm).Lock("it")
+				l := k.open(t, d.open(t, where), term(15*time.Second), table, calm).Mutex("it")
+				rival := k.open(t, d.open(t, where), table, term(time.Minute), calm).Mutex("it")
 				a, b := someone(), someone()
 
-				// Forward: two hold it for a moment, which the token tells apart, until the first one asks.
+				// Forward: two hold it for a moment, which the token tells apart, until the
+				// first one asks.
 				h := hold(t, l, a)
 				set(time.Hour)
 				next := hold(t, rival, b)
@@ -52,7 +53,8 @@ func TestAServerWhoseClockIsSetIsNoticedAtTheNextRenewalAtTheLatest(t *testing.T
 			// Locks of sessions know no time.
 			for _, k := range []kind{rowKind, advisory} {
 				table := sqllock.WithTable(fresh())
-				l, rival := k.open(t, d.open(t, where), term(15*time.Second), table, calm).Lock("it"), k.open(t, d.open(t, where), table, calm).Lock("it")
+				l := k.open(t, d.open(t, where), term(15*time.Second), table, calm).Mutex("it")
+				rival := k.open(t, d.open(t, where), table, calm).Mutex("it")
 				a := someone()
 				h := hold(t, l, a)
 				for _, by := range []time.Duration{time.Hour, -time.Hour, 0} {

@@ -15,7 +15,8 @@ import (
 	"github.com/jucgo/locks/distributed/sqllock"
 )
 
-// complaint is the error of a driver that tells the database's code, as that of PostgreSQL or of MySQL.
+// complaint is the error of a driver that tells the database's code, as that of PostgreSQL or
+// of MySQL.
 type complaint struct {
 	state  string
 	Number uint16
@@ -34,10 +35,11 @@ func (c complainer) Prepare(string) (driver.Stmt, error)          { return nil, 
 func (c complainer) Close() error                                 { return nil }
 func (c complainer) Begin() (driver.Tx, error)                    { return nil, c.why }
 
-func TestWhatTheDatabaseSaysDecidesWhetherSomebodyWaits(t *testing.T) {
+func TestTheDatabasesErrorDecidesWhetherACallerWaits(t *testing.T) {
 	t.Parallel()
 	type meaning struct{ foreign, refused, passing bool }
-	unknown, refused, later, foreign := meaning{passing: true}, meaning{refused: true}, meaning{refused: true, passing: true}, meaning{foreign: true}
+	unknown, refused := meaning{passing: true}, meaning{refused: true}
+	later, foreign := meaning{refused: true, passing: true}, meaning{foreign: true}
 	for why, want := range map[complaint]meaning{
 		{state: "08006"}: unknown, // connection_failure
 		{state: "57P01"}: unknown, // admin_shutdown
@@ -66,14 +68,14 @@ func TestWhatTheDatabaseSaysDecidesWhetherSomebodyWaits(t *testing.T) {
 			func(db *sql.DB, opts ...sqllock.Option) (provider, error) { return sqllock.NewAdvisory(db, opts...) },
 		} {
 			db := sql.OpenDB(complainer{why})
-			c, err := new(db, sqllock.WithDialect(dialect), sqllock.WithLease(lease.WithRetry(lease.RetryNever)))
+			c, err := new(db, sqllock.WithDialect(dialect), sqllock.WithLeaseOptions(lease.WithRetry(lease.RetryNever)))
 			require.NoError(t, err)
-			err = c.Lock("it").LockContext(background)
+			err = c.Mutex("it").LockContext(background)
 			require.ErrorIs(t, err, why)
 			got := meaning{foreign: errors.Is(err, locks.ErrForeign), refused: errors.Is(err, lease.ErrRefused)}
 			got.passing = !got.foreign && (!got.refused || errors.Is(err, lease.ErrUnavailable))
 			if _, session := c.(*sqllock.Advisory); session || dialect == sqllock.MySQL {
-				want.refused = true // the connection that might have the lock is closed; a Table in MySQL only looks first
+				want.refused = true // the connection is closed; a Table in MySQL looks first
 			}
 			require.Equal(t, want, got, "%T: %v", c, err)
 			require.NoError(t, c.Close(background))

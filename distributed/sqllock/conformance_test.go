@@ -23,7 +23,7 @@ var background = context.Background()
 // provider is what all kinds have in common.
 type provider interface {
 	locks.Provider
-	Lock(name string, opts ...lease.MutexOption) *sqllock.Lock
+	Mutex(name string, opts ...lease.MutexOption) *sqllock.Mutex
 	Close(ctx context.Context) error
 }
 
@@ -69,11 +69,13 @@ func newAdvisory(db *sql.DB, opts ...sqllock.Option) (provider, error) {
 	return sqllock.NewAdvisory(db, opts...)
 }
 
-// open returns a provider in db that is closed with the test. It waits for a busy machine, unless opts say otherwise.
+// open returns a provider in db that is closed with the test. It waits for a busy machine,
+// unless opts say otherwise.
 func (k kind) open(tb testing.TB, db *sql.DB, opts ...sqllock.Option) provider {
 	tb.Helper()
 	patient := []sqllock.Option{
-		sqllock.WithRequestTimeout(20 * time.Second), sqllock.WithLease(lease.WithReleaseTimeout(30 * time.Second)),
+		sqllock.WithRequestTimeout(20 * time.Second),
+		sqllock.WithLeaseOptions(lease.WithReleaseTimeout(30 * time.Second)),
 	}
 	p, err := k.make(db, append(patient, opts...)...)
 	require.NoError(tb, err)
@@ -81,7 +83,13 @@ func (k kind) open(tb testing.TB, db *sql.DB, opts ...sqllock.Option) provider {
 	return p
 }
 
-func term(d time.Duration) sqllock.Option { return sqllock.WithLease(lease.WithTTL(d)) }
+// soon waits until cond is true.
+func soon(tb testing.TB, cond func() bool, message ...any) {
+	tb.Helper()
+	require.Eventually(tb, cond, time.Minute, 5*time.Millisecond, message...)
+}
+
+func term(d time.Duration) sqllock.Option { return sqllock.WithTTL(d) }
 
 func loseRow(tb testing.TB, d database, db *sql.DB, table string) {
 	_, err := db.Exec("UPDATE " + table + " SET owner = NULL WHERE name = 'it'")
@@ -118,7 +126,8 @@ func loseSessionOf(tb testing.TB, d database, db *sql.DB, name string) {
 	if d.dialect == sqllock.Postgres {
 		sum := sha256.Sum256([]byte("sqllock:" + name))
 		key := binary.BigEndian.Uint64(sum[:8])
-		kill(tb, d, db, "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND classid::bigint = $1 AND objid::bigint = $2",
+		kill(tb, d, db, `SELECT pid FROM pg_locks
+			WHERE locktype = 'advisory' AND classid::bigint = $1 AND objid::bigint = $2`,
 			int64(key>>32), int64(uint32(key)))
 	} else {
 		kill(tb, d, db, "SELECT IS_USED_LOCK(?)", name)
@@ -127,7 +136,8 @@ func loseSessionOf(tb testing.TB, d database, db *sql.DB, name string) {
 
 func loseTransaction(tb testing.TB, d database, db *sql.DB, table string) {
 	if d.dialect == sqllock.Postgres {
-		kill(tb, d, db, `SELECT pid FROM pg_locks WHERE relation = $1::regclass AND mode = 'RowShareLock'`, table+"_rows")
+		const holders = `SELECT pid FROM pg_locks WHERE relation = $1::regclass AND mode = 'RowShareLock'`
+		kill(tb, d, db, holders, table+"_rows")
 	} else {
 		kill(tb, d, db, "SELECT trx_mysql_thread_id FROM information_schema.innodb_trx WHERE trx_rows_locked > 0")
 	}
@@ -146,7 +156,7 @@ func TestLocksConform(t *testing.T) {
 				lockstest.TestTryLocker(t, lockstest.Config{
 					New: func(tb testing.TB) locks.TryLocker {
 						db := d.open(tb, where)
-						l := k.open(tb, db, term(testbed.ConformanceLease(tb)), sqllock.WithTable(table)).Lock("it")
+						l := k.open(tb, db, term(testbed.ConformanceLease(tb)), sqllock.WithTable(table)).Mutex("it")
 						pools[l] = db
 						return l
 					},
@@ -156,7 +166,7 @@ func TestLocksConform(t *testing.T) {
 					SpuriousTry: true, // a gate may be passed in vain
 					FIFO:        true,
 					Lose:        lose,
-					Waiting:     func(l locks.TryLocker) int { return l.(*sqllock.Lock).QueueLength() },
+					Waiting:     func(l locks.TryLocker) int { return l.(*sqllock.Mutex).QueueLength() },
 					Rounds:      12,
 					Settle:      5 * time.Millisecond,
 					Timeout:     time.Minute,

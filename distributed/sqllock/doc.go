@@ -1,5 +1,6 @@
-// Package sqllock has locks on SQL databases, over database/sql: PostgreSQL, MySQL and MariaDB, and SQLite. It brings no driver. Each
-// kind of lock is a [locks.Provider]: it takes the place of the locks of one process.
+// Package sqllock has locks on SQL databases, over database/sql: PostgreSQL, MariaDB and MySQL,
+// and SQLite. It brings no driver. Each kind of lock is a [locks.Provider]: it takes the place
+// of the locks of one process.
 //
 //	db, err := sql.Open("pgx", dsn)
 //	...
@@ -9,84 +10,112 @@
 //	...
 //	err = locks.Do(ctx, provider.Locker("orders"), func(ctx context.Context) error { ... })
 //
-//	kind        what a lock is                       ends by itself with    token  connection    on
-//	Table       a row: owner, token, end of lease    its lease              yes    none          all
-//	Row         SELECT ... FOR UPDATE on a row       the transaction        no     one a holder  all; SQLite as a whole
-//	Advisory    pg_advisory_lock, GET_LOCK           the session            no     one a holder  PostgreSQL, MySQL
-//	Versioned   a version column of your table       nobody holds it                none          all
+//	kind       what a lock is                     ends by itself with  token  connection    on
+//	Table      a row: owner, token, end of lease  its lease            yes    none          all
+//	Row        SELECT ... FOR UPDATE on a row     the transaction      no     one a holder  all
+//	Advisory   pg_advisory_lock, GET_LOCK         the session          no     one a holder  servers
+//	Versioned  a version column of your table     has no holder               none          all
 //
-// The first three give [lease.Lock]: owned by a goroutine or an explicit owner, reentrant, watched while held. Who waits in this process
-// and what re-entry costs is told there. [Row.Do] does the guarded work in the transaction that has the lock, and [Fence] keeps
-// those from a table who come too late.
+// The first three give [lease.Mutex]: owned by a goroutine or an explicit owner, reentrant,
+// watched while held. See package lease for queueing inside a process and for the cost of
+// re-entry. [Row.Do] does the guarded work in the transaction that has the lock, and [Fence]
+// refuses writes that come too late.
+//
+// The tests run on PostgreSQL 15, MariaDB 10.11 and SQLite. The same tests have been run by
+// hand on MySQL 9.7.
 //
 // # Which one
 //
-// If the work is done in the same database, [Row.Do]: what a holder has done that lost its connection is undone, and there is no lease to
-// be late for. If holders are many, or hold for long, [Table]: it needs no connection in between. If no table is wanted, or locks
-// shall be free as soon as a process dies, [Advisory]. If changes of a value seldom meet, [Versioned].
+// If the work is done in the same database, take [Row.Do]: the work of a holder that lost its
+// connection is undone, and no lease can end too early. If holders are many, or hold for long,
+// take [Table]: it needs no connection in between. If no table is wanted, or the locks of a
+// dead process shall be free at once, take [Advisory]. If changes of a value seldom meet, take
+// [Versioned].
 //
 // # Guarantees
 //
-// As long as one database server keeps what it has committed, and does not set its clock forward, there is one holder of a lock in a Table at a
-// time among those whose hold is not lost, and every holder is told of its loss before anybody else can get the lock:
-// [locks.Hold.Lost], [locks.Hold.Err] and the context of [locks.Do] say so. Ends of leases are written and compared by the
-// database's clock; nothing depends on the clock of a client, but that of SQLite, which is the machine's. Tokens strictly increase, and stay
-// when a lock is free: the row is never deleted.
+// At most one holder of a lock in a Table has a hold that is not lost. Every holder is told of
+// its loss before another owner can get the lock: [locks.Hold.Lost], [locks.Hold.Err] and the
+// context of [locks.Do] say so. This holds as long as one database server keeps what it has
+// committed, and does not set its clock forward. The database's clock alone writes and compares
+// the ends of leases. No client's clock matters, except that SQLite uses the machine's. Tokens
+// strictly increase, and stay when a lock is free: the row is never deleted.
 //
-// A Row or an Advisory depends on no clock. Its session is asked each third of the lease whether it still has the lock, and is closed if it does
-// not answer for the time of the lease, after the holder was told. The server ends sessions by itself too: because an administrator says so,
-// because it is restarted, or because of a limit such as wait_timeout, idle_session_timeout or
-// idle_in_transaction_session_timeout, which has to exceed the lease. Then others can get the lock at once, and the holder finds out up to a third of
-// the lease later. Take a short one, [lease.WithTTL], to know sooner, or Row.Do, which needs not know.
+// A Row or an Advisory depends on no clock. The client asks the session at each third of the
+// lease whether it still has the lock. It closes a session that does not answer for the time of
+// the lease, after it has told the holder. The server may also end a session by itself, at an
+// administrator's order, at a restart, or by a limit: wait_timeout, idle_session_timeout or
+// idle_in_transaction_session_timeout, which have to exceed the lease. Then another owner can
+// get the lock at once, and the holder finds out up to a third of the lease later. Its release
+// is then [locks.ErrLost], and so is the result of [locks.Do]. To know sooner, take a short
+// lease, [WithTTL]. [Row.Do] need not know.
 //
-// A program that was paused, or does not look, goes on to work after its loss. Against that a resource needs to check the token of a Table:
-// [Fence].
+// A program that was paused, or does not look, goes on to work after its loss. Against that, a
+// resource has to check the token of a Table: [Fence].
 //
 // # What happens when
 //
-//   - A process dies: its locks in a Table are free when their leases are over, 30 seconds at most by default, others when the server sees the end
-//     of the connection: at once, unless it was the machine or the network that died.
-//   - The server cannot be reached: holds are lost a margin before the end of their leases. An interruption that is shorter does nothing.
-//   - A reply is lost: in a Table, of an acquisition, the database is asked who has the lock; of a release, it is sent again. Neither counts twice.
-//     With a Row or an Advisory the connection is closed, and the lock with it: an acquisition is an error, a release is [locks.ErrLost],
-//     since the session may have ended at any time before.
-//   - A context ends: the call returns at once, and what was under way is undone when it is known. No connection stays pinned.
-//   - A lock is released: who waits asks again after a pause of up to 100 milliseconds, see [WithBackoff], or on PostgreSQL with
-//     [WithListener] at once. Waiters use a connection while they ask only.
-//   - Somebody changes the row: the holder finds out at its next renewal, a third of the lease later at most, and never touches the lock of
-//     a successor.
-//   - A deadlock, a serialization failure or SQLITE_BUSY: the request is repeated, and somebody who asks for a lock waits.
-//   - The server cannot be reached, has no connection to spare or is read only for a while: who waits already goes on to, who comes then gets the
-//     error.
-//   - The table is not there: [ErrNoTable]. A Table in MySQL or MariaDB looks at it once, before its first acquisition. It is another one, or names are not unique in it, or in MySQL not VARBINARY, which alone tells "a" from
-//     "A" and "a ": [locks.ErrForeign].
-//   - The database is failed over to a replica that had not heard of a commit, or its clock is set forward: two may hold a lock of a Table until the
-//     first has asked for its renewal.
-//   - A pooler gives each transaction the session that is free: an Advisory, and whatever has [WithListener], is refused at its
-//     first acquisition with [ErrUnsupportedTopology], since a probe of two connections finds the pooler. A Table and a Row
-//     without a listener work. An Advisory also asks for its session when it takes and when it renews a lock.
+//   - A process dies: its locks in a Table are free when their leases are over, after 30
+//     seconds at most by default. Others are free when the server sees the end of the
+//     connection. That is at once, unless the machine or the network died.
+//   - The server cannot be reached: holds are lost a margin before the end of their leases. A
+//     shorter interruption has no effect.
+//   - A reply is lost: a Table asks the database again after an acquisition, and sends a
+//     release again. Neither counts twice. A Row and an Advisory close the connection, and with
+//     it the lock. The acquisition is an error then, and the release [locks.ErrLost], since the
+//     session may have ended at any time before.
+//   - A context ends: the call returns at once. A request under way is undone when its outcome
+//     is known. No connection stays pinned.
+//   - A lock is released: waiters ask again after a pause of up to 100 milliseconds, see
+//     [WithBackoff], or on PostgreSQL with [WithListener] at once. Waiters use a connection
+//     only while they ask.
+//   - Another program changes the row: the holder finds out at its next renewal, a third of the
+//     lease later at most, and never touches the lock of a successor.
+//   - A deadlock, a serialization failure or SQLITE_BUSY: the request is repeated, and an
+//     acquisition waits.
+//   - The server cannot be reached for a while: waiters keep waiting, new callers get the
+//     error. If it has no connection to spare or is read only, LockContext waits from the first
+//     request on, see [lease.WithRetry].
+//   - The table is not there: [ErrNoTable]. A table with another layout is [locks.ErrForeign]:
+//     other columns, names that are not unique, or, in MySQL, names that are not VARBINARY,
+//     which alone tells "a" from "A" and "a ". In MySQL and MariaDB a Table looks at the layout
+//     once, before its first acquisition.
+//   - The database fails over to a replica that lacks a commit, or its clock is set forward:
+//     two owners may hold a lock of a Table until the first one asks for its renewal.
+//   - A pooler gives each transaction the session that is free: the first acquisition of an
+//     Advisory on PostgreSQL is refused with [ErrUnsupportedTopology], and so is that of any
+//     kind with [WithListener], since two connections show the pooler. A Table and a Row
+//     without a listener work there. An Advisory also asks for its session at each acquisition
+//     and renewal.
 //
 // # Drivers
 //
-// A driver has to give up when a context ends, also while it connects. database/sql connects without the caller's context when its pool
-// is limited, so a time limit for connecting belongs into what the driver gets: connect_timeout for pgx and pq; timeout and readTimeout for
-// go-sql-driver/mysql, the latter longer than the longest request. pq waits for the server while it gives up: with it, a hold is lost in time, but
-// what the connection has ends only when the network says so.
+// A driver has to give up when a context ends, also while it connects. database/sql connects
+// without the caller's context when its pool is limited. A time limit for connecting therefore
+// belongs to the driver: connect_timeout for pgx and pq, timeout and readTimeout for
+// go-sql-driver/mysql. The readTimeout has to exceed the longest request. The driver pq waits
+// for the server while it gives up: a hold is lost in time, but what its connection has ends
+// only when the network says so.
 //
-// Behind a pooler that gives its sessions out by transaction no statement can be prepared beforehand, unless the pooler knows of that: pgx
-// needs default_query_exec_mode=exec or simple_protocol, and pq binary_parameters=yes.
+// Behind a pooler that gives each transaction the session that is free, no statement can be
+// prepared beforehand, unless the pooler knows how: pgx needs default_query_exec_mode=exec or
+// simple_protocol, and pq binary_parameters=yes.
 //
-// In MySQL autocommit has to be on, which it is by default; a Table refuses to work without.
+// In MySQL autocommit has to be on, which is the default. A Table refuses to work without it.
 //
-// In SQLite, set busy_timeout and WAL: _pragma=busy_timeout(1000)&_pragma=journal_mode(WAL) for modernc.org/sqlite.
+// In SQLite, set busy_timeout and WAL: _pragma=busy_timeout(1000)&_pragma=journal_mode(WAL) for
+// modernc.org/sqlite.
 //
 // # When not to use it
 //
-// If everything is in one process, take packages reentrant or named. If locks change hands thousands of times a second, take a store in memory.
+// In one process, take package reentrant or named. If locks change hands thousands of times a
+// second, take a store in memory.
 //
 // # Limits
 //
-// Names are text of 1 to 255 bytes, without NUL, compared byte by byte. They are only ever arguments of statements; tables and columns are
-// checked to be identifiers. A hold in a Table costs two writes and one each third of the lease. A row stays for each name that was ever
-// locked. Delete rows only of names that will not come back, or their tokens begin anew.
+// Names are text of 1 to 255 bytes, without NUL, compared byte by byte. They are only ever
+// arguments of statements. Tables and columns are checked to be identifiers. A hold in a Table
+// costs two writes, and one more at each third of the lease. A row stays for each name that was
+// ever locked. Delete rows only of names that will not come back: their tokens would begin
+// anew.
 package sqllock

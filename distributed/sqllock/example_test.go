@@ -14,13 +14,15 @@ import (
 	"github.com/jucgo/locks/distributed/sqllock"
 )
 
-// openExample returns a database in a file of its own. Yours is a real one, with the driver of your choice.
+// openExample returns a database in a file of its own. Yours is a real one, with the driver of
+// your choice.
 func openExample() (db *sql.DB, done func()) {
 	dir, err := os.MkdirTemp("", "sqllock")
 	if err != nil {
 		panic(err)
 	}
-	db, err = sql.Open("sqlite", "file:"+filepath.Join(dir, "db")+"?_pragma=busy_timeout(1000)&_pragma=journal_mode(WAL)")
+	const settings = "?_pragma=busy_timeout(1000)&_pragma=journal_mode(WAL)"
+	db, err = sql.Open("sqlite", "file:"+filepath.Join(dir, "db")+settings)
 	if err != nil {
 		panic(err)
 	}
@@ -46,7 +48,8 @@ func ExampleTable() {
 	must(provider.CreateSchema(ctx))
 
 	err = locks.Do(ctx, provider.Locker("orders"), func(ctx context.Context) error {
-		// ctx ends when the lock is lost, because the database could not be reached for too long.
+		// ctx ends when the lock is lost, because the database could not be reached for too
+		// long.
 		fmt.Println("worked")
 		return ctx.Err()
 	})
@@ -90,7 +93,8 @@ func ExampleRow_Do() {
 	// not enough
 }
 
-// Who writes sends the token of its hold along. A holder that does not know yet that its lock is lost is refused.
+// A writer sends the token of its hold along. A holder that does not know yet that its lock is
+// lost is refused.
 func ExampleFence() {
 	db, done := openExample()
 	defer done()
@@ -113,7 +117,7 @@ func ExampleFence() {
 	must(err)
 	defer provider.Close(ctx)
 	must(provider.CreateSchema(ctx))
-	lock := provider.Lock("document/1")
+	lock := provider.Mutex("document/1")
 	var tokens []uint64
 	for range 2 { // two holders, one after the other
 		must(lock.LockContext(ctx))
@@ -138,7 +142,8 @@ func ExampleVersioned() {
 	_, err = db.Exec("INSERT INTO stock VALUES ('nut', 5, 0)")
 	must(err)
 
-	nuts, err := sqllock.NewVersioned[int](db, sqllock.Columns{Table: "stock", Key: "item", Value: "amount", Number: "version"}, "nut")
+	columns := sqllock.Columns{Table: "stock", Key: "item", Value: "amount", Number: "version"}
+	nuts, err := sqllock.NewVersioned[int](db, columns, "nut")
 	must(err)
 	left, err := nuts.Update(ctx, func(n int) (int, error) {
 		if n < 3 {
@@ -150,7 +155,8 @@ func ExampleVersioned() {
 	// Output: 2 <nil>
 }
 
-// With lib/pq, waiters are woken by a listener such as this. For pgx there is package pgxnotify.
+// With lib/pq, waiters are woken by a listener such as this. For pgx there is package
+// pgxnotify.
 func ExampleListener() {
 	dsn := "postgres://localhost/app"
 	var listener sqllock.Listener = func(ctx context.Context, channel string, ready func(), notify func(string)) error {

@@ -25,7 +25,7 @@ func as(o locks.Owner) context.Context { return locks.WithOwner(background, o) }
 
 func someone() context.Context { return as(locks.NewOwner()) }
 
-func hold(tb testing.TB, l *sqllock.Lock, ctx context.Context) locks.Hold {
+func hold(tb testing.TB, l *sqllock.Mutex, ctx context.Context) locks.Hold {
 	tb.Helper()
 	require.NoError(tb, l.LockContext(ctx))
 	h, err := l.Hold(ctx)
@@ -33,10 +33,11 @@ func hold(tb testing.TB, l *sqllock.Lock, ctx context.Context) locks.Hold {
 	return h
 }
 
-// seize is hold for a lease so short that, on a busy machine, the database's answer may come when it is over.
-func seize(tb testing.TB, l *sqllock.Lock, ctx context.Context) locks.Hold {
+// seize is hold for a lease so short that, on a busy machine, the database's answer may come
+// when it is over.
+func seize(tb testing.TB, l *sqllock.Mutex, ctx context.Context) locks.Hold {
 	tb.Helper()
-	require.Eventually(tb, func() bool { return l.LockContext(ctx) == nil }, 30*time.Second, 10*time.Millisecond)
+	soon(tb, func() bool { return l.LockContext(ctx) == nil })
 	h, err := l.Hold(ctx)
 	require.NoError(tb, err)
 	return h
@@ -58,7 +59,7 @@ func each(t *testing.T, remote bool, f func(t *testing.T, k kind, d database)) {
 	}
 }
 
-func TestALossIsToldBeforeARivalGetsTheLockInEveryPhaseOfAPartition(t *testing.T) {
+func TestALossIsToldBeforeARivalGetsTheLock(t *testing.T) {
 	t.Parallel()
 	each(t, true, func(t *testing.T, k kind, d database) {
 		where := d.serve(t)
@@ -67,10 +68,10 @@ func TestALossIsToldBeforeARivalGetsTheLockInEveryPhaseOfAPartition(t *testing.T
 				t.Parallel()
 				p := testbed.NewProxy(t, where)
 				table, name := sqllock.WithTable(fresh()), fresh()
-				// With time for who is told to run, on a busy machine.
-				limits := sqllock.WithLease(lease.WithTTL(3*short), lease.WithMargin(short))
-				rival := k.open(t, d.open(t, where), limits, table).Lock(name)
-				l := k.open(t, d.open(t, p.Addr()), limits, table).Lock(name)
+				// The margin lets the holder run in time on a busy machine.
+				limits := sqllock.WithLeaseOptions(lease.WithTTL(3*short), lease.WithMargin(short))
+				rival := k.open(t, d.open(t, where), limits, table).Mutex(name)
+				l := k.open(t, d.open(t, p.Addr()), limits, table).Mutex(name)
 				a, b := someone(), someone()
 				h := seize(t, l, a)
 				time.Sleep(time.Duration(phase) * short / 15)
@@ -105,20 +106,20 @@ func TestALossIsToldBeforeARivalGetsTheLockInEveryPhaseOfAPartition(t *testing.T
 	})
 }
 
-func TestAHoldIsLostWhileTheServerIsPausedAndStaysLost(t *testing.T) {
+func TestAHoldOnAPausedServerIsLostAndStaysLost(t *testing.T) {
 	t.Parallel()
 	server := startMariaDB(t)
 	where := server.Addr()
 	type party struct {
-		l, rival *sqllock.Lock
+		l, rival *sqllock.Mutex
 		h        locks.Hold
 	}
 	a, b := someone(), someone()
 	var parties []party
 	for _, k := range kinds {
 		table := sqllock.WithTable(fresh())
-		l := k.open(t, inMaria.open(t, where), term(6*short), table).Lock("lock of " + k.name)
-		rival := k.open(t, inMaria.open(t, where), term(6*short), table).Lock(l.Name())
+		l := k.open(t, inMaria.open(t, where), term(6*short), table).Mutex("lock of " + k.name)
+		rival := k.open(t, inMaria.open(t, where), term(6*short), table).Mutex(l.Name())
 		require.False(t, held(t, rival))
 		parties = append(parties, party{l, rival, hold(t, l, a)})
 		require.True(t, held(t, rival))
@@ -130,7 +131,7 @@ func TestAHoldIsLostWhileTheServerIsPausedAndStaysLost(t *testing.T) {
 	time.Sleep(short) // beyond the leases
 	server.Resume()
 	for _, p := range parties {
-		require.Eventually(t, func() bool { ok, _ := p.rival.TryLockContext(b); return ok }, 30*time.Second, 10*time.Millisecond, p.l.Name())
+		soon(t, func() bool { ok, _ := p.rival.TryLockContext(b); return ok }, p.l.Name())
 		require.ErrorIs(t, p.h.Err(), locks.ErrLost)
 		require.ErrorIs(t, p.l.UnlockContext(a), locks.ErrLost)
 		require.NoError(t, p.rival.UnlockContext(b))
@@ -141,7 +142,7 @@ func TestAHoldIsLostWhileTheServerIsPausedAndStaysLost(t *testing.T) {
 var swift = sqllock.WithRequestTimeout(4 * time.Second)
 
 // held reports whether somebody has the lock.
-func held(tb testing.TB, l *sqllock.Lock) bool {
+func held(tb testing.TB, l *sqllock.Mutex) bool {
 	tb.Helper()
 	a := someone()
 	ok, err := l.TryLockContext(a)
@@ -153,21 +154,21 @@ func held(tb testing.TB, l *sqllock.Lock) bool {
 }
 
 // proxied returns a lock of a name of its own through a proxy, and the same past it.
-func proxied(t *testing.T, k kind, d database, opts ...sqllock.Option) (p *testbed.Proxy, l, direct *sqllock.Lock) {
+func proxied(t *testing.T, k kind, d database, opts ...sqllock.Option) (p *testbed.Proxy, l, direct *sqllock.Mutex) {
 	t.Helper()
 	where := d.serve(t)
 	p = testbed.NewProxy(t, where)
 	table, name := sqllock.WithTable(fresh()), "lock-"+fresh()
-	direct = k.open(t, d.open(t, where), table).Lock(name)
-	l = k.open(t, d.open(t, p.Addr()), append(opts, table)...).Lock(name)
+	direct = k.open(t, d.open(t, where), table).Mutex(name)
+	l = k.open(t, d.open(t, p.Addr()), append(opts, table)...).Mutex(name)
 	a := someone() // what has to be prepared is prepared
-	require.Eventually(t, func() bool { return l.LockContext(a) == nil }, time.Minute, 10*time.Millisecond)
+	soon(t, func() bool { return l.LockContext(a) == nil })
 	require.NoError(t, l.UnlockContext(a))
 	return p, l, direct
 }
 
 // word returns what the requests are told by that concern l.
-func word(k kind, d database, l *sqllock.Lock) string {
+func word(k kind, d database, l *sqllock.Mutex) string {
 	switch {
 	case k.name != advisory.name || d.dialect == sqllock.MySQL:
 		return l.Name()
@@ -175,7 +176,7 @@ func word(k kind, d database, l *sqllock.Lock) string {
 	return "" // any request
 }
 
-func TestALostReplyOfAnAcquisitionLeavesOneHoldOrNone(t *testing.T) {
+func TestALostGrantLeavesOneHoldOrNone(t *testing.T) {
 	t.Parallel()
 	each(t, true, func(t *testing.T, k kind, d database) {
 		p, l, direct := proxied(t, k, d, swift)
@@ -191,12 +192,12 @@ func TestALostReplyOfAnAcquisitionLeavesOneHoldOrNone(t *testing.T) {
 		}
 		require.NotErrorIs(t, err, context.DeadlineExceeded, "it is not the caller's context that ended")
 		require.ErrorIs(t, l.UnlockContext(a), locks.ErrNotHeld)
-		require.Eventually(t, func() bool { return !held(t, direct) }, 30*time.Second, 10*time.Millisecond)
+		soon(t, func() bool { return !held(t, direct) })
 		require.NotContains(t, []string{tableKind.name}, k.name, "a table can be asked")
 	})
 }
 
-func TestACancelledAcquisitionWhoseReplyIsLostReturnsAtOnceAndIsUndone(t *testing.T) {
+func TestACancelledAcquisitionWithALostReplyIsUndone(t *testing.T) {
 	t.Parallel()
 	each(t, true, func(t *testing.T, k kind, d database) {
 		const limit = 10 * time.Second
@@ -217,12 +218,12 @@ func TestACancelledAcquisitionWhoseReplyIsLostReturnsAtOnceAndIsUndone(t *testin
 		require.ErrorIs(t, err, context.Canceled)
 		require.ErrorIs(t, err, gone)
 		require.Equal(t, 1, p.Drops())
-		require.Eventually(t, func() bool { return !held(t, direct) }, 30*time.Second, 10*time.Millisecond)
+		soon(t, func() bool { return !held(t, direct) })
 	})
 }
 
 // A Table asks again. The lock of a session may have been lost before the request came.
-func TestALostReplyOfAReleaseIsALossOfSessionsOnly(t *testing.T) {
+func TestALostReplyOfAReleaseIsLossOfSessionsOnly(t *testing.T) {
 	t.Parallel()
 	each(t, true, func(t *testing.T, k kind, d database) {
 		p, l, direct := proxied(t, k, d, swift)
@@ -241,7 +242,7 @@ func TestALostReplyOfAReleaseIsALossOfSessionsOnly(t *testing.T) {
 		}
 		require.Equal(t, 1, p.Drops())
 		require.ErrorIs(t, l.UnlockContext(a), locks.ErrNotHeld)
-		require.Eventually(t, func() bool { return !held(t, direct) }, 30*time.Second, 10*time.Millisecond)
+		soon(t, func() bool { return !held(t, direct) })
 	})
 }
 
@@ -250,7 +251,7 @@ func TestWaitersCancelledAtRandomLeaveNothingBehind(t *testing.T) {
 	each(t, false, func(t *testing.T, k kind, d database) {
 		where, table, name := d.serve(t), fresh(), fresh()
 		db := d.open(t, where)
-		holder := k.open(t, db, sqllock.WithTable(table)).Lock(name)
+		holder := k.open(t, db, sqllock.WithTable(table)).Mutex(name)
 		a := someone()
 		hold(t, holder, a)
 		var wg sync.WaitGroup
@@ -259,7 +260,7 @@ func TestWaitersCancelledAtRandomLeaveNothingBehind(t *testing.T) {
 		for range 10 {
 			pool := d.open(t, where)
 			pools = append(pools, pool)
-			l := k.open(t, pool, sqllock.WithTable(table)).Lock(name)
+			l := k.open(t, pool, sqllock.WithTable(table)).Mutex(name)
 			for range 100 {
 				wg.Go(func() {
 					ctx, cancel := context.WithTimeout(someone(), time.Duration(rand.Int64N(int64(time.Second))))
@@ -270,14 +271,14 @@ func TestWaitersCancelledAtRandomLeaveNothingBehind(t *testing.T) {
 		}
 		wg.Wait()
 		for _, pool := range pools {
-			require.Eventually(t, func() bool { return pool.Stats().InUse == 0 }, time.Minute, 10*time.Millisecond, "pinned")
+			soon(t, func() bool { return pool.Stats().InUse == 0 }, "pinned")
 		}
 		if k.name == queueKind.name {
-			require.Eventually(t, func() bool {
+			soon(t, func() bool {
 				n := -1
 				db.QueryRow("SELECT count(*) FROM " + table + "_queue").Scan(&n)
 				return n == 0
-			}, time.Minute, 10*time.Millisecond, "places in the queue are left")
+			}, "places in the queue are left")
 		}
 		require.NoError(t, holder.UnlockContext(a))
 		hold(t, holder, a)
@@ -285,7 +286,7 @@ func TestWaitersCancelledAtRandomLeaveNothingBehind(t *testing.T) {
 	})
 }
 
-func TestAHolderWhoseLockWasTakenAwayFindsOutAndLeavesItsSuccessorAlone(t *testing.T) {
+func TestAHolderThatLostItsRowSparesItsSuccessor(t *testing.T) {
 	t.Parallel()
 	for _, k := range []kind{tableKind, queueKind} {
 		for _, d := range everywhere {
@@ -293,8 +294,8 @@ func TestAHolderWhoseLockWasTakenAwayFindsOutAndLeavesItsSuccessorAlone(t *testi
 				t.Parallel()
 				where, table := d.serve(t), fresh()
 				db := d.open(t, where)
-				l := k.open(t, db, term(5*short), sqllock.WithTable(table)).Lock("it")
-				rival := k.open(t, d.open(t, where), sqllock.WithTable(table)).Lock("it")
+				l := k.open(t, db, term(5*short), sqllock.WithTable(table)).Mutex("it")
+				rival := k.open(t, d.open(t, where), sqllock.WithTable(table)).Mutex("it")
 				a, b := someone(), someone()
 				h := hold(t, l, a)
 				k.lose(t, d, db, table)
@@ -317,7 +318,7 @@ func TestAHolderWhoseLockWasTakenAwayFindsOutAndLeavesItsSuccessorAlone(t *testi
 
 // doomed is a lock of a session that the test can end.
 type doomed struct {
-	l, rival *sqllock.Lock
+	l, rival *sqllock.Mutex
 	pool     *sql.DB
 	end      func()
 }
@@ -330,7 +331,8 @@ func eachSession(t *testing.T, lease time.Duration, f func(t *testing.T, lock do
 			t.Run(k.name+" on "+d.name, func(t *testing.T) {
 				t.Parallel()
 				where, mark := d.serve(t), fresh()
-				// The sessions of the pool are told by what they are connected to, or by their name.
+				// The sessions of the pool are told by what they are connected to, or by their
+				// name.
 				db, to, table := d.open(t, where), dsn(d.dialect, where)+"&application_name="+mark, mark
 				sessions := "SELECT pid FROM pg_stat_activity WHERE application_name = $1"
 				if d.dialect == sqllock.MySQL {
@@ -343,8 +345,8 @@ func eachSession(t *testing.T, lease time.Duration, f func(t *testing.T, lock do
 				require.NoError(t, err)
 				t.Cleanup(func() { pool.Close() })
 				f(t, doomed{
-					l:     k.open(t, pool, term(lease), sqllock.WithTable(table)).Lock(mark),
-					rival: k.open(t, db, sqllock.WithTable(table)).Lock(mark),
+					l:     k.open(t, pool, term(lease), sqllock.WithTable(table)).Mutex(mark),
+					rival: k.open(t, db, sqllock.WithTable(table)).Mutex(mark),
 					pool:  pool,
 					end:   func() { kill(t, d, db, sessions, mark) },
 				})
@@ -353,7 +355,7 @@ func eachSession(t *testing.T, lease time.Duration, f func(t *testing.T, lock do
 	}
 }
 
-func TestARivalGetsTheLockOfAnEndedSessionAtOnce(t *testing.T) {
+func TestARivalGetsAnEndedSessionsLockAtOnce(t *testing.T) {
 	t.Parallel()
 	eachSession(t, 5*short, func(t *testing.T, lock doomed) {
 		a, b := someone(), someone()
@@ -368,7 +370,7 @@ func TestARivalGetsTheLockOfAnEndedSessionAtOnce(t *testing.T) {
 		}
 		require.ErrorIs(t, h.Err(), locks.ErrLost)
 		require.ErrorIs(t, lock.l.UnlockContext(a), locks.ErrLost)
-		require.Eventually(t, func() bool { return lock.pool.Stats().InUse == 0 }, 30*time.Second, 10*time.Millisecond, "pinned")
+		soon(t, func() bool { return lock.pool.Stats().InUse == 0 }, "pinned")
 		require.NoError(t, lock.rival.UnlockContext(b))
 	})
 }
@@ -398,14 +400,15 @@ func TestDoReturnsTheLossOfAnEndedSession(t *testing.T) {
 	})
 }
 
-func TestWaitersReturnInTimeFromAnExhaustedPoolOfAServerThatIsSilent(t *testing.T) {
+func TestWaitersOnASilentServerReturnInTime(t *testing.T) {
 	t.Parallel()
 	each(t, true, func(t *testing.T, k kind, d database) {
 		where := d.serve(t)
 		p := testbed.NewProxy(t, where)
 		pool := d.open(t, p.Addr())
 		pool.SetMaxOpenConns(2)
-		c := k.open(t, pool, sqllock.WithTable(fresh()), swift, sqllock.WithLease(lease.WithReleaseTimeout(time.Second)))
+		brief := sqllock.WithLeaseOptions(lease.WithReleaseTimeout(time.Second))
+		c := k.open(t, pool, sqllock.WithTable(fresh()), swift, brief)
 		p.Cut()
 		var wg sync.WaitGroup
 		for range 6 {
@@ -413,7 +416,7 @@ func TestWaitersReturnInTimeFromAnExhaustedPoolOfAServerThatIsSilent(t *testing.
 				ctx, cancel := context.WithTimeout(someone(), 300*time.Millisecond)
 				defer cancel()
 				began := time.Now()
-				assert.ErrorIs(t, c.Lock(fresh()).LockContext(ctx), context.DeadlineExceeded)
+				assert.ErrorIs(t, c.Mutex(fresh()).LockContext(ctx), context.DeadlineExceeded)
 				assert.Less(t, time.Since(began), 5*time.Second)
 			})
 		}
@@ -421,18 +424,19 @@ func TestWaitersReturnInTimeFromAnExhaustedPoolOfAServerThatIsSilent(t *testing.
 		p.Heal()
 		p.Reset()
 		// Until now what they may have left behind was looked for, in vain.
-		require.Eventually(t, func() bool { return pool.Stats().InUse == 0 }, time.Minute, 10*time.Millisecond, "pinned")
-		l, a := c.Lock(fresh()), someone()
-		require.Eventually(t, func() bool { return l.LockContext(a) == nil }, time.Minute, 10*time.Millisecond)
+		soon(t, func() bool { return pool.Stats().InUse == 0 }, "pinned")
+		l, a := k.open(t, pool, sqllock.WithTable(fresh())).Mutex(fresh()), someone()
+		soon(t, func() bool { return l.LockContext(a) == nil })
 		require.NoError(t, l.UnlockContext(a))
 	})
 }
 
-func TestAPoolWithoutAConnectionToSpareIsAnErrorInTheEnd(t *testing.T) {
+func TestAnExhaustedPoolIsAnErrorInTheEnd(t *testing.T) {
 	t.Parallel()
 	where := inSQLite.serve(t)
 	db := inSQLite.open(t, where)
-	l := tableKind.open(t, db, swift, sqllock.WithLease(lease.WithReleaseTimeout(100*time.Millisecond))).Lock("it")
+	brief := sqllock.WithLeaseOptions(lease.WithReleaseTimeout(100 * time.Millisecond))
+	l := tableKind.open(t, db, swift, brief).Mutex("it")
 	db.SetMaxOpenConns(1)
 	conn, err := db.Conn(background)
 	require.NoError(t, err)
@@ -440,15 +444,15 @@ func TestAPoolWithoutAConnectionToSpareIsAnErrorInTheEnd(t *testing.T) {
 	require.ErrorIs(t, err, sqllock.ErrTimeout)
 	require.NotErrorIs(t, err, context.DeadlineExceeded)
 	require.NoError(t, conn.Close())
-	require.False(t, held(t, tableKind.open(t, db).Lock("it")))
+	require.False(t, held(t, tableKind.open(t, db).Mutex("it")))
 }
 
 func TestHoldsOfOneOwnerAreCounted(t *testing.T) {
 	t.Parallel()
 	each(t, false, func(t *testing.T, k kind, d database) {
 		where, table, name := d.serve(t), sqllock.WithTable(fresh()), fresh()
-		l := k.open(t, d.open(t, where), table).Lock(name)
-		rival := k.open(t, d.open(t, where), table).Lock(name)
+		l := k.open(t, d.open(t, where), table).Mutex(name)
+		rival := k.open(t, d.open(t, where), table).Mutex(name)
 		a, b := someone(), someone()
 		hold(t, l, a)
 		hold(t, l, a)
@@ -473,28 +477,28 @@ func TestCloseEndsHoldsAndWaiters(t *testing.T) {
 		c := k.open(t, pool, table)
 		rival := k.open(t, d.open(t, where), table)
 		b := someone()
-		h := hold(t, c.Lock(one), someone())
+		h := hold(t, c.Mutex(one), someone())
 		waiting := []string{one}
 		if k.name != rowKind.name || d.dialect != sqllock.SQLite { // where there is one lock
-			hold(t, rival.Lock(two), b)
+			hold(t, rival.Mutex(two), b)
 			waiting = append(waiting, two)
 		}
 		var wg sync.WaitGroup
 		for _, name := range waiting {
 			for range 3 {
-				wg.Go(func() { assert.ErrorIs(t, c.Lock(name).LockContext(someone()), locks.ErrClosed) })
+				wg.Go(func() { assert.ErrorIs(t, c.Mutex(name).LockContext(someone()), locks.ErrClosed) })
 			}
 		}
-		require.Eventually(t, func() bool { return c.Lock(one).QueueLength() == 3 }, 30*time.Second, time.Millisecond)
+		soon(t, func() bool { return c.Mutex(one).QueueLength() == 3 })
 		require.NoError(t, c.Close(background))
 		wg.Wait()
 		require.ErrorIs(t, h.Err(), locks.ErrLost)
-		require.ErrorIs(t, c.Lock(one).LockContext(someone()), locks.ErrClosed)
+		require.ErrorIs(t, c.Mutex(one).LockContext(someone()), locks.ErrClosed)
 		require.Zero(t, pool.Stats().InUse)
 		if len(waiting) > 1 {
-			require.NoError(t, rival.Lock(two).UnlockContext(b))
+			require.NoError(t, rival.Mutex(two).UnlockContext(b))
 		}
-		require.False(t, held(t, rival.Lock(one)))
+		require.False(t, held(t, rival.Mutex(one)))
 		require.NoError(t, c.Close(background), "again")
 	})
 }

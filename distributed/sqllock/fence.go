@@ -10,13 +10,14 @@ import (
 	"github.com/jucgo/locks/distributed/fence"
 )
 
-// ErrStale reports a fencing token that is smaller than one that the resource has seen: a later holder of the lock was there. It
-// matches [fence.ErrStale].
+// ErrStale reports a fencing token that is smaller than one that the resource has seen, which
+// is a later holder's. It matches [fence.ErrStale].
 var ErrStale = fmt.Errorf("sqllock: %w", fence.ErrStale)
 
-// Fence lets nobody change the rows of a table who comes too late: each row has, in a column of its own, the greatest fencing token of those
-// who have changed it, and a smaller one is refused. So the work of a holder that was paused beyond the end of its lease does
-// no harm, wherever the lock is from.
+// Fence refuses changes of a table's rows that come too late. Each row has, in a column of its
+// own, the greatest fencing token of those that have changed it, and a smaller one is refused.
+// The work of a holder that was paused beyond the end of its lease therefore does no harm,
+// whichever store the lock is from.
 type Fence struct {
 	dialect   Dialect
 	db        *sql.DB
@@ -24,7 +25,7 @@ type Fence struct {
 	pass, ask *statement
 }
 
-// NewFence returns a Fence around the rows of a table in db. Of the options it heeds [WithDialect].
+// NewFence returns a Fence around the rows of a table in db. It uses the option [WithDialect].
 func NewFence(db *sql.DB, columns Columns, opts ...Option) (*Fence, error) {
 	c, err := newCore(db, opts)
 	if err != nil {
@@ -34,18 +35,24 @@ func NewFence(db *sql.DB, columns Columns, opts ...Option) (*Fence, error) {
 	if err != nil {
 		return nil, err
 	}
+	update := "FOR UPDATE"
+	if c.dialect == SQLite {
+		update = ""
+	}
 	return &Fence{
 		dialect: c.dialect,
 		db:      db,
 		table:   columns.Table,
 		pass:    c.dialect.statement(`UPDATE {table} SET {number} = $2 WHERE {key} = $1 AND {number} <= $2`, r...),
-		ask:     c.dialect.statement(`SELECT {number} FROM {table} WHERE {key} = $1 {update}`, append(r, c.names.replacements(c.dialect)...)...),
+		ask: c.dialect.statement(`SELECT {number} FROM {table} WHERE {key} = $1 {update}`,
+			append(r, "{update}", update)...),
 	}, nil
 }
 
-// Pass stores token in the row whose key is key, and returns nil, unless the row has a greater one: then the error matches [ErrStale]. Without a row
-// it matches [sql.ErrNoRows]. A token of 0, which is what the hold of a [Row] or an [Advisory] has, is refused with [fence.ErrNoToken].
-// Whatever else tx does to the row is safe after that, as nobody passes before tx ends, and must come after it.
+// Pass stores token in the row whose key is key, and returns nil, unless the row has a greater
+// one: then the error matches [ErrStale]. Without a row it matches [sql.ErrNoRows]. A token of
+// 0, which is that of a [Row] or an [Advisory], is refused with [fence.ErrNoToken]. tx has to
+// change the row after Pass: until tx ends, no other token passes.
 func (f *Fence) Pass(ctx context.Context, tx *sql.Tx, key any, token uint64) error {
 	fail := func(err error) error {
 		return fmt.Errorf("sqllock: Fence of %v in %s, with token %d: %w", key, f.table, token, err)
@@ -79,10 +86,12 @@ func (f *Fence) Pass(ctx context.Context, tx *sql.Tx, key any, token uint64) err
 	return nil
 }
 
-// Do runs fn in a transaction that has passed, and commits it; if fn returns an error or panics, it is rolled back.
+// Do runs fn in a transaction that has passed, and commits it. If fn returns an error or
+// panics, it is rolled back.
 func (f *Fence) Do(ctx context.Context, key any, token uint64, fn func(tx *sql.Tx) error) error {
 	if ctx == nil || fn == nil {
-		return fmt.Errorf("sqllock: Fence.Do of %v in %s: nil context or function: %w", key, f.table, locks.ErrNilContext)
+		const text = "sqllock: Fence.Do of %v in %s: nil context or function: %w"
+		return fmt.Errorf(text, key, f.table, locks.ErrNilContext)
 	}
 	tx, err := f.db.BeginTx(ctx, nil)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -35,14 +36,14 @@ func TestAQueueKeepsTheOrderOfArrivalAcrossClients(t *testing.T) {
 			t.Parallel()
 			where, table := d.serve(t), fresh()
 			db := d.open(t, where)
-			holder := queueKind.open(t, db, sqllock.WithTable(table)).Lock("it")
+			holder := queueKind.open(t, db, sqllock.WithTable(table)).Mutex("it")
 			a := someone()
 			last := hold(t, holder, a).Token()
 			var mu sync.Mutex
 			var order []int
 			var wg sync.WaitGroup
 			for i := range 6 {
-				l := queueKind.open(t, d.open(t, where), sqllock.WithTable(table)).Lock("it")
+				l := queueKind.open(t, d.open(t, where), sqllock.WithTable(table)).Mutex("it")
 				wg.Go(func() {
 					ctx := someone()
 					if !assert.NoError(t, l.LockContext(ctx)) {
@@ -57,7 +58,7 @@ func TestAQueueKeepsTheOrderOfArrivalAcrossClients(t *testing.T) {
 					mu.Unlock()
 					assert.NoError(t, l.UnlockContext(ctx))
 				})
-				require.Eventually(t, func() bool { return queued(db, table) == i+1 }, 30*time.Second, time.Millisecond)
+				soon(t, func() bool { return queued(db, table) == i+1 })
 			}
 			require.NoError(t, holder.UnlockContext(a))
 			wg.Wait()
@@ -77,20 +78,21 @@ func TestAWaiterSeesThatTheLockChangesHands(t *testing.T) {
 			t.Run(k.name+" on "+d.name, func(t *testing.T) {
 				t.Parallel()
 				where, table, name := d.serve(t), sqllock.WithTable(fresh()), fresh()
-				one, two := k.open(t, d.open(t, where), table).Lock(name), k.open(t, d.open(t, where), table).Lock(name)
+				one := k.open(t, d.open(t, where), table).Mutex(name)
+				two := k.open(t, d.open(t, where), table).Mutex(name)
 				var told func(name string) []int64
-				var waiter *sqllock.Lock
+				var waiter *sqllock.Mutex
 				db := d.open(t, where)
 				if k.name == advisory.name {
 					a, err := sqllock.NewAdvisory(db)
 					require.NoError(t, err)
 					t.Cleanup(func() { a.Close(background) })
-					told, waiter = a.Told, a.Lock(name)
+					told, waiter = a.Told, a.Mutex(name)
 				} else {
 					tb, err := sqllock.NewTable(db, table)
 					require.NoError(t, err)
 					t.Cleanup(func() { tb.Close(background) })
-					told, waiter = tb.Told, tb.Lock(name)
+					told, waiter = tb.Told, tb.Mutex(name)
 				}
 				a, b := someone(), someone()
 				h := hold(t, one, a)
@@ -98,12 +100,12 @@ func TestAWaiterSeesThatTheLockChangesHands(t *testing.T) {
 				defer cancel()
 				got := inBackground(func() error { return waiter.LockContext(ctx) })
 				seen := func() (n int64) {
-					require.Eventually(t, func() bool {
+					soon(t, func() bool {
 						if all := told(name); len(all) == 1 {
 							n = all[0]
 						}
 						return n != 0
-					}, 30*time.Second, time.Millisecond)
+					})
 					return n
 				}
 				first := seen()
@@ -121,7 +123,7 @@ func TestAWaiterSeesThatTheLockChangesHands(t *testing.T) {
 					got = inBackground(func() error { return waiter.LockContext(ctx) })
 					first = seen()
 				}
-				require.Eventually(t, func() bool { n := seen(); return n != first }, 30*time.Second, time.Millisecond)
+				soon(t, func() bool { n := seen(); return n != first })
 				require.NoError(t, two.UnlockContext(b))
 				require.NoError(t, <-got)
 				require.NoError(t, waiter.UnlockContext(ctx))
@@ -138,19 +140,19 @@ func TestADeadWaiterIsDroppedFromTheQueue(t *testing.T) {
 			where, table := d.serve(t), fresh()
 			db := d.open(t, where)
 			opts := []sqllock.Option{sqllock.WithTable(table), sqllock.WithQueue(short)}
-			holder := tableKind.open(t, db, opts...).Lock("it")
+			holder := tableKind.open(t, db, opts...).Mutex("it")
 			a, b := someone(), someone()
 			hold(t, holder, a)
-			dead := tableKind.open(t, d.open(t, where), opts...).Lock("it")
+			dead := tableKind.open(t, d.open(t, where), opts...).Mutex("it")
 			ctx, cancel := context.WithCancel(someone())
 			defer cancel()
 			got := make(chan error, 1)
 			go func() { got <- dead.LockContext(ctx) }()
-			require.Eventually(t, func() bool { return queued(db, table) == 1 }, 30*time.Second, time.Millisecond)
+			soon(t, func() bool { return queued(db, table) == 1 })
 			// It is as if it had died: its place is another one's, who never asks.
 			_, err := db.Exec("UPDATE " + table + "_queue SET owner = 'dead'")
 			require.NoError(t, err)
-			l := tableKind.open(t, d.open(t, where), opts...).Lock("it")
+			l := tableKind.open(t, d.open(t, where), opts...).Mutex("it")
 			require.NoError(t, holder.UnlockContext(a))
 			ok, err := l.TryLockContext(b)
 			require.NoError(t, err)
@@ -172,11 +174,12 @@ func TestANotificationHandsALockOver(t *testing.T) {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
 			where, table, name := inPgx.serve(t), sqllock.WithTable(fresh()), fresh()
-			make := func() *sqllock.Lock {
+			make := func() *sqllock.Mutex {
 				db := inPgx.open(t, where)
-				// Who relies on asking in turn is late.
-				return k.open(t, db, table, sqllock.WithListener(pgxnotify.Listener(db)), sqllock.WithBackoff(time.Minute, time.Minute),
-					sqllock.WithLease(lease.WithPoll(time.Minute))).Lock(name)
+				// A waiter that relies on asking in turn is late.
+				return k.open(t, db, table, sqllock.WithListener(pgxnotify.Listener(db)),
+					sqllock.WithBackoff(time.Minute, time.Minute),
+					sqllock.WithLeaseOptions(lease.WithPoll(time.Minute))).Mutex(name)
 			}
 			holder, l := make(), make()
 			a, b := someone(), someone()
@@ -209,25 +212,25 @@ func TestListeningGoesOnAfterItsConnectionWasEnded(t *testing.T) {
 	where, name := inPgx.serve(t), fresh()
 	table := sqllock.WithTable(name)
 	db := inPgx.open(t, where)
-	holder := tableKind.open(t, db, table, sqllock.WithListener(pgxnotify.Listener(db))).Lock("it")
+	holder := tableKind.open(t, db, table, sqllock.WithListener(pgxnotify.Listener(db))).Mutex("it")
 	var begun atomic.Int32
 	listen := pgxnotify.Listener(db)
 	l := tableKind.open(t, db, table, sqllock.WithBackoff(4*time.Second, 4*time.Second),
 		sqllock.WithListener(func(ctx context.Context, channel string, ready func(), notify func(string)) error {
 			return listen(ctx, channel, func() { ready(); begun.Add(1) }, notify)
-		})).Lock("it")
+		})).Mutex("it")
 	a, b := someone(), someone()
 	hold(t, holder, a)
 	got := inBackground(func() error { return l.LockContext(b) })
-	require.Eventually(t, func() bool { return begun.Load() == 1 }, 30*time.Second, time.Millisecond)
+	soon(t, func() bool { return begun.Load() == 1 })
 	kill(t, inPgx, inPgx.open(t, where), "SELECT pid FROM pg_stat_activity WHERE query = $1", `LISTEN "`+name+`"`)
-	require.Eventually(t, func() bool { return begun.Load() == 2 }, 30*time.Second, time.Millisecond)
+	soon(t, func() bool { return begun.Load() == 2 })
 	require.NoError(t, holder.UnlockContext(a))
 	require.NoError(t, <-got)
 	require.NoError(t, l.UnlockContext(b))
 }
 
-func TestWorkIsDoneInTheTransactionThatHasTheRowOrNotAtAll(t *testing.T) {
+func TestWorkIsDoneInTheRowsTransactionOrNotAtAll(t *testing.T) {
 	t.Parallel()
 	for _, d := range everywhere {
 		t.Run(d.name, func(t *testing.T) {
@@ -235,7 +238,7 @@ func TestWorkIsDoneInTheTransactionThatHasTheRowOrNotAtAll(t *testing.T) {
 			where, table := d.serve(t), fresh()
 			db := d.open(t, where)
 			resource(t, db, table+"_res", d)
-			r, err := sqllock.NewRow(db, sqllock.WithTable(table))
+			r, err := sqllock.NewRow(db, sqllock.WithTable(table), calm)
 			require.NoError(t, err)
 			defer r.Close(background)
 			require.NoError(t, r.CreateSchema(background))
@@ -249,7 +252,7 @@ func TestWorkIsDoneInTheTransactionThatHasTheRowOrNotAtAll(t *testing.T) {
 					return err
 				}
 				time.Sleep(time.Millisecond)
-				_, err := tx.Exec("UPDATE "+table+"_res SET n = "+map[bool]string{true: "$1", false: "?"}[d.dialect == sqllock.Postgres], n+1)
+				_, err := tx.Exec(fmt.Sprintf("UPDATE %s_res SET n = %d", table, n+1))
 				return err
 			}
 			var wg sync.WaitGroup
@@ -264,36 +267,37 @@ func TestWorkIsDoneInTheTransactionThatHasTheRowOrNotAtAll(t *testing.T) {
 			require.Equal(t, 24, count())
 
 			wrong := errors.New("wrong")
-			require.ErrorIs(t, r.Do(background, "it", func(tx *sql.Tx) error { return errors.Join(add(tx), wrong) }), wrong)
+			fail := func(tx *sql.Tx) error { return errors.Join(add(tx), wrong) }
+			require.ErrorIs(t, r.Do(background, "it", fail), wrong)
 			require.Panics(t, func() { r.Do(background, "it", func(tx *sql.Tx) error { add(tx); panic("!") }) })
 			require.Equal(t, 24, count(), "rolled back")
 			require.Zero(t, db.Stats().InUse)
 
 			a := someone()
-			hold(t, r.Lock("it"), a)
+			hold(t, r.Mutex("it"), a)
 			require.ErrorIs(t, r.Do(a, "it", add), locks.ErrDeadlock)
 			ctx, cancel := context.WithTimeout(background, 100*time.Millisecond)
 			defer cancel()
 			require.ErrorIs(t, r.Do(ctx, "it", add), context.DeadlineExceeded)
-			require.NoError(t, r.Lock("it").UnlockContext(a))
+			require.NoError(t, r.Mutex("it").UnlockContext(a))
 			require.NoError(t, r.Do(a, "it", func(*sql.Tx) error {
-				require.True(t, held(t, r.Lock("it")))
+				require.True(t, held(t, r.Mutex("it")))
 				return nil
 			}))
 			require.Error(t, r.Do(background, "it", nil))
 			require.ErrorIs(t, r.Do(nil, "it", add), locks.ErrNilContext)
 			require.Error(t, r.Do(background, "", add))
 
-			hold(t, r.Lock("it"), a)
-			other, err := sqllock.NewRow(db, sqllock.WithTable(table))
+			hold(t, r.Mutex("it"), a)
+			other, err := sqllock.NewRow(db, sqllock.WithTable(table), calm)
 			require.NoError(t, err)
 			closed := make(chan error, 1)
 			go func() { closed <- other.Do(background, "it", add) }()
-			require.Eventually(t, refused(other, "it"), 20*time.Second, time.Millisecond)
+			soon(t, refused(other, "it"))
 			require.NoError(t, other.Close(background))
 			require.ErrorIs(t, <-closed, locks.ErrClosed)
 			require.ErrorIs(t, other.Do(background, "free", add), locks.ErrClosed)
-			require.NoError(t, r.Lock("it").UnlockContext(a))
+			require.NoError(t, r.Mutex("it").UnlockContext(a))
 			if d.dialect == sqllock.Postgres {
 				err := r.Do(background, "it", func(tx *sql.Tx) error {
 					require.NoError(t, add(tx))
@@ -410,8 +414,8 @@ func TestAFenceRefusesSmallerTokens(t *testing.T) {
 	}
 }
 
-// pooled is a connection behind a pooler that has each statement carried out by another session, or, if moved is not nil, all of them by
-// the other one as soon as that is set.
+// pooled is a connection behind a pooler. Each statement goes to another session, or, if moved
+// is not nil, all go to the other session as soon as that is set.
 type pooled struct {
 	driver.Conn
 	other driver.Conn
@@ -457,16 +461,16 @@ func TestAPoolerThatSharesSessionsIsFoundOut(t *testing.T) {
 			}
 			db := sql.OpenDB(connector2{pooler{plain.Driver(), to, nil}})
 			defer db.Close()
-			l := advisory.open(t, db, sqllock.WithDialect(d.dialect)).Lock(name)
+			l := advisory.open(t, db, sqllock.WithDialect(d.dialect)).Mutex(name)
 			require.ErrorIs(t, l.LockContext(background), sqllock.ErrUnsupportedTopology)
 			_, err := l.TryLockContext(background)
 			require.ErrorIs(t, err, sqllock.ErrUnsupportedTopology)
-			require.False(t, held(t, advisory.open(t, plain).Lock(name)), "nothing is left")
+			require.False(t, held(t, advisory.open(t, plain).Mutex(name)), "nothing is left")
 		})
 	}
 }
 
-func TestAPoolerThatMovesAHolderToAnotherSessionIsFoundOutByTheRenewalAndTheUnlock(t *testing.T) {
+func TestAMovedSessionIsFoundByRenewalAndUnlock(t *testing.T) {
 	t.Parallel()
 	for _, d := range servers {
 		for _, way := range []string{"renewal", "unlock"} {
@@ -481,8 +485,9 @@ func TestAPoolerThatMovesAHolderToAnotherSessionIsFoundOutByTheRenewalAndTheUnlo
 				var moved atomic.Bool
 				db := sql.OpenDB(connector2{pooler{plain.Driver(), to, &moved}})
 				defer db.Close()
-				l, a := advisory.open(t, db, sqllock.WithDialect(d.dialect), term(9*time.Second), calm).Lock(name), someone()
-				rival := advisory.open(t, plain, calm).Lock(name)
+				l := advisory.open(t, db, sqllock.WithDialect(d.dialect), term(9*time.Second), calm).Mutex(name)
+				a := someone()
+				rival := advisory.open(t, plain, calm).Mutex(name)
 				h := hold(t, l, a)
 				require.True(t, held(t, rival))
 				moved.Store(true)
@@ -491,7 +496,7 @@ func TestAPoolerThatMovesAHolderToAnotherSessionIsFoundOutByTheRenewalAndTheUnlo
 					require.ErrorIs(t, h.Err(), sqllock.ErrUnsupportedTopology)
 				}
 				require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
-				require.Eventually(t, func() bool { return !held(t, rival) }, 20*time.Second, 10*time.Millisecond, "its sessions are ended")
+				soon(t, func() bool { return !held(t, rival) }, "its sessions are ended")
 			})
 		}
 	}
@@ -501,13 +506,13 @@ type connector2 struct{ pooler }
 
 func (c connector2) Driver() driver.Driver { return opaque{c.pooler.Driver} }
 
-func TestAKeyOfOnesOwnExcludesOtherPrograms(t *testing.T) {
+func TestAKeyOfItsOwnExcludesOtherPrograms(t *testing.T) {
 	t.Parallel()
 	db := inPgx.open(t, inPgx.serve(t))
 	conn, err := db.Conn(background)
 	require.NoError(t, err)
 	defer conn.Close()
-	l := advisory.open(t, db, sqllock.WithKey(func(string) int64 { return -4711 })).Lock("it")
+	l := advisory.open(t, db, sqllock.WithKey(func(string) int64 { return -4711 })).Mutex("it")
 	_, err = conn.ExecContext(background, "SELECT pg_advisory_lock(-4711)")
 	require.NoError(t, err)
 	require.True(t, held(t, l))

@@ -11,9 +11,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/sqllock"
 )
+
+// deaf is a listener.
+func deaf(context.Context, string, func(), func(string)) error { return nil }
 
 func TestRefusedOptionsAreErrors(t *testing.T) {
 	db := inSQLite.open(t, inSQLite.serve(t))
@@ -26,7 +28,7 @@ func TestRefusedOptionsAreErrors(t *testing.T) {
 		"no request timeout": sqllock.WithRequestTimeout(0),
 		"no dialect":         sqllock.WithDialect(99),
 		"no table":           sqllock.WithTable(""),
-		"a listener":         sqllock.WithListener(func(_ context.Context, _ string, _ func(), _ func(string)) error { return nil }),
+		"a listener":         sqllock.WithListener(deaf),
 		"a short wait":       sqllock.WithQueue(1),
 		"no key":             sqllock.WithKey(nil),
 	} {
@@ -43,7 +45,7 @@ func TestRefusedOptionsAreErrors(t *testing.T) {
 	require.Error(t, err)
 	_, err = sqllock.NewAdvisory(db)
 	require.ErrorIs(t, err, sqllock.ErrUnsupported)
-	l := tableKind.open(t, db).Lock("it", sqllock.For(time.Microsecond))
+	l := tableKind.open(t, db).Mutex("it", sqllock.WithFixedTTL(time.Microsecond))
 	require.Error(t, l.LockContext(background))
 	require.ErrorIs(t, l.LockContext(nil), locks.ErrNilContext)
 }
@@ -75,8 +77,11 @@ func TestTableNamesThatAreNoIdentifiersAreRefused(t *testing.T) {
 
 // hostile are names that are text, and nothing but names.
 var hostile = []string{
-	"'; DROP TABLE sql_locks; --", `"; DELETE FROM sql_locks; --`, "` OR 1=1", "a' OR 'a'='a", "%", "_", `\`, `\'`, "$1", "?", "{locks}", ":name", "@x",
-	"A", "a", "a ", " a", "ä", "Ä", "ß", "ss", "\u00e4", "a\u0308", "\n", "日本", "sqllock:", strings.Repeat("x", 64), strings.Repeat("x", 65), strings.Repeat("ä", 127), strings.Repeat("y", 255),
+	"'; DROP TABLE sql_locks; --", `"; DELETE FROM sql_locks; --`, "` OR 1=1", "a' OR 'a'='a", "%", "_", `\`, `\'`, "$1",
+	"?", "{locks}", ":name", "@x",
+	"A", "a", "a ", " a", "ä", "Ä", "ß", "ss", "\u00e4", "a\u0308", "\n", "日本", "sqllock:",
+	strings.Repeat("x", 64), strings.Repeat("x", 65), strings.Repeat("ä", 127),
+	strings.Repeat("y", 255),
 }
 
 func TestHostileNamesAreNothingButDifferentNames(t *testing.T) {
@@ -98,29 +103,30 @@ func TestHostileNamesAreNothingButDifferentNames(t *testing.T) {
 				continue
 			}
 			taken[name] = true
-			ok, err := rival.Lock(prefix + name).TryLockContext(a)
+			ok, err := rival.Mutex(prefix + name).TryLockContext(a)
 			require.NoError(t, err, "%q", name)
 			require.True(t, ok, "%q is somebody else's", name)
 		}
 		for name := range taken {
-			ok, err := c.Lock(prefix + name).TryLockContext(a)
+			ok, err := c.Mutex(prefix + name).TryLockContext(a)
 			require.NoError(t, err)
 			require.False(t, ok, "%q", name)
 		}
 		for name := range taken {
-			require.NoError(t, rival.Lock(prefix+name).UnlockContext(a), "%q", name)
+			require.NoError(t, rival.Mutex(prefix+name).UnlockContext(a), "%q", name)
 		}
 	})
 	t.Run("no names", func(t *testing.T) {
 		c := tableKind.open(t, inSQLite.open(t, inSQLite.serve(t)))
-		for _, name := range []string{"", "\x00", "a\x00b", "\xff", strings.Repeat("z", 256), strings.Repeat("z", 1<<20)} {
-			err := c.Lock(name).LockContext(background)
+		long, huge := strings.Repeat("z", 256), strings.Repeat("z", 1<<20)
+		for _, name := range []string{"", "\x00", "a\x00b", "\xff", long, huge} {
+			err := c.Mutex(name).LockContext(background)
 			require.Error(t, err)
 			require.Less(t, len(err.Error()), 200)
-			ok, err := c.Lock(name).TryLockContext(background)
+			ok, err := c.Mutex(name).TryLockContext(background)
 			require.Error(t, err)
 			require.False(t, ok)
-			require.ErrorIs(t, c.Lock(name).UnlockContext(background), locks.ErrNotHeld)
+			require.ErrorIs(t, c.Mutex(name).UnlockContext(background), locks.ErrNotHeld)
 		}
 	})
 }
@@ -130,41 +136,43 @@ func TestAMissingTableAndAnotherOnesTableAreErrors(t *testing.T) {
 	for _, d := range []database{inSQLite, inPgx, inPq, inMaria} {
 		t.Run(d.name, func(t *testing.T) {
 			t.Parallel()
+			const rest = "owner VARBINARY(64), token BIGINT NOT NULL, ends DATETIME(6) NOT NULL"
 			db, table := d.open(t, d.serve(t)), fresh()
-			for _, opts := range [][]sqllock.Option{{sqllock.WithTable(table)}, {sqllock.WithTable(table), sqllock.WithQueue(0)}} {
-				c, err := sqllock.NewTable(db, opts...)
+			for _, more := range [][]sqllock.Option{nil, {sqllock.WithQueue(0)}} {
+				c, err := sqllock.NewTable(db, append(more, sqllock.WithTable(table))...)
 				require.NoError(t, err)
-				require.ErrorIs(t, c.Lock("it").LockContext(background), sqllock.ErrNoTable)
-				_, err = c.Lock("other").TryLockContext(background)
+				require.ErrorIs(t, c.Mutex("it").LockContext(background), sqllock.ErrNoTable)
+				_, err = c.Mutex("other").TryLockContext(background)
 				require.ErrorIs(t, err, sqllock.ErrNoTable)
 				require.NoError(t, c.Close(background))
 			}
 			if d.dialect != sqllock.SQLite {
 				r, err := sqllock.NewRow(db, sqllock.WithTable(table))
 				require.NoError(t, err)
-				require.ErrorIs(t, r.Lock("it").LockContext(background), sqllock.ErrNoTable)
+				require.ErrorIs(t, r.Mutex("it").LockContext(background), sqllock.ErrNoTable)
 				require.ErrorIs(t, r.Do(background, "it", func(*sql.Tx) error { return nil }), sqllock.ErrNoTable)
 				require.Equal(t, 0, db.Stats().InUse)
 				require.NoError(t, r.Close(background))
 			}
 			for _, columns := range []string{
-				"(name VARCHAR(99) PRIMARY KEY, whose VARCHAR(99), token BIGINT, ends BIGINT)",
-				"(id INTEGER PRIMARY KEY)",
-				"(name VARCHAR(99) NOT NULL, owner VARCHAR(99), token BIGINT, ends BIGINT)", // not unique
-				"(name VARCHAR(99) PRIMARY KEY, owner VARCHAR(99), token BIGINT, ends BIGINT, more VARCHAR(99) NOT NULL)",
-				// Names that are not the same to us are to MySQL: those of other case, with spaces behind, that begin alike.
-				"(name VARCHAR(255) PRIMARY KEY, owner VARBINARY(64), token BIGINT NOT NULL, ends DATETIME(6) NOT NULL)",
-				"(name VARCHAR(255) COLLATE utf8mb4_bin PRIMARY KEY, owner VARBINARY(64), token BIGINT NOT NULL, ends DATETIME(6) NOT NULL)",
-				"(name VARBINARY(32) PRIMARY KEY, owner VARBINARY(64), token BIGINT NOT NULL, ends DATETIME(6) NOT NULL)",
-				"(name VARBINARY(255), owner VARBINARY(64), token BIGINT NOT NULL, ends DATETIME(6) NOT NULL, UNIQUE (name(9)))",
+				"name VARCHAR(99) PRIMARY KEY, whose VARCHAR(99), token BIGINT, ends BIGINT",
+				"id INTEGER PRIMARY KEY",
+				"name VARCHAR(99) NOT NULL, owner VARCHAR(99), token BIGINT, ends BIGINT", // not unique
+				"name VARCHAR(99) PRIMARY KEY, owner VARCHAR(99), token BIGINT, ends BIGINT, more BIGINT NOT NULL",
+				// In MySQL, names of other case, with spaces behind, or with the same beginning
+				// are the same.
+				"name VARCHAR(255) PRIMARY KEY, " + rest,
+				"name VARCHAR(255) COLLATE utf8mb4_bin PRIMARY KEY, " + rest,
+				"name VARBINARY(32) PRIMARY KEY, " + rest,
+				"name VARBINARY(255), UNIQUE (name(9)), " + rest,
 			} {
 				if d.dialect != sqllock.MySQL && strings.Contains(columns, "DATETIME") {
 					continue
 				}
 				table := fresh()
-				_, err := db.Exec("CREATE TABLE " + table + " " + columns)
+				_, err := db.Exec("CREATE TABLE " + table + " (" + columns + ")")
 				require.NoError(t, err)
-				l := tableKind.open(t, db, sqllock.WithTable(table)).Lock("it") // has it as it is
+				l := tableKind.open(t, db, sqllock.WithTable(table)).Mutex("it") // has it as it is
 				for range 2 {
 					require.ErrorIs(t, l.LockContext(background), locks.ErrForeign, columns)
 				}
@@ -192,8 +200,8 @@ func TestThePrintedSchemaIsTheOneThatIsMade(t *testing.T) {
 				c, err := k.make(db, sqllock.WithTable(table))
 				require.NoError(t, err)
 				a := someone()
-				hold(t, c.Lock("it"), a)
-				require.NoError(t, c.Lock("it").UnlockContext(a))
+				hold(t, c.Mutex("it"), a)
+				require.NoError(t, c.Mutex("it").UnlockContext(a))
 				require.NoError(t, c.Close(background))
 			}
 		})
@@ -236,7 +244,7 @@ func TestADriverThatTellsNothingNeedsADialect(t *testing.T) {
 	defer db.Close()
 	_, err := sqllock.NewTable(db)
 	require.ErrorContains(t, err, "WithDialect")
-	l := tableKind.open(t, db, sqllock.WithDialect(sqllock.SQLite)).Lock("it")
+	l := tableKind.open(t, db, sqllock.WithDialect(sqllock.SQLite)).Mutex("it")
 	require.False(t, held(t, l))
 }
 
@@ -253,8 +261,8 @@ func TestAFixedLeaseEndsByItself(t *testing.T) {
 	each(t, false, func(t *testing.T, k kind, d database) {
 		where, table, name := d.serve(t), sqllock.WithTable(fresh()), fresh()
 		pool := d.open(t, where)
-		l := k.open(t, pool, table, sqllock.WithLease(lease.WithTTL(time.Minute))).Lock(name, sqllock.For(2*short))
-		rival := k.open(t, d.open(t, where), table).Lock(name)
+		l := k.open(t, pool, table, term(time.Minute)).Mutex(name, sqllock.WithFixedTTL(2*short))
+		rival := k.open(t, d.open(t, where), table).Mutex(name)
 		a, b := someone(), someone()
 		h := seize(t, l, a)
 		hold(t, rival, b)

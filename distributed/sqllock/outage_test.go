@@ -14,8 +14,8 @@ import (
 	"github.com/jucgo/locks/distributed/sqllock"
 )
 
-// waits checks that somebody goes on to wait while trouble lasts, and gets the lock when free has freed it. wait takes the lock and gives it
-// back.
+// waits checks that somebody goes on to wait while trouble lasts, and gets the lock when free
+// has freed it. wait takes the lock and gives it back.
 func waits(t *testing.T, began func() bool, wait func(ctx context.Context) error, trouble, free func()) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(someone(), time.Minute)
@@ -24,12 +24,13 @@ func waits(t *testing.T, began func() bool, wait func(ctx context.Context) error
 	var waiting atomic.Bool
 	go func() {
 		err := wait(ctx)
-		for errors.Is(err, sqllock.ErrTimeout) && !waiting.Load() { // the first attempt may be too slow on a busy machine
+		// The first attempt may be too slow on a busy machine.
+		for errors.Is(err, sqllock.ErrTimeout) && !waiting.Load() {
 			err = wait(ctx)
 		}
 		result <- err
 	}()
-	require.Eventually(t, began, 20*time.Second, time.Millisecond)
+	soon(t, began)
 	waiting.Store(true)
 	trouble()
 	select {
@@ -45,7 +46,7 @@ func waits(t *testing.T, began func() bool, wait func(ctx context.Context) error
 var calm = sqllock.WithRequestTimeout(10 * time.Second)
 
 // lockAndUnlock is for waits.
-func lockAndUnlock(l *sqllock.Lock) func(ctx context.Context) error {
+func lockAndUnlock(l *sqllock.Mutex) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
 		if err := l.LockContext(ctx); err != nil {
 			return err
@@ -54,20 +55,21 @@ func lockAndUnlock(l *sqllock.Lock) func(ctx context.Context) error {
 	}
 }
 
-// refused returns a function that reports whether somebody waits for the lock called name whom the database has refused it.
+// refused returns a function that reports whether somebody waits for the lock called name whom
+// the database has refused it.
 func refused(c provider, name string) func() bool {
 	return func() bool { return len(c.(interface{ Told(name string) []int64 }).Told(name)) == 1 }
 }
 
-func TestWhoWaitsGoesOnToWhenTheServerCannotBeReachedForAWhile(t *testing.T) {
+func TestWaitersOutlastAServerThatCannotBeReached(t *testing.T) {
 	t.Parallel()
 	each(t, true, func(t *testing.T, k kind, d database) {
 		for _, do := range []bool{false, true}[:map[bool]int{false: 1, true: 2}[k.name == rowKind.name]] {
 			where, table, name := d.serve(t), sqllock.WithTable(fresh()), fresh()
 			p := testbed.NewProxy(t, where)
-			holder := k.open(t, d.open(t, where), table, calm).Lock(name)
+			holder := k.open(t, d.open(t, where), table, calm).Mutex(name)
 			c := k.open(t, d.open(t, p.Addr()), table, swift)
-			wait := lockAndUnlock(c.Lock(name))
+			wait := lockAndUnlock(c.Mutex(name))
 			if do {
 				wait = func(ctx context.Context) error {
 					return c.(*sqllock.Row).Do(ctx, name, func(*sql.Tx) error { return nil })
@@ -78,10 +80,10 @@ func TestWhoWaitsGoesOnToWhenTheServerCannotBeReachedForAWhile(t *testing.T) {
 			waits(t, refused(c, name), wait, func() {
 				p.Refuse()
 				asked := p.Requests()
-				require.Eventually(t, func() bool { return p.Requests() > asked+2 }, 20*time.Second, time.Millisecond)
+				soon(t, func() bool { return p.Requests() > asked+2 })
 				p.Heal()
 				asked = p.Requests()
-				require.Eventually(t, func() bool { return p.Requests() > asked+4 }, 20*time.Second, time.Millisecond)
+				soon(t, func() bool { return p.Requests() > asked+4 })
 				p.Cut()
 				time.Sleep(1500 * time.Millisecond) // a request is given up
 				p.Heal()
@@ -91,25 +93,25 @@ func TestWhoWaitsGoesOnToWhenTheServerCannotBeReachedForAWhile(t *testing.T) {
 	})
 }
 
-func TestAPoolThatItsUserHasClosedIsNotWaitedFor(t *testing.T) {
+func TestNobodyWaitsForAClosedPool(t *testing.T) {
 	t.Parallel()
 	each(t, false, func(t *testing.T, k kind, d database) {
 		where, table, name := d.serve(t), sqllock.WithTable(fresh()), fresh()
-		holder := k.open(t, d.open(t, where), table, calm).Lock(name)
+		holder := k.open(t, d.open(t, where), table, calm).Mutex(name)
 		db := d.open(t, where)
 		c := k.open(t, db, table, calm)
 		a := someone()
 		hold(t, holder, a)
 		result := make(chan error, 1)
-		go func() { result <- c.Lock(name).LockContext(someone()) }()
-		require.Eventually(t, refused(c, name), 20*time.Second, time.Millisecond)
+		go func() { result <- c.Mutex(name).LockContext(someone()) }()
+		soon(t, refused(c, name))
 		require.NoError(t, db.Close())
 		require.ErrorContains(t, <-result, "closed")
 		require.NoError(t, holder.UnlockContext(a))
 	})
 }
 
-func TestWhoWaitsGoesOnToWhenTheServerHasNoConnectionToSpare(t *testing.T) {
+func TestWaitersOutlastAServerWithoutSpareConnections(t *testing.T) {
 	t.Parallel()
 	each(t, true, func(t *testing.T, k kind, d database) {
 		where, table, name, user := d.serve(t), fresh(), fresh(), fresh()
@@ -126,11 +128,13 @@ func TestWhoWaitsGoesOnToWhenTheServerHasNoConnectionToSpare(t *testing.T) {
 			spare, none = "ALTER ROLE "+user+" CONNECTION LIMIT -1", "ALTER ROLE "+user+" CONNECTION LIMIT 0"
 		} else {
 			exec("CREATE USER "+user+"@'%'", "GRANT ALL ON test.* TO "+user+"@'%'")
-			spare, none = "ALTER USER "+user+"@'%' WITH MAX_USER_CONNECTIONS 0", "ALTER USER "+user+"@'%' WITH MAX_USER_CONNECTIONS 1"
+			limit := "ALTER USER " + user + "@'%' WITH MAX_USER_CONNECTIONS "
+			spare, none = limit+"0", limit+"1"
 		}
-		holder := k.open(t, admin, sqllock.WithTable(table), calm).Lock(name)
+		holder := k.open(t, admin, sqllock.WithTable(table), calm).Mutex(name)
 		if d.dialect == sqllock.Postgres && k.name != advisory.name {
-			exec("GRANT ALL ON "+table+", "+table+"_queue, "+table+"_rows TO "+user, "GRANT ALL ON SEQUENCE "+table+"_queue_id_seq TO "+user)
+			exec("GRANT ALL ON "+table+", "+table+"_queue, "+table+"_rows TO "+user,
+				"GRANT ALL ON SEQUENCE "+table+"_queue_id_seq TO "+user)
 		}
 		db, err := sql.Open(d.driver, dsnOf(d.dialect, where, user))
 		require.NoError(t, err)
@@ -140,11 +144,11 @@ func TestWhoWaitsGoesOnToWhenTheServerHasNoConnectionToSpare(t *testing.T) {
 		a := someone()
 		hold(t, holder, a)
 		db.SetMaxIdleConns(-1) // each request connects
-		waits(t, refused(c, name), lockAndUnlock(c.Lock(name)), func() {
+		waits(t, refused(c, name), lockAndUnlock(c.Mutex(name)), func() {
 			exec(none)
 			if d.dialect == sqllock.MySQL { // which has to spare one at least
 				var only *sql.Conn
-				require.Eventually(t, func() bool { only, err = db.Conn(background); return err == nil }, 20*time.Second, time.Millisecond)
+				soon(t, func() bool { only, err = db.Conn(background); return err == nil })
 				defer only.Close()
 			}
 			time.Sleep(500 * time.Millisecond) // the waiter asks several times

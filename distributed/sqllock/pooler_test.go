@@ -37,7 +37,7 @@ func TestSessionLocksBehindATransactionPoolerAreRefused(t *testing.T) {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
 			db := bounced(t, p.setting, p.mode)
-			l := advisory.open(t, db, calm).Lock(fresh())
+			l := advisory.open(t, db, calm).Mutex(fresh())
 			for range 3 { // the verdict is not a matter of luck
 				require.ErrorIs(t, l.LockContext(background), sqllock.ErrUnsupportedTopology)
 				_, err := l.TryLockContext(background)
@@ -55,11 +55,12 @@ func TestListeningBehindATransactionPoolerIsRefused(t *testing.T) {
 			t.Parallel()
 			db, table := bounced(t, "", "exec"), sqllock.WithTable(fresh())
 			c := k.open(t, db, table, calm, sqllock.WithListener(pgxnotify.Listener(db)))
-			require.ErrorIs(t, c.Lock("it").LockContext(background), sqllock.ErrUnsupportedTopology)
+			require.ErrorIs(t, c.Mutex("it").LockContext(background), sqllock.ErrUnsupportedTopology)
 			if r, ok := c.(*sqllock.Row); ok {
-				require.ErrorIs(t, r.Do(background, "it", func(*sql.Tx) error { return nil }), sqllock.ErrUnsupportedTopology)
+				err := r.Do(background, "it", func(*sql.Tx) error { return nil })
+				require.ErrorIs(t, err, sqllock.ErrUnsupportedTopology)
 			}
-			without := k.open(t, db, table, calm).Lock("it")
+			without := k.open(t, db, table, calm).Mutex("it")
 			require.False(t, held(t, without), "without a listener it works")
 		})
 	}
@@ -69,7 +70,7 @@ func TestAPoolOfOneConnectionIsNotProbed(t *testing.T) {
 	t.Parallel()
 	db := inPgx.open(t, inPgx.serve(t))
 	db.SetMaxOpenConns(1)
-	l, a := advisory.open(t, db, sqllock.WithRequestTimeout(30*time.Second)).Lock(fresh()), someone()
+	l, a := advisory.open(t, db, sqllock.WithRequestTimeout(30*time.Second)).Mutex(fresh()), someone()
 	hold(t, l, a)
 	require.NoError(t, l.UnlockContext(a))
 }

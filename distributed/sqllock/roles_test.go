@@ -20,7 +20,8 @@ var roles = map[string]testbed.Role{
 	// buy is one process of a ticket test.
 	"buy": func(args []string) error { return testbed.Buy(args, openLock) },
 
-	// hold takes the lock and says so. When it hears a word, it says what it knows of its hold, and writes with its token.
+	// hold takes the lock and says so. When it hears a word, it says what it knows of its hold,
+	// and writes with its token.
 	"hold": func(args []string) error {
 		l, _, err := openLock(args)
 		if err != nil {
@@ -70,7 +71,8 @@ var roles = map[string]testbed.Role{
 	},
 }
 
-// openLock returns the lock of a process, called as its table: args are the kind, the table, the driver, what it gets, and the lease.
+// openLock returns the lock of a process, called as its table: args are the kind, the table,
+// the driver, what it gets, and the lease.
 func openLock(args []string) (locks.TryLocker, func(), error) {
 	db, err := sql.Open(args[2], args[3])
 	if err != nil {
@@ -112,20 +114,21 @@ func TestTicketsAreSoldOnce(t *testing.T) {
 				t.Parallel()
 				where, table := d.serve(t), fresh()
 				k.open(t, d.open(t, where), sqllock.WithTable(table)) // has the tables made
-				testbed.Tickets{Role: "buy", Args: []string{k.name, table, d.driver, dsn(d.dialect, where), "20s"}}.Run(t)
+				args := []string{k.name, table, d.driver, dsn(d.dialect, where), "20s"}
+				testbed.Tickets{Role: "buy", Args: args}.Run(t)
 			})
 		}
 	}
 }
 
-func TestAHolderThatWasPausedKnowsAtOnceAndItsTokenIsRefused(t *testing.T) {
+func TestAPausedHoldersTokenIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, d := range everywhere {
 		t.Run(d.name, func(t *testing.T) {
 			t.Parallel()
 			where, table := d.serve(t), fresh()
 			db := d.open(t, where)
-			rival := tableKind.open(t, db, sqllock.WithTable(table)).Lock(table)
+			rival := tableKind.open(t, db, sqllock.WithTable(table)).Mutex(table)
 			resource(t, db, table+"_res", d)
 			c := child(t, "hold", tableKind, d, where, table)
 			require.Equal(t, "held", c.Line())
@@ -148,20 +151,21 @@ func TestAHolderThatWasPausedKnowsAtOnceAndItsTokenIsRefused(t *testing.T) {
 // resource makes a table with a row of id 1, a text, a version, and a token.
 func resource(tb testing.TB, db *sql.DB, table string, d database) {
 	tb.Helper()
-	_, err := db.Exec("CREATE TABLE " + table + " (id INTEGER PRIMARY KEY, text VARCHAR(100), n INTEGER NOT NULL, version BIGINT NOT NULL, token BIGINT NOT NULL)")
+	_, err := db.Exec("CREATE TABLE " + table + ` (id INTEGER PRIMARY KEY, text VARCHAR(100), n INTEGER NOT NULL,
+		version BIGINT NOT NULL, token BIGINT NOT NULL)`)
 	require.NoError(tb, err)
 	_, err = db.Exec("INSERT INTO " + table + " (id, text, n, version, token) VALUES (1, '', 0, 0, 0)")
 	require.NoError(tb, err)
 }
 
-func TestTheLockOfAProcessThatWasKilledIsFreeInTime(t *testing.T) {
+func TestAKilledProcessFreesItsLockInTime(t *testing.T) {
 	t.Parallel()
 	for _, k := range kinds {
 		for _, d := range k.on {
 			t.Run(k.name+" on "+d.name, func(t *testing.T) {
 				t.Parallel()
 				where, table := d.serve(t), fresh()
-				rival := k.open(t, d.open(t, where), sqllock.WithTable(table)).Lock(table)
+				rival := k.open(t, d.open(t, where), sqllock.WithTable(table)).Mutex(table)
 				c := child(t, "hold", k, d, where, table)
 				require.Equal(t, "held", c.Line())
 				ok, err := rival.TryLockContext(someone())
@@ -182,11 +186,11 @@ func TestTheLockOfAProcessThatWasKilledIsFreeInTime(t *testing.T) {
 	}
 }
 
-func TestAProcessThatIsKilledWhileItWritesToSQLiteStopsNobody(t *testing.T) {
+func TestAProcessKilledWhileWritingToSQLiteStopsNobody(t *testing.T) {
 	t.Parallel()
 	d := inSQLite
 	where, table := d.serve(t), fresh()
-	l := tableKind.open(t, d.open(t, where), sqllock.WithTable(table), swift).Lock("it")
+	l := tableKind.open(t, d.open(t, where), sqllock.WithTable(table), swift).Mutex("it")
 	a := someone()
 	token := hold(t, l, a).Token()
 	require.NoError(t, l.UnlockContext(a))

@@ -11,58 +11,42 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// rowLock takes the row, and waits for nobody: how many rows it has taken, and how many there are. PostgreSQL would write into its log each
-// time that NOWAIT is in vain, which is often while somebody waits. $1 name.
-var rowLock = map[Dialect]string{
-	Postgres: `
-WITH taken AS (SELECT 1 FROM {rows} WHERE name = $1 FOR UPDATE SKIP LOCKED)
-SELECT (SELECT count(*) FROM taken), (SELECT count(*) FROM {rows} WHERE name = $1)`,
-	MySQL: `SELECT 1, 1 FROM {rows} WHERE name = $1 FOR UPDATE NOWAIT`,
-}
-
-const (
-
-	// rowTell tells those who listen, when the transaction is committed. $1 channel, $2 name.
-	rowTell = `SELECT pg_notify($1, $2)`
-)
-
-var rowMake = map[Dialect]string{
-	Postgres: `INSERT INTO {rows} (name) VALUES ($1) ON CONFLICT (name) DO NOTHING`,
-	MySQL:    `INSERT IGNORE INTO {rows} (name) VALUES ($1)`,
-}
-
 // rowKind takes a row for a transaction.
 type rowKind struct {
-	c          *core
-	lock, make *statement
-	begin      string
-	tell       bool
+	c     *core
+	begin string
+
+	lock, make, notify *statement
 }
 
 func newRowKind(c *core) *rowKind {
-	r := c.names.replacements(c.dialect)
-	k := &rowKind{
-		c:     c,
-		lock:  c.dialect.statement(rowLock[c.dialect], r...),
-		make:  c.dialect.statement(rowMake[c.dialect], r...),
-		begin: "START TRANSACTION", // BEGIN is something else to MariaDB if sql_mode is ORACLE
-		tell:  c.listen != nil,
-	}
+	// In MariaDB, BEGIN is something else if sql_mode is ORACLE.
+	k := &rowKind{c: c, begin: "START TRANSACTION", lock: c.statement("lock row")}
 	if c.dialect == SQLite {
-		k.begin = "BEGIN IMMEDIATE"
+		k.begin = "BEGIN"
+	} else {
+		k.make = c.statement("make row")
+	}
+	if c.listen != nil {
+		k.notify = c.statement("notify")
 	}
 	return k
 }
 
-// errTaken reports that somebody else has the row. It is of class busy.
-var errTaken = errors.New("sqllock: somebody else has the row")
+// errTaken reports that another transaction has the row. It is of class busy.
+var errTaken = errors.New("sqllock: another transaction has the row")
 
-// ask takes the row of a lock in a transaction. The error is sql.ErrNoRows if there is no row.
-func (k *rowKind) ask(ctx context.Context, q interface {
-	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
-}, name string) error {
+// ask takes the row of a lock in the connection's transaction. The error is sql.ErrNoRows if
+// there is no row.
+func (k *rowKind) ask(ctx context.Context, conn *sql.Conn, name string) error {
+	if k.c.dialect == SQLite {
+		return withoutWaiting(ctx, conn, func() error {
+			_, err := conn.ExecContext(ctx, k.lock.text, k.lock.args([]any{name})...)
+			return err
+		})
+	}
 	var taken, there int
-	err := q.QueryRowContext(ctx, k.lock.text, k.lock.args([]any{name})...).Scan(&taken, &there)
+	err := conn.QueryRowContext(ctx, k.lock.text, k.lock.args([]any{name})...).Scan(&taken, &there)
 	switch {
 	case err != nil || taken > 0:
 		return err
@@ -72,58 +56,57 @@ func (k *rowKind) ask(ctx context.Context, q interface {
 	return sql.ErrNoRows
 }
 
-// take begins a transaction and takes the row. In SQLite the transaction is the lock. It does without [sql.Tx], which would be rolled
-// back at the end of ctx, and ctx is only the acquisition's.
-func (k *rowKind) take(ctx context.Context, conn *sql.Conn, name string) (held bool, id int64, clean bool, err error) {
-	if k.c.dialect == SQLite {
-		return k.takeAll(ctx, conn)
-	}
-	if _, err = conn.ExecContext(ctx, k.begin); err != nil {
-		return false, 0, false, err
-	}
+// acquire begins a transaction on conn and takes the row in it, without waiting for another
+// one. If it has not got the row, the connection is as it was before if clean is set, and of no
+// use if not.
+func (k *rowKind) acquire(ctx context.Context, conn *sql.Conn, name string,
+	begin, rollback func(ctx context.Context) error) (held, clean bool, err error) {
 	for try := 1; ; try++ {
+		if err := begin(ctx); err != nil {
+			return false, false, err
+		}
 		if err = k.ask(ctx, conn, name); err == nil {
-			return true, 0, true, nil
+			return true, true, nil
 		}
-		class := k.c.dialect.classify(err)
-		if none := errors.Is(err, sql.ErrNoRows); !none && class == unknown {
-			return false, 0, false, err
-		} else if _, failed := conn.ExecContext(ctx, "ROLLBACK"); failed != nil {
-			return false, 0, false, failed
-		} else if class == busy {
-			return false, 0, true, nil
-		} else if !none || try > 3 {
-			return false, 0, true, err
+		none, class := errors.Is(err, sql.ErrNoRows), k.c.dialect.classify(err)
+		if !none && class == unknown {
+			return false, false, err
 		}
-		if _, err = conn.ExecContext(ctx, k.make.text, k.make.args([]any{name})...); err == nil {
-			_, err = conn.ExecContext(ctx, k.begin)
+		if err := rollback(ctx); err != nil {
+			return false, false, err
+		}
+		if class != busy && (!none || try > 3) {
+			return false, k.c.dialect != SQLite, err // which may be left without waiting
+		}
+		if class != busy { // there is no row yet
+			_, err = conn.ExecContext(ctx, k.make.text, k.make.args([]any{name})...)
+			class = k.c.dialect.classify(err)
 		}
 		switch {
-		case err == nil:
-		case k.c.dialect.classify(err) == busy:
-			return false, 0, true, nil
-		default:
-			return false, 0, false, err
+		case class == busy:
+			return false, true, nil
+		case err != nil:
+			return false, false, err
 		}
 	}
 }
 
-// takeAll takes the whole of a SQLite database, without the waiting that the connection may be set to.
-func (k *rowKind) takeAll(ctx context.Context, conn *sql.Conn) (held bool, id int64, clean bool, err error) {
-	err = withoutWaiting(ctx, conn, func() error {
-		_, err := conn.ExecContext(ctx, k.begin)
-		return err
-	})
-	switch {
-	case err == nil:
-		return true, 0, true, nil
-	case k.c.dialect.classify(err) == busy:
-		return false, 0, true, nil
+// take begins the transaction of a hold by a statement. A [sql.Tx] would be rolled back at the
+// end of ctx, which is the acquisition's.
+func (k *rowKind) take(ctx context.Context, conn *sql.Conn, name string) (
+	held bool, id int64, clean bool, err error) {
+	exec := func(statement string) func(ctx context.Context) error {
+		return func(ctx context.Context) error {
+			_, err := conn.ExecContext(ctx, statement)
+			return err
+		}
 	}
-	return false, 0, false, err
+	held, clean, err = k.acquire(ctx, conn, name, exec(k.begin), exec("ROLLBACK"))
+	return held, 0, clean, err
 }
 
-// withoutWaiting runs f on a connection to SQLite that does not wait for a lock, whatever its busy_timeout is.
+// withoutWaiting runs f on a connection to SQLite that does not wait for a lock, whatever its
+// busy_timeout is.
 func withoutWaiting(ctx context.Context, conn *sql.Conn, f func() error) error {
 	var timeout int64
 	if err := conn.QueryRowContext(ctx, "PRAGMA busy_timeout").Scan(&timeout); err != nil {
@@ -136,8 +119,9 @@ func withoutWaiting(ctx context.Context, conn *sql.Conn, f func() error) error {
 		return err
 	}
 	err := f()
-	if _, failed := conn.ExecContext(context.WithoutCancel(ctx), fmt.Sprintf("PRAGMA busy_timeout = %d", timeout)); failed != nil {
-		return failed // not busy: the connection is no good
+	again := fmt.Sprintf("PRAGMA busy_timeout = %d", timeout)
+	if _, failed := conn.ExecContext(context.WithoutCancel(ctx), again); failed != nil {
+		return failed // not busy: the connection is of no use
 	}
 	return err
 }
@@ -147,9 +131,9 @@ func (k *rowKind) alive(ctx context.Context, conn *sql.Conn, name string, id int
 	return conn.QueryRowContext(ctx, "SELECT 1").Scan(&one)
 }
 
-func (k *rowKind) free(ctx context.Context, conn *sql.Conn, name string, id int64) (bool, error) {
-	if k.tell {
-		if _, err := conn.ExecContext(ctx, rowTell, k.c.names.channel, name); err != nil {
+func (k *rowKind) free(ctx context.Context, conn *sql.Conn, name string) (bool, error) {
+	if k.notify != nil {
+		if _, err := conn.ExecContext(ctx, k.notify.text, k.c.names.channel, name); err != nil {
 			return false, err
 		}
 	}
@@ -157,16 +141,19 @@ func (k *rowKind) free(ctx context.Context, conn *sql.Conn, name string, id int6
 	return err == nil, err
 }
 
-// Row has locks that are rows, each locked by SELECT ... FOR UPDATE in a transaction and free when that ends, whatever ends it. It is a
-// [locks.Provider], and has [Row.Do] for work in the very transaction, which is what it is best at. The locks have no fencing token. It is
-// safe for concurrent use; [Row.Close] ends it.
+// Row has locks that are rows. SELECT ... FOR UPDATE locks the row in a transaction, whose end
+// frees it, whatever ends the transaction. Row is a [locks.Provider], and has [Row.Do] for work
+// in the very transaction, which it does best. The locks have no fencing token. It is safe for
+// concurrent use; [Row.Close] ends it.
 //
-// A holder pins a connection of the pool, with a transaction that does nothing, until it unlocks. A waiter pins none: it asks again
-// after a pause, or on a notification. A pool needs more connections than there are locks held. Behind a pooler that
-// hands out sessions by transaction the locks are as good as without it.
+// A holder pins a connection of the pool, with a transaction that does nothing, until it
+// unlocks. A waiter pins none: it asks again after a pause or on a notification. A pool needs
+// more connections than locks are held. A pooler that gives its sessions out by transaction
+// does no harm, but for [WithListener].
 //
-// SQLite has no locks on rows. There a Row takes the database for writing, as BEGIN IMMEDIATE does: all its locks are one lock, and
-// nobody else writes while one is held. Whoever holds one and waits for another waits for ever.
+// SQLite has no locks on rows. There a Row takes the database for writing, as BEGIN IMMEDIATE
+// does: all its locks are one lock, and nobody else writes while it is held. A holder that
+// waits for another one waits for ever.
 type Row struct {
 	sessionLocks
 	kind *rowKind
@@ -181,7 +168,7 @@ func NewRow(db *sql.DB, opts ...Option) (*Row, error) {
 		return nil, err
 	}
 	k := newRowKind(c)
-	s, err := newSessionLocks(c, k, c.lease)
+	s, err := newSessionLocks(c, k)
 	if err != nil {
 		return nil, err
 	}
@@ -191,18 +178,21 @@ func NewRow(db *sql.DB, opts ...Option) (*Row, error) {
 // CreateSchema makes the tables that are not there: those of [Schema].
 func (r *Row) CreateSchema(ctx context.Context) error { return r.c.createSchema(ctx) }
 
-// Do runs fn in a transaction that holds the lock called name, and commits it; if fn returns an error or panics, it is rolled back. It waits
-// for the lock until ctx ends, and fn's transaction ends with ctx too. The result matches [locks.ErrLost] if the transaction could not be
-// committed, since the connection failed or the server has ended it: then the work was not done, but for the one case that no client can tell,
-// that just the answer to the commit was lost.
+// Do runs fn in a transaction that holds the lock called name, and commits it. If fn returns an
+// error or panics, the transaction is rolled back. Do waits for the lock until ctx ends, and
+// ctx also ends the transaction. The error matches [locks.ErrLost] if the transaction could not
+// be committed, because the connection failed or the server has ended it. The work is undone
+// then, except in the one case that no client can tell: only the answer to the commit was lost.
 //
-// This is as safe as the database is: there is no lease, and nothing that fn did in tx stays if the lock was lost. It excludes the holders of
-// [Row.Lock]. It is not reentrant: who holds the lock already gets [locks.ErrDeadlock].
+// This is as safe as the database is: there is no lease, and nothing that fn did in tx stays if
+// the lock was lost. It excludes the holders of [Row.Mutex]. It is not reentrant: if the caller
+// holds the lock already, the error matches [locks.ErrDeadlock].
 //
-// In PostgreSQL the isolation level is READ COMMITTED, whatever the default is: at others the transaction would see the data as they were
-// before it had the lock, and so perhaps not what the holder before has done.
+// In PostgreSQL the isolation level is READ COMMITTED, whatever the default is. At others the
+// transaction would see the data as they were before it had the lock, and might miss the work
+// of the holder before.
 func (r *Row) Do(ctx context.Context, name string, fn func(tx *sql.Tx) error) (err error) {
-	fail := func(err error) error { return fmt.Errorf("sqllock: Do of %q: %w", name, err) }
+	fail := func(err error) error { return fmt.Errorf("sqllock: Do with lock %q: %w", name, err) }
 	switch {
 	case ctx == nil:
 		return fail(locks.ErrNilContext)
@@ -224,8 +214,8 @@ func (r *Row) Do(ctx context.Context, name string, fn func(tx *sql.Tx) error) (e
 	if err := fn(tx); err != nil {
 		return err
 	}
-	if r.kind.tell {
-		if _, err := tx.ExecContext(ctx, rowTell, r.c.names.channel, name); err != nil {
+	if r.kind.notify != nil {
+		if _, err := tx.ExecContext(ctx, r.kind.notify.text, r.c.names.channel, name); err != nil {
 			return fail(r.notCommitted(ctx, err))
 		}
 	}
@@ -235,7 +225,7 @@ func (r *Row) Do(ctx context.Context, name string, fn func(tx *sql.Tx) error) (e
 	return nil
 }
 
-// notCommitted returns what the failure of a transaction, or of its end, means.
+// notCommitted returns what a failure of the transaction, or of its end, means.
 func (r *Row) notCommitted(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
@@ -254,8 +244,9 @@ func ended(ctx context.Context) error {
 	return err
 }
 
-// begin returns a transaction that has the row. While somebody else has it, it keeps no connection. As with [lease.Mutex.LockContext], a
-// database that cannot be reached is an error at first, and later one more thing to wait for.
+// begin returns a transaction that has the row. It keeps no connection while another one has
+// it. As with [lease.Mutex.LockContext], an unreachable database is an error at first, and is
+// waited for later.
 func (r *Row) begin(ctx context.Context, name string) (*sql.Tx, func(), error) {
 	var watch lease.Watch
 	defer func() {
@@ -305,63 +296,39 @@ func (r *Row) begin(ctx context.Context, name string) (*sql.Tx, func(), error) {
 	}
 }
 
-// try returns a transaction that has the row and lasts until done is called or ctx ends, or nil if somebody else has the row.
-func (r *Row) try(ctx context.Context, name string) (_ *sql.Tx, done func(), err error) {
-	conn, err := r.c.db.Conn(ctx) // the pool's connections may have work of others to do, for as long as that takes
+// try returns a transaction that has the row and lasts until done is called or ctx ends, or nil
+// if another one has the row.
+func (r *Row) try(ctx context.Context, name string) (tx *sql.Tx, done func(), err error) {
+	conn, err := r.c.db.Conn(ctx) // as long as the other work of the pool takes
 	if err != nil {
 		return nil, nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	late := time.AfterFunc(r.c.timeout, cancel)
-	spoilt := false
-	defer func() {
-		if done != nil {
-			return
-		}
-		if !late.Stop() && err != nil && ctx.Err() != nil {
-			err = fmt.Errorf("%w, which is %v: %v", ErrTimeout, r.c.timeout, err) // not the error of a context: the caller's has not ended
-		}
-		cancel()
-		if spoilt {
-			discard(conn)
-		} else {
-			conn.Close()
-		}
-	}()
-	k := r.kind
-	for try := 1; ; try++ {
-		tx, err := conn.BeginTx(ctx, k.c.current())
-		if err != nil {
-			return nil, nil, err
-		}
-		if r.c.dialect == SQLite {
-			// Whatever writes takes the database. This changes nothing.
-			take := k.c.dialect.statement(`DELETE FROM {rows} WHERE name = $1`, k.c.names.replacements(SQLite)...)
-			err = withoutWaiting(ctx, conn, func() error {
-				_, err := tx.ExecContext(ctx, take.text, take.args([]any{name})...)
-				return err
-			})
-			spoilt = err != nil && k.c.dialect.classify(err) != busy // it may be set not to wait
-		} else {
-			err = k.ask(ctx, tx, name)
-		}
-		if err == nil && late.Stop() {
-			return tx, func() { cancel(); conn.Close() }, nil
-		}
-		tx.Rollback()
-		switch {
-		case err == nil:
-			return nil, nil, ctx.Err() // too late
-		case k.c.dialect.classify(err) == busy:
-			return nil, nil, nil
-		case !errors.Is(err, sql.ErrNoRows) || try > 3:
-			return nil, nil, err
-		}
-		if _, err := conn.ExecContext(ctx, k.make.text, k.make.args([]any{name})...); err != nil {
-			if k.c.dialect.classify(err) == busy {
-				return nil, nil, nil
-			}
-			return nil, nil, err
-		}
+	begin := func(ctx context.Context) (err error) {
+		tx, err = conn.BeginTx(ctx, r.c.current())
+		return err
 	}
+	held, clean, err := r.kind.acquire(ctx, conn, name, begin, func(context.Context) error { return tx.Rollback() })
+	inTime := late.Stop()
+	if held && inTime {
+		return tx, func() { cancel(); conn.Close() }, nil
+	}
+	if tx != nil {
+		tx.Rollback() // nothing, if that is done
+	}
+	switch {
+	case held:
+		err = ctx.Err()
+	case err != nil && !inTime && ctx.Err() != nil:
+		// Not the error of a context: the caller's has not ended.
+		err = fmt.Errorf("%w, which is %v: %v", ErrTimeout, r.c.timeout, err)
+	}
+	cancel()
+	if err != nil && !clean {
+		discard(conn)
+	} else {
+		conn.Close()
+	}
+	return nil, nil, err
 }

@@ -31,7 +31,7 @@ type database struct {
 }
 
 var (
-	inSQLite = database{"SQLite", "sqlite", sqllock.SQLite, func(tb testing.TB) string { return filepath.Join(tb.TempDir(), "db") }}
+	inSQLite = database{"SQLite", "sqlite", sqllock.SQLite, newFile}
 	inPgx    = database{"PostgreSQL with pgx", "pgx", sqllock.Postgres, sharedPostgres}
 	inPq     = database{"PostgreSQL with pq", "postgres", sqllock.Postgres, sharedPostgres}
 	inMaria  = database{"MariaDB", "mysql", sqllock.MySQL, sharedMariaDB}
@@ -39,6 +39,8 @@ var (
 	everywhere = []database{inSQLite, inPgx, inMaria}
 	servers    = []database{inPgx, inMaria}
 )
+
+func newFile(tb testing.TB) string { return filepath.Join(tb.TempDir(), "db") }
 
 // dsn returns what sql.Open gets. A request that gets no answer is not waited for long.
 func dsn(d sqllock.Dialect, where string) string {
@@ -56,7 +58,8 @@ func dsnOf(d sqllock.Dialect, where, user string) string {
 	return "file:" + where + "?_pragma=busy_timeout(1000)&_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)"
 }
 
-// open returns a pool of connections to where that is closed with the test, after what is registered later.
+// open returns a pool of connections to where that is closed with the test, after what is
+// registered later.
 func (d database) open(tb testing.TB, where string) *sql.DB {
 	tb.Helper()
 	db, err := sql.Open(d.driver, dsn(d.dialect, where))

@@ -11,28 +11,32 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// A lock of a session, or of a transaction in it, lasts as long as the session. The lease is the client's own affair here: a
-// session whose connection has not answered for the time of a lease is given up by closing it, after its holder was told. So a
-// hold is over before the server can end the session, unless it does so by itself, such as on an administrator's order: then
-// the holder finds out by the next renewal, which asks the session whether it has the lock.
+// A lock of a session, or of a transaction in it, lasts as long as the session. The lease is
+// the client's own affair here: the client closes a session whose connection has not answered
+// for the time of a lease, after its holder was told. A hold is therefore over before the
+// server ends the session, unless the server does so by itself, such as on an administrator's
+// order. Then the holder finds out at the next renewal, which asks the session whether it has
+// the lock, or at its release.
 //
 //	session   in held   connection
-//	taking    no        pinned; discarded on an error, else put back if refused
-//	held      yes       pinned; turn is taken by whoever uses it
-//	released  no        put back if the server has said that the lock is free, else discarded
+//	taking    no        pinned; discarded on an error, and put back if refused
+//	held      yes       pinned; a request takes its turn to use it
+//	released  no        put back if the server has said that the lock is free, and discarded if not
 //	ended     no        discarded: an error, the lock is gone, or the lease is over
 //
-// Who removes a session from held, under the mutex, decides how it ends; nobody else does anything to its connection then.
+// The goroutine that removes a session from held, under the mutex, decides how it ends. No
+// other one uses its connection then.
 
 // sessionKind is how a lock is taken, asked for, and given back on a connection.
 type sessionKind interface {
-	// take takes the lock if it is free. If it is not, or if clean is set with an error, the connection has no trace of it. id
-	// is the server's name of the session, or, if the lock is not free, of that which has it, or 0.
+	// take takes the lock if it is free. If it is not, or if clean is set with an error, the
+	// connection has no trace of it. The id is the server's name of the session, or of the
+	// session that has the lock if that is not free, or 0.
 	take(ctx context.Context, conn *sql.Conn, name string) (held bool, id int64, clean bool, err error)
 	// alive returns an error unless the session still has the lock.
 	alive(ctx context.Context, conn *sql.Conn, name string, id int64) error
 	// free gives the lock back, and reports whether the session had it.
-	free(ctx context.Context, conn *sql.Conn, name string, id int64) (bool, error)
+	free(ctx context.Context, conn *sql.Conn, name string) (bool, error)
 }
 
 // errGone reports that the session does not have the lock any more.
@@ -42,7 +46,7 @@ type session struct {
 	ref  lease.HoldID
 	conn *sql.Conn
 	id   int64
-	turn chan struct{} // has an element while somebody uses conn
+	turn chan struct{} // has an element while a request uses conn
 	ctx  context.Context
 	end  context.CancelFunc
 	over *time.Timer // when its lease is
@@ -55,7 +59,7 @@ type sessionStore struct {
 	lost func(r lease.HoldID, cause error)
 
 	mu   sync.Mutex
-	held map[string]*session // by owner
+	held map[string]*session // by acquisition
 }
 
 var (
@@ -67,16 +71,16 @@ func newSessionStore(c *core, k sessionKind) *sessionStore {
 	return &sessionStore{c: c, kind: k, held: make(map[string]*session)}
 }
 
-// NotifyLoss is called by the engine.
+// NotifyLoss keeps the engine's function for lost holds.
 func (s *sessionStore) NotifyLoss(lost func(r lease.HoldID, cause error)) { s.lost = lost }
 
-// discard ends conn's session, as far as that is in our power, and does not give it back to the pool.
+// discard ends conn's session, as far as a client can, and does not give it back to the pool.
 func discard(conn *sql.Conn) {
 	conn.Raw(func(any) error { return driver.ErrBadConn })
 	conn.Close()
 }
 
-func (s *sessionStore) Acquire(ctx context.Context, name, owner string, d time.Duration) (lease.Reply, error) {
+func (s *sessionStore) Acquire(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
 	if err := s.c.fit(ctx); err != nil {
 		return lease.Reply{}, err
 	}
@@ -96,7 +100,8 @@ func (s *sessionStore) Acquire(ctx context.Context, name, owner string, d time.D
 				s.c.refused(name, id)
 			}
 		default:
-			sess = &session{ref: lease.HoldID{Name: name, Acquisition: owner}, conn: conn, id: id, turn: make(chan struct{}, 1)}
+			ref := lease.HoldID{Name: name, Acquisition: acquisition}
+			sess = &session{ref: ref, conn: conn, id: id, turn: make(chan struct{}, 1)}
 		}
 		return err
 	})
@@ -104,7 +109,8 @@ func (s *sessionStore) Acquire(ctx context.Context, name, owner string, d time.D
 		if s.c.dialect.classify(err) == busy {
 			return lease.Reply{}, nil
 		}
-		// Whatever there was has ended with the connection, or will as soon as the server notices.
+		// Whatever there was has ended with the connection, or will as soon as the server
+		// notices.
 		return lease.Reply{}, s.c.notAcquired(err)
 	}
 	if sess == nil {
@@ -113,16 +119,16 @@ func (s *sessionStore) Acquire(ctx context.Context, name, owner string, d time.D
 	sess.ctx, sess.end = context.WithCancel(context.Background())
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.held[owner] = sess
+	s.held[acquisition] = sess
 	sess.over = time.AfterFunc(d, func() { s.expire(sess) })
 	return lease.Reply{Held: true}, nil
 }
 
 // Lookup is never called: an acquisition of unknown outcome leaves no session of ours.
-func (s *sessionStore) Lookup(ctx context.Context, name, owner string) (lease.Reply, error) {
+func (s *sessionStore) Lookup(ctx context.Context, name, acquisition string) (lease.Reply, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return lease.Reply{Held: s.held[owner] != nil}, nil
+	return lease.Reply{Held: s.held[acquisition] != nil}, nil
 }
 
 // remove reports whether sess was held, which it is not from now on.
@@ -149,7 +155,7 @@ func (s *sessionStore) expire(sess *session) {
 	s.c.jobs.Done()
 }
 
-// drop ends a session that does not have the lock any more, or of which nobody knows.
+// drop ends a session that does not have the lock any more, or does not answer.
 func (s *sessionStore) drop(sess *session, cause error) {
 	if !s.remove(sess) {
 		return
@@ -180,8 +186,8 @@ func (sess *session) use(ctx context.Context) (context.Context, func(), error) {
 	}, nil
 }
 
-// Renew asks all sessions at once. Each has the whole time that ctx gives to answer, since a connection on which a request was given up
-// is not of use any more.
+// Renew asks all sessions at once. Each has the whole time of ctx to answer, since a connection
+// on which a request was given up is of no use any more.
 func (s *sessionStore) Renew(ctx context.Context, holds []lease.HoldID, d time.Duration) ([]bool, error) {
 	began := time.Now()
 	ok := make([]bool, len(holds))
@@ -218,9 +224,9 @@ func (s *sessionStore) renew(ctx context.Context, sess *session, began time.Time
 	return true
 }
 
-func (s *sessionStore) Release(ctx context.Context, name, owner string) (lease.Released, error) {
+func (s *sessionStore) Release(ctx context.Context, name, acquisition string) (lease.Released, error) {
 	s.mu.Lock()
-	sess := s.held[owner]
+	sess := s.held[acquisition]
 	s.mu.Unlock()
 	if sess == nil || !s.remove(sess) {
 		return lease.Released{}, nil
@@ -234,12 +240,13 @@ func (s *sessionStore) Release(ctx context.Context, name, owner string) (lease.R
 			return err
 		}
 		defer done()
-		had, err = s.kind.free(using, sess.conn, name, sess.id)
+		had, err = s.kind.free(using, sess.conn, name)
 		return err
 	})
 	if err != nil || !had {
-		// Only the session's own answer says that it had the lock until now. Without one the lock is lost,
-		// perhaps long ago, and at the latest when the server notices that the connection is closed.
+		// Only the session's own answer says that it had the lock until now. Without one the
+		// lock is lost, perhaps long ago, and at the latest when the server notices that the
+		// connection is closed.
 		sess.end()
 		discard(sess.conn)
 		return lease.Released{Awaited: true}, nil
@@ -248,7 +255,7 @@ func (s *sessionStore) Release(ctx context.Context, name, owner string) (lease.R
 	return lease.Released{Held: true, Awaited: true}, nil
 }
 
-func (s *sessionStore) Watch(ctx context.Context, name, owner string) (lease.Watch, error) {
+func (s *sessionStore) Watch(ctx context.Context, name, acquisition string) (lease.Watch, error) {
 	return s.c.watch(name), nil
 }
 

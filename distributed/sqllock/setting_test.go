@@ -21,12 +21,12 @@ import (
 	"github.com/jucgo/locks/distributed/sqllock"
 )
 
-func TestALeaseAsLongAsCanBeExcludesOthersFromItsBeginning(t *testing.T) {
+func TestTheLongestLeaseExcludesOthersFromTheBeginning(t *testing.T) {
 	t.Parallel()
 	each(t, false, func(t *testing.T, k kind, d database) {
 		where, table, name := d.serve(t), sqllock.WithTable(fresh()), fresh()
-		l := k.open(t, d.open(t, where), table, calm).Lock(name, sqllock.For(math.MaxInt64))
-		rival := k.open(t, d.open(t, where), table, calm).Lock(name)
+		l := k.open(t, d.open(t, where), table, calm).Mutex(name, sqllock.WithFixedTTL(math.MaxInt64))
+		rival := k.open(t, d.open(t, where), table, calm).Mutex(name)
 		a := someone()
 		h := hold(t, l, a)
 		require.True(t, held(t, rival))
@@ -73,17 +73,17 @@ func TestLocksAreTakenWhateverIsSetForTheSession(t *testing.T) {
 		for _, setting := range settings[d.dialect] {
 			table, name := sqllock.WithTable(fresh()), "it's "+fresh()
 			db := d.set(t, where, setting)
-			l := k.open(t, db, table, term(6*time.Second), calm).Lock(name)
-			rival := k.open(t, d.open(t, where), table, calm).Lock(name)
+			l := k.open(t, db, table, term(6*time.Second), calm).Mutex(name)
+			rival := k.open(t, d.open(t, where), table, calm).Mutex(name)
 			for range 2 { // the second time there is a row
 				a := someone()
 				h := hold(t, l, a)
 				require.True(t, held(t, rival), setting)
 				before, _ := h.Deadline()
-				require.Eventually(t, func() bool {
+				soon(t, func() bool {
 					after, _ := h.Deadline()
 					return after.After(before)
-				}, 20*time.Second, 10*time.Millisecond, "it is renewed: "+setting)
+				}, "it is renewed: "+setting)
 				require.True(t, held(t, rival), setting)
 				require.NoError(t, h.Err(), setting)
 				require.NoError(t, l.UnlockContext(a), setting)
@@ -94,7 +94,7 @@ func TestLocksAreTakenWhateverIsSetForTheSession(t *testing.T) {
 }
 
 // MariaDB does so by default from 11.6 on, to whose snapshot is out of date.
-func TestWhoIsToldToBeginATransactionAnewDoesSo(t *testing.T) {
+func TestARefusedTransactionIsBegunAnew(t *testing.T) {
 	t.Parallel()
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {
@@ -105,7 +105,7 @@ func TestWhoIsToldToBeginATransactionAnewDoesSo(t *testing.T) {
 			var wg sync.WaitGroup
 			for range 6 {
 				db := inMaria.set(t, where, "tx_isolation=%27SERIALIZABLE%27&innodb_snapshot_isolation=1")
-				l := k.open(t, db, table, calm).Lock("it")
+				l := k.open(t, db, table, sqllock.WithRequestTimeout(time.Minute)).Mutex("it")
 				wg.Go(func() {
 					for range 50 {
 						a := someone()
@@ -131,11 +131,12 @@ func TestATableWhoseStatementsAreNotCommittedIsRefused(t *testing.T) {
 	where, table := inMaria.serve(t), sqllock.WithTable(fresh())
 	tableKind.open(t, inMaria.open(t, where), table)
 	for _, k := range []kind{tableKind, queueKind} {
-		require.ErrorContains(t, k.open(t, inMaria.set(t, where, "autocommit=0"), table).Lock("it").LockContext(background), "autocommit")
+		l := k.open(t, inMaria.set(t, where, "autocommit=0"), table).Mutex("it")
+		require.ErrorContains(t, l.LockContext(background), "autocommit")
 	}
 }
 
-func TestWorkInATransactionSeesWhatTheHolderBeforeHasDone(t *testing.T) {
+func TestWorkSeesTheWorkOfTheHolderBefore(t *testing.T) {
 	t.Parallel()
 	for _, d := range everywhere {
 		setting := map[sqllock.Dialect]string{
@@ -147,9 +148,10 @@ func TestWorkInATransactionSeesWhatTheHolderBeforeHasDone(t *testing.T) {
 			t.Parallel()
 			where, table := d.serve(t), fresh()
 			db := d.set(t, where, setting)
-			_, err := db.Exec("CREATE TABLE " + table + "_res (n bigint)") // of which nothing keeps two from being the same
+			_, err := db.Exec("CREATE TABLE " + table + "_res (n bigint)") // numbers that may be the same
 			require.NoError(t, err)
-			r, err := sqllock.NewRow(db, sqllock.WithTable(table), sqllock.WithBackoff(time.Microsecond, time.Millisecond), calm)
+			eager := sqllock.WithBackoff(time.Microsecond, time.Millisecond)
+			r, err := sqllock.NewRow(db, sqllock.WithTable(table), eager, calm)
 			require.NoError(t, err)
 			defer r.Close(background)
 			require.NoError(t, r.CreateSchema(background))
@@ -159,10 +161,11 @@ func TestWorkInATransactionSeesWhatTheHolderBeforeHasDone(t *testing.T) {
 					for range 60 {
 						assert.NoError(t, r.Do(background, "it", func(tx *sql.Tx) error {
 							var n int
-							if err := tx.QueryRow("SELECT COALESCE(max(n), 0) FROM " + table + "_res").Scan(&n); err != nil {
+							err := tx.QueryRow("SELECT COALESCE(max(n), 0) FROM " + table + "_res").Scan(&n)
+							if err != nil {
 								return err
 							}
-							_, err := tx.Exec(fmt.Sprintf("INSERT INTO %s_res VALUES (%d)", table, n+1))
+							_, err = tx.Exec(fmt.Sprintf("INSERT INTO %s_res VALUES (%d)", table, n+1))
 							return err
 						}))
 					}
@@ -182,7 +185,7 @@ func TestAConnectionGoesBackToThePoolAsItWas(t *testing.T) {
 	db := inSQLite.open(t, where)
 	db.SetMaxOpenConns(1)
 	r := rowKind.open(t, db).(*sqllock.Row)
-	other := rowKind.open(t, inSQLite.open(t, where)).Lock("it")
+	other := rowKind.open(t, inSQLite.open(t, where)).Mutex("it")
 	for i := range 300 {
 		a := someone()
 		if i%2 == 0 {
@@ -209,7 +212,7 @@ func TestAConnectionGoesBackToThePoolAsItWas(t *testing.T) {
 	}
 }
 
-func TestWorkWaitsForAConnectionOfThePoolAsLongAsOthersWork(t *testing.T) {
+func TestWorkWaitsForTheConnectionsOfOtherWork(t *testing.T) {
 	t.Parallel()
 	for _, d := range everywhere {
 		t.Run(d.name, func(t *testing.T) {
@@ -231,14 +234,14 @@ func TestWorkWaitsForAConnectionOfThePoolAsLongAsOthersWork(t *testing.T) {
 	}
 }
 
-func TestWhoWaitsFillsNoLogOfThePostgreSQLServer(t *testing.T) {
+func TestWaitersWriteNothingIntoTheLogOfPostgreSQL(t *testing.T) {
 	t.Parallel()
 	where := inPgx.serve(t)
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
 			table, name := sqllock.WithTable(fresh()), fresh()
-			holder := k.open(t, inPgx.open(t, where), table, calm).Lock(name)
+			holder := k.open(t, inPgx.open(t, where), table, calm).Mutex(name)
 			config, err := pgx.ParseConfig(dsn(sqllock.Postgres, where))
 			require.NoError(t, err)
 			var errors atomic.Int64 // each of which the server has written into its log
@@ -251,7 +254,7 @@ func TestWhoWaitsFillsNoLogOfThePostgreSQLServer(t *testing.T) {
 			c := k.open(t, db, table, calm)
 			a := someone()
 			hold(t, holder, a)
-			waits(t, refused(c, name), lockAndUnlock(c.Lock(name)), func() { time.Sleep(300 * time.Millisecond) },
+			waits(t, refused(c, name), lockAndUnlock(c.Mutex(name)), func() { time.Sleep(300 * time.Millisecond) },
 				func() { require.NoError(t, holder.UnlockContext(a)) })
 			require.Zero(t, errors.Load())
 		})

@@ -20,23 +20,24 @@ func TestAPartitionThatEndsInTimeLosesNothing(t *testing.T) {
 		}
 		where, table := d.serve(t), sqllock.WithTable(fresh())
 		p := testbed.NewProxy(t, where)
-		c, rival := k.open(t, d.open(t, p.Addr()), term(15*time.Second), table, calm), k.open(t, d.open(t, where), table, calm)
-		l, other, a, b := c.Lock("it"), rival.Lock("other"), someone(), someone()
+		c := k.open(t, d.open(t, p.Addr()), term(15*time.Second), table, calm)
+		rival := k.open(t, d.open(t, where), table, calm)
+		l, other, a, b := c.Mutex("it"), rival.Mutex("other"), someone(), someone()
 		h := hold(t, l, a)
 		hold(t, other, b)
-		waits(t, refused(c, "other"), lockAndUnlock(c.Lock("other")), func() {
+		waits(t, refused(c, "other"), lockAndUnlock(c.Mutex("other")), func() {
 			for range 2 {
 				p.Refuse()
 				time.Sleep(6 * time.Second) // a renewal fails
 				p.Heal()
 				before, _ := h.Deadline()
-				require.Eventually(t, func() bool {
+				soon(t, func() bool {
 					after, _ := h.Deadline()
 					return after.After(before)
-				}, 20*time.Second, 10*time.Millisecond, "it is renewed")
+				}, "it is renewed")
 			}
 			require.NoError(t, h.Err())
-			require.True(t, held(t, rival.Lock("it")))
+			require.True(t, held(t, rival.Mutex("it")))
 			p.Refuse()
 		}, func() {
 			require.NoError(t, other.UnlockContext(b)) // nobody hears of it
@@ -46,7 +47,7 @@ func TestAPartitionThatEndsInTimeLosesNothing(t *testing.T) {
 	})
 }
 
-func TestAnswersThatAreSlowerThanARequestMayBeKeepTheHold(t *testing.T) {
+func TestSlowAnswersKeepTheHold(t *testing.T) {
 	t.Parallel()
 	each(t, true, func(t *testing.T, k kind, d database) {
 		const lease = 12 * time.Second
@@ -63,9 +64,10 @@ func TestAnswersThatAreSlowerThanARequestMayBeKeepTheHold(t *testing.T) {
 		for _, conn := range conns {
 			require.NoError(t, conn.Close())
 		}
-		l, rival := k.open(t, pool, term(lease), table, swift).Lock(name), k.open(t, d.open(t, where), table, calm).Lock(name)
+		l := k.open(t, pool, term(lease), table, swift).Mutex(name)
+		rival := k.open(t, d.open(t, where), table, calm).Mutex(name)
 		a := someone()
-		require.Eventually(t, func() bool { return l.LockContext(a) == nil }, 30*time.Second, time.Millisecond)
+		soon(t, func() bool { return l.LockContext(a) == nil })
 		h, err := l.Hold(a)
 		require.NoError(t, err)
 		p.Delay(1300 * time.Millisecond) // for each answer, of which a renewal has two
@@ -88,7 +90,7 @@ func TestARestartOfTheServerEndsSessionsAndNothingElse(t *testing.T) {
 			where := s.Addr()
 			type party struct {
 				kind
-				l, rival *sqllock.Lock
+				l, rival *sqllock.Mutex
 				h        locks.Hold
 				got      chan error
 			}
@@ -96,12 +98,12 @@ func TestARestartOfTheServerEndsSessionsAndNothingElse(t *testing.T) {
 			var parties []party
 			for _, k := range kinds {
 				table := sqllock.WithTable(fresh())
-				c := k.open(t, d.open(t, where), term(20*time.Second), table, calm)
+				c := k.open(t, d.open(t, where), term(time.Minute), table, calm)
 				rival := k.open(t, d.open(t, where), table, calm)
-				p := party{k, c.Lock("of " + k.name), rival.Lock("of " + k.name), nil, make(chan error, 1)}
+				p := party{k, c.Mutex("of " + k.name), rival.Mutex("of " + k.name), nil, make(chan error, 1)}
 				p.h = hold(t, p.l, a)
 				go func() { p.got <- p.rival.LockContext(b) }()
-				require.Eventually(t, refused(rival, p.l.Name()), 20*time.Second, time.Millisecond)
+				soon(t, refused(rival, p.l.Name()))
 				parties = append(parties, p)
 			}
 			s.Restart()
@@ -120,7 +122,7 @@ func TestARestartOfTheServerEndsSessionsAndNothingElse(t *testing.T) {
 						t.Fatalf("%s: granted (%v) while held", p.name, err)
 					default:
 					}
-					require.Eventually(t, func() bool { return p.h.Extend(a, 20*time.Second) == nil }, 20*time.Second, 10*time.Millisecond)
+					soon(t, func() bool { return p.h.Extend(a, time.Minute) == nil })
 					require.NoError(t, p.l.UnlockContext(a), p.name)
 					require.NoError(t, <-p.got, p.name)
 					next, err := p.rival.Hold(b)
@@ -133,14 +135,14 @@ func TestARestartOfTheServerEndsSessionsAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestAHolderOfASessionThatWasPausedKnowsAtOnceThatItIsOver(t *testing.T) {
+func TestAPausedHolderOfASessionKnowsOfItsLoss(t *testing.T) {
 	t.Parallel()
 	for _, k := range []kind{rowKind, advisory} {
 		for _, d := range servers {
 			t.Run(k.name+" on "+d.name, func(t *testing.T) {
 				t.Parallel()
 				where, table := d.serve(t), fresh()
-				rival := k.open(t, d.open(t, where), sqllock.WithTable(table), calm).Lock(table)
+				rival := k.open(t, d.open(t, where), sqllock.WithTable(table), calm).Mutex(table)
 				c := child(t, "hold", k, d, where, table)
 				require.Equal(t, "held", c.Line())
 				c.Pause()

@@ -12,71 +12,29 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// The state of a lock is a row: its name; its owner, or NULL; the token of its last holder; when its lease ends. The row stays when
-// the lock is free, so that the token never goes back.
-
-// acquire takes the lock if it is free or its lease over. In PostgreSQL and SQLite there is a row, with the token, if and only
-// if that is so. $1 name, $2 owner, $3 lease.
-var acquire = map[Dialect]string{
-	Postgres: acquireReturning,
-	SQLite:   acquireReturning,
-	// The token comes as the id of the insertion, 0 if the lock is somebody else's. The assignments are made in their order: what
-	// was there decides, of which ends is the last to go.
-	MySQL: `
-INSERT INTO {locks} (name, owner, token, ends) VALUES ($1, $2, LAST_INSERT_ID(1), {after3})
-ON DUPLICATE KEY UPDATE
-	token = IF(owner IS NULL OR ends <= {now}, LAST_INSERT_ID(token + 1), token + LAST_INSERT_ID(0)),
-	owner = IF(owner IS NULL OR ends <= {now}, $2, owner),
-	ends = IF(owner = $2, {after3}, ends)`,
-}
-
-const (
-	acquireReturning = `
-INSERT INTO {locks} AS l (name, owner, token, ends) VALUES ($1, $2, 1, {after3})
-ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, token = l.token + 1, ends = {after3}
-WHERE l.owner IS NULL OR l.ends <= {now}
-RETURNING token`
-
-	// rest is how long the lock will not be free, and the token of its holder. $1 name.
-	rest = `SELECT CASE WHEN l.owner IS NULL THEN 0 ELSE {until} END, l.token FROM {locks} AS l WHERE l.name = $1`
-
-	// recall is the token of the owner's hold. $1 name, $2 owner.
-	recall = `SELECT token FROM {locks} WHERE name = $1 AND owner = $2 AND ends > {now}`
-
-	// renew prolongs the holds of some names and owners that are not over. $1 lease, and then the names and owners.
-	renew = `UPDATE {locks} SET ends = {after1} WHERE ends > {now} AND ({which})`
-
-	// renewed is which of the same there are. All arguments have to be in it.
-	renewed = `SELECT name, owner FROM {locks} WHERE ends > {now} AND {micros} > 0 AND ({which})`
-
-	// $1 name, $2 owner.
-	release = `UPDATE {locks} SET owner = NULL WHERE name = $1 AND owner = $2`
-
-	// releaseTelling is release in PostgreSQL, where it tells those who listen. $3 channel.
-	releaseTelling = `
-WITH freed AS (UPDATE {locks} SET owner = NULL WHERE name = $1 AND owner = $2 RETURNING 1)
-SELECT (SELECT count(*) FROM freed), CAST(pg_notify($3, $1) AS text)`
-)
+// The state of a lock is a row: its name; its owner, or NULL; the token of its last holder; the
+// end of its lease. The row stays when the lock is free, so that the token never goes back. An
+// acquisition and a release are one statement each, and so is the renewal of all holds.
 
 // tableStore is the [lease.Store] of a [Table].
 type tableStore struct {
 	c *core
 
-	acquire, rest, recall, release *statement
+	acquire, rest, lookup, release *statement
 }
 
 var _ lease.Store = (*tableStore)(nil)
 
 func newTableStore(c *core) *tableStore {
-	s := &tableStore{c: c}
-	r := c.names.replacements(c.dialect)
-	s.acquire = c.dialect.statement(acquire[c.dialect], r...)
-	s.rest = c.dialect.statement(rest, r...)
-	s.recall = c.dialect.statement(recall, r...)
+	s := &tableStore{
+		c:       c,
+		acquire: c.statement("acquire"),
+		rest:    c.statement("rest"),
+		lookup:  c.statement("lookup"),
+		release: c.statement("release"),
+	}
 	if c.listen != nil {
-		s.release = c.dialect.statement(releaseTelling, r...)
-	} else {
-		s.release = c.dialect.statement(release, r...)
+		s.release = c.statement("release and notify")
 	}
 	if c.dialect == MySQL {
 		c.start.check = c.checkLayout
@@ -84,7 +42,8 @@ func newTableStore(c *core) *tableStore {
 	return s
 }
 
-// micros returns d in microseconds, rounded up, whatever d is: a lease without end must not end before it begins.
+// micros returns d in microseconds, rounded up, whatever d is: the longest lease must not
+// overflow.
 func micros(d time.Duration) int64 {
 	n := int64(d / time.Microsecond)
 	if d%time.Microsecond > 0 {
@@ -93,28 +52,16 @@ func micros(d time.Duration) int64 {
 	return n
 }
 
-func (s *tableStore) Acquire(ctx context.Context, name, owner string, d time.Duration) (lease.Reply, error) {
+func (s *tableStore) Acquire(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
 	if err := s.c.fit(ctx); err != nil {
 		return lease.Reply{}, err
 	}
-	var token int64
-	var err error
-	if s.c.dialect == MySQL {
-		err = s.c.request(ctx, func(ctx context.Context) error {
-			r, err := s.c.db.ExecContext(ctx, s.acquire.text, s.acquire.args([]any{name, owner, micros(d)})...)
-			if err == nil {
-				token, err = r.LastInsertId()
-			}
-			return err
-		})
-	} else {
-		err = s.c.query(ctx, s.acquire, []any{name, owner, micros(d)}, &token)
-	}
+	token, err := s.take(ctx, name, acquisition, d)
 	switch {
 	case err == nil && token > 0:
 		return lease.Reply{Held: true, Token: uint64(token)}, nil
 	case s.c.inTheWay(err):
-		return s.inTheWay(ctx, name, owner, err)
+		return s.inTheWay(ctx, name, acquisition, err)
 	case err != nil && !errors.Is(err, sql.ErrNoRows):
 		return lease.Reply{}, s.c.outcome(err)
 	}
@@ -126,23 +73,41 @@ func (s *tableStore) Acquire(ctx context.Context, name, owner string, d time.Dur
 	return lease.Reply{Wait: max(time.Duration(wait)*time.Microsecond, 0)}, nil
 }
 
-// inTheWay reports whether err says that somebody else was in the way. In SQLite, where no network can be slow, that is what a lack of an
-// answer means.
+// take acquires the lock if it is free, and returns the token. The token is 0, or the error
+// sql.ErrNoRows, if the lock is not free.
+func (s *tableStore) take(ctx context.Context, name, acquisition string, d time.Duration) (token int64, err error) {
+	args := []any{name, acquisition, micros(d)}
+	if s.c.dialect != MySQL {
+		return token, s.c.query(ctx, s.acquire, args, &token)
+	}
+	err = s.c.request(ctx, func(ctx context.Context) error {
+		r, err := s.c.db.ExecContext(ctx, s.acquire.text, s.acquire.args(args)...)
+		if err == nil {
+			token, err = r.LastInsertId()
+		}
+		return err
+	})
+	return token, err
+}
+
+// inTheWay reports whether err says that another transaction was in the way. In SQLite, where
+// no network is slow, that is what a missing answer means.
 func (c *core) inTheWay(err error) bool {
 	return err != nil && (c.dialect.classify(err) == busy || c.dialect == SQLite && errors.Is(err, ErrTimeout))
 }
 
-// inTheWay is the reply to an acquisition that was in vain so far because somebody else was in the way.
-func (s *tableStore) inTheWay(ctx context.Context, name, owner string, err error) (lease.Reply, error) {
+// inTheWay is the reply to an acquisition that has failed so far because another transaction
+// was in the way.
+func (s *tableStore) inTheWay(ctx context.Context, name, acquisition string, err error) (lease.Reply, error) {
 	if !errors.Is(err, ErrTimeout) {
 		return lease.Reply{}, nil
 	}
-	return s.Lookup(ctx, name, owner)
+	return s.Lookup(ctx, name, acquisition)
 }
 
-func (s *tableStore) Lookup(ctx context.Context, name, owner string) (lease.Reply, error) {
+func (s *tableStore) Lookup(ctx context.Context, name, acquisition string) (lease.Reply, error) {
 	var token int64
-	switch err := s.c.query(ctx, s.recall, []any{name, owner}, &token); {
+	switch err := s.c.query(ctx, s.lookup, []any{name, acquisition}, &token); {
 	case errors.Is(err, sql.ErrNoRows):
 		return lease.Reply{}, nil
 	case err != nil:
@@ -151,12 +116,11 @@ func (s *tableStore) Lookup(ctx context.Context, name, owner string) (lease.Repl
 	return lease.Reply{Held: true, Token: uint64(token)}, nil
 }
 
-// Renew prolongs all holds by one statement. The names and owners in it are arguments.
+// Renew extends all holds by one statement. If it misses some, a second one asks which.
 func (s *tableStore) Renew(ctx context.Context, holds []lease.HoldID, d time.Duration) ([]bool, error) {
 	var which strings.Builder
 	args := make([]any, 1, 1+2*len(holds))
 	args[0] = micros(d)
-	dialect := s.c.dialect
 	for i, h := range holds {
 		if i > 0 {
 			which.WriteString(" OR ")
@@ -164,9 +128,8 @@ func (s *tableStore) Renew(ctx context.Context, holds []lease.HoldID, d time.Dur
 		fmt.Fprintf(&which, "name = $%d AND owner = $%d", len(args)+1, len(args)+2)
 		args = append(args, h.Name, h.Acquisition)
 	}
-	r := append(s.c.names.replacements(dialect), "{which}", which.String(), "{micros}", argument(dialect, 1))
 	held := make([]bool, len(holds))
-	n, err := s.c.execSlowly(ctx, dialect.statement(renew, r...), args...)
+	n, err := s.c.execSlowly(ctx, s.c.statement("renew", "{which}", which.String()), args...)
 	if err != nil {
 		return nil, err
 	}
@@ -176,52 +139,59 @@ func (s *tableStore) Renew(ctx context.Context, holds []lease.HoldID, d time.Dur
 		}
 		return held, nil
 	}
-	// Some are not ours any more. Those that are were prolonged: a lease that was over cannot have begun anew.
-	current := make(map[lease.HoldID]bool, len(holds))
-	ask := dialect.statement(renewed, r...)
-	err = s.c.request(ctx, func(ctx context.Context) error {
+	current, err := s.current(ctx, s.c.statement("renewed", "{which}", which.String()), args)
+	if err != nil {
+		return nil, err
+	}
+	for i, h := range holds {
+		held[i] = current[h] // and was extended: a lease that was over cannot have begun anew
+	}
+	return held, nil
+}
+
+// current returns the holds that a statement selects.
+func (s *tableStore) current(ctx context.Context, which *statement, args []any) (map[lease.HoldID]bool, error) {
+	current := make(map[lease.HoldID]bool)
+	return current, s.c.request(ctx, func(ctx context.Context) error {
 		clear(current)
-		rows, err := s.c.db.QueryContext(ctx, ask.text, ask.args(args)...)
+		rows, err := s.c.db.QueryContext(ctx, which.text, which.args(args)...)
 		if err != nil {
 			return err
 		}
 		defer rows.Close()
 		for rows.Next() {
-			var r lease.HoldID
-			if err := rows.Scan(&r.Name, &r.Acquisition); err != nil {
+			var h lease.HoldID
+			if err := rows.Scan(&h.Name, &h.Acquisition); err != nil {
 				return err
 			}
-			current[r] = true
+			current[h] = true
 		}
 		return rows.Err()
 	})
-	if err != nil {
-		return nil, err
-	}
-	for i, h := range holds {
-		held[i] = current[h]
-	}
-	return held, nil
 }
 
-func (s *tableStore) Release(ctx context.Context, name, owner string) (lease.Released, error) {
-	var n int64
-	var err error
-	if s.c.listen != nil {
-		var nothing sql.NullString
-		err = s.c.query(ctx, s.release, []any{name, owner, s.c.names.channel}, &n, &nothing)
-	} else {
-		n, err = s.c.exec(ctx, s.release, name, owner)
-	}
+func (s *tableStore) Release(ctx context.Context, name, acquisition string) (lease.Released, error) {
+	n, err := s.c.notifying(ctx, s.release, name, acquisition)
 	return lease.Released{Held: n > 0, Awaited: true}, err
 }
 
-func (s *tableStore) Watch(ctx context.Context, name, owner string) (lease.Watch, error) {
+// notifying carries out a statement about a lock's owner, which also notifies if there is a
+// listener. It returns how many rows the statement has affected.
+func (c *core) notifying(ctx context.Context, s *statement, name, acquisition string) (n int64, err error) {
+	if c.listen == nil {
+		return c.exec(ctx, s, name, acquisition)
+	}
+	var nothing sql.NullString
+	err = c.query(ctx, s, []any{name, acquisition, c.names.channel}, &n, &nothing)
+	return n, err
+}
+
+func (s *tableStore) Watch(ctx context.Context, name, acquisition string) (lease.Watch, error) {
 	return s.c.watch(name), nil
 }
 
-// Table has locks that are rows of a table, with a lease and a fencing token. It is a [locks.Provider]. It is safe for concurrent use;
-// [Table.Close] ends it.
+// Table has locks that are rows of a table, with a lease and a fencing token. It is a
+// [locks.Provider]. It is safe for concurrent use; [Table.Close] ends it.
 type Table struct {
 	c  *core
 	lc *lease.Client
@@ -229,8 +199,9 @@ type Table struct {
 
 var _ locks.Provider = (*Table)(nil)
 
-// NewTable returns a Table in db. It uses a connection of db's pool for each request, and none in between. It never closes db,
-// and has to be closed before db is.
+// NewTable returns a Table in db. It uses a connection of db's pool for each request, and none
+// in between. It never closes db, and has to be closed before db is. In MySQL and MariaDB the
+// first acquisition also looks at the layout of the table, once for all callers.
 func NewTable(db *sql.DB, opts ...Option) (*Table, error) {
 	c, err := newCore(db, opts)
 	if err != nil {
@@ -240,15 +211,12 @@ func NewTable(db *sql.DB, opts ...Option) (*Table, error) {
 	common := append([]lease.Option{lease.WithMaxLocalHandoffs(0)}, c.lease...) // each holder has a token of its own
 	if c.fair {
 		store = newQueueStore(c, store.(*tableStore))
-		// Who waits asks often enough not to count as dead.
+		// A living waiter asks often enough to keep its place.
 		common = append([]lease.Option{lease.WithPoll(min(lease.DefaultPoll, c.wait/3))}, common...)
 	}
-	lc, err := lease.New(store, common...)
+	lc, err := c.client(store, common)
 	if err != nil {
 		return nil, err
-	}
-	if c.listen != nil {
-		c.hub = newHub(c)
 	}
 	return &Table{c, lc}, nil
 }
@@ -256,24 +224,14 @@ func NewTable(db *sql.DB, opts ...Option) (*Table, error) {
 // CreateSchema makes the tables that are not there: those of [Schema].
 func (t *Table) CreateSchema(ctx context.Context) error { return t.c.createSchema(ctx) }
 
-// Locker returns the lock called name. It is a [*Lock].
-func (t *Table) Locker(name string) locks.TryLocker { return t.Lock(name) }
+// Locker returns the lock called name. It is a [*Mutex].
+func (t *Table) Locker(name string) locks.TryLocker { return t.Mutex(name) }
 
-// Lock returns the lock called name.
-func (t *Table) Lock(name string, opts ...lease.MutexOption) *Lock { return newLock(t.lc, name, opts) }
-
-// Close releases all holds, and has all who wait return [locks.ErrClosed]; see [lease.Client.Close].
-func (t *Table) Close(ctx context.Context) error { return t.c.close(ctx, t.lc) }
-
-func (c *core) close(ctx context.Context, lc *lease.Client) error {
-	if ctx == nil {
-		ctx = context.Background()
-	}
-	c.end()
-	err := lc.Close(ctx)
-	if c.hub != nil {
-		c.hub.close(ctx)
-	}
-	c.jobs.Wait()
-	return err
+// Mutex returns the lock called name.
+func (t *Table) Mutex(name string, opts ...lease.MutexOption) *Mutex {
+	return newMutex(t.lc, name, opts)
 }
+
+// Close releases all holds, and makes all waiters return [locks.ErrClosed]; see
+// [lease.Client.Close].
+func (t *Table) Close(ctx context.Context) error { return t.c.close(ctx, t.lc) }

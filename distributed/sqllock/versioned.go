@@ -10,7 +10,8 @@ import (
 	"github.com/jucgo/locks"
 )
 
-// Columns says which table and columns a [Versioned] or a [Fence] is about. All are identifiers, see [WithTable].
+// Columns says which table and columns a [Versioned] or a [Fence] uses. All are identifiers,
+// see [WithTable].
 type Columns struct {
 	// Table is the table.
 	Table string
@@ -25,7 +26,9 @@ type Columns struct {
 // replacements returns the columns as they are written in statements.
 func (c Columns) replacements(d Dialect, value bool) ([]string, error) {
 	var r []string
-	for _, x := range []struct{ mark, name string }{{"{table}", c.Table}, {"{key}", c.Key}, {"{value}", c.Value}, {"{number}", c.Number}} {
+	for _, x := range []struct{ mark, name string }{
+		{"{table}", c.Table}, {"{key}", c.Key}, {"{value}", c.Value}, {"{number}", c.Number},
+	} {
 		if x.mark == "{value}" && !value {
 			continue
 		}
@@ -38,21 +41,24 @@ func (c Columns) replacements(d Dialect, value bool) ([]string, error) {
 	return r, nil
 }
 
-// Versioned is an optimistic lock around a value in one row of a table: nobody waits to read it or to compute its successor, and a
-// change is committed only if the version that it was computed from is still the current one. It is the twin of
-// cas.Versioned, for a column of a table of yours: everybody who changes the value has to add 1 to the version. It keeps nothing in
-// this process. T is what the driver can read from the column, and write to it.
+// Versioned is an optimistic lock around a value in one row of a table. Nobody waits to read
+// the value or to compute its successor. A change is committed only if the version that it was
+// computed from is still the current one. Versioned is the twin of cas.Versioned for a column
+// of your table: every program that changes the value has to add 1 to the version. It keeps
+// nothing in this process. T is a type that the driver can read from the column, and write to
+// it.
 //
-// It costs two statements a change, and holds no connection in between. While changes seldom meet, no other lock on a database is
-// cheaper; where they often do, work is done in vain, and a [Row] is better.
+// It costs two statements a change, and holds no connection in between. While changes seldom
+// meet, no other lock on a database costs less. Where they often meet, work is done in vain,
+// and a [Row] is better.
 type Versioned[T any] struct {
-	c                *core
-	key              any
-	load, swap, stor *statement
+	c               *core
+	key             any
+	load, swap, set *statement
 }
 
-// NewVersioned returns the value in the row of the table whose key is key. Of the options it heeds [WithDialect], [WithBackoff]
-// and [WithRequestTimeout].
+// NewVersioned returns the value in the row of the table whose key is key. It uses the options
+// [WithDialect], [WithBackoff] and [WithRequestTimeout].
 func NewVersioned[T any](db *sql.DB, columns Columns, key any, opts ...Option) (*Versioned[T], error) {
 	c, err := newCore(db, opts)
 	if err != nil {
@@ -62,12 +68,13 @@ func NewVersioned[T any](db *sql.DB, columns Columns, key any, opts ...Option) (
 	if err != nil {
 		return nil, err
 	}
+	const set = `UPDATE {table} SET {value} = $2, {number} = {number} + 1 WHERE {key} = $1`
 	return &Versioned[T]{
 		c:    c,
 		key:  key,
 		load: c.dialect.statement(`SELECT {value}, {number} FROM {table} WHERE {key} = $1`, r...),
-		swap: c.dialect.statement(`UPDATE {table} SET {value} = $2, {number} = {number} + 1 WHERE {key} = $1 AND {number} = $3`, r...),
-		stor: c.dialect.statement(`UPDATE {table} SET {value} = $2, {number} = {number} + 1 WHERE {key} = $1`, r...),
+		swap: c.dialect.statement(set+` AND {number} = $3`, r...),
+		set:  c.dialect.statement(set, r...),
 	}, nil
 }
 
@@ -93,8 +100,9 @@ func (v *Versioned[T]) get(ctx context.Context) (value T, version uint64, err er
 	return value, uint64(n), err
 }
 
-// CompareAndSwap sets the value, and adds 1 to the version, if that is as expected, and reports whether it was. That there is no row is
-// false as well. After an error that is not the database's answer it is unknown whether the value was set.
+// CompareAndSwap sets the value and adds 1 to the version if that is as expected, and reports
+// whether it was. Without a row it reports false as well. After an error that is not the
+// database's answer it is unknown whether the value was set.
 func (v *Versioned[T]) CompareAndSwap(ctx context.Context, expected uint64, value T) (bool, error) {
 	if err := checkContext(ctx); err != nil {
 		return false, v.fail("CompareAndSwap", err)
@@ -106,12 +114,13 @@ func (v *Versioned[T]) CompareAndSwap(ctx context.Context, expected uint64, valu
 	return n > 0, nil
 }
 
-// Store sets the value, whatever it was. Without a row the error matches [sql.ErrNoRows].
+// Store sets the value and adds 1 to the version, whatever they were. Without a row the error
+// matches [sql.ErrNoRows].
 func (v *Versioned[T]) Store(ctx context.Context, value T) error {
 	if err := checkContext(ctx); err != nil {
 		return v.fail("Store", err)
 	}
-	n, err := v.c.exec(ctx, v.stor, v.key, value)
+	n, err := v.c.exec(ctx, v.set, v.key, value)
 	if err == nil && n == 0 {
 		err = sql.ErrNoRows
 	}
@@ -121,12 +130,14 @@ func (v *Versioned[T]) Store(ctx context.Context, value T) error {
 	return nil
 }
 
-// Update replaces the value by what fn makes of it, and returns the new value. It reads value and version, calls fn, and commits the result
-// if the version is still the same; otherwise it pauses, see [WithBackoff], and starts over with the current value. fn may thus be called any
-// number of times, also at the same time by several goroutines, and must do nothing but compute.
+// Update replaces the value by what fn makes of it, and returns the new value. It reads value
+// and version, calls fn, and commits the result if the version is still the same. If not, it
+// pauses, see [WithBackoff], and starts over with the current value. fn is called any number of
+// times, also by several goroutines at once, and must do nothing but compute.
 //
-// ctx ending cuts off the retries: the error matches ctx.Err() and its cause. An error of fn is returned as it is. In these cases nothing is
-// committed. After an error of the connection it is unknown whether the value was set; it is set once at most.
+// The end of ctx ends the retries: the error matches ctx.Err() and its cause. An error of fn is
+// returned as it is. Nothing is committed in these cases. After an error of the connection it
+// is unknown whether the value was set; it is set at most once.
 func (v *Versioned[T]) Update(ctx context.Context, fn func(T) (T, error)) (T, error) {
 	const op = "Update"
 	var none T

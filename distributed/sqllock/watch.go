@@ -8,21 +8,24 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// Listener listens for notifications of PostgreSQL: it runs LISTEN channel, calls ready as soon as that is in force, and notify with the
-// payload of each notification, until ctx ends or its connection fails, whose error it returns. It is called
-// again then, after a pause. channel is an identifier with no need for escapes, but with a need for quotes.
+// Listener listens for notifications of PostgreSQL. It runs LISTEN channel, calls ready as soon
+// as that is in force, and calls notify with the payload of each notification. It returns when
+// ctx ends, or with the error of its connection; it is called again then, after a pause. The
+// channel is an identifier that needs quotes but no escapes.
 //
 // Package pgxnotify has one for pgx. See the example for lib/pq.
 type Listener func(ctx context.Context, channel string, ready func(), notify func(payload string)) error
 
-// watch tells a waiter to ask again: when a notification comes, and in any case after pauses that become longer, and short again
-// with a notification. That also covers one that comes just before the lock is free for others.
+// watch tells a waiter to ask again: when a notification comes, and in any case after pauses
+// that grow, and are short again after a notification. That also covers a notification that
+// comes just before the lock is free for others.
 //
-// Without notifications, who asks more often has the lock more often. So the pauses of all who wait for a lock that changes hands
-// become equal soon, and for those short who were passed over; long they become only as long as one and the same holder
-// has the lock:
+// Without notifications, a waiter that asks more often has the lock more often. While a lock
+// changes hands, the pauses of all its waiters therefore become equal soon, and become shorter
+// for those that were passed over. They become long only as long as one and the same holder has
+// the lock:
 //
-//	pause is at most                      so that there are, with the defaults, of each process that waits
+//	pause is at most                      so that a waiting process sends, with the defaults
 //	crowded, which is 8 times the first   62 to 125 requests a second, after six in the first 25 ms
 //	a fiftieth of the time in which       10 to 20 a second, if nobody else has had the lock for 5 s
 //	nobody else is known to have had it,
@@ -31,8 +34,9 @@ type Listener func(ctx context.Context, channel string, ready func(), notify fun
 //	less each time, but 4 times the
 //	first at least
 //
-// Whether somebody else has had the lock since, the answers tell, where they do: the token of a [Table], and the session that
-// holds a GET_LOCK. An [Advisory] of PostgreSQL, and a [Row], do not.
+// The answers tell where they can whether another owner has had the lock since: the token of a
+// [Table], and the session that holds a GET_LOCK. An [Advisory] of PostgreSQL, and a [Row], do
+// not.
 type watch struct {
 	c        chan struct{}
 	min, max time.Duration
@@ -73,7 +77,7 @@ func (w *watch) tick() {
 	w.tell()
 }
 
-// refused is for an answer that tells who has the lock.
+// refused is for an answer that tells which hold has the lock.
 func (w *watch) refused(holder int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -93,7 +97,7 @@ func (w *watch) refused(holder int64) {
 func (w *watch) tell() {
 	select {
 	case w.c <- struct{}{}:
-	default: // it is told already, and has not asked yet
+	default: // the waiter is told already, and has not asked yet
 	}
 }
 
@@ -172,12 +176,14 @@ func (c *core) watch(name string) lease.Watch {
 	return w
 }
 
-// refused is for an answer that tells who has the lock called name: a number that is another's if it is another one.
+// refused is for an answer that tells which hold has the lock called name, by a number of its
+// own.
 func (c *core) refused(name string, holder int64) {
 	c.waiters.each(name, func(w *watch) { w.refused(holder) })
 }
 
-// quiet is the longest pause of a waiter that is notified. The engine's poll interval, if it is shorter, goes before.
+// quiet is the longest pause of a waiter that is notified. The engine's poll interval may be
+// shorter.
 const quiet = lease.DefaultPoll
 
 // hub listens for all waiters of a client, from the first one on until it is closed.
@@ -196,7 +202,7 @@ func newHub(c *core) *hub {
 	return &hub{listen: c.listen, channel: c.names.channel, waiters: &c.waiters, done: make(chan struct{})}
 }
 
-// begin has it listen, if it does not yet.
+// begin starts the listening, once.
 func (h *hub) begin() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -221,7 +227,7 @@ func (h *hub) run(ctx context.Context) {
 	}
 }
 
-// ready has everybody ask: what came before it was in force, nobody has heard.
+// ready makes all waiters ask: nobody has heard the notifications before LISTEN was in force.
 func (h *hub) ready() {
 	h.waiters.mu.Lock()
 	defer h.waiters.mu.Unlock()
@@ -234,7 +240,7 @@ func (h *hub) ready() {
 
 func (h *hub) notify(name string) { h.waiters.each(name, (*watch).notified) }
 
-// close ends the listening, and waits for its end until ctx ends.
+// close ends the listening, and waits for its end, but not beyond ctx.
 func (h *hub) close(ctx context.Context) {
 	h.mu.Lock()
 	cancel := h.cancel

@@ -22,7 +22,7 @@ func asked(w *watch, d time.Duration, answer func()) (n int) {
 	}
 }
 
-func TestAWaiterForALockThatOneHolderKeepsAsksRarely(t *testing.T) {
+func TestAWaiterForAKeptLockAsksRarely(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWatch(DefaultMinBackoff, DefaultMaxBackoff, false, func() {})
 		defer w.Close()
@@ -61,7 +61,7 @@ func TestAWaiterThatIsPassedOverAsksMoreOften(t *testing.T) {
 	})
 }
 
-func TestAWaiterAsksAtOnceWhenItIsPassedOverAfterALongTime(t *testing.T) {
+func TestAPatientWaiterAsksAtOnceWhenPassedOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWatch(DefaultMinBackoff, 10*time.Second, false, func() {})
 		defer w.Close()
@@ -79,12 +79,12 @@ func TestNobodyElseIsNoReasonToAskMoreOften(t *testing.T) {
 		defer w.Close()
 		asked(w, 20*time.Second, func() {}) // an answer does not tell
 		require.LessOrEqual(t, asked(w, time.Second, func() {}), 21)
-		// The first of whom it is told has perhaps had it all the time.
+		// The first holder that it is told of has perhaps had the lock all the time.
 		require.LessOrEqual(t, asked(w, time.Second, func() { w.refused(1) }), 21)
 	})
 }
 
-func TestAWaiterThatIsNotifiedDoesNotAskMoreOftenBecauseOthersHaveTheLock(t *testing.T) {
+func TestANotifiedWaiterAsksNoMoreOftenThanOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWatch(DefaultMinBackoff, quiet, true, func() {})
 		defer w.Close()
@@ -97,7 +97,7 @@ func TestAWaiterThatIsNotifiedDoesNotAskMoreOftenBecauseOthersHaveTheLock(t *tes
 	})
 }
 
-func TestWhoHasGoneIsToldNothing(t *testing.T) {
+func TestAClosedWatchIsToldNothing(t *testing.T) {
 	c := &core{options: options{min: time.Hour, max: time.Hour}}
 	w := c.watch("it").(*watch)
 	c.refused("it", 1)

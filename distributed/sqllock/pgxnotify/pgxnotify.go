@@ -1,4 +1,5 @@
-// Package pgxnotify has the waiters of package sqllock woken by notifications of PostgreSQL, through pgx:
+// Package pgxnotify wakes the waiters of package sqllock by notifications of PostgreSQL,
+// through pgx:
 //
 //	db, err := sql.Open("pgx", dsn)
 //	...
@@ -18,8 +19,9 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// Listener returns a listener that takes one connection of db's pool for as long as it listens, and has it closed then. db has to
-// be one of pgx's stdlib.
+// Listener returns a listener that takes one connection of db's pool while it listens, and
+// closes it then. The driver of db has to be pgx's stdlib, and each connection a session of the
+// server.
 func Listener(db *sql.DB) func(ctx context.Context, channel string, ready func(), notify func(payload string)) error {
 	return func(ctx context.Context, channel string, ready func(), notify func(payload string)) error {
 		conn, err := db.Conn(ctx)
@@ -35,7 +37,7 @@ func Listener(db *sql.DB) func(ctx context.Context, channel string, ready func()
 				return nil
 			}
 			failed = listen(ctx, pc.Conn(), channel, ready, notify)
-			return driver.ErrBadConn // it listens: nobody else shall have it
+			return driver.ErrBadConn // it listens, so it must not go back to the pool
 		})
 		if failed == nil && !errors.Is(err, driver.ErrBadConn) {
 			failed = err

@@ -66,7 +66,7 @@ func unlockByDelete(ctx context.Context, db *sql.DB, name string) error {
 
 // byTable returns locks in rows that have an owner, an end and a token.
 func byTable(ctx context.Context, db *sql.DB, opts ...lease.Option) (*sqllock.Table, error) {
-	t, err := sqllock.NewTable(db, sqllock.WithLease(opts...))
+	t, err := sqllock.NewTable(db, sqllock.WithLeaseOptions(opts...))
 	if err != nil {
 		return nil, err
 	}
@@ -203,7 +203,7 @@ func tableCrash(l *lab.Lab, holder, next *sql.DB, all [3]*sqllock.Table, term ti
 	t.Go("holder", func(ctx context.Context, me *lab.Lane) error {
 		defer close(crashed)
 		at = time.Now()
-		lock := all[0].Lock(name)
+		lock := all[0].Mutex(name)
 		if err := t.Wrap("lock", lock).LockContext(ctx); err != nil {
 			return err
 		}
@@ -223,7 +223,7 @@ func tableCrash(l *lab.Lab, holder, next *sql.DB, all [3]*sqllock.Table, term ti
 	t.Go("stranger", func(ctx context.Context, me *lab.Lane) error {
 		<-has
 		defer close(tried)
-		lock := all[2].Lock(name)
+		lock := all[2].Mutex(name)
 		err := lock.UnlockContext(ctx)
 		l.Is(locks.ErrNotHeld, err, "a stranger cannot release the lock")
 		l.Observe("answer", locks.ErrNotHeld.Error())
@@ -235,7 +235,7 @@ func tableCrash(l *lab.Lab, holder, next *sql.DB, all [3]*sqllock.Table, term ti
 	})
 	t.Go("next", func(ctx context.Context, me *lab.Lane) error {
 		<-crashed
-		lock := all[1].Lock(name)
+		lock := all[1].Mutex(name)
 		return locks.Do(ctx, t.Wrap("lock", lock), func(ctx context.Context) error {
 			waited := time.Since(at)
 			hold, err := lock.Hold(ctx)

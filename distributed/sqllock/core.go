@@ -1,0 +1,225 @@
+package sqllock
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+// core is what all kinds of locks on one database share.
+type core struct {
+	options
+	db    *sql.DB
+	names names
+	hub   *hub // if there is a listener
+	start startCheck
+
+	open context.Context // until the client is closed
+	end  context.CancelFunc
+	jobs sync.WaitGroup // goroutines that end with it
+
+	waiters waiters
+}
+
+func newCore(db *sql.DB, opts []Option) (*core, error) {
+	if db == nil {
+		return nil, errNilDB
+	}
+	c := &core{options: newOptions(opts), db: db}
+	c.open, c.end = context.WithCancel(context.Background())
+	var err error
+	if c.dialect == Detect {
+		if c.dialect, err = detect(db); err != nil {
+			return nil, err
+		}
+	}
+	if c.names, err = tableNames(c.dialect, c.table); err != nil {
+		return nil, err
+	}
+	if err = c.check(); err != nil {
+		return nil, err
+	}
+	if c.listen != nil {
+		c.start.check = c.checkSessions
+	}
+	return c, nil
+}
+
+// request runs f, which sends a request, for as long as one may take. It repeats f while the
+// database says that another transaction was in the way; the error is of class busy if that
+// does not end in time. The error also matches ErrTimeout if the last request was given up and
+// may have been carried out.
+func (c *core) request(ctx context.Context, f func(ctx context.Context) error) error {
+	limited, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	var last error
+	for pause := time.Millisecond; ; pause = min(2*pause, 20*time.Millisecond) {
+		err := f(limited)
+		switch {
+		case err == nil:
+			return nil
+		case c.dialect.classify(err) == busy:
+			if last = err; sleep(limited, jitter(pause)) {
+				continue
+			}
+			return err
+		case limited.Err() == nil || ctx.Err() != nil:
+			return err
+		case last != nil:
+			return fmt.Errorf("%w, which is %v: %w", ErrTimeout, c.timeout, last)
+		}
+		// Not the error of a context: the caller's has not ended.
+		return fmt.Errorf("%w, which is %v", ErrTimeout, c.timeout)
+	}
+}
+
+// outcome returns what the engine has to know about err.
+func (c *core) outcome(err error) error {
+	if errors.Is(err, ErrTimeout) {
+		return err
+	}
+	switch c.dialect.classify(err) {
+	case refused, busy:
+		return marked{err, []error{lease.ErrRefused}}
+	case unavailable:
+		return marked{err, []error{lease.ErrRefused, lease.ErrUnavailable}}
+	case missing:
+		return marked{fmt.Errorf("%w: %w", ErrNoTable, err), []error{lease.ErrRefused}}
+	case foreign:
+		return fmt.Errorf("table %q has another layout: %w: %w", c.table, locks.ErrForeign, err)
+	}
+	return err
+}
+
+// current is for transactions whose statements see what was committed before each of them
+// began. In PostgreSQL, those of other levels see what was committed before the first statement
+// began. That is the one that takes a lock, so they may miss what the holder before did. In
+// MySQL a statement that takes a lock takes no snapshot, and SQLite has one writer at a time.
+func (c *core) current() *sql.TxOptions {
+	if c.dialect == Postgres {
+		return &sql.TxOptions{Isolation: sql.LevelReadCommitted}
+	}
+	return nil
+}
+
+// passing reports whether err, of a database that has answered before, may pass by itself.
+func (c *core) passing(err error) bool {
+	class := c.dialect.classify(err)
+	return class == unknown || class == unavailable
+}
+
+func (c *core) exec(ctx context.Context, s *statement, args ...any) (n int64, err error) {
+	err = c.request(ctx, func(ctx context.Context) (err error) {
+		n, err = affected(c.db.ExecContext(ctx, s.text, s.args(args)...))
+		return err
+	})
+	return n, err
+}
+
+// affected returns how many rows a statement has affected.
+func affected(r sql.Result, err error) (int64, error) {
+	if err != nil {
+		return 0, err
+	}
+	return r.RowsAffected()
+}
+
+// execSlowly is exec of a statement that may be carried out twice, for as long as ctx lasts: a
+// late answer is good. It does not give the first request up. As the connection may be dead, it
+// also sends the statement on other connections when the time of a request is over, on one at a
+// time.
+func (c *core) execSlowly(ctx context.Context, s *statement, args ...any) (n int64, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type result struct {
+		n   int64
+		err error
+	}
+	first, others := make(chan result, 1), make(chan result)
+	go func() {
+		n, err := affected(c.db.ExecContext(ctx, s.text, s.args(args)...))
+		first <- result{n, err}
+	}()
+	timer := time.NewTimer(c.timeout)
+	defer timer.Stop()
+	asking := false
+	for pause := 10 * time.Millisecond; ; {
+		select {
+		case r := <-first:
+			if r.err == nil || c.dialect.classify(r.err) != busy {
+				return r.n, r.err
+			}
+			first = nil // another request repeats it
+			if !asking {
+				timer.Reset(0)
+			}
+		case <-timer.C:
+			asking = true
+			go func() {
+				n, err := c.exec(ctx, s, args...)
+				select {
+				case others <- result{n, err}:
+				case <-ctx.Done():
+				}
+			}()
+		case r := <-others:
+			if r.err == nil || first == nil || ctx.Err() != nil {
+				return r.n, r.err
+			}
+			asking = false
+			timer.Reset(jitter(pause))
+			pause = min(2*pause, time.Second)
+		}
+	}
+}
+
+func (c *core) query(ctx context.Context, s *statement, args []any, dest ...any) error {
+	return c.request(ctx, func(ctx context.Context) error {
+		return c.db.QueryRowContext(ctx, s.text, s.args(args)...).Scan(dest...)
+	})
+}
+
+// sleep reports whether d has passed before ctx ended.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// jitter returns a random part of d, a half at least.
+func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d/2+1) }
+
+// client returns the client of the engine, and prepares the listening.
+func (c *core) client(store lease.Store, opts []lease.Option) (*lease.Client, error) {
+	lc, err := lease.New(store, opts...)
+	if err == nil && c.listen != nil {
+		c.hub = newHub(c)
+	}
+	return lc, err
+}
+
+// close ends the client of the engine, and then what runs beside it.
+func (c *core) close(ctx context.Context, lc *lease.Client) error {
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	c.end()
+	err := lc.Close(ctx)
+	if c.hub != nil {
+		c.hub.close(ctx)
+	}
+	c.jobs.Wait()
+	return err
+}

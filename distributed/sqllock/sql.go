@@ -1,0 +1,187 @@
+package sqllock
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Each dialect's statements stand in a file of their own. A title begins each of them: "--
+// name: release". $1 and so on are its arguments, in any order and number. {locks}, {queue} and
+// {rows} are the tables.
+//
+//go:embed postgres.sql mysql.sql sqlite.sql
+var files embed.FS
+
+var templates = map[Dialect]map[string]string{
+	Postgres: parse("postgres.sql"),
+	MySQL:    parse("mysql.sql"),
+	SQLite:   parse("sqlite.sql"),
+}
+
+// parse returns the statements of a file by their titles.
+func parse(file string) map[string]string {
+	text, err := files.ReadFile(file)
+	if err != nil {
+		panic(err)
+	}
+	all := make(map[string]string)
+	title := ""
+	for line := range strings.Lines(string(text)) {
+		if next, ok := strings.CutPrefix(line, "-- name: "); ok {
+			title = strings.TrimSpace(next)
+		} else if !strings.HasPrefix(line, "--") && title != "" {
+			all[title] += line
+		}
+	}
+	for title, text := range all {
+		all[title] = strings.TrimSpace(text)
+	}
+	return all
+}
+
+// statement is one statement in a dialect.
+type statement struct {
+	text  string
+	order []int // of its arguments; it may repeat them
+}
+
+// statement returns the statement of this title, with the tables' names and the replacements
+// put in.
+func (c *core) statement(title string, replacements ...string) *statement {
+	template, ok := templates[c.dialect][title]
+	if !ok {
+		panic(fmt.Sprintf("sqllock: %v has no statement %q", c.dialect, title))
+	}
+	return c.dialect.statement(template, append(replacements, c.names.replacements()...)...)
+}
+
+// statement returns the template with its arguments marked as the dialect marks them: by $1 in
+// PostgreSQL, by ?1 in SQLite, and by ? in MySQL.
+func (d Dialect) statement(template string, replacements ...string) *statement {
+	text := strings.NewReplacer(replacements...).Replace(template)
+	s := &statement{}
+	var b strings.Builder
+	most := 0
+	for {
+		before, rest, found := strings.Cut(text, "$")
+		b.WriteString(before)
+		if !found {
+			break
+		}
+		digits := 0
+		for digits < len(rest) && '0' <= rest[digits] && rest[digits] <= '9' {
+			digits++
+		}
+		n, _ := strconv.Atoi(rest[:digits])
+		switch d {
+		case Postgres:
+			b.WriteString("$" + rest[:digits])
+		case SQLite:
+			b.WriteString("?" + rest[:digits])
+		default:
+			b.WriteByte('?')
+			s.order = append(s.order, n-1)
+		}
+		most = max(most, n)
+		text = rest[digits:]
+	}
+	s.text = b.String()
+	if d != MySQL {
+		for i := range most {
+			s.order = append(s.order, i)
+		}
+	}
+	return s
+}
+
+// args returns those of the arguments that the statement has, in its order.
+func (s *statement) args(args []any) []any {
+	ordered := make([]any, len(s.order))
+	for i, n := range s.order {
+		ordered[i] = args[n]
+	}
+	return ordered
+}
+
+// names are those of the tables, as they are written in statements.
+type names struct {
+	locks, queue, rows string
+	index, indexed     string // the queue's index and, beside it, the queue
+	channel            string // of notifications
+}
+
+func tableNames(d Dialect, table string) (n names, err error) {
+	if d != Postgres && d != MySQL && d != SQLite {
+		return n, fmt.Errorf("sqllock: dialect %v is none of Postgres, MySQL and SQLite", d)
+	}
+	if n.locks, err = d.identifier(table); err != nil {
+		return n, err
+	}
+	quote := n.locks[len(n.locks)-1:]
+	behind := func(suffix string) string { return strings.TrimSuffix(n.locks, quote) + suffix + quote }
+	n.queue, n.rows = behind("_queue"), behind("_rows")
+	n.channel = table[strings.LastIndexByte(table, '.')+1:]
+	n.index, n.indexed = quote+n.channel+"_place"+quote, n.queue
+	if d == SQLite { // which has the schema in front of the index, and not of the table
+		n.index, n.indexed = behind("_place"), quote+n.channel+"_queue"+quote
+	}
+	return n, nil
+}
+
+// nowInSQLite is the present in milliseconds.
+const nowInSQLite = `CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER)`
+
+func (n names) replacements() []string {
+	return []string{
+		"{locks}", n.locks, "{queue}", n.queue, "{rows}", n.rows, "{index}", n.index, "{indexed}", n.indexed,
+		"{now}", nowInSQLite,
+	}
+}
+
+// schema returns the statements that make the tables, each ended by a semicolon but the last.
+func (n names) schema(d Dialect) string {
+	return strings.NewReplacer(n.replacements()...).Replace(templates[d]["schema"])
+}
+
+// Schema returns the statements, each ended by a semicolon, that make the tables of a [Table],
+// its queue and a [Row], for programs that make tables by other means than CreateSchema. The
+// argument table is that of [WithTable], or "" for [DefaultTable].
+func Schema(d Dialect, table string) (string, error) {
+	if table == "" {
+		table = DefaultTable
+	}
+	n, err := tableNames(d, table)
+	if err != nil {
+		return "", err
+	}
+	return n.schema(d) + ";\n", nil
+}
+
+// createSchema makes the tables that are not there. Several processes may do so at once.
+func (c *core) createSchema(ctx context.Context) error {
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	ctx, cancel := context.WithTimeout(ctx, max(10*c.timeout, 30*time.Second)) // it may take longer than a request
+	defer cancel()
+	for s := range strings.SplitSeq(c.names.schema(c.dialect), ";\n") {
+		for refusals := 0; ; { // PostgreSQL answers the second of two processes with an error
+			_, err := c.db.ExecContext(ctx, s)
+			if err == nil {
+				break
+			}
+			class := c.dialect.classify(err)
+			if class != busy {
+				refusals++
+			}
+			if class == unknown || refusals > 5 || !sleep(ctx, jitter(10*time.Millisecond)) {
+				return fmt.Errorf("sqllock: create tables of %q: %w", c.table, err)
+			}
+		}
+	}
+	return nil
+}
