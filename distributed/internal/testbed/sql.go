@@ -16,23 +16,28 @@ import (
 	"time"
 )
 
-// SQLServer is a PostgreSQL or a MariaDB of the test's own, which trusts everybody on the loopback interface, and does not care for what
-// is lost with the machine.
+// SQLServer is a PostgreSQL or a MariaDB of the test's own, which trusts every client on the
+// loopback interface, and does not care for what is lost with the machine.
 type SQLServer struct {
 	*Process
 	tb    testing.TB
 	addr  string
 	cmd   *exec.Cmd
 	ready func(addr string) error
-	// stop has the server end as an administrator does, abort at once.
+	// stop ends the server as an administrator does, abort at once.
 	stop, abort syscall.Signal
+}
+
+func newServer(tb testing.TB, port string, ready func(addr string) error, stop, abort syscall.Signal) *SQLServer {
+	return &SQLServer{tb: tb, addr: net.JoinHostPort("127.0.0.1", port), ready: ready, stop: stop, abort: abort}
 }
 
 // Addr returns the address where the server listens.
 func (s *SQLServer) Addr() string { return s.addr }
 
-// StartPostgres runs a PostgreSQL server with env added to its environment until the test ends, and returns when ready does
-// without an error. The user is postgres. Without the program, the test is treated as by [Missing].
+// StartPostgres runs a PostgreSQL server with env added to its environment until the test ends,
+// and returns when ready does without an error. The user is postgres. Without the program, the
+// test is treated as by [Missing].
 func StartPostgres(tb testing.TB, ready func(addr string) error, env ...string) *SQLServer {
 	tb.Helper()
 	const bin = "/usr/lib/postgresql/*/bin"
@@ -41,17 +46,19 @@ func StartPostgres(tb testing.TB, ready func(addr string) error, env ...string) 
 	data := filepath.Join(dir, "data")
 	carryOut(tb, as(tb, "postgres", dir, initdb, "-D", data, "-A", "trust", "-U", "postgres", "--no-sync"))
 	port := strconv.Itoa(Port(tb))
-	s := &SQLServer{tb: tb, addr: net.JoinHostPort("127.0.0.1", port), ready: ready, stop: syscall.SIGINT, abort: syscall.SIGQUIT}
+	s := newServer(tb, port, ready, syscall.SIGINT, syscall.SIGQUIT)
 	s.cmd = as(tb, "postgres", dir, postgres, "-D", data, "-p", port, "-h", "127.0.0.1", "-k", dir, "-c", "fsync=off",
-		"-c", "synchronous_commit=off", "-c", "full_page_writes=off", "-c", "max_connections=400", "-c", "log_min_messages=panic",
+		"-c", "synchronous_commit=off", "-c", "full_page_writes=off", "-c", "max_connections=400",
+		"-c", "log_min_messages=panic",
 		"-c", "log_destination=stderr")
 	s.cmd.Env = append(os.Environ(), env...)
 	s.run()
 	return s
 }
 
-// StartMariaDB runs a MariaDB server with env added to its environment until the test ends, and returns when ready does without
-// an error. The user is root, and there is a database "test". Without the program, the test is treated as by [Missing].
+// StartMariaDB runs a MariaDB server with env added to its environment until the test ends, and
+// returns when ready does without an error. The user is root, and there is a database "test".
+// Without the program, the test is treated as by [Missing].
 func StartMariaDB(tb testing.TB, ready func(addr string) error, env ...string) *SQLServer {
 	tb.Helper()
 	if MySQLD != "" {
@@ -59,11 +66,12 @@ func StartMariaDB(tb testing.TB, ready func(addr string) error, env ...string) *
 	}
 	install, mariadbd := Lookup(tb, "mariadb-install-db"), Lookup(tb, "mariadbd", "/usr/sbin")
 	dir := home(tb)
-	// A server that starts removes the temporary tables of others in its temporary directory, and this one, too, has some.
+	// A server that starts removes the temporary tables of others in its temporary directory,
+	// and this one, too, has some.
 	data, temp := "--datadir="+filepath.Join(dir, "data"), "--tmpdir="+dir
 	carryOut(tb, as(tb, "mysql", dir, install, "--no-defaults", data, temp, "--auth-root-authentication-method=normal"))
 	port := strconv.Itoa(Port(tb))
-	s := &SQLServer{tb: tb, addr: net.JoinHostPort("127.0.0.1", port), ready: ready, stop: syscall.SIGTERM, abort: syscall.SIGKILL}
+	s := newServer(tb, port, ready, syscall.SIGTERM, syscall.SIGKILL)
 	s.cmd = as(tb, "mysql", dir, mariadbd, "--no-defaults", data, temp, "--port="+port, "--bind-address=127.0.0.1",
 		"--socket="+filepath.Join(dir, "s"), "--pid-file="+filepath.Join(dir, "pid"), "--skip-name-resolve",
 		"--innodb-flush-log-at-trx-commit=0", "--innodb-buffer-pool-size=64M", "--max-connections=400",
@@ -73,8 +81,8 @@ func StartMariaDB(tb testing.TB, ready func(addr string) error, env ...string) *
 	return s
 }
 
-// MySQLD is the program of a MySQL server, which runs instead of MariaDB if it is not empty: LOCKS_MYSQLD
-// of the environment.
+// MySQLD is the program of a MySQL server, which runs instead of MariaDB if it is not empty:
+// LOCKS_MYSQLD of the environment.
 var MySQLD = os.Getenv("LOCKS_MYSQLD")
 
 // startMySQL is [StartMariaDB] with a MySQL server.
@@ -82,27 +90,29 @@ func startMySQL(tb testing.TB, ready func(addr string) error, env ...string) *SQ
 	tb.Helper()
 	dir := home(tb)
 	first := filepath.Join(dir, "first.sql")
-	const users = "CREATE DATABASE test; CREATE USER root@'127.0.0.1'; GRANT ALL ON *.* TO root@'127.0.0.1' WITH GRANT OPTION;\n"
+	const users = "CREATE DATABASE test; CREATE USER root@'127.0.0.1'; " +
+		"GRANT ALL ON *.* TO root@'127.0.0.1' WITH GRANT OPTION;\n"
 	if err := os.WriteFile(first, []byte(users), 0o644); err != nil {
 		tb.Fatal(err)
 	}
 	data, temp := "--datadir="+filepath.Join(dir, "data"), "--tmpdir="+dir
-	carryOut(tb, as(tb, "mysql", dir, MySQLD, "--no-defaults", "--initialize-insecure", "--init-file="+first, data, temp))
+	carryOut(tb, as(tb, "mysql", dir, MySQLD, "--no-defaults", "--initialize-insecure", "--init-file="+first,
+		data, temp))
 	port := strconv.Itoa(Port(tb))
-	s := &SQLServer{tb: tb, addr: net.JoinHostPort("127.0.0.1", port), ready: ready, stop: syscall.SIGTERM, abort: syscall.SIGKILL}
+	s := newServer(tb, port, ready, syscall.SIGTERM, syscall.SIGKILL)
 	s.cmd = as(tb, "mysql", dir, MySQLD, "--no-defaults", data, temp, "--port="+port, "--bind-address=127.0.0.1",
-		"--socket="+filepath.Join(dir, "s"), "--pid-file="+filepath.Join(dir, "pid"), "--skip-name-resolve", "--mysqlx=OFF", "--secure-file-priv=NULL",
-		"--innodb-flush-log-at-trx-commit=0", "--sync-binlog=0", "--innodb-buffer-pool-size=64M", "--max-connections=400",
-		"--log-error-verbosity=1")
+		"--socket="+filepath.Join(dir, "s"), "--pid-file="+filepath.Join(dir, "pid"), "--skip-name-resolve",
+		"--mysqlx=OFF", "--secure-file-priv=NULL", "--innodb-flush-log-at-trx-commit=0", "--sync-binlog=0",
+		"--innodb-buffer-pool-size=64M", "--max-connections=400", "--log-error-verbosity=1")
 	s.cmd.Env = append(os.Environ(), env...)
 	s.run()
 	return s
 }
 
-// StartPgbouncer runs a pooler in front of the PostgreSQL server at addr until the test ends, and returns
-// when ready does without an error. It gives each transaction a session that is free. Settings, such as
-// "server_round_robin = 1", are added to its configuration. Without the program, the test is treated as
-// by [Missing].
+// StartPgbouncer runs a pooler in front of the PostgreSQL server at addr until the test ends,
+// and returns when ready does without an error. It gives each transaction a session that is
+// free. Settings, such as "server_round_robin = 1", are added to its configuration. Without the
+// program, the test is treated as by [Missing].
 func StartPgbouncer(tb testing.TB, addr string, ready func(addr string) error, settings ...string) *SQLServer {
 	tb.Helper()
 	program := Lookup(tb, "pgbouncer", "/usr/sbin")
@@ -127,9 +137,7 @@ func StartPgbouncer(tb testing.TB, addr string, ready func(addr string) error, s
 	if err := os.WriteFile(config, []byte(strings.Join(append(lines, settings...), "\n")+"\n"), 0o644); err != nil {
 		tb.Fatal(err)
 	}
-	s := &SQLServer{
-		tb: tb, addr: net.JoinHostPort("127.0.0.1", port), ready: ready, stop: syscall.SIGINT, abort: syscall.SIGTERM,
-	}
+	s := newServer(tb, port, ready, syscall.SIGINT, syscall.SIGTERM)
 	s.cmd = as(tb, "postgres", dir, program, "-q", config)
 	s.cmd.Env = os.Environ()
 	s.run()
@@ -175,7 +183,8 @@ func (s *SQLServer) Restart() {
 	s.run()
 }
 
-// home returns a directory that is not inside of one that only root may enter, as tb.TempDir's is.
+// home returns a directory that is not inside of one that only root may enter, as tb.TempDir's
+// is.
 func home(tb testing.TB) string {
 	tb.Helper()
 	dir, err := os.MkdirTemp("", "locks")
@@ -186,7 +195,8 @@ func home(tb testing.TB) string {
 	return dir
 }
 
-// as returns a command that runs as the user called name, who owns dir, where root would have to run it otherwise.
+// as returns a command that runs as the user called name, who owns dir, where root would have
+// to run it otherwise.
 func as(tb testing.TB, name, dir, program string, args ...string) *exec.Cmd {
 	tb.Helper()
 	if runtime.GOOS != "linux" || os.Getuid() != 0 {
@@ -218,10 +228,9 @@ type complaints struct{}
 
 func (complaints) Write(p []byte) (int, error) {
 	for line := range bytes.Lines(p) {
-		if bytes.Contains(line, []byte("Got error 123 ")) { // a transaction is refused what has changed since: an answer like others
-			continue
-		}
-		if bytes.Contains(line, []byte("[ERROR]")) || bytes.Contains(line, []byte("signal")) || bytes.Contains(line, []byte("assert")) {
+		has := func(text string) bool { return bytes.Contains(line, []byte(text)) }
+		// Error 123 refuses a transaction what has changed since it began: an answer like others.
+		if !has("Got error 123 ") && (has("[ERROR]") || has("signal") || has("assert")) {
 			fmt.Fprintf(os.Stderr, "%s", line)
 		}
 	}
