@@ -35,6 +35,10 @@ func (c *core) fit(ctx context.Context) error {
 	}
 	s.mu.Lock()
 	v := s.verdict
+	if v == nil && c.open.Err() != nil {
+		s.mu.Unlock()
+		return errClosing
+	}
 	if v == nil {
 		v = &verdict{done: make(chan struct{})}
 		s.verdict = v
@@ -49,13 +53,16 @@ func (c *core) fit(ctx context.Context) error {
 	}
 }
 
+// errClosing ends an acquisition that comes with the end of its client.
+var errClosing = marked{locks.ErrClosed, []error{lease.ErrRefused}}
+
 // judge runs the check. Success stays, and so does the finding of a pooler, which may be hidden
 // the next time. After any other error the next caller begins anew.
 func (c *core) judge(v *verdict) {
 	defer close(v.done)
 	if err := c.request(c.open, c.start.check); err != nil {
 		if v.err = c.notAcquired(err); c.open.Err() != nil {
-			v.err = marked{locks.ErrClosed, []error{lease.ErrRefused}}
+			v.err = errClosing
 		}
 		if !errors.Is(err, ErrUnsupportedTopology) {
 			c.start.mu.Lock()

@@ -215,7 +215,9 @@ func (c *core) close(ctx context.Context, lc *lease.Client) error {
 	if ctx == nil {
 		ctx = context.Background()
 	}
+	c.start.mu.Lock() // no check begins from now on
 	c.end()
+	c.start.mu.Unlock()
 	err := lc.Close(ctx)
 	if c.hub != nil {
 		c.hub.close(ctx)
