@@ -43,7 +43,10 @@ func ExampleTryLocker() {
 		fmt.Println(a.balance, err)
 	}
 	// Output:
-	// 30 <nil> 30 <nil> 30 <nil> 30 <nil>
+	// 30 <nil>
+	// 30 <nil>
+	// 30 <nil>
+	// 30 <nil>
 }
 
 func ExampleDo() {
@@ -55,7 +58,9 @@ func ExampleDo() {
 	fmt.Println(err)
 	fmt.Println("held:", mu.IsHeld())
 	// Output:
-	// held: true no luck held: false
+	// held: true
+	// no luck
+	// held: false
 }
 
 func ExampleTryDo() {
@@ -132,5 +137,6 @@ func ExampleWithOwner() {
 	// ctx has ended with the group; the release goes through all the same.
 	fmt.Println(mu.UnlockContext(ctx), mu.IsLocked())
 	// Output:
-	// <nil> [0 1 4] <nil> false
+	// <nil> [0 1 4]
+	// <nil> false
 }

@@ -58,7 +58,8 @@ func ExampleStamped() {
 	ref, stamp = s.Load()
 	fmt.Println(*ref, stamp)
 	// Output:
-	// false A 3
+	// false
+	// A 3
 }
 
 func ExampleMarked() {
@@ -70,7 +71,8 @@ func ExampleMarked() {
 	fmt.Println(link.AttemptMark(next, true))
 	fmt.Println(link.CompareAndSwap(next, &node{"new"}, false, false))
 	// Output:
-	// true false
+	// true
+	// false
 }
 
 func ExamplePacked() {
@@ -80,7 +82,9 @@ func ExamplePacked() {
 	fmt.Println(p.CompareAndSwap(value, 43, stamp, stamp+1))
 	fmt.Println(p.Load())
 	// Output:
-	// true false 42 1
+	// true
+	// false
+	// 42 1
 }
 
 // Two fields that belong together change together.
@@ -101,7 +105,9 @@ func ExampleVersioned() {
 	fmt.Println(withdraw(70))
 	fmt.Println(acc.Load())
 	// Output:
-	// <nil> not enough money {30 1} 1
+	// <nil>
+	// not enough money
+	// {30 1} 1
 }
 
 func ExampleStack() {
@@ -113,6 +119,8 @@ func ExampleStack() {
 	fmt.Println(s.Pop())
 	fmt.Println(s.Pop())
 	// Output:
-	// 2 second true first true
+	// 2
+	// second true
+	// first true
 	//  false
 }

@@ -256,7 +256,9 @@ func ExampleNew() {
 	fmt.Println(err)
 	fmt.Println("in use:", accounts.Len())
 	// Output:
-	// in use: 1 out of money in use: 0
+	// in use: 1
+	// out of money
+	// in use: 0
 }
 
 func ExampleMutexes_Of() {

@@ -65,7 +65,8 @@ func ExampleStampedLock() {
 	p.Move(3, 4)
 	fmt.Println(p.MoveFromOrigin(1, 1), p.Norm())
 	// Output:
-	// true 25 false 100
+	// true 25
+	// false 100
 }
 
 func ExampleStampedLock_Validate() {
@@ -86,7 +87,8 @@ func ExampleStampedLock_Validate() {
 	to = high.Load()
 	fmt.Println(l.Validate(st), from, to) // halves of two values
 	// Output:
-	// true 0 0 false 0 20
+	// true 0 0
+	// false 0 20
 }
 
 func ExampleStampedLock_TryConvertToReadLock() {

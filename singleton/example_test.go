@@ -19,7 +19,9 @@ func ExampleLazy() {
 	fmt.Println(greeting.MustGet())
 	fmt.Println(greeting.MustGet())
 	// Output:
-	// constructing hello hello
+	// constructing
+	// hello
+	// hello
 }
 
 // A constructor that fails is called again by the next one who asks.
@@ -62,5 +64,6 @@ func ExampleLazy_GetContext() {
 	<-done
 	fmt.Println(slow.GetContext(ctx))
 	// Output:
-	// true 42 <nil>
+	// true
+	// 42 <nil>
 }

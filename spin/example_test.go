@@ -61,5 +61,7 @@ func ExampleMCS() {
 	mu.Unlock()
 	fmt.Println(mu.TryLock())
 	// Output:
-	// spin: LockContext: context deadline exceeded 0 true
+	// spin: LockContext: context deadline exceeded
+	// 0
+	// true
 }
