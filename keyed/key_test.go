@@ -25,8 +25,10 @@ func TestMultiTellsKeysApartAsEqualityDoes(t *testing.T) {
 	keys := []any{
 		nil, id{1}, id{2}, other, p, &id{1}, c, make(chan int),
 		1, int64(1), uint8(1), "1", 1.0, float32(1), true, 1i,
-		0.0, math.Copysign(0, -1), inter{1}, inter{int64(1)}, inter{nil}, inter{"1"}, pair{"a", "b,"}, pair{"a,1:b", ""},
-		pair{"", "a"}, pair{"a", ""}, [2]int{1, 2}, [2]int{2, 1}, now, now.Round(0), blank{a: 1}, blank{a: 2}, "\xff", "\xfe",
+		0.0, math.Copysign(0, -1), inter{1}, inter{int64(1)}, inter{nil}, inter{"1"}, pair{"a", "b,"},
+		pair{"a,1:b", ""},
+		pair{"", "a"}, pair{"a", ""}, [2]int{1, 2}, [2]int{2, 1}, now, now.Round(0),
+		blank{a: 1}, blank{a: 2}, "\xff", "\xfe",
 	}
 	var ls keyed.Mutexes[any]
 	for _, a := range keys {

@@ -98,7 +98,8 @@ func (m *stampedModel) convert(st modelStamp, to string) modelStamp {
 		return modelStamp{}
 	case st.mode == to:
 		return st
-	case to == "write" && st.mode == "read" && m.readers != 1, to == "write" && st.mode == "optimistic" && m.readers > 0:
+	case to == "write" && st.mode == "read" && m.readers != 1,
+		to == "write" && st.mode == "optimistic" && m.readers > 0:
 		return modelStamp{}
 	}
 	if st.mode != "optimistic" {
@@ -191,7 +192,7 @@ func (p *stampedPlay) step(s stampedStep) string {
 			p.cancel[id]()
 			m.queue = slices.DeleteFunc(m.queue, gone)
 		}
-	case 2, 3, 4, 5, 6, 7: // WriteLockContext and ReadLockContext, without a deadline or with one; the same for the For forms
+	case 2, 3, 4, 5, 6, 7: // the Context forms, without a deadline or with one, and the For forms
 		if p.waits(id) {
 			return ""
 		}
