@@ -8,64 +8,65 @@ import (
 	"time"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/internal/attach"
 	"github.com/jucgo/locks/internal/ctxerr"
 	"github.com/jucgo/locks/internal/goid"
+	"github.com/jucgo/locks/internal/outcome"
 	"github.com/jucgo/locks/internal/syncq"
 )
 
 // ErrNilPredicate reports a nil function given to [Cond.WaitWhile].
 var ErrNilPredicate = errors.New("condition: nil predicate")
 
-// Cond is a condition of a lock: a place to wait, with the lock given up meanwhile, until
-// somebody who changed what the lock guards says so. A lock may have any number of
+// ErrSharedHolds reports a wait of an explicit owner that has more than one hold, not all of which
+// the calling goroutine acquired. The wait would give up the holds of another goroutine, and let
+// strangers into the section that it guards.
+var ErrSharedHolds = errors.New("other goroutines of the owner hold the lock too")
+
+// Cond is a condition of a lock: a place to wait, with the lock given up meanwhile, until a
+// goroutine that changed what the lock guards sends a signal. A lock may have any number of
 // conditions, each with waiters of its own. Java's Condition.
 //
 // A Cond is made by [New] or by the lock's NewCond method.
 //
-// A wait gives up all holds of the lock, however many, and has as many again when it
-// returns, for whatever reason it does. A waiter does not wake without a reason, but
-// what it was signalled for may have been changed by others until it has the lock
-// again: wait in a loop, or with [Cond.WaitWhile].
+// A wait gives up all holds of the lock, and has as many again when it returns, for whatever reason
+// it does. A waiter does not wake without a reason, but others may have changed what it was
+// signalled for until it has the lock again: wait in a loop, or with [Cond.WaitWhile].
 //
-// Signals go to the longest waiter, under a fair lock and a non-fair one. Whether a wait
-// ended by a signal or by its limit is decided once: a signal is never
-// lost to a waiter that reports its time-out or the end of its context.
+// Signals go to the longest waiter, under a fair lock and a non-fair one. Whether a wait ended by a
+// signal or by its limit is decided once: a signal is never lost to a waiter that reports its
+// time-out or the end of its context.
 //
-// The plain methods are for the goroutine that holds the lock, and panic with
-// [locks.ErrNotHeld] in any other. Those with a context act for its [locks.Owner], and
-// return that error. A lock without owners can only tell that nobody
-// holds it; over a [sync.Locker] of another kind not even that is checked, unless it has a
-// method IsLocked() bool.
+// # Owners
 //
-// In the terms of the Go memory model, a signal synchronizes before the return of the
-// wait that it ends.
+// The plain methods are for the goroutine that holds the lock, and panic with [locks.ErrNotHeld] in
+// any other. Those with a context act for its [locks.Owner], and return that error. A lock without
+// owners can only tell that it is free. A [sync.Locker] of another kind is not even checked for
+// that, unless it has a method IsLocked() bool.
+//
+// Goroutines that share an explicit owner share its holds. A wait by one of them is refused with
+// [ErrSharedHolds] if the owner has more than one hold, and another goroutine acquired one of
+// them. If the owner holds the lock when the wait ends, because another goroutine of it took the
+// lock meanwhile, the waiter has its hold at once, like any re-entry.
+//
+// # Memory model
+//
+// A signal synchronizes before the return of the wait that it ends.
 type Cond struct {
+	of     any // the lock, if it is one of this module
 	q      *syncq.Cond
-	check  check
-	outer  lockable            // checked by asks
+	owned  bool                // the lock knows its owner
 	refuse func(o int64) error // if not nil, says why o, which holds the lock, may not wait
+	outer  *foreign            // the lock, if it is not one of this module
 }
 
-// lockable is a lock that can tell whether anybody holds it.
-type lockable interface{ IsLocked() bool }
-
-// check is what a condition knows about the holder of its lock.
-type check uint8
-
-const (
-	owned   check = iota // who holds
-	held                 // whether anybody holds
-	asks                 // the same, by the lock's own word
-	unknown              // nothing
-)
-
-// New returns a condition of l. If l is a lock of this module, it is the same as
-// l.NewCond(). Any other [sync.Locker] will do as well; its waiters, once signalled, ask
-// for l one after the other. If it has a method IsLocked() bool, the condition cannot be used
-// while that returns false.
-//
-// New panics if l is nil, and with an error that matches [errors.ErrUnsupported] if l is the read side of an
-// RWMutex or a view of a StampedLock: a wait could not give up what its owner holds. Java's UnsupportedOperationException.
+// New returns a condition of l. If l is a lock of this module, it is the same as l.NewCond().
+// Any other [sync.Locker] will do as well, also one that embeds a lock of this module; its
+// waiters, once signalled, ask for l one after the other. If it has a method IsLocked() bool,
+// the condition cannot be used while that returns false. New panics if l is nil. It panics with
+// an error that matches [errors.ErrUnsupported] if l is the read side of a read-write lock or a
+// view of a StampedLock: a wait could not give up what its owner holds. Java's
+// UnsupportedOperationException.
 func New(l sync.Locker) *Cond {
 	if l == nil {
 		panic("condition: New of a nil Locker")
@@ -74,52 +75,35 @@ func New(l sync.Locker) *Cond {
 		panic(fmt.Errorf("condition: New of %v, which has no conditions: %w", l, errors.ErrUnsupported))
 	}
 	if ours, ok := l.(interface{ NewCond() *Cond }); ok {
-		return ours.NewCond()
+		if c := ours.NewCond(); c.of == l {
+			return c
+		}
 	}
-	c := &Cond{q: syncq.NewCondOver(l), check: unknown}
-	if outer, ok := l.(lockable); ok {
-		c.check, c.outer = asks, outer
-	}
-	return c
+	return newForeign(l)
 }
 
-// Attach returns a condition of the lock whose synchronizer is s. It is how locks of
-// this module make theirs.
-func Attach(s *syncq.Sync, policy syncq.Policy, hasOwner bool) *Cond {
-	c := &Cond{q: syncq.NewCond(s, policy), check: held}
-	if hasOwner {
-		c.check = owned
+func init() {
+	attach.New = func(a attach.Cond) any {
+		return &Cond{of: a.Of, q: syncq.NewCond(a.S, a.Policy), owned: a.Owned, refuse: a.Refuse}
 	}
-	return c
+	attach.SyncOf = func(c any) *syncq.Sync { return c.(*Cond).q.Sync() }
+	attach.SetOf = func(c, of any) { c.(*Cond).of = of }
 }
-
-// AttachIf is Attach for a lock with an owner that may not wait always: it is refused for the reason
-// that refuse returns, if any.
-func AttachIf(s *syncq.Sync, policy syncq.Policy, refuse func(o int64) error) *Cond {
-	c := Attach(s, policy, true)
-	c.refuse = refuse
-	return c
-}
-
-// Of reports whether c is a condition of the lock whose synchronizer is s.
-func (c *Cond) Of(s *syncq.Sync) bool { return c.q.Sync() == s }
 
 // isHeld reports whether o may use c, as far as c can know.
 func (c *Cond) isHeld(o int64) bool {
-	switch c.check {
-	case owned:
+	switch {
+	case c.outer != nil:
+		return c.outer.isHeld()
+	case c.owned:
 		return c.q.Sync().HeldBy(o)
-	case held:
-		return c.q.Sync().Held()
-	case asks:
-		return c.outer.IsLocked()
 	}
-	return true
+	return c.q.Sync().Held()
 }
 
-// party returns o as the one to wait.
+// party returns o as the one that waits.
 func (c *Cond) party(o int64) syncq.Party {
-	if c.check == owned {
+	if c.owned {
 		return syncq.Owned(o)
 	}
 	return syncq.Anonymous(o)
@@ -134,41 +118,40 @@ func (c *Cond) must() int64 {
 	return me
 }
 
-// may returns the owner that ctx stands for, or why op may not be done for it.
-func (c *Cond) may(op string, ctx context.Context) (int64, error) {
-	if err := ctxerr.Check(op, ctx); err != nil {
-		return 0, err
-	}
-	o := int64(locks.CurrentOwner(ctx))
+// mayWait returns why o may not wait.
+func (c *Cond) mayWait(o int64) error {
 	if !c.isHeld(o) {
-		return 0, ctxerr.Wrap(op, locks.ErrNotHeld)
+		return locks.ErrNotHeld
 	}
 	if c.refuse != nil {
-		if err := c.refuse(o); err != nil {
-			return 0, ctxerr.Wrap(op, err)
-		}
+		return c.refuse(o)
 	}
-	return o, nil
-}
-
-// waiter returns the calling goroutine as the one to wait.
-func (c *Cond) waiter() syncq.Party {
-	me := c.must()
-	if c.refuse != nil {
-		if err := c.refuse(me); err != nil {
-			panic(err)
-		}
-	}
-	return c.party(me)
+	return nil
 }
 
 // Wait waits for a signal. Java's awaitUninterruptibly().
-func (c *Cond) Wait() { c.q.Wait(c.waiter()) }
+func (c *Cond) Wait() {
+	me := c.mustWait()
+	if c.outer != nil {
+		c.outer.wait(c.q, nil, -1, me)
+		return
+	}
+	c.q.Wait(c.party(me))
+}
 
-// WaitContext waits for a signal until ctx ends, and returns nil if and only if a signal
-// ended the wait. It returns holding the lock in any case, so that it may return long
-// after ctx ended. A ctx that has ended already is reported with the lock
-// never given up. Java's await().
+// mustWait returns the calling goroutine, which may wait.
+func (c *Cond) mustWait() int64 {
+	me := goid.Get()
+	if err := c.mayWait(me); err != nil {
+		panic(err)
+	}
+	return me
+}
+
+// WaitContext waits for a signal until ctx ends, and returns nil if and only if a signal ended the
+// wait. It returns holding the lock in any case, so that it may return long after ctx ended. A ctx
+// that has ended already is reported with the lock never given up. An explicit owner of which other
+// goroutines hold the lock too gets [ErrSharedHolds]. Java's await().
 func (c *Cond) WaitContext(ctx context.Context) error {
 	const op = "condition: WaitContext"
 	signalled, err := c.wait(op, ctx)
@@ -178,51 +161,73 @@ func (c *Cond) WaitContext(ctx context.Context) error {
 	return err
 }
 
-// wait waits for the owner that ctx stands for, and reports whether a signal ended the wait. The error
-// says why there was none.
+// wait waits for the owner that ctx stands for, and reports whether a signal ended the wait. The
+// error says why there was none.
 func (c *Cond) wait(op string, ctx context.Context) (signalled bool, err error) {
-	for {
-		o, err := c.may(op, ctx)
-		if err != nil {
-			return false, err
-		}
-		// Another goroutine of an explicit owner may have taken the reason to wait away
-		// meanwhile; then there is an error to report, or it has come back.
-		if waited, signalled := c.q.WaitOwned(ctx, c.party(o)); waited {
-			return signalled, nil
-		}
+	if err := ctxerr.Check(op, ctx); err != nil {
+		return false, err
 	}
+	o := int64(locks.CurrentOwner(ctx))
+	if err := c.mayWait(o); err != nil {
+		return false, ctxerr.Wrap(op, err)
+	}
+	switch {
+	case c.outer != nil:
+		return c.outer.wait(c.q, ctx, -1, o), nil
+	case c.shared(o):
+		signalled, out := c.q.Sync().Shares().Wait(ctx, c.q, c.party(o))
+		switch out {
+		case syncq.Acquired:
+			return signalled, nil
+		case syncq.OthersHold:
+			return false, ctxerr.Wrap(op, ErrSharedHolds)
+		}
+		return false, ctxerr.Wrap(op, outcome.Cause(out))
+	}
+	return c.q.WaitContext(ctx, c.party(o)), nil
 }
 
-// WaitFor waits for a signal for at most d, and returns what is left of d when the lock
-// is held again: at most d, and not more than 0 if the time ran out. It may be 0 or less
-// after a signal as well, if the lock was long in coming; [Cond.WaitUntil] tells the
-// difference. With d <= 0 the lock is given up and taken again. Java's
-// awaitNanos(long).
+// shared reports whether several goroutines may share the holds of o.
+func (c *Cond) shared(o int64) bool { return c.owned && o < 0 }
+
+// WaitFor waits for a signal for at most d, and returns what is left of d when the lock is held
+// again. That is not more than 0 if the time ran out. It may be 0 or less after a signal as
+// well, if the lock was long in coming; [Cond.WaitUntil] tells the difference. With d <= 0 the
+// lock is given up and taken again. Java's awaitNanos(long).
 func (c *Cond) WaitFor(d time.Duration) (remaining time.Duration) {
-	p := c.waiter()
+	me := c.mustWait()
 	d = max(d, 0) // the least Duration must not wrap around below
 	start := time.Now()
-	c.q.WaitFor(p, d)
+	c.waitFor(me, d)
 	return d - time.Since(start)
 }
 
-// WaitUntil waits for a signal until the time is t, and reports whether a signal ended
-// the wait. Java's awaitUntil(Date).
-func (c *Cond) WaitUntil(t time.Time) bool {
-	return c.q.WaitFor(c.waiter(), time.Until(t))
+// WaitUntil waits for a signal until the time is t, and reports whether a signal ended the wait.
+// Java's awaitUntil(Date).
+func (c *Cond) WaitUntil(t time.Time) (signalled bool) {
+	return c.waitFor(c.mustWait(), time.Until(t))
 }
 
-// WaitWhile waits until blocked, which it calls with the lock held, returns false, and
-// returns nil then. If ctx ends first, it returns ctx's error, unless blocked returns false
-// all the same; a ctx that has ended already is an error, and blocked is not called. It holds the lock in any case.
+func (c *Cond) waitFor(me int64, d time.Duration) (signalled bool) {
+	if c.outer != nil {
+		return c.outer.wait(c.q, nil, max(d, 0), me)
+	}
+	return c.q.WaitFor(c.party(me), d)
+}
+
+// WaitWhile waits until blocked, which it calls with the lock held, returns false, and returns nil
+// then. If ctx ends first, it returns ctx's error, unless blocked returns false all the same; a ctx
+// that has ended already is an error, and blocked is not called. It holds the lock in any case.
 func (c *Cond) WaitWhile(ctx context.Context, blocked func() bool) error {
 	const op = "condition: WaitWhile"
 	if blocked == nil {
 		return ctxerr.Wrap(op, ErrNilPredicate)
 	}
-	if _, err := c.may(op, ctx); err != nil {
+	if err := ctxerr.Check(op, ctx); err != nil {
 		return err
+	}
+	if err := c.mayWait(int64(locks.CurrentOwner(ctx))); err != nil {
+		return ctxerr.Wrap(op, err)
 	}
 	for blocked() {
 		if ctx.Err() != nil {
@@ -238,51 +243,58 @@ func (c *Cond) WaitWhile(ctx context.Context, blocked func() bool) error {
 	return nil
 }
 
-// Signal moves the longest waiter, if there is one, to the end of the lock's queue. It is
-// there when Signal returns, and runs when the lock is its own. Java's signal().
+// Signal moves the longest waiter, if there is one, to the end of the lock's queue. The waiter is
+// there when Signal returns, and runs when it holds the lock. Java's signal().
 func (c *Cond) Signal() {
 	c.must()
 	c.q.Signal()
 }
 
-// SignalContext is Signal for the owner that ctx carries. Like an unlock it ignores
-// that ctx has ended.
+// SignalContext is Signal for the owner that ctx carries. Like an unlock it ignores that ctx has
+// ended.
 func (c *Cond) SignalContext(ctx context.Context) error {
-	if !c.isHeld(int64(locks.CurrentOwner(ctx))) {
-		return ctxerr.Wrap("condition: SignalContext", locks.ErrNotHeld)
-	}
-	c.q.Signal()
-	return nil
+	return c.signal("condition: SignalContext", ctx, false)
 }
 
-// Broadcast moves all waiters, in their order, to the end of the lock's queue. Each
-// runs when the lock is its own; they do not wake up together. Java's
-// signalAll().
+// Broadcast moves all waiters, in their order, to the end of the lock's queue. Each runs when it
+// holds the lock; they do not wake up together. Java's signalAll().
 func (c *Cond) Broadcast() {
 	c.must()
 	c.q.Broadcast()
 }
 
-// BroadcastContext is Broadcast for the owner that ctx carries. Like an unlock it
-// ignores that ctx has ended.
+// BroadcastContext is Broadcast for the owner that ctx carries. Like an unlock it ignores that ctx
+// has ended.
 func (c *Cond) BroadcastContext(ctx context.Context) error {
-	if !c.isHeld(int64(locks.CurrentOwner(ctx))) {
-		return ctxerr.Wrap("condition: BroadcastContext", locks.ErrNotHeld)
+	return c.signal("condition: BroadcastContext", ctx, true)
+}
+
+func (c *Cond) signal(op string, ctx context.Context, all bool) error {
+	o := int64(locks.CurrentOwner(ctx))
+	switch {
+	case !c.isHeld(o):
+		return ctxerr.Wrap(op, locks.ErrNotHeld)
+	case c.outer == nil && c.shared(o):
+		c.q.Sync().Shares().Signal(c.q, o, all)
+	case all:
+		c.q.Broadcast()
+	default:
+		c.q.Signal()
 	}
-	c.q.Broadcast()
 	return nil
 }
 
-// HasWaiters reports whether anybody waits for a signal.
+// HasWaiters reports whether there are waiters for a signal. Java's hasWaiters(Condition).
 func (c *Cond) HasWaiters() bool { return c.WaitQueueLength() > 0 }
 
-// WaitQueueLength returns the number of those who wait for a signal.
+// WaitQueueLength returns the number of waiters for a signal. Java's getWaitQueueLength(Condition).
 func (c *Cond) WaitQueueLength() int {
 	c.must()
 	return c.q.Len()
 }
 
-// Waiters returns those who wait for a signal, longest wait first.
+// Waiters returns the owners that wait for a signal, longest wait first. Java's
+// getWaitingThreads(Condition).
 func (c *Cond) Waiters() []locks.Owner {
 	c.must()
 	who := c.q.Waiters()

@@ -126,7 +126,7 @@ func (l *shared) LockContext(ctx context.Context) error {
 	if held, _ := l.s.Reenter(me); held {
 		return nil
 	}
-	if !l.s.LockContext(ctx, syncq.Owned(me), l.policy) {
+	if l.s.LockContext(ctx, syncq.Owned(me), l.policy) != syncq.Acquired {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -147,7 +147,7 @@ type reader struct{ *shared }
 
 func (r reader) LockContext(ctx context.Context) error {
 	me := int64(locks.CurrentOwner(ctx))
-	if !r.s.LockSharedContext(ctx, me, r.policy) {
+	if r.s.LockSharedContext(ctx, me, r.policy) != syncq.Acquired {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}

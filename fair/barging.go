@@ -6,13 +6,13 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/condition"
+	"github.com/jucgo/locks/internal/attach"
 	"github.com/jucgo/locks/internal/goid"
 	"github.com/jucgo/locks/internal/syncq"
 )
 
-// BargingMutex is the non-fair twin of [Mutex], with the same methods: a lock that is
-// free goes to whoever asks first, past those who wait. See [NonFair] for how
-// long those may have to.
+// BargingMutex is the non-fair twin of [Mutex], with the same methods: a free lock goes to the
+// first goroutine that asks, past the waiters. [NonFair] says how long they may have to wait.
 //
 // The zero BargingMutex is free. It must not be copied after first use. It belongs
 // to no goroutine, like a [sync.Mutex], whose place it takes where a context, a time
@@ -68,7 +68,7 @@ func (m *BargingMutex) UnlockContext(context.Context) error { return m.unlockCon
 
 // NewCond returns a new condition of the lock. Java's newCondition().
 func (m *BargingMutex) NewCond() *condition.Cond {
-	return condition.Attach(&m.s, syncq.NonFair, false)
+	return attach.New(attach.Cond{Of: m, S: &m.s, Policy: syncq.NonFair}).(*condition.Cond)
 }
 
 // IsFair returns false.

@@ -15,7 +15,7 @@
 //
 // # What the try forms do
 //
-// TryLock and TryLockContext barge: they take a free lock whoever waits. TryLockFor and
+// TryLock and TryLockContext barge: they take a free lock, past the waiters. TryLockFor and
 // LockContext queue; TryLockFor(0) is the fair try. A context that has ended is an
 // error even if the lock is free, and a waiter that gives up has left the queue when its call
 // returns.
@@ -24,4 +24,11 @@
 //
 // An unlock synchronizes before the lock that follows it, whichever methods the two are, in
 // the terms of the Go memory model.
+//
+// # Profiles
+//
+// The block profile and the goroutine-leak profile show waits where the goroutine waits. The
+// mutex profile has no events of these locks: the runtime records them for its own semaphores
+// only, and there is no public way to add any. Package record measures how long locks are
+// waited for and held.
 package fair

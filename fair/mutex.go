@@ -7,21 +7,21 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/condition"
+	"github.com/jucgo/locks/internal/attach"
 	"github.com/jucgo/locks/internal/goid"
 	"github.com/jucgo/locks/internal/syncq"
 )
 
 // Mutex is a mutual exclusion lock that admits in strict order of arrival, by
-// direct hand-off: nobody waits for longer than it takes those before it.
+// direct hand-off: a goroutine waits only for those that came before it.
 //
 // The zero Mutex is free. It must not be copied after first use. Like a
 // [sync.Mutex] it belongs to no goroutine: one may lock it and another unlock it, and
-// locking it twice hangs. Whoever wants an owner takes reentrant.New(fair.FIFO).
+// locking it twice hangs. Take reentrant.New(fair.FIFO) for a lock with an owner.
 //
-// In the terms of the Go memory model, an unlock synchronizes before the lock that
-// follows it. Uncontended it costs what a sync.Mutex does; contended, a change
-// of goroutines for each acquisition, and no allocation, but for a wait that a context or a time limit can end, which takes one. Where the lock changes hands often, and finds by the clock
-// that it is faster, the waiter whose turn is next spins for it on another processor, for some 0.1 ms at most.
+// In the terms of the Go memory model, an unlock synchronizes before the lock that follows it.
+// Uncontended it costs what a sync.Mutex does. Contended, each acquisition costs a change of
+// goroutines. Only waits with a context or a time limit allocate.
 type Mutex struct {
 	queued
 }
@@ -70,7 +70,7 @@ func (m *Mutex) UnlockContext(context.Context) error { return m.unlockContext(sy
 
 // NewCond returns a new condition of the lock. Java's newCondition().
 func (m *Mutex) NewCond() *condition.Cond {
-	return condition.Attach(&m.s, syncq.FIFO, false)
+	return attach.New(attach.Cond{Of: m, S: &m.s, Policy: syncq.FIFO}).(*condition.Cond)
 }
 
 // IsFair returns true.

@@ -1,18 +1,18 @@
 package fair
 
-// Policy is the order in which a lock admits those who wait for it.
+// Policy is the order in which a lock admits its waiters.
 type Policy uint8
 
 const (
-	// NonFair lets whoever comes first have a lock that is free, past those who
-	// wait: barging. It is the zero Policy, Java's default, and the faster one. The wait of a
-	// single goroutine is long at times, but not unbounded: a first waiter
-	// that woke up and found the lock taken 16 times, or that has waited for 1 ms when it does, is handed it, and so is
-	// one after the other of those whom a condition has let go at once.
+	// NonFair gives a free lock to the first goroutine that asks, past the waiters: barging. It is
+	// the zero Policy, Java's default, and the faster one. A single wait can be long, but not
+	// unbounded. A first waiter that lost the race for the lock 16 times, or that has waited for
+	// 1 ms when it loses, gets the lock from the next release. The waiters of a broadcast get it
+	// one after the other.
 	NonFair Policy = iota
 
-	// FIFO admits in order of arrival: who releases the lock hands it directly to the
-	// longest waiter, so that nobody can come in between. As in [Mutex], the next one may spin until its turn.
+	// FIFO admits in order of arrival. A release hands the lock directly to the longest waiter, so
+	// that no other goroutine can come in between.
 	FIFO
 )
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/internal/ctxerr"
+	"github.com/jucgo/locks/internal/outcome"
 	"github.com/jucgo/locks/internal/syncq"
 )
 
@@ -14,7 +15,7 @@ type queued struct {
 	s syncq.Sync
 }
 
-// TryLock takes the lock if it is free, past whoever waits, and reports whether it
+// TryLock takes the lock if it is free, past the waiters, and reports whether it
 // did. Java's tryLock().
 func (q *queued) TryLock() bool { return q.s.TryLock(syncq.Anonymous(0)) }
 
@@ -55,10 +56,10 @@ func (q *queued) lockContext(ctx context.Context, policy syncq.Policy) error {
 	if err := ctxerr.Check(op, ctx); err != nil {
 		return err
 	}
-	if !q.s.LockContext(ctx, syncq.Anonymous(int64(locks.CurrentOwner(ctx))), policy) {
-		return ctxerr.Ended(op, ctx)
+	if q.s.TryLock(syncq.Anonymous(0)) {
+		return nil
 	}
-	return nil
+	return outcome.Error(op, ctx, q.s.LockContext(ctx, syncq.Anonymous(int64(locks.CurrentOwner(ctx))), policy))
 }
 
 func (q *queued) unlockContext(policy syncq.Policy) error {

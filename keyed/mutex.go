@@ -10,6 +10,7 @@ import (
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/condition"
 	"github.com/jucgo/locks/fair"
+	"github.com/jucgo/locks/internal/attach"
 	"github.com/jucgo/locks/internal/ctxerr"
 	"github.com/jucgo/locks/internal/goid"
 	"github.com/jucgo/locks/reentrant"
@@ -233,6 +234,7 @@ func (l Mutex[K]) NewCond() *condition.Cond {
 	e, _ := s.enter(key, l.set.policy, false)
 	s.describe(key, e) // a signalled waiter may be the first in the lock's queue
 	c := e.lock.NewCond()
+	attach.SetOf(c, l)
 	runtime.AddCleanup(c, func(e *entry) { s.leave(key, e, 1) }, e)
 	return c
 }

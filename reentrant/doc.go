@@ -1,9 +1,6 @@
-// Package reentrant holds [Mutex], the ReentrantLock of java.util.concurrent.locks: a
-// lock with an owner, who may take it again while holding it.
+// Package reentrant holds [Mutex], the ReentrantLock of java.util.concurrent.locks: a lock with an owner, which may take it again while it holds it.
 //
-// Take it where a method that holds the lock calls another that takes it, where a
-// release by the wrong party must be noticed, or where it matters who holds and
-// who waits. Where none of that does, package fair has the cheaper locks.
+// Take it where a method that holds the lock calls another one that takes it, or where a release by the wrong party must be noticed. Take it as well to see the holder and the waiters. Package fair has cheaper locks for all other uses.
 //
 // # Owners
 //
@@ -23,4 +20,11 @@
 // The last unlock of an owner synchronizes before the first lock of the next, in the
 // terms of the Go memory model. Between goroutines that share an explicit owner
 // nothing is ordered.
+//
+// # Profiles
+//
+// The block profile and the goroutine-leak profile show waits where the goroutine waits. The
+// mutex profile has no events of these locks: the runtime records them for its own semaphores
+// only, and there is no public way to add any. Package record measures how long locks are
+// waited for and held.
 package reentrant

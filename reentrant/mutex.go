@@ -3,15 +3,16 @@ package reentrant
 import (
 	"context"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/condition"
 	"github.com/jucgo/locks/fair"
+	"github.com/jucgo/locks/internal/attach"
 	"github.com/jucgo/locks/internal/ctxerr"
 	"github.com/jucgo/locks/internal/describe"
 	"github.com/jucgo/locks/internal/goid"
+	"github.com/jucgo/locks/internal/outcome"
 	"github.com/jucgo/locks/internal/syncq"
 )
 
@@ -31,15 +32,16 @@ const MaxHolds = syncq.MaxHolds
 // the context carries, or else for the calling goroutine, and returns the same values
 // as errors.
 //
-// In the terms of the Go memory model, the last unlock of an owner synchronizes before
-// the first lock of the next. Explicit owners order nothing between the goroutines that
-// share one. A condition wait by one of these gives up the holds of all, and brings them back when it
-// returns: for another one, too, that waits for a signal itself by then, and does not expect to hold. If their owner holds the
-// lock when a wait ends, one that a context or a time limit ended shares the hold at once; one that was signalled
-// comes back at the next release, as it would among strangers.
+// Goroutines that share an explicit owner share its holds. While the owner holds the lock, each of them may lock it again. It is free after as many unlocks, whichever goroutines make them. A
+// condition wait by one of them is refused with condition.ErrSharedHolds if it would give up a hold
+// that another one acquired. Waiters whose owner gets the lock are let in with it.
 //
-// Uncontended, lock and unlock are one compare-and-swap each; locking again is none, but for an explicit owner, whose
-// goroutines exclude each other meanwhile. A contended Lock allocates nothing in the steady state.
+// In the terms of the Go memory model, the last unlock of an owner synchronizes before the first
+// lock of the next. Explicit owners order nothing between the goroutines that share one.
+//
+// Uncontended, lock and unlock are one compare-and-swap each, and locking again is none. For an
+// explicit owner each is a mutex and a map access instead. A contended Lock allocates nothing
+// in the steady state.
 type Mutex struct {
 	s      syncq.Sync
 	policy syncq.Policy
@@ -65,31 +67,30 @@ func (m *Mutex) recorded(o int64, ok bool) bool {
 	return ok
 }
 
+// party returns o as one that may have to wait.
+func party(o int64) syncq.Party { return syncq.Owned(o).Of(&kind) }
+
 // Lock takes the lock, once more if the goroutine holds it already, else waits for it. No
 // context ends the wait. While package deadlock refuses waits, it panics with
 // [locks.ErrDeadlock] instead of one that would close a cycle. Java's lock().
 func (m *Mutex) Lock() {
-	me := goid.Fast()
-	if me != 0 && m.s.LockOrReenter(me) {
-		return
-	}
-	if me == 0 {
-		me = goid.Get()
-	}
-	if m.reentered(me) {
-		return
-	}
-	if !m.s.Lock(syncq.Owned(me).Of(&kind), m.policy) {
-		panic(locks.ErrDeadlock)
-	}
-	if syncq.Recording() {
-		m.s.Record(me)
+	if me := goid.Fast(); me == 0 || !m.s.LockOrReenter(me) {
+		m.lock(goid.Get())
 	}
 }
 
-// TryLock takes the lock if it is free, past whoever waits, or once more if the
+func (m *Mutex) lock(me int64) {
+	if !m.reentered(me) && !m.recorded(me, m.s.Lock(party(me), m.policy)) {
+		panic(locks.ErrDeadlock)
+	}
+}
+
+// TryLock takes the lock if it is free, past the waiters, or once more if the
 // goroutine holds it, and reports whether it did. Java's tryLock().
 func (m *Mutex) TryLock() bool {
+	if me := goid.Fast(); me != 0 && m.s.LockOrReenter(me) {
+		return true
+	}
 	me := goid.Get()
 	if m.reentered(me) {
 		return true
@@ -106,7 +107,7 @@ func (m *Mutex) TryLockFor(d time.Duration) bool {
 	if m.reentered(me) {
 		return true
 	}
-	return m.recorded(me, m.s.LockFor(syncq.Owned(me).Of(&kind), m.policy, d))
+	return m.recorded(me, m.s.LockFor(party(me), m.policy, d))
 }
 
 // Unlock gives one hold back, and the lock with the last. It panics with
@@ -141,19 +142,28 @@ func (m *Mutex) LockContext(ctx context.Context) error {
 		return err
 	}
 	o := int64(locks.CurrentOwner(ctx))
-	if held, counted := m.s.Reenter(o); held {
-		if !counted {
-			return ctxerr.Wrap(op, locks.ErrTooManyHolds)
+	var out syncq.Outcome
+	if o < 0 {
+		out = m.s.Shares().Lock(ctx, party(o), m.policy)
+	} else {
+		if !syncq.Recording() && m.s.LockOrReenter(o) {
+			return nil
 		}
+		if held, counted := m.s.Reenter(o); held {
+			return tooMany(op, counted)
+		}
+		out = m.s.LockContext(ctx, party(o), m.policy)
+	}
+	m.recorded(o, out == syncq.Acquired)
+	return outcome.Error(op, ctx, out)
+}
+
+// tooMany returns the error of a re-entry that was not counted.
+func tooMany(op string, counted bool) error {
+	if counted {
 		return nil
 	}
-	if !m.recorded(o, m.s.LockOwned(ctx, syncq.Owned(o).Of(&kind), m.policy)) {
-		if ctx.Err() == nil {
-			return ctxerr.Wrap(op, locks.ErrDeadlock)
-		}
-		return ctxerr.Ended(op, ctx)
-	}
-	return nil
+	return ctxerr.Wrap(op, locks.ErrTooManyHolds)
 }
 
 // TryLockContext is TryLock for ctx's owner. ctx bounds nothing here; but one that has
@@ -164,33 +174,33 @@ func (m *Mutex) TryLockContext(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	o := int64(locks.CurrentOwner(ctx))
-	held, counted := m.s.Reenter(o)
-	if !held && !m.recorded(o, m.s.TryLockOwned(o)) {
-		// Unless another goroutine of the same owner came first.
-		if held, counted = m.s.Reenter(o); !held {
-			return false, nil
+	if o < 0 {
+		out := m.s.Shares().TryLock(o, m.policy)
+		if m.recorded(o, out == syncq.Acquired) || out == syncq.Busy {
+			return out == syncq.Acquired, nil
 		}
+		return false, outcome.Error(op, ctx, out)
 	}
-	if held && !counted {
-		return false, ctxerr.Wrap(op, locks.ErrTooManyHolds)
+	if held, counted := m.s.Reenter(o); held {
+		return counted, tooMany(op, counted)
 	}
-	return true, nil
+	return m.recorded(o, m.s.TryLock(syncq.Owned(o))), nil
 }
 
 // UnlockContext is Unlock for ctx's owner, but returns an error that matches
 // [locks.ErrNotHeld] where Unlock panics. It ignores that ctx has ended.
 func (m *Mutex) UnlockContext(ctx context.Context) error {
 	o := locks.CurrentOwner(ctx)
-	if !m.unlock(int64(o)) {
-		return ctxerr.Wrap("reentrant: UnlockContext by "+o.String(), locks.ErrNotHeld)
+	if o < 0 && m.s.Shares().Unlock(int64(o), m.policy) == syncq.Acquired || o > 0 && m.unlock(int64(o)) {
+		return nil
 	}
-	return nil
+	return ctxerr.Wrap("reentrant: UnlockContext by "+o.String(), locks.ErrNotHeld)
 }
 
 // NewCond returns a new condition of the lock. Java's newCondition().
 func (m *Mutex) NewCond() *condition.Cond {
 	m.s.Describe(&kind) // a waiter that is signalled may be the first in the lock's queue
-	return condition.Attach(&m.s, m.policy, true)
+	return attach.New(attach.Cond{Of: m, S: &m.s, Policy: m.policy, Owned: true}).(*condition.Cond)
 }
 
 // IsLocked reports whether anybody holds the lock.
@@ -205,10 +215,7 @@ func (m *Mutex) IsHeld() bool { return m.s.HeldBy(goid.Get()) }
 
 // HoldCount returns how many holds the calling goroutine has. Java's getHoldCount().
 func (m *Mutex) HoldCount() int {
-	if !m.IsHeld() {
-		return 0
-	}
-	return int(min(m.s.Holds+1, math.MaxInt))
+	return m.s.WriteHolds(goid.Get())
 }
 
 // AssertHeld panics with [locks.ErrNotHeld] if the calling goroutine does not hold the lock.
@@ -248,7 +255,7 @@ func (m *Mutex) HasWaiters(c *condition.Cond) bool { return m.WaitQueueLength(c)
 
 // WaitQueueLength returns how many wait for a signal of c.
 func (m *Mutex) WaitQueueLength(c *condition.Cond) int {
-	if c == nil || !c.Of(&m.s) {
+	if c == nil || attach.SyncOf(c) != &m.s {
 		panic(locks.ErrForeign)
 	}
 	return c.WaitQueueLength()

@@ -9,7 +9,7 @@ import (
 
 // SetWriteHolds makes the writer of rw believe in n write holds: nobody can wait for MaxHolds
 // real ones.
-func SetWriteHolds(rw *RWMutex, n int) { rw.s.Holds = int64(n - 1) }
+func SetWriteHolds(rw *RWMutex, n int) { rw.s.Holds = int32(n - 1) }
 
 // SetReadHolds makes the calling goroutine, which writes and reads, or reads in the slot of its
 // bucket, believe in n read holds.
@@ -18,7 +18,7 @@ func SetReadHolds(rw *RWMutex, n int) {
 	if rw.s.HeldBy(me) {
 		set(reflect.ValueOf(&rw.s).Elem().FieldByName("covered"), uint32(n))
 	} else {
-		set(reflect.ValueOf(rw.s.Bucket(me)).Elem().FieldByName("holds"), uint32(n-1))
+		set(reflect.ValueOf(rw.s.Slot(me)).Elem().FieldByName("holds"), uint32(n-1))
 	}
 }
 

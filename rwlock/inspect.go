@@ -5,6 +5,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/condition"
+	"github.com/jucgo/locks/internal/attach"
 	"github.com/jucgo/locks/internal/goid"
 	"github.com/jucgo/locks/internal/syncq"
 )
@@ -71,7 +72,7 @@ func (rw *RWMutex) HasWaiters(c *condition.Cond) bool { return rw.WaitQueueLengt
 
 // WaitQueueLength returns how many wait for a signal of c.
 func (rw *RWMutex) WaitQueueLength(c *condition.Cond) int {
-	if c == nil || !c.Of(&rw.s) {
+	if c == nil || attach.SyncOf(c) != &rw.s {
 		panic(locks.ErrForeign)
 	}
 	return c.WaitQueueLength()

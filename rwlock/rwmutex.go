@@ -8,8 +8,10 @@ import (
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/condition"
 	"github.com/jucgo/locks/fair"
+	"github.com/jucgo/locks/internal/attach"
 	"github.com/jucgo/locks/internal/ctxerr"
 	"github.com/jucgo/locks/internal/goid"
+	"github.com/jucgo/locks/internal/outcome"
 	"github.com/jucgo/locks/internal/syncq"
 )
 
@@ -22,38 +24,33 @@ const MaxHolds = syncq.MaxHolds
 // ReentrantReadWriteLock; its methods are named as those of [sync.RWMutex], for which it
 // drops in where locks and unlocks are made by one goroutine.
 //
-// It is reentrant on both sides: an owner that has a hold gets another of the same kind at
-// once, whoever waits. A writer may read as well, and may keep reading when it stops
+// It is reentrant on both sides: an owner that has a hold gets another of the same kind at once, past the waiters. A writer may read as well, and may keep reading when it stops
 // writing ([RWMutex.Downgrade]). A reader may not ask to write, which in Java hangs: it gets
 // [locks.ErrUpgrade] at once, and keeps its read hold. If nobody else reads,
 // [RWMutex.TryUpgrade] does it.
 //
-// Under both policies a new reader waits behind a writer that is first in the queue, so that readers
-// cannot starve writers; all readers that wait behind one writer enter together. Under
-// [fair.FIFO] everybody is admitted in order of arrival. Under [fair.NonFair] whoever comes
-// first gets a free lock; how often a waiter can be overtaken that way is bounded. The Try
+// Under both policies a new reader waits behind a writer that is first in the queue, so that
+// readers cannot starve writers; all readers that wait behind one writer enter together. Under
+// [fair.FIFO] everybody is admitted in order of arrival. Under [fair.NonFair] the first that asks gets a free lock; how often that can overtake a waiter is bounded. The Try
 // forms without a duration barge under both. While package deadlock refuses waits, one that
 // would close a cycle ends with [locks.ErrDeadlock].
 //
 // The zero RWMutex is free and non-fair; [New] makes a fair one. It must not be
 // copied after first use.
 //
-// The plain methods act for the calling goroutine and panic with a value of package locks
-// on misuse, which leaves the lock as it was. The Context family acts for the owner that
-// the context carries, or else for the calling goroutine, and returns the same values
-// as errors. Goroutines that share an explicit owner share its holds. What they wait for
-// at the same time is theirs together when one gets it: with the write lock all of them are let in, and with the
-// read lock all who wait to read.
+// The plain methods act for the calling goroutine and panic with a value of package locks on
+// misuse, which leaves the lock as it was. The Context family acts for the owner that the
+// context carries, or else for the calling goroutine, and returns the same values as errors.
+// Goroutines that share an explicit owner share its holds. When the owner gets the write lock, all of its waiters are let in with it. When it gets a read lock, those that wait to read are. A condition wait by one of them is refused with condition.ErrSharedHolds if it would give up a hold that another one acquired.
 //
 // In the terms of the Go memory model, whatever ends a write hold synchronizes before
 // every later hold, and whatever ends a read hold before every later write hold.
 //
-// Readers do not write to memory that others use while there are no writers: reading
-// scales with the processors. For that, a lock that has been read keeps a table of 64
-// bytes for each of up to 64 concurrent readers, depending on GOMAXPROCS. A read and its
-// unlock are two atomic writes, a re-entrant read is none; a write and its unlock two, and
-// a few more and a walk over the table after reads. Nothing is allocated
-// but the table, and in crowds larger than it.
+// Readers do not write to memory that others use while there are no writers: reading scales
+// with the processors. For that, a lock that has been read keeps a table of 64 bytes for each
+// of up to 64 concurrent readers, depending on GOMAXPROCS. A read and its unlock are two atomic
+// writes, a re-entrant read is none; a write and its unlock two, and a few more and a walk over
+// the table after reads. Nothing is allocated but the table, and in crowds larger than it.
 type RWMutex struct {
 	s      syncq.Sync
 	policy syncq.Policy
@@ -79,8 +76,8 @@ func (rw *RWMutex) recorded(o int64, ok bool) bool {
 // New returns an RWMutex that admits by p.
 func New(p fair.Policy) *RWMutex { return &RWMutex{policy: p == fair.FIFO} }
 
-// Lock takes the write lock, once more if the goroutine writes already, else waits for it. It panics with
-// [locks.ErrUpgrade] if the goroutine reads. Java's writeLock().lock().
+// Lock takes the write lock, once more if the goroutine writes already, else waits for it. It
+// panics with [locks.ErrUpgrade] if the goroutine reads. Java's writeLock().lock().
 func (rw *RWMutex) Lock() {
 	me := goid.Fast()
 	if me == 0 || !rw.s.LockOrReenter(me) {
@@ -91,7 +88,7 @@ func (rw *RWMutex) Lock() {
 func (rw *RWMutex) lock(me int64) {
 	if ok, err := rw.rewrite(me); err != nil {
 		panic(err)
-	} else if !ok && !rw.recorded(me, rw.s.Seize(party(me)) || rw.s.Lock(party(me), rw.policy)) {
+	} else if !ok && !rw.recorded(me, rw.s.TryLockUnread(party(me), rw.policy) || rw.s.Lock(party(me), rw.policy)) {
 		panic(locks.ErrDeadlock)
 	}
 }
@@ -110,10 +107,13 @@ func (rw *RWMutex) rewrite(o int64) (held bool, err error) {
 	return false, nil
 }
 
-// TryLock takes the write lock if nobody else reads or writes, past whoever waits, and reports
-// whether it did. It does not for a goroutine that reads, and may not if a reader is on its way in that
-// has to wait then for somebody else. Java's writeLock().tryLock().
+// TryLock takes the write lock if nobody else reads or writes, past the waiters, and reports
+// whether it did. It does not for a goroutine that reads, and may not if a reader is on its way
+// in that has to wait then for somebody else. Java's writeLock().tryLock().
 func (rw *RWMutex) TryLock() bool {
+	if me := goid.Fast(); me != 0 && rw.s.LockOrReenter(me) {
+		return true
+	}
 	ok, err := rw.tryLock(goid.Get())
 	if err == locks.ErrTooManyHolds {
 		panic(err)
@@ -126,14 +126,7 @@ func (rw *RWMutex) tryLock(o int64) (bool, error) {
 	if held || err != nil {
 		return held, err
 	}
-	for rw.s.Idle() {
-		rw.s.Revoke(rw.policy)
-		if rw.recorded(o, rw.s.TryLockOwned(o)) {
-			return true, nil
-		}
-	}
-	// Another goroutine of the same explicit owner may have come first.
-	return rw.rewrite(o)
+	return rw.recorded(o, rw.s.TryLock(party(o)) || rw.s.TryLockUnread(party(o), rw.policy)), nil
 }
 
 // TryLockFor takes the write lock like Lock, but waits for at most d, and reports whether it
@@ -149,13 +142,12 @@ func (rw *RWMutex) TryLockFor(d time.Duration) bool {
 	if held || err != nil {
 		return held
 	}
-	rw.s.Revoke(rw.policy)
-	return rw.recorded(me, rw.s.LockFor(party(me), rw.policy, d))
+	return rw.recorded(me, rw.s.TryLockUnread(party(me), rw.policy) || rw.s.LockFor(party(me), rw.policy, d))
 }
 
-// Unlock gives one write hold back, and with the last the write lock; a goroutine that reads as well
-// goes on reading. It panics with [locks.ErrNotHeld] if the goroutine does not write. Java's
-// writeLock().unlock().
+// Unlock gives one write hold back, and with the last the write lock; a goroutine that reads as
+// well goes on reading. It panics with [locks.ErrNotHeld] if the goroutine does not write.
+// Java's writeLock().unlock().
 func (rw *RWMutex) Unlock() {
 	if me := goid.Fast(); me == 0 || !rw.s.LeaveOrUnlockWrite(me) {
 		if !rw.s.LeaveWrite(goid.Get(), rw.policy) {
@@ -167,22 +159,28 @@ func (rw *RWMutex) Unlock() {
 // RLock takes the lock for reading, once more if the goroutine reads or writes already, else
 // waits for it. Java's readLock().lock().
 func (rw *RWMutex) RLock() {
-	if me := goid.Fast(); me != 0 {
-		if b := rw.s.Bucket(me); b != nil {
-			if b.Has(me) {
-				if b.Reenter() {
-					return
-				}
-			} else if rw.s.Biased() && b.Enter(me) {
-				if rw.s.Biased() {
-					return
-				}
-				b.Exit()
-				rw.s.Left(rw.policy)
-			}
-		}
+	if me := goid.Fast(); me == 0 || !rw.readQuickly(me) {
+		rw.rlock(goid.Get())
 	}
-	rw.rlock(goid.Get())
+}
+
+// readQuickly takes the lock for reading if the goroutine reads already in the slot of its hash, or
+// if that is free and the lock is biased to readers.
+func (rw *RWMutex) readQuickly(me int64) bool {
+	b := rw.s.Slot(me)
+	switch {
+	case b == nil:
+		return false
+	case b.Has(me):
+		return b.Reenter()
+	case !rw.s.Biased() || !b.Enter(me):
+		return false
+	case rw.s.Biased():
+		return true
+	}
+	b.Exit()
+	rw.s.ReadersLeft(rw.policy)
+	return false
 }
 
 func (rw *RWMutex) rlock(me int64) {
@@ -204,9 +202,12 @@ func (rw *RWMutex) reread(me int64) bool {
 	return held
 }
 
-// TryRLock takes the lock for reading unless somebody else writes, past whoever waits, and
+// TryRLock takes the lock for reading unless another owner writes, past the waiters, and
 // reports whether it did. Java's readLock().tryLock().
 func (rw *RWMutex) TryRLock() bool {
+	if me := goid.Fast(); me != 0 && rw.readQuickly(me) {
+		return true
+	}
 	me := goid.Get()
 	return rw.reread(me) || rw.recorded(me, rw.s.TryRead(me, rw.policy))
 }
@@ -223,16 +224,15 @@ func (rw *RWMutex) TryRLockFor(d time.Duration) bool {
 	return rw.recorded(me, rw.s.ReadFor(me, rw.policy, d))
 }
 
-// RUnlock gives one read hold back. It panics with [locks.ErrNotHeld] if the goroutine has
-// none, whoever else reads. Java's readLock().unlock().
+// RUnlock gives one read hold back. It panics with [locks.ErrNotHeld] if the goroutine has none, even if others read. Java's readLock().unlock().
 func (rw *RWMutex) RUnlock() {
 	if me := goid.Fast(); me != 0 {
-		if b := rw.s.Bucket(me); b != nil && b.Has(me) {
+		if b := rw.s.Slot(me); b != nil && b.Has(me) {
 			if b.Leave() {
 				return
 			}
 			if b.Exit(); !rw.s.Biased() {
-				rw.s.Left(rw.policy)
+				rw.s.ReadersLeft(rw.policy)
 			}
 			return
 		}
@@ -257,7 +257,7 @@ func (rw *RWMutex) Downgrade() {
 }
 
 func (rw *RWMutex) downgrade(o int64) error {
-	switch held, counted := rw.s.DowngradeWrite(o); {
+	switch held, counted := rw.s.DowngradeWrite(o, rw.policy); {
 	case !held:
 		return locks.ErrNotHeld
 	case !counted:
@@ -266,12 +266,11 @@ func (rw *RWMutex) downgrade(o int64) error {
 	return nil
 }
 
-// TryUpgrade turns one read hold of the goroutine into a write hold if nobody else reads, past whoever
-// waits, and reports whether it did. If not, the read hold stays. It panics with
+// TryUpgrade turns one read hold of the goroutine into a write hold if nobody else reads, past the waiters, and reports whether it did. If not, the read hold stays. It panics with
 // [locks.ErrNotHeld] if the goroutine does not read. Java's ReentrantReadWriteLock has no such
 // thing; StampedLock has tryConvertToWriteLock.
 func (rw *RWMutex) TryUpgrade() bool {
-	upgraded, reads := rw.s.Upgrade(goid.Get())
+	upgraded, reads := rw.s.Upgrade(goid.Get(), rw.policy)
 	if !reads {
 		panic(locks.ErrNotHeld)
 	}
@@ -289,15 +288,22 @@ func (rw *RWMutex) LockContext(ctx context.Context) error {
 		return err
 	}
 	o := int64(locks.CurrentOwner(ctx))
-	held, err := rw.rewrite(o)
-	switch {
-	case err != nil:
-		return ctxerr.Wrap(op, err)
-	case held:
-		return nil
+	var out syncq.Outcome
+	if o < 0 {
+		out = rw.s.Shares().Lock(ctx, party(o), rw.policy)
+	} else {
+		held, err := rw.rewrite(o)
+		switch {
+		case err != nil:
+			return ctxerr.Wrap(op, err)
+		case held:
+			return nil
+		case !rw.s.TryLockUnread(party(o), rw.policy):
+			out = rw.s.LockContext(ctx, party(o), rw.policy)
+		}
 	}
-	rw.s.Revoke(rw.policy)
-	return rw.outcome(op, ctx, o, rw.s.LockOwned(ctx, party(o), rw.policy))
+	rw.recorded(o, out == syncq.Acquired)
+	return outcome.Error(op, ctx, out)
 }
 
 // TryLockContext is TryLock for ctx's owner; one that reads gets [locks.ErrUpgrade]. ctx bounds
@@ -307,25 +313,49 @@ func (rw *RWMutex) TryLockContext(ctx context.Context) (bool, error) {
 	if err := ctxerr.Check(op, ctx); err != nil {
 		return false, err
 	}
-	ok, err := rw.tryLock(int64(locks.CurrentOwner(ctx)))
+	o := int64(locks.CurrentOwner(ctx))
+	if o < 0 {
+		return rw.tried(op, ctx, o, rw.s.Shares().TryLock(o, rw.policy))
+	}
+	ok, err := rw.tryLock(o)
 	if err != nil {
 		err = ctxerr.Wrap(op, err)
 	}
 	return ok, err
 }
 
+// tried returns what a try of an explicit owner does, which ended as out says.
+func (rw *RWMutex) tried(op string, ctx context.Context, o int64, out syncq.Outcome) (bool, error) {
+	if rw.recorded(o, out == syncq.Acquired) || out == syncq.Busy {
+		return out == syncq.Acquired, nil
+	}
+	return false, outcome.Error(op, ctx, out)
+}
+
 // UnlockContext is Unlock for ctx's owner, but returns an error that matches
 // [locks.ErrNotHeld] where Unlock panics. It ignores that ctx has ended.
 func (rw *RWMutex) UnlockContext(ctx context.Context) error {
-	return rw.release("rwlock: UnlockContext by ", ctx, rw.s.LeaveWrite)
+	o := locks.CurrentOwner(ctx)
+	if o < 0 {
+		return result("rwlock: UnlockContext by ", o, rw.s.Shares().Unlock(int64(o), rw.policy))
+	}
+	return released("rwlock: UnlockContext by ", o, rw.s.LeaveWrite(int64(o), rw.policy))
 }
 
-func (rw *RWMutex) release(op string, ctx context.Context, leave func(int64, syncq.Policy) bool) error {
-	o := locks.CurrentOwner(ctx)
-	if !leave(int64(o), rw.policy) {
-		return ctxerr.Wrap(op+o.String(), locks.ErrNotHeld)
+// released returns the error of op by o, which had a hold to give back if ok is set.
+func released(op string, o locks.Owner, ok bool) error {
+	if ok {
+		return nil
 	}
-	return nil
+	return ctxerr.Wrap(op+o.String(), locks.ErrNotHeld)
+}
+
+// result returns the error of op by o, which ended as out says.
+func result(op string, o locks.Owner, out syncq.Outcome) error {
+	if out == syncq.Acquired {
+		return nil
+	}
+	return ctxerr.Wrap(op+o.String(), outcome.Cause(out))
 }
 
 // RLockContext takes the lock for reading for ctx's owner, once more if it reads or writes
@@ -336,26 +366,22 @@ func (rw *RWMutex) RLockContext(ctx context.Context) error {
 	if err := ctxerr.Check(op, ctx); err != nil {
 		return err
 	}
-	o := int64(locks.CurrentOwner(ctx))
-	switch held, counted := rw.s.ReenterRead(o); {
-	case counted:
-		return nil
-	case held:
-		return ctxerr.Wrap(op, locks.ErrTooManyHolds)
-	}
 	rw.s.Describe(&kind)
-	return rw.outcome(op, ctx, o, rw.s.ReadContext(ctx, o, rw.policy))
-}
-
-// outcome returns nil if a wait for the lock was successful, or why it was not.
-func (rw *RWMutex) outcome(op string, ctx context.Context, o int64, ok bool) error {
-	switch {
-	case rw.recorded(o, ok):
-		return nil
-	case ctx.Err() == nil:
-		return ctxerr.Wrap(op, locks.ErrDeadlock)
+	o := int64(locks.CurrentOwner(ctx))
+	var out syncq.Outcome
+	if o < 0 {
+		out = rw.s.Shares().LockShared(ctx, party(o), rw.policy)
+	} else {
+		switch held, counted := rw.s.ReenterRead(o); {
+		case counted:
+			return nil
+		case held:
+			return ctxerr.Wrap(op, locks.ErrTooManyHolds)
+		}
+		out = rw.s.ReadContext(ctx, o, rw.policy)
 	}
-	return ctxerr.Ended(op, ctx)
+	rw.recorded(o, out == syncq.Acquired)
+	return outcome.Error(op, ctx, out)
 }
 
 // TryRLockContext is TryRLock for ctx's owner. ctx bounds nothing here; but one that has ended
@@ -366,33 +392,39 @@ func (rw *RWMutex) TryRLockContext(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	o := int64(locks.CurrentOwner(ctx))
+	if o < 0 {
+		return rw.tried(op, ctx, o, rw.s.Shares().TryLockShared(o, rw.policy))
+	}
 	switch held, counted := rw.s.ReenterRead(o); {
 	case counted:
 		return true, nil
 	case held:
 		return false, ctxerr.Wrap(op, locks.ErrTooManyHolds)
 	}
-	if rw.recorded(o, rw.s.TryRead(o, rw.policy)) {
-		return true, nil
-	}
-	// Another goroutine of the same explicit owner may have come first.
-	_, counted := rw.s.ReenterRead(o)
-	return counted, nil
+	return rw.recorded(o, rw.s.TryRead(o, rw.policy)), nil
 }
 
 // RUnlockContext is RUnlock for ctx's owner, but returns an error that matches
 // [locks.ErrNotHeld] where RUnlock panics. It ignores that ctx has ended.
 func (rw *RWMutex) RUnlockContext(ctx context.Context) error {
-	return rw.release("rwlock: RUnlockContext by ", ctx, rw.s.Unread)
+	o := locks.CurrentOwner(ctx)
+	if o < 0 {
+		return result("rwlock: RUnlockContext by ", o, rw.s.Shares().UnlockShared(int64(o), rw.policy))
+	}
+	return released("rwlock: RUnlockContext by ", o, rw.s.Unread(int64(o), rw.policy))
 }
 
 // DowngradeContext is Downgrade for ctx's owner, but returns an error that matches
 // [locks.ErrNotHeld] where Downgrade panics. Like an unlock it ignores that ctx has
 // ended.
 func (rw *RWMutex) DowngradeContext(ctx context.Context) error {
+	const op = "rwlock: DowngradeContext by "
 	o := locks.CurrentOwner(ctx)
+	if o < 0 {
+		return result(op, o, rw.s.Shares().Downgrade(int64(o), rw.policy))
+	}
 	if err := rw.downgrade(int64(o)); err != nil {
-		return ctxerr.Wrap("rwlock: DowngradeContext by "+o.String(), err)
+		return ctxerr.Wrap(op+o.String(), err)
 	}
 	return nil
 }
@@ -406,25 +438,34 @@ func (rw *RWMutex) TryUpgradeContext(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	o := locks.CurrentOwner(ctx)
-	upgraded, reads := rw.s.Upgrade(int64(o))
+	var upgraded, reads bool
+	if o < 0 {
+		out := rw.s.Shares().Upgrade(int64(o), rw.policy)
+		upgraded, reads = out == syncq.Acquired, out != syncq.NotHeld
+	} else {
+		upgraded, reads = rw.s.Upgrade(int64(o), rw.policy)
+	}
 	if !reads {
 		return false, ctxerr.Wrap(op+" by "+o.String(), locks.ErrNotHeld)
 	}
 	return upgraded, nil
 }
 
-// NewCond returns a new condition of the write lock. To wait, an owner must write and must
-// not read: a wait gives up the write holds only, and could not get them back against the owner's own read
-// hold. It is refused with [locks.ErrUpgrade]. Java's writeLock().newCondition(); the read
-// lock has no conditions.
-func (rw *RWMutex) NewCond() *condition.Cond {
+// NewCond returns a new condition of the write lock. To wait, an owner must write and must not
+// read: a wait gives up the write holds only, and could not get them back against the owner's
+// own read hold. It is refused with [locks.ErrUpgrade]. Java's writeLock().newCondition(); the
+// read lock has no conditions.
+func (rw *RWMutex) NewCond() *condition.Cond { return rw.newCond(rw) }
+
+// newCond returns a condition of the lock, which its user knows as of.
+func (rw *RWMutex) newCond(of any) *condition.Cond {
 	rw.s.Describe(&kind) // a waiter that is signalled may be the first in the lock's queue
-	return condition.AttachIf(&rw.s, rw.policy, func(o int64) error {
+	return attach.New(attach.Cond{Of: of, S: &rw.s, Policy: rw.policy, Owned: true, Refuse: func(o int64) error {
 		if rw.s.ReadHolds(o) > 0 {
 			return locks.ErrUpgrade
 		}
 		return nil
-	})
+	}}).(*condition.Cond)
 }
 
 // RLocker returns the read side as a [sync.Locker], like [sync.RWMutex.RLocker].

@@ -293,6 +293,8 @@ func (p *rwPlay) step(s rwStep) string {
 			want = locks.ErrNotHeld
 		case reads:
 			want = locks.ErrUpgrade
+		case q.calls == nil && m.holds > 1: // each call of an explicit owner has a goroutine of its own
+			want = condition.ErrSharedHolds
 		default:
 			m.cond = append(m.cond, rwWaiter{id, true, m.holds, deadline})
 			m.writer = -1

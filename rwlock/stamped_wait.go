@@ -89,11 +89,7 @@ type stampedWaiter struct {
 }
 
 // Waiters are used again: a contended acquisition allocates nothing in the steady state.
-var stampedWaiters = sync.Pool{New: func() any {
-	n := new(stampedWaiter)
-	n.place.Init()
-	return n
-}}
+var stampedWaiters = sync.Pool{New: func() any { return new(stampedWaiter) }}
 
 // wait takes the lock in turn, and returns its stamp, tooMany, or 0 if the limit ended first.
 func (l *StampedLock) wait(write bool, lim *limit) Stamp {

@@ -13,8 +13,8 @@ import (
 // value at each call, and a [sync.Locker] as well.
 func (rw *RWMutex) ReadLocker() locks.TryLocker { return (*readView)(rw) }
 
-// WriteLocker returns the write side for call sites that know only [locks.TryLocker]. It is the same
-// value at each call, and a [sync.Locker] as well.
+// WriteLocker returns the write side for call sites that know only [locks.TryLocker]. It is the
+// same value at each call, and a [sync.Locker] as well.
 func (rw *RWMutex) WriteLocker() locks.TryLocker { return (*writeView)(rw) }
 
 // readView is the read side of an RWMutex.
@@ -37,8 +37,8 @@ func (v *readView) TryLockContext(ctx context.Context) (bool, error) {
 
 func (v *readView) UnlockContext(ctx context.Context) error { return v.rw().RUnlockContext(ctx) }
 
-// HasNoConditions tells package condition that there are none: a wait would have to give up all read holds of its owner, and
-// those who read change nothing that one could wait for.
+// HasNoConditions tells package condition that there are none: a wait would have to give up all
+// read holds of its owner, and those who read change nothing that one could wait for.
 func (v *readView) HasNoConditions() {}
 
 // String describes the lock and its state.
@@ -65,7 +65,7 @@ func (v *writeView) TryLockContext(ctx context.Context) (bool, error) {
 func (v *writeView) UnlockContext(ctx context.Context) error { return v.rw().UnlockContext(ctx) }
 
 // NewCond returns a new condition of the write side.
-func (v *writeView) NewCond() *condition.Cond { return v.rw().NewCond() }
+func (v *writeView) NewCond() *condition.Cond { return v.rw().newCond(v) }
 
 // String describes the lock and its state.
 func (v *writeView) String() string { return v.rw().String() + ".WriteLocker" }

@@ -100,11 +100,7 @@ type mcsNode struct {
 }
 
 // Nodes are used again: a contended acquisition allocates nothing in the steady state.
-var mcsNodes = sync.Pool{New: func() any {
-	n := new(mcsNode)
-	n.place.Init()
-	return n
-}}
+var mcsNodes = sync.Pool{New: func() any { return new(mcsNode) }}
 
 func newMCSNode(who int64) *mcsNode {
 	n := mcsNodes.Get().(*mcsNode)
@@ -148,9 +144,7 @@ func (m *MCS) wait(who int64) {
 		return
 	}
 	if n.state.Load() < granted && n.state.CompareAndSwap(spinning, parked) {
-		n.place.Begin()
-		n.place.Wait()
-		n.place.End() // before the releaser may recycle n
+		n.place.Park()
 	}
 	if !n.state.CompareAndSwap(granted, taken) {
 		n.recycle()

@@ -6,8 +6,10 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/condition"
+	"github.com/jucgo/locks/internal/attach"
 	"github.com/jucgo/locks/internal/ctxerr"
 	"github.com/jucgo/locks/internal/goid"
+	"github.com/jucgo/locks/internal/outcome"
 	"github.com/jucgo/locks/internal/syncq"
 )
 
@@ -101,11 +103,11 @@ func (m *Mutex) LockContext(ctx context.Context) error {
 	if err := ctxerr.Check(op, ctx); err != nil {
 		return err
 	}
-	if m.TryLock() || m.spin() ||
-		m.s.LockContext(ctx, syncq.Anonymous(int64(locks.CurrentOwner(ctx))), syncq.NonFair) {
+	if m.TryLock() || m.spin() {
 		return nil
 	}
-	return ctxerr.Ended(op, ctx)
+	p := syncq.Anonymous(int64(locks.CurrentOwner(ctx)))
+	return outcome.Error(op, ctx, m.s.LockContext(ctx, p, syncq.NonFair))
 }
 
 // TryLockContext is TryLock for call sites that may go distributed. ctx bounds nothing here; but
@@ -117,7 +119,9 @@ func (m *Mutex) TryLockContext(ctx context.Context) (bool, error) { return tryLo
 func (m *Mutex) UnlockContext(context.Context) error { return unlocked(m.s.Unlock(syncq.NonFair)) }
 
 // NewCond returns a new condition of the lock. Java's newCondition().
-func (m *Mutex) NewCond() *condition.Cond { return condition.Attach(&m.s, syncq.NonFair, false) }
+func (m *Mutex) NewCond() *condition.Cond {
+	return attach.New(attach.Cond{Of: m, S: &m.s, Policy: syncq.NonFair}).(*condition.Cond)
+}
 
 // IsLocked reports whether anybody holds the lock.
 func (m *Mutex) IsLocked() bool { return m.s.Held() }

@@ -106,8 +106,7 @@ func (m *Ticket) wait(t uint64, who int64) {
 	queued := m.enqueue(n)
 	m.guard.Unlock()
 	if queued {
-		n.place.Begin()
-		n.place.Wait()
+		n.place.Park()
 	}
 	n.recycle()
 }

@@ -24,11 +24,7 @@ func (n *ticketNode) void() bool { return !n.queued }
 // Nodes are used again: a contended acquisition allocates nothing in the steady state. One is
 // given back by its user, when nobody can be about to unpark it any more, or, if it was left to
 // the queue, by the goroutine that takes it out there.
-var ticketNodes = sync.Pool{New: func() any {
-	n := new(ticketNode)
-	n.place.Init()
-	return n
-}}
+var ticketNodes = sync.Pool{New: func() any { return new(ticketNode) }}
 
 func newTicketNode(t uint64, who int64) *ticketNode {
 	n := ticketNodes.Get().(*ticketNode)

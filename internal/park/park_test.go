@@ -14,8 +14,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
-
-	"github.com/jucgo/locks/internal/prefetch"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -95,29 +93,6 @@ func TestAGoroutineParkedOutsideCanBeUnparkedFromABubble(t *testing.T) {
 	}
 	synctest.Test(t, func(*testing.T) { p.Unpark() })
 	<-done
-}
-
-func TestFetchingForWhoIsParkedChangesNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := new(Place)
-		frame := prefetch.Frame()
-		p.Fetch(frame) // nobody is there
-		var back atomic.Bool
-		go func() { p.Park(); back.Store(true) }()
-		synctest.Wait()
-		for _, f := range []uintptr{frame, 0, ^uintptr(0)} { // one on a stack that was moved may be anywhere
-			p.Fetch(f)
-		}
-		synctest.Wait()
-		require.False(t, back.Load())
-		require.True(t, p.busy())
-		p.Unpark()
-		synctest.Wait()
-		require.True(t, back.Load())
-		p.Unpark()
-		p.Fetch(frame) // a permit is there
-		p.Park()
-	})
 }
 
 func TestResetTakesALeftPermitAndClosesThePlace(t *testing.T) {
@@ -222,8 +197,7 @@ func TestTheBlockProfileHasTheWaits(t *testing.T) {
 	runtime.SetBlockProfileRate(1)
 	defer runtime.SetBlockProfileRate(0)
 	p := new(Place)
-	lookAgain()
-	for range 3 { // of which the first tells that there is a profile
+	for range 3 {
 		done := make(chan struct{})
 		go func() { waitForTheProfile(p); close(done) }()
 		for !p.busy() {
@@ -241,8 +215,8 @@ func TestTheBlockProfileHasTheWaits(t *testing.T) {
 //go:noinline
 func waitForTheProfile(p *Place) { p.Park() }
 
-// waitsIn returns how many waits of waitForTheProfile there are in a profile: a line of each stack begins with the cycles and the count, and
-// the frames follow.
+// waitsIn returns how many waits of waitForTheProfile there are in a profile: a line of each
+// stack begins with the cycles and the count, and the frames follow.
 func waitsIn(t *testing.T, profile string) (n int) {
 	for _, stack := range strings.Split(profile, "\n\n") {
 		for _, entry := range regexp.MustCompile(`(?m)^\d+ (\d+) @[^\n]*\n(?:#[^\n]*\n?)*`).FindAllStringSubmatch(stack, -1) {
@@ -272,3 +246,6 @@ func TestAStackTraceSaysThatTheGoroutineWaits(t *testing.T) {
 	p.Unpark()
 	<-done
 }
+
+// busy reports whether a goroutine is parked here.
+func (p *Place) busy() bool { return p.state.Load() == parked }

@@ -2,246 +2,212 @@ package syncq
 
 import (
 	"context"
-	"math"
-	"sync"
 	"time"
 )
 
-// Cond is the queue of one condition of a lock. Its methods are for the lock's holder,
-// except where they say otherwise.
+// Cond is the queue of one condition of a lock. Its methods are for the lock's holder, except where
+// they say otherwise.
 //
-// A waiter is in the condition's queue or in the lock's, and moves between
-// them with the lock's guard held. Whether a wait ends by a signal or by its limit is who
-// takes the waiter out of the condition's queue; the other finds it gone.
+// A waiter is in the condition's queue or in the lock's, and moves between them with the lock's
+// guard held. The one that takes the waiter out of the condition's queue decides how the wait
+// ended, by a signal or by its limit; the other finds it gone.
 type Cond struct {
 	s      *Sync
 	policy Policy
-	outer  sync.Locker
 	queue  list // guarded by s.guard
 }
 
 // NewCond returns a condition of the lock whose synchronizer is s.
 func NewCond(s *Sync, policy Policy) *Cond { return &Cond{s: s, policy: policy} }
 
-// NewCondOver returns a condition of a lock that has no Sync. In place of the lock's
-// own queue it has a gate, a Sync that is free but while waiters come back: each
-// takes the lock behind the gate and only then lets the next one through,
-// so that a broadcast does not send them all at the lock together.
-func NewCondOver(l sync.Locker) *Cond { return &Cond{s: new(Sync), policy: FIFO, outer: l} }
-
 // Sync returns the synchronizer of c's lock.
 func (c *Cond) Sync() *Sync { return c.s }
 
-// Wait gives up all exclusive holds, waits for a signal, and takes as many holds again.
-func (c *Cond) Wait(p Party) { c.wait(newNode(p, false), nil) }
+// Wait gives up all exclusive holds of a goroutine or of a lock without owners, waits for a signal,
+// and takes as many holds again.
+func (c *Cond) Wait(p Party) { c.waitHolds(p, nil) }
 
-// WaitFor is Wait for at most d, and reports whether a signal ended it. Either way the
-// lock is held again.
-func (c *Cond) WaitFor(p Party, d time.Duration) bool {
-	l := after(d)
-	defer l.stop()
-	_, signalled := c.wait(newNode(p, false), &l)
-	return signalled
+// WaitFor is Wait for at most d, and reports whether a signal ended it. Either way the lock is held
+// again.
+func (c *Cond) WaitFor(p Party, d time.Duration) (signalled bool) {
+	return c.waitHolds(p, after(d))
 }
 
-// WaitContext is Wait until ctx ends, and reports whether a signal ended it. Either
-// way the lock is held again.
-func (c *Cond) WaitContext(ctx context.Context, p Party) bool {
-	_, signalled := c.WaitOwned(ctx, p)
-	return signalled
+// WaitContext is Wait until ctx ends, and reports whether a signal ended it. Either way the lock is
+// held again.
+func (c *Cond) WaitContext(ctx context.Context, p Party) (signalled bool) {
+	return c.waitHolds(p, until(ctx))
 }
 
-// WaitOwned is WaitContext for an owner of which another goroutine may just have released the lock, or
-// begun to share it too. Then it does nothing, and reports that it has not waited.
-func (c *Cond) WaitOwned(ctx context.Context, p Party) (waited, signalled bool) {
-	l := until(ctx)
-	return c.wait(newNode(p, false), &l)
-}
-
-func (c *Cond) wait(n *node, l *limit) (waited, signalled bool) {
-	s := c.s
-	if l != nil {
-		l.permit = n.place.Open()
-	}
-	p, owner := Party{n.value, n.who, n.kind}, int64(n.value)>>shift
-	var holds int64
-	s.guard.Lock()
-	if c.outer == nil {
-		if explicit(owner) && (!s.HeldBy(owner) || s.covered.own() > 0) {
-			s.guard.Unlock()
-			n.recycle()
-			return false, false
-		}
-		holds, s.Holds = s.Holds, 0
-	}
-	n.patient = l == nil && c.outer == nil // who waits at a gate may have to leave it
-	c.queue.push(n)
-	if c.outer != nil {
-		s.guard.Unlock()
-		c.giveUp(n)
-	} else {
-		next := s.release(c.policy, 0)
-		s.guard.Unlock()
-		unpark(next)
-	}
-
-	if l == nil {
-		n.place.Wait()
-		for !s.mine(n, c.policy) {
-			n.place.Wait()
-		}
-		signalled = true
-	} else {
-		signalled = c.awaitLimited(n, l)
-	}
+func (c *Cond) waitHolds(p Party, l *limit) (signalled bool) {
+	holds := c.s.Holds
+	c.s.Holds = 0
+	n := newNode(p, false)
+	l.begin(n)
+	c.enter(n, drop)
+	signalled = c.await(n, l)
+	l.end()
 	n.recycle()
-	if c.outer != nil {
-		c.takeBack()
-		return true, signalled
+	c.s.Holds = holds
+	if Recording() && c.s.Kind() != nil {
+		c.s.Record(p.who)
 	}
-	if holds > 0 {
-		s.restore(p, c.policy, holds)
-	}
-	if explicit(owner) {
-		s.siblings(owner)
-	}
-	if Recording() && s.Kind() != nil {
-		s.Record(p.who)
-	}
-	return true, signalled
+	return signalled
 }
 
-// restore gives p, who has come back to the lock, as many holds again as it had beyond the first.
-//
-// It adds them: other goroutines of an explicit owner may have come in together with this one. And they may have given a
-// hold back already, and the lock with it, since no more than one showed; then that was the first of those that the wait gave
-// up, and the rest takes the lock once more.
-func (s *Sync) restore(p Party, policy Policy, holds int64) {
-	for ; holds > 0; holds-- {
-		s.guard.Lock()
-		held := s.HeldBy(int64(p.value) >> shift)
-		if held {
-			s.Holds += holds
-		}
-		s.guard.Unlock()
-		if held {
-			return
-		}
-		s.Lock(p, policy)
+// enter puts n in c's queue, and releases the lock by step.
+func (c *Cond) enter(n *node, step func(uint64) (uint64, bool)) {
+	if c.s.kind.Load() != nil || n.kind != nil {
+		c.s.enlist(n.kind) // a signal moves n to the lock's queue
 	}
+	c.s.guard.Lock()
+	c.queue.push(n)
+	wake, _ := c.s.advance(c.policy, step)
+	c.s.guard.Unlock()
+	unpark(wake)
 }
 
-// awaitLimited waits in c, then in the lock's queue until n holds the lock, and
-// reports whether it left c by a signal.
-func (c *Cond) awaitLimited(n *node, l *limit) (signalled bool) {
+// await waits in c's queue, then in the lock's until n holds the lock or is dismissed, and reports
+// whether n left c's queue by a signal.
+func (c *Cond) await(n *node, l *limit) (signalled bool) {
+	signalled, queued := c.awaitSignal(n, l)
+	if queued {
+		c.s.await(n, c.policy, nil)
+	}
+	return signalled
+}
+
+// awaitSignal waits until a signal or the limit has taken n out of c's queue, and reports
+// which, and whether n may still have to wait for the lock.
+func (c *Cond) awaitSignal(n *node, l *limit) (signalled, queued bool) {
 	s := c.s
 	if l.park(n) {
-		s.await(n, c.policy, nil, true)
-		return true
+		return true, c.policy == NonFair && !s.compete(n)
 	}
 	s.guard.Lock()
-	signalled = n.in != &c.queue
-	queued := true
+	signalled, queued = n.in != &c.queue, true
+	var wake *node
 	if !signalled {
 		c.queue.remove(n)
-		queued = s.enqueueGuarded(n, c.policy)
+		wake, queued = s.join(n, c.policy)
 	}
 	s.guard.Unlock()
-	if queued {
-		if s.readers.Load() != nil {
-			s.Left(c.policy)
-		}
-		s.await(n, c.policy, nil, false)
-	}
-	return signalled
+	unpark(wake)
+	return signalled, queued
 }
 
-// Signal moves the longest waiter to the lock's queue, and reports whether
-// there was one. On return it is there; it runs when the lock is its own.
+// Signal moves the longest waiter to the lock's queue, and reports whether there was one. On return
+// the waiter is there; it runs when it holds the lock.
 //
-// If the lock is free, which only a lock without owners allows, the waiter gets it or
-// is roused.
-func (c *Cond) Signal() bool {
-	return c.transfer(1) == 1
-}
+// If the lock is free, which only a lock without owners allows, the waiter gets it or is woken.
+func (c *Cond) Signal() bool { return c.transfer(1, 0) == 1 }
 
-// Broadcast moves all waiters to the lock's queue, in their order, and returns their number.
-func (c *Cond) Broadcast() int {
-	return c.transfer(math.MaxInt)
+// Broadcast moves all waiters to the lock's queue, in their order, and returns their number. Under
+// NonFair the lock then goes from one to the next.
+func (c *Cond) Broadcast() (moved int) {
+	n := c.Len()
+	since := time.Duration(0)
+	if n > 1 {
+		since = due
+	}
+	for moved < n {
+		k := c.transfer(min(part, n-moved), since)
+		if k == 0 {
+			break // the rest gave up
+		}
+		moved += k
+	}
+	return moved
 }
 
 // transfer moves the first most waiters, or as many as there are, and returns their number.
-func (c *Cond) transfer(most int) (k int) {
+func (c *Cond) transfer(most int, since time.Duration) (moved int) {
 	s := c.s
-	at := due
+	if since == 0 && c.policy == NonFair {
+		since = now()
+	}
 	s.guard.Lock()
-	if c.policy == NonFair && min(most, c.queue.len) == 1 {
-		at = now()
-	}
-	for n := c.queue.head; n != nil && k < most; n = c.queue.head {
+	for n := c.queue.head; n != nil && moved < most; n = c.queue.head {
 		c.queue.remove(n)
-		n.since = at
-		s.transfer(n, c.policy)
-		k++
+		n.since = since
+		s.push(n)
+		moved++
 	}
-	if c.policy == NonFair && k > 1 {
-		s.owe()
+	var wake *node
+	if moved > 0 {
+		wake, _ = s.advance(c.policy, keep)
 	}
 	s.guard.Unlock()
-	if k > 0 && s.readers.Load() != nil {
-		s.Left(c.policy) // if another goroutine of the signaller's owner has given the lock up
-	}
-	return k
+	unpark(wake)
+	return moved
 }
 
-// owe has the next release hand the lock over, unless it is free or the first in the queue was there before those who are
-// due, who come after it. The guard is held, and somebody is in the queue.
-func (s *Sync) owe() {
-	for s.queue.head.since == due {
-		w := s.Word.Load()
-		if free(w) || s.Word.CompareAndSwap(w, w&^woken|handoff) {
-			return
-		}
-	}
-}
-
-// transfer puts the waiter n, whose user is parked, in the lock's queue. The
-// guard is held.
-func (s *Sync) transfer(n *node, policy Policy) {
-	for {
-		w := s.Word.Load()
-		switch {
-		case !free(w):
-			if w&queued != 0 || s.Word.CompareAndSwap(w, w&^biased|queued) {
-				s.join(n)
-				return
-			}
-		case policy == FIFO: // free, so nobody waits
-			if s.Word.CompareAndSwap(w, n.value) {
-				n.state.Store(granted)
-				n.place.Unpark()
-				return
-			}
-		case s.Word.CompareAndSwap(w, queued|woken):
-			s.join(n)
-			if w&woken == 0 {
-				unpark(s.rouse())
-			}
-			return
-		}
-	}
-}
-
-// Len returns the number of waiters. Anybody may call it.
+// Len returns the number of waiters. Any goroutine may call it.
 func (c *Cond) Len() int {
 	c.s.guard.Lock()
 	defer c.s.guard.Unlock()
 	return c.queue.len
 }
 
-// Waiters returns the waiting parties, longest wait first. Anybody may call it.
-func (c *Cond) Waiters() []int64 {
-	c.s.guard.Lock()
-	defer c.s.guard.Unlock()
-	return c.queue.owners()
+// Waiters returns the waiting owners, longest wait first. Any goroutine may call it.
+func (c *Cond) Waiters() []int64 { return c.s.owners(&c.queue) }
+
+// Waiter is a wait for a condition of a lock that has no Sync: a Cond over a gate, which is
+// free but while waiters come back. The waiter is in the condition's queue before it releases
+// the lock behind the gate, so that no signal is missed.
+type Waiter struct {
+	c *Cond
+	n *node
+	l *limit
+}
+
+// Enter begins a wait that ends with ctx, if that is not nil, or after d, if that is not negative.
+func (c *Cond) Enter(ctx context.Context, d time.Duration, who int64) Waiter {
+	w := Waiter{c: c, n: newNode(Anonymous(who), false)}
+	switch {
+	case ctx != nil:
+		w.l = until(ctx)
+	case d >= 0:
+		w.l = after(d)
+	}
+	w.l.begin(w.n)
+	c.enter(w.n, keep)
+	return w
+}
+
+// Await waits until the caller holds the gate, and reports whether a signal ended the wait.
+func (w Waiter) Await() (signalled bool) {
+	signalled = w.c.await(w.n, w.l)
+	w.l.end()
+	w.n.recycle()
+	return signalled
+}
+
+// Abandon ends the wait of a caller that has not released the lock behind the gate after all. A
+// signal that it got meanwhile goes to the next waiter: the waiters that were signalled before
+// wait for a lock that the caller may still have.
+func (w Waiter) Abandon() {
+	s, n := w.c.s, w.n
+	s.guard.Lock()
+	var wake *node
+	signalled, unparked, holds := n.in != &w.c.queue, n.state != waiting, n.state == granted
+	switch n.in {
+	case &w.c.queue:
+		w.c.queue.remove(n)
+	case &s.queue:
+		wake = s.cancel(n, w.c.policy)
+	}
+	s.guard.Unlock()
+	unpark(wake)
+	if unparked {
+		n.place.Park()
+	}
+	if signalled {
+		w.c.Signal()
+	}
+	if holds {
+		s.Unlock(w.c.policy)
+	}
+	w.l.end()
+	n.recycle()
 }

@@ -2,6 +2,7 @@ package syncq
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"runtime"
 	"sync"
@@ -12,76 +13,504 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// played is a wait of an explicit owner that the test plays itself, step by step. Between its first step and
+// its last one the other goroutines of the owner may do anything.
+type played struct {
+	x  *Shares
+	sh *share
+	a  *attempt
+}
+
+// plays begins a wait for x, which the owner may not enter now.
+func plays(t *testing.T, x *Shares, owner int64, isShared bool, policy Policy) played {
+	t.Helper()
+	p := played{x: x}
+	x.mu.Lock()
+	p.sh = x.get(owner)
+	p.a = x.begin(p.sh, Owned(owner), isShared, policy)
+	x.mu.Unlock()
+	return p
+}
+
+// queue puts the waiter in the queue.
+func (p played) queue(t *testing.T) played {
+	t.Helper()
+	require.True(t, p.x.s.enqueue(p.a.node, p.a.policy))
+	return p
+}
+
+// returns waits until the waiter has the lock or is dismissed, and ends its wait.
+func (p played) returns(t *testing.T) {
+	t.Helper()
+	require.True(t, run(func() bool { return p.x.s.await(p.a.node, p.a.policy, nil) }).result(t))
+	require.Equal(t, Acquired, p.x.end(p.sh, p.a, Acquired))
+}
+
+// shares runs f with a lock of each policy.
+func shares(t *testing.T, f func(t *testing.T, x *Shares, policy Policy)) {
+	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
+		f(t, s.Shares(), policy)
+		require.Empty(t, s.Shares().of)
+	})
+}
+
+// locks has a goroutine wait for x, and returns when it is in the queue.
+func locks(t *testing.T, x *Shares, owner int64, isShared bool, policy Policy, at int) call {
+	t.Helper()
+	c := run(func() bool { return x.lock(context.Background(), Owned(owner), isShared, policy) == Acquired })
+	eventually(t, func() bool { return x.s.Len() == at })
+	return c
+}
+
+// condWait has a goroutine of owner acquire n holds of x, and wait for c. The result is whether it was signalled.
+func condWait(t *testing.T, x *Shares, ctx context.Context, c *Cond, owner int64, n, at int) call {
+	t.Helper()
+	w := run(func() bool {
+		for range n {
+			if x.Lock(context.Background(), Owned(owner), c.policy) != Acquired {
+				t.Error("no hold")
+			}
+		}
+		signalled, out := x.Wait(ctx, c, Owned(owner))
+		if out != Acquired {
+			t.Error("the wait was refused:", out)
+		}
+		return signalled
+	})
+	eventually(t, func() bool { return c.Len() == at })
+	return w
+}
+
+// unlocks gives back n exclusive holds, which are all of them.
+func unlocks(t *testing.T, x *Shares, owner int64, n int, policy Policy) {
+	t.Helper()
+	for k := range n {
+		require.Equal(t, n-k, x.WriteHolds(owner))
+		require.Equal(t, Acquired, x.Unlock(owner, policy))
+	}
+	require.Zero(t, x.WriteHolds(owner))
+}
+
 func TestWaitersOfOneExplicitOwnerGetTheLockTogether(t *testing.T) {
-	for _, policy := range []Policy{NonFair, FIFO} {
-		var s Sync
-		ctx := t.Context()
-		require.True(t, s.TryLock(Owned(1)))
-		var waits []call
-		for i, o := range []int64{-5, 2, -5, 3, -5} {
-			waits = append(waits, run(func() bool { return s.LockOwned(ctx, Owned(o), policy) }))
-			eventually(t, func() bool { return s.Len() == i+1 })
+	shares(t, func(t *testing.T, x *Shares, policy Policy) {
+		require.True(t, x.s.TryLock(Owned(1)))
+		var waiters []call
+		for i, o := range []int64{-5, -2, -5, -3, -5} {
+			waiters = append(waiters, locks(t, x, o, false, policy, i+1))
 		}
-		require.True(t, s.Leave(1, policy))
+		require.True(t, x.s.Leave(1, policy))
 		for _, i := range []int{0, 2, 4} {
-			require.True(t, waits[i].result(t))
+			require.True(t, waiters[i].result(t))
 		}
-		require.EqualValues(t, -5, s.Owner())
-		require.Equal(t, []int64{2, 3}, s.Waiters())
-		for range 3 {
-			require.EqualValues(t, -5, s.Owner())
-			require.True(t, s.Leave(-5, policy))
+		require.EqualValues(t, -5, x.s.Owner())
+		require.Equal(t, []int64{-2, -3}, x.s.Waiters())
+		require.NoError(t, x.s.Verify())
+		unlocks(t, x, -5, 3, policy)
+		require.Equal(t, NotHeld, x.Unlock(-5, policy))
+		require.True(t, waiters[1].result(t))
+		unlocks(t, x, -2, 1, policy)
+		require.True(t, waiters[3].result(t))
+		unlocks(t, x, -3, 1, policy)
+	})
+}
+
+func TestASignalledWaiterAndItsOwnersOthersGetTheLockTogether(t *testing.T) {
+	shares(t, func(t *testing.T, x *Shares, policy Policy) {
+		c := NewCond(x.s, policy)
+		back := condWait(t, x, context.Background(), c, -5, 2, 1)
+		require.True(t, x.s.TryLock(Owned(1)))
+		require.True(t, c.Signal())
+		var waiters []call
+		for i, o := range []int64{-2, -5, -5} {
+			waiters = append(waiters, locks(t, x, o, false, policy, i+2))
 		}
-		require.False(t, s.Leave(-5, policy))
-		require.True(t, waits[1].result(t))
-		require.True(t, s.Leave(2, policy))
-		require.True(t, waits[3].result(t))
-		require.True(t, s.Leave(3, policy))
-		require.NoError(t, s.Verify())
-		require.Zero(t, s.Word.Load())
+		require.True(t, x.s.Leave(1, policy))
+		require.True(t, back.result(t))
+		require.True(t, waiters[1].result(t))
+		require.True(t, waiters[2].result(t))
+		require.Equal(t, []int64{-2}, x.s.Waiters())
+		unlocks(t, x, -5, 4, policy)
+		require.True(t, waiters[0].result(t))
+		unlocks(t, x, -2, 1, policy)
+	})
+}
+
+// Two waiters of an owner wait for a signal, one after the other, while a third goroutine of it holds the lock
+// whenever it signals. A partial release lets nobody in: the waiter has to come back with the signal.
+func TestASignalledWaiterOfAHolderComesBackAtOnce(t *testing.T) {
+	for _, all := range []bool{false, true} {
+		shares(t, func(t *testing.T, x *Shares, policy Policy) {
+			const o = -5
+			c := NewCond(x.s, policy)
+			waiters := []call{
+				condWait(t, x, context.Background(), c, o, 1, 1),
+				condWait(t, x, context.Background(), c, o, 1, 2),
+			}
+			require.Equal(t, Acquired, x.Lock(t.Context(), Owned(o), policy))
+			for i, w := range waiters {
+				if !all || i == 0 {
+					x.Signal(c, o, all)
+				}
+				require.True(t, w.result(t), "without an unlock of the signalling goroutine")
+				require.NoError(t, x.s.Verify())
+			}
+			require.Zero(t, x.s.Len())
+			unlocks(t, x, o, 3, policy)
+		})
 	}
 }
 
-func TestWaitersOfOneExplicitOwnerGetTheLockTogetherWithOneThatComesBackFromACondition(t *testing.T) {
-	for _, policy := range []Policy{NonFair, FIFO} {
-		var s Sync
-		ctx := t.Context()
-		c := NewCond(&s, policy)
-		back := run(func() bool {
-			if !s.LockOwned(ctx, Owned(-5), policy) {
-				return false
+func TestACanceledWaiterOfAHolderComesBackAtOnce(t *testing.T) {
+	shares(t, func(t *testing.T, x *Shares, policy Policy) {
+		const o = -5
+		c := NewCond(x.s, policy)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		w := condWait(t, x, ctx, c, o, 2, 1)
+		require.Equal(t, Acquired, x.Lock(t.Context(), Owned(o), policy))
+		other := locks(t, x, -2, false, policy, 1)
+		cancel()
+		require.False(t, w.result(t), "past the waiters")
+		require.Equal(t, []int64{-2}, x.s.Waiters())
+		require.NoError(t, x.s.Verify())
+		unlocks(t, x, o, 3, policy)
+		require.True(t, other.result(t))
+		unlocks(t, x, -2, 1, policy)
+	})
+}
+
+// Between the end of its limit and its look at the owner's holds, the waiter is in the lock's queue.
+func TestAWaiterInTheQueueIsLetInWithItsOwnersNextHold(t *testing.T) {
+	shares(t, func(t *testing.T, x *Shares, policy Policy) {
+		const o = -5
+		require.True(t, x.s.TryLock(Owned(1)))
+		w := plays(t, x, o, false, policy).queue(t)
+		reader := plays(t, x, o, true, policy).queue(t)
+		late := plays(t, x, o, false, policy) // has not come to the queue yet
+		stranger := locks(t, x, -2, false, policy, 3)
+		require.True(t, x.s.Word.CompareAndSwap(x.s.Word.Load(), value(o)|x.s.Word.Load()&about)) // 1 hands over
+		x.mu.Lock()
+		sh := x.get(o)
+		sh.add(holdsOf{1, 1})
+		x.admit(sh)
+		x.put(sh)
+		x.mu.Unlock()
+		require.Equal(t, []int64{-2}, x.s.Waiters())
+		require.Equal(t, 3, x.WriteHolds(o))
+		require.Equal(t, 1, x.ReadHolds(o))
+		require.False(t, x.s.enqueue(late.a.node, policy), "it does not join the queue any more")
+		require.Equal(t, Acquired, x.end(late.sh, late.a, Acquired))
+		w.returns(t)
+		reader.returns(t)
+		require.NoError(t, x.s.Verify())
+		unlocks(t, x, o, 3, policy)
+		require.Equal(t, Acquired, x.UnlockShared(o, policy))
+		require.True(t, stranger.result(t))
+		unlocks(t, x, -2, 1, policy)
+	})
+}
+
+func TestAWaitThatWouldGiveUpOthersHoldsIsRefused(t *testing.T) {
+	shares(t, func(t *testing.T, x *Shares, policy Policy) {
+		const o = -5
+		c := NewCond(x.s, policy)
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		refused := func(want Outcome) {
+			t.Helper()
+			signalled, out := x.Wait(ended, c, Owned(o))
+			require.False(t, signalled)
+			require.Equal(t, want, out)
+			require.Zero(t, c.Len())
+			require.NoError(t, x.s.Verify())
+		}
+		refused(NotHeld)
+		calls, outs := make(chan func() Outcome), make(chan Outcome)
+		defer close(calls)
+		go func() { // one other goroutine of the owner
+			for f := range calls {
+				outs <- f()
 			}
-			s.Reenter(-5)
-			return c.WaitContext(ctx, Owned(-5))
+		}()
+		other := func(f func() Outcome) {
+			t.Helper()
+			calls <- f
+			require.Equal(t, Acquired, <-outs)
+		}
+		take := func() Outcome { return x.Lock(context.Background(), Owned(o), policy) }
+
+		require.Equal(t, Acquired, take())
+		other(take)
+		refused(OthersHold)
+		require.Equal(t, 2, x.WriteHolds(o))
+		other(func() Outcome { return x.Unlock(o, policy) })
+		require.Equal(t, Acquired, take())
+		refused(Acquired) // both holds are its own
+		require.Equal(t, 2, x.WriteHolds(o))
+		unlocks(t, x, o, 2, policy)
+
+		other(take) // the other goroutine's
+		refused(Acquired)
+		require.Equal(t, 1, x.WriteHolds(o), "a single hold may be anybody's")
+		other(take)
+		refused(OthersHold)
+		unlocks(t, x, o, 2, policy)
+
+		require.Equal(t, Acquired, take())
+		require.Equal(t, Acquired, x.LockShared(t.Context(), Owned(o), policy))
+		refused(Upgrade)
+		require.Equal(t, Acquired, x.UnlockShared(o, policy))
+		unlocks(t, x, o, 1, policy)
+	})
+}
+
+// While the winner is on its way, the word names the owner, and no hold is counted.
+func TestATryNeverFailsWhileItsOwnerIsOnTheWay(t *testing.T) {
+	for _, isShared := range []bool{false, true} {
+		shares(t, func(t *testing.T, x *Shares, policy Policy) {
+			const o = -5
+			require.True(t, x.s.TryLock(Owned(1)))
+			w := plays(t, x, o, false, policy).queue(t)
+			w.a.owed = policy == NonFair
+			require.True(t, x.s.guarded(policy, drop))
+			require.EqualValues(t, o, x.s.Owner(), "though its wait is not over")
+			if isShared {
+				require.Equal(t, Acquired, x.TryLockShared(o, policy))
+			} else {
+				require.Equal(t, Acquired, x.TryLock(o, policy))
+			}
+			require.Equal(t, Busy, x.TryLock(-2, policy))
+			w.returns(t)
+			require.NoError(t, x.s.Verify())
+			if isShared {
+				require.Equal(t, Acquired, x.UnlockShared(o, policy))
+				unlocks(t, x, o, 1, policy)
+			} else {
+				unlocks(t, x, o, 2, policy)
+			}
 		})
-		eventually(t, func() bool { return c.Len() == 1 })
-		require.True(t, s.TryLock(Owned(1)))
-		c.Signal()
-		var waits []call
-		for i, o := range []int64{2, -5, -5} {
-			waits = append(waits, run(func() bool { return s.LockOwned(ctx, Owned(o), policy) }))
-			eventually(t, func() bool { return s.Len() == i+2 })
-		}
-		require.True(t, s.Leave(1, policy))
-		require.True(t, back.result(t))
-		require.True(t, waits[1].result(t))
-		require.True(t, waits[2].result(t))
-		require.Equal(t, []int64{2}, s.Waiters())
-		for range 4 { // two of the one that was back, one of each of the others
-			require.EqualValues(t, -5, s.Owner())
-			require.True(t, s.Leave(-5, policy))
-		}
-		require.False(t, s.Leave(-5, policy))
-		require.True(t, waits[0].result(t))
-		require.True(t, s.Leave(2, policy))
-		require.NoError(t, s.Verify())
-		require.Zero(t, s.Word.Load())
 	}
+}
+
+// The waiter has been woken, but not run; or it has been woken, and a goroutine of its owner has barged in.
+func TestATryBargesPastItsOwnersAwakeWaiter(t *testing.T) {
+	for _, isShared := range []bool{false, true} {
+		t.Run(fmt.Sprint(isShared), func(t *testing.T) {
+			const o = -5
+			var s Sync
+			x := s.Shares()
+			require.True(t, s.TryLock(Owned(1)))
+			w := plays(t, x, o, false, NonFair).queue(t)
+			s.guard.Lock()
+			patient(&s)
+			s.guard.Unlock()
+			require.True(t, s.Unlock(NonFair))
+			require.Equal(t, queued|woken, s.Word.Load())
+			if isShared {
+				require.Equal(t, Acquired, x.TryLockShared(o, NonFair))
+				require.Equal(t, 1, s.Len(), "it waits to write, and its owner reads")
+				require.Equal(t, Acquired, x.UnlockShared(o, NonFair))
+			} else {
+				require.Equal(t, Acquired, x.TryLock(o, NonFair))
+				require.Zero(t, s.Len())
+				require.Equal(t, 2, x.WriteHolds(o))
+			}
+			w.returns(t)
+			unlocks(t, x, o, map[bool]int{false: 2, true: 1}[isShared], NonFair)
+			idle(t, &s)
+			require.Empty(t, x.of)
+		})
+	}
+}
+
+// The other goroutine ends one of the holds that the waiter has just got back, before the waiter runs.
+func TestAHoldThatEndsBeforeItsWaiterArrivesIsGone(t *testing.T) {
+	for holds := 1; holds <= 3; holds++ {
+		t.Run(fmt.Sprint(holds), func(t *testing.T) {
+			shares(t, func(t *testing.T, x *Shares, policy Policy) {
+				const o = -5
+				require.True(t, x.s.TryLock(Owned(1)))
+				w := plays(t, x, o, false, policy).queue(t)
+				w.a.holds.n = holds // as with a wait for a signal
+				w.a.owed = policy == NonFair
+				require.True(t, x.s.guarded(policy, drop))
+				require.Equal(t, Acquired, x.Unlock(o, policy))
+				require.Equal(t, holds > 1, x.s.HeldBy(o), "the waiter had %d", holds)
+				stranger := locks(t, x, -2, false, policy, min(holds-1, 1))
+				if holds == 1 {
+					require.True(t, stranger.result(t))
+					require.Equal(t, NotHeld, x.Unlock(o, policy))
+				}
+				w.returns(t)
+				require.NoError(t, x.s.Verify())
+				unlocks(t, x, o, holds-1, policy)
+				if holds > 1 {
+					require.True(t, stranger.result(t))
+				}
+				unlocks(t, x, -2, 1, policy)
+			})
+		})
+	}
+}
+
+// Two grants to one owner are on their way at the same time.
+func TestTwoGrantsOnTheirWayAreCountedOnceEach(t *testing.T) {
+	for _, firstArrives := range []bool{false, true} {
+		shares(t, func(t *testing.T, x *Shares, policy Policy) {
+			const o = -5
+			require.True(t, x.s.TryLock(Owned(1)))
+			a := plays(t, x, o, false, policy).queue(t)
+			b := plays(t, x, o, false, policy).queue(t)
+			a.a.owed, b.a.owed = policy == NonFair, policy == NonFair
+			require.True(t, x.s.guarded(policy, drop))
+			require.Equal(t, Acquired, x.Unlock(o, policy)) // a's
+			require.EqualValues(t, o, x.s.Owner(), "it is b's turn")
+			require.Equal(t, Acquired, x.TryLock(o, policy))
+			if firstArrives {
+				a.returns(t)
+				b.returns(t)
+			} else {
+				b.returns(t)
+				a.returns(t)
+			}
+			require.NoError(t, x.s.Verify())
+			unlocks(t, x, o, 2, policy)
+		})
+	}
+}
+
+func TestTwoReadersOfAnOwnerOnTheirWayLeaveOneHold(t *testing.T) {
+	shares(t, func(t *testing.T, x *Shares, policy Policy) {
+		const o = -5
+		require.True(t, x.s.TryLock(Owned(1)))
+		a := plays(t, x, o, true, policy).queue(t)
+		b := plays(t, x, o, true, policy).queue(t)
+		require.True(t, x.s.Unlock(policy))
+		require.Equal(t, 2, x.s.Shared())
+		require.Equal(t, Acquired, x.TryLockShared(o, policy))
+		require.Equal(t, Busy, x.Upgrade(o, policy), "the others are on their way to read")
+		a.returns(t)
+		b.returns(t)
+		require.Equal(t, 1, x.s.Shared())
+		require.Equal(t, 3, x.ReadHolds(o))
+		require.NoError(t, x.s.Verify())
+		require.Equal(t, Acquired, x.Upgrade(o, policy))
+		require.Equal(t, 2, x.ReadHolds(o))
+		require.Equal(t, Acquired, x.Downgrade(o, policy))
+		require.NoError(t, x.s.Verify())
+		for range 3 {
+			require.Equal(t, Acquired, x.UnlockShared(o, policy))
+		}
+		require.Equal(t, NotHeld, x.UnlockShared(o, policy))
+	})
+}
+
+func TestACanceledWaiterThatWasLetInHasItsHold(t *testing.T) {
+	shares(t, func(t *testing.T, x *Shares, policy Policy) {
+		const o = -5
+		require.True(t, x.s.TryLockShared())
+		w := plays(t, x, o, false, policy).queue(t)
+		x.s.guard.Lock()
+		x.s.cancel(w.a.node, policy) // its limit has ended; it has yet to say so
+		x.s.guard.Unlock()
+		require.True(t, x.s.Unlock(policy))
+		require.Equal(t, Acquired, x.TryLock(o, policy))
+		require.Equal(t, Acquired, x.end(w.sh, w.a, Ended), "its hold was counted")
+		unlocks(t, x, o, 2, policy)
+	})
+}
+
+// The owner releases while the waiter that it let in is on its way: the holds are the waiter's too.
+func TestAReaderLetsInItsOwnersReadersOnly(t *testing.T) {
+	const o = -5
+	for name, owners := range map[string][]int64{
+		"its own": {o, o, o},
+		"both":    {o, -2, o, -3, o},
+		"behind":  {-2, o, -3, o},
+	} {
+		t.Run(name, func(t *testing.T) {
+			shares(t, func(t *testing.T, x *Shares, policy Policy) {
+				require.Equal(t, Acquired, x.TryLock(-9, policy))
+				var waiters []call
+				writer := locks(t, x, -8, false, policy, 1)
+				for i, reader := range owners {
+					waiters = append(waiters, locks(t, x, reader, true, policy, i+2))
+				}
+				require.Equal(t, Acquired, x.Downgrade(-9, policy))
+				require.Equal(t, Acquired, x.TryLockShared(o, policy), "past the writer")
+				var others []int64
+				for i, reader := range owners {
+					if reader == o {
+						require.True(t, waiters[i].result(t))
+					} else {
+						others = append(others, reader)
+					}
+				}
+				require.Equal(t, append([]int64{-8}, others...), x.s.Waiters())
+				require.NoError(t, x.s.Verify())
+				require.Equal(t, Acquired, x.UnlockShared(-9, policy))
+				for range len(owners) - len(others) + 1 {
+					require.Equal(t, Acquired, x.UnlockShared(o, policy))
+				}
+				require.True(t, writer.result(t))
+				require.Equal(t, Acquired, x.Unlock(-8, policy))
+				for i, reader := range owners {
+					if reader != o {
+						require.True(t, waiters[i].result(t))
+						require.Equal(t, Acquired, x.UnlockShared(reader, policy))
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestAnOwnerMayNotHaveMoreHoldsThanCanBeCounted(t *testing.T) {
+	shares(t, func(t *testing.T, x *Shares, policy Policy) {
+		const o = -5
+		ctx := t.Context()
+		require.Equal(t, Acquired, x.Lock(ctx, Owned(o), policy))
+		sh := x.of[o]
+		sh.write, sh.by[0].n, sh.read = MaxHolds, MaxHolds, MaxHolds
+		require.Equal(t, TooMany, x.Lock(ctx, Owned(o), policy))
+		require.Equal(t, TooMany, x.LockShared(ctx, Owned(o), policy))
+		require.Equal(t, TooMany, x.TryLock(o, policy))
+		require.Equal(t, TooMany, x.TryLockShared(o, policy))
+		require.Equal(t, TooMany, x.Downgrade(o, policy))
+		require.Equal(t, TooMany, x.Upgrade(o, policy))
+		require.Equal(t, MaxHolds, sh.write)
+		require.Equal(t, MaxHolds, sh.read)
+		sh.write, sh.by[0].n, sh.read = 1, 1, 0
+		unlocks(t, x, o, 1, policy)
+	})
+}
+
+func TestAWaiterThatWouldHaveTooManyHoldsStaysInTheQueue(t *testing.T) {
+	shares(t, func(t *testing.T, x *Shares, policy Policy) {
+		const o = -5
+		require.True(t, x.s.TryLock(Owned(1)))
+		var waiters []played
+		for _, isShared := range []bool{false, true, false} {
+			waiters = append(waiters, plays(t, x, o, isShared, policy).queue(t))
+		}
+		waiters[0].a.owed = policy == NonFair
+		waiters[2].a.holds.n = MaxHolds
+		require.True(t, x.s.guarded(policy, drop))
+		waiters[0].returns(t)
+		require.Equal(t, []int64{o}, x.s.Waiters(), "with as many holds as there may be it does not fit in")
+		waiters[1].returns(t)
+		require.Equal(t, Acquired, x.UnlockShared(o, policy))
+		unlocks(t, x, o, 1, policy)
+		waiters[2].returns(t)
+		require.Equal(t, MaxHolds, x.WriteHolds(o))
+		sh := x.of[o]
+		sh.write, sh.by[0].n = 1, 1
+		unlocks(t, x, o, 1, policy)
+	})
 }
 
 func TestGoroutinesThatShareAnOwnerLoseNoHold(t *testing.T) {
-	for _, policy := range []Policy{NonFair, FIFO} {
-		var s Sync
+	shares(t, func(t *testing.T, x *Shares, policy Policy) {
 		holders := [3]int{} // how many goroutines of each owner are inside; guarded by mu
 		var mu sync.Mutex
 		var wg sync.WaitGroup
@@ -90,17 +519,16 @@ func TestGoroutinesThatShareAnOwnerLoseNoHold(t *testing.T) {
 				o := -int64(g%3) - 1
 				r := rand.New(rand.NewPCG(uint64(g), 3))
 				for range 500 {
-					ctx, cancel := context.WithTimeout(context.Background(), time.Duration(r.IntN(100))*time.Microsecond)
-					held, _ := s.Reenter(o)
-					if !held {
-						if r.IntN(3) == 0 {
-							held = s.TryLockOwned(o)
-						} else {
-							held = s.LockOwned(ctx, Owned(o), policy)
-						}
+					var out Outcome
+					if r.IntN(3) == 0 {
+						out = x.TryLock(o, policy)
+					} else {
+						d := time.Duration(r.IntN(100)) * time.Microsecond
+						ctx, cancel := context.WithTimeout(context.Background(), d)
+						out = x.Lock(ctx, Owned(o), policy)
+						cancel()
 					}
-					cancel()
-					if !held {
+					if out != Acquired {
 						continue
 					}
 					inside := func(by int) {
@@ -114,260 +542,89 @@ func TestGoroutinesThatShareAnOwnerLoseNoHold(t *testing.T) {
 					inside(1)
 					runtime.Gosched()
 					inside(-1)
-					if !s.Leave(o, policy) {
+					if x.Unlock(o, policy) != Acquired {
 						t.Error("a hold was lost")
 					}
 				}
 			})
 		}
 		wg.Wait()
-		require.NoError(t, s.Verify())
-		require.Zero(t, s.Word.Load())
-		require.Zero(t, s.Holds)
-	}
-}
-
-// The other goroutine ends one of the two holds that the wait gave up, as it may from when the lock is the owner's again.
-func TestAWaitTakesTheLockAgainWhichAnotherGoroutineOfTheOwnerGaveBackBeforeItsHoldsWereRestored(t *testing.T) {
-	var s Sync
-	ctx := t.Context()
-	c := NewCond(&s, FIFO)
-	back := run(func() bool {
-		if !s.LockOwned(ctx, Owned(-5), FIFO) {
-			return false
-		}
-		s.Reenter(-5)
-		return c.WaitContext(ctx, Owned(-5))
 	})
-	eventually(t, func() bool { return c.Len() == 1 })
-	require.True(t, s.TryLock(Owned(1)))
-	require.True(t, c.Signal())
-	s.guard.Lock()
-	granted := s.release(FIFO, 0)
-	s.guard.Unlock()
-	require.EqualValues(t, -5, s.Owner(), "though its wait is not over")
-	require.True(t, s.Leave(-5, FIFO))
-	require.True(t, s.TryLock(Owned(2)))
-	unpark(granted)
-
-	eventually(t, func() bool { return s.Len() == 1 })
-	require.True(t, s.HeldBy(2))
-	require.True(t, s.Leave(2, FIFO))
-	require.True(t, back.result(t))
-	require.True(t, s.Leave(-5, FIFO), "the other hold")
-	require.False(t, s.Leave(-5, FIFO))
-	require.NoError(t, s.Verify())
-	require.Zero(t, s.Word.Load())
-	require.Zero(t, s.Holds)
 }
 
-// While one waits for a signal, the others' holds are given up with its own, and cannot be given back.
-func TestGoroutinesThatShareAnOwnerLoseNoHoldToWaitsForASignal(t *testing.T) {
-	for name, policy := range map[string]Policy{"NonFair": NonFair, "FIFO": FIFO, "early": FIFO} {
-		t.Run(name, func(t *testing.T) {
-			var (
-				s           Sync
-				ctx         = context.Background() // uncut, so that waiters may be woken early
-				c           = NewCond(&s, policy)
-				all, others sync.WaitGroup
-				stop        atomic.Bool
-			)
-			take := func(o int64) {
-				if held, _ := s.Reenter(o); !held {
-					s.LockOwned(ctx, Owned(o), policy)
+// All goroutines share one owner, and no other owner holds: a try may not fail.
+func TestATryAmongGoroutinesOfOneOwnerNeverFails(t *testing.T) {
+	shares(t, func(t *testing.T, x *Shares, policy Policy) {
+		const o = -5
+		var wg sync.WaitGroup
+		for g := range 4 {
+			wg.Go(func() {
+				for k := range 2000 {
+					out := Acquired
+					if g == 0 && k%2 == 0 {
+						out = x.Lock(context.Background(), Owned(o), policy)
+					} else {
+						out = x.TryLock(o, policy)
+					}
+					if out != Acquired {
+						t.Error("nobody else holds:", out)
+					}
+					if x.Unlock(o, policy) != Acquired {
+						t.Error("a hold was lost")
+					}
 				}
+			})
+		}
+		wg.Wait()
+	})
+}
+
+func TestWaitsForASignalLoseNoHoldOfASharedOwner(t *testing.T) {
+	shares(t, func(t *testing.T, x *Shares, policy Policy) {
+		var (
+			c           = NewCond(x.s, policy)
+			all, others sync.WaitGroup
+			stop        atomic.Bool
+			refused     atomic.Int32
+		)
+		must := func(out Outcome) {
+			if out != Acquired {
+				t.Error("a hold was lost or refused:", out)
 			}
-			leave := func(o int64) {
-				for !s.Leave(o, policy) {
-					runtime.Gosched()
-				}
-			}
-			for i := range 6 {
-				o := int64(-5 - i%2)
-				all.Go(func() {
-					for k := range 120 {
-						take(o)
-						if k%3 == 0 {
-							take(o)
-							c.WaitOwned(ctx, Owned(o)) // false if a wait of another has given up the holds meanwhile
-							leave(o)
+		}
+		for i := range 6 {
+			o := int64(-5 - i%2)
+			all.Go(func() {
+				for k := range 120 {
+					must(x.Lock(context.Background(), Owned(o), policy))
+					if k%3 == 0 {
+						must(x.Lock(context.Background(), Owned(o), policy))
+						ctx, cancel := context.Background(), context.CancelFunc(func() {})
+						if k%2 == 0 {
+							ctx, cancel = context.WithTimeout(ctx, time.Duration(k)*time.Microsecond)
 						}
-						leave(o)
-					}
-				})
-			}
-			others.Go(func() {
-				for i := 0; !stop.Load(); i++ {
-					if name == "early" {
-						s.WakeEarly(i%2 == 0)
-					}
-					take(-7)
-					c.Broadcast()
-					leave(-7)
-				}
-			})
-			// One that took its first hold, and lost it to the wait of another, may wait itself after its second. Then the
-			// first one is there when the other is back, and nobody to give it up. So somebody else of the owner waits now and then.
-			for o := range int64(2) {
-				others.Go(func() {
-					for !stop.Load() {
-						time.Sleep(time.Millisecond)
-						take(-5 - o)
-						now, cancel := context.WithTimeout(ctx, time.Millisecond)
-						c.WaitOwned(now, Owned(-5-o))
+						if _, out := x.Wait(ctx, c, Owned(o)); out == OthersHold {
+							refused.Add(1)
+						} else {
+							must(out)
+						}
 						cancel()
-						leave(-5 - o)
+						must(x.Unlock(o, policy))
 					}
-				})
-			}
-			all.Wait()
-			stop.Store(true)
-			others.Wait()
-			require.NoError(t, s.Verify())
-			require.Zero(t, s.Word.Load())
-			require.Zero(t, s.Holds)
-		})
-	}
-}
-
-// readersOf has goroutines of the owners wait to read s, which is held exclusively.
-func readersOf(t *testing.T, s *Sync, policy Policy, owners ...int64) []call {
-	t.Helper()
-	var waits []call
-	for i, o := range owners {
-		waits = append(waits, run(func() bool { return s.Read(o, policy) }))
-		eventually(t, func() bool { return s.Len() == i+1 })
-	}
-	return waits
-}
-
-// The lock has just been freed for the first in the queue, but another goroutine of its owner barges in. With the
-// first one out of the queue, those behind it are let in as a group.
-func TestAReaderWhoBargesInLetsInItsOwnersWaitersAndAllReadersBehindThem(t *testing.T) {
-	for name, owners := range map[string][]int64{
-		"others":              {-5, 2, 3},
-		"its own":             {-5, -5, -5},
-		"both":                {-5, 2, -5, 3, -5},
-		"both, others last":   {-5, -5, 2, 3, 4},
-		"others in the front": {2, -5, 3, -5},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var s Sync
-			require.True(t, s.TryLock(Owned(1)))
-			waits := readersOf(t, &s, NonFair, owners...)
-			writer := run(func() bool { return s.Lock(Owned(9), NonFair) })
-			eventually(t, func() bool { return s.Len() == len(owners)+1 })
-
-			// What the release does, up to the wake-up.
-			require.True(t, s.Word.CompareAndSwap(value(1)|queued, queued|woken))
-			require.True(t, s.TryRead(-5, NonFair))
-			s.guard.Lock()
-			first := s.rouse()
-			s.guard.Unlock()
-			unpark(first)
-
-			for i := range waits {
-				require.True(t, waits[i].result(t))
-			}
-			require.Equal(t, 1, s.Len())
-			require.Equal(t, len(owners)+1, s.ReadCount())
-			for _, o := range append(owners, -5) {
-				require.True(t, s.Unread(o, NonFair))
-			}
-			require.True(t, writer.result(t))
-			require.True(t, s.Unlock(NonFair))
-			require.NoError(t, s.Verify())
-			require.Zero(t, s.Word.Load())
-			require.Empty(t, s.table().counted)
-		})
-	}
-}
-
-func TestAGoroutineOfAnOwnerWithAsManyHoldsAsCanBeCountedWaits(t *testing.T) {
-	write := func(s *Sync, policy Policy) bool { return s.LockOwned(context.Background(), Owned(-5), policy) }
-	read := func(s *Sync, policy Policy) bool { return s.Read(-5, policy) }
-	others := func(s *Sync) map[int64]int { return s.Bucket(-5).others }
-	for name, c := range map[string]struct {
-		has   func(s *Sync, policy Policy) bool
-		most  func(s *Sync) // so many holds
-		wants func(s *Sync, policy Policy) bool
-		one   func(s *Sync) // hold that can be given back
-		leave func(s *Sync, o int64, policy Policy) bool
-		after func(s *Sync, o int64, policy Policy) bool
-	}{
-		"to write": {
-			write, func(s *Sync) { s.Holds = MaxHolds - 1 }, write, func(s *Sync) { s.Holds = 0 }, (*Sync).LeaveWrite, (*Sync).LeaveWrite,
-		},
-		"to read, as it writes": {
-			write, func(s *Sync) { s.covered.set(MaxHolds) }, read, func(s *Sync) { s.covered.set(0) }, (*Sync).LeaveWrite, (*Sync).Unread,
-		},
-		"to read": {
-			read, func(s *Sync) { others(s)[-5] = MaxHolds }, read, func(s *Sync) { others(s)[-5] = 1 }, (*Sync).Unread, (*Sync).Unread,
-		},
-	} {
-		for _, policy := range []Policy{NonFair, FIFO} {
-			t.Run(name, func(t *testing.T) {
-				var s Sync
-				require.True(t, c.has(&s, policy))
-				writer := run(func() bool { return s.Lock(Owned(9), policy) })
-				eventually(t, func() bool { return s.Len() == 1 })
-				c.most(&s)
-				waiter := run(func() bool { return c.wants(&s, policy) })
-				eventually(t, func() bool { return s.Len() == 2 })
-				s.siblings(-5)
-				require.Equal(t, []int64{9, -5}, s.Waiters())
-				c.one(&s)
-
-				require.True(t, c.leave(&s, -5, policy))
-				require.True(t, writer.result(t))
-				require.True(t, s.Unlock(policy))
-				require.True(t, waiter.result(t))
-				require.True(t, c.after(&s, -5, policy))
-				s.Revoke(policy)
-				require.NoError(t, s.Verify())
-				require.Zero(t, s.Word.Load())
+					must(x.Unlock(o, policy))
+				}
 			})
 		}
-	}
-}
-
-// It looked for a hold of its owner before there was one, and comes to the queue after that.
-func TestAGoroutineWhoseOwnerCameInMeanwhileReadsWithoutAWait(t *testing.T) {
-	for name, c := range map[string]struct {
-		take, leave func(s *Sync, policy Policy) bool
-	}{
-		"to read": {
-			func(s *Sync, policy Policy) bool { return s.Read(-5, policy) },
-			func(s *Sync, policy Policy) bool { return s.Unread(-5, policy) },
-		},
-		"to write": {
-			func(s *Sync, policy Policy) bool { return s.LockOwned(context.Background(), Owned(-5), policy) },
-			func(s *Sync, policy Policy) bool { return s.LeaveWrite(-5, policy) },
-		},
-	} {
-		for _, policy := range []Policy{NonFair, FIFO} {
-			t.Run(name, func(t *testing.T) {
-				var s Sync
-				require.True(t, c.take(&s, policy))
-				writer := run(func() bool { return s.Lock(Owned(9), policy) })
-				eventually(t, func() bool { return s.Len() == 1 })
-				for range 2 {
-					require.True(t, run(func() bool { return s.Read(-5, policy) }).result(t))
-				}
-				require.Equal(t, []int64{9}, s.Waiters())
-				require.Empty(t, s.table().counted)
-
-				require.True(t, c.leave(&s, policy))
-				for range 2 {
-					require.False(t, s.HeldBy(9))
-					require.True(t, s.Unread(-5, policy))
-				}
-				require.False(t, s.Unread(-5, policy))
-				require.True(t, writer.result(t))
-				require.True(t, s.Unlock(policy))
-				require.NoError(t, s.Verify())
-				require.Zero(t, s.Word.Load())
-			})
-		}
-	}
+		others.Go(func() {
+			for !stop.Load() {
+				must(x.Lock(context.Background(), Owned(-7), policy))
+				x.Signal(c, -7, true)
+				must(x.Unlock(-7, policy))
+			}
+		})
+		all.Wait()
+		stop.Store(true)
+		others.Wait()
+		t.Log("waits refused:", refused.Load())
+	})
 }

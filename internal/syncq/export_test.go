@@ -1,72 +1,127 @@
 package syncq
 
-import (
-	"fmt"
-	"math"
-)
+import "fmt"
 
-// Verify returns what is wrong with s, which nobody is using at the moment: with
-// everybody parked, its word must be a legal one and agree with its queue.
+// Verify returns what is wrong with s. Nobody uses s at the moment: all parties are parked or gone.
+// The word must be a legal one, and must agree with the queue, the read table, and the shares.
 func (s *Sync) Verify() error {
-	s.guard.Lock()
-	defer s.guard.Unlock()
-	w := s.Word.Load()
-	switch {
-	case (w&queued != 0) != (s.queue.len > 0):
-		return fmt.Errorf("word %#x, but %d in the queue", w, s.queue.len)
-	case free(w) && w != 0:
-		return fmt.Errorf("word %#x: free, with flags, and nobody comes", w)
-	case w&(woken|handoff) != 0 && w&queued == 0:
-		return fmt.Errorf("word %#x speaks of a queue that is empty", w)
-	}
-	if err := s.verifyTable(w); err != nil {
-		return err
-	}
-	var prev *node
-	k := 0
-	for n := s.queue.head; n != nil; prev, n = n, n.next {
-		k++
-		if n.in != &s.queue || s.queue.before(n) != prev || n.state.Load() != asleep {
-			return fmt.Errorf("node %d of the queue is not in order: %+v", k, n)
+	if x := s.shares.Load(); x != nil {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		if err := x.verify(); err != nil {
+			return err
 		}
 	}
-	if k != s.queue.len || prev != s.queue.tail {
-		return fmt.Errorf("queue of %d has %d nodes", s.queue.len, k)
+	s.guard.Lock()
+	defer s.guard.Unlock()
+	if err := s.verifyWord(); err != nil {
+		return err
+	}
+	if err := s.verifyTable(s.Word.Load()); err != nil {
+		return err
+	}
+	return s.queue.verify()
+}
+
+// verifyWord checks Q, F, N, W, and S of advance. The guard is held.
+func (s *Sync) verifyWord() error {
+	w, first := s.Word.Load(), s.queue.head
+	switch {
+	case (w&queued != 0) != (first != nil) || (first != nil) != (s.queue.len > 0):
+		return fmt.Errorf("word %#x with %d in the queue", w, s.queue.len)
+	case w&woken != 0 && (first == nil || first.state != awake || first.owed):
+		return fmt.Errorf("word %#x has woken, but the first waiter is %+v", w, first)
+	case (w&handoff != 0) != (first != nil && first.owed):
+		return fmt.Errorf("word %#x disagrees about handoff with the first waiter %+v", w, first)
+	case free(w) && first != nil && w&woken == 0:
+		return fmt.Errorf("word %#x is free, and the first waiter sleeps", w)
+	case first != nil && first.shared && !exclusive(w):
+		return fmt.Errorf("word %#x keeps no reader out, but one is the first waiter", w)
 	}
 	return nil
 }
 
+// verifyTable checks T of advance. The guard is held.
 func (s *Sync) verifyTable(w uint64) error {
-	t := s.readers.Load()
+	t := s.table.Load()
 	inTable := t != nil && !t.empty()
 	switch {
 	case w&biased != 0 && (w&visible == 0 || w&queued != 0):
-		return fmt.Errorf("word %#x is biased, which it must not be", w)
+		return fmt.Errorf("word %#x is biased without the table's hold, or with waiters", w)
 	case w&visible != 0 && (w&shared == 0 || t == nil):
 		return fmt.Errorf("word %#x has a hold of the table, but no table, or is not shared", w)
 	case inTable && w&visible == 0:
-		return fmt.Errorf("word %#x has no hold for those in the table", w)
+		return fmt.Errorf("word %#x has no hold for the readers in the table", w)
 	case w&(visible|biased) == visible && !inTable:
-		return fmt.Errorf("word %#x has a hold for a table that is empty, and nobody comes", w)
+		return fmt.Errorf("word %#x has a hold for an empty table, and no reader gives it back", w)
 	case s.covered.load() > 0 && s.Owner() == 0:
-		return fmt.Errorf("word %#x: shared holds of an exclusive holder that there is not", w)
+		return fmt.Errorf("word %#x has no exclusive holder, but %d holds are its shared ones", w, s.covered.load())
 	}
 	return nil
 }
 
-// exit is what a lock does to give back the slot of b.
-func exit(s *Sync, b *Bucket, policy Policy) {
-	if b.Exit(); !s.Biased() {
-		s.Left(policy)
+// verify checks that l is a doubly linked list of sleeping waiters without anything left over.
+func (l *list) verify() error {
+	var prev *node
+	k := 0
+	for n := l.head; n != nil; prev, n = n, n.next {
+		k++
+		if n.in != l || l.before(n) != prev || n.state != waiting || n.visit != nil || n.wake != nil {
+			return fmt.Errorf("node %d of the queue is not in order: %+v", k, n)
+		}
 	}
+	if k != l.len || prev != l.tail {
+		return fmt.Errorf("queue of %d has %d nodes", l.len, k)
+	}
+	return nil
 }
 
-// WakeEarly has the next waiter of s, a FIFO one, wake up early from now on, and spin for longer if long, whether that pays or not.
-func (s *Sync) WakeEarly(long bool) {
+// verify checks the counts of x against each other and against the word. x.mu is held.
+func (x *Shares) verify() error {
+	for owner, sh := range x.of {
+		n := 0
+		for _, h := range sh.by {
+			n += h.n
+		}
+		switch {
+		case sh.owner != owner || n != sh.write:
+			return fmt.Errorf("owner %d has %d exclusive holds: %+v", owner, n, sh)
+		case sh.write > 0 && !x.s.HeldBy(owner):
+			return fmt.Errorf("owner %d has exclusive holds, and %d has the lock", owner, x.s.Owner())
+		case sh.inside != (sh.read > 0 && sh.write == 0):
+			return fmt.Errorf("owner %d disagrees with its hold in the word: %+v", owner, sh)
+		case sh.write+sh.read+len(sh.waits) == 0:
+			return fmt.Errorf("owner %d is kept for nothing", owner)
+		}
+	}
+	return nil
+}
+
+// Idle reports whether no party holds the lock. The bias to readers may be left.
+func (s *Sync) Idle() bool {
+	w := s.Word.Load()
+	return free(w) || w&^flags == one && w&visible != 0 && s.table.Load().empty()
+}
+
+// Revoke ends the bias to readers.
+func (s *Sync) Revoke(policy Policy) {
 	s.guard.Lock()
-	defer s.guard.Unlock()
-	s.pace = pace{ahead: true, phase: decided, since: now(), plain: math.MaxUint32}
-	if long {
-		s.pace.calm = calmFor
+	wake := s.revoke(policy)
+	s.guard.Unlock()
+	unpark(wake)
+}
+
+// TakenByTable is 1 if one of the shared holds in the word is the read table's, and else 0.
+func (s *Sync) TakenByTable() int {
+	if s.Word.Load()&visible != 0 {
+		return 1
+	}
+	return 0
+}
+
+// exit is what a lock does to give back the slot of b.
+func exit(s *Sync, b *Slot, policy Policy) {
+	if b.Exit(); !s.Biased() {
+		s.ReadersLeft(policy)
 	}
 }

@@ -21,12 +21,13 @@ import (
 //   - Of any other shared wait: to the nearest exclusive wait ahead of it in the queue, which
 //     no shared one is let past, under either policy.
 //
-// All edges of a wait have to go, so every cycle is a deadlock unless a limit ends one of its waits, or an
-// explicit owner that holds acts in another goroutine meanwhile.
+// All edges of a wait have to go, so every cycle is a deadlock unless a limit ends one of its
+// waits, or an explicit owner that holds acts in another goroutine meanwhile.
 //
-// Other edges along a queue are left out because they add no deadlock, only longer descriptions of the same
-// one: whoever waits behind somebody and is also kept out by the holders has an edge to these, and
-// so have all that are ahead of it, none of which has another way out of the queue.
+// Other edges along a queue are left out because they add no deadlock, only longer descriptions
+// of the same one: whoever waits behind somebody and is also kept out by the holders has an
+// edge to these, and so have all that are ahead of it, none of which has another way out of the
+// queue.
 //
 // # Cycles that never were
 //
@@ -35,16 +36,17 @@ import (
 // waits again, told by the number that each wait has. Each look begins after the one before
 // has ended. Say that the first ends at t1 and the third begins at t2.
 //
-//   - A wait seen at the first look and at the third was in its queue from t1 to t2. Meanwhile its
-//     goroutine released nothing, and took nothing, or else only the lock that it is in the queue
-//     of: under NonFair, a waiter takes the word first and leaves the queue then. A
-//     look does not count it as waiting in between, and as it would not stop holding the lock before it
-//     leaves, the third look tells that it had not taken it by t2.
+//   - A wait seen at the first look and at the third was in its queue from t1 to t2. Meanwhile
+//     its goroutine released nothing, and took nothing, or else only the lock that it is in the
+//     queue of: under NonFair, a waiter takes the word first and leaves the queue then. A look
+//     does not count it as waiting in between, and as it would not stop holding the lock before
+//     it leaves, the third look tells that it had not taken it by t2.
 //   - So, if it was seen to hold a lock at the second look, it held it from t1 to t2.
 //   - A wait that was ahead of another at the second look was so from t1 to t2: waits join at
 //     the end only.
-//   - The nearest exclusive wait ahead may give up between two looks. The next one ahead keeps out whom
-//     it kept out, and waits for the same holders. So the nearest is the nearest of those that all looks saw.
+//   - The nearest exclusive wait ahead may give up between two looks. The next one ahead keeps
+//     out whom it kept out, and waits for the same holders. So the nearest is the nearest of
+//     those that all looks saw.
 //
 // So a cycle of which all waits are seen at the first look and at the third, and all edges at the
 // second, stood from t1 to t2. And a cycle that stands when the looks begin, and lasts, is
@@ -53,20 +55,20 @@ import (
 //
 // # Refusal
 //
-// While waits are refused, they begin one at a time: the enqueueing and the search for
-// cycles through the new wait happen with one mutex held. Of the waits that make up a cycle, the last
-// one to begin finds the others in their queues, and all edges in place, as nobody else in
-// it runs. Only the nearest exclusive wait ahead of a shared one, if it has a limit, may leave at any time, in the middle
-// of the search too; then the search asks who is the nearest now. That one was ahead before, and waits for the same holders,
-// so there is no new cycle either when one leaves after the search.
-// The last one to begin leaves, and so the cycle does not come about. None before it was refused for this
-// cycle, as there was no cycle then. Thus exactly one is refused, and, by the three looks, none
-// without a cycle. Waits that cannot be refused are seen by those that can: a
-// condition's waiter that comes back to the lock, which must not return without it, an explicit owner's, and
-// those of locks that do not know of refusal.
+// While waits are refused, they begin one at a time: the enqueueing and the search for cycles
+// through the new wait happen with one mutex held. Of the waits that make up a cycle, the last
+// one to begin finds the others in their queues, and all edges in place, as nobody else in it
+// runs. Only the nearest exclusive wait ahead of a shared one, if it has a limit, may leave at
+// any time, in the middle of the search too; then the search asks who is the nearest now. That
+// one was ahead before, and waits for the same holders, so there is no new cycle either when
+// one leaves after the search. The last one to begin leaves, and so the cycle does not come
+// about. None before it was refused for this cycle, as there was no cycle then. Thus exactly
+// one is refused, and, by the three looks, none without a cycle. Waits that cannot be refused
+// are seen by those that can: a condition's waiter that comes back to the lock, which must not
+// return without it, an explicit owner's, and those of locks that do not know of refusal.
 //
-// A cycle through the hold of an explicit owner is never a reason to refuse: a goroutine that shares
-// the owner may be about to release.
+// A cycle through the hold of an explicit owner is never a reason to refuse: a goroutine that
+// shares the owner may be about to release.
 
 // Wait is one wait for a lock, as one look saw it. It keeps the lock alive, and is not to be kept.
 type Wait struct {
@@ -118,22 +120,17 @@ func (s *Sync) holders(w uint64) []int64 {
 
 // look returns the waits for the lock that want says, or all of them, in the order of the queue.
 func (s *Sync) look(want func(*node) bool) []Wait {
-	s.guard.Lock()
 	w := s.Word.Load()
 	var waits []Wait
 	var ahead waitID
-	for n := s.queue.head; n != nil; n = n.next {
-		if !n.shared && exclusive(w) && w&^flags == n.value&^flags {
-			continue // has the lock, and is about to leave the queue
-		}
+	s.each(&s.queue, func(n *node) {
 		if want == nil || want(n) {
 			waits = append(waits, s.waitOf(n, w, ahead))
 		}
 		if !n.shared {
 			ahead = n.id()
 		}
-	}
-	s.guard.Unlock()
+	})
 	if len(waits) == 0 {
 		return nil
 	}
@@ -159,9 +156,6 @@ func (s *Sync) waitOf(n *node, w uint64, ahead waitID) Wait {
 	return wait
 }
 
-// exclusive reports whether somebody holds exclusively.
-func exclusive(w uint64) bool { return w&shared == 0 && !free(w) }
-
 // find returns the waits that ids says, as they are now. Those that are over are missing.
 func (s *Sync) find(ids ...waitID) []Wait {
 	return s.look(func(n *node) bool { return slices.Contains(ids, n.id()) })
@@ -179,8 +173,8 @@ func lookAll(locks []*Sync) []Wait {
 // Waiting returns all waits for locks that have a Kind.
 func Waiting() []Wait { return lookAll(registered()) }
 
-// Cycles returns cycles of waits, each of which stood at one moment during the call. Every edge that
-// is on a cycle is on one of them.
+// Cycles returns cycles of waits, each of which stood at one moment during the call. Every edge
+// that is on a cycle is on one of them.
 func Cycles() [][]Link {
 	locks := registered()
 	first := lookAll(locks)
@@ -210,7 +204,8 @@ type edge struct {
 	behind bool
 }
 
-// edges returns the edges between waits, from each of them. The waits for a lock are in the order of its queue.
+// edges returns the edges between waits, from each of them. The waits for a lock are in the
+// order of its queue.
 func edges(waits []Wait) [][]edge {
 	byOwner := make(map[int64][]int)
 	for i, w := range waits {
@@ -372,11 +367,7 @@ func Refuse(on bool) (was bool) {
 		return was
 	}
 	for _, s := range registered() {
-		s.guard.Lock()
-		for n := s.queue.head; n != nil; n = n.next {
-			s.enlist(n)
-		}
-		s.guard.Unlock()
+		s.each(&s.queue, s.index)
 	}
 	return was
 }
@@ -386,10 +377,10 @@ func (s *Sync) enqueueUnlessCycle(n *node, policy Policy) bool {
 	begin.Lock()
 	defer begin.Unlock()
 	s.guard.Lock()
-	queued := s.enqueueGuarded(n, policy)
+	wake, queued := s.join(n, policy)
 	w := s.Word.Load()
 	start := s.waitOf(n, w, waitID{})
-	if start.Shared && !exclusive(w) {
+	if queued && start.Shared && !exclusive(w) {
 		ahead := s.queue.before(n)
 		for ahead != nil && ahead.shared {
 			ahead = s.queue.before(ahead)
@@ -397,42 +388,40 @@ func (s *Sync) enqueueUnlessCycle(n *node, policy Policy) bool {
 		start.behind = ahead.id()
 	}
 	s.guard.Unlock()
-	if queued && s.readers.Load() != nil {
-		s.Left(policy)
-	}
+	unpark(wake)
 	if k := s.kind.Load(); !queued || k == nil || !k.Refusable || n.who <= 0 {
 		return queued
 	}
 	if start.behind.n == nil {
 		start.holders = s.holders(w)
 	}
-	return !closesCycle(start) || s.refuse(n)
+	return !closesCycle(start) || s.refuse(n, policy)
 }
 
 // refuse takes n out of the queue as refused, unless the lock came to it after all: then it
 // reports true.
-func (s *Sync) refuse(n *node) bool {
+func (s *Sync) refuse(n *node, policy Policy) bool {
 	s.guard.Lock()
-	granted := n.in == nil
-	var next *node
-	if !granted {
-		next = s.cancel(n)
+	var wake *node
+	unparked, came := n.state != waiting, n.in == nil
+	if !came {
+		wake = s.cancel(n, policy)
 		n.refused = true
 	}
-	roused := n.state.Load() != asleep
 	s.guard.Unlock()
-	unpark(next)
-	if !granted && roused {
-		n.place.Park() // the unpark was, or is about to be
+	unpark(wake)
+	if !came && unparked {
+		n.place.Park()
 	}
-	return granted
+	return came
 }
 
 // closesCycle reports whether start, the wait of a goroutine that has just begun, is on a cycle
-// that no explicit owner can open. A cycle that does not stand up to the looks had a
-// wait that has ended since, and there is another search, as often as it takes: no wait begins meanwhile but that
-// of a condition's waiter that comes back, to a lock which somebody must have given up who waited, and cannot wait again before
-// this is over. The bound is for locks that break the rules of their Kind, and must not make everybody hang.
+// that no explicit owner can open. A cycle that does not stand up to the looks had a wait that
+// has ended since, and there is another search, as often as it takes: no wait begins meanwhile
+// but that of a condition's waiter that comes back, to a lock which somebody must have given up
+// who waited, and cannot wait again before this is over. The bound is for locks that break the
+// rules of their Kind, and must not make everybody hang.
 func closesCycle(start Wait) bool {
 	for broken := 0; broken < 100; {
 		path := cycleThrough(start)
@@ -455,9 +444,10 @@ func closesCycle(start Wait) bool {
 	return false
 }
 
-// cycleThrough returns a cycle through start, as one look after the other shows it, or nil. It looks
-// only at what the wait can lead to: as a rule, a holder that does not wait. The holders of a lock are followed once, however
-// many waits lead to them, so that the cost is that of a look or two at each queue on the way.
+// cycleThrough returns a cycle through start, as one look after the other shows it, or nil. It
+// looks only at what the wait can lead to: as a rule, a holder that does not wait. The holders
+// of a lock are followed once, however many waits lead to them, so that the cost is that of a
+// look or two at each queue on the way.
 func cycleThrough(start Wait) []Wait {
 	type step struct {
 		Wait
@@ -509,8 +499,9 @@ func waitsOf(who []int64) (waits []Wait) {
 	return waits
 }
 
-// nearest returns the exclusive wait that is nearest ahead of w, if w is a shared one that it keeps out. It
-// may not be the one that w says: whoever has a limit may have given up since w was looked at.
+// nearest returns the exclusive wait that is nearest ahead of w, if w is a shared one that it
+// keeps out. It may not be the one that w says: whoever has a limit may have given up since w
+// was looked at.
 func nearest(w Wait) []Wait {
 	for w.behind.n != nil {
 		if ahead := w.Lock.find(w.behind); ahead != nil {
@@ -525,8 +516,8 @@ func nearest(w Wait) []Wait {
 	return nil
 }
 
-// stands reports whether the cycle stood at one moment, and if not, whether one of its waits has ended: path is the
-// first look.
+// stands reports whether the cycle stood at one moment, and if not, whether one of its waits
+// has ended: path is the first look.
 func stands(path []Wait) (stood, ended bool) {
 	second := again(path)
 	third := again(path)

@@ -5,8 +5,7 @@ package syncq
 // Held reports whether anybody holds the lock, exclusively or shared.
 func (s *Sync) Held() bool { return !free(s.Word.Load()) }
 
-// HeldBy reports whether owner holds the lock exclusively. To owner itself
-// the answer is exact.
+// HeldBy reports whether owner holds the lock exclusively. To owner itself the answer is exact.
 func (s *Sync) HeldBy(owner int64) bool {
 	w := s.Word.Load()
 	return w&^(flags&^shared) == value(owner)
@@ -41,20 +40,10 @@ func (s *Sync) Len() int {
 }
 
 // Waiters returns the parties that wait for the lock, longest wait first.
-func (s *Sync) Waiters() []int64 {
-	s.guard.Lock()
-	defer s.guard.Unlock()
-	return s.queue.owners()
-}
+func (s *Sync) Waiters() []int64 { return s.owners(&s.queue) }
 
 // Waits reports whether who waits for the lock.
-func (s *Sync) Waits(who int64) bool {
-	s.guard.Lock()
-	defer s.guard.Unlock()
-	for n := s.queue.head; n != nil; n = n.next {
-		if n.who == who {
-			return true
-		}
-	}
-	return false
+func (s *Sync) Waits(who int64) (waits bool) {
+	s.each(&s.queue, func(n *node) { waits = waits || n.who == who })
+	return waits
 }

@@ -120,7 +120,7 @@ func (m *model) String() string {
 type party struct {
 	id    int
 	busy  atomic.Bool
-	holds atomic.Value // "", "exclusive", "shared"
+	holds atomic.Value // "", "exclusive", "shared", or "read": shared, through the read table
 }
 
 func (p *party) has() string { return p.holds.Load().(string) }
@@ -136,42 +136,43 @@ type step struct {
 var (
 	idleOps = []string{
 		"Lock", "LockFor", "LockContext", "TryLock", "LockShared", "LockShared", "LockSharedFor", "LockSharedContext", "TryLockShared",
+		"Read", "Read", "ReadFor", "ReadContext", "TryRead",
 	}
 	exclusiveOps = []string{
 		"Unlock", "Unlock", "Unlock", "Downgrade", "Wait", "WaitFor", "WaitContext", "Signal", "Broadcast",
 	}
 	sharedOps = []string{"Unlock"}
+	readOps   = []string{"Unread", "Unread", "Upgrade"}
 )
 
 func steps() *rapid.Generator[[]step] {
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) step {
 		st := step{ID: rapid.IntRange(0, 6).Draw(t, "id"), Time: rapid.IntRange(0, 20).Draw(t, "time")}
-		st.choice = rapid.IntRange(0, 71).Draw(t, "choice")
+		st.choice = rapid.IntRange(0, 125).Draw(t, "choice")
 		return st
 	}), 10, 150)
 }
 
 func TestEveryRunAgreesWithTheModelWheneverAllAreAtRest(t *testing.T) {
-	check := func(name string, policy syncq.Policy, early bool) {
+	check := func(name string, policy syncq.Policy) {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {
 				script := steps().Draw(rt, "steps")
 				var problem string
-				synctest.Test(t, func(*testing.T) { problem = run(script, policy, early) })
+				synctest.Test(t, func(*testing.T) { problem = run(script, policy) })
 				if problem != "" {
 					rt.Fatal(problem)
 				}
 			})
 		})
 	}
-	check("FIFO=false", syncq.NonFair, false)
-	check("FIFO=true", syncq.FIFO, false)
-	check("early", syncq.FIFO, true)
+	check("FIFO=false", syncq.NonFair)
+	check("FIFO=true", syncq.FIFO)
 }
 
 // run executes the script, and returns where it departed from the model. Whatever is left at its
 // end it takes down, so that the bubble can end.
-func run(script []step, policy syncq.Policy, early bool) (problem string) {
+func run(script []step, policy syncq.Policy) (problem string) {
 	const tick = time.Second
 	var (
 		s       syncq.Sync
@@ -180,9 +181,6 @@ func run(script []step, policy syncq.Policy, early bool) (problem string) {
 		parties [7]*party
 		now     int
 	)
-	if early { // time stands still as long as the lock counts, so that this stays
-		s.WakeEarly(len(script)%2 == 0)
-	}
 	for i := range parties {
 		parties[i] = &party{id: i}
 		parties[i].holds.Store("")
@@ -223,7 +221,7 @@ func run(script []step, policy syncq.Policy, early bool) (problem string) {
 		if p.busy.Load() {
 			return false
 		}
-		ops := map[string][]string{"": idleOps, "exclusive": exclusiveOps, "shared": sharedOps}[p.has()]
+		ops := map[string][]string{"": idleOps, "exclusive": exclusiveOps, "shared": sharedOps, "read": readOps}[p.has()]
 		st.Op = ops[st.choice%len(ops)]
 		w := waiter{id: st.ID}
 		switch st.Op {
@@ -238,10 +236,10 @@ func run(script []step, policy syncq.Policy, early bool) (problem string) {
 		case "LockContext":
 			w.deadline = deadline(st.Time)
 			ctx, cancel := ctxUntil(w.deadline)
-			call("exclusive", func() bool { defer cancel(); return s.LockContext(ctx, who, policy) })
+			call("exclusive", func() bool { defer cancel(); return s.LockContext(ctx, who, policy) == syncq.Acquired })
 			m.lock(w)
 		case "TryLock":
-			call("exclusive", func() bool { return s.TryLock(who) })
+			call("exclusive", func() bool { return s.TryLock(who) || s.TryLockUnread(who, policy) })
 			if m.free() {
 				m.lock(w)
 			}
@@ -257,7 +255,10 @@ func run(script []step, policy syncq.Policy, early bool) (problem string) {
 		case "LockSharedContext":
 			w.shared, w.deadline = true, deadline(st.Time)
 			ctx, cancel := ctxUntil(w.deadline)
-			call("shared", func() bool { defer cancel(); return s.LockSharedContext(ctx, int64(st.ID), policy) })
+			call("shared", func() bool {
+				defer cancel()
+				return s.LockSharedContext(ctx, int64(st.ID), policy) == syncq.Acquired
+			})
 			m.lock(w)
 		case "TryLockShared":
 			call("shared", func() bool { return s.TryLockShared() })
@@ -267,15 +268,43 @@ func run(script []step, policy syncq.Policy, early bool) (problem string) {
 		case "Unlock":
 			call("", func() bool { p.holds.Store(""); s.Unlock(policy); return false })
 			m.release(st.ID)
+		case "Read":
+			w.shared = true
+			call("read", func() bool { return s.Read(int64(st.ID), policy) })
+			m.lock(w)
+		case "ReadFor":
+			w.shared, w.deadline = true, deadline(st.Time)
+			d := until(w.deadline)
+			call("read", func() bool { return s.ReadFor(int64(st.ID), policy, d) })
+			m.lock(w)
+		case "ReadContext":
+			w.shared, w.deadline = true, deadline(st.Time)
+			ctx, cancel := ctxUntil(w.deadline)
+			call("read", func() bool { defer cancel(); return s.ReadContext(ctx, int64(st.ID), policy) == syncq.Acquired })
+			m.lock(w)
+		case "TryRead":
+			call("read", func() bool { return s.TryRead(int64(st.ID), policy) })
+			if m.holder == 0 {
+				m.shared[st.ID] = true
+			}
+		case "Unread":
+			call("", func() bool { p.holds.Store(""); s.Unread(int64(st.ID), policy); return false })
+			m.release(st.ID)
+		case "Upgrade":
+			call("exclusive", func() bool { upgraded, _ := s.Upgrade(int64(st.ID), policy); return upgraded })
+			if len(m.shared) == 1 {
+				delete(m.shared, st.ID)
+				m.holder = st.ID
+			}
 		case "Downgrade":
-			call("shared", func() bool { s.Downgrade(); return true })
+			call("read", func() bool { held, counted := s.DowngradeWrite(int64(st.ID), policy); return held && counted })
 			m.holder, m.shared[st.ID] = 0, true
 			m.extend()
 		case "Wait", "WaitFor", "WaitContext":
 			p.holds.Store("")
-			s.Holds = int64(st.Time)
+			s.Holds = int32(st.Time)
 			saved := func() bool {
-				if s.Holds != int64(st.Time) {
+				if s.Holds != int32(st.Time) {
 					problem = fmt.Sprintf("%d came back from a wait with %d more holds, not %d", st.ID, s.Holds, st.Time)
 				}
 				s.Holds = 0
@@ -317,6 +346,7 @@ func run(script []step, policy syncq.Policy, early bool) (problem string) {
 	compare := func() string {
 		synctest.Wait()
 		got := model{shared: map[int]bool{}}
+		inTable := 0
 		for _, p := range parties {
 			switch p.has() {
 			case "exclusive":
@@ -326,6 +356,9 @@ func run(script []step, policy syncq.Policy, early bool) (problem string) {
 				got.holder = p.id
 			case "shared":
 				got.shared[p.id] = true
+			case "read":
+				got.shared[p.id] = true
+				inTable++
 			}
 		}
 		for _, id := range s.Waiters() {
@@ -340,8 +373,9 @@ func run(script []step, policy syncq.Policy, early bool) (problem string) {
 		if err := s.Verify(); err != nil {
 			return err.Error()
 		}
-		if int64(m.holder) != s.Owner() || len(m.shared) != s.Shared() || s.Held() == m.free() ||
-			s.Len() != len(m.queue) || s.HasQueued() != (len(m.queue) > 0) || c.Len() != len(m.cond) {
+		if int64(m.holder) != s.Owner() || len(m.shared)-inTable != s.Shared()-s.TakenByTable() ||
+			s.ReadCount() != inTable || s.Idle() != m.free() || s.Len() != len(m.queue) ||
+			s.HasQueued() != (len(m.queue) > 0) || c.Len() != len(m.cond) {
 			return "inspection disagrees with " + m.String()
 		}
 		return ""
@@ -370,18 +404,21 @@ func run(script []step, policy syncq.Policy, early bool) (problem string) {
 			break
 		}
 		for _, p := range parties {
-			switch p.has() {
-			case "":
-				continue
+			has := p.has()
+			p.holds.Store("")
+			switch has {
 			case "exclusive":
 				c.Broadcast()
 				s.Holds = 0
+				s.Unlock(policy)
+			case "shared":
+				s.Unlock(policy)
+			case "read":
+				s.Unread(int64(p.id), policy)
 			}
-			p.holds.Store("")
-			s.Unlock(policy)
 			synctest.Wait()
 		}
-		if s.Owner() == 0 && s.Shared() == 0 && c.Len() > 0 {
+		if s.Idle() && c.Len() > 0 {
 			s.Lock(syncq.Owned(100), policy)
 			c.Broadcast()
 			s.Unlock(policy)
@@ -391,7 +428,7 @@ func run(script []step, policy syncq.Policy, early bool) (problem string) {
 	if problem == "" {
 		if err := s.Verify(); err != nil {
 			problem = err.Error()
-		} else if s.Held() || s.Len() > 0 {
+		} else if !s.Idle() || s.Len() > 0 {
 			problem = "not free in the end"
 		}
 	}

@@ -8,127 +8,119 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A lock that belongs to no goroutine can be released by anybody who sees that it is held, also while
-// the waiter that got it is still on its way. So can the hold of an explicit owner.
+// Any goroutine that sees a lock without owners held can release it, even while the waiter that got it
+// is still on its way. So it is with the hold of an explicit owner.
 
-var shifting = []Party{Anonymous(7), Owned(7), Owned(-7)}
+var parties = []Party{Anonymous(7), Owned(7), Owned(-7)}
 
-// Those of whom the winner of a race can be seen to hold the lock while it is in the queue still. An explicit owner's takes the
-// lock and leaves the queue in one go.
-var racing = shifting[:2]
-
-func TestAReleaseBeforeTheWinnerOfARaceHasLeftTheQueueWakesTheNextWaiter(t *testing.T) {
-	for _, p := range racing {
+func TestTheWinnerOfARaceLeavesTheQueueInTheSameStep(t *testing.T) {
+	for _, p := range parties {
 		t.Run(fmt.Sprint(int64(p.value)), func(t *testing.T) {
 			var s Sync
 			require.True(t, s.TryLock(Owned(1)))
-			winner := run(func() bool { return s.Lock(p, NonFair) })
-			eventually(t, func() bool { return s.Len() == 1 })
-			next := run(func() bool { return s.Lock(Owned(3), NonFair) })
-			eventually(t, func() bool { return s.Len() == 2 })
+			winner := waits(t, &s, p, NonFair, 1, nil)
+			next := waits(t, &s, Owned(3), NonFair, 2, nil)
 
 			s.guard.Lock()
-			unpark(s.release(NonFair, 0))
-			eventually(t, func() bool { return s.Word.Load()&^flags == p.value })
-			unpark(s.release(NonFair, 0)) // the winner waits for the guard, to leave the queue
+			patient(&s)
+			require.True(t, s.Word.CompareAndSwap(value(1)|queued, queued|woken))
+			wake, ok := s.advance(NonFair, keep)
+			require.True(t, ok)
+			unpark(wake)
+			atGuard(t, 1, "syncq.(*Sync).await")
+			require.Equal(t, queued|woken, s.Word.Load(), "no word names a holder that is in the queue still")
+			require.EqualValues(t, 7, abs(s.queue.head.who))
 			s.guard.Unlock()
 
 			require.True(t, winner.result(t))
+			require.Equal(t, []int64{3}, s.Waiters())
+			require.Equal(t, p.value, s.Word.Load()&^about)
+			require.NoError(t, s.Verify())
+			require.True(t, s.Unlock(NonFair))
 			require.True(t, next.result(t))
 			require.True(t, s.Unlock(NonFair))
-			require.NoError(t, s.Verify())
-			require.Zero(t, s.Word.Load())
+			idle(t, &s)
 		})
 	}
 }
 
-func TestAHoldThatIsOverBeforeTheWaiterThatWasHandedItNoticesIsNotTakenAgain(t *testing.T) {
-	for _, p := range shifting {
+func abs(n int64) int64 { return max(n, -n) }
+
+func TestAHoldThatEndsBeforeItsWaiterRunsIsOver(t *testing.T) {
+	for _, p := range parties {
 		for _, others := range []int{0, 1} {
 			t.Run(fmt.Sprint(int64(p.value), others), func(t *testing.T) {
 				var s Sync
 				require.True(t, s.TryLock(Owned(1)))
-				heir := run(func() bool { return s.Lock(p, NonFair) })
-				eventually(t, func() bool { return s.Len() == 1 })
+				first := waits(t, &s, p, NonFair, 1, nil)
 				var next call
 				if others > 0 {
-					next = run(func() bool { return s.Lock(Owned(3), NonFair) })
-					eventually(t, func() bool { return s.Len() == 2 })
+					next = waits(t, &s, Owned(3), NonFair, 2, nil)
 				}
 
 				s.guard.Lock()
-				s.Word.Or(handoff)
-				handed := s.release(NonFair, 0)
-				roused := s.release(NonFair, 0)
+				s.queue.head.owed = true
+				granted, ok := s.advance(NonFair, drop)
+				require.True(t, ok)
+				require.Equal(t, p.value, s.Word.Load()&^about)
+				woken, ok := s.advance(NonFair, drop)
+				require.True(t, ok)
 				s.guard.Unlock()
-				unpark(handed)
-				require.True(t, heir.result(t))
-				unpark(roused)
+				unpark(granted)
+				require.True(t, first.result(t))
+				unpark(woken)
 
 				if others > 0 {
 					require.True(t, next.result(t))
 					require.True(t, s.Unlock(NonFair))
 				}
-				require.NoError(t, s.Verify())
-				require.Zero(t, s.Word.Load())
+				require.False(t, s.Unlock(NonFair))
+				idle(t, &s)
 			})
 		}
 	}
 }
 
-func TestAWinnerThatIsHandedTheLockAsWellGivesOneOfTheTwoBack(t *testing.T) {
-	for _, p := range racing {
+// The waiter has been woken to race. Before it runs another goroutine takes the lock, and its release
+// finds the waiter owed the lock.
+func TestAnAwakeWaiterThatIsHandedTheLockTakesItOnce(t *testing.T) {
+	for _, p := range parties {
 		t.Run(fmt.Sprint(int64(p.value)), func(t *testing.T) {
 			var s Sync
 			require.True(t, s.TryLock(Owned(1)))
-			winner := run(func() bool { return s.Lock(p, NonFair) })
-			eventually(t, func() bool { return s.Len() == 1 })
-
-			s.guard.Lock()
-			unpark(s.release(NonFair, 0))
-			eventually(t, func() bool { return s.Word.Load()&^flags == p.value })
-			unpark(s.release(NonFair, 0)) // the winner's, which waits for the guard
+			n, permit := enqueued(t, &s, p)
+			require.True(t, s.Unlock(NonFair))
+			require.Len(t, permit, 1)
 			require.True(t, s.TryLock(Owned(1)))
-			s.Word.Or(handoff)
-			unpark(s.release(NonFair, 0)) // to the winner, which is in the queue still
-			s.guard.Unlock()
-
-			require.True(t, winner.result(t))
-			require.NoError(t, s.Verify())
-			require.Zero(t, s.Word.Load(), "it won once, and that hold was given back")
+			n.owed = true
+			require.True(t, s.guarded(NonFair, drop))
+			require.Equal(t, p.value, s.Word.Load())
+			<-permit
+			require.True(t, s.compete(n))
+			require.Empty(t, permit, "a second permit would be left for the next one that uses the node")
+			require.Zero(t, s.Len())
+			n.recycle()
+			require.True(t, s.Unlock(NonFair))
+			idle(t, &s)
 		})
 	}
 }
 
-func TestAGoroutineOfAnOwnerThatGotTheLockMeanwhileDoesNotQueue(t *testing.T) {
-	var s Sync
-	require.True(t, s.TryLock(Owned(-5)))
-	n := newNode(Owned(-5), false)
-	require.False(t, s.enqueue(n, NonFair))
-	n.recycle()
-	require.Equal(t, 2, s.WriteHolds(-5))
-	require.True(t, s.Leave(-5, NonFair))
-	require.True(t, s.Leave(-5, NonFair))
-	require.Zero(t, s.Word.Load())
-}
-
-func TestALockThatIsHandedOverIsOwedToTheNextOneTooIfThatIsOverdue(t *testing.T) {
+func TestALockIsOwedToTheNextWaiterIfThatIsOverdue(t *testing.T) {
 	var s Sync
 	require.True(t, s.TryLock(Owned(1)))
-	heir := run(func() bool { return s.Lock(Owned(2), NonFair) })
-	eventually(t, func() bool { return s.Len() == 1 })
+	first := waits(t, &s, Owned(2), NonFair, 1, nil)
 	stop := make(chan struct{})
-	next := run(func() bool { return s.waitLimited(newNode(Owned(3), false), NonFair, limit{ctx: stop}) })
-	eventually(t, func() bool { return s.Len() == 2 })
-	last := run(func() bool { return s.Lock(Owned(4), NonFair) })
-	eventually(t, func() bool { return s.Len() == 3 })
-	time.Sleep(2 * maxBarging)
+	next := waits(t, &s, Owned(3), NonFair, 2, stop)
+	last := waits(t, &s, Owned(4), NonFair, 3, nil)
 	s.guard.Lock()
-	s.Word.Or(handoff)
+	s.queue.head.since, s.queue.head.next.since = due, due
+	s.queue.tail.since = now() + time.Hour
+	s.advance(NonFair, keep)
 	s.guard.Unlock()
 
 	require.True(t, s.Unlock(NonFair))
-	require.True(t, heir.result(t))
+	require.True(t, first.result(t))
 	require.Equal(t, value(2)|queued|handoff, s.Word.Load())
 	close(stop)
 	require.False(t, next.result(t))
@@ -136,31 +128,29 @@ func TestALockThatIsHandedOverIsOwedToTheNextOneTooIfThatIsOverdue(t *testing.T)
 	require.True(t, s.Unlock(NonFair))
 	require.True(t, last.result(t))
 	require.True(t, s.Unlock(NonFair))
-	require.Zero(t, s.Word.Load())
+	idle(t, &s)
 }
 
-// The word of a lock without owners is the same before and after a hand-over, but for what it says of those who wait.
-func TestALockWithoutOwnersThatIsHandedOverOwesNothingToTheNextOne(t *testing.T) {
-	for _, said := range []uint64{handoff, handoff | woken} {
-		var s Sync
-		require.True(t, s.TryLock(Anonymous(1)))
-		var waiters []call
-		for i := range 2 {
-			waiters = append(waiters, run(func() bool { return s.Lock(Anonymous(int64(i+2)), NonFair) }))
-			eventually(t, func() bool { return s.Len() == i+1 })
-		}
-		s.guard.Lock()
-		s.queue.tail.since = now() + time.Hour // it is not overdue
-		s.Word.Or(said)
-		s.guard.Unlock()
-
-		require.True(t, s.Unlock(NonFair))
-		require.True(t, waiters[0].result(t))
-		require.Equal(t, Taken|queued, s.Word.Load())
-		require.True(t, s.Unlock(NonFair))
-		require.True(t, waiters[1].result(t))
-		require.True(t, s.Unlock(NonFair))
-		require.NoError(t, s.Verify())
-		require.Zero(t, s.Word.Load())
+// The word of a lock without owners is the same before and after a hand-over, except for its flags.
+func TestAHandOverOwesNothingToTheNextWaiter(t *testing.T) {
+	var s Sync
+	require.True(t, s.TryLock(Anonymous(1)))
+	var waiters []call
+	for i := range 2 {
+		waiters = append(waiters, waits(t, &s, Anonymous(int64(i+2)), NonFair, i+1, nil))
 	}
+	s.guard.Lock()
+	s.queue.tail.since = now() + time.Hour // it is not overdue
+	s.queue.head.owed = true
+	s.advance(NonFair, keep)
+	s.guard.Unlock()
+	require.Equal(t, Taken|queued|handoff, s.Word.Load())
+
+	require.True(t, s.Unlock(NonFair))
+	require.True(t, waiters[0].result(t))
+	require.Equal(t, Taken|queued, s.Word.Load())
+	require.True(t, s.Unlock(NonFair))
+	require.True(t, waiters[1].result(t))
+	require.True(t, s.Unlock(NonFair))
+	idle(t, &s)
 }

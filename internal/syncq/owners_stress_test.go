@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// inside says who is inside of a lock.
+// inside says which owners are inside of a lock.
 type inside struct {
 	sync.Mutex
 	writes, reads map[int64]int // goroutines by owner
@@ -43,7 +43,7 @@ func (in *inside) add(t *testing.T, o int64, writes, reads int) {
 	}
 }
 
-// In locks that are new again and again, since readers find no table at first, and are roused then as writers are.
+// The locks are new again and again, since readers find no table at first.
 func TestGoroutinesThatShareOwnersReadAndWriteAndLoseNothing(t *testing.T) {
 	for _, procs := range []int{1, 2, 8} {
 		for name, policy := range map[string]Policy{"NonFair": NonFair, "FIFO": FIFO} {
@@ -100,10 +100,7 @@ func readAndWrite(t *testing.T, policy Policy) {
 				t.Fatalf("stuck: word %#x, %v wait, %v read", s.Word.Load(), s.Waiters(), s.Readers())
 			}
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-			if s.Revoke(policy); s.LockOwned(ctx, Owned(99), policy) {
-				if policy == FIFO {
-					s.WakeEarly(time.Now().UnixNano()&1<<18 == 0) // for 262 us each
-				}
+			if s.LockContext(ctx, Owned(99), policy) == Acquired {
 				u.c.Broadcast()
 				s.LeaveWrite(99, policy)
 			}
@@ -116,7 +113,7 @@ func readAndWrite(t *testing.T, policy Policy) {
 	require.NoError(t, s.Verify())
 	require.Zero(t, s.Word.Load())
 	require.Zero(t, s.Holds)
-	require.Empty(t, s.table().counted)
+	require.Empty(t, s.Shares().of)
 }
 
 // user is what goroutines do with a lock.
@@ -134,16 +131,26 @@ func (u user) must(ok bool, what string) {
 	}
 }
 
+// acquired reports whether the caller has its hold. Other owners, a limit, or its owner's reads may be in the way.
+func (u user) acquired(out Outcome) bool {
+	u.must(out == Acquired || out == Ended || out == Busy || out == Upgrade, fmt.Sprint("outcome ", out))
+	return out == Acquired
+}
+
 func (u user) read(ctx context.Context, o int64) {
-	held, counted := u.s.ReenterRead(o)
-	u.must(held == counted, "too many holds")
-	if !held && (rand.IntN(3) > 0 || !u.s.TryRead(o, u.policy)) && !u.s.ReadContext(ctx, o, u.policy) {
+	if !u.beginRead(ctx, o) {
 		return
 	}
 	u.in.add(u.t, o, 0, 1)
 	runtime.Gosched()
 	if rand.IntN(6) == 0 {
-		upgraded, reads := u.s.Upgrade(o)
+		upgraded, reads := false, true
+		if explicit(o) {
+			out := u.s.Shares().Upgrade(o, u.policy)
+			upgraded, reads = out == Acquired, out == Acquired || out == Busy
+		} else {
+			upgraded, reads = u.s.Upgrade(o, u.policy)
+		}
 		u.must(reads, "a shared hold was lost before its upgrade")
 		if upgraded {
 			u.in.add(u.t, o, 1, -1)
@@ -154,24 +161,33 @@ func (u user) read(ctx context.Context, o int64) {
 	u.endRead(o)
 }
 
+func (u user) beginRead(ctx context.Context, o int64) bool {
+	try := rand.IntN(3) == 0
+	switch {
+	case explicit(o) && try && u.acquired(u.s.Shares().TryLockShared(o, u.policy)):
+		return true
+	case explicit(o):
+		return u.acquired(u.s.Shares().LockShared(ctx, Owned(o), u.policy))
+	}
+	return try && u.s.TryRead(o, u.policy) || u.acquired(u.s.ReadContext(ctx, o, u.policy))
+}
+
 func (u user) endRead(o int64) {
 	u.in.add(u.t, o, 0, -1)
+	if explicit(o) {
+		u.must(u.s.Shares().UnlockShared(o, u.policy) == Acquired, "a shared hold was lost")
+		return
+	}
 	u.must(u.s.Unread(o, u.policy), "a shared hold was lost")
 }
 
 func (u user) write(ctx context.Context, o int64) {
-	if held, _ := u.s.Reenter(o); !held {
-		if u.s.ReadHolds(o) > 0 {
-			return
-		}
-		u.s.Revoke(u.policy)
-		if (rand.IntN(3) > 0 || !u.s.TryLockOwned(o)) && !u.s.LockOwned(ctx, Owned(o), u.policy) {
-			return
-		}
+	if !u.beginWrite(ctx, o) {
+		return
 	}
 	u.in.add(u.t, o, 1, 0)
 	runtime.Gosched()
-	if !explicit(o) { // a wait would give up the holds of others
+	if !explicit(o) { // TestWaitsForASignalLoseNoHoldOfASharedOwner has these
 		u.in.add(u.t, o, -1, 0)
 		switch rand.IntN(6) {
 		case 0:
@@ -186,14 +202,36 @@ func (u user) write(ctx context.Context, o int64) {
 	u.endWrite(o)
 }
 
+func (u user) beginWrite(ctx context.Context, o int64) bool {
+	try := rand.IntN(3) == 0
+	switch {
+	case explicit(o) && try && u.acquired(u.s.Shares().TryLock(o, u.policy)):
+		return true
+	case explicit(o):
+		return u.acquired(u.s.Shares().Lock(ctx, Owned(o), u.policy))
+	case u.s.TryLockUnread(Owned(o), u.policy) || try && u.s.TryLock(Owned(o)):
+		return true
+	}
+	return u.acquired(u.s.LockContext(ctx, Owned(o), u.policy))
+}
+
 func (u user) endWrite(o int64) {
 	if rand.IntN(3) == 0 {
 		u.in.add(u.t, o, -1, 1)
-		held, counted := u.s.DowngradeWrite(o)
+		held, counted := true, true
+		if explicit(o) {
+			held = u.s.Shares().Downgrade(o, u.policy) == Acquired
+		} else {
+			held, counted = u.s.DowngradeWrite(o, u.policy)
+		}
 		u.must(held && counted, "an exclusive hold was lost before its downgrade")
 		u.endRead(o)
 		return
 	}
 	u.in.add(u.t, o, -1, 0)
+	if explicit(o) {
+		u.must(u.s.Shares().Unlock(o, u.policy) == Acquired, "an exclusive hold was lost")
+		return
+	}
 	u.must(u.s.LeaveWrite(o, u.policy), "an exclusive hold was lost")
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// As in schedule_test.go, these tests hold the guard, or a bucket, or take a single step of the
-// protocol by hand, to bring about the rare orders of events.
+// As in schedule_test.go, these tests hold the guard, or take a single step of the protocol by hand, to
+// bring about the rare orders of events.
 
 const unread = one | shared | visible // the table's hold alone, without bias
 
@@ -25,15 +25,8 @@ func bothPolicies(t *testing.T, f func(t *testing.T, s *Sync, policy Policy)) {
 			require.NoError(t, s.Verify())
 			require.True(t, s.Idle())
 			require.Zero(t, s.ReadCount())
-			require.True(t, s.table().empty())
+			require.True(t, s.readers().empty())
 		})
-	}
-}
-
-// settled waits a little for others to come to a point that they may not come to.
-func settled(ok func() bool) {
-	for deadline := time.Now().Add(2 * time.Millisecond); !ok() && time.Now().Before(deadline); {
-		runtime.Gosched()
 	}
 }
 
@@ -41,71 +34,33 @@ func writes(s *Sync, o int64, policy Policy) call {
 	return run(func() bool { s.Lock(Owned(o), policy); return true })
 }
 
+// neighbour returns a goroutine that hashes to the same slot as o.
+func neighbour(s *Sync, o int64) int64 {
+	t := s.readers()
+	for n := o + 1; ; n++ {
+		if t.slot(n) == t.slot(o) {
+			return n
+		}
+	}
+}
+
+// settles does what settle does for o, whose hold becomes the table's. The guard is held.
+func settles(s *Sync, o int64) {
+	s.readers().slot(o).enter(o, 1)
+	if w := s.Word.Load(); w&queued == 0 {
+		s.Word.Store(w | biased)
+	}
+}
+
 func reads(s *Sync, o int64, policy Policy) call {
 	return run(func() bool { s.Read(o, policy); return true })
 }
 
-func TestAnUpgradeWhileAnotherGoroutineOfTheOwnerComesInLeavesALegalWord(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
-		for range 50 {
-			const o = -7
-			require.True(t, s.TryLockShared()) // stands for a reader on its way into the table
-			s.guard.Lock()
-			var upgraded, has bool
-			up := run(func() bool { upgraded, has = s.Upgrade(o); return true })
-			time.Sleep(50 * time.Microsecond) // so that it is the first to get the guard
-			in := reads(s, o, policy)
-			eventually(t, func() bool { return s.Shared() == 2 })
-			settled(func() bool { return s.table().bucket(o).holdsOf(o) == 1 })
-			s.Word.Add(^(one - 1)) // the other reader is gone
-			s.guard.Unlock()
-			require.True(t, up.result(t))
-			require.True(t, in.result(t))
-			if upgraded {
-				require.True(t, has)
-				require.Equal(t, value(o), s.Word.Load(), "no one reads beside a writer")
-				require.True(t, s.LeaveWrite(o, policy))
-			} else {
-				require.True(t, s.Unread(o, policy))
-			}
-			require.False(t, s.Unread(o, policy))
-			s.Revoke(policy)
-			require.Zero(t, s.Word.Load())
-		}
-	})
-}
-
-func TestAReadHoldGivenBackByAnotherGoroutineOfTheOwnerBeforeItIsSettledIsNotForgotten(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
-		for range 50 {
-			const o = -7
-			require.True(t, s.TryLockShared()) // stands for a reader on its way into the table
-			s.guard.Lock()
-			var left bool
-			out := run(func() bool { left = s.Unread(o, policy); return true })
-			time.Sleep(50 * time.Microsecond)
-			in := reads(s, o, policy)
-			eventually(t, func() bool { return s.Shared() == 2 })
-			settled(func() bool { return s.table().bucket(o).holdsOf(o) == 1 })
-			w := run(func() bool { s.Lock(Owned(1), policy); return s.LeaveWrite(1, policy) })
-			s.Word.Add(^(one - 1))
-			s.guard.Unlock()
-			require.True(t, out.result(t))
-			require.True(t, in.result(t))
-			if !left {
-				require.True(t, s.Unread(o, policy))
-			}
-			require.True(t, w.result(t), "the writer is not left behind a hold that nobody has")
-			s.Revoke(policy)
-		}
-	})
-}
-
-func TestAWriterThatFindsAReaderInTheTableIsHandedTheLockAsTheReaderLeaves(t *testing.T) {
+func TestTheReaderThatKeepsAWriterOutHandsOverToIt(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
 		s.Read(2, policy)
 		require.True(t, s.Biased())
-		require.False(t, s.Seize(Owned(1)))
+		require.False(t, s.TryLockUnread(Owned(1), policy))
 		w := writes(s, 1, policy)
 		eventually(t, func() bool { return s.Len() == 1 })
 		require.False(t, s.Biased(), "or readers would come in for ever")
@@ -117,11 +72,11 @@ func TestAWriterThatFindsAReaderInTheTableIsHandedTheLockAsTheReaderLeaves(t *te
 	})
 }
 
-func TestAReaderThatFindsTheBiasGoneHandsOverToTheWriterThatSawItInTheTable(t *testing.T) {
+func TestAReaderThatFindsTheBiasGoneHandsOver(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
 		s.Read(2, policy)
 		require.True(t, s.Unread(2, policy)) // biased, and read by nobody
-		b := s.Bucket(3)
+		b := s.Slot(3)
 		require.True(t, s.Biased() && b.Enter(3)) // as RLock does, which has yet to confirm it
 		w := writes(s, 1, policy)
 		eventually(t, func() bool { return s.Len() == 1 })
@@ -133,12 +88,12 @@ func TestAReaderThatFindsTheBiasGoneHandsOverToTheWriterThatSawItInTheTable(t *t
 	})
 }
 
-func TestAReaderThatFindsTheBiasGoneIsInTheWayOfNoWriterThatDidNotSeeIt(t *testing.T) {
+func TestAnEntryWithoutBiasKeepsNoWriterOut(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
 		s.Read(2, policy)
 		require.True(t, s.Unread(2, policy))
-		require.True(t, s.Seize(Owned(1)))
-		b := s.Bucket(3)
+		require.True(t, s.TryLockUnread(Owned(1), policy))
+		b := s.Slot(3)
 		require.True(t, b.Enter(3)) // it looked for the bias before
 		require.False(t, s.Biased())
 		require.True(t, s.LeaveWrite(1, policy))
@@ -151,7 +106,7 @@ func TestAReaderThatFindsTheBiasGoneIsInTheWayOfNoWriterThatDidNotSeeIt(t *testi
 
 func TestOnlyTheLastReaderOutHandsOver(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
-		const o = -5 // one of the crowd
+		o := neighbour(s, 2) // one of the crowd
 		for _, r := range []int64{2, 3, o} {
 			s.Read(r, policy)
 		}
@@ -172,7 +127,7 @@ func TestOnlyTheLastReaderOutHandsOver(t *testing.T) {
 	})
 }
 
-func TestTwoReadersThatLeaveTogetherGiveTheTablesHoldBackOnce(t *testing.T) {
+func TestTwoReadersThatLeaveTogetherEndTheTablesHoldOnce(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
 		for range 100 {
 			s.Read(2, policy)
@@ -182,7 +137,7 @@ func TestTwoReadersThatLeaveTogetherGiveTheTablesHoldBackOnce(t *testing.T) {
 			s.guard.Lock()
 			a := run(func() bool { return s.Unread(2, policy) })
 			b := run(func() bool { return s.Unread(3, policy) })
-			eventually(t, s.table().empty) // both are out, and one at least has to have the guard
+			eventually(t, s.readers().empty) // both are out, and one at least has to have the guard
 			s.guard.Unlock()
 			require.True(t, a.result(t))
 			require.True(t, b.result(t))
@@ -194,36 +149,34 @@ func TestTwoReadersThatLeaveTogetherGiveTheTablesHoldBackOnce(t *testing.T) {
 	})
 }
 
-func TestALookIntoTheTableFromBeforeANewReaderDoesNotGiveItsHoldBack(t *testing.T) {
+func TestAnOldLookAtTheTableSparesANewReader(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
 		s.Read(2, policy)
 		s.Revoke(policy)
 		s.guard.Lock()
 		out := run(func() bool { return s.Unread(2, policy) })
-		eventually(t, s.table().empty)
-		time.Sleep(100 * time.Microsecond) // it has looked, and waits for the guard
-		require.True(t, s.TryLockShared())
-		require.Nil(t, s.settle(3, policy))
+		eventually(t, s.readers().empty)
+		atGuard(t, 1, "syncq.(*Sync).ReadersLeft") // it has looked
+		settles(s, 3)
 		s.guard.Unlock()
 		require.True(t, out.result(t))
 		require.Equal(t, 1, s.ReadHolds(3))
 		require.False(t, s.TryLock(Owned(1)))
-		require.False(t, s.Seize(Owned(1)))
+		require.False(t, s.TryLockUnread(Owned(1), policy))
 		require.True(t, s.Unread(3, policy))
 	})
 }
 
-func TestALookIntoTheTableFromBeforeItWasBiasedDoesNotGiveItsHoldBack(t *testing.T) {
+func TestAnOldLookAtTheTableSparesANewBias(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
 		s.Read(2, policy)
 		s.Revoke(policy)
 		s.guard.Lock()
 		out := run(func() bool { return s.Unread(2, policy) })
-		eventually(t, s.table().empty)
-		time.Sleep(100 * time.Microsecond) // it has looked, and waits for the guard
-		require.True(t, s.TryLockShared())
-		require.Nil(t, s.settle(3, policy))
-		exit(s, s.Bucket(3), policy)
+		eventually(t, s.readers().empty)
+		atGuard(t, 1, "syncq.(*Sync).ReadersLeft") // it has looked
+		settles(s, 3)
+		exit(s, s.Slot(3), policy)
 		require.True(t, s.Biased())
 		s.guard.Unlock()
 		require.True(t, out.result(t))
@@ -232,17 +185,16 @@ func TestALookIntoTheTableFromBeforeItWasBiasedDoesNotGiveItsHoldBack(t *testing
 	})
 }
 
-func TestALookIntoTheTableFromBeforeAReaderBargedInDoesNotGiveItsHoldBack(t *testing.T) {
+func TestAnOldLookAtTheTableSparesABargingReader(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
 		s.Read(2, policy)
 		w := writes(s, 1, policy) // keeps the bias away
 		eventually(t, func() bool { return s.Len() == 1 })
 		s.guard.Lock()
 		out := run(func() bool { return s.Unread(2, policy) })
-		eventually(t, s.table().empty)
-		time.Sleep(100 * time.Microsecond) // it has looked, and waits for the guard
-		require.True(t, s.TryLockShared())
-		require.Nil(t, s.settle(3, policy))
+		eventually(t, s.readers().empty)
+		atGuard(t, 1, "syncq.(*Sync).ReadersLeft") // it has looked
+		settles(s, 3)
 		s.guard.Unlock()
 		require.True(t, out.result(t))
 		require.Zero(t, s.Owner(), "3 reads")
@@ -252,32 +204,18 @@ func TestALookIntoTheTableFromBeforeAReaderBargedInDoesNotGiveItsHoldBack(t *tes
 	})
 }
 
-func TestAReaderSettlesInWithTheGuardOnly(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
-		const o = -5
-		require.True(t, s.TryLockShared())
-		s.guard.Lock() // as another goroutine of the owner does, which looks for holds to give back
-		in := run(func() bool { s.settleIn(o, policy); return true })
-		time.Sleep(time.Millisecond)
-		empty := s.table().empty()
-		s.guard.Unlock()
-		require.True(t, in.result(t))
-		require.True(t, empty, "it would have found a hold that the word did not know as the table's")
-		require.True(t, s.Unread(o, policy))
-	})
-}
-
-func TestReadersAtTheHeadOfTheQueueHoldTheLockBeforeTheyRun(t *testing.T) {
+func TestReadersAtTheHeadHoldTheLockBeforeTheyRun(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
 		require.True(t, s.TryLock(Owned(1)))
 		first, second := reads(s, 2, policy), reads(s, 3, policy)
 		eventually(t, func() bool { return s.Len() == 2 })
 		s.guard.Lock()
-		heirs := s.release(policy, 0)
+		wake, ok := s.advance(policy, drop)
+		require.True(t, ok)
 		require.Equal(t, 2, s.Shared())
 		require.False(t, s.TryLock(Owned(1)), "not even for the one that is back first")
 		s.guard.Unlock()
-		unpark(heirs)
+		unpark(wake)
 		require.True(t, first.result(t))
 		require.True(t, second.result(t))
 		require.True(t, s.Unread(2, policy))
@@ -285,7 +223,7 @@ func TestReadersAtTheHeadOfTheQueueHoldTheLockBeforeTheyRun(t *testing.T) {
 	})
 }
 
-func TestAReaderFromTheQueueSettlesInWithoutBiasWhileAWriterWaits(t *testing.T) {
+func TestAReaderSettlesWithoutBiasWhileAWriterWaits(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
 		require.True(t, s.TryLock(Owned(1)))
 		r := reads(s, 2, policy)
@@ -296,10 +234,7 @@ func TestAReaderFromTheQueueSettlesInWithoutBiasWhileAWriterWaits(t *testing.T) 
 		require.True(t, r.result(t))
 		require.Equal(t, unread|queued, s.Word.Load()&^handoff)
 		require.NoError(t, s.Verify())
-		s.guard.Lock() // as it does for one that TryRLock let in past the writer
-		require.True(t, s.TryLockShared())
-		require.Nil(t, s.settle(4, policy))
-		s.guard.Unlock()
+		require.True(t, s.TryRead(4, policy), "past the writer")
 		require.Equal(t, unread|queued, s.Word.Load()&^handoff)
 		require.True(t, s.Unread(2, policy))
 		require.Zero(t, s.Owner())
@@ -309,42 +244,42 @@ func TestAReaderFromTheQueueSettlesInWithoutBiasWhileAWriterWaits(t *testing.T) 
 	})
 }
 
-func TestAReaderInFlightMakesASeizeFailAndTheQueueTakesOver(t *testing.T) {
+func TestAReaderOnItsWayInSendsAWriterToTheQueue(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
 		s.Read(2, policy)
 		require.True(t, s.Unread(2, policy))
 		s.guard.Lock()
 		var seized bool
-		seize := run(func() bool { seized = s.Seize(Owned(1)); return true })
-		time.Sleep(100 * time.Microsecond) // it has seen an empty table
-		require.True(t, s.Bucket(3).Enter(3))
+		seize := run(func() bool { seized = s.TryLockUnread(Owned(1), policy); return true })
+		atGuard(t, 1, "syncq.(*Sync).TryLockUnread") // it has seen an empty table
+		require.True(t, s.Slot(3).Enter(3))
 		require.True(t, s.Biased(), "and so reads")
 		s.guard.Unlock()
 		require.True(t, seize.result(t))
 		require.False(t, seized)
 		w := writes(s, 1, policy)
 		eventually(t, func() bool { return s.Len() == 1 })
-		exit(s, s.Bucket(3), policy)
+		exit(s, s.Slot(3), policy)
 		require.True(t, w.result(t))
 		require.True(t, s.LeaveWrite(1, policy))
 	})
 }
 
-func TestAnUpgradeThatFailsGivesTheBiasBackUnlessSomebodyWaits(t *testing.T) {
+func TestAFailedUpgradeGivesTheBiasBackUnlessAnotherWaits(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
 		s.Read(2, policy)
 		s.Read(3, policy)
-		upgraded, has := s.Upgrade(2)
+		upgraded, has := s.Upgrade(2, policy)
 		require.True(t, has)
 		require.False(t, upgraded)
 		require.True(t, s.Biased())
 		w := writes(s, 1, policy)
 		eventually(t, func() bool { return s.Len() == 1 })
-		upgraded, _ = s.Upgrade(2)
+		upgraded, _ = s.Upgrade(2, policy)
 		require.False(t, upgraded)
 		require.False(t, s.Biased())
 		require.True(t, s.Unread(3, policy))
-		upgraded, _ = s.Upgrade(2)
+		upgraded, _ = s.Upgrade(2, policy)
 		require.True(t, upgraded)
 		require.NoError(t, s.Verify())
 		require.True(t, s.LeaveWrite(2, policy))
@@ -353,7 +288,7 @@ func TestAnUpgradeThatFailsGivesTheBiasBackUnlessSomebodyWaits(t *testing.T) {
 	})
 }
 
-func TestASignalForAnOwnerThatHasGivenTheLockUpMeanwhileWakesTheWaiter(t *testing.T) {
+func TestASignalOnAnIdleBiasedLockWakesTheWaiter(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
 		c := NewCond(s, policy)
 		require.True(t, s.TryLock(Owned(1)))
@@ -367,22 +302,22 @@ func TestASignalForAnOwnerThatHasGivenTheLockUpMeanwhileWakesTheWaiter(t *testin
 	})
 }
 
-func TestSharedHoldsStopAtTheirLimitInTheCrowdAsInTheSlot(t *testing.T) {
+func TestSharedHoldsStopAtTheirLimitInSlotAndCrowd(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
-		s.Read(-5, policy)
-		b := s.Bucket(-5)
-		b.others[-5] = MaxHolds - 1
-		held, counted := s.ReenterRead(-5)
+		o := neighbour(s, 2)
+		require.True(t, s.Read(2, policy))
+		require.True(t, s.Read(o, policy))
+		b := s.Slot(2)
+		require.Same(t, b, s.Slot(o))
+		b.others[o] = MaxHolds - 1
+		held, counted := s.ReenterRead(o)
 		require.True(t, held && counted)
-		held, counted = s.ReenterRead(-5)
+		held, counted = s.ReenterRead(o)
 		require.True(t, held)
 		require.False(t, counted)
-		require.Equal(t, MaxHolds, s.ReadHolds(-5))
-		b.others[-5] = 1
-		require.True(t, s.Unread(-5, policy))
+		require.Equal(t, MaxHolds, s.ReadHolds(o))
+		b.others[o] = 1
 
-		s.Read(2, policy)
-		b = s.Bucket(2)
 		b.holds.set(MaxHolds - 2)
 		require.True(t, b.Reenter())
 		require.False(t, b.Reenter())
@@ -392,10 +327,11 @@ func TestSharedHoldsStopAtTheirLimitInTheCrowdAsInTheSlot(t *testing.T) {
 		require.Equal(t, MaxHolds, s.ReadHolds(2))
 		b.holds.set(0)
 		require.True(t, s.Unread(2, policy))
+		require.True(t, s.Unread(o, policy), "from the crowd, while the slot is free")
 	})
 }
 
-func TestWhoeverBeginsToWaitForALockThatIsOnlyBiasedGetsItWhileWaitsMayBeRefused(t *testing.T) {
+func TestAnIdleBiasedLockIsAcquiredWhileWaitsMayBeRefused(t *testing.T) {
 	Refuse(true)
 	defer Refuse(false)
 	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
@@ -407,7 +343,7 @@ func TestWhoeverBeginsToWaitForALockThatIsOnlyBiasedGetsItWhileWaitsMayBeRefused
 	})
 }
 
-func TestARefusedWriterLeavesTheReadersAndTheirTableInOrder(t *testing.T) {
+func TestARefusedWriterLeavesTheReadTableInOrder(t *testing.T) {
 	Refuse(true)
 	defer Refuse(false)
 	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
@@ -430,7 +366,7 @@ func TestARefusedWriterLeavesTheReadersAndTheirTableInOrder(t *testing.T) {
 		require.True(t, other.Unlock(policy))
 		require.True(t, s.Unread(2, policy))
 		require.True(t, s.Unread(3, policy))
-		require.True(t, run(func() bool { return s.Seize(Owned(1)) }).result(t))
+		require.True(t, run(func() bool { return s.TryLockUnread(Owned(1), policy) }).result(t))
 		require.True(t, s.LeaveWrite(1, policy))
 	})
 }
@@ -438,21 +374,20 @@ func TestARefusedWriterLeavesTheReadersAndTheirTableInOrder(t *testing.T) {
 // readersKind is a Kind whose shared holders are in the table.
 var readersKind = Kind{Name: "readers", Holders: (*Sync).Readers, Refusable: true}
 
-func TestWhoeverBeginsToWaitForALockThatIsOnlyBiasedGetsIt(t *testing.T) {
+func TestAnIdleBiasedLockIsAcquiredWithoutAWait(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	for name, lock := range map[string]func(s *Sync, policy Policy) bool{
 		"Lock":        func(s *Sync, policy Policy) bool { s.Lock(Owned(1), policy); return true },
 		"LockFor":     func(s *Sync, policy Policy) bool { return s.LockFor(Owned(1), policy, time.Hour) },
-		"LockContext": func(s *Sync, policy Policy) bool { return s.LockContext(ctx, Owned(1), policy) },
+		"LockContext": func(s *Sync, policy Policy) bool { return s.LockContext(ctx, Owned(1), policy) == Acquired },
 		"wait": func(s *Sync, policy Policy) bool {
 			require.True(t, s.TryLock(Owned(1)))
 			// Readers come while it waits, so that it finds the bias when its time is up.
 			stop := make(chan struct{})
 			c := NewCond(s, policy)
 			w := run(func() bool {
-				_, signalled := c.wait(newNode(Owned(1), false), &limit{ctx: stop})
-				return !signalled
+				return !c.waitHolds(Owned(1), &limit{ctx: stop})
 			})
 			eventually(t, func() bool { return c.Len() == 1 })
 			s.Read(2, policy)
@@ -478,14 +413,14 @@ func TestWhoeverBeginsToWaitForALockThatIsOnlyBiasedGetsIt(t *testing.T) {
 	}
 }
 
-// The reader is in the bucket that a writer looks at first, of so many that a lot can happen until it has
+// The reader is in the slot that a writer looks at first, of so many that a lot can happen until it has
 // looked at the last.
-func TestAReaderThatComesWhileAWriterLooksAtTheTableKeepsItOut(t *testing.T) {
+func TestAReaderThatComesDuringAWritersLookKeepsItOut(t *testing.T) {
 	for name, take := range map[string]func(s *Sync) bool{
-		"Seize": func(s *Sync) bool { return s.Seize(Owned(1)) },
+		"TryLockUnread": func(s *Sync) bool { return s.TryLockUnread(Owned(1), NonFair) },
 		"Upgrade": func(s *Sync) bool {
 			s.Read(1, NonFair)
-			upgraded, _ := s.Upgrade(1)
+			upgraded, _ := s.Upgrade(1, NonFair)
 			if !upgraded {
 				s.Unread(1, NonFair)
 			}
@@ -495,15 +430,15 @@ func TestAReaderThatComesWhileAWriterLooksAtTheTableKeepsItOut(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			const bits = 14
 			var s Sync
-			s.readers.Store(&readers{buckets: make([]Bucket, 1<<bits), shift: 64 - bits})
+			s.table.Store(&readTable{slots: make([]Slot, 1<<bits), shift: 64 - bits})
 			me := int64(2)
-			for s.Bucket(me) != &s.table().buckets[0] {
+			for s.Slot(me) != &s.readers().slots[0] {
 				me++
 			}
 			var inside atomic.Int32
 			var stop atomic.Bool
 			reader := run(func() bool {
-				b := s.Bucket(me)
+				b := s.Slot(me)
 				for !stop.Load() {
 					switch {
 					case !b.Enter(me):
@@ -572,15 +507,16 @@ func TestReadersWithNoTimeToWaitLeaveNoWriterAsleep(t *testing.T) {
 	})
 }
 
-func TestMoreReadHoldsThanFitAnIntAreCountedAsTheGreatest(t *testing.T) {
+func TestMoreReadHoldsThanFitAnIntAreTheGreatestInt(t *testing.T) {
 	var s Sync
-	owners := []int64{-1, -2, -3}
-	for _, o := range owners {
-		require.True(t, s.Read(o, NonFair))
-		b := s.Bucket(o)
-		b.mu.Lock()
-		b.others[o] = MaxHolds
-		b.mu.Unlock()
+	for o := range int64(3) {
+		require.True(t, s.Read(o+1, NonFair))
+		b := s.Slot(o + 1)
+		if b.Has(o + 1) {
+			b.holds.set(MaxHolds - 1)
+		} else {
+			b.others[o+1] = MaxHolds
+		}
 	}
 	require.EqualValues(t, min(3*int64(MaxHolds), math.MaxInt), s.ReadCount())
 }

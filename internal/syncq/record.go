@@ -57,15 +57,16 @@ func SetRecording(on bool) (was bool) {
 	return was
 }
 
-// Record notes that owner has just taken the lock, and where, if recording is on. The holders are
-// looked at once in as many times as there are of them, so that its cost does not grow with their number.
+// Record notes that owner has just taken the lock, and where, if recording is on. The holders
+// are looked at once in as many times as there are of them, so that its cost does not grow with
+// their number.
 func (s *Sync) Record(owner int64) {
 	stack := make([]uintptr, maxFrames)
 	stack = stack[:runtime.Callers(2, stack)]
 	p := weak.Make(s)
 	if n, many := note(p, owner, stack); many {
-		// A reader that is upgraded has the lock exclusively before it leaves the table: whoever is missed there is
-		// seen here.
+		// A reader that is upgraded has the lock exclusively before it leaves the table:
+		// whoever is missed there is seen here.
 		thin(p, n, append(s.Holders(), s.Owner()))
 	}
 }
@@ -100,9 +101,10 @@ func forgetDead() {
 	records.limit = max(minLimit, 2*len(records.m))
 }
 
-// thin throws out what is said of those who are not among the holders, who were looked at after place n was noted. Whoever
-// has taken the lock since that look has a later one, which stays. So does place n: its owner can be missed if another
-// goroutine of it goes from one mode to the other meanwhile, and back.
+// thin throws out what is said of those who are not among the holders, who were looked at after
+// place n was noted. Whoever has taken the lock since that look has a later one, which stays.
+// So does place n: its owner can be missed if another goroutine of it goes from one mode to the
+// other meanwhile, and back.
 func thin(p weak.Pointer[Sync], n uint64, holders []int64) {
 	keep := make(map[int64]bool, len(holders))
 	for _, h := range holders {

@@ -6,9 +6,9 @@ import (
 	"weak"
 )
 
-// Kind describes a lock to those who look for deadlocks. Usually it is static, one for all locks
-// of a type. A lock without a Kind has no owners to wait for, and takes no part. One with a Kind lets
-// its exclusive holder enter again, and never wait for itself exclusively.
+// Kind describes a lock to those who look for deadlocks. Usually it is static, one for all
+// locks of a type. A lock without a Kind has no owners to wait for, and takes no part. One with
+// a Kind lets its exclusive holder enter again, and never wait for itself exclusively.
 type Kind struct {
 	// Name is the lock's type.
 	Name string
@@ -68,47 +68,46 @@ const minLimit = 64
 // refusing says that waits that would close a cycle are refused. Written with the registry locked.
 var refusing atomic.Bool
 
-// join puts n at the end of the lock's queue. The guard is held.
-func (s *Sync) join(n *node) {
-	s.queue.push(n)
-	if s.listed && !refusing.Load() {
+// Listed reports whether the lock is in the registry, where others may find it, and ask for its
+// Kind.
+func (s *Sync) Listed() bool { return s.listed.Load() }
+
+// enlist puts the lock, which is of kind k if that is not nil, in the registry. A waiter does that
+// before it joins the queue, without the guard.
+func (s *Sync) enlist(k *Kind) {
+	if k != nil {
+		s.Describe(k)
+	}
+	if s.listed.Load() {
 		return
 	}
-	if s.hasOwners(n) {
-		s.Describe(n.kind)
-		s.enlist(n)
-	}
-}
-
-// Listed reports whether the lock is in the registry, where others may find it, and ask for its Kind.
-func (s *Sync) Listed() bool {
-	s.guard.Lock()
-	defer s.guard.Unlock()
-	return s.listed
-}
-
-// hasOwners reports whether the lock that n waits for is of a Kind.
-func (s *Sync) hasOwners(n *node) bool { return n.kind != nil || s.kind.Load() != nil }
-
-// enlist makes the wait of n, which is in the lock's queue, findable. The guard is held.
-func (s *Sync) enlist(n *node) {
 	registry.Lock()
 	defer registry.Unlock()
-	if !s.listed {
-		s.listed = true
-		if len(registry.locks) >= max(registry.limit, minLimit) {
-			sweep()
-		}
-		registry.locks = append(registry.locks, weak.Make(s))
+	if s.listed.Swap(true) {
+		return
 	}
-	if refusing.Load() && n.who > 0 {
+	if len(registry.locks) >= max(registry.limit, minLimit) {
+		sweep()
+	}
+	registry.locks = append(registry.locks, weak.Make(s))
+}
+
+// index makes the wait of n, which is in the lock's queue, findable by its goroutine. The guard is
+// held, and waits are refused.
+func (s *Sync) index(n *node) {
+	if n.who <= 0 || s.kind.Load() == nil {
+		return
+	}
+	registry.Lock()
+	defer registry.Unlock()
+	if refusing.Load() {
 		registry.waits[n.who] = weak.Make(s)
 		n.indexed = true
 	}
 }
 
-// sweep throws the dead locks out of the registry, which is locked. Next time is when there are twice as
-// many as are left, so that the cost per lock stays the same.
+// sweep throws the dead locks out of the registry, which is locked. Next time is when there are
+// twice as many as are left, so that the cost per lock stays the same.
 func sweep() {
 	live := 0
 	for _, p := range registry.locks {

@@ -1,8 +1,8 @@
 package syncq
 
 import (
-	"context"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -14,14 +14,37 @@ import (
 // These tests hold the guard to stop others at the point where they need it, and so
 // bring about the rare orders of events one at a time.
 
+// hang is a limit that only a hang reaches.
+const hang = time.Minute
+
 // eventually waits for what another goroutine is about to do.
 func eventually(t *testing.T, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !ok(); runtime.Gosched() {
+	for deadline := time.Now().Add(hang); !ok(); runtime.Gosched() {
 		if time.Now().After(deadline) {
-			t.Fatal("did not happen")
+			buf := make([]byte, 1<<20)
+			t.Fatalf("did not happen\n%s", buf[:runtime.Stack(buf, true)])
 		}
 	}
+}
+
+// blocked returns how many goroutines are blocked in what the runtime calls reason, with a call of
+// function on their stacks.
+func blocked(reason, function string) (n int) {
+	buf := make([]byte, 1<<20)
+	for _, g := range strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
+		header, frames, _ := strings.Cut(g, "\n")
+		if strings.Contains(header, "["+reason) && strings.Contains(frames, function+"(") {
+			n++
+		}
+	}
+	return n
+}
+
+// atGuard waits until n goroutines that call function are blocked at a mutex.
+func atGuard(t *testing.T, n int, function string) {
+	t.Helper()
+	eventually(t, func() bool { return blocked("sync.Mutex.Lock", function) == n })
 }
 
 type call struct{ done chan bool }
@@ -37,88 +60,163 @@ func (c call) result(t *testing.T) bool {
 	select {
 	case ok := <-c.done:
 		return ok
-	case <-time.After(10 * time.Second):
-		t.Fatal("stuck")
+	case <-time.After(hang):
+		buf := make([]byte, 1<<20)
+		t.Fatalf("stuck\n%s", buf[:runtime.Stack(buf, true)])
 		return false
 	}
 }
 
-func TestAWakeUpOnItsWayToAWaiterThatGivesUpGoesToTheNext(t *testing.T) {
-	var s Sync
-	stop := make(chan struct{})
-	require.True(t, s.TryLock(Owned(1)))
-	first := run(func() bool {
-		return s.waitLimited(newNode(Owned(2), false), NonFair, limit{ctx: stop})
-	})
-	eventually(t, func() bool { return s.Len() == 1 })
-	second := run(func() bool { s.Lock(Owned(3), NonFair); return true })
-	eventually(t, func() bool { return s.Len() == 2 })
-
-	s.guard.Lock()
-	release := run(func() bool { return s.Unlock(NonFair) })
-	eventually(t, func() bool { return s.Word.Load() == queued|woken }) // freed; owes the wake-up
-	close(stop)
-	runtime.Gosched()
-	s.guard.Unlock() // the release and the leaver race for it
-
-	require.True(t, release.result(t))
-	if first.result(t) { // woken before it looked at stop
-		s.Unlock(NonFair)
+// waits has p wait for s until stop is closed, and returns when p is number at in the queue.
+func waits(t *testing.T, s *Sync, p Party, policy Policy, at int, stop <-chan struct{}) call {
+	t.Helper()
+	var l *limit
+	if stop != nil {
+		l = &limit{ctx: stop}
 	}
-	require.True(t, second.result(t))
-	require.True(t, s.Unlock(NonFair))
-	require.NoError(t, s.Verify())
-	require.Zero(t, s.Word.Load())
+	c := run(func() bool { return s.wait(newNode(p, false), policy, l) == Acquired })
+	eventually(t, func() bool { return s.Len() == at })
+	return c
 }
 
-func TestABargerBetweenTheReleaseAndItsWakeUpTakesOverTheDuty(t *testing.T) {
-	var s Sync
-	require.True(t, s.TryLock(Owned(1)))
-	waiter := run(func() bool { s.Lock(Owned(2), NonFair); return true })
-	eventually(t, func() bool { return s.Len() == 1 })
+// idle checks that s is free and in order.
+func idle(t *testing.T, s *Sync) {
+	t.Helper()
+	require.NoError(t, s.Verify())
+	require.Zero(t, s.Word.Load())
+	require.Zero(t, s.Holds)
+}
 
+// patient has the first waiter be one that has not waited for long, however slow the machine is. The
+// guard is held.
+func patient(s *Sync) {
+	s.queue.head.since, s.queue.head.owed = now()+time.Hour, false
+	s.advance(NonFair, keep)
+}
+
+// enqueued returns a patient waiter of s that the test plays itself. Its permits are in the channel.
+func enqueued(t *testing.T, s *Sync, p Party) (*node, <-chan struct{}) {
+	t.Helper()
+	n := newNode(p, false)
+	permit := n.place.Open()
+	require.True(t, s.enqueue(n, NonFair))
 	s.guard.Lock()
+	n.since, n.owed = now()+time.Hour, false
+	s.advance(NonFair, keep)
+	s.guard.Unlock()
+	return n, permit
+}
+
+// stepwise frees s, which is held exclusively and has waiters, as a NonFair release does before it has
+// the guard. The guard is held. The release goes on when it gets the guard.
+func stepwise(t *testing.T, s *Sync) call {
+	t.Helper()
+	patient(s)
 	release := run(func() bool { return s.Unlock(NonFair) })
 	eventually(t, func() bool { return s.Word.Load() == queued|woken })
+	return release
+}
+
+func TestAWakeUpForAWaiterThatGivesUpGoesToTheNext(t *testing.T) {
+	for _, leaver := range []string{"asleep", "awake"} {
+		t.Run(leaver, func(t *testing.T) {
+			var s Sync
+			require.True(t, s.TryLock(Owned(1)))
+			n, permit := enqueued(t, &s, Owned(2))
+			second := waits(t, &s, Owned(3), NonFair, 2, nil)
+
+			s.guard.Lock()
+			release := stepwise(t, &s)
+			if leaver == "awake" {
+				s.guard.Unlock()
+				require.True(t, release.result(t))
+				<-permit
+				s.guard.Lock()
+				require.Equal(t, awake, n.state)
+			}
+			wake := s.cancel(n, NonFair)
+			s.guard.Unlock()
+			if leaver == "asleep" {
+				require.True(t, release.result(t))
+			}
+			require.NotNil(t, wake, "the lock is free, and the second waiter is the first now")
+			unpark(wake)
+			require.True(t, second.result(t))
+			n.recycle()
+			require.True(t, s.Unlock(NonFair))
+			idle(t, &s)
+		})
+	}
+}
+
+func TestABargerDuringAReleaseTakesOverTheDuty(t *testing.T) {
+	var s Sync
+	require.True(t, s.TryLock(Owned(1)))
+	waiter := waits(t, &s, Owned(2), NonFair, 1, nil)
+
+	s.guard.Lock()
+	release := stepwise(t, &s)
 	require.True(t, s.TryLock(Owned(3)))
 	require.True(t, s.Unlock(NonFair), "does not wait for the guard, since the wake-up is under way")
 	require.True(t, s.TryLock(Owned(3)))
 	s.guard.Unlock()
 
 	require.True(t, release.result(t))
-	// Roused, lost, asleep again; owed the lock if that took long.
-	eventually(t, func() bool { return s.Word.Load()&^handoff == value(3)|queued })
+	require.Equal(t, value(3)|queued, s.Word.Load(), "the waiter sleeps on, and 3 has to wake it")
 	require.True(t, s.Unlock(NonFair))
 	require.True(t, waiter.result(t))
 	require.True(t, s.Unlock(NonFair))
-	require.Zero(t, s.Word.Load())
+	idle(t, &s)
+}
+
+// A holder that releases while the first waiter is awake leaves the wake-up to it. So the waiter may
+// not sleep again on a word that says it is awake: the next release would leave it asleep.
+func TestAReleaseThatFindsTheFirstWaiterAwakeLosesNoWakeUp(t *testing.T) {
+	var s Sync
+	require.True(t, s.TryLock(Owned(1)))
+	n, permit := enqueued(t, &s, Owned(2))
+	for range maxLost / 2 {
+		require.True(t, s.Unlock(NonFair))
+		<-permit
+		require.Equal(t, queued|woken, s.Word.Load())
+		require.True(t, s.TryLock(Owned(3)))
+		require.True(t, s.Unlock(NonFair), "it need not wake the waiter once more")
+		require.Empty(t, permit)
+		require.True(t, s.TryLock(Owned(1)))
+		require.False(t, s.compete(n))
+		require.Equal(t, value(1)|queued, s.Word.Load(), "the next release has to wake it")
+		require.NoError(t, s.Verify())
+	}
+	require.True(t, s.Unlock(NonFair))
+	<-permit
+	require.True(t, s.compete(n))
+	require.Zero(t, s.Len(), "it has left the queue with the step that took the lock")
+	require.NoError(t, s.Verify())
+	n.recycle()
+	require.True(t, s.Unlock(NonFair))
+	idle(t, &s)
 }
 
 func TestAFirstWaiterThatLostTooOftenIsHandedTheLock(t *testing.T) {
 	var s Sync
 	barger := Owned(1)
 	require.True(t, s.TryLock(barger))
-	waiter := run(func() bool { s.Lock(Owned(2), NonFair); return true })
-	eventually(t, func() bool { return s.Len() == 1 })
-	losses := 0
-	for s.Word.Load()&handoff == 0 {
-		// With the guard held the release cannot rouse the waiter before the barger is back.
-		s.guard.Lock()
-		release := run(func() bool { return s.Unlock(NonFair) })
-		eventually(t, func() bool { return s.Word.Load() == queued|woken })
+	n, permit := enqueued(t, &s, Owned(2))
+	for lost := 1; s.Word.Load()&handoff == 0; lost++ {
+		require.True(t, s.Unlock(NonFair))
+		<-permit
 		require.True(t, s.TryLock(barger))
-		s.guard.Unlock()
-		require.True(t, release.result(t))
-		eventually(t, func() bool { return s.Word.Load()&woken == 0 })
-		losses++
-		require.LessOrEqual(t, losses, maxLost)
+		require.False(t, s.compete(n))
+		require.Equal(t, lost >= maxLost, s.Word.Load()&handoff != 0)
+		require.NoError(t, s.Verify())
 	}
 	require.True(t, s.Unlock(NonFair))
 	require.False(t, s.TryLock(barger), "handed over, never free")
-	require.True(t, waiter.result(t))
+	<-permit
 	require.EqualValues(t, 2, s.Owner())
+	n.recycle()
 	require.True(t, s.Unlock(NonFair))
-	require.Zero(t, s.Word.Load())
+	idle(t, &s)
 }
 
 func TestAGrantAndATimeOutTogetherAreOneOrTheOther(t *testing.T) {
@@ -127,10 +225,7 @@ func TestAGrantAndATimeOutTogetherAreOneOrTheOther(t *testing.T) {
 			var s Sync
 			stop := make(chan struct{})
 			require.True(t, s.TryLock(Owned(1)))
-			waiter := run(func() bool {
-				return s.waitLimited(newNode(Owned(2), false), policy, limit{ctx: stop})
-			})
-			eventually(t, func() bool { return s.Len() == 1 })
+			waiter := waits(t, &s, Owned(2), policy, 1, stop)
 			s.guard.Lock()
 			release := run(func() bool { return s.Unlock(policy) })
 			close(stop)
@@ -140,17 +235,15 @@ func TestAGrantAndATimeOutTogetherAreOneOrTheOther(t *testing.T) {
 				require.EqualValues(t, 2, s.Owner())
 				require.True(t, s.Unlock(policy))
 			}
-			require.NoError(t, s.Verify())
-			require.Zero(t, s.Word.Load())
+			idle(t, &s)
 		}
 	}
 }
 
-func TestUnderFIFOALockThatSomebodyWaitsForIsNeverFree(t *testing.T) {
+func TestUnderFIFOALockWithWaitersIsNeverFree(t *testing.T) {
 	var s Sync
 	require.True(t, s.TryLock(Owned(1)))
-	waiter := run(func() bool { s.Lock(Owned(2), FIFO); return true })
-	eventually(t, func() bool { return s.Len() == 1 })
+	waiter := waits(t, &s, Owned(2), FIFO, 1, nil)
 	require.True(t, s.Unlock(FIFO))
 	require.EqualValues(t, 2, s.Owner(), "before the waiter has run")
 	require.False(t, s.TryLock(Owned(1)))
@@ -203,35 +296,33 @@ func TestAContendedLockAllocatesNothingInTheSteadyState(t *testing.T) {
 	}
 }
 
-func TestAWaiterThatWaitedForTooLongIsHandedTheLockAfterOneLostRace(t *testing.T) {
+func TestAWaiterThatWaitedTooLongLosesOnlyOneRace(t *testing.T) {
 	for _, waited := range []time.Duration{maxBarging / 2, maxBarging} {
-		for lost := false; !lost; {
-			synctest.Test(t, func(t *testing.T) {
-				var s Sync
-				s.Lock(Owned(1), NonFair)
-				var wg sync.WaitGroup
-				wg.Go(func() {
-					s.Lock(Owned(2), NonFair)
-					s.Unlock(NonFair)
-				})
-				synctest.Wait()
-				time.Sleep(waited)
-				s.Unlock(NonFair)
-				if s.TryLock(Owned(3)) {
-					synctest.Wait()
-					// Else the waiter was faster, and may even be done: once more.
-					if lost = s.Len() == 1; lost {
-						require.Equal(t, waited >= maxBarging, s.Word.Load()&handoff != 0, "after %v", waited)
-					}
-					s.Unlock(NonFair)
-				}
-				wg.Wait()
-			})
-		}
+		synctest.Test(t, func(t *testing.T) {
+			var s Sync
+			require.True(t, s.TryLock(Owned(1)))
+			n := newNode(Owned(2), false)
+			permit := n.place.Open()
+			require.True(t, s.enqueue(n, NonFair))
+			time.Sleep(waited)
+			require.True(t, s.Unlock(NonFair))
+			<-permit
+			require.True(t, s.TryLock(Owned(3)))
+			require.False(t, s.compete(n))
+			require.Equal(t, waited >= maxBarging, s.Word.Load()&handoff != 0, "after %v", waited)
+			require.NoError(t, s.Verify())
+			require.True(t, s.Unlock(NonFair))
+			<-permit
+			require.True(t, s.compete(n))
+			n.recycle()
+			require.EqualValues(t, 2, s.Owner())
+			require.True(t, s.Unlock(NonFair))
+			idle(t, &s)
+		})
 	}
 }
 
-func TestTheWaitersOfABroadcastAreHandedTheLockOneAfterTheOther(t *testing.T) {
+func TestABroadcastHandsTheLockFromOneToTheNext(t *testing.T) {
 	var s Sync
 	c := NewCond(&s, NonFair)
 	var waiters []call
@@ -248,14 +339,14 @@ func TestTheWaitersOfABroadcastAreHandedTheLockOneAfterTheOther(t *testing.T) {
 	require.True(t, s.TryLock(barger))
 	require.Equal(t, 3, c.Broadcast())
 	for i, w := range waiters {
+		require.NoError(t, s.Verify())
 		require.True(t, s.Unlock(NonFair))
 		require.EqualValues(t, i+2, s.Owner(), "before it has run")
 		require.False(t, s.TryLock(barger))
 		require.True(t, w.result(t))
-		require.NoError(t, s.Verify())
 	}
 	require.True(t, s.Unlock(NonFair))
-	require.Zero(t, s.Word.Load())
+	idle(t, &s)
 }
 
 func TestASignalledWaiterRacesForTheLock(t *testing.T) {
@@ -270,97 +361,358 @@ func TestASignalledWaiterRacesForTheLock(t *testing.T) {
 	require.True(t, s.TryLock(Owned(1)))
 	require.Equal(t, 1, c.Broadcast(), "of one is a signal")
 	s.guard.Lock()
-	release := run(func() bool { return s.Unlock(NonFair) })
-	eventually(t, func() bool { return s.Word.Load() == queued|woken }) // free for anybody
+	release := stepwise(t, &s) // free for anybody
 	s.guard.Unlock()
 	require.True(t, release.result(t))
 	require.True(t, waiter.result(t))
 	require.True(t, s.Unlock(NonFair))
-	require.Zero(t, s.Word.Load())
+	idle(t, &s)
 }
 
-func TestTheSecondOfTwoUnlocksOfOneHoldFindsTheLockFree(t *testing.T) {
-	for _, policy := range []Policy{NonFair, FIFO} {
-		var s Sync
-		require.True(t, s.TryLock(Anonymous(1)))
-		s.guard.Lock()
-		s.Word.Or(queued | handoff) // somebody waits, so that both go to the guard
-		one, other := run(func() bool { return s.Unlock(policy) }), run(func() bool { return s.Unlock(policy) })
-		time.Sleep(20 * time.Millisecond) // which nobody can see; where it is too short, neither is wrong
-		s.clear(0)                        // the waiter has given up
-		s.guard.Unlock()
-		require.NotEqual(t, one.result(t), other.result(t))
-		require.Zero(t, s.Word.Load())
-		require.NoError(t, s.Verify())
+func TestTheSecondOfTwoUnlocksFindsTheLockFree(t *testing.T) {
+	for name, policy := range map[string]Policy{"NonFair": NonFair, "FIFO": FIFO} {
+		t.Run(name, func(t *testing.T) {
+			var s Sync
+			require.True(t, s.TryLock(Anonymous(1)))
+			s.guard.Lock()
+			s.Word.Or(queued | handoff) // as with a waiter, so that both go to the guard
+			first := run(func() bool { return s.Unlock(policy) })
+			second := run(func() bool { return s.Unlock(policy) })
+			atGuard(t, 2, "syncq.(*Sync).release")
+			s.Word.Store(Taken) // the waiter has given up
+			s.guard.Unlock()
+			require.NotEqual(t, first.result(t), second.result(t))
+			idle(t, &s)
+		})
 	}
 }
 
-func TestAWaiterThatGivesUpTakesTheUnparkThatIsOnItsWay(t *testing.T) {
+// The waiter gives up after the slow unlock has seen it, and a fast unlock comes before the slow one has
+// the guard.
+func TestAFastUnlockDuringASlowOneLeavesItNothing(t *testing.T) {
+	for name, policy := range map[string]Policy{"NonFair": NonFair, "FIFO": FIFO} {
+		t.Run(name, func(t *testing.T) {
+			var s Sync
+			require.True(t, s.TryLock(Anonymous(1)))
+			n := newNode(Anonymous(2), false)
+			n.owed = policy == NonFair
+			require.True(t, s.enqueue(n, policy))
+			s.guard.Lock()
+			slow := run(func() bool { return s.Unlock(policy) })
+			atGuard(t, 1, "syncq.(*Sync).release")
+			require.Nil(t, s.cancel(n, policy))
+			require.Equal(t, Taken, s.Word.Load())
+			require.True(t, s.Unlock(policy), "nobody waits, so that it is fast")
+			s.guard.Unlock()
+			require.False(t, slow.result(t), "there was one hold")
+			n.recycle()
+			idle(t, &s)
+		})
+	}
+}
+
+// A slow unlock that finds another hold than the one that it saw ends that hold, as for a lock without
+// owners they are the same.
+func TestAnUnlockEndsTheHoldThatItFindsWithTheGuard(t *testing.T) {
+	var s Sync
+	require.True(t, s.TryLock(Anonymous(1)))
+	n := newNode(Anonymous(2), false)
+	require.True(t, s.enqueue(n, FIFO))
+	s.guard.Lock()
+	slow := run(func() bool { return s.Unlock(FIFO) })
+	atGuard(t, 1, "syncq.(*Sync).release")
+	s.cancel(n, FIFO)
+	require.True(t, s.Unlock(FIFO))
+	require.True(t, s.TryLock(Anonymous(3)))
+	s.guard.Unlock()
+	require.True(t, slow.result(t))
+	require.False(t, s.Unlock(FIFO))
+	n.recycle()
+	idle(t, &s)
+}
+
+func TestAWaiterThatGivesUpAwaitsTheUnparkOnItsWay(t *testing.T) {
 	var s Sync
 	require.True(t, s.TryLock(Anonymous(1)))
 	stop := make(chan struct{})
-	waiter := run(func() bool { return s.waitLimited(newNode(Anonymous(2), false), NonFair, limit{ctx: stop}) })
-	eventually(t, func() bool { return s.Len() == 1 })
+	waiter := waits(t, &s, Anonymous(2), NonFair, 1, stop)
 	s.guard.Lock()
-	n := s.rouse() // by a release that has yet to unpark
+	patient(&s)
+	require.True(t, s.Word.CompareAndSwap(Taken|queued, queued|woken))
+	n, _ := s.advance(NonFair, keep) // by a release that has yet to unpark
 	s.guard.Unlock()
+	require.NotNil(t, n)
 	close(stop)
-	eventually(t, func() bool { return s.Len() == 0 })
-	time.Sleep(20 * time.Millisecond) // for it not to come back
+	eventually(t, func() bool {
+		return len(waiter.done) > 0 || blocked("chan receive", "park.(*Place).Park") == 1
+	})
 	require.Empty(t, waiter.done, "its node could be another's by the time of the unpark")
+	require.Zero(t, s.Len())
 	unpark(n)
 	require.False(t, waiter.result(t))
-	require.True(t, s.Unlock(NonFair))
+	idle(t, &s)
 }
 
-// panicky is a lock of others that does not let its holder go.
-type panicky struct{ unlock chan struct{} }
-
-func (panicky) Lock()     {}
-func (p panicky) Unlock() { <-p.unlock; panic("no") }
-
-func TestAWaitThatDoesNotComeAboutTakesTheUnparkThatIsOnItsWay(t *testing.T) {
-	l := panicky{make(chan struct{})}
-	c := NewCondOver(l)
-	waiter := run(func() (panics bool) {
-		defer func() { panics = recover() != nil }()
-		c.Wait(Anonymous(1))
-		return false
+func TestAnAbandonedWaitAwaitsTheUnparkOnItsWay(t *testing.T) {
+	var s Sync
+	c := NewCond(&s, FIFO)
+	w := c.Enter(nil, -1, 1)
+	s.guard.Lock() // a signal that has yet to unpark
+	c.queue.remove(w.n)
+	s.push(w.n)
+	n, _ := s.advance(FIFO, keep)
+	s.guard.Unlock()
+	require.Same(t, w.n, n)
+	leaver := run(func() bool { w.Abandon(); return true })
+	eventually(t, func() bool {
+		return len(leaver.done) > 0 || blocked("sync.Cond.Wait", "syncq.Waiter.Abandon") == 1
 	})
-	eventually(t, func() bool { return c.Len() == 1 })
-	c.s.guard.Lock() // a signal that has yet to unpark
-	n := c.queue.head
-	c.queue.remove(n)
-	require.True(t, c.s.Word.CompareAndSwap(0, n.value))
-	n.state.Store(granted)
-	c.s.guard.Unlock()
-	close(l.unlock)
-	time.Sleep(20 * time.Millisecond) // for it not to come back
-	require.Empty(t, waiter.done)
-	n.place.Unpark()
-	require.True(t, waiter.result(t))
-	require.Zero(t, c.s.Word.Load())
+	require.Empty(t, leaver.done)
+	unpark(n)
+	require.True(t, leaver.result(t))
+	idle(t, &s)
 }
 
-func TestHoldsThatSeveralWaitsOfAnOwnerBringBackAreCountedBeyondWhatItMayTake(t *testing.T) {
-	const o = -5
-	for _, policy := range []Policy{NonFair, FIFO} {
-		var s Sync
-		c := NewCond(&s, policy)
-		stop, cancel := context.WithCancel(context.Background())
-		require.True(t, s.LockOwned(context.Background(), Owned(o), policy))
-		s.Holds = MaxHolds - 1
-		waiter := run(func() bool { return c.WaitContext(stop, Owned(o)) })
-		eventually(t, func() bool { return c.Len() == 1 && !s.Held() })
-		require.True(t, s.LockOwned(context.Background(), Owned(o), policy))
-		s.Holds = MaxHolds - 2
-		cancel() // it comes back to a lock that its owner holds
-		require.False(t, waiter.result(t))
-		require.Equal(t, int64(2*MaxHolds-2), s.Holds)
-		held, counted := s.Reenter(o)
-		require.True(t, held)
-		require.False(t, counted)
-		require.True(t, s.Leave(o, policy))
-		require.True(t, s.HeldBy(o))
+func TestAnAbandonedWaitPassesItsSignalOn(t *testing.T) {
+	var s Sync
+	c := NewCond(&s, FIFO)
+	leaver := c.Enter(nil, -1, 1)
+	stays := run(func() bool { return c.Enter(nil, -1, 2).Await() })
+	eventually(t, func() bool { return c.Len() == 2 })
+	require.True(t, c.Signal())
+	leaver.Abandon()
+	require.True(t, stays.result(t))
+	require.True(t, s.Unlock(FIFO))
+	idle(t, &s)
+}
+
+// A waiter that kept the link would keep the nodes of its whole group alive.
+func TestAnUnparkedWaiterLinksToNoOther(t *testing.T) {
+	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
+		require.True(t, s.TryLock(Owned(1)))
+		var group []*node
+		for range 5 {
+			n := newNode(Party{who: 2}, true)
+			n.place.Open()
+			require.True(t, s.enqueue(n, policy))
+			group = append(group, n)
+		}
+		s.guard.Lock()
+		wake, ok := s.advance(policy, drop)
+		s.guard.Unlock()
+		require.True(t, ok)
+		for _, n := range group[:4] {
+			require.NotNil(t, n.wake, "they are a chain")
+		}
+		unpark(wake)
+		for _, n := range group {
+			require.Nil(t, n.wake)
+			n.recycle()
+			require.Nil(t, n.next)
+			require.Nil(t, n.prev)
+			require.True(t, s.Unlock(policy))
+		}
+	})
+}
+
+func TestACanceledWriterAtTheHeadLetsReadersJoinReaders(t *testing.T) {
+	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
+		require.True(t, s.LockShared(9, policy))
+		stop := make(chan struct{})
+		writer := waits(t, s, Owned(1), policy, 1, stop)
+		var readers []call
+		for i := range 3 {
+			readers = append(readers, run(func() bool { return s.LockShared(int64(i+2), policy) }))
+			eventually(t, func() bool { return s.Len() == i+2 })
+		}
+		last := waits(t, s, Owned(8), policy, 5, nil)
+		close(stop)
+		require.False(t, writer.result(t))
+		for _, r := range readers {
+			require.True(t, r.result(t))
+		}
+		require.Equal(t, 4, s.Shared())
+		require.Equal(t, []int64{8}, s.Waiters())
+		require.NoError(t, s.Verify())
+		for range 4 {
+			require.True(t, s.Unlock(policy))
+		}
+		require.True(t, last.result(t))
+		require.True(t, s.Unlock(policy))
+	})
+}
+
+func TestACanceledWaiterInTheMiddleLetsNobodyPast(t *testing.T) {
+	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
+		require.True(t, s.LockShared(9, policy))
+		first := waits(t, s, Owned(1), policy, 1, nil)
+		stop := make(chan struct{})
+		middle := waits(t, s, Owned(2), policy, 2, stop)
+		reader := run(func() bool { return s.LockShared(3, policy) })
+		eventually(t, func() bool { return s.Len() == 3 })
+		close(stop)
+		require.False(t, middle.result(t))
+		require.Equal(t, []int64{1, 3}, s.Waiters())
+		require.Equal(t, 1, s.Shared())
+		require.NoError(t, s.Verify())
+		require.True(t, s.Unlock(policy))
+		require.True(t, first.result(t))
+		require.True(t, s.Unlock(policy))
+		require.True(t, reader.result(t))
+		require.True(t, s.Unlock(policy))
+	})
+}
+
+func TestTheFlagsMirrorTheHeadOfTheQueue(t *testing.T) {
+	var s Sync
+	require.True(t, s.TryLock(Owned(1)))
+	fresh, old, reader := newNode(Owned(2), false), newNode(Owned(3), false), newNode(Party{who: 4}, true)
+	for _, n := range []*node{fresh, old, reader} {
+		n.place.Open()
+		require.True(t, s.enqueue(n, NonFair))
+	}
+	s.guard.Lock()
+	patient(&s)
+	old.since = due
+	s.guard.Unlock()
+	require.Equal(t, value(1)|queued, s.Word.Load(), "the first waiter is asleep, and has not waited for long")
+	require.True(t, s.Unlock(NonFair))
+	require.Equal(t, queued|woken, s.Word.Load(), "the first waiter is awake")
+	fresh.place.Park()
+	require.True(t, s.compete(fresh))
+	require.Equal(t, value(2)|queued|handoff, s.Word.Load(), "the next waiter is owed the lock")
+	require.True(t, s.Unlock(NonFair))
+	require.Equal(t, value(3)|queued|handoff, s.Word.Load(), "a reader is owed it as well")
+	require.True(t, s.Unlock(NonFair))
+	require.Equal(t, one|shared, s.Word.Load(), "nobody waits")
+	for _, n := range []*node{old, reader} {
+		n.place.Park()
+	}
+	for _, n := range []*node{fresh, old, reader} {
+		n.recycle()
+	}
+	require.True(t, s.Unlock(NonFair))
+	idle(t, &s)
+}
+
+func TestManyInspectorsSeeEveryWaiterThatStays(t *testing.T) {
+	var s Sync
+	require.True(t, s.TryLock(Owned(1)))
+	const n = 20 * part
+	var stay, leave []*node
+	var want []int64
+	for i := range n {
+		w := newNode(Owned(int64(i+2)), false)
+		s.guard.Lock()
+		_, queued := s.join(w, FIFO)
+		s.guard.Unlock()
+		require.True(t, queued)
+		if i%part < 3 || i%7 == 0 { // those at which inspections stop, too
+			leave = append(leave, w)
+		} else {
+			stay = append(stay, w)
+			want = append(want, w.who)
+		}
+	}
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			got := s.Waiters()
+			k := 0
+			for i, who := range got {
+				if i > 0 && who <= got[i-1] {
+					t.Errorf("%d is shown after %d", who, got[i-1])
+				}
+				if k < len(want) && who == want[k] {
+					k++
+				}
+			}
+			if k < len(want) {
+				t.Errorf("%d, which stays, is missing", want[k])
+			}
+		})
+	}
+	for _, w := range leave {
+		s.guard.Lock()
+		s.cancel(w, FIFO)
+		s.guard.Unlock()
+		w.recycle()
+		runtime.Gosched()
+	}
+	wg.Wait()
+	require.NoError(t, s.Verify())
+	for range stay {
+		require.True(t, s.Unlock(FIFO))
+	}
+	require.True(t, s.Unlock(FIFO))
+	idle(t, &s)
+	for _, w := range stay {
+		w.place.Park()
+		w.recycle()
+	}
+}
+
+// The inspectors stop at one node, which leaves; then its follower leaves, to which they went on.
+func TestInspectorsAtOneWaiterGoOnWhenItLeaves(t *testing.T) {
+	var s Sync
+	var l list
+	var nodes []*node
+	for i := range 4 {
+		nodes = append(nodes, &node{who: int64(i)})
+		l.push(nodes[i])
+	}
+	var walks [5]walk
+	for i := range walks {
+		walks[i].stand(nodes[1+i%2])
+	}
+	l.remove(nodes[1])
+	require.Same(t, nodes[2], walks[0].at)
+	require.Same(t, nodes[2], walks[3].resume(), "the third one of five")
+	l.remove(nodes[2])
+	require.Nil(t, nodes[1].visit)
+	require.Nil(t, nodes[2].visit)
+	for _, i := range []int{4, 0, 2, 1} {
+		require.Same(t, nodes[3], walks[i].resume())
+	}
+	require.Nil(t, nodes[3].visit)
+	walks[0].stand(nodes[3])
+	l.remove(nodes[3])
+	require.Nil(t, walks[0].resume(), "there is nobody behind it")
+	require.Equal(t, []int64{0}, s.owners(&l))
+}
+
+func TestAnInspectionOfAHundredThousandWaitersGivesTheGuardBack(t *testing.T) {
+	const n = 100_000
+	var s Sync
+	s.Word.Store(value(1) | queued)
+	nodes := make([]node, n)
+	for i := range nodes {
+		nodes[i].who = int64(i + 2)
+		s.queue.push(&nodes[i])
+	}
+	seen, between := 0, 0
+	var other call
+	s.each(&s.queue, func(*node) {
+		if seen == 0 {
+			other = run(func() bool {
+				s.guard.Lock()
+				defer s.guard.Unlock()
+				between = seen
+				return true
+			})
+		}
+		if seen++; seen%part == 0 && between == 0 {
+			atGuard(t, 1, "sync.(*Mutex).Lock")
+			time.Sleep(2 * time.Millisecond) // after 1 ms a sync.Mutex passes to a waiter that was woken in vain
+		}
+	})
+	require.True(t, other.result(t))
+	require.Equal(t, n, seen)
+	require.Positive(t, between)
+	require.Less(t, between, n)
+	who := s.Waiters()
+	require.Len(t, who, n)
+	for i, w := range who {
+		require.EqualValues(t, i+2, w)
 	}
 }

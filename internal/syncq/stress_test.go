@@ -15,28 +15,11 @@ import (
 	"github.com/jucgo/locks/internal/syncq"
 )
 
-// policies runs f with a lock of each policy, and with a FIFO one whose waiters wake up early.
+// policies runs f with a lock of each policy.
 func policies(t *testing.T, f func(t *testing.T, s *syncq.Sync, policy syncq.Policy)) {
 	for _, p := range []syncq.Policy{syncq.NonFair, syncq.FIFO} {
 		t.Run(fmt.Sprint("FIFO=", p), func(t *testing.T) { f(t, new(syncq.Sync), p) })
 	}
-	t.Run("early", func(t *testing.T) {
-		s, stop, done := new(syncq.Sync), make(chan struct{}), make(chan struct{})
-		go func() {
-			defer close(done)
-			for i := 0; ; i++ {
-				s.WakeEarly(i%2 == 0) // again, because s finds after a while that it does not pay
-				select {
-				case <-stop:
-					return
-				case <-time.After(50 * time.Microsecond):
-				}
-			}
-		}()
-		f(t, s, syncq.FIFO)
-		close(stop)
-		<-done
-	})
 }
 
 // procs runs f with 1, 2 and 8 processors.
@@ -82,7 +65,7 @@ func (g *guarded) read(t *testing.T) {
 	g.readers.Add(-1)
 }
 
-func TestNobodyIsLostAndNobodyIsInsideTogetherUnderAllWaysToWaitAtOnce(t *testing.T) {
+func TestAllWaysToWaitTogetherKeepExclusionAndLoseNobody(t *testing.T) {
 	procs(t, func(t *testing.T) {
 		policies(t, func(t *testing.T, s *syncq.Sync, policy syncq.Policy) {
 			const goroutines, rounds = 12, 400
@@ -103,17 +86,17 @@ func TestNobodyIsLostAndNobodyIsInsideTogetherUnderAllWaysToWaitAtOnce(t *testin
 					for range rounds {
 						short := time.Duration(r.IntN(60)) * time.Microsecond
 						held := true
-						switch r.IntN(9) {
+						switch r.IntN(11) {
 						case 0, 1:
 							s.Lock(who, policy)
 						case 2:
 							held = s.LockFor(who, policy, short)
 						case 3:
 							ctx, cancel := context.WithTimeout(context.Background(), short)
-							held = s.LockContext(ctx, who, policy)
+							held = s.LockContext(ctx, who, policy) == syncq.Acquired
 							cancel()
 						case 4:
-							held = s.TryLock(who)
+							held = s.TryLock(who) || s.TryLockUnread(who, policy)
 						case 5:
 							s.LockShared(int64(i), policy)
 							g.read(t)
@@ -134,9 +117,27 @@ func TestNobodyIsLostAndNobodyIsInsideTogetherUnderAllWaysToWaitAtOnce(t *testin
 						case 8:
 							s.Lock(who, policy)
 							g.write(t)
-							s.Downgrade()
+							s.DowngradeWrite(int64(i+1), policy)
 							g.read(t)
-							s.Unlock(policy)
+							if !s.Unread(int64(i+1), policy) {
+								t.Error("a shared hold was lost")
+							}
+							continue
+						case 9:
+							if s.ReadFor(int64(i+1), policy, short) {
+								g.read(t)
+								if upgraded, _ := s.Upgrade(int64(i+1), policy); upgraded {
+									g.write(t)
+									s.LeaveWrite(int64(i+1), policy)
+								} else {
+									s.Unread(int64(i+1), policy)
+								}
+							}
+							continue
+						case 10:
+							s.Read(int64(i+1), policy)
+							g.read(t)
+							s.Unread(int64(i+1), policy)
 							continue
 						}
 						if !held {
@@ -173,6 +174,7 @@ func TestNobodyIsLostAndNobodyIsInsideTogetherUnderAllWaysToWaitAtOnce(t *testin
 			case <-time.After(60 * time.Second):
 				t.Fatalf("stuck: %v", s.Waiters())
 			}
+			s.Revoke(policy)
 			require.NoError(t, s.Verify())
 			require.Zero(t, s.Word.Load())
 			require.Equal(t, signals, woken, "every signal that found a waiter ended a wait normally")
@@ -224,7 +226,8 @@ func TestAConditionOverAForeignLockLosesNoSignalEither(t *testing.T) {
 	const waiters, rounds = 8, 300
 	var (
 		mu             sync.Mutex
-		c              = syncq.NewCondOver(&mu)
+		gate           syncq.Sync
+		c              = syncq.NewCond(&gate, syncq.FIFO)
 		signals, woken int
 		left           atomic.Int32
 		wg             sync.WaitGroup
@@ -235,10 +238,19 @@ func TestAConditionOverAForeignLockLosesNoSignalEither(t *testing.T) {
 		go func() {
 			defer wg.Done()
 			defer left.Add(-1)
-			who := syncq.Anonymous(int64(i + 1))
 			for j := range rounds {
 				mu.Lock()
-				if c.WaitFor(who, time.Duration((i+j)%20)*time.Microsecond) {
+				w := c.Enter(nil, time.Duration((i+j)%20)*time.Microsecond, int64(i+1))
+				if j%7 == 0 {
+					w.Abandon() // its signal goes to another waiter, if there is one
+					mu.Unlock()
+					continue
+				}
+				mu.Unlock()
+				signalled := w.Await()
+				mu.Lock()
+				gate.Unlock(syncq.FIFO)
+				if signalled {
 					woken++
 				}
 				mu.Unlock()
@@ -256,8 +268,8 @@ func TestAConditionOverAForeignLockLosesNoSignalEither(t *testing.T) {
 	}
 	wg.Wait()
 	require.Equal(t, signals, woken)
-	require.NoError(t, c.Sync().Verify())
-	require.False(t, c.Sync().Held())
+	require.NoError(t, gate.Verify())
+	require.False(t, gate.Held())
 }
 
 func TestAWaiterGetsInAlthoughBargersNeverLeaveTheLockAlone(t *testing.T) {

@@ -1,59 +1,90 @@
 package syncq
 
-// The state word. Its upper 58 bits are the value: the exclusive holder, the
-// number of shared holds, or 0 if the lock is free. Its lower bits are flags.
+// The state word. Its upper 58 bits are the value: the exclusive holder, the number of shared
+// holds, or 0 if the lock is free. Its lower bits are flags. These are all legal words:
 //
-//	value   shared handoff woken queued
-//	0       0      0       0     0       free, nobody waits
-//	owner   0      0       0     0       held
-//	n       1      0       0     0       n shared holds
-//	0       0      0       1     1       free; a waiter was told that it may have it   (NonFair)
-//	owner|n s      0       0     1       held, others wait
-//	owner|n s      0       1     1       held, others wait, the first of them is awake (NonFair)
-//	owner|n s      1       x     1       held, and owed to the first waiter            (NonFair)
+//	value   shared  visible biased  handoff woken queued
+//	0       0       0       0       0       0     0       free, no waiters
+//	owner   0       0       0       0       0     0       held
+//	n       1       0       0       0       0     0       n shared holds
+//	n       1       1       0       0       0     0       one is the table's, which drains
+//	n       1       1       1       0       0     0       one is the table's, open to readers
+//	owner   0       0       0       0       0     1       held, others wait
+//	n       1       x       0       0       0     1       shared, others wait
+//	0       0       0       0       0       1     1       free, first waiter awake (NonFair)
+//	owner|n s       x       0       0       1     1       held, first waiter awake (NonFair)
+//	owner|n s       x       0       1       x     1       held, owed to the first (NonFair)
 //
-// With shared, there may be visible, and with that and without queued, biased.
+// Under FIFO a lock that has waiters is never free: the release makes the first waiter its holder
+// in the same step. Under NonFair it is free only with woken set.
 //
-// All others are illegal. In particular, under FIFO a lock for which somebody
-// waits is never free: whoever gives it up makes the first waiter its
-// holder in the same step. And under NonFair it is free only if woken is set.
+// Two kinds of code change the word. Fast paths do so without the guard: they take a free lock,
+// add or drop a shared hold, and free a lock that nobody waits for or that is not owed. Everything
+// else happens with the guard held, in advance, join or compete.
 const (
-	// queued: somebody waits. Set by the enqueuer of an empty queue, on a held
-	// word; cleared by whoever takes out the last waiter; both with the guard held. It
-	// makes the uncontended release fail, which then looks at the queue. Illegal to
-	// forget, or a waiter sleeps for ever.
+	// queued mirrors "the queue is not empty". It makes a release look at the queue. Changed with
+	// the guard held only. Illegal to forget: a waiter would sleep for ever.
 	queued uint64 = 1 << iota
 
-	// woken: a release has told the first waiter to come, so that the releases
-	// until it did need not tell it again. Set by a release as it frees the word,
-	// which then owes the wake-up; cleared by the waiter that takes the lock, that parks
-	// again because the lock is held, or that leaves the queue as its last. Clearing it on
-	// a free word would be illegal: nobody would come back to the queue.
+	// woken mirrors "the first waiter is awake" (NonFair), or says that the release that set it is
+	// about to wake the first waiter. Further releases need not wake it. Set without the guard by a
+	// release that frees the word; cleared with the guard held only, never on a free word.
 	woken
 
-	// handoff: the first waiter lost the race maxLost times, or is due; the next release
-	// makes it the holder. Set and cleared with the guard held.
+	// handoff mirrors "the next release hands the lock over" (NonFair): the first waiter lost too
+	// many races, waited for too long, or is shared. Changed with the guard held only.
 	handoff
 
 	// shared: the value counts shared holds.
 	shared
 
-	// visible: one of the shared holds belongs to the table of visible readers, on behalf of all who
-	// read through it. See readers.go.
+	// visible: one of the shared holds belongs to the read table, on behalf of all who read
+	// through it. See table.go.
 	visible
 
 	// biased: a reader that is in the table reads. Illegal without visible, and with queued:
-	// whoever waits has to see new readers come to the queue.
+	// while others wait, new readers have to come to the queue.
 	biased
 
 	shift = iota
 
 	one   = uint64(1) << shift
 	flags = one - 1
+
+	// about are the flags that mirror the queue.
+	about = queued | woken | handoff
 )
 
 // value returns the word of an exclusive holder without flags.
 func value(owner int64) uint64 { return uint64(owner) << shift }
 
-// free reports whether nobody holds.
+// free reports whether w has no holder.
 func free(w uint64) bool { return w <= flags }
+
+// exclusive reports whether w has an exclusive holder.
+func exclusive(w uint64) bool { return w&shared == 0 && !free(w) }
+
+// The steps of a hold that ends. Each returns the word without that hold, or false if w has no
+// such hold. The flags about the queue are left to advance.
+
+// keep changes nothing.
+func keep(w uint64) (uint64, bool) { return w, true }
+
+// drop ends the exclusive hold or one shared hold.
+func drop(w uint64) (uint64, bool) {
+	switch {
+	case free(w):
+		return w, false
+	case w&shared != 0 && w >= 2*one:
+		return w - one, true
+	}
+	return 0, true
+}
+
+// dropTable ends the shared hold of the read table.
+func dropTable(w uint64) (uint64, bool) {
+	if w&(visible|biased) != visible {
+		return w, false
+	}
+	return drop(w &^ visible)
+}

@@ -1,0 +1,23 @@
+// Package attach connects package condition with the locks of this module. What they need of each
+// other takes types of package syncq, and so is no part of what either exports.
+package attach
+
+import "github.com/jucgo/locks/internal/syncq"
+
+// Cond is a condition of a lock of this module, as the lock describes it.
+type Cond struct {
+	Of     any // the lock, a pointer
+	S      *syncq.Sync
+	Policy syncq.Policy
+	Owned  bool                // the lock knows its owner
+	Refuse func(o int64) error // if not nil, says why o, which holds the lock, may not wait
+}
+
+// New makes a *condition.Cond. SyncOf returns the synchronizer of a condition's lock. SetOf
+// says that a condition is of, which stands for another lock. Package condition sets them
+// before any lock can use them, since each lock imports it.
+var (
+	New    func(Cond) any
+	SyncOf func(cond any) *syncq.Sync
+	SetOf  func(cond, of any)
+)

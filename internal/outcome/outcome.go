@@ -1,0 +1,36 @@
+// Package outcome says in the terms of package locks how an operation of the engine ended.
+package outcome
+
+import (
+	"context"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/internal/ctxerr"
+	"github.com/jucgo/locks/internal/syncq"
+)
+
+// Error returns the error of op under ctx, which ended as out says, or nil if it succeeded.
+func Error(op string, ctx context.Context, out syncq.Outcome) error {
+	switch out {
+	case syncq.Acquired:
+		return nil
+	case syncq.Ended:
+		return ctxerr.Ended(op, ctx)
+	}
+	return ctxerr.Wrap(op, Cause(out))
+}
+
+// Cause returns the error that stands for out, which is neither a success nor the end of a context.
+func Cause(out syncq.Outcome) error {
+	switch out {
+	case syncq.Refused:
+		return locks.ErrDeadlock
+	case syncq.TooMany:
+		return locks.ErrTooManyHolds
+	case syncq.Upgrade:
+		return locks.ErrUpgrade
+	case syncq.NotHeld:
+		return locks.ErrNotHeld
+	}
+	return nil
+}

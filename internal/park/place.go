@@ -1,0 +1,116 @@
+// Package park gives one goroutine a place to wait: the permit of
+// java.util.concurrent.locks.LockSupport, for a place instead of a thread.
+//
+// A wait that nothing can cut short blocks on a sync.Cond. Of the public ways to block that can
+// be used again it is the one that shows what it does. A stack trace and the block profile say
+// that the goroutine waits there. The goroutine-leak profile finds a leaked waiter. It
+// allocates nothing, and is never bound to a testing/synctest bubble. A pooled channel would
+// be: made in a bubble, it kills the process when a goroutine outside receives from it.
+//
+// A wait that a context or a timer can cut short is a select on a fresh channel, which is never
+// used again.
+//
+// A parked goroutine counts as durably blocked in a bubble. Like everything that blocks durably, it
+// has to be unparked from inside the bubble. A goroutine that is parked outside may be unparked
+// from anywhere, unless its wait can be cut short.
+package park
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// The states of a Place, and the calls that leave each of them:
+//
+//	empty   no permit, no waiter             Unpark -> permit, Park -> parked
+//	permit  a permit, no waiter              Park -> empty
+//	parked  the waiter has a ticket of cond  Unpark -> empty, and signals
+//
+// No wake-up is lost, because both calls leave empty by compare-and-swap. An Unpark that comes
+// before Park's swap finds empty and leaves a permit, which Park finds. One that comes after it
+// finds parked. Park has its ticket by then: cond.Wait takes the ticket before it unlocks cond.L,
+// which is where Park's swap is. A signal reaches every ticket that was taken before.
+const (
+	empty int32 = iota
+	permit
+	parked
+)
+
+// Place is where one goroutine at a time parks. The zero Place is ready to use; it must not be
+// copied. It may pass from one goroutine to another when nobody is parked, with the permit that may
+// be in it.
+type Place struct {
+	state atomic.Int32
+	cond  sync.Cond
+	c     chan struct{} // if not nil, carries the permit instead
+}
+
+// locker is the L of a Place's cond. It locks nothing.
+type locker struct{ p *Place }
+
+func (locker) Lock() {}
+
+// Unlock runs between the taking of the ticket and the wait.
+func (l locker) Unlock() {
+	if !l.p.state.CompareAndSwap(empty, parked) {
+		l.p.state.Store(empty) // a permit came: take it,
+		l.p.cond.Signal()      // and do not wait
+	}
+}
+
+// Open makes p selectable until it is reset, and returns the channel that delivers its permits. It
+// must happen before another goroutine can get at p.
+func (p *Place) Open() <-chan struct{} {
+	p.c = make(chan struct{}, 1)
+	return p.c
+}
+
+// Park returns as soon as there is a permit, and takes it. Only one goroutine may be in Park at a
+// time. A permit says that it is worth looking again, not why.
+func (p *Place) Park() {
+	if p.c != nil {
+		<-p.c
+		return
+	}
+	if p.cond.L == nil {
+		p.cond.L = locker{p}
+	}
+	p.cond.Wait()
+	p.state.Load() // for the race detector, which does not know cond's order: sees Unpark's swap
+}
+
+// Unpark makes a permit available if there is none, and wakes the goroutine that is parked here, if
+// any. Two calls make one permit. Any goroutine may call it. It touches nothing of p any more once
+// the parked goroutine could have returned.
+func (p *Place) Unpark() {
+	if p.c != nil {
+		select {
+		case p.c <- struct{}{}:
+		default:
+		}
+		return
+	}
+	for {
+		switch s := p.state.Load(); s {
+		case permit:
+			return
+		case empty:
+			if p.state.CompareAndSwap(empty, permit) {
+				return
+			}
+		default:
+			if p.state.CompareAndSwap(parked, empty) {
+				p.cond.Signal()
+				return
+			}
+		}
+	}
+}
+
+// Reset makes p as good as new. It must happen after any other goroutine could get at p.
+func (p *Place) Reset() {
+	p.c = nil
+	if p.state.Load() != empty {
+		p.state.Store(empty)
+	}
+}

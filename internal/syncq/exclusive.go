@@ -1,0 +1,402 @@
+package syncq
+
+import (
+	"context"
+	"runtime"
+	"time"
+
+	"github.com/jucgo/locks/internal/goid"
+	"github.com/jucgo/locks/internal/pause"
+)
+
+// TryLock takes the lock exclusively if it is free. It barges.
+func (s *Sync) TryLock(p Party) bool {
+	for {
+		w := s.Word.Load()
+		if !free(w) {
+			return false
+		}
+		if s.Word.CompareAndSwap(w, w|p.value) {
+			return true
+		}
+	}
+}
+
+// Lock takes the lock exclusively, and waits for it if need be. It reports false only if the wait
+// was refused, which the lock's [Kind] must allow.
+func (s *Sync) Lock(p Party, policy Policy) bool {
+	return s.tryBriefly(p, policy) || s.wait(newNode(p, false), policy, nil) == Acquired
+}
+
+// LockFor is Lock for at most d, and reports whether the lock was taken. With d <= 0 it still takes
+// a lock that is free and, under FIFO, for which nobody waits.
+func (s *Sync) LockFor(p Party, policy Policy, d time.Duration) bool {
+	if d <= 0 {
+		return s.TryLock(p)
+	}
+	return s.tryBriefly(p, policy) || s.wait(newNode(p, false), policy, after(d)) == Acquired
+}
+
+// LockContext is Lock until ctx ends. The caller has looked at ctx first. The outcome is Acquired,
+// Ended or Refused.
+func (s *Sync) LockContext(ctx context.Context, p Party, policy Policy) Outcome {
+	if s.tryBriefly(p, policy) {
+		return Acquired
+	}
+	return s.wait(newNode(p, false), policy, until(ctx))
+}
+
+// Unlock releases one hold, exclusive or shared. It reports false, and does nothing, if the lock is
+// free.
+func (s *Sync) Unlock(policy Policy) bool {
+	for {
+		w := s.Word.Load()
+		switch {
+		case free(w):
+			return false
+		case w&queued == 0 || w&shared != 0 && w >= 2*one:
+			if to, _ := drop(w); s.Word.CompareAndSwap(w, to) {
+				return true
+			}
+		case policy == FIFO || w&handoff != 0:
+			return s.release(policy)
+		case s.Word.CompareAndSwap(w, queued|woken):
+			// The lock is free before a waiter is awake: a goroutine that runs may have it.
+			if w&woken == 0 {
+				s.guarded(policy, keep)
+			}
+			return true
+		}
+	}
+}
+
+// release is Unlock with the guard: the hold ends in the step that admits the next holder. The
+// word that it changes is the one that it decides by.
+func (s *Sync) release(policy Policy) bool { return s.guarded(policy, drop) }
+
+// guarded is advance with the guard taken and the nodes unparked.
+func (s *Sync) guarded(policy Policy, step func(uint64) (uint64, bool)) bool {
+	s.guard.Lock()
+	wake, ok := s.advance(policy, step)
+	s.guard.Unlock()
+	unpark(wake)
+	return ok
+}
+
+// wait takes the lock for n unless the limit ends first, or the wait is refused. It gives n back. A
+// wait goes like this:
+//
+//  1. The waiter takes the guard and calls join. If the lock can be had, the waiter has it.
+//  2. Else the node is at the end of the queue, queued is set, and the waiter parks.
+//  3. Under FIFO a release makes the first waiter the holder, takes its node out of the queue, and
+//     unparks it. The waiter returns.
+//  4. Under NonFair a release frees the lock, and wakes the first waiter, which races
+//     (compete). If it loses it parks again, still first. After too many losses the lock is
+//     handed to it as in 3.
+//  5. If the limit ends first, the waiter takes the guard. A node that is still in the queue
+//     leaves it (cancel), and the wait has failed. A node that is not was granted the lock
+//     before: the wait has succeeded, and the unpark that comes with a grant is awaited.
+func (s *Sync) wait(n *node, policy Policy, l *limit) Outcome {
+	out := s.acquire(n, policy, l)
+	n.recycle()
+	return out
+}
+
+// acquire is wait that leaves n to the caller.
+func (s *Sync) acquire(n *node, policy Policy, l *limit) Outcome {
+	n.limited = l != nil
+	l.begin(n)
+	ok := !s.enqueue(n, policy) || s.await(n, policy, l)
+	l.end()
+	switch {
+	case n.refused:
+		return Refused
+	case !ok:
+		return Ended
+	}
+	return Acquired
+}
+
+// enqueue lets n have the lock at once or refuses it, and reports false, or puts it in the queue.
+func (s *Sync) enqueue(n *node, policy Policy) (queued bool) {
+	if n.who == 0 {
+		n.who = goid.Get()
+	}
+	if k := n.kind; k != nil || s.kind.Load() != nil {
+		s.enlist(k)
+		if refusing.Load() {
+			return s.enqueueUnlessCycle(n, policy)
+		}
+	}
+	s.guard.Lock()
+	wake, queued := s.join(n, policy)
+	s.guard.Unlock()
+	unpark(wake)
+	return queued
+}
+
+// join takes the lock for n if n may have it now, and reports false, or else puts n in the
+// queue. The guard is held.
+func (s *Sync) join(n *node, policy Policy) (wake *node, queued bool) {
+	if policy == NonFair && n.since != due {
+		n.since = now()
+	}
+	for n.state == waiting {
+		w := s.Word.Load()
+		to, ok := s.admissible(n, w, policy)
+		switch {
+		case !ok && !n.shared && w&biased != 0:
+			// The table may be empty. Only a word without the bias can tell.
+			if s.Word.CompareAndSwap(w, w&^biased) {
+				wake, _ = s.advance(policy, keep)
+			}
+		case !ok:
+			s.push(n)
+			wake, _ = s.advance(policy, keep)
+			return wake, true
+		case s.Word.CompareAndSwap(w, to):
+			n.state = granted
+		}
+	}
+	return wake, false
+}
+
+// push puts n at the end of the lock's queue. The guard is held, and advance is called next.
+func (s *Sync) push(n *node) {
+	s.queue.push(n)
+	if refusing.Load() {
+		s.index(n)
+	}
+}
+
+// admissible returns the word with n, which is not in the queue, as a holder, and whether n may
+// have the lock, whose word is w. The guard is held.
+func (s *Sync) admissible(n *node, w uint64, policy Policy) (uint64, bool) {
+	if !n.shared {
+		return w | n.value, free(w)
+	}
+	head := s.queue.head
+	return (w | shared) + one, (free(w) || w&shared != 0) && (head == nil || policy == NonFair && head.shared)
+}
+
+// await returns true when n, which was put in the queue, holds the lock, and false when it left the
+// queue because the limit ended.
+func (s *Sync) await(n *node, policy Policy, l *limit) bool {
+	s.awaitReaders(n)
+	for l.park(n) {
+		if policy == FIFO || s.compete(n) {
+			return true
+		}
+	}
+	s.guard.Lock()
+	if n.state == granted || n.state == dismissed {
+		s.guard.Unlock()
+		n.place.Park()
+		return true
+	}
+	wake, unparked := s.cancel(n, policy), n.state == awake
+	s.guard.Unlock()
+	unpark(wake)
+	if unparked {
+		n.place.Park()
+	}
+	return false
+}
+
+// compete has n, which is first in a NonFair queue and was woken, race for the lock, and reports
+// whether it has it. If not, n sleeps on a word that is held, and whose release will see to it.
+func (s *Sync) compete(n *node) bool {
+	s.guard.Lock()
+	defer s.guard.Unlock()
+	for n.state == awake {
+		w := s.Word.Load()
+		if free(w) {
+			to := n.value
+			if n.next != nil {
+				to |= s.mirror(n.next, NonFair)
+			}
+			if s.Word.CompareAndSwap(w, to) {
+				s.queue.remove(n)
+				n.state = granted
+			}
+			continue
+		}
+		n.lost++
+		n.owed = n.owed || n.lost >= maxLost
+		n.state = waiting
+		if s.Word.CompareAndSwap(w, w&^about|s.mirror(n, NonFair)) {
+			return false
+		}
+		n.state = awake
+	}
+	return true
+}
+
+// cancel takes n out of the queue without the lock. The guard is held. If n was first, a
+// wake-up that it had goes to the next waiter, and shared waiters behind an exclusive one join
+// the shared holders: advance sees to both.
+func (s *Sync) cancel(n *node, policy Policy) (wake *node) {
+	first := s.queue.head == n
+	s.queue.remove(n)
+	if first {
+		wake, _ = s.advance(policy, keep)
+	}
+	return wake
+}
+
+// dismiss takes n, whose owner holds the lock, out of the lock's queue, and wakes its waiter,
+// or has it not join the queue. It reports false if n waits for a signal, or has the lock.
+func (s *Sync) dismiss(n *node, policy Policy) bool {
+	s.guard.Lock()
+	var wake *node
+	ok := n.state <= awake && (n.in == nil || n.in == &s.queue)
+	if ok {
+		if n.in != nil {
+			wake = s.cancel(n, policy)
+			if n.state == waiting {
+				n.wake, wake = wake, n
+			}
+		}
+		n.state = dismissed
+	}
+	s.guard.Unlock()
+	unpark(wake)
+	return ok
+}
+
+// Before a goroutine joins the queue it looks at the lock spinRounds times, spinPause pauses apart:
+// some 200 ns in all, about one hand-off, so that spinning in vain at most doubles the cost of a
+// wait.
+const (
+	spinRounds = 4
+	spinPause  = 2
+)
+
+// spins says that a holder can run while another goroutine spins.
+var spins = runtime.NumCPU() > 1
+
+// tryBriefly takes a lock that is free, or becomes free within a short spin. Under FIFO it stops
+// when the queue is not empty. A goroutine that spins has not arrived in the queue, and overtakes
+// nobody.
+func (s *Sync) tryBriefly(p Party, policy Policy) bool {
+	if s.TryLock(p) {
+		return true
+	}
+	if !spins {
+		return false
+	}
+	for range spinRounds {
+		if policy == FIFO && s.Word.Load()&queued != 0 {
+			return false
+		}
+		pause.Pause(spinPause)
+		if w := s.Word.Load(); free(w) && s.Word.CompareAndSwap(w, w|p.value) {
+			return true
+		}
+	}
+	return false
+}
+
+// LockOrReenter takes a lock that is free and that nobody waits for, or counts one more hold if
+// owner, a goroutine, has it already. It may fail in other cases.
+func (s *Sync) LockOrReenter(owner int64) bool {
+	w := s.Word.Load()
+	if w == 0 {
+		return s.Word.CompareAndSwap(0, value(owner))
+	}
+	if w>>shift == value(owner)>>shift && w&shared == 0 && s.Holds < MaxHolds-1 {
+		s.Holds++
+		return true
+	}
+	return false
+}
+
+// LeaveOrUnlock gives back one hold of owner, a goroutine, if it has the lock and, with the last
+// hold, nobody waits. Else it does nothing.
+func (s *Sync) LeaveOrUnlock(owner int64) bool {
+	w := s.Word.Load()
+	if w&^(flags&^shared) != value(owner) {
+		return false
+	}
+	if s.Holds > 0 {
+		s.Holds--
+		return true
+	}
+	return s.Word.CompareAndSwap(value(owner), 0)
+}
+
+// Reenter counts one more hold of owner, a goroutine, if it has the lock exclusively. It reports
+// whether it does, and whether the hold could be counted.
+func (s *Sync) Reenter(owner int64) (held, counted bool) {
+	if !s.HeldBy(owner) {
+		return false, false
+	}
+	if s.Holds >= MaxHolds-1 {
+		return true, false
+	}
+	s.Holds++
+	return true, true
+}
+
+// Leave gives back one exclusive hold of owner, a goroutine, and the lock with the last one. It
+// reports false, and does nothing, if owner has none.
+func (s *Sync) Leave(owner int64, policy Policy) bool {
+	switch {
+	case !s.HeldBy(owner):
+		return false
+	case s.Holds > 0:
+		s.Holds--
+		return true
+	}
+	return s.Unlock(policy)
+}
+
+// limit is what cuts a wait short: a context or a timer. A nil limit never ends.
+type limit struct {
+	permit <-chan struct{}
+	ctx    <-chan struct{}
+	timer  *time.Timer
+}
+
+// after returns a limit that ends after d.
+func after(d time.Duration) *limit { return &limit{timer: time.NewTimer(d)} }
+
+// until returns a limit that ends with ctx, or nil if that never ends.
+func until(ctx context.Context) *limit {
+	if done := ctx.Done(); done != nil {
+		return &limit{ctx: done}
+	}
+	return nil
+}
+
+// begin readies l and n for each other.
+func (l *limit) begin(n *node) {
+	if l != nil {
+		l.permit = n.place.Open()
+	}
+}
+
+func (l *limit) end() {
+	if l != nil && l.timer != nil {
+		l.timer.Stop()
+	}
+}
+
+// park parks n, and reports whether it got a permit before the limit ended.
+func (l *limit) park(n *node) bool {
+	if l == nil {
+		n.place.Park()
+		return true
+	}
+	var timer <-chan time.Time
+	if l.timer != nil {
+		timer = l.timer.C
+	}
+	select {
+	case <-l.permit:
+		return true
+	case <-l.ctx:
+	case <-timer:
+	}
+	return false
+}

@@ -1,0 +1,230 @@
+package syncq
+
+import (
+	"math"
+	"sync"
+	"time"
+
+	"github.com/jucgo/locks/internal/goid"
+	"github.com/jucgo/locks/internal/park"
+)
+
+// state is how far the wait of a node is. It is guarded by the lock's guard; the waiter may read it
+// after an unpark that nothing can follow.
+//
+//	from     to         by whom, and with what
+//	waiting  awake      advance (NonFair): the first waiter shall race for the lock; one unpark
+//	waiting  granted    advance: the waiter holds the lock; one unpark
+//	waiting  dismissed  dismiss: the waiter's owner holds the lock; one unpark
+//	awake    waiting    compete: the waiter lost the race, and parks again
+//	awake    granted    compete: it won; or advance, without an unpark: it will see that
+//	awake    dismissed  dismiss, without an unpark
+//
+// Each step out of waiting comes with exactly one unpark, and each park ends with exactly one. So
+// nothing is left in a node's place when its waiter is done with it.
+type state uint8
+
+const (
+	waiting   state = iota // parked, or about to park
+	awake                  // told to race for the lock
+	granted                // holds the lock, and is in no queue
+	dismissed              // its owner holds the lock, and it is in no queue
+)
+
+// node is one wait of one party: in the lock's queue, in a condition's, or in none.
+type node struct {
+	place park.Place
+
+	// Guarded by the lock's guard.
+	state state
+	owed  bool  // the next release hands the lock to this waiter (NonFair)
+	in    *list // the list that has the node
+	next  *node
+	prev  *node // only valid if the node is not the first
+	visit *walk // the inspection that goes on here
+	wait  uint64
+
+	// Set by the waiter before it joins.
+	shared    bool
+	limited   bool   // a context or a time limit can end the wait for the lock
+	indexed   bool   // see graph.go
+	refused   bool   // see graph.go
+	value     uint64 // the word of this party as the exclusive holder
+	who       int64  // the owner that inspection shows
+	goroutine int64  // that waits, if who is an explicit owner
+	kind      *Kind
+
+	lost  int32         // races lost; guarded (NonFair)
+	since time.Duration // when the node joined the lock's queue (NonFair)
+	wake  *node         // the next node to unpark; the unparker's
+}
+
+// Nodes are used again: a contended acquisition allocates nothing in the steady state.
+var nodes = sync.Pool{New: func() any { return new(node) }}
+
+func newNode(p Party, shared bool) *node {
+	n := nodes.Get().(*node)
+	n.value, n.who, n.shared, n.kind = p.value, p.who, shared, p.kind
+	if explicit(n.who) {
+		n.goroutine = goid.Get()
+	}
+	return n
+}
+
+func (n *node) recycle() {
+	n.place.Reset()
+	if n.indexed {
+		forget(n.who)
+	}
+	n.state, n.owed, n.prev, n.lost, n.since = waiting, false, nil, 0, 0
+	n.limited, n.indexed, n.refused, n.goroutine, n.kind = false, false, false, 0, nil
+	nodes.Put(n)
+}
+
+// A waiter that is first and loses the race to bargers maxLost times, or has waited for maxBarging,
+// is owed the lock: the next release hands it over. That bounds barging.
+const (
+	maxBarging = time.Millisecond
+	maxLost    = 16
+)
+
+// due is the since of a waiter that a broadcast moved here with others. All of them are owed the
+// lock: handing it from one to the next is the shortest way through them, and they have waited.
+const due = time.Duration(math.MinInt64)
+
+// overdue reports whether n has waited for so long that it is owed the lock.
+func (n *node) overdue() bool {
+	return n.owed || n.shared || n.since == due || now()-n.since >= maxBarging
+}
+
+var start = time.Now()
+
+// now returns the monotonic time. Inside a testing/synctest bubble it stands still while a
+// goroutine runs, which is why lost races are counted as well.
+func now() time.Duration { return time.Since(start) }
+
+// list is a doubly linked list of nodes in the order of their arrival. A waiter that gives up
+// leaves at once, wherever it is.
+type list struct {
+	head, tail *node
+	len        int
+}
+
+func (l *list) push(n *node) {
+	n.wait++
+	n.in, n.prev, n.next = l, l.tail, nil
+	if l.tail == nil {
+		l.head = n
+	} else {
+		l.tail.next = n
+	}
+	l.tail = n
+	l.len++
+}
+
+// before returns the node before n, which is in l.
+func (l *list) before(n *node) *node {
+	if l.head == n {
+		return nil
+	}
+	return n.prev
+}
+
+// remove takes n out of l. It touches no other node if n is the first, as in a hand-off.
+func (l *list) remove(n *node) {
+	prev := l.before(n)
+	if prev == nil {
+		l.head = n.next
+	} else {
+		prev.next = n.next
+	}
+	switch {
+	case n.next == nil:
+		l.tail = prev
+	case prev != nil:
+		n.next.prev = prev
+	}
+	for w := n.visit; w != nil; w = n.visit {
+		n.visit = w.next
+		w.stand(n.next)
+	}
+	n.in, n.next = nil, nil
+	l.len--
+}
+
+// walk is an inspection of a list that gives the guard back now and then. Between two parts it
+// stands on the node at which it goes on. If that node leaves the list, the walk moves to the next.
+type walk struct {
+	at   *node
+	next *walk // another one that stands there
+}
+
+// stand has w go on at n.
+func (w *walk) stand(n *node) {
+	w.at = n
+	if n != nil {
+		w.next, n.visit = n.visit, w
+	}
+}
+
+// resume takes w off its node, and returns that.
+func (w *walk) resume() *node {
+	if w.at != nil {
+		for p := &w.at.visit; ; p = &(*p).next {
+			if *p == w {
+				*p = w.next
+				break
+			}
+		}
+	}
+	return w.at
+}
+
+// part is how many nodes an inspection looks at before it gives the guard back.
+const part = 128
+
+// each calls visit for the nodes of l, which s guards, in their order. The guard is held during a
+// call, and given back between parts: a node that joins or leaves meanwhile may be missed.
+func (s *Sync) each(l *list, visit func(*node)) {
+	s.guard.Lock()
+	defer s.guard.Unlock()
+	for n, k := l.head, 1; n != nil; k++ {
+		visit(n)
+		n = n.next
+		if k%part == 0 {
+			w := new(walk)
+			w.stand(n)
+			s.guard.Unlock()
+			s.guard.Lock()
+			n = w.resume()
+		}
+	}
+}
+
+// owners returns the owners of the nodes of l, which s guards, in the order of the list.
+func (s *Sync) owners(l *list) (who []int64) {
+	s.each(l, func(n *node) { who = append(who, n.who) })
+	return who
+}
+
+// batch is a chain of nodes to unpark.
+type batch struct{ first, last *node }
+
+func (b *batch) add(n *node) {
+	if b.last == nil {
+		b.first = n
+	} else {
+		b.last.wake = n
+	}
+	b.last = n
+}
+
+// unpark unparks n and those behind it.
+func unpark(n *node) {
+	for n != nil {
+		next := n.wake
+		n.wake = nil // or a waiter would keep the nodes of its whole group alive
+		n.place.Unpark()
+		n = next
+	}
+}

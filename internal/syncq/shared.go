@@ -1,0 +1,77 @@
+package syncq
+
+import (
+	"context"
+	"time"
+)
+
+// TryLockShared takes a shared hold unless the lock is held exclusively. It barges, past exclusive
+// waiters too.
+func (s *Sync) TryLockShared() bool {
+	for {
+		w := s.Word.Load()
+		if exclusive(w) {
+			return false
+		}
+		if s.Word.CompareAndSwap(w, (w|shared)+one) {
+			return true
+		}
+	}
+}
+
+// enterShared takes a shared hold if nobody waits.
+func (s *Sync) enterShared() bool {
+	for {
+		w := s.Word.Load()
+		if exclusive(w) || w&queued != 0 {
+			return false
+		}
+		if s.Word.CompareAndSwap(w, (w|shared)+one) {
+			return true
+		}
+	}
+}
+
+// LockShared takes a shared hold, and waits for it if need be. It does not overtake an
+// exclusive waiter at the head of the queue under either policy, and no waiter at all under
+// FIFO. Like Lock it reports false only if the wait was refused.
+func (s *Sync) LockShared(who int64, policy Policy) bool {
+	return s.enterShared() || s.wait(newNode(Party{who: who}, true), policy, nil) == Acquired
+}
+
+// LockSharedFor is LockShared for at most d, and reports whether the hold was taken.
+func (s *Sync) LockSharedFor(who int64, policy Policy, d time.Duration) bool {
+	switch {
+	case s.enterShared():
+		return true
+	case d <= 0:
+		return s.admitShared(policy)
+	}
+	return s.wait(newNode(Party{who: who}, true), policy, after(d)) == Acquired
+}
+
+// LockSharedContext is LockShared until ctx ends. The caller has looked at ctx first. The
+// outcome is Acquired, Ended or Refused.
+func (s *Sync) LockSharedContext(ctx context.Context, who int64, policy Policy) Outcome {
+	if s.enterShared() {
+		return Acquired
+	}
+	return s.wait(newNode(Party{who: who}, true), policy, until(ctx))
+}
+
+// admitShared takes a shared hold if a newcomer may have it now.
+func (s *Sync) admitShared(policy Policy) bool {
+	n := node{shared: true}
+	s.guard.Lock()
+	defer s.guard.Unlock()
+	for {
+		w := s.Word.Load()
+		to, ok := s.admissible(&n, w, policy)
+		if !ok {
+			return false
+		}
+		if s.Word.CompareAndSwap(w, to) {
+			return true
+		}
+	}
+}

@@ -1,0 +1,556 @@
+package syncq
+
+import (
+	"context"
+	"math"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jucgo/locks/internal/pause"
+)
+
+// readTable has the shared holds of goroutines, which cost other readers nothing: visible readers,
+// after BRAVO (Dice and Kogan, USENIX ATC 2019), with a hold count for each.
+//
+// Readers of a lock are in the table, each in the slot that its goroutine hashes to. All of them
+// together have one shared hold in the word, the table's, for which visible stands. While biased is
+// set, a newcomer only has to be in the table to read, and a reader only has to leave it; neither
+// changes the word. All other shared holds in the word are those of readers between their admission
+// by the queue and their entry in the table (settle), and those of explicit owners (Shares).
+//
+//	visible biased
+//	0       0       nobody reads through the table; readers in it are about to find that
+//	1       1       the readers in the table read; the queue is empty
+//	1       0       the readers that were in the table when biased was cleared read; the last one
+//	                of them gives the table's hold back
+//
+// Both are set on a word that has neither, by a reader that is in the table. biased is cleared
+// without the guard or with it; visible is cleared with the guard held, without biased, and
+// with the table found empty after that.
+//
+// How a bias is revoked, and why that misses nobody:
+//
+//  1. A reader enters the table, and then looks for biased. If biased is set, it reads. Else it
+//     leaves the table again, and goes to the queue.
+//  2. A writer clears biased, and then looks into the table. With 1 one of the two sees the other.
+//  3. If the writer finds the table empty, it gives the table's hold back (advance with dropTable).
+//     With the guard held nobody sets visible anew, so the hold that it drops is the one that it
+//     found unused.
+//  4. If it finds readers, it waits in the queue. Each reader that leaves the table finds
+//     biased gone, and looks into the table as well (ReadersLeft). The last one finds it empty,
+//     and does 3.
+//  5. New readers find a word without biased, and queue. Those that are admitted later,
+//     together with the table's readers, enter the table under its hold (settle).
+//
+// The exclusive holder's own shared holds are not in the table: nobody else can have any. They
+// are in Sync.covered, and go to the table when the exclusive hold ends.
+type readTable struct {
+	slots []Slot
+	shift uint8
+}
+
+// Slot is where the readers of one hash are. Its exported methods are what a lock's fast paths are
+// made of. They are for a goroutine.
+type Slot struct {
+	owner atomic.Int64 // the goroutine that has the slot, or 0
+	holds count        // of it, beyond the first
+
+	// Readers that found the slot taken.
+	crowd  atomic.Int32 // their number
+	mu     sync.Mutex
+	others map[int64]int // their holds; guarded by mu
+
+	_ [32]byte // a cache line to each
+}
+
+// newReadTable returns a table for as many readers as can run at once, with room to spare.
+func newReadTable() *readTable {
+	n, bits := 4, uint8(2)
+	for procs := runtime.GOMAXPROCS(0); n < 4*procs && n < 64; n *= 2 {
+		bits++
+	}
+	return &readTable{slots: make([]Slot, n), shift: 64 - bits}
+}
+
+// slot returns o's. Ids that follow each other, as those of a group of workers do, lie far apart
+// (Fibonacci hashing, Knuth, TAOCP 6.4).
+func (t *readTable) slot(o int64) *Slot {
+	return &t.slots[uint64(o)*0x9E3779B97F4A7C15>>(t.shift&63)]
+}
+
+// empty reports whether the table has no readers. A reader that is about to leave counts.
+func (t *readTable) empty() bool {
+	for i := range t.slots {
+		if b := &t.slots[i]; b.owner.Load() != 0 || b.crowd.Load() != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// only reports whether the table has one reader.
+func (t *readTable) only() bool {
+	n := 0
+	for i := range t.slots {
+		b := &t.slots[i]
+		if b.owner.Load() != 0 {
+			n++
+		}
+		n += int(b.crowd.Load())
+	}
+	return n == 1
+}
+
+// readers returns the table, which it makes if there is none yet.
+func (s *Sync) readers() *readTable {
+	if t := s.table.Load(); t != nil {
+		return t
+	}
+	s.table.CompareAndSwap(nil, newReadTable())
+	return s.table.Load()
+}
+
+// enter puts goroutine o in the table with n holds.
+func (b *Slot) enter(o int64, n int) {
+	if b.owner.CompareAndSwap(0, o) {
+		b.holds.set(uint32(n - 1))
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.others == nil {
+		b.others = make(map[int64]int)
+	}
+	b.others[o] = n
+	b.crowd.Add(1)
+}
+
+// reenter counts one more hold of o if it is in the table.
+func (b *Slot) reenter(o int64) (held, counted bool) {
+	if b.Has(o) {
+		return true, b.Reenter()
+	}
+	if b.crowd.Load() == 0 {
+		return false, false
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	h := b.others[o]
+	if h == 0 || h >= MaxHolds {
+		return h != 0, false
+	}
+	b.others[o]++
+	return true, true
+}
+
+// exit takes n holds of o out of the table, or all if there are fewer, and reports how many it had.
+func (b *Slot) exit(o int64, n int) (had int) {
+	if b.Has(o) {
+		had = int(b.holds.own()) + 1
+		if n < had {
+			b.holds.set(uint32(had - n - 1))
+			return had
+		}
+		b.holds.set(0)
+		b.Exit()
+		return had
+	}
+	if b.crowd.Load() == 0 {
+		return 0
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch had = b.others[o]; {
+	case had == 0:
+	case n < had:
+		b.others[o] -= n
+	default:
+		delete(b.others, o)
+		b.crowd.Add(-1)
+	}
+	return had
+}
+
+// holdsOf returns how many holds o has, to o itself.
+func (b *Slot) holdsOf(o int64) int {
+	if b.Has(o) {
+		return int(b.holds.own()) + 1
+	}
+	if b.crowd.Load() == 0 {
+		return 0
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.others[o]
+}
+
+// Slot returns where goroutine o is if it reads, or nil if nobody has read so far.
+func (s *Sync) Slot(o int64) *Slot {
+	if t := s.table.Load(); t != nil {
+		return t.slot(o)
+	}
+	return nil
+}
+
+// Biased reports whether a reader that is in the table reads.
+func (s *Sync) Biased() bool { return s.Word.Load()&biased != 0 }
+
+// Has reports whether goroutine me has the slot.
+func (b *Slot) Has(me int64) bool { return b.owner.Load() == me }
+
+// Reenter counts one more hold of the goroutine that has the slot, unless it has too many.
+func (b *Slot) Reenter() bool {
+	h := b.holds.own()
+	if h == MaxHolds-1 {
+		return false
+	}
+	b.holds.set(h + 1)
+	return true
+}
+
+// Enter takes the slot for goroutine me. It reads then if the lock is biased afterwards, and
+// else has to Exit. Enter fails if others use the slot.
+func (b *Slot) Enter(me int64) bool {
+	return b.crowd.Load() == 0 && b.owner.CompareAndSwap(0, me)
+}
+
+// Leave gives back a hold of the goroutine that has the slot, if it has more than one.
+func (b *Slot) Leave() bool {
+	h := b.holds.own()
+	if h == 0 {
+		return false
+	}
+	b.holds.set(h - 1)
+	return true
+}
+
+// Exit gives back the slot, and with it the last hold of its goroutine. The lock has to be told
+// ([Sync.ReadersLeft]) if it is not biased after that.
+func (b *Slot) Exit() { b.owner.Store(0) }
+
+// ReenterRead counts one more shared hold of goroutine o if it has one, or holds the lock
+// exclusively. It reports whether it does, and whether the hold could be counted.
+func (s *Sync) ReenterRead(o int64) (held, counted bool) {
+	if s.HeldBy(o) {
+		h := s.covered.own()
+		if h == MaxHolds {
+			return true, false
+		}
+		s.covered.set(h + 1)
+		return true, true
+	}
+	if t := s.table.Load(); t != nil {
+		return t.slot(o).reenter(o)
+	}
+	return false, false
+}
+
+// Unread gives one shared hold of goroutine o back. It reports false, and does nothing, if o
+// has none.
+func (s *Sync) Unread(o int64, policy Policy) bool {
+	if s.HeldBy(o) {
+		h := s.covered.own()
+		if h > 0 {
+			s.covered.set(h - 1)
+		}
+		return h > 0
+	}
+	t := s.table.Load()
+	if t == nil {
+		return false
+	}
+	had := t.slot(o).exit(o, 1)
+	if had == 1 {
+		s.ReadersLeft(policy)
+	}
+	return had > 0
+}
+
+// TryRead takes a shared hold for goroutine o, which has none, unless the lock is held exclusively.
+// It barges.
+func (s *Sync) TryRead(o int64, policy Policy) bool {
+	return s.readBiased(o, policy) || s.TryLockShared() && s.settle(o)
+}
+
+// Read takes a shared hold for goroutine o, which has none, and waits for it if need be. It reports
+// false only if the wait was refused.
+func (s *Sync) Read(o int64, policy Policy) bool {
+	return s.readBiased(o, policy) || s.LockShared(o, policy) && s.settle(o)
+}
+
+// ReadFor is Read for at most d, and reports whether the hold was taken.
+func (s *Sync) ReadFor(o int64, policy Policy, d time.Duration) bool {
+	return s.readBiased(o, policy) || s.LockSharedFor(o, policy, d) && s.settle(o)
+}
+
+// ReadContext is Read until ctx ends. The caller has looked at ctx first. The outcome is Acquired,
+// Ended or Refused.
+func (s *Sync) ReadContext(ctx context.Context, o int64, policy Policy) (out Outcome) {
+	if !s.readBiased(o, policy) {
+		if out = s.LockSharedContext(ctx, o, policy); out == Acquired {
+			s.settle(o)
+		}
+	}
+	return out
+}
+
+// readBiased takes a shared hold for o through the table if the lock is biased to readers, or free
+// without waiters: then it becomes biased.
+func (s *Sync) readBiased(o int64, policy Policy) bool {
+	if w := s.Word.Load(); w != 0 && w&biased == 0 {
+		return false
+	}
+	b := s.readers().slot(o)
+	b.enter(o, 1)
+	for {
+		switch w := s.Word.Load(); {
+		case w&biased != 0:
+			return true
+		case w != 0:
+			b.exit(o, 1)
+			s.ReadersLeft(policy)
+			return false
+		case s.Word.CompareAndSwap(0, one|shared|visible|biased):
+			return true
+		}
+	}
+}
+
+// settle puts o, which has a shared hold in the word, in the table instead, and returns true.
+// The hold becomes the table's, unless the table has one. With the guard held visible stays as
+// it is seen.
+func (s *Sync) settle(o int64) bool {
+	s.guard.Lock()
+	defer s.guard.Unlock()
+	s.readers().slot(o).enter(o, 1)
+	for {
+		w := s.Word.Load()
+		to := w | visible
+		if w&visible != 0 {
+			to = w - one
+		}
+		if w&queued == 0 {
+			to |= biased
+		}
+		if s.Word.CompareAndSwap(w, to) {
+			return true
+		}
+	}
+}
+
+// ReadersLeft gives the table's hold back if that is due, for a reader that has left the table.
+func (s *Sync) ReadersLeft(policy Policy) {
+	if s.Word.Load()&(visible|biased) == visible && s.table.Load().empty() {
+		s.guarded(policy, keep) // or a later reader will look as it leaves
+	}
+}
+
+// awaitReaders spins while n, a writer, waits for readers that drain from the table: a read that is
+// short is over before the writer could have parked and been woken.
+func (s *Sync) awaitReaders(n *node) {
+	if n.shared || !spins {
+		return
+	}
+	for range readerRounds {
+		if w := s.Word.Load(); w&visible == 0 || w>>shift == n.value>>shift {
+			return
+		}
+		pause.Pause(spinPause)
+	}
+}
+
+// readerRounds is how often a writer looks whether the readers are gone, spinPause pauses apart.
+const readerRounds = 20
+
+// TryLockUnread takes a lock exclusively that the read table holds, but that nobody reads. It
+// barges.
+func (s *Sync) TryLockUnread(p Party, policy Policy) bool {
+	if s.Word.Load()&visible == 0 || !s.table.Load().empty() {
+		return false
+	}
+	s.guard.Lock()
+	wake := s.revoke(policy)
+	s.guard.Unlock()
+	unpark(wake)
+	return s.TryLock(p)
+}
+
+// revoke ends the bias to readers, and gives the table's hold back if nobody reads. The guard
+// is held.
+func (s *Sync) revoke(policy Policy) (wake *node) {
+	wake, _ = s.advance(policy, func(w uint64) (uint64, bool) { return w &^ biased, true })
+	return wake
+}
+
+// LeaveWrite gives one exclusive hold of goroutine o back. With the last, the lock goes to the
+// waiters as the policy says, or, if o has shared holds as well, it is shared from then on,
+// with no exclusive holder in between. It reports false, and does nothing, if o has none.
+func (s *Sync) LeaveWrite(o int64, policy Policy) bool {
+	switch {
+	case !s.HeldBy(o):
+		return false
+	case s.Holds > 0:
+		s.Holds--
+		return true
+	case s.covered.own() == 0:
+		return s.Unlock(policy)
+	}
+	return s.uncover(o, policy)
+}
+
+// DowngradeWrite turns one exclusive hold of goroutine o into a shared one, as LeaveWrite does
+// with the last. It reports whether o has one, and whether the shared hold could be counted; if
+// not, nothing happens.
+func (s *Sync) DowngradeWrite(o int64, policy Policy) (held, counted bool) {
+	if !s.HeldBy(o) {
+		return false, false
+	}
+	h := s.covered.own()
+	if h == MaxHolds {
+		return true, false
+	}
+	s.covered.set(h + 1)
+	return s.LeaveWrite(o, policy), true
+}
+
+// uncover moves o's shared holds to the table, gives up its exclusive one, and returns true.
+func (s *Sync) uncover(o int64, policy Policy) bool {
+	s.readers().slot(o).enter(o, int(s.covered.own()))
+	s.covered.set(0)
+	// Waiters end the bias in the same step.
+	return s.guarded(policy, func(uint64) (uint64, bool) { return one | shared | visible | biased, true })
+}
+
+// Upgrade turns one shared hold of goroutine o into an exclusive one if nobody else has any,
+// past the waiters. The others of o stay what they are. It reports whether it did, and whether
+// o has any.
+func (s *Sync) Upgrade(o int64, policy Policy) (upgraded, reads bool) {
+	if s.HeldBy(o) {
+		h := s.covered.own()
+		if h == 0 || s.Holds >= MaxHolds-1 {
+			return false, h != 0
+		}
+		s.covered.set(h - 1)
+		s.Holds++
+		return true, true
+	}
+	holds := s.ReadHolds(o)
+	if holds == 0 {
+		return false, false
+	}
+	s.guard.Lock()
+	defer s.guard.Unlock()
+	for {
+		w := s.Word.Load()
+		if w>>shift != 1 {
+			return false, true
+		}
+		if !s.Word.CompareAndSwap(w, w&^biased) {
+			continue
+		}
+		if !s.table.Load().only() {
+			if w&biased != 0 {
+				s.Word.CompareAndSwap(w&^biased, w) // fails if a reader came, which sees to it
+			}
+			return false, true
+		}
+		if s.Word.CompareAndSwap(w&^biased, value(o)|w&about) {
+			s.table.Load().slot(o).exit(o, holds)
+			s.covered.set(uint32(holds - 1))
+			return true, true
+		}
+	}
+}
+
+// upgradeOnly turns the shared hold in the word of an explicit owner into an exclusive one if
+// there is no other.
+func (s *Sync) upgradeOnly(owner int64, policy Policy) bool {
+	s.guard.Lock()
+	wake := s.revoke(policy)
+	ok := false
+	for w := s.Word.Load(); !ok && w>>shift == 1 && w&visible == 0; w = s.Word.Load() {
+		ok = s.Word.CompareAndSwap(w, value(owner)|w&about)
+	}
+	s.guard.Unlock()
+	unpark(wake)
+	return ok
+}
+
+// LeaveOrUnlockWrite gives one exclusive hold of owner back, if it has the lock and, with the last
+// hold, nobody waits, and it has no shared ones. Else it does nothing.
+func (s *Sync) LeaveOrUnlockWrite(owner int64) bool {
+	return s.covered.load() == 0 && s.LeaveOrUnlock(owner)
+}
+
+// ReadHolds returns how many shared holds o has, to o itself.
+func (s *Sync) ReadHolds(o int64) int {
+	if explicit(o) {
+		if x := s.shares.Load(); x != nil {
+			return x.ReadHolds(o)
+		}
+		return 0
+	}
+	if s.HeldBy(o) {
+		return int(s.covered.load())
+	}
+	if t := s.table.Load(); t != nil {
+		return t.slot(o).holdsOf(o)
+	}
+	return 0
+}
+
+// WriteHolds returns how many exclusive holds o has, to o itself.
+func (s *Sync) WriteHolds(o int64) int {
+	switch {
+	case !s.HeldBy(o):
+		return 0
+	case explicit(o):
+		return s.Shares().WriteHolds(o)
+	}
+	return int(s.Holds) + 1
+}
+
+// ReadCount returns how many shared holds there are, of all owners, or the greatest int if they
+// are more.
+func (s *Sync) ReadCount() int {
+	n := int64(s.covered.load())
+	s.eachReader(func(_ int64, holds int) { n += int64(holds) })
+	return int(min(n, math.MaxInt))
+}
+
+// Readers returns the owners that have shared holds, in no order.
+func (s *Sync) Readers() (who []int64) {
+	if s.covered.load() > 0 {
+		if o := s.Owner(); o != 0 {
+			who = append(who, o)
+		}
+	}
+	s.eachReader(func(o int64, _ int) { who = append(who, o) })
+	return who
+}
+
+func (s *Sync) eachReader(visit func(o int64, holds int)) {
+	if x := s.shares.Load(); x != nil {
+		x.eachReader(visit)
+	}
+	t := s.table.Load()
+	if t == nil {
+		return
+	}
+	for i := range t.slots {
+		b := &t.slots[i]
+		if o := b.owner.Load(); o != 0 {
+			visit(o, int(b.holds.load())+1)
+		}
+		if b.crowd.Load() == 0 {
+			continue
+		}
+		b.mu.Lock()
+		for o, holds := range b.others {
+			visit(o, holds)
+		}
+		b.mu.Unlock()
+	}
+}
