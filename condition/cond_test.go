@@ -75,9 +75,9 @@ func (f *fixture) in(d time.Duration) func() (bool, error) {
 	return func() (bool, error) { return f.c.WaitUntil(time.Now().Add(d)), nil }
 }
 
-// every runs test in a bubble, over every kind of lock, foreign ones included, and those of ours
-// whose queue the condition's waiters join one by one. At the end
-// nobody may wait, and the lock must work.
+// every runs test in a bubble, over every kind of lock, foreign ones included, and those of
+// ours whose queue the condition's waiters join one by one. At the end nobody may wait, and the
+// lock must work.
 func every(t *testing.T, test func(t *testing.T, f *fixture)) {
 	ours(t, test)
 	apart(t, test)

@@ -1,10 +1,10 @@
 // Package condition holds [Cond], the Condition of java.util.concurrent.locks: a place to
 // wait for what other holders of a lock change, with the lock given up meanwhile.
 //
-// It does what [sync.Cond] does, and besides: a lock may have several conditions, a wait can
-// end by a context or a time limit, signals go to the longest waiter, all holds of a reentrant
-// lock are given up and restored, and a broadcast does not wake a herd, but
-// queues its waiters for the lock.
+// It does what [sync.Cond] does, and more. A lock may have several conditions. A wait can end by a
+// context or a time limit. Signals go to the longest waiter. A wait gives up all holds of a
+// reentrant lock, and restores them. A broadcast does not wake a herd: it queues its waiters for
+// the lock.
 //
 // # Contract
 //
@@ -17,10 +17,11 @@
 //   - Waiting and signalling without the lock is [github.com/jucgo/locks.ErrNotHeld], as far
 //     as the lock can tell, and changes nothing.
 //
-// A lock with no queue that a waiter could be moved to, which is any [sync.Locker] from elsewhere, and spin's Ticket and
-// MCS, has a line of its own for those who were signalled. A signal moves
-// a waiter there, and each asks for the lock when the one before has it; others that ask meanwhile may come first. A
-// wait gives up one hold of such a lock. If its Unlock panics, there was no wait, and the panic goes on.
+// Some locks have no queue that a waiter could be moved to: every [sync.Locker] of another
+// module, and spin's Ticket and MCS. A condition of such a lock has a queue of its own for
+// signalled waiters. They ask for the lock one after the other, and other goroutines may come
+// in between. A wait gives up one hold of such a lock. If its Unlock panics, there was no wait,
+// and the panic goes on.
 //
 // Wait in a loop, or with [Cond.WaitWhile]: between the signal and the waiter's turn others may
 // have the lock.

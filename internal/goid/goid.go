@@ -1,11 +1,10 @@
 // Package goid tells which goroutine is running.
 //
-// The fast way reads the id out of the runtime's goroutine descriptor at an
-// offset that github.com/petermattis/goid knows per Go version. A stale offset is
-// silent: every goroutine would read the same number, and a reentrant lock
-// would exclude nobody. So the fast way is checked against the header
-// of a stack trace when the process starts, in the first goroutine and in several
-// fresh ones, and is abandoned for good if one answer differs.
+// The fast way reads the id out of the runtime's goroutine descriptor at an offset that
+// github.com/petermattis/goid knows per Go version. A stale offset is silent: every goroutine
+// would read the same number, and a reentrant lock would exclude nobody. When the process
+// starts, the fast way is therefore checked against the header of a stack trace, in the first
+// goroutine and in several fresh ones. It is abandoned for good if one answer differs.
 package goid
 
 import (
@@ -46,8 +45,8 @@ func Get() int64 {
 func Fast() int64 { return fastgoid.Get() & fast.Load() }
 
 // Divert makes [Fast] return 0, or ends that, and reports whether it did. Fast paths that
-// cannot do without the id are thus not taken, by everybody and at once, and need not ask whether they
-// may be.
+// cannot do without the id are thus not taken, by everybody and at once, and need not ask
+// whether they may be.
 func Divert(on bool) (was bool) {
 	was = diverted.Swap(on)
 	if on {
@@ -93,8 +92,8 @@ func parse(trace []byte) int64 {
 	panic("goid: no goroutine id in the stack trace header " + string(trace))
 }
 
-// verify reports whether get agrees with the stack trace in this
-// goroutine and in fresh ones that live at the same time.
+// verify reports whether get agrees with the stack trace in this goroutine and in fresh ones
+// that live at the same time.
 func verify(get func() int64) bool {
 	if get() != Slow() {
 		return false
