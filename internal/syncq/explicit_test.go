@@ -300,12 +300,15 @@ func TestATryBargesPastItsOwnersAwakeWaiter(t *testing.T) {
 			var s Sync
 			x := s.Shares()
 			require.True(t, s.TryLock(Owned(1)))
-			w := plays(t, x, o, false, NonFair).queue(t)
+			w := plays(t, x, o, false, NonFair)
+			permit := w.a.place.Open()
+			w.queue(t)
 			s.guard.Lock()
 			patient(&s)
 			s.guard.Unlock()
 			require.True(t, s.Unlock(NonFair))
 			require.Equal(t, queued|woken, s.Word.Load())
+			<-permit // the waiter runs, and is about to race
 			if isShared {
 				require.Equal(t, Acquired, x.TryLockShared(o, NonFair))
 				require.Equal(t, 1, s.Len(), "it waits to write, and its owner reads")
@@ -315,7 +318,9 @@ func TestATryBargesPastItsOwnersAwakeWaiter(t *testing.T) {
 				require.Zero(t, s.Len())
 				require.Equal(t, 2, x.WriteHolds(o))
 			}
-			w.returns(t)
+			require.True(t, s.compete(w.a.node))
+			require.Empty(t, permit, "a second permit would be left for the next one that uses the node")
+			require.Equal(t, Acquired, x.end(w.sh, w.a, Acquired))
 			unlocks(t, x, o, map[bool]int{false: 2, true: 1}[isShared], NonFair)
 			idle(t, &s)
 			require.Empty(t, x.of)
