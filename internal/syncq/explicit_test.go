@@ -384,6 +384,39 @@ func TestTwoGrantsOnTheirWayAreCountedOnceEach(t *testing.T) {
 	}
 }
 
+// Another goroutine of the owner counts the winner's hold before the winner comes. The winner would have let
+// in the others of its owner behind the stranger.
+func TestAHoldThatIsCountedEarlyLetsInTheOwnersOthers(t *testing.T) {
+	for _, isShared := range []bool{false, true} {
+		shares(t, func(t *testing.T, x *Shares, policy Policy) {
+			const o = -5
+			require.True(t, x.s.TryLock(Owned(1)))
+			first := plays(t, x, o, false, policy).queue(t)
+			stranger := locks(t, x, -2, false, policy, 2)
+			other := locks(t, x, o, isShared, policy, 3)
+			x.s.guard.Lock()
+			first.a.owed = policy == NonFair
+			wake, ok := x.s.advance(policy, drop)
+			x.s.guard.Unlock()
+			require.True(t, ok)
+			unpark(wake)
+			require.Equal(t, Acquired, x.TryLock(o, policy))
+			first.returns(t)
+			require.Equal(t, []int64{-2}, x.s.Waiters(), "the owner has the lock")
+			require.True(t, other.result(t))
+			require.NoError(t, x.s.Verify())
+			if isShared {
+				require.Equal(t, Acquired, x.UnlockShared(o, policy))
+				unlocks(t, x, o, 2, policy)
+			} else {
+				unlocks(t, x, o, 3, policy)
+			}
+			require.True(t, stranger.result(t))
+			unlocks(t, x, -2, 1, policy)
+		})
+	}
+}
+
 func TestTwoReadersOfAnOwnerOnTheirWayLeaveOneHold(t *testing.T) {
 	shares(t, func(t *testing.T, x *Shares, policy Policy) {
 		const o = -5
