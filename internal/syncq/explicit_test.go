@@ -180,7 +180,7 @@ func TestACanceledWaiterOfAHolderComesBackAtOnce(t *testing.T) {
 }
 
 // Between the end of its limit and its look at the owner's holds, the waiter is in the lock's queue.
-func TestAWaiterInTheQueueIsLetInWithItsOwnersNextHold(t *testing.T) {
+func TestAWaiterIsLetInWithItsOwnersNextHold(t *testing.T) {
 	shares(t, func(t *testing.T, x *Shares, policy Policy) {
 		const o = -5
 		require.True(t, x.s.TryLock(Owned(1)))

@@ -226,7 +226,7 @@ func TestARefusalOfTheFirstWaiterPassesItsWakeUpOn(t *testing.T) {
 	require.NoError(t, s.Verify())
 }
 
-func TestARefusalThatComesTooLateLeavesTheLockWithItsNewHolder(t *testing.T) {
+func TestALateRefusalLeavesTheLockWithItsNewHolder(t *testing.T) {
 	var s Sync
 	require.True(t, s.TryLock(Owned(1)))
 	n := newNode(Owned(2).Of(&testKind), false)

@@ -117,7 +117,7 @@ func stepwise(t *testing.T, s *Sync) call {
 	return release
 }
 
-func TestAWakeUpForAWaiterThatGivesUpGoesToTheNext(t *testing.T) {
+func TestAWakeUpOfALeaverGoesToTheNext(t *testing.T) {
 	for _, leaver := range []string{"asleep", "awake"} {
 		t.Run(leaver, func(t *testing.T) {
 			var s Sync
