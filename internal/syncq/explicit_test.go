@@ -114,7 +114,7 @@ func TestWaitersOfOneExplicitOwnerGetTheLockTogether(t *testing.T) {
 	})
 }
 
-func TestASignalledWaiterAndItsOwnersOthersGetTheLockTogether(t *testing.T) {
+func TestASignalledWaiterAndItsOwnersOthersComeInTogether(t *testing.T) {
 	shares(t, func(t *testing.T, x *Shares, policy Policy) {
 		c := NewCond(x.s, policy)
 		back := condWait(t, x, context.Background(), c, -5, 2, 1)
@@ -265,7 +265,7 @@ func TestAWaitThatWouldGiveUpOthersHoldsIsRefused(t *testing.T) {
 }
 
 // While the winner is on its way, the word names the owner, and no hold is counted.
-func TestATryNeverFailsWhileItsOwnerIsOnTheWay(t *testing.T) {
+func TestATryNeverFailsWhileItsOwnerComesIn(t *testing.T) {
 	for _, isShared := range []bool{false, true} {
 		shares(t, func(t *testing.T, x *Shares, policy Policy) {
 			const o = -5
@@ -386,7 +386,7 @@ func TestTwoGrantsOnTheirWayAreCountedOnceEach(t *testing.T) {
 
 // Another goroutine of the owner counts the winner's hold before the winner comes. The winner would have let
 // in the others of its owner behind the stranger.
-func TestAHoldThatIsCountedEarlyLetsInTheOwnersOthers(t *testing.T) {
+func TestAHoldCountedEarlyLetsInTheOwnersOthers(t *testing.T) {
 	for _, isShared := range []bool{false, true} {
 		shares(t, func(t *testing.T, x *Shares, policy Policy) {
 			const o = -5
@@ -417,7 +417,7 @@ func TestAHoldThatIsCountedEarlyLetsInTheOwnersOthers(t *testing.T) {
 	}
 }
 
-func TestTwoReadersOfAnOwnerOnTheirWayLeaveOneHold(t *testing.T) {
+func TestTwoReadersOfOneOwnerLeaveOneHold(t *testing.T) {
 	shares(t, func(t *testing.T, x *Shares, policy Policy) {
 		const o = -5
 		require.True(t, x.s.TryLock(Owned(1)))
@@ -503,7 +503,7 @@ func TestAReaderLetsInItsOwnersReadersOnly(t *testing.T) {
 	}
 }
 
-func TestAnOwnerMayNotHaveMoreHoldsThanCanBeCounted(t *testing.T) {
+func TestAnOwnerHasNoMoreHoldsThanCanBeCounted(t *testing.T) {
 	shares(t, func(t *testing.T, x *Shares, policy Policy) {
 		const o = -5
 		ctx := t.Context()
@@ -523,7 +523,7 @@ func TestAnOwnerMayNotHaveMoreHoldsThanCanBeCounted(t *testing.T) {
 	})
 }
 
-func TestAWaiterThatWouldHaveTooManyHoldsStaysInTheQueue(t *testing.T) {
+func TestAWaiterWithTooManyHoldsStaysInTheQueue(t *testing.T) {
 	shares(t, func(t *testing.T, x *Shares, policy Policy) {
 		const o = -5
 		require.True(t, x.s.TryLock(Owned(1)))
@@ -617,7 +617,7 @@ func TestATryAmongGoroutinesOfOneOwnerNeverFails(t *testing.T) {
 	})
 }
 
-func TestWaitsForASignalLoseNoHoldOfASharedOwner(t *testing.T) {
+func TestWaitsForASignalLoseNoSharedHold(t *testing.T) {
 	shares(t, func(t *testing.T, x *Shares, policy Policy) {
 		var (
 			c           = NewCond(x.s, policy)

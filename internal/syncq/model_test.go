@@ -153,7 +153,7 @@ func steps() *rapid.Generator[[]step] {
 	}), 10, 150)
 }
 
-func TestEveryRunAgreesWithTheModelWheneverAllAreAtRest(t *testing.T) {
+func TestEveryRunAgreesWithTheModelWhenAllRest(t *testing.T) {
 	check := func(name string, policy syncq.Policy) {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {

@@ -13,7 +13,7 @@ import (
 
 var parties = []Party{Anonymous(7), Owned(7), Owned(-7)}
 
-func TestTheWinnerOfARaceLeavesTheQueueInTheSameStep(t *testing.T) {
+func TestAWinnerLeavesTheQueueInTheSameStep(t *testing.T) {
 	for _, p := range parties {
 		t.Run(fmt.Sprint(int64(p.value)), func(t *testing.T) {
 			var s Sync
@@ -83,7 +83,7 @@ func TestAHoldThatEndsBeforeItsWaiterRunsIsOver(t *testing.T) {
 
 // The waiter has been woken to race. Before it runs another goroutine takes the lock, and its release
 // finds the waiter owed the lock.
-func TestAnAwakeWaiterThatIsHandedTheLockTakesItOnce(t *testing.T) {
+func TestAnAwakeWaiterHandedTheLockTakesItOnce(t *testing.T) {
 	for _, p := range parties {
 		t.Run(fmt.Sprint(int64(p.value)), func(t *testing.T) {
 			var s Sync
@@ -105,7 +105,7 @@ func TestAnAwakeWaiterThatIsHandedTheLockTakesItOnce(t *testing.T) {
 	}
 }
 
-func TestALockIsOwedToTheNextWaiterIfThatIsOverdue(t *testing.T) {
+func TestALockIsOwedToAnOverdueNextWaiter(t *testing.T) {
 	var s Sync
 	require.True(t, s.TryLock(Owned(1)))
 	first := waits(t, &s, Owned(2), NonFair, 1, nil)

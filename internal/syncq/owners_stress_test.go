@@ -187,7 +187,7 @@ func (u user) write(ctx context.Context, o int64) {
 	}
 	u.in.add(u.t, o, 1, 0)
 	runtime.Gosched()
-	if !explicit(o) { // TestWaitsForASignalLoseNoHoldOfASharedOwner has these
+	if !explicit(o) { // TestWaitsForASignalLoseNoSharedHold has these
 		u.in.add(u.t, o, -1, 0)
 		switch rand.IntN(6) {
 		case 0:

@@ -56,7 +56,7 @@ func reads(s *Sync, o int64, policy Policy) call {
 	return run(func() bool { s.Read(o, policy); return true })
 }
 
-func TestTheReaderThatKeepsAWriterOutHandsOverToIt(t *testing.T) {
+func TestTheReaderThatBlocksAWriterHandsOverToIt(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
 		s.Read(2, policy)
 		require.True(t, s.Biased())
@@ -244,7 +244,7 @@ func TestAReaderSettlesWithoutBiasWhileAWriterWaits(t *testing.T) {
 	})
 }
 
-func TestAReaderOnItsWayInSendsAWriterToTheQueue(t *testing.T) {
+func TestAnEnteringReaderSendsAWriterToTheQueue(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
 		s.Read(2, policy)
 		require.True(t, s.Unread(2, policy))
@@ -331,7 +331,7 @@ func TestSharedHoldsStopAtTheirLimitInSlotAndCrowd(t *testing.T) {
 	})
 }
 
-func TestAnIdleBiasedLockIsAcquiredWhileWaitsMayBeRefused(t *testing.T) {
+func TestAnIdleBiasedLockIsAcquiredWhileRefusalIsOn(t *testing.T) {
 	Refuse(true)
 	defer Refuse(false)
 	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
@@ -415,7 +415,7 @@ func TestAnIdleBiasedLockIsAcquiredWithoutAWait(t *testing.T) {
 
 // The reader is in the slot that a writer looks at first, of so many that a lot can happen until it has
 // looked at the last.
-func TestAReaderThatComesDuringAWritersLookKeepsItOut(t *testing.T) {
+func TestAReaderThatEntersDuringALookKeepsTheWriterOut(t *testing.T) {
 	for name, take := range map[string]func(s *Sync) bool{
 		"TryLockUnread": func(s *Sync) bool { return s.TryLockUnread(Owned(1), NonFair) },
 		"Upgrade": func(s *Sync) bool {
@@ -507,7 +507,7 @@ func TestReadersWithNoTimeToWaitLeaveNoWriterAsleep(t *testing.T) {
 	})
 }
 
-func TestMoreReadHoldsThanFitAnIntAreTheGreatestInt(t *testing.T) {
+func TestMoreReadHoldsThanFitAreTheGreatestInt(t *testing.T) {
 	var s Sync
 	for o := range int64(3) {
 		require.True(t, s.Read(o+1, NonFair))

@@ -28,7 +28,7 @@ func listed() int {
 	return len(registry.locks)
 }
 
-func TestALockEntersTheRegistryOnceAndOnlyWhenSomebodyWaits(t *testing.T) {
+func TestALockEntersTheRegistryOnceWithItsFirstWaiter(t *testing.T) {
 	registered() // throws the dead ones of other tests out
 	was := listed()
 	s := new(Sync)
@@ -132,7 +132,7 @@ func TestRecordsAreOfHoldersOnly(t *testing.T) {
 // The look at the holders comes just as a reader becomes the writer: the word was seen to be shared, and the
 // reader is among the readers no more. One owner is that of the goroutine that looks, and another goroutine
 // upgrades its hold. The other owner has no hold any more, since another goroutine has given it back.
-func TestThePlaceOfAReaderThatIsUpgradedDuringTheLookStays(t *testing.T) {
+func TestThePlaceOfAnUpgradedReaderStays(t *testing.T) {
 	for _, who := range []int64{-7, -8} {
 		SetRecording(true)
 		s := new(Sync)
@@ -208,7 +208,7 @@ func TestTheIndexOfWaitsIsEmptyWhenNobodyWaits(t *testing.T) {
 	}
 }
 
-func TestARefusalOfTheFirstWaiterPassesItsWakeUpOn(t *testing.T) {
+func TestARefusedFirstWaiterPassesItsWakeUpOn(t *testing.T) {
 	// The wait is refused by hand between its beginning and its end: nothing else makes it the first in
 	// the queue at that moment.
 	var s Sync
@@ -241,7 +241,7 @@ func TestALateRefusalLeavesTheLockWithItsNewHolder(t *testing.T) {
 	require.NoError(t, s.Verify())
 }
 
-func TestNoCycleIsMadeOfWaitsThatWereNotThereTogether(t *testing.T) {
+func TestWaitsThatWereNotThereTogetherMakeNoCycle(t *testing.T) {
 	// A look at one lock after the other can see what never was: 2 waits for 1, ends its wait, and only
 	// then 1 waits for 2.
 	var a, b Sync
@@ -282,7 +282,7 @@ func stood(path []Wait) bool {
 
 // 7 reads a, and waits for b; 8 holds b, and asks to read a. Writers 5 and 6 wait in between. 6, the nearest to
 // 8, gives up when it has been seen.
-func TestACycleIsSeenThoughAWriterOnItGivesUp(t *testing.T) {
+func TestACycleIsSeenThoughItsWriterGivesUp(t *testing.T) {
 	Refuse(true)
 	defer Refuse(false)
 	var a, b Sync
@@ -367,7 +367,7 @@ func TestAWaiterThatWinsTheLockNoLongerWaits(t *testing.T) {
 	require.Equal(t, []int64{2}, looked[0].Holders())
 }
 
-func TestWaitsBeginOneAtATimeWhileTheyMayBeRefused(t *testing.T) {
+func TestWaitsBeginOneAtATimeWhileRefusalIsOn(t *testing.T) {
 	Refuse(true)
 	defer Refuse(false)
 	var s Sync
@@ -383,7 +383,7 @@ func TestWaitsBeginOneAtATimeWhileTheyMayBeRefused(t *testing.T) {
 }
 
 // Each wait is kept out by all the readers, who are queued up at another lock.
-func TestASearchForACycleThroughACrowdTakesNoTime(t *testing.T) {
+func TestASearchForACycleInACrowdIsFast(t *testing.T) {
 	Refuse(true)
 	defer Refuse(false)
 	var a, b Sync

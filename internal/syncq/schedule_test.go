@@ -171,7 +171,7 @@ func TestABargerDuringAReleaseTakesOverTheDuty(t *testing.T) {
 
 // A holder that releases while the first waiter is awake leaves the wake-up to it. So the waiter may
 // not sleep again on a word that says it is awake: the next release would leave it asleep.
-func TestAReleaseThatFindsTheFirstWaiterAwakeLosesNoWakeUp(t *testing.T) {
+func TestAReleaseBesideAnAwakeWaiterLosesNoWakeUp(t *testing.T) {
 	var s Sync
 	require.True(t, s.TryLock(Owned(1)))
 	n, permit := enqueued(t, &s, Owned(2))
@@ -197,7 +197,7 @@ func TestAReleaseThatFindsTheFirstWaiterAwakeLosesNoWakeUp(t *testing.T) {
 	idle(t, &s)
 }
 
-func TestAFirstWaiterThatLostTooOftenIsHandedTheLock(t *testing.T) {
+func TestAWaiterThatLostTooOftenIsHandedTheLock(t *testing.T) {
 	var s Sync
 	barger := Owned(1)
 	require.True(t, s.TryLock(barger))
@@ -219,7 +219,7 @@ func TestAFirstWaiterThatLostTooOftenIsHandedTheLock(t *testing.T) {
 	idle(t, &s)
 }
 
-func TestAGrantAndATimeOutTogetherAreOneOrTheOther(t *testing.T) {
+func TestAGrantAndATimeOutAreOneOrTheOther(t *testing.T) {
 	for _, policy := range []Policy{NonFair, FIFO} {
 		for range 200 {
 			var s Sync
@@ -240,7 +240,7 @@ func TestAGrantAndATimeOutTogetherAreOneOrTheOther(t *testing.T) {
 	}
 }
 
-func TestUnderFIFOALockWithWaitersIsNeverFree(t *testing.T) {
+func TestAFIFOLockWithWaitersIsNeverFree(t *testing.T) {
 	var s Sync
 	require.True(t, s.TryLock(Owned(1)))
 	waiter := waits(t, &s, Owned(2), FIFO, 1, nil)
@@ -413,7 +413,7 @@ func TestAFastUnlockDuringASlowOneLeavesItNothing(t *testing.T) {
 
 // A slow unlock that finds another hold than the one that it saw ends that hold, as for a lock without
 // owners they are the same.
-func TestAnUnlockEndsTheHoldThatItFindsWithTheGuard(t *testing.T) {
+func TestAnUnlockEndsTheHoldFoundWithTheGuard(t *testing.T) {
 	var s Sync
 	require.True(t, s.TryLock(Anonymous(1)))
 	n := newNode(Anonymous(2), false)
@@ -431,7 +431,7 @@ func TestAnUnlockEndsTheHoldThatItFindsWithTheGuard(t *testing.T) {
 	idle(t, &s)
 }
 
-func TestAWaiterThatGivesUpAwaitsTheUnparkOnItsWay(t *testing.T) {
+func TestALeaverAwaitsTheUnparkOnItsWay(t *testing.T) {
 	var s Sync
 	require.True(t, s.TryLock(Anonymous(1)))
 	stop := make(chan struct{})
@@ -681,7 +681,7 @@ func TestInspectorsAtOneWaiterGoOnWhenItLeaves(t *testing.T) {
 	require.Equal(t, []int64{0}, s.owners(&l))
 }
 
-func TestAnInspectionOfAHundredThousandWaitersGivesTheGuardBack(t *testing.T) {
+func TestAnInspectionOfAHundredThousandGivesTheGuardBack(t *testing.T) {
 	const n = 100_000
 	var s Sync
 	s.Word.Store(value(1) | queued)

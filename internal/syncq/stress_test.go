@@ -183,7 +183,7 @@ func TestAllWaysToWaitTogetherKeepExclusionAndLoseNobody(t *testing.T) {
 	})
 }
 
-func TestSignalsSentAreWaitsThatReturnNormallyWhileOthersGiveUp(t *testing.T) {
+func TestSignalsSentAreNormalReturnsWhileOthersGiveUp(t *testing.T) {
 	policies(t, func(t *testing.T, s *syncq.Sync, policy syncq.Policy) {
 		const waiters, rounds = 8, 300
 		var (
@@ -272,7 +272,7 @@ func TestAConditionOverAForeignLockLosesNoSignalEither(t *testing.T) {
 	require.False(t, gate.Held())
 }
 
-func TestAWaiterGetsInAlthoughBargersNeverLeaveTheLockAlone(t *testing.T) {
+func TestAWaiterGetsInAmongBargersThatNeverRest(t *testing.T) {
 	procs(t, func(t *testing.T) {
 		var (
 			s    syncq.Sync
