@@ -415,7 +415,7 @@ func TestAnIdleBiasedLockIsAcquiredWithoutAWait(t *testing.T) {
 
 // The reader is in the slot that a writer looks at first, of so many that a lot can happen until it has
 // looked at the last.
-func TestAReaderThatEntersDuringALookKeepsTheWriterOut(t *testing.T) {
+func TestAReaderEnteringDuringALookKeepsTheWriterOut(t *testing.T) {
 	for name, take := range map[string]func(s *Sync) bool{
 		"TryLockUnread": func(s *Sync) bool { return s.TryLockUnread(Owned(1), NonFair) },
 		"Upgrade": func(s *Sync) bool {

@@ -219,7 +219,7 @@ func TestAWaiterThatLostTooOftenIsHandedTheLock(t *testing.T) {
 	idle(t, &s)
 }
 
-func TestAGrantAndATimeOutAreOneOrTheOther(t *testing.T) {
+func TestATimeOutBesideAGrantIsDecidedOnce(t *testing.T) {
 	for _, policy := range []Policy{NonFair, FIFO} {
 		for range 200 {
 			var s Sync
