@@ -222,7 +222,9 @@ func (x *Shares) arrive(sh *share, a *attempt, out Outcome) Outcome {
 	switch {
 	case a.state == dismissed:
 		return Acquired // and counted already
-	case a.counted || out != Acquired:
+	case a.counted:
+		x.admit(sh) // which claim could not, with the guard held
+	case out != Acquired:
 	case a.shared:
 		if sh.inside {
 			x.s.Unlock(a.policy) // another goroutine of the owner was as fast

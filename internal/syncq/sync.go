@@ -73,8 +73,7 @@ func Anonymous(who int64) Party { return Party{value: Taken, who: who} }
 //	N  NonFair: if the queue is not empty, the lock is held, or woken is set.
 //	W  If woken is set, the first waiter is awake, or a release that has set woken on a word that
 //	   it freed is about to call advance.
-//	S  If the first waiter is shared, the lock is held exclusively, or by the read table, which
-//	   drains, or handoff is set and N holds.
+//	S  If the first waiter is shared, the lock is held exclusively, or free as in N.
 //	T  If visible is set and biased is not, the table is not empty, or its last reader has still to
 //	   look (ReadersLeft).
 //
