@@ -23,10 +23,10 @@ type Hold interface {
 	Lost() <-chan struct{}
 
 	// Err returns nil while the lock is held, and an error matching [ErrLost] once it is lost. It
-	// compares the monotonic clock with the deadline itself, so the answer is right even on the
-	// first line that runs after the process was paused. On Linux that includes a suspension of
-	// the machine. On other systems the monotonic clock may stand still meanwhile; package
-	// distributed/lease says what remains.
+	// compares the clock with the deadline itself, so the answer is right even on the first line
+	// that runs after the process was paused. On Linux that includes a suspension of the machine.
+	// On other systems the monotonic clock may stand still meanwhile; package distributed/lease
+	// says what remains.
 	Err() error
 
 	// Token returns the fencing token, which strictly increases from holder to holder, or 0 where

@@ -58,9 +58,9 @@ func BenchmarkReentry(b *testing.B) {
 	}
 }
 
-// BenchmarkContended has four goroutines per core do next to nothing but lock
-// and unlock. The time is of a run that is disturbed as little as possible; the
-// streak of another, which keeps account of the waiters.
+// BenchmarkContended has four goroutines per core do next to nothing but lock and unlock. The
+// time is of a run that is disturbed as little as possible; the streak of another, which keeps
+// account of the waiters.
 func BenchmarkContended(b *testing.B) {
 	for _, l := range bench.Locks() {
 		b.Run(l.Name, func(b *testing.B) {
@@ -81,8 +81,8 @@ func BenchmarkContended(b *testing.B) {
 	}
 }
 
-// BenchmarkContended64 has 64 goroutines work as long with the lock as without.
-// All waits are measured, in the run that is timed.
+// BenchmarkContended64 has 64 goroutines work as long with the lock as without. All waits are
+// measured, in the run that is timed.
 func BenchmarkContended64(b *testing.B) {
 	const work = 300 * time.Nanosecond
 	for _, l := range bench.Locks() {
@@ -123,8 +123,8 @@ type waiter interface {
 	Broadcast()
 }
 
-// BenchmarkBroadcast is the time from a broadcast to 1000 waiters until all
-// have had the lock and given it back.
+// BenchmarkBroadcast is the time from a broadcast to 1000 waiters until all have had the lock and
+// given it back.
 func BenchmarkBroadcast(b *testing.B) {
 	for _, kind := range []struct {
 		name string
@@ -145,15 +145,15 @@ func BenchmarkBroadcast(b *testing.B) {
 			for range b.N {
 				total += broadcast(b, l, c, 1000)
 			}
-			// Instead of the benchmark's own clock, which includes getting the
-			// waiters to wait. Stopping it in each round would stop the world.
+			// Instead of the benchmark's own clock, which includes getting the waiters to wait.
+			// Stopping it in each round would stop the world.
 			b.ReportMetric(float64(total)/float64(b.N), "ns/op")
 		})
 	}
 }
 
-// broadcast has n goroutines wait for c, whose lock is l, and returns how long
-// a broadcast takes to bring all of them to an end.
+// broadcast has n goroutines wait for c, whose lock is l, and returns how long a broadcast takes
+// to bring all of them to an end.
 func broadcast(b *testing.B, l sync.Locker, c waiter, n int) time.Duration {
 	// All of these are guarded by l.
 	waiting, through, open := 0, 0, false
@@ -187,8 +187,8 @@ func broadcast(b *testing.B, l sync.Locker, c waiter, n int) time.Duration {
 	return took
 }
 
-// BenchmarkPingPong is a round trip between two goroutines over unbuffered
-// channels: two changes of goroutine by the means that everybody has.
+// BenchmarkPingPong is a round trip between two goroutines over unbuffered channels: two changes
+// of goroutine by the means that everybody has.
 func BenchmarkPingPong(b *testing.B) {
 	there, back := make(chan struct{}), make(chan struct{})
 	var done sync.WaitGroup

@@ -10,9 +10,9 @@ import (
 	"github.com/jucgo/locks/rwlock"
 )
 
-// BenchmarkSteadyWriter has one writer beside steady readers, all of them 300 steps inside and none
-// outside. The time is per write. Beside it are the writer's waits, and the reads per second of all
-// readers together.
+// BenchmarkSteadyWriter has one writer beside steady readers, all of them 300 steps inside and
+// none outside. The time is per write. Beside it are the writer's waits, and the reads per second
+// of all readers together.
 func BenchmarkSteadyWriter(b *testing.B) {
 	for _, l := range []struct {
 		name string

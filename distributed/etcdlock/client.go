@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -24,10 +23,7 @@ type Client struct {
 	core   *core
 	prefix string
 	lease  []lease.Option
-
-	mu     sync.Mutex
-	kinds  map[*kind]*lease.Client
-	closed bool
+	kinds  lease.Group[*kind]
 }
 
 var _ locks.Provider = (*Client)(nil)
@@ -58,7 +54,7 @@ func New(client *clientv3.Client, opts ...Option) (*Client, error) {
 	if client == nil {
 		return nil, errors.New("etcdlock: nil client")
 	}
-	c := &Client{kinds: make(map[*kind]*lease.Client)}
+	c := new(Client)
 	for _, o := range opts {
 		o(c)
 	}
@@ -75,25 +71,17 @@ func New(client *clientv3.Client, opts ...Option) (*Client, error) {
 
 // kind returns the locks of a kind.
 func (c *Client) kind(k *kind) (*lease.Client, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if lc := c.kinds[k]; lc != nil {
-		return lc, nil
-	}
-	if c.closed {
-		return nil, locks.ErrClosed
-	}
-	// Each holder has a token of its own, and local waiters have no precedence over remote ones.
-	opts := append([]lease.Option{lease.WithMaxLocalHandoffs(0), lease.WithErrorPrefix("etcdlock")}, c.lease...)
-	if k.alone {
-		opts = append(opts, lease.WithMaxLocalHandoffs(0))
-	}
-	lc, err := lease.New(&store{c: c.core, kind: k}, opts...)
-	if err != nil {
-		return nil, err
-	}
-	c.kinds[k] = lc
-	return lc, nil
+	return c.kinds.Client(k, func() (*lease.Client, error) {
+		// Each holder has a token of its own, and local waiters have no precedence over remote
+		// ones.
+		opts := append([]lease.Option{
+			lease.WithErrorPrefix("etcdlock"), lease.WithMaxLocalHandoffs(0),
+		}, c.lease...)
+		if k.alone {
+			opts = append(opts, lease.WithMaxLocalHandoffs(0))
+		}
+		return lease.New(&store{c: c.core, kind: k}, opts...)
+	})
 }
 
 // maxName is how many bytes the name of a lock may have.
@@ -177,22 +165,9 @@ func (l *Mutex) TryLockContext(ctx context.Context) (bool, error) {
 // [lease.Client.Close]. It does not close the client that New was given. Only the first call does
 // anything.
 func (c *Client) Close(ctx context.Context) error {
-	c.mu.Lock()
-	if c.closed {
-		c.mu.Unlock()
-		return nil
+	first, err := c.kinds.Close(ctx)
+	if first {
+		c.core.close(ctx)
 	}
-	c.closed = true
-	kinds := c.kinds
-	c.mu.Unlock()
-	results := make(chan error, len(kinds))
-	for _, lc := range kinds {
-		go func() { results <- lc.Close(ctx) }()
-	}
-	var failed error
-	for range kinds {
-		failed = errors.Join(failed, <-results)
-	}
-	c.core.close(ctx)
-	return failed
+	return err
 }

@@ -334,8 +334,8 @@ func openEtcd(ctx context.Context, s *store, addrs string) error {
 		return err
 	}
 	conn, err := clientv3.New(clientv3.Config{
-		Endpoints:         strings.Split(addrs, ","),
-		DialTimeout:       patience,
+		Endpoints:   strings.Split(addrs, ","),
+		DialTimeout: patience,
 		// Keep-alive notices a connection that has silently died.
 		DialKeepAliveTime: patience, DialKeepAliveTimeout: patience,
 		Logger: zap.NewNop(),

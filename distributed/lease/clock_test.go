@@ -105,3 +105,16 @@ func BenchmarkErr(b *testing.B) {
 		}
 	}
 }
+
+func BenchmarkUncontended(b *testing.B) {
+	c, err := New(free{})
+	require.NoError(b, err)
+	defer c.Close(b.Context())
+	l, ctx := c.Mutex("it"), locks.WithOwner(b.Context(), locks.NewOwner())
+	b.ReportAllocs()
+	for b.Loop() {
+		if l.LockContext(ctx) != nil || l.UnlockContext(ctx) != nil {
+			b.Fatal("error")
+		}
+	}
+}

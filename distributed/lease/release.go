@@ -157,49 +157,75 @@ type released struct {
 
 // giveBack has the store release g, and repeats the request until it is answered, but not for
 // longer than the release timeout or g's time. What is left of that is tried in the background.
-//
-// A request that ignores its context is not awaited: the caller gets an error in time.
 func (c *Client) giveBack(g *grant) (yield time.Duration, err error) {
 	if !g.doubt.IsZero() {
 		defer c.sweep(sweeping{id: g.id, queue: c.queue, until: g.doubt, late: true})
 	}
 	began := time.Now()
 	limit := min(c.release, g.end().Sub(c.now()))
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
-	failed := fmt.Errorf("no answer within %v", limit)
-	answers := make(chan released, 1)
 	pause := 5 * time.Millisecond
+	var last error
 	for try := 1; ; try++ {
 		sent := time.Now()
-		c.spawn(func() {
-			r, err := c.store.Release(c.briefly(sent), g.id.Name, g.id.Acquisition)
-			answers <- released{r, err}
-		})
-		select {
-		case r := <-answers:
-			switch {
-			case r.err == nil && !r.Held && try == 1:
-				return 0, locks.ErrLost
-			case r.err == nil: // if it was not held, an earlier request has released it
-				return yieldFor(r.Released, time.Since(sent)), nil
-			case !transient(r.err):
-				return 0, lostBy(r.err)
-			}
-			failed = r.err
-		case <-timer.C:
-			return 0, c.giveUp(g, failed)
-		}
-		if time.Since(began)+pause > limit {
-			return 0, c.giveUp(g, failed)
+		r, answered := c.releaseOnce(g.id, sent, limit-sent.Sub(began), try > 1)
+		switch {
+		case !answered && last == nil:
+			return 0, c.giveUp(g, fmt.Errorf("no answer within %v", limit))
+		case !answered:
+			return 0, c.giveUp(g, last)
+		case r.err == nil && !r.Held && try == 1:
+			return 0, locks.ErrLost
+		case r.err == nil: // if it was not held, an earlier request has released it
+			return yieldFor(r.Released, time.Since(sent)), nil
+		case !transient(r.err):
+			return 0, lostBy(r.err)
+		case time.Since(began)+pause > limit:
+			return 0, c.giveUp(g, r.err)
 		}
 		select {
 		case <-time.After(pause):
 		case <-c.life.Done():
-			return 0, lostBy(failed)
+			return 0, lostBy(r.err)
 		}
-		pause = min(2*pause, 250*time.Millisecond)
+		last, pause = r.err, min(2*pause, 250*time.Millisecond)
 	}
+}
+
+// releaseOnce sends one request to release id. A request that ignores its context is not awaited
+// for longer than limit: then there is no answer.
+//
+// The first request needs no timer of its own. Its context ends after half of the release timeout
+// at most.
+func (c *Client) releaseOnce(
+	id HoldID, sent time.Time, limit time.Duration, again bool) (r released, answered bool) {
+	answers := make(chan released, 1)
+	ctx := c.briefly(sent)
+	c.mu.Lock()
+	c.jobs++
+	c.mu.Unlock()
+	go c.sendRelease(ctx, id, answers)
+	if !again {
+		select {
+		case r := <-answers:
+			return r, true
+		case <-ctx.Done():
+		}
+	}
+	timer := time.NewTimer(limit - time.Since(sent))
+	defer timer.Stop()
+	select {
+	case r := <-answers:
+		return r, true
+	case <-timer.C:
+		return released{}, false
+	}
+}
+
+// sendRelease sends the answer to one release. It ends a job.
+func (c *Client) sendRelease(ctx context.Context, id HoldID, answers chan<- released) {
+	defer c.done()
+	r, err := c.store.Release(ctx, id.Name, id.Acquisition)
+	answers <- released{r, err}
 }
 
 // giveUp leaves the release of g to the background, and returns the error of its caller.

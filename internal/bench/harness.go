@@ -21,17 +21,18 @@ type Contest struct {
 	Ops int
 	// For ends the contest after some time. 0 is no limit.
 	For time.Duration
-	// Inside and Outside are how long each goroutine works with the lock and
-	// between an unlock and the next lock.
+	// Inside and Outside are how long each goroutine works with the lock and between an unlock
+	// and the next lock.
 	Inside, Outside time.Duration
-	// Sample has every Sample-th acquisition of each goroutine timed; 0 is none. Reading the clock
-	// twice takes longer than a lock does in the best case: sample where the section is short. The
-	// longest wait is the longest of those that were timed.
+	// Sample has every Sample-th acquisition of each goroutine timed; 0 is none. Reading the
+	// clock twice takes longer than a lock does in the best case: sample where the section is
+	// short. The longest wait is the longest of those that were timed.
 	Sample int
 	// Streaks has streaks counted, which takes an atomic store an acquisition.
 	Streaks bool
-	// Begin and End, if not nil, are called right before and after the contest: when all goroutines
-	// are ready, and when all are through. A benchmark starts and stops its timer there.
+	// Begin and End, if not nil, are called right before and after the contest: when all
+	// goroutines are ready, and when all are through. A benchmark starts and stops its timer
+	// there.
 	Begin, End func()
 }
 
@@ -50,13 +51,12 @@ type Result struct {
 	// Waiting is the share of their time that the goroutines spent waiting, from 0 to 1. It is 0
 	// unless waits were timed.
 	Waiting float64
-	// Streak is the most acquisitions in a row by one goroutine while others
-	// waited. It is 1 if nobody was ever overtaken so.
+	// Streak is the most acquisitions in a row by one goroutine while others waited. It is 1 if
+	// nobody was ever overtaken so.
 	Streak int
 }
 
-// PerOp returns the nanoseconds that an acquisition took, all goroutines taken
-// together.
+// PerOp returns the nanoseconds that an acquisition took, all goroutines taken together.
 func (r *Result) PerOp() float64 {
 	if r.Ops == 0 {
 		return 0
@@ -72,8 +72,8 @@ const settle = time.Millisecond
 type contestant struct {
 	// asked is the number of Lock calls. The contestant writes it.
 	asked atomic.Uint64
-	// got is the number of Lock calls that have returned, and guarded by the
-	// lock. asked is one ahead for as long as the contestant waits.
+	// got is the number of Lock calls that have returned, and guarded by the lock. asked is one
+	// ahead for as long as the contestant waits.
 	got uint64
 	// acquired is the number of acquisitions that count.
 	acquired int
@@ -119,9 +119,9 @@ func Contend(ctx context.Context, l sync.Locker, c Contest) (Result, error) {
 		k.left = int(^uint(0) >> 1)
 	}
 
-	// All contestants queue up behind the caller, and then start at once. If the scheduler started
-	// them one by one, each of the first would have the lock to itself for a time slice, and the
-	// contest might be over before the last one begins.
+	// All contestants queue up behind the caller, and then start at once. If the scheduler
+	// started them one by one, each of the first would have the lock to itself for a time slice,
+	// and the contest might be over before the last one begins.
 	l.Lock()
 	var ready, done sync.WaitGroup
 	for i := range c.Goroutines {
@@ -166,8 +166,8 @@ func Contend(ctx context.Context, l sync.Locker, c Contest) (Result, error) {
 }
 
 // run is what goroutine i does. It reports ready right before it waits for the lock for the first
-// time. If waits are timed, that one is, from the start of the contest on: a goroutine that is left
-// out for long waits for long.
+// time. If waits are timed, that one is, from the start of the contest on: a goroutine that is
+// left out for long waits for long.
 func (k *contest) run(i int, ready *sync.WaitGroup) {
 	me, waits := &k.contestants[i], k.waits[i]
 	asked := uint64(1)
@@ -193,8 +193,8 @@ func (k *contest) run(i int, ready *sync.WaitGroup) {
 		if untilTimed == 0 {
 			before = time.Since(k.start)
 		}
-		// The very last thing before Lock. A contestant that loses its processor in between counts
-		// as a waiter.
+		// The very last thing before Lock. A contestant that loses its processor in between
+		// counts as a waiter.
 		if asked++; k.Streaks {
 			me.asked.Store(asked)
 		}
@@ -225,8 +225,8 @@ func (k *contest) section(i int, me *contestant) bool {
 	return true
 }
 
-// anyWaits reports whether a goroutine waits for the lock. The caller holds it,
-// and so does not wait itself.
+// anyWaits reports whether a goroutine waits for the lock. The caller holds it, and so does not
+// wait itself.
 func (k *contest) anyWaits() bool {
 	// Where many wait, the one that was found last still waits most of the time.
 	at := k.hint
@@ -250,8 +250,8 @@ type streaks struct {
 	longest int
 }
 
-// add adds an acquisition by who, and whether others wait at its end. Taking
-// the lock again adds to a streak only if somebody was overtaken.
+// add adds an acquisition by who, and whether others wait at its end. Taking the lock again adds
+// to a streak only if somebody was overtaken.
 func (s *streaks) add(who int, waiting bool) {
 	if who == s.last && s.waited {
 		s.length++
@@ -262,8 +262,8 @@ func (s *streaks) add(who int, waiting bool) {
 	s.longest = max(s.longest, s.length)
 }
 
-// Jain returns Jain's index of fairness: 1 if all shares are equal, 1/n if one
-// of n has everything. No shares at all, or only empty ones, are equal.
+// Jain returns Jain's index of fairness: 1 if all shares are equal, 1/n if one of n has
+// everything. No shares at all, or only empty ones, are equal.
 func Jain(shares []int) float64 {
 	var sum, squares float64
 	for _, x := range shares {

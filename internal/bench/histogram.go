@@ -12,9 +12,9 @@ const (
 	subBuckets = 1 << subBits
 )
 
-// Histogram counts durations in log-linear buckets, to 3 % of each. Adding takes a few instructions
-// and no memory. The zero Histogram is empty. It is not safe for concurrent use: each goroutine has
-// its own, for [Histogram.Merge].
+// Histogram counts durations in log-linear buckets, to 3 % of each. Adding takes a few
+// instructions and no memory. The zero Histogram is empty. It is not safe for concurrent use:
+// each goroutine has its own, for [Histogram.Merge].
 type Histogram struct {
 	buckets [64 * subBuckets]uint64
 	n       uint64
@@ -22,8 +22,7 @@ type Histogram struct {
 	max     time.Duration
 }
 
-// bucketOf returns the index of v's bucket. The first subBuckets values have a
-// bucket each.
+// bucketOf returns the index of v's bucket. The first subBuckets values have a bucket each.
 func bucketOf(v uint64) int {
 	if v < subBuckets {
 		return int(v)
@@ -69,8 +68,8 @@ func (h *Histogram) Sum() time.Duration { return h.sum }
 // Max returns the longest duration, exactly, or 0.
 func (h *Histogram) Max() time.Duration { return h.max }
 
-// Quantile returns the duration that a share q of all durations does not exceed. q is from 0 to 1.
-// The result for an empty histogram is 0.
+// Quantile returns the duration that a share q of all durations does not exceed. q is from 0 to
+// 1. The result for an empty histogram is 0.
 func (h *Histogram) Quantile(q float64) time.Duration {
 	if h.n == 0 {
 		return 0

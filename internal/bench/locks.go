@@ -29,8 +29,8 @@ type Lock struct {
 	// type. An interface or a type parameter would keep the compiler from inlining the fast path,
 	// and a call costs a good part of what there is to measure.
 	Pairs func() func(n int)
-	// Reentry returns the same for a lock that the caller holds already. It is
-	// nil if the lock is not reentrant. The lock stays held.
+	// Reentry returns the same for a lock that the caller holds already. It is nil if the lock is
+	// not reentrant. The lock stays held.
 	Reentry func() func(n int)
 }
 

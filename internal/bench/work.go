@@ -9,8 +9,8 @@ import (
 // Work computes for about d, without touching memory or yielding.
 func Work(d time.Duration) { busy(Rounds(d)) }
 
-// Rounds returns how many rounds of computation take about d on this machine.
-// The first call takes some milliseconds to find out.
+// Rounds returns how many rounds of computation take about d on this machine. The first call
+// takes some milliseconds to find out.
 func Rounds(d time.Duration) int {
 	if d <= 0 {
 		return 0
@@ -18,8 +18,8 @@ func Rounds(d time.Duration) int {
 	return max(1, int(math.Round(float64(d)/nanosPerRound())))
 }
 
-// nanosPerRound is what a round of busy takes. The shortest of many short measurements counts: all
-// that can go wrong, such as losing the processor, makes them longer.
+// nanosPerRound is what a round of busy takes. The shortest of many short measurements counts:
+// all that can go wrong, such as losing the processor, makes them longer.
 var nanosPerRound = sync.OnceValue(func() float64 {
 	const rounds = 10_000
 	best := time.Duration(math.MaxInt64)
@@ -31,9 +31,8 @@ var nanosPerRound = sync.OnceValue(func() float64 {
 	return float64(best) / rounds
 })
 
-// busy computes for n rounds. Each needs the result of the one before, so that
-// they take their time on any CPU. The last is looked at, or else the compiler
-// might leave them all out.
+// busy computes for n rounds. Each needs the result of the one before, so that they take their
+// time on any CPU. The last is looked at, or else the compiler might leave them all out.
 //
 //go:noinline
 func busy(n int) {

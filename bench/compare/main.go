@@ -1,0 +1,148 @@
+// Command compare measures the locks of this module beside those that programs would use instead:
+// of the standard library, golang.org/x/sync and other modules.
+//
+//	go run ./bench/compare
+//	go run ./bench/compare -quick
+//	go run ./bench/compare -list
+//	go run ./bench/compare -run 'uncontended|re-entry' -page compare.html
+//
+// Each workload goes round its subjects several times, and the median of the rounds counts. The
+// first table has the subjects with a target, worst first. The second has all figures with their
+// spread. It states when other processes took so much processor time that the figures are not to
+// be trusted.
+//
+// The tables go to standard output, progress to standard error. It exits with 2 if the flags are
+// wrong, with 130 if it was interrupted, and with 1 if anything else failed. A target that is
+// missed is no failure.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"regexp"
+	"time"
+)
+
+const (
+	exitOK          = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitInterrupted = 130 // as from a shell, for a command that SIGINT ended
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// settings are what the flags say.
+type settings struct {
+	run        *regexp.Regexp
+	rounds     int
+	slot       time.Duration
+	list, json bool
+	page       string
+}
+
+// run is the command, and returns its exit code.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	s, err := parse(args, stdout)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return exitOK
+	case err != nil:
+		fmt.Fprintf(stderr, "compare: %v\nRun with -h for help.\n", err)
+		return exitUsage
+	}
+	chosen := choose(workloads(), s.run)
+	if len(chosen) == 0 {
+		fmt.Fprintf(stderr, "compare: -run %v: no workload has a subject of that name\n"+
+			"Run with -list for all.\n", s.run)
+		return exitUsage
+	}
+	if s.list {
+		for _, w := range chosen {
+			for _, subject := range w.Subjects {
+				fmt.Fprintf(stdout, "%s/%s\n", w.Name, subject.Name)
+			}
+		}
+		return exitOK
+	}
+	report, err := measure(ctx, chosen, s.rounds, s.slot, stderr)
+	switch {
+	case ctx.Err() != nil:
+		fmt.Fprintln(stderr, "compare: interrupted; no figures from half a measurement")
+		return exitInterrupted
+	case err == nil && s.page != "":
+		err = writePage(s.page, report)
+	}
+	if err == nil {
+		if s.json {
+			e := json.NewEncoder(stdout)
+			e.SetIndent("", "  ")
+			err = e.Encode(report)
+		} else {
+			err = writeTables(stdout, report)
+		}
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "compare: %v\n", err)
+		return exitFailed
+	}
+	return exitOK
+}
+
+// parse reads the flags. Help goes to stdout.
+func parse(args []string, stdout io.Writer) (s settings, err error) {
+	fs := flag.NewFlagSet("compare", flag.ContinueOnError)
+	fs.SetOutput(io.Discard) // the caller reports errors, in one line
+	fs.Usage = func() {}
+	pattern := fs.String("run", "", "measure only WORKLOAD/SUBJECT that match this regular expression, and their peers")
+	quick := fs.Bool("quick", false, "take less than a minute, for rough figures")
+	fs.IntVar(&s.rounds, "rounds", 0, "how often to go round the subjects; 0 means 9, or 3 with -quick")
+	fs.DurationVar(&s.slot, "slot", 0, "how long each subject runs in each round; 0 means 50ms, or 2ms with -quick")
+	fs.BoolVar(&s.list, "list", false, "list what there is to measure, and measure nothing")
+	fs.BoolVar(&s.json, "json", false, "print all figures as JSON instead of the tables")
+	fs.StringVar(&s.page, "page", "", "write a page with charts to this file as well")
+	if err := fs.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			fmt.Fprint(stdout, "Usage: compare [flags]\n\n"+
+				"Measures the locks of this module beside those that programs would use instead.\n\n")
+			fs.SetOutput(stdout)
+			fs.PrintDefaults()
+		}
+		return s, err
+	}
+	defaultTo := func(rounds int, slot time.Duration) {
+		if s.rounds == 0 {
+			s.rounds = rounds
+		}
+		if s.slot == 0 {
+			s.slot = slot
+		}
+	}
+	if *quick {
+		defaultTo(3, 2*time.Millisecond)
+	}
+	defaultTo(9, 50*time.Millisecond)
+	s.run, err = regexp.Compile(*pattern)
+	switch {
+	case err != nil:
+		return s, fmt.Errorf("-run: %w", err)
+	case fs.NArg() > 0:
+		return s, fmt.Errorf("unexpected argument %q: all settings are flags", fs.Arg(0))
+	case s.rounds < 1 || s.rounds > 1000:
+		return s, fmt.Errorf("-rounds %d: want 1 to 1000", s.rounds)
+	case s.slot < 0 || s.slot > time.Minute:
+		return s, fmt.Errorf("-slot %v: want 0s to 1m", s.slot)
+	}
+	return s, nil
+}

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/jucgo/locks/internal/bench"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// invoke runs the command.
+func invoke(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, err bytes.Buffer
+	code = run(t.Context(), args, &out, &err)
+	return code, out.String(), err.String()
+}
+
+var short = []string{"-rounds", "2", "-slot", "50us"}
+
+func TestEverySubjectIsMeasured(t *testing.T) {
+	code, stdout, stderr := invoke(t, append(short, "-json")...)
+	require.Equal(t, exitOK, code, stderr)
+	var r Report
+	require.NoError(t, json.Unmarshal([]byte(stdout), &r))
+	ws := workloads()
+	require.Len(t, r.Workloads, len(ws))
+	targets := 0
+	for i, w := range ws {
+		require.Equal(t, w.Name, r.Workloads[i].Name)
+		require.Len(t, r.Workloads[i].Subjects, len(w.Subjects), w.Name)
+		for _, f := range r.Workloads[i].Subjects {
+			require.Len(t, f.Rounds, 2, "%s/%s", w.Name, f.Name)
+			require.True(t, f.Low <= f.Median && f.Median <= f.High)
+		}
+		targets += len(w.Targets)
+	}
+	require.InDelta(t, targets, len(r.Verdicts), 2, "peers without a cost have no verdict")
+	for i := range r.Verdicts[1:] {
+		require.GreaterOrEqual(t, r.Verdicts[i].distance(), r.Verdicts[i+1].distance(), "worst first")
+	}
+	require.NotEmpty(t, r.Go)
+	require.Positive(t, r.Processors)
+}
+
+func TestTargetsNameSubjects(t *testing.T) {
+	for _, w := range workloads() {
+		for _, target := range w.Targets {
+			assert.True(t, w.Has(target.Subject), "%s: %s", w.Name, target.Subject)
+			assert.True(t, w.Has(target.Peer), "%s: %s", w.Name, target.Peer)
+		}
+	}
+	known := map[string]bool{}
+	for _, w := range bench.Workloads() {
+		known[w.Name] = true
+	}
+	for name := range peers() {
+		assert.True(t, known[name], "there are peers for %s, which is no workload", name)
+	}
+}
+
+func TestTablesAndPageShowTheFigures(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "page.html")
+	code, stdout, stderr := invoke(t, append(short, "-run", "re-entry/", "-page", path)...)
+	require.Equal(t, exitOK, code, stderr)
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	for _, out := range []string{stdout, string(text)} {
+		for _, want := range []string{
+			"re-entry", "reentrant.Mutex", "textbook", "1.00", "±", "GOMAXPROCS", "of all processors",
+		} {
+			assert.Contains(t, out, want)
+		}
+		assert.NotContains(t, out, "uncontended")
+	}
+	assert.NotContains(t, string(text), "src=", "the page needs nothing else")
+	assert.NotContains(t, string(text), "href=")
+}
+
+func TestListMeasuresNothing(t *testing.T) {
+	code, stdout, stderr := invoke(t, "-list", "-run", "^uncontended/")
+	require.Equal(t, exitOK, code)
+	assert.Empty(t, stderr)
+	for _, want := range []string{
+		"sync.Mutex", "fifomu.Mutex", "sasha-s/go-deadlock.Mutex", "linkdata/deadlock.Mutex", "textbook",
+	} {
+		assert.Contains(t, stdout, "uncontended/"+want+"\n")
+	}
+}
+
+func TestPeersOfChosenSubjectsAreMeasured(t *testing.T) {
+	_, stdout, _ := invoke(t, "-list", "-run", "^uncontended/spin.MCS$")
+	assert.Equal(t, "uncontended/sync.Mutex\nuncontended/spin.MCS\n", stdout)
+}
+
+func TestBadFlagsAreNamed(t *testing.T) {
+	for _, args := range []string{
+		"-nonsense", "-run (", "-rounds -1", "-slot x", "-slot -1s", "-run nothing-of-this-name", "all",
+	} {
+		code, stdout, stderr := invoke(t, strings.Fields(args)...)
+		assert.Equal(t, exitUsage, code, args)
+		assert.Empty(t, stdout)
+		assert.Contains(t, stderr, strings.TrimPrefix(strings.Fields(args)[0], "-"))
+		assert.Equal(t, 2, strings.Count(stderr, "\n"), "the error and a hint: %s", stderr)
+	}
+	code, stdout, stderr := invoke(t, "-h")
+	assert.Equal(t, exitOK, code)
+	assert.Contains(t, stdout, "-page")
+	assert.Empty(t, stderr)
+}
+
+func TestInterruptedRunPrintsNoFigures(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer time.AfterFunc(50*time.Millisecond, cancel).Stop()
+	var stdout, stderr bytes.Buffer
+	assert.Equal(t, exitInterrupted, run(ctx, []string{"-rounds", "1000", "-run", "re-entry"}, &stdout, &stderr))
+	assert.Empty(t, stdout.String())
+	assert.Contains(t, stderr.String(), "interrupted")
+}
+
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errors.New("no space left") }
+
+func TestFiguresThatCannotBeWrittenAreAFailure(t *testing.T) {
+	var stderr bytes.Buffer
+	args := append(short, "-run", "singleton")
+	assert.Equal(t, exitFailed, run(t.Context(), args, full{}, &stderr))
+	assert.Contains(t, stderr.String(), "no space left")
+	code, _, text := invoke(t, append(args, "-page", filepath.Join(t.TempDir(), "none", "page.html"))...)
+	assert.Equal(t, exitFailed, code)
+	assert.Contains(t, text, "page.html")
+}
+
+func TestBusyMachineIsStated(t *testing.T) {
+	r := Report{Busy: Busy{Known: true, Others: 0.4, TooBig: true}}
+	assert.Contains(t, trust(r), "TOO BUSY TO TRUST: others took 40% of all processors")
+	r.Busy = Busy{Known: true, Others: 0.01}
+	assert.Equal(t, "Others took 1.0% of all processors during the run.", trust(r))
+	assert.Contains(t, trust(Report{}), "does not tell")
+}
+
+func TestQuartilesOfRounds(t *testing.T) {
+	low, median, high := quartiles([]float64{5, 1, 4, 2, 3})
+	assert.Equal(t, [...]float64{2, 3, 4}, [...]float64{low, median, high})
+	low, median, high = quartiles([]float64{7})
+	assert.Equal(t, [...]float64{7, 7, 7}, [...]float64{low, median, high})
+	_, median, _ = quartiles([]float64{1, 2})
+	assert.Equal(t, 1.5, median)
+	assert.InDelta(t, 0.5, Figures{Median: 2, Low: 1, High: 2.5}.spread(), 1e-9)
+}
+
+func TestSizeFillsTheSlot(t *testing.T) {
+	did := 0
+	n, err := size(func(n int) (float64, error) {
+		did += n
+		time.Sleep(time.Duration(n) * 100 * time.Microsecond)
+		return 0, nil
+	}, 20*time.Millisecond)
+	require.NoError(t, err)
+	assert.True(t, 10 <= n && n <= 200, "%d operations of at least 0.1 ms for 20 ms", n)
+	_, err = size(func(int) (float64, error) { return 0, bench.ErrExclusion }, time.Second)
+	assert.ErrorIs(t, err, bench.ErrExclusion)
+}

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// usage is the processor time that was used so far.
+type usage struct {
+	at        time.Time
+	all, mine time.Duration // by everything on the machine, by this process
+	known     bool
+}
+
+// tick is the unit of /proc/stat for programs, on all architectures that Go runs on.
+const tick = 10 * time.Millisecond
+
+// takeUsage reads /proc/stat. What a hypervisor took for other machines counts as used.
+func takeUsage() usage {
+	u := usage{at: time.Now()}
+	stat, err := os.ReadFile("/proc/stat")
+	var mine syscall.Rusage
+	if err != nil || syscall.Getrusage(syscall.RUSAGE_SELF, &mine) != nil {
+		return u
+	}
+	line, _, _ := bytes.Cut(stat, []byte("\n"))
+	f := strings.Fields(string(line)) // cpu user nice system idle iowait irq softirq steal ...
+	if len(f) < 9 || f[0] != "cpu" {
+		return u
+	}
+	for _, i := range []int{1, 2, 3, 6, 7, 8} {
+		ticks, err := strconv.ParseInt(f[i], 10, 64)
+		if err != nil {
+			return u
+		}
+		u.all += time.Duration(ticks) * tick
+	}
+	u.mine = time.Duration(mine.Utime.Nano() + mine.Stime.Nano())
+	u.known = true
+	return u
+}
+
+// since returns what others took from before to u.
+func (u usage) since(before usage) Busy {
+	elapsed := u.at.Sub(before.at)
+	if !u.known || !before.known || elapsed <= 0 {
+		return Busy{}
+	}
+	others := (u.all - before.all) - (u.mine - before.mine)
+	// The two clocks differ by some ticks for each processor.
+	share := max(0, float64(others)/float64(elapsed)/float64(runtime.NumCPU()))
+	return Busy{Known: true, Others: share, TooBig: share > busyLimit}
+}
+
+// processor returns the name of the processor.
+func processor() string {
+	info, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(info)) {
+		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == "model name" {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,60 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/jucgo/locks"
+)
+
+// Group is the Clients of an adapter that has several kinds of lock, one Client for each kind K. Its zero
+// value is ready to use. It must not be copied. It is safe for concurrent use.
+type Group[K comparable] struct {
+	mu      sync.Mutex
+	clients map[K]*Client
+	closed  bool
+}
+
+// Client returns the Client of kind, which open makes at first. It returns [locks.ErrClosed] if the
+// Group is closed and has none, and open's error.
+func (g *Group[K]) Client(kind K, open func() (*Client, error)) (*Client, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if c := g.clients[kind]; c != nil {
+		return c, nil
+	}
+	if g.closed {
+		return nil, locks.ErrClosed
+	}
+	c, err := open()
+	if err != nil {
+		return nil, err
+	}
+	if g.clients == nil {
+		g.clients = make(map[K]*Client)
+	}
+	g.clients[kind] = c
+	return c, nil
+}
+
+// Close closes all Clients at once, see [Client.Close]. It reports whether it was the first call: only
+// that does anything.
+func (g *Group[K]) Close(ctx context.Context) (first bool, err error) {
+	g.mu.Lock()
+	first = !g.closed
+	g.closed = true
+	clients := g.clients
+	g.mu.Unlock()
+	if !first {
+		return false, nil
+	}
+	results := make(chan error, len(clients))
+	for _, c := range clients {
+		go func() { results <- c.Close(ctx) }()
+	}
+	for range clients {
+		err = errors.Join(err, <-results)
+	}
+	return true, err
+}

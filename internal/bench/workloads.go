@@ -1,0 +1,683 @@
+//lint:file-ignore SA2001 Locking and unlocking is all there is to measure.
+
+package bench
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/cas"
+	"github.com/jucgo/locks/condition"
+	"github.com/jucgo/locks/fair"
+	"github.com/jucgo/locks/keyed"
+	"github.com/jucgo/locks/reentrant"
+	"github.com/jucgo/locks/rwlock"
+	"github.com/jucgo/locks/singleton"
+	"github.com/jucgo/locks/spin"
+)
+
+// Names of the workloads that have subjects of other modules as well.
+const (
+	Uncontended = "uncontended"
+	ReadPair    = "read"
+	TwoReaders  = "read, 2 goroutines"
+	LiveContext = "LockContext with a live ctx"
+	OneKey      = "lock by key, 1 key"
+	ManyKeys    = "lock by key, 1,000 keys"
+	SharedKeys  = "lock by key, 8 goroutines"
+	HeapBytes   = "heap per used lock"
+	Contended2  = "contended, 2 goroutines"
+	FIFO8       = "contended FIFO, 8 goroutines"
+	FIFO8Work   = "contended FIFO, 8 goroutines with work"
+	Goroutines  = "64 goroutines with work"
+)
+
+// Keys are the keys of the workloads by key.
+var Keys = func() (keys [1000]string) {
+	for i := range keys {
+		keys[i] = fmt.Sprintf("key-%d", i)
+	}
+	return keys
+}()
+
+// Workloads returns all workloads, with the subjects of this module, of the standard library, and
+// of golang.org/x/sync. The first processor-bound loop of a subject is written out for its type,
+// as in [Lock].
+func Workloads() []Workload {
+	const work = 300 * time.Nanosecond
+	background := context.Background()
+	ws := []Workload{
+		{
+			Name: Uncontended, Unit: Nanoseconds, About: "Lock and Unlock of a free lock by one goroutine.",
+			Targets: []Target{
+				{"reentrant.Mutex", Reference, 1.6}, {"reentrant.Mutex", "textbook", 0.75},
+				{"spin.MCS", Reference, 1.3},
+			},
+		},
+		{
+			Name: "re-entry", Unit: Nanoseconds, About: "Lock and Unlock by the goroutine that holds the lock.",
+			Targets: []Target{{"reentrant.Mutex", "textbook", 1}},
+		},
+		{
+			Name: ReadPair, Unit: Nanoseconds, About: "RLock and RUnlock of a free lock by one goroutine.",
+			Targets: []Target{
+				{"rwlock.RWMutex.R", "sync.RWMutex.R", 1.8}, {"rwlock.StampedLock.R", "sync.RWMutex.R", 1.3},
+				{"rwlock.StampedLock.Optimistic", "sync.RWMutex.R", 0.25},
+			},
+		},
+		{
+			Name: "re-entrant read", Unit: Nanoseconds, About: "RLock and RUnlock by a goroutine that reads already.",
+			Targets: []Target{{"rwlock.RWMutex.R", "textbook", 1.3}},
+		},
+		{
+			Name: TwoReaders, Unit: Nanoseconds, About: "RLock and RUnlock by two goroutines at once, no writer.",
+			Targets: []Target{{"rwlock.RWMutex.R", "sync.RWMutex.R", 0.68}},
+		},
+		{
+			Name: "read and write in turns", Unit: Nanoseconds, About: "One goroutine reads and writes in turns.",
+			Targets: []Target{{"rwlock.RWMutex.R", "sync.RWMutex.R", 2.5}},
+		},
+	}
+	percents := []int{1, 10, 50}
+	for _, p := range percents {
+		ws = append(ws, Workload{
+			Name: mixed(p), Unit: Nanoseconds,
+			About:   fmt.Sprintf("Two goroutines read, and write in %d of 100 operations.", p),
+			Targets: []Target{{"rwlock.RWMutex.R", "sync.RWMutex.R", 1.3}},
+		})
+	}
+	at := func(name string) *Workload {
+		for i := range ws {
+			if ws[i].Name == name {
+				return &ws[i]
+			}
+		}
+		panic("bench: no workload " + name)
+	}
+	add := func(name string, subjects ...Subject) {
+		w := at(name)
+		w.Subjects = append(w.Subjects, subjects...)
+	}
+	for _, l := range Locks() {
+		add(Uncontended, Loop(l.Name, l.Pairs))
+		if l.Reentry != nil {
+			add("re-entry", Loop(l.Name, l.Reentry))
+		}
+	}
+	textbook := func() func(int) {
+		m := new(Textbook)
+		return func(n int) {
+			for range n {
+				m.Lock()
+				m.Unlock()
+			}
+		}
+	}
+	textbookAgain := func() func(int) {
+		m := new(Textbook)
+		return func(n int) {
+			m.Lock()
+			defer m.Unlock()
+			for range n {
+				m.Lock()
+				m.Unlock()
+			}
+		}
+	}
+	add(Uncontended, Loop("textbook", textbook))
+	add("re-entry", Loop("textbook", textbookAgain))
+	add("re-entrant read", Loop("textbook", textbookAgain))
+	for _, l := range RWLocks() {
+		add(ReadPair, Loop(l.Name, l.Pairs))
+		add(TwoReaders, Parallel(l.Name, 2, l.Pairs))
+		if l.Reentry != nil {
+			add("re-entrant read", Loop(l.Name, l.Reentry))
+		}
+		add("read and write in turns", Loop(l.Name, func() func(int) {
+			read, write := l.New()
+			return func(n int) {
+				for range n {
+					read(1)
+					write()
+				}
+			}
+		}))
+		for _, p := range percents {
+			add(mixed(p), mix(l, p))
+		}
+	}
+	for _, readers := range []int{2, 8} {
+		ws = append(ws, steady(readers, false), steady(readers, true))
+	}
+
+	ws = append(ws, Workload{
+		Name: "TryLock", Unit: Nanoseconds, About: "TryLock and Unlock of a free lock.",
+		Targets: []Target{
+			{"rwlock.RWMutex", "semaphore.Weighted", 1.3}, {"reentrant.Mutex", "semaphore.Weighted", 1.2},
+		},
+		Subjects: []Subject{
+			Loop("sync.Mutex", func() func(int) {
+				m := new(sync.Mutex)
+				return func(n int) {
+					for range n {
+						if m.TryLock() {
+							m.Unlock()
+						}
+					}
+				}
+			}),
+			Loop("semaphore.Weighted", func() func(int) {
+				s := semaphore.NewWeighted(1)
+				return func(n int) {
+					for range n {
+						if s.TryAcquire(1) {
+							s.Release(1)
+						}
+					}
+				}
+			}),
+			Loop("fair.Mutex", func() func(int) {
+				m := new(fair.Mutex)
+				return func(n int) {
+					for range n {
+						if m.TryLock() {
+							m.Unlock()
+						}
+					}
+				}
+			}),
+			Loop("reentrant.Mutex", func() func(int) {
+				m := new(reentrant.Mutex)
+				return func(n int) {
+					for range n {
+						if m.TryLock() {
+							m.Unlock()
+						}
+					}
+				}
+			}),
+			Loop("rwlock.RWMutex", func() func(int) {
+				m := new(rwlock.RWMutex)
+				return func(n int) {
+					for range n {
+						if m.TryLock() {
+							m.Unlock()
+						}
+					}
+				}
+			}),
+		},
+	}, Workload{
+		Name: LiveContext, Unit: Nanoseconds, About: "LockContext with a ctx that can end, and Unlock, of a free lock.",
+		Targets: []Target{
+			{"fair.Mutex", "fifomu.Mutex", 1.1}, {"fair.BargingMutex", "fifomu.Mutex", 1.1},
+			{"reentrant.Mutex", "semaphore.Weighted", 1.1}, {"rwlock.RWMutex", "semaphore.Weighted", 1.5},
+		},
+		Subjects: []Subject{
+			Loop("chan", func() func(int) {
+				l := make(chanLock, 1)
+				return func(n int) {
+					for range n {
+						_ = l.LockContext(live)
+						l.Unlock()
+					}
+				}
+			}),
+			Loop("semaphore.Weighted", func() func(int) {
+				s := semaphore.NewWeighted(1)
+				return func(n int) {
+					for range n {
+						_ = s.Acquire(live, 1)
+						s.Release(1)
+					}
+				}
+			}),
+			Loop("fair.Mutex", func() func(int) {
+				m := new(fair.Mutex)
+				return func(n int) {
+					for range n {
+						_ = m.LockContext(live)
+						m.Unlock()
+					}
+				}
+			}),
+			Loop("fair.BargingMutex", func() func(int) {
+				m := new(fair.BargingMutex)
+				return func(n int) {
+					for range n {
+						_ = m.LockContext(live)
+						m.Unlock()
+					}
+				}
+			}),
+			Loop("reentrant.Mutex", func() func(int) {
+				m := new(reentrant.Mutex)
+				return func(n int) {
+					for range n {
+						_ = m.LockContext(live)
+						m.Unlock()
+					}
+				}
+			}),
+			Loop("rwlock.RWMutex", func() func(int) {
+				m := new(rwlock.RWMutex)
+				return func(n int) {
+					for range n {
+						_ = m.LockContext(live)
+						m.Unlock()
+					}
+				}
+			}),
+		},
+	})
+
+	contests := []Workload{
+		{
+			Name: Contended2, Unit: Nanoseconds, About: "Two goroutines, empty sections, nothing outside.",
+			Targets: []Target{{"reentrant.Mutex", Reference, 1.2}, {"fair.BargingMutex", Reference, 1}},
+		},
+		{
+			Name: FIFO8, Unit: Nanoseconds, About: "Eight goroutines, empty sections, locks that admit in order.",
+			Targets: []Target{{"fair.Mutex", "chan", 1.2}},
+		},
+		{
+			Name: FIFO8Work, Unit: Nanoseconds,
+			About:   "Eight goroutines, 300 ns inside and 300 ns outside, locks that admit in order.",
+			Targets: []Target{{"fair.Mutex", "chan", 1.05}},
+		},
+		{
+			Name: Goroutines, Unit: Nanoseconds, About: "64 goroutines, 300 ns inside and 300 ns outside.",
+			Targets: []Target{{"fair.BargingMutex", Reference, 0.8}, {"reentrant.Mutex", Reference, 0.8}},
+		},
+		{
+			Name: "64 goroutines, p99 wait", Unit: Nanoseconds,
+			About:   "The wait that 99 % of all time waiting is at most spent in, with 64 goroutines and work.",
+			Targets: []Target{{"fair.Mutex", Reference, 0.25}},
+		},
+	}
+	for i, c := range []Contest{
+		{Goroutines: 2},
+		{Goroutines: 8},
+		{Goroutines: 8, Inside: work, Outside: work},
+		{Goroutines: 64, Inside: work, Outside: work},
+		{Goroutines: 64, Inside: work, Outside: work, Sample: 1},
+	} {
+		for _, l := range Locks() {
+			if l.FIFO || !strings.Contains(contests[i].Name, "FIFO") {
+				contests[i].Subjects = append(contests[i].Subjects, Contended(l.Name, l.New, c))
+			}
+		}
+	}
+	ws = append(ws, contests...)
+
+	newReentrant := func() ContextLocker { return new(reentrant.Mutex) }
+	newFair := func() ContextLocker { return new(fair.Mutex) }
+	newChan := func() ContextLocker { return make(chanLock, 1) }
+	newSemaphore := func() ContextLocker { return semaphoreLock{semaphore.NewWeighted(1)} }
+	ws = append(ws, Workload{
+		Name: "cancelled wait, 1,024 waiters", Unit: ProcessorTime,
+		About: "The end of a wait, when one cancellation ends 1,024.",
+		Targets: []Target{
+			{"fair.Mutex", "chan", 2}, {"reentrant.Mutex", "chan", 2},
+			{"spin.MCS", "chan", 2}, {"spin.Ticket", "chan", 2},
+		},
+		Subjects: []Subject{
+			CancelledWait("chan", newChan), CancelledWait("semaphore.Weighted", newSemaphore),
+			CancelledWait("fair.Mutex", newFair), CancelledWait("reentrant.Mutex", newReentrant),
+			CancelledWait("spin.MCS", func() ContextLocker { return new(spin.MCS) }),
+			CancelledWait("spin.Ticket", func() ContextLocker { return new(spin.Ticket) }),
+		},
+	}, Workload{
+		Name: "time-out, 1,024 waiters", Unit: ProcessorTime,
+		About:   "The end of a wait, when the time limits of 1,024 come at once.",
+		Targets: []Target{{"fair.Mutex", "chan", 2}, {"reentrant.Mutex", "chan", 2}},
+		Subjects: []Subject{
+			TimedOutWait("chan", func() TimedLocker { return make(chanLock, 1) }),
+			TimedOutWait("fair.Mutex", func() TimedLocker { return new(fair.Mutex) }),
+			TimedOutWait("reentrant.Mutex", func() TimedLocker { return new(reentrant.Mutex) }),
+		},
+	})
+
+	buffer := Workload{
+		Name: "bounded buffer 4:4", Unit: ProcessorTime,
+		About: "An item through a buffer of 16, with four producers and four consumers.",
+		Targets: []Target{
+			{"fair.Mutex", "sync.Cond", 2.5}, {"fair.BargingMutex", "sync.Cond", 1.2},
+			{"reentrant.Mutex", "sync.Cond", 1.3},
+		},
+	}
+	pingPong := Workload{
+		Name: "condition ping-pong", Unit: Nanoseconds,
+		About: "A round trip between two goroutines that signal each other.",
+		Targets: []Target{
+			{"fair.Mutex", "sync.Cond", 1.3}, {"fair.BargingMutex", "sync.Cond", 1.3},
+			{"reentrant.Mutex", "sync.Cond", 1.3},
+		},
+		Subjects: []Subject{Loop("chan", func() func(int) {
+			return func(n int) {
+				turns := [2]chan struct{}{make(chan struct{}, 1), make(chan struct{}, 1)}
+				turns[0] <- struct{}{}
+				share(2, 2*n, func(g, _ int) {
+					for range n {
+						<-turns[g]
+						turns[1-g] <- struct{}{}
+					}
+				})
+			}
+		})},
+	}
+	for _, c := range []struct {
+		name string
+		make func() Conditions
+	}{
+		{"sync.Cond", func() Conditions {
+			l := new(sync.Mutex)
+			return Conditions{l, func() Signaller { return sync.NewCond(l) }}
+		}},
+		{"fair.Mutex", func() Conditions { return conditions(new(fair.Mutex)) }},
+		{"fair.BargingMutex", func() Conditions { return conditions(new(fair.BargingMutex)) }},
+		{"reentrant.Mutex", func() Conditions { return conditions(new(reentrant.Mutex)) }},
+	} {
+		buffer.Subjects = append(buffer.Subjects, BoundedBuffer(c.name, c.make))
+		pingPong.Subjects = append(pingPong.Subjects, ConditionPingPong(c.name, c.make))
+	}
+	ws = append(ws, buffer, pingPong)
+
+	byKey := func(lock, unlock func(key string)) [3]func() func(int) {
+		one := func() func(int) {
+			return func(n int) {
+				for range n {
+					lock(Keys[0])
+					unlock(Keys[0])
+				}
+			}
+		}
+		many := func() func(int) {
+			return func(n int) {
+				at := rand.IntN(len(Keys))
+				for range n {
+					if at++; at == len(Keys) {
+						at = 0
+					}
+					lock(Keys[at])
+					unlock(Keys[at])
+				}
+			}
+		}
+		return [...]func() func(int){one, many, many}
+	}
+	ws = append(ws,
+		Workload{Name: OneKey, Unit: Nanoseconds, About: "Lock and Unlock of one key, looked up each time."},
+		Workload{Name: ManyKeys, Unit: Nanoseconds, About: "Lock and Unlock of 1,000 keys, one after the other."},
+		Workload{Name: SharedKeys, Unit: Nanoseconds, About: "Eight goroutines lock and unlock 1,000 keys."},
+	)
+	set, counts, forever := new(keyed.Mutexes[string]), new(CountedMap[string]), new(sync.Map)
+	for _, s := range []struct {
+		name         string
+		lock, unlock func(string)
+	}{
+		{"keyed.Mutexes", func(k string) { set.Of(k).Lock() }, func(k string) { set.Of(k).Unlock() }},
+		{"map with counts", counts.Lock, counts.Unlock},
+		{"sync.Map", func(k string) {
+			l, ok := forever.Load(k)
+			if !ok {
+				l, _ = forever.LoadOrStore(k, new(sync.Mutex))
+			}
+			l.(*sync.Mutex).Lock()
+		}, func(k string) {
+			l, _ := forever.Load(k)
+			l.(*sync.Mutex).Unlock()
+		}},
+	} {
+		for i, subject := range KeySubjects(s.name, byKey(s.lock, s.unlock)) {
+			add([...]string{OneKey, ManyKeys, SharedKeys}[i], subject)
+		}
+	}
+	for _, name := range []string{OneKey, ManyKeys, SharedKeys} {
+		at(name).Targets = []Target{{"keyed.Mutexes", "moby/locker", 1.2}, {"keyed.Mutexes", "map with counts", 1.2}}
+	}
+
+	for _, members := range []int{2, 4} {
+		several := func() (ls []locks.TryLocker) {
+			for range members {
+				ls = append(ls, new(fair.Mutex))
+			}
+			return ls
+		}
+		ws = append(ws, Workload{
+			Name: fmt.Sprintf("Multi of %d", members), Unit: Nanoseconds,
+			About:   "LockContext and UnlockContext of several locks at once.",
+			Targets: []Target{{"locks.Multi", "one by one", 1.3}},
+			Subjects: []Subject{
+				Loop("one by one", func() func(int) {
+					ls := several()
+					return func(n int) {
+						for range n {
+							for _, l := range ls {
+								_ = l.LockContext(background)
+							}
+							for _, l := range ls {
+								_ = l.UnlockContext(background)
+							}
+						}
+					}
+				}),
+				Loop("locks.Multi", func() func(int) {
+					l := locks.Multi(several()...)
+					return func(n int) {
+						for range n {
+							_ = l.LockContext(background)
+							_ = l.UnlockContext(background)
+						}
+					}
+				}),
+			},
+		})
+	}
+
+	type pair struct {
+		ref   *int
+		stamp uint64
+	}
+	ws = append(ws, Workload{
+		Name: "compare-and-swap", Unit: Nanoseconds, About: "A load, and a compare-and-swap that succeeds.",
+		Targets: []Target{{"cas.Packed", "raw", 1.2}, {"cas.Stamped", "pointer", 1.2}},
+		Subjects: []Subject{
+			Loop("raw", func() func(int) {
+				w := new(atomic.Uint64)
+				return func(n int) {
+					for range n {
+						old := w.Load()
+						w.CompareAndSwap(old, old+1)
+					}
+				}
+			}),
+			Loop("cas.Packed", func() func(int) {
+				p := new(cas.Packed)
+				return func(n int) {
+					for range n {
+						value, stamp := p.Load()
+						p.CompareAndSwap(value, value+1, stamp, stamp+1)
+					}
+				}
+			}),
+			Loop("pointer", func() func(int) {
+				p := new(atomic.Pointer[pair])
+				p.Store(&pair{ref: new(int)})
+				return func(n int) {
+					for range n {
+						old := p.Load()
+						p.CompareAndSwap(old, &pair{old.ref, old.stamp + 1})
+					}
+				}
+			}),
+			Loop("cas.Stamped", func() func(int) {
+				s := cas.NewStamped(new(int), 0)
+				return func(n int) {
+					for range n {
+						ref, stamp := s.Load()
+						s.CompareAndSwap(ref, ref, stamp, stamp+1)
+					}
+				}
+			}),
+		},
+	}, Workload{
+		Name: "singleton", Unit: Nanoseconds, About: "The value of a constructor that has run.",
+		Targets: []Target{{"singleton.Lazy", "sync.OnceValue", 0.6}},
+		Subjects: []Subject{
+			Loop("sync.OnceValue", func() func(int) {
+				return func(n int) {
+					for range n {
+						Sink += onceValue()
+					}
+				}
+			}),
+			Loop("singleton.Lazy", func() func(int) {
+				return func(n int) {
+					for range n {
+						v, _ := lazyValue.Get()
+						Sink += v
+					}
+				}
+			}),
+		},
+	}, Workload{
+		Name: HeapBytes, Unit: Bytes, About: "The heap that a lock takes after it was used once.",
+		Targets: []Target{{"reentrant.Mutex", "fifomu.Mutex", 1}, {"rwlock.StampedLock", "fifomu.Mutex", 1.5}},
+		Subjects: []Subject{
+			BytesOf("sync.Mutex", func() any { return used(new(sync.Mutex)) }),
+			BytesOf("sync.RWMutex", func() any { return used(new(sync.RWMutex)) }),
+			BytesOf("semaphore.Weighted", func() any { return used(semaphoreLock{semaphore.NewWeighted(1)}).s }),
+			BytesOf("textbook", func() any { return used(new(Textbook)) }),
+			BytesOf("fair.Mutex", func() any { return used(new(fair.Mutex)) }),
+			BytesOf("fair.BargingMutex", func() any { return used(new(fair.BargingMutex)) }),
+			BytesOf("reentrant.Mutex", func() any { return used(new(reentrant.Mutex)) }),
+			BytesOf("rwlock.RWMutex", func() any { return used(new(rwlock.RWMutex)) }),
+			BytesOf("rwlock.StampedLock", func() any {
+				l := new(rwlock.StampedLock)
+				l.UnlockWrite(l.WriteLock())
+				l.UnlockRead(l.ReadLock())
+				return l
+			}),
+		},
+	})
+	return ws
+}
+
+// live can end, but never does.
+var live, _ = context.WithCancel(context.Background())
+
+// What the loops over singletons call. Package variables, as singletons are: the compiler sees
+// through a local one, and calls nothing.
+var (
+	lazyValue = singleton.New(func() (int, error) { return 42, nil })
+	onceValue = sync.OnceValue(func() int { return 42 })
+)
+
+// Sink takes what the loops compute, so that the compiler leaves nothing out.
+var Sink int
+
+func used[L sync.Locker](l L) L {
+	l.Lock()
+	l.Unlock()
+	return l
+}
+
+func conditions(l interface {
+	sync.Locker
+	NewCond() *condition.Cond
+}) Conditions {
+	return Conditions{l, func() Signaller { return l.NewCond() }}
+}
+
+// KeySubjects makes the subjects of [OneKey], [ManyKeys] and [SharedKeys] of three loops.
+func KeySubjects(name string, loops [3]func() func(int)) [3]Subject {
+	return [...]Subject{Loop(name, loops[0]), Loop(name, loops[1]), Parallel(name, 8, loops[2])}
+}
+
+// Contended makes a subject of a contest for one lock. The cost is the time of an acquisition,
+// or, if waits are timed, the p99 wait, weighed by time.
+func Contended(name string, make func() sync.Locker, c Contest) Subject {
+	return Cost(name, func(n int) (float64, error) {
+		c := c
+		c.Ops = max(n, 10*c.Goroutines)
+		r, err := Contend(context.Background(), make(), c)
+		if c.Sample > 0 {
+			return float64(r.Waits.QuantileByTime(0.99)), err
+		}
+		return r.PerOp(), err
+	})
+}
+
+func mixed(percent int) string { return fmt.Sprintf("reads with %d %% writes, 2 goroutines", percent) }
+
+// mix is reads with some writes by two goroutines.
+func mix(l RWLock, percent int) Subject {
+	const chunk = 100
+	return Subject{Name: l.Name, New: func() func(int) (float64, error) {
+		read, write := l.New()
+		return func(n int) (float64, error) {
+			var torn atomic.Bool
+			start := time.Now()
+			share(2, n, func(_, n int) {
+				// Which operations of a chunk write: drawn once, since drawing takes longer than
+				// reading.
+				var writes [chunk]bool
+				for _, i := range rand.Perm(chunk)[:percent] {
+					writes[i] = true
+				}
+				for i := range n {
+					if writes[i%chunk] {
+						write()
+					} else if read(1) != 0 {
+						torn.Store(true)
+					}
+				}
+			})
+			if torn.Load() {
+				return 0, ErrExclusion
+			}
+			return float64(time.Since(start)) / float64(n), nil
+		}
+	}}
+}
+
+// steady is one writer beside steady readers: the time of a write, or the p99 wait of the writer.
+func steady(readers int, wait bool) Workload {
+	w := Workload{
+		Name: fmt.Sprintf("steady writer, %d readers", readers), Unit: Nanoseconds,
+		About:   "A write of 300 steps, beside readers of 300 steps, all in loops.",
+		Targets: []Target{{"rwlock.RWMutex", "sync.RWMutex", 2}},
+	}
+	if wait {
+		w.Name += ", p99 wait"
+		w.About = "The writer's p99 wait, with sections of 300 steps, all in loops."
+	}
+	for _, l := range []struct {
+		name string
+		make func() ReadWriter
+	}{
+		{"sync.RWMutex", func() ReadWriter { return new(sync.RWMutex) }},
+		{"rwlock.RWMutex", func() ReadWriter { return new(rwlock.RWMutex) }},
+		{"rwlock.RWMutex-FIFO", func() ReadWriter { return rwlock.New(fair.FIFO) }},
+	} {
+		w.Subjects = append(w.Subjects, Cost(l.name, func(n int) (float64, error) {
+			// A writer that loses its processor gets it back after 10 ms.
+			limit := max(50*time.Millisecond, time.Duration(n)*time.Microsecond)
+			s, err := ContendSteadily(l.make(), readers, 0, limit)
+			if wait {
+				return float64(s.Waits.Quantile(0.99)), err
+			}
+			return float64(s.Elapsed) / float64(max(s.Writes, 1)), err
+		}))
+	}
+	return w
+}
