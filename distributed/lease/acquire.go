@@ -104,15 +104,13 @@ func (l *Mutex) fetch(
 		yield, _ = c.free(left)
 	}
 	a := &acquisition{l: l, c: c, e: e, ctx: ctx, wait: wait, patient: patient, id: c.newAcquisition()}
-	if wait && (c.queue != nil || c.usher != nil) {
+	if wait && c.queue != nil {
 		if !c.begin() {
 			e.finish()
 			return false, locks.ErrClosed
 		}
 		defer c.done()
-		if a.queue = c.queue; a.queue == nil {
-			a.usher = c.usher
-		}
+		a.queue = c.queue
 	}
 	g, pending, err := a.run(yield)
 	if pending {
@@ -145,7 +143,6 @@ type acquisition struct {
 
 	id    string // the acquisition's name in the store
 	queue Queue  // in which id may have a place, or nil
-	usher Usher  // which knows that id waits, or nil
 	watch Watch  // for id, or nil
 
 	placed    bool          // id may have a place in queue
@@ -237,7 +234,6 @@ func (a *acquisition) unreachable(r answer) time.Duration {
 	a.down = r.err
 	if a.queue == nil && !r.doubt.IsZero() {
 		// Whatever comes of that request, it must mean nothing to the next one.
-		a.unregister()
 		a.id = a.c.newAcquisition()
 		a.endWatch()
 	}
@@ -277,17 +273,9 @@ func (a *acquisition) endWatch() {
 	}
 }
 
-// unregister ends that usher knows id.
-func (a *acquisition) unregister() {
-	if a.usher != nil {
-		a.c.forget(a.usher, a.l.name, a.id)
-	}
-}
-
 // giveUp ends the acquisition without the lock, while no request is under way.
 func (a *acquisition) giveUp(err error) (*grant, bool, error) {
 	err = a.withOutage(err)
-	a.unregister()
 	if a.queue == nil || !a.placed {
 		return nil, false, err
 	}
@@ -334,17 +322,17 @@ func (a *acquisition) ask() (r answer, pending bool) {
 		if r.doubt.After(a.doubt) {
 			a.doubt = r.doubt
 		}
-		a.placed = a.placed || !errors.Is(r.err, ErrRefused)
+		a.placed = a.placed || !errors.Is(r.err, ErrRefused) && !errors.Is(r.err, locks.ErrForeign)
 	}()
 	if a.ctx.Done() == nil {
-		return a.l.request(a.ctx, a.id, a.queue, a.usher), false
+		return a.l.request(a.ctx, a.id, a.queue), false
 	}
 	sent := a.c.now()
 	answers := make(chan answer, 1)
 	if r, ok := a.l.predict(a.ctx, a.id, a.queue); ok {
 		answers <- r
 	} else {
-		a.c.spawn(func() { answers <- a.l.request(a.ctx, a.id, a.queue, a.usher) })
+		a.c.spawn(func() { answers <- a.l.request(a.ctx, a.id, a.queue) })
 	}
 	select {
 	case r := <-answers:
@@ -359,10 +347,9 @@ func (a *acquisition) ask() (r answer, pending bool) {
 	return answer{err: ended(a.ctx)}, true
 }
 
-// request asks the store once: for a place in queue too if there is one, or through usher. It
-// undoes what a request without an answer may have done, unless there is a queue: its place is
-// asked for again.
-func (l *Mutex) request(ctx context.Context, id string, queue Queue, usher Usher) (a answer) {
+// request asks the store once: for a place in queue too if there is one. It undoes what a request
+// without an answer may have done, unless there is a queue: its place is asked for again.
+func (l *Mutex) request(ctx context.Context, id string, queue Queue) (a answer) {
 	c := l.c
 	ctx = detach(c.life, ctx)
 	c.sched.expect(id)
@@ -373,8 +360,6 @@ func (l *Mutex) request(ctx context.Context, id string, queue Queue, usher Usher
 	switch {
 	case queue != nil:
 		r, a.err = queue.Enqueue(ctx, l.name, id, d)
-	case usher != nil:
-		r, a.err = usher.Await(ctx, l.name, id, d)
 	default:
 		r, a.err = c.store.Acquire(ctx, l.name, id, d)
 	}

@@ -101,7 +101,9 @@ type Watch interface {
 	Close()
 }
 
-// Queue is an optional interface of a [Store] that gives its locks away in order of arrival.
+// Queue is an optional interface of a [Store] that keeps a place for each waiter. Either its
+// locks go to the waiters in order of arrival, or the place is a hint by which the store wakes
+// one waiter at a time, and the lock goes to the first request.
 type Queue interface {
 	// Enqueue is Acquire for an acquisition that will wait. If the lock is refused, the
 	// acquisition has a place in the queue, and keeps it as long as it asks again, until it has
@@ -123,20 +125,6 @@ type Teller interface {
 	// It is called before each Enqueue of an acquisition that can be cancelled, and not for holds
 	// with a fixed lease. If it returns false, the place is as it was, and Enqueue is called.
 	Granted(name, acquisition string) (Reply, bool)
-}
-
-// Usher is an optional interface of a [Store] that registers waiters, to wake one at a time.
-// Unlike a place in a [Queue] that is a hint: the lock goes to the first request for it.
-type Usher interface {
-	// Await is Acquire for an acquisition that will wait. If the lock is refused, the acquisition
-	// is registered as a waiter, until it has the lock or Forget is called. Acquire registers
-	// nothing.
-	Await(ctx context.Context, name, acquisition string, lease time.Duration) (Reply, error)
-
-	// Forget ends the registration, if there is one, and wakes another waiter if it was the
-	// acquisition's turn. No request of the acquisition is under way then. Forget may fail, which
-	// costs time.
-	Forget(ctx context.Context, name, acquisition string)
 }
 
 // Session is an optional interface of a [Store] whose locks last as long as a session with its

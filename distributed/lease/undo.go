@@ -50,8 +50,6 @@ func (a *acquisition) settle(r answer) {
 			a.doubt = r.doubt
 		}
 		a.leaveQueue()
-	default:
-		a.unregister()
 	}
 }
 
@@ -74,11 +72,6 @@ func (a *acquisition) leaveQueue() {
 	if !a.doubt.IsZero() {
 		a.c.sweep(sweeping{id: HoldID{a.l.name, a.id}, queue: a.queue, until: a.doubt, late: true})
 	}
-}
-
-// forget has usher forget id in the background.
-func (c *Client) forget(usher Usher, name, id string) {
-	c.background(func() { usher.Forget(c.briefly(time.Now()), name, id) })
 }
 
 // latest is for how long at most a request is expected to arrive that was sent: about as long as

@@ -14,8 +14,8 @@ import (
 	"github.com/jucgo/locks/distributed/redislock/internal/driver"
 )
 
-// Client gives locks that live on a Redis server, or a cluster of them, by name. It is a [locks.Provider]. It is safe for
-// concurrent use; [Client.Close] ends it.
+// Client gives locks that live on a Redis server, or a cluster of them, by name. It is a
+// [locks.Provider]. It is safe for concurrent use; [Client.Close] ends it.
 type Client struct {
 	core *core
 	opts options
@@ -55,16 +55,19 @@ func (o *options) check() error {
 	return nil
 }
 
-// WithTTL sets how long a hold lasts without a renewal, [lease.DefaultLease] if not given. See [lease.WithTTL].
+// WithTTL sets how long a hold lasts without a renewal, [lease.DefaultLease] if not given. See
+// [lease.WithTTL].
 func WithTTL(d time.Duration) Option { return WithLeaseOptions(lease.WithTTL(d)) }
 
-// WithLeaseOptions sets the rarer options of package lease, such as [lease.WithLogger] and [lease.WithRetry].
+// WithLeaseOptions sets the rarer options of package lease, such as [lease.WithLogger] and
+// [lease.WithRetry].
 func WithLeaseOptions(opts ...lease.Option) Option {
 	return func(o *options) { o.lease = append(o.lease, opts...) }
 }
 
-// PubSub says by which kind of channel a release is told, and waited for. All clients of a lock have to agree, also those
-// in Java, or they hear of a release of the others only when they ask again.
+// PubSub says by which kind of channel a release is told, and waited for. All clients of a lock
+// have to agree, also those in Java, or they hear of a release of the others only when they ask
+// again.
 type PubSub int
 
 const (
@@ -72,25 +75,29 @@ const (
 	Auto PubSub = iota
 	// Classic takes PUBLISH, like Redisson up to 3.21.
 	Classic
-	// Sharded takes SPUBLISH, which needs Redis 7: in a cluster, only the servers of the lock's slot have work with it.
+	// Sharded takes SPUBLISH, which needs Redis 7: in a cluster, only the servers of the lock's
+	// slot have work with it.
 	Sharded
-	// Both takes both, for a cluster with clients of either kind. A server that has no SPUBLISH does without.
+	// Both takes both, for a cluster with clients of either kind. A server that has no SPUBLISH
+	// does without.
 	Both
 )
 
 // WithPubSub sets by which kind of channel a release is told, [Auto] if not given.
 func WithPubSub(p PubSub) Option { return func(o *options) { o.pubsub = p } }
 
-// WithFairWait sets for how long beyond the lease a place in the queue of a fair lock is kept for a process that does not ask
-// for the lock any more, because it died: 30 seconds if not given. It must be more than the poll interval, [lease.WithPoll].
+// WithFairWait sets for how long beyond the lease a place in the queue of a fair lock is kept for
+// a process that does not ask for the lock any more, because it died: 30 seconds if not given. It
+// must be more than the poll interval, [lease.WithPoll].
 func WithFairWait(d time.Duration) Option { return func(o *options) { o.fairWait = d } }
 
-// New returns a Client of the server, the cluster, or the master behind sentinels, that client has. It uses
-// client's connections, and one or more of its own for subscriptions, once somebody has waited. It never closes client, and has to
-// be closed before client is.
+// New returns a Client of the server, the cluster, or the master behind sentinels, that client
+// has. It uses client's connections, and one or more of its own for subscriptions, once somebody
+// has waited. It never closes client, and has to be closed before client is.
 //
-// Requests that take or free a lock are never repeated by client, whatever its MaxRetries is. It is of use for the speed of
-// reactions to a network that fails if its ReadTimeout is short, a sixth of the lease at most, and its ContextTimeoutEnabled set.
+// Requests that take or free a lock are never repeated by client, whatever its MaxRetries is. It
+// is of use for the speed of reactions to a network that fails if its ReadTimeout is short, a
+// sixth of the lease at most, and its ContextTimeoutEnabled set.
 //
 // A [redis.Ring] is refused: it moves a lock to another server when one is down.
 //
@@ -162,9 +169,9 @@ func (c *Client) kind(k kind) (*lease.Client, error) {
 	var s lease.Store
 	switch k {
 	case plain:
-		s = withTurns(newPlain(c.core))
+		s = withWaiters(newPlain(c.core))
 	case fenced:
-		s = withTurns(newFenced(c.core))
+		s = withWaiters(newFenced(c.core))
 	case simple:
 		s = newSimple(c.core)
 	case reading:
@@ -176,11 +183,13 @@ func (c *Client) kind(k kind) (*lease.Client, error) {
 	if k == fairly {
 		wait := c.opts.fairWait
 		s = &fair{c.core, wait}
-		// Who waits asks often enough not to count as dead. And no turns for those here only because they are here.
+		// Who waits asks often enough not to count as dead. And no turns for those here only
+		// because they are here.
 		opts = append([]lease.Option{lease.WithPoll(min(lease.DefaultPoll, wait/3)), lease.WithMaxLocalHandoffs(0)}, opts...)
 	}
 	if k == fenced {
-		// Holders who leave the lock to each other have one token, and a late request of the one passes for one of the other.
+		// Holders who leave the lock to each other have one token, and a late request of the one
+		// passes for one of the other.
 		opts = append([]lease.Option{lease.WithMaxLocalHandoffs(0)}, opts...)
 	}
 	lc, err := lease.New(withReplicas(s, &c.opts), opts...)
@@ -191,8 +200,8 @@ func (c *Client) kind(k kind) (*lease.Client, error) {
 	return lc, nil
 }
 
-// Mutex is a lock of one name and kind: a [lease.Mutex]. One whose name cannot be that of a lock cannot be taken; the
-// error says why.
+// Mutex is a lock of one name and kind: a [lease.Mutex]. One whose name cannot be that of a lock
+// cannot be taken; the error says why.
 type Mutex struct {
 	*lease.Mutex
 	bad     error
@@ -226,8 +235,8 @@ func (l *Mutex) ready(ctx context.Context) (context.Context, error) {
 	return l.prepare(ctx)
 }
 
-// LockContext takes the lock, and waits for it until ctx ends; see [lease.Mutex.LockContext]. If there is something else under
-// its name, the error matches [locks.ErrForeign].
+// LockContext takes the lock, and waits for it until ctx ends; see [lease.Mutex.LockContext]. If
+// there is something else under its name, the error matches [locks.ErrForeign].
 func (l *Mutex) LockContext(ctx context.Context) error {
 	ctx, err := l.ready(ctx)
 	if err != nil {
@@ -244,7 +253,8 @@ func (l *Mutex) LockContext(ctx context.Context) error {
 	return l.Mutex.LockContext(ctx)
 }
 
-// TryLockContext takes the lock if nobody has it. It waits for the server's answer until ctx ends.
+// TryLockContext takes the lock if nobody has it. It waits for the server's answer until ctx
+// ends.
 func (l *Mutex) TryLockContext(ctx context.Context) (bool, error) {
 	ctx, err := l.ready(ctx)
 	if err != nil {
@@ -256,11 +266,13 @@ func (l *Mutex) TryLockContext(ctx context.Context) (bool, error) {
 	return l.Mutex.TryLockContext(ctx)
 }
 
-// ForceUnlock frees the lock, whoever holds it, here, elsewhere, or in Java, wakes those who wait as a release does, and reports
-// whether anybody held it; see [lease.Mutex.ForceUnlock]. That of a read half frees the holds of all readers, and nothing while there is a
-// writer; that of a write half frees the writer's, with what it reads. The token of a fenced lock goes on to increase. What is
-// no lock of this kind stays as it is, with an error matching [locks.ErrForeign]: for plain, fair and fenced locks that is
-// all but a hash with one field that is a count; for a simple lock all but a string with a time to live.
+// ForceUnlock frees the lock, whoever holds it, here, elsewhere, or in Java, wakes those who wait
+// as a release does, and reports whether anybody held it; see [lease.Mutex.ForceUnlock]. That of
+// a read half frees the holds of all readers, and nothing while there is a writer; that of a
+// write half frees the writer's, with what it reads. The token of a fenced lock goes on to
+// increase. What is no lock of this kind stays as it is, with an error matching
+// [locks.ErrForeign]: for plain, fair and fenced locks that is all but a hash with one field that
+// is a count; for a simple lock all but a string with a time to live.
 func (l *Mutex) ForceUnlock(ctx context.Context) (bool, error) {
 	if l.bad != nil {
 		return false, l.bad
@@ -276,27 +288,30 @@ func (c *Client) Mutex(name string, opts ...lease.MutexOption) *Mutex {
 	return c.lock(plain, name, opts)
 }
 
-// FencedMutex returns the plain lock called name with fencing tokens, Redisson's RFencedLock. It excludes [Client.Mutex] of the
-// same name, whose holders leave the token as it is. Each holder asks the server, for a token of its own, also one that follows
-// another in this process, unless [lease.WithMaxLocalHandoffs] is given.
+// FencedMutex returns the plain lock called name with fencing tokens, Redisson's RFencedLock. It
+// excludes [Client.Mutex] of the same name, whose holders leave the token as it is. Each holder
+// asks the server, for a token of its own, also one that follows another in this process, unless
+// [lease.WithMaxLocalHandoffs] is given.
 func (c *Client) FencedMutex(name string, opts ...lease.MutexOption) *Mutex {
 	return c.lock(fenced, name, opts)
 }
 
-// SimpleMutex returns the lock called name that is no more than a string, as SET with NX and PX makes it. It excludes holders
-// by other libraries that do the same, but no lock of another kind: one finds the other's key, and returns [locks.ErrForeign].
+// SimpleMutex returns the lock called name that is no more than a string, as SET with NX and PX
+// makes it. It excludes holders by other libraries that do the same, but no lock of another kind:
+// one finds the other's key, and returns [locks.ErrForeign].
 func (c *Client) SimpleMutex(name string, opts ...lease.MutexOption) *Mutex {
 	return c.lock(simple, name, opts)
 }
 
-// FairMutex returns the lock called name that is given away in the order in which it was asked for, by whatever process:
-// Redisson's RFairLock. TryLockContext takes it only if nobody waits.
+// FairMutex returns the lock called name that is given away in the order in which it was asked
+// for, by whatever process: Redisson's RFairLock. TryLockContext takes it only if nobody waits.
 func (c *Client) FairMutex(name string, opts ...lease.MutexOption) *Mutex {
 	return c.lock(fairly, name, opts)
 }
 
-// Close releases all holds, and has all who wait return [locks.ErrClosed]; see [lease.Client.Close]. It does not
-// close the client that New was given. Only the first call does anything.
+// Close releases all holds, and has all who wait return [locks.ErrClosed]; see
+// [lease.Client.Close]. It does not close the client that New was given. Only the first call does
+// anything.
 func (c *Client) Close(ctx context.Context) error {
 	c.mu.Lock()
 	if c.closed {

@@ -25,6 +25,19 @@ const (
 	both
 )
 
+// forms returns for each kind of channel whether it is sharded.
+func (m mode) forms() []bool {
+	switch m {
+	case classic:
+		return formClassic
+	case sharded:
+		return formSharded
+	}
+	return formBoth
+}
+
+var formClassic, formSharded, formBoth = []bool{false}, []bool{true}, []bool{false, true}
+
 func (c *core) mode(ctx context.Context) (mode, error) {
 	switch {
 	case c.pubsub == Sharded:
@@ -83,8 +96,9 @@ func (c *core) released(r any, err error, channel string) (lease.Released, error
 	return lease.Released{Held: true, Awaited: awaited}, nil
 }
 
-// renew runs a script of renewal: its keys are the locks, and behind them what beside says, if there is that; its arguments the
-// lease and the owners, with suffix. In a cluster it runs once for each slot, where all keys of a request have to be in one.
+// renew runs a script of renewal: its keys are the locks, and behind them what beside says, if
+// there is that; its arguments the lease and the owners, with suffix. In a cluster it runs once
+// for each slot, where all keys of a request have to be in one.
 func (c *core) renew(ctx context.Context, s *script, holds []lease.HoldID, d time.Duration, suffix string, beside func(lease.HoldID) any) ([]bool, error) {
 	held := make([]bool, len(holds))
 	slots := make(map[uint16][]int, 1)

@@ -11,8 +11,8 @@ import (
 	"github.com/jucgo/locks/distributed/redislock"
 )
 
-// A key is there until its time to live is less than zero, and in its last millisecond that is zero: not a time after which to
-// ask again, which would be never.
+// A key is there until its time to live is less than zero, and in its last millisecond that is
+// zero: not a time after which to ask again, which would be never.
 func TestAWaiterAsksAgainWhenTheLeaseOfADeadHolderIsOver(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)

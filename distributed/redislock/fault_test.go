@@ -18,8 +18,8 @@ import (
 	"github.com/jucgo/locks/distributed/redislock/internal/suite"
 )
 
-// What goes wrong, and the test that makes it so, on a real server. T numbers are those of the catalogue of faults that all
-// adapters are held against.
+// What goes wrong, and the test that makes it so, on a real server. T numbers are those of the
+// catalogue of faults that all adapters are held against.
 //
 //	 1  the server is paused            TestAHoldIsLostWhileTheServerIsPausedAndStaysLost
 //	 2  the holder is paused            TestAHolderThatWasPausedSeesItsLossFirst
@@ -43,12 +43,13 @@ import (
 //	23  flushes                         TestAFlushIsALossAndForgottenScriptsAreNone
 //	24  other data under the name       TestNothingElseIsOverwritten, TestAFairLockRefusesWhatIsSomethingElse, TestWrongNames...,
 //	                                    TestAStateThatNoClientLeaves..., TestAHoldToWhichSomebodyAddsWhatNoClientLeaves...
-//	    it is the turn of the dead, ...  turn_test.go
+//	    waiters are dead, ...            waiting_test.go
 //	40  no time to run                  TestAHolderWithoutTimeToRunKeepsItsHoldOrKnowsThatItIsLost
 //	41  more than one hold              TestHoldsOfOneOwnerAreCounted
 //	42  the client is closed            TestCloseEndsHoldsAndWaiters, TestCloseDoesNotWaitForAServerThatIsGone
 //
-// All at once are in TestHistoriesOfClientsInTroubleAreThoseOfOneLock and TestTicketsAreSoldOnceByProcessesInTrouble.
+// All at once are in TestHistoriesOfClientsInTroubleAreThoseOfOneLock and
+// TestTicketsAreSoldOnceByProcessesInTrouble.
 
 func TestAHoldIsLostWhileTheServerIsPausedAndStaysLost(t *testing.T) {
 	t.Parallel()

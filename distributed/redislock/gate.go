@@ -11,43 +11,21 @@ import (
 	"github.com/jucgo/locks/distributed/fence"
 )
 
-// gateAdmit notes the token, and writes the value if there is one, unless a higher token was seen: the reply is that one then,
-// and else nothing. Tokens are compared as text, by length and then by digits, since numbers of a script are exact up to 2^53
-// only.
+// Gate guards values on a Redis server against holders that do not know yet that they have lost
+// their lock: a write carries the token of its hold, and is refused if a higher one was seen. The
+// check and the write are one script. See package fence for what that is good for, and for values
+// elsewhere.
 //
-// KEYS value, fence; ARGV token [value]
-var gateAdmit = newScript(`
-local seen, token = redis.call('get', KEYS[2]), ARGV[1]
-if seen then
-	if not string.find(seen, '^%d+$') then
-		return redis.error_reply('FOREIGN the highest token is no number')
-	end
-	if #seen > #token or #seen == #token and seen > token then
-		return seen
-	end
-end
-redis.call('set', KEYS[2], token)
-if ARGV[2] then
-	redis.call('set', KEYS[1], ARGV[2])
-end
-return false
-`)
-
-// KEYS fence
-var gateHighest = newScript(`return redis.call('get', KEYS[1])`)
-
-// Gate guards values on a Redis server against holders that do not know yet that they have lost their lock: a write carries the
-// token of its hold, and is refused if a higher one was seen. The check and the write are one script. See package
-// fence for what that is good for, and for values elsewhere.
-//
-// The highest token seen for a key is a string beside it, named locks_fence:{key}, that never expires. The tokens
-// for one key have to come from one lock, such as [Client.FencedMutex], which need not be on the same server. Whoever writes
-// without a Gate is not refused, and readers need none.
+// The highest token seen for a key is a string beside it, named locks_fence:{key}, that never
+// expires. The tokens for one key have to come from one lock, such as [Client.FencedMutex], which
+// need not be on the same server. Whoever writes without a Gate is not refused, and readers need
+// none.
 //
 // It is safe for concurrent use, has nothing to close, and costs one round trip an operation.
 type Gate struct{ p port }
 
-// NewGate returns a Gate for what is on the server, or the cluster, that client has. A [redis.Ring] is refused.
+// NewGate returns a Gate for what is on the server, or the cluster, that client has. A
+// [redis.Ring] is refused.
 func NewGate(client redis.UniversalClient) (*Gate, error) {
 	p, err := newGoRedis(client)
 	if err != nil {
@@ -56,15 +34,17 @@ func NewGate(client redis.UniversalClient) (*Gate, error) {
 	return &Gate{p}, nil
 }
 
-// Set writes value under key, whatever was there, unless a higher token than token was seen for it: the error matches
-// [fence.ErrStale] then, and nothing is done. With the token 0 it matches [fence.ErrNoToken]. If there is no
-// answer, the value may have been written or not; the same call may be made again.
+// Set writes value under key, whatever was there, unless a higher token than token was seen for
+// it: the error matches [fence.ErrStale] then, and nothing is done. With the token 0 it matches
+// [fence.ErrNoToken]. If there is no answer, the value may have been written or not; the same
+// call may be made again.
 func (g *Gate) Set(ctx context.Context, key string, token uint64, value string) error {
 	return g.admit(ctx, "Set", key, token, value)
 }
 
-// Check notes token as the highest one seen for key, or returns an error matching [fence.ErrStale]. Nothing is written. It is for a
-// new holder that wants to be sure that none before it writes from then on.
+// Check notes token as the highest one seen for key, or returns an error matching
+// [fence.ErrStale]. Nothing is written. It is for a new holder that wants to be sure that none
+// before it writes from then on.
 func (g *Gate) Check(ctx context.Context, key string, token uint64) error {
 	return g.admit(ctx, "Check", key, token)
 }

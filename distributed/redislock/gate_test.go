@@ -58,10 +58,10 @@ func ExampleGate() {
 	write := func(who string, token uint64) {
 		err := gate.Set(ctx, "balance", token, "written by the "+who)
 		if errors.Is(err, fence.ErrStale) {
-			fmt.Printf("the %s, with token %d: refused\n", who, token)
+			fmt.Printf("the %s: refused\n", who)
 			return
 		}
-		fmt.Printf("the %s, with token %d: written\n", who, token)
+		fmt.Printf("the %s: written\n", who)
 	}
 
 	a, tokenA := enter(first)
@@ -76,9 +76,9 @@ func ExampleGate() {
 	}
 	fmt.Println(client.Get(ctx, "balance").Val())
 	// Output:
-	// the first, with token 1: written
-	// the second, with token 2: written
-	// the first, with token 1: refused
+	// the first: written
+	// the second: written
+	// the first: refused
 	// the first unlocks what it has lost: true
 	// written by the second
 }

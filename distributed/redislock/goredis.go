@@ -17,6 +17,7 @@ type goRedis struct {
 	c     redis.UniversalClient
 	cc    *redis.ClusterClient // c, if it is one
 	known sync.Map             // the scripts that the server has seen, with their hashes; in a cluster one of them
+	heeds bool                 // c ends a request with its context
 }
 
 func newGoRedis(c redis.UniversalClient) (*goRedis, error) {
@@ -36,13 +37,14 @@ func newGoRedis(c redis.UniversalClient) (*goRedis, error) {
 		if c == nil {
 			return nil, none
 		}
-		return &goRedis{c: c, cc: c}, nil
+		return &goRedis{c: c, cc: c, heeds: c.Options().ContextTimeoutEnabled}, nil
 	}
-	return &goRedis{c: c}, nil
+	one, ok := c.(*redis.Client)
+	return &goRedis{c: c, heeds: ok && one.Options().ContextTimeoutEnabled}, nil
 }
 
-// once is a command that go-redis does not repeat, whatever its MaxRetries says, once it may have reached the
-// server.
+// once is a command that go-redis does not repeat, whatever its MaxRetries says, once it may have
+// reached the server.
 type once struct{ *redis.Cmd }
 
 func (once) NoRetry() bool { return true }
@@ -59,6 +61,29 @@ func (g *goRedis) do(ctx context.Context, firstKey int8, args []any) (any, error
 }
 
 func (g *goRedis) Eval(ctx context.Context, s *script, keys int, all []any) (any, error) {
+	if _, limited := ctx.Deadline(); g.heeds || !limited {
+		return g.eval(ctx, s, keys, all)
+	}
+	// The client goes on for its ReadTimeout, which may be any time. The caller does not wait for
+	// that.
+	type outcome struct {
+		r   any
+		err error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		r, err := g.eval(ctx, s, keys, all)
+		done <- outcome{r, err}
+	}()
+	select {
+	case o := <-done:
+		return o.r, o.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+func (g *goRedis) eval(ctx context.Context, s *script, keys int, all []any) (any, error) {
 	all[2] = keys
 	if sha, known := g.known.Load(s); known {
 		all[0], all[1] = "evalsha", sha
@@ -79,8 +104,9 @@ func (g *goRedis) Eval(ctx context.Context, s *script, keys int, all []any) (any
 	return r, err
 }
 
-// failed returns what the error of a request means. A cluster's client that may not repeat a request does not ask by itself whether
-// another server has taken the place of one that does not answer, but for once a minute.
+// failed returns what the error of a request means. A cluster's client that may not repeat a
+// request does not ask by itself whether another server has taken the place of one that does not
+// answer, but for once a minute.
 func (g *goRedis) failed(ctx context.Context, err error) error {
 	var reply redis.Error
 	if g.cc != nil && !errors.As(err, &reply) {
@@ -96,7 +122,9 @@ func classify(err error) error {
 	switch {
 	case errors.Is(err, redis.ErrClosed): // by its user: nothing will change that
 		return driver.Never(err)
-	case errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted), errors.As(err, &dial) && dial.Op == "dial":
+	case errors.As(err, &dial) && dial.Op == "dial":
+		return driver.Unreachable(err)
+	case errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted):
 		return driver.Unavailable(err)
 	case !errors.As(err, &reply):
 		return err

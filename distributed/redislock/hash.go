@@ -8,96 +8,17 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// The state of a plain lock, Redisson's RLock: under its name a hash with one field, the owner, whose value is the count of
-// holds, with the lease as time to live. A release publishes 0 on a channel.
+// The state of a plain lock, Redisson's RLock: under its name a hash with one field, the owner,
+// whose value is the count of holds, with the lease as time to live. A release publishes 0 on a
+// channel.
 //
-// A fenced lock, Redisson's RFencedLock, is a plain one with a counter beside it, which never expires. Every
-// acquisition increments it.
-
-// hashAcquire takes the lock if it is free or the owner's already: with a count of one, so that to do it
-// twice is the same as once. The reply is the token, or 0 without a counter; or the time to live of another's hold, in a list.
-// It is what all who wait run after each release, and refuses them with two commands.
-//
-// KEYS lock [counter]; ARGV lease, owner
-var hashAcquire = newScript(`
-local lock, owner = KEYS[1], ARGV[2]
-local ttl = redis.call('pttl', lock)
-if ttl ~= -2 then -- there is something
-	local known = redis.call('hmget', lock, owner, 'mode')
-	if not known[1] then
-		if known[2] then
-			return redis.error_reply('FOREIGN the lock is a read-write lock')
-		end
-		return {ttl}
-	end
-end
-local token = 0
-if KEYS[2] then
-	token = redis.call('incr', KEYS[2])
-end
-redis.call('hset', lock, owner, 1)
-redis.call('pexpire', lock, ARGV[1])
-return token
-`)
-
-// hashRecall replies with the token if the owner holds the lock, and else nothing.
-//
-// KEYS lock [counter]; ARGV owner
-var hashRecall = newScript(`
-if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then
-	return false
-end
-return KEYS[2] and tonumber(redis.call('get', KEYS[2])) or 0
-`)
-
-// hashRenew replies with a list of which holds last for the lease from now.
-//
-// KEYS locks; ARGV lease, owners
-var hashRenew = newScript(`
-local held = {}
-for i, lock in ipairs(KEYS) do
-	held[i] = 0
-	if redis.pcall('hexists', lock, ARGV[i + 1]) == 1 then
-		held[i] = redis.call('pexpire', lock, ARGV[1])
-	end
-end
-return held
-`)
-
-// hashRelease takes the owner's field away, whatever its count, and with it the hash, since there is no other. The reply is how
-// many heard of it, or nothing if the lock was not the owner's.
-//
-// KEYS lock, channel; ARGV owner, payload, publish commands
-var hashRelease = newScript(`
-if redis.pcall('hdel', KEYS[1], ARGV[1]) ~= 1 then
-	return false
-end
-` + publish + `
-return heard
-`)
-
-// publish tells those who wait on KEYS[2], by the commands from ARGV[3] on. That a command is unknown or forbidden does
-// not undo a release: they ask again in turn.
-const publish = `
-local heard = 0
-for i = 3, #ARGV do
-	local n = redis.pcall(ARGV[i], KEYS[2], ARGV[2])
-	if type(n) == 'number' then
-		heard = heard + n
-	end
-end
-`
-
-// What a release publishes: that one of those who wait may go on, in each process, or that all may.
-const (
-	wakeOne = "0"
-	wakeAll = "1"
-)
+// A fenced lock, Redisson's RFencedLock, is a plain one with a counter beside it, which never
+// expires. Every acquisition increments it.
 
 // single is a [lease.Store] of locks that have one key, or two, and one holder.
 type single struct {
 	c                               *core
-	acquire, recall, renew, release *script
+	acquire, lookup, renew, release *script
 	channel                         string // the prefix of the channel
 	token                           string // the prefix of the counter, if there is one
 	list                            string // the prefix of the list of those who wait, if there is one
@@ -117,9 +38,9 @@ func newPlain(c *core) *single {
 	return &single{
 		c:       c,
 		acquire: hashAcquire,
-		recall:  hashRecall,
+		lookup:  hashLookup,
 		renew:   hashRenew,
-		release: turnRelease,
+		release: waitRelease,
 		channel: "redisson_lock__channel",
 		list:    "locks_waiting",
 		payload: wakeOne,
@@ -174,8 +95,8 @@ func granted(r any, err error) (lease.Reply, error) {
 	case []any:
 		if len(r) == 1 {
 			if ttl, ok := r[0].(int64); ok {
-				// A key without a time to live has -1, and may vanish at any time or never. One with 0 is there still, and
-				// gone a millisecond later.
+				// A key without a time to live has -1, and may vanish at any time or never. One
+				// with 0 is there still, and gone a millisecond later.
 				return lease.Reply{Wait: time.Duration(max(ttl+1, 0)) * time.Millisecond}, nil
 			}
 		}
@@ -190,9 +111,9 @@ func (s *single) Lookup(ctx context.Context, name, owner string) (lease.Reply, e
 	var r any
 	var err error
 	if s.token != "" {
-		r, err = s.c.p.Eval(ctx, s.recall, 2, []any{head - 1: nil, name, prefixed(s.token, name), owner})
+		r, err = s.c.p.Eval(ctx, s.lookup, 2, []any{head - 1: nil, name, prefixed(s.token, name), owner})
 	} else {
-		r, err = s.c.p.Eval(ctx, s.recall, 1, []any{head - 1: nil, name, owner})
+		r, err = s.c.p.Eval(ctx, s.lookup, 1, []any{head - 1: nil, name, owner})
 	}
 	if err == nil && r == nil {
 		return lease.Reply{}, nil
@@ -210,7 +131,7 @@ func (s *single) Release(ctx context.Context, name, owner string) (lease.Release
 		return lease.Released{}, err
 	}
 	if s.list != "" {
-		return s.call(ctx, m, name, owner)
+		return s.releaseAndWake(ctx, m, name, owner)
 	}
 	n, r := s.names(name), newRequest(owner+s.suffix, 0)
 	r.args = append(r.args, &n.name, &n.channel)

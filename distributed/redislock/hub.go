@@ -3,9 +3,8 @@ package redislock
 import (
 	"context"
 	"errors"
-	"strings"
+	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/jucgo/locks/distributed/lease"
@@ -13,28 +12,29 @@ import (
 )
 
 const (
-	// confirmTimeout is how long a waiter waits for its subscription to be confirmed before it relies on asking again in turn.
+	// confirmTimeout is how long a waiter waits for its subscription to be confirmed before it
+	// relies on asking again in turn.
 	confirmTimeout = time.Second
-	// pingEvery is how long a subscription connection may be silent before it is checked; it is replaced when the
-	// check gets no answer for as long.
+	// pingEvery is how long a subscription connection may be silent before it is checked; it is
+	// replaced when the check gets no answer for as long.
 	pingEvery = 3 * time.Second
 )
 
-// linger is for how long a subscription stays at least that nobody needs any more, if it is one of those that do.
+// linger is for how long a subscription stays at least that nobody needs any more, if it is one
+// of those that do.
 const linger = 2 * time.Second
 
-// hub has all subscriptions of a client: one connection for the classic channels, and one for the sharded ones of each
-// server. A channel is subscribed to while somebody watches it, and that of a [turn] a little longer: who comes back soon watches it
-// with no request.
+// hub has all subscriptions of a client: one connection for the classic channels, and one for the
+// sharded ones of each server. A channel is subscribed to while somebody watches it, and that of
+// a [turn] a little longer: who comes back soon watches it with no request.
 //
-// A message may be lost whenever the connection is: so everybody who watches a channel is notified whenever a
-// subscription to it was confirmed, and asks for the lock again then.
+// A message may be lost whenever the connection is: so everybody who watches a channel is
+// notified whenever a subscription to it was confirmed, and asks for the lock again then.
 type hub struct {
-	p      port
-	life   context.Context
-	end    context.CancelFunc
-	wg     sync.WaitGroup
-	number atomic.Pointer[number] // that of turns that begin now
+	p    port
+	life context.Context
+	end  context.CancelFunc
+	wg   sync.WaitGroup
 
 	mu    sync.Mutex
 	links map[string]*link // by server, or under "" for the classic channels
@@ -42,13 +42,12 @@ type hub struct {
 
 func newHub(p port) *hub {
 	h := &hub{p: p, links: make(map[string]*link)}
-	h.number.Store(drawn())
 	h.life, h.end = context.WithCancel(context.Background())
 	return h
 }
 
-// close ends all subscriptions, and waits for that until ctx ends, but not for long: a client that tries to connect cannot be
-// interrupted.
+// close ends all subscriptions, and waits for that until ctx ends, but not for long: a client
+// that tries to connect cannot be interrupted.
 func (h *hub) close(ctx context.Context) {
 	h.end()
 	done := make(chan struct{})
@@ -72,8 +71,9 @@ func (h *hub) close(ctx context.Context) {
 
 // watch is a [lease.Watch] of one or two channels.
 type watch struct {
-	c    chan struct{}
-	turn *turn // if it is one's
+	c      chan struct{}
+	waiter *waiter            // whose it is, of a plain or fenced lock
+	stray  func(owner string) // called with the name of another waiter that was told here. It does not block
 
 	mu     sync.Mutex
 	closed bool
@@ -89,6 +89,22 @@ func (w *watch) notify() {
 	case w.c <- struct{}{}:
 	default:
 	}
+}
+
+// drain takes a notification back.
+func (w *watch) drain() {
+	select {
+	case <-w.c:
+	default:
+	}
+}
+
+// hear reports whether a message is a reason to ask.
+func (w *watch) hear(channel, payload string) bool {
+	if w.waiter != nil {
+		return w.waiter.hear(channel, payload)
+	}
+	return payload == wakeOne || payload == wakeAll || payload == told
 }
 
 func (w *watch) Close() {
@@ -125,56 +141,28 @@ type topic struct {
 	ready   chan struct{} // closed with the first confirmation since somebody watches
 	lingers bool          // stays for a while when nobody watches any more
 	rest    time.Time     // since when nobody does
-	sign    string        // the channel that tells others, from the first time on that nobody does, that this one may linger; or none
-	stray   func()        // called when it is the turn of somebody here, but nobody waits. It does not block
-	of      *topic        // of which this is the sign, if it is one
+	stray   func(string)  // that of its last watch, on the channel of a client
 }
 
-// word is what a message says to those who hear it.
-type word int
-
-const (
-	nothing   word = 0
-	everybody word = 1 // and from least on the number of a turn
-)
-
-// understand returns what payload says. Redisson has 0 for one of those who wait, and 1 for all. Of one name there is one here.
-func understand(payload string) word {
-	switch {
-	case payload == wakeAll:
-		return everybody
-	case payload == "" || len(payload) > most || strings.Trim(payload, wakeOne) != "":
-		return nothing
-	}
-	return word(len(payload))
-}
-
-// watch returns a watch of channel, in either of its forms or both. It waits until that is active, but neither for long nor
-// after ctx has ended.
+// watch returns a watch of channel, in either of its forms or both. It waits until that is
+// active, but neither for long nor after ctx has ended.
 func (h *hub) watch(ctx context.Context, channel string, m mode) (lease.Watch, error) {
 	w := &watch{c: make(chan struct{}, 1)}
-	active, err := h.watchWith(ctx, w, channel, m)
+	active, err := h.watchWith(ctx, w, m, channel)
 	if err != nil {
 		return nil, err
 	}
 	if active {
-		select {
-		case <-w.c: // of the confirmation, after which the caller asks anyway
-		default:
-		}
+		w.drain() // of the confirmation, after which the caller asks anyway
 	}
 	return w, nil
 }
 
-// watchWith is watch with a w of the caller's, and reports whether it became active. If it fails, w is closed.
-func (h *hub) watchWith(ctx context.Context, w *watch, channel string, m mode) (active bool, err error) {
-	if m != sharded {
-		if err := h.join(ctx, w, channel, false); err != nil {
-			return false, err
-		}
-	}
-	if m != classic {
-		if err := h.join(ctx, w, channel, true); err != nil {
+// watchWith is watch with a w of the caller's and any number of channels, and reports whether all
+// became active. If it fails, w is closed.
+func (h *hub) watchWith(ctx context.Context, w *watch, m mode, channels ...string) (active bool, err error) {
+	for _, shard := range m.forms() {
+		if err := h.join(ctx, w, shard, channels...); err != nil {
 			w.Close()
 			return false, err
 		}
@@ -197,20 +185,20 @@ func (h *hub) watchWith(ctx context.Context, w *watch, channel string, m mode) (
 	return true, nil
 }
 
-// listen makes w a watch of channel if the subscriptions that takes are active already, and reports whether it did.
-func (h *hub) listen(w *watch, channel string, m mode) bool {
-	need := 1
-	if m == both {
-		need = 2
-	}
+// listen makes w a watch of channels if the subscriptions that takes are active already, and
+// reports whether it did.
+func (h *hub) listen(w *watch, m mode, channels ...string) bool {
+	need := len(m.forms()) * len(channels)
 	h.mu.Lock()
 	for _, l := range h.links {
-		if l.shard && m == classic || !l.shard && m == sharded {
+		if !slices.Contains(m.forms(), l.shard) {
 			continue
 		}
-		if t := l.listen(channel, w); t != nil {
-			w.add(t)
-			need--
+		for _, channel := range channels {
+			if t := l.listen(channel, w); t != nil {
+				w.add(t)
+				need--
+			}
 		}
 	}
 	h.mu.Unlock()
@@ -220,11 +208,12 @@ func (h *hub) listen(w *watch, channel string, m mode) bool {
 	return need <= 0
 }
 
-func (h *hub) join(ctx context.Context, w *watch, channel string, shard bool) error {
+// join makes w a watch of channels, which are in one slot, over one connection.
+func (h *hub) join(ctx context.Context, w *watch, shard bool, channels ...string) error {
 	server := ""
 	if shard {
 		var err error
-		if server, err = h.p.Home(ctx, channel); err != nil {
+		if server, err = h.p.Home(ctx, channels[0]); err != nil {
 			return err
 		}
 		server = "shard " + server
@@ -239,7 +228,7 @@ func (h *hub) join(ctx context.Context, w *watch, channel string, shard bool) er
 		l = &link{
 			h:       h,
 			shard:   shard,
-			sample:  channel,
+			sample:  channels[0],
 			topics:  make(map[string]*topic),
 			changed: make(map[string]struct{}),
 			kick:    make(chan struct{}, 1),
@@ -250,13 +239,16 @@ func (h *hub) join(ctx context.Context, w *watch, channel string, shard bool) er
 		go l.write()
 	}
 	h.mu.Unlock()
-	w.add(l.watch(channel, w))
+	for _, t := range l.watch(w, channels...) {
+		w.add(t)
+	}
 	return nil
 }
 
 var errHubClosed = errors.New("redislock: subscriptions are closed")
 
-// subscribed returns how many subscriptions to channel this process surely has, and whether anybody here watches it.
+// subscribed returns how many subscriptions to channel this process surely has, and whether
+// anybody here watches it.
 func (h *hub) subscribed(channel string) (n int64, watched bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -273,25 +265,8 @@ func (h *hub) subscribed(channel string) (n int64, watched bool) {
 	return n, watched
 }
 
-// counted returns how many of the subscriptions to channel, less those to sign, are this process's, or fewer: what is about to
-// change is counted so that others seem more.
-func (h *hub) counted(channel, sign string) (n int64) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, l := range h.links {
-		l.mu.Lock()
-		if t := l.topics[channel]; t != nil && t.active {
-			n++
-		}
-		if t := l.topics[sign]; t != nil && t.asked {
-			n--
-		}
-		l.mu.Unlock()
-	}
-	return n
-}
-
-// link is one connection for subscriptions: a goroutine that sends requests, and one that receives.
+// link is one connection for subscriptions: a goroutine that sends requests, and one that
+// receives.
 type link struct {
 	h      *hub
 	shard  bool
@@ -306,17 +281,21 @@ type link struct {
 	pinged  time.Time           // when the last check was sent
 }
 
-func (l *link) watch(channel string, w *watch) *topic {
+// watch makes w a watch of channels, which are subscribed to by one request.
+func (l *link) watch(w *watch, channels ...string) (all []*topic) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	t := l.topics[channel]
-	if t == nil {
-		t = &topic{link: l, channel: channel, watches: make(map[*watch]struct{}), ready: make(chan struct{})}
-		l.topics[channel] = t
+	for _, channel := range channels {
+		t := l.topics[channel]
+		if t == nil {
+			t = &topic{link: l, channel: channel, watches: make(map[*watch]struct{}), ready: make(chan struct{})}
+			l.topics[channel] = t
+		}
+		t.watch(w)
+		l.change(t)
+		all = append(all, t)
 	}
-	t.watch(w)
-	l.change(t)
-	return t
+	return all
 }
 
 // listen is watch if channel has an active subscription, and returns nil if not.
@@ -333,8 +312,11 @@ func (l *link) listen(channel string, w *watch) *topic {
 
 func (t *topic) watch(w *watch) {
 	t.watches[w] = struct{}{}
-	if w.turn != nil {
-		t.lingers, t.sign, t.stray = true, w.turn.sign, w.turn.stray
+	if w.waiter != nil {
+		t.lingers = true
+		if t.channel == w.waiter.own {
+			t.stray = w.stray
+		}
 	}
 }
 
@@ -353,14 +335,10 @@ func (l *link) unwatch(t *topic, w *watch) {
 		return
 	}
 	t.rest = time.Now()
-	if t.sign != "" && l.topics[t.channel] == t && l.topics[t.sign] == nil {
-		s := &topic{link: l, channel: t.sign, of: t, ready: make(chan struct{})}
-		l.topics[t.sign] = s
-		l.change(s)
-	}
 }
 
-// fade ends the subscriptions that have lingered for long enough, and reports whether there are any.
+// fade ends the subscriptions that have lingered for long enough, and reports whether there are
+// any.
 func (l *link) fade() (some bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -386,21 +364,15 @@ func (l *link) change(t *topic) {
 func (l *link) pending() (subscribe, unsubscribe []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	end := func(t *topic) {
-		if t.asked || t.tried { // else others would count it as one who waits
-			unsubscribe = append(unsubscribe, t.channel)
-		}
-		delete(l.topics, t.channel)
-	}
 	for channel := range l.changed {
 		t := l.topics[channel]
-		if t == nil || t.of != nil || len(t.watches) > 0 || t.lingers && t.asked {
+		if t == nil || len(t.watches) > 0 || t.lingers && t.asked {
 			continue
 		}
-		end(t)
-		if s := l.topics[t.sign]; s != nil { // in one request: there is no sign of what is not there
-			end(s)
+		if t.asked || t.tried { // or the release of another process would count it as a waiter
+			unsubscribe = append(unsubscribe, channel)
 		}
+		delete(l.topics, channel)
 	}
 	for channel := range l.changed {
 		if t := l.topics[channel]; t != nil && !t.asked {
@@ -553,11 +525,9 @@ func (l *link) read(conn subscriber) {
 		pause = 0
 		switch ev.Kind {
 		case driver.Message:
-			if w := understand(ev.Payload); w != nothing {
-				l.notify(ev.Channel, w, false)
-			}
+			l.message(ev.Channel, ev.Payload)
 		case driver.Subscribed:
-			l.notify(ev.Channel, everybody, true)
+			l.confirmed(ev.Channel)
 		case driver.Unsubscribed:
 			if l.shard {
 				l.left(ev.Channel)
@@ -566,7 +536,8 @@ func (l *link) read(conn subscriber) {
 	}
 }
 
-// heard takes note of a sign of life, or of its opposite, and reports whether conn is in use still.
+// heard takes note of a sign of life, or of its opposite, and reports whether conn is in use
+// still.
 func (l *link) heard(conn subscriber, err error) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -583,15 +554,16 @@ func (l *link) heard(conn subscriber, err error) bool {
 	return true
 }
 
-// notify tells those who watch channel something, which is that a subscription was confirmed perhaps.
-func (l *link) notify(channel string, what word, confirmed bool) {
+// confirmed notes that the subscription to channel is active. A message may have been lost
+// before, so all watches are notified.
+func (l *link) confirmed(channel string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	t := l.topics[channel]
 	if t == nil {
 		return
 	}
-	if confirmed && !t.active {
+	if !t.active {
 		t.active = true
 		select {
 		case <-t.ready:
@@ -599,17 +571,28 @@ func (l *link) notify(channel string, what word, confirmed bool) {
 			close(t.ready)
 		}
 	}
-	mine := l.h.number.Load()
-	taken := what != mine.n
 	for w := range t.watches {
-		if w.turn == nil || w.turn.hear(what) {
+		w.notify()
+	}
+}
+
+// message gives a message to the watches of channel.
+func (l *link) message(channel, payload string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t := l.topics[channel]
+	if t == nil {
+		return
+	}
+	taken := false
+	for w := range t.watches {
+		if w.hear(channel, payload) {
 			w.notify()
+			taken = true
 		}
-		taken = taken || w.turn != nil
 	}
 	if !taken && t.stray != nil {
-		l.h.number.CompareAndSwap(mine, drawn()) // perhaps another client has it too
-		t.stray()
+		t.stray(payload)
 	}
 }
 
@@ -628,8 +611,9 @@ func (l *link) left(channel string) {
 	}
 }
 
-// move has the channels that are not active subscribed to where they belong now. Where that is not to be learned they stay here: it is
-// tried again when the server, or its absence, says once more that it is not here.
+// move has the channels that are not active subscribed to where they belong now. Where that is
+// not to be learned they stay here: it is tried again when the server, or its absence, says once
+// more that it is not here.
 func (l *link) move() {
 	type moved struct {
 		w       *watch
@@ -650,8 +634,8 @@ func (l *link) move() {
 	}
 	l.mu.Unlock()
 	for _, m := range all {
-		if l.h.join(l.h.life, m.w, m.channel, true) != nil {
-			m.w.add(l.watch(m.channel, m.w))
+		if l.h.join(l.h.life, m.w, true, m.channel) != nil {
+			m.w.add(l.watch(m.w, m.channel)[0])
 			m.w.notify()
 		}
 	}

@@ -29,7 +29,7 @@ func TestWaitersGiveUpWhileTheirChannelMoves(t *testing.T) {
 		var all []*watch
 		for range 20 {
 			w := &watch{c: make(chan struct{}, 1)}
-			w.add(l.watch("it", w))
+			w.add(l.watch(w, "it")[0])
 			all = append(all, w)
 		}
 		var wg sync.WaitGroup
@@ -44,7 +44,8 @@ func TestWaitersGiveUpWhileTheirChannelMoves(t *testing.T) {
 	}
 }
 
-// unreachable is a connection for subscriptions that is down, and has all that were asked for when it is up.
+// unreachable is a connection for subscriptions that is down, and has all that were asked for
+// when it is up.
 type unreachable struct {
 	failed chan string
 
@@ -106,7 +107,7 @@ func TestASubscriptionThatHasFailedIsEndedToo(t *testing.T) {
 			h := newHub(connecting{u: u})
 			defer h.close(context.Background())
 			w := &watch{c: make(chan struct{}, 1)}
-			require.NoError(t, h.join(context.Background(), w, "it", shard))
+			require.NoError(t, h.join(context.Background(), w, shard, "it"))
 			require.Equal(t, "it", <-u.failed)
 			w.Close()
 			require.Eventually(t, func() bool { return !u.has("it") }, 10*time.Second, time.Millisecond)
@@ -151,7 +152,8 @@ func TestAllSubscriptionsOfAServerThatHasGoneAreForgotten(t *testing.T) {
 	require.Equal(t, "PubSub()", s.ps.String())
 }
 
-// wandering is a port of a channel that leaves a server for another one, which is not known from the beginning.
+// wandering is a port of a channel that leaves a server for another one, which is not known from
+// the beginning.
 type wandering struct {
 	port
 	home atomic.Pointer[refugee]
@@ -206,7 +208,7 @@ func TestAWatchFollowsItsChannelThoughItWasNotKnownAtOnceWhere(t *testing.T) {
 	h := newHub(p)
 	defer h.close(context.Background())
 	w := &watch{c: make(chan struct{}, 1)}
-	require.NoError(t, h.join(context.Background(), w, "it", true))
+	require.NoError(t, h.join(context.Background(), w, true, "it"))
 	require.Equal(t, "it", <-here.failed)
 	p.home.Store(nil)
 	close(here.left)

@@ -38,7 +38,8 @@ func TestMain(m *testing.M) {
 		goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
 }
 
-// child opens, in a process of its own, the lock called it of the kind args[0] on the server args[1], with the lease args[2].
+// child opens, in a process of its own, the lock called it of the kind args[0] on the server
+// args[1], with the lease args[2].
 func child(args []string) (*redislock.Mutex, func(), error) {
 	d, err := time.ParseDuration(args[2])
 	if err != nil {
@@ -56,7 +57,8 @@ func buy(args []string) error {
 	return testbed.Buy(args, func(args []string) (locks.TryLocker, func(), error) { return child(args) })
 }
 
-// holder takes the lock, says so, with the token, and then, for each line it hears, whether its hold is valid.
+// holder takes the lock, says so, with the token, and then, for each line it hears, whether its
+// hold is valid.
 func holder(args []string) error {
 	l, end, err := child(args)
 	if err != nil {
@@ -88,8 +90,9 @@ func holder(args []string) error {
 	}
 }
 
-// starve holds the lock while goroutines that never rest take all the time that the process gets, for args[3], and says until
-// when its hold was valid for sure, in nanoseconds since 1970, and whether it is at the end.
+// starve holds the lock while goroutines that never rest take all the time that the process gets,
+// for args[3], and says until when its hold was valid for sure, in nanoseconds since 1970, and
+// whether it is at the end.
 func starve(args []string) error {
 	l, end, err := child(args)
 	if err != nil {

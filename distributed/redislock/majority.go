@@ -17,31 +17,18 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// The state of a lock of Redlock: on more than half of the servers a plain lock, under the same name and with the same owner.
+// The state of a lock of Redlock: on more than half of the servers a plain lock, under the same
+// name and with the same owner.
 
-// voteAcquire is hashAcquire, but a refusal tells who has the lock, too.
-//
-// KEYS lock; ARGV lease, owner
-var voteAcquire = newScript(`
-local lock, owner = KEYS[1], ARGV[2]
-if redis.call('exists', lock) == 1 and redis.call('hexists', lock, owner) == 0 then
-	if redis.call('hexists', lock, 'mode') == 1 then
-		return redis.error_reply('FOREIGN the lock is a read-write lock')
-	end
-	return {redis.call('pttl', lock), redis.call('hkeys', lock)[1]}
-end
-redis.call('hset', lock, owner, 1)
-redis.call('pexpire', lock, ARGV[1])
-return 0
-`)
-
-// driftOf is by how much longer than d the servers keep a lock, whose clocks may be faster than ours.
+// driftOf is by how much longer than d the servers keep a lock, whose clocks may be faster than
+// ours.
 func driftOf(d time.Duration) time.Duration { return d/100 + 2*time.Millisecond }
 
 // majority is the [lease.Store] over stores of plain locks on independent servers.
 //
-// What the engine calls owner is the name of one acquisition with all its tries. Here each try is a [vote] with a name of
-// its own on the servers, so that what is still under way from one try does nothing to the next.
+// What the engine calls owner is the name of one acquisition with all its tries. Here each try is
+// a [vote] with a name of its own on the servers, so that what is still under way from one try
+// does nothing to the next.
 type majority struct {
 	nodes   []*single
 	quorum  int
@@ -114,9 +101,10 @@ func (m *majority) spawn(job func()) {
 //	open    requests may create it on servers     Acquire, and Renew with WithRestore
 //	ended   none may any more                     free; for good
 //
-// A request that creates it on a server runs under the mutex of the server's seat, and looks at ended first. Those that delete
-// it are sent when ended is set, under the same mutex. So on each server the last request to be sent is one that deletes, and
-// no creation is under way any more when it is: for as long as the client under us waits for answers.
+// A request that creates it on a server runs under the mutex of the server's seat, and looks at
+// ended first. Those that delete it are sent when ended is set, under the same mutex. So on each
+// server the last request to be sent is one that deletes, and no creation is under way any more
+// when it is: for as long as the client under us waits for answers.
 type vote struct {
 	name  string
 	owner string // on the servers
@@ -323,8 +311,9 @@ collect:
 	return lease.Reply{Wait: m.wait(v, len(votes), refusals, took)}, nil
 }
 
-// wait returns how long to wait after a refusal if nobody tells of a release. If somebody has the majority, that is until as
-// many servers can be free. Otherwise it is a random time, for the contenders to get out of step; then nobody tells of anything.
+// wait returns how long to wait after a refusal if nobody tells of a release. If somebody has the
+// majority, that is until as many servers can be free. Otherwise it is a random time, for the
+// contenders to get out of step; then nobody tells of anything.
 func (m *majority) wait(v *vote, free int, refusals []answer, took time.Duration) time.Duration {
 	count := make(map[string]int)
 	most := 0
@@ -352,8 +341,8 @@ func (m *majority) wait(v *vote, free int, refusals []answer, took time.Duration
 	return pause
 }
 
-// free ends v, and has it deleted on all servers that may have it: each is asked until it has answered, but not for long. tell is
-// whether that is published. It may be called again.
+// free ends v, and has it deleted on all servers that may have it: each is asked until it has
+// answered, but not for long. tell is whether that is published. It may be called again.
 func (m *majority) free(v *vote, tell bool) {
 	v.ended.Store(true)
 	v.mu.Lock()
@@ -426,7 +415,8 @@ func (v *vote) note(s *seat, r lease.Released) {
 	v.changed = make(chan struct{})
 }
 
-// await waits until ready, which is called with v.mu held, returns true, but neither for longer than limit nor after ctx has ended.
+// await waits until ready, which is called with v.mu held, returns true, but neither for longer
+// than limit nor after ctx has ended.
 func (v *vote) await(ctx context.Context, limit time.Duration, ready func() bool) {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
@@ -455,8 +445,8 @@ func (m *majority) Lookup(_ context.Context, _, owner string) (lease.Reply, erro
 	return lease.Reply{}, nil
 }
 
-// Release returns when a majority can have the lock that we had, or is known not to have been ours. The other servers are seen
-// to in the background.
+// Release returns when a majority can have the lock that we had, or is known not to have been
+// ours. The other servers are seen to in the background.
 func (m *majority) Release(ctx context.Context, _, owner string) (lease.Released, error) {
 	v := m.find(owner)
 	if v == nil {
@@ -476,123 +466,167 @@ func (m *majority) Release(ctx context.Context, _, owner string) (lease.Released
 	return lease.Released{Held: v.held+n-v.noted >= m.quorum, Awaited: v.awaited}, nil
 }
 
-// Renew reports the holds that a majority has prolonged. Of one that a majority denies it tells at once, and has the rest of it
-// deleted.
+// renewal is one request to all servers to prolong some holds.
+type renewal struct {
+	m     *majority
+	votes []*vote
+	index []int // of each vote, in the holds that were asked for
+	sent  time.Time
+	limit time.Duration // for which a server is waited for
+
+	answers chan renewed
+	came    []renewed
+	yes, no []int // of each vote
+	errs    []error
+}
+
+// renewed is what one server says to a renewal.
+type renewed struct {
+	node int
+	held []bool
+	err  error
+}
+
+// Renew reports the holds that a majority has prolonged. Of one that a majority denies it tells
+// at once, and has the rest of it deleted.
 func (m *majority) Renew(ctx context.Context, holds []lease.HoldID, d time.Duration) ([]bool, error) {
-	n := len(m.nodes)
-	long := d + driftOf(d)
-	limit := m.patience(d)
 	held := make([]bool, len(holds))
-	var votes []*vote
-	var refs []lease.HoldID
-	var index []int // in holds
-	for i, h := range holds {
-		if v := m.find(h.Acquisition); v != nil {
-			v.mu.Lock()
-			if until := time.Now().Add(long + limit); until.After(v.until) {
-				v.until = until
-			}
-			v.mu.Unlock()
-			votes = append(votes, v)
-			refs = append(refs, lease.HoldID{Name: v.name, Acquisition: v.owner})
-			index = append(index, i)
-		}
-	}
-	if len(refs) == 0 {
+	r := &renewal{m: m, sent: time.Now(), limit: m.patience(d)}
+	if !r.send(ctx, holds, d) {
 		return held, nil
 	}
-	type answer struct {
-		node int
-		held []bool
-		err  error
-	}
-	answers := make(chan answer, n)
-	for i, node := range m.nodes {
-		m.spawn(func() {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
-			defer cancel()
-			held, err := node.Renew(ctx, refs, long)
-			answers <- answer{i, held, err}
-		})
-	}
-	yes, no := make([]int, len(refs)), make([]int, len(refs))
-	decided := func() bool {
-		for k := range refs {
-			if yes[k] < m.quorum && no[k] <= n-m.quorum {
-				return false
-			}
-		}
-		return true
-	}
-	sent := time.Now()
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
-	var errs []error
-	var came []answer
-collect:
-	for len(came) < n && !decided() {
-		select {
-		case a := <-answers:
-			came = append(came, a)
-			if a.err != nil {
-				errs = append(errs, fmt.Errorf("server %d: %w", a.node, a.err))
-			}
-			for k := range a.held {
-				switch {
-				case a.held[k]:
-					yes[k]++
-				case a.err == nil:
-					no[k]++
-				}
-			}
-		case <-timer.C:
-			break collect
-		case <-ctx.Done():
-			break collect
-		}
-	}
-	var unknown bool
-	for k := range refs {
-		held[index[k]] = yes[k] >= m.quorum
-		unknown = unknown || yes[k] < m.quorum && no[k] <= n-m.quorum
-	}
-	for k, v := range votes {
-		if no[k] > n-m.quorum {
-			m.free(v, true)
-			if unknown { // and so an error; else the result says it
-				m.lost(holds[index[k]], nil)
-			}
-		}
-	}
-	answered := len(came) - len(errs)
+	r.collect(ctx)
+	open := r.settle(held, holds)
 	if m.restore {
-		m.spawn(func() {
-			for len(came) < n {
-				came = append(came, <-answers) // at the node timeout at the latest, if the client heeds that
-			}
-			if time.Since(sent) > d {
-				return // it may be lost
-			}
-			for _, a := range came {
-				for k := range a.held {
-					if a.err == nil && !a.held[k] && yes[k] >= m.quorum {
-						m.spawn(func() {
-							ctx, cancel := context.WithTimeout(m.life, limit)
-							defer cancel()
-							m.ask(ctx, a.node, votes[k])
-						})
-					}
-				}
-			}
-		})
+		m.spawn(func() { r.restore(d) })
 	}
-	if unknown {
-		return held, fmt.Errorf("redislock: %d of %d servers answered to the renewal: %w", answered, n, errors.Join(errs...))
+	if open {
+		return held, fmt.Errorf("redislock: %d of %d servers answered to the renewal: %w",
+			len(r.came)-len(r.errs), len(m.nodes), errors.Join(r.errs...))
 	}
 	return held, nil
 }
 
-// Watch hears of releases on all servers, and counts as begun when it does on so many that every majority has one of them.
+// send asks all servers, and reports whether there is anything to ask for.
+func (r *renewal) send(ctx context.Context, holds []lease.HoldID, d time.Duration) bool {
+	m, long := r.m, d+driftOf(d)
+	var ids []lease.HoldID
+	for i, h := range holds {
+		v := m.find(h.Acquisition)
+		if v == nil {
+			continue
+		}
+		v.mu.Lock()
+		if until := r.sent.Add(long + r.limit); until.After(v.until) {
+			v.until = until
+		}
+		v.mu.Unlock()
+		r.votes = append(r.votes, v)
+		ids = append(ids, lease.HoldID{Name: v.name, Acquisition: v.owner})
+		r.index = append(r.index, i)
+	}
+	if len(ids) == 0 {
+		return false
+	}
+	r.yes, r.no = make([]int, len(ids)), make([]int, len(ids))
+	r.answers = make(chan renewed, len(m.nodes))
+	for i, node := range m.nodes {
+		m.spawn(func() {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.limit)
+			defer cancel()
+			held, err := node.Renew(ctx, ids, long)
+			r.answers <- renewed{i, held, err}
+		})
+	}
+	return true
+}
+
+// collect waits for answers until all votes are decided.
+func (r *renewal) collect(ctx context.Context) {
+	timer := time.NewTimer(r.limit)
+	defer timer.Stop()
+	for len(r.came) < len(r.m.nodes) && !r.decided() {
+		select {
+		case a := <-r.answers:
+			r.count(a)
+		case <-timer.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (r *renewal) count(a renewed) {
+	r.came = append(r.came, a)
+	if a.err != nil {
+		r.errs = append(r.errs, fmt.Errorf("server %d: %w", a.node, a.err))
+	}
+	for k := range a.held {
+		switch {
+		case a.held[k]:
+			r.yes[k]++
+		case a.err == nil:
+			r.no[k]++
+		}
+	}
+}
+
+// confirmed reports whether a majority has prolonged vote k, and denied whether a majority is out
+// of reach.
+func (r *renewal) confirmed(k int) bool { return r.yes[k] >= r.m.quorum }
+func (r *renewal) denied(k int) bool    { return r.no[k] > len(r.m.nodes)-r.m.quorum }
+
+func (r *renewal) decided() bool {
+	for k := range r.votes {
+		if !r.confirmed(k) && !r.denied(k) {
+			return false
+		}
+	}
+	return true
+}
+
+// settle notes which holds are confirmed, ends those that are denied, and reports whether any is
+// undecided.
+func (r *renewal) settle(held []bool, holds []lease.HoldID) (open bool) {
+	open = !r.decided()
+	for k, v := range r.votes {
+		held[r.index[k]] = r.confirmed(k)
+		if !r.denied(k) {
+			continue
+		}
+		r.m.free(v, true)
+		if open { // and so an error; otherwise the result says it
+			r.m.lost(holds[r.index[k]], nil)
+		}
+	}
+	return open
+}
+
+// restore gives confirmed votes to the servers that lack them, when all have answered.
+func (r *renewal) restore(d time.Duration) {
+	for len(r.came) < len(r.m.nodes) {
+		r.came = append(r.came, <-r.answers) // at the node timeout at the latest, if the client heeds that
+	}
+	if time.Since(r.sent) > d {
+		return // it may be lost
+	}
+	for _, a := range r.came {
+		for k := range a.held {
+			if a.err != nil || a.held[k] || !r.confirmed(k) {
+				continue
+			}
+			r.m.spawn(func() {
+				ctx, cancel := context.WithTimeout(r.m.life, r.limit)
+				defer cancel()
+				r.m.ask(ctx, a.node, r.votes[k])
+			})
+		}
+	}
+}
+
+// Watch hears of releases on all servers, and counts as begun when it does on so many that every
+// majority has one of them.
 func (m *majority) Watch(ctx context.Context, name, _ string) (lease.Watch, error) {
 	n := len(m.nodes)
 	w := &watches{c: make(chan struct{}, 1)}
@@ -602,7 +636,7 @@ func (m *majority) Watch(ctx context.Context, name, _ string) (lease.Watch, erro
 			active := false
 			sub := &watch{c: w.c}
 			if how, err := node.c.mode(ctx); err == nil {
-				active, err = node.c.hub.watchWith(ctx, sub, prefixed(node.channel, name), how)
+				active, err = node.c.hub.watchWith(ctx, sub, how, prefixed(node.channel, name))
 				if err == nil {
 					w.add(sub)
 				}

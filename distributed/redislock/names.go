@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// maxName is how many bytes the name of a lock may have: enough for every name that is one, and little enough for what is
-// made of it, and sent with every request.
+// maxName is how many bytes the name of a lock may have: enough for every name that is one, and
+// little enough for what is made of it, and sent with every request.
 const maxName = 4096
 
-// prefixed returns the name of what belongs to the lock key, by Redisson's rule: in a cluster both
-// have to be in the same slot.
+// prefixed returns the name of what belongs to the lock key, by Redisson's rule: in a cluster
+// both have to be in the same slot.
 func prefixed(prefix, key string) string {
 	if strings.Contains(key, "{") {
 		return prefix + ":" + key
@@ -27,7 +27,8 @@ func suffixed(key, suffix string) string {
 	return "{" + key + "}:" + suffix
 }
 
-// checkName returns why key cannot be the name of a lock. In a cluster, what is made of it must be in key's slot.
+// checkName returns why key cannot be the name of a lock. In a cluster, what is made of it must
+// be in key's slot.
 func checkName(key string, cluster bool) error {
 	switch {
 	case key == "":

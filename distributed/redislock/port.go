@@ -16,6 +16,4 @@ type (
 
 const head = driver.Head
 
-func newScript(src string) *script { return driver.NewScript(src) }
-
 func millis(d time.Duration) int64 { return driver.Millis(d) }

@@ -76,7 +76,8 @@ func TestAFairWaiterWhoseProcessDiedIsPassedInTime(t *testing.T) {
 	l.join(0, someone())
 	l.queued(2)
 	p.Kill()
-	// It counts as dead when what the holder's lease had left as it asked last, and its fair wait, are over.
+	// It counts as dead when what the holder's lease had left as it asked last, and its fair
+	// wait, are over.
 	score := l.direct.ZRangeWithScores(background, fairTimes, 0, 0).Val()[0].Score
 	require.LessOrEqual(t, score, float64(time.Now().Add(long+3*time.Second).UnixMilli()))
 	require.Less(t, l.finish(), soon)

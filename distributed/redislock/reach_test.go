@@ -97,7 +97,7 @@ func TestAClientThatItsUserHasClosedIsNotWaitedFor(t *testing.T) {
 	l := open(t, conn, often).Mutex("it")
 	got := make(chan error, 1)
 	go func() { got <- l.LockContext(someone()) }()
-	require.Eventually(t, func() bool { return len(s.PubSubChannels("*")) == 1 }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return len(s.PubSubChannels("redisson_lock__channel:*")) == 1 }, 20*time.Second, time.Millisecond)
 	conn.Close()
 	require.ErrorIs(t, <-got, redis.ErrClosed)
 }
@@ -110,9 +110,10 @@ func TestAServerThatCannotAnswerForNowIsWaitedFor(t *testing.T) {
 	require.NoError(t, holder.LockContext(a))
 	got := make(chan error, 1)
 	go func() { got <- l.LockContext(b) }()
-	require.Eventually(t, func() bool { return len(s.PubSubChannels("*")) == 1 }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return len(s.PubSubChannels("redisson_lock__channel:*")) == 1 }, 20*time.Second, time.Millisecond)
 	s.Publish("redisson_lock__channel:{it}", "0")
-	// A real server refuses requests as a whole; this one would refuse what a script that is running calls, too.
+	// A real server refuses requests as a whole; this one would refuse what a script that is
+	// running calls, too.
 	for done := -1; done != s.CommandCount(); time.Sleep(100 * time.Millisecond) {
 		done = s.CommandCount()
 	}

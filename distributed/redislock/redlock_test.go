@@ -373,8 +373,8 @@ func TestASlowServerDoesNotMakeRedlockSlow(t *testing.T) {
 	}
 	require.Less(t, time.Since(began), 10*limit, "a majority is enough, each time")
 
-	// A majority needs it: then it is waited for, but not for longer than that. The servers are back while what they may have
-	// is taken back, for which there is a time, too.
+	// A majority needs it: then it is waited for, but not for longer than that. The servers are
+	// back while what they may have is taken back, for which there is a time, too.
 	m[0].Pause()
 	m[1].Pause()
 	began = time.Now()
@@ -507,7 +507,8 @@ func TestWhoWaitsForAMajorityHearsOfTheReleaseFromAnyServer(t *testing.T) {
 	require.NoError(t, l.UnlockContext(b))
 }
 
-// quiesce waits until a server carries out no scripts, and returns what reports whether it has carried out any since.
+// quiesce waits until a server carries out no scripts, and returns what reports whether it has
+// carried out any since.
 func quiesce(t *testing.T, c *redis.Client) func() bool {
 	t.Helper()
 	scripts := func() int { return commands(t, c, "evalsha") + commands(t, c, "eval") }

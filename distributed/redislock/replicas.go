@@ -14,21 +14,25 @@ import (
 	"github.com/jucgo/locks/distributed/redislock/internal/driver"
 )
 
-// ErrNotReplicated is matched by the errors of acquisitions that were undone because fewer replicas acknowledged them than
-// [WithReplicas] demands.
+// ErrNotReplicated is matched by the errors of acquisitions that were undone because fewer
+// replicas acknowledged them than [WithReplicas] demands.
 var ErrNotReplicated = errors.New("redislock: too few replicas have acknowledged the lock")
 
-// WithReplicas has an acquisition count only if n replicas of the master, or more, have acknowledged it within timeout, by a
-// WAIT on the connection that has sent it. So a lock survives the failure of the master if one of them takes its place. If they
-// do not, the lock is given back: TryLockContext returns an error matching [ErrNotReplicated], and LockContext tries again
-// until its context ends, when its error matches it, too. A fair lock has lost its place in the queue then.
+// WithReplicas has an acquisition count only if n replicas of the master, or more, have
+// acknowledged it within timeout, by a WAIT on the connection that has sent it. So a lock
+// survives the failure of the master if one of them takes its place. If they do not, the lock is
+// given back: TryLockContext returns an error matching [ErrNotReplicated], and LockContext tries
+// again until its context ends, when its error matches it, too. A fair lock has lost its place in
+// the queue then.
 //
-// It is as good as the choice of the new master: one of the other replicas, which knows of nothing, may be it. Renewals and
-// releases are not waited for: after a failure, the lock may last shorter or longer by a lease than it should, of which the
-// holder learns at its next renewal.
+// It is as good as the choice of the new master: one of the other replicas, which knows of
+// nothing, may be it. Renewals and releases are not waited for: after a failure, the lock may
+// last shorter or longer by a lease than it should, of which the holder learns at its next
+// renewal.
 //
-// timeout has to be shorter than client's ReadTimeout, and counts as half of the lease at most. Each acquisition costs a round
-// trip to a replica more, and where replicas are missing, the timeout.
+// timeout has to be shorter than client's ReadTimeout, and counts as half of the lease at most.
+// Each acquisition costs a round trip to a replica more, and where replicas are missing, the
+// timeout.
 func WithReplicas(n int, timeout time.Duration) Option {
 	return func(o *options) { o.replicas, o.sync = n, timeout }
 }
@@ -87,17 +91,12 @@ type acked struct {
 	timeout time.Duration
 }
 
-// ackedQueue is acked for stores with queues.
+// ackedQueue is acked for stores with queues. A waiter that gives a lock back because replicas
+// are missing waits on, with the watch that it has; won is called when it has the lock for good.
 type ackedQueue struct {
 	acked
 	lease.Queue
-}
-
-// ackedUsher is acked for stores that know who waits. Whoever gives a lock back because replicas are missing waits on, with the
-// watch that he has.
-type ackedUsher struct {
-	acked
-	turns *turns
+	won func(owner string)
 }
 
 // isProvisional reports whether an acquisition with ctx counts only if replicas acknowledge it.
@@ -110,8 +109,6 @@ var (
 	_ lease.Store = acked{}
 	_ lease.Store = ackedQueue{}
 	_ lease.Queue = ackedQueue{}
-	_ lease.Store = ackedUsher{}
-	_ lease.Usher = ackedUsher{}
 )
 
 // withReplicas returns s, or what has its acquisitions acknowledged if o says so.
@@ -120,11 +117,11 @@ func withReplicas(s lease.Store, o *options) lease.Store {
 		return s
 	}
 	a := acked{s, o.replicas, o.sync}
-	if q, ok := s.(lease.Queue); ok {
-		return ackedQueue{a, q}
-	}
-	if t, ok := s.(*turns); ok {
-		return ackedUsher{a, t}
+	switch q := s.(type) {
+	case *waiting:
+		return ackedQueue{a, q, q.end}
+	case lease.Queue:
+		return ackedQueue{a, q, func(string) {}}
 	}
 	return a
 }
@@ -134,18 +131,12 @@ func (s acked) Acquire(ctx context.Context, name, owner string, d time.Duration)
 }
 
 func (s ackedQueue) Enqueue(ctx context.Context, name, owner string, d time.Duration) (lease.Reply, error) {
-	return s.settle(ctx, name, owner, d, s.Queue.Enqueue)
-}
-
-func (s ackedUsher) Await(ctx context.Context, name, owner string, d time.Duration) (lease.Reply, error) {
-	r, err := s.settle(ctx, name, owner, d, s.turns.Await)
+	r, err := s.settle(ctx, name, owner, d, s.Queue.Enqueue)
 	if err == nil && r.Held {
-		s.turns.remove(owner)
+		s.won(owner)
 	}
 	return r, err
 }
-
-func (s ackedUsher) Forget(ctx context.Context, name, owner string) { s.turns.Forget(ctx, name, owner) }
 
 // settle asks for the lock, and gives it back if too few replicas know that it is ours.
 func (s acked) settle(ctx context.Context, name, owner string, d time.Duration,
@@ -170,8 +161,9 @@ func (s acked) settle(ctx context.Context, name, owner string, d time.Duration,
 	return lease.Reply{Wait: 20*time.Millisecond + rand.N(80*time.Millisecond)}, nil
 }
 
-// Lookup is asked when the reply to an acquisition is missing, and with it what the replicas say. A request of now
-// would not tell, since WAIT speaks of what its own connection has written. So the lock is given back.
+// Lookup is asked when the reply to an acquisition is missing, and with it what the replicas say.
+// A request of now would not tell, since WAIT speaks of what its own connection has written. So
+// the lock is given back.
 func (s acked) Lookup(ctx context.Context, name, owner string) (lease.Reply, error) {
 	_, err := s.Release(ctx, name, owner)
 	return lease.Reply{}, err

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// request is room for the arguments of a script, those that differ from call to call included: the arguments point to these. So a
-// lock and an unlock need no memory for that.
+// request is room for the arguments of a script, those that differ from call to call included:
+// the arguments point to these. So a lock and an unlock need no memory for that.
 type request struct {
 	args   []any
 	owner  string
@@ -24,7 +24,8 @@ func newRequest(owner string, d time.Duration) *request {
 	return r
 }
 
-// done has r used again, after a call that returned err. Where there was no reply, a client may read it still.
+// done has r used again, after a call that returned err. Where there was no reply, a client may
+// read it still.
 func (r *request) done(err error) {
 	if err == nil {
 		clear(r.args)
@@ -35,7 +36,8 @@ func (r *request) done(err error) {
 // names are what belongs to one lock.
 type names struct{ name, channel, list, token, beside string }
 
-// nameCache has the names of the locks that were in use last, more or less: for each hash of a name, of the last one.
+// nameCache has the names of the locks that were in use last, more or less: for each hash of a
+// name, of the last one.
 type nameCache [64]atomic.Pointer[names]
 
 var seed = maphash.MakeSeed()

@@ -140,6 +140,7 @@ type view struct {
 	stage  Stage
 	owners map[string]string // their parties
 	heard  int               // before the present step
+	first  int64             // the first token of a counter of ours, or 0
 }
 
 var owner = regexp.MustCompile(`[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}:\d+`)
@@ -157,7 +158,7 @@ func (v *view) state(party string) string {
 		line := kind + " " + key + ":"
 		switch kind {
 		case "string":
-			line += fmt.Sprint(" ", do("get", key))
+			line += " " + v.counted(key, fmt.Sprint(do("get", key)))
 		case "hash":
 			var fields []string
 			for _, f := range list(do("hkeys", key)) {
@@ -169,14 +170,19 @@ func (v *view) state(party string) string {
 			line += " " + strings.Join(list(do("lrange", key, 0, -1)), " ")
 		case "zset":
 			now := list(do("time"))
-			for _, member := range list(do("zrange", key, 0, -1)) {
+			before := 0.0
+			for _, member := range list(do("lrange", strings.Replace(key, "_timeout:", "_queue:", 1), 0, -1)) {
 				at, _ := strconv.ParseFloat(fmt.Sprint(do("zscore", key, member)), 64)
 				s, _ := strconv.ParseFloat(now[0], 64)
-				line += fmt.Sprint(" ", member, " in ", about(at/1000-s))
+				_, half := math.Modf(at)
+				line += fmt.Sprint(" ", member, " in ", about(at/1000-s+before))
+				if half != 0 { // a waiter of ours, which adds nothing for those behind it
+					before += wait.Seconds()
+				}
 			}
 		}
 		ttl, _ := strconv.ParseFloat(fmt.Sprint(do("pttl", key)), 64)
-		if ttl >= 0 {
+		if ttl >= 0 && kind != "list" && kind != "zset" { // those of a queue end only if none of Redisson's is in it
 			line += ", " + about(ttl/1000)
 		}
 		lines = append(lines, line)
@@ -187,7 +193,9 @@ func (v *view) state(party string) string {
 		}
 	}
 	for _, m := range v.stage.Heard()[v.heard:] {
-		lines = append(lines, "published "+zeros.ReplaceAllString(m, " 0"))
+		if !strings.HasPrefix(m, ours) {
+			lines = append(lines, "published "+zeros.ReplaceAllString(m, " 0"))
+		}
 	}
 	for i, line := range lines {
 		lines[i] = strings.ReplaceAll(v.masked(line, party), v.stage.Name, "it")
@@ -198,6 +206,22 @@ func (v *view) state(party string) string {
 		text += line + "\n"
 	}
 	return text
+}
+
+// wait is how long a waiter of Redisson's fair lock lives beyond the one before it.
+const wait = 5 * time.Minute
+
+// counted returns a value as it would be if a counter of ours had begun with 1, and not with the
+// server's clock.
+func (v *view) counted(key, value string) string {
+	n, err := strconv.ParseInt(value, 10, 64)
+	if err != nil || n < 1e12 || !strings.Contains(key, "_token:") {
+		return value
+	}
+	if v.first == 0 {
+		v.first = n
+	}
+	return strconv.FormatInt(n-v.first+1, 10)
 }
 
 // ours is what keys and channels begin with that Redisson does not know.

@@ -16,7 +16,8 @@ import (
 // brief is a lease that is over soon.
 const brief = 3 * time.Second
 
-// bothWatchdogsRenew has either side hold locks for longer than their leases, of which the other tries to get one.
+// bothWatchdogsRenew has either side hold locks for longer than their leases, of which the other
+// tries to get one.
 func bothWatchdogsRenew(t *testing.T, s *stage) {
 	java := startAgent(t, s.version, "single", s.addr, brief)
 	name := fresh()
@@ -43,7 +44,8 @@ func bothWatchdogsRenew(t *testing.T, s *stage) {
 	}
 }
 
-// oursGetsTheLockOfAJavaProcessThatWasKilled also has a dead Java process wait at the head of a fair queue.
+// oursGetsTheLockOfAJavaProcessThatWasKilled also has a dead Java process wait at the head of a
+// fair queue.
 func oursGetsTheLockOfAJavaProcessThatWasKilled(t *testing.T, s *stage) {
 	java := startAgent(t, s.version, "single", s.addr, brief)
 	name := fresh()
@@ -97,8 +99,9 @@ func redissonGetsTheLockOfAGoProcessThatWasKilled(t *testing.T, s *stage) {
 	name := fresh()
 	kinds := kinds
 	if s.version == before {
-		// In a fair queue it reckons how long to sleep from what it was told when it came. If the holder has renewed since, that is
-		// less than nothing, and it sleeps until it is told of a release, which a holder that is dead does not.
+		// In a fair queue it reckons how long to sleep from what it was told when it came. If the
+		// holder has renewed since, that is less than nothing, and it sleeps until it is told of
+		// a release, which a holder that is dead does not.
 		kinds = slices.DeleteFunc(slices.Clone(kinds), func(kind string) bool { return kind == "fair" })
 	}
 	args := []string{s.addr, brief.String()}
@@ -126,8 +129,8 @@ func redissonGetsTheLockOfAGoProcessThatWasKilled(t *testing.T, s *stage) {
 	}
 }
 
-// redissonPassesAGoProcessThatWasKilledAtTheHeadOfTheQueue has a Java thread wait behind it, and behind that one of ours perhaps, who
-// asks in turn.
+// redissonPassesAGoProcessThatWasKilledAtTheHeadOfTheQueue has a Java thread wait behind it, and
+// behind that one of ours perhaps, who asks in turn.
 func redissonPassesAGoProcessThatWasKilledAtTheHeadOfTheQueue(t *testing.T, s *stage) {
 	for _, behind := range []bool{true, false} {
 		if !behind && s.version == before {
@@ -156,7 +159,8 @@ func redissonPassesAGoProcessThatWasKilledAtTheHeadOfTheQueue(t *testing.T, s *s
 		began := time.Now()
 		require.NoError(t, holder.UnlockContext(a))
 		require.Equal(t, "true", soon(t, answer))
-		// The head counts as dead a second after the lease that it was told last; who sleeps was told not more than a lease either.
+		// The head counts as dead a second after the lease that it was told last; who sleeps was
+		// told not more than a lease either.
 		require.Less(t, time.Since(began), 2*brief+woken)
 		s.java.must(t, name, "unlock", "fair", name)
 		if behind {

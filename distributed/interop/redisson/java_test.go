@@ -21,7 +21,8 @@ const (
 	before  = "3.21.3"
 )
 
-// patience is how long a Java process, or whoever waits for it, may take for what it does at once.
+// patience is how long a Java process, or whoever waits for it, may take for what it does at
+// once.
 const patience = 30 * time.Second
 
 // agent is a Java process.

@@ -15,8 +15,8 @@ import (
 	"github.com/jucgo/locks"
 )
 
-// woken is by when somebody must have the lock who was told of its release, far below all times after which they ask by
-// themselves.
+// woken is by when somebody must have the lock who was told of its release, far below all times
+// after which they ask by themselves.
 const woken = 8 * time.Second
 
 var kinds = []string{"plain", "fair", "fenced", "read", "write"}
@@ -29,7 +29,8 @@ func against(kind string) string {
 	return kind
 }
 
-// strange are names that Redisson's rules for keys and channels treat differently, and characters that mean something somewhere.
+// strange are names that Redisson's rules for keys and channels treat differently, and characters
+// that mean something somewhere.
 var strange = []string{"", "{tag}", ":half{", " \r\n'\"$\\%", "ключ锁"}
 
 func javaIsWokenByGo(t *testing.T, s *stage) {
@@ -52,7 +53,8 @@ func javaIsWokenByGo(t *testing.T, s *stage) {
 	}
 }
 
-// javaIsWokenByZeros has ours release a lock whose next waiter, by its list, has the number that is so many zeros in the message.
+// javaIsWokenByZeros has ours release a lock whose next waiter, by its list, has the number that
+// is so many zeros in the message.
 func javaIsWokenByZeros(t *testing.T, s *stage) {
 	for _, kind := range []string{"plain", "fenced"} {
 		for _, zeros := range []int{2, 19, 20, 256} {
@@ -432,12 +434,14 @@ func ourWaiterIsWokenWhenRedissonForcesAnUnlock(t *testing.T, s *stage) {
 	}
 }
 
-// whoeverIsParkedAtAReadWriteLockIsWokenByEitherSide has readers and writers of both sides wait for a holder of either side and half. Each
-// time it is released, one writer or all readers who wait have it, long before anybody asks by himself, and hold it until the others wait
-// again: the last of readers tells one thread of each Java process, a writer all. From the second time on that holds of ours only: a
-// thread of Redisson's that seems to be asleep may have been told of the release before, and so miss the next one, until its time is over.
-// And its threads either all read or all write: those of one process share a semaphore, so that one that wakes in vain and waits again
-// takes the permit that another one was to wake by.
+// whoeverIsParkedAtAReadWriteLockIsWokenByEitherSide has readers and writers of both sides wait
+// for a holder of either side and half. Each time it is released, one writer or all readers who
+// wait have it, long before anybody asks by himself, and hold it until the others wait again: the
+// last of readers tells one thread of each Java process, a writer all. From the second time on
+// that holds of ours only: a thread of Redisson's that seems to be asleep may have been told of
+// the release before, and so miss the next one, until its time is over. And its threads either
+// all read or all write: those of one process share a semaphore, so that one that wakes in vain
+// and waits again takes the permit that another one was to wake by.
 func whoeverIsParkedAtAReadWriteLockIsWokenByEitherSide(t *testing.T, s *stage) {
 	if s.version == before {
 		return // on a busy machine one of so many who wait misses a message now and then

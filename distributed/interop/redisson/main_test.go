@@ -21,8 +21,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/jucgo/locks/distributed/internal/testbed.start.func1.1"))
 }
 
-// holdUntilKilled takes locks, says so, and keeps them. Its arguments are the address of the server, the lease, and locks as
-// their kind, a slash and their name.
+// holdUntilKilled takes locks, says so, and keeps them. Its arguments are the address of the
+// server, the lease, and locks as their kind, a slash and their name.
 func holdUntilKilled(args []string) error {
 	term, err := time.ParseDuration(args[1])
 	if err != nil {
@@ -46,7 +46,8 @@ func holdUntilKilled(args []string) error {
 	return err
 }
 
-// waitUntilKilled waits for the fair lock args[1] of the server args[0], with a place in the queue for a second beyond the lease.
+// waitUntilKilled waits for the fair lock args[1] of the server args[0], with a place in the
+// queue for a second beyond the lease.
 func waitUntilKilled(args []string) error {
 	conn := redis.NewClient(&redis.Options{Addr: args[0]})
 	defer conn.Close()

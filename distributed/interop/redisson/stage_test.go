@@ -57,7 +57,8 @@ func connect(tb testing.TB, addr string) *redis.Client {
 	return c
 }
 
-// open returns a client of our locks that relies on being told, because it hardly ever asks by itself.
+// open returns a client of our locks that relies on being told, because it hardly ever asks by
+// itself.
 func open(tb testing.TB, conn redis.UniversalClient, term time.Duration, opts ...redislock.Option) *redislock.Client {
 	tb.Helper()
 	c, err := redislock.New(conn, append([]redislock.Option{

@@ -25,8 +25,9 @@ const (
 	pause = 2 * time.Millisecond // the longest between two holds
 )
 
-// stress is what the Java side does as well: it takes the lock again and again, up to three times at once. Inside, it leaves a mark
-// that nobody else may have left, and increments a counter without any protection. It returns how often it was inside.
+// stress is what the Java side does as well: it takes the lock again and again, up to three times
+// at once. Inside, it leaves a mark that nobody else may have left, and increments a counter
+// without any protection. It returns how often it was inside.
 func stress(ctx context.Context, conn *redis.Client, kind, name string, l locks.TryLocker) (n int, err error) {
 	me := fmt.Sprint("go ", locks.CurrentOwner(ctx))
 	for ctx.Err() == nil {

@@ -44,7 +44,8 @@ func listen(t *testing.T, c *redis.Client, name string) (heard func() []string) 
 	}
 }
 
-// play plays trace. cast says of each party that does not say so by its name whether it is Redisson.
+// play plays trace. cast says of each party that does not say so by its name whether it is
+// Redisson.
 func (s *stage) play(t *testing.T, trace redisson.Trace, cast map[string]bool) {
 	name := fresh()
 	trace.Play(t, redisson.Stage{
@@ -57,7 +58,8 @@ func (s *stage) play(t *testing.T, trace redisson.Trace, cast map[string]bool) {
 			return r
 		},
 		Heard: listen(t, s.direct, name),
-		// A message 1 wakes those of Redisson's threads that are asleep, but not one that is about to be.
+		// A message 1 wakes those of Redisson's threads that are asleep, but not one that is
+		// about to be.
 		Asleep: func(party string) bool {
 			return !cast[party] && party[0] != 'J' || s.java.asleep(t, name+party)
 		},
@@ -79,7 +81,8 @@ func (s *stage) play(t *testing.T, trace redisson.Trace, cast map[string]bool) {
 	})
 }
 
-// casts returns all ways in which those of parties that do not say so by their names may be Redisson or ours.
+// casts returns all ways in which those of parties that do not say so by their names may be
+// Redisson or ours.
 func casts(parties []string) []map[string]bool {
 	all := []map[string]bool{{}}
 	for _, party := range parties {
@@ -118,7 +121,8 @@ var (
 	uuid    = regexp.MustCompile(`[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}:\d+`)
 )
 
-// scriptsWriteTheSameKeys compares what the scripts of either side write to when they play all the parts of a trace.
+// scriptsWriteTheSameKeys compares what the scripts of either side write to when they play all
+// the parts of a trace.
 func scriptsWriteTheSameKeys(t *testing.T, s *stage) {
 	writes := []string{"set", "incr", "hset", "hsetnx", "hincrby", "hdel", "del", "pexpire", "publish",
 		"rpush", "lpush", "lpop", "lrem", "zadd", "zincrby", "zrem"}

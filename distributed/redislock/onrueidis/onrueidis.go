@@ -11,8 +11,8 @@ import (
 	"github.com/jucgo/locks/distributed/redislock/internal/driver"
 )
 
-// New returns the locks on the server, the cluster, or the master behind sentinels, that client has; see [redislock.New]. It
-// never closes client, and has to be closed before client is.
+// New returns the locks on the server, the cluster, or the master behind sentinels, that client
+// has; see [redislock.New]. It never closes client, and has to be closed before client is.
 func New(client rueidis.Client, opts ...redislock.Option) (*redislock.Client, error) {
 	p, err := newPort(client)
 	if err != nil {
@@ -25,7 +25,8 @@ func New(client rueidis.Client, opts ...redislock.Option) (*redislock.Client, er
 	return c.(*redislock.Client), nil
 }
 
-// NewRedlock returns the locks on the servers of clients, each of which is a master of its own; see [redislock.NewRedlock].
+// NewRedlock returns the locks on the servers of clients, each of which is a master of its own;
+// see [redislock.NewRedlock].
 func NewRedlock(clients []rueidis.Client, opts ...redislock.Option) (*redislock.Redlock, error) {
 	ports := make([]driver.Port, len(clients))
 	known := make(map[rueidis.Client]bool)
@@ -47,7 +48,8 @@ func NewRedlock(clients []rueidis.Client, opts ...redislock.Option) (*redislock.
 	return r.(*redislock.Redlock), nil
 }
 
-// NewGate returns a Gate for what is on the server, or the cluster, that client has; see [redislock.NewGate].
+// NewGate returns a Gate for what is on the server, or the cluster, that client has; see
+// [redislock.NewGate].
 func NewGate(client rueidis.Client) (*redislock.Gate, error) {
 	p, err := newPort(client)
 	if err != nil {

@@ -15,11 +15,13 @@ import (
 
 // port is the [driver.Port] over rueidis.
 //
-// Its requests count as blocking ones: each has a connection of the client's pool to itself, and not a place in a pipeline. So
-// none waits behind another one that gets no reply; one that gets none in time has its connection closed; and rueidis does not send it
-// again by itself. It would if the connection were one whose ConnLifetime is over, or if the request was read-only or marked as one
-// that may be repeated, which EVAL and EVALSHA are not, whatever DisableRetry says. What a server of a cluster has refused because
-// it has not got the slot goes to the one that has: it was not carried out.
+// Its requests count as blocking ones: each has a connection of the client's pool to itself, and
+// not a place in a pipeline. So none waits behind another one that gets no reply; one that gets
+// none in time has its connection closed; and rueidis does not send it again by itself. It would
+// if the connection were one whose ConnLifetime is over, or if the request was read-only or
+// marked as one that may be repeated, which EVAL and EVALSHA are not, whatever DisableRetry says.
+// What a server of a cluster has refused because it has not got the slot goes to the one that
+// has: it was not carried out.
 type port struct {
 	c       rueidis.Client
 	cluster bool
@@ -33,8 +35,8 @@ type port struct {
 
 var _ driver.Port = (*port)(nil)
 
-// command returns the request to run s, by its hash if the server has seen it, and otherwise as a whole: one round trip, where the
-// hash alone might take two.
+// command returns the request to run s, by its hash if the server has seen it, and otherwise as a
+// whole: one round trip, where the hash alone might take two.
 func (p *port) command(s *driver.Script, whole bool, keys int, all []any) rueidis.Completed {
 	name, what := "EVALSHA", s.SHA
 	if whole {
@@ -54,8 +56,9 @@ func (p *port) new(s *driver.Script) bool {
 	return !known
 }
 
-// bounded returns ctx if it has a deadline, and otherwise a context with its values that ends after replyTimeout, or up to twice
-// that: one for all requests of such a time. The client watches nothing but deadlines while it waits for a reply.
+// bounded returns ctx if it has a deadline, and otherwise a context with its values that ends
+// after replyTimeout, or up to twice that: one for all requests of such a time. The client
+// watches nothing but deadlines while it waits for a reply.
 func (p *port) bounded(ctx context.Context) context.Context {
 	if _, ok := ctx.Deadline(); ok {
 		return ctx
@@ -131,27 +134,32 @@ func (p *port) failed(ctx context.Context, err error) error {
 		return driver.Refused(reply.Error(), err)
 	case errors.Is(err, rueidis.ErrNoCache): // of a new connection
 		return driver.Never(err)
-	case errors.Is(err, rueidis.ErrNoSlot), errors.As(err, &dial) && dial.Op == "dial":
+	case errors.As(err, &dial) && dial.Op == "dial":
+		return driver.Unreachable(err)
+	case errors.Is(err, rueidis.ErrNoSlot):
 		return driver.Unavailable(err)
 	case errors.Is(err, rueidis.ErrClosing) && p.closed(ctx):
-		// Its user has closed the client. It may have been carried out before, but nothing can be asked any more, nor undone.
+		// Its user has closed the client. It may have been carried out before, but nothing can be
+		// asked any more, nor undone.
 		return driver.Never(err)
 	}
 	return err
 }
 
-// closed tells whether the client is closed, or has only replaced a connection, of which its error is the same.
+// closed tells whether the client is closed, or has only replaced a connection, of which its
+// error is the same.
 func (p *port) closed(ctx context.Context) bool {
 	return errors.Is(p.c.Do(ctx, p.c.B().Ping().Build()).Error(), rueidis.ErrClosing)
 }
 
 const (
-	// replyTimeout is for how long a reply is waited for, or up to twice that, if the context does not say.
+	// replyTimeout is for how long a reply is waited for, or up to twice that, if the context
+	// does not say.
 	replyTimeout = 2 * time.Second
 	// syncGrace is for how much longer than the replicas the server itself is waited for.
 	syncGrace = 3 * time.Second
-	// redirects is how often a request is sent to where a cluster says that its slot is, with a pause that doubles: the client takes a
-	// second at most to find out.
+	// redirects is how often a request is sent to where a cluster says that its slot is, with a
+	// pause that doubles: the client takes a second at most to find out.
 	redirects = 7
 )
 
@@ -160,7 +168,8 @@ func (p *port) EvalSync(ctx context.Context, s *driver.Script, keys int, all []a
 		return nil, 0, err
 	}
 	defer p.end()
-	// With a deadline, the client needs no goroutine for the connection, and the server no request to clean it up.
+	// With a deadline, the client needs no goroutine for the connection, and the server no
+	// request to clean it up.
 	ctx, cancel := context.WithTimeout(ctx, timeout+syncGrace)
 	defer cancel()
 	for try := 0; ; try++ {

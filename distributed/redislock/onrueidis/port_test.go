@@ -83,7 +83,8 @@ func TestAServerThatIsNotThereIsAnErrorAtOnceAndWaitedForByThoseWhoWaitAlready(t
 	holder.UnlockContext(a)
 }
 
-// A client whose connections live for a short time only sends requests again that were on one when its time was over.
+// A client whose connections live for a short time only sends requests again that were on one
+// when its time was over.
 func TestARequestIsNotRepeatedWhenTheTimeOfItsConnectionIsOver(t *testing.T) {
 	t.Parallel()
 	s := suite.StartServer(t)

@@ -14,14 +14,16 @@ import (
 	"github.com/jucgo/locks/distributed/redislock/internal/driver"
 )
 
-// answerTimeout is for how long the answer to a request of a subscriber is waited for. The client replaces a connection
-// that does not answer after its own time.
+// answerTimeout is for how long the answer to a request of a subscriber is waited for. The client
+// replaces a connection that does not answer after its own time.
 const answerTimeout = time.Second
 
-// subscriber is a [driver.Subscriber] on a connection that it has for itself, and on another one after that is lost.
+// subscriber is a [driver.Subscriber] on a connection that it has for itself, and on another one
+// after that is lost.
 //
-// Requests are sent with mu held, in the order in which they change channels. A new connection asks for all channels before
-// another request can be sent on it: so the server knows those, and no others, once it has answered.
+// Requests are sent with mu held, in the order in which they change channels. A new connection
+// asks for all channels before another request can be sent on it: so the server knows those, and
+// no others, once it has answered.
 type subscriber struct {
 	c       rueidis.Client
 	sharded bool
@@ -106,7 +108,8 @@ func (s *subscriber) Receive(ctx context.Context) (driver.Event, error) {
 	}
 }
 
-// connect makes a connection, and asks for all channels. If that cannot be, the connection tells as one that is lost.
+// connect makes a connection, and asks for all channels. If that cannot be, the connection tells
+// as one that is lost.
 func (s *subscriber) connect(ctx context.Context) *conn {
 	dedicated, _ := s.c.Dedicate() // Close gives it back
 	c := &conn{DedicatedClient: dedicated, ready: make(chan struct{}, 1)}
@@ -161,8 +164,8 @@ func (s *subscriber) send(ctx context.Context, c *conn, begin bool, channels []s
 	return failed
 }
 
-// requests returns one for all channels, or, if these are sharded, one for each, since those of one have to be in one slot. All go
-// to the server of the sample.
+// requests returns one for all channels, or, if these are sharded, one for each, since those of
+// one have to be in one slot. All go to the server of the sample.
 func (s *subscriber) requests(b rueidis.Builder, begin bool, channels []string) (rs []rueidis.Completed) {
 	switch {
 	case !s.sharded && begin:

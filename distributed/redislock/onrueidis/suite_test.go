@@ -24,8 +24,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, append(leaks, goleak.IgnoreAnyFunction("github.com/jucgo/locks/distributed/internal/testbed.start.func1.1"))...)
 }
 
-// leaks are the goroutines in which a client of a cluster asks who has which slots, up to a second later, and closes connections that
-// it has replaced, five seconds later.
+// leaks are the goroutines in which a client of a cluster asks who has which slots, up to a
+// second later, and closes connections that it has replaced, five seconds later.
 var leaks = []goleak.Option{
 	goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"),
 	goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"),

@@ -1,5 +1,6 @@
-// Command tickets sells numbered tickets to buyers in several processes at once, under one lock on Redis. The counter is two requests, a
-// read and a write, which only the lock keeps together: with -unlocked, numbers are sold more than once.
+// Command tickets sells numbered tickets to buyers in several processes at once, under one lock
+// on Redis. The counter is two requests, a read and a write, which only the lock keeps together:
+// with -unlocked, numbers are sold more than once.
 //
 // Without an address it starts a small Redis server of its own.
 package main

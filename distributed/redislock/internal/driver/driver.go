@@ -1,5 +1,5 @@
-// Package driver has what package redislock needs of a client library of Redis. There is one implementation over go-redis, in
-// package redislock, and one over rueidis, in package onrueidis.
+// Package driver has what package redislock needs of a client library of Redis. There is one
+// implementation over go-redis, in package redislock, and one over rueidis, in package onrueidis.
 package driver
 
 import (
@@ -15,9 +15,10 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// Constructors of package redislock, for packages with a [Port] of another client library. They are not exported there, since
-// no package outside of that module's tree can make a Port. Package redislock sets them when it is initialized. opts is a
-// []redislock.Option, and the results are a *redislock.Client, a *redislock.Redlock and a *redislock.Gate.
+// Constructors of package redislock, for packages with a [Port] of another client library. They
+// are not exported there, since no package outside of that module's tree can make a Port. Package
+// redislock sets them when it is initialized. opts is a []redislock.Option, and the results are a
+// *redislock.Client, a *redislock.Redlock and a *redislock.Gate.
 var (
 	NewClient  func(p Port, opts any) (any, error)
 	NewRedlock func(ports []Port, opts any) (any, error)
@@ -29,16 +30,17 @@ const Head = 3
 
 // Port is a client of a server, of the master behind sentinels, or of a cluster.
 type Port interface {
-	// Eval runs s once: a request that may have been carried out is never sent again. args are room for Head
-	// values, which it fills itself, so many keys, and the arguments of the script: strings, values of type int or int64, and pointers
-	// to these. After a reply they are the caller's again. The reply is nil, an int64, a string, or a slice of such.
+	// Eval runs s once: a request that may have been carried out is never sent again. args are
+	// room for Head values, which it fills itself, so many keys, and the arguments of the script:
+	// strings, values of type int or int64, and pointers to these. After a reply they are the
+	// caller's again. The reply is nil, an int64, a string, or a slice of such.
 	//
-	// An error reply of the server is an error matching lease.ErrRefused or locks.ErrForeign; any other
-	// error leaves open what has happened.
+	// An error reply of the server is an error matching lease.ErrRefused or locks.ErrForeign; any
+	// other error leaves open what has happened.
 	Eval(ctx context.Context, s *Script, keys int, args []any) (any, error)
 
-	// EvalSync is Eval, after which the server waits on the same connection until n replicas know of it, but not for longer than
-	// timeout: acks is how many do, 0 if that could not be asked.
+	// EvalSync is Eval, after which the server waits on the same connection until n replicas know
+	// of it, but not for longer than timeout: acks is how many do, 0 if that could not be asked.
 	EvalSync(ctx context.Context, s *Script, keys int, args []any, n int, timeout time.Duration) (r any, acks int, err error)
 
 	// Cluster reports whether keys are spread over servers by slots.
@@ -50,19 +52,20 @@ type Port interface {
 	// Home returns the server that has the sharded channel.
 	Home(ctx context.Context, channel string) (server string, err error)
 
-	// Subscriber returns a connection for subscriptions: to the server that has the sharded channels, one of which is channel,
-	// or for classic ones to any. It connects later, and again when the connection is lost.
+	// Subscriber returns a connection for subscriptions: to the server that has the sharded
+	// channels, one of which is channel, or for classic ones to any. It connects later, and again
+	// when the connection is lost.
 	Subscriber(ctx context.Context, sharded bool, channel string) (Subscriber, error)
 }
 
-// Subscriber is a connection for subscriptions. Receive has a goroutine of its own; everything else may be called
-// concurrently.
+// Subscriber is a connection for subscriptions. Receive has a goroutine of its own; everything
+// else may be called concurrently.
 type Subscriber interface {
 	Subscribe(ctx context.Context, channels ...string) error
 	Unsubscribe(ctx context.Context, channels ...string) error
 	Ping(ctx context.Context) error
-	// Receive waits for what comes next. After an error it goes on with a new connection, with the same subscriptions, unless
-	// the error is the server's answer to a request.
+	// Receive waits for what comes next. After an error it goes on with a new connection, with
+	// the same subscriptions, unless the error is the server's answer to a request.
 	Receive(ctx context.Context) (Event, error)
 	Close() error
 }
@@ -135,8 +138,9 @@ func Refused(text string, err error) error {
 	return Never(err)
 }
 
-// passing are the beginnings of error replies that have to do with the state of a server, not with the request: it loads its
-// data, runs a long script, is a replica since a moment ago, or its cluster is about to heal.
+// passing are the beginnings of error replies that have to do with the state of a server, not
+// with the request: it loads its data, runs a long script, is a replica since a moment ago, or
+// its cluster is about to heal.
 var passing = []string{
 	"LOADING ", "BUSY ", "READONLY ", "MASTERDOWN ", "CLUSTERDOWN ", "TRYAGAIN ", "MOVED ", "NOREPLICAS ", "max number of clients reached",
 }
@@ -144,7 +148,13 @@ var passing = []string{
 // Never returns err as that of a request that was not carried out.
 func Never(err error) error { return fmt.Errorf("%w: %w", lease.ErrRefused, err) }
 
-// Unavailable returns err as that of a request that was not carried out, for a reason that is expected to pass.
+// Unavailable returns err as that of a request that was not carried out, for a reason that is
+// expected to pass.
 func Unavailable(err error) error {
 	return fmt.Errorf("%w: %w: %w", lease.ErrRefused, lease.ErrUnavailable, err)
+}
+
+// Unreachable returns err as that of a request for which no connection could be made.
+func Unreachable(err error) error {
+	return fmt.Errorf("%w: %w: %w: %w", lease.ErrRefused, lease.ErrUnavailable, lease.ErrUnreachable, err)
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// UncontendedPairsAllocateLittle fails if a lock and an unlock that nobody else wants allocate more objects than most says, by
-// kind.
+// UncontendedPairsAllocateLittle fails if a lock and an unlock that nobody else wants allocate
+// more objects than most says, by kind.
 func UncontendedPairsAllocateLittle(t *testing.T, on Driver, most map[string]float64) {
 	c := on.Open(t, StartServer(t).Addr)
 	for name, n := range most {

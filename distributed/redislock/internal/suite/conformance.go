@@ -41,8 +41,8 @@ func flush(tb testing.TB, c redis.UniversalClient) {
 	require.NoError(tb, flushed())
 }
 
-// conformOn runs the conformance suite on all kinds of locks that have one owner. The clients that open returns are
-// of the servers of direct.
+// conformOn runs the conformance suite on all kinds of locks that have one owner. The clients
+// that open returns are of the servers of direct.
 func conformOn(t *testing.T, on Driver, direct redis.UniversalClient, open opener) {
 	flush(t, direct) // its connections are there before anybody looks for what is left
 	for name, kind := range Kinds {
@@ -95,7 +95,8 @@ var AnyKind = map[string]func(c *redislock.Client, name string) locks.TryLocker{
 	"write":  func(c *redislock.Client, name string) locks.TryLocker { return c.RWMutex(name).WriteLocker() },
 }
 
-// AllKinds is AnyKind with readers, which do not exclude each other: Against says who excludes a kind.
+// AllKinds is AnyKind with readers, which do not exclude each other: Against says who excludes a
+// kind.
 var AllKinds = func() map[string]func(c *redislock.Client, name string) locks.TryLocker {
 	all := maps.Clone(AnyKind)
 	all["read"] = func(c *redislock.Client, name string) locks.TryLocker { return c.RWMutex(name).ReadLocker() }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -70,8 +71,9 @@ func Renewed(tb testing.TB, h locks.Hold) {
 	require.NoError(tb, h.Err())
 }
 
-// overlap has a holder meet with trouble, and returns by how much later its hold was valid than a rival had the lock:
-// never more than nothing, whatever the machine is busy with. It is valid at a time if that is before it was asked.
+// overlap has a holder meet with trouble, and returns by how much later its hold was valid than a
+// rival had the lock: never more than nothing, whatever the machine is busy with. It is valid at
+// a time if that is before it was asked.
 func overlap(t *testing.T, on Driver, s *Server, p *testbed.Proxy, phase time.Duration, trouble func()) time.Duration {
 	t.Helper()
 	// The margin is large so that the channel is closed in time as well.
@@ -281,8 +283,18 @@ func ALostReplyOfAReleaseIsNoError(t *testing.T, on Driver) {
 	require.ErrorIs(t, l.UnlockContext(a), locks.ErrNotHeld)
 }
 
-// Subscriptions returns the classic channels that somebody subscribes to.
-func Subscriptions(c *redis.Client) []string { return c.PubSubChannels(Background, "*").Val() }
+// Subscriptions returns the classic channels with subscribers, except those of the clients' own.
+// These are subscribed to together with the channel of the lock.
+func Subscriptions(c *redis.Client) []string { return shared(c.PubSubChannels(Background, "*").Val()) }
+
+// ShardSubscriptions is Subscriptions for sharded channels.
+func ShardSubscriptions(c *redis.Client) []string {
+	return shared(c.PubSubShardChannels(Background, "*").Val())
+}
+
+func shared(channels []string) []string {
+	return slices.DeleteFunc(channels, func(c string) bool { return strings.HasPrefix(c, "locks_waiting:") })
+}
 
 func WaitersGoOnAfterTheirSubscriptionsWereCut(t *testing.T, on Driver) {
 	t.Parallel()

@@ -41,7 +41,8 @@ func Listen(t *testing.T, c *redis.Client, word string) (heard func() []string) 
 	}
 }
 
-// LocksLeaveInRedisWhatRedissonDoes plays what the real Redisson was found to leave, in the module distributed/interop/redisson.
+// LocksLeaveInRedisWhatRedissonDoes plays what the real Redisson was found to leave, in the
+// module distributed/interop/redisson.
 func LocksLeaveInRedisWhatRedissonDoes(t *testing.T, on Driver) {
 	Servers(t, func(t *testing.T, direct *redis.Client, addr string) {
 		for _, trace := range redisson.Traces {

@@ -27,8 +27,8 @@ type act struct {
 	free  bool // a release
 }
 
-// state is that of a read-write lock with parties whose holds count, and of the last token that was given. A lock without
-// readers has writers only.
+// state is that of a read-write lock with parties whose holds count, and of the last token that
+// was given. A lock without readers has writers only.
 type state struct {
 	writer int // the party, from 1
 	writes int
@@ -38,8 +38,9 @@ type state struct {
 
 const parties = 8
 
-// oneLock is what a lock is, however many processes use it, and whatever happens to their connections: outcomes are the token of
-// an acquisition, with which the party did not get a smaller one than anybody before, or nothing.
+// oneLock is what a lock is, however many processes use it, and whatever happens to their
+// connections: outcomes are the token of an acquisition, with which the party did not get a
+// smaller one than anybody before, or nothing.
 var oneLock = porcupine.Model{
 	Init: func() any { return state{} },
 	Step: func(before, input, output any) (bool, any) {
@@ -111,7 +112,8 @@ func HistoriesOfClientsInTroubleAreThoseOfOneLock(t *testing.T, on Driver) {
 				defer mu.Unlock()
 				history = append(history, porcupine.Operation{ClientId: in.party, Input: in, Output: token, Call: call, Return: ret})
 			}
-			// take records an acquisition that went well. One that failed has no effect, now or later.
+			// take records an acquisition that went well. One that failed has no effect, now or
+			// later.
 			take := func(ctx context.Context, l locks.TryLocker, in act, wait bool) bool {
 				call := clock.Add(1)
 				ok, err := true, error(nil)
@@ -187,7 +189,8 @@ func HistoriesOfClientsInTroubleAreThoseOfOneLock(t *testing.T, on Driver) {
 					}
 				})
 			}
-			// There is trouble as often as something comes of the calls in between, however slow the machine is.
+			// There is trouble as often as something comes of the calls in between, however slow
+			// the machine is.
 			const troubles, calls = 18, 7
 			for n := range troubles {
 				on.Trouble(p, direct, n)
@@ -206,7 +209,8 @@ func HistoriesOfClientsInTroubleAreThoseOfOneLock(t *testing.T, on Driver) {
 	}
 }
 
-// Trouble does to the connections of clients, and to a server, what must not cost a hold: each time, n, something else.
+// Trouble does to the connections of clients, and to a server, what must not cost a hold: each
+// time, n, something else.
 func (on Driver) Trouble(p *testbed.Proxy, direct *redis.Client, n int) {
 	switch n % 6 {
 	case 0:

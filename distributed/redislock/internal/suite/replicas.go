@@ -16,7 +16,8 @@ import (
 	"github.com/jucgo/locks/distributed/redislock"
 )
 
-// StartReplica starts a replica of the server at master, which is in step with it when this returns.
+// StartReplica starts a replica of the server at master, which is in step with it when this
+// returns.
 func StartReplica(tb testing.TB, master string) *Server {
 	tb.Helper()
 	host, port, _ := net.SplitHostPort(master)
@@ -151,7 +152,6 @@ func WhoGaveALockBackThatNoReplicaAcknowledgedHearsOfTheNextRelease(t *testing.T
 	got := make(chan error, 1)
 	go func() { got <- l.LockContext(b) }()
 	waiting(1)
-	require.Eventually(t, func() bool { return Commands(t, direct, "lpos") > 0 }, Soon, time.Millisecond, "it asks again once it hears")
 	link.Cut()
 	require.NoError(t, holder.UnlockContext(a))
 	require.Eventually(t, func() bool { return direct.Exists(Background, "it").Val() > 0 }, Soon, time.Millisecond)

@@ -24,8 +24,8 @@ type Server struct {
 	bus  string // of a cluster: the port of the others
 }
 
-// StartServer runs redis-server on a free port of the loopback interface until the test ends. Without the program the test is
-// skipped, but for continuous integration, where it fails.
+// StartServer runs redis-server on a free port of the loopback interface until the test ends.
+// Without the program the test is skipped, but for continuous integration, where it fails.
 func StartServer(tb testing.TB, args ...string) *Server {
 	tb.Helper()
 	return StartServerEnv(tb, nil, args...)

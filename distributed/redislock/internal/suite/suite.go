@@ -1,4 +1,5 @@
-// Package suite has the tests that package redislock has to pass with each client library, and what they need.
+// Package suite has the tests that package redislock has to pass with each client library, and
+// what they need.
 package suite
 
 import (
@@ -10,9 +11,11 @@ import (
 	"github.com/jucgo/locks/distributed/redislock"
 )
 
-// Driver makes Clients over a client library, each with connections of its own. They are closed with tb.
+// Driver makes Clients over a client library, each with connections of its own. They are closed
+// with tb.
 type Driver struct {
-	// Server returns a Client of the server at addr, which waits for a reply for so long, more or less.
+	// Server returns a Client of the server at addr, which waits for a reply for so long, more or
+	// less.
 	Server func(tb testing.TB, addr string, reply time.Duration, opts ...redislock.Option) *redislock.Client
 	// Sentinel returns a Client of the master called it that the sentinel names.
 	Sentinel func(tb testing.TB, sentinel string, opts ...redislock.Option) *redislock.Client

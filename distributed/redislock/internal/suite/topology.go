@@ -23,8 +23,8 @@ import (
 	"github.com/jucgo/locks/distributed/redislock"
 )
 
-// startSentinel starts a sentinel that replaces master by a replica when it does not answer for half a second. Its replicas
-// have to be there.
+// startSentinel starts a sentinel that replaces master by a replica when it does not answer for
+// half a second. Its replicas have to be there.
 func startSentinel(tb testing.TB, master *Server) (addr string) {
 	tb.Helper()
 	path := testbed.Lookup(tb, "redis-server")
@@ -102,7 +102,8 @@ func AHolderKeepsItsLockWhenASentinelReplacesTheMasterOrIsToldOfItsLoss(t *testi
 		require.ErrorIs(t, err, locks.ErrLost)
 	}
 
-	// The waiter's request may have failed with the master, and then it was told. If not, it goes on with the new one.
+	// The waiter's request may have failed with the master, and then it was told. If not, it goes
+	// on with the new one.
 	select {
 	case err := <-got:
 		require.Error(t, err)
@@ -117,8 +118,8 @@ func AHolderKeepsItsLockWhenASentinelReplacesTheMasterOrIsToldOfItsLoss(t *testi
 	require.NoError(t, waiter.UnlockContext(b))
 }
 
-// startMember starts a server of a cluster. The second port is that of its bus: by default it is the first plus 10000, which
-// may be too much.
+// startMember starts a server of a cluster. The second port is that of its bus: by default it is
+// the first plus 10000, which may be too much.
 func startMember(tb testing.TB, args ...string) *Server {
 	tb.Helper()
 	bus := strconv.Itoa(testbed.Port(tb))
@@ -224,7 +225,7 @@ func LocksOfAllKindsAndNamesWorkOnAllServersOfACluster(t *testing.T, on Driver) 
 					}
 					return n
 				}
-				sharded := func(c *redis.Client) []string { return c.PubSubShardChannels(Background, "*").Val() }
+				sharded := ShardSubscriptions
 				require.Eventually(t, func() bool {
 					return len(got) == 0 && channels(sharded) == 1 && channels(Subscriptions) == btoi(how == "both")
 				}, 20*time.Second, 10*time.Millisecond, "%s %s %s", how, kind, name)
@@ -346,7 +347,7 @@ func WaitersInSeveralSlotsOfAServerAreToldAlsoAfterTheirSubscriptionsWereCut(t *
 			got <- err
 		}()
 	}
-	heard := func() bool { return len(direct.PubSubShardChannels(Background, "*").Val()) == n }
+	heard := func() bool { return len(ShardSubscriptions(direct)) == n }
 	require.Eventually(t, heard, Soon, 5*time.Millisecond)
 	require.NoError(t, direct.ClientKillByFilter(Background, "TYPE", "pubsub").Err())
 	require.Eventually(t, heard, Soon, 5*time.Millisecond, "subscribed again")

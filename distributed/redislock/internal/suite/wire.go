@@ -58,7 +58,7 @@ func LocksOfAClusterWakeThoseWhoWaitByEitherKindOfChannel(t *testing.T, on Drive
 				got := make(chan error, 1)
 				go func() { got <- m.LockContext(b) }()
 				require.Eventually(t, func() bool {
-					classic, sharded := len(Subscriptions(direct)), len(direct.PubSubShardChannels(Background, "*").Val())
+					classic, sharded := len(Subscriptions(direct)), len(ShardSubscriptions(direct))
 					return classic == btoi(name == "classic" || name == "both") && sharded == btoi(name != "classic")
 				}, 20*time.Second, time.Millisecond)
 				began := time.Now()

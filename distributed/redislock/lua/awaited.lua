@@ -1,0 +1,8 @@
+-- Replies with -1 if there is a waiter in the list, and else with how many connections subscribe to the channel.
+--
+-- KEYS lock [list]; ARGV channel
+local n = KEYS[2] and redis.pcall('llen', KEYS[2])
+if type(n) == 'number' and n > 0 then
+	return -1
+end
+return redis.call('pubsub', 'numsub', ARGV[1])[2]

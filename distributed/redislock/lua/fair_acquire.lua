@@ -1,0 +1,47 @@
+-- Takes the lock if it is the owner's already, or free and nobody is before the owner in the queue. Otherwise an owner that
+-- waits has a place there from then on. The reply is that of hash_acquire. To an owner that is not the head of the queue of
+-- a free lock it is the time after which the head counts as dead.
+--
+-- KEYS lock, queue, times; ARGV lease, owner, wait or -1, channel, whether the server counts, publish commands
+local owner, wait, channel = ARGV[2], tonumber(ARGV[3]), ARGV[4]
+local state, rest = look(lock, owner)
+if state == 'foreign' then
+	return rest
+end
+local head, dies = sweep(wait >= 0 and owner or nil)
+if state == 'mine' or state == 'free' and (not head or head == owner) then
+	if head == owner then
+		redis.call('lpop', queue)
+		redis.call('zrem', times, owner)
+		keep()
+	end
+	return take(lock, owner, ARGV[1])
+end
+local ttl = rest or 0
+if wait >= 0 then
+	local mine = math.max(ttl, 0) + wait + now + 0.5
+	local known = tonumber(redis.call('zscore', times, owner) or nil)
+	if not redis.call('lpos', queue, owner) then
+		local last = redis.call('lindex', queue, -1)
+		local before = tonumber(last and redis.call('zscore', times, last) or nil)
+		if before and ours(before) then
+			mine = math.max(mine, before)
+		elseif before then -- it takes its own wait from all scores behind it when it has the lock
+			mine = math.max(mine, before + wait + 0.5)
+		end
+		redis.call('rpush', queue, owner)
+		known = nil
+	end
+	if not known or known < mine - wait / 4 then
+		redis.call('zadd', times, mine, owner)
+		keep()
+	end
+	if state == 'free' then
+		tell(6, channel, owner)
+		head, dies = sweep(owner)
+	end
+end
+if state == 'free' then
+	return {math.max(math.ceil((dies or now) - now), 1)}
+end
+return {ttl}

@@ -1,0 +1,13 @@
+-- Frees the lock without its holder, and tells the next waiter. The reply is that of hash_force.
+--
+-- KEYS lock, queue, times; ARGV channel, whether the server counts, publish commands
+if redis.call('exists', lock) == 0 then
+	return 0
+end
+if not lockLike(lock) then
+	return redis.error_reply('FOREIGN it is no lock')
+end
+redis.call('del', lock)
+sweep()
+tell(3, ARGV[1])
+return 1

@@ -1,0 +1,2 @@
+-- KEYS fence
+return redis.call('get', KEYS[1])

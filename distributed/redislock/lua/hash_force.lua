@@ -1,0 +1,12 @@
+-- Frees the lock, without its holder. The reply is 1, or 0 if nobody does. A hash with one field that is a number is a lock.
+--
+-- KEYS lock, channel; ARGV nothing, payload, publish commands
+if redis.call('exists', KEYS[1]) == 0 then
+	return 0
+end
+if not lockLike(KEYS[1]) then
+	return redis.error_reply('FOREIGN it is no lock')
+end
+redis.call('del', KEYS[1])
+publish(3, KEYS[2], ARGV[2])
+return 1

@@ -1,0 +1,56 @@
+local lock, queue, times = KEYS[1], KEYS[2], KEYS[3]
+local grace = 750 -- milliseconds in which a waiter that does not hear can come back
+local now = redis.call('time')
+now = now[1] * 1000 + math.floor(now[2] / 1000)
+
+-- sweep removes the dead from the head of the queue, and returns the head and when it counts as dead. me is not removed.
+local function sweep(me)
+	while true do
+		local head = redis.call('lindex', queue, 0)
+		if not head then
+			return nil
+		end
+		local dies = tonumber(redis.call('zscore', times, head) or nil)
+		if head == me or dies and dies > now then
+			return head, dies or now
+		end
+		redis.call('lpop', queue)
+		redis.call('zrem', times, head)
+	end
+end
+
+-- tell tells the first waiter that hears it that the lock is free. Those before it that do not hear count as dead after the
+-- grace, all at the same time. A server of a cluster cannot count: ARGV[first - 1] is empty then, and the head counts as
+-- told. me knows already. It returns whether there is a waiter.
+local function tell(first, channel, me)
+	local i = 0
+	while true do
+		local waiter = redis.call('lindex', queue, i)
+		if not waiter then
+			return i > 0
+		end
+		if waiter == me or publish(first, channel .. ':' .. waiter, '0') > 0 or ARGV[first - 1] == '' then
+			return true
+		end
+		local dies = tonumber(redis.call('zscore', times, waiter) or nil)
+		if not dies or dies > now + grace then
+			redis.call('zadd', times, now + grace, waiter)
+		end
+		i = i + 1
+	end
+end
+
+-- ours tells the scores of this library, which end in a half, from Redisson's.
+local function ours(score) return score % 1 ~= 0 end
+
+-- keep has the queue expire with its last place. Redisson's waiters would not renew that: with one of them at the end it stays.
+local function keep()
+	local last = tonumber(redis.call('zrange', times, -1, -1, 'withscores')[2] or nil)
+	for _, key in ipairs({queue, times}) do
+		if last and ours(last) then
+			redis.call('pexpire', key, math.max(math.ceil(last - now), 0) + 1000)
+		elseif last then
+			redis.call('persist', key)
+		end
+	end
+end

@@ -1,0 +1,19 @@
+-- holds calls f with the key of each hold of the readers in the hash at lock. prefix begins all these keys. It looks at ten
+-- thousand holds of a reader at most, more than there ever are: nothing could end a script that believed any number.
+local function holds(lock, prefix, f)
+	for _, reader in ipairs(redis.call('hkeys', lock)) do
+		if reader ~= 'mode' then
+			for n = 1, math.min(tonumber(redis.call('hget', lock, reader)) or 0, 10000) do
+				f(prefix .. ':' .. reader .. ':rwlock_timeout:' .. n)
+			end
+		end
+	end
+end
+
+-- longest returns the time to live of the longest hold of the readers, 0 if there is none. A reader whose hold has expired
+-- still has a field.
+local function longest(lock, prefix)
+	local longest = 0
+	holds(lock, prefix, function(key) longest = math.max(longest, redis.call('pttl', key)) end)
+	return longest
+end

@@ -1,0 +1,18 @@
+-- The lock is free when no reader with a hold that lasts is left, and no writer. Otherwise it lasts as long as the longest hold.
+--
+-- KEYS lock, channel, prefix of all holds, hold; ARGV owner, payload, publish commands
+local lock = KEYS[1]
+if redis.pcall('hdel', lock, ARGV[1]) ~= 1 then
+	return false
+end
+redis.call('del', KEYS[4])
+if redis.call('hget', lock, 'mode') == 'write' then
+	return 0
+end
+local rest = longest(lock, KEYS[3])
+if rest > 0 then
+	redis.call('pexpire', lock, rest)
+	return 0
+end
+redis.call('del', lock)
+return publish(3, KEYS[2], ARGV[2])

@@ -1,0 +1,5 @@
+-- KEYS lock; ARGV owner
+if redis.call('get', KEYS[1]) == ARGV[1] then
+	return 0
+end
+return false

@@ -1,0 +1,6 @@
+-- KEYS lock, channel; ARGV owner, payload, publish commands
+if redis.pcall('get', KEYS[1]) ~= ARGV[1] then
+	return false
+end
+redis.call('del', KEYS[1])
+return publish(3, KEYS[2], ARGV[2])

@@ -1,0 +1,10 @@
+-- Takes a plain lock like hash_acquire. A refusal also tells the holder.
+--
+-- KEYS lock; ARGV lease, owner
+local state, rest = look(KEYS[1], ARGV[2])
+if state == 'held' then
+	return {rest, redis.call('hkeys', KEYS[1])[1]}
+elseif state == 'foreign' then
+	return rest
+end
+return take(KEYS[1], ARGV[2], ARGV[1])

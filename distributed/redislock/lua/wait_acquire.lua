@@ -1,0 +1,34 @@
+-- Takes the lock like hash_acquire, or gives the owner a place in the list of waiters. how says whether it is 'new' there,
+-- may have a place ('again'), or was taken off the list because it is its turn ('called'). The reply to a refusal is the
+-- time to live and the place, which is 0 if there is none.
+--
+-- KEYS lock, list [counter]; ARGV lease, owner, how
+local list, owner, how = KEYS[2], ARGV[2], ARGV[3]
+local state, rest = look(KEYS[1], owner)
+if state == 'foreign' then
+	return rest
+elseif state ~= 'held' then
+	local token = take(KEYS[1], owner, ARGV[1], KEYS[3])
+	if how == 'again' then
+		redis.pcall('lrem', list, 0, owner)
+	end
+	return token
+end
+local place = how == 'again' and redis.pcall('lpos', list, owner)
+if type(place) == 'number' then
+	place = place + 1
+elseif how == 'called' then
+	redis.pcall('lrem', list, 0, owner)
+	place = redis.pcall('lpush', list, owner)
+	place = type(place) == 'number' and 1 or 0
+else
+	if how == 'again' then
+		redis.pcall('lrem', list, 0, owner)
+	end
+	place = redis.pcall('rpush', list, owner)
+	place = type(place) == 'number' and place or 0
+end
+if place == 1 or how == 'again' then
+	redis.pcall('pexpire', list, 60000)
+end
+return {rest, place}

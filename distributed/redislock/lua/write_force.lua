@@ -1,0 +1,4 @@
+-- Frees the lock without its holders, if they are in mode write.
+--
+-- KEYS lock, channel, prefix of all holds; ARGV nothing, payload, publish commands
+return force('write')

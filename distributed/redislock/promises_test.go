@@ -1,0 +1,240 @@
+package redislock_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/testbed"
+	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/redislock"
+	"github.com/jucgo/locks/distributed/redislock/internal/suite"
+)
+
+func TestALostTokenCounterGoesOnWithTheServersClock(t *testing.T) {
+	t.Parallel()
+	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
+		const counter = "redisson_lock_token:{it}"
+		l, a := open(t, connect(t, addr)).FencedMutex("it"), someone()
+		before := hold(t, l, a).Token()
+		require.GreaterOrEqual(t, before, uint64(time.Now().Add(-time.Hour).UnixMilli()))
+		require.Less(t, before, uint64(1)<<53)
+		require.NoError(t, l.UnlockContext(a))
+		require.Equal(t, fmt.Sprint(before), direct.Get(background, counter).Val(), "Redisson counts on from there")
+		for lost := before; lost == before; { // at another time of the server, in milliseconds
+			require.NoError(t, direct.FlushAll(background).Err())
+			lost = hold(t, l, a).Token()
+			require.GreaterOrEqual(t, lost, before)
+			require.NoError(t, l.UnlockContext(a))
+		}
+		next := hold(t, l, a).Token()
+		require.Greater(t, next, before)
+		require.NoError(t, l.UnlockContext(a))
+		require.NoError(t, direct.Set(background, counter, 41, 0).Err())
+		require.EqualValues(t, 42, hold(t, l, a).Token(), "a counter that is there goes on")
+		require.NoError(t, l.UnlockContext(a))
+	})
+}
+
+func TestAnApplicationsHashUnderTheNameIsForeign(t *testing.T) {
+	t.Parallel()
+	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
+		c := open(t, connect(t, addr))
+		for name, fields := range map[string][]any{
+			"user:42":  {"name", "Ann"},
+			"user:43":  {"name", "Ann", "age", 30},
+			"hits:44":  {"count", 7},
+			"empty:45": {"", ""},
+		} {
+			require.NoError(t, direct.HSet(background, name, fields...).Err())
+			before := direct.HGetAll(background, name).Val()
+			for kind, lock := range kinds {
+				if kind == "simple" {
+					continue
+				}
+				l := lock(c, name)
+				require.ErrorIs(t, l.LockContext(someone()), locks.ErrForeign, "%s %s", kind, name)
+				_, err := l.TryLockContext(someone())
+				require.ErrorIs(t, err, locks.ErrForeign, "%s %s", kind, name)
+			}
+			require.ErrorIs(t, c.FairMutex(name).LockContext(someone()), locks.ErrForeign, name)
+			require.Equal(t, before, direct.HGetAll(background, name).Val())
+		}
+		require.EqualValues(t, 4, direct.DBSize(background).Val(), "nothing is left beside them")
+	})
+}
+
+func TestALockWaitsForAReplicaThatBecomesTheMaster(t *testing.T) {
+	t.Parallel()
+	master, s := startServer(t), startServer(t)
+	host, port, err := net.SplitHostPort(master.Addr)
+	require.NoError(t, err)
+	direct := patient(t, s.Addr)
+	require.NoError(t, direct.SlaveOf(background, host, port).Err())
+	require.Eventually(t, func() bool {
+		return strings.Contains(direct.Info(background, "replication").Val(), "master_link_status:up")
+	}, 30*time.Second, 5*time.Millisecond)
+	l, a := open(t, patient(t, s.Addr)).Mutex("it"), someone()
+	ok, err := l.TryLockContext(a)
+	require.False(t, ok)
+	require.ErrorIs(t, err, lease.ErrUnavailable, "a try asks once")
+	require.ErrorContains(t, err, "READONLY")
+	got := begin(l, a)
+	asked := commands(t, direct, "evalsha") + commands(t, direct, "eval")
+	require.Eventually(t, func() bool { return commands(t, direct, "evalsha")+commands(t, direct, "eval") > asked+3 }, soon, 5*time.Millisecond)
+	require.Empty(t, got)
+	require.NoError(t, direct.SlaveOf(background, "NO", "ONE").Err())
+	require.NoError(t, within(t, got))
+	require.NoError(t, l.UnlockContext(a))
+}
+
+func TestAnUnreachableServerIsRetriedOnlyOnRequest(t *testing.T) {
+	t.Parallel()
+	addr := fmt.Sprintf("127.0.0.1:%d", testbed.Port(t))
+	err := open(t, connect(t, addr)).Mutex("it").LockContext(someone())
+	require.ErrorIs(t, err, lease.ErrUnreachable)
+	ctx, cancel := context.WithTimeout(someone(), 200*time.Millisecond)
+	defer cancel()
+	retrying := redislock.WithLeaseOptions(lease.WithRetry(lease.RetryUnreachable))
+	err = open(t, connect(t, addr), retrying).Mutex("it").LockContext(ctx)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorIs(t, err, lease.ErrUnreachable)
+}
+
+func TestAnUnlockEndsInTimeWhateverTheClientsOptions(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	p := testbed.NewProxy(t, s.Addr)
+	conn := redis.NewClient(&redis.Options{Addr: p.Addr(), ReadTimeout: -1, DisableIdentity: true})
+	t.Cleanup(func() { conn.Close() })
+	l, a := open(t, conn, redislock.WithLeaseOptions(lease.WithReleaseTimeout(400*time.Millisecond))).Mutex("it"), someone()
+	hold(t, l, a)
+	p.Cut()
+	done := make(chan error, 1)
+	go func() { done <- l.UnlockContext(a) }()
+	err := within(t, done) // without the limit it never returns
+	require.Error(t, err)
+	require.NotErrorIs(t, err, context.DeadlineExceeded, "the caller's context has not ended")
+	p.Reset() // the client's connections, and with them what it waits for
+}
+
+// confined are the rules of a user that has what the locks need, for names that begin with
+// orders. They are the line in the documentation of the package.
+const confined = `~orders* ~{orders* ~redisson_* ~locks_* &redisson_* &locks_* ` +
+	`-@all +eval +evalsha +ping +hello +subscribe +unsubscribe +publish +pubsub|numsub ` +
+	`+hdel +hexists +hget +hkeys +hmget +hscan +hgetall +hset +hsetnx +pttl +pexpire +persist +exists +del +get +set +incr +time ` +
+	`+lindex +llen +lpop +lpos +lpush +lrem +rpush +zadd +zrange +zrem +zscore +wait ` +
+	`+ssubscribe +sunsubscribe +spublish +pubsub|shardnumsub`
+
+func TestAConfinedUserCanUseAllKindsOfLocks(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	direct := connect(t, s.Addr)
+	rules := append([]any{"acl", "setuser", "locks", "on", ">secret"}, toAny(strings.Fields(confined))...)
+	require.NoError(t, direct.Do(background, rules...).Err())
+	as := func() *redislock.Client {
+		o := options(s.Addr, 5*time.Second)
+		o.Username, o.Password = "locks", "secret"
+		conn := redis.NewClient(o)
+		t.Cleanup(func() { conn.Close() })
+		return open(t, conn, rarely)
+	}
+	c, d := as(), as()
+	for kind, lock := range suite.AllKinds {
+		name := "orders:" + kind
+		l, rival := lock(c, name).(*redislock.Mutex), suite.AnyKind[suite.Against(kind)](d, name).(*redislock.Mutex)
+		a, b := someone(), someone()
+		h := hold(t, l, a)
+		require.NoError(t, h.Extend(background, time.Minute))
+		got := begin(rival, b)
+		require.Eventually(t, func() bool { return len(subscriptions(direct)) > 0 }, soon, time.Millisecond)
+		require.NoError(t, l.UnlockContext(a))
+		require.NoError(t, within(t, got), kind)
+		_, err := rival.ForceUnlock(background)
+		require.NoError(t, err, kind)
+		require.Eventually(t, func() bool { return len(subscriptions(direct)) == 0 }, soon, 10*time.Millisecond)
+	}
+	log := direct.Do(background, "acl", "log").Val()
+	require.Empty(t, log, "the server has refused something")
+	err := c.Mutex("invoices").LockContext(someone())
+	require.ErrorIs(t, err, lease.ErrRefused)
+	require.ErrorContains(t, err, "NOPERM")
+}
+
+func toAny(all []string) (args []any) {
+	for _, s := range all {
+		args = append(args, s)
+	}
+	return args
+}
+
+func TestDeadFairWaitersCostOneGraceTogether(t *testing.T) {
+	t.Parallel()
+	l := newLine(t, 0)
+	dies := float64(time.Now().Add(time.Hour).UnixMilli())
+	for i := range 5 {
+		dead := fmt.Sprintf("dead:%d", i)
+		l.direct.ZAdd(background, fairTimes, redis.Z{Score: dies, Member: dead})
+		l.direct.RPush(background, fairQueue, dead)
+	}
+	l.join(0, someone())
+	l.queued(6)
+	require.Less(t, l.finish(), soon, "and not the hour that their places last")
+	require.Equal(t, []int{0}, l.order)
+}
+
+func TestAFairQueueExpiresUnlessRedissonWaits(t *testing.T) {
+	t.Parallel()
+	l := newLine(t, 2)
+	ttl := func(key string) time.Duration { return l.direct.PTTL(background, key).Val() }
+	for _, key := range []string{fairQueue, fairTimes} {
+		require.Greater(t, ttl(key), 30*time.Second)
+		require.Less(t, ttl(key), 65*time.Second, "of the lease and the fair wait")
+	}
+	l.direct.RPush(background, fairQueue, "java:1")
+	l.direct.ZAdd(background, fairTimes, redis.Z{Score: float64(time.Now().Add(5 * time.Minute).UnixMilli()), Member: "java:1"})
+	ctx, cancel := context.WithCancel(someone())
+	l.join(2, ctx)
+	l.queued(4)
+	cancel()
+	l.queued(3)
+	for _, key := range []string{fairQueue, fairTimes} {
+		require.Equal(t, time.Duration(-1), ttl(key), "its place is not ours to end")
+	}
+	l.direct.LRem(background, fairQueue, 0, "java:1")
+	l.direct.ZRem(background, fairTimes, "java:1")
+	l.finish()
+}
+
+// allCommands returns how many commands a server has carried out, in scripts or not.
+func allCommands(t *testing.T, c *redis.Client) (n int) {
+	for line := range strings.Lines(c.Info(background, "commandstats").Val()) {
+		var calls int
+		if _, rest, ok := strings.Cut(line, ":calls="); ok {
+			_, err := fmt.Sscanf(rest, "%d,", &calls)
+			require.NoError(t, err)
+			n += calls
+		}
+	}
+	return n
+}
+
+func TestAFairLockTakesAFixedNumberOfCommands(t *testing.T) {
+	t.Parallel()
+	each := func(n int) int {
+		l := newLine(t, n)
+		require.Eventually(t, func() bool { return len(subscriptions(l.direct)) == n }, soon, time.Millisecond)
+		before := allCommands(t, l.direct)
+		l.finish()
+		return (allCommands(t, l.direct) - before) / n
+	}
+	few, many := each(4), each(32)
+	require.Less(t, many, 2*few, "commands of an acquisition with 32 waiters, and with 4")
+}

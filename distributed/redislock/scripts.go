@@ -1,0 +1,69 @@
+package redislock
+
+import (
+	"embed"
+	"strings"
+
+	"github.com/jucgo/locks/distributed/redislock/internal/driver"
+)
+
+// The scripts are in the folder lua, each with its keys, its arguments and its reply on top. A
+// file whose name begins with lib has functions, which precede the scripts that use them.
+//
+//go:embed lua/*.lua
+var sources embed.FS
+
+// load returns the script in the file of the last name, with the libraries of the other names
+// before it.
+func load(names ...string) *script {
+	var src strings.Builder
+	for _, name := range names {
+		text, err := sources.ReadFile("lua/" + name + ".lua")
+		if err != nil {
+			panic(err) // a name of this package is wrong
+		}
+		for line := range strings.Lines(string(text)) {
+			if !strings.HasPrefix(line, "--") {
+				src.WriteString(line)
+			}
+		}
+	}
+	return driver.NewScript(src.String())
+}
+
+var (
+	hashAcquire = load("lib_look", "lib_take", "hash_acquire")
+	hashLookup  = load("hash_lookup")
+	hashRenew   = load("hash_renew")
+	hashRelease = load("lib_publish", "hash_release")
+	hashForce   = load("lib_publish", "lib_locklike", "hash_force")
+	voteAcquire = load("lib_look", "lib_take", "vote_acquire")
+	awaited     = load("awaited")
+
+	waitAcquire = load("lib_look", "lib_take", "wait_acquire")
+	waitRelease = load("lib_publish", "lib_wake", "wait_release")
+	waitLeave   = load("lib_publish", "lib_wake", "wait_leave")
+
+	fairAcquire = load("lib_look", "lib_take", "lib_publish", "lib_fair", "fair_acquire")
+	fairLeave   = load("lib_publish", "lib_fair", "fair_leave")
+	fairRelease = load("lib_publish", "lib_fair", "fair_release")
+	fairForce   = load("lib_publish", "lib_locklike", "lib_fair", "fair_force")
+
+	simpleAcquire = load("simple_acquire")
+	simpleLookup  = load("simple_lookup")
+	simpleRenew   = load("simple_renew")
+	simpleRelease = load("lib_publish", "simple_release")
+	simpleForce   = load("lib_publish", "simple_force")
+
+	writeAcquire = load("write_acquire")
+	writeRelease = load("lib_publish", "lib_readers", "write_release")
+	writeForce   = load("lib_publish", "lib_readers", "lib_rwforce", "write_force")
+	readAcquire  = load("read_acquire")
+	readLookup   = load("read_lookup")
+	readRenew    = load("read_renew")
+	readRelease  = load("lib_publish", "lib_readers", "read_release")
+	readForce    = load("lib_publish", "lib_readers", "lib_rwforce", "read_force")
+
+	gateAdmit   = load("gate_admit")
+	gateHighest = load("gate_highest")
+)
