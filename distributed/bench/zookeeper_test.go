@@ -50,7 +50,7 @@ func inZooKeeper(name string, lock func(c *zklock.Client, name string) locks.Try
 
 var zooKeeperKinds = []impl{
 	inZooKeeper("zklock", (*zklock.Client).Locker),
-	inZooKeeper("zklock-ephemeral", func(c *zklock.Client, name string) locks.TryLocker { return c.EphemeralLocker(name) }),
+	inZooKeeper("zklock-ephemeral", func(c *zklock.Client, name string) locks.TryLocker { return c.EphemeralMutex(name) }),
 	{name: "zk.Lock", open: func(tb testing.TB, addr, name string) contender {
 		l := zk.NewLock(connectZooKeeper(tb, addr), "/"+name, zk.WorldACL(zk.PermAll))
 		return contender{

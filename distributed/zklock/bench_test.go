@@ -11,9 +11,9 @@ import (
 	"github.com/jucgo/locks/distributed/internal/testbed"
 )
 
-// warm has the server do what it will do, so that its compiler has done its work before anything is measured.
+// warm acquires a lock often enough that the server's code is compiled before a measurement.
 func warm(b *testing.B, s *testbed.ZooKeeper) {
-	l := open(b, s.Addr()).Lock("/warm")
+	l := open(b, s.Addr()).Mutex("/warm")
 	for range 2000 {
 		if l.LockContext(background) != nil || l.UnlockContext(background) != nil {
 			b.Fatal("the lock fails")
@@ -61,7 +61,7 @@ func BenchmarkUncontended(b *testing.B) {
 }
 
 func BenchmarkReentry(b *testing.B) {
-	l := open(b, testbed.StartZooKeeper(b).Addr()).Lock("it")
+	l := open(b, testbed.StartZooKeeper(b).Addr()).Mutex("it")
 	if err := l.LockContext(background); err != nil {
 		b.Fatal(err)
 	}
@@ -73,16 +73,15 @@ func BenchmarkReentry(b *testing.B) {
 	}
 }
 
-// BenchmarkHandOver has two clients that take the lock in turn, and reports the time from the call of the unlock to the end
-// of the other
-// one's lock. The stock client's own recipe is beside it.
+// BenchmarkHandOver measures the time from the call of one client's unlock to the return of the
+// other client's lock. The recipe of the ZooKeeper client stands beside it.
 func BenchmarkHandOver(b *testing.B) {
 	s := testbed.StartZooKeeper(b)
 	warm(b, s)
 	type pair struct{ lock, unlock func() error }
 	for name, make := range map[string]func(b *testing.B) pair{
 		"mutex": func(b *testing.B) pair {
-			l := open(b, s.Addr()).Lock("/ours")
+			l := open(b, s.Addr()).Mutex("/ours")
 			ctx := someone()
 			return pair{func() error { return l.LockContext(ctx) }, func() error { return l.UnlockContext(ctx) }}
 		},
@@ -110,7 +109,7 @@ func BenchmarkHandOver(b *testing.B) {
 							took = append(took, time.Since(released))
 						}
 						mu.Unlock()
-						time.Sleep(5 * time.Millisecond) // the other one waits by then
+						time.Sleep(5 * time.Millisecond) // the other client waits by then
 						mu.Lock()
 						released = time.Now()
 						mu.Unlock()

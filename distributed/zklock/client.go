@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -16,12 +17,11 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// DefaultSessionTimeout is the session timeout that is asked for. The server has the last word.
+// DefaultSessionTimeout is the session timeout that a client asks for. The server decides.
 const DefaultSessionTimeout = 30 * time.Second
 
-// Client gives locks that live in ZooKeeper, by name. It is a [locks.Provider]. It has one session with the servers at a
-// time. It is
-// safe for concurrent use; [Client.Close] ends it.
+// Client gives locks on ZooKeeper by their names. It is a [locks.Provider]. It has one session
+// with the servers at a time. It is safe for concurrent use. [Client.Close] ends it.
 type Client struct {
 	core      *core
 	namespace string
@@ -39,57 +39,72 @@ var _ locks.Provider = (*Client)(nil)
 // Option changes how [New] makes a Client.
 type Option func(*Client)
 
-// WithSessionTimeout sets the session timeout that is asked for, [DefaultSessionTimeout] if not given: after it others get the
-// locks of a process that died. The server moves it into its own limits, by default 2 to 20 of its ticks: 4 to 40 seconds.
+// WithSessionTimeout sets the session timeout to ask for, [DefaultSessionTimeout] if not given.
+// When it has passed, others get the locks of a process that died. The server moves it into its
+// own limits: by default 2 to 20 of its ticks, which is 4 to 40 seconds.
 func WithSessionTimeout(d time.Duration) Option { return func(c *Client) { c.core.timeout = d } }
 
-// WithMargin sets by how much earlier than the server a holder regards its session as over, a tenth of the session timeout if not
-// given, at most 2 seconds. In an ensemble it should be no less than half of a tick, for a server passes its
-// clients' signs of life on to the leader twice a tick.
+// WithMargin sets how much earlier than the server a holder regards its session as over. If not
+// given, it is a tenth of the session timeout, 2 seconds at most. In an ensemble it should be
+// half of a tick or more: a server reports its clients to the leader twice a tick.
 func WithMargin(d time.Duration) Option { return func(c *Client) { c.margin = d } }
 
-// WithNamespace puts all locks below a path, as the namespace of a Curator client does: "app" or "/app". Curator's namespace
-// has no slash.
+// WithNamespace puts all locks below a path, as the namespace of a Curator client does: "app"
+// or "/app". Curator's namespace has no slash.
 func WithNamespace(path string) Option { return func(c *Client) { c.namespace = path } }
 
-// WithAuth adds credentials, such as of the scheme "digest" with "user:password". They are not in any error or log.
+// WithDialer sets the function that connects to a server, [net.Dialer.DialContext] if not
+// given. The DialContext of a [crypto/tls.Dialer] connects to the secure port of a server with
+// TLS. The function gets one of the addresses that [New] got, with the name of the host. Its
+// context ends when the attempt takes too long, and does not end the connection. The connection
+// must support read deadlines.
+func WithDialer(dial func(ctx context.Context, network, address string) (net.Conn, error)) Option {
+	return func(c *Client) { c.core.dialer = dial }
+}
+
+// WithAuth adds credentials, such as "user:password" of the scheme "digest". They are in no
+// error and no log. They cross the network as they are, so use TLS as well. SASL is not
+// supported.
 func WithAuth(scheme string, secret []byte) Option {
 	return func(c *Client) {
-		c.core.auth = append(c.core.auth, credentials{scheme, append([]byte(nil), secret...)})
+		c.core.auth = append(c.core.auth, credentials{scheme, slices.Clone(secret)})
 	}
 }
 
-// WithACL sets who may do what with the nodes that are made, everybody everything if not given. All clients of a lock have
-// to be able to
-// read and delete its nodes and to make some.
+// WithACL sets the access control list of all nodes that are made, everything for everyone if
+// not given. All clients of a lock need the permissions to read, write and delete its nodes and
+// to create others.
 func WithACL(acl []zk.ACL) Option {
-	return func(c *Client) { c.core.acl = append([]zk.ACL(nil), acl...) }
+	return func(c *Client) { c.core.acl = slices.Clone(acl) }
 }
 
-// WithLease sets what is the same for the locks of every store, such as [lease.WithMaxLocalHandoffs], [lease.WithPoll] and
-// [lease.WithReleaseTimeout]. [lease.WithTTL] counts for nothing: a hold lasts as long as the session.
-func WithLease(opts ...lease.Option) Option {
+// WithLeaseOptions sets options that the locks of all stores have, such as
+// [lease.WithMaxLocalHandoffs], [lease.WithPoll] and [lease.WithReleaseTimeout].
+// [lease.WithTTL] has no effect: see [WithSessionTimeout].
+func WithLeaseOptions(opts ...lease.Option) Option {
 	return func(c *Client) { c.lease = append(c.lease, opts...) }
 }
 
-// WithState has f called with each change of [Client.State], one after the other. It is Held at the beginning.
-func WithState(f func(State)) Option { return func(c *Client) { c.core.told = f } }
+// WithState has f called at each change of [Client.State], with one call at a time. The first
+// state is Held.
+func WithState(f func(State)) Option { return func(c *Client) { c.core.onState = f } }
 
-// WithLogger has losses logged, and what the ZooKeeper client has to say at level debug. Without it nothing is.
+// WithLogger has losses logged, and messages of the ZooKeeper client at level debug. Without it
+// nothing is.
 func WithLogger(l *slog.Logger) Option { return func(c *Client) { c.core.log = l } }
 
-// New connects to one of servers, each "host:port" or "host", and returns when the session has begun. If ctx ends before, it
-// returns
-// an error that says why there is none.
+// New connects to one of servers, each "host:port" or "host", and returns when the session has
+// begun. If ctx ends before, the error says why there is no session.
 func New(ctx context.Context, servers []string, opts ...Option) (*Client, error) {
 	if ctx == nil {
-		return nil, fmt.Errorf("zklock: New: %w", locks.ErrNilContext)
+		return nil, fmt.Errorf("zklock: connect: %w", locks.ErrNilContext)
 	}
 	c := &Client{
 		core: &core{
-			servers: append([]string(nil), servers...),
+			servers: slices.Clone(servers),
 			timeout: DefaultSessionTimeout,
 			acl:     zk.WorldACL(zk.PermAll),
+			dialer:  new(net.Dialer).DialContext,
 			change:  make(chan struct{}),
 			beats:   make(chan struct{}, 1),
 		},
@@ -102,9 +117,11 @@ func New(ctx context.Context, servers []string, opts ...Option) (*Client, error)
 	}
 	switch {
 	case len(servers) == 0:
-		return nil, errors.New("zklock: no servers")
+		return nil, errors.New("zklock: connect: no servers: at least one is needed")
 	case c.core.timeout < time.Millisecond || c.core.timeout > time.Hour:
-		return nil, fmt.Errorf("zklock: session timeout of %v", c.core.timeout)
+		return nil, fmt.Errorf("zklock: session timeout is %v: 1ms to 1h is allowed", c.core.timeout)
+	case c.core.dialer == nil:
+		return nil, errors.New("zklock: dialer is nil")
 	}
 	if c.namespace != "" {
 		path, err := cleanName("", c.namespace)
@@ -114,17 +131,17 @@ func New(ctx context.Context, servers []string, opts ...Option) (*Client, error)
 		c.namespace = path
 	}
 	c.core.order = strings.Join(slices.Sorted(slices.Values(c.core.servers)), ",")
-	c.core.life, c.core.end = context.WithCancel(context.Background())
+	c.core.life, c.core.end = context.WithCancelCause(context.Background())
 	c.core.spawn(c.core.run)
 	if err := c.core.begin(ctx); err != nil {
 		c.core.close(ctx)
-		return nil, fmt.Errorf("zklock: New: %w", err)
+		return nil, fmt.Errorf("zklock: connect: %w", err)
 	}
-	if _, err := c.kind(mutexes); err != nil { // tells wrong options at once
+	if _, err := c.kind(mutexes); err != nil { // reports wrong options at once
 		c.core.close(ctx)
 		return nil, err
 	}
-	if c.core.told != nil {
+	if c.core.onState != nil {
 		c.core.spawn(c.observe)
 	}
 	return c, nil
@@ -145,11 +162,12 @@ func (c *core) begin(ctx context.Context) error {
 		select {
 		case <-change:
 		case <-ctx.Done():
-			return errors.Join(notConnected(ctx), failed)
+			return fmt.Errorf("%w: %w", context.Cause(ctx), c.notConnected(ctx))
 		}
 	}
 }
 
+// marginOf returns the margin of a session.
 func (c *Client) marginOf(timeout time.Duration) time.Duration {
 	if c.margin >= 0 {
 		return min(c.margin, timeout/2)
@@ -168,6 +186,20 @@ const (
 	ephemerals
 )
 
+func (k kind) recipe() recipe {
+	switch k {
+	case readers:
+		return queue{readMode}
+	case writers:
+		return queue{writeMode}
+	case semaphores:
+		return semaphore{}
+	case ephemerals:
+		return ephemeral{}
+	}
+	return queue{mutexMode}
+}
+
 // kind returns the locks of a kind.
 func (c *Client) kind(k kind) (*lease.Client, error) {
 	c.mu.Lock()
@@ -178,27 +210,18 @@ func (c *Client) kind(k kind) (*lease.Client, error) {
 	if c.closed {
 		return nil, locks.ErrClosed
 	}
-	var s lease.Store
-	var st *store
-	switch k {
-	case semaphores:
-		m := new(semaphore)
-		s, st = m, m.init(c.core)
-	case ephemerals:
-		e := new(ephemeral)
-		s, st = e, e.init(c.core)
-	default:
-		q := &queue{recipe: map[kind]recipe{mutexes: mutex, readers: reading, writers: writing}[k]}
-		s, st = q, q.init(c.core)
-	}
+	st := newStore(c.core, k.recipe())
 	term := c.core.Term()
-	opts := []lease.Option{lease.WithMaxLocalHandoffs(0)} // who waits here is no better than who waits elsewhere
+	opts := []lease.Option{
+		lease.WithErrorPrefix("zklock"),
+		lease.WithMaxLocalHandoffs(0), // local waiters have no precedence over remote ones
+	}
 	if c.core.log != nil {
 		opts = append(opts, lease.WithLogger(c.core.log))
 	}
 	opts = append(opts, c.lease...)
 	opts = append(opts, lease.WithTTL(term), lease.WithMargin(c.marginOf(term)))
-	lc, err := lease.New(s, opts...)
+	lc, err := lease.New(st, opts...)
 	if err != nil {
 		return nil, err
 	}
@@ -206,8 +229,16 @@ func (c *Client) kind(k kind) (*lease.Client, error) {
 	return lc, nil
 }
 
-// Close releases all holds, and has all who wait return [locks.ErrClosed]; see [lease.Client.Close]. It ends the session, with
-// which all nodes go that are left, if a server can be reached; else they go with its timeout. Only the first call does anything.
+// store returns the store of a kind of which there are locks.
+func (c *Client) store(k kind) *store {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.stores[k]
+}
+
+// Close releases all holds, and waiters return [locks.ErrClosed]: see [lease.Client.Close]. It
+// then ends the session, and with it all nodes that are left, if a server can be reached. If
+// not, the session ends at its timeout. Only the first call has an effect.
 func (c *Client) Close(ctx context.Context) error {
 	c.mu.Lock()
 	if c.closed {

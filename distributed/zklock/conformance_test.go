@@ -14,14 +14,14 @@ import (
 
 // kinds are the kinds of exclusive locks. dir is where the holder's node is.
 var kinds = map[string]struct {
-	lock      func(c *zklock.Client, name string) *zklock.Lock
+	lock      func(c *zklock.Client, name string) *zklock.Mutex
 	dir       string
 	reentrant bool
 }{
-	"mutex":     {func(c *zklock.Client, name string) *zklock.Lock { return c.Lock(name) }, "", true},
-	"semaphore": {func(c *zklock.Client, name string) *zklock.Lock { return c.SemaphoreLocker(name) }, "/leases", false},
-	"ephemeral": {func(c *zklock.Client, name string) *zklock.Lock { return c.EphemeralLocker(name) }, "", true},
-	"write":     {func(c *zklock.Client, name string) *zklock.Lock { return write(c.ReadWriteLocker(name)) }, "", true},
+	"mutex":     {func(c *zklock.Client, name string) *zklock.Mutex { return c.Mutex(name) }, "", true},
+	"semaphore": {(*zklock.Client).SemaphoreMutex, "/leases", false},
+	"ephemeral": {(*zklock.Client).EphemeralMutex, "", true},
+	"write":     {func(c *zklock.Client, name string) *zklock.Mutex { return write(c.RWMutex(name)) }, "", true},
 }
 
 var names atomic.Int64
@@ -30,8 +30,8 @@ func conformance(server *testbed.ZooKeeper) lockstest.Config {
 	return lockstest.Config{
 		Owned:       true,
 		Leased:      true,
-		SpuriousTry: true, // a gate may be passed in vain
-		Waiting:     func(l locks.TryLocker) int { return l.(*zklock.Lock).QueueLength() },
+		SpuriousTry: true, // another local attempt may be failing
+		Waiting:     func(l locks.TryLocker) int { return l.(*zklock.Mutex).QueueLength() },
 		Rounds:      20,
 		Settle:      10 * time.Millisecond,
 		Timeout:     30 * time.Second,
@@ -50,7 +50,7 @@ func TestLocksConform(t *testing.T) {
 				return kind.lock(open(tb, s.Addr()), fmt.Sprintf("/conform/%d", names.Add(1)))
 			}
 			cfg.Lose = func(l locks.TryLocker) {
-				path := l.(*zklock.Lock).Name()
+				path := l.(*zklock.Mutex).Name()
 				direct.clear(path + kind.dir)
 				if name == "ephemeral" {
 					direct.Delete(path, -1)
@@ -64,16 +64,16 @@ func TestLocksConform(t *testing.T) {
 func TestReadLocksConform(t *testing.T) {
 	s := testbed.StartZooKeeper(t)
 	direct := connect(t, s.Addr())
-	writers := make(map[locks.TryLocker]*zklock.Lock)
+	writers := make(map[locks.TryLocker]*zklock.Mutex)
 	cfg := conformance(s)
 	cfg.Reentrant = true
-	cfg.Waiting = nil // readers have no queue here
+	cfg.Waiting = nil // readers do not queue locally
 	cfg.New = func(tb testing.TB) locks.TryLocker {
-		rw := open(tb, s.Addr()).ReadWriteLocker(fmt.Sprintf("/conform/%d", names.Add(1)))
+		rw := open(tb, s.Addr()).RWMutex(fmt.Sprintf("/conform/%d", names.Add(1)))
 		writers[read(rw)] = write(rw)
 		return read(rw)
 	}
 	cfg.Exclusive = func(l locks.TryLocker) locks.TryLocker { return writers[l] }
-	cfg.Lose = func(l locks.TryLocker) { direct.clear(l.(*zklock.Lock).Name()) }
+	cfg.Lose = func(l locks.TryLocker) { direct.clear(l.(*zklock.Mutex).Name()) }
 	lockstest.TestTryLocker(t, cfg)
 }

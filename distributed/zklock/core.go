@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"sync"
 	"time"
 
@@ -13,32 +14,30 @@ import (
 	"github.com/jucgo/locks"
 )
 
-// core is what the stores of one client share: the session, and the one after it.
+// core is what all locks of a client share: the present session, and the loop that begins the
+// next one.
 type core struct {
 	servers []string
-	order   string        // the same, sorted
-	timeout time.Duration // asked for
+	order   string        // the same servers, sorted
+	timeout time.Duration // the session timeout to ask for
 	acl     []zk.ACL
 	auth    []credentials
+	dialer  func(ctx context.Context, network, address string) (net.Conn, error)
 	log     *slog.Logger
-	told    func(State)
+	onState func(State)
 
-	life  context.Context
-	end   context.CancelFunc
+	life  context.Context // until close; its cause is then locks.ErrClosed
+	end   context.CancelCauseFunc
 	beats chan struct{} // the state may have changed
 
-	mu       sync.Mutex
-	sess     *session      // the present one, if it was up at least once
-	failed   error         // why there is none, if that is for good or known
-	change   chan struct{} // closed when sess or failed changes
-	term     time.Duration // of the last session
-	shut     bool
-	wg       sync.WaitGroup // not added to when shut
-	stores   []*store
-	brief    context.Context // see patience
-	briefEnd time.Time
-
-	guards guards
+	mu     sync.Mutex
+	sess   *session      // the present session, once it was connected
+	failed error         // why the last session has ended, or the last attempt to connect has failed
+	change chan struct{} // closed when sess changes
+	term   time.Duration // the timeout of the last session
+	shut   bool
+	wg     sync.WaitGroup // not added to when shut
+	stores []*store
 }
 
 type credentials struct {
@@ -46,20 +45,18 @@ type credentials struct {
 	secret []byte
 }
 
-// quiet passes on what the ZooKeeper client has to say.
-type quiet struct{ log *slog.Logger }
+// debugLog passes the messages of the ZooKeeper client on. None of them contains credentials.
+type debugLog struct{ log *slog.Logger }
 
-func (q quiet) Printf(format string, args ...any) {
-	if q.log != nil {
-		q.log.Debug("zookeeper: " + fmt.Sprintf(format, args...))
+func (d debugLog) Printf(format string, args ...any) {
+	if d.log != nil {
+		d.log.Debug("zookeeper: " + fmt.Sprintf(format, args...))
 	}
 }
 
-// spawn runs f in a goroutine for which close waits. f must end when c.life does.
-func (c *core) spawn(f func()) { c.try(f) }
-
-// try is spawn, and reports whether it did: close may have begun to wait.
-func (c *core) try(f func()) bool {
+// spawn runs f in a goroutine for which close waits. f must end when c.life does. It reports
+// false, and does not run f, if close has begun to wait.
+func (c *core) spawn(f func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.shut {
@@ -68,11 +65,32 @@ func (c *core) try(f func()) bool {
 	return !c.shut
 }
 
+// pulse has the state looked at.
 func (c *core) pulse() {
 	select {
 	case c.beats <- struct{}{}:
 	default:
 	}
+}
+
+// fail notes why an attempt to connect has failed.
+func (c *core) fail(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.failed = err
+}
+
+// notConnected returns the error of a wait for a connection that ctx has ended.
+func (c *core) notConnected(ctx context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case errors.Is(context.Cause(ctx), locks.ErrClosed):
+		return locks.ErrClosed
+	case c.failed != nil:
+		return fmt.Errorf("%w: %v", errNotConnected, c.failed) // c.failed may match the error of a context
+	}
+	return errNotConnected
 }
 
 // set replaces the session. failed says why there is none.
@@ -93,7 +111,7 @@ func (c *core) run() {
 	for c.life.Err() == nil {
 		s, err := c.start()
 		if err == nil {
-			err = c.live(s)
+			err = c.keep(s)
 		}
 		c.set(nil, err)
 		if s != nil {
@@ -105,12 +123,10 @@ func (c *core) run() {
 	}
 }
 
-// looks is how often in a session timeout it is looked whether requests are answered.
-const looks = 24
-
-// live looks after s until it is over or the client is closed, and returns why.
-func (c *core) live(s *session) error {
-	defer c.spawnClose(s)
+// keep has the leader confirm s six times in a session timeout, until s is over or the client
+// is closed. It returns why s is over.
+func (c *core) keep(s *session) error {
+	defer c.disconnect(s)
 	select {
 	case <-s.ready:
 		c.set(s, nil)
@@ -118,36 +134,32 @@ func (c *core) live(s *session) error {
 	case <-c.life.Done():
 		s.end(locks.ErrClosed)
 	}
-	var asked time.Time // for a sign of life, the leader's
 	for {
 		term := s.term()
-		timer := time.NewTimer(max(term/looks, time.Millisecond))
+		timer := time.NewTimer(max(term/6, time.Millisecond))
 		select {
 		case <-timer.C:
-			now := time.Now()
-			s.unblock(now.Add(term/looks - term/3))
-			s.mu.Lock()
-			quiet := s.up && now.Sub(s.led) >= term/4 && now.Sub(asked) >= term/4
-			s.mu.Unlock()
-			if quiet {
-				asked = now
-				c.spawn(func() {
-					ctx, cancel := context.WithTimeout(c.life, s.term())
-					defer cancel()
-					s.sync(ctx, "/")
-				})
+			if !s.connected() {
+				continue
 			}
+			c.spawn(func() {
+				ctx, cancel := c.within(term)
+				defer cancel()
+				s.sync(ctx, "/")
+			})
 		case <-s.dead:
 			timer.Stop()
 			return s.over // set before dead was closed
 		case <-c.life.Done():
+			timer.Stop()
 			s.end(locks.ErrClosed)
 		}
 	}
 }
 
-// spawnClose closes s, with all of its nodes if the server can be reached.
-func (c *core) spawnClose(s *session) {
+// disconnect closes s in the background, or before it returns if the client is closed. If a
+// server can be reached, that deletes all nodes of s.
+func (c *core) disconnect(s *session) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -157,18 +169,16 @@ func (c *core) spawnClose(s *session) {
 		<-done
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if s.wire != nil {
-			s.wire.Close()
+		if s.link != nil {
+			s.link.Close()
 		}
 	}
-	if c.life.Err() != nil {
+	if c.life.Err() != nil || !c.spawn(wait) {
 		wait()
-	} else {
-		c.spawn(wait)
 	}
 }
 
-// drop has everybody lose what they hold by s.
+// drop ends all holds and restarts all waits that depend on s.
 func (c *core) drop(s *session, why error) {
 	c.mu.Lock()
 	stores := c.stores
@@ -182,7 +192,7 @@ func (c *core) drop(s *session, why error) {
 func (c *core) session(ctx context.Context) (*session, error) {
 	for {
 		c.mu.Lock()
-		s, failed, change := c.sess, c.failed, c.change
+		s, change := c.sess, c.change
 		c.mu.Unlock()
 		if s != nil {
 			if err := s.await(ctx); err == nil || ctx.Err() != nil {
@@ -194,15 +204,12 @@ func (c *core) session(ctx context.Context) (*session, error) {
 		select {
 		case <-change:
 		case <-ctx.Done():
-			if failed != nil {
-				return nil, fmt.Errorf("%w: %w", notConnected(ctx), failed)
-			}
-			return nil, notConnected(ctx)
+			return nil, c.notConnected(ctx)
 		}
 	}
 }
 
-// Term is for how long the present session lasts without a sign of life.
+// Term returns how long the present session lasts without an answer from the servers.
 func (c *core) Term() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -212,24 +219,14 @@ func (c *core) Term() time.Duration {
 	return c.term
 }
 
-// patience returns a context for what may take half of a session timeout from now, or an eighth more: one for all of such a
-// time, for a timer costs more than most requests do.
-func (c *core) patience() context.Context {
-	d := max(c.Term()/2, 10*time.Millisecond)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if left := time.Until(c.briefEnd); left < d || left > d+d/4 {
-		c.briefEnd = time.Now().Add(d + d/4)
-		ctx, cancel := context.WithDeadlineCause(c.life, c.briefEnd, errTimeout)
-		context.AfterFunc(ctx, cancel) // at its time, or with the client
-		c.brief = ctx
-	}
-	return c.brief
+// within returns a context that ends after d, or with the client.
+func (c *core) within(d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(c.life, max(d, 10*time.Millisecond), errNoAnswer)
 }
 
-// close ends the session, and waits for everybody at work here until ctx ends.
+// close ends the session, and waits for the client's goroutines until ctx ends.
 func (c *core) close(ctx context.Context) {
-	c.end()
+	c.end(locks.ErrClosed)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

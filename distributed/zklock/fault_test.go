@@ -8,10 +8,10 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -27,7 +27,7 @@ const (
 	short = 3 * time.Second
 )
 
-// states records what a client says of its session.
+// states records the states of a client's session.
 type states struct {
 	mu  sync.Mutex
 	all []zklock.State
@@ -47,10 +47,13 @@ func (s *states) seen() []zklock.State {
 	return slices.Clone(s.all)
 }
 
-func TestALossIsToldBeforeARivalGetsTheLockInEveryPhaseOfAPartition(t *testing.T) {
+func TestALossIsToldBeforeARivalGetsTheLock(t *testing.T) {
 	s := testbed.StartZooKeeper(t)
-	troubles := map[string]func(p *testbed.Proxy){"both directions": (*testbed.Proxy).Cut, "replies": (*testbed.Proxy).CutReplies,
-		"requests": (*testbed.Proxy).CutRequests}
+	troubles := map[string]func(p *testbed.Proxy){
+		"both directions": (*testbed.Proxy).Cut,
+		"replies":         (*testbed.Proxy).CutReplies,
+		"requests":        (*testbed.Proxy).CutRequests,
+	}
 	for name, trouble := range troubles {
 		for phase := range 3 {
 			t.Run(name+" in phase "+strconv.Itoa(phase), func(t *testing.T) {
@@ -59,13 +62,13 @@ func TestALossIsToldBeforeARivalGetsTheLockInEveryPhaseOfAPartition(t *testing.T
 				var told states
 				c := open(t, p.Addr(), timeout(short), told.option())
 				path := "/" + strings.ReplaceAll(t.Name(), "/", "-")
-				l, rival := c.Lock(path), open(t, s.Addr(), timeout(long)).Lock(path)
+				l, rival := c.Mutex(path), open(t, s.Addr(), timeout(long)).Mutex(path)
 				a, b := someone(), someone()
 				h := hold(t, l, a)
 				time.Sleep(time.Duration(phase) * short / 9) // renewals come each third
 				granted := make(chan time.Time, 1)
 				go func() {
-					defer close(granted) // nobody waits in vain if it fails
+					defer close(granted) // also after a failure
 					if assert.NoError(t, rival.LockContext(b)) {
 						granted <- time.Now()
 					}
@@ -75,7 +78,7 @@ func TestALossIsToldBeforeARivalGetsTheLockInEveryPhaseOfAPartition(t *testing.T
 				lost := time.Now()
 				require.ErrorIs(t, h.Err(), locks.ErrLost)
 				require.Contains(t, told.seen(), zklock.Suspect)
-				if name != "replies" { // as long as it hears of the client, the server keeps the session
+				if name != "replies" { // while the server hears from the client, it keeps the session
 					require.LessOrEqual(t, lost.Sub(<-granted), time.Duration(0), "overlap")
 				}
 				eventually(t, "Lost", func() bool { return c.State() == zklock.Lost })
@@ -100,12 +103,12 @@ func TestAPartitionThatEndsInTimeLosesNothing(t *testing.T) {
 	s := testbed.StartZooKeeper(t)
 	p := testbed.NewProxy(t, s.Addr())
 	c := open(t, p.Addr(), timeout(long))
-	l, other := c.Lock("it"), open(t, s.Addr()).Lock("other")
+	l, other := c.Mutex("it"), open(t, s.Addr()).Mutex("other")
 	a, b := someone(), someone()
 	h := hold(t, l, a)
 	hold(t, other, b)
 	got := make(chan error, 1)
-	go func() { got <- c.Lock("other").LockContext(a) }()
+	go func() { got <- c.Mutex("other").LockContext(a) }()
 	connect(t, s.Addr()).queued("/other", 2)
 	for range 3 {
 		p.Refuse()
@@ -115,14 +118,14 @@ func TestAPartitionThatEndsInTimeLosesNothing(t *testing.T) {
 	}
 	require.NoError(t, h.Err())
 	p.Refuse()
-	require.NoError(t, other.UnlockContext(b)) // nobody hears of it
+	require.NoError(t, other.UnlockContext(b)) // while the waiter is not connected
 	p.Heal()
 	require.NoError(t, <-got)
-	require.NoError(t, c.Lock("other").UnlockContext(a))
+	require.NoError(t, c.Mutex("other").UnlockContext(a))
 	require.NoError(t, l.UnlockContext(a))
 }
 
-func TestAHoldMovesToAnotherServerOfTheEnsembleAndSurvivesTheDeathOfTheLeader(t *testing.T) {
+func TestAHoldSurvivesTheDeathOfTheLeader(t *testing.T) {
 	servers := testbed.StartZooKeepers(t, 3)
 	var proxies []*testbed.Proxy
 	var addrs, direct []string
@@ -131,14 +134,14 @@ func TestAHoldMovesToAnotherServerOfTheEnsembleAndSurvivesTheDeathOfTheLeader(t 
 		proxies, addrs, direct = append(proxies, p), append(addrs, p.Addr()), append(direct, s.Addr())
 	}
 	c, rival := openAll(t, addrs, timeout(12*time.Second)), openAll(t, direct, timeout(12*time.Second))
-	l, waiter := c.Lock("it"), rival.Lock("it")
+	l, waiter := c.Mutex("it"), rival.Mutex("it")
 	a, b := someone(), someone()
 	h := hold(t, l, a)
 
-	// One proxy after the other: that of its connection is among them.
+	// One of the proxies has the client's connection.
 	for _, p := range proxies {
 		p.Refuse()
-		time.Sleep(50 * time.Millisecond) // it finds another one
+		time.Sleep(50 * time.Millisecond) // it connects to another server
 		require.NoError(t, h.Extend(a, time.Minute), "it works there")
 		p.Heal()
 	}
@@ -177,7 +180,7 @@ func TestALostReplyOfAnAcquisitionLeavesOneNode(t *testing.T) {
 			p := testbed.NewProxy(t, s.Addr())
 			l := kind.lock(open(t, p.Addr(), timeout(6*time.Second)), "/node-"+name)
 			a := someone()
-			hold(t, l, a) // so that its directory is there
+			hold(t, l, a) // makes the directory
 			require.NoError(t, l.UnlockContext(a))
 			p.DropReply(text[name], 1)
 			h := hold(t, l, a)
@@ -194,13 +197,13 @@ func TestALostReplyOfAnAcquisitionLeavesOneNode(t *testing.T) {
 	}
 }
 
-func TestANodeOfAnEarlierSessionIsNotTakenForOnesOwn(t *testing.T) {
+func TestANodeOfAnEarlierSessionIsNotUsed(t *testing.T) {
 	t.Parallel()
 	s := testbed.StartZooKeeper(t)
 	direct := connect(t, s.Addr())
 	p := testbed.NewProxy(t, s.Addr())
 	c := open(t, p.Addr(), timeout(2*short))
-	l := c.Lock("it")
+	l := c.Mutex("it")
 	got := make(chan error, 1)
 	a := someone()
 	hold(t, l, a)
@@ -212,7 +215,7 @@ func TestANodeOfAnEarlierSessionIsNotTakenForOnesOwn(t *testing.T) {
 	p.Refuse()
 	direct.queued("/it", 0)
 	p.Heal()
-	if err := <-got; err != nil { // it had no connection for too long
+	if err := <-got; err != nil { // it was not connected for half of the session timeout
 		require.NoError(t, l.LockContext(a))
 	}
 	names := direct.list("/it")
@@ -227,7 +230,7 @@ func TestANodeThatCouldNotBeDeletedIsDeletedLater(t *testing.T) {
 	s := testbed.StartZooKeeper(t)
 	direct := connect(t, s.Addr())
 	p := testbed.NewProxy(t, s.Addr())
-	l := open(t, p.Addr(), timeout(long)).Lock("it")
+	l := open(t, p.Addr(), timeout(long)).Mutex("it")
 	a := someone()
 	hold(t, l, a)
 	p.Refuse()
@@ -239,13 +242,13 @@ func TestANodeThatCouldNotBeDeletedIsDeletedLater(t *testing.T) {
 	require.NoError(t, l.UnlockContext(a))
 }
 
-func TestALossOfWhichTheSessionKnowsNothingLeavesNoNode(t *testing.T) {
+func TestALossBeforeTheSessionsEndLeavesNoNode(t *testing.T) {
 	t.Parallel()
 	s := testbed.StartZooKeeper(t)
 	direct := connect(t, s.Addr())
 	p := testbed.NewProxy(t, s.Addr())
-	// It counts less of the session timeout than it could.
-	l := open(t, p.Addr(), timeout(16*time.Second), zklock.WithMargin(7*time.Second)).Lock("it")
+	// The holder is told long before the server ends the session.
+	l := open(t, p.Addr(), timeout(16*time.Second), zklock.WithMargin(7*time.Second)).Mutex("it")
 	a := someone()
 	h := hold(t, l, a)
 	p.Refuse()
@@ -256,11 +259,11 @@ func TestALossOfWhichTheSessionKnowsNothingLeavesNoNode(t *testing.T) {
 	require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
 }
 
-func TestAContainerThatWasReapedIsMadeAnewAndTokensGrow(t *testing.T) {
+func TestARemovedContainerIsMadeAnewAndTokensGrow(t *testing.T) {
 	t.Parallel()
 	s := testbed.StartZooKeeper(t)
 	direct := connect(t, s.Addr())
-	l := open(t, s.Addr()).Lock("/deep/down/it")
+	l := open(t, s.Addr()).Mutex("/deep/down/it")
 	a := someone()
 	last := uint64(0)
 	for range 2 {
@@ -278,38 +281,58 @@ func TestAContainerThatWasReapedIsMadeAnewAndTokensGrow(t *testing.T) {
 	}
 }
 
-func TestAContainerThatIsReapedAllTheTimeDoesNotMatter(t *testing.T) {
+func TestAContainerMayBeRemovedBetweenAnyTwoRequests(t *testing.T) {
 	t.Parallel()
 	s := testbed.StartZooKeeper(t)
 	direct := connect(t, s.Addr())
-	c := open(t, s.Addr())
+	dirs := []string{"/deep", "/deep/down"}
+	for name := range kinds {
+		if name != "ephemeral" { // its node is no directory
+			dirs = append(dirs, "/deep/down/"+name, "/deep/down/"+name+"/locks", "/deep/down/"+name+"/leases")
+		}
+	}
+	slices.SortFunc(dirs, func(a, b string) int { return strings.Compare(b, a) }) // the lower ones first
 	stop := make(chan struct{})
-	var wg sync.WaitGroup
-	wg.Go(func() {
+	var reaper, wg sync.WaitGroup
+	var removed atomic.Int32
+	reaper.Go(func() {
 		for {
 			select {
 			case <-stop:
 				return
 			default:
-				direct.Delete("/it/locks", -1)
-				direct.Delete("/it/leases", -1)
-				direct.Delete("/it", -1)
+			}
+			for _, dir := range dirs {
+				if direct.Delete(dir, -1) == nil {
+					removed.Add(1)
+				}
 			}
 		}
 	})
-	for _, name := range []string{"mutex", "semaphore"} {
-		l := kinds[name].lock(c, "/it")
-		for range 30 {
+	for name, kind := range kinds {
+		one, two := kind.lock(open(t, s.Addr()), "/deep/down/"+name), kind.lock(open(t, s.Addr()), "/deep/down/"+name)
+		for _, l := range []*zklock.Mutex{one, two} {
 			a := someone()
-			require.NoError(t, l.LockContext(a))
-			require.NoError(t, l.UnlockContext(a))
+			wg.Go(func() {
+				for range 20 {
+					assert.NoError(t, l.LockContext(a), name)
+					assert.NoError(t, l.UnlockContext(a), name)
+					ok, err := l.TryLockContext(a)
+					assert.NoError(t, err, name)
+					if ok {
+						assert.NoError(t, l.UnlockContext(a), name)
+					}
+				}
+			})
 		}
 	}
-	close(stop)
 	wg.Wait()
+	close(stop)
+	reaper.Wait()
+	require.NotZero(t, removed.Load())
 }
 
-func TestTheLocksOfAKilledProcessAreFreeWithItsSession(t *testing.T) {
+func TestAKilledProcessFreesItsLocksWithItsSession(t *testing.T) {
 	s := testbed.StartZooKeeper(t)
 	for name, kind := range kinds {
 		t.Run(name, func(t *testing.T) {
@@ -332,14 +355,14 @@ func TestTheLocksOfAKilledProcessAreFreeWithItsSession(t *testing.T) {
 	}
 }
 
-func TestAProcessThatWasPausedKnowsOfItsLossAtOnce(t *testing.T) {
+func TestAPausedProcessKnowsOfItsLossAtOnce(t *testing.T) {
 	t.Parallel()
 	s := testbed.StartZooKeeper(t)
 	p := testbed.Child(t, "hold", s.Addr(), short.String(), "mutex", "/it")
 	token, err := strconv.ParseUint(p.Line(), 10, 64)
 	require.NoError(t, err)
 	p.Pause()
-	l := open(t, s.Addr()).Lock("it")
+	l := open(t, s.Addr()).Mutex("it")
 	a := someone()
 	h := hold(t, l, a)
 	require.Greater(t, h.Token(), token, "a resource that looks refuses the old one")
@@ -396,7 +419,7 @@ func TestACancelledWaiterReturnsAtOnceWithoutAServer(t *testing.T) {
 	s := testbed.StartZooKeeper(t)
 	p := testbed.NewProxy(t, s.Addr())
 	direct := connect(t, s.Addr())
-	l := open(t, p.Addr(), timeout(long)).Lock("it")
+	l := open(t, p.Addr(), timeout(long)).Mutex("it")
 	a := someone()
 	hold(t, l, a)
 	require.NoError(t, l.UnlockContext(a))
@@ -414,12 +437,12 @@ func TestACancelledWaiterReturnsAtOnceWithoutAServer(t *testing.T) {
 	direct.queued("/it", 0)
 }
 
-func TestAnAnswerThatComesLongAfterItsWaiterHasGoneLeavesNothing(t *testing.T) {
+func TestALateAnswerToACancelledCallLeavesNothing(t *testing.T) {
 	s := testbed.StartZooKeeper(t)
 	for name, kind := range kinds {
-		for how, acquire := range map[string]func(l *zklock.Lock, ctx context.Context) error{
-			"wait": (*zklock.Lock).LockContext,
-			"try": func(l *zklock.Lock, ctx context.Context) error {
+		for how, acquire := range map[string]func(l *zklock.Mutex, ctx context.Context) error{
+			"wait": (*zklock.Mutex).LockContext,
+			"try": func(l *zklock.Mutex, ctx context.Context) error {
 				_, err := l.TryLockContext(ctx)
 				return err
 			},
@@ -445,15 +468,18 @@ func TestAnAnswerThatComesLongAfterItsWaiterHasGoneLeavesNothing(t *testing.T) {
 						return err == nil && there && (name == "ephemeral" || st.NumChildren > 0)
 					})
 				} else {
-					time.Sleep(50 * time.Millisecond) // at whatever point it is
+					time.Sleep(50 * time.Millisecond) // at some point between the requests
 				}
 				cancel()
 				require.ErrorIs(t, <-got, context.Canceled)
 				free := func() bool {
 					there, _, err := direct.Exists(path)
-					return err == nil && (name != "ephemeral" && len(direct.list(path+kind.dir))+len(direct.list(path+"/locks")) == 0 || !there)
+					if name != "ephemeral" {
+						there = len(direct.list(path+kind.dir))+len(direct.list(path+"/locks")) > 0
+					}
+					return err == nil && !there
 				}
-				time.Sleep(time.Second) // what is late has come by then
+				time.Sleep(time.Second) // longer than the delay of three answers
 				eventually(t, "an empty lock", free)
 				p.Heal()
 				require.NoError(t, l.LockContext(a))
@@ -464,13 +490,13 @@ func TestAnAnswerThatComesLongAfterItsWaiterHasGoneLeavesNothing(t *testing.T) {
 	}
 }
 
-// As on a machine with more to do than it can: the answers come some time after those who asked have gone, or just then.
-func TestReadersAndWritersWhoGiveUpWhenAnswersAreLateLeaveNothing(t *testing.T) {
+// Answers come at the moment when a call is given up, or some time later, as on a busy machine.
+func TestReadersAndWritersThatGiveUpLeaveNothing(t *testing.T) {
 	t.Parallel()
 	s := testbed.StartZooKeeper(t)
 	direct := connect(t, s.Addr())
 	p := testbed.NewProxy(t, s.Addr())
-	rw := open(t, p.Addr(), timeout(long)).ReadWriteLocker("it")
+	rw := open(t, p.Addr(), timeout(long)).RWMutex("it")
 	var wg sync.WaitGroup
 	for g := range 8 {
 		wg.Go(func() {
@@ -480,7 +506,7 @@ func TestReadersAndWritersWhoGiveUpWhenAnswersAreLateLeaveNothing(t *testing.T) 
 					l = write(rw)
 				}
 				if g == 0 {
-					p.Delay(rand.N(80 * time.Millisecond)) // more and less than it takes until nobody waits for an answer
+					p.Delay(rand.N(80 * time.Millisecond)) // more and less than an abandoned call waits
 				}
 				ctx, cancel := context.WithTimeout(someone(), rand.N(200*time.Millisecond))
 				if l.LockContext(ctx) == nil {
@@ -494,7 +520,7 @@ func TestReadersAndWritersWhoGiveUpWhenAnswersAreLateLeaveNothing(t *testing.T) 
 	p.Heal()
 	direct.queued("/it", 0)
 	a := someone()
-	for _, l := range []*zklock.Lock{write(rw), read(rw)} {
+	for _, l := range []*zklock.Mutex{write(rw), read(rw)} {
 		hold(t, l, a)
 		require.NoError(t, l.UnlockContext(a))
 	}
@@ -505,7 +531,7 @@ func TestCloseEndsHoldsAndWaiters(t *testing.T) {
 	s := testbed.StartZooKeeper(t)
 	direct := connect(t, s.Addr())
 	c := open(t, s.Addr(), timeout(long))
-	other, a := open(t, s.Addr()).Lock("other"), someone()
+	other, a := open(t, s.Addr()).Mutex("other"), someone()
 	hold(t, other, a)
 	var holds []locks.Hold
 	for name, kind := range kinds {
@@ -513,8 +539,8 @@ func TestCloseEndsHoldsAndWaiters(t *testing.T) {
 	}
 	var wg sync.WaitGroup
 	for range 3 {
-		wg.Go(func() { assert.ErrorIs(t, c.Lock("mutex").LockContext(someone()), locks.ErrClosed) })
-		wg.Go(func() { assert.ErrorIs(t, c.Lock("other").LockContext(someone()), locks.ErrClosed) })
+		wg.Go(func() { assert.ErrorIs(t, c.Mutex("mutex").LockContext(someone()), locks.ErrClosed) })
+		wg.Go(func() { assert.ErrorIs(t, c.Mutex("other").LockContext(someone()), locks.ErrClosed) })
 	}
 	direct.queued("/other", 2)
 	require.NoError(t, c.Close(background))
@@ -537,7 +563,7 @@ func TestCloseDoesNotWaitForAServerThatIsGone(t *testing.T) {
 	s := testbed.StartZooKeeper(t)
 	p := testbed.NewProxy(t, s.Addr())
 	c := open(t, p.Addr(), timeout(long))
-	hold(t, c.Lock("it"), someone())
+	hold(t, c.Mutex("it"), someone())
 	p.Cut()
 	ctx, cancel := context.WithTimeout(background, 200*time.Millisecond)
 	defer cancel()
@@ -575,28 +601,7 @@ func TestWithoutAServerThereIsNoClient(t *testing.T) {
 	require.Less(t, time.Since(began), 5*time.Second)
 }
 
-func TestCredentialsAreUsedAndNotTold(t *testing.T) {
-	t.Parallel()
-	s := testbed.StartZooKeeper(t)
-	p := testbed.NewProxy(t, s.Addr())
-	acl := zklock.WithACL(zk.DigestACL(zk.PermAll, "user", "secret"))
-	c := open(t, p.Addr(), acl, zklock.WithAuth("digest", []byte("user:secret")))
-	a := someone()
-	require.NoError(t, c.Lock("it").LockContext(a))
-	p.Reset()
-	require.NoError(t, c.Lock("it").UnlockContext(a))
-	require.NoError(t, c.Lock("it").LockContext(a), "so that its directory stays")
-	stranger := open(t, s.Addr(), zklock.WithAuth("digest", []byte("user:guess")))
-	err := stranger.Lock("it").LockContext(someone())
-	require.ErrorIs(t, err, zk.ErrNoAuth)
-	require.NotContains(t, err.Error(), "guess")
-	require.NoError(t, c.Lock("it").UnlockContext(a))
-	_, err = zklock.New(background, []string{s.Addr()}, zklock.WithAuth("nosuch", []byte("secret")))
-	require.ErrorIs(t, err, zk.ErrAuthFailed)
-	require.NotContains(t, err.Error(), "secret")
-}
-
-func TestAWaiterMovesToAnotherServerOfTheEnsembleAndMissesNothing(t *testing.T) {
+func TestAWaiterMovesToAnotherServerAndMissesNothing(t *testing.T) {
 	servers := testbed.StartZooKeepers(t, 3)
 	var proxies []*testbed.Proxy
 	var addrs []string
@@ -604,10 +609,10 @@ func TestAWaiterMovesToAnotherServerOfTheEnsembleAndMissesNothing(t *testing.T) 
 		p := testbed.NewProxy(t, s.Addr())
 		proxies, addrs = append(proxies, p), append(addrs, p.Addr())
 	}
-	seldom := zklock.WithLease(lease.WithPoll(time.Hour)) // so that it is a watch that tells
-	holder, c := open(t, servers[0].Addr(), timeout(long)).Lock("it"), openAll(t, addrs, timeout(long), seldom)
+	seldom := zklock.WithLeaseOptions(lease.WithPoll(time.Hour)) // only a watch wakes the waiter
+	holder, c := open(t, servers[0].Addr(), timeout(long)).Mutex("it"), openAll(t, addrs, timeout(long), seldom)
 	look := connect(t, servers[0].Addr())
-	l, a, b := c.Lock("it"), someone(), someone()
+	l, a, b := c.Mutex("it"), someone(), someone()
 	for i := range 6 {
 		before := hold(t, holder, a).Token()
 		got := make(chan error, 1)
@@ -616,10 +621,11 @@ func TestAWaiterMovesToAnotherServerOfTheEnsembleAndMissesNothing(t *testing.T) 
 		serving := slices.IndexFunc(proxies, func(p *testbed.Proxy) bool { return p.Connections() > 0 })
 		require.GreaterOrEqual(t, serving, 0)
 		proxies[serving].Refuse()
-		if i%2 == 0 { // it moves first; else it hears of the release where it comes to
+		if i%2 == 0 { // it moves before the release, else during it
 			eventually(t, "another server", func() bool {
-				return slices.ContainsFunc(proxies, func(p *testbed.Proxy) bool { return p != proxies[serving] && p.Connections() > 0 }) &&
-					c.State() == zklock.Held
+				return c.State() == zklock.Held && slices.ContainsFunc(proxies, func(p *testbed.Proxy) bool {
+					return p != proxies[serving] && p.Connections() > 0
+				})
 			})
 		}
 		require.NoError(t, holder.UnlockContext(a))
@@ -640,12 +646,15 @@ func TestAWaiterMovesToAnotherServerOfTheEnsembleAndMissesNothing(t *testing.T) 
 func TestARestartOfTheServerEndsNeitherHoldsNorWaits(t *testing.T) {
 	t.Parallel()
 	s := testbed.StartZooKeeper(t)
-	l, waiter := open(t, s.Addr(), timeout(30*time.Second)).Lock("it"), open(t, s.Addr(), timeout(30*time.Second)).Lock("it")
+	mutex := func() *zklock.Mutex { return open(t, s.Addr(), timeout(30*time.Second)).Mutex("it") }
+	l, waiter := mutex(), mutex()
 	a, b := someone(), someone()
 	h := hold(t, l, a)
+	direct := connect(t, s.Addr())
+	first := direct.list("/it")[0]
 	got := make(chan error, 1)
 	go func() { got <- waiter.LockContext(b) }()
-	connect(t, s.Addr()).queued("/it", 2)
+	direct.watched(s, "/it/"+first, 2)
 	s.Kill()
 	s.Restart()
 	eventually(t, "service", func() bool { return h.Extend(a, time.Minute) == nil })
@@ -660,4 +669,31 @@ func TestARestartOfTheServerEndsNeitherHoldsNorWaits(t *testing.T) {
 	require.NoError(t, err)
 	require.Greater(t, next.Token(), h.Token())
 	require.NoError(t, waiter.UnlockContext(b))
+}
+
+func TestAWaiterOutlastsItsSession(t *testing.T) {
+	t.Parallel()
+	s := testbed.StartZooKeeper(t)
+	direct := connect(t, s.Addr())
+	p := testbed.NewProxy(t, s.Addr())
+	holder, a := open(t, s.Addr()).Mutex("it"), someone()
+	hold(t, holder, a)
+	first := direct.list("/it")[0]
+	often := zklock.WithLeaseOptions(lease.WithPoll(50 * time.Millisecond))
+	c, b := open(t, p.Addr(), timeout(short), often), someone()
+	got := make(chan error, 1)
+	go func() { got <- c.Mutex("it").LockContext(b) }()
+	direct.watched(s, "/it/"+first, 2)
+	p.Refuse()
+	direct.queued("/it", 1) // its node has gone with its session
+	select {
+	case err := <-got:
+		t.Fatalf("it waits no more: %v", err)
+	case <-time.After(short): // its requests fail after half of that
+	}
+	p.Heal()
+	direct.queued("/it", 2)
+	require.NoError(t, holder.UnlockContext(a))
+	require.NoError(t, <-got)
+	require.NoError(t, c.Mutex("it").UnlockContext(b))
 }

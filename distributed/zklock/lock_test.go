@@ -53,12 +53,12 @@ func TestNodesHaveCuratorsForm(t *testing.T) {
 func TestWaitersGetTheLockInTheOrderOfTheirNodes(t *testing.T) {
 	s := testbed.StartZooKeeper(t)
 	direct := connect(t, s.Addr())
-	holder, a := open(t, s.Addr()).Lock("it"), someone()
+	holder, a := open(t, s.Addr()).Mutex("it"), someone()
 	hold(t, holder, a)
 	var order []int
 	var wg sync.WaitGroup
 	for i := range 10 {
-		l, b := open(t, s.Addr()).Lock("it"), someone()
+		l, b := open(t, s.Addr()).Mutex("it"), someone()
 		wg.Go(func() {
 			assert.NoError(t, l.LockContext(b))
 			order = append(order, i)
@@ -71,7 +71,7 @@ func TestWaitersGetTheLockInTheOrderOfTheirNodes(t *testing.T) {
 	require.Equal(t, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, order)
 }
 
-// count returns one of the server's own figures.
+// count returns one of the figures that the server counts.
 func count(t testing.TB, s *testbed.ZooKeeper, figure string) int {
 	t.Helper()
 	for line := range strings.Lines(s.Ask("mntr")) {
@@ -85,29 +85,30 @@ func count(t testing.TB, s *testbed.ZooKeeper, figure string) int {
 	return 0
 }
 
-// wakeUps returns how many watches a server has told of deleted nodes.
+// wakeUps returns how many watches a server has fired for deleted nodes.
 func wakeUps(t testing.TB, s *testbed.ZooKeeper) int {
 	t.Helper()
 	return count(t, s, "zk_sum_node_deleted_watch_count")
 }
 
-func TestALockThatIsFreeTakesTwoWritesAndOneQuestion(t *testing.T) {
+func TestAFreeLockTakesTwoWritesAndTwoQuestions(t *testing.T) {
 	s := testbed.StartZooKeeper(t)
-	l := open(t, s.Addr()).Lock("it")
+	// A directory that is no container is not removed when it is empty.
+	_, err := connect(t, s.Addr()).Create("/it", nil, 0, zk.WorldACL(zk.PermAll))
+	require.NoError(t, err)
+	l := open(t, s.Addr(), timeout(long)).Mutex("it")
 	hold(t, l, background)
 	require.NoError(t, l.UnlockContext(background))
-	_, err := connect(t, s.Addr()).Create("/it/something", nil, 0, zk.WorldACL(zk.PermAll)) // or it is reaped
-	require.NoError(t, err)
 	const n = 40
 	writes, questions := count(t, s, "zk_cnt_updatelatency"), count(t, s, "zk_cnt_readlatency")
 	for range n {
 		require.NoError(t, l.LockContext(background))
 		require.NoError(t, l.UnlockContext(background))
 	}
-	require.Equal(t, 2*n, count(t, s, "zk_cnt_updatelatency")-writes)
+	require.Equal(t, 2*n, count(t, s, "zk_cnt_updatelatency")-writes, "create, delete")
 	questions = count(t, s, "zk_cnt_readlatency") - questions
-	require.GreaterOrEqual(t, questions, n)
-	require.Less(t, questions, n+n/4, "a few more, if it was held for long")
+	require.GreaterOrEqual(t, questions, 2*n, "children, get")
+	require.Less(t, questions, 2*n+n/4, "a few more that confirm the session")
 }
 
 // watchesOf returns how many watches a server has.
@@ -118,7 +119,7 @@ func watchesOf(s *testbed.ZooKeeper) (n int) {
 	return n
 }
 
-func TestAReleaseWakesOneOfAHundredAndOfAnEphemeralLockAll(t *testing.T) {
+func TestAReleaseWakesOneWaiterOfAHundred(t *testing.T) {
 	const n = 100
 	for name, want := range map[string]int{"mutex": 1, "ephemeral": n} {
 		t.Run(name, func(t *testing.T) {
@@ -145,7 +146,7 @@ func TestAReleaseWakesOneOfAHundredAndOfAnEphemeralLockAll(t *testing.T) {
 			})
 			before := wakeUps(t, s)
 			require.NoError(t, holder.UnlockContext(a))
-			// The holder has a watch of its own node, to hear of its loss: one more.
+			// The holder watches its own node, to hear of its loss: one more.
 			eventually(t, "the next one", func() bool {
 				found := false
 				got.Range(func(any, any) bool { found = true; return false })
@@ -161,17 +162,17 @@ func TestAReleaseWakesOneOfAHundredAndOfAnEphemeralLockAll(t *testing.T) {
 	}
 }
 
-// watches is how many watches n waiters and a holder have: the holder, and who is next in a queue, of its own node; each waiter of its
-// predecessor or the one node; and one for each client.
+// watches is how many watches n waiters and a holder have. Each client has one. The holder has
+// one of its own node, and each waiter one of the node before, or of the single node.
 var watches = map[string]func(n int) int{
-	"mutex":     func(n int) int { return 2 + n + (n + 1) },
-	"ephemeral": func(n int) int { return 1 + n + (n + 1) },
+	"mutex":     func(n int) int { return 1 + n + (n + 1) },
+	"ephemeral": func(n int) int { return (n + 1) + (n + 1) },
 }
 
-func TestAWriterMayReadAndStaysAReaderAheadOfOtherWriters(t *testing.T) {
+func TestAWriterBecomesAReaderAheadOfOtherWriters(t *testing.T) {
 	s := testbed.StartZooKeeper(t)
 	direct := connect(t, s.Addr())
-	rw, other := open(t, s.Addr()).ReadWriteLocker("it"), open(t, s.Addr()).ReadWriteLocker("it")
+	rw, other := open(t, s.Addr()).RWMutex("it"), open(t, s.Addr()).RWMutex("it")
 	a, b := someone(), someone()
 	require.NoError(t, write(rw).LockContext(a))
 	got := make(chan error, 1)
@@ -207,7 +208,7 @@ func TestAWriterMayReadAndStaysAReaderAheadOfOtherWriters(t *testing.T) {
 func TestReadersEnterTogetherAndInTheOrderOfTheQueue(t *testing.T) {
 	s := testbed.StartZooKeeper(t)
 	direct := connect(t, s.Addr())
-	rw := func() *zklock.RWLock { return open(t, s.Addr()).ReadWriteLocker("it") }
+	rw := func() *zklock.RWMutex { return open(t, s.Addr()).RWMutex("it") }
 	first, second, third := rw(), rw(), rw()
 	a, b, c := someone(), someone(), someone()
 	require.NoError(t, read(first).LockContext(a))
@@ -235,41 +236,41 @@ func TestAHolderIsAskedToGiveItsLockBack(t *testing.T) {
 	direct := connect(t, s.Addr())
 	c, other := open(t, s.Addr()), open(t, s.Addr())
 	asked := make(chan uint64, 8)
-	l := c.Lock("it", zklock.Revocable(func(token uint64) { asked <- token }))
-	require.NoError(t, other.Lock("it").Revoke(background), "nobody holds it")
+	l := c.Mutex("it", zklock.Revocable(func(token uint64) { asked <- token }))
+	require.NoError(t, other.Mutex("it").Revoke(background), "nobody holds it")
 	a := someone()
 	h := hold(t, l, a)
 	data, _, err := direct.Get("/it/" + direct.list("/it")[0])
 	require.NoError(t, err)
 	require.Empty(t, data)
-	require.NoError(t, other.Lock("it").Revoke(background))
+	require.NoError(t, other.Mutex("it").Revoke(background))
 	require.Equal(t, h.Token(), <-asked)
 	data, _, err = direct.Get("/it/" + direct.list("/it")[0])
 	require.NoError(t, err)
 	require.Equal(t, "__REVOKE__", string(data))
 	require.NoError(t, h.Err(), "nothing is taken away")
-	require.NoError(t, other.Lock("it").Revoke(background))
+	require.NoError(t, other.Mutex("it").Revoke(background))
 	direct.clear("/it")
-	<-h.Lost() // it is heard of after another change too
+	<-h.Lost() // the watch is set again after the revocation
 	require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
 	require.Empty(t, asked, "asked once")
 
 	// All readers, and not the writer behind them.
-	rw := c.ReadWriteLocker("rw", zklock.Revocable(func(token uint64) { asked <- token }))
+	rw := c.RWMutex("rw", zklock.Revocable(func(token uint64) { asked <- token }))
 	b, w := someone(), someone()
 	one, two := hold(t, read(rw), a), hold(t, read(rw), b)
 	got := make(chan error, 1)
 	go func() { got <- write(rw).LockContext(w) }()
 	direct.queued("/rw", 3)
-	require.NoError(t, write(other.ReadWriteLocker("rw")).Revoke(background))
+	require.NoError(t, write(other.RWMutex("rw")).Revoke(background))
 	require.ElementsMatch(t, []uint64{one.Token(), two.Token()}, []uint64{<-asked, <-asked})
 	require.NoError(t, read(rw).UnlockContext(a))
 	require.NoError(t, read(rw).UnlockContext(b))
 	require.NoError(t, <-got)
 	require.NoError(t, write(rw).UnlockContext(w))
 	require.Empty(t, asked)
-	require.ErrorIs(t, c.SemaphoreLocker("s").Revoke(background), errors.ErrUnsupported)
-	require.ErrorIs(t, c.EphemeralLocker("e").Revoke(background), errors.ErrUnsupported)
+	require.ErrorIs(t, c.SemaphoreMutex("s").Revoke(background), errors.ErrUnsupported)
+	require.ErrorIs(t, c.EphemeralMutex("e").Revoke(background), errors.ErrUnsupported)
 }
 
 func TestTheDeletionOfItsNodeIsALossAtOnce(t *testing.T) {
@@ -284,7 +285,7 @@ func TestTheDeletionOfItsNodeIsALossAtOnce(t *testing.T) {
 		direct.clear("/" + name + kind.dir)
 		select {
 		case <-h.Lost():
-		case <-time.After(10 * time.Second): // the renewal comes after twenty
+		case <-time.After(10 * time.Second): // the renewal comes after 20 s
 			t.Fatal("it did not hear of it")
 		}
 		require.ErrorIs(t, h.Err(), zk.ErrNoNode)
@@ -297,7 +298,7 @@ func TestTheDeletionOfItsNodeIsALossAtOnce(t *testing.T) {
 func TestAWaiterWhoseNodeIsDeletedQueuesAnew(t *testing.T) {
 	s := testbed.StartZooKeeper(t)
 	direct := connect(t, s.Addr())
-	holder, l := open(t, s.Addr()).Lock("it"), open(t, s.Addr()).Lock("it")
+	holder, l := open(t, s.Addr()).Mutex("it"), open(t, s.Addr()).Mutex("it")
 	a, b := someone(), someone()
 	hold(t, holder, a)
 	first := direct.list("/it")[0]
@@ -315,7 +316,7 @@ func TestAWaiterWhoseNodeIsDeletedQueuesAnew(t *testing.T) {
 	require.NoError(t, l.UnlockContext(b))
 }
 
-func TestWhatIsNoNodeOfALockIsIgnoredAndWhatIsAnotherLockIsForeign(t *testing.T) {
+func TestUnknownNodesAreIgnoredAndOtherLocksAreForeign(t *testing.T) {
 	s := testbed.StartZooKeeper(t)
 	direct := connect(t, s.Addr())
 	c := open(t, s.Addr())
@@ -323,21 +324,23 @@ func TestWhatIsNoNodeOfALockIsIgnoredAndWhatIsAnotherLockIsForeign(t *testing.T)
 		_, err := direct.Create(path, []byte("data"), flags, zk.WorldACL(zk.PermAll))
 		require.NoError(t, err, path)
 	}
-	for _, dir := range []string{"/it", "/it/!", "/it/lock-x", "/it/foo", "/s", "/s/leases", "/s/leases/other", "/rw", "/rw/foo"} {
+	for _, dir := range []string{
+		"/it", "/it/!", "/it/lock-x", "/it/foo", "/s", "/s/leases", "/s/leases/other", "/rw", "/rw/foo",
+	} {
 		make(dir, 0)
 	}
 	a := someone()
-	for _, l := range []*zklock.Lock{c.Lock("it"), c.SemaphoreLocker("s"), write(c.ReadWriteLocker("rw")), read(c.ReadWriteLocker("rw"))} {
+	rw := c.RWMutex("rw")
+	for _, l := range []*zklock.Mutex{c.Mutex("it"), c.SemaphoreMutex("s"), write(rw), read(rw)} {
 		require.NoError(t, l.LockContext(a))
 		require.NoError(t, l.UnlockContext(a))
 	}
 	make("/it/_c_x-__READ__0000000001", 0)
 	make("/rw/lock-0000000001", 0)
 	make("/node", zk.FlagEphemeral)
-	rw := c.ReadWriteLocker("rw")
-	for i, l := range []*zklock.Lock{c.Lock("it"), write(rw), read(rw), c.Lock("node"), c.EphemeralLocker("it")} {
+	for i, l := range []*zklock.Mutex{c.Mutex("it"), write(rw), read(rw), c.Mutex("node"), c.EphemeralMutex("it")} {
 		require.ErrorIs(t, l.LockContext(a), locks.ErrForeign, i)
-		eventually(t, "the refusal of a try", func() bool { // which has nothing to say while the former is being undone
+		eventually(t, "the refusal of a try", func() bool { // false while the former attempt is being undone
 			ok, err := l.TryLockContext(a)
 			require.False(t, ok)
 			return errors.Is(err, locks.ErrForeign)
@@ -351,7 +354,8 @@ func TestNamesThatCannotBeAreRefused(t *testing.T) {
 	s := testbed.StartZooKeeper(t)
 	c := open(t, s.Addr())
 	for _, name := range []string{
-		"", "/", "//", "a//b", "a/", "..", "a/../b", "a/.", "zookeeper", "/zookeeper/quota", "a\x00", "a\n", "\xff", strings.Repeat("n", 1025),
+		"", "/", "//", "a//b", "a/", "..", "a/../b", "a/.", "zookeeper", "/zookeeper/quota",
+		"a\x00", "a\n", "\xff", strings.Repeat("n", 1025),
 	} {
 		for _, kind := range kinds {
 			l := kind.lock(c, name)
@@ -360,20 +364,21 @@ func TestNamesThatCannotBeAreRefused(t *testing.T) {
 			require.Error(t, err)
 			require.ErrorIs(t, l.UnlockContext(background), locks.ErrNotHeld)
 		}
-		require.Error(t, c.Lock(name).Revoke(background))
+		require.Error(t, c.Mutex(name).Revoke(background))
 	}
 	for _, name := range []string{"a", "/a", "ä/ö", "..a", "a b", strings.Repeat("n", 1024)} {
-		require.NoError(t, c.Lock(name).LockContext(background), "%q", name)
-		require.NoError(t, c.Lock("/"+strings.TrimPrefix(name, "/")).UnlockContext(background), "with a slash or without")
+		require.NoError(t, c.Mutex(name).LockContext(background), "%q", name)
+		same := c.Mutex("/" + strings.TrimPrefix(name, "/"))
+		require.NoError(t, same.UnlockContext(background), "with a slash or without")
 	}
 	_, err := zklock.New(background, []string{s.Addr()}, zklock.WithNamespace("a//b"))
 	require.Error(t, err)
-	require.Equal(t, "/app/a", open(t, s.Addr(), zklock.WithNamespace("app")).Lock("a").Name())
+	require.Equal(t, "/app/a", open(t, s.Addr(), zklock.WithNamespace("app")).Mutex("a").Name())
 }
 
 func TestASemaphoreLockRefusesItsHolder(t *testing.T) {
 	s := testbed.StartZooKeeper(t)
-	l, a := open(t, s.Addr()).SemaphoreLocker("it"), someone()
+	l, a := open(t, s.Addr()).SemaphoreMutex("it"), someone()
 	require.NoError(t, l.LockContext(a))
 	require.ErrorIs(t, l.LockContext(a), locks.ErrDeadlock)
 	ok, err := l.TryLockContext(a)
@@ -387,7 +392,7 @@ func TestMultiTakesLocksOfAllKinds(t *testing.T) {
 	s := testbed.StartZooKeeper(t)
 	one, two := open(t, s.Addr()), open(t, s.Addr())
 	m := func(c *zklock.Client, flip bool) locks.TryLocker {
-		ls := []locks.TryLocker{c.Lock("a"), c.SemaphoreLocker("b"), write(c.ReadWriteLocker("c"))}
+		ls := []locks.TryLocker{c.Mutex("a"), c.SemaphoreMutex("b"), write(c.RWMutex("c"))}
 		if flip {
 			ls[0], ls[2] = ls[2], ls[0]
 		}
@@ -450,7 +455,7 @@ func TestClientsExcludeEachOther(t *testing.T) {
 					for range 15 {
 						assert.NoError(t, l.LockContext(c))
 						assert.EqualValues(t, 1, inside.Add(1))
-						time.Sleep(5 * time.Millisecond) // so long that another one would come in
+						time.Sleep(5 * time.Millisecond) // long enough for a second holder to show
 						inside.Add(-1)
 						assert.NoError(t, l.UnlockContext(c))
 					}
@@ -461,15 +466,15 @@ func TestClientsExcludeEachOther(t *testing.T) {
 	}
 }
 
-func TestASemaphoreLockIsHadByAllWhoWaitThoughSomebodyDeletesTheirNodes(t *testing.T) {
+func TestSemaphoreWaitersWhoseNodesAreDeletedGetTheLock(t *testing.T) {
 	s := testbed.StartZooKeeper(t)
 	direct := connect(t, s.Addr())
-	first, a := open(t, s.Addr()).SemaphoreLocker("it"), someone()
+	first, a := open(t, s.Addr()).SemaphoreMutex("it"), someone()
 	hold(t, first, a)
 	known := direct.list("/it/leases")
 	got := make(chan error, 2)
 	for i := range 2 {
-		l, o := open(t, s.Addr()).SemaphoreLocker("it"), someone()
+		l, o := open(t, s.Addr()).SemaphoreMutex("it"), someone()
 		go func() {
 			err := l.LockContext(o)
 			if err == nil {
@@ -479,7 +484,9 @@ func TestASemaphoreLockIsHadByAllWhoWaitThoughSomebodyDeletesTheirNodes(t *testi
 		}()
 		// It is the first in locks, and waits for the others' leases to go.
 		eventually(t, "another lease", func() bool {
-			return slices.ContainsFunc(direct.list("/it/leases"), func(n string) bool { return !slices.Contains(known, n) })
+			return slices.ContainsFunc(direct.list("/it/leases"), func(n string) bool {
+				return !slices.Contains(known, n)
+			})
 		})
 		known = direct.list("/it/leases")
 		if i == 0 {

@@ -2,6 +2,7 @@ package zklock_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,7 +22,7 @@ func TestMain(m *testing.M) {
 
 var stays = goleak.IgnoreAnyFunction("github.com/jucgo/locks/distributed/internal/testbed.start.func1.1")
 
-// patient gives the ZooKeeper client the second that it takes to be closed without a server, if the test of that is the last one.
+// patient waits for the ZooKeeper client to end: without a server that takes a second.
 type patient struct{ *testing.M }
 
 func (m patient) Run() int {
@@ -59,7 +60,7 @@ func openAll(tb testing.TB, addrs []string, opts ...zklock.Option) *zklock.Clien
 
 func timeout(d time.Duration) zklock.Option { return zklock.WithSessionTimeout(d) }
 
-// admin is a ZooKeeper client that looks on, and interferes.
+// admin is a ZooKeeper client that inspects and changes nodes.
 type admin struct {
 	tb testing.TB
 	*zk.Conn
@@ -74,7 +75,7 @@ func connect(tb testing.TB, addr string) admin {
 	conn, _, err := zk.Connect([]string{addr}, 20*time.Second, zk.WithLogger(mute{}))
 	require.NoError(tb, err)
 	tb.Cleanup(conn.Close)
-	_, _, err = conn.Exists("/") // its goroutines run
+	_, _, err = conn.Exists("/") // starts its goroutines
 	require.NoError(tb, err)
 	return admin{tb, conn}
 }
@@ -112,7 +113,23 @@ func (a admin) queued(dir string, n int) {
 	eventually(a.tb, "nodes in "+dir, func() bool { return len(a.list(dir)) == n })
 }
 
-func hold(tb testing.TB, l *zklock.Lock, ctx context.Context) locks.Hold {
+// watched waits until n clients watch a node of s.
+func (a admin) watched(s *testbed.ZooKeeper, path string, n int) {
+	a.tb.Helper()
+	eventually(a.tb, "watches of "+path, func() bool {
+		_, watchers, _ := strings.Cut(s.Ask("wchp"), path+"\n")
+		got := 0
+		for line := range strings.Lines(watchers) {
+			if !strings.HasPrefix(line, "\t") {
+				break
+			}
+			got++
+		}
+		return got == n
+	})
+}
+
+func hold(tb testing.TB, l *zklock.Mutex, ctx context.Context) locks.Hold {
 	tb.Helper()
 	require.NoError(tb, l.LockContext(ctx))
 	h, err := l.Hold(ctx)
@@ -120,6 +137,6 @@ func hold(tb testing.TB, l *zklock.Lock, ctx context.Context) locks.Hold {
 	return h
 }
 
-func read(l *zklock.RWLock) *zklock.Lock { return l.ReadLocker().(*zklock.Lock) }
+func read(l *zklock.RWMutex) *zklock.Mutex { return l.ReadLocker().(*zklock.Mutex) }
 
-func write(l *zklock.RWLock) *zklock.Lock { return l.WriteLocker().(*zklock.Lock) }
+func write(l *zklock.RWMutex) *zklock.Mutex { return l.WriteLocker().(*zklock.Mutex) }

@@ -14,41 +14,38 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// node is an ephemeral node of ours, with a protected name. It lives as long as its session at most.
+// node is an ephemeral node that this client has made, or has tried to make. It lives at most
+// as long as its session.
 type node struct {
 	c    *core
 	s    *session
 	dir  string
-	uuid string
-	link int64 // the connection of s before the request that makes it was sent
+	uuid string // part of the name; the data of a single node
+	// hear is called when the node was deleted by another client, or has other data, after a
+	// look. It must not block.
+	hear func(n *node, gone bool)
 
-	// alone is set if the name is not only ours: a lock that is one node. Its data is the UUID then, and it is looked at before
-	// it is deleted.
-	alone bool
-	// unsure is set if the request that makes the node may be on its way.
+	// single is set if the name of the node is the name of a lock, so that other clients make
+	// nodes of this name too. The node is then told from theirs by its data, and looked at
+	// before it is deleted.
+	single bool
+	// unsure is set while it is not known whether the request that makes the node is carried
+	// out.
 	unsure bool
 
-	mu    sync.Mutex
-	name  string // in dir; "" while it is not known whether there is one
-	token uint64 // czxid; 0 while it is not known
-	hear  func(gone bool)
-	doom  chan struct{} // closed when the node is no more; nil while it is wanted
-	ours  bool          // it was deleted by us, and was there until then
+	mu      sync.Mutex
+	name    string        // in dir; "" if not known
+	token   uint64        // czxid; 0 before read
+	deleted chan struct{} // nil while the node is wanted; closed when the deletion is over
+	ours    bool          // the node existed until this client deleted it
 }
 
-// create makes a node in dir, which is made too if it is missing: with a number that ZooKeeper gives if number is "", else
-// with that.
+// create makes a node in dir, and dir itself if it is missing. The name of the node has a UUID,
+// and ends with the number that ZooKeeper gives if number is "", else with number.
 //
-// If the answer is lost, the node is looked for by its UUID, after the server has caught up with what was under way. One of
-// an earlier
-// session is not ours any more, even if it is there still, and is deleted. If it is not to be found, or that cannot be
-// asked, another one is
-// made or none, and the first is looked for in the background: the request may be on its way.
-//
-// If list is set, the children of dir are asked for together with the creation. listed is what they are when the node is there, or
-// nil if that is not known.
-func (c *core) create(ctx context.Context, dir, kind, number string, data func(*session) []byte, list bool,
-) (n *node, listed []string, err error) {
+// If the answer is lost, the node is searched by its UUID. If it is not found, another one is
+// made, and the first is searched in the background: the request may still be on its way.
+func (c *core) create(ctx context.Context, dir, kind, number string, a *acquisition) (*node, error) {
 	flags := int32(zk.FlagEphemeral | zk.FlagSequence)
 	if number != "" {
 		flags = zk.FlagEphemeral
@@ -56,45 +53,36 @@ func (c *core) create(ctx context.Context, dir, kind, number string, data func(*
 	for {
 		s, err := c.session(ctx)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		n = &node{c: c, s: s, dir: dir, uuid: newUUID(), link: s.links.Load()}
-		of := ""
-		if list {
-			of = dir
-		}
-		m, listed, err := s.createIn(ctx, dir+"/"+protection+n.uuid+"-"+kind+number, data(s), flags, of)
+		n := &node{c: c, s: s, dir: dir, uuid: newUUID(), hear: a.heard}
+		path, err := s.create(ctx, dir+"/"+protection+n.uuid+"-"+kind+number, a.data(s), flags)
 		switch {
 		case err == nil:
-			n.name, n.token = m.path[len(dir)+1:], m.czxid
-			return n, listed, nil
+			n.name = path[len(dir)+1:]
+			return n, nil
 		case errors.Is(err, zk.ErrNoNode):
-			if err := c.mkdirs(ctx, s, dir); err != nil {
-				return nil, nil, err
+			if err := s.makeContainer(ctx, dir); err != nil {
+				return nil, err
 			}
-			continue
-		case !isTrouble(err):
-			return nil, nil, refusal(err, dir)
-		}
-		now, found, lookup := n.find(ctx)
-		switch {
-		case lookup != nil:
-			n.discard()
-			return nil, nil, fmt.Errorf("create a node in %q: %w", dir, err)
-		case found != "" && now == s:
-			n.name = found
-			return n, nil, nil
-		case found != "":
-			if err := now.delete(ctx, dir+"/"+found); isTrouble(err) {
-				return nil, nil, err // it belongs to a session that is over: the servers will see to it
-			}
+		case !inDoubt(err):
+			return nil, refusal(err, dir)
 		default:
+			n.unsure = true
+			switch lookup := n.locate(ctx); {
+			case lookup == nil:
+				n.unsure = false
+				return n, nil
+			case !errors.Is(lookup, zk.ErrNoNode) && !s.isOver():
+				n.discard()
+				return nil, fmt.Errorf("create a node in %q: %w", dir, err)
+			}
 			n.discard()
 		}
 	}
 }
 
-// refusal is an error that says that the server has refused a request, and nothing was done.
+// refusal returns the error of a request that the server has refused. Nothing was done.
 func refusal(err error, path string) error {
 	if errors.Is(err, zk.ErrNoChildrenForEphemerals) {
 		return fmt.Errorf("%w: %q is an ephemeral node: %w", locks.ErrForeign, path, err)
@@ -102,254 +90,172 @@ func refusal(err error, path string) error {
 	return fmt.Errorf("%w: %q: %w", lease.ErrRefused, path, err)
 }
 
-// mkdirs makes dir and what is above it, as containers, which ZooKeeper removes when they are empty for a while.
-func (c *core) mkdirs(ctx context.Context, s *session, dir string) error {
-	path := ""
-	for part := range strings.SplitSeq(dir[1:], "/") {
-		path += "/" + part
-		_, err := call(ctx, s, func(conn *zk.Conn) (string, error) {
-			return conn.CreateContainer(path, []byte{}, zk.FlagContainer, c.acl)
-		})
+// makeContainer makes dir, and the directories above it that are missing. ZooKeeper removes a
+// container some time after its last child. It may do so between any two requests, so each step
+// is repeated until its directory exists. The caller has to expect the same of dir.
+func (s *session) makeContainer(ctx context.Context, dir string) error {
+	for {
+		err := s.createContainer(ctx, dir)
 		switch {
 		case err == nil || errors.Is(err, zk.ErrNodeExists):
-		case errors.Is(err, zk.ErrNoNode):
-			return nil // reaped just now: the caller comes again
-		case errors.Is(err, zk.ErrNoAuth):
-			// Perhaps it is there, and not ours to make.
-			if _, err := s.get(ctx, path); err != nil && !errors.Is(err, zk.ErrNoAuth) {
-				return refusal(zk.ErrNoAuth, path)
-			}
-		case isTrouble(err):
-			return fmt.Errorf("create the container %q: %w", path, err)
-		default:
-			return refusal(err, path)
+			return nil
+		case inDoubt(err):
+			return fmt.Errorf("create the container %q: %w", dir, err)
+		case !errors.Is(err, zk.ErrNoNode):
+			return refusal(err, dir)
+		}
+		above := dir[:strings.LastIndexByte(dir, '/')]
+		if above == "" {
+			return refusal(err, dir)
+		}
+		if err := s.makeContainer(ctx, above); err != nil {
+			return err
 		}
 	}
-	return nil
 }
 
-// find looks for n by its UUID, and returns its name, or "", and which session is the present one.
-func (n *node) find(ctx context.Context) (s *session, name string, err error) {
-	if s, err = n.c.session(ctx); err != nil {
-		return nil, "", err
+// locate finds out whether a node whose request was not answered exists. It returns
+// zk.ErrNoNode if not. The server first catches up with the leader, and so with that request.
+func (n *node) locate(ctx context.Context) error {
+	if n.single {
+		st, err := n.s.get(ctx, n.path())
+		if err == nil && (string(st.data) != n.uuid || st.EphemeralOwner != n.s.number()) {
+			return zk.ErrNoNode
+		}
+		return err
 	}
-	if err := s.sync(ctx, n.dir); isTrouble(err) {
-		return nil, "", err
+	if err := n.s.sync(ctx, n.dir); inDoubt(err) {
+		return err
 	}
-	children, err := s.children(ctx, n.dir)
-	if err != nil && !errors.Is(err, zk.ErrNoNode) {
-		return nil, "", err
+	children, err := n.s.children(ctx, n.dir)
+	if err != nil {
+		return err
 	}
 	for _, c := range children {
 		if strings.HasPrefix(c, protection+n.uuid+"-") {
-			return s, c, nil
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			n.name = c
+			return nil
 		}
 	}
-	return s, "", nil
+	return zk.ErrNoNode
 }
 
-func (n *node) path() string { return n.dir + "/" + n.name }
-
-// known returns n's name and czxid as far as they are known.
-func (n *node) known() (name string, token uint64) {
+func (n *node) path() string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.name, n.token
+	return n.dir + "/" + n.name
 }
 
-// observe has hear called when n is deleted by somebody else, or its data has changed, until n is discarded, and asks for
-// n's state. It
-// returns zk.ErrNoNode if n is gone. hear must not wait for anything.
-func (n *node) observe(ctx context.Context, hear func(gone bool)) (stat, error) {
+// zxid returns n's token, or 0 before read.
+func (n *node) zxid() uint64 {
 	n.mu.Lock()
-	first := n.hear == nil
-	n.hear = hear
-	n.mu.Unlock()
-	if first {
-		n.s.points.listen(place{n.path(), false}, n, n.event)
-	}
-	st, err := n.look(ctx)
+	defer n.mu.Unlock()
+	return n.token
+}
+
+// read reads n's state, and with it the token. It returns zk.ErrNoNode if n is gone.
+func (n *node) read(ctx context.Context) error {
+	st, err := n.s.get(ctx, n.path())
 	if err == nil {
-		n.seen(st)
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.token = uint64(st.Czxid)
 	}
-	return st, err
+	return err
 }
 
-// seen notes what n's state says.
-func (n *node) seen(st stat) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.token = uint64(st.Czxid)
-}
-
-// observed reports whether n is, and the server knows, or need not be any more.
-func (n *node) observed() bool {
-	n.mu.Lock()
-	heard, doomed := n.hear != nil, n.doom != nil
-	n.mu.Unlock()
-	return doomed || heard && n.s.points.isArmed(place{n.path(), false})
-}
-
-// look gets n, with a watch.
+// look reads n's state and leaves a watch, so that hear is called at the next change. It
+// returns zk.ErrNoNode if n is gone.
 func (n *node) look(ctx context.Context) (stat, error) {
+	at := place{n.path(), false}
 	for {
-		st, changed, err := n.s.getWatched(ctx, n.path())
-		if err != nil || !changed || n.doomed() {
+		if !n.listen(at) {
+			return stat{}, zk.ErrNoNode
+		}
+		st, again, err := n.s.getWatched(ctx, at.path)
+		if err != nil || !again {
 			return st, err
 		}
 	}
 }
 
-func (n *node) doomed() bool {
+// listen has event called at the next change of n, or reports false because n is not wanted any
+// more.
+func (n *node) listen(at place) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.doom != nil
+	if n.deleted == nil {
+		n.s.watches.listen(at, n, n.event)
+	}
+	return n.deleted == nil
+}
+
+// watched reports whether the server will report the next change of n.
+func (n *node) watched() bool {
+	_, armed := n.s.watches.find(place{n.path(), false})
+	return armed
 }
 
 func (n *node) event(e zk.Event) {
 	n.mu.Lock()
-	hear := n.hear
-	if n.doom != nil {
-		hear = nil
-	}
+	wanted := n.deleted == nil
 	n.mu.Unlock()
-	if hear != nil && (e.Type == zk.EventNodeDeleted || e.Type == zk.EventNodeDataChanged) {
-		hear(e.Type == zk.EventNodeDeleted)
+	if wanted {
+		n.hear(n, e.Type == zk.EventNodeDeleted)
 	}
 }
 
-// discard has n deleted, however often that has to be tried, until it is gone or the session over. It does not wait for that. The
-// channel is closed then.
+// discard has n deleted in the background: the request is repeated until n is gone or its
+// session is over. The channel is closed then.
 func (n *node) discard() <-chan struct{} {
-	done, first := n.condemn()
-	if first {
-		n.end(false)
-	}
-	return done
-}
-
-// delete is discard, but it waits for what comes of the first request, or until ctx ends.
-func (n *node) delete(ctx context.Context) {
-	if n.alone || n.unsure || n.name == "" {
-		n.discard()
-		return
-	}
-	if _, first := n.condemn(); !first {
-		return
-	}
-	n.ignore()
-	switch err := n.s.delete(ctx, n.path()); {
-	case err == nil:
-		n.deleted()
-	case !errors.Is(err, zk.ErrNoNode):
-		n.end(true)
-		return
-	}
-	close(n.doom)
-}
-
-// condemn notes that n is not wanted any more, and reports whether that is news.
-func (n *node) condemn() (done <-chan struct{}, first bool) {
-	n.mu.Lock()
-	first = n.doom == nil
-	if first {
-		n.doom = make(chan struct{})
-	}
-	done = n.doom
-	n.mu.Unlock()
-	if first {
-		n.c.guards.forget(n)
-	}
-	return done, first
-}
-
-// end has n deleted in the background, and waits for nothing: an event may be the reason. tried is set if a request to delete it
-// may have been carried out.
-func (n *node) end(tried bool) {
-	n.mu.Lock()
-	named := n.name != ""
-	n.mu.Unlock()
-	started := n.c.try(func() {
-		defer close(n.doom)
-		if named {
-			n.ignore()
-			n.remove(tried)
-		} else {
-			n.seek()
-		}
-	})
-	if !started { // the client is closed, and the session with it
-		close(n.doom)
-	}
-}
-
-// ignore ends observe.
-func (n *node) ignore() { n.s.points.ignore(place{n.path(), false}, n) }
-
-// deleted notes that it was we who deleted n.
-func (n *node) deleted() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.ours = true
-}
-
-// remove deletes n.
-func (n *node) remove(tried bool) {
-	wait := 5 * time.Millisecond
-	until := time.Now().Add(2 * n.s.term())
-	for ; ; tried = true {
-		ctx := n.c.patience()
-		err := n.check(ctx)
-		if err == nil {
-			err = n.s.delete(ctx, n.path())
+	if n.deleted == nil {
+		n.deleted = make(chan struct{})
+		if !n.c.spawn(n.delete) { // the client is closed, and the session with it
+			close(n.deleted)
 		}
-		switch {
-		case err == nil || tried && !n.unsure && errors.Is(err, zk.ErrNoNode):
-			n.deleted()
-			return
-		case n.s.isOver() || n.c.life.Err() != nil || errors.Is(err, zk.ErrNoNode) && !(n.unsure && time.Now().Before(until)):
-			return
-		}
-		n.pause(wait)
-		wait = min(2*wait, time.Second)
 	}
+	return n.deleted
 }
 
-// check returns zk.ErrNoNode if the node under n's name is not n, where that can be.
-func (n *node) check(ctx context.Context) error {
-	if !n.alone {
-		return nil
-	}
-	st, err := n.s.get(ctx, n.path())
-	if err == nil && (string(st.data) != n.uuid || st.EphemeralOwner != n.s.number()) {
-		return zk.ErrNoNode
-	}
-	return err
-}
-
-// seek deletes n if it turns up within two session timeouts. What was sent by a connection that is lost, and is on its way
-// for longer, was sent
-// in a session that is over.
-func (n *node) seek() {
+// delete deletes n. A request to make n that was not answered may take effect up to two session
+// timeouts later: what was sent earlier was sent in a session that is over by then.
+func (n *node) delete() {
+	defer close(n.deleted)
+	n.s.watches.ignore(place{n.path(), false}, n)
 	until := time.Now().Add(2 * n.s.term())
-	for !n.s.isOver() && n.c.life.Err() == nil {
-		ctx, cancel := context.WithTimeout(n.c.life, n.s.term())
-		s, name, err := n.find(ctx)
-		cancel()
+	tried := false // a request may have deleted n
+	for wait := 5 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+		sent, err := n.deleteOnce()
 		switch {
-		case err == nil && s != n.s:
-			return
-		case err == nil && name != "":
+		case err == nil || tried && errors.Is(err, zk.ErrNoNode) && !n.unsure:
 			n.mu.Lock()
-			n.name = name
+			n.ours = true
 			n.mu.Unlock()
-			n.remove(false)
 			return
-		case err == nil && time.Now().After(until):
+		case errors.Is(err, zk.ErrNoNode) && (!n.unsure || time.Now().After(until)):
+			return
+		case n.s.isOver() || n.c.life.Err() != nil:
 			return
 		}
-		n.pause(max(n.s.term()/10, 10*time.Millisecond))
+		tried = tried || sent && inDoubt(err)
+		n.pause(wait)
 	}
+}
+
+// deleteOnce sends one request to delete n, if n is there as far as is known.
+func (n *node) deleteOnce() (sent bool, err error) {
+	ctx, cancel := n.c.within(n.s.term() / 2)
+	defer cancel()
+	if n.single || n.unsure {
+		if err := n.locate(ctx); err != nil {
+			return false, err
+		}
+	}
+	return true, n.s.delete(ctx, n.path())
 }
 
 func (n *node) pause(d time.Duration) {
@@ -362,7 +268,7 @@ func (n *node) pause(d time.Duration) {
 	}
 }
 
-// removed reports whether it was we who deleted n.
+// removed reports whether n existed until this client deleted it.
 func (n *node) removed() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -12,9 +12,9 @@ import (
 	"github.com/jucgo/locks/distributed/zklock"
 )
 
-// holdUntilKilled takes a lock, says its token, and keeps it. On a line of input it says what it knows of its hold. Its
-// arguments are the address
-// of the server, the session timeout, the kind of the lock, and its name.
+// holdUntilKilled acquires a lock, prints its token, and keeps it. At each line of input it
+// prints whether the hold is valid, and whether an unlock succeeds. Its arguments are the
+// address of the server, the session timeout, the kind of the lock, and its name.
 func holdUntilKilled(args []string) error {
 	d, err := time.ParseDuration(args[1])
 	if err != nil {

@@ -4,229 +4,127 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/go-zookeeper/zk"
-
-	"github.com/jucgo/locks/distributed/lease"
 )
 
-// queue is the [lease.Store] of InterProcessMutex and of the halves of InterProcessReadWriteLock. Under the lock's name
-// there is a
-// container, and in it a node for each who holds or waits, ephemeral and sequential: the first has the lock, or the readers
-// before the
-// first writer. Who waits watches the nearest one before it that excludes it, and nobody else.
-type queue struct {
-	store
-	recipe recipe
-}
+// queue is the [recipe] of Curator's InterProcessMutex, and of the two halves of
+// InterProcessReadWriteLock. The requests of one acquisition, in their order:
+//
+//	create    /name/_c_<uuid>-lock-     ephemeral, sequential: the own place in the queue
+//	children  /name                     no node before the own one excludes it: the lock is held
+//	get       the own node              its czxid is the token; sent together with children
+//	get       the node before, watched  the nearest one that excludes the own one
+//	                                    when it has gone, children again
+//	get       the own node, watched     after 100 ms of holding the lock: reports its deletion
+//	delete    the own node              the release
+//
+// If /name is missing, it is created as a container.
+type queue struct{ mode mode }
 
-var (
-	_ lease.Store        = (*queue)(nil)
-	_ lease.Queue        = (*queue)(nil)
-	_ lease.Teller       = (*queue)(nil)
-	_ lease.LossNotifier = (*queue)(nil)
-	_ lease.Session      = (*queue)(nil)
-)
-
-// Enqueue makes the node, or looks how it stands.
-func (q *queue) Enqueue(ctx context.Context, name, owner string, d time.Duration) (lease.Reply, error) {
-	r := q.record(ctx, name, owner)
-	r.span = d
-	reply, err := r.ask(func(ctx context.Context) (bool, error) { return q.step(ctx, r, true) })
-	reply.Listening = true // r is what Watch returns
-	return reply, err
-}
-
-// Granted knows what an heir knows, and what a look says that has ended.
-func (q *queue) Granted(name, owner string) (lease.Reply, bool) {
-	r := q.find(owner)
-	if r == nil || r.own == nil || !r.told() {
-		return lease.Reply{}, false
-	}
-	reply, _ := r.ask(func(context.Context) (bool, error) { return r.own != nil && (r.succeeds() || q.first(r)), nil })
-	if !reply.Held {
-		r.mu.Lock()
-		r.dirty = true // Enqueue has to look
-		r.mu.Unlock()
-	}
-	return reply, reply.Held
-}
-
-// first reports whether r has the lock according to its look. If so, the hold counts from the time of that, or
-// from when the leader has confirmed the session.
-func (q *queue) first(r *record) bool {
-	l := r.looked()
-	if l == nil || l.err != nil || l.s != r.own.s || l.dir != r.own.dir || time.Since(l.sent) > current {
-		return false
-	}
-	before, _, err := standing(l.names, r.own.name, q.recipe)
-	if err != nil || before != "" {
-		return false
-	}
-	at, ok := l.s.confirmed(l.s.links.Load(), r.span)
-	r.from(l.sent)
-	r.from(at)
-	return ok
-}
-
-// Acquire makes a node only if it looks as if that will be the first, and deletes it if it is not.
-func (q *queue) Acquire(ctx context.Context, name, owner string, d time.Duration) (lease.Reply, error) {
-	r := q.record(ctx, name, owner)
-	r.span = d
-	reply, err := r.ask(func(ctx context.Context) (bool, error) {
-		if r.own == nil && r.req.under == nil {
-			if busy, err := q.busy(ctx, name); busy || err != nil {
-				return false, err
-			}
-		}
-		return q.step(ctx, r, false)
-	})
-	if !reply.Held {
-		q.Leave(ctx, name, owner)
-	}
-	return reply, err
-}
-
-func (q *queue) busy(ctx context.Context, dir string) (bool, error) {
-	s, err := q.session(ctx)
+func (q queue) busy(ctx context.Context, c *core, name string) (bool, error) {
+	s, err := c.session(ctx)
 	if err != nil {
 		return false, err
 	}
-	children, err := s.children(ctx, dir)
+	children, err := s.children(ctx, name)
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return false, err
 	}
-	before, _, err := last(children, q.recipe, "")
+	before, err := last(children, q.mode, "")
 	return before != "", err
 }
 
-// step does what there is to do until r has the lock or knows whom to wait for.
-func (q *queue) step(ctx context.Context, r *record, wait bool) (held bool, err error) {
-	dir := r.ref.Name
-	if r.own == nil && r.req.under != nil {
-		if held, err := q.downgrade(ctx, r); held || err != nil {
+func (q queue) step(ctx context.Context, a *acquisition, wait bool) (held bool, err error) {
+	if a.own == nil && a.under != nil {
+		if held, err := q.downgrade(ctx, a); held || err != nil {
 			return held, err
 		}
 	}
-	var listed []string
-	if r.own == nil {
-		if r.own, listed, err = q.create(ctx, dir, q.recipe.kind(), "", r.data, true); err != nil {
+	if a.own == nil {
+		if a.own, err = a.st.create(ctx, a.id.Name, q.mode.prefix(), "", a); err != nil {
 			return false, err
 		}
 	}
-	if r.succeeds() {
-		return true, nil
+	before, err := a.await(ctx, a.own, q.mode, wait)
+	if err != nil || before != "" {
+		return false, err
 	}
+	a.since, err = a.own.s.confirm(ctx, a.term)
+	return err == nil, err
+}
+
+// await returns the node that n, a node of a, has to wait for, or "" if it is n's turn. If
+// watch is set, the waiter will be notified when the node returned has gone.
+func (a *acquisition) await(ctx context.Context, n *node, m mode, watch bool) (before string, err error) {
 	for {
-		before, places, err := q.stands(ctx, r, r.own, q.recipe, listed)
-		listed = nil // it is as good as one that is asked for now, but only now
-		if err == nil && before == "" {
-			err = r.confirm(ctx)
-			return err == nil, err
+		if before, err = a.position(ctx, n, m); err != nil || before == "" || !watch {
+			return before, err
 		}
-		if err != nil || !wait {
-			return false, err
+		at := place{n.dir + "/" + before, false}
+		a.listen(n.s, at)
+		if _, armed := n.s.watches.find(at); armed {
+			return before, nil
 		}
-		link := r.own.s.links.Load()
-		again, err := r.watch(ctx, r.own, before)
-		if err == nil && !again && q.recipe == mutex && r.own.link == link {
-			if places == 1 {
-				err = r.expect(ctx, dir+"/"+before, link)
-			} else {
-				r.foresee(places)
-			}
-		}
-		if !again || err != nil {
-			return false, err
+		_, again, err := n.s.getWatched(ctx, at.path)
+		if gone := errors.Is(err, zk.ErrNoNode); !gone && !again {
+			return before, err
 		}
 	}
 }
 
-// stands returns which node of n's directory n has to wait for, and how many before n exclude it. children are those of the
-// directory, if they are known as of now.
-func (st *store) stands(ctx context.Context, r *record, n *node, kind recipe, children []string,
-) (before string, places int, err error) {
-	var looked *asked[stat]
-	if _, token := n.known(); token == 0 && n == r.own { // its creation was not answered
-		looked = n.s.askFor(ctx, n.path())
+// position returns the node that n has to wait for, or "". It also looks at the own node, if
+// that was not done yet: both requests are sent at once.
+func (a *acquisition) position(ctx context.Context, n *node, m mode) (before string, err error) {
+	read := make(chan error, 1)
+	if n == a.own && n.zxid() == 0 {
+		go func() { read <- n.read(ctx) }()
+	} else {
+		read <- nil
 	}
-	if children == nil {
-		children, err = r.list(ctx, n)
+	children, err := n.s.children(ctx, n.dir)
+	if failed := <-read; err == nil {
+		err = failed
 	}
-	if looked != nil {
-		state, failed := looked.wait(ctx)
-		if failed == nil {
-			n.seen(state)
-			r.read(state)
-		}
-		err = errors.Join(err, failed)
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		return "", errNoOwn
+	case err != nil:
+		return "", err
 	}
-	if errors.Is(err, zk.ErrNoNode) {
-		return "", 0, errNoOwn
-	} else if err != nil {
-		return "", 0, err
-	}
-	before, places, err = standing(children, n.name, kind)
+	before, err = standing(children, n.name, m)
 	if err != nil && !errors.Is(err, errNoOwn) {
 		err = fmt.Errorf("%w: %w", errBroken, err)
 	}
-	return before, places, err
+	return before, err
 }
 
-// watch has r, whose node is n, roused by what happens to the one called before in the same directory, and reports whether that has
-// happened already.
-func (r *record) watch(ctx context.Context, n *node, before string) (again bool, err error) {
-	at := place{n.dir + "/" + before, false}
-	r.listen(n.s, at, n.dir)
-	if n.s.points.isArmed(at) {
-		return false, nil
-	}
-	_, changed, err := n.s.getWatched(ctx, at.path)
-	if errors.Is(err, zk.ErrNoNode) {
-		return true, nil
-	}
-	return changed, err
-}
-
-// downgrade makes the node of a reader that holds the write lock: with the number of the writer's node, so that it stands
-// before the
-// writers in between when the writer has gone. That is Curator's form since 5.5.0. It must be there before the writer's node
-// goes.
-func (q *queue) downgrade(ctx context.Context, r *record) (held bool, err error) {
-	w := r.req.under
-	name, _ := w.known()
-	seq, ok := sequence(name, writeName)
+// downgrade makes the node of a reader that holds the write lock. It has the number of the
+// writer's node, so that it stands before the writers in between when the writer's node has
+// gone. That is Curator's form since 5.5.0. It must exist before the writer's node goes.
+func (q queue) downgrade(ctx context.Context, a *acquisition) (held bool, err error) {
+	w := a.under
+	seq, ok := sequence(w.path(), writePrefix)
 	if !ok || w.s.isOver() {
-		r.req.under = nil
+		a.under = nil
 		return false, nil
 	}
-	n, _, err := q.create(ctx, r.ref.Name, readName, seq, r.data, false)
-	if err != nil {
+	if a.own, err = a.st.create(ctx, a.id.Name, readPrefix, seq, a); err != nil {
 		return false, err
 	}
-	r.own = n
-	if n.s == w.s {
-		if state, err := n.observe(ctx, r.ear(n)); errors.Is(err, zk.ErrNoNode) {
-			return false, errNoOwn
-		} else if err != nil {
-			return false, r.undo(err)
-		} else {
-			r.read(state)
-		}
-		// Asked after the node was made, in the same session: that is the order in which the server sees it.
-		if _, err := w.s.get(ctx, w.path()); err == nil {
-			return true, nil
-		} else if isTrouble(err) {
-			return false, r.undo(err)
+	err = a.own.read(ctx)
+	if err == nil && a.own.s == w.s {
+		// This is asked after the node was made, in the same session: the server sees both in
+		// this order.
+		if _, err = w.s.get(ctx, w.path()); err == nil {
+			a.since, err = a.own.s.confirm(ctx, a.term)
+			return err == nil, err
 		}
 	}
-	r.req.under = nil // the write lock has gone meanwhile: it is one reader among others
-	r.reset()
+	a.reset()
+	if inDoubt(err) {
+		return false, err
+	}
+	a.under = nil // the write lock is gone: this reader is one among others
 	return false, nil
-}
-
-func (r *record) undo(err error) error {
-	r.reset()
-	return err
 }

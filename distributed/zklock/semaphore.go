@@ -4,51 +4,24 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/go-zookeeper/zk"
-
-	"github.com/jucgo/locks/distributed/lease"
 )
 
-// semaphore is the [lease.Store] of InterProcessSemaphoreMutex: a semaphore with one lease. Under the lock's name there are
-// two containers.
-// Who acquires has to be the first in locks, as with a mutex; makes a node in leases; waits until it is the only one there; and
-// leaves locks then.
-type semaphore struct{ store }
+// semaphore is the [recipe] of Curator's InterProcessSemaphoreMutex: a semaphore with one
+// lease. The requests of one acquisition, in their order:
+//
+//	create    /name/locks/_c_<uuid>-lock-    a place in a queue, as of a mutex
+//	children  /name/locks                    until the own node is the first
+//	create    /name/leases/_c_<uuid>-lease-  the lease
+//	get       the lease's node               its czxid is the token
+//	children  /name/leases, watched          until the own node is the only one: the lock is held
+//	delete    the node in locks              before the acquisition returns
+//	delete    the node in leases             the release
+type semaphore struct{}
 
-var (
-	_ lease.Store        = (*semaphore)(nil)
-	_ lease.Queue        = (*semaphore)(nil)
-	_ lease.LossNotifier = (*semaphore)(nil)
-	_ lease.Session      = (*semaphore)(nil)
-)
-
-func (m *semaphore) Enqueue(ctx context.Context, name, owner string, _ time.Duration) (lease.Reply, error) {
-	r := m.record(ctx, name, owner)
-	reply, err := r.ask(func(ctx context.Context) (bool, error) { return m.step(ctx, r, true) })
-	reply.Listening = true // r is what Watch returns
-	return reply, err
-}
-
-func (m *semaphore) Acquire(ctx context.Context, name, owner string, _ time.Duration) (lease.Reply, error) {
-	r := m.record(ctx, name, owner)
-	reply, err := r.ask(func(ctx context.Context) (bool, error) {
-		if r.gate == nil && r.own == nil {
-			if busy, err := m.busy(ctx, name); busy || err != nil {
-				return false, err
-			}
-		}
-		return m.step(ctx, r, false)
-	})
-	if !reply.Held {
-		m.Leave(ctx, name, owner)
-	}
-	return reply, err
-}
-
-func (m *semaphore) busy(ctx context.Context, name string) (bool, error) {
-	s, err := m.session(ctx)
+func (semaphore) busy(ctx context.Context, c *core, name string) (bool, error) {
+	s, err := c.session(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -59,18 +32,13 @@ func (m *semaphore) busy(ctx context.Context, name string) (bool, error) {
 	if n, _ := count(leases, ""); n > 0 {
 		return true, nil
 	}
-	waiting, err := s.children(ctx, name+locksDir)
-	if err != nil && !errors.Is(err, zk.ErrNoNode) {
-		return false, err
-	}
-	before, _, err := last(waiting, mutex, "")
-	return before != "", err
+	return queue{mutexMode}.busy(ctx, c, name+locksDir)
 }
 
-// count returns how many leases children are, and whether own is one of them.
+// count returns how many of children are leases, and whether own is one of them.
 func count(children []string, own string) (n int, mine bool) {
 	for _, c := range children {
-		if _, ok := sequence(c, leaseName); ok {
+		if _, ok := sequence(c, leasePrefix); ok {
 			n++
 			mine = mine || c == own
 		}
@@ -78,86 +46,88 @@ func count(children []string, own string) (n int, mine bool) {
 	return n, mine
 }
 
-func (m *semaphore) step(ctx context.Context, r *record, wait bool) (held bool, err error) {
-	var listed []string
-	if r.gate == nil {
-		if r.own != nil { // made before the place in locks was lost
+func (semaphore) step(ctx context.Context, a *acquisition, wait bool) (held bool, err error) {
+	if a.gate == nil {
+		if a.own != nil { // the place in locks was lost after the lease was made
 			return false, errNoOwn
 		}
-		if r.gate, listed, err = m.create(ctx, r.ref.Name+locksDir, lockName, "", r.data, true); err != nil {
+		if a.gate, err = a.st.create(ctx, a.id.Name+locksDir, lockPrefix, "", a); err != nil {
 			return false, err
 		}
 	}
-	for r.own == nil {
-		before, _, err := m.stands(ctx, r, r.gate, mutex, listed)
-		listed = nil
-		switch {
-		case err != nil || before != "" && !wait:
+	if a.own == nil {
+		before, err := a.await(ctx, a.gate, mutexMode, wait)
+		if err != nil || before != "" {
 			return false, err
-		case before == "":
-			if r.own, _, err = m.create(ctx, r.ref.Name+leasesDir, leaseName, "", r.data, false); err != nil {
-				return false, err
-			}
-		default:
-			if again, err := r.watch(ctx, r.gate, before); !again || err != nil {
-				return false, err
-			}
+		}
+		if a.own, err = a.st.create(ctx, a.id.Name+leasesDir, leasePrefix, "", a); err != nil {
+			return false, err
 		}
 	}
-	if r.own.s != r.gate.s {
+	if a.own.s != a.gate.s {
 		return false, errNoOwn
 	}
-	if _, token := r.own.known(); token == 0 {
-		if _, err := r.own.observe(ctx, r.ear(r.own)); errors.Is(err, zk.ErrNoNode) {
-			return false, errNoOwn
-		} else if err != nil {
-			return false, err
+	if a.own.zxid() == 0 {
+		if err := a.own.read(ctx); err != nil {
+			return false, ownGone(err)
 		}
 	}
+	if alone, err := a.onlyLease(ctx, wait); !alone || err != nil {
+		return false, err
+	}
+	if err := a.leaveGate(ctx); err != nil {
+		return false, err
+	}
+	a.since, err = a.own.s.confirm(ctx, a.term)
+	return err == nil, err
+}
+
+// onlyLease reports whether the own lease is the only one. If wait is set, the waiter will be
+// notified when the leases have changed.
+func (a *acquisition) onlyLease(ctx context.Context, wait bool) (bool, error) {
 	for {
-		r.listen(r.own.s, place{r.own.dir, true}, "")
-		children, changed, err := r.own.s.childrenWatched(ctx, r.own.dir)
-		if errors.Is(err, zk.ErrNoNode) {
-			return false, errNoOwn
-		} else if err != nil {
-			return false, err
+		a.listen(a.own.s, place{a.own.dir, true})
+		children, again, err := a.own.s.childrenWatched(ctx, a.own.dir)
+		if err != nil {
+			return false, ownGone(err)
 		}
-		n, mine := count(children, r.own.name)
+		n, mine := count(children, a.own.name)
 		switch {
 		case !mine:
 			return false, errNoOwn
-		case n == 1:
-			if err := m.enter(ctx, r); err != nil {
-				return false, err
-			}
-			return true, nil
-		case !wait:
-			return false, nil
+		case n == 1 || !wait:
+			return n == 1, nil
 		}
-		// If somebody has deleted its node in locks, the next one there has made a lease too: each would wait for the other's to go.
-		if _, err := r.gate.s.get(ctx, r.gate.path()); errors.Is(err, zk.ErrNoNode) {
-			return false, errNoOwn
-		} else if err != nil {
-			return false, err
+		// If another client has deleted the own node in locks, the next one there has made a
+		// lease too. Each would wait for the other's to go.
+		if _, err := a.gate.s.get(ctx, a.gate.path()); err != nil {
+			return false, ownGone(err)
 		}
-		if !changed {
+		if !again {
 			return false, nil
 		}
 	}
 }
 
-// enter leaves locks to the next one. Who made its lease while it was the first there has the lock if it has the only one:
-// nobody else
-// could make another one. So that must be so still.
-func (m *semaphore) enter(ctx context.Context, r *record) error {
-	gone := r.gate.discard()
-	if err := await(ctx, []<-chan struct{}{gone}, patience); err != nil {
-		return fmt.Errorf("delete %q: %w", r.gate.path(), err)
+// leaveGate deletes the own node in locks. A lease that was made by the head of locks, and is
+// the only one, is the lock: no other client could make another lease. So the node must be the
+// head until it is deleted.
+func (a *acquisition) leaveGate(ctx context.Context) error {
+	gate := a.gate
+	if err := await(ctx, []<-chan struct{}{gate.discard()}, patience); err != nil {
+		return fmt.Errorf("delete %q: %w", gate.path(), err)
 	}
-	removed := r.gate.removed()
-	r.gate = nil
-	if !removed {
+	a.gate = nil
+	if !gate.removed() {
 		return errNoOwn
 	}
 	return nil
+}
+
+// ownGone turns the server's answer that a node of an acquisition is missing into errNoOwn.
+func ownGone(err error) error {
+	if errors.Is(err, zk.ErrNoNode) {
+		return errNoOwn
+	}
+	return err
 }

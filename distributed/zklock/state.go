@@ -2,20 +2,24 @@ package zklock
 
 import (
 	"time"
+
+	"github.com/jucgo/locks/distributed/lease"
 )
 
-// State is what is known of the session with ZooKeeper, on which all holds of a [Client] depend.
+// State is what is known of the session with ZooKeeper, on which all holds of a [Client]
+// depend.
 type State int
 
 const (
-	// Held is the state of a session that the servers answered lately: within two thirds of its timeout.
+	// Held says that the leader has confirmed the session within two thirds of its timeout.
 	Held State = iota
-	// Suspect is that of one whose connection is lost, or that had no answer for two thirds of its timeout. Its holds are
-	// valid still, and stay so if a server can be reached in time.
+	// Suspect says that the connection is lost, or that the leader has not confirmed the
+	// session for two thirds of its timeout. The holds are still valid, and stay valid if a
+	// server can be reached in time.
 	Suspect
-	// Lost is that of one that may be over: it had no answer for its timeout less the margin, or is known to be over.
-	// Everything that
-	// was held by it is lost for good, even if it should live on.
+	// Lost says that the session may be over: the leader has not confirmed it for its timeout
+	// less the margin, or it is known to be over. All its holds are lost for good, even if the
+	// session lives on.
 	Lost
 )
 
@@ -30,7 +34,7 @@ func (s State) String() string {
 	return "lost"
 }
 
-// state returns the state and when it will be another one if nothing happens, or the zero time.
+// state returns the state, and when by lease.Now it changes if no answer comes before, or zero.
 func (c *core) state(margin func(time.Duration) time.Duration) (State, time.Time) {
 	c.mu.Lock()
 	s := c.sess
@@ -40,9 +44,9 @@ func (c *core) state(margin func(time.Duration) time.Duration) (State, time.Time
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := time.Now()
-	lost := s.contact.Add(s.timeout - margin(s.timeout))
-	suspect := s.contact.Add(s.timeout * 2 / 3)
+	now := lease.Now()
+	lost := s.confirmed.Add(s.timeout - margin(s.timeout))
+	suspect := s.confirmed.Add(s.timeout * 2 / 3)
 	switch {
 	case s.over != nil || !now.Before(lost):
 		return Lost, time.Time{}
@@ -52,7 +56,7 @@ func (c *core) state(margin func(time.Duration) time.Duration) (State, time.Time
 	return Held, suspect
 }
 
-// observe tells of each change of the state.
+// observe reports each change of the state.
 func (c *Client) observe() {
 	last := Held
 	timer := time.NewTimer(time.Hour)
@@ -61,13 +65,13 @@ func (c *Client) observe() {
 		state, next := c.core.state(c.marginOf)
 		if state != last {
 			last = state
-			c.core.told(state)
+			c.core.onState(state)
 		}
 		switch {
 		case !next.IsZero():
-			timer.Reset(max(time.Until(next), 0))
-		case state == Lost:
-			timer.Reset(max(c.core.Term()/20, time.Millisecond)) // a session may live on, of which an answer tells without a pulse
+			timer.Reset(max(next.Sub(lease.Now()), 0))
+		case state == Lost: // the session may live on: an answer changes the state without a pulse
+			timer.Reset(max(c.core.Term()/20, time.Millisecond))
 		}
 		select {
 		case <-timer.C:
@@ -78,7 +82,8 @@ func (c *Client) observe() {
 	}
 }
 
-// State returns what is known of the session. A hold of a session that is Suspect may be lost soon: it is time to come to an end.
+// State returns what is known of the session. A hold may be lost soon while the state is
+// Suspect: its holder should come to an end.
 func (c *Client) State() State {
 	state, _ := c.core.state(c.marginOf)
 	return state

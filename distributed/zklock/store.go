@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -14,437 +13,372 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// revoked is the data by which Curator asks who holds a lock to give it back.
-const revoked = "__REVOKE__"
-
-// request is what an acquisition brings along in its context.
-type request struct {
-	revoke func(token uint64) // called when the hold is asked for, if not nil
-	under  *node              // of the write lock that the owner holds, for the read lock
+// recipe is what differs between the kinds of locks: which nodes an acquisition makes, and for
+// what it waits.
+type recipe interface {
+	// step goes on until a has the lock or, if wait is set, watches what it has to wait for.
+	step(ctx context.Context, a *acquisition, wait bool) (held bool, err error)
+	// busy reports whether another client holds the lock called name or waits for it.
+	busy(ctx context.Context, c *core, name string) (bool, error)
 }
 
-type requestKey struct{}
-
-// store is the [lease.Store] of the locks of one kind: what is the same for all of them. It knows the nodes of each acquisition.
+// store is the [lease.Store] of the locks of one kind. It knows the acquisitions under way and
+// the holds.
 type store struct {
 	*core
-	lost func(lease.HoldID, error)
+	recipe recipe
+	lost   func(lease.HoldID, error)
 
-	mu      sync.Mutex
-	records map[string]*record // by owner
-
-	turns turns
+	mu           sync.Mutex
+	acquisitions map[string]*acquisition // by lease.HoldID.Acquisition
 }
 
-// record is what an acquisition, and the hold that comes of it, has in ZooKeeper. The engine asks one thing after the other
-// for it; only events,
-// renewals and losses come at any time.
-type record struct {
-	st   *store
-	ref  lease.HoldID
-	req  request
-	wake chan struct{} // the watch of who waits
+var (
+	_ lease.Store        = (*store)(nil)
+	_ lease.Queue        = (*store)(nil)
+	_ lease.LossNotifier = (*store)(nil)
+	_ lease.Session      = (*store)(nil)
+)
 
-	// Of who acquires and releases.
-	own     *node         // the place in the queue, or the lock
-	gate    *node         // the place among those who acquire, of a semaphore
-	checked time.Time     // when the server was asked last
-	span    time.Duration // for how long it asks, of a queue
-	since   time.Time     // from when on the server counts the time of the hold, if it did not ask for it
-	queued  time.Time     // when it stood behind others for the first time
-	ahead   int           // how many those were
-	looks   int           // how often it has been foreseen
-
-	ears      sync.Mutex
-	at        place // where it listens, while it waits
-	listening *session
-	foreseen  *time.Timer // see foresee
-
-	mu     sync.Mutex
-	asking bool  // own and gate are those of who asks
-	left   bool  // nobody wants it any more: who asks has its nodes deleted at the end
-	dirty  bool  // something has happened since
-	held   *node // the own one, from the grant to the end
-	gone   *node // an own one that was deleted
-	heir   heir
-	look   *look // asked for when the node before went
-	asked  bool  // to give it back
-	called bool  // and told so
-}
-
-func (st *store) init(c *core) *store {
-	st.core = c
-	st.records = make(map[string]*record)
+func newStore(c *core, r recipe) *store {
+	st := &store{core: c, recipe: r, acquisitions: make(map[string]*acquisition)}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stores = append(c.stores, st)
 	return st
 }
 
+// NotifyLoss is part of [lease.LossNotifier].
 func (st *store) NotifyLoss(lost func(lease.HoldID, error)) { st.lost = lost }
 
-// record returns the record of owner, which it makes if there is none.
-func (st *store) record(ctx context.Context, name, owner string) *record {
+// enter returns the acquisition with this id. It begins it if there is none.
+func (st *store) enter(ctx context.Context, name, id string) *acquisition {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	r := st.records[owner]
-	if r == nil {
-		r = &record{st: st, ref: lease.HoldID{Name: name, Acquisition: owner}, wake: make(chan struct{}, 1), dirty: true}
-		if q, ok := ctx.Value(requestKey{}).(*request); ok {
-			r.req = *q
+	a := st.acquisitions[id]
+	if a == nil {
+		a = &acquisition{st: st, id: lease.HoldID{Name: name, Acquisition: id}, wake: make(chan struct{}, 1)}
+		if r, ok := ctx.Value(requestKey{}).(*request); ok {
+			a.request = *r
 		}
-		st.records[owner] = r
+		st.acquisitions[id] = a
 	}
-	return r
+	return a
 }
 
-func (st *store) find(owner string) *record {
+func (st *store) find(id string) *acquisition {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	return st.records[owner]
+	return st.acquisitions[id]
 }
 
-// keep knows r again, if its watch ended before its acquisition did.
-func (st *store) keep(r *record) {
+// forget returns the acquisition with this id, or nil, and forgets it.
+func (st *store) forget(id string) *acquisition {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	st.records[r.ref.Acquisition] = r
+	a := st.acquisitions[id]
+	delete(st.acquisitions, id)
+	return a
 }
 
-// take returns the record of owner and forgets it.
-func (st *store) take(owner string) *record {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	r := st.records[owner]
-	delete(st.records, owner)
-	return r
-}
-
-// forget undoes keep.
-func (st *store) forget(r *record) {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	if st.records[r.ref.Acquisition] == r {
-		delete(st.records, r.ref.Acquisition)
-	}
-}
-
-// nodeOf returns the node by which a lock is held whose token it is.
+// nodeOf returns the node of the hold with this token on the lock called name, or nil.
 func (st *store) nodeOf(name string, token uint64) *node {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	for _, r := range st.records {
-		if r.ref.Name != name {
-			continue
-		}
-		if n := r.holding(); n != nil {
-			if _, t := n.known(); t == token {
-				return n
-			}
+	for _, a := range st.acquisitions {
+		if n := a.holding(); n != nil && a.id.Name == name && n.zxid() == token {
+			return n
 		}
 	}
 	return nil
 }
 
-// holding returns the node by which r is held, or nil.
-func (r *record) holding() *node {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.held
-}
-
-// hold notes that r is held by its own node, or is not, and reports whether that node is there still as far as is known.
-func (r *record) hold(n *node) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.held = n
-	return n != nil && n != r.gone && !n.s.isOver()
-}
-
-// drop ends what depends on s, which is over: holds are lost, and who waits begins anew.
-func (st *store) drop(s *session, why error) {
-	st.mu.Lock()
-	var all []*record
-	for _, r := range st.records {
-		all = append(all, r)
-	}
-	st.mu.Unlock()
-	for _, r := range all {
-		if n := r.holding(); n == nil {
-			r.rouse()
-		} else if n.s == s {
-			st.lost(r.ref, why)
-		}
-	}
-}
-
-// rouse has who waits ask again.
-func (r *record) rouse() {
-	r.mu.Lock()
-	r.dirty = true
-	r.mu.Unlock()
-	select {
-	case r.wake <- struct{}{}:
-	default:
-	}
-}
-
-// ear returns what is told of the own node n: that it is gone, or that its data has changed.
-func (r *record) ear(n *node) func(gone bool) {
-	return func(gone bool) {
-		if gone {
-			r.over(n)
-			return
-		}
-		r.disinherit() // until it is looked for again, nobody would tell that it is gone
-		r.st.spawn(func() {
-			ctx, cancel := context.WithTimeout(r.st.life, n.s.term())
-			defer cancel()
-			if st, err := n.look(ctx); err == nil {
-				r.read(st)
-			} else if errors.Is(err, zk.ErrNoNode) {
-				r.over(n)
-			}
-		})
-	}
-}
-
-// over is told that the own node n was deleted.
-func (r *record) over(n *node) {
-	r.mu.Lock()
-	r.gone = n
-	lost := r.held == n
-	r.mu.Unlock()
-	if lost {
-		r.st.lost(r.ref, fmt.Errorf("its node was deleted: %w", zk.ErrNoNode))
-	} else {
-		r.rouse()
-	}
-}
-
-// read looks whether the data of the own node asks to give the lock back.
-func (r *record) read(st stat) {
-	if string(st.data) != revoked {
-		return
-	}
-	r.mu.Lock()
-	r.asked = true
-	r.mu.Unlock()
-	r.tell()
-}
-
-// tell has the holder told, once, if it is asked to give the lock back.
-func (r *record) tell() {
-	r.mu.Lock()
-	held := r.held
-	now := r.asked && held != nil && !r.called
-	r.called = r.called || now
-	r.mu.Unlock()
-	if now && r.req.revoke != nil {
-		_, token := held.known()
-		go r.req.revoke(token) // the user's, for whom nobody waits
-	}
-}
-
-// data returns what is in a node: like Curator, the address of the client, or nothing if the lock can be revoked.
-func (r *record) data(s *session) []byte {
-	if r.req.revoke != nil {
-		return []byte{}
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.wire != nil {
-		return s.wire.host
-	}
-	return []byte{}
-}
-
-// listen has the record roused by what happens at a place, and at no other one. If queue is not "", it is the directory whose
-// children decide what to do when the node there has gone.
-func (r *record) listen(s *session, at place, queue string) {
-	r.ears.Lock()
-	defer r.ears.Unlock()
-	if r.listening == s && r.at == at {
-		return
-	}
-	r.close()
-	r.listening, r.at = s, at
-	s.points.listen(at, r, func(e zk.Event) {
-		var l *look
-		if e.Type == zk.EventNodeDeleted && !r.passed(e.Path) && queue != "" {
-			l = r.hurry(s, queue)
-		}
-		if l == nil {
-			r.rouse()
-			return
-		}
-		go func() { // r is not woken before there is something for it to do
-			l.ask()
-			r.rouse()
-		}()
-	})
-}
-
-// deaf ends listen.
-func (r *record) deaf() {
-	r.ears.Lock()
-	defer r.ears.Unlock()
-	r.close()
-}
-
-// close is deaf. r.ears is held.
-func (r *record) close() {
-	if r.foreseen != nil {
-		r.foreseen.Stop()
-		r.foreseen = nil
-	}
-	if r.listening != nil {
-		r.listening.points.ignore(r.at, r)
-		r.listening = nil
-	}
-}
-
-// fresh is how long a look at the queue counts if no event has come since, however often it is asked for.
-const fresh = 500 * time.Millisecond
-
-// begin notes that the server is asked now, or reports false if nothing can have changed since the last time.
-func (r *record) begin() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !r.dirty && time.Since(r.checked) < fresh {
-		return false
-	}
-	r.dirty = false
-	r.checked = time.Now()
-	return true
-}
-
-// ask goes on with step, which acquires, until the lock is held or has to be waited for. What can be tried again is, for half of
-// the session timeout.
-//
-// own and gate are those of the goroutine that asks. Somebody else may give the record up meanwhile: an acquisition that was
-// cancelled is not awaited for long. Then who asks has the nodes deleted, which may have come after that:
-//
-//	asking  left   who deletes the nodes
-//	no      no     nobody
-//	yes     no     nobody
-//	no      yes    leave
-//	yes     yes    ask, at its end
-func (r *record) ask(step func(ctx context.Context) (held bool, err error)) (lease.Reply, error) {
-	r.mu.Lock()
-	r.asking = true
-	r.mu.Unlock()
-	reply, err := r.proceed(step)
-	r.mu.Lock()
-	r.asking = false
-	left := r.left
-	r.mu.Unlock()
-	if left { // while it asked
-		r.hold(nil)
-		r.reset()
-		r.st.forget(r)
-		return lease.Reply{}, err
+// Enqueue takes the lock, or a place in its queue.
+func (st *store) Enqueue(ctx context.Context, name, id string, d time.Duration) (lease.Reply, error) {
+	a := st.enter(ctx, name, id)
+	reply, err := a.ask(func(ctx context.Context) (bool, error) { return st.recipe.step(ctx, a, true) }, d)
+	reply.Listening = true // Watch returns a.wake
+	if errors.Is(err, lease.ErrRefused) {
+		st.Leave(ctx, name, id) // the lease client does not: nothing was done
 	}
 	return reply, err
 }
 
-// leave ends what r has, or has who asks do so at the end, and returns what tells of the end of that. It is for good.
-func (r *record) leave() (done []<-chan struct{}) {
-	r.mu.Lock()
-	r.left = true
-	asking := r.asking
-	r.mu.Unlock()
-	if asking {
-		return nil
+// Acquire takes the lock if no other client holds it or waits for it. It leaves nothing behind
+// if not.
+func (st *store) Acquire(ctx context.Context, name, id string, d time.Duration) (lease.Reply, error) {
+	a := st.enter(ctx, name, id)
+	reply, err := a.ask(func(ctx context.Context) (bool, error) {
+		if a.own == nil && a.gate == nil && a.under == nil {
+			if busy, err := st.recipe.busy(ctx, st.core, name); busy || err != nil {
+				return false, err
+			}
+		}
+		return st.recipe.step(ctx, a, false)
+	}, d)
+	if !reply.Held {
+		st.Leave(ctx, name, id)
 	}
-	r.deaf()
-	return r.discard()
+	return reply, err
 }
 
-// removed reports whether it was we who deleted the own node, after leave.
-func (r *record) removed() bool {
-	r.mu.Lock()
-	asking := r.asking
-	r.mu.Unlock()
-	return !asking && r.own != nil && r.own.removed()
-}
+// patience is how long a call waits for the deletion of a node, which goes on without it.
+const patience = time.Second
 
-func (r *record) isLeft() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.left
-}
-
-// proceed is ask while r.asking is set.
-func (r *record) proceed(step func(ctx context.Context) (held bool, err error)) (lease.Reply, error) {
-	if !r.begin() {
-		return lease.Reply{}, nil
+// Release deletes the nodes of a hold. It does not report a hold that was found lost.
+func (st *store) Release(ctx context.Context, name, id string) (lease.Released, error) {
+	a := st.find(id)
+	if a == nil {
+		return lease.Released{}, nil
 	}
-	began, term, ctx := time.Now(), r.st.Term(), r.st.patience()
+	if err := await(ctx, a.leave(), patience); err != nil {
+		return lease.Released{}, fmt.Errorf("delete the node in %q: %w", name, err)
+	}
+	st.forget(id)
+	return lease.Released{Held: a.removed()}, nil
+}
+
+// Leave deletes the nodes of a waiter. A deletion that takes long goes on in the background.
+func (st *store) Leave(ctx context.Context, _, id string) error {
+	if a := st.forget(id); a != nil {
+		await(ctx, a.leave(), patience)
+	}
+	return nil
+}
+
+// Lost deletes the nodes of a hold that was lost although its session may live on.
+func (st *store) Lost(id lease.HoldID) {
+	if a := st.forget(id.Acquisition); a != nil {
+		a.leave()
+	}
+}
+
+// Lookup is called after an acquisition that has failed. The nodes of that are deleted, or will
+// be.
+func (st *store) Lookup(_ context.Context, _, id string) (lease.Reply, error) {
+	if a := st.find(id); a != nil {
+		if n := a.holding(); n != nil {
+			return lease.Reply{Held: true, Token: n.zxid()}, nil
+		}
+	}
+	return lease.Reply{}, nil
+}
+
+// Watch returns the wake-ups of a waiter.
+func (st *store) Watch(ctx context.Context, name, id string) (lease.Watch, error) {
+	return wakeUps{st.enter(ctx, name, id).wake}, nil
+}
+
+type wakeUps struct{ wake <-chan struct{} }
+
+func (w wakeUps) C() <-chan struct{} { return w.wake }
+
+func (w wakeUps) Close() {} // Leave, or the hold's end, ends them
+
+// Renew has the leader confirm each session, and looks at the nodes whose watches are not set.
+// The other nodes would have been reported as gone.
+func (st *store) Renew(ctx context.Context, holds []lease.HoldID, _ time.Duration) ([]bool, error) {
+	held := make([]bool, len(holds))
+	confirmed := make(map[*session]bool)
+	for i, h := range holds {
+		a := st.find(h.Acquisition)
+		if a == nil {
+			continue
+		}
+		n := a.holding()
+		if n == nil || n.s.isOver() {
+			continue
+		}
+		err := error(nil)
+		if !confirmed[n.s] {
+			err = repeat(ctx, n.s, func() error { return n.s.sync(ctx, "/") })
+			confirmed[n.s] = !inDoubt(err)
+		}
+		if !inDoubt(err) && !n.watched() {
+			err = repeat(ctx, n.s, func() error { return a.check(ctx, n) })
+		}
+		if inDoubt(err) && !n.s.isOver() {
+			return make([]bool, len(holds)), err // nothing counts that the leader has not confirmed
+		}
+		held[i] = err == nil && a.holding() == n
+	}
+	return held, nil
+}
+
+// repeat repeats a request until there is an answer, ctx ends, or the session is over.
+func repeat(ctx context.Context, s *session, ask func() error) error {
 	for {
-		r.since = time.Time{}
-		if r.own != nil && r.own.s.isOver() || r.gate != nil && r.gate.s.isOver() {
-			r.reset()
+		err := ask()
+		if !inDoubt(err) || ctx.Err() != nil || s.isOver() {
+			return err
+		}
+		pause(ctx, 5*time.Millisecond)
+	}
+}
+
+// drop is called when s is over: its holds are lost, and waiters begin anew.
+func (st *store) drop(s *session, why error) {
+	st.mu.Lock()
+	var all []*acquisition
+	for _, a := range st.acquisitions {
+		all = append(all, a)
+	}
+	st.mu.Unlock()
+	for _, a := range all {
+		if n := a.holding(); n == nil {
+			a.notify()
+		} else if n.s == s {
+			st.lost(a.id, why)
+		}
+	}
+}
+
+// await waits until all are done, for d at most, or until ctx ends.
+func await(ctx context.Context, done []<-chan struct{}, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	for _, ch := range done {
+		select {
+		case <-ch:
+		case <-timer.C:
+			return errNoAnswer
+		case <-ctx.Done():
+			return errNoAnswer
+		}
+	}
+	return nil
+}
+
+// request is what an acquisition brings along in its context.
+type request struct {
+	revoke func(token uint64) // called when the hold is asked for, if not nil
+	under  *node              // of the write lock that the owner holds, for a read lock
+}
+
+type requestKey struct{}
+
+// acquisition is what one acquisition, and the hold that it becomes, has in ZooKeeper. The
+// lease client asks one thing after the other for it. Only events, renewals and losses come at
+// any time.
+type acquisition struct {
+	st *store
+	id lease.HoldID
+	request
+	wake chan struct{} // notifies the waiter
+
+	// Used by the goroutine that asks, or by leave if none asks.
+	own   *node         // the place in the queue, or the lock
+	gate  *node         // the place in the queue before the semaphore
+	term  time.Duration // how long the hold shall last
+	since time.Time     // from when on the hold counts, if that is not the request for it
+	at    place         // what it waits for
+	on    *session      // where; nil if nothing
+
+	mu     sync.Mutex
+	asking bool        // own and gate belong to the goroutine that asks
+	left   bool        // not wanted any more: the goroutine that asks deletes the nodes
+	held   *node       // own, from the grant to the end of the hold
+	asked  bool        // to give the lock back
+	told   bool        // so
+	guard  *time.Timer // looks at held, which sets the watch
+}
+
+// step goes on with an acquisition: see recipe.
+type step func(ctx context.Context) (held bool, err error)
+
+// ask goes on with step until the lock is held or has to be waited for. Requests that fail are
+// repeated for half of the session timeout.
+//
+// The caller of ask may be abandoned, and leave called meanwhile. The nodes are deleted by:
+//
+//	asking  left
+//	no      no     nobody
+//	yes     no     nobody
+//	no      yes    leave
+//	yes     yes    ask, at its end
+func (a *acquisition) ask(step step, d time.Duration) (lease.Reply, error) {
+	ctx, cancel := a.st.within(a.st.Term() / 2)
+	defer cancel()
+	a.mu.Lock()
+	a.asking, a.term = true, d
+	a.mu.Unlock()
+	held, err := a.proceed(ctx, step)
+	a.mu.Lock()
+	a.asking = false
+	left := a.left
+	a.mu.Unlock()
+	if left {
+		a.reset()
+	}
+	if left || !held {
+		return lease.Reply{}, err
+	}
+	return lease.Reply{Held: true, Token: a.own.zxid(), Since: a.since}, nil
+}
+
+// young is how long a holder's node has no watch. Most nodes are deleted by then, and the event
+// of a watch would delay the next holder.
+const young = 100 * time.Millisecond
+
+// proceed is ask while asking is set.
+func (a *acquisition) proceed(ctx context.Context, step step) (bool, error) {
+	for {
+		if a.own != nil && a.own.s.isOver() || a.gate != nil && a.gate.s.isOver() {
+			a.reset()
 		}
 		held, err := step(ctx)
 		switch {
-		case err == nil && !held || r.isLeft():
-			return lease.Reply{}, err
-		case err == nil && time.Since(began) > term/3:
-			// Whoever asks counts from when it began, and little would be left of that.
-			r.rouse()
-			return lease.Reply{}, nil
-		case err == nil:
-			r.deaf()
-			r.learn()
-			r.forgo()
-			if !r.hold(r.own) { // whoever told of its end came too early to find it held
-				r.hold(nil)
-				r.reset()
-				continue
-			}
-			r.st.keep(r)
-			r.guard(r.own)
-			_, token := r.own.known()
-			r.tell()
-			return lease.Reply{Held: true, Token: token, Since: r.since}, nil
-		case errors.Is(err, errNoOwn):
-			r.reset()
-		case ctx.Err() != nil || !isTrouble(err) || errors.Is(err, locks.ErrForeign) || errors.Is(err, locks.ErrClosed) ||
-			errors.Is(err, lease.ErrRefused) || errors.Is(err, errBroken):
-			r.mu.Lock()
-			r.dirty = true
-			r.mu.Unlock()
-			return lease.Reply{}, err
+		case a.isLeft() || err == nil && !held:
+			return false, err
+		case err == nil && a.grant():
+			a.ignore()
+			return true, nil
+		case err == nil || errors.Is(err, errNoOwn):
+			a.reset()
+		case ctx.Err() != nil || !passing(err):
+			return false, err
 		default:
 			pause(ctx, 5*time.Millisecond)
 		}
 	}
 }
 
+// passing reports whether a request that has failed with err may succeed later.
+func passing(err error) bool {
+	for _, final := range []error{locks.ErrForeign, locks.ErrClosed, lease.ErrRefused, errBroken} {
+		if errors.Is(err, final) {
+			return false
+		}
+	}
+	return inDoubt(err)
+}
+
 // errBroken is of a lock that cannot be acquired whatever is done.
 var errBroken = errors.New("the lock cannot be used")
 
-// reset has the record begin anew.
-func (r *record) reset() {
-	r.deaf()
-	r.discard()
-	r.own, r.gate = nil, nil
-	r.ahead, r.looks = 0, 0
-	r.forgo()
+// grant begins the hold. It reports false if the session is over.
+func (a *acquisition) grant() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.own.s.isOver() {
+		return false
+	}
+	n := a.own
+	a.held = n
+	a.guard = time.AfterFunc(young, func() { a.look(n) })
+	return true
 }
 
-// forgo forgets what r knows of its place: that is over, or has come to its end. Should it be asked for once more, because the
-// answer came too late, it is by what the server says then.
-func (r *record) forgo() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.heir, r.look = heir{}, nil
+// reset deletes the nodes, so that the next step begins anew.
+func (a *acquisition) reset() {
+	a.ignore()
+	a.discard()
+	a.own, a.gate, a.since = nil, nil, time.Time{}
 }
 
-// discard has the nodes of the record deleted, and returns what tells of the end of that.
-func (r *record) discard() (done []<-chan struct{}) {
-	for _, n := range []*node{r.own, r.gate} {
+// discard deletes the nodes, and returns what tells of the end of that.
+func (a *acquisition) discard() (done []<-chan struct{}) {
+	for _, n := range []*node{a.own, a.gate} {
 		if n != nil {
 			done = append(done, n.discard())
 		}
@@ -452,163 +386,130 @@ func (r *record) discard() (done []<-chan struct{}) {
 	return done
 }
 
-// await waits until all are done, ctx ends, or time is up.
-func await(ctx context.Context, done []<-chan struct{}, d time.Duration) error {
-	done = slices.DeleteFunc(done, func(ch <-chan struct{}) bool {
-		select {
-		case <-ch:
-			return true
-		default:
-			return false
-		}
-	})
-	if len(done) == 0 {
+// leave ends the hold, or the wait, for good. It deletes the nodes, and returns what tells of
+// the end of that.
+func (a *acquisition) leave() (done []<-chan struct{}) {
+	a.mu.Lock()
+	a.left, a.held = true, nil
+	if a.guard != nil {
+		a.guard.Stop()
+	}
+	asking := a.asking
+	a.mu.Unlock()
+	if asking {
 		return nil
 	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	for _, ch := range done {
-		select {
-		case <-ch:
-		case <-timer.C:
-			return errTimeout
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-	return nil
+	a.ignore()
+	return a.discard()
 }
 
-// patience is for how long a call waits for the deletion of a node, which goes on without it.
-const patience = time.Second
-
-// Lookup is asked when an acquisition has failed. What it had made is deleted, or will be.
-func (st *store) Lookup(_ context.Context, _, owner string) (lease.Reply, error) {
-	if r := st.find(owner); r != nil {
-		if n := r.holding(); n != nil {
-			_, token := n.known()
-			return lease.Reply{Held: true, Token: token}, nil
-		}
-	}
-	return lease.Reply{}, nil
+// removed reports, after leave, whether the own node existed until this client deleted it.
+func (a *acquisition) removed() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return !a.asking && a.own != nil && a.own.removed()
 }
 
-// Renew reads the nodes, and has the leader confirm the session: a server that has lost touch with it answers questions still.
-func (st *store) Renew(ctx context.Context, holds []lease.HoldID, _ time.Duration) ([]bool, error) {
-	held := make([]bool, len(holds))
-	slots := make(chan struct{}, atOnce)
-	var wg sync.WaitGroup
-	var mu sync.Mutex
-	var failed error
-	confirmed := make(map[*session]bool)
-	fail := func(err error) {
-		mu.Lock()
-		defer mu.Unlock()
-		failed = errors.Join(failed, err)
-	}
-	var mine []*node
-	for i, h := range holds {
-		var n *node
-		if r := st.find(h.Acquisition); r != nil {
-			n = r.holding()
-		}
-		if n == nil || n.s.isOver() {
-			mine = append(mine, nil)
-			continue
-		}
-		mine = append(mine, n)
-		if s := n.s; !confirmed[s] {
-			confirmed[s] = true
-			wg.Go(func() {
-				err := persist(ctx, s, func() error { return s.sync(ctx, holds[i].Name) })
-				if isTrouble(err) {
-					fail(err)
-				}
-			})
-		}
-	}
-	for i, n := range mine {
-		if n == nil {
-			continue
-		}
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			var st stat
-			err := persist(ctx, n.s, func() (err error) {
-				st, _, err = n.s.getWatched(ctx, n.path())
-				return err
-			})
-			_, token := n.known()
-			switch {
-			case err == nil:
-				held[i] = uint64(st.Czxid) == token
-			case isTrouble(err) && !n.s.isOver():
-				fail(err)
-			}
-		})
-	}
-	wg.Wait()
-	if failed != nil {
-		return make([]bool, len(holds)), failed // without the leader's word nothing counts
-	}
-	return held, nil
+func (a *acquisition) isLeft() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.left
 }
 
-// atOnce is how many requests the ZooKeeper client takes at once.
-const atOnce = 16
+// holding returns the node of the hold, or nil.
+func (a *acquisition) holding() *node {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.held
+}
 
-// persist repeats a question until there is an answer, ctx ends, or the session does.
-func persist(ctx context.Context, s *session, ask func() error) error {
-	for {
-		err := ask()
-		if !isTrouble(err) || ctx.Err() != nil || s.isOver() {
-			return err
-		}
-		pause(ctx, 5*time.Millisecond)
+// notify has the waiter ask again.
+func (a *acquisition) notify() {
+	select {
+	case a.wake <- struct{}{}:
+	default:
 	}
 }
 
-// Release deletes the nodes. While an acquisition is under way, which is not awaited any more then, that does so.
-func (st *store) Release(ctx context.Context, _, owner string) (lease.Released, error) {
-	r := st.find(owner)
-	if r == nil {
-		return lease.Released{}, nil
+// listen has the waiter notified of the next event at a place, and of no other place.
+func (a *acquisition) listen(s *session, at place) {
+	if a.on != s || a.at != at {
+		a.ignore()
 	}
-	if n := r.holding(); n != nil {
-		r.hold(nil)
-		n.delete(ctx)
-	}
-	if err := await(ctx, r.leave(), patience); err != nil {
-		return lease.Released{}, fmt.Errorf("delete of the node in %q: %w", r.ref.Name, err)
-	}
-	st.take(owner)
-	return lease.Released{Held: r.removed()}, nil
+	a.on, a.at = s, at
+	s.watches.listen(at, a, func(zk.Event) { a.notify() })
 }
 
-// Leave deletes the nodes of who waited. If that takes longer, it goes on in the background.
-func (st *store) Leave(ctx context.Context, _, owner string) error {
-	if r := st.take(owner); r != nil {
-		await(ctx, r.leave(), patience)
-	}
-	return nil
-}
-
-// Lost frees what was lost while the session lives on.
-func (st *store) Lost(ref lease.HoldID) {
-	if r := st.take(ref.Acquisition); r != nil {
-		r.hold(nil)
-		r.discard()
+// ignore ends listen.
+func (a *acquisition) ignore() {
+	if a.on != nil {
+		a.on.watches.ignore(a.at, a)
+		a.on = nil
 	}
 }
 
-// waiter is a [lease.Watch] of a record.
-type waiter struct{ r *record }
+// heard is called at a change of the own node n. It does not block.
+func (a *acquisition) heard(n *node, gone bool) {
+	if gone {
+		a.vanished(n)
+		return
+	}
+	a.look(n)
+}
 
-func (w waiter) C() <-chan struct{} { return w.r.wake }
+// look checks the own node n in the background.
+func (a *acquisition) look(n *node) {
+	a.st.spawn(func() {
+		ctx, cancel := a.st.within(n.s.term())
+		defer cancel()
+		repeat(ctx, n.s, func() error { return a.check(ctx, n) })
+	})
+}
 
-func (w waiter) Close() {}
+// check looks at the own node n, and leaves a watch.
+func (a *acquisition) check(ctx context.Context, n *node) error {
+	st, err := n.look(ctx)
+	if errors.Is(err, zk.ErrNoNode) {
+		a.vanished(n)
+	} else if err == nil && string(st.data) == revoked {
+		a.mu.Lock()
+		a.asked = true
+		a.mu.Unlock()
+		a.tell()
+	}
+	return err
+}
 
-func (st *store) Watch(ctx context.Context, name, owner string) (lease.Watch, error) {
-	return waiter{st.record(ctx, name, owner)}, nil
+// vanished is called when another client has deleted the own node n.
+func (a *acquisition) vanished(n *node) {
+	a.mu.Lock()
+	lost := a.held == n
+	a.mu.Unlock()
+	if lost {
+		a.st.lost(a.id, fmt.Errorf("its node was deleted: %w", zk.ErrNoNode))
+	}
+}
+
+// revoked is the data by which Curator asks a holder to give the lock back.
+const revoked = "__REVOKE__"
+
+// tell tells the holder, once, that it is asked to give the lock back.
+func (a *acquisition) tell() {
+	a.mu.Lock()
+	held := a.held
+	now := a.asked && held != nil && !a.told
+	a.told = a.told || now
+	a.mu.Unlock()
+	if now && a.revoke != nil {
+		go a.revoke(held.zxid()) // the user's function, for which nobody waits
+	}
+}
+
+// data returns what is in a node: like Curator, the address of the client, or nothing if the
+// lock can be revoked.
+func (a *acquisition) data(s *session) []byte {
+	if a.revoke != nil {
+		return []byte{}
+	}
+	return []byte(s.host())
 }

@@ -1,12 +1,15 @@
 package testbed
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"io"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,20 +22,48 @@ const zookeeperJars = "/usr/share/java"
 // it removes empty containers within moments.
 type ZooKeeper struct {
 	*Process
-	tb   testing.TB
-	addr string
-	main string
-	args []string
+	tb     testing.TB
+	addr   string
+	secure string
+	main   string
+	args   []string
 }
 
 // StartZooKeeper runs a ZooKeeper server until the test ends, and returns when it answers. Without the program, the test is
 // treated as by [Missing].
 func StartZooKeeper(tb testing.TB) *ZooKeeper {
 	tb.Helper()
-	z := newZooKeeper(tb, "")
+	z := newZooKeeper(tb, "ZooKeeperServerMain", "")
 	z.run()
 	z.Ready()
 	return z
+}
+
+// StartSecureZooKeeper runs a ZooKeeper server as [StartZooKeeper] does, with TLS at [ZooKeeper.Secure]. The server's certificate is for
+// the name localhost. Clients need a certificate too: client has one, with the subject CN=client.
+func StartSecureZooKeeper(tb testing.TB) (z *ZooKeeper, client *tls.Config) {
+	tb.Helper()
+	dir := tb.TempDir()
+	ca := newAuthority(tb)
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(ca.certificate)
+	client = &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{ca.issue(tb, "client").pair(tb)}}
+	server := ca.issue(tb, "localhost")
+	for name, content := range map[string][]byte{"server.pem": slices.Concat(server.key, server.certificate), "ca.pem": ca.certificate} {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	port := Port(tb)
+	z = newZooKeeper(tb, "ZooKeeperServerMain", fmt.Sprintf("serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory\n"+
+		"secureClientPort=%d\nsecureClientPortAddress=127.0.0.1\nssl.clientAuth=need\n"+
+		"authProvider.x509=org.apache.zookeeper.server.auth.X509AuthenticationProvider\n"+
+		"ssl.keyStore.location=%[2]s/server.pem\nssl.keyStore.type=PEM\nssl.trustStore.location=%[2]s/ca.pem\nssl.trustStore.type=PEM\n",
+		port, dir))
+	z.secure = fmt.Sprintf("localhost:%d", port)
+	z.run()
+	z.Ready()
+	return z, client
 }
 
 // StartZooKeepers runs an ensemble of n servers until the test ends, and returns when all of them answer.
@@ -44,7 +75,7 @@ func StartZooKeepers(tb testing.TB, n int) []*ZooKeeper {
 	}
 	all := make([]*ZooKeeper, n)
 	for i := range all {
-		all[i] = newZooKeeper(tb, list.String())
+		all[i] = newZooKeeper(tb, "quorum.QuorumPeerMain", list.String())
 		if err := os.WriteFile(filepath.Join(filepath.Dir(all[i].args[0]), "data", "myid"), fmt.Append(nil, i+1), 0o644); err != nil {
 			tb.Fatal(err)
 		}
@@ -58,7 +89,7 @@ func StartZooKeepers(tb testing.TB, n int) []*ZooKeeper {
 	return all
 }
 
-func newZooKeeper(tb testing.TB, ensemble string) *ZooKeeper {
+func newZooKeeper(tb testing.TB, main, more string) *ZooKeeper {
 	tb.Helper()
 	Lookup(tb, "java")
 	if _, err := os.Stat(zookeeperJars + "/zookeeper.jar"); err != nil {
@@ -71,16 +102,12 @@ func newZooKeeper(tb testing.TB, ensemble string) *ZooKeeper {
 	port := Port(tb)
 	config := fmt.Sprintf("tickTime=200\ninitLimit=50\nsyncLimit=25\nminSessionTimeout=400\nmaxSessionTimeout=60000\ndataDir=%s/data\n"+
 		"clientPort=%d\nclientPortAddress=127.0.0.1\nadmin.enableServer=false\n4lw.commands.whitelist=*\nmaxClientCnxns=0\n%s",
-		dir, port, ensemble)
+		dir, port, more)
 	file := filepath.Join(dir, "zoo.cfg")
 	if err := os.WriteFile(file, []byte(config), 0o644); err != nil {
 		tb.Fatal(err)
 	}
-	z := &ZooKeeper{tb: tb, addr: fmt.Sprintf("127.0.0.1:%d", port), main: "ZooKeeperServerMain", args: []string{file}}
-	if ensemble != "" {
-		z.main = "quorum.QuorumPeerMain"
-	}
-	return z
+	return &ZooKeeper{tb: tb, addr: fmt.Sprintf("127.0.0.1:%d", port), main: main, args: []string{file}}
 }
 
 func (z *ZooKeeper) run() {
@@ -88,6 +115,7 @@ func (z *ZooKeeper) run() {
 	var jars []string
 	for _, jar := range []string{
 		"zookeeper", "zookeeper-jute", "slf4j-api", "slf4j-nop", "netty-all", "snappy-java", "metrics-core", "commons-cli",
+		"netty-common", "netty-buffer", "netty-codec", "netty-handler", "netty-resolver", "netty-transport",
 	} {
 		jars = append(jars, zookeeperJars+"/"+jar+".jar")
 	}
@@ -102,6 +130,9 @@ func (z *ZooKeeper) run() {
 
 // Addr returns the address where the server listens.
 func (z *ZooKeeper) Addr() string { return z.addr }
+
+// Secure returns the address where the server talks TLS.
+func (z *ZooKeeper) Secure() string { return z.secure }
 
 // Restart starts the server again, which was killed, with what it has on its disk, and returns when it answers.
 func (z *ZooKeeper) Restart() {

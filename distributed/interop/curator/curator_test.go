@@ -28,7 +28,8 @@ import (
 
 func TestMain(m *testing.M) {
 	testbed.Play(map[string]testbed.Role{"hold": holdUntilKilled})
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/jucgo/locks/distributed/internal/testbed.start.func1.1"))
+	const stays = "github.com/jucgo/locks/distributed/internal/testbed.start.func1.1"
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(stays))
 }
 
 const (
@@ -40,8 +41,8 @@ var background = context.Background()
 
 func someone() context.Context { return locks.WithOwner(background, locks.NewOwner()) }
 
-// holdUntilKilled takes a lock, says so, and keeps it. Its arguments are the address of the server, the kind of the lock,
-// and its path.
+// holdUntilKilled acquires a lock, prints "held", and keeps it. Its arguments are the address
+// of the server, the kind of the lock, and its path.
 func holdUntilKilled(args []string) error {
 	c, err := zklock.New(background, args[:1], zklock.WithSessionTimeout(short))
 	if err != nil {
@@ -56,19 +57,20 @@ func holdUntilKilled(args []string) error {
 	return err
 }
 
-func lockOf(c *zklock.Client, kind, path string) *zklock.Lock {
+func lockOf(c *zklock.Client, kind, path string) *zklock.Mutex {
 	switch kind {
 	case "semaphore":
-		return c.SemaphoreLocker(path)
+		return c.SemaphoreMutex(path)
 	case "read":
-		return c.ReadWriteLocker(path).ReadLocker().(*zklock.Lock)
+		return c.RWMutex(path).ReadLocker().(*zklock.Mutex)
 	case "write":
-		return c.ReadWriteLocker(path).WriteLocker().(*zklock.Lock)
+		return c.RWMutex(path).WriteLocker().(*zklock.Mutex)
 	}
-	return c.Lock(path)
+	return c.Mutex(path)
 }
 
-// stage is a server with a Java process, and a client of ours that relies on being told, because it hardly ever asks by itself.
+// stage is a server with a Java process and a Go client. The client hardly ever polls, so that
+// only a watch wakes its waiters.
 type stage struct {
 	*testing.T
 	version string
@@ -103,7 +105,8 @@ func newStage(t *testing.T, version string, session time.Duration) *stage {
 func (s *stage) open(opts ...zklock.Option) *zklock.Client {
 	ctx, cancel := context.WithTimeout(background, patience)
 	defer cancel()
-	c, err := zklock.New(ctx, []string{s.addr}, append(opts, zklock.WithSessionTimeout(long), zklock.WithLease(lease.WithPoll(time.Hour)))...)
+	opts = append(opts, zklock.WithSessionTimeout(long), zklock.WithLeaseOptions(lease.WithPoll(time.Hour)))
+	c, err := zklock.New(ctx, []string{s.addr}, opts...)
 	require.NoError(s, err)
 	s.Cleanup(func() { require.NoError(s, c.Close(background)) })
 	return c
@@ -120,10 +123,11 @@ func (s *stage) list(dir string) []string {
 
 func (s *stage) queued(dir string, n int) {
 	s.Helper()
-	require.Eventually(s, func() bool { return len(s.list(dir)) == n }, patience, 5*time.Millisecond, "%d nodes in %s", n, dir)
+	full := func() bool { return len(s.list(dir)) == n }
+	require.Eventually(s, full, patience, 5*time.Millisecond, "%d nodes in %s", n, dir)
 }
 
-// lock begins an acquisition of ours.
+// lock begins an acquisition by Go.
 func (s *stage) lock(l locks.TryLocker, ctx context.Context) <-chan error {
 	got := make(chan error, 1)
 	go func() { got <- l.LockContext(ctx) }()
@@ -140,14 +144,14 @@ func (s *stage) wait(got <-chan error) {
 	}
 }
 
-func (s *stage) refused(l *zklock.Lock) {
+func (s *stage) refused(l *zklock.Mutex) {
 	s.Helper()
 	ok, err := l.TryLockContext(someone())
 	require.NoError(s, err)
 	require.False(s, ok)
 }
 
-// waiting is where those who wait for a kind of lock have their nodes.
+// waiting is where the waiters of a kind of lock have their nodes.
 var waiting = map[string]string{"mutex": "", "write": "", "semaphore": "/locks"}
 
 func TestGoAndJavaExcludeAndWakeEachOther(t *testing.T) {
@@ -177,7 +181,7 @@ func TestGoAndJavaExcludeAndWakeEachOther(t *testing.T) {
 	})
 }
 
-func TestGoAndJavaGetTheMutexInTheOrderInWhichTheyAsked(t *testing.T) {
+func TestGoAndJavaGetTheMutexInTheirOrder(t *testing.T) {
 	each(t, func(s *stage) {
 		var mu sync.Mutex
 		var order []int
@@ -190,7 +194,7 @@ func TestGoAndJavaGetTheMutexInTheOrderInWhichTheyAsked(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range 8 {
 			if i%2 == 0 {
-				l, a := s.open().Lock("it"), someone()
+				l, a := s.open().Mutex("it"), someone()
 				wg.Go(func() {
 					assert.NoError(s, l.LockContext(a))
 					add(i)
@@ -296,7 +300,7 @@ func TestJavasDowngradeIsUnderstood(t *testing.T) {
 
 func TestAMultiLockOfOneSideExcludesTheOther(t *testing.T) {
 	each(t, func(s *stage) {
-		m, a := locks.Multi(s.ours.Lock("a"), s.ours.Lock("b")), someone()
+		m, a := locks.Multi(s.ours.Mutex("a"), s.ours.Mutex("b")), someone()
 		s.java.do("ok", "t1", "lock", "multi", "/a,/b")
 		ok, err := m.TryLockContext(a)
 		require.NoError(s, err)
@@ -314,10 +318,10 @@ func TestAMultiLockOfOneSideExcludesTheOther(t *testing.T) {
 	})
 }
 
-func TestEachSideCanAskTheOtherToGiveALockBack(t *testing.T) {
+func TestEachSideCanRevokeTheOthersLock(t *testing.T) {
 	each(t, func(s *stage) {
 		s.java.do("ok", "t1", "revocable", "mutex", "/it")
-		require.NoError(s, s.ours.Lock("it").Revoke(background))
+		require.NoError(s, s.ours.Mutex("it").Revoke(background))
 		select {
 		case path := <-s.java.revoked:
 			require.Equal(s, "/it", path)
@@ -327,7 +331,7 @@ func TestEachSideCanAskTheOtherToGiveALockBack(t *testing.T) {
 		s.java.do("ok", "t1", "unlock", "mutex", "/it")
 
 		asked := make(chan uint64, 1)
-		l, a := s.ours.Lock("ours", zklock.Revocable(func(token uint64) { asked <- token })), someone()
+		l, a := s.ours.Mutex("ours", zklock.Revocable(func(token uint64) { asked <- token })), someone()
 		require.NoError(s, l.LockContext(a))
 		s.java.do("ok", "t1", "revoke", "mutex", "/ours/"+s.list("/ours")[0])
 		h, err := l.Hold(a)
@@ -342,7 +346,7 @@ func TestEachSideCanAskTheOtherToGiveALockBack(t *testing.T) {
 	})
 }
 
-// form is what a node looks like, but for what is random.
+// form is what a node looks like, without what is random.
 type form struct {
 	path      string
 	data      string
@@ -351,7 +355,7 @@ type form struct {
 
 var random = regexp.MustCompile(`^_c_[0-9a-f]{8}-[0-9a-f]{4}-[1-5][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}-`)
 
-// forms returns what is below a path.
+// forms returns the forms of a node and of all nodes below it.
 func (s *stage) forms(path, seen string) (all []form) {
 	data, st, err := s.direct.Get(path)
 	require.NoError(s, err)
@@ -383,7 +387,7 @@ func TestTheNodesOfBothSidesHaveTheSameForm(t *testing.T) {
 				s.java.do("ok", "t1", "lock", k, theirs)
 			}
 			if kind == "downgraded" && s.version == before {
-				continue // the older form, which is not written here
+				continue // the older form, which zklock does not write
 			}
 			require.ElementsMatch(s, s.forms(theirs, ""), s.forms(ours, ""), kind)
 			for i := range kinds {
@@ -392,13 +396,13 @@ func TestTheNodesOfBothSidesHaveTheSameForm(t *testing.T) {
 				s.java.do("ok", "t1", "unlock", k, theirs)
 			}
 		}
-		revocable, a := s.ours.Lock("/ours/revocable", zklock.Revocable(func(uint64) {})), someone()
+		revocable, a := s.ours.Mutex("/ours/revocable", zklock.Revocable(func(uint64) {})), someone()
 		require.NoError(s, revocable.LockContext(a))
 		s.java.do("ok", "t1", "revocable", "mutex", "/theirs/revocable")
 		require.ElementsMatch(s, s.forms("/theirs/revocable", ""), s.forms("/ours/revocable", ""))
 		require.NoError(s, revocable.UnlockContext(a))
 		s.java.do("ok", "t1", "unlock", "mutex", "/theirs/revocable")
-		// Containers are told by their end.
+		// Only containers are removed when they are empty.
 		for _, kind := range []string{"mutex", "semaphore"} {
 			for _, side := range []string{"/ours/", "/theirs/"} {
 				require.Eventually(s, func() bool {
@@ -410,7 +414,7 @@ func TestTheNodesOfBothSidesHaveTheSameForm(t *testing.T) {
 	})
 }
 
-func TestTheLocksOfAKilledProcessGoToTheOtherSide(t *testing.T) {
+func TestAKilledProcessFreesItsLocksForTheOtherSide(t *testing.T) {
 	for _, version := range []string{current, before} {
 		t.Run(version, func(t *testing.T) {
 			s := newStage(t, version, short)

@@ -14,16 +14,17 @@ import (
 	"github.com/jucgo/locks/distributed/internal/testbed"
 )
 
-// The versions of Curator. Up to the older one, the node of a reader below a writer has a number of its own.
+// The versions of Curator. Up to the older one, the node of a reader below a writer has a
+// number of its own.
 const (
 	current = "5.9.0"
 	before  = "5.4.0"
 )
 
-// patience is how long a Java process, or whoever waits for it, may take for what it does at once.
+// patience is a limit that only a Java process that hangs reaches.
 const patience = time.Minute
 
-// agent is a Java process.
+// agent is a Java process that executes requests on locks.
 type agent struct {
 	*testbed.Process
 	tb      testing.TB
@@ -40,10 +41,13 @@ func startAgent(tb testing.TB, version, addr string, session time.Duration) *age
 	tb.Helper()
 	classes := testbed.Jars(tb, "curator", version)
 	java := testbed.Lookup(tb, "java")
-	cmd := exec.Command(java, "-Xmx192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", classes, "interop.Agent",
-		addr, strconv.FormatInt(session.Milliseconds(), 10))
+	cmd := exec.Command(java, "-Xmx192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", classes,
+		"interop.Agent", addr, strconv.FormatInt(session.Milliseconds(), 10))
 	cmd.Stderr = os.Stderr
-	a := &agent{Process: testbed.Start(tb, cmd), tb: tb, revoked: make(chan string, 16), answers: make(map[string]chan string)}
+	a := &agent{
+		Process: testbed.Start(tb, cmd), tb: tb,
+		revoked: make(chan string, 16), answers: make(map[string]chan string),
+	}
 	require.Equal(tb, "ready", a.Line())
 	a.said.Go(func() {
 		for line := range a.Lines() {
@@ -68,7 +72,7 @@ func startAgent(tb testing.TB, version, addr string, session time.Duration) *age
 	return a
 }
 
-// start has a thread do something, and returns where the answer will be.
+// start sends a request, and returns the channel of its answer.
 func (a *agent) start(thread, what, kind, path string, args ...string) <-chan string {
 	a.tb.Helper()
 	a.mu.Lock()
@@ -81,10 +85,11 @@ func (a *agent) start(thread, what, kind, path string, args ...string) <-chan st
 	return c
 }
 
-// do has a thread do something, and waits for the answer, which must be want.
+// do sends a request, and checks that its answer is want.
 func (a *agent) do(want, thread, what, kind, path string, args ...string) {
 	a.tb.Helper()
-	require.Equal(a.tb, want, a.wait(a.start(thread, what, kind, path, args...)), "%s %s %s by %s", what, kind, path, thread)
+	got := a.wait(a.start(thread, what, kind, path, args...))
+	require.Equal(a.tb, want, got, "%s %s %s by %s", what, kind, path, thread)
 }
 
 func (a *agent) wait(c <-chan string) string {

@@ -1,8 +1,8 @@
-// Command example has two clients take turns at a lock on ZooKeeper, and shows what one of them sees when its lock is taken away.
+// Command example has two clients take turns at a lock on ZooKeeper, and shows what one of them
+// sees when its lock is taken away.
 //
-// It connects to the servers in ZOOKEEPER, such as "localhost:2181"; without that it starts one itself, if Debian's
-// libzookeeper-java is
-// installed.
+// It connects to the servers in ZOOKEEPER, such as "localhost:2181"; without that it starts one
+// itself, if Debian's libzookeeper-java is installed.
 package main
 
 import (
@@ -57,7 +57,7 @@ func worker(ctx context.Context, servers []string, name string) error {
 		return err
 	}
 	defer provider.Close(context.Background())
-	lock := provider.Lock("example/orders")
+	lock := provider.Mutex("example/orders")
 	for range 3 {
 		err := locks.Do(ctx, lock, func(ctx context.Context) error {
 			hold, err := lock.Hold(ctx)
@@ -83,7 +83,7 @@ func worker(ctx context.Context, servers []string, name string) error {
 func start() (addr string, stop func(), err error) {
 	const jars = "/usr/share/java/"
 	if _, err := os.Stat(jars + "zookeeper.jar"); err != nil {
-		return "", nil, errors.New("no server: set ZOOKEEPER=host:port, or apt-get install libzookeeper-java default-jre-headless")
+		return "", nil, errors.New("no server: set ZOOKEEPER=host:port, or install libzookeeper-java and a JRE")
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -96,12 +96,15 @@ func start() (addr string, stop func(), err error) {
 		return "", nil, err
 	}
 	_, port, _ := strings.Cut(addr, ":")
-	config := fmt.Sprintf("tickTime=200\ndataDir=%s\nclientPort=%s\nclientPortAddress=127.0.0.1\nadmin.enableServer=false\n", dir, port)
+	config := "tickTime=200\nclientPortAddress=127.0.0.1\nadmin.enableServer=false\n" +
+		fmt.Sprintf("dataDir=%s\nclientPort=%s\n", dir, port)
 	if err := os.WriteFile(filepath.Join(dir, "zoo.cfg"), []byte(config), 0o600); err != nil {
 		return "", nil, err
 	}
-	path := jars + strings.Join([]string{"zookeeper.jar", "zookeeper-jute.jar", "slf4j-api.jar", "slf4j-nop.jar", "netty-all.jar",
-		"snappy-java.jar", "metrics-core.jar", "commons-cli.jar"}, ":"+jars)
+	path := jars + strings.Join([]string{
+		"zookeeper.jar", "zookeeper-jute.jar", "slf4j-api.jar", "slf4j-nop.jar", "netty-all.jar",
+		"snappy-java.jar", "metrics-core.jar", "commons-cli.jar",
+	}, ":"+jars)
 	cmd := exec.Command("java", "-Xmx128m", "-Dzookeeper.jmx.log4j.disable=true", "-cp", path,
 		"org.apache.zookeeper.server.ZooKeeperServerMain", filepath.Join(dir, "zoo.cfg"))
 	if err := cmd.Start(); err != nil {

@@ -23,8 +23,9 @@ import org.apache.curator.framework.recipes.locks.Revoker;
 import org.apache.curator.retry.RetryNTimes;
 
 /**
- * Does with Curator's locks what lines of input say, and answers each with a line. Arguments: the servers and the session timeout in
- * milliseconds. A request is a number for the answer, a thread, what to do, the kind of lock, its path, and an argument:
+ * Executes requests on Curator's locks, one a line of input, and answers each with a line. Arguments: the servers, and the
+ * session timeout in milliseconds. A request has the number of its answer, a thread, an operation, the kind of lock, its
+ * path, and an argument:
  *
  * <pre>
  * 1 t1 lock mutex /it         1 ok

@@ -1,0 +1,176 @@
+package zklock
+
+import (
+	"context"
+	"encoding/binary"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+// greeting is how much of the server's first answer is read here: its length, the version of
+// the protocol, the session timeout in milliseconds, and the id of the session. The id is 0 if
+// the session is over.
+const greeting = 4 + 4 + 4 + 8
+
+// Codes of requests. The code follows the length and the number of a request.
+const (
+	atCode       = 8
+	opAuth       = 100
+	opSetWatches = 101
+)
+
+// link is one connection to a server, with or without TLS, as the ZooKeeper client uses it. It
+// changes no request and no answer. It observes two things that the ZooKeeper client does not
+// report: the session timeout that the server has granted, and that the watches were renewed on
+// a new connection.
+type link struct {
+	net.Conn
+	s      *session
+	dialed time.Time // by lease.Now
+	limit  time.Time // of the server's first answer
+	host   string    // the client's own address
+
+	first []byte // of the server's first answer; used by the goroutine that reads
+
+	// Used by the goroutine that writes.
+	renews bool   // the watches are still to be renewed
+	held   []byte // requests to be sent after that
+
+	greeted atomic.Bool // the first answer was read
+}
+
+// Read reads, and reports the server's first answer to the session.
+func (l *link) Read(b []byte) (int, error) {
+	n, err := l.Conn.Read(b)
+	if len(l.first) < greeting {
+		l.first = append(l.first, b[:min(n, greeting-len(l.first))]...)
+		if len(l.first) == greeting {
+			timeout := time.Duration(binary.BigEndian.Uint32(l.first[8:])) * time.Millisecond
+			l.s.greeted(int64(binary.BigEndian.Uint64(l.first[12:])), timeout, l.dialed)
+			l.greeted.Store(true)
+		}
+	}
+	return n, err
+}
+
+// Write is called with one request at a time. After an error it closes the connection and
+// reports success: the ZooKeeper client learns of the end of the connection when it reads. If
+// it learned of it here, it would report the failure of a request with credentials twice, and
+// block for ever on the second report.
+func (l *link) Write(b []byte) (int, error) {
+	if err := l.write(b); err != nil {
+		l.Close()
+	}
+	return len(b), nil
+}
+
+// write sends a request. On a new connection of an old session, it holds requests back until
+// the watches are renewed. The server reports what has happened since the change that the
+// ZooKeeper client heard of last. The answer to another request would count as that change, and
+// events before it would be missed.
+func (l *link) write(b []byte) error {
+	op := uint32(0)
+	if l.greeted.Load() && len(b) >= atCode+4 {
+		op = binary.BigEndian.Uint32(b[atCode:])
+	}
+	if l.renews && op != 0 && op != opAuth && op != opSetWatches {
+		l.held = append(l.held, b...)
+		return nil
+	}
+	if op == opSetWatches {
+		b = append(b[:len(b):len(b)], l.held...)
+		l.renews, l.held = false, nil
+		defer l.s.rewatched(l)
+	}
+	_, err := l.Conn.Write(b)
+	return err
+}
+
+// SetReadDeadline shortens the deadlines of the ZooKeeper client. They leave no time to find a
+// better server before the session is over. The session asks the leader for an answer more
+// often than this.
+func (l *link) SetReadDeadline(t time.Time) error {
+	switch {
+	case !l.greeted.Load():
+		t = l.limit
+	case !t.IsZero():
+		if limit := time.Now().Add(l.s.term() * 3 / 8); limit.Before(t) {
+			t = limit
+		}
+	}
+	return l.Conn.SetReadDeadline(t)
+}
+
+// dial connects to a server. It refuses to for a session that is over: the ZooKeeper client
+// would begin another session.
+func (s *session) dial(network, address string, timeout time.Duration) (net.Conn, error) {
+	if s.isOver() {
+		return nil, zk.ErrClosing
+	}
+	term := s.term()
+	dialed, limit := lease.Now(), time.Now().Add(max(term/4, 100*time.Millisecond))
+	ctx, cancel := context.WithTimeout(s.c.life, max(term/8, min(timeout, term/4), 50*time.Millisecond))
+	defer cancel()
+	conn, err := s.c.dialer(ctx, network, address)
+	if err != nil {
+		s.c.fail(err)
+		return nil, err
+	}
+	l := &link{Conn: conn, s: s, dialed: dialed, limit: limit}
+	if host, _, err := net.SplitHostPort(conn.LocalAddr().String()); err == nil {
+		l.host = host
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l.renews = s.authed
+	if s.over != nil {
+		conn.Close()
+		return nil, zk.ErrClosing
+	}
+	if s.link != nil {
+		s.link.Close() // the ZooKeeper client leaves some open
+	}
+	s.link = l
+	return l, nil
+}
+
+// hosts gives the ZooKeeper client the servers in turn. It passes their names on to the dialer,
+// which needs them to verify certificates. After each round it waits, for less time than the
+// ZooKeeper client would.
+type hosts struct {
+	s       *session
+	servers []string
+	next    int
+	tried   int // since the last connection
+}
+
+func (h *hosts) Init(servers []string) error {
+	h.servers = servers
+	return nil
+}
+
+func (h *hosts) Len() int { return len(h.servers) }
+
+// Next returns the next server. The ZooKeeper client checks whether it was closed if the second
+// result is true.
+func (h *hosts) Next() (server string, wait bool) {
+	if h.tried > 0 && h.tried%len(h.servers) == 0 {
+		timer := time.NewTimer(min(h.s.term()/20, 250*time.Millisecond))
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-h.s.dead:
+		}
+	}
+	server = h.servers[h.next]
+	h.next = (h.next + 1) % len(h.servers)
+	h.tried++
+	return server, h.s.isOver()
+}
+
+func (h *hosts) Connected() { h.tried = 0 }

@@ -1,0 +1,204 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+// Mutex is a lock of one name and kind: a [lease.Mutex]. If its name cannot be the name of a
+// lock, its methods return an error that says why. Goroutines may share a Mutex.
+type Mutex struct {
+	*lease.Mutex
+	c      *Client
+	bad    error // why the lock cannot be used
+	revoke func(token uint64)
+	kind   kind
+	write  *Mutex // the other half of a read lock
+	read   *Mutex // the other half of a write lock
+}
+
+var _ locks.Leased = (*Mutex)(nil)
+
+// MutexOption changes how a lock is made.
+type MutexOption func(*Mutex)
+
+// Revocable has f called when another client asks the holder to give the lock back: with
+// [Mutex.Revoke] or Curator's Revoker. The call has a goroutine of its own, happens once for
+// each hold, and gets the token of the hold. Nothing is taken away: f decides what to do.
+func Revocable(f func(token uint64)) MutexOption { return func(l *Mutex) { l.revoke = f } }
+
+func (c *Client) mutex(k kind, name string, opts []MutexOption, of ...lease.MutexOption) *Mutex {
+	path, bad := cleanName(c.namespace, name)
+	if bad != nil {
+		bad = fmt.Errorf("zklock: %w", bad)
+	}
+	lc, err := c.kind(k)
+	if err != nil {
+		bad = err
+		lc, _ = c.kind(mutexes)
+	}
+	l := &Mutex{Mutex: lc.Mutex(path, of...), c: c, kind: k, bad: bad}
+	for _, o := range opts {
+		o(l)
+	}
+	return l
+}
+
+// Locker returns the lock called name, as [Client.Mutex] does. It is a [*Mutex].
+func (c *Client) Locker(name string) locks.TryLocker { return c.Mutex(name) }
+
+// Mutex returns the lock called name, Curator's InterProcessMutex. Clients get it in the order
+// in which they asked for it.
+func (c *Client) Mutex(name string, opts ...MutexOption) *Mutex { return c.mutex(mutexes, name, opts) }
+
+// SemaphoreMutex returns the lock called name that its owner cannot acquire again, Curator's
+// InterProcessSemaphoreMutex. LockContext by the holder returns [locks.ErrDeadlock], because it
+// would wait for itself. TryLockContext by the holder reports false.
+func (c *Client) SemaphoreMutex(name string) *Mutex { return c.mutex(semaphores, name, nil) }
+
+// EphemeralMutex returns the lock called name that is a single node. It exists to show the herd
+// effect: each release wakes all waiters, and one of them, at random, acquires the lock. Use
+// [Client.Mutex] instead.
+func (c *Client) EphemeralMutex(name string) *Mutex { return c.mutex(ephemerals, name, nil) }
+
+// RWMutex is a read-write lock, Curator's InterProcessReadWriteLock. Any number of readers hold
+// it, or one writer, in the order in which they asked for it. The holder of the write lock may
+// acquire the read lock too. If it then releases the write lock, it stays a reader, and no
+// writer holds the lock in between. A reader that asks for the write lock gets
+// [locks.ErrUpgrade] at once.
+type RWMutex struct{ read, write *Mutex }
+
+var _ locks.ReadWriteLocker = (*RWMutex)(nil)
+
+// RWMutex returns the read-write lock called name.
+func (c *Client) RWMutex(name string, opts ...MutexOption) *RWMutex {
+	l := &RWMutex{c.mutex(readers, name, opts, lease.Shared()), c.mutex(writers, name, opts)}
+	l.read.write, l.write.read = l.write, l.read
+	return l
+}
+
+// ReadLocker returns the half that readers share. It is a [*Mutex].
+func (l *RWMutex) ReadLocker() locks.TryLocker { return l.read }
+
+// WriteLocker returns the half of the writer. It is a [*Mutex].
+func (l *RWMutex) WriteLocker() locks.TryLocker { return l.write }
+
+// LockKey gives [locks.Multi] its order: by path first, and the same in every process.
+func (l *Mutex) LockKey() string {
+	if l.bad != nil {
+		return ""
+	}
+	return fmt.Sprintf("%s\x00%d\x00%s\x00%s", l.Name(), l.kind, l.c.core.order, l.Mutex.LockKey())
+}
+
+// errHeld says that the caller holds a lock that it cannot acquire again.
+var errHeld = errors.New("held by the caller")
+
+// prepare returns the context of an acquisition, or why the caller cannot have the lock
+// whatever the server says.
+func (l *Mutex) prepare(ctx context.Context) (context.Context, error) {
+	switch {
+	case l.bad != nil:
+		return nil, l.bad
+	case ctx == nil || ctx.Err() != nil:
+		return ctx, nil // the lease client returns the error
+	}
+	r := request{revoke: l.revoke}
+	switch {
+	case l.kind == semaphores:
+		if h, err := l.Mutex.Hold(ctx); err == nil {
+			if err := h.Err(); err != nil {
+				return nil, err
+			}
+			return nil, errHeld
+		}
+	case l.read != nil:
+		_, notWriter := l.Mutex.Hold(ctx)
+		if _, err := l.read.Mutex.Hold(ctx); err == nil && notWriter != nil {
+			return nil, fmt.Errorf("zklock: write lock %q: %w", l.Name(), locks.ErrUpgrade)
+		}
+	case l.write != nil:
+		if h, err := l.write.Mutex.Hold(ctx); err == nil && h.Err() == nil {
+			r.under = l.c.store(writers).nodeOf(l.Name(), h.Token())
+		}
+	}
+	if r.revoke == nil && r.under == nil {
+		return ctx, nil
+	}
+	return context.WithValue(ctx, requestKey{}, &r), nil
+}
+
+// LockContext acquires the lock. It waits until ctx ends.
+func (l *Mutex) LockContext(ctx context.Context) error {
+	rctx, err := l.prepare(ctx)
+	if errors.Is(err, errHeld) {
+		return fmt.Errorf("zklock: lock %q: %w: %w", l.Name(), err, locks.ErrDeadlock)
+	} else if err != nil {
+		return err
+	}
+	return l.Mutex.LockContext(rctx)
+}
+
+// TryLockContext acquires the lock if no client holds it or waits for it. It waits for the
+// answer of the server until ctx ends.
+func (l *Mutex) TryLockContext(ctx context.Context) (bool, error) {
+	rctx, err := l.prepare(ctx)
+	if errors.Is(err, errHeld) {
+		return false, nil
+	} else if err != nil {
+		return false, err
+	}
+	return l.Mutex.TryLockContext(rctx)
+}
+
+// Revoke asks all present holders of the lock, in any process, to give it back. Those hear of
+// it that are [Revocable], or whose Java twin has a listener. Revoke neither waits for them nor
+// takes anything away. SemaphoreMutex and EphemeralMutex return [errors.ErrUnsupported].
+func (l *Mutex) Revoke(ctx context.Context) error {
+	switch {
+	case l.bad != nil:
+		return l.bad
+	case ctx == nil:
+		return fmt.Errorf("zklock: revoke %q: %w", l.Name(), locks.ErrNilContext)
+	case l.kind == semaphores || l.kind == ephemerals:
+		return fmt.Errorf("zklock: revoke %q: %w", l.Name(), errors.ErrUnsupported)
+	}
+	done := make(chan error, 1)
+	go func() { done <- l.c.core.revoke(ctx, l.Name()) }()
+	var err error
+	select {
+	case err = <-done:
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("zklock: revoke %q: %w", l.Name(), err)
+	}
+	return nil
+}
+
+// revoke writes Curator's request to the nodes of the holders of a lock.
+func (c *core) revoke(ctx context.Context, name string) error {
+	s, err := c.session(ctx)
+	if err != nil {
+		return err
+	}
+	children, err := s.children(ctx, name)
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	for _, child := range holders(children) {
+		if err := s.set(ctx, name+"/"+child, []byte(revoked)); err != nil && !errors.Is(err, zk.ErrNoNode) {
+			return err
+		}
+	}
+	return nil
+}

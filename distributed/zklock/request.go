@@ -1,0 +1,158 @@
+package zklock
+
+import (
+	"context"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+// call sends a request when there is a connection, and waits for the answer until ctx ends or
+// the session is over. The ZooKeeper client knows no contexts, so the request has a goroutine.
+// It ends with its connection, or with the next one. A late answer is dropped.
+func call[T any](ctx context.Context, s *session, request func(*zk.Conn) (T, error)) (T, error) {
+	v, _, err := send(ctx, s, request)
+	return v, err
+}
+
+// lead is call for a request that the leader has to answer. The answer confirms the session.
+func lead[T any](ctx context.Context, s *session, request func(*zk.Conn) (T, error)) (T, error) {
+	v, sent, err := send(ctx, s, request)
+	if !inDoubt(err) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if sent.After(s.confirmed) {
+			s.confirmed = sent
+		}
+	}
+	return v, err
+}
+
+func send[T any](ctx context.Context, s *session, request func(*zk.Conn) (T, error)) (v T, sent time.Time, err error) {
+	if err := s.await(ctx); err != nil {
+		return v, sent, err
+	}
+	sent = lease.Now()
+	type answer struct {
+		v   T
+		err error
+	}
+	answers := make(chan answer, 1)
+	go func() {
+		v, err := request(s.conn)
+		answers <- answer{v, err}
+	}()
+	select {
+	case a := <-answers:
+		return a.v, sent, a.err
+	case <-s.dead:
+		return v, sent, zk.ErrSessionExpired
+	case <-ctx.Done():
+		if !s.connected() {
+			return v, sent, s.c.notConnected(ctx)
+		}
+		return v, sent, errNoAnswer
+	}
+}
+
+// stat is the state of a node.
+type stat struct {
+	data []byte
+	zk.Stat
+}
+
+// create creates a node and returns its path.
+func (s *session) create(ctx context.Context, path string, data []byte, flags int32) (string, error) {
+	return lead(ctx, s, func(c *zk.Conn) (string, error) { return c.Create(path, data, flags, s.c.acl) })
+}
+
+// createContainer creates a container, which ZooKeeper removes some time after its last child.
+func (s *session) createContainer(ctx context.Context, path string) error {
+	_, err := lead(ctx, s, func(c *zk.Conn) (string, error) {
+		return c.CreateContainer(path, []byte{}, zk.FlagContainer, s.c.acl)
+	})
+	return err
+}
+
+func (s *session) children(ctx context.Context, dir string) ([]string, error) {
+	return call(ctx, s, func(c *zk.Conn) ([]string, error) {
+		names, _, err := c.Children(dir)
+		return names, err
+	})
+}
+
+func (s *session) get(ctx context.Context, path string) (stat, error) {
+	return call(ctx, s, func(c *zk.Conn) (stat, error) {
+		data, st, err := c.Get(path)
+		if err != nil {
+			return stat{}, err
+		}
+		return stat{data, *st}, nil
+	})
+}
+
+func (s *session) delete(ctx context.Context, path string) error {
+	_, err := lead(ctx, s, func(c *zk.Conn) (struct{}, error) { return struct{}{}, c.Delete(path, -1) })
+	return err
+}
+
+func (s *session) set(ctx context.Context, path string, data []byte) error {
+	_, err := lead(ctx, s, func(c *zk.Conn) (struct{}, error) {
+		_, err := c.Set(path, data, -1)
+		return struct{}{}, err
+	})
+	return err
+}
+
+// sync has the server catch up with the leader.
+func (s *session) sync(ctx context.Context, path string) error {
+	_, err := lead(ctx, s, func(c *zk.Conn) (string, error) { return c.Sync(path) })
+	return err
+}
+
+// getWatched is get. The listener at path hears of the next change, unless again is set: then
+// an event was reported meanwhile, and the listener may not be told of the next one.
+func (s *session) getWatched(ctx context.Context, path string) (st stat, again bool, err error) {
+	again, err = s.watched(place{path, false}, func() error {
+		st, err = s.get(ctx, path)
+		return err
+	}, func() error {
+		st, err = call(ctx, s, func(c *zk.Conn) (stat, error) {
+			data, st, _, err := c.GetW(path)
+			if err != nil {
+				return stat{}, err
+			}
+			return stat{data, *st}, nil
+		})
+		return err
+	})
+	return st, again, err
+}
+
+// childrenWatched is to children what getWatched is to get.
+func (s *session) childrenWatched(ctx context.Context, dir string) (names []string, again bool, err error) {
+	again, err = s.watched(place{dir, true}, func() error {
+		names, err = s.children(ctx, dir)
+		return err
+	}, func() error {
+		names, err = call(ctx, s, func(c *zk.Conn) ([]string, error) {
+			names, _, _, err := c.ChildrenW(dir)
+			return names, err
+		})
+		return err
+	})
+	return names, again, err
+}
+
+// watched asks with a watch, or without one if the server has it already.
+func (s *session) watched(at place, ask, askWatching func() error) (again bool, err error) {
+	w, armed := s.watches.find(at)
+	if armed {
+		err = ask()
+	} else {
+		err = askWatching()
+	}
+	return err == nil && !s.watches.arm(at, w), err
+}

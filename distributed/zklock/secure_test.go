@@ -1,0 +1,170 @@
+package zklock_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks/distributed/internal/testbed"
+	"github.com/jucgo/locks/distributed/zklock"
+)
+
+func TestLocksWorkOverTLSWithClientCertificates(t *testing.T) {
+	t.Parallel()
+	s, config := testbed.StartSecureZooKeeper(t)
+	// The server takes the subject of the client's certificate for its identity.
+	acl := zklock.WithACL([]zk.ACL{{Perms: zk.PermAll, Scheme: "x509", ID: "CN=client"}})
+	dial := zklock.WithDialer((&tls.Dialer{Config: config}).DialContext)
+	holder, waiter := open(t, s.Secure(), dial, acl).Mutex("it"), open(t, s.Secure(), dial, acl).Mutex("it")
+	a, b := someone(), someone()
+	first := hold(t, holder, a)
+	got := make(chan error, 1)
+	go func() { got <- waiter.LockContext(b) }()
+	eventually(t, "two nodes", func() bool { return count(t, s, "zk_ephemerals_count") == 2 })
+	require.NoError(t, holder.UnlockContext(a))
+	require.NoError(t, <-got)
+	second, err := waiter.Hold(b)
+	require.NoError(t, err)
+	require.Greater(t, second.Token(), first.Token())
+
+	stranger := open(t, s.Addr()).Mutex("it") // without TLS, and so without an identity
+	require.ErrorIs(t, stranger.LockContext(someone()), zk.ErrNoAuth)
+	require.NoError(t, waiter.UnlockContext(b))
+}
+
+func TestWithoutTheServersCertificateThereIsNoClient(t *testing.T) {
+	t.Parallel()
+	s, config := testbed.StartSecureZooKeeper(t)
+	config.RootCAs = nil
+	ctx, cancel := context.WithCancel(background)
+	defer cancel()
+	var failures atomic.Int32
+	_, err := zklock.New(ctx, []string{s.Secure()}, timeout(30*time.Second), zklock.WithDialer(
+		func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := (&tls.Dialer{Config: config}).DialContext(ctx, network, address)
+			if err != nil && failures.Add(1) == 2 { // the first failure was noted by then
+				cancel()
+			}
+			return conn, err
+		}))
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorContains(t, err, "certificate", "it says why")
+}
+
+func TestAnOwnDialerServesEachNewConnection(t *testing.T) {
+	t.Parallel()
+	s := testbed.StartZooKeeper(t)
+	p := testbed.NewProxy(t, s.Addr())
+	var dialed atomic.Int32
+	var asked sync.Map
+	c := open(t, "zookeeper.example:2181", timeout(long), zklock.WithDialer(
+		func(ctx context.Context, network, address string) (net.Conn, error) {
+			dialed.Add(1)
+			asked.Store(address, true)
+			return new(net.Dialer).DialContext(ctx, network, p.Addr())
+		}))
+	a := someone()
+	h := hold(t, c.Mutex("it"), a)
+	before := dialed.Load()
+	p.Reset()
+	eventually(t, "another connection", func() bool { return dialed.Load() > before && c.State() == zklock.Held })
+	require.NoError(t, h.Err())
+	require.NoError(t, c.Mutex("it").UnlockContext(a))
+	asked.Range(func(name, _ any) bool {
+		require.Equal(t, "zookeeper.example:2181", name, "the name, not what it resolves to")
+		return true
+	})
+}
+
+func TestADialErrorIsReportedWithoutTheContextsError(t *testing.T) {
+	t.Parallel()
+	s := testbed.StartZooKeeper(t)
+	refused := errors.New("refused by the dialer")
+	var fail atomic.Bool
+	var conn atomic.Value
+	c := open(t, s.Addr(), timeout(4*time.Second), zklock.WithDialer(
+		func(ctx context.Context, network, address string) (net.Conn, error) {
+			if fail.Load() {
+				return nil, errors.Join(refused, context.DeadlineExceeded)
+			}
+			c, err := new(net.Dialer).DialContext(ctx, network, address)
+			if err == nil {
+				conn.Store(c)
+			}
+			return c, err
+		}))
+	fail.Store(true)
+	conn.Load().(net.Conn).Close()
+	err := c.Mutex("it").LockContext(someone()) // its context never ends
+	require.ErrorContains(t, err, refused.Error())
+	require.NotErrorIs(t, err, context.DeadlineExceeded)
+}
+
+func TestDigestCredentialsOpenNodesThatStrangersCannotUse(t *testing.T) {
+	t.Parallel()
+	s := testbed.StartZooKeeper(t)
+	p := testbed.NewProxy(t, s.Addr())
+	var log bytes.Buffer
+	var mu sync.Mutex
+	debug := &slog.HandlerOptions{Level: slog.LevelDebug}
+	logger := zklock.WithLogger(slog.New(slog.NewTextHandler(lockedWriter{&mu, &log}, debug)))
+	acl := zklock.WithACL(zk.DigestACL(zk.PermAll, "user", "secret"))
+	c := open(t, p.Addr(), acl, logger, zklock.WithAuth("digest", []byte("user:secret")))
+	friend := open(t, s.Addr(), acl, zklock.WithAuth("digest", []byte("user:secret"))).Mutex("it")
+	a := someone()
+	for name, kind := range kinds {
+		l := kind.lock(c, "/"+name)
+		require.NoError(t, l.LockContext(a))
+		require.NoError(t, l.UnlockContext(a))
+	}
+	require.NoError(t, c.Mutex("it").LockContext(a))
+	p.Reset() // the credentials are repeated on the next connection
+	require.NoError(t, c.Mutex("it").UnlockContext(a))
+	require.NoError(t, c.Mutex("it").LockContext(a))
+	got := make(chan error, 1)
+	b := someone()
+	go func() { got <- friend.LockContext(b) }()
+	eventually(t, "the friend's node", func() bool { return count(t, s, "zk_ephemerals_count") == 2 })
+
+	stranger := open(t, s.Addr(), logger, zklock.WithAuth("digest", []byte("user:guess")))
+	err := stranger.Mutex("it").LockContext(someone())
+	require.ErrorIs(t, err, zk.ErrNoAuth)
+	require.NotContains(t, err.Error(), "guess")
+	ok, err := stranger.Mutex("it").TryLockContext(someone())
+	require.False(t, ok)
+	require.ErrorIs(t, err, zk.ErrNoAuth)
+	require.ErrorIs(t, stranger.Mutex("it").Revoke(background), zk.ErrNoAuth)
+	require.NoError(t, c.Mutex("it").UnlockContext(a))
+	require.NoError(t, <-got)
+	require.NoError(t, friend.UnlockContext(b))
+
+	_, err = zklock.New(background, []string{s.Addr()}, logger, zklock.WithAuth("nosuch", []byte("secret")))
+	require.ErrorIs(t, err, zk.ErrAuthFailed)
+	require.NotContains(t, err.Error(), "secret")
+	mu.Lock()
+	defer mu.Unlock()
+	for _, secret := range []string{"secret", "guess"} {
+		require.NotContains(t, log.String(), secret)
+	}
+}
+
+type lockedWriter struct {
+	mu *sync.Mutex
+	b  *bytes.Buffer
+}
+
+func (w lockedWriter) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.b.Write(p)
+}

@@ -1,0 +1,95 @@
+package zklock
+
+import (
+	"sync"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// watches are the watches of a session: one at the server for each place, however many listen
+// here. The ZooKeeper client cannot take a watch back. So a watch that is set already serves
+// the next listener too.
+//
+// A watch reports one event, and is then forgotten. A listener has to listen again after the
+// event.
+type watches struct {
+	mu sync.Mutex
+	m  map[place]*watch
+}
+
+// place is a node, or the list of its children.
+type place struct {
+	path     string
+	children bool
+}
+
+type watch struct {
+	armed     bool // the server will report the next event
+	listeners map[any]func(zk.Event)
+}
+
+// listen has f called at the next event at a place, unless ignore is called before. f must not
+// block.
+func (ws *watches) listen(at place, key any, f func(zk.Event)) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	w := ws.m[at]
+	if w == nil {
+		w = &watch{listeners: make(map[any]func(zk.Event))}
+		ws.m[at] = w
+	}
+	w.listeners[key] = f
+}
+
+// ignore ends listen.
+func (ws *watches) ignore(at place, key any) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if w := ws.m[at]; w != nil {
+		delete(w.listeners, key)
+		if len(w.listeners) == 0 && !w.armed {
+			delete(ws.m, at)
+		}
+	}
+}
+
+// find returns the watch at a place, or nil, and whether it is armed.
+func (ws *watches) find(at place) (w *watch, armed bool) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	w = ws.m[at]
+	return w, w != nil && w.armed
+}
+
+// arm notes that the server has accepted w. It reports false if an event was reported, or w was
+// forgotten, since.
+func (ws *watches) arm(at place, w *watch) bool {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if w == nil || ws.m[at] != w {
+		return false
+	}
+	w.armed = true
+	return true
+}
+
+// fire calls the listeners. The deletion of a node ends the watch of its children too.
+func (ws *watches) fire(e zk.Event) {
+	ws.fireAt(place{e.Path, e.Type == zk.EventNodeChildrenChanged}, e)
+	if e.Type == zk.EventNodeDeleted {
+		ws.fireAt(place{e.Path, true}, e)
+	}
+}
+
+func (ws *watches) fireAt(at place, e zk.Event) {
+	ws.mu.Lock()
+	w := ws.m[at]
+	delete(ws.m, at)
+	ws.mu.Unlock()
+	if w == nil {
+		return
+	}
+	for _, f := range w.listeners { // nobody else refers to w now, but to compare it
+		f(e)
+	}
+}
