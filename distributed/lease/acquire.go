@@ -329,11 +329,7 @@ func (a *acquisition) ask() (r answer, pending bool) {
 	}
 	sent := a.c.now()
 	answers := make(chan answer, 1)
-	if r, ok := a.l.predict(a.ctx, a.id, a.queue); ok {
-		answers <- r
-	} else {
-		a.c.spawn(func() { answers <- a.l.request(a.ctx, a.id, a.queue) })
-	}
+	a.c.spawn(func() { answers <- a.l.request(a.ctx, a.id, a.queue) })
 	select {
 	case r := <-answers:
 		if r.g == nil || a.ctx.Err() == nil {
@@ -386,21 +382,6 @@ func (l *Mutex) request(ctx context.Context, id string, queue Queue) (a answer) 
 	}
 	// A session that has become shorter meanwhile ends the hold sooner.
 	return l.granted(ctx, id, queue, r, sent, min(d, l.term()))
-}
-
-// predict is request if the store knows the answer without a request.
-func (l *Mutex) predict(ctx context.Context, id string, queue Queue) (a answer, ok bool) {
-	if queue == nil || l.c.teller == nil || l.fixed {
-		return a, false
-	}
-	l.c.sched.expect(id)
-	defer l.c.sched.expected(id)
-	sent := l.c.now()
-	r, ok := l.c.teller.Granted(l.name, id)
-	if ok {
-		a = l.granted(ctx, id, queue, r, sent, l.term())
-	}
-	return a, ok
 }
 
 // granted makes a grant of what the store gave to id, for d, by a request sent at the time sent.

@@ -30,7 +30,6 @@ const (
 type Client struct {
 	store    Store
 	queue    Queue            // the store, if it is one
-	teller   Teller           // the store, if it is one
 	prober   ContentionProber // the store, if it is one
 	session  Session          // the store, if it is one
 	id       string
@@ -147,7 +146,6 @@ func New(s Store, opts ...Option) (*Client, error) {
 		return nil, fmt.Errorf("%s: %w", c.prefix, err)
 	}
 	c.queue, _ = s.(Queue)
-	c.teller, _ = s.(Teller)
 	c.prober, _ = s.(ContentionProber)
 	c.session, _ = s.(Session)
 	c.life, c.end = context.WithCancel(context.Background())

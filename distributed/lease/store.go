@@ -115,18 +115,6 @@ type Queue interface {
 	Leave(ctx context.Context, name, acquisition string) error
 }
 
-// Teller is an optional interface of a [Queue] that may know without a request that it is a
-// waiter's turn.
-type Teller interface {
-	// Granted is Enqueue if the store knows that acquisition holds the lock. The server must have
-	// said something since acquisition has its place that others can make untrue only by removing
-	// that place. Granted sends no request and does not wait.
-	//
-	// It is called before each Enqueue of an acquisition that can be cancelled, and not for holds
-	// with a fixed lease. If it returns false, the place is as it was, and Enqueue is called.
-	Granted(name, acquisition string) (Reply, bool)
-}
-
 // Session is an optional interface of a [Store] whose locks last as long as a session with its
 // server. The server decides for how long that is, and a lock does not end by itself when its
 // hold ends here.

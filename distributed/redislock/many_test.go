@@ -67,7 +67,7 @@ func TestAWaiterIsRefusedByTwoCommands(t *testing.T) {
 	text, err := direct.Info(background, "commandstats").Result()
 	require.NoError(t, err)
 	inside := 0
-	for _, name := range []string{"exists", "hexists", "hget", "hmget", "pttl"} {
+	for _, name := range []string{"exists", "hexists", "hget", "hmget", "hscan", "pttl"} {
 		inside += commands(t, direct, name)
 	}
 	require.Equal(t, 2*n, inside, text)
