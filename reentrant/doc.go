@@ -1,6 +1,9 @@
-// Package reentrant holds [Mutex], the ReentrantLock of java.util.concurrent.locks: a lock with an owner, which may take it again while it holds it.
+// Package reentrant holds [Mutex], the ReentrantLock of java.util.concurrent.locks: a lock with
+// an owner, which may take it again while it holds it.
 //
-// Take it where a method that holds the lock calls another one that takes it, or where a release by the wrong party must be noticed. Take it as well to see the holder and the waiters. Package fair has cheaper locks for all other uses.
+// Take it where a method that holds the lock calls another one that takes it, or where a
+// release by the wrong party must be noticed. Take it as well to see the holder and the
+// waiters. Package fair has cheaper locks for all other uses.
 //
 // # Owners
 //

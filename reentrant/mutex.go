@@ -32,9 +32,10 @@ const MaxHolds = syncq.MaxHolds
 // the context carries, or else for the calling goroutine, and returns the same values
 // as errors.
 //
-// Goroutines that share an explicit owner share its holds. While the owner holds the lock, each of them may lock it again. It is free after as many unlocks, whichever goroutines make them. A
-// condition wait by one of them is refused with condition.ErrSharedHolds if it would give up a hold
-// that another one acquired. Waiters whose owner gets the lock are let in with it.
+// Goroutines that share an explicit owner share its holds. While the owner holds the lock, each
+// of them may lock it again. It is free after as many unlocks, whichever goroutines make them.
+// A condition wait by one of them is refused with condition.ErrSharedHolds if it would give up
+// a hold that another one acquired. Waiters whose owner gets the lock are let in with it.
 //
 // In the terms of the Go memory model, the last unlock of an owner synchronizes before the first
 // lock of the next. Explicit owners order nothing between the goroutines that share one.

@@ -24,16 +24,18 @@ const MaxHolds = syncq.MaxHolds
 // ReentrantReadWriteLock; its methods are named as those of [sync.RWMutex], for which it
 // drops in where locks and unlocks are made by one goroutine.
 //
-// It is reentrant on both sides: an owner that has a hold gets another of the same kind at once, past the waiters. A writer may read as well, and may keep reading when it stops
-// writing ([RWMutex.Downgrade]). A reader may not ask to write, which in Java hangs: it gets
+// It is reentrant on both sides: an owner that has a hold gets another of the same kind at
+// once, past the waiters. A writer may read as well, and may keep reading when it stops writing
+// ([RWMutex.Downgrade]). A reader may not ask to write, which in Java hangs: it gets
 // [locks.ErrUpgrade] at once, and keeps its read hold. If nobody else reads,
 // [RWMutex.TryUpgrade] does it.
 //
 // Under both policies a new reader waits behind a writer that is first in the queue, so that
 // readers cannot starve writers; all readers that wait behind one writer enter together. Under
-// [fair.FIFO] everybody is admitted in order of arrival. Under [fair.NonFair] the first that asks gets a free lock; how often that can overtake a waiter is bounded. The Try
-// forms without a duration barge under both. While package deadlock refuses waits, one that
-// would close a cycle ends with [locks.ErrDeadlock].
+// [fair.FIFO] everybody is admitted in order of arrival. Under [fair.NonFair] the first that
+// asks gets a free lock; how often that can overtake a waiter is bounded. The Try forms without
+// a duration barge under both. While package deadlock refuses waits, one that would close a
+// cycle ends with [locks.ErrDeadlock].
 //
 // The zero RWMutex is free and non-fair; [New] makes a fair one. It must not be
 // copied after first use.
@@ -41,7 +43,10 @@ const MaxHolds = syncq.MaxHolds
 // The plain methods act for the calling goroutine and panic with a value of package locks on
 // misuse, which leaves the lock as it was. The Context family acts for the owner that the
 // context carries, or else for the calling goroutine, and returns the same values as errors.
-// Goroutines that share an explicit owner share its holds. When the owner gets the write lock, all of its waiters are let in with it. When it gets a read lock, those that wait to read are. A condition wait by one of them is refused with condition.ErrSharedHolds if it would give up a hold that another one acquired.
+// Goroutines that share an explicit owner share its holds. When the owner gets the write lock,
+// all of its waiters are let in with it. When it gets a read lock, those that wait to read are.
+// A condition wait by one of them is refused with condition.ErrSharedHolds if it would give up
+// a hold that another one acquired.
 //
 // In the terms of the Go memory model, whatever ends a write hold synchronizes before
 // every later hold, and whatever ends a read hold before every later write hold.
@@ -224,7 +229,8 @@ func (rw *RWMutex) TryRLockFor(d time.Duration) bool {
 	return rw.recorded(me, rw.s.ReadFor(me, rw.policy, d))
 }
 
-// RUnlock gives one read hold back. It panics with [locks.ErrNotHeld] if the goroutine has none, even if others read. Java's readLock().unlock().
+// RUnlock gives one read hold back. It panics with [locks.ErrNotHeld] if the goroutine has
+// none, even if others read. Java's readLock().unlock().
 func (rw *RWMutex) RUnlock() {
 	if me := goid.Fast(); me != 0 {
 		if b := rw.s.Slot(me); b != nil && b.Has(me) {
@@ -266,7 +272,8 @@ func (rw *RWMutex) downgrade(o int64) error {
 	return nil
 }
 
-// TryUpgrade turns one read hold of the goroutine into a write hold if nobody else reads, past the waiters, and reports whether it did. If not, the read hold stays. It panics with
+// TryUpgrade turns one read hold of the goroutine into a write hold if nobody else reads, past
+// the waiters, and reports whether it did. If not, the read hold stays. It panics with
 // [locks.ErrNotHeld] if the goroutine does not read. Java's ReentrantReadWriteLock has no such
 // thing; StampedLock has tryConvertToWriteLock.
 func (rw *RWMutex) TryUpgrade() bool {

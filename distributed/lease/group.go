@@ -8,8 +8,8 @@ import (
 	"github.com/jucgo/locks"
 )
 
-// Group is the Clients of an adapter that has several kinds of lock, one Client for each kind K. Its zero
-// value is ready to use. It must not be copied. It is safe for concurrent use.
+// Group is the Clients of an adapter that has several kinds of lock, one Client for each kind
+// K. Its zero value is ready to use. It must not be copied. It is safe for concurrent use.
 type Group[K comparable] struct {
 	mu      sync.Mutex
 	clients map[K]*Client
@@ -38,8 +38,8 @@ func (g *Group[K]) Client(kind K, open func() (*Client, error)) (*Client, error)
 	return c, nil
 }
 
-// Close closes all Clients at once, see [Client.Close]. It reports whether it was the first call: only
-// that does anything.
+// Close closes all Clients at once, see [Client.Close]. It reports whether it was the first
+// call: only that does anything.
 func (g *Group[K]) Close(ctx context.Context) (first bool, err error) {
 	g.mu.Lock()
 	first = !g.closed

@@ -6,11 +6,11 @@ package pause
 // wait for another core. It is assembly because Go has no intrinsic for it
 // outside the runtime.
 //
-//   - amd64: PAUSE. It takes some 30 ns on today's processors and some 3 ns on older ones, leaves the
-//     core's resources to its sibling, and saves the pipeline flush when the awaited write
-//     arrives.
-//   - arm64: ISB SY. YIELD, which is meant for this, does nothing on cores without
-//     hardware threads, and that is nearly all of them. ISB waits until the pipeline has drained, 10 to
+//   - amd64: PAUSE. It takes some 30 ns on today's processors and some 3 ns on older ones,
+//     leaves the core's resources to its sibling, and saves the pipeline flush when the awaited
+//     write arrives.
+//   - arm64: ISB SY. YIELD, which is meant for this, does nothing on cores without hardware
+//     threads, and that is nearly all of them. ISB waits until the pipeline has drained, 10 to
 //     20 ns; the Go runtime and the standard library of Rust took the same way.
 //
 //go:noescape

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// played is a wait of an explicit owner that the test plays itself, step by step. Between its first step and
-// its last one the other goroutines of the owner may do anything.
+// played is a wait of an explicit owner that the test plays itself, step by step. Between its
+// first step and its last one the other goroutines of the owner may do anything.
 type played struct {
 	x  *Shares
 	sh *share
@@ -62,7 +62,8 @@ func locks(t *testing.T, x *Shares, owner int64, isShared bool, policy Policy, a
 	return c
 }
 
-// condWait has a goroutine of owner acquire n holds of x, and wait for c. The result is whether it was signalled.
+// condWait has a goroutine of owner acquire n holds of x, and wait for c. The result is whether
+// it was signalled.
 func condWait(t *testing.T, x *Shares, ctx context.Context, c *Cond, owner int64, n, at int) call {
 	t.Helper()
 	w := run(func() bool {
@@ -135,8 +136,9 @@ func TestASignalledWaiterAndItsOwnersOthersComeInTogether(t *testing.T) {
 	})
 }
 
-// Two waiters of an owner wait for a signal, one after the other, while a third goroutine of it holds the lock
-// whenever it signals. A partial release lets nobody in: the waiter has to come back with the signal.
+// Two waiters of an owner wait for a signal, one after the other, while a third goroutine of it
+// holds the lock whenever it signals. A partial release lets nobody in: the waiter has to come
+// back with the signal.
 func TestASignalledWaiterOfAHolderComesBackAtOnce(t *testing.T) {
 	for _, all := range []bool{false, true} {
 		shares(t, func(t *testing.T, x *Shares, policy Policy) {
@@ -179,7 +181,8 @@ func TestACanceledWaiterOfAHolderComesBackAtOnce(t *testing.T) {
 	})
 }
 
-// Between the end of its limit and its look at the owner's holds, the waiter is in the lock's queue.
+// Between the end of its limit and its look at the owner's holds, the waiter is in the lock's
+// queue.
 func TestAWaiterIsLetInWithItsOwnersNextHold(t *testing.T) {
 	shares(t, func(t *testing.T, x *Shares, policy Policy) {
 		const o = -5
@@ -292,7 +295,8 @@ func TestATryNeverFailsWhileItsOwnerComesIn(t *testing.T) {
 	}
 }
 
-// The waiter has been woken, but not run; or it has been woken, and a goroutine of its owner has barged in.
+// The waiter has been woken, but not run; or it has been woken, and a goroutine of its owner
+// has barged in.
 func TestATryBargesPastItsOwnersAwakeWaiter(t *testing.T) {
 	for _, isShared := range []bool{false, true} {
 		t.Run(fmt.Sprint(isShared), func(t *testing.T) {
@@ -328,7 +332,8 @@ func TestATryBargesPastItsOwnersAwakeWaiter(t *testing.T) {
 	}
 }
 
-// The other goroutine ends one of the holds that the waiter has just got back, before the waiter runs.
+// The other goroutine ends one of the holds that the waiter has just got back, before the
+// waiter runs.
 func TestAHoldThatEndsBeforeItsWaiterArrivesIsGone(t *testing.T) {
 	for holds := 1; holds <= 3; holds++ {
 		t.Run(fmt.Sprint(holds), func(t *testing.T) {
@@ -384,8 +389,8 @@ func TestTwoGrantsOnTheirWayAreCountedOnceEach(t *testing.T) {
 	}
 }
 
-// Another goroutine of the owner counts the winner's hold before the winner comes. The winner would have let
-// in the others of its owner behind the stranger.
+// Another goroutine of the owner counts the winner's hold before the winner comes. The winner
+// would have let in the others of its owner behind the stranger.
 func TestAHoldCountedEarlyLetsInTheOwnersOthers(t *testing.T) {
 	for _, isShared := range []bool{false, true} {
 		shares(t, func(t *testing.T, x *Shares, policy Policy) {

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Any goroutine that sees a lock without owners held can release it, even while the waiter that got it
-// is still on its way. So it is with the hold of an explicit owner.
+// Any goroutine that sees a lock without owners held can release it, even while the waiter that
+// got it is still on its way. So it is with the hold of an explicit owner.
 
 var parties = []Party{Anonymous(7), Owned(7), Owned(-7)}
 
@@ -81,8 +81,8 @@ func TestAHoldThatEndsBeforeItsWaiterRunsIsOver(t *testing.T) {
 	}
 }
 
-// The waiter has been woken to race. Before it runs another goroutine takes the lock, and its release
-// finds the waiter owed the lock.
+// The waiter has been woken to race. Before it runs another goroutine takes the lock, and its
+// release finds the waiter owed the lock.
 func TestAnAwakeWaiterHandedTheLockTakesItOnce(t *testing.T) {
 	for _, p := range parties {
 		t.Run(fmt.Sprint(int64(p.value)), func(t *testing.T) {

@@ -131,7 +131,8 @@ func (u user) must(ok bool, what string) {
 	}
 }
 
-// acquired reports whether the caller has its hold. Other owners, a limit, or its owner's reads may be in the way.
+// acquired reports whether the caller has its hold. Other owners, a limit, or its owner's reads
+// may be in the way.
 func (u user) acquired(out Outcome) bool {
 	u.must(out == Acquired || out == Ended || out == Busy || out == Upgrade, fmt.Sprint("outcome ", out))
 	return out == Acquired

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// As in schedule_test.go, these tests hold the guard, or take a single step of the protocol by hand, to
-// bring about the rare orders of events.
+// As in schedule_test.go, these tests hold the guard, or take a single step of the protocol by
+// hand, to bring about the rare orders of events.
 
 const unread = one | shared | visible // the table's hold alone, without bias
 
@@ -413,8 +413,8 @@ func TestAnIdleBiasedLockIsAcquiredWithoutAWait(t *testing.T) {
 	}
 }
 
-// The reader is in the slot that a writer looks at first, of so many that a lot can happen until it has
-// looked at the last.
+// The reader is in the slot that a writer looks at first, of so many that a lot can happen
+// until it has looked at the last.
 func TestAReaderEnteringDuringALookKeepsTheWriterOut(t *testing.T) {
 	for name, take := range map[string]func(s *Sync) bool{
 		"TryLockUnread": func(s *Sync) bool { return s.TryLockUnread(Owned(1), NonFair) },
@@ -472,8 +472,8 @@ func TestAReaderEnteringDuringALookKeepsTheWriterOut(t *testing.T) {
 	}
 }
 
-// A reader that does not go to the queue when it finds the bias gone, since it has no time, is the last to look
-// into the table all the same, if a writer has seen it there.
+// A reader that does not go to the queue when it finds the bias gone, since it has no time, is
+// the last to look into the table all the same, if a writer has seen it there.
 func TestReadersWithNoTimeToWaitLeaveNoWriterAsleep(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
 		require.True(t, s.Read(9, policy))

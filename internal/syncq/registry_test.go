@@ -129,9 +129,10 @@ func TestRecordsAreOfHoldersOnly(t *testing.T) {
 	require.Empty(t, s.TakenAt(1))
 }
 
-// The look at the holders comes just as a reader becomes the writer: the word was seen to be shared, and the
-// reader is among the readers no more. One owner is that of the goroutine that looks, and another goroutine
-// upgrades its hold. The other owner has no hold any more, since another goroutine has given it back.
+// The look at the holders comes just as a reader becomes the writer: the word was seen to be
+// shared, and the reader is among the readers no more. One owner is that of the goroutine that
+// looks, and another goroutine upgrades its hold. The other owner has no hold any more, since
+// another goroutine has given it back.
 func TestThePlaceOfAnUpgradedReaderStays(t *testing.T) {
 	for _, who := range []int64{-7, -8} {
 		SetRecording(true)
@@ -209,8 +210,8 @@ func TestTheIndexOfWaitsIsEmptyWhenNobodyWaits(t *testing.T) {
 }
 
 func TestARefusedFirstWaiterPassesItsWakeUpOn(t *testing.T) {
-	// The wait is refused by hand between its beginning and its end: nothing else makes it the first in
-	// the queue at that moment.
+	// The wait is refused by hand between its beginning and its end: nothing else makes it the
+	// first in the queue at that moment.
 	var s Sync
 	require.True(t, s.TryLock(Owned(1)))
 	first, permit := enqueued(t, &s, Owned(2).Of(&testKind))
@@ -242,8 +243,8 @@ func TestALateRefusalLeavesTheLockWithItsNewHolder(t *testing.T) {
 }
 
 func TestWaitsThatWereNotThereTogetherMakeNoCycle(t *testing.T) {
-	// A look at one lock after the other can see what never was: 2 waits for 1, ends its wait, and only
-	// then 1 waits for 2.
+	// A look at one lock after the other can see what never was: 2 waits for 1, ends its wait,
+	// and only then 1 waits for 2.
 	var a, b Sync
 	a.Describe(&testKind)
 	b.Describe(&testKind)
@@ -280,8 +281,8 @@ func stood(path []Wait) bool {
 	return stood
 }
 
-// 7 reads a, and waits for b; 8 holds b, and asks to read a. Writers 5 and 6 wait in between. 6, the nearest to
-// 8, gives up when it has been seen.
+// 7 reads a, and waits for b; 8 holds b, and asks to read a. Writers 5 and 6 wait in between.
+// 6, the nearest to 8, gives up when it has been seen.
 func TestACycleIsSeenThoughItsWriterGivesUp(t *testing.T) {
 	Refuse(true)
 	defer Refuse(false)

@@ -87,14 +87,15 @@ func idle(t *testing.T, s *Sync) {
 	require.Zero(t, s.Holds)
 }
 
-// patient has the first waiter be one that has not waited for long, however slow the machine is. The
-// guard is held.
+// patient has the first waiter be one that has not waited for long, however slow the machine
+// is. The guard is held.
 func patient(s *Sync) {
 	s.queue.head.since, s.queue.head.owed = now()+time.Hour, false
 	s.advance(NonFair, keep)
 }
 
-// enqueued returns a patient waiter of s that the test plays itself. Its permits are in the channel.
+// enqueued returns a patient waiter of s that the test plays itself. Its permits are in the
+// channel.
 func enqueued(t *testing.T, s *Sync, p Party) (*node, <-chan struct{}) {
 	t.Helper()
 	n := newNode(p, false)
@@ -107,8 +108,8 @@ func enqueued(t *testing.T, s *Sync, p Party) (*node, <-chan struct{}) {
 	return n, permit
 }
 
-// stepwise frees s, which is held exclusively and has waiters, as a NonFair release does before it has
-// the guard. The guard is held. The release goes on when it gets the guard.
+// stepwise frees s, which is held exclusively and has waiters, as a NonFair release does before
+// it has the guard. The guard is held. The release goes on when it gets the guard.
 func stepwise(t *testing.T, s *Sync) call {
 	t.Helper()
 	patient(s)
@@ -169,8 +170,9 @@ func TestABargerDuringAReleaseTakesOverTheDuty(t *testing.T) {
 	idle(t, &s)
 }
 
-// A holder that releases while the first waiter is awake leaves the wake-up to it. So the waiter may
-// not sleep again on a word that says it is awake: the next release would leave it asleep.
+// A holder that releases while the first waiter is awake leaves the wake-up to it. So the
+// waiter may not sleep again on a word that says it is awake: the next release would leave it
+// asleep.
 func TestAReleaseBesideAnAwakeWaiterLosesNoWakeUp(t *testing.T) {
 	var s Sync
 	require.True(t, s.TryLock(Owned(1)))
@@ -387,8 +389,8 @@ func TestTheSecondOfTwoUnlocksFindsTheLockFree(t *testing.T) {
 	}
 }
 
-// The waiter gives up after the slow unlock has seen it, and a fast unlock comes before the slow one has
-// the guard.
+// The waiter gives up after the slow unlock has seen it, and a fast unlock comes before the
+// slow one has the guard.
 func TestAFastUnlockDuringASlowOneLeavesItNothing(t *testing.T) {
 	for name, policy := range map[string]Policy{"NonFair": NonFair, "FIFO": FIFO} {
 		t.Run(name, func(t *testing.T) {
@@ -411,8 +413,8 @@ func TestAFastUnlockDuringASlowOneLeavesItNothing(t *testing.T) {
 	}
 }
 
-// A slow unlock that finds another hold than the one that it saw ends that hold, as for a lock without
-// owners they are the same.
+// A slow unlock that finds another hold than the one that it saw ends that hold, as for a lock
+// without owners they are the same.
 func TestAnUnlockEndsTheHoldFoundWithTheGuard(t *testing.T) {
 	var s Sync
 	require.True(t, s.TryLock(Anonymous(1)))

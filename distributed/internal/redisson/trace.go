@@ -1,5 +1,6 @@
-// Package redisson has traces of Redisson's locks: what parties do with a lock, step by step, and what is in Redis after each
-// step, as the real Redisson leaves it. Whoever speaks its format has to leave the same.
+// Package redisson has traces of Redisson's locks: what parties do with a lock, step by step,
+// and what is in Redis after each step, as the real Redisson leaves it. Whoever speaks its
+// format has to leave the same.
 package redisson
 
 import (
@@ -19,11 +20,13 @@ import (
 //
 //	A unlock plain: true; B: true
 //
-// where party A unlocks the plain lock, the answer is true, and so is that of B's earlier step, which had to wait. That one ended in
-// three dots instead of an answer. The answer to an unlock is whether the lock was held. Below it is, with a tab in front,
-// everything that there is then: keys with their values and times to live, channels with subscribers, and messages
-// published by the step. The lock is called it, an owner by its party. What is ours alone, and means nothing to Redisson, is left out:
-// keys and channels that begin with locks_, and how many zeros a message has that is 0 for it.
+// where party A unlocks the plain lock, the answer is true, and so is that of B's earlier step,
+// which had to wait. That one ended in three dots instead of an answer. The answer to an unlock
+// is whether the lock was held. Below it is, with a tab in front, everything that there is
+// then: keys with their values and times to live, channels with subscribers, and messages
+// published by the step. The lock is called it, an owner by its party. What is ours alone, and
+// means nothing to Redisson, is left out: keys and channels that begin with locks_, and how
+// many zeros a message has that is 0 for it.
 //
 // Parties whose names begin with J are Redisson, those with G are ours; others may be either.
 type Trace struct {
@@ -31,17 +34,20 @@ type Trace struct {
 	Text string
 }
 
-// Party does one thing with the lock called name, which may take its time: lock, try or unlock. The answer is true or
-// false, or says what went wrong.
+// Party does one thing with the lock called name, which may take its time: lock, try or unlock.
+// The answer is true or false, or says what went wrong.
 type Party func(op, kind, name string) string
 
 // Stage is where a trace is played.
 type Stage struct {
-	// Name is that of the lock. Nothing else in the database has it in its name, and no part of it means anything in a pattern.
+	// Name is that of the lock. Nothing else in the database has it in its name, and no part of
+	// it means anything in a pattern.
 	Name string
-	// Do sends a command to the server. The reply consists of numbers, strings and lists of such; that of an absent value is nil.
+	// Do sends a command to the server. The reply consists of numbers, strings and lists of
+	// such; that of an absent value is nil.
 	Do func(args ...any) any
-	// Heard returns the messages so far, each as its channel, a space and its payload, of all channels with Name in their names.
+	// Heard returns the messages so far, each as its channel, a space and its payload, of all
+	// channels with Name in their names.
 	Heard func() []string
 	// Join returns the party of that name, and is called once for each.
 	Join func(name string) Party
@@ -89,7 +95,8 @@ func (tr Trace) Parties() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// Play does the steps, and fails the test at the first one after which anything is not as in the text.
+// Play does the steps, and fails the test at the first one after which anything is not as in
+// the text.
 func (tr Trace) Play(tb testing.TB, stage Stage) {
 	tb.Helper()
 	parties := make(map[string]Party)
@@ -145,7 +152,8 @@ type view struct {
 
 var owner = regexp.MustCompile(`[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}:\d+`)
 
-// state returns everything that has to do with the lock. An owner that was never seen before is party's.
+// state returns everything that has to do with the lock. An owner that was never seen before is
+// party's.
 func (v *view) state(party string) string {
 	do := v.stage.Do
 	var lines []string

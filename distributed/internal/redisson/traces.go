@@ -2,8 +2,9 @@ package redisson
 
 // Traces are what Redisson 3.21.3 and 4.7.0 leave alike.
 //
-// Of one who re-enters a lock Redisson counts the holds in Redis, ours does in its process. Redisson adds the lease to what is left of
-// it when a writer re-enters, and increments the token at each re-entry. All that is in the traces with a J and a G.
+// Of one who re-enters a lock Redisson counts the holds in Redis, ours does in its process.
+// Redisson adds the lease to what is left of it when a writer re-enters, and increments the
+// token at each re-entry. All that is in the traces with a J and a G.
 var Traces = []Trace{
 	{"plain lock", `
 A lock plain: true
@@ -276,7 +277,8 @@ A unlock read: true; B: true
 B unlock write: true
 	published redisson_rwlock:{it} 1
 `},
-	// A writer of ours that reads too has two names in Redis, and tells others when it becomes a reader.
+	// A writer of ours that reads too has two names in Redis, and tells others when it becomes
+	// a reader.
 	{"our downgrade", `
 G lock write: true
 	hash it: G:write=1 mode=write, 30 s

@@ -12,8 +12,8 @@ type Role func(args []string) error
 
 const roleVariable = "LOCKS_TEST_ROLE"
 
-// Play does in a process that [Child] started what its role is, and ends it. In any other process it does nothing. TestMain
-// calls it first.
+// Play does in a process that [Child] started what its role is, and ends it. In any other
+// process it does nothing. TestMain calls it first.
 func Play(roles map[string]Role) {
 	name, ok := os.LookupEnv(roleVariable)
 	if !ok {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// shim adds to the time of day what a file says, in nanoseconds. It allocates nothing, since the allocator of the program asks
-// for the time too.
+// shim adds to the time of day what a file says, in nanoseconds. It allocates nothing, since
+// the allocator of the program asks for the time too.
 const shim = `
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -60,7 +60,8 @@ time_t time(time_t *t) {
 }
 `
 
-// Clock returns the environment for a server whose clock can be set, and what sets it: to the time of day and by. Any user may start it.
+// Clock returns the environment for a server whose clock can be set, and what sets it: to the
+// time of day and by. Any user may start it.
 func Clock(tb testing.TB) (env []string, set func(by time.Duration)) {
 	tb.Helper()
 	gcc := Lookup(tb, "gcc")

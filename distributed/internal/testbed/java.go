@@ -14,8 +14,8 @@ var (
 	built    = make(map[string]error) // by version
 )
 
-// Jars returns the class path of the Java side of a test's directory, with a version of the library that its pom.xml calls so. The
-// first call builds it with Maven.
+// Jars returns the class path of the Java side of a test's directory, with a version of the
+// library that its pom.xml calls so. The first call builds it with Maven.
 func Jars(tb testing.TB, library, version string) string {
 	tb.Helper()
 	mvn := Lookup(tb, "mvn")

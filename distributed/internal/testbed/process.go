@@ -14,8 +14,9 @@ import (
 	"time"
 )
 
-// Lookup returns where program is: in the PATH or in one of dirs, which may be patterns. Without it the test is skipped, with a line that
-// says so, but for continuous integration, where it fails.
+// Lookup returns where program is: in the PATH or in one of dirs, which may be patterns.
+// Without it the test is skipped, with a line that says so, but for continuous integration,
+// where it fails.
 func Lookup(tb testing.TB, program string, dirs ...string) string {
 	tb.Helper()
 	if path, err := exec.LookPath(program); err == nil {
@@ -33,7 +34,8 @@ func Lookup(tb testing.TB, program string, dirs ...string) string {
 	return ""
 }
 
-// Missing ends the test because something is not installed: it is skipped, but for continuous integration, where it fails.
+// Missing ends the test because something is not installed: it is skipped, but for continuous
+// integration, where it fails.
 func Missing(tb testing.TB, what string) {
 	tb.Helper()
 	if os.Getenv("CI") != "" {
@@ -42,8 +44,9 @@ func Missing(tb testing.TB, what string) {
 	tb.Skipf("%s is not installed: skipped", what)
 }
 
-// Port returns a port of the loopback interface that nobody listens on. It is the caller's until the test ends: no other call of Port
-// returns it, of whatever process, and it is none of those that the system gives to connections.
+// Port returns a port of the loopback interface that nobody listens on. It is the caller's
+// until the test ends: no other call of Port returns it, of whatever process, and it is none of
+// those that the system gives to connections.
 func Port(tb testing.TB) int {
 	tb.Helper()
 	for range 1000 {
@@ -67,7 +70,8 @@ func Port(tb testing.TB) int {
 	return 0
 }
 
-// Process is a child process. It is killed with the test, and with the process of the test, where the system can do that.
+// Process is a child process. It is killed with the test, and with the process of the test,
+// where the system can do that.
 type Process struct {
 	tb    testing.TB
 	cmd   *exec.Cmd
@@ -76,8 +80,8 @@ type Process struct {
 	done  chan struct{}
 }
 
-// Start runs cmd until the test ends. What it writes to its standard output can be read by [Process.Line], unless
-// cmd.Stdout is set.
+// Start runs cmd until the test ends. What it writes to its standard output can be read by
+// [Process.Line], unless cmd.Stdout is set.
 func Start(tb testing.TB, cmd *exec.Cmd) *Process {
 	tb.Helper()
 	p := &Process{tb: tb, cmd: cmd, lines: make(chan string, 1<<16), done: make(chan struct{})}
@@ -115,7 +119,8 @@ func Start(tb testing.TB, cmd *exec.Cmd) *Process {
 // Pid returns the number of the process.
 func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
-// Line returns the next line of the standard output. It fails the test if none comes within a minute.
+// Line returns the next line of the standard output. It fails the test if none comes within a
+// minute.
 func (p *Process) Line() string {
 	p.tb.Helper()
 	select {
@@ -149,7 +154,8 @@ func (p *Process) Signal(s os.Signal) {
 	}
 }
 
-// Kill ends the process with no chance for it to do anything, and waits for its end. It may be called again.
+// Kill ends the process with no chance for it to do anything, and waits for its end. It may be
+// called again.
 func (p *Process) Kill() {
 	p.cmd.Process.Kill()
 	if p.stdin != nil {
@@ -158,7 +164,8 @@ func (p *Process) Kill() {
 	<-p.done
 }
 
-// Wait waits for the end of the process, closes its standard input before, and returns whether it went well.
+// Wait waits for the end of the process, closes its standard input before, and returns whether
+// it went well.
 func (p *Process) Wait() bool {
 	if p.stdin != nil {
 		p.stdin.Close()

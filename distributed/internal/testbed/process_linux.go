@@ -20,7 +20,8 @@ var (
 	starts  = make(chan func())
 )
 
-// start starts cmd from a thread that lasts as long as this process: the signal above is sent at the end of the thread.
+// start starts cmd from a thread that lasts as long as this process: the signal above is sent
+// at the end of the thread.
 func start(cmd *exec.Cmd) error {
 	starter.Do(func() {
 		go func() {

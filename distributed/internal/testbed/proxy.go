@@ -56,8 +56,8 @@ func (p *Proxy) set(f func()) {
 // Lead has new connections go to another server.
 func (p *Proxy) Lead(server string) { p.set(func() { p.server = server }) }
 
-// Cut swallows everything, in both directions, until [Proxy.Heal]: no end of a connection is told either. New connections are
-// accepted, and deaf and dumb.
+// Cut swallows everything, in both directions, until [Proxy.Heal]: no end of a connection is
+// told either. New connections are accepted, and deaf and dumb.
 func (p *Proxy) Cut() { p.set(func() { p.up, p.down = true, true }) }
 
 // CutReplies swallows what the server sends, until [Proxy.Heal].
@@ -75,12 +75,14 @@ func (p *Proxy) Refuse() {
 	p.Reset()
 }
 
-// Heal ends what was done by Cut, CutReplies, CutRequests, Delay, Refuse and Swallow. What was swallowed does not come back.
+// Heal ends what was done by Cut, CutReplies, CutRequests, Delay, Refuse and Swallow. What was
+// swallowed does not come back.
 func (p *Proxy) Heal() {
 	p.set(func() { p.up, p.down, p.refuse, p.delay, p.match = false, false, false, 0, nil })
 }
 
-// DropReply swallows the reply to the nth request from now that contains text, counted from 1, and everything after it on its connection.
+// DropReply swallows the reply to the nth request from now that contains text, counted from 1,
+// and everything after it on its connection.
 func (p *Proxy) DropReply(text string, nth int) {
 	p.set(func() { p.drop, p.nth = []byte(text), nth })
 }

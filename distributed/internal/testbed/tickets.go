@@ -17,9 +17,10 @@ import (
 	"github.com/jucgo/locks"
 )
 
-// Tickets is the ticket test: buyers in several processes start together, and each buys one ticket under the lock. The
-// numbers on the tickets must be 1 to the number of buyers, without gap or repeat, and no two buyers may be at the counter at once. The
-// counter is a file that is read and written without any protection of its own.
+// Tickets is the ticket test: buyers in several processes start together, and each buys one
+// ticket under the lock. The numbers on the tickets must be 1 to the number of buyers, without
+// gap or repeat, and no two buyers may be at the counter at once. The counter is a file that is
+// read and written without any protection of its own.
 type Tickets struct {
 	// Role is that of the processes, which calls [Buy].
 	Role string
@@ -29,13 +30,15 @@ type Tickets struct {
 	Buyers int
 	// Processes is how many processes they are in, 4 if 0.
 	Processes int
-	// Trouble, if not nil, is called again and again while they buy. It may do what a lock has to survive without a loss.
+	// Trouble, if not nil, is called again and again while they buy. It may do what a lock has
+	// to survive without a loss.
 	Trouble func()
 	// Limit is for how long the test may take, four minutes if 0.
 	Limit time.Duration
 }
 
-// Run runs the test, and returns how many buyers of each process had to try more than once, because of an error.
+// Run runs the test, and returns how many buyers of each process had to try more than once,
+// because of an error.
 func (x Tickets) Run(tb testing.TB) (retries []int) {
 	tb.Helper()
 	if x.Buyers == 0 {
@@ -112,7 +115,8 @@ func (x Tickets) Run(tb testing.TB) (retries []int) {
 	return retries
 }
 
-// Buy is what a role of [Tickets] does. open returns the lock, given the arguments of the test, and what closes it.
+// Buy is what a role of [Tickets] does. open returns the lock, given the arguments of the test,
+// and what closes it.
 func Buy(args []string, open func(args []string) (locks.TryLocker, func(), error)) error {
 	dir := args[0]
 	buyers, err := strconv.Atoi(args[1])

@@ -18,8 +18,8 @@ import (
 // zookeeperJars is where Debian has ZooKeeper and what it needs.
 const zookeeperJars = "/usr/share/java"
 
-// ZooKeeper is a server of the test's own. Its ticks take 200 ms, so that a session may have a timeout of 400 ms and more, and
-// it removes empty containers within moments.
+// ZooKeeper is a server of the test's own. Its ticks take 200 ms, so that a session may have a
+// timeout of 400 ms and more, and it removes empty containers within moments.
 type ZooKeeper struct {
 	*Process
 	tb     testing.TB
@@ -29,8 +29,8 @@ type ZooKeeper struct {
 	args   []string
 }
 
-// StartZooKeeper runs a ZooKeeper server until the test ends, and returns when it answers. Without the program, the test is
-// treated as by [Missing].
+// StartZooKeeper runs a ZooKeeper server until the test ends, and returns when it answers.
+// Without the program, the test is treated as by [Missing].
 func StartZooKeeper(tb testing.TB) *ZooKeeper {
 	tb.Helper()
 	z := newZooKeeper(tb, "ZooKeeperServerMain", "")
@@ -39,8 +39,9 @@ func StartZooKeeper(tb testing.TB) *ZooKeeper {
 	return z
 }
 
-// StartSecureZooKeeper runs a ZooKeeper server as [StartZooKeeper] does, with TLS at [ZooKeeper.Secure]. The server's certificate is for
-// the name localhost. Clients need a certificate too: client has one, with the subject CN=client.
+// StartSecureZooKeeper runs a ZooKeeper server as [StartZooKeeper] does, with TLS at
+// [ZooKeeper.Secure]. The server's certificate is for the name localhost. Clients need a
+// certificate too: client has one, with the subject CN=client.
 func StartSecureZooKeeper(tb testing.TB) (z *ZooKeeper, client *tls.Config) {
 	tb.Helper()
 	dir := tb.TempDir()
@@ -66,7 +67,8 @@ func StartSecureZooKeeper(tb testing.TB) (z *ZooKeeper, client *tls.Config) {
 	return z, client
 }
 
-// StartZooKeepers runs an ensemble of n servers until the test ends, and returns when all of them answer.
+// StartZooKeepers runs an ensemble of n servers until the test ends, and returns when all of
+// them answer.
 func StartZooKeepers(tb testing.TB, n int) []*ZooKeeper {
 	tb.Helper()
 	var list strings.Builder
@@ -134,7 +136,8 @@ func (z *ZooKeeper) Addr() string { return z.addr }
 // Secure returns the address where the server talks TLS.
 func (z *ZooKeeper) Secure() string { return z.secure }
 
-// Restart starts the server again, which was killed, with what it has on its disk, and returns when it answers.
+// Restart starts the server again, which was killed, with what it has on its disk, and returns
+// when it answers.
 func (z *ZooKeeper) Restart() {
 	z.tb.Helper()
 	z.run()
