@@ -312,7 +312,7 @@ func (s *Sync) LockOrReenter(owner int64) bool {
 }
 
 // LeaveOrUnlock gives back one hold of owner, a goroutine, if it has the lock and, with the last
-// hold, nobody waits. Else it does nothing.
+// hold, nobody waits. Otherwise it does nothing.
 func (s *Sync) LeaveOrUnlock(owner int64) bool {
 	w := s.Word.Load()
 	if w&^(flags&^shared) != value(owner) {

@@ -21,20 +21,20 @@ import (
 //   - Of any other shared wait: to the nearest exclusive wait ahead of it in the queue, which
 //     no shared one is let past, under either policy.
 //
-// All edges of a wait have to go, so every cycle is a deadlock unless a limit ends one of its
-// waits, or an explicit owner that holds acts in another goroutine meanwhile.
+// All edges of a wait have to go, so every cycle is a deadlock. A limit that ends one of its
+// waits opens it. So does an explicit owner that holds, and acts in another goroutine
+// meanwhile.
 //
-// Other edges along a queue are left out because they add no deadlock, only longer descriptions
-// of the same one: whoever waits behind somebody and is also kept out by the holders has an
-// edge to these, and so have all that are ahead of it, none of which has another way out of the
-// queue.
+// Other edges along a queue are left out. They add no deadlock, only longer descriptions of the
+// same one. A wait behind others that the holders keep out as well has an edge to the holders. So
+// have all waits ahead of it, and none of them has another way out of the queue.
 //
 // # Cycles that never were
 //
-// The locks are looked at one after the other, so that an edge can be gone when the next is seen.
-// Hence three looks: the first finds waits, the second their edges, the third the same
-// waits again, told by the number that each wait has. Each look begins after the one before
-// has ended. Say that the first ends at t1 and the third begins at t2.
+// The locks are looked at one after the other, so that an edge can be gone when the next is
+// seen. There are three looks therefore: the first finds waits, the second their edges, the
+// third the same waits again, told by the number that each wait has. Each look begins after the
+// one before has ended. Say that the first ends at t1 and the third begins at t2.
 //
 //   - A wait seen at the first look and at the third was in its queue from t1 to t2. Meanwhile
 //     its goroutine released nothing, and took nothing, or else only the lock that it is in the

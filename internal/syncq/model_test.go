@@ -51,7 +51,7 @@ func (m *model) extend() {
 	}
 }
 
-// grant gives a free lock to whoever is first.
+// grant gives a free lock to the first waiter.
 func (m *model) grant() {
 	if !m.free() || len(m.queue) == 0 {
 		return

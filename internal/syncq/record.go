@@ -9,8 +9,8 @@ import (
 )
 
 // records says where locks were taken, while that is recorded. It keeps no lock alive. What it
-// says of a holder is from its last acquisition: whoever takes a lock while recording is on
-// says so, and switching it off forgets everything. What it says of others is left over.
+// says of a holder is from its last acquisition. Each acquisition while recording is on says
+// so, and switching it off forgets everything. What it says of others is left over.
 var records struct {
 	sync.Mutex
 	m     map[weak.Pointer[Sync]]*places
@@ -66,7 +66,7 @@ func (s *Sync) Record(owner int64) {
 	p := weak.Make(s)
 	if n, many := note(p, owner, stack); many {
 		// A reader that is upgraded has the lock exclusively before it leaves the table:
-		// whoever is missed there is seen here.
+		// a reader missed there is seen here.
 		thin(p, n, append(s.Holders(), s.Owner()))
 	}
 }
@@ -102,7 +102,7 @@ func forgetDead() {
 }
 
 // thin throws out what is said of those who are not among the holders, who were looked at after
-// place n was noted. Whoever has taken the lock since that look has a later one, which stays.
+// place n was noted. An owner that has taken the lock since that look has a later one, which stays.
 // So does place n: its owner can be missed if another goroutine of it goes from one mode to the
 // other meanwhile, and back.
 func thin(p weak.Pointer[Sync], n uint64, holders []int64) {

@@ -479,7 +479,7 @@ func (s *Sync) upgradeOnly(owner int64, policy Policy) bool {
 }
 
 // LeaveOrUnlockWrite gives one exclusive hold of owner back, if it has the lock and, with the last
-// hold, nobody waits, and it has no shared ones. Else it does nothing.
+// hold, nobody waits, and it has no shared ones. Otherwise it does nothing.
 func (s *Sync) LeaveOrUnlockWrite(owner int64) bool {
 	return s.covered.load() == 0 && s.LeaveOrUnlock(owner)
 }
