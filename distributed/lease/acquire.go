@@ -179,7 +179,7 @@ func (a *acquisition) run(yield time.Duration) (g *grant, pending bool, err erro
 			return a.giveUp(r.err)
 		}
 		a.patient = true
-		pause := a.c.poll
+		var pause time.Duration
 		if r.err != nil {
 			pause = a.unreachable(r) // 8
 		} else if pause = a.refused(r); pause == 0 { // 7

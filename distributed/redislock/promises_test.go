@@ -77,7 +77,7 @@ func TestALockWaitsForAReplicaThatBecomesTheMaster(t *testing.T) {
 	host, port, err := net.SplitHostPort(master.Addr)
 	require.NoError(t, err)
 	direct := patient(t, s.Addr)
-	require.NoError(t, direct.SlaveOf(background, host, port).Err())
+	require.NoError(t, direct.ReplicaOf(background, host, port).Err())
 	require.Eventually(t, func() bool {
 		return strings.Contains(direct.Info(background, "replication").Val(), "master_link_status:up")
 	}, 30*time.Second, 5*time.Millisecond)
@@ -90,7 +90,7 @@ func TestALockWaitsForAReplicaThatBecomesTheMaster(t *testing.T) {
 	asked := commands(t, direct, "evalsha") + commands(t, direct, "eval")
 	require.Eventually(t, func() bool { return commands(t, direct, "evalsha")+commands(t, direct, "eval") > asked+3 }, soon, 5*time.Millisecond)
 	require.Empty(t, got)
-	require.NoError(t, direct.SlaveOf(background, "NO", "ONE").Err())
+	require.NoError(t, direct.ReplicaOf(background, "NO", "ONE").Err())
 	require.NoError(t, within(t, got))
 	require.NoError(t, l.UnlockContext(a))
 }

@@ -98,8 +98,8 @@ func (st *store) Enqueue(ctx context.Context, name, id string, d time.Duration) 
 	a := st.enter(ctx, name, id)
 	reply, err := a.ask(func(ctx context.Context) (bool, error) { return st.recipe.step(ctx, a, true) }, d)
 	reply.Listening = true // Watch returns a.wake
-	if errors.Is(err, lease.ErrRefused) {
-		st.Leave(ctx, name, id) // the lease client does not: nothing was done
+	if errors.Is(err, lease.ErrRefused) || errors.Is(err, locks.ErrForeign) {
+		st.Leave(ctx, name, id) // the lease client does not
 	}
 	return reply, err
 }

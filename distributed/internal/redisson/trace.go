@@ -178,15 +178,16 @@ func (v *view) state(party string) string {
 			line += " " + strings.Join(list(do("lrange", key, 0, -1)), " ")
 		case "zset":
 			now := list(do("time"))
-			before := 0.0
+			before, behindOurs := 0.0, false
 			for _, member := range list(do("lrange", strings.Replace(key, "_timeout:", "_queue:", 1), 0, -1)) {
 				at, _ := strconv.ParseFloat(fmt.Sprint(do("zscore", key, member)), 64)
 				s, _ := strconv.ParseFloat(now[0], 64)
 				_, half := math.Modf(at)
-				line += fmt.Sprint(" ", member, " in ", about(at/1000-s+before))
-				if half != 0 { // a waiter of ours, which adds nothing for those behind it
+				if half != 0 && behindOurs { // of two waiters of ours the second adds no time
 					before += wait.Seconds()
 				}
+				behindOurs = half != 0
+				line += fmt.Sprint(" ", member, " in ", about(at/1000-s+before))
 			}
 		}
 		ttl, _ := strconv.ParseFloat(fmt.Sprint(do("pttl", key)), 64)

@@ -160,6 +160,8 @@ public final class Agent {
                 return redisson.getLock(name);
             case "fair":
                 return redisson.getFairLock(name);
+            case "spin":
+                return redisson.getSpinLock(name);
             case "fenced":
                 return redisson.getFencedLock(name);
             case "read":
