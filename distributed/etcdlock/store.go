@@ -155,6 +155,14 @@ func (s *store) put(ctx context.Context, x *session, conditions []clientv3.Cmp, 
 // Enqueue puts a key, unless acquisition has one, and looks for the next older one. If the
 // session of acquisition has ended, it begins another one.
 func (s *store) Enqueue(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
+	r, err := s.enqueue(ctx, name, acquisition, d)
+	if errors.Is(err, locks.ErrForeign) {
+		err = errors.Join(err, s.Leave(ctx, name, acquisition))
+	}
+	return r, err
+}
+
+func (s *store) enqueue(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
 	if m := masterOf(ctx); m != nil {
 		return s.join(m, acquisition)
 	}

@@ -180,11 +180,12 @@ func (c *Client) checkOptions() error {
 	return nil
 }
 
-// newID returns a random UUID, version 4.
+// newID returns a random UUID. Its version is 8, which is free for any use. It tells clients of
+// this module from Redisson's, whose ids are of version 4.
 func newID() string {
 	var b [16]byte
 	rand.Read(b[:]) // never fails
-	b[6] = b[6]&0x0f | 0x40
+	b[6] = b[6]&0x0f | 0x80
 	b[8] = b[8]&0x3f | 0x80
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }

@@ -108,7 +108,8 @@ type Queue interface {
 	// Enqueue is Acquire for an acquisition that will wait. If the lock is refused, the
 	// acquisition has a place in the queue, and keeps it as long as it asks again, until it has
 	// the lock or leaves. If a place is lost, such as with its session, the next Enqueue takes a
-	// new one. Acquire leaves no place.
+	// new one. Acquire leaves no place, nor does an Enqueue whose error matches ErrRefused or
+	// locks.ErrForeign.
 	Enqueue(ctx context.Context, name, acquisition string, lease time.Duration) (Reply, error)
 
 	// Leave gives the acquisition's place up, if it has one. It may be repeated.

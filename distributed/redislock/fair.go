@@ -16,9 +16,9 @@ import (
 //
 //   - The time is the server's, not the client's.
 //   - A waiter moves its time when it asks, and so keeps its place however long the lock is held.
-//   - Times of ours end in half a millisecond. A waiter of ours adds no wait to the time of one of
-//     ours before it, and takes none from those behind it. Only Redisson's waiters do that, so that
-//     a waiter of ours behind one of these adds its wait.
+//   - Ids of our clients are UUIDs of version 8, Redisson's of version 4. A waiter of ours adds
+//     no wait to the time of one of ours before it. Waiters of ours in a row so count as one for
+//     Redisson's waiters behind them. The last of the row takes that wait back when it leaves.
 //   - A release that finds no subscriber on the head's channel tells the next waiter as well. The
 //     waiters that did not hear count as dead after a grace of 750 milliseconds, all at the same
 //     time. A server of a cluster cannot count subscribers: there a waiter lives until its time.
@@ -63,7 +63,7 @@ func (s *fair) Enqueue(ctx context.Context, name, owner string, d time.Duration)
 }
 
 func (s *fair) Leave(ctx context.Context, name, owner string) error {
-	_, err := s.eval(ctx, fairLeave, name, owner)
+	_, err := s.eval(ctx, fairLeave, name, owner, s.wait.Milliseconds())
 	return err
 }
 

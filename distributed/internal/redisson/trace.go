@@ -182,11 +182,11 @@ func (v *view) state(party string) string {
 			for _, member := range list(do("lrange", strings.Replace(key, "_timeout:", "_queue:", 1), 0, -1)) {
 				at, _ := strconv.ParseFloat(fmt.Sprint(do("zscore", key, member)), 64)
 				s, _ := strconv.ParseFloat(now[0], 64)
-				_, half := math.Modf(at)
-				if half != 0 && behindOurs { // of two waiters of ours the second adds no time
+				isOurs := fmt.Sprint(member)[14] == '8' // the version of its UUID
+				if isOurs && behindOurs {               // of two waiters of ours the second adds no time
 					before += wait.Seconds()
 				}
-				behindOurs = half != 0
+				behindOurs = isOurs
 				line += fmt.Sprint(" ", member, " in ", about(at/1000-s+before))
 			}
 		}

@@ -13,21 +13,22 @@ if state == 'mine' or state == 'free' and (not head or head == owner) then
 	if head == owner then
 		redis.call('lpop', queue)
 		redis.call('zrem', times, owner)
+		close(0, wait)
 		keep()
 	end
 	return take(lock, owner, ARGV[1])
 end
 local ttl = rest or 0
 if wait >= 0 then
-	local mine = math.max(ttl, 0) + wait + now + 0.5
+	local mine = math.max(ttl, 0) + wait + now
 	local known = tonumber(redis.call('zscore', times, owner) or nil)
 	if not redis.call('lpos', queue, owner) then
 		local last = redis.call('lindex', queue, -1)
 		local before = tonumber(last and redis.call('zscore', times, last) or nil)
-		if before and ours(before) then
+		if before and ours(last) then
 			mine = math.max(mine, before)
 		elseif before then -- it takes its own wait from all scores behind it when it has the lock
-			mine = math.max(mine, before + wait + 0.5)
+			mine = math.max(mine, before + wait)
 		end
 		redis.call('rpush', queue, owner)
 		known = nil

@@ -40,16 +40,29 @@ local function tell(first, channel, me)
 	end
 end
 
--- ours tells the scores of this library, which end in a half, from Redisson's.
-local function ours(score) return score % 1 ~= 0 end
+-- ours tells owners of this library, whose UUIDs are of version 8, from Redisson's.
+local function ours(owner) return owner:sub(15, 15) == '8' end
+
+-- close is called when an owner of ours has left the queue, where it was at index i. A waiter of Redisson counts the wait of
+-- the one before it, and all behind it count that too. It is taken back with the last of ours in a row, as Redisson does.
+local function close(i, wait)
+	local before = i > 0 and redis.call('lindex', queue, i - 1)
+	local behind = redis.call('lrange', queue, i, -1)
+	if #behind > 0 and not ours(behind[1]) and not (before and ours(before)) then
+		for _, waiter in ipairs(behind) do
+			redis.call('zincrby', times, -wait, waiter)
+		end
+	end
+end
 
 -- keep has the queue expire with its last place. Redisson's waiters would not renew that: with one of them at the end it stays.
 local function keep()
-	local last = tonumber(redis.call('zrange', times, -1, -1, 'withscores')[2] or nil)
+	local last = redis.call('zrange', times, -1, -1, 'withscores')
+	local dies = tonumber(last[2] or nil)
 	for _, key in ipairs({queue, times}) do
-		if last and ours(last) then
-			redis.call('pexpire', key, math.max(math.ceil(last - now), 0) + 1000)
-		elseif last then
+		if dies and ours(last[1]) then
+			redis.call('pexpire', key, math.max(math.ceil(dies - now), 0) + 1000)
+		elseif dies then
 			redis.call('persist', key)
 		end
 	end
