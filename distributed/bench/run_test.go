@@ -59,7 +59,7 @@ func TestTheUpkeepOfHeldRedisLocksIsMeasured(t *testing.T) {
 
 func TestTheSubscriptionsOfWaitersAreMeasured(t *testing.T) {
 	t.Parallel()
-	if connections, channels := wait(t, 10, 3); connections != 1 || channels != 2*10 {
+	if connections, channels := wait(t, 10, 3); connections != 1 || channels < 10 || channels > 2*10 {
 		t.Errorf("%d connections, %d channels", connections, channels)
 	}
 }

@@ -44,7 +44,8 @@
 //	~orders* ~{orders* ~redisson_* ~locks_* &redisson_* &locks_* -@all
 //	+eval +evalsha +ping +hello +subscribe +unsubscribe +publish +pubsub|numsub
 //	+hdel +hexists +hget +hkeys +hmget +hscan +hgetall +hset +hsetnx +pttl +pexpire +persist +exists
-//	+del +get +set +incr +time +lindex +llen +lpop +lpos +lpush +lrem +rpush +zadd +zrange +zrem +zscore
+//	+del +get +set +incr +time +lindex +llen +lpop +lpos +lpush +lrange +lrem +rpush
+//	+zadd +zincrby +zrange +zrem +zscore
 //	+wait
 //	+ssubscribe +sunsubscribe +spublish +pubsub|shardnumsub
 //

@@ -130,7 +130,7 @@ func TestAnUnlockEndsInTimeWhateverTheClientsOptions(t *testing.T) {
 const confined = `~orders* ~{orders* ~redisson_* ~locks_* &redisson_* &locks_* ` +
 	`-@all +eval +evalsha +ping +hello +subscribe +unsubscribe +publish +pubsub|numsub ` +
 	`+hdel +hexists +hget +hkeys +hmget +hscan +hgetall +hset +hsetnx +pttl +pexpire +persist +exists +del +get +set +incr +time ` +
-	`+lindex +llen +lpop +lpos +lpush +lrem +rpush +zadd +zrange +zrem +zscore +wait ` +
+	`+lindex +llen +lpop +lpos +lpush +lrange +lrem +rpush +zadd +zincrby +zrange +zrem +zscore +wait ` +
 	`+ssubscribe +sunsubscribe +spublish +pubsub|shardnumsub`
 
 func TestAConfinedUserCanUseAllKindsOfLocks(t *testing.T) {
