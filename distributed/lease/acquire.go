@@ -318,14 +318,8 @@ type answer struct {
 // ask asks the store once. If ctx ends before the answer comes, it returns that the request is
 // pending, and what the answer gives is given back.
 func (a *acquisition) ask() (r answer, pending bool) {
-	defer func() {
-		if r.doubt.After(a.doubt) {
-			a.doubt = r.doubt
-		}
-		a.placed = a.placed || !errors.Is(r.err, ErrRefused) && !errors.Is(r.err, locks.ErrForeign)
-	}()
 	if a.ctx.Done() == nil {
-		return a.l.request(a.ctx, a.id, a.queue), false
+		return a.noted(a.l.request(a.ctx, a.id, a.queue)), false
 	}
 	sent := a.c.now()
 	answers := make(chan answer, 1)
@@ -333,14 +327,24 @@ func (a *acquisition) ask() (r answer, pending bool) {
 	select {
 	case r := <-answers:
 		if r.g == nil || a.ctx.Err() == nil {
-			return r, false
+			return a.noted(r), false
 		}
 		answers <- r // nothing is granted after ctx has ended
 	case <-a.ctx.Done():
 	}
 	a.c.keep(a.e)
-	a.c.spawn(func() { a.undo(sent, answers) })
+	a.placed = true                             // perhaps
+	a.c.spawn(func() { a.undo(sent, answers) }) // which has a from now on
 	return answer{err: ended(a.ctx)}, true
+}
+
+// noted notes what r says of a's place and of what is unknown, and returns r.
+func (a *acquisition) noted(r answer) answer {
+	if r.doubt.After(a.doubt) {
+		a.doubt = r.doubt
+	}
+	a.placed = a.placed || !errors.Is(r.err, ErrRefused) && !errors.Is(r.err, locks.ErrForeign)
+	return r
 }
 
 // request asks the store once: for a place in queue too if there is one. It undoes what a request
