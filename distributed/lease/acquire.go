@@ -279,12 +279,12 @@ func (a *acquisition) giveUp(err error) (*grant, bool, error) {
 	if a.queue == nil || !a.placed {
 		return nil, false, err
 	}
-	c, e := a.c, a.e
-	c.keep(e)
-	c.spawn(func() {
-		defer c.leave(e)
-		defer e.finish()
-		a.leaveQueue()
+	a.c.keep(a.e)
+	left := *a // so that a stays off the heap where nothing is undone
+	left.c.spawn(func() {
+		defer left.c.leave(left.e)
+		defer left.e.finish()
+		left.leaveQueue()
 	})
 	return nil, true, err
 }
@@ -323,7 +323,8 @@ func (a *acquisition) ask() (r answer, pending bool) {
 	}
 	sent := a.c.now()
 	answers := make(chan answer, 1)
-	a.c.spawn(func() { answers <- a.l.request(a.ctx, a.id, a.queue) })
+	l, ctx, id, queue := a.l, a.ctx, a.id, a.queue
+	a.c.spawn(func() { answers <- l.request(ctx, id, queue) })
 	select {
 	case r := <-answers:
 		if r.g == nil || a.ctx.Err() == nil {
@@ -333,8 +334,9 @@ func (a *acquisition) ask() (r answer, pending bool) {
 	case <-a.ctx.Done():
 	}
 	a.c.keep(a.e)
-	a.placed = true                             // perhaps
-	a.c.spawn(func() { a.undo(sent, answers) }) // which has a from now on
+	a.placed = true // perhaps
+	left := *a
+	left.c.spawn(func() { left.undo(sent, answers) })
 	return answer{err: ended(a.ctx)}, true
 }
 

@@ -51,6 +51,7 @@ type Client struct {
 	shut  context.CancelFunc
 	sched scheduler
 
+	releases     sync.Pool // of *release: a client's own, because channels may not leave a synctest bubble
 	acquisitions atomic.Uint64
 	reached      atomic.Bool // the store has answered once
 

@@ -198,15 +198,17 @@ func (c *Client) giveBack(g *grant) (yield time.Duration, err error) {
 // at most.
 func (c *Client) releaseOnce(
 	id HoldID, sent time.Time, limit time.Duration, again bool) (r released, answered bool) {
-	answers := make(chan released, 1)
-	ctx := c.briefly(sent)
+	p := c.newRelease()
+	p.ctx, p.id = c.briefly(sent), id
+	ctx := p.ctx
 	c.mu.Lock()
 	c.jobs++
 	c.mu.Unlock()
-	go c.sendRelease(ctx, id, answers)
+	go p.send()
 	if !again {
 		select {
-		case r := <-answers:
+		case r := <-p.answers:
+			p.done()
 			return r, true
 		case <-ctx.Done():
 		}
@@ -214,18 +216,41 @@ func (c *Client) releaseOnce(
 	timer := time.NewTimer(limit - time.Since(sent))
 	defer timer.Stop()
 	select {
-	case r := <-answers:
+	case r := <-p.answers:
+		p.done()
 		return r, true
 	case <-timer.C:
 		return released{}, false
 	}
 }
 
-// sendRelease sends the answer to one release. It ends a job.
-func (c *Client) sendRelease(ctx context.Context, id HoldID, answers chan<- released) {
-	defer c.done()
-	r, err := c.store.Release(ctx, id.Name, id.Acquisition)
-	answers <- released{r, err}
+// release is one request to release id. It is used again once its answer has been read.
+type release struct {
+	c       *Client
+	ctx     context.Context
+	id      HoldID
+	answers chan released
+	send    func() // sends the request and the answer, and ends a job
+}
+
+// newRelease returns a request of c that has no answer yet.
+func (c *Client) newRelease() *release {
+	if p, ok := c.releases.Get().(*release); ok {
+		return p
+	}
+	p := &release{c: c, answers: make(chan released, 1)}
+	p.send = func() {
+		defer c.done()
+		r, err := c.store.Release(p.ctx, p.id.Name, p.id.Acquisition)
+		p.answers <- released{r, err}
+	}
+	return p
+}
+
+// done lets c use p again. Its answer has been read.
+func (p *release) done() {
+	p.ctx, p.id = nil, HoldID{}
+	p.c.releases.Put(p)
 }
 
 // giveUp leaves the release of g to the background, and returns the error of its caller.

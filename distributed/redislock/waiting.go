@@ -202,7 +202,7 @@ func (s *waiting) newWaiter(name, owner string) *waiter {
 func clientOf(owner string) string { return owner[:strings.LastIndexByte(owner, ':')] }
 
 // counts is the argument of scripts that says whether the server counts all that hear a message.
-func (c *core) counts() string {
+func (c *core) counts() any {
 	if c.p.Cluster() {
 		return ""
 	}
