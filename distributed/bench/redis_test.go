@@ -19,10 +19,10 @@ import (
 	"github.com/redis/rueidis/rueidislock"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/distributed/internal/testbed"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/redislock"
 	"github.com/jucgo/locks/distributed/redislock/onrueidis"
+	"github.com/jucgo/locks/internal/testkit/testbed"
 )
 
 // startRedis returns the address of a redis-server that runs until the test ends.

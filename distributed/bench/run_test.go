@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jucgo/locks/distributed/internal/testbed"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/internal/testkit/testbed"
 )
 
 // works has two clients of each kind take a lock in turns, or one, if one may wait for ever.

@@ -16,9 +16,9 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib"
 	_ "modernc.org/sqlite"
 
-	"github.com/jucgo/locks/distributed/internal/testbed"
 	"github.com/jucgo/locks/distributed/sqllock"
 	"github.com/jucgo/locks/distributed/sqllock/pgxnotify"
+	"github.com/jucgo/locks/internal/testkit/testbed"
 )
 
 // database is one on which locks are measured.

@@ -12,8 +12,8 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/etcdlock"
-	"github.com/jucgo/locks/distributed/internal/testbed"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/internal/testkit/testbed"
 	"github.com/jucgo/locks/lockstest"
 )
 

@@ -13,7 +13,7 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 
-	"github.com/jucgo/locks/distributed/internal/testbed"
+	"github.com/jucgo/locks/internal/testkit/testbed"
 )
 
 // server is a member of an etcd cluster of the test's own.

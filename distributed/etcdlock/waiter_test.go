@@ -13,8 +13,8 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/etcdlock"
-	"github.com/jucgo/locks/distributed/internal/testbed"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/internal/testkit/testbed"
 )
 
 // placed waits until the waiter has a place behind the holder again.

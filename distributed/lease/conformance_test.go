@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/distributed/internal/testbed"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/internal/testkit/testbed"
 	"github.com/jucgo/locks/lockstest"
 )
 

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/distributed/internal/testbed"
+	"github.com/jucgo/locks/internal/testkit/testbed"
 )
 
 // startShifted starts a server whose clock is set by set.

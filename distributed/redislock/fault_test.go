@@ -12,10 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/distributed/internal/testbed"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/redislock"
 	"github.com/jucgo/locks/distributed/redislock/internal/suite"
+	"github.com/jucgo/locks/internal/testkit/testbed"
 )
 
 // What goes wrong, and the test that makes it so, on a real server. T numbers are those of the

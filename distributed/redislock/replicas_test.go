@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/distributed/internal/testbed"
 	"github.com/jucgo/locks/distributed/redislock"
+	"github.com/jucgo/locks/internal/testkit/testbed"
 )
 
 func TestAWaitForReplicasThatCannotWorkIsRefused(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/distributed/internal/testbed"
 	"github.com/jucgo/locks/distributed/sqllock"
+	"github.com/jucgo/locks/internal/testkit/testbed"
 )
 
 func TestASetServerClockIsNoticedByTheNextRenewal(t *testing.T) {

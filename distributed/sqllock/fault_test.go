@@ -14,9 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/distributed/internal/testbed"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/sqllock"
+	"github.com/jucgo/locks/internal/testkit/testbed"
 )
 
 const short = 1200 * time.Millisecond // a lease

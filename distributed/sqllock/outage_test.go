@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/jucgo/locks/distributed/internal/testbed"
 	"github.com/jucgo/locks/distributed/sqllock"
+	"github.com/jucgo/locks/internal/testkit/testbed"
 )
 
 // waits checks that somebody goes on to wait while trouble lasts, and gets the lock when free

@@ -7,9 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/jucgo/locks/distributed/internal/testbed"
 	"github.com/jucgo/locks/distributed/sqllock"
 	"github.com/jucgo/locks/distributed/sqllock/pgxnotify"
+	"github.com/jucgo/locks/internal/testkit/testbed"
 )
 
 // pooling are the ways in which a pooler may give sessions out, and the modes of the driver.

@@ -17,8 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 	_ "modernc.org/sqlite"
 
-	"github.com/jucgo/locks/distributed/internal/testbed"
 	"github.com/jucgo/locks/distributed/sqllock"
+	"github.com/jucgo/locks/internal/testkit/testbed"
 )
 
 // database is one that tests run on.

@@ -17,8 +17,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/jucgo/locks/distributed/internal/testbed"
 	"github.com/jucgo/locks/distributed/sqllock"
+	"github.com/jucgo/locks/internal/testkit/testbed"
 )
 
 func TestTheLongestLeaseExcludesOthersFromTheBeginning(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/distributed/internal/testbed"
 	"github.com/jucgo/locks/distributed/zklock"
+	"github.com/jucgo/locks/internal/testkit/testbed"
 )
 
 func TestMain(m *testing.M) {
@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(patient{m}, stays)
 }
 
-var stays = goleak.IgnoreAnyFunction("github.com/jucgo/locks/distributed/internal/testbed.start.func1.1")
+var stays = goleak.IgnoreAnyFunction("github.com/jucgo/locks/internal/testkit/testbed.start.func1.1")
 
 // patient waits for the ZooKeeper client to end: without a server that takes a second.
 type patient struct{ *testing.M }

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/distributed/internal/testbed"
 	"github.com/jucgo/locks/distributed/zklock"
+	"github.com/jucgo/locks/internal/testkit/testbed"
 )
 
 // holdUntilKilled acquires a lock, prints its token, and keeps it. At each line of input it

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/distributed/internal/testbed"
 	"github.com/jucgo/locks/distributed/zklock"
+	"github.com/jucgo/locks/internal/testkit/testbed"
 )
 
 // line is a lock called "it" that one client holds while others wait, one after the other.

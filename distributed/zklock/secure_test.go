@@ -15,8 +15,8 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
-	"github.com/jucgo/locks/distributed/internal/testbed"
 	"github.com/jucgo/locks/distributed/zklock"
+	"github.com/jucgo/locks/internal/testkit/testbed"
 )
 
 func TestLocksWorkOverTLSWithClientCertificates(t *testing.T) {

@@ -21,14 +21,14 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/distributed/internal/testbed"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/zklock"
+	"github.com/jucgo/locks/internal/testkit/testbed"
 )
 
 func TestMain(m *testing.M) {
 	testbed.Play(map[string]testbed.Role{"hold": holdUntilKilled})
-	const stays = "github.com/jucgo/locks/distributed/internal/testbed.start.func1.1"
+	const stays = "github.com/jucgo/locks/internal/testkit/testbed.start.func1.1"
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(stays))
 }
 

@@ -16,11 +16,11 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/fence"
-	"github.com/jucgo/locks/distributed/internal/testbed"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/redislock"
 	"github.com/jucgo/locks/distributed/redislock/internal/suite"
 	"github.com/jucgo/locks/distributed/redislock/onrueidis"
+	"github.com/jucgo/locks/internal/testkit/testbed"
 )
 
 func single(tb testing.TB, addr string) rueidis.Client {

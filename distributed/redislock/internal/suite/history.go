@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/distributed/internal/testbed"
 	"github.com/jucgo/locks/distributed/redislock"
+	"github.com/jucgo/locks/internal/testkit/testbed"
 )
 
 // act is what a party did, and what came of it.

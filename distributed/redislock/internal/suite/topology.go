@@ -18,9 +18,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/distributed/internal/testbed"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/redislock"
+	"github.com/jucgo/locks/internal/testkit/testbed"
 )
 
 // startSentinel starts a sentinel that replaces master by a replica when it does not answer for

@@ -1,4 +1,4 @@
-// Command example has two clients take turns at a lock on ZooKeeper, and shows what one of them
+// Command zookeeper has two clients take turns at a lock on ZooKeeper, and shows what one of them
 // sees when its lock is taken away.
 //
 // It connects to the servers in ZOOKEEPER, such as "localhost:2181"; without that it starts one
@@ -57,7 +57,7 @@ func worker(ctx context.Context, servers []string, name string) error {
 		return err
 	}
 	defer provider.Close(context.Background())
-	lock := provider.Mutex("example/orders")
+	lock := provider.Mutex("examples/orders")
 	for range 3 {
 		err := locks.Do(ctx, lock, func(ctx context.Context) error {
 			hold, err := lock.Hold(ctx)

@@ -1,4 +1,4 @@
-module github.com/jucgo/locks/distributed/example
+module github.com/jucgo/locks/examples
 
 go 1.26.0
 
@@ -58,10 +58,10 @@ require (
 )
 
 replace (
-	github.com/jucgo/locks => ../..
-	github.com/jucgo/locks/distributed/etcdlock => ../etcdlock
-	github.com/jucgo/locks/distributed/filelock => ../filelock
-	github.com/jucgo/locks/distributed/redislock => ../redislock
-	github.com/jucgo/locks/distributed/sqllock => ../sqllock
-	github.com/jucgo/locks/distributed/zklock => ../zklock
+	github.com/jucgo/locks => ..
+	github.com/jucgo/locks/distributed/etcdlock => ../distributed/etcdlock
+	github.com/jucgo/locks/distributed/filelock => ../distributed/filelock
+	github.com/jucgo/locks/distributed/redislock => ../distributed/redislock
+	github.com/jucgo/locks/distributed/sqllock => ../distributed/sqllock
+	github.com/jucgo/locks/distributed/zklock => ../distributed/zklock
 )

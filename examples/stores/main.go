@@ -1,16 +1,16 @@
-// Command example does the same work under the locks of any store. Which one is a flag, and one
+// Command stores does the same work under the locks of any store. Which one is a flag, and one
 // line of the program.
 //
-//	go run ./distributed/example                        the memory of this process
-//	go run ./distributed/example -store file:           files, between the processes of this machine
-//	go run ./distributed/example -store sqlite:         a table of SQLite
-//	go run ./distributed/example -store redis:          Redis; without an address a server inside
-//	go run ./distributed/example -store redis:localhost:6379
-//	go run ./distributed/example -store postgres://me:secret@localhost/shop
-//	go run ./distributed/example -store 'mysql:me:secret@tcp(localhost:3306)/shop'
-//	go run ./distributed/example -store zk:localhost:2181
-//	go run ./distributed/example -store etcd:localhost:2379
-//	go run ./distributed/example -store redis: -processes 3
+//	go run ./examples/stores                    the memory of this process
+//	go run ./examples/stores -store file:       files, between the processes of this machine
+//	go run ./examples/stores -store sqlite:     a table of SQLite
+//	go run ./examples/stores -store redis:      Redis; without an address a server inside
+//	go run ./examples/stores -store redis:localhost:6379
+//	go run ./examples/stores -store postgres://me:secret@localhost/shop
+//	go run ./examples/stores -store 'mysql:me:secret@tcp(localhost:3306)/shop'
+//	go run ./examples/stores -store zk:localhost:2181
+//	go run ./examples/stores -store etcd:localhost:2379
+//	go run ./examples/stores -store redis: -processes 3
 //
 // A few workers sell numbered tickets; a TryLockContext is refused; two locks are taken at
 // once; a hold is lost. With -processes the workers are in so many processes, which take turns,
@@ -47,7 +47,7 @@ func main() {
 	case errors.Is(err, errUsage): // the flag package has said it
 		os.Exit(2)
 	default:
-		fmt.Fprintln(os.Stderr, "example:", strings.Join(strings.Fields(err.Error()), " ")) // some have several lines
+		fmt.Fprintln(os.Stderr, "stores:", strings.Join(strings.Fields(err.Error()), " ")) // some have several lines
 		os.Exit(1)
 	}
 }
@@ -72,7 +72,7 @@ type settings struct {
 
 func parse(args []string, errs io.Writer) (settings, error) {
 	var s settings
-	flags := flag.NewFlagSet("example", flag.ContinueOnError)
+	flags := flag.NewFlagSet("stores", flag.ContinueOnError)
 	flags.SetOutput(errs)
 	flags.StringVar(&s.store, "store", "", "where the locks are; mem: if not given, nor $"+storeVariable)
 	flags.IntVar(&s.processes, "processes", 1, "how many processes do the work")
@@ -80,7 +80,7 @@ func parse(args []string, errs io.Writer) (settings, error) {
 	flags.IntVar(&s.tickets, "tickets", 12, "how many tickets there are")
 	flags.DurationVar(&s.timeout, "timeout", time.Minute, "for how long all may take")
 	flags.Usage = func() {
-		fmt.Fprintln(errs, "Usage: example [flags]")
+		fmt.Fprintln(errs, "Usage: stores [flags]")
 		flags.PrintDefaults()
 		fmt.Fprintln(errs, "Stores:")
 		for _, k := range kinds {

@@ -13,7 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/distributed/internal/testbed"
+	"github.com/jucgo/locks/internal/testkit/testbed"
 	"github.com/jucgo/locks/reentrant"
 )
 
@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 			})
 		},
 	})
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/jucgo/locks/distributed/internal/testbed.start.func1.1"))
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/jucgo/locks/internal/testkit/testbed.start.func1.1"))
 }
 
 func TestAChildSpeaksAndEndsWhenItsInputDoes(t *testing.T) {

@@ -63,7 +63,7 @@ func TestTheTestsThatThePageAboutChoosingNamesExist(t *testing.T) {
 
 func declared(t *testing.T, module, test string) bool {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join("..", module, "*_test.go"))
+	files, err := filepath.Glob(filepath.Join("..", "..", "distributed", module, "*_test.go"))
 	require.NoError(t, err)
 	for _, f := range files {
 		b, err := os.ReadFile(f)

@@ -19,7 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/distributed/internal/testbed"
+	"github.com/jucgo/locks/internal/testkit/testbed"
 )
 
 // asProgram has the test's own binary be the program.
@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	os.Unsetenv(storeVariable)
-	const child = "github.com/jucgo/locks/distributed/internal/testbed.start.func1.1"
+	const child = "github.com/jucgo/locks/internal/testkit/testbed.start.func1.1"
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(child))
 }
 
@@ -211,7 +211,7 @@ func TestErrorsAreOneLineAndAnExitCode(t *testing.T) {
 		}
 		if c.code == 1 {
 			require.Equal(t, 1, strings.Count(errs.String(), "\n"), errs.String())
-			require.True(t, strings.HasPrefix(errs.String(), "example: "), errs.String())
+			require.True(t, strings.HasPrefix(errs.String(), "stores: "), errs.String())
 		} else {
 			require.Contains(t, errs.String(), "Usage:")
 		}
