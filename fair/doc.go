@@ -1,15 +1,16 @@
 // Package fair holds locks that choose who comes next: the fairness policy of
-// java.util.concurrent.locks, and two mutexes that follow it.
+// java.util.concurrent.locks, two mutexes that follow it, and a read-write lock.
 //
 //   - [Mutex] admits in strict order of arrival, by direct hand-off. Take it where the
 //     longest wait counts, and where somebody else would starve.
 //   - [BargingMutex] lets whoever comes first have a free lock, and bounds how long a waiter can
 //     be passed over. Take it where throughput counts.
+//   - [RWMutex] is a read-write lock in order of arrival, with the methods of [sync.RWMutex].
 //   - [Policy] names the two for locks that offer both, such as reentrant.New.
 //
-// Both mutexes do what [sync.Mutex] does, and besides can be asked for a limited time
-// (TryLockFor), until a context ends (LockContext), have conditions (NewCond), and
-// show who waits. Like sync.Mutex they belong to no goroutine: any may unlock, and locking
+// They do what their twins in package sync do, and besides can be asked for a limited time
+// (TryLockFor), or until a context ends (LockContext), and show who waits. The mutexes have
+// conditions (NewCond). Like sync.Mutex they belong to no goroutine: any may unlock, and locking
 // twice hangs. A lock that knows its owner, or may be taken again by it, is
 // package reentrant's.
 //

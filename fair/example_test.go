@@ -57,6 +57,27 @@ func ExampleBargingMutex() {
 	// Output: 10 false false
 }
 
+func ExampleRWMutex() {
+	var mu fair.RWMutex // where sync.RWMutex was
+	prices := map[string]int{"tea": 3}
+
+	var wg sync.WaitGroup
+	for range 2 {
+		wg.Go(func() {
+			mu.RLock()
+			defer mu.RUnlock()
+			_ = prices["tea"]
+		})
+	}
+	wg.Wait()
+
+	mu.Lock()
+	prices["tea"]++
+	fmt.Println(prices["tea"], mu.IsWriteLocked())
+	mu.Unlock()
+	// Output: 4 true
+}
+
 func ExamplePolicy() {
 	var zero fair.Policy
 	fmt.Println(zero, fair.FIFO)

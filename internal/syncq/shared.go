@@ -19,8 +19,8 @@ func (s *Sync) TryLockShared() bool {
 	}
 }
 
-// enterShared takes a shared hold if nobody waits.
-func (s *Sync) enterShared() bool {
+// TryLockSharedInTurn takes a shared hold unless the lock is held exclusively or others wait.
+func (s *Sync) TryLockSharedInTurn() bool {
 	for {
 		w := s.Word.Load()
 		if exclusive(w) || w&queued != 0 {
@@ -36,13 +36,13 @@ func (s *Sync) enterShared() bool {
 // exclusive waiter at the head of the queue under either policy, and no waiter at all under
 // FIFO. Like Lock it reports false only if the wait was refused.
 func (s *Sync) LockShared(who int64, policy Policy) bool {
-	return s.enterShared() || s.wait(newNode(Party{who: who}, true), policy, nil) == Acquired
+	return s.TryLockSharedInTurn() || s.wait(newNode(Party{who: who}, true), policy, nil) == Acquired
 }
 
 // LockSharedFor is LockShared for at most d, and reports whether the hold was taken.
 func (s *Sync) LockSharedFor(who int64, policy Policy, d time.Duration) bool {
 	switch {
-	case s.enterShared():
+	case s.TryLockSharedInTurn():
 		return true
 	case d <= 0:
 		return s.admitShared(policy)
@@ -53,7 +53,7 @@ func (s *Sync) LockSharedFor(who int64, policy Policy, d time.Duration) bool {
 // LockSharedContext is LockShared until ctx ends. The caller has looked at ctx first. The
 // outcome is Acquired, Ended or Refused.
 func (s *Sync) LockSharedContext(ctx context.Context, who int64, policy Policy) Outcome {
-	if s.enterShared() {
+	if s.TryLockSharedInTurn() {
 		return Acquired
 	}
 	return s.wait(newNode(Party{who: who}, true), policy, until(ctx))
@@ -74,4 +74,39 @@ func (s *Sync) admitShared(policy Policy) bool {
 			return true
 		}
 	}
+}
+
+// LeaveShared gives one shared hold back if no waiter has to be told, and reports whether it did.
+func (s *Sync) LeaveShared() bool {
+	for {
+		w := s.Word.Load()
+		if w&shared == 0 || w < 2*one && w&(queued|visible) != 0 {
+			return false
+		}
+		to, _ := drop(w)
+		if s.Word.CompareAndSwap(w, to) {
+			return true
+		}
+	}
+}
+
+// UnlockShared gives one shared hold back. It reports false, and does nothing, if there is none.
+func (s *Sync) UnlockShared(policy Policy) bool {
+	return s.LeaveShared() || s.guarded(policy, func(w uint64) (uint64, bool) {
+		if w&shared == 0 {
+			return w, false
+		}
+		return drop(w)
+	})
+}
+
+// UnlockExclusive gives the exclusive hold back. It reports false, and does nothing, if there is
+// none.
+func (s *Sync) UnlockExclusive(policy Policy) bool {
+	return s.guarded(policy, func(w uint64) (uint64, bool) {
+		if !exclusive(w) {
+			return w, false
+		}
+		return drop(w)
+	})
 }

@@ -186,7 +186,7 @@ func (x *Shares) try(sh *share, isShared, barge bool, policy Policy) bool {
 	case isShared && barge:
 		sh.inside = x.s.TryLockShared()
 	case isShared:
-		sh.inside = x.s.enterShared()
+		sh.inside = x.s.TryLockSharedInTurn()
 	case x.s.TryLock(Owned(sh.owner)) || x.s.TryLockUnread(Owned(sh.owner), policy):
 		sh.add(holdsOf{goid.Get(), 1})
 		x.admit(sh)

@@ -1,0 +1,282 @@
+package fair
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/internal/ctxerr"
+	"github.com/jucgo/locks/internal/goid"
+	"github.com/jucgo/locks/internal/outcome"
+	"github.com/jucgo/locks/internal/syncq"
+)
+
+// RWMutex is a read-write lock that admits in order of arrival. Any number of readers hold it at a
+// time, or one writer. It has the methods of [sync.RWMutex] and can replace it: it belongs to no
+// goroutine, so one goroutine may lock it and another unlock it.
+//
+// A reader that arrives while somebody waits queues behind that waiter. Readers that wait one
+// behind the other get the lock together. Neither readers nor writers starve. A goroutine that
+// reads and reads again hangs if a writer came in between, as with sync.RWMutex. Take
+// rwlock.RWMutex for a lock that knows its owners.
+//
+// The zero RWMutex is free. It must not be copied after first use.
+//
+// In the terms of the Go memory model, an Unlock synchronizes before every later acquisition, and
+// an RUnlock before every later Lock.
+//
+// Uncontended, each call is one atomic operation. All readers change the same word: with many
+// processors rwlock.RWMutex and sync.RWMutex read faster. Only waits with a context or a time limit
+// allocate.
+type RWMutex struct {
+	order order
+	s     syncq.Sync
+}
+
+var _ locks.ReadWriteLocker = (*RWMutex)(nil)
+
+// Lock takes the write lock, and waits for it behind everybody that came before.
+func (rw *RWMutex) Lock() {
+	if !rw.tryLock() {
+		rw.s.Lock(syncq.Anonymous(0), syncq.FIFO)
+	}
+	rw.order.afterAll()
+}
+
+// tryLock takes a free lock to write, which nobody waits for.
+func (rw *RWMutex) tryLock() bool {
+	rw.order.ignore()
+	ok := rw.s.Word.CompareAndSwap(0, syncq.Taken)
+	rw.order.heed()
+	return ok
+}
+
+// TryLock takes the write lock if nobody holds the lock, and reports whether it did. Java's
+// writeLock().tryLock().
+func (rw *RWMutex) TryLock() bool {
+	ok := rw.tryLock()
+	if ok {
+		rw.order.afterAll()
+	}
+	return ok
+}
+
+// TryLockFor takes the write lock, waits for it in the queue for at most d, and reports whether it
+// was taken. With d <= 0 it does not wait. Java's writeLock().tryLock(time, unit).
+func (rw *RWMutex) TryLockFor(d time.Duration) bool {
+	ok := rw.tryLock() || rw.s.LockFor(syncq.Anonymous(goid.Get()), syncq.FIFO, d)
+	if ok {
+		rw.order.afterAll()
+	}
+	return ok
+}
+
+// LockContext is Lock until ctx ends. A ctx that has ended already is an error even if the lock is
+// free. A waiter whose ctx ends is out of the queue when the call returns. Java's
+// writeLock().lockInterruptibly().
+func (rw *RWMutex) LockContext(ctx context.Context) error {
+	const op = "fair: LockContext"
+	if err := ctxerr.Check(op, ctx); err != nil {
+		return err
+	}
+	if !rw.tryLock() {
+		who := int64(locks.CurrentOwner(ctx))
+		if out := rw.s.LockContext(ctx, syncq.Anonymous(who), syncq.FIFO); out != syncq.Acquired {
+			return outcome.Error(op, ctx, out)
+		}
+	}
+	rw.order.afterAll()
+	return nil
+}
+
+// TryLockContext is TryLock for call sites that may go distributed. ctx bounds nothing here, but a
+// ctx that has ended already is an error, even if the lock is free.
+func (rw *RWMutex) TryLockContext(ctx context.Context) (bool, error) {
+	if err := ctxerr.Check("fair: TryLockContext", ctx); err != nil {
+		return false, err
+	}
+	return rw.TryLock(), nil
+}
+
+// Unlock releases the write lock, to the longest waiter if there is one. It panics with
+// [locks.ErrNotHeld] if nobody writes.
+func (rw *RWMutex) Unlock() {
+	if !rw.unlock() {
+		panic(locks.ErrNotHeld)
+	}
+}
+
+func (rw *RWMutex) unlock() bool {
+	rw.order.releaseWrite()
+	rw.order.ignore()
+	ok := rw.s.Word.CompareAndSwap(syncq.Taken, 0)
+	rw.order.heed()
+	return ok || rw.s.UnlockExclusive(syncq.FIFO)
+}
+
+// UnlockContext is Unlock, but returns an error that matches [locks.ErrNotHeld] where Unlock
+// panics. It ignores ctx.
+func (rw *RWMutex) UnlockContext(context.Context) error {
+	if !rw.unlock() {
+		return ctxerr.Wrap("fair: UnlockContext of a lock that nobody writes under", locks.ErrNotHeld)
+	}
+	return nil
+}
+
+// RLock takes the lock for reading, and waits for it behind everybody that came before.
+func (rw *RWMutex) RLock() {
+	if !rw.tryRLock() {
+		rw.s.LockShared(0, syncq.FIFO)
+	}
+	rw.order.afterWrites()
+}
+
+// tryRLock takes the lock for reading if nobody writes or waits.
+func (rw *RWMutex) tryRLock() bool {
+	rw.order.ignore()
+	ok := rw.s.TryLockSharedInTurn()
+	rw.order.heed()
+	return ok
+}
+
+// TryRLock takes the lock for reading unless somebody writes, past the waiters, and reports whether
+// it did. Java's readLock().tryLock().
+func (rw *RWMutex) TryRLock() bool {
+	rw.order.ignore()
+	ok := rw.s.TryLockShared()
+	rw.order.heed()
+	if ok {
+		rw.order.afterWrites()
+	}
+	return ok
+}
+
+// TryRLockFor takes the lock for reading, waits for it in the queue for at most d, and reports
+// whether it was taken. With d <= 0 it is the fair try, which takes the lock only if nobody writes
+// or waits. Java's readLock().tryLock(time, unit).
+func (rw *RWMutex) TryRLockFor(d time.Duration) bool {
+	ok := rw.tryRLock() || rw.s.LockSharedFor(goid.Get(), syncq.FIFO, d)
+	if ok {
+		rw.order.afterWrites()
+	}
+	return ok
+}
+
+// RLockContext is RLock until ctx ends. A ctx that has ended already is an error even if the lock
+// is free. A waiter whose ctx ends is out of the queue when the call returns. Java's
+// readLock().lockInterruptibly().
+func (rw *RWMutex) RLockContext(ctx context.Context) error {
+	const op = "fair: RLockContext"
+	if err := ctxerr.Check(op, ctx); err != nil {
+		return err
+	}
+	if !rw.tryRLock() {
+		who := int64(locks.CurrentOwner(ctx))
+		if out := rw.s.LockSharedContext(ctx, who, syncq.FIFO); out != syncq.Acquired {
+			return outcome.Error(op, ctx, out)
+		}
+	}
+	rw.order.afterWrites()
+	return nil
+}
+
+// TryRLockContext is TryRLock for call sites that may go distributed. ctx bounds nothing here, but
+// a ctx that has ended already is an error, even if the lock is free.
+func (rw *RWMutex) TryRLockContext(ctx context.Context) (bool, error) {
+	if err := ctxerr.Check("fair: TryRLockContext", ctx); err != nil {
+		return false, err
+	}
+	return rw.TryRLock(), nil
+}
+
+// RUnlock gives one read hold back, in any goroutine. It panics with [locks.ErrNotHeld] if nobody
+// reads.
+func (rw *RWMutex) RUnlock() {
+	if !rw.runlock() {
+		panic(locks.ErrNotHeld)
+	}
+}
+
+func (rw *RWMutex) runlock() bool {
+	rw.order.releaseRead()
+	rw.order.ignore()
+	ok := rw.s.LeaveShared()
+	rw.order.heed()
+	return ok || rw.s.UnlockShared(syncq.FIFO)
+}
+
+// RUnlockContext is RUnlock, but returns an error that matches [locks.ErrNotHeld] where RUnlock
+// panics. It ignores ctx.
+func (rw *RWMutex) RUnlockContext(context.Context) error {
+	if !rw.runlock() {
+		return ctxerr.Wrap("fair: RUnlockContext of a lock that nobody reads under", locks.ErrNotHeld)
+	}
+	return nil
+}
+
+// IsWriteLocked reports whether somebody writes. Java's isWriteLocked().
+func (rw *RWMutex) IsWriteLocked() bool { return rw.s.Owner() != 0 }
+
+// ReadLockCount returns the number of read holds. Java's getReadLockCount().
+func (rw *RWMutex) ReadLockCount() int { return rw.s.Shared() }
+
+// HasQueued reports whether anybody waits for the lock, to read or to write. Java's
+// hasQueuedThreads().
+func (rw *RWMutex) HasQueued() bool { return rw.s.HasQueued() }
+
+// QueueLength returns the number of goroutines that wait for the lock. Java's getQueueLength().
+func (rw *RWMutex) QueueLength() int { return rw.s.Len() }
+
+// IsQueued reports whether o waits for the lock. Java's hasQueuedThread(thread).
+func (rw *RWMutex) IsQueued(o locks.Owner) bool { return rw.s.Waits(int64(o)) }
+
+// Queued returns those that wait for the lock, longest wait first. Java's getQueuedThreads().
+func (rw *RWMutex) Queued() []locks.Owner { return locksOwners(rw.s.Waiters()) }
+
+// String describes the lock and its state.
+func (rw *RWMutex) String() string {
+	state := "unlocked"
+	if n := rw.ReadLockCount(); n > 0 {
+		state = fmt.Sprintf("%d read holds", n)
+	} else if rw.IsWriteLocked() {
+		state = "write-locked"
+	}
+	return fmt.Sprintf("fair.RWMutex(%p)[%s, %d queued]", rw, state, rw.QueueLength())
+}
+
+// RLocker returns the read side as a [sync.Locker], like [sync.RWMutex.RLocker].
+func (rw *RWMutex) RLocker() sync.Locker { return (*readView)(rw) }
+
+// ReadLocker returns the read side for call sites that know only [locks.TryLocker]. It is the same
+// value at each call, and a [sync.Locker] as well.
+func (rw *RWMutex) ReadLocker() locks.TryLocker { return (*readView)(rw) }
+
+// WriteLocker returns the write side for call sites that know only [locks.TryLocker]: the RWMutex
+// itself.
+func (rw *RWMutex) WriteLocker() locks.TryLocker { return rw }
+
+// readView is the read side of an RWMutex.
+type readView RWMutex
+
+func (v *readView) rw() *RWMutex { return (*RWMutex)(v) }
+
+func (v *readView) Lock()                           { v.rw().RLock() }
+func (v *readView) Unlock()                         { v.rw().RUnlock() }
+func (v *readView) TryLock() bool                   { return v.rw().TryRLock() }
+func (v *readView) TryLockFor(d time.Duration) bool { return v.rw().TryRLockFor(d) }
+
+func (v *readView) LockContext(ctx context.Context) error   { return v.rw().RLockContext(ctx) }
+func (v *readView) UnlockContext(ctx context.Context) error { return v.rw().RUnlockContext(ctx) }
+
+func (v *readView) TryLockContext(ctx context.Context) (bool, error) {
+	return v.rw().TryRLockContext(ctx)
+}
+
+// HasNoConditions tells package condition that there are none: readers change nothing that others
+// could wait for.
+func (v *readView) HasNoConditions() {}
+
+// String describes the lock and its state.
+func (v *readView) String() string { return v.rw().String() + ".ReadLocker" }
