@@ -71,6 +71,33 @@ func RWLocks() []RWLock {
 			},
 		},
 		{
+			Name: "fair.RWMutex.R",
+			New: func() (func(int) uint64, func()) {
+				l, g := new(fair.RWMutex), new(Guarded)
+				return func(n int) (torn uint64) {
+						for range n {
+							l.RLock()
+							torn |= g.read()
+							l.RUnlock()
+						}
+						return torn
+					}, func() {
+						l.Lock()
+						g.write()
+						l.Unlock()
+					}
+			},
+			Pairs: func() func(int) {
+				l := new(fair.RWMutex)
+				return func(n int) {
+					for range n {
+						l.RLock()
+						l.RUnlock()
+					}
+				}
+			},
+		},
+		{
 			Name: "rwlock.RWMutex.R",
 			New: func() (func(int) uint64, func()) {
 				l, g := new(rwlock.RWMutex), new(Guarded)
