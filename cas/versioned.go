@@ -22,9 +22,12 @@ var ErrNilFunc = errors.New("cas: nil function")
 // elements of a slice, is not copied: a function that computes a new value must leave the old one
 // as it is.
 //
+// Take a Versioned if writers must not wait for each other, or if readers need the version. Take
+// rwlock.Snapshot if writers may wait, so that each change is computed once.
+//
 // A load costs two dependent reads and a copy of the value. A change costs one allocation and one
-// compare-and-swap. It is the cheapest lock there is while changes seldom meet; where they often
-// do, work is done in vain, and a lock that waits is cheaper.
+// compare-and-swap. A Versioned is the cheapest lock while changes seldom meet. Where changes
+// often meet, much work is done in vain, and a lock that waits is cheaper.
 type Versioned[T any] struct {
 	p atomic.Pointer[version[T]]
 }

@@ -71,8 +71,5 @@ func (m *BargingMutex) NewCond() *condition.Cond {
 	return attach.New(attach.Cond{Of: m, S: &m.s, Policy: syncq.NonFair}).(*condition.Cond)
 }
 
-// IsFair returns false.
-func (m *BargingMutex) IsFair() bool { return false }
-
 // String describes the lock and its state.
 func (m *BargingMutex) String() string { return m.describe("fair.BargingMutex", m) }

@@ -53,8 +53,8 @@ func ExampleBargingMutex() {
 		})
 	}
 	wg.Wait()
-	fmt.Println(count, m.IsFair(), m.IsLocked())
-	// Output: 10 false false
+	fmt.Println(count, m.IsLocked())
+	// Output: 10 false
 }
 
 func ExampleRWMutex() {

@@ -73,9 +73,6 @@ func (m *Mutex) NewCond() *condition.Cond {
 	return attach.New(attach.Cond{Of: m, S: &m.s, Policy: syncq.FIFO}).(*condition.Cond)
 }
 
-// IsFair returns true.
-func (m *Mutex) IsFair() bool { return true }
-
 // String describes the lock and its state.
 func (m *Mutex) String() string { return m.describe("fair.Mutex", m) }
 

@@ -166,6 +166,7 @@ func TestCountersAreExactAfterAStormOfStrayUnlocks(t *testing.T) {
 	for name, l := range map[string]locks.TryLocker{
 		"with owners":    new(reentrant.Mutex),
 		"without owners": &fakelock.Lock{},
+		"fair.Mutex":     new(fair.Mutex),
 	} {
 		t.Run(name, func(t *testing.T) {
 			const parties, rounds = 4, 500

@@ -120,8 +120,7 @@ var none = []time.Duration{0, -1, -time.Hour, math.MinInt64}
 var Plain = []Situation{
 	{"the zero lock is free", bubble(func(t *testing.T, l Lock, k Kind) {
 		require.False(t, l.IsLocked())
-		// Types with a fixed policy need not say it.
-		if l, ok := l.(interface{ IsFair() bool }); ok {
+		if l, ok := l.(interface{ IsFair() bool }); ok { // a type that has both policies
 			require.Equal(t, k.FIFO, l.IsFair())
 		}
 	})},
