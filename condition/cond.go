@@ -297,10 +297,5 @@ func (c *Cond) WaitQueueLength() int {
 // getWaitingThreads(Condition).
 func (c *Cond) Waiters() []locks.Owner {
 	c.must()
-	who := c.q.Waiters()
-	owners := make([]locks.Owner, len(who))
-	for i, o := range who {
-		owners[i] = locks.Owner(o)
-	}
-	return owners
+	return outcome.Owners(c.q.Waiters())
 }

@@ -41,15 +41,7 @@ func (q *queued) QueueLength() int { return q.s.Len() }
 func (q *queued) IsQueued(o locks.Owner) bool { return q.s.Waits(int64(o)) }
 
 // Queued returns those who wait for the lock, longest wait first.
-func (q *queued) Queued() []locks.Owner { return locksOwners(q.s.Waiters()) }
-
-func locksOwners(who []int64) []locks.Owner {
-	owners := make([]locks.Owner, len(who))
-	for i, o := range who {
-		owners[i] = locks.Owner(o)
-	}
-	return owners
-}
+func (q *queued) Queued() []locks.Owner { return outcome.Owners(q.s.Waiters()) }
 
 func (q *queued) lockContext(ctx context.Context, policy syncq.Policy) error {
 	const op = "fair: LockContext"

@@ -1,13 +1,16 @@
 package record
 
 import (
-	"math/bits"
 	"sync/atomic"
 	"time"
+
+	"github.com/jucgo/locks/internal/buckets"
 )
 
 // Buckets is the number of buckets of a [Histogram].
 const Buckets = 41
+
+const scale buckets.Scale = 0 // a bucket for each power of two
 
 // BucketUpperBound returns the upper bound of bucket i: 1 ns, 2 ns, 4 ns and so on. The bound
 // itself belongs to the next bucket. The last bucket begins at about nine minutes. It has no
@@ -37,24 +40,7 @@ func (h *Histogram) Count() (n uint64) {
 // 1. The result is exact to a factor of two, the width of a bucket. It is 0 for an empty
 // Histogram.
 func (h *Histogram) Quantile(q float64) time.Duration {
-	n := h.Count()
-	if n == 0 {
-		return 0
-	}
-	rank := min(uint64(max(q, 0)*float64(n)), n-1)
-	for i, c := range h.Counts {
-		if rank >= c {
-			rank -= c
-			continue
-		}
-		if i == 0 {
-			return 0
-		}
-		low := time.Duration(1) << (i - 1)
-		// Assume that the durations of a bucket are spread evenly over it.
-		return low + time.Duration(float64(low)*float64(rank)/float64(c))
-	}
-	return 0
+	return scale.Quantile(h.Counts[:], q)
 }
 
 // live is a Histogram that is being filled.
@@ -64,9 +50,8 @@ type live struct {
 }
 
 func (l *live) add(d time.Duration) {
-	d = max(d, 0)
-	l.counts[min(bits.Len64(uint64(d)), Buckets-1)].Add(1)
-	l.sum.Add(int64(d))
+	l.counts[min(scale.Index(d), Buckets-1)].Add(1)
+	l.sum.Add(int64(max(d, 0)))
 }
 
 func (l *live) snapshot() (h Histogram) {

@@ -240,14 +240,7 @@ func (m *Mutex) IsQueued(o locks.Owner) bool { return m.s.Waits(int64(o)) }
 
 // Queued returns those who wait for the lock, longest wait first. Java's
 // getQueuedThreads().
-func (m *Mutex) Queued() []locks.Owner {
-	who := m.s.Waiters()
-	owners := make([]locks.Owner, len(who))
-	for i, o := range who {
-		owners[i] = locks.Owner(o)
-	}
-	return owners
-}
+func (m *Mutex) Queued() []locks.Owner { return outcome.Owners(m.s.Waiters()) }
 
 // HasWaiters reports whether anybody waits for a signal of c. Like
 // [Mutex.WaitQueueLength] it panics with [locks.ErrForeign] if c is nil or of another lock,

@@ -7,6 +7,7 @@ import (
 	"github.com/jucgo/locks/condition"
 	"github.com/jucgo/locks/internal/attach"
 	"github.com/jucgo/locks/internal/goid"
+	"github.com/jucgo/locks/internal/outcome"
 	"github.com/jucgo/locks/internal/syncq"
 )
 
@@ -42,7 +43,7 @@ func (rw *RWMutex) WriteHoldCount() int { return rw.s.WriteHolds(goid.Get()) }
 func (rw *RWMutex) Owner() locks.Owner { return locks.Owner(rw.s.Owner()) }
 
 // Readers returns who reads, in no order. It is a snapshot like [RWMutex.ReadLockCount].
-func (rw *RWMutex) Readers() []locks.Owner { return owners(rw.s.Readers()) }
+func (rw *RWMutex) Readers() []locks.Owner { return outcome.Owners(rw.s.Readers()) }
 
 // HasQueued reports whether anybody waits for the lock, to read or to write. Java's
 // hasQueuedThreads().
@@ -55,15 +56,7 @@ func (rw *RWMutex) QueueLength() int { return rw.s.Len() }
 func (rw *RWMutex) IsQueued(o locks.Owner) bool { return rw.s.Waits(int64(o)) }
 
 // Queued returns those who wait for the lock, longest wait first. Java's getQueuedThreads().
-func (rw *RWMutex) Queued() []locks.Owner { return owners(rw.s.Waiters()) }
-
-func owners(who []int64) []locks.Owner {
-	os := make([]locks.Owner, len(who))
-	for i, o := range who {
-		os[i] = locks.Owner(o)
-	}
-	return os
-}
+func (rw *RWMutex) Queued() []locks.Owner { return outcome.Owners(rw.s.Waiters()) }
 
 // HasWaiters reports whether anybody waits for a signal of c. Like
 // [RWMutex.WaitQueueLength] it panics with [locks.ErrForeign] if c is nil or of another lock,

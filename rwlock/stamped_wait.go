@@ -1,7 +1,6 @@
 package rwlock
 
 import (
-	"context"
 	"runtime"
 	"sync"
 	"time"
@@ -60,23 +59,10 @@ const (
 	maxBarging = time.Millisecond
 )
 
-// limit is what cuts a wait short: a duration, or a context.
-type limit struct {
-	d     time.Duration
-	since time.Time
-	ctx   context.Context
-}
-
-// left is what is left of the duration. It does not overflow, whatever the duration.
-func (lim *limit) left() time.Duration { return lim.d - time.Since(lim.since) }
-
 // stampedWaiter is a goroutine in the list.
 type stampedWaiter struct {
-	place  park.Place
-	permit <-chan struct{} // nil if nothing can cut the wait short
-	ctx    <-chan struct{}
-	timer  *time.Timer
-	write  bool
+	place park.Place
+	write bool
 
 	// Guarded. A waiter with granted set is out of the list: it and next then belong to the
 	// admitting goroutine until that has unparked it. A told waiter is unparked exactly once.
@@ -92,14 +78,16 @@ type stampedWaiter struct {
 var stampedWaiters = sync.Pool{New: func() any { return new(stampedWaiter) }}
 
 // wait takes the lock in turn, and returns its stamp, tooMany, or 0 if the limit ended first.
-func (l *StampedLock) wait(write bool, lim *limit) Stamp {
+func (l *StampedLock) wait(write bool, lim *park.Limit) Stamp {
 	n := stampedWaiters.Get().(*stampedWaiter)
-	n.begin(write, lim)
+	n.write = write
+	lim.Open(&n.place)
+	defer lim.Stop()
 	l.guard.Lock()
 	l.push(n)
 	l.settleAndUnlock()
 	for {
-		ended := !n.sleep()
+		ended := !lim.Park(&n.place)
 		st, over := l.look(n, ended)
 		if !over {
 			continue
@@ -270,45 +258,9 @@ func unpark(n *stampedWaiter, k int) {
 	}
 }
 
-func (n *stampedWaiter) begin(write bool, lim *limit) {
-	n.write = write
-	if lim == nil {
-		return
-	}
-	n.permit = n.place.Open()
-	if lim.ctx != nil {
-		n.ctx = lim.ctx.Done()
-	} else {
-		n.timer = time.NewTimer(lim.left())
-	}
-}
-
-// sleep returns true when n is unparked, and false when its limit ends.
-func (n *stampedWaiter) sleep() bool {
-	if n.permit == nil {
-		n.place.Park()
-		return true
-	}
-	var timer <-chan time.Time
-	if n.timer != nil {
-		timer = n.timer.C
-	}
-	select {
-	case <-n.permit:
-		return true
-	case <-n.ctx:
-	case <-timer:
-	}
-	return false
-}
-
 // end makes n as good as new.
 func (n *stampedWaiter) end() {
-	if n.timer != nil {
-		n.timer.Stop()
-	}
 	n.place.Reset()
-	n.permit, n.ctx, n.timer = nil, nil, nil
 	n.granted, n.told, n.reserved, n.lost = 0, false, false, 0
 	n.prev, n.next = nil, nil
 	stampedWaiters.Put(n)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/internal/ctxerr"
+	"github.com/jucgo/locks/internal/park"
 )
 
 // StampedLock is a lock with three modes: writing, which excludes everything; reading, beside
@@ -112,11 +113,10 @@ func (l *StampedLock) TryWriteLockFor(d time.Duration) Stamp {
 	if st := l.enterWrite(queued); st != 0 || d <= 0 {
 		return st
 	}
-	lim := limit{d: d, since: time.Now()}
 	if st := l.spinWrite(); st != 0 {
 		return st
 	}
-	return l.wait(true, &lim)
+	return l.wait(true, park.After(d))
 }
 
 // WriteLockContext is WriteLock until ctx ends. The error then matches ctx.Err() and the cause,
@@ -139,7 +139,7 @@ func (l *StampedLock) writeContext(op string, ctx context.Context) (Stamp, error
 	if st := l.spinWrite(); st != 0 {
 		return st, nil
 	}
-	if st := l.wait(true, &limit{ctx: ctx}); st != 0 {
+	if st := l.wait(true, park.Until(ctx)); st != 0 {
 		return st, nil
 	}
 	return 0, ctxerr.Ended(op, ctx)
@@ -157,7 +157,7 @@ func (l *StampedLock) ReadLock() Stamp {
 }
 
 // read does not look at reserved, which is set only together with pending.
-func (l *StampedLock) read(lim *limit) Stamp {
+func (l *StampedLock) read(lim *park.Limit) Stamp {
 	if st := l.spinRead(); st != 0 {
 		return st
 	}
@@ -174,7 +174,9 @@ func (l *StampedLock) TryReadLock() Stamp { return mustCount(l.enterRead(0)) }
 func (l *StampedLock) TryReadLockFor(d time.Duration) Stamp {
 	st := l.enterRead(pending)
 	if st == 0 && d > 0 {
-		st = l.read(&limit{d: d, since: time.Now()})
+		if st = l.spinRead(); st == 0 {
+			st = l.wait(false, park.After(d))
+		}
 	}
 	return mustCount(st)
 }
@@ -193,11 +195,7 @@ func (l *StampedLock) readContext(op string, ctx context.Context) (Stamp, error)
 	}
 	st := l.enterRead(pending)
 	if st == 0 {
-		var lim *limit
-		if ctx.Done() != nil {
-			lim = &limit{ctx: ctx}
-		}
-		st = l.read(lim)
+		st = l.read(park.Until(ctx))
 	}
 	switch st {
 	case 0:

@@ -1,29 +1,29 @@
 package spin
 
 import (
+	"context"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks/internal/park"
 )
 
 // Otherwise the next waiter at the same place would get it.
 func TestALimitThatEndsWhenThePermitIsOnItsWayWaitsForIt(t *testing.T) {
-	ended, permit, arrived := make(chan struct{}), make(chan struct{}), make(chan struct{})
-	close(ended)
-	giveUp := func() bool {
+	ctx, end := context.WithCancel(t.Context())
+	end()
+	var p park.Place
+	permit, arrived, l := p.Open(), make(chan struct{}), park.Until(ctx)
+	granted := func() bool {
 		go func() {
-			permit <- struct{}{}
+			p.Unpark()
 			close(arrived)
 		}()
 		return false
 	}
-	require.True(t, limit{ctx: ended}.await(permit, giveUp))
-	select {
-	case <-arrived:
-	case <-time.After(10 * time.Second):
-		<-permit
-		t.Fatal("nobody took it")
-	}
-	require.False(t, limit{ctx: ended}.await(permit, func() bool { return true }))
+	require.True(t, await(l, &p, granted))
+	<-arrived
+	require.Empty(t, permit, "the permit is left behind")
+	require.False(t, await(l, &p, func() bool { return true }))
 }

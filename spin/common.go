@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/internal/ctxerr"
+	"github.com/jucgo/locks/internal/park"
 )
 
 // This file holds what the locks of this package have in common.
@@ -40,36 +40,17 @@ func describe(name string, p any, l inspectable) string {
 	return fmt.Sprintf("%s(%p)[%s, %d queued]", name, p, state, l.QueueLength())
 }
 
-// limit is what cuts a wait short: a context or a timer.
-type limit struct {
-	ctx   <-chan struct{}
-	timer *time.Timer
-}
-
-// after returns a limit that ends after d.
-func after(d time.Duration) limit { return limit{timer: time.NewTimer(d)} }
-
-// until returns a limit that ends with ctx.
-func until(ctx context.Context) limit { return limit{ctx: ctx.Done()} }
-
-// await waits for a permit, and reports whether it came. If the limit ends before, giveUp leaves
-// the queue, and says whether it still could: if not, the permit is on its way.
-func (l limit) await(permit <-chan struct{}, giveUp func() bool) bool {
-	var timer <-chan time.Time
-	if l.timer != nil {
-		defer l.timer.Stop()
-		timer = l.timer.C
-	}
-	select {
-	case <-permit:
+// await waits at p for a permit, and reports whether it came. If the limit ends first, the waiter
+// calls cancel, which leaves the queue and reports true. If it reports false, the lock is granted
+// already, and the permit is about to come.
+func await(l *park.Limit, p *park.Place, cancel func() bool) bool {
+	if l.Park(p) {
 		return true
-	case <-l.ctx:
-	case <-timer:
 	}
-	if giveUp() {
+	if cancel() {
 		return false
 	}
-	<-permit
+	p.Park()
 	return true
 }
 

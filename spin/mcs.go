@@ -184,14 +184,15 @@ func (n *mcsNode) spin() {
 }
 
 // waitLimited takes the lock, and reports whether it could before the limit ended.
-func (m *MCS) waitLimited(who int64, l limit) bool {
+func (m *MCS) waitLimited(who int64, l *park.Limit) bool {
+	defer l.Stop()
 	n := newMCSNode(who)
-	permit := n.place.Open()
+	l.Open(&n.place)
 	if !m.enqueue(n) {
 		n.recycle()
 		return true
 	}
-	if n.state.CompareAndSwap(spinning, parked) && !l.await(permit, func() bool { return m.giveUp(n) }) {
+	if n.state.CompareAndSwap(spinning, parked) && !await(l, &n.place, func() bool { return m.cancel(n) }) {
 		n.recycle()
 		return false
 	}
@@ -201,8 +202,8 @@ func (m *MCS) waitLimited(who int64, l limit) bool {
 	return true
 }
 
-// giveUp takes the waiter n out of the queue, and reports true, unless it was granted the lock.
-func (m *MCS) giveUp(n *mcsNode) bool {
+// cancel takes the waiter n out of the queue, and reports true, unless n was granted the lock.
+func (m *MCS) cancel(n *mcsNode) bool {
 	m.guard.Lock()
 	defer m.guard.Unlock()
 	if !n.state.CompareAndSwap(parked, spinning) {
@@ -309,7 +310,7 @@ func (m *MCS) TryLock() bool { return m.tail.Load() == nil && m.tail.CompareAndS
 // TryLockFor takes the lock, waits for it in the queue for at most d, and reports whether it was
 // taken. With d <= 0 it does not wait. Java's tryLock(time, unit).
 func (m *MCS) TryLockFor(d time.Duration) bool {
-	return m.TryLock() || d > 0 && m.waitLimited(goid.Get(), after(d))
+	return m.TryLock() || d > 0 && m.waitLimited(goid.Get(), park.After(d))
 }
 
 // LockContext is Lock until ctx ends. A ctx that has ended already is an error even if the lock
@@ -328,7 +329,7 @@ func (m *MCS) LockContext(ctx context.Context) error {
 		m.wait(who)
 		return nil
 	}
-	if !m.waitLimited(who, until(ctx)) {
+	if !m.waitLimited(who, park.Until(ctx)) {
 		return ctxerr.Ended(op, ctx)
 	}
 	return nil

@@ -137,14 +137,7 @@ func (m *Mutex) QueueLength() int { return m.s.Len() }
 func (m *Mutex) IsQueued(o locks.Owner) bool { return m.s.Waits(int64(o)) }
 
 // Queued returns those in the queue, longest wait first.
-func (m *Mutex) Queued() []locks.Owner {
-	who := m.s.Waiters()
-	owners := make([]locks.Owner, len(who))
-	for i, o := range who {
-		owners[i] = locks.Owner(o)
-	}
-	return owners
-}
+func (m *Mutex) Queued() []locks.Owner { return outcome.Owners(m.s.Waiters()) }
 
 // String describes the lock and its state.
 func (m *Mutex) String() string { return describe("spin.Mutex", m, m) }

@@ -10,6 +10,7 @@ import (
 	"github.com/jucgo/locks/condition"
 	"github.com/jucgo/locks/internal/ctxerr"
 	"github.com/jucgo/locks/internal/goid"
+	"github.com/jucgo/locks/internal/park"
 )
 
 // Ticket is a lock that admits in strict order of arrival, like the counter of a bakery: each
@@ -143,42 +144,43 @@ func (m *Ticket) enqueue(n *ticketNode) bool {
 
 // waitLimited takes a ticket, waits until it is served, and reports whether it was before the
 // limit ended.
-func (m *Ticket) waitLimited(who int64, l limit) bool {
+func (m *Ticket) waitLimited(who int64, l *park.Limit) bool {
+	defer l.Stop()
 	t := m.next.Add(1) - 1
 	if m.spin(t) {
 		return true
 	}
 	n := newTicketNode(t, who)
-	permit := n.place.Open()
+	l.Open(&n.place)
 	m.guard.Lock()
 	queued := m.enqueue(n)
 	m.guard.Unlock()
-	if queued && !l.await(permit, func() bool { return m.giveUp(n) }) {
+	if queued && !await(l, &n.place, func() bool { return m.cancel(n) }) {
 		return false // n is the queue's, or somebody else's, now
 	}
 	n.recycle()
 	return true
 }
 
-// giveUp cancels n, and reports true, unless it was granted the lock.
-func (m *Ticket) giveUp(n *ticketNode) bool {
+// cancel makes the ticket of n void, and reports true, unless n was granted the lock.
+func (m *Ticket) cancel(n *ticketNode) bool {
 	m.guard.Lock()
 	defer m.guard.Unlock()
 	if !n.queued {
 		return false
 	}
-	m.cancel(n)
+	m.void(n)
 	return true
 }
 
-// cancel makes the ticket of n, which is in the queue, void. The guard is held. n may be used
-// again, by others, as soon as it is released.
+// void makes the ticket of n, which is in the queue, void. The guard is held. Others may use n
+// again as soon as the guard is released.
 //
 // The last ticket of all can be taken back, and the void ones before it with it, since nobody has
 // one behind it. If somebody takes one at this moment, next has moved on, and the swap fails. So
 // the last ticket is the holder's, or that of a waiter: a lock has more than one ticket out only
 // if somebody waits.
-func (m *Ticket) cancel(n *ticketNode) {
+func (m *Ticket) void(n *ticketNode) {
 	q := &m.queue
 	if m.next.CompareAndSwap(n.to, n.from) {
 		if p := n.prev; p != nil && p.void() && p.to == n.from && m.next.CompareAndSwap(p.to, p.from) {
@@ -259,7 +261,7 @@ func (m *Ticket) TryLock() bool {
 // TryLockFor takes the lock, waits for it in the line for at most d, and reports whether it was
 // taken. With d <= 0 it does not wait. Java's tryLock(time, unit).
 func (m *Ticket) TryLockFor(d time.Duration) bool {
-	return m.TryLock() || d > 0 && m.waitLimited(goid.Get(), after(d))
+	return m.TryLock() || d > 0 && m.waitLimited(goid.Get(), park.After(d))
 }
 
 // LockContext is Lock until ctx ends. A ctx that has ended already is an error even if the lock
@@ -278,7 +280,7 @@ func (m *Ticket) LockContext(ctx context.Context) error {
 		m.wait(m.next.Add(1)-1, who)
 		return nil
 	}
-	if !m.waitLimited(who, until(ctx)) {
+	if !m.waitLimited(who, park.Until(ctx)) {
 		return ctxerr.Ended(op, ctx)
 	}
 	return nil

@@ -1,4 +1,4 @@
-// Package outcome says in the terms of package locks how an operation of the engine ended.
+// Package outcome translates what the engine returns into the terms of package locks.
 package outcome
 
 import (
@@ -33,4 +33,13 @@ func Cause(out syncq.Outcome) error {
 		return locks.ErrNotHeld
 	}
 	return nil
+}
+
+// Owners returns the owners with these numbers.
+func Owners(numbers []int64) []locks.Owner {
+	owners := make([]locks.Owner, len(numbers))
+	for i, n := range numbers {
+		owners[i] = locks.Owner(n)
+	}
+	return owners
 }

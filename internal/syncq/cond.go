@@ -3,6 +3,8 @@ package syncq
 import (
 	"context"
 	"time"
+
+	"github.com/jucgo/locks/internal/park"
 )
 
 // Cond is the queue of one condition of a lock. Its methods are for the lock's holder, except where
@@ -30,23 +32,23 @@ func (c *Cond) Wait(p Party) { c.waitHolds(p, nil) }
 // WaitFor is Wait for at most d, and reports whether a signal ended it. Either way the lock is held
 // again.
 func (c *Cond) WaitFor(p Party, d time.Duration) (signalled bool) {
-	return c.waitHolds(p, after(d))
+	return c.waitHolds(p, park.After(d))
 }
 
 // WaitContext is Wait until ctx ends, and reports whether a signal ended it. Either way the lock is
 // held again.
 func (c *Cond) WaitContext(ctx context.Context, p Party) (signalled bool) {
-	return c.waitHolds(p, until(ctx))
+	return c.waitHolds(p, park.Until(ctx))
 }
 
-func (c *Cond) waitHolds(p Party, l *limit) (signalled bool) {
+func (c *Cond) waitHolds(p Party, l *park.Limit) (signalled bool) {
 	holds := c.s.Holds
 	c.s.Holds = 0
 	n := newNode(p, false)
-	l.begin(n)
+	l.Open(&n.place)
 	c.enter(n, drop)
 	signalled = c.await(n, l)
-	l.end()
+	l.Stop()
 	n.recycle()
 	c.s.Holds = holds
 	if Recording() && c.s.Kind() != nil {
@@ -69,7 +71,7 @@ func (c *Cond) enter(n *node, step func(uint64) (uint64, bool)) {
 
 // await waits in c's queue, then in the lock's until n holds the lock or is dismissed, and reports
 // whether n left c's queue by a signal.
-func (c *Cond) await(n *node, l *limit) (signalled bool) {
+func (c *Cond) await(n *node, l *park.Limit) (signalled bool) {
 	signalled, queued := c.awaitSignal(n, l)
 	if queued {
 		c.s.await(n, c.policy, nil)
@@ -79,9 +81,9 @@ func (c *Cond) await(n *node, l *limit) (signalled bool) {
 
 // awaitSignal waits until a signal or the limit has taken n out of c's queue, and reports
 // which, and whether n may still have to wait for the lock.
-func (c *Cond) awaitSignal(n *node, l *limit) (signalled, queued bool) {
+func (c *Cond) awaitSignal(n *node, l *park.Limit) (signalled, queued bool) {
 	s := c.s
-	if l.park(n) {
+	if l.Park(&n.place) {
 		return true, c.policy == NonFair && !s.compete(n)
 	}
 	s.guard.Lock()
@@ -158,7 +160,7 @@ func (c *Cond) Waiters() []int64 { return c.s.owners(&c.queue) }
 type Waiter struct {
 	c *Cond
 	n *node
-	l *limit
+	l *park.Limit
 }
 
 // Enter begins a wait that ends with ctx, if that is not nil, or after d, if that is not negative.
@@ -166,11 +168,11 @@ func (c *Cond) Enter(ctx context.Context, d time.Duration, who int64) Waiter {
 	w := Waiter{c: c, n: newNode(Anonymous(who), false)}
 	switch {
 	case ctx != nil:
-		w.l = until(ctx)
+		w.l = park.Until(ctx)
 	case d >= 0:
-		w.l = after(d)
+		w.l = park.After(d)
 	}
-	w.l.begin(w.n)
+	w.l.Open(&w.n.place)
 	c.enter(w.n, keep)
 	return w
 }
@@ -178,7 +180,7 @@ func (c *Cond) Enter(ctx context.Context, d time.Duration, who int64) Waiter {
 // Await waits until the caller holds the gate, and reports whether a signal ended the wait.
 func (w Waiter) Await() (signalled bool) {
 	signalled = w.c.await(w.n, w.l)
-	w.l.end()
+	w.l.Stop()
 	w.n.recycle()
 	return signalled
 }
@@ -208,6 +210,6 @@ func (w Waiter) Abandon() {
 	if holds {
 		s.Unlock(w.c.policy)
 	}
-	w.l.end()
+	w.l.Stop()
 	n.recycle()
 }

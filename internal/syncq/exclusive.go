@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/jucgo/locks/internal/goid"
+	"github.com/jucgo/locks/internal/park"
 	"github.com/jucgo/locks/internal/pause"
 )
 
@@ -34,7 +35,7 @@ func (s *Sync) LockFor(p Party, policy Policy, d time.Duration) bool {
 	if d <= 0 {
 		return s.TryLock(p)
 	}
-	return s.tryBriefly(p, policy) || s.wait(newNode(p, false), policy, after(d)) == Acquired
+	return s.tryBriefly(p, policy) || s.wait(newNode(p, false), policy, park.After(d)) == Acquired
 }
 
 // LockContext is Lock until ctx ends. The caller has looked at ctx first. The outcome is Acquired,
@@ -43,7 +44,7 @@ func (s *Sync) LockContext(ctx context.Context, p Party, policy Policy) Outcome 
 	if s.tryBriefly(p, policy) {
 		return Acquired
 	}
-	return s.wait(newNode(p, false), policy, until(ctx))
+	return s.wait(newNode(p, false), policy, park.Until(ctx))
 }
 
 // Unlock releases one hold, exclusive or shared. It reports false, and does nothing, if the lock is
@@ -96,18 +97,18 @@ func (s *Sync) guarded(policy Policy, step func(uint64) (uint64, bool)) bool {
 //  5. If the limit ends first, the waiter takes the guard. A node that is still in the queue
 //     leaves it (cancel), and the wait has failed. A node that is not was granted the lock
 //     before: the wait has succeeded, and the unpark that comes with a grant is awaited.
-func (s *Sync) wait(n *node, policy Policy, l *limit) Outcome {
+func (s *Sync) wait(n *node, policy Policy, l *park.Limit) Outcome {
 	out := s.acquire(n, policy, l)
 	n.recycle()
 	return out
 }
 
 // acquire is wait that leaves n to the caller.
-func (s *Sync) acquire(n *node, policy Policy, l *limit) Outcome {
+func (s *Sync) acquire(n *node, policy Policy, l *park.Limit) Outcome {
 	n.limited = l != nil
-	l.begin(n)
+	l.Open(&n.place)
 	ok := !s.enqueue(n, policy) || s.await(n, policy, l)
-	l.end()
+	l.Stop()
 	switch {
 	case n.refused:
 		return Refused
@@ -181,9 +182,9 @@ func (s *Sync) admissible(n *node, w uint64, policy Policy) (uint64, bool) {
 
 // await returns true when n, which was put in the queue, holds the lock, and false when it left the
 // queue because the limit ended.
-func (s *Sync) await(n *node, policy Policy, l *limit) bool {
+func (s *Sync) await(n *node, policy Policy, l *park.Limit) bool {
 	s.awaitReaders(n)
-	for l.park(n) {
+	for l.Park(&n.place) {
 		if policy == FIFO || s.compete(n) {
 			return true
 		}
@@ -349,54 +350,4 @@ func (s *Sync) Leave(owner int64, policy Policy) bool {
 		return true
 	}
 	return s.Unlock(policy)
-}
-
-// limit is what cuts a wait short: a context or a timer. A nil limit never ends.
-type limit struct {
-	permit <-chan struct{}
-	ctx    <-chan struct{}
-	timer  *time.Timer
-}
-
-// after returns a limit that ends after d.
-func after(d time.Duration) *limit { return &limit{timer: time.NewTimer(d)} }
-
-// until returns a limit that ends with ctx, or nil if that never ends.
-func until(ctx context.Context) *limit {
-	if done := ctx.Done(); done != nil {
-		return &limit{ctx: done}
-	}
-	return nil
-}
-
-// begin readies l and n for each other.
-func (l *limit) begin(n *node) {
-	if l != nil {
-		l.permit = n.place.Open()
-	}
-}
-
-func (l *limit) end() {
-	if l != nil && l.timer != nil {
-		l.timer.Stop()
-	}
-}
-
-// park parks n, and reports whether it got a permit before the limit ended.
-func (l *limit) park(n *node) bool {
-	if l == nil {
-		n.place.Park()
-		return true
-	}
-	var timer <-chan time.Time
-	if l.timer != nil {
-		timer = l.timer.C
-	}
-	select {
-	case <-l.permit:
-		return true
-	case <-l.ctx:
-	case <-timer:
-	}
-	return false
 }

@@ -387,7 +387,7 @@ func TestAnIdleBiasedLockIsAcquiredWithoutAWait(t *testing.T) {
 			stop := make(chan struct{})
 			c := NewCond(s, policy)
 			w := run(func() bool {
-				return !c.waitHolds(Owned(1), &limit{ctx: stop})
+				return !c.waitHolds(Owned(1), until(stop))
 			})
 			eventually(t, func() bool { return c.Len() == 1 })
 			s.Read(2, policy)

@@ -1,6 +1,7 @@
 package syncq
 
 import (
+	"context"
 	"runtime"
 	"strings"
 	"sync"
@@ -9,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks/internal/park"
 )
 
 // These tests hold the guard to stop others at the point where they need it, and so
@@ -67,12 +70,24 @@ func (c call) result(t *testing.T) bool {
 	}
 }
 
+// until returns a limit that ends when stop is closed.
+func until(stop <-chan struct{}) *park.Limit {
+	return park.Until(stopped{context.Background(), stop})
+}
+
+type stopped struct {
+	context.Context
+	done <-chan struct{}
+}
+
+func (s stopped) Done() <-chan struct{} { return s.done }
+
 // waits has p wait for s until stop is closed, and returns when p is number at in the queue.
 func waits(t *testing.T, s *Sync, p Party, policy Policy, at int, stop <-chan struct{}) call {
 	t.Helper()
-	var l *limit
+	var l *park.Limit
 	if stop != nil {
-		l = &limit{ctx: stop}
+		l = until(stop)
 	}
 	c := run(func() bool { return s.wait(newNode(p, false), policy, l) == Acquired })
 	eventually(t, func() bool { return s.Len() == at })

@@ -3,6 +3,8 @@ package syncq
 import (
 	"context"
 	"time"
+
+	"github.com/jucgo/locks/internal/park"
 )
 
 // TryLockShared takes a shared hold unless the lock is held exclusively. It barges, past exclusive
@@ -47,7 +49,7 @@ func (s *Sync) LockSharedFor(who int64, policy Policy, d time.Duration) bool {
 	case d <= 0:
 		return s.admitShared(policy)
 	}
-	return s.wait(newNode(Party{who: who}, true), policy, after(d)) == Acquired
+	return s.wait(newNode(Party{who: who}, true), policy, park.After(d)) == Acquired
 }
 
 // LockSharedContext is LockShared until ctx ends. The caller has looked at ctx first. The
@@ -56,7 +58,7 @@ func (s *Sync) LockSharedContext(ctx context.Context, who int64, policy Policy) 
 	if s.TryLockSharedInTurn() {
 		return Acquired
 	}
-	return s.wait(newNode(Party{who: who}, true), policy, until(ctx))
+	return s.wait(newNode(Party{who: who}, true), policy, park.Until(ctx))
 }
 
 // admitShared takes a shared hold if a newcomer may have it now.

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/jucgo/locks/internal/goid"
+	"github.com/jucgo/locks/internal/park"
 )
 
 // MaxHolds is how many exclusive holds, and how many shared ones, an owner may have at a time.
@@ -259,7 +260,7 @@ func (x *Shares) lock(ctx context.Context, p Party, isShared bool, policy Policy
 	}
 	a := x.begin(sh, p, isShared, policy)
 	x.mu.Unlock()
-	return x.end(sh, a, x.s.acquire(a.node, policy, until(ctx)))
+	return x.end(sh, a, x.s.acquire(a.node, policy, park.Until(ctx)))
 }
 
 // begin enters a wait.
@@ -405,8 +406,8 @@ func (x *Shares) Wait(ctx context.Context, c *Cond, p Party) (signalled bool, ou
 	a := x.begin(sh, p, false, c.policy)
 	a.holds = holdsOf{a.goroutine, sh.write}
 	sh.write, sh.by = 0, sh.by[:0]
-	l := until(ctx)
-	l.begin(a.node)
+	l := park.Until(ctx)
+	l.Open(&a.node.place)
 	c.enter(a.node, drop)
 	x.mu.Unlock()
 
@@ -419,7 +420,7 @@ func (x *Shares) Wait(ctx context.Context, c *Cond, p Party) (signalled bool, ou
 	if queued {
 		x.s.await(a.node, c.policy, nil)
 	}
-	l.end()
+	l.Stop()
 	return signalled, x.end(sh, a, Acquired)
 }
 
