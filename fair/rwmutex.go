@@ -233,7 +233,7 @@ func (rw *RWMutex) QueueLength() int { return rw.s.Len() }
 func (rw *RWMutex) IsQueued(o locks.Owner) bool { return rw.s.Waits(int64(o)) }
 
 // Queued returns those that wait for the lock, longest wait first. Java's getQueuedThreads().
-func (rw *RWMutex) Queued() []locks.Owner { return locksOwners(rw.s.Waiters()) }
+func (rw *RWMutex) Queued() []locks.Owner { return outcome.Owners(rw.s.Waiters()) }
 
 // String describes the lock and its state.
 func (rw *RWMutex) String() string {
