@@ -6,12 +6,12 @@ require (
 	github.com/alicebob/miniredis/v2 v2.40.0
 	github.com/go-sql-driver/mysql v1.10.1
 	github.com/jackc/pgx/v5 v5.12.0
-	github.com/jucgo/locks v0.0.0
-	github.com/jucgo/locks/distributed/etcdlock v0.0.0
-	github.com/jucgo/locks/distributed/filelock v0.0.0
-	github.com/jucgo/locks/distributed/redislock v0.0.0
-	github.com/jucgo/locks/distributed/sqllock v0.0.0
-	github.com/jucgo/locks/distributed/zklock v0.0.0
+	github.com/jucgo/locks v0.1.0
+	github.com/jucgo/locks/distributed/etcdlock v0.1.0
+	github.com/jucgo/locks/distributed/filelock v0.1.0
+	github.com/jucgo/locks/distributed/redislock v0.1.0
+	github.com/jucgo/locks/distributed/sqllock v0.1.0
+	github.com/jucgo/locks/distributed/zklock v0.1.0
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/stretchr/testify v1.12.1
 	go.etcd.io/etcd/client/v3 v3.7.3

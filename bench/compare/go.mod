@@ -3,7 +3,7 @@ module github.com/jucgo/locks/bench/compare
 go 1.26.0
 
 require (
-	github.com/jucgo/locks v0.0.0
+	github.com/jucgo/locks v0.1.0
 	github.com/linkdata/deadlock v0.5.5
 	github.com/moby/locker v1.0.1
 	github.com/neilotoole/fifomu v0.1.2
@@ -18,5 +18,3 @@ require (
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/sync v0.24.0 // indirect
 )
-
-replace github.com/jucgo/locks => ../..

@@ -3,7 +3,7 @@ module github.com/jucgo/locks/cmd/locklab
 go 1.26.0
 
 require (
-	github.com/jucgo/locks v0.0.0
+	github.com/jucgo/locks v0.1.0
 	github.com/stretchr/testify v1.12.1
 	go.uber.org/goleak v1.3.0
 )
@@ -13,5 +13,3 @@ require (
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/sync v0.24.0 // indirect
 )
-
-replace github.com/jucgo/locks => ../..

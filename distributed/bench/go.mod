@@ -9,13 +9,13 @@ require (
 	github.com/go-zookeeper/zk v1.0.4
 	github.com/gofrs/flock v0.13.1
 	github.com/jackc/pgx/v5 v5.12.0
-	github.com/jucgo/locks v0.0.0
-	github.com/jucgo/locks/distributed/etcdlock v0.0.0
-	github.com/jucgo/locks/distributed/filelock v0.0.0
-	github.com/jucgo/locks/distributed/redislock v0.0.0
-	github.com/jucgo/locks/distributed/redislock/onrueidis v0.0.0
-	github.com/jucgo/locks/distributed/sqllock v0.0.0
-	github.com/jucgo/locks/distributed/zklock v0.0.0
+	github.com/jucgo/locks v0.1.0
+	github.com/jucgo/locks/distributed/etcdlock v0.1.0
+	github.com/jucgo/locks/distributed/filelock v0.1.0
+	github.com/jucgo/locks/distributed/redislock v0.1.0
+	github.com/jucgo/locks/distributed/redislock/onrueidis v0.1.0
+	github.com/jucgo/locks/distributed/sqllock v0.1.0
+	github.com/jucgo/locks/distributed/zklock v0.1.0
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/redis/rueidis v1.0.79
 	go.etcd.io/etcd/client/v3 v3.7.3

@@ -3,7 +3,7 @@ module github.com/jucgo/locks/distributed/filelock
 go 1.26.0
 
 require (
-	github.com/jucgo/locks v0.0.0
+	github.com/jucgo/locks v0.1.0
 	github.com/stretchr/testify v1.12.1
 	go.uber.org/goleak v1.3.0
 	golang.org/x/sys v0.49.0

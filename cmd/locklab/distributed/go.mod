@@ -4,10 +4,10 @@ go 1.26.0
 
 require (
 	github.com/alicebob/miniredis/v2 v2.40.0
-	github.com/jucgo/locks v0.0.0
-	github.com/jucgo/locks/cmd/locklab v0.0.0
-	github.com/jucgo/locks/distributed/redislock v0.0.0
-	github.com/jucgo/locks/distributed/sqllock v0.0.0
+	github.com/jucgo/locks v0.1.0
+	github.com/jucgo/locks/cmd/locklab v0.1.0
+	github.com/jucgo/locks/distributed/redislock v0.1.0
+	github.com/jucgo/locks/distributed/sqllock v0.1.0
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/stretchr/testify v1.12.1
 	go.uber.org/goleak v1.3.0
@@ -31,11 +31,4 @@ require (
 	modernc.org/libc v1.67.6 // indirect
 	modernc.org/mathutil v1.7.1 // indirect
 	modernc.org/memory v1.11.0 // indirect
-)
-
-replace (
-	github.com/jucgo/locks => ../../..
-	github.com/jucgo/locks/cmd/locklab => ..
-	github.com/jucgo/locks/distributed/redislock => ../../../distributed/redislock
-	github.com/jucgo/locks/distributed/sqllock => ../../../distributed/sqllock
 )

@@ -3,8 +3,8 @@ module github.com/jucgo/locks/distributed/interop/redisson
 go 1.26.0
 
 require (
-	github.com/jucgo/locks v0.0.0
-	github.com/jucgo/locks/distributed/redislock v0.0.0
+	github.com/jucgo/locks v0.1.0
+	github.com/jucgo/locks/distributed/redislock v0.1.0
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/stretchr/testify v1.12.1
 	go.uber.org/goleak v1.3.0
