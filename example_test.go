@@ -140,3 +140,14 @@ func ExampleWithOwner() {
 	// <nil> [0 1 4]
 	// <nil> false
 }
+
+func ExampleInspector() {
+	ctx := context.Background()
+	var m reentrant.Mutex
+	m.Lock()
+	defer m.Unlock()
+
+	info, err := m.Inspect(ctx)
+	fmt.Println(info.Held, info.Holders[0].Owner == locks.CurrentOwner(ctx), info.Waiting, err)
+	// Output: true true 0 <nil>
+}

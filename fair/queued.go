@@ -5,6 +5,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/internal/ctxerr"
+	"github.com/jucgo/locks/internal/info"
 	"github.com/jucgo/locks/internal/outcome"
 	"github.com/jucgo/locks/internal/syncq"
 )
@@ -42,6 +43,11 @@ func (q *queued) IsQueued(o locks.Owner) bool { return q.s.Waits(int64(o)) }
 
 // Queued returns those who wait for the lock, longest wait first.
 func (q *queued) Queued() []locks.Owner { return outcome.Owners(q.s.Waiters()) }
+
+// Inspect describes the lock, whose holder is not known. See [locks.Inspector].
+func (q *queued) Inspect(ctx context.Context) (locks.Info, error) {
+	return info.State{Held: q.IsLocked(), Waiters: q.Queued()}.Answer("fair: Inspect", ctx)
+}
 
 func (q *queued) lockContext(ctx context.Context, policy syncq.Policy) error {
 	const op = "fair: LockContext"

@@ -9,6 +9,7 @@ import (
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/internal/ctxerr"
 	"github.com/jucgo/locks/internal/goid"
+	"github.com/jucgo/locks/internal/info"
 	"github.com/jucgo/locks/internal/outcome"
 	"github.com/jucgo/locks/internal/syncq"
 )
@@ -235,6 +236,14 @@ func (rw *RWMutex) IsQueued(o locks.Owner) bool { return rw.s.Waits(int64(o)) }
 // Queued returns those that wait for the lock, longest wait first. Java's getQueuedThreads().
 func (rw *RWMutex) Queued() []locks.Owner { return outcome.Owners(rw.s.Waiters()) }
 
+// Inspect describes the lock, whose holders are not known. See [locks.Inspector].
+func (rw *RWMutex) Inspect(ctx context.Context) (locks.Info, error) {
+	readers := rw.ReadLockCount() > 0
+	return info.State{
+		Held: readers || rw.IsWriteLocked(), Shared: readers, Waiters: rw.Queued(),
+	}.Answer("fair: Inspect", ctx)
+}
+
 // String describes the lock and its state.
 func (rw *RWMutex) String() string {
 	state := "unlocked"
@@ -273,6 +282,8 @@ func (v *readView) UnlockContext(ctx context.Context) error { return v.rw().RUnl
 func (v *readView) TryLockContext(ctx context.Context) (bool, error) {
 	return v.rw().TryRLockContext(ctx)
 }
+
+func (v *readView) Inspect(ctx context.Context) (locks.Info, error) { return v.rw().Inspect(ctx) }
 
 // HasNoConditions tells package condition that there are none: readers change nothing that others
 // could wait for.

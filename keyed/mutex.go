@@ -306,6 +306,15 @@ func (l Mutex[K]) WaitQueueLength(c *condition.Cond) (n int) {
 	return n
 }
 
+// Inspect describes the lock, its owner, and who waits. See [locks.Inspector].
+func (l Mutex[K]) Inspect(ctx context.Context) (i locks.Info, err error) {
+	err = ctxerr.Check("Inspect", ctx)
+	if err == nil {
+		l.inspect(func(m *reentrant.Mutex) { i, err = m.Inspect(ctx) })
+	}
+	return i, l.failed("Inspect", err)
+}
+
 // LockKey names the lock among all of its type, which gives [locks.Multi] its order.
 func (l Mutex[K]) LockKey() string {
 	return string(appendKey(fmt.Appendf(nil, "%p/", l.set), reflect.ValueOf(&l.key).Elem()))

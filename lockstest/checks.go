@@ -45,6 +45,7 @@ var checks = []check{
 	{"ARandomHistoryIsLinearizable", nil, linearizable},
 	{"PlainMethodsAgreeWithTheContextFamily", nil, plainFamily},
 	{"TryLockForWaitsForItsTimeAndNoLonger", nil, timedFamily},
+	{"InspectTellsWhoHoldsAndWhoWaits", nil, inspectTells},
 	{"ReadersAreInsideTogether", shared, readersTogether},
 	{"ReadersAndWritersExcludeEachOther", shared, readersAndWriters},
 	{"LeasedIsImplementedIfDeclared", nil, leasedAsDeclared},

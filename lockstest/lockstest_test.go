@@ -147,6 +147,50 @@ func timedConfig(flaw fakelock.Flaw) Config {
 
 func TestALockWithTryLockForPasses(t *testing.T) { TestTryLocker(t, timedConfig("")) }
 
+// Flaws of an Inspect.
+const (
+	inspectNeverHeld        fakelock.Flaw = "Inspect says that a held lock is free"
+	inspectAlwaysHeld       fakelock.Flaw = "Inspect says that a free lock is held"
+	inspectOverlooksWaiters fakelock.Flaw = "Inspect does not count waiters"
+	inspectNamesAnother     fakelock.Flaw = "Inspect names another holder"
+	inspectIgnoresContext   fakelock.Flaw = "Inspect ignores its context"
+)
+
+// inspectedMutex is a fake with Inspect.
+type inspectedMutex struct {
+	fake
+	flaw fakelock.Flaw
+}
+
+func (m *inspectedMutex) Inspect(ctx context.Context) (i locks.Info, err error) {
+	switch {
+	case m.flaw == inspectIgnoresContext:
+	case ctx == nil:
+		return i, locks.ErrNilContext
+	case ctx.Err() != nil:
+		return i, ctx.Err()
+	}
+	i.Held = (m.Count() > 0 || m.flaw == inspectAlwaysHeld) && m.flaw != inspectNeverHeld
+	if m.flaw == inspectNamesAnother && i.Held {
+		i.Holders = []locks.Party{{Owner: locks.NewOwner()}}
+	}
+	if m.flaw != inspectOverlooksWaiters {
+		i.Waiting = m.Waiting()
+	}
+	return i, nil
+}
+
+func inspectedConfig(flaw fakelock.Flaw) Config {
+	return Config{
+		New: func(testing.TB) locks.TryLocker {
+			return &inspectedMutex{fake: fake{Reentrant: true}, flaw: flaw}
+		},
+		Reentrant: true, FIFO: true, Waiting: queue,
+	}
+}
+
+func TestALockWithInspectPasses(t *testing.T) { TestTryLocker(t, inspectedConfig("")) }
+
 func TestALockWithPlainMethodsPasses(t *testing.T) { TestTryLocker(t, plainConfig(false)) }
 
 // recorder is a testing.TB to which a check can fail without failing the test.
@@ -280,6 +324,11 @@ var broken = []struct {
 	{"TryLockForWaitsForItsTimeAndNoLonger", timedConfig, fakelock.ReturnsEarly},
 	{"TryLockOfAFreeLockIsAlwaysTrue", reentrantLock, fakelock.TrySometimesFalse},
 	{"TryLockOfAFreeLockIsAlwaysTrue", bareLock, fakelock.TrySometimesFalse},
+	{"InspectTellsWhoHoldsAndWhoWaits", inspectedConfig, inspectNeverHeld},
+	{"InspectTellsWhoHoldsAndWhoWaits", inspectedConfig, inspectAlwaysHeld},
+	{"InspectTellsWhoHoldsAndWhoWaits", inspectedConfig, inspectOverlooksWaiters},
+	{"InspectTellsWhoHoldsAndWhoWaits", inspectedConfig, inspectNamesAnother},
+	{"InspectTellsWhoHoldsAndWhoWaits", inspectedConfig, inspectIgnoresContext},
 	{"ReadersAreInsideTogether", rwConfig, fakelock.ReadersExclude},
 	{"LeasedIsImplementedIfDeclared", undeclared, "Leased is not declared"},
 	{"AHoldIsForTheHolder", leasedConfig, fakelock.HoldWithoutHold},
@@ -347,6 +396,7 @@ func TestACheckWithoutItsSubjectPassesWithANote(t *testing.T) {
 	for check, cfg := range map[string]Config{
 		"PlainMethodsAgreeWithTheContextFamily":   reentrantLock(""),
 		"TryLockForWaitsForItsTimeAndNoLonger":    reentrantLock(""),
+		"InspectTellsWhoHoldsAndWhoWaits":         reentrantLock(""),
 		"FencingTokensIncreaseFromHolderToHolder": leasedConfig(fakelock.NoTokens),
 	} {
 		t.Run(check, func(t *testing.T) {

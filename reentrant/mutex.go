@@ -12,6 +12,7 @@ import (
 	"github.com/jucgo/locks/internal/ctxerr"
 	"github.com/jucgo/locks/internal/describe"
 	"github.com/jucgo/locks/internal/goid"
+	"github.com/jucgo/locks/internal/info"
 	"github.com/jucgo/locks/internal/outcome"
 	"github.com/jucgo/locks/internal/syncq"
 )
@@ -253,6 +254,12 @@ func (m *Mutex) WaitQueueLength(c *condition.Cond) int {
 		panic(locks.ErrForeign)
 	}
 	return c.WaitQueueLength()
+}
+
+// Inspect describes the lock, its owner, and who waits. See [locks.Inspector].
+func (m *Mutex) Inspect(ctx context.Context) (locks.Info, error) {
+	o := m.Owner()
+	return info.State{Held: o != 0, Holders: []locks.Owner{o}, Waiters: m.Queued()}.Answer("reentrant: Inspect", ctx)
 }
 
 // String describes the lock and its state.

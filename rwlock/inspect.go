@@ -3,10 +3,12 @@ package rwlock
 import (
 	"fmt"
 
+	"context"
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/condition"
 	"github.com/jucgo/locks/internal/attach"
 	"github.com/jucgo/locks/internal/goid"
+	"github.com/jucgo/locks/internal/info"
 	"github.com/jucgo/locks/internal/outcome"
 	"github.com/jucgo/locks/internal/syncq"
 )
@@ -83,6 +85,17 @@ func (rw *RWMutex) AssertReadHeld() {
 	if !rw.IsReadHeld() {
 		panic(locks.ErrNotHeld)
 	}
+}
+
+// Inspect describes the lock, its owners, and who waits. See [locks.Inspector].
+func (rw *RWMutex) Inspect(ctx context.Context) (locks.Info, error) {
+	s := info.State{Waiters: rw.Queued()}
+	if o := rw.Owner(); o != 0 {
+		s.Held, s.Holders = true, []locks.Owner{o}
+	} else if readers := rw.Readers(); len(readers) > 0 {
+		s.Held, s.Shared, s.Holders = true, true, readers
+	}
+	return s.Answer("rwlock: Inspect", ctx)
 }
 
 // String describes the lock and its state.

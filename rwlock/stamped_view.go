@@ -78,6 +78,10 @@ func (v *stampedReader) QueueLength() int { return v.lock().QueueLength() }
 // HasNoConditions tells package condition that there are none.
 func (v *stampedReader) HasNoConditions() {}
 
+func (v *stampedReader) Inspect(ctx context.Context) (locks.Info, error) {
+	return v.lock().Inspect(ctx)
+}
+
 func (v *stampedReader) String() string { return v.lock().String() + ".ReadLocker" }
 
 func (v *stampedWriter) lock() *StampedLock { return (*StampedLock)(v) }
@@ -120,5 +124,9 @@ func (v *stampedWriter) QueueLength() int { return v.lock().QueueLength() }
 // HasNoConditions tells package condition that there are none: a hold belongs to a stamp, which a
 // wait does not know.
 func (v *stampedWriter) HasNoConditions() {}
+
+func (v *stampedWriter) Inspect(ctx context.Context) (locks.Info, error) {
+	return v.lock().Inspect(ctx)
+}
 
 func (v *stampedWriter) String() string { return v.lock().String() + ".WriteLocker" }

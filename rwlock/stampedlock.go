@@ -8,6 +8,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/internal/ctxerr"
+	"github.com/jucgo/locks/internal/info"
 	"github.com/jucgo/locks/internal/park"
 )
 
@@ -329,6 +330,14 @@ func (l *StampedLock) QueueLength() int {
 	l.guard.Lock()
 	defer l.guard.Unlock()
 	return l.waiting
+}
+
+// Inspect describes the lock, whose holders are not known. See [locks.Inspector].
+func (l *StampedLock) Inspect(ctx context.Context) (locks.Info, error) {
+	readers := l.IsReadLocked()
+	return info.State{
+		Held: readers || l.IsWriteLocked(), Shared: readers, Waiting: l.QueueLength(),
+	}.Answer("rwlock: Inspect", ctx)
 }
 
 // String describes the lock and its state.

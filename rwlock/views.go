@@ -37,6 +37,8 @@ func (v *readView) TryLockContext(ctx context.Context) (bool, error) {
 
 func (v *readView) UnlockContext(ctx context.Context) error { return v.rw().RUnlockContext(ctx) }
 
+func (v *readView) Inspect(ctx context.Context) (locks.Info, error) { return v.rw().Inspect(ctx) }
+
 // HasNoConditions tells package condition that there are none: a wait would have to give up all
 // read holds of its owner, and those who read change nothing that one could wait for.
 func (v *readView) HasNoConditions() {}
@@ -63,6 +65,8 @@ func (v *writeView) TryLockContext(ctx context.Context) (bool, error) {
 }
 
 func (v *writeView) UnlockContext(ctx context.Context) error { return v.rw().UnlockContext(ctx) }
+
+func (v *writeView) Inspect(ctx context.Context) (locks.Info, error) { return v.rw().Inspect(ctx) }
 
 // NewCond returns a new condition of the write side.
 func (v *writeView) NewCond() *condition.Cond { return v.rw().newCond(v) }

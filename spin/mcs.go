@@ -10,6 +10,7 @@ import (
 	"github.com/jucgo/locks/condition"
 	"github.com/jucgo/locks/internal/ctxerr"
 	"github.com/jucgo/locks/internal/goid"
+	"github.com/jucgo/locks/internal/info"
 	"github.com/jucgo/locks/internal/park"
 )
 
@@ -384,6 +385,13 @@ func (m *MCS) IsQueued(o locks.Owner) (found bool) {
 func (m *MCS) Queued() (owners []locks.Owner) {
 	m.each(func(who int64) bool { owners = append(owners, locks.Owner(who)); return true })
 	return owners
+}
+
+// Inspect describes the lock, whose holder is not known. See [locks.Inspector].
+func (m *MCS) Inspect(ctx context.Context) (locks.Info, error) {
+	return info.State{
+		Held: m.IsLocked(), Waiting: m.QueueLength(), Waiters: m.Queued(),
+	}.Answer("spin: Inspect", ctx)
 }
 
 // String describes the lock and its state.

@@ -9,6 +9,7 @@ import (
 	"github.com/jucgo/locks/internal/attach"
 	"github.com/jucgo/locks/internal/ctxerr"
 	"github.com/jucgo/locks/internal/goid"
+	"github.com/jucgo/locks/internal/info"
 	"github.com/jucgo/locks/internal/outcome"
 	"github.com/jucgo/locks/internal/syncq"
 )
@@ -138,6 +139,13 @@ func (m *Mutex) IsQueued(o locks.Owner) bool { return m.s.Waits(int64(o)) }
 
 // Queued returns those in the queue, longest wait first.
 func (m *Mutex) Queued() []locks.Owner { return outcome.Owners(m.s.Waiters()) }
+
+// Inspect describes the lock, whose holder is not known. See [locks.Inspector].
+func (m *Mutex) Inspect(ctx context.Context) (locks.Info, error) {
+	return info.State{
+		Held: m.IsLocked(), Waiting: m.QueueLength(), Waiters: m.Queued(),
+	}.Answer("spin: Inspect", ctx)
+}
 
 // String describes the lock and its state.
 func (m *Mutex) String() string { return describe("spin.Mutex", m, m) }

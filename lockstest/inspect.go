@@ -1,0 +1,56 @@
+package lockstest
+
+import (
+	"context"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+)
+
+func inspectTells(s *suite) {
+	l, ok := s.l.(locks.Inspector)
+	if !ok {
+		s.Log("the lock cannot be inspected, and need not be")
+		return
+	}
+	inspect := func() locks.Info {
+		i, err := l.Inspect(s.ctx)
+		require.NoError(s, err)
+		require.GreaterOrEqual(s, max(i.Waiting, 0), len(i.Waiters))
+		return i
+	}
+	a, b := s.party(), s.party()
+	free := inspect()
+	require.False(s, free.Held, "nobody has acquired the lock")
+	require.Empty(s, free.Holders)
+	require.LessOrEqual(s, free.Waiting, 0)
+
+	a.mustLock(s.l)
+	held := inspect()
+	require.True(s, held.Held, "LockContext has returned nil")
+	require.Equal(s, s.cfg.shared(), held.Shared)
+	for _, h := range held.Holders {
+		require.Contains(s, []locks.Owner{0, a.id}, h.Owner, "the holder is in this process")
+	}
+	waiter := b.startLock(s.x, s.ctx)
+	s.mustWait(waiter, s.x, 1)
+	if waiting := inspect(); s.cfg.Waiting != nil && waiting.Waiting >= 0 {
+		require.Equal(s, 1, waiting.Waiting)
+		for _, w := range waiting.Waiters {
+			require.Contains(s, []locks.Owner{0, b.id}, w.Owner)
+		}
+	}
+	a.mustUnlock(s.l)
+	s.await(waiter, "LockContext")
+	require.NoError(s, waiter.err)
+	b.mustUnlock(s.x)
+	require.False(s, inspect().Held, "every hold was given back")
+
+	ended, cancel := context.WithCancel(s.ctx)
+	cancel()
+	_, err := l.Inspect(ended)
+	require.ErrorIs(s, err, context.Canceled)
+	_, err = l.Inspect(nil) //lint:ignore SA1012 that is what is tested
+	require.ErrorIs(s, err, locks.ErrNilContext)
+}
