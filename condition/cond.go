@@ -55,7 +55,7 @@ var ErrSharedHolds = errors.New("other goroutines of the owner hold the lock too
 type Cond struct {
 	of     any // the lock, if it is one of this module
 	q      *syncq.Cond
-	owned  bool                // the lock knows its owner
+	kind   *syncq.Kind         // of a lock that knows its owner, else nil
 	refuse func(o int64) error // if not nil, says why o, which holds the lock, may not wait
 	outer  *foreign            // the lock, if it is not one of this module
 }
@@ -84,7 +84,7 @@ func New(l sync.Locker) *Cond {
 
 func init() {
 	attach.New = func(a attach.Cond) any {
-		return &Cond{of: a.Of, q: syncq.NewCond(a.S, a.Policy), owned: a.Owned, refuse: a.Refuse}
+		return &Cond{of: a.Of, q: syncq.NewCond(a.S, a.Policy), kind: a.Kind, refuse: a.Refuse}
 	}
 	attach.SyncOf = func(c any) *syncq.Sync { return c.(*Cond).q.Sync() }
 	attach.SetOf = func(c, of any) { c.(*Cond).of = of }
@@ -95,7 +95,7 @@ func (c *Cond) isHeld(o int64) bool {
 	switch {
 	case c.outer != nil:
 		return c.outer.isHeld()
-	case c.owned:
+	case c.kind != nil:
 		return c.q.Sync().HeldBy(o)
 	}
 	return c.q.Sync().Held()
@@ -103,8 +103,8 @@ func (c *Cond) isHeld(o int64) bool {
 
 // party returns o as the one that waits.
 func (c *Cond) party(o int64) syncq.Party {
-	if c.owned {
-		return syncq.Owned(o)
+	if c.kind != nil {
+		return syncq.Owned(o).Of(c.kind)
 	}
 	return syncq.Anonymous(o)
 }
@@ -188,7 +188,7 @@ func (c *Cond) wait(op string, ctx context.Context) (signalled bool, err error) 
 }
 
 // shared reports whether several goroutines may share the holds of o.
-func (c *Cond) shared(o int64) bool { return c.owned && o < 0 }
+func (c *Cond) shared(o int64) bool { return c.kind != nil && o < 0 }
 
 // WaitFor waits for a signal for at most d, and returns what is left of d when the lock is held
 // again. That is not more than 0 if the time ran out. It may be 0 or less after a signal as

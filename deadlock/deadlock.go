@@ -9,6 +9,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/internal/syncq"
+	"github.com/jucgo/locks/internal/waits"
 )
 
 // Refuse switches the refusal of acquisitions that would close a cycle, and reports whether it was
@@ -32,14 +33,14 @@ import (
 //
 // While it is on, waiters queue up one at a time. Each looks at what it would wait for, which takes
 // longer with longer queues on the way. Acquisitions without a wait pay nothing.
-func Refuse(on bool) (was bool) { return syncq.Refuse(on) }
+func Refuse(on bool) (was bool) { return waits.Refuse(on) }
 
 // Record switches the recording of where locks are taken, and reports whether it was on. It may
 // be called at any time. What was taken before is not known; switching off forgets everything.
 //
 // While it is on, every acquisition except a re-entry takes a stack trace, about a microsecond.
 // While it is off, it costs nothing.
-func Record(on bool) (was bool) { return syncq.SetRecording(on) }
+func Record(on bool) (was bool) { return waits.SetRecording(on) }
 
 // Lock says which lock it is about, and does not keep it in memory.
 type Lock struct {
@@ -62,7 +63,7 @@ func (l Lock) String() string {
 
 func describe(s *syncq.Sync) Lock {
 	l := Lock{Type: "lock", Address: reflect.ValueOf(s).Pointer()}
-	if k := s.Kind(); k != nil {
+	if k := waits.Kind(s); k != nil {
 		l.Type, l.Key = k.Name, k.Key
 	}
 	return l
@@ -154,7 +155,7 @@ func indent(stack string) string {
 // If there is a cycle, Find stops the world to take the stacks of all goroutines. If not, it costs
 // a look at each lock that was ever waited for and is still in memory.
 func Find() []Cycle {
-	found := syncq.Cycles()
+	found := waits.Cycles()
 	if len(found) == 0 {
 		return nil
 	}
@@ -166,7 +167,7 @@ func Find() []Cycle {
 			c[k] = newWait(l.Wait, links[(k+1)%len(links)].Who, stacks)
 			c[k].Behind = l.Behind
 			if !l.Behind {
-				c[k].Taken = format(l.Lock.TakenAt(int64(c[k].For)))
+				c[k].Taken = format(waits.TakenAt(l.Lock, int64(c[k].For)))
 			}
 		}
 		cycles[i] = c
@@ -174,7 +175,7 @@ func Find() []Cycle {
 	return cycles
 }
 
-func newWait(w syncq.Wait, next int64, stacks map[int64]string) Wait {
+func newWait(w waits.Wait, next int64, stacks map[int64]string) Wait {
 	return Wait{
 		Party: locks.Owner(w.Who), Goroutine: locks.Owner(w.Goroutine),
 		Lock: describe(w.Lock), Shared: w.Shared, Limited: w.Limited,
@@ -219,20 +220,20 @@ func Orphans() []Orphan {
 	// A goroutine that holds at the first look existed then. If it is not in the list, which
 	// is made afterwards, it has exited, as identities are not used again. If it holds
 	// at the second look, which is made after that, it held when it exited.
-	first := syncq.Waiting()
+	first := waits.Waiting()
 	if len(first) == 0 {
 		return nil
 	}
 	suspects := make(map[*syncq.Sync][]int64)
 	for _, w := range first {
 		if _, ok := suspects[w.Lock]; !ok {
-			suspects[w.Lock] = w.Lock.Holders()
+			suspects[w.Lock] = waits.Holders(w.Lock)
 		}
 	}
 	stacks := goroutines()
 	var orphans []Orphan
 	byHolder := make(map[held]int)
-	for _, w := range syncq.Waiting() {
+	for _, w := range waits.Waiting() {
 		for _, h := range w.Holders() {
 			if _, lives := stacks[h]; lives || h <= 0 || !slices.Contains(suspects[w.Lock], h) {
 				continue
@@ -242,7 +243,7 @@ func Orphans() []Orphan {
 				i = len(orphans)
 				byHolder[held{w.Lock, h}] = i
 				orphans = append(orphans, Orphan{
-					Lock: describe(w.Lock), Owner: locks.Owner(h), Taken: format(w.Lock.TakenAt(h)),
+					Lock: describe(w.Lock), Owner: locks.Owner(h), Taken: format(waits.TakenAt(w.Lock, h)),
 				})
 			}
 			orphans[i].Waits = append(orphans[i].Waits, newWait(w, h, stacks))

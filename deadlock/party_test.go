@@ -107,17 +107,18 @@ func parties(cycles []deadlock.Cycle) [][]locks.Owner {
 type shared struct {
 	s      syncq.Sync
 	policy syncq.Policy
+	kind   syncq.Kind
 	mu     sync.Mutex
 	table  []int64 // those who read
 }
 
 func newShared(policy syncq.Policy) *shared {
 	l := &shared{policy: policy}
-	l.s.Describe(&syncq.Kind{Name: "shared", Refusable: true, Holders: func(*syncq.Sync) []int64 {
+	l.kind = syncq.Kind{Name: "shared", Refusable: true, Holders: func(*syncq.Sync) []int64 {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		return slices.Clone(l.table)
-	}})
+	}}
 	return l
 }
 
@@ -126,7 +127,7 @@ func (l *shared) LockContext(ctx context.Context) error {
 	if held, _ := l.s.Reenter(me); held {
 		return nil
 	}
-	if l.s.LockContext(ctx, syncq.Owned(me), l.policy) != syncq.Acquired {
+	if l.s.LockContext(ctx, syncq.Owned(me).Of(&l.kind), l.policy) != syncq.Acquired {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -147,7 +148,7 @@ type reader struct{ *shared }
 
 func (r reader) LockContext(ctx context.Context) error {
 	me := int64(locks.CurrentOwner(ctx))
-	if r.s.LockSharedContext(ctx, me, r.policy) != syncq.Acquired {
+	if r.s.LockSharedContext(ctx, syncq.Owned(me).Of(&r.kind), r.policy) != syncq.Acquired {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}

@@ -129,7 +129,7 @@ func (rw *RWMutex) UnlockContext(context.Context) error {
 // RLock takes the lock for reading, and waits for it behind everybody that came before.
 func (rw *RWMutex) RLock() {
 	if !rw.tryRLock() {
-		rw.s.LockShared(0, syncq.FIFO)
+		rw.s.LockShared(syncq.Anonymous(0), syncq.FIFO)
 	}
 	rw.order.afterWrites()
 }
@@ -158,7 +158,7 @@ func (rw *RWMutex) TryRLock() bool {
 // whether it was taken. With d <= 0 it is the fair try, which takes the lock only if nobody writes
 // or waits. Java's readLock().tryLock(time, unit).
 func (rw *RWMutex) TryRLockFor(d time.Duration) bool {
-	ok := rw.tryRLock() || rw.s.LockSharedFor(goid.Get(), syncq.FIFO, d)
+	ok := rw.tryRLock() || rw.s.LockSharedFor(syncq.Anonymous(goid.Get()), syncq.FIFO, d)
 	if ok {
 		rw.order.afterWrites()
 	}
@@ -175,7 +175,7 @@ func (rw *RWMutex) RLockContext(ctx context.Context) error {
 	}
 	if !rw.tryRLock() {
 		who := int64(locks.CurrentOwner(ctx))
-		if out := rw.s.LockSharedContext(ctx, who, syncq.FIFO); out != syncq.Acquired {
+		if out := rw.s.LockSharedContext(ctx, syncq.Anonymous(who), syncq.FIFO); out != syncq.Acquired {
 			return outcome.Error(op, ctx, out)
 		}
 	}

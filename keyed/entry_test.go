@@ -11,6 +11,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/fair"
+	_ "github.com/jucgo/locks/internal/waits" // which has locks described
 )
 
 // of returns the entry that l's key has now.

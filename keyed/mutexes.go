@@ -18,7 +18,7 @@ import (
 	"sync/atomic"
 
 	"github.com/jucgo/locks/fair"
-	"github.com/jucgo/locks/internal/describe"
+	"github.com/jucgo/locks/internal/attach"
 	"github.com/jucgo/locks/internal/syncq"
 	"github.com/jucgo/locks/reentrant"
 )
@@ -71,7 +71,7 @@ type shard[K comparable] struct {
 type entry struct {
 	lock      *reentrant.Mutex
 	users     int         // holds, attempts and releases under way, and conditions; guarded by the shard's mu
-	described atomic.Bool // deadlock detection knows the lock by its key
+	described atomic.Bool // deadlock detection, if there is any, knows the lock by its key
 }
 
 // New returns an empty set of locks that admit by p.
@@ -171,13 +171,13 @@ func (s *shard[K]) shrink() {
 
 // describe tells deadlock detection the key of the lock. It is due before each wait.
 func (s *shard[K]) describe(key K, e *entry) {
-	if e.described.Load() {
+	if e.described.Load() || !syncq.Watched() {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !e.described.Load() {
-		describe.Mutex(e.lock, &syncq.Kind{Name: "keyed.Mutex", Key: key, Refusable: true})
+		attach.Describe(e.lock, &syncq.Kind{Name: "keyed.Mutex", Key: key, Refusable: true})
 		e.described.Store(true)
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/internal/attach"
 	"github.com/jucgo/locks/internal/ctxerr"
-	"github.com/jucgo/locks/internal/describe"
 	"github.com/jucgo/locks/internal/goid"
 	"github.com/jucgo/locks/internal/info"
 	"github.com/jucgo/locks/internal/outcome"
@@ -58,13 +57,13 @@ var kind = syncq.Kind{Name: "reentrant.Mutex", Refusable: true}
 func New(p fair.Policy) *Mutex { return &Mutex{policy: p == fair.FIFO} }
 
 func init() {
-	describe.Mutex = func(m any, k *syncq.Kind) { m.(*Mutex).s.Describe(k) }
+	attach.Describe = func(m any, k *syncq.Kind) { m.(*Mutex).s.Describe(k) }
 }
 
 // recorded notes where o took the lock, if it did and that is recorded, and returns ok.
 func (m *Mutex) recorded(o int64, ok bool) bool {
-	if ok && syncq.Recording() {
-		m.s.Record(o)
+	if ok && goid.Diverted() {
+		m.s.Acquired(party(o))
 	}
 	return ok
 }
@@ -148,7 +147,7 @@ func (m *Mutex) LockContext(ctx context.Context) error {
 	if o < 0 {
 		out = m.s.Shares().Lock(ctx, party(o), m.policy)
 	} else {
-		if !syncq.Recording() && m.s.LockOrReenter(o) {
+		if !goid.Diverted() && m.s.LockOrReenter(o) {
 			return nil
 		}
 		if held, counted := m.s.Reenter(o); held {
@@ -201,8 +200,7 @@ func (m *Mutex) UnlockContext(ctx context.Context) error {
 
 // NewCond returns a new condition of the lock. Java's newCondition().
 func (m *Mutex) NewCond() *condition.Cond {
-	m.s.Describe(&kind) // a waiter that is signalled may be the first in the lock's queue
-	return attach.New(attach.Cond{Of: m, S: &m.s, Policy: m.policy, Owned: true}).(*condition.Cond)
+	return attach.New(attach.Cond{Of: m, S: &m.s, Policy: m.policy, Kind: &kind}).(*condition.Cond)
 }
 
 // IsLocked reports whether anybody holds the lock.

@@ -66,14 +66,13 @@ var _ locks.ReadWriteLocker = (*RWMutex)(nil)
 // kind is what deadlock detection knows of an RWMutex.
 var kind = syncq.Kind{Name: "rwlock.RWMutex", Holders: (*syncq.Sync).Readers, Refusable: true}
 
-// party returns o as one who may have to wait for the write lock.
+// party returns o as one that may have to wait.
 func party(o int64) syncq.Party { return syncq.Owned(o).Of(&kind) }
 
 // recorded notes where o took the lock, if it did and that is recorded, and returns ok.
 func (rw *RWMutex) recorded(o int64, ok bool) bool {
-	if ok && syncq.Recording() {
-		rw.s.Describe(&kind) // or else it would not be known who reads, and what they have noted be thrown out
-		rw.s.Record(o)
+	if ok && goid.Diverted() {
+		rw.s.Acquired(party(o))
 	}
 	return ok
 }
@@ -192,8 +191,7 @@ func (rw *RWMutex) rlock(me int64) {
 	if rw.reread(me) {
 		return
 	}
-	rw.s.Describe(&kind)
-	if !rw.recorded(me, rw.s.Read(me, rw.policy)) {
+	if !rw.recorded(me, rw.s.Read(party(me), rw.policy)) {
 		panic(locks.ErrDeadlock)
 	}
 }
@@ -225,8 +223,7 @@ func (rw *RWMutex) TryRLockFor(d time.Duration) bool {
 	if rw.reread(me) {
 		return true
 	}
-	rw.s.Describe(&kind)
-	return rw.recorded(me, rw.s.ReadFor(me, rw.policy, d))
+	return rw.recorded(me, rw.s.ReadFor(party(me), rw.policy, d))
 }
 
 // RUnlock gives one read hold back. It panics with [locks.ErrNotHeld] if the goroutine has
@@ -373,7 +370,6 @@ func (rw *RWMutex) RLockContext(ctx context.Context) error {
 	if err := ctxerr.Check(op, ctx); err != nil {
 		return err
 	}
-	rw.s.Describe(&kind)
 	o := int64(locks.CurrentOwner(ctx))
 	var out syncq.Outcome
 	if o < 0 {
@@ -385,7 +381,7 @@ func (rw *RWMutex) RLockContext(ctx context.Context) error {
 		case held:
 			return ctxerr.Wrap(op, locks.ErrTooManyHolds)
 		}
-		out = rw.s.ReadContext(ctx, o, rw.policy)
+		out = rw.s.ReadContext(ctx, party(o), rw.policy)
 	}
 	rw.recorded(o, out == syncq.Acquired)
 	return outcome.Error(op, ctx, out)
@@ -466,8 +462,7 @@ func (rw *RWMutex) NewCond() *condition.Cond { return rw.newCond(rw) }
 
 // newCond returns a condition of the lock, which its user knows as of.
 func (rw *RWMutex) newCond(of any) *condition.Cond {
-	rw.s.Describe(&kind) // a waiter that is signalled may be the first in the lock's queue
-	return attach.New(attach.Cond{Of: of, S: &rw.s, Policy: rw.policy, Owned: true, Refuse: func(o int64) error {
+	return attach.New(attach.Cond{Of: of, S: &rw.s, Policy: rw.policy, Kind: &kind, Refuse: func(o int64) error {
 		if rw.s.ReadHolds(o) > 0 {
 			return locks.ErrUpgrade
 		}

@@ -1,5 +1,5 @@
-// Package attach connects package condition with the locks of this module. What they need of each
-// other takes types of package syncq, and so is no part of what either exports.
+// Package attach connects the packages of this module where the exported API cannot: what they need
+// of each other takes types of package syncq.
 package attach
 
 import "github.com/jucgo/locks/internal/syncq"
@@ -9,7 +9,7 @@ type Cond struct {
 	Of     any // the lock, a pointer
 	S      *syncq.Sync
 	Policy syncq.Policy
-	Owned  bool                // the lock knows its owner
+	Kind   *syncq.Kind         // of a lock that knows its owner, else nil
 	Refuse func(o int64) error // if not nil, says why o, which holds the lock, may not wait
 }
 
@@ -21,3 +21,7 @@ var (
 	SyncOf func(cond any) *syncq.Sync
 	SetOf  func(cond, of any)
 )
+
+// Describe says of which kind m is, a *reentrant.Mutex that no goroutine has waited for. Package
+// reentrant sets it.
+var Describe func(m any, k *syncq.Kind)

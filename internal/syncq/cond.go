@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/jucgo/locks/internal/goid"
 	"github.com/jucgo/locks/internal/park"
 )
 
@@ -51,17 +52,14 @@ func (c *Cond) waitHolds(p Party, l *park.Limit) (signalled bool) {
 	l.Stop()
 	n.recycle()
 	c.s.Holds = holds
-	if Recording() && c.s.Kind() != nil {
-		c.s.Record(p.who)
+	if goid.Diverted() {
+		c.s.Acquired(p)
 	}
 	return signalled
 }
 
 // enter puts n in c's queue, and releases the lock by step.
 func (c *Cond) enter(n *node, step func(uint64) (uint64, bool)) {
-	if c.s.kind.Load() != nil || n.kind != nil {
-		c.s.enlist(n.kind) // a signal moves n to the lock's queue
-	}
 	c.s.guard.Lock()
 	c.queue.push(n)
 	wake, _ := c.s.advance(c.policy, step)

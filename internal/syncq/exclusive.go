@@ -123,17 +123,13 @@ func (s *Sync) enqueue(n *node, policy Policy) (queued bool) {
 	if n.who == 0 {
 		n.who = goid.Get()
 	}
-	if k := n.kind; k != nil || s.kind.Load() != nil {
-		s.enlist(k)
-		if refusing.Load() {
-			return s.enqueueUnlessCycle(n, policy)
+	e := Entry{s, n, policy}
+	if n.kind != nil {
+		if w := watcher.Load(); w != nil {
+			return (*w).Join(e)
 		}
 	}
-	s.guard.Lock()
-	wake, queued := s.join(n, policy)
-	s.guard.Unlock()
-	unpark(wake)
-	return queued
+	return e.Join()
 }
 
 // join takes the lock for n if n may have it now, and reports false, or else puts n in the
@@ -165,9 +161,7 @@ func (s *Sync) join(n *node, policy Policy) (wake *node, queued bool) {
 // push puts n at the end of the lock's queue. The guard is held, and advance is called next.
 func (s *Sync) push(n *node) {
 	s.queue.push(n)
-	if refusing.Load() {
-		s.index(n)
-	}
+	s.report(n)
 }
 
 // admissible returns the word with n, which is not in the queue, as a holder, and whether n may

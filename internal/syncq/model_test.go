@@ -245,19 +245,19 @@ func run(script []step, policy syncq.Policy) (problem string) {
 			}
 		case "LockShared":
 			w.shared = true
-			call("shared", func() bool { s.LockShared(int64(st.ID), policy); return true })
+			call("shared", func() bool { s.LockShared(syncq.Owned(int64(st.ID)), policy); return true })
 			m.lock(w)
 		case "LockSharedFor":
 			w.shared, w.deadline = true, deadline(st.Time)
 			d := until(w.deadline)
-			call("shared", func() bool { return s.LockSharedFor(int64(st.ID), policy, d) })
+			call("shared", func() bool { return s.LockSharedFor(syncq.Owned(int64(st.ID)), policy, d) })
 			m.lock(w)
 		case "LockSharedContext":
 			w.shared, w.deadline = true, deadline(st.Time)
 			ctx, cancel := ctxUntil(w.deadline)
 			call("shared", func() bool {
 				defer cancel()
-				return s.LockSharedContext(ctx, int64(st.ID), policy) == syncq.Acquired
+				return s.LockSharedContext(ctx, syncq.Owned(int64(st.ID)), policy) == syncq.Acquired
 			})
 			m.lock(w)
 		case "TryLockShared":
@@ -270,17 +270,20 @@ func run(script []step, policy syncq.Policy) (problem string) {
 			m.release(st.ID)
 		case "Read":
 			w.shared = true
-			call("read", func() bool { return s.Read(int64(st.ID), policy) })
+			call("read", func() bool { return s.Read(syncq.Owned(int64(st.ID)), policy) })
 			m.lock(w)
 		case "ReadFor":
 			w.shared, w.deadline = true, deadline(st.Time)
 			d := until(w.deadline)
-			call("read", func() bool { return s.ReadFor(int64(st.ID), policy, d) })
+			call("read", func() bool { return s.ReadFor(syncq.Owned(int64(st.ID)), policy, d) })
 			m.lock(w)
 		case "ReadContext":
 			w.shared, w.deadline = true, deadline(st.Time)
 			ctx, cancel := ctxUntil(w.deadline)
-			call("read", func() bool { defer cancel(); return s.ReadContext(ctx, int64(st.ID), policy) == syncq.Acquired })
+			call("read", func() bool {
+				defer cancel()
+				return s.ReadContext(ctx, syncq.Owned(int64(st.ID)), policy) == syncq.Acquired
+			})
 			m.lock(w)
 		case "TryRead":
 			call("read", func() bool { return s.TryRead(int64(st.ID), policy) })

@@ -170,7 +170,7 @@ func (u user) beginRead(ctx context.Context, o int64) bool {
 	case explicit(o):
 		return u.acquired(u.s.Shares().LockShared(ctx, Owned(o), u.policy))
 	}
-	return try && u.s.TryRead(o, u.policy) || u.acquired(u.s.ReadContext(ctx, o, u.policy))
+	return try && u.s.TryRead(o, u.policy) || u.acquired(u.s.ReadContext(ctx, Owned(o), u.policy))
 }
 
 func (u user) endRead(o int64) {

@@ -36,19 +36,19 @@ type node struct {
 	place park.Place
 
 	// Guarded by the lock's guard.
-	state state
-	owed  bool  // the next release hands the lock to this waiter (NonFair)
-	in    *list // the list that has the node
-	next  *node
-	prev  *node // only valid if the node is not the first
-	visit *walk // the inspection that goes on here
-	wait  uint64
+	state    state
+	owed     bool  // the next release hands the lock to this waiter (NonFair)
+	in       *list // the list that has the node
+	next     *node
+	prev     *node  // only valid if the node is not the first
+	visit    *walk  // the inspection that goes on here
+	wait     uint64 // the number of this wait among those of the node
+	reported bool   // the watcher wants to know when the wait is over
 
 	// Set by the waiter before it joins.
 	shared    bool
 	limited   bool   // a context or a time limit can end the wait for the lock
-	indexed   bool   // see graph.go
-	refused   bool   // see graph.go
+	refused   bool   // by the watcher
 	value     uint64 // the word of this party as the exclusive holder
 	who       int64  // the owner that inspection shows
 	goroutine int64  // that waits, if who is an explicit owner
@@ -73,11 +73,11 @@ func newNode(p Party, shared bool) *node {
 
 func (n *node) recycle() {
 	n.place.Reset()
-	if n.indexed {
-		forget(n.who)
+	if n.reported {
+		(*watcher.Load()).Left(n.who)
 	}
 	n.state, n.owed, n.prev, n.lost, n.since = waiting, false, nil, 0, 0
-	n.limited, n.indexed, n.refused, n.goroutine, n.kind = false, false, false, 0, nil
+	n.limited, n.reported, n.refused, n.goroutine, n.kind = false, false, false, 0, nil
 	nodes.Put(n)
 }
 

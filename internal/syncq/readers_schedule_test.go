@@ -53,19 +53,19 @@ func settles(s *Sync, o int64) {
 }
 
 func reads(s *Sync, o int64, policy Policy) call {
-	return run(func() bool { s.Read(o, policy); return true })
+	return run(func() bool { s.Read(Owned(o), policy); return true })
 }
 
 func TestTheReaderThatBlocksAWriterHandsOverToIt(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
-		s.Read(2, policy)
+		s.Read(Owned(2), policy)
 		require.True(t, s.Biased())
 		require.False(t, s.TryLockUnread(Owned(1), policy))
 		w := writes(s, 1, policy)
 		eventually(t, func() bool { return s.Len() == 1 })
 		require.False(t, s.Biased(), "or readers would come in for ever")
 		require.NoError(t, s.Verify())
-		require.False(t, s.LockSharedFor(3, policy, 0))
+		require.False(t, s.LockSharedFor(Owned(3), policy, 0))
 		require.True(t, s.Unread(2, policy))
 		require.True(t, w.result(t))
 		require.True(t, s.LeaveWrite(1, policy))
@@ -74,7 +74,7 @@ func TestTheReaderThatBlocksAWriterHandsOverToIt(t *testing.T) {
 
 func TestAReaderThatFindsTheBiasGoneHandsOver(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
-		s.Read(2, policy)
+		s.Read(Owned(2), policy)
 		require.True(t, s.Unread(2, policy)) // biased, and read by nobody
 		b := s.Slot(3)
 		require.True(t, s.Biased() && b.Enter(3)) // as RLock does, which has yet to confirm it
@@ -90,7 +90,7 @@ func TestAReaderThatFindsTheBiasGoneHandsOver(t *testing.T) {
 
 func TestAnEntryWithoutBiasKeepsNoWriterOut(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
-		s.Read(2, policy)
+		s.Read(Owned(2), policy)
 		require.True(t, s.Unread(2, policy))
 		require.True(t, s.TryLockUnread(Owned(1), policy))
 		b := s.Slot(3)
@@ -108,7 +108,7 @@ func TestOnlyTheLastReaderOutHandsOver(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
 		o := neighbour(s, 2) // one of the crowd
 		for _, r := range []int64{2, 3, o} {
-			s.Read(r, policy)
+			s.Read(Owned(r), policy)
 		}
 		w := writes(s, 1, policy)
 		eventually(t, func() bool { return s.Len() == 1 })
@@ -130,8 +130,8 @@ func TestOnlyTheLastReaderOutHandsOver(t *testing.T) {
 func TestTwoReadersThatLeaveTogetherEndTheTablesHoldOnce(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
 		for range 100 {
-			s.Read(2, policy)
-			s.Read(3, policy)
+			s.Read(Owned(2), policy)
+			s.Read(Owned(3), policy)
 			w := writes(s, 1, policy)
 			eventually(t, func() bool { return s.Len() == 1 })
 			s.guard.Lock()
@@ -151,7 +151,7 @@ func TestTwoReadersThatLeaveTogetherEndTheTablesHoldOnce(t *testing.T) {
 
 func TestAnOldLookAtTheTableSparesANewReader(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
-		s.Read(2, policy)
+		s.Read(Owned(2), policy)
 		s.Revoke(policy)
 		s.guard.Lock()
 		out := run(func() bool { return s.Unread(2, policy) })
@@ -169,7 +169,7 @@ func TestAnOldLookAtTheTableSparesANewReader(t *testing.T) {
 
 func TestAnOldLookAtTheTableSparesANewBias(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
-		s.Read(2, policy)
+		s.Read(Owned(2), policy)
 		s.Revoke(policy)
 		s.guard.Lock()
 		out := run(func() bool { return s.Unread(2, policy) })
@@ -187,7 +187,7 @@ func TestAnOldLookAtTheTableSparesANewBias(t *testing.T) {
 
 func TestAnOldLookAtTheTableSparesABargingReader(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
-		s.Read(2, policy)
+		s.Read(Owned(2), policy)
 		w := writes(s, 1, policy) // keeps the bias away
 		eventually(t, func() bool { return s.Len() == 1 })
 		s.guard.Lock()
@@ -246,7 +246,7 @@ func TestAReaderSettlesWithoutBiasWhileAWriterWaits(t *testing.T) {
 
 func TestAnEnteringReaderSendsAWriterToTheQueue(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
-		s.Read(2, policy)
+		s.Read(Owned(2), policy)
 		require.True(t, s.Unread(2, policy))
 		s.guard.Lock()
 		var seized bool
@@ -267,8 +267,8 @@ func TestAnEnteringReaderSendsAWriterToTheQueue(t *testing.T) {
 
 func TestAFailedUpgradeGivesTheBiasBackUnlessAnotherWaits(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
-		s.Read(2, policy)
-		s.Read(3, policy)
+		s.Read(Owned(2), policy)
+		s.Read(Owned(3), policy)
 		upgraded, has := s.Upgrade(2, policy)
 		require.True(t, has)
 		require.False(t, upgraded)
@@ -294,7 +294,7 @@ func TestASignalOnAnIdleBiasedLockWakesTheWaiter(t *testing.T) {
 		require.True(t, s.TryLock(Owned(1)))
 		w := run(func() bool { c.Wait(Owned(1)); return true })
 		eventually(t, func() bool { return c.Len() == 1 })
-		s.Read(2, policy)
+		s.Read(Owned(2), policy)
 		require.True(t, s.Unread(2, policy)) // biased, and idle, when it should be the signaller's
 		require.True(t, c.Signal())
 		require.True(t, w.result(t))
@@ -305,8 +305,8 @@ func TestASignalOnAnIdleBiasedLockWakesTheWaiter(t *testing.T) {
 func TestSharedHoldsStopAtTheirLimitInSlotAndCrowd(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
 		o := neighbour(s, 2)
-		require.True(t, s.Read(2, policy))
-		require.True(t, s.Read(o, policy))
+		require.True(t, s.Read(Owned(2), policy))
+		require.True(t, s.Read(Owned(o), policy))
 		b := s.Slot(2)
 		require.Same(t, b, s.Slot(o))
 		b.others[o] = MaxHolds - 1
@@ -331,49 +331,6 @@ func TestSharedHoldsStopAtTheirLimitInSlotAndCrowd(t *testing.T) {
 	})
 }
 
-func TestAnIdleBiasedLockIsAcquiredWhileRefusalIsOn(t *testing.T) {
-	Refuse(true)
-	defer Refuse(false)
-	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
-		s.Read(2, policy)
-		require.True(t, s.Unread(2, policy))
-		require.True(t, s.Biased())
-		require.True(t, run(func() bool { return s.Lock(Owned(1).Of(&readersKind), policy) }).result(t))
-		require.True(t, s.LeaveWrite(1, policy))
-	})
-}
-
-func TestARefusedWriterLeavesTheReadTableInOrder(t *testing.T) {
-	Refuse(true)
-	defer Refuse(false)
-	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
-		var other Sync
-		require.True(t, other.TryLock(Owned(1)))
-		s.Describe(&readersKind)
-		require.True(t, s.Read(2, policy))
-		blocked := run(func() bool { return other.Lock(Owned(2).Of(&readersKind), policy) })
-		eventually(t, func() bool { return other.Len() == 1 })
-
-		require.False(t, s.Lock(Owned(1).Of(&readersKind), policy), "it would wait for 2, which waits for it")
-		require.NoError(t, s.Verify())
-		require.Zero(t, s.Len())
-		require.True(t, s.Read(3, policy), "nobody is in a new reader's way")
-		require.True(t, s.Biased(), "and it brings the bias back")
-		require.Equal(t, 2, s.ReadCount())
-
-		require.True(t, other.Unlock(policy))
-		require.True(t, blocked.result(t))
-		require.True(t, other.Unlock(policy))
-		require.True(t, s.Unread(2, policy))
-		require.True(t, s.Unread(3, policy))
-		require.True(t, run(func() bool { return s.TryLockUnread(Owned(1), policy) }).result(t))
-		require.True(t, s.LeaveWrite(1, policy))
-	})
-}
-
-// readersKind is a Kind whose shared holders are in the table.
-var readersKind = Kind{Name: "readers", Holders: (*Sync).Readers, Refusable: true}
-
 func TestAnIdleBiasedLockIsAcquiredWithoutAWait(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -390,7 +347,7 @@ func TestAnIdleBiasedLockIsAcquiredWithoutAWait(t *testing.T) {
 				return !c.waitHolds(Owned(1), until(stop))
 			})
 			eventually(t, func() bool { return c.Len() == 1 })
-			s.Read(2, policy)
+			s.Read(Owned(2), policy)
 			require.True(t, s.Unread(2, policy))
 			close(stop)
 			return w.result(t)
@@ -398,7 +355,7 @@ func TestAnIdleBiasedLockIsAcquiredWithoutAWait(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
-				s.Read(2, policy)
+				s.Read(Owned(2), policy)
 				require.True(t, s.Unread(2, policy))
 				if name == "wait" {
 					s.Revoke(policy)
@@ -419,7 +376,7 @@ func TestAReaderEnteringDuringALookKeepsTheWriterOut(t *testing.T) {
 	for name, take := range map[string]func(s *Sync) bool{
 		"TryLockUnread": func(s *Sync) bool { return s.TryLockUnread(Owned(1), NonFair) },
 		"Upgrade": func(s *Sync) bool {
-			s.Read(1, NonFair)
+			s.Read(Owned(1), NonFair)
 			upgraded, _ := s.Upgrade(1, NonFair)
 			if !upgraded {
 				s.Unread(1, NonFair)
@@ -449,7 +406,7 @@ func TestAReaderEnteringDuringALookKeepsTheWriterOut(t *testing.T) {
 						exit(&s, b, NonFair)
 					default:
 						exit(&s, b, NonFair)
-						s.Read(me, NonFair)
+						s.Read(Owned(me), NonFair)
 						s.Unread(me, NonFair)
 					}
 				}
@@ -476,14 +433,14 @@ func TestAReaderEnteringDuringALookKeepsTheWriterOut(t *testing.T) {
 // the last to look into the table all the same, if a writer has seen it there.
 func TestReadersWithNoTimeToWaitLeaveNoWriterAsleep(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
-		require.True(t, s.Read(9, policy))
+		require.True(t, s.Read(Owned(9), policy))
 		require.True(t, s.Unread(9, policy))
 		var stop atomic.Bool
 		var readers []call
 		for me := range int64(2) {
 			readers = append(readers, run(func() bool {
 				for !stop.Load() {
-					if s.ReadFor(20+me, policy, 0) {
+					if s.ReadFor(Owned(20+me), policy, 0) {
 						s.Unread(20+me, policy)
 					}
 				}
@@ -510,7 +467,7 @@ func TestReadersWithNoTimeToWaitLeaveNoWriterAsleep(t *testing.T) {
 func TestMoreReadHoldsThanFitAreTheGreatestInt(t *testing.T) {
 	var s Sync
 	for o := range int64(3) {
-		require.True(t, s.Read(o+1, NonFair))
+		require.True(t, s.Read(Owned(o+1), NonFair))
 		b := s.Slot(o + 1)
 		if b.Has(o + 1) {
 			b.holds.set(MaxHolds - 1)

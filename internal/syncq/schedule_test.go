@@ -534,12 +534,12 @@ func TestAnUnparkedWaiterLinksToNoOther(t *testing.T) {
 
 func TestACanceledWriterAtTheHeadLetsReadersJoinReaders(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
-		require.True(t, s.LockShared(9, policy))
+		require.True(t, s.LockShared(Owned(9), policy))
 		stop := make(chan struct{})
 		writer := waits(t, s, Owned(1), policy, 1, stop)
 		var readers []call
 		for i := range 3 {
-			readers = append(readers, run(func() bool { return s.LockShared(int64(i+2), policy) }))
+			readers = append(readers, run(func() bool { return s.LockShared(Owned(int64(i+2)), policy) }))
 			eventually(t, func() bool { return s.Len() == i+2 })
 		}
 		last := waits(t, s, Owned(8), policy, 5, nil)
@@ -561,11 +561,11 @@ func TestACanceledWriterAtTheHeadLetsReadersJoinReaders(t *testing.T) {
 
 func TestACanceledWaiterInTheMiddleLetsNobodyPast(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
-		require.True(t, s.LockShared(9, policy))
+		require.True(t, s.LockShared(Owned(9), policy))
 		first := waits(t, s, Owned(1), policy, 1, nil)
 		stop := make(chan struct{})
 		middle := waits(t, s, Owned(2), policy, 2, stop)
-		reader := run(func() bool { return s.LockShared(3, policy) })
+		reader := run(func() bool { return s.LockShared(Owned(3), policy) })
 		eventually(t, func() bool { return s.Len() == 3 })
 		close(stop)
 		require.False(t, middle.result(t))

@@ -37,28 +37,28 @@ func (s *Sync) TryLockSharedInTurn() bool {
 // LockShared takes a shared hold, and waits for it if need be. It does not overtake an
 // exclusive waiter at the head of the queue under either policy, and no waiter at all under
 // FIFO. Like Lock it reports false only if the wait was refused.
-func (s *Sync) LockShared(who int64, policy Policy) bool {
-	return s.TryLockSharedInTurn() || s.wait(newNode(Party{who: who}, true), policy, nil) == Acquired
+func (s *Sync) LockShared(p Party, policy Policy) bool {
+	return s.TryLockSharedInTurn() || s.wait(newNode(p, true), policy, nil) == Acquired
 }
 
 // LockSharedFor is LockShared for at most d, and reports whether the hold was taken.
-func (s *Sync) LockSharedFor(who int64, policy Policy, d time.Duration) bool {
+func (s *Sync) LockSharedFor(p Party, policy Policy, d time.Duration) bool {
 	switch {
 	case s.TryLockSharedInTurn():
 		return true
 	case d <= 0:
 		return s.admitShared(policy)
 	}
-	return s.wait(newNode(Party{who: who}, true), policy, park.After(d)) == Acquired
+	return s.wait(newNode(p, true), policy, park.After(d)) == Acquired
 }
 
 // LockSharedContext is LockShared until ctx ends. The caller has looked at ctx first. The
 // outcome is Acquired, Ended or Refused.
-func (s *Sync) LockSharedContext(ctx context.Context, who int64, policy Policy) Outcome {
+func (s *Sync) LockSharedContext(ctx context.Context, p Party, policy Policy) Outcome {
 	if s.TryLockSharedInTurn() {
 		return Acquired
 	}
-	return s.wait(newNode(Party{who: who}, true), policy, park.Until(ctx))
+	return s.wait(newNode(p, true), policy, park.Until(ctx))
 }
 
 // admitShared takes a shared hold if a newcomer may have it now.

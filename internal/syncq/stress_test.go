@@ -98,12 +98,12 @@ func TestAllWaysToWaitTogetherKeepExclusionAndLoseNobody(t *testing.T) {
 						case 4:
 							held = s.TryLock(who) || s.TryLockUnread(who, policy)
 						case 5:
-							s.LockShared(int64(i), policy)
+							s.LockShared(syncq.Owned(int64(i)), policy)
 							g.read(t)
 							s.Unlock(policy)
 							continue
 						case 6:
-							if s.LockSharedFor(int64(i), policy, short) {
+							if s.LockSharedFor(syncq.Owned(int64(i)), policy, short) {
 								g.read(t)
 								s.Unlock(policy)
 							}
@@ -124,7 +124,7 @@ func TestAllWaysToWaitTogetherKeepExclusionAndLoseNobody(t *testing.T) {
 							}
 							continue
 						case 9:
-							if s.ReadFor(int64(i+1), policy, short) {
+							if s.ReadFor(syncq.Owned(int64(i+1)), policy, short) {
 								g.read(t)
 								if upgraded, _ := s.Upgrade(int64(i+1), policy); upgraded {
 									g.write(t)
@@ -135,7 +135,7 @@ func TestAllWaysToWaitTogetherKeepExclusionAndLoseNobody(t *testing.T) {
 							}
 							continue
 						case 10:
-							s.Read(int64(i+1), policy)
+							s.Read(syncq.Owned(int64(i+1)), policy)
 							g.read(t)
 							s.Unread(int64(i+1), policy)
 							continue

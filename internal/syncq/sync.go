@@ -23,12 +23,11 @@ type Sync struct {
 	// table.go.
 	covered count
 
-	guard  sync.Mutex // held for a bounded number of instructions
-	queue  list       // guarded
-	table  atomic.Pointer[readTable]
-	shares atomic.Pointer[Shares]
-	kind   atomic.Pointer[Kind]
-	listed atomic.Bool // in the registry
+	guard   sync.Mutex // held for a bounded number of instructions
+	queue   list       // guarded
+	table   atomic.Pointer[readTable]
+	shares  atomic.Pointer[Shares]
+	watched bool // the watcher knows the lock; guarded
 }
 
 // Policy is the order in which a Sync admits.
@@ -59,6 +58,12 @@ const Taken = one
 // Anonymous returns the party of a lock without owners. who is for inspection only; 0 stands for
 // the calling goroutine.
 func Anonymous(who int64) Party { return Party{value: Taken, who: who} }
+
+// Of says of which kind p's lock is.
+func (p Party) Of(k *Kind) Party {
+	p.kind = k
+	return p
+}
 
 // advance changes the word by step, and does everything that follows from the change: it is the
 // only place where waiters are admitted or woken. The guard is held. It returns the nodes to unpark

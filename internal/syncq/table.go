@@ -274,23 +274,23 @@ func (s *Sync) TryRead(o int64, policy Policy) bool {
 	return s.readBiased(o, policy) || s.TryLockShared() && s.settle(o)
 }
 
-// Read takes a shared hold for goroutine o, which has none, and waits for it if need be. It reports
-// false only if the wait was refused.
-func (s *Sync) Read(o int64, policy Policy) bool {
-	return s.readBiased(o, policy) || s.LockShared(o, policy) && s.settle(o)
+// Read takes a shared hold for p, a goroutine that has none, and waits for it if need be. It
+// reports false only if the wait was refused.
+func (s *Sync) Read(p Party, policy Policy) bool {
+	return s.readBiased(p.who, policy) || s.LockShared(p, policy) && s.settle(p.who)
 }
 
 // ReadFor is Read for at most d, and reports whether the hold was taken.
-func (s *Sync) ReadFor(o int64, policy Policy, d time.Duration) bool {
-	return s.readBiased(o, policy) || s.LockSharedFor(o, policy, d) && s.settle(o)
+func (s *Sync) ReadFor(p Party, policy Policy, d time.Duration) bool {
+	return s.readBiased(p.who, policy) || s.LockSharedFor(p, policy, d) && s.settle(p.who)
 }
 
 // ReadContext is Read until ctx ends. The caller has looked at ctx first. The outcome is Acquired,
 // Ended or Refused.
-func (s *Sync) ReadContext(ctx context.Context, o int64, policy Policy) (out Outcome) {
-	if !s.readBiased(o, policy) {
-		if out = s.LockSharedContext(ctx, o, policy); out == Acquired {
-			s.settle(o)
+func (s *Sync) ReadContext(ctx context.Context, p Party, policy Policy) (out Outcome) {
+	if !s.readBiased(p.who, policy) {
+		if out = s.LockSharedContext(ctx, p, policy); out == Acquired {
+			s.settle(p.who)
 		}
 	}
 	return out

@@ -1,4 +1,4 @@
-package syncq
+package waits
 
 import (
 	"runtime"
@@ -6,6 +6,7 @@ import (
 	"weak"
 
 	"github.com/jucgo/locks/internal/goid"
+	"github.com/jucgo/locks/internal/syncq"
 )
 
 // records says where locks were taken, while that is recorded. It keeps no lock alive. What it
@@ -13,7 +14,7 @@ import (
 // so, and switching it off forgets everything. What it says of others is left over.
 var records struct {
 	sync.Mutex
-	m     map[weak.Pointer[Sync]]*places
+	m     map[weak.Pointer[syncq.Sync]]*places
 	limit int    // the length at which those of dead locks are thrown out
 	n     uint64 // how many places were noted
 }
@@ -29,15 +30,14 @@ type place struct {
 	n     uint64 // its number among all, in the order in which they were noted
 }
 
+// minRecords is the least limit of records.
+const minRecords = 64
+
 // minPlaces is the least limit of places.
 const minPlaces = 4
 
 // maxFrames bounds a recorded stack.
 const maxFrames = 16
-
-// Recording reports whether holders shall say where they took their locks, with [Sync.Record]. It
-// is the same as [goid.Diverted].
-func Recording() bool { return goid.Diverted() }
 
 // SetRecording switches the recording of where locks are taken, and reports whether it was on.
 //
@@ -50,29 +50,29 @@ func SetRecording(on bool) (was bool) {
 	if on != was {
 		records.m = nil
 		if on {
-			records.m = make(map[weak.Pointer[Sync]]*places)
+			records.m = make(map[weak.Pointer[syncq.Sync]]*places)
 		}
-		records.limit = minLimit
+		records.limit = minRecords
 	}
 	return was
 }
 
-// Record notes that owner has just taken the lock, and where, if recording is on. The holders
+// record notes that owner has just taken the lock, and where, if recording is on. The holders
 // are looked at once in as many times as there are of them, so that its cost does not grow with
 // their number.
-func (s *Sync) Record(owner int64) {
+func record(s *syncq.Sync, k *syncq.Kind, owner int64) {
 	stack := make([]uintptr, maxFrames)
 	stack = stack[:runtime.Callers(2, stack)]
 	p := weak.Make(s)
 	if n, many := note(p, owner, stack); many {
 		// A reader that is upgraded has the lock exclusively before it leaves the table:
 		// a reader missed there is seen here.
-		thin(p, n, append(s.Holders(), s.Owner()))
+		thin(p, n, append(holders(s, k, s.Owner()), s.Owner()))
 	}
 }
 
-// note is Record of a stack. It returns the number of the place, and whether the lock has many now.
-func note(p weak.Pointer[Sync], owner int64, stack []uintptr) (n uint64, many bool) {
+// note is record of a stack. It returns the number of the place, and whether the lock has many now.
+func note(p weak.Pointer[syncq.Sync], owner int64, stack []uintptr) (n uint64, many bool) {
 	records.Lock()
 	defer records.Unlock()
 	if records.m == nil {
@@ -98,14 +98,14 @@ func forgetDead() {
 			delete(records.m, p)
 		}
 	}
-	records.limit = max(minLimit, 2*len(records.m))
+	records.limit = max(minRecords, 2*len(records.m))
 }
 
-// thin throws out what is said of those who are not among the holders, who were looked at after
-// place n was noted. An owner that has taken the lock since that look has a later one, which stays.
-// So does place n: its owner can be missed if another goroutine of it goes from one mode to the
-// other meanwhile, and back.
-func thin(p weak.Pointer[Sync], n uint64, holders []int64) {
+// thin throws out the places of owners that are not among the holders, which were looked at after
+// place n was noted. An owner that has acquired the lock since that look has a later place, which
+// stays. So does place n: its owner can be missed if another goroutine of it goes from one mode to
+// the other meanwhile, and back.
+func thin(p weak.Pointer[syncq.Sync], n uint64, holders []int64) {
 	keep := make(map[int64]bool, len(holders))
 	for _, h := range holders {
 		keep[h] = true
@@ -125,7 +125,7 @@ func thin(p weak.Pointer[Sync], n uint64, holders []int64) {
 }
 
 // TakenAt returns the stack with which owner took the lock, if that was recorded.
-func (s *Sync) TakenAt(owner int64) []uintptr {
+func TakenAt(s *syncq.Sync, owner int64) []uintptr {
 	p := weak.Make(s)
 	records.Lock()
 	defer records.Unlock()

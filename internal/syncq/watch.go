@@ -1,0 +1,165 @@
+package syncq
+
+import "sync/atomic"
+
+// Kind describes a lock to the [Watcher]. Usually it is static, one for all locks of a type. A lock
+// without a Kind has no owners to wait for, and is not watched. A lock with a Kind lets its
+// exclusive holder enter again, and never wait for itself exclusively.
+type Kind struct {
+	// Name is the lock's type.
+	Name string
+
+	// Key, if not nil, tells the lock from others of its type.
+	Key any
+
+	// Holders returns the shared holders of the lock, in any order. If it is nil, they are unknown.
+	//
+	// The answer must be right about owners that wait: an owner that waits for any lock is returned
+	// if and only if it has a shared hold of this one. About others it may be wrong. It is called
+	// without the guard held, and must not wait for a goroutine that may wait for a lock.
+	Holders func(*Sync) []int64
+
+	// Refusable says that the lock knows that Lock, LockShared, and their limited forms may
+	// refuse a wait, and treats false accordingly. The waits of other locks are never refused.
+	Refusable bool
+}
+
+// Watcher is told of the waits for locks that have a Kind. Package waits is the watcher of programs
+// that look for deadlocks; other programs have none.
+type Watcher interface {
+	// Join is called when a wait is about to begin, without the guard. It calls e.Join, and
+	// returns its result, or false if it has refused the wait.
+	Join(e Entry) (queued bool)
+
+	// Watch is called once for each lock, with the guard held, before the first Queued.
+	Watch(s *Sync, k *Kind)
+
+	// Queued is called with the guard held when a wait of who has joined the queue. It reports
+	// whether Left shall be called when the wait is over.
+	Queued(s *Sync, who int64) bool
+	Left(who int64)
+
+	// Acquired is called after an acquisition while [goid.Diverted] is true.
+	Acquired(s *Sync, k *Kind, owner int64)
+}
+
+var watcher atomic.Pointer[Watcher]
+
+// SetWatcher sets the watcher. It is called once, before main.
+func SetWatcher(w Watcher) { watcher.Store(&w) }
+
+// Watched reports whether there is a watcher.
+func Watched() bool { return watcher.Load() != nil }
+
+// Describe says of which kind the lock is, unless that is known. It is for a lock that differs from
+// others of its type, before its first wait.
+func (s *Sync) Describe(k *Kind) {
+	if w := watcher.Load(); w != nil {
+		s.guard.Lock()
+		s.watch(*w, k)
+		s.guard.Unlock()
+	}
+}
+
+// watch has w watch the lock. The guard is held.
+func (s *Sync) watch(w Watcher, k *Kind) {
+	if !s.watched {
+		s.watched = true
+		w.Watch(s, k)
+	}
+}
+
+// report tells the watcher that n is in the lock's queue. The guard is held.
+func (s *Sync) report(n *node) {
+	if n.kind == nil {
+		return
+	}
+	if w := watcher.Load(); w != nil {
+		s.watch(*w, n.kind)
+		n.reported = (*w).Queued(s, n.who) || n.reported
+	}
+}
+
+// Report tells the watcher of the waits in the queue again.
+func (s *Sync) Report() { s.each(&s.queue, s.report) }
+
+// Acquired tells the watcher that p has acquired the lock.
+func (s *Sync) Acquired(p Party) {
+	if w := watcher.Load(); w != nil && p.kind != nil {
+		(*w).Acquired(s, p.kind, p.who)
+	}
+}
+
+// Entry is a wait that is about to begin. Its methods are for the waiter's goroutine.
+type Entry struct {
+	s      *Sync
+	n      *node
+	policy Policy
+}
+
+// Lock returns the synchronizer of the lock.
+func (e Entry) Lock() *Sync { return e.s }
+
+// Refusable reports whether the wait may be refused: not that of an explicit owner, of which
+// another goroutine may release.
+func (e Entry) Refusable() bool { return e.n.kind.Refusable && !explicit(e.n.who) }
+
+// Join lets the waiter have the lock, and returns false, or puts it in the queue.
+func (e Entry) Join() (queued bool) {
+	e.s.guard.Lock()
+	wake, queued := e.s.join(e.n, e.policy)
+	e.s.guard.Unlock()
+	unpark(wake)
+	return queued
+}
+
+// Waiting returns the wait after Join.
+func (e Entry) Waiting() Waiting { return e.n.waiting() }
+
+// Refuse ends the wait, which is refused, and returns true, unless the waiter was granted the lock
+// before.
+func (e Entry) Refuse() bool {
+	s, n := e.s, e.n
+	s.guard.Lock()
+	if n.in == nil {
+		s.guard.Unlock()
+		return false
+	}
+	wake, unparked := s.cancel(n, e.policy), n.state == awake
+	s.guard.Unlock()
+	unpark(wake)
+	if unparked {
+		n.place.Park()
+	}
+	n.refused = true
+	return true
+}
+
+// Waiting is a wait in the lock's queue.
+type Waiting struct {
+	ID        WaitID
+	Who       int64
+	Goroutine int64 // that waits; Who unless that is an explicit owner
+	Shared    bool
+	Limited   bool // a context or a time limit can end it
+}
+
+// WaitID tells a wait from all others while it is kept. The zero WaitID is of none.
+type WaitID struct {
+	n    *node
+	wait uint64
+}
+
+func (n *node) waiting() Waiting {
+	w := Waiting{WaitID{n, n.wait}, n.who, n.goroutine, n.shared, n.limited}
+	if w.Goroutine == 0 {
+		w.Goroutine = n.who
+	}
+	return w
+}
+
+// EachWaiting calls visit for the waits in the queue, in its order. Waits that begin or end
+// meanwhile may be missed.
+func (s *Sync) EachWaiting(visit func(Waiting)) {
+	s.each(&s.queue, func(n *node) { visit(n.waiting()) })
+}

@@ -1,0 +1,77 @@
+package syncq
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestARefusedFirstWaiterPassesItsWakeUpOn(t *testing.T) {
+	// The wait is refused by hand between its beginning and its end: nothing else makes it the
+	// first in the queue at that moment.
+	var s Sync
+	require.True(t, s.TryLock(Owned(1)))
+	first, permit := enqueued(t, &s, Owned(2))
+	second := run(func() bool { return s.Lock(Owned(3), NonFair) })
+	eventually(t, func() bool { return s.Len() == 2 })
+	require.True(t, s.Unlock(NonFair)) // wakes the first
+	require.True(t, Entry{&s, first, NonFair}.Refuse())
+	require.True(t, first.refused)
+	require.Empty(t, permit, "nothing is left of its own wake-up")
+	first.recycle()
+	require.True(t, second.result(t))
+	s.Unlock(NonFair)
+	require.NoError(t, s.Verify())
+}
+
+func TestALateRefusalLeavesTheLockWithItsNewHolder(t *testing.T) {
+	var s Sync
+	require.True(t, s.TryLock(Owned(1)))
+	n := newNode(Owned(2), false)
+	require.True(t, s.enqueue(n, FIFO))
+	require.True(t, s.Unlock(FIFO))
+	require.False(t, Entry{&s, n, FIFO}.Refuse())
+	require.False(t, n.refused)
+	n.place.Park()
+	n.recycle()
+	require.EqualValues(t, 2, s.Owner())
+	s.Unlock(FIFO)
+	require.NoError(t, s.Verify())
+}
+
+func TestAWaiterThatWinsTheLockNoLongerWaits(t *testing.T) {
+	var s Sync
+	waiting := func() (who []int64) {
+		s.EachWaiting(func(w Waiting) { who = append(who, w.Who) })
+		return who
+	}
+	require.True(t, s.TryLock(Owned(1)))
+	n, permit := enqueued(t, &s, Owned(2))
+	require.True(t, s.enqueue(newNode(Owned(3), false), NonFair))
+	require.True(t, s.Unlock(NonFair))
+	<-permit
+	require.Equal(t, []int64{2, 3}, waiting(), "it is awake, and may lose the race")
+	require.True(t, s.compete(n))
+	require.Equal(t, []int64{3}, waiting())
+}
+
+func TestEachWaitHasAnIDOfItsOwn(t *testing.T) {
+	var s Sync
+	require.True(t, s.TryLock(Owned(1)))
+	n := newNode(Owned(-2), true)
+	n.limited = true
+	seen := map[WaitID]bool{{}: true}
+	for range 2 {
+		require.True(t, s.enqueue(n, FIFO))
+		s.EachWaiting(func(w Waiting) {
+			require.Equal(t, Waiting{w.ID, -2, n.goroutine, true, true}, w)
+			require.False(t, seen[w.ID], "an earlier wait in the same node is another one")
+			seen[w.ID] = true
+		})
+		s.guard.Lock()
+		s.cancel(n, FIFO)
+		s.guard.Unlock()
+	}
+	require.Len(t, seen, 3)
+	n.recycle()
+}

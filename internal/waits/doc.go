@@ -1,0 +1,64 @@
+// Package waits finds deadlocks among the waits for locks of this module, refuses waits that would
+// close a cycle, and records where locks were acquired. It is the [syncq.Watcher] of programs that
+// import package deadlock. Other programs pay one atomic load a contended wait for it.
+//
+// # The graph
+//
+// Its vertices are waits in the queues of locks, not parties: an explicit owner may wait in several
+// goroutines at once. A wait in a condition's queue is not a vertex. It becomes one when a signal or
+// its limit moves it to the lock's queue. The edges out of a wait say what has to happen before it
+// can end well:
+//
+//   - Of an exclusive wait: to the waits of the lock's holders, in any mode.
+//   - Of a shared wait for a lock that is held exclusively: to the wait of the holder.
+//   - Of any other shared wait: to the nearest exclusive wait ahead of it in the queue, which
+//     no shared wait is let past, under either policy.
+//
+// All edges of a wait have to go, so every cycle is a deadlock. A limit that ends one of its waits
+// opens it. So does an explicit owner that holds a lock, and acts in another goroutine meanwhile.
+//
+// Other edges along a queue are left out. They add no deadlock, only longer descriptions of the
+// same one. A wait behind others that the holders keep out as well has an edge to the holders. So
+// have all waits ahead of it, and none of them has another way out of the queue.
+//
+// # Three looks
+//
+// The locks are looked at one after the other, so an edge can be gone when the next is seen.
+// Therefore there are three looks: the first finds waits, the second finds their edges, and the
+// third finds the same waits again, by their [syncq.WaitID]. Each look begins after the one before
+// has ended. Say that the first ends at t1 and the third begins at t2.
+//
+//   - A wait seen at the first look and at the third was in its queue from t1 to t2. Meanwhile its
+//     goroutine released nothing, and acquired nothing: a waiter that acquires the lock takes the
+//     word and leaves the queue with the guard held, so no look sees the one without the other.
+//   - So, if it was seen to hold a lock at the second look, it held it from t1 to t2.
+//   - A wait that was ahead of another at the second look was so from t1 to t2, because waits join
+//     at the end only.
+//   - The nearest exclusive wait ahead may give up between two looks. The next exclusive wait ahead
+//     keeps the same waits out, and waits for the same holders. So the nearest is the nearest
+//     of those that all looks saw.
+//
+// Take a cycle of which all waits are seen at the first look and at the third, and all edges at the
+// second. It stood from t1 to t2. And a cycle that stands when the looks begin, and lasts, is seen.
+// Only for an explicit owner the second point is not true, since it may act in another goroutine:
+// all that is known of its holds is that the second look saw them.
+//
+// # Refusal
+//
+// While waits are refused, they begin one at a time: a wait joins the queue and searches for
+// cycles through itself with one mutex held ([watcher.Join]). Of the waits that make up a cycle, the
+// last one to begin finds the others in their queues, and all edges in place, as no other goroutine
+// of the cycle runs. Only the nearest exclusive wait ahead of a shared one, if it has a limit, may
+// leave at any time, in the middle of the search too; then the search looks for the nearest again.
+// The next one was ahead before, and waits for the same holders, so there is no new cycle either
+// when one leaves after the search.
+//
+// The last wait to begin leaves, and so the cycle does not come about. No wait before it was refused
+// for this cycle, as there was no cycle then. Thus exactly one is refused, and, by the three looks,
+// none without a cycle.
+//
+// Some waits cannot be refused: a condition's waiter that comes back to the lock, which must not
+// return without it; the wait of an explicit owner; waits for locks that do not know of refusal.
+// The waits that can be refused see these too. A cycle through the hold of an explicit owner is
+// never a reason to refuse: a goroutine that shares the owner may be about to release.
+package waits

@@ -1,0 +1,478 @@
+package waits
+
+import (
+	"bytes"
+	"context"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+	"weak"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks/internal/syncq"
+)
+
+// hang is a limit that only a hang reaches.
+const hang = time.Minute
+
+// eventually waits for what another goroutine is about to do.
+func eventually(t *testing.T, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(hang); !ok(); runtime.Gosched() {
+		if time.Now().After(deadline) {
+			buf := make([]byte, 1<<20)
+			t.Fatalf("did not happen\n%s", buf[:runtime.Stack(buf, true)])
+		}
+	}
+}
+
+var (
+	testKind = syncq.Kind{Name: "test", Refusable: true}
+	readKind = syncq.Kind{Name: "read", Holders: (*syncq.Sync).Readers, Refusable: true}
+)
+
+func test(o int64) syncq.Party { return syncq.Owned(o).Of(&testKind) }
+
+func read(o int64) syncq.Party { return syncq.Owned(o).Of(&readKind) }
+
+// wait is a wait that a test can end.
+type wait struct {
+	s      *syncq.Sync
+	out    chan syncq.Outcome
+	cancel func()
+}
+
+// begin has acquire wait for s under a context, and returns when it is in the queue.
+func (w wait) begin(t *testing.T, acquire func(ctx context.Context) syncq.Outcome) wait {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	w.cancel = cancel
+	w.out = make(chan syncq.Outcome, 1)
+	n := w.s.Len()
+	go func() { w.out <- acquire(ctx) }()
+	eventually(t, func() bool { return w.s.Len() == n+1 })
+	return w
+}
+
+// waits has p wait for s.
+func waits(t *testing.T, s *syncq.Sync, p syncq.Party) wait {
+	t.Helper()
+	return wait{s: s}.begin(t, func(ctx context.Context) syncq.Outcome { return s.LockContext(ctx, p, syncq.FIFO) })
+}
+
+// waitsShared has p wait for a shared hold of s.
+func waitsShared(t *testing.T, s *syncq.Sync, p syncq.Party) wait {
+	t.Helper()
+	return wait{s: s}.begin(t, func(ctx context.Context) syncq.Outcome { return s.ReadContext(ctx, p, syncq.FIFO) })
+}
+
+// over cancels the wait, and returns how it has ended.
+func (w wait) over(t *testing.T) syncq.Outcome {
+	t.Helper()
+	w.cancel()
+	select {
+	case out := <-w.out:
+		return out
+	case <-time.After(hang):
+		t.Fatal("the wait does not end")
+		return 0
+	}
+}
+
+// contend has 2 wait for s, and give up at once.
+func contend(s *syncq.Sync) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	s.LockContext(ctx, test(2), syncq.FIFO)
+}
+
+// size returns how many entries m has.
+func size(m *sync.Map) (n int) {
+	m.Range(func(any, any) bool { n++; return true })
+	return n
+}
+
+func TestALockIsWatchedFromItsFirstWaiterOn(t *testing.T) {
+	s := new(syncq.Sync)
+	require.True(t, s.TryLock(test(1)))
+	require.False(t, slices.Contains(locks(), s))
+	for range 10 {
+		contend(s)
+	}
+	require.True(t, slices.Contains(locks(), s))
+	require.Equal(t, "test", Kind(s).Name)
+}
+
+func TestALockWithoutAKindIsNotWatched(t *testing.T) {
+	s := new(syncq.Sync)
+	require.True(t, s.TryLock(syncq.Anonymous(1)))
+	w := waits(t, s, syncq.Anonymous(2))
+	require.False(t, slices.Contains(locks(), s))
+	require.Equal(t, syncq.Ended, w.over(t))
+}
+
+func TestTheFirstKindStays(t *testing.T) {
+	var s syncq.Sync
+	own := &syncq.Kind{Name: "own"}
+	s.Describe(own)
+	s.Describe(&testKind)
+	require.True(t, s.TryLock(test(1)))
+	contend(&s)
+	require.Same(t, own, Kind(&s))
+}
+
+func TestWatchingKeepsNoLockAlive(t *testing.T) {
+	type object struct { // a lock need not be an object of its own
+		name string
+		s    syncq.Sync
+	}
+	var dead []weak.Pointer[object]
+	for range 100 {
+		o := &object{name: "a"}
+		require.True(t, o.s.TryLock(test(1)))
+		contend(&o.s)
+		dead = append(dead, weak.Make(o))
+	}
+	eventually(t, func() bool {
+		runtime.GC()
+		return !slices.ContainsFunc(dead, func(p weak.Pointer[object]) bool { return p.Value() != nil })
+	})
+}
+
+func TestLocksThatAreGoneAreForgotten(t *testing.T) {
+	for range 30_000 {
+		s := new(syncq.Sync)
+		s.TryLock(test(1))
+		contend(s)
+	}
+	eventually(t, func() bool { runtime.GC(); return size(&watched) < 1000 })
+}
+
+func TestRecordsDoNotGrowWithLocksThatAreGone(t *testing.T) {
+	SetRecording(true)
+	defer SetRecording(false)
+	most := 0
+	for i := range 30_000 {
+		s := new(syncq.Sync)
+		s.TryLock(test(1))
+		s.Acquired(test(1))
+		if i%1000 == 0 {
+			runtime.GC()
+		}
+		most = max(most, len(records.m))
+	}
+	require.Less(t, most, 10_000)
+}
+
+func TestRecordsAreOfHoldersOnly(t *testing.T) {
+	SetRecording(true)
+	defer SetRecording(false)
+	s := new(syncq.Sync)
+	for o := range int64(100) {
+		require.True(t, s.TryLock(test(o+1)))
+		s.Acquired(test(o + 1))
+		require.NotEmpty(t, TakenAt(s, o+1))
+		require.LessOrEqual(t, len(records.m[weak.Make(s)].of), minPlaces)
+		require.True(t, s.Unlock(syncq.FIFO))
+	}
+	require.Empty(t, TakenAt(s, 1))
+}
+
+// The look at the holders comes just as a reader becomes the writer: the word was seen to be
+// shared, and the reader is among the readers no more. One owner is that of the goroutine that
+// looks, and another goroutine upgrades its hold. The other owner has no hold any more, since
+// another goroutine has given it back.
+func TestThePlaceOfAnUpgradedReaderStays(t *testing.T) {
+	for _, who := range []int64{-7, -8} {
+		SetRecording(true)
+		s := new(syncq.Sync)
+		kind := &syncq.Kind{Name: "read", Holders: func(s *syncq.Sync) []int64 {
+			require.Equal(t, syncq.Acquired, s.Shares().Upgrade(-7, syncq.FIFO))
+			return s.Readers()
+		}}
+		for o := range int64(minPlaces) {
+			require.True(t, s.TryLock(syncq.Owned(o+1)))
+			record(s, kind, o+1)
+			require.True(t, s.Unlock(syncq.FIFO))
+		}
+		require.Equal(t, syncq.Acquired, s.Shares().TryLockShared(-7, syncq.FIFO))
+		if who != -7 {
+			note(weak.Make(s), -7, []uintptr{1})
+		}
+		record(s, kind, who)
+		require.NotEmpty(t, TakenAt(s, -7))
+		require.NotEmpty(t, TakenAt(s, who))
+		require.Empty(t, TakenAt(s, 1))
+		SetRecording(false)
+	}
+}
+
+// A look at all of them for each would take minutes.
+func TestThousandsOfReadersAreRecordedInNoTime(t *testing.T) {
+	SetRecording(true)
+	defer SetRecording(false)
+	s := new(syncq.Sync)
+	began := time.Now()
+	const n = 8000
+	for o := range int64(n) {
+		require.True(t, s.Read(read(o+1), syncq.FIFO))
+		s.Acquired(read(o + 1))
+		require.Less(t, time.Since(began), hang)
+	}
+	require.NotEmpty(t, TakenAt(s, 1))
+	require.NotEmpty(t, TakenAt(s, n))
+}
+
+func TestNoWaitIsFindableWhenNoneIsLeft(t *testing.T) {
+	Refuse(true)
+	defer Refuse(false)
+	s := new(syncq.Sync)
+	for _, policy := range []syncq.Policy{syncq.NonFair, syncq.FIFO} {
+		require.True(t, s.TryLock(test(1)))
+		c := syncq.NewCond(s, policy)
+		var wg sync.WaitGroup
+		for g := range int64(6) {
+			wg.Go(func() {
+				p := test(g + 2)
+				switch g % 3 {
+				case 0:
+					require.True(t, s.Lock(p, policy))
+				case 1:
+					ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+					defer cancel()
+					if s.LockContext(ctx, p, policy) != syncq.Acquired {
+						return
+					}
+				default:
+					require.True(t, s.Lock(p, policy))
+					c.WaitFor(p, time.Millisecond)
+				}
+				s.Unlock(policy)
+			})
+		}
+		eventually(t, func() bool { return size(&awaited) >= 4 })
+		s.Unlock(policy)
+		wg.Wait()
+		require.Zero(t, size(&awaited))
+	}
+}
+
+func TestWaitsOlderThanRefusalAreFindable(t *testing.T) {
+	var s syncq.Sync
+	require.True(t, s.TryLock(test(1)))
+	w := waits(t, &s, test(2))
+	require.Nil(t, awaitedBy(2))
+	Refuse(true)
+	defer Refuse(false)
+	require.Same(t, &s, awaitedBy(2))
+	require.Equal(t, syncq.Ended, w.over(t))
+	require.Nil(t, awaitedBy(2))
+}
+
+func TestWaitsThatWereNotThereTogetherMakeNoCycle(t *testing.T) {
+	// A look at one lock after the other can see what never was: 2 waits for 1, ends its wait,
+	// and only then 1 waits for 2.
+	var a, b syncq.Sync
+	require.True(t, a.TryLock(test(1)))
+	require.True(t, b.TryLock(test(2)))
+	two := waits(t, &a, test(2))
+	first := lookAll([]*syncq.Sync{&a})
+	require.Equal(t, syncq.Ended, two.over(t))
+	one := waits(t, &b, test(1))
+	first = append(first, lookAll([]*syncq.Sync{&b})...)
+	require.Len(t, cycles(first), 1, "it looks like a cycle")
+	require.False(t, stood(first))
+
+	// Not even if the party waits for the same lock again, perhaps in the same node.
+	require.Equal(t, syncq.Ended, one.over(t))
+	two, one = waits(t, &a, test(2)), waits(t, &b, test(1))
+	require.False(t, stood(first))
+	third := lookAll([]*syncq.Sync{&a, &b})
+	require.Empty(t, common(slices.Clone(third), first))
+	require.True(t, stood(third))
+	require.Len(t, cycles(common(slices.Clone(third), third)), 1)
+	two.over(t)
+	one.over(t)
+}
+
+// stood reports whether the cycle of which path is the first look stood at one moment.
+func stood(path []Wait) bool {
+	stood, _ := stands(path)
+	return stood
+}
+
+// 7 reads a, and waits for b; 8 holds b, and asks to read a. Writers 5 and 6 wait in between.
+// 6, the nearest to 8, gives up when it has been seen.
+func TestACycleIsSeenThoughItsWriterGivesUp(t *testing.T) {
+	var a, b syncq.Sync
+	require.True(t, a.Read(read(7), syncq.FIFO))
+	require.True(t, b.TryLock(test(8)))
+	five, six, seven := waits(t, &a, read(5)), waits(t, &a, read(6)), waits(t, &b, test(7))
+	eight := waitsShared(t, &a, read(8))
+	Refuse(true)
+	defer Refuse(false)
+	watched := []*syncq.Sync{&a, &b}
+	first, second := lookAll(watched), lookAll(watched)
+	begun := waitsOf([]int64{8})[0]
+	path := cycleThrough(begun)
+	require.Len(t, path, 3)
+	require.EqualValues(t, 6, path[1].Who)
+
+	require.Equal(t, syncq.Ended, six.over(t))
+	ok, ended := stands(path)
+	require.False(t, ok)
+	require.True(t, ended)
+	require.True(t, closesCycle(begun))
+	require.EqualValues(t, 5, cycleThrough(begun)[1].Who)
+	found := cycles(common(second, first, lookAll(watched)))
+	require.Len(t, found, 1)
+	require.Len(t, found[0], 3)
+	require.EqualValues(t, 5, found[0][0].Who)
+	require.True(t, found[0][2].Behind)
+	for _, w := range []wait{five, seven, eight} {
+		w.over(t)
+	}
+}
+
+func TestAWaitThatHasBecomeAHoldClosesNoCycle(t *testing.T) {
+	var a, b syncq.Sync
+	require.True(t, a.TryLock(test(1)))
+	require.True(t, b.TryLock(test(2)))
+	one, two := waits(t, &b, test(1)), waits(t, &a, test(2))
+	Refuse(true)
+	defer Refuse(false)
+	begun := waitsOf([]int64{2})[0]
+	require.NotEmpty(t, cycleThrough(begun))
+	require.True(t, a.Unlock(syncq.FIFO)) // as if 1 had another goroutine
+	require.Equal(t, syncq.Acquired, <-two.out)
+	require.False(t, closesCycle(begun))
+	one.over(t)
+}
+
+func TestOnlyEdgesThatAreStillThereCloseACycle(t *testing.T) {
+	var a, b syncq.Sync
+	require.True(t, a.TryLock(test(1)))
+	require.True(t, b.TryLock(test(2)))
+	one, two := waits(t, &b, test(1)), waits(t, &a, test(2))
+	path := lookAll([]*syncq.Sync{&a, &b})
+	require.True(t, closed(path))
+	require.True(t, stood(path))
+	held := a.Word.Load()
+	queued := held & (syncq.Taken - 1)
+	a.Word.Store(3*syncq.Taken | queued) // as if 1 had another goroutine
+	require.Len(t, again(path), 2)
+	require.False(t, closed(again(path)))
+	require.False(t, stood(path))
+	a.Word.Store(held)
+	one.over(t)
+	two.over(t)
+}
+
+func TestWaitsBeginOneAtATimeWhileRefusalIsOn(t *testing.T) {
+	Refuse(true)
+	defer Refuse(false)
+	var s syncq.Sync
+	require.True(t, s.TryLock(test(1)))
+	begin.Lock() // another goroutine looks for cycles
+	done := make(chan bool)
+	go func() { done <- s.Lock(test(2), syncq.FIFO) }()
+	eventually(t, func() bool { return asks("waits.watcher.Join") })
+	require.Zero(t, s.Len())
+	begin.Unlock()
+	eventually(t, func() bool { return s.Len() == 1 })
+	s.Unlock(syncq.FIFO)
+	require.True(t, <-done)
+}
+
+// asks reports whether a goroutine that calls function is blocked at a mutex.
+func asks(function string) bool {
+	buf := make([]byte, 1<<20)
+	for _, g := range bytes.Split(buf[:runtime.Stack(buf, true)], []byte("\n\n")) {
+		header, frames, _ := bytes.Cut(g, []byte("\n"))
+		if bytes.Contains(header, []byte("[sync.Mutex.Lock")) && bytes.Contains(frames, []byte(function+"(")) {
+			return true
+		}
+	}
+	return false
+}
+
+// Each wait is kept out by all the readers, which are queued up at another lock.
+func TestASearchForACycleInACrowdIsFast(t *testing.T) {
+	Refuse(true)
+	defer Refuse(false)
+	var a, b syncq.Sync
+	const n = 300
+	for o := int64(1); o <= n; o++ {
+		require.True(t, a.Read(read(o), syncq.FIFO))
+		require.True(t, b.Read(read(o+n), syncq.FIFO))
+	}
+	began := time.Now()
+	var all []wait
+	for o := int64(1); o <= n; o++ {
+		all = append(all, waits(t, &b, read(o)))
+	}
+	for o := int64(2*n + 1); o <= 3*n; o++ {
+		all = append(all, waits(t, &a, read(o)))
+		require.Less(t, time.Since(began), hang)
+	}
+	t.Log(time.Since(began))
+	for _, w := range all {
+		require.Equal(t, syncq.Ended, w.over(t))
+	}
+}
+
+func TestAnIdleBiasedLockIsAcquiredWhileRefusalIsOn(t *testing.T) {
+	Refuse(true)
+	defer Refuse(false)
+	for _, policy := range []syncq.Policy{syncq.NonFair, syncq.FIFO} {
+		var s syncq.Sync
+		require.True(t, s.Read(read(2), policy))
+		require.True(t, s.Unread(2, policy))
+		require.True(t, s.Biased())
+		require.True(t, s.Lock(read(1), policy))
+		require.True(t, s.LeaveWrite(1, policy))
+	}
+}
+
+func TestARefusedWriterIsInNoReadersWay(t *testing.T) {
+	Refuse(true)
+	defer Refuse(false)
+	for _, policy := range []syncq.Policy{syncq.NonFair, syncq.FIFO} {
+		var s, other syncq.Sync
+		require.True(t, other.TryLock(test(1)))
+		require.True(t, s.Read(read(2), policy))
+		blocked := make(chan bool)
+		go func() { blocked <- other.Lock(test(2), policy) }()
+		eventually(t, func() bool { return other.Len() == 1 })
+
+		require.False(t, s.Lock(read(1), policy), "it would wait for 2, which waits for it")
+		require.Zero(t, s.Len())
+		require.True(t, s.Read(read(3), policy))
+		require.True(t, s.Biased(), "a new reader brings the bias back")
+		require.Equal(t, 2, s.ReadCount())
+
+		require.True(t, other.Unlock(policy))
+		require.True(t, <-blocked)
+		require.True(t, other.Unlock(policy))
+		require.True(t, s.Unread(2, policy))
+		require.True(t, s.Unread(3, policy))
+		require.True(t, s.TryLockUnread(test(1), policy))
+		require.True(t, s.LeaveWrite(1, policy))
+	}
+}
+
+func TestComponentsOfALongChainNeedNoDeepStack(t *testing.T) {
+	const n = 1_000_000
+	from := make([][]edge, n)
+	for i := range from {
+		from[i] = []edge{{(i + 1) % n, false}}
+	}
+	c := components(from)
+	require.Equal(t, c[0], c[n-1])
+	from[n-1] = nil
+	c = components(from)
+	require.NotEqual(t, c[0], c[n-1])
+}
