@@ -404,7 +404,7 @@ func TestASearchForACycleInACrowdIsFast(t *testing.T) {
 	Refuse(true)
 	defer Refuse(false)
 	var a, b syncq.Sync
-	const n = 300
+	const n = 200
 	for o := int64(1); o <= n; o++ {
 		require.True(t, a.Read(read(o), syncq.FIFO))
 		require.True(t, b.Read(read(o+n), syncq.FIFO))
