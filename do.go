@@ -12,24 +12,24 @@ var (
 	errNilLock = errors.New("locks: Do: nil lock")
 )
 
-// Do runs fn while it holds l. It is the recommended way to use a lock where the call site does
-// not know whether the lock is local or distributed.
+// Do runs fn while it holds l. Use it at call sites that do not know whether the lock is local
+// or distributed.
 //
-// If the acquisition fails, its error is returned as it is, and fn does not run. Otherwise l is
-// released exactly once, in the goroutine that called Do, also if ctx has ended meanwhile, and
-// also if fn panics or calls [runtime.Goexit], which then go on. The result is fn's error. If the
-// release fails too, the result is [errors.Join] of both. While fn panics, an error of the
-// release is dropped.
+// If the acquisition fails, Do returns its error unchanged, and fn does not run. Otherwise Do
+// releases l exactly once, in the calling goroutine. It does so even if ctx has ended, or if fn
+// panics or calls [runtime.Goexit]; the panic or the exit then continues. The result is fn's
+// error. If the release fails too, the result is [errors.Join] of both. If fn panics, an error
+// of the release is dropped.
 //
-// If l is [Leased], the ctx of fn is a child of ctx. It ends when fn returns, and it is cancelled
-// with the cause [ErrLost] when the hold is lost. The result of Do matches ErrLost if the hold
-// was lost before the release. A loss does not stop fn: fn has to look at its ctx. [HoldFrom]
+// If l is [Leased], the ctx of fn is a child of ctx. It ends when fn returns. If the hold is
+// lost, it is cancelled with the cause [ErrLost]. The result of Do matches ErrLost if the hold
+// was lost before the release. A loss does not stop fn: fn has to check its ctx. [HoldFrom]
 // returns the hold.
 //
 // If l is not Leased, fn gets ctx itself, and Do allocates nothing.
 //
-// A nil ctx is an error that matches [ErrNilContext]. A nil l and a nil fn are errors too. All of
-// these are found before the acquisition.
+// A nil ctx is an error that matches [ErrNilContext]. A nil l and a nil fn are errors too. Do
+// returns these errors before it acquires l.
 func Do(ctx context.Context, l Locker, fn func(ctx context.Context) error) (err error) {
 	if err := checkArguments("locks: Do", ctx, l == nil, fn); err != nil {
 		return err
@@ -40,8 +40,8 @@ func Do(ctx context.Context, l Locker, fn func(ctx context.Context) error) (err 
 	return doHeld(ctx, l, fn)
 }
 
-// TryDo is [Do] if l can be acquired without waiting for a holder, as by TryLockContext, and
-// reports whether fn ran. It returns false and no error if another party holds l.
+// TryDo is [Do] if l can be acquired without waiting for a holder, as by TryLockContext. It
+// reports whether fn ran. It returns false and no error if another owner holds l.
 func TryDo(ctx context.Context, l TryLocker, fn func(ctx context.Context) error) (ran bool, err error) {
 	if err := checkArguments("locks: TryDo", ctx, l == nil, fn); err != nil {
 		return false, err
@@ -64,7 +64,7 @@ func checkArguments(op string, ctx context.Context, noLock bool, fn func(context
 	return nil
 }
 
-// doHeld runs fn under the caller's hold of l, and ends that.
+// doHeld runs fn under the caller's hold of l, and releases the hold.
 func doHeld(ctx context.Context, l Locker, fn func(ctx context.Context) error) (err error) {
 	defer func() {
 		if released := l.UnlockContext(ctx); released != nil {
@@ -77,7 +77,7 @@ func doHeld(ctx context.Context, l Locker, fn func(ctx context.Context) error) (
 	return fn(ctx)
 }
 
-// doLeased runs fn under the caller's hold of l, and cancels the ctx of fn when that is lost.
+// doLeased runs fn under the caller's hold of l. It cancels the ctx of fn when the hold is lost.
 func doLeased(ctx context.Context, l Leased, fn func(ctx context.Context) error) (err error) {
 	hold, err := l.Hold(ctx)
 	if err != nil {
@@ -97,8 +97,8 @@ func doLeased(ctx context.Context, l Leased, fn func(ctx context.Context) error)
 		close(stop)
 		<-stopped
 		cancel(nil)
-		// Asked before the release, after which a hold has no state. Err sees a lease that ran
-		// out just now, Lost a store that took it away.
+		// This comes before the release, because a released hold has no state. Err sees that the
+		// lease expired just now. Lost sees that the store took the lock away.
 		loss := hold.Err()
 		if loss == nil && isClosed(lost) {
 			loss = ErrLost
@@ -112,9 +112,9 @@ func doLeased(ctx context.Context, l Leased, fn func(ctx context.Context) error)
 
 type holdKey struct{}
 
-// HoldFrom returns the hold under which [Do] or [TryDo] runs the function that was given ctx, and
-// so its fencing token. It returns false outside of these, and if the lock is not [Leased]. In
-// nested calls it is the innermost hold of a Leased lock.
+// HoldFrom returns the hold under which [Do] or [TryDo] runs the function with this ctx. The
+// hold has the fencing token. HoldFrom returns false outside of such a function, and if the lock
+// is not [Leased]. In nested calls it returns the innermost hold of a Leased lock.
 func HoldFrom(ctx context.Context) (Hold, bool) {
 	if ctx == nil {
 		return nil, false

@@ -7,24 +7,24 @@ import (
 )
 
 // The errors of this module. Test for them with [errors.Is]: the Context family returns them
-// wrapped with what was attempted. The plain family, which has no error result, panics with these
-// very values on misuse. Either way the lock is as it was before the call, and works on.
+// wrapped with what was attempted. The plain family has no error result, and panics with these
+// very values on misuse. Either way the lock is unchanged and remains usable.
 var (
-	// ErrNotHeld reports an operation that needs a hold, by a party that has none: an unlock by a
-	// non-owner or of a free lock, a wait or a signal without the lock. Java's
+	// ErrNotHeld reports an operation that needs a hold, called without one: an unlock by a
+	// non-owner or of a free lock, or a wait or a signal without the lock. Java's
 	// IllegalMonitorStateException.
 	ErrNotHeld = errors.New("locks: not held by the caller")
 
-	// ErrLost reports that the lease of a lock ran out, or was taken away, while the lock was
-	// held.
+	// ErrLost reports that the lease of a lock expired, or that the store took the lock away,
+	// while the lock was held.
 	ErrLost = errors.New("locks: lease lost")
 
-	// ErrUpgrade reports that a holder of a read lock asked for the write lock, which would wait
+	// ErrUpgrade reports that a holder of a read lock asked for the write lock. It would wait
 	// for its own read hold for ever.
 	ErrUpgrade = errors.New("locks: read lock cannot be upgraded to the write lock")
 
 	// ErrDeadlock reports an acquisition that was refused because its wait would have closed a
-	// cycle.
+	// cycle of waits.
 	ErrDeadlock = errors.New("locks: deadlock")
 
 	// ErrTooManyHolds reports that one more hold would exceed what the lock can count.
@@ -33,8 +33,8 @@ var (
 	// ErrClosed reports that the client or provider behind the lock was closed.
 	ErrClosed = errors.New("locks: closed")
 
-	// ErrForeign reports that something else lives where a lock of this kind was expected: other
-	// data under the lock's name in a store, or a condition that belongs to another lock.
+	// ErrForeign reports that the object under a name is not a lock of this kind: a store has
+	// other data under the lock's name, or a condition belongs to another lock.
 	ErrForeign = errors.New("locks: foreign object")
 
 	// ErrNilContext reports a nil [context.Context].

@@ -2,12 +2,13 @@ package locks
 
 import "context"
 
-// Guarded is a value and the lock that guards it. The value can be reached only while the lock is
-// held.
+// Guarded is a value and the lock that guards it. A program can reach the value only while it
+// holds the lock.
 //
-// The zero Guarded has no lock, and its methods return an error; [NewGuarded] makes a usable one.
-// A Guarded is safe for concurrent use. If its lock is reentrant, so is With: a nested call gets
-// the same pointer. A distributed lock orders the processes, but the value is this process's own.
+// The zero Guarded has no lock, and its methods return an error. [NewGuarded] makes a usable
+// one. A Guarded is safe for concurrent use. If its lock is reentrant, so is With: a nested call
+// gets the same pointer. A distributed lock excludes other processes, but each process has its
+// own value.
 type Guarded[T any] struct {
 	lock  TryLocker
 	value T
@@ -19,13 +20,13 @@ func NewGuarded[T any](l TryLocker, value T) *Guarded[T] {
 }
 
 // With runs fn with a pointer to the value while it holds the lock, as [Do] does. fn must not
-// keep the pointer. Changes that fn made stay, also if it returns an error or panics. The errors
-// are those of Do.
+// keep the pointer. The changes of fn stay even if fn returns an error or panics. The errors are
+// those of Do.
 func (g *Guarded[T]) With(ctx context.Context, fn func(value *T) error) error {
 	return Do(ctx, g.lock, g.pass(fn))
 }
 
-// TryWith is With if the lock can be acquired without waiting, and reports whether fn ran. The
+// TryWith is With if the lock can be acquired without waiting. It reports whether fn ran. The
 // errors are those of [TryDo].
 func (g *Guarded[T]) TryWith(ctx context.Context, fn func(value *T) error) (ran bool, err error) {
 	return TryDo(ctx, g.lock, g.pass(fn))

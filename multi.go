@@ -13,49 +13,49 @@ import (
 	"github.com/jucgo/locks/internal/ctxerr"
 )
 
-// keyed is what a lock implements that has a name by which every process can order it. See
-// [Multi].
+// keyed is implemented by locks with a name that orders them in every process. See [Multi].
 type keyed interface {
-	// LockKey names the lock, its store included. Two values of one type are the same lock if and
-	// only if their keys are equal. "" stands for no key.
+	// LockKey names the lock, including its store. Two values of one type are the same lock if
+	// and only if their keys are equal. "" means that there is no key.
 	LockKey() string
 }
 
-// Multi returns a lock that holds all of ls or none of them. Java has no such type, Redisson
-// calls it RedissonMultiLock.
+// Multi returns a lock that holds all of ls or none of them. Java has no such type. Redisson's
+// twin is RedissonMultiLock.
 //
-// LockContext waits for one after the other in an order that is the same for every Multi, so that
-// two of them over the same locks cannot deadlock, however they list them:
+// LockContext acquires the locks one after the other. The order is the same for every Multi.
+// Therefore two Multis over the same locks cannot deadlock, however they list them:
 //
-//   - locks with a method LockKey() string that does not return "" come first, by key. The key
-//     must name the lock among all of its type, its store included, and be the same in every
-//     process that uses it. Distributed locks have it.
-//   - other pointers, channels and maps follow, by address.
-//   - if one is neither, such as a struct value, there is no order. Then LockContext waits for
-//     one lock while it holds none of the others, tries these, and on a failure releases all,
-//     pauses for a random time of 5 ms at most, and waits for the one that was missing.
+//   - Locks with a method LockKey() string that does not return "" come first, by key. The key
+//     must name the lock among all locks of its type, including its store, and must be the same
+//     in every process. Distributed locks have this method.
+//   - Other pointers, channels and maps follow, by address.
+//   - If a lock is neither, such as a struct value, there is no order. Then LockContext waits
+//     for one lock without any other hold, and tries the others. If a try fails, it releases all
+//     locks, pauses for a random time of at most 5 ms, and waits for the lock that was missing.
 //
-// A lock that wraps another one, and says so by a method Unwrap() TryLocker, has the place of
-// that one and is the same lock, whatever is done around it: those of package record have it. To
-// wrap a Multi hides its members; wrap these.
+// A wrapper with a method Unwrap() TryLocker has the place of the lock inside, and counts as the
+// same lock. The wrappers of package record have this method. A wrapper around a Multi hides its
+// members: wrap the members instead.
 //
-// A hold that the caller has of one of ls already is outside of that order, and can deadlock. A
-// lock that is listed twice, by key or address and type, is taken once. The members of a Multi in
-// ls are taken as if they were listed themselves. An empty Multi is a lock that everybody gets.
-// Multi panics if one of ls is nil.
+// A hold that the caller already has of one of ls is outside of this order, and can deadlock. A
+// lock that is listed twice, by key or by address and type, is acquired once. A Multi in ls
+// counts as its members. Every owner acquires an empty Multi at once. Multi panics if one of ls
+// is nil.
 //
-// If a member fails, those taken before are released in reverse order, whether ctx has ended or
-// not, and the error names the member and matches the member's error. TryLockContext does not
-// wait for any member. UnlockContext releases in reverse order. It tries every member, joins
-// their errors, and ends the hold even if there are some.
+// If a member fails, the members acquired before are released in reverse order, even if ctx has
+// ended. The error names the member and matches the member's error. TryLockContext waits for no
+// member. UnlockContext releases in reverse order. It tries every member, joins their errors,
+// and ends the hold even if there are errors.
 //
-// A hold belongs to the [Owner] who took it, even if the members know no owners, and to the Multi
-// by which it was taken: UnlockContext by anybody else, or by another Multi, is [ErrNotHeld] and
-// releases nothing. A Multi can be entered again if all its members can.
+// A hold belongs to its [Owner], even if the members know no owners, and to the Multi that
+// acquired it. UnlockContext by another owner, or of another Multi, is [ErrNotHeld] and releases
+// nothing. A Multi is reentrant if all its members are.
 //
-// If a member is [Leased], so is the Multi. Its hold is lost when the first of the members' holds
-// is. Err is the first error found; Token is 0, because every resource needs the token of the
-// member that guards it; Deadline is the earliest; Extend extends every one and joins the errors.
+// If a member is [Leased], so is the Multi. Its hold is lost when the first hold of a member is
+// lost. Err returns the first error found. Token returns 0, because every resource needs the
+// token of the member that guards it. Deadline returns the earliest deadline. Extend extends
+// every hold and joins the errors.
 func Multi(ls ...TryLocker) TryLocker {
 	m := &multi{ordered: true}
 	for i, l := range ls {
@@ -68,7 +68,7 @@ func Multi(ls ...TryLocker) TryLocker {
 			m.add(newMember(i, l))
 		}
 	}
-	// Stable, so that members without an order keep that of the arguments.
+	// A stable sort keeps the arguments' order of members without an order.
 	slices.SortStableFunc(m.members, compareMembers)
 	for _, each := range m.members {
 		if each.rank == unordered {
@@ -122,8 +122,7 @@ func newMember(i int, l TryLocker) member {
 	return each
 }
 
-// innermost returns the lock that l wraps, or that which this one wraps, and so on, and l if it
-// wraps none.
+// innermost unwraps l until it finds a lock that wraps no other.
 func innermost(l TryLocker) TryLocker {
 	for {
 		w, ok := l.(interface{ Unwrap() TryLocker })
@@ -138,8 +137,8 @@ func innermost(l TryLocker) TryLocker {
 	}
 }
 
-// compareMembers orders by rank, then key or address. The views of one lock may share both, and
-// differ in type.
+// compareMembers orders by rank, then by key or address. The views of one lock may have the same
+// key or address, and differ in type.
 func compareMembers(a, b member) int {
 	return cmp.Or(
 		cmp.Compare(a.rank, b.rank),
@@ -194,7 +193,7 @@ func (m *multi) LockContext(ctx context.Context) error {
 		err = m.lockByTrying(ctx)
 	}
 	if err == nil {
-		m.entered(CurrentOwner(ctx))
+		m.addHold(CurrentOwner(ctx))
 	}
 	return err
 }
@@ -202,7 +201,7 @@ func (m *multi) LockContext(ctx context.Context) error {
 // lockInOrder waits for a member while it holds those before it.
 func (m *multi) lockInOrder(ctx context.Context) (err error) {
 	taken := 0
-	// Deferred, for a member that panics must not leave the others behind.
+	// Deferred, because a member that panics must not leave the others locked.
 	defer func() {
 		if taken < len(m.members) {
 			err = errors.Join(err, m.rollBack(ctx, m.members[:taken]))
@@ -217,8 +216,8 @@ func (m *multi) lockInOrder(ctx context.Context) (err error) {
 	return nil
 }
 
-// The pauses of lockByTrying. Two that took from one another what the other one needs must not do
-// so in step for ever; the wait proper is inside the missing member.
+// The pauses of lockByTrying are random, so that two callers that hold each other's missing
+// member do not collide for ever. The actual wait is the one for the missing member.
 const (
 	firstPause   = 20 * time.Microsecond
 	longestPause = 5 * time.Millisecond
@@ -243,8 +242,8 @@ func (m *multi) lockByTrying(ctx context.Context) error {
 	}
 }
 
-// lockFrom waits for the first member, tries all others, and returns the one that was not to be
-// had, or -1 if all are held.
+// lockFrom waits for the member with the index first, and tries all others. It returns the index
+// of the member that was not free, or -1 if all are held.
 func (m *multi) lockFrom(ctx context.Context, first int) (missing int, err error) {
 	var taken []member
 	defer func() {
@@ -288,18 +287,18 @@ func (m *multi) TryLockContext(ctx context.Context) (ok bool, err error) {
 		}
 		taken++
 	}
-	m.entered(CurrentOwner(ctx))
+	m.addHold(CurrentOwner(ctx))
 	return true, nil
 }
 
-// rollBack releases what an acquisition that failed has taken. ctx may be the reason why it
-// failed, so only its values go on.
+// rollBack releases the members that a failed acquisition has acquired. It ignores the end of
+// ctx, which may be the reason of the failure.
 func (m *multi) rollBack(ctx context.Context, taken []member) error {
 	return release(context.WithoutCancel(ctx), taken)
 }
 
-// release gives back all of taken, the last one first. Each one is deferred by the one before, so
-// that one that calls Goexit does not leave the others locked.
+// release releases all of taken, the last one first. Each release is deferred by the one before.
+// Therefore a member that calls Goexit does not leave the others locked.
 func release(ctx context.Context, taken []member) (err error) {
 	last := len(taken) - 1
 	if last < 0 {
@@ -313,7 +312,8 @@ func release(ctx context.Context, taken []member) (err error) {
 	return taken[last].unlock(ctx)
 }
 
-// unlock releases the member. A panic becomes an error: the Context family has no panics.
+// unlock releases the member. A panic becomes an error, because the Context family does not
+// panic.
 func (each member) unlock(ctx context.Context) (err error) {
 	defer func() {
 		switch p := recover().(type) {
@@ -342,8 +342,8 @@ func (m *multi) count(o Owner) *multiCount {
 	return m.others[o]
 }
 
-// entered counts a hold of o.
-func (m *multi) entered(o Owner) {
+// addHold counts one more hold of o.
+func (m *multi) addHold(o Owner) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c := m.count(o)
@@ -362,9 +362,9 @@ func (m *multi) entered(o Owner) {
 	c.holds++
 }
 
-// left counts a hold of o less. It returns the Hold that ends with it, if there is one, and false
-// if o has no hold.
-func (m *multi) left(o Owner) (ended *multiHold, ok bool) {
+// dropHold counts one hold of o less. It returns the Hold that ends with it, if there is one, and
+// false if o has no hold.
+func (m *multi) dropHold(o Owner) (ended *multiHold, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c := m.count(o)
@@ -385,7 +385,7 @@ func (m *multi) left(o Owner) (ended *multiHold, ok bool) {
 
 func (m *multi) UnlockContext(ctx context.Context) error {
 	o := CurrentOwner(ctx)
-	ended, ok := m.left(o)
+	ended, ok := m.dropHold(o)
 	if !ok {
 		return ctxerr.Wrap("locks: Multi: UnlockContext by "+o.String(), ErrNotHeld)
 	}

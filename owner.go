@@ -8,12 +8,12 @@ import (
 	"github.com/jucgo/locks/internal/goid"
 )
 
-// Owner identifies a party that can hold a lock: a goroutine, or an explicit owner made by
-// [NewOwner]. The zero Owner is nobody.
+// Owner identifies what can hold a lock: a goroutine, or an explicit owner made by [NewOwner].
+// The zero Owner is no owner.
 //
-// Two limits of goroutines as owners: an [iter.Pull] sequence runs in a goroutine of its own, so
-// a lock taken inside it is not the caller's; and successive C threads that call into Go may be
-// given the same goroutine. Explicit owners are the way out of both.
+// Goroutines as owners have two limits. An [iter.Pull] sequence runs in a goroutine of its own,
+// so its locks are not the caller's. C threads that call into Go one after the other may get the
+// same goroutine. Use explicit owners in both cases.
 type Owner int64
 
 // String returns "goroutine 7" as in a stack trace, "owner 3" for an explicit owner, and "nobody"
@@ -30,24 +30,27 @@ func (o Owner) String() string {
 
 var owners atomic.Int64
 
-// NewOwner returns an Owner that equals no goroutine's and no other explicit owner of this
-// process. Work that moves between goroutines carries it in its context, with [WithOwner].
+// NewOwner returns an Owner that differs from all goroutines and from all other explicit owners
+// of this process. Work that moves between goroutines carries its owner in its context: see
+// [WithOwner].
 func NewOwner() Owner { return Owner(owners.Add(-1)) }
 
 type ownerKey struct{}
 
-// WithOwner returns a copy of ctx under which the Context family of every lock acts for o instead
-// of the calling goroutine. Goroutines that use it share the holds of o: each re-enters the locks
-// of the others and may release them. They need another way to keep their own accesses apart.
+// WithOwner returns a copy of ctx under which the Context family of every lock acts for o
+// instead of the calling goroutine. Goroutines that use it share the holds of o: each can
+// re-enter the locks of the others, and can release them. The lock does not keep these
+// goroutines from each other.
 //
-// Use [NewOwner] for an owner that several goroutines share. The owner of a goroutine is for one
-// other goroutine that acts for it alone: after it has exited with the lock, or while it waits,
-// as it does for an [iter.Pull] sequence. Its holds are counted without any synchronisation,
-// which makes the re-entry of a goroutine cheap. Two goroutines that use it at the same time
-// spoil the count, and with it the lock.
+// Use [NewOwner] for an owner that several goroutines share. Use the owner of a goroutine only
+// for one other goroutine that acts for it alone. This is right while the first one waits, as
+// for an [iter.Pull] sequence, or after it has exited with the lock. The holds of a goroutine
+// are counted without synchronization, which makes its re-entry cheap. Two goroutines that use
+// its owner at the same time corrupt the count, and with it the lock.
 //
-// The zero Owner undoes an outer WithOwner. WithOwner panics if ctx is nil, and if neither
-// [NewOwner] nor [CurrentOwner] can have returned o: a lock has room for 58 bits with the sign.
+// The zero Owner undoes an outer WithOwner. WithOwner panics if ctx is nil. It also panics if
+// neither [NewOwner] nor [CurrentOwner] can have returned o: a lock stores 58 bits of it, with
+// the sign.
 func WithOwner(ctx context.Context, o Owner) context.Context {
 	if o<<6>>6 != o {
 		panic("locks: WithOwner: " + strconv.FormatInt(int64(o), 10) + " is no owner")

@@ -1,20 +1,19 @@
-// Package cas has variables that are changed by compare-and-swap: java.util.concurrent.atomic's
-// stamped and markable references, a stamped number that never allocates, an optimistic lock, and
-// a stack.
+// Package cas has variables that are changed by compare-and-swap: the stamped and markable
+// references of java.util.concurrent.atomic, a stamped number that never allocates, an
+// optimistic lock, and a stack.
 //
 // # ABA
 //
-// A compare-and-swap asks whether a variable has the value that was read from it, not whether it
-// still has. If it went from A to B and back to A in between, the swap succeeds, and whatever was
-// concluded from the first A may be wrong by then. A number that goes up with every change, the
-// stamp or version, tells 1A from 3A.
+// A compare-and-swap checks whether a variable has the value that was read from it. It does not
+// check whether the variable had this value all the time. If the variable changed from A to B
+// and back to A, the swap succeeds, although conclusions from the first A may be wrong. A number
+// that grows with every change, the stamp or version, tells the two apart.
 //
-// Where A is a pointer that the loop itself holds, and every change allocates, Go has no ABA: the
-// collector does not hand out memory again that somebody still points to, so a pointer that was
-// seen before is the same object. That is all that [Stack] relies on. ABA is back as soon as the
-// program recycles memory itself: nodes in a [sync.Pool], slots in an array that are named by
-// index. The example of this package breaks a list of free slots that way, and repairs it with
-// [Packed].
+// If A is a pointer that the loop itself holds, and every change allocates, Go has no ABA. The
+// collector does not reuse memory while a pointer to it exists, so an equal pointer is the same
+// object. [Stack] relies on this. ABA returns as soon as the program reuses memory itself: nodes
+// in a [sync.Pool], or slots of an array that are named by index. The example of this package
+// shows a list of free slots that breaks this way, and its repair with [Packed].
 //
 // # Which one
 //
@@ -22,17 +21,17 @@
 //     wraps.
 //   - [Stamped]: a pointer and a stamp of 64 bits. One allocation a change.
 //   - [Marked]: a pointer and a bit, such as "this node is being removed".
-//   - [Versioned]: any value at all, read and replaced as a whole, with a retry loop made ready.
+//   - [Versioned]: any value, read and replaced as a whole, with a ready retry loop.
 //   - [Stack]: last in, first out.
 //
-// Several variables become one by making them the fields of a struct: a Versioned of that struct
-// changes all of them at once, or none.
+// To change several variables at once, make them the fields of a struct, and use a Versioned of
+// that struct.
 //
 // # Memory order
 //
-// All operations are those of [sync/atomic]: sequentially consistent, and an operation that
-// changes a variable synchronizes before each one that observes the change. An operation that
-// fails has observed the value that it failed for.
+// All operations are sequentially consistent, like those of [sync/atomic]. An operation that
+// changes a variable synchronizes before each operation that observes the change. A failed
+// operation has observed the value that made it fail.
 //
-// All methods are lock-free: when one has to try again, another one has got somewhere.
+// All methods are lock-free: a method tries again only if another one has succeeded.
 package cas

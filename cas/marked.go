@@ -1,16 +1,16 @@
 package cas
 
-// Marked is a reference to a T and a mark, read and changed as one. It is the twin of Java's
-// AtomicMarkableReference: references are compared by identity, that is as pointers, never by
-// what they point to. Its classic use is the link to the next node of a lock-free list: marking
-// it makes sure that nobody inserts behind a node that is being removed.
+// Marked is a reference to a T and a mark, read and changed as one: Java's
+// AtomicMarkableReference. References are compared as pointers, never by what they point to. Its
+// classic use is the link to the next node of a lock-free list: the mark keeps other goroutines
+// from inserting a node behind one that is being removed.
 //
 // The zero Marked has the nil reference and no mark. It must not be copied after first use. A
 // load costs two dependent reads. A change costs one compare-and-swap and one allocation of 16
-// bytes for the new pair; an operation that fails, or has nothing to change, allocates nothing
-// unless it lost a race.
+// bytes for the new pair. An operation that fails, or has nothing to change, allocates only if
+// it lost a race.
 //
-// A mark that is set and cleared again leaves no trace: unlike a stamp it is no protection from
+// A mark that is set and cleared again leaves no trace. Unlike a stamp it does not protect from
 // ABA.
 type Marked[T any] struct {
 	r reference[T, bool]
@@ -23,19 +23,18 @@ func NewMarked[T any](ref *T, mark bool) *Marked[T] {
 	return m
 }
 
-// Load returns the reference and whether it was marked at that moment. Java's get.
+// Load returns the reference and its mark, read at one moment. Java's get.
 func (m *Marked[T]) Load() (ref *T, mark bool) { return m.r.load() }
 
-// Store sets both, whatever they were. Java's set.
+// Store sets both unconditionally. Java's set.
 func (m *Marked[T]) Store(ref *T, mark bool) { m.r.store(ref, mark) }
 
-// CompareAndSwap changes both, or either of them, if both are as expected, and reports whether
-// they were. It does not fail for any other reason. Java's compareAndSet, with the arguments in
-// the same order.
+// CompareAndSwap sets both if both are as expected, and reports whether they were. It does not
+// fail for any other reason. Java's compareAndSet, with the arguments in the same order.
 func (m *Marked[T]) CompareAndSwap(oldRef, newRef *T, oldMark, newMark bool) bool {
 	return m.r.compareAndSwap(oldRef, newRef, oldMark, newMark)
 }
 
-// AttemptMark sets the mark, whatever it was, if the reference is ref, and reports whether it
-// was. Unlike Java's attemptMark it does not fail for any other reason.
+// AttemptMark sets the mark if the reference is ref, and reports whether it was. Unlike Java's
+// attemptMark it does not fail for any other reason.
 func (m *Marked[T]) AttemptMark(ref *T, mark bool) bool { return m.r.attempt(ref, mark) }

@@ -2,11 +2,10 @@ package cas
 
 import "sync/atomic"
 
-// reference is a pointer and a tag that change as one: an atomic pointer to a pair that is never
-// changed.
+// reference is a pointer and a tag that change as one: an atomic pointer to an immutable pair.
 //
-// nil stands for the pair of zero values. A pair that was taken out of p is never put back. If p
-// has the same pair as before, there was no change in between.
+// nil stands for the pair of zero values. A pair that was removed from p is never put back.
+// Therefore p has the same pair as before only if there was no change in between.
 type reference[T any, Tag comparable] struct {
 	p atomic.Pointer[pair[T, Tag]]
 }
@@ -28,14 +27,13 @@ func (r *reference[T, Tag]) compareAndSwap(oldRef, newRef *T, oldTag, newTag Tag
 		return false
 	}
 	if oldRef == newRef && oldTag == newTag {
-		return true // and as it was read just now, nothing is left to do
+		return true // the pair was there a moment ago, and nothing has to change
 	}
 	return r.swapFrom(p, oldRef, newRef, oldTag, newTag)
 }
 
-// swapFrom is compareAndSwap after p was read. If the pair was replaced by another one with the
-// same contents meanwhile, it goes on: to the caller nothing has changed then, and failing would
-// be wrong.
+// swapFrom is compareAndSwap after p was read. If another pair with the same contents has
+// replaced p, it tries again: for the caller nothing has changed, so failing would be wrong.
 func (r *reference[T, Tag]) swapFrom(p *pair[T, Tag], oldRef, newRef *T, oldTag, newTag Tag) bool {
 	changed := &pair[T, Tag]{newRef, newTag}
 	for !r.p.CompareAndSwap(p, changed) {
@@ -46,7 +44,7 @@ func (r *reference[T, Tag]) swapFrom(p *pair[T, Tag], oldRef, newRef *T, oldTag,
 	return true
 }
 
-// attempt swaps the tag, whatever it was, if ref is the reference.
+// attempt sets the tag if ref is the reference.
 func (r *reference[T, Tag]) attempt(ref *T, tag Tag) bool {
 	var changed *pair[T, Tag]
 	for {

@@ -6,13 +6,13 @@ import (
 	"github.com/jucgo/locks/spin"
 )
 
-// Stack is a last-in, first-out collection that never blocks: R. K. Treiber's, "Systems
-// Programming: Coping with Parallelism", IBM RJ 5118, 1986. Java has no such type in its library;
-// Goetz's "Java Concurrency in Practice" has one as ConcurrentStack.
+// Stack is a last-in, first-out collection that never blocks. The algorithm is from R. K.
+// Treiber, "Systems Programming: Coping with Parallelism", IBM RJ 5118, 1986. Java's library has
+// no such type; Goetz's "Java Concurrency in Practice" has one as ConcurrentStack.
 //
 // The zero Stack is empty. It must not be copied after first use. Push costs one allocation and
-// one compare-and-swap, Pop one compare-and-swap; the loser of a race backs off, as
-// [spin.Backoff] has it.
+// one compare-and-swap, Pop one compare-and-swap. The loser of a race pauses like
+// [spin.Backoff].
 //
 // In the terms of the Go memory model, the Push of a value synchronizes before the Pop that
 // returns it.
@@ -20,20 +20,20 @@ import (
 // # Why it needs no stamp
 //
 // Pop reads the top node and its successor, and swaps one for the other if the top is still the
-// same. Were that node popped and pushed again in between, its successor could be another one by
-// then: ABA. It takes a node that is used twice. Here each Push makes a new one, which the
-// collector cannot place where an old one is as long as a Pop holds a pointer to that; and a
-// node's successor never changes. So the same top means the same stack. A Stack that kept its
-// nodes for reuse, in a sync.Pool for example, would need a stamp.
+// same. If that node were popped and pushed again in between, its successor could be another
+// node: ABA. This takes a node that is used twice. Here each Push makes a new node. The
+// collector cannot reuse the memory of a node while a Pop holds a pointer to it, and a node's
+// successor never changes. Therefore the same top means the same stack. A Stack that reused its
+// nodes, from a sync.Pool for example, would need a stamp.
 type Stack[T any] struct {
 	top atomic.Pointer[node[T]]
 }
 
-// node is never changed once it is published, and never pushed again.
+// node does not change once it is published, and is never pushed again.
 type node[T any] struct {
 	value T
 	next  *node[T]
-	depth int // this one and all below it
+	depth int // the number of nodes from here to the bottom
 }
 
 func (n *node[T]) size() int {
@@ -57,7 +57,7 @@ func (s *Stack[T]) Push(value T) {
 	}
 }
 
-// Pop takes the value on top, and reports false if there is none.
+// Pop removes and returns the top value. It returns false if the stack is empty.
 func (s *Stack[T]) Pop() (value T, ok bool) {
 	var backoff spin.Backoff
 	for {
@@ -72,7 +72,7 @@ func (s *Stack[T]) Pop() (value T, ok bool) {
 	}
 }
 
-// Peek returns the value on top without taking it, and reports false if there is none.
+// Peek returns the top value and leaves it there. It returns false if the stack is empty.
 func (s *Stack[T]) Peek() (value T, ok bool) {
 	if top := s.top.Load(); top != nil {
 		return top.value, true
@@ -80,6 +80,6 @@ func (s *Stack[T]) Peek() (value T, ok bool) {
 	return value, false
 }
 
-// Len returns how many values there are. It is exact, and out of date at once if others push and
-// pop. It costs one read.
+// Len returns the number of values. It was exact at one moment during the call. It costs one
+// read.
 func (s *Stack[T]) Len() int { return s.top.Load().size() }

@@ -12,15 +12,15 @@ import (
 // ErrNilFunc reports a nil function where [Versioned.Update] needs one.
 var ErrNilFunc = errors.New("cas: nil function")
 
-// Versioned is an optimistic lock around a value: nobody waits to read it or to compute its
-// successor, and a change is committed only if the version that it was computed from is still the
-// current one. It does in memory what a version column does in a database. Java has no such type;
+// Versioned is an optimistic lock around a value. No goroutine waits to read the value or to
+// compute the next one. A change is committed only if the version that it was computed from is
+// still current. A version column does the same in a database. Java has no such type;
 // AtomicReference.updateAndGet is the closest.
 //
-// The zero Versioned has the zero T and version 0; each change adds 1 to the version, which with
-// 64 bits never wraps. It must not be copied after first use. What a T refers to, such as the
-// elements of a slice, is not copied: a function that computes a new value must leave the old one
-// as it is.
+// The zero Versioned has the zero T and version 0. Each change adds 1 to the version, which has
+// 64 bits and never wraps. A Versioned must not be copied after first use. What a T refers to,
+// such as the elements of a slice, is not copied. A function that computes a new value must not
+// change the old one.
 //
 // Take a Versioned if writers must not wait for each other, or if readers need the version. Take
 // rwlock.Snapshot if writers may wait, so that each change is computed once.
@@ -32,7 +32,7 @@ type Versioned[T any] struct {
 	p atomic.Pointer[version[T]]
 }
 
-// version is never changed once it is published, and never published again once it was replaced.
+// version does not change once it is published. A replaced version is never published again.
 type version[T any] struct {
 	value  T
 	number uint64
@@ -62,9 +62,9 @@ func (p *version[T]) next() uint64 {
 	return p.number + 1
 }
 
-// CompareAndSwap sets the value, and adds 1 to the version, if that is as expected, and reports
-// whether it was. It does not fail for any other reason. Values are not compared, and need not be
-// comparable.
+// CompareAndSwap sets the value and adds 1 to the version if the version is as expected, and
+// reports whether it was. It does not fail for any other reason. It does not compare values,
+// which need not be comparable.
 func (v *Versioned[T]) CompareAndSwap(expected uint64, value T) bool {
 	p := v.p.Load()
 	if p.next() != expected+1 {
@@ -85,16 +85,15 @@ func (v *Versioned[T]) Store(value T) (number uint64) {
 	}
 }
 
-// Update replaces the value by what fn makes of it, and returns the new value. It reads value and
-// version, calls fn, and commits the result if the version is still the same; otherwise it backs
-// off, as [spin.Backoff] has it, and starts over with the current value. fn may thus be called
-// any number of times, also at the same time by several goroutines, and must do nothing but
-// compute.
+// Update replaces the value by the result of fn, and returns the new value. It reads value and
+// version, calls fn, and commits the result if the version is still the same. Otherwise it
+// pauses like [spin.Backoff], and starts again with the current value. fn may be called any
+// number of times, and by several goroutines at the same time. It must not have side effects.
 //
-// ctx is checked before each call of fn, and it ending cuts off the retries: the error matches
-// ctx.Err() and its cause. An error of fn is returned as it is. In these cases, and if fn panics,
-// nothing is committed, and the value returned is the zero T. A nil ctx is [locks.ErrNilContext],
-// a nil fn [ErrNilFunc].
+// Update checks ctx before each call of fn. If ctx has ended, the error matches ctx.Err() and
+// its cause. An error of fn is returned unchanged. In these cases, and if fn panics, nothing is
+// committed, and the returned value is the zero T. A nil ctx is [locks.ErrNilContext], a nil fn
+// [ErrNilFunc].
 //
 // [locks.ErrNilContext]: https://pkg.go.dev/github.com/jucgo/locks#ErrNilContext
 func (v *Versioned[T]) Update(ctx context.Context, fn func(T) (T, error)) (T, error) {

@@ -7,7 +7,7 @@ type TB interface {
 	Errorf(format string, args ...any)
 }
 
-// Check makes a test fail that ends with a cycle or an orphan, with the report of each. Call it at
+// Check fails a test that ends with a cycle or an orphan, with the report of each. Call it at
 // the start of the test:
 //
 //	func TestTransfers(t *testing.T) {
@@ -15,13 +15,12 @@ type TB interface {
 //		...
 //	}
 //
-// It looks when the test and the clean-ups registered after Check have ended. Its failure message
-// has what [Find] and [Orphans] return. It also has the places where the locks were taken, if
-// [Record] was on.
+// Check looks when the test and the clean-ups registered after Check have ended. The failure
+// message has what [Find] and [Orphans] return, including the places where the locks were
+// acquired if [Record] was on.
 //
-// Check sees the waits of the whole process. Of tests that run in parallel, each one that ends
-// while there is a cycle fails. A test that hangs in a cycle itself never ends: use [Refuse]
-// there.
+// Check sees the waits of the whole process. If tests run in parallel, each test that ends while
+// there is a cycle fails. A test that is part of a cycle itself never ends: use [Refuse] there.
 func Check(t TB) {
 	t.Helper()
 	t.Cleanup(func() {

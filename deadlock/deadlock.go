@@ -12,44 +12,46 @@ import (
 	"github.com/jucgo/locks/internal/waits"
 )
 
-// Refuse switches the refusal of acquisitions that would close a cycle, and reports whether it was
-// on. It may be called at any time.
+// Refuse switches on or off the refusal of acquisitions that would close a cycle. It returns
+// whether the refusal was on. It may be called at any time.
 //
 // While it is on, the acquisition that would close a cycle fails at once. LockContext returns an
 // error that matches [locks.ErrDeadlock], Lock panics with such an error, and TryLockFor returns
-// false. An acquisition with a time limit, or with a context that can end, is refused as well: it
-// could only come to its end. The same is true if another wait of the cycle has a limit. TryLock
-// and TryLockContext never wait, and are never refused.
+// false. An acquisition with a time limit, or with a context that can end, is refused as well,
+// since it could only end by that. The same is true if another wait of the cycle has a limit.
+// TryLock and TryLockContext never wait, and are never refused.
 //
-// The refused party keeps all its holds, and is in no queue. It should release its holds and start
-// again.
+// The refused owner keeps all its holds, and is in no queue. It should release its holds and
+// start again.
 //
-// No acquisition is refused without a cycle. Refuse leaves three kinds of cycle alone, which [Find]
-// shows:
+// No acquisition is refused without a cycle. Refuse does not act on three kinds of cycle, which
+// [Find] returns:
 //
-//   - An explicit owner might open it: it holds one of the locks, and may act in another goroutine.
-//   - A condition's waiter closes it, coming back to its lock: a wait returns with the lock.
-//   - It is older than the switching on, or one of its acquisitions is.
+//   - An explicit owner holds one of the locks, and might release it in another goroutine.
+//   - A condition's waiter closes the cycle when it comes back to its lock: a wait always
+//     returns with the lock.
+//   - The cycle, or one of its acquisitions, began before Refuse was switched on.
 //
-// While it is on, waiters queue up one at a time. Each looks at what it would wait for, which takes
-// longer with longer queues on the way. Acquisitions without a wait pay nothing.
+// While it is on, waiters enqueue one at a time. Each one looks at what it would wait for, which
+// takes longer with longer queues. Acquisitions without a wait cost the same.
 func Refuse(on bool) (was bool) { return waits.Refuse(on) }
 
-// Record switches the recording of where locks are taken, and reports whether it was on. It may
-// be called at any time. What was taken before is not known; switching off forgets everything.
+// Record switches on or off the recording of where locks are acquired. It returns whether the
+// recording was on. It may be called at any time. Earlier acquisitions are unknown, and
+// switching off forgets all records.
 //
 // While it is on, every acquisition except a re-entry takes a stack trace, about a microsecond.
 // While it is off, it costs nothing.
 func Record(on bool) (was bool) { return waits.SetRecording(on) }
 
-// Lock says which lock it is about, and does not keep it in memory.
+// Lock describes a lock. It does not keep the lock alive.
 type Lock struct {
 	Type    string  // such as "reentrant.Mutex"
 	Key     any     // its key in a set of package keyed or named, else nil
-	Address uintptr // tells it from others while it exists
+	Address uintptr // identifies the lock while it exists
 }
 
-// String returns the type with the key or, without one, the address.
+// String returns the type with the key or, if there is no key, with the address.
 func (l Lock) String() string {
 	switch key := l.Key.(type) {
 	case nil:
@@ -77,8 +79,8 @@ type Wait struct {
 	Shared    bool        // Party asked to share the lock, as a reader
 	Limited   bool        // a context or a time limit can end the wait
 
-	// For is the party that has to let go first, the next one of the cycle. It holds the lock or,
-	// if Behind, is ahead in the lock's queue, as a writer that readers must not overtake.
+	// For is the owner that Party waits for, the next one of the cycle. It holds the lock or, if
+	// Behind, is ahead in the lock's queue, as a writer that readers must not overtake.
 	For    locks.Owner
 	Behind bool
 
@@ -86,12 +88,12 @@ type Wait struct {
 	Taken string // where For took the lock; "" if that was not recorded, or if Behind
 }
 
-// Cycle is a cycle of waits. For of each wait is the Party of the next, and For of the last is
-// that of the first. A Cycle starts with the least Party, and is never empty. It is a snapshot,
-// which does not change when the waits end.
+// Cycle is a cycle of waits. For of each wait is the Party of the next one, and For of the last
+// wait is the Party of the first. A Cycle starts with the least Party, and is never empty. It is
+// a snapshot: it does not change when the waits end.
 type Cycle []Wait
 
-// Certain reports whether nothing inside the cycle can open it. No wait of the cycle has a limit,
+// Certain reports whether nothing inside the cycle can end it. No wait of the cycle has a limit,
 // and no explicit owner, which may act in another goroutine, holds one of its locks.
 func (c Cycle) Certain() bool {
 	for _, w := range c {
@@ -146,14 +148,14 @@ func indent(stack string) string {
 	return "    " + strings.ReplaceAll(strings.TrimSuffix(stack, "\n"), "\n", "\n    ") + "\n"
 }
 
-// Find returns the cycles among the waiters, or nil. Each of them stood at one moment during the
-// call. A wait with a limit may have ended since. Find returns each cycle that stands from the
-// start of the call to its end. Where shared holds make many cycles of the same waits, it returns
-// at least one for each wait and each holder that is part of any. It knows less exactly what an
-// explicit owner holds while several goroutines act for that owner.
+// Find returns the cycles among the waiters, or nil. Each cycle existed at one moment during the
+// call. A wait with a limit may have ended since. Find returns each cycle that exists from the
+// start of the call to its end. If shared holds make many cycles of the same waits, it returns
+// at least one for each wait and for each holder that is part of any. What an explicit owner
+// holds is less exact while several goroutines act for that owner.
 //
-// If there is a cycle, Find stops the world to take the stacks of all goroutines. If not, it costs
-// a look at each lock that was ever waited for and is still in memory.
+// If there is a cycle, Find stops the world to take the stacks of all goroutines. If not, it
+// looks once at each lock that goroutines have ever waited for and that is still in memory.
 func Find() []Cycle {
 	found := waits.Cycles()
 	if len(found) == 0 {
@@ -211,15 +213,16 @@ func (o Orphan) String() string {
 	return b.String()
 }
 
-// Orphans returns the locks that have waiters and whose holder, a goroutine, has exited, or nil. No
-// goroutine is left to release them: these waits end by their limits or never. An explicit owner is
-// no goroutine, and never exits.
+// Orphans returns the locks that have waiters and whose holder, a goroutine, has exited, or nil.
+// No goroutine is left to release them: these waits end by their limits or never. An explicit
+// owner is no goroutine, and never exits.
 //
 // If any goroutine waits for a lock, Orphans stops the world to list all goroutines.
 func Orphans() []Orphan {
-	// A goroutine that holds at the first look existed then. If it is not in the list, which
-	// is made afterwards, it has exited, as identities are not used again. If it holds
-	// at the second look, which is made after that, it held when it exited.
+	// A goroutine that is a holder at the first look existed then. If the list of goroutines,
+	// which is made afterwards, does not have it, it has exited, because identities are not
+	// reused. If it is a holder at the second look, which is made after that, it held the lock
+	// when it exited.
 	first := waits.Waiting()
 	if len(first) == 0 {
 		return nil
@@ -279,8 +282,8 @@ func goroutines() map[int64]string {
 	return stacks
 }
 
-// internals are the packages whose frames on top of a stack say how a lock works, and not where it
-// was taken.
+// internals are the packages of the locks. Their frames on top of a stack do not show where a
+// lock was acquired.
 var internals = []string{
 	"github.com/jucgo/locks/internal/",
 	"github.com/jucgo/locks/reentrant.",
@@ -289,7 +292,7 @@ var internals = []string{
 	"github.com/jucgo/locks/rwlock.",
 }
 
-// format returns a recorded stack in the form of a stack trace, from the caller of the lock on.
+// format returns a recorded stack as a stack trace that begins with the caller of the lock.
 func format(stack []uintptr) string {
 	if len(stack) == 0 {
 		return ""

@@ -1,30 +1,30 @@
-// Package deadlock finds cycles of waits among the locks of this module that have owners:
-// [github.com/jucgo/locks/reentrant.Mutex], [github.com/jucgo/locks/rwlock.RWMutex] with its read
-// holds, the locks of packages keyed and named, and the local gates of leased locks.
+// Package deadlock finds cycles of waits among the locks of this module that have owners. These
+// are [github.com/jucgo/locks/reentrant.Mutex], [github.com/jucgo/locks/rwlock.RWMutex] with its
+// read holds, the locks of packages keyed and named, and the local queues of leased locks.
 //
 //   - [Find] returns the cycles among the waiters, on demand. Java's
 //     ThreadMXBean.findDeadlockedThreads.
-//   - [Orphans] returns the locks whose owner has exited while others wait.
+//   - [Orphans] returns the locks whose owner has exited while goroutines wait.
 //   - [Check] fails a test that ends with a cycle or an orphan.
 //   - [Refuse] makes the acquisition that would close a cycle fail instead of hang.
-//   - [Record] makes the reports say where locks were taken.
+//   - [Record] adds to the reports where locks were acquired.
 //
-// It reads the wait queues of the locks. It keeps nothing about locks without waiters, and what it
-// keeps holds no lock and no waiter in memory. An uncontended lock and unlock cost the same as
-// without it. A wait costs no more while refusal and recording are off.
+// The package reads the wait queues of the locks. It stores nothing about locks without waiters,
+// and keeps no lock and no waiter alive. An uncontended lock and unlock cost the same as without
+// it. A wait costs no more while refusal and recording are off.
 //
 // # What a cycle is
 //
-// A waiter waits for the holders of the lock in whose queue it is. A reader that only a queued
-// writer keeps out waits for that writer. The cycles of these waits are deadlocks, not orders of
-// locks that might become one. A goroutine in a condition's queue waits for nobody. Once it is
-// signalled, or its time is up, it waits for the lock like any other.
+// A waiter waits for the holders of its lock. A reader that only a queued writer keeps out waits
+// for that writer. The cycles of these waits are actual deadlocks, not lock orders that might
+// lead to one. A goroutine in a condition's queue waits for no owner. Once it is signalled, or
+// its limit has ended, it waits for the lock like any other waiter.
 //
-// Two things can open a cycle from inside, and the report says so. A wait with a context or a
-// time limit may end by that. An explicit owner that holds a lock and waits for another may have
-// one more goroutine that is about to release. [Cycle.Certain] reports that neither is so.
+// Two things can end a cycle from inside, and the report names them. A wait with a context or a
+// time limit may end. An explicit owner that waits in one goroutine may release a lock in
+// another one. [Cycle.Certain] reports that neither is possible.
 //
-// A goroutine that acts for two owners, itself and an explicit one, is two parties. Locks without
-// owners take no part: those of packages fair and spin and of the standard library. Neither does a
-// cycle that leads through a channel.
+// A goroutine that acts for two owners, itself and an explicit one, counts as two parties. Locks
+// without owners take no part: those of packages fair and spin and of the standard library.
+// Cycles that lead through a channel are not found.
 package deadlock

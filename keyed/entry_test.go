@@ -47,13 +47,13 @@ func TestAnEntryServesNoOtherKeyDuringARelease(t *testing.T) {
 	a, b := ms.Of(0), ms.Of(oneShard(&ms, 0))
 	a.Lock()
 	s := a.shard()
-	late, _ := s.enter(0, fair.NonFair, false) // a release that is under way
+	late, _ := s.addUser(0, fair.NonFair, false) // a release that is under way
 	a.Unlock()
 	b.Lock()
 	require.NotSame(t, late, of(b))
 	b.Unlock()
 	require.Equal(t, 1, ms.Len())
-	s.leave(0, late, 1)
+	s.dropUsers(0, late, 1)
 	require.Zero(t, ms.Len())
 }
 

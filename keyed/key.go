@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// appendKey appends a text to b that is equal for two keys if and only if they are ==. It reads
-// no memory that a key points to, and calls none of its methods.
+// appendKey appends a text to b. The texts of two keys are equal if and only if the keys are ==.
+// It reads no memory that a key points to, and calls no method of a key.
 func appendKey(b []byte, v reflect.Value) []byte {
 	switch v.Kind() {
 	case reflect.Bool:
@@ -46,8 +46,8 @@ func appendKey(b []byte, v reflect.Value) []byte {
 	panic("keyed: key of type " + v.Type().String() + " cannot be compared")
 }
 
-// appendTyped is appendKey for a value in an interface. A type is told by its address: two
-// packages may have types of one name.
+// appendTyped is appendKey for a value in an interface. The address of the type identifies it:
+// two packages may have types of one name.
 func appendTyped(b []byte, v reflect.Value) []byte {
 	b = strconv.AppendUint(b, uint64(reflect.ValueOf(v.Type()).Pointer()), 16)
 	return appendKey(append(b, ':'), v)
@@ -60,7 +60,8 @@ func appendFloat(b []byte, f float64) []byte {
 	return strconv.AppendFloat(b, f, 'g', -1, 64)
 }
 
-// shown is key for people. The memory that a pointer leads to may be changing, and is not read.
+// shown returns key for messages. It does not read the memory that a pointer leads to, which may
+// be changing.
 func shown(key any) string {
 	switch v := reflect.ValueOf(key); v.Kind() {
 	case reflect.Pointer:

@@ -16,10 +16,10 @@ import (
 	"github.com/jucgo/locks/reentrant"
 )
 
-// Mutex is the lock for one key of a set, made by [Mutexes.Of]. It is a [reentrant.Mutex] in
-// everything it does, errors and panics included. Its plain methods act for the calling
-// goroutine, its Context family for the owner that the context carries. It is a small value to be
-// copied freely. The zero Mutex is of no set, and cannot be used.
+// Mutex is the lock for one key of a set, made by [Mutexes.Of]. It behaves like a
+// [reentrant.Mutex], including errors and panics. Its plain methods act for the calling
+// goroutine, its Context family for the owner that the context carries. A Mutex is a small value
+// that may be copied. The zero Mutex belongs to no set, and cannot be used.
 type Mutex[K comparable] struct {
 	set *Mutexes[K]
 	key K
@@ -29,13 +29,13 @@ var _ locks.TryLocker = Mutex[string]{}
 
 func (l Mutex[K]) shard() *shard[K] { return l.set.shard(l.key) }
 
-// attempt has try ask for the lock of the entry e, of which the caller is a user, and ends that
-// use if try does not get a hold, also if it panics.
+// attempt calls try for the lock of the entry e. The caller is a user of e, and stays one only
+// if try gets a hold; it does not if try panics.
 func (s *shard[K]) attempt(key K, e *entry, try func(m *reentrant.Mutex) bool) {
 	held := false
 	defer func() {
 		if !held {
-			s.leave(key, e, 1)
+			s.dropUsers(key, e, 1)
 		}
 	}()
 	held = try(e.lock)
@@ -46,7 +46,7 @@ func current() locks.Owner { return locks.Owner(goid.Get()) }
 // Lock is [reentrant.Mutex.Lock].
 func (l Mutex[K]) Lock() {
 	s := l.shard()
-	if e, held := s.enter(l.key, l.set.policy, true); !held {
+	if e, held := s.addUser(l.key, l.set.policy, true); !held {
 		s.attempt(l.key, e, func(m *reentrant.Mutex) bool {
 			if !m.IsHeld() {
 				s.describe(l.key, e)
@@ -60,7 +60,7 @@ func (l Mutex[K]) Lock() {
 // TryLock is [reentrant.Mutex.TryLock].
 func (l Mutex[K]) TryLock() bool {
 	s := l.shard()
-	e, held := s.enter(l.key, l.set.policy, true)
+	e, held := s.addUser(l.key, l.set.policy, true)
 	if !held {
 		s.attempt(l.key, e, func(m *reentrant.Mutex) bool {
 			held = m.TryLock()
@@ -73,7 +73,7 @@ func (l Mutex[K]) TryLock() bool {
 // TryLockFor is [reentrant.Mutex.TryLockFor].
 func (l Mutex[K]) TryLockFor(d time.Duration) bool {
 	s := l.shard()
-	e, held := s.enter(l.key, l.set.policy, true)
+	e, held := s.addUser(l.key, l.set.policy, true)
 	if !held {
 		s.attempt(l.key, e, func(m *reentrant.Mutex) bool {
 			if !m.IsHeld() {
@@ -93,7 +93,7 @@ func (l Mutex[K]) Unlock() {
 	}
 }
 
-// unlock gives back a hold of the calling goroutine.
+// unlock releases a hold of the calling goroutine.
 func (l Mutex[K]) unlock() bool {
 	s := l.shard()
 	s.mu.Lock()
@@ -103,20 +103,20 @@ func (l Mutex[K]) unlock() bool {
 		return false
 	}
 	if e.users == 1 {
-		e.lock.Unlock() // wakes nobody
-		s.forget(l.key, e, 1)
+		e.lock.Unlock() // there is no waiter
+		s.dropUsersGuarded(l.key, e, 1)
 		s.mu.Unlock()
 		return true
 	}
-	// The hold itself keeps the entry until leave.
+	// The hold keeps the entry until dropUsers.
 	s.mu.Unlock()
 	e.lock.Unlock()
-	s.leave(l.key, e, 1)
+	s.dropUsers(l.key, e, 1)
 	return true
 }
 
-// unlockFor gives back a hold of ctx's owner, which is not the calling goroutine.
-func (l Mutex[K]) unlockFor(ctx context.Context) (err error) {
+// unlockOwner releases a hold of ctx's owner, which is not the calling goroutine.
+func (l Mutex[K]) unlockOwner(ctx context.Context) (err error) {
 	s := l.shard()
 	s.mu.Lock()
 	e := s.entries[l.key]
@@ -127,7 +127,7 @@ func (l Mutex[K]) unlockFor(ctx context.Context) (err error) {
 	e.users++ // another goroutine of this owner may release the last hold meanwhile
 	s.mu.Unlock()
 	released := 1
-	defer func() { s.leave(l.key, e, released) }() // deferred for a ctx that panics
+	defer func() { s.dropUsers(l.key, e, released) }() // deferred for a ctx that panics
 	if err = e.lock.UnlockContext(ctx); err == nil {
 		released = 2
 	}
@@ -142,14 +142,14 @@ func (l Mutex[K]) LockContext(ctx context.Context) error {
 	}
 	o := locks.CurrentOwner(ctx)
 	s := l.shard()
-	e, held := s.enter(l.key, l.set.policy, o == current())
+	e, held := s.addUser(l.key, l.set.policy, o == current())
 	if held {
 		return nil
 	}
 	var err error
 	s.attempt(l.key, e, func(m *reentrant.Mutex) bool {
-		// An explicit owner tries first: describing the lock of a key that no other owner wants
-		// would allocate. A fair lock is never free while others wait.
+		// An explicit owner tries first: to describe the lock of a key that no other owner wants
+		// would allocate. A fair lock is never free while goroutines wait.
 		if !m.IsLocked() {
 			if ok, failed := m.TryLockContext(ctx); ok || failed != nil {
 				err = failed
@@ -172,7 +172,7 @@ func (l Mutex[K]) TryLockContext(ctx context.Context) (ok bool, err error) {
 		return false, l.failed(op, err)
 	}
 	s := l.shard()
-	e, held := s.enter(l.key, l.set.policy, locks.CurrentOwner(ctx) == current())
+	e, held := s.addUser(l.key, l.set.policy, locks.CurrentOwner(ctx) == current())
 	if held {
 		return true, nil
 	}
@@ -186,7 +186,7 @@ func (l Mutex[K]) TryLockContext(ctx context.Context) (ok bool, err error) {
 // UnlockContext is [reentrant.Mutex.UnlockContext].
 func (l Mutex[K]) UnlockContext(ctx context.Context) error {
 	if locks.CurrentOwner(ctx) != current() {
-		return l.failed("UnlockContext", l.unlockFor(ctx))
+		return l.failed("UnlockContext", l.unlockOwner(ctx))
 	}
 	if !l.unlock() {
 		return l.failed("UnlockContext", locks.ErrNotHeld)
@@ -194,7 +194,7 @@ func (l Mutex[K]) UnlockContext(ctx context.Context) error {
 	return nil
 }
 
-// failed says in err which operation on which lock it is about.
+// failed returns err with the operation and the lock.
 func (l Mutex[K]) failed(op string, err error) error {
 	if err == nil {
 		return nil
@@ -202,7 +202,7 @@ func (l Mutex[K]) failed(op string, err error) error {
 	return &failure[K]{op, l.key, ctxerr.Bare(err)}
 }
 
-// failure is formatted only when it is read: most callers only compare.
+// failure is formatted only when it is read, because most callers only compare errors.
 type failure[K comparable] struct {
 	op  string
 	key K
@@ -215,7 +215,7 @@ func (f *failure[K]) Error() string {
 
 func (f *failure[K]) Unwrap() error { return f.err }
 
-// inspect asks the lock while it exists. A lock that does not exist is free.
+// inspect calls ask with the lock if it exists. A lock that does not exist is free.
 func (l Mutex[K]) inspect(ask func(m *reentrant.Mutex)) {
 	s := l.shard()
 	s.mu.Lock()
@@ -225,17 +225,17 @@ func (l Mutex[K]) inspect(ask func(m *reentrant.Mutex)) {
 	}
 }
 
-// NewCond returns a new condition of the lock, which exists for as long as the condition does:
-// until the garbage collector finds the condition unreachable. The set refers to the key until
-// then. A key that leads to the condition, such as a pointer to the struct that has it, therefore
-// stays for as long as the set. Java's wait and notify on an object.
+// NewCond returns a new condition of the lock. The lock exists for as long as the condition
+// does: until the garbage collector finds the condition unreachable. The set refers to the key
+// until then. Therefore a key that leads to the condition, such as a pointer to a struct with
+// the condition, stays as long as the set. Java's wait and notify on an object.
 func (l Mutex[K]) NewCond() *condition.Cond {
 	s, key := l.shard(), l.key
-	e, _ := s.enter(key, l.set.policy, false)
+	e, _ := s.addUser(key, l.set.policy, false)
 	s.describe(key, e) // a signalled waiter may be the first in the lock's queue
 	c := e.lock.NewCond()
 	attach.SetOf(c, l)
-	runtime.AddCleanup(c, func(e *entry) { s.leave(key, e, 1) }, e)
+	runtime.AddCleanup(c, func(e *entry) { s.dropUsers(key, e, 1) }, e)
 	return c
 }
 
@@ -273,7 +273,7 @@ func (l Mutex[K]) Owner() (o locks.Owner) {
 // HasQueued reports whether a goroutine waits for the lock.
 func (l Mutex[K]) HasQueued() bool { return l.QueueLength() > 0 }
 
-// QueueLength returns how many wait for the lock.
+// QueueLength returns the number of goroutines that wait for the lock.
 func (l Mutex[K]) QueueLength() (n int) {
 	l.inspect(func(m *reentrant.Mutex) { n = m.QueueLength() })
 	return n
@@ -285,7 +285,7 @@ func (l Mutex[K]) IsQueued(o locks.Owner) (queued bool) {
 	return queued
 }
 
-// Queued returns the waiters for the lock, longest wait first.
+// Queued returns the owners that wait for the lock, longest wait first.
 func (l Mutex[K]) Queued() (os []locks.Owner) {
 	l.inspect(func(m *reentrant.Mutex) { os = m.Queued() })
 	return os
@@ -295,7 +295,7 @@ func (l Mutex[K]) Queued() (os []locks.Owner) {
 // [reentrant.Mutex.HasWaiters].
 func (l Mutex[K]) HasWaiters(c *condition.Cond) bool { return l.WaitQueueLength(c) > 0 }
 
-// WaitQueueLength returns how many wait for a signal of c. It panics like
+// WaitQueueLength returns the number of goroutines that wait for a signal of c. It panics like
 // [reentrant.Mutex.HasWaiters].
 func (l Mutex[K]) WaitQueueLength(c *condition.Cond) (n int) {
 	foreign := true
@@ -306,7 +306,7 @@ func (l Mutex[K]) WaitQueueLength(c *condition.Cond) (n int) {
 	return n
 }
 
-// Inspect describes the lock, its owner, and who waits. See [locks.Inspector].
+// Inspect describes the lock, its owner, and its waiters. See [locks.Inspector].
 func (l Mutex[K]) Inspect(ctx context.Context) (i locks.Info, err error) {
 	err = ctxerr.Check("Inspect", ctx)
 	if err == nil {
@@ -315,7 +315,7 @@ func (l Mutex[K]) Inspect(ctx context.Context) (i locks.Info, err error) {
 	return i, l.failed("Inspect", err)
 }
 
-// LockKey names the lock among all of its type, which gives [locks.Multi] its order.
+// LockKey names the lock among all locks of its type. [locks.Multi] orders locks by it.
 func (l Mutex[K]) LockKey() string {
 	return string(appendKey(fmt.Appendf(nil, "%p/", l.set), reflect.ValueOf(&l.key).Elem()))
 }

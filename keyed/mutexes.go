@@ -1,4 +1,4 @@
-// Package keyed has a reentrant lock for each key of a set, as Java can lock on any object.
+// Package keyed has a reentrant lock for each key of a set, like Java's lock on any object.
 //
 //	var accounts keyed.Mutexes[int64]
 //
@@ -9,7 +9,7 @@
 //		...
 //	}
 //
-// Take package named for locks by name that may go distributed later.
+// Use package named for locks by name at call sites that also work with distributed locks.
 package keyed
 
 import (
@@ -24,13 +24,13 @@ import (
 )
 
 // Mutexes is a set of reentrant locks, one for each key. A lock exists while a goroutine holds
-// it, waits for it, or has a condition of it. The set keeps no memory for other keys, however
+// it, waits for it, or has a condition of it. The set uses no memory for other keys, however
 // many there have been at once. It is safe for concurrent use.
 //
 // The zero Mutexes is an empty set of locks that admit by [fair.NonFair]; [New] makes others. A
 // Mutexes must not be copied after first use.
 //
-// A lock and an unlock look the key up once each, and allocate nothing if no goroutine waits.
+// A lock and an unlock look up the key once each, and allocate nothing if no goroutine waits.
 type Mutexes[K comparable] struct {
 	policy fair.Policy
 	once   sync.Once // sets seed
@@ -38,17 +38,17 @@ type Mutexes[K comparable] struct {
 	shards [shardCount]shard[K]
 }
 
-// shardCount is how many parts the set has. Lookups in different parts do not wait for each
-// other. A power of 2.
+// shardCount is the number of shards. Lookups in different shards do not wait for each other. It
+// is a power of 2.
 const shardCount = 64
 
-// spareEntries is how many unused entries a shard keeps, so that an uncontended lock allocates
-// nothing.
+// spareEntries is the number of unused entries that a shard keeps, so that an uncontended lock
+// allocates nothing.
 const spareEntries = 4
 
-// A map of Go never shrinks. A shard replaces its map when that has held shrinkAbove keys at once
-// and holds less than a shrinkFactor'th of its maximum, so that copying costs a fraction of the
-// deletions.
+// Go's maps never shrink. A shard replaces its map if the map has had more than shrinkAbove keys
+// and now has less than a shrinkFactor'th of its maximum. Therefore copying costs a fraction of
+// the deletions.
 const (
 	shrinkAbove  = 64
 	shrinkFactor = 8
@@ -57,13 +57,14 @@ const (
 // shard is a part of the set.
 //
 // Two goroutines never have different locks for one key. An entry is made and deleted only with
-// mu held, and deleted only when users is 0. Each goroutine that has a pointer to the entry is
-// counted in users: from before its attempt to its failure or its last release, and from before a
-// release to the end of that. So a deleted entry can serve another key.
+// mu held, and deleted only when users is 0. users counts each goroutine that has a pointer to
+// the entry. A goroutine counts from before its attempt until it fails or makes its last
+// release. A release counts from before it begins until it ends. Therefore a deleted entry can
+// serve another key.
 type shard[K comparable] struct {
 	mu      sync.Mutex
 	entries map[K]*entry
-	most    int // the most entries that this map has held
+	most    int // the greatest number of entries that this map has had
 	spare   []*entry
 	_       [16]byte // keeps the shards' mutexes on cache lines of their own
 }
@@ -77,9 +78,10 @@ type entry struct {
 // New returns an empty set of locks that admit by p.
 func New[K comparable](p fair.Policy) *Mutexes[K] { return &Mutexes[K]{policy: p} }
 
-// Of returns the lock for key. All locks of one key in one set are the same lock. Keys are equal
-// as in a map[K]. Of panics if key is not equal to itself, as a NaN, because its lock could not
-// be found again. It panics if K is an interface type and the value in it cannot be compared.
+// Of returns the lock for key. Two locks of one key in one set are the same lock. Keys are equal
+// as in a map[K]. Of panics if key is not equal to itself, as a NaN is not, because its lock
+// could not be found again. It panics if K is an interface type and the value in it cannot be
+// compared.
 func (ms *Mutexes[K]) Of(key K) Mutex[K] {
 	if key != key {
 		panic("keyed: key is not equal to itself")
@@ -104,10 +106,9 @@ func (ms *Mutexes[K]) shard(key K) *shard[K] {
 	return &ms.shards[maphash.Comparable(ms.seed, key)%shardCount]
 }
 
-// enter counts one more user of key's entry, and makes the entry if there is none. If lock is
-// true and there is no other user, the lock is free, and the calling goroutine holds it when
-// enter returns.
-func (s *shard[K]) enter(key K, p fair.Policy, lock bool) (e *entry, held bool) {
+// addUser counts one more user of key's entry, and makes the entry if there is none. If lock is
+// true and there is no other user, the lock is free, and the calling goroutine acquires it.
+func (s *shard[K]) addUser(key K, p fair.Policy, lock bool) (e *entry, held bool) {
 	s.mu.Lock()
 	e = s.entries[key]
 	if e == nil {
@@ -138,15 +139,15 @@ func (s *shard[K]) add(key K, p fair.Policy) (e *entry) {
 	return e
 }
 
-// leave counts n users of key's entry e less, and deletes the entry after its last.
-func (s *shard[K]) leave(key K, e *entry, n int) {
+// dropUsers counts n users of key's entry e less, and deletes the entry after its last user.
+func (s *shard[K]) dropUsers(key K, e *entry, n int) {
 	s.mu.Lock()
-	s.forget(key, e, n)
+	s.dropUsersGuarded(key, e, n)
 	s.mu.Unlock()
 }
 
-// forget is leave with mu held.
-func (s *shard[K]) forget(key K, e *entry, n int) {
+// dropUsersGuarded is dropUsers with mu held.
+func (s *shard[K]) dropUsersGuarded(key K, e *entry, n int) {
 	if e.users -= n; e.users > 0 {
 		return
 	}
@@ -154,13 +155,14 @@ func (s *shard[K]) forget(key K, e *entry, n int) {
 	if s.most > shrinkAbove && len(s.entries)*shrinkFactor < s.most {
 		s.shrink()
 	}
-	// A described lock is known by its old key, which a report may be about to read.
+	// Deadlock detection knows a described lock by its old key, which a report may be about to
+	// read.
 	if len(s.spare) < spareEntries && !e.described.Load() {
 		s.spare = append(s.spare, e)
 	}
 }
 
-// shrink puts the entries in a map that has room for no more than them.
+// shrink moves the entries to a map without spare room.
 func (s *shard[K]) shrink() {
 	entries := make(map[K]*entry, len(s.entries))
 	for k, e := range s.entries {
@@ -169,7 +171,7 @@ func (s *shard[K]) shrink() {
 	s.entries, s.most = entries, len(entries)
 }
 
-// describe tells deadlock detection the key of the lock. It is due before each wait.
+// describe tells deadlock detection the key of the lock. It has to happen before each wait.
 func (s *shard[K]) describe(key K, e *entry) {
 	if e.described.Load() || !syncq.Watched() {
 		return

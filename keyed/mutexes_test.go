@@ -2,7 +2,6 @@ package keyed_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -244,32 +243,6 @@ func TestMultiOverNamesTakesAllOrNone(t *testing.T) {
 	require.False(t, ok)
 	require.NoError(t, both.UnlockContext(ctx))
 	require.Zero(t, ls.Len())
-}
-
-func ExampleNew() {
-	accounts := keyed.New[string](fair.FIFO)
-
-	err := locks.Do(context.Background(), accounts.Of("alice"), func(context.Context) error {
-		fmt.Println("in use:", accounts.Len())
-		return errors.New("out of money")
-	})
-	fmt.Println(err)
-	fmt.Println("in use:", accounts.Len())
-	// Output:
-	// in use: 1
-	// out of money
-	// in use: 0
-}
-
-func ExampleMutexes_Of() {
-	type seat struct{ row, number int }
-	var seats keyed.Mutexes[seat]
-
-	l := seats.Of(seat{12, 3})
-	l.Lock()
-	defer l.Unlock()
-	fmt.Println(seats.Of(seat{12, 3}).IsHeld(), seats.Of(seat{12, 4}).IsHeld())
-	// Output: true false
 }
 
 func TestAnUncontendedLockOfAKeyAllocatesNothing(t *testing.T) {

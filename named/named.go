@@ -1,5 +1,6 @@
-// Package named gives locks by name in this process, for call sites that may go distributed: its
-// provider has the method that those of the distributed packages have.
+// Package named has locks by name in this process, for call sites that also work with
+// distributed locks: its Provider and the clients of the distributed packages implement
+// [locks.Provider].
 //
 //	func bill(ctx context.Context, p locks.Provider, customer string) error {
 //		return locks.Do(ctx, p.Locker(customer), func(ctx context.Context) error {
@@ -9,7 +10,7 @@
 //
 //	err := bill(ctx, named.New(), "ada")
 //
-// Take package keyed for keys of other types, and to spare the interface.
+// Use package keyed for keys of other types, and for locks without an interface.
 package named
 
 import (
@@ -18,8 +19,8 @@ import (
 	"github.com/jucgo/locks/keyed"
 )
 
-// Provider gives reentrant locks by name. Lockers of one name are the same lock. Names that are
-// not in use cost no memory. A Provider is made by [New], and is safe for concurrent use.
+// Provider makes reentrant locks by name. Two locks of one name are the same lock. Names that
+// are not in use cost no memory. A Provider is made by [New], and is safe for concurrent use.
 type Provider struct {
 	mutexes *keyed.Mutexes[string]
 }
@@ -31,7 +32,7 @@ type Option func(*options)
 
 type options struct{ policy fair.Policy }
 
-// WithPolicy makes locks that admit by p. The default is [fair.NonFair].
+// WithPolicy sets the policy of the locks. The default is [fair.NonFair].
 func WithPolicy(p fair.Policy) Option { return func(o *options) { o.policy = p } }
 
 // New returns a provider.

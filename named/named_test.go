@@ -1,9 +1,6 @@
 package named_test
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -36,19 +33,4 @@ func TestLockersOfOneNameExcludeEachOtherAndOthersDoNot(t *testing.T) {
 func TestAProviderPassesItsPolicyOn(t *testing.T) {
 	require.False(t, named.New().Locker("a").(keyed.Mutex[string]).IsFair())
 	require.True(t, named.New(named.WithPolicy(fair.FIFO)).Locker("a").(keyed.Mutex[string]).IsFair())
-}
-
-func ExampleNew() {
-	accounts := named.New(named.WithPolicy(fair.FIFO))
-
-	err := locks.Do(context.Background(), accounts.Locker("alice"), func(context.Context) error {
-		fmt.Println("in use:", accounts.Len())
-		return errors.New("out of money")
-	})
-	fmt.Println(err)
-	fmt.Println("in use:", accounts.Len())
-	// Output:
-	// in use: 1
-	// out of money
-	// in use: 0
 }

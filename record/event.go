@@ -7,7 +7,7 @@ import (
 	"github.com/jucgo/locks"
 )
 
-// Kind says what an [Event] is about.
+// Kind is the kind of an [Event].
 type Kind uint8
 
 const (
@@ -16,12 +16,12 @@ const (
 	Waiting Kind = iota + 1
 	// Acquired is one more hold.
 	Acquired
-	// Released is one hold less.
+	// Released is the end of one hold.
 	Released
-	// Cancelled is an acquisition that ended with its context.
+	// Cancelled is an acquisition that failed because its context ended.
 	Cancelled
-	// Failed is any other acquisition that failed: TryLockContext found the lock held, for which
-	// Err is nil, or the lock returned an error.
+	// Failed is any other failed acquisition: the lock returned an error, or TryLockContext
+	// found the lock held, and then Err is nil.
 	Failed
 	// Refused is an unlock that returned an error.
 	Refused
@@ -38,7 +38,7 @@ func (k Kind) String() string {
 	return kinds[k]
 }
 
-// Event is one thing that happened to a lock.
+// Event is one step of a call of a lock.
 type Event struct {
 	Kind  Kind
 	Lock  string      // the name given to Wrap
@@ -52,15 +52,15 @@ type Event struct {
 	// Wait is the duration of the acquisition, for Acquired, Cancelled and Failed.
 	Wait time.Duration
 
-	// Holds is the number of holds of the owner after Acquired or Released. Held is for how long
-	// the owner had the lock, if a release leaves it no hold.
+	// Holds is the number of the owner's holds after Acquired or Released. Held is the time for
+	// which the owner had the lock, if the release was its last.
 	Holds int
 	Held  time.Duration
 
-	// Try tells that the call was TryLockContext.
+	// Try is true if the call was TryLockContext.
 	Try bool
 
-	// Shared tells that the lock is the read side of a lock that WrapReadWrite wrapped.
+	// Shared is true if the lock is the read side of a lock that WrapReadWrite wrapped.
 	Shared bool
 
 	// Err is the error of Cancelled, Failed and Refused.

@@ -12,9 +12,9 @@ const Buckets = 41
 
 const scale buckets.Scale = 0 // a bucket for each power of two
 
-// BucketUpperBound returns the upper bound of bucket i: 1 ns, 2 ns, 4 ns and so on. The bound
-// itself belongs to the next bucket. The last bucket begins at about nine minutes. It has no
-// bound, for which BucketUpperBound returns the largest duration.
+// BucketUpperBound returns the upper bound of bucket i: 1 ns, 2 ns, 4 ns and so on. A duration
+// equal to the bound belongs to the next bucket. The last bucket begins at about nine minutes
+// and has no bound: BucketUpperBound returns the largest duration.
 func BucketUpperBound(i int) time.Duration {
 	if i >= Buckets-1 {
 		return 1<<63 - 1
@@ -22,7 +22,7 @@ func BucketUpperBound(i int) time.Duration {
 	return 1 << i
 }
 
-// Histogram has the number of durations in each bucket, and their sum. It is a plain value.
+// Histogram has the number of durations in each bucket, and the sum of all. It is a plain value.
 type Histogram struct {
 	Counts [Buckets]uint64
 	Sum    time.Duration

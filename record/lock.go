@@ -12,7 +12,7 @@ import (
 	"github.com/jucgo/locks"
 )
 
-// lock is a watched TryLocker.
+// lock is a wrapped TryLocker.
 type lock struct {
 	l                          locks.TryLocker
 	r                          *Recorder
@@ -23,22 +23,21 @@ type lock struct {
 	mu      sync.Mutex
 	holders map[locks.Owner]hold
 
-	// calls is the number of calls under way. early is the number of releases that found nothing on
-	// the notes: the call that acquired the hold is still on its way back, and will settle it.
+	// calls is the number of calls under way. early is the number of releases without a noted
+	// hold. The call that acquired such a hold is still on its way back, and will settle it.
 	// Either holders is empty or early is 0. Therefore both are when the lock is free. early
 	// changes under mu. It means nothing when no call is under way.
 	calls, early atomic.Int64
 }
 
-// hold is what an owner has.
+// hold is what is noted of an owner.
 type hold struct {
 	since time.Duration
 	n     int
 	task  *trace.Task
 }
 
-// maxHolders bounds the memory for holds without an end, such as lost leases that are never
-// unlocked.
+// maxHolders bounds the memory for holds that never end, such as lost leases without an unlock.
 const maxHolders = 4096
 
 // Unwrap returns the lock itself.
@@ -65,7 +64,7 @@ func (w *lock) UnlockContext(ctx context.Context) error {
 	return w.release(ctx, func() error { return w.l.UnlockContext(ctx) })
 }
 
-// wait watches acquire, which may wait for the lock.
+// wait calls and observes acquire, which may wait for the lock.
 func (w *lock) wait(ctx context.Context, acquire func() error) error {
 	w.calls.Add(1)
 	defer w.returned()
@@ -87,14 +86,14 @@ func (w *lock) wait(ctx context.Context, acquire func() error) error {
 	return err
 }
 
-// ended tells how an acquisition ended that began at asked. It returns how long it took.
+// ended reports the end of an acquisition that began at asked. It returns the duration.
 func (w *lock) ended(ctx context.Context, e Event, asked time.Duration, ok bool) time.Duration {
 	w.r.at(&e)
 	e.Wait = e.At - asked
 	switch {
 	case ok:
 		e.Kind = Acquired
-		e.Holds = w.took(ctx, e.Owner, e.At)
+		e.Holds = w.addHold(ctx, e.Owner, e.At)
 		w.c.acquired.Add(1)
 	case e.Err != nil && ctx != nil && ctx.Err() != nil && errors.Is(e.Err, ctx.Err()):
 		e.Kind = Cancelled
@@ -107,20 +106,20 @@ func (w *lock) ended(ctx context.Context, e Event, asked time.Duration, ok bool)
 	return e.Wait
 }
 
-// release watches unlock.
+// release calls and observes unlock.
 func (w *lock) release(ctx context.Context, unlock func() error) error {
 	w.calls.Add(1)
 	defer w.returned()
 	owner := locks.CurrentOwner(ctx)
 	e := Event{Kind: Released, Owner: owner}
 	w.r.at(&e)
-	// An own hold leaves the notes before the lock is given up, because right after that the owner
-	// may acquire the lock again in another goroutine. Any other hold leaves them only when the
-	// release has succeeded: most locks refuse it.
-	h, noted := w.leave(owner)
+	// A noted hold of the caller is removed before the lock is released, because right after the
+	// release the owner may acquire the lock again in another goroutine. Any other hold is
+	// removed only after the release has succeeded: most locks refuse it.
+	h, noted := w.removeHold(owner)
 	if e.Err = unlock(); e.Err != nil {
 		if noted {
-			w.stay(owner, h, e)
+			w.restoreHold(owner, h, e)
 		}
 		e.Kind = Refused
 		w.c.refused.Add(1)
@@ -129,14 +128,14 @@ func (w *lock) release(ctx context.Context, unlock func() error) error {
 	}
 	w.c.released.Add(1)
 	if !noted {
-		h, noted = w.leaveOldest()
+		h, noted = w.removeOldest()
 	}
 	switch {
 	case h.n > 0:
 		e.Holds = h.n
 	case noted:
 		e.Held = e.At - h.since
-		w.over(h, e.Held)
+		w.endHold(h, e.Held)
 	}
 	w.tell(ctx, e)
 	return nil
@@ -147,20 +146,20 @@ func (w *lock) tell(ctx context.Context, e Event) {
 	w.r.tell(ctx, e)
 }
 
-// over counts a hold that has ended.
-func (w *lock) over(h hold, held time.Duration) {
+// endHold counts a hold that has ended.
+func (w *lock) endHold(h hold, held time.Duration) {
 	w.c.holds.add(held)
 	if h.task != nil {
 		h.task.End()
 	}
 }
 
-// took notes one more hold of o, and returns how many it has.
-func (w *lock) took(ctx context.Context, o locks.Owner, at time.Duration) int {
+// addHold notes one more hold of o, and returns the number of its holds.
+func (w *lock) addHold(ctx context.Context, o locks.Owner, at time.Duration) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.settled() {
-		w.over(hold{}, 0)
+		w.endHold(hold{}, 0)
 		return 1
 	}
 	h, ok := w.holders[o]
@@ -171,7 +170,7 @@ func (w *lock) took(ctx context.Context, o locks.Owner, at time.Duration) int {
 		}
 	}
 	h.n++
-	w.put(o, h)
+	w.note(o, h)
 	return h.n
 }
 
@@ -184,8 +183,8 @@ func (w *lock) settled() bool {
 	return true
 }
 
-// returned ends a call. A release that no call can settle was that of a hold acquired past the
-// wrapper.
+// returned ends a call. After the last call no early release can be settled: it was the release
+// of a hold that was acquired without the wrapper.
 func (w *lock) returned() {
 	if w.calls.Add(-1) > 0 || w.early.Load() == 0 {
 		return
@@ -197,14 +196,14 @@ func (w *lock) returned() {
 	}
 }
 
-func (w *lock) put(o locks.Owner, h hold) {
+func (w *lock) note(o locks.Owner, h hold) {
 	if w.holders == nil {
 		w.holders = map[locks.Owner]hold{}
 	}
 	if _, ok := w.holders[o]; !ok {
 		if len(w.holders) >= maxHolders {
 			for any := range w.holders {
-				w.drop(any)
+				w.forget(any)
 				break
 			}
 		}
@@ -213,19 +212,19 @@ func (w *lock) put(o locks.Owner, h hold) {
 	w.holders[o] = h
 }
 
-func (w *lock) drop(o locks.Owner) {
+func (w *lock) forget(o locks.Owner) {
 	delete(w.holders, o)
 	w.c.held.Add(-1)
 }
 
-// leave takes one hold of o off the notes, and returns what o had, less that one.
-func (w *lock) leave(o locks.Owner) (h hold, noted bool) {
+// removeHold removes one noted hold of o, and returns what is left of o's holds.
+func (w *lock) removeHold(o locks.Owner) (h hold, noted bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.takeOff(o)
+	return w.removeGuarded(o)
 }
 
-func (w *lock) takeOff(o locks.Owner) (h hold, noted bool) {
+func (w *lock) removeGuarded(o locks.Owner) (h hold, noted bool) {
 	h, noted = w.holders[o]
 	if !noted {
 		return h, false
@@ -233,14 +232,14 @@ func (w *lock) takeOff(o locks.Owner) (h hold, noted bool) {
 	if h.n--; h.n > 0 {
 		w.holders[o] = h
 	} else {
-		w.drop(o)
+		w.forget(o)
 	}
 	return h, true
 }
 
-// leaveOldest takes the oldest hold off the notes, for a release by another than its owner. If
-// there is none, the hold is not on the notes yet.
-func (w *lock) leaveOldest() (h hold, noted bool) {
+// removeOldest removes the oldest noted hold, for a release by another owner. If there is none,
+// the hold is not noted yet.
+func (w *lock) removeOldest() (h hold, noted bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var oldest locks.Owner
@@ -250,40 +249,39 @@ func (w *lock) leaveOldest() (h hold, noted bool) {
 		}
 	}
 	if noted {
-		return w.takeOff(oldest)
+		return w.removeGuarded(oldest)
 	}
-	// Of the read side of a lock, a release without an acquisition is more likely one after
-	// a downgrade.
+	// On the read side, a release without an acquisition is probably one after a downgrade.
 	if !w.shared {
 		w.early.Add(1)
 	}
 	return h, false
 }
 
-// stay puts a hold back that leave took off, because the lock refused the release. All holds
-// of an owner that lost the lock are gone.
-func (w *lock) stay(o locks.Owner, h hold, e Event) {
+// restoreHold puts back a hold that removeHold removed, because the lock refused the release. An
+// owner that lost the lock has no holds any more.
+func (w *lock) restoreHold(o locks.Owner, h hold, e Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now, ok := w.holders[o]
 	switch {
 	case errors.Is(e.Err, locks.ErrLost):
 		if ok && now.since <= e.At {
-			w.drop(o)
+			w.forget(o)
 		}
 		if h.task != nil {
 			h.task.End()
 		}
 		return
 	case !ok && w.settled():
-		w.over(h, e.At-h.since)
+		w.endHold(h, e.At-h.since)
 		return
 	}
 	h.n = now.n + 1 // others may have changed it meanwhile
-	w.put(o, h)
+	w.note(o, h)
 }
 
-// locker is a watched lock with the plain methods of one that has them.
+// locker is a wrapped lock that also has the plain methods.
 type locker struct {
 	*lock
 	plain sync.Locker
@@ -325,7 +323,7 @@ func attempt(f func()) (panicked any, err error) {
 	return nil, nil
 }
 
-// leasedLock is a watched lock that can be lost.
+// leasedLock is a wrapped lock that can be lost.
 type leasedLock struct {
 	*lock
 	leased locks.Leased

@@ -12,7 +12,7 @@ import (
 	"github.com/jucgo/locks"
 )
 
-// Options say what a [Recorder] does besides counting. With zero Options it only counts.
+// Options are what a [Recorder] does besides counting. With zero Options it only counts.
 type Options struct {
 	// Events is the number of events to keep, or 0. Each further event replaces the oldest, and the
 	// number of replaced events is counted.
@@ -29,7 +29,8 @@ type Options struct {
 	Slow   time.Duration
 }
 
-// Recorder watches the locks that it wrapped. Make one with [New]. It is safe for concurrent use.
+// Recorder observes the locks that it has wrapped. Make one with [New]. It is safe for
+// concurrent use.
 //
 // Its memory is bounded: about 1 kB for each name, and what Options.Events asks for. Use a name for
 // each kind of lock, as for the labels of a metric, not one for each key.
@@ -45,7 +46,7 @@ type Recorder struct {
 	orders atomic.Uint64
 }
 
-// New returns a Recorder that watches nothing yet.
+// New returns a Recorder without locks.
 func New(opts Options) *Recorder {
 	opts.Events = max(opts.Events, 0)
 	return &Recorder{opts: opts, start: time.Now(), byName: map[string]*counters{}}
@@ -54,18 +55,19 @@ func New(opts Options) *Recorder {
 // Start returns when the clock of the events began.
 func (r *Recorder) Start() time.Time { return r.start }
 
-// Wrap returns l, watched under a name. Locks wrapped under one name share its counters. The result
-// implements [locks.Leased] and [sync.Locker] if and only if l does. Its Lock and Unlock call those
-// of l, and panic as they do. Wrap panics if l is nil.
+// Wrap returns a wrapper that observes l under a name. Locks wrapped under one name share its
+// counters. The wrapper implements [locks.Leased] and [sync.Locker] if and only if l does. Its
+// Lock and Unlock call those of l, and panic as they do. Wrap panics if l is nil.
 //
 // The wrapper adds three readings of the clock, a few atomic additions and two short critical
-// sections to a lock and its unlock. That is several times the cost of an uncontended lock, and
-// little beside a wait. It allocates nothing.
+// sections to a lock and its unlock. That is several times the cost of an uncontended lock, but
+// little compared with a wait. It allocates nothing.
 func (r *Recorder) Wrap(name string, l locks.TryLocker) locks.TryLocker {
 	return r.wrap(name, l, false)
 }
 
-// WrapReadWrite returns rw with both sides watched, under "name (read)" and "name (write)".
+// WrapReadWrite returns a wrapper that observes both sides of rw, under "name (read)" and "name
+// (write)".
 func (r *Recorder) WrapReadWrite(name string, rw locks.ReadWriteLocker) locks.ReadWriteLocker {
 	return &pair{
 		read:  r.wrap(name+" (read)", rw.ReadLocker(), true),
@@ -104,27 +106,27 @@ func (r *Recorder) wrap(name string, l locks.TryLocker, shared bool) locks.TryLo
 	return w
 }
 
-// counters are those of one name.
+// counters are the counters of one name.
 type counters struct {
 	acquired, released, cancelled, failed, refused atomic.Uint64
 	waiting, held                                  atomic.Int64
 	waits, holds                                   live
 }
 
-// Stats are the counters of one name. Each counter is exact when no call is under way, whatever
-// unlocks were refused, and as long as at most 4,096 owners hold one lock. The counters of locks in
-// use are not read at one moment.
+// Stats are the counters of one name. Each counter is exact when no call is under way, even
+// after refused unlocks, as long as at most 4,096 owners hold one lock. While calls are under
+// way, the counters are not read at one moment.
 type Stats struct {
 	Lock string
 
 	// The number of events of each kind, with re-entries and nested unlocks.
 	Acquired, Released, Cancelled, Failed, Refused uint64
 
-	// The number of calls that wait and the number of owners that hold the lock at the moment.
+	// The number of waiting calls, and the number of owners that hold the lock.
 	Waiting, Held int64
 
-	// Waits has the durations of LockContext and Lock, whatever their result. Holds has the times
-	// from an owner's first acquisition to its last release.
+	// Waits has the durations of LockContext and Lock, with and without success. Holds has the
+	// times from an owner's first acquisition to its last release.
 	Waits, Holds Histogram
 }
 
@@ -163,8 +165,8 @@ func (r *Recorder) Events() (kept []Event, dropped uint64) {
 	return kept, dropped
 }
 
-// at dates e: before a call that releases, after a call that acquires. The clock alone may not
-// tell the end of one hold from the beginning of the next one.
+// at sets the time of e: before a call that releases, after a call that acquires. The clock
+// alone may not order the end of one hold before the beginning of the next one.
 func (r *Recorder) at(e *Event) {
 	e.At = r.now()
 	if r.opts.Events > 0 {

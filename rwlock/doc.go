@@ -1,19 +1,19 @@
-// Package rwlock has the locks that tell reading from writing.
+// Package rwlock has read-write locks.
 //
-//   - [RWMutex] belongs to goroutines: reentrant on both sides, downgradeable, with conditions.
-//     Java's ReentrantReadWriteLock.
-//   - [StampedLock] belongs to the holder of a stamp, and has optimistic reads that write nothing
-//     at all. Java's StampedLock.
-//   - [Snapshot] is a single value with such reads, without stamps.
+//   - [RWMutex] belongs to goroutines or explicit owners. It is reentrant on both sides, and has
+//     downgrades and conditions. Java's ReentrantReadWriteLock.
+//   - [StampedLock] belongs to the holder of a stamp. It has optimistic reads, which write
+//     nothing. Java's StampedLock.
+//   - [Snapshot] is a single value whose readers take no lock.
 //
-// A read-write lock pays where sections are long enough, reads many and writes few. Where
-// sections are a few nanoseconds, or one in ten of them writes, a plain mutex is often the faster
-// one: go test -bench Mixed ./bench tells.
+// A read-write lock pays if sections are long, reads frequent and writes rare. If sections take
+// a few nanoseconds, or one in ten of them writes, a plain mutex is often faster. Measure with
+// go test -bench Mixed ./bench.
 //
 // # Profiles
 //
-// The block profile and the goroutine-leak profile show waits where the goroutine waits. The
-// mutex profile has no events of these locks: the runtime records them for its own semaphores
-// only, and there is no public way to add any. Package record measures how long locks are
-// waited for and held.
+// The block profile and the goroutine-leak profile show each wait at the line where the
+// goroutine waits. The mutex profile has no events of these locks: the runtime records them for
+// its own semaphores only, and there is no public way to add any. Package record measures how
+// long goroutines wait for locks and hold them.
 package rwlock

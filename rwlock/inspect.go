@@ -16,10 +16,10 @@ import (
 // IsFair reports whether the lock admits by fair.FIFO.
 func (rw *RWMutex) IsFair() bool { return rw.policy == syncq.FIFO }
 
-// IsWriteLocked reports whether anybody writes. Java's isWriteLocked().
+// IsWriteLocked reports whether an owner writes. Java's isWriteLocked().
 func (rw *RWMutex) IsWriteLocked() bool { return rw.s.Owner() != 0 }
 
-// IsReadLocked reports whether anybody reads, a writer that reads as well included.
+// IsReadLocked reports whether an owner reads, which may be the writer.
 func (rw *RWMutex) IsReadLocked() bool { return rw.ReadLockCount() > 0 }
 
 // IsWriteHeld reports whether the calling goroutine writes. Java's
@@ -29,9 +29,9 @@ func (rw *RWMutex) IsWriteHeld() bool { return rw.s.HeldBy(goid.Get()) }
 // IsReadHeld reports whether the calling goroutine reads.
 func (rw *RWMutex) IsReadHeld() bool { return rw.ReadHoldCount() > 0 }
 
-// ReadLockCount returns the number of read holds of everybody, nested ones included. While readers
-// come and go it is a snapshot that need not have been true at any one moment; readers about to
-// find that they have to wait may be in it. Java's getReadLockCount().
+// ReadLockCount returns the number of read holds of all owners, nested ones included. While
+// readers come and go, it is an estimate. It may count a reader that is about to wait. Java's
+// getReadLockCount().
 func (rw *RWMutex) ReadLockCount() int { return rw.s.ReadCount() }
 
 // ReadHoldCount returns how many read holds the calling goroutine has. Java's getReadHoldCount().
@@ -41,31 +41,33 @@ func (rw *RWMutex) ReadHoldCount() int { return rw.s.ReadHolds(goid.Get()) }
 // getWriteHoldCount().
 func (rw *RWMutex) WriteHoldCount() int { return rw.s.WriteHolds(goid.Get()) }
 
-// Owner returns who writes, or 0.
+// Owner returns the owner that writes, or 0.
 func (rw *RWMutex) Owner() locks.Owner { return locks.Owner(rw.s.Owner()) }
 
-// Readers returns who reads, in no order. It is a snapshot like [RWMutex.ReadLockCount].
+// Readers returns the owners that read, in no order. It is an estimate like
+// [RWMutex.ReadLockCount].
 func (rw *RWMutex) Readers() []locks.Owner { return outcome.Owners(rw.s.Readers()) }
 
-// HasQueued reports whether anybody waits for the lock, to read or to write. Java's
+// HasQueued reports whether a goroutine waits for the lock, to read or to write. Java's
 // hasQueuedThreads().
 func (rw *RWMutex) HasQueued() bool { return rw.s.HasQueued() }
 
-// QueueLength returns how many wait for the lock. Java's getQueueLength().
+// QueueLength returns the number of goroutines that wait for the lock. Java's getQueueLength().
 func (rw *RWMutex) QueueLength() int { return rw.s.Len() }
 
 // IsQueued reports whether o waits for the lock. Java's hasQueuedThread(thread).
 func (rw *RWMutex) IsQueued(o locks.Owner) bool { return rw.s.Waits(int64(o)) }
 
-// Queued returns those who wait for the lock, longest wait first. Java's getQueuedThreads().
+// Queued returns the owners that wait for the lock, longest wait first. Java's
+// getQueuedThreads().
 func (rw *RWMutex) Queued() []locks.Owner { return outcome.Owners(rw.s.Waiters()) }
 
-// HasWaiters reports whether anybody waits for a signal of c. Like
-// [RWMutex.WaitQueueLength] it panics with [locks.ErrForeign] if c is nil or of another lock,
-// and else with [locks.ErrNotHeld] if the calling goroutine does not write.
+// HasWaiters reports whether a goroutine waits for a signal of c. Like [RWMutex.WaitQueueLength]
+// it panics with [locks.ErrForeign] if c is nil or of another lock, and with [locks.ErrNotHeld]
+// if the calling goroutine does not write.
 func (rw *RWMutex) HasWaiters(c *condition.Cond) bool { return rw.WaitQueueLength(c) > 0 }
 
-// WaitQueueLength returns how many wait for a signal of c.
+// WaitQueueLength returns the number of goroutines that wait for a signal of c.
 func (rw *RWMutex) WaitQueueLength(c *condition.Cond) int {
 	if c == nil || attach.SyncOf(c) != &rw.s {
 		panic(locks.ErrForeign)

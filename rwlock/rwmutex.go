@@ -15,47 +15,48 @@ import (
 	"github.com/jucgo/locks/internal/syncq"
 )
 
-// MaxHolds is how many write holds of one [RWMutex], and how many read holds, an owner can have at
-// a time. One more is refused with [locks.ErrTooManyHolds].
+// MaxHolds is the greatest number of write holds, and of read holds, that an owner can have of
+// one [RWMutex]. One more is refused with [locks.ErrTooManyHolds].
 const MaxHolds = syncq.MaxHolds
 
-// RWMutex is a read-write lock that belongs to goroutines, or to explicit
-// [locks.Owner]s: any number of them read at a time, or one writes. Java's
-// ReentrantReadWriteLock; its methods are named as those of [sync.RWMutex], for which it
-// drops in where locks and unlocks are made by one goroutine.
+// RWMutex is a read-write lock that belongs to goroutines, or to explicit [locks.Owner]s. Any
+// number of owners read at a time, or one writes. Java's ReentrantReadWriteLock. Its methods
+// have the names of [sync.RWMutex]'s. It can replace a sync.RWMutex if the same goroutine locks
+// and unlocks; otherwise use fair.RWMutex, which has no owners.
 //
-// It is reentrant on both sides: an owner that has a hold gets another of the same kind at
-// once, past the waiters. A writer may read as well, and may keep reading when it stops writing
-// ([RWMutex.Downgrade]). A reader may not ask to write, which in Java hangs: it gets
-// [locks.ErrUpgrade] at once, and keeps its read hold. If nobody else reads,
-// [RWMutex.TryUpgrade] does it.
+// It is reentrant on both sides: an owner with a hold gets another one of the same kind at once,
+// ahead of the waiters. A writer may read as well, and may keep its read holds when it stops
+// writing (see [RWMutex.Downgrade]). A reader that asks to write gets [locks.ErrUpgrade] at
+// once, and keeps its read hold; in Java it hangs. [RWMutex.TryUpgrade] succeeds for the only
+// reader.
 //
-// Under both policies a new reader waits behind a writer that is first in the queue, so that
-// readers cannot starve writers; all readers that wait behind one writer enter together. Under
-// [fair.FIFO] everybody is admitted in order of arrival. Under [fair.NonFair] the first that
-// asks gets a free lock; how often that can overtake a waiter is bounded. The Try forms without
-// a duration barge under both. While package deadlock refuses waits, one that would close a
-// cycle ends with [locks.ErrDeadlock].
+// Under both policies a new reader waits behind a writer that is first in the queue. Therefore
+// readers cannot starve writers. All readers behind one writer are admitted together. Under
+// [fair.FIFO] all waiters are admitted in order of arrival. Under [fair.NonFair] a free lock
+// goes to the first goroutine that asks; how long a waiter can be passed over is limited. The
+// Try forms without a duration barge under both policies. While package deadlock refuses waits,
+// a wait that would close a cycle ends with [locks.ErrDeadlock].
 //
 // The zero RWMutex is free and non-fair; [New] makes a fair one. It must not be
 // copied after first use.
 //
-// The plain methods act for the calling goroutine and panic with a value of package locks on
-// misuse, which leaves the lock as it was. The Context family acts for the owner that the
-// context carries, or else for the calling goroutine, and returns the same values as errors.
-// Goroutines that share an explicit owner share its holds. When the owner gets the write lock,
-// all of its waiters are let in with it. When it gets a read lock, those that wait to read are.
-// A condition wait by one of them is refused with condition.ErrSharedHolds if it would give up
-// a hold that another one acquired.
+// The plain methods act for the calling goroutine. On misuse they panic with a value of package
+// locks, and leave the lock unchanged. The Context family acts for the owner that the context
+// carries, or else for the calling goroutine, and returns the same values as errors. Goroutines
+// that share an explicit owner share its holds. When the owner gets the write lock, all of its
+// waiters are admitted with it. When it gets a read lock, its waiters for reading are. A
+// condition wait by one of them is refused with condition.ErrSharedHolds if it would release a
+// hold that another one acquired.
 //
-// In the terms of the Go memory model, whatever ends a write hold synchronizes before
-// every later hold, and whatever ends a read hold before every later write hold.
+// In the terms of the Go memory model, the end of a write hold synchronizes before every later
+// hold, and the end of a read hold before every later write hold.
 //
-// Readers do not write to memory that others use while there are no writers: reading scales
-// with the processors. For that, a lock that has been read keeps a table of 64 bytes for each
-// of up to 64 concurrent readers, depending on GOMAXPROCS. A read and its unlock are two atomic
-// writes, a re-entrant read is none; a write and its unlock two, and a few more and a walk over
-// the table after reads. Nothing is allocated but the table, and in crowds larger than it.
+// While there are no writers, readers do not write to memory that other goroutines use: reading
+// scales with the processors. For this, a lock that has been read keeps a table with 64 bytes
+// for each of up to 64 concurrent readers, depending on GOMAXPROCS. A read and its unlock are
+// two atomic writes, and a re-entrant read none. A write and its unlock are two atomic writes;
+// after reads, a few more and a walk over the table. Only the table allocates, and more readers
+// at once than it has room for.
 type RWMutex struct {
 	s      syncq.Sync
 	policy syncq.Policy
@@ -69,7 +70,7 @@ var kind = syncq.Kind{Name: "rwlock.RWMutex", Holders: (*syncq.Sync).Readers, Re
 // party returns o as one that may have to wait.
 func party(o int64) syncq.Party { return syncq.Owned(o).Of(&kind) }
 
-// recorded notes where o took the lock, if it did and that is recorded, and returns ok.
+// recorded records where o acquired the lock, if it did and recording is on, and returns ok.
 func (rw *RWMutex) recorded(o int64, ok bool) bool {
 	if ok && goid.Diverted() {
 		rw.s.Acquired(party(o))
@@ -80,8 +81,9 @@ func (rw *RWMutex) recorded(o int64, ok bool) bool {
 // New returns an RWMutex that admits by p.
 func New(p fair.Policy) *RWMutex { return &RWMutex{policy: p == fair.FIFO} }
 
-// Lock takes the write lock, once more if the goroutine writes already, else waits for it. It
-// panics with [locks.ErrUpgrade] if the goroutine reads. Java's writeLock().lock().
+// Lock acquires the write lock, and waits for it if need be. A goroutine that writes already
+// re-enters it. Lock panics with [locks.ErrUpgrade] if the goroutine reads. Java's
+// writeLock().lock().
 func (rw *RWMutex) Lock() {
 	me := goid.Fast()
 	if me == 0 || !rw.s.LockOrReenter(me) {
@@ -97,8 +99,8 @@ func (rw *RWMutex) lock(me int64) {
 	}
 }
 
-// rewrite counts one more write hold of o if it has one. The error says why o may not wait for
-// the write lock.
+// rewrite counts one more write hold of o if o has one. The error is the reason why o must not
+// wait for the write lock.
 func (rw *RWMutex) rewrite(o int64) (held bool, err error) {
 	switch held, counted := rw.s.Reenter(o); {
 	case counted:
@@ -111,9 +113,9 @@ func (rw *RWMutex) rewrite(o int64) (held bool, err error) {
 	return false, nil
 }
 
-// TryLock takes the write lock if nobody else reads or writes, past the waiters, and reports
-// whether it did. It does not for a goroutine that reads, and may not if a reader is on its way
-// in that has to wait then for somebody else. Java's writeLock().tryLock().
+// TryLock acquires the write lock, ahead of the waiters, if no other owner reads or writes, and
+// reports whether it did. It fails if the goroutine reads. It may fail if another goroutine is
+// just acquiring a read hold. Java's writeLock().tryLock().
 func (rw *RWMutex) TryLock() bool {
 	if me := goid.Fast(); me != 0 && rw.s.LockOrReenter(me) {
 		return true
@@ -133,9 +135,9 @@ func (rw *RWMutex) tryLock(o int64) (bool, error) {
 	return rw.recorded(o, rw.s.TryLock(party(o)) || rw.s.TryLockUnread(party(o), rw.policy)), nil
 }
 
-// TryLockFor takes the write lock like Lock, but waits for at most d, and reports whether it
-// was taken. It is not, at once, if the goroutine reads. It queues: with d <= 0 it is
-// the fair try, which under [fair.FIFO] takes the lock only if nobody waits. Java's
+// TryLockFor is Lock with a wait of at most d, and reports whether it acquired the lock. It
+// fails at once if the goroutine reads. It queues: with d <= 0 it is the try that respects the
+// queue, and under [fair.FIFO] succeeds only if no goroutine waits. Java's
 // writeLock().tryLock(time, unit).
 func (rw *RWMutex) TryLockFor(d time.Duration) bool {
 	me := goid.Get()
@@ -149,8 +151,8 @@ func (rw *RWMutex) TryLockFor(d time.Duration) bool {
 	return rw.recorded(me, rw.s.TryLockUnread(party(me), rw.policy) || rw.s.LockFor(party(me), rw.policy, d))
 }
 
-// Unlock gives one write hold back, and with the last the write lock; a goroutine that reads as
-// well goes on reading. It panics with [locks.ErrNotHeld] if the goroutine does not write.
+// Unlock releases one write hold. The last one frees the write lock; a goroutine that also reads
+// keeps its read holds. Unlock panics with [locks.ErrNotHeld] if the goroutine does not write.
 // Java's writeLock().unlock().
 func (rw *RWMutex) Unlock() {
 	if me := goid.Fast(); me == 0 || !rw.s.LeaveOrUnlockWrite(me) {
@@ -160,16 +162,16 @@ func (rw *RWMutex) Unlock() {
 	}
 }
 
-// RLock takes the lock for reading, once more if the goroutine reads or writes already, else
-// waits for it. Java's readLock().lock().
+// RLock acquires the lock for reading, and waits for it if need be. A goroutine that reads or
+// writes already re-enters it. Java's readLock().lock().
 func (rw *RWMutex) RLock() {
 	if me := goid.Fast(); me == 0 || !rw.readQuickly(me) {
 		rw.rlock(goid.Get())
 	}
 }
 
-// readQuickly takes the lock for reading if the goroutine reads already in the slot of its hash, or
-// if that is free and the lock is biased to readers.
+// readQuickly acquires the lock for reading if the goroutine reads already in the slot of its
+// hash, or if that slot is free and the lock is biased to readers.
 func (rw *RWMutex) readQuickly(me int64) bool {
 	b := rw.s.Slot(me)
 	switch {
@@ -196,7 +198,8 @@ func (rw *RWMutex) rlock(me int64) {
 	}
 }
 
-// reread counts one more read hold of the goroutine if it has any hold, and reports whether it has.
+// reread counts one more read hold of the goroutine if it has any hold, and reports whether it
+// has.
 func (rw *RWMutex) reread(me int64) bool {
 	held, counted := rw.s.ReenterRead(me)
 	if held && !counted {
@@ -205,7 +208,7 @@ func (rw *RWMutex) reread(me int64) bool {
 	return held
 }
 
-// TryRLock takes the lock for reading unless another owner writes, past the waiters, and
+// TryRLock acquires the lock for reading, ahead of the waiters, unless another owner writes, and
 // reports whether it did. Java's readLock().tryLock().
 func (rw *RWMutex) TryRLock() bool {
 	if me := goid.Fast(); me != 0 && rw.readQuickly(me) {
@@ -215,9 +218,9 @@ func (rw *RWMutex) TryRLock() bool {
 	return rw.reread(me) || rw.recorded(me, rw.s.TryRead(me, rw.policy))
 }
 
-// TryRLockFor takes the lock for reading like RLock, but waits for at most d, and reports
-// whether it was taken. It queues: with d <= 0 it is the fair try. Java's
-// readLock().tryLock(time, unit).
+// TryRLockFor is RLock with a wait of at most d, and reports whether it acquired the lock. It
+// queues: with d <= 0 it is the try that respects the queue. Java's readLock().tryLock(time,
+// unit).
 func (rw *RWMutex) TryRLockFor(d time.Duration) bool {
 	me := goid.Get()
 	if rw.reread(me) {
@@ -226,8 +229,8 @@ func (rw *RWMutex) TryRLockFor(d time.Duration) bool {
 	return rw.recorded(me, rw.s.ReadFor(party(me), rw.policy, d))
 }
 
-// RUnlock gives one read hold back. It panics with [locks.ErrNotHeld] if the goroutine has
-// none, even if others read. Java's readLock().unlock().
+// RUnlock releases one read hold. It panics with [locks.ErrNotHeld] if the goroutine has none,
+// even if other goroutines read. Java's readLock().unlock().
 func (rw *RWMutex) RUnlock() {
 	if me := goid.Fast(); me != 0 {
 		if b := rw.s.Slot(me); b != nil && b.Has(me) {
@@ -249,9 +252,9 @@ func (rw *RWMutex) runlock(me int64) {
 	}
 }
 
-// Downgrade turns one write hold of the goroutine into a read hold. If it was the last, the lock is
-// shared from then on: no writer comes in between, and readers that wait at the head of the queue
-// come in. It panics with [locks.ErrNotHeld] if the goroutine does not write. In Java it takes two
+// Downgrade turns one write hold of the goroutine into a read hold. If it was the last write
+// hold, readers at the head of the queue are admitted too, and no writer comes in between.
+// Downgrade panics with [locks.ErrNotHeld] if the goroutine does not write. Java takes two
 // steps, readLock().lock() and writeLock().unlock().
 func (rw *RWMutex) Downgrade() {
 	if err := rw.downgrade(goid.Get()); err != nil {
@@ -269,10 +272,10 @@ func (rw *RWMutex) downgrade(o int64) error {
 	return nil
 }
 
-// TryUpgrade turns one read hold of the goroutine into a write hold if nobody else reads, past
-// the waiters, and reports whether it did. If not, the read hold stays. It panics with
+// TryUpgrade turns one read hold of the goroutine into a write hold, ahead of the waiters, if no
+// other owner reads, and reports whether it did. If not, the read hold stays. It panics with
 // [locks.ErrNotHeld] if the goroutine does not read. Java's ReentrantReadWriteLock has no such
-// thing; StampedLock has tryConvertToWriteLock.
+// method; StampedLock has tryConvertToWriteLock.
 func (rw *RWMutex) TryUpgrade() bool {
 	upgraded, reads := rw.s.Upgrade(goid.Get(), rw.policy)
 	if !reads {
@@ -281,10 +284,10 @@ func (rw *RWMutex) TryUpgrade() bool {
 	return upgraded
 }
 
-// LockContext takes the write lock for ctx's owner, once more if it writes already, else waits for
-// it until ctx ends. An owner that reads gets [locks.ErrUpgrade] at once, and keeps its read
-// hold. A ctx that has ended already is an error, even if the lock is free or held by the
-// caller. A waiter whose ctx ends is out of the queue when the call returns. Java's
+// LockContext acquires the write lock for ctx's owner, and waits for it until ctx ends. An owner
+// that writes already re-enters it. An owner that reads gets [locks.ErrUpgrade] at once, and
+// keeps its read hold. A ctx that has ended already is an error even if the lock is free, and
+// even on re-entry. If ctx ends, the waiter is out of the queue when the call returns. Java's
 // writeLock().lockInterruptibly().
 func (rw *RWMutex) LockContext(ctx context.Context) error {
 	const op = "rwlock: LockContext"
@@ -310,8 +313,8 @@ func (rw *RWMutex) LockContext(ctx context.Context) error {
 	return outcome.Error(op, ctx, out)
 }
 
-// TryLockContext is TryLock for ctx's owner; one that reads gets [locks.ErrUpgrade]. ctx bounds
-// nothing here; but one that has ended already is an error.
+// TryLockContext is TryLock for ctx's owner. An owner that reads gets [locks.ErrUpgrade]. A ctx
+// that has ended already is an error; otherwise ctx limits nothing here.
 func (rw *RWMutex) TryLockContext(ctx context.Context) (bool, error) {
 	const op = "rwlock: TryLockContext"
 	if err := ctxerr.Check(op, ctx); err != nil {
@@ -328,7 +331,7 @@ func (rw *RWMutex) TryLockContext(ctx context.Context) (bool, error) {
 	return ok, err
 }
 
-// tried returns what a try of an explicit owner does, which ended as out says.
+// tried returns the results of an explicit owner's try with this outcome.
 func (rw *RWMutex) tried(op string, ctx context.Context, o int64, out syncq.Outcome) (bool, error) {
 	if rw.recorded(o, out == syncq.Acquired) || out == syncq.Busy {
 		return out == syncq.Acquired, nil
@@ -336,8 +339,8 @@ func (rw *RWMutex) tried(op string, ctx context.Context, o int64, out syncq.Outc
 	return false, outcome.Error(op, ctx, out)
 }
 
-// UnlockContext is Unlock for ctx's owner, but returns an error that matches
-// [locks.ErrNotHeld] where Unlock panics. It ignores that ctx has ended.
+// UnlockContext is Unlock for ctx's owner, but returns an error that matches [locks.ErrNotHeld]
+// where Unlock panics. It ignores the end of ctx.
 func (rw *RWMutex) UnlockContext(ctx context.Context) error {
 	o := locks.CurrentOwner(ctx)
 	if o < 0 {
@@ -346,7 +349,7 @@ func (rw *RWMutex) UnlockContext(ctx context.Context) error {
 	return released("rwlock: UnlockContext by ", o, rw.s.LeaveWrite(int64(o), rw.policy))
 }
 
-// released returns the error of op by o, which had a hold to give back if ok is set.
+// released returns the error of op by o, which had a hold to release if ok is true.
 func released(op string, o locks.Owner, ok bool) error {
 	if ok {
 		return nil
@@ -354,7 +357,7 @@ func released(op string, o locks.Owner, ok bool) error {
 	return ctxerr.Wrap(op+o.String(), locks.ErrNotHeld)
 }
 
-// result returns the error of op by o, which ended as out says.
+// result returns the error of op by o with this outcome.
 func result(op string, o locks.Owner, out syncq.Outcome) error {
 	if out == syncq.Acquired {
 		return nil
@@ -362,9 +365,9 @@ func result(op string, o locks.Owner, out syncq.Outcome) error {
 	return ctxerr.Wrap(op+o.String(), outcome.Cause(out))
 }
 
-// RLockContext takes the lock for reading for ctx's owner, once more if it reads or writes
-// already, else waits for it until ctx ends. A ctx that has ended already is an error, even if the
-// lock is free or held by the caller. Java's readLock().lockInterruptibly().
+// RLockContext acquires the lock for reading for ctx's owner, and waits for it until ctx ends.
+// An owner that reads or writes already re-enters it. A ctx that has ended already is an error
+// even if the lock is free, and even on re-entry. Java's readLock().lockInterruptibly().
 func (rw *RWMutex) RLockContext(ctx context.Context) error {
 	const op = "rwlock: RLockContext"
 	if err := ctxerr.Check(op, ctx); err != nil {
@@ -387,8 +390,8 @@ func (rw *RWMutex) RLockContext(ctx context.Context) error {
 	return outcome.Error(op, ctx, out)
 }
 
-// TryRLockContext is TryRLock for ctx's owner. ctx bounds nothing here; but one that has ended
-// already is an error.
+// TryRLockContext is TryRLock for ctx's owner. A ctx that has ended already is an error;
+// otherwise ctx limits nothing here.
 func (rw *RWMutex) TryRLockContext(ctx context.Context) (bool, error) {
 	const op = "rwlock: TryRLockContext"
 	if err := ctxerr.Check(op, ctx); err != nil {
@@ -408,7 +411,7 @@ func (rw *RWMutex) TryRLockContext(ctx context.Context) (bool, error) {
 }
 
 // RUnlockContext is RUnlock for ctx's owner, but returns an error that matches
-// [locks.ErrNotHeld] where RUnlock panics. It ignores that ctx has ended.
+// [locks.ErrNotHeld] where RUnlock panics. It ignores the end of ctx.
 func (rw *RWMutex) RUnlockContext(ctx context.Context) error {
 	o := locks.CurrentOwner(ctx)
 	if o < 0 {
@@ -418,8 +421,7 @@ func (rw *RWMutex) RUnlockContext(ctx context.Context) error {
 }
 
 // DowngradeContext is Downgrade for ctx's owner, but returns an error that matches
-// [locks.ErrNotHeld] where Downgrade panics. Like an unlock it ignores that ctx has
-// ended.
+// [locks.ErrNotHeld] where Downgrade panics. It ignores the end of ctx.
 func (rw *RWMutex) DowngradeContext(ctx context.Context) error {
 	const op = "rwlock: DowngradeContext by "
 	o := locks.CurrentOwner(ctx)
@@ -433,8 +435,8 @@ func (rw *RWMutex) DowngradeContext(ctx context.Context) error {
 }
 
 // TryUpgradeContext is TryUpgrade for ctx's owner, but returns an error that matches
-// [locks.ErrNotHeld] where TryUpgrade panics. ctx bounds nothing here; but one that has ended
-// already is an error.
+// [locks.ErrNotHeld] where TryUpgrade panics. A ctx that has ended already is an error;
+// otherwise ctx limits nothing here.
 func (rw *RWMutex) TryUpgradeContext(ctx context.Context) (bool, error) {
 	const op = "rwlock: TryUpgradeContext"
 	if err := ctxerr.Check(op, ctx); err != nil {
@@ -454,13 +456,13 @@ func (rw *RWMutex) TryUpgradeContext(ctx context.Context) (bool, error) {
 	return upgraded, nil
 }
 
-// NewCond returns a new condition of the write lock. To wait, an owner must write and must not
-// read: a wait gives up the write holds only, and could not get them back against the owner's
-// own read hold. It is refused with [locks.ErrUpgrade]. Java's writeLock().newCondition(); the
-// read lock has no conditions.
+// NewCond returns a new condition of the write lock. A waiting owner must write and must not
+// read: the wait releases the write holds only, and could not acquire them again beside the
+// owner's own read hold. Such a wait is refused with [locks.ErrUpgrade]. Java's
+// writeLock().newCondition(). The read lock has no conditions.
 func (rw *RWMutex) NewCond() *condition.Cond { return rw.newCond(rw) }
 
-// newCond returns a condition of the lock, which its user knows as of.
+// newCond returns a condition of the lock for a user that knows the lock as of.
 func (rw *RWMutex) newCond(of any) *condition.Cond {
 	return attach.New(attach.Cond{Of: of, S: &rw.s, Policy: rw.policy, Kind: &kind, Refuse: func(o int64) error {
 		if rw.s.ReadHolds(o) > 0 {

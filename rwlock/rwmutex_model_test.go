@@ -99,8 +99,8 @@ func (m *rwModel) pass(now int) {
 	}
 }
 
-// rwParty is who uses the lock, with one call under way at most: a goroutine, or an explicit owner,
-// of whom each call comes from a goroutine of its own.
+// rwParty uses the lock, with at most one call under way. It is a goroutine, or an explicit owner
+// that makes each call in a goroutine of its own.
 type rwParty struct {
 	owner  locks.Owner
 	ctx    context.Context
@@ -448,7 +448,9 @@ func TestEveryRunOfReadersAndWritersAgreesWithTheModel(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {
 				script := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) rwStep {
 					return rwStep{
-						rapid.IntRange(0, 20).Draw(t, "op"), rapid.IntRange(0, rwParties-1).Draw(t, "id"), rapid.IntRange(1, 5).Draw(t, "time"),
+						rapid.IntRange(0, 20).Draw(t, "op"),
+						rapid.IntRange(0, rwParties-1).Draw(t, "id"),
+						rapid.IntRange(1, 5).Draw(t, "time"),
 					}
 				}), 10, 150).Draw(rt, "script")
 				var problem string

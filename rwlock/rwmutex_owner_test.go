@@ -354,7 +354,10 @@ func TestGoroutinesOfOneOwnerThatWaitToReadGetInWithTheOneThatGetsTheLock(t *tes
 				var other holder
 				if c.then == nil {
 					other = writes(rw)
-					first = locktest.Start(func() (bool, error) { err := c.first(rw, ctx); return err == nil, err }, nil)
+					first = locktest.Start(func() (bool, error) {
+						err := c.first(rw, ctx)
+						return err == nil, err
+					}, nil)
 				} else {
 					other = reads(rw)
 				}
@@ -376,7 +379,7 @@ func TestGoroutinesOfOneOwnerThatWaitToReadGetInWithTheOneThatGetsTheLock(t *tes
 					synctest.Wait()
 				}
 				for _, r := range readers {
-					require.True(t, r.OK, "their owner has the lock, and they need not wait for a writer that waits for it")
+					require.True(t, r.OK, "their owner has the lock")
 				}
 				require.False(t, writer.Back)
 				require.Equal(t, 1, rw.QueueLength())

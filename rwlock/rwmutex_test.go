@@ -184,7 +184,14 @@ func TestWritersReenterAndReadPastEverybody(t *testing.T) {
 
 func TestTheReadCountIsEverybodysAndTheHoldCountTheCallers(t *testing.T) {
 	policies(t, func(t *testing.T, rw *rwlock.RWMutex) {
-		twice := hold(func() (bool, error) { rw.RLock(); rw.RLock(); return true, nil }, func() { rw.RUnlock(); rw.RUnlock() })
+		twice := hold(func() (bool, error) {
+			rw.RLock()
+			rw.RLock()
+			return true, nil
+		}, func() {
+			rw.RUnlock()
+			rw.RUnlock()
+		})
 		require.Equal(t, 2, rw.ReadLockCount())
 		require.Zero(t, rw.ReadHoldCount())
 		rw.RLock()
@@ -619,10 +626,10 @@ func TestNeitherSideStarvesTheOther(t *testing.T) {
 	})
 }
 
-// The other side of it: a writer that comes back as soon as it has left overtakes whoever waits
-// a bounded number of times, and a reader of a lock that has a table not even once.
+// A writer that locks again right after each unlock overtakes a waiter a bounded number of times.
+// It never overtakes a reader of a lock that has a table.
 func TestAWriterThatNeverLeavesTheLockAloneOvertakesWaitersABoundedNumberOfTimes(t *testing.T) {
-	const most = 16 // races lost, and the lock is handed over
+	const most = 16 // after so many lost races the lock is handed off
 	for name, waits := range map[string]func(*rwlock.RWMutex) holder{"reader": reads, "writer": writes} {
 		t.Run(name, func(t *testing.T) {
 			policies(t, func(t *testing.T, rw *rwlock.RWMutex) {

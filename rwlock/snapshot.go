@@ -12,20 +12,20 @@ import (
 var ErrNilFunc = errors.New("rwlock: nil function")
 
 // Snapshot is a value that is read far more often than it is written. Readers take no lock: they
-// never wait, retry, or see half of a change. Writers take turns. T can be any type: strings,
-// slices, interfaces and pointers included. Java has no such type.
+// never wait, retry, or see half of a change. Writers take turns. T can be any type, including
+// strings, slices, interfaces and pointers. Java has no such type.
 //
 // Take a Snapshot if writers may wait for each other, so that each change is computed once. Take
 // cas.Versioned if writers must not wait, or readers need the version.
 //
-// The zero Snapshot holds the zero value of T. It must not be copied after first use. Reads and
-// writes are linearizable. In the terms of the Go memory model, the write of a value synchronizes
-// before each Load that returns it or a later one.
+// The zero Snapshot has the zero value of T. It must not be copied after first use. Reads and
+// writes are linearizable. In the terms of the Go memory model, the write of a value
+// synchronizes before each Load that returns it or a later one.
 //
-// Each write stores a fresh copy behind an atomic pointer, and never changes a stored one. A Load
-// is one atomic load and a copy of T, and clean for the race detector. Store and Update allocate
-// one T each, and lock a StampedLock. Where writes are too many to allocate, guard atomic fields
-// with a StampedLock.
+// Each write stores a new copy behind an atomic pointer, and never changes an old one. A Load is
+// one atomic load and a copy of T, and is clean for the race detector. Store and Update allocate
+// one T each, and lock a StampedLock. If that is too much, guard atomic fields with a
+// StampedLock.
 //
 // What T points to is not copied, and must not be changed. Store a new slice or map instead.
 type Snapshot[T any] struct {
@@ -48,8 +48,8 @@ func (s *Snapshot[T]) Store(value T) {
 	s.writers.UnlockWrite(st)
 }
 
-// StoreContext is Store, but gives up when ctx ends while it waits; the value is as it was then.
-// A ctx that has ended already is an error even if there is nothing to wait for.
+// StoreContext is Store until ctx ends. If ctx ends during the wait, the value is unchanged. A
+// ctx that has ended already is an error even if there is nothing to wait for.
 func (s *Snapshot[T]) StoreContext(ctx context.Context, value T) error {
 	st, err := s.writers.writeContext("rwlock: StoreContext", ctx)
 	if err != nil {
@@ -60,19 +60,18 @@ func (s *Snapshot[T]) StoreContext(ctx context.Context, value T) error {
 	return nil
 }
 
-// Update sets the value to what f returns for it, and returns that. It waits for a Store or an
-// Update under way; no other comes in between, so f is called once. If f panics, or ends the
-// goroutine, the value is as it was. f may Load s, but must not Store or Update it: that hangs. A
-// nil f is a panic with [ErrNilFunc].
+// Update sets the value to the result of f for the old value, and returns it. It waits for other
+// writers, and calls f once. If f panics or ends the goroutine, the value is unchanged. f may
+// Load s, but must not Store or Update it: that hangs. A nil f is a panic with [ErrNilFunc].
 func (s *Snapshot[T]) Update(f func(old T) T) T {
 	mustCall(f)
 	return s.update(s.writers.WriteLock(), f)
 }
 
-// UpdateContext is Update, but gives up when ctx ends while it waits; the value is as it was
-// then, and f was not called. A ctx that has ended already is an error even if there is nothing
-// to wait for. ctx has no say any more when f has begun. A nil ctx is locks.ErrNilContext, a nil
-// f [ErrNilFunc].
+// UpdateContext is Update until ctx ends. If ctx ends during the wait, f is not called, and the
+// value is unchanged. A ctx that has ended already is an error even if there is nothing to wait
+// for. Once f has begun, ctx has no effect. A nil ctx is locks.ErrNilContext, a nil f
+// [ErrNilFunc].
 func (s *Snapshot[T]) UpdateContext(ctx context.Context, f func(old T) T) (none T, err error) {
 	const op = "rwlock: UpdateContext"
 	if err := ctxerr.Check(op, ctx); err != nil {
@@ -88,7 +87,7 @@ func (s *Snapshot[T]) UpdateContext(ctx context.Context, f func(old T) T) (none 
 	return s.update(st, f), nil
 }
 
-// TryUpdate is Update if nobody else is writing, and reports whether it was.
+// TryUpdate is Update if no other goroutine is writing, and reports whether it was.
 func (s *Snapshot[T]) TryUpdate(f func(old T) T) (value T, ok bool) {
 	mustCall(f)
 	st := s.writers.TryWriteLock()

@@ -1,9 +1,9 @@
 package rwlock
 
 // TryConvertToWriteLock converts the hold of st to a write hold, in one step, and returns the
-// stamp of that, or 0. A write stamp is returned as it is. A read hold is converted if it is the
-// only one, and kept otherwise. An optimistic stamp is converted if it is valid and nobody holds
-// the lock. Java's tryConvertToWriteLock(stamp).
+// new stamp, or 0. A write stamp is returned unchanged. A read hold is converted if it is the
+// only one, and kept otherwise. An optimistic stamp is converted if it is valid and the lock is
+// free. Java's tryConvertToWriteLock(stamp).
 func (l *StampedLock) TryConvertToWriteLock(st Stamp) Stamp {
 	for {
 		s := l.state.Load()
@@ -33,10 +33,11 @@ func (l *StampedLock) TryConvertToWriteLock(st Stamp) Stamp {
 	}
 }
 
-// TryConvertToReadLock converts the hold of st to a read hold, in one step, and returns the stamp
-// of that, or 0. The stamp of a converted write hold dies. The readers in front of the queue
-// enter with the conversion, and no writer comes in between. The stamp of a read hold is returned
-// as it is. An optimistic stamp is converted if it is valid. Java's tryConvertToReadLock(stamp).
+// TryConvertToReadLock converts the hold of st to a read hold, in one step, and returns the new
+// stamp, or 0. The stamp of a converted write hold becomes invalid. The readers in front of the
+// queue are admitted with the conversion, and no writer comes in between. The stamp of a read
+// hold is returned unchanged. An optimistic stamp is converted if it is valid. Java's
+// tryConvertToReadLock(stamp).
 func (l *StampedLock) TryConvertToReadLock(st Stamp) Stamp {
 	if st.IsWriteLock() {
 		return l.endWrite(st, reader, read)
@@ -63,14 +64,14 @@ func (l *StampedLock) TryConvertToReadLock(st Stamp) Stamp {
 }
 
 // TryConvertToOptimisticRead releases the hold of st, and returns an optimistic stamp that is
-// valid until the next writer enters, or 0 if there is no such hold. A valid optimistic stamp is
-// returned as it is. Java's tryConvertToOptimisticRead(stamp).
+// valid until the next writer acquires the lock, or 0 if there is no such hold. A valid
+// optimistic stamp is returned unchanged. Java's tryConvertToOptimisticRead(stamp).
 func (l *StampedLock) TryConvertToOptimisticRead(st Stamp) Stamp {
 	switch {
 	case st.IsWriteLock():
 		return l.endWrite(st, 0, optimistic)
 	case st.IsReadLock():
-		return l.leaveRead(st)
+		return l.releaseReadHold(st)
 	case st.IsOptimisticRead() && l.Validate(st):
 		return st
 	}

@@ -45,7 +45,7 @@ func BeginStampedWake(l *StampedLock) (finish func()) {
 	l.guard.Lock()
 	defer l.guard.Unlock()
 	n := l.head
-	n.told = true
+	n.woken = true
 	return func() { unpark(n, 1) }
 }
 
@@ -68,7 +68,7 @@ func VerifyStamped(l *StampedLock) error {
 	waiting, writers := 0, 0
 	var last *stampedWaiter
 	for n := l.head; n != nil; last, n = n, n.next {
-		if n.granted != 0 || n.told || n.prev != last {
+		if n.granted != 0 || n.woken || n.prev != last {
 			return fmt.Errorf("waiter %d is not in order: %+v", waiting, n)
 		}
 		if waiting++; n.write {

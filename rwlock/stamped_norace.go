@@ -6,10 +6,10 @@ import "sync/atomic"
 
 const raceEnabled = false
 
-// stampedWord is the state word. What it tells the race detector is in the other variant.
+// stampedWord is the state word. The variant with the race detector describes its methods.
 type stampedWord struct{ atomic.Uint64 }
 
-func (w *stampedWord) afterWrites()  {}
-func (w *stampedWord) afterAll()     {}
-func (w *stampedWord) releaseWrite() {}
-func (w *stampedWord) releaseRead()  {}
+func (w *stampedWord) afterWrites()     {}
+func (w *stampedWord) afterAll()        {}
+func (w *stampedWord) beforeWriteEnds() {}
+func (w *stampedWord) beforeReadEnds()  {}

@@ -10,16 +10,16 @@ import (
 
 const raceEnabled = true
 
-// stampedWord is the state word for the race detector. To the detector, atomic operations on one
-// variable order all goroutines that perform them. Readers of a StampedLock would then be ordered
-// among themselves by their counting, and two writes under the read lock would go unreported if
-// they do not meet. So the detector ignores the operations on the word, and is told the order
-// between holds instead, as sync.RWMutex does it:
+// stampedWord is the state word under the race detector. For the detector, atomic operations on
+// one variable order all goroutines that perform them. The counting of readers would then order
+// the readers of a StampedLock, and the detector would not report two writes under the read lock
+// that happen one after the other. Therefore the detector ignores the operations on the word,
+// and is told the order between holds instead, as in sync.RWMutex:
 //
 //	a release by a writer  ->  each later acquisition, and each later optimistic stamp
 //	a release by a reader  ->  each later acquisition by a writer
 //
-// Readers that had to wait are still ordered by the queue's mutex.
+// The queue's mutex still orders readers that had to wait.
 type stampedWord struct {
 	word atomic.Uint64 // its address stands for the releases by writers
 	read [8]byte       // its address stands for the releases by readers
@@ -52,8 +52,8 @@ func (w *stampedWord) afterAll() {
 	runtime.RaceAcquire(unsafe.Pointer(&w.read))
 }
 
-// releaseWrite comes before the step that ends a write hold.
-func (w *stampedWord) releaseWrite() { runtime.RaceReleaseMerge(unsafe.Pointer(&w.word)) }
+// beforeWriteEnds comes before the step that ends a write hold.
+func (w *stampedWord) beforeWriteEnds() { runtime.RaceReleaseMerge(unsafe.Pointer(&w.word)) }
 
-// releaseRead comes before the step that ends a read hold.
-func (w *stampedWord) releaseRead() { runtime.RaceReleaseMerge(unsafe.Pointer(&w.read)) }
+// beforeReadEnds comes before the step that ends a read hold.
+func (w *stampedWord) beforeReadEnds() { runtime.RaceReleaseMerge(unsafe.Pointer(&w.read)) }

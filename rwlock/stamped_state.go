@@ -1,8 +1,8 @@
 package rwlock
 
-// Stamp is the version of a [StampedLock] in which its owner took a hold, or began to read
-// optimistically, and which of these. No stamp that was issued is 0: 0 means that the call
-// failed, and fits no hold. The predicates look at the number only, not at any lock.
+// Stamp is a version of a [StampedLock] and a mode. An acquisition or TryOptimisticRead returns
+// the stamp of the version at that moment. No such stamp is 0: 0 means that the call failed, and
+// fits no hold. The predicates look at the number only, not at any lock.
 type Stamp uint64
 
 // IsWriteLock reports whether st is of a write hold. Java's isWriteLockStamp(stamp).
@@ -19,20 +19,20 @@ func (st Stamp) IsLock() bool { return st.IsWriteLock() || st.IsReadLock() }
 func (st Stamp) IsOptimisticRead() bool { return st&(version-1) == optimistic }
 
 // The state word of a StampedLock. Its upper 50 bits are the version: the number of write holds
-// that have ended, modulo 2^50. Below are 9 bits of readers and 5 flags.
+// that have ended, modulo 2^50. Below are 9 bits that count readers, and 5 flags.
 //
 //	version readers reserved parked pending queued writing
-//	v       0       0        0      0       0      0       free, nobody waits
-//	v       0       0        0      0       0      1       held for writing, nobody waits
-//	v       n       0        0      0       0      0       n read holds, nobody waits
-//	v       0       r        0      w       1      0       free; the first waiter was told
+//	v       0       0        0      0       0      0       free, no waiters
+//	v       0       0        0      0       0      1       held for writing, no waiters
+//	v       n       0        0      0       0      0       n read holds, no waiters
+//	v       0       r        0      w       1      0       free; the first waiter was woken
 //	v       0       r        0      w       1      1       held by a barger; likewise
 //	v       n       r        0      w       1      0       n read holds of bargers; likewise
-//	v       0       r        1      w       1      1       held for writing, others wait
+//	v       0       r        1      w       1      1       held for writing, goroutines wait
 //	v       n       r        1      1       1      0       n read holds, a writer waits in front
 //
-// All others are illegal when the guard is free. If n is all ones, there are that many read holds
-// and overflow more.
+// All other combinations are illegal while the guard is free. If n is all ones, there are n read
+// holds and overflow more.
 //
 // A stamp is a version, and one bit for the mode.
 //
@@ -47,25 +47,25 @@ func (st Stamp) IsOptimisticRead() bool { return st&(version-1) == optimistic }
 // come after all of its stores, in the second before all of them. Plain loads and stores have no
 // place in that order, and the argument does not cover them.
 const (
-	// writing: held for writing. It is at the same place in a write stamp, which so is the word
-	// of a lock that is held for writing while nobody waits.
+	// writing: held for writing. A write stamp has the same bit. Therefore a write stamp equals
+	// the word of a lock that is held for writing without waiters.
 	writing = 1 << iota
 
-	// queued: the list is not empty. It makes the fair tries of writers fail. No sleep depends on
-	// it.
+	// queued: the list is not empty. It makes the writers' tries with a time limit fail or wait.
+	// No parked waiter depends on it.
 	queued
 
-	// pending: a writer is in the list. It keeps ReadLock out, so that it does not overtake
-	// writers. Waiting readers need no such flag: they enter together with the newcomer.
+	// pending: a writer is in the list. ReadLock then waits, and does not overtake the writer.
+	// Waiting readers need no such flag: they are admitted together with a new reader.
 	pending
 
-	// parked: the front of the list sleeps, and the word is not available to it. A release that
-	// makes it available has to take the guard and admit the front. Without that the front would
-	// sleep for ever.
+	// parked: the front of the list is parked, and the word is not available to it. The release
+	// that makes it available has to take the guard and admit the front. Otherwise the front
+	// would stay parked for ever.
 	parked
 
-	// reserved: the first waiter was told in vain maxLost times, or for maxBarging, and WriteLock
-	// may not barge any more.
+	// reserved: the first waiter was woken in vain maxLost times, or for maxBarging. WriteLock
+	// must not barge any more.
 	reserved
 
 	readerShift  = iota
@@ -84,19 +84,19 @@ const (
 	modes      = writing | read | optimistic
 )
 
-// tooMany replaces the stamp of a read hold that could not be counted. No stamp has two modes.
+// tooMany replaces the stamp of a read hold beyond the greatest count. No stamp has two modes.
 const tooMany Stamp = 1<<64 - 1
 
-// maxOverflow is the greatest number of read holds beyond those in the word. All of them together
-// fit an int of any size.
+// maxOverflow is the greatest number of read holds beyond those in the word. All read holds
+// together fit an int of any size.
 const maxOverflow = 1<<31 - 1 - readers/reader
 
 // stampOf returns the stamp of the version of s in a mode.
 func stampOf(s uint64, mode Stamp) Stamp { return Stamp(s&versions) | mode }
 
-// enterWrite takes the lock for writing if it is free and none of the flags avoid is set. It
-// returns 0 if it did not.
-func (l *StampedLock) enterWrite(avoid uint64) Stamp {
+// acquireWrite acquires the lock for writing if it is free and none of the flags avoid is set.
+// If not, it returns 0.
+func (l *StampedLock) acquireWrite(avoid uint64) Stamp {
 	for {
 		s := l.state.Load()
 		if s&(writing|readers|avoid) != 0 {
@@ -109,9 +109,9 @@ func (l *StampedLock) enterWrite(avoid uint64) Stamp {
 	}
 }
 
-// enterRead takes a read hold if the lock is not held for writing and none of the flags avoid is
-// set. It returns 0 if it did not, or tooMany.
-func (l *StampedLock) enterRead(avoid uint64) Stamp {
+// acquireRead acquires a read hold if the lock is not held for writing and none of the flags
+// avoid is set. If not, it returns 0, or tooMany.
+func (l *StampedLock) acquireRead(avoid uint64) Stamp {
 	for {
 		s := l.state.Load()
 		if s&(writing|avoid) != 0 {
@@ -127,12 +127,12 @@ func (l *StampedLock) enterRead(avoid uint64) Stamp {
 	}
 }
 
-// addReader adds a read hold to the word if that is s, which is not held for writing. If the word
-// is another, it does nothing. It reports full if there is no room for one more.
+// addReader adds a read hold if the word is s, which is not held for writing. If the word is not
+// s, it does nothing. It returns full if there is no room for one more hold.
 //
-// While the bits of the word are all ones, they change only with the guard held, and the holds in
-// overflow end before those in the word. So overflow is 0 unless the bits are all ones, and the
-// word never says free while there are readers.
+// While the reader bits are all ones, they change only with the guard held, and the holds in
+// overflow end before those in the word. Therefore overflow is 0 unless the bits are all ones,
+// and the word is never free while there are readers.
 func (l *StampedLock) addReader(s uint64) (ok, full bool) {
 	if s&readers != readers {
 		return l.state.CompareAndSwap(s, s+reader), false
@@ -141,7 +141,7 @@ func (l *StampedLock) addReader(s uint64) (ok, full bool) {
 	defer l.guard.Unlock()
 	switch {
 	case (l.state.Load()^s)&(versions|readers) != 0:
-		return false, false // also if they are all ones again, of another version
+		return false, false // also if they are all ones again, in another version
 	case l.overflow == maxOverflow:
 		return false, true
 	}
@@ -149,19 +149,19 @@ func (l *StampedLock) addReader(s uint64) (ok, full bool) {
 	return true, false
 }
 
-// leaveWrite ends the write hold of st, and returns an optimistic stamp of the version that
-// begins, or 0 if there is no such hold.
-func (l *StampedLock) leaveWrite(st Stamp) Stamp { return l.endWrite(st, 0, optimistic) }
+// releaseWriteHold ends the write hold of st, and returns an optimistic stamp of the new
+// version, or 0 if there is no such hold.
+func (l *StampedLock) releaseWriteHold(st Stamp) Stamp { return l.endWrite(st, 0, optimistic) }
 
-// endWrite ends the write hold of st, leaves readers behind in the word, and returns a stamp of
-// mode for the version that begins, or 0 if there is no such hold.
+// endWrite ends the write hold of st, and adds the read holds behind to the word. It returns a
+// stamp of mode for the new version, or 0 if there is no such hold.
 func (l *StampedLock) endWrite(st Stamp, behind uint64, mode Stamp) Stamp {
 	for {
 		s := l.state.Load()
 		if s&writing == 0 || st != stampOf(s, writing) {
 			return 0
 		}
-		l.state.releaseWrite()
+		l.state.beforeWriteEnds()
 		to := s&^writing + version + behind
 		if s&parked == 0 && l.state.CompareAndSwap(s, to) || s&parked != 0 && l.release(s, to) {
 			return stampOf(to, mode)
@@ -169,15 +169,15 @@ func (l *StampedLock) endWrite(st Stamp, behind uint64, mode Stamp) Stamp {
 	}
 }
 
-// leaveRead ends a read hold of the version of st, a read stamp, and returns the optimistic stamp
-// of that version, or 0 if there is no such hold.
-func (l *StampedLock) leaveRead(st Stamp) Stamp {
+// releaseReadHold ends a read hold of the version of the read stamp st. It returns the
+// optimistic stamp of that version, or 0 if there is no such hold.
+func (l *StampedLock) releaseReadHold(st Stamp) Stamp {
 	for {
 		s := l.state.Load()
 		if s&readers == 0 || st != stampOf(s, read) {
 			return 0
 		}
-		l.state.releaseRead()
+		l.state.beforeReadEnds()
 		if s&(version-1) == reader && l.state.CompareAndSwap(s, s-reader) {
 			return stampOf(s, optimistic) // the usual case, without a call
 		}
@@ -187,8 +187,8 @@ func (l *StampedLock) leaveRead(st Stamp) Stamp {
 	}
 }
 
-// removeReader takes a read hold off the word if that is s, which has some. If the word is
-// another, it does nothing.
+// removeReader removes a read hold if the word is s, which has some. If the word is not s, it
+// does nothing.
 func (l *StampedLock) removeReader(s uint64) bool {
 	switch {
 	case s&readers == reader && s&parked != 0:

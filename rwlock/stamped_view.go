@@ -9,18 +9,16 @@ import (
 	"github.com/jucgo/locks/internal/ctxerr"
 )
 
-// ReadLocker returns the read mode of l as a lock without stamps, one for each l. An unlock
-// releases one read hold, however it was taken. Besides [locks.TryLocker] it has Lock, TryLock,
-// TryLockFor and Unlock, which do what the methods of l with these names do, and so is a
-// [sync.Locker]. Its unlocks report [locks.ErrNotHeld] if nobody holds a read lock. It has no
-// conditions. Java's asReadLock().
+// ReadLocker returns the read mode of l as a lock without stamps. Each call returns the same
+// value. An unlock releases one read hold, however it was acquired, or is [locks.ErrNotHeld] if
+// there is none. Besides [locks.TryLocker] the value implements [sync.Locker], TryLock and
+// TryLockFor. It has no conditions. Java's asReadLock().
 func (l *StampedLock) ReadLocker() locks.TryLocker { return (*stampedReader)(l) }
 
-// WriteLocker returns the write mode of l as a lock without stamps, one for each l. An unlock
-// ends the write hold, however it was taken. Besides [locks.TryLocker] it has Lock, TryLock,
-// TryLockFor and Unlock, which do what the methods of l with these names do, and so is a
-// [sync.Locker]. Its unlocks report [locks.ErrNotHeld] if nobody holds the write lock. It has no
-// conditions. Java's asWriteLock().
+// WriteLocker returns the write mode of l as a lock without stamps. Each call returns the same
+// value. An unlock releases the write hold, however it was acquired, or is [locks.ErrNotHeld] if
+// there is none. Besides [locks.TryLocker] the value implements [sync.Locker], TryLock and
+// TryLockFor. It has no conditions. Java's asWriteLock().
 func (l *StampedLock) WriteLocker() locks.TryLocker { return (*stampedWriter)(l) }
 
 type (
@@ -57,7 +55,7 @@ func (v *stampedReader) TryLockContext(ctx context.Context) (bool, error) {
 	if err := ctxerr.Check(op, ctx); err != nil {
 		return false, err
 	}
-	st := v.lock().enterRead(0)
+	st := v.lock().acquireRead(0)
 	if st == tooMany {
 		return false, ctxerr.Wrap(op, locks.ErrTooManyHolds)
 	}
@@ -75,7 +73,7 @@ func (v *stampedReader) IsLocked() bool { return v.lock().IsReadLocked() }
 
 func (v *stampedReader) QueueLength() int { return v.lock().QueueLength() }
 
-// HasNoConditions tells package condition that there are none.
+// HasNoConditions marks a lock without conditions for package condition.
 func (v *stampedReader) HasNoConditions() {}
 
 func (v *stampedReader) Inspect(ctx context.Context) (locks.Info, error) {
@@ -121,8 +119,8 @@ func (v *stampedWriter) IsLocked() bool { return v.lock().IsWriteLocked() }
 
 func (v *stampedWriter) QueueLength() int { return v.lock().QueueLength() }
 
-// HasNoConditions tells package condition that there are none: a hold belongs to a stamp, which a
-// wait does not know.
+// HasNoConditions marks a lock without conditions for package condition: a hold belongs to a
+// stamp, which a wait does not know.
 func (v *stampedWriter) HasNoConditions() {}
 
 func (v *stampedWriter) Inspect(ctx context.Context) (locks.Info, error) {

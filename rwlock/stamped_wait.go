@@ -11,31 +11,31 @@ import (
 
 // This file has the queue of a StampedLock.
 //
-// The state word alone says how the lock is held. Goroutines that cannot have it wait in one
-// list, in the order of their arrival. The front of the list is its first writer, or the group of
-// readers before it. All decisions about the list are made with the guard held.
+// The state word alone says how the lock is held. Waiters are in one list, in order of arrival.
+// The front of the list is its first writer, or the group of readers before it. All decisions
+// about the list are made with the guard held.
 //
 // # A wait, step by step
 //
-//  1. The waiter spins for the time of about one hand-over.
-//  2. With the guard held, it joins the list at its end, and settles: if the word has become one
-//     that the front can have, the front is admitted at once. Otherwise the word gets the flag
-//     parked.
-//  3. It sleeps.
+//  1. The waiter spins for about the time of one hand-off.
+//  2. With the guard held, it enqueues at the end of the list, and settles: if the word is
+//     available to the front by now, the front is admitted at once. Otherwise the word gets the
+//     flag parked.
+//  3. It parks.
 //  4. A release that makes the word available to the front finds parked, and takes the guard. In
 //     one step it ends its own hold and admits the front.
-//  5. If the lock becomes free, the first waiter is only told: it is unparked, and stays in the
-//     list. It takes the lock when it runs. A writer may have come first (it barged); then the
-//     waiter settles again, and sleeps.
-//  6. If there are read holds, the group of readers in front is admitted with theirs: these are
-//     counted in that very step, and the readers leave the list. A told reader that finds the
-//     lock free, and a downgrade, so bring in the readers behind it.
-//  7. A waiter whose limit ends leaves the list, and settles, because the next waiter may be the
-//     front now.
+//  5. If the lock becomes free, the first waiter is only woken: it is unparked, and stays in the
+//     list. It acquires the lock when it runs. If a writer has barged, the waiter settles again,
+//     and parks.
+//  6. If there are read holds, the group of readers in front is admitted beside them: the same
+//     step counts their holds, and removes them from the list. A woken reader that finds the
+//     lock free, and a downgrade, admit the readers behind it in the same way.
+//  7. A waiter whose limit ends removes itself from the list, and settles, because the next
+//     waiter may be the front now.
 //
-// Step 5 does not hand the lock over, because a lock held by a goroutine that has yet to wake
-// makes the next writer sleep too. With two goroutines and half of the holds writing, handing
-// over took five times as long per hold (Zen 4, Go 1.26).
+// Step 5 does not hand the lock off, because a lock held by a goroutine that has yet to wake
+// makes the next writer park too. With two goroutines and half of the holds writing, handing off
+// took five times as long per hold (Zen 4, Go 1.26).
 //
 // # Why no wake-up is lost
 //
@@ -43,17 +43,18 @@ import (
 //
 //   - the list is empty;
 //   - the word is not available to the front, and parked is set;
-//   - the first waiter was told and has not looked at the word since. It will look.
+//   - the first waiter was woken and has not looked at the word since. It will look.
 //
-// settle establishes this, and each change of the list ends with it. A step that makes the word
-// available to the front ends the write hold or the last read hold, or downgrades. With parked
-// set, each of these goes through admit, with the guard held. Without parked, the front was told.
+// settle establishes this, and each change of the list ends with it. The steps that can make the
+// word available to the front are the end of a write hold, the end of the last read hold, and a
+// downgrade. With parked set, each of these goes through admit, with the guard held. Without
+// parked, the front was woken.
 //
 // # Who gets the lock
 //
-// A waiter that was told in vain maxLost times, or for maxBarging, has the lock reserved:
-// WriteLock leaves the free word alone until that waiter has had it. ReadLock never overtakes a
-// writer: it stays out while pending is set.
+// A waiter that was woken in vain maxLost times, or for maxBarging, has the lock reserved:
+// WriteLock does not acquire the free word until that waiter has had it. ReadLock never
+// overtakes a writer: it waits while pending is set.
 const (
 	maxLost    = 16
 	maxBarging = time.Millisecond
@@ -64,20 +65,21 @@ type stampedWaiter struct {
 	place park.Place
 	write bool
 
-	// Guarded. A waiter with granted set is out of the list: it and next then belong to the
-	// admitting goroutine until that has unparked it. A told waiter is unparked exactly once.
+	// Guarded. A waiter with granted set is out of the list. Then granted and next belong to the
+	// admitting goroutine until it has unparked the waiter. A woken waiter is unparked exactly
+	// once.
 	granted    Stamp // a reader's hold, or tooMany
-	told       bool  // it was unparked, is in the list, and has not looked at the word since
-	reserved   bool  // and WriteLock may not barge
-	lost       int   // how often it was told in vain
+	woken      bool  // it was unparked, is in the list, and has not looked at the word since
+	reserved   bool  // WriteLock must not barge
+	lost       int   // how often it was woken in vain
 	since      time.Time
 	prev, next *stampedWaiter
 }
 
-// Waiters are used again: a contended acquisition allocates nothing in the steady state.
+// Waiters are reused: a contended acquisition allocates nothing in the steady state.
 var stampedWaiters = sync.Pool{New: func() any { return new(stampedWaiter) }}
 
-// wait takes the lock in turn, and returns its stamp, tooMany, or 0 if the limit ended first.
+// wait acquires the lock in turn, and returns its stamp, tooMany, or 0 if the limit ended first.
 func (l *StampedLock) wait(write bool, lim *park.Limit) Stamp {
 	n := stampedWaiters.Get().(*stampedWaiter)
 	n.write = write
@@ -100,11 +102,11 @@ func (l *StampedLock) wait(write bool, lim *park.Limit) Stamp {
 	}
 }
 
-// look decides how the wait of n goes on after it was unparked, or when its limit has ended.
+// look decides how the wait of n continues after it was unparked or its limit has ended.
 func (l *StampedLock) look(n *stampedWaiter, ended bool) (st Stamp, over bool) {
 	l.guard.Lock()
-	owed := ended && (n.told || n.granted != 0) // an Unpark that n has not seen
-	n.told = false
+	owed := ended && (n.woken || n.granted != 0) // an Unpark that n has not seen
+	n.woken = false
 	switch {
 	case n.granted != 0:
 		st = n.granted
@@ -113,7 +115,7 @@ func (l *StampedLock) look(n *stampedWaiter, ended bool) (st Stamp, over bool) {
 		l.remove(n)
 		l.settleAndUnlock()
 	case n.write:
-		if st = l.enterWrite(0); st != 0 {
+		if st = l.acquireWrite(0); st != 0 {
 			l.remove(n)
 		} else {
 			n.lose()
@@ -135,7 +137,7 @@ func (l *StampedLock) look(n *stampedWaiter, ended bool) (st Stamp, over bool) {
 	return st, ended || st != 0
 }
 
-// lose counts that n was told in vain.
+// lose counts that n was woken in vain.
 func (n *stampedWaiter) lose() {
 	if n.lost++; n.lost == 1 {
 		n.since = time.Now()
@@ -144,9 +146,9 @@ func (n *stampedWaiter) lose() {
 	}
 }
 
-// settle makes the word agree with the list, and admits the front if the word is available to it.
-// It is due after each change of the list. It returns the waiters that the caller has to unpark
-// after it has released the guard, which is held. awake says that the front is the calling
+// settle makes the word agree with the list, and admits the front if the word is available to
+// it. Each change of the list requires it. The guard is held. The caller has to unpark the
+// returned waiters after it has released the guard. awake means that the front is the calling
 // goroutine.
 func (l *StampedLock) settle(awake bool) (first *stampedWaiter, k int) {
 	for {
@@ -157,15 +159,15 @@ func (l *StampedLock) settle(awake bool) (first *stampedWaiter, k int) {
 	}
 }
 
-// settleAndUnlock settles, releases the guard, and wakes the admitted waiters.
+// settleAndUnlock settles, releases the guard, and unparks the admitted waiters.
 func (l *StampedLock) settleAndUnlock() {
 	first, k := l.settle(false)
 	l.guard.Unlock()
 	unpark(first, k)
 }
 
-// release changes the word from s to the given one, which may be available to the front, and
-// admits that in the same step. If the word is not s, it does nothing, and returns false.
+// release changes the word from s to the given one, and admits the front in the same step if the
+// word is available to it. If the word is not s, it does nothing, and returns false.
 func (l *StampedLock) release(s, to uint64) bool {
 	l.guard.Lock()
 	first, k, ok := l.admit(s, to, false)
@@ -175,10 +177,10 @@ func (l *StampedLock) release(s, to uint64) bool {
 }
 
 // admit changes the word from s to the given one, with the flags that the list requires, and
-// admits the front if that word is available to it: readers with their holds if there are read
-// holds already, or if the first of them is awake; otherwise the first waiter is told. admit
-// returns the k waiters that the caller has to unpark after it has released the guard. If the
-// word is not s, it does nothing, and returns false. The guard is held.
+// admits the front if that word is available to it. The guard is held. If there are read holds
+// already, or the first waiter is awake, the readers in front get their holds at once. Otherwise
+// the first waiter is woken. The caller has to unpark the k returned waiters after it has
+// released the guard. If the word is not s, admit does nothing, and returns false.
 func (l *StampedLock) admit(s, to uint64, awake bool) (first *stampedWaiter, k int, ok bool) {
 	to &^= queued | pending | parked | reserved
 	k, after := 0, l.head
@@ -187,7 +189,7 @@ func (l *StampedLock) admit(s, to uint64, awake bool) (first *stampedWaiter, k i
 			k++
 		}
 	}
-	// The word counts the holds up to its room, and overflow the others.
+	// The word counts as many holds as fit, and overflow the others.
 	inWord := min(k, int((readers-to&readers)/reader))
 	beyond := min(k-inWord, maxOverflow-l.overflow)
 	to += uint64(inWord) * reader
@@ -199,7 +201,7 @@ func (l *StampedLock) admit(s, to uint64, awake bool) (first *stampedWaiter, k i
 		switch {
 		case to&writing != 0 || after.write && to&readers != 0:
 			to |= parked
-		case !after.told:
+		case !after.woken:
 			first, k = after, 1
 		}
 		if after.reserved {
@@ -210,19 +212,19 @@ func (l *StampedLock) admit(s, to uint64, awake bool) (first *stampedWaiter, k i
 		return nil, 0, false
 	}
 	if first != nil {
-		first.told = true
+		first.woken = true
 		return first, 1, true
 	}
 	l.overflow += beyond
 	first = l.grant(k, inWord+beyond, stampOf(to, read))
-	if first != nil && first.told {
+	if first != nil && first.woken {
 		return first.next, k - 1, true // it is awake already, or about to be
 	}
 	return first, k, true
 }
 
-// grant takes the first k waiters, which are readers, out of the list, and gives the stamp of a
-// hold to the first counted of them. The others have no room.
+// grant removes the first k waiters, which are readers, from the list. The first counted of them
+// get st, the stamp of a hold. The others get tooMany.
 func (l *StampedLock) grant(k, counted int, st Stamp) (first *stampedWaiter) {
 	if k == 0 {
 		return nil
@@ -258,15 +260,15 @@ func unpark(n *stampedWaiter, k int) {
 	}
 }
 
-// end makes n as good as new.
+// end resets n and recycles it.
 func (n *stampedWaiter) end() {
 	n.place.Reset()
-	n.granted, n.told, n.reserved, n.lost = 0, false, false, 0
+	n.granted, n.woken, n.reserved, n.lost = 0, false, false, 0
 	n.prev, n.next = nil, nil
 	stampedWaiters.Put(n)
 }
 
-// push adds n at the end of the list.
+// push appends n to the list.
 func (l *StampedLock) push(n *stampedWaiter) {
 	n.prev = l.tail
 	if l.tail == nil {
@@ -278,7 +280,7 @@ func (l *StampedLock) push(n *stampedWaiter) {
 	l.count(n, 1)
 }
 
-// remove takes n out of the list.
+// remove removes n from the list.
 func (l *StampedLock) remove(n *stampedWaiter) {
 	if n.prev == nil {
 		l.head = n.next
@@ -301,37 +303,37 @@ func (l *StampedLock) count(n *stampedWaiter, by int) {
 }
 
 // A spin looks at the word spinRounds times, spinPause pauses apart: some 200 ns in all, about
-// one hand-over, so that spinning in vain at most doubles what waiting costs.
+// one hand-off. Therefore a vain spin at most doubles the cost of a wait.
 const (
 	spinRounds = 4
 	spinPause  = 2
 )
 
-// spins says that a holder can be running while another goroutine spins.
+// spins is true if a holder can run while another goroutine spins.
 var spins = runtime.NumCPU() > 1
 
-// spinWrite tries for a short while to take a lock that is held for a short while.
+// spinWrite tries for a short while to acquire the lock for writing.
 func (l *StampedLock) spinWrite() Stamp {
-	st := l.enterWrite(reserved)
+	st := l.acquireWrite(reserved)
 	for range spinRounds {
 		if st != 0 || !spins {
 			break
 		}
 		pause.Pause(spinPause)
-		st = l.enterWrite(reserved)
+		st = l.acquireWrite(reserved)
 	}
 	return st
 }
 
-// spinRead does the same for a read hold, for as long as no writer waits.
+// spinRead does the same for a read hold, until a writer waits.
 func (l *StampedLock) spinRead() Stamp {
-	st := l.enterRead(pending)
+	st := l.acquireRead(pending)
 	for range spinRounds {
 		if st != 0 || !spins || l.state.Load()&pending != 0 {
 			break
 		}
 		pause.Pause(spinPause)
-		st = l.enterRead(pending)
+		st = l.acquireRead(pending)
 	}
 	return st
 }

@@ -12,14 +12,14 @@ import (
 	"github.com/jucgo/locks/internal/park"
 )
 
-// StampedLock is a lock with three modes: writing, which excludes everything; reading, beside
-// other readers; and optimistic reading, which holds nothing, excludes nobody, and finds out at
-// its end whether a writer came in between. Java's StampedLock.
+// StampedLock is a lock with three modes. Writing excludes all other holds. Reading excludes
+// writers only. Optimistic reading holds nothing and excludes nothing; it finds out at its end
+// whether a writer came in between. Java's StampedLock.
 //
-// An acquisition returns a [Stamp], and a release or conversion takes it back. A stamp names a
-// version of the lock, which each write hold ends. A write stamp dies with its release, and an
-// optimistic one when the next writer enters. A read stamp of a version releases any one read
-// hold of that version.
+// An acquisition returns a [Stamp], which a release or conversion needs. A stamp names a version
+// of the lock, and each write hold ends a version. A write stamp becomes invalid with its
+// release, and an optimistic stamp with the next write hold. A read stamp of a version releases
+// any one read hold of that version.
 //
 //	var point struct {
 //		l    rwlock.StampedLock
@@ -38,55 +38,54 @@ import (
 //		return ...
 //	}
 //
-// Validate says what an optimistic reader may do and may not. [Snapshot] does it all for a single
-// value.
+// See Validate for the rules of optimistic reading. [Snapshot] follows them for a single value.
 //
 // The zero StampedLock is free. It must not be copied after first use. It belongs to no
 // goroutine: any goroutine that has the stamp may release. It is not reentrant: a second
-// WriteLock by the same goroutine hangs, and so does a second ReadLock if a writer has come to
-// wait in between.
+// WriteLock by the same goroutine hangs. So does a second ReadLock if a writer has begun to wait
+// in between.
 //
 // # Fairness
 //
 // WriteLock barges, as often as [fair.NonFair] allows. ReadLock does not overtake a waiting
-// writer. Readers that wait behind a writer enter together. Neither side starves the other. The
-// exceptions are the tries without a time limit and the conversions: these take what they can
-// get, past all waiters.
+// writer. Readers behind a writer are admitted together. Neither side starves the other. The
+// tries without a time limit and the conversions are exceptions: they acquire what is free,
+// ahead of all waiters.
 //
 // # Memory model
 //
 // In the terms of the Go memory model, a release synchronizes before the next acquisition in a
 // mode that it excluded, and so do conversions. Readers are not ordered among themselves: the
-// race detector reports writes under the read lock, also if they happen one after the other.
+// race detector reports writes under the read lock, even if they happen one after the other.
 //
 // # Misuse
 //
-// A stamp that does not fit what is held is zero, stale, or of another mode. It makes the unlocks
-// panic with [locks.ErrNotHeld], and the conversions return 0. Either leaves the lock as it was.
-// There is room for more than two billion read holds; one more is refused with
-// [locks.ErrTooManyHolds]. Versions repeat after 2^50 write holds: a stamp kept for months of
-// nothing but writing could be taken for a new one.
+// A stamp that fits no hold is zero, stale, or of another mode. With it the unlocks panic with
+// [locks.ErrNotHeld], and the conversions return 0. Either way the lock is unchanged. More than
+// two billion read holds fit; one more than that is refused with [locks.ErrTooManyHolds].
+// Versions repeat after 2^50 write holds: a stamp that is kept for months of constant writing
+// could pass for a new one.
 //
 // # Cost
 //
 // Uncontended acquisitions, releases and conversions are one compare-and-swap each and allocate
-// nothing. A contended lock without a time limit or a context allocates nothing in the steady
-// state. TryOptimisticRead and Validate are one load and no store each. ReadLock stores into a
-// word that all readers share: where many goroutines read on many processors, read
+// nothing. A contended lock allocates nothing in the steady state, except for waits with a time
+// limit or a context. TryOptimisticRead and Validate are one load and no store each. ReadLock
+// stores into a word that all readers share. If many goroutines read on many processors, read
 // optimistically, or use an [RWMutex].
 type StampedLock struct {
 	state stampedWord // see stamped_state.go
 
 	guard      sync.Mutex
-	head, tail *stampedWaiter // guarded: the waiters in the order of their arrival
-	waiting    int            // guarded: how many they are
-	writers    int            // guarded: how many of them are writers
-	overflow   int            // guarded: the read holds that state has no room for
+	head, tail *stampedWaiter // guarded: the waiters in order of arrival
+	waiting    int            // guarded: the number of waiters
+	writers    int            // guarded: the number of waiting writers
+	overflow   int            // guarded: the number of read holds that do not fit state
 }
 
 var _ locks.ReadWriteLocker = (*StampedLock)(nil)
 
-// WriteLock takes the lock for writing, and waits for it if need be. Java's writeLock().
+// WriteLock acquires the lock for writing, and waits for it if need be. Java's writeLock().
 func (l *StampedLock) WriteLock() Stamp {
 	s := l.state.Load() & versions
 	if l.state.CompareAndSwap(s, s|writing) {
@@ -103,15 +102,16 @@ func (l *StampedLock) write() Stamp {
 	return l.wait(true, nil)
 }
 
-// TryWriteLock takes the lock for writing if nobody holds it, past all waiters, and returns 0 if
-// it did not. Java's tryWriteLock().
-func (l *StampedLock) TryWriteLock() Stamp { return l.enterWrite(0) }
+// TryWriteLock acquires the lock for writing if it is free, ahead of all waiters. If not, it
+// returns
+//  0. Java's tryWriteLock().
+func (l *StampedLock) TryWriteLock() Stamp { return l.acquireWrite(0) }
 
-// TryWriteLockFor takes the lock for writing, waits for it for at most d, and returns 0 if it did
-// not get it. With d <= 0 it does not wait: it takes the lock only if nobody holds it or waits.
-// Java's tryWriteLock(time, unit).
+// TryWriteLockFor acquires the lock for writing, and waits for it for at most d. If d ends
+// first, it returns 0. With d <= 0 it does not wait: it succeeds only if the lock is free and no
+// goroutine waits. Java's tryWriteLock(time, unit).
 func (l *StampedLock) TryWriteLockFor(d time.Duration) Stamp {
-	if st := l.enterWrite(queued); st != 0 || d <= 0 {
+	if st := l.acquireWrite(queued); st != 0 || d <= 0 {
 		return st
 	}
 	if st := l.spinWrite(); st != 0 {
@@ -120,9 +120,9 @@ func (l *StampedLock) TryWriteLockFor(d time.Duration) Stamp {
 	return l.wait(true, park.After(d))
 }
 
-// WriteLockContext is WriteLock until ctx ends. The error then matches ctx.Err() and the cause,
-// and the stamp is 0. A ctx that has ended already is an error even if the lock is free. A waiter
-// whose ctx ends is out of the queue when the call returns. Java's writeLockInterruptibly().
+// WriteLockContext is WriteLock until ctx ends. Then the error matches ctx.Err() and the cause,
+// and the stamp is 0. A ctx that has ended already is an error even if the lock is free. If ctx
+// ends, the waiter is out of the queue when the call returns. Java's writeLockInterruptibly().
 func (l *StampedLock) WriteLockContext(ctx context.Context) (Stamp, error) {
 	return l.writeContext("rwlock: WriteLockContext", ctx)
 }
@@ -131,7 +131,7 @@ func (l *StampedLock) writeContext(op string, ctx context.Context) (Stamp, error
 	if err := ctxerr.Check(op, ctx); err != nil {
 		return 0, err
 	}
-	if st := l.enterWrite(queued); st != 0 {
+	if st := l.acquireWrite(queued); st != 0 {
 		return st, nil
 	}
 	if ctx.Done() == nil {
@@ -146,7 +146,7 @@ func (l *StampedLock) writeContext(op string, ctx context.Context) (Stamp, error
 	return 0, ctxerr.Ended(op, ctx)
 }
 
-// ReadLock takes a read hold, and waits for it if the lock is held for writing or a writer waits.
+// ReadLock acquires a read hold. It waits if the lock is held for writing or a writer waits.
 // Java's readLock().
 func (l *StampedLock) ReadLock() Stamp {
 	s := l.state.Load()
@@ -165,15 +165,15 @@ func (l *StampedLock) read(lim *park.Limit) Stamp {
 	return l.wait(false, lim)
 }
 
-// TryReadLock takes a read hold unless the lock is held for writing, past all waiters, and
-// returns 0 if it did not. Java's tryReadLock().
-func (l *StampedLock) TryReadLock() Stamp { return mustCount(l.enterRead(0)) }
+// TryReadLock acquires a read hold, ahead of all waiters, unless the lock is held for writing.
+// If it is, TryReadLock returns 0. Java's tryReadLock().
+func (l *StampedLock) TryReadLock() Stamp { return mustCount(l.acquireRead(0)) }
 
-// TryReadLockFor takes a read hold, waits for it for at most d, and returns 0 if it did not get
-// it. With d <= 0 it does not wait: it takes a hold only if the lock is not held for writing and
-// no writer waits. Java's tryReadLock(time, unit).
+// TryReadLockFor acquires a read hold, and waits for it for at most d. If d ends first, it
+// returns 0. With d <= 0 it does not wait: it succeeds only if the lock is not held for writing
+// and no writer waits. Java's tryReadLock(time, unit).
 func (l *StampedLock) TryReadLockFor(d time.Duration) Stamp {
-	st := l.enterRead(pending)
+	st := l.acquireRead(pending)
 	if st == 0 && d > 0 {
 		if st = l.spinRead(); st == 0 {
 			st = l.wait(false, park.After(d))
@@ -182,9 +182,9 @@ func (l *StampedLock) TryReadLockFor(d time.Duration) Stamp {
 	return mustCount(st)
 }
 
-// ReadLockContext is ReadLock until ctx ends. The error then matches ctx.Err() and the cause, and
-// the stamp is 0. A ctx that has ended already is an error even if the lock is free. A waiter
-// whose ctx ends is out of the queue when the call returns. One read hold too many is
+// ReadLockContext is ReadLock until ctx ends. Then the error matches ctx.Err() and the cause,
+// and the stamp is 0. A ctx that has ended already is an error even if the lock is free. If ctx
+// ends, the waiter is out of the queue when the call returns. One read hold too many is
 // [locks.ErrTooManyHolds]. Java's readLockInterruptibly().
 func (l *StampedLock) ReadLockContext(ctx context.Context) (Stamp, error) {
 	return l.readContext("rwlock: ReadLockContext", ctx)
@@ -194,7 +194,7 @@ func (l *StampedLock) readContext(op string, ctx context.Context) (Stamp, error)
 	if err := ctxerr.Check(op, ctx); err != nil {
 		return 0, err
 	}
-	st := l.enterRead(pending)
+	st := l.acquireRead(pending)
 	if st == 0 {
 		st = l.read(park.Until(ctx))
 	}
@@ -207,8 +207,8 @@ func (l *StampedLock) readContext(op string, ctx context.Context) (Stamp, error)
 	return st, nil
 }
 
-// TryOptimisticRead returns a stamp to be validated later, or 0 if the lock is held for writing.
-// It takes nothing, and there is nothing to release. It costs one load. Java's
+// TryOptimisticRead returns a stamp for [StampedLock.Validate], or 0 if the lock is held for
+// writing. It acquires nothing, so there is nothing to release. It costs one load. Java's
 // tryOptimisticRead().
 func (l *StampedLock) TryOptimisticRead() Stamp {
 	s := l.state.Load()
@@ -219,19 +219,19 @@ func (l *StampedLock) TryOptimisticRead() Stamp {
 	return stampOf(s, optimistic)
 }
 
-// Validate reports whether nobody has held the lock for writing since st was issued. For a write
-// stamp it reports whether that hold goes on. A read stamp is valid at least as long as its hold.
-// 0 is never valid, and neither is a number that could be no stamp. It costs one load. Java's
-// validate(stamp).
+// Validate reports whether there has been no write hold since st was issued. For a write stamp
+// it reports whether its hold is still there. A read stamp is valid at least as long as its
+// hold. 0 is never valid, and neither is a number that no call can have returned. It costs one
+// load. Java's validate(stamp).
 //
 // If Validate returns true for an optimistic stamp, the goroutine's atomic loads between the two
-// calls show one moment at which nobody wrote. They see the stores of every write hold that ended
-// before the stamp was issued, and none of a later one. This holds for fields that are written
-// only under the write lock.
+// calls show the fields as they were at one moment. They see the stores of every write hold that
+// ended before the stamp was issued, and none of a later one. This is true for fields that are
+// written only under the write lock.
 //
 // The fields must be atomic: atomic.Int64, atomic.Pointer[T] and the like, for stores and for
-// loads. A plain load beside the store of a writer is a data race even if its result is thrown
-// away. Of a string, a slice or an interface it can yield halves of two values.
+// loads. A plain load beside the store of a writer is a data race even if its result is
+// discarded. Of a string, a slice or an interface it can return halves of two values.
 //
 // Copy the fields into local variables, validate, and use only the copies, and only if they are
 // valid. Before that they may contradict each other: an index may be out of bounds, and a loop
@@ -252,7 +252,7 @@ func (l *StampedLock) UnlockWrite(st Stamp) {
 
 //go:noinline // so that UnlockWrite is inlined
 func (l *StampedLock) unlockWrite(st Stamp) {
-	if l.leaveWrite(st) == 0 {
+	if l.releaseWriteHold(st) == 0 {
 		panic(locks.ErrNotHeld)
 	}
 }
@@ -260,7 +260,7 @@ func (l *StampedLock) unlockWrite(st Stamp) {
 // UnlockRead releases one read hold of the version that st is a read stamp of. It panics with
 // [locks.ErrNotHeld] if there is none. Java's unlockRead(stamp).
 func (l *StampedLock) UnlockRead(st Stamp) {
-	if l.leaveRead(st) == 0 {
+	if l.releaseReadHold(st) == 0 {
 		panic(locks.ErrNotHeld)
 	}
 }
@@ -283,7 +283,7 @@ func (l *StampedLock) TryUnlockWrite() bool {
 		if s&writing == 0 {
 			return false
 		}
-		if l.leaveWrite(stampOf(s, writing)) != 0 {
+		if l.releaseWriteHold(stampOf(s, writing)) != 0 {
 			return true
 		}
 	}
@@ -297,7 +297,7 @@ func (l *StampedLock) TryUnlockRead() bool {
 		if s&readers == 0 {
 			return false
 		}
-		if l.leaveRead(stampOf(s, read)) != 0 {
+		if l.releaseReadHold(stampOf(s, read)) != 0 {
 			return true
 		}
 	}
@@ -351,7 +351,7 @@ func (l *StampedLock) String() string {
 	return fmt.Sprintf("rwlock.StampedLock(%p)[%s, %d queued]", l, state, l.QueueLength())
 }
 
-// mustCount returns st, or panics if it stands for a hold that could not be counted.
+// mustCount returns st. It panics if st is tooMany.
 func mustCount(st Stamp) Stamp {
 	if st == tooMany {
 		panic(locks.ErrTooManyHolds)

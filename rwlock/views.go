@@ -9,12 +9,12 @@ import (
 	"github.com/jucgo/locks/condition"
 )
 
-// ReadLocker returns the read side for call sites that know only [locks.TryLocker]. It is the same
-// value at each call, and a [sync.Locker] as well.
+// ReadLocker returns the read side for call sites that know only [locks.TryLocker]. Each call
+// returns the same value, which is also a [sync.Locker].
 func (rw *RWMutex) ReadLocker() locks.TryLocker { return (*readView)(rw) }
 
-// WriteLocker returns the write side for call sites that know only [locks.TryLocker]. It is the
-// same value at each call, and a [sync.Locker] as well.
+// WriteLocker returns the write side for call sites that know only [locks.TryLocker]. Each call
+// returns the same value, which is also a [sync.Locker].
 func (rw *RWMutex) WriteLocker() locks.TryLocker { return (*writeView)(rw) }
 
 // readView is the read side of an RWMutex.
@@ -39,8 +39,9 @@ func (v *readView) UnlockContext(ctx context.Context) error { return v.rw().RUnl
 
 func (v *readView) Inspect(ctx context.Context) (locks.Info, error) { return v.rw().Inspect(ctx) }
 
-// HasNoConditions tells package condition that there are none: a wait would have to give up all
-// read holds of its owner, and those who read change nothing that one could wait for.
+// HasNoConditions marks a lock without conditions for package condition. A wait would have to
+// release all read holds of its owner, and readers change nothing that a goroutine could wait
+// for.
 func (v *readView) HasNoConditions() {}
 
 // String describes the lock and its state.

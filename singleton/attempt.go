@@ -7,26 +7,25 @@ import (
 	"sync"
 )
 
-// attempt is one call of a constructor, and where others wait for it to end.
+// attempt is one call of a constructor, with the means to wait for its end.
 //
-// They may be in other testing/synctest bubbles than the constructor: a package's singleton that
-// is used by two tests is enough. Channels cannot be used from outside the bubble that they were
-// made in, and a goroutine that waits in a bubble should let the bubble's clock go on. So
-// everybody waits in the way that does for them:
+// A waiter may be in another testing/synctest bubble than the constructor, for example if two
+// tests use the same package variable. A channel cannot be used outside of the bubble that made
+// it. A waiter in a bubble should block durably, so that the bubble's clock advances. Therefore
+// there are three ways to wait:
 //
-//   - over is a WaitGroup of which only the constructor's goroutine changes the count. Anybody
-//     may wait for it, and in the constructor's own bubble the wait lets the clock go on. But it
-//     cannot be cut short.
-//   - closed is a channel, for those in the constructor's bubble, or with it outside of all, who
-//     want to look at their context at the same time.
-//   - those in another bubble, who want that too, have a goroutine wait for over, which closes a
-//     channel of their own. It is not the general way because the goroutine stays until the
-//     constructor is through.
+//   - over is a WaitGroup whose count only the constructor's goroutine changes. Any goroutine
+//     may wait for it. In the constructor's own bubble the wait is durable. A context cannot end
+//     it.
+//   - closed is a channel for waiters with a context in the constructor's bubble, or outside of
+//     all bubbles with it.
+//   - A waiter with a context in another bubble starts a goroutine that waits for over and
+//     closes a channel of its own. This goroutine stays until the constructor ends.
 type attempt struct {
 	over      sync.WaitGroup
 	closed    chan struct{}
-	goroutine int64  // that runs the constructor
-	bubble    string // that it is in
+	goroutine int64  // runs the constructor
+	bubble    string // of that goroutine
 }
 
 func newAttempt(goroutine int64) *attempt {
@@ -35,13 +34,13 @@ func newAttempt(goroutine int64) *attempt {
 	return a
 }
 
-// end wakes all who wait.
+// end wakes all waiters.
 func (a *attempt) end() {
 	a.over.Done()
 	close(a.closed)
 }
 
-// wait waits until a ends, or ctx does.
+// wait waits until the attempt or ctx ends.
 func (a *attempt) wait(ctx context.Context) {
 	ended := ctx.Done()
 	if ended == nil {
@@ -62,21 +61,21 @@ func (a *attempt) wait(ctx context.Context) {
 	}
 }
 
-// within is the key of the value by which a context is known to come from an attempt.
+// within is the key of the context value that marks contexts of an attempt.
 type within struct{ a *attempt }
 
-// mark returns ctx in the form for a's constructor.
+// mark returns a child of ctx that is marked as a's.
 func (a *attempt) mark(ctx context.Context) context.Context {
 	return context.WithValue(ctx, within{a}, true)
 }
 
-// within reports whether ctx is that of a's constructor, or was made from it.
+// within reports whether ctx is marked as a's.
 func (a *attempt) within(ctx context.Context) bool { return ctx.Value(within{a}) != nil }
 
-// bubble returns the name of the testing/synctest bubble that the caller is in, or "" if it is in
-// none. The only place where Go tells is the header of a stack trace, such as "goroutine 7
-// [running, synctest bubble 5]:". Reading it takes a microsecond or two, which is little beside a
-// constructor. Should the header change, all is as if there were no bubbles.
+// bubble returns the name of the caller's testing/synctest bubble, or "" if it is in none. Go
+// shows it only in the header of a stack trace, such as "goroutine 7 [running, synctest bubble
+// 5]:". To read it takes one or two microseconds, little compared with a constructor. If Go
+// changes the header, bubble returns "".
 func bubble() string {
 	var buf [128]byte
 	header, _, _ := bytes.Cut(buf[:runtime.Stack(buf[:], false)], []byte("]:"))

@@ -1,5 +1,5 @@
-// Package singleton makes one value of a kind, the first time that somebody asks for it:
-// double-checked locking, done right.
+// Package singleton constructs a value when it is first used, and only once: double-checked
+// locking done right.
 //
 // # What is wrong with the usual way
 //
@@ -18,21 +18,22 @@
 //		return instance
 //	}
 //
-// The second check and the write are under the lock; the first check is not. Nothing orders it
-// after the write in the sense of the Go memory model, so the two are a data race, and go test
-// -race says so. It is not a formality: making the value and setting the pointer are separate
-// writes, which the compiler and the processor may let others see in either order. On arm64 a
-// goroutine can find a pointer that is not nil, and behind it fields that are not set yet. Java
-// had the very same bug, which volatile cures since Java 5.
+// The second check and the write hold the lock; the first check does not. In the terms of the Go
+// memory model nothing orders the first check after the write. The two are a data race, and go
+// test -race reports it. The race does harm: constructing the value and setting the pointer are
+// separate writes, and other goroutines may see them in either order. On arm64 a goroutine can
+// find a pointer that is not nil, and behind it fields that are not set yet. Java had the same
+// bug; since Java 5 a volatile field avoids it.
 //
-// The cure in Go is to make the first check an atomic load, of a flag that is stored after the
-// value was written. An atomic store synchronizes before each load that observes it, so a
-// goroutine that sees the flag sees the value and all that was done to make it. That is how
-// [Lazy] works, and [sync.Once].
+// In Go the first check has to be an atomic load of a flag that is stored after the value was
+// written. An atomic store synchronizes before each load that observes it. Therefore a goroutine
+// that sees the flag also sees the value and all writes that made it. [Lazy] and [sync.Once]
+// work this way.
 //
 // # What sync.OnceValue does not do
 //
-// [sync.Once] and [sync.OnceValue] have one chance: an error is for ever, and so is a panic. A
-// waiter cannot give up, and a function that asks for its own result hangs. Lazy tries again
-// after a failure, takes a context for those who wait, and returns [ErrRecursive].
+// [sync.Once] and [sync.OnceValue] call their function once: an error stays for ever, and so
+// does a panic. A waiter cannot cancel its wait, and a function that asks for its own result
+// hangs. Lazy tries again after a failure, lets a context end a wait, and returns
+// [ErrRecursive].
 package singleton

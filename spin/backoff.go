@@ -8,19 +8,19 @@ import (
 	"github.com/jucgo/locks/internal/pause"
 )
 
-// Backoff is what to do between two tries of a loop that spins: a wait that grows from try to
-// try. The first waits are pause instructions, in all about as many as take the time in which one
-// goroutine hands over to another; spinning for longer costs more than giving way. From then on
-// every wait gives the core to other goroutines, so that the loop is live also when the goroutine
-// that it waits for has no core of its own, as with GOMAXPROCS=1.
+// Backoff is a pause between two tries of a loop. It grows from try to try. The first pauses are
+// pause instructions, in all for about the time of one hand-off between goroutines. To spin for
+// longer costs more than to yield. From then on every pause yields the core to other goroutines.
+// Therefore the loop makes progress even if the goroutine that it waits for has no core of its
+// own, as with GOMAXPROCS=1.
 //
-// The waits double, and each is shortened by chance by up to a half, so that goroutines that
+// The pauses double, and each is shortened at random by up to a half. Therefore goroutines that
 // collided once do not collide in step for ever.
 //
 // The zero Backoff is ready to use. It is a plain value that belongs to one goroutine, best a
-// local variable of the loop; a copy goes on from where the original was. It orders no memory
-// accesses. It allocates nothing, and costs nothing before its first Pause. Java's
-// Thread.onSpinWait is a single pause instruction of it.
+// local variable of the loop. A copy continues from the state of the original. It orders no
+// memory accesses, allocates nothing, and costs nothing before its first Pause. Java's
+// Thread.onSpinWait is one of its pause instructions.
 //
 //	var b spin.Backoff
 //	for !try() {
@@ -31,16 +31,16 @@ type Backoff struct {
 	next uint32 // how many the next wait has at most; 0 stands for 1
 }
 
-// handOver is about what it takes to hand over from one goroutine to another.
-const handOver = 250 * time.Nanosecond
+// handOff is about the time of a hand-off from one goroutine to another.
+const handOff = 250 * time.Nanosecond
 
-// budget is how many pause instructions a Backoff spends: those of one hand-over. With a single
-// processor there is nobody to spin for.
+// budget is the number of pause instructions that a Backoff spends: the time of one hand-off.
+// With a single processor it is 0, because the awaited goroutine cannot run meanwhile.
 var budget = affordable(runtime.NumCPU(), pauseTime())
 
 func affordable(cpus int, onePause time.Duration) uint32 {
-	// The bounds are for clocks that are too coarse to tell, and for a machine that was too busy
-	// to be measured.
+	// The bounds are for clocks that are too coarse, and for machines that were too busy to be
+	// measured.
 	const least, most = 8, 100
 	switch {
 	case cpus == 1:
@@ -48,12 +48,12 @@ func affordable(cpus int, onePause time.Duration) uint32 {
 	case onePause <= 0:
 		return least
 	}
-	return uint32(min(max(handOver/onePause, least), most))
+	return uint32(min(max(handOff/onePause, least), most))
 }
 
-// pauseTime measures the pause instruction, which takes 3 to 30 ns depending on the model of the
-// processor, in a few microseconds. It has to be done when the process starts: inside a
-// testing/synctest bubble the clock stands still.
+// pauseTime measures the pause instruction, which takes 3 to 30 ns, depending on the processor.
+// The measurement takes a few microseconds. It has to happen at the start of the process,
+// because the clock stands still in a testing/synctest bubble.
 func pauseTime() time.Duration {
 	const pauses = 32
 	best := time.Duration(1<<63 - 1)
@@ -65,8 +65,8 @@ func pauseTime() time.Duration {
 	return best / pauses
 }
 
-// Pause waits, longer than the time before: for some pause instructions at first, and for a round
-// of the scheduler once [Backoff.Spun] reports true.
+// Pause pauses for longer than the time before. At first it spends pause instructions. Once
+// [Backoff.Spun] reports true, it yields to the scheduler.
 func (b *Backoff) Pause() {
 	left := budget - b.spun
 	if left == 0 {
@@ -80,9 +80,9 @@ func (b *Backoff) Pause() {
 	pause.Pause(n)
 }
 
-// Spun reports whether the time to spin is used up: the next Pause gives the core away. A lock
-// that knows how to block does so now.
+// Spun reports whether the budget for spinning is used up, so that the next Pause yields. A lock
+// that can park its waiter does so now.
 func (b *Backoff) Spun() bool { return b.spun == budget }
 
-// Reset makes b as good as new. It is due when the loop got somewhere, and goes on.
+// Reset makes b a zero Backoff. Call it when the loop has succeeded and goes on.
 func (b *Backoff) Reset() { *b = Backoff{} }

@@ -10,7 +10,7 @@ import (
 	"github.com/jucgo/locks/internal/park"
 )
 
-// This file holds what the locks of this package have in common.
+// This file has what the locks of this package have in common.
 
 func tryLockContext(ctx context.Context, l interface{ TryLock() bool }) (bool, error) {
 	if err := ctxerr.Check("spin: TryLockContext", ctx); err != nil {
@@ -54,8 +54,7 @@ func await(l *park.Limit, p *park.Place, cancel func() bool) bool {
 	return true
 }
 
-// locker is a lock without the rest of its methods: what a condition needs that has no part in
-// the lock's queue.
+// locker hides all other methods of a lock. A condition of it does not use the lock's queue.
 type locker struct {
 	l interface {
 		sync.Locker

@@ -1,41 +1,43 @@
-// Package spin has locks that wait by trying again before they sleep, and the backoff that such
-// loops need.
+// Package spin has locks whose waiters spin before they park, and the backoff that such loops
+// need.
 //
-//   - [Mutex] is a lock that goes to whoever tries first: test and test-and-set.
-//   - [Ticket] and [MCS] admit in strict order of arrival. A ticket lock is two counters; an MCS
-//     lock lets each waiter look at a flag of its own. On a few cores they cost the same.
-//   - [Backoff] is for loops of your own that retry.
+//   - [Mutex] goes to the first goroutine that tries: test and test-and-set.
+//   - [Ticket] and [MCS] admit in strict order of arrival. A ticket lock is two counters. In an
+//     MCS lock each waiter looks at a flag of its own. On a few cores they cost the same.
+//   - [Backoff] is for your own loops that retry.
 //
-// The locks do what [sync.Mutex] does, and besides can be asked for a limited time (TryLockFor),
-// until a context ends (LockContext), have conditions (NewCond), and show who waits. Like
-// sync.Mutex they belong to no goroutine: any may unlock, and locking twice hangs.
+// The locks do what [sync.Mutex] does. They also have waits with a time limit (TryLockFor),
+// waits that a context ends (LockContext), conditions (NewCond), and queries for their waiters.
+// Like a sync.Mutex they belong to no goroutine: any goroutine may unlock, and locking twice
+// hangs.
 //
 // # When to spin
 //
-// Spinning pays if the holder runs on another core and is done sooner than it takes to put a
-// goroutine to sleep and to wake it: a few hundred nanoseconds. Past that it burns a core that
-// another goroutine could use, possibly the holder.
+// Spinning pays if the holder runs on another core, and releases the lock sooner than a
+// goroutine can park and wake: within a few hundred nanoseconds. A longer spin wastes a core
+// that another goroutine could use, possibly the holder.
 //
-// So it pays for sections of some ten instructions, on goroutines that are no more than there are
-// cores. It does not for sections that allocate much, call the system, or wait for anything; not
-// with GOMAXPROCS=1; and not where many goroutines run, since Go's scheduler may take the
-// processor from the holder, or put its thread to sleep, and a spinner cannot know. In Go
-// sync.Mutex spins as well when that looks promising, so that a lock of this package is seldom
-// much faster: measure, for example with go test -bench Contended ./bench.
+// Therefore spinning pays for sections of some ten instructions, with no more goroutines than
+// cores. It does not pay for sections that allocate much, make system calls, or wait, and not
+// with GOMAXPROCS=1. It does not pay with many goroutines either: Go's scheduler may take the
+// processor from the holder, or suspend its thread, and the spinning goroutine cannot know. Go's
+// sync.Mutex also spins if that looks promising. Therefore a lock of this package is seldom much
+// faster. Measure, for example with go test -bench Contended ./bench.
 //
-// All locks here spin for about the time of one hand-over at most, and only the next in line
-// does; then they sleep. With one processor, or a hundred goroutines on each, they get on all the
-// same, at the pace of package fair's, and in a testing/synctest bubble a waiter comes to rest.
+// All locks here spin for at most about the time of one hand-off, and only the first waiter
+// spins. Then it parks. With one processor, or with a hundred goroutines for each processor,
+// they are as fast as the locks of package fair. In a testing/synctest bubble a waiter blocks
+// durably.
 //
 // # What the try forms do
 //
-// TryLock and TryLockContext take a lock that is free. A Mutex they may thereby take past those
-// who wait; a Ticket or MCS is never free while anybody waits. TryLockFor and LockContext queue;
-// TryLockFor(0) does not wait. A context that has ended is an error even if the lock is free, and
-// a waiter that gives up has left the queue when its call returns.
+// TryLock and TryLockContext acquire a free lock. A Mutex can be free while goroutines wait, and
+// then they barge. A Ticket or an MCS is never free while a goroutine waits. TryLockFor and
+// LockContext queue. TryLockFor(0) does not wait. A context that has ended is an error even if
+// the lock is free. A cancelled waiter is out of the queue when its call returns.
 //
 // # Memory model
 //
-// An unlock synchronizes before the lock that follows it, whichever methods the two are, in the
-// terms of the Go memory model.
+// In the terms of the Go memory model, an unlock synchronizes before the next lock, whichever
+// methods make them.
 package spin

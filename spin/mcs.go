@@ -14,51 +14,50 @@ import (
 	"github.com/jucgo/locks/internal/park"
 )
 
-// MCS is a lock that admits in strict order of arrival, from a queue in which each waiter looks
-// at a flag of its own and at nothing that others write: the release touches the flag of the one
-// waiter whose turn it is. The first in the queue spins, for as long as a [Backoff] has pause
-// instructions to spend; the others, and it too then, sleep until they are called.
+// MCS is a lock that admits in strict order of arrival. Each waiter in its queue looks at a flag
+// of its own, which only the release to this waiter writes. The first waiter spins for as long
+// as a [Backoff] has pause instructions, and parks then. The others park at once.
 //
-// A waiter that gives up is out of the queue when its call returns.
+// A cancelled waiter is out of the queue when its call returns.
 //
 // The zero MCS is free. It must not be copied after first use. Like a [sync.Mutex] it belongs to
 // no goroutine: one may lock it and another unlock it, and locking it twice hangs.
 //
-// In the terms of the Go memory model, an unlock synchronizes before the lock that follows it.
-// Uncontended it costs two compare-and-swaps of a pointer; contended, a change of goroutines for
-// each acquisition, unless the next one is still spinning. Neither allocates. Its twin in Java is
-// new ReentrantLock(true), without an owner.
+// In the terms of the Go memory model, an unlock synchronizes before the next lock. Uncontended
+// it costs two compare-and-swaps of a pointer. Contended, each acquisition costs a change of
+// goroutines, unless the next waiter is still spinning. Neither allocates. Its twin in Java is
+// new ReentrantLock(true), except that an MCS has no owner.
 //
 // The algorithm is from J. M. Mellor-Crummey and M. L. Scott, "Algorithms for Scalable
-// Synchronization on Shared-Memory Multiprocessors", ACM Transactions on Computer Systems 9(1),
-// 1991. A holder that did not have to wait has no node, as in its variant of the K42 operating
-// system: M. L. Scott, "Shared-Memory Synchronization", 2013, section 4.3. That a waiter blocks,
-// and can give up, is ours.
+// Synchronization on Shared-Memory Multiprocessors", ACM TOCS 9(1), 1991. A holder that did not
+// wait has no node, as in the K42 variant: M. L. Scott, "Shared-Memory Synchronization", 2013,
+// section 4.3. Parking and cancellation are additions of this package.
 type MCS struct {
-	// tail is the last in the queue, whose head is the holder:
+	// tail is the last node of the queue. The first node is the holder's:
 	//
 	//	nil           free
-	//	&bare         held by one without a node, nobody waits
-	//	holder        held by one that waited, nobody waits
-	//	another node  held, this one waits, and is the last
+	//	&bare         held by a holder without a node, no waiters
+	//	holder        held by a holder that waited, no waiters
+	//	another node  held; this is the node of the last waiter
 	tail atomic.Pointer[mcsNode]
 
-	// first is the next of the holder if that has no node.
+	// first is the next node of a holder without a node.
 	first atomic.Pointer[mcsNode]
 
-	// guard is for all who take nodes out of the queue: the release that hands over, and the
-	// waiter that gives up; and for those who look at all of it. It is not needed to join the
-	// queue, or to take and free a lock for which nobody waits.
+	// guard guards the removal of nodes, by the release that hands off and by a cancelled
+	// waiter, and looks at the whole queue. A goroutine needs no guard to enqueue, or to acquire
+	// and release a lock without waiters.
 	guard  sync.Mutex
 	holder *mcsNode // the holder's node, or nil if it has none or there is none; guarded
 }
 
 var _ locks.TryLocker = (*MCS)(nil)
 
-// bare is the node of all holders without one, in all locks. Nothing is ever written to it.
+// bare is the node of all holders without a node of their own, in all locks. It is never
+// written.
 var bare mcsNode
 
-// The states of a node: what its user does, and what has been done for it.
+// The states of a node. Its user is the goroutine that enqueued it:
 //
 //	spinning  it looks at its state                  release -> granted, user -> parked
 //	parked    it is parked, or about to park         release -> granted, and unparks; user, its
@@ -66,19 +65,20 @@ var bare mcsNode
 //	granted   it holds the lock, and does not        user -> taken, release -> released
 //	          know yet
 //	taken     it holds the lock, and knows           release -> released
-//	released  it was the holder                      out of the queue; to be used again
+//	released  it was the holder                      out of the queue; to be reused
 //
-// A release grants, and a user gives up, with the guard held, and both by compare-and-swap from
-// parked or a swap that shows what was: whether a wait ends with the lock is decided once.
+// A release grants the lock, and a user cancels, with the guard held. A user cancels by
+// compare-and-swap from parked. A release grants by a swap, which returns the state before.
+// Therefore each wait ends exactly once, with the lock or without.
 //
-// No wake-up is lost, since the user goes from spinning to parked by compare-and-swap, which a
-// grant makes fail; and a grant that finds it parked unparks it, exactly once. One whose limit
-// ends when it has been granted has the lock, and takes that unpark.
+// No wake-up is lost: the user goes from spinning to parked by compare-and-swap, which fails
+// after a grant. A grant that finds the user parked unparks it exactly once. If the limit of a
+// user ends after the grant, the user has the lock, and takes that unpark.
 //
-// As any goroutine may unlock, a hold can be over before the waiter that got it has noticed; and
-// a releaser may still be about to unpark it. So a node is used again only when both its user has
-// come back from its wait and its hold was released, by whichever of the two comes second: the
-// release if it finds taken, else the user, whose step to taken fails.
+// Any goroutine may unlock. Therefore a hold can be over before its user has noticed it, and the
+// granting goroutine may still be about to unpark the user. A node is reused only after its user
+// has come back from the wait and its hold was released. The later of the two recycles the node:
+// the release if it finds taken, else the user, whose swap to taken fails.
 const (
 	spinning uint32 = iota
 	parked
@@ -91,21 +91,21 @@ const (
 type mcsNode struct {
 	place park.Place
 	state atomic.Uint32
-	who   int64 // whom inspection shows
+	owner int64 // the owner for Queued
 
-	// next is the node behind this one. A waiter that joins the queue swaps tail first, and then
-	// sets the next of the one before; in between next is nil although tail is another node.
+	// next is the node behind this one. A waiter that enqueues swaps tail first, and then sets
+	// the next of the node before. In between next is nil although tail is another node.
 	next atomic.Pointer[mcsNode]
 
 	prev *mcsNode // the node before a waiter; guarded from when it is linked
 }
 
-// Nodes are used again: a contended acquisition allocates nothing in the steady state.
+// Nodes are reused: a contended acquisition allocates nothing in the steady state.
 var mcsNodes = sync.Pool{New: func() any { return new(mcsNode) }}
 
-func newMCSNode(who int64) *mcsNode {
+func newMCSNode(owner int64) *mcsNode {
 	n := mcsNodes.Get().(*mcsNode)
-	n.who = who
+	n.owner = owner
 	return n
 }
 
@@ -116,7 +116,7 @@ func (n *mcsNode) recycle() {
 	mcsNodes.Put(n)
 }
 
-// link returns where the one behind n is found.
+// link returns the pointer to the node behind n.
 func (m *MCS) link(n *mcsNode) *atomic.Pointer[mcsNode] {
 	if n == &bare {
 		return &m.first
@@ -124,22 +124,22 @@ func (m *MCS) link(n *mcsNode) *atomic.Pointer[mcsNode] {
 	return &n.next
 }
 
-// Lock takes the lock, and waits for it behind all who came before.
+// Lock acquires the lock, and waits for it behind all earlier waiters.
 func (m *MCS) Lock() {
 	if !m.tail.CompareAndSwap(nil, &bare) {
 		m.wait(0)
 	}
 }
 
-// wait takes the lock. A party without an identity is the goroutine.
+// wait acquires the lock for an owner, or for the calling goroutine if owner is 0.
 //
-// It is one frame with the wait in it: a goroutine that comes back from a switch pays for each
-// frame that it returns through.
-func (m *MCS) wait(who int64) {
-	if who == 0 {
-		who = goid.Get()
+// It parks in its own frame, because a goroutine that wakes pays for each frame that it returns
+// through.
+func (m *MCS) wait(owner int64) {
+	if owner == 0 {
+		owner = goid.Get()
 	}
-	n := newMCSNode(who)
+	n := newMCSNode(owner)
 	if !m.enqueue(n) {
 		n.recycle()
 		return
@@ -152,8 +152,8 @@ func (m *MCS) wait(who int64) {
 	}
 }
 
-// enqueue joins the queue, and spins if n is the first to wait. It reports false if the lock was
-// free; it is the caller's then, and n was not needed.
+// enqueue appends n to the queue, and spins if n is the first waiter. It returns false if the
+// lock was free. Then the caller has acquired it without n.
 func (m *MCS) enqueue(n *mcsNode) bool {
 	for {
 		prev := m.tail.Load()
@@ -176,18 +176,18 @@ func (m *MCS) enqueue(n *mcsNode) bool {
 	}
 }
 
-// spin waits for a grant until the time to spin is used up. For one further back each turn before
-// its own takes about as long as a change of goroutines: it had better sleep at once.
+// spin waits for a grant until its budget is used up. Only the first waiter spins: for the
+// others each turn ahead takes about as long as parking.
 func (n *mcsNode) spin() {
 	for b := (Backoff{}); n.state.Load() < granted && !b.Spun(); {
 		b.Pause()
 	}
 }
 
-// waitLimited takes the lock, and reports whether it could before the limit ended.
-func (m *MCS) waitLimited(who int64, l *park.Limit) bool {
+// waitLimited acquires the lock, and reports whether it did before the limit ended.
+func (m *MCS) waitLimited(owner int64, l *park.Limit) bool {
 	defer l.Stop()
-	n := newMCSNode(who)
+	n := newMCSNode(owner)
 	l.Open(&n.place)
 	if !m.enqueue(n) {
 		n.recycle()
@@ -203,7 +203,7 @@ func (m *MCS) waitLimited(who int64, l *park.Limit) bool {
 	return true
 }
 
-// cancel takes the waiter n out of the queue, and reports true, unless n was granted the lock.
+// cancel removes the waiter n from the queue, and returns true, unless n was granted the lock.
 func (m *MCS) cancel(n *mcsNode) bool {
 	m.guard.Lock()
 	defer m.guard.Unlock()
@@ -214,7 +214,7 @@ func (m *MCS) cancel(n *mcsNode) bool {
 	return true
 }
 
-// remove takes the waiter n out of the queue. The guard is held.
+// remove removes the waiter n from the queue. The guard is held.
 func (m *MCS) remove(n *mcsNode) {
 	before := m.link(n.prev)
 	for {
@@ -224,8 +224,8 @@ func (m *MCS) remove(n *mcsNode) {
 			before.Store(s)
 			return
 		}
-		// As soon as tail is the one before, others may link to that. If the swap fails, somebody
-		// joins behind n, and is put there then.
+		// Once tail is the node before, other goroutines may link their nodes to it. If the swap
+		// fails, another goroutine is enqueuing behind n, and the loop waits for its node.
 		before.Store(nil)
 		if m.tail.CompareAndSwap(n, n.prev) {
 			return
@@ -233,9 +233,8 @@ func (m *MCS) remove(n *mcsNode) {
 	}
 }
 
-// behind returns the node behind n, or nil if n was the last at that moment. It waits for one
-// that is between its two steps to join, which needs no more for the second than a processor. The
-// guard is held.
+// behind returns the node behind n, or nil if n is the last. A goroutine between its two steps
+// to enqueue needs only a processor for the second step; behind waits for it. The guard is held.
 func (m *MCS) behind(n *mcsNode) *mcsNode {
 	for b := (Backoff{}); ; b.Pause() {
 		if s := m.link(n).Load(); s != nil {
@@ -247,7 +246,7 @@ func (m *MCS) behind(n *mcsNode) *mcsNode {
 	}
 }
 
-// head returns the node of the holder. The guard is held.
+// head returns the holder's node. The guard is held.
 func (m *MCS) head() *mcsNode {
 	if m.holder == nil {
 		return &bare
@@ -265,7 +264,8 @@ func (m *MCS) Unlock() {
 	}
 }
 
-// release frees the lock or hands it over. It reports false, and does nothing, if it is free.
+// release hands the lock off to the first waiter, or frees it. It returns false, and does
+// nothing, if the lock is free.
 func (m *MCS) release() bool {
 	m.guard.Lock()
 	h := m.head()
@@ -297,25 +297,25 @@ func (m *MCS) release() bool {
 	return true
 }
 
-// retire ends the hold of n, which is out of the queue.
+// retire ends the hold of n, which is no longer in the queue.
 func (n *mcsNode) retire() {
 	if n != &bare && n.state.Swap(released) == taken {
 		n.recycle()
 	}
 }
 
-// TryLock takes the lock if it is free, and reports whether it did. While anybody waits it is
-// not: it is handed over from holder to holder. Java's tryLock().
+// TryLock acquires the lock if it is free, and reports whether it did. While a goroutine waits,
+// the lock is never free: it is handed off. Java's tryLock().
 func (m *MCS) TryLock() bool { return m.tail.Load() == nil && m.tail.CompareAndSwap(nil, &bare) }
 
-// TryLockFor takes the lock, waits for it in the queue for at most d, and reports whether it was
-// taken. With d <= 0 it does not wait. Java's tryLock(time, unit).
+// TryLockFor acquires the lock, waits for it in the queue for at most d, and reports whether it
+// did. With d <= 0 it does not wait. Java's tryLock(time, unit).
 func (m *MCS) TryLockFor(d time.Duration) bool {
 	return m.TryLock() || d > 0 && m.waitLimited(goid.Get(), park.After(d))
 }
 
 // LockContext is Lock until ctx ends. A ctx that has ended already is an error even if the lock
-// is free. A waiter whose ctx ends is out of the queue when the call returns. Java's
+// is free. If ctx ends, the waiter is out of the queue when the call returns. Java's
 // lockInterruptibly().
 func (m *MCS) LockContext(ctx context.Context) error {
 	const op = "spin: LockContext"
@@ -325,33 +325,33 @@ func (m *MCS) LockContext(ctx context.Context) error {
 	if m.TryLock() {
 		return nil
 	}
-	who := int64(locks.CurrentOwner(ctx))
+	owner := int64(locks.CurrentOwner(ctx))
 	if ctx.Done() == nil {
-		m.wait(who)
+		m.wait(owner)
 		return nil
 	}
-	if !m.waitLimited(who, park.Until(ctx)) {
+	if !m.waitLimited(owner, park.Until(ctx)) {
 		return ctxerr.Ended(op, ctx)
 	}
 	return nil
 }
 
-// TryLockContext is TryLock for call sites that may go distributed. ctx bounds nothing here; but
-// one that has ended already is an error, even if the lock is free.
+// TryLockContext is TryLock for call sites that also work with distributed locks. It ignores a
+// ctx that ends later, but a ctx that has ended already is an error even if the lock is free.
 func (m *MCS) TryLockContext(ctx context.Context) (bool, error) { return tryLockContext(ctx, m) }
 
 // UnlockContext is Unlock, but returns an error that matches [locks.ErrNotHeld] where Unlock
 // panics. It ignores ctx.
 func (m *MCS) UnlockContext(context.Context) error { return unlocked(m.release()) }
 
-// NewCond returns a new condition of the lock. Those who were signalled join its queue one after
+// NewCond returns a new condition of the lock. Signalled waiters join the lock's queue one after
 // the other, in the order of the signals. Java's newCondition().
 func (m *MCS) NewCond() *condition.Cond { return condition.New(locker{m}) }
 
-// IsLocked reports whether anybody holds the lock.
+// IsLocked reports whether the lock is held.
 func (m *MCS) IsLocked() bool { return m.tail.Load() != nil }
 
-// HasQueued reports whether anybody waits for the lock.
+// HasQueued reports whether a goroutine waits for the lock.
 func (m *MCS) HasQueued() bool {
 	m.guard.Lock()
 	defer m.guard.Unlock()
@@ -359,17 +359,17 @@ func (m *MCS) HasQueued() bool {
 	return t != nil && t != m.head()
 }
 
-// each calls f with all who wait, longest wait first, until it returns false.
-func (m *MCS) each(f func(who int64) bool) {
+// each calls f with the owner of each waiter, longest wait first, until f returns false.
+func (m *MCS) each(f func(owner int64) bool) {
 	m.guard.Lock()
 	defer m.guard.Unlock()
-	for n := m.behind(m.head()); n != nil && f(n.who); {
+	for n := m.behind(m.head()); n != nil && f(n.owner); {
 		n = m.behind(n)
 	}
 }
 
-// QueueLength returns the number of goroutines that wait for the lock. It goes through all of
-// them.
+// QueueLength returns the number of goroutines that wait for the lock. It counts them one by
+// one.
 func (m *MCS) QueueLength() (length int) {
 	m.each(func(int64) bool { length++; return true })
 	return length
@@ -377,13 +377,13 @@ func (m *MCS) QueueLength() (length int) {
 
 // IsQueued reports whether o waits for the lock.
 func (m *MCS) IsQueued(o locks.Owner) (found bool) {
-	m.each(func(who int64) bool { found = who == int64(o); return !found })
+	m.each(func(owner int64) bool { found = owner == int64(o); return !found })
 	return found
 }
 
-// Queued returns those who wait for the lock, longest wait first.
+// Queued returns the owners that wait for the lock, longest wait first.
 func (m *MCS) Queued() (owners []locks.Owner) {
-	m.each(func(who int64) bool { owners = append(owners, locks.Owner(who)); return true })
+	m.each(func(owner int64) bool { owners = append(owners, locks.Owner(owner)); return true })
 	return owners
 }
 

@@ -14,27 +14,26 @@ import (
 	"github.com/jucgo/locks/internal/syncq"
 )
 
-// Mutex is a lock that spins first and blocks then: test and test-and-set with exponential
-// backoff, for as long as a [Backoff] has pause instructions to spend, about the time of one
-// hand-over between goroutines. A goroutine that has not got the lock by then sleeps in a queue.
-// A newcomer hardly spins when others sleep already.
+// Mutex is a lock whose waiters spin first and park then. The spin is test and test-and-set with
+// exponential backoff. It lasts as long as a [Backoff] has pause instructions, about the time of
+// one hand-off. Then the goroutine parks in a queue. While other goroutines are parked there, a
+// new one hardly spins.
 //
-// It is not fair: a free lock goes to the first goroutine that tries. How long a waiter in the
-// queue can be passed over is bounded as in [fair.BargingMutex]: by 16 races lost, or a
+// It is not fair: a free lock goes to the first goroutine that tries. The time for which a
+// waiter can be passed over is limited as in [fair.BargingMutex]: by 16 lost races, or one
 // millisecond.
 //
 // The zero Mutex is free. It must not be copied after first use. Like a [sync.Mutex] it belongs
 // to no goroutine: one may lock it and another unlock it, and locking it twice hangs.
 //
-// In the terms of the Go memory model, an unlock synchronizes before the lock that follows it.
-// Uncontended it costs what a sync.Mutex does, and it allocates nothing. Java has no such lock of
-// its own; its monitors spin like this.
+// In the terms of the Go memory model, an unlock synchronizes before the next lock. Uncontended
+// it costs what a sync.Mutex does, and it allocates nothing. Java has no such lock; its monitors
+// spin like this.
 //
 // The algorithm is from T. E. Anderson, "The Performance of Spin Lock Alternatives for
-// Shared-Memory Multiprocessors", IEEE Transactions on Parallel and Distributed Systems 1(1),
-// 1990; that to block after about the cost of blocking is at most twice as bad as to know the
-// future, from A. Karlin et al., "Empirical Studies of Competitive Spinning for a Shared-Memory
-// Multiprocessor", SOSP 1991.
+// Shared-Memory Multiprocessors", IEEE TPDS 1(1), 1990. To block after a spin of about the cost
+// of blocking takes at most twice the time of the best choice: A. Karlin et al., "Empirical
+// Studies of Competitive Spinning for a Shared-Memory Multiprocessor", SOSP 1991.
 //
 // [fair.BargingMutex]: https://pkg.go.dev/github.com/jucgo/locks/fair#BargingMutex
 type Mutex struct {
@@ -43,7 +42,7 @@ type Mutex struct {
 
 var _ locks.TryLocker = (*Mutex)(nil)
 
-// Lock takes the lock, and waits for it if it is not free.
+// Lock acquires the lock, and waits for it if it is not free.
 func (m *Mutex) Lock() {
 	if !m.s.Word.CompareAndSwap(0, syncq.Taken) {
 		m.lock()
@@ -56,9 +55,9 @@ func (m *Mutex) lock() {
 	}
 }
 
-// spin tries to take the lock until the time to spin is used up, or others sleep for it: where so
-// many come, one more that spins does no more than take the cache line away from the holder, time
-// and again. For the same reason a try looks first, and swaps only if it can succeed.
+// spin tries to acquire the lock until its budget is used up, or other goroutines are parked for
+// it. With that many, one more spinning goroutine only takes the cache line away from the
+// holder. For the same reason a try reads the word first, and swaps only if that can succeed.
 func (m *Mutex) spin() bool {
 	for b := (Backoff{}); !b.Spun() && !m.s.HasQueued(); {
 		b.Pause()
@@ -83,12 +82,12 @@ func (m *Mutex) unlock() {
 	}
 }
 
-// TryLock takes the lock if it is free, past all waiters, and reports whether it did. It does not
-// spin. Java's tryLock().
+// TryLock acquires the lock if it is free, ahead of all waiters, and reports whether it did. It
+// does not spin. Java's tryLock().
 func (m *Mutex) TryLock() bool { return m.s.TryLock(syncq.Anonymous(0)) }
 
-// TryLockFor takes the lock, waits for it for at most d, and reports whether it was taken. With d
-// <= 0 it does not wait, and does not spin. Java's tryLock(time, unit).
+// TryLockFor acquires the lock, waits for it for at most d, and reports whether it did. With d
+// <= 0 it neither waits nor spins. Java's tryLock(time, unit).
 func (m *Mutex) TryLockFor(d time.Duration) bool {
 	if m.TryLock() {
 		return true
@@ -97,7 +96,7 @@ func (m *Mutex) TryLockFor(d time.Duration) bool {
 }
 
 // LockContext is Lock until ctx ends. A ctx that has ended already is an error even if the lock
-// is free. A waiter whose ctx ends is out of the queue when the call returns. Java's
+// is free. If ctx ends, the waiter is out of the queue when the call returns. Java's
 // lockInterruptibly().
 func (m *Mutex) LockContext(ctx context.Context) error {
 	const op = "spin: LockContext"
@@ -111,8 +110,8 @@ func (m *Mutex) LockContext(ctx context.Context) error {
 	return outcome.Error(op, ctx, m.s.LockContext(ctx, p, syncq.NonFair))
 }
 
-// TryLockContext is TryLock for call sites that may go distributed. ctx bounds nothing here; but
-// one that has ended already is an error, even if the lock is free.
+// TryLockContext is TryLock for call sites that also work with distributed locks. It ignores a
+// ctx that ends later, but a ctx that has ended already is an error even if the lock is free.
 func (m *Mutex) TryLockContext(ctx context.Context) (bool, error) { return tryLockContext(ctx, m) }
 
 // UnlockContext is Unlock, but returns an error that matches [locks.ErrNotHeld] where Unlock
@@ -124,20 +123,21 @@ func (m *Mutex) NewCond() *condition.Cond {
 	return attach.New(attach.Cond{Of: m, S: &m.s, Policy: syncq.NonFair}).(*condition.Cond)
 }
 
-// IsLocked reports whether anybody holds the lock.
+// IsLocked reports whether the lock is held.
 func (m *Mutex) IsLocked() bool { return m.s.Held() }
 
-// HasQueued reports whether anybody sleeps in the queue. A spinning goroutine is not in it yet.
+// HasQueued reports whether a goroutine is parked in the queue. A spinning goroutine is not in
+// it yet.
 func (m *Mutex) HasQueued() bool { return m.s.HasQueued() }
 
 // QueueLength returns the number of goroutines in the queue. A spinning goroutine is not in it
 // yet.
 func (m *Mutex) QueueLength() int { return m.s.Len() }
 
-// IsQueued reports whether o is in the queue.
+// IsQueued reports whether a goroutine of owner o is in the queue.
 func (m *Mutex) IsQueued(o locks.Owner) bool { return m.s.Waits(int64(o)) }
 
-// Queued returns those in the queue, longest wait first.
+// Queued returns the owners in the queue, longest wait first.
 func (m *Mutex) Queued() []locks.Owner { return outcome.Owners(m.s.Waiters()) }
 
 // Inspect describes the lock, whose holder is not known. See [locks.Inspector].

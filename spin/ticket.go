@@ -14,41 +14,41 @@ import (
 	"github.com/jucgo/locks/internal/park"
 )
 
-// Ticket is a lock that admits in strict order of arrival, like the counter of a bakery: each
-// goroutine takes the next ticket, with one atomic addition, and waits until that is served. The
-// one whose turn is next spins for it, for as long as a [Backoff] has pause instructions to
-// spend; the others, and it too then, sleep until they are called.
+// Ticket is a lock that admits in strict order of arrival, like a shop that serves by numbers.
+// Each goroutine takes the next ticket with one atomic addition, and waits until that ticket is
+// served. The waiter with the next ticket spins for as long as a [Backoff] has pause
+// instructions, and parks then. The others park at once.
 //
-// A waiter that gives up leaves its ticket behind, marked as void, and it is passed over; the
-// last ticket is simply taken back. So the lock keeps no more void tickets than there are
-// waiters, however many give up while somebody holds it.
+// A cancelled waiter leaves its ticket behind, marked as void, and releases pass over it. If it
+// was the last ticket, the waiter takes it back. Therefore the lock has at most as many void
+// tickets as waiters, however many waiters cancel while the lock is held.
 //
 // The zero Ticket is free. It must not be copied after first use. Like a [sync.Mutex] it belongs
 // to no goroutine: one may lock it and another unlock it, and locking it twice hangs.
 //
-// In the terms of the Go memory model, an unlock synchronizes before the lock that follows it.
-// Uncontended it costs an addition and a compare-and-swap; contended, a change of goroutines for
-// each acquisition, unless the next one is still spinning. Neither allocates. Its twin in Java is
-// new ReentrantLock(true), without an owner.
+// In the terms of the Go memory model, an unlock synchronizes before the next lock. Uncontended
+// it costs an addition and a compare-and-swap. Contended, each acquisition costs a change of
+// goroutines, unless the next waiter is still spinning. Neither allocates. Its twin in Java is
+// new ReentrantLock(true), except that a Ticket has no owner.
 //
 // The algorithm is from D. P. Reed and R. K. Kanodia, "Synchronization with Eventcounts and
 // Sequencers", Communications of the ACM 22(2), 1979: next is the sequencer, serving the
-// eventcount. J. M. Mellor-Crummey and M. L. Scott, "Algorithms for Scalable Synchronization on
-// Shared-Memory Multiprocessors", ACM Transactions on Computer Systems 9(1), 1991, made it the
-// lock that backs off by its place in the line. That a waiter blocks, and can give up, is ours.
+// eventcount. The lock with backoff by the distance in the queue is from J. M. Mellor-Crummey
+// and M. L. Scott, "Algorithms for Scalable Synchronization on Shared-Memory Multiprocessors",
+// ACM TOCS 9(1), 1991. Parking and cancellation are additions of this package.
 type Ticket struct {
-	next atomic.Uint64 // the ticket that the next one to come takes
+	next atomic.Uint64 // the ticket of the next goroutine that calls Lock
 
-	// serving is the ticket of the holder, shifted left by one, and sleepers:
+	// serving is the ticket of the holder, shifted left by one, plus the flag sleepers:
 	//
 	//	serving  next    sleepers
 	//	t        t       0         free
-	//	t        t+1     0         held, nobody waits
-	//	t        > t+1   0         held, all who wait are spinning or on their way to the queue
+	//	t        t+1     0         held, no waiters
+	//	t        > t+1   0         held, all waiters spin or are about to enqueue
 	//	t        > t+1   1         held, the queue is not empty
 	//
-	// All others are illegal. Tickets are never used twice, but for those that were taken back,
-	// and 63 bits of them do not run out.
+	// All other combinations are illegal. Only tickets that were taken back are used twice. 63
+	// bits suffice for all tickets.
 	serving atomic.Uint64
 
 	guard sync.Mutex
@@ -57,12 +57,12 @@ type Ticket struct {
 
 var _ locks.TryLocker = (*Ticket)(nil)
 
-// sleepers in Ticket.serving says that the queue is not empty, so that the uncontended release
-// fails, and looks at the queue. While it is set, serving and the queue change only with the
-// guard held.
+// sleepers in Ticket.serving means that the queue is not empty. Then the uncontended release
+// fails, and the slow one looks at the queue. While sleepers is set, serving and the queue
+// change only with the guard held.
 const sleepers = 1
 
-// What a waiter with ticket t is, and who makes it something else:
+// The states of a waiter with ticket t, and the steps that leave them:
 //
 //	spinning  t is taken, but not in the queue         user: sees serving >= t -> holder
 //	                                                   user: guard, serving < t -> asleep
@@ -73,37 +73,36 @@ const sleepers = 1
 //	gone      t was taken back from next, or is in     release: passes over it
 //	          the queue as part of a void range
 //
-// No wake-up is lost. A waiter goes to the queue only together with the finding, guard held, that
-// serving is less than t and sleepers is set. From then on serving moves only with the guard
-// held, so the release that moves it to t finds the node and unparks it: exactly once, since it
-// takes the node out. A waiter that is not in the queue yet when serving becomes t finds that
-// when it looks, at the latest before it would sleep. serving may be past t by then: any
-// goroutine may unlock, also for a holder that has not noticed yet that it is one.
+// No wake-up is lost. A waiter enqueues with the guard held, after it has seen that serving is
+// less than t, and with sleepers set. From then on serving changes only with the guard held.
+// Therefore the release that sets serving to t finds the node, removes it, and unparks it
+// exactly once. If serving becomes t before the waiter has enqueued, the waiter sees that before
+// it parks. By then serving may be greater than t: any goroutine may unlock, even for a holder
+// that has not noticed its hold yet.
 //
-// Grant and cancellation are decided once: both need the guard, and both end asleep by taking the
-// waiter out of the queue, so that the second comes too late. One whose limit ends when it has
-// been granted has the lock, and takes the unpark that was sent for it before the node is used
-// again.
+// A wait ends exactly once, by a grant or by a cancellation. Both remove the waiter from the
+// queue with the guard held. If the limit of a waiter ends after its grant, the waiter has the
+// lock. It takes the unpark that was sent to it before its node is reused.
 
-// Lock takes the lock, and waits for it behind all who came before.
+// Lock acquires the lock, and waits for it behind all earlier waiters.
 func (m *Ticket) Lock() {
 	if t := m.next.Add(1) - 1; m.serving.Load() != t<<1 {
 		m.wait(t, 0)
 	}
 }
 
-// wait waits until ticket t is served. A party without an identity is the goroutine.
+// wait waits until ticket t is served, for an owner, or for the calling goroutine if owner is 0.
 //
-// It is one frame with the wait in it: a goroutine that comes back from a switch pays for each
-// frame that it returns through.
-func (m *Ticket) wait(t uint64, who int64) {
+// It parks in its own frame, because a goroutine that wakes pays for each frame that it returns
+// through.
+func (m *Ticket) wait(t uint64, owner int64) {
 	if m.spin(t) {
 		return
 	}
-	if who == 0 {
-		who = goid.Get()
+	if owner == 0 {
+		owner = goid.Get()
 	}
-	n := newTicketNode(t, who)
+	n := newTicketNode(t, owner)
 	m.guard.Lock()
 	queued := m.enqueue(n)
 	m.guard.Unlock()
@@ -113,9 +112,8 @@ func (m *Ticket) wait(t uint64, who int64) {
 	n.recycle()
 }
 
-// spin waits for ticket t as long as it is the next one, and the time to spin is not used up. For
-// one further back each turn before its own takes about as long as a change of goroutines: it had
-// better sleep at once.
+// spin waits for ticket t while t is the next one, until its budget is used up. A waiter with a
+// later ticket does not spin: each turn ahead takes about as long as parking.
 func (m *Ticket) spin(t uint64) bool {
 	var b Backoff
 	for {
@@ -129,7 +127,8 @@ func (m *Ticket) spin(t uint64) bool {
 	}
 }
 
-// enqueue puts n in the queue, unless its ticket is served by now. The guard is held.
+// enqueue puts n in the queue, and returns false if its ticket is served already. The guard is
+// held.
 func (m *Ticket) enqueue(n *ticketNode) bool {
 	for {
 		w := m.serving.Load()
@@ -145,19 +144,19 @@ func (m *Ticket) enqueue(n *ticketNode) bool {
 
 // waitLimited takes a ticket, waits until it is served, and reports whether it was before the
 // limit ended.
-func (m *Ticket) waitLimited(who int64, l *park.Limit) bool {
+func (m *Ticket) waitLimited(owner int64, l *park.Limit) bool {
 	defer l.Stop()
 	t := m.next.Add(1) - 1
 	if m.spin(t) {
 		return true
 	}
-	n := newTicketNode(t, who)
+	n := newTicketNode(t, owner)
 	l.Open(&n.place)
 	m.guard.Lock()
 	queued := m.enqueue(n)
 	m.guard.Unlock()
 	if queued && !await(l, &n.place, func() bool { return m.cancel(n) }) {
-		return false // n is the queue's, or somebody else's, now
+		return false // n belongs to the queue, or to another user, now
 	}
 	n.recycle()
 	return true
@@ -177,10 +176,9 @@ func (m *Ticket) cancel(n *ticketNode) bool {
 // void makes the ticket of n, which is in the queue, void. The guard is held. Others may use n
 // again as soon as the guard is released.
 //
-// The last ticket of all can be taken back, and the void ones before it with it, since nobody has
-// one behind it. If somebody takes one at this moment, next has moved on, and the swap fails. So
-// the last ticket is the holder's, or that of a waiter: a lock has more than one ticket out only
-// if somebody waits.
+// The waiter can take back the last ticket, and the void ones right before it, because no later
+// ticket exists. If another goroutine takes a ticket at this moment, next has changed, and the
+// swap fails. Therefore the last ticket is always the holder's or a waiter's.
 func (m *Ticket) void(n *ticketNode) {
 	q := &m.queue
 	if m.next.CompareAndSwap(n.to, n.from) {
@@ -194,7 +192,7 @@ func (m *Ticket) void(n *ticketNode) {
 		q.annul(n)
 	}
 	if q.head == nil {
-		// The holder cannot free the lock meanwhile without the guard.
+		// The holder cannot release the lock meanwhile without the guard.
 		m.serving.Add(^uint64(sleepers - 1))
 	}
 }
@@ -216,8 +214,8 @@ func (m *Ticket) release() bool {
 	m.guard.Lock()
 	for {
 		w := m.serving.Load()
-		// next is never behind serving, which never goes back, so that they are equal here only
-		// if they are at the same time.
+		// next is never less than serving, and serving never decreases. Therefore the two are
+		// equal here only if they are equal at one moment.
 		if w>>1 == m.next.Load() {
 			m.guard.Unlock()
 			return false
@@ -226,47 +224,47 @@ func (m *Ticket) release() bool {
 		for n != nil && n.void() && n.from == to {
 			to, n = n.to, n.next
 		}
-		var heir *ticketNode
+		var successor *ticketNode
 		if n != nil && n.from == to {
-			heir, n = n, n.next
+			successor, n = n, n.next
 		}
 		then := to << 1
 		if n != nil {
 			then |= sleepers
 		}
 		if !m.serving.CompareAndSwap(w, then) {
-			continue // released by somebody else, or queued has been
+			continue // another goroutine has released, or sleepers was set
 		}
 		for m.queue.head != n {
 			h := m.queue.head
 			m.queue.remove(h)
-			if h != heir {
+			if h != successor {
 				h.recycle()
 			}
 		}
 		m.guard.Unlock()
-		if heir != nil {
-			heir.place.Unpark() // the last touch: it is its user's again
+		if successor != nil {
+			successor.place.Unpark() // the last access: the node belongs to its user again
 		}
 		return true
 	}
 }
 
-// TryLock takes the lock if it is free, and reports whether it did. While anybody waits it is
-// not: it is handed over from holder to holder. Java's tryLock().
+// TryLock acquires the lock if it is free, and reports whether it did. While a goroutine waits,
+// the lock is never free: it is handed off. Java's tryLock().
 func (m *Ticket) TryLock() bool {
 	w := m.serving.Load()
 	return w&sleepers == 0 && m.next.CompareAndSwap(w>>1, w>>1+1)
 }
 
-// TryLockFor takes the lock, waits for it in the line for at most d, and reports whether it was
-// taken. With d <= 0 it does not wait. Java's tryLock(time, unit).
+// TryLockFor acquires the lock, waits for it in the queue for at most d, and reports whether it
+// did. With d <= 0 it does not wait. Java's tryLock(time, unit).
 func (m *Ticket) TryLockFor(d time.Duration) bool {
 	return m.TryLock() || d > 0 && m.waitLimited(goid.Get(), park.After(d))
 }
 
 // LockContext is Lock until ctx ends. A ctx that has ended already is an error even if the lock
-// is free. A waiter whose ctx ends is out of the line when the call returns. Java's
+// is free. If ctx ends, the waiter is out of the queue when the call returns. Java's
 // lockInterruptibly().
 func (m *Ticket) LockContext(ctx context.Context) error {
 	const op = "spin: LockContext"
@@ -276,31 +274,31 @@ func (m *Ticket) LockContext(ctx context.Context) error {
 	if m.TryLock() {
 		return nil
 	}
-	who := int64(locks.CurrentOwner(ctx))
+	owner := int64(locks.CurrentOwner(ctx))
 	if ctx.Done() == nil {
-		m.wait(m.next.Add(1)-1, who)
+		m.wait(m.next.Add(1)-1, owner)
 		return nil
 	}
-	if !m.waitLimited(who, park.Until(ctx)) {
+	if !m.waitLimited(owner, park.Until(ctx)) {
 		return ctxerr.Ended(op, ctx)
 	}
 	return nil
 }
 
-// TryLockContext is TryLock for call sites that may go distributed. ctx bounds nothing here; but
-// one that has ended already is an error, even if the lock is free.
+// TryLockContext is TryLock for call sites that also work with distributed locks. It ignores a
+// ctx that ends later, but a ctx that has ended already is an error even if the lock is free.
 func (m *Ticket) TryLockContext(ctx context.Context) (bool, error) { return tryLockContext(ctx, m) }
 
 // UnlockContext is Unlock, but returns an error that matches [locks.ErrNotHeld] where Unlock
 // panics. It ignores ctx.
 func (m *Ticket) UnlockContext(context.Context) error { return unlocked(m.release()) }
 
-// NewCond returns a new condition of the lock. Those who were signalled take their tickets one
-// after the other, in the order of the signals. Java's newCondition().
+// NewCond returns a new condition of the lock. Signalled waiters take their tickets one after
+// the other, in the order of the signals. Java's newCondition().
 func (m *Ticket) NewCond() *condition.Cond { return condition.New(locker{m}) }
 
-// out returns the number of tickets that were taken and not served to the end: the holder's and
-// those of the waiters, and the void ones.
+// out returns the number of tickets that are not served to the end: the holder's, those of the
+// waiters, and the void ones.
 func (m *Ticket) out() uint64 {
 	w := m.serving.Load()
 	for {
@@ -313,10 +311,10 @@ func (m *Ticket) out() uint64 {
 	}
 }
 
-// IsLocked reports whether anybody holds the lock.
+// IsLocked reports whether the lock is held.
 func (m *Ticket) IsLocked() bool { return m.out() > 0 }
 
-// HasQueued reports whether anybody waits for the lock.
+// HasQueued reports whether a goroutine waits for the lock.
 func (m *Ticket) HasQueued() bool { return m.out() > 1 }
 
 // QueueLength returns the number of goroutines that wait for the lock.
@@ -326,28 +324,28 @@ func (m *Ticket) QueueLength() int {
 	return int(max(m.out(), 1) - 1 - m.queue.voids)
 }
 
-// IsQueued reports whether o waits for the lock, asleep. One who is still spinning for it does so
-// for a moment only, and is not seen.
+// IsQueued reports whether a goroutine of owner o is parked in the queue. It does not see a
+// spinning waiter, which spins for a moment only.
 func (m *Ticket) IsQueued(o locks.Owner) bool {
 	m.guard.Lock()
 	defer m.guard.Unlock()
 	for n := m.queue.head; n != nil; n = n.next {
-		if n.who == int64(o) && !n.void() {
+		if n.owner == int64(o) && !n.void() {
 			return true
 		}
 	}
 	return false
 }
 
-// Queued returns those who wait for the lock, longest wait first, without those whom IsQueued
-// does not see.
+// Queued returns the owners that wait for the lock, longest wait first, without spinning
+// waiters.
 func (m *Ticket) Queued() []locks.Owner {
 	m.guard.Lock()
 	defer m.guard.Unlock()
 	var owners []locks.Owner
 	for n := m.queue.head; n != nil; n = n.next {
 		if !n.void() {
-			owners = append(owners, locks.Owner(n.who))
+			owners = append(owners, locks.Owner(n.owner))
 		}
 	}
 	return owners

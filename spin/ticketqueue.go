@@ -6,14 +6,14 @@ import (
 	"github.com/jucgo/locks/internal/park"
 )
 
-// ticketNode is, in the queue of a Ticket, one waiter that sleeps, or a range of void tickets.
-// All but its place belongs to the lock's guard while it is in the queue, and to its user before
-// and after.
+// ticketNode is an element of a Ticket's queue: one parked waiter, or a range of void tickets.
+// While it is in the queue, the lock's guard guards all of it but its place. Before and after,
+// it belongs to its user.
 type ticketNode struct {
 	place park.Place
 
 	from, to   uint64 // its tickets, without to; one only if it is a waiter
-	who        int64  // whom inspection shows
+	owner      int64  // the owner for Queued
 	queued     bool   // in the queue, as a waiter
 	prev, next *ticketNode
 }
@@ -21,14 +21,14 @@ type ticketNode struct {
 // void reports whether n, which is in the queue, is a range of void tickets.
 func (n *ticketNode) void() bool { return !n.queued }
 
-// Nodes are used again: a contended acquisition allocates nothing in the steady state. One is
-// given back by its user, when nobody can be about to unpark it any more, or, if it was left to
-// the queue, by the goroutine that takes it out there.
+// Nodes are reused: a contended acquisition allocates nothing in the steady state. The user
+// recycles its node when no goroutine can unpark it any more. A node that the user left in the
+// queue is recycled by the goroutine that removes it.
 var ticketNodes = sync.Pool{New: func() any { return new(ticketNode) }}
 
-func newTicketNode(t uint64, who int64) *ticketNode {
+func newTicketNode(t uint64, owner int64) *ticketNode {
 	n := ticketNodes.Get().(*ticketNode)
-	n.from, n.to, n.who = t, t+1, who
+	n.from, n.to, n.owner = t, t+1, owner
 	return n
 }
 
@@ -37,15 +37,16 @@ func (n *ticketNode) recycle() {
 	ticketNodes.Put(n)
 }
 
-// ticketQueue is a list of nodes in the order of their tickets, which is not quite that of their
-// coming: who spins has a ticket, and no node yet. Void ranges that touch are one.
+// ticketQueue is a list of nodes in the order of their tickets. Goroutines may enqueue in
+// another order, because a spinning waiter has a ticket and no node yet. Adjacent void ranges
+// are merged.
 type ticketQueue struct {
 	head, tail *ticketNode
-	voids      uint64 // how many tickets in it are void
+	voids      uint64 // the number of void tickets in it
 }
 
-// insert puts n where its ticket belongs. That is at the end, or close to it, since who comes
-// late has lost its processor, or some 100 ns to spinning.
+// insert puts n at the place of its ticket. The place is at the end or close to it: a late
+// waiter has lost its processor, or some 100 ns to spinning.
 func (q *ticketQueue) insert(n *ticketNode) {
 	p := q.tail
 	for p != nil && p.from > n.from {
@@ -64,7 +65,7 @@ func (q *ticketQueue) insert(n *ticketNode) {
 	}
 }
 
-// remove takes n out.
+// remove removes n.
 func (q *ticketQueue) remove(n *ticketNode) {
 	if n.prev == nil {
 		q.head = n.next
@@ -82,7 +83,7 @@ func (q *ticketQueue) remove(n *ticketNode) {
 	n.prev, n.next, n.queued = nil, nil, false
 }
 
-// annul makes the waiter n void, and one with the void ranges that it touches.
+// annul makes the waiter n void, and merges it with adjacent void ranges.
 func (q *ticketQueue) annul(n *ticketNode) {
 	n.queued = false
 	q.voids++
@@ -94,7 +95,7 @@ func (q *ticketQueue) annul(n *ticketNode) {
 	}
 }
 
-// absorb makes the void range o, a neighbour of n, part of n.
+// absorb merges the void range o, a neighbour of n, into n.
 func (q *ticketQueue) absorb(n, o *ticketNode) {
 	n.from, n.to = min(n.from, o.from), max(n.to, o.to)
 	q.remove(o)
