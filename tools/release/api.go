@@ -78,7 +78,7 @@ func difference(recorded, now string) string {
 // package, function, method, field, constant and variable.
 func exported(m *workspace.Module) ([]byte, error) {
 	all, err := packages.Load(&packages.Config{
-		Mode: packages.NeedName | packages.NeedTypes | packages.NeedImports | packages.NeedExportFile,
+		Mode: packages.NeedName | packages.NeedFiles | packages.NeedTypes | packages.NeedImports | packages.NeedExportFile,
 		Dir:  m.Folder,
 		Env:  append(os.Environ(), "GOOS=linux", "GOARCH=amd64", "PWD="+m.Folder),
 	}, "./...")
@@ -90,7 +90,7 @@ func exported(m *workspace.Module) ([]byte, error) {
 		if len(p.Errors) > 0 {
 			return nil, fmt.Errorf("type-check %s: %w", p.PkgPath, p.Errors[0])
 		}
-		if p.Name == "main" || slices.Contains(strings.Split(p.PkgPath, "/"), "internal") {
+		if p.Name == "main" || len(p.GoFiles) == 0 || slices.Contains(strings.Split(p.PkgPath, "/"), "internal") {
 			continue
 		}
 		lines = append(lines, describe(p.Types)...)

@@ -15,10 +15,10 @@ import (
 	"github.com/jucgo/locks/tools/internal/workspace"
 )
 
-// checkModules checks the go.mod files: all modules of this repository require one version of each
-// other, public modules require only public ones, library modules replace what they require, and
-// modules with commands replace nothing. An empty version stands for the version that the first
-// requirement has.
+// checkModules checks the go.mod files. All modules of this repository require one version of each
+// other, and public modules require only public ones. Library modules replace what they require.
+// Public modules with commands replace nothing. An empty version stands for the version that the
+// first requirement has.
 func checkModules(w *workspace.Workspace, version string) error {
 	public := map[string]bool{}
 	for _, m := range w.Modules {

@@ -1,0 +1,283 @@
+// Package consumer tests what a user of the released modules does: go get, go install, and the
+// programs of the READMEs, in modules outside of the repository.
+package consumer
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/mod/module"
+	"golang.org/x/mod/zip"
+
+	"github.com/jucgo/locks/tools/internal/workspace"
+)
+
+// A user is a machine without this repository: its module proxy has the public modules as they are
+// in the working tree.
+type user struct {
+	env     []string
+	version string
+}
+
+func newUser(t *testing.T, w *workspace.Workspace) *user {
+	t.Helper()
+	u := &user{version: version(w)}
+	proxy, cache := t.TempDir(), t.TempDir()
+	for _, m := range w.Public() {
+		publish(t, proxy, m, u.version)
+	}
+	// The second proxy is the cache of this machine, so that nothing is downloaded twice.
+	known := "file://" + filepath.ToSlash(filepath.Join(goEnv(t, "GOMODCACHE"), "cache", "download"))
+	u.env = append(os.Environ(),
+		"GOPROXY=file://"+filepath.ToSlash(proxy)+","+known+","+goEnv(t, "GOPROXY"),
+		"GOMODCACHE="+cache,
+		"GOBIN="+t.TempDir(),
+		// The checksum database knows no version of ours before its release.
+		"GONOSUMDB=github.com/jucgo",
+		"GOSUMDB=off",
+		"GOWORK=off",
+		// Without the paths of the folders, the build cache has the results of the last run.
+		"GOFLAGS=-trimpath -modcacherw",
+	)
+	return u
+}
+
+// version returns the version that the modules of the repository require of each other.
+func version(w *workspace.Workspace) string {
+	for _, m := range w.Modules {
+		for _, r := range m.File.Require {
+			if workspace.Own(r.Mod.Path) {
+				return r.Mod.Version
+			}
+		}
+	}
+	return ""
+}
+
+// publish puts m into the module proxy at folder.
+func publish(t *testing.T, folder string, m *workspace.Module, version string) {
+	t.Helper()
+	dir := filepath.Join(folder, filepath.FromSlash(m.Path), "@v")
+	must(t, os.MkdirAll(dir, 0o755))
+	file, err := os.Create(filepath.Join(dir, version+".zip"))
+	must(t, err)
+	must(t, zip.CreateFromDir(file, module.Version{Path: m.Path, Version: version}, m.Folder))
+	must(t, file.Close())
+	mod, err := os.ReadFile(filepath.Join(m.Folder, "go.mod"))
+	must(t, err)
+	info, err := json.Marshal(map[string]any{"Version": version, "Time": time.Now().UTC()})
+	must(t, err)
+	for name, text := range map[string][]byte{version + ".mod": mod, version + ".info": info, "list": []byte(version + "\n")} {
+		must(t, os.WriteFile(filepath.Join(dir, name), text, 0o644))
+	}
+}
+
+// run runs a command in dir and returns its output.
+func (u *user) run(t *testing.T, dir, name string, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Dir = dir
+	cmd.Env = append(u.env, "PWD="+dir)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+// fresh makes a module of the user that has one file.
+func (u *user) fresh(t *testing.T, main string) string {
+	t.Helper()
+	dir := t.TempDir()
+	u.run(t, dir, "go", "mod", "init", "example.com/consumer")
+	must(t, os.WriteFile(filepath.Join(dir, "main.go"), []byte(main), 0o644))
+	return dir
+}
+
+func TestAUserGetsAndInstallsTheReleasedModules(t *testing.T) {
+	w, err := workspace.Open(".")
+	must(t, err)
+	u := newUser(t, w)
+
+	for _, m := range w.Public() {
+		t.Run(m.Name(), func(t *testing.T) {
+			var imports strings.Builder
+			get := []string{"get", m.Path + "@" + u.version}
+			for _, path := range imported(t, w, m) {
+				fmt.Fprintf(&imports, "import _ %q\n", path)
+				get = append(get, path+"@"+u.version)
+			}
+			dir := u.fresh(t, "package main\n\n"+imports.String()+"\nfunc main() {}\n")
+			u.run(t, dir, "go", get...)
+			u.run(t, dir, "go", "build", "-o", os.DevNull, ".")
+		})
+	}
+
+	for path, args := range map[string][]string{
+		"bench/fairness":          {"-h"},
+		"bench/compare":           {"-h"},
+		"cmd/locklab":             {"list"},
+		"cmd/locklab/distributed": {"list"},
+	} {
+		t.Run(path, func(t *testing.T) {
+			command := workspace.Root + "/" + path + "@" + u.version
+			u.run(t, t.TempDir(), "go", "install", command)
+			if out := u.run(t, t.TempDir(), "go", append([]string{"run", command}, args...)...); out == "" {
+				t.Errorf("go run %s %s printed nothing", command, args)
+			}
+		})
+	}
+}
+
+// programs returns the complete programs that a page shows, in order.
+func programs(t *testing.T, w *workspace.Workspace, page string) []string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(w.Folder, page))
+	must(t, err)
+	var found []string
+	for _, block := range regexp.MustCompile("(?ms)^```go\n(package main\n.*?)^```$").FindAllStringSubmatch(string(text), -1) {
+		found = append(found, block[1])
+	}
+	return found
+}
+
+func TestTheProgramsOfTheREADMEWorkForAUser(t *testing.T) {
+	w, err := workspace.Open(".")
+	must(t, err)
+	u := newUser(t, w)
+	shown := programs(t, w, "README.md")
+	if len(shown) != 2 {
+		t.Fatalf("README.md has %d programs, want one for a process and one for Redis", len(shown))
+	}
+	text, err := os.ReadFile(filepath.Join(w.Folder, "README.md"))
+	must(t, err)
+	gets := regexp.MustCompile(`(?m)^go get (\S+)@latest`).FindAllStringSubmatch(string(text), -1)
+	if len(gets) != 2 {
+		t.Fatalf("README.md has %d lines of go get, want 2", len(gets))
+	}
+
+	t.Run("local", func(t *testing.T) {
+		dir := u.fresh(t, shown[0])
+		u.run(t, dir, "go", "get", gets[0][1]+"@latest")
+		out := u.run(t, dir, "go", "run", ".")
+		if strings.Count(out, "bought a ticket\n") != 3 || strings.Count(out, "sold out\n") != 2 {
+			t.Errorf("the program printed:\n%s", out)
+		}
+	})
+	t.Run("redis", func(t *testing.T) {
+		address := startRedis(t)
+		u.env = append(u.env, "REDIS_ADDR="+address)
+		dir := u.fresh(t, shown[1])
+		u.run(t, dir, "go", "get", gets[0][1]+"@latest", gets[1][1]+"@latest")
+		u.run(t, dir, "go", "build", "-o", "report", ".")
+		if out := u.run(t, dir, "./report"); strings.Count(out, "write part ") != 3 {
+			t.Errorf("the program printed:\n%s", out)
+		}
+
+		cmd := exec.CommandContext(t.Context(), "./report")
+		cmd.Dir, cmd.Env = dir, u.env
+		var stderr strings.Builder
+		cmd.Stderr = &stderr
+		stdout, err := cmd.StdoutPipe()
+		must(t, err)
+		must(t, cmd.Start())
+		_, err = bufio.NewReader(stdout).ReadString('\n')
+		must(t, err)
+		if reply := ask(t, address, "DEL report"); reply != ":1" {
+			t.Errorf("Redis answered %q when the lock of the running program was deleted", reply)
+		}
+		if err := cmd.Wait(); err == nil || !strings.Contains(stderr.String(), "the report is incomplete") {
+			t.Errorf("the program lost its lock, and ended with %v:\n%s", err, stderr.String())
+		}
+	})
+}
+
+// startRedis starts a Redis server for the test and returns its address.
+func startRedis(t *testing.T) (address string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	address = l.Addr().String()
+	must(t, l.Close())
+	_, port, err := net.SplitHostPort(address)
+	must(t, err)
+	server, err := exec.LookPath("redis-server")
+	if err != nil && os.Getenv("CI") == "" {
+		t.Skip("redis-server is missing")
+	}
+	must(t, err)
+	cmd := exec.Command(server, "--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", t.TempDir())
+	must(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	for limit := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		conn, err := net.Dial("tcp", address)
+		if err == nil {
+			must(t, conn.Close())
+			return address
+		}
+		if time.Now().After(limit) {
+			t.Fatal(err)
+		}
+	}
+}
+
+// ask sends one command to Redis and returns the first line of the reply.
+func ask(t *testing.T, address, command string) string {
+	t.Helper()
+	conn, err := net.Dial("tcp", address)
+	must(t, err)
+	defer conn.Close()
+	_, err = fmt.Fprintf(conn, "%s\r\n", command)
+	must(t, err)
+	reply, err := bufio.NewReader(conn).ReadString('\n')
+	must(t, err)
+	return strings.TrimSpace(reply)
+}
+
+// imported returns the import paths of m, from the list of its exported API.
+func imported(t *testing.T, w *workspace.Workspace, m *workspace.Module) []string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(w.Folder, "api", m.Name()+".txt"))
+	if os.IsNotExist(err) {
+		return nil // a module of commands
+	}
+	must(t, err)
+	var paths []string
+	for _, match := range regexp.MustCompile(`(?m)^(\S+): package `).FindAllStringSubmatch(string(text), -1) {
+		path := workspace.Root + "/" + match[1]
+		if match[1] == workspace.Root {
+			path = workspace.Root
+		}
+		paths = append(paths, path)
+	}
+	if len(paths) == 0 {
+		t.Fatalf("api/%s.txt names no package", m.Name())
+	}
+	return paths
+}
+
+func goEnv(t *testing.T, name string) string {
+	t.Helper()
+	out, err := exec.Command("go", "env", name).Output()
+	must(t, err)
+	return strings.TrimSpace(string(out))
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
