@@ -8,7 +8,6 @@ import (
 	"net"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -28,10 +27,8 @@ type Client struct {
 	margin    time.Duration // -1: a tenth of the session timeout
 	lease     []lease.Option
 
-	mu     sync.Mutex
-	kinds  map[kind]*lease.Client
-	stores map[kind]*store
-	closed bool
+	kinds  lease.Group[kind]
+	stores [kinds]*store
 }
 
 var _ locks.Provider = (*Client)(nil)
@@ -109,8 +106,9 @@ func New(ctx context.Context, servers []string, opts ...Option) (*Client, error)
 			beats:   make(chan struct{}, 1),
 		},
 		margin: -1,
-		kinds:  make(map[kind]*lease.Client),
-		stores: make(map[kind]*store),
+	}
+	for k := range kinds {
+		c.stores[k] = newStore(c.core, k.recipe())
 	}
 	for _, o := range opts {
 		o(c)
@@ -184,6 +182,7 @@ const (
 	writers
 	semaphores
 	ephemerals
+	kinds // how many there are
 )
 
 func (k kind) recipe() recipe {
@@ -202,60 +201,28 @@ func (k kind) recipe() recipe {
 
 // kind returns the locks of a kind.
 func (c *Client) kind(k kind) (*lease.Client, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if lc := c.kinds[k]; lc != nil {
-		return lc, nil
-	}
-	if c.closed {
-		return nil, locks.ErrClosed
-	}
-	st := newStore(c.core, k.recipe())
-	term := c.core.Term()
-	opts := []lease.Option{
-		lease.WithErrorPrefix("zklock"),
-		lease.WithMaxLocalHandoffs(0), // local waiters have no precedence over remote ones
-	}
-	if c.core.log != nil {
-		opts = append(opts, lease.WithLogger(c.core.log))
-	}
-	opts = append(opts, c.lease...)
-	opts = append(opts, lease.WithTTL(term), lease.WithMargin(c.marginOf(term)))
-	lc, err := lease.New(st, opts...)
-	if err != nil {
-		return nil, err
-	}
-	c.kinds[k], c.stores[k] = lc, st
-	return lc, nil
-}
-
-// store returns the store of a kind of which there are locks.
-func (c *Client) store(k kind) *store {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.stores[k]
+	return c.kinds.Client(k, func() (*lease.Client, error) {
+		term := c.core.Term()
+		opts := []lease.Option{
+			lease.WithErrorPrefix("zklock"),
+			lease.WithMaxLocalHandoffs(0), // local waiters have no precedence over remote ones
+		}
+		if c.core.log != nil {
+			opts = append(opts, lease.WithLogger(c.core.log))
+		}
+		opts = append(opts, c.lease...)
+		opts = append(opts, lease.WithTTL(term), lease.WithMargin(c.marginOf(term)))
+		return lease.New(c.stores[k], opts...)
+	})
 }
 
 // Close releases all holds, and waiters return [locks.ErrClosed]: see [lease.Client.Close]. It
 // then ends the session, and with it all nodes that are left, if a server can be reached. If
 // not, the session ends at its timeout. Only the first call has an effect.
 func (c *Client) Close(ctx context.Context) error {
-	c.mu.Lock()
-	if c.closed {
-		c.mu.Unlock()
-		return nil
+	first, err := c.kinds.Close(ctx)
+	if first {
+		c.core.close(ctx)
 	}
-	c.closed = true
-	kinds := c.kinds
-	c.mu.Unlock()
-	results := make(chan error, len(kinds))
-	for _, lc := range kinds {
-		go func() { results <- lc.Close(ctx) }()
-	}
-	var failed error
-	for range kinds {
-		failed = errors.Join(failed, <-results)
-	}
-	c.core.close(ctx)
-	return failed
+	return err
 }

@@ -40,7 +40,7 @@ func (c *Client) mutex(k kind, name string, opts []MutexOption, of ...lease.Mute
 	}
 	lc, err := c.kind(k)
 	if err != nil {
-		bad = err
+		bad = fmt.Errorf("zklock: %w", err)
 		lc, _ = c.kind(mutexes)
 	}
 	l := &Mutex{Mutex: lc.Mutex(path, of...), c: c, kind: k, bad: bad}
@@ -125,7 +125,7 @@ func (l *Mutex) prepare(ctx context.Context) (context.Context, error) {
 		}
 	case l.write != nil:
 		if h, err := l.write.Mutex.Hold(ctx); err == nil && h.Err() == nil {
-			r.under = l.c.store(writers).nodeOf(l.Name(), h.Token())
+			r.under = l.c.stores[writers].nodeOf(l.Name(), h.Token())
 		}
 	}
 	if r.revoke == nil && r.under == nil {

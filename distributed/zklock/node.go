@@ -87,7 +87,7 @@ func refusal(err error, path string) error {
 	if errors.Is(err, zk.ErrNoChildrenForEphemerals) {
 		return fmt.Errorf("%w: %q is an ephemeral node: %w", locks.ErrForeign, path, err)
 	}
-	return fmt.Errorf("%w: %q: %w", lease.ErrRefused, path, err)
+	return lease.Mark(fmt.Errorf("node %q: %w", path, err), lease.ErrRefused)
 }
 
 // makeContainer makes dir, and the directories above it that are missing. ZooKeeper removes a

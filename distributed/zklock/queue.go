@@ -15,7 +15,7 @@ import (
 //	children  /name                     no node before the own one excludes it: the lock is held
 //	get       the own node              its czxid is the token; sent together with children
 //	get       the node before, watched  the nearest one that excludes the own one
-//	                                    when it has gone, children again
+//	                                    children again when it has gone, before the waiter wakes
 //	get       the own node, watched     after 100 ms of holding the lock: reports its deletion
 //	delete    the own node              the release
 //
@@ -62,7 +62,11 @@ func (a *acquisition) await(ctx context.Context, n *node, m mode, watch bool) (b
 			return before, err
 		}
 		at := place{n.dir + "/" + before, false}
-		a.listen(n.s, at)
+		a.listen(n.s, at, func() {
+			// The answer comes sooner than if the waiter asked once it is awake.
+			a.ahead.Store(&ahead{n, begin(n.s, childrenOf(n.dir))})
+			a.notify()
+		})
 		if _, armed := n.s.watches.find(at); armed {
 			return before, nil
 		}
@@ -82,7 +86,7 @@ func (a *acquisition) position(ctx context.Context, n *node, m mode) (before str
 	} else {
 		read <- nil
 	}
-	children, err := n.s.children(ctx, n.dir)
+	children, err := a.children(ctx, n)
 	if failed := <-read; err == nil {
 		err = failed
 	}
@@ -97,6 +101,17 @@ func (a *acquisition) position(ctx context.Context, n *node, m mode) (before str
 		err = fmt.Errorf("%w: %w", errBroken, err)
 	}
 	return before, err
+}
+
+// children returns the children of n's directory. A request that was sent ahead, after n was made,
+// is as good as a new one: a node that is the first in the queue stays the first.
+func (a *acquisition) children(ctx context.Context, n *node) ([]string, error) {
+	if p := a.ahead.Swap(nil); p != nil && p.n == n {
+		if names, err := p.await(ctx); !inDoubt(err) {
+			return names, err
+		}
+	}
+	return n.s.children(ctx, n.dir)
 }
 
 // downgrade makes the node of a reader that holds the write lock. It has the number of the

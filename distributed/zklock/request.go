@@ -20,14 +20,20 @@ func call[T any](ctx context.Context, s *session, request func(*zk.Conn) (T, err
 // lead is call for a request that the leader has to answer. The answer confirms the session.
 func lead[T any](ctx context.Context, s *session, request func(*zk.Conn) (T, error)) (T, error) {
 	v, sent, err := send(ctx, s, request)
-	if !inDoubt(err) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if sent.After(s.confirmed) {
-			s.confirmed = sent
-		}
-	}
+	s.confirmedAt(sent, err)
 	return v, err
+}
+
+// confirmedAt notes that the leader has answered a request, sent at the time sent, if it has.
+func (s *session) confirmedAt(sent time.Time, err error) {
+	if inDoubt(err) {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if sent.After(s.confirmed) {
+		s.confirmed = sent
+	}
 }
 
 func send[T any](ctx context.Context, s *session, request func(*zk.Conn) (T, error)) (v T, sent time.Time, err error) {
@@ -35,25 +41,43 @@ func send[T any](ctx context.Context, s *session, request func(*zk.Conn) (T, err
 		return v, sent, err
 	}
 	sent = lease.Now()
-	type answer struct {
-		v   T
-		err error
-	}
-	answers := make(chan answer, 1)
+	v, err = begin(s, request).await(ctx)
+	return v, sent, err
+}
+
+// pending is a request that was sent.
+type pending[T any] struct {
+	s       *session
+	answers chan answer[T]
+}
+
+type answer[T any] struct {
+	v   T
+	err error
+}
+
+// begin sends a request and does not wait for its answer.
+func begin[T any](s *session, request func(*zk.Conn) (T, error)) pending[T] {
+	p := pending[T]{s, make(chan answer[T], 1)}
 	go func() {
 		v, err := request(s.conn)
-		answers <- answer{v, err}
+		p.answers <- answer[T]{v, err}
 	}()
+	return p
+}
+
+// await returns the answer, or an error when ctx ends or the session is over.
+func (p pending[T]) await(ctx context.Context) (v T, err error) {
 	select {
-	case a := <-answers:
-		return a.v, sent, a.err
-	case <-s.dead:
-		return v, sent, zk.ErrSessionExpired
+	case a := <-p.answers:
+		return a.v, a.err
+	case <-p.s.dead:
+		return v, zk.ErrSessionExpired
 	case <-ctx.Done():
-		if !s.connected() {
-			return v, sent, s.c.notConnected(ctx)
+		if !p.s.connected() {
+			return v, p.s.c.notConnected(ctx)
 		}
-		return v, sent, errNoAnswer
+		return v, errNoAnswer
 	}
 }
 
@@ -77,10 +101,14 @@ func (s *session) createContainer(ctx context.Context, path string) error {
 }
 
 func (s *session) children(ctx context.Context, dir string) ([]string, error) {
-	return call(ctx, s, func(c *zk.Conn) ([]string, error) {
+	return call(ctx, s, childrenOf(dir))
+}
+
+func childrenOf(dir string) func(*zk.Conn) ([]string, error) {
+	return func(c *zk.Conn) ([]string, error) {
 		names, _, err := c.Children(dir)
 		return names, err
-	})
+	}
 }
 
 func (s *session) get(ctx context.Context, path string) (stat, error) {
@@ -93,8 +121,15 @@ func (s *session) get(ctx context.Context, path string) (stat, error) {
 	})
 }
 
+// delete deletes a node. Once the request is sent, it ends with its connection at the latest, and
+// not with ctx.
 func (s *session) delete(ctx context.Context, path string) error {
-	_, err := lead(ctx, s, func(c *zk.Conn) (struct{}, error) { return struct{}{}, c.Delete(path, -1) })
+	if err := s.await(ctx); err != nil {
+		return err
+	}
+	sent := lease.Now()
+	err := s.conn.Delete(path, -1)
+	s.confirmedAt(sent, err)
 	return err
 }
 

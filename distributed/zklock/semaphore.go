@@ -86,7 +86,7 @@ func (semaphore) step(ctx context.Context, a *acquisition, wait bool) (held bool
 // notified when the leases have changed.
 func (a *acquisition) onlyLease(ctx context.Context, wait bool) (bool, error) {
 	for {
-		a.listen(a.own.s, place{a.own.dir, true})
+		a.listen(a.own.s, place{a.own.dir, true}, a.notify)
 		children, again, err := a.own.s.childrenWatched(ctx, a.own.dir)
 		if err != nil {
 			return false, ownGone(err)

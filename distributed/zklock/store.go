@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -281,6 +282,15 @@ type acquisition struct {
 	asked  bool        // to give the lock back
 	told   bool        // so
 	guard  *time.Timer // looks at held, which sets the watch
+
+	ahead atomic.Pointer[ahead]
+}
+
+// ahead is a request for the children of n's directory. It was sent when the node that n waits
+// for had gone, before the waiter was awake.
+type ahead struct {
+	n *node
+	pending[[]string]
 }
 
 // step goes on with an acquisition: see recipe.
@@ -431,13 +441,13 @@ func (a *acquisition) notify() {
 	}
 }
 
-// listen has the waiter notified of the next event at a place, and of no other place.
-func (a *acquisition) listen(s *session, at place) {
+// listen has f called at the next event at a place, and at no other place.
+func (a *acquisition) listen(s *session, at place, f func()) {
 	if a.on != s || a.at != at {
 		a.ignore()
 	}
 	a.on, a.at = s, at
-	s.watches.listen(at, a, func(zk.Event) { a.notify() })
+	s.watches.listen(at, a, func(zk.Event) { f() })
 }
 
 // ignore ends listen.
