@@ -15,7 +15,7 @@ import (
 
 // ErrSessionExpired reports that the etcd lease under a lock has ended, or that its key was
 // deleted. A holder finds it beside [locks.ErrLost]. A waiter never gets it: it begins anew.
-var ErrSessionExpired = errors.New("etcdlock: session expired")
+var ErrSessionExpired = errors.New("session expired")
 
 // Client gives locks that live in an etcd cluster, by name. It is a [locks.Provider]. It is safe
 // for concurrent use. [Client.Close] ends it.

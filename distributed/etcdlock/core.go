@@ -148,7 +148,7 @@ func failed(err error) error {
 	case errors.Is(err, rpctypes.ErrLeaseNotFound):
 		return errExpired
 	case refused(err):
-		return fmt.Errorf("%w: %w", lease.ErrRefused, err)
+		return lease.Mark(err, lease.ErrRefused)
 	}
 	return err
 }
@@ -208,9 +208,9 @@ func (c *core) grant(ctx context.Context, d time.Duration, reuse bool) (
 	switch { // a lease without a key is nothing
 	case err == nil:
 	case refused(err):
-		return 0, 0, since, fmt.Errorf("%w: no etcd lease: %w", lease.ErrRefused, err)
+		return 0, 0, since, lease.Mark(fmt.Errorf("no etcd lease: %w", err), lease.ErrRefused)
 	default:
-		return 0, 0, since, fmt.Errorf("%w: %w: no etcd lease: %w", lease.ErrRefused, lease.ErrUnavailable, err)
+		return 0, 0, since, lease.Mark(fmt.Errorf("no etcd lease: %w", err), lease.ErrRefused, lease.ErrUnavailable)
 	}
 	return id, ttl, since, nil
 }
@@ -320,7 +320,7 @@ func (c *core) grow(ctx context.Context, x *session, d time.Duration) (bool, err
 		return false, nil
 	case len(before) > 1:
 		x.mu.Unlock()
-		return false, fmt.Errorf("%w: an earlier change of the lease has no answer", lease.ErrRefused)
+		return false, lease.Mark(errors.New("an earlier change of the lease has no answer"), lease.ErrRefused)
 	}
 	x.ids = []clientv3.LeaseID{before[0], id}
 	x.mu.Unlock()

@@ -119,7 +119,7 @@ func (s *store) join(m *session, acquisition string) (lease.Reply, error) {
 	m.mu.Lock()
 	if m.state != holding || m.gone {
 		m.mu.Unlock()
-		return lease.Reply{}, fmt.Errorf("%w: write lock released meanwhile: %w", lease.ErrRefused, locks.ErrNotHeld)
+		return lease.Reply{}, lease.Mark(fmt.Errorf("write lock released meanwhile: %w", locks.ErrNotHeld), lease.ErrRefused)
 	}
 	before := m.reader // its hold was lost: an owner has one
 	m.reader = y

@@ -404,4 +404,4 @@ func foreign(key []byte) error {
 
 // errExpired is the error of a request that was not carried out because its session has ended.
 // Another session can be begun.
-var errExpired = fmt.Errorf("%w: %w: %w", lease.ErrRefused, lease.ErrUnavailable, ErrSessionExpired)
+var errExpired = lease.Mark(ErrSessionExpired, lease.ErrRefused, lease.ErrUnavailable)

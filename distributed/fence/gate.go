@@ -10,10 +10,10 @@ import (
 
 // ErrStale is matched by the error of a token that is smaller than one seen before: another
 // holder has had the lock since. It matches [locks.ErrLost], too.
-var ErrStale = fmt.Errorf("fence: stale token: %w", locks.ErrLost)
+var ErrStale = fmt.Errorf("stale token: %w", locks.ErrLost)
 
 // ErrNoToken is matched by the error of a token that is 0: the hold's store has no tokens.
-var ErrNoToken = errors.New("fence: no token")
+var ErrNoToken = errors.New("no token")
 
 // Gate admits the highest token seen and higher ones, for each of any number of resources. It is
 // in memory: it guards what this process alone writes, and lasts as long.

@@ -75,7 +75,7 @@ type file struct {
 
 // errStale says that the path no longer leads to the file, or that the file is closed. The
 // caller asks the registry again.
-var errStale = errors.New("filelock: stale file")
+var errStale = errors.New("stale file")
 
 // errReplaced is the cause of a loss.
 var errReplaced = errors.New("the lock file was deleted or replaced")

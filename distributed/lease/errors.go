@@ -70,6 +70,16 @@ func (e requestError) Is(target error) bool {
 
 func (e requestError) As(target any) bool { return errors.As(e.err, target) }
 
+// Mark returns err so that it also matches marks, such as [ErrRefused]. Its text is that of err.
+func Mark(err error, marks ...error) error { return marked{err, marks} }
+
+type marked struct {
+	error
+	marks []error
+}
+
+func (m marked) Unwrap() []error { return append([]error{m.error}, m.marks...) }
+
 // transient reports whether a request that failed with err may succeed later.
 func transient(err error) bool {
 	return !errors.Is(err, locks.ErrForeign) && !errors.Is(err, locks.ErrLost) &&

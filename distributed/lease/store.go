@@ -9,17 +9,17 @@ import (
 // ErrRefused is matched by the errors of a [Store] that say that a request was surely not carried
 // out: the store answered with an error. After any other error the outcome is unknown, except
 // after one matching locks.ErrForeign.
-var ErrRefused = errors.New("lease: refused by the store")
+var ErrRefused = errors.New("refused by the store")
 
 // ErrUnavailable is matched by errors of a [Store] that pass by themselves. Examples are those of
 // a server that is starting, of a cluster that elects a master, or of a pool without a free
 // connection. Acquisitions retry after them, see [WithRetry]. An adapter joins it with
 // [ErrRefused] if the request was surely not carried out.
-var ErrUnavailable = errors.New("lease: store is not available now")
+var ErrUnavailable = errors.New("the store is not available now")
 
 // ErrUnreachable is matched by those errors matching [ErrUnavailable] that say that no connection
 // to the store could be made. Its address may be wrong.
-var ErrUnreachable = errors.New("lease: store cannot be reached")
+var ErrUnreachable = errors.New("the store cannot be reached")
 
 // Store is what an adapter implements: the protocol of one kind of lock, over one client of its
 // store. It keeps no state of holds. [Client] does.

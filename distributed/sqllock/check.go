@@ -54,7 +54,7 @@ func (c *core) fit(ctx context.Context) error {
 }
 
 // errClosing ends an acquisition that comes with the end of its client.
-var errClosing = marked{locks.ErrClosed, []error{lease.ErrRefused}}
+var errClosing = lease.Mark(locks.ErrClosed, lease.ErrRefused)
 
 // judge runs the check. Success stays, and so does the finding of a pooler, which may be hidden
 // the next time. After any other error the next caller begins anew.
@@ -80,18 +80,10 @@ func (c *core) notAcquired(err error) error {
 	case errors.Is(err, lease.ErrRefused):
 		return err
 	case errors.Is(err, ErrUnsupportedTopology), errors.Is(err, locks.ErrForeign):
-		return marked{err, []error{lease.ErrRefused}}
+		return lease.Mark(err, lease.ErrRefused)
 	}
-	return marked{err, []error{lease.ErrRefused, lease.ErrUnavailable, lease.ErrUnreachable}}
+	return lease.Mark(err, lease.ErrRefused, lease.ErrUnavailable, lease.ErrUnreachable)
 }
-
-// marked is an error that matches others, of which its text says nothing.
-type marked struct {
-	error
-	as []error
-}
-
-func (m marked) Unwrap() []error { return append(m.as[:len(m.as):len(m.as)], m.error) }
 
 var (
 	errNotUnique = fmt.Errorf("column name is not unique, or not of type VARBINARY(%d)", MaxName)

@@ -87,11 +87,11 @@ func (c *core) outcome(err error) error {
 	}
 	switch c.dialect.classify(err) {
 	case refused, busy:
-		return marked{err, []error{lease.ErrRefused}}
+		return lease.Mark(err, lease.ErrRefused)
 	case unavailable:
-		return marked{err, []error{lease.ErrRefused, lease.ErrUnavailable}}
+		return lease.Mark(err, lease.ErrRefused, lease.ErrUnavailable)
 	case missing:
-		return marked{fmt.Errorf("%w: %w", ErrNoTable, err), []error{lease.ErrRefused}}
+		return lease.Mark(fmt.Errorf("%w: %w", ErrNoTable, err), lease.ErrRefused)
 	case foreign:
 		return fmt.Errorf("table %q has another layout: %w: %w", c.table, locks.ErrForeign, err)
 	}
@@ -203,7 +203,7 @@ func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d/2+1) }
 
 // client returns the client of the engine, and prepares the listening.
 func (c *core) client(store lease.Store, opts []lease.Option) (*lease.Client, error) {
-	lc, err := lease.New(store, opts...)
+	lc, err := lease.New(store, append([]lease.Option{lease.WithErrorPrefix("sqllock")}, opts...)...)
 	if err == nil && c.listen != nil {
 		c.hub = newHub(c)
 	}

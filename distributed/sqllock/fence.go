@@ -11,8 +11,8 @@ import (
 )
 
 // ErrStale reports a fencing token that is smaller than one that the resource has seen, which
-// is a later holder's. It matches [fence.ErrStale].
-var ErrStale = fmt.Errorf("sqllock: %w", fence.ErrStale)
+// is a later holder's. It is [fence.ErrStale].
+var ErrStale = fence.ErrStale
 
 // Fence refuses changes of a table's rows that come too late. Each row has, in a column of its
 // own, the greatest fencing token of those that have changed it, and a smaller one is refused.

@@ -141,7 +141,10 @@ func TestAMissingTableAndAnotherOnesTableAreErrors(t *testing.T) {
 			for _, more := range [][]sqllock.Option{nil, {sqllock.WithQueue(0)}} {
 				c, err := sqllock.NewTable(db, append(more, sqllock.WithTable(table))...)
 				require.NoError(t, err)
-				require.ErrorIs(t, c.Mutex("it").LockContext(background), sqllock.ErrNoTable)
+				err = c.Mutex("it").LockContext(background)
+				require.ErrorIs(t, err, sqllock.ErrNoTable)
+				require.Regexp(t, `^sqllock: lock "it": no such table: `, err)
+				require.NotContains(t, err.Error(), "lease:")
 				_, err = c.Mutex("other").TryLockContext(background)
 				require.ErrorIs(t, err, sqllock.ErrNoTable)
 				require.NoError(t, c.Close(background))
@@ -149,7 +152,9 @@ func TestAMissingTableAndAnotherOnesTableAreErrors(t *testing.T) {
 			if d.dialect != sqllock.SQLite {
 				r, err := sqllock.NewRow(db, sqllock.WithTable(table))
 				require.NoError(t, err)
-				require.ErrorIs(t, r.Mutex("it").LockContext(background), sqllock.ErrNoTable)
+				err = r.Mutex("it").LockContext(background)
+				require.ErrorIs(t, err, sqllock.ErrNoTable)
+				require.Regexp(t, `^sqllock: lock "it": no such table: `, err)
 				require.ErrorIs(t, r.Do(background, "it", func(*sql.Tx) error { return nil }), sqllock.ErrNoTable)
 				require.Equal(t, 0, db.Stats().InUse)
 				require.NoError(t, r.Close(background))

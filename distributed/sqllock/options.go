@@ -10,19 +10,19 @@ import (
 
 var (
 	// ErrNoTable reports that the tables are not there: see CreateSchema and [Schema].
-	ErrNoTable = errors.New("sqllock: no such table")
+	ErrNoTable = errors.New("no such table")
 
 	// ErrUnsupportedTopology reports that one connection is not one session of the server, as
 	// behind a pooler that gives each statement or transaction the session that is free. A lock
 	// of a session does not work there.
-	ErrUnsupportedTopology = errors.New("sqllock: one connection is not one session of the server")
+	ErrUnsupportedTopology = errors.New("one connection is not one session of the server")
 
 	// ErrUnsupported reports a kind of lock that the database does not have.
-	ErrUnsupported = errors.New("sqllock: the database has no such locks")
+	ErrUnsupported = errors.New("the database has no such locks")
 
 	// ErrTimeout reports that the database did not answer in time, or that the pool had no
 	// connection to spare: see [WithRequestTimeout].
-	ErrTimeout = errors.New("sqllock: no answer in time")
+	ErrTimeout = errors.New("no answer in time")
 
 	errNilDB = errors.New("sqllock: nil *sql.DB")
 )

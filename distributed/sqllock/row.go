@@ -34,7 +34,7 @@ func newRowKind(c *core) *rowKind {
 }
 
 // errTaken reports that another transaction has the row. It is of class busy.
-var errTaken = errors.New("sqllock: another transaction has the row")
+var errTaken = errors.New("another transaction has the row")
 
 // ask takes the row of a lock in the connection's transaction. The error is sql.ErrNoRows if
 // there is no row.

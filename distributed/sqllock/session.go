@@ -40,7 +40,7 @@ type sessionKind interface {
 }
 
 // errGone reports that the session does not have the lock any more.
-var errGone = errors.New("sqllock: the session has lost the lock")
+var errGone = errors.New("the session has lost the lock")
 
 type session struct {
 	ref  lease.HoldID

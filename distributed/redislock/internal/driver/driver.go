@@ -146,15 +146,15 @@ var passing = []string{
 }
 
 // Never returns err as that of a request that was not carried out.
-func Never(err error) error { return fmt.Errorf("%w: %w", lease.ErrRefused, err) }
+func Never(err error) error { return lease.Mark(err, lease.ErrRefused) }
 
 // Unavailable returns err as that of a request that was not carried out, for a reason that is
 // expected to pass.
 func Unavailable(err error) error {
-	return fmt.Errorf("%w: %w: %w", lease.ErrRefused, lease.ErrUnavailable, err)
+	return lease.Mark(err, lease.ErrRefused, lease.ErrUnavailable)
 }
 
 // Unreachable returns err as that of a request for which no connection could be made.
 func Unreachable(err error) error {
-	return fmt.Errorf("%w: %w: %w: %w", lease.ErrRefused, lease.ErrUnavailable, lease.ErrUnreachable, err)
+	return lease.Mark(err, lease.ErrRefused, lease.ErrUnavailable, lease.ErrUnreachable)
 }
