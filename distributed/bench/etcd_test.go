@@ -20,8 +20,9 @@ func startEtcd(tb testing.TB) string {
 	tb.Helper()
 	path := testbed.Lookup(tb, "etcd")
 	addr, peer := fmt.Sprint("127.0.0.1:", testbed.Port(tb)), fmt.Sprint("http://127.0.0.1:", testbed.Port(tb))
-	testbed.Start(tb, exec.Command(path, "--name", "n", "--data-dir", tb.TempDir(), "--unsafe-no-fsync", "--logger", "zap",
-		"--log-level", "fatal", "--listen-client-urls", "http://"+addr, "--advertise-client-urls", "http://"+addr,
+	testbed.Start(tb, exec.Command(path, "--name", "n", "--data-dir", tb.TempDir(), "--unsafe-no-fsync",
+		"--logger", "zap", "--log-level", "fatal",
+		"--listen-client-urls", "http://"+addr, "--advertise-client-urls", "http://"+addr,
 		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "n="+peer))
 	c := connectEtcd(tb, addr)
 	await(tb, "etcd", get(c))
@@ -31,7 +32,9 @@ func startEtcd(tb testing.TB) string {
 // connectEtcd returns a client that is closed with the test.
 func connectEtcd(tb testing.TB, addr string) *clientv3.Client {
 	tb.Helper()
-	c, err := clientv3.New(clientv3.Config{Endpoints: []string{addr}, DialTimeout: 5 * time.Second, Logger: zap.NewNop()})
+	c, err := clientv3.New(clientv3.Config{
+		Endpoints: []string{addr}, DialTimeout: 5 * time.Second, Logger: zap.NewNop(),
+	})
 	must(tb, err)
 	tb.Cleanup(func() { c.Close() })
 	return c

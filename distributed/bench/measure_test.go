@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -91,9 +90,9 @@ func (p probe) median(tb testing.TB, n int) time.Duration {
 	return quantile(p.times(tb, n), 0.5)
 }
 
-// uncontended has b measure c's pairs, a lock and an unlock that nobody else wants. ns/op is
-// their mean, p50-ns their median, and x-<unit> the ratio of the median to that of the probe,
-// measured in turns with it: whatever else the machine does slows both.
+// uncontended measures pairs of lock and unlock of c, while nobody else wants the lock. It reports
+// their mean as ns/op, and their median as p50-ns. The figure x-<unit> is the ratio of this median
+// to that of the probe. Pairs and probes take turns, because other work of the machine slows both.
 func uncontended(b *testing.B, c contender, unit string, p probe) {
 	if c.ours != nil {
 		c = plainly(c.ours)
@@ -124,14 +123,6 @@ func uncontended(b *testing.B, c contender, unit string, p probe) {
 // alone for the time think. Therefore the contender that releases it is not the first to ask again.
 type contest struct {
 	hold, think time.Duration
-	irregular   bool // these are means, and exponentially distributed
-}
-
-func (x contest) pause(d time.Duration) {
-	if x.irregular {
-		d = time.Duration(rand.ExpFloat64() * float64(d))
-	}
-	pause(d)
 }
 
 // outcome is what came of a contest.
@@ -150,7 +141,8 @@ var errStuck = errors.New("nobody gets the lock any more, or rarely")
 
 // run has the contenders take the lock n times in all.
 func (x contest) run(cs []contender, n int) (outcome, error) {
-	limit, end := context.WithTimeoutCause(background, 20*time.Second+time.Duration(4*n)*(x.hold+x.think+time.Millisecond), errStuck)
+	patience := 20*time.Second + time.Duration(4*n)*(x.hold+x.think+time.Millisecond)
+	limit, end := context.WithTimeoutCause(background, patience, errStuck)
 	defer end()
 	ctx, cancel := context.WithCancelCause(limit)
 	defer cancel(nil)
@@ -193,7 +185,7 @@ func (x contest) run(cs []contender, n int) (outcome, error) {
 				err := c.lock(ctx)
 				if err == nil {
 					took(i)
-					x.pause(x.hold)
+					pause(x.hold)
 					gives(i)
 					err = c.unlock(background)
 				}
@@ -201,7 +193,7 @@ func (x contest) run(cs []contender, n int) (outcome, error) {
 					cancel(fmt.Errorf("contender %d: %w", i, err))
 					return
 				}
-				x.pause(x.think)
+				pause(x.think)
 			}
 		})
 	}
@@ -248,10 +240,6 @@ var crowds = []struct {
 	{8, contest{hold: 5 * time.Millisecond, think: 13 * time.Millisecond}},
 }
 
-// irregular is the last one of these, with times that nobody can foresee. Now and then nobody
-// waits.
-var irregular = contest{hold: 5 * time.Millisecond, think: 13 * time.Millisecond, irregular: true}
-
 // several returns n contenders for a fresh lock. Each has had it.
 func (k impl) several(tb testing.TB, addr string, n int) []contender {
 	tb.Helper()
@@ -265,20 +253,23 @@ func (k impl) several(tb testing.TB, addr string, n int) []contender {
 	return cs
 }
 
-// handover has b measure how the lock changes between clients of one kind.
-func handover(b *testing.B, kinds []impl, addr, unit string, p probe, beside func(b *testing.B) (report func())) {
+// counter begins to count something of a server. What it returns reports the count.
+type counter func(b *testing.B) (report func())
+
+// handover measures how the lock changes between clients of one kind. beside, if not nil, counts
+// during the measurement.
+func handover(b *testing.B, kinds []impl, addr, unit string, p probe, beside counter) {
 	for _, k := range kinds {
 		for _, x := range crowds {
 			b.Run(fmt.Sprintf("%s/clients=%d", k.name, x.clients), func(b *testing.B) {
-				k.handover(b, x.contest, x.clients, addr, unit, p, beside)
+				k.handover(b, x.contest, k.several(b, addr, x.clients), unit, p, beside)
 			})
 		}
 	}
 }
 
 // handover is that of one kind and contest.
-func (k impl) handover(b *testing.B, x contest, clients int, addr, unit string, p probe, beside func(b *testing.B) (report func())) {
-	cs := k.several(b, addr, clients)
+func (k impl) handover(b *testing.B, x contest, cs []contender, unit string, p probe, beside counter) {
 	trips := []time.Duration{p.median(b, 300)}
 	report := func() {}
 	if beside != nil {

@@ -30,7 +30,8 @@ func startRedis(tb testing.TB) string {
 	tb.Helper()
 	path := testbed.Lookup(tb, "redis-server")
 	port := strconv.Itoa(testbed.Port(tb))
-	testbed.Start(tb, exec.Command(path, "--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", tb.TempDir()))
+	testbed.Start(tb, exec.Command(path, "--port", port, "--bind", "127.0.0.1",
+		"--save", "", "--appendonly", "no", "--dir", tb.TempDir()))
 	addr := "127.0.0.1:" + port
 	c := connectRedis(tb, addr)
 	await(tb, "redis-server", func(ctx context.Context) error { return c.Ping(ctx).Err() })
@@ -62,7 +63,9 @@ func ping(tb testing.TB, addr string) probe {
 // term is the lease of locks that know no other than a fixed one.
 const term = 30 * time.Second
 
-var compareDelete = redis.NewScript(`if redis.call("get", KEYS[1]) == ARGV[1] then return redis.call("del", KEYS[1]) end return 0`)
+var compareDelete = redis.NewScript(`
+if redis.call("get", KEYS[1]) == ARGV[1] then return redis.call("del", KEYS[1]) end
+return 0`)
 
 // rawRedis is SET with NX and PX, and a script that deletes what is its own. A waiter asks
 // each millisecond.
@@ -85,15 +88,23 @@ var rawRedis = impl{name: "raw-1ms", open: func(tb testing.TB, addr, name string
 
 // ours returns a kind of our locks.
 func ours(name string, lock func(c *redislock.Client, name string) locks.TryLocker) impl {
-	return impl{name: name, open: func(tb testing.TB, addr, name string) contender { return of(lock(openRedis(tb, addr), name)) }}
+	return impl{name: name, open: func(tb testing.TB, addr, name string) contender {
+		return of(lock(openRedis(tb, addr), name))
+	}}
 }
 
 var (
 	oursPlain  = ours("redislock", (*redislock.Client).Locker)
-	oursFenced = ours("redislock-fenced", func(c *redislock.Client, name string) locks.TryLocker { return c.FencedMutex(name) })
-	oursSimple = ours("redislock-simple", func(c *redislock.Client, name string) locks.TryLocker { return c.SimpleMutex(name) })
-	oursFair   = ours("redislock-fair", func(c *redislock.Client, name string) locks.TryLocker { return c.FairMutex(name) })
-	oursWrite  = ours("redislock-write", func(c *redislock.Client, name string) locks.TryLocker {
+	oursFenced = ours("redislock-fenced", func(c *redislock.Client, name string) locks.TryLocker {
+		return c.FencedMutex(name)
+	})
+	oursSimple = ours("redislock-simple", func(c *redislock.Client, name string) locks.TryLocker {
+		return c.SimpleMutex(name)
+	})
+	oursFair = ours("redislock-fair", func(c *redislock.Client, name string) locks.TryLocker {
+		return c.FairMutex(name)
+	})
+	oursWrite = ours("redislock-write", func(c *redislock.Client, name string) locks.TryLocker {
 		return c.RWMutex(name).WriteLocker()
 	})
 
@@ -203,7 +214,9 @@ func BenchmarkRedisUncontended(b *testing.B) {
 		rawRedis, oursPlain, oursOnRueidis, oursFenced, oursSimple, oursFair, oursWrite,
 		redsyncLock("redsync", 0), bsmLock("bsm-redislock", seldom), rueidisLock,
 	} {
-		b.Run(strings.TrimSuffix(k.name, "-1ms"), func(b *testing.B) { uncontended(b, k.open(b, addr, fresh()), "PING", p) })
+		b.Run(strings.TrimSuffix(k.name, "-1ms"), func(b *testing.B) {
+			uncontended(b, k.open(b, addr, fresh()), "PING", p)
+		})
 	}
 }
 
@@ -312,7 +325,8 @@ func BenchmarkRedisHandover(b *testing.B) {
 	addr := startRedis(b)
 	admin := connectRedis(b, addr)
 	handover(b, []impl{
-		oursPlain, oursOnRueidis, oursFenced, oursFair, rawRedis, redsyncLock("redsync", 0), redsyncLock("redsync-1ms", often),
+		oursPlain, oursOnRueidis, oursFenced, oursFair, rawRedis,
+		redsyncLock("redsync", 0), redsyncLock("redsync-1ms", often),
 		bsmLock("bsm-redislock-100ms", seldom), bsmLock("bsm-redislock-1ms", often), rueidisLock,
 	}, addr, "PING", ping(b, addr), func(b *testing.B) func() {
 		before := commands(b, admin, all)

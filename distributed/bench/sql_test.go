@@ -34,7 +34,8 @@ type database struct {
 
 var databases = []database{
 	{"SQLite", "sqlite", func(tb testing.TB) string {
-		return "file:" + filepath.Join(tb.TempDir(), "db") + "?_pragma=busy_timeout(1000)&_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)"
+		return "file:" + filepath.Join(tb.TempDir(), "db") +
+			"?_pragma=busy_timeout(1000)&_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)"
 	}, nil, ""},
 	{"PostgreSQL", "pgx", startPostgres, func(tb testing.TB, dsn, name string) contender {
 		key := `(hashtext('` + name + `'))`
@@ -187,9 +188,9 @@ func BenchmarkSQLHandover(b *testing.B) {
 	}
 }
 
-// BenchmarkSQLShare is eight clients that want one lock all the time: each holds it for 1 ms, and
-// leaves it alone for as long. p50-ns and p99-ns are how long one waits for the lock from its
-// call on; statements/s is what the server counts.
+// BenchmarkSQLShare is eight clients that want one lock all the time. Each holds it for 1 ms, and
+// leaves it alone for as long. p50-ns and p99-ns are how long a client waits from its call on.
+// statements/s is what the server counts.
 func BenchmarkSQLShare(b *testing.B) {
 	const clients = 8
 	for _, d := range databases {

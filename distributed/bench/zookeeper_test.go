@@ -50,7 +50,9 @@ func inZooKeeper(name string, lock func(c *zklock.Client, name string) locks.Try
 
 var zooKeeperKinds = []impl{
 	inZooKeeper("zklock", (*zklock.Client).Locker),
-	inZooKeeper("zklock-ephemeral", func(c *zklock.Client, name string) locks.TryLocker { return c.EphemeralMutex(name) }),
+	inZooKeeper("zklock-ephemeral", func(c *zklock.Client, name string) locks.TryLocker {
+		return c.EphemeralMutex(name)
+	}),
 	{name: "zk.Lock", open: func(tb testing.TB, addr, name string) contender {
 		l := zk.NewLock(connectZooKeeper(tb, addr), "/"+name, zk.WorldACL(zk.PermAll))
 		return contender{
@@ -92,16 +94,6 @@ func BenchmarkZooKeeperUncontended(b *testing.B) {
 func BenchmarkZooKeeperHandover(b *testing.B) {
 	addr := startZooKeeper(b)
 	handover(b, zooKeeperKinds, addr, "Exists", exists(connectZooKeeper(b, addr)), nil)
-}
-
-// BenchmarkZooKeeperIrregular is the same with eight clients, each of which holds the lock for
-// longer or shorter.
-func BenchmarkZooKeeperIrregular(b *testing.B) {
-	addr := startZooKeeper(b)
-	p := exists(connectZooKeeper(b, addr))
-	for _, k := range zooKeeperKinds {
-		b.Run(k.name, func(b *testing.B) { k.handover(b, irregular, 8, addr, "Exists", p, nil) })
-	}
 }
 
 // figure returns one of the server's own.
@@ -185,7 +177,11 @@ func crowd(tb testing.TB, z *testbed.ZooKeeper, k impl, n, releases int) herd {
 	wg.Wait()
 	must(tb, errors.Join(errs...))
 	each := func(a, b float64) float64 { return (b - a) / float64(releases) }
-	return herd{each(before.wakeUps, after.wakeUps), each(before.received, after.received), each(before.sent, after.sent)}
+	return herd{
+		wakeUps:  each(before.wakeUps, after.wakeUps),
+		received: each(before.received, after.received),
+		sent:     each(before.sent, after.sent),
+	}
 }
 
 // BenchmarkZooKeeperHerd is what a release costs while 100 clients wait. The packets include

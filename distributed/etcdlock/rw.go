@@ -119,7 +119,8 @@ func (s *store) join(m *session, acquisition string) (lease.Reply, error) {
 	m.mu.Lock()
 	if m.state != holding || m.gone {
 		m.mu.Unlock()
-		return lease.Reply{}, lease.Mark(fmt.Errorf("write lock released meanwhile: %w", locks.ErrNotHeld), lease.ErrRefused)
+		err := fmt.Errorf("write lock released meanwhile: %w", locks.ErrNotHeld)
+		return lease.Reply{}, lease.Mark(err, lease.ErrRefused)
 	}
 	before := m.reader // its hold was lost: an owner has one
 	m.reader = y

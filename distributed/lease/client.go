@@ -20,8 +20,9 @@ const (
 	DefaultPoll = 5 * time.Second
 	// DefaultReleaseTimeout is how long an unlock tries to reach the store.
 	DefaultReleaseTimeout = 3 * time.Second
-	// DefaultCohort is how often in a row a held lock goes from one local holder to the next.
-	DefaultCohort = 64
+	// DefaultMaxLocalHandoffs is how often in a row a held lock goes from one local holder to
+	// the next.
+	DefaultMaxLocalHandoffs = 64
 )
 
 // Client gives locks of a [Store] to one process, or to one part of it. Locks of different
@@ -87,7 +88,8 @@ func WithPoll(d time.Duration) Option { return func(c *Client) { c.poll = d } }
 func WithReleaseTimeout(d time.Duration) Option { return func(c *Client) { c.release = d } }
 
 // WithMaxLocalHandoffs sets how often in a row a held lock may go from one local holder to the
-// next without a request to the store, [DefaultCohort] if not given. With 0 it never does.
+// next without a request to the store, [DefaultMaxLocalHandoffs] if not given. With 0 it never
+// does.
 //
 // After n hand-offs, and after a quarter of the lease, the lock goes back to the store, so that
 // other processes have their turn. If nobody else wanted the lock when it was acquired, a store
@@ -134,7 +136,7 @@ func New(s Store, opts ...Option) (*Client, error) {
 		lease:     DefaultLease,
 		poll:      DefaultPoll,
 		release:   DefaultReleaseTimeout,
-		handoffs:  DefaultCohort,
+		handoffs:  DefaultMaxLocalHandoffs,
 		margin:    -1,
 		suspended: suspended,
 		entries:   make(map[string]*entry),

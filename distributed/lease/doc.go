@@ -4,11 +4,15 @@
 //
 // # How to add a store
 //
-// Implement [Store], five methods without state of holds. Add [Queue] if the store serves waiters
-// in order of arrival. Add [LossNotifier] if it can learn of a loss by itself. Add [Session] if
-// its locks last as long as a session with its server. The other interfaces are optimisations.
-// Pass the store to [New], with [WithErrorPrefix] and the adapter's defaults, and run package
-// lockstest on it.
+//  1. Implement [Store]: five requests to the server, without state of holds. Its documentation
+//     lists the optional interfaces and what each of them brings. The example of Store is a
+//     complete one, in memory.
+//  2. Mark errors with [ErrRefused] and [ErrUnavailable] where the server's answer permits it, see
+//     [Mark]. A store without marks is correct, but slower after errors.
+//  3. Pass the Store to [New], with [WithErrorPrefix] and the adapter's defaults. An adapter with
+//     several kinds of lock keeps one [Client] for each kind in a [Group].
+//  4. Run package lockstest on the locks, on a real server too. Then test what the server can do
+//     to them: lost replies, restarts, a partition in each phase of a renewal.
 //
 // # Local queue
 //

@@ -166,7 +166,7 @@ func TestAContendedLockServesEarlierLocalWaitersOnly(t *testing.T) {
 }
 
 func TestQuickLocalTurnsGoOnBesideARemoteWaiter(t *testing.T) {
-	require.Equal(t, lease.DefaultCohort+1, between(t, time.Microsecond))
+	require.Equal(t, lease.DefaultMaxLocalHandoffs+1, between(t, time.Microsecond))
 }
 
 func TestAnIdleLockForgetsItsContention(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 )
 
 // ErrRefused is matched by the errors of a [Store] that say that a request was surely not carried
-// out: the store answered with an error. After any other error the outcome is unknown, except
-// after one matching locks.ErrForeign.
+// out: the server answered with an error, or was never reached. After any other error the outcome
+// is unknown, except after one matching locks.ErrForeign. See [Mark].
 var ErrRefused = errors.New("refused by the store")
 
 // ErrUnavailable is matched by errors of a [Store] that pass by themselves. Examples are those of
@@ -22,19 +22,29 @@ var ErrUnavailable = errors.New("the store is not available now")
 var ErrUnreachable = errors.New("the store cannot be reached")
 
 // Store is what an adapter implements: the protocol of one kind of lock, over one client of its
-// store. It keeps no state of holds. [Client] does.
+// server. Each method is one request, or a few. A Store keeps no state of holds: [Client] does.
 //
-// acquisition is the name of one acquisition and of the hold that it leads to, unique among all
-// processes and times. A Store never acquires, prolongs or releases anything for another one.
+// The parameter acquisition names one acquisition, and the hold that it leads to. No other
+// acquisition of any process has this name, at any time. A Store never acquires, prolongs or
+// releases anything for another name than the one it was given.
 //
-// All methods may be called concurrently. They return when ctx ends at the latest, if the store's
-// client allows that. A [Client] keeps its promises on time even if they do not. Errors need no
-// prefix: the Client adds the adapter's (see [WithErrorPrefix]), the operation and the lock's
-// name.
+// All methods may be called concurrently. They return when ctx ends at the latest, if the
+// server's client allows that. A [Client] keeps its promises on time even if they do not. Errors
+// need no prefix: the Client adds the adapter's (see [WithErrorPrefix]), the operation and the
+// lock's name.
+//
+// A Store may implement further interfaces. [New] looks for them:
+//
+//	Queue             waiters have places in the server's queue: locks go in order of arrival,
+//	                  or a release wakes one waiter
+//	LossNotifier      a hold is lost when the store learns of it, not at the next renewal
+//	Session           holds last as long as a session with the server, which sets their time
+//	ContentionProber  local hand-offs go on beyond their limit while nobody else wants the lock
+//	Breaker           Mutex.ForceUnlock works
 type Store interface {
-	// Acquire asks once for the lock called name, without waiting, for the time lease from when
-	// the store decides. It does not repeat a request that may have been carried out: the reply
-	// says what the store decided, and an error that this is unknown.
+	// Acquire asks once for the lock called name, without waiting. The server counts the time
+	// lease from when it decides. Acquire does not repeat a request that may have been carried
+	// out. A reply is the server's decision, and an error says that the decision is unknown.
 	//
 	// An error matching locks.ErrForeign says that something other than a lock is under the name,
 	// and one matching [ErrRefused] that nothing was done. After any other error the Client calls
@@ -58,9 +68,10 @@ type Store interface {
 	Release(ctx context.Context, name, acquisition string) (Released, error)
 
 	// Watch begins to notify acquisition when the lock called name may have become free for it.
-	// The Client asks again once it has the watch, so that no release in between is missed,
-	// unless the last answer was [Reply.Listening]. A notification may come without a reason. A
-	// lost one costs the poll interval. A store that cannot notify returns nil.
+	// Once the Client has the watch, it asks again, so that it misses no release in between. It
+	// need not after an answer with [Reply.Listening]. A notification may come without a reason.
+	// A lost one costs the poll interval, see [WithPoll]. A store that cannot notify returns nil.
+	// Its waiters ask at a tenth of that interval.
 	Watch(ctx context.Context, name, acquisition string) (Watch, error)
 }
 
@@ -101,9 +112,9 @@ type Watch interface {
 	Close()
 }
 
-// Queue is an optional interface of a [Store] that keeps a place for each waiter. Either its
-// locks go to the waiters in order of arrival, or the place is a hint by which the store wakes
-// one waiter at a time, and the lock goes to the first request.
+// Queue is an optional interface of a [Store] that keeps a place for each waiter. A store may
+// serve its waiters in order of arrival. It may also use the places only to wake one waiter at a
+// time, and give the lock to the first request.
 type Queue interface {
 	// Enqueue is Acquire for an acquisition that will wait. If the lock is refused, the
 	// acquisition has a place in the queue, and keeps it as long as it asks again, until it has

@@ -143,7 +143,8 @@ func classOfSQLite(err error) class {
 		return busy
 	case has("no such table"):
 		return missing
-	case code == 19, code == 20, has("no such column", "has no column", "ON CONFLICT clause does not match", "constraint failed"):
+	case code == 19, code == 20,
+		has("no such column", "has no column", "ON CONFLICT clause does not match", "constraint failed"):
 		return foreign
 	case code == 1, code == 8, code == 14: // SQL error, read only, cannot open
 		return refused

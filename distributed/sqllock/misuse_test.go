@@ -77,7 +77,8 @@ func TestTableNamesThatAreNoIdentifiersAreRefused(t *testing.T) {
 
 // hostile are names that are text, and nothing but names.
 var hostile = []string{
-	"'; DROP TABLE sql_locks; --", `"; DELETE FROM sql_locks; --`, "` OR 1=1", "a' OR 'a'='a", "%", "_", `\`, `\'`, "$1",
+	"'; DROP TABLE sql_locks; --", `"; DELETE FROM sql_locks; --`, "` OR 1=1",
+	"a' OR 'a'='a", "%", "_", `\`, `\'`, "$1",
 	"?", "{locks}", ":name", "@x",
 	"A", "a", "a ", " a", "ä", "Ä", "ß", "ss", "\u00e4", "a\u0308", "\n", "日本", "sqllock:",
 	strings.Repeat("x", 64), strings.Repeat("x", 65), strings.Repeat("ä", 127),

@@ -18,7 +18,8 @@ func checkName(name string) error {
 	case name == "":
 		return errors.New("sqllock: empty name of a lock")
 	case len(name) > MaxName:
-		return fmt.Errorf("sqllock: name of a lock has %d bytes, at most %d are allowed: it begins with %.32q", len(name), MaxName, name)
+		return fmt.Errorf("sqllock: name of a lock has %d bytes, at most %d are allowed: it begins with %.32q",
+			len(name), MaxName, name)
 	case !utf8.ValidString(name) || strings.IndexByte(name, 0) >= 0:
 		return fmt.Errorf("sqllock: name of a lock %q is not text, which is UTF-8 without NUL", name)
 	}

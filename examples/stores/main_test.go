@@ -109,7 +109,7 @@ func TestProcessesTakeTurnsOnEveryStore(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			spec := s.spec(t)
 			temporaries(t)
-			const n = 100 // more than one process may have in a row, lease.DefaultCohort
+			const n = 100 // more than one process may have in a row, lease.DefaultMaxLocalHandoffs
 			out, err := call(t, "-store", spec, "-processes", "3", "-tickets", fmt.Sprint(n))
 			require.NoError(t, err, out)
 			by := tickets(t, out, n, true)

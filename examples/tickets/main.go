@@ -92,8 +92,8 @@ func sell(ctx context.Context, w io.Writer, addr string, buyers, processes int, 
 			n++
 		}
 		wg.Go(func() {
-			cmd := exec.CommandContext(ctx, self, "-child", "-redis", addr, "-processes", "1", "-buyers", strconv.Itoa(n),
-				"-unlocked="+strconv.FormatBool(unlocked))
+			cmd := exec.CommandContext(ctx, self, "-child", "-redis", addr, "-processes", "1",
+				"-buyers", strconv.Itoa(n), "-unlocked="+strconv.FormatBool(unlocked))
 			cmd.Stderr = os.Stderr
 			out, err := cmd.Output()
 			mu.Lock()

@@ -44,7 +44,9 @@ func TestNumbersAreSoldMoreThanOnceWithoutTheLock(t *testing.T) {
 
 func TestWrongFlagsAndServersAreAnError(t *testing.T) {
 	tickets := build(t)
-	for _, args := range [][]string{{"-processes", "0"}, {"-buyers", "0"}, {"-processes", "300"}, {"more"}, {"-redis", "127.0.0.1:1"}} {
+	for _, args := range [][]string{
+		{"-processes", "0"}, {"-buyers", "0"}, {"-processes", "300"}, {"more"}, {"-redis", "127.0.0.1:1"},
+	} {
 		out, err := exec.Command(tickets, args...).CombinedOutput()
 		require.Error(t, err, "%q", args)
 		require.Contains(t, string(out), "tickets: ")

@@ -1,5 +1,5 @@
 // Package redisson has traces of Redisson's locks: what parties do with a lock, step by step,
-// and what is in Redis after each step, as the real Redisson leaves it. Whoever speaks its
+// and what is in Redis after each step, as the real Redisson leaves it. Another client with this
 // format has to leave the same.
 package redisson
 
@@ -81,7 +81,9 @@ func (tr Trace) steps() []step {
 		if m == nil {
 			panic(fmt.Sprintf("trace %q: line %q", tr.Name, line))
 		}
-		steps = append(steps, step{line: line, actor: m[1], op: m[2], kind: m[3], answer: m[4], next: m[5], later: m[6]})
+		steps = append(steps, step{
+			line: line, actor: m[1], op: m[2], kind: m[3], answer: m[4], next: m[5], later: m[6],
+		})
 	}
 	return steps
 }

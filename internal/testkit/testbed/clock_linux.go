@@ -73,11 +73,13 @@ func Clock(tb testing.TB) (env []string, set func(by time.Duration)) {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		tb.Fatal(err)
 	}
-	source, library, file := filepath.Join(dir, "clock.c"), filepath.Join(dir, "clock.so"), filepath.Join(dir, "offset")
+	source, library := filepath.Join(dir, "clock.c"), filepath.Join(dir, "clock.so")
+	file := filepath.Join(dir, "offset")
 	if err := os.WriteFile(source, []byte(shim), 0o644); err != nil {
 		tb.Fatal(err)
 	}
-	if out, err := exec.Command(gcc, "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl").CombinedOutput(); err != nil {
+	out, err := exec.Command(gcc, "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl").CombinedOutput()
+	if err != nil {
 		tb.Fatalf("%v: %s", err, out)
 	}
 	set = func(by time.Duration) {

@@ -50,16 +50,21 @@ func StartSecureZooKeeper(tb testing.TB) (z *ZooKeeper, client *tls.Config) {
 	pool.AppendCertsFromPEM(ca.certificate)
 	client = &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{ca.issue(tb, "client").pair(tb)}}
 	server := ca.issue(tb, "localhost")
-	for name, content := range map[string][]byte{"server.pem": slices.Concat(server.key, server.certificate), "ca.pem": ca.certificate} {
+	for name, content := range map[string][]byte{
+		"server.pem": slices.Concat(server.key, server.certificate),
+		"ca.pem":     ca.certificate,
+	} {
 		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
 			tb.Fatal(err)
 		}
 	}
 	port := Port(tb)
-	z = newZooKeeper(tb, "ZooKeeperServerMain", fmt.Sprintf("serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory\n"+
-		"secureClientPort=%d\nsecureClientPortAddress=127.0.0.1\nssl.clientAuth=need\n"+
-		"authProvider.x509=org.apache.zookeeper.server.auth.X509AuthenticationProvider\n"+
-		"ssl.keyStore.location=%[2]s/server.pem\nssl.keyStore.type=PEM\nssl.trustStore.location=%[2]s/ca.pem\nssl.trustStore.type=PEM\n",
+	z = newZooKeeper(tb, "ZooKeeperServerMain", fmt.Sprintf(
+		"serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory\n"+
+			"secureClientPort=%d\nsecureClientPortAddress=127.0.0.1\nssl.clientAuth=need\n"+
+			"authProvider.x509=org.apache.zookeeper.server.auth.X509AuthenticationProvider\n"+
+			"ssl.keyStore.location=%[2]s/server.pem\nssl.keyStore.type=PEM\n"+
+			"ssl.trustStore.location=%[2]s/ca.pem\nssl.trustStore.type=PEM\n",
 		port, dir))
 	z.secure = fmt.Sprintf("localhost:%d", port)
 	z.run()
@@ -78,7 +83,8 @@ func StartZooKeepers(tb testing.TB, n int) []*ZooKeeper {
 	all := make([]*ZooKeeper, n)
 	for i := range all {
 		all[i] = newZooKeeper(tb, "quorum.QuorumPeerMain", list.String())
-		if err := os.WriteFile(filepath.Join(filepath.Dir(all[i].args[0]), "data", "myid"), fmt.Append(nil, i+1), 0o644); err != nil {
+		id := filepath.Join(filepath.Dir(all[i].args[0]), "data", "myid")
+		if err := os.WriteFile(id, fmt.Append(nil, i+1), 0o644); err != nil {
 			tb.Fatal(err)
 		}
 	}
@@ -102,8 +108,10 @@ func newZooKeeper(tb testing.TB, main, more string) *ZooKeeper {
 		tb.Fatal(err)
 	}
 	port := Port(tb)
-	config := fmt.Sprintf("tickTime=200\ninitLimit=50\nsyncLimit=25\nminSessionTimeout=400\nmaxSessionTimeout=60000\ndataDir=%s/data\n"+
-		"clientPort=%d\nclientPortAddress=127.0.0.1\nadmin.enableServer=false\n4lw.commands.whitelist=*\nmaxClientCnxns=0\n%s",
+	config := fmt.Sprintf("tickTime=200\ninitLimit=50\nsyncLimit=25\n"+
+		"minSessionTimeout=400\nmaxSessionTimeout=60000\ndataDir=%s/data\n"+
+		"clientPort=%d\nclientPortAddress=127.0.0.1\nadmin.enableServer=false\n"+
+		"4lw.commands.whitelist=*\nmaxClientCnxns=0\n%s",
 		dir, port, more)
 	file := filepath.Join(dir, "zoo.cfg")
 	if err := os.WriteFile(file, []byte(config), 0o644); err != nil {
@@ -116,16 +124,19 @@ func (z *ZooKeeper) run() {
 	z.tb.Helper()
 	var jars []string
 	for _, jar := range []string{
-		"zookeeper", "zookeeper-jute", "slf4j-api", "slf4j-nop", "netty-all", "snappy-java", "metrics-core", "commons-cli",
-		"netty-common", "netty-buffer", "netty-codec", "netty-handler", "netty-resolver", "netty-transport",
+		"zookeeper", "zookeeper-jute", "slf4j-api", "slf4j-nop", "snappy-java", "metrics-core", "commons-cli",
+		"netty-all", "netty-common", "netty-buffer", "netty-codec", "netty-handler", "netty-resolver",
+		"netty-transport",
 	} {
 		jars = append(jars, zookeeperJars+"/"+jar+".jar")
 	}
 	cmd := exec.Command("java", append([]string{
-		"-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dzookeeper.jmx.log4j.disable=true", "-Dzookeeper.forceSync=no",
-		// Who is not heard in an election asks again within a second, not a minute.
+		"-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+		"-Dzookeeper.jmx.log4j.disable=true", "-Dzookeeper.forceSync=no",
+		// In an election, a server without an answer asks again within a second, not a minute.
 		"-Dzookeeper.fastleader.maxNotificationInterval=1000",
-		"-Dznode.container.checkIntervalMs=1000", "-cp", strings.Join(jars, ":"), "org.apache.zookeeper.server." + z.main,
+		"-Dznode.container.checkIntervalMs=1000",
+		"-cp", strings.Join(jars, ":"), "org.apache.zookeeper.server." + z.main,
 	}, z.args...)...)
 	z.Process = Start(z.tb, cmd)
 }

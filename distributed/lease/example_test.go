@@ -1,0 +1,100 @@
+package lease_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+// memory is a complete Store. Its server is a map, so that no request fails.
+type memory struct {
+	mu     sync.Mutex
+	holds  map[string]memoryHold // by name
+	tokens uint64
+}
+
+type memoryHold struct {
+	acquisition string
+	token       uint64
+	ends        time.Time
+}
+
+// held returns the hold of acquisition, if it has the lock. m.mu is held.
+func (m *memory) held(name, acquisition string) (memoryHold, bool) {
+	h := m.holds[name]
+	return h, h.acquisition == acquisition && time.Now().Before(h.ends)
+}
+
+func (m *memory) Acquire(_ context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if left := time.Until(m.holds[name].ends); left > 0 {
+		return lease.Reply{Wait: left}, nil
+	}
+	m.tokens++
+	m.holds[name] = memoryHold{acquisition, m.tokens, time.Now().Add(d)}
+	return lease.Reply{Held: true, Token: m.tokens}, nil
+}
+
+func (m *memory) Lookup(_ context.Context, name, acquisition string) (lease.Reply, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	h, ok := m.held(name, acquisition)
+	return lease.Reply{Held: ok, Token: h.token}, nil
+}
+
+func (m *memory) Renew(_ context.Context, holds []lease.HoldID, d time.Duration) ([]bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	renewed := make([]bool, len(holds))
+	for i, id := range holds {
+		h, ok := m.held(id.Name, id.Acquisition)
+		if ok {
+			h.ends = time.Now().Add(d)
+			m.holds[id.Name] = h
+		}
+		renewed[i] = ok
+	}
+	return renewed, nil
+}
+
+func (m *memory) Release(_ context.Context, name, acquisition string) (lease.Released, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, ok := m.held(name, acquisition)
+	if ok {
+		delete(m.holds, name)
+	}
+	return lease.Released{Held: ok, Awaited: true}, nil
+}
+
+// Watch returns nil: this store cannot notify, so that its waiters ask from time to time.
+func (m *memory) Watch(context.Context, string, string) (lease.Watch, error) { return nil, nil }
+
+func ExampleStore() {
+	client, err := lease.New(&memory{holds: make(map[string]memoryHold)}, lease.WithErrorPrefix("memory"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx := context.Background()
+	defer client.Close(ctx)
+	orders := client.Mutex("orders")
+	err = locks.Do(ctx, orders, func(ctx context.Context) error {
+		hold, err := orders.Hold(ctx)
+		if err == nil {
+			fmt.Println("held, token", hold.Token())
+		}
+		return err
+	})
+	fmt.Println(err)
+	fmt.Println(orders.UnlockContext(ctx))
+	// Output:
+	// held, token 1
+	// <nil>
+	// memory: unlock "orders": locks: not held by the caller
+}
