@@ -299,7 +299,8 @@ type step func(ctx context.Context) (held bool, err error)
 // ask goes on with step until the lock is held or has to be waited for. Requests that fail are
 // repeated for half of the session timeout.
 //
-// The caller of ask may be abandoned, and leave called meanwhile. The nodes are deleted by:
+// The caller of ask may be abandoned, and leave called before or meanwhile. After leave, ask does
+// nothing. The nodes are deleted by:
 //
 //	asking  left
 //	no      no     nobody
@@ -310,6 +311,10 @@ func (a *acquisition) ask(step step, d time.Duration) (lease.Reply, error) {
 	ctx, cancel := a.st.within(a.st.Term() / 2)
 	defer cancel()
 	a.mu.Lock()
+	if a.left {
+		a.mu.Unlock()
+		return lease.Reply{}, nil
+	}
 	a.asking, a.term = true, d
 	a.mu.Unlock()
 	held, err := a.proceed(ctx, step)
