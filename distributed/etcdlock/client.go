@@ -120,7 +120,7 @@ func (c *Client) mutex(k *kind, name, prefix string, opts []lease.MutexOption) *
 	}
 	lc, err := c.kind(k)
 	if err != nil {
-		bad = err
+		bad = fmt.Errorf("etcdlock: %w", err)
 		lc, _ = c.kind(plain)
 	}
 	return &Mutex{Mutex: lc.Mutex(prefix, opts...), bad: bad}

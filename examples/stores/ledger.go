@@ -10,8 +10,8 @@ import (
 )
 
 // ledger is the resource that the lock guards: a file with a line for each sale. It is not safe
-// for concurrent use. It does check fencing tokens, as far as a file can: that is not atomic
-// with the writing, which in a database it would be.
+// for concurrent use. It checks fencing tokens, but the check and the write are two steps. In a
+// database they would be one.
 type ledger struct{ path string }
 
 type sale struct {
@@ -53,7 +53,7 @@ func (l ledger) last() (sale, error) {
 	return sales[len(sales)-1], nil
 }
 
-// add writes a sale down, but for one with a token that is smaller than the last one.
+// add writes a sale, unless its token is smaller than the last one.
 func (l ledger) add(s sale) error {
 	last, err := l.last()
 	if err != nil {

@@ -1,5 +1,5 @@
-// Command stores does the same work under the locks of any store. Which one is a flag, and one
-// line of the program.
+// Command stores does the same work under the locks of any store. A flag selects the store. One
+// line of the program depends on it.
 //
 //	go run ./examples/stores                    the memory of this process
 //	go run ./examples/stores -store file:       files, between the processes of this machine
@@ -12,12 +12,12 @@
 //	go run ./examples/stores -store etcd:localhost:2379
 //	go run ./examples/stores -store redis: -processes 3
 //
-// A few workers sell numbered tickets; a TryLockContext is refused; two locks are taken at
-// once; a hold is lost. With -processes the workers are in so many processes, which take turns,
-// and only sell tickets. The store may be given as LOCKS_EXAMPLE_STORE instead, where other
-// users of the machine do not see a password.
+// A few workers sell numbered tickets. Then a TryLockContext is refused, two locks are taken at
+// once, and a hold is lost. With -processes N the workers run in N processes, which take turns and
+// only sell tickets. The environment variable LOCKS_EXAMPLE_STORE can give the store as well:
+// other users of the machine do not see a password there.
 //
-// providers.go opens the store, work.go has the work, and knows of no store.
+// providers.go opens the store. work.go has the work, and nothing in it depends on the store.
 package main
 
 import (
@@ -44,7 +44,7 @@ func main() {
 	defer stop()
 	switch err := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr); {
 	case err == nil, errors.Is(err, flag.ErrHelp):
-	case errors.Is(err, errUsage): // the flag package has said it
+	case errors.Is(err, errUsage): // package flag has printed it
 		os.Exit(2)
 	default:
 		fmt.Fprintln(os.Stderr, "stores:", strings.Join(strings.Fields(err.Error()), " ")) // some have several lines
@@ -52,8 +52,8 @@ func main() {
 	}
 }
 
-// The environment of a process that another one has started. A store is not among the
-// arguments, which everybody may read.
+// The environment of a process that another one has started. The store is not among its arguments,
+// because every user can read those.
 const (
 	storeVariable   = "LOCKS_EXAMPLE_STORE"
 	processVariable = "LOCKS_EXAMPLE_PROCESS" // what the process is called
@@ -120,7 +120,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) 
 	if err != nil {
 		return err
 	}
-	// What is held is given back also if ctx has ended.
+	// Locks are released even if ctx has ended.
 	defer func() { err = errors.Join(err, where.Close(context.WithoutCancel(ctx))) }()
 
 	w := &work{locks: where, tickets: s.tickets, workers: s.workers, out: &shared{to: out}}
@@ -162,8 +162,8 @@ func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) 
 	return nil
 }
 
-// ready is what a process says that has opened the store. It begins when its standard input
-// ends, so that all begin together.
+// ready is the line that a process prints when it has opened the store. It begins to work when its
+// standard input ends, so that all processes begin together.
 const ready = "ready"
 
 func awaitOthers(ctx context.Context, in io.Reader, out io.Writer) error {
@@ -181,8 +181,8 @@ func awaitOthers(ctx context.Context, in io.Reader, out io.Writer) error {
 	}
 }
 
-// startOthers runs the program several times, to sell the tickets together, and waits for all
-// of them.
+// startOthers runs the program several times. The processes sell the tickets together. It waits
+// for all of them.
 func (w *work) startOthers(ctx context.Context, s settings, spec string, errs io.Writer) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -191,7 +191,7 @@ func (w *work) startOthers(ctx context.Context, s settings, spec string, errs io
 	errs = &shared{to: errs}
 	var missing atomic.Int64
 	missing.Store(int64(s.processes))
-	begin := make(chan struct{}) // closed by the last one that is ready
+	begin := make(chan struct{}) // closed when the last process is ready
 	return together(ctx, s.processes, func(ctx context.Context, i int) error {
 		name := fmt.Sprint("process ", i)
 		c := exec.CommandContext(ctx, self,
@@ -199,7 +199,7 @@ func (w *work) startOthers(ctx context.Context, s settings, spec string, errs io
 		c.Env = append(os.Environ(), storeVariable+"="+spec, processVariable+"="+name,
 			ledgerVariable+"="+w.ledger.path)
 		c.Stderr = errs
-		// It is asked first, so that it gives its locks back.
+		// An interrupted process releases its locks. It is killed only if that takes too long.
 		c.Cancel = func() error {
 			if c.Process.Signal(os.Interrupt) != nil {
 				return c.Process.Kill()

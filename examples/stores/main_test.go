@@ -22,7 +22,7 @@ import (
 	"github.com/jucgo/locks/internal/testkit/testbed"
 )
 
-// asProgram has the test's own binary be the program.
+// asProgram makes the test's binary act as the program.
 const asProgram = "LOCKS_EXAMPLE_TEST"
 
 func TestMain(m *testing.M) {

@@ -63,8 +63,8 @@ type provider func(name string) locks.TryLocker
 
 func (p provider) Locker(name string) locks.TryLocker { return p(name) }
 
-// kinds has each kind of store: what follows its name in the flag, and how it is opened. An
-// opener puts into s what is to be closed as soon as it is there; after an error everything is
+// kinds has each kind of store: what follows its name in the flag, and how it is opened. An opener
+// registers with s what has to be closed as soon as that exists. After an error all of it is
 // closed.
 var kinds = []struct {
 	name   string

@@ -24,8 +24,8 @@ type work struct {
 
 func (w *work) say(format string, args ...any) { fmt.Fprintf(w.out, format+"\n", args...) }
 
-// together runs f in n goroutines, numbered from 1, and waits for all of them. An error of one
-// ends ctx for the others.
+// together runs f in n goroutines, numbered from 1, and waits for all of them. The first error ends
+// ctx for the others.
 func together(ctx context.Context, n int, f func(ctx context.Context, i int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -39,15 +39,15 @@ func together(ctx context.Context, n int, f func(ctx context.Context, i int) err
 		})
 	}
 	all.Wait()
-	if err := context.Cause(ctx); err != nil { // of the first one that failed; it may have cancelled the others
+	if err := context.Cause(ctx); err != nil { // the first error; the others may follow from it
 		return err
 	}
 	return nil
 }
 
-// sell has all workers sell tickets until there are none left. Each looks into the ledger what
-// the last number was, and writes the next one into it. That is right only if nobody else does
-// the same in between, here or in another process.
+// sell makes all workers sell tickets until none is left. A worker reads the last number from the
+// ledger, and writes the next one. That is correct only if no other worker, here or in another
+// process, does the same in between.
 func (w *work) sell(ctx context.Context) error {
 	lock := w.locks.Locker("tickets")
 	return together(ctx, w.workers, func(ctx context.Context, i int) error {
@@ -75,11 +75,11 @@ func (w *work) sell(ctx context.Context) error {
 	})
 }
 
-// sellNext sells one ticket. It takes the lock itself, so that it may be called with the lock
-// held and without. Re-entry asks no store.
+// sellNext sells one ticket. It acquires the lock itself, so that its caller may hold the lock or
+// not. Re-entry asks no store.
 func (w *work) sellNext(ctx context.Context, lock locks.TryLocker, who string, number int) error {
 	return locks.Do(ctx, lock, func(ctx context.Context) error {
-		pause(ctx, 2*time.Millisecond) // somebody else would do harm now
+		pause(ctx, 2*time.Millisecond) // without the lock, another worker would do harm now
 		token, err := tokenOf(ctx, lock)
 		if err != nil {
 			return err
@@ -115,7 +115,8 @@ func tokenOf(ctx context.Context, lock locks.TryLocker) (uint64, error) {
 	return hold.Token(), nil
 }
 
-// check says how it went, if every ticket was sold once.
+// check returns an error unless every ticket was sold once. It prints how often the lock changed
+// hands.
 func (w *work) check() error {
 	sales, err := w.ledger.check(w.tickets)
 	if err != nil {
@@ -138,7 +139,7 @@ func process(s sale) string {
 	return name
 }
 
-// try asks for a lock that somebody else has, without waiting.
+// try tries to acquire a lock that another owner holds.
 func (w *work) try(ctx context.Context) error {
 	lock := w.locks.Locker("tickets")
 	return locks.Do(ctx, lock, func(ctx context.Context) error {

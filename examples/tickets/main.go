@@ -1,8 +1,12 @@
 // Command tickets sells numbered tickets to buyers in several processes at once, under one lock
-// on Redis. The counter is two requests, a read and a write, which only the lock keeps together:
-// with -unlocked, numbers are sold more than once.
+// on Redis. A sale reads a counter and writes it back, in two requests. Only the lock keeps them
+// together: with -unlocked, numbers are sold more than once.
 //
-// Without an address it starts a small Redis server of its own.
+//	go run ./examples/tickets
+//	go run ./examples/tickets -unlocked
+//	go run ./examples/tickets -redis localhost:6379
+//
+// Without an address the program starts a small Redis server of its own.
 package main
 
 import (
@@ -30,8 +34,8 @@ import (
 
 // sold is the key of the counter, and counter the name of the lock.
 const (
-	sold    = "tickets:sold"
-	counter = "tickets"
+	sold    = "examples:tickets:sold"
+	counter = "examples:tickets"
 )
 
 func main() {
@@ -60,7 +64,7 @@ func main() {
 	}
 }
 
-// sell starts the processes and says what they have bought.
+// sell starts the processes and prints what they have bought.
 func sell(ctx context.Context, w io.Writer, addr string, buyers, processes int, unlocked bool) error {
 	where := "the Redis server at " + addr
 	if addr == "" {
@@ -135,7 +139,7 @@ func some(numbers []int) string {
 	return strings.Trim(fmt.Sprint(text), "[]") + more
 }
 
-// buy has n buyers of this process buy a ticket each, and prints their numbers.
+// buy lets n buyers of this process buy a ticket each, and prints the numbers.
 func buy(ctx context.Context, addr string, n int, unlocked bool) error {
 	client := redis.NewClient(&redis.Options{Addr: addr, DisableIdentity: true})
 	defer client.Close()

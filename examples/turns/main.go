@@ -1,6 +1,8 @@
 // Command turns runs two processes that take turns under a file lock. Each prints when it holds
 // the lock, and with which fencing token. Then the program kills one of them while it holds the
 // lock, and the other one goes on.
+//
+//	go run ./examples/turns
 package main
 
 import (

@@ -1,8 +1,10 @@
-// Command zookeeper has two clients take turns at a lock on ZooKeeper, and shows what one of them
-// sees when its lock is taken away.
+// Command zookeeper lets two clients take turns at a lock on ZooKeeper. It prints the fencing
+// token of each hold, and each change of the state of a session.
 //
-// It connects to the servers in ZOOKEEPER, such as "localhost:2181"; without that it starts one
-// itself, if Debian's libzookeeper-java is installed.
+//	go run ./examples/zookeeper
+//	ZOOKEEPER=localhost:2181 go run ./examples/zookeeper
+//
+// Without ZOOKEEPER it starts a server itself, if Debian's libzookeeper-java is installed.
 package main
 
 import (
