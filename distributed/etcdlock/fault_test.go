@@ -138,7 +138,7 @@ func overlap(t *testing.T, s *server, p *testbed.Proxy, d, phase time.Duration,
 	return told.Sub(at)
 }
 
-func TestAPartitionTellsTheLossBeforeARivalHoldsTheLock(t *testing.T) {
+func TestAPartitionTellsTheLossBeforeARivalHolds(t *testing.T) {
 	t.Parallel()
 	for name, trouble := range map[string]func(p *testbed.Proxy){
 		"both directions": (*testbed.Proxy).Cut,
@@ -197,7 +197,7 @@ func TestALeaseIsReusedUnlessMuchOfItIsOver(t *testing.T) {
 	require.NotEqual(t, first, used())
 }
 
-func TestAHoldLostDuringAPauseOfTheServerStaysLost(t *testing.T) {
+func TestAHoldLostInAServersPauseStaysLost(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	l := open(t, connect(t, s.addr), term(3*short)).Mutex("it")
@@ -426,7 +426,7 @@ func TestAHoldCountsFromTheLastRenewalOfItsPlace(t *testing.T) {
 	require.NoError(t, l.UnlockContext(b))
 }
 
-func TestAHolderIsToldWhenItsKeyOrLeaseIsRemoved(t *testing.T) {
+func TestAHolderIsToldOfItsRemovedKeyOrLease(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	direct := connect(t, s.addr)

@@ -27,7 +27,7 @@ func TestALockIsPassedUpToTheLimitOfHandoffs(t *testing.T) {
 	require.Equal(t, giveBack, h.decide(g, 3, false, now))
 }
 
-func TestALockIsNotPassedAfterAQuarterOfItsLease(t *testing.T) {
+func TestHandoffsEndAfterAQuarterOfTheLease(t *testing.T) {
 	var h handoff
 	h.taken(false, false, 9)
 	g, now := lockAt(10*time.Second - 1)

@@ -69,7 +69,7 @@ func overlap(t *testing.T, s *server, phase time.Duration, cut func(c *client)) 
 	return told.Sub(at)
 }
 
-func TestAPartitionTellsTheLossBeforeARivalHoldsTheLock(t *testing.T) {
+func TestAPartitionTellsTheLossBeforeARivalHolds(t *testing.T) {
 	cuts := map[string]func(c *client){
 		"both directions": func(c *client) { c.down = true },
 		"replies only":    func(c *client) { c.deaf = true },

@@ -98,7 +98,7 @@ func TestASessionIsToldOnceOfEachLostHold(t *testing.T) {
 	})
 }
 
-func TestASessionIsToldOfALossSeenByTheRelease(t *testing.T) {
+func TestASessionLearnsOfALossSeenByRelease(t *testing.T) {
 	overSession(t, func(t *testing.T, store *lasting, c *lease.Client) {
 		a := as(locks.NewOwner())
 		l := c.Mutex("it")

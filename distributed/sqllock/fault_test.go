@@ -106,7 +106,7 @@ func TestALossIsToldBeforeARivalGetsTheLock(t *testing.T) {
 	})
 }
 
-func TestAHoldOnAPausedServerIsLostAndStaysLost(t *testing.T) {
+func TestAHoldOnAPausedServerStaysLost(t *testing.T) {
 	t.Parallel()
 	server := startMariaDB(t)
 	where := server.Addr()
@@ -223,7 +223,7 @@ func TestACancelledAcquisitionWithALostReplyIsUndone(t *testing.T) {
 }
 
 // A Table asks again. The lock of a session may have been lost before the request came.
-func TestALostReplyOfAReleaseIsLossOfSessionsOnly(t *testing.T) {
+func TestALostReleaseReplyIsALossForSessionsOnly(t *testing.T) {
 	t.Parallel()
 	each(t, true, func(t *testing.T, k kind, d database) {
 		p, l, direct := proxied(t, k, d, swift)

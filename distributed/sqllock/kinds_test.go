@@ -230,7 +230,7 @@ func TestListeningGoesOnAfterItsConnectionWasEnded(t *testing.T) {
 	require.NoError(t, l.UnlockContext(b))
 }
 
-func TestWorkIsDoneInTheRowsTransactionOrNotAtAll(t *testing.T) {
+func TestWorkIsDoneInTheTransactionOrNotAtAll(t *testing.T) {
 	t.Parallel()
 	for _, d := range everywhere {
 		t.Run(d.name, func(t *testing.T) {

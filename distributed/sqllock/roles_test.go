@@ -186,7 +186,7 @@ func TestAKilledProcessFreesItsLockInTime(t *testing.T) {
 	}
 }
 
-func TestAProcessKilledWhileWritingToSQLiteStopsNobody(t *testing.T) {
+func TestAWriterOfSQLiteThatIsKilledStopsNobody(t *testing.T) {
 	t.Parallel()
 	d := inSQLite
 	where, table := d.serve(t), fresh()

@@ -234,7 +234,7 @@ func TestWorkWaitsForTheConnectionsOfOtherWork(t *testing.T) {
 	}
 }
 
-func TestWaitersWriteNothingIntoTheLogOfPostgreSQL(t *testing.T) {
+func TestWaitersWriteNothingIntoPostgresLog(t *testing.T) {
 	t.Parallel()
 	where := inPgx.serve(t)
 	for _, k := range kinds {

@@ -84,7 +84,7 @@ func TestInTheMemoryOfOneProcessAllWorkIsDone(t *testing.T) {
 	require.Contains(t, out, "cannot be lost")
 }
 
-func TestTheSameWorkIsDoneUnderTheLocksOfEveryStore(t *testing.T) {
+func TestEveryStoreDoesTheSameWork(t *testing.T) {
 	for _, s := range stores {
 		t.Run(s.name, func(t *testing.T) {
 			spec := s.spec(t)
@@ -162,7 +162,7 @@ func TestWrongArgumentsAreErrorsThatTellNoPassword(t *testing.T) {
 	}
 }
 
-func TestAStoreThatCannotBeReachedIsAnErrorThatTellsTheAddressAndNoPassword(t *testing.T) {
+func TestAnUnreachableStoresErrorHasTheAddressAndNoPassword(t *testing.T) {
 	temporaries(t)
 	addr := fmt.Sprint("127.0.0.1:", testbed.Port(t)) // nobody is there
 	for _, spec := range []string{
@@ -181,7 +181,7 @@ func TestAStoreThatCannotBeReachedIsAnErrorThatTellsTheAddressAndNoPassword(t *t
 	}
 }
 
-func TestAServerThatRefusesThePasswordIsAnErrorThatDoesNotTellIt(t *testing.T) {
+func TestTheErrorOfARefusedPasswordDoesNotContainIt(t *testing.T) {
 	_, err := call(t, "-store", "redis://:"+secret+"@"+startRedisServer(t, "--requirepass", "another")+"/0")
 	require.ErrorContains(t, err, "WRONGPASS")
 	require.NotContains(t, err.Error(), secret)
@@ -240,7 +240,7 @@ func (w watcher) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func TestWhenTheProgramIsInterruptedItsProcessesGiveTheirLocksBackAndEnd(t *testing.T) {
+func TestAnInterruptedProgramReleasesItsLocks(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("processes cannot be interrupted on Windows, but only be killed: skipped")
 	}
@@ -309,7 +309,7 @@ func TestTheLedgerRefusesASmallerToken(t *testing.T) {
 	require.ErrorContains(t, err, "3 tickets were sold, not 4")
 }
 
-func TestAnErrorOfOneEndsTheOthersAndIsTheOneThatIsTold(t *testing.T) {
+func TestTheFirstErrorEndsTheOthersAndIsReturned(t *testing.T) {
 	failed := errors.New("failed")
 	err := together(t.Context(), 3, func(ctx context.Context, i int) error {
 		if i == 2 {
