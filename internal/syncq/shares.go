@@ -207,7 +207,7 @@ func (x *Shares) admit(sh *share) {
 	for _, a := range sh.waits {
 		switch {
 		case sh.write == 0 && (sh.read == 0 || !a.shared):
-		case a.shared && sh.read >= MaxHolds, !a.shared && sh.write+a.holds.n > MaxHolds:
+		case a.shared && sh.read >= MaxHolds, !a.shared && a.holds.n > MaxHolds-sh.write:
 		case !x.s.dismiss(a.node, a.policy):
 		case a.shared:
 			sh.read++
