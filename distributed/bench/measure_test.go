@@ -240,6 +240,9 @@ var crowds = []struct {
 	{8, contest{hold: 5 * time.Millisecond, think: 13 * time.Millisecond}},
 }
 
+// crowded is the last of these, for any number of contenders.
+var crowded = contest{hold: 5 * time.Millisecond, think: 13 * time.Millisecond}
+
 // several returns n contenders for a fresh lock. Each has had it.
 func (k impl) several(tb testing.TB, addr string, n int) []contender {
 	tb.Helper()

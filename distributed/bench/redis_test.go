@@ -334,6 +334,28 @@ func BenchmarkRedisHandover(b *testing.B) {
 	})
 }
 
+// BenchmarkRedisCrowd has many clients contend for one lock. It reports the commands that the
+// server carries out for one acquisition, and acquisitions per second.
+func BenchmarkRedisCrowd(b *testing.B) {
+	addr := startRedis(b)
+	admin := connectRedis(b, addr)
+	for _, k := range []impl{oursPlain, oursFenced, oursFair} {
+		for _, clients := range []int{8, 64} {
+			b.Run(fmt.Sprintf("%s/clients=%d", k.name, clients), func(b *testing.B) {
+				cs := k.several(b, addr, clients)
+				before := commands(b, admin, all)
+				b.ResetTimer()
+				out, err := crowded.run(cs, b.N)
+				b.StopTimer()
+				must(b, err)
+				b.ReportMetric(float64(commands(b, admin, all)-before)/float64(b.N), "commands/op")
+				b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "acquisitions/s")
+				out.report(b, "", 0)
+			})
+		}
+	}
+}
+
 // hold takes n locks, it0 and so on, as the owner of ctx.
 func hold(ctx context.Context, c *redislock.Client, n int) error {
 	const workers = 16

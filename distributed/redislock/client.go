@@ -196,6 +196,9 @@ func (c *Client) kind(k kind) (*lease.Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	if w, ok := s.(*waiting); ok {
+		w.client = lc.ID()
+	}
 	c.kinds[k] = lc
 	return lc, nil
 }

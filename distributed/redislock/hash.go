@@ -21,7 +21,8 @@ type single struct {
 	acquire, lookup, renew, release *script
 	channel                         string // the prefix of the channel
 	token                           string // the prefix of the counter, if there is one
-	list                            string // the prefix of the list of those who wait, if there is one
+	list                            string // the prefix of the list of waiters, if there is one
+	client                          string // the id of the [lease.Client], if there is a list
 	payload                         any    // of a release: a string
 	suffix                          string // of owners
 	force                           *script
@@ -63,6 +64,7 @@ func (s *single) names(name string) *names {
 		}
 		if s.list != "" {
 			n.list = prefixed(s.list, name)
+			n.own = n.list + ":" + s.client
 		}
 		if s.beside != nil {
 			n.beside = s.beside(name)
@@ -78,7 +80,7 @@ func (s *single) Acquire(ctx context.Context, name, owner string, d time.Duratio
 		r.args = append(r.args, &n.token)
 	}
 	keys := len(r.args) - head
-	r.args = append(r.args, &r.millis, &r.owner)
+	r.args = append(r.args, &r.millis, &r.acquisition)
 	reply, err := s.c.p.Eval(ctx, s.acquire, keys, r.args)
 	r.done(err)
 	return granted(reply, err)
@@ -139,7 +141,7 @@ func (s *single) Release(ctx context.Context, name, owner string) (lease.Release
 		r.args = append(r.args, &n.beside)
 	}
 	keys := len(r.args) - head
-	r.args = m.publish(append(r.args, &r.owner, s.payload))
+	r.args = m.publish(append(r.args, &r.acquisition, s.payload))
 	reply, err := s.c.p.Eval(ctx, s.release, keys, r.args)
 	r.done(err)
 	return s.c.released(reply, err, n.channel)

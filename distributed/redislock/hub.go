@@ -69,7 +69,7 @@ func (h *hub) close(ctx context.Context) {
 	}
 }
 
-// watch is a [lease.Watch] of one or two channels.
+// watch is a [lease.Watch] of one channel or more.
 type watch struct {
 	c      chan struct{}
 	waiter *waiter            // whose it is, of a plain or fenced lock
@@ -104,7 +104,7 @@ func (w *watch) hear(channel, payload string) bool {
 	if w.waiter != nil {
 		return w.waiter.hear(channel, payload)
 	}
-	return payload == wakeOne || payload == wakeAll || payload == told
+	return payload == wakeOne || payload == wakeAll || payload == woken
 }
 
 func (w *watch) Close() {
@@ -148,8 +148,9 @@ type topic struct {
 // active, but neither for long nor after ctx has ended.
 func (h *hub) watch(ctx context.Context, channel string, m mode) (lease.Watch, error) {
 	w := &watch{c: make(chan struct{}, 1)}
-	active, err := h.watchWith(ctx, w, m, channel)
+	active, err := h.attach(ctx, w, m, channel)
 	if err != nil {
+		w.Close()
 		return nil, err
 	}
 	if active {
@@ -158,12 +159,11 @@ func (h *hub) watch(ctx context.Context, channel string, m mode) (lease.Watch, e
 	return w, nil
 }
 
-// watchWith is watch with a w of the caller's and any number of channels, and reports whether all
-// became active. If it fails, w is closed.
-func (h *hub) watchWith(ctx context.Context, w *watch, m mode, channels ...string) (active bool, err error) {
+// attach makes w watch channel too. It waits like watch, and reports whether all channels of w
+// are active.
+func (h *hub) attach(ctx context.Context, w *watch, m mode, channel string) (active bool, err error) {
 	for _, shard := range m.forms() {
-		if err := h.join(ctx, w, shard, channels...); err != nil {
-			w.Close()
+		if err := h.join(ctx, w, shard, channel); err != nil {
 			return false, err
 		}
 	}
@@ -185,35 +185,30 @@ func (h *hub) watchWith(ctx context.Context, w *watch, m mode, channels ...strin
 	return true, nil
 }
 
-// listen makes w a watch of channels if the subscriptions that takes are active already, and
-// reports whether it did.
-func (h *hub) listen(w *watch, m mode, channels ...string) bool {
-	need := len(m.forms()) * len(channels)
+// listen makes w a watch of channel if the subscriptions that takes are active already, and
+// reports whether they are.
+func (h *hub) listen(w *watch, m mode, channel string) bool {
+	need := len(m.forms())
 	h.mu.Lock()
 	for _, l := range h.links {
 		if !slices.Contains(m.forms(), l.shard) {
 			continue
 		}
-		for _, channel := range channels {
-			if t := l.listen(channel, w); t != nil {
-				w.add(t)
-				need--
-			}
+		if t := l.listen(channel, w); t != nil {
+			w.add(t)
+			need--
 		}
 	}
 	h.mu.Unlock()
-	if need > 0 {
-		w.Close()
-	}
 	return need <= 0
 }
 
-// join makes w a watch of channels, which are in one slot, over one connection.
-func (h *hub) join(ctx context.Context, w *watch, shard bool, channels ...string) error {
+// join makes w a watch of channel, in one of its forms.
+func (h *hub) join(ctx context.Context, w *watch, shard bool, channel string) error {
 	server := ""
 	if shard {
 		var err error
-		if server, err = h.p.Home(ctx, channels[0]); err != nil {
+		if server, err = h.p.Home(ctx, channel); err != nil {
 			return err
 		}
 		server = "shard " + server
@@ -228,7 +223,7 @@ func (h *hub) join(ctx context.Context, w *watch, shard bool, channels ...string
 		l = &link{
 			h:       h,
 			shard:   shard,
-			sample:  channels[0],
+			sample:  channel,
 			topics:  make(map[string]*topic),
 			changed: make(map[string]struct{}),
 			kick:    make(chan struct{}, 1),
@@ -239,9 +234,7 @@ func (h *hub) join(ctx context.Context, w *watch, shard bool, channels ...string
 		go l.write()
 	}
 	h.mu.Unlock()
-	for _, t := range l.watch(w, channels...) {
-		w.add(t)
-	}
+	w.add(l.watch(w, channel))
 	return nil
 }
 
@@ -281,21 +274,18 @@ type link struct {
 	pinged  time.Time           // when the last check was sent
 }
 
-// watch makes w a watch of channels, which are subscribed to by one request.
-func (l *link) watch(w *watch, channels ...string) (all []*topic) {
+// watch makes w a watch of channel.
+func (l *link) watch(w *watch, channel string) *topic {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, channel := range channels {
-		t := l.topics[channel]
-		if t == nil {
-			t = &topic{link: l, channel: channel, watches: make(map[*watch]struct{}), ready: make(chan struct{})}
-			l.topics[channel] = t
-		}
-		t.watch(w)
-		l.change(t)
-		all = append(all, t)
+	t := l.topics[channel]
+	if t == nil {
+		t = &topic{link: l, channel: channel, watches: make(map[*watch]struct{}), ready: make(chan struct{})}
+		l.topics[channel] = t
 	}
-	return all
+	t.watch(w)
+	l.change(t)
+	return t
 }
 
 // listen is watch if channel has an active subscription, and returns nil if not.
@@ -635,7 +625,7 @@ func (l *link) move() {
 	l.mu.Unlock()
 	for _, m := range all {
 		if l.h.join(l.h.life, m.w, true, m.channel) != nil {
-			m.w.add(l.watch(m.w, m.channel)[0])
+			m.w.add(l.watch(m.w, m.channel))
 			m.w.notify()
 		}
 	}

@@ -29,7 +29,7 @@ func TestWaitersGiveUpWhileTheirChannelMoves(t *testing.T) {
 		var all []*watch
 		for range 20 {
 			w := &watch{c: make(chan struct{}, 1)}
-			w.add(l.watch(w, "it")[0])
+			w.add(l.watch(w, "it"))
 			all = append(all, w)
 		}
 		var wg sync.WaitGroup

@@ -636,9 +636,11 @@ func (m *majority) Watch(ctx context.Context, name, _ string) (lease.Watch, erro
 			active := false
 			sub := &watch{c: w.c}
 			if how, err := node.c.mode(ctx); err == nil {
-				active, err = node.c.hub.watchWith(ctx, sub, how, prefixed(node.channel, name))
+				active, err = node.c.hub.attach(ctx, sub, how, prefixed(node.channel, name))
 				if err == nil {
 					w.add(sub)
+				} else {
+					sub.Close()
 				}
 			}
 			results <- active

@@ -7,25 +7,24 @@ import (
 	"time"
 )
 
-// request is room for the arguments of a script, those that differ from call to call included:
-// the arguments point to these. So a lock and an unlock need no memory for that.
+// request has the arguments of a script. Those that differ from call to call are in its own
+// fields, and args points to them. So requests of a lock and an unlock allocate nothing.
 type request struct {
-	args   []any
-	owner  string
-	millis int64
+	args        []any
+	acquisition string
+	millis      int64
 }
 
 var requests = sync.Pool{New: func() any { return &request{args: make([]any, head, 16)} }}
 
-// newRequest returns a request of owner, for the time d.
-func newRequest(owner string, d time.Duration) *request {
+// newRequest returns a request of an acquisition, for the time d.
+func newRequest(acquisition string, d time.Duration) *request {
 	r := requests.Get().(*request)
-	r.args, r.owner, r.millis = r.args[:head], owner, millis(d)
+	r.args, r.acquisition, r.millis = r.args[:head], acquisition, millis(d)
 	return r
 }
 
-// done has r used again, after a call that returned err. Where there was no reply, a client may
-// read it still.
+// done recycles r after a call that returned err. Without a reply, a client may still read r.
 func (r *request) done(err error) {
 	if err == nil {
 		clear(r.args)
@@ -33,16 +32,15 @@ func (r *request) done(err error) {
 	}
 }
 
-// names are what belongs to one lock.
-type names struct{ name, channel, list, token, beside string }
+// names are the keys and channels of one lock.
+type names struct{ name, channel, list, own, token, beside string }
 
-// nameCache has the names of the locks that were in use last, more or less: for each hash of a
-// name, of the last one.
+// nameCache caches names of locks: for each hash of a name, those of the lock used last.
 type nameCache [64]atomic.Pointer[names]
 
 var seed = maphash.MakeSeed()
 
-// of returns the names of the lock called name, by make if they are not there.
+// of returns the names of the lock called name. It calls make if they are not cached.
 func (c *nameCache) of(name string, make func(name string) *names) *names {
 	place := &c[maphash.String(seed, name)%uint64(len(c))]
 	n := place.Load()

@@ -40,14 +40,14 @@ var (
 	voteAcquire = load("lib_look", "lib_take", "vote_acquire")
 	awaited     = load("awaited")
 
-	waitAcquire = load("lib_look", "lib_take", "wait_acquire")
+	waitAcquire = load("lib_look", "lib_ours", "lib_take", "wait_acquire")
 	waitRelease = load("lib_publish", "lib_wake", "wait_release")
 	waitLeave   = load("lib_publish", "lib_wake", "wait_leave")
 
-	fairAcquire = load("lib_look", "lib_take", "lib_publish", "lib_fair", "fair_acquire")
-	fairLeave   = load("lib_publish", "lib_fair", "fair_leave")
-	fairRelease = load("lib_publish", "lib_fair", "fair_release")
-	fairForce   = load("lib_publish", "lib_locklike", "lib_fair", "fair_force")
+	fairAcquire = load("lib_look", "lib_take", "lib_publish", "lib_ours", "lib_fair", "fair_acquire")
+	fairLeave   = load("lib_publish", "lib_ours", "lib_fair", "fair_leave")
+	fairRelease = load("lib_publish", "lib_ours", "lib_fair", "fair_release")
+	fairForce   = load("lib_publish", "lib_locklike", "lib_ours", "lib_fair", "fair_force")
 
 	simpleAcquire = load("simple_acquire")
 	simpleLookup  = load("simple_lookup")

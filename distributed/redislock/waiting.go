@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"strings"
 	"sync"
 	"time"
 
@@ -14,93 +13,132 @@ import (
 
 // The wake-up protocol of plain and fenced locks.
 //
-//	locks_waiting:{lock}            a list of our waiters, in order of arrival: the owners' names
+//	locks_waiting:{lock}            the list of our waiters, in order of arrival
 //	locks_waiting:{lock}:<client>   the channel of one client, for its own waiters
 //	redisson_lock__channel:{lock}   Redisson's channel, for all waiters
 //
-// A waiter that has subscribed to both channels puts its name on the list with its next request.
-// A release of ours takes the first name off the list and publishes it on the channel of that
-// name's client. If nobody hears it, that process is gone, and the release goes on with the next
-// name. Then it publishes on Redisson's channel whether a waiter of ours was told.
+// A waiter is one acquisition of a process. Its name is in the list. A release of ours removes the
+// first waiter from the list and publishes its name on its client's channel: it wakes that
+// waiter. If the channel has no subscriber, the waiter's process has ended, and the release goes
+// on to the next waiter. The woken waiter does not hold the lock. It requests the lock, and
+// another process may be faster.
 //
-//	channel      message   from                     Redisson's waiters    our waiters
-//	one client   a name    a release of ours        do not hear it        the one of that name asks
-//	Redisson's   00        the same                 one in each process   wait on, see below
-//	Redisson's   0         Redisson; ours if the    one in each process   all ask
-//	                       list is empty; a forced
-//	                       unlock
-//	Redisson's   1         an administrator         all                   all ask
+//	channel      message   published by                Redisson's waiters   our waiters
+//	client's     a name    a release of ours           do not hear it       that one requests
+//	Redisson's   00        the same, after the above   one of each process  they wait on, see below
+//	Redisson's   0         Redisson, or a forced       one of each process  all subscribers request
+//	                       unlock; a release of ours
+//	                       if the list is empty
+//	Redisson's   1         an administrator            all                  all subscribers request
 //
-// Redisson reads the numbers 0 and 1 and so takes 00 for 0. Its waiters do not know the list:
-// each of its processes with a waiter asks after every release.
+// Redisson's clients read the message as a number, so that 00 is 0 to them. They do not know the
+// list: after every release each of their processes with a waiter requests the lock.
 //
-// The name is off the list when its waiter is told. A waiter that finds the lock taken again puts
-// its name in front. A waiter that has given up takes its name off, and if it is not there any
-// more, it was told, and tells the next one.
+// # States of a waiter
+//
+//	state      in list   subscribed to     next event, and what follows
+//	deaf       no        none              its client's channel is confirmed: it requests, queued
+//	queued     yes       client's          its name: woken
+//	                                       a holder of Redisson, or its time is over: listening
+//	listening  yes       client's and      its name: woken
+//	                     Redisson's        0 or 1: it requests, listening
+//	                                       00, and then not its name for its time: the same
+//	woken      no        as before         it requests: it has the lock, or is first in the list
+//
+// The time of a waiter is a grace of 100 to 150 ms for each place in the list, up to its own. A
+// waiter that becomes listening subscribes first and requests then. In each state a waiter also
+// requests when its connection for messages has been replaced, when the time to live is over that
+// the last refusal named, and after the poll interval ([lease.WithPoll]). If it gives up, it
+// removes its name from the list. If its name is not there, it was woken, and wakes the next one.
+//
+// Most waiters of a busy lock are woken before their time is over. They never subscribe to
+// Redisson's channel, so that a release costs two messages, however many processes wait.
 //
 // # No wake-up is lost
 //
-// A waiter sleeps after a refusal by a request that was sent when both of its subscriptions were
-// active. After that the lock becomes free
+// A waiter that sleeps was refused by a request that the server received when the waiter's
+// subscriptions were active. Later the lock becomes free
 //
-//   - by a release of ours that tells this waiter: it asks.
-//   - by a release of ours that tells another waiter: that one asks, or has given up and tells
-//     the next one, or cannot be reached. The last case is why 00 has a waiter ask that hears
-//     nothing else for a while: a grace for each place that it has in the list.
-//   - by Redisson's release, or a forced one: it hears 0 or 1 and asks.
-//   - by the end of the lease: it asks then, since it was told the time to live.
-//   - by anybody that tells nobody: it asks in turn, as [lease.WithPoll] says.
+//   - by a release of ours that wakes this waiter: it requests.
+//   - by a release of ours that wakes another waiter: that one requests, and its own release
+//     continues the chain. If it gives up, it wakes the next one. If it cannot be reached, the
+//     waiters behind it request when their times are over: those that are queued in any case,
+//     those that listen because of 00.
+//   - by Redisson's release or a forced unlock: the listening waiters request. A queued waiter
+//     was refused by a holder of ours, and requests when its time is over.
+//   - by the end of the lease: all request then, because the refusal named the time to live.
+//   - without any message, such as by DEL: all request after the poll interval.
 //
-// If its connection for messages is lost, it asks when it has subscribed again. Nothing of that
-// depends on the list, which is a hint: it may be lost, be of another type, or hold anything. It
-// expires a minute after it was last of use.
+// None of this depends on the list. It is a hint, and may be lost, be of another type, or contain
+// anything. It expires a minute after its last use.
 
-// grace is how long the waiter at the head of the list waits for one that was told to take the
-// lock, the second waits twice as long, and so on.
+// grace is how long a waiter leaves the lock to each waiter before it, and to the holder.
 const grace = 100 * time.Millisecond
 
-// What a release publishes: that one of the waiters may go on, in each process, or that all may;
-// and the former where a waiter of ours has been told already.
+// What a release publishes on Redisson's channel.
 const (
-	wakeOne = "0"
-	wakeAll = "1"
-	told    = "00"
+	wakeOne = "0"  // one waiter of each process requests
+	wakeAll = "1"  // all waiters request
+	woken   = "00" // as wakeOne, but a waiter of ours was woken: other waiters of ours wait on
 )
 
-// How a waiter asks.
+// How a waiter requests.
 const (
-	isNew  = "new"    // it is not in the list
-	again  = "again"  // it may be in the list
-	called = "called" // it was told, and so is not in the list
+	asNew   = "new"   // it is not in the list
+	asAgain = "again" // it may be in the list
+	asWoken = "woken" // it was woken, and so is not in the list
 )
 
 // waiter is one acquisition of this process that waits.
 type waiter struct {
-	owner string
-	own   string // the channel of its client
-	watch *watch
+	acquisition string
+	own         string // the channel of its client
+	watch       *watch
 
 	mu     sync.Mutex
 	placed bool        // it may be in the list
-	called bool        // it was told, and has not asked since
+	woken  bool        // it was woken, and has not requested since
+	listen bool        // it listens, or does so before its next request
 	place  int         // in the list, about
-	alarm  *time.Timer // when it asks although it was not told
+	alarm  *time.Timer // when it requests, after 00
 }
 
-// ask notes that the waiter asks now, and returns how.
-func (w *waiter) ask() string {
+// next notes that the waiter requests now, and returns how, and whether it listens first.
+func (w *waiter) next() (how string, listen bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.quiet()
-	how := isNew
 	switch {
-	case w.called:
-		how = called
+	case w.woken:
+		how = asWoken
 	case w.placed:
-		how = again
+		how, w.listen = asAgain, true
+	default:
+		how = asNew
 	}
-	w.called, w.placed = false, true
-	return how
+	w.woken, w.placed = false, true
+	return how, w.listen
+}
+
+// refused notes a refusal. It returns how long the waiter sleeps if it hears nothing, and 0 for as
+// long as the time to live says.
+func (w *waiter) refused(place int, byRedisson bool) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.place = max(place, 1)
+	switch {
+	case w.listen:
+		return 0
+	case byRedisson:
+		w.listen = true
+		w.watch.notify()
+	}
+	return w.patience()
+}
+
+// patience returns the waiter's time. w.mu is held.
+func (w *waiter) patience() time.Duration {
+	return time.Duration(w.place)*grace + rand.N(grace/2)
 }
 
 // quiet stops the alarm. w.mu is held.
@@ -110,26 +148,25 @@ func (w *waiter) quiet() {
 	}
 }
 
-// hear takes note of a message, and reports whether it is a reason to ask now.
+// hear takes note of a message, and reports whether the waiter requests because of it.
 func (w *waiter) hear(channel, payload string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
 	case channel == w.own:
-		if payload != w.owner {
+		if payload != w.acquisition {
 			return false
 		}
-		w.called = true
+		w.woken = true
 		w.quiet()
 		return true
 	case payload == wakeOne || payload == wakeAll:
 		return true
-	case payload != told || w.called:
+	case payload != woken || w.woken:
 		return false
 	}
 	w.place = max(w.place-1, 1)
-	d := time.Duration(w.place)*grace + rand.N(grace/2)
-	if w.alarm == nil {
+	if d := w.patience(); w.alarm == nil {
 		w.alarm = time.AfterFunc(d, w.watch.notify)
 	} else {
 		w.alarm.Reset(d)
@@ -137,7 +174,7 @@ func (w *waiter) hear(channel, payload string) bool {
 	return false
 }
 
-// end ends what the waiter has here.
+// end ends the waiter's alarm and subscriptions.
 func (w *waiter) end() {
 	w.mu.Lock()
 	w.quiet()
@@ -149,7 +186,7 @@ func (w *waiter) end() {
 type waiting struct {
 	*single
 	mu      sync.Mutex
-	waiters map[string]*waiter // by owner
+	waiters map[string]*waiter // by acquisition
 }
 
 var (
@@ -159,49 +196,45 @@ var (
 
 func withWaiters(s *single) *waiting { return &waiting{single: s, waiters: make(map[string]*waiter)} }
 
-func (s *waiting) find(owner string) *waiter {
+func (s *waiting) find(acquisition string) *waiter {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.waiters[owner]
+	return s.waiters[acquisition]
 }
 
 func (s *waiting) add(w *waiter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.waiters[w.owner] = w
+	s.waiters[w.acquisition] = w
 }
 
-// end ends the waiter of an owner, if there is one.
-func (s *waiting) end(owner string) {
+// end ends the waiter of an acquisition, if there is one.
+func (s *waiting) end(acquisition string) {
 	s.mu.Lock()
-	w := s.waiters[owner]
-	delete(s.waiters, owner)
+	w := s.waiters[acquisition]
+	delete(s.waiters, acquisition)
 	s.mu.Unlock()
 	if w != nil {
 		w.end()
 	}
 }
 
-// newWaiter returns a waiter that does not hear anything yet.
-func (s *waiting) newWaiter(name, owner string) *waiter {
-	w := &waiter{owner: owner, own: s.names(name).list + ":" + clientOf(owner)}
-	// A message for a waiter that is gone: its name was on the list because of a request that was
-	// late.
-	stray := func(owner string) {
+// newWaiter returns a waiter without subscriptions.
+func (s *waiting) newWaiter(name, acquisition string) *waiter {
+	w := &waiter{acquisition: acquisition, own: s.names(name).own}
+	// A message for a waiter that has ended: a late request had put its name on the list.
+	stray := func(acquisition string) {
 		s.c.hub.wg.Go(func() {
 			ctx, cancel := context.WithTimeout(s.c.hub.life, lease.DefaultReleaseTimeout)
 			defer cancel()
-			s.Leave(ctx, name, owner)
+			s.Leave(ctx, name, acquisition)
 		})
 	}
 	w.watch = &watch{c: make(chan struct{}, 1), waiter: w, stray: stray}
 	return w
 }
 
-// clientOf returns the part of an owner's name that all owners of a client have.
-func clientOf(owner string) string { return owner[:strings.LastIndexByte(owner, ':')] }
-
-// counts is the argument of scripts that says whether the server counts all that hear a message.
+// counts is the argument of scripts that says whether the server counts all subscribers.
 func (c *core) counts() any {
 	if c.p.Cluster() {
 		return ""
@@ -209,63 +242,82 @@ func (c *core) counts() any {
 	return "1"
 }
 
-// listen returns a waiter that hears of the lock without a request, since subscriptions of an
-// earlier one last. Or nil.
-func (s *waiting) listen(ctx context.Context, name, owner string) *waiter {
-	channel := s.names(name).channel
-	if active, _ := s.c.hub.subscribed(channel); active == 0 {
+// resume returns a waiter that hears its client's channel without a request, because the
+// subscription of an earlier waiter is active. Or nil.
+func (s *waiting) resume(ctx context.Context, name, acquisition string) *waiter {
+	if active, _ := s.c.hub.subscribed(s.names(name).own); active == 0 {
 		return nil
 	}
 	m, err := s.c.mode(ctx)
 	if err != nil {
 		return nil
 	}
-	w := s.newWaiter(name, owner)
-	if !s.c.hub.listen(w.watch, m, channel, w.own) {
+	w := s.newWaiter(name, acquisition)
+	if !s.c.hub.listen(w.watch, m, w.own) {
+		w.end()
 		return nil
 	}
 	s.add(w)
 	return w
 }
 
-// Enqueue gives owner a place in the list if it hears messages already. Before that it asks like
-// a try: a release would take a waiter that does not hear it for dead.
-func (s *waiting) Enqueue(ctx context.Context, name, owner string, d time.Duration) (lease.Reply, error) {
-	w := s.find(owner)
+// listen subscribes a waiter to Redisson's channel. If it fails, the waiter requests after the
+// poll interval.
+func (s *waiting) listen(ctx context.Context, name string, w *waiter) {
+	m, err := s.c.mode(ctx)
+	if err != nil {
+		return
+	}
+	if active, err := s.c.hub.attach(ctx, w.watch, m, s.names(name).channel); err == nil && active {
+		w.watch.drain() // of the confirmations: the caller requests anyway
+	}
+}
+
+// Enqueue gives the acquisition a place in the list if it hears its client's channel already.
+// Otherwise it requests like a try: a release would take a waiter without a subscription for
+// dead.
+func (s *waiting) Enqueue(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
+	w := s.find(acquisition)
 	first := w == nil
 	if first {
-		if w = s.listen(ctx, name, owner); w == nil {
-			return s.Acquire(ctx, name, owner, d)
+		if w = s.resume(ctx, name, acquisition); w == nil {
+			return s.Acquire(ctx, name, acquisition, d)
 		}
 	}
-	how := w.ask()
-	n, q := s.names(name), newRequest(owner, d)
+	how, listen := w.next()
+	if listen {
+		s.listen(ctx, name, w)
+	}
+	n, q := s.names(name), newRequest(acquisition, d)
 	q.args = append(q.args, &n.name, &n.list)
 	if s.token != "" {
 		q.args = append(q.args, &n.token)
 	}
 	keys := len(q.args) - head
-	q.args = append(q.args, &q.millis, &q.owner, how)
+	q.args = append(q.args, &q.millis, &q.acquisition, how)
 	r, err := s.c.p.Eval(ctx, waitAcquire, keys, q.args)
 	q.done(err)
-	if list, ok := r.([]any); ok && len(list) == 2 {
+	var limit time.Duration
+	if list, ok := r.([]any); ok && len(list) == 3 {
 		place, _ := list[1].(int64)
-		w.mu.Lock()
-		w.place = int(place)
-		w.mu.Unlock()
+		limit = w.refused(int(place), list[2] == int64(1))
 		r = list[:1]
 	}
 	reply, err := granted(r, err)
 	switch {
 	case err == nil && reply.Held:
 		if first || !isProvisional(ctx) { // else it may wait on
-			s.end(owner)
+			s.end(acquisition)
 		}
+		return reply, nil
 	case first && nothingDone(err):
-		s.end(owner)
-	default:
-		reply.Listening = true
+		s.end(acquisition)
+		return reply, err
 	}
+	if limit > 0 && (reply.Wait == 0 || limit < reply.Wait) {
+		reply.Wait = limit
+	}
+	reply.Listening = true
 	return reply, err
 }
 
@@ -274,50 +326,51 @@ func nothingDone(err error) bool {
 	return errors.Is(err, lease.ErrRefused) || errors.Is(err, locks.ErrForeign)
 }
 
-func (s *waiting) Leave(ctx context.Context, name, owner string) error {
-	s.end(owner)
+func (s *waiting) Leave(ctx context.Context, name, acquisition string) error {
+	s.end(acquisition)
 	m, err := s.c.mode(ctx)
 	if err != nil {
 		return err
 	}
 	n := s.names(name)
-	args := []any{head - 1: nil, n.name, n.channel, n.list, owner, s.c.counts()}
+	args := []any{head - 1: nil, n.name, n.channel, n.list, acquisition, s.c.counts()}
 	_, err = s.c.p.Eval(ctx, waitLeave, 3, m.publish(args))
 	return err
 }
 
-func (s *waiting) Lookup(ctx context.Context, name, owner string) (lease.Reply, error) {
-	r, err := s.single.Lookup(ctx, name, owner)
+func (s *waiting) Lookup(ctx context.Context, name, acquisition string) (lease.Reply, error) {
+	r, err := s.single.Lookup(ctx, name, acquisition)
 	if r.Held {
-		s.end(owner)
+		s.end(acquisition)
 	}
 	return r, err
 }
 
-func (s *waiting) Watch(ctx context.Context, name, owner string) (lease.Watch, error) {
-	if w := s.find(owner); w != nil {
+func (s *waiting) Watch(ctx context.Context, name, acquisition string) (lease.Watch, error) {
+	if w := s.find(acquisition); w != nil {
 		return w.watch, nil
 	}
 	m, err := s.c.mode(ctx)
 	if err != nil {
 		return nil, err
 	}
-	w := s.newWaiter(name, owner)
-	active, err := s.c.hub.watchWith(ctx, w.watch, m, s.names(name).channel, w.own)
+	w := s.newWaiter(name, acquisition)
+	active, err := s.c.hub.attach(ctx, w.watch, m, w.own)
 	if err != nil {
+		w.end()
 		return nil, err
 	}
 	if active {
-		w.watch.drain() // of the confirmations: the caller asks anyway
+		w.watch.drain() // of the confirmations: the caller requests anyway
 	}
 	s.add(w)
 	return w.watch, nil
 }
 
 // releaseAndWake is Release for locks with a list of waiters.
-func (s *single) releaseAndWake(ctx context.Context, m mode, name, owner string) (lease.Released, error) {
-	n, q := s.names(name), newRequest(owner, 0)
-	q.args = m.publish(append(q.args, &n.name, &n.channel, &n.list, &q.owner, s.c.counts()))
+func (s *single) releaseAndWake(ctx context.Context, m mode, name, acquisition string) (lease.Released, error) {
+	n, q := s.names(name), newRequest(acquisition, 0)
+	q.args = m.publish(append(q.args, &n.name, &n.channel, &n.list, &q.acquisition, s.c.counts()))
 	r, err := s.c.p.Eval(ctx, waitRelease, 3, q.args)
 	q.done(err)
 	if r == int64(-1) {
@@ -326,9 +379,9 @@ func (s *single) releaseAndWake(ctx context.Context, m mode, name, owner string)
 	return s.c.released(r, err, n.channel)
 }
 
-// awaited reports whether there is a waiter for the lock, except one at a gate of this process:
-// that one has the lock by now. A waiter without a subscription is not seen. A process that
-// waited a moment ago counts. In a cluster no server knows the subscribers of all.
+// awaited reports whether another process may have a waiter for the lock. A waiter of this process
+// is not counted, nor is one without a subscription. A process that waited a moment ago counts. In
+// a cluster no server knows all subscribers.
 func (c *core) awaited(ctx context.Context, n *names) (bool, error) {
 	if c.p.Cluster() || c.pubsub == Sharded || c.pubsub == Both {
 		return true, nil

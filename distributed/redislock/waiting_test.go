@@ -95,6 +95,71 @@ func TestAReleaseTellsTheFirstWaiterAndOthersToWait(t *testing.T) {
 	})
 }
 
+// crowd puts so many names in front of the list that the time of the waiters behind them is not
+// over in this test.
+func crowd(direct *redis.Client) {
+	names := make([]any, 300)
+	for i := range names {
+		names[i] = "gone:1"
+	}
+	direct.RPush(background, waitingList, names...)
+}
+
+// listening returns how many clients subscribe to Redisson's channel.
+func listening(direct *redis.Client) int64 {
+	return direct.PubSubNumSub(background, waitingChannel).Val()[waitingChannel]
+}
+
+func TestAQueuedWaiterHearsItsClientsChannelOnly(t *testing.T) {
+	t.Parallel()
+	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
+		release := held(t, addr)
+		crowd(direct)
+		l, b := open(t, connect(t, addr), rarely).Mutex("it"), someone()
+		got := begin(l, b)
+		waiter := inList(t, direct, 301)[300]
+		require.Zero(t, listening(direct))
+		require.EqualValues(t, 1, direct.PubSubNumSub(background, channelOf(waiter)).Val()[channelOf(waiter)])
+		release()
+		require.NoError(t, within(t, got))
+		require.Zero(t, listening(direct))
+		require.NoError(t, l.UnlockContext(b))
+	})
+}
+
+func TestAWaiterRefusedByRedissonListensToItAtOnce(t *testing.T) {
+	t.Parallel()
+	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
+		direct.HSet(background, "it", "6ba7b810-9dad-41d1-80b4-00c04fd430c8:1", 1)
+		direct.PExpire(background, "it", long)
+		crowd(direct)
+		l, b := open(t, connect(t, addr), rarely).Mutex("it"), someone()
+		got := begin(l, b)
+		require.Eventually(t, func() bool { return listening(direct) == 1 }, soon, time.Millisecond)
+		pipe := direct.TxPipeline()
+		pipe.Del(background, "it")
+		pipe.Publish(background, waitingChannel, "0")
+		_, err := pipe.Exec(background)
+		require.NoError(t, err)
+		require.NoError(t, within(t, got))
+		require.NoError(t, l.UnlockContext(b))
+	})
+}
+
+func TestAWaiterListensToRedissonWhenItsTimeIsOver(t *testing.T) {
+	t.Parallel()
+	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
+		release := held(t, addr)
+		l, b := open(t, connect(t, addr), rarely).Mutex("it"), someone()
+		got := begin(l, b)
+		require.Eventually(t, func() bool { return listening(direct) == 1 }, soon, time.Millisecond)
+		require.Len(t, inList(t, direct, 1), 1)
+		release()
+		require.NoError(t, within(t, got))
+		require.NoError(t, l.UnlockContext(b))
+	})
+}
+
 func TestWaitersOfSeveralProcessesHaveTheLockInOrder(t *testing.T) {
 	t.Parallel()
 	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
@@ -374,9 +439,7 @@ func TestASpoiledListCostsNoWaiterItsTurn(t *testing.T) {
 					assert.NoError(t, l.UnlockContext(b), name)
 				})
 			}
-			require.Eventually(t, func() bool {
-				return direct.PubSubNumSub(background, waitingChannel).Val()[waitingChannel] == 3
-			}, soon, time.Millisecond)
+			require.Eventually(t, func() bool { return listening(direct) == 3 }, soon, time.Millisecond)
 			gone := open(t, connect(t, addr), rarely).Mutex("it")
 			ctx, cancel := context.WithTimeout(someone(), 50*time.Millisecond)
 			require.ErrorIs(t, gone.LockContext(ctx), context.DeadlineExceeded)

@@ -40,9 +40,6 @@ local function tell(first, channel, me)
 	end
 end
 
--- ours tells owners of this library, whose UUIDs are of version 8, from Redisson's.
-local function ours(owner) return owner:sub(15, 15) == '8' end
-
 -- close is called when an owner of ours has left the queue, where it was at index i. A waiter of Redisson counts the wait of
 -- the one before it, and all behind it count that too. It is taken back with the last of ours in a row, as Redisson does.
 local function close(i, wait)
