@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -14,29 +13,26 @@ import (
 	"github.com/jucgo/locks/distributed/redislock/internal/driver"
 )
 
-// Client gives locks that live on a Redis server, or a cluster of them, by name. It is a
-// [locks.Provider]. It is safe for concurrent use; [Client.Close] ends it.
+// Client gives locks by name that live on a Redis server or a cluster. It is a [locks.Provider].
+// It is safe for concurrent use. [Client.Close] ends it.
 type Client struct {
-	core *core
-	opts options
-
-	mu     sync.Mutex
-	kinds  map[kind]*lease.Client
-	closed bool
+	core  *core
+	opts  options
+	kinds lease.Group[kind]
 }
 
 var _ locks.Provider = (*Client)(nil)
 
-// Option changes how [New] makes a Client.
+// Option changes how [New] and [NewRedlock] make their locks.
 type Option func(*options)
 
 type options struct {
 	lease    []lease.Option
 	pubsub   PubSub
 	fairWait time.Duration
-	node     time.Duration // of Redlock: for how long one server is waited for
+	node     time.Duration // of Redlock: how long one server may take to answer
 	restore  bool          // of Redlock
-	replicas int           // that have to acknowledge an acquisition
+	replicas int           // how many have to acknowledge an acquisition
 	sync     time.Duration // in which time
 }
 
@@ -44,15 +40,23 @@ type options struct {
 func (o *options) check() error {
 	switch {
 	case o.pubsub < Auto || o.pubsub > Both:
-		return fmt.Errorf("redislock: PubSub of %d", o.pubsub)
+		return fmt.Errorf("redislock: PubSub of %d, it must be Auto, Classic, Sharded or Both", o.pubsub)
 	case o.fairWait < 10*time.Millisecond:
-		return fmt.Errorf("redislock: fair wait of %v", o.fairWait)
+		return fmt.Errorf("redislock: fair wait of %v, at least 10ms is needed", o.fairWait)
 	case o.node < 0:
-		return fmt.Errorf("redislock: node timeout of %v", o.node)
-	case o.replicas < 0 || o.replicas > 0 && o.sync < time.Millisecond:
-		return fmt.Errorf("redislock: acknowledgement by %d replicas in %v", o.replicas, o.sync)
+		return fmt.Errorf("redislock: node timeout of %v, at least 0 is needed", o.node)
+	case o.replicas < 0:
+		return fmt.Errorf("redislock: acknowledgement by %d replicas, at least 0 is needed", o.replicas)
+	case o.replicas > 0 && o.sync < time.Millisecond:
+		return fmt.Errorf("redislock: acknowledgement by replicas within %v, at least 1ms is needed", o.sync)
 	}
 	return nil
+}
+
+// leaseOptions returns the options of the package's kinds of locks. Those of the user follow the
+// defaults, and so win.
+func (o *options) leaseOptions(defaults ...lease.Option) []lease.Option {
+	return append(append(defaults, lease.WithErrorPrefix("redislock")), o.lease...)
 }
 
 // WithTTL sets how long a hold lasts without a renewal, [lease.DefaultLease] if not given. See
@@ -65,45 +69,46 @@ func WithLeaseOptions(opts ...lease.Option) Option {
 	return func(o *options) { o.lease = append(o.lease, opts...) }
 }
 
-// PubSub says by which kind of channel a release is told, and waited for. All clients of a lock
-// have to agree, also those in Java, or they hear of a release of the others only when they ask
-// again.
+// PubSub is the kind of channel that releases are published on. All clients of a lock have to use
+// the same kind, in Go and in Java. Otherwise they hear of each other's releases only when they
+// ask again.
 type PubSub int
 
 const (
-	// Auto takes Sharded on a cluster that has it, and else Classic, like Redisson since 3.22.0.
+	// Auto is Sharded on a cluster with sharded channels, and otherwise Classic. Redisson does
+	// the same since 3.22.0.
 	Auto PubSub = iota
-	// Classic takes PUBLISH, like Redisson up to 3.21.
+	// Classic uses PUBLISH, as Redisson does up to 3.21.
 	Classic
-	// Sharded takes SPUBLISH, which needs Redis 7: in a cluster, only the servers of the lock's
-	// slot have work with it.
+	// Sharded uses SPUBLISH, which needs Redis 7. Only the servers of the lock's slot get the
+	// messages.
 	Sharded
-	// Both takes both, for a cluster with clients of either kind. A server that has no SPUBLISH
-	// does without.
+	// Both uses both, for a cluster with clients of either kind. A server without SPUBLISH
+	// ignores that half.
 	Both
 )
 
-// WithPubSub sets by which kind of channel a release is told, [Auto] if not given.
+// WithPubSub sets the kind of channel that releases are published on, [Auto] if not given.
 func WithPubSub(p PubSub) Option { return func(o *options) { o.pubsub = p } }
 
-// WithFairWait sets for how long beyond the lease a place in the queue of a fair lock is kept for
-// a process that does not ask for the lock any more, because it died: 30 seconds if not given. It
-// must be more than the poll interval, [lease.WithPoll].
+// WithFairWait sets how long a fair lock keeps the place of a waiter that no longer asks, such as
+// one whose process has died. The time begins with the end of the holder's lease. The default is
+// 30 seconds. It must be longer than the poll interval, [lease.WithPoll].
 func WithFairWait(d time.Duration) Option { return func(o *options) { o.fairWait = d } }
 
-// New returns a Client of the server, the cluster, or the master behind sentinels, that client
-// has. It uses client's connections, and one or more of its own for subscriptions, once somebody
-// has waited. It never closes client, and has to be closed before client is.
+// New returns a Client of the server, the cluster, or the master behind sentinels that client is
+// connected to. It uses client's connections, and opens one or more for subscriptions when a
+// waiter needs them. It never closes client. Close the Client before client.
 //
-// Requests that take or free a lock are never repeated by client, whatever its MaxRetries is. It
-// is of use for the speed of reactions to a network that fails if its ReadTimeout is short, a
-// sixth of the lease at most, and its ContextTimeoutEnabled set.
+// client never repeats a request that acquires or releases a lock, whatever its MaxRetries is. A
+// ReadTimeout of at most a sixth of the lease, and ContextTimeoutEnabled, speed up the reaction
+// to a failing network.
 //
-// A [redis.Ring] is refused: it moves a lock to another server when one is down.
+// A [redis.Ring] is refused, because it moves a lock to another server when one is down.
 //
-// A hook of client must not keep a command, or its arguments, for longer than it runs.
+// A hook of client must not keep a command, or its arguments, after it has returned.
 //
-// With rueidis instead of go-redis, take package onrueidis.
+// For rueidis instead of go-redis, see package onrueidis.
 func New(client redis.UniversalClient, opts ...Option) (*Client, error) {
 	p, err := newGoRedis(client)
 	if err != nil {
@@ -127,7 +132,7 @@ func init() {
 }
 
 func newClient(p port, opts []Option) (*Client, error) {
-	c := &Client{kinds: make(map[kind]*lease.Client), opts: options{fairWait: fairWait}}
+	c := &Client{opts: options{fairWait: fairWait}}
 	for _, o := range opts {
 		o(&c.opts)
 	}
@@ -138,7 +143,7 @@ func newClient(p port, opts []Option) (*Client, error) {
 		p = syncing{p, c.opts.replicas}
 	}
 	c.core = &core{p: p, hub: newHub(p), pubsub: c.opts.pubsub}
-	if _, err := c.kind(plain); err != nil { // tells wrong options at once
+	if _, err := c.kind(plain); err != nil { // reports wrong options at once
 		return nil, err
 	}
 	return c, nil
@@ -158,63 +163,54 @@ const (
 
 // kind returns the locks of a kind.
 func (c *Client) kind(k kind) (*lease.Client, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if lc := c.kinds[k]; lc != nil {
+	return c.kinds.Client(k, func() (*lease.Client, error) {
+		s, defaults := c.store(k)
+		lc, err := lease.New(withReplicas(s, &c.opts), c.opts.leaseOptions(defaults...)...)
+		if err != nil {
+			return nil, err
+		}
+		if w, ok := s.(*waiting); ok {
+			w.client = lc.ID()
+		}
 		return lc, nil
-	}
-	if c.closed {
-		return nil, locks.ErrClosed
-	}
-	var s lease.Store
-	switch k {
-	case plain:
-		s = withWaiters(newPlain(c.core))
-	case fenced:
-		s = withWaiters(newFenced(c.core))
-	case simple:
-		s = newSimple(c.core)
-	case reading:
-		s = readers{c.core}
-	case writing:
-		s = newWrite(c.core)
-	}
-	opts := c.opts.lease
-	if k == fairly {
-		wait := c.opts.fairWait
-		s = &fair{c.core, wait}
-		// Who waits asks often enough not to count as dead. And no turns for those here only
-		// because they are here.
-		opts = append([]lease.Option{lease.WithPoll(min(lease.DefaultPoll, wait/3)), lease.WithMaxLocalHandoffs(0)}, opts...)
-	}
-	if k == fenced {
-		// Holders who leave the lock to each other have one token, and a late request of the one
-		// passes for one of the other.
-		opts = append([]lease.Option{lease.WithMaxLocalHandoffs(0)}, opts...)
-	}
-	lc, err := lease.New(withReplicas(s, &c.opts), opts...)
-	if err != nil {
-		return nil, err
-	}
-	if w, ok := s.(*waiting); ok {
-		w.client = lc.ID()
-	}
-	c.kinds[k] = lc
-	return lc, nil
+	})
 }
 
-// Mutex is a lock of one name and kind: a [lease.Mutex]. One whose name cannot be that of a lock
-// cannot be taken; the error says why.
+// store returns the store of a kind, with the options that are its defaults.
+func (c *Client) store(k kind) (lease.Store, []lease.Option) {
+	switch k {
+	case fenced:
+		// Local hand-offs are off: the holders would share a token, and a late request of one
+		// would pass for one of another.
+		return withWaiters(newFenced(c.core)), []lease.Option{lease.WithMaxLocalHandoffs(0)}
+	case simple:
+		return newSimple(c.core), nil
+	case fairly:
+		// A waiter asks often enough to keep its place. Local hand-offs are off, because they
+		// overtake waiters of other processes.
+		wait := c.opts.fairWait
+		poll := lease.WithPoll(min(lease.DefaultPoll, wait/3))
+		return &fair{c.core, wait}, []lease.Option{poll, lease.WithMaxLocalHandoffs(0)}
+	case reading:
+		return readers{c.core}, nil
+	case writing:
+		return newWrite(c.core), nil
+	}
+	return withWaiters(newPlain(c.core)), nil
+}
+
+// Mutex is a lock of one name and kind: a [lease.Mutex]. An acquisition by a name that no lock
+// can have returns an error that says why.
 type Mutex struct {
 	*lease.Mutex
-	bad     error
-	prepare func(ctx context.Context) (context.Context, error) // an acquisition of one half of a read-write lock
-	acked   bool                                               // by replicas
+	bad     error                                              // why the lock cannot be acquired
+	prepare func(ctx context.Context) (context.Context, error) // set in the halves of a read-write lock
+	acked   bool                                               // replicas have to acknowledge acquisitions
 }
 
 var _ locks.Leased = (*Mutex)(nil)
 
-// WithFixedTTL makes holds last for d and end then, see [lease.WithFixedTTL].
+// WithFixedTTL makes holds end after d, without renewal. See [lease.WithFixedTTL].
 func WithFixedTTL(d time.Duration) lease.MutexOption { return lease.WithFixedTTL(d) }
 
 func (c *Client) lock(k kind, name string, opts []lease.MutexOption) *Mutex {
@@ -227,28 +223,42 @@ func (c *Client) lock(k kind, name string, opts []lease.MutexOption) *Mutex {
 	return &Mutex{Mutex: lc.Mutex(name, opts...), bad: bad, acked: c.opts.replicas > 0}
 }
 
-// ready returns the context of an acquisition, or why it cannot be whatever the server says.
-func (l *Mutex) ready(ctx context.Context) (context.Context, error) {
+// fail returns err with what was attempted on which lock.
+func (l *Mutex) fail(op string, err error) error {
+	name := l.Name()
+	if len(name) > maxName {
+		name = name[:64] + "..."
+	}
+	return fmt.Errorf("redislock: %s %q: %w", op, name, err)
+}
+
+// ready returns the context of an acquisition, or why the acquisition is refused without a
+// request.
+func (l *Mutex) ready(ctx context.Context, op string) (context.Context, error) {
 	switch {
 	case l.bad != nil:
-		return nil, l.bad
+		return nil, l.fail(op, l.bad)
 	case l.prepare == nil || ctx == nil || ctx.Err() != nil:
 		return ctx, nil
 	}
-	return l.prepare(ctx)
+	ready, err := l.prepare(ctx)
+	if err != nil {
+		return nil, l.fail(op, err)
+	}
+	return ready, nil
 }
 
-// LockContext takes the lock, and waits for it until ctx ends; see [lease.Mutex.LockContext]. If
-// there is something else under its name, the error matches [locks.ErrForeign].
+// LockContext acquires the lock, and waits for it until ctx ends. See [lease.Mutex.LockContext].
+// If something other than a lock is under its name, the error matches [locks.ErrForeign].
 func (l *Mutex) LockContext(ctx context.Context) error {
-	ctx, err := l.ready(ctx)
+	ctx, err := l.ready(ctx, "lock")
 	if err != nil {
 		return err
 	}
 	if l.acked && ctx != nil {
 		call := &attempt{wait: true}
 		err := l.Mutex.LockContext(context.WithValue(ctx, attemptKey{}, call))
-		if err != nil && call.lacking.Load() {
+		if err != nil && call.lacking.Load() && !errors.Is(err, ErrNotReplicated) {
 			err = fmt.Errorf("%w: %w", err, ErrNotReplicated)
 		}
 		return err
@@ -256,10 +266,10 @@ func (l *Mutex) LockContext(ctx context.Context) error {
 	return l.Mutex.LockContext(ctx)
 }
 
-// TryLockContext takes the lock if nobody has it. It waits for the server's answer until ctx
+// TryLockContext acquires the lock if nobody holds it. It waits for the server's answer until ctx
 // ends.
 func (l *Mutex) TryLockContext(ctx context.Context) (bool, error) {
-	ctx, err := l.ready(ctx)
+	ctx, err := l.ready(ctx, "try lock")
 	if err != nil {
 		return false, err
 	}
@@ -269,16 +279,20 @@ func (l *Mutex) TryLockContext(ctx context.Context) (bool, error) {
 	return l.Mutex.TryLockContext(ctx)
 }
 
-// ForceUnlock frees the lock, whoever holds it, here, elsewhere, or in Java, wakes those who wait
-// as a release does, and reports whether anybody held it; see [lease.Mutex.ForceUnlock]. That of
-// a read half frees the holds of all readers, and nothing while there is a writer; that of a
-// write half frees the writer's, with what it reads. The token of a fenced lock goes on to
-// increase. What is no lock of this kind stays as it is, with an error matching
-// [locks.ErrForeign]: for plain, fair and fenced locks that is all but a hash with one field that
-// is a count; for a simple lock all but a string with a time to live.
+// ForceUnlock frees the lock without its holder's consent, in Go or in Java. It wakes waiters as
+// a release does, and reports whether the lock was held. See [lease.Mutex.ForceUnlock]. Waiters
+// of plain and fenced locks may take up to 150 ms for each waiter before them to notice.
+//
+// The read half frees the holds of all readers, and nothing while there is a writer. The write
+// half frees the writer's hold, and what the writer reads. The token of a fenced lock continues
+// to increase.
+//
+// What is not a lock of this kind stays, and the error matches [locks.ErrForeign]. A plain, fair
+// or fenced lock is a hash with one field, which is a count. A simple lock is a string with a time
+// to live.
 func (l *Mutex) ForceUnlock(ctx context.Context) (bool, error) {
 	if l.bad != nil {
-		return false, l.bad
+		return false, l.fail("force unlock", l.bad)
 	}
 	return l.Mutex.ForceUnlock(ctx)
 }
@@ -292,46 +306,32 @@ func (c *Client) Mutex(name string, opts ...lease.MutexOption) *Mutex {
 }
 
 // FencedMutex returns the plain lock called name with fencing tokens, Redisson's RFencedLock. It
-// excludes [Client.Mutex] of the same name, whose holders leave the token as it is. Each holder
-// asks the server, for a token of its own, also one that follows another in this process, unless
-// [lease.WithMaxLocalHandoffs] is given.
+// excludes [Client.Mutex] of the same name, whose holders do not change the token. Each holder
+// requests the lock, and so has a token of its own, unless [lease.WithMaxLocalHandoffs] is given.
 func (c *Client) FencedMutex(name string, opts ...lease.MutexOption) *Mutex {
 	return c.lock(fenced, name, opts)
 }
 
-// SimpleMutex returns the lock called name that is no more than a string, as SET with NX and PX
-// makes it. It excludes holders by other libraries that do the same, but no lock of another kind:
-// one finds the other's key, and returns [locks.ErrForeign].
+// SimpleMutex returns the lock called name that is a string, as SET with NX and PX makes it. It
+// excludes holders of other libraries that do the same. A lock of another kind under the same
+// name finds it to be [locks.ErrForeign], and the other way round.
 func (c *Client) SimpleMutex(name string, opts ...lease.MutexOption) *Mutex {
 	return c.lock(simple, name, opts)
 }
 
-// FairMutex returns the lock called name that is given away in the order in which it was asked
-// for, by whatever process: Redisson's RFairLock. TryLockContext takes it only if nobody waits.
+// FairMutex returns the lock called name that waiters acquire in order of arrival, in whatever
+// process: Redisson's RFairLock. TryLockContext acquires it only if there is no waiter.
 func (c *Client) FairMutex(name string, opts ...lease.MutexOption) *Mutex {
 	return c.lock(fairly, name, opts)
 }
 
-// Close releases all holds, and has all who wait return [locks.ErrClosed]; see
+// Close releases all holds, and makes all waiters return [locks.ErrClosed]. See
 // [lease.Client.Close]. It does not close the client that New was given. Only the first call does
 // anything.
 func (c *Client) Close(ctx context.Context) error {
-	c.mu.Lock()
-	if c.closed {
-		c.mu.Unlock()
-		return nil
+	first, err := c.kinds.Close(ctx)
+	if first {
+		c.core.hub.close(ctx)
 	}
-	c.closed = true
-	kinds := c.kinds
-	c.mu.Unlock()
-	results := make(chan error, len(kinds))
-	for _, lc := range kinds {
-		go func() { results <- lc.Close(ctx) }()
-	}
-	var failed error
-	for range kinds {
-		failed = errors.Join(failed, <-results)
-	}
-	c.core.hub.close(ctx)
-	return failed
+	return err
 }

@@ -13,10 +13,10 @@ type core struct {
 	p      port
 	hub    *hub
 	pubsub PubSub
-	auto   atomic.Int32 // what Auto has come to: a mode, or 0
+	auto   atomic.Int32 // the mode that Auto stands for, or 0 if that is not known yet
 }
 
-// mode is by which kinds of channel a release is told.
+// mode is the kinds of channel that a release is published on.
 type mode int32
 
 const (
@@ -70,7 +70,7 @@ func (c *core) watch(ctx context.Context, channel string) (lease.Watch, error) {
 	return c.hub.watch(ctx, channel, m)
 }
 
-// publish returns args with the commands behind them by which a release is told.
+// publish appends the commands of m to args.
 func (m mode) publish(args []any) []any {
 	switch m {
 	case sharded:
@@ -81,7 +81,7 @@ func (m mode) publish(args []any) []any {
 	return append(args, "publish")
 }
 
-// released reads the reply to a release: how many heard of it on channel, or nil.
+// released reads the reply to a release: the number of subscribers of channel, or nil.
 func (c *core) released(r any, err error, channel string) (lease.Released, error) {
 	if err != nil || r == nil {
 		return lease.Released{}, err
@@ -96,10 +96,13 @@ func (c *core) released(r any, err error, channel string) (lease.Released, error
 	return lease.Released{Held: true, Awaited: awaited}, nil
 }
 
-// renew runs a script of renewal: its keys are the locks, and behind them what beside says, if
-// there is that; its arguments the lease and the owners, with suffix. In a cluster it runs once
-// for each slot, where all keys of a request have to be in one.
-func (c *core) renew(ctx context.Context, s *script, holds []lease.HoldID, d time.Duration, suffix string, beside func(lease.HoldID) any) ([]bool, error) {
+// renew runs a script of renewal. Its keys are the locks, followed by what beside returns if that
+// is not nil. Its arguments are the lease and the acquisitions with suffix. In a cluster the
+// script runs once for each slot, because all keys of a request have to be in one.
+func (c *core) renew(
+	ctx context.Context, s *script, holds []lease.HoldID, d time.Duration,
+	suffix string, beside func(lease.HoldID) any,
+) ([]bool, error) {
 	held := make([]bool, len(holds))
 	slots := make(map[uint16][]int, 1)
 	for i, h := range holds {

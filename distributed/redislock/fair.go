@@ -7,26 +7,27 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// The state of a fair lock, Redisson's RFairLock: the hash of a plain lock, a list of the owners
-// that wait, the head first, and a sorted set with the time when each counts as dead, in
-// milliseconds since 1970. Each waiter listens on a channel of its own, where a release publishes
-// 0 when it is the head.
+// The state of a fair lock, Redisson's RFairLock, is the hash of a plain lock, a list and a sorted
+// set. The list has the waiters, the first one in front. The set has the time when each waiter
+// counts as dead, in milliseconds since 1970. Each waiter subscribes to a channel of its own. A
+// release publishes 0 on the channel of the first waiter.
 //
-// What differs from Redisson, and is harmless to its clients:
+// These differences from Redisson are harmless to its clients:
 //
 //   - The time is the server's, not the client's.
-//   - A waiter moves its time when it asks, and so keeps its place however long the lock is held.
+//   - A waiter moves its time when it asks. So it keeps its place, however long the lock is held.
 //   - Ids of our clients are UUIDs of version 8, Redisson's of version 4. A waiter of ours adds
 //     no wait to the time of one of ours before it. Waiters of ours in a row so count as one for
 //     Redisson's waiters behind them. The last of the row takes that wait back when it leaves.
-//   - A release that finds no subscriber on the head's channel tells the next waiter as well. The
-//     waiters that did not hear count as dead after a grace of 750 milliseconds, all at the same
-//     time. A server of a cluster cannot count subscribers: there a waiter lives until its time.
+//   - A release wakes the first waiter whose channel has a subscriber. The waiters before that one
+//     count as dead after a grace of 750 milliseconds, all at the same time. A server of a cluster
+//     does not count all subscribers: there a waiter counts as alive until its time.
 //   - List and set expire with the last time, unless that is the time of a waiter of Redisson.
-//   - An owner in the list without a time counts as dead. One in the set only returns to the list.
+//   - A waiter in the list without a time counts as dead. One that is only in the set returns to
+//     the list.
 
-// fairWait is for how long beyond the lease a waiter counts as alive that does not ask. Redisson
-// has five minutes.
+// fairWait is how long after the lease a waiter that does not ask counts as alive. Redisson's is
+// five minutes.
 const fairWait = 30 * time.Second
 
 // fair is the [lease.Store] of fair locks.
@@ -43,7 +44,7 @@ var (
 
 const fairChannel = "redisson_lock__channel"
 
-// eval runs s for the lock called name. The last arguments are by which commands to publish.
+// eval runs sc for the lock called name. The last arguments are the commands to publish with.
 func (s *fair) eval(ctx context.Context, sc *script, name string, args ...any) (any, error) {
 	m, err := s.c.mode(ctx)
 	if err != nil {
@@ -54,21 +55,21 @@ func (s *fair) eval(ctx context.Context, sc *script, name string, args ...any) (
 	return s.c.p.Eval(ctx, sc, 3, m.publish(all))
 }
 
-func (s *fair) Acquire(ctx context.Context, name, owner string, d time.Duration) (lease.Reply, error) {
-	return granted(s.eval(ctx, fairAcquire, name, millis(d), owner, -1))
+func (s *fair) Acquire(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
+	return granted(s.eval(ctx, fairAcquire, name, millis(d), acquisition, -1))
 }
 
-func (s *fair) Enqueue(ctx context.Context, name, owner string, d time.Duration) (lease.Reply, error) {
-	return granted(s.eval(ctx, fairAcquire, name, millis(d), owner, millis(s.wait)))
+func (s *fair) Enqueue(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
+	return granted(s.eval(ctx, fairAcquire, name, millis(d), acquisition, millis(s.wait)))
 }
 
-func (s *fair) Leave(ctx context.Context, name, owner string) error {
-	_, err := s.eval(ctx, fairLeave, name, owner, s.wait.Milliseconds())
+func (s *fair) Leave(ctx context.Context, name, acquisition string) error {
+	_, err := s.eval(ctx, fairLeave, name, acquisition, s.wait.Milliseconds())
 	return err
 }
 
-func (s *fair) Lookup(ctx context.Context, name, owner string) (lease.Reply, error) {
-	r, err := s.c.p.Eval(ctx, hashLookup, 1, []any{head - 1: nil, name, owner})
+func (s *fair) Lookup(ctx context.Context, name, acquisition string) (lease.Reply, error) {
+	r, err := s.c.p.Eval(ctx, hashLookup, 1, []any{head - 1: nil, name, acquisition})
 	if err == nil && r == nil {
 		return lease.Reply{}, nil
 	}
@@ -79,8 +80,8 @@ func (s *fair) Renew(ctx context.Context, holds []lease.HoldID, d time.Duration)
 	return s.c.renew(ctx, hashRenew, holds, d, "", nil)
 }
 
-func (s *fair) Release(ctx context.Context, name, owner string) (lease.Released, error) {
-	r, err := s.eval(ctx, fairRelease, name, owner)
+func (s *fair) Release(ctx context.Context, name, acquisition string) (lease.Released, error) {
+	r, err := s.eval(ctx, fairRelease, name, acquisition)
 	if err != nil || r == nil {
 		return lease.Released{}, err
 	}
@@ -92,6 +93,6 @@ func (s *fair) Break(ctx context.Context, name string) (bool, error) {
 	return r == int64(1), err
 }
 
-func (s *fair) Watch(ctx context.Context, name, owner string) (lease.Watch, error) {
-	return s.c.watch(ctx, prefixed(fairChannel, name)+":"+owner)
+func (s *fair) Watch(ctx context.Context, name, acquisition string) (lease.Watch, error) {
+	return s.c.watch(ctx, prefixed(fairChannel, name)+":"+acquisition)
 }

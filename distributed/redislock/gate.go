@@ -11,20 +11,19 @@ import (
 	"github.com/jucgo/locks/distributed/fence"
 )
 
-// Gate guards values on a Redis server against holders that do not know yet that they have lost
-// their lock: a write carries the token of its hold, and is refused if a higher one was seen. The
-// check and the write are one script. See package fence for what that is good for, and for values
-// elsewhere.
+// Gate guards values on a Redis server against holders that have lost their lock and do not know
+// it yet. A write carries the token of its hold. The Gate refuses it if it has seen a higher
+// token. The check and the write are one script. See package fence for the reasons, and for
+// values elsewhere.
 //
-// The highest token seen for a key is a string beside it, named locks_fence:{key}, that never
-// expires. The tokens for one key have to come from one lock, such as [Client.FencedMutex], which
-// need not be on the same server. Whoever writes without a Gate is not refused, and readers need
-// none.
+// The highest token seen for a key is a string named locks_fence:{key}, which never expires. The
+// tokens for one key have to come from one lock, such as a [Client.FencedMutex], which may be on
+// another server. Writes without a Gate are not refused. Readers need no Gate.
 //
-// It is safe for concurrent use, has nothing to close, and costs one round trip an operation.
+// A Gate is safe for concurrent use, and need not be closed. An operation costs one round trip.
 type Gate struct{ p port }
 
-// NewGate returns a Gate for what is on the server, or the cluster, that client has. A
+// NewGate returns a Gate for values on the server or cluster that client is connected to. A
 // [redis.Ring] is refused.
 func NewGate(client redis.UniversalClient) (*Gate, error) {
 	p, err := newGoRedis(client)
@@ -34,17 +33,16 @@ func NewGate(client redis.UniversalClient) (*Gate, error) {
 	return &Gate{p}, nil
 }
 
-// Set writes value under key, whatever was there, unless a higher token than token was seen for
-// it: the error matches [fence.ErrStale] then, and nothing is done. With the token 0 it matches
-// [fence.ErrNoToken]. If there is no answer, the value may have been written or not; the same
-// call may be made again.
+// Set writes value under key, and replaces what was there. If a higher token than token was seen
+// for key, Set writes nothing, and the error matches [fence.ErrStale]. With the token 0 it matches
+// [fence.ErrNoToken]. If there is no answer, it is unknown whether the value was written. The call
+// may be repeated.
 func (g *Gate) Set(ctx context.Context, key string, token uint64, value string) error {
 	return g.admit(ctx, "Set", key, token, value)
 }
 
-// Check notes token as the highest one seen for key, or returns an error matching
-// [fence.ErrStale]. Nothing is written. It is for a new holder that wants to be sure that none
-// before it writes from then on.
+// Check notes token as the highest one seen for key, without a write. If a higher one was seen,
+// the error matches [fence.ErrStale]. After Check no earlier holder can write.
 func (g *Gate) Check(ctx context.Context, key string, token uint64) error {
 	return g.admit(ctx, "Check", key, token)
 }
@@ -54,15 +52,15 @@ func (g *Gate) admit(ctx context.Context, op, key string, token uint64, value ..
 		return err
 	}
 	if token == 0 {
-		return fmt.Errorf("redislock: Gate.%s of %q: %w", op, key, fence.ErrNoToken)
+		return failed(op, key, fence.ErrNoToken)
 	}
 	args := append([]any{head - 1: nil, key, prefixed("locks_fence", key), strconv.FormatUint(token, 10)}, value...)
 	seen, err := g.p.Eval(ctx, gateAdmit, 2, args)
 	switch {
 	case err != nil:
-		return fmt.Errorf("redislock: Gate.%s of %q: %w", op, key, err)
+		return failed(op, key, err)
 	case seen != nil:
-		return fmt.Errorf("redislock: Gate.%s of %q with token %d after %v: %w", op, key, token, seen, fence.ErrStale)
+		return failed(op, key, fmt.Errorf("token %d after %v: %w", token, seen, fence.ErrStale))
 	}
 	return nil
 }
@@ -75,24 +73,32 @@ func (g *Gate) Highest(ctx context.Context, key string) (uint64, error) {
 	seen, err := g.p.Eval(ctx, gateHighest, 1, []any{head - 1: nil, prefixed("locks_fence", key)})
 	if err != nil || seen == nil {
 		if err != nil {
-			err = fmt.Errorf("redislock: Gate.Highest of %q: %w", key, err)
+			err = failed("Highest", key, err)
 		}
 		return 0, err
 	}
 	text, ok := seen.(string)
 	if !ok {
-		return 0, unexpected(seen)
+		return 0, failed("Highest", key, unexpected(seen))
 	}
 	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		return 0, fmt.Errorf("redislock: Gate.Highest of %q: %w: %w", key, locks.ErrForeign, err)
+		return 0, failed("Highest", key, fmt.Errorf("%w: %w", locks.ErrForeign, err))
 	}
 	return n, nil
 }
 
 func (g *Gate) check(ctx context.Context, op, key string) error {
 	if ctx == nil {
-		return fmt.Errorf("redislock: Gate.%s of %q: %w", op, key, locks.ErrNilContext)
+		return failed(op, key, locks.ErrNilContext)
 	}
-	return checkName(key, g.p.Cluster())
+	if err := checkName(key, g.p.Cluster()); err != nil {
+		return failed(op, key[:min(len(key), 64)], err)
+	}
+	return nil
+}
+
+// failed returns err with what was attempted at a Gate.
+func failed(op, key string, err error) error {
+	return fmt.Errorf("redislock: Gate.%s of %q: %w", op, key, err)
 }

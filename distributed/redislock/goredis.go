@@ -16,7 +16,7 @@ import (
 type goRedis struct {
 	c     redis.UniversalClient
 	cc    *redis.ClusterClient // c, if it is one
-	known sync.Map             // the scripts that the server has seen, with their hashes; in a cluster one of them
+	known sync.Map             // the scripts that the server has seen, with their hashes; in a cluster, one server
 	heeds bool                 // c ends a request with its context
 }
 
@@ -30,9 +30,9 @@ func newGoRedis(c redis.UniversalClient) (*goRedis, error) {
 			return nil, none
 		}
 	case *redis.Ring:
-		return nil, errors.New("redislock: a Ring moves keys to other servers when one is down, and so cannot exclude anybody")
+		return nil, errors.New("redislock: a Ring is refused, it moves keys to other servers when one is down")
 	case *redis.AutoPipeliner:
-		return nil, errors.New("redislock: an AutoPipeliner defers requests: give the client below it")
+		return nil, errors.New("redislock: an AutoPipeliner is refused, it defers requests: pass its client")
 	case *redis.ClusterClient:
 		if c == nil {
 			return nil, none
@@ -43,8 +43,8 @@ func newGoRedis(c redis.UniversalClient) (*goRedis, error) {
 	return &goRedis{c: c, heeds: ok && one.Options().ContextTimeoutEnabled}, nil
 }
 
-// once is a command that go-redis does not repeat, whatever its MaxRetries says, once it may have
-// reached the server.
+// once is a command that go-redis does not repeat when it may have reached the server, whatever
+// MaxRetries is.
 type once struct{ *redis.Cmd }
 
 func (once) NoRetry() bool { return true }
@@ -64,8 +64,7 @@ func (g *goRedis) Eval(ctx context.Context, s *script, keys int, all []any) (any
 	if _, limited := ctx.Deadline(); g.heeds || !limited {
 		return g.eval(ctx, s, keys, all)
 	}
-	// The client goes on for its ReadTimeout, which may be any time. The caller does not wait for
-	// that.
+	// The client waits for its ReadTimeout, however long that is. The caller does not.
 	type outcome struct {
 		r   any
 		err error
@@ -104,9 +103,9 @@ func (g *goRedis) eval(ctx context.Context, s *script, keys int, all []any) (any
 	return r, err
 }
 
-// failed returns what the error of a request means. A cluster's client that may not repeat a
-// request does not ask by itself whether another server has taken the place of one that does not
-// answer, but for once a minute.
+// failed returns what the error of a request means. If a server of a cluster does not answer, it
+// makes the client look for a new master. The client itself does that only when it repeats a
+// request, or once a minute.
 func (g *goRedis) failed(ctx context.Context, err error) error {
 	var reply redis.Error
 	if g.cc != nil && !errors.As(err, &reply) {
@@ -120,7 +119,7 @@ func classify(err error) error {
 	var reply redis.Error
 	var dial *net.OpError
 	switch {
-	case errors.Is(err, redis.ErrClosed): // by its user: nothing will change that
+	case errors.Is(err, redis.ErrClosed): // by its user, for good
 		return driver.Never(err)
 	case errors.As(err, &dial) && dial.Op == "dial":
 		return driver.Unreachable(err)
@@ -193,7 +192,7 @@ func (s *goSubscriber) Unsubscribe(ctx context.Context, channels ...string) erro
 		for _, channel := range channels {
 			if err := s.ps.SUnsubscribe(ctx, channel); err != nil {
 				failed = err
-				cancel() // the client shall forget the others too, and not be long about it
+				cancel() // so that the client forgets the other channels too, without requests
 			}
 		}
 		return failed

@@ -8,14 +8,13 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// The state of a plain lock, Redisson's RLock: under its name a hash with one field, the owner,
-// whose value is the count of holds, with the lease as time to live. A release publishes 0 on a
-// channel.
+// The state of a plain lock, Redisson's RLock, is a hash under its name. Its one field is the
+// holder, and the value is the number of holds. Its time to live is the lease.
 //
-// A fenced lock, Redisson's RFencedLock, is a plain one with a counter beside it, which never
-// expires. Every acquisition increments it.
+// A fenced lock, Redisson's RFencedLock, also has a counter, which never expires. Every
+// acquisition increments it.
 
-// single is a [lease.Store] of locks that have one key, or two, and one holder.
+// single is a [lease.Store] of locks with one key, or two, and one holder.
 type single struct {
 	c                               *core
 	acquire, lookup, renew, release *script
@@ -24,9 +23,9 @@ type single struct {
 	list                            string // the prefix of the list of waiters, if there is one
 	client                          string // the id of the [lease.Client], if there is a list
 	payload                         any    // of a release: a string
-	suffix                          string // of owners
+	suffix                          string // of acquisitions
 	force                           *script
-	beside                          func(name string) string // what the scripts that free the lock have to know, if not nil
+	beside                          func(name string) string // the third key of the scripts that free the lock, if not nil
 	cache                           nameCache
 }
 
@@ -55,7 +54,7 @@ func newFenced(c *core) *single {
 	return s
 }
 
-// names returns what belongs to the lock called name.
+// names returns the keys and channels of the lock called name.
 func (s *single) names(name string) *names {
 	return s.cache.of(name, func(name string) *names {
 		n := &names{name: name, channel: prefixed(s.channel, name)}
@@ -73,8 +72,8 @@ func (s *single) names(name string) *names {
 	})
 }
 
-func (s *single) Acquire(ctx context.Context, name, owner string, d time.Duration) (lease.Reply, error) {
-	n, r := s.names(name), newRequest(owner+s.suffix, d)
+func (s *single) Acquire(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
+	n, r := s.names(name), newRequest(acquisition+s.suffix, d)
 	r.args = append(r.args, &n.name)
 	if s.token != "" {
 		r.args = append(r.args, &n.token)
@@ -97,8 +96,8 @@ func granted(r any, err error) (lease.Reply, error) {
 	case []any:
 		if len(r) == 1 {
 			if ttl, ok := r[0].(int64); ok {
-				// A key without a time to live has -1, and may vanish at any time or never. One
-				// with 0 is there still, and gone a millisecond later.
+				// A key without a time to live has -1. A key with 0 exists, and is gone a
+				// millisecond later.
 				return lease.Reply{Wait: time.Duration(max(ttl+1, 0)) * time.Millisecond}, nil
 			}
 		}
@@ -106,16 +105,16 @@ func granted(r any, err error) (lease.Reply, error) {
 	return lease.Reply{}, unexpected(r)
 }
 
-func unexpected(r any) error { return fmt.Errorf("redislock: unexpected reply of type %T", r) }
+func unexpected(r any) error { return fmt.Errorf("unexpected reply of type %T", r) }
 
-func (s *single) Lookup(ctx context.Context, name, owner string) (lease.Reply, error) {
-	owner += s.suffix
+func (s *single) Lookup(ctx context.Context, name, acquisition string) (lease.Reply, error) {
+	acquisition += s.suffix
 	var r any
 	var err error
 	if s.token != "" {
-		r, err = s.c.p.Eval(ctx, s.lookup, 2, []any{head - 1: nil, name, prefixed(s.token, name), owner})
+		r, err = s.c.p.Eval(ctx, s.lookup, 2, []any{head - 1: nil, name, prefixed(s.token, name), acquisition})
 	} else {
-		r, err = s.c.p.Eval(ctx, s.lookup, 1, []any{head - 1: nil, name, owner})
+		r, err = s.c.p.Eval(ctx, s.lookup, 1, []any{head - 1: nil, name, acquisition})
 	}
 	if err == nil && r == nil {
 		return lease.Reply{}, nil
@@ -127,15 +126,15 @@ func (s *single) Renew(ctx context.Context, holds []lease.HoldID, d time.Duratio
 	return s.c.renew(ctx, s.renew, holds, d, s.suffix, nil)
 }
 
-func (s *single) Release(ctx context.Context, name, owner string) (lease.Released, error) {
+func (s *single) Release(ctx context.Context, name, acquisition string) (lease.Released, error) {
 	m, err := s.c.mode(ctx)
 	if err != nil {
 		return lease.Released{}, err
 	}
 	if s.list != "" {
-		return s.releaseAndWake(ctx, m, name, owner)
+		return s.releaseAndWake(ctx, m, name, acquisition)
 	}
-	n, r := s.names(name), newRequest(owner+s.suffix, 0)
+	n, r := s.names(name), newRequest(acquisition+s.suffix, 0)
 	r.args = append(r.args, &n.name, &n.channel)
 	if s.beside != nil {
 		r.args = append(r.args, &n.beside)

@@ -16,20 +16,20 @@ const (
 	// relies on asking again in turn.
 	confirmTimeout = time.Second
 	// pingEvery is how long a subscription connection may be silent before it is checked; it is
-	// replaced when the check gets no answer for as long.
+	// replaced if the check gets no answer for as long.
 	pingEvery = 3 * time.Second
 )
 
-// linger is for how long a subscription stays at least that nobody needs any more, if it is one
-// of those that do.
+// linger is the least time that the subscription of a plain or fenced lock's waiter outlasts the
+// waiter.
 const linger = 2 * time.Second
 
 // hub has all subscriptions of a client: one connection for the classic channels, and one for the
-// sharded ones of each server. A channel is subscribed to while somebody watches it, and that of
-// a [turn] a little longer: who comes back soon watches it with no request.
+// sharded channels of each server. A subscription lasts as long as the channel has watches. The
+// subscriptions of a [waiter] last a little longer, so that the next waiter needs no request.
 //
-// A message may be lost whenever the connection is: so everybody who watches a channel is
-// notified whenever a subscription to it was confirmed, and asks for the lock again then.
+// A message is lost if the connection is. So all watches of a channel are notified whenever a
+// subscription to it is confirmed, and their acquisitions request the lock again.
 type hub struct {
 	p    port
 	life context.Context
@@ -46,8 +46,8 @@ func newHub(p port) *hub {
 	return h
 }
 
-// close ends all subscriptions, and waits for that until ctx ends, but not for long: a client
-// that tries to connect cannot be interrupted.
+// close ends all subscriptions. It waits for that until ctx ends, and for the release timeout at
+// most, because a client that connects cannot be interrupted.
 func (h *hub) close(ctx context.Context) {
 	h.end()
 	done := make(chan struct{})
@@ -72,12 +72,12 @@ func (h *hub) close(ctx context.Context) {
 // watch is a [lease.Watch] of one channel or more.
 type watch struct {
 	c      chan struct{}
-	waiter *waiter            // whose it is, of a plain or fenced lock
-	stray  func(owner string) // called with the name of another waiter that was told here. It does not block
+	waiter *waiter                  // whose it is, of a plain or fenced lock
+	stray  func(acquisition string) // called with the name of a woken waiter that is not here; does not block
 
 	mu     sync.Mutex
 	closed bool
-	topics []*topic // also those from which it has moved
+	topics []*topic // those that it has left for another server, too
 }
 
 var _ lease.Watch = (*watch)(nil)
@@ -128,7 +128,7 @@ func (w *watch) add(t *topic) {
 	}
 }
 
-// topic is a channel that somebody watches, or did a moment ago.
+// topic is a channel that has watches, or had one a moment ago.
 type topic struct {
 	link    *link
 	channel string
@@ -136,16 +136,16 @@ type topic struct {
 	// Guarded by link.mu.
 	watches map[*watch]struct{}
 	asked   bool          // a subscription was sent over the present connection
-	tried   bool          // the same, but that may have failed: the client sends it again when it has connected anew
-	active  bool          // and confirmed
-	ready   chan struct{} // closed with the first confirmation since somebody watches
-	lingers bool          // stays for a while when nobody watches any more
-	rest    time.Time     // since when nobody does
-	stray   func(string)  // that of its last watch, on the channel of a client
+	tried   bool          // a subscription may have been sent: the client repeats it when it reconnects
+	active  bool          // the subscription is confirmed
+	ready   chan struct{} // closed with the first confirmation
+	lingers bool          // the subscription outlasts the last watch
+	rest    time.Time     // since when there is no watch
+	stray   func(string)  // that of the last watch, if this is the channel of a client
 }
 
-// watch returns a watch of channel, in either of its forms or both. It waits until that is
-// active, but neither for long nor after ctx has ended.
+// watch returns a watch of channel, in the forms that m has. It waits for the confirmation until
+// ctx ends, and for confirmTimeout at most.
 func (h *hub) watch(ctx context.Context, channel string, m mode) (lease.Watch, error) {
 	w := &watch{c: make(chan struct{}, 1)}
 	active, err := h.attach(ctx, w, m, channel)
@@ -154,7 +154,7 @@ func (h *hub) watch(ctx context.Context, channel string, m mode) (lease.Watch, e
 		return nil, err
 	}
 	if active {
-		w.drain() // of the confirmation, after which the caller asks anyway
+		w.drain() // of the confirmation: the caller requests anyway
 	}
 	return w, nil
 }
@@ -238,10 +238,10 @@ func (h *hub) join(ctx context.Context, w *watch, shard bool, channel string) er
 	return nil
 }
 
-var errHubClosed = errors.New("redislock: subscriptions are closed")
+var errHubClosed = errors.New("subscriptions are closed")
 
-// subscribed returns how many subscriptions to channel this process surely has, and whether
-// anybody here watches it.
+// subscribed returns how many confirmed subscriptions to channel this process has, and whether
+// the channel has watches.
 func (h *hub) subscribed(channel string) (n int64, watched bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -258,7 +258,7 @@ func (h *hub) subscribed(channel string) (n int64, watched bool) {
 	return n, watched
 }
 
-// link is one connection for subscriptions: a goroutine that sends requests, and one that
+// link is one connection for subscriptions. It has a goroutine that sends requests, and one that
 // receives.
 type link struct {
 	h      *hub
@@ -327,8 +327,7 @@ func (l *link) unwatch(t *topic, w *watch) {
 	t.rest = time.Now()
 }
 
-// fade ends the subscriptions that have lingered for long enough, and reports whether there are
-// any.
+// fade ends the subscriptions that have lingered long enough, and reports whether there are any.
 func (l *link) fade() (some bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -341,7 +340,7 @@ func (l *link) fade() (some bool) {
 	return some
 }
 
-// change has the writer look at t. l.mu is held.
+// change makes the writer look at t. l.mu is held.
 func (l *link) change(t *topic) {
 	l.changed[t.channel] = struct{}{}
 	select {
@@ -359,7 +358,7 @@ func (l *link) pending() (subscribe, unsubscribe []string) {
 		if t == nil || len(t.watches) > 0 || t.lingers && t.asked {
 			continue
 		}
-		if t.asked || t.tried { // or the release of another process would count it as a waiter
+		if t.asked || t.tried { // otherwise a release would count it as a waiter
 			unsubscribe = append(unsubscribe, channel)
 		}
 		delete(l.topics, channel)
@@ -374,7 +373,7 @@ func (l *link) pending() (subscribe, unsubscribe []string) {
 	return subscribe, unsubscribe
 }
 
-// again has channels subscribed to once more, because the last time failed.
+// again makes the writer repeat a request for channels that failed.
 func (l *link) again(channels []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -386,7 +385,7 @@ func (l *link) again(channels []string) {
 	}
 }
 
-// write sends what there is to send, and checks the connection.
+// write sends pending requests, and checks the connection.
 func (l *link) write() {
 	defer l.h.wg.Done()
 	ctx := l.h.life
@@ -430,7 +429,7 @@ func (l *link) write() {
 	}
 }
 
-// connection returns the connection, which it makes if there is none.
+// connection returns the connection, and opens it if there is none.
 func (l *link) connection(ctx context.Context) (subscriber, error) {
 	l.mu.Lock()
 	conn := l.conn
@@ -455,7 +454,7 @@ func (l *link) connection(ctx context.Context) (subscriber, error) {
 	return conn, nil
 }
 
-// check replaces the connection if it is silent although it was asked for an answer.
+// check replaces the connection if it has not answered the last check.
 func (l *link) check(ctx context.Context) {
 	l.mu.Lock()
 	conn, silent := l.conn, time.Since(l.seen)
@@ -474,7 +473,7 @@ func (l *link) check(ctx context.Context) {
 	}
 }
 
-// drop closes the connection. The writer makes another one.
+// drop closes the connection. The writer opens another one.
 func (l *link) drop() {
 	l.mu.Lock()
 	conn := l.conn
@@ -508,7 +507,7 @@ func (l *link) read(conn subscriber) {
 				return
 			}
 			if l.shard {
-				l.move() // perhaps the channels have
+				l.move() // the slots may have moved
 			}
 			continue
 		}
@@ -526,8 +525,8 @@ func (l *link) read(conn subscriber) {
 	}
 }
 
-// heard takes note of a sign of life, or of its opposite, and reports whether conn is in use
-// still.
+// heard notes that conn has received something, or failed with err. It reports whether conn is
+// still in use.
 func (l *link) heard(conn subscriber, err error) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -586,7 +585,8 @@ func (l *link) message(channel, payload string) {
 	}
 }
 
-// left is told that the server has ended a subscription: its slot has moved, unless we wanted it.
+// left notes that the server has ended a subscription. If this client did not ask for that, the
+// slot has moved.
 func (l *link) left(channel string) {
 	l.mu.Lock()
 	t := l.topics[channel]
@@ -601,9 +601,8 @@ func (l *link) left(channel string) {
 	}
 }
 
-// move has the channels that are not active subscribed to where they belong now. Where that is
-// not to be learned they stay here: it is tried again when the server, or its absence, says once
-// more that it is not here.
+// move subscribes to the channels on the servers that have their slots now. A channel stays here
+// if its server is unknown. The next error of this server, or of the connection, repeats the move.
 func (l *link) move() {
 	type moved struct {
 		w       *watch
@@ -612,12 +611,12 @@ func (l *link) move() {
 	l.mu.Lock()
 	var all []moved
 	for channel, t := range l.topics {
-		if len(t.watches) == 0 { // it only lingers
+		if len(t.watches) == 0 { // the subscription only lingers
 			t.lingers = false
 			l.change(t)
 			continue
 		}
-		for w := range t.watches { // which may close meanwhile
+		for w := range t.watches { // they may close meanwhile
 			all = append(all, moved{w, channel})
 		}
 		delete(l.topics, channel)

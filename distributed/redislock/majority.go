@@ -13,28 +13,27 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/redislock/internal/driver"
 )
 
-// The state of a lock of Redlock: on more than half of the servers a plain lock, under the same
-// name and with the same owner.
+// The state of a lock of Redlock is a plain lock on more than half of the servers, under the same
+// name and with the same holder.
 
-// driftOf is by how much longer than d the servers keep a lock, whose clocks may be faster than
-// ours.
+// driftOf returns how much longer than d the servers keep a lock. Their clocks may be faster than
+// the client's.
 func driftOf(d time.Duration) time.Duration { return d/100 + 2*time.Millisecond }
 
 // majority is the [lease.Store] over stores of plain locks on independent servers.
 //
-// What the engine calls owner is the name of one acquisition with all its tries. Here each try is
-// a [vote] with a name of its own on the servers, so that what is still under way from one try
-// does nothing to the next.
+// An acquisition of package lease is several tries here. Each try is a [vote], with a name of its
+// own on the servers. So a late request of one try has no effect on the next.
 type majority struct {
 	nodes   []*single
 	quorum  int
 	timeout time.Duration // 0: by the lease
 	restore bool
-	lost    func(lease.HoldID, error) // tells the engine
+	lost    func(lease.HoldID, error) // notifies package lease
 
 	life    context.Context
 	end     context.CancelFunc
@@ -43,9 +42,9 @@ type majority struct {
 
 	mu    sync.Mutex
 	jobs  int
-	idle  chan struct{}    // closed when there are no jobs any more, if not nil
-	votes map[string]*vote // by the engine's owner
-	sweep int              // how many there have to be for those to be looked for that are over
+	idle  chan struct{}    // closed when no job is at work, if not nil
+	votes map[string]*vote // by acquisition
+	sweep int              // with so many votes, those that are over are deleted
 }
 
 var (
@@ -70,7 +69,7 @@ func newMajority(ports []port, o options) *majority {
 
 func (m *majority) NotifyLoss(lost func(lease.HoldID, error)) { m.lost = lost }
 
-// patience is how long one server is waited for.
+// patience returns how long the client waits for one server.
 func (m *majority) patience(d time.Duration) time.Duration {
 	if m.timeout > 0 {
 		return m.timeout
@@ -96,44 +95,44 @@ func (m *majority) spawn(job func()) {
 	}()
 }
 
-// vote is one try to get the lock, and the hold that comes of it.
+// vote is one try to acquire the lock, and the hold that it leads to.
 //
 //	open    requests may create it on servers     Acquire, and Renew with WithRestore
-//	ended   none may any more                     free; for good
+//	ended   no request may create it any more     free; for good
 //
-// A request that creates it on a server runs under the mutex of the server's seat, and looks at
-// ended first. Those that delete it are sent when ended is set, under the same mutex. So on each
-// server the last request to be sent is one that deletes, and no creation is under way any more
-// when it is: for as long as the client under us waits for answers.
+// A request that creates the vote on a server runs under the mutex of the server's seat, and
+// checks ended first. Requests that delete the vote are sent after ended was set, under the same
+// mutex. So the last request to each server is one that deletes. No creation is under way then,
+// as long as the client below waits for answers.
 type vote struct {
 	name  string
-	owner string // on the servers
+	id    string // the holder's name on the servers
 	lease time.Duration
-	tries int // for which nobody had a majority
+	tries int // so far, without a majority for any client
 	ended atomic.Bool
 	seats []seat
 
 	mu      sync.Mutex
-	until   time.Time     // no server has it then, whatever has happened
-	noted   int           // servers that surely don't have it any more
-	held    int           // of these, those which had
-	awaited bool          // somebody heard of that
-	changed chan struct{} // closed and replaced when one is noted
+	until   time.Time     // when it has expired on all servers, whatever happens
+	noted   int           // servers that surely do not have it any more
+	held    int           // of these, servers that had it
+	awaited bool          // the deletion was heard by a waiter
+	changed chan struct{} // closed and replaced when a server is noted
 }
 
 // seat is what is known of a vote on one server.
 type seat struct {
-	mu    sync.Mutex // held while a request is under way that creates or deletes it
-	dirty bool       // it may be there
-	asked bool       // it may have been deleted
+	mu    sync.Mutex // held while a request that creates or deletes the vote is under way
+	dirty bool       // the vote may be there
+	asked bool       // the vote may have been deleted
 
 	// Guarded by vote.mu.
-	clearing bool // somebody sees to its deletion
-	gone     bool // it was noted
+	clearing bool // a goroutine deletes the vote
+	gone     bool // the server was noted
 }
 
-// begin returns a new vote of the engine's owner.
-func (m *majority) begin(name, owner string, d time.Duration) *vote {
+// begin returns a new vote of an acquisition.
+func (m *majority) begin(name, acquisition string, d time.Duration) *vote {
 	v := &vote{
 		name:    name,
 		lease:   d,
@@ -141,15 +140,15 @@ func (m *majority) begin(name, owner string, d time.Duration) *vote {
 		changed: make(chan struct{}),
 		until:   time.Now().Add(d + driftOf(d) + m.patience(d)),
 	}
-	// Redisson's form. The engine's owners are not in use on the servers themselves.
-	id := owner[:strings.LastIndexByte(owner, ':')+1]
-	v.owner = id + strconv.FormatUint(m.serial.Add(1), 10)
+	// A name in Redisson's form. The names of acquisitions themselves are not used on servers.
+	client := acquisition[:strings.LastIndexByte(acquisition, ':')+1]
+	v.id = client + strconv.FormatUint(m.serial.Add(1), 10)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if before := m.votes[owner]; before != nil {
+	if before := m.votes[acquisition]; before != nil {
 		v.tries = before.tries
 	}
-	if len(m.votes) >= m.sweep { // of holds that were lost, and acquisitions that were given up
+	if len(m.votes) >= m.sweep { // there are votes of lost holds and abandoned acquisitions
 		now := time.Now()
 		for o, old := range m.votes {
 			if old.over(now) {
@@ -158,7 +157,7 @@ func (m *majority) begin(name, owner string, d time.Duration) *vote {
 		}
 		m.sweep = max(1024, 2*len(m.votes))
 	}
-	m.votes[owner] = v
+	m.votes[acquisition] = v
 	return v
 }
 
@@ -168,30 +167,30 @@ func (v *vote) over(now time.Time) bool {
 	return now.After(v.until)
 }
 
-func (m *majority) find(owner string) *vote {
+func (m *majority) find(acquisition string) *vote {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.votes[owner]
+	return m.votes[acquisition]
 }
 
-func (m *majority) forget(owner string, v *vote) {
+func (m *majority) forget(acquisition string, v *vote) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.votes[owner] == v {
-		delete(m.votes, owner)
+	if m.votes[acquisition] == v {
+		delete(m.votes, acquisition)
 	}
 }
 
-// answer is what a server says to who asks for the lock.
+// answer is a server's answer to a request for its vote.
 type answer struct {
 	node  int
 	held  bool
-	ttl   time.Duration // of another's hold
-	rival string        // whose it is
+	ttl   time.Duration // of a rival's hold
+	rival string        // the holder
 	err   error
 }
 
-var errEnded = errors.New("redislock: the attempt has ended")
+var errEnded = errors.New("the attempt has ended")
 
 // ask asks a server for its vote.
 func (m *majority) ask(ctx context.Context, i int, v *vote) answer {
@@ -205,13 +204,13 @@ func (m *majority) ask(ctx context.Context, i int, v *vote) answer {
 	}
 	before := s.dirty
 	s.dirty = true
-	args := []any{head - 1: nil, v.name, millis(v.lease + driftOf(v.lease)), v.owner}
+	args := []any{head - 1: nil, v.name, millis(v.lease + driftOf(v.lease)), v.id}
 	r, err := m.nodes[i].c.p.Eval(ctx, voteAcquire, 1, args)
 	if err != nil {
 		a.err = err
 		var op *net.OpError
-		if errors.Is(err, lease.ErrRefused) || errors.Is(err, locks.ErrForeign) || errors.As(err, &op) && op.Op == "dial" {
-			s.dirty = before // nothing has happened
+		if nothingDone(err) || errors.As(err, &op) && op.Op == "dial" {
+			s.dirty = before
 		}
 		return a
 	}
@@ -234,16 +233,16 @@ func (m *majority) ask(ctx context.Context, i int, v *vote) answer {
 	return a
 }
 
-// Acquire never leaves open what has happened: whatever there may be on a server is taken back.
-func (m *majority) Acquire(ctx context.Context, name, owner string, d time.Duration) (lease.Reply, error) {
+// Acquire always knows the outcome: without a majority, it deletes the vote wherever it may be.
+func (m *majority) Acquire(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
 	n := len(m.nodes)
-	v := m.begin(name, owner, d)
+	v := m.begin(name, acquisition, d)
 	limit := m.patience(d)
 	answers := make(chan answer, n)
 	began := time.Now()
 	for i := range n {
 		m.spawn(func() {
-			// It goes on when a majority is there without it.
+			// The request goes on when a majority is there without it.
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 			defer cancel()
 			answers <- m.ask(ctx, i, v)
@@ -272,7 +271,7 @@ collect:
 				break collect
 			}
 			if !hopeless && len(votes)+out < m.quorum {
-				// The others are waited for a little, since who waits acts on what they say.
+				// Wait a little for the others, because the pause depends on their answers.
 				hopeless = true
 				timer.Reset(min(2*time.Since(began)+time.Millisecond, limit))
 			}
@@ -286,7 +285,7 @@ collect:
 	if len(votes) >= m.quorum && took < d/2 {
 		return lease.Reply{Held: true}, nil
 	}
-	// What was granted is given back before anybody hears of it. The rest takes its time.
+	// Granted votes are deleted before the caller returns. The rest takes its time.
 	m.free(v, false)
 	v.await(ctx, limit, func() bool {
 		for _, a := range votes {
@@ -296,24 +295,24 @@ collect:
 		}
 		return true
 	})
-	// Those that were not waited for, because others have refused, may be well.
+	// Servers without an answer count as failed, unless others have refused before.
 	if failed := len(errs); failed > n-m.quorum || !hopeless && failed+out > n-m.quorum || ctx.Err() != nil {
-		m.forget(owner, v)
+		m.forget(acquisition, v)
 		if ctx.Err() != nil {
 			errs = append(errs, context.Cause(ctx))
 		}
 		if out > 0 {
 			errs = append(errs, fmt.Errorf("%d servers have not answered within %v", out, took.Round(time.Millisecond)))
 		}
-		return lease.Reply{}, fmt.Errorf("redislock: %d of %d servers answered: %w: %w",
-			len(votes)+len(refusals), n, lease.ErrRefused, errors.Join(errs...))
+		return lease.Reply{}, driver.Never(fmt.Errorf("%d of %d servers answered: %w",
+			len(votes)+len(refusals), n, errors.Join(errs...)))
 	}
 	return lease.Reply{Wait: m.wait(v, len(votes), refusals, took)}, nil
 }
 
-// wait returns how long to wait after a refusal if nobody tells of a release. If somebody has the
-// majority, that is until as many servers can be free. Otherwise it is a random time, for the
-// contenders to get out of step; then nobody tells of anything.
+// wait returns how long to wait after a refusal if no release is heard. If a rival has the
+// majority, that is until a majority of the servers can be free. Otherwise no release will come,
+// and it is a random time, so that the contenders get out of step.
 func (m *majority) wait(v *vote, free int, refusals []answer, took time.Duration) time.Duration {
 	count := make(map[string]int)
 	most := 0
@@ -341,8 +340,9 @@ func (m *majority) wait(v *vote, free int, refusals []answer, took time.Duration
 	return pause
 }
 
-// free ends v, and has it deleted on all servers that may have it: each is asked until it has
-// answered, but not for long. tell is whether that is published. It may be called again.
+// free ends v, and deletes it on all servers that may have it. Each server is asked until it has
+// answered, for the release timeout at most. tell makes it publish the release. free may be
+// called again.
 func (m *majority) free(v *vote, tell bool) {
 	v.ended.Store(true)
 	v.mu.Lock()
@@ -375,9 +375,9 @@ func (m *majority) clear(i int, v *vote, tell bool) {
 		var r lease.Released
 		var err error
 		if tell {
-			r, err = node.Release(ctx, v.name, v.owner)
+			r, err = node.Release(ctx, v.name, v.id)
 		} else {
-			args := []any{head - 1: nil, v.name, prefixed(node.channel, v.name), v.owner, node.payload}
+			args := []any{head - 1: nil, v.name, prefixed(node.channel, v.name), v.id, node.payload}
 			var reply any
 			reply, err = node.c.p.Eval(ctx, hashRelease, 2, args)
 			r.Held = reply != nil
@@ -385,7 +385,7 @@ func (m *majority) clear(i int, v *vote, tell bool) {
 		cancel()
 		if err == nil {
 			s.dirty = false
-			r.Held = r.Held || s.asked // an earlier request did it, perhaps
+			r.Held = r.Held || s.asked // an earlier request may have deleted it
 			v.note(s, r)
 			return
 		}
@@ -401,7 +401,7 @@ func (m *majority) clear(i int, v *vote, tell bool) {
 	}
 }
 
-// note notes that a server does not have v any more.
+// note notes that a server no longer has v.
 func (v *vote) note(s *seat, r lease.Released) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -415,8 +415,8 @@ func (v *vote) note(s *seat, r lease.Released) {
 	v.changed = make(chan struct{})
 }
 
-// await waits until ready, which is called with v.mu held, returns true, but neither for longer
-// than limit nor after ctx has ended.
+// await waits until ready returns true, until limit is over, or until ctx ends. It calls ready with
+// v.mu held.
 func (v *vote) await(ctx context.Context, limit time.Duration, ready func() bool) {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
@@ -437,18 +437,18 @@ func (v *vote) await(ctx context.Context, limit time.Duration, ready func() bool
 	}
 }
 
-// Lookup is for outcomes that are unknown, which those of [majority.Acquire] are not.
-func (m *majority) Lookup(_ context.Context, _, owner string) (lease.Reply, error) {
-	if v := m.find(owner); v != nil {
+// Lookup is called if the outcome of Acquire is unknown, which it never is. It ends the vote.
+func (m *majority) Lookup(_ context.Context, _, acquisition string) (lease.Reply, error) {
+	if v := m.find(acquisition); v != nil {
 		m.free(v, false)
 	}
 	return lease.Reply{}, nil
 }
 
-// Release returns when a majority can have the lock that we had, or is known not to have been
-// ours. The other servers are seen to in the background.
-func (m *majority) Release(ctx context.Context, _, owner string) (lease.Released, error) {
-	v := m.find(owner)
+// Release returns when a majority of the servers has freed the lock, or is known not to have had
+// it. It frees the other servers in the background.
+func (m *majority) Release(ctx context.Context, _, acquisition string) (lease.Released, error) {
+	v := m.find(acquisition)
 	if v == nil {
 		return lease.Released{}, nil
 	}
@@ -460,19 +460,19 @@ func (m *majority) Release(ctx context.Context, _, owner string) (lease.Released
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.noted < m.quorum {
-		return lease.Released{}, fmt.Errorf("redislock: %d of %d servers answered to the release", v.noted, n)
+		return lease.Released{}, fmt.Errorf("%d of %d servers answered to the release", v.noted, n)
 	}
-	m.forget(owner, v)
+	m.forget(acquisition, v)
 	return lease.Released{Held: v.held+n-v.noted >= m.quorum, Awaited: v.awaited}, nil
 }
 
-// renewal is one request to all servers to prolong some holds.
+// renewal is one request to all servers to renew some holds.
 type renewal struct {
 	m     *majority
 	votes []*vote
-	index []int // of each vote, in the holds that were asked for
+	index []int // of each vote, in the holds to renew
 	sent  time.Time
-	limit time.Duration // for which a server is waited for
+	limit time.Duration // how long the client waits for a server
 
 	answers chan renewed
 	came    []renewed
@@ -480,15 +480,15 @@ type renewal struct {
 	errs    []error
 }
 
-// renewed is what one server says to a renewal.
+// renewed is one server's answer to a renewal.
 type renewed struct {
 	node int
 	held []bool
 	err  error
 }
 
-// Renew reports the holds that a majority has prolonged. Of one that a majority denies it tells
-// at once, and has the rest of it deleted.
+// Renew reports the holds that a majority has renewed. A hold that a majority denies is lost at
+// once, and its vote is deleted.
 func (m *majority) Renew(ctx context.Context, holds []lease.HoldID, d time.Duration) ([]bool, error) {
 	held := make([]bool, len(holds))
 	r := &renewal{m: m, sent: time.Now(), limit: m.patience(d)}
@@ -501,13 +501,13 @@ func (m *majority) Renew(ctx context.Context, holds []lease.HoldID, d time.Durat
 		m.spawn(func() { r.restore(d) })
 	}
 	if open {
-		return held, fmt.Errorf("redislock: %d of %d servers answered to the renewal: %w",
+		return held, fmt.Errorf("%d of %d servers answered to the renewal: %w",
 			len(r.came)-len(r.errs), len(m.nodes), errors.Join(r.errs...))
 	}
 	return held, nil
 }
 
-// send asks all servers, and reports whether there is anything to ask for.
+// send asks all servers, and reports whether there are any votes to renew.
 func (r *renewal) send(ctx context.Context, holds []lease.HoldID, d time.Duration) bool {
 	m, long := r.m, d+driftOf(d)
 	var ids []lease.HoldID
@@ -522,7 +522,7 @@ func (r *renewal) send(ctx context.Context, holds []lease.HoldID, d time.Duratio
 		}
 		v.mu.Unlock()
 		r.votes = append(r.votes, v)
-		ids = append(ids, lease.HoldID{Name: v.name, Acquisition: v.owner})
+		ids = append(ids, lease.HoldID{Name: v.name, Acquisition: v.id})
 		r.index = append(r.index, i)
 	}
 	if len(ids) == 0 {
@@ -572,8 +572,7 @@ func (r *renewal) count(a renewed) {
 	}
 }
 
-// confirmed reports whether a majority has prolonged vote k, and denied whether a majority is out
-// of reach.
+// confirmed reports whether a majority has renewed vote k, and denied whether none can any more.
 func (r *renewal) confirmed(k int) bool { return r.yes[k] >= r.m.quorum }
 func (r *renewal) denied(k int) bool    { return r.no[k] > len(r.m.nodes)-r.m.quorum }
 
@@ -586,8 +585,7 @@ func (r *renewal) decided() bool {
 	return true
 }
 
-// settle notes which holds are confirmed, ends those that are denied, and reports whether any is
-// undecided.
+// settle notes the confirmed holds, ends the denied ones, and reports whether any is undecided.
 func (r *renewal) settle(held []bool, holds []lease.HoldID) (open bool) {
 	open = !r.decided()
 	for k, v := range r.votes {
@@ -596,20 +594,20 @@ func (r *renewal) settle(held []bool, holds []lease.HoldID) (open bool) {
 			continue
 		}
 		r.m.free(v, true)
-		if open { // and so an error; otherwise the result says it
+		if open { // otherwise the result of Renew says it
 			r.m.lost(holds[r.index[k]], nil)
 		}
 	}
 	return open
 }
 
-// restore gives confirmed votes to the servers that lack them, when all have answered.
+// restore creates confirmed votes on the servers that lack them, when all servers have answered.
 func (r *renewal) restore(d time.Duration) {
 	for len(r.came) < len(r.m.nodes) {
-		r.came = append(r.came, <-r.answers) // at the node timeout at the latest, if the client heeds that
+		r.came = append(r.came, <-r.answers) // by the node timeout, if the client obeys it
 	}
 	if time.Since(r.sent) > d {
-		return // it may be lost
+		return // the hold may be lost
 	}
 	for _, a := range r.came {
 		for k := range a.held {
@@ -625,8 +623,8 @@ func (r *renewal) restore(d time.Duration) {
 	}
 }
 
-// Watch hears of releases on all servers, and counts as begun when it does on so many that every
-// majority has one of them.
+// Watch hears releases on all servers. It returns when every majority has a server on which the
+// subscription is confirmed, or after confirmTimeout.
 func (m *majority) Watch(ctx context.Context, name, _ string) (lease.Watch, error) {
 	n := len(m.nodes)
 	w := &watches{c: make(chan struct{}, 1)}

@@ -6,12 +6,11 @@ import (
 	"strings"
 )
 
-// maxName is how many bytes the name of a lock may have: enough for every name that is one, and
-// little enough for what is made of it, and sent with every request.
+// maxName is how many bytes the name of a lock may have. Every request contains it several times.
 const maxName = 4096
 
-// prefixed returns the name of what belongs to the lock key, by Redisson's rule: in a cluster
-// both have to be in the same slot.
+// prefixed returns the name of a key or channel of the lock called key, by Redisson's rule. In a
+// cluster both are in the same slot.
 func prefixed(prefix, key string) string {
 	if strings.Contains(key, "{") {
 		return prefix + ":" + key
@@ -27,22 +26,22 @@ func suffixed(key, suffix string) string {
 	return "{" + key + "}:" + suffix
 }
 
-// checkName returns why key cannot be the name of a lock. In a cluster, what is made of it must
-// be in key's slot.
+// checkName returns why key cannot be the name of a lock. In a cluster, all keys and channels of
+// the lock must be in key's slot.
 func checkName(key string, cluster bool) error {
 	switch {
 	case key == "":
-		return errors.New("redislock: empty name of a lock")
+		return errors.New("the name is empty")
 	case len(key) > maxName:
-		return fmt.Errorf("redislock: name of a lock has %d bytes, at most %d are allowed", len(key), maxName)
+		return fmt.Errorf("the name has %d bytes, at most %d are allowed", len(key), maxName)
 	case cluster && (slot(key) != slot(prefixed("p", key)) || slot(key) != slot(suffixed(key, "s"))):
-		return fmt.Errorf("redislock: the braces in %q make no hash tag, so that in a cluster the lock and its channel "+
-			"would be in different slots", key)
+		return errors.New("the braces in the name make no hash tag, " +
+			"so that in a cluster the lock and its channel would be in different slots")
 	}
 	return nil
 }
 
-// slot returns the slot of a cluster where key lives.
+// slot returns the slot of key in a cluster.
 func slot(key string) uint16 {
 	if open := strings.IndexByte(key, '{'); open >= 0 {
 		if n := strings.IndexByte(key[open+1:], '}'); n > 0 {

@@ -13,10 +13,10 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// Redlock gives locks by name that live on several Redis servers which know nothing of each
-// other. Who has the lock on more than half of them has it: the algorithm that is known as
-// Redlock. [NewRedlock] makes one. It is a [locks.Provider], safe for concurrent use, and ends
-// with [Redlock.Close].
+// Redlock gives locks by name that live on several independent Redis servers. A lock is held by
+// the client that holds it on more than half of them. The algorithm is known as Redlock.
+// [NewRedlock] makes one. It is a [locks.Provider]. It is safe for concurrent use.
+// [Redlock.Close] ends it.
 type Redlock struct {
 	store *majority
 	locks *lease.Client
@@ -25,65 +25,64 @@ type Redlock struct {
 
 var _ locks.Provider = (*Redlock)(nil)
 
-// WithNodeTimeout sets for how long one of the servers of [NewRedlock] is waited for that does
-// not answer: a tenth of the lease if not given, but at least 100 milliseconds and at most a
-// second. It should be much less than the lease.
+// WithNodeTimeout sets how long [NewRedlock]'s locks wait for one server. It should be much less
+// than the lease. The default is a tenth of the lease, at least 100 milliseconds and at most a
+// second.
 func WithNodeTimeout(d time.Duration) Option { return func(o *options) { o.node = d } }
 
-// WithRestore has a server of [NewRedlock] be given a lock again that it lacks, at a renewal that
-// the majority has confirmed: because it has come back empty, or could not be reached before, or
-// a rival had taken it in vain. Without it a server that was restarted stays empty until the next
-// acquisition, and a hold gets thinner from failure to failure. With it a lock that somebody has
-// deleted on a minority of the servers comes back.
+// WithRestore makes a renewal that a majority has confirmed create the lock on servers that lack
+// it. A server lacks it after it came back empty, could not be reached, or served a rival that
+// got no majority. Without WithRestore such a server lacks the lock until the next acquisition,
+// and each further failure weakens the hold. With it, a lock that was deleted on a minority of
+// the servers comes back.
 func WithRestore() Option { return func(o *options) { o.restore = true } }
 
-// NewRedlock returns the locks on the servers of clients, each of which is a master of its own:
-// no replica, sentinel or cluster may make two of them fail together, or a lock vanish from one.
-// Five are usual, three do; a lock survives the failure of any minority. Each client is used, and
-// has to be set up, as told at [New]; none of them is closed.
+// NewRedlock returns the locks on the servers of clients. Each server is an independent master,
+// without a replica, sentinel or cluster by which two of them could fail together, or one could
+// lose a lock. Five servers are usual, and three are enough. A lock survives the failure of any
+// minority. The clients are set up as [New] says. NewRedlock closes none of them.
 //
-// # Course
+// # Protocol
 //
-// All servers are asked at once, and the answers awaited until a majority has granted the lock,
-// or cannot any more, each server for the node timeout at most ([WithNodeTimeout]). Whoever does
-// not get a majority has what it got taken back on all servers, also on those that did not
-// answer, and asks again: when it is told of a release by any of the servers, in turn, or, if
-// nobody else has the majority either, after a random time that doubles. An acquisition for which
-// half of the lease has passed is undone, too.
+// An acquisition asks all servers at once. It waits until a majority has granted the lock, or
+// cannot any more, and for each server at most for the node timeout ([WithNodeTimeout]). Without a
+// majority, it frees the lock on all servers, also on those that did not answer. Then it asks
+// again, when a server publishes a release or after the poll interval. If no rival has a majority
+// either, it asks after a random time that doubles. An acquisition that took half of the lease is
+// undone too.
 //
-// A renewal counts if a majority has confirmed it, and a hold that a majority denies is lost at
-// once. If a majority cannot be reached, the hold is lost at the end of its lease. A renewal
-// creates nothing, but for [WithRestore].
+// A renewal counts if a majority has confirmed it. A hold that a majority denies is lost at once.
+// If no majority can be reached, the hold is lost at the end of its lease. A renewal creates
+// nothing, except with [WithRestore].
 //
-// The servers keep a lock for a hundredth of the lease and 2 ms longer than the lease. That is
-// for their clocks to run faster than the holder's: the holder's validity is the lease, less the
-// time that the acquisition took, less [lease.WithMargin].
+// The servers keep a lock longer than the lease, by a hundredth of it and 2 ms. So their clocks
+// may run faster than the holder's. A hold is valid for the lease, less the time that the
+// acquisition took, less [lease.WithMargin].
 //
 // # What it does not do
 //
 // There are no fencing tokens: counters on several servers have no common order. If two holders
-// at a time are worse than inefficient, take a fenced lock on a store that agrees before it
+// at a time are worse than inefficient, use a fenced lock of a store that agrees before it
 // answers.
 //
-// A server that was restarted without what it knew, because it does not write each change to disk
-// before it answers (appendonly yes, appendfsync always), can make a majority for a rival while
-// the lock is held. Have it stay down for longer than the longest lease then. The first holder
-// finds out at its next renewal if the majority denies it its lock.
+// A server that restarts without its data can give a rival the majority while the lock is held.
+// To keep its data, a server has to write each change to disk before it answers (appendonly yes,
+// appendfsync always). Otherwise keep it down for longer than the longest lease. The first holder
+// learns at its next renewal if the majority denies its lock.
 //
-// A server whose clock is set forward frees its locks too early; if that happens to several of
-// them at once, the lock has two holders. Let clocks be slewed, not set. The clocks of clients do
-// not matter.
+// A server whose clock is set forward frees its locks too early. If that happens to several
+// servers at once, the lock has two holders. Let clocks be slewed, not set. The clocks of clients
+// do not matter.
 //
 // # Format
 //
-// On each server the lock is that of [Client.Mutex], Redisson's RLock, with the same channel: so
+// On each server the lock is that of [Client.Mutex], Redisson's RLock, with the same channel. So
 // it excludes the members of Redisson's RedissonRedLock and RedissonMultiLock of that name, which
-// take them one after the other. A vote that is taken back is not published: who waits for the
-// plain lock of that name on one of the servers alone may wait for as long as a lease because of
-// it.
+// acquire their members one after the other. An acquisition without a majority frees the lock
+// without a message. A waiter of the plain lock on one of the servers may therefore wait for a
+// whole lease.
 //
-// [WithReplicas] is refused: what a replica knows does not count here. [WithFairWait] is without
-// effect.
+// [WithReplicas] is refused, because replicas do not count here. [WithFairWait] has no effect.
 func NewRedlock(clients []redis.UniversalClient, opts ...Option) (*Redlock, error) {
 	ports := make([]port, len(clients))
 	known := make(map[redis.UniversalClient]bool)
@@ -93,7 +92,7 @@ func NewRedlock(clients []redis.UniversalClient, opts ...Option) (*Redlock, erro
 			return nil, fmt.Errorf("redislock: server %d of Redlock: %w", i, err)
 		}
 		if known[c] {
-			return nil, fmt.Errorf("redislock: server %d of Redlock is there twice", i)
+			return nil, fmt.Errorf("redislock: server %d of Redlock is given twice", i)
 		}
 		known[c] = true
 		ports[i] = p
@@ -113,14 +112,14 @@ func newRedlock(ports []port, opts []Option) (*Redlock, error) {
 		return nil, err
 	}
 	if o.replicas > 0 {
-		return nil, errors.New("redislock: Redlock takes no replicas into account")
+		return nil, errors.New("redislock: Redlock is refused with WithReplicas")
 	}
 	m := &Redlock{store: newMajority(ports, o)}
 	for _, p := range ports {
 		m.multi = m.multi || p.Cluster()
 	}
 	var err error
-	if m.locks, err = lease.New(m.store, o.lease...); err != nil {
+	if m.locks, err = lease.New(m.store, o.leaseOptions()...); err != nil {
 		m.store.close(context.Background())
 		return nil, err
 	}
@@ -135,10 +134,10 @@ func (m *Redlock) Mutex(name string, opts ...lease.MutexOption) *Mutex {
 	return &Mutex{Mutex: m.locks.Mutex(name, opts...), bad: checkName(name, m.multi)}
 }
 
-// Close releases all holds, and has all who wait return [locks.ErrClosed]; see
-// [lease.Client.Close]. It waits for what is being taken back on servers that do not answer, but
-// neither for longer than [lease.DefaultReleaseTimeout] nor after ctx has ended. It closes none
-// of the clients. Only the first call does anything.
+// Close releases all holds, and makes all waiters return [locks.ErrClosed]. See
+// [lease.Client.Close]. It waits for servers that do not answer until ctx ends, and for
+// [lease.DefaultReleaseTimeout] at most. It closes none of the clients. Only the first call does
+// anything.
 func (m *Redlock) Close(ctx context.Context) error {
 	err := m.locks.Close(ctx)
 	m.store.close(ctx)

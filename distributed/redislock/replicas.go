@@ -18,21 +18,21 @@ import (
 // replicas acknowledged them than [WithReplicas] demands.
 var ErrNotReplicated = errors.New("redislock: too few replicas have acknowledged the lock")
 
-// WithReplicas has an acquisition count only if n replicas of the master, or more, have
-// acknowledged it within timeout, by a WAIT on the connection that has sent it. So a lock
-// survives the failure of the master if one of them takes its place. If they do not, the lock is
-// given back: TryLockContext returns an error matching [ErrNotReplicated], and LockContext tries
-// again until its context ends, when its error matches it, too. A fair lock has lost its place in
-// the queue then.
+// WithReplicas makes an acquisition count only if n or more replicas of the master have
+// acknowledged it within timeout. That is a WAIT on the connection of the acquisition. Such a
+// lock survives the failure of the master if one of these replicas takes its place.
 //
-// It is as good as the choice of the new master: one of the other replicas, which knows of
-// nothing, may be it. Renewals and releases are not waited for: after a failure, the lock may
-// last shorter or longer by a lease than it should, of which the holder learns at its next
-// renewal.
+// If too few replicas acknowledge it, the lock is released. TryLockContext returns an error
+// matching [ErrNotReplicated]. LockContext tries again until its context ends. Its error matches
+// ErrNotReplicated then. A waiter of a fair lock has lost its place in the queue.
 //
-// timeout has to be shorter than client's ReadTimeout, and counts as half of the lease at most.
-// Each acquisition costs a round trip to a replica more, and where replicas are missing, the
-// timeout.
+// The choice of the new master matters: it may be another replica, which has not heard of the
+// lock. Renewals and releases do not wait for replicas. After a failure, the lock may so last
+// shorter or longer by a lease. The holder learns that at its next renewal.
+//
+// timeout has to be less than client's ReadTimeout. More than half of the lease counts as half of
+// the lease. Each acquisition costs one more round trip to a replica. If replicas are missing, it
+// costs the timeout.
 func WithReplicas(n int, timeout time.Duration) Option {
 	return func(o *options) { o.replicas, o.sync = n, timeout }
 }
@@ -47,12 +47,12 @@ func checkSync(client redis.UniversalClient, o *options) error {
 		read = c.Options().ReadTimeout
 	}
 	if o.replicas > 0 && read > 0 && o.sync >= read {
-		return fmt.Errorf("redislock: acknowledgement by replicas in %v, while the client reads for %v", o.sync, read)
+		return fmt.Errorf("redislock: acknowledgement by replicas within %v, less than the ReadTimeout %v is allowed", o.sync, read)
 	}
 	return nil
 }
 
-// acksKey is the key in a context of *acks, which the reply of WAIT is put in.
+// acksKey is a key of contexts. Its value is the *acks that the reply of WAIT goes to.
 type acksKey struct{}
 
 type acks struct {
@@ -60,7 +60,7 @@ type acks struct {
 	n       int
 }
 
-// syncing is a port that has WAIT follow the scripts in whose context there is an [acks].
+// syncing is a port that sends WAIT after scripts whose context has an [acks].
 type syncing struct {
 	port
 	n int
@@ -76,12 +76,12 @@ func (p syncing) Eval(ctx context.Context, s *script, keys int, args []any) (any
 	return r, err
 }
 
-// attemptKey is the key in a context of *attempt, the call that asks for a lock.
+// attemptKey is a key of contexts. Its value is the *attempt of the call that acquires a lock.
 type attemptKey struct{}
 
 type attempt struct {
 	wait    bool
-	lacking atomic.Bool // replicas, the last time
+	lacking atomic.Bool // too few replicas acknowledged the last request
 }
 
 // acked is a store of locks whose acquisitions replicas have to acknowledge.
@@ -91,12 +91,12 @@ type acked struct {
 	timeout time.Duration
 }
 
-// ackedQueue is acked for stores with queues. A waiter that gives a lock back because replicas
-// are missing waits on, with the watch that it has; won is called when it has the lock for good.
+// ackedQueue is acked for stores with queues. A waiter that releases a lock because replicas are
+// missing waits on, with the watch that it has. won is called when it has the lock for good.
 type ackedQueue struct {
 	acked
 	lease.Queue
-	won func(owner string)
+	won func(acquisition string)
 }
 
 // isProvisional reports whether an acquisition with ctx counts only if replicas acknowledge it.
@@ -111,7 +111,7 @@ var (
 	_ lease.Queue = ackedQueue{}
 )
 
-// withReplicas returns s, or what has its acquisitions acknowledged if o says so.
+// withReplicas returns s, or a store that has its acquisitions acknowledged if o says so.
 func withReplicas(s lease.Store, o *options) lease.Store {
 	if o.replicas == 0 {
 		return s
@@ -126,23 +126,24 @@ func withReplicas(s lease.Store, o *options) lease.Store {
 	return a
 }
 
-func (s acked) Acquire(ctx context.Context, name, owner string, d time.Duration) (lease.Reply, error) {
-	return s.settle(ctx, name, owner, d, s.Store.Acquire)
+func (s acked) Acquire(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
+	return s.settle(ctx, name, acquisition, d, s.Store.Acquire)
 }
 
-func (s ackedQueue) Enqueue(ctx context.Context, name, owner string, d time.Duration) (lease.Reply, error) {
-	r, err := s.settle(ctx, name, owner, d, s.Queue.Enqueue)
+func (s ackedQueue) Enqueue(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
+	r, err := s.settle(ctx, name, acquisition, d, s.Queue.Enqueue)
 	if err == nil && r.Held {
-		s.won(owner)
+		s.won(acquisition)
 	}
 	return r, err
 }
 
-// settle asks for the lock, and gives it back if too few replicas know that it is ours.
-func (s acked) settle(ctx context.Context, name, owner string, d time.Duration,
-	ask func(context.Context, string, string, time.Duration) (lease.Reply, error)) (lease.Reply, error) {
-	got := acks{timeout: min(s.timeout, d/2)} // of the lease, something shall be left
-	r, err := ask(context.WithValue(ctx, acksKey{}, &got), name, owner, d)
+// settle requests the lock, and releases it if too few replicas acknowledge that.
+func (s acked) settle(ctx context.Context, name, acquisition string, d time.Duration,
+	ask func(context.Context, string, string, time.Duration) (lease.Reply, error),
+) (lease.Reply, error) {
+	got := acks{timeout: min(s.timeout, d/2)} // half of the lease is left for the holder
+	r, err := ask(context.WithValue(ctx, acksKey{}, &got), name, acquisition, d)
 	call, _ := ctx.Value(attemptKey{}).(*attempt)
 	if call == nil {
 		call = &attempt{wait: true}
@@ -151,26 +152,28 @@ func (s acked) settle(ctx context.Context, name, owner string, d time.Duration,
 		call.lacking.Store(false)
 		return r, err
 	}
-	if _, err := s.Release(ctx, name, owner); err != nil {
-		return lease.Reply{}, err // of the release: what has happened is unknown, and Recall follows
+	if _, err := s.Release(ctx, name, acquisition); err != nil {
+		return lease.Reply{}, err // of the release: the outcome is unknown, and Lookup follows
 	}
 	call.lacking.Store(true)
 	if !call.wait {
-		return lease.Reply{}, fmt.Errorf("%w: %w: %d of %d", lease.ErrRefused, ErrNotReplicated, got.n, s.n)
+		return lease.Reply{}, driver.Never(fmt.Errorf("%w: %d of %d", ErrNotReplicated, got.n, s.n))
 	}
 	return lease.Reply{Wait: 20*time.Millisecond + rand.N(80*time.Millisecond)}, nil
 }
 
-// Lookup is asked when the reply to an acquisition is missing, and with it what the replicas say.
-// A request of now would not tell, since WAIT speaks of what its own connection has written. So
-// the lock is given back.
-func (s acked) Lookup(ctx context.Context, name, owner string) (lease.Reply, error) {
-	_, err := s.Release(ctx, name, owner)
+// Lookup releases the lock. It is called when the reply to an acquisition is missing, and with it
+// the acknowledgement. A second WAIT would not help, because WAIT counts only the writes of its
+// own connection.
+func (s acked) Lookup(ctx context.Context, name, acquisition string) (lease.Reply, error) {
+	_, err := s.Release(ctx, name, acquisition)
 	return lease.Reply{}, err
 }
 
 // EvalSync is Eval, followed by WAIT on the same connection.
-func (g *goRedis) EvalSync(ctx context.Context, s *script, keys int, all []any, n int, timeout time.Duration) (any, int, error) {
+func (g *goRedis) EvalSync(
+	ctx context.Context, s *script, keys int, all []any, n int, timeout time.Duration,
+) (any, int, error) {
 	all[2] = keys
 	for try := 0; ; try++ {
 		if sha, known := g.known.Load(s); known {

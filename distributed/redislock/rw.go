@@ -3,7 +3,6 @@ package redislock
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -11,10 +10,10 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// The state of a read-write lock, Redisson's RReadWriteLock: a hash with the mode, read or write,
-// and a field for each holder: a reader, or the writer with :write behind its name. For each hold
-// of a reader there is a key that expires with it. One channel tells of both halves: 0 when the
-// last reader has left, 1 when the writer has.
+// The state of a read-write lock, Redisson's RReadWriteLock, is a hash. Its field mode is read or
+// write. Each holder has a field: a reader its name, the writer its name with the suffix :write.
+// Each hold of a reader has a key, which expires with it. Both halves have one channel. The last
+// reader publishes 0 on it, and the writer 1.
 
 const rwChannel = "redisson_rwlock"
 
@@ -41,25 +40,27 @@ var (
 	_ lease.Breaker = readers{}
 )
 
-func readHold(name, owner string) string { return suffixed(name, owner+":rwlock_timeout:1") }
+func readHold(name, acquisition string) string {
+	return suffixed(name, acquisition+":rwlock_timeout:1")
+}
 
-// holdPrefix is what the names of all readers' holds have in front of a colon.
+// holdPrefix returns what precedes the first colon in the keys of all readers' holds.
 func holdPrefix(name string) string { return strings.TrimSuffix(suffixed(name, ""), ":") }
 
-// writer is the key in a context of the name of the acquisition by which the asker holds the
-// write half.
+// writer is a key of contexts. Its value is the name of the acquisition by which the caller holds
+// the write half.
 type writer struct{}
 
-func (s readers) Acquire(ctx context.Context, name, owner string, d time.Duration) (lease.Reply, error) {
-	args := []any{head - 1: nil, name, readHold(name, owner), millis(d), owner}
+func (s readers) Acquire(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
+	args := []any{head - 1: nil, name, readHold(name, acquisition), millis(d), acquisition}
 	if w, ok := ctx.Value(writer{}).(string); ok {
 		args = append(args, w+":write")
 	}
 	return granted(s.c.p.Eval(ctx, readAcquire, 2, args))
 }
 
-func (s readers) Lookup(ctx context.Context, name, owner string) (lease.Reply, error) {
-	r, err := s.c.p.Eval(ctx, readLookup, 1, []any{head - 1: nil, name, owner})
+func (s readers) Lookup(ctx context.Context, name, acquisition string) (lease.Reply, error) {
+	r, err := s.c.p.Eval(ctx, readLookup, 1, []any{head - 1: nil, name, acquisition})
 	if err == nil && r == nil {
 		return lease.Reply{}, nil
 	}
@@ -70,13 +71,13 @@ func (s readers) Renew(ctx context.Context, holds []lease.HoldID, d time.Duratio
 	return s.c.renew(ctx, readRenew, holds, d, "", func(h lease.HoldID) any { return readHold(h.Name, h.Acquisition) })
 }
 
-func (s readers) Release(ctx context.Context, name, owner string) (lease.Released, error) {
+func (s readers) Release(ctx context.Context, name, acquisition string) (lease.Released, error) {
 	m, err := s.c.mode(ctx)
 	if err != nil {
 		return lease.Released{}, err
 	}
 	channel := prefixed(rwChannel, name)
-	args := []any{head - 1: nil, name, channel, holdPrefix(name), readHold(name, owner), owner, wakeOne}
+	args := []any{head - 1: nil, name, channel, holdPrefix(name), readHold(name, acquisition), acquisition, wakeOne}
 	r, err := s.c.p.Eval(ctx, readRelease, 4, m.publish(args))
 	return s.c.released(r, err, channel)
 }
@@ -91,12 +92,13 @@ func (s readers) Watch(ctx context.Context, name, _ string) (lease.Watch, error)
 
 // RWMutex is a read-write lock: any number of readers, or one writer, among all processes.
 //
-// It has no order: readers that come and go can keep a writer waiting. The writer may read as
-// well, and so become a reader: it takes the read half, and then unlocks the write half, so that
-// nobody else has written in between; other readers are told then. A reader that asks to write
-// gets [locks.ErrUpgrade], instead of waiting for itself.
+// It has no order. A stream of readers can keep a writer waiting.
 //
-// A hold of either half is renewed, lost, and released on its own.
+// The writer may acquire the read half too. If it then unlocks the write half, it is a reader, and
+// no other writer was in between. Other readers are woken then. A reader that requests the write
+// half gets [locks.ErrUpgrade], because it would wait for itself.
+//
+// The holds of the two halves are renewed, lost, and released separately.
 type RWMutex struct{ read, write *Mutex }
 
 var _ locks.ReadWriteLocker = (*RWMutex)(nil)
@@ -111,34 +113,34 @@ func (c *Client) RWMutex(name string, opts ...lease.MutexOption) *RWMutex {
 	return l
 }
 
-// asWriter lets the owner of ctx read that holds the write half: the server is told as whom. From
-// then on the write half is given back to the server when it is unlocked, not to the next one who
-// waits here: that one would write while this owner reads. That is decided before the server is
-// asked, so that an unlock at the same time comes to the same: the server sees one before the
-// other.
+// asWriter lets the holder of the write half read. The request names the writer's acquisition.
+//
+// From then on the unlock of the write half is a release at the server. A hand-off to a local
+// waiter would let that waiter write while this owner reads. Pin decides this before the request
+// is sent. So a concurrent unlock has the same outcome: the server receives one before the other.
 func (l *RWMutex) asWriter(ctx context.Context) (context.Context, error) {
-	owner, err := l.write.Mutex.Pin(ctx)
+	acquisition, err := l.write.Mutex.Pin(ctx)
 	switch {
 	case err == nil:
-		return context.WithValue(ctx, writer{}, owner), nil
+		return context.WithValue(ctx, writer{}, acquisition), nil
 	case errors.Is(err, locks.ErrNotHeld):
 		return ctx, nil
 	}
-	return nil, err
+	return nil, errors.Unwrap(err) // the cause alone, because the caller says what was attempted
 }
 
-// noReader refuses an owner that reads, and does not write.
+// noReader refuses an owner that holds the read half and not the write half.
 func (l *RWMutex) noReader(ctx context.Context) (context.Context, error) {
 	if _, err := l.read.Mutex.Hold(ctx); err != nil {
 		return ctx, nil
 	}
 	if _, err := l.write.Mutex.Hold(ctx); err == nil {
-		return ctx, nil // once more
+		return ctx, nil // re-entry
 	}
-	return nil, fmt.Errorf("redislock: acquisition of the write half of %q by who holds the read half: %w", l.write.Name(), locks.ErrUpgrade)
+	return nil, locks.ErrUpgrade
 }
 
-// ReadLocker returns the half that readers share. It is a [*Mutex].
+// ReadLocker returns the half of the readers. It is a [*Mutex].
 func (l *RWMutex) ReadLocker() locks.TryLocker { return l.read }
 
 // WriteLocker returns the half of the writer. It is a [*Mutex].

@@ -1,8 +1,8 @@
 package redislock
 
-// The state of a simple lock: under its name a string, the owner, with the lease as time to live.
-// That is what SET with NX and PX makes, and what most libraries without Redisson's format use:
-// they are excluded, but have to poll, since they know no channel.
+// The state of a simple lock is a string under its name: the acquisition, with the lease as time
+// to live. SET with NX and PX makes the same, and most libraries without Redisson's format use
+// that. This lock excludes them. They have to poll, because they know no channel.
 
 func newSimple(c *core) *single {
 	return &single{

@@ -79,7 +79,7 @@ func (c *conn) take() (a arrival, ok bool) {
 	return a, true
 }
 
-var errLost = errors.New("onrueidis: the connection for subscriptions is lost")
+var errLost = errors.New("the connection for subscriptions is lost")
 
 func (s *subscriber) Receive(ctx context.Context) (driver.Event, error) {
 	c := s.conn.Load()

@@ -1,0 +1,80 @@
+package redislock_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/redislock"
+)
+
+func TestErrorsSayWhatWasAttemptedOnWhichLock(t *testing.T) {
+	t.Parallel()
+	down := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", DialerRetries: 1, MaxRetries: -1})
+	t.Cleanup(func() { down.Close() })
+	c := open(t, down)
+	a := someone()
+
+	err := c.Mutex("it").LockContext(a)
+	require.EqualError(t, err, `redislock: lock "it": dial tcp 127.0.0.1:1: connect: connection refused`)
+	require.ErrorIs(t, err, lease.ErrUnreachable)
+	require.ErrorIs(t, err, lease.ErrUnavailable)
+	require.ErrorIs(t, err, lease.ErrRefused)
+	_, err = c.FairMutex("it").TryLockContext(a)
+	require.EqualError(t, err, `redislock: try lock "it": dial tcp 127.0.0.1:1: connect: connection refused`)
+
+	require.EqualError(t, c.Mutex("it").UnlockContext(a), `redislock: unlock "it": locks: not held by the caller`)
+	require.EqualError(t, c.Mutex("").LockContext(a), `redislock: lock "": the name is empty`)
+	_, err = c.Mutex("").ForceUnlock(a)
+	require.EqualError(t, err, `redislock: force unlock "": the name is empty`)
+	require.NoError(t, c.Close(background))
+	require.EqualError(t, c.Mutex("it").LockContext(a), `redislock: lock "it": locks: closed`)
+	require.EqualError(t, c.SimpleMutex("it").LockContext(a), `redislock: lock "it": locks: closed`)
+}
+
+func TestRedlockErrorsHaveOnePrefix(t *testing.T) {
+	t.Parallel()
+	down := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", DialerRetries: 1, MaxRetries: -1})
+	t.Cleanup(func() { down.Close() })
+	m, err := redislock.NewRedlock([]redis.UniversalClient{down}, redislock.WithNodeTimeout(20*time.Second))
+	require.NoError(t, err)
+	t.Cleanup(func() { m.Close(background) })
+	_, err = m.Mutex("it").TryLockContext(someone())
+	require.EqualError(t, err, `redislock: try lock "it": 0 of 1 servers answered: `+
+		`server 0: dial tcp 127.0.0.1:1: connect: connection refused`)
+	require.ErrorIs(t, err, lease.ErrRefused)
+}
+
+func TestAnUpgradeNamesTheLockOnce(t *testing.T) {
+	t.Parallel()
+	servers(t, func(t *testing.T, _ *redis.Client, addr string) {
+		l, a := open(t, connect(t, addr)).RWMutex("it"), someone()
+		hold(t, l.ReadLocker().(*redislock.Mutex), a)
+		err := l.WriteLocker().LockContext(a)
+		require.ErrorIs(t, err, locks.ErrUpgrade)
+		require.EqualError(t, err, `redislock: lock "it": `+locks.ErrUpgrade.Error())
+		require.NoError(t, l.ReadLocker().UnlockContext(a))
+	})
+}
+
+func TestARefusedOptionSaysWhatIsAllowed(t *testing.T) {
+	t.Parallel()
+	c := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", ReadTimeout: 3 * time.Second})
+	t.Cleanup(func() { c.Close() })
+	for text, o := range map[string]redislock.Option{
+		"redislock: PubSub of 9, it must be Auto, Classic, Sharded or Both":                           redislock.WithPubSub(9),
+		"redislock: fair wait of 1ms, at least 10ms is needed":                                        redislock.WithFairWait(time.Millisecond),
+		"redislock: node timeout of -1s, at least 0 is needed":                                        redislock.WithNodeTimeout(-time.Second),
+		"redislock: acknowledgement by -1 replicas, at least 0 is needed":                             redislock.WithReplicas(-1, time.Second),
+		"redislock: acknowledgement by replicas within 0s, at least 1ms is needed":                    redislock.WithReplicas(1, 0),
+		"redislock: acknowledgement by replicas within 1m0s, less than the ReadTimeout 3s is allowed": redislock.WithReplicas(1, time.Minute),
+		"redislock: TTL of 0s, at least 1ms is needed":                                                redislock.WithTTL(0),
+	} {
+		_, err := redislock.New(c, o)
+		require.EqualError(t, err, text)
+	}
+}
