@@ -280,8 +280,8 @@ func (l *Mutex) TryLockContext(ctx context.Context) (bool, error) {
 }
 
 // ForceUnlock frees the lock without its holder's consent, in Go or in Java. It wakes waiters as
-// a release does, and reports whether the lock was held. See [lease.Mutex.ForceUnlock]. Waiters
-// of plain and fenced locks may take up to 150 ms for each waiter before them to notice.
+// a release does, and reports whether the lock was held. See [lease.Mutex.ForceUnlock]. A waiter
+// of a plain or fenced lock may notice late, by 100 ms for each place up to its own.
 //
 // The read half frees the holds of all readers, and nothing while there is a writer. The write
 // half frees the writer's hold, and what the writer reads. The token of a fenced lock continues

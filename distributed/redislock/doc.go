@@ -92,7 +92,7 @@
 //     the client's ReadTimeout is. The client goes on to release the lock for the time of a lease.
 //   - A waiting process dies: no effect on plain and fenced locks, if the server has noticed. After
 //     a failure of the network, or in a cluster, the waiters behind it ask by themselves. Each
-//     does so after 100 to 150 ms for itself and each waiter that was before it.
+//     does so after 100 ms for each place up to its own, and up to 50 ms more.
 //   - Processes die that wait for a fair lock: the next waiter has the lock within a second,
 //     however many died. If the server does not notice, the place of a process lasts for the
 //     fair wait, see [WithFairWait]. Places expire in Redis by themselves.

@@ -43,8 +43,8 @@ func ExampleClient_Mutex() {
 	// Output: worked
 }
 
-// Whoever writes sends the token of its hold along. The resource refuses a write with a smaller token than it has seen, by
-// a holder that does not know yet that its lock is lost.
+// Whoever writes sends the token of its hold along. The resource refuses a write with a smaller
+// token than it has seen, by a holder that does not know yet that its lock is lost.
 func ExampleClient_FencedMutex() {
 	server := miniredis.NewMiniRedis()
 	server.Start()
@@ -93,7 +93,8 @@ func ExampleClient_FencedMutex() {
 	// refused: late
 }
 
-// A call site that is written against locks.Provider does not know whether its locks are in this process or on a server.
+// A call site that is written against locks.Provider does not know whether its locks are in
+// this process or on a server.
 func Example_provider() {
 	bill := func(ctx context.Context, p locks.Provider, customer string) error {
 		return locks.Do(ctx, p.Locker("bill/"+customer), func(context.Context) error {
@@ -127,7 +128,8 @@ func Example_provider() {
 	// billed grace
 }
 
-// The lock is on three servers that know nothing of each other. It can be taken, and is kept, while two of them are there.
+// The lock is on three servers that know nothing of each other. It can be taken, and is kept,
+// while two of them are there.
 func ExampleRedlock() {
 	var servers []*miniredis.Miniredis
 	var clients []redis.UniversalClient

@@ -31,18 +31,22 @@ import (
 //	 8  no reply to a release           TestALostReplyOfAReleaseIsNoError
 //	 9  slow replies to renewals        TestSlowRepliesKeepTheHold
 //	10  waiters give up                 TestWaitersCancelledAtRandomLeaveNothingBehind
-//	11  subscriptions are cut           TestWaitersGoOnAfterTheirSubscriptionsWereCut, TestAReleaseDuringACutOfTheSubscriptionIsNotMissed
+//	11  subscriptions are cut           TestWaitersGoOnAfterTheirSubscriptionsWereCut,
+//	                                    TestAReleaseDuringACutOfTheSubscriptionIsNotMissed
 //	12  messages do not come            TestWithoutMessagesWaitersAskInTurn
 //	13  messages without a reason       TestMessagesWithoutAReasonGrantNothing
 //	14  the holder dies                 TestTheLockOfAProcessThatDiedIsFreeWhenItsLeaseIsOver
-//	15  the head of the queue dies      TestAFairWaiterWhoseProcessDiedIsPassedInTime, TestAJavaWaiterIsToldWhenTheOneBeforeItIsDead
+//	15  the head of the queue dies      TestAFairWaiterWhoseProcessDiedIsPassedInTime,
+//	                                    TestAJavaWaiterIsToldWhenTheOneBeforeItIsDead
 //	16  parts of the queue are lost     TestTheFairQueueHealsWhenPartsOfItAreLost
-//	17  the lock is taken away          TestAHolderWhoseLockWasTakenAwayFindsOutAndLeavesItsSuccessorAlone, TestForceUnlock...
+//	17  the lock is taken away          TestAHolderWhoseLockWasTakenAwayFindsOutAndLeavesItsSuccessorAlone,
+//	                                    TestForceUnlock...
 //	21  the server's clock is set       TestAServerWhoseClockIsSet...
 //	22  clocks of clients are wrong     TestTheQueueDoesNotDependOnTheClocksOfItsWaiters
 //	23  flushes                         TestAFlushIsALossAndForgottenScriptsAreNone
-//	24  other data under the name       TestNothingElseIsOverwritten, TestAFairLockRefusesWhatIsSomethingElse, TestWrongNames...,
-//	                                    TestAStateThatNoClientLeaves..., TestAHoldToWhichSomebodyAddsWhatNoClientLeaves...
+//	24  other data under the name       TestNothingElseIsOverwritten, TestAFairLockRefusesWhatIsSomethingElse,
+//	                                    TestWrongNames..., TestAStateThatNoClientLeaves...,
+//	                                    TestAHoldToWhichSomebodyAddsWhatNoClientLeaves...
 //	    waiters are dead, ...            waiting_test.go
 //	40  no time to run                  TestAHolderWithoutTimeToRunKeepsItsHoldOrKnowsThatItIsLost
 //	41  more than one hold              TestHoldsOfOneOwnerAreCounted

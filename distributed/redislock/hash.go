@@ -25,7 +25,7 @@ type single struct {
 	payload                         any    // of a release: a string
 	suffix                          string // of acquisitions
 	force                           *script
-	beside                          func(name string) string // the third key of the scripts that free the lock, if not nil
+	beside                          func(name string) string // of scripts that free the lock: their third key
 	cache                           nameCache
 }
 

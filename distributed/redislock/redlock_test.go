@@ -373,8 +373,8 @@ func TestASlowServerDoesNotMakeRedlockSlow(t *testing.T) {
 	}
 	require.Less(t, time.Since(began), 10*limit, "a majority is enough, each time")
 
-	// A majority needs the slow server: the client waits for it, for the node timeout. Then it takes
-	// its votes back, for the release timeout. All servers answer again by then.
+	// A majority needs the slow server: the client waits for it, for the node timeout. Then it
+	// takes its votes back, for the release timeout. All servers answer again by then.
 	m[0].Pause()
 	m[1].Pause()
 	began = time.Now()

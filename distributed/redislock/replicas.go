@@ -47,7 +47,8 @@ func checkSync(client redis.UniversalClient, o *options) error {
 		read = c.Options().ReadTimeout
 	}
 	if o.replicas > 0 && read > 0 && o.sync >= read {
-		return fmt.Errorf("redislock: acknowledgement by replicas within %v, less than the ReadTimeout %v is allowed", o.sync, read)
+		return fmt.Errorf("redislock: acknowledgement by replicas within %v, less than the ReadTimeout %v is allowed",
+			o.sync, read)
 	}
 	return nil
 }

@@ -45,11 +45,17 @@ import (
 //	                                       00, and then not its name for its time: the same
 //	woken      no        as before         it requests: it has the lock, or is first in the list
 //
-// The time of a waiter is a grace of 100 to 150 ms for each place in the list, up to its own. A
-// waiter that becomes listening subscribes first and requests then. In each state a waiter also
-// requests when its connection for messages has been replaced, when the time to live is over that
-// the last refusal named, and after the poll interval ([lease.WithPoll]). If it gives up, it
-// removes its name from the list. If its name is not there, it was woken, and wakes the next one.
+// The time of a waiter is 100 ms for each place in the list up to its own, and up to 50 ms more. A
+// waiter that becomes listening subscribes first and requests then.
+//
+// In each state a waiter also requests
+//
+//   - when its connection for messages has been replaced,
+//   - when the time to live is over that the last refusal named,
+//   - after the poll interval ([lease.WithPoll]).
+//
+// A waiter that gives up removes its name from the list. If its name is not there, the waiter was
+// woken, and wakes the next one.
 //
 // Most waiters of a busy lock are woken before their time is over. They never subscribe to
 // Redisson's channel, so that a release costs two messages, however many processes wait.

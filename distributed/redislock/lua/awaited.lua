@@ -1,4 +1,4 @@
--- Replies with -1 if there is a waiter in the list, and else with how many connections subscribe to the channel.
+-- Replies -1 if the list has a waiter, and otherwise the number of subscribers of the channel.
 --
 -- KEYS lock [list]; ARGV channel
 local n = KEYS[2] and redis.pcall('llen', KEYS[2])

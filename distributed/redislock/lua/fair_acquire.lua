@@ -1,8 +1,10 @@
--- Takes the lock if it is the owner's already, or free and nobody is before the owner in the queue. Otherwise an owner that
--- waits has a place there from then on. The reply is that of hash_acquire. To an owner that is not the head of the queue of
--- a free lock it is the time after which the head counts as dead.
+-- Acquires the lock if the acquisition holds it already, or if the lock is free and nobody is
+-- before it in the queue. Otherwise an acquisition that waits has a place in the queue from then
+-- on. The reply is that of hash_acquire. If the lock is free, and the acquisition is not the head
+-- of the queue, the reply is the time after which the head counts as dead.
 --
--- KEYS lock, queue, times; ARGV lease, owner, wait or -1, channel, whether the server counts, publish commands
+-- KEYS lock, queue, times; ARGV lease, acquisition, wait or -1, channel, whether the server counts
+-- subscribers, publish commands
 local owner, wait, channel = ARGV[2], tonumber(ARGV[3]), ARGV[4]
 local state, rest = look(lock, owner)
 if state == 'foreign' then
@@ -27,7 +29,7 @@ if wait >= 0 then
 		local before = tonumber(last and redis.call('zscore', times, last) or nil)
 		if before and ours(last) then
 			mine = math.max(mine, before)
-		elseif before then -- it takes its own wait from all scores behind it when it has the lock
+		elseif before then -- Redisson's subtracts its wait from all times behind it when it acquires
 			mine = math.max(mine, before + wait)
 		end
 		redis.call('rpush', queue, owner)

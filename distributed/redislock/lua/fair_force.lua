@@ -1,6 +1,6 @@
--- Frees the lock without its holder, and tells the next waiter. The reply is that of hash_force.
+-- Frees the lock without its holder, and wakes the next waiter. The reply is that of hash_force.
 --
--- KEYS lock, queue, times; ARGV channel, whether the server counts, publish commands
+-- KEYS lock, queue, times; ARGV channel, whether the server counts subscribers, publish commands
 if redis.call('exists', lock) == 0 then
 	return 0
 end

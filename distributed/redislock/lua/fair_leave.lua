@@ -1,6 +1,8 @@
--- Removes the owner from the queue. If the lock is free, the next waiter is told: perhaps it was the owner that had been told.
+-- Removes the acquisition from the queue. If the lock is free, it wakes the next waiter, because
+-- the acquisition may have been the one that was woken.
 --
--- KEYS lock, queue, times; ARGV owner, wait, channel, whether the server counts, publish commands
+-- KEYS lock, queue, times; ARGV acquisition, wait, channel, whether the server counts subscribers,
+-- publish commands
 local at = redis.call('lpos', queue, ARGV[1])
 if at then
 	redis.call('lrem', queue, 0, ARGV[1])

@@ -1,6 +1,8 @@
--- Frees the lock and tells the next waiter. The reply is 1 if there is one, and nothing if the lock was not the owner's.
+-- Frees the lock and wakes the next waiter. The reply is 1 if there is one and 0 if not. It is nil
+-- if the acquisition did not hold the lock.
 --
--- KEYS lock, queue, times; ARGV owner, channel, whether the server counts, publish commands
+-- KEYS lock, queue, times; ARGV acquisition, channel, whether the server counts subscribers,
+-- publish commands
 local held = redis.pcall('hdel', lock, ARGV[1])
 local head = sweep()
 local awaited = head and redis.call('exists', lock) == 0 and tell(4, ARGV[2])

@@ -1,5 +1,6 @@
--- Notes the token, and writes the value if there is one, unless a higher token was seen: the reply is that one then, and
--- else nothing. Tokens are compared as text, by length and then by digits: numbers of a script are exact up to 2^53 only.
+-- Notes the token, and writes the value if there is one. If a higher token was seen, it does
+-- nothing and replies that one. Otherwise the reply is nil. Tokens are compared as text, by length
+-- and then by digits, because numbers of a script are exact only up to 2^53.
 --
 -- KEYS value, fence; ARGV token [value]
 local seen, token = redis.call('get', KEYS[2]), ARGV[1]

@@ -1,2 +1,4 @@
+-- Replies the highest token seen, or nil.
+--
 -- KEYS fence
 return redis.call('get', KEYS[1])

@@ -1,7 +1,7 @@
--- Takes the lock if it is free or the owner's already. The reply is the token, 0 without a counter; or the time to live of
--- another's hold, in a list.
+-- Acquires the lock if it is free, or if the acquisition holds it already. The reply is the token,
+-- which is 0 without a counter. A refusal replies a list with the time to live of the hold.
 --
--- KEYS lock [counter]; ARGV lease, owner
+-- KEYS lock [counter]; ARGV lease, acquisition
 local state, rest = look(KEYS[1], ARGV[2])
 if state == 'held' then
 	return {rest}

@@ -1,4 +1,4 @@
--- Frees the lock, without its holder. The reply is 1, or 0 if nobody does. A hash with one field that is a number is a lock.
+-- Frees the lock without its holder. The reply is 1, or 0 if the lock was free.
 --
 -- KEYS lock, channel; ARGV nothing, payload, publish commands
 if redis.call('exists', KEYS[1]) == 0 then

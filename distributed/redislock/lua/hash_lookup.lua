@@ -1,6 +1,6 @@
--- Replies with the token if the owner holds the lock, and else nothing.
+-- Replies the token if the acquisition holds the lock, and otherwise nil.
 --
--- KEYS lock [counter]; ARGV owner
+-- KEYS lock [counter]; ARGV acquisition
 if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then
 	return false
 end

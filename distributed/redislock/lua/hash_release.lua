@@ -1,7 +1,8 @@
--- Takes the owner's field away, whatever its count, and with it the hash, which has no other field. The reply is how many
--- connections heard of it, or nothing if the lock was not the owner's.
+-- Deletes the holder's field, whatever its count. The hash has no other field, and so ends with
+-- it. The reply is the number of subscribers that heard it. It is nil if the acquisition did not
+-- hold the lock.
 --
--- KEYS lock, channel; ARGV owner, payload, publish commands
+-- KEYS lock, channel; ARGV acquisition, payload, publish commands
 if redis.pcall('hdel', KEYS[1], ARGV[1]) ~= 1 then
 	return false
 end

@@ -1,6 +1,7 @@
--- Replies with a list of which holds last for the lease from now.
+-- Renews the holds for the lease from now. The reply is a list: 1 for each hold that lasts, 0 for
+-- each that is gone.
 --
--- KEYS locks; ARGV lease, owners
+-- KEYS locks; ARGV lease, acquisitions
 local held = {}
 for i, lock in ipairs(KEYS) do
 	held[i] = 0

@@ -3,7 +3,8 @@ local grace = 750 -- milliseconds in which a waiter that does not hear can come 
 local now = redis.call('time')
 now = now[1] * 1000 + math.floor(now[2] / 1000)
 
--- sweep removes the dead from the head of the queue, and returns the head and when it counts as dead. me is not removed.
+-- sweep removes dead waiters from the head of the queue. It returns the head, and the time when the
+-- head counts as dead. It does not remove me.
 local function sweep(me)
 	while true do
 		local head = redis.call('lindex', queue, 0)
@@ -19,9 +20,10 @@ local function sweep(me)
 	end
 end
 
--- tell tells the first waiter that hears it that the lock is free. Those before it that do not hear count as dead after the
--- grace, all at the same time. A server of a cluster cannot count: ARGV[first - 1] is empty then, and the head counts as
--- told. me knows already. It returns whether there is a waiter.
+-- tell wakes the first waiter whose channel has a subscriber. The waiters before that one count as
+-- dead after the grace, all at the same time. A server of a cluster does not count all subscribers:
+-- ARGV[first - 1] is empty then, and the head counts as woken. me is awake and needs no message.
+-- tell returns whether there is a waiter.
 local function tell(first, channel, me)
 	local i = 0
 	while true do
@@ -40,8 +42,9 @@ local function tell(first, channel, me)
 	end
 end
 
--- close is called when an owner of ours has left the queue, where it was at index i. A waiter of Redisson counts the wait of
--- the one before it, and all behind it count that too. It is taken back with the last of ours in a row, as Redisson does.
+-- close is called when a waiter of ours has left the queue at index i. A waiter of Redisson adds its
+-- wait to the time of the one before it, and so do all waiters behind it. close subtracts that wait
+-- when the last of our waiters in a row has left, as Redisson does for each of its own.
 local function close(i, wait)
 	local before = i > 0 and redis.call('lindex', queue, i - 1)
 	local behind = redis.call('lrange', queue, i, -1)
@@ -52,7 +55,8 @@ local function close(i, wait)
 	end
 end
 
--- keep has the queue expire with its last place. Redisson's waiters would not renew that: with one of them at the end it stays.
+-- keep makes the queue expire with the time of its last waiter. If that is a waiter of Redisson, the
+-- queue does not expire, because Redisson would not renew it.
 local function keep()
 	local last = redis.call('zrange', times, -1, -1, 'withscores')
 	local dies = tonumber(last[2] or nil)

@@ -1,6 +1,7 @@
--- look returns the state of the lock: 'free'; 'mine'; 'held', the time to live of the hold, and the holder's name; or
--- 'foreign' and an error reply, if something else is under the name. A hash is a lock if one of its fields has a count as
--- value, and either a colon in its name, as all names of holders have, or a time to live.
+-- look returns the state of the lock for the acquisition owner: 'free'; 'mine'; 'held', the time to
+-- live of the hold, and the holder's name; or 'foreign' and an error reply, if something else is
+-- under the name. A hash is a lock if the value of a field is a count, and either the field's name
+-- has a colon, as all names of holders have, or the hash has a time to live.
 local function look(lock, owner)
 	local ttl = redis.call('pttl', lock)
 	if ttl == -2 then

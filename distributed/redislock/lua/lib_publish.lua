@@ -1,5 +1,6 @@
--- publish sends a message by the commands from ARGV[first] on, and returns how many connections of this server hear it. A
--- command that is unknown or forbidden does not undo a release: the waiters ask again in turn.
+-- publish sends a message by the commands from ARGV[first] on. It returns how many subscribers of
+-- this server hear the message. If a command is unknown or forbidden, the release counts all the
+-- same, and the waiters ask after the poll interval.
 local function publish(first, channel, payload)
 	local heard = 0
 	for i = first, #ARGV do

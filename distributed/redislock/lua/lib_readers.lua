@@ -1,5 +1,6 @@
--- holds calls f with the key of each hold of the readers in the hash at lock. prefix begins all these keys. It looks at ten
--- thousand holds of a reader at most, more than there ever are: nothing could end a script that believed any number.
+-- holds calls f with the key of each hold of the readers in the hash at lock. All these keys begin
+-- with prefix. It visits ten thousand holds of a reader at most, which no reader has. A wrong count
+-- could otherwise keep the script running for ever.
 local function holds(lock, prefix, f)
 	for _, reader in ipairs(redis.call('hkeys', lock)) do
 		if reader ~= 'mode' then
@@ -10,8 +11,8 @@ local function holds(lock, prefix, f)
 	end
 end
 
--- longest returns the time to live of the longest hold of the readers, 0 if there is none. A reader whose hold has expired
--- still has a field.
+-- longest returns the time to live of the readers' longest hold, or 0. A reader whose hold has
+-- expired still has a field.
 local function longest(lock, prefix)
 	local longest = 0
 	holds(lock, prefix, function(key) longest = math.max(longest, redis.call('pttl', key)) end)

@@ -1,3 +1,4 @@
+-- force frees the lock and all its holds if its mode is which. It returns 1, or 0 if it did nothing.
 local function force(which)
 	if redis.call('exists', KEYS[1]) == 0 then
 		return 0

@@ -1,5 +1,6 @@
--- take gives the lock to the owner, with a count of one: to do it twice is the same as once. It returns the token. A
--- counter that is absent begins with the server's time in milliseconds, beyond all tokens that it may have had before.
+-- take makes the acquisition owner the holder, with a count of one. To do it twice is the same as
+-- once. It returns the token. An absent counter begins with the server's time in milliseconds,
+-- beyond all tokens that it may have had before.
 local function take(lock, owner, lease, counter)
 	local token = 0
 	if counter then

@@ -1,6 +1,7 @@
--- wake removes waiters from the list until one hears its message, and publishes on the lock's channel whether a waiter was
--- woken. It returns -1 if so, and otherwise how many subscribers the lock's channel has. A server of a cluster does not count
--- all subscribers: ARGV[first - 1] is empty then, and the first waiter counts as woken.
+-- wake removes waiters from the list until one hears its message. It publishes on the lock's channel
+-- whether a waiter was woken. It returns -1 if so, and otherwise the number of subscribers of the
+-- lock's channel. A server of a cluster does not count all subscribers: ARGV[first - 1] is empty
+-- then, and the first waiter counts as woken.
 local function wake(list, channel, first)
 	local woken = false
 	while not woken do

@@ -1,6 +1,7 @@
--- The writer may read: the last argument is its name, if the caller holds the other half.
+-- Acquires the read half if there is no writer. The holder of the write half may read too: the last
+-- argument is its name then. The reply is that of hash_acquire, without a token.
 --
--- KEYS lock, hold; ARGV lease, owner[, owner:write]
+-- KEYS lock, hold; ARGV lease, acquisition[, acquisition:write]
 local lock, lease = KEYS[1], tonumber(ARGV[1])
 if redis.call('exists', lock) == 1 then
 	local mode = redis.call('hget', lock, 'mode')

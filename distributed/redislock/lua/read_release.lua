@@ -1,6 +1,8 @@
--- The lock is free when no reader with a hold that lasts is left, and no writer. Otherwise it lasts as long as the longest hold.
+-- Deletes the reader's hold. The lock is free if no reader has a hold that lasts, and there is no
+-- writer. Otherwise it lasts as long as the longest hold. The reply is that of hash_release, or 0 if
+-- the lock is not free.
 --
--- KEYS lock, channel, prefix of all holds, hold; ARGV owner, payload, publish commands
+-- KEYS lock, channel, prefix of all holds, hold; ARGV acquisition, payload, publish commands
 local lock = KEYS[1]
 if redis.pcall('hdel', lock, ARGV[1]) ~= 1 then
 	return false

@@ -1,4 +1,7 @@
--- KEYS locks, holds; ARGV lease, owners
+-- Renews the readers' holds, and the lock if it would end before them. The reply is that of
+-- hash_renew.
+--
+-- KEYS locks, holds; ARGV lease, acquisitions
 local held, n, lease = {}, #KEYS / 2, tonumber(ARGV[1])
 for i = 1, n do
 	held[i] = 0

@@ -1,6 +1,7 @@
--- Takes the lock if it is free or the owner's already. The reply is that of hash_acquire.
+-- Acquires the lock if it is free, or if the acquisition holds it already. The reply is that of
+-- hash_acquire.
 --
--- KEYS lock; ARGV lease, owner
+-- KEYS lock; ARGV lease, acquisition
 local value = redis.call('get', KEYS[1])
 if value and value ~= ARGV[2] then
 	return {redis.call('pttl', KEYS[1])}

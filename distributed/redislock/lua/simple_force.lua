@@ -1,3 +1,5 @@
+-- Frees the lock without its holder. The reply is that of hash_force.
+--
 -- KEYS lock, channel; ARGV nothing, payload, publish commands
 if not redis.call('get', KEYS[1]) then
 	return 0

@@ -1,4 +1,6 @@
--- KEYS lock; ARGV owner
+-- Replies 0 if the acquisition holds the lock, and otherwise nil.
+--
+-- KEYS lock; ARGV acquisition
 if redis.call('get', KEYS[1]) == ARGV[1] then
 	return 0
 end

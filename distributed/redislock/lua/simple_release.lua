@@ -1,4 +1,6 @@
--- KEYS lock, channel; ARGV owner, payload, publish commands
+-- Deletes the lock. The reply is that of hash_release.
+--
+-- KEYS lock, channel; ARGV acquisition, payload, publish commands
 if redis.pcall('get', KEYS[1]) ~= ARGV[1] then
 	return false
 end

@@ -1,4 +1,6 @@
--- KEYS locks; ARGV lease, owners
+-- Renews the holds. The reply is that of hash_renew.
+--
+-- KEYS locks; ARGV lease, acquisitions
 local held = {}
 for i, lock in ipairs(KEYS) do
 	held[i] = 0

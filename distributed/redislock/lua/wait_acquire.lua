@@ -1,6 +1,7 @@
--- Acquires the lock like hash_acquire, or gives the acquisition a place in the list of waiters. how is 'new' if it has no
--- place, 'again' if it may have one, and 'woken' if a release has taken it off the list. The reply to a refusal is the time to
--- live of the hold, the place in the list or 0, and 1 if the holder is Redisson's.
+-- Acquires the lock like hash_acquire, or gives the acquisition a place in the list of waiters. how
+-- is 'new' if it has no place, 'again' if it may have one, and 'woken' if a release has removed it
+-- from the list. The reply to a refusal is the time to live of the hold, the place in the list or
+-- 0, and 1 if the holder is Redisson's.
 --
 -- KEYS lock, list [counter]; ARGV lease, acquisition, how
 local list, owner, how = KEYS[2], ARGV[2], ARGV[3]

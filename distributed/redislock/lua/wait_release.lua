@@ -1,6 +1,7 @@
--- Frees the lock and wakes a waiter. The reply is that of wake, or nothing if the lock was not the owner's.
+-- Frees the lock and wakes a waiter. The reply is that of wake. It is nil if the acquisition did not
+-- hold the lock.
 --
--- KEYS lock, channel, list; ARGV owner, whether the server counts, publish commands
+-- KEYS lock, channel, list; ARGV acquisition, whether the server counts subscribers, publish commands
 if redis.pcall('hdel', KEYS[1], ARGV[1]) ~= 1 then
 	return false
 end

@@ -1,4 +1,7 @@
--- KEYS lock; ARGV lease, owner:write
+-- Acquires the write half if the lock is free, or if the acquisition holds it already. The reply is
+-- that of hash_acquire, without a token.
+--
+-- KEYS lock; ARGV lease, acquisition:write
 local lock, owner = KEYS[1], ARGV[2]
 if redis.call('exists', lock) == 1 then
 	local mode = redis.call('hget', lock, 'mode')

@@ -1,4 +1,4 @@
--- Frees the lock without its holders, if they are in mode write.
+-- Frees the lock without its holders, if its mode is write.
 --
 -- KEYS lock, channel, prefix of all holds; ARGV nothing, payload, publish commands
 return force('write')

@@ -1,7 +1,8 @@
--- A writer that reads too keeps the lock as a reader, as long as that hold lasts. In either case all waiters are told: other
--- readers may come in. Redisson tells nobody in the former case: its readers come when the time is over that they were told.
+-- Deletes the writer's hold. A writer that also reads keeps the lock as a reader, as long as that
+-- hold lasts. In both cases all waiters are woken, because other readers may enter. Redisson wakes
+-- nobody in the former case: its readers come when the time is over that they were told.
 --
--- KEYS lock, channel, prefix of all holds; ARGV owner:write, payload, publish commands
+-- KEYS lock, channel, prefix of all holds; ARGV acquisition:write, payload, publish commands
 if redis.pcall('hdel', KEYS[1], ARGV[1]) ~= 1 then
 	return false
 end

@@ -6,27 +6,26 @@
 //	...
 //	err = locks.Do(ctx, provider.Locker("orders"), func(ctx context.Context) error { ... })
 //
-// All that package redislock says of its locks, and its options, holds here. What differs is the
-// client below.
+// The documentation of package redislock, and its options, apply here. These points of the client
+// differ:
 //
-//   - A request has a connection of the client's pool to itself, of which ten per processor at
-//     most are in use at a time, and is no part of a pipeline: so no lock waits behind other
-//     requests of the program, and rueidis repeats none of them, whatever its options are. Set
-//     BlockingPoolSize to no less than that, and BlockingPoolCleanup if idle connections shall be
-//     closed. Each has two buffers, of half a mebibyte if ReadBufferEachConn and
-//     WriteBufferEachConn do not say otherwise.
-//   - Who waits for locks has one connection of that pool more, for subscriptions; on a cluster
-//     with sharded channels, one to each server.
-//   - A reply is waited for until the deadline of the request's context, or for two to four
-//     seconds if it has none. That a context is cancelled ends no request that is under way:
-//     LockContext returns at once all the same, and what comes of the request is undone; a
-//     [redislock.Gate] returns when the request does.
-//   - ConnWriteTimeout and Dialer.KeepAlive say how soon a connection for subscriptions that is
-//     dead is noticed. Until then, who waits asks in turn.
-//   - SendToReplicas must not say so of EVAL and EVALSHA, nor ReplicaOnly be set.
-//   - What stands in for Redis in tests may know neither RESP3 nor CLIENT TRACKING, without which
-//     rueidis refuses to connect: for miniredis, set DisableCache. It is of no use to locks
-//     anyway.
+//   - A request has a connection of the client's pool to itself, outside of any pipeline. So no
+//     lock waits behind other requests of the program. rueidis does not repeat such requests,
+//     whatever its options are.
+//   - At most ten connections per processor are in use at a time. Set BlockingPoolSize to at least
+//     that, and BlockingPoolCleanup to close idle connections. Each connection has two buffers of
+//     half a mebibyte, unless ReadBufferEachConn and WriteBufferEachConn are set.
+//   - Waiters have one more connection of that pool, for subscriptions. On a cluster with sharded
+//     channels, they have one to each server.
+//   - A request waits for its reply until the deadline of its context, or for two to four seconds
+//     without a deadline. The cancellation of a context does not end a request. LockContext
+//     returns at once all the same, and undoes the request. A [redislock.Gate] returns when the
+//     request does.
+//   - ConnWriteTimeout and Dialer.KeepAlive decide how soon a dead connection for subscriptions is
+//     noticed. Until then, waiters ask after the poll interval.
+//   - SendToReplicas must be false for EVAL and EVALSHA. ReplicaOnly must not be set.
+//   - A test double such as miniredis may lack RESP3 and CLIENT TRACKING. rueidis connects to it
+//     only with DisableCache, which locks do not need.
 //
-// The module depends on go-redis, too, as package redislock does. Nothing of it runs.
+// The module depends on go-redis too, as package redislock does. None of its code runs.
 package onrueidis

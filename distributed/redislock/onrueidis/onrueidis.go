@@ -11,8 +11,8 @@ import (
 	"github.com/jucgo/locks/distributed/redislock/internal/driver"
 )
 
-// New returns the locks on the server, the cluster, or the master behind sentinels, that client
-// has; see [redislock.New]. It never closes client, and has to be closed before client is.
+// New returns the locks on the server, the cluster, or the master behind sentinels that client is
+// connected to. See [redislock.New]. It never closes client. Close the Client before client.
 func New(client rueidis.Client, opts ...redislock.Option) (*redislock.Client, error) {
 	p, err := newPort(client)
 	if err != nil {
@@ -25,8 +25,8 @@ func New(client rueidis.Client, opts ...redislock.Option) (*redislock.Client, er
 	return c.(*redislock.Client), nil
 }
 
-// NewRedlock returns the locks on the servers of clients, each of which is a master of its own;
-// see [redislock.NewRedlock].
+// NewRedlock returns the locks on the servers of clients. Each server is an independent master. See
+// [redislock.NewRedlock].
 func NewRedlock(clients []rueidis.Client, opts ...redislock.Option) (*redislock.Redlock, error) {
 	ports := make([]driver.Port, len(clients))
 	known := make(map[rueidis.Client]bool)
@@ -36,7 +36,7 @@ func NewRedlock(clients []rueidis.Client, opts ...redislock.Option) (*redislock.
 			return nil, fmt.Errorf("onrueidis: server %d of Redlock: %w", i, err)
 		}
 		if known[c] {
-			return nil, fmt.Errorf("onrueidis: server %d of Redlock is there twice", i)
+			return nil, fmt.Errorf("onrueidis: server %d of Redlock is given twice", i)
 		}
 		known[c] = true
 		ports[i] = p
@@ -48,7 +48,7 @@ func NewRedlock(clients []rueidis.Client, opts ...redislock.Option) (*redislock.
 	return r.(*redislock.Redlock), nil
 }
 
-// NewGate returns a Gate for what is on the server, or the cluster, that client has; see
+// NewGate returns a Gate for values on the server or cluster that client is connected to. See
 // [redislock.NewGate].
 func NewGate(client rueidis.Client) (*redislock.Gate, error) {
 	p, err := newPort(client)

@@ -15,17 +15,18 @@ import (
 
 // port is the [driver.Port] over rueidis.
 //
-// Its requests count as blocking ones: each has a connection of the client's pool to itself, and
-// not a place in a pipeline. So none waits behind another one that gets no reply; one that gets
-// none in time has its connection closed; and rueidis does not send it again by itself. It would
-// if the connection were one whose ConnLifetime is over, or if the request was read-only or
-// marked as one that may be repeated, which EVAL and EVALSHA are not, whatever DisableRetry says.
-// What a server of a cluster has refused because it has not got the slot goes to the one that
-// has: it was not carried out.
+// Its requests are marked as blocking. Each has a connection of the client's pool to itself, and
+// not a place in a pipeline. So no request waits behind another one without a reply. The
+// connection of a request that times out is closed.
+//
+// rueidis does not repeat such a request by itself. It repeats read-only requests, requests marked
+// as repeatable, and those on a pipelined connection whose ConnLifetime is over. EVAL and EVALSHA
+// on a blocking connection are none of these, whatever DisableRetry is. A request that a server of
+// a cluster refused for its slot goes to the right server: it was not carried out.
 type port struct {
 	c       rueidis.Client
 	cluster bool
-	known   sync.Map      // the scripts that the server has seen; in a cluster one of them
+	known   sync.Map      // the scripts that the server has seen; in a cluster, one server
 	turns   chan struct{} // has an element for each request under way
 
 	mu     sync.Mutex
@@ -50,15 +51,15 @@ func (p *port) command(s *driver.Script, whole bool, keys int, all []any) rueidi
 	return c.Blocking()
 }
 
-// new tells whether the server may not have seen s.
+// new reports whether the server may not have seen s.
 func (p *port) new(s *driver.Script) bool {
 	_, known := p.known.Load(s)
 	return !known
 }
 
-// bounded returns ctx if it has a deadline, and otherwise a context with its values that ends
-// after replyTimeout, or up to twice that: one for all requests of such a time. The client
-// watches nothing but deadlines while it waits for a reply.
+// bounded returns ctx if it has a deadline. Otherwise it returns a context with its values that
+// ends after replyTimeout, or up to twice that. Requests of the same time share that context.
+// While the client waits for a reply, it obeys deadlines only.
 func (p *port) bounded(ctx context.Context) context.Context {
 	if _, ok := ctx.Deadline(); ok {
 		return ctx
@@ -82,7 +83,7 @@ type bounded struct {
 
 func (b bounded) Value(key any) any { return b.values.Value(key) }
 
-// begin waits for a request's turn.
+// begin waits until a request may have a connection.
 func (p *port) begin(ctx context.Context) error {
 	select {
 	case p.turns <- struct{}{}:
@@ -125,7 +126,7 @@ func value(r rueidis.RedisResult) (any, error) {
 	return v, err
 }
 
-// failed tells what was surely not carried out from what is unknown.
+// failed marks the errors of requests that were surely not carried out.
 func (p *port) failed(ctx context.Context, err error) error {
 	var dial *net.OpError
 	reply, refused := rueidis.IsRedisErr(err)
@@ -139,37 +140,39 @@ func (p *port) failed(ctx context.Context, err error) error {
 	case errors.Is(err, rueidis.ErrNoSlot):
 		return driver.Unavailable(err)
 	case errors.Is(err, rueidis.ErrClosing) && p.closed(ctx):
-		// Its user has closed the client. It may have been carried out before, but nothing can be
-		// asked any more, nor undone.
+		// Its user has closed the client. The request may have been carried out. But no further
+		// request is possible.
 		return driver.Never(err)
 	}
 	return err
 }
 
-// closed tells whether the client is closed, or has only replaced a connection, of which its
-// error is the same.
+// closed reports whether the client is closed. It returns the same error when it replaces a
+// connection.
 func (p *port) closed(ctx context.Context) bool {
 	return errors.Is(p.c.Do(ctx, p.c.B().Ping().Build()).Error(), rueidis.ErrClosing)
 }
 
 const (
-	// replyTimeout is for how long a reply is waited for, or up to twice that, if the context
-	// does not say.
+	// replyTimeout is how long a request without a deadline waits for its reply, or up to twice
+	// that.
 	replyTimeout = 2 * time.Second
-	// syncGrace is for how much longer than the replicas the server itself is waited for.
+	// syncGrace is how much longer than the replicas the server may take to answer.
 	syncGrace = 3 * time.Second
-	// redirects is how often a request is sent to where a cluster says that its slot is, with a
-	// pause that doubles: the client takes a second at most to find out.
+	// redirects is how often a request follows a slot that has moved in a cluster. The pause
+	// doubles each time. The client learns the new place within a second.
 	redirects = 7
 )
 
-func (p *port) EvalSync(ctx context.Context, s *driver.Script, keys int, all []any, n int, timeout time.Duration) (any, int, error) {
+func (p *port) EvalSync(
+	ctx context.Context, s *driver.Script, keys int, all []any, n int, timeout time.Duration,
+) (any, int, error) {
 	if err := p.begin(ctx); err != nil {
 		return nil, 0, err
 	}
 	defer p.end()
-	// With a deadline, the client needs no goroutine for the connection, and the server no
-	// request to clean it up.
+	// With a deadline, the client needs no goroutine for the connection, and no request to clean
+	// it up.
 	ctx, cancel := context.WithTimeout(ctx, timeout+syncGrace)
 	defer cancel()
 	for try := 0; ; try++ {
@@ -196,7 +199,9 @@ func (p *port) EvalSync(ctx context.Context, s *driver.Script, keys int, all []a
 }
 
 // tryWait runs s, and WAIT on the same connection.
-func (p *port) tryWait(ctx context.Context, s *driver.Script, keys int, all []any, n int, timeout time.Duration) (any, int, error) {
+func (p *port) tryWait(
+	ctx context.Context, s *driver.Script, keys int, all []any, n int, timeout time.Duration,
+) (any, int, error) {
 	c, release := p.c.Dedicate()
 	defer release()
 	rs := c.DoMulti(ctx,
@@ -220,7 +225,7 @@ func (p *port) Shards(ctx context.Context) (bool, error) {
 	return err == nil, err
 }
 
-// Home asks the server itself, since the client does not say where a slot is.
+// Home asks the server itself, because the client does not say where a slot is.
 func (p *port) Home(ctx context.Context, channel string) (string, error) {
 	if !p.cluster {
 		return "", nil

@@ -14,16 +14,16 @@ import (
 	"github.com/jucgo/locks/distributed/redislock/internal/driver"
 )
 
-// answerTimeout is for how long the answer to a request of a subscriber is waited for. The client
-// replaces a connection that does not answer after its own time.
+// answerTimeout is how long a subscriber waits for the answer to a request. The client replaces a
+// connection that does not answer within its own limit.
 const answerTimeout = time.Second
 
-// subscriber is a [driver.Subscriber] on a connection that it has for itself, and on another one
-// after that is lost.
+// subscriber is a [driver.Subscriber] on a connection of its own. It opens another one if that is
+// lost.
 //
 // Requests are sent with mu held, in the order in which they change channels. A new connection
-// asks for all channels before another request can be sent on it: so the server knows those, and
-// no others, once it has answered.
+// subscribes to all channels before any other request. So the server knows exactly those when it
+// has answered.
 type subscriber struct {
 	c       rueidis.Client
 	sharded bool
@@ -36,7 +36,7 @@ type subscriber struct {
 	channels map[string]struct{}
 }
 
-// conn is a connection, with what has come over it and nobody has received yet.
+// conn is a connection, with the events that have not been received yet.
 type conn struct {
 	rueidis.DedicatedClient
 	lost  <-chan error // one, or closed
@@ -52,12 +52,13 @@ type arrival struct {
 }
 
 func newSubscriber(c rueidis.Client, sharded bool, sample string) *subscriber {
-	s := &subscriber{c: c, sharded: sharded, sample: sample, done: make(chan struct{}), channels: make(map[string]struct{})}
+	s := &subscriber{c: c, sharded: sharded, sample: sample}
+	s.done, s.channels = make(chan struct{}), make(map[string]struct{})
 	s.close = sync.OnceFunc(func() { close(s.done) })
 	return s
 }
 
-// put has a received. It does not wait, since it is called by who reads the connection.
+// put adds a to the events. It does not wait, because the connection's reader calls it.
 func (c *conn) put(a arrival) {
 	c.mu.Lock()
 	c.box = append(c.box, a)
@@ -108,8 +109,8 @@ func (s *subscriber) Receive(ctx context.Context) (driver.Event, error) {
 	}
 }
 
-// connect makes a connection, and asks for all channels. If that cannot be, the connection tells
-// as one that is lost.
+// connect opens a connection, and subscribes to all channels. If that fails, the connection counts
+// as lost.
 func (s *subscriber) connect(ctx context.Context) *conn {
 	dedicated, _ := s.c.Dedicate() // Close gives it back
 	c := &conn{DedicatedClient: dedicated, ready: make(chan struct{}, 1)}
@@ -142,10 +143,11 @@ func (s *subscriber) connect(ctx context.Context) *conn {
 	return c
 }
 
-// send asks for channels, or for an end of that. An error reply is received. s.mu is held.
+// send subscribes to channels, or ends subscriptions. An error reply becomes an event. s.mu is
+// held.
 func (s *subscriber) send(ctx context.Context, c *conn, begin bool, channels []string) error {
 	if c == nil || len(channels) == 0 {
-		return nil // a new connection asks
+		return nil // a new connection subscribes
 	}
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
@@ -153,7 +155,7 @@ func (s *subscriber) send(ctx context.Context, c *conn, begin bool, channels []s
 	for i, r := range c.DoMulti(ctx, s.requests(c.B(), begin, channels)...) {
 		err := r.Error()
 		if _, refused := rueidis.IsRedisErr(err); refused {
-			if s.sharded { // it is another server's
+			if s.sharded { // the channel belongs to another server
 				delete(s.channels, channels[i])
 			}
 			c.put(arrival{err: driver.Never(err)})
@@ -164,8 +166,8 @@ func (s *subscriber) send(ctx context.Context, c *conn, begin bool, channels []s
 	return failed
 }
 
-// requests returns one for all channels, or, if these are sharded, one for each, since those of
-// one have to be in one slot. All go to the server of the sample.
+// requests returns one request for all channels. Sharded channels have one request each, because
+// the channels of a request have to be in one slot. All go to the server of the sample.
 func (s *subscriber) requests(b rueidis.Builder, begin bool, channels []string) (rs []rueidis.Completed) {
 	switch {
 	case !s.sharded && begin:
@@ -201,7 +203,7 @@ func (s *subscriber) Unsubscribe(ctx context.Context, channels ...string) error 
 	return s.send(ctx, s.conn.Load(), false, channels)
 }
 
-// Ping has a sign of life received, if there is one.
+// Ping makes the answer an event.
 func (s *subscriber) Ping(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

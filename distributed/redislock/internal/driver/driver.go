@@ -1,5 +1,5 @@
-// Package driver has what package redislock needs of a client library of Redis. There is one
-// implementation over go-redis, in package redislock, and one over rueidis, in package onrueidis.
+// Package driver is the interface of package redislock to client libraries of Redis. Package
+// redislock implements it over go-redis, and package onrueidis over rueidis.
 package driver
 
 import (
@@ -15,33 +15,34 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// Constructors of package redislock, for packages with a [Port] of another client library. They
-// are not exported there, since no package outside of that module's tree can make a Port. Package
-// redislock sets them when it is initialized. opts is a []redislock.Option, and the results are a
-// *redislock.Client, a *redislock.Redlock and a *redislock.Gate.
+// Constructors of package redislock, for packages with a [Port] of another client library. Package
+// redislock sets them when it is initialized. It does not export them, because no other package
+// can make a Port. opts is a []redislock.Option. The results are a *redislock.Client, a
+// *redislock.Redlock and a *redislock.Gate.
 var (
 	NewClient  func(p Port, opts any) (any, error)
 	NewRedlock func(ports []Port, opts any) (any, error)
 	NewGate    func(p Port) any
 )
 
-// Head is how many values there are in front of the keys of a request.
+// Head is the number of values in front of the keys of a request.
 const Head = 3
 
 // Port is a client of a server, of the master behind sentinels, or of a cluster.
 type Port interface {
-	// Eval runs s once: a request that may have been carried out is never sent again. args are
-	// room for Head values, which it fills itself, so many keys, and the arguments of the script:
-	// strings, values of type int or int64, and pointers to these. After a reply they are the
-	// caller's again. The reply is nil, an int64, a string, or a slice of such.
+	// Eval runs s once. It never repeats a request that may have been carried out. args has room
+	// for Head values, which Eval fills itself, then the keys, then the arguments of the script.
+	// These are strings, values of type int or int64, and pointers to these. After a reply args
+	// belongs to the caller again. The reply is nil, an int64, a string, or a slice of these.
 	//
-	// An error reply of the server is an error matching lease.ErrRefused or locks.ErrForeign; any
-	// other error leaves open what has happened.
+	// An error reply of the server is an error matching lease.ErrRefused or locks.ErrForeign. After
+	// any other error the outcome is unknown.
 	Eval(ctx context.Context, s *Script, keys int, args []any) (any, error)
 
-	// EvalSync is Eval, after which the server waits on the same connection until n replicas know
-	// of it, but not for longer than timeout: acks is how many do, 0 if that could not be asked.
-	EvalSync(ctx context.Context, s *Script, keys int, args []any, n int, timeout time.Duration) (r any, acks int, err error)
+	// EvalSync is Eval, followed by a WAIT for n replicas on the same connection, for timeout at
+	// most. acks is how many replicas acknowledged, or 0 if WAIT failed.
+	EvalSync(ctx context.Context, s *Script, keys int, args []any, n int, timeout time.Duration,
+	) (r any, acks int, err error)
 
 	// Cluster reports whether keys are spread over servers by slots.
 	Cluster() bool
@@ -49,35 +50,35 @@ type Port interface {
 	// Shards reports whether the servers know sharded channels.
 	Shards(ctx context.Context) (bool, error)
 
-	// Home returns the server that has the sharded channel.
+	// Home returns the server of a sharded channel.
 	Home(ctx context.Context, channel string) (server string, err error)
 
-	// Subscriber returns a connection for subscriptions: to the server that has the sharded
-	// channels, one of which is channel, or for classic ones to any. It connects later, and again
-	// when the connection is lost.
+	// Subscriber returns a connection for subscriptions. For sharded channels it goes to the
+	// server of channel, for classic channels to any server. It connects later, and again when the
+	// connection is lost.
 	Subscriber(ctx context.Context, sharded bool, channel string) (Subscriber, error)
 }
 
-// Subscriber is a connection for subscriptions. Receive has a goroutine of its own; everything
-// else may be called concurrently.
+// Subscriber is a connection for subscriptions. One goroutine calls Receive. The other methods may
+// be called concurrently.
 type Subscriber interface {
 	Subscribe(ctx context.Context, channels ...string) error
 	Unsubscribe(ctx context.Context, channels ...string) error
 	Ping(ctx context.Context) error
-	// Receive waits for what comes next. After an error it goes on with a new connection, with
-	// the same subscriptions, unless the error is the server's answer to a request.
+	// Receive waits for the next event. After an error it goes on with a new connection and the
+	// same subscriptions, unless the error is the server's answer to a request.
 	Receive(ctx context.Context) (Event, error)
 	Close() error
 }
 
-// Event is what comes over a connection for subscriptions.
+// Event is a message or an answer that a connection for subscriptions has received.
 type Event struct {
 	Kind    EventKind
 	Channel string
 	Payload string
 }
 
-// EventKind is what an [Event] tells.
+// EventKind is the kind of an [Event].
 type EventKind int
 
 const (
@@ -124,10 +125,11 @@ func Text(arg any) string {
 	return fmt.Sprint(arg)
 }
 
-// Refused returns what err means, which is an error reply of the server that reads text.
+// Refused returns the meaning of err, an error reply of the server with this text.
 func Refused(text string, err error) error {
 	text = strings.TrimPrefix(text, "ERR ")
-	if strings.Contains(text, "WRONGTYPE") || strings.HasPrefix(text, "FOREIGN") || strings.Contains(text, "is not an integer") {
+	if strings.Contains(text, "WRONGTYPE") || strings.HasPrefix(text, "FOREIGN") ||
+		strings.Contains(text, "is not an integer") {
 		return fmt.Errorf("%w: %w", locks.ErrForeign, err)
 	}
 	for _, prefix := range passing {
@@ -138,11 +140,12 @@ func Refused(text string, err error) error {
 	return Never(err)
 }
 
-// passing are the beginnings of error replies that have to do with the state of a server, not
-// with the request: it loads its data, runs a long script, is a replica since a moment ago, or
-// its cluster is about to heal.
+// passing are the beginnings of error replies that pass by themselves. They are due to the state of
+// a server, not to the request. The server loads its data, runs a long script, or has just become a
+// replica, or its cluster is about to heal.
 var passing = []string{
-	"LOADING ", "BUSY ", "READONLY ", "MASTERDOWN ", "CLUSTERDOWN ", "TRYAGAIN ", "MOVED ", "NOREPLICAS ", "max number of clients reached",
+	"LOADING ", "BUSY ", "READONLY ", "MASTERDOWN ", "CLUSTERDOWN ", "TRYAGAIN ", "MOVED ", "NOREPLICAS ",
+	"max number of clients reached",
 }
 
 // Never returns err as that of a request that was not carried out.
