@@ -26,7 +26,8 @@ func startShifted(t *testing.T) (s *server, set func(by time.Duration)) {
 func TestAServerWhoseClockIsSetForwardIsNoticedWithTheNextRenewal(t *testing.T) {
 	t.Parallel()
 	s, set := startShifted(t)
-	l, rival := open(t, connect(t, s.Addr), term(3*time.Second)).FencedMutex("it"), open(t, connect(t, s.Addr)).FencedMutex("it")
+	l, rival := open(t, connect(t, s.Addr), term(3*time.Second)).FencedMutex("it"), open(t,
+		connect(t, s.Addr)).FencedMutex("it")
 	a, b := someone(), someone()
 	h := hold(t, l, a)
 	set(time.Minute)

@@ -18,7 +18,8 @@ func ExampleClient_Mutex() {
 	server := miniredis.NewMiniRedis() // yours is a real one
 	server.Start()
 	defer server.Close()
-	client := redis.NewClient(&redis.Options{Addr: server.Addr(), ReadTimeout: time.Second, ContextTimeoutEnabled: true})
+	client := redis.NewClient(&redis.Options{Addr: server.Addr(), ReadTimeout: time.Second,
+		ContextTimeoutEnabled: true})
 	defer client.Close()
 
 	provider, err := redislock.New(client)

@@ -65,7 +65,8 @@ func (l *line) join(i int, ctx context.Context) {
 
 func (l *line) queued(n int64) {
 	l.t.Helper()
-	require.Eventually(l.t, func() bool { return l.direct.LLen(background, fairQueue).Val() == n }, 20*time.Second, time.Millisecond)
+	require.Eventually(l.t, func() bool { return l.direct.LLen(background, fairQueue).Val() == n }, 20*time.Second,
+		time.Millisecond)
 }
 
 // finish frees the lock, and waits until all had it.
@@ -122,7 +123,8 @@ func TestAJavaWaiterIsToldWhenTheOneBeforeItIsDead(t *testing.T) {
 	l := newLine(t, 0)
 	now := float64(time.Now().UnixMilli())
 	l.direct.RPush(background, fairQueue, "dead:1", "java:1")
-	l.direct.ZAdd(background, fairTimes, redis.Z{Score: now - 1, Member: "dead:1"}, redis.Z{Score: now + 3e5, Member: "java:1"})
+	l.direct.ZAdd(background, fairTimes, redis.Z{Score: now - 1, Member: "dead:1"},
+		redis.Z{Score: now + 3e5, Member: "java:1"})
 	heard := l.direct.Subscribe(background, fairHears+"java:1")
 	defer heard.Close()
 	_, err := heard.Receive(background)

@@ -69,7 +69,8 @@ func TestAHoldIsLostWhileTheServerIsPausedAndStaysLost(t *testing.T) {
 	require.ErrorIs(t, h.Err(), locks.ErrLost)
 	time.Sleep(2 * short)
 	s.Resume()
-	require.Eventually(t, func() bool { ok, _ := rival.TryLockContext(b); return ok }, 20*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { ok, _ := rival.TryLockContext(b); return ok }, 20*time.Second,
+		10*time.Millisecond)
 	require.ErrorIs(t, h.Err(), locks.ErrLost, "no renewal brings it back")
 	require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
 	require.NoError(t, rival.UnlockContext(b))

@@ -16,7 +16,8 @@ func TestForceUnlockFreesTheLockOfAnybodyWhoIsTold(t *testing.T) {
 	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
 		for kind, lock := range anyKind {
 			c := open(t, connect(t, addr), term(long))
-			l, elsewhere := lock(c, kind).(*redislock.Mutex), lock(open(t, connect(t, addr), term(long)), kind).(*redislock.Mutex)
+			l, elsewhere := lock(c, kind).(*redislock.Mutex), lock(open(t, connect(t, addr), term(long)),
+				kind).(*redislock.Mutex)
 			a, b := someone(), someone()
 			ok, err := l.ForceUnlock(background)
 			require.NoError(t, err)
@@ -25,7 +26,8 @@ func TestForceUnlockFreesTheLockOfAnybodyWhoIsTold(t *testing.T) {
 			h := hold(t, l, a)
 			got := make(chan error, 1)
 			go func() { got <- elsewhere.LockContext(b) }()
-			require.Eventually(t, func() bool { return len(subscriptions(direct)) == 1 }, 20*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return len(subscriptions(direct)) == 1 }, 20*time.Second,
+				time.Millisecond)
 			began := time.Now()
 			ok, err = l.ForceUnlock(background)
 			require.NoError(t, err)
@@ -50,7 +52,8 @@ func TestForceUnlockFreesTheLockOfAnybodyWhoIsTold(t *testing.T) {
 			require.EqualValues(t, 1, direct.Exists(background, kind).Val(), "the loser leaves its successor alone")
 			require.NoError(t, successor.Err())
 			require.NoError(t, l.UnlockContext(a))
-			require.Eventually(t, func() bool { return len(subscriptions(direct)) == 0 }, 20*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return len(subscriptions(direct)) == 0 }, 20*time.Second,
+				time.Millisecond)
 		}
 	})
 }

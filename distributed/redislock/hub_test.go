@@ -25,7 +25,8 @@ func TestWaitersGiveUpWhileTheirChannelMoves(t *testing.T) {
 	h := newHub(homeless{})
 	defer h.close(context.Background())
 	for range 50 {
-		l := &link{h: h, shard: true, topics: make(map[string]*topic), changed: make(map[string]struct{}), kick: make(chan struct{}, 1)}
+		l := &link{h: h, shard: true, topics: make(map[string]*topic), changed: make(map[string]struct{}),
+			kick: make(chan struct{}, 1)}
 		var all []*watch
 		for range 20 {
 			w := &watch{c: make(chan struct{}, 1)}

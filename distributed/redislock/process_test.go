@@ -97,7 +97,8 @@ func TestAHolderWithoutTimeToRunKeepsItsHoldOrKnowsThatItIsLost(t *testing.T) {
 	valid, err := strconv.ParseInt(p.Line(), 10, 64)
 	require.NoError(t, err)
 	state := p.Line()
-	require.LessOrEqual(t, time.Unix(0, valid).Sub(granted), time.Duration(0), "it believed to hold the lock while a rival had it (%s)", state)
+	require.LessOrEqual(t, time.Unix(0, valid).Sub(granted), time.Duration(0),
+		"it believed to hold the lock while a rival had it (%s)", state)
 	require.Contains(t, []string{"held", "lost"}, state)
 	require.NoError(t, rival.UnlockContext(b))
 }

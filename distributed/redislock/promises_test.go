@@ -88,7 +88,10 @@ func TestALockWaitsForAReplicaThatBecomesTheMaster(t *testing.T) {
 	require.ErrorContains(t, err, "READONLY")
 	got := begin(l, a)
 	asked := commands(t, direct, "evalsha") + commands(t, direct, "eval")
-	require.Eventually(t, func() bool { return commands(t, direct, "evalsha")+commands(t, direct, "eval") > asked+3 }, soon, 5*time.Millisecond)
+	require.Eventually(t, func() bool {
+		return commands(t, direct, "evalsha")+commands(t, direct,
+			"eval") > asked+3
+	}, soon, 5*time.Millisecond)
 	require.Empty(t, got)
 	require.NoError(t, direct.ReplicaOf(background, "NO", "ONE").Err())
 	require.NoError(t, within(t, got))
@@ -199,7 +202,8 @@ func TestAFairQueueExpiresUnlessRedissonWaits(t *testing.T) {
 		require.Less(t, ttl(key), 65*time.Second, "of the lease and the fair wait")
 	}
 	l.direct.RPush(background, fairQueue, "java:1")
-	l.direct.ZAdd(background, fairTimes, redis.Z{Score: float64(time.Now().Add(5 * time.Minute).UnixMilli()), Member: "java:1"})
+	l.direct.ZAdd(background, fairTimes,
+		redis.Z{Score: float64(time.Now().Add(5 * time.Minute).UnixMilli()), Member: "java:1"})
 	ctx, cancel := context.WithCancel(someone())
 	l.join(2, ctx)
 	l.queued(4)

@@ -49,7 +49,8 @@ func TestWhoWaitsOutlastsAServerThatCannotBeReached(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(someone())
 			other := make(chan error, 1)
 			go func() { other <- lock(c, "it").LockContext(ctx) }()
-			require.Eventually(t, func() bool { return len(subscriptions(direct)) == 1 }, 20*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return len(subscriptions(direct)) == 1 }, 20*time.Second,
+				time.Millisecond)
 			p.Refuse()
 			direct.Publish(background, "redisson_lock__channel:{it}", "0")
 			time.Sleep(2 * time.Second) // it asks meanwhile
@@ -97,7 +98,8 @@ func TestAClientThatItsUserHasClosedIsNotWaitedFor(t *testing.T) {
 	l := open(t, conn, often).Mutex("it")
 	got := make(chan error, 1)
 	go func() { got <- l.LockContext(someone()) }()
-	require.Eventually(t, func() bool { return len(s.PubSubChannels("redisson_lock__channel:*")) == 1 }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return len(s.PubSubChannels("redisson_lock__channel:*")) == 1 },
+		20*time.Second, time.Millisecond)
 	conn.Close()
 	require.ErrorIs(t, <-got, redis.ErrClosed)
 }
@@ -110,7 +112,8 @@ func TestAServerThatCannotAnswerForNowIsWaitedFor(t *testing.T) {
 	require.NoError(t, holder.LockContext(a))
 	got := make(chan error, 1)
 	go func() { got <- l.LockContext(b) }()
-	require.Eventually(t, func() bool { return len(s.PubSubChannels("redisson_lock__channel:*")) == 1 }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return len(s.PubSubChannels("redisson_lock__channel:*")) == 1 },
+		20*time.Second, time.Millisecond)
 	s.Publish("redisson_lock__channel:{it}", "0")
 	// A real server refuses requests as a whole; this one would refuse what a script that is
 	// running calls, too.

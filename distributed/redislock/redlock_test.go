@@ -194,7 +194,8 @@ func TestAMinorityOfServersThatIsHeldByOthersDoesNotMatterAndAMajorityDoes(t *te
 	}
 	hold(t, l, a)
 	require.NoError(t, l.UnlockContext(a))
-	require.Eventually(t, func() bool { return slices.Equal(has(t, m.addrs(), "it"), []int{0, 1}) }, soon, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return slices.Equal(has(t, m.addrs(), "it"), []int{0, 1}) }, soon,
+		10*time.Millisecond)
 	hold(t, others[2], b)
 	ok, err := l.TryLockContext(a)
 	require.NoError(t, err)
@@ -264,7 +265,8 @@ func TestAHoldIsLostWithTheMajorityOfServers(t *testing.T) {
 	require.Error(t, err)
 	require.ErrorContains(t, err, "of 5 servers answered")
 	require.False(t, ok)
-	require.Eventually(t, func() bool { return len(has(t, m.addrs(), "other")) == 0 }, 5*time.Second, 10*time.Millisecond,
+	require.Eventually(t, func() bool { return len(has(t, m.addrs(), "other")) == 0 }, 5*time.Second,
+		10*time.Millisecond,
 		"what it got is given back")
 }
 
@@ -285,7 +287,8 @@ func TestAHoldIsLostAtOnceWhenTheMajorityDeniesIt(t *testing.T) {
 	case <-time.After(2 * term2 / 3):
 		t.Fatal("the next renewal did not tell")
 	}
-	require.Eventually(t, func() bool { return len(has(t, m.addrs(), "it")) == 0 }, term2/3-time.Second, 10*time.Millisecond,
+	require.Eventually(t, func() bool { return len(has(t, m.addrs(), "it")) == 0 }, term2/3-time.Second,
+		10*time.Millisecond,
 		"the rest is given back, and not left until it is over")
 	require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
 }
@@ -334,7 +337,8 @@ func TestAServerThatHasForgottenAllIsGivenTheLockAgainOnlyIfThatIsAskedFor(t *te
 			l := openMajority(t, m.addrs(), opts...).Mutex("it")
 			a := someone()
 			h := hold(t, l, a)
-			require.Eventually(t, func() bool { return len(has(t, m.addrs(), "it")) == members }, soon, 10*time.Millisecond)
+			require.Eventually(t, func() bool { return len(has(t, m.addrs(), "it")) == members }, soon,
+				10*time.Millisecond)
 			m[2].Kill()
 			m[2].Restart(t)
 			first, _ := h.Deadline()
@@ -403,7 +407,8 @@ func TestAServerThatAnswersTooLateKeepsNothing(t *testing.T) {
 	m[3].Resume()
 	require.Eventually(t, func() bool { return len(has(t, m.addrs(), "it")) == 0 }, soon, 20*time.Millisecond)
 	// Nor does it get anything when requests that it has read late are through.
-	require.Never(t, func() bool { return len(has(t, m.addrs(), "it")) > 0 }, 300*time.Millisecond, 30*time.Millisecond)
+	require.Never(t, func() bool { return len(has(t, m.addrs(), "it")) > 0 }, 300*time.Millisecond,
+		30*time.Millisecond)
 }
 
 func TestSplitVotesAreResolved(t *testing.T) {
@@ -491,7 +496,8 @@ func TestWhoWaitsForAMajorityHearsOfTheReleaseFromAnyServer(t *testing.T) {
 		}, soon, 5*time.Millisecond, "server %d", i)
 	}
 	quiet := quiesce(t, patient(t, m[0].Addr))
-	require.Never(t, func() bool { return quiet() }, 300*time.Millisecond, 50*time.Millisecond, "it asks while nobody tells of anything")
+	require.Never(t, func() bool { return quiet() }, 300*time.Millisecond, 50*time.Millisecond,
+		"it asks while nobody tells of anything")
 	require.NoError(t, holder.UnlockContext(a))
 	select {
 	case err := <-got:

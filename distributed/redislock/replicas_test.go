@@ -14,7 +14,8 @@ import (
 func TestAWaitForReplicasThatCannotWorkIsRefused(t *testing.T) {
 	c := connectFor(t, "127.0.0.1:1", 200*time.Millisecond)
 	for _, opt := range []redislock.Option{
-		redislock.WithReplicas(-1, time.Second), redislock.WithReplicas(1, 0), redislock.WithReplicas(1, 200*time.Millisecond),
+		redislock.WithReplicas(-1, time.Second), redislock.WithReplicas(1, 0), redislock.WithReplicas(1,
+			200*time.Millisecond),
 	} {
 		_, err := redislock.New(c, opt)
 		require.Error(t, err)

@@ -84,7 +84,8 @@ func TestReadersAndWritersOfJavaAndGoExcludeEachOther(t *testing.T) {
 		require.False(t, try(t, write, b))
 		require.NoError(t, read.UnlockContext(a))
 		require.EqualValues(t, 1, direct.Exists(background, "it").Val(), "Java reads still")
-		require.LessOrEqual(t, direct.PTTL(background, "it").Val(), 20*time.Second, "as long as the longest of its holds")
+		require.LessOrEqual(t, direct.PTTL(background, "it").Val(), 20*time.Second,
+			"as long as the longest of its holds")
 		require.False(t, try(t, write, b))
 
 		// Java's hold expires with its keys, though its field is left until then.

@@ -235,7 +235,8 @@ func TestAWaiterToldTooLateIsNextAgain(t *testing.T) {
 		}
 		before := inList(t, direct, 3)
 		require.EqualValues(t, 1, direct.Publish(background, channelOf(before[1]), before[1]).Val())
-		require.Eventually(t, func() bool { return direct.LIndex(background, waitingList, 0).Val() == before[1] }, soon, time.Millisecond)
+		require.Eventually(t, func() bool { return direct.LIndex(background, waitingList, 0).Val() == before[1] },
+			soon, time.Millisecond)
 		require.Len(t, inList(t, direct, 3), 3, "it has one place")
 		cancel()
 		for _, got := range all {
@@ -423,10 +424,14 @@ func TestASpoiledListCostsNoWaiterItsTurn(t *testing.T) {
 	t.Parallel()
 	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
 		for name, spoil := range map[string]func(){
-			"another type":      func() { direct.Set(background, waitingList, "x", 0) },
-			"deleted":           func() { direct.Del(background, waitingList) },
-			"garbage":           func() { direct.LPush(background, waitingList, "", "x", "1:x", ":", "0x5:y") },
-			"deleted and dirty": func() { direct.Del(background, waitingList); direct.RPush(background, waitingList, "garbage") },
+			"another type": func() { direct.Set(background, waitingList, "x", 0) },
+			"deleted":      func() { direct.Del(background, waitingList) },
+			"garbage":      func() { direct.LPush(background, waitingList, "", "x", "1:x", ":", "0x5:y") },
+			"deleted and dirty": func() {
+				direct.Del(background, waitingList)
+				direct.RPush(background, waitingList,
+					"garbage")
+			},
 		} {
 			spoil()
 			release := held(t, addr)

@@ -82,7 +82,8 @@ func TestStateOfThePlainLockIsRedissons(t *testing.T) {
 			ttl := direct.PTTL(background, n.name).Val()
 			require.LessOrEqual(t, ttl, 30*time.Second)
 			require.Greater(t, ttl, 25*time.Second)
-			require.Equal(t, []string{n.name}, direct.Keys(background, "*").Val(), "nothing else is left in the database")
+			require.Equal(t, []string{n.name}, direct.Keys(background, "*").Val(),
+				"nothing else is left in the database")
 
 			require.NoError(t, l.UnlockContext(a))
 			require.NoError(t, l.UnlockContext(a))
@@ -269,7 +270,8 @@ func TestWrongNamesLeasesAndClientsAreRefused(t *testing.T) {
 	c := open(t, connect(t, s.Addr()))
 	for _, l := range []*redislock.Mutex{
 		c.Mutex(""), c.Mutex(strings.Repeat("x", 4097)), c.FencedMutex(""), c.SimpleMutex(""),
-		c.Mutex("it", redislock.WithFixedTTL(0)), c.Mutex("it", redislock.WithFixedTTL(-time.Second)), c.Mutex("it", redislock.WithFixedTTL(time.Microsecond)),
+		c.Mutex("it", redislock.WithFixedTTL(0)), c.Mutex("it", redislock.WithFixedTTL(-time.Second)), c.Mutex("it",
+			redislock.WithFixedTTL(time.Microsecond)),
 	} {
 		ok, err := l.TryLockContext(background)
 		require.False(t, ok)

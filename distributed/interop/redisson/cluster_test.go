@@ -40,7 +40,8 @@ func TestOnAClusterEachSideIsWokenByTheChannelsThatTheVersionOfRedissonHas(t *te
 					t.Run(mode+" "+kind, func(t *testing.T) {
 						name := fresh()
 						l, a := lockOf(open(t, conn, long, redislock.WithPubSub(pubsub)), kind, name), someone()
-						rival, b := lockOf(open(t, conn, long, redislock.WithPubSub(pubsub)), against(kind), name), someone()
+						rival, b := lockOf(open(t, conn, long, redislock.WithPubSub(pubsub)), against(kind),
+							name), someone()
 
 						java.must(t, "a", "lock", against(kind), name, -1)
 						got := start(l, a)

@@ -122,7 +122,8 @@ func redissonGetsTheLockOfAGoProcessThatWasKilled(t *testing.T, s *stage) {
 		case answer := <-waits[i]:
 			require.Equal(t, "true", answer)
 		case <-time.After(patience):
-			t.Fatalf("Redisson does not get the %s lock, of which there is %v", kind, s.direct.Keys(background, "*"+name+kind+"*"))
+			t.Fatalf("Redisson does not get the %s lock, of which there is %v", kind,
+				s.direct.Keys(background, "*"+name+kind+"*"))
 		}
 		require.Less(t, time.Since(began), brief+woken, "by the end of the lease")
 		s.java.must(t, name+strconv.Itoa(i), "unlock", kind, name+kind)
@@ -140,7 +141,8 @@ func redissonPassesAGoProcessThatWasKilledAtTheHeadOfTheQueue(t *testing.T, s *s
 		queue := "redisson_lock_queue:{" + name + "}"
 		queued := func(n int64) {
 			t.Helper()
-			require.Eventually(t, func() bool { return s.direct.LLen(background, queue).Val() == n }, patience, time.Millisecond)
+			require.Eventually(t, func() bool { return s.direct.LLen(background, queue).Val() == n }, patience,
+				time.Millisecond)
 		}
 		holder, a := s.open(t, brief).FairMutex(name), someone()
 		hold(t, holder, a)

@@ -40,7 +40,8 @@ func startAgent(tb testing.TB, version, topology, addr string, watchdog time.Dur
 	tb.Helper()
 	classes := testbed.Jars(tb, "redisson", version)
 	java := testbed.Lookup(tb, "java")
-	cmd := exec.Command(java, "-Xmx192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", classes, "interop.Agent",
+	cmd := exec.Command(java, "-Xmx192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", classes,
+		"interop.Agent",
 		topology, addr, strconv.FormatInt(watchdog.Milliseconds(), 10))
 	cmd.Stderr = os.Stderr
 	a := &agent{Process: testbed.Start(tb, cmd), answers: make(map[string]chan string)}

@@ -260,7 +260,8 @@ func whoGivesUpLeavesTheFairQueueToTheOthers(t *testing.T, s *stage) {
 	queue := "redisson_lock_queue:{" + name + "}"
 	queued := func(n int64) {
 		t.Helper()
-		require.Eventually(t, func() bool { return s.direct.LLen(background, queue).Val() == n }, patience, time.Millisecond)
+		require.Eventually(t, func() bool { return s.direct.LLen(background, queue).Val() == n }, patience,
+			time.Millisecond)
 	}
 	holder, a := s.open(t, long).FairMutex(name), someone()
 	hold(t, holder, a)
@@ -511,7 +512,8 @@ func whoeverIsParkedAtAReadWriteLockIsWokenByEitherSide(t *testing.T, s *stage) 
 						n++
 						continue
 					}
-					require.Eventually(t, func() bool { return len(p.got) > 0 || s.java.asleep(t, p.thread) }, patience, time.Millisecond)
+					require.Eventually(t, func() bool { return len(p.got) > 0 || s.java.asleep(t, p.thread) },
+						patience, time.Millisecond)
 				}
 				require.Eventually(t, func() bool { // one connection for each of ours, one for Java
 					channel := "redisson_rwlock:{" + name + "}"

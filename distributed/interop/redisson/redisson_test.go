@@ -13,7 +13,8 @@ var situations = []situation{
 	{"Go is woken by Java", goIsWokenByJava},
 	{"Java is woken beside a Go waiter", javaIsWokenBesideAGoWaiter},
 	{"a spin lock of Redisson takes turns with ours", aSpinLockOfRedissonTakesTurnsWithOurs},
-	{"waiters of both sides have their turns after releases of either", waitersOfBothSidesHaveTheirTurnsAfterReleasesOfEither},
+	{"waiters of both sides have their turns after releases of either",
+		waitersOfBothSidesHaveTheirTurnsAfterReleasesOfEither},
 	{"holds of either side are counted to the last", holdsOfEitherSideAreCountedToTheLast},
 	{"a fair lock serves both sides in order of arrival", aFairLockServesBothSidesInOrderOfArrival},
 	{"who gives up leaves the fair queue to the others", whoGivesUpLeavesTheFairQueueToTheOthers},
@@ -26,8 +27,10 @@ var situations = []situation{
 	{"both watchdogs renew", bothWatchdogsRenew},
 	{"ours gets the lock of a Java process that was killed", oursGetsTheLockOfAJavaProcessThatWasKilled},
 	{"Redisson gets the lock of a Go process that was killed", redissonGetsTheLockOfAGoProcessThatWasKilled},
-	{"Redisson passes a Go process that was killed at the head of the queue", redissonPassesAGoProcessThatWasKilledAtTheHeadOfTheQueue},
-	{"whoever is parked at a read-write lock is woken by either side", whoeverIsParkedAtAReadWriteLockIsWokenByEitherSide},
+	{"Redisson passes a Go process that was killed at the head of the queue",
+		redissonPassesAGoProcessThatWasKilledAtTheHeadOfTheQueue},
+	{"whoever is parked at a read-write lock is woken by either side",
+		whoeverIsParkedAtAReadWriteLockIsWokenByEitherSide},
 }
 
 func TestWithTheCurrentRedisson(t *testing.T) { perform(t, current, with(20*time.Second)) }
@@ -40,6 +43,9 @@ func TestWithAnOldRedisson(t *testing.T) {
 // with adds the mixed load, for so long.
 func with(d time.Duration) []situation {
 	return append(slices.Clone(situations), situation{
-		"mixed load leaves both sides alone inside and each a share", func(t *testing.T, s *stage) { mixedLoad(t, s, d) },
+		"mixed load leaves both sides alone inside and each a share", func(t *testing.T,
+			s *stage) {
+			mixedLoad(t, s, d)
+		},
 	})
 }

@@ -119,7 +119,10 @@ func try(tb testing.TB, l locks.TryLocker, ctx context.Context) bool {
 // awaited waits until n channels of Redisson's for the lock called name have a subscriber.
 func awaited(tb testing.TB, direct *redis.Client, name string, n int) {
 	tb.Helper()
-	require.Eventually(tb, func() bool { return len(direct.PubSubChannels(background, "redisson_*"+name+"*").Val()) == n },
+	require.Eventually(tb, func() bool {
+		return len(direct.PubSubChannels(background,
+			"redisson_*"+name+"*").Val()) == n
+	},
 		patience, time.Millisecond)
 }
 

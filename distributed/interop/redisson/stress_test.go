@@ -45,7 +45,8 @@ func stress(ctx context.Context, conn *redis.Client, kind, name string, l locks.
 				return n, fmt.Errorf("a reader met %q, %v", other, err)
 			}
 		} else {
-			if other, err := conn.SetArgs(background, name+":inside", me, redis.SetArgs{Get: true}).Result(); err != redis.Nil {
+			if other, err := conn.SetArgs(background, name+":inside", me,
+				redis.SetArgs{Get: true}).Result(); err != redis.Nil {
 				return n, fmt.Errorf("met %q, %v", other, err)
 			}
 			value, err := conn.Get(background, name+":counter").Int()
@@ -113,7 +114,8 @@ func mixedLoad(t *testing.T, s *stage, d time.Duration) {
 				defer mu.Unlock()
 				ours[kind] += n
 			})
-			answer := s.java.start(fmt.Sprint(base, kind, i), "stress", kind, arg, d.Milliseconds(), pause.Microseconds())
+			answer := s.java.start(fmt.Sprint(base, kind, i), "stress", kind, arg, d.Milliseconds(),
+				pause.Microseconds())
 			wg.Go(func() {
 				text := <-answer
 				n, err := strconv.Atoi(text)

@@ -110,7 +110,8 @@ func traces(t *testing.T, s *stage) {
 					ours += party
 				}
 			}
-			t.Run(fmt.Sprintf("%s, Go %s, Java %s", trace.Name, ours, theirs), func(t *testing.T) { s.play(t, trace, cast) })
+			t.Run(fmt.Sprintf("%s, Go %s, Java %s", trace.Name, ours, theirs),
+				func(t *testing.T) { s.play(t, trace, cast) })
 		}
 	}
 }
@@ -156,9 +157,11 @@ func scriptsWriteTheSameKeys(t *testing.T, s *stage) {
 				}
 				op := strings.ToLower(c[1])
 				require.True(t, slices.Contains(writes, op) || slices.Contains(reads, op), lines.Text())
-				own := strings.HasPrefix(c[2], "redisson_unlock_latch:{") || strings.HasPrefix(c[2], "locks_") // of one side
+				own := strings.HasPrefix(c[2], "redisson_unlock_latch:{") || strings.HasPrefix(c[2],
+					"locks_") // of one side
 				if slices.Contains(writes, op) && !own {
-					keys[regexp.MustCompile(`it\d+`).ReplaceAllString(uuid.ReplaceAllString(c[2], "OWNER"), "it")] = true
+					keys[regexp.MustCompile(`it\d+`).ReplaceAllString(uuid.ReplaceAllString(c[2], "OWNER"),
+						"it")] = true
 				}
 			}
 			conn.Close()

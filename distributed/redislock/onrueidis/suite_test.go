@@ -21,7 +21,8 @@ func TestMain(m *testing.M) {
 	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
 		f.Value.Set("12") // they sleep most of the time
 	}
-	goleak.VerifyTestMain(m, append(leaks, goleak.IgnoreAnyFunction("github.com/jucgo/locks/internal/testkit/testbed.start.func1.1"))...)
+	goleak.VerifyTestMain(m, append(leaks,
+		goleak.IgnoreAnyFunction("github.com/jucgo/locks/internal/testkit/testbed.start.func1.1"))...)
 }
 
 // leaks are the goroutines in which a client of a cluster asks who has which slots, up to a

@@ -150,7 +150,8 @@ func ALostReplyOfAnAcquisitionLeavesOneHold(t *testing.T, on Driver) {
 			h := Hold(t, l, a)
 			require.Equal(t, 1, p.Drops())
 			require.NoError(t, h.Err())
-			require.Equal(t, requests+2, Commands(t, direct, "evalsha")+Commands(t, direct, "eval"), "one to take it, one to ask who has it")
+			require.Equal(t, requests+2, Commands(t, direct, "evalsha")+Commands(t, direct, "eval"),
+				"one to take it, one to ask who has it")
 			HeldOnce(t, direct, name)
 			require.NoError(t, l.UnlockContext(a))
 			require.ErrorIs(t, l.UnlockContext(a), locks.ErrNotHeld)
@@ -177,7 +178,10 @@ func ALostReplyOfAnAcquisitionLeavesOneHold(t *testing.T, on Driver) {
 // HeldOnce checks that the lock called name, of whatever kind, has one hold, and nobody waits.
 func HeldOnce(t *testing.T, direct *redis.Client, name string) {
 	t.Helper()
-	require.Eventually(t, func() bool { return direct.Exists(Background, "redisson_lock_queue:{"+name+"}").Val() == 0 },
+	require.Eventually(t, func() bool {
+		return direct.Exists(Background,
+			"redisson_lock_queue:{"+name+"}").Val() == 0
+	},
 		Soon, time.Millisecond)
 	holds := direct.Keys(Background, "{"+name+"}:*:rwlock_timeout:*").Val()
 	if name == "read" {
@@ -256,13 +260,15 @@ func ACancelledAcquisitionWhoseReplyIsLostReturnsAtOnceAndIsUndone(t *testing.T,
 			ctx, cancel := context.WithCancelCause(a)
 			got := make(chan error, 1)
 			go func() { got <- l.LockContext(ctx) }()
-			require.Eventually(t, func() bool { return direct.Exists(Background, name).Val() == 1 }, 10*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return direct.Exists(Background, name).Val() == 1 }, 10*time.Second,
+				time.Millisecond)
 			cancelled := time.Now()
 			cancel(gone)
 			err := <-got
 			require.ErrorIs(t, err, context.Canceled)
 			require.ErrorIs(t, err, gone)
-			require.Eventually(t, func() bool { return direct.Exists(Background, name).Val() == 0 }, 10*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return direct.Exists(Background, name).Val() == 0 }, 10*time.Second,
+				time.Millisecond)
 			require.Less(t, time.Since(cancelled), patience/2, "without the reply")
 			p.Reset()
 			Patiently(t, l, Someone()) // a connection that is closed may not be known to be

@@ -80,9 +80,11 @@ func TheModelOfHistoriesRefusesWhatNoLockDoes(t *testing.T) {
 		return porcupine.Operation{ClientId: in.party, Input: in, Output: token, Call: call, Return: ret}
 	}
 	for name, wrong := range map[string][]porcupine.Operation{
-		"two holders":        {op(act{party: 0}, 1, 1, 2), op(act{party: 1}, 2, 3, 4)},
-		"a token twice":      {op(act{party: 0}, 1, 1, 2), op(act{party: 0, free: true}, 0, 3, 4), op(act{party: 1}, 1, 5, 6)},
-		"a smaller token":    {op(act{party: 0}, 2, 1, 2), op(act{party: 0, free: true}, 0, 3, 4), op(act{party: 1}, 1, 5, 6)},
+		"two holders": {op(act{party: 0}, 1, 1, 2), op(act{party: 1}, 2, 3, 4)},
+		"a token twice": {op(act{party: 0}, 1, 1, 2), op(act{party: 0, free: true}, 0, 3, 4),
+			op(act{party: 1}, 1, 5, 6)},
+		"a smaller token": {op(act{party: 0}, 2, 1, 2), op(act{party: 0, free: true}, 0, 3, 4),
+			op(act{party: 1}, 1, 5, 6)},
 		"a reader beside":    {op(act{party: 0}, 0, 1, 2), op(act{party: 1, read: true}, 0, 3, 4)},
 		"a release too many": {op(act{party: 0}, 0, 1, 2), op(act{party: 1, free: true}, 0, 3, 4)},
 	} {
@@ -110,7 +112,8 @@ func HistoriesOfClientsInTroubleAreThoseOfOneLock(t *testing.T, on Driver) {
 			record := func(in act, call int64, token uint64, ret int64) {
 				mu.Lock()
 				defer mu.Unlock()
-				history = append(history, porcupine.Operation{ClientId: in.party, Input: in, Output: token, Call: call, Return: ret})
+				history = append(history,
+					porcupine.Operation{ClientId: in.party, Input: in, Output: token, Call: call, Return: ret})
 			}
 			// take records an acquisition that went well. One that failed has no effect, now or
 			// later.

@@ -30,12 +30,14 @@ func TenThousandWaitersHaveOneConnection(t *testing.T, on Driver) {
 			got <- err
 		}()
 	}
-	require.Eventually(t, func() bool { return len(Subscriptions(direct)) == names }, 60*time.Second, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return len(Subscriptions(direct)) == names }, 60*time.Second,
+		20*time.Millisecond)
 	list, err := direct.Do(Background, "client", "list", "type", "pubsub").Text()
 	require.NoError(t, err)
 	require.Equal(t, 1, strings.Count(list, "\n"))
 	require.NoError(t, direct.ClientKillByFilter(Background, "TYPE", "pubsub").Err())
-	require.Eventually(t, func() bool { return len(Subscriptions(direct)) == names }, 60*time.Second, 20*time.Millisecond, "again")
+	require.Eventually(t, func() bool { return len(Subscriptions(direct)) == names }, 60*time.Second,
+		20*time.Millisecond, "again")
 	for i := range names {
 		require.NoError(t, holder.Mutex(fmt.Sprint("it", i)).UnlockContext(a))
 	}

@@ -44,7 +44,8 @@ func StartMaster(tb testing.TB) *Server {
 // Patient is Connect for a client that has time to wait for replicas.
 func Patient(tb testing.TB, addr string) *redis.Client {
 	tb.Helper()
-	c := redis.NewClient(&redis.Options{Addr: addr, ReadTimeout: 5 * time.Second, DialerRetries: 1, DisableIdentity: true})
+	c := redis.NewClient(&redis.Options{Addr: addr, ReadTimeout: 5 * time.Second, DialerRetries: 1,
+		DisableIdentity: true})
 	tb.Cleanup(func() { c.Close() })
 	return c
 }
@@ -98,7 +99,8 @@ func ALockThatNoReplicaAcknowledgesIsRefusedAndLeavesNothing(t *testing.T, on Dr
 				err = l.LockContext(ctx)
 				require.ErrorIs(t, err, context.DeadlineExceeded)
 				require.ErrorIs(t, err, redislock.ErrNotReplicated)
-				require.Eventually(t, func() bool { return direct.Exists(Background, kindName).Val() == 0 }, 5*time.Second, 10*time.Millisecond)
+				require.Eventually(t, func() bool { return direct.Exists(Background, kindName).Val() == 0 },
+					5*time.Second, 10*time.Millisecond)
 
 				got := make(chan error, 1)
 				go func() { got <- l.LockContext(a) }()
@@ -129,7 +131,8 @@ func ALockThatAReplicaAcknowledgedSurvivesItsMaster(t *testing.T, on Driver) {
 	front.Lead(replica.Addr)
 	front.Reset()
 	first, _ := h.Deadline()
-	require.Eventually(t, func() bool { d, _ := h.Deadline(); return d.After(first) }, 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { d, _ := h.Deadline(); return d.After(first) }, 10*time.Second,
+		10*time.Millisecond)
 	require.NoError(t, h.Err())
 	require.NoError(t, l.UnlockContext(a))
 	Hold(t, rival, a)
@@ -144,9 +147,11 @@ func WhoGaveALockBackThatNoReplicaAcknowledgedHearsOfTheNextRelease(t *testing.T
 	direct := Patient(t, master.Addr)
 	waiting := func(n int64) {
 		t.Helper()
-		require.Eventually(t, func() bool { return direct.LLen(Background, "locks_waiting:{it}").Val() == n }, Soon, time.Millisecond)
+		require.Eventually(t, func() bool { return direct.LLen(Background, "locks_waiting:{it}").Val() == n }, Soon,
+			time.Millisecond)
 	}
-	holder, l := on.Open(t, master.Addr, Rarely).Mutex("it"), on.Open(t, master.Addr, Rarely, replicated(200*time.Millisecond)).Mutex("it")
+	holder, l := on.Open(t, master.Addr, Rarely).Mutex("it"), on.Open(t, master.Addr, Rarely,
+		replicated(200*time.Millisecond)).Mutex("it")
 	a, b := Someone(), Someone()
 	Hold(t, holder, a)
 	got := make(chan error, 1)

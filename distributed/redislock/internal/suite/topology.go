@@ -123,7 +123,8 @@ func AHolderKeepsItsLockWhenASentinelReplacesTheMasterOrIsToldOfItsLoss(t *testi
 func startMember(tb testing.TB, args ...string) *Server {
 	tb.Helper()
 	bus := strconv.Itoa(testbed.Port(tb))
-	s := StartServer(tb, append([]string{"--cluster-enabled", "yes", "--cluster-port", bus, "--cluster-node-timeout", "2000",
+	s := StartServer(tb, append([]string{"--cluster-enabled", "yes", "--cluster-port", bus,
+		"--cluster-node-timeout", "2000",
 		"--repl-diskless-sync-delay", "0"}, args...)...)
 	s.bus = bus
 	return s
@@ -161,7 +162,8 @@ func healthy(tb testing.TB, nodes []*Server, count int) {
 		c := Patient(tb, n.Addr)
 		require.Eventually(tb, func() bool {
 			info := c.ClusterInfo(Background).Val()
-			return strings.Contains(info, "cluster_state:ok") && strings.Contains(info, fmt.Sprintf("cluster_known_nodes:%d\r", count)) &&
+			return strings.Contains(info, "cluster_state:ok") && strings.Contains(info,
+				fmt.Sprintf("cluster_known_nodes:%d\r", count)) &&
 				strings.Count(c.ClusterNodes(Background).Val(), "handshake") == 0
 		}, 60*time.Second, 20*time.Millisecond)
 	}
@@ -296,7 +298,8 @@ func LocksOfAClusterSurviveAServerWhoseReplicaTakesItsPlace(t *testing.T, on Dri
 	h := Hold(t, l, a)
 	require.NoError(t, h.Err())
 	direct := Patient(t, replica.Addr)
-	require.EqualValues(t, 2, direct.ClusterCountKeysInSlot(Background, int(direct.ClusterKeySlot(Background, name).Val())).Val(),
+	require.EqualValues(t, 2, direct.ClusterCountKeysInSlot(Background,
+		int(direct.ClusterKeySlot(Background, name).Val())).Val(),
 		"the lock and its counter are there")
 	master.Kill()
 	require.Eventually(t, func() bool {

@@ -66,7 +66,8 @@ func LocksOfAClusterWakeThoseWhoWaitByEitherKindOfChannel(t *testing.T, on Drive
 				require.NoError(t, <-got)
 				require.Less(t, time.Since(began), Soon)
 				require.NoError(t, m.UnlockContext(b))
-				require.Eventually(t, func() bool { return len(Subscriptions(direct)) == 0 }, 20*time.Second, time.Millisecond)
+				require.Eventually(t, func() bool { return len(Subscriptions(direct)) == 0 }, 20*time.Second,
+					time.Millisecond)
 			}
 		})
 	}
@@ -105,7 +106,8 @@ func ReadWriteAndFairLocksWorkOnACluster(t *testing.T, on Driver) {
 	for _, name := range []string{"it", "a{b}c"} {
 		l, m := c.RWMutex(name), d.RWMutex(name)
 		for _, pair := range [][2]locks.TryLocker{
-			{l.ReadLocker(), m.WriteLocker()}, {l.WriteLocker(), m.ReadLocker()}, {c.FairMutex("fair" + name), d.FairMutex("fair" + name)},
+			{l.ReadLocker(), m.WriteLocker()}, {l.WriteLocker(), m.ReadLocker()}, {c.FairMutex("fair" + name),
+				d.FairMutex("fair" + name)},
 		} {
 			a, b := Someone(), Someone()
 			h := Hold(t, pair[0].(*redislock.Mutex), a)
