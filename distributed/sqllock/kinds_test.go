@@ -152,6 +152,9 @@ func TestADeadWaiterIsDroppedFromTheQueue(t *testing.T) {
 			// It is as if it had died: its place is another one's, who never asks.
 			_, err := db.Exec("UPDATE " + table + "_queue SET owner = 'dead'")
 			require.NoError(t, err)
+			cancel() // before the release: the waiter must not get the lock by another place
+			require.ErrorIs(t, <-got, context.Canceled)
+			soon(t, func() bool { return queued(db, table) == 1 })
 			l := tableKind.open(t, d.open(t, where), opts...).Mutex("it")
 			require.NoError(t, holder.UnlockContext(a))
 			ok, err := l.TryLockContext(b)
@@ -159,8 +162,6 @@ func TestADeadWaiterIsDroppedFromTheQueue(t *testing.T) {
 			if ok { // it passes the queue
 				require.NoError(t, l.UnlockContext(b))
 			}
-			cancel()
-			<-got
 			hold(t, l, b)
 			require.NoError(t, l.UnlockContext(b))
 			require.Zero(t, queued(db, table))
