@@ -5,24 +5,24 @@ import (
 	"time"
 )
 
-// Inspector is a lock that tells who holds it and who waits for it. It is for people and for
-// monitoring: by the time that a caller reads the answer, the lock may have another holder.
+// Inspector is a lock that returns its holders and waiters, for people and for monitoring. When
+// a caller reads the answer, the lock may already have another holder.
 type Inspector interface {
 	// Inspect returns what is known about the lock. A distributed lock asks its store, and the
-	// request ends with ctx. A ctx that has ended already is an error.
+	// end of ctx ends the request. A ctx that has ended already is an error.
 	Inspect(ctx context.Context) (Info, error)
 }
 
 // Info describes a lock at one moment.
 type Info struct {
-	// Held says that somebody holds the lock. Shared says that the holders share it, as readers
-	// do.
+	// Held is true if the lock has a holder. Shared is true if the holders share the lock, as
+	// readers do.
 	Held, Shared bool
-	// Holders are the holders that are known. A lock without owners knows none.
+	// Holders are the known holders. A lock without owners knows none.
 	Holders []Party
-	// Waiting is how many wait for the lock, or -1 if that is unknown.
+	// Waiting is the number of waiters, or -1 if that is unknown.
 	Waiting int
-	// Waiters are the waiters that are known, longest wait first.
+	// Waiters are the known waiters, longest wait first.
 	Waiters []Party
 }
 
@@ -34,9 +34,9 @@ type Party struct {
 	// adapter.
 	Label, Host string
 	PID         int
-	// Since is when the hold or the wait began.
+	// Since is the time at which the hold or the wait began.
 	Since time.Time
-	// Left is for how long the lease lasts without a renewal.
+	// Left is the time until the lease expires if it is not renewed.
 	Left time.Duration
 	// Token is the fencing token of the hold.
 	Token uint64

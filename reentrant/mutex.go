@@ -254,7 +254,7 @@ func (m *Mutex) WaitQueueLength(c *condition.Cond) int {
 	return c.WaitQueueLength()
 }
 
-// Inspect describes the lock, its owner, and who waits. See [locks.Inspector].
+// Inspect describes the lock, its owner, and its waiters. See [locks.Inspector].
 func (m *Mutex) Inspect(ctx context.Context) (locks.Info, error) {
 	o := m.Owner()
 	return info.State{Held: o != 0, Holders: []locks.Owner{o}, Waiters: m.Queued()}.Answer("reentrant: Inspect", ctx)

@@ -89,7 +89,7 @@ func (rw *RWMutex) AssertReadHeld() {
 	}
 }
 
-// Inspect describes the lock, its owners, and who waits. See [locks.Inspector].
+// Inspect describes the lock, its owners, and its waiters. See [locks.Inspector].
 func (rw *RWMutex) Inspect(ctx context.Context) (locks.Info, error) {
 	s := info.State{Waiters: rw.Queued()}
 	if o := rw.Owner(); o != 0 {

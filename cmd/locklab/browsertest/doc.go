@@ -1,3 +1,3 @@
 // Package browsertest looks at the page of the lab in a real browser. It is a module of its
-// own, so that nobody who uses the locks gets a browser driver with them.
+// own, so that no user of the locks gets a browser driver with them.
 package browsertest

@@ -159,12 +159,14 @@ func inspect(t *testing.T, path, address string, r *report.Report, c course) {
 		t.Helper()
 		var png []byte
 		// From the top, where the contents stand beside the page, and when the layout has settled.
-		do(t, chromedp.Evaluate(`document.documentElement.style.scrollBehavior = "auto"; scrollTo(0, 0)`, nil), chromedp.Sleep(300*time.Millisecond),
+		do(t, chromedp.Evaluate(`document.documentElement.style.scrollBehavior = "auto"; scrollTo(0, 0)`, nil),
+			chromedp.Sleep(300*time.Millisecond),
 			chromedp.FullScreenshot(&png, 100))
 		require.NoError(t, os.WriteFile(filepath.Join(shots, c.prefix+name+".png"), png, 0o666))
 	}
 	theme := func(name string) chromedp.Action {
-		return emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name}})
+		scheme := &emulation.MediaFeature{Name: "prefers-color-scheme", Value: name}
+		return emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{scheme})
 	}
 	background := func(t *testing.T) (color string) {
 		t.Helper()
@@ -172,7 +174,8 @@ func inspect(t *testing.T, path, address string, r *report.Report, c course) {
 		return color
 	}
 
-	do(t, cdplog.Enable(), network.Enable(), theme("light"), chromedp.EmulateViewport(1440, 900), chromedp.Navigate(address), chromedp.WaitVisible("#content"))
+	do(t, cdplog.Enable(), network.Enable(), theme("light"), chromedp.EmulateViewport(1440, 900),
+		chromedp.Navigate(address), chromedp.WaitVisible("#content"))
 
 	t.Run("every scenario has its pictures, and they are not empty", func(t *testing.T) {
 		for _, s := range r.Scenarios {
@@ -193,15 +196,16 @@ func inspect(t *testing.T, path, address string, r *report.Report, c course) {
 		}
 	})
 
-	// hover has the mouse over the first element of the selector, and returns what is told then. It tries again as long as that is not
-	// what is wanted: on a busy machine the element may have moved from where it was.
+	// hover moves the mouse over the first element of the selector, and returns the tip. It tries
+	// again until the tip is as wanted: on a busy machine the element may have moved.
 	hover := func(t *testing.T, selector, want string) (tip string) {
 		t.Helper()
 		for range 20 {
 			var at struct{ X, Y float64 }
 			ask(t, `(() => { const el = document.querySelector("`+selector+`"); el.scrollIntoView({block: "center", behavior: "instant"});
 				const r = el.getBoundingClientRect(); return {X: r.left + r.width/2, Y: r.top + r.height/2}; })()`, &at)
-			do(t, chromedp.MouseEvent("mouseMoved", 0, 0), chromedp.Sleep(100*time.Millisecond), chromedp.MouseEvent("mouseMoved", at.X, at.Y))
+			do(t, chromedp.MouseEvent("mouseMoved", 0, 0), chromedp.Sleep(100*time.Millisecond),
+				chromedp.MouseEvent("mouseMoved", at.X, at.Y))
 			ask(t, `document.getElementById("tip").hidden ? "" : document.getElementById("tip").textContent`, &tip)
 			if regexp.MustCompile(want).MatchString(tip) {
 				break
@@ -230,7 +234,8 @@ func inspect(t *testing.T, path, address string, r *report.Report, c course) {
 			ask(t, `document.getElementById("tip").hidden ? "" : document.getElementById("tip").textContent`, &text)
 			return text
 		}
-		ask(t, `(() => { document.documentElement.style.scrollBehavior = "auto"; document.querySelector("`+c.lanes+` [tabindex='0']").focus(); })()`, nil)
+		ask(t, `(() => { document.documentElement.style.scrollBehavior = "auto";
+			document.querySelector("`+c.lanes+` [tabindex='0']").focus(); })()`, nil)
 		tip = shown()
 		assert.NotEmpty(t, tip)
 		before := tip
@@ -269,7 +274,8 @@ func inspect(t *testing.T, path, address string, r *report.Report, c course) {
 		var clip cdppage.Viewport
 		ask(t, `(() => { document.documentElement.style.scrollBehavior = "auto"; const all = [...document.querySelectorAll("#fairness .picture")].slice(0, 4).map(el => el.getBoundingClientRect());
 			const left = Math.min(...all.map(r => r.left)), right = Math.max(...all.map(r => r.right)), top = Math.min(...all.map(r => r.top)), bottom = Math.max(...all.map(r => r.bottom));
-			return {x: left - 16 + scrollX, y: top - 16 + scrollY, width: right - left + 32, height: bottom - top + 32, scale: 1}; })()`, &clip)
+			return {x: left - 16 + scrollX, y: top - 16 + scrollY,
+				width: right - left + 32, height: bottom - top + 32, scale: 1}; })()`, &clip)
 		do(t, chromedp.ActionFunc(func(ctx context.Context) error {
 			png, err := cdppage.CaptureScreenshot().WithClip(&clip).WithCaptureBeyondViewport(true).Do(ctx)
 			if err != nil {
@@ -284,9 +290,13 @@ func inspect(t *testing.T, path, address string, r *report.Report, c course) {
 		width  int64
 		height int64
 		theme  string
-	}{{"wide-light", 1440, 900, "light"}, {"wide-dark", 1440, 900, "dark"}, {"phone-light", 360, 740, "light"}, {"phone-dark", 360, 740, "dark"}} {
+	}{
+		{"wide-light", 1440, 900, "light"}, {"wide-dark", 1440, 900, "dark"},
+		{"phone-light", 360, 740, "light"}, {"phone-dark", 360, 740, "dark"},
+	} {
 		t.Run(look.name, func(t *testing.T) {
-			do(t, chromedp.EmulateViewport(look.width, look.height), theme(look.theme), chromedp.Reload(), chromedp.WaitVisible("#content"))
+			do(t, chromedp.EmulateViewport(look.width, look.height), theme(look.theme), chromedp.Reload(),
+				chromedp.WaitVisible("#content"))
 			want := light
 			if look.theme == "dark" {
 				want = dark
@@ -297,12 +307,15 @@ func inspect(t *testing.T, path, address string, r *report.Report, c course) {
 			ask(t, `window.innerWidth`, &inner)
 			assert.LessOrEqual(t, scrolls, inner, "no scrolling sideways")
 			var wide []string
-			ask(t, `[...document.querySelectorAll("main *")].filter(el => !el.closest(".scroll, pre, svg") && el.getBoundingClientRect().right > innerWidth + 1).map(el => el.tagName + "." + el.className)`, &wide)
+			ask(t, `[...document.querySelectorAll("main *")].
+				filter(el => !el.closest(".scroll, pre, svg") && el.getBoundingClientRect().right > innerWidth + 1).
+				map(el => el.tagName + "." + el.className)`, &wide)
 			assert.Empty(t, wide, "nothing sticks out")
 			ask(t, `document.querySelectorAll("details").forEach(d => { d.open = true })`, nil)
 			ask(t, `document.documentElement.scrollWidth`, &scrolls)
 			assert.LessOrEqual(t, scrolls, inner, "nor with all data open")
-			ask(t, `[...document.querySelectorAll(".scroll")].filter(el => el.scrollWidth > el.clientWidth + 1).map(el => el.getAttribute("aria-label") + ": " + el.scrollWidth + " > " + el.clientWidth)`, &wide)
+			ask(t, `[...document.querySelectorAll(".scroll")].filter(el => el.scrollWidth > el.clientWidth + 1).
+				map(el => el.getAttribute("aria-label") + ": " + el.scrollWidth + " > " + el.clientWidth)`, &wide)
 			assert.Empty(t, wide, "no table scrolls sideways")
 			ask(t, `document.querySelectorAll("details").forEach(d => { d.open = false })`, nil)
 			shot(t, look.name)
@@ -321,7 +334,8 @@ func assertDrawn(t *testing.T, ask func(*testing.T, string, any), picture, part 
 	var drawn struct{ Width, Height, Parts, Tips float64 }
 	ask(t, fmt.Sprintf(`(() => { const el = document.querySelector(%q); if (!el) return {}; const r = el.getBoundingClientRect();
 		const parts = [...el.querySelectorAll(%q)].filter(p => { const b = p.getBoundingClientRect(); return b.width > 0 && b.height > 0; });
-		return {Width: r.width, Height: r.height, Parts: parts.length, Tips: el.querySelectorAll("[data-tip]").length}; })()`, picture, part), &drawn)
+		return {Width: r.width, Height: r.height, Parts: parts.length,
+			Tips: el.querySelectorAll("[data-tip]").length}; })()`, picture, part), &drawn)
 	assert.Greater(t, drawn.Width, 200.0, picture)
 	assert.Greater(t, drawn.Height, 80.0, picture)
 	assert.Positive(t, drawn.Parts, picture)

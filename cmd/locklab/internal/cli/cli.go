@@ -248,7 +248,7 @@ func experiment(ctx context.Context, course *lab.Course, s settings, stdout, std
 	return nil
 }
 
-// progress shows what is going on, where somebody is watching.
+// progress shows what is going on if the output is a terminal.
 func progress(w io.Writer, text string) (clear func()) {
 	f, ok := w.(*os.File)
 	if ok {

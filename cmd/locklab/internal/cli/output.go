@@ -84,7 +84,7 @@ func (o *output) write(content func(io.Writer) error) error {
 	return nil
 }
 
-// discard gives up a file that was not written.
+// discard drops a file that was not written.
 func (o *output) discard() {
 	if o.file == nil {
 		return

@@ -29,7 +29,7 @@ type Scenario struct {
 	Claim    string // what textbooks say
 	Look     string // what to look at in the pictures
 	Found    string // text/template over the observations: what came out in this run
-	Take     string // what follows for those who have to choose
+	Take     string // what follows for a choice
 	Java     string // the same in Java
 
 	// Run does it. It fails by a Check that does not hold, by an error or by a panic.
@@ -91,7 +91,7 @@ type Lab struct {
 	res *Result
 }
 
-// aborted is the panic of a scenario that cannot go on.
+// aborted is the panic of a scenario that cannot continue.
 type aborted struct{ err error }
 
 // ErrHangs reports a scenario that did not come to an end.
@@ -158,7 +158,7 @@ func (l *Lab) guard(f func() error) (err error) {
 		switch p := recover().(type) {
 		case aborted:
 			err = p.err
-		case nil: // runtime.Goexit, which goes on.
+		case nil: // runtime.Goexit, which continues
 		default:
 			err = fmt.Errorf("panic: %v\n\n%s", p, debug.Stack())
 		}

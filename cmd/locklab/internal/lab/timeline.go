@@ -158,7 +158,7 @@ func (t *Timeline) hook(e record.Event) {
 		me.holds(e.At)
 	case record.Cancelled:
 		me.holds(e.At)
-		me.markAt(e.At, "gives up waiting for "+name)
+		me.markAt(e.At, "stops waiting for "+name)
 	case record.Failed:
 		me.holds(e.At)
 		if e.Err == nil {
@@ -245,7 +245,7 @@ func (me *Lane) Work(d time.Duration) {
 	}
 }
 
-// Compute passes some time without giving up the processor.
+// Compute passes some time without yielding the processor.
 func (me *Lane) Compute(d time.Duration) { bench.Work(d) }
 
 // seal drops what is too short to be seen, and finds the length.

@@ -72,7 +72,7 @@ func (r *Report) HTML(w io.Writer) error {
 		{lab.Running, "running", "works, and holds nothing"},
 		{lab.Waiting, "waiting", "for a lock, a signal or a value"},
 		{lab.Shared, "holding, shared", "others may be in there, too"},
-		{lab.Exclusive, "holding, alone", "nobody else is"},
+		{lab.Exclusive, "holding, alone", "no other holder"},
 	}})
 	if err != nil {
 		return fmt.Errorf("the page: %w", err)

@@ -266,7 +266,7 @@ func (s scale) at(v float64) float64 {
 	return s.from + part*(s.to-s.from)
 }
 
-// looks is how many series of a chart can be told apart.
+// looks is the number of series of a chart that can be told apart.
 const looks = 5
 
 // marker is a shape of its own for each series, as colour must not be the only difference.

@@ -18,20 +18,20 @@ var _ = register(lab.Scenario{
 	Topic:    "Without a lock",
 	Title:    "ABA: the same value is not the same state",
 	Question: "What does compare-and-swap not notice?",
-	Claim: `Compare-and-swap has three operands: a location, the value expected there, and the new one. It
-asks whether the value is what was read, not whether it still is. If it went from A to B and back to A, the
-swap succeeds, and what was concluded from the first A may be wrong by now.
+	Claim: `Compare-and-swap has three operands: a location, the expected value, and the new one. It checks whether
+the value is the one that was read, not whether it was so all the time. If the value changed from A to B
+and back to A, the swap succeeds, although conclusions from the first A may be wrong by now.
 
-A version in front tells them apart: 1A, 2B, 3A.`,
-	Look: "Two goroutines share a list of free slots. One is stopped in the middle of taking slot A, " +
-		"after it saw that B is next. The other takes A and B, and puts A back. In the first picture the " +
-		"one that was stopped then makes B the head of the list, although B is in use. In the second the " +
-		"stamp has changed, and it looks again.",
+A version in front tells the values apart: 1A, 2B, 3A.`,
+	Look: `Two goroutines share a list of free slots. One is stopped while it takes slot A, after it has read that
+B is next. The other one takes A and B, and puts A back. In the first picture the stopped goroutine then
+makes B the head of the list, although B is in use. In the second the stamp has changed, and it reads
+again.`,
 	Found: `The plain list handed out slot {{.twice}} twice. The stamped list, under the same schedule,
 handed out no slot twice: the swap failed {{times .retries}}, and was tried again.`,
-	Take: "Go's collector never reuses memory that somebody still points to, so pointers to fresh nodes " +
-		"are safe: `cas.Stack` relies on that. As soon as the program recycles by itself, in a pool or by " +
-		"index, take `cas.Packed` or `cas.Stamped`.",
+	Take: "Go's collector does not reuse memory while a pointer to it exists, so pointers to new nodes are " +
+		"safe: `cas.Stack` relies on that. If the program reuses memory itself, in a pool or by index, " +
+		"use `cas.Packed` or `cas.Stamped`.",
 	Java: `AtomicStampedReference<Node> head = ...;
 int[] stamp = new int[1];
 Node first = head.get(stamp);
@@ -52,7 +52,7 @@ func popPlain(head *atomic.Uint32, next []atomic.Uint32) uint32 {
 	}
 }
 
-// popStamped does not take a head for unchanged that was changed and changed back.
+// popStamped notices a head that was changed and changed back.
 func popStamped(head *cas.Packed, next []atomic.Uint32) uint32 {
 	for {
 		first, stamp := head.Load()

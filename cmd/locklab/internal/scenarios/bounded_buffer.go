@@ -20,18 +20,18 @@ var _ = register(lab.Scenario{
 	Topic:    "Conditions",
 	Title:    "A bounded buffer with two conditions",
 	Question: "How do producers and consumers wait for different things under one lock?",
-	Claim: `A condition variable is a place to wait for a predicate, with the lock given up meanwhile.
-Java's built-in monitor has one for each object, so that producers and consumers wait in the same place and
-every signal has to go to all. An explicit lock has as many as one likes: here one for "not full", one for
-"not empty". A signal then goes to somebody who can use it.`,
-	Look: "Producers wait while the buffer is full, consumers while it is empty, never both. While " +
-		"they wait they hold nothing: others have the lock meanwhile.",
+	Claim: `A condition variable is a place to wait for a predicate; the wait releases the lock meanwhile. Java's
+built-in monitor has one for each object. Producers and consumers then wait in the same place, and every
+signal has to go to all of them. An explicit lock can have several conditions: here one for "not full"
+and one for "not empty". A signal then goes to a waiter that can use it.`,
+	Look: `Producers wait while the buffer is full, and consumers while it is empty, never both at once. A waiter
+holds nothing: other goroutines have the lock meanwhile.`,
 	Found: `{{n .items}} items went through a buffer for {{.room}}. Producers found it full
 {{times .full}}, consumers found it empty {{times .empty}}. {{n .signals}} signals were sent, each to one
 waiter at most.`,
-	Take: "One condition for each thing that somebody may wait for, `Signal` when one waiter can go " +
-		"on, and always a loop or `WaitWhile`. If a channel says what you mean, take the channel: this " +
-		"buffer is one. Conditions pay when the predicate is richer than \"there is room\".",
+	Take: "Make one condition for each predicate. Use `Signal` when one waiter can continue, and always " +
+		"wait in a loop or with `WaitWhile`. If a channel says what you mean, use a channel: this buffer " +
+		"is one. Conditions pay off when the predicate is richer than \"there is room\".",
 	Java: `Condition notFull = lock.newCondition(), notEmpty = lock.newCondition();
 while (count == items.length) notFull.await();
 ...
@@ -84,7 +84,7 @@ func boundedBuffer(ctx context.Context, l *lab.Lab) error {
 	b := newBuffer(room)
 	watched := t.Wrap("lock", b.mu)
 	var taken []int                // guarded by the lock, as are these
-	full, empty, beyond := 0, 0, 0 // how often somebody had to wait, and broken bounds
+	full, empty, beyond := 0, 0, 0 // how often a goroutine had to wait, and broken bounds
 	waits := func(c *condition.Cond) func() bool {
 		return func() bool {
 			b.mu.Lock()

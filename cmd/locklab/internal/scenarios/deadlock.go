@@ -22,28 +22,29 @@ var _ = register(lab.Scenario{
 	Name:     "deadlock",
 	Topic:    "Deadlock",
 	Title:    "A deadlock made, and avoided",
-	Question: "Two locks, taken in two orders: what happens, and what prevents it?",
+	Question: `What happens if goroutines acquire two locks in two orders, and what prevents it?`,
 	Claim: `A deadlock needs four things at once: exclusion, an owner that holds one lock while it waits for
-another, locks that nothing takes away, and a circle of waiters. Without any one of them there is no deadlock.
+another, locks that cannot be taken away, and a circle of waiters. If one of them is missing, there is
+no deadlock.
 
-A time limit on the second lock gives the first one back. A common order has no circles. Fewer locks and
-smaller sections make circles rarer. And locks that know their owners can find a circle: afterwards, or, as
-databases do, before it closes, by refusing the request that would close it.`,
-	Look: `In the first picture each holds one lock and waits for the other's; ` + "`deadlock.Find`" + `
-describes the circle, and the scenario cancels one wait. In the second, each gives back what it has when the
-second lock does not come in time, and tries again. In the third, Multi takes both in an order of its own,
-whatever order they are listed in.
-
-In the last picture circles are refused. The goroutine that would close one gets an error at once, releases
-its lock, and waits for its turn.`,
+A time limit on the second lock releases the first one. A common order has no circles. Fewer locks and
+shorter sections make circles rarer. Locks that know their owners can find a circle afterwards. As in
+databases, they can also refuse the request that would close it.`,
+	Look: "In the first picture each goroutine holds one lock and waits for the other's. `deadlock.Find` " +
+		"describes the circle, and the scenario cancels one wait. In the second picture the second wait " +
+		"has a time limit. When it ends, the goroutine releases its first lock, and tries again. In the " +
+		"third, Multi acquires both locks in an order of its own, in whatever order the caller lists " +
+		"them.\n\n" +
+		"In the last picture circles are refused. The goroutine that would close one gets an error at " +
+		"once, releases its lock, and waits for its turn.",
 	Found: `deadlock.Find saw the circle, which stood for {{n .stuck}} until one wait was cancelled, and none
-afterwards. With timed tries both got through; they backed off {{times .backOffs}}. With Multi,
+afterwards. With time limits both finished; they backed off {{times .backOffs}}. With Multi,
 {{.transfers}} transfers in opposite orders all went through, and left the sum as it was. With refusal
-{{.refused}} was told locks.ErrDeadlock after {{n .told}}, {{times .refusals}} in all, and both got through.`,
-	Take: "`locks.Multi` when you know all locks beforehand. Otherwise a context with a deadline on every " +
-		"wait, and a retry that starts from nothing, with a pause that differs from party to party. " +
-		"`deadlock.Find` in the handler of a health check shows what hangs; `deadlock.Refuse`, for the " +
-		"whole process, is for programs that can start again.",
+{{.refused}} got locks.ErrDeadlock after {{n .refusedAfter}}, {{times .refusals}} in all, and both finished.`,
+	Take: "Use `locks.Multi` if you know all locks beforehand. Otherwise give every wait a context with a " +
+		"deadline. After a failure release everything, and try again after a pause of a random length. " +
+		"Call `deadlock.Find` in the handler of a health check to see what hangs. `deadlock.Refuse` acts " +
+		"on the whole process, and is for programs that can start again.",
 	Java: `if (a.tryLock(50, MILLISECONDS)) try {
     if (b.tryLock(50, MILLISECONDS)) try { transfer(); }
     finally { b.unlock(); }
@@ -53,14 +54,14 @@ afterwards. With timed tries both got through; they backed off {{times .backOffs
 
 //lab:show
 
-// inOrder takes first and then second. Somebody else takes them the other way round.
+// inOrder acquires first and then second. Another goroutine acquires them the other way round.
 func inOrder(ctx context.Context, first, second locks.Locker, work func()) error {
 	return locks.Do(ctx, first, func(ctx context.Context) error {
 		return locks.Do(ctx, second, func(context.Context) error { work(); return nil })
 	})
 }
 
-// timed waits for the second lock for patience only, and then gives back the first one.
+// timed waits for the second lock for at most patience, and then releases the first one.
 func timed(ctx context.Context, first, second locks.Locker, patience time.Duration, work func()) error {
 	return locks.Do(ctx, first, func(ctx context.Context) error {
 		limited, cancel := context.WithTimeout(ctx, patience)
@@ -69,19 +70,19 @@ func timed(ctx context.Context, first, second locks.Locker, patience time.Durati
 	})
 }
 
-// both takes all or none, in an order that is the same for everybody.
+// both acquires all or none, in an order that is the same for every caller.
 func both(ctx context.Context, first, second locks.TryLocker, work func()) error {
 	return locks.Do(ctx, locks.Multi(first, second), func(context.Context) error { work(); return nil })
 }
 
-// startAgain starts from nothing whenever it is refused what would close a circle.
+// startAgain starts again whenever an acquisition is refused because it would close a circle.
 func startAgain(ctx context.Context, first, second locks.Locker, work func()) (refusals int, err error) {
 	for {
 		err = inOrder(ctx, first, second, work)
 		if !errors.Is(err, locks.ErrDeadlock) {
 			return refusals, err
 		}
-		refusals++ // inOrder has given the first lock back.
+		refusals++ // inOrder has released the first lock
 	}
 }
 
@@ -96,7 +97,7 @@ func deadlocks(_ context.Context, l *lab.Lab) error {
 }
 
 func made(l *lab.Lab) {
-	t := l.Timeline("Made", "Each has one lock and waits for the other. Nobody can go on until one wait is "+
+	t := l.Timeline("Made", "Each has one lock and waits for the other. Neither can continue until one wait is "+
 		"cancelled.")
 	muA, muB := new(reentrant.Mutex), new(reentrant.Mutex)
 	a, b := t.Wrap("A", muA), t.Wrap("B", muB)
@@ -113,7 +114,7 @@ func made(l *lab.Lab) {
 		names.Store(locks.CurrentOwner(giveUp), me.Name)
 		defer me.Work(time.Millisecond)
 		err := inOrder(giveUp, second, a, func() {})
-		l.Is(context.Canceled, err, "a wait that is cancelled ends, and its locks are given back")
+		l.Is(context.Canceled, err, "a wait that is cancelled ends, and its locks are released")
 		return nil
 	})
 	start := time.Now()
@@ -124,7 +125,7 @@ func made(l *lab.Lab) {
 	ann, bob := muA.Owner(), muB.Owner()
 	l.Check(ann != bob && muB.IsQueued(ann) && muA.IsQueued(bob), "each owner waits for the other's lock: a circle")
 	parties := map[locks.Owner]locks.Owner{}
-	table := lab.Table{Title: "The circle, as deadlock.Find tells it", Head: []string{"who", "waits for",
+	table := lab.Table{Title: "The circle, as deadlock.Find describes it", Head: []string{"who", "waits for",
 		"which has"}}
 	name := func(o locks.Owner) string {
 		n, _ := names.Load(o)
@@ -169,7 +170,7 @@ func concise(text string) string {
 	})
 }
 
-// meet is a lock of which the holder goes on when the other party has its own.
+// meet is a lock whose holder continues when the other goroutine has its own.
 type meet struct {
 	locks.TryLocker
 	have *sync.WaitGroup
@@ -222,14 +223,14 @@ func avoidedByTime(l *lab.Lab) {
 				if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
 					return err
 				}
-				// Of different length, or else they would meet again.
+				// Of different lengths, so that they do not meet again.
 				me.Work(time.Duration(1+6*i) * time.Millisecond)
 			}
 		})
 	}
 	t.Wait()
 	l.Equal(2, through, "with a time limit, both get both locks in the end")
-	l.Check(backOffs >= 1, "somebody had to back off")
+	l.Check(backOffs >= 1, "one goroutine had to back off")
 	l.Observe("backOffs", backOffs)
 }
 
@@ -280,7 +281,7 @@ func refused(l *lab.Lab) {
 			defer me.Work(time.Millisecond)
 			watched := &patient{TryLocker: p.second, ask: func() { me.Work(time.Millisecond) },
 				told: func(d time.Duration) {
-					l.Observe("told", d)
+					l.Observe("refusedAfter", d)
 					l.Observe("refused", p.name)
 				}}
 			n, err := startAgain(ctx, p.first, watched, func() { me.Work(2 * time.Millisecond) })

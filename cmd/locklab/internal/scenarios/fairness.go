@@ -20,21 +20,21 @@ var _ = register(lab.Scenario{
 	Topic:    "Fairness",
 	Title:    "Fair and non-fair: what it costs, what it buys",
 	Question: "Does the lock go to the waiter that has waited longest, and what is the price?",
-	Claim: `A goroutine that asks for a free fair lock queues if others wait. A non-fair lock goes to a
-goroutine that is running: the waiter that was woken finds it taken again. That saves
-switches between goroutines, and is faster; but a waiter may starve.
+	Claim: `A goroutine that asks for a free fair lock queues if other goroutines wait. A non-fair lock goes to a
+running goroutine, and the woken waiter finds it held again. That saves changes of goroutines, and is
+faster. But a waiter may starve.
 
-Here the fair policy hands the lock over directly. The non-fair one bounds how often a first waiter can be
-passed over.`,
-	Look: `In the first picture the two goroutines alternate. In the second one of them takes the lock again
-and again while the other waits. In the charts, cost and benefit stand side by side: the time for each
-acquisition, all goroutines together, against the longest time that one of them had to wait. Neither means
+Here the fair policy hands the lock off directly. The non-fair policy limits how often the first waiter
+can be passed over.`,
+	Look: `In the first picture the two goroutines alternate. In the second one of them acquires the lock again and
+again while the other waits. The charts show cost and benefit side by side: the time for each
+acquisition, all goroutines together, and the longest wait of one goroutine. Neither figure means
 anything without the other.
 
-Mind the last chart. Under a non-fair lock a goroutine that has a processor takes the lock again and again
-without any wait. The few long waits of the others hide behind those many. Most of its line is far to the
-left, and its end far to the right.`,
-	Found: `The one who released the lock took it again past a waiter {{n .fifoPasses}} times under FIFO, and
+Look at the last chart with care. Under a non-fair lock a goroutine that has a processor acquires the
+lock again and again without a wait. The few long waits of the others hide behind those many. Most of
+its line is far to the left, and its end far to the right.`,
+	Found: `The goroutine that released the lock acquired it again past a waiter {{n .fifoPasses}} times under FIFO, and
 {{n .bargingPasses}} times under NonFair. With {{n .goroutines}} goroutines an acquisition took
 {{n .fifoCost}} under FIFO and {{n .bargingCost}} under NonFair ({{n .syncCost}} with sync.Mutex); the
 longest wait was {{n .fifoMax}} against {{n .bargingMax}} ({{n .syncMax}}), half of all waits were shorter
@@ -42,9 +42,9 @@ than {{n .fifoP50}} against {{n .bargingP50}} ({{n .syncP50}}), and one in a hun
 {{n .fifoP99}} against {{n .bargingP99}} ({{n .syncP99}}). Jain's index of the shares: {{index .fifoJain}}
 against {{index .bargingJain}} ({{index .syncJain}}). Longest streak past waiters: {{n .fifoStreak}} against
 {{n .bargingStreak}} ({{n .syncStreak}}).`,
-	Take: "Non-fair is the default, in Java and here, and right for most. Take FIFO where the longest " +
-		"wait counts: requests with a deadline, work that must not starve. Whichever you take, measure it " +
-		"with work outside the lock as well as inside.",
+	Take: `Non-fair is the default, in Java and here, and right for most programs. Use FIFO if the longest wait
+counts: for requests with a deadline, or work that must not starve. Measure either policy with work
+outside the lock as well as inside.`,
 	Java: `new ReentrantLock();       // non-fair
 new ReentrantLock(true);   // fair`,
 	Run: fairness,
@@ -52,7 +52,7 @@ new ReentrantLock(true);   // fair`,
 
 //lab:show
 
-// turns has a goroutine take the lock again as soon as it gave it back.
+// turns has a goroutine acquire the lock again as soon as it has released it.
 func turns(ctx context.Context, l locks.Locker, n int, work func(turn int)) error {
 	for turn := range n {
 		err := locks.Do(ctx, l, func(context.Context) error {
@@ -71,10 +71,10 @@ func turns(ctx context.Context, l locks.Locker, n int, work func(turn int)) erro
 func fairness(ctx context.Context, l *lab.Lab) error {
 	bench.Rounds(time.Microsecond) // The first call takes milliseconds, which the pictures have no room for.
 	arrivals(ctx, l)
-	fifo := twoInTurns(l, "FIFO", "Each release hands the lock to the one who waits.", reentrant.New(fair.FIFO))
-	barging := twoInTurns(l, "NonFair", "Whoever is running takes the lock again. The waiter is passed "+
+	fifo := twoInTurns(l, "FIFO", "Each release hands the lock off to the waiter.", reentrant.New(fair.FIFO))
+	barging := twoInTurns(l, "NonFair", "The running goroutine acquires the lock again. The waiter is passed "+
 		"over, but not for ever.", new(reentrant.Mutex))
-	l.Equal(0, fifo, "under FIFO nobody who releases the lock is next past a waiter")
+	l.Equal(0, fifo, "under FIFO no goroutine that releases the lock is next past a waiter")
 	l.Observe("fifoPasses", fifo)
 	l.Observe("bargingPasses", barging)
 	return contest(ctx, l)

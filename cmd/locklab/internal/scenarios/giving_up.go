@@ -17,20 +17,22 @@ var _ = register(lab.Scenario{
 	Lesson:   35,
 	Name:     "giving-up",
 	Topic:    "Holding",
-	Title:    "Giving up a wait",
-	Question: "Can a waiter for a lock give up, and which one gets the lock then?",
-	Claim: `A waiter for Java's built-in monitor, or for a ` + "`sync.Mutex`" + `, waits until it gets it. A
-lock that can be interrupted lets the waiter go: it leaves the queue, and those behind it move up.
-
-Two things may then go wrong. The waiter may leave a ghost behind, which is handed the lock later and never
-gives it back. And the lock may arrive in the very moment of giving up, and be lost.`,
-	Look: "Three wait behind the holder. One has a time limit, one is cancelled, and one is patient. The " +
-		"two that give up are out of the queue at once, and the patient one gets the lock when the holder is done.",
+	Title:    `Cancelling a wait`,
+	Question: `Can a waiter cancel its wait, and which waiter gets the lock then?`,
+	Claim: "A waiter for Java's built-in monitor, or for a `sync.Mutex`, waits until it gets the lock. A " +
+		"wait for an interruptible lock can be cancelled: the waiter leaves the queue, and the waiters " +
+		"behind it move up.\n\n" +
+		"Two things may go wrong. A cancelled waiter may stay in the queue; then a release hands it the " +
+		"lock, which is never released again. And a release may hand off the lock at the moment of the " +
+		"cancellation, so that the lock is lost.",
+	Look: `Three goroutines wait behind the holder. The first wait has a time limit, the second is cancelled, and
+the third has no limit. The first two waiters leave the queue at once. The third one gets the lock when
+the holder releases it.`,
 	Found: `The queue had {{.queued}} waiters, then {{.afterFirst}}, then {{.afterSecond}}. In {{n .rounds}}
 rounds in which a lock was released and a wait for it cancelled at the same moment, the waiter got the lock
-{{times .got}}, and gave up {{times .gaveUp}}. Never both, never neither.`,
-	Take: "If a request depends on a wait, wait with the request's context. Plain `Lock` is for sections " +
-		"that are certainly short.",
+{{times .got}}, and was cancelled {{times .gaveUp}}. Never both, never neither.`,
+	Take: "If a request depends on a wait, wait with the request's context. Use plain `Lock` only for " +
+		"sections that are certainly short.",
 	Java: `lock.lockInterruptibly();                // InterruptedException
 lock.tryLock(50, MILLISECONDS);          // false`,
 	Run: givingUp,
@@ -38,7 +40,7 @@ lock.tryLock(50, MILLISECONDS);          // false`,
 
 //lab:show
 
-// impatient waits for the lock as long as ctx allows, and tells why it came back.
+// impatient waits for the lock as long as ctx allows. The error is the reason if it failed.
 func impatient(ctx context.Context, l locks.Locker, work func()) error {
 	err := locks.Do(ctx, l, func(context.Context) error {
 		work()
@@ -56,7 +58,7 @@ func impatient(ctx context.Context, l locks.Locker, work func()) error {
 var errNotWanted = errors.New("not wanted any more")
 
 func givingUp(ctx context.Context, l *lab.Lab) error {
-	t := l.Timeline("Three waiters", "One gives up after a time, one is cancelled, one gets the lock.")
+	t := l.Timeline("Three waiters", "One wait ends by its time limit, one is cancelled, and one waiter gets the lock.")
 	mu := reentrant.New(fair.FIFO)
 	watched := t.Wrap("lock", mu)
 	cancelled, cancel := context.WithCancelCause(ctx)
@@ -65,13 +67,13 @@ func givingUp(ctx context.Context, l *lab.Lab) error {
 	t.Go("holder", func(ctx context.Context, me *lab.Lane) error {
 		err := locks.Do(ctx, watched, func(context.Context) error {
 			most := 0
-			l.Until("one of them gave up", func() bool {
+			l.Until("one of the waits has ended", func() bool {
 				most = max(most, mu.QueueLength())
 				return len(gone) > 0
 			})
 			l.Observe("queued", most)
 			<-gone
-			l.Equal(2, mu.QueueLength(), "who gave up is out of the queue when its call returns")
+			l.Equal(2, mu.QueueLength(), "a cancelled waiter is out of the queue when its call returns")
 			l.Observe("afterFirst", mu.QueueLength())
 			me.Work(2 * time.Millisecond)
 			cancel(errNotWanted)
@@ -108,7 +110,7 @@ func givingUp(ctx context.Context, l *lab.Lab) error {
 	l.Is(context.DeadlineExceeded, first, "a wait with a limit ends by it")
 	l.Is(context.Canceled, second, "a wait that is cancelled ends")
 	l.Is(errNotWanted, second, "its error tells the cause")
-	l.Check(!mu.IsLocked() && !mu.HasQueued(), "nobody who gave up is handed the lock later")
+	l.Check(!mu.IsLocked() && !mu.HasQueued(), "no cancelled waiter is handed the lock later")
 	l.Is(context.Canceled, mu.LockContext(cancelled), "a context that has ended does not take even a free lock")
 	atOnce(ctx, l)
 	return nil
@@ -150,9 +152,10 @@ func atOnce(ctx context.Context, l *lab.Lab) {
 			got++
 		} else {
 			gaveUp++
-			l.Is(context.Canceled, err, "who does not get the lock is told why")
+			l.Is(context.Canceled, err, "a waiter that does not get the lock gets the reason")
 		}
-		l.Check(!mu.IsLocked() && !mu.HasQueued(), "a lock released while its waiter gives up is never lost")
+		l.Check(!mu.IsLocked() && !mu.HasQueued(),
+			"a lock that is released while its waiter is cancelled is never lost")
 	}
 	l.Observe("rounds", rounds)
 	l.Observe("got", got)

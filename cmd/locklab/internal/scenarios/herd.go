@@ -17,26 +17,26 @@ var _ = register(lab.Scenario{
 	Topic:    "Conditions",
 	Title:    "A herd, or a transfer to the queue",
 	Question: "How many goroutines does a broadcast wake, when only one can have the lock?",
-	Claim: `A broadcast to many waiters can wake them all at once: a herd, of which one gets the lock and the
-others go back to sleep. A condition that knows its lock does better: it moves its waiters from its own queue
-to the lock's, and each is woken when the lock is its own.
+	Claim: `A broadcast to many waiters can wake them all at once: a herd. One of them gets the lock, and the others
+go back to sleep. A condition that knows its lock moves its waiters from its own queue to the lock's
+queue instead. Each waiter wakes when the lock is its own.
 
-The other herd is home-made: a broadcast where one waiter could go on. All wake up, one after the other, and
-all but one find nothing.`,
-	Look: "The bars count the waiters that woke up and asked for the lock while the goroutine that broadcast " +
-		"still had it. The lines count all wake-ups while as many items as waiters are handed out, one at a time.",
+The program itself makes the other kind of herd: a broadcast where only one waiter can continue. All
+waiters wake, one after the other, and all but one find nothing.`,
+	Look: `The bars count the waiters that woke and asked for the lock while the broadcasting goroutine still held
+it. The lines count all wake-ups while as many items as waiters are handed out, one at a time.`,
 	Found: `Of {{n .waiters}} waiters, {{n .herdSync}} of sync.Cond woke up to find the lock taken,
 {{n .herdOther}} of a condition over a foreign lock, and {{n .herdOwn}} of a condition of the lock itself. To
 hand out {{n .waiters}} items one at a time took {{n .wakesBroadcast}} wake-ups with Broadcast and
 {{n .wakesSignal}} with Signal.`,
-	Take: "`Signal` if one waiter can go on and any will do, `Broadcast` if the news is for all. With a " +
-		"condition of the lock's own, a broadcast is no herd.",
+	Take: "Use `Signal` if one waiter can continue and any of them will do. Use `Broadcast` if the change " +
+		"concerns all waiters. With a condition of the lock's own, a broadcast makes no herd.",
 	Java: `condition.signal();      // one
 condition.signalAll();   // all are moved to the lock's queue`,
 	Run: herd,
 })
 
-// counting is a lock that counts who asks for it while it is taken.
+// counting is a lock that counts the calls of Lock while it is held.
 type counting struct {
 	sync.Mutex
 	inVain atomic.Int64
@@ -51,7 +51,7 @@ func (c *counting) Lock() {
 
 //lab:show
 
-// handOut gives away one item at a time, and counts how often anybody wakes up for it. notify
+// handOut hands out one item at a time, and counts how often a waiter wakes for it. notify
 // is Signal or Broadcast of the condition.
 func handOut(mu sync.Locker, notEmpty *condition.Cond, waiters int, notify func()) (wakes int) {
 	items := 0
@@ -68,7 +68,7 @@ func handOut(mu sync.Locker, notEmpty *condition.Cond, waiters int, notify func(
 		})
 	}
 	for left := waiters; left > 0; left-- {
-		settled(mu, notEmpty, left) // all who are left wait
+		settled(mu, notEmpty, left) // all remaining goroutines wait
 		mu.Lock()
 		items++
 		notify()
@@ -100,7 +100,7 @@ func herd(_ context.Context, l *lab.Lab) error {
 	herdOwn, queued := broadcastOwn(l, waiters)
 	l.Equal(waiters, herdSync, "sync.Cond wakes every waiter at once")
 	l.Check(herdOther <= 1, "a condition over another lock wakes its waiters one after the other")
-	l.Equal(0, herdOwn, "a condition of the lock's own wakes nobody before the lock is free")
+	l.Equal(0, herdOwn, "a condition of the lock's own wakes no waiter before the lock is free")
 	l.Equal(waiters, queued, "when Broadcast returns, all waiters are in the lock's queue")
 	l.Observe("waiters", waiters)
 	l.Observe("herdSync", herdSync)
@@ -122,7 +122,7 @@ func herd(_ context.Context, l *lab.Lab) error {
 		c := mu.NewCond()
 		one, all := handOut(&mu, c, n, c.Signal), handOut(&mu, c, n, c.Broadcast)
 		l.Equal(n, one, "Signal wakes one waiter for each item")
-		l.Equal(n*(n+1)/2, all, "Broadcast wakes everybody who is left for each item")
+		l.Equal(n*(n+1)/2, all, "Broadcast wakes every remaining waiter for each item")
 		signal.Points = append(signal.Points, lab.Point{X: float64(n), Y: float64(one)})
 		broadcast.Points = append(broadcast.Points, lab.Point{X: float64(n), Y: float64(all)})
 		l.Observe("wakesSignal", one)

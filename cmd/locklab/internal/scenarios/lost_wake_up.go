@@ -16,20 +16,20 @@ var _ = register(lab.Scenario{
 	Name:     "lost-wake-up",
 	Topic:    "Conditions",
 	Title:    "Why a wait needs a loop",
-	Question: "After the signal, may the waiter go on without looking again?",
-	Claim: `Between the signal and the waiter's turn others may have the lock, and may take away what the
-signal was sent for. Some systems also wake waiters without any signal. A wait is therefore always in a loop
-that checks the predicate again.
+	Question: `May the waiter continue after the signal without another look?`,
+	Claim: `Between the signal and the waiter's turn another goroutine may have the lock, and may take away what the
+signal announced. Some systems also wake waiters without a signal. Therefore a wait always stands in a
+loop that checks the predicate again.
 
-The loop looks before the first wait, too, because a signal is not remembered. A waiter for a signal that was
-sent before waits for ever: the lost wake-up.`,
+The loop also checks before the first wait, because a condition does not remember signals. If the signal
+came before the wait, the waiter waits for ever: the lost wake-up.`,
 	Look: "The consumer is signalled, but the thief was in the queue before it and takes the item. With " +
 		"`if` the consumer then finds nothing. With a loop it waits again, for the second item.",
 	Found: `With if, the consumer woke up and found {{.foundByIf}} items. With a loop it waited
 {{times .waitsOfLoop}} and got its item. A wait for a signal that had been sent before lasted the whole
-{{n .lost}} that it was given; the one that looked at the predicate first did not wait.`,
-	Take: "Never `if`, always `for` or `WaitWhile`. Change what is waited for with the lock held, and " +
-		"wait only while the predicate says so.",
+{{n .lost}} of its limit; a goroutine that checked the predicate first did not wait.`,
+	Take: "Never use `if`, always `for` or `WaitWhile`. Change the predicate's data with the lock held, and " +
+		"wait only while the predicate requires it.",
 	Java: `while (queue.isEmpty())     // never: if (queue.isEmpty())
     notEmpty.await();`,
 	Run: lostWakeUp,
@@ -61,7 +61,7 @@ func lostWakeUp(ctx context.Context, l *lab.Lab) error {
 	l.Observe("foundByIf", left+1)
 	left, waits := theft(l, "With a loop", "The consumer looks again, waits again, and gets the second "+
 		"item.", takeLoop)
-	l.Equal(0, left, "with a loop, nobody takes an item that is not there")
+	l.Equal(0, left, "with a loop, no goroutine takes an item that is not there")
 	l.Equal(2, waits, "with a loop, the consumer waits again after the theft")
 	l.Observe("waitsOfLoop", waits)
 
@@ -73,10 +73,10 @@ func lostWakeUp(ctx context.Context, l *lab.Lab) error {
 	items++
 	notEmpty.Signal() // Nobody waits.
 	start := time.Now()
-	l.Check(!notEmpty.WaitUntil(start.Add(10*time.Millisecond)), "a signal that nobody waits for is not remembered")
+	l.Check(!notEmpty.WaitUntil(start.Add(10*time.Millisecond)), "a signal without a waiter is not remembered")
 	l.Observe("lost", time.Since(start))
 	l.Must(notEmpty.WaitWhile(ctx, func() bool { return items == 0 }))
-	l.Check(true, "who looks at the predicate first does not need the signal")
+	l.Check(true, "a goroutine that checks the predicate first does not need the signal")
 	return nil
 }
 

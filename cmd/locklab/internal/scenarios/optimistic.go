@@ -24,31 +24,31 @@ var _ = register(lab.Scenario{
 	Name:     "optimistic",
 	Topic:    "Without a lock",
 	Title:    "Pessimistic and optimistic, as writes become more frequent",
-	Question: "Lock first, or check at the end whether there was a writer?",
-	Claim: `A pessimistic lock assumes the worst: lock first, then read and write. An optimistic one reads a
-value and its version, computes, and commits only if the version is still the same; if not, the work was in
-vain, and is done again. Databases do it with a version column, processors with compare-and-swap.
+	Question: `Should a program lock first, or check at the end whether there was a writer?`,
+	Claim: `A pessimistic lock comes first, and the reads and writes after it. An optimistic program reads a value
+and its version, computes, and commits only if the version is still the same. If not, it discards the
+work and starts again. Databases do it with a version column, processors with compare-and-swap.
 
-The fewer the conflicts, the better for optimism. It changes one variable only: what belongs together has to
-be one value. Readers can be optimistic while writers lock. A reader of a stamped lock takes nothing, and
-asks at its end whether a writer came in between. Or each version stays as it is, and a reader goes on with
-the one it has.`,
-	Look: `In the picture both compute at the same time, one commits, and the other has to compute again. In
-the charts, follow the lines from left, only reads, to right, only writes: throughput, and how many
-computations each result takes. Every computation gives way to others half way through, so that they meet
-however many processors there are.
-
-With ` + "`cas.Versioned`" + ` readers and writers are optimistic; with ` + "`rwlock.StampedLock` and " +
-		"`rwlock.Snapshot`" + ` only the readers are, and the writers take turns.`,
+Optimism pays off if conflicts are rare. It changes one variable only: data that belongs together has to
+be one value. Readers can be optimistic while writers lock. A reader of a stamped lock acquires nothing,
+and checks at its end whether a writer came in between. Or versions never change, and a reader keeps the
+version that it has.`,
+	Look: "In the picture both goroutines compute at the same time, one commits, and the other has to " +
+		"compute again. In the charts the lines lead from reads only, on the left, to writes only, on the " +
+		"right. They show throughput, and how many computations each result takes. Every computation " +
+		"yields half way through, so that goroutines meet on any number of processors.\n\n" +
+		"With `cas.Versioned` readers and writers are optimistic. With `rwlock.StampedLock` and " +
+		"`rwlock.Snapshot` only the readers are, and the writers take turns.",
 	Found: `Best with reads only: {{.bestRead}}. Best with one write in ten: {{.bestTenth}}. Best with writes
-only: {{.bestWrite}}. Who was ahead as writes became more frequent? Of cas.Versioned and reentrant.Mutex:
+only: {{.bestWrite}}. Which one was ahead as writes became more frequent? Of cas.Versioned and reentrant.Mutex:
 {{.crossing}}. Of rwlock.StampedLock and rwlock.RWMutex: {{.crossingStamped}}. With writes only,
 cas.Versioned computed {{index .attempts}} times for each commit; with one write in ten, a reader of
 rwlock.StampedLock computed {{index .reads}} times for each result. Each ended with as many changes as were made.`,
-	Take: "Mostly reads: `rwlock.Snapshot` or `cas.Versioned` for one value, `rwlock.StampedLock` for a " +
-		"few atomic fields. Writes that are short computations: `cas.Versioned`. Long computations that " +
-		"often collide: a lock, so that the work is done once. Effects outside the value, such as a " +
-		"message sent: always a lock, as a retry would do them twice.",
+	Take: "For frequent reads use `rwlock.Snapshot` or `cas.Versioned` for one value, and " +
+		"`rwlock.StampedLock` for a few atomic fields. For writes that are short computations use " +
+		"`cas.Versioned`. For long computations that often collide use a lock, so that the work is done " +
+		"once. For effects outside the value, such as a sent message, always use a lock, because a retry " +
+		"would repeat them.",
 	Java: `AtomicReference<Account> account = ...;
 account.updateAndGet(a -> a.withdraw(amount));    // may run several times
 
@@ -72,14 +72,14 @@ func pessimistic(mu sync.Locker, a *account, compute func(account) account) {
 	*a = compute(*a)
 }
 
-// withVersion computes without a lock, and again if somebody else committed meanwhile.
+// withVersion computes without a lock, and again if another goroutine committed meanwhile.
 func withVersion(ctx context.Context, a *cas.Versioned[account], compute func(account) account) error {
 	_, err := a.Update(ctx, func(old account) (account, error) { return compute(old), nil })
 	return err
 }
 
-// stampedAccount has atomic fields, as optimistic readers read them while somebody may be
-// writing.
+// stampedAccount has atomic fields, because optimistic readers read them while a writer may
+// change them.
 type stampedAccount struct {
 	lock             rwlock.StampedLock
 	balance, changes atomic.Int64
@@ -90,7 +90,7 @@ func (s *stampedAccount) load() account { return account{s.balance.Load(), s.cha
 // read computes without a lock, and again with one if a writer came in between.
 func (s *stampedAccount) read(compute func(account) account) account {
 	if stamp := s.lock.TryOptimisticRead(); stamp != 0 {
-		result := compute(s.load()) // May have seen half of a change: not to be used before Validate.
+		result := compute(s.load()) // may have seen half of a change; do not use it before Validate
 		if s.lock.Validate(stamp) {
 			return result
 		}
@@ -354,7 +354,7 @@ func conflict(ctx context.Context, l *lab.Lab) {
 	}
 	t.Wait()
 	end, version := v.Load()
-	l.Equal([2]int{1, 2}, computed, "who commits second computes again")
+	l.Equal([2]int{1, 2}, computed, "the second one to commit computes again")
 	l.Equal(account{80, 2}, end, "both changes count")
 	l.Check(!v.CompareAndSwap(version-1, account{}), "an old version commits nothing")
 	_, err := v.Update(ctx, func(account) (account, error) { return account{}, errNoLuck })

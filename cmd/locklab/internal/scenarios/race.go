@@ -18,20 +18,20 @@ var _ = register(lab.Scenario{
 	Topic:    "Why lock at all",
 	Title:    "A race, and the updates it loses",
 	Question: "What goes wrong when two goroutines add to one counter?",
-	Claim: `Two parties update shared data, and the result depends on who comes when: a race. An addition is
-three steps, read, add and write.
-If another goroutine writes between my read and my write, I overwrite its value, and its update is lost.
+	Claim: `Two goroutines update shared data, and the result depends on their order: a race. An addition has three
+steps: read, add and write. If another goroutine writes between the read and the write, its value is
+overwritten, and its update is lost.
 
-That every single step is atomic does not help. The reads and the writes here are, so Go's race detector is
-silent, and rightly so: there is no data race in the sense of the memory model. There is a race all the same.`,
-	Look: "In the first picture both goroutines read before either writes. In the second the lock lets " +
-		"only one of them be between its read and its write: the other waits, and then reads what the " +
-		"first one wrote.",
+Atomic steps do not help. The reads and the writes here are atomic, so Go's race detector is silent: in
+the terms of the memory model there is no data race. There is a race nevertheless.`,
+	Look: `In the first picture both goroutines read before either writes. In the second the lock admits one
+goroutine at a time between its read and its write. The other one waits, and then reads what the first
+one wrote.`,
 	Found: `In the scripted meeting two additions left the counter at {{.meeting}}. In the crowd,
 {{n .goroutines}} goroutines made {{n .wanted}} additions. Without a lock {{n .lost}} of them were lost
 ({{percent .lostShare}}); with the lock, none.`,
-	Take: "Guard the whole of a read-modify-write, not its steps. For a single number take " +
-		"`atomic.Int64.Add`. If two variables belong together, take a lock, or make one value of them and " +
+	Take: "Guard the whole of a read-modify-write, not its steps. For a single number use " +
+		"`atomic.Int64.Add`. If two variables belong together, use a lock, or make them one value and " +
 		"swap it as a whole (see the scenario on optimistic locking).",
 	Java: `synchronized (this) { n = n + 1; }    // or
 lock.lock();
@@ -44,7 +44,7 @@ try { n = n + 1; } finally { lock.unlock(); }`,
 // add reads, and then writes. Each step is atomic; the whole is not.
 func add(n *atomic.Int64) {
 	seen := n.Load()
-	runtime.Gosched() // whatever others write now ...
+	runtime.Gosched() // what other goroutines write now ...
 	n.Store(seen + 1) // ... is overwritten here
 }
 

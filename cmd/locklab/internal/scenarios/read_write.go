@@ -18,24 +18,24 @@ var _ = register(lab.Scenario{
 	Name:     "read-write",
 	Topic:    "Sharing",
 	Title:    "Readers together, writers alone",
-	Question: "Which holders may be inside together, and may a reader become a writer?",
-	Claim: `A read-write lock has a shared side and an exclusive one: any number of readers, or one writer.
-Readers must not starve a writer that waits, so a new reader queues behind it.
+	Question: `Which holders may be inside together, and may a reader become a writer?`,
+	Claim: `A read-write lock has a shared side and an exclusive side: any number of readers, or one writer. Readers
+must not starve a waiting writer, so a new reader queues behind it.
 
-A writer may take the read lock and then give up the write lock: a downgrade, with no writer in between. A
-reader may not ask for the write lock: two of them would each wait for the other to stop reading. Java lets
-such a reader hang; here it is told at once.`,
-	Look: "In the first picture reader 3 comes while others read, and waits all the same, behind the " +
-		"writer. In the second the writer goes over to reading without a gap, and a reader joins it; the " +
-		"next writer has to wait for both. In the third the upgrade is refused while another reader is " +
-		"inside, and granted to a sole one.",
+A writer may acquire the read lock and then release the write lock. This is a downgrade, with no writer
+in between. A reader may not ask for the write lock: two such readers would each wait for the other.
+Java lets such a reader hang; here it gets an error at once.`,
+	Look: `In the first picture reader 3 comes while other readers are inside. It waits nevertheless, behind the
+writer. In the second the writer downgrades without a gap, and a reader joins it. The next writer has to
+wait for both. In the third the upgrade is refused while another reader is inside, and granted to the
+only reader.`,
 	Found: `The order of admission was {{.order}}: the writer, which waited {{n .writerWaited}}, was not
 overtaken by a later reader. After the downgrade {{.together}} readers were inside at once. The refused
-upgrade took {{n .refused}} to be told.`,
-	Take: "A read-write lock pays where reads are many and long. Where sections are a few nanoseconds, or " +
-		"writes are frequent, a plain mutex is often faster: see the scenario on write shares. Need to " +
-		"decide while reading whether to write? Release, take the write lock, and look again, or use " +
-		"`TryUpgrade` and be ready for a no.",
+upgrade returned after {{n .refused}}.`,
+	Take: "A read-write lock pays off if reads are frequent and long. If sections take a few nanoseconds, " +
+		"or writes are frequent, a plain mutex is often faster: see the scenario on write shares. If a " +
+		"reader has to decide whether to write, release the read lock, acquire the write lock, and look " +
+		"again. Or use `TryUpgrade`, which may fail.",
 	Java: `rw.writeLock().lock();
 rw.readLock().lock();       // downgrade
 rw.writeLock().unlock();
@@ -46,7 +46,7 @@ rw.writeLock().lock();      // while reading: hangs for ever`,
 
 //lab:show
 
-// downgrade writes, and goes on reading what it wrote. No writer comes in between. With a
+// downgrade writes, and then reads what it wrote. No writer comes in between. With a
 // rwlock.RWMutex at hand it is one call, Downgrade.
 func downgrade(ctx context.Context, rw locks.ReadWriteLocker, write, read func()) error {
 	if err := rw.WriteLocker().LockContext(ctx); err != nil {
@@ -123,7 +123,7 @@ func notStarved(l *lab.Lab) {
 		err := use(ctx, me, watched.WriteLocker(), 2*time.Millisecond, func() {
 			waited = time.Since(asked)
 			enter("writer")()
-			l.Equal(0, rw.ReadLockCount(), "nobody reads while somebody writes")
+			l.Equal(0, rw.ReadLockCount(), "no goroutine reads while one writes")
 		})
 		me.Work(time.Millisecond)
 		return err
@@ -158,7 +158,7 @@ func downgrades(l *lab.Lab) {
 		}, func() {
 			<-joined
 			me.Work(3 * time.Millisecond)
-			l.Equal(1, version, "nobody writes between a writer's write and its read after the downgrade")
+			l.Equal(1, version, "no goroutine writes between a writer's write and its read after the downgrade")
 		})
 		me.Work(time.Millisecond)
 		return err
@@ -205,7 +205,7 @@ func upgrades(l *lab.Lab) {
 			me.Mark("TryUpgrade: no")
 			l.Check(rw.IsReadHeld(), "a refused upgrade leaves the read hold")
 			close(done)
-			l.Until("nobody else reads", func() bool { return rw.ReadLockCount() == 1 })
+			l.Until("no other goroutine reads", func() bool { return rw.ReadLockCount() == 1 })
 			me.Work(time.Millisecond)
 			l.Check(rw.TryUpgrade(), "a sole reader can be upgraded")
 			me.Mark("TryUpgrade: yes")

@@ -17,20 +17,20 @@ var _ = register(lab.Scenario{
 	Name:     "reentrancy",
 	Topic:    "Holding",
 	Title:    "Re-entry and hold counts",
-	Question: "What if code that holds a lock calls code that takes it?",
-	Claim: `A reentrant lock knows its owner and counts: the owner's next lock adds a hold, each unlock takes
-one off, and the lock is free when none is left. Nobody else can release it.
-
-A lock without an owner, such as ` + "`sync.Mutex` or `fair.Mutex`" + `, cannot tell its holder from others.
-A goroutine that locks it twice waits for itself for ever.`,
-	Look: "The waiter gets the lock only after the last unlock of the holder, not after the first. The " +
-		"table has the counts at each step.",
+	Question: `What if code that holds a lock calls code that acquires it?`,
+	Claim: "A reentrant lock knows its owner and counts holds. Each further lock by the owner adds a hold, " +
+		"and each unlock removes one. The lock is free when no hold is left. No other goroutine can " +
+		"release it.\n\n" +
+		"A lock without an owner, such as `sync.Mutex` or `fair.Mutex`, cannot tell its holder from other " +
+		"goroutines. A goroutine that locks it twice waits for itself for ever.",
+	Look: `The waiter gets the lock only after the last unlock of the holder, not after the first. The table has
+the counts at each step.`,
 	Found: `The owner had up to {{.most}} holds, and the other goroutine got the lock after {{n .waited}},
-when the last was given back. The lock without an owner was asked twice by its holder, with a time limit: the
-second time it gave up after {{n .gaveUp}}.`,
-	Take: "Where you can, take the lock once at the edge, and call unexported functions that assume it. " +
-		"Where you cannot, for callbacks or recursive structures, `reentrant.Mutex` does what Java's lock " +
-		"does, and finds unlocks by the wrong party.",
+when the last was released. The holder of the lock without an owner asked twice, with a time limit: the
+second wait ended after {{n .gaveUp}}.`,
+	Take: "If you can, acquire the lock once at the edge, and call unexported functions that assume it. If " +
+		"you cannot, as with callbacks or recursive structures, use `reentrant.Mutex`. It does what " +
+		"Java's lock does, and detects an unlock by a goroutine that is not the owner.",
 	Java: `ReentrantLock lock = new ReentrantLock();
 lock.lock();
 lock.lock();                    // getHoldCount() == 2
@@ -42,7 +42,7 @@ lock.unlock();                  // IllegalMonitorStateException`,
 
 //lab:show
 
-// nest locks mu as many times as depth says, and calls back at every level, on the way in and
+// nest locks mu as many times as depth says, and calls look at every level, on the way in and
 // out.
 func nest(mu *reentrant.Mutex, depth int, look func(step string)) {
 	if depth == 0 {
@@ -60,12 +60,12 @@ func nest(mu *reentrant.Mutex, depth int, look func(step string)) {
 func reentrancy(ctx context.Context, l *lab.Lab) error {
 	const depth = 3
 	t := l.Timeline("One owner, three holds",
-		"The owner takes the lock three times and gives it back three times. The other goroutine waits "+
+		"The owner acquires the lock three times and releases it three times. The other goroutine waits "+
 			"until the last unlock.")
 	mu := reentrant.New(fair.FIFO)
 	watched := t.Wrap("lock", mu)
 	table := lab.Table{Title: "Step by step", Head: []string{"the owner calls", "HoldCount()", "IsLocked()",
-		"somebody else's TryLock()"}}
+		"another goroutine's TryLock()"}}
 	others := func() bool { // asked by a goroutine that has no hold
 		took := make(chan bool)
 		go func() {
@@ -119,7 +119,7 @@ func reentrancy(ctx context.Context, l *lab.Lab) error {
 	t.Go("other", func(ctx context.Context, me *lab.Lane) error {
 		<-ready
 		me.Work(time.Millisecond)
-		l.Is(locks.ErrNotHeld, watched.UnlockContext(ctx), "an unlock by somebody else is refused, and "+
+		l.Is(locks.ErrNotHeld, watched.UnlockContext(ctx), "an unlock by another goroutine is refused, and "+
 			"changes nothing")
 		start := time.Now()
 		err := locks.Do(ctx, watched, func(context.Context) error {

@@ -17,20 +17,19 @@ var _ = register(lab.Scenario{
 	Name:     "release",
 	Topic:    "Holding",
 	Title:    "Released on every way out",
-	Question: "Is the lock free again, whichever way the section is left?",
-	Claim: `Java's synchronized block cannot forget to unlock: the compiler makes two exits for it, one for
-the normal end and one for exceptions. An explicit lock needs a finally, and forgetting it shows on the day
-of the first exception.
-
-Go has three ways out of a function: it returns, it panics, or it ends its goroutine by
-` + "`runtime.Goexit`" + `, as a failed test does. Only deferred calls run on all three.`,
-	Look: "Each goroutine leaves its section in another way, and the next one gets the lock at once. In " +
-		"the last picture there is no deferred unlock: after the panic the lock stays taken, and the next " +
-		"goroutine gives up in the end.",
-	Found: `The lock came back after each of the {{.ways}} ways out. Without a deferred unlock it did not:
-the next goroutine gave up after {{n .gaveUp}}.`,
-	Take: "Use `locks.Do`, or `defer mu.Unlock()` on the line after the lock. `Do` also joins the error " +
-		"of the release to that of the function, which for a distributed lock is worth knowing.",
+	Question: `Is the lock free again, however the section ends?`,
+	Claim: "Java's synchronized block cannot forget to unlock: the compiler makes two exits for it, one for " +
+		"the normal end and one for exceptions. An explicit lock needs a finally block. A missing one " +
+		"shows at the first exception.\n\n" +
+		"A Go function can end in three ways: it returns, it panics, or it ends its goroutine by " +
+		"`runtime.Goexit`, as a failed test does. Only deferred calls run in all three cases.",
+	Look: `Each goroutine ends its section in another way, and the next one gets the lock at once. In the last
+picture there is no deferred unlock. After the panic the lock stays held, and the wait of the next
+goroutine is cancelled in the end.`,
+	Found: `The lock was free after each of the {{.ways}} ways out. Without a deferred unlock it was not:
+the wait of the next goroutine ended after {{n .gaveUp}}.`,
+	Take: "Use `locks.Do`, or `defer mu.Unlock()` on the line after the lock. `Do` also joins the error of " +
+		"the release to that of the function. For a distributed lock this error matters.",
 	Java: `lock.lock();
 try {
     work();
@@ -42,12 +41,12 @@ try {
 
 //lab:show
 
-// section runs work with the lock, which it gives back however work ends.
+// section runs work with the lock, and releases the lock however work ends.
 func section(ctx context.Context, l locks.Locker, work func() error) error {
 	return locks.Do(ctx, l, func(context.Context) error { return work() })
 }
 
-// forgetful gives it back only if work returns.
+// forgetful releases the lock only if work returns.
 func forgetful(ctx context.Context, l locks.Locker, work func() error) error {
 	if err := l.LockContext(ctx); err != nil {
 		return err
@@ -79,7 +78,7 @@ func release(ctx context.Context, l *lab.Lab) error {
 			me.Work(time.Duration(i) * time.Millisecond)
 			defer func() {
 				if p := recover(); p != nil {
-					l.Equal(any(errNoLuck), p, "a panic goes on after the release, as it was")
+					l.Equal(any(errNoLuck), p, "a panic continues after the release, unchanged")
 				}
 				l.Check(!mu.IsHeld(), "after it "+strings.Replace(way.name, "calls", "called", 1)+", the "+
 					"lock is not the goroutine's any more")

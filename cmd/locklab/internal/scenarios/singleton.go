@@ -22,25 +22,24 @@ var _ = register(lab.Scenario{
 	Lesson:   140,
 	Name:     "singleton",
 	Topic:    "Without a lock",
-	Title:    "One value of a kind: wrong, and right",
-	Question: "How is something made once, on demand, without a lock for ever after?",
-	Claim: `Check, and make it if it is not there: two goroutines that check at the same time make two. With
-a lock around everything it is right, and every reader pays for it. Double-checked locking checks, locks, and
-checks again.
-
-Its classic form has a bug of its own: the first check reads a plain pointer while another goroutine may
-write it. To allocate, to publish and to initialise are separate writes, and others may see them in another order;
-Java needs volatile there. In Go it is a data race, and ` + "`go test -race`" + ` says so: its report names
-the first check, a read by one goroutine, and the assignment, a write by another. The first check has to be
-an atomic load.`,
-	Look: "Without a lock both goroutines find nothing, and both make a value. With Lazy the second waits " +
-		"for the first, and gets the same one. Later calls do not wait at all. Below, if the race detector " +
-		"was at hand: a program with the plain pointer, and what the detector said of it.",
+	Title:    `A value that is made once: wrong, and right`,
+	Question: `How can a program make a value once, on demand, without a lock for every later use?`,
+	Claim: "The program checks for the value, and makes it if there is none: two goroutines that check at " +
+		"the same time make two. With a lock around everything the program is right, but every reader " +
+		"pays for the lock. Double-checked locking checks, locks, and checks again.\n\n" +
+		"Its classic form has a bug of its own: the first check reads a plain pointer while another " +
+		"goroutine may write it. To allocate, to initialise and to publish are separate writes, and other " +
+		"goroutines may see them in another order. Java needs volatile there. In Go it is a data race, " +
+		"and `go test -race` reports it: the first check, a read by one goroutine, and the assignment, a " +
+		"write by another. The first check has to be an atomic load.",
+	Look: `Without a lock both goroutines find nothing, and both make a value. With Lazy the second goroutine waits
+for the first, and gets the same value. Later calls do not wait. If the race detector was available, a
+program with the plain pointer follows, with the detector's report.`,
 	Found: `{{.detector}} Without a lock {{.wrong}} values were made. {{n .callers}} callers of Lazy got the
 same one, made {{times .right}}. After a constructor that failed the next caller tried again, and a
-constructor that asked for its own value was told so.`,
-	Take: "`singleton.Lazy`, or `sync.OnceValue` if the constructor cannot fail and nobody needs to give " +
-		"up waiting.",
+constructor that asked for its own value got an error.`,
+	Take: "Use `singleton.Lazy`, or `sync.OnceValue` if the constructor cannot fail and no caller has to " +
+		"cancel its wait.",
 	Java: `private volatile Config instance;      // volatile is what makes it right
 Config get() {
     Config c = instance;
@@ -145,7 +144,7 @@ func single(ctx context.Context, l *lab.Lab) error {
 		})
 	}
 	t.Wait()
-	l.Equal([]*config{got[0], got[0], got[0], got[0]}, got, "everybody gets the same value")
+	l.Equal([]*config{got[0], got[0], got[0], got[0]}, got, "every caller gets the same value")
 	l.Equal(int64(1), made.Load(), "the value is made once")
 	l.Observe("callers", len(names))
 	l.Observe("right", made.Load())
@@ -165,7 +164,7 @@ func single(ctx context.Context, l *lab.Lab) error {
 	var self *singleton.Lazy[int]
 	self = singleton.New(func() (int, error) { return self.Get() })
 	_, err = self.Get()
-	l.Check(errors.Is(err, singleton.ErrRecursive), "a constructor that asks for its own value is told, "+
+	l.Check(errors.Is(err, singleton.ErrRecursive), "a constructor that asks for its own value gets an error, "+
 		"and does not hang")
 	return nil
 }

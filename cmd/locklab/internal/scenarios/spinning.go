@@ -20,30 +20,31 @@ var _ = register(lab.Scenario{
 	Name:     "spinning",
 	Topic:    "Inside",
 	Title:    "Spin or sleep, and where they cross",
-	Question: "Is it better to try again until the lock is free, or to sleep until somebody calls?",
-	Claim: `To put a waiter to sleep and to wake it again takes two changes of goroutines. A waiter that
-spins saves both if the holder is done before. If not, it burns a processor that somebody else could have
-used, perhaps the very holder it waits for.
+	Question: `Should a waiter try again until the lock is free, or sleep until it is woken?`,
+	Claim: `To put a waiter to sleep and to wake it takes two changes of goroutines. A spinning waiter saves both if
+the holder releases before. If not, it wastes a processor that another goroutine could have used,
+perhaps the holder.
 
-So spinning pays for short sections, and no more goroutines than processors. With one processor it never
-does: nothing can change while the waiter looks. A lock that does not know how long it will take spins for
-about as long as sleeping would cost, and sleeps then: never much worse than the better of the two.`,
-	Look: `In the picture the waiter spins first, and the holder marks when it finds it in the queue, asleep.
-The charts show what a turn takes, as a multiple of the section itself: its time, all goroutines together,
-and the work of all processors for it. Compare the two that do one thing only: the loop, which spins and
-never sleeps, and the channel, which has every waiter sleep. By time the loop may look good at any length on
-a calm machine, as it is there when the lock comes free; the processor time is what it pays with. On a busy
+Therefore spinning pays off for short sections, with no more goroutines than processors. With one
+processor it never does: nothing can change while the waiter looks. A lock does not know how long a
+section takes. It spins for about as long as sleeping would cost, and sleeps then. That is never much
+worse than the better of the two.`,
+	Look: `In the picture the waiter spins first, and the holder marks the moment when it finds the waiter asleep
+in the queue. The charts show the cost of a turn, as a multiple of the section itself: its time, all
+goroutines together, and its processor time. Compare the two that do one thing only: the loop always
+spins, and the channel always puts the waiter to sleep. On a calm machine the loop may look good by time
+at any length, because it is running when the lock becomes free. It pays with processor time. On a busy
 machine noise may decide, and the table says so.
 
-Then see where the locks stand that do both. sync.Mutex and fair.BargingMutex spin as well, for a moment.`,
-	Found: `The waiter of the picture was found asleep {{n .asleep}} after it had asked. Who was ahead, the
+Then look at the locks that do both. sync.Mutex and fair.BargingMutex also spin for a moment.`,
+	Found: `The waiter of the picture was asleep {{n .asleep}} after it had asked. Which was ahead, the
 loop or the channel? With a goroutine for each processor, by time: {{.aloneTime}}. By processor time:
 {{.aloneWork}}. With {{n .crowd}} goroutines, by time: {{.crowdedTime}}. By processor time: {{.crowdedWork}}.
 With one processor, {{n .turns}} turns of {{n .crowd}} goroutines came to their end under every lock.`,
-	Take: "`sync.Mutex` spins already when that looks promising, so that a spin lock is seldom much " +
-		"faster. Take `spin.Mutex` for sections of a few instructions, where goroutines are no more than " +
-		"processors, and only if it is faster when measured. Never write a loop that spins without an end: " +
-		"`spin.Backoff` gives the processor away in time.",
+	Take: "`sync.Mutex` already spins if that looks promising, so a spin lock is seldom much faster. Use " +
+		"`spin.Mutex` for sections of a few instructions, with no more goroutines than processors, and " +
+		"only if it measures faster. Never write a loop that spins without an end: `spin.Backoff` yields " +
+		"the processor in time.",
 	Java: `while (!held.compareAndSet(false, true))
     while (held.get()) Thread.onSpinWait();   // and when to sleep?`,
 	Run: spinning,
@@ -51,8 +52,8 @@ With one processor, {{n .turns}} turns of {{n .crowd}} goroutines came to their 
 
 //lab:show
 
-// spinLoop never sleeps: test and test-and-set. Its Backoff gives the processor away when it
-// has taken too long, or else the holder might have none to go on.
+// spinLoop never sleeps: test and test-and-set. Its Backoff yields the processor when the spin
+// has taken too long. Otherwise the holder might have no processor to continue on.
 type spinLoop struct{ held atomic.Bool }
 
 func (s *spinLoop) Lock() {
@@ -257,7 +258,7 @@ func crossing(a, b lab.Series, x lab.Unit) string {
 	}
 }
 
-// withOneProcessor checks that everybody gets on where spinning is no use at all.
+// withOneProcessor checks that every goroutine gets its turns where spinning is useless.
 func withOneProcessor(ctx context.Context, l *lab.Lab, goroutines int) error {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	turns := lab.Pick(l, 1_000, 5_000)
@@ -281,7 +282,7 @@ func giveWayUntil(ctx context.Context, cond func() bool) {
 }
 
 func spinPicture(l *lab.Lab) {
-	t := l.Timeline("From spinning to sleeping", "The waiter spins for about the time of a hand-over. The "+
+	t := l.Timeline("From spinning to sleeping", "The waiter spins for about the time of a hand-off. The "+
 		"holder marks when it finds the other in the queue, asleep.")
 	mu := new(spin.Mutex)
 	watched := t.Wrap("lock", mu)
@@ -294,7 +295,7 @@ func spinPicture(l *lab.Lab) {
 		giveWayUntil(ctx, mu.HasQueued)
 		l.Observe("asleep", time.Since(began)-time.Duration(asks.Load()))
 		me.Mark("the other is asleep")
-		l.Check(mu.QueueLength() == 1, "who waits for a long section sleeps in the queue, and burns nothing")
+		l.Check(mu.QueueLength() == 1, "a waiter for a long section sleeps in the queue, and uses no processor")
 		me.Compute(60 * time.Microsecond)
 		if err := watched.UnlockContext(ctx); err != nil {
 			return err

@@ -20,22 +20,21 @@ var _ = register(lab.Scenario{
 	Topic:    "Inside",
 	Title:    "Three stages: the owner again, a short spin, parking",
 	Question: "What does a lock do to avoid putting a goroutine to sleep?",
-	Claim: `Java's monitor went through stages: biased to its first thread, then light-weight, with a short
-spin, then heavy-weight, with threads that sleep; and never back. Each stage costs more than the one before,
-and is used only where the one before does not do.
+	Claim: `Java's monitor went through stages: biased to its first thread, then light-weight, with a short spin,
+then heavy-weight, with threads that sleep. It never went back. Each stage costs more than the one
+before, and is used only if the one before does not suffice.
 
-The lock here has them too, but decides anew at every acquisition. The owner itself only counts. Somebody
-else spins for about the time that one hand-over takes, as a holder that is nearly done will be done by then.
-After that it is parked in the queue.`,
-	Look: "The table counts the stages. The line shows how many waiters were found parked in the queue " +
-		"when the lock was released, over the time it was held for. Short holds end while the waiter " +
-		"spins; for long ones it is put to sleep. Spinning needs a second processor that is idle: on a " +
-		"busy machine nearly every waiter is parked.",
+The lock here has these stages too, but decides anew at every acquisition. The owner itself only counts.
+Another goroutine spins for about the time of one hand-off, because a holder that is nearly done will
+release by then. After that it parks in the queue.`,
+	Look: `The table counts the stages. The line shows how many waiters were parked in the queue at the release,
+over the length of the hold. Short holds end while the waiter spins; in long ones it parks. Spinning
+needs a second, idle processor: on a busy machine nearly every waiter parks.`,
 	Found: `A re-entry and its unlock took {{n .reentry}}, a free lock {{n .free}}; {{n .reentries}}
-re-entries parked nobody. Of those who wanted a lock that somebody else had, {{.spun}}, and {{n .sleepers}}
-were parked, and were back {{n .parked}} after the unlock at best. Of the shortest holds
+re-entries parked no goroutine. Of the goroutines that asked for a held lock, {{.spun}}, and {{n .sleepers}}
+were parked, and ran {{n .parked}} after the unlock at best. Of the shortest holds
 {{percent .parkedShort}} had parked their waiter, of the longest {{percent .parkedLong}}.`,
-	Take: "Keep sections short: the lock is cheap then by itself. There is nothing to tune.",
+	Take: `Keep sections short, and the lock is cheap. There is nothing to tune.`,
 	Java: `synchronized (o) {          // the same monitor:
     synchronized (o) { }    // re-entry counts
 }                           // contention inflates it`,
@@ -44,7 +43,7 @@ were parked, and were back {{n .parked}} after the unlock at best. Of the shorte
 
 //lab:show
 
-// again counts holds of a lock that the goroutine has already. Nobody else is asked.
+// again counts holds of a lock that the goroutine has already. Nothing else happens.
 func again(mu *reentrant.Mutex, n int) (holds int) {
 	for range n {
 		mu.Lock()
@@ -56,8 +55,8 @@ func again(mu *reentrant.Mutex, n int) (holds int) {
 	return holds
 }
 
-// parkedBy holds the lock for some time after somebody asked for it, and reports whether that
-// one is parked in the queue by then.
+// parkedBy holds the lock for some time after another goroutine asked for it, and reports
+// whether that goroutine is parked in the queue by then.
 func parkedBy(mu *reentrant.Mutex, hold time.Duration) bool {
 	bench.Work(hold)
 	return mu.HasQueued()
@@ -78,7 +77,7 @@ func stages(_ context.Context, l *lab.Lab) error {
 	var holds int
 	reentry := bestOf(func() { holds = again(&mu, n) }) / n
 	l.Equal(n+1, holds, "every re-entry is counted")
-	l.Check(!mu.HasQueued(), "a re-entry parks nobody")
+	l.Check(!mu.HasQueued(), "a re-entry parks no goroutine")
 	mu.Unlock()
 	l.Check(!mu.IsLocked(), "after as many unlocks the lock is free")
 
@@ -98,7 +97,7 @@ func stages(_ context.Context, l *lab.Lab) error {
 			l.Observe("parkedShort", share)
 		case 200_000:
 			l.Observe("parkedLong", share)
-			l.Check(share > 0.5, "a long hold parks most of those who wait")
+			l.Check(share > 0.5, "a long hold parks most waiters")
 		}
 	}
 	spun, spinning := "none got the lock while it was spinning", "-"
@@ -124,7 +123,7 @@ func stages(_ context.Context, l *lab.Lab) error {
 		Title: "Waiters that were parked, over the time of the hold",
 		Desc: "The share of waiters that were parked in the queue when the lock was released, over how " +
 			"long it was held after they had asked.",
-		X: lab.Axis{Label: "held for, after somebody asked", Unit: lab.Nanos,
+		X: lab.Axis{Label: "held for, after a goroutine asked", Unit: lab.Nanos,
 			Log: true}, Y: lab.Axis{Label: "parked", Unit: lab.Percent},
 		Series: []lab.Series{series},
 	})
@@ -147,7 +146,7 @@ func bestOf(f func()) time.Duration {
 }
 
 type met struct {
-	spun, parked int           // who got the lock without being parked, and who was
+	spun, parked int           // goroutines that got the lock without parking, and after parking
 	awake, woken time.Duration // the shortest ways from unlock to having the lock
 }
 

@@ -15,20 +15,19 @@ var _ = register(lab.Scenario{
 	Name:     "expiry",
 	Topic:    "One key",
 	Title:    "Set, then expire: locked for ever",
-	Question: "What if a process dies between taking the lock and saying when it ends?",
-	Claim: `A distributed lock has to come free by itself when its holder dies, or else nobody gets it ever
-again. So it has a lease: on Redis, the time to live of a key.
-
-The oldest recipe takes two commands: ` + "`SETNX`" + ` takes the lock, ` + "`EXPIRE`" + ` gives it the
-lease. A process that dies in between leaves a lock without one. ` + "`SET`" + ` with NX and PX does both at
-once: either the key is there with its time to live, or it is not there.`,
-	Look: "Both holders crash as soon as their first command is done. In the first picture the next " +
-		"process asks in vain, for several leases. In the second it gets the lock when the lease is over. " +
-		"The table has what is left of the lock on the server at the moment of the crash.",
+	Question: `What if a process dies between acquiring the lock and setting its lease?`,
+	Claim: "A distributed lock has to become free by itself when its holder dies. Otherwise no process ever " +
+		"gets it again. Therefore it has a lease: on Redis, the time to live of a key.\n\n" +
+		"The oldest recipe takes two commands: `SETNX` acquires the lock, `EXPIRE` sets the lease. A " +
+		"process that dies in between leaves a lock without a lease. `SET` with NX and PX does both at " +
+		"once: the key either has its time to live, or does not exist.",
+	Look: `Both holders crash as soon as their first command is done. In the first picture the next process asks in
+vain, for several leases. In the second it gets the lock when the lease expires. The table has what is
+left of the lock on the server at the moment of the crash.`,
 	Found: `After SETNX and a crash the key had no time to live, and the next process asked {{times .asked}}
 in vain, for {{n .inVain}}: {{n .leases}} leases. After SET with NX and PX it had one of {{n .left}}, and the
 next process had the lock after {{n .waited}}.`,
-	Take: "Take the lock and set its lease by one command, or by a script. If you find recipes with " +
+	Take: "Acquire the lock and set its lease by one command, or by a script. If you find recipes with " +
 		"`SETNX` and `EXPIRE`, replace them: all locks of `redislock` set both at once.",
 	Java: `jedis.setnx(key, "locked");            // a crash here ...
 jedis.expire(key, 30);                 // ... and this never comes
@@ -39,7 +38,7 @@ jedis.set(key, token, SetParams.setParams().nx().px(30_000));`,
 
 //lab:show
 
-// lockInTwo takes the lock by one command, and gives it its lease by another. It is wrong.
+// lockInTwo acquires the lock by one command, and sets its lease by another. It is wrong.
 func lockInTwo(ctx context.Context, r *redis.Client, key string, lease time.Duration,
 	meanwhile func() error) (bool, error) {
 	ok, err := r.Do(ctx, "SETNX", key, "locked").Bool()
@@ -47,12 +46,12 @@ func lockInTwo(ctx context.Context, r *redis.Client, key string, lease time.Dura
 		return false, err
 	}
 	if err := meanwhile(); err != nil {
-		return false, err // Nobody is left to send what follows.
+		return false, err // the process is dead, and does not send the next command
 	}
 	return true, r.PExpire(ctx, key, lease).Err()
 }
 
-// lockInOne does both by one command. The token tells this holder from others.
+// lockInOne does both by one command. The token identifies this holder.
 func lockInOne(ctx context.Context, r *redis.Client, key, token string, lease time.Duration) (bool, error) {
 	return took(r.Do(ctx, "SET", key, token, "NX", "PX", lease.Milliseconds()))
 }
@@ -81,7 +80,7 @@ func expiry(_ context.Context, l *lab.Lab) error {
 
 	crashed := make(chan struct{})
 	t := l.Timeline("SETNX, and a crash", "The holder dies before EXPIRE. The next process asks again and "+
-		"again, and gives up.")
+		"again, until it stops asking.")
 	t.Go("holder", func(ctx context.Context, me *lab.Lane) error {
 		defer close(crashed)
 		_, err := lockInTwo(ctx, first.Client, key, term, func() error { return errCrash })
@@ -111,7 +110,7 @@ func expiry(_ context.Context, l *lab.Lab) error {
 		}
 		inVain = time.Since(began)
 		me.Set(lab.Running, "works")
-		me.Mark("gives up")
+		me.Mark("stops asking")
 		me.Work(term / 4)
 		return nil
 	})

@@ -16,25 +16,24 @@ var _ = register(lab.Scenario{
 	Name:     "fencing",
 	Topic:    "Leases",
 	Title:    "A holder that was paused, and its stale write",
-	Question: "What stops a process that does not know that its lease is over?",
-	Claim: `A process can stop at any place for any time: garbage is collected, a machine is moved, a laptop
-is closed. When it goes on, its lease may be over and the lock somebody else's, and the very next thing that
-it does is to write.
+	Question: `What stops a process that does not know that its lease has expired?`,
+	Claim: `A process can stop at any point for any time: the collector runs, a virtual machine moves, a laptop is
+closed. When it continues, its lease may have expired, and another process may have the lock. The next
+thing that the first process does is to write.
 
-No lock can prevent that, because the write does not ask the lock. The resource can: every holder gets a
-number, greater
-than that of the one before, and sends it along with what it writes. It refuses a number that is smaller than
-one that it has seen.`,
-	Look: "Ann is paused while she has the lock. Her lease ends, Bob gets the lock with the next number, " +
-		"and writes. Then Ann goes on, and writes. In the first picture nobody looks at the numbers, and " +
-		"her stale value is what stays. In the second the resource refuses it.",
-	Found: `Without a look at the numbers the resource had {{.stale}} value in the end, from a holder whose
-lease had been over for {{n .late}}. With numbers, Ann came with {{.annToken}} after Bob had come with
+No lock can prevent that, because the write does not ask the lock. The resource can. Every holder gets a
+token, a number greater than that of the holder before, and sends it with each write. The resource
+refuses a token smaller than one that it has seen.`,
+	Look: `Ann is paused while she has the lock. Her lease expires, Bob gets the lock with the next token, and
+writes. Then Ann continues, and writes. In the first picture the resource ignores the tokens, and Ann's
+stale value stays. In the second the resource refuses it.`,
+	Found: `Without a check of the tokens the resource had {{.stale}} value in the end, from a holder whose
+lease had expired {{n .late}} before. With tokens, Ann came with {{.annToken}} after Bob had come with
 {{.bobToken}}: her write was refused, and Bob's stayed. The hold, asked before the write, reported the loss:
-{{.told}}.`,
-	Take: "Ask `Hold.Err` before what must not be done twice: it looks at the clock, and knows right " +
-		"after a pause. That leaves a gap between the question and the write. Where even that is too much, " +
-		"take `FencedMutex`, send `Hold.Token` along, and let the resource check it: a column in the " +
+{{.loss}}.`,
+	Take: "Check `Hold.Err` before a step that must not happen twice: it looks at the clock, and is right " +
+		"even after a pause. A gap between the check and the write remains. If even that is too much, use " +
+		"`FencedMutex`, send `Hold.Token` with the write, and let the resource check it: a column in the " +
 		"database, a condition of the update.",
 	Java: `RFencedLock lock = redisson.getFencedLock("account");
 Long token = lock.lockAndGetToken();
@@ -73,11 +72,11 @@ func fencing(ctx context.Context, l *lab.Lab) error {
 	defer s.end(ann, bob)
 	var r resource
 
-	err := paused(l, ann, bob, "unchecked", term, "Without numbers", "Ann goes on after Bob has written, "+
+	err := paused(l, ann, bob, "unchecked", term, "Without tokens", "Ann continues after Bob has written, "+
 		"and overwrites what he wrote.",
 		func(value string, _ uint64) error { return r.write(value, 0) })
 	l.Must(err)
-	l.Equal("Ann's", r.value, "nobody refuses a stale write that has no number")
+	l.Equal("Ann's", r.value, "the resource accepts a stale write without a token")
 	l.Observe("stale", r.value)
 
 	err = paused(l, ann, bob, "checked", term, "With numbers", "Ann's number is smaller than Bob's. The "+
@@ -111,10 +110,10 @@ func paused(l *lab.Lab, ann, bob *process, name string, term time.Duration, titl
 		close(annHas)
 		me.Is(lab.Exclusive, "is paused", func() { <-bobDone })
 		late := time.Since(end)
-		l.Check(late > 0, "when the holder goes on, its lease is over")
+		l.Check(late > 0, "when the holder continues, its lease has expired")
 		l.Observe("late", late)
 		l.Is(locks.ErrLost, hold.Err(), "the hold says so, right after the pause")
-		l.Observe("told", hold.Err().Error())
+		l.Observe("loss", hold.Err().Error())
 		stale = write("Ann's", annToken)
 		if stale != nil {
 			me.Mark("write %d is refused", annToken)

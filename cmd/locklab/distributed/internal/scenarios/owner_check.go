@@ -16,22 +16,22 @@ var _ = register(lab.Scenario{
 	Lesson:   20,
 	Name:     "owner-check",
 	Topic:    "One key",
-	Title:    "A delete that frees somebody else's lock",
-	Question: "May a holder that took too long delete the key?",
-	Claim: `Only the holder may release. But a lease may end while its holder is still at work, and then the
-key under the same name is somebody else's. A plain ` + "`DEL`" + ` deletes it all the same: the second
-holder's lock is gone, a third one gets in, and two are inside.
-
-The value of the key is therefore a token that no other holder has, and the release compares it first.
-Comparison and deletion must be one step, or the key may change hands in between. On Redis that is a script.`,
-	Look: "Ann is still at work when her lease ends, and Bob takes the lock. Then Ann is done. In the " +
-		"first picture she deletes the key, and Cid gets in beside Bob. In the second the script finds " +
-		"Bob's token, and leaves it alone: Cid waits until Bob is done.",
-	Found: `With a plain DEL there were {{.most}} inside at a time. With the script there was one holder
-beside Ann, Cid waited {{n .waited}} for Bob's release, and the script told Ann that it had
-deleted nothing. Unlock of redislock, as late as she was, answered: {{.answer}}`,
-	Take: "Never release by name alone. With `redislock` the check is in the script of every release, and " +
-		"a late holder gets an error: `locks.ErrLost` says that its work may have overlapped with another holder's.",
+	Title:    `A delete that frees another holder's lock`,
+	Question: `May a holder delete the key if its work took too long?`,
+	Claim: "Only the holder may release. But a lease may expire while its holder is still at work, and then " +
+		"the key under the same name belongs to another holder. A plain `DEL` deletes it nevertheless. " +
+		"The second holder's lock is gone, a third process gets the lock, and two holders work at once.\n\n" +
+		"Therefore the value of the key is an identifier that no other holder has, and the release " +
+		"compares it first. Comparison and deletion must be one step, or the key may change hands in " +
+		"between. On Redis that is a script.",
+	Look: `Ann is still at work when her lease expires, and Bob acquires the lock. Then Ann is done. In the first
+picture she deletes the key, and Cid gets the lock while Bob works. In the second the script finds Bob's
+identifier and deletes nothing: Cid waits until Bob is done.`,
+	Found: `With a plain DEL there were {{.most}} holders at a time. With the script there was one holder
+beside Ann, Cid waited {{n .waited}} for Bob's release, and the script returned to Ann that it had
+deleted nothing. An equally late unlock of redislock returned: {{.answer}}`,
+	Take: "Never release by name alone. With `redislock` the script of every release makes the check. A " +
+		"late holder gets the error `locks.ErrLost`: its work may have overlapped with another holder's.",
 	Java: `// wrong: jedis.del(key);
 String script = "if redis.call('get', KEYS[1]) == ARGV[1] then"
     + " return redis.call('del', KEYS[1]) else return 0 end";
@@ -41,7 +41,7 @@ jedis.eval(script, List.of(key), List.of(token));`,
 
 //lab:show
 
-// unlockByName deletes whatever lock there is. It is wrong.
+// unlockByName deletes the lock of any holder. It is wrong.
 func unlockByName(ctx context.Context, r *redis.Client, key, _ string) (deleted int64, err error) {
 	return r.Del(ctx, key).Result()
 }
@@ -67,7 +67,7 @@ func ownerCheck(ctx context.Context, l *lab.Lab) error {
 	defer s.end(ann, bob, cid)
 	most, deleted, _ := lateRelease(l, s, term, [3]*process{ann, bob, cid}, "Deleted by name", "Ann "+
 		"deletes Bob's lock, and Cid gets in.", unlockByName)
-	l.Equal(int64(1), deleted, "a plain DEL deletes somebody else's lock")
+	l.Equal(int64(1), deleted, "a plain DEL deletes another holder's lock")
 	l.Equal(int64(2), most, "after it, two are inside")
 	l.Observe("most", most)
 	most, deleted, waited := lateRelease(l, s, term, [3]*process{ann, bob, cid}, "Deleted by its owner only",
@@ -83,9 +83,9 @@ func ownerCheck(ctx context.Context, l *lab.Lab) error {
 	theirs := bob.locks.Mutex("other")
 	l.Must(theirs.LockContext(ctx))
 	err := mine.UnlockContext(ctx)
-	l.Is(locks.ErrLost, err, "redislock tells who releases too late")
+	l.Is(locks.ErrLost, err, "redislock returns an error to a holder that releases too late")
 	held, err2 := cid.locks.Mutex("other").TryLockContext(ctx)
-	l.Check(!held && err2 == nil, "and leaves the lock to who has it now")
+	l.Check(!held && err2 == nil, "and leaves the lock to its present holder")
 	l.Must(theirs.UnlockContext(ctx))
 	l.Observe("answer", errors.Unwrap(err).Error()+".")
 	return nil
@@ -97,7 +97,7 @@ func lateRelease(l *lab.Lab, s *server, term time.Duration, all [3]*process, tit
 	unlock func(context.Context, *redis.Client, string, string) (int64,
 		error)) (most, deleted int64, waited time.Duration) {
 	const key = "lock"
-	const long = time.Minute // for those whose lease is not to end
+	const long = time.Minute // for holders whose lease must not expire
 	s.Del(key)
 	var in inside
 	t := l.Timeline(title, desc)

@@ -16,22 +16,22 @@ var _ = register(lab.Scenario{
 	Name:     "redisson",
 	Topic:    "Waiting",
 	Title:    "Redisson's locks, and what they keep on the server",
-	Question: "How do processes in Go and in Java share a lock, one that is fair even?",
-	Claim: `Redisson's lock is a hash under the lock's name: its one field names the client and the thread,
-its value counts holds, and the time to live is the lease. Re-entry increments the count. The release of the
+	Question: `How do processes in Go and in Java share a lock, even a fair one?`,
+	Claim: `Redisson's lock is a hash under the lock's name. Its one field names the client and the thread, its
+value counts holds, and its time to live is the lease. Re-entry increments the count. The release of the
 last hold deletes the hash, and publishes a message.
 
-The fair lock keeps two more keys: a list of the waiters in order of arrival, and a sorted set of the times
-when each of them counts as dead. Only the head of the list may take the lock, and only the head is notified.
-A dead waiter is dropped from the queue when its time is over.`,
-	Look: "Several processes come one after another, and wait in the fair lock's queue. They get the lock " +
-		"in the order in which they came. The table has the keys on the server while all of them wait.",
+The fair lock keeps two more keys: a list of the waiters in order of arrival, and a sorted set with the
+time at which each of them counts as dead. Only the head of the list may acquire the lock, and only the
+head is notified. A dead waiter leaves the queue at its time.`,
+	Look: `Several processes come one after another, and wait in the fair lock's queue. They get the lock in the
+order of their arrival. The table has the keys on the server while all of them wait.`,
 	Found: `The order of arrival was {{.came}}, and the order of admission {{.got}}. While they waited, the
 list had {{n .listed}} entries. The holder, which held the lock {{times .holds}}, had a count of {{.count}} on
 the server: re-entry is counted in the process, and costs no command.`,
-	Take: "Take the fair lock where a long wait is worse than slower hand-overs. Every hand-over goes to a " +
-		"process that has to be notified first. The formats are Redisson's own, so a system can move from " +
-		"Java to Go process by process.",
+	Take: `Use the fair lock if a long wait is worse than slower hand-offs: every hand-off goes to a process that
+has to be notified first. The formats are Redisson's own, so a system can move from Java to Go process
+by process.`,
 	Java: `RLock lock = redisson.getFairLock("queue");
 lock.lock();`,
 	Run: redisson,
@@ -42,8 +42,7 @@ lock.lock();`,
 // fairly returns a lock that goes to the process that has waited longest, in Go or in Java.
 func fairly(client *redislock.Client, name string) locks.TryLocker { return client.FairMutex(name) }
 
-// nested holds a lock several times over while it calls f. Only the first hold is the server's
-// business.
+// nested has several holds of a lock while it calls f. Only the first hold concerns the server.
 func nested(ctx context.Context, l locks.Locker, holds int, f func() error) error {
 	if holds == 0 {
 		return f()
@@ -99,7 +98,7 @@ func redisson(ctx context.Context, l *lab.Lab) error {
 		t.Go(who, func(ctx context.Context, me *lab.Lane) error {
 			lock := t.Wrap(name, fairly(all[i+1].locks, name))
 			return locks.Do(ctx, lock, func(context.Context) error {
-				got = append(got, who) // The lock guards it.
+				got = append(got, who) // guarded by the lock
 				me.Work(4 * time.Millisecond)
 				return nil
 			})
@@ -140,13 +139,13 @@ func dump(l *lab.Lab, s *server, table *lab.Table, lock, queue, times string) {
 	l.Must(err)
 	set, err := s.SortedSet(times)
 	l.Must(err)
-	l.Equal(len(list), len(set), "who is in the list is in the sorted set")
+	l.Equal(len(list), len(set), "every waiter in the list is in the sorted set")
 	var waiting, dying []string
 	for _, owner := range list {
 		waiting = append(waiting, brief(owner))
 		at := time.UnixMilli(int64(set[owner]))
 		dying = append(dying, brief(owner)+" = "+at.UTC().Format("15:04:05"))
-		l.Check(at.After(time.Now()), "nobody who waits counts as dead yet")
+		l.Check(at.After(time.Now()), "no waiter counts as dead yet")
 	}
 	table.Rows = append(table.Rows, []string{queue, "list", strings.Join(waiting, ", ")}, []string{times,
 		"sorted set", strings.Join(dying, ", ")})

@@ -21,32 +21,32 @@ var _ = register(lab.Scenario{
 	Topic:    "Several servers",
 	Title:    "Redlock: a majority of servers, and what it rests on",
 	Question: "Can a lock outlive the server that it is on?",
-	Claim: `One server is one point of failure. A replica does not help: it is told of a lock after the
-holder is, and may be promoted in between. Redlock takes several masters that know nothing of each other.
-A process that gets the same key on more than half of them, well within the lease, has the lock. Any two majorities
-have a server in common, and that server gives the key to one.
+	Claim: `One server is one point of failure. A replica does not help: it learns of a lock later than the holder,
+and may be promoted in between. Redlock takes several independent masters. A process that sets the same
+key on more than half of them, well within the lease, has the lock. Any two majorities have a server in
+common, and that server gives the key to one process.
 
-A minority may fail, and a server may even come back without what it knew, as long as the holder has a
-majority of all of them without that one. It rests on three things: a server that has forgotten its locks
-stays away until all of them are over; no clock jumps; nobody is paused past the lease. The third is the weak
-point of every lease, but others have a fencing token against it. Redlock has none: counters on servers that
-know nothing of each other have no common order.`,
-	Look: "The lane of the servers says how many of them run. The holder goes on while a majority runs, " +
-		"and is told of its loss when it does not. The other process asks too, and gets the lock after the " +
-		"lease, when enough servers are back. " +
-		"In the pictures after that everything is up. All five have voted for Ann, so that one server that " +
-		"forgets makes no difference. Three that forget at once, or whose clocks jump, let Bob in beside " +
-		"Ann. In the last picture Ann is paused, and there is no number by which her write could be refused.",
-	Found: `With {{.two}} of {{.servers}} servers the holder could not renew: it was told {{n .told}} after
+A minority may fail. A server may even come back without its data, as long as the holder has a majority
+without that server. Redlock rests on three conditions: a server that lost its locks stays away until
+all of them have expired; no clock jumps; no process is paused past its lease. The third condition is
+the weak point of every lease, but other locks have a fencing token against it. Redlock has none:
+counters on independent servers have no common order.`,
+	Look: `The lane of the servers shows how many of them run. The holder continues while a majority runs, and gets
+a report of its loss when it does not. The other process asks too, and gets the lock after the lease,
+when enough servers are back. In the later pictures all servers run. All five have voted for Ann, so one
+server that loses its data makes no difference. If three lose their data at once, or their clocks jump,
+Bob gets the lock beside Ann. In the last picture Ann is paused, and there is no token by which the
+resource could refuse her write.`,
+	Found: `With {{.two}} of {{.servers}} servers the holder could not renew. It learned of the loss {{n .told}} after
 the third had stopped, with the cause "{{.cause}}". The other asked {{times .asked}} in vain, the last time
-with the answer "{{.answer}}", and had the lock {{n .apart}} after the holder had been told. When {{.forgot}}
-servers forgot their locks at once, there were {{.most}} holders, and the first one's hold said so only when
-it was released. The number of a hold was {{.token}}, and the stale write of a holder that had been paused
+with the answer "{{.answer}}", and had the lock {{n .apart}} after that. When {{.forgot}}
+servers lost their locks at once, there were {{.most}} holders, and the first one's hold reported it only when
+it was released. The token of a hold was {{.token}}, and the stale write of a holder that had been paused
 stayed: {{.stale}} value.`,
-	Take: "Redlock makes a lock more available, not more certain. Let servers write each change to disk " +
-		"before they answer, or stay away for the longest lease after a restart; have clocks slewed, never " +
-		"set. Where two holders at a time do harm, take a lock with a token and a resource that checks it, " +
-		"or a store that agrees before it answers: etcd, ZooKeeper, a database.",
+	Take: `Redlock makes a lock more available, not more certain. Let servers write each change to disk before they
+answer, or stay away for the longest lease after a restart. Let clocks be slewed, never set. If two
+holders at a time do harm, use a lock with a token and a resource that checks it, or a store that agrees
+before it answers: etcd, ZooKeeper, a database.`,
 	Java: `RLock lock = new RedissonRedLock(
     a.getLock("order"), b.getLock("order"), c.getLock("order"));
 lock.lock();`,
@@ -61,7 +61,7 @@ func onMajority(masters []redis.UniversalClient, opts ...lease.Option) (*redislo
 	return redislock.NewRedlock(masters, redislock.WithLeaseOptions(opts...))
 }
 
-// quorum is how many of n servers make a majority: any two majorities have at least one in
+// quorum is the number of servers of n that make a majority. Two majorities have at least one in
 // common.
 func quorum(n int) int { return n/2 + 1 }
 
@@ -145,11 +145,11 @@ func redlock(_ context.Context, l *lab.Lab) error {
 	one := rival(l, m, ann, bob, "one", "One forgets",
 		"One server comes back empty. Bob gets its vote, and no more: he is refused.", false,
 		func() { m[:1].forget(l) })
-	row("one comes back empty", one, "no", "goes on")
+	row("one comes back empty", one, "no", "continues")
 	three := rival(l, m, ann, bob, "three", "Three forget at once",
 		"Three servers come back empty while the lock is held. They make a majority for Bob.", true,
 		func() { m[:quorum(servers)].forget(l) })
-	row("three come back empty at once", three, "at once", "is told at its next renewal, or by its release")
+	row("three come back empty at once", three, "at once", "learns of the loss at its next renewal, or by its release")
 	l.Observe("forgot", quorum(servers))
 	jump := rival(l, m, ann, bob, "clocks", "Three clocks jump",
 		"The clocks of three servers are set forward, by more than the lease. To them the lock is over.", true,
@@ -158,10 +158,11 @@ func redlock(_ context.Context, l *lab.Lab) error {
 				s.FastForward(time.Hour)
 			}
 		})
-	row("the clocks of three are set forward", jump, "at once", "is told at its next renewal, or by its release")
+	row("the clocks of three are set forward", jump, "at once",
+		"learns of the loss at its next renewal, or by its release")
 	pausedVoter(l, m, ann, bob, term)
 	row("the holder is paused past its lease", 0, "after the lease",
-		"is told if it asks; it has no number for the resource to refuse")
+		"learns of the loss if it asks; it has no token for the resource to refuse")
 	l.Table(table)
 	return nil
 }
@@ -169,7 +170,7 @@ func redlock(_ context.Context, l *lab.Lab) error {
 // stopped has two servers stop while a lock is held, and then a third one.
 func stopped(l *lab.Lab, m masters, holder, other *voter, term time.Duration, row func(string, int, string, string)) {
 	const name, leases = "order", 2
-	t := l.Timeline("Two stop, and then a third", "The holder goes on with three servers of five, and "+
+	t := l.Timeline("Two stop, and then a third", "The holder continues with three servers of five, and "+
 		"loses the lock with two. Nobody gets it until there are enough again.")
 	first, second := t.Wrap("lock", holder.locks.Mutex(name)), other.locks.Mutex(name)
 	has, two, three := make(chan struct{}), make(chan struct{}), make(chan struct{})
@@ -188,15 +189,15 @@ func stopped(l *lab.Lab, m masters, holder, other *voter, term time.Duration, ro
 		close(two)
 		<-worked
 		l.Equal(quorum(len(m)), m[:quorum(len(m))].have(name), "a majority has the lock, renewed")
-		row("two stop", quorum(len(m)), "no", "goes on")
+		row("two stop", quorum(len(m)), "no", "continues")
 		m[0].Close()
 		at = time.Now()
-		row("three stop", m[1:quorum(len(m))].have(name), "no", "is told before its lease is over")
+		row("three stop", m[1:quorum(len(m))].have(name), "no", "learns of the loss before its lease expires")
 		me.Set(lab.Running, "two run")
 		me.Mark("a third stops")
 		close(three)
 		<-asked
-		// They come back with nothing, which is safe now: whatever they knew would be over.
+		// They come back without data. That is safe now: all locks that they had have expired.
 		masters{m[0], m[3], m[4]}.forget(l)
 		me.Set(lab.Running, "five run")
 		me.Mark("three are back")
@@ -217,11 +218,11 @@ func stopped(l *lab.Lab, m masters, holder, other *voter, term time.Duration, ro
 			case <-asked:
 			}
 			l.Check(held.Err() != nil, "when too few servers have run for longer than the lease, the "+
-				"holder has been told")
+				"holder knows of the loss")
 			l.Is(locks.ErrLost, context.Cause(held), "without a majority the context of the work ends with "+
 				"locks.ErrLost")
 			l.Observe("cause", context.Cause(held).Error())
-			me.Mark("is told of the loss")
+			me.Mark("learns of the loss")
 			return nil
 		})
 		l.Is(locks.ErrLost, err, "so does what Do returns")
@@ -232,7 +233,7 @@ func stopped(l *lab.Lab, m masters, holder, other *voter, term time.Duration, ro
 	t.Go("other", func(ctx context.Context, me *lab.Lane) error {
 		ask := func() error {
 			ok, err := second.TryLockContext(ctx)
-			l.Check(!ok, "nobody gets the lock while it is held, or while too few servers run")
+			l.Check(!ok, "no process gets the lock while it is held, or while too few servers run")
 			return err
 		}
 		<-two
@@ -244,7 +245,7 @@ func stopped(l *lab.Lab, m masters, holder, other *voter, term time.Duration, ro
 			}
 			err = ask()
 		}
-		l.Check(err == nil, "with three servers the answer is that somebody has it")
+		l.Check(err == nil, "with three servers the answer is that it is held")
 		close(refused)
 		<-three
 		tries := 0
@@ -269,8 +270,8 @@ func stopped(l *lab.Lab, m masters, holder, other *voter, term time.Duration, ro
 		got := time.Now()
 		me.Set(lab.Exclusive, "has lock")
 		me.Work(term / 10)
-		l.Check(told.Before(got), "the holder is told before anybody else has the lock")
-		l.Check(told.Sub(at) < term, "the holder is told before its lease is over")
+		l.Check(told.Before(got), "the holder learns of the loss before another process has the lock")
+		l.Check(told.Sub(at) < term, "the holder learns of the loss before its lease expires")
 		l.Observe("told", told.Sub(at))
 		l.Observe("apart", got.Sub(told))
 		err = second.UnlockContext(ctx)
@@ -356,14 +357,14 @@ func rival(l *lab.Lab, m masters, ann, bob *voter, name, title, desc string, get
 		l.Equal(int64(1), in.most.Load(), "there is one holder while the majority stands")
 		l.Check(have >= quorum(len(m)) && have < len(m), "a majority of servers still has the lock")
 	}
-	l.Until("nobody has the lock", func() bool { return m.have(name) == 0 })
+	l.Until("no process has the lock", func() bool { return m.have(name) == 0 })
 	return have
 }
 
 // pausedVoter has Ann stop while she has the lock, until it was Bob's, and then write.
 func pausedVoter(l *lab.Lab, m masters, ann, bob *voter, term time.Duration) {
 	const name = "paused"
-	t := l.Timeline("A holder is paused", "Ann goes on after her lease is over and Bob has written. She "+
+	t := l.Timeline("A holder is paused", "Ann continues after her lease has expired and Bob has written. She "+
 		"has no number to send along, and overwrites what he wrote.")
 	annLock, bobLock := ann.locks.Mutex(name, redislock.WithFixedTTL(term)), bob.locks.Mutex(name)
 	first, second := t.Wrap("lock", annLock), t.Wrap("lock", bobLock)
@@ -380,7 +381,7 @@ func pausedVoter(l *lab.Lab, m masters, ann, bob *voter, term time.Duration) {
 		close(has)
 		me.Is(lab.Exclusive, "is paused", func() { <-done })
 		l.Until("Bob's lock is off all servers, as Ann's is", func() bool { return m.have(name) == 0 })
-		l.Check(r.write("Ann's", hold.Token()) == nil, "without numbers nobody refuses a stale write")
+		l.Check(r.write("Ann's", hold.Token()) == nil, "without tokens the resource accepts a stale write")
 		me.Mark("writes")
 		l.Is(locks.ErrLost, hold.Err(), "the hold would have said so, had it been asked")
 		l.Is(locks.ErrLost, first.UnlockContext(ctx), "its unlock says so, too")

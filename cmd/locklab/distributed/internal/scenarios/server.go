@@ -83,7 +83,7 @@ type process struct {
 
 var errCut = errors.New("the network is cut")
 
-// quiet is a logger. What the clients of those who are cut off would say is part of the
+// quiet is a logger. What the clients of disconnected processes would log is part of the
 // scenario.
 type quiet struct{}
 
@@ -146,7 +146,7 @@ func took(c *redis.Cmd) (bool, error) {
 	return err == nil, err
 }
 
-// inside counts who is inside of a section that is meant for one.
+// inside counts the processes inside a section that is meant for one.
 type inside struct{ now, most atomic.Int64 }
 
 func (i *inside) enter() {

@@ -16,27 +16,27 @@ var _ = register(lab.Scenario{
 	Lesson:   90,
 	Name:     "sql-row",
 	Topic:    "Databases",
-	Title:    "A row as a lock: without an end and an owner, and with both",
-	Question: "Is a unique row in a table enough of a lock?",
-	Claim: `A database that is there anyway can keep the locks. The usual recipe is a table with a unique
-name: to insert the row is to get the lock, to delete it is to release it, and of two inserts one fails.
+	Title:    `A row as a lock: without lease and owner, and with both`,
+	Question: `Is a unique row in a table a sufficient lock?`,
+	Claim: `A database that exists anyway can keep the locks. The usual recipe is a table with a unique name:
+inserting the row acquires the lock, deleting it releases the lock, and of two inserts one fails.
 
-The row says neither until when it counts nor whose it is. If its holder dies, nobody deletes it. If somebody
-else deletes it, by mistake, it is gone under the hands of its holder. And the insert does not wait: a
-process that does not get the lock has to ask again. Three columns are missing. Every release compares the
-owner. Every acquisition compares the end of the lease with the database's clock. A number that grows from
+The row has no owner and no lease. If its holder dies, no process deletes it. If another process deletes
+it by mistake, the holder loses the lock without notice. And the insert does not wait: a process that
+does not get the lock has to ask again. Three columns are missing. Every release compares the owner.
+Every acquisition compares the end of the lease with the database's clock. A token that grows from
 holder to holder is for fencing.`,
-	Look: "In the first picture the holder crashes, and the next process asks in vain until it gives up. " +
-		"In the second Bob does not get the lock, but cleans up all the same: Cid gets in beside Ann. In " +
-		"the third, on a table with all columns, the holder crashes, a stranger's release does nothing, " +
-		"and the next process has the lock when the lease is over. The table has what was in the row.",
+	Look: `In the first picture the holder crashes, and the next process asks in vain until it stops asking. In the
+second Bob does not get the lock, but cleans up nevertheless: Cid gets the lock beside Ann. In the
+third, on a table with all columns, the holder crashes, another process's release does nothing, and the
+next process has the lock when the lease has expired. The table has the contents of the row.`,
 	Found: `With the bare row the next process asked {{times .asked}} in vain, for {{n .inVain}}, and would
-have to go on for ever. After a delete by somebody else there were {{.most}} inside at a time. With owner,
+ask for ever. After a delete by another process there were {{.most}} holders at a time. With owner,
 lease and token the answer to the stranger was "{{.answer}}"; the holder crashed, and the next process had
 the lock {{n .waited}} after the holder had taken it, with the number {{.next}} after {{.first}}.`,
-	Take: "Take `sqllock.Table` where the locks belong into a database that you have: it needs no " +
-		"connection while a lock is held. A row for each name stays, as it keeps the token. Many short " +
-		"locks under load are not what a database is best at.",
+	Take: "Use `sqllock.Table` if the locks belong into a database that you have: it needs no connection " +
+		"while a lock is held. A row for each name stays, because it keeps the token. A database is not " +
+		"the best store for many short locks under load.",
 	Java: `INSERT INTO locks (name) VALUES (?);            -- wrong: no owner, no end
 DELETE FROM locks WHERE name = ?;
 
@@ -47,8 +47,8 @@ Lock lock = registry.obtain("order");`,
 
 //lab:show
 
-// lockByInsert takes the lock by inserting the row of its name, which is unique. It is wrong:
-// nothing says whose it is, and until when.
+// lockByInsert acquires the lock by inserting the row of its name, which is unique. It is wrong:
+// the row has no owner and no lease.
 func lockByInsert(ctx context.Context, db *sql.DB, name string) (bool, error) {
 	r, err := db.ExecContext(ctx, `INSERT INTO bare_locks (name) VALUES (?) ON CONFLICT DO NOTHING`, name)
 	if err != nil {
@@ -102,7 +102,7 @@ func bareCrash(l *lab.Lab, holder, next *sql.DB, term time.Duration) {
 	const name = "order"
 	crashed := make(chan struct{})
 	t := l.Timeline("A bare row, and a crash", "The holder dies before it deletes the row. The next "+
-		"process asks again and again, and gives up.")
+		"process asks again and again, until it stops.")
 	t.Go("holder", func(ctx context.Context, me *lab.Lane) error {
 		defer close(crashed)
 		ok, err := lockByInsert(ctx, holder, name)
@@ -127,7 +127,7 @@ func bareCrash(l *lab.Lab, holder, next *sql.DB, term time.Duration) {
 		}
 		l.Observe("asked", asked)
 		l.Observe("inVain", time.Since(began))
-		me.Mark("gives up")
+		me.Mark("stops asking")
 		me.Set(lab.Running, "works")
 		me.Work(term / 4)
 		return nil
@@ -135,7 +135,7 @@ func bareCrash(l *lab.Lab, holder, next *sql.DB, term time.Duration) {
 	t.Wait()
 }
 
-// bareDelete has somebody delete the row who does not have the lock.
+// bareDelete has a process delete the row that does not have the lock.
 func bareDelete(l *lab.Lab, all [3]*sql.DB) {
 	const name, step = "account", 10 * time.Millisecond
 	var in inside
@@ -169,7 +169,7 @@ func bareDelete(l *lab.Lab, all [3]*sql.DB) {
 		<-deleted
 		defer close(cidIn)
 		ok, err := lockByInsert(ctx, all[2], name)
-		l.Check(ok && err == nil, "after anybody's delete the lock is free")
+		l.Check(ok && err == nil, "after any process's delete the lock is free")
 		me.Set(lab.Exclusive, "has lock")
 		in.enter()
 		me.Work(step)

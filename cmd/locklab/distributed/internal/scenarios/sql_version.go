@@ -17,30 +17,29 @@ var _ = register(lab.Scenario{
 	Name:     "sql-version",
 	Topic:    "Databases",
 	Title:    "A version column, or a lock on the row",
-	Question: "How does a change in a database not lose somebody else's?",
-	Claim: `Two processes read a number, compute with it, and write the result: the second write wipes out
-the first one. There are two ways to prevent that without a lock beside the database.
-
-The optimistic one is a version in the row. The update says which version it was computed from, changes
-nothing if that is not the current one any more, and adds one to it. Nobody waits, and nobody holds anything.
-But the second process has worked in vain, and starts again.
-
-The pessimistic one is ` + "`SELECT ... FOR UPDATE`" + `: the row is locked until the transaction ends, and
-the second process waits. There is no lease that could be over too early: if the holder dies, the database ends its
-transaction, frees the lock, and undoes the work, all in one. It costs a connection for as long as the work
-takes, and without a unique index it may lock more than the row.`,
-	Look: "In the first picture both read the same number, and one sale is lost. In the second Ann's " +
-		"update finds another version, and she computes again. In the third Ann dies in the middle of her " +
-		"transaction: Bob, who waited, finds the row as it was before. SQLite, on which this runs, locks " +
-		"the database as a whole instead of a row. The table has what some processes at once cost.",
+	Question: `How does a change in a database avoid overwriting another one?`,
+	Claim: "Two processes read a number, compute with it, and write the result: the second write overwrites " +
+		"the first one. There are two ways to prevent that without a lock outside of the database.\n\n" +
+		"The optimistic way is a version in the row. The update names the version that it was computed " +
+		"from. If that is not the current version any more, the update changes nothing; otherwise it adds " +
+		"one. No process waits or holds anything. But the second process has worked in vain, and starts " +
+		"again.\n\n" +
+		"The pessimistic way is `SELECT ... FOR UPDATE`: the row is locked until the transaction ends, " +
+		"and the second process waits. There is no lease that could expire too early. If the holder dies, " +
+		"the database ends its transaction, frees the lock, and undoes the work. This takes a connection " +
+		"for the time of the work, and without a unique index it may lock more than the row.",
+	Look: `In the first picture both read the same number, and one sale is lost. In the second Ann's update finds
+another version, and she computes again. In the third Ann dies in the middle of her transaction, and
+Bob, who waited, finds the row as it was before. This runs on SQLite, which locks the whole database
+instead of a row. The table has the cost with several processes at once.`,
 	Found: `Of two sales {{.blind}} was left in the number without a version. With it both were, and Ann
 computed {{times .tries}}. In the third picture Ann sold number {{.died}} and died; Bob sold number
 {{.after}}, and the list of what was sold had {{.rows}} entry of the two. {{.changes}} changes by
 {{.workers}} processes at once took {{.versioned}} computations with the version, and {{.locked}} under the lock.`,
-	Take: "Take `sqllock.Versioned` where changes seldom meet and are only computed: it may do so several " +
-		"times. Take `sqllock.Row.Do` where they often meet, or where more than one row has to change: the " +
-		"lock and the work are one transaction. Both are for work in one database; what else the work " +
-		"reaches is not undone with it.",
+	Take: "Use `sqllock.Versioned` if changes seldom meet and only compute: a change may compute several " +
+		"times. Use `sqllock.Row.Do` if changes often meet, or if more than one row has to change: the " +
+		"lock and the work are one transaction. Both are for work in one database. Effects of the work " +
+		"elsewhere are not undone.",
 	Java: `@Version private long version;                 // JPA: OptimisticLockException, retry
 
 @Lock(LockModeType.PESSIMISTIC_WRITE)          // JPA: SELECT ... FOR UPDATE
@@ -50,7 +49,7 @@ Optional<Stock> findByItem(String item);`,
 
 //lab:show
 
-// sellBlindly writes what it computed from what it read, whatever has happened in between. It
+// sellBlindly writes what it computed from what it read, even if the row changed in between. It
 // is wrong.
 func sellBlindly(ctx context.Context, db *sql.DB, compute func(left int64) int64) error {
 	var left int64
@@ -61,7 +60,7 @@ func sellBlindly(ctx context.Context, db *sql.DB, compute func(left int64) int64
 	return err
 }
 
-// stockIn returns the number with its version. Its Update computes again when it comes second.
+// stockIn returns the number with its version. Its Update computes again after a conflict.
 func stockIn(db *sql.DB) (*sqllock.Versioned[int64], error) {
 	return sqllock.NewVersioned[int64](db, sqllock.Columns{Table: "stock", Key: "item", Value: "left",
 		Number: "version"}, "ticket")
@@ -188,7 +187,7 @@ PRIMARY KEY)`)
 	t.Wait()
 	l.Equal(left-2, number(ctx, l, dbs[0], stockLeft), "with a version no sale is lost")
 	l.Equal(before+2, number(ctx, l, dbs[0], stockVersion), "every change has its version")
-	l.Equal(2, tries, "who comes second computes again")
+	l.Equal(2, tries, "the second one computes again")
 	l.Observe("tries", tries)
 	left -= 2
 

@@ -17,20 +17,20 @@ var _ = register(lab.Scenario{
 	Name:     "wake-up",
 	Topic:    "Waiting",
 	Title:    "To poll, or to be notified",
-	Question: "How does a process that waits find out that the lock is free?",
-	Claim: `A key does not call anybody. The simple recipe asks again after a pause: a short pause is many
-commands for nothing, from all waiters together, and a long one leaves the lock idle after its release.
+	Question: `How does a waiting process learn that the lock is free?`,
+	Claim: `A key notifies nobody. The simple recipe asks again after a pause. With a short pause the waiters
+together send many useless commands. With a long pause the lock stays idle after its release.
 
-The other way is a subscription. The releasing process publishes a message, and the waiters ask when it
-comes. A message may be lost, so they also ask from time to time, but seldom.`,
-	Look: "In both pictures several processes wait for a holder that takes its time. The bars count the " +
-		"commands that arrived at the server meanwhile, and until the last one has had the lock.",
+The alternative is a subscription. The releasing process publishes a message, and the waiters ask when
+it arrives. A message may be lost. Therefore the waiters also ask from time to time, but seldom.`,
+	Look: `In both pictures several processes wait for a holder that takes its time. The bars count the commands
+that the server received until the last process has had the lock.`,
 	Found: `{{n .waiters}} processes that asked every {{n .pause}} sent {{n .polling}} commands until all of
-them had had the lock, in {{n .pollingTook}}. Those who were told sent {{n .pubsub}}, in {{n .pubsubTook}}.
+them had had the lock, in {{n .pollingTook}}. Processes with a subscription sent {{n .pubsub}}, in {{n .pubsubTook}}.
 While the lock was held, for {{n .held}}, it was {{n .pollingHeld}} against {{n .pubsubHeld}}.`,
-	Take: "Locks of `redislock` subscribe. What waits inside of one process is in a local queue anyway, " +
-		"and only one of them talks to the server. Poll only where there is no message to wait for, with " +
-		"pauses that grow and differ from each other.",
+	Take: "The locks of `redislock` subscribe. Waiters inside one process are in a local queue, and only " +
+		"one of them sends requests to the server. Poll only if there is no message to wait for, with " +
+		"random pauses that grow.",
 	Java: `while (!tryLock(key, token)) Thread.sleep(pause);    // asks
 RLock lock = redisson.getLock(key);
 lock.lock();                                         // subscribes`,
@@ -54,8 +54,8 @@ func poll(ctx context.Context, r *redis.Client, key, token string, lease, pause 
 	}
 }
 
-// told waits for the message of a release.
-func told(ctx context.Context, l locks.Locker) error { return l.LockContext(ctx) }
+// subscribed waits for the message of a release.
+func subscribed(ctx context.Context, l locks.Locker) error { return l.LockContext(ctx) }
 
 //lab:end
 
@@ -64,25 +64,25 @@ func wakeUp(_ context.Context, l *lab.Lab) error {
 	const least = 50 * waiters // commands that have to arrive, however slow the machine is
 	held := lab.Pick(l, 250*time.Millisecond, time.Second)
 	const lease = time.Minute
-	polling := crowd(l, "Asking", fmt.Sprintf("Everybody who waits asks every %s.", lab.Duration(pause)),
+	polling := crowd(l, "Polling", fmt.Sprintf("Every waiter asks every %s.", lab.Duration(pause)),
 		waiters, held, least,
 		func(_ *lab.Timeline, p *process, who string) (lock, unlock func(ctx context.Context) error) {
 			return func(ctx context.Context) error { return poll(ctx, p.Client, "lock", who, lease, pause) },
 				func(ctx context.Context) error { _, err := unlockOwn(ctx, p.Client, "lock", who); return err }
 		})
-	pubsub := crowd(l, "Being told", "Everybody who waits has subscribed, and asks when a message comes.",
+	pubsub := crowd(l, "Being notified", "Every waiter has subscribed, and asks when a message comes.",
 		waiters, polling.held, 0,
 		func(t *lab.Timeline, p *process, _ string) (lock, unlock func(ctx context.Context) error) {
 			w := p.locks.Mutex("lock")
-			return func(ctx context.Context) error { return told(ctx, w) }, w.UnlockContext
+			return func(ctx context.Context) error { return subscribed(ctx, w) }, w.UnlockContext
 		})
 	l.Equal([2]int{0, 0}, [2]int{polling.overlaps, pubsub.overlaps}, "no two have the lock at a time")
-	l.Check(pubsub.all < polling.all, "those who are told send fewer commands than those who ask")
+	l.Check(pubsub.all < polling.all, "processes with a subscription send fewer commands than processes that poll")
 	l.Check(pubsub.meanwhile < polling.meanwhile, "while the lock is held, too")
 	l.Chart(lab.Chart{Title: "Commands at the server", Desc: "The commands that arrived while the lock was " +
 		"held, and until all had had it.", Bars: true,
-		X: lab.Axis{Ticks: []string{"asking, while held", "being told, while held", "asking, in all",
-			"being told, in all"}}, Y: lab.Axis{Label: "commands"},
+		X: lab.Axis{Ticks: []string{"polling, while held", "notified, while held", "polling, in all",
+			"notified, in all"}}, Y: lab.Axis{Label: "commands"},
 		Series: []lab.Series{{Name: "commands", Points: []lab.Point{{X: 0, Y: float64(polling.meanwhile)},
 			{X: 1, Y: float64(pubsub.meanwhile)},
 			{X: 2, Y: float64(polling.all)}, {X: 3, Y: float64(pubsub.all)}}}}})

@@ -14,24 +14,24 @@ var _ = register(lab.Scenario{
 	Lesson:   30,
 	Name:     "watchdog",
 	Topic:    "Leases",
-	Title:    "Renewed while held, and told when lost",
-	Question: "How long should the lease be, if nobody knows how long the work takes?",
-	Claim: `A short lease ends while its holder is at work, a long one keeps everybody waiting after a crash.
-So a watchdog renews it: as long as the process lives and reaches the server, every third of the lease. A
-process that dies stops renewing, and its lock is free one lease later at most.
+	Title:    `Renewed while held, and a report of the loss`,
+	Question: `How long should the lease be, if the length of the work is unknown?`,
+	Claim: `A short lease expires while its holder is at work. A long lease makes the others wait after a crash.
+Therefore a watchdog renews the lease every third of it, as long as the process lives and reaches the
+server. A dead process stops renewing, and its lock is free at most one lease later.
 
-If the server cannot be reached, nothing can be renewed, and some day the server gives the lock to somebody
-else. The holder cannot ask whether that has happened. But it knows when it last succeeded, and so until when
-the lock is certainly its own. A margin before that moment it has to be told: before anybody else can have
-the lock, not after.`,
-	Look: "In the first picture the holder works for longer than its lease, and the other waits all the " +
-		"same, until it is done. In the second the holder is cut off from the network in the middle of its " +
-		"work. Its context is cancelled first, and only then does the other get the lock.",
+If the holder cannot reach the server, it cannot renew the lease, and at its end the server gives the
+lock to another process. The holder cannot ask whether that has happened. But it knows the time of its
+last success, and therefore until when the lock is certainly its own. The library reports the loss a
+margin before that moment: before another process can have the lock, not after.`,
+	Look: `In the first picture the holder works for longer than its lease, and the other process waits until it is
+done. In the second the holder is cut off from the network in the middle of its work. First its context
+is cancelled, and only then the other process gets the lock.`,
 	Found: `The lease was {{n .lease}}, and the holder kept the lock for {{n .worked}}. When it was cut off,
 its context ended {{n .told}} later with the cause "{{.cause}}"; the other had the lock {{n .apart}} after that.`,
-	Take: "Do not guess how long the work takes: leave the lease to the watchdog, which is the default. " +
-		"Give the context that `locks.Do` hands to your function to everything that it calls, so that the " +
-		"work stops when the lock is lost.",
+	Take: "Do not guess the length of the work: leave the lease to the watchdog, which is the default. Pass " +
+		"the context of `locks.Do`'s function to everything that the function calls, so that the work " +
+		"stops when the lock is lost.",
 	Java: `RLock lock = redisson.getLock("order");
 lock.lock();                       // renewed by the watchdog
 lock.lock(10, SECONDS);            // not renewed: ends by itself`,
@@ -40,13 +40,13 @@ lock.lock(10, SECONDS);            // not renewed: ends by itself`,
 
 //lab:show
 
-// work goes on for d, or until the lock is lost.
+// work takes d, or ends when the lock is lost.
 func work(ctx context.Context, l locks.Locker, d time.Duration) error {
 	return locks.Do(ctx, l, func(ctx context.Context) error {
 		select {
 		case <-time.After(d):
 			return nil
-		case <-ctx.Done(): // locks.ErrLost is the cause if the lock is lost.
+		case <-ctx.Done(): // the cause is locks.ErrLost if the lock is lost
 			return context.Cause(ctx)
 		}
 	})
@@ -81,7 +81,7 @@ func watchdog(_ context.Context, l *lab.Lab) error {
 	t.Go("other", func(ctx context.Context, me *lab.Lane) error {
 		<-has
 		return locks.Do(ctx, second, func(context.Context) error {
-			l.Check(!time.Now().Before(<-done), "while the watchdog renews, nobody else gets the lock")
+			l.Check(!time.Now().Before(<-done), "while the watchdog renews, no other process gets the lock")
 			me.Work(term / 10)
 			return nil
 		})
@@ -89,7 +89,7 @@ func watchdog(_ context.Context, l *lab.Lab) error {
 	t.Wait()
 	l.Check(worked > term, "the holder works for longer than its lease")
 
-	t = l.Timeline("Cut off", "The holder cannot renew, and is told of its loss before the other gets the lock.")
+	t = l.Timeline("Cut off", "The holder cannot renew, and learns of its loss before the other gets the lock.")
 	first, second = t.Wrap("lock", holder.locks.Mutex(name)), t.Wrap("lock", third.locks.Mutex(name))
 	var cut, told, got time.Time
 	waits := make(chan struct{})
@@ -104,7 +104,7 @@ func watchdog(_ context.Context, l *lab.Lab) error {
 			told = time.Now()
 			l.Is(locks.ErrLost, context.Cause(lost), "the context of the work ends with locks.ErrLost")
 			l.Observe("cause", context.Cause(lost).Error())
-			me.Mark("is told of the loss")
+			me.Mark("learns of the loss")
 			return nil
 		})
 		me.Work(term / 10)
@@ -120,7 +120,7 @@ func watchdog(_ context.Context, l *lab.Lab) error {
 		})
 	})
 	t.Wait()
-	l.Check(told.Before(got), "the holder is told before anybody else has the lock")
+	l.Check(told.Before(got), "the holder learns of the loss before another process has the lock")
 	l.Observe("lease", term)
 	l.Observe("worked", worked)
 	l.Observe("told", told.Sub(cut))

@@ -16,20 +16,21 @@ var _ = register(lab.Scenario{
 	Topic:    "Waiting",
 	Title:    "ZooKeeper: one node for all, or a queue of nodes",
 	Question: "Which waiters does a release wake, if all of them watch the same node?",
-	Claim: `On ZooKeeper a lock can be one ephemeral node: the process that creates it has the lock. When it
-is deleted, or its session ends, all processes that watch it are told. One of them creates it again. The
-others have come in vain, and come again at every release: a herd.
+	Claim: `On ZooKeeper a lock can be one ephemeral node: the process that creates it has the lock. When the node
+is deleted, or its session ends, ZooKeeper notifies all processes that watch it. One of them creates it
+again. The others have woken in vain, at every release: a herd.
 
-With sequential nodes every process creates one of its own, with the next number, and the lowest number has the
-lock. Each watches only the node right before its own. A release wakes one, and the order is that of arrival.`,
-	Look: "This scenario runs on a model of ZooKeeper's nodes and watches inside the program, not on " +
-		"ZooKeeper: it counts messages, and its times mean nothing. In the first picture every release " +
-		"wakes everybody who waits. In the second it wakes the next one. The chart has the wake-ups until " +
-		"all have had the lock, over how many waited.",
+With sequential nodes every process creates a node of its own, with the next number, and the lowest
+number has the lock. Each process watches only the node right before its own. A release wakes one
+process, in order of arrival.`,
+	Look: `This scenario runs on a model of ZooKeeper's nodes and watches inside the program, not on ZooKeeper: it
+counts messages, and its times mean nothing. In the first picture every release wakes all waiters. In
+the second it wakes the next one. The chart has the number of wake-ups until all have had the lock, over
+the number of waiters.`,
 	Found: `{{n .waiters}} waiters of one node were woken {{n .herd}} times until all had had the lock, those
 of sequential nodes {{n .queue}} times. At the first release it was {{n .herdFirst}} against {{n .queueFirst}}.`,
-	Take: "Take sequential nodes; Curator's recipes do. The one node is for the lesson, or where two or " +
-		"three compete at most.",
+	Take: `Use sequential nodes, as Curator's recipes do. A single node suits only this lesson, or two or three
+processes.`,
 	Java: `InterProcessMutex lock = new InterProcessMutex(curator, "/locks/order");
 lock.acquire();                    // sequential nodes`,
 	Run: zookeeperHerd,
@@ -37,20 +38,20 @@ lock.acquire();                    // sequential nodes`,
 
 //lab:show
 
-// byOneNode takes the lock by creating a node that all use.
+// byOneNode acquires the lock by creating the one node that all processes use.
 func byOneNode(ctx context.Context, z *znodes, woken func()) (unlock func(), err error) {
 	for {
 		if z.create("lock") {
 			return func() { z.delete("lock") }, nil
 		}
-		if err := z.gone(ctx, "lock"); err != nil { // Everybody watches the same node.
+		if err := z.gone(ctx, "lock"); err != nil { // all waiters watch the same node
 			return nil, err
 		}
 		woken()
 	}
 }
 
-// byQueue takes the lock when the caller's node is the first of all.
+// byQueue acquires the lock when the caller's node is the first of all.
 func byQueue(ctx context.Context, z *znodes, woken func()) (unlock func(), err error) {
 	mine := z.createNext()
 	for {
@@ -58,7 +59,7 @@ func byQueue(ctx context.Context, z *znodes, woken func()) (unlock func(), err e
 		if before == "" {
 			return func() { z.delete(mine) }, nil
 		}
-		if err := z.gone(ctx, before); err != nil { // Everybody watches another node.
+		if err := z.gone(ctx, before); err != nil { // each waiter watches another node
 			z.delete(mine)
 			return nil, err
 		}
@@ -69,7 +70,7 @@ func byQueue(ctx context.Context, z *znodes, woken func()) (unlock func(), err e
 //lab:end
 
 // znodes is a model of a directory of nodes with watches, of as much as the two recipes need. A
-// watch is told once, as in ZooKeeper.
+// A watch notifies once, as in ZooKeeper.
 type znodes struct {
 	mu      sync.Mutex
 	next    int
@@ -136,7 +137,7 @@ func (z *znodes) delete(name string) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	delete(z.nodes, name)
-	z.waiting -= len(z.watches[name]) // Who has been told does not wait any more, even if it does not run yet.
+	z.waiting -= len(z.watches[name]) // a notified waiter does not wait any more, even if it does not run yet
 	for _, told := range z.watches[name] {
 		close(told)
 	}
@@ -158,7 +159,7 @@ func zookeeperHerd(ctx context.Context, l *lab.Lab) error {
 		if err != nil {
 			return err
 		}
-		l.Equal(n*(n+1)/2, all, "with one node every release wakes everybody who still waits")
+		l.Equal(n*(n+1)/2, all, "with one node every release wakes every remaining waiter")
 		l.Equal(n, first, "the first release wakes all")
 		herd.Points = append(herd.Points, lab.Point{X: float64(n), Y: float64(all)})
 		l.Observe("herd", all)
@@ -177,7 +178,7 @@ func zookeeperHerd(ctx context.Context, l *lab.Lab) error {
 		"wait for the lock, with one node and with sequential nodes.",
 		X: lab.Axis{Label: "waiters", Log: true}, Y: lab.Axis{Label: "wake-ups",
 			Log: true}, Series: []lab.Series{herd, queue}})
-	zookeeperPicture(l, "One node (model)", "Every release wakes all who wait, and all but one wait again.",
+	zookeeperPicture(l, "One node (model)", "Every release wakes all waiters, and all but one wait again.",
 		byOneNode)
 	order := zookeeperPicture(l, "Sequential nodes (model)", "Every release wakes the next one.", byQueue)
 	l.Check(slices.IsSorted(order), "sequential nodes admit in the order of arrival")
@@ -186,7 +187,7 @@ func zookeeperHerd(ctx context.Context, l *lab.Lab) error {
 
 type recipe func(context.Context, *znodes, func()) (func(), error)
 
-// wakeUps has n wait for a lock that is held, and hands it on when all who are left wait again.
+// wakeUps has n goroutines wait for a held lock, and releases it when all that are left wait again.
 // It returns the wake-ups in all, and those of the first release.
 func wakeUps(ctx context.Context, l *lab.Lab, n int, lock recipe) (all, first int, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -215,7 +216,7 @@ func wakeUps(ctx context.Context, l *lab.Lab, n int, lock recipe) (all, first in
 		case <-ctx.Done():
 			return all, first, context.Cause(ctx)
 		}
-		l.Until("all who are left wait", func() bool { return z.watching() == left })
+		l.Until("all that are left wait", func() bool { return z.watching() == left })
 		if left == n-1 {
 			mu.Lock()
 			first = all
