@@ -240,7 +240,7 @@ func TestATimelineShowsWhatTheLocksDo(t *testing.T) {
 		merged(told(tl.Lanes[0])))
 	require.Equal(t, []string{"running: works", "waiting: waits to write B", "running: works",
 		"shared: reads B", "running: works",
-		"mark: finds A taken", "mark: gives up waiting for B"}, merged(told(tl.Lanes[1])))
+		"mark: finds A taken", "mark: stops waiting for B"}, merged(told(tl.Lanes[1])))
 	for _, lane := range tl.Lanes {
 		end := time.Duration(0)
 		for _, s := range lane.Spans {
