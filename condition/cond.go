@@ -18,36 +18,37 @@ import (
 // ErrNilPredicate reports a nil function given to [Cond.WaitWhile].
 var ErrNilPredicate = errors.New("condition: nil predicate")
 
-// ErrSharedHolds reports a wait of an explicit owner that has more than one hold, not all of which
-// the calling goroutine acquired. The wait would give up the holds of another goroutine, and let
-// strangers into the section that it guards.
+// ErrSharedHolds reports a wait of an explicit owner that has more than one hold, if the calling
+// goroutine has not acquired all of them. The wait would release the holds of another goroutine,
+// and admit other owners to the section that it guards.
 var ErrSharedHolds = errors.New("other goroutines of the owner hold the lock too")
 
-// Cond is a condition of a lock: a place to wait, with the lock given up meanwhile, until a
-// goroutine that changed what the lock guards sends a signal. A lock may have any number of
-// conditions, each with waiters of its own. Java's Condition.
+// Cond is a condition of a lock: a place to wait until a goroutine that has changed what the
+// lock guards sends a signal. The lock is released during the wait. A lock may have any number
+// of conditions, each with its own waiters. Java's Condition.
 //
 // A Cond is made by [New] or by the lock's NewCond method.
 //
-// A wait gives up all holds of the lock, and has as many again when it returns, for whatever reason
-// it does. A waiter does not wake without a reason, but others may have changed what it was
-// signalled for until it has the lock again: wait in a loop, or with [Cond.WaitWhile].
+// A wait releases all holds of the lock, and has as many again when it returns, whatever ended
+// it. A waiter does not wake without a reason. But before it has the lock again, other
+// goroutines may have changed what the signal announced: wait in a loop, or with
+// [Cond.WaitWhile].
 //
-// Signals go to the longest waiter, under a fair lock and a non-fair one. Whether a wait ended by a
-// signal or by its limit is decided once: a signal is never lost to a waiter that reports its
-// time-out or the end of its context.
+// Signals go to the longest waiter, under fair and non-fair locks. A wait ends either by a
+// signal or by its limit: a signal is never lost to a waiter that reports its time-out or the
+// end of its context.
 //
 // # Owners
 //
-// The plain methods are for the goroutine that holds the lock, and panic with [locks.ErrNotHeld] in
-// any other. Those with a context act for its [locks.Owner], and return that error. A lock without
-// owners can only tell that it is free. A [sync.Locker] of another kind is not even checked for
-// that, unless it has a method IsLocked() bool.
+// The plain methods act for the calling goroutine, and panic with [locks.ErrNotHeld] if it does
+// not hold the lock. The methods with a context act for its [locks.Owner], and return that
+// error. A lock without owners can only tell that it is free. A [sync.Locker] of another module
+// is not checked, unless it has a method IsLocked() bool.
 //
 // Goroutines that share an explicit owner share its holds. A wait by one of them is refused with
 // [ErrSharedHolds] if the owner has more than one hold, and another goroutine acquired one of
-// them. If the owner holds the lock when the wait ends, because another goroutine of it took the
-// lock meanwhile, the waiter has its hold at once, like any re-entry.
+// them. If the owner holds the lock when the wait ends, because another of its goroutines has
+// acquired it meanwhile, the waiter has its hold at once, like any re-entry.
 //
 // # Memory model
 //
@@ -61,12 +62,11 @@ type Cond struct {
 }
 
 // New returns a condition of l. If l is a lock of this module, it is the same as l.NewCond().
-// Any other [sync.Locker] will do as well, also one that embeds a lock of this module; its
-// waiters, once signalled, ask for l one after the other. If it has a method IsLocked() bool,
-// the condition cannot be used while that returns false. New panics if l is nil. It panics with
-// an error that matches [errors.ErrUnsupported] if l is the read side of a read-write lock or a
-// view of a StampedLock: a wait could not give up what its owner holds. Java's
-// UnsupportedOperationException.
+// Any other [sync.Locker] works as well, even one that embeds a lock of this module. Its
+// signalled waiters ask for l one after the other. If it has a method IsLocked() bool, the
+// condition cannot be used while that returns false. New panics if l is nil. It panics with an
+// error that matches [errors.ErrUnsupported] if l is a read side or a view of a StampedLock,
+// because a wait could not release the holds of its owner. Java's UnsupportedOperationException.
 func New(l sync.Locker) *Cond {
 	if l == nil {
 		panic("condition: New of a nil Locker")
@@ -90,7 +90,7 @@ func init() {
 	attach.SetOf = func(c, of any) { c.(*Cond).of = of }
 }
 
-// isHeld reports whether o may use c, as far as c can know.
+// isHeld reports whether o holds the lock, as far as c can know.
 func (c *Cond) isHeld(o int64) bool {
 	switch {
 	case c.outer != nil:
@@ -101,7 +101,7 @@ func (c *Cond) isHeld(o int64) bool {
 	return c.q.Sync().Held()
 }
 
-// party returns o as the one that waits.
+// party returns o as a party that may wait.
 func (c *Cond) party(o int64) syncq.Party {
 	if c.kind != nil {
 		return syncq.Owned(o).Of(c.kind)
@@ -109,7 +109,7 @@ func (c *Cond) party(o int64) syncq.Party {
 	return syncq.Anonymous(o)
 }
 
-// must returns the calling goroutine, which must hold the lock.
+// must returns the calling goroutine. It panics if that does not hold the lock.
 func (c *Cond) must() int64 {
 	me := goid.Get()
 	if !c.isHeld(me) {
@@ -118,7 +118,7 @@ func (c *Cond) must() int64 {
 	return me
 }
 
-// mayWait returns why o may not wait.
+// mayWait returns the reason why o must not wait, or nil.
 func (c *Cond) mayWait(o int64) error {
 	if !c.isHeld(o) {
 		return locks.ErrNotHeld
@@ -139,7 +139,7 @@ func (c *Cond) Wait() {
 	c.q.Wait(c.party(me))
 }
 
-// mustWait returns the calling goroutine, which may wait.
+// mustWait returns the calling goroutine. It panics if that must not wait.
 func (c *Cond) mustWait() int64 {
 	me := goid.Get()
 	if err := c.mayWait(me); err != nil {
@@ -148,10 +148,10 @@ func (c *Cond) mustWait() int64 {
 	return me
 }
 
-// WaitContext waits for a signal until ctx ends, and returns nil if and only if a signal ended the
-// wait. It returns holding the lock in any case, so that it may return long after ctx ended. A ctx
-// that has ended already is reported with the lock never given up. An explicit owner of which other
-// goroutines hold the lock too gets [ErrSharedHolds]. Java's await().
+// WaitContext waits for a signal until ctx ends, and returns nil if and only if a signal ended
+// the wait. It always returns with the lock held, possibly long after the end of ctx. If ctx has
+// ended already, WaitContext returns its error without releasing the lock. An explicit owner
+// gets [ErrSharedHolds] if its other goroutines hold the lock too. Java's await().
 func (c *Cond) WaitContext(ctx context.Context) error {
 	const op = "condition: WaitContext"
 	signalled, err := c.wait(op, ctx)
@@ -161,8 +161,8 @@ func (c *Cond) WaitContext(ctx context.Context) error {
 	return err
 }
 
-// wait waits for the owner that ctx stands for, and reports whether a signal ended the wait. The
-// error says why there was none.
+// wait waits for ctx's owner, and reports whether a signal ended the wait. The error is the
+// reason why there was no wait.
 func (c *Cond) wait(op string, ctx context.Context) (signalled bool, err error) {
 	if err := ctxerr.Check(op, ctx); err != nil {
 		return false, err
@@ -190,10 +190,10 @@ func (c *Cond) wait(op string, ctx context.Context) (signalled bool, err error) 
 // shared reports whether several goroutines may share the holds of o.
 func (c *Cond) shared(o int64) bool { return c.kind != nil && o < 0 }
 
-// WaitFor waits for a signal for at most d, and returns what is left of d when the lock is held
-// again. That is not more than 0 if the time ran out. It may be 0 or less after a signal as
-// well, if the lock was long in coming; [Cond.WaitUntil] tells the difference. With d <= 0 the
-// lock is given up and taken again. Java's awaitNanos(long).
+// WaitFor waits for a signal for at most d. It returns what is left of d when the lock is held
+// again, and 0 or less if the time ran out. After a signal it may also return 0 or less, if the
+// lock was not free for long; use [Cond.WaitUntil] to tell the two apart. With d <= 0 it
+// releases the lock and acquires it again. Java's awaitNanos(long).
 func (c *Cond) WaitFor(d time.Duration) (remaining time.Duration) {
 	me := c.mustWait()
 	d = max(d, 0) // the least Duration must not wrap around below
@@ -215,9 +215,10 @@ func (c *Cond) waitFor(me int64, d time.Duration) (signalled bool) {
 	return c.q.WaitFor(c.party(me), d)
 }
 
-// WaitWhile waits until blocked, which it calls with the lock held, returns false, and returns nil
-// then. If ctx ends first, it returns ctx's error, unless blocked returns false all the same; a ctx
-// that has ended already is an error, and blocked is not called. It holds the lock in any case.
+// WaitWhile waits until blocked returns false, and then returns nil. It calls blocked with the
+// lock held. If ctx ends first, it returns ctx's error, unless blocked returns false
+// nevertheless. A ctx that has ended already is an error, and then blocked is not called.
+// WaitWhile always returns with the lock held.
 func (c *Cond) WaitWhile(ctx context.Context, blocked func() bool) error {
 	const op = "condition: WaitWhile"
 	if blocked == nil {
@@ -250,21 +251,19 @@ func (c *Cond) Signal() {
 	c.q.Signal()
 }
 
-// SignalContext is Signal for the owner that ctx carries. Like an unlock it ignores that ctx has
-// ended.
+// SignalContext is Signal for ctx's owner. It ignores the end of ctx.
 func (c *Cond) SignalContext(ctx context.Context) error {
 	return c.signal("condition: SignalContext", ctx, false)
 }
 
-// Broadcast moves all waiters, in their order, to the end of the lock's queue. Each runs when it
-// holds the lock; they do not wake up together. Java's signalAll().
+// Broadcast moves all waiters, in their order, to the end of the lock's queue. Each one runs
+// when it holds the lock; they do not wake together. Java's signalAll().
 func (c *Cond) Broadcast() {
 	c.must()
 	c.q.Broadcast()
 }
 
-// BroadcastContext is Broadcast for the owner that ctx carries. Like an unlock it ignores that ctx
-// has ended.
+// BroadcastContext is Broadcast for ctx's owner. It ignores the end of ctx.
 func (c *Cond) BroadcastContext(ctx context.Context) error {
 	return c.signal("condition: BroadcastContext", ctx, true)
 }
@@ -284,7 +283,7 @@ func (c *Cond) signal(op string, ctx context.Context, all bool) error {
 	return nil
 }
 
-// HasWaiters reports whether there are waiters for a signal. Java's hasWaiters(Condition).
+// HasWaiters reports whether a goroutine waits for a signal. Java's hasWaiters(Condition).
 func (c *Cond) HasWaiters() bool { return c.WaitQueueLength() > 0 }
 
 // WaitQueueLength returns the number of waiters for a signal. Java's getWaitQueueLength(Condition).

@@ -294,10 +294,10 @@ func TestAContextThatHasEndedIsReportedWithoutGivingTheLockUp(t *testing.T) {
 func TestANilContextIsAnError(t *testing.T) {
 	every(t, func(t *testing.T, f *fixture) {
 		f.Lock()
-		require.ErrorIs(t, f.c.WaitContext(nil), locks.ErrNilContext)                            //nolint:staticcheck // the point
-		require.ErrorIs(t, f.c.WaitWhile(nil, func() bool { return true }), locks.ErrNilContext) //nolint:staticcheck // the point
-		require.NoError(t, f.c.SignalContext(nil))                                               //nolint:staticcheck // the point
-		require.NoError(t, f.c.BroadcastContext(nil))                                            //nolint:staticcheck // the point
+		require.ErrorIs(t, f.c.WaitContext(nil), locks.ErrNilContext)                             //nolint:staticcheck
+		require.ErrorIs(t, f.c.WaitWhile(nil, func() bool { return true }), locks.ErrNilContext)  //nolint:staticcheck
+		require.NoError(t, f.c.SignalContext(nil))                                                //nolint:staticcheck
+		require.NoError(t, f.c.BroadcastContext(nil))                                             //nolint:staticcheck
 		f.Unlock()
 	})
 }
@@ -684,9 +684,12 @@ func TestAWaitGivesUpAllHoldsAndRestoresThemHoweverItEnds(t *testing.T) {
 				func() { assert.Positive(t, c.WaitFor(time.Hour)) }, c.Broadcast,
 			},
 			"signal within a context": {func() { assert.NoError(t, c.WaitContext(t.Context())) }, c.Signal},
-			"time-out":                {func() { assert.False(t, c.WaitUntil(time.Now().Add(time.Second))) }, func() { time.Sleep(time.Minute) }},
-			"no time at all":          {func() { c.WaitFor(0) }, func() {}},
-			"cancellation":            {func() { assert.Error(t, c.WaitContext(ctx)) }, cancel},
+			"time-out": {
+				func() { assert.False(t, c.WaitUntil(time.Now().Add(time.Second))) },
+				func() { time.Sleep(time.Minute) },
+			},
+			"no time at all": {func() { c.WaitFor(0) }, func() {}},
+			"cancellation":   {func() { assert.Error(t, c.WaitContext(ctx)) }, cancel},
 		}
 		for name, e := range ends {
 			const holds = 5

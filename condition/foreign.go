@@ -8,13 +8,13 @@ import (
 	"github.com/jucgo/locks/internal/syncq"
 )
 
-// foreign is a lock that is not one of this module. In place of the lock's own queue its conditions
-// have a gate, a synchronizer that is free but while waiters come back. Each waiter takes the lock
-// behind the gate, and only then lets the next one through, so that a broadcast does not send them
-// all at the lock together.
+// foreign is a lock of another module. Its conditions cannot use the lock's queue. They have a
+// gate instead: a synchronizer that is free except while waiters come back. Each waiter acquires
+// the lock behind the gate, and only then admits the next one. Therefore a broadcast does not
+// send all waiters to the lock at once.
 //
-// Such a lock may panic in its Unlock, as one does that the caller turns out not to hold, or in its
-// Lock. The other waiters have to get on all the same.
+// Such a lock may panic in its Lock, or in its Unlock if the caller does not hold it. The other
+// waiters must continue nevertheless.
 type foreign struct {
 	l    sync.Locker
 	asks interface{ IsLocked() bool } // nil if l cannot tell
@@ -29,8 +29,8 @@ func newForeign(l sync.Locker) *Cond {
 
 func (f *foreign) isHeld() bool { return f.asks == nil || f.asks.IsLocked() }
 
-// wait releases the lock, waits for a signal of q, and takes the lock again. The limit is ctx if
-// that is not nil, or d if that is not negative.
+// wait releases the lock, waits for a signal of q, and acquires the lock again. The limit is ctx
+// if it is not nil, or d if it is not negative.
 func (f *foreign) wait(q *syncq.Cond, ctx context.Context, d time.Duration, o int64) (signalled bool) {
 	w := q.Enter(ctx, d, o)
 	f.release(w)
@@ -40,8 +40,9 @@ func (f *foreign) wait(q *syncq.Cond, ctx context.Context, d time.Duration, o in
 	return signalled
 }
 
-// release releases the lock for a waiter that is in the queue already, so that no signal is missed.
-// If that panics there is no wait: the waiter has left the queue when the panic goes on.
+// release releases the lock for a waiter that is in the queue already, so that no signal is
+// missed. If that panics there is no wait: the waiter has left the queue when the panic
+// continues.
 func (f *foreign) release(w syncq.Waiter) {
 	released := false
 	defer func() {

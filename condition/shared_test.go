@@ -200,7 +200,10 @@ func TestAContextThatIsDoneWithoutAnErrorCountsAsCancelled(t *testing.T) {
 	for name, l := range map[string]interface {
 		locks.Locker
 		NewCond() *condition.Cond
-	}{"fair": new(fair.Mutex), "barging": new(fair.BargingMutex), "reentrant": new(reentrant.Mutex), "rwlock": new(rwlock.RWMutex)} {
+	}{
+		"fair": new(fair.Mutex), "barging": new(fair.BargingMutex),
+		"reentrant": new(reentrant.Mutex), "rwlock": new(rwlock.RWMutex),
+	} {
 		t.Run(name, func(t *testing.T) {
 			ctx := doneOnly{t.Context(), make(chan struct{})}
 			close(ctx.done)

@@ -105,8 +105,8 @@ func TestNoSignalIsLostToACancellationThatRacesWithIt(t *testing.T) {
 }
 
 func TestNoSignalIsLostToATimeOutThatRacesWithIt(t *testing.T) {
-	// The signal is for whoever is first. If that is the one with the limit, it is its own
-	// until its time is up, and goes to the other then.
+	// The signal is for the first waiter. If that is the one with the limit, the signal is its own
+	// until its time is up, and then goes to the other one.
 	realTime(t, func(t *testing.T, l sync.Locker) {
 		c := condition.New(l)
 		inTime := 0

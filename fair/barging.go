@@ -12,21 +12,22 @@ import (
 )
 
 // BargingMutex is the non-fair twin of [Mutex], with the same methods: a free lock goes to the
-// first goroutine that asks, past the waiters. [NonFair] says how long they may have to wait.
+// first goroutine that asks, ahead of the waiters. [NonFair] says how long a waiter can be
+// passed over.
 //
-// The zero BargingMutex is free. It must not be copied after first use. It belongs
-// to no goroutine, like a [sync.Mutex], whose place it takes where a context, a time
-// limit, a condition with a queue, or a look at the queue is wanted.
+// The zero BargingMutex is free. It must not be copied after first use. Like a [sync.Mutex] it
+// belongs to no goroutine. Use it in place of a sync.Mutex for a context, a time limit, a
+// condition with a queue, or a look at the queue.
 //
-// In the terms of the Go memory model, an unlock synchronizes before the lock that
-// follows it. Uncontended it costs what a sync.Mutex does, and it allocates nothing.
+// In the terms of the Go memory model, an unlock synchronizes before the next lock. Uncontended
+// it costs what a sync.Mutex does, and it allocates nothing.
 type BargingMutex struct {
 	queued
 }
 
 var _ locks.TryLocker = (*BargingMutex)(nil)
 
-// Lock takes the lock, and waits for it if it is not free.
+// Lock acquires the lock, and waits for it if it is not free.
 func (m *BargingMutex) Lock() {
 	if !m.s.Word.CompareAndSwap(0, syncq.Taken) {
 		m.lock()
@@ -49,21 +50,21 @@ func (m *BargingMutex) unlock() {
 	}
 }
 
-// TryLockFor takes the lock, waits for it for at most d, and reports whether it was
-// taken. With d <= 0 it does not wait. Java's tryLock(time, unit).
+// TryLockFor acquires the lock, waits for it for at most d, and reports whether it did. With d
+// <= 0 it does not wait. Java's tryLock(time, unit).
 func (m *BargingMutex) TryLockFor(d time.Duration) bool {
 	return m.s.LockFor(syncq.Anonymous(goid.Get()), syncq.NonFair, d)
 }
 
-// LockContext is Lock until ctx ends. A ctx that has ended already is an error even if the
-// lock is free. A waiter whose ctx ends is out of the queue when the call returns. Java's
+// LockContext is Lock until ctx ends. A ctx that has ended already is an error even if the lock
+// is free. If ctx ends, the waiter is out of the queue when the call returns. Java's
 // lockInterruptibly().
 func (m *BargingMutex) LockContext(ctx context.Context) error {
 	return m.lockContext(ctx, syncq.NonFair)
 }
 
-// UnlockContext is Unlock, but returns an error that matches [locks.ErrNotHeld] where
-// Unlock panics. It ignores ctx.
+// UnlockContext is Unlock, but returns an error that matches [locks.ErrNotHeld] where Unlock
+// panics. It ignores ctx.
 func (m *BargingMutex) UnlockContext(context.Context) error { return m.unlockContext(syncq.NonFair) }
 
 // NewCond returns a new condition of the lock. Java's newCondition().

@@ -12,23 +12,23 @@ import (
 	"github.com/jucgo/locks/internal/syncq"
 )
 
-// Mutex is a mutual exclusion lock that admits in strict order of arrival, by
-// direct hand-off: a goroutine waits only for those that came before it.
+// Mutex is a mutual exclusion lock that admits in strict order of arrival, by direct hand-off: a
+// goroutine waits only for those that came before it.
 //
-// The zero Mutex is free. It must not be copied after first use. Like a
-// [sync.Mutex] it belongs to no goroutine: one may lock it and another unlock it, and
-// locking it twice hangs. Take reentrant.New(fair.FIFO) for a lock with an owner.
+// The zero Mutex is free. It must not be copied after first use. Like a [sync.Mutex] it belongs
+// to no goroutine: one may lock it and another unlock it, and locking it twice hangs. Use
+// reentrant.New(fair.FIFO) for a lock with an owner.
 //
-// In the terms of the Go memory model, an unlock synchronizes before the lock that follows it.
-// Uncontended it costs what a sync.Mutex does. Contended, each acquisition costs a change of
-// goroutines. Only waits with a context or a time limit allocate.
+// In the terms of the Go memory model, an unlock synchronizes before the next lock. Uncontended
+// it costs what a sync.Mutex does. Contended, each acquisition costs a change of goroutines.
+// Only waits with a context or a time limit allocate.
 type Mutex struct {
 	queued
 }
 
 var _ locks.TryLocker = (*Mutex)(nil)
 
-// Lock takes the lock, and waits for it behind all who came before.
+// Lock acquires the lock, and waits for it behind all earlier waiters.
 func (m *Mutex) Lock() {
 	if !m.s.Word.CompareAndSwap(0, syncq.Taken) {
 		m.lock()
@@ -52,20 +52,20 @@ func (m *Mutex) unlock() {
 	}
 }
 
-// TryLockFor takes the lock, waits for it in the queue for at most d, and reports
-// whether it was taken. With d <= 0 it does not wait: it is the fair try, which takes the lock
-// only if nobody waits. Java's tryLock(time, unit).
+// TryLockFor acquires the lock, waits for it in the queue for at most d, and reports whether it
+// did. With d <= 0 it does not wait, and succeeds only if the lock is free and no goroutine
+// waits. Java's tryLock(time, unit).
 func (m *Mutex) TryLockFor(d time.Duration) bool {
 	return m.s.LockFor(syncq.Anonymous(goid.Get()), syncq.FIFO, d)
 }
 
-// LockContext is Lock until ctx ends. A ctx that has ended already is an error even if the
-// lock is free. A waiter whose ctx ends is out of the queue when the call returns. Java's
+// LockContext is Lock until ctx ends. A ctx that has ended already is an error even if the lock
+// is free. If ctx ends, the waiter is out of the queue when the call returns. Java's
 // lockInterruptibly().
 func (m *Mutex) LockContext(ctx context.Context) error { return m.lockContext(ctx, syncq.FIFO) }
 
-// UnlockContext is Unlock, but returns an error that matches [locks.ErrNotHeld] where
-// Unlock panics. It ignores ctx.
+// UnlockContext is Unlock, but returns an error that matches [locks.ErrNotHeld] where Unlock
+// panics. It ignores ctx.
 func (m *Mutex) UnlockContext(context.Context) error { return m.unlockContext(syncq.FIFO) }
 
 // NewCond returns a new condition of the lock. Java's newCondition().

@@ -4,14 +4,14 @@ package fair
 type Policy uint8
 
 const (
-	// NonFair gives a free lock to the first goroutine that asks, past the waiters: barging. It is
-	// the zero Policy, Java's default, and the faster one. A single wait can be long, but not
-	// unbounded. A first waiter that lost the race for the lock 16 times, or that has waited for
-	// 1 ms when it loses, gets the lock from the next release. The waiters of a broadcast get it
-	// one after the other.
+	// NonFair gives a free lock to the first goroutine that asks, ahead of the waiters: barging.
+	// It is the zero Policy, Java's default, and the faster one. A single wait can be long, but
+	// is limited. A first waiter that has lost 16 races for the lock, or has waited for 1 ms
+	// when it loses one, gets the lock from the next release. The waiters of a broadcast get the
+	// lock one after the other.
 	NonFair Policy = iota
 
-	// FIFO admits in order of arrival. A release hands the lock directly to the longest waiter, so
+	// FIFO admits in order of arrival. A release hands the lock off to the longest waiter, so
 	// that no other goroutine can come in between.
 	FIFO
 )

@@ -10,18 +10,18 @@ import (
 	"github.com/jucgo/locks/internal/syncq"
 )
 
-// queued is what both locks of this package have in common: all that does not depend
-// on the policy.
+// queued is what both mutexes of this package have in common: everything that does not depend on
+// the policy.
 type queued struct {
 	s syncq.Sync
 }
 
-// TryLock takes the lock if it is free, past the waiters, and reports whether it
-// did. Java's tryLock().
+// TryLock acquires the lock if it is free, ahead of the waiters, and reports whether it did.
+// Java's tryLock().
 func (q *queued) TryLock() bool { return q.s.TryLock(syncq.Anonymous(0)) }
 
-// TryLockContext is TryLock for call sites that may go distributed. ctx bounds nothing here;
-// but one that has ended already is an error, even if the lock is free.
+// TryLockContext is TryLock for call sites that also work with distributed locks. A ctx that has
+// ended already is an error even if the lock is free; otherwise it has no effect.
 func (q *queued) TryLockContext(ctx context.Context) (bool, error) {
 	if err := ctxerr.Check("fair: TryLockContext", ctx); err != nil {
 		return false, err
@@ -29,10 +29,10 @@ func (q *queued) TryLockContext(ctx context.Context) (bool, error) {
 	return q.TryLock(), nil
 }
 
-// IsLocked reports whether anybody holds the lock.
+// IsLocked reports whether the lock is held.
 func (q *queued) IsLocked() bool { return q.s.Held() }
 
-// HasQueued reports whether anybody waits for the lock.
+// HasQueued reports whether a goroutine waits for the lock.
 func (q *queued) HasQueued() bool { return q.s.HasQueued() }
 
 // QueueLength returns the number of goroutines that wait for the lock.
@@ -41,7 +41,7 @@ func (q *queued) QueueLength() int { return q.s.Len() }
 // IsQueued reports whether o waits for the lock.
 func (q *queued) IsQueued(o locks.Owner) bool { return q.s.Waits(int64(o)) }
 
-// Queued returns those who wait for the lock, longest wait first.
+// Queued returns the owners that wait for the lock, longest wait first.
 func (q *queued) Queued() []locks.Owner { return outcome.Owners(q.s.Waiters()) }
 
 // Inspect describes the lock, whose holder is not known. See [locks.Inspector].

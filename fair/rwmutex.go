@@ -18,10 +18,10 @@ import (
 // time, or one writer. It has the methods of [sync.RWMutex] and can replace it: it belongs to no
 // goroutine, so one goroutine may lock it and another unlock it.
 //
-// A reader that arrives while somebody waits queues behind that waiter. Readers that wait one
-// behind the other get the lock together. Neither readers nor writers starve. A goroutine that
-// reads and reads again hangs if a writer came in between, as with sync.RWMutex. Take
-// rwlock.RWMutex for a lock that knows its owners.
+// A reader that arrives while a goroutine waits queues behind it. Readers that wait one behind
+// the other are admitted together. Neither readers nor writers starve. A goroutine that reads
+// twice hangs if a writer came in between, as with sync.RWMutex. Use rwlock.RWMutex for a lock
+// that knows its owners.
 //
 // The zero RWMutex is free. It must not be copied after first use.
 //
@@ -38,7 +38,7 @@ type RWMutex struct {
 
 var _ locks.ReadWriteLocker = (*RWMutex)(nil)
 
-// Lock takes the write lock, and waits for it behind everybody that came before.
+// Lock acquires the write lock, and waits for it behind all earlier waiters.
 func (rw *RWMutex) Lock() {
 	if !rw.tryLock() {
 		rw.s.Lock(syncq.Anonymous(0), syncq.FIFO)
@@ -46,7 +46,7 @@ func (rw *RWMutex) Lock() {
 	rw.order.afterAll()
 }
 
-// tryLock takes a free lock to write, which nobody waits for.
+// tryLock acquires the lock for writing if it is free and no goroutine waits.
 func (rw *RWMutex) tryLock() bool {
 	rw.order.ignore()
 	ok := rw.s.Word.CompareAndSwap(0, syncq.Taken)
@@ -54,7 +54,7 @@ func (rw *RWMutex) tryLock() bool {
 	return ok
 }
 
-// TryLock takes the write lock if nobody holds the lock, and reports whether it did. Java's
+// TryLock acquires the write lock if the lock is free, and reports whether it did. Java's
 // writeLock().tryLock().
 func (rw *RWMutex) TryLock() bool {
 	ok := rw.tryLock()
@@ -64,8 +64,8 @@ func (rw *RWMutex) TryLock() bool {
 	return ok
 }
 
-// TryLockFor takes the write lock, waits for it in the queue for at most d, and reports whether it
-// was taken. With d <= 0 it does not wait. Java's writeLock().tryLock(time, unit).
+// TryLockFor acquires the write lock, waits for it in the queue for at most d, and reports
+// whether it did. With d <= 0 it does not wait. Java's writeLock().tryLock(time, unit).
 func (rw *RWMutex) TryLockFor(d time.Duration) bool {
 	ok := rw.tryLock() || rw.s.LockFor(syncq.Anonymous(goid.Get()), syncq.FIFO, d)
 	if ok {
@@ -74,8 +74,8 @@ func (rw *RWMutex) TryLockFor(d time.Duration) bool {
 	return ok
 }
 
-// LockContext is Lock until ctx ends. A ctx that has ended already is an error even if the lock is
-// free. A waiter whose ctx ends is out of the queue when the call returns. Java's
+// LockContext is Lock until ctx ends. A ctx that has ended already is an error even if the lock
+// is free. If ctx ends, the waiter is out of the queue when the call returns. Java's
 // writeLock().lockInterruptibly().
 func (rw *RWMutex) LockContext(ctx context.Context) error {
 	const op = "fair: LockContext"
@@ -92,8 +92,8 @@ func (rw *RWMutex) LockContext(ctx context.Context) error {
 	return nil
 }
 
-// TryLockContext is TryLock for call sites that may go distributed. ctx bounds nothing here, but a
-// ctx that has ended already is an error, even if the lock is free.
+// TryLockContext is TryLock for call sites that also work with distributed locks. A ctx that has
+// ended already is an error even if the lock is free; otherwise it has no effect.
 func (rw *RWMutex) TryLockContext(ctx context.Context) (bool, error) {
 	if err := ctxerr.Check("fair: TryLockContext", ctx); err != nil {
 		return false, err
@@ -102,7 +102,7 @@ func (rw *RWMutex) TryLockContext(ctx context.Context) (bool, error) {
 }
 
 // Unlock releases the write lock, to the longest waiter if there is one. It panics with
-// [locks.ErrNotHeld] if nobody writes.
+// [locks.ErrNotHeld] if no goroutine holds the write lock.
 func (rw *RWMutex) Unlock() {
 	if !rw.unlock() {
 		panic(locks.ErrNotHeld)
@@ -126,7 +126,7 @@ func (rw *RWMutex) UnlockContext(context.Context) error {
 	return nil
 }
 
-// RLock takes the lock for reading, and waits for it behind everybody that came before.
+// RLock acquires the lock for reading, and waits for it behind all earlier waiters.
 func (rw *RWMutex) RLock() {
 	if !rw.tryRLock() {
 		rw.s.LockShared(syncq.Anonymous(0), syncq.FIFO)
@@ -134,7 +134,7 @@ func (rw *RWMutex) RLock() {
 	rw.order.afterWrites()
 }
 
-// tryRLock takes the lock for reading if nobody writes or waits.
+// tryRLock acquires the lock for reading if no goroutine writes or waits.
 func (rw *RWMutex) tryRLock() bool {
 	rw.order.ignore()
 	ok := rw.s.TryLockSharedInTurn()
@@ -142,8 +142,8 @@ func (rw *RWMutex) tryRLock() bool {
 	return ok
 }
 
-// TryRLock takes the lock for reading unless somebody writes, past the waiters, and reports whether
-// it did. Java's readLock().tryLock().
+// TryRLock acquires the lock for reading, ahead of the waiters, unless a goroutine writes, and
+// reports whether it did. Java's readLock().tryLock().
 func (rw *RWMutex) TryRLock() bool {
 	rw.order.ignore()
 	ok := rw.s.TryLockShared()
@@ -154,8 +154,8 @@ func (rw *RWMutex) TryRLock() bool {
 	return ok
 }
 
-// TryRLockFor takes the lock for reading, waits for it in the queue for at most d, and reports
-// whether it was taken. With d <= 0 it is the fair try, which takes the lock only if nobody writes
+// TryRLockFor acquires the lock for reading, waits for it in the queue for at most d, and
+// reports whether it did. With d <= 0 it does not wait, and succeeds only if no goroutine writes
 // or waits. Java's readLock().tryLock(time, unit).
 func (rw *RWMutex) TryRLockFor(d time.Duration) bool {
 	ok := rw.tryRLock() || rw.s.LockSharedFor(syncq.Anonymous(goid.Get()), syncq.FIFO, d)
@@ -165,8 +165,8 @@ func (rw *RWMutex) TryRLockFor(d time.Duration) bool {
 	return ok
 }
 
-// RLockContext is RLock until ctx ends. A ctx that has ended already is an error even if the lock
-// is free. A waiter whose ctx ends is out of the queue when the call returns. Java's
+// RLockContext is RLock until ctx ends. A ctx that has ended already is an error even if the
+// lock is free. If ctx ends, the waiter is out of the queue when the call returns. Java's
 // readLock().lockInterruptibly().
 func (rw *RWMutex) RLockContext(ctx context.Context) error {
 	const op = "fair: RLockContext"
@@ -183,8 +183,8 @@ func (rw *RWMutex) RLockContext(ctx context.Context) error {
 	return nil
 }
 
-// TryRLockContext is TryRLock for call sites that may go distributed. ctx bounds nothing here, but
-// a ctx that has ended already is an error, even if the lock is free.
+// TryRLockContext is TryRLock for call sites that also work with distributed locks. A ctx that
+// has ended already is an error even if the lock is free; otherwise it has no effect.
 func (rw *RWMutex) TryRLockContext(ctx context.Context) (bool, error) {
 	if err := ctxerr.Check("fair: TryRLockContext", ctx); err != nil {
 		return false, err
@@ -192,8 +192,8 @@ func (rw *RWMutex) TryRLockContext(ctx context.Context) (bool, error) {
 	return rw.TryRLock(), nil
 }
 
-// RUnlock gives one read hold back, in any goroutine. It panics with [locks.ErrNotHeld] if nobody
-// reads.
+// RUnlock releases one read hold. Any goroutine may call it. It panics with [locks.ErrNotHeld]
+// if there is no read hold.
 func (rw *RWMutex) RUnlock() {
 	if !rw.runlock() {
 		panic(locks.ErrNotHeld)
@@ -217,13 +217,13 @@ func (rw *RWMutex) RUnlockContext(context.Context) error {
 	return nil
 }
 
-// IsWriteLocked reports whether somebody writes. Java's isWriteLocked().
+// IsWriteLocked reports whether a goroutine holds the write lock. Java's isWriteLocked().
 func (rw *RWMutex) IsWriteLocked() bool { return rw.s.Owner() != 0 }
 
 // ReadLockCount returns the number of read holds. Java's getReadLockCount().
 func (rw *RWMutex) ReadLockCount() int { return rw.s.Shared() }
 
-// HasQueued reports whether anybody waits for the lock, to read or to write. Java's
+// HasQueued reports whether a goroutine waits for the lock, to read or to write. Java's
 // hasQueuedThreads().
 func (rw *RWMutex) HasQueued() bool { return rw.s.HasQueued() }
 
@@ -233,7 +233,8 @@ func (rw *RWMutex) QueueLength() int { return rw.s.Len() }
 // IsQueued reports whether o waits for the lock. Java's hasQueuedThread(thread).
 func (rw *RWMutex) IsQueued(o locks.Owner) bool { return rw.s.Waits(int64(o)) }
 
-// Queued returns those that wait for the lock, longest wait first. Java's getQueuedThreads().
+// Queued returns the owners that wait for the lock, longest wait first. Java's
+// getQueuedThreads().
 func (rw *RWMutex) Queued() []locks.Owner { return outcome.Owners(rw.s.Waiters()) }
 
 // Inspect describes the lock, whose holders are not known. See [locks.Inspector].
@@ -285,8 +286,8 @@ func (v *readView) TryLockContext(ctx context.Context) (bool, error) {
 
 func (v *readView) Inspect(ctx context.Context) (locks.Info, error) { return v.rw().Inspect(ctx) }
 
-// HasNoConditions tells package condition that there are none: readers change nothing that others
-// could wait for.
+// HasNoConditions marks a lock without conditions for package condition: readers change nothing
+// that a goroutine could wait for.
 func (v *readView) HasNoConditions() {}
 
 // String describes the lock and its state.

@@ -1,33 +1,31 @@
-// Package reentrant holds [Mutex], the ReentrantLock of java.util.concurrent.locks: a lock with
-// an owner, which may take it again while it holds it.
+// Package reentrant has [Mutex], the ReentrantLock of java.util.concurrent.locks: a lock with an
+// owner, which can re-enter it.
 //
-// Take it where a method that holds the lock calls another one that takes it, or where a
-// release by the wrong party must be noticed. Take it as well to see the holder and the
-// waiters. Package fair has cheaper locks for all other uses.
+// Use it if a method that holds the lock calls another one that acquires it, or if the release
+// by a wrong goroutine must be detected. Use it also to see the holder and the waiters. For all
+// other uses package fair has cheaper locks.
 //
 // # Owners
 //
 // The plain methods act for the calling goroutine. The Context family acts for the
-// [github.com/jucgo/locks.Owner] that the context carries, or else for the calling
-// goroutine. With an explicit owner, work may move between goroutines: one locks,
-// another unlocks, and all that share the owner re-enter. The lock does not keep those
-// apart from each other.
+// [github.com/jucgo/locks.Owner] that the context carries, or else for the calling goroutine.
+// With an explicit owner, work may move between goroutines: one locks, another unlocks, and all
+// goroutines of the owner can re-enter. The lock does not keep these goroutines from each other.
 //
 // # Misuse
 //
-// An unlock by anybody but the owner, and a hold beyond [MaxHolds], panic in the
-// plain methods, and are errors in the Context family; the lock is as before.
+// An unlock by another owner, and a hold beyond [MaxHolds], panic in the plain methods, and are
+// errors in the Context family. The lock is unchanged.
 //
 // # Memory model
 //
-// The last unlock of an owner synchronizes before the first lock of the next, in the
-// terms of the Go memory model. Between goroutines that share an explicit owner
-// nothing is ordered.
+// In the terms of the Go memory model, the last unlock of an owner synchronizes before the first
+// lock of the next. Nothing is ordered between goroutines that share an explicit owner.
 //
 // # Profiles
 //
-// The block profile and the goroutine-leak profile show waits where the goroutine waits. The
-// mutex profile has no events of these locks: the runtime records them for its own semaphores
-// only, and there is no public way to add any. Package record measures how long locks are
-// waited for and held.
+// The block profile and the goroutine-leak profile show each wait at the line where the
+// goroutine waits. The mutex profile has no events of these locks: the runtime records them for
+// its own semaphores only, and there is no public way to add any. Package record measures how
+// long goroutines wait for locks and hold them.
 package reentrant

@@ -125,7 +125,9 @@ func report(ctx context.Context, l locks.TryLocker) error {
 
 func ExampleMutex_tryLocker() {
 	ctx := context.Background()
-	for _, l := range []locks.TryLocker{new(reentrant.Mutex), reentrant.New(fair.FIFO), new(fair.Mutex), new(fair.BargingMutex)} {
+	for _, l := range []locks.TryLocker{
+		new(reentrant.Mutex), reentrant.New(fair.FIFO), new(fair.Mutex), new(fair.BargingMutex),
+	} {
 		if err := report(ctx, l); err != nil {
 			panic(err)
 		}

@@ -43,7 +43,9 @@ func TestEveryRunOfSeveralOwnersAgreesWithTheModel(t *testing.T) {
 				type step struct{ Op, ID, Time int }
 				script := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) step {
 					return step{
-						rapid.IntRange(0, 8).Draw(t, "op"), rapid.IntRange(0, 4).Draw(t, "id"), rapid.IntRange(1, 5).Draw(t, "time"),
+						rapid.IntRange(0, 8).Draw(t, "op"),
+						rapid.IntRange(0, 4).Draw(t, "id"),
+						rapid.IntRange(1, 5).Draw(t, "time"),
 					}
 				}), 5, 60).Draw(rt, "script")
 				var problem string
@@ -266,7 +268,8 @@ func TestTriesAndUnlocksAreLinearizable(t *testing.T) {
 						mu.Lock()
 						defer mu.Unlock()
 						history = append(history, porcupine.Operation{
-							ClientId: owner, Input: call{unlock, owner}, Output: ok, Call: int64(start), Return: int64(end),
+							ClientId: owner, Input: call{unlock, owner}, Output: ok,
+							Call: int64(start), Return: int64(end),
 						})
 						return ok
 					}

@@ -16,33 +16,33 @@ import (
 	"github.com/jucgo/locks/internal/syncq"
 )
 
-// MaxHolds is how many holds of one [Mutex] an owner can have at a time. One more is
+// MaxHolds is the greatest number of holds that an owner can have of one [Mutex]. One more is
 // refused with [locks.ErrTooManyHolds].
 const MaxHolds = syncq.MaxHolds
 
-// Mutex is a mutual exclusion lock that belongs to a goroutine, or to an explicit
-// [locks.Owner], which may lock it again while it holds it. It is free after as many
-// unlocks. Java's ReentrantLock.
+// Mutex is a mutual exclusion lock that belongs to a goroutine, or to an explicit [locks.Owner].
+// The owner can re-enter it. The lock is free after as many unlocks as locks. Java's
+// ReentrantLock.
 //
 // The zero Mutex is free and non-fair; [New] makes a fair one. A Mutex must not be
 // copied after first use.
 //
-// The plain methods act for the calling goroutine and panic with a value of package locks
-// on misuse, which leaves the lock as it was. The Context family acts for the owner that
-// the context carries, or else for the calling goroutine, and returns the same values
-// as errors.
+// The plain methods act for the calling goroutine. On misuse they panic with a value of package
+// locks, and leave the lock unchanged. The Context family acts for the owner that the context
+// carries, or else for the calling goroutine, and returns the same values as errors.
 //
 // Goroutines that share an explicit owner share its holds. While the owner holds the lock, each
-// of them may lock it again. It is free after as many unlocks, whichever goroutines make them.
-// A condition wait by one of them is refused with condition.ErrSharedHolds if it would give up
-// a hold that another one acquired. Waiters whose owner gets the lock are let in with it.
+// of them can re-enter it. The lock is free after as many unlocks, whichever goroutines make
+// them. A condition wait by one of them is refused with condition.ErrSharedHolds if it would
+// release a hold that another one acquired. When the owner gets the lock, all of its waiters are
+// admitted.
 //
 // In the terms of the Go memory model, the last unlock of an owner synchronizes before the first
 // lock of the next. Explicit owners order nothing between the goroutines that share one.
 //
-// Uncontended, lock and unlock are one compare-and-swap each, and locking again is none. For an
-// explicit owner each is a mutex and a map access instead. A contended Lock allocates nothing
-// in the steady state.
+// Uncontended, lock and unlock are one compare-and-swap each, and a re-entry is none. For an
+// explicit owner each is a mutex and a map access instead. A contended Lock allocates nothing in
+// the steady state.
 type Mutex struct {
 	s      syncq.Sync
 	policy syncq.Policy
@@ -60,7 +60,7 @@ func init() {
 	attach.Describe = func(m any, k *syncq.Kind) { m.(*Mutex).s.Describe(k) }
 }
 
-// recorded notes where o took the lock, if it did and that is recorded, and returns ok.
+// recorded records where o acquired the lock, if it did and recording is on, and returns ok.
 func (m *Mutex) recorded(o int64, ok bool) bool {
 	if ok && goid.Diverted() {
 		m.s.Acquired(party(o))
@@ -71,9 +71,9 @@ func (m *Mutex) recorded(o int64, ok bool) bool {
 // party returns o as one that may have to wait.
 func party(o int64) syncq.Party { return syncq.Owned(o).Of(&kind) }
 
-// Lock takes the lock, once more if the goroutine holds it already, else waits for it. No
-// context ends the wait. While package deadlock refuses waits, it panics with
-// [locks.ErrDeadlock] instead of one that would close a cycle. Java's lock().
+// Lock acquires the lock, and waits for it if need be. The owner re-enters it. No context ends
+// the wait. While package deadlock refuses waits, Lock panics with [locks.ErrDeadlock] instead
+// of a wait that would close a cycle. Java's lock().
 func (m *Mutex) Lock() {
 	if me := goid.Fast(); me == 0 || !m.s.LockOrReenter(me) {
 		m.lock(goid.Get())
@@ -86,8 +86,8 @@ func (m *Mutex) lock(me int64) {
 	}
 }
 
-// TryLock takes the lock if it is free, past the waiters, or once more if the
-// goroutine holds it, and reports whether it did. Java's tryLock().
+// TryLock acquires the lock if it is free, ahead of the waiters, or re-enters it, and reports
+// whether it did. Java's tryLock().
 func (m *Mutex) TryLock() bool {
 	if me := goid.Fast(); me != 0 && m.s.LockOrReenter(me) {
 		return true
@@ -99,10 +99,10 @@ func (m *Mutex) TryLock() bool {
 	return m.recorded(me, m.s.TryLock(syncq.Owned(me)))
 }
 
-// TryLockFor takes the lock like Lock, but waits for at most d, and reports whether it
-// was taken. It queues: with d <= 0 it is the fair try, which under [fair.FIFO]
-// takes the lock only if nobody waits. It returns false at once if the wait is refused because it
-// would close a cycle. Java's tryLock(time, unit).
+// TryLockFor is Lock with a wait of at most d, and reports whether it acquired the lock. It
+// queues: with d <= 0 it is the try that respects the queue, and under [fair.FIFO] succeeds only
+// if no goroutine waits. It returns false at once if the wait is refused because it would close
+// a cycle. Java's tryLock(time, unit).
 func (m *Mutex) TryLockFor(d time.Duration) bool {
 	me := goid.Get()
 	if m.reentered(me) {
@@ -111,8 +111,8 @@ func (m *Mutex) TryLockFor(d time.Duration) bool {
 	return m.recorded(me, m.s.LockFor(party(me), m.policy, d))
 }
 
-// Unlock gives one hold back, and the lock with the last. It panics with
-// [locks.ErrNotHeld] if the goroutine does not hold the lock. Java's unlock().
+// Unlock releases one hold. The last one frees the lock. Unlock panics with [locks.ErrNotHeld]
+// if the goroutine does not hold the lock. Java's unlock().
 func (m *Mutex) Unlock() {
 	if me := goid.Fast(); me == 0 || !m.s.LeaveOrUnlock(me) {
 		if !m.unlock(goid.Get()) {
@@ -132,11 +132,11 @@ func (m *Mutex) reentered(me int64) bool {
 	return held
 }
 
-// LockContext takes the lock for ctx's owner, once more if it holds the lock already, else
-// waits for it until ctx ends. A ctx that has ended already is an error, even if the lock
-// is free or held by the caller. A waiter whose ctx ends is out of the queue when
-// the call returns. While package deadlock refuses waits, one that would close a cycle is an
-// error that matches [locks.ErrDeadlock]. Java's lockInterruptibly().
+// LockContext acquires the lock for ctx's owner, and waits for it until ctx ends. The owner
+// re-enters it. A ctx that has ended already is an error even if the lock is free, and even on
+// re-entry. If ctx ends, the waiter is out of the queue when the call returns. While package
+// deadlock refuses waits, a wait that would close a cycle is an error that matches
+// [locks.ErrDeadlock]. Java's lockInterruptibly().
 func (m *Mutex) LockContext(ctx context.Context) error {
 	const op = "reentrant: LockContext"
 	if err := ctxerr.Check(op, ctx); err != nil {
@@ -167,8 +167,8 @@ func tooMany(op string, counted bool) error {
 	return ctxerr.Wrap(op, locks.ErrTooManyHolds)
 }
 
-// TryLockContext is TryLock for ctx's owner. ctx bounds nothing here; but one that has
-// ended already is an error.
+// TryLockContext is TryLock for ctx's owner. A ctx that has ended already is an error; otherwise
+// ctx limits nothing here.
 func (m *Mutex) TryLockContext(ctx context.Context) (bool, error) {
 	const op = "reentrant: TryLockContext"
 	if err := ctxerr.Check(op, ctx); err != nil {
@@ -188,8 +188,8 @@ func (m *Mutex) TryLockContext(ctx context.Context) (bool, error) {
 	return m.recorded(o, m.s.TryLock(syncq.Owned(o))), nil
 }
 
-// UnlockContext is Unlock for ctx's owner, but returns an error that matches
-// [locks.ErrNotHeld] where Unlock panics. It ignores that ctx has ended.
+// UnlockContext is Unlock for ctx's owner, but returns an error that matches [locks.ErrNotHeld]
+// where Unlock panics. It ignores the end of ctx.
 func (m *Mutex) UnlockContext(ctx context.Context) error {
 	o := locks.CurrentOwner(ctx)
 	if o < 0 && m.s.Shares().Unlock(int64(o), m.policy) == syncq.Acquired || o > 0 && m.unlock(int64(o)) {
@@ -203,7 +203,7 @@ func (m *Mutex) NewCond() *condition.Cond {
 	return attach.New(attach.Cond{Of: m, S: &m.s, Policy: m.policy, Kind: &kind}).(*condition.Cond)
 }
 
-// IsLocked reports whether anybody holds the lock.
+// IsLocked reports whether the lock is held.
 func (m *Mutex) IsLocked() bool { return m.s.Held() }
 
 // IsFair reports whether the lock admits by [fair.FIFO].
@@ -213,7 +213,7 @@ func (m *Mutex) IsFair() bool { return m.policy == syncq.FIFO }
 // isHeldByCurrentThread().
 func (m *Mutex) IsHeld() bool { return m.s.HeldBy(goid.Get()) }
 
-// HoldCount returns how many holds the calling goroutine has. Java's getHoldCount().
+// HoldCount returns the number of holds of the calling goroutine. Java's getHoldCount().
 func (m *Mutex) HoldCount() int {
 	return m.s.WriteHolds(goid.Get())
 }
@@ -225,28 +225,28 @@ func (m *Mutex) AssertHeld() {
 	}
 }
 
-// Owner returns who holds the lock, or 0.
+// Owner returns the holder, or 0.
 func (m *Mutex) Owner() locks.Owner { return locks.Owner(m.s.Owner()) }
 
-// HasQueued reports whether anybody waits for the lock. Java's hasQueuedThreads().
+// HasQueued reports whether a goroutine waits for the lock. Java's hasQueuedThreads().
 func (m *Mutex) HasQueued() bool { return m.s.HasQueued() }
 
-// QueueLength returns how many wait for the lock. Java's getQueueLength().
+// QueueLength returns the number of goroutines that wait for the lock. Java's getQueueLength().
 func (m *Mutex) QueueLength() int { return m.s.Len() }
 
 // IsQueued reports whether o waits for the lock. Java's hasQueuedThread(thread).
 func (m *Mutex) IsQueued(o locks.Owner) bool { return m.s.Waits(int64(o)) }
 
-// Queued returns those who wait for the lock, longest wait first. Java's
+// Queued returns the owners that wait for the lock, longest wait first. Java's
 // getQueuedThreads().
 func (m *Mutex) Queued() []locks.Owner { return outcome.Owners(m.s.Waiters()) }
 
-// HasWaiters reports whether anybody waits for a signal of c. Like
-// [Mutex.WaitQueueLength] it panics with [locks.ErrForeign] if c is nil or of another lock,
-// and else with [locks.ErrNotHeld] if the calling goroutine does not hold the lock.
+// HasWaiters reports whether a goroutine waits for a signal of c. Like [Mutex.WaitQueueLength]
+// it panics with [locks.ErrForeign] if c is nil or of another lock, and with [locks.ErrNotHeld]
+// if the calling goroutine does not hold the lock.
 func (m *Mutex) HasWaiters(c *condition.Cond) bool { return m.WaitQueueLength(c) > 0 }
 
-// WaitQueueLength returns how many wait for a signal of c.
+// WaitQueueLength returns the number of goroutines that wait for a signal of c.
 func (m *Mutex) WaitQueueLength(c *condition.Cond) int {
 	if c == nil || attach.SyncOf(c) != &m.s {
 		panic(locks.ErrForeign)
