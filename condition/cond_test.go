@@ -294,10 +294,10 @@ func TestAContextThatHasEndedIsReportedWithoutGivingTheLockUp(t *testing.T) {
 func TestANilContextIsAnError(t *testing.T) {
 	every(t, func(t *testing.T, f *fixture) {
 		f.Lock()
-		require.ErrorIs(t, f.c.WaitContext(nil), locks.ErrNilContext)                             //nolint:staticcheck
-		require.ErrorIs(t, f.c.WaitWhile(nil, func() bool { return true }), locks.ErrNilContext)  //nolint:staticcheck
-		require.NoError(t, f.c.SignalContext(nil))                                                //nolint:staticcheck
-		require.NoError(t, f.c.BroadcastContext(nil))                                             //nolint:staticcheck
+		require.ErrorIs(t, f.c.WaitContext(nil), locks.ErrNilContext)                            //nolint:staticcheck
+		require.ErrorIs(t, f.c.WaitWhile(nil, func() bool { return true }), locks.ErrNilContext) //nolint:staticcheck
+		require.NoError(t, f.c.SignalContext(nil))                                               //nolint:staticcheck
+		require.NoError(t, f.c.BroadcastContext(nil))                                            //nolint:staticcheck
 		f.Unlock()
 	})
 }

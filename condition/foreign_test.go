@@ -142,8 +142,8 @@ func TestAConditionOfAForeignLockThatTellsWhetherItIsHeldRefusesWhoeverCannotHol
 	l.Unlock()
 }
 
-// As with sync.Cond, a goroutine can signal without a lock of this kind. A waiter that was signalled
-// before waits for the lock, which the other goroutine still has.
+// As with sync.Cond, a goroutine can signal without a lock of this kind. A waiter that was
+// signalled before waits for the lock, which the other goroutine still has.
 func TestAWaitThatCannotGiveAForeignLockUpWaitsForNobodyWhoWasSignalledToo(t *testing.T) {
 	for name, wait := range waits {
 		t.Run(name, func(t *testing.T) {
