@@ -12,6 +12,7 @@ import (
 	"github.com/jucgo/locks/internal/ctxerr"
 	"github.com/jucgo/locks/internal/goid"
 	"github.com/jucgo/locks/internal/outcome"
+	"github.com/jucgo/locks/internal/park"
 	"github.com/jucgo/locks/internal/syncq"
 )
 
@@ -133,10 +134,10 @@ func (c *Cond) mayWait(o int64) error {
 func (c *Cond) Wait() {
 	me := c.mustWait()
 	if c.outer != nil {
-		c.outer.wait(c.q, nil, -1, me)
+		c.outer.wait(c.q, nil, me)
 		return
 	}
-	c.q.Wait(c.party(me))
+	c.q.Wait(c.party(me), nil)
 }
 
 // mustWait returns the calling goroutine. It panics if that must not wait.
@@ -173,7 +174,7 @@ func (c *Cond) wait(op string, ctx context.Context) (signalled bool, err error) 
 	}
 	switch {
 	case c.outer != nil:
-		return c.outer.wait(c.q, ctx, -1, o), nil
+		return c.outer.wait(c.q, park.Until(ctx), o), nil
 	case c.shared(o):
 		signalled, out := c.q.Sync().Shares().Wait(ctx, c.q, c.party(o))
 		switch out {
@@ -184,7 +185,7 @@ func (c *Cond) wait(op string, ctx context.Context) (signalled bool, err error) 
 		}
 		return false, ctxerr.Wrap(op, outcome.Cause(out))
 	}
-	return c.q.WaitContext(ctx, c.party(o)), nil
+	return c.q.Wait(c.party(o), park.Until(ctx)), nil
 }
 
 // shared reports whether several goroutines may share the holds of o.
@@ -210,9 +211,9 @@ func (c *Cond) WaitUntil(t time.Time) (signalled bool) {
 
 func (c *Cond) waitFor(me int64, d time.Duration) (signalled bool) {
 	if c.outer != nil {
-		return c.outer.wait(c.q, nil, max(d, 0), me)
+		return c.outer.wait(c.q, park.After(d), me)
 	}
-	return c.q.WaitFor(c.party(me), d)
+	return c.q.Wait(c.party(me), park.After(d))
 }
 
 // WaitWhile waits until blocked returns false, and then returns nil. It calls blocked with the

@@ -1,10 +1,9 @@
 package condition
 
 import (
-	"context"
 	"sync"
-	"time"
 
+	"github.com/jucgo/locks/internal/park"
 	"github.com/jucgo/locks/internal/syncq"
 )
 
@@ -29,10 +28,9 @@ func newForeign(l sync.Locker) *Cond {
 
 func (f *foreign) isHeld() bool { return f.asks == nil || f.asks.IsLocked() }
 
-// wait releases the lock, waits for a signal of q, and acquires the lock again. The limit is ctx
-// if it is not nil, or d if it is not negative.
-func (f *foreign) wait(q *syncq.Cond, ctx context.Context, d time.Duration, o int64) (signalled bool) {
-	w := q.Enter(ctx, d, o)
+// wait releases the lock, waits for a signal of q, and acquires the lock again.
+func (f *foreign) wait(q *syncq.Cond, l *park.Limit, o int64) (signalled bool) {
+	w := q.Enter(l, o)
 	f.release(w)
 	signalled = w.Await()
 	defer q.Sync().Unlock(syncq.FIFO)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/deadlock"
+	"github.com/jucgo/locks/internal/park"
 	"github.com/jucgo/locks/internal/syncq"
 	"github.com/jucgo/locks/internal/testkit/locktest"
 )
@@ -127,7 +128,7 @@ func (l *shared) LockContext(ctx context.Context) error {
 	if held, _ := l.s.Reenter(me); held {
 		return nil
 	}
-	if l.s.LockContext(ctx, syncq.Owned(me).Of(&l.kind), l.policy) != syncq.Acquired {
+	if l.s.Acquire(syncq.Owned(me).Of(&l.kind), l.policy, park.Until(ctx)) != syncq.Acquired {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -148,7 +149,7 @@ type reader struct{ *shared }
 
 func (r reader) LockContext(ctx context.Context) error {
 	me := int64(locks.CurrentOwner(ctx))
-	if r.s.LockSharedContext(ctx, syncq.Owned(me).Of(&r.kind), r.policy) != syncq.Acquired {
+	if r.s.AcquireShared(syncq.Owned(me).Of(&r.kind), r.policy, park.Until(ctx)) != syncq.Acquired {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}

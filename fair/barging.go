@@ -8,6 +8,7 @@ import (
 	"github.com/jucgo/locks/condition"
 	"github.com/jucgo/locks/internal/attach"
 	"github.com/jucgo/locks/internal/goid"
+	"github.com/jucgo/locks/internal/park"
 	"github.com/jucgo/locks/internal/syncq"
 )
 
@@ -34,7 +35,7 @@ func (m *BargingMutex) Lock() {
 	}
 }
 
-func (m *BargingMutex) lock() { m.s.Lock(syncq.Anonymous(0), syncq.NonFair) }
+func (m *BargingMutex) lock() { m.s.Acquire(syncq.Anonymous(0), syncq.NonFair, nil) }
 
 // Unlock releases the lock. It panics with [locks.ErrNotHeld] if the lock is free.
 func (m *BargingMutex) Unlock() {
@@ -53,7 +54,7 @@ func (m *BargingMutex) unlock() {
 // TryLockFor acquires the lock, waits for it for at most d, and reports whether it did. With d
 // <= 0 it does not wait. Java's tryLock(time, unit).
 func (m *BargingMutex) TryLockFor(d time.Duration) bool {
-	return m.s.LockFor(syncq.Anonymous(goid.Get()), syncq.NonFair, d)
+	return m.s.Acquire(syncq.Anonymous(goid.Get()), syncq.NonFair, park.After(d)) == syncq.Acquired
 }
 
 // LockContext is Lock until ctx ends. A ctx that has ended already is an error even if the lock

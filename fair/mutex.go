@@ -9,6 +9,7 @@ import (
 	"github.com/jucgo/locks/condition"
 	"github.com/jucgo/locks/internal/attach"
 	"github.com/jucgo/locks/internal/goid"
+	"github.com/jucgo/locks/internal/park"
 	"github.com/jucgo/locks/internal/syncq"
 )
 
@@ -35,7 +36,7 @@ func (m *Mutex) Lock() {
 	}
 }
 
-func (m *Mutex) lock() { m.s.Lock(syncq.Anonymous(0), syncq.FIFO) }
+func (m *Mutex) lock() { m.s.Acquire(syncq.Anonymous(0), syncq.FIFO, nil) }
 
 // Unlock releases the lock, to the longest waiter if there is one. It panics with
 // [locks.ErrNotHeld] if the lock is free.
@@ -56,7 +57,7 @@ func (m *Mutex) unlock() {
 // did. With d <= 0 it does not wait, and succeeds only if the lock is free and no goroutine
 // waits. Java's tryLock(time, unit).
 func (m *Mutex) TryLockFor(d time.Duration) bool {
-	return m.s.LockFor(syncq.Anonymous(goid.Get()), syncq.FIFO, d)
+	return m.s.Acquire(syncq.Anonymous(goid.Get()), syncq.FIFO, park.After(d)) == syncq.Acquired
 }
 
 // LockContext is Lock until ctx ends. A ctx that has ended already is an error even if the lock

@@ -7,6 +7,7 @@ import (
 	"github.com/jucgo/locks/internal/ctxerr"
 	"github.com/jucgo/locks/internal/info"
 	"github.com/jucgo/locks/internal/outcome"
+	"github.com/jucgo/locks/internal/park"
 	"github.com/jucgo/locks/internal/syncq"
 )
 
@@ -57,7 +58,8 @@ func (q *queued) lockContext(ctx context.Context, policy syncq.Policy) error {
 	if q.s.TryLock(syncq.Anonymous(0)) {
 		return nil
 	}
-	return outcome.Error(op, ctx, q.s.LockContext(ctx, syncq.Anonymous(int64(locks.CurrentOwner(ctx))), policy))
+	p := syncq.Anonymous(int64(locks.CurrentOwner(ctx)))
+	return outcome.Error(op, ctx, q.s.Acquire(p, policy, park.Until(ctx)))
 }
 
 func (q *queued) unlockContext(policy syncq.Policy) error {

@@ -11,6 +11,7 @@ import (
 	"github.com/jucgo/locks/internal/goid"
 	"github.com/jucgo/locks/internal/info"
 	"github.com/jucgo/locks/internal/outcome"
+	"github.com/jucgo/locks/internal/park"
 	"github.com/jucgo/locks/internal/syncq"
 )
 
@@ -41,7 +42,7 @@ var _ locks.ReadWriteLocker = (*RWMutex)(nil)
 // Lock acquires the write lock, and waits for it behind all earlier waiters.
 func (rw *RWMutex) Lock() {
 	if !rw.tryLock() {
-		rw.s.Lock(syncq.Anonymous(0), syncq.FIFO)
+		rw.s.Acquire(syncq.Anonymous(0), syncq.FIFO, nil)
 	}
 	rw.order.afterAll()
 }
@@ -67,7 +68,7 @@ func (rw *RWMutex) TryLock() bool {
 // TryLockFor acquires the write lock, waits for it in the queue for at most d, and reports
 // whether it did. With d <= 0 it does not wait. Java's writeLock().tryLock(time, unit).
 func (rw *RWMutex) TryLockFor(d time.Duration) bool {
-	ok := rw.tryLock() || rw.s.LockFor(syncq.Anonymous(goid.Get()), syncq.FIFO, d)
+	ok := rw.tryLock() || rw.s.Acquire(syncq.Anonymous(goid.Get()), syncq.FIFO, park.After(d)) == syncq.Acquired
 	if ok {
 		rw.order.afterAll()
 	}
@@ -84,7 +85,7 @@ func (rw *RWMutex) LockContext(ctx context.Context) error {
 	}
 	if !rw.tryLock() {
 		who := int64(locks.CurrentOwner(ctx))
-		if out := rw.s.LockContext(ctx, syncq.Anonymous(who), syncq.FIFO); out != syncq.Acquired {
+		if out := rw.s.Acquire(syncq.Anonymous(who), syncq.FIFO, park.Until(ctx)); out != syncq.Acquired {
 			return outcome.Error(op, ctx, out)
 		}
 	}
@@ -129,7 +130,7 @@ func (rw *RWMutex) UnlockContext(context.Context) error {
 // RLock acquires the lock for reading, and waits for it behind all earlier waiters.
 func (rw *RWMutex) RLock() {
 	if !rw.tryRLock() {
-		rw.s.LockShared(syncq.Anonymous(0), syncq.FIFO)
+		rw.s.AcquireShared(syncq.Anonymous(0), syncq.FIFO, nil)
 	}
 	rw.order.afterWrites()
 }
@@ -158,7 +159,8 @@ func (rw *RWMutex) TryRLock() bool {
 // reports whether it did. With d <= 0 it does not wait, and succeeds only if no goroutine writes
 // or waits. Java's readLock().tryLock(time, unit).
 func (rw *RWMutex) TryRLockFor(d time.Duration) bool {
-	ok := rw.tryRLock() || rw.s.LockSharedFor(syncq.Anonymous(goid.Get()), syncq.FIFO, d)
+	ok := rw.tryRLock() ||
+		rw.s.AcquireShared(syncq.Anonymous(goid.Get()), syncq.FIFO, park.After(d)) == syncq.Acquired
 	if ok {
 		rw.order.afterWrites()
 	}
@@ -175,7 +177,7 @@ func (rw *RWMutex) RLockContext(ctx context.Context) error {
 	}
 	if !rw.tryRLock() {
 		who := int64(locks.CurrentOwner(ctx))
-		if out := rw.s.LockSharedContext(ctx, syncq.Anonymous(who), syncq.FIFO); out != syncq.Acquired {
+		if out := rw.s.AcquireShared(syncq.Anonymous(who), syncq.FIFO, park.Until(ctx)); out != syncq.Acquired {
 			return outcome.Error(op, ctx, out)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/jucgo/locks/internal/goid"
 	"github.com/jucgo/locks/internal/info"
 	"github.com/jucgo/locks/internal/outcome"
+	"github.com/jucgo/locks/internal/park"
 	"github.com/jucgo/locks/internal/syncq"
 )
 
@@ -81,7 +82,7 @@ func (m *Mutex) Lock() {
 }
 
 func (m *Mutex) lock(me int64) {
-	if !m.reentered(me) && !m.recorded(me, m.s.Lock(party(me), m.policy)) {
+	if !m.reentered(me) && !m.recorded(me, m.s.Acquire(party(me), m.policy, nil) == syncq.Acquired) {
 		panic(locks.ErrDeadlock)
 	}
 }
@@ -108,7 +109,7 @@ func (m *Mutex) TryLockFor(d time.Duration) bool {
 	if m.reentered(me) {
 		return true
 	}
-	return m.recorded(me, m.s.LockFor(party(me), m.policy, d))
+	return m.recorded(me, m.s.Acquire(party(me), m.policy, park.After(d)) == syncq.Acquired)
 }
 
 // Unlock releases one hold. The last one frees the lock. Unlock panics with [locks.ErrNotHeld]
@@ -145,7 +146,7 @@ func (m *Mutex) LockContext(ctx context.Context) error {
 	o := int64(locks.CurrentOwner(ctx))
 	var out syncq.Outcome
 	if o < 0 {
-		out = m.s.Shares().Lock(ctx, party(o), m.policy)
+		out = m.s.Shares().Lock(ctx, party(o), false, m.policy)
 	} else {
 		if !goid.Diverted() && m.s.LockOrReenter(o) {
 			return nil
@@ -153,7 +154,7 @@ func (m *Mutex) LockContext(ctx context.Context) error {
 		if held, counted := m.s.Reenter(o); held {
 			return tooMany(op, counted)
 		}
-		out = m.s.LockContext(ctx, party(o), m.policy)
+		out = m.s.Acquire(party(o), m.policy, park.Until(ctx))
 	}
 	m.recorded(o, out == syncq.Acquired)
 	return outcome.Error(op, ctx, out)
@@ -176,7 +177,7 @@ func (m *Mutex) TryLockContext(ctx context.Context) (bool, error) {
 	}
 	o := int64(locks.CurrentOwner(ctx))
 	if o < 0 {
-		out := m.s.Shares().TryLock(o, m.policy)
+		out := m.s.Shares().TryLock(o, false, m.policy)
 		if m.recorded(o, out == syncq.Acquired) || out == syncq.Busy {
 			return out == syncq.Acquired, nil
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/jucgo/locks/internal/ctxerr"
 	"github.com/jucgo/locks/internal/goid"
 	"github.com/jucgo/locks/internal/outcome"
+	"github.com/jucgo/locks/internal/park"
 	"github.com/jucgo/locks/internal/syncq"
 )
 
@@ -94,7 +95,7 @@ func (rw *RWMutex) Lock() {
 func (rw *RWMutex) lock(me int64) {
 	if ok, err := rw.rewrite(me); err != nil {
 		panic(err)
-	} else if !ok && !rw.recorded(me, rw.s.TryLockUnread(party(me), rw.policy) || rw.s.Lock(party(me), rw.policy)) {
+	} else if !ok && !rw.recorded(me, rw.s.Acquire(party(me), rw.policy, nil) == syncq.Acquired) {
 		panic(locks.ErrDeadlock)
 	}
 }
@@ -148,7 +149,7 @@ func (rw *RWMutex) TryLockFor(d time.Duration) bool {
 	if held || err != nil {
 		return held
 	}
-	return rw.recorded(me, rw.s.TryLockUnread(party(me), rw.policy) || rw.s.LockFor(party(me), rw.policy, d))
+	return rw.recorded(me, rw.s.Acquire(party(me), rw.policy, park.After(d)) == syncq.Acquired)
 }
 
 // Unlock releases one write hold. The last one frees the write lock; a goroutine that also reads
@@ -156,7 +157,7 @@ func (rw *RWMutex) TryLockFor(d time.Duration) bool {
 // Java's writeLock().unlock().
 func (rw *RWMutex) Unlock() {
 	if me := goid.Fast(); me == 0 || !rw.s.LeaveOrUnlockWrite(me) {
-		if !rw.s.LeaveWrite(goid.Get(), rw.policy) {
+		if !rw.s.Leave(goid.Get(), rw.policy) {
 			panic(locks.ErrNotHeld)
 		}
 	}
@@ -193,7 +194,7 @@ func (rw *RWMutex) rlock(me int64) {
 	if rw.reread(me) {
 		return
 	}
-	if !rw.recorded(me, rw.s.Read(party(me), rw.policy)) {
+	if !rw.recorded(me, rw.s.AcquireRead(party(me), rw.policy, nil) == syncq.Acquired) {
 		panic(locks.ErrDeadlock)
 	}
 }
@@ -226,7 +227,7 @@ func (rw *RWMutex) TryRLockFor(d time.Duration) bool {
 	if rw.reread(me) {
 		return true
 	}
-	return rw.recorded(me, rw.s.ReadFor(party(me), rw.policy, d))
+	return rw.recorded(me, rw.s.AcquireRead(party(me), rw.policy, park.After(d)) == syncq.Acquired)
 }
 
 // RUnlock releases one read hold. It panics with [locks.ErrNotHeld] if the goroutine has none,
@@ -297,7 +298,7 @@ func (rw *RWMutex) LockContext(ctx context.Context) error {
 	o := int64(locks.CurrentOwner(ctx))
 	var out syncq.Outcome
 	if o < 0 {
-		out = rw.s.Shares().Lock(ctx, party(o), rw.policy)
+		out = rw.s.Shares().Lock(ctx, party(o), false, rw.policy)
 	} else {
 		held, err := rw.rewrite(o)
 		switch {
@@ -305,8 +306,8 @@ func (rw *RWMutex) LockContext(ctx context.Context) error {
 			return ctxerr.Wrap(op, err)
 		case held:
 			return nil
-		case !rw.s.TryLockUnread(party(o), rw.policy):
-			out = rw.s.LockContext(ctx, party(o), rw.policy)
+		default:
+			out = rw.s.Acquire(party(o), rw.policy, park.Until(ctx))
 		}
 	}
 	rw.recorded(o, out == syncq.Acquired)
@@ -322,7 +323,7 @@ func (rw *RWMutex) TryLockContext(ctx context.Context) (bool, error) {
 	}
 	o := int64(locks.CurrentOwner(ctx))
 	if o < 0 {
-		return rw.tried(op, ctx, o, rw.s.Shares().TryLock(o, rw.policy))
+		return rw.tried(op, ctx, o, rw.s.Shares().TryLock(o, false, rw.policy))
 	}
 	ok, err := rw.tryLock(o)
 	if err != nil {
@@ -346,7 +347,7 @@ func (rw *RWMutex) UnlockContext(ctx context.Context) error {
 	if o < 0 {
 		return result("rwlock: UnlockContext by ", o, rw.s.Shares().Unlock(int64(o), rw.policy))
 	}
-	return released("rwlock: UnlockContext by ", o, rw.s.LeaveWrite(int64(o), rw.policy))
+	return released("rwlock: UnlockContext by ", o, rw.s.Leave(int64(o), rw.policy))
 }
 
 // released returns the error of op by o, which had a hold to release if ok is true.
@@ -376,7 +377,7 @@ func (rw *RWMutex) RLockContext(ctx context.Context) error {
 	o := int64(locks.CurrentOwner(ctx))
 	var out syncq.Outcome
 	if o < 0 {
-		out = rw.s.Shares().LockShared(ctx, party(o), rw.policy)
+		out = rw.s.Shares().Lock(ctx, party(o), true, rw.policy)
 	} else {
 		switch held, counted := rw.s.ReenterRead(o); {
 		case counted:
@@ -384,7 +385,7 @@ func (rw *RWMutex) RLockContext(ctx context.Context) error {
 		case held:
 			return ctxerr.Wrap(op, locks.ErrTooManyHolds)
 		}
-		out = rw.s.ReadContext(ctx, party(o), rw.policy)
+		out = rw.s.AcquireRead(party(o), rw.policy, park.Until(ctx))
 	}
 	rw.recorded(o, out == syncq.Acquired)
 	return outcome.Error(op, ctx, out)
@@ -399,7 +400,7 @@ func (rw *RWMutex) TryRLockContext(ctx context.Context) (bool, error) {
 	}
 	o := int64(locks.CurrentOwner(ctx))
 	if o < 0 {
-		return rw.tried(op, ctx, o, rw.s.Shares().TryLockShared(o, rw.policy))
+		return rw.tried(op, ctx, o, rw.s.Shares().TryLock(o, true, rw.policy))
 	}
 	switch held, counted := rw.s.ReenterRead(o); {
 	case counted:

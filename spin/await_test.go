@@ -14,7 +14,9 @@ func TestALimitThatEndsWhenThePermitIsOnItsWayWaitsForIt(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	end()
 	var p park.Place
-	permit, arrived, l := p.Open(), make(chan struct{}), park.Until(ctx)
+	arrived, l := make(chan struct{}), park.Until(ctx)
+	require.True(t, l.Open(&p))
+	permit := p.Open()
 	granted := func() bool {
 		go func() {
 			p.Unpark()

@@ -11,6 +11,7 @@ import (
 	"github.com/jucgo/locks/internal/goid"
 	"github.com/jucgo/locks/internal/info"
 	"github.com/jucgo/locks/internal/outcome"
+	"github.com/jucgo/locks/internal/park"
 	"github.com/jucgo/locks/internal/syncq"
 )
 
@@ -51,7 +52,7 @@ func (m *Mutex) Lock() {
 
 func (m *Mutex) lock() {
 	if !m.spin() {
-		m.s.Lock(syncq.Anonymous(0), syncq.NonFair)
+		m.s.Acquire(syncq.Anonymous(0), syncq.NonFair, nil)
 	}
 }
 
@@ -92,7 +93,7 @@ func (m *Mutex) TryLockFor(d time.Duration) bool {
 	if m.TryLock() {
 		return true
 	}
-	return d > 0 && (m.spin() || m.s.LockFor(syncq.Anonymous(goid.Get()), syncq.NonFair, d))
+	return d > 0 && (m.spin() || m.s.Acquire(syncq.Anonymous(goid.Get()), syncq.NonFair, park.After(d)) == syncq.Acquired)
 }
 
 // LockContext is Lock until ctx ends. A ctx that has ended already is an error even if the lock
@@ -107,7 +108,7 @@ func (m *Mutex) LockContext(ctx context.Context) error {
 		return nil
 	}
 	p := syncq.Anonymous(int64(locks.CurrentOwner(ctx)))
-	return outcome.Error(op, ctx, m.s.LockContext(ctx, p, syncq.NonFair))
+	return outcome.Error(op, ctx, m.s.Acquire(p, syncq.NonFair, park.Until(ctx)))
 }
 
 // TryLockContext is TryLock for call sites that also work with distributed locks. It ignores a

@@ -5,29 +5,40 @@ import (
 	"time"
 )
 
-// Limit is what cuts a wait short: a context or a timer. A nil Limit never ends.
+// Limit is what cuts a wait short: a context or a duration. A nil Limit never ends. A Limit costs
+// nothing before the wait begins.
 type Limit struct {
-	ctx   <-chan struct{}
+	ctx   context.Context
+	d     time.Duration
+	done  <-chan struct{}
 	timer *time.Timer
 }
 
-// After returns a Limit that ends after d. It has to be stopped.
-func After(d time.Duration) *Limit { return &Limit{timer: time.NewTimer(d)} }
+// After returns a Limit that ends d after the wait begins.
+func After(d time.Duration) *Limit { return &Limit{d: d} }
 
-// Until returns a Limit that ends with ctx, or nil if ctx never ends.
-func Until(ctx context.Context) *Limit {
-	if done := ctx.Done(); done != nil {
-		return &Limit{ctx: done}
-	}
-	return nil
-}
+// Until returns a Limit that ends with ctx.
+func Until(ctx context.Context) *Limit { return &Limit{ctx: ctx} }
 
-// Open makes p a place where the limit can cut a wait short, until p is reset. It must happen
-// before another goroutine can get at p.
-func (l *Limit) Open(p *Place) {
-	if l != nil {
-		p.Open()
+// None reports whether the limit leaves no time to wait.
+func (l *Limit) None() bool { return l != nil && l.ctx == nil && l.d <= 0 }
+
+// Open begins a wait at p, which the limit can cut short until p is reset, and reports whether the
+// limit can end. It must happen before another goroutine can get at p. The limit has to be
+// stopped.
+func (l *Limit) Open(p *Place) (ends bool) {
+	switch {
+	case l == nil:
+		return false
+	case l.ctx == nil:
+		l.timer = time.NewTimer(l.d)
+	default:
+		if l.done = l.ctx.Done(); l.done == nil {
+			return false
+		}
 	}
+	p.Open()
+	return true
 }
 
 // Stop ends the use of the limit.
@@ -37,10 +48,10 @@ func (l *Limit) Stop() {
 	}
 }
 
-// Park parks the caller at p, which the limit has opened. It reports whether a permit came before
+// Park parks the caller at p, where Open began the wait. It reports whether a permit came before
 // the limit ended.
 func (l *Limit) Park(p *Place) bool {
-	if l == nil {
+	if l == nil || p.c == nil {
 		p.Park()
 		return true
 	}
@@ -51,7 +62,7 @@ func (l *Limit) Park(p *Place) bool {
 	select {
 	case <-p.c:
 		return true
-	case <-l.ctx:
+	case <-l.done:
 	case <-timer:
 	}
 	return false

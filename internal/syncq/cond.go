@@ -1,7 +1,6 @@
 package syncq
 
 import (
-	"context"
 	"time"
 
 	"github.com/jucgo/locks/internal/goid"
@@ -26,23 +25,10 @@ func NewCond(s *Sync, policy Policy) *Cond { return &Cond{s: s, policy: policy} 
 // Sync returns the synchronizer of c's lock.
 func (c *Cond) Sync() *Sync { return c.s }
 
-// Wait gives up all exclusive holds of a goroutine or of a lock without owners, waits for a signal,
-// and takes as many holds again.
-func (c *Cond) Wait(p Party) { c.waitHolds(p, nil) }
-
-// WaitFor is Wait for at most d, and reports whether a signal ended it. Either way the lock is held
-// again.
-func (c *Cond) WaitFor(p Party, d time.Duration) (signalled bool) {
-	return c.waitHolds(p, park.After(d))
-}
-
-// WaitContext is Wait until ctx ends, and reports whether a signal ended it. Either way the lock is
-// held again.
-func (c *Cond) WaitContext(ctx context.Context, p Party) (signalled bool) {
-	return c.waitHolds(p, park.Until(ctx))
-}
-
-func (c *Cond) waitHolds(p Party, l *park.Limit) (signalled bool) {
+// Wait gives up all exclusive holds of p, a goroutine or a party of a lock without owners. It
+// waits for a signal until l ends, takes as many holds again, and reports whether a signal ended
+// the wait.
+func (c *Cond) Wait(p Party, l *park.Limit) (signalled bool) {
 	holds := c.s.Holds
 	c.s.Holds = 0
 	n := newNode(p, false)
@@ -161,16 +147,10 @@ type Waiter struct {
 	l *park.Limit
 }
 
-// Enter begins a wait that ends with ctx, if that is not nil, or after d, if that is not negative.
-func (c *Cond) Enter(ctx context.Context, d time.Duration, who int64) Waiter {
-	w := Waiter{c: c, n: newNode(Anonymous(who), false)}
-	switch {
-	case ctx != nil:
-		w.l = park.Until(ctx)
-	case d >= 0:
-		w.l = park.After(d)
-	}
-	w.l.Open(&w.n.place)
+// Enter begins a wait that ends with l.
+func (c *Cond) Enter(l *park.Limit, who int64) Waiter {
+	w := Waiter{c, newNode(Anonymous(who), false), l}
+	l.Open(&w.n.place)
 	c.enter(w.n, keep)
 	return w
 }

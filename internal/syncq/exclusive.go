@@ -1,9 +1,7 @@
 package syncq
 
 import (
-	"context"
 	"runtime"
-	"time"
 
 	"github.com/jucgo/locks/internal/goid"
 	"github.com/jucgo/locks/internal/park"
@@ -23,28 +21,20 @@ func (s *Sync) TryLock(p Party) bool {
 	}
 }
 
-// Lock takes the lock exclusively, and waits for it if need be. It reports false only if the wait
-// was refused, which the lock's [Kind] must allow.
-func (s *Sync) Lock(p Party, policy Policy) bool {
-	return s.tryBriefly(p, policy) || s.wait(newNode(p, false), policy, nil) == Acquired
-}
-
-// LockFor is Lock for at most d, and reports whether the lock was taken. With d <= 0 it still takes
-// a lock that is free and, under FIFO, for which nobody waits.
-func (s *Sync) LockFor(p Party, policy Policy, d time.Duration) bool {
-	if d <= 0 {
-		return s.TryLock(p)
-	}
-	return s.tryBriefly(p, policy) || s.wait(newNode(p, false), policy, park.After(d)) == Acquired
-}
-
-// LockContext is Lock until ctx ends. The caller has looked at ctx first. The outcome is Acquired,
-// Ended or Refused.
-func (s *Sync) LockContext(ctx context.Context, p Party, policy Policy) Outcome {
-	if s.tryBriefly(p, policy) {
+// Acquire takes the lock exclusively, and waits for it until l ends. If l leaves no time to wait,
+// it still takes a lock that is free and, under FIFO, for which nobody waits. The outcome is
+// Acquired, Ended or, which the lock's [Kind] must allow, Refused. If l is a context, the caller
+// has looked at that first.
+func (s *Sync) Acquire(p Party, policy Policy, l *park.Limit) Outcome {
+	switch {
+	case s.TryLock(p) || s.TryLockUnread(p, policy):
+		return Acquired
+	case l.None():
+		return Ended
+	case s.spin(p, policy):
 		return Acquired
 	}
-	return s.wait(newNode(p, false), policy, park.Until(ctx))
+	return s.wait(newNode(p, false), policy, l)
 }
 
 // Unlock releases one hold, exclusive or shared. It reports false, and does nothing, if the lock is
@@ -60,7 +50,7 @@ func (s *Sync) Unlock(policy Policy) bool {
 				return true
 			}
 		case policy == FIFO || w&handoff != 0:
-			return s.release(policy)
+			return s.guarded(policy, drop)
 		case s.Word.CompareAndSwap(w, queued|woken):
 			// The lock is free before a waiter is awake: a goroutine that runs may have it.
 			if w&woken == 0 {
@@ -70,10 +60,6 @@ func (s *Sync) Unlock(policy Policy) bool {
 		}
 	}
 }
-
-// release is Unlock with the guard: the hold ends in the step that admits the next holder. The
-// word that it changes is the one that it decides by.
-func (s *Sync) release(policy Policy) bool { return s.guarded(policy, drop) }
 
 // guarded is advance with the guard taken and the nodes unparked.
 func (s *Sync) guarded(policy Policy, step func(uint64) (uint64, bool)) bool {
@@ -105,8 +91,7 @@ func (s *Sync) wait(n *node, policy Policy, l *park.Limit) Outcome {
 
 // acquire is wait that leaves n to the caller.
 func (s *Sync) acquire(n *node, policy Policy, l *park.Limit) Outcome {
-	n.limited = l != nil
-	l.Open(&n.place)
+	n.limited = l.Open(&n.place)
 	ok := !s.enqueue(n, policy) || s.await(n, policy, l)
 	l.Stop()
 	switch {
@@ -270,19 +255,12 @@ const (
 // spins says that a holder can run while another goroutine spins.
 var spins = runtime.NumCPU() > 1
 
-// tryBriefly takes a lock that is free, or becomes free within a short spin. Under FIFO it stops
-// when the queue is not empty. A goroutine that spins has not arrived in the queue, and overtakes
-// nobody.
-func (s *Sync) tryBriefly(p Party, policy Policy) bool {
-	if s.TryLock(p) {
-		return true
-	}
-	if !spins {
-		return false
-	}
-	for range spinRounds {
+// spin takes a lock that becomes free within a short spin. Under FIFO it stops when the queue is
+// not empty. A goroutine that spins has not arrived in the queue, and overtakes nobody.
+func (s *Sync) spin(p Party, policy Policy) bool {
+	for k := 0; k < spinRounds && spins; k++ {
 		if policy == FIFO && s.Word.Load()&queued != 0 {
-			return false
+			break
 		}
 		pause.Pause(spinPause)
 		if w := s.Word.Load(); free(w) && s.Word.CompareAndSwap(w, w|p.value) {
@@ -333,8 +311,10 @@ func (s *Sync) Reenter(owner int64) (held, counted bool) {
 	return true, true
 }
 
-// Leave gives back one exclusive hold of owner, a goroutine, and the lock with the last one. It
-// reports false, and does nothing, if owner has none.
+// Leave gives back one exclusive hold of owner, a goroutine. With the last, the lock goes to the
+// waiters as the policy says. If owner has shared holds as well, the lock is shared from then on
+// instead, with no exclusive holder in between. Leave reports false, and does nothing, if owner has
+// no exclusive hold.
 func (s *Sync) Leave(owner int64, policy Policy) bool {
 	switch {
 	case !s.HeldBy(owner):
@@ -342,6 +322,8 @@ func (s *Sync) Leave(owner int64, policy Policy) bool {
 	case s.Holds > 0:
 		s.Holds--
 		return true
+	case s.covered.own() > 0:
+		return s.uncover(owner, policy)
 	}
 	return s.Unlock(policy)
 }

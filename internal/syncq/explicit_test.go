@@ -11,24 +11,25 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks/internal/goid"
 )
 
 // played is a wait of an explicit owner that the test plays itself, step by step. Between its
 // first step and its last one the other goroutines of the owner may do anything.
 type played struct {
-	x  *Shares
-	sh *share
-	a  *attempt
+	x *Shares
+	a *attempt
 }
 
 // plays begins a wait for x, which the owner may not enter now.
 func plays(t *testing.T, x *Shares, owner int64, isShared bool, policy Policy) played {
 	t.Helper()
 	p := played{x: x}
-	x.mu.Lock()
-	p.sh = x.get(owner)
-	p.a = x.begin(p.sh, Owned(owner), isShared, policy)
-	x.mu.Unlock()
+	x.with(owner, func(sh *share) Outcome {
+		p.a = sh.begin(Owned(owner), isShared, 1, policy)
+		return Acquired
+	})
 	return p
 }
 
@@ -43,7 +44,7 @@ func (p played) queue(t *testing.T) played {
 func (p played) returns(t *testing.T) {
 	t.Helper()
 	require.True(t, run(func() bool { return p.x.s.await(p.a.node, p.a.policy, nil) }).result(t))
-	require.Equal(t, Acquired, p.x.end(p.sh, p.a, Acquired))
+	require.Equal(t, Acquired, p.x.end(p.a, Acquired))
 }
 
 // shares runs f with a lock of each policy.
@@ -57,7 +58,7 @@ func shares(t *testing.T, f func(t *testing.T, x *Shares, policy Policy)) {
 // locks has a goroutine wait for x, and returns when it is in the queue.
 func locks(t *testing.T, x *Shares, owner int64, isShared bool, policy Policy, at int) call {
 	t.Helper()
-	c := run(func() bool { return x.lock(context.Background(), Owned(owner), isShared, policy) == Acquired })
+	c := run(func() bool { return x.Lock(context.Background(), Owned(owner), isShared, policy) == Acquired })
 	eventually(t, func() bool { return x.s.Len() == at })
 	return c
 }
@@ -68,7 +69,7 @@ func condWait(t *testing.T, x *Shares, ctx context.Context, c *Cond, owner int64
 	t.Helper()
 	w := run(func() bool {
 		for range n {
-			if x.Lock(context.Background(), Owned(owner), c.policy) != Acquired {
+			if x.Lock(context.Background(), Owned(owner), false, c.policy) != Acquired {
 				t.Error("no hold")
 			}
 		}
@@ -86,10 +87,10 @@ func condWait(t *testing.T, x *Shares, ctx context.Context, c *Cond, owner int64
 func unlocks(t *testing.T, x *Shares, owner int64, n int, policy Policy) {
 	t.Helper()
 	for k := range n {
-		require.Equal(t, n-k, x.WriteHolds(owner))
+		require.Equal(t, n-k, x.s.holdsOf(owner, false))
 		require.Equal(t, Acquired, x.Unlock(owner, policy))
 	}
-	require.Zero(t, x.WriteHolds(owner))
+	require.Zero(t, x.s.holdsOf(owner, false))
 }
 
 func TestWaitersOfOneExplicitOwnerGetTheLockTogether(t *testing.T) {
@@ -148,7 +149,7 @@ func TestASignalledWaiterOfAHolderComesBackAtOnce(t *testing.T) {
 				condWait(t, x, context.Background(), c, o, 1, 1),
 				condWait(t, x, context.Background(), c, o, 1, 2),
 			}
-			require.Equal(t, Acquired, x.Lock(t.Context(), Owned(o), policy))
+			require.Equal(t, Acquired, x.Lock(t.Context(), Owned(o), false, policy))
 			for i, w := range waiters {
 				if !all || i == 0 {
 					x.Signal(c, o, all)
@@ -169,7 +170,7 @@ func TestACanceledWaiterOfAHolderComesBackAtOnce(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		w := condWait(t, x, ctx, c, o, 2, 1)
-		require.Equal(t, Acquired, x.Lock(t.Context(), Owned(o), policy))
+		require.Equal(t, Acquired, x.Lock(t.Context(), Owned(o), false, policy))
 		other := locks(t, x, -2, false, policy, 1)
 		cancel()
 		require.False(t, w.result(t), "past the waiters")
@@ -192,17 +193,16 @@ func TestAWaiterIsLetInWithItsOwnersNextHold(t *testing.T) {
 		late := plays(t, x, o, false, policy) // has not come to the queue yet
 		stranger := locks(t, x, -2, false, policy, 3)
 		require.True(t, x.s.Word.CompareAndSwap(x.s.Word.Load(), value(o)|x.s.Word.Load()&about)) // 1 hands over
-		x.mu.Lock()
-		sh := x.get(o)
-		sh.add(holdsOf{1, 1})
-		x.admit(sh)
-		x.put(sh)
-		x.mu.Unlock()
+		x.with(o, func(sh *share) Outcome {
+			sh.count(false, 1, 1)
+			x.admit(sh)
+			return Acquired
+		})
 		require.Equal(t, []int64{-2}, x.s.Waiters())
-		require.Equal(t, 3, x.WriteHolds(o))
-		require.Equal(t, 1, x.ReadHolds(o))
+		require.Equal(t, 3, x.s.holdsOf(o, false))
+		require.Equal(t, 1, x.s.holdsOf(o, true))
 		require.False(t, x.s.enqueue(late.a.node, policy), "it does not join the queue any more")
-		require.Equal(t, Acquired, x.end(late.sh, late.a, Acquired))
+		require.Equal(t, Acquired, x.end(late.a, Acquired))
 		w.returns(t)
 		reader.returns(t)
 		require.NoError(t, x.s.Verify())
@@ -240,27 +240,27 @@ func TestAWaitThatWouldGiveUpOthersHoldsIsRefused(t *testing.T) {
 			calls <- f
 			require.Equal(t, Acquired, <-outs)
 		}
-		take := func() Outcome { return x.Lock(context.Background(), Owned(o), policy) }
+		take := func() Outcome { return x.Lock(context.Background(), Owned(o), false, policy) }
 
 		require.Equal(t, Acquired, take())
 		other(take)
 		refused(OthersHold)
-		require.Equal(t, 2, x.WriteHolds(o))
+		require.Equal(t, 2, x.s.holdsOf(o, false))
 		other(func() Outcome { return x.Unlock(o, policy) })
 		require.Equal(t, Acquired, take())
 		refused(Acquired) // both holds are its own
-		require.Equal(t, 2, x.WriteHolds(o))
+		require.Equal(t, 2, x.s.holdsOf(o, false))
 		unlocks(t, x, o, 2, policy)
 
 		other(take) // the other goroutine's
 		refused(Acquired)
-		require.Equal(t, 1, x.WriteHolds(o), "a single hold may be anybody's")
+		require.Equal(t, 1, x.s.holdsOf(o, false), "a single hold may be anybody's")
 		other(take)
 		refused(OthersHold)
 		unlocks(t, x, o, 2, policy)
 
 		require.Equal(t, Acquired, take())
-		require.Equal(t, Acquired, x.LockShared(t.Context(), Owned(o), policy))
+		require.Equal(t, Acquired, x.Lock(t.Context(), Owned(o), true, policy))
 		refused(Upgrade)
 		require.Equal(t, Acquired, x.UnlockShared(o, policy))
 		unlocks(t, x, o, 1, policy)
@@ -278,11 +278,11 @@ func TestATryNeverFailsWhileItsOwnerComesIn(t *testing.T) {
 			require.True(t, x.s.guarded(policy, drop))
 			require.EqualValues(t, o, x.s.Owner(), "though its wait is not over")
 			if isShared {
-				require.Equal(t, Acquired, x.TryLockShared(o, policy))
+				require.Equal(t, Acquired, x.TryLock(o, true, policy))
 			} else {
-				require.Equal(t, Acquired, x.TryLock(o, policy))
+				require.Equal(t, Acquired, x.TryLock(o, false, policy))
 			}
-			require.Equal(t, Busy, x.TryLock(-2, policy))
+			require.Equal(t, Busy, x.TryLock(-2, false, policy))
 			w.returns(t)
 			require.NoError(t, x.s.Verify())
 			if isShared {
@@ -314,17 +314,17 @@ func TestATryBargesPastItsOwnersAwakeWaiter(t *testing.T) {
 			require.Equal(t, queued|woken, s.Word.Load())
 			<-permit // the waiter runs, and is about to race
 			if isShared {
-				require.Equal(t, Acquired, x.TryLockShared(o, NonFair))
+				require.Equal(t, Acquired, x.TryLock(o, true, NonFair))
 				require.Equal(t, 1, s.Len(), "it waits to write, and its owner reads")
 				require.Equal(t, Acquired, x.UnlockShared(o, NonFair))
 			} else {
-				require.Equal(t, Acquired, x.TryLock(o, NonFair))
+				require.Equal(t, Acquired, x.TryLock(o, false, NonFair))
 				require.Zero(t, s.Len())
-				require.Equal(t, 2, x.WriteHolds(o))
+				require.Equal(t, 2, x.s.holdsOf(o, false))
 			}
 			require.True(t, s.compete(w.a.node))
 			require.Empty(t, permit, "a second permit would be left for the next one that uses the node")
-			require.Equal(t, Acquired, x.end(w.sh, w.a, Acquired))
+			require.Equal(t, Acquired, x.end(w.a, Acquired))
 			unlocks(t, x, o, map[bool]int{false: 2, true: 1}[isShared], NonFair)
 			idle(t, &s)
 			require.Empty(t, x.of)
@@ -341,7 +341,7 @@ func TestAHoldThatEndsBeforeItsWaiterArrivesIsGone(t *testing.T) {
 				const o = -5
 				require.True(t, x.s.TryLock(Owned(1)))
 				w := plays(t, x, o, false, policy).queue(t)
-				w.a.holds.n = holds // as with a wait for a signal
+				w.a.holds = holds // as with a wait for a signal
 				w.a.owed = policy == NonFair
 				require.True(t, x.s.guarded(policy, drop))
 				require.Equal(t, Acquired, x.Unlock(o, policy))
@@ -375,7 +375,7 @@ func TestTwoGrantsOnTheirWayAreCountedOnceEach(t *testing.T) {
 			require.True(t, x.s.guarded(policy, drop))
 			require.Equal(t, Acquired, x.Unlock(o, policy)) // a's
 			require.EqualValues(t, o, x.s.Owner(), "it is b's turn")
-			require.Equal(t, Acquired, x.TryLock(o, policy))
+			require.Equal(t, Acquired, x.TryLock(o, false, policy))
 			if firstArrives {
 				a.returns(t)
 				b.returns(t)
@@ -405,7 +405,7 @@ func TestAHoldCountedEarlyLetsInTheOwnersOthers(t *testing.T) {
 			x.s.guard.Unlock()
 			require.True(t, ok)
 			unpark(wake)
-			require.Equal(t, Acquired, x.TryLock(o, policy))
+			require.Equal(t, Acquired, x.TryLock(o, false, policy))
 			first.returns(t)
 			require.Equal(t, []int64{-2}, x.s.Waiters(), "the owner has the lock")
 			require.True(t, other.result(t))
@@ -430,15 +430,15 @@ func TestTwoReadersOfOneOwnerLeaveOneHold(t *testing.T) {
 		b := plays(t, x, o, true, policy).queue(t)
 		require.True(t, x.s.Unlock(policy))
 		require.Equal(t, 2, x.s.Shared())
-		require.Equal(t, Acquired, x.TryLockShared(o, policy))
+		require.Equal(t, Acquired, x.TryLock(o, true, policy))
 		require.Equal(t, Busy, x.Upgrade(o, policy), "the others are on their way to read")
 		a.returns(t)
 		b.returns(t)
 		require.Equal(t, 1, x.s.Shared())
-		require.Equal(t, 3, x.ReadHolds(o))
+		require.Equal(t, 3, x.s.holdsOf(o, true))
 		require.NoError(t, x.s.Verify())
 		require.Equal(t, Acquired, x.Upgrade(o, policy))
-		require.Equal(t, 2, x.ReadHolds(o))
+		require.Equal(t, 2, x.s.holdsOf(o, true))
 		require.Equal(t, Acquired, x.Downgrade(o, policy))
 		require.NoError(t, x.s.Verify())
 		for range 3 {
@@ -457,8 +457,8 @@ func TestACanceledWaiterThatWasLetInHasItsHold(t *testing.T) {
 		x.s.cancel(w.a.node, policy) // its limit has ended; it has yet to say so
 		x.s.guard.Unlock()
 		require.True(t, x.s.Unlock(policy))
-		require.Equal(t, Acquired, x.TryLock(o, policy))
-		require.Equal(t, Acquired, x.end(w.sh, w.a, Ended), "its hold was counted")
+		require.Equal(t, Acquired, x.TryLock(o, false, policy))
+		require.Equal(t, Acquired, x.end(w.a, Ended), "its hold was counted")
 		unlocks(t, x, o, 2, policy)
 	})
 }
@@ -473,14 +473,14 @@ func TestAReaderLetsInItsOwnersReadersOnly(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			shares(t, func(t *testing.T, x *Shares, policy Policy) {
-				require.Equal(t, Acquired, x.TryLock(-9, policy))
+				require.Equal(t, Acquired, x.TryLock(-9, false, policy))
 				var waiters []call
 				writer := locks(t, x, -8, false, policy, 1)
 				for i, reader := range owners {
 					waiters = append(waiters, locks(t, x, reader, true, policy, i+2))
 				}
 				require.Equal(t, Acquired, x.Downgrade(-9, policy))
-				require.Equal(t, Acquired, x.TryLockShared(o, policy), "past the writer")
+				require.Equal(t, Acquired, x.TryLock(o, true, policy), "past the writer")
 				var others []int64
 				for i, reader := range owners {
 					if reader == o {
@@ -512,18 +512,18 @@ func TestAnOwnerHasNoMoreHoldsThanCanBeCounted(t *testing.T) {
 	shares(t, func(t *testing.T, x *Shares, policy Policy) {
 		const o = -5
 		ctx := t.Context()
-		require.Equal(t, Acquired, x.Lock(ctx, Owned(o), policy))
+		require.Equal(t, Acquired, x.Lock(ctx, Owned(o), false, policy))
 		sh := x.of[o]
-		sh.write, sh.by[0].n, sh.read = MaxHolds, MaxHolds, MaxHolds
-		require.Equal(t, TooMany, x.Lock(ctx, Owned(o), policy))
-		require.Equal(t, TooMany, x.LockShared(ctx, Owned(o), policy))
-		require.Equal(t, TooMany, x.TryLock(o, policy))
-		require.Equal(t, TooMany, x.TryLockShared(o, policy))
+		sh.write, sh.by[goid.Get()], sh.read = MaxHolds, MaxHolds, MaxHolds
+		require.Equal(t, TooMany, x.Lock(ctx, Owned(o), false, policy))
+		require.Equal(t, TooMany, x.Lock(ctx, Owned(o), true, policy))
+		require.Equal(t, TooMany, x.TryLock(o, false, policy))
+		require.Equal(t, TooMany, x.TryLock(o, true, policy))
 		require.Equal(t, TooMany, x.Downgrade(o, policy))
 		require.Equal(t, TooMany, x.Upgrade(o, policy))
 		require.Equal(t, MaxHolds, sh.write)
 		require.Equal(t, MaxHolds, sh.read)
-		sh.write, sh.by[0].n, sh.read = 1, 1, 0
+		sh.write, sh.by[goid.Get()], sh.read = 1, 1, 0
 		unlocks(t, x, o, 1, policy)
 	})
 }
@@ -537,7 +537,7 @@ func TestAWaiterWithTooManyHoldsStaysInTheQueue(t *testing.T) {
 			waiters = append(waiters, plays(t, x, o, isShared, policy).queue(t))
 		}
 		waiters[0].a.owed = policy == NonFair
-		waiters[2].a.holds.n = MaxHolds
+		waiters[2].a.holds = MaxHolds
 		require.True(t, x.s.guarded(policy, drop))
 		waiters[0].returns(t)
 		require.Equal(t, []int64{o}, x.s.Waiters(), "with as many holds as there may be it does not fit in")
@@ -545,9 +545,9 @@ func TestAWaiterWithTooManyHoldsStaysInTheQueue(t *testing.T) {
 		require.Equal(t, Acquired, x.UnlockShared(o, policy))
 		unlocks(t, x, o, 1, policy)
 		waiters[2].returns(t)
-		require.Equal(t, MaxHolds, x.WriteHolds(o))
+		require.Equal(t, MaxHolds, x.s.holdsOf(o, false))
 		sh := x.of[o]
-		sh.write, sh.by[0].n = 1, 1
+		sh.write, sh.by[goid.Get()] = 1, 1
 		unlocks(t, x, o, 1, policy)
 	})
 }
@@ -564,11 +564,11 @@ func TestGoroutinesThatShareAnOwnerLoseNoHold(t *testing.T) {
 				for range 500 {
 					var out Outcome
 					if r.IntN(3) == 0 {
-						out = x.TryLock(o, policy)
+						out = x.TryLock(o, false, policy)
 					} else {
 						d := time.Duration(r.IntN(100)) * time.Microsecond
 						ctx, cancel := context.WithTimeout(context.Background(), d)
-						out = x.Lock(ctx, Owned(o), policy)
+						out = x.Lock(ctx, Owned(o), false, policy)
 						cancel()
 					}
 					if out != Acquired {
@@ -605,9 +605,9 @@ func TestATryAmongGoroutinesOfOneOwnerNeverFails(t *testing.T) {
 				for k := range 2000 {
 					out := Acquired
 					if g == 0 && k%2 == 0 {
-						out = x.Lock(context.Background(), Owned(o), policy)
+						out = x.Lock(context.Background(), Owned(o), false, policy)
 					} else {
-						out = x.TryLock(o, policy)
+						out = x.TryLock(o, false, policy)
 					}
 					if out != Acquired {
 						t.Error("nobody else holds:", out)
@@ -639,9 +639,9 @@ func TestWaitsForASignalLoseNoSharedHold(t *testing.T) {
 			o := int64(-5 - i%2)
 			all.Go(func() {
 				for k := range 120 {
-					must(x.Lock(context.Background(), Owned(o), policy))
+					must(x.Lock(context.Background(), Owned(o), false, policy))
 					if k%3 == 0 {
-						must(x.Lock(context.Background(), Owned(o), policy))
+						must(x.Lock(context.Background(), Owned(o), false, policy))
 						ctx, cancel := context.Background(), context.CancelFunc(func() {})
 						if k%2 == 0 {
 							ctx, cancel = context.WithTimeout(ctx, time.Duration(k)*time.Microsecond)
@@ -660,7 +660,7 @@ func TestWaitsForASignalLoseNoSharedHold(t *testing.T) {
 		}
 		others.Go(func() {
 			for !stop.Load() {
-				must(x.Lock(context.Background(), Owned(-7), policy))
+				must(x.Lock(context.Background(), Owned(-7), false, policy))
 				x.Signal(c, -7, true)
 				must(x.Unlock(-7, policy))
 			}

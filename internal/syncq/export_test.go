@@ -1,6 +1,12 @@
 package syncq
 
-import "fmt"
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jucgo/locks/internal/park"
+)
 
 // Verify returns what is wrong with s. Nobody uses s at the moment: all parties are parked or gone.
 // The word must be a legal one, and must agree with the queue, the read table, and the shares.
@@ -81,7 +87,7 @@ func (x *Shares) verify() error {
 	for owner, sh := range x.of {
 		n := 0
 		for _, h := range sh.by {
-			n += h.n
+			n += h
 		}
 		switch {
 		case sh.owner != owner || n != sh.write:
@@ -95,6 +101,15 @@ func (x *Shares) verify() error {
 		}
 	}
 	return nil
+}
+
+// holdsOf returns how many shared or exclusive holds an explicit owner has.
+func (s *Sync) holdsOf(owner int64, isShared bool) int {
+	write, read := s.Shares().Holds(owner)
+	if isShared {
+		return read
+	}
+	return write
 }
 
 // Idle reports whether no party holds the lock. The bias to readers may be left.
@@ -125,3 +140,41 @@ func exit(s *Sync, b *Slot, policy Policy) {
 		s.ReadersLeft(policy)
 	}
 }
+
+// The forms of an acquisition, as tests call them.
+
+func (s *Sync) Lock(p Party, policy Policy) bool { return s.Acquire(p, policy, nil) == Acquired }
+
+func (s *Sync) LockFor(p Party, policy Policy, d time.Duration) bool {
+	return s.Acquire(p, policy, park.After(d)) == Acquired
+}
+
+func (s *Sync) LockContext(ctx context.Context, p Party, policy Policy) Outcome {
+	return s.Acquire(p, policy, park.Until(ctx))
+}
+
+func (s *Sync) LockShared(p Party, policy Policy) bool {
+	return s.AcquireShared(p, policy, nil) == Acquired
+}
+
+func (s *Sync) LockSharedFor(p Party, policy Policy, d time.Duration) bool {
+	return s.AcquireShared(p, policy, park.After(d)) == Acquired
+}
+
+func (s *Sync) LockSharedContext(ctx context.Context, p Party, policy Policy) Outcome {
+	return s.AcquireShared(p, policy, park.Until(ctx))
+}
+
+func (s *Sync) Read(p Party, policy Policy) bool { return s.AcquireRead(p, policy, nil) == Acquired }
+
+func (s *Sync) ReadFor(p Party, policy Policy, d time.Duration) bool {
+	return s.AcquireRead(p, policy, park.After(d)) == Acquired
+}
+
+func (s *Sync) ReadContext(ctx context.Context, p Party, policy Policy) Outcome {
+	return s.AcquireRead(p, policy, park.Until(ctx))
+}
+
+func (c *Cond) WaitFor(p Party, d time.Duration) bool { return c.Wait(p, park.After(d)) }
+
+func (c *Cond) WaitContext(ctx context.Context, p Party) bool { return c.Wait(p, park.Until(ctx)) }

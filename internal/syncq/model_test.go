@@ -315,7 +315,7 @@ func run(script []step, policy syncq.Policy) (problem string) {
 			}
 			switch st.Op {
 			case "Wait":
-				call("exclusive", func() bool { c.Wait(who); return saved() })
+				call("exclusive", func() bool { c.Wait(who, nil); return saved() })
 			case "WaitFor":
 				w.deadline = deadline(st.Time)
 				d := until(w.deadline)

@@ -91,7 +91,7 @@ func readAndWrite(t *testing.T, policy Policy) {
 		}
 		runtime.Gosched()
 	}
-	require.True(t, s.LeaveWrite(99, policy))
+	require.True(t, s.Leave(99, policy))
 	for began := time.Now(); ; {
 		select {
 		case <-done:
@@ -102,7 +102,7 @@ func readAndWrite(t *testing.T, policy Policy) {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 			if s.LockContext(ctx, Owned(99), policy) == Acquired {
 				u.c.Broadcast()
-				s.LeaveWrite(99, policy)
+				s.Leave(99, policy)
 			}
 			cancel()
 			continue
@@ -165,10 +165,10 @@ func (u user) read(ctx context.Context, o int64) {
 func (u user) beginRead(ctx context.Context, o int64) bool {
 	try := rand.IntN(3) == 0
 	switch {
-	case explicit(o) && try && u.acquired(u.s.Shares().TryLockShared(o, u.policy)):
+	case explicit(o) && try && u.acquired(u.s.Shares().TryLock(o, true, u.policy)):
 		return true
 	case explicit(o):
-		return u.acquired(u.s.Shares().LockShared(ctx, Owned(o), u.policy))
+		return u.acquired(u.s.Shares().Lock(ctx, Owned(o), true, u.policy))
 	}
 	return try && u.s.TryRead(o, u.policy) || u.acquired(u.s.ReadContext(ctx, Owned(o), u.policy))
 }
@@ -194,7 +194,7 @@ func (u user) write(ctx context.Context, o int64) {
 		case 0:
 			u.c.Signal()
 		case 1:
-			u.c.Wait(Owned(o))
+			u.c.Wait(Owned(o), nil)
 		case 2:
 			u.c.WaitFor(Owned(o), time.Duration(rand.IntN(100))*time.Microsecond)
 		}
@@ -206,10 +206,10 @@ func (u user) write(ctx context.Context, o int64) {
 func (u user) beginWrite(ctx context.Context, o int64) bool {
 	try := rand.IntN(3) == 0
 	switch {
-	case explicit(o) && try && u.acquired(u.s.Shares().TryLock(o, u.policy)):
+	case explicit(o) && try && u.acquired(u.s.Shares().TryLock(o, false, u.policy)):
 		return true
 	case explicit(o):
-		return u.acquired(u.s.Shares().Lock(ctx, Owned(o), u.policy))
+		return u.acquired(u.s.Shares().Lock(ctx, Owned(o), false, u.policy))
 	case u.s.TryLockUnread(Owned(o), u.policy) || try && u.s.TryLock(Owned(o)):
 		return true
 	}
@@ -234,5 +234,5 @@ func (u user) endWrite(o int64) {
 		u.must(u.s.Shares().Unlock(o, u.policy) == Acquired, "an exclusive hold was lost")
 		return
 	}
-	u.must(u.s.LeaveWrite(o, u.policy), "an exclusive hold was lost")
+	u.must(u.s.Leave(o, u.policy), "an exclusive hold was lost")
 }

@@ -207,18 +207,6 @@ func (s *Sync) owners(l *list) (who []int64) {
 	return who
 }
 
-// batch is a chain of nodes to unpark.
-type batch struct{ first, last *node }
-
-func (b *batch) add(n *node) {
-	if b.last == nil {
-		b.first = n
-	} else {
-		b.last.wake = n
-	}
-	b.last = n
-}
-
 // unpark unparks n and those behind it.
 func unpark(n *node) {
 	for n != nil {

@@ -68,7 +68,7 @@ func TestTheReaderThatBlocksAWriterHandsOverToIt(t *testing.T) {
 		require.False(t, s.LockSharedFor(Owned(3), policy, 0))
 		require.True(t, s.Unread(2, policy))
 		require.True(t, w.result(t))
-		require.True(t, s.LeaveWrite(1, policy))
+		require.True(t, s.Leave(1, policy))
 	})
 }
 
@@ -84,7 +84,7 @@ func TestAReaderThatFindsTheBiasGoneHandsOver(t *testing.T) {
 		require.Zero(t, s.Owner())
 		exit(s, b, policy)
 		require.True(t, w.result(t))
-		require.True(t, s.LeaveWrite(1, policy))
+		require.True(t, s.Leave(1, policy))
 	})
 }
 
@@ -96,11 +96,11 @@ func TestAnEntryWithoutBiasKeepsNoWriterOut(t *testing.T) {
 		b := s.Slot(3)
 		require.True(t, b.Enter(3)) // it looked for the bias before
 		require.False(t, s.Biased())
-		require.True(t, s.LeaveWrite(1, policy))
+		require.True(t, s.Leave(1, policy))
 		require.True(t, s.TryLock(Owned(1)), "the entry is no hold")
 		exit(s, b, policy)
 		require.EqualValues(t, 1, s.Owner())
-		require.True(t, s.LeaveWrite(1, policy))
+		require.True(t, s.Leave(1, policy))
 	})
 }
 
@@ -123,7 +123,7 @@ func TestOnlyTheLastReaderOutHandsOver(t *testing.T) {
 		require.Zero(t, s.Owner())
 		require.True(t, s.Unread(2, policy))
 		require.True(t, w.result(t))
-		require.True(t, s.LeaveWrite(1, policy))
+		require.True(t, s.Leave(1, policy))
 	})
 }
 
@@ -143,7 +143,7 @@ func TestTwoReadersThatLeaveTogetherEndTheTablesHoldOnce(t *testing.T) {
 			require.True(t, b.result(t))
 			require.True(t, w.result(t))
 			require.Equal(t, value(1), s.Word.Load())
-			require.True(t, s.LeaveWrite(1, policy))
+			require.True(t, s.Leave(1, policy))
 			require.Zero(t, s.Word.Load())
 		}
 	})
@@ -200,7 +200,7 @@ func TestAnOldLookAtTheTableSparesABargingReader(t *testing.T) {
 		require.Zero(t, s.Owner(), "3 reads")
 		require.True(t, s.Unread(3, policy))
 		require.True(t, w.result(t))
-		require.True(t, s.LeaveWrite(1, policy))
+		require.True(t, s.Leave(1, policy))
 	})
 }
 
@@ -230,7 +230,7 @@ func TestAReaderSettlesWithoutBiasWhileAWriterWaits(t *testing.T) {
 		eventually(t, func() bool { return s.Len() == 1 })
 		w := writes(s, 3, policy)
 		eventually(t, func() bool { return s.Len() == 2 })
-		require.True(t, s.LeaveWrite(1, policy))
+		require.True(t, s.Leave(1, policy))
 		require.True(t, r.result(t))
 		require.Equal(t, unread|queued, s.Word.Load()&^handoff)
 		require.NoError(t, s.Verify())
@@ -240,7 +240,7 @@ func TestAReaderSettlesWithoutBiasWhileAWriterWaits(t *testing.T) {
 		require.Zero(t, s.Owner())
 		require.True(t, s.Unread(4, policy))
 		require.True(t, w.result(t))
-		require.True(t, s.LeaveWrite(3, policy))
+		require.True(t, s.Leave(3, policy))
 	})
 }
 
@@ -261,18 +261,20 @@ func TestAnEnteringReaderSendsAWriterToTheQueue(t *testing.T) {
 		eventually(t, func() bool { return s.Len() == 1 })
 		exit(s, s.Slot(3), policy)
 		require.True(t, w.result(t))
-		require.True(t, s.LeaveWrite(1, policy))
+		require.True(t, s.Leave(1, policy))
 	})
 }
 
-func TestAFailedUpgradeGivesTheBiasBackUnlessAnotherWaits(t *testing.T) {
+func TestAReaderAfterAFailedUpgradeBringsTheBiasBack(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
 		s.Read(Owned(2), policy)
 		s.Read(Owned(3), policy)
 		upgraded, has := s.Upgrade(2, policy)
 		require.True(t, has)
 		require.False(t, upgraded)
+		s.Read(Owned(4), policy)
 		require.True(t, s.Biased())
+		require.True(t, s.Unread(4, policy))
 		w := writes(s, 1, policy)
 		eventually(t, func() bool { return s.Len() == 1 })
 		upgraded, _ = s.Upgrade(2, policy)
@@ -282,9 +284,9 @@ func TestAFailedUpgradeGivesTheBiasBackUnlessAnotherWaits(t *testing.T) {
 		upgraded, _ = s.Upgrade(2, policy)
 		require.True(t, upgraded)
 		require.NoError(t, s.Verify())
-		require.True(t, s.LeaveWrite(2, policy))
+		require.True(t, s.Leave(2, policy))
 		require.True(t, w.result(t))
-		require.True(t, s.LeaveWrite(1, policy))
+		require.True(t, s.Leave(1, policy))
 	})
 }
 
@@ -292,13 +294,13 @@ func TestASignalOnAnIdleBiasedLockWakesTheWaiter(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
 		c := NewCond(s, policy)
 		require.True(t, s.TryLock(Owned(1)))
-		w := run(func() bool { c.Wait(Owned(1)); return true })
+		w := run(func() bool { c.Wait(Owned(1), nil); return true })
 		eventually(t, func() bool { return c.Len() == 1 })
 		s.Read(Owned(2), policy)
 		require.True(t, s.Unread(2, policy)) // biased, and idle, when it should be the signaller's
 		require.True(t, c.Signal())
 		require.True(t, w.result(t))
-		require.True(t, s.LeaveWrite(1, policy))
+		require.True(t, s.Leave(1, policy))
 	})
 }
 
@@ -344,7 +346,7 @@ func TestAnIdleBiasedLockIsAcquiredWithoutAWait(t *testing.T) {
 			stop := make(chan struct{})
 			c := NewCond(s, policy)
 			w := run(func() bool {
-				return !c.waitHolds(Owned(1), until(stop))
+				return !c.Wait(Owned(1), until(stop))
 			})
 			eventually(t, func() bool { return c.Len() == 1 })
 			s.Read(Owned(2), policy)
@@ -364,7 +366,7 @@ func TestAnIdleBiasedLockIsAcquiredWithoutAWait(t *testing.T) {
 				}
 				require.True(t, run(func() bool { return lock(s, policy) }).result(t))
 				require.EqualValues(t, 1, s.Owner())
-				require.True(t, s.LeaveWrite(1, policy))
+				require.True(t, s.Leave(1, policy))
 			})
 		})
 	}
@@ -418,7 +420,7 @@ func TestAReaderEnteringDuringALookKeepsTheWriterOut(t *testing.T) {
 					for range 20 {
 						together = together || inside.Load() != 0
 					}
-					s.LeaveWrite(1, NonFair)
+					s.Leave(1, NonFair)
 				}
 			}
 			stop.Store(true)
@@ -450,7 +452,7 @@ func TestReadersWithNoTimeToWaitLeaveNoWriterAsleep(t *testing.T) {
 		writer := run(func() bool {
 			for end := time.Now().Add(300 * time.Millisecond); time.Now().Before(end); {
 				s.Lock(Owned(1), policy)
-				s.LeaveWrite(1, policy)
+				s.Leave(1, policy)
 			}
 			return true
 		})

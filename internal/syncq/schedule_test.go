@@ -347,7 +347,7 @@ func TestABroadcastHandsTheLockFromOneToTheNext(t *testing.T) {
 		waiters = append(waiters, run(func() bool {
 			p := Owned(int64(i + 2))
 			s.Lock(p, NonFair)
-			c.Wait(p)
+			c.Wait(p, nil)
 			return true
 		}))
 		eventually(t, func() bool { return c.Len() == i+1 && !s.Held() })
@@ -371,7 +371,7 @@ func TestASignalledWaiterRacesForTheLock(t *testing.T) {
 	c := NewCond(&s, NonFair)
 	waiter := run(func() bool {
 		s.Lock(Owned(2), NonFair)
-		c.Wait(Owned(2))
+		c.Wait(Owned(2), nil)
 		return true
 	})
 	eventually(t, func() bool { return c.Len() == 1 && !s.Held() })
@@ -395,7 +395,7 @@ func TestTheSecondOfTwoUnlocksFindsTheLockFree(t *testing.T) {
 			s.Word.Or(queued | handoff) // as with a waiter, so that both go to the guard
 			first := run(func() bool { return s.Unlock(policy) })
 			second := run(func() bool { return s.Unlock(policy) })
-			atGuard(t, 2, "syncq.(*Sync).release")
+			atGuard(t, 2, "syncq.(*Sync).guarded")
 			s.Word.Store(Taken) // the waiter has given up
 			s.guard.Unlock()
 			require.NotEqual(t, first.result(t), second.result(t))
@@ -416,7 +416,7 @@ func TestAFastUnlockDuringASlowOneLeavesItNothing(t *testing.T) {
 			require.True(t, s.enqueue(n, policy))
 			s.guard.Lock()
 			slow := run(func() bool { return s.Unlock(policy) })
-			atGuard(t, 1, "syncq.(*Sync).release")
+			atGuard(t, 1, "syncq.(*Sync).guarded")
 			require.Nil(t, s.cancel(n, policy))
 			require.Equal(t, Taken, s.Word.Load())
 			require.True(t, s.Unlock(policy), "nobody waits, so that it is fast")
@@ -437,7 +437,7 @@ func TestAnUnlockEndsTheHoldFoundWithTheGuard(t *testing.T) {
 	require.True(t, s.enqueue(n, FIFO))
 	s.guard.Lock()
 	slow := run(func() bool { return s.Unlock(FIFO) })
-	atGuard(t, 1, "syncq.(*Sync).release")
+	atGuard(t, 1, "syncq.(*Sync).guarded")
 	s.cancel(n, FIFO)
 	require.True(t, s.Unlock(FIFO))
 	require.True(t, s.TryLock(Anonymous(3)))
@@ -473,7 +473,7 @@ func TestALeaverAwaitsTheUnparkOnItsWay(t *testing.T) {
 func TestAnAbandonedWaitAwaitsTheUnparkOnItsWay(t *testing.T) {
 	var s Sync
 	c := NewCond(&s, FIFO)
-	w := c.Enter(nil, -1, 1)
+	w := c.Enter(nil, 1)
 	s.guard.Lock() // a signal that has yet to unpark
 	c.queue.remove(w.n)
 	s.push(w.n)
@@ -493,8 +493,8 @@ func TestAnAbandonedWaitAwaitsTheUnparkOnItsWay(t *testing.T) {
 func TestAnAbandonedWaitPassesItsSignalOn(t *testing.T) {
 	var s Sync
 	c := NewCond(&s, FIFO)
-	leaver := c.Enter(nil, -1, 1)
-	stays := run(func() bool { return c.Enter(nil, -1, 2).Await() })
+	leaver := c.Enter(nil, 1)
+	stays := run(func() bool { return c.Enter(nil, 2).Await() })
 	eventually(t, func() bool { return c.Len() == 2 })
 	require.True(t, c.Signal())
 	leaver.Abandon()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/jucgo/locks/internal/park"
 	"github.com/jucgo/locks/internal/syncq"
 )
 
@@ -128,7 +129,7 @@ func TestAllWaysToWaitTogetherKeepExclusionAndLoseNobody(t *testing.T) {
 								g.read(t)
 								if upgraded, _ := s.Upgrade(int64(i+1), policy); upgraded {
 									g.write(t)
-									s.LeaveWrite(int64(i+1), policy)
+									s.Leave(int64(i+1), policy)
 								} else {
 									s.Unread(int64(i+1), policy)
 								}
@@ -240,7 +241,7 @@ func TestAConditionOverAForeignLockLosesNoSignalEither(t *testing.T) {
 			defer left.Add(-1)
 			for j := range rounds {
 				mu.Lock()
-				w := c.Enter(nil, time.Duration((i+j)%20)*time.Microsecond, int64(i+1))
+				w := c.Enter(park.After(time.Duration((i+j)%20)*time.Microsecond), int64(i+1))
 				if j%7 == 0 {
 					w.Abandon() // its signal goes to another waiter, if there is one
 					mu.Unlock()

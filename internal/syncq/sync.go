@@ -89,12 +89,13 @@ func (p Party) Of(k *Kind) Party {
 // again with woken cleared in one step with that finding; or it leaves, and cancel calls advance.
 // If the table holds the lock, T has its last reader come here.
 func (s *Sync) advance(policy Policy, step func(uint64) (uint64, bool)) (wake *node, ok bool) {
-	var woken batch
+	last := &wake
+	add := func(n *node) { *last, last = n, &n.wake }
 	for {
 		w := s.Word.Load()
 		base, ok := step(w)
 		if !ok {
-			return woken.first, false
+			return wake, false
 		}
 		k, to := s.admit(base&^about, policy)
 		if to != w && !s.Word.CompareAndSwap(w, to) {
@@ -104,16 +105,16 @@ func (s *Sync) advance(policy Policy, step func(uint64) (uint64, bool)) (wake *n
 			n := s.queue.head
 			s.queue.remove(n)
 			if n.state == waiting {
-				woken.add(n)
+				add(n)
 			}
 			n.state = granted
 		}
 		if n := s.queue.head; n != nil && free(to) && n.state == waiting {
 			n.state = awake
-			woken.add(n)
+			add(n)
 		}
 		if to&(visible|biased) != visible || !s.table.Load().empty() {
-			return woken.first, true
+			return wake, true
 		}
 		step = dropTable
 	}

@@ -1,13 +1,12 @@
 package syncq
 
 import (
-	"context"
 	"math"
 	"runtime"
 	"sync"
 	"sync/atomic"
-	"time"
 
+	"github.com/jucgo/locks/internal/park"
 	"github.com/jucgo/locks/internal/pause"
 )
 
@@ -81,26 +80,20 @@ func (t *readTable) slot(o int64) *Slot {
 }
 
 // empty reports whether the table has no readers. A reader that is about to leave counts.
-func (t *readTable) empty() bool {
-	for i := range t.slots {
-		if b := &t.slots[i]; b.owner.Load() != 0 || b.crowd.Load() != 0 {
-			return false
-		}
-	}
-	return true
-}
+func (t *readTable) empty() bool { return !t.moreThan(0) }
 
-// only reports whether the table has one reader.
-func (t *readTable) only() bool {
-	n := 0
+// moreThan reports whether the table has more than most readers.
+func (t *readTable) moreThan(most int) bool {
 	for i := range t.slots {
 		b := &t.slots[i]
 		if b.owner.Load() != 0 {
-			n++
+			most--
 		}
-		n += int(b.crowd.Load())
+		if most -= int(b.crowd.Load()); most < 0 {
+			return true
+		}
 	}
-	return n == 1
+	return false
 }
 
 // readers returns the table, which it makes if there is none yet.
@@ -127,34 +120,17 @@ func (b *Slot) enter(o int64, n int) {
 	b.crowd.Add(1)
 }
 
-// reenter counts one more hold of o if it is in the table.
-func (b *Slot) reenter(o int64) (held, counted bool) {
-	if b.Has(o) {
-		return true, b.Reenter()
-	}
-	if b.crowd.Load() == 0 {
-		return false, false
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	h := b.others[o]
-	if h == 0 || h >= MaxHolds {
-		return h != 0, false
-	}
-	b.others[o]++
-	return true, true
-}
-
-// exit takes n holds of o out of the table, or all if there are fewer, and reports how many it had.
-func (b *Slot) exit(o int64, n int) (had int) {
+// change adds by to the holds of goroutine o, if it is in the table, and returns how many it had.
+// o has at least none afterwards, when it has left the table, and at most MaxHolds.
+func (b *Slot) change(o int64, by int) (had int) {
 	if b.Has(o) {
 		had = int(b.holds.own()) + 1
-		if n < had {
-			b.holds.set(uint32(had - n - 1))
-			return had
+		if now := min(int64(had)+int64(by), MaxHolds); now > 0 {
+			b.holds.set(uint32(now - 1))
+		} else {
+			b.holds.set(0)
+			b.Exit()
 		}
-		b.holds.set(0)
-		b.Exit()
 		return had
 	}
 	if b.crowd.Load() == 0 {
@@ -162,28 +138,16 @@ func (b *Slot) exit(o int64, n int) (had int) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	switch had = b.others[o]; {
-	case had == 0:
-	case n < had:
-		b.others[o] -= n
-	default:
+	if had = b.others[o]; had == 0 {
+		return 0
+	}
+	if now := min(int64(had)+int64(by), MaxHolds); now > 0 {
+		b.others[o] = int(now)
+	} else {
 		delete(b.others, o)
 		b.crowd.Add(-1)
 	}
 	return had
-}
-
-// holdsOf returns how many holds o has, to o itself.
-func (b *Slot) holdsOf(o int64) int {
-	if b.Has(o) {
-		return int(b.holds.own()) + 1
-	}
-	if b.crowd.Load() == 0 {
-		return 0
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.others[o]
 }
 
 // Slot returns where goroutine o is if it reads, or nil if nobody has read so far.
@@ -242,7 +206,8 @@ func (s *Sync) ReenterRead(o int64) (held, counted bool) {
 		return true, true
 	}
 	if t := s.table.Load(); t != nil {
-		return t.slot(o).reenter(o)
+		had := t.slot(o).change(o, 1)
+		return had > 0, had > 0 && had < MaxHolds
 	}
 	return false, false
 }
@@ -261,7 +226,7 @@ func (s *Sync) Unread(o int64, policy Policy) bool {
 	if t == nil {
 		return false
 	}
-	had := t.slot(o).exit(o, 1)
+	had := t.slot(o).change(o, -1)
 	if had == 1 {
 		s.ReadersLeft(policy)
 	}
@@ -274,24 +239,14 @@ func (s *Sync) TryRead(o int64, policy Policy) bool {
 	return s.readBiased(o, policy) || s.TryLockShared() && s.settle(o)
 }
 
-// Read takes a shared hold for p, a goroutine that has none, and waits for it if need be. It
-// reports false only if the wait was refused.
-func (s *Sync) Read(p Party, policy Policy) bool {
-	return s.readBiased(p.who, policy) || s.LockShared(p, policy) && s.settle(p.who)
-}
-
-// ReadFor is Read for at most d, and reports whether the hold was taken.
-func (s *Sync) ReadFor(p Party, policy Policy, d time.Duration) bool {
-	return s.readBiased(p.who, policy) || s.LockSharedFor(p, policy, d) && s.settle(p.who)
-}
-
-// ReadContext is Read until ctx ends. The caller has looked at ctx first. The outcome is Acquired,
-// Ended or Refused.
-func (s *Sync) ReadContext(ctx context.Context, p Party, policy Policy) (out Outcome) {
-	if !s.readBiased(p.who, policy) {
-		if out = s.LockSharedContext(ctx, p, policy); out == Acquired {
-			s.settle(p.who)
-		}
+// AcquireRead takes a shared hold for p, a goroutine that has none, as AcquireShared does.
+func (s *Sync) AcquireRead(p Party, policy Policy, l *park.Limit) Outcome {
+	if s.readBiased(p.who, policy) {
+		return Acquired
+	}
+	out := s.AcquireShared(p, policy, l)
+	if out == Acquired {
+		s.settle(p.who)
 	}
 	return out
 }
@@ -309,7 +264,7 @@ func (s *Sync) readBiased(o int64, policy Policy) bool {
 		case w&biased != 0:
 			return true
 		case w != 0:
-			b.exit(o, 1)
+			b.change(o, -1)
 			s.ReadersLeft(policy)
 			return false
 		case s.Word.CompareAndSwap(0, one|shared|visible|biased):
@@ -384,24 +339,8 @@ func (s *Sync) revoke(policy Policy) (wake *node) {
 	return wake
 }
 
-// LeaveWrite gives one exclusive hold of goroutine o back. With the last, the lock goes to the
-// waiters as the policy says, or, if o has shared holds as well, it is shared from then on,
-// with no exclusive holder in between. It reports false, and does nothing, if o has none.
-func (s *Sync) LeaveWrite(o int64, policy Policy) bool {
-	switch {
-	case !s.HeldBy(o):
-		return false
-	case s.Holds > 0:
-		s.Holds--
-		return true
-	case s.covered.own() == 0:
-		return s.Unlock(policy)
-	}
-	return s.uncover(o, policy)
-}
-
-// DowngradeWrite turns one exclusive hold of goroutine o into a shared one, as LeaveWrite does
-// with the last. It reports whether o has one, and whether the shared hold could be counted; if
+// DowngradeWrite turns one exclusive hold of goroutine o into a shared one, as Leave does with the
+// last. It reports whether o has one, and whether the shared hold could be counted; if
 // not, nothing happens.
 func (s *Sync) DowngradeWrite(o int64, policy Policy) (held, counted bool) {
 	if !s.HeldBy(o) {
@@ -412,7 +351,7 @@ func (s *Sync) DowngradeWrite(o int64, policy Policy) (held, counted bool) {
 		return true, false
 	}
 	s.covered.set(h + 1)
-	return s.LeaveWrite(o, policy), true
+	return s.Leave(o, policy), true
 }
 
 // uncover moves o's shared holds to the table, gives up its exclusive one, and returns true.
@@ -437,40 +376,24 @@ func (s *Sync) Upgrade(o int64, policy Policy) (upgraded, reads bool) {
 		return true, true
 	}
 	holds := s.ReadHolds(o)
-	if holds == 0 {
-		return false, false
+	if holds == 0 || !s.upgradeOnly(o, policy) {
+		return false, holds != 0
 	}
-	s.guard.Lock()
-	defer s.guard.Unlock()
-	for {
-		w := s.Word.Load()
-		if w>>shift != 1 {
-			return false, true
-		}
-		if !s.Word.CompareAndSwap(w, w&^biased) {
-			continue
-		}
-		if !s.table.Load().only() {
-			if w&biased != 0 {
-				s.Word.CompareAndSwap(w&^biased, w) // fails if a reader came, which sees to it
-			}
-			return false, true
-		}
-		if s.Word.CompareAndSwap(w&^biased, value(o)|w&about) {
-			s.table.Load().slot(o).exit(o, holds)
-			s.covered.set(uint32(holds - 1))
-			return true, true
-		}
-	}
+	s.table.Load().slot(o).change(o, -holds)
+	s.covered.set(uint32(holds - 1))
+	return true, true
 }
 
-// upgradeOnly turns the shared hold in the word of an explicit owner into an exclusive one if
-// there is no other.
-func (s *Sync) upgradeOnly(owner int64, policy Policy) bool {
+// upgradeOnly turns the shared holds of owner into an exclusive one if there are no others. Those
+// of a goroutine are in the table, those of an explicit owner in the word. If others read, the
+// next reader brings the bias back.
+func (s *Sync) upgradeOnly(owner int64, policy Policy) (ok bool) {
 	s.guard.Lock()
 	wake := s.revoke(policy)
-	ok := false
-	for w := s.Word.Load(); !ok && w>>shift == 1 && w&visible == 0; w = s.Word.Load() {
+	for w := s.Word.Load(); !ok && w>>shift == 1; w = s.Word.Load() {
+		if w&visible == 0 != explicit(owner) || w&visible != 0 && s.table.Load().moreThan(1) {
+			break
+		}
 		ok = s.Word.CompareAndSwap(w, value(owner)|w&about)
 	}
 	s.guard.Unlock()
@@ -486,17 +409,15 @@ func (s *Sync) LeaveOrUnlockWrite(owner int64) bool {
 
 // ReadHolds returns how many shared holds o has, to o itself.
 func (s *Sync) ReadHolds(o int64) int {
-	if explicit(o) {
-		if x := s.shares.Load(); x != nil {
-			return x.ReadHolds(o)
-		}
-		return 0
-	}
-	if s.HeldBy(o) {
+	x, t := s.shares.Load(), s.table.Load()
+	switch {
+	case explicit(o) && x != nil:
+		_, read := x.Holds(o)
+		return read
+	case s.HeldBy(o):
 		return int(s.covered.load())
-	}
-	if t := s.table.Load(); t != nil {
-		return t.slot(o).holdsOf(o)
+	case t != nil:
+		return t.slot(o).change(o, 0)
 	}
 	return 0
 }
@@ -507,7 +428,8 @@ func (s *Sync) WriteHolds(o int64) int {
 	case !s.HeldBy(o):
 		return 0
 	case explicit(o):
-		return s.Shares().WriteHolds(o)
+		write, _ := s.Shares().Holds(o)
+		return write
 	}
 	return int(s.Holds) + 1
 }
@@ -515,23 +437,21 @@ func (s *Sync) WriteHolds(o int64) int {
 // ReadCount returns how many shared holds there are, of all owners, or the greatest int if they
 // are more.
 func (s *Sync) ReadCount() int {
-	n := int64(s.covered.load())
+	n := int64(0)
 	s.eachReader(func(_ int64, holds int) { n += int64(holds) })
 	return int(min(n, math.MaxInt))
 }
 
 // Readers returns the owners that have shared holds, in no order.
 func (s *Sync) Readers() (who []int64) {
-	if s.covered.load() > 0 {
-		if o := s.Owner(); o != 0 {
-			who = append(who, o)
-		}
-	}
 	s.eachReader(func(o int64, _ int) { who = append(who, o) })
 	return who
 }
 
 func (s *Sync) eachReader(visit func(o int64, holds int)) {
+	if o, covered := s.Owner(), s.covered.load(); o != 0 && covered > 0 {
+		visit(o, int(covered))
+	}
 	if x := s.shares.Load(); x != nil {
 		x.eachReader(visit)
 	}

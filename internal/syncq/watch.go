@@ -34,7 +34,7 @@ type Watcher interface {
 	// Watch is called once for each lock, with the guard held, before the first Queued.
 	Watch(s *Sync, k *Kind)
 
-	// Queued is called with the guard held when a wait of who has joined the queue. It reports
+	// Queued is called with the guard held when a wait of the party who has joined. It reports
 	// whether Left shall be called when the wait is over.
 	Queued(s *Sync, who int64) bool
 	Left(who int64)

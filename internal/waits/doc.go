@@ -5,9 +5,9 @@
 // # The graph
 //
 // Its vertices are waits in the queues of locks, not parties: an explicit owner may wait in several
-// goroutines at once. A wait in a condition's queue is not a vertex. It becomes one when a signal or
-// its limit moves it to the lock's queue. The edges out of a wait say what has to happen before it
-// can end well:
+// goroutines at once. A wait in a condition's queue is not a vertex. It becomes one when a signal
+// or its limit moves it to the lock's queue. The edges out of a wait say what has to happen before
+// it can end well:
 //
 //   - Of an exclusive wait: to the waits of the lock's holders, in any mode.
 //   - Of a shared wait for a lock that is held exclusively: to the wait of the holder.
@@ -46,16 +46,16 @@
 // # Refusal
 //
 // While waits are refused, they begin one at a time: a wait joins the queue and searches for
-// cycles through itself with one mutex held ([watcher.Join]). Of the waits that make up a cycle, the
-// last one to begin finds the others in their queues, and all edges in place, as no other goroutine
-// of the cycle runs. Only the nearest exclusive wait ahead of a shared one, if it has a limit, may
-// leave at any time, in the middle of the search too; then the search looks for the nearest again.
-// The next one was ahead before, and waits for the same holders, so there is no new cycle either
-// when one leaves after the search.
+// cycles through itself with one mutex held ([watcher.Join]). Of the waits that make up a cycle,
+// the last one to begin finds the others in their queues, and all edges in place, as no other
+// goroutine of the cycle runs. Only the nearest exclusive wait ahead of a shared one may leave, if
+// it has a limit, even during the search. Then the search looks for the nearest again. The next
+// one was ahead before, and waits for the same holders. So there is no new cycle either when one
+// leaves after the search.
 //
-// The last wait to begin leaves, and so the cycle does not come about. No wait before it was refused
-// for this cycle, as there was no cycle then. Thus exactly one is refused, and, by the three looks,
-// none without a cycle.
+// The last wait to begin leaves, and so the cycle does not come about. No wait before it was
+// refused for this cycle, as there was no cycle then. Thus exactly one is refused, and, by the
+// three looks, none without a cycle.
 //
 // Some waits cannot be refused: a condition's waiter that comes back to the lock, which must not
 // return without it; the wait of an explicit owner; waits for locks that do not know of refusal.

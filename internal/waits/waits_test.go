@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/jucgo/locks/internal/park"
 	"github.com/jucgo/locks/internal/syncq"
 )
 
@@ -60,13 +61,13 @@ func (w wait) begin(t *testing.T, acquire func(ctx context.Context) syncq.Outcom
 // waits has p wait for s.
 func waits(t *testing.T, s *syncq.Sync, p syncq.Party) wait {
 	t.Helper()
-	return wait{s: s}.begin(t, func(ctx context.Context) syncq.Outcome { return s.LockContext(ctx, p, syncq.FIFO) })
+	return wait{s: s}.begin(t, func(ctx context.Context) syncq.Outcome { return s.Acquire(p, syncq.FIFO, park.Until(ctx)) })
 }
 
 // waitsShared has p wait for a shared hold of s.
 func waitsShared(t *testing.T, s *syncq.Sync, p syncq.Party) wait {
 	t.Helper()
-	return wait{s: s}.begin(t, func(ctx context.Context) syncq.Outcome { return s.ReadContext(ctx, p, syncq.FIFO) })
+	return wait{s: s}.begin(t, func(ctx context.Context) syncq.Outcome { return s.AcquireRead(p, syncq.FIFO, park.Until(ctx)) })
 }
 
 // over cancels the wait, and returns how it has ended.
@@ -86,7 +87,7 @@ func (w wait) over(t *testing.T) syncq.Outcome {
 func contend(s *syncq.Sync) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	s.LockContext(ctx, test(2), syncq.FIFO)
+	s.Acquire(test(2), syncq.FIFO, park.Until(ctx))
 }
 
 // size returns how many entries m has.
@@ -198,7 +199,7 @@ func TestThePlaceOfAnUpgradedReaderStays(t *testing.T) {
 			record(s, kind, o+1)
 			require.True(t, s.Unlock(syncq.FIFO))
 		}
-		require.Equal(t, syncq.Acquired, s.Shares().TryLockShared(-7, syncq.FIFO))
+		require.Equal(t, syncq.Acquired, s.Shares().TryLock(-7, true, syncq.FIFO))
 		if who != -7 {
 			note(weak.Make(s), -7, []uintptr{1})
 		}
@@ -218,7 +219,7 @@ func TestThousandsOfReadersAreRecordedInNoTime(t *testing.T) {
 	began := time.Now()
 	const n = 8000
 	for o := range int64(n) {
-		require.True(t, s.Read(read(o+1), syncq.FIFO))
+		require.Equal(t, syncq.Acquired, s.AcquireRead(read(o+1), syncq.FIFO, nil))
 		s.Acquired(read(o + 1))
 		require.Less(t, time.Since(began), hang)
 	}
@@ -239,16 +240,16 @@ func TestNoWaitIsFindableWhenNoneIsLeft(t *testing.T) {
 				p := test(g + 2)
 				switch g % 3 {
 				case 0:
-					require.True(t, s.Lock(p, policy))
+					require.Equal(t, syncq.Acquired, s.Acquire(p, policy, nil))
 				case 1:
 					ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 					defer cancel()
-					if s.LockContext(ctx, p, policy) != syncq.Acquired {
+					if s.Acquire(p, policy, park.Until(ctx)) != syncq.Acquired {
 						return
 					}
 				default:
-					require.True(t, s.Lock(p, policy))
-					c.WaitFor(p, time.Millisecond)
+					require.Equal(t, syncq.Acquired, s.Acquire(p, policy, nil))
+					c.Wait(p, park.After(time.Millisecond))
 				}
 				s.Unlock(policy)
 			})
@@ -308,7 +309,7 @@ func stood(path []Wait) bool {
 // 6, the nearest to 8, gives up when it has been seen.
 func TestACycleIsSeenThoughItsWriterGivesUp(t *testing.T) {
 	var a, b syncq.Sync
-	require.True(t, a.Read(read(7), syncq.FIFO))
+	require.Equal(t, syncq.Acquired, a.AcquireRead(read(7), syncq.FIFO, nil))
 	require.True(t, b.TryLock(test(8)))
 	five, six, seven := waits(t, &a, read(5)), waits(t, &a, read(6)), waits(t, &b, test(7))
 	eight := waitsShared(t, &a, read(8))
@@ -378,7 +379,7 @@ func TestWaitsBeginOneAtATimeWhileRefusalIsOn(t *testing.T) {
 	require.True(t, s.TryLock(test(1)))
 	begin.Lock() // another goroutine looks for cycles
 	done := make(chan bool)
-	go func() { done <- s.Lock(test(2), syncq.FIFO) }()
+	go func() { done <- s.Acquire(test(2), syncq.FIFO, nil) == syncq.Acquired }()
 	eventually(t, func() bool { return asks("waits.watcher.Join") })
 	require.Zero(t, s.Len())
 	begin.Unlock()
@@ -406,8 +407,8 @@ func TestASearchForACycleInACrowdIsFast(t *testing.T) {
 	var a, b syncq.Sync
 	const n = 200
 	for o := int64(1); o <= n; o++ {
-		require.True(t, a.Read(read(o), syncq.FIFO))
-		require.True(t, b.Read(read(o+n), syncq.FIFO))
+		require.Equal(t, syncq.Acquired, a.AcquireRead(read(o), syncq.FIFO, nil))
+		require.Equal(t, syncq.Acquired, b.AcquireRead(read(o+n), syncq.FIFO, nil))
 	}
 	began := time.Now()
 	var all []wait
@@ -429,11 +430,11 @@ func TestAnIdleBiasedLockIsAcquiredWhileRefusalIsOn(t *testing.T) {
 	defer Refuse(false)
 	for _, policy := range []syncq.Policy{syncq.NonFair, syncq.FIFO} {
 		var s syncq.Sync
-		require.True(t, s.Read(read(2), policy))
+		require.Equal(t, syncq.Acquired, s.AcquireRead(read(2), policy, nil))
 		require.True(t, s.Unread(2, policy))
 		require.True(t, s.Biased())
-		require.True(t, s.Lock(read(1), policy))
-		require.True(t, s.LeaveWrite(1, policy))
+		require.Equal(t, syncq.Acquired, s.Acquire(read(1), policy, nil))
+		require.True(t, s.Leave(1, policy))
 	}
 }
 
@@ -443,14 +444,14 @@ func TestARefusedWriterIsInNoReadersWay(t *testing.T) {
 	for _, policy := range []syncq.Policy{syncq.NonFair, syncq.FIFO} {
 		var s, other syncq.Sync
 		require.True(t, other.TryLock(test(1)))
-		require.True(t, s.Read(read(2), policy))
+		require.Equal(t, syncq.Acquired, s.AcquireRead(read(2), policy, nil))
 		blocked := make(chan bool)
-		go func() { blocked <- other.Lock(test(2), policy) }()
+		go func() { blocked <- other.Acquire(test(2), policy, nil) == syncq.Acquired }()
 		eventually(t, func() bool { return other.Len() == 1 })
 
-		require.False(t, s.Lock(read(1), policy), "it would wait for 2, which waits for it")
+		require.Equal(t, syncq.Refused, s.Acquire(read(1), policy, nil), "it would wait for 2, which waits for it")
 		require.Zero(t, s.Len())
-		require.True(t, s.Read(read(3), policy))
+		require.Equal(t, syncq.Acquired, s.AcquireRead(read(3), policy, nil))
 		require.True(t, s.Biased(), "a new reader brings the bias back")
 		require.Equal(t, 2, s.ReadCount())
 
@@ -460,7 +461,7 @@ func TestARefusedWriterIsInNoReadersWay(t *testing.T) {
 		require.True(t, s.Unread(2, policy))
 		require.True(t, s.Unread(3, policy))
 		require.True(t, s.TryLockUnread(test(1), policy))
-		require.True(t, s.LeaveWrite(1, policy))
+		require.True(t, s.Leave(1, policy))
 	}
 }
 
