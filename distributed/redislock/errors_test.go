@@ -66,15 +66,16 @@ func TestARefusedOptionSaysWhatIsAllowed(t *testing.T) {
 	c := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", ReadTimeout: 3 * time.Second})
 	t.Cleanup(func() { c.Close() })
 	for text, o := range map[string]redislock.Option{
-		"redislock: PubSub of 9, it must be Auto, Classic, Sharded or Both":                           redislock.WithPubSub(9),
-		"redislock: fair wait of 1ms, at least 10ms is needed":                                        redislock.WithFairWait(time.Millisecond),
-		"redislock: node timeout of -1s, at least 0 is needed":                                        redislock.WithNodeTimeout(-time.Second),
-		"redislock: acknowledgement by -1 replicas, at least 0 is needed":                             redislock.WithReplicas(-1, time.Second),
-		"redislock: acknowledgement by replicas within 0s, at least 1ms is needed":                    redislock.WithReplicas(1, 0),
-		"redislock: acknowledgement by replicas within 1m0s, less than the ReadTimeout 3s is allowed": redislock.WithReplicas(1, time.Minute),
-		"redislock: TTL of 0s, at least 1ms is needed":                                                redislock.WithTTL(0),
+		"PubSub of 9, it must be Auto, Classic, Sharded or Both":        redislock.WithPubSub(9),
+		"fair wait of 1ms, at least 10ms is needed":                     redislock.WithFairWait(time.Millisecond),
+		"node timeout of -1s, at least 0 is needed":                     redislock.WithNodeTimeout(-time.Second),
+		"acknowledgement by -1 replicas, at least 0 is needed":          redislock.WithReplicas(-1, time.Second),
+		"acknowledgement by replicas within 0s, at least 1ms is needed": redislock.WithReplicas(1, 0),
+		"acknowledgement by replicas within 4s, " +
+			"less than the ReadTimeout 3s is allowed": redislock.WithReplicas(1, 4*time.Second),
+		"TTL of 0s, at least 1ms is needed": redislock.WithTTL(0),
 	} {
 		_, err := redislock.New(c, o)
-		require.EqualError(t, err, text)
+		require.EqualError(t, err, "redislock: "+text)
 	}
 }

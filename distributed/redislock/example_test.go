@@ -44,8 +44,8 @@ func ExampleClient_Mutex() {
 	// Output: worked
 }
 
-// Whoever writes sends the token of its hold along. The resource refuses a write with a smaller
-// token than it has seen, by a holder that does not know yet that its lock is lost.
+// A holder sends its token with each write. The resource refuses a write with a smaller token than
+// it has seen: that holder does not know yet that its lock is lost.
 func ExampleClient_FencedMutex() {
 	server := miniredis.NewMiniRedis()
 	server.Start()

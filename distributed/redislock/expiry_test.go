@@ -11,8 +11,8 @@ import (
 	"github.com/jucgo/locks/distributed/redislock"
 )
 
-// A key is there until its time to live is less than zero, and in its last millisecond that is
-// zero: not a time after which to ask again, which would be never.
+// In its last millisecond a key exists, and its time to live is zero. Zero must not count as
+// unknown: the waiter would never ask again.
 func TestAWaiterAsksAgainWhenTheLeaseOfADeadHolderIsOver(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
@@ -20,7 +20,8 @@ func TestAWaiterAsksAgainWhenTheLeaseOfADeadHolderIsOver(t *testing.T) {
 	c := open(t, connect(t, s.Addr), redislock.WithLeaseOptions(lease.WithPoll(time.Hour)))
 	rw := c.RWMutex("rw")
 	for name, l := range map[string]locks.TryLocker{
-		"plain": c.Mutex("plain"), "fenced": c.FencedMutex("fenced"), "fair": c.FairMutex("fair"), "rw": rw.ReadLocker(),
+		"plain": c.Mutex("plain"), "fenced": c.FencedMutex("fenced"), "fair": c.FairMutex("fair"),
+		"rw": rw.ReadLocker(),
 	} {
 		for range 25 {
 			a := someone()

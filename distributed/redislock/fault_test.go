@@ -21,36 +21,38 @@ import (
 // What goes wrong, and the test that makes it so, on a real server. T numbers are those of the
 // catalogue of faults that all adapters are held against.
 //
-//	 1  the server is paused            TestAHoldIsLostWhileTheServerIsPausedAndStaysLost
-//	 2  the holder is paused            TestAHolderThatWasPausedSeesItsLossFirst
-//	 3  the network is cut              TestALossIsToldBeforeARivalGetsTheLockInEveryPhaseOfAPartition
-//	 4  in one direction                the same
-//	 5  for less than the lease         TestAPartitionThatEndsInTimeLosesNothing
-//	 6  no reply to an acquisition      TestALostReplyOfAnAcquisitionLeavesOneHold
-//	 7  and the caller has gone         TestACancelledAcquisitionWhoseReplyIsLostReturnsAtOnceAndIsUndone
-//	 8  no reply to a release           TestALostReplyOfAReleaseIsNoError
-//	 9  slow replies to renewals        TestSlowRepliesKeepTheHold
-//	10  waiters give up                 TestWaitersCancelledAtRandomLeaveNothingBehind
-//	11  subscriptions are cut           TestWaitersGoOnAfterTheirSubscriptionsWereCut,
-//	                                    TestAReleaseDuringACutOfTheSubscriptionIsNotMissed
-//	12  messages do not come            TestWithoutMessagesWaitersAskInTurn
-//	13  messages without a reason       TestMessagesWithoutAReasonGrantNothing
-//	14  the holder dies                 TestTheLockOfAProcessThatDiedIsFreeWhenItsLeaseIsOver
-//	15  the head of the queue dies      TestAFairWaiterWhoseProcessDiedIsPassedInTime,
-//	                                    TestAJavaWaiterIsToldWhenTheOneBeforeItIsDead
-//	16  parts of the queue are lost     TestTheFairQueueHealsWhenPartsOfItAreLost
-//	17  the lock is taken away          TestAHolderWhoseLockWasTakenAwayFindsOutAndLeavesItsSuccessorAlone,
-//	                                    TestForceUnlock...
-//	21  the server's clock is set       TestAServerWhoseClockIsSet...
-//	22  clocks of clients are wrong     TestTheQueueDoesNotDependOnTheClocksOfItsWaiters
-//	23  flushes                         TestAFlushIsALossAndForgottenScriptsAreNone
-//	24  other data under the name       TestNothingElseIsOverwritten, TestAFairLockRefusesWhatIsSomethingElse,
-//	                                    TestWrongNames..., TestAStateThatNoClientLeaves...,
-//	                                    TestAHoldToWhichSomebodyAddsWhatNoClientLeaves...
-//	    waiters are dead, ...            waiting_test.go
-//	40  no time to run                  TestAHolderWithoutTimeToRunKeepsItsHoldOrKnowsThatItIsLost
-//	41  more than one hold              TestHoldsOfOneOwnerAreCounted
-//	42  the client is closed            TestCloseEndsHoldsAndWaiters, TestCloseDoesNotWaitForAServerThatIsGone
+//	 1  the server is paused        TestAHoldIsLostWhileTheServerIsPausedAndStaysLost
+//	 2  the holder is paused        TestAHolderThatWasPausedSeesItsLossFirst
+//	 3  the network is cut          TestALossIsToldBeforeARivalGetsTheLockInEveryPhaseOfAPartition
+//	 4  in one direction            the same
+//	 5  for less than the lease     TestAPartitionThatEndsInTimeLosesNothing
+//	 6  no reply to an acquisition  TestALostReplyOfAnAcquisitionLeavesOneHold
+//	 7  and the caller has gone     TestACancelledAcquisitionWhoseReply...
+//	 8  no reply to a release       TestALostReplyOfAReleaseIsNoError
+//	 9  slow replies to renewals    TestSlowRepliesKeepTheHold
+//	10  waiters give up             TestWaitersCancelledAtRandomLeaveNothingBehind
+//	11  subscriptions are cut       TestWaitersGoOnAfterTheirSubscriptionsWereCut,
+//	                                TestAReleaseDuringACutOfTheSubscriptionIsNotMissed
+//	12  messages do not come        TestWithoutMessagesWaitersAskInTurn
+//	13  messages without a reason   TestMessagesWithoutAReasonGrantNothing
+//	14  the holder dies             TestTheLockOfAProcessThatDiedIsFreeWhenItsLeaseIsOver
+//	15  the head of the queue dies  TestAFairWaiterWhoseProcessDiedIsPassedInTime,
+//	                                TestAJavaWaiterIsToldWhenTheOneBeforeItIsDead
+//	16  the queue is damaged        TestTheFairQueueHealsWhenPartsOfItAreLost
+//	17  the lock is taken away      TestAHolderWhoseLockWasTakenAway...,
+//	                                TestForceUnlock...
+//	21  the server's clock is set   TestAServerWhoseClockIsSet...
+//	22  clients' clocks are wrong   TestTheQueueDoesNotDependOnTheClocksOfItsWaiters
+//	23  flushes                     TestAFlushIsALossAndForgottenScriptsAreNone
+//	24  other data under the name   TestNothingElseIsOverwritten, TestWrongNames...,
+//	                                TestAFairLockRefusesWhatIsSomethingElse,
+//	                                TestAStateThatNoClientLeaves...,
+//	                                TestAHoldToWhichSomebodyAddsWhatNoClientLeaves...
+//	    waiters are dead, ...       waiting_test.go
+//	40  no time to run              TestAHolderWithoutTimeToRunKeepsItsHoldOrKnowsThatItIsLost
+//	41  more than one hold          TestHoldsOfOneOwnerAreCounted
+//	42  the client is closed        TestCloseEndsHoldsAndWaiters,
+//	                                TestCloseDoesNotWaitForAServerThatIsGone
 //
 // All at once are in TestHistoriesOfClientsInTroubleAreThoseOfOneLock and
 // TestTicketsAreSoldOnceByProcessesInTrouble.
@@ -191,7 +193,8 @@ func TestCloseEndsHoldsAndWaiters(t *testing.T) {
 			wg.Go(func() { assert.ErrorIs(t, c.Mutex(name).LockContext(someone()), locks.ErrClosed) })
 		}
 	}
-	require.Eventually(t, func() bool { return c.Mutex("it").QueueLength() == 3 && c.Mutex("other").QueueLength() == 2 },
+	require.Eventually(t,
+		func() bool { return c.Mutex("it").QueueLength() == 3 && c.Mutex("other").QueueLength() == 2 },
 		20*time.Second, time.Millisecond)
 	require.NoError(t, c.Close(background))
 	wg.Wait()
@@ -254,7 +257,7 @@ func TestAStateThatNoClientLeavesIsSomebodyElsesAndStaysAsItIs(t *testing.T) {
 					require.NoError(t, direct.HSet(background, name, fields).Err())
 					before := direct.HGetAll(background, name).Val()
 					l, a := lock(c, name).(*redislock.Mutex), someone()
-					if kind == "read" && mode == "read" { // one reader more; those whose holds have expired do not matter
+					if kind == "read" && mode == "read" { // one more reader
 						require.True(t, try(t, l, a))
 						require.NoError(t, l.UnlockContext(a))
 						suite.OnlyTokens(t, direct, name)

@@ -17,10 +17,11 @@ import (
 	"github.com/jucgo/locks/distributed/redislock"
 )
 
-// The course of events in which every lock that ends by itself lets two at the resource, and what helps.
+// Every lock that expires can let two holders at the resource. A Gate refuses the old one.
 //
-// The first holder is paused for longer than its lease: here the server's clock goes forward, which is the same to the server,
-// and the first holder does not look. The server gives the lock to a second one, who writes. Then the first goes on.
+// The first holder is paused for longer than its lease. Here the server's clock goes forward, which
+// is the same to the server. The second holder acquires the lock and writes. Then the first holder
+// goes on.
 func ExampleGate() {
 	server := miniredis.NewMiniRedis() // yours is a real one
 	server.Start()
@@ -58,10 +59,10 @@ func ExampleGate() {
 	write := func(who string, token uint64) {
 		err := gate.Set(ctx, "balance", token, "written by the "+who)
 		if errors.Is(err, fence.ErrStale) {
-			fmt.Printf("the %s: refused\n", who)
+			fmt.Printf("%s: refused\n", who)
 			return
 		}
-		fmt.Printf("the %s: written\n", who)
+		fmt.Printf("%s: written\n", who)
 	}
 
 	a, tokenA := enter(first)
@@ -70,16 +71,16 @@ func ExampleGate() {
 	b, tokenB := enter(second)
 	write("second", tokenB)
 	write("first", tokenA) // it still believes that it holds the lock
-	fmt.Println("the first unlocks what it has lost:", errors.Is(a.UnlockContext(ctx), locks.ErrLost))
+	fmt.Println("lost:", errors.Is(a.UnlockContext(ctx), locks.ErrLost))
 	if err := b.UnlockContext(ctx); err != nil {
 		panic(err)
 	}
 	fmt.Println(client.Get(ctx, "balance").Val())
 	// Output:
-	// the first: written
-	// the second: written
-	// the first: refused
-	// the first unlocks what it has lost: true
+	// first: written
+	// second: written
+	// first: refused
+	// lost: true
 	// written by the second
 }
 

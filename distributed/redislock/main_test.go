@@ -90,9 +90,9 @@ func holder(args []string) error {
 	}
 }
 
-// starve holds the lock while goroutines that never rest take all the time that the process gets,
-// for args[3], and says until when its hold was valid for sure, in nanoseconds since 1970, and
-// whether it is at the end.
+// starve holds the lock for args[3], while goroutines that never rest use up the process's time. It
+// prints until when its hold was surely valid, in nanoseconds since 1970, and whether it is valid
+// at the end.
 func starve(args []string) error {
 	l, end, err := child(args)
 	if err != nil {

@@ -117,7 +117,8 @@ func TestAnUnlockEndsInTimeWhateverTheClientsOptions(t *testing.T) {
 	p := testbed.NewProxy(t, s.Addr)
 	conn := redis.NewClient(&redis.Options{Addr: p.Addr(), ReadTimeout: -1, DisableIdentity: true})
 	t.Cleanup(func() { conn.Close() })
-	l, a := open(t, conn, redislock.WithLeaseOptions(lease.WithReleaseTimeout(400*time.Millisecond))).Mutex("it"), someone()
+	brief := redislock.WithLeaseOptions(lease.WithReleaseTimeout(400 * time.Millisecond))
+	l, a := open(t, conn, brief).Mutex("it"), someone()
 	hold(t, l, a)
 	p.Cut()
 	done := make(chan error, 1)
@@ -132,7 +133,8 @@ func TestAnUnlockEndsInTimeWhateverTheClientsOptions(t *testing.T) {
 // orders. They are the line in the documentation of the package.
 const confined = `~orders* ~{orders* ~redisson_* ~locks_* &redisson_* &locks_* ` +
 	`-@all +eval +evalsha +ping +hello +subscribe +unsubscribe +publish +pubsub|numsub ` +
-	`+hdel +hexists +hget +hkeys +hmget +hscan +hgetall +hset +hsetnx +pttl +pexpire +persist +exists +del +get +set +incr +time ` +
+	`+hdel +hexists +hget +hkeys +hmget +hscan +hgetall +hset +hsetnx +pttl +pexpire +persist +exists ` +
+	`+del +get +set +incr +time ` +
 	`+lindex +llen +lpop +lpos +lpush +lrange +lrem +rpush +zadd +zincrby +zrange +zrem +zscore +wait ` +
 	`+ssubscribe +sunsubscribe +spublish +pubsub|shardnumsub`
 

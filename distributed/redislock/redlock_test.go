@@ -590,7 +590,7 @@ func TestARivalGetsAMajorityOnlyAfterTheHolderWasToldOfItsLoss(t *testing.T) {
 			proxies = append(proxies, p)
 			addrs = append(addrs, p.Addr())
 		}
-		// With time for who is told to run, on a busy machine.
+		// The margin gives the holder time to run on a busy machine.
 		limits := []redislock.Option{redislock.WithTTL(3 * short), redislock.WithLeaseOptions(lease.WithMargin(short))}
 		l, rival := openMajority(t, addrs, limits...).Mutex("it"), openMajority(t, m.addrs(), limits...).Mutex("it")
 		a, b := someone(), someone()

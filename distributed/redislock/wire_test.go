@@ -253,7 +253,8 @@ func TestWhoWaitsGetsTheLockWhenItsTimeIsOverToTheMillisecond(t *testing.T) {
 		wg.Go(func() {
 			l, a := c.Mutex(fmt.Sprint("it", i)), someone()
 			for range 20 {
-				direct.Eval(background, "redis.call('hset', KEYS[1], 'java:1', 1) redis.call('pexpire', KEYS[1], 20)", []string{l.Name()})
+				direct.Eval(background, "redis.call('hset', KEYS[1], 'java:1', 1) redis.call('pexpire', KEYS[1], 20)",
+					[]string{l.Name()})
 				if assert.NoError(t, l.LockContext(a)) {
 					assert.NoError(t, l.UnlockContext(a))
 				}

@@ -21,8 +21,7 @@ const (
 	before  = "3.21.3"
 )
 
-// patience is how long a Java process, or whoever waits for it, may take for what it does at
-// once.
+// patience is how long a Java process, or a wait for it, may take for what takes moments.
 const patience = 30 * time.Second
 
 // agent is a Java process.

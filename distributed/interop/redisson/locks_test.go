@@ -81,8 +81,8 @@ func javaIsWokenBesideAGoWaiter(t *testing.T, s *stage) {
 	}
 }
 
-// aSpinLockOfRedissonTakesTurnsWithOurs has waiters of either side that no release wakes: Redisson's
-// spin lock publishes nothing, and listens to nothing.
+// aSpinLockOfRedissonTakesTurnsWithOurs has waiters of either side that no release wakes. A spin
+// lock of Redisson publishes nothing, and listens to nothing.
 func aSpinLockOfRedissonTakesTurnsWithOurs(t *testing.T, s *stage) {
 	name := fresh()
 	c := s.open(t, long, redislock.WithLeaseOptions(lease.WithPoll(100*time.Millisecond)))
@@ -460,19 +460,20 @@ func ourWaiterIsWokenWhenRedissonForcesAnUnlock(t *testing.T, s *stage) {
 }
 
 // whoeverIsParkedAtAReadWriteLockIsWokenByEitherSide has readers and writers of both sides wait
-// for a holder of either side and half. Each time it is released, one writer or all readers who
-// wait have it, long before anybody asks by himself, and hold it until the others wait again: the
-// last of readers tells one thread of each Java process, a writer all. From the second time on
-// that holds of ours only: a thread of Redisson's that seems to be asleep may have been told of
-// the release before, and so miss the next one, until its time is over. And its threads either
-// all read or all write: those of one process share a semaphore, so that one that wakes in vain
-// and waits again takes the permit that another one was to wake by.
+// for a holder of either side and half. Each release lets in one waiting writer or all waiting
+// readers, long before their poll interval is over. They hold the lock until the others wait
+// again: the last of the readers wakes one thread of each Java process, a writer wakes all.
+//
+// From the second release on, this is so of our waiters only. A thread of Redisson that seems to
+// be asleep may have heard the release before. It then misses the next one, until its time is
+// over. Redisson's threads either all read or all write, because the threads of a process share
+// a semaphore. A thread that wakes in vain and waits again takes the permit of another one.
 func whoeverIsParkedAtAReadWriteLockIsWokenByEitherSide(t *testing.T, s *stage) {
 	if s.version == before {
-		return // on a busy machine one of so many who wait misses a message now and then
+		return // on a busy machine one of so many waiters misses a message now and then
 	}
 	for _, c := range []struct{ holder, threads string }{
-		{"go read", "write"}, {"java read", "write"}, // who reads need not wait
+		{"go read", "write"}, {"java read", "write"}, // readers need not wait
 		{"go write", "write"}, {"java write", "write"},
 		{"go write", "read"}, {"java write", "read"},
 	} {
@@ -574,7 +575,8 @@ func whoeverIsParkedAtAReadWriteLockIsWokenByEitherSide(t *testing.T, s *stage) 
 				ok := assert.Eventually(t, func() bool {
 					inside = append(inside, entered()...)
 					for p := range parked {
-						if len(inside) > 0 && inside[0].kind == "read" && p.kind == "read" && (!again || p.thread == "") {
+						if len(inside) > 0 && inside[0].kind == "read" && p.kind == "read" &&
+							(!again || p.thread == "") {
 							return false // the others read as well
 						}
 					}

@@ -62,7 +62,8 @@ func connect(tb testing.TB, addr string) *redis.Client {
 func open(tb testing.TB, conn redis.UniversalClient, term time.Duration, opts ...redislock.Option) *redislock.Client {
 	tb.Helper()
 	c, err := redislock.New(conn, append([]redislock.Option{
-		redislock.WithTTL(term), redislock.WithLeaseOptions(lease.WithPoll(time.Minute)), redislock.WithFairWait(5 * time.Minute),
+		redislock.WithTTL(term), redislock.WithLeaseOptions(lease.WithPoll(time.Minute)),
+		redislock.WithFairWait(5 * time.Minute),
 	}, opts...)...)
 	require.NoError(tb, err)
 	tb.Cleanup(func() { require.NoError(tb, c.Close(background)) })

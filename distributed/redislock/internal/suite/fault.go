@@ -71,9 +71,9 @@ func Renewed(tb testing.TB, h locks.Hold) {
 	require.NoError(tb, h.Err())
 }
 
-// overlap has a holder meet with trouble, and returns by how much later its hold was valid than a
-// rival had the lock: never more than nothing, whatever the machine is busy with. It is valid at
-// a time if that is before it was asked.
+// overlap has a holder meet with trouble. It returns how long its hold was valid after a rival had
+// the lock. That is never positive, however busy the machine is. A hold that says it is valid was
+// valid when it was asked.
 func overlap(t *testing.T, on Driver, s *Server, p *testbed.Proxy, phase time.Duration, trouble func()) time.Duration {
 	t.Helper()
 	// The margin is large so that the channel is closed in time as well.
@@ -454,7 +454,8 @@ func NothingElseIsOverwritten(t *testing.T, on Driver) {
 	direct.Set(Background, "{counted}", "x", 0)
 	direct.Set(Background, "redisson_lock_token:{counted}", "x", 0)
 	for _, l := range []*redislock.Mutex{
-		c.Mutex("string"), c.Mutex("list"), c.Mutex("hash"), c.Mutex("rw"), c.FencedMutex("string"), c.FencedMutex("counted"),
+		c.Mutex("string"), c.Mutex("list"), c.Mutex("hash"), c.Mutex("rw"),
+		c.FencedMutex("string"), c.FencedMutex("counted"),
 		c.SimpleMutex("list"), c.SimpleMutex("hash"),
 	} {
 		began := time.Now()

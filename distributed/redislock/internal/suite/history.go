@@ -38,9 +38,8 @@ type state struct {
 
 const parties = 8
 
-// oneLock is what a lock is, however many processes use it, and whatever happens to their
-// connections: outcomes are the token of an acquisition, with which the party did not get a
-// smaller one than anybody before, or nothing.
+// oneLock is the model of a lock, however many processes use it, and whatever happens to their
+// connections. The outcome of an acquisition is its token, which is not smaller than any before.
 var oneLock = porcupine.Model{
 	Init: func() any { return state{} },
 	Step: func(before, input, output any) (bool, any) {
@@ -65,7 +64,8 @@ var oneLock = porcupine.Model{
 				return false, s
 			}
 		}
-		if s.writer != 0 && s.writer != me || token != 0 && token < s.token || token == s.token && token != 0 && s.writes == 0 {
+		if s.writer != 0 && s.writer != me || token != 0 && token < s.token ||
+			token == s.token && token != 0 && s.writes == 0 {
 			return false, s
 		}
 		s.writer, s.token = me, max(token, s.token)

@@ -173,7 +173,8 @@ func healthy(tb testing.TB, nodes []*Server, count int) {
 func Cluster(tb testing.TB, addrs []string) *redis.ClusterClient {
 	tb.Helper()
 	c := redis.NewClusterClient(&redis.ClusterOptions{
-		Addrs: addrs, DisableIdentity: true, DialTimeout: time.Second, ReadTimeout: 2 * time.Second, ContextTimeoutEnabled: true,
+		Addrs: addrs, DisableIdentity: true, DialTimeout: time.Second, ReadTimeout: 2 * time.Second,
+		ContextTimeoutEnabled:      true,
 		ClusterStateReloadInterval: time.Hour, // so that nothing is found out by chance
 	})
 	tb.Cleanup(func() { c.Close() })
