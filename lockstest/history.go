@@ -14,7 +14,7 @@ import (
 	"github.com/jucgo/locks"
 )
 
-// clients is how many goroutines write a random history.
+// clients is the number of goroutines that write a random history.
 const clients = 4
 
 type action uint8
@@ -41,8 +41,8 @@ const (
 	timedOut
 )
 
-// holds is the state of the model: who holds what. Where holds have no owner they
-// are all the first client's.
+// holds is the state of the model: the holds of each client. If holds have no owner, they all
+// count as the first client's.
 type holds struct{ reads, writes [clients]int }
 
 // model is the sequential specification of a lock with cfg's promises.
@@ -82,7 +82,7 @@ func step(cfg Config, h holds, in input, out output) (bool, holds) {
 		*mine++
 		return free, h
 	case refused:
-		// A try of a read-write lock may respect those who wait.
+		// A try of a read-write lock may respect the waiters.
 		return !free || cfg.SpuriousTry || cfg.shared(), h
 	}
 	return true, h
@@ -114,8 +114,8 @@ func linearizable(s *suite) {
 						view, in.read = 1-view, !in.read
 					}
 				}
-				// A hold of nobody is anybody's: to release it would take it from a client
-				// that counts on it.
+				// Any client can release a hold without an owner. That would take it from a
+				// client that relies on it.
 				if !s.cfg.Owned && in.action == doUnlock && held[view] == 0 {
 					in.action = doTry
 				}

@@ -80,7 +80,7 @@ func (s *suite) close() {
 	}
 }
 
-// party is a goroutine that does what it is told, one call after the other: an owner.
+// party is a goroutine, and an owner, that makes the calls it is sent, one after the other.
 type party struct {
 	s     *suite
 	id    locks.Owner // the goroutine
@@ -191,7 +191,7 @@ func (p *party) mustUnlock(l locks.Locker) {
 	require.NoError(p.s, p.unlock(l, p.s.ctx), "UnlockContext")
 }
 
-// mustBeHeld ends the check unless somebody holds the lock, whether by l or by x.
+// mustBeHeld ends the check unless the lock is held, by l or by x.
 func (s *suite) mustBeHeld(why string) {
 	s.Helper()
 	ok, err := s.party().try(s.x, s.ctx)
@@ -199,7 +199,7 @@ func (s *suite) mustBeHeld(why string) {
 	require.False(s, ok, "the lock is free, but must be held: %s", why)
 }
 
-// mustBeFree ends the check unless a party that never had the lock can take it, and give it back.
+// mustBeFree ends the check unless a new party can acquire and release the lock.
 func (s *suite) mustBeFree(why string) {
 	s.Helper()
 	p := s.party()
@@ -248,8 +248,8 @@ func (s *suite) mustWait(c *call, l locks.TryLocker, n int) {
 	}
 }
 
-// blocked reports whether the goroutine waits for something, by its stack trace: the only
-// way to see from outside that a call has come to the point where it waits.
+// blocked reports whether the goroutine waits for something, by its stack trace. Nothing else
+// shows from outside that a call has begun to wait.
 func blocked(goroutine locks.Owner) bool {
 	buf := make([]byte, 1<<16)
 	for {

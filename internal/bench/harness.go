@@ -12,9 +12,9 @@ import (
 // ErrExclusion reports a lock that let two goroutines in at a time.
 var ErrExclusion = errors.New("bench: mutual exclusion violated")
 
-// Contest says how goroutines contend for a lock.
+// Contest describes how goroutines contend for a lock.
 type Contest struct {
-	// Goroutines is how many there are.
+	// Goroutines is the number of goroutines.
 	Goroutines int
 	// Ops is the number of acquisitions that all share. A goroutine that acquires the lock more
 	// often does more of them. 0 is no limit.
@@ -36,7 +36,7 @@ type Contest struct {
 	Begin, End func()
 }
 
-// Result is how a contest went.
+// Result is the result of a contest.
 type Result struct {
 	// Ops is the number of acquisitions.
 	Ops int
@@ -51,8 +51,8 @@ type Result struct {
 	// Waiting is the share of their time that the goroutines spent waiting, from 0 to 1. It is 0
 	// unless waits were timed.
 	Waiting float64
-	// Streak is the most acquisitions in a row by one goroutine while others waited. It is 1 if
-	// nobody was ever overtaken so.
+	// Streak is the greatest number of acquisitions in a row by one goroutine while others
+	// waited. It is 1 if no goroutine was overtaken.
 	Streak int
 }
 
@@ -206,7 +206,7 @@ func (k *contest) run(i int, ready *sync.WaitGroup) {
 	}
 }
 
-// section is what contestant i does with the lock. It reports false when the contest is over.
+// section is what contestant i does with the lock. It returns false when the contest is over.
 func (k *contest) section(i int, me *contestant) bool {
 	me.got++
 	if k.left <= 0 || k.stop.Load() {
@@ -250,8 +250,8 @@ type streaks struct {
 	longest int
 }
 
-// add adds an acquisition by who, and whether others wait at its end. Taking the lock again adds
-// to a streak only if somebody was overtaken.
+// add adds an acquisition by who, and whether others wait at its end. Acquiring the lock again
+// adds to a streak only if it overtook a waiter.
 func (s *streaks) add(who int, waiting bool) {
 	if who == s.last && s.waited {
 		s.length++

@@ -2,7 +2,7 @@
 //
 // The fast way reads the id out of the runtime's goroutine descriptor at an offset that
 // github.com/petermattis/goid knows per Go version. A stale offset is silent: every goroutine
-// would read the same number, and a reentrant lock would exclude nobody. When the process
+// would read the same number, and a reentrant lock would exclude no goroutine. When the process
 // starts, the fast way is therefore checked against the header of a stack trace, in the first
 // goroutine and in several fresh ones. It is abandoned for good if one answer differs.
 package goid
@@ -45,8 +45,7 @@ func Get() int64 {
 func Fast() int64 { return fastgoid.Get() & fast.Load() }
 
 // Divert makes [Fast] return 0, or ends that, and reports whether it did. Fast paths that
-// cannot do without the id are thus not taken, by everybody and at once, and need not ask
-// whether they may be.
+// cannot do without the id are then not taken in any goroutine, and need not check for that.
 func Divert(on bool) (was bool) {
 	was = diverted.Swap(on)
 	if on {
@@ -71,8 +70,8 @@ func Slow() int64 {
 // header is how every stack trace starts; the id follows.
 const header = "goroutine "
 
-// parse returns the id in a stack trace. A lock without identities cannot
-// exclude anybody, so a trace of another form is fatal to the caller.
+// parse returns the id in a stack trace. A trace of another form is fatal, because a lock without
+// identities cannot exclude.
 func parse(trace []byte) int64 {
 	if len(trace) > len(header) && string(trace[:len(header)]) == header {
 		var id int64

@@ -38,7 +38,7 @@ func lineUp(t *testing.T, l Lock, n int) (cancel []func(), got *[]int) {
 	return cancel, got
 }
 
-// Order is in which order waiters get in, when nobody barges and when somebody does.
+// Order checks in which order waiters are admitted, without and with goroutines that barge.
 var Order = []Situation{
 	{"waiters get in in the order in which they came", bubble(func(t *testing.T, l Lock, k Kind) {
 		const n = 50

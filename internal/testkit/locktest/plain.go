@@ -59,7 +59,7 @@ func LockingContext(l Lock, ctx context.Context) func() (bool, error) {
 	return func() (bool, error) { err := l.LockContext(ctx); return err == nil, err }
 }
 
-// Works checks that nobody holds l or waits for it, and that it can be taken and released.
+// Works checks that l is free and without waiters, and can be acquired and released.
 func Works(t testing.TB, l Lock) {
 	t.Helper()
 	require.False(t, l.IsLocked(), "free")
@@ -113,7 +113,7 @@ func held(l Lock, f func()) {
 	synctest.Wait()
 }
 
-// Durations that nobody waits for.
+// Durations without a wait.
 var none = []time.Duration{0, -1, -time.Hour, math.MinInt64}
 
 // Plain is what every mutex does that sync.Mutex does too, or would if it had a time limit.
