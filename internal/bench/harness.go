@@ -119,9 +119,9 @@ func Contend(ctx context.Context, l sync.Locker, c Contest) (Result, error) {
 		k.left = int(^uint(0) >> 1)
 	}
 
-	// All contestants queue up behind the caller, and then start at once. If the scheduler
-	// started them one by one, each of the first would have the lock to itself for a time slice,
-	// and the contest might be over before the last one begins.
+	// All contestants queue behind the caller, and then start at once. If the scheduler started
+	// them one by one, each of the first would have the lock to itself for a time slice. The
+	// contest might be over before the last one begins.
 	l.Lock()
 	var ready, done sync.WaitGroup
 	for i := range c.Goroutines {

@@ -75,7 +75,10 @@ func TestGoroutinesThatLiveTogetherHaveDistinctIDs(t *testing.T) {
 func TestParseReadsTheHeaderOfAStackTrace(t *testing.T) {
 	require.EqualValues(t, 1, parse([]byte("goroutine 1 [running]:\n")))
 	require.Equal(t, int64(1234567890123), parse([]byte("goroutine 1234567890123 [running, synctest bubble 7]:")))
-	for _, bad := range []string{"", "goroutine ", "goroutine x [", "goroutine 12", "goroutine 0 [", "goroutine 99999999999999999999 [", "thread 1 ["} {
+	for _, bad := range []string{
+		"", "goroutine ", "goroutine x [", "goroutine 12", "goroutine 0 [", "goroutine 99999999999999999999 [",
+		"thread 1 [",
+	} {
 		require.Panics(t, func() { parse([]byte(bad)) }, bad)
 	}
 }

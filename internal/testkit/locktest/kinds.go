@@ -77,7 +77,10 @@ func Reentrant() []Kind {
 func Keyed() []Kind {
 	return []Kind{
 		{Name: "keyed.Mutex NonFair", New: func() Lock { return new(keyed.Mutexes[string]).Of("key") }, Owned: true},
-		{Name: "keyed.Mutex FIFO", New: func() Lock { return keyed.New[int](fair.FIFO).Of(7) }, FIFO: true, Owned: true},
+		{
+			Name: "keyed.Mutex FIFO", FIFO: true, Owned: true,
+			New: func() Lock { return keyed.New[int](fair.FIFO).Of(7) },
+		},
 	}
 }
 
