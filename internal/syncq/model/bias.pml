@@ -1,0 +1,395 @@
+/* The read table: table.go, and the fast paths of package rwlock that use it. */
+#define TABLE
+#include "sync.pml"
+
+/* What each goroutine does. */
+#define READS      1
+#define WRITES     2
+#define UPGRADES   4
+#define DOWNGRADES 8
+#define IN_WORD    16           /* an explicit owner: its shared hold stays in the word */
+#define TIMED      32           /* its waits may end by a limit */
+#ifndef R0
+#define R0 READS
+#endif
+#ifndef R1
+#define R1 READS
+#endif
+#ifndef R2
+#define R2 WRITES
+#endif
+#ifndef SLOTS
+#define SLOTS 2
+#endif
+
+byte owner[SLOTS], crowd[SLOTS];                /* readTable.slots: owner is 0 or the goroutine + 1 */
+#define slot (me % SLOTS)
+
+/* readTable.empty ("empty" is a word of Promela): each load is a step. e is its result. */
+inline isEmpty() {
+	d_step { e = 1; b = 0 }
+	do
+	:: b < SLOTS ->
+#ifdef MUTANT_EMPTY_SKIPS_SLOT
+		if :: owner[b] != 0 && b == 0 -> e = 0; break :: else fi;
+#else
+		if :: owner[b] != 0 -> e = 0; break :: else fi;
+#endif
+#ifdef MUTANT_EMPTY_SKIPS_CROWD
+		b++
+#else
+		if :: crowd[b] != 0 -> e = 0; break :: else -> b++ fi
+#endif
+	:: else -> break
+	od;
+	b = 0
+}
+
+/* readTable.only */
+inline only() {
+	d_step { b = 0; n = 0 }
+	do
+	:: b < SLOTS -> if :: owner[b] != 0 -> n++ :: else fi; d_step { n = n + crowd[b]; b++ }
+	:: else -> break
+	od;
+	atomic { e = (n == 1); b = 0; n = 0 }
+}
+
+/* Slot.enter */
+inline enterSlot() {
+	d_step { if :: owner[slot] == 0 -> owner[slot] = me + 1 :: else -> crowd[slot]++; crowded = 1 fi }
+}
+
+/* Slot.exit, Slot.Exit, of the last hold */
+inline exitSlot() {
+	d_step { if :: crowded -> crowd[slot]--; crowded = 0 :: else -> assert(owner[slot] == me + 1); owner[slot] = 0 fi }
+}
+
+/* Sync.advance with its loop; guard held. ok is its result. */
+inline advanceTable(first) {
+	step = first;
+	do
+	:: atomic { CHOOSE; d_step { advance(step); late = 0; assert(ok || step == DROP) } }
+#ifdef MUTANT_ADVANCE_IGNORES_TABLE
+		drain = 0;
+#endif
+		if
+		:: drain -> drain = 0; isEmpty(); if :: e -> e = 0; step = DROPTABLE :: else -> break fi
+		:: else -> break
+		fi
+	od;
+	step = 0
+}
+
+inline LOCK() { atomic { guard == 0 -> guard = 1 } }
+
+inline guarded(step) { LOCK(); advanceTable(step); guard = 0; unpark() }
+
+/* Sync.join; the caller has the guard, join gives it back */
+inline join() {
+	do
+	:: d_step {
+			admissible();
+			if
+			:: ok -> state[me] = granted; inQueue = 0; s = 0
+			:: !ok && !isShared[me] && (Word & biased) ->
+				Word = Word & ~biased; s = 1
+			:: else -> s = 2
+			fi
+		}
+		if
+		:: s == 0 -> break
+		:: s == 1 -> advanceTable(KEEP)
+		:: s == 2 -> d_step { inQueue = 1; s = 0 } advanceTable(JOIN); break
+		fi
+	od;
+	guard = 0;
+	unpark()
+}
+
+/* Sync.Unlock */
+inline Unlock() {
+	d_step {
+		s = 0; ok = 1;
+		if
+		:: free(Word) -> ok = 0
+		:: !free(Word) && (Word & shared) && Word >= 2*one -> Word = Word - one
+		:: !free(Word) && !((Word & shared) && Word >= 2*one) && !(Word & queued) -> Word = 0
+		:: !free(Word) && !((Word & shared) && Word >= 2*one) && (Word & queued) ->
+#ifdef FIFO
+			s = 2
+#else
+			if
+			:: (Word & handoff) -> s = 2
+			:: else -> if :: (Word & woken) :: else -> s = 1 fi; Word = queued | woken
+			fi
+#endif
+		fi
+	}
+	if
+	:: s != 0 -> guarded((s == 1 -> KEEP : DROP)); s = 0
+	:: else
+	fi
+}
+
+/* Sync.ReadersLeft */
+inline ReadersLeft() {
+	if
+	:: (Word & (visible | biased)) == visible ->
+		isEmpty();
+		if
+		:: e ->
+#ifdef MUTANT_DROP_WITHOUT_LOOK                 /* drops the table's hold by the look without the guard */
+			e = 0; LOCK();
+			atomic { CHOOSE; d_step { advance(DROPTABLE); late = 0; drain = 0; guard = 0 } }
+			unpark()
+#else
+			e = 0; guarded(KEEP)
+#endif
+		:: else
+		fi
+	:: else
+	fi
+}
+
+/* rwlock: RWMutex.readQuickly; ok. gone: the reader has left the table, and ReadersLeft follows. */
+inline readQuickly() {
+	ok = 0;
+	if
+	:: (Word & biased) && crowd[slot] == 0 ->
+		d_step { if :: owner[slot] == 0 -> owner[slot] = me + 1; ok = 1 :: else fi }
+		if
+		:: ok && !(Word & biased) ->
+			exitSlot(); gone = 1; ok = 0
+		:: else
+		fi
+	:: true
+	fi
+}
+
+/* Sync.readBiased; ok and gone */
+inline readBiased() {
+	ok = 0;
+	if
+	:: Word == 0 || (Word & biased) ->
+		enterSlot();
+#ifdef MUTANT_READER_LOOKS_ONCE
+		d_step { ok = 1; if :: Word == 0 -> Word = one | shared | visible | biased :: else fi }
+#else
+		d_step {
+			if
+			:: (Word & biased) -> ok = 1
+			:: Word == 0 -> Word = one | shared | visible | biased; ok = 1
+			:: else
+			fi
+		}
+#endif
+		if
+		:: ok
+		:: else ->
+#ifdef MUTANT_READER_LEAVES_SILENTLY
+			exitSlot()
+#else
+			exitSlot(); gone = 1
+#endif
+		fi
+	:: else
+	fi
+}
+
+/* Sync.settle */
+inline settle() {
+	LOCK();
+#ifdef MUTANT_SETTLE_ENTERS_LATE
+	d_step { if :: (Word & visible) -> Word = Word - one :: else -> Word = Word | visible fi;
+		if :: Word & queued :: else -> Word = Word | biased fi; guard = 0 }
+	enterSlot()
+#else
+	enterSlot();
+	d_step {
+		if :: (Word & visible) -> Word = Word - one :: else -> Word = Word | visible fi;
+		if :: Word & queued :: else -> Word = Word | biased fi;
+		guard = 0
+	}
+#endif
+}
+
+/* Sync.TryLockUnread; ok */
+inline TryLockUnread() {
+	ok = 0;
+	if
+	:: (Word & visible) ->
+		isEmpty();
+		if
+		:: e -> e = 0;
+#ifdef MUTANT_REVOKE_LOOKS_FIRST                /* looks into the table, and then ends the bias */
+			LOCK();
+			isEmpty();
+			d_step { if :: e && Word == (one | shared | visible | biased) -> Word = 0 :: else fi; e = 0; guard = 0 }
+#else
+			guarded(REVOKE);
+#endif
+			TryLock()
+		:: else
+		fi
+	:: else
+	fi
+}
+
+/* Sync.Upgrade of the only hold; ok */
+inline Upgrade() {
+	LOCK();
+	do
+	:: d_step {
+			ok = 0;
+			if
+			:: Word / one != 1 -> s = 0
+			:: else -> w = Word; s = 1;
+#ifndef MUTANT_UPGRADE_KEEPS_BIAS
+				Word = Word & ~biased
+#endif
+			fi
+		}
+		if
+		:: s == 0 -> break
+		:: else
+		fi;
+		only();
+		if
+		:: !e -> d_step { if :: (w & biased) && Word == (w & ~biased) -> Word = w :: else fi; s = 0 } break
+#ifdef MUTANT_UPGRADE_KEEPS_BIAS
+		:: e -> d_step { if :: Word == w -> Word = value(me) | (w & about); ok = 1; s = 0 :: else fi }
+#else
+		:: e -> d_step { if :: Word == (w & ~biased) -> Word = value(me) | (w & about); ok = 1; s = 0 :: else fi }
+#endif
+			if :: ok -> break :: else fi
+		fi
+	od;
+	atomic { w = 0; e = 0; s = 0 }
+	if :: ok -> exitSlot() :: else fi;
+	guard = 0
+}
+
+/* Sync.upgradeOnly; ok */
+inline upgradeOnly() {
+	LOCK();
+	advanceTable(REVOKE);
+	d_step { ok = 0; if :: Word / one == 1 && !(Word & visible) -> Word = value(me) | (Word & about); ok = 1 :: else fi; guard = 0 }
+	unpark()
+}
+
+/* rwlock: RUnlock and Sync.Unread */
+inline RUnlock() {
+#ifdef MUTANT_RUNLOCK_LOOKS_FIRST
+	gone = !(Word & biased);
+	exitSlot();
+#else
+	s = crowded;
+	exitSlot();
+	gone = (s || !(Word & biased));
+	s = 0;
+#endif
+	if :: gone -> ReadersLeft(); gone = 0 :: else fi
+}
+
+inline enter() {
+	d_step {
+		if :: isShared[me] -> shrd++ :: else -> excl++ fi;
+		CHECK(mutual_exclusion, excl + (shrd > 0) <= 1);
+		CHECK(mutual_exclusion, excl == 0 || (exclusive(Word) && Word/one == me + 1));
+		CHECK(mutual_exclusion, shrd == 0 || (Word & shared))
+	}
+}
+
+proctype goroutine(byte me; byte role) {
+	byte s, wk, b, n, step;
+	short w;
+	bit ok, late, limited, inQueue, taken, e, drain, crowded, wasFirst, gone, quick;
+	do
+	:: role & (READS | IN_WORD) ->
+		isShared[me] = 1;
+		quick = !(role & IN_WORD);
+		if :: quick :: !quick -> goto word fi;
+table:		if                                              /* RLock, TryRLock */
+		:: quick -> readQuickly()
+		:: else -> readBiased()
+		fi;
+		if :: gone -> ReadersLeft(); gone = 0; ok = 0 :: else fi;
+		if
+		:: ok -> quick = 0; goto reads
+		:: !ok && quick -> quick = 0; goto table
+		:: else
+		fi;
+word:		if
+		:: TryLockShared()                              /* TryRead */
+		:: TryLockSharedInTurn();                               /* Read: LockShared */
+			if :: ok :: !ok -> goto slow :: !ok -> admitShared() fi
+		fi;
+		if :: ok -> goto entered :: else -> goto next fi;
+entered:	if :: !(role & IN_WORD) -> settle() :: else fi;
+reads:		skip;
+		enter();
+		if
+		:: shrd--
+		:: role & UPGRADES ->
+			if
+			:: role & IN_WORD -> upgradeOnly()
+			:: else -> Upgrade()
+			fi;
+			shrd--;
+			if :: ok -> isShared[me] = 0; goto writes :: else fi
+		fi;
+		if :: role & IN_WORD -> goto unlock :: else -> goto runlock fi
+	:: role & WRITES ->
+		if
+		:: TryLock();                                   /* TryLock, tryBriefly */
+			if :: ok -> goto writes :: else -> goto next fi
+		:: TryLockUnread();
+			if :: ok -> goto writes :: !ok -> goto next :: !ok -> goto slow fi
+		fi;
+slow:		limited = ((role & TIMED) != 0);
+		LOCK(); join();
+		if :: inQueue -> await() :: else fi;
+		atomic { limited = 0; inQueue = 0; s = isShared[me] }
+		recycle();
+		d_step { isShared[me] = s; s = 0 }
+		if
+		:: !ok -> goto next
+		:: ok && isShared[me] -> goto entered
+		:: ok && !isShared[me]
+		fi;
+writes:		skip;
+		enter();
+		excl--;
+		if
+		:: true ->
+unlock:			isShared[me] = 0;
+			Unlock(); CHECK(unlock_succeeds, ok)
+		:: role & DOWNGRADES ->                         /* uncover */
+			isShared[me] = 1;
+			enterSlot();
+			guarded(UNCOVER);
+			enter(); shrd--;
+runlock:		RUnlock()
+		fi;
+next:		atomic { ok = 0; isShared[me] = 0 }
+	:: true -> break
+	od;
+	ended++
+}
+
+active proctype monitor() {
+	timeout ->
+	CHECK(no_lost_wakeup, ended == N);
+	CHECK(lock_is_free_at_last, Word == 0 || Word == (one | shared | visible | biased));
+	i = 0;
+	do :: i < SLOTS -> CHECK(lock_is_free_at_last, owner[i] == 0 && crowd[i] == 0); i++ :: else -> break od
+}
+
+init {
+	atomic { run goroutine(0, R0); run goroutine(1, R1);
+#if N > 2
+		run goroutine(2, R2);
+#endif
+	}
+}

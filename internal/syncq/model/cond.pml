@@ -1,0 +1,79 @@
+/* Conditions: cond.go. */
+
+inline cremove(n) {
+	i = 0;
+	do :: i < cl && cq[i] != n -> i++ :: else -> break od;
+	assert(i < cl);
+	do :: i + 1 < cl -> cq[i] = cq[i+1]; i++ :: else -> break od;
+	cl--; cq[cl] = 0; in[n] = 0; i = 0
+}
+
+/* Cond.transfer: the first most waiters; moved says how many there were */
+inline transfer(most, isDue) {
+	atomic { guard == 0; CHOOSE; d_step {
+		moved = 0;
+		do
+		:: cl > 0 && moved < most ->
+			k = cq[0]; cremove(k); signals++;
+			due[k] = isDue;
+#ifdef MUTANT_SIGNAL_WITHOUT_TRANSFER
+			state[k] = granted; wk = wk | (1 << k); pend[k]++;
+#else
+			push(k);
+#endif
+			moved++
+		:: else -> break
+		od;
+		k = 0;
+#ifdef MUTANT_TRANSFER_NO_ADVANCE
+		skip
+#else
+		if :: moved > 0 -> advance(KEEP) :: else fi
+#endif
+		; late = 0
+	} }
+	unpark()
+}
+
+/* Cond.Signal, or Cond.Broadcast in parts of any size */
+inline Signal(all) {
+	if
+	:: all -> atomic { guard == 0 -> n = cl }               /* Cond.Len */
+	:: else -> n = 1
+	fi;
+	s = (n > 1);
+	do
+	:: n == 0 -> break
+	:: n > 0 ->
+		if :: most = 1 :: n > 1 -> most = n fi;
+		transfer(most, s);
+		atomic { if :: moved == 0 -> n = 0 :: else -> n = n - moved fi; moved = 0; most = 0 }
+	od;
+	s = 0
+}
+
+/* Cond.awaitSignal; sig and inQueue are its results */
+inline awaitSignal() {
+	if
+	:: atomic { permit[me] -> permit[me] = 0 }
+		sig = 1;
+		compete();
+		inQueue = !ok
+#ifdef MUTANT_LIMIT_DECIDES_EARLY
+	:: limited ->                                           /* looks for the signal without the guard */
+		atomic { sig = (in[me] != INCOND) };
+		atomic { guard == 0 -> guard = 1 }
+		if
+		:: sig -> d_step { inQueue = 1; guard = 0 }
+		:: else -> d_step { if :: in[me] == INCOND -> cremove(me) :: else fi } join()
+		fi
+#else
+	:: atomic { limited && guard == 0 -> guard = 1 }
+		d_step {
+			sig = (in[me] != INCOND);
+			if :: sig -> inQueue = 1; guard = 0 :: else -> cremove(me) fi
+		}
+		if :: !sig -> join() :: else fi
+#endif
+	fi;
+}

@@ -1,0 +1,200 @@
+#!/usr/bin/env bash
+# run.sh [-all] [WORD...]: checks the models of this folder and prints a table. Every configuration
+# must hold, and every mutant must break a property. With -all it checks the larger configurations
+# too; with words it checks only the lines that contain each of them. Needs spin and gcc.
+set -euo pipefail
+cd "$(dirname "$0")"
+
+# Each line is a file and its switches. NonFair is the absence of FIFO.
+small='
+queue.pml   FIFO
+queue.pml   FIFO LIMIT
+queue.pml   FIFO SHARE LIMIT
+queue.pml   FIFO SHARE RWMUTEX
+queue.pml   FIFO COND
+queue.pml   FIFO ANONYMOUS LIMIT
+queue.pml   FIFO REFUSE
+queue.pml   LIMIT
+queue.pml   SHARE
+queue.pml   COND ONCE
+queue.pml   ANONYMOUS
+queue.pml   REFUSE
+queue.pml   LOSSES=2 LIMIT
+bias.pml    FIFO R0=READS R1=WRITES R2=WRITES+DOWNGRADES
+bias.pml    FIFO SLOTS=1
+bias.pml    FIFO R0=READS R1=IN_WORD+UPGRADES R2=WRITES
+bias.pml    R0=READS R1=READS R2=WRITES
+bias.pml    N=2 R0=READS+WRITES+UPGRADES+DOWNGRADES+TIMED R1=READS+WRITES+UPGRADES+DOWNGRADES+TIMED
+owners.pml  FIFO LIMIT
+owners.pml  FIFO SHARE
+owners.pml  FIFO COND ONCE
+owners.pml  FIFO SHARE STAYS ONCE
+owners.pml
+owners.pml  SHARE STAYS ONCE
+stamped.pml
+stamped.pml CONVERT OPTIMISTIC LIMIT N=2
+stamped.pml LIMIT WRITES=1 ONCE
+stamped.pml MAXOVERFLOW=0
+mcs.pml
+mcs.pml     LIMIT ONCE
+mcs.pml     ANYBODY LIMIT ONCE
+ticket.pml  LIMIT
+ticket.pml  ANYBODY LIMIT
+'
+
+large='
+queue.pml   FIFO N=4
+queue.pml   FIFO SHARE LIMIT N=4 ONCE
+queue.pml   FIFO SHARE LIMIT RWMUTEX
+queue.pml   FIFO COND SHARE
+queue.pml   FIFO REFUSE LIMIT
+queue.pml   N=4 ONCE
+queue.pml   SHARE LIMIT
+queue.pml   COND
+queue.pml   COND LOSSES=1
+queue.pml   ANONYMOUS LIMIT
+queue.pml   REFUSE LIMIT
+bias.pml    FIFO R0=READS R1=READS R2=WRITES+TIMED
+bias.pml    FIFO R0=READS+TIMED R1=READS+WRITES R2=WRITES+TIMED
+bias.pml    R0=READS R1=READS R2=WRITES+TIMED
+bias.pml    R0=READS+UPGRADES R1=READS+UPGRADES R2=WRITES+DOWNGRADES
+bias.pml    R0=READS R1=IN_WORD+UPGRADES R2=WRITES SLOTS=1
+owners.pml  FIFO SHARE LIMIT
+owners.pml  FIFO COND SHARE ONCE
+owners.pml  FIFO COND STAYS ONCE
+owners.pml  LIMIT
+owners.pml  SHARE
+owners.pml  COND ONCE
+owners.pml  FIFO N=4 ONCE
+stamped.pml LIMIT
+stamped.pml CONVERT OPTIMISTIC
+mcs.pml     LIMIT
+mcs.pml     ANYBODY
+ticket.pml  LIMIT TICKETS=9
+ticket.pml  ANYBODY LIMIT N=4 TICKETS=9
+'
+
+# Each line is a file, the mutant, and the switches with which it must be caught.
+mutants='
+queue.pml   CANCEL_NO_ADVANCE          FIFO LIMIT
+queue.pml   UNLOCK_MISSES_QUEUED       FIFO
+queue.pml   JOIN_NO_ADVANCE            FIFO
+queue.pml   GRANT_OUTSIDE_GUARD        FIFO LIMIT
+queue.pml   CANCEL_UNSEEN              FIFO LIMIT
+queue.pml   SHARED_PAST_QUEUE          FIFO SHARE
+queue.pml   LEAVESHARED_MISSES_QUEUED  FIFO SHARE RWMUTEX
+queue.pml   TRANSFER_NO_ADVANCE        FIFO COND N=2
+queue.pml   SIGNAL_WITHOUT_TRANSFER    FIFO COND N=2
+queue.pml   LIMIT_DECIDES_EARLY        COND N=2
+queue.pml   LATE_UNPARK                LIMIT
+queue.pml   REFUSE_LEAVES_PERMIT       REFUSE
+queue.pml   COMPETE_KEEPS_WOKEN
+queue.pml   COMPETE_STORES
+queue.pml   UNLOCK_WAKES_NOBODY
+queue.pml   UNLOCK_IGNORES_HANDOFF     LOSSES=2
+bias.pml    READER_LOOKS_ONCE          FIFO
+bias.pml    EMPTY_SKIPS_SLOT           FIFO
+bias.pml    EMPTY_SKIPS_CROWD          FIFO SLOTS=1
+bias.pml    ADVANCE_IGNORES_TABLE      FIFO
+bias.pml    ADMIT_KEEPS_BIAS           FIFO R0=READS R1=WRITES R2=WRITES+DOWNGRADES
+bias.pml    REVOKE_LOOKS_FIRST         FIFO
+bias.pml    DROP_WITHOUT_LOOK          FIFO
+bias.pml    READER_LEAVES_SILENTLY     FIFO
+bias.pml    SETTLE_ENTERS_LATE         FIFO
+bias.pml    RUNLOCK_LOOKS_FIRST        FIFO
+bias.pml    UPGRADE_KEEPS_BIAS         FIFO N=2 R0=READS+UPGRADES R1=READS
+owners.pml  CLAIM_COUNTS_TWICE         FIFO
+owners.pml  DISMISS_NO_ADVANCE         FIFO
+owners.pml  DISMISS_FROM_CONDITION     FIFO COND ONCE
+owners.pml  PARTIAL_RELEASE_FREES      FIFO
+owners.pml  DOWNGRADE_ADMITS_NOBODY    FIFO SHARE
+owners.pml  ARRIVE_KEEPS_SECOND_HOLD   FIFO SHARE ONCE
+owners.pml  ARRIVE_ADMITS_NOBODY       FIFO SHARE STAYS ONCE
+owners.pml  WAIT_ADMITS_NOT            FIFO COND STAYS ONCE
+owners.pml  WAIT_GIVES_UP_OTHERS_HOLDS FIFO COND ONCE
+stamped.pml UNLOCK_MISSES_PARKED
+stamped.pml UNLOCKREAD_MISSES_PARKED
+stamped.pml LOOK_NO_SETTLE
+stamped.pml ADMIT_TELLS_TWICE
+stamped.pml LIMIT_NO_SETTLE            LIMIT
+stamped.pml LOOK_LEAVES_PERMIT         LIMIT N=2
+stamped.pml SPIN_IGNORES_RESERVED
+stamped.pml OVERFLOW_FORGOTTEN         WRITES=1
+stamped.pml UNLOCK_KEEPS_VERSION       OPTIMISTIC N=2
+mcs.pml     UNLOCK_DOES_NOT_WAIT_FOR_NEXT
+mcs.pml     PARK_STORES
+mcs.pml     RETIRE_RECYCLES_GRANTED    ANYBODY ONCE
+mcs.pml     GIVEUP_STORES              LIMIT N=2
+mcs.pml     REMOVE_CLEARS_LATE         LIMIT ONCE
+ticket.pml  ENQUEUE_LOOKS_EARLY
+ticket.pml  UNLOCK_MISSES_SLEEPERS
+ticket.pml  ABANDONED_TICKET_FORGOTTEN LIMIT
+ticket.pml  RELEASE_SERVES_VOID        LIMIT
+ticket.pml  CANCEL_KEEPS_VOIDS         LIMIT
+ticket.pml  CANCEL_KEEPS_SLEEPERS      LIMIT
+ticket.pml  GIVEUP_UNSEEN              LIMIT
+'
+
+# check FOLDER EXPECTED OPTIONS FILE SWITCH...: one line of the table. EXPECTED is holds or caught.
+check() {
+  local here=$1 expected=$2 optimize=$3 file=$4 depth=1000000 dir result=FAILED property
+  shift 4
+  if [ "$optimize" = -O2 ]; then depth=8000000; fi
+  dir=$(mktemp -d "$here/XXXXXX")
+  cp ./*.pml "$dir"
+  cd "$dir"
+  if ! { spin -a "${@/#/-D}" "$file" && gcc "$optimize" -w -DSAFETY -DMEMLIM=2000 -o pan pan.c; } >log 2>&1; then
+    printf 'FAILED  %s %s: %s\n' "$file" "$*" "$(tail -n 3 log)"
+    return
+  fi
+  timeout 900 ./pan "-m$depth" -w22 -E >log 2>&1 || true
+  times >times # of this shell, and of the programs that it has run
+  property=$(sed -n 's/^pan:1: \(.*\) (at depth.*/\1/p' log)
+  property=${property#assertion violated }
+  if grep -q 'max search depth too small\|out of memory\|Search not completed' log && [ "$expected" = holds ]; then
+    property="the search is not complete"
+  elif [ "$expected" = holds ] && grep -q 'errors: 0' log; then
+    result=holds
+  elif [ "$expected" = caught ] && grep -q 'errors: 1' log && [[ $property =~ ^[a-z_]+$ ]]; then
+    result=caught
+  fi
+  printf '%-7s %-11s %-62s %9s states %6.1f s  %s\n' "$result" "$file" "${*#MUTANT_}" \
+    "$(sed -n 's/^ *\([0-9.e+]*\) states, stored.*/\1/p' log)" \
+    "$(awk -F'[ms ]' 'NR == 2 { print $1*60 + $2 + $4*60 + $5 }' times)" "$property"
+  cd "$here"
+  rm -rf "$dir"
+}
+export -f check
+
+all=false
+if [ "${1-}" = -all ]; then
+  all=true
+  shift
+fi
+# A mutant that no line above names would never be checked.
+listed=$(awk 'NF { print $2 }' <<<"$mutants" | sort)
+written=$(grep -oh 'MUTANT_[A-Z_]*' ./*.pml | sed 's/MUTANT_//' | sort -u)
+if [ "$listed" != "$written" ]; then
+  echo "run.sh and the models do not have the same mutants:"
+  diff <(echo "$listed") <(echo "$written") || true
+  exit 1
+fi
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+{
+  # The compiler's optimization takes longer than the small searches do without it.
+  awk 'NF { print "holds -O0", $0 }' <<<"$small"
+  if $all; then awk 'NF { print "holds -O2", $0 }' <<<"$large"; fi
+  awk 'NF { $2 = "MUTANT_" $2; print "caught -O0", $0 }' <<<"$mutants"
+} >"$work/list"
+for word; do
+  grep -e "$word" "$work/list" >"$work/some" || true
+  mv "$work/some" "$work/list"
+done
+xargs -r -P 2 -L 1 bash -c 'check "$@"' _ "$work" <"$work/list" | tee "$work/table"
+
+failed=$(grep -c '^FAILED' "$work/table" || true)
+printf '%s configurations hold, %s mutants caught, %s failed, %s s\n' \
+  "$(grep -c '^holds' "$work/table" || true)" "$(grep -c '^caught' "$work/table" || true)" "$failed" "$SECONDS"
+[ "$failed" = 0 ] && [ "$(wc -l <"$work/table")" = "$(wc -l <"$work/list")" ]

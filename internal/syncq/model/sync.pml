@@ -1,0 +1,566 @@
+/* The engine: word.go, sync.go, queue.go, exclusive.go, shared.go. The other models of this
+   folder that concern package syncq include this file. README.md maps it to the code. */
+
+#ifndef N
+#define N 3                     /* goroutines; each has at most one node */
+#endif
+
+/* word.go */
+#define queued   1
+#define woken    2
+#define handoff  4
+#define shared   8
+#define visible  16
+#define biased   32
+#define one      64
+#define flags    63
+#define about    (queued | woken | handoff)
+#if defined(ANONYMOUS)
+#define value(n) one            /* a lock without owners: any goroutine may unlock it */
+#elif defined(OWNERS)
+#define value(n) ((own(n)+1)*one)
+#else
+#define value(n) (((n)+1)*one)
+#endif
+#define free(w)      ((w) <= flags)
+#define exclusive(w) (!((w) & shared) && !free(w))
+
+/* the steps of advance */
+#define KEEP      0
+#define DROP      1
+#define DROPTABLE 2
+#define REVOKE    3
+#define UNCOVER   4
+#define DOWNGRADE 5
+#define JOIN      6              /* keep, after push(me) */
+
+/* node.state and node.in */
+#define waiting   0
+#define awake     1
+#define granted   2
+#define dismissed 3
+#define INLOCK    1
+#define INCOND    2
+
+short Word;
+bit guard;
+byte q[N], ql;                  /* Sync.queue */
+byte state[N], in[N];
+bit isShared[N];
+#ifndef FIFO
+bit owed[N];
+#endif
+bit permit[N];                  /* node.place */
+
+/* ghosts: what the properties need to know */
+byte pend[N];                   /* unparks that a goroutine is about to do */
+byte excl, shrd, ended;
+#ifdef ANONYMOUS
+byte hold;                      /* holds that no goroutine has begun to give back */
+#endif
+#ifdef LOSSES
+byte lost[N];                   /* node.lost; without LOSSES, a waiter may be overdue at any time */
+#endif
+#ifdef COND
+byte cq[N], cl;                 /* Cond.queue */
+byte signals;                   /* waiters that were signalled and have not returned */
+bit due[N];                     /* node.since is due */
+#endif
+
+/* A property is a variable, so that an error report has its name. */
+hidden byte mutual_exclusion, word_is_legal, word_mirrors_queue, no_overtaking, owed_is_next,
+	no_lost_wakeup, one_unpark_per_park, cancelled_is_out, returns_holding, signals_arrive,
+	unlock_succeeds, first_competes, lock_is_free_at_last;
+#define CHECK(property, expression) property = (expression); assert(property)
+
+/* d_step only; set before each use */
+hidden byte i, k;
+hidden short base, to, m, drained;
+
+inline push(n) { q[ql] = n; ql++; in[n] = INLOCK }
+
+inline remove(n) {
+	i = 0;
+	do :: i < ql && q[i] != n -> i++ :: else -> break od;
+	CHECK(cancelled_is_out, i < ql);
+	do :: i + 1 < ql -> q[i] = q[i+1]; i++ :: else -> break od;
+	ql--; q[ql] = 0; in[n] = 0
+}
+
+#ifdef FIFO
+#define CHOOSE skip
+#elif defined(LOSSES)
+#define CHOOSE late = 0
+#else
+#define CHOOSE if :: late = 0 :: late = 1 fi            /* node.overdue: time passes */
+#endif
+
+#ifdef ANONYMOUS
+#define HOLD hold++
+#else
+#define HOLD skip
+#endif
+
+/* Sync.mirror: sets m to the flags about a queue whose first waiter is n */
+inline mirror(n) {
+	m = queued;
+#ifndef FIFO
+	owed[n] = owed[n] | isShared[n] | late;
+#ifdef COND
+	owed[n] = owed[n] | due[n];
+#endif
+#ifdef LOSSES
+	owed[n] = owed[n] | (lost[n] >= LOSSES);
+#endif
+	if
+	:: owed[n] -> m = queued | handoff
+	:: !owed[n] && state[n] == awake -> m = queued | woken
+	:: else
+	fi
+#endif
+}
+
+/* Sync.admit: from base to to; k waiters are let in */
+inline admit() {
+	k = 0; to = base & ~about;
+	if
+	:: ql == 0
+	:: ql > 0 && isShared[q[0]] && (free(to) || (to & shared)) ->
+		do :: k < ql && isShared[q[k]] -> k++ :: else -> break od;
+		to = (to | shared) + k*one
+#ifdef FIFO
+	:: ql > 0 && free(to) && !isShared[q[0]] -> k = 1; to = value(q[0]); HOLD
+#else
+	:: ql > 0 && free(to) && !isShared[q[0]] && owed[q[0]] -> k = 1; to = value(q[0]); HOLD
+	:: ql > 0 && free(to) && !isShared[q[0]] && !owed[q[0]] -> to = queued | woken
+#endif
+	:: else
+	fi;
+	if
+	:: ql > k && !free(to) ->
+		mirror(q[k]);
+#ifdef MUTANT_ADMIT_KEEPS_BIAS
+		to = to | m
+#else
+		to = (to & ~biased) | m
+#endif
+	:: else
+	fi
+}
+
+/* One round of Sync.advance: load, step, admit, compare-and-swap, grant, wake. Sets ok. */
+inline advance(step) {
+	ok = 1;
+	if
+	:: step == KEEP -> base = Word
+	:: step == JOIN -> push(me); base = Word
+	:: step == DROP ->
+		if
+		:: free(Word) -> ok = 0
+		:: (Word & shared) && Word >= 2*one -> base = Word - one
+		:: else -> base = 0
+		fi
+	:: step == DROPTABLE ->
+		if
+		:: (Word & (visible | biased)) != visible -> ok = 0
+		:: (Word & (visible | biased)) == visible && Word >= 2*one -> base = (Word & ~visible) - one
+		:: else -> base = 0
+		fi
+	:: step == REVOKE -> base = Word & ~biased
+	:: step == UNCOVER -> base = one | shared | visible | biased
+	:: step == DOWNGRADE -> base = one | shared
+	fi;
+	if
+	:: ok ->
+		admit();
+		Word = to;
+#ifdef TABLE
+		drained = to;
+#endif
+		do
+		:: k > 0 ->
+			i = q[0];
+			if :: state[i] == waiting -> wk = wk | (1 << i); pend[i]++ :: else fi;
+#ifdef MUTANT_GRANT_OUTSIDE_GUARD
+			late = 1; who = i;                      /* state is set after the guard is given back */
+#else
+			state[i] = granted;
+#endif
+			k--; to = i; remove(to)
+		:: else -> break
+		od;
+		if
+		:: ql > 0 && free(Word) && state[q[0]] == waiting ->
+			state[q[0]] = awake; wk = wk | (1 << q[0]); pend[q[0]]++
+		:: else
+		fi
+	:: else
+	fi;
+#ifdef TABLE
+	drain = ok && (drained & (visible | biased)) == visible;
+#endif
+	base = 0; to = 0; m = 0; k = 0; i = 0
+}
+
+inline unparkOne(n) {
+	d_step {
+		CHECK(one_unpark_per_park, permit[n] == 0);
+		permit[n] = 1; pend[n]--; wk = wk & ~(1 << n)
+	}
+}
+
+/* unpark: all nodes of wk, one step each */
+inline unpark() {
+	do
+	:: (wk & 1) -> unparkOne(0)
+	:: (wk & 2) -> unparkOne(1)
+#if N > 2
+	:: (wk & 4) -> unparkOne(2)
+#endif
+#if N > 3
+	:: (wk & 8) -> unparkOne(3)
+#endif
+	:: wk == 0 -> break
+	od
+}
+
+#ifndef TABLE
+/* Sync.guarded: advance with the guard taken and the nodes unparked. ok is its result. */
+inline guarded(step) {
+	atomic { guard == 0; CHOOSE; d_step { advance(step);
+#ifdef MUTANT_GRANT_OUTSIDE_GUARD
+		skip
+#else
+		late = 0
+#endif
+	} }
+#ifdef MUTANT_GRANT_OUTSIDE_GUARD
+	if :: late -> state[who] = granted; d_step { late = 0; who = 0 } :: else fi;
+#endif
+	unpark()
+}
+#endif
+
+/* Sync.TryLock */
+inline TryLock() {
+	d_step {
+		ok = 0;
+		if
+		:: free(Word) ->
+#ifdef FIFO
+			CHECK(no_overtaking, ql == 0);
+#else
+			CHECK(owed_is_next, ql == 0 || !owed[q[0]]);
+#endif
+			Word = Word | value(me); ok = 1; HOLD
+		:: else
+		fi
+	}
+}
+
+/* Sync.TryLockShared: it barges */
+inline TryLockShared() {
+	d_step {
+		ok = 0;
+		if :: !exclusive(Word) -> Word = (Word | shared) + one; ok = 1 :: else fi
+	}
+}
+
+/* Sync.TryLockSharedInTurn */
+inline TryLockSharedInTurn() {
+	d_step {
+		ok = 0;
+		if
+		:: !exclusive(Word) && !(Word & queued) ->
+			CHECK(no_overtaking, ql == 0);
+			Word = (Word | shared) + one; ok = 1
+		:: else
+		fi
+	}
+}
+
+/* Sync.admissible with the compare-and-swap of join; sets ok */
+inline admissible() {
+	ok = 0;
+	if
+	:: !isShared[me] && free(Word) ->
+#ifdef FIFO
+		CHECK(no_overtaking, ql == 0);
+#else
+		CHECK(owed_is_next, ql == 0 || !owed[q[0]]);
+#endif
+		Word = Word | value(me); ok = 1; HOLD
+	:: isShared[me] && !exclusive(Word) &&
+#if defined(MUTANT_SHARED_PAST_QUEUE)
+		1
+#elif defined(FIFO)
+		ql == 0
+#else
+		(ql == 0 || isShared[q[0]])
+#endif
+		->
+#ifdef FIFO
+		CHECK(no_overtaking, ql == 0);
+#else
+		CHECK(no_overtaking, ql == 0 || isShared[q[0]]);
+#endif
+		Word = (Word | shared) + one; ok = 1
+	:: else
+	fi
+}
+
+/* Sync.admitShared; ok */
+inline admitShared() { atomic { guard == 0; d_step { admissible() } } }
+
+#ifndef TABLE
+/* Sync.join: the caller has the guard, join gives it back. inQueue is its result. */
+inline join() {
+	d_step {
+		if
+		:: state[me] == waiting -> admissible()
+		:: else -> ok = 1                       /* dismissed before it joined */
+		fi;
+		if :: ok -> if :: state[me] == waiting -> state[me] = granted :: else fi; inQueue = 0; guard = 0
+		:: else -> inQueue = 1
+		fi
+	}
+	if
+	:: inQueue ->
+		atomic { CHOOSE; d_step {
+#ifdef MUTANT_JOIN_NO_ADVANCE
+			push(me); Word = Word | queued;
+#else
+			advance(JOIN);
+#endif
+			late = 0; guard = 0
+		} }
+		unpark()
+	:: else
+	fi
+}
+
+/* Sync.cancel within await: guard held */
+inline cancel(n) {
+	k = (q[0] == n);
+	remove(n);
+	if
+#ifdef MUTANT_CANCEL_NO_ADVANCE
+	:: false
+#else
+	:: k -> advance(KEEP)
+#endif
+	:: else
+	fi;
+	k = 0; i = 0
+}
+#endif
+
+/* Sync.compete: NonFair; ok is its result */
+inline compete() {
+#ifndef FIFO
+	atomic {
+		guard == 0; CHOOSE;
+		d_step {
+			ok = 1;
+			if
+			:: state[me] == awake && free(Word) ->
+				CHECK(first_competes, q[0] == me);
+				to = value(me); m = 0;
+				if :: ql > 1 -> mirror(q[1]) :: else fi;
+				Word = to | m; remove(me); state[me] = granted; HOLD
+			:: state[me] == awake && !free(Word) ->
+				CHECK(first_competes, q[0] == me);
+#ifdef LOSSES
+				CHECK(owed_is_next, lost[me] < LOSSES); lost[me]++;
+#endif
+				state[me] = waiting;
+#ifdef MUTANT_COMPETE_KEEPS_WOKEN
+				mirror(me); Word = Word | m; ok = 0
+#elif defined(MUTANT_COMPETE_STORES)
+				mirror(me); w = (Word & ~about) | m; guard = 1; ok = 0
+#else
+				mirror(me); Word = (Word & ~about) | m; ok = 0
+#endif
+			:: else
+			fi;
+			to = 0; m = 0; i = 0; late = 0
+		}
+	}
+#ifdef MUTANT_COMPETE_STORES
+	if :: w != 0 -> d_step { Word = w; w = 0; guard = 0 } :: else fi;
+#endif
+	skip
+#else
+	ok = 1
+#endif
+}
+
+/* Sync.await; limited: the limit may end at any time, or never. ok is its result. */
+inline await() {
+	ok = 0;
+	do
+	:: atomic { permit[me] -> permit[me] = 0 } compete(); if :: ok -> break :: else fi
+#ifdef TABLE
+	:: atomic { limited && guard == 0 -> guard = 1 }
+		if
+		:: state[me] == granted -> d_step { taken = 1; s = 1; guard = 0 }
+		:: else ->
+			d_step { taken = (state[me] == awake); s = 0; wasFirst = (q[0] == me); remove(me) }
+			if :: wasFirst -> wasFirst = 0; advanceTable(KEEP) :: else fi;
+			guard = 0
+		fi;
+#else
+	:: limited ->
+		atomic { guard == 0; CHOOSE; d_step {
+			if
+#ifndef MUTANT_CANCEL_UNSEEN
+			:: state[me] == granted || state[me] == dismissed -> taken = 1; s = 1
+#endif
+			:: else -> taken = (state[me] == awake); s = 0; cancel(me)
+			fi;
+			late = 0
+		} }
+#endif
+		unpark();
+#ifdef MUTANT_LATE_UNPARK
+		if :: taken && s -> atomic { permit[me] -> permit[me] = 0 } :: else fi;
+#else
+		if :: taken -> atomic { permit[me] -> permit[me] = 0 } :: else fi;
+#endif
+		d_step { ok = s; taken = 0; s = 0 }
+		break
+	od
+}
+
+/* Sync.enqueue and Sync.acquire; ok is 0 if the limit ended or the wait was refused */
+inline acquire() {
+	atomic { guard == 0 -> guard = 1 }
+	join();
+#ifdef REFUSE
+	/* Entry.Refuse, when the watcher has found a cycle */
+	if
+	:: inQueue ->
+		atomic { guard == 0; CHOOSE; d_step {
+			if
+			:: in[me] == 0 -> s = 0
+			:: else -> s = 1; taken = (state[me] == awake); cancel(me)
+			fi;
+			late = 0
+		} }
+		unpark();
+#ifndef MUTANT_REFUSE_LEAVES_PERMIT
+		if :: s && taken -> atomic { permit[me] -> permit[me] = 0 } :: else fi;
+#endif
+		taken = 0;
+		if
+		:: s -> d_step { s = 0; inQueue = 0; ok = 0 }
+		:: else
+		fi
+	:: true
+	fi;
+#endif
+	if
+	:: inQueue -> await()
+	:: else
+	fi;
+	inQueue = 0
+}
+
+/* node.recycle: nothing of the wait is left */
+inline recycle() {
+	d_step {
+		CHECK(one_unpark_per_park, pend[me] == 0 && permit[me] == 0);
+		CHECK(cancelled_is_out, in[me] == 0);
+		CHECK(cancelled_is_out, ok || state[me] < granted);
+		state[me] = waiting; isShared[me] = 0;
+#ifndef FIFO
+		owed[me] = 0;
+#endif
+#ifdef LOSSES
+		lost[me] = 0;
+#endif
+#ifdef COND
+		due[me] = 0;
+#endif
+	}
+}
+
+#ifndef TABLE
+/* Sync.Unlock; ok is its result */
+inline Unlock() {
+	d_step {
+		s = 0; ok = 1;
+		if
+		:: free(Word) -> ok = 0
+		:: !free(Word) && (Word & shared) && Word >= 2*one -> Word = Word - one
+#ifdef MUTANT_UNLOCK_MISSES_QUEUED
+		:: !free(Word) && !((Word & shared) && Word >= 2*one) -> Word = Word & about
+#else
+		:: !free(Word) && !((Word & shared) && Word >= 2*one) && !(Word & queued) -> Word = 0
+		:: !free(Word) && !((Word & shared) && Word >= 2*one) && (Word & queued) ->
+#ifdef FIFO
+			s = 2
+#else
+			if
+#ifndef MUTANT_UNLOCK_IGNORES_HANDOFF
+			:: (Word & handoff) -> s = 2
+#endif
+			:: else ->
+#ifndef MUTANT_UNLOCK_WAKES_NOBODY
+				if :: (Word & woken) :: else -> s = 1 fi;
+#endif
+				Word = queued | woken
+			fi
+#endif
+#endif
+		fi
+	}
+	if
+	:: s != 0 -> guarded((s == 1 -> KEEP : DROP)); s = 0    /* the last part of Unlock, or release */
+	:: else
+	fi
+}
+#endif
+
+#ifdef RWMUTEX
+/* Of fair.RWMutex: Sync.LeaveShared and UnlockShared, and UnlockExclusive; ok */
+inline UnlockRW() {
+	d_step {
+		s = 0; ok = 1;
+		if
+#ifdef MUTANT_LEAVESHARED_MISSES_QUEUED
+		:: isShared[me] -> Word = (Word >= 2*one -> Word - one : 0)
+#else
+		:: isShared[me] && (Word >= 2*one || !(Word & (queued | visible))) -> Word = (Word >= 2*one -> Word - one : 0)
+#endif
+		:: !isShared[me] && Word == value(me) -> Word = 0
+		:: else -> s = 1
+		fi
+	}
+	if
+	:: s -> guarded(DROP); s = 0
+	:: else
+	fi
+}
+#endif
+
+/* The invariants of advance, in every state in which the guard is free; word.go's table. */
+#define FLAGS_OF(w) ((w) & flags)
+#ifdef FIFO
+#define QUEUE_FLAGS ((Word & (woken | handoff)) == 0)
+#define HELD_OR_WOKEN (!free(Word))
+#else
+#define QUEUE_FLAGS ((!(Word & (woken | handoff)) || (Word & queued)) && (!free(Word) || Word == 0 || Word == (queued | woken)))
+#define HELD_OR_WOKEN (!free(Word) || (Word & woken))
+#endif
+#define LEGAL (QUEUE_FLAGS && (!free(Word) || !(Word & (shared | visible | biased))) && \
+	(!(Word & visible) || (Word & shared)) && (!(Word & biased) || (Word & visible) && !(Word & queued)))
+#define MIRRORS (((Word & queued) != 0) == (ql > 0) && (ql == 0 || HELD_OR_WOKEN) && \
+	(ql == 0 || !isShared[q[0]] || exclusive(Word) || free(Word)))
+
+active proctype invariants() {
+end:	do
+	:: atomic { guard == 0 && !(LEGAL) -> word_is_legal = 0; assert(word_is_legal) }
+	:: atomic { guard == 0 && (LEGAL) && !(MIRRORS) -> word_mirrors_queue = 0; assert(word_mirrors_queue) }
+	od
+}
