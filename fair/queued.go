@@ -55,7 +55,7 @@ func (q *queued) lockContext(ctx context.Context, policy syncq.Policy) error {
 	if err := ctxerr.Check(op, ctx); err != nil {
 		return err
 	}
-	if q.s.TryLock(syncq.Anonymous(0)) {
+	if q.s.Word.CompareAndSwap(0, syncq.Taken) {
 		return nil
 	}
 	p := syncq.Anonymous(int64(locks.CurrentOwner(ctx)))
@@ -63,7 +63,7 @@ func (q *queued) lockContext(ctx context.Context, policy syncq.Policy) error {
 }
 
 func (q *queued) unlockContext(policy syncq.Policy) error {
-	if !q.s.Unlock(policy) {
+	if !q.s.Word.CompareAndSwap(syncq.Taken, 0) && !q.s.Unlock(policy) {
 		return ctxerr.Wrap("fair: UnlockContext of a free lock", locks.ErrNotHeld)
 	}
 	return nil

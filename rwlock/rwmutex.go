@@ -300,6 +300,9 @@ func (rw *RWMutex) LockContext(ctx context.Context) error {
 	if o < 0 {
 		out = rw.s.Shares().Lock(ctx, party(o), false, rw.policy)
 	} else {
+		if !goid.Diverted() && rw.s.LockOrReenter(o) {
+			return nil
+		}
 		held, err := rw.rewrite(o)
 		switch {
 		case err != nil:
