@@ -104,26 +104,35 @@ type waiter struct {
 	mu     sync.Mutex
 	placed bool        // it may be in the list
 	woken  bool        // it was woken, and has not requested since
-	listen bool        // it listens, or does so before its next request
+	listen bool        // it is to subscribe to Redisson's channel before its next request
+	joined bool        // it has done so
 	place  int         // in the list, about
 	alarm  *time.Timer // when it requests, after 00
 }
 
-// next notes that the waiter requests now, and returns how, and whether it listens first.
-func (w *waiter) next() (how string, listen bool) {
+// joins reports whether the waiter subscribes to Redisson's channel before its next request.
+func (w *waiter) joins() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.placed && !w.woken {
+		w.listen = true // it requests because its time is over, or because of another reason to doubt
+	}
+	return w.listen && !w.joined
+}
+
+// next notes that the waiter requests now, and returns how.
+func (w *waiter) next() (how string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.quiet()
-	switch {
-	case w.woken:
+	how = asNew
+	if w.woken {
 		how = asWoken
-	case w.placed:
-		how, w.listen = asAgain, true
-	default:
-		how = asNew
+	} else if w.placed {
+		how = asAgain
 	}
 	w.woken, w.placed = false, true
-	return how, w.listen
+	return how
 }
 
 // refused notes a refusal. It returns how long the waiter sleeps if it hears nothing, and 0 for as
@@ -267,16 +276,19 @@ func (s *waiting) resume(ctx context.Context, name, acquisition string) *waiter 
 	return w
 }
 
-// listen subscribes a waiter to Redisson's channel. If it fails, the waiter requests after the
-// poll interval.
-func (s *waiting) listen(ctx context.Context, name string, w *waiter) {
+// join subscribes a waiter to Redisson's channel. If it fails, the next request tries again.
+func (s *waiting) join(ctx context.Context, name string, w *waiter) {
 	m, err := s.c.mode(ctx)
 	if err != nil {
 		return
 	}
-	if active, err := s.c.hub.attach(ctx, w.watch, m, s.names(name).channel); err == nil && active {
-		w.watch.drain() // of the confirmations: the caller requests anyway
+	active, err := s.c.hub.attach(ctx, w.watch, m, s.names(name).channel)
+	if active {
+		w.watch.drain() // of all notifications so far: the caller requests anyway
 	}
+	w.mu.Lock()
+	w.joined = err == nil
+	w.mu.Unlock()
 }
 
 // Enqueue gives the acquisition a place in the list if it hears its client's channel already.
@@ -290,10 +302,10 @@ func (s *waiting) Enqueue(ctx context.Context, name, acquisition string, d time.
 			return s.Acquire(ctx, name, acquisition, d)
 		}
 	}
-	how, listen := w.next()
-	if listen {
-		s.listen(ctx, name, w)
+	if w.joins() {
+		s.join(ctx, name, w)
 	}
+	how := w.next()
 	n, q := s.names(name), newRequest(acquisition, d)
 	q.args = append(q.args, &n.name, &n.list)
 	if s.token != "" {
