@@ -45,14 +45,17 @@ inline isEmpty() {
 	b = 0
 }
 
-/* readTable.only */
-inline only() {
-	d_step { b = 0; n = 0 }
+/* readTable.moreThan(1); e */
+inline moreThanOne() {
+	d_step { b = 0; n = 0; e = 0 }
 	do
-	:: b < SLOTS -> if :: owner[b] != 0 -> n++ :: else fi; d_step { n = n + crowd[b]; b++ }
+	:: b < SLOTS ->
+		if :: owner[b] != 0 -> n++ :: else fi;
+		d_step { n = n + crowd[b]; b++ }
+		if :: n > 1 -> e = 1; break :: else fi
 	:: else -> break
 	od;
-	atomic { e = (n == 1); b = 0; n = 0 }
+	atomic { b = 0; n = 0 }
 }
 
 /* Slot.enter */
@@ -236,45 +239,29 @@ inline TryLockUnread() {
 	fi
 }
 
-/* Sync.Upgrade of the only hold; ok */
-inline Upgrade() {
-	LOCK();
-	do
-	:: d_step {
-			ok = 0;
-			if
-			:: Word / one != 1 -> s = 0
-			:: else -> w = Word; s = 1;
-#ifndef MUTANT_UPGRADE_KEEPS_BIAS
-				Word = Word & ~biased
-#endif
-			fi
-		}
-		if
-		:: s == 0 -> break
-		:: else
-		fi;
-		only();
-		if
-		:: !e -> d_step { if :: (w & biased) && Word == (w & ~biased) -> Word = w :: else fi; s = 0 } break
-#ifdef MUTANT_UPGRADE_KEEPS_BIAS
-		:: e -> d_step { if :: Word == w -> Word = value(me) | (w & about); ok = 1; s = 0 :: else fi }
-#else
-		:: e -> d_step { if :: Word == (w & ~biased) -> Word = value(me) | (w & about); ok = 1; s = 0 :: else fi }
-#endif
-			if :: ok -> break :: else fi
-		fi
-	od;
-	atomic { w = 0; e = 0; s = 0 }
-	if :: ok -> exitSlot() :: else fi;
-	guard = 0
-}
-
-/* Sync.upgradeOnly; ok */
+/* Sync.upgradeOnly; ok. For an explicit owner, whose hold is in the word, or a reader in the table. */
 inline upgradeOnly() {
 	LOCK();
+#ifndef MUTANT_UPGRADE_KEEPS_BIAS
 	advanceTable(REVOKE);
-	d_step { ok = 0; if :: Word / one == 1 && !(Word & visible) -> Word = value(me) | (Word & about); ok = 1 :: else fi; guard = 0 }
+#endif
+	do
+	:: d_step {
+			ok = 0; w = Word;
+			s = (w / one == 1 && ((w & visible) != 0) == !(role & IN_WORD))
+		}
+		if
+		:: !s -> break
+		:: else
+		fi;
+		if
+		:: (w & visible) -> moreThanOne(); if :: e -> e = 0; break :: else fi
+		:: else
+		fi;
+		d_step { if :: Word == w -> Word = value(me) | (w & about); ok = 1 :: else fi }
+		if :: ok -> break :: else fi
+	od;
+	atomic { w = 0; s = 0; guard = 0 }
 	unpark()
 }
 
@@ -322,7 +309,7 @@ table:		if                                              /* RLock, TryRLock */
 		fi;
 word:		if
 		:: TryLockShared()                              /* TryRead */
-		:: TryLockSharedInTurn();                               /* Read: LockShared */
+		:: TryLockSharedInTurn();                               /* AcquireRead: AcquireShared */
 			if :: ok :: !ok -> goto slow :: !ok -> admitShared() fi
 		fi;
 		if :: ok -> goto entered :: else -> goto next fi;
@@ -332,17 +319,15 @@ reads:		skip;
 		if
 		:: shrd--
 		:: role & UPGRADES ->
-			if
-			:: role & IN_WORD -> upgradeOnly()
-			:: else -> Upgrade()
-			fi;
+			upgradeOnly();
+			if :: ok && !(role & IN_WORD) -> exitSlot() :: else fi;         /* Upgrade */
 			shrd--;
 			if :: ok -> isShared[me] = 0; goto writes :: else fi
 		fi;
 		if :: role & IN_WORD -> goto unlock :: else -> goto runlock fi
 	:: role & WRITES ->
 		if
-		:: TryLock();                                   /* TryLock, tryBriefly */
+		:: TryLock();                                   /* TryLock, spin */
 			if :: ok -> goto writes :: else -> goto next fi
 		:: TryLockUnread();
 			if :: ok -> goto writes :: !ok -> goto next :: !ok -> goto slow fi

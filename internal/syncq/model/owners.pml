@@ -320,10 +320,12 @@ proctype goroutine(byte me) {
 			if
 			:: write[me_owner] > 0 -> ok = 1
 			:: else ->                              /* Sync.upgradeOnly */
-				atomic { guard == 0; CHOOSE; d_step { advance(REVOKE); late = 0;
+				atomic { guard == 0; CHOOSE; d_step { guard = 1; advance(REVOKE); late = 0 } }
+				d_step {
 					ok = (Word/one == 1 && !exclusive(Word));
-					if :: ok -> Word = value(me) | (Word & about) :: else fi
-				} }
+					if :: ok -> Word = value(me) | (Word & about) :: else fi;
+					guard = 0
+				}
 				must = ok; unpark(); ok = must; must = 0
 			fi;
 			if

@@ -71,7 +71,7 @@ proctype goroutine(byte me) {
 		:: isShared[me] -> TryLockSharedInTurn(); if :: ok :: !ok -> goto slow :: !ok -> admitShared() fi;
 			if :: ok :: else -> goto next fi
 #endif
-		:: !isShared[me] -> TryLock();                  /* TryLock, tryBriefly */
+		:: !isShared[me] -> TryLock();                  /* TryLock, spin */
 			if
 			:: ok
 			:: !ok -> goto next
