@@ -15,7 +15,7 @@ import (
 )
 
 var checks = []check{
-	{"AFreeLockIsTakenAndGivenBack", nil, freeLockIsTaken},
+	{"AFreeLockIsTakenAndGivenBack", nil, freeLockIsAcquired},
 	{"TryLockOfAFreeLockIsAlwaysTrue", nil, freeTryIsTrue},
 	{"TryLockIsFalseWhileAnotherHoldsAndNeverWaits", nil, tryIsFalse},
 	{"LockWaitsForTheHolder", nil, lockWaits},
@@ -45,15 +45,15 @@ var checks = []check{
 	{"ARandomHistoryIsLinearizable", nil, linearizable},
 	{"PlainMethodsAgreeWithTheContextFamily", nil, plainFamily},
 	{"TryLockForWaitsForItsTimeAndNoLonger", nil, timedFamily},
-	{"InspectTellsWhoHoldsAndWhoWaits", nil, inspectTells},
+	{"InspectTellsWhoHoldsAndWhoWaits", nil, inspectAnswers},
 	{"ReadersAreInsideTogether", shared, readersTogether},
 	{"ReadersAndWritersExcludeEachOther", shared, readersAndWriters},
 	{"LeasedIsImplementedIfDeclared", nil, leasedAsDeclared},
 	{"AHoldIsForTheHolder", leased, holdIsForHolder},
 	{"AHoldLastsUntilTheLastRelease", leased, holdLasts},
 	{"FencingTokensIncreaseFromHolderToHolder", leased, tokensIncrease},
-	{"ALossIsTold", loses, lossIsTold},
-	{"DoTellsALossToItsFunction", loses, doTellsLoss},
+	{"ALossIsTold", loses, lossIsReported},
+	{"DoTellsALossToItsFunction", loses, doReportsLoss},
 }
 
 func owned(c Config) bool     { return c.Owned }
@@ -68,7 +68,7 @@ func both(f, g func(Config) bool) func(Config) bool {
 	return func(c Config) bool { return f(c) && g(c) }
 }
 
-func freeLockIsTaken(s *suite) {
+func freeLockIsAcquired(s *suite) {
 	a, b := s.party(), s.party()
 	for range 3 {
 		a.mustLock(s.l)

@@ -8,7 +8,7 @@ import (
 	"github.com/jucgo/locks"
 )
 
-func inspectTells(s *suite) {
+func inspectAnswers(s *suite) {
 	l, ok := s.l.(locks.Inspector)
 	if !ok {
 		s.Log("the lock cannot be inspected, and need not be")

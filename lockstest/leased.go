@@ -99,7 +99,7 @@ func tokensIncrease(s *suite) {
 	}
 }
 
-func lossIsTold(s *suite) {
+func lossIsReported(s *suite) {
 	a := s.party()
 	a.mustLock(s.l)
 	h := a.mustHold()
@@ -122,7 +122,7 @@ func lossIsTold(s *suite) {
 	a.mustUnlock(s.l)
 }
 
-func doTellsLoss(s *suite) {
+func doReportsLoss(s *suite) {
 	a := s.party()
 	c := a.do("Do", func(c *call) {
 		c.err = locks.Do(s.ctx, s.l, func(ctx context.Context) error {

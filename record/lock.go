@@ -72,7 +72,7 @@ func (w *lock) wait(ctx context.Context, acquire func() error) error {
 	e := Event{Kind: Waiting, Owner: owner}
 	w.r.at(&e)
 	w.c.waiting.Add(1)
-	w.tell(ctx, e)
+	w.report(ctx, e)
 	var region *trace.Region
 	if ctx != nil && trace.IsEnabled() {
 		region = trace.StartRegion(ctx, w.waitRegion)
@@ -102,7 +102,7 @@ func (w *lock) ended(ctx context.Context, e Event, asked time.Duration, ok bool)
 		e.Kind = Failed
 		w.c.failed.Add(1)
 	}
-	w.tell(ctx, e)
+	w.report(ctx, e)
 	return e.Wait
 }
 
@@ -123,7 +123,7 @@ func (w *lock) release(ctx context.Context, unlock func() error) error {
 		}
 		e.Kind = Refused
 		w.c.refused.Add(1)
-		w.tell(ctx, e)
+		w.report(ctx, e)
 		return e.Err
 	}
 	w.c.released.Add(1)
@@ -137,13 +137,13 @@ func (w *lock) release(ctx context.Context, unlock func() error) error {
 		e.Held = e.At - h.since
 		w.endHold(h, e.Held)
 	}
-	w.tell(ctx, e)
+	w.report(ctx, e)
 	return nil
 }
 
-func (w *lock) tell(ctx context.Context, e Event) {
+func (w *lock) report(ctx context.Context, e Event) {
 	e.Lock, e.Shared = w.name, w.shared
-	w.r.tell(ctx, e)
+	w.r.report(ctx, e)
 }
 
 // endHold counts a hold that has ended.

@@ -176,8 +176,8 @@ func (r *Recorder) at(e *Event) {
 
 func (r *Recorder) now() time.Duration { return time.Since(r.start) }
 
-// tell passes e on to the ring, the hook and the logger. The context is for the logger's handler.
-func (r *Recorder) tell(ctx context.Context, e Event) {
+// report passes e on to the ring, the hook and the logger. The context is for the logger's handler.
+func (r *Recorder) report(ctx context.Context, e Event) {
 	if limit := r.opts.Events; limit > 0 {
 		r.mu.Lock()
 		if len(r.ring) < limit {

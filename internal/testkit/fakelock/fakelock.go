@@ -148,7 +148,7 @@ func (l *Lock) ctxErr(ctx context.Context) error {
 	}
 }
 
-func (l *Lock) take(o locks.Owner) {
+func (l *Lock) acquire(o locks.Owner) {
 	l.count, l.owner, l.by = 1, o, locks.CurrentOwner(context.Background())
 	l.entries++
 	if l.began != nil {
@@ -184,7 +184,7 @@ func (l *Lock) LockContext(ctx context.Context) error {
 	}
 	l.mu.Lock()
 	if l.count == 0 || l.Flaw == NoExclusion {
-		l.take(o)
+		l.acquire(o)
 		l.mu.Unlock()
 		return nil
 	}
@@ -272,7 +272,7 @@ func (l *Lock) TryLockContext(ctx context.Context) (bool, error) {
 		l.Flaw == TrySometimesFalse && l.count == 0 && rand.IntN(10) == 0:
 		return false, nil
 	case l.count == 0 || l.Flaw == TryIgnoresHolder:
-		l.take(o)
+		l.acquire(o)
 		return true, nil
 	case l.Reentrant && l.owner == o && l.Flaw != ReentryByTryFalse:
 		l.count++
@@ -334,7 +334,7 @@ func (l *Lock) free() {
 	if len(l.queue) > 0 {
 		w := l.queue[0]
 		l.queue = l.queue[1:]
-		l.take(w.owner)
+		l.acquire(w.owner)
 		close(w.granted)
 	}
 }
