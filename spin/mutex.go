@@ -93,7 +93,10 @@ func (m *Mutex) TryLockFor(d time.Duration) bool {
 	if m.TryLock() {
 		return true
 	}
-	return d > 0 && (m.spin() || m.s.Acquire(syncq.Anonymous(goid.Get()), syncq.NonFair, park.After(d)) == syncq.Acquired)
+	if d <= 0 || m.spin() {
+		return d > 0
+	}
+	return m.s.Acquire(syncq.Anonymous(goid.Get()), syncq.NonFair, park.After(d)) == syncq.Acquired
 }
 
 // LockContext is Lock until ctx ends. A ctx that has ended already is an error even if the lock

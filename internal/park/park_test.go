@@ -219,7 +219,8 @@ func waitForTheProfile(p *Place) { p.Park() }
 // stack begins with the cycles and the count, and the frames follow.
 func waitsIn(t *testing.T, profile string) (n int) {
 	for _, stack := range strings.Split(profile, "\n\n") {
-		for _, entry := range regexp.MustCompile(`(?m)^\d+ (\d+) @[^\n]*\n(?:#[^\n]*\n?)*`).FindAllStringSubmatch(stack, -1) {
+		entries := regexp.MustCompile(`(?m)^\d+ (\d+) @[^\n]*\n(?:#[^\n]*\n?)*`)
+		for _, entry := range entries.FindAllStringSubmatch(stack, -1) {
 			if strings.Contains(entry[0], "waitForTheProfile") {
 				k, err := strconv.Atoi(entry[1])
 				require.NoError(t, err)
