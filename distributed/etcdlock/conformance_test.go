@@ -20,7 +20,9 @@ import (
 // open returns a client of c that is closed with the test.
 func open(tb testing.TB, c *clientv3.Client, opts ...etcdlock.Option) *etcdlock.Client {
 	tb.Helper()
-	ec, err := etcdlock.New(c, opts...)
+	// On a busy machine a release takes long. No test is about the default of this time.
+	patient := etcdlock.WithLeaseOptions(lease.WithReleaseTimeout(long))
+	ec, err := etcdlock.New(c, append([]etcdlock.Option{patient}, opts...)...)
 	require.NoError(tb, err)
 	tb.Cleanup(func() { require.NoError(tb, ec.Close(context.Background())) })
 	return ec

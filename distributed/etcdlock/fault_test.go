@@ -24,7 +24,7 @@ import (
 
 const (
 	short = time.Second // a lease
-	long  = 20 * time.Second
+	long  = time.Minute // only a hang takes longer
 )
 
 var background = context.Background()
