@@ -253,7 +253,8 @@ func (c *core) giveBack(ctx context.Context, x *session) (held bool, err error) 
 }
 
 // give ends x: it deletes the key, or revokes the leases if a request may be under way that puts
-// the key. It reports whether there was a key, and may be called again if it fails. x.op is held.
+// the key. It reports whether there was a key, and may be called again: after a success it does
+// nothing, because another session may have the key by then. x.op is held.
 func (c *core) give(ctx context.Context, x *session) (held bool, err error) {
 	x.finish()
 	x.mu.Lock()
@@ -272,6 +273,7 @@ func (c *core) give(ctx context.Context, x *session) (held bool, err error) {
 			}
 		}
 		c.drop(x)
+		x.given()
 		return held, nil
 	case mayBe:
 		resp, err := c.client.Delete(ctx, x.key)
@@ -285,6 +287,7 @@ func (c *core) give(ctx context.Context, x *session) (held bool, err error) {
 	if held || !mayBe { // else the key may have been deleted with the lease
 		c.keepSpare(x)
 	}
+	x.given()
 	return held, nil
 }
 

@@ -742,3 +742,11 @@ func TestARestartOfTheServerEndsNeitherHoldsNorWaits(t *testing.T) {
 	require.Greater(t, next.Token(), h.Token())
 	require.NoError(t, waiter.UnlockContext(b))
 }
+
+func TestASecondReleaseSparesTheNextHolderOfTheKey(t *testing.T) {
+	t.Parallel()
+	same, held, err := etcdlock.ReleaseTwice(background, connect(t, startServer(t).addr), "it")
+	require.NoError(t, err)
+	require.True(t, same, "the second acquisition has the spare lease of the first one")
+	require.True(t, held)
+}

@@ -18,7 +18,8 @@ import (
 //	waiting   a key, and older ones before it           the keeper keeps it alive
 //	holding   its key is the oldest                     the engine keeps it alive
 //	ending    given back, but the answer is missing     nobody keeps it alive
-//	dead      the lease has ended, or the key is gone   for good
+//	dead      the lease has ended, the key is gone,     for good
+//	          or both were given back
 type session struct {
 	st          *store
 	name        string // of the lock
@@ -326,6 +327,13 @@ func (x *session) watchOwn(ctx context.Context) error {
 		x.endWatch(&x.watchedOwn)
 	}
 	return err
+}
+
+// given says that the key is gone and the lease given back, so that both may be another session's.
+func (x *session) given() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.state, x.doubt = dead, false
 }
 
 // finish ends everything that is done for the session here, except for its last request. Nobody
