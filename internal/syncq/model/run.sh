@@ -71,7 +71,7 @@ stamped.pml CONVERT OPTIMISTIC
 mcs.pml     LIMIT
 mcs.pml     ANYBODY
 ticket.pml  LIMIT TICKETS=9
-ticket.pml  ANYBODY LIMIT N=4 TICKETS=9
+ticket.pml  ANYBODY LIMIT TICKETS=7
 '
 
 # Each line is a file, the mutant, and the switches with which it must be caught.
