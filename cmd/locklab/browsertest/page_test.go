@@ -103,7 +103,7 @@ func TestThePageOfDistributedLocksInABrowser(t *testing.T) {
 	require.NoError(t, json.Unmarshal(text, &r))
 	inspect(t, path, (&url.URL{Scheme: "file", Path: file}).String(), &r, course{
 		prefix: "distributed-", waiting: "#watchdog-t0 .waiting", waits: `^\w+ waits for lock: [\d.]+ [mµn]?s, from `,
-		point: "#wake-up-c0 .point .bar", measured: `^asking, while held: \d+ commands$`,
+		point: "#wake-up-c0 .point .bar", measured: `^polling, while held: \d+ commands$`,
 		lanes: "#watchdog-t0", second: "other",
 	})
 }
