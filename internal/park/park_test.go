@@ -200,9 +200,7 @@ func TestTheBlockProfileHasTheWaits(t *testing.T) {
 	for range 3 {
 		done := make(chan struct{})
 		go func() { waitForTheProfile(p); close(done) }()
-		for !p.busy() {
-			time.Sleep(time.Microsecond)
-		}
+		awaitSleep()
 		p.Unpark()
 		<-done
 	}
@@ -231,19 +229,21 @@ func waitsIn(t *testing.T, profile string) (n int) {
 	return n
 }
 
+// awaitSleep returns when the stack trace of the goroutine that waits for the profile says that it
+// is asleep. Before that, an Unpark may come in time to save it the wait.
+func awaitSleep() {
+	asleep := regexp.MustCompile(`\[sync\.Cond\.Wait[^\n]*\]:\n(?:[^\n]+\n)*[^\n]*waitForTheProfile`)
+	buf := make([]byte, 1<<20)
+	for !asleep.Match(buf[:runtime.Stack(buf, true)]) {
+		runtime.Gosched()
+	}
+}
+
 func TestAStackTraceSaysThatTheGoroutineWaits(t *testing.T) {
 	p := new(Place)
 	done := make(chan struct{})
 	go func() { waitForTheProfile(p); close(done) }()
-	for !p.busy() {
-		time.Sleep(time.Microsecond)
-	}
-	var trace string
-	for !strings.Contains(trace, "waitForTheProfile") { // it may be on its way to the scheduler still
-		buf := make([]byte, 1<<20)
-		trace = string(buf[:runtime.Stack(buf, true)])
-	}
-	require.Regexp(t, `\[sync\.Cond\.Wait[^\n]*\]:\n(?:[^\n]+\n)*[^\n]*waitForTheProfile`, trace)
+	awaitSleep()
 	p.Unpark()
 	<-done
 }
