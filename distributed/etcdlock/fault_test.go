@@ -362,8 +362,10 @@ func TestWaitersCancelledAtRandomLeaveNothingBehind(t *testing.T) {
 	require.NoError(t, rw.LockContext(a))
 	// Clients of their own, since of one client one goroutine at a time waits for the cluster.
 	var wg sync.WaitGroup
+	var clients []*etcdlock.Client
 	for range 10 {
 		c := open(t, connect(t, s.addr))
+		clients = append(clients, c)
 		both := c.RWMutex("it")
 		for _, l := range []locks.TryLocker{c.Mutex("it"), both.ReadLocker(), both.WriteLocker()} {
 			for range 34 { // a thousand in all
@@ -376,7 +378,10 @@ func TestWaitersCancelledAtRandomLeaveNothingBehind(t *testing.T) {
 		}
 	}
 	wg.Wait()
-	queued(t, direct, "it", 2)
+	for _, c := range clients { // once the requests that were under way are undone
+		require.NoError(t, c.Close(background))
+	}
+	require.Len(t, keys(t, direct, "it"), 2)
 	require.NoError(t, holder.UnlockContext(a))
 	require.NoError(t, rw.UnlockContext(a))
 	require.Empty(t, keys(t, direct, "it"))
