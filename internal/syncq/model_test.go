@@ -135,7 +135,8 @@ type step struct {
 // What a party may do next.
 var (
 	idleOps = []string{
-		"Lock", "LockFor", "LockContext", "TryLock", "LockShared", "LockShared", "LockSharedFor", "LockSharedContext", "TryLockShared",
+		"Lock", "LockFor", "LockContext", "TryLock",
+		"LockShared", "LockShared", "LockSharedFor", "LockSharedContext", "TryLockShared",
 		"Read", "Read", "ReadFor", "ReadContext", "TryRead",
 	}
 	exclusiveOps = []string{
@@ -221,7 +222,9 @@ func run(script []step, policy syncq.Policy) (problem string) {
 		if p.busy.Load() {
 			return false
 		}
-		ops := map[string][]string{"": idleOps, "exclusive": exclusiveOps, "shared": sharedOps, "read": readOps}[p.has()]
+		ops := map[string][]string{
+			"": idleOps, "exclusive": exclusiveOps, "shared": sharedOps, "read": readOps,
+		}[p.has()]
 		st.Op = ops[st.choice%len(ops)]
 		w := waiter{id: st.ID}
 		switch st.Op {
@@ -300,7 +303,10 @@ func run(script []step, policy syncq.Policy) (problem string) {
 				m.holder = st.ID
 			}
 		case "Downgrade":
-			call("read", func() bool { held, counted := s.DowngradeWrite(int64(st.ID), policy); return held && counted })
+			call("read", func() bool {
+				held, counted := s.DowngradeWrite(int64(st.ID), policy)
+				return held && counted
+			})
 			m.holder, m.shared[st.ID] = 0, true
 			m.extend()
 		case "Wait", "WaitFor", "WaitContext":
@@ -308,7 +314,8 @@ func run(script []step, policy syncq.Policy) (problem string) {
 			s.Holds = int32(st.Time)
 			saved := func() bool {
 				if s.Holds != int32(st.Time) {
-					problem = fmt.Sprintf("%d came back from a wait with %d more holds, not %d", st.ID, s.Holds, st.Time)
+					problem = fmt.Sprintf("%d came back from a wait with %d more holds, not %d",
+						st.ID, s.Holds, st.Time)
 				}
 				s.Holds = 0
 				return true

@@ -61,13 +61,17 @@ func (w wait) begin(t *testing.T, acquire func(ctx context.Context) syncq.Outcom
 // waits has p wait for s.
 func waits(t *testing.T, s *syncq.Sync, p syncq.Party) wait {
 	t.Helper()
-	return wait{s: s}.begin(t, func(ctx context.Context) syncq.Outcome { return s.Acquire(p, syncq.FIFO, park.Until(ctx)) })
+	return wait{s: s}.begin(t, func(ctx context.Context) syncq.Outcome {
+		return s.Acquire(p, syncq.FIFO, park.Until(ctx))
+	})
 }
 
 // waitsShared has p wait for a shared hold of s.
 func waitsShared(t *testing.T, s *syncq.Sync, p syncq.Party) wait {
 	t.Helper()
-	return wait{s: s}.begin(t, func(ctx context.Context) syncq.Outcome { return s.AcquireRead(p, syncq.FIFO, park.Until(ctx)) })
+	return wait{s: s}.begin(t, func(ctx context.Context) syncq.Outcome {
+		return s.AcquireRead(p, syncq.FIFO, park.Until(ctx))
+	})
 }
 
 // over cancels the wait, and returns how it has ended.

@@ -76,7 +76,8 @@ func publish(t *testing.T, folder string, m *workspace.Module, version string) {
 	must(t, err)
 	info, err := json.Marshal(map[string]any{"Version": version, "Time": time.Now().UTC()})
 	must(t, err)
-	for name, text := range map[string][]byte{version + ".mod": mod, version + ".info": info, "list": []byte(version + "\n")} {
+	files := map[string][]byte{version + ".mod": mod, version + ".info": info, "list": []byte(version + "\n")}
+	for name, text := range files {
 		must(t, os.WriteFile(filepath.Join(dir, name), text, 0o644))
 	}
 }
@@ -144,7 +145,8 @@ func programs(t *testing.T, w *workspace.Workspace, page string) []string {
 	text, err := os.ReadFile(filepath.Join(w.Folder, page))
 	must(t, err)
 	var found []string
-	for _, block := range regexp.MustCompile("(?ms)^```go\n(package main\n.*?)^```$").FindAllStringSubmatch(string(text), -1) {
+	program := regexp.MustCompile("(?ms)^```go\n(package main\n.*?)^```$")
+	for _, block := range program.FindAllStringSubmatch(string(text), -1) {
 		found = append(found, block[1])
 	}
 	return found

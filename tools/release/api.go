@@ -78,9 +78,10 @@ func difference(recorded, now string) string {
 // package, function, method, field, constant and variable.
 func exported(m *workspace.Module) ([]byte, error) {
 	all, err := packages.Load(&packages.Config{
-		Mode: packages.NeedName | packages.NeedFiles | packages.NeedTypes | packages.NeedImports | packages.NeedExportFile,
-		Dir:  m.Folder,
-		Env:  append(os.Environ(), "GOOS=linux", "GOARCH=amd64", "PWD="+m.Folder),
+		Mode: packages.NeedName | packages.NeedFiles | packages.NeedTypes | packages.NeedImports |
+			packages.NeedExportFile,
+		Dir: m.Folder,
+		Env: append(os.Environ(), "GOOS=linux", "GOARCH=amd64", "PWD="+m.Folder),
 	}, "./...")
 	if err != nil {
 		return nil, fmt.Errorf("list the packages of %s: %w", m.Path, err)

@@ -72,9 +72,11 @@ func TestModulesThatUsersCouldNotInstallAreRefused(t *testing.T) {
 	must(t, checkModules(open(t, repository(t)), "v0.1.0"))
 	for _, c := range []struct{ file, before, after, want string }{
 		{"lib/go.mod", "v0.1.0", "v0.0.0", "requires github.com/jucgo/locks@v0.0.0"},
-		{"lib/go.mod", "replace github.com/jucgo/locks => ..\n", "", "lib/go.mod: does not replace github.com/jucgo/locks"},
+		{"lib/go.mod", "replace github.com/jucgo/locks => ..\n", "",
+			"lib/go.mod: does not replace github.com/jucgo/locks"},
 		{"lib/lib.go", "package lib", "package main", "go install refuses github.com/jucgo/locks/lib"},
-		{"go.mod", "go 1.26.0\n", "go 1.26.0\n\nreplace example.com/a => example.com/b v1.0.0\n", "replaces example.com/a"},
+		{"go.mod", "go 1.26.0\n", "go 1.26.0\n\nreplace example.com/a => example.com/b v1.0.0\n",
+			"replaces example.com/a"},
 	} {
 		t.Run(c.want, func(t *testing.T) {
 			folder := repository(t)
