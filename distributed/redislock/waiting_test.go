@@ -178,6 +178,11 @@ func TestWaitersOfSeveralProcessesHaveTheLockInOrder(t *testing.T) {
 			all := inList(t, direct, i+1)
 			require.Equal(t, waiters, all[:len(waiters):len(waiters)], "an earlier waiter keeps its place")
 			waiters = append([]string(nil), all...)
+			// A release passes a waiter that cannot hear of it yet.
+			channel := channelOf(all[i])
+			require.Eventually(t, func() bool {
+				return direct.PubSubNumSub(background, channel).Val()[channel] == 1
+			}, soon, time.Millisecond)
 		}
 		release()
 		wg.Wait()
