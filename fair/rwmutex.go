@@ -12,6 +12,7 @@ import (
 	"github.com/jucgo/locks/internal/info"
 	"github.com/jucgo/locks/internal/outcome"
 	"github.com/jucgo/locks/internal/park"
+	"github.com/jucgo/locks/internal/raceorder"
 	"github.com/jucgo/locks/internal/syncq"
 )
 
@@ -33,7 +34,7 @@ import (
 // processors rwlock.RWMutex and sync.RWMutex read faster. Only waits with a context or a time limit
 // allocate.
 type RWMutex struct {
-	order order
+	order raceorder.Order
 	s     syncq.Sync
 }
 
@@ -44,14 +45,14 @@ func (rw *RWMutex) Lock() {
 	if !rw.tryLock() {
 		rw.s.Acquire(syncq.Anonymous(0), syncq.FIFO, nil)
 	}
-	rw.order.afterAll()
+	rw.order.AfterAll()
 }
 
 // tryLock acquires the lock for writing if it is free and no goroutine waits.
 func (rw *RWMutex) tryLock() bool {
-	rw.order.ignore()
+	rw.order.Ignore()
 	ok := rw.s.Word.CompareAndSwap(0, syncq.Taken)
-	rw.order.heed()
+	rw.order.Heed()
 	return ok
 }
 
@@ -60,7 +61,7 @@ func (rw *RWMutex) tryLock() bool {
 func (rw *RWMutex) TryLock() bool {
 	ok := rw.tryLock()
 	if ok {
-		rw.order.afterAll()
+		rw.order.AfterAll()
 	}
 	return ok
 }
@@ -70,7 +71,7 @@ func (rw *RWMutex) TryLock() bool {
 func (rw *RWMutex) TryLockFor(d time.Duration) bool {
 	ok := rw.tryLock() || rw.s.Acquire(syncq.Anonymous(goid.Get()), syncq.FIFO, park.After(d)) == syncq.Acquired
 	if ok {
-		rw.order.afterAll()
+		rw.order.AfterAll()
 	}
 	return ok
 }
@@ -89,7 +90,7 @@ func (rw *RWMutex) LockContext(ctx context.Context) error {
 			return outcome.Error(op, ctx, out)
 		}
 	}
-	rw.order.afterAll()
+	rw.order.AfterAll()
 	return nil
 }
 
@@ -111,10 +112,10 @@ func (rw *RWMutex) Unlock() {
 }
 
 func (rw *RWMutex) unlock() bool {
-	rw.order.releaseWrite()
-	rw.order.ignore()
+	rw.order.WriteEnds()
+	rw.order.Ignore()
 	ok := rw.s.Word.CompareAndSwap(syncq.Taken, 0)
-	rw.order.heed()
+	rw.order.Heed()
 	return ok || rw.s.UnlockExclusive(syncq.FIFO)
 }
 
@@ -132,25 +133,25 @@ func (rw *RWMutex) RLock() {
 	if !rw.tryRLock() {
 		rw.s.AcquireShared(syncq.Anonymous(0), syncq.FIFO, nil)
 	}
-	rw.order.afterWrites()
+	rw.order.AfterWrites()
 }
 
 // tryRLock acquires the lock for reading if no goroutine writes or waits.
 func (rw *RWMutex) tryRLock() bool {
-	rw.order.ignore()
+	rw.order.Ignore()
 	ok := rw.s.TryLockSharedInTurn()
-	rw.order.heed()
+	rw.order.Heed()
 	return ok
 }
 
 // TryRLock acquires the lock for reading, ahead of the waiters, unless a goroutine writes, and
 // reports whether it did. Java's readLock().tryLock().
 func (rw *RWMutex) TryRLock() bool {
-	rw.order.ignore()
+	rw.order.Ignore()
 	ok := rw.s.TryLockShared()
-	rw.order.heed()
+	rw.order.Heed()
 	if ok {
-		rw.order.afterWrites()
+		rw.order.AfterWrites()
 	}
 	return ok
 }
@@ -162,7 +163,7 @@ func (rw *RWMutex) TryRLockFor(d time.Duration) bool {
 	ok := rw.tryRLock() ||
 		rw.s.AcquireShared(syncq.Anonymous(goid.Get()), syncq.FIFO, park.After(d)) == syncq.Acquired
 	if ok {
-		rw.order.afterWrites()
+		rw.order.AfterWrites()
 	}
 	return ok
 }
@@ -181,7 +182,7 @@ func (rw *RWMutex) RLockContext(ctx context.Context) error {
 			return outcome.Error(op, ctx, out)
 		}
 	}
-	rw.order.afterWrites()
+	rw.order.AfterWrites()
 	return nil
 }
 
@@ -203,10 +204,10 @@ func (rw *RWMutex) RUnlock() {
 }
 
 func (rw *RWMutex) runlock() bool {
-	rw.order.releaseRead()
-	rw.order.ignore()
+	rw.order.ReadEnds()
+	rw.order.Ignore()
 	ok := rw.s.LeaveShared()
-	rw.order.heed()
+	rw.order.Heed()
 	return ok || rw.s.UnlockShared(syncq.FIFO)
 }
 

@@ -27,7 +27,7 @@ func (l *StampedLock) TryConvertToWriteLock(st Stamp) Stamp {
 			return 0
 		}
 		if l.state.CompareAndSwap(s, to) {
-			l.state.afterAll()
+			l.state.AfterAll()
 			return stampOf(to, writing)
 		}
 	}
@@ -55,7 +55,7 @@ func (l *StampedLock) TryConvertToReadLock(st Stamp) Stamp {
 		}
 		switch ok, full := l.addReader(s); {
 		case ok:
-			l.state.afterWrites()
+			l.state.AfterWrites()
 			return stampOf(s, read)
 		case full:
 			return mustCount(tooMany)

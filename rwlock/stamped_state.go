@@ -103,7 +103,7 @@ func (l *StampedLock) acquireWrite(avoid uint64) Stamp {
 			return 0
 		}
 		if l.state.CompareAndSwap(s, s|writing) {
-			l.state.afterAll()
+			l.state.AfterAll()
 			return stampOf(s, writing)
 		}
 	}
@@ -119,7 +119,7 @@ func (l *StampedLock) acquireRead(avoid uint64) Stamp {
 		}
 		switch ok, full := l.addReader(s); {
 		case ok:
-			l.state.afterWrites()
+			l.state.AfterWrites()
 			return stampOf(s, read)
 		case full:
 			return tooMany
@@ -161,7 +161,7 @@ func (l *StampedLock) endWrite(st Stamp, behind uint64, mode Stamp) Stamp {
 		if s&writing == 0 || st != stampOf(s, writing) {
 			return 0
 		}
-		l.state.beforeWriteEnds()
+		l.state.WriteEnds()
 		to := s&^writing + version + behind
 		if s&parked == 0 && l.state.CompareAndSwap(s, to) || s&parked != 0 && l.release(s, to) {
 			return stampOf(to, mode)
@@ -177,7 +177,7 @@ func (l *StampedLock) releaseReadHold(st Stamp) Stamp {
 		if s&readers == 0 || st != stampOf(s, read) {
 			return 0
 		}
-		l.state.beforeReadEnds()
+		l.state.ReadEnds()
 		if s&(version-1) == reader && l.state.CompareAndSwap(s, s-reader) {
 			return stampOf(s, optimistic) // the usual case, without a call
 		}

@@ -96,7 +96,7 @@ func (l *StampedLock) wait(write bool, lim *park.Limit) Stamp {
 		}
 		n.end()
 		if st != 0 && !write {
-			l.state.afterWrites()
+			l.state.AfterWrites()
 		}
 		return st
 	}

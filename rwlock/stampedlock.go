@@ -10,6 +10,7 @@ import (
 	"github.com/jucgo/locks/internal/ctxerr"
 	"github.com/jucgo/locks/internal/info"
 	"github.com/jucgo/locks/internal/park"
+	"github.com/jucgo/locks/internal/raceorder"
 )
 
 // StampedLock is a lock with three modes. Writing excludes all other holds. Reading excludes
@@ -89,7 +90,7 @@ var _ locks.ReadWriteLocker = (*StampedLock)(nil)
 func (l *StampedLock) WriteLock() Stamp {
 	s := l.state.Load() & versions
 	if l.state.CompareAndSwap(s, s|writing) {
-		l.state.afterAll()
+		l.state.AfterAll()
 		return Stamp(s | writing)
 	}
 	return l.write()
@@ -151,7 +152,7 @@ func (l *StampedLock) writeContext(op string, ctx context.Context) (Stamp, error
 func (l *StampedLock) ReadLock() Stamp {
 	s := l.state.Load()
 	if s&(writing|pending) == 0 && s&readers != readers && l.state.CompareAndSwap(s, s+reader) {
-		l.state.afterWrites()
+		l.state.AfterWrites()
 		return stampOf(s, read)
 	}
 	return mustCount(l.read(nil))
@@ -215,7 +216,7 @@ func (l *StampedLock) TryOptimisticRead() Stamp {
 	if s&writing != 0 {
 		return 0
 	}
-	l.state.afterWrites()
+	l.state.AfterWrites()
 	return stampOf(s, optimistic)
 }
 
@@ -244,7 +245,7 @@ func (l *StampedLock) Validate(st Stamp) bool {
 // UnlockWrite releases the write hold of st. It panics with [locks.ErrNotHeld] if there is no
 // such hold. Java's unlockWrite(stamp).
 func (l *StampedLock) UnlockWrite(st Stamp) {
-	if raceEnabled || st&(version-1) != writing ||
+	if raceorder.Enabled || st&(version-1) != writing ||
 		!l.state.CompareAndSwap(uint64(st), uint64(st)+(version-writing)) {
 		l.unlockWrite(st)
 	}
