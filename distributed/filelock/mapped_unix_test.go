@@ -7,8 +7,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"runtime"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -306,27 +304,4 @@ func TestAStormOnTheWordSurvivesDeadHolders(t *testing.T) {
 	}
 	take(t, l, a)
 	require.NoError(t, l.UnlockContext(a))
-}
-
-func TestAReleaseOfAWordWakesASleeper(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("there is no futex: skipped")
-	}
-	path := somewhere(t)
-	l, other := share(t, path), share(t, path)
-	b := someone()
-	var took []time.Duration
-	for range 20 {
-		take(t, l, background)
-		done := make(chan error, 1)
-		go func() { done <- other.LockContext(b) }()
-		time.Sleep(5 * time.Millisecond) // it sleeps for 45 ms more, if nobody wakes it
-		released := time.Now()
-		require.NoError(t, l.UnlockContext(background))
-		require.NoError(t, soon(t, done))
-		took = append(took, time.Since(released))
-		require.NoError(t, other.UnlockContext(b))
-	}
-	slices.Sort(took)
-	require.Less(t, took[len(took)/2], 25*time.Millisecond)
 }

@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -238,27 +237,6 @@ func (w watcher) Write(p []byte) (int, error) {
 		w.f()
 	}
 	return len(p), nil
-}
-
-func TestAnInterruptedProgramReleasesItsLocks(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("processes cannot be interrupted on Windows, but only be killed: skipped")
-	}
-	temporaries(t)
-	spec := "sqlite:" + filepath.Join(t.TempDir(), "db") // a lock of the dead would last for half a minute
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	args := []string{"-store", spec, "-processes", "2", "-tickets", "1000000"}
-	err := run(ctx, args, strings.NewReader(""), watcher{"sold ticket 9", cancel}, io.Discard)
-	require.ErrorIs(t, err, context.Canceled)
-	s, err := open(t.Context(), spec)
-	require.NoError(t, err)
-	defer s.Close(t.Context())
-	l := s.Locker("tickets")
-	ok, err := l.TryLockContext(t.Context())
-	require.NoError(t, err)
-	require.True(t, ok)
-	require.NoError(t, l.UnlockContext(t.Context()))
 }
 
 func TestAProcessThatFailsEndsTheOthers(t *testing.T) {
