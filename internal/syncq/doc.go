@@ -68,7 +68,7 @@
 // # Memory order
 //
 // Everything that a holder did happens before what the next one does. The compare-and-swaps of the
-// word see to that or, for a waiter that was granted the lock, the guard and its parking place.
+// word see to that. For a waiter that was granted the lock, the guard and its parking place do.
 // sync/atomic is sequentially consistent, and the race detector knows all three.
 //
 // # Model

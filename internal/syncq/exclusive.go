@@ -244,8 +244,8 @@ func (s *Sync) dismiss(n *node, policy Policy) bool {
 	return ok
 }
 
-// Before a goroutine joins the queue it looks at the lock spinRounds times, spinPause pauses apart:
-// some 200 ns in all, about one hand-off, so that spinning in vain at most doubles the cost of a
+// Before a goroutine joins the queue it looks at the lock spinRounds times, spinPause pauses apart.
+// That takes some 200 ns, about one hand-off. So spinning in vain at most doubles the cost of a
 // wait.
 const (
 	spinRounds = 4

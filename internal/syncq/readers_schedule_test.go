@@ -431,8 +431,8 @@ func TestAReaderEnteringDuringALookKeepsTheWriterOut(t *testing.T) {
 	}
 }
 
-// A reader that does not go to the queue when it finds the bias gone, since it has no time, is
-// the last to look into the table all the same, if a writer has seen it there.
+// A reader without time to wait does not go to the queue when it finds the bias gone. It may still
+// be the last reader that a writer has seen in the table. Then it has to look into the table.
 func TestReadersWithNoTimeToWaitLeaveNoWriterAsleep(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
 		require.True(t, s.Read(Owned(9), policy))

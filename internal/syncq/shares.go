@@ -31,8 +31,8 @@ const (
 )
 
 // Shares is the layer above a Sync for explicit owners. The goroutines that share an owner share
-// its holds: while the owner holds the lock, each of them may enter again, and the lock is free
-// after as many releases, whichever goroutines make them.
+// its holds. While the owner holds the lock, each of them may acquire it again. The lock is free
+// after as many releases, by any of them.
 //
 // The owner has a count of its own here, and asks the Sync once: for its first exclusive hold, and
 // for its first shared one. Everything happens with mu held, except for the wait in the Sync's

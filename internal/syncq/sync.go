@@ -69,9 +69,10 @@ func (p Party) Of(k *Kind) Party {
 // only place where waiters are admitted or woken. The guard is held. It returns the nodes to unpark
 // once the guard is free, and false, with nothing done, if step refused the word.
 //
-// It is called after, or with, every change that may concern a waiter: the end of a hold, a
-// downgrade, a node that joins or leaves the queue, a reader that leaves the table. On return these
-// hold, and go on to hold until the guard is taken again, but for the word of a release under way:
+// It is called after, or with, every change that may concern a waiter. Such a change is the end of
+// a hold, a downgrade, a node that joins or leaves the queue, or a reader that leaves the table.
+// On return these hold, and go on to hold until the guard is taken again, but for the word of a
+// release under way:
 //
 //	Q  queued is set if and only if the queue is not empty, and biased only if it is empty.
 //	F  FIFO: if the queue is not empty, the lock is held.
@@ -120,8 +121,8 @@ func (s *Sync) advance(policy Policy, step func(uint64) (uint64, bool)) (wake *n
 	}
 }
 
-// admit returns how many waiters at the head of the queue get the lock if its word becomes w, which
-// has no flags about the queue, and the word with them as holders. The guard is held.
+// admit returns how many waiters at the head of the queue get the lock if its word becomes w. It
+// also returns the word with them as holders. w has no flags about the queue. The guard is held.
 func (s *Sync) admit(w uint64, policy Policy) (k int, to uint64) {
 	n := s.queue.head
 	switch {

@@ -25,9 +25,9 @@ import (
 //	1       0       the readers that were in the table when biased was cleared read; the last one
 //	                of them gives the table's hold back
 //
-// Both are set on a word that has neither, by a reader that is in the table. biased is cleared
-// without the guard or with it; visible is cleared with the guard held, without biased, and
-// with the table found empty after that.
+// A reader that is in the table sets both, on a word that has neither. The flag biased is cleared
+// with or without the guard. The flag visible is cleared with the guard held, on a word without
+// biased, once the table was found empty after biased was cleared.
 //
 // How a bias is revoked, and why that misses nobody:
 //
@@ -121,7 +121,7 @@ func (b *Slot) enter(o int64, n int) {
 }
 
 // change adds by to the holds of goroutine o, if it is in the table, and returns how many it had.
-// o has at least none afterwards, when it has left the table, and at most MaxHolds.
+// It leaves o at most MaxHolds. If none is left, o has left the table.
 func (b *Slot) change(o int64, by int) (had int) {
 	if b.Has(o) {
 		had = int(b.holds.own()) + 1

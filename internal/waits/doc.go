@@ -57,8 +57,9 @@
 // refused for this cycle, as there was no cycle then. Thus exactly one is refused, and, by the
 // three looks, none without a cycle.
 //
-// Some waits cannot be refused: a condition's waiter that comes back to the lock, which must not
-// return without it; the wait of an explicit owner; waits for locks that do not know of refusal.
+// Three kinds of wait cannot be refused. A condition's waiter that comes back to the lock must not
+// return without it. What an explicit owner holds may be released by another of its goroutines. And
+// some locks do not know of refusal.
 // The waits that can be refused see these too. A cycle through the hold of an explicit owner is
 // never a reason to refuse: a goroutine that shares the owner may be about to release.
 package waits
