@@ -34,8 +34,8 @@ type Watcher interface {
 	// Watch is called once for each lock, with the guard held, before the first Queued.
 	Watch(s *Sync, k *Kind)
 
-	// Queued is called with the guard held when a wait of the party who has joined. It reports
-	// whether Left shall be called when the wait is over.
+	// Queued is called with the guard held when a wait has joined the queue. who is the waiting
+	// party. Queued reports whether Left shall be called when the wait is over.
 	Queued(s *Sync, who int64) bool
 	Left(who int64)
 

@@ -91,9 +91,9 @@ func locks() (all []*syncq.Sync) {
 	return all
 }
 
-// awaitedBy returns the lock that the goroutine who waits for as far as is known, or nil.
-func awaitedBy(who int64) *syncq.Sync {
-	p, _ := awaited.Load(who)
+// awaitedBy returns the lock that a goroutine waits for, or nil if no wait of it is known.
+func awaitedBy(goroutine int64) *syncq.Sync {
+	p, _ := awaited.Load(goroutine)
 	lock, _ := p.(weak.Pointer[syncq.Sync])
 	return lock.Value()
 }
