@@ -23,7 +23,7 @@ func ExampleClient_Mutex() {
 		panic(err)
 	}
 	defer client.Close()
-	provider, err := etcdlock.New(client)
+	provider, err := etcdlock.New(client, etcdlock.WithTTL(10*time.Second))
 	if err != nil {
 		panic(err)
 	}
@@ -34,7 +34,7 @@ func ExampleClient_Mutex() {
 		return work(ctx)
 	})
 	if errors.Is(err, locks.ErrLost) {
-		fmt.Println("somebody else may have worked too")
+		fmt.Println("another process may have worked too")
 	}
 }
 
@@ -58,14 +58,33 @@ func ExampleClient_RWMutex() {
 		panic(err)
 	}
 	// write
-	err := rw.ReadLocker().LockContext(ctx) // who writes may read too
+	err := rw.ReadLocker().LockContext(ctx) // the writer may read too
 	if err := errors.Join(err, rw.WriteLocker().UnlockContext(ctx)); err != nil {
 		panic(err)
 	}
-	// read: nobody has written meanwhile
+	// read: no other process has written meanwhile
 	if err := rw.ReadLocker().UnlockContext(ctx); err != nil {
 		panic(err)
 	}
 }
 
 func work(context.Context) error { return nil }
+
+// The token of a hold is the revision of its key. A resource that compares tokens refuses the write
+// of a holder that has lost the lock.
+func ExampleMutex() {
+	var provider *etcdlock.Client // as in the example of Client.Mutex
+	var orders *etcdlock.Mutex = provider.Mutex("orders")
+	ctx := context.Background()
+	if err := orders.LockContext(ctx); err != nil {
+		panic(err)
+	}
+	hold, err := orders.Hold(ctx)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println("write with token", hold.Token())
+	if err := orders.UnlockContext(ctx); errors.Is(err, locks.ErrLost) {
+		fmt.Println("another process may have worked too")
+	}
+}

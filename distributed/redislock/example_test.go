@@ -39,7 +39,7 @@ func ExampleClient_Mutex() {
 		}
 	})
 	if errors.Is(err, locks.ErrLost) {
-		fmt.Println("somebody else may have worked too")
+		fmt.Println("another process may have worked too")
 	}
 	// Output: worked
 }
@@ -129,8 +129,8 @@ func Example_provider() {
 	// billed grace
 }
 
-// The lock is on three servers that know nothing of each other. It can be taken, and is kept,
-// while two of them are there.
+// The lock is on three servers that know nothing of each other. It can be acquired, and is kept,
+// while two of them run.
 func ExampleRedlock() {
 	var servers []*miniredis.Miniredis
 	var clients []redis.UniversalClient
@@ -157,4 +157,43 @@ func ExampleRedlock() {
 		panic(err)
 	}
 	// Output: worked
+}
+
+// Readers of all processes share the lock, and a writer has it alone.
+func ExampleRWMutex() {
+	server := miniredis.NewMiniRedis()
+	server.Start()
+	defer server.Close()
+	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
+	defer client.Close()
+	provider, err := redislock.New(client)
+	if err != nil {
+		panic(err)
+	}
+	ctx := context.Background()
+	defer provider.Close(ctx)
+
+	var catalogue *redislock.RWMutex = provider.RWMutex("catalogue")
+	err = locks.Do(ctx, catalogue.ReadLocker(), func(ctx context.Context) error {
+		other := locks.WithOwner(ctx, locks.NewOwner())
+		writes, err := catalogue.WriteLocker().TryLockContext(other)
+		fmt.Println("another one writes:", writes)
+		return err
+	})
+	fmt.Println(err)
+	// Output:
+	// another one writes: false
+	// <nil>
+}
+
+// All clients of a lock publish on one kind of channel. Redisson before 3.22.0 knows only the
+// classic kind, also in a cluster.
+func ExamplePubSub() {
+	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"redis-1:6379", "redis-2:6379"}})
+	defer cluster.Close()
+	provider, err := redislock.New(cluster, redislock.WithPubSub(redislock.Classic))
+	if err != nil {
+		panic(err)
+	}
+	defer provider.Close(context.Background())
 }

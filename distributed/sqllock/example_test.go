@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
+	"time"
 
 	"github.com/lib/pq"
 
@@ -54,7 +56,7 @@ func ExampleTable() {
 		return ctx.Err()
 	})
 	if errors.Is(err, locks.ErrLost) {
-		fmt.Println("somebody else may have worked too")
+		fmt.Println("another process may have worked too")
 	}
 	// Output: worked
 }
@@ -182,4 +184,57 @@ func ExampleListener() {
 		}
 	}
 	_ = sqllock.WithListener(listener)
+}
+
+// An Advisory needs no table. A hold lasts as long as the connection that it keeps.
+func ExampleAdvisory() {
+	db, err := sql.Open("postgres", "postgres://localhost/app?connect_timeout=2")
+	must(err)
+	defer db.Close()
+	ctx := context.Background()
+	provider, err := sqllock.NewAdvisory(db)
+	must(err)
+	defer provider.Close(ctx)
+
+	err = locks.Do(ctx, provider.Locker("orders"), func(ctx context.Context) error {
+		return ctx.Err() // ctx ends when the connection breaks
+	})
+	if errors.Is(err, locks.ErrLost) {
+		fmt.Println("another process may have worked too")
+	}
+}
+
+// A hold has a token and an end. Renewals move the end while the process runs.
+func ExampleMutex() {
+	db, done := openExample()
+	defer done()
+	ctx := context.Background()
+	provider, err := sqllock.NewTable(db, sqllock.WithTTL(10*time.Second))
+	must(err)
+	defer provider.Close(ctx)
+	must(provider.CreateSchema(ctx))
+
+	var orders *sqllock.Mutex = provider.Mutex("orders")
+	must(orders.LockContext(ctx))
+	hold, err := orders.Hold(ctx)
+	must(err)
+	end, limited := hold.Deadline()
+	fmt.Println(hold.Token() > 0, limited, time.Until(end) <= 10*time.Second)
+	must(orders.UnlockContext(ctx))
+	// Output: true true true
+}
+
+// A driver whose database cannot be detected needs the Dialect. The schema is for a migration.
+func ExampleDialect() {
+	var dialect sqllock.Dialect = sqllock.SQLite
+	schema, err := sqllock.Schema(dialect, sqllock.DefaultTable)
+	must(err)
+	fmt.Println(dialect, strings.Contains(schema, "CREATE TABLE"))
+
+	db, done := openExample()
+	defer done()
+	provider, err := sqllock.NewTable(db, sqllock.WithDialect(dialect))
+	must(err)
+	must(provider.Close(context.Background()))
+	// Output: SQLite true
 }

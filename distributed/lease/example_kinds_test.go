@@ -1,0 +1,286 @@
+package lease_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+func newMemory() *memory { return &memory{holds: make(map[string]memoryHold)} }
+
+func opened(s lease.Store, opts ...lease.Option) *lease.Client {
+	client, err := lease.New(s, opts...)
+	if err != nil {
+		panic(err)
+	}
+	return client
+}
+
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// A Client is a locks.Provider. Its locks are shared by the goroutines of one process.
+func ExampleClient() {
+	ctx := context.Background()
+	var client *lease.Client = opened(newMemory(), lease.WithTTL(10*time.Second))
+	defer client.Close(ctx)
+
+	err := locks.Do(ctx, client.Locker("orders"), func(ctx context.Context) error {
+		hold, _ := locks.HoldFrom(ctx)
+		fmt.Println("token", hold.Token())
+		return nil
+	})
+	fmt.Println(err)
+	// Output:
+	// token 1
+	// <nil>
+}
+
+// The hold of this Mutex is not renewed: it ends after a minute.
+func ExampleMutex() {
+	ctx := context.Background()
+	client := opened(newMemory())
+	defer client.Close(ctx)
+
+	var orders *lease.Mutex = client.Mutex("orders", lease.WithFixedTTL(time.Minute))
+	must(orders.LockContext(ctx))
+	hold, err := orders.Hold(ctx)
+	must(err)
+	end, limited := hold.Deadline()
+	fmt.Println(limited, time.Until(end) <= time.Minute)
+
+	other := locks.WithOwner(ctx, locks.NewOwner())
+	fmt.Println(orders.TryLockContext(other))
+	must(orders.UnlockContext(ctx))
+	// Output:
+	// true true
+	// false <nil>
+}
+
+// An adapter with two kinds of lock has one Client for each, which a Group opens at first use and
+// closes together.
+func ExampleGroup() {
+	ctx := context.Background()
+	var kinds lease.Group[string]
+	for _, kind := range []string{"plain", "fair", "plain"} {
+		_, err := kinds.Client(kind, func() (*lease.Client, error) {
+			fmt.Println("open", kind)
+			return lease.New(newMemory())
+		})
+		must(err)
+	}
+	fmt.Println(kinds.Close(ctx))
+	// Output:
+	// open plain
+	// open fair
+	// true <nil>
+}
+
+// forcible can free a lock without its holder.
+type forcible struct{ *memory }
+
+func (f forcible) Break(_ context.Context, name string) (bool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	held := time.Now().Before(f.holds[name].ends)
+	delete(f.holds, name)
+	return held, nil
+}
+
+func ExampleBreaker() {
+	var store lease.Breaker = forcible{newMemory()}
+	ctx := context.Background()
+	client := opened(store.(lease.Store))
+	defer client.Close(ctx)
+
+	orders := client.Mutex("orders")
+	must(orders.LockContext(ctx))
+	fmt.Println(orders.ForceUnlock(ctx))
+	fmt.Println(errors.Is(orders.UnlockContext(ctx), locks.ErrLost))
+	// Output:
+	// true <nil>
+	// true
+}
+
+// watched knows at once when a hold has ended.
+type watched struct {
+	*memory
+	lost func(id lease.HoldID, cause error)
+}
+
+func (w *watched) NotifyLoss(lost func(id lease.HoldID, cause error)) { w.lost = lost }
+
+// remove is what an administrator does.
+func (w *watched) remove(name string) {
+	w.mu.Lock()
+	id := lease.HoldID{Name: name, Acquisition: w.holds[name].acquisition}
+	delete(w.holds, name)
+	w.mu.Unlock()
+	w.lost(id, errors.New("the entry was removed"))
+}
+
+func ExampleLossNotifier() {
+	store := &watched{memory: newMemory()}
+	var _ lease.LossNotifier = store
+	ctx := context.Background()
+	client := opened(store)
+	defer client.Close(ctx)
+
+	orders := client.Mutex("orders")
+	must(orders.LockContext(ctx))
+	hold, err := orders.Hold(ctx)
+	must(err)
+	store.remove("orders")
+	<-hold.Lost()
+	fmt.Println(errors.Is(hold.Err(), locks.ErrLost))
+	_ = orders.UnlockContext(ctx) // it reports the loss as well
+	// Output: true
+}
+
+// polite says whether other processes wait. While none does, a release hands the lock to the next
+// goroutine of this process without a request.
+type polite struct {
+	*memory
+	acquired, asked atomic.Int32
+}
+
+func (p *polite) Acquire(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
+	p.acquired.Add(1)
+	return p.memory.Acquire(ctx, name, acquisition, d)
+}
+
+func (p *polite) Contended(context.Context, string) (bool, error) {
+	p.asked.Add(1)
+	return false, nil
+}
+
+func ExampleContentionProber() {
+	store := &polite{memory: newMemory()}
+	var _ lease.ContentionProber = store
+	ctx := context.Background()
+	client := opened(store)
+	defer client.Close(ctx)
+
+	orders := client.Mutex("orders")
+	must(orders.LockContext(ctx))
+	done := make(chan error)
+	go func() { done <- locks.Do(ctx, orders, func(context.Context) error { return nil }) }()
+	for orders.QueueLength() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	must(orders.UnlockContext(ctx))
+	must(<-done)
+	fmt.Println("requests for two holds:", store.acquired.Load())
+	// Output: requests for two holds: 1
+}
+
+// ordered keeps the order in which its clients asked.
+type ordered struct {
+	*memory
+	places []string // the acquisitions that wait, of one lock
+}
+
+func (q *ordered) Enqueue(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
+	q.mu.Lock()
+	if !slices.Contains(q.places, acquisition) {
+		q.places = append(q.places, acquisition)
+	}
+	first := q.places[0] == acquisition
+	q.mu.Unlock()
+	if !first {
+		return lease.Reply{Wait: time.Second}, nil
+	}
+	reply, err := q.Acquire(ctx, name, acquisition, d)
+	if reply.Held {
+		err = errors.Join(err, q.Leave(ctx, name, acquisition))
+	}
+	return reply, err
+}
+
+func (q *ordered) Leave(_ context.Context, _, acquisition string) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.places = slices.DeleteFunc(q.places, func(place string) bool { return place == acquisition })
+	return nil
+}
+
+func (q *ordered) waiting() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.places)
+}
+
+func ExampleQueue() {
+	store := &ordered{memory: newMemory()}
+	var _ lease.Queue = store
+	ctx := context.Background()
+	holder, waiter := opened(store), opened(store, lease.WithPoll(time.Millisecond))
+	defer holder.Close(ctx)
+	defer waiter.Close(ctx)
+
+	must(holder.Mutex("orders").LockContext(ctx))
+	done := make(chan error)
+	go func() {
+		done <- locks.Do(ctx, waiter.Mutex("orders"), func(context.Context) error { return nil })
+	}()
+	for store.waiting() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	fmt.Println("waiting:", store.waiting())
+	must(holder.Mutex("orders").UnlockContext(ctx))
+	must(<-done)
+	fmt.Println("waiting:", store.waiting())
+	// Output:
+	// waiting: 1
+	// waiting: 0
+}
+
+// tied holds its locks for as long as the session of a connection lasts.
+type tied struct{ *memory }
+
+func (tied) Term() time.Duration  { return 10 * time.Second }
+func (tied) Lost(id lease.HoldID) { fmt.Println("the session frees", id.Name) }
+
+func ExampleSession() {
+	var store lease.Session = tied{newMemory()}
+	ctx := context.Background()
+	client := opened(store.(lease.Store))
+	defer client.Close(ctx)
+
+	orders := client.Mutex("orders")
+	must(orders.LockContext(ctx))
+	hold, err := orders.Hold(ctx)
+	must(err)
+	end, _ := hold.Deadline()
+	fmt.Println(time.Until(end) <= store.Term())
+	must(orders.UnlockContext(ctx))
+	// Output: true
+}
+
+// absent is a store that cannot serve now.
+type absent struct{ *memory }
+
+func (absent) Acquire(context.Context, string, string, time.Duration) (lease.Reply, error) {
+	return lease.Reply{}, lease.Mark(errors.New("loading the data set"), lease.ErrUnavailable)
+}
+
+// By default, LockContext waits for a store that will be there soon. RetryNever returns the error.
+func ExampleRetry() {
+	ctx := context.Background()
+	var retry lease.Retry = lease.RetryNever
+	client := opened(absent{newMemory()}, lease.WithRetry(retry))
+	defer client.Close(ctx)
+
+	err := client.Mutex("orders").LockContext(ctx)
+	fmt.Println(errors.Is(err, lease.ErrUnavailable))
+	// Output: true
+}

@@ -1,0 +1,66 @@
+package record_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/record"
+	"github.com/jucgo/locks/reentrant"
+)
+
+func nothing(context.Context) error { return nil }
+
+// The counters of all locks with one name are one Stats.
+func ExampleStats() {
+	r := record.New(record.Options{})
+	for range 2 {
+		lock := r.Wrap("account", new(reentrant.Mutex))
+		_ = locks.Do(context.Background(), lock, nothing)
+	}
+	var account record.Stats = r.Stats()[0]
+	fmt.Println(account.Lock, account.Acquired, account.Released, account.Waiting, account.Held)
+	// Output: account 2 2 0 0
+}
+
+// A metrics endpoint prints the buckets of a Histogram, whose bounds are those of all Histograms.
+func ExampleHistogram() {
+	r := record.New(record.Options{})
+	lock := r.Wrap("account", new(reentrant.Mutex))
+	for range 3 {
+		_ = locks.Do(context.Background(), lock, nothing)
+	}
+	var waits record.Histogram = r.Stats()[0].Waits
+	n := uint64(0)
+	for i, count := range waits.Counts {
+		if record.BucketUpperBound(i) < time.Minute {
+			n += count
+		}
+	}
+	fmt.Println(waits.Count(), n, waits.Quantile(0.99) < time.Minute)
+	// Output: 3 3 true
+}
+
+// A hook sees each event when it happens.
+func ExampleEvent() {
+	r := record.New(record.Options{Hook: func(e record.Event) {
+		fmt.Println(e.Lock, e.Kind, e.Try)
+	}})
+	_ = locks.Do(context.Background(), r.Wrap("account", new(reentrant.Mutex)), nothing)
+	// Output:
+	// account waiting false
+	// account acquired false
+	// account released false
+}
+
+func ExampleKind() {
+	r := record.New(record.Options{Events: 10})
+	lock := r.Wrap("account", new(reentrant.Mutex))
+	_ = lock.UnlockContext(context.Background()) // it is not held
+	events, _ := r.Events()
+	var kind record.Kind = events[0].Kind
+	fmt.Println(kind, kind == record.Refused, errors.Is(events[0].Err, locks.ErrNotHeld))
+	// Output: refused true true
+}
