@@ -1,0 +1,69 @@
+// Command leader runs a job at every tick in one of several processes. Start it in two terminals.
+// One of them prints a line each second. Kill it, and the other one goes on.
+//
+//	go run ./examples/shop/leader
+//	go run ./examples/shop/leader -every 5s
+//
+// The processes are on one machine. With a Provider of package redislock instead of filelock they
+// can be anywhere, and lead stays as it is.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"time"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/filelock"
+)
+
+// lead runs job at each tick while this process has the lock "cron", until ctx ends. The ctx of the
+// job also ends when the lock is lost. The process then competes for the lock again.
+func lead(ctx context.Context, p locks.Provider, tick <-chan time.Time, job func(context.Context) error) {
+	for ctx.Err() == nil {
+		err := locks.Do(ctx, p.Locker("cron"), func(ctx context.Context) error {
+			log.Print("this process leads")
+			for {
+				select {
+				case <-ctx.Done():
+					return context.Cause(ctx)
+				case <-tick:
+				}
+				if err := job(ctx); err != nil {
+					return err
+				}
+			}
+		})
+		if ctx.Err() == nil {
+			log.Print("this process leads no longer: ", err)
+			select {
+			case <-ctx.Done():
+			case <-tick: // the store may be out of reach: do not try in a loop without a pause
+			}
+		}
+	}
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	dir := flag.String("dir", filepath.Join(os.TempDir(), "shop-leader"), "the folder of the lock")
+	every := flag.Duration("every", time.Second, "the time between two jobs")
+	flag.Parse()
+	client, err := filelock.New(*dir)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close(context.Background())
+	tick := time.NewTicker(*every)
+	defer tick.Stop()
+	lead(ctx, client, tick.C, func(context.Context) error {
+		_, err := fmt.Printf("process %d sends the reminders\n", os.Getpid())
+		return err
+	})
+}
