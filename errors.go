@@ -13,29 +13,29 @@ var (
 	// ErrNotHeld reports an operation that needs a hold, called without one: an unlock by a
 	// non-owner or of a free lock, or a wait or a signal without the lock. Java's
 	// IllegalMonitorStateException.
-	ErrNotHeld = errors.New("locks: not held by the caller")
+	ErrNotHeld = errors.New("lock not held by the caller")
 
 	// ErrLost reports that the lease of a lock expired, or that the store took the lock away,
 	// while the lock was held.
-	ErrLost = errors.New("locks: lease lost")
+	ErrLost = errors.New("lease lost")
 
 	// ErrUpgrade reports that a holder of a read lock asked for the write lock. It would wait
 	// for its own read hold for ever.
-	ErrUpgrade = errors.New("locks: read lock cannot be upgraded to the write lock")
+	ErrUpgrade = errors.New("read lock cannot be upgraded to the write lock")
 
 	// ErrDeadlock reports an acquisition that was refused because its wait would have closed a
 	// cycle of waits.
-	ErrDeadlock = errors.New("locks: deadlock")
+	ErrDeadlock = errors.New("deadlock")
 
 	// ErrTooManyHolds reports that one more hold would exceed what the lock can count.
-	ErrTooManyHolds = errors.New("locks: too many holds")
+	ErrTooManyHolds = errors.New("too many holds")
 
 	// ErrClosed reports that the client or provider behind the lock was closed.
-	ErrClosed = errors.New("locks: closed")
+	ErrClosed = errors.New("client closed")
 
 	// ErrForeign reports that the object under a name is not a lock of this kind: a store has
 	// other data under the lock's name, or a condition belongs to another lock.
-	ErrForeign = errors.New("locks: foreign object")
+	ErrForeign = errors.New("foreign object")
 
 	// ErrNilContext reports a nil [context.Context].
 	ErrNilContext = ctxerr.ErrNil

@@ -10,7 +10,7 @@ import (
 )
 
 // ErrNilFunc reports a nil function where [Versioned.Update] needs one.
-var ErrNilFunc = errors.New("cas: nil function")
+var ErrNilFunc = errors.New("nil function")
 
 // Versioned is an optimistic lock around a value. No goroutine waits to read the value or to
 // compute the next one. A change is committed only if the version that it was computed from is

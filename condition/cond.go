@@ -17,7 +17,7 @@ import (
 )
 
 // ErrNilPredicate reports a nil function given to [Cond.WaitWhile].
-var ErrNilPredicate = errors.New("condition: nil predicate")
+var ErrNilPredicate = errors.New("nil predicate")
 
 // ErrSharedHolds reports a wait of an explicit owner that has more than one hold, if the calling
 // goroutine has not acquired all of them. The wait would release the holds of another goroutine,

@@ -9,7 +9,7 @@ import (
 )
 
 // ErrNilFunc reports a nil function where [Snapshot] needs one.
-var ErrNilFunc = errors.New("rwlock: nil function")
+var ErrNilFunc = errors.New("nil function")
 
 // Snapshot is a value that is read far more often than it is written. Readers take no lock: they
 // never wait, retry, or see half of a change. Writers take turns. T can be any type, including

@@ -14,11 +14,11 @@ import (
 var (
 	// ErrRecursive reports a constructor that asks for the value that it is constructing. It
 	// would wait for itself for ever.
-	ErrRecursive = errors.New("singleton: the constructor asks for its own value")
+	ErrRecursive = errors.New("the constructor asks for its own value")
 
 	// ErrNilConstructor reports a [Lazy] without a constructor: the zero Lazy, or one made with
 	// nil.
-	ErrNilConstructor = errors.New("singleton: nil constructor")
+	ErrNilConstructor = errors.New("nil constructor")
 )
 
 // Lazy is a value that is constructed at its first use. Make one with [New] or [NewContext]. The

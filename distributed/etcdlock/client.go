@@ -99,7 +99,6 @@ func (c *Client) Prefix(name string) string { return c.prefix + escaper.Replace(
 // acquisition by a name that no lock can have returns an error that says why.
 type Mutex struct {
 	*lease.Mutex
-	bad   error
 	other *lease.Mutex // the other half of a read-write lock
 	core  *core        // set in the read half of a read-write lock
 }
@@ -114,16 +113,16 @@ func (c *Client) mutex(k *kind, name, prefix string, opts []lease.MutexOption) *
 	var bad error
 	switch {
 	case name == "":
-		bad = errors.New("etcdlock: empty name of a lock")
+		bad = errors.New("the name is empty")
 	case len(name) > maxName:
-		bad = fmt.Errorf("etcdlock: name of a lock has %d bytes, at most %d are allowed", len(name), maxName)
+		bad = fmt.Errorf("the name has %d bytes, at most %d are allowed", len(name), maxName)
 	}
 	lc, err := c.kind(k)
 	if err != nil {
-		bad = fmt.Errorf("etcdlock: %w", err)
+		bad = err
 		lc, _ = c.kind(plain)
 	}
-	return &Mutex{Mutex: lc.Mutex(prefix, opts...), bad: bad}
+	return &Mutex{Mutex: lc.Mutex(prefix, append([]lease.MutexOption{lease.Refuse(bad)}, opts...)...)}
 }
 
 // Locker returns the lock called name. It is a [*Mutex].

@@ -67,9 +67,6 @@ func masterOf(ctx context.Context) *session {
 
 // admit returns ctx with what the store needs to know, or why ctx's owner cannot have the lock.
 func (l *Mutex) admit(ctx context.Context) (context.Context, error) {
-	if l.bad != nil {
-		return ctx, l.bad
-	}
 	if l.other == nil || ctx == nil || ctx.Err() != nil {
 		return ctx, nil
 	}

@@ -149,7 +149,7 @@ func (f *file) enqueue(ctx context.Context, l *Mutex, wait bool) (ok bool, err e
 			ok, err = f.local.TryRLockContext(ctx)
 		}
 		if ok || err != nil || !wait {
-			return ok, err
+			return ok, bare(ctx, err)
 		}
 	}
 	queue := f.local.LockContext
@@ -172,13 +172,21 @@ func until(ctx, open context.Context, queue func(context.Context) error) (err er
 		stop()
 		cancel()
 	}
-	switch {
+	if err != nil && ctx.Err() == nil && open.Err() != nil {
+		return locks.ErrClosed
+	}
+	return bare(ctx, err)
+}
+
+// bare returns the cause of an error of the local lock: the caller says what was attempted.
+func bare(ctx context.Context, err error) error {
+	switch cause := errors.Unwrap(err); {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
 		return ended(ctx)
-	case open.Err() != nil:
-		return locks.ErrClosed
+	case cause != nil:
+		return cause
 	}
 	return err
 }

@@ -128,7 +128,7 @@ func (s *Mapped) LockContext(ctx context.Context) error {
 // TryLockContext acquires the lock if it is free or its holder's process is dead. It may return
 // false although the lock is free, while another local attempt is failing.
 func (s *Mapped) TryLockContext(ctx context.Context) (bool, error) {
-	return s.lock(ctx, "try to lock", false)
+	return s.lock(ctx, "try lock", false)
 }
 
 func (s *Mapped) lock(ctx context.Context, op string, wait bool) (bool, error) {
@@ -153,7 +153,7 @@ func (s *Mapped) lock(ctx context.Context, op string, wait bool) (bool, error) {
 // enqueue acquires the local lock.
 func (s *Mapped) enqueue(ctx context.Context, wait bool) (bool, error) {
 	if ok, err := s.local.TryLockContext(ctx); ok || err != nil || !wait {
-		return ok, err
+		return ok, bare(ctx, err)
 	}
 	err := until(ctx, s.open, s.local.LockContext)
 	return err == nil, err

@@ -68,7 +68,7 @@ func (l *Mutex) LockContext(ctx context.Context) error {
 // although the lock is free, while another local attempt is failing, for example one that waits
 // for another process.
 func (l *Mutex) TryLockContext(ctx context.Context) (bool, error) {
-	return l.lock(ctx, "try to lock", false)
+	return l.lock(ctx, "try lock", false)
 }
 
 func (l *Mutex) lock(ctx context.Context, op string, wait bool) (bool, error) {
@@ -176,7 +176,7 @@ func (l *Mutex) Hold(ctx context.Context) (locks.Hold, error) {
 			return h, nil
 		}
 	}
-	return nil, l.fail("hold of", locks.ErrNotHeld)
+	return nil, l.fail("hold", locks.ErrNotHeld)
 }
 
 // QueueLength returns the number of waiters in this process, for either half.

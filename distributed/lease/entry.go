@@ -8,6 +8,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/fair"
+	"github.com/jucgo/locks/internal/ctxerr"
 	"github.com/jucgo/locks/reentrant"
 )
 
@@ -52,7 +53,7 @@ func (e *entry) reenter(ctx context.Context, o locks.Owner) (held bool, err erro
 		return true, err
 	}
 	if _, err := e.queue.TryLockContext(ctx); err != nil {
-		return true, err
+		return true, ctxerr.Bare(err)
 	}
 	e.depth++
 	return true, nil
@@ -74,7 +75,7 @@ func (c *Client) pass(ctx context.Context, e *entry, wait bool) (ok, waited bool
 		e.depth++
 		e.mu.Unlock()
 	}
-	return ok, waited, err
+	return ok, waited, ctxerr.Bare(err)
 }
 
 // waitLocally waits in e's local queue until ctx ends or the client is closed.
@@ -89,7 +90,7 @@ func (c *Client) waitLocally(ctx context.Context, e *entry) error {
 		stop()
 		cancel()
 	}
-	if err != nil && ctx.Err() == nil {
+	if err != nil && ctx.Err() == nil && c.open.Err() != nil {
 		return locks.ErrClosed
 	}
 	return err

@@ -41,9 +41,9 @@ func (l *Mutex) fail(ctx context.Context, op string, err error) error {
 	return l.c.fail(ctx, op, l.name, err)
 }
 
-// shown is a name, or its beginning if it is longer than any store allows.
+// shown is a name, or the beginning of a long one.
 func shown(name string) string {
-	if len(name) > 4096 {
+	if len(name) > 255 {
 		return name[:64] + "..."
 	}
 	return name

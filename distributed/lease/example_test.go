@@ -96,5 +96,5 @@ func ExampleStore() {
 	// Output:
 	// held, token 1
 	// <nil>
-	// memory: unlock "orders": locks: not held by the caller
+	// memory: unlock "orders": lock not held by the caller
 }

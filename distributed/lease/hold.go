@@ -2,7 +2,6 @@ package lease
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -86,7 +85,7 @@ func (h *hold) extend(ctx context.Context, d time.Duration) (whole bool, err err
 	case err != nil:
 		h.g.unanswered(p)
 		if h.Err() != nil {
-			err = errors.Join(locks.ErrLost, err)
+			err = fmt.Errorf("%w: %w", locks.ErrLost, err)
 		}
 		return false, err
 	case len(ok) != 1 || !ok[0]:

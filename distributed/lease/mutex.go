@@ -28,6 +28,7 @@ type Mutex struct {
 	lease time.Duration // with fixed
 	fixed bool          // holds are not renewed
 	share bool          // each owner has a hold of its own
+	bad   error         // why the lock cannot be acquired
 	last  atomic.Pointer[entry]
 }
 
@@ -37,7 +38,22 @@ var _ locks.Leased = (*Mutex)(nil)
 type MutexOption func(*Mutex)
 
 // WithFixedTTL makes holds end after d. They are not renewed.
-func WithFixedTTL(d time.Duration) MutexOption { return func(l *Mutex) { l.lease, l.fixed = d, true } }
+func WithFixedTTL(d time.Duration) MutexOption {
+	if d < time.Millisecond {
+		return Refuse(fmt.Errorf("lease of %v, at least 1ms is needed", d))
+	}
+	return func(l *Mutex) { l.lease, l.fixed = d, true }
+}
+
+// Refuse makes all acquisitions of the lock fail with err, unless err is nil. It is for adapters
+// whose store can have no lock of that name.
+func Refuse(err error) MutexOption {
+	return func(l *Mutex) {
+		if err != nil {
+			l.bad = err
+		}
+	}
+}
 
 // Shared makes a lock that several owners hold at a time, such as the read half of a read-write
 // lock. Each owner has a hold of its own and asks the store itself. No owner waits for another
@@ -83,8 +99,8 @@ func (l *Mutex) lock(ctx context.Context, op string, wait bool) (bool, error) {
 	if err := check(ctx); err != nil {
 		return false, l.fail(ctx, op, err)
 	}
-	if l.fixed && l.lease < time.Millisecond {
-		return false, l.fail(ctx, op, fmt.Errorf("lease of %v, at least 1ms is needed", l.lease))
+	if l.bad != nil {
+		return false, l.fail(ctx, op, l.bad)
 	}
 	o := locks.CurrentOwner(ctx)
 	if e := l.held(o); e != nil {

@@ -16,7 +16,7 @@ import (
 
 // ErrNotReplicated is matched by the errors of acquisitions that were undone because fewer
 // replicas acknowledged them than [WithReplicas] demands.
-var ErrNotReplicated = errors.New("redislock: too few replicas have acknowledged the lock")
+var ErrNotReplicated = errors.New("too few replicas have acknowledged the lock")
 
 // WithReplicas makes an acquisition count only if n or more replicas of the master have
 // acknowledged it within timeout. That is a WAIT on the connection of the acquisition. Such a

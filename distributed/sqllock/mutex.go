@@ -1,7 +1,6 @@
 package sqllock
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -16,12 +15,11 @@ import (
 func checkName(name string) error {
 	switch {
 	case name == "":
-		return errors.New("sqllock: empty name of a lock")
+		return errors.New("the name is empty")
 	case len(name) > MaxName:
-		return fmt.Errorf("sqllock: name of a lock has %d bytes, at most %d are allowed: it begins with %.32q",
-			len(name), MaxName, name)
+		return fmt.Errorf("the name has %d bytes, at most %d are allowed", len(name), MaxName)
 	case !utf8.ValidString(name) || strings.IndexByte(name, 0) >= 0:
-		return fmt.Errorf("sqllock: name of a lock %q is not text, which is UTF-8 without NUL", name)
+		return errors.New("the name is not text, which is UTF-8 without NUL")
 	}
 	return nil
 }
@@ -30,7 +28,6 @@ func checkName(name string) error {
 // acquisition returns an error that says why.
 type Mutex struct {
 	*lease.Mutex
-	bad error
 }
 
 var _ locks.Leased = (*Mutex)(nil)
@@ -39,22 +36,5 @@ var _ locks.Leased = (*Mutex)(nil)
 func WithFixedTTL(d time.Duration) lease.MutexOption { return lease.WithFixedTTL(d) }
 
 func newMutex(c *lease.Client, name string, opts []lease.MutexOption) *Mutex {
-	return &Mutex{Mutex: c.Mutex(name, opts...), bad: checkName(name)}
-}
-
-// LockContext acquires the lock, and waits for it until ctx ends.
-func (m *Mutex) LockContext(ctx context.Context) error {
-	if m.bad != nil {
-		return m.bad
-	}
-	return m.Mutex.LockContext(ctx)
-}
-
-// TryLockContext acquires the lock if it is free. It waits for the database's answer until ctx
-// ends.
-func (m *Mutex) TryLockContext(ctx context.Context) (bool, error) {
-	if m.bad != nil {
-		return false, m.bad
-	}
-	return m.Mutex.TryLockContext(ctx)
+	return &Mutex{c.Mutex(name, append([]lease.MutexOption{lease.Refuse(checkName(name))}, opts...)...)}
 }

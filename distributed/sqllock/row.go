@@ -200,7 +200,7 @@ func (r *Row) Do(ctx context.Context, name string, fn func(tx *sql.Tx) error) (e
 		return fail(errors.New("nil function"))
 	}
 	if err := checkName(name); err != nil {
-		return err
+		return fail(err)
 	}
 	if _, err := r.lc.Mutex(name).Hold(ctx); err == nil {
 		return fail(locks.ErrDeadlock)

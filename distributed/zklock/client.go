@@ -124,7 +124,7 @@ func New(ctx context.Context, servers []string, opts ...Option) (*Client, error)
 	if c.namespace != "" {
 		path, err := cleanName("", c.namespace)
 		if err != nil {
-			return nil, fmt.Errorf("zklock: namespace: %w", err)
+			return nil, fmt.Errorf("zklock: namespace %q: %w", c.namespace, err)
 		}
 		c.namespace = path
 	}

@@ -36,14 +36,14 @@ func Revocable(f func(token uint64)) MutexOption { return func(l *Mutex) { l.rev
 func (c *Client) mutex(k kind, name string, opts []MutexOption, of ...lease.MutexOption) *Mutex {
 	path, bad := cleanName(c.namespace, name)
 	if bad != nil {
-		bad = fmt.Errorf("zklock: %w", bad)
+		path = name[:min(len(name), maxName)] // which the errors tell
 	}
 	lc, err := c.kind(k)
 	if err != nil {
-		bad = fmt.Errorf("zklock: %w", err)
+		bad = err
 		lc, _ = c.kind(mutexes)
 	}
-	l := &Mutex{Mutex: lc.Mutex(path, of...), c: c, kind: k, bad: bad}
+	l := &Mutex{Mutex: lc.Mutex(path, append(of, lease.Refuse(bad))...), c: c, kind: k, bad: bad}
 	for _, o := range opts {
 		o(l)
 	}
@@ -103,10 +103,7 @@ var errHeld = errors.New("held by the caller")
 // prepare returns the context of an acquisition, or why the caller cannot have the lock
 // whatever the server says.
 func (l *Mutex) prepare(ctx context.Context) (context.Context, error) {
-	switch {
-	case l.bad != nil:
-		return nil, l.bad
-	case ctx == nil || ctx.Err() != nil:
+	if l.bad != nil || ctx == nil || ctx.Err() != nil {
 		return ctx, nil // the lease client returns the error
 	}
 	r := request{revoke: l.revoke}
@@ -121,7 +118,7 @@ func (l *Mutex) prepare(ctx context.Context) (context.Context, error) {
 	case l.read != nil:
 		_, notWriter := l.Mutex.Hold(ctx)
 		if _, err := l.read.Mutex.Hold(ctx); err == nil && notWriter != nil {
-			return nil, fmt.Errorf("zklock: write lock %q: %w", l.Name(), locks.ErrUpgrade)
+			return nil, locks.ErrUpgrade
 		}
 	case l.write != nil:
 		if h, err := l.write.Mutex.Hold(ctx); err == nil && h.Err() == nil {
@@ -134,13 +131,17 @@ func (l *Mutex) prepare(ctx context.Context) (context.Context, error) {
 	return context.WithValue(ctx, requestKey{}, &r), nil
 }
 
+func (l *Mutex) fail(op string, err error) error {
+	return fmt.Errorf("zklock: %s %q: %w", op, l.Name(), err)
+}
+
 // LockContext acquires the lock. It waits until ctx ends.
 func (l *Mutex) LockContext(ctx context.Context) error {
 	rctx, err := l.prepare(ctx)
 	if errors.Is(err, errHeld) {
-		return fmt.Errorf("zklock: lock %q: %w: %w", l.Name(), err, locks.ErrDeadlock)
+		return l.fail("lock", fmt.Errorf("%w: %w", err, locks.ErrDeadlock))
 	} else if err != nil {
-		return err
+		return l.fail("lock", err)
 	}
 	return l.Mutex.LockContext(rctx)
 }
@@ -152,7 +153,7 @@ func (l *Mutex) TryLockContext(ctx context.Context) (bool, error) {
 	if errors.Is(err, errHeld) {
 		return false, nil
 	} else if err != nil {
-		return false, err
+		return false, l.fail("try lock", err)
 	}
 	return l.Mutex.TryLockContext(rctx)
 }
@@ -163,11 +164,11 @@ func (l *Mutex) TryLockContext(ctx context.Context) (bool, error) {
 func (l *Mutex) Revoke(ctx context.Context) error {
 	switch {
 	case l.bad != nil:
-		return l.bad
+		return l.fail("revoke", l.bad)
 	case ctx == nil:
-		return fmt.Errorf("zklock: revoke %q: %w", l.Name(), locks.ErrNilContext)
+		return l.fail("revoke", locks.ErrNilContext)
 	case l.kind == semaphores || l.kind == ephemerals:
-		return fmt.Errorf("zklock: revoke %q: %w", l.Name(), errors.ErrUnsupported)
+		return l.fail("revoke", errors.ErrUnsupported)
 	}
 	done := make(chan error, 1)
 	go func() { done <- l.c.core.revoke(ctx, l.Name()) }()
@@ -178,7 +179,7 @@ func (l *Mutex) Revoke(ctx context.Context) error {
 		err = context.Cause(ctx)
 	}
 	if err != nil {
-		return fmt.Errorf("zklock: revoke %q: %w", l.Name(), err)
+		return l.fail("revoke", err)
 	}
 	return nil
 }

@@ -32,22 +32,22 @@ const (
 func cleanName(namespace, name string) (string, error) {
 	path := "/" + strings.TrimPrefix(name, "/")
 	if n := len(path) - 1; n > maxName {
-		return "", fmt.Errorf("name has %d bytes: at most %d are allowed", n, maxName)
+		return "", fmt.Errorf("the name has %d bytes: at most %d are allowed", n, maxName)
 	}
 	for part := range strings.SplitSeq(path[1:], "/") {
 		switch part {
 		case "":
-			return "", fmt.Errorf("name %q is empty or has an empty part", name)
+			return "", errors.New("the name is empty or has an empty part")
 		case ".", "..":
-			return "", fmt.Errorf("name %q has the part %q", name, part)
+			return "", fmt.Errorf("the name has the part %q", part)
 		}
 	}
 	if !utf8.ValidString(path) || strings.ContainsFunc(path, forbidden) {
-		return "", fmt.Errorf("name %q has characters that ZooKeeper does not allow", name)
+		return "", errors.New("the name has characters that ZooKeeper does not allow")
 	}
 	path = namespace + path
 	if path == "/zookeeper" || strings.HasPrefix(path, "/zookeeper/") {
-		return "", fmt.Errorf("name %q is below /zookeeper, which belongs to ZooKeeper", name)
+		return "", errors.New("the name is below /zookeeper, which belongs to ZooKeeper")
 	}
 	return path, nil
 }

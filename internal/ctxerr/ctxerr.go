@@ -7,7 +7,7 @@ import (
 )
 
 // ErrNil is locks.ErrNilContext. It is here because package locks imports this one.
-var ErrNil = errors.New("locks: nil context")
+var ErrNil = errors.New("nil context")
 
 // Check returns the error of op if ctx is nil or has ended, else nil.
 func Check(op string, ctx context.Context) error {
