@@ -66,5 +66,8 @@ func CurrentOwner(ctx context.Context) Owner {
 			return o
 		}
 	}
+	if me := goid.Fast(); me != 0 {
+		return Owner(me)
+	}
 	return Owner(goid.Get())
 }

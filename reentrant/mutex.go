@@ -45,8 +45,7 @@ const MaxHolds = syncq.MaxHolds
 // explicit owner each is a mutex and a map access instead. A contended Lock allocates nothing in
 // the steady state.
 type Mutex struct {
-	s      syncq.Sync
-	policy syncq.Policy
+	s syncq.Sync
 }
 
 var _ locks.TryLocker = (*Mutex)(nil)
@@ -55,7 +54,7 @@ var _ locks.TryLocker = (*Mutex)(nil)
 var kind = syncq.Kind{Name: "reentrant.Mutex", Refusable: true}
 
 // New returns a Mutex that admits by p.
-func New(p fair.Policy) *Mutex { return &Mutex{policy: p == fair.FIFO} }
+func New(p fair.Policy) *Mutex { return &Mutex{syncq.New(p == fair.FIFO)} }
 
 func init() {
 	attach.Describe = func(m any, k *syncq.Kind) { m.(*Mutex).s.Describe(k) }
@@ -76,13 +75,22 @@ func party(o int64) syncq.Party { return syncq.Owned(o).Of(&kind) }
 // the wait. While package deadlock refuses waits, Lock panics with [locks.ErrDeadlock] instead
 // of a wait that would close a cycle. Java's lock().
 func (m *Mutex) Lock() {
-	if me := goid.Fast(); me == 0 || !m.s.LockOrReenter(me) {
-		m.lock(goid.Get())
+	if me := goid.Fast(); me != 0 {
+		if w := m.s.Word.Load(); w == 0 {
+			if m.s.Word.CompareAndSwap(0, syncq.Value(me)) {
+				return
+			}
+		} else if syncq.Names(w, me) && m.s.Holds < MaxHolds-1 {
+			m.s.Holds++
+			return
+		}
 	}
+	m.lock()
 }
 
-func (m *Mutex) lock(me int64) {
-	if !m.reentered(me) && !m.recorded(me, m.s.Acquire(party(me), m.policy, nil) == syncq.Acquired) {
+func (m *Mutex) lock() {
+	me := goid.Get()
+	if !m.reentered(me) && !m.recorded(me, m.s.Acquire(party(me), m.s.Policy(), nil) == syncq.Acquired) {
 		panic(locks.ErrDeadlock)
 	}
 }
@@ -109,20 +117,31 @@ func (m *Mutex) TryLockFor(d time.Duration) bool {
 	if m.reentered(me) {
 		return true
 	}
-	return m.recorded(me, m.s.Acquire(party(me), m.policy, park.After(d)) == syncq.Acquired)
+	return m.recorded(me, m.s.Acquire(party(me), m.s.Policy(), park.After(d)) == syncq.Acquired)
 }
 
 // Unlock releases one hold. The last one frees the lock. Unlock panics with [locks.ErrNotHeld]
 // if the goroutine does not hold the lock. Java's unlock().
 func (m *Mutex) Unlock() {
-	if me := goid.Fast(); me == 0 || !m.s.LeaveOrUnlock(me) {
-		if !m.unlock(goid.Get()) {
-			panic(locks.ErrNotHeld)
+	if me := goid.Fast(); me != 0 && m.s.HeldBy(me) {
+		if m.s.Holds > 0 {
+			m.s.Holds--
+			return
 		}
+		if m.s.Word.CompareAndSwap(syncq.Value(me), 0) {
+			return
+		}
+	}
+	m.unlock()
+}
+
+func (m *Mutex) unlock() {
+	if !m.leave(goid.Get()) {
+		panic(locks.ErrNotHeld)
 	}
 }
 
-func (m *Mutex) unlock(o int64) bool { return m.s.Leave(o, m.policy) }
+func (m *Mutex) leave(o int64) bool { return m.s.Leave(o, m.s.Policy()) }
 
 // reentered counts one more hold of the goroutine if it has the lock, and reports whether it has.
 func (m *Mutex) reentered(me int64) bool {
@@ -146,7 +165,7 @@ func (m *Mutex) LockContext(ctx context.Context) error {
 	o := int64(locks.CurrentOwner(ctx))
 	var out syncq.Outcome
 	if o < 0 {
-		out = m.s.Shares().Lock(ctx, party(o), false, m.policy)
+		out = m.s.Shares().Lock(ctx, party(o), false, m.s.Policy())
 	} else {
 		if !goid.Diverted() && m.s.LockOrReenter(o) {
 			return nil
@@ -154,7 +173,7 @@ func (m *Mutex) LockContext(ctx context.Context) error {
 		if held, counted := m.s.Reenter(o); held {
 			return tooMany(op, counted)
 		}
-		out = m.s.Acquire(party(o), m.policy, park.Until(ctx))
+		out = m.s.Acquire(party(o), m.s.Policy(), park.Until(ctx))
 	}
 	m.recorded(o, out == syncq.Acquired)
 	return outcome.Error(op, ctx, out)
@@ -177,7 +196,7 @@ func (m *Mutex) TryLockContext(ctx context.Context) (bool, error) {
 	}
 	o := int64(locks.CurrentOwner(ctx))
 	if o < 0 {
-		out := m.s.Shares().TryLock(o, false, m.policy)
+		out := m.s.Shares().TryLock(o, false, m.s.Policy())
 		if m.recorded(o, out == syncq.Acquired) || out == syncq.Busy {
 			return out == syncq.Acquired, nil
 		}
@@ -193,7 +212,7 @@ func (m *Mutex) TryLockContext(ctx context.Context) (bool, error) {
 // where Unlock panics. It ignores the end of ctx.
 func (m *Mutex) UnlockContext(ctx context.Context) error {
 	o := locks.CurrentOwner(ctx)
-	if o < 0 && m.s.Shares().Unlock(int64(o), m.policy) == syncq.Acquired || o > 0 && m.unlock(int64(o)) {
+	if o < 0 && m.s.Shares().Unlock(int64(o), m.s.Policy()) == syncq.Acquired || o > 0 && m.leave(int64(o)) {
 		return nil
 	}
 	return ctxerr.Wrap("reentrant: UnlockContext by "+o.String(), locks.ErrNotHeld)
@@ -201,14 +220,14 @@ func (m *Mutex) UnlockContext(ctx context.Context) error {
 
 // NewCond returns a new condition of the lock. Java's newCondition().
 func (m *Mutex) NewCond() *condition.Cond {
-	return attach.New(attach.Cond{Of: m, S: &m.s, Policy: m.policy, Kind: &kind}).(*condition.Cond)
+	return attach.New(attach.Cond{Of: m, S: &m.s, Policy: m.s.Policy(), Kind: &kind}).(*condition.Cond)
 }
 
 // IsLocked reports whether the lock is held.
 func (m *Mutex) IsLocked() bool { return m.s.Held() }
 
 // IsFair reports whether the lock admits by [fair.FIFO].
-func (m *Mutex) IsFair() bool { return m.policy == syncq.FIFO }
+func (m *Mutex) IsFair() bool { return m.s.Policy() == syncq.FIFO }
 
 // IsHeld reports whether the calling goroutine holds the lock. Java's
 // isHeldByCurrentThread().

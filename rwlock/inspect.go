@@ -14,7 +14,7 @@ import (
 )
 
 // IsFair reports whether the lock admits by fair.FIFO.
-func (rw *RWMutex) IsFair() bool { return rw.policy == syncq.FIFO }
+func (rw *RWMutex) IsFair() bool { return rw.s.Policy() == syncq.FIFO }
 
 // IsWriteLocked reports whether an owner writes. Java's isWriteLocked().
 func (rw *RWMutex) IsWriteLocked() bool { return rw.s.Owner() != 0 }

@@ -59,8 +59,7 @@ const MaxHolds = syncq.MaxHolds
 // after reads, a few more and a walk over the table. Only the table allocates, and more readers
 // at once than it has room for.
 type RWMutex struct {
-	s      syncq.Sync
-	policy syncq.Policy
+	s syncq.Sync
 }
 
 var _ locks.ReadWriteLocker = (*RWMutex)(nil)
@@ -80,22 +79,30 @@ func (rw *RWMutex) recorded(o int64, ok bool) bool {
 }
 
 // New returns an RWMutex that admits by p.
-func New(p fair.Policy) *RWMutex { return &RWMutex{policy: p == fair.FIFO} }
+func New(p fair.Policy) *RWMutex { return &RWMutex{syncq.New(p == fair.FIFO)} }
 
 // Lock acquires the write lock, and waits for it if need be. A goroutine that writes already
 // re-enters it. Lock panics with [locks.ErrUpgrade] if the goroutine reads. Java's
 // writeLock().lock().
 func (rw *RWMutex) Lock() {
-	me := goid.Fast()
-	if me == 0 || !rw.s.LockOrReenter(me) {
-		rw.lock(goid.Get())
+	if me := goid.Fast(); me != 0 {
+		if w := rw.s.Word.Load(); w == 0 {
+			if rw.s.Word.CompareAndSwap(0, syncq.Value(me)) {
+				return
+			}
+		} else if syncq.Names(w, me) && rw.s.Holds < MaxHolds-1 {
+			rw.s.Holds++
+			return
+		}
 	}
+	rw.lock()
 }
 
-func (rw *RWMutex) lock(me int64) {
+func (rw *RWMutex) lock() {
+	me := goid.Get()
 	if ok, err := rw.rewrite(me); err != nil {
 		panic(err)
-	} else if !ok && !rw.recorded(me, rw.s.Acquire(party(me), rw.policy, nil) == syncq.Acquired) {
+	} else if !ok && !rw.recorded(me, rw.s.Acquire(party(me), rw.s.Policy(), nil) == syncq.Acquired) {
 		panic(locks.ErrDeadlock)
 	}
 }
@@ -133,7 +140,7 @@ func (rw *RWMutex) tryLock(o int64) (bool, error) {
 	if held || err != nil {
 		return held, err
 	}
-	return rw.recorded(o, rw.s.TryLock(party(o)) || rw.s.TryLockUnread(party(o), rw.policy)), nil
+	return rw.recorded(o, rw.s.TryLock(party(o)) || rw.s.TryLockUnread(party(o), rw.s.Policy())), nil
 }
 
 // TryLockFor is Lock with a wait of at most d, and reports whether it acquired the lock. It
@@ -149,52 +156,65 @@ func (rw *RWMutex) TryLockFor(d time.Duration) bool {
 	if held || err != nil {
 		return held
 	}
-	return rw.recorded(me, rw.s.Acquire(party(me), rw.policy, park.After(d)) == syncq.Acquired)
+	return rw.recorded(me, rw.s.Acquire(party(me), rw.s.Policy(), park.After(d)) == syncq.Acquired)
 }
 
 // Unlock releases one write hold. The last one frees the write lock; a goroutine that also reads
 // keeps its read holds. Unlock panics with [locks.ErrNotHeld] if the goroutine does not write.
 // Java's writeLock().unlock().
 func (rw *RWMutex) Unlock() {
-	if me := goid.Fast(); me == 0 || !rw.s.LeaveOrUnlockWrite(me) {
-		if !rw.s.Leave(goid.Get(), rw.policy) {
-			panic(locks.ErrNotHeld)
+	if me := goid.Fast(); me != 0 && rw.s.HeldBy(me) {
+		if rw.s.Holds > 0 {
+			rw.s.Holds--
+			return
 		}
+		if !rw.s.Covered() && rw.s.Word.CompareAndSwap(syncq.Value(me), 0) {
+			return
+		}
+	}
+	rw.unlock()
+}
+
+func (rw *RWMutex) unlock() {
+	if !rw.s.Leave(goid.Get(), rw.s.Policy()) {
+		panic(locks.ErrNotHeld)
 	}
 }
 
 // RLock acquires the lock for reading, and waits for it if need be. A goroutine that reads or
 // writes already re-enters it. Java's readLock().lock().
 func (rw *RWMutex) RLock() {
-	if me := goid.Fast(); me == 0 || !rw.readQuickly(me) {
-		rw.rlock(goid.Get())
+	// The goroutine may read already in the slot of its hash. Or that slot may be free, and the
+	// lock biased to readers.
+	if me := goid.Fast(); me != 0 {
+		if b := rw.s.Slot(me); b == nil {
+			// nobody has read so far
+		} else if b.Has(me) {
+			if b.Reenter() {
+				return
+			}
+		} else if rw.s.Biased() && b.Enter(me) {
+			if rw.s.Biased() {
+				return
+			}
+			rw.exit(b)
+		}
 	}
+	rw.rlock()
 }
 
-// readQuickly acquires the lock for reading if the goroutine reads already in the slot of its
-// hash, or if that slot is free and the lock is biased to readers.
-func (rw *RWMutex) readQuickly(me int64) bool {
-	b := rw.s.Slot(me)
-	switch {
-	case b == nil:
-		return false
-	case b.Has(me):
-		return b.Reenter()
-	case !rw.s.Biased() || !b.Enter(me):
-		return false
-	case rw.s.Biased():
-		return true
-	}
+// exit gives back the slot of a reader on a lock that is not biased any more.
+func (rw *RWMutex) exit(b *syncq.Slot) {
 	b.Exit()
-	rw.s.ReadersLeft(rw.policy)
-	return false
+	rw.s.ReadersLeft(rw.s.Policy())
 }
 
-func (rw *RWMutex) rlock(me int64) {
+func (rw *RWMutex) rlock() {
+	me := goid.Get()
 	if rw.reread(me) {
 		return
 	}
-	if !rw.recorded(me, rw.s.AcquireRead(party(me), rw.policy, nil) == syncq.Acquired) {
+	if !rw.recorded(me, rw.s.AcquireRead(party(me), rw.s.Policy(), nil) == syncq.Acquired) {
 		panic(locks.ErrDeadlock)
 	}
 }
@@ -212,11 +232,16 @@ func (rw *RWMutex) reread(me int64) bool {
 // TryRLock acquires the lock for reading, ahead of the waiters, unless another owner writes, and
 // reports whether it did. Java's readLock().tryLock().
 func (rw *RWMutex) TryRLock() bool {
-	if me := goid.Fast(); me != 0 && rw.readQuickly(me) {
-		return true
+	if me := goid.Fast(); me != 0 {
+		if b := rw.s.Slot(me); b != nil && rw.s.Biased() && b.Enter(me) {
+			if rw.s.Biased() {
+				return true
+			}
+			rw.exit(b)
+		}
 	}
 	me := goid.Get()
-	return rw.reread(me) || rw.recorded(me, rw.s.TryRead(me, rw.policy))
+	return rw.reread(me) || rw.recorded(me, rw.s.TryRead(me, rw.s.Policy()))
 }
 
 // TryRLockFor is RLock with a wait of at most d, and reports whether it acquired the lock. It
@@ -227,28 +252,30 @@ func (rw *RWMutex) TryRLockFor(d time.Duration) bool {
 	if rw.reread(me) {
 		return true
 	}
-	return rw.recorded(me, rw.s.AcquireRead(party(me), rw.policy, park.After(d)) == syncq.Acquired)
+	return rw.recorded(me, rw.s.AcquireRead(party(me), rw.s.Policy(), park.After(d)) == syncq.Acquired)
 }
 
 // RUnlock releases one read hold. It panics with [locks.ErrNotHeld] if the goroutine has none,
 // even if other goroutines read. Java's readLock().unlock().
 func (rw *RWMutex) RUnlock() {
 	if me := goid.Fast(); me != 0 {
-		if b := rw.s.Slot(me); b != nil && b.Has(me) {
+		if b := rw.s.Slot(me); b == nil {
+			// nobody has read so far
+		} else if b.Has(me) {
 			if b.Leave() {
 				return
 			}
 			if b.Exit(); !rw.s.Biased() {
-				rw.s.ReadersLeft(rw.policy)
+				rw.s.ReadersLeft(rw.s.Policy())
 			}
 			return
 		}
 	}
-	rw.runlock(goid.Get())
+	rw.runlock()
 }
 
-func (rw *RWMutex) runlock(me int64) {
-	if !rw.s.Unread(me, rw.policy) {
+func (rw *RWMutex) runlock() {
+	if !rw.s.Unread(goid.Get(), rw.s.Policy()) {
 		panic(locks.ErrNotHeld)
 	}
 }
@@ -264,7 +291,7 @@ func (rw *RWMutex) Downgrade() {
 }
 
 func (rw *RWMutex) downgrade(o int64) error {
-	switch held, counted := rw.s.DowngradeWrite(o, rw.policy); {
+	switch held, counted := rw.s.DowngradeWrite(o, rw.s.Policy()); {
 	case !held:
 		return locks.ErrNotHeld
 	case !counted:
@@ -278,7 +305,7 @@ func (rw *RWMutex) downgrade(o int64) error {
 // [locks.ErrNotHeld] if the goroutine does not read. Java's ReentrantReadWriteLock has no such
 // method; StampedLock has tryConvertToWriteLock.
 func (rw *RWMutex) TryUpgrade() bool {
-	upgraded, reads := rw.s.Upgrade(goid.Get(), rw.policy)
+	upgraded, reads := rw.s.Upgrade(goid.Get(), rw.s.Policy())
 	if !reads {
 		panic(locks.ErrNotHeld)
 	}
@@ -298,7 +325,7 @@ func (rw *RWMutex) LockContext(ctx context.Context) error {
 	o := int64(locks.CurrentOwner(ctx))
 	var out syncq.Outcome
 	if o < 0 {
-		out = rw.s.Shares().Lock(ctx, party(o), false, rw.policy)
+		out = rw.s.Shares().Lock(ctx, party(o), false, rw.s.Policy())
 	} else {
 		if !goid.Diverted() && rw.s.LockOrReenter(o) {
 			return nil
@@ -310,7 +337,7 @@ func (rw *RWMutex) LockContext(ctx context.Context) error {
 		case held:
 			return nil
 		default:
-			out = rw.s.Acquire(party(o), rw.policy, park.Until(ctx))
+			out = rw.s.Acquire(party(o), rw.s.Policy(), park.Until(ctx))
 		}
 	}
 	rw.recorded(o, out == syncq.Acquired)
@@ -326,7 +353,7 @@ func (rw *RWMutex) TryLockContext(ctx context.Context) (bool, error) {
 	}
 	o := int64(locks.CurrentOwner(ctx))
 	if o < 0 {
-		return rw.tried(op, ctx, o, rw.s.Shares().TryLock(o, false, rw.policy))
+		return rw.tried(op, ctx, o, rw.s.Shares().TryLock(o, false, rw.s.Policy()))
 	}
 	ok, err := rw.tryLock(o)
 	if err != nil {
@@ -348,9 +375,9 @@ func (rw *RWMutex) tried(op string, ctx context.Context, o int64, out syncq.Outc
 func (rw *RWMutex) UnlockContext(ctx context.Context) error {
 	o := locks.CurrentOwner(ctx)
 	if o < 0 {
-		return result("rwlock: UnlockContext by ", o, rw.s.Shares().Unlock(int64(o), rw.policy))
+		return result("rwlock: UnlockContext by ", o, rw.s.Shares().Unlock(int64(o), rw.s.Policy()))
 	}
-	return released("rwlock: UnlockContext by ", o, rw.s.Leave(int64(o), rw.policy))
+	return released("rwlock: UnlockContext by ", o, rw.s.Leave(int64(o), rw.s.Policy()))
 }
 
 // released returns the error of op by o, which had a hold to release if ok is true.
@@ -380,7 +407,7 @@ func (rw *RWMutex) RLockContext(ctx context.Context) error {
 	o := int64(locks.CurrentOwner(ctx))
 	var out syncq.Outcome
 	if o < 0 {
-		out = rw.s.Shares().Lock(ctx, party(o), true, rw.policy)
+		out = rw.s.Shares().Lock(ctx, party(o), true, rw.s.Policy())
 	} else {
 		switch held, counted := rw.s.ReenterRead(o); {
 		case counted:
@@ -388,7 +415,7 @@ func (rw *RWMutex) RLockContext(ctx context.Context) error {
 		case held:
 			return ctxerr.Wrap(op, locks.ErrTooManyHolds)
 		}
-		out = rw.s.AcquireRead(party(o), rw.policy, park.Until(ctx))
+		out = rw.s.AcquireRead(party(o), rw.s.Policy(), park.Until(ctx))
 	}
 	rw.recorded(o, out == syncq.Acquired)
 	return outcome.Error(op, ctx, out)
@@ -403,7 +430,7 @@ func (rw *RWMutex) TryRLockContext(ctx context.Context) (bool, error) {
 	}
 	o := int64(locks.CurrentOwner(ctx))
 	if o < 0 {
-		return rw.tried(op, ctx, o, rw.s.Shares().TryLock(o, true, rw.policy))
+		return rw.tried(op, ctx, o, rw.s.Shares().TryLock(o, true, rw.s.Policy()))
 	}
 	switch held, counted := rw.s.ReenterRead(o); {
 	case counted:
@@ -411,7 +438,7 @@ func (rw *RWMutex) TryRLockContext(ctx context.Context) (bool, error) {
 	case held:
 		return false, ctxerr.Wrap(op, locks.ErrTooManyHolds)
 	}
-	return rw.recorded(o, rw.s.TryRead(o, rw.policy)), nil
+	return rw.recorded(o, rw.s.TryRead(o, rw.s.Policy())), nil
 }
 
 // RUnlockContext is RUnlock for ctx's owner, but returns an error that matches
@@ -419,9 +446,9 @@ func (rw *RWMutex) TryRLockContext(ctx context.Context) (bool, error) {
 func (rw *RWMutex) RUnlockContext(ctx context.Context) error {
 	o := locks.CurrentOwner(ctx)
 	if o < 0 {
-		return result("rwlock: RUnlockContext by ", o, rw.s.Shares().UnlockShared(int64(o), rw.policy))
+		return result("rwlock: RUnlockContext by ", o, rw.s.Shares().UnlockShared(int64(o), rw.s.Policy()))
 	}
-	return released("rwlock: RUnlockContext by ", o, rw.s.Unread(int64(o), rw.policy))
+	return released("rwlock: RUnlockContext by ", o, rw.s.Unread(int64(o), rw.s.Policy()))
 }
 
 // DowngradeContext is Downgrade for ctx's owner, but returns an error that matches
@@ -430,7 +457,7 @@ func (rw *RWMutex) DowngradeContext(ctx context.Context) error {
 	const op = "rwlock: DowngradeContext by "
 	o := locks.CurrentOwner(ctx)
 	if o < 0 {
-		return result(op, o, rw.s.Shares().Downgrade(int64(o), rw.policy))
+		return result(op, o, rw.s.Shares().Downgrade(int64(o), rw.s.Policy()))
 	}
 	if err := rw.downgrade(int64(o)); err != nil {
 		return ctxerr.Wrap(op+o.String(), err)
@@ -449,10 +476,10 @@ func (rw *RWMutex) TryUpgradeContext(ctx context.Context) (bool, error) {
 	o := locks.CurrentOwner(ctx)
 	var upgraded, reads bool
 	if o < 0 {
-		out := rw.s.Shares().Upgrade(int64(o), rw.policy)
+		out := rw.s.Shares().Upgrade(int64(o), rw.s.Policy())
 		upgraded, reads = out == syncq.Acquired, out != syncq.NotHeld
 	} else {
-		upgraded, reads = rw.s.Upgrade(int64(o), rw.policy)
+		upgraded, reads = rw.s.Upgrade(int64(o), rw.s.Policy())
 	}
 	if !reads {
 		return false, ctxerr.Wrap(op+" by "+o.String(), locks.ErrNotHeld)
@@ -468,7 +495,7 @@ func (rw *RWMutex) NewCond() *condition.Cond { return rw.newCond(rw) }
 
 // newCond returns a condition of the lock for a user that knows the lock as of.
 func (rw *RWMutex) newCond(of any) *condition.Cond {
-	return attach.New(attach.Cond{Of: of, S: &rw.s, Policy: rw.policy, Kind: &kind, Refuse: func(o int64) error {
+	return attach.New(attach.Cond{Of: of, S: &rw.s, Policy: rw.s.Policy(), Kind: &kind, Refuse: func(o int64) error {
 		if rw.s.ReadHolds(o) > 0 {
 			return locks.ErrUpgrade
 		}

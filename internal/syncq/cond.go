@@ -132,7 +132,7 @@ func (c *Cond) transfer(most int, since time.Duration) (moved int) {
 func (c *Cond) Len() int {
 	c.s.guard.Lock()
 	defer c.s.guard.Unlock()
-	return c.queue.len
+	return int(c.queue.len)
 }
 
 // Waiters returns the waiting owners, longest wait first. Any goroutine may call it.

@@ -275,27 +275,13 @@ func (s *Sync) spin(p Party, policy Policy) bool {
 func (s *Sync) LockOrReenter(owner int64) bool {
 	w := s.Word.Load()
 	if w == 0 {
-		return s.Word.CompareAndSwap(0, value(owner))
+		return s.Word.CompareAndSwap(0, Value(owner))
 	}
-	if w>>shift == value(owner)>>shift && w&shared == 0 && s.Holds < MaxHolds-1 {
+	if Names(w, owner) && s.Holds < MaxHolds-1 {
 		s.Holds++
 		return true
 	}
 	return false
-}
-
-// LeaveOrUnlock gives back one hold of owner, a goroutine, if it has the lock and, with the last
-// hold, nobody waits. Otherwise it does nothing.
-func (s *Sync) LeaveOrUnlock(owner int64) bool {
-	w := s.Word.Load()
-	if w&^(flags&^shared) != value(owner) {
-		return false
-	}
-	if s.Holds > 0 {
-		s.Holds--
-		return true
-	}
-	return s.Word.CompareAndSwap(value(owner), 0)
 }
 
 // Reenter counts one more hold of owner, a goroutine, if it has the lock exclusively. It reports

@@ -192,7 +192,7 @@ func TestAWaiterIsLetInWithItsOwnersNextHold(t *testing.T) {
 		reader := plays(t, x, o, true, policy).queue(t)
 		late := plays(t, x, o, false, policy) // has not come to the queue yet
 		stranger := locks(t, x, -2, false, policy, 3)
-		require.True(t, x.s.Word.CompareAndSwap(x.s.Word.Load(), value(o)|x.s.Word.Load()&about)) // 1 hands over
+		require.True(t, x.s.Word.CompareAndSwap(x.s.Word.Load(), Value(o)|x.s.Word.Load()&about)) // 1 hands over
 		x.with(o, func(sh *share) Outcome {
 			sh.count(false, 1, 1)
 			x.admit(sh)

@@ -76,7 +76,7 @@ func (l *list) verify() error {
 			return fmt.Errorf("node %d of the queue is not in order: %+v", k, n)
 		}
 	}
-	if k != l.len || prev != l.tail {
+	if k != int(l.len) || prev != l.tail {
 		return fmt.Errorf("queue of %d has %d nodes", l.len, k)
 	}
 	return nil

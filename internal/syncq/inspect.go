@@ -6,10 +6,7 @@ package syncq
 func (s *Sync) Held() bool { return !free(s.Word.Load()) }
 
 // HeldBy reports whether owner holds the lock exclusively. To owner itself the answer is exact.
-func (s *Sync) HeldBy(owner int64) bool {
-	w := s.Word.Load()
-	return w&^(flags&^shared) == value(owner)
-}
+func (s *Sync) HeldBy(owner int64) bool { return Names(s.Word.Load(), owner) }
 
 // Owner returns the exclusive holder, or 0.
 func (s *Sync) Owner() int64 {
@@ -36,7 +33,7 @@ func (s *Sync) HasQueued() bool { return s.Word.Load()&queued != 0 }
 func (s *Sync) Len() int {
 	s.guard.Lock()
 	defer s.guard.Unlock()
-	return s.queue.len
+	return int(s.queue.len)
 }
 
 // Waiters returns the parties that wait for the lock, longest wait first.

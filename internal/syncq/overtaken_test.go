@@ -23,7 +23,7 @@ func TestAWinnerLeavesTheQueueInTheSameStep(t *testing.T) {
 
 			s.guard.Lock()
 			patient(&s)
-			require.True(t, s.Word.CompareAndSwap(value(1)|queued, queued|woken))
+			require.True(t, s.Word.CompareAndSwap(Value(1)|queued, queued|woken))
 			wake, ok := s.advance(NonFair, keep)
 			require.True(t, ok)
 			unpark(wake)
@@ -120,10 +120,10 @@ func TestALockIsOwedToAnOverdueNextWaiter(t *testing.T) {
 
 	require.True(t, s.Unlock(NonFair))
 	require.True(t, first.result(t))
-	require.Equal(t, value(2)|queued|handoff, s.Word.Load())
+	require.Equal(t, Value(2)|queued|handoff, s.Word.Load())
 	close(stop)
 	require.False(t, next.result(t))
-	require.Equal(t, value(2)|queued, s.Word.Load(), "it was owed to the one that gave up")
+	require.Equal(t, Value(2)|queued, s.Word.Load(), "it was owed to the one that gave up")
 	require.True(t, s.Unlock(NonFair))
 	require.True(t, last.result(t))
 	require.True(t, s.Unlock(NonFair))

@@ -107,7 +107,11 @@ func now() time.Duration { return time.Since(start) }
 // leaves at once, wherever it is.
 type list struct {
 	head, tail *node
-	len        int
+	len        int32
+
+	// These two concern the whole lock. They are here because there is room: a Sync takes 64 bytes.
+	watched bool   // the watcher knows the lock
+	policy  Policy // never changes
 }
 
 func (l *list) push(n *node) {

@@ -142,7 +142,7 @@ func TestTwoReadersThatLeaveTogetherEndTheTablesHoldOnce(t *testing.T) {
 			require.True(t, a.result(t))
 			require.True(t, b.result(t))
 			require.True(t, w.result(t))
-			require.Equal(t, value(1), s.Word.Load())
+			require.Equal(t, Value(1), s.Word.Load())
 			require.True(t, s.Leave(1, policy))
 			require.Zero(t, s.Word.Load())
 		}
@@ -389,7 +389,7 @@ func TestAReaderEnteringDuringALookKeepsTheWriterOut(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			const bits = 14
 			var s Sync
-			s.table.Store(&readTable{slots: make([]Slot, 1<<bits), shift: 64 - bits})
+			s.table.Store(&readTable{make([]Slot, 1<<bits)})
 			me := int64(2)
 			for s.Slot(me) != &s.readers().slots[0] {
 				me++

@@ -178,7 +178,7 @@ func TestABargerDuringAReleaseTakesOverTheDuty(t *testing.T) {
 	s.guard.Unlock()
 
 	require.True(t, release.result(t))
-	require.Equal(t, value(3)|queued, s.Word.Load(), "the waiter sleeps on, and 3 has to wake it")
+	require.Equal(t, Value(3)|queued, s.Word.Load(), "the waiter sleeps on, and 3 has to wake it")
 	require.True(t, s.Unlock(NonFair))
 	require.True(t, waiter.result(t))
 	require.True(t, s.Unlock(NonFair))
@@ -201,7 +201,7 @@ func TestAReleaseBesideAnAwakeWaiterLosesNoWakeUp(t *testing.T) {
 		require.Empty(t, permit)
 		require.True(t, s.TryLock(Owned(1)))
 		require.False(t, s.compete(n))
-		require.Equal(t, value(1)|queued, s.Word.Load(), "the next release has to wake it")
+		require.Equal(t, Value(1)|queued, s.Word.Load(), "the next release has to wake it")
 		require.NoError(t, s.Verify())
 	}
 	require.True(t, s.Unlock(NonFair))
@@ -277,8 +277,8 @@ func TestOwnersOfEitherSignFitTheWord(t *testing.T) {
 		require.True(t, s.HeldBy(o))
 		require.False(t, s.HeldBy(o^1))
 		require.True(t, s.LockOrReenter(o))
-		require.True(t, s.LeaveOrUnlock(o))
-		require.True(t, s.LeaveOrUnlock(o))
+		require.True(t, s.Leave(o, FIFO))
+		require.True(t, s.Leave(o, FIFO))
 		require.Zero(t, s.Word.Load())
 	}
 }
@@ -592,14 +592,14 @@ func TestTheFlagsMirrorTheHeadOfTheQueue(t *testing.T) {
 	patient(&s)
 	old.since = due
 	s.guard.Unlock()
-	require.Equal(t, value(1)|queued, s.Word.Load(), "the first waiter is asleep, and has not waited for long")
+	require.Equal(t, Value(1)|queued, s.Word.Load(), "the first waiter is asleep, and has not waited for long")
 	require.True(t, s.Unlock(NonFair))
 	require.Equal(t, queued|woken, s.Word.Load(), "the first waiter is awake")
 	fresh.place.Park()
 	require.True(t, s.compete(fresh))
-	require.Equal(t, value(2)|queued|handoff, s.Word.Load(), "the next waiter is owed the lock")
+	require.Equal(t, Value(2)|queued|handoff, s.Word.Load(), "the next waiter is owed the lock")
 	require.True(t, s.Unlock(NonFair))
-	require.Equal(t, value(3)|queued|handoff, s.Word.Load(), "a reader is owed it as well")
+	require.Equal(t, Value(3)|queued|handoff, s.Word.Load(), "a reader is owed it as well")
 	require.True(t, s.Unlock(NonFair))
 	require.Equal(t, one|shared, s.Word.Load(), "nobody waits")
 	for _, n := range []*node{old, reader} {
@@ -701,7 +701,7 @@ func TestInspectorsAtOneWaiterGoOnWhenItLeaves(t *testing.T) {
 func TestAnInspectionOfAHundredThousandGivesTheGuardBack(t *testing.T) {
 	const n = 100_000
 	var s Sync
-	s.Word.Store(value(1) | queued)
+	s.Word.Store(Value(1) | queued)
 	nodes := make([]node, n)
 	for i := range nodes {
 		nodes[i].who = int64(i + 2)

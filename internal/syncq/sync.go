@@ -23,11 +23,10 @@ type Sync struct {
 	// table.go.
 	covered count
 
-	guard   sync.Mutex // held for a bounded number of instructions
-	queue   list       // guarded
-	table   atomic.Pointer[readTable]
-	shares  atomic.Pointer[Shares]
-	watched bool // the watcher knows the lock; guarded
+	guard  sync.Mutex // held for a bounded number of instructions
+	queue  list       // guarded
+	table  atomic.Pointer[readTable]
+	shares atomic.Pointer[Shares]
 }
 
 // Policy is the order in which a Sync admits.
@@ -40,6 +39,12 @@ const (
 	FIFO Policy = true
 )
 
+// New returns a Sync that remembers policy for its lock: see [Sync.Policy].
+func New(policy Policy) Sync { return Sync{queue: list{policy: policy}} }
+
+// Policy returns the policy that New was given, else NonFair.
+func (s *Sync) Policy() Policy { return s.queue.policy }
+
 // Party is the one that acquires: its value in the state word, and the identity that inspection
 // shows.
 type Party struct {
@@ -50,7 +55,7 @@ type Party struct {
 
 // Owned returns the party of a lock that knows its owner, which must not be 0 and must fit, with
 // its sign, in 58 bits.
-func Owned(owner int64) Party { return Party{value: value(owner), who: owner} }
+func Owned(owner int64) Party { return Party{value: Value(owner), who: owner} }
 
 // Taken is the word of a lock without owners while it is held exclusively and nobody waits.
 const Taken = one

@@ -46,8 +46,7 @@ import (
 // The exclusive holder's own shared holds are not in the table: nobody else can have any. They
 // are in Sync.covered, and go to the table when the exclusive hold ends.
 type readTable struct {
-	slots []Slot
-	shift uint8
+	slots []Slot // a power of 2
 }
 
 // Slot is where the readers of one hash are. Its exported methods are what a lock's fast paths are
@@ -66,17 +65,16 @@ type Slot struct {
 
 // newReadTable returns a table for as many readers as can run at once, with room to spare.
 func newReadTable() *readTable {
-	n, bits := 4, uint8(2)
+	n := 4
 	for procs := runtime.GOMAXPROCS(0); n < 4*procs && n < 64; n *= 2 {
-		bits++
 	}
-	return &readTable{slots: make([]Slot, n), shift: 64 - bits}
+	return &readTable{make([]Slot, n)}
 }
 
 // slot returns o's. Ids that follow each other, as those of a group of workers do, lie far apart
 // (Fibonacci hashing, Knuth, TAOCP 6.4).
 func (t *readTable) slot(o int64) *Slot {
-	return &t.slots[uint64(o)*0x9E3779B97F4A7C15>>(t.shift&63)]
+	return &t.slots[uint64(o)*0x9E3779B97F4A7C15>>32&uint64(len(t.slots)-1)]
 }
 
 // empty reports whether the table has no readers. A reader that is about to leave counts.
@@ -394,18 +392,16 @@ func (s *Sync) upgradeOnly(owner int64, policy Policy) (ok bool) {
 		if w&visible == 0 != explicit(owner) || w&visible != 0 && s.table.Load().moreThan(1) {
 			break
 		}
-		ok = s.Word.CompareAndSwap(w, value(owner)|w&about)
+		ok = s.Word.CompareAndSwap(w, Value(owner)|w&about)
 	}
 	s.guard.Unlock()
 	unpark(wake)
 	return ok
 }
 
-// LeaveOrUnlockWrite gives one exclusive hold of owner back, if it has the lock and, with the last
-// hold, nobody waits, and it has no shared ones. Otherwise it does nothing.
-func (s *Sync) LeaveOrUnlockWrite(owner int64) bool {
-	return s.covered.load() == 0 && s.LeaveOrUnlock(owner)
-}
+// Covered reports whether the goroutine that holds the lock exclusively, which calls it, has shared
+// holds as well.
+func (s *Sync) Covered() bool { return s.covered.own() > 0 }
 
 // ReadHolds returns how many shared holds o has, to o itself.
 func (s *Sync) ReadHolds(o int64) int {

@@ -63,8 +63,8 @@ func (s *Sync) Describe(k *Kind) {
 
 // watch has w watch the lock. The guard is held.
 func (s *Sync) watch(w Watcher, k *Kind) {
-	if !s.watched {
-		s.watched = true
+	if !s.queue.watched {
+		s.queue.watched = true
 		w.Watch(s, k)
 	}
 }

@@ -55,8 +55,12 @@ const (
 	about = queued | woken | handoff
 )
 
-// value returns the word of an exclusive holder without flags.
-func value(owner int64) uint64 { return uint64(owner) << shift }
+// Value returns the word of an exclusive holder without flags. It is exported, like [Names], for the
+// fast paths of locks, which must be inlined.
+func Value(owner int64) uint64 { return uint64(owner) << shift }
+
+// Names reports whether w has owner as its exclusive holder.
+func Names(w uint64, owner int64) bool { return w&^(flags&^shared) == Value(owner) }
 
 // free reports whether w has no holder.
 func free(w uint64) bool { return w <= flags }
