@@ -203,6 +203,37 @@ func TestTheProgramsOfTheREADMEWorkForAUser(t *testing.T) {
 	})
 }
 
+// The README of each store has one program. That of sqllock is only resolved: to compile SQLite once
+// more takes minutes. The tests of examples/stores run all of them on servers.
+func TestTheProgramOfEachStoreWorksForAUser(t *testing.T) {
+	w, err := workspace.Open(".")
+	must(t, err)
+	u := newUser(t, w)
+	for _, store := range []string{"filelock", "redislock", "etcdlock", "zklock", "sqllock"} {
+		t.Run(store, func(t *testing.T) {
+			shown := programs(t, w, "distributed/"+store+"/README.md")
+			if len(shown) != 1 {
+				t.Fatalf("the README has %d programs, want 1", len(shown))
+			}
+			dir := u.fresh(t, shown[0])
+			u.run(t, dir, "go", "get", workspace.Root+"/distributed/"+store+"@latest")
+			if store == "sqllock" {
+				u.run(t, dir, "go", "mod", "tidy")
+				u.run(t, dir, "go", "list", "-deps", ".")
+				return
+			}
+			u.run(t, dir, "go", "build", "-o", "report", ".")
+			if store != "filelock" {
+				return
+			}
+			u.env = append(u.env, "LOCK_DIR="+t.TempDir())
+			if out := u.run(t, dir, "./report"); strings.Count(out, "write part ") != 3 {
+				t.Errorf("the program printed:\n%s", out)
+			}
+		})
+	}
+}
+
 // startRedis starts a Redis server for the test and returns its address.
 func startRedis(t *testing.T) (address string) {
 	t.Helper()

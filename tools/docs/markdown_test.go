@@ -3,6 +3,7 @@
 package docs
 
 import (
+	"fmt"
 	"go/parser"
 	"go/token"
 	"io/fs"
@@ -10,6 +11,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -53,9 +55,17 @@ func pages(t *testing.T) (root string, all []page) {
 
 var (
 	blocks   = regexp.MustCompile("(?ms)^```(\\w*)\n(.*?)^```$")
-	links    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	spans    = regexp.MustCompile("`([^`\n]+)`")
+	indented = regexp.MustCompile(`(?m)^(?: {4}|\t)(.*)$`)
 	headings = regexp.MustCompile(`(?m)^#+ +(.*)$`)
+	// [text](target), [name]: target, and attributes of HTML.
+	links = regexp.MustCompile(`(?m)\]\(([^)\s]+)[^)]*\)|^\[[^\]]+\]: +(\S+)|\b(?:href|src)="([^"]+)"`)
 )
+
+// prose returns the text of p without code.
+func (p page) prose() string {
+	return spans.ReplaceAllString(blocks.ReplaceAllString(p.text, ""), "")
+}
 
 // anchors returns the anchors of the headings of a page: lower case, spaces as hyphens, without
 // punctuation.
@@ -84,8 +94,9 @@ func TestEveryRelativeLinkLeadsSomewhere(t *testing.T) {
 	}
 	n := 0
 	for _, p := range all {
-		for _, link := range links.FindAllStringSubmatch(blocks.ReplaceAllString(p.text, ""), -1) {
-			target, anchor, _ := strings.Cut(link[1], "#")
+		for _, match := range links.FindAllStringSubmatch(p.prose(), -1) {
+			link := match[1] + match[2] + match[3]
+			target, anchor, _ := strings.Cut(link, "#")
 			if strings.Contains(target, ":") {
 				continue // another site
 			}
@@ -95,9 +106,9 @@ func TestEveryRelativeLinkLeadsSomewhere(t *testing.T) {
 				name = path.Join(path.Dir(p.name), target)
 			}
 			if _, err := os.Stat(filepath.Join(root, filepath.FromSlash(name))); err != nil {
-				t.Errorf("%s: link %s: %v", p.name, link[1], err)
+				t.Errorf("%s: link %s: %v", p.name, link, err)
 			} else if anchor != "" && !anchors(texts[name])[anchor] {
-				t.Errorf("%s: link %s: %s has no such heading", p.name, link[1], name)
+				t.Errorf("%s: link %s: %s has no such heading", p.name, link, name)
 			}
 		}
 	}
@@ -106,76 +117,223 @@ func TestEveryRelativeLinkLeadsSomewhere(t *testing.T) {
 	}
 }
 
-// The paths in commands are relative to the folder of the page, to that of a cd, or to the root.
-func TestEveryGoCommandNamesPackagesThatExist(t *testing.T) {
-	root, all := pages(t)
+// Commands are in blocks of any language, in indented lines, and in code within a sentence. Their
+// paths are relative to the folder of the page, to that of a cd, or to the root.
+func TestEveryGoCommandNamesWhatExists(t *testing.T) {
+	w, err := workspace.Open(".")
+	must(t, err)
+	_, all := pages(t)
 	n := 0
 	for _, p := range all {
-		for _, block := range blocks.FindAllStringSubmatch(p.text, -1) {
-			if block[1] != "sh" {
-				continue
-			}
-			for line := range strings.Lines(block[2]) {
-				n += checkCommand(t, root, p, strings.TrimSpace(line))
+		for _, c := range commands(p) {
+			n++
+			if err := c.check(w); err != nil {
+				t.Errorf("%s: %s: %v", p.name, c.line, err)
 			}
 		}
 	}
-	if n < 50 {
+	if n < 100 {
 		t.Fatalf("only %d commands", n)
 	}
 }
 
-var goCommand = regexp.MustCompile(`^(?:cd (\S+) && )?go (run|test|vet|build|doc|install|get) (.*)$`)
-
-// checkCommand checks one line of a block of commands, and returns how many go commands it has.
-func checkCommand(t *testing.T, root string, p page, line string) int {
-	line, _, _ = strings.Cut(line, " #")
-	command := goCommand.FindStringSubmatch(strings.TrimSpace(line))
-	if command == nil {
-		return 0
-	}
-	folders := []string{path.Dir(p.name), "."}
-	if command[1] != "" {
-		folders = []string{command[1], path.Join(path.Dir(p.name), command[1])}
-	}
-	for _, arg := range strings.Fields(command[3]) {
-		arg = strings.TrimSuffix(strings.TrimSuffix(arg, "/..."), "...")
-		if imported, found := strings.CutPrefix(arg, workspace.Root); found {
-			imported, _, _ = strings.Cut(imported, "@")
-			arg, folders = "./"+strings.TrimPrefix(imported, "/"), []string{"."}
+func TestWrongGoCommandsAreFound(t *testing.T) {
+	w, err := workspace.Open(".")
+	must(t, err)
+	for _, line := range []string{
+		"go run ./fair",                      // no command
+		"go test ./nowhere/...",              // no folder
+		"go vet fair",                        // not in the standard library
+		"go doc github.com/jucgo/locks/none", // no package
+		"go install github.com/jucgo/locks/x@latest",
+		"go test -run Nonesuch ./fair",              // no test
+		"go test -run '^$' -bench Nonesuch ./bench", // no benchmark
+		"go tool nonesuch ./...",                    // no tool
+		"go frobnicate ./fair",                      // no command of go
+		"(cd nowhere && go test ./...)",             // no folder
+		"CI=1 go test ./nowhere",                    // no folder
+	} {
+		all := commands(page{"README.md", "```sh\n" + line + " # a comment\n```\n"})
+		if len(all) != 1 {
+			t.Fatalf("%s: %d commands", line, len(all))
 		}
-		if arg != "." && !strings.HasPrefix(arg, "./") && !strings.HasPrefix(arg, "../") {
-			continue
-		}
-		if !packageIn(root, folders, arg, command[2] == "run") {
-			t.Errorf("%s: %q: no such package: %s", p.name, line, arg)
-		}
-		if command[2] == "run" {
-			break // the rest are arguments of the program
+		if all[0].check(w) == nil {
+			t.Errorf("%s is no error", line)
 		}
 	}
-	return 1
 }
 
-// packageIn reports whether dir is a folder in one of folders, and has a command if that is wanted.
-func packageIn(root string, folders []string, dir string, command bool) bool {
-	for _, folder := range folders {
-		full := filepath.Join(root, filepath.FromSlash(folder), filepath.FromSlash(dir))
-		if info, err := os.Stat(full); err != nil || !info.IsDir() {
-			continue
+// A command is one go command of a page.
+type command struct {
+	line    string
+	folders []string // in which it may run, below the root
+	verb    string
+	args    []string
+}
+
+var goCommand = regexp.MustCompile(`^(?:cd (\S+) && )?(?:\w+=\S* )*go ([a-z]\w*)(?: (.*))?$`)
+
+// commands returns the go commands of p. A block that makes a module of the reader is not about
+// the folders of this repository, except for the paths of its modules.
+func commands(p page) (all []command) {
+	add := func(line string, own bool) {
+		line, _, _ = strings.Cut(line, " #")
+		line, _, _ = strings.Cut(line, " | ")
+		line = strings.Trim(strings.TrimSpace(line), "()")
+		match := goCommand.FindStringSubmatch(line)
+		if match == nil {
+			return
 		}
-		if !command {
-			return true
+		c := command{line: line, verb: match[2], args: strings.Fields(match[3])}
+		switch {
+		case own:
+		case match[1] != "":
+			c.folders = []string{match[1], path.Join(path.Dir(p.name), match[1])}
+		default:
+			c.folders = []string{path.Dir(p.name), "."}
 		}
-		files, _ := filepath.Glob(filepath.Join(full, "*.go"))
-		for _, name := range files {
-			parsed, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.PackageClauseOnly)
-			if err == nil && parsed.Name.Name == "main" {
-				return true
+		all = append(all, c)
+	}
+	for _, block := range blocks.FindAllStringSubmatch(p.text, -1) {
+		own := strings.Contains(block[2], "go mod init")
+		for line := range strings.Lines(block[2]) {
+			if block[1] != "go" {
+				add(line, own)
 			}
 		}
 	}
-	return false
+	rest := blocks.ReplaceAllString(p.text, "")
+	for _, code := range slices.Concat(spans.FindAllStringSubmatch(rest, -1), indented.FindAllStringSubmatch(rest, -1)) {
+		add(code[1], false)
+	}
+	return all
+}
+
+// check returns what c names that does not exist.
+func (c command) check(w *workspace.Workspace) error {
+	switch c.verb {
+	case "run", "test", "vet", "build", "doc", "install", "get", "list", "generate":
+	case "tool":
+		return checkTool(w, c.args)
+	case "mod", "work", "env", "version", "fmt", "help":
+		return nil
+	default:
+		return fmt.Errorf("go has no command %q", c.verb)
+	}
+	var packages []string
+	patterns := map[string]string{} // by flag
+	for i := 0; i < len(c.args); i++ {
+		flag, value, joined := strings.Cut(c.args[i], "=")
+		if c.verb == "test" && !joined && (flag == "-run" || flag == "-bench") && i+1 < len(c.args) {
+			i++
+			value = c.args[i]
+		}
+		if strings.HasPrefix(flag, "-") {
+			patterns[flag] = strings.Trim(value, "'")
+			continue
+		}
+		folder, err := c.find(w, c.args[i])
+		if err != nil {
+			return err
+		}
+		if folder != "" {
+			packages = append(packages, folder)
+		}
+		if c.verb == "run" || c.verb == "doc" {
+			break // the rest are arguments of the program, or a name in the package
+		}
+	}
+	for flag, kinds := range map[string]string{"-run": "Test|Example|Fuzz", "-bench": "Benchmark"} {
+		if pattern := patterns[flag]; pattern != "" && pattern != "." && pattern != "^$" {
+			if err := someTest(packages, kinds, pattern); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// find returns the folder of the package or pattern that arg names, or "" if arg is a flag's value
+// or is of another module.
+func (c command) find(w *workspace.Workspace, arg string) (string, error) {
+	name := strings.TrimSuffix(strings.TrimSuffix(arg, "..."), "/")
+	folders := c.folders
+	switch imported, own := strings.CutPrefix(name, workspace.Root); {
+	case own:
+		imported, _, _ = strings.Cut(imported, "@")
+		name, folders = "./"+strings.TrimPrefix(imported, "/"), []string{"."}
+	case len(folders) == 0:
+		return "", nil
+	case name == "." || strings.HasPrefix(name, "./") || strings.HasPrefix(name, "../"):
+	case c.verb == "vet":
+		return "", fmt.Errorf("%s is no path", arg)
+	default:
+		return "", nil
+	}
+	for _, folder := range folders {
+		full := filepath.Join(w.Folder, filepath.FromSlash(folder), filepath.FromSlash(name))
+		if packageIn(full, c.verb == "run" || c.verb == "install") {
+			return full, nil
+		}
+	}
+	return "", fmt.Errorf("no such package: %s", arg)
+}
+
+// checkTool returns an error if no go.mod lists the tool and Go has none of this name.
+func checkTool(w *workspace.Workspace, args []string) error {
+	if len(args) == 0 || slices.Contains([]string{"trace", "pprof", "cover", "vet"}, args[0]) {
+		return nil
+	}
+	for _, m := range w.Modules {
+		for _, tool := range m.File.Tool {
+			if path.Base(tool.Path) == args[0] {
+				return nil
+			}
+		}
+	}
+	return fmt.Errorf("no module has the tool %s", args[0])
+}
+
+// someTest returns an error if no test function in or below one of folders matches pattern.
+func someTest(folders []string, kinds, pattern string) error {
+	pattern, _, _ = strings.Cut(pattern, "/")
+	want, err := regexp.Compile(pattern)
+	if err != nil {
+		return err
+	}
+	declared := regexp.MustCompile(`(?m)^func ((?:` + kinds + `)\w*)\(`)
+	for _, folder := range folders {
+		found := false
+		err := filepath.WalkDir(folder, func(file string, e fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(file, "_test.go") {
+				return err
+			}
+			text, err := os.ReadFile(file)
+			for _, f := range declared.FindAllStringSubmatch(string(text), -1) {
+				found = found || want.MatchString(f[1])
+			}
+			return err
+		})
+		if found || err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("nothing matches %s", pattern)
+}
+
+// packageIn reports whether folder exists, and has a command if that is wanted.
+func packageIn(folder string, command bool) bool {
+	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
+		return false
+	}
+	if !command {
+		return true
+	}
+	files, _ := filepath.Glob(filepath.Join(folder, "*.go"))
+	return slices.ContainsFunc(files, func(name string) bool {
+		parsed, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.PackageClauseOnly)
+		return err == nil && parsed.Name.Name == "main"
+	})
 }
 
 // A complete program follows a comment that names the file that it is a copy of, without the
@@ -202,7 +360,7 @@ func TestEveryCompleteProgramIsACopyOfACompiledFile(t *testing.T) {
 			}
 		}
 	}
-	if n < 4 {
+	if n < 9 {
 		t.Fatalf("only %d programs", n)
 	}
 }

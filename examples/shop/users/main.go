@@ -71,6 +71,6 @@ func run(ctx context.Context, out io.Writer) error {
 		}
 	}
 	charges.Wait()
-	_, err := fmt.Fprintf(out, "%d charges paid, %d refused, %d locks left\n", paid.Load(), refused.Load(), w.users.Len())
-	return errors.Join(err, ctx.Err())
+	fmt.Fprintf(out, "%d charges paid, %d refused, %d locks left\n", paid.Load(), refused.Load(), w.users.Len())
+	return ctx.Err()
 }

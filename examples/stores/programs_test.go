@@ -1,0 +1,46 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks/internal/testkit/testbed"
+)
+
+// The programs that the README of each store shows.
+func TestTheProgramOfEachStoreMakesItsReport(t *testing.T) {
+	for _, program := range []struct {
+		folder   string
+		variable func(tb testing.TB) string
+	}{
+		{"file", func(tb testing.TB) string { return "LOCK_DIR=" + tb.TempDir() }},
+		{"sql", func(tb testing.TB) string { return "SQLITE_FILE=" + filepath.Join(tb.TempDir(), "report.db") }},
+		{"redis", func(tb testing.TB) string { return "REDIS_ADDR=" + startRedisServer(tb) }},
+		{"etcd", func(tb testing.TB) string { return "ETCD=" + startEtcd(tb) }},
+		{"zookeeper", func(tb testing.TB) string { return "ZOOKEEPER=" + testbed.StartZooKeeper(tb).Addr() }},
+	} {
+		t.Run(program.folder, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "report")
+			if runtime.GOOS == "windows" {
+				path += ".exe"
+			}
+			out, err := exec.Command("go", "build", "-o", path, "../"+program.folder).CombinedOutput()
+			require.NoError(t, err, string(out))
+			environment := append(os.Environ(), program.variable(t))
+			for range 2 { // the second time it finds what the first has left
+				cmd := exec.Command(path)
+				cmd.Env = environment
+				out, err = cmd.CombinedOutput()
+				require.NoError(t, err, string(out))
+				require.Equal(t, 3, strings.Count(string(out), "write part "), string(out))
+				require.NotContains(t, string(out), "token 0")
+			}
+		})
+	}
+}
