@@ -2,6 +2,8 @@ package lockstest
 
 import (
 	"context"
+	"errors"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -14,10 +16,16 @@ func inspectAnswers(s *suite) {
 		s.Log("the lock cannot be inspected, and need not be")
 		return
 	}
+	if _, err := l.Inspect(s.ctx); errors.Is(err, errors.ErrUnsupported) {
+		s.Log("the lock cannot be inspected in this place")
+		return
+	}
 	inspect := func() locks.Info {
 		i, err := l.Inspect(s.ctx)
 		require.NoError(s, err)
-		require.GreaterOrEqual(s, max(i.Waiting, 0), len(i.Waiters))
+		if i.Waiting >= 0 {
+			require.GreaterOrEqual(s, i.Waiting, len(i.Waiters))
+		}
 		return i
 	}
 	a, b := s.party(), s.party()
@@ -32,6 +40,9 @@ func inspectAnswers(s *suite) {
 	require.Equal(s, s.cfg.shared(), held.Shared)
 	for _, h := range held.Holders {
 		require.Contains(s, []locks.Owner{0, a.id}, h.Owner, "the holder is in this process")
+	}
+	if s.cfg.Leased {
+		s.requireHolder(held, a)
 	}
 	waiter := b.startLock(s.x, s.ctx)
 	s.mustWait(waiter, s.x, 1)
@@ -53,4 +64,22 @@ func inspectAnswers(s *suite) {
 	require.ErrorIs(s, err, context.Canceled)
 	_, err = l.Inspect(nil) //lint:ignore SA1012 that is what is tested
 	require.ErrorIs(s, err, locks.ErrNilContext)
+}
+
+// requireHolder fails if i says something wrong of p, which holds the lock.
+func (s *suite) requireHolder(i locks.Info, p *party) {
+	h := p.mustHold()
+	for _, holder := range i.Holders {
+		if holder.Owner != p.id {
+			continue
+		}
+		if holder.Token != 0 {
+			require.Equal(s, h.Token(), holder.Token, "the token of the hold")
+		}
+		if !holder.Since.IsZero() {
+			require.WithinDuration(s, time.Now(), holder.Since, s.cfg.Timeout, "the hold has just begun")
+		}
+		_, ends := h.Deadline()
+		require.False(s, holder.Left > 0 && !ends, "the hold has no deadline")
+	}
 }

@@ -154,6 +154,8 @@ const (
 	inspectOverlooksWaiters fakelock.Flaw = "Inspect does not count waiters"
 	inspectNamesAnother     fakelock.Flaw = "Inspect names another holder"
 	inspectIgnoresContext   fakelock.Flaw = "Inspect ignores its context"
+	inspectOtherToken       fakelock.Flaw = "Inspect returns another token"
+	inspectOldHold          fakelock.Flaw = "Inspect says that a new hold is old"
 )
 
 // inspectedMutex is a fake with Inspect.
@@ -163,21 +165,53 @@ type inspectedMutex struct {
 }
 
 func (m *inspectedMutex) Inspect(ctx context.Context) (i locks.Info, err error) {
+	return inspectFake(ctx, &m.fake, m.flaw)
+}
+
+func inspectFake(ctx context.Context, m *fake, flaw fakelock.Flaw) (i locks.Info, err error) {
 	switch {
-	case m.flaw == inspectIgnoresContext:
+	case flaw == inspectIgnoresContext:
 	case ctx == nil:
 		return i, locks.ErrNilContext
 	case ctx.Err() != nil:
 		return i, ctx.Err()
 	}
-	i.Held = (m.Count() > 0 || m.flaw == inspectAlwaysHeld) && m.flaw != inspectNeverHeld
-	if m.flaw == inspectNamesAnother && i.Held {
+	i.Held = (m.Count() > 0 || flaw == inspectAlwaysHeld) && flaw != inspectNeverHeld
+	if flaw == inspectNamesAnother && i.Held {
 		i.Holders = []locks.Party{{Owner: locks.NewOwner()}}
 	}
-	if m.flaw != inspectOverlooksWaiters {
+	if flaw != inspectOverlooksWaiters {
 		i.Waiting = m.Waiting()
 	}
 	return i, nil
+}
+
+// inspectedLease is a leased fake with Inspect.
+type inspectedLease struct {
+	*fakelock.Leased
+	flaw fakelock.Flaw
+}
+
+func (m *inspectedLease) Inspect(ctx context.Context) (i locks.Info, err error) {
+	i, err = inspectFake(ctx, &m.Lock, m.flaw)
+	if i.Held {
+		p := locks.Party{Owner: m.Owner(), Since: time.Now()}
+		switch m.flaw {
+		case inspectOtherToken:
+			p.Token = 1 << 40
+		case inspectOldHold:
+			p.Since = p.Since.Add(-time.Hour)
+		}
+		i.Holders = []locks.Party{p}
+	}
+	return i, err
+}
+
+func inspectedLeaseConfig(flaw fakelock.Flaw) Config {
+	cfg := leasedConfig("")
+	cfg.New = func(testing.TB) locks.TryLocker { return &inspectedLease{fakelock.NewLeased(""), flaw} }
+	cfg.Lose = func(l locks.TryLocker) { l.(*inspectedLease).Lose() }
+	return cfg
 }
 
 func inspectedConfig(flaw fakelock.Flaw) Config {
@@ -190,6 +224,8 @@ func inspectedConfig(flaw fakelock.Flaw) Config {
 }
 
 func TestALockWithInspectPasses(t *testing.T) { TestTryLocker(t, inspectedConfig("")) }
+
+func TestALeasedLockWithInspectPasses(t *testing.T) { TestTryLocker(t, inspectedLeaseConfig("")) }
 
 func TestALockWithPlainMethodsPasses(t *testing.T) { TestTryLocker(t, plainConfig(false)) }
 
@@ -329,6 +365,8 @@ var broken = []struct {
 	{"InspectTellsWhoHoldsAndWhoWaits", inspectedConfig, inspectOverlooksWaiters},
 	{"InspectTellsWhoHoldsAndWhoWaits", inspectedConfig, inspectNamesAnother},
 	{"InspectTellsWhoHoldsAndWhoWaits", inspectedConfig, inspectIgnoresContext},
+	{"InspectTellsWhoHoldsAndWhoWaits", inspectedLeaseConfig, inspectOtherToken},
+	{"InspectTellsWhoHoldsAndWhoWaits", inspectedLeaseConfig, inspectOldHold},
 	{"ReadersAreInsideTogether", rwConfig, fakelock.ReadersExclude},
 	{"LeasedIsImplementedIfDeclared", undeclared, "Leased is not declared"},
 	{"AHoldIsForTheHolder", leasedConfig, fakelock.HoldWithoutHold},

@@ -339,10 +339,35 @@ type leasedLocker struct {
 
 func (w *leasedLocker) Hold(ctx context.Context) (locks.Hold, error) { return w.leased.Hold(ctx) }
 
+// The same four with the Inspect of the lock itself.
+type (
+	inspectedLock struct {
+		*lock
+		locks.Inspector
+	}
+	inspectedLocker struct {
+		*locker
+		locks.Inspector
+	}
+	inspectedLeasedLock struct {
+		*leasedLock
+		locks.Inspector
+	}
+	inspectedLeasedLocker struct {
+		*leasedLocker
+		locks.Inspector
+	}
+)
+
 var (
 	_ locks.TryLocker = (*lock)(nil)
 	_ sync.Locker     = (*locker)(nil)
 	_ locks.Leased    = (*leasedLock)(nil)
 	_ locks.Leased    = (*leasedLocker)(nil)
 	_ sync.Locker     = (*leasedLocker)(nil)
+	_ locks.TryLocker = (*inspectedLock)(nil)
+	_ sync.Locker     = (*inspectedLocker)(nil)
+	_ locks.Leased    = (*inspectedLeasedLock)(nil)
+	_ locks.Leased    = (*inspectedLeasedLocker)(nil)
+	_ sync.Locker     = (*inspectedLeasedLocker)(nil)
 )

@@ -21,15 +21,48 @@ type plainLeased struct{ *fakelock.Leased }
 func (l plainLeased) Lock()   { _ = l.LockContext(context.Background()) }
 func (l plainLeased) Unlock() { _ = l.UnlockContext(context.Background()) }
 
+// plainOnly is a lock with plain methods that cannot be inspected.
+type plainOnly struct{ locks.TryLocker }
+
+func (l plainOnly) Lock()   { _ = l.LockContext(context.Background()) }
+func (l plainOnly) Unlock() { _ = l.UnlockContext(context.Background()) }
+
+// neverHeld is an Inspect that finds the lock free.
+type neverHeld struct{}
+
+func (neverHeld) Inspect(context.Context) (locks.Info, error) { return locks.Info{}, nil }
+
+type inspectedOnly struct {
+	locks.TryLocker
+	neverHeld
+}
+
+type inspectedLeased struct {
+	*fakelock.Leased
+	neverHeld
+}
+
+type inspectedPlainLeased struct {
+	plainLeased
+	neverHeld
+}
+
 func TestWrapperHasTheInterfacesOfItsLock(t *testing.T) {
 	for name, c := range map[string]struct {
-		lock          locks.TryLocker
-		plain, leased bool
+		lock                     locks.TryLocker
+		plain, leased, inspected bool
 	}{
 		"context methods only": {lock: &fakelock.Lock{}},
-		"plain":                {lock: new(fair.Mutex), plain: true},
+		"plain":                {lock: plainOnly{&fakelock.Lock{}}, plain: true},
+		"plain and inspected":  {lock: new(fair.Mutex), plain: true, inspected: true},
+		"inspected":            {lock: inspectedOnly{TryLocker: &fakelock.Lock{}}, inspected: true},
 		"leased":               {lock: fakelock.NewLeased(""), leased: true},
+		"leased and inspected": {lock: inspectedLeased{Leased: fakelock.NewLeased("")}, leased: true, inspected: true},
 		"plain and leased":     {lock: plainLeased{fakelock.NewLeased("")}, plain: true, leased: true},
+		"all": {
+			lock:  inspectedPlainLeased{plainLeased: plainLeased{fakelock.NewLeased("")}},
+			plain: true, leased: true, inspected: true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := record.New(record.Options{}).Wrap("l", c.lock)
@@ -37,6 +70,13 @@ func TestWrapperHasTheInterfacesOfItsLock(t *testing.T) {
 			_, leased := w.(locks.Leased)
 			require.Equal(t, c.plain, plain, "sync.Locker")
 			require.Equal(t, c.leased, leased, "locks.Leased")
+			i, inspected := w.(locks.Inspector)
+			require.Equal(t, c.inspected, inspected, "locks.Inspector")
+			if inspected {
+				info, err := i.Inspect(t.Context())
+				require.NoError(t, err)
+				require.False(t, info.Held)
+			}
 			require.Equal(t, c.lock, inner[locks.TryLocker](w))
 		})
 	}

@@ -56,8 +56,9 @@ func New(opts Options) *Recorder {
 func (r *Recorder) Start() time.Time { return r.start }
 
 // Wrap returns a wrapper that observes l under a name. Locks wrapped under one name share its
-// counters. The wrapper implements [locks.Leased] and [sync.Locker] if and only if l does. Its
-// Lock and Unlock call those of l, and panic as they do. Wrap panics if l is nil.
+// counters. The wrapper implements [locks.Leased], [locks.Inspector] and [sync.Locker] if and only
+// if l does. Its Lock, Unlock and Inspect call those of l. Lock and Unlock panic as those do. Wrap
+// panics if l is nil.
 //
 // The wrapper adds three readings of the clock, a few atomic additions and two short critical
 // sections to a lock and its unlock. That is several times the cost of an uncontended lock, but
@@ -95,13 +96,22 @@ func (r *Recorder) wrap(name string, l locks.TryLocker, shared bool) locks.TryLo
 		waitRegion: "wait for " + name, holdTask: "hold " + name}
 	leased, canBeLost := l.(locks.Leased)
 	plain, hasPlain := l.(sync.Locker)
+	inspector, canBeInspected := l.(locks.Inspector)
 	switch {
+	case canBeLost && hasPlain && canBeInspected:
+		return &inspectedLeasedLocker{&leasedLocker{&locker{w, plain}, leased}, inspector}
 	case canBeLost && hasPlain:
-		return &leasedLocker{locker: &locker{lock: w, plain: plain}, leased: leased}
+		return &leasedLocker{&locker{w, plain}, leased}
+	case canBeLost && canBeInspected:
+		return &inspectedLeasedLock{&leasedLock{w, leased}, inspector}
 	case canBeLost:
-		return &leasedLock{lock: w, leased: leased}
+		return &leasedLock{w, leased}
+	case hasPlain && canBeInspected:
+		return &inspectedLocker{&locker{w, plain}, inspector}
 	case hasPlain:
-		return &locker{lock: w, plain: plain}
+		return &locker{w, plain}
+	case canBeInspected:
+		return &inspectedLock{w, inspector}
 	}
 	return w
 }

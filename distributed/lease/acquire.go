@@ -91,19 +91,24 @@ func (l *Mutex) ensure(ctx context.Context, e *entry, wait, patient bool) (bool,
 			return true, nil
 		}
 		left, yield := e.takeOver(c.now())
+		id := c.newAcquisition()
+		if wait {
+			e.asks = id
+		}
 		e.mu.Unlock()
-		return l.fetch(ctx, e, left, yield, wait, patient)
+		return l.fetch(ctx, e, id, left, yield, wait, patient)
 	}
 }
 
-// fetch gets the lock from the store, after it has released left, if that is not nil. e is busy.
+// fetch gets the lock from the store as the acquisition id, after it has released left, if that is
+// not nil. e is busy.
 func (l *Mutex) fetch(
-	ctx context.Context, e *entry, left *grant, yield time.Duration, wait, patient bool) (bool, error) {
+	ctx context.Context, e *entry, id string, left *grant, yield time.Duration, wait, patient bool) (bool, error) {
 	c := l.c
 	if left != nil {
 		yield, _ = c.free(left)
 	}
-	a := &acquisition{l: l, c: c, e: e, ctx: ctx, wait: wait, patient: patient, id: c.newAcquisition()}
+	a := &acquisition{l: l, c: c, e: e, ctx: ctx, wait: wait, patient: patient, id: id}
 	if wait && c.queue != nil {
 		if !c.begin() {
 			e.finish()
@@ -235,6 +240,9 @@ func (a *acquisition) unreachable(r answer) time.Duration {
 	if a.queue == nil && !r.doubt.IsZero() {
 		// Whatever comes of that request, it must mean nothing to the next one.
 		a.id = a.c.newAcquisition()
+		a.e.mu.Lock()
+		a.e.asks = a.id
+		a.e.mu.Unlock()
 		a.endWatch()
 	}
 	a.backoff = min(max(2*a.backoff, minBackoff), maxBackoff)
@@ -357,6 +365,7 @@ func (l *Mutex) request(ctx context.Context, id string, queue Queue) (a answer) 
 	c.sched.expect(id)
 	defer c.sched.expected(id)
 	d := l.term()
+	c.announce(d)
 	sent := c.now()
 	var r Reply
 	switch {

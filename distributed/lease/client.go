@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/jucgo/locks/distributed/internal/identity"
 )
 
 // Defaults of a [Client].
@@ -29,19 +31,23 @@ const (
 // Clients exclude each other like those of different processes. It is safe for concurrent use.
 // [Client.Close] ends it.
 type Client struct {
-	store    Store
-	queue    Queue            // the store, if it is one
-	prober   ContentionProber // the store, if it is one
-	session  Session          // the store, if it is one
-	id       string
-	prefix   string // of errors
-	lease    time.Duration
-	margin   time.Duration
-	poll     time.Duration
-	release  time.Duration
-	handoffs int
-	retry    Retry
-	log      *slog.Logger
+	store     Store
+	queue     Queue            // the store, if it is one
+	prober    ContentionProber // the store, if it is one
+	session   Session          // the store, if it is one
+	inspector Inspector        // the store, if it is one
+	announcer Announcer        // the store, if it is one
+	id        string
+	prefix    string // of errors
+	label     string
+	identity  string // what other processes read about this one
+	lease     time.Duration
+	margin    time.Duration
+	poll      time.Duration
+	release   time.Duration
+	handoffs  int
+	retry     Retry
+	log       *slog.Logger
 	// suspended returns how long the machine was suspended between the start of the process and
 	// now.
 	suspended func(now time.Time) time.Duration
@@ -54,7 +60,8 @@ type Client struct {
 
 	releases     sync.Pool // of *release: a client's own, because channels may not leave a synctest bubble
 	acquisitions atomic.Uint64
-	reached      atomic.Bool // the store has answered once
+	reached      atomic.Bool  // the store has answered once
+	announced    atomic.Int64 // until when the store has the identity, in nanoseconds since 1970
 
 	mu       sync.Mutex
 	brief    context.Context // see briefly
@@ -145,15 +152,24 @@ func New(s Store, opts ...Option) (*Client, error) {
 	for _, o := range opts {
 		o(c)
 	}
-	if err := c.checkOptions(); err != nil {
+	err := c.checkOptions()
+	if err == nil {
+		c.identity, err = identity.Of(c.label)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("%s: %w", c.prefix, err)
 	}
 	c.queue, _ = s.(Queue)
 	c.prober, _ = s.(ContentionProber)
 	c.session, _ = s.(Session)
+	c.inspector, _ = s.(Inspector)
+	c.announcer, _ = s.(Announcer)
 	c.life, c.end = context.WithCancel(context.Background())
 	c.open, c.shut = context.WithCancel(context.Background())
 	c.sched.init(c)
+	if c.inspector != nil {
+		c.inspector.Identify(c.id, c.identity)
+	}
 	if n, ok := s.(LossNotifier); ok {
 		c.sched.byName = make(map[string]*grant)
 		c.sched.early = make(map[string]*early)
@@ -197,11 +213,12 @@ func newID() string {
 func (c *Client) ID() string { return c.id }
 
 // newAcquisition returns the name of the next acquisition in the store. Each has its own, so that
-// a late request of an earlier one means nothing to a later hold.
+// a late request of an earlier one means nothing to a later hold. The name also tells an inspector
+// when the acquisition began.
 func (c *Client) newAcquisition() string {
 	var room [64]byte
 	b := append(append(room[:0], c.id...), ':')
-	return string(strconv.AppendUint(b, c.acquisitions.Add(1), 10))
+	return string(strconv.AppendUint(b, identity.Serial(&c.acquisitions), 10))
 }
 
 // now is [Now].

@@ -19,7 +19,7 @@ func TestLockConformsToTryLocker(t *testing.T) {
 				New: func(t testing.TB) locks.TryLocker {
 					s := newServer()
 					ttl := lease.WithTTL(testbed.ConformanceLease(t))
-					c, err := lease.New(s.connect(), lease.WithMaxLocalHandoffs(cohort), ttl)
+					c, err := lease.New(&inspected{client: s.connect()}, lease.WithMaxLocalHandoffs(cohort), ttl)
 					require.NoError(t, err)
 					t.Cleanup(func() { require.NoError(t, c.Close(t.Context())) })
 					l := c.Mutex("it")

@@ -29,6 +29,7 @@ type entry struct {
 	// then. idle, if a goroutine waits for the end of that, is closed at the end.
 	busy bool
 	idle chan struct{}
+	asks string // the acquisition by which the owner waits in the store, while busy
 }
 
 // holdOf returns the hold if it is o's. e.mu is held: a hold ends before its owner leaves the
@@ -117,7 +118,7 @@ func (e *entry) finish() {
 
 // settled is finish with e.mu held.
 func (e *entry) settled() {
-	e.busy = false
+	e.busy, e.asks = false, ""
 	if e.idle != nil {
 		close(e.idle)
 		e.idle = nil

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -32,7 +31,10 @@ type Mutex struct {
 	last  atomic.Pointer[entry]
 }
 
-var _ locks.Leased = (*Mutex)(nil)
+var (
+	_ locks.Leased    = (*Mutex)(nil)
+	_ locks.Inspector = (*Mutex)(nil)
+)
 
 // MutexOption changes how [Client.Mutex] makes a lock.
 type MutexOption func(*Mutex)
@@ -203,16 +205,7 @@ var errForced = errors.New("freed by ForceUnlock")
 
 // grants returns the client's grants under the lock's name.
 func (l *Mutex) grants() (gs []*grant) {
-	c := l.c
-	var entries []*entry
-	c.mu.Lock()
-	for key, e := range c.entries {
-		if key == l.name && !l.share || l.share && strings.HasPrefix(key, l.name+"\x00") {
-			entries = append(entries, e)
-		}
-	}
-	c.mu.Unlock()
-	for _, e := range entries {
+	for _, e := range l.entries() {
 		e.mu.Lock()
 		if e.grant != nil {
 			gs = append(gs, e.grant)

@@ -280,6 +280,7 @@ func (s *scheduler) send(gs []*grant, lease time.Duration) {
 	}
 	ctx, cancel := context.WithTimeout(s.c.life, lease-s.c.marginOf(lease))
 	defer cancel()
+	s.c.announce(lease)
 	ok, err := s.c.store.Renew(ctx, ids, lease)
 	failed := err != nil || len(ok) != len(gs)
 	if failed {

@@ -41,6 +41,8 @@ var ErrUnreachable = errors.New("the store cannot be reached")
 //	Session           holds last as long as a session with the server, which sets their time
 //	ContentionProber  local hand-offs go on beyond their limit while nobody else wants the lock
 //	Breaker           Mutex.ForceUnlock works
+//	Inspector         Mutex.Inspect works
+//	Announcer         Mutex.Inspect describes holders whose holds have no room for that
 type Store interface {
 	// Acquire asks once for the lock called name, without waiting. The server counts the time
 	// lease from when it decides. Acquire does not repeat a request that may have been carried

@@ -18,6 +18,9 @@ type server struct {
 	token   uint64
 	watches map[*watch]struct{}
 	calls   map[string]int
+
+	identities map[string]string // by client
+	asked      map[string]string // who was refused last, by lock
 }
 
 type record struct {
@@ -28,7 +31,10 @@ type record struct {
 }
 
 func newServer() *server {
-	return &server{locks: make(map[string]*record), watches: make(map[*watch]struct{}), calls: make(map[string]int)}
+	return &server{
+		locks: make(map[string]*record), watches: make(map[*watch]struct{}), calls: make(map[string]int),
+		identities: make(map[string]string), asked: make(map[string]string),
+	}
 }
 
 // live returns the record of a lock that is held. s.mu is held.
@@ -155,6 +161,7 @@ func (c *client) Acquire(ctx context.Context, name, acquisition string, d time.D
 			rec.expires = now.Add(d)
 			r = lease.Reply{Held: true, Token: rec.token}
 		default:
+			c.s.asked[name] = acquisition
 			r = lease.Reply{Wait: rec.expires.Sub(now)}
 		}
 	})

@@ -102,6 +102,16 @@ func (l *Lock) Waiting() int {
 	return len(l.queue)
 }
 
+// Owner returns the holder, or 0.
+func (l *Lock) Owner() locks.Owner {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.count == 0 {
+		return 0
+	}
+	return l.owner
+}
+
 // Count returns how many holds there are.
 func (l *Lock) Count() int {
 	l.mu.Lock()

@@ -1,0 +1,242 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/identity"
+)
+
+// MaxLabel is how many bytes a label may have, see [WithLabel].
+const MaxLabel = identity.MaxLabel
+
+// WithLabel sets the name of this process that [Mutex.Inspect] returns, here and in other
+// processes. It is text of at most [MaxLabel] bytes without control characters. The default is the
+// name of the host and the process id. A label is data: it has no effect on any lock.
+func WithLabel(label string) Option { return func(c *Client) { c.label = label } }
+
+// Inspector is an optional interface of a [Store] that can describe a lock to people.
+type Inspector interface {
+	// Identify is called once, before anything else. client is what the names of all acquisitions
+	// begin with, up to a colon. identity is one line of at most 4096 bytes, which describes this
+	// process. The store keeps it with each hold and each place in a queue, or implements
+	// [Announcer].
+	Identify(client, identity string)
+
+	// Inspect describes the lock called name. It changes nothing. If something other than a lock
+	// is under the name, the error matches locks.ErrForeign.
+	Inspect(ctx context.Context, name string) (State, error)
+}
+
+// Announcer is an optional interface of an [Inspector] that keeps the identity of a client once,
+// and not with each of its holds.
+type Announcer interface {
+	// Announce keeps the client's identity for ttl. A [Client] that is in use calls it once a
+	// minute at most, in the background. An error has no effect on locks.
+	Announce(ctx context.Context, ttl time.Duration) error
+}
+
+// State is what an [Inspector] knows of a lock.
+type State struct {
+	// Held is true if the lock has a holder, known or not. Shared is true if the holders share
+	// the lock.
+	Held, Shared bool
+	// Holders and Waiters are those that are known. The longest wait comes first.
+	Holders, Waiters []Claim
+	// Waiting is the number of waiters in the store, or -1 if that is unknown.
+	Waiting int
+}
+
+// Claim is a hold or a place in a queue.
+type Claim struct {
+	// Acquisition is the name that the Store got, or what else the store has in its place. It may
+	// be empty.
+	Acquisition string
+	// Identity is what Identify got in the process of the claim, or anything else.
+	Identity string
+	// Party has what the store itself knows.
+	locks.Party
+}
+
+// Inspect describes the lock to people and for monitoring. It asks the store, usually by one or
+// two requests, and waits for the answer until ctx ends. The answer describes the past: the lock
+// may have another holder when the caller reads it. See [locks.Info].
+//
+// A process is described by the label, host and process id that it has left in the store, see
+// [WithLabel]. A holder or waiter without these, such as one of another library, has as its label
+// the name by which the store knows it. Of holds and waits of this client, the owner is known too.
+//
+// Since is the time when the acquisition began by the clock of its process, if neither this client
+// nor the store knows when the hold began.
+//
+// A waiter of another process stands for all waiters in the local queue of that process. The local
+// queue of this client is part of the answer, behind the waiters in the store. If the store does
+// not know its waiters, Waiting is -1, and Waiters are those of this client.
+//
+// Inspect returns [errors.ErrUnsupported] if the store is no [Inspector], and [locks.ErrForeign] if
+// something other than a lock is under the name.
+func (l *Mutex) Inspect(ctx context.Context) (locks.Info, error) { return l.InspectWith(ctx, nil) }
+
+// InspectWith is Inspect for a lock whose halves have different Clients, such as a read-write lock.
+// It also recognizes the holds and waits of the other half.
+func (l *Mutex) InspectWith(ctx context.Context, other *Mutex) (locks.Info, error) {
+	const op = "inspect"
+	if err := check(ctx); err != nil {
+		return locks.Info{}, l.fail(ctx, op, err)
+	}
+	if l.c.inspector == nil {
+		return locks.Info{}, l.fail(ctx, op, errors.ErrUnsupported)
+	}
+	if !l.c.begin() {
+		return locks.Info{}, l.fail(ctx, op, locks.ErrClosed)
+	}
+	defer l.c.done()
+	s, err := l.c.inspector.Inspect(ctx, l.name)
+	if err != nil {
+		return locks.Info{}, l.fail(ctx, op, err)
+	}
+	known := local{claims: make(map[string]locks.Party)}
+	known.add(l)
+	if other != nil {
+		known.add(other)
+	}
+	return known.merge(s), nil
+}
+
+// local is what this process knows of a lock.
+type local struct {
+	claims  map[string]locks.Party // by acquisition
+	asking  []string               // acquisitions that wait in the store
+	waiting []locks.Party          // in local queues
+}
+
+// add adds what l's client knows of l.
+func (k *local) add(l *Mutex) {
+	c := l.c
+	self, _ := identity.Parse(c.identity)
+	now := c.now()
+	shift := c.suspended(now)
+	for _, e := range l.entries() {
+		p := self
+		p.Owner = e.queue.Owner()
+		e.mu.Lock()
+		g, asks := e.grant, e.asks
+		e.mu.Unlock()
+		if asks != "" && p.Owner != 0 {
+			k.claims[asks] = p
+			k.asking = append(k.asking, asks)
+		}
+		if g != nil {
+			p.Since, p.Token = g.taken.Add(-shift), g.token
+			p.Left = max(g.end().Sub(now), 0)
+			k.claims[g.id.Acquisition] = p
+		}
+		for _, o := range e.queue.Queued() {
+			p := self
+			p.Owner = o
+			k.waiting = append(k.waiting, p)
+		}
+	}
+}
+
+// merge returns the answer to an inspection of which the store knows s.
+func (k *local) merge(s State) locks.Info {
+	info := locks.Info{Held: s.Held || len(s.Holders) > 0, Waiting: s.Waiting}
+	info.Shared = s.Shared && info.Held
+	for _, h := range s.Holders {
+		info.Holders = append(info.Holders, k.party(h))
+	}
+	placed := make(map[string]bool)
+	for _, w := range s.Waiters {
+		info.Waiters = append(info.Waiters, k.party(w))
+		placed[w.Acquisition] = true
+	}
+	for _, h := range s.Holders { // it asked a moment ago
+		placed[h.Acquisition] = true
+	}
+	extra := k.waiting
+	for _, id := range k.asking {
+		if !placed[id] {
+			extra = append([]locks.Party{k.party(Claim{Acquisition: id})}, extra...)
+		}
+	}
+	info.Waiters = append(info.Waiters, extra...)
+	if info.Waiting >= 0 {
+		info.Waiting = max(info.Waiting, len(s.Waiters)) + len(extra)
+	}
+	return info
+}
+
+// party returns what is known of a claim: from the store, from this process, and from its name.
+func (k *local) party(claim Claim) locks.Party {
+	p := claim.Party
+	who, known := identity.Parse(claim.Identity)
+	if own, ok := k.claims[claim.Acquisition]; ok {
+		who, known = own, true
+		p.Owner = own.Owner
+		if !own.Since.IsZero() {
+			p.Since = own.Since
+		}
+		if p.Left == 0 {
+			p.Left = own.Left
+		}
+		if p.Token == 0 {
+			p.Token = own.Token
+		}
+	}
+	if known {
+		p.Label, p.Host, p.PID = who.Label, who.Host, who.PID
+	} else if p.Label == "" {
+		p.Label = identity.Foreign(claim.Acquisition)
+	}
+	if p.Since.IsZero() {
+		p.Since = identity.Began(claim.Acquisition)
+	}
+	return p
+}
+
+// entries returns the client's entries under the lock's name.
+func (l *Mutex) entries() (all []*entry) {
+	l.c.mu.Lock()
+	defer l.c.mu.Unlock()
+	for key, e := range l.c.entries {
+		if key == l.name && !l.share || l.share && strings.HasPrefix(key, l.name+"\x00") {
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+// Announced holds last for a minute at least and a month at most.
+const (
+	minAnnounced = time.Minute
+	maxAnnounced = 30 * 24 * time.Hour
+	// reannounce is how long a client waits after an announcement that has failed.
+	reannounce = 10 * time.Second
+)
+
+// announce has the store keep this client's identity while a hold for d may last. It does not wait
+// for the store.
+func (c *Client) announce(d time.Duration) {
+	if c.announcer == nil {
+		return
+	}
+	d = min(max(d, minAnnounced), maxAnnounced)
+	now := c.now()
+	before := c.announced.Load()
+	after := now.Add(2 * d).UnixNano()
+	if before >= now.Add(d).UnixNano() || !c.announced.CompareAndSwap(before, after) || !c.begin() {
+		return
+	}
+	go func() {
+		defer c.done()
+		ctx, cancel := context.WithTimeout(c.life, c.release)
+		defer cancel()
+		if c.announcer.Announce(ctx, 2*d) != nil {
+			c.announced.CompareAndSwap(after, now.Add(d+reannounce).UnixNano())
+		}
+	}()
+}
