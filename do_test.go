@@ -38,7 +38,7 @@ func TestDoReturnsTheErrorOfItsFunctionAsItIs(t *testing.T) {
 	require.Zero(t, l.Count())
 }
 
-func TestDoReturnsTheErrorOfTheAcquisitionAsItIsAndDoesNotRun(t *testing.T) {
+func TestDoReturnsTheAcquisitionsErrorAndDoesNotRun(t *testing.T) {
 	l := &fakelock.Lock{LockErr: fails(errOne), UnlockErr: fails(errTwo)}
 	err := locks.Do(ctx, l, func(context.Context) error { t.Error("runs"); return nil })
 	require.True(t, err == errOne)
@@ -70,7 +70,7 @@ func TestDoReturnsTheErrorOfTheRelease(t *testing.T) {
 	require.ErrorIs(t, locks.Do(ctx, l, func(context.Context) error { return nil }), errTwo)
 }
 
-func TestDoJoinsTheErrorsOfItsFunctionAndOfTheRelease(t *testing.T) {
+func TestDoJoinsTheErrorsOfFunctionAndRelease(t *testing.T) {
 	l := &fakelock.Lock{UnlockErr: fails(errTwo)}
 	err := locks.Do(ctx, l, func(context.Context) error { return errOne })
 	require.ErrorIs(t, err, errOne)
@@ -127,7 +127,7 @@ func TestDoOfALockThatIsNotLeasedAllocatesNothing(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(100, func() { _ = locks.Do(ctx, l, fn) }))
 }
 
-func TestDoEndsTheContextOfItsFunctionWhenTheHoldIsLost(t *testing.T) {
+func TestDoEndsItsFunctionsContextAtALoss(t *testing.T) {
 	l := fakelock.NewLeased("")
 	err := locks.Do(ctx, l, func(inner context.Context) error {
 		require.NoError(t, inner.Err())
@@ -141,7 +141,7 @@ func TestDoEndsTheContextOfItsFunctionWhenTheHoldIsLost(t *testing.T) {
 	require.Zero(t, l.Count())
 }
 
-func TestDoReportsALossThatNeitherItsFunctionNorTheReleaseNoticed(t *testing.T) {
+func TestDoReportsALossThatNothingElseNoticed(t *testing.T) {
 	for _, flaw := range []fakelock.Flaw{fakelock.LostUnlockIsFine, fakelock.LossUnnoticed} {
 		l := fakelock.NewLeased(flaw)
 		err := locks.Do(ctx, l, func(context.Context) error { l.Lose(); return nil })
@@ -166,7 +166,7 @@ type lostLock struct {
 
 func (l lostLock) Hold(context.Context) (locks.Hold, error) { return l.hold, nil }
 
-func TestDoReportsALossOfWhichOnlyTheClockOrOnlyTheStoreTells(t *testing.T) {
+func TestDoReportsALossByTheClockOrTheStore(t *testing.T) {
 	closed := make(chan struct{})
 	close(closed)
 	for name, hold := range map[string]lostHold{
@@ -186,7 +186,7 @@ func TestDoEndsTheContextOfItsFunctionWhenThatReturns(t *testing.T) {
 	require.ErrorIs(t, inner.Err(), context.Canceled)
 }
 
-func TestDoOfALeasedLockLeavesNoGoroutineAfterAPanic(t *testing.T) {
+func TestDoLeavesNoGoroutineAfterAPanic(t *testing.T) {
 	l := fakelock.NewLeased("")
 	before := runtime.NumGoroutine()
 	require.Panics(t, func() { _ = locks.Do(ctx, l, func(context.Context) error { panic("boom") }) })
@@ -194,7 +194,7 @@ func TestDoOfALeasedLockLeavesNoGoroutineAfterAPanic(t *testing.T) {
 	require.Zero(t, l.Count())
 }
 
-func TestDoDoesNotRunIfTheHoldIsLostBeforeItCould(t *testing.T) {
+func TestDoDoesNotRunAfterAnEarlyLoss(t *testing.T) {
 	l := noHold{fakelock.NewLeased("")}
 	err := locks.Do(ctx, l, func(context.Context) error { t.Error("runs"); return nil })
 	require.ErrorIs(t, err, locks.ErrLost)

@@ -333,7 +333,7 @@ func TestMultiNamesItsMembers(t *testing.T) {
 		fmt.Sprint(locks.Multi(ls[1], ls[0])))
 }
 
-func TestMultiOverBothViewsOfAReadWriteLockTakesTheSameOrder(t *testing.T) {
+func TestMultiOverReadWriteViewsHasOneOrder(t *testing.T) {
 	rw := &fakelock.RW{}
 	one := fmt.Sprint(locks.Multi(rw.ReadLocker(), rw.WriteLocker()))
 	two := fmt.Sprint(locks.Multi(rw.WriteLocker(), rw.ReadLocker()))
@@ -389,7 +389,7 @@ func TestMultisOfLocksWithoutAnOrderDoNotDeadlock(t *testing.T) {
 	require.Equal(t, []int{0, 0, 0}, holds(ls))
 }
 
-func TestMultiWithoutAnOrderWaitsForAMemberWhileItHoldsNone(t *testing.T) {
+func TestMultiWithoutOrderWaitsOnlyWithoutHolds(t *testing.T) {
 	ls, _ := anonymous(2)
 	m := locks.Multi(fakelock.Value{L: ls[0]}, fakelock.Value{L: ls[1]})
 	for held := range ls {
@@ -550,7 +550,7 @@ func TestAMultiHoldIsLostWithAnyMember(t *testing.T) {
 	}
 }
 
-func TestAMultiHoldThatWasLostBeforeAnybodyAskedIsLost(t *testing.T) {
+func TestAMultiHoldThatWasLostUnnoticedIsLost(t *testing.T) {
 	l := fakelock.NewLeased("")
 	m := locks.Multi(l).(locks.Leased)
 	require.NoError(t, m.LockContext(ctx))
@@ -565,7 +565,7 @@ func TestAMultiHoldThatWasLostBeforeAnybodyAskedIsLost(t *testing.T) {
 	require.ErrorIs(t, m.UnlockContext(ctx), locks.ErrLost)
 }
 
-func TestAMultiHoldEndsWithItsEarliestMemberAndIsExtendedAsAWhole(t *testing.T) {
+func TestAMultiHoldEndsEarliestAndIsExtendedWhole(t *testing.T) {
 	ls := []*fakelock.Leased{fakelock.NewLeased(""), fakelock.NewLeased("")}
 	m := locks.Multi(ls[0], ls[1]).(locks.Leased)
 	require.NoError(t, m.LockContext(ctx))

@@ -37,7 +37,7 @@ func TestNewOwnersAreNegativeAndDistinct(t *testing.T) {
 	}
 }
 
-func TestTheCurrentOwnerIsTheGoroutineUnlessTheContextCarriesOne(t *testing.T) {
+func TestTheCurrentOwnerIsTheContextsOrTheGoroutine(t *testing.T) {
 	me := locks.CurrentOwner(context.Background())
 	require.Positive(t, int64(me))
 	var none context.Context
@@ -69,7 +69,7 @@ func TestWithOwnerPanicsOnANilContext(t *testing.T) {
 	require.Panics(t, func() { locks.WithOwner(none, 1) })
 }
 
-func TestWithOwnerPanicsOnANumberThatALockHasNoRoomFor(t *testing.T) {
+func TestWithOwnerPanicsOnANumberOutOfRange(t *testing.T) {
 	for _, o := range []locks.Owner{math.MinInt64, -1<<57 - 1, 1 << 57, 1<<58 + 7, math.MaxInt64} {
 		require.Panics(t, func() { locks.WithOwner(ctx, o) }, "%d", int64(o))
 	}

@@ -143,7 +143,7 @@ func TestAnAttemptWithTheWrongReferenceFails(t *testing.T) {
 	})
 }
 
-func TestASwapThatChangesOnlyTheTagIsSeenByOthers(t *testing.T) {
+func TestOthersSeeASwapThatChangesOnlyTheTag(t *testing.T) {
 	forEachKind(t, func(t *testing.T, p pairs) {
 		p.Store(1, 0)
 		done := make(chan struct{})

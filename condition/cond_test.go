@@ -223,7 +223,7 @@ func TestABroadcastMovesAllInTheirOrder(t *testing.T) {
 	})
 }
 
-func TestASignalledWaiterQueuesBehindThoseWhoWaitForTheLock(t *testing.T) {
+func TestASignalledWaiterQueuesBehindWaitersForTheLock(t *testing.T) {
 	ours(t, func(t *testing.T, f *fixture) {
 		var order []string
 		f.waitThen(f.plain, func() { order = append(order, "signalled") })
@@ -257,7 +257,7 @@ func TestConditionsOfOneLockHaveWaitersOfTheirOwn(t *testing.T) {
 	})
 }
 
-func TestNewOfALockOfOursIsAConditionOfThatLock(t *testing.T) {
+func TestNewOfOurLockIsAConditionOfThatLock(t *testing.T) {
 	var m reentrant.Mutex
 	c := condition.New(&m)
 	locktest.PanicsWith(t, locks.ErrNotHeld, c.Signal)
@@ -272,7 +272,7 @@ func TestNewOfNilPanics(t *testing.T) {
 
 // Limits.
 
-func TestAContextThatHasEndedIsReportedWithoutGivingTheLockUp(t *testing.T) {
+func TestAWaitUnderAnEndedContextKeepsTheLock(t *testing.T) {
 	every(t, func(t *testing.T, f *fixture) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(assert.AnError)
@@ -302,7 +302,7 @@ func TestANilContextIsAnError(t *testing.T) {
 	})
 }
 
-func TestAWaitThatEndsByItsContextHoldsTheLockAgain(t *testing.T) {
+func TestACancelledWaitHoldsTheLockAgain(t *testing.T) {
 	every(t, func(t *testing.T, f *fixture) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		w := f.wait(f.until(ctx))
@@ -371,7 +371,7 @@ func TestASignalGoesPastAWaiterThatGaveUp(t *testing.T) {
 	})
 }
 
-func TestASignalledWaiterReturnsNormallyThoughItsLimitEndsBeforeItHasTheLock(t *testing.T) {
+func TestASignalledWaiterReturnsNormallyAfterItsLimit(t *testing.T) {
 	every(t, func(t *testing.T, f *fixture) {
 		ctx, cancel := context.WithCancel(t.Context())
 		a, b := f.wait(f.until(ctx)), f.wait(f.in(time.Second))
@@ -388,7 +388,7 @@ func TestASignalledWaiterReturnsNormallyThoughItsLimitEndsBeforeItHasTheLock(t *
 	})
 }
 
-func TestTheRemainingTimeOfASignalledWaitIsWhatIsLeft(t *testing.T) {
+func TestASignalledWaitReturnsTheTimeThatIsLeft(t *testing.T) {
 	every(t, func(t *testing.T, f *fixture) {
 		var left time.Duration
 		f.wait(func() (bool, error) { left = f.c.WaitFor(time.Hour); return true, nil })
@@ -402,7 +402,7 @@ func TestTheRemainingTimeOfASignalledWaitIsWhatIsLeft(t *testing.T) {
 	})
 }
 
-func TestTheRemainingTimeOfASignalledWaitThatGotTheLockLateIsNotPositive(t *testing.T) {
+func TestASignalledWaitThatEndsLateHasNoTimeLeft(t *testing.T) {
 	every(t, func(t *testing.T, f *fixture) {
 		var left time.Duration
 		f.wait(func() (bool, error) { left = f.c.WaitFor(time.Hour); return true, nil })
@@ -415,7 +415,7 @@ func TestTheRemainingTimeOfASignalledWaitThatGotTheLockLateIsNotPositive(t *test
 	})
 }
 
-func TestTheRemainingTimeOfAWaitThatTimedOutIsNotPositive(t *testing.T) {
+func TestAWaitThatTimedOutHasNoTimeLeft(t *testing.T) {
 	every(t, func(t *testing.T, f *fixture) {
 		f.Lock()
 		require.Zero(t, f.c.WaitFor(time.Hour))
@@ -493,7 +493,7 @@ func TestWaitWhileSleepsThroughSignalsThatAreNotForIt(t *testing.T) {
 	})
 }
 
-func TestWaitWhileReportsTheEndOfItsContextWithTheLockHeld(t *testing.T) {
+func TestWaitWhileReportsItsContextWithTheLockHeld(t *testing.T) {
 	every(t, func(t *testing.T, f *fixture) {
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, assert.AnError)
 		defer cancel()
@@ -511,7 +511,7 @@ func TestWaitWhileReportsTheEndOfItsContextWithTheLockHeld(t *testing.T) {
 	})
 }
 
-func TestWaitWhileIsContentIfItsContextEndsButTheWaitIsOverAllTheSame(t *testing.T) {
+func TestWaitWhileSucceedsIfItsPredicateAndContextEndTogether(t *testing.T) {
 	every(t, func(t *testing.T, f *fixture) {
 		ctx, cancel := context.WithCancel(t.Context())
 		blocked := true
@@ -530,7 +530,7 @@ func TestWaitWhileIsContentIfItsContextEndsButTheWaitIsOverAllTheSame(t *testing
 	})
 }
 
-func TestANilPredicateIsAnErrorThatLeavesTheLockHeld(t *testing.T) {
+func TestANilPredicateIsAnErrorAndKeepsTheLock(t *testing.T) {
 	every(t, func(t *testing.T, f *fixture) {
 		f.Lock()
 		require.ErrorIs(t, f.c.WaitWhile(t.Context(), nil), condition.ErrNilPredicate)
@@ -595,7 +595,7 @@ func TestNoUseOfAConditionWithoutItsLock(t *testing.T) {
 	apart(t, test)
 }
 
-func TestNoUseOfAConditionWhoseLockIsHeldBySomebodyElse(t *testing.T) {
+func TestAConditionIsUselessWhileAnotherOwnerHoldsItsLock(t *testing.T) {
 	ours(t, func(t *testing.T, f *fixture) {
 		if !f.kind.Owned {
 			return // such a lock cannot tell
@@ -675,7 +675,7 @@ func reentrantOnes(t *testing.T, test func(t *testing.T, m *reentrant.Mutex, c *
 	}
 }
 
-func TestAWaitGivesUpAllHoldsAndRestoresThemHoweverItEnds(t *testing.T) {
+func TestAWaitReleasesAllHoldsAndRestoresThem(t *testing.T) {
 	reentrantOnes(t, func(t *testing.T, m *reentrant.Mutex, c *condition.Cond) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ends := map[string]struct{ wait, end func() }{
@@ -768,7 +768,7 @@ func TestWaitWhileActsForTheOwnerOfItsContext(t *testing.T) {
 	})
 }
 
-func TestAnyGoroutineMaySignalWhileALockWithoutOwnersIsHeld(t *testing.T) {
+func TestAnyGoroutineMaySignalWhileAnOwnerlessLockIsHeld(t *testing.T) {
 	ours(t, func(t *testing.T, f *fixture) {
 		if f.kind.Owned {
 			return

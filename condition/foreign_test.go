@@ -49,7 +49,7 @@ var waits = map[string]func(c *condition.Cond){
 	},
 }
 
-func TestAWaitThatCannotGiveAForeignLockUpIsInNoQueue(t *testing.T) {
+func TestAFailedForeignReleaseLeavesTheQueue(t *testing.T) {
 	for name, wait := range waits {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -75,7 +75,7 @@ func TestAWaitThatCannotGiveAForeignLockUpIsInNoQueue(t *testing.T) {
 }
 
 // One who holds the lock may signal before the other has found out that it does not.
-func TestASignalForAWaitThatCannotGiveAForeignLockUpIsPassedOn(t *testing.T) {
+func TestASignalForAFailedForeignReleaseIsPassedOn(t *testing.T) {
 	for name, wait := range waits {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -102,7 +102,7 @@ func TestASignalForAWaitThatCannotGiveAForeignLockUpIsPassedOn(t *testing.T) {
 	}
 }
 
-func TestAWaiterThatCannotTakeAForeignLockAgainIsNotInTheWayOfTheNext(t *testing.T) {
+func TestAWaiterThatCannotReacquireDoesNotDelayTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newPickyLock()
 		c := condition.New(l)
@@ -130,7 +130,7 @@ type tellingLock struct{ chanLock }
 
 func (l tellingLock) IsLocked() bool { return len(l.chanLock) > 0 }
 
-func TestAConditionOfAForeignLockThatTellsWhetherItIsHeldRefusesWhoeverCannotHoldIt(t *testing.T) {
+func TestAForeignLockWithIsLockedRefusesStrangers(t *testing.T) {
 	l := tellingLock{make(chanLock, 1)}
 	c := condition.New(l)
 	require.PanicsWithValue(t, locks.ErrNotHeld, c.Wait)
@@ -144,7 +144,7 @@ func TestAConditionOfAForeignLockThatTellsWhetherItIsHeldRefusesWhoeverCannotHol
 
 // As with sync.Cond, a goroutine can signal without a lock of this kind. A waiter that was
 // signalled before waits for the lock, which the other goroutine still has.
-func TestAWaitThatCannotGiveAForeignLockUpWaitsForNobodyWhoWasSignalledToo(t *testing.T) {
+func TestAFailedForeignReleaseDoesNotWaitForOthers(t *testing.T) {
 	for name, wait := range waits {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -188,7 +188,7 @@ func TestAWaitThatCannotGiveAForeignLockUpWaitsForNobodyWhoWasSignalledToo(t *te
 	}
 }
 
-func TestAWaitThatCannotGiveAForeignLockUpThoughItWasLetBackAlreadyIsNotInTheWayOfTheNext(t *testing.T) {
+func TestAFailedForeignReleaseDoesNotDelayTheNext(t *testing.T) {
 	for name, wait := range waits {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

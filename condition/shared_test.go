@@ -196,7 +196,7 @@ type doneOnly struct {
 
 func (d doneOnly) Done() <-chan struct{} { return d.done }
 
-func TestAContextThatIsDoneWithoutAnErrorCountsAsCancelled(t *testing.T) {
+func TestADoneContextWithoutAnErrorCountsAsCancelled(t *testing.T) {
 	for name, l := range map[string]interface {
 		locks.Locker
 		NewCond() *condition.Cond

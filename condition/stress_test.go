@@ -47,7 +47,7 @@ func waiters(l sync.Locker, c *condition.Cond) int {
 	return c.WaitQueueLength()
 }
 
-func TestNoSignalIsLostToACancellationThatRacesWithIt(t *testing.T) {
+func TestNoSignalIsLostToARacingCancellation(t *testing.T) {
 	// Of twice k waiters every other one is cancelled while k signals are sent. None of those can
 	// come to nothing, as k waiters cannot give up: exactly k must return normally.
 	const k = 3
@@ -104,7 +104,7 @@ func TestNoSignalIsLostToACancellationThatRacesWithIt(t *testing.T) {
 	})
 }
 
-func TestNoSignalIsLostToATimeOutThatRacesWithIt(t *testing.T) {
+func TestNoSignalIsLostToARacingTimeLimit(t *testing.T) {
 	// The signal is for the first waiter. If that is the one with the limit, the signal is its own
 	// until its time is up, and then goes to the other one.
 	realTime(t, func(t *testing.T, l sync.Locker) {

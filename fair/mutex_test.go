@@ -44,7 +44,7 @@ func TestAnotherOwnerMayUnlock(t *testing.T) {
 	})
 }
 
-func TestTheHolderIsNobodySpecialAndDoesNotGetInAgain(t *testing.T) {
+func TestTheHolderDoesNotGetInAgain(t *testing.T) {
 	each(t, func(t *testing.T, l locktest.Lock) {
 		l.Lock()
 		require.False(t, l.TryLock())
@@ -59,7 +59,7 @@ func TestTheHolderIsNobodySpecialAndDoesNotGetInAgain(t *testing.T) {
 	})
 }
 
-func TestALockLockedByTheSameGoroutineTwiceWaitsForAnother(t *testing.T) {
+func TestASecondLockBySameGoroutineWaitsForAnUnlock(t *testing.T) {
 	each(t, func(t *testing.T, l locktest.Lock) {
 		l.Lock()
 		time.AfterFunc(time.Hour, l.Unlock)
@@ -70,7 +70,7 @@ func TestALockLockedByTheSameGoroutineTwiceWaitsForAnother(t *testing.T) {
 	})
 }
 
-func TestAReleasedFairLockIsTheFirstWaitersBeforeItRuns(t *testing.T) {
+func TestAFairReleaseMakesTheFirstWaiterTheHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var m fair.Mutex
 		m.Lock()

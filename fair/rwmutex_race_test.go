@@ -32,7 +32,7 @@ var writing = racetest.Ways[fair.RWMutex]{
 	},
 }
 
-func TestWritesUnderTheReadLockAreReportedOneAfterTheOther(t *testing.T) {
+func TestWritesUnderTheReadLockAreReported(t *testing.T) {
 	racetest.WritesAreReported(t, "rwmutex_race_test.go", reading)
 }
 

@@ -83,7 +83,7 @@ func TestAReaderQueuesBehindAWaitingWriter(t *testing.T) {
 	require.False(t, rw.HasQueued())
 }
 
-func TestAWriterThatGivesUpLetsTheReadersBehindItIn(t *testing.T) {
+func TestACancelledWriterAdmitsTheReadersBehindIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var rw fair.RWMutex
 		ctx, cancel := context.WithCancel(t.Context())

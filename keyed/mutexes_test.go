@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestLocksOfOneKeyExcludeEachOtherAndOthersDoNot(t *testing.T) {
+func TestOnlyLocksOfOneKeyExcludeEachOther(t *testing.T) {
 	ls := new(keyed.Mutexes[string])
 	ctx, other := t.Context(), locks.WithOwner(t.Context(), locks.NewOwner())
 	require.NoError(t, ls.Of("a").LockContext(ctx))

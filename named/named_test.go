@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestLockersOfOneNameExcludeEachOtherAndOthersDoNot(t *testing.T) {
+func TestOnlyLockersOfOneNameExcludeEachOther(t *testing.T) {
 	p := named.New()
 	other := locks.WithOwner(t.Context(), locks.NewOwner())
 	require.NoError(t, p.Locker("a").LockContext(t.Context()))

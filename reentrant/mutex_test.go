@@ -47,14 +47,14 @@ func acquisitions(m *reentrant.Mutex) map[string]func() (bool, error) {
 	}
 }
 
-func TestTheZeroMutexIsNonFairAndNewMakesWhatItIsAskedFor(t *testing.T) {
+func TestTheZeroMutexIsNonFair(t *testing.T) {
 	var m reentrant.Mutex
 	require.False(t, m.IsFair())
 	require.False(t, reentrant.New(fair.NonFair).IsFair())
 	require.True(t, reentrant.New(fair.FIFO).IsFair())
 }
 
-func TestTheOwnerMayLockAgainInEveryWayAndMustUnlockAsOften(t *testing.T) {
+func TestTheOwnerReentersAndUnlocksAsOften(t *testing.T) {
 	both(t, func(t *testing.T, m *reentrant.Mutex) {
 		want := 0
 		for name, acquire := range acquisitions(m) {
@@ -320,7 +320,7 @@ func TestAWaitingExplicitOwnerIsSeenAndGivesUp(t *testing.T) {
 	})
 }
 
-func TestTheQueriesOfAConditionAreForTheHolderAndCheckTheConditionFirst(t *testing.T) {
+func TestConditionQueriesAreForTheHolder(t *testing.T) {
 	both(t, func(t *testing.T, m *reentrant.Mutex) {
 		var other reentrant.Mutex
 		c, foreign := m.NewCond(), other.NewCond()
@@ -374,7 +374,7 @@ func TestReentryAllocatesNothing(t *testing.T) {
 	}
 }
 
-func TestGoroutinesOfOneOwnerComeAndGoTogetherWithoutLosingAHold(t *testing.T) {
+func TestGoroutinesOfOneOwnerLoseNoHold(t *testing.T) {
 	for _, p := range []fair.Policy{fair.NonFair, fair.FIFO} {
 		t.Run(p.String(), func(t *testing.T) {
 			m := reentrant.New(p)

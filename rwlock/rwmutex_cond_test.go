@@ -68,7 +68,7 @@ func TestAWaitGivesUpAllWriteHoldsAndRestoresThem(t *testing.T) {
 	})
 }
 
-func TestAWaitIsRefusedToAWriterThatReadsAndLeavesTheWaitersAlone(t *testing.T) {
+func TestAWriterThatReadsCannotWait(t *testing.T) {
 	policies(t, func(t *testing.T, rw *rwlock.RWMutex) {
 		c := rw.NewCond()
 		w := locktest.Start(func() (bool, error) { rw.Lock(); defer rw.Unlock(); c.Wait(); return true, nil }, nil)
@@ -97,7 +97,7 @@ func TestAWaitIsRefusedToAWriterThatReadsAndLeavesTheWaitersAlone(t *testing.T) 
 	})
 }
 
-func TestAWaiterComesBackToALockThatIsBiasedToReaders(t *testing.T) {
+func TestAWaiterReacquiresAReaderBiasedLock(t *testing.T) {
 	for _, others := range []string{"none", "inside", "gone"} {
 		t.Run("readers "+others, func(t *testing.T) {
 			policies(t, func(t *testing.T, rw *rwlock.RWMutex) {

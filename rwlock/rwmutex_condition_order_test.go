@@ -37,7 +37,7 @@ func TestAForeignConditionIsReportedBeforeAMissingHold(t *testing.T) {
 	rw.RUnlock()
 }
 
-func TestTheReadSideAndTheViewsOfAStampedHaveNoConditions(t *testing.T) {
+func TestReadersAndStampedViewsHaveNoConditions(t *testing.T) {
 	var rw rwlock.RWMutex
 	var l rwlock.StampedLock
 	for _, view := range []any{rw.ReadLocker(), rw.RLocker(), l.ReadLocker(), l.WriteLocker()} {

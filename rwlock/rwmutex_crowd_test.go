@@ -83,7 +83,7 @@ func TestReadersOfACrowdReenterAndLeaveInAnyOrder(t *testing.T) {
 	})
 }
 
-func TestTheLastOfACrowdUpgradesThoughItHasNoSlot(t *testing.T) {
+func TestTheLastOfACrowdUpgradesWithoutASlot(t *testing.T) {
 	policies(t, func(t *testing.T, rw *rwlock.RWMutex) {
 		var slots []holder
 		for range crowd {

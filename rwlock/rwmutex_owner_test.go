@@ -78,7 +78,7 @@ func TestAnOwnerIsNotTheGoroutineThatCarriesIt(t *testing.T) {
 	})
 }
 
-func TestAnOwnerThatReadsInOneGoroutineMayNotWriteInAnother(t *testing.T) {
+func TestAnOwnerThatReadsMayNotWriteInAnotherGoroutine(t *testing.T) {
 	policies(t, func(t *testing.T, rw *rwlock.RWMutex) {
 		_, ctx := newOwner(t)
 		require.NoError(t, rw.RLockContext(ctx))
@@ -89,7 +89,7 @@ func TestAnOwnerThatReadsInOneGoroutineMayNotWriteInAnother(t *testing.T) {
 	})
 }
 
-func TestGoroutinesOfOneOwnerThatWaitToWriteGetInTogether(t *testing.T) {
+func TestWaitingWritersOfOneOwnerGetInTogether(t *testing.T) {
 	for name, take := range map[string]func(rw *rwlock.RWMutex, ctx context.Context) error{
 		"with a wait": (*rwlock.RWMutex).LockContext,
 		"with a try": func(rw *rwlock.RWMutex, ctx context.Context) error {
@@ -140,7 +140,7 @@ func TestGoroutinesOfOneOwnerThatWaitToWriteGetInTogether(t *testing.T) {
 	}
 }
 
-func TestGoroutinesOfOneOwnerThatReadUpgradeAndDowngradeTogetherLoseNoHold(t *testing.T) {
+func TestConversionsByGoroutinesOfOneOwnerLoseNoHold(t *testing.T) {
 	procs(t, func(t *testing.T) {
 		raw(t, func(t *testing.T, rw *rwlock.RWMutex) {
 			const parties = 4
@@ -263,7 +263,7 @@ func TestTwoGoroutinesOfAnOwnerDowngradeOneHoldOnce(t *testing.T) {
 	})
 }
 
-func TestAnOwnerThatBeginsToReadAsItBeginsToWaitDoesOneOfTheTwo(t *testing.T) {
+func TestAnOwnersRacingReadAndWaitExcludeEachOther(t *testing.T) {
 	procs(t, func(t *testing.T) {
 		raw(t, func(t *testing.T, rw *rwlock.RWMutex) {
 			_, ctx := newOwner(t)
@@ -291,7 +291,7 @@ func TestAnOwnerThatBeginsToReadAsItBeginsToWaitDoesOneOfTheTwo(t *testing.T) {
 	})
 }
 
-func TestAnOwnerThatUnlocksAsItBeginsToWaitDoesNotReleaseForOthers(t *testing.T) {
+func TestAnOwnersRacingUnlockAndWaitReleaseOnce(t *testing.T) {
 	procs(t, func(t *testing.T) {
 		raw(t, func(t *testing.T, rw *rwlock.RWMutex) {
 			_, ctx := newOwner(t)
@@ -328,7 +328,7 @@ func TestAnOwnerThatUnlocksAsItBeginsToWaitDoesNotReleaseForOthers(t *testing.T)
 	})
 }
 
-func TestGoroutinesOfOneOwnerThatWaitToReadGetInWithTheOneThatGetsTheLock(t *testing.T) {
+func TestWaitingReadersOfOneOwnerGetInTogether(t *testing.T) {
 	for name, c := range map[string]struct {
 		first func(*rwlock.RWMutex, context.Context) error // of the owner's goroutines, which waits
 		then  func(*rwlock.RWMutex, context.Context) error // what else the owner does

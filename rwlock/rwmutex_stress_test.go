@@ -37,7 +37,7 @@ func (p *pair) read(t *testing.T) {
 	}
 }
 
-func TestNobodyIsLostAndNobodyIsInsideWithAWriterUnderAllWaysToUseTheLockAtOnce(t *testing.T) {
+func TestAllUsesAtOnceKeepExclusionAndLoseNoWaiter(t *testing.T) {
 	procs(t, func(t *testing.T) {
 		raw(t, func(t *testing.T, rw *rwlock.RWMutex) {
 			const rounds = 250

@@ -26,7 +26,7 @@ func lockingFor(f func(time.Duration) bool, d time.Duration) func() (bool, error
 
 // Barging.
 
-func TestTryRLockBargesPastAQueuedWriterOfAReadHeldLock(t *testing.T) {
+func TestTryRLockBesideReadersBargesPastAWriter(t *testing.T) {
 	policies(t, func(t *testing.T, rw *rwlock.RWMutex) {
 		r := reads(rw)
 		w := writes(rw)
@@ -55,7 +55,7 @@ func TestTryRLockBargesPastAQueuedWriterOfAReadHeldLock(t *testing.T) {
 	})
 }
 
-func TestTryLockBargesOnlyWhereTheLockIsFreeWithSomebodyQueued(t *testing.T) {
+func TestTryLockBargesOnlyWhereTheLockIsFree(t *testing.T) {
 	// Under NonFair a lock is free, with its first waiter on the way, for a moment after a
 	// release. Under FIFO it never is: it is the waiter's.
 	for _, p := range []fair.Policy{fair.NonFair, fair.FIFO} {
@@ -182,7 +182,7 @@ func TestWritersReenterAndReadPastEverybody(t *testing.T) {
 	})
 }
 
-func TestTheReadCountIsEverybodysAndTheHoldCountTheCallers(t *testing.T) {
+func TestReadCountIsTotalAndHoldCountIsTheCallers(t *testing.T) {
 	policies(t, func(t *testing.T, rw *rwlock.RWMutex) {
 		twice := hold(func() (bool, error) {
 			rw.RLock()
@@ -246,7 +246,7 @@ func TestAWriterThatGivesUpDoesNotKeepReadersOut(t *testing.T) {
 	}
 }
 
-func TestALoneWriterThatGivesUpLeavesTheLockToNewReaders(t *testing.T) {
+func TestALoneCancelledWriterAdmitsNewReaders(t *testing.T) {
 	policies(t, func(t *testing.T, rw *rwlock.RWMutex) {
 		r := reads(rw)
 		require.False(t, rw.TryLockFor(time.Second))
@@ -284,7 +284,7 @@ func TestAReaderThatGivesUpLeavesNoGhost(t *testing.T) {
 	})
 }
 
-func TestAStormOfTinyTimeLimitsOnBothSidesLeavesALockThatWorks(t *testing.T) {
+func TestTinyTimeLimitsOnBothSidesLeaveAWorkingLock(t *testing.T) {
 	procs(t, func(t *testing.T) {
 		raw(t, func(t *testing.T, rw *rwlock.RWMutex) {
 			var wg sync.WaitGroup
@@ -382,7 +382,7 @@ func TestADowngradeInTwoStepsIsTheSame(t *testing.T) {
 	})
 }
 
-func TestAReaderThatAsksToWriteIsToldSoAtOnceAndKeepsReading(t *testing.T) {
+func TestARefusedUpgradeKeepsTheReadHold(t *testing.T) {
 	policies(t, func(t *testing.T, rw *rwlock.RWMutex) {
 		for _, others := range []bool{false, true} {
 			var r holder
@@ -456,7 +456,7 @@ func TestAnUpgradeOfANestedReadKeepsTheOtherReads(t *testing.T) {
 	})
 }
 
-func TestAnUpgradeBesideOtherReadersFailsAndKeepsTheReadHold(t *testing.T) {
+func TestAnUpgradeBesideReadersFailsAndKeepsTheReadHold(t *testing.T) {
 	policies(t, func(t *testing.T, rw *rwlock.RWMutex) {
 		r := reads(rw)
 		rw.RLock()
@@ -473,7 +473,7 @@ func TestAnUpgradeBesideOtherReadersFailsAndKeepsTheReadHold(t *testing.T) {
 	})
 }
 
-func TestAnUpgradePassesAWriterThatWaitsAndLetsItInLater(t *testing.T) {
+func TestAnUpgradePassesAWaitingWriter(t *testing.T) {
 	policies(t, func(t *testing.T, rw *rwlock.RWMutex) {
 		rw.RLock()
 		rw.RLock()
@@ -628,7 +628,7 @@ func TestNeitherSideStarvesTheOther(t *testing.T) {
 
 // A writer that locks again right after each unlock overtakes a waiter a bounded number of times.
 // It never overtakes a reader of a lock that has a table.
-func TestAWriterThatNeverLeavesTheLockAloneOvertakesWaitersABoundedNumberOfTimes(t *testing.T) {
+func TestABusyWriterOvertakesWaitersABoundedNumberOfTimes(t *testing.T) {
 	const most = 16 // after so many lost races the lock is handed off
 	for name, waits := range map[string]func(*rwlock.RWMutex) holder{"reader": reads, "writer": writes} {
 		t.Run(name, func(t *testing.T) {
@@ -832,7 +832,7 @@ func TestUnlocksByOthersAreRefusedAndChangeNothing(t *testing.T) {
 	})
 }
 
-func TestContextsThatAreNilOrHaveEndedAreErrorsToAcquireWithOnly(t *testing.T) {
+func TestNilAndEndedContextsAreErrorsOfAcquisitionsOnly(t *testing.T) {
 	policies(t, func(t *testing.T, rw *rwlock.RWMutex) {
 		ended, cancel := context.WithCancelCause(t.Context())
 		cancel(assert.AnError)
@@ -866,7 +866,7 @@ func TestContextsThatAreNilOrHaveEndedAreErrorsToAcquireWithOnly(t *testing.T) {
 	})
 }
 
-func TestAPanicInASectionWithADeferredUnlockLeavesTheLockFree(t *testing.T) {
+func TestADeferredUnlockFreesTheLockAfterAPanic(t *testing.T) {
 	policies(t, func(t *testing.T, rw *rwlock.RWMutex) {
 		require.PanicsWithValue(t, "section", func() {
 			rw.Lock()

@@ -123,7 +123,7 @@ func TestALoadIsNeverTornAndOrdersMemory(t *testing.T) {
 	})
 }
 
-func TestAStoreDoesNotComeBetweenTheHalvesOfAnUpdate(t *testing.T) {
+func TestAStoreDoesNotSplitAnUpdate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s rwlock.Snapshot[int]
 		go s.Update(func(old int) int { time.Sleep(time.Hour); return old + 1 })
@@ -139,7 +139,7 @@ func TestAStoreDoesNotComeBetweenTheHalvesOfAnUpdate(t *testing.T) {
 	})
 }
 
-func TestASeqIsAsItWasAfterAnUpdateThatDoesNotReturn(t *testing.T) {
+func TestASnapshotIsUnchangedAfterAnUpdateThatPanics(t *testing.T) {
 	var s rwlock.Snapshot[int]
 	s.Store(1)
 	require.PanicsWithValue(t, "f", func() { s.Update(func(int) int { panic("f") }) })
@@ -190,7 +190,7 @@ func TestALoadAllocatesNothing(t *testing.T) {
 	require.LessOrEqual(t, testing.AllocsPerRun(100, func() { s.Store(seqWide{n: n}) }), 1.0)
 }
 
-func TestANilFunctionIsAPanicInUpdateAndAnErrorInUpdateContext(t *testing.T) {
+func TestANilFunctionPanicsOrIsAnError(t *testing.T) {
 	var s rwlock.Snapshot[int]
 	s.Store(7)
 	_, err := s.UpdateContext(t.Context(), nil)

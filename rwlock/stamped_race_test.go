@@ -56,7 +56,7 @@ var writing = racetest.Ways[rwlock.StampedLock]{
 	},
 }
 
-func TestWritesUnderTheReadLockAreReportedOneAfterTheOther(t *testing.T) {
+func TestWritesUnderTheReadLockAreReported(t *testing.T) {
 	racetest.WritesAreReported(t, "stamped_race_test.go", reading)
 }
 

@@ -266,7 +266,7 @@ func TestConversionsThatRaceWithWaitersLoseNobody(t *testing.T) {
 	stampedFree(t, &p.l)
 }
 
-func TestOneOfManyWhoUseTheSameWriteStampReleasesIt(t *testing.T) {
+func TestAWriteStampIsReleasedOnce(t *testing.T) {
 	var l rwlock.StampedLock
 	for range 500 {
 		st := l.WriteLock()

@@ -206,7 +206,7 @@ func TestAnOptimisticStampDiesWhenAWaitingWriterEnters(t *testing.T) {
 	})
 }
 
-func TestAReadStampIsValidAfterItsReleaseUntilAWriterEnters(t *testing.T) {
+func TestAReleasedReadStampIsValidUntilAWriterEnters(t *testing.T) {
 	var l rwlock.StampedLock
 	r := l.ReadLock()
 	require.True(t, l.Validate(r))
@@ -239,7 +239,7 @@ func TestReadStampsOfOneVersionAreInterchangeable(t *testing.T) {
 	stampedFree(t, &l)
 }
 
-func TestUnlockWithAStampThatDoesNotFitPanicsAndChangesNothing(t *testing.T) {
+func TestUnlockWithAWrongStampPanicsAndChangesNothing(t *testing.T) {
 	var l rwlock.StampedLock
 	oldWrite := l.WriteLock()
 	l.UnlockWrite(oldWrite)
@@ -426,7 +426,7 @@ func TestSixtySixThousandReadersAreInsideTogether(t *testing.T) {
 	stampedFree(t, &l)
 }
 
-func TestReadersThatComeAndGoAroundTheBitsOfTheWordCountExactly(t *testing.T) {
+func TestReadersAroundTheWordsLimitCountExactly(t *testing.T) {
 	var l rwlock.StampedLock
 	const base = rwlock.StampedWordReaders - 2
 	st := l.ReadLock()
@@ -456,7 +456,7 @@ func TestReadersThatComeAndGoAroundTheBitsOfTheWordCountExactly(t *testing.T) {
 	stampedFree(t, &l)
 }
 
-func TestAReadHoldBeyondTheBitsOfTheWordIsOfTheVersionThatItsStampNames(t *testing.T) {
+func TestAReadHoldBeyondTheWordKeepsItsVersion(t *testing.T) {
 	var l rwlock.StampedLock
 	fill := func() (st rwlock.Stamp) {
 		for range rwlock.StampedWordReaders {
@@ -484,7 +484,7 @@ func TestAReadHoldBeyondTheBitsOfTheWordIsOfTheVersionThatItsStampNames(t *testi
 	stampedFree(t, &l)
 }
 
-func TestOneReadHoldTooManyIsRefusedLoudlyAndChangesNothing(t *testing.T) {
+func TestOneReadHoldTooManyPanicsAndChangesNothing(t *testing.T) {
 	var l rwlock.StampedLock
 	var st rwlock.Stamp
 	for range rwlock.StampedWordReaders {
@@ -541,7 +541,7 @@ func TestAConversionToTheSameModeReturnsTheSameStamp(t *testing.T) {
 	stampedFree(t, &l)
 }
 
-func TestAWriteHoldConvertsToAReadHoldAndItsStampDies(t *testing.T) {
+func TestAWriteHoldConvertsToAReadHold(t *testing.T) {
 	var l rwlock.StampedLock
 	w := l.WriteLock()
 	r := l.TryConvertToReadLock(w)
@@ -558,7 +558,7 @@ func TestAWriteHoldConvertsToAReadHoldAndItsStampDies(t *testing.T) {
 	stampedFree(t, &l)
 }
 
-func TestAWriteHoldConvertsToAnOptimisticStampAndItsStampDies(t *testing.T) {
+func TestAWriteHoldConvertsToAnOptimisticStamp(t *testing.T) {
 	var l rwlock.StampedLock
 	w := l.WriteLock()
 	o := l.TryConvertToOptimisticRead(w)
@@ -569,7 +569,7 @@ func TestAWriteHoldConvertsToAnOptimisticStampAndItsStampDies(t *testing.T) {
 	require.False(t, l.Validate(o))
 }
 
-func TestAReadHoldConvertsToAnOptimisticStampAndReleasesOneHold(t *testing.T) {
+func TestAReadHoldConvertsToAnOptimisticStamp(t *testing.T) {
 	var l rwlock.StampedLock
 	r := l.ReadLock()
 	l.ReadLock()
@@ -620,7 +620,7 @@ func TestAReadHoldConvertsToTheWriteHoldOnlyAlone(t *testing.T) {
 	stampedFree(t, &l)
 }
 
-func TestAnOptimisticStampConvertsToTheWriteHoldOnlyOfAFreeLock(t *testing.T) {
+func TestAnOptimisticStampConvertsToAFreeLocksWriteHold(t *testing.T) {
 	var l rwlock.StampedLock
 	o := l.TryOptimisticRead()
 	r := l.ReadLock()
@@ -671,7 +671,7 @@ func TestConversionsOfStaleStampsReturnZeroAndChangeNothing(t *testing.T) {
 	stampedFree(t, &l)
 }
 
-func TestADowngradeLetsReadersInThatWaitInFrontButNoWriter(t *testing.T) {
+func TestADowngradeAdmitsTheReadersInFrontAndNoWriter(t *testing.T) {
 	stampedBubble(t, func(t *testing.T, l *rwlock.StampedLock) {
 		w := l.WriteLock()
 		a, b := stampedStart(stampedReading(l)), stampedStart(stampedReading(l))
@@ -694,7 +694,7 @@ func TestADowngradeLetsReadersInThatWaitInFrontButNoWriter(t *testing.T) {
 	})
 }
 
-func TestADowngradeKeepsAWaitingWriterOutUntilTheReadHoldEnds(t *testing.T) {
+func TestADowngradeKeepsAWaitingWriterOut(t *testing.T) {
 	stampedBubble(t, func(t *testing.T, l *rwlock.StampedLock) {
 		w := l.WriteLock()
 		x := stampedStart(stampedWriting(l))
@@ -708,7 +708,7 @@ func TestADowngradeKeepsAWaitingWriterOutUntilTheReadHoldEnds(t *testing.T) {
 	})
 }
 
-func TestAnUpgradePassesAWriterThatWaitsWhichGetsTheLockAfterwards(t *testing.T) {
+func TestAStampedUpgradePassesAWaitingWriter(t *testing.T) {
 	stampedBubble(t, func(t *testing.T, l *rwlock.StampedLock) {
 		r := l.ReadLock()
 		x := stampedStart(stampedWriting(l))
@@ -755,7 +755,7 @@ func TestASecondWriteLockByTheSamePartyBlocks(t *testing.T) {
 	})
 }
 
-func TestEveryWayToWaitIsDurablyBlockedAndGetsTheLock(t *testing.T) {
+func TestEveryWaitIsDurablyBlockedAndGetsTheLock(t *testing.T) {
 	for _, mode := range []string{"write", "read"} {
 		for i := range 4 {
 			stampedBubble(t, func(t *testing.T, l *rwlock.StampedLock) {
@@ -898,7 +898,7 @@ func TestWritersAreAdmittedInOrderOfArrival(t *testing.T) {
 	})
 }
 
-func TestAWriterInFrontThatLosesTooOftenHasTheLockReserved(t *testing.T) {
+func TestAnOvertakenWriterInFrontGetsTheLockReserved(t *testing.T) {
 	reserved := false
 	for range 20 {
 		stampedBubble(t, func(t *testing.T, l *rwlock.StampedLock) {
@@ -978,7 +978,7 @@ func TestAWriterMayPassReadersThatHaveYetToWake(t *testing.T) {
 	})
 }
 
-func TestAToldReaderThatABargerLetsInIsUnparkedOnce(t *testing.T) {
+func TestAWokenReaderThatABargerAdmitsIsUnparkedOnce(t *testing.T) {
 	stampedBubble(t, func(t *testing.T, l *rwlock.StampedLock) {
 		held := l.WriteLock()
 		a, b := stampedStart(stampedReading(l)), stampedStart(stampedReading(l))
@@ -1055,7 +1055,7 @@ func TestReadersDoNotStarveAmongWriters(t *testing.T) {
 
 // Limits.
 
-func TestTriesWithNothingToWaitDoNotBlockAndTakeAFreeLock(t *testing.T) {
+func TestTriesWithoutTimeTakeAFreeLock(t *testing.T) {
 	stampedBubble(t, func(t *testing.T, l *rwlock.StampedLock) {
 		began := time.Now()
 		for _, d := range []time.Duration{0, -1, math.MinInt64} {
@@ -1173,7 +1173,7 @@ func TestAWaiterWhoseContextEndsLeavesNoGhost(t *testing.T) {
 	}
 }
 
-func TestAWriterThatGivesUpLetsTheReadersBehindItIn(t *testing.T) {
+func TestACancelledWriterAdmitsTheReadersBehindIt(t *testing.T) {
 	stampedBubble(t, func(t *testing.T, l *rwlock.StampedLock) {
 		r := l.ReadLock()
 		w := stampedStart(func() (rwlock.Stamp, error) { return l.TryWriteLockFor(time.Hour), nil })
@@ -1215,7 +1215,7 @@ func TestTwoWhoGiveUpTogetherLeaveNoPhantom(t *testing.T) {
 	})
 }
 
-func TestAWaiterThatGivesUpWhileItIsBeingWokenWaitsForTheWaker(t *testing.T) {
+func TestACancelledWaiterWaitsForItsWaker(t *testing.T) {
 	stampedBubble(t, func(t *testing.T, l *rwlock.StampedLock) {
 		held := l.WriteLock()
 		ctx, cancel := context.WithCancel(t.Context())
@@ -1261,7 +1261,7 @@ func TestAReleaseThatRacesWithACancellationLosesNothing(t *testing.T) {
 	}
 }
 
-func TestAStormOfTinyTimeLimitsLeavesALockThatWorks(t *testing.T) {
+func TestManyTinyTimeLimitsLeaveAWorkingLock(t *testing.T) {
 	var l rwlock.StampedLock
 	count := 0
 	var want, readers atomic.Int64

@@ -72,7 +72,7 @@ func TestManyWhoAskAtOnceShareOneConstruction(t *testing.T) {
 	}
 }
 
-func TestAFailureGoesToWhoeverConstructedAndTheNextOneTriesAgain(t *testing.T) {
+func TestAFailureGoesToItsConstructorsCaller(t *testing.T) {
 	calls := 0
 	l := singleton.New(func() (int, error) {
 		if calls++; calls < 3 {
@@ -200,7 +200,7 @@ func TestAConstructorThatAsksForItselfGetsAnError(t *testing.T) {
 	}
 }
 
-func TestTwoConstructorsThatAskForEachOtherInOneGoroutineGetAnError(t *testing.T) {
+func TestTwoConstructorsThatNeedEachOtherGetAnError(t *testing.T) {
 	var a, b *singleton.Lazy[int]
 	a = singleton.New(func() (int, error) { return b.Get() })
 	b = singleton.New(func() (int, error) { return a.Get() })
@@ -210,7 +210,7 @@ func TestTwoConstructorsThatAskForEachOtherInOneGoroutineGetAnError(t *testing.T
 	require.ErrorIs(t, err, singleton.ErrRecursive)
 }
 
-func TestAConstructorsContextTellsThatItIsRecursiveInOtherGoroutines(t *testing.T) {
+func TestAConstructorsContextShowsRecursionInOtherGoroutines(t *testing.T) {
 	for name, outer := range map[string]context.Context{
 		"goroutine": t.Context(),
 		"owner":     locks.WithOwner(t.Context(), locks.NewOwner()),
@@ -253,7 +253,7 @@ func TestGoroutinesThatShareAnOwnerAreNotRecursive(t *testing.T) {
 	})
 }
 
-func TestTheContextOfAFailedAttemptIsNoBarToTheNext(t *testing.T) {
+func TestAFailedAttemptsContextDoesNotAffectTheNext(t *testing.T) {
 	var kept context.Context
 	l := singleton.NewContext(func(ctx context.Context) (int, error) {
 		if kept == nil {

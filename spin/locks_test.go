@@ -53,7 +53,7 @@ func TestAnotherOwnerMayUnlock(t *testing.T) {
 	})
 }
 
-func TestTheHolderIsNobodySpecialAndDoesNotGetInAgain(t *testing.T) {
+func TestTheHolderDoesNotGetInAgain(t *testing.T) {
 	each(t, locktest.Spin(), func(t *testing.T, l locktest.Lock) {
 		l.Lock()
 		require.False(t, l.TryLock())
@@ -65,7 +65,7 @@ func TestTheHolderIsNobodySpecialAndDoesNotGetInAgain(t *testing.T) {
 	})
 }
 
-func TestALockLockedByTheSameGoroutineTwiceWaitsForAnother(t *testing.T) {
+func TestASecondLockBySameGoroutineWaitsForAnUnlock(t *testing.T) {
 	each(t, locktest.Spin(), func(t *testing.T, l locktest.Lock) {
 		l.Lock()
 		time.AfterFunc(time.Hour, l.Unlock)
@@ -76,7 +76,7 @@ func TestALockLockedByTheSameGoroutineTwiceWaitsForAnother(t *testing.T) {
 	})
 }
 
-func TestAReleasedFIFOLockIsTheFirstWaitersBeforeItRuns(t *testing.T) {
+func TestAFIFOReleaseMakesTheFirstWaiterTheHolder(t *testing.T) {
 	each(t, fifo(), func(t *testing.T, l locktest.Lock) {
 		l.Lock()
 		a := locktest.Start(locktest.Locking(l), nil)
@@ -142,7 +142,7 @@ func TestAHoldMayBeOverBeforeItsWaiterNotices(t *testing.T) {
 	}
 }
 
-func TestOneWhoGivesUpAsTheLockIsReleasedDoesNotDisturbTheOrderOfTheOthers(t *testing.T) {
+func TestACancellationDuringAReleaseKeepsTheOrder(t *testing.T) {
 	for _, k := range fifo() {
 		t.Run(k.Name, func(t *testing.T) {
 			l := k.New()

@@ -193,7 +193,7 @@ func TestALineAgreesWithAList(t *testing.T) {
 	}
 }
 
-func TestAStormOfTinyTimeLimitsLeavesNothingInTheQueue(t *testing.T) {
+func TestManyTinyTimeLimitsLeaveAnEmptyQueue(t *testing.T) {
 	lines(t, func(t *testing.T, l line, check func()) {
 		var wg sync.WaitGroup
 		count := 0
@@ -224,7 +224,7 @@ func TestAStormOfTinyTimeLimitsLeavesNothingInTheQueue(t *testing.T) {
 	})
 }
 
-func TestThoseWhoGiveUpWhileTheLockIsHeldLeaveNoTicketsBehind(t *testing.T) {
+func TestCancelledWaitersLeaveNoTickets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var m Ticket
 		m.Lock()
@@ -269,7 +269,7 @@ func TestVoidTicketsBetweenTwoWaitersAreOneRange(t *testing.T) {
 	})
 }
 
-func TestTheLastTicketIsTakenBackWithTheVoidOnesBeforeIt(t *testing.T) {
+func TestTheLastTicketIsTakenBackWithVoidPredecessors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var m Ticket
 		m.Lock()
@@ -365,7 +365,7 @@ func TestTheNextInLineSpinsAndThoseBehindItSleep(t *testing.T) {
 	})
 }
 
-func TestOneWhoComesToTheQueueLateStandsWhereItsTicketBelongs(t *testing.T) {
+func TestALateWaiterQueuesWhereItsTicketBelongs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var m Ticket
 		var got []int
@@ -384,7 +384,7 @@ func TestOneWhoComesToTheQueueLateStandsWhereItsTicketBelongs(t *testing.T) {
 	})
 }
 
-func TestOneWhoseHoldIsOverWhenItLooksDoesNotWait(t *testing.T) {
+func TestAWaiterWithAnEarlyHandoffDoesNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var m Ticket
 		m.Lock()
@@ -535,7 +535,7 @@ func TestAReleaseWaitsForOneWhoIsJoining(t *testing.T) {
 	})
 }
 
-func TestOneWhoGivesUpWaitsForTheOneBehindItToJoin(t *testing.T) {
+func TestACancelledWaiterWaitsForItsSuccessorToEnqueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := new(MCS)
 		m.Lock()

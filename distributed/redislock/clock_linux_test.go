@@ -23,7 +23,7 @@ func startShifted(t *testing.T) (s *server, set func(by time.Duration)) {
 	}
 }
 
-func TestAServerWhoseClockIsSetForwardIsNoticedWithTheNextRenewal(t *testing.T) {
+func TestARenewalNoticesAServerClockThatWasSetForward(t *testing.T) {
 	t.Parallel()
 	s, set := startShifted(t)
 	l, rival := open(t, connect(t, s.Addr), term(3*time.Second)).FencedMutex("it"), open(t,
@@ -42,7 +42,7 @@ func TestAServerWhoseClockIsSetForwardIsNoticedWithTheNextRenewal(t *testing.T) 
 	require.NoError(t, rival.UnlockContext(b))
 }
 
-func TestAServerWhoseClockIsSetBackHoldsTheLockLongerAndNothingElse(t *testing.T) {
+func TestAServerClockSetBackOnlyProlongsTheLock(t *testing.T) {
 	t.Parallel()
 	s, set := startShifted(t)
 	direct := connect(t, s.Addr)
@@ -82,7 +82,7 @@ func TestAServerWhoseClockIsSetBackHoldsTheLockLongerAndNothingElse(t *testing.T
 	}
 }
 
-func TestTheQueueDoesNotDependOnTheClocksOfItsWaiters(t *testing.T) {
+func TestTheQueueIsIndependentOfItsWaitersClocks(t *testing.T) {
 	t.Parallel()
 	for _, by := range []time.Duration{10 * time.Minute, -10 * time.Minute} {
 		t.Run(by.String(), func(t *testing.T) {

@@ -91,7 +91,7 @@ func TestAFairLockAdmitsProcessesInOrderOfArrival(t *testing.T) {
 	require.Equal(t, []int{0, 1, 2, 3, 4, 5, 6, 7}, l.order)
 }
 
-func TestAFairWaiterThatGivesUpLeavesTheQueueAndPassesItsTurnOn(t *testing.T) {
+func TestACancelledFairWaiterPassesItsTurnOn(t *testing.T) {
 	t.Parallel()
 	l := newLine(t, 0)
 	ctx, cancel := context.WithCancel(someone())
@@ -106,7 +106,7 @@ func TestAFairWaiterThatGivesUpLeavesTheQueueAndPassesItsTurnOn(t *testing.T) {
 	require.Equal(t, []int{1}, l.order)
 }
 
-func TestADeadHeadOfTheFairQueueIsPassedInTime(t *testing.T) {
+func TestADeadHeadOfTheFairQueueIsPassed(t *testing.T) {
 	t.Parallel()
 	l := newLine(t, 0, redislock.WithFairWait(time.Second))
 	soon := float64(time.Now().Add(time.Second).UnixMilli())
@@ -118,7 +118,7 @@ func TestADeadHeadOfTheFairQueueIsPassedInTime(t *testing.T) {
 	require.Equal(t, []int{0}, l.order)
 }
 
-func TestAJavaWaiterIsToldWhenTheOneBeforeItIsDead(t *testing.T) {
+func TestAJavaWaiterIsToldOfADeadPredecessor(t *testing.T) {
 	t.Parallel()
 	l := newLine(t, 0)
 	now := float64(time.Now().UnixMilli())
@@ -180,7 +180,7 @@ func TestAFairWaiterKeepsItsPlaceHoweverLongItWaits(t *testing.T) {
 	require.Equal(t, []int{0, 1, 2}, l.order)
 }
 
-func TestTheTimesOfAFairQueueAreTheServersAndTheFormatIsRedissons(t *testing.T) {
+func TestAFairQueueHasServerTimesInRedissonsFormat(t *testing.T) {
 	t.Parallel()
 	l := newLine(t, 2)
 	queue := l.direct.LRange(background, fairQueue, 0, -1).Val()

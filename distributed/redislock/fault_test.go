@@ -21,9 +21,9 @@ import (
 // What goes wrong, and the test that makes it so, on a real server. T numbers are those of the
 // catalogue of faults that all adapters are held against.
 //
-//	 1  the server is paused        TestAHoldIsLostWhileTheServerIsPausedAndStaysLost
+//	 1  the server is paused        TestAHoldLostDuringAServersPauseStaysLost
 //	 2  the holder is paused        TestAHolderThatWasPausedSeesItsLossFirst
-//	 3  the network is cut          TestALossIsToldBeforeARivalGetsTheLockInEveryPhaseOfAPartition
+//	 3  the network is cut          TestALossPrecedesARivalInAnyPhaseOfPartitions
 //	 4  in one direction            the same
 //	 5  for less than the lease     TestAPartitionThatEndsInTimeLosesNothing
 //	 6  no reply to an acquisition  TestALostReplyOfAnAcquisitionLeavesOneHold
@@ -32,24 +32,24 @@ import (
 //	 9  slow replies to renewals    TestSlowRepliesKeepTheHold
 //	10  waiters give up             TestWaitersCancelledAtRandomLeaveNothingBehind
 //	11  subscriptions are cut       TestWaitersGoOnAfterTheirSubscriptionsWereCut,
-//	                                TestAReleaseDuringACutOfTheSubscriptionIsNotMissed
+//	                                TestAReleaseDuringACutSubscriptionIsNotMissed
 //	12  messages do not come        TestWithoutMessagesWaitersAskInTurn
 //	13  messages without a reason   TestMessagesWithoutAReasonGrantNothing
-//	14  the holder dies             TestTheLockOfAProcessThatDiedIsFreeWhenItsLeaseIsOver
+//	14  the holder dies             TestADeadHoldersLockIsFreeAfterItsLease
 //	15  the head of the queue dies  TestAFairWaiterWhoseProcessDiedIsPassedInTime,
-//	                                TestAJavaWaiterIsToldWhenTheOneBeforeItIsDead
+//	                                TestAJavaWaiterIsToldOfADeadPredecessor
 //	16  the queue is damaged        TestTheFairQueueHealsWhenPartsOfItAreLost
 //	17  the lock is taken away      TestAHolderWhoseLockWasTakenAway...,
 //	                                TestForceUnlock...
 //	21  the server's clock is set   TestAServerWhoseClockIsSet...
-//	22  clients' clocks are wrong   TestTheQueueDoesNotDependOnTheClocksOfItsWaiters
+//	22  clients' clocks are wrong   TestTheQueueIsIndependentOfItsWaitersClocks
 //	23  flushes                     TestAFlushIsALossAndForgottenScriptsAreNone
 //	24  other data under the name   TestNothingElseIsOverwritten, TestWrongNames...,
 //	                                TestAFairLockRefusesWhatIsSomethingElse,
 //	                                TestAStateThatNoClientLeaves...,
 //	                                TestAHoldToWhichSomebodyAddsWhatNoClientLeaves...
 //	    waiters are dead, ...       waiting_test.go
-//	40  no time to run              TestAHolderWithoutTimeToRunKeepsItsHoldOrKnowsThatItIsLost
+//	40  no time to run              TestAStarvedHolderKeepsItsHoldOrKnowsTheLoss
 //	41  more than one hold          TestHoldsOfOneOwnerAreCounted
 //	42  the client is closed        TestCloseEndsHoldsAndWaiters,
 //	                                TestCloseDoesNotWaitForAServerThatIsGone
@@ -57,7 +57,7 @@ import (
 // All at once are in TestHistoriesOfClientsInTroubleAreThoseOfOneLock and
 // TestTicketsAreSoldOnceByProcessesInTrouble.
 
-func TestAHoldIsLostWhileTheServerIsPausedAndStaysLost(t *testing.T) {
+func TestAHoldLostDuringAServersPauseStaysLost(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	l := open(t, connectFor(t, s.Addr, hasty), term(short)).Mutex("it")
@@ -130,7 +130,7 @@ func TestSlowRepliesKeepTheHold(t *testing.T) {
 	require.NoError(t, l.UnlockContext(a))
 }
 
-func TestAHolderWhoseLockWasTakenAwayFindsOutAndLeavesItsSuccessorAlone(t *testing.T) {
+func TestAHolderWithoutItsLockLeavesItsSuccessorAlone(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	direct := connect(t, s.Addr)
@@ -234,7 +234,7 @@ var oddities = map[string][]string{
 	"a nameless owner":    {"", "1"},
 }
 
-func TestAStateThatNoClientLeavesIsSomebodyElsesAndStaysAsItIs(t *testing.T) {
+func TestAStateThatNoClientWritesIsForeignAndStays(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	direct := connect(t, s.Addr)
@@ -290,7 +290,7 @@ func TestAStateThatNoClientLeavesIsSomebodyElsesAndStaysAsItIs(t *testing.T) {
 	}
 }
 
-func TestAHoldToWhichSomebodyAddsWhatNoClientLeavesIsHeldAndGivenBack(t *testing.T) {
+func TestAHoldWithForeignFieldsIsHeldAndReleased(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	direct := connect(t, s.Addr)

@@ -58,7 +58,7 @@ func TestForceUnlockFreesTheLockOfAnybodyWhoIsTold(t *testing.T) {
 	})
 }
 
-func TestForceUnlockOfReadersFreesAllAndLetsAWriterBe(t *testing.T) {
+func TestForceUnlockOfReadersFreesAllAndKeepsAWriter(t *testing.T) {
 	t.Parallel()
 	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
 		read, write := rw(t, addr, term(long))

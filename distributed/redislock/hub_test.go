@@ -203,7 +203,7 @@ func (r *refugee) Receive(ctx context.Context) (event, error) {
 	}
 }
 
-func TestAWatchFollowsItsChannelThoughItWasNotKnownAtOnceWhere(t *testing.T) {
+func TestAWatchFollowsItsChannelToALaterServer(t *testing.T) {
 	here, there, p := newRefugee("here"), newRefugee("there"), new(wandering)
 	p.home.Store(here)
 	h := newHub(p)

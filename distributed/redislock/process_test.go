@@ -40,7 +40,7 @@ func TestAHolderThatWasPausedSeesItsLossFirst(t *testing.T) {
 	require.NoError(t, rival.UnlockContext(b))
 }
 
-func TestTheLockOfAProcessThatDiedIsFreeWhenItsLeaseIsOver(t *testing.T) {
+func TestADeadHoldersLockIsFreeAfterItsLease(t *testing.T) {
 	t.Parallel()
 	for kind, lock := range anyKind {
 		t.Run(kind, func(t *testing.T) {
@@ -84,7 +84,7 @@ func TestAFairWaiterWhoseProcessDiedIsPassedInTime(t *testing.T) {
 	require.Equal(t, []int{0}, l.order)
 }
 
-func TestAHolderWithoutTimeToRunKeepsItsHoldOrKnowsThatItIsLost(t *testing.T) {
+func TestAStarvedHolderKeepsItsHoldOrKnowsTheLoss(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	const d = 500 * time.Millisecond

@@ -89,7 +89,7 @@ func TestWhoWaitsReportsWhyTheServerCouldNotBeReached(t *testing.T) {
 	require.ErrorContains(t, err, "could not be reached")
 }
 
-func TestAClientThatItsUserHasClosedIsNotWaitedFor(t *testing.T) {
+func TestAClosedClientOfTheUserIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	s := miniredis.RunT(t)
 	a := someone()

@@ -180,7 +180,7 @@ func TestRedlockIsAPlainLockOnAMajority(t *testing.T) {
 	require.NoError(t, l.UnlockContext(a))
 }
 
-func TestAMinorityOfServersThatIsHeldByOthersDoesNotMatterAndAMajorityDoes(t *testing.T) {
+func TestServersHeldByOthersMatterOnlyAsAMajority(t *testing.T) {
 	t.Parallel()
 	m := startMasters(t)
 	l := openMajority(t, m.addrs()).Mutex("it")
@@ -270,7 +270,7 @@ func TestAHoldIsLostWithTheMajorityOfServers(t *testing.T) {
 		"what it got is given back")
 }
 
-func TestAHoldIsLostAtOnceWhenTheMajorityDeniesIt(t *testing.T) {
+func TestAHoldThatTheMajorityDeniesIsLostAtOnce(t *testing.T) {
 	t.Parallel()
 	m := startMasters(t)
 	const term2 = 15 * time.Second
@@ -293,7 +293,7 @@ func TestAHoldIsLostAtOnceWhenTheMajorityDeniesIt(t *testing.T) {
 	require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
 }
 
-func TestADenialByTheMajorityIsToldThoughAnotherHoldIsInDoubt(t *testing.T) {
+func TestADenialIsToldBesideAnotherHoldInDoubt(t *testing.T) {
 	t.Parallel()
 	m := startMasters(t)
 	c := openMajority(t, m.addrs(), term(15*time.Second))
@@ -323,7 +323,7 @@ func TestADenialByTheMajorityIsToldThoughAnotherHoldIsInDoubt(t *testing.T) {
 	require.ErrorIs(t, doubtful.UnlockContext(a), locks.ErrLost)
 }
 
-func TestAServerThatHasForgottenAllIsGivenTheLockAgainOnlyIfThatIsAskedFor(t *testing.T) {
+func TestAServerThatForgotIsRefilledOnlyOnDemand(t *testing.T) {
 	t.Parallel()
 	for name, restored := range map[string]bool{"by default": false, "with the option": true} {
 		t.Run(name, func(t *testing.T) {
@@ -473,7 +473,7 @@ func TestWhoeverLacksAMajorityThatNobodyHasAsksAgainSoon(t *testing.T) {
 	require.NoError(t, l.UnlockContext(a))
 }
 
-func TestWhoWaitsForAMajorityHearsOfTheReleaseFromAnyServer(t *testing.T) {
+func TestAMajoritysWaiterHearsTheReleaseFromAnyServer(t *testing.T) {
 	t.Parallel()
 	m := startMasters(t)
 	poll := redislock.WithLeaseOptions(lease.WithPoll(time.Minute), lease.WithTTL(time.Minute))
@@ -522,7 +522,7 @@ func quiesce(t *testing.T, c *redis.Client) func() bool {
 	return func() bool { return scripts() != asked }
 }
 
-func TestACancelledAcquisitionByMajorityReturnsAtOnceAndIsUndone(t *testing.T) {
+func TestACancelledMajorityAcquisitionReturnsAtOnceAndIsUndone(t *testing.T) {
 	t.Parallel()
 	m := startMasters(t)
 	var addrs []string
@@ -579,7 +579,7 @@ func TestSomethingElseOnAMajorityOfServersIsForeign(t *testing.T) {
 	}
 }
 
-func TestARivalGetsAMajorityOnlyAfterTheHolderWasToldOfItsLoss(t *testing.T) {
+func TestAHolderLearnsItsLossBeforeARivalsMajority(t *testing.T) {
 	t.Parallel()
 	m := startMasters(t)
 	for phase := range 3 {

@@ -22,7 +22,7 @@ func TestAWaitForReplicasThatCannotWorkIsRefused(t *testing.T) {
 	}
 }
 
-func TestALockThatNoReplicaKnowsIsLostWithItsMasterAndTheHolderIsToldAtItsRenewal(t *testing.T) {
+func TestARenewalTellsALockThatDiedWithItsMaster(t *testing.T) {
 	t.Parallel()
 	master := startMaster(t)
 	link := testbed.NewProxy(t, master.Addr)

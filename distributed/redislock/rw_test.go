@@ -223,7 +223,7 @@ func TestAWriterThatHasReadLeavesNothingBehind(t *testing.T) {
 	})
 }
 
-func TestAWriterThatHasLostItsHoldIsToldWhenItWantsToRead(t *testing.T) {
+func TestAWriterLearnsItsLossWhenItReads(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	direct := connect(t, s.Addr)
@@ -274,7 +274,7 @@ func TestReadersAndWritersAreRenewedAndLost(t *testing.T) {
 	require.ErrorIs(t, write.UnlockContext(a), locks.ErrLost)
 }
 
-func TestAReadWriteLockAndAPlainOneOfOneNameAreForeignToEachOther(t *testing.T) {
+func TestAPlainLockIsForeignToAReadWriteLock(t *testing.T) {
 	t.Parallel()
 	s := miniredis.RunT(t)
 	c := open(t, connect(t, s.Addr()))

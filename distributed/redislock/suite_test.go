@@ -71,7 +71,7 @@ func TestLocksConformOnMiniredis(t *testing.T) { suite.LocksConformOnMiniredis(t
 
 func TestLocksConformOnRedis(t *testing.T) { suite.LocksConformOnRedis(t, onGoRedis) }
 
-func TestALossIsToldBeforeARivalGetsTheLockInEveryPhaseOfAPartition(t *testing.T) {
+func TestALossPrecedesARivalInAnyPhaseOfPartitions(t *testing.T) {
 	suite.ALossIsToldBeforeARivalGetsTheLockInEveryPhaseOfAPartition(t, onGoRedis)
 }
 
@@ -79,7 +79,7 @@ func TestALostReplyOfAnAcquisitionLeavesOneHold(t *testing.T) {
 	suite.ALostReplyOfAnAcquisitionLeavesOneHold(t, onGoRedis)
 }
 
-func TestACancelledAcquisitionWhoseReplyIsLostReturnsAtOnceAndIsUndone(t *testing.T) {
+func TestACancelledAcquisitionWithoutReplyReturnsAndIsUndone(t *testing.T) {
 	suite.ACancelledAcquisitionWhoseReplyIsLostReturnsAtOnceAndIsUndone(t, onGoRedis)
 }
 
@@ -91,7 +91,7 @@ func TestWaitersGoOnAfterTheirSubscriptionsWereCut(t *testing.T) {
 	suite.WaitersGoOnAfterTheirSubscriptionsWereCut(t, onGoRedis)
 }
 
-func TestAReleaseDuringACutOfTheSubscriptionIsNotMissed(t *testing.T) {
+func TestAReleaseDuringACutSubscriptionIsNotMissed(t *testing.T) {
 	suite.AReleaseDuringACutOfTheSubscriptionIsNotMissed(t, onGoRedis)
 }
 
@@ -117,7 +117,7 @@ func TestLocksThatReplicasAcknowledgeConform(t *testing.T) {
 	suite.LocksThatReplicasAcknowledgeConform(t, onGoRedis)
 }
 
-func TestALockThatNoReplicaAcknowledgesIsRefusedAndLeavesNothing(t *testing.T) {
+func TestALockWithoutAcknowledgingReplicasIsRefusedAndLeavesNothing(t *testing.T) {
 	suite.ALockThatNoReplicaAcknowledgesIsRefusedAndLeavesNothing(t, onGoRedis)
 }
 
@@ -125,7 +125,7 @@ func TestALockThatAReplicaAcknowledgedSurvivesItsMaster(t *testing.T) {
 	suite.ALockThatAReplicaAcknowledgedSurvivesItsMaster(t, onGoRedis)
 }
 
-func TestWhoGaveALockBackThatNoReplicaAcknowledgedHearsOfTheNextRelease(t *testing.T) {
+func TestAWaiterRefusedByReplicasHearsOfTheNextRelease(t *testing.T) {
 	suite.WhoGaveALockBackThatNoReplicaAcknowledgedHearsOfTheNextRelease(t, onGoRedis)
 }
 
@@ -141,13 +141,13 @@ func TestReadWriteLocksConformOnRedis(t *testing.T) { suite.ReadWriteLocksConfor
 
 func TestLocksConformBehindASentinel(t *testing.T) { suite.LocksConformBehindASentinel(t, onGoRedis) }
 
-func TestAHolderKeepsItsLockWhenASentinelReplacesTheMasterOrIsToldOfItsLoss(t *testing.T) {
+func TestASentinelFailoverKeepsTheLockOrTellsItsHolder(t *testing.T) {
 	suite.AHolderKeepsItsLockWhenASentinelReplacesTheMasterOrIsToldOfItsLoss(t, onGoRedis)
 }
 
 func TestLocksConformOnACluster(t *testing.T) { suite.LocksConformOnACluster(t, onGoRedis) }
 
-func TestLocksOfAllKindsAndNamesWorkOnAllServersOfACluster(t *testing.T) {
+func TestAllKindsAndNamesWorkOnEveryClusterServer(t *testing.T) {
 	suite.LocksOfAllKindsAndNamesWorkOnAllServersOfACluster(t, onGoRedis)
 }
 
@@ -155,11 +155,11 @@ func TestReadersOfALockOfAClusterShareIt(t *testing.T) {
 	suite.ReadersOfALockOfAClusterShareIt(t, onGoRedis)
 }
 
-func TestLocksOfAClusterSurviveAServerWhoseReplicaTakesItsPlace(t *testing.T) {
+func TestLocksOfAClusterSurviveAFailover(t *testing.T) {
 	suite.LocksOfAClusterSurviveAServerWhoseReplicaTakesItsPlace(t, onGoRedis)
 }
 
-func TestLocksOfAClusterWakeThoseWhoWaitByEitherKindOfChannel(t *testing.T) {
+func TestLocksOfAClusterWakeWaitersByEitherChannel(t *testing.T) {
 	suite.LocksOfAClusterWakeThoseWhoWaitByEitherKindOfChannel(t, onGoRedis)
 }
 
@@ -181,7 +181,7 @@ func TestWaitersCancelledAtRandomLeaveNothingBehind(t *testing.T) {
 	suite.WaitersCancelledAtRandomLeaveNothingBehind(t, onGoRedis)
 }
 
-func TestWaitersInSeveralSlotsOfAServerAreToldAlsoAfterTheirSubscriptionsWereCut(t *testing.T) {
+func TestWaitersInSeveralSlotsAreToldAfterACut(t *testing.T) {
 	suite.WaitersInSeveralSlotsOfAServerAreToldAlsoAfterTheirSubscriptionsWereCut(t, onGoRedis)
 }
 

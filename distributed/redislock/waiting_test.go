@@ -207,7 +207,7 @@ func TestAReleasePassesWaitersWhoseProcessesAreGone(t *testing.T) {
 	require.Zero(t, direct.Exists(background, waitingList).Val())
 }
 
-func TestTheNextWaiterAsksWhenTheOneToldCannotBeReached(t *testing.T) {
+func TestTheNextWaiterAsksIfTheFirstIsUnreachable(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	direct := connect(t, s.Addr)

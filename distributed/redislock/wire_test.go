@@ -204,7 +204,7 @@ func TestHoldersOfOneProcessHaveTokensOfTheirOwn(t *testing.T) {
 	}
 }
 
-func TestTheSimpleLockIsAStringAsOtherLibrariesHaveIt(t *testing.T) {
+func TestTheSimpleLockIsTheStringOfOtherLibraries(t *testing.T) {
 	t.Parallel()
 	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
 		c := open(t, connect(t, addr), redislock.WithLeaseOptions(lease.WithPoll(50*time.Millisecond)))
@@ -242,7 +242,7 @@ func TestOthersGetTheLockWhenItsTimeIsOver(t *testing.T) {
 	require.NoError(t, l.UnlockContext(a))
 }
 
-func TestWhoWaitsGetsTheLockWhenItsTimeIsOverToTheMillisecond(t *testing.T) {
+func TestAWaiterGetsAnExpiredLockToTheMillisecond(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	direct := connect(t, s.Addr)
@@ -312,7 +312,7 @@ func TestTheLongestOfLeasesIsOne(t *testing.T) {
 	require.NoError(t, l.UnlockContext(a))
 }
 
-func TestNamesThatWouldCrossSlotsAreRefusedOnAClusterOnly(t *testing.T) {
+func TestNamesAcrossSlotsAreRefusedOnAClusterOnly(t *testing.T) {
 	t.Parallel()
 	_, cluster := startCluster(t)
 	c := open(t, cluster)

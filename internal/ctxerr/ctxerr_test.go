@@ -11,7 +11,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestAnErrorNamesTheOperationThenTheReasonThenTheCause(t *testing.T) {
+func TestAnErrorNamesOperationReasonAndCause(t *testing.T) {
 	broken := errors.New("broken")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	require.NoError(t, Check("pkg: Op", ctx))

@@ -23,7 +23,7 @@ func TestVerifyRefusesAGetterThatAnswersTheSameEverywhere(t *testing.T) {
 	require.True(t, verify(fastgoid.Get))
 }
 
-func TestGetFallsBackToTheStackTraceWhenTheFastWayIsWrong(t *testing.T) {
+func TestGetFallsBackToTheStackTrace(t *testing.T) {
 	defer func(was int64) { trusted = was; Divert(false) }(trusted)
 	want := fastgoid.Get()
 	trusted = trust(func() int64 { return 2 })

@@ -64,7 +64,7 @@ func TestAParkedGoroutineIsDurablyBlockedInABubble(t *testing.T) {
 	})
 }
 
-func TestAPlaceServesOneBubbleAfterAnotherAndNoneInBetween(t *testing.T) {
+func TestAPlaceServesOneBubbleAfterAnother(t *testing.T) {
 	p := new(Place)
 	use := func() {
 		for range 3 {

@@ -11,9 +11,9 @@ import (
 	"github.com/jucgo/locks/distributed/redislock"
 )
 
-// TestOnAClusterEachSideIsWokenByTheChannelsThatTheVersionOfRedissonHas is about sharded
+// TestOnAClusterEachSideWakesTheOther is about sharded
 // channels, which Redisson takes since 3.22.0 where the servers have them.
-func TestOnAClusterEachSideIsWokenByTheChannelsThatTheVersionOfRedissonHas(t *testing.T) {
+func TestOnAClusterEachSideWakesTheOther(t *testing.T) {
 	t.Parallel()
 	for version, modes := range map[string]map[string]redislock.PubSub{
 		current: {"auto": redislock.Auto, "sharded": redislock.Sharded, "both": redislock.Both},

@@ -45,7 +45,7 @@ func TestNoClientAndOneClientTwiceAreRefused(t *testing.T) {
 	require.Error(t, err)
 }
 
-func TestAClientThatItsUserHasClosedIsNotWaitedFor(t *testing.T) {
+func TestAClosedClientOfTheUserIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	s := suite.StartServer(t)
 	require.NoError(t, open(t, single(t, s.Addr)).Mutex("it").LockContext(suite.Someone()))
@@ -59,7 +59,7 @@ func TestAClientThatItsUserHasClosedIsNotWaitedFor(t *testing.T) {
 	require.ErrorIs(t, <-got, rueidis.ErrClosing)
 }
 
-func TestAServerThatIsNotThereIsAnErrorAtOnceAndWaitedForByThoseWhoWaitAlready(t *testing.T) {
+func TestAnAbsentServerFailsNewCallersAndNotWaiters(t *testing.T) {
 	t.Parallel()
 	s := suite.StartServer(t)
 	p := testbed.NewProxy(t, s.Addr)
@@ -85,7 +85,7 @@ func TestAServerThatIsNotThereIsAnErrorAtOnceAndWaitedForByThoseWhoWaitAlready(t
 
 // A client whose connections live for a short time only sends requests again that were on one
 // when its time was over.
-func TestARequestIsNotRepeatedWhenTheTimeOfItsConnectionIsOver(t *testing.T) {
+func TestARequestIsNotRepeatedAfterItsConnectionsTime(t *testing.T) {
 	t.Parallel()
 	s := suite.StartServer(t)
 	p := testbed.NewProxy(t, s.Addr)

@@ -86,7 +86,7 @@ func TestLocksConformOnMiniredis(t *testing.T) { suite.LocksConformOnMiniredis(t
 
 func TestLocksConformOnRedis(t *testing.T) { suite.LocksConformOnRedis(t, onRueidis) }
 
-func TestALossIsToldBeforeARivalGetsTheLockInEveryPhaseOfAPartition(t *testing.T) {
+func TestALossPrecedesARivalInAnyPhaseOfPartitions(t *testing.T) {
 	suite.ALossIsToldBeforeARivalGetsTheLockInEveryPhaseOfAPartition(t, onRueidis)
 }
 
@@ -94,7 +94,7 @@ func TestALostReplyOfAnAcquisitionLeavesOneHold(t *testing.T) {
 	suite.ALostReplyOfAnAcquisitionLeavesOneHold(t, onRueidis)
 }
 
-func TestACancelledAcquisitionWhoseReplyIsLostReturnsAtOnceAndIsUndone(t *testing.T) {
+func TestACancelledAcquisitionWithoutReplyReturnsAndIsUndone(t *testing.T) {
 	suite.ACancelledAcquisitionWhoseReplyIsLostReturnsAtOnceAndIsUndone(t, onRueidis)
 }
 
@@ -106,7 +106,7 @@ func TestWaitersGoOnAfterTheirSubscriptionsWereCut(t *testing.T) {
 	suite.WaitersGoOnAfterTheirSubscriptionsWereCut(t, onRueidis)
 }
 
-func TestAReleaseDuringACutOfTheSubscriptionIsNotMissed(t *testing.T) {
+func TestAReleaseDuringACutSubscriptionIsNotMissed(t *testing.T) {
 	suite.AReleaseDuringACutOfTheSubscriptionIsNotMissed(t, onRueidis)
 }
 
@@ -132,7 +132,7 @@ func TestLocksThatReplicasAcknowledgeConform(t *testing.T) {
 	suite.LocksThatReplicasAcknowledgeConform(t, onRueidis)
 }
 
-func TestALockThatNoReplicaAcknowledgesIsRefusedAndLeavesNothing(t *testing.T) {
+func TestALockWithoutAcknowledgingReplicasIsRefusedAndLeavesNothing(t *testing.T) {
 	suite.ALockThatNoReplicaAcknowledgesIsRefusedAndLeavesNothing(t, onRueidis)
 }
 
@@ -140,7 +140,7 @@ func TestALockThatAReplicaAcknowledgedSurvivesItsMaster(t *testing.T) {
 	suite.ALockThatAReplicaAcknowledgedSurvivesItsMaster(t, onRueidis)
 }
 
-func TestWhoGaveALockBackThatNoReplicaAcknowledgedHearsOfTheNextRelease(t *testing.T) {
+func TestAWaiterRefusedByReplicasHearsOfTheNextRelease(t *testing.T) {
 	suite.WhoGaveALockBackThatNoReplicaAcknowledgedHearsOfTheNextRelease(t, onRueidis)
 }
 
@@ -156,13 +156,13 @@ func TestReadWriteLocksConformOnRedis(t *testing.T) { suite.ReadWriteLocksConfor
 
 func TestLocksConformBehindASentinel(t *testing.T) { suite.LocksConformBehindASentinel(t, onRueidis) }
 
-func TestAHolderKeepsItsLockWhenASentinelReplacesTheMasterOrIsToldOfItsLoss(t *testing.T) {
+func TestASentinelFailoverKeepsTheLockOrTellsItsHolder(t *testing.T) {
 	suite.AHolderKeepsItsLockWhenASentinelReplacesTheMasterOrIsToldOfItsLoss(t, onRueidis)
 }
 
 func TestLocksConformOnACluster(t *testing.T) { suite.LocksConformOnACluster(t, onRueidis) }
 
-func TestLocksOfAllKindsAndNamesWorkOnAllServersOfACluster(t *testing.T) {
+func TestAllKindsAndNamesWorkOnEveryClusterServer(t *testing.T) {
 	suite.LocksOfAllKindsAndNamesWorkOnAllServersOfACluster(t, onRueidis)
 }
 
@@ -170,11 +170,11 @@ func TestReadersOfALockOfAClusterShareIt(t *testing.T) {
 	suite.ReadersOfALockOfAClusterShareIt(t, onRueidis)
 }
 
-func TestLocksOfAClusterSurviveAServerWhoseReplicaTakesItsPlace(t *testing.T) {
+func TestLocksOfAClusterSurviveAFailover(t *testing.T) {
 	suite.LocksOfAClusterSurviveAServerWhoseReplicaTakesItsPlace(t, onRueidis)
 }
 
-func TestLocksOfAClusterWakeThoseWhoWaitByEitherKindOfChannel(t *testing.T) {
+func TestLocksOfAClusterWakeWaitersByEitherChannel(t *testing.T) {
 	suite.LocksOfAClusterWakeThoseWhoWaitByEitherKindOfChannel(t, onRueidis)
 }
 
@@ -196,7 +196,7 @@ func TestWaitersCancelledAtRandomLeaveNothingBehind(t *testing.T) {
 	suite.WaitersCancelledAtRandomLeaveNothingBehind(t, onRueidis)
 }
 
-func TestWaitersInSeveralSlotsOfAServerAreToldAlsoAfterTheirSubscriptionsWereCut(t *testing.T) {
+func TestWaitersInSeveralSlotsAreToldAfterACut(t *testing.T) {
 	suite.WaitersInSeveralSlotsOfAServerAreToldAlsoAfterTheirSubscriptionsWereCut(t, onRueidis)
 }
 

@@ -179,7 +179,7 @@ var Plain = []Situation{
 		wg.Wait()
 		require.Equal(t, 8*rounds, count)
 	})},
-	{"TryLock takes a free lock and fails on a held one", bubble(func(t *testing.T, l Lock, k Kind) {
+	{"TryLock takes a free lock and no held one", bubble(func(t *testing.T, l Lock, k Kind) {
 		held(l, func() {
 			require.False(t, l.TryLock())
 			ok, err := l.TryLockContext(context.Background())
@@ -201,7 +201,7 @@ var Plain = []Situation{
 			l.Unlock()
 		}
 	})},
-	{"TryLockFor with nothing to wait fails at once on a held lock", bubble(func(t *testing.T, l Lock, k Kind) {
+	{"TryLockFor without time fails at once on a held lock", bubble(func(t *testing.T, l Lock, k Kind) {
 		held(l, func() {
 			began := time.Now()
 			for _, d := range none {
@@ -239,14 +239,14 @@ var Plain = []Situation{
 		synctest.Wait()
 		require.True(t, w.OK)
 	})},
-	{"Unlock of a free lock panics with ErrNotHeld and changes nothing", bubble(func(t *testing.T, l Lock, k Kind) {
+	{"Unlock of a free lock panics and changes nothing", bubble(func(t *testing.T, l Lock, k Kind) {
 		for range 3 {
 			PanicsWith(t, locks.ErrNotHeld, l.Unlock)
 			require.ErrorIs(t, l.UnlockContext(context.Background()), locks.ErrNotHeld)
 			Works(t, l)
 		}
 	})},
-	{"Unlock of a lock that was released already panics with ErrNotHeld", bubble(func(t *testing.T, l Lock, k Kind) {
+	{"Unlock of a lock that was released panics", bubble(func(t *testing.T, l Lock, k Kind) {
 		l.Lock()
 		l.Unlock()
 		PanicsWith(t, locks.ErrNotHeld, l.Unlock)
@@ -308,7 +308,7 @@ var Plain = []Situation{
 		require.False(t, l.IsQueued(0))
 		l.Unlock()
 	})},
-	{"String tells the state and the number of those who wait", bubble(func(t *testing.T, l Lock, k Kind) {
+	{"String tells the state and the number of waiters", bubble(func(t *testing.T, l Lock, k Kind) {
 		require.Contains(t, l.String(), "[unlocked, 0 queued]")
 		l.Lock()
 		w := Start(Locking(l), l.Unlock)

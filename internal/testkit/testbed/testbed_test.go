@@ -116,7 +116,7 @@ func TestAProxyCutsAndHealsAndDropsAReply(t *testing.T) {
 	require.Empty(t, dial()("z"))
 }
 
-func TestAProxyThatRefusesHasNoConnectionThatCameAtThatMoment(t *testing.T) {
+func TestAProxyThatRefusesDropsSimultaneousConnections(t *testing.T) {
 	p := testbed.NewProxy(t, echo(t))
 	for range 300 {
 		c, err := net.Dial("tcp", p.Addr())
