@@ -207,7 +207,8 @@ func (m *multi) lockInOrder(ctx context.Context) (err error) {
 			err = errors.Join(err, m.rollBack(ctx, m.members[:taken]))
 		}
 	}()
-	for _, each := range m.members {
+	for i := range m.members {
+		each := &m.members[i]
 		if err := each.lock.LockContext(ctx); err != nil {
 			return each.failed("lock", err)
 		}
@@ -279,7 +280,8 @@ func (m *multi) TryLockContext(ctx context.Context) (ok bool, err error) {
 			err = errors.Join(err, m.rollBack(ctx, m.members[:taken]))
 		}
 	}()
-	for _, each := range m.members {
+	for i := range m.members {
+		each := &m.members[i]
 		if ok, err := each.lock.TryLockContext(ctx); err != nil {
 			return false, each.failed("try", err)
 		} else if !ok {
@@ -297,47 +299,49 @@ func (m *multi) rollBack(ctx context.Context, taken []member) error {
 	return release(context.WithoutCancel(ctx), taken)
 }
 
-// release releases all of taken, the last one first. Each release is deferred by the one before.
-// Therefore a member that calls Goexit does not leave the others locked.
+// release releases all of taken, the last one first. A panic becomes an error, because the Context
+// family does not panic. A member that panics or calls Goexit does not leave the others locked:
+// they are released in the deferred call.
 func release(ctx context.Context, taken []member) (err error) {
-	last := len(taken) - 1
-	if last < 0 {
-		return nil
-	}
+	at, returned := len(taken), true
 	defer func() {
-		if rest := release(ctx, taken[:last]); rest != nil {
+		if returned {
+			return
+		}
+		switch p := recover().(type) {
+		case nil: // Goexit
+		case error:
+			err = errors.Join(err, taken[at].failed("panic in unlock of", p))
+		default:
+			err = errors.Join(err, taken[at].failed("panic in unlock of", fmt.Errorf("%v", p)))
+		}
+		if rest := release(ctx, taken[:at]); rest != nil {
 			err = errors.Join(err, rest)
 		}
 	}()
-	return taken[last].unlock(ctx)
-}
-
-// unlock releases the member. A panic becomes an error, because the Context family does not
-// panic.
-func (each member) unlock(ctx context.Context) (err error) {
-	defer func() {
-		switch p := recover().(type) {
-		case nil:
-		case error:
-			err = each.failed("panic in unlock of", p)
-		default:
-			err = each.failed("panic in unlock of", fmt.Errorf("%v", p))
+	for at > 0 {
+		at--
+		returned = false
+		failed := taken[at].lock.UnlockContext(ctx)
+		returned = true
+		if failed != nil {
+			err = errors.Join(err, taken[at].failed("unlock", failed))
 		}
-	}()
-	if err := each.lock.UnlockContext(ctx); err != nil {
-		return each.failed("unlock", err)
 	}
-	return nil
+	return err
 }
 
-func (each member) failed(verb string, err error) error {
+func (each *member) failed(verb string, err error) error {
 	return ctxerr.Wrap("locks: Multi: "+verb+" "+each.name, err)
 }
 
 // count returns the count of o, or nil if o has no hold. m.mu is held.
 func (m *multi) count(o Owner) *multiCount {
-	if m.first.owner == o {
+	switch {
+	case m.first.owner == o:
 		return &m.first
+	case m.others == nil:
+		return nil
 	}
 	return m.others[o]
 }
@@ -345,13 +349,12 @@ func (m *multi) count(o Owner) *multiCount {
 // addHold counts one more hold of o.
 func (m *multi) addHold(o Owner) {
 	m.mu.Lock()
-	defer m.mu.Unlock()
 	c := m.count(o)
 	switch {
 	case c != nil:
 	case m.first.owner == 0:
-		m.first = multiCount{owner: o}
 		c = &m.first
+		c.owner = o
 	default:
 		if m.others == nil {
 			m.others = make(map[Owner]*multiCount)
@@ -360,6 +363,7 @@ func (m *multi) addHold(o Owner) {
 		m.others[o] = c
 	}
 	c.holds++
+	m.mu.Unlock()
 }
 
 // dropHold counts one hold of o less. It returns the Hold that ends with it, if there is one, and
