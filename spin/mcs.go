@@ -126,7 +126,7 @@ func (m *MCS) link(n *mcsNode) *atomic.Pointer[mcsNode] {
 
 // Lock acquires the lock, and waits for it behind all earlier waiters.
 func (m *MCS) Lock() {
-	if !m.tail.CompareAndSwap(nil, &bare) {
+	if !m.take() {
 		m.wait(0)
 	}
 }
@@ -257,10 +257,15 @@ func (m *MCS) head() *mcsNode {
 // Unlock releases the lock, to the longest waiter if there is one. It panics with
 // [locks.ErrNotHeld] if the lock is free.
 func (m *MCS) Unlock() {
-	if !m.tail.CompareAndSwap(&bare, nil) {
-		if !m.release() {
-			panic(locks.ErrNotHeld)
-		}
+	if !m.free() {
+		m.unlock()
+	}
+}
+
+//go:noinline // so that Unlock is inlined
+func (m *MCS) unlock() {
+	if !m.release() {
+		panic(locks.ErrNotHeld)
 	}
 }
 
@@ -306,7 +311,7 @@ func (n *mcsNode) retire() {
 
 // TryLock acquires the lock if it is free, and reports whether it did. While a goroutine waits,
 // the lock is never free: it is handed off. Java's tryLock().
-func (m *MCS) TryLock() bool { return m.tail.Load() == nil && m.tail.CompareAndSwap(nil, &bare) }
+func (m *MCS) TryLock() bool { return m.tail.Load() == nil && m.take() }
 
 // TryLockFor acquires the lock, waits for it in the queue for at most d, and reports whether it
 // did. With d <= 0 it does not wait. Java's tryLock(time, unit).
@@ -342,7 +347,7 @@ func (m *MCS) TryLockContext(ctx context.Context) (bool, error) { return tryLock
 
 // UnlockContext is Unlock, but returns an error that matches [locks.ErrNotHeld] where Unlock
 // panics. It ignores ctx.
-func (m *MCS) UnlockContext(context.Context) error { return unlocked(m.release()) }
+func (m *MCS) UnlockContext(context.Context) error { return unlocked(m.free() || m.release()) }
 
 // NewCond returns a new condition of the lock. Signalled waiters join the lock's queue one after
 // the other, in the order of the signals. Java's newCondition().

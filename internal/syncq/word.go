@@ -55,8 +55,8 @@ const (
 	about = queued | woken | handoff
 )
 
-// Value returns the word of an exclusive holder without flags. It is exported, like [Names], for the
-// fast paths of locks, which must be inlined.
+// Value returns the word of an exclusive holder without flags. It is exported, like [Names], for
+// the fast paths of locks, which must be inlined.
 func Value(owner int64) uint64 { return uint64(owner) << shift }
 
 // Names reports whether w has owner as its exclusive holder.
