@@ -102,26 +102,11 @@ func linearizable(s *suite) {
 			ctx := s.ctx
 			var held [2]int // by view, so that a client does not upgrade and gives all back
 			for i := 0; i < length || held != [2]int{}; i++ {
-				in := input{client: client, action: action(random.IntN(3))}
-				in.read = s.cfg.shared() && random.IntN(2) == 0
-				view := 0
+				in := s.choose(random, held, i >= length)
+				in.client = client
+				l, view := s.x, 0
 				if in.read {
-					view = 1
-				}
-				if i >= length || held[1-view] > 0 && in.action != doUnlock {
-					in.action = doUnlock
-					if held[view] == 0 && held[1-view] > 0 {
-						view, in.read = 1-view, !in.read
-					}
-				}
-				// Any client can release a hold without an owner. That would take it from a
-				// client that relies on it.
-				if !s.cfg.Owned && in.action == doUnlock && held[view] == 0 {
-					in.action = doTry
-				}
-				l := s.x
-				if in.read {
-					l = s.l
+					l, view = s.l, 1
 				}
 				wait, cancel := context.WithTimeout(ctx, time.Duration(1+random.IntN(10))*s.cfg.Settle/10)
 				op := porcupine.Operation{ClientId: client, Input: in, Call: clock.Add(1)}
@@ -157,6 +142,29 @@ func linearizable(s *suite) {
 			"no order of these calls explains what they returned: %+v", history)
 	}
 	s.mustBeFree("every client has released it")
+}
+
+// choose returns the next call of a client that has the holds held, by view. With finish it is a
+// release if the client has a hold.
+func (s *suite) choose(random *rand.Rand, held [2]int, finish bool) input {
+	in := input{action: action(random.IntN(3))}
+	in.read = s.cfg.shared() && random.IntN(2) == 0
+	view := 0
+	if in.read {
+		view = 1
+	}
+	if finish || held[1-view] > 0 && in.action != doUnlock {
+		in.action = doUnlock
+		if held[view] == 0 && held[1-view] > 0 {
+			view, in.read = 1-view, !in.read
+		}
+	}
+	// Any client can release a hold without an owner. That would take it from a client that relies
+	// on it.
+	if !s.cfg.Owned && in.action == doUnlock && held[view] == 0 {
+		in.action = doTry
+	}
+	return in
 }
 
 func (in input) call(l locks.TryLocker, wait, forever context.Context) (output, error) {

@@ -233,81 +233,114 @@ func (m *majority) ask(ctx context.Context, i int, v *vote) answer {
 	return a
 }
 
+// ballot is one request to all servers for their votes.
+type ballot struct {
+	m        *majority
+	began    time.Time
+	limit    time.Duration // how long the client waits for a server
+	answers  chan answer
+	votes    []answer
+	refusals []answer
+	errs     []error
+	out      int  // servers that have not answered
+	hopeless bool // servers have refused so many votes that a majority is impossible
+}
+
+// ask asks all servers to vote for v.
+func (b *ballot) ask(ctx context.Context, v *vote) {
+	for i := range b.out {
+		b.m.spawn(func() {
+			// The request goes on when a majority is there without it.
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.limit)
+			defer cancel()
+			b.answers <- b.m.ask(ctx, i, v)
+		})
+	}
+}
+
+// collect waits for answers until a majority has voted, or cannot vote any more.
+func (b *ballot) collect(ctx context.Context) {
+	timer := time.NewTimer(b.limit)
+	defer timer.Stop()
+	for b.out > 0 && len(b.votes) < b.m.quorum {
+		select {
+		case a := <-b.answers:
+			b.count(a)
+			if !b.hopeless && len(b.votes)+b.out < b.m.quorum {
+				// Wait a little for the others, because the pause depends on their answers.
+				b.hopeless = true
+				timer.Reset(min(2*time.Since(b.began)+time.Millisecond, b.limit))
+			}
+		case <-timer.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (b *ballot) count(a answer) {
+	b.out--
+	switch {
+	case a.held:
+		b.votes = append(b.votes, a)
+	case a.err != nil:
+		b.errs = append(b.errs, fmt.Errorf("server %d: %w", a.node, a.err))
+	default:
+		b.refusals = append(b.refusals, a)
+	}
+}
+
+// deleted reports whether all votes of b for v are deleted.
+func (b *ballot) deleted(v *vote) bool {
+	for _, a := range b.votes {
+		if !v.seats[a.node].gone {
+			return false
+		}
+	}
+	return true
+}
+
+// failure returns why b has no outcome after took, or nil if a majority was refused. Servers
+// without an answer count as failed, unless others have refused before.
+func (b *ballot) failure(ctx context.Context, took time.Duration) error {
+	n, failed := len(b.m.nodes), len(b.errs)
+	if !b.hopeless {
+		failed += b.out
+	}
+	if failed <= n-b.m.quorum && ctx.Err() == nil {
+		return nil
+	}
+	errs := b.errs
+	if ctx.Err() != nil {
+		errs = append(errs, context.Cause(ctx))
+	}
+	if b.out > 0 {
+		errs = append(errs, fmt.Errorf("%d servers have not answered within %v", b.out, took.Round(time.Millisecond)))
+	}
+	return driver.Never(fmt.Errorf("%d of %d servers answered: %w",
+		len(b.votes)+len(b.refusals), n, errors.Join(errs...)))
+}
+
 // Acquire always knows the outcome: without a majority, it deletes the vote wherever it may be.
 func (m *majority) Acquire(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
 	n := len(m.nodes)
 	v := m.begin(name, acquisition, d)
-	limit := m.patience(d)
-	answers := make(chan answer, n)
-	began := time.Now()
-	for i := range n {
-		m.spawn(func() {
-			// The request goes on when a majority is there without it.
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
-			defer cancel()
-			answers <- m.ask(ctx, i, v)
-		})
-	}
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
-	var votes, refusals []answer
-	var errs []error
-	out := n
-	hopeless := false
-collect:
-	for out > 0 {
-		select {
-		case a := <-answers:
-			out--
-			switch {
-			case a.held:
-				votes = append(votes, a)
-			case a.err != nil:
-				errs = append(errs, fmt.Errorf("server %d: %w", a.node, a.err))
-			default:
-				refusals = append(refusals, a)
-			}
-			if len(votes) >= m.quorum {
-				break collect
-			}
-			if !hopeless && len(votes)+out < m.quorum {
-				// Wait a little for the others, because the pause depends on their answers.
-				hopeless = true
-				timer.Reset(min(2*time.Since(began)+time.Millisecond, limit))
-			}
-		case <-timer.C:
-			break collect
-		case <-ctx.Done():
-			break collect
-		}
-	}
-	took := time.Since(began)
-	if len(votes) >= m.quorum && took < d/2 {
+	b := &ballot{m: m, began: time.Now(), limit: m.patience(d), answers: make(chan answer, n), out: n}
+	b.ask(ctx, v)
+	b.collect(ctx)
+	took := time.Since(b.began)
+	if len(b.votes) >= m.quorum && took < d/2 {
 		return lease.Reply{Held: true}, nil
 	}
 	// Granted votes are deleted before the caller returns. The rest takes its time.
 	m.free(v, false)
-	v.await(ctx, limit, func() bool {
-		for _, a := range votes {
-			if !v.seats[a.node].gone {
-				return false
-			}
-		}
-		return true
-	})
-	// Servers without an answer count as failed, unless others have refused before.
-	if failed := len(errs); failed > n-m.quorum || !hopeless && failed+out > n-m.quorum || ctx.Err() != nil {
+	v.await(ctx, b.limit, func() bool { return b.deleted(v) })
+	if err := b.failure(ctx, took); err != nil {
 		m.forget(acquisition, v)
-		if ctx.Err() != nil {
-			errs = append(errs, context.Cause(ctx))
-		}
-		if out > 0 {
-			errs = append(errs, fmt.Errorf("%d servers have not answered within %v", out, took.Round(time.Millisecond)))
-		}
-		return lease.Reply{}, driver.Never(fmt.Errorf("%d of %d servers answered: %w",
-			len(votes)+len(refusals), n, errors.Join(errs...)))
+		return lease.Reply{}, err
 	}
-	return lease.Reply{Wait: m.wait(v, len(votes), refusals, took)}, nil
+	return lease.Reply{Wait: m.wait(v, len(b.votes), b.refusals, took)}, nil
 }
 
 // wait returns how long to wait after a refusal if no release is heard. If a rival has the

@@ -1,5 +1,5 @@
-// Package fakelock has a simple lock for tests of code that uses locks. The lock is right unless it
-// is told to be wrong in a certain way, and so can prove that a test notices.
+// Package fakelock has a simple lock for tests of code that uses locks. The lock is correct unless
+// it is given a [Flaw], with which it proves that a test notices this flaw.
 package fakelock
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/jucgo/locks"
 )
 
-// Flaw is one way for a lock to be wrong. The zero Flaw is none.
+// Flaw is one way in which a lock violates its contract. The zero Flaw is none.
 type Flaw string
 
 // The flaws of a [Lock].
@@ -27,11 +27,11 @@ const (
 	TrySometimesFalse     Flaw = "one TryLockContext of a free lock in ten is false"
 	KeepsLock             Flaw = "UnlockContext does not release"
 	FreeUnlockAccepted    Flaw = "UnlockContext of a free lock is no error"
-	FreeUnlockCorrupts    Flaw = "UnlockContext of a free lock spoils it"
+	FreeUnlockCorrupts    Flaw = "UnlockContext of a free lock corrupts it"
 	AnybodyUnlocks        Flaw = "UnlockContext ignores the owner"
 	UnlockNeedsLocker     Flaw = "UnlockContext in another goroutine fails"
 	FirstUnlockFrees      Flaw = "the first UnlockContext releases all holds"
-	ReentryQueues         Flaw = "re-entry waits behind those who wait"
+	ReentryQueues         Flaw = "re-entry waits behind other waiters"
 	ReentryByTryFalse     Flaw = "TryLockContext by the holder is false"
 	HolderTryTakes        Flaw = "TryLockContext by the holder of a non-reentrant lock is true"
 	DoneTakes             Flaw = "LockContext with a ctx that has ended takes the lock"
@@ -42,7 +42,7 @@ const (
 	DeafWaiter            Flaw = "a waiter sees much too late that ctx has ended"
 	ReturnsEarly          Flaw = "a waiter with a deadline returns at once"
 	Ghost                 Flaw = "a cancelled waiter is given the lock"
-	CancelSwallowsRelease Flaw = "a waiter that leaves takes everybody out of the queue"
+	CancelSwallowsRelease Flaw = "a cancelled waiter empties the queue"
 	CancelledUnlockFails  Flaw = "UnlockContext refuses a ctx that has ended"
 	NilPanics             Flaw = "a nil ctx panics"
 	NilTakes              Flaw = "a nil ctx is taken for one that never ends"
@@ -68,26 +68,26 @@ const (
 	WriterIntrudes Flaw = "writers ignore the readers"
 )
 
-// Lock is a lock with hand-over in order of arrival. The fields must not change once it is used.
+// Lock is a lock that is handed off in order of arrival. The exported fields must not change after
+// the first use.
 type Lock struct {
 	Owned     bool // holds belong to an owner
 	Reentrant bool // implies Owned
 	Flaw      Flaw
 
-	// LockErr, TryErr and UnlockErr, if not nil, are asked before anything else is done.
-	// A LockErr or TryErr that returns an error prevents the acquisition; UnlockErr does
-	// not prevent the release.
+	// LockErr, TryErr and UnlockErr, if not nil, are called first. If LockErr or TryErr returns
+	// an error, there is no acquisition. UnlockErr does not prevent the release.
 	LockErr, TryErr, UnlockErr func() error
 
 	mu      sync.Mutex
 	count   int
 	owner   locks.Owner
-	by      locks.Owner // who locked, for UnlockNeedsLocker
+	by      locks.Owner // the goroutine that locked, for UnlockNeedsLocker
 	queue   []*waiter
 	tries   int
 	entries uint64 // acquisitions of a free lock
-	began   func() // called with mu held at the start and
-	ended   func() // the end of an uninterrupted hold
+	began   func() // called with mu held when a free lock is acquired
+	ended   func() // called with mu held when the lock becomes free
 }
 
 type waiter struct {
@@ -95,7 +95,7 @@ type waiter struct {
 	granted chan struct{}
 }
 
-// Waiting returns how many wait.
+// Waiting returns the number of waiters.
 func (l *Lock) Waiting() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -112,14 +112,14 @@ func (l *Lock) Owner() locks.Owner {
 	return l.owner
 }
 
-// Count returns how many holds there are.
+// Count returns the number of holds.
 func (l *Lock) Count() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.count
 }
 
-func (l *Lock) who(ctx context.Context) locks.Owner {
+func (l *Lock) ownerOf(ctx context.Context) locks.Owner {
 	if !l.Owned && !l.Reentrant {
 		return 0
 	}
@@ -168,7 +168,7 @@ func (l *Lock) acquire(o locks.Owner) {
 
 // LockContext implements [locks.Locker].
 func (l *Lock) LockContext(ctx context.Context) error {
-	o := l.who(ctx)
+	o := l.ownerOf(ctx)
 	l.mu.Lock()
 	mine := l.Reentrant && l.count > 0 && l.owner == o
 	l.mu.Unlock()
@@ -184,23 +184,34 @@ func (l *Lock) LockContext(ctx context.Context) error {
 		go func() { time.Sleep(time.Second) }()
 	}
 	if l.Flaw == CtxBoundsHold && ctx.Done() != nil {
-		context.AfterFunc(ctx, func() {
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			if l.count > 0 && l.owner == o {
-				l.free()
-			}
-		})
+		context.AfterFunc(ctx, func() { l.end(o) })
 	}
-	l.mu.Lock()
-	if l.count == 0 || l.Flaw == NoExclusion {
-		l.acquire(o)
-		l.mu.Unlock()
+	w := l.enqueue(o)
+	if w == nil || l.await(ctx, w) {
 		return nil
 	}
-	if l.Reentrant && l.owner == o && (l.Flaw != ReentryQueues || len(l.queue) == 0) {
+	return l.cancel(ctx, w)
+}
+
+// end releases all holds of o.
+func (l *Lock) end(o locks.Owner) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.count > 0 && l.owner == o {
+		l.free()
+	}
+}
+
+// enqueue acquires the lock for o and returns nil, or returns a waiter in the queue.
+func (l *Lock) enqueue(o locks.Owner) *waiter {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.count == 0 || l.Flaw == NoExclusion:
+		l.acquire(o)
+		return nil
+	case l.Reentrant && l.owner == o && (l.Flaw != ReentryQueues || len(l.queue) == 0):
 		l.count++
-		l.mu.Unlock()
 		return nil
 	}
 	w := &waiter{o, make(chan struct{})}
@@ -209,26 +220,35 @@ func (l *Lock) LockContext(ctx context.Context) error {
 	} else {
 		l.queue = append(l.queue, w)
 	}
-	l.mu.Unlock()
+	return w
+}
+
+// await waits until w has the lock or ctx ends, and reports whether w has it.
+func (l *Lock) await(ctx context.Context, w *waiter) bool {
 	done := ctx.Done()
-	switch _, ok := ctx.Deadline(); {
-	case l.Flaw == ReturnsEarly && ok:
+	if _, ok := ctx.Deadline(); l.Flaw == ReturnsEarly && ok {
 		closed := make(chan struct{})
 		close(closed)
 		done = closed
 	}
 	select {
 	case <-w.granted:
-		return nil
+		return true
 	case <-done:
-		if l.Flaw == DeafWaiter { // not for ever, or it would outlive the test
-			select {
-			case <-w.granted:
-				return nil
-			case <-time.After(300 * time.Millisecond):
-			}
-		}
 	}
+	if l.Flaw != DeafWaiter {
+		return false
+	}
+	select {
+	case <-w.granted:
+		return true
+	case <-time.After(300 * time.Millisecond): // not for ever, or it would outlive the test
+		return false
+	}
+}
+
+// cancel removes w, whose wait has ended, from the queue. It returns nil if w has the lock.
+func (l *Lock) cancel(ctx context.Context, w *waiter) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	i := slices.Index(l.queue, w)
@@ -236,7 +256,7 @@ func (l *Lock) LockContext(ctx context.Context) error {
 		select {
 		case <-w.granted:
 			return nil
-		default: // only if somebody swallowed it
+		default: // another waiter has removed it: see CancelSwallowsRelease
 			return l.ctxErr(ctx)
 		}
 	}
@@ -263,7 +283,7 @@ func (l *Lock) TryLockContext(ctx context.Context) (bool, error) {
 			return false, err
 		}
 	}
-	o := l.who(ctx)
+	o := l.ownerOf(ctx)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.tries++
@@ -278,8 +298,7 @@ func (l *Lock) TryLockContext(ctx context.Context) (bool, error) {
 		}
 	}
 	switch {
-	case l.Flaw == TryAlwaysFalse || l.Flaw == TrySpuriouslyFalse && l.count == 0 && l.tries%3 == 0,
-		l.Flaw == TrySometimesFalse && l.count == 0 && rand.IntN(10) == 0:
+	case l.refusesTry():
 		return false, nil
 	case l.count == 0 || l.Flaw == TryIgnoresHolder:
 		l.acquire(o)
@@ -287,10 +306,21 @@ func (l *Lock) TryLockContext(ctx context.Context) (bool, error) {
 	case l.Reentrant && l.owner == o && l.Flaw != ReentryByTryFalse:
 		l.count++
 		return true, nil
-	case l.Flaw == HolderTryTakes && l.by == locks.CurrentOwner(context.Background()):
-		return true, nil
 	}
-	return false, nil
+	return l.Flaw == HolderTryTakes && l.by == locks.CurrentOwner(context.Background()), nil
+}
+
+// refusesTry reports whether a flaw makes a TryLockContext false. l.mu is held.
+func (l *Lock) refusesTry() bool {
+	switch l.Flaw {
+	case TryAlwaysFalse:
+		return true
+	case TrySpuriouslyFalse:
+		return l.count == 0 && l.tries%3 == 0
+	case TrySometimesFalse:
+		return l.count == 0 && rand.IntN(10) == 0
+	}
+	return false
 }
 
 // UnlockContext implements [locks.Locker].
@@ -310,7 +340,7 @@ func (l *Lock) unlock(ctx context.Context) error {
 	if ctx != nil && ctx.Err() != nil && l.Flaw == CancelledUnlockFails {
 		return ctx.Err()
 	}
-	o := l.who(ctx)
+	o := l.ownerOf(ctx)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
@@ -349,7 +379,7 @@ func (l *Lock) free() {
 	}
 }
 
-// Value is a Lock behind a value that is neither a pointer nor has a key.
+// Value is a Lock in a value that is no pointer and has no key.
 type Value struct{ L *Lock }
 
 // LockContext implements [locks.Locker].
@@ -407,7 +437,7 @@ func NewLeased(flaw Flaw) *Leased {
 // LockContext implements [locks.Locker].
 func (l *Leased) LockContext(ctx context.Context) error {
 	if ctx != nil && ctx.Err() == nil && l.Flaw != LostRelockSilent {
-		o := l.who(ctx)
+		o := l.ownerOf(ctx)
 		l.mu.Lock()
 		if l.Flaw == NewTokenOnReentry && l.count > 0 && l.owner == o {
 			l.hold.token++
@@ -423,7 +453,7 @@ func (l *Leased) LockContext(ctx context.Context) error {
 
 // UnlockContext implements [locks.Locker].
 func (l *Leased) UnlockContext(ctx context.Context) error {
-	o := l.who(ctx)
+	o := l.ownerOf(ctx)
 	l.mu.Lock()
 	lost := l.count > 0 && l.owner == o && l.hold.gone
 	l.mu.Unlock()
@@ -434,7 +464,7 @@ func (l *Leased) UnlockContext(ctx context.Context) error {
 	return err
 }
 
-// Lose makes the present holder lose the lock, which stays taken until that one unlocks.
+// Lose makes the present holder lose the lock. The lock stays taken until that holder unlocks it.
 func (l *Leased) Lose() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -449,7 +479,7 @@ func (l *Leased) Lose() {
 
 // Hold implements [locks.Leased].
 func (l *Leased) Hold(ctx context.Context) (locks.Hold, error) {
-	o := l.who(ctx)
+	o := l.ownerOf(ctx)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.count == 0 || l.owner != o {

@@ -20,15 +20,15 @@ import (
 	"github.com/jucgo/locks/internal/testkit/testbed"
 )
 
-// act is what a party did, and what came of it.
+// act is a call of a party.
 type act struct {
 	party int
 	read  bool
 	free  bool // a release
 }
 
-// state is that of a read-write lock with parties whose holds count, and of the last token that
-// was given. A lock without readers has writers only.
+// state is the state of a read-write lock with parties whose holds count, and the last token. A
+// lock without readers has writers only.
 type state struct {
 	writer int // the party, from 1
 	writes int
@@ -38,8 +38,8 @@ type state struct {
 
 const parties = 8
 
-// oneLock is the model of a lock, however many processes use it, and whatever happens to their
-// connections. The outcome of an acquisition is its token, which is not smaller than any before.
+// oneLock is the model of a lock, for any number of processes, and for connections that break. The
+// outcome of an acquisition is its token, which is not smaller than an earlier one.
 var oneLock = porcupine.Model{
 	Init: func() any { return state{} },
 	Step: func(before, input, output any) (bool, any) {
@@ -96,6 +96,96 @@ func TheModelOfHistoriesRefusesWhatNoLockDoes(t *testing.T) {
 	}))
 }
 
+// log is the history of the parties' calls.
+type log struct {
+	t       *testing.T
+	clock   atomic.Int64
+	mu      sync.Mutex
+	history []porcupine.Operation
+}
+
+func (l *log) add(in act, call int64, token uint64, ret int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.history = append(l.history,
+		porcupine.Operation{ClientId: in.party, Input: in, Output: token, Call: call, Return: ret})
+}
+
+func (l *log) len() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.history)
+}
+
+// take acquires lock, and records an acquisition that succeeded. One that failed has no effect,
+// now or later.
+func (l *log) take(ctx context.Context, lock locks.TryLocker, in act, wait bool) bool {
+	call := l.clock.Add(1)
+	ok, err := true, error(nil)
+	if wait {
+		err = lock.LockContext(ctx)
+	} else {
+		ok, err = lock.TryLockContext(ctx)
+	}
+	if err != nil || !ok {
+		return false
+	}
+	token := uint64(0)
+	if h, err := lock.(locks.Leased).Hold(ctx); err == nil {
+		token = h.Token()
+	}
+	l.add(in, call, token, l.clock.Add(1))
+	return true
+}
+
+// give releases lock, and records it. A release whose outcome is unknown may have its effect at
+// any later time.
+func (l *log) give(ctx context.Context, lock locks.TryLocker, in act) {
+	in.free = true
+	call := l.clock.Add(1)
+	err := lock.UnlockContext(ctx)
+	ret := l.clock.Add(1)
+	if err != nil {
+		if errors.Is(err, locks.ErrLost) || errors.Is(err, locks.ErrNotHeld) {
+			l.t.Errorf("party %d: %v", in.party, err)
+		}
+		ret = math.MaxInt64
+	}
+	l.add(in, call, 0, ret)
+}
+
+// use has a party acquire and release write, and read unless it is nil, until over ends.
+func (l *log) use(over context.Context, party int, write, read locks.TryLocker) {
+	rng := rand.New(rand.NewPCG(uint64(party), uint64(time.Now().UnixNano())))
+	owner := Someone()
+	for over.Err() == nil {
+		ctx, stop := context.WithTimeout(owner, time.Duration(1+rng.IntN(2000))*time.Millisecond)
+		in := act{party: party, read: read != nil && rng.IntN(2) == 0}
+		lock := write
+		if in.read {
+			lock = read
+		}
+		if l.take(ctx, lock, in, rng.IntN(4) > 0) {
+			if rng.IntN(3) == 0 && l.take(ctx, lock, in, true) {
+				l.give(owner, lock, in)
+			}
+			if read != nil && !in.read && rng.IntN(2) == 0 { // a downgrade
+				r := act{party: party, read: true}
+				if l.take(ctx, read, r, true) {
+					l.give(owner, write, in)
+					lock, in = read, r
+				}
+			}
+			time.Sleep(time.Duration(rng.IntN(3)) * time.Millisecond)
+			l.give(owner, lock, in)
+		}
+		stop()
+		time.Sleep(time.Duration(rng.IntN(5)) * time.Millisecond)
+	}
+}
+
+// HistoriesOfClientsInTroubleAreThoseOfOneLock disturbs the connections of clients that share a
+// lock, and compares what their calls returned with oneLock.
 func HistoriesOfClientsInTroubleAreThoseOfOneLock(t *testing.T, on Driver) {
 	t.Parallel()
 	for kind := range AnyKind {
@@ -104,51 +194,7 @@ func HistoriesOfClientsInTroubleAreThoseOfOneLock(t *testing.T, on Driver) {
 			s := StartServer(t)
 			p := testbed.NewProxy(t, s.Addr)
 			direct := Connect(t, s.Addr)
-			var (
-				clock   atomic.Int64
-				mu      sync.Mutex
-				history []porcupine.Operation
-			)
-			record := func(in act, call int64, token uint64, ret int64) {
-				mu.Lock()
-				defer mu.Unlock()
-				history = append(history,
-					porcupine.Operation{ClientId: in.party, Input: in, Output: token, Call: call, Return: ret})
-			}
-			// take records an acquisition that went well. One that failed has no effect, now or
-			// later.
-			take := func(ctx context.Context, l locks.TryLocker, in act, wait bool) bool {
-				call := clock.Add(1)
-				ok, err := true, error(nil)
-				if wait {
-					err = l.LockContext(ctx)
-				} else {
-					ok, err = l.TryLockContext(ctx)
-				}
-				if err != nil || !ok {
-					return false
-				}
-				token := uint64(0)
-				if h, err := l.(locks.Leased).Hold(ctx); err == nil {
-					token = h.Token()
-				}
-				record(in, call, token, clock.Add(1))
-				return true
-			}
-			// give records a release. One whose outcome is unknown may come at any time.
-			give := func(ctx context.Context, l locks.TryLocker, in act) {
-				in.free = true
-				call := clock.Add(1)
-				err := l.UnlockContext(ctx)
-				ret := clock.Add(1)
-				if err != nil {
-					if errors.Is(err, locks.ErrLost) || errors.Is(err, locks.ErrNotHeld) {
-						t.Errorf("party %d: %v", in.party, err)
-					}
-					ret = math.MaxInt64
-				}
-				record(in, call, 0, ret)
-			}
+			l := &log{t: t}
 			var wg sync.WaitGroup
 			over, cancel := context.WithCancel(Background)
 			defer cancel()
@@ -157,63 +203,30 @@ func HistoriesOfClientsInTroubleAreThoseOfOneLock(t *testing.T, on Driver) {
 				if i%4 == 0 { // four parties share a client
 					c = on.Server(t, p.Addr(), 500*time.Millisecond, Term(20*time.Second))
 				}
-				c := c
-				wg.Go(func() {
-					rng := rand.New(rand.NewPCG(uint64(i), uint64(time.Now().UnixNano())))
-					write := AnyKind[kind](c, "it")
-					var read locks.TryLocker
-					if kind == "write" {
-						read = c.RWMutex("it").ReadLocker()
-					}
-					owner := Someone()
-					for over.Err() == nil {
-						ctx, stop := context.WithTimeout(owner, time.Duration(1+rng.IntN(2000))*time.Millisecond)
-						in := act{party: i, read: read != nil && rng.IntN(2) == 0}
-						l := write
-						if in.read {
-							l = read
-						}
-						if take(ctx, l, in, rng.IntN(4) > 0) {
-							if rng.IntN(3) == 0 && take(ctx, l, in, true) {
-								give(owner, l, in)
-							}
-							if read != nil && !in.read && rng.IntN(2) == 0 { // a downgrade
-								r := act{party: i, read: true}
-								if take(ctx, read, r, true) {
-									give(owner, write, in)
-									l, in = read, r
-								}
-							}
-							time.Sleep(time.Duration(rng.IntN(3)) * time.Millisecond)
-							give(owner, l, in)
-						}
-						stop()
-						time.Sleep(time.Duration(rng.IntN(5)) * time.Millisecond)
-					}
-				})
+				write := AnyKind[kind](c, "it")
+				var read locks.TryLocker
+				if kind == "write" {
+					read = c.RWMutex("it").ReadLocker()
+				}
+				wg.Go(func() { l.use(over, i, write, read) })
 			}
-			// There is trouble as often as something comes of the calls in between, however slow
-			// the machine is.
+			// The next trouble waits for some calls to return, however slow the machine is.
 			const troubles, calls = 18, 7
 			for n := range troubles {
 				on.Trouble(p, direct, n)
-				require.Eventually(t, func() bool {
-					mu.Lock()
-					defer mu.Unlock()
-					return len(history) >= calls*(n+1)
-				}, 2*time.Minute, time.Millisecond)
+				require.Eventually(t, func() bool { return l.len() >= calls*(n+1) }, 2*time.Minute, time.Millisecond)
 			}
 			cancel()
 			wg.Wait()
-			slices.SortFunc(history, func(a, b porcupine.Operation) int { return int(a.Call - b.Call) })
-			result := porcupine.CheckOperationsTimeout(oneLock, history, time.Minute)
-			require.Equal(t, porcupine.Ok, result, "no order of %d calls explains what came of them", len(history))
+			slices.SortFunc(l.history, func(a, b porcupine.Operation) int { return int(a.Call - b.Call) })
+			result := porcupine.CheckOperationsTimeout(oneLock, l.history, time.Minute)
+			require.Equal(t, porcupine.Ok, result, "no order of %d calls explains what they returned", len(l.history))
 		})
 	}
 }
 
-// Trouble does to the connections of clients, and to a server, what must not cost a hold: each
-// time, n, something else.
+// Trouble disturbs the connections of clients, or a server, in a way that must not cost a hold. The
+// way depends on n.
 func (on Driver) Trouble(p *testbed.Proxy, direct *redis.Client, n int) {
 	switch n % 6 {
 	case 0:
@@ -226,7 +239,7 @@ func (on Driver) Trouble(p *testbed.Proxy, direct *redis.Client, n int) {
 		p.Cut()
 		time.Sleep(50 * time.Millisecond)
 		p.Heal()
-		p.Reset() // or those who wait for what was swallowed wait for their time-out
+		p.Reset() // else the clients wait for swallowed replies until their time limit
 	case 4:
 		p.DropReply(on.Eval, 1)
 	case 5:
