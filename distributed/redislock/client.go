@@ -63,6 +63,10 @@ func (o *options) leaseOptions(defaults ...lease.Option) []lease.Option {
 // [lease.WithTTL].
 func WithTTL(d time.Duration) Option { return WithLeaseOptions(lease.WithTTL(d)) }
 
+// WithLabel sets the name of this process that [Mutex.Inspect] returns, here and in other
+// processes. The default is the name of the host and the process id. See [lease.WithLabel].
+func WithLabel(label string) Option { return WithLeaseOptions(lease.WithLabel(label)) }
+
 // WithLeaseOptions sets the rarer options of package lease, such as [lease.WithLogger] and
 // [lease.WithRetry].
 func WithLeaseOptions(opts ...lease.Option) Option {
@@ -165,19 +169,12 @@ const (
 func (c *Client) kind(k kind) (*lease.Client, error) {
 	return c.kinds.Client(k, func() (*lease.Client, error) {
 		s, defaults := c.store(k)
-		lc, err := lease.New(withReplicas(s, &c.opts), c.opts.leaseOptions(defaults...)...)
-		if err != nil {
-			return nil, err
-		}
-		if w, ok := s.(*waiting); ok {
-			w.client = lc.ID()
-		}
-		return lc, nil
+		return lease.New(withReplicas(s, &c.opts), c.opts.leaseOptions(defaults...)...)
 	})
 }
 
 // store returns the store of a kind, with the options that are its defaults.
-func (c *Client) store(k kind) (lease.Store, []lease.Option) {
+func (c *Client) store(k kind) (store, []lease.Option) {
 	switch k {
 	case fenced:
 		// Local hand-offs are off: the holders would share a token, and a late request of one
@@ -190,9 +187,9 @@ func (c *Client) store(k kind) (lease.Store, []lease.Option) {
 		// overtake waiters of other processes.
 		wait := c.opts.fairWait
 		poll := lease.WithPoll(min(lease.DefaultPoll, wait/3))
-		return &fair{c.core, wait}, []lease.Option{poll, lease.WithMaxLocalHandoffs(0)}
+		return &fair{c: c.core, wait: wait}, []lease.Option{poll, lease.WithMaxLocalHandoffs(0)}
 	case reading:
-		return readers{c.core}, nil
+		return &readers{c: c.core}, nil
 	case writing:
 		return newWrite(c.core), nil
 	}
@@ -205,10 +202,14 @@ type Mutex struct {
 	*lease.Mutex
 	bad     error                                              // why the lock cannot be acquired
 	prepare func(ctx context.Context) (context.Context, error) // set in the halves of a read-write lock
+	other   *lease.Mutex                                       // the other half of a read-write lock
 	acked   bool                                               // replicas have to acknowledge acquisitions
 }
 
-var _ locks.Leased = (*Mutex)(nil)
+var (
+	_ locks.Leased    = (*Mutex)(nil)
+	_ locks.Inspector = (*Mutex)(nil)
+)
 
 // WithFixedTTL makes holds end after d, without renewal. See [lease.WithFixedTTL].
 func WithFixedTTL(d time.Duration) lease.MutexOption { return lease.WithFixedTTL(d) }

@@ -31,6 +31,8 @@
 //	                                a minute after its last use
 //	locks_waiting:{name}:<client>   a channel; the client subscribes while it waits, and for two or
 //	                                three seconds more
+//	locks_client:<client>           label, host and process id of the client's process, for
+//	                                [Mutex.Inspect]; written once a minute at most
 //
 // If name has braces, no others are put around it. Waiters of a name that Redisson's spin lock
 // uses have to poll, because a spin lock publishes nothing: see [lease.WithPoll].

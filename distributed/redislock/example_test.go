@@ -44,6 +44,36 @@ func ExampleClient_Mutex() {
 	// Output: worked
 }
 
+// A program that watches locks asks which process holds one.
+func ExampleMutex_Inspect() {
+	server := miniredis.NewMiniRedis()
+	server.Start()
+	defer server.Close()
+	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
+	defer client.Close()
+	provider, err := redislock.New(client, redislock.WithLabel("billing"))
+	if err != nil {
+		panic(err)
+	}
+	defer provider.Close(context.Background())
+
+	orders := provider.FencedMutex("orders")
+	err = locks.Do(context.Background(), orders, func(ctx context.Context) error {
+		info, err := orders.Inspect(ctx) // any other process gets the same answer
+		for _, h := range info.Holders {
+			fmt.Println("held by", h.Label)
+		}
+		fmt.Println(info.Waiting, "waiters")
+		return err
+	})
+	if err != nil {
+		panic(err)
+	}
+	// Output:
+	// held by billing
+	// 0 waiters
+}
+
 // A holder sends its token with each write. The resource refuses a write with a smaller token than
 // it has seen: that holder does not know yet that its lock is lost.
 func ExampleClient_FencedMutex() {

@@ -32,12 +32,13 @@ const fairWait = 30 * time.Second
 
 // fair is the [lease.Store] of fair locks.
 type fair struct {
+	self
 	c    *core
 	wait time.Duration
 }
 
 var (
-	_ lease.Store   = (*fair)(nil)
+	_ store         = (*fair)(nil)
 	_ lease.Queue   = (*fair)(nil)
 	_ lease.Breaker = (*fair)(nil)
 )

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks/distributed/redislock"
+	"github.com/jucgo/locks/distributed/redislock/internal/suite"
 )
 
 const (
@@ -196,7 +197,7 @@ func TestAFairQueueHasServerTimesInRedissonsFormat(t *testing.T) {
 			return slices.Contains(subscriptions(l.direct), fairHears+queue[i])
 		}, 20*time.Second, time.Millisecond)
 	}
-	require.ElementsMatch(t, []string{"it", fairQueue, fairTimes}, l.direct.Keys(background, "*").Val())
+	require.ElementsMatch(t, []string{"it", fairQueue, fairTimes}, suite.Keys(l.direct))
 	l.finish()
 }
 
@@ -208,5 +209,5 @@ func TestAFairLockRefusesWhatIsSomethingElse(t *testing.T) {
 	direct.Set(background, "it", "data", 0)
 	require.Error(t, c.FairMutex("it").LockContext(someone()))
 	require.Equal(t, "data", direct.Get(background, "it").Val())
-	require.Equal(t, []string{"it"}, direct.Keys(background, "*").Val())
+	require.Equal(t, []string{"it"}, suite.Keys(direct))
 }

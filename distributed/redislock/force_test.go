@@ -9,6 +9,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/redislock"
+	"github.com/jucgo/locks/distributed/redislock/internal/suite"
 )
 
 func TestForceUnlockFreesTheLockOfAnybodyWhoIsTold(t *testing.T) {
@@ -82,7 +83,7 @@ func TestForceUnlockOfReadersFreesAllAndKeepsAWriter(t *testing.T) {
 		ok, err = read.ForceUnlock(background)
 		require.NoError(t, err)
 		require.False(t, ok, "nobody reads")
-		require.Len(t, direct.Keys(background, "*").Val(), 1, "the holds of the readers are gone")
+		require.Len(t, suite.Keys(direct), 1, "the holds of the readers are gone")
 		require.NoError(t, write.UnlockContext(w))
 		for _, o := range []struct {
 			l *redislock.Mutex
@@ -102,7 +103,7 @@ func TestForceUnlockLeavesWhatIsNoLock(t *testing.T) {
 		direct.HSet(background, "more", "a", 1, "b", 2)
 		direct.HSet(background, "rw", "mode", "read", "somebody", 1)
 		direct.RPush(background, "list", "data")
-		keys := len(direct.Keys(background, "*").Val())
+		keys := len(suite.Keys(direct))
 		for _, l := range []*redislock.Mutex{
 			c.Mutex("string"), c.Mutex("hash"), c.Mutex("more"), c.Mutex("rw"), c.Mutex("list"), c.FencedMutex("hash"),
 			c.FairMutex("string"), c.FairMutex("hash"), c.FairMutex("rw"),
@@ -114,7 +115,7 @@ func TestForceUnlockLeavesWhatIsNoLock(t *testing.T) {
 			require.ErrorIs(t, err, locks.ErrForeign, l.String())
 			require.False(t, ok)
 		}
-		require.Len(t, direct.Keys(background, "*").Val(), keys)
+		require.Len(t, suite.Keys(direct), keys)
 		_, err := c.Mutex("").ForceUnlock(background)
 		require.Error(t, err)
 		_, err = c.Mutex("it").ForceUnlock(nil) //nolint:staticcheck // on purpose

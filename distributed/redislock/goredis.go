@@ -61,8 +61,13 @@ func (g *goRedis) do(ctx context.Context, firstKey int8, args []any) (any, error
 }
 
 func (g *goRedis) Eval(ctx context.Context, s *script, keys int, all []any) (any, error) {
+	return g.limited(ctx, func() (any, error) { return g.eval(ctx, s, keys, all) })
+}
+
+// limited returns what f does, which sends a request, or the cause of ctx when that ends.
+func (g *goRedis) limited(ctx context.Context, f func() (any, error)) (any, error) {
 	if _, limited := ctx.Deadline(); g.heeds || !limited {
-		return g.eval(ctx, s, keys, all)
+		return f()
 	}
 	// The client waits for its ReadTimeout, however long that is. The caller does not.
 	type outcome struct {
@@ -71,7 +76,7 @@ func (g *goRedis) Eval(ctx context.Context, s *script, keys int, all []any) (any
 	}
 	done := make(chan outcome, 1)
 	go func() {
-		r, err := g.eval(ctx, s, keys, all)
+		r, err := f()
 		done <- outcome{r, err}
 	}()
 	select {

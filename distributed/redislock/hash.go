@@ -16,12 +16,12 @@ import (
 
 // single is a [lease.Store] of locks with one key, or two, and one holder.
 type single struct {
+	self
 	c                               *core
 	acquire, lookup, renew, release *script
 	channel                         string // the prefix of the channel
 	token                           string // the prefix of the counter, if there is one
 	list                            string // the prefix of the list of waiters, if there is one
-	client                          string // the id of the [lease.Client], if there is a list
 	payload                         any    // of a release: a string
 	suffix                          string // of acquisitions
 	force                           *script
@@ -30,7 +30,7 @@ type single struct {
 }
 
 var (
-	_ lease.Store   = (*single)(nil)
+	_ store         = (*single)(nil)
 	_ lease.Breaker = (*single)(nil)
 )
 

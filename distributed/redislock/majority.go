@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/jucgo/locks/distributed/internal/identity"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/redislock/internal/driver"
 )
@@ -48,7 +49,7 @@ type majority struct {
 }
 
 var (
-	_ lease.Store        = (*majority)(nil)
+	_ store              = (*majority)(nil)
 	_ lease.LossNotifier = (*majority)(nil)
 )
 
@@ -142,7 +143,7 @@ func (m *majority) begin(name, acquisition string, d time.Duration) *vote {
 	}
 	// A name in Redisson's form. The names of acquisitions themselves are not used on servers.
 	client := acquisition[:strings.LastIndexByte(acquisition, ':')+1]
-	v.id = client + strconv.FormatUint(m.serial.Add(1), 10)
+	v.id = client + strconv.FormatUint(identity.Serial(&m.serial), 10)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if before := m.votes[acquisition]; before != nil {

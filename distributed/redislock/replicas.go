@@ -87,7 +87,7 @@ type attempt struct {
 
 // acked is a store of locks whose acquisitions replicas have to acknowledge.
 type acked struct {
-	lease.Store
+	store
 	n       int
 	timeout time.Duration
 }
@@ -107,13 +107,13 @@ func isProvisional(ctx context.Context) bool {
 }
 
 var (
-	_ lease.Store = acked{}
-	_ lease.Store = ackedQueue{}
+	_ store       = acked{}
+	_ store       = ackedQueue{}
 	_ lease.Queue = ackedQueue{}
 )
 
 // withReplicas returns s, or a store that has its acquisitions acknowledged if o says so.
-func withReplicas(s lease.Store, o *options) lease.Store {
+func withReplicas(s store, o *options) store {
 	if o.replicas == 0 {
 		return s
 	}
@@ -128,7 +128,7 @@ func withReplicas(s lease.Store, o *options) lease.Store {
 }
 
 func (s acked) Acquire(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
-	return s.settle(ctx, name, acquisition, d, s.Store.Acquire)
+	return s.settle(ctx, name, acquisition, d, s.store.Acquire)
 }
 
 func (s ackedQueue) Enqueue(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {

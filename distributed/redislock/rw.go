@@ -17,6 +17,9 @@ import (
 
 const rwChannel = "redisson_rwlock"
 
+// writerSuffix is what the writer's name in the hash ends with.
+const writerSuffix = ":write"
+
 func newWrite(c *core) *single {
 	return &single{
 		c:       c,
@@ -26,18 +29,21 @@ func newWrite(c *core) *single {
 		release: writeRelease,
 		channel: rwChannel,
 		payload: wakeAll,
-		suffix:  ":write",
+		suffix:  writerSuffix,
 		beside:  holdPrefix,
 		force:   writeForce,
 	}
 }
 
 // readers is the [lease.Store] of the read halves.
-type readers struct{ c *core }
+type readers struct {
+	self
+	c *core
+}
 
 var (
-	_ lease.Store   = readers{}
-	_ lease.Breaker = readers{}
+	_ store         = (*readers)(nil)
+	_ lease.Breaker = (*readers)(nil)
 )
 
 func readHold(name, acquisition string) string {
@@ -51,15 +57,15 @@ func holdPrefix(name string) string { return strings.TrimSuffix(suffixed(name, "
 // the write half.
 type writer struct{}
 
-func (s readers) Acquire(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
+func (s *readers) Acquire(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
 	args := []any{head - 1: nil, name, readHold(name, acquisition), millis(d), acquisition}
 	if w, ok := ctx.Value(writer{}).(string); ok {
-		args = append(args, w+":write")
+		args = append(args, w+writerSuffix)
 	}
 	return granted(s.c.p.Eval(ctx, readAcquire, 2, args))
 }
 
-func (s readers) Lookup(ctx context.Context, name, acquisition string) (lease.Reply, error) {
+func (s *readers) Lookup(ctx context.Context, name, acquisition string) (lease.Reply, error) {
 	r, err := s.c.p.Eval(ctx, readLookup, 1, []any{head - 1: nil, name, acquisition})
 	if err == nil && r == nil {
 		return lease.Reply{}, nil
@@ -67,11 +73,11 @@ func (s readers) Lookup(ctx context.Context, name, acquisition string) (lease.Re
 	return granted(r, err)
 }
 
-func (s readers) Renew(ctx context.Context, holds []lease.HoldID, d time.Duration) ([]bool, error) {
+func (s *readers) Renew(ctx context.Context, holds []lease.HoldID, d time.Duration) ([]bool, error) {
 	return s.c.renew(ctx, readRenew, holds, d, "", func(h lease.HoldID) any { return readHold(h.Name, h.Acquisition) })
 }
 
-func (s readers) Release(ctx context.Context, name, acquisition string) (lease.Released, error) {
+func (s *readers) Release(ctx context.Context, name, acquisition string) (lease.Released, error) {
 	m, err := s.c.mode(ctx)
 	if err != nil {
 		return lease.Released{}, err
@@ -82,11 +88,11 @@ func (s readers) Release(ctx context.Context, name, acquisition string) (lease.R
 	return s.c.released(r, err, channel)
 }
 
-func (s readers) Break(ctx context.Context, name string) (bool, error) {
+func (s *readers) Break(ctx context.Context, name string) (bool, error) {
 	return s.c.force(ctx, readForce, name, prefixed(rwChannel, name), holdPrefix(name), wakeOne)
 }
 
-func (s readers) Watch(ctx context.Context, name, _ string) (lease.Watch, error) {
+func (s *readers) Watch(ctx context.Context, name, _ string) (lease.Watch, error) {
 	return s.c.watch(ctx, prefixed(rwChannel, name))
 }
 
@@ -110,6 +116,7 @@ func (c *Client) RWMutex(name string, opts ...lease.MutexOption) *RWMutex {
 		write: c.lock(writing, name, opts),
 	}
 	l.read.prepare, l.write.prepare = l.asWriter, l.noReader
+	l.read.other, l.write.other = l.write.Mutex, l.read.Mutex
 	return l
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/redislock"
+	"github.com/jucgo/locks/distributed/redislock/internal/suite"
 )
 
 const rwHears = "redisson_rwlock:{it}"
@@ -38,7 +39,7 @@ func TestStateOfTheReadWriteLockIsRedissons(t *testing.T) {
 				require.Greater(t, direct.PTTL(background, "{it}:"+owner+":rwlock_timeout:1").Val(), 25*time.Second)
 			}
 		}
-		require.Len(t, direct.Keys(background, "*").Val(), 3)
+		require.Len(t, suite.Keys(direct), 3)
 
 		heard := direct.Subscribe(background, rwHears)
 		defer heard.Close()
@@ -48,7 +49,7 @@ func TestStateOfTheReadWriteLockIsRedissons(t *testing.T) {
 			require.EqualValues(t, 1, direct.Exists(background, "it").Val())
 			require.NoError(t, read.UnlockContext(o))
 		}
-		require.Empty(t, direct.Keys(background, "*").Val())
+		require.Empty(t, suite.Keys(direct))
 		m, err := heard.ReceiveMessage(background)
 		require.NoError(t, err)
 		require.Equal(t, "0", m.Payload, "of the last reader")
@@ -64,7 +65,7 @@ func TestStateOfTheReadWriteLockIsRedissons(t *testing.T) {
 		m, err = heard.ReceiveMessage(background)
 		require.NoError(t, err)
 		require.Equal(t, "1", m.Payload, "of the writer")
-		require.Empty(t, direct.Keys(background, "*").Val())
+		require.Empty(t, suite.Keys(direct))
 	})
 }
 
@@ -198,7 +199,7 @@ func TestAWriterMayReadAndSoBecomeAReader(t *testing.T) {
 		require.NoError(t, read.UnlockContext(a))
 		require.NoError(t, <-writer)
 		require.NoError(t, write.UnlockContext(e))
-		require.Empty(t, direct.Keys(background, "*").Val())
+		require.Empty(t, suite.Keys(direct))
 	})
 }
 
@@ -213,13 +214,13 @@ func TestAWriterThatHasReadLeavesNothingBehind(t *testing.T) {
 		require.Equal(t, "write", direct.HGet(background, "it", "mode").Val())
 		require.False(t, try(t, read, someone()))
 		require.NoError(t, write.UnlockContext(a))
-		require.Empty(t, direct.Keys(background, "*").Val())
+		require.Empty(t, suite.Keys(direct))
 
 		// A hold of the reader that has expired is none.
 		hold(t, write, a)
 		direct.HSet(background, "it", "java:1", 1)
 		require.NoError(t, write.UnlockContext(a))
-		require.Empty(t, direct.Keys(background, "*").Val())
+		require.Empty(t, suite.Keys(direct))
 	})
 }
 

@@ -38,7 +38,9 @@ var (
 	hashRelease = load("lib_publish", "hash_release")
 	hashForce   = load("lib_publish", "lib_locklike", "hash_force")
 	voteAcquire = load("lib_look", "lib_take", "vote_acquire")
+	hashInspect = load("lib_look", "hash_inspect")
 	awaited     = load("awaited")
+	identities  = load("identities")
 
 	waitAcquire = load("lib_look", "lib_ours", "lib_take", "wait_acquire")
 	waitRelease = load("lib_publish", "lib_wake", "wait_release")
@@ -54,10 +56,12 @@ var (
 	simpleRenew   = load("simple_renew")
 	simpleRelease = load("lib_publish", "simple_release")
 	simpleForce   = load("lib_publish", "simple_force")
+	simpleInspect = load("simple_inspect")
 
 	writeAcquire = load("write_acquire")
 	writeRelease = load("lib_publish", "lib_readers", "write_release")
 	writeForce   = load("lib_publish", "lib_readers", "lib_rwforce", "write_force")
+	rwInspect    = load("rw_inspect")
 	readAcquire  = load("read_acquire")
 	readLookup   = load("read_lookup")
 	readRenew    = load("read_renew")

@@ -17,6 +17,7 @@ import (
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/redislock"
+	"github.com/jucgo/locks/distributed/redislock/internal/suite"
 )
 
 // javaClient does to a server what Redisson's locks do, command by command.
@@ -82,7 +83,7 @@ func TestStateOfThePlainLockIsRedissons(t *testing.T) {
 			ttl := direct.PTTL(background, n.name).Val()
 			require.LessOrEqual(t, ttl, 30*time.Second)
 			require.Greater(t, ttl, 25*time.Second)
-			require.Equal(t, []string{n.name}, direct.Keys(background, "*").Val(),
+			require.Equal(t, []string{n.name}, suite.Keys(direct),
 				"nothing else is left in the database")
 
 			require.NoError(t, l.UnlockContext(a))
@@ -280,7 +281,7 @@ func TestWrongNamesLeasesAndClientsAreRefused(t *testing.T) {
 		require.Error(t, l.LockContext(background))
 		require.ErrorIs(t, l.UnlockContext(background), locks.ErrNotHeld)
 	}
-	require.Empty(t, s.Keys())
+	require.Empty(t, suite.Keys(connect(t, s.Addr())))
 
 	for _, none := range []redis.UniversalClient{nil, (*redis.Client)(nil), (*redis.ClusterClient)(nil)} {
 		_, err := redislock.New(none)

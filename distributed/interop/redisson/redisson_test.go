@@ -25,6 +25,7 @@ var situations = []situation{
 	{"a lost lock is reported and not taken from its next holder", aLostLockIsReportedAndNotTakenFromItsNextHolder},
 	{"our waiter is woken when Redisson forces an unlock", ourWaiterIsWokenWhenRedissonForcesAnUnlock},
 	{"both watchdogs renew", bothWatchdogsRenew},
+	{"Inspect describes holders of both sides", inspectDescribesHoldersOfBothSides},
 	{"ours gets the lock of a Java process that was killed", oursGetsTheLockOfAJavaProcessThatWasKilled},
 	{"Redisson gets the lock of a Go process that was killed", redissonGetsTheLockOfAGoProcessThatWasKilled},
 	{"Redisson passes a Go process that was killed at the head of the queue",

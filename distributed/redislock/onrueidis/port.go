@@ -215,6 +215,19 @@ func (p *port) tryWait(
 	return v, int(acks), nil
 }
 
+func (p *port) Set(ctx context.Context, key, value string, ttl time.Duration) error {
+	if err := p.begin(ctx); err != nil {
+		return err
+	}
+	defer p.end()
+	ttlText := strconv.FormatInt(driver.Millis(ttl), 10)
+	set := p.c.B().Arbitrary("SET").Keys(key).Args(value, "PX", ttlText).Blocking()
+	if err := p.c.Do(p.bounded(ctx), set).Error(); err != nil {
+		return p.failed(ctx, err)
+	}
+	return nil
+}
+
 func (p *port) Cluster() bool { return p.cluster }
 
 func (p *port) Shards(ctx context.Context) (bool, error) {

@@ -203,3 +203,19 @@ func TestWaitersInSeveralSlotsAreToldAfterACut(t *testing.T) {
 func TestTenThousandWaitersHaveOneConnection(t *testing.T) {
 	suite.TenThousandWaitersHaveOneConnection(t, onRueidis)
 }
+
+func TestInspectDescribesTheHolderToOtherProcesses(t *testing.T) {
+	suite.InspectDescribesTheHolderToOtherProcesses(t, onRueidis)
+}
+
+func TestInspectListsWaitersInOrder(t *testing.T) { suite.InspectListsWaitersInOrder(t, onRueidis) }
+
+func TestEitherHalfDescribesAReadWriteLock(t *testing.T) {
+	suite.EitherHalfDescribesAReadWriteLock(t, onRueidis)
+}
+
+func TestInspectNamesHoldersOfOtherLibraries(t *testing.T) {
+	suite.InspectNamesHoldersOfOtherLibraries(t, onRueidis)
+}
+
+func TestInspectWorksOnACluster(t *testing.T) { suite.InspectWorksOnACluster(t, onRueidis) }

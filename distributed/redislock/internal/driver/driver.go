@@ -44,6 +44,9 @@ type Port interface {
 	EvalSync(ctx context.Context, s *Script, keys int, args []any, n int, timeout time.Duration,
 	) (r any, acks int, err error)
 
+	// Set keeps value under key for ttl. It may be carried out more than once.
+	Set(ctx context.Context, key, value string, ttl time.Duration) error
+
 	// Cluster reports whether keys are spread over servers by slots.
 	Cluster() bool
 

@@ -290,6 +290,13 @@ func ALostReplyOfAReleaseIsNoError(t *testing.T, on Driver) {
 	require.ErrorIs(t, l.UnlockContext(a), locks.ErrNotHeld)
 }
 
+// Keys returns all keys, except what clients tell of themselves. That expires with them.
+func Keys(c *redis.Client) []string {
+	return slices.DeleteFunc(c.Keys(Background, "*").Val(), func(key string) bool {
+		return strings.HasPrefix(key, "locks_client:")
+	})
+}
+
 // Subscriptions returns the classic channels with subscribers, except those of the clients' own.
 // These are subscribed to together with the channel of the lock.
 func Subscriptions(c *redis.Client) []string { return shared(c.PubSubChannels(Background, "*").Val()) }

@@ -1,0 +1,277 @@
+package redislock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/redislock/internal/driver"
+)
+
+// What [Mutex.Inspect] adds to Redis, beside what Redisson has:
+//
+//	locks_client:<client>   the identity of a client's process; it expires after a minute or two
+//	                        without use, or after twice the longest hold
+//
+// The holder's name in Redis begins with the client. So locks need no further request, and Redisson
+// finds nothing new in its own keys.
+
+// store is a [lease.Store] of this package.
+type store interface {
+	lease.Store
+	lease.Inspector
+	lease.Announcer
+}
+
+// self is what a store tells of its client.
+type self struct{ client, identity string }
+
+// Identify is part of [lease.Inspector].
+func (s *self) Identify(client, identity string) { s.client, s.identity = client, identity }
+
+func (s *self) announce(ctx context.Context, c *core, ttl time.Duration) error {
+	return c.p.Set(ctx, clientKey(s.client), s.identity, ttl)
+}
+
+func clientKey(client string) string { return "locks_client:" + client }
+
+// inspect runs a script that describes a lock, and asks for the identities of its holders and
+// waiters.
+func (c *core) inspect(ctx context.Context, s *script, keys int, args ...any) (lease.State, error) {
+	r, err := c.p.Eval(ctx, s, keys, append(make([]any, head), args...))
+	if err != nil {
+		return lease.State{}, err
+	}
+	state, err := inspected(r)
+	if err == nil {
+		err = c.identify(ctx, state.Holders, state.Waiters)
+	}
+	return state, err
+}
+
+// inspected reads the reply of hash_inspect.
+func inspected(r any) (s lease.State, err error) {
+	list, ok := r.([]any)
+	if !ok || len(list) != 5 {
+		return s, unexpected(r)
+	}
+	shared, ok1 := list[0].(int64)
+	counter, ok2 := list[1].(string)
+	holders, ok3 := list[2].([]any)
+	waiters, ok4 := list[3].([]any)
+	waiting, ok5 := list[4].(int64)
+	if !(ok1 && ok2 && ok3 && ok4 && ok5) || len(holders)%2 != 0 {
+		return s, unexpected(r)
+	}
+	token, _ := strconv.ParseUint(counter, 10, 64) // anything else is no token
+	s.Shared, s.Waiting = shared == 1, int(waiting)
+	for pair := range slices.Chunk(holders, 2) {
+		name, ok1 := pair[0].(string)
+		ttl, ok2 := pair[1].(int64)
+		if !ok1 || !ok2 {
+			return s, unexpected(r)
+		}
+		h := lease.Claim{Acquisition: strings.TrimSuffix(name, writerSuffix)}
+		h.Token, h.Left = token, time.Duration(max(ttl, 0))*time.Millisecond
+		s.Holders = append(s.Holders, h)
+	}
+	for _, w := range waiters {
+		name, ok := w.(string)
+		if !ok {
+			return s, unexpected(r)
+		}
+		s.Waiters = append(s.Waiters, lease.Claim{Acquisition: name})
+	}
+	return s, nil
+}
+
+// identify adds the identities of clients to claims. What another library has in the place of a
+// client has none. A user without the permission to read identities finds none.
+func (c *core) identify(ctx context.Context, all ...[]lease.Claim) error {
+	texts := make(map[string]string) // by key
+	each := func(f func(claim *lease.Claim, key string)) {
+		for _, claims := range all {
+			for i := range claims {
+				if client, _, ok := strings.Cut(claims[i].Acquisition, ":"); ok && len(client) == 36 {
+					f(&claims[i], clientKey(client))
+				}
+			}
+		}
+	}
+	each(func(_ *lease.Claim, key string) { texts[key] = "" })
+	for _, keys := range c.bySlot(slices.Collect(maps.Keys(texts))) {
+		r, err := c.p.Eval(ctx, identities, len(keys), append(make([]any, head), keys...))
+		if errors.Is(err, lease.ErrRefused) {
+			continue
+		} else if err != nil {
+			return err
+		}
+		list, ok := r.([]any)
+		if !ok || len(list) != len(keys) {
+			return unexpected(r)
+		}
+		for i, key := range keys {
+			texts[key.(string)], _ = list[i].(string)
+		}
+	}
+	each(func(claim *lease.Claim, key string) { claim.Identity = texts[key] })
+	return nil
+}
+
+// bySlot returns keys in groups that one request may have.
+func (c *core) bySlot(keys []string) map[uint16][]any {
+	groups := make(map[uint16][]any)
+	for _, key := range keys {
+		var n uint16
+		if c.p.Cluster() {
+			n = slot(key)
+		}
+		groups[n] = append(groups[n], key)
+	}
+	return groups
+}
+
+func (s *single) Inspect(ctx context.Context, name string) (lease.State, error) {
+	switch {
+	case s.list == "" && s.suffix == "":
+		return s.c.inspect(ctx, simpleInspect, 1, name)
+	case s.list == "":
+		return s.c.inspect(ctx, rwInspect, 1, name, holdPrefix(name))
+	case s.token == "":
+		return s.c.inspect(ctx, hashInspect, 2, name, prefixed(s.list, name))
+	}
+	return s.c.inspect(ctx, hashInspect, 3, name, prefixed(s.list, name), prefixed(s.token, name))
+}
+
+func (s *single) Announce(ctx context.Context, ttl time.Duration) error {
+	return s.announce(ctx, s.c, ttl)
+}
+
+func (s *fair) Inspect(ctx context.Context, name string) (lease.State, error) {
+	return s.c.inspect(ctx, hashInspect, 2, name, prefixed("redisson_lock_queue", name))
+}
+
+func (s *fair) Announce(ctx context.Context, ttl time.Duration) error {
+	return s.announce(ctx, s.c, ttl)
+}
+
+func (s *readers) Inspect(ctx context.Context, name string) (lease.State, error) {
+	return s.c.inspect(ctx, rwInspect, 1, name, holdPrefix(name))
+}
+
+func (s *readers) Announce(ctx context.Context, ttl time.Duration) error {
+	return s.announce(ctx, s.c, ttl)
+}
+
+// Identify is part of [lease.Inspector].
+func (m *majority) Identify(client, identity string) {
+	for _, node := range m.nodes {
+		node.Identify(client, identity)
+	}
+}
+
+// everywhere calls f for each server at once, and returns the errors of those that failed, or did
+// not answer in time, if a majority did.
+func (m *majority) everywhere(ctx context.Context, f func(ctx context.Context, node *single) error) error {
+	ctx, cancel := context.WithTimeout(ctx, m.patience(lease.DefaultLease))
+	defer cancel()
+	errs := make([]error, len(m.nodes))
+	var wg sync.WaitGroup
+	for i, node := range m.nodes {
+		wg.Go(func() {
+			if err := f(ctx, node); err != nil {
+				errs[i] = fmt.Errorf("server %d: %w", i, err)
+			}
+		})
+	}
+	wg.Wait()
+	if failed := slices.DeleteFunc(errs, func(err error) bool { return err == nil }); len(failed) > len(m.nodes)-m.quorum {
+		return errors.Join(failed...)
+	}
+	return nil
+}
+
+// Announce is part of [lease.Announcer].
+func (m *majority) Announce(ctx context.Context, ttl time.Duration) error {
+	return m.everywhere(ctx, func(ctx context.Context, node *single) error { return node.Announce(ctx, ttl) })
+}
+
+// Inspect finds the client that has the lock on a majority of the servers.
+func (m *majority) Inspect(ctx context.Context, name string) (lease.State, error) {
+	var mu sync.Mutex
+	claims := make(map[string][]lease.Claim) // by the holder's name on the servers
+	err := m.everywhere(ctx, func(ctx context.Context, node *single) error {
+		s, err := node.Inspect(ctx, name)
+		mu.Lock()
+		defer mu.Unlock()
+		for _, h := range s.Holders {
+			claims[h.Acquisition] = append(claims[h.Acquisition], h)
+		}
+		return err
+	})
+	s := lease.State{Waiting: -1}
+	for id, votes := range claims {
+		if err != nil || len(votes) < m.quorum {
+			continue
+		}
+		// The lock is free when a majority may be free.
+		slices.SortFunc(votes, func(a, b lease.Claim) int { return int(a.Left - b.Left) })
+		h := votes[len(votes)-m.quorum]
+		for _, v := range votes {
+			h.Identity = max(h.Identity, v.Identity) // a server that was down may not have it
+		}
+		h.Acquisition = m.acquisitionOf(id)
+		s.Holders = append(s.Holders, h)
+	}
+	return s, err
+}
+
+// acquisitionOf returns the acquisition of the vote with this name on the servers, or the name if
+// it is another client's.
+func (m *majority) acquisitionOf(id string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for acquisition, v := range m.votes {
+		if v.id == id {
+			return acquisition
+		}
+	}
+	return id
+}
+
+// Inspect describes the lock to people and for monitoring. See [lease.Mutex.Inspect] for what the
+// answer says, and when it is old. It costs one request, and one more for the identities of holders
+// and waiters. In a cluster that is one for each slot of these. [NewRedlock]'s locks ask all
+// servers, and a majority has to answer.
+//
+// Holders of Redisson are part of the answer, with their name in Redis as their label. The token is
+// that of a [Client.FencedMutex]. The waiters of a plain or fenced lock are those of this module. A
+// few may have gone, and Redisson's are not known. The waiters of a fair lock are all, in order. The
+// waiters of other kinds are known if they are of this [Client]. Either half of a read-write lock
+// describes both.
+func (l *Mutex) Inspect(ctx context.Context) (locks.Info, error) {
+	if l.bad != nil {
+		return locks.Info{}, l.fail("inspect", l.bad)
+	}
+	return l.Mutex.InspectWith(ctx, l.other)
+}
+
+// Set keeps value under key for ttl.
+func (g *goRedis) Set(ctx context.Context, key, value string, ttl time.Duration) error {
+	_, err := g.limited(ctx, func() (any, error) {
+		r, err := g.do(ctx, 1, []any{"set", key, value, "px", driver.Millis(ttl)})
+		if err != nil {
+			err = g.failed(ctx, err)
+		}
+		return r, err
+	})
+	return err
+}
