@@ -35,6 +35,7 @@ func (m *BargingMutex) Lock() {
 	}
 }
 
+//go:noinline // so that Lock is inlined
 func (m *BargingMutex) lock() { m.s.Acquire(syncq.Anonymous(0), syncq.NonFair, nil) }
 
 // Unlock releases the lock. It panics with [locks.ErrNotHeld] if the lock is free.

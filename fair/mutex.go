@@ -36,6 +36,7 @@ func (m *Mutex) Lock() {
 	}
 }
 
+//go:noinline // so that Lock is inlined
 func (m *Mutex) lock() { m.s.Acquire(syncq.Anonymous(0), syncq.FIFO, nil) }
 
 // Unlock releases the lock, to the longest waiter if there is one. It panics with

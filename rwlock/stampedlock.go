@@ -251,7 +251,7 @@ func (l *StampedLock) UnlockWrite(st Stamp) {
 	}
 }
 
-//go:noinline // so that UnlockWrite is inlined
+//go:noinline // so that UnlockWrite stays short
 func (l *StampedLock) unlockWrite(st Stamp) {
 	if l.releaseWriteHold(st) == 0 {
 		panic(locks.ErrNotHeld)

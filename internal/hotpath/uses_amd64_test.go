@@ -1,0 +1,65 @@
+package hotpath
+
+import (
+	"github.com/jucgo/locks/cas"
+	"github.com/jucgo/locks/fair"
+	"github.com/jucgo/locks/reentrant"
+	"github.com/jucgo/locks/rwlock"
+	"github.com/jucgo/locks/singleton"
+	"github.com/jucgo/locks/spin"
+)
+
+// What a caller compiles to. The fast paths in these functions have to be inlined.
+
+//go:noinline
+func useFair(m *fair.Mutex) {
+	m.Lock()
+	m.Unlock()
+}
+
+//go:noinline
+func useBarging(m *fair.BargingMutex) {
+	m.Lock()
+	m.Unlock()
+}
+
+//go:noinline
+func useSpin(m *spin.Mutex) {
+	m.Lock()
+	m.Unlock()
+}
+
+//go:noinline
+func useMCS(m *spin.MCS) {
+	m.Lock()
+	m.Unlock()
+}
+
+//go:noinline
+func useOptimistic(l *rwlock.StampedLock) bool { return l.Validate(l.TryOptimisticRead()) }
+
+//go:noinline
+func useSnapshot(s *rwlock.Snapshot[int]) int { return s.Load() }
+
+//go:noinline
+func useLazy(l *singleton.Lazy[int]) int {
+	n, _ := l.Get()
+	return n
+}
+
+//go:noinline
+func usePacked(p *cas.Packed) bool {
+	value, stamp := p.Load()
+	return p.CompareAndSwap(value, value+1, stamp, stamp+1)
+}
+
+// all keeps the functions in the binary.
+var all = []any{
+	useFair, useBarging, useSpin, useMCS, useOptimistic, useSnapshot, useLazy, usePacked,
+	(*reentrant.Mutex).Lock, (*reentrant.Mutex).Unlock,
+	(*rwlock.RWMutex).Lock, (*rwlock.RWMutex).Unlock,
+	(*rwlock.RWMutex).RLock, (*rwlock.RWMutex).RUnlock,
+	(*rwlock.StampedLock).ReadLock, (*rwlock.StampedLock).UnlockRead,
+	(*rwlock.StampedLock).WriteLock, (*rwlock.StampedLock).UnlockWrite,
+	(*spin.Ticket).Lock, (*spin.Ticket).Unlock,
+}
