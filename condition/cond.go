@@ -13,6 +13,7 @@ import (
 	"github.com/jucgo/locks/internal/goid"
 	"github.com/jucgo/locks/internal/outcome"
 	"github.com/jucgo/locks/internal/park"
+	"github.com/jucgo/locks/internal/shares"
 	"github.com/jucgo/locks/internal/syncq"
 )
 
@@ -176,7 +177,7 @@ func (c *Cond) wait(op string, ctx context.Context) (signalled bool, err error) 
 	case c.outer != nil:
 		return c.outer.wait(c.q, park.Until(ctx), o), nil
 	case c.shared(o):
-		signalled, out := c.q.Sync().Shares().Wait(ctx, c.q, c.party(o))
+		signalled, out := shares.Of(c.q.Sync()).Wait(ctx, c.q, c.party(o))
 		switch out {
 		case syncq.Acquired:
 			return signalled, nil
@@ -275,7 +276,7 @@ func (c *Cond) signal(op string, ctx context.Context, all bool) error {
 	case !c.isHeld(o):
 		return ctxerr.Wrap(op, locks.ErrNotHeld)
 	case c.outer == nil && c.shared(o):
-		c.q.Sync().Shares().Signal(c.q, o, all)
+		shares.Of(c.q.Sync()).Signal(c.q, o, all)
 	case all:
 		c.q.Broadcast()
 	default:

@@ -14,6 +14,7 @@ import (
 	"github.com/jucgo/locks/internal/info"
 	"github.com/jucgo/locks/internal/outcome"
 	"github.com/jucgo/locks/internal/park"
+	"github.com/jucgo/locks/internal/shares"
 	"github.com/jucgo/locks/internal/syncq"
 )
 
@@ -165,7 +166,7 @@ func (m *Mutex) LockContext(ctx context.Context) error {
 	o := int64(locks.CurrentOwner(ctx))
 	var out syncq.Outcome
 	if o < 0 {
-		out = m.s.Shares().Lock(ctx, party(o), false, m.s.Policy())
+		out = shares.Of(&m.s).Lock(ctx, party(o), false, m.s.Policy())
 	} else {
 		if !goid.Diverted() && m.s.LockOrReenter(o) {
 			return nil
@@ -196,7 +197,7 @@ func (m *Mutex) TryLockContext(ctx context.Context) (bool, error) {
 	}
 	o := int64(locks.CurrentOwner(ctx))
 	if o < 0 {
-		out := m.s.Shares().TryLock(o, false, m.s.Policy())
+		out := shares.Of(&m.s).TryLock(o, false, m.s.Policy())
 		if m.recorded(o, out == syncq.Acquired) || out == syncq.Busy {
 			return out == syncq.Acquired, nil
 		}
@@ -212,7 +213,7 @@ func (m *Mutex) TryLockContext(ctx context.Context) (bool, error) {
 // where Unlock panics. It ignores the end of ctx.
 func (m *Mutex) UnlockContext(ctx context.Context) error {
 	o := locks.CurrentOwner(ctx)
-	if o < 0 && m.s.Shares().Unlock(int64(o), m.s.Policy()) == syncq.Acquired || o > 0 && m.leave(int64(o)) {
+	if o < 0 && shares.Of(&m.s).Unlock(int64(o), m.s.Policy()) == syncq.Acquired || o > 0 && m.leave(int64(o)) {
 		return nil
 	}
 	return ctxerr.Wrap("reentrant: UnlockContext by "+o.String(), locks.ErrNotHeld)

@@ -10,6 +10,7 @@ import (
 	"github.com/jucgo/locks/internal/goid"
 	"github.com/jucgo/locks/internal/info"
 	"github.com/jucgo/locks/internal/outcome"
+	"github.com/jucgo/locks/internal/shares"
 	"github.com/jucgo/locks/internal/syncq"
 )
 
@@ -32,7 +33,7 @@ func (rw *RWMutex) IsReadHeld() bool { return rw.ReadHoldCount() > 0 }
 // ReadLockCount returns the number of read holds of all owners, nested ones included. While
 // readers come and go, it is an estimate. It may count a reader that is about to wait. Java's
 // getReadLockCount().
-func (rw *RWMutex) ReadLockCount() int { return rw.s.ReadCount() }
+func (rw *RWMutex) ReadLockCount() int { return shares.ReadCount(&rw.s) }
 
 // ReadHoldCount returns how many read holds the calling goroutine has. Java's getReadHoldCount().
 func (rw *RWMutex) ReadHoldCount() int { return rw.s.ReadHolds(goid.Get()) }
@@ -46,7 +47,7 @@ func (rw *RWMutex) Owner() locks.Owner { return locks.Owner(rw.s.Owner()) }
 
 // Readers returns the owners that read, in no order. It is an estimate like
 // [RWMutex.ReadLockCount].
-func (rw *RWMutex) Readers() []locks.Owner { return outcome.Owners(rw.s.Readers()) }
+func (rw *RWMutex) Readers() []locks.Owner { return outcome.Owners(shares.Readers(&rw.s)) }
 
 // HasQueued reports whether a goroutine waits for the lock, to read or to write. Java's
 // hasQueuedThreads().

@@ -13,6 +13,7 @@ import (
 	"github.com/jucgo/locks/internal/goid"
 	"github.com/jucgo/locks/internal/outcome"
 	"github.com/jucgo/locks/internal/park"
+	"github.com/jucgo/locks/internal/shares"
 	"github.com/jucgo/locks/internal/syncq"
 )
 
@@ -65,7 +66,7 @@ type RWMutex struct {
 var _ locks.ReadWriteLocker = (*RWMutex)(nil)
 
 // kind is what deadlock detection knows of an RWMutex.
-var kind = syncq.Kind{Name: "rwlock.RWMutex", Holders: (*syncq.Sync).Readers, Refusable: true}
+var kind = syncq.Kind{Name: "rwlock.RWMutex", Holders: shares.Readers, Refusable: true}
 
 // party returns o as one that may have to wait.
 func party(o int64) syncq.Party { return syncq.Owned(o).Of(&kind) }
@@ -325,7 +326,7 @@ func (rw *RWMutex) LockContext(ctx context.Context) error {
 	o := int64(locks.CurrentOwner(ctx))
 	var out syncq.Outcome
 	if o < 0 {
-		out = rw.s.Shares().Lock(ctx, party(o), false, rw.s.Policy())
+		out = shares.Of(&rw.s).Lock(ctx, party(o), false, rw.s.Policy())
 	} else {
 		if !goid.Diverted() && rw.s.LockOrReenter(o) {
 			return nil
@@ -353,7 +354,7 @@ func (rw *RWMutex) TryLockContext(ctx context.Context) (bool, error) {
 	}
 	o := int64(locks.CurrentOwner(ctx))
 	if o < 0 {
-		return rw.tried(op, ctx, o, rw.s.Shares().TryLock(o, false, rw.s.Policy()))
+		return rw.tried(op, ctx, o, shares.Of(&rw.s).TryLock(o, false, rw.s.Policy()))
 	}
 	ok, err := rw.tryLock(o)
 	if err != nil {
@@ -375,7 +376,7 @@ func (rw *RWMutex) tried(op string, ctx context.Context, o int64, out syncq.Outc
 func (rw *RWMutex) UnlockContext(ctx context.Context) error {
 	o := locks.CurrentOwner(ctx)
 	if o < 0 {
-		return result("rwlock: UnlockContext by ", o, rw.s.Shares().Unlock(int64(o), rw.s.Policy()))
+		return result("rwlock: UnlockContext by ", o, shares.Of(&rw.s).Unlock(int64(o), rw.s.Policy()))
 	}
 	return released("rwlock: UnlockContext by ", o, rw.s.Leave(int64(o), rw.s.Policy()))
 }
@@ -407,7 +408,7 @@ func (rw *RWMutex) RLockContext(ctx context.Context) error {
 	o := int64(locks.CurrentOwner(ctx))
 	var out syncq.Outcome
 	if o < 0 {
-		out = rw.s.Shares().Lock(ctx, party(o), true, rw.s.Policy())
+		out = shares.Of(&rw.s).Lock(ctx, party(o), true, rw.s.Policy())
 	} else {
 		switch held, counted := rw.s.ReenterRead(o); {
 		case counted:
@@ -430,7 +431,7 @@ func (rw *RWMutex) TryRLockContext(ctx context.Context) (bool, error) {
 	}
 	o := int64(locks.CurrentOwner(ctx))
 	if o < 0 {
-		return rw.tried(op, ctx, o, rw.s.Shares().TryLock(o, true, rw.s.Policy()))
+		return rw.tried(op, ctx, o, shares.Of(&rw.s).TryLock(o, true, rw.s.Policy()))
 	}
 	switch held, counted := rw.s.ReenterRead(o); {
 	case counted:
@@ -446,7 +447,7 @@ func (rw *RWMutex) TryRLockContext(ctx context.Context) (bool, error) {
 func (rw *RWMutex) RUnlockContext(ctx context.Context) error {
 	o := locks.CurrentOwner(ctx)
 	if o < 0 {
-		return result("rwlock: RUnlockContext by ", o, rw.s.Shares().UnlockShared(int64(o), rw.s.Policy()))
+		return result("rwlock: RUnlockContext by ", o, shares.Of(&rw.s).UnlockShared(int64(o), rw.s.Policy()))
 	}
 	return released("rwlock: RUnlockContext by ", o, rw.s.Unread(int64(o), rw.s.Policy()))
 }
@@ -457,7 +458,7 @@ func (rw *RWMutex) DowngradeContext(ctx context.Context) error {
 	const op = "rwlock: DowngradeContext by "
 	o := locks.CurrentOwner(ctx)
 	if o < 0 {
-		return result(op, o, rw.s.Shares().Downgrade(int64(o), rw.s.Policy()))
+		return result(op, o, shares.Of(&rw.s).Downgrade(int64(o), rw.s.Policy()))
 	}
 	if err := rw.downgrade(int64(o)); err != nil {
 		return ctxerr.Wrap(op+o.String(), err)
@@ -476,7 +477,7 @@ func (rw *RWMutex) TryUpgradeContext(ctx context.Context) (bool, error) {
 	o := locks.CurrentOwner(ctx)
 	var upgraded, reads bool
 	if o < 0 {
-		out := rw.s.Shares().Upgrade(int64(o), rw.s.Policy())
+		out := shares.Of(&rw.s).Upgrade(int64(o), rw.s.Policy())
 		upgraded, reads = out == syncq.Acquired, out != syncq.NotHeld
 	} else {
 		upgraded, reads = rw.s.Upgrade(int64(o), rw.s.Policy())
@@ -496,7 +497,7 @@ func (rw *RWMutex) NewCond() *condition.Cond { return rw.newCond(rw) }
 // newCond returns a condition of the lock for a user that knows the lock as of.
 func (rw *RWMutex) newCond(of any) *condition.Cond {
 	return attach.New(attach.Cond{Of: of, S: &rw.s, Policy: rw.s.Policy(), Kind: &kind, Refuse: func(o int64) error {
-		if rw.s.ReadHolds(o) > 0 {
+		if shares.ReadHolds(&rw.s, o) > 0 {
 			return locks.ErrUpgrade
 		}
 		return nil

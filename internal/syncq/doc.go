@@ -55,8 +55,8 @@
 // # Explicit owners
 //
 // Several goroutines may act for one explicit owner. They share its holds in a layer above the
-// engine, which asks the engine once for each owner: see shares.go. The engine knows one thing of
-// them: a waiter may be dismissed from the queue because its owner has the lock.
+// engine, package shares, which asks the engine once for each owner. The engine knows one thing of
+// them: a waiter may be dismissed from the queue because its owner has the lock ([Waiter.Dismiss]).
 //
 // # Conditions
 //

@@ -9,15 +9,8 @@ import (
 )
 
 // Verify returns what is wrong with s. Nobody uses s at the moment: all parties are parked or gone.
-// The word must be a legal one, and must agree with the queue, the read table, and the shares.
+// The word must be a legal one, and must agree with the queue and the read table.
 func (s *Sync) Verify() error {
-	if x := s.shares.Load(); x != nil {
-		x.mu.Lock()
-		defer x.mu.Unlock()
-		if err := x.verify(); err != nil {
-			return err
-		}
-	}
 	s.guard.Lock()
 	defer s.guard.Unlock()
 	if err := s.verifyWord(); err != nil {
@@ -82,34 +75,10 @@ func (l *list) verify() error {
 	return nil
 }
 
-// verify checks the counts of x against each other and against the word. x.mu is held.
-func (x *Shares) verify() error {
-	for owner, sh := range x.of {
-		n := 0
-		for _, h := range sh.by {
-			n += h
-		}
-		switch {
-		case sh.owner != owner || n != sh.write:
-			return fmt.Errorf("owner %d has %d exclusive holds: %+v", owner, n, sh)
-		case sh.write > 0 && !x.s.HeldBy(owner):
-			return fmt.Errorf("owner %d has exclusive holds, and %d has the lock", owner, x.s.Owner())
-		case sh.inside != (sh.read > 0 && sh.write == 0):
-			return fmt.Errorf("owner %d disagrees with its hold in the word: %+v", owner, sh)
-		case sh.write+sh.read+len(sh.waits) == 0:
-			return fmt.Errorf("owner %d is kept for nothing", owner)
-		}
-	}
-	return nil
-}
-
-// holdsOf returns how many shared or exclusive holds an explicit owner has.
-func (s *Sync) holdsOf(owner int64, isShared bool) int {
-	write, read := s.Shares().Holds(owner)
-	if isShared {
-		return read
-	}
-	return write
+// ReadCount returns how many shared holds goroutines have.
+func (s *Sync) ReadCount() (n int) {
+	s.EachReader(func(_ int64, holds int) { n += holds })
+	return n
 }
 
 // Idle reports whether no party holds the lock. The bias to readers may be left.

@@ -1,4 +1,4 @@
-package syncq
+package syncq_test
 
 import (
 	"context"
@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks/internal/shares"
+	"github.com/jucgo/locks/internal/syncq"
 )
 
 // inside says which owners are inside of a lock.
@@ -46,7 +49,7 @@ func (in *inside) add(t *testing.T, o int64, writes, reads int) {
 // The locks are new again and again, since readers find no table at first.
 func TestGoroutinesThatShareOwnersReadAndWriteAndLoseNothing(t *testing.T) {
 	for _, procs := range []int{1, 2, 8} {
-		for name, policy := range map[string]Policy{"NonFair": NonFair, "FIFO": FIFO} {
+		for name, policy := range map[string]syncq.Policy{"NonFair": syncq.NonFair, "FIFO": syncq.FIFO} {
 			t.Run(fmt.Sprint(procs, name), func(t *testing.T) {
 				defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
 				for range 200 {
@@ -57,10 +60,11 @@ func TestGoroutinesThatShareOwnersReadAndWriteAndLoseNothing(t *testing.T) {
 	}
 }
 
-func readAndWrite(t *testing.T, policy Policy) {
-	var s Sync
-	u := user{t, &s, NewCond(&s, policy), policy, &inside{writes: make(map[int64]int), reads: make(map[int64]int)}}
-	require.True(t, s.TryLock(Owned(99))) // most have to wait at first
+func readAndWrite(t *testing.T, policy syncq.Policy) {
+	var s syncq.Sync
+	in := &inside{writes: make(map[int64]int), reads: make(map[int64]int)}
+	u := user{t, &s, syncq.NewCond(&s, policy), policy, in}
+	require.True(t, s.TryLock(syncq.Owned(99))) // most have to wait at first
 	var wg sync.WaitGroup
 	for g := range 14 {
 		o := -int64(g%3) - 1
@@ -97,10 +101,10 @@ func readAndWrite(t *testing.T, policy Policy) {
 		case <-done:
 		case <-time.After(200 * time.Microsecond):
 			if time.Since(began) > time.Minute {
-				t.Fatalf("stuck: word %#x, %v wait, %v read", s.Word.Load(), s.Waiters(), s.Readers())
+				t.Fatalf("stuck: word %#x, %v wait, %v read", s.Word.Load(), s.Waiters(), shares.Readers(&s))
 			}
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-			if s.LockContext(ctx, Owned(99), policy) == Acquired {
+			if s.LockContext(ctx, syncq.Owned(99), policy) == syncq.Acquired {
 				u.c.Broadcast()
 				s.Leave(99, policy)
 			}
@@ -113,15 +117,15 @@ func readAndWrite(t *testing.T, policy Policy) {
 	require.NoError(t, s.Verify())
 	require.Zero(t, s.Word.Load())
 	require.Zero(t, s.Holds)
-	require.Empty(t, s.Shares().of)
+	require.Empty(t, shares.Readers(&s))
 }
 
 // user is what goroutines do with a lock.
 type user struct {
 	t      *testing.T
-	s      *Sync
-	c      *Cond
-	policy Policy
+	s      *syncq.Sync
+	c      *syncq.Cond
+	policy syncq.Policy
 	in     *inside
 }
 
@@ -133,9 +137,10 @@ func (u user) must(ok bool, what string) {
 
 // acquired reports whether the caller has its hold. Other owners, a limit, or its owner's reads
 // may be in the way.
-func (u user) acquired(out Outcome) bool {
-	u.must(out == Acquired || out == Ended || out == Busy || out == Upgrade, fmt.Sprint("outcome ", out))
-	return out == Acquired
+func (u user) acquired(out syncq.Outcome) bool {
+	expected := out == syncq.Acquired || out == syncq.Ended || out == syncq.Busy || out == syncq.Upgrade
+	u.must(expected, fmt.Sprint("outcome ", out))
+	return out == syncq.Acquired
 }
 
 func (u user) read(ctx context.Context, o int64) {
@@ -146,9 +151,9 @@ func (u user) read(ctx context.Context, o int64) {
 	runtime.Gosched()
 	if rand.IntN(6) == 0 {
 		upgraded, reads := false, true
-		if explicit(o) {
-			out := u.s.Shares().Upgrade(o, u.policy)
-			upgraded, reads = out == Acquired, out == Acquired || out == Busy
+		if o < 0 {
+			out := shares.Of(u.s).Upgrade(o, u.policy)
+			upgraded, reads = out == syncq.Acquired, out == syncq.Acquired || out == syncq.Busy
 		} else {
 			upgraded, reads = u.s.Upgrade(o, u.policy)
 		}
@@ -165,18 +170,18 @@ func (u user) read(ctx context.Context, o int64) {
 func (u user) beginRead(ctx context.Context, o int64) bool {
 	try := rand.IntN(3) == 0
 	switch {
-	case explicit(o) && try && u.acquired(u.s.Shares().TryLock(o, true, u.policy)):
+	case o < 0 && try && u.acquired(shares.Of(u.s).TryLock(o, true, u.policy)):
 		return true
-	case explicit(o):
-		return u.acquired(u.s.Shares().Lock(ctx, Owned(o), true, u.policy))
+	case o < 0:
+		return u.acquired(shares.Of(u.s).Lock(ctx, syncq.Owned(o), true, u.policy))
 	}
-	return try && u.s.TryRead(o, u.policy) || u.acquired(u.s.ReadContext(ctx, Owned(o), u.policy))
+	return try && u.s.TryRead(o, u.policy) || u.acquired(u.s.ReadContext(ctx, syncq.Owned(o), u.policy))
 }
 
 func (u user) endRead(o int64) {
 	u.in.add(u.t, o, 0, -1)
-	if explicit(o) {
-		u.must(u.s.Shares().UnlockShared(o, u.policy) == Acquired, "a shared hold was lost")
+	if o < 0 {
+		u.must(shares.Of(u.s).UnlockShared(o, u.policy) == syncq.Acquired, "a shared hold was lost")
 		return
 	}
 	u.must(u.s.Unread(o, u.policy), "a shared hold was lost")
@@ -188,15 +193,15 @@ func (u user) write(ctx context.Context, o int64) {
 	}
 	u.in.add(u.t, o, 1, 0)
 	runtime.Gosched()
-	if !explicit(o) { // TestWaitsForASignalLoseNoSharedHold has these
+	if o > 0 { // TestWaitsForASignalLoseNoSharedHold has these
 		u.in.add(u.t, o, -1, 0)
 		switch rand.IntN(6) {
 		case 0:
 			u.c.Signal()
 		case 1:
-			u.c.Wait(Owned(o), nil)
+			u.c.Wait(syncq.Owned(o), nil)
 		case 2:
-			u.c.WaitFor(Owned(o), time.Duration(rand.IntN(100))*time.Microsecond)
+			u.c.WaitFor(syncq.Owned(o), time.Duration(rand.IntN(100))*time.Microsecond)
 		}
 		u.in.add(u.t, o, 1, 0)
 	}
@@ -206,22 +211,22 @@ func (u user) write(ctx context.Context, o int64) {
 func (u user) beginWrite(ctx context.Context, o int64) bool {
 	try := rand.IntN(3) == 0
 	switch {
-	case explicit(o) && try && u.acquired(u.s.Shares().TryLock(o, false, u.policy)):
+	case o < 0 && try && u.acquired(shares.Of(u.s).TryLock(o, false, u.policy)):
 		return true
-	case explicit(o):
-		return u.acquired(u.s.Shares().Lock(ctx, Owned(o), false, u.policy))
-	case u.s.TryLockUnread(Owned(o), u.policy) || try && u.s.TryLock(Owned(o)):
+	case o < 0:
+		return u.acquired(shares.Of(u.s).Lock(ctx, syncq.Owned(o), false, u.policy))
+	case u.s.TryLockUnread(syncq.Owned(o), u.policy) || try && u.s.TryLock(syncq.Owned(o)):
 		return true
 	}
-	return u.acquired(u.s.LockContext(ctx, Owned(o), u.policy))
+	return u.acquired(u.s.LockContext(ctx, syncq.Owned(o), u.policy))
 }
 
 func (u user) endWrite(o int64) {
 	if rand.IntN(3) == 0 {
 		u.in.add(u.t, o, -1, 1)
 		held, counted := true, true
-		if explicit(o) {
-			held = u.s.Shares().Downgrade(o, u.policy) == Acquired
+		if o < 0 {
+			held = shares.Of(u.s).Downgrade(o, u.policy) == syncq.Acquired
 		} else {
 			held, counted = u.s.DowngradeWrite(o, u.policy)
 		}
@@ -230,8 +235,8 @@ func (u user) endWrite(o int64) {
 		return
 	}
 	u.in.add(u.t, o, -1, 0)
-	if explicit(o) {
-		u.must(u.s.Shares().Unlock(o, u.policy) == Acquired, "an exclusive hold was lost")
+	if o < 0 {
+		u.must(shares.Of(u.s).Unlock(o, u.policy) == syncq.Acquired, "an exclusive hold was lost")
 		return
 	}
 	u.must(u.s.Leave(o, u.policy), "an exclusive hold was lost")

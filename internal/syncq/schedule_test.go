@@ -470,10 +470,37 @@ func TestALeaverAwaitsTheUnparkOnItsWay(t *testing.T) {
 	idle(t, &s)
 }
 
+// The waiter has been woken, but not run, when another goroutine of its owner barges in.
+func TestADismissedAwakeWaiterIsUnparkedOnce(t *testing.T) {
+	const o = -5
+	var s Sync
+	require.True(t, s.TryLock(Owned(1)))
+	n, permit := enqueued(t, &s, Owned(o))
+	require.True(t, s.Unlock(NonFair))
+	require.Equal(t, queued|woken, s.Word.Load())
+	<-permit // the waiter runs, and is about to race
+	require.True(t, s.TryLock(Owned(o)))
+	require.True(t, s.dismiss(n, NonFair))
+	require.False(t, s.dismiss(n, NonFair))
+	require.Zero(t, s.Len())
+	require.True(t, s.compete(n))
+	require.Empty(t, permit, "a second permit would be left for the next one that uses the node")
+	n.recycle()
+	require.True(t, s.Unlock(NonFair))
+	idle(t, &s)
+}
+
+// enters returns a waiter for a lock behind c's.
+func enters(c *Cond, l *park.Limit, who int64) Waiter {
+	w := c.NewWaiter(Anonymous(who), l)
+	w.Enter(false)
+	return w
+}
+
 func TestAnAbandonedWaitAwaitsTheUnparkOnItsWay(t *testing.T) {
 	var s Sync
 	c := NewCond(&s, FIFO)
-	w := c.Enter(nil, 1)
+	w := enters(c, nil, 1)
 	s.guard.Lock() // a signal that has yet to unpark
 	c.queue.remove(w.n)
 	s.push(w.n)
@@ -493,8 +520,8 @@ func TestAnAbandonedWaitAwaitsTheUnparkOnItsWay(t *testing.T) {
 func TestAnAbandonedWaitPassesItsSignalOn(t *testing.T) {
 	var s Sync
 	c := NewCond(&s, FIFO)
-	leaver := c.Enter(nil, 1)
-	stays := run(func() bool { return c.Enter(nil, 2).Await() })
+	leaver := enters(c, nil, 1)
+	stays := run(func() bool { return enters(c, nil, 2).Await() })
 	eventually(t, func() bool { return c.Len() == 2 })
 	require.True(t, c.Signal())
 	leaver.Abandon()

@@ -71,3 +71,9 @@ func (s *Sync) UnlockShared(policy Policy) bool {
 func (s *Sync) UnlockExclusive(policy Policy) bool {
 	return s.guarded(policy, func(w uint64) (uint64, bool) { return 0, exclusive(w) })
 }
+
+// ShareExclusive makes the exclusive hold a shared one in the word. There is no other holder in
+// between.
+func (s *Sync) ShareExclusive(policy Policy) {
+	s.guarded(policy, func(uint64) (uint64, bool) { return one | shared, true })
+}

@@ -241,7 +241,9 @@ func TestAConditionOverAForeignLockLosesNoSignalEither(t *testing.T) {
 			defer left.Add(-1)
 			for j := range rounds {
 				mu.Lock()
-				w := c.Enter(park.After(time.Duration((i+j)%20)*time.Microsecond), int64(i+1))
+				limit := park.After(time.Duration((i+j)%20) * time.Microsecond)
+				w := c.NewWaiter(syncq.Anonymous(int64(i+1)), limit)
+				w.Enter(false)
 				if j%7 == 0 {
 					w.Abandon() // its signal goes to another waiter, if there is one
 					mu.Unlock()

@@ -23,10 +23,12 @@ type Sync struct {
 	// table.go.
 	covered count
 
-	guard  sync.Mutex // held for a bounded number of instructions
-	queue  list       // guarded
-	table  atomic.Pointer[readTable]
-	shares atomic.Pointer[Shares]
+	guard sync.Mutex // held for a bounded number of instructions
+	queue list       // guarded
+	table atomic.Pointer[readTable]
+
+	// Above is for one layer above the engine, package shares: its first value stays.
+	Above atomic.Pointer[any]
 }
 
 // Policy is the order in which a Sync admits.

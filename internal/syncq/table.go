@@ -1,7 +1,6 @@
 package syncq
 
 import (
-	"math"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -17,7 +16,7 @@ import (
 // together have one shared hold in the word, the table's, for which visible stands. While biased is
 // set, a newcomer only has to be in the table to read, and a reader only has to leave it; neither
 // changes the word. All other shared holds in the word are those of readers between their admission
-// by the queue and their entry in the table (settle), and those of explicit owners (Shares).
+// by the queue and their entry in the table (settle), and those of explicit owners (package shares).
 //
 //	visible biased
 //	0       0       nobody reads through the table; readers in it are about to find that
@@ -374,7 +373,7 @@ func (s *Sync) Upgrade(o int64, policy Policy) (upgraded, reads bool) {
 		return true, true
 	}
 	holds := s.ReadHolds(o)
-	if holds == 0 || !s.upgradeOnly(o, policy) {
+	if holds == 0 || !s.UpgradeOnly(o, policy) {
 		return false, holds != 0
 	}
 	s.table.Load().slot(o).change(o, -holds)
@@ -382,10 +381,10 @@ func (s *Sync) Upgrade(o int64, policy Policy) (upgraded, reads bool) {
 	return true, true
 }
 
-// upgradeOnly turns the shared holds of owner into an exclusive one if there are no others. Those
+// UpgradeOnly turns the shared holds of owner into an exclusive one if there are no others. Those
 // of a goroutine are in the table, those of an explicit owner in the word. If others read, the
 // next reader brings the bias back.
-func (s *Sync) upgradeOnly(owner int64, policy Policy) (ok bool) {
+func (s *Sync) UpgradeOnly(owner int64, policy Policy) (ok bool) {
 	s.guard.Lock()
 	wake := s.revoke(policy)
 	for w := s.Word.Load(); !ok && w>>shift == 1; w = s.Word.Load() {
@@ -403,13 +402,10 @@ func (s *Sync) upgradeOnly(owner int64, policy Policy) (ok bool) {
 // holds as well.
 func (s *Sync) Covered() bool { return s.covered.own() > 0 }
 
-// ReadHolds returns how many shared holds o has, to o itself.
+// ReadHolds returns how many shared holds goroutine o has, to o itself.
 func (s *Sync) ReadHolds(o int64) int {
-	x, t := s.shares.Load(), s.table.Load()
+	t := s.table.Load()
 	switch {
-	case explicit(o) && x != nil:
-		_, read := x.Holds(o)
-		return read
 	case s.HeldBy(o):
 		return int(s.covered.load())
 	case t != nil:
@@ -418,38 +414,18 @@ func (s *Sync) ReadHolds(o int64) int {
 	return 0
 }
 
-// WriteHolds returns how many exclusive holds o has, to o itself.
+// WriteHolds returns how many exclusive holds goroutine o has, to o itself.
 func (s *Sync) WriteHolds(o int64) int {
-	switch {
-	case !s.HeldBy(o):
+	if !s.HeldBy(o) {
 		return 0
-	case explicit(o):
-		write, _ := s.Shares().Holds(o)
-		return write
 	}
 	return int(s.Holds) + 1
 }
 
-// ReadCount returns how many shared holds there are, of all owners, or the greatest int if they
-// are more.
-func (s *Sync) ReadCount() int {
-	n := int64(0)
-	s.eachReader(func(_ int64, holds int) { n += int64(holds) })
-	return int(min(n, math.MaxInt))
-}
-
-// Readers returns the owners that have shared holds, in no order.
-func (s *Sync) Readers() (who []int64) {
-	s.eachReader(func(o int64, _ int) { who = append(who, o) })
-	return who
-}
-
-func (s *Sync) eachReader(visit func(o int64, holds int)) {
+// EachReader calls visit for the goroutines that have shared holds.
+func (s *Sync) EachReader(visit func(o int64, holds int)) {
 	if o, covered := s.Owner(), s.covered.load(); o != 0 && covered > 0 {
 		visit(o, int(covered))
-	}
-	if x := s.shares.Load(); x != nil {
-		x.eachReader(visit)
 	}
 	t := s.table.Load()
 	if t == nil {

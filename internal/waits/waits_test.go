@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks/internal/park"
+	"github.com/jucgo/locks/internal/shares"
 	"github.com/jucgo/locks/internal/syncq"
 )
 
@@ -32,7 +33,7 @@ func eventually(t *testing.T, ok func() bool) {
 
 var (
 	testKind = syncq.Kind{Name: "test", Refusable: true}
-	readKind = syncq.Kind{Name: "read", Holders: (*syncq.Sync).Readers, Refusable: true}
+	readKind = syncq.Kind{Name: "read", Holders: shares.Readers, Refusable: true}
 )
 
 func test(o int64) syncq.Party { return syncq.Owned(o).Of(&testKind) }
@@ -195,15 +196,15 @@ func TestThePlaceOfAnUpgradedReaderStays(t *testing.T) {
 		SetRecording(true)
 		s := new(syncq.Sync)
 		kind := &syncq.Kind{Name: "read", Holders: func(s *syncq.Sync) []int64 {
-			require.Equal(t, syncq.Acquired, s.Shares().Upgrade(-7, syncq.FIFO))
-			return s.Readers()
+			require.Equal(t, syncq.Acquired, shares.Of(s).Upgrade(-7, syncq.FIFO))
+			return shares.Readers(s)
 		}}
 		for o := range int64(minPlaces) {
 			require.True(t, s.TryLock(syncq.Owned(o+1)))
 			record(s, kind, o+1)
 			require.True(t, s.Unlock(syncq.FIFO))
 		}
-		require.Equal(t, syncq.Acquired, s.Shares().TryLock(-7, true, syncq.FIFO))
+		require.Equal(t, syncq.Acquired, shares.Of(s).TryLock(-7, true, syncq.FIFO))
 		if who != -7 {
 			note(weak.Make(s), -7, []uintptr{1})
 		}
@@ -457,7 +458,7 @@ func TestARefusedWriterIsInNoReadersWay(t *testing.T) {
 		require.Zero(t, s.Len())
 		require.Equal(t, syncq.Acquired, s.AcquireRead(read(3), policy, nil))
 		require.True(t, s.Biased(), "a new reader brings the bias back")
-		require.Equal(t, 2, s.ReadCount())
+		require.Equal(t, 2, shares.ReadCount(&s))
 
 		require.True(t, other.Unlock(policy))
 		require.True(t, <-blocked)

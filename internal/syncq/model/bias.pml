@@ -239,8 +239,8 @@ inline TryLockUnread() {
 	fi
 }
 
-/* Sync.upgradeOnly; ok. For an explicit owner, whose hold is in the word, or a reader in the table. */
-inline upgradeOnly() {
+/* Sync.UpgradeOnly; ok. For an explicit owner, whose hold is in the word, or a reader in the table. */
+inline UpgradeOnly() {
 	LOCK();
 #ifndef MUTANT_UPGRADE_KEEPS_BIAS
 	advanceTable(REVOKE);
@@ -319,7 +319,7 @@ reads:		skip;
 		if
 		:: shrd--
 		:: role & UPGRADES ->
-			upgradeOnly();
+			UpgradeOnly();
 			if :: ok && !(role & IN_WORD) -> exitSlot() :: else fi;         /* Upgrade */
 			shrd--;
 			if :: ok -> isShared[me] = 0; goto writes :: else fi

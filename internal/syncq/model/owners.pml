@@ -1,4 +1,4 @@
-/* Explicit owners, whose goroutines share their holds: shares.go. */
+/* Explicit owners, whose goroutines share their holds: package shares. */
 #define OWNERS
 #define own(n) ((n) / 2)        /* goroutines 0 and 1 act for owner 0, goroutine 2 for owner 1 */
 #include "sync.pml"
@@ -25,24 +25,24 @@ inline claim() {
 	if
 	:: write[me_owner] > 0 || !HeldBy(me_owner)
 	:: else ->
-		d_step {
-			guard == 0;
-			i = 0;
-			do
-			:: i < N ->
+		g = 0;
+		do
+		:: g < N ->
+			d_step {
+				guard == 0;                     /* Waiter.Granted */
 				if
-				:: own(i) == me_owner && waits[i] && !isShared[i] && !counted[i] && state[i] == granted ->
+				:: own(g) == me_owner && waits[g] && !isShared[g] && !counted[g] && state[g] == granted ->
 #ifndef MUTANT_CLAIM_COUNTS_TWICE
-					counted[i] = 1;
+					counted[g] = 1;
 #endif
-					write[me_owner] = write[me_owner] + holds[i]; by[i] = by[i] + holds[i]
+					write[me_owner] = write[me_owner] + holds[g]; by[g] = by[g] + holds[g]
 				:: else
 				fi;
-				i++
-			:: else -> break
-			od;
-			i = 0
-		}
+				g++
+			}
+		:: else -> break
+		od;
+		g = 0
 	fi
 }
 
@@ -102,8 +102,8 @@ inline admitOwners() {
 	g = 0
 }
 
-/* share.enter: done, and ok if the outcome is Acquired */
-inline enterAgain() {
+/* share.reenter: done, and ok if the outcome is Acquired */
+inline reenter() {
 	d_step {
 		if
 		:: write[me_owner] == 0 && read[me_owner] == 0 -> done = 0; ok = 0
@@ -161,7 +161,7 @@ inline end_() {
 inline lock() {
 	lockMu();
 	claim();                                                /* get */
-	enterAgain();
+	reenter();
 	if :: done :: else -> try() fi;
 	if
 	:: done || ok || barge -> mu = 0
@@ -173,8 +173,8 @@ inline lock() {
 	done = 0
 }
 
-/* Shares.leaveWrite, with mu held; after take */
-inline leaveWrite() {
+/* Shares.releaseWrite, with mu held; after take */
+inline releaseWrite() {
 	if
 #ifdef MUTANT_PARTIAL_RELEASE_FREES
 	:: write[me_owner] > 0 && read[me_owner] == 0 -> Unlock()
@@ -319,7 +319,7 @@ proctype goroutine(byte me) {
 			claim();
 			if
 			:: write[me_owner] > 0 -> ok = 1
-			:: else ->                              /* Sync.upgradeOnly */
+			:: else ->                              /* Sync.UpgradeOnly */
 				atomic { guard == 0; CHOOSE; d_step { guard = 1; advance(REVOKE); late = 0 } }
 				d_step {
 					ok = (Word/one == 1 && !exclusive(Word));
@@ -339,7 +339,7 @@ proctype goroutine(byte me) {
 			lockMu();
 			claim();
 			d_step { take(); read[me_owner]++; excl--; shrd++; isShared[me] = 1 }
-			leaveWrite();
+			releaseWrite();
 			mu = 0
 #endif
 		fi;
@@ -354,7 +354,7 @@ proctype goroutine(byte me) {
 		:: else ->                                      /* Unlock */
 			CHECK(unlock_succeeds, write[me_owner] > 0);
 			d_step { take() }
-			leaveWrite()
+			releaseWrite()
 		fi;
 		mu = 0;
 next:		atomic { ok = 0; s = 0; isShared[me] = 0 }

@@ -1,4 +1,6 @@
-package syncq
+// Package shares lets goroutines share an explicit owner of a lock: a layer above the engine of
+// package syncq, which knows one holder at a time.
+package shares
 
 import (
 	"context"
@@ -8,26 +10,7 @@ import (
 
 	"github.com/jucgo/locks/internal/goid"
 	"github.com/jucgo/locks/internal/park"
-)
-
-// MaxHolds is how many exclusive holds, and how many shared ones, an owner may have at a time.
-const MaxHolds = math.MaxInt32
-
-// explicit reports whether owner is an explicit one, which may act in several goroutines at once.
-func explicit(owner int64) bool { return owner < 0 }
-
-// Outcome is how an acquisition ended, or another operation of an explicit owner.
-type Outcome uint8
-
-const (
-	Acquired   Outcome = iota
-	Busy               // TryLock: another owner holds the lock
-	Ended              // the limit ended first
-	Refused            // the wait would have closed a cycle
-	TooMany            // the owner has MaxHolds already
-	Upgrade            // the owner reads and asks to write
-	NotHeld            // the owner has no such hold
-	OthersHold         // a wait would give up holds that other goroutines of the owner acquired
+	"github.com/jucgo/locks/internal/syncq"
 )
 
 // Shares is the layer above a Sync for explicit owners. The goroutines that share an owner share
@@ -50,7 +33,7 @@ const (
 //
 // The order of the two mutexes is mu, then the Sync's guard.
 type Shares struct {
-	s  *Sync
+	s  *syncq.Sync
 	mu sync.Mutex
 	of map[int64]*share
 
@@ -69,23 +52,36 @@ type share struct {
 
 // attempt is a wait of one goroutine.
 type attempt struct {
-	*node
-	policy  Policy
-	holds   int  // to be counted when the wait ends well
-	counted bool // by claim
+	syncq.Waiter
+	owner     int64
+	goroutine int64
+	isShared  bool
+	policy    syncq.Policy // of a wait for a shared hold
+	holds     int          // to be counted when the wait ends well
+	counted   bool         // by claim
+	dismissed bool         // by admit, which has counted the holds
 }
 
-// Shares returns the layer for explicit owners.
-func (s *Sync) Shares() *Shares {
-	if x := s.shares.Load(); x != nil {
+// Of returns the layer of the lock whose synchronizer is s.
+func Of(s *syncq.Sync) *Shares {
+	if x := peek(s); x != nil {
 		return x
 	}
-	s.shares.CompareAndSwap(nil, &Shares{s: s, of: make(map[int64]*share)})
-	return s.shares.Load()
+	var x any = &Shares{s: s, of: make(map[int64]*share)}
+	s.Above.CompareAndSwap(nil, &x)
+	return peek(s)
+}
+
+// peek returns the layer of s, or nil if no explicit owner has used the lock so far.
+func peek(s *syncq.Sync) *Shares {
+	if x := s.Above.Load(); x != nil {
+		return (*x).(*Shares)
+	}
+	return nil
 }
 
 // with calls do, with mu held, for owner's share, which goes if it says nothing afterwards.
-func (x *Shares) with(owner int64, do func(sh *share) Outcome) Outcome {
+func (x *Shares) with(owner int64, do func(sh *share) syncq.Outcome) syncq.Outcome {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	sh := x.of[owner]
@@ -111,10 +107,8 @@ func (x *Shares) claim(sh *share) {
 	if sh.write > 0 || !x.s.HeldBy(sh.owner) {
 		return
 	}
-	x.s.guard.Lock()
-	defer x.s.guard.Unlock()
 	for _, a := range sh.waits {
-		if !a.shared && !a.counted && a.state == granted {
+		if !a.isShared && !a.counted && a.Granted() {
 			a.counted = true
 			sh.count(false, a.goroutine, a.holds)
 		}
@@ -133,7 +127,7 @@ func (sh *share) count(isShared bool, goroutine int64, n int) {
 
 // full reports whether n more holds would be too many.
 func (sh *share) full(isShared bool, n int) bool {
-	return isShared && n > MaxHolds-sh.read || !isShared && n > MaxHolds-sh.write
+	return isShared && n > syncq.MaxHolds-sh.read || !isShared && n > syncq.MaxHolds-sh.write
 }
 
 // take takes back one exclusive hold: one that goroutine acquired, or else another one.
@@ -149,25 +143,25 @@ func (sh *share) take(goroutine int64) {
 	}
 }
 
-// enter counts one more hold of an owner that may enter again, or says why it may not. done is
-// false if the owner has to ask the Sync.
-func (sh *share) enter(isShared bool) (out Outcome, done bool) {
+// reenter counts one more hold of an owner that has one, or says why it may not. done is false if
+// the owner has to ask the Sync.
+func (sh *share) reenter(isShared bool) (out syncq.Outcome, done bool) {
 	switch {
 	case sh.write == 0 && sh.read == 0:
 		return 0, false
 	case sh.write == 0 && !isShared:
-		return Upgrade, true
+		return syncq.Upgrade, true
 	case sh.full(isShared, 1):
-		return TooMany, true
+		return syncq.TooMany, true
 	}
 	sh.count(isShared, goid.Get(), 1)
-	return Acquired, true
+	return syncq.Acquired, true
 }
 
 // try asks the Sync without waiting. A barging try takes a lock that is not held; one that does not
 // barge leaves it to the waiters.
-func (x *Shares) try(sh *share, isShared, barge bool, policy Policy) (ok bool) {
-	switch p := Owned(sh.owner); {
+func (x *Shares) try(sh *share, isShared, barge bool, policy syncq.Policy) (ok bool) {
+	switch p := syncq.Owned(sh.owner); {
 	case !isShared:
 		ok = x.s.TryLock(p) || x.s.TryLockUnread(p, policy)
 	case barge:
@@ -186,70 +180,72 @@ func (x *Shares) try(sh *share, isShared, barge bool, policy Policy) (ok bool) {
 // admit lets in the waiters of an owner that holds the lock, as far as that lets them.
 func (x *Shares) admit(sh *share) {
 	for _, a := range sh.waits {
-		may := sh.write > 0 || sh.read > 0 && a.shared
-		if may && !sh.full(a.shared, a.holds) && x.s.dismiss(a.node, a.policy) {
-			sh.count(a.shared, a.goroutine, a.holds)
+		may := sh.write > 0 || sh.read > 0 && a.isShared
+		if may && !sh.full(a.isShared, a.holds) && a.Dismiss() {
+			a.dismissed = true
+			sh.count(a.isShared, a.goroutine, a.holds)
 		}
 	}
 }
 
 // arrive counts the holds of a, whose wait in the Sync is over, and reports how it ended.
-func (x *Shares) arrive(sh *share, a *attempt, out Outcome) Outcome {
+func (x *Shares) arrive(sh *share, a *attempt, out syncq.Outcome) syncq.Outcome {
 	sh.waits = slices.DeleteFunc(sh.waits, func(b *attempt) bool { return b == a })
 	switch {
-	case a.state == dismissed:
-		return Acquired // and counted already
-	case out != Acquired:
+	case a.dismissed:
+		return syncq.Acquired // and counted already
+	case out != syncq.Acquired:
 		return out
-	case a.shared && sh.inside:
+	case a.isShared && sh.inside:
 		x.s.Unlock(a.policy) // another goroutine of the owner was as fast
-	case a.shared:
+	case a.isShared:
 		sh.inside = true
 	}
 	if !a.counted {
-		sh.count(a.shared, a.goroutine, a.holds)
+		sh.count(a.isShared, a.goroutine, a.holds)
 	}
-	x.admit(sh) // which claim could not, with the guard held
-	return Acquired
+	x.admit(sh)
+	return syncq.Acquired
 }
 
 // Lock takes an exclusive or a shared hold for p's owner, and waits for it until ctx ends.
-func (x *Shares) Lock(ctx context.Context, p Party, isShared bool, policy Policy) Outcome {
+func (x *Shares) Lock(ctx context.Context, p syncq.Party, isShared bool, policy syncq.Policy) syncq.Outcome {
 	var a *attempt
-	out := x.with(p.who, func(sh *share) Outcome {
-		out, done := sh.enter(isShared)
+	out := x.with(p.Owner(), func(sh *share) syncq.Outcome {
+		out, done := sh.reenter(isShared)
 		if !done && !x.try(sh, isShared, false, policy) {
-			a = sh.begin(p, isShared, 1, policy)
+			a = sh.begin(x.s.NewWaiter(p, isShared, policy, park.Until(ctx)), isShared, 1)
+			a.policy = policy
 		}
 		return out
 	})
 	if a == nil {
 		return out
 	}
-	return x.end(a, x.s.acquire(a.node, policy, park.Until(ctx)))
+	return x.end(a, a.Acquire())
 }
 
-// begin enters a wait for holds.
-func (sh *share) begin(p Party, isShared bool, holds int, policy Policy) *attempt {
-	a := &attempt{node: newNode(p, isShared), policy: policy, holds: holds}
+// begin adds w, the wait of the calling goroutine for a number of holds.
+func (sh *share) begin(w syncq.Waiter, isShared bool, holds int) *attempt {
+	a := &attempt{Waiter: w, owner: sh.owner, goroutine: goid.Get(), isShared: isShared, holds: holds}
 	sh.waits = append(sh.waits, a)
 	return a
 }
 
-// end leaves a wait, and gives its node back.
-func (x *Shares) end(a *attempt, out Outcome) Outcome {
-	out = x.with(a.who, func(sh *share) Outcome { return x.arrive(sh, a, out) })
-	a.recycle()
+// end removes a, whose wait in the Sync ended with out, and reports how it ended for its owner.
+func (x *Shares) end(a *attempt, out syncq.Outcome) syncq.Outcome {
+	out = x.with(a.owner, func(sh *share) syncq.Outcome { return x.arrive(sh, a, out) })
+	a.End()
 	return out
 }
 
 // TryLock takes an exclusive or a shared hold for owner, unless another owner has a hold that
 // excludes it. It barges.
-func (x *Shares) TryLock(owner int64, isShared bool, policy Policy) Outcome {
-	return x.with(owner, func(sh *share) Outcome {
-		out, done := sh.enter(isShared)
+func (x *Shares) TryLock(owner int64, isShared bool, policy syncq.Policy) syncq.Outcome {
+	return x.with(owner, func(sh *share) syncq.Outcome {
+		out, done := sh.reenter(isShared)
 		if !done && !x.try(sh, isShared, true, policy) {
-			return Busy
+			return syncq.Busy
 		}
 		return out
 	})
@@ -257,125 +253,122 @@ func (x *Shares) TryLock(owner int64, isShared bool, policy Policy) Outcome {
 
 // Unlock gives back one exclusive hold of owner. With the last one the lock goes to the waiters, or
 // is shared from then on if owner has shared holds.
-func (x *Shares) Unlock(owner int64, policy Policy) Outcome {
-	return x.with(owner, func(sh *share) Outcome {
+func (x *Shares) Unlock(owner int64, policy syncq.Policy) syncq.Outcome {
+	return x.with(owner, func(sh *share) syncq.Outcome {
 		if sh.write == 0 {
-			return NotHeld
+			return syncq.NotHeld
 		}
-		x.leaveWrite(sh, policy)
-		return Acquired
+		x.releaseWrite(sh, policy)
+		return syncq.Acquired
 	})
 }
 
-// leaveWrite gives back one exclusive hold, and with the last one that which the Sync has of the
+// releaseWrite gives back one exclusive hold, and with the last one that which the Sync has of the
 // owner.
-func (x *Shares) leaveWrite(sh *share, policy Policy) {
+func (x *Shares) releaseWrite(sh *share, policy syncq.Policy) {
 	sh.take(goid.Get())
 	switch {
 	case sh.write > 0:
 	case sh.read > 0:
 		sh.inside = true
-		x.s.guarded(policy, func(uint64) (uint64, bool) { return one | shared, true })
+		x.s.ShareExclusive(policy)
 	default:
 		x.s.Unlock(policy)
 	}
 }
 
 // UnlockShared gives back one shared hold of owner.
-func (x *Shares) UnlockShared(owner int64, policy Policy) Outcome {
-	return x.with(owner, func(sh *share) Outcome {
+func (x *Shares) UnlockShared(owner int64, policy syncq.Policy) syncq.Outcome {
+	return x.with(owner, func(sh *share) syncq.Outcome {
 		if sh.read == 0 {
-			return NotHeld
+			return syncq.NotHeld
 		}
 		if sh.read--; sh.read == 0 && sh.inside {
 			sh.inside = false
 			x.s.Unlock(policy)
 		}
-		return Acquired
+		return syncq.Acquired
 	})
 }
 
 // Downgrade turns one exclusive hold of owner into a shared one, with no other holder in between.
-func (x *Shares) Downgrade(owner int64, policy Policy) Outcome {
-	return x.with(owner, func(sh *share) Outcome {
+func (x *Shares) Downgrade(owner int64, policy syncq.Policy) syncq.Outcome {
+	return x.with(owner, func(sh *share) syncq.Outcome {
 		switch {
 		case sh.write == 0:
-			return NotHeld
-		case sh.read >= MaxHolds:
-			return TooMany
+			return syncq.NotHeld
+		case sh.read >= syncq.MaxHolds:
+			return syncq.TooMany
 		}
 		sh.read++
-		x.leaveWrite(sh, policy)
-		return Acquired
+		x.releaseWrite(sh, policy)
+		return syncq.Acquired
 	})
 }
 
 // Upgrade turns one shared hold of owner into an exclusive one if no other owner has any.
-func (x *Shares) Upgrade(owner int64, policy Policy) Outcome {
-	return x.with(owner, func(sh *share) Outcome {
+func (x *Shares) Upgrade(owner int64, policy syncq.Policy) syncq.Outcome {
+	return x.with(owner, func(sh *share) syncq.Outcome {
 		switch {
 		case sh.read == 0:
-			return NotHeld
-		case sh.write >= MaxHolds:
-			return TooMany
-		case sh.write == 0 && !x.s.upgradeOnly(owner, policy):
-			return Busy
+			return syncq.NotHeld
+		case sh.write >= syncq.MaxHolds:
+			return syncq.TooMany
+		case sh.write == 0 && !x.s.UpgradeOnly(owner, policy):
+			return syncq.Busy
 		}
 		sh.inside = false
 		sh.read--
 		sh.count(false, goid.Get(), 1)
 		x.admit(sh)
-		return Acquired
+		return syncq.Acquired
 	})
 }
 
-// Wait gives up owner's exclusive holds, waits for a signal of c until ctx ends, and takes the same
-// holds again. If the owner holds the lock when its wait ends, it has them at once. It reports
-// whether a signal ended the wait.
-func (x *Shares) Wait(ctx context.Context, c *Cond, p Party) (signalled bool, out Outcome) {
+// Wait gives up the exclusive holds of p's owner, waits for a signal of c until ctx ends, and takes
+// the same holds again. If the owner holds the lock when its wait ends, it has them at once. Wait
+// reports whether a signal ended the wait.
+func (x *Shares) Wait(ctx context.Context, c *syncq.Cond, p syncq.Party) (signalled bool, out syncq.Outcome) {
 	var a *attempt
-	l := park.Until(ctx)
-	out = x.with(p.who, func(sh *share) Outcome {
+	out = x.with(p.Owner(), func(sh *share) syncq.Outcome {
 		switch {
 		case sh.write == 0:
-			return NotHeld
+			return syncq.NotHeld
 		case sh.read > 0:
-			return Upgrade
+			return syncq.Upgrade
 		case sh.write > 1 && sh.by[goid.Get()] < sh.write:
-			return OthersHold
+			return syncq.OthersHold
 		}
-		a = sh.begin(p, false, sh.write, c.policy)
+		a = sh.begin(c.NewWaiter(p, park.Until(ctx)), false, sh.write)
 		sh.write = 0
 		clear(sh.by)
-		l.Open(&a.node.place)
-		c.enter(a.node, drop)
-		return Acquired
+		a.Enter(true)
+		return syncq.Acquired
 	})
 	if a == nil {
 		return false, out
 	}
-	signalled, queued := c.awaitSignal(a.node, l)
+	signalled, queued := a.AwaitSignal()
 	if queued && !signalled {
 		// Another goroutine of the owner may have the lock.
-		x.with(p.who, func(sh *share) Outcome { x.admit(sh); return Acquired })
+		x.with(p.Owner(), func(sh *share) syncq.Outcome { x.admit(sh); return syncq.Acquired })
 	}
 	if queued {
-		x.s.await(a.node, c.policy, nil)
+		a.AwaitLock()
 	}
-	l.Stop()
-	return signalled, x.end(a, Acquired)
+	return signalled, x.end(a, syncq.Acquired)
 }
 
 // Signal is c's Signal, or Broadcast if all is set, by owner. Waiters of the same owner are let in.
-func (x *Shares) Signal(c *Cond, owner int64, all bool) {
-	x.with(owner, func(sh *share) Outcome {
+func (x *Shares) Signal(c *syncq.Cond, owner int64, all bool) {
+	x.with(owner, func(sh *share) syncq.Outcome {
 		if all {
 			c.Broadcast()
 		} else {
 			c.Signal()
 		}
 		x.admit(sh)
-		return Acquired
+		return syncq.Acquired
 	})
 }
 
@@ -389,7 +382,41 @@ func (x *Shares) Holds(owner int64) (write, read int) {
 	return 0, 0
 }
 
-// eachReader calls visit for the owners that have shared holds.
+// ReadHolds returns how many shared holds owner has of the lock of s, to owner itself. The owner may
+// be a goroutine.
+func ReadHolds(s *syncq.Sync, owner int64) int {
+	if owner > 0 {
+		return s.ReadHolds(owner)
+	}
+	if x := peek(s); x != nil {
+		_, read := x.Holds(owner)
+		return read
+	}
+	return 0
+}
+
+// ReadCount returns how many shared holds of the lock there are, of all owners, or the greatest int
+// if they are more.
+func ReadCount(s *syncq.Sync) int {
+	n := int64(0)
+	eachReader(s, func(_ int64, holds int) { n += int64(holds) })
+	return int(min(n, math.MaxInt))
+}
+
+// Readers returns the owners that have shared holds of the lock, in no order.
+func Readers(s *syncq.Sync) (who []int64) {
+	eachReader(s, func(o int64, _ int) { who = append(who, o) })
+	return who
+}
+
+func eachReader(s *syncq.Sync, visit func(owner int64, holds int)) {
+	if x := peek(s); x != nil {
+		x.eachReader(visit)
+	}
+	s.EachReader(visit)
+}
+
+// eachReader calls visit for the explicit owners that have shared holds.
 func (x *Shares) eachReader(visit func(owner int64, holds int)) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -1,0 +1,109 @@
+package syncq
+
+import "github.com/jucgo/locks/internal/park"
+
+// Waiter is a wait that a layer above the engine keeps: package shares for a goroutine of an
+// explicit owner, and package condition for a lock that has no Sync.
+//
+// The goroutine that waits makes the Waiter. It calls Acquire, or Enter and then the methods that
+// await, each once. Its last call is End, Await, or Abandon: no method may be called after that.
+// Until then other goroutines may call Granted and Dismiss.
+type Waiter struct {
+	s      *Sync
+	c      *Cond // that the waiter waits for, if it does
+	n      *node
+	l      *park.Limit
+	policy Policy
+}
+
+// Owner returns the owner whose party p is.
+func (p Party) Owner() int64 { return p.who }
+
+// NewWaiter returns a wait of p for an exclusive or a shared hold. It ends with l.
+func (s *Sync) NewWaiter(p Party, isShared bool, policy Policy, l *park.Limit) Waiter {
+	return Waiter{s: s, n: newNode(p, isShared), l: l, policy: policy}
+}
+
+// NewWaiter returns a wait of p for a signal of c, and for an exclusive hold after that. l ends the
+// wait for the signal only.
+func (c *Cond) NewWaiter(p Party, l *park.Limit) Waiter {
+	return Waiter{s: c.s, c: c, n: newNode(p, false), l: l, policy: c.policy}
+}
+
+// Acquire waits for the lock. The outcome is that of [Sync.Acquire], and Acquired after Dismiss.
+func (w Waiter) Acquire() Outcome { return w.s.acquire(w.n, w.policy, w.l) }
+
+// Enter puts the waiter in the queue of its condition. With release it ends the exclusive hold in
+// the same step.
+func (w Waiter) Enter(release bool) {
+	w.l.Open(&w.n.place)
+	step := keep
+	if release {
+		step = drop
+	}
+	w.c.enter(w.n, step)
+}
+
+// AwaitSignal waits until a signal or the limit has taken the waiter out of its condition's queue.
+// It reports which, and whether AwaitLock has to follow.
+func (w Waiter) AwaitSignal() (signalled, queued bool) { return w.c.awaitSignal(w.n, w.l) }
+
+// AwaitLock waits until the waiter has the lock or is dismissed.
+func (w Waiter) AwaitLock() { w.s.await(w.n, w.policy, nil) }
+
+// Await is AwaitSignal, AwaitLock, and End. It reports whether a signal ended the wait.
+func (w Waiter) Await() (signalled bool) {
+	signalled, queued := w.AwaitSignal()
+	if queued {
+		w.AwaitLock()
+	}
+	w.End()
+	return signalled
+}
+
+// End ends the use of the Waiter.
+func (w Waiter) End() {
+	w.l.Stop()
+	w.n.recycle()
+}
+
+// Granted reports whether a release has made the waiter a holder. The waiter may still have to
+// run.
+func (w Waiter) Granted() bool {
+	w.s.guard.Lock()
+	defer w.s.guard.Unlock()
+	return w.n.state == granted
+}
+
+// Dismiss ends the wait for the lock of a waiter whose owner holds the lock. The waiter leaves the
+// queue and returns, or does not join it. Dismiss reports false, and does nothing, if the waiter
+// waits for a signal, has the lock, or is dismissed already.
+func (w Waiter) Dismiss() bool { return w.s.dismiss(w.n, w.policy) }
+
+// Abandon ends the wait of a caller that has not released the lock behind the condition after all.
+// A signal that it got meanwhile goes to the next waiter: the waiters that were signalled before
+// wait for a lock that the caller may still have.
+func (w Waiter) Abandon() {
+	s, n := w.s, w.n
+	s.guard.Lock()
+	var wake *node
+	signalled, unparked, holds := n.in != &w.c.queue, n.state != waiting, n.state == granted
+	switch n.in {
+	case &w.c.queue:
+		w.c.queue.remove(n)
+	case &s.queue:
+		wake = s.cancel(n, w.policy)
+	}
+	s.guard.Unlock()
+	unpark(wake)
+	if unparked {
+		n.place.Park()
+	}
+	if signalled {
+		w.c.Signal()
+	}
+	if holds {
+		s.Unlock(w.policy)
+	}
+	w.End()
+}
