@@ -116,7 +116,7 @@ func (c *Cond) transfer(most int, since time.Duration) (moved int) {
 	for n := c.queue.head; n != nil && moved < most; n = c.queue.head {
 		c.queue.remove(n)
 		n.since = since
-		s.push(n)
+		s.push(n, c.policy)
 		moved++
 	}
 	var wake *node

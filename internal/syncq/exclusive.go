@@ -120,7 +120,7 @@ func (s *Sync) enqueue(n *node, policy Policy) (queued bool) {
 // join takes the lock for n if n may have it now, and reports false, or else puts n in the
 // queue. The guard is held.
 func (s *Sync) join(n *node, policy Policy) (wake *node, queued bool) {
-	if policy == NonFair && n.since != due {
+	if policy == NonFair && n.since != due && !n.shared {
 		n.since = now()
 	}
 	for n.state == waiting {
@@ -133,8 +133,9 @@ func (s *Sync) join(n *node, policy Policy) (wake *node, queued bool) {
 				wake, _ = s.advance(policy, keep)
 			}
 		case !ok:
-			s.push(n)
-			wake, _ = s.advance(policy, keep)
+			if s.push(n, policy); s.queue.head == n {
+				wake, _ = s.advance(policy, keep)
+			}
 			return wake, true
 		case s.Word.CompareAndSwap(w, to):
 			n.state = granted
@@ -144,7 +145,8 @@ func (s *Sync) join(n *node, policy Policy) (wake *node, queued bool) {
 }
 
 // push puts n at the end of the lock's queue. The guard is held, and advance is called next.
-func (s *Sync) push(n *node) {
+func (s *Sync) push(n *node, policy Policy) {
+	n.owed = n.owed || policy == NonFair && (n.shared || n.since == due)
 	s.queue.push(n)
 	s.report(n)
 }
@@ -192,8 +194,9 @@ func (s *Sync) compete(n *node) bool {
 		w := s.Word.Load()
 		if free(w) {
 			to := n.value
-			if n.next != nil {
-				to |= s.mirror(n.next, NonFair)
+			if next := n.next; next != nil {
+				next.owed = next.overdue()
+				to |= next.mirror()
 			}
 			if s.Word.CompareAndSwap(w, to) {
 				s.queue.remove(n)
@@ -202,9 +205,9 @@ func (s *Sync) compete(n *node) bool {
 			continue
 		}
 		n.lost++
-		n.owed = n.owed || n.lost >= maxLost
+		n.owed = n.lost >= maxLost || n.overdue()
 		n.state = waiting
-		if s.Word.CompareAndSwap(w, w&^about|s.mirror(n, NonFair)) {
+		if s.Word.CompareAndSwap(w, w&^about|n.mirror()) {
 			return false
 		}
 		n.state = awake
@@ -219,6 +222,9 @@ func (s *Sync) cancel(n *node, policy Policy) (wake *node) {
 	first := s.queue.head == n
 	s.queue.remove(n)
 	if first {
+		if next := s.queue.head; next != nil && policy == NonFair {
+			next.owed = next.overdue()
+		}
 		wake, _ = s.advance(policy, keep)
 	}
 	return wake
@@ -259,7 +265,7 @@ var spins = runtime.NumCPU() > 1
 // not empty. A goroutine that spins has not arrived in the queue, and overtakes nobody.
 func (s *Sync) spin(p Party, policy Policy) bool {
 	for k := 0; k < spinRounds && spins; k++ {
-		if policy == FIFO && s.Word.Load()&queued != 0 {
+		if w := s.Word.Load(); policy == FIFO && w&queued != 0 || w&shared != 0 {
 			break
 		}
 		pause.Pause(spinPause)

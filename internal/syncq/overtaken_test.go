@@ -113,7 +113,7 @@ func TestALockIsOwedToAnOverdueNextWaiter(t *testing.T) {
 	next := waits(t, &s, Owned(3), NonFair, 2, stop)
 	last := waits(t, &s, Owned(4), NonFair, 3, nil)
 	s.guard.Lock()
-	s.queue.head.since, s.queue.head.next.since = due, due
+	s.queue.head.owed, s.queue.head.next.since = true, due
 	s.queue.tail.since = now() + time.Hour
 	s.advance(NonFair, keep)
 	s.guard.Unlock()

@@ -90,12 +90,11 @@ const (
 
 // due is the since of a waiter that a broadcast moved here with others. All of them are owed the
 // lock: handing it from one to the next is the shortest way through them, and they have waited.
-const due = time.Duration(math.MinInt64)
+const due = time.Duration(math.MinInt64 / 2)
 
-// overdue reports whether n has waited for so long that it is owed the lock.
-func (n *node) overdue() bool {
-	return n.owed || n.shared || n.since == due || now()-n.since >= maxBarging
-}
+// overdue reports whether n is owed the lock by now. The clock is read when a waiter joins, becomes
+// the first, or loses a race, and at no other time: a reading takes as long as a few atomic writes.
+func (n *node) overdue() bool { return n.owed || now()-n.since >= maxBarging }
 
 var start = time.Now()
 

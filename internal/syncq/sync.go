@@ -147,17 +147,14 @@ func (s *Sync) admit(w uint64, policy Policy) (k int, to uint64) {
 		return 0, queued | woken
 	}
 	if n != nil {
-		w = w&^biased | s.mirror(n, policy)
+		n.owed = n.owed || k > 0 && policy == NonFair && n.overdue()
+		w = w&^biased | n.mirror()
 	}
 	return k, w
 }
 
 // mirror returns the flags about a queue whose first waiter is n. The guard is held.
-func (s *Sync) mirror(n *node, policy Policy) uint64 {
-	if policy == FIFO {
-		return queued
-	}
-	n.owed = n.overdue()
+func (n *node) mirror() uint64 {
 	switch {
 	case n.owed:
 		return queued | handoff
