@@ -35,6 +35,10 @@ type Option func(*Client)
 // [lease.WithTTL]. etcd rounds it up to whole seconds.
 func WithTTL(d time.Duration) Option { return WithLeaseOptions(lease.WithTTL(d)) }
 
+// WithLabel sets the name of this process that [Mutex.Inspect] returns, here and in other
+// processes. The default is the name of the host and the process id. See [lease.WithLabel].
+func WithLabel(label string) Option { return WithLeaseOptions(lease.WithLabel(label)) }
+
 // WithLeaseOptions sets the rarer options of package lease, such as [lease.WithLogger].
 func WithLeaseOptions(opts ...lease.Option) Option {
 	return func(c *Client) { c.lease = append(c.lease, opts...) }
@@ -103,7 +107,10 @@ type Mutex struct {
 	core  *core        // set in the read half of a read-write lock
 }
 
-var _ locks.Leased = (*Mutex)(nil)
+var (
+	_ locks.Leased    = (*Mutex)(nil)
+	_ locks.Inspector = (*Mutex)(nil)
+)
 
 // WithFixedTTL makes holds end after d, without renewal. See [lease.WithFixedTTL].
 func WithFixedTTL(d time.Duration) lease.MutexOption { return lease.WithFixedTTL(d) }

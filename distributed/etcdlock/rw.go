@@ -3,6 +3,7 @@ package etcdlock
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -24,8 +25,11 @@ var (
 	writing = &kind{own: "write/", rivals: "", alone: true}
 )
 
-// downgraded is the value of the key of a writer that has become a reader.
-const downgraded = "read"
+// downgraded is the first line of the value of the key of a writer that has become a reader. The
+// usual lines follow.
+const downgraded = "read\n"
+
+func isDowngraded(value []byte) bool { return strings.HasPrefix(string(value), downgraded) }
 
 // RWMutex is a read-write lock: any number of readers, or one writer, among all processes, in
 // order of arrival.
@@ -157,9 +161,12 @@ func (s *store) part(ctx context.Context, y *session) (lease.Released, error) {
 func (s *store) downgrade(ctx context.Context, x *session) (lease.Released, error) {
 	ctx, cancel := context.WithTimeout(ctx, x.try())
 	defer cancel()
+	x.mu.Lock()
+	reader := x.reader.acquisition
+	x.mu.Unlock()
 	resp, err := s.c.client.Txn(ctx).
 		If(clientv3.Compare(clientv3.CreateRevision(x.key), "=", x.rev)).
-		Then(clientv3.OpPut(x.key, downgraded, clientv3.WithIgnoreLease())).
+		Then(clientv3.OpPut(x.key, downgraded+s.value(reader), clientv3.WithIgnoreLease())).
 		Commit()
 	if err != nil {
 		return lease.Released{}, failed(err)

@@ -16,8 +16,9 @@ import (
 
 // The state of a lock: one key for each holder and each waiter, attached to an etcd lease of its
 // own. The holder's key is the one created first. This is the layout of etcd's own
-// concurrency.Mutex: <prefix>/<lease in hex>, with an empty value. A waiter waits for the next
-// older key.
+// concurrency.Mutex: <prefix>/<lease in hex>. A waiter waits for the next older key. The value of
+// our keys is for inspectors: the acquisition, a line feed, and the identity of its process. The
+// value of etcd's own mutex is empty, and it reads none.
 //
 //	Acquire       if no key, put mine
 //	Enqueue       if mine is absent, put it; read the newest older one
@@ -48,12 +49,15 @@ type store struct {
 	c    *core
 	kind *kind
 	lost func(lease.HoldID, error)
+
+	identity string // of this process
 }
 
 var (
 	_ lease.Store        = (*store)(nil)
 	_ lease.Queue        = (*store)(nil)
 	_ lease.LossNotifier = (*store)(nil)
+	_ lease.Inspector    = (*store)(nil)
 )
 
 // NotifyLoss keeps the function to call when a holder's key has vanished.
@@ -134,7 +138,7 @@ func (s *store) put(ctx context.Context, x *session, conditions []clientv3.Cmp, 
 		x.sending()
 		resp, err = s.c.client.Txn(ctx).
 			If(conditions...).
-			Then(clientv3.OpPut(x.key, "", clientv3.WithLease(id)), read).
+			Then(clientv3.OpPut(x.key, s.value(x.acquisition), clientv3.WithLease(id)), read).
 			Else(clientv3.OpGet(x.key), read).
 			Commit()
 		if err != nil && !refused(err) {
@@ -206,7 +210,7 @@ func (s *store) rank(x *session, older []*mvccpb.KeyValue) (lease.Reply, error) 
 			return lease.Reply{}, foreign(kv.Key)
 		}
 		// Only the first writer can have let readers in. So no writer is before it.
-		if s.kind == reading && string(kv.Value) == downgraded {
+		if s.kind == reading && isDowngraded(kv.Value) {
 			break
 		}
 		x.wait(string(kv.Key))

@@ -87,6 +87,9 @@ func (l *Mutex) InspectWith(ctx context.Context, other *Mutex) (locks.Info, erro
 	if err := check(ctx); err != nil {
 		return locks.Info{}, l.fail(ctx, op, err)
 	}
+	if l.bad != nil {
+		return locks.Info{}, l.fail(ctx, op, l.bad)
+	}
 	if l.c.inspector == nil {
 		return locks.Info{}, l.fail(ctx, op, errors.ErrUnsupported)
 	}

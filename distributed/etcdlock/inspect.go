@@ -1,0 +1,100 @@
+package etcdlock
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+// Identify is part of [lease.Inspector].
+func (s *store) Identify(_, identity string) { s.identity = identity }
+
+// value is what an inspector reads in the key of an acquisition.
+func (s *store) value(acquisition string) string { return acquisition + "\n" + s.identity }
+
+// Inspect reads all keys of the lock, and then the time left of each holder's lease.
+func (s *store) Inspect(ctx context.Context, name string) (lease.State, error) {
+	resp, err := s.c.client.Get(ctx, name+"/", clientv3.WithPrefix(),
+		clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend))
+	if err != nil {
+		return lease.State{}, failed(err)
+	}
+	var state lease.State
+	n := 0
+	if n, state.Shared, err = holders(name, resp.Kvs); err != nil {
+		return state, err
+	}
+	var wg sync.WaitGroup
+	state.Holders = make([]lease.Claim, n)
+	for i, kv := range resp.Kvs[:n] {
+		state.Holders[i] = claim(name, kv)
+		if i < maxAsked {
+			wg.Go(func() { state.Holders[i].Left = s.c.left(ctx, kv) })
+		}
+	}
+	wg.Wait()
+	for _, kv := range resp.Kvs[n:] {
+		w := claim(name, kv)
+		w.Token = 0
+		state.Waiters = append(state.Waiters, w)
+	}
+	state.Waiting = len(state.Waiters)
+	return state, ctx.Err()
+}
+
+// maxAsked is how many holders are asked for the time left. The others are readers.
+const maxAsked = 16
+
+// left returns the time left of a key's lease, or 0 if it is unknown.
+func (c *core) left(ctx context.Context, kv *mvccpb.KeyValue) time.Duration {
+	resp, err := c.client.TimeToLive(ctx, clientv3.LeaseID(kv.Lease))
+	if err != nil {
+		return 0
+	}
+	return time.Duration(max(resp.TTL, 0)) * time.Second
+}
+
+// holders returns how many of the keys of the lock called name, the oldest first, are of holders.
+func holders(name string, kvs []*mvccpb.KeyValue) (n int, shared bool, err error) {
+	for i, kv := range kvs {
+		reads := strings.HasPrefix(string(kv.Key), name+"/"+reading.own) || isDowngraded(kv.Value)
+		switch {
+		case kv.Lease == 0:
+			return 0, false, foreign(kv.Key)
+		case i == 0 && !reads:
+			return 1, false, nil
+		case !reads:
+			return n, true, nil
+		}
+		n++
+	}
+	return n, n > 0, nil
+}
+
+// claim returns what a key tells. The key of another client tells no more than its lease.
+func claim(name string, kv *mvccpb.KeyValue) (c lease.Claim) {
+	acquisition, identity, ours := strings.Cut(strings.TrimPrefix(string(kv.Value), downgraded), "\n")
+	if ours {
+		c.Acquisition, c.Identity = acquisition, identity
+	} else {
+		c.Acquisition = strings.TrimPrefix(string(kv.Key), name+"/")
+	}
+	c.Token = uint64(kv.CreateRevision)
+	return c
+}
+
+// Inspect describes the lock to people and for monitoring. See [lease.Mutex.Inspect] for what the
+// answer says, and when it is old. It costs one request, and one more for each holder, for the time
+// left in whole seconds. Waiters are all, in order of arrival, also those of etcd's own mutex. The
+// label of such a client is the name of its key, the id of its lease. Either half of a read-write
+// lock describes both.
+func (l *Mutex) Inspect(ctx context.Context) (locks.Info, error) {
+	return l.Mutex.InspectWith(ctx, l.other)
+}
