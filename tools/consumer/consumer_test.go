@@ -203,8 +203,8 @@ func TestTheProgramsOfTheREADMEWorkForAUser(t *testing.T) {
 	})
 }
 
-// The README of each store has one program. That of sqllock is only resolved: to compile SQLite once
-// more takes minutes. The tests of examples/stores run all of them on servers.
+// The README of each store has one program. The imports of sqllock's are only resolved, because
+// SQLite takes minutes to compile. The tests of examples/stores run all programs on servers.
 func TestTheProgramOfEachStoreWorksForAUser(t *testing.T) {
 	w, err := workspace.Open(".")
 	must(t, err)

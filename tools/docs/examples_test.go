@@ -84,7 +84,8 @@ func publicPackages(t *testing.T, w *workspace.Workspace) []string {
 				return err
 			}
 			other := folder != m.Folder && modules[folder] != nil
-			if name := e.Name(); other || name == ".git" || name == "internal" || name == "testdata" || name == "artifacts" {
+			hidden := []string{".git", "internal", "testdata", "artifacts"}
+			if other || slices.Contains(hidden, e.Name()) {
 				return fs.SkipDir
 			}
 			folders = append(folders, folder)
@@ -119,9 +120,9 @@ func documentation(t *testing.T, folder, importPath string) *doc.Package {
 	return p
 }
 
-// unshown returns the types of p for which godoc has no Example: none of the type, its functions,
-// its methods, or of a method that returns it, and none whose code names it, one of its constants,
-// or a function that returns it.
+// unshown returns the types of p for which godoc has no Example. An Example shows a type if it is
+// of the type, of its functions or methods, or of a method that returns it. An Example also shows
+// a type if its code names the type, one of its constants, or a function that returns it.
 func unshown(p *doc.Package) []string {
 	all := slices.Clone(p.Examples)
 	for _, f := range p.Funcs {
