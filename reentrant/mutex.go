@@ -164,13 +164,17 @@ func (m *Mutex) LockContext(ctx context.Context) error {
 		return err
 	}
 	o := int64(locks.CurrentOwner(ctx))
+	if o > 0 && !goid.Diverted() && m.s.LockOrReenter(o) {
+		return nil
+	}
+	return m.lockContext(op, ctx, o)
+}
+
+func (m *Mutex) lockContext(op string, ctx context.Context, o int64) error {
 	var out syncq.Outcome
 	if o < 0 {
 		out = shares.Of(&m.s).Lock(ctx, party(o), false, m.s.Policy())
 	} else {
-		if !goid.Diverted() && m.s.LockOrReenter(o) {
-			return nil
-		}
 		if held, counted := m.s.Reenter(o); held {
 			return tooMany(op, counted)
 		}

@@ -324,13 +324,17 @@ func (rw *RWMutex) LockContext(ctx context.Context) error {
 		return err
 	}
 	o := int64(locks.CurrentOwner(ctx))
+	if o > 0 && !goid.Diverted() && rw.s.LockOrReenter(o) {
+		return nil
+	}
+	return rw.lockContext(op, ctx, o)
+}
+
+func (rw *RWMutex) lockContext(op string, ctx context.Context, o int64) error {
 	var out syncq.Outcome
 	if o < 0 {
 		out = shares.Of(&rw.s).Lock(ctx, party(o), false, rw.s.Policy())
 	} else {
-		if !goid.Diverted() && rw.s.LockOrReenter(o) {
-			return nil
-		}
 		held, err := rw.rewrite(o)
 		switch {
 		case err != nil:
