@@ -13,7 +13,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/jucgo/locks/distributed/internal/identity"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/redislock/internal/driver"
 )
@@ -39,13 +38,13 @@ type majority struct {
 	life    context.Context
 	end     context.CancelFunc
 	closing sync.Once
-	serial  atomic.Uint64
 
-	mu    sync.Mutex
-	jobs  int
-	idle  chan struct{}    // closed when no job is at work, if not nil
-	votes map[string]*vote // by acquisition
-	sweep int              // with so many votes, those that are over are deleted
+	mu     sync.Mutex
+	serial int64            // of the last vote: the time in microseconds since 1970, or the next number
+	jobs   int
+	idle   chan struct{}    // closed when no job is at work, if not nil
+	votes  map[string]*vote // by acquisition
+	sweep  int              // with so many votes, those that are over are deleted
 }
 
 var (
@@ -143,9 +142,10 @@ func (m *majority) begin(name, acquisition string, d time.Duration) *vote {
 	}
 	// A name in Redisson's form. The names of acquisitions themselves are not used on servers.
 	client := acquisition[:strings.LastIndexByte(acquisition, ':')+1]
-	v.id = client + strconv.FormatUint(identity.Serial(&m.serial), 10)
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.serial = max(time.Now().UnixMicro(), m.serial+1)
+	v.id = client + strconv.FormatInt(m.serial, 10)
 	if before := m.votes[acquisition]; before != nil {
 		v.tries = before.tries
 	}
