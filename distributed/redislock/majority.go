@@ -40,7 +40,7 @@ type majority struct {
 	closing sync.Once
 
 	mu     sync.Mutex
-	serial int64            // of the last vote: the time in microseconds since 1970, or the next number
+	serial int64 // of the last vote: the time in microseconds since 1970, or the next number
 	jobs   int
 	idle   chan struct{}    // closed when no job is at work, if not nil
 	votes  map[string]*vote // by acquisition
