@@ -22,5 +22,8 @@ func SetReadHolds(rw *RWMutex, n int) {
 	}
 }
 
+// HasSlot reports whether the calling goroutine reads in the slot of its bucket.
+func HasSlot(rw *RWMutex) bool { return rw.s.Slot(goid.Get()).Has(goid.Get()) }
+
 // set sets a syncq count, which is one uint32 whether or not the race detector is on.
 func set(count reflect.Value, n uint32) { *(*uint32)(unsafe.Pointer(count.UnsafeAddr())) = n }

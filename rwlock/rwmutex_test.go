@@ -925,3 +925,31 @@ func TestStringTellsTheState(t *testing.T) {
 		w.end()
 	})
 }
+
+func TestMoreReadHoldsThanFitAreTheGreatestInt(t *testing.T) {
+	var rw rwlock.RWMutex
+	read := func(report chan<- bool, end <-chan struct{}) {
+		rw.RLock()
+		defer rw.RUnlock()
+		alone := rwlock.HasSlot(&rw) // or its holds are elsewhere
+		if alone {
+			rwlock.SetReadHolds(&rw, rwlock.MaxHolds)
+			defer rwlock.SetReadHolds(&rw, 1)
+		}
+		report <- alone
+		<-end
+	}
+	end, report := make(chan struct{}), make(chan bool)
+	var readers sync.WaitGroup
+	for n := 0; n < 2; {
+		readers.Go(func() { read(report, end) })
+		if <-report {
+			n++
+		}
+	}
+	n := rw.ReadLockCount()
+	close(end)
+	readers.Wait()
+	require.GreaterOrEqual(t, int64(n), min(2*int64(rwlock.MaxHolds), math.MaxInt))
+	require.Zero(t, rw.ReadLockCount())
+}

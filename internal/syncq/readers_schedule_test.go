@@ -2,7 +2,6 @@ package syncq
 
 import (
 	"context"
-	"math"
 	"runtime"
 	"sync/atomic"
 	"testing"
@@ -464,18 +463,4 @@ func TestReadersWithNoTimeToWaitLeaveNoWriterAsleep(t *testing.T) {
 		}()
 		require.True(t, writer.result(t))
 	})
-}
-
-func TestMoreReadHoldsThanFitAreTheGreatestInt(t *testing.T) {
-	var s Sync
-	for o := range int64(3) {
-		require.True(t, s.Read(Owned(o+1), NonFair))
-		b := s.Slot(o + 1)
-		if b.Has(o + 1) {
-			b.holds.set(MaxHolds - 1)
-		} else {
-			b.others[o+1] = MaxHolds
-		}
-	}
-	require.EqualValues(t, min(3*int64(MaxHolds), math.MaxInt), s.ReadCount())
 }
