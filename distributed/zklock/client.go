@@ -75,6 +75,10 @@ func WithACL(acl []zk.ACL) Option {
 	return func(c *Client) { c.core.acl = slices.Clone(acl) }
 }
 
+// WithLabel sets the name of this process that [Mutex.Inspect] returns, here and in other
+// processes. The default is the name of the host and the process id. See [lease.WithLabel].
+func WithLabel(label string) Option { return WithLeaseOptions(lease.WithLabel(label)) }
+
 // WithLeaseOptions sets options that the locks of all stores have, such as
 // [lease.WithMaxLocalHandoffs], [lease.WithPoll] and [lease.WithReleaseTimeout].
 // [lease.WithTTL] has no effect: see [WithSessionTimeout].
@@ -128,6 +132,7 @@ func New(ctx context.Context, servers []string, opts ...Option) (*Client, error)
 		}
 		c.namespace = path
 	}
+	c.core.clients = c.namespace + clientsDir
 	c.core.order = strings.Join(slices.Sorted(slices.Values(c.core.servers)), ",")
 	c.core.life, c.core.end = context.WithCancelCause(context.Background())
 	c.core.spawn(c.core.run)

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -38,6 +39,10 @@ type core struct {
 	shut   bool
 	wg     sync.WaitGroup // not added to when shut
 	stores []*store
+
+	mine     sync.Map // path of an own node -> acquisition
+	clients  string   // the directory of the clients' identities
+	identity atomic.Pointer[string]
 }
 
 type credentials struct {

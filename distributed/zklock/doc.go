@@ -27,6 +27,9 @@
 //	locks.Multi             InterProcessMultiLock        nothing of its own
 //	Client.EphemeralMutex   none                         one node: shows the herd effect
 //
+// Beside these, each client has one node in /locks_clients, below the namespace. It has the number
+// of the session as its name, and describes the process for [Mutex.Inspect].
+//
 // Each is a [lease.Mutex]: a goroutine or an explicit owner holds it, and re-entry costs no
 // request. The first three are fair: clients get the lock in the order in which they asked for
 // it, in any process and language. One goroutine of a process has a place in the queue of a

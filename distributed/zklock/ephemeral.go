@@ -44,6 +44,7 @@ func (a *acquisition) createSingle(ctx context.Context, wait bool) (goOn bool, e
 	if err != nil {
 		return false, err
 	}
+	a.st.introduce(s)
 	path := a.id.Name
 	i := strings.LastIndexByte(path, '/')
 	n := &node{c: a.st.core, s: s, dir: path[:i], name: path[i+1:], uuid: newUUID(), hear: a.heard, single: true}
@@ -51,6 +52,7 @@ func (a *acquisition) createSingle(ctx context.Context, wait bool) (goOn bool, e
 	switch {
 	case err == nil:
 		a.own = n
+		a.st.mine.Store(path, a.id.Acquisition)
 		return true, nil
 	case errors.Is(err, zk.ErrNodeExists):
 		return a.awaitSingle(ctx, s, path, wait)

@@ -23,7 +23,10 @@ type Mutex struct {
 	read   *Mutex // the other half of a write lock
 }
 
-var _ locks.Leased = (*Mutex)(nil)
+var (
+	_ locks.Leased    = (*Mutex)(nil)
+	_ locks.Inspector = (*Mutex)(nil)
+)
 
 // MutexOption changes how a lock is made.
 type MutexOption func(*Mutex)

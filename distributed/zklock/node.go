@@ -55,11 +55,13 @@ func (c *core) create(ctx context.Context, dir, kind, number string, a *acquisit
 		if err != nil {
 			return nil, err
 		}
+		c.introduce(s)
 		n := &node{c: c, s: s, dir: dir, uuid: newUUID(), hear: a.heard}
 		path, err := s.create(ctx, dir+"/"+protection+n.uuid+"-"+kind+number, a.data(s), flags)
 		switch {
 		case err == nil:
 			n.name = path[len(dir)+1:]
+			c.mine.Store(path, a.id.Acquisition)
 			return n, nil
 		case errors.Is(err, zk.ErrNoNode):
 			if err := s.makeContainer(ctx, dir); err != nil {
@@ -72,6 +74,7 @@ func (c *core) create(ctx context.Context, dir, kind, number string, a *acquisit
 			switch lookup := n.locate(ctx); {
 			case lookup == nil:
 				n.unsure = false
+				c.mine.Store(n.path(), a.id.Acquisition)
 				return n, nil
 			case !errors.Is(lookup, zk.ErrNoNode) && !s.isOver():
 				n.discard()
@@ -225,6 +228,7 @@ func (n *node) discard() <-chan struct{} {
 // timeouts later: what was sent earlier was sent in a session that is over by then.
 func (n *node) delete() {
 	defer close(n.deleted)
+	defer func() { n.c.mine.Delete(n.path()) }()
 	n.s.watches.ignore(place{n.path(), false}, n)
 	until := time.Now().Add(2 * n.s.term())
 	tried := false // a request may have deleted n

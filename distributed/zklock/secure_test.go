@@ -30,7 +30,8 @@ func TestLocksWorkOverTLSWithClientCertificates(t *testing.T) {
 	first := hold(t, holder, a)
 	got := make(chan error, 1)
 	go func() { got <- waiter.LockContext(b) }()
-	eventually(t, "two nodes", func() bool { return count(t, s, "zk_ephemerals_count") == 2 })
+	// One of the lock and one of the identity, for each client.
+	eventually(t, "four nodes", func() bool { return count(t, s, "zk_ephemerals_count") == 4 })
 	require.NoError(t, holder.UnlockContext(a))
 	require.NoError(t, <-got)
 	second, err := waiter.Hold(b)
@@ -134,7 +135,8 @@ func TestDigestCredentialsOpenNodesThatStrangersCannotUse(t *testing.T) {
 	got := make(chan error, 1)
 	b := someone()
 	go func() { got <- friend.LockContext(b) }()
-	eventually(t, "the friend's node", func() bool { return count(t, s, "zk_ephemerals_count") == 2 })
+	// One of the lock and one of the identity, for each client.
+	eventually(t, "the friend's nodes", func() bool { return count(t, s, "zk_ephemerals_count") == 4 })
 
 	stranger := open(t, s.Addr(), logger, zklock.WithAuth("digest", []byte("user:guess")))
 	err := stranger.Mutex("it").LockContext(someone())

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -21,6 +22,8 @@ import (
 //	down      requests wait      connected, watches renewed -> up; expired, or closed -> over
 //	over      dead is closed     for good
 type session struct {
+	introduced atomic.Bool // the node that describes the client was asked for
+
 	c       *core
 	conn    *zk.Conn
 	dialed  chan struct{} // closed when conn is set

@@ -21,6 +21,8 @@ type recipe interface {
 	step(ctx context.Context, a *acquisition, wait bool) (held bool, err error)
 	// busy reports whether another client holds the lock called name or waits for it.
 	busy(ctx context.Context, c *core, name string) (bool, error)
+	// inspect returns the nodes of the lock called name.
+	inspect(ctx context.Context, s *session, name string) (sight, error)
 }
 
 // store is the [lease.Store] of the locks of one kind. It knows the acquisitions under way and
@@ -39,6 +41,7 @@ var (
 	_ lease.Queue        = (*store)(nil)
 	_ lease.LossNotifier = (*store)(nil)
 	_ lease.Session      = (*store)(nil)
+	_ lease.Inspector    = (*store)(nil)
 )
 
 func newStore(c *core, r recipe) *store {

@@ -1,0 +1,232 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+// clientsDir is where each client describes its process, in an ephemeral node with the number of
+// its session as name. The nodes of locks so are as Curator's: their owner is that session.
+const clientsDir = "/locks_clients"
+
+// Identify is part of [lease.Inspector]. All stores of a client get the same identity.
+func (st *store) Identify(_, identity string) { st.identity.Store(&identity) }
+
+// introduce makes the node that describes this client, once in a session and in the background. If
+// that fails, inspectors know less, and locks are the same.
+func (c *core) introduce(s *session) {
+	identity := c.identity.Load()
+	if identity == nil || s.introduced.Swap(true) {
+		return
+	}
+	c.spawn(func() {
+		ctx, cancel := c.within(s.term())
+		defer cancel()
+		for range 3 { // the container may go between two requests
+			_, err := s.create(ctx, c.clientPath(s.number()), []byte(*identity), zk.FlagEphemeral)
+			if !errors.Is(err, zk.ErrNoNode) || s.makeContainer(ctx, c.clients) != nil {
+				return
+			}
+		}
+	})
+}
+
+func (c *core) clientPath(session int64) string {
+	return fmt.Sprintf("%s/%016x", c.clients, uint64(session))
+}
+
+// sight is the nodes of a lock: paths of holders, and of waiters in order of arrival.
+type sight struct {
+	holders, waiters []string
+	shared           bool
+	waiting          int // -1: unknown
+}
+
+// maxAsked is how many waiters are asked for their processes. The others are only counted.
+const maxAsked = 64
+
+// Inspect reads the lock's directory, its nodes, and what their clients tell of themselves.
+func (st *store) Inspect(ctx context.Context, name string) (state lease.State, err error) {
+	s, err := st.session(ctx)
+	if err != nil {
+		return state, err
+	}
+	if err := s.sync(ctx, name); err != nil && !errors.Is(err, zk.ErrNoNode) {
+		return state, err
+	}
+	seen, err := st.recipe.inspect(ctx, s, name)
+	if err != nil {
+		return state, err
+	}
+	state.Shared, state.Waiting = seen.shared, seen.waiting
+	state.Holders, err = st.claims(ctx, s, seen.holders)
+	if err != nil {
+		return state, err
+	}
+	state.Waiters, err = st.claims(ctx, s, seen.waiters[:min(len(seen.waiters), maxAsked)])
+	for i := range state.Waiters {
+		state.Waiters[i].Token = 0
+	}
+	// The holder of a semaphore leaves its queue a moment later.
+	all := len(state.Waiters)
+	state.Waiters = slices.DeleteFunc(state.Waiters, func(w lease.Claim) bool {
+		return slices.ContainsFunc(state.Holders, func(h lease.Claim) bool { return h.Acquisition == w.Acquisition })
+	})
+	state.Waiting -= all - len(state.Waiters)
+	return state, err
+}
+
+// claims returns what the nodes at paths tell. A node that has gone meanwhile is left out.
+func (c *core) claims(ctx context.Context, s *session, paths []string) ([]lease.Claim, error) {
+	claims, errs := make([]lease.Claim, len(paths)), make([]error, len(paths))
+	var wg sync.WaitGroup
+	for i, path := range paths {
+		wg.Go(func() { claims[i], errs[i] = c.claim(ctx, s, path) })
+	}
+	wg.Wait()
+	left := claims[:0]
+	for i, err := range errs {
+		switch {
+		case err == nil:
+			left = append(left, claims[i])
+		case !errors.Is(err, zk.ErrNoNode):
+			return nil, err
+		}
+	}
+	return left, nil
+}
+
+func (c *core) claim(ctx context.Context, s *session, path string) (claim lease.Claim, err error) {
+	node, err := s.get(ctx, path)
+	if err != nil {
+		return claim, err
+	}
+	claim.Acquisition = path[strings.LastIndexByte(path, '/')+1:]
+	if own, ok := c.mine.Load(path); ok && node.EphemeralOwner == s.number() {
+		claim.Acquisition = own.(string)
+	}
+	claim.Since, claim.Token = time.UnixMilli(node.Ctime), uint64(node.Czxid)
+	if ip := net.ParseIP(string(node.data)); ip != nil {
+		claim.Host = ip.String()
+	}
+	client, err := s.get(ctx, c.clientPath(node.EphemeralOwner))
+	if err != nil && !errors.Is(err, zk.ErrNoNode) && !errors.Is(err, zk.ErrNoAuth) {
+		return claim, err
+	}
+	claim.Identity = string(client.data)
+	return claim, nil
+}
+
+// paths returns the paths of nodes in dir.
+func paths(dir string, nodes []string) []string {
+	all := make([]string, len(nodes))
+	for i, n := range nodes {
+		all[i] = dir + "/" + n
+	}
+	return all
+}
+
+// arrived returns those of children that are places in a queue, in order of arrival.
+func arrived(children []string) (names []string) {
+	seqs := make(map[string]string)
+	for _, c := range children {
+		for _, prefix := range []string{lockPrefix, leasePrefix, readPrefix, writePrefix} {
+			if seq, ok := sequence(c, prefix); ok {
+				seqs[c] = seq
+				names = append(names, c)
+				break
+			}
+		}
+	}
+	slices.SortFunc(names, func(a, b string) int { return strings.Compare(seqs[a], seqs[b]) })
+	return names
+}
+
+// childrenIf returns the children of dir, or none if there is no dir.
+func childrenIf(ctx context.Context, s *session, dir string) ([]string, error) {
+	children, err := s.children(ctx, dir)
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil, nil
+	}
+	return children, err
+}
+
+func (q queue) inspect(ctx context.Context, s *session, name string) (seen sight, err error) {
+	children, err := childrenIf(ctx, s, name)
+	if err != nil {
+		return seen, err
+	}
+	if _, err := last(children, q.mode, ""); err != nil {
+		return seen, err // of another kind
+	}
+	first := holders(children)
+	reads := func(node string) bool { _, ok := sequence(node, readPrefix); return ok }
+	seen.shared = len(first) > 0 && !slices.ContainsFunc(first, func(node string) bool { return !reads(node) })
+	waiters := slices.DeleteFunc(arrived(children), func(node string) bool { return slices.Contains(first, node) })
+	if !seen.shared { // a writer that also reads counts once
+		first = slices.DeleteFunc(first, reads)
+	}
+	seen.holders, seen.waiters, seen.waiting = paths(name, first), paths(name, waiters), len(waiters)
+	return seen, nil
+}
+
+func (semaphore) inspect(ctx context.Context, s *session, name string) (seen sight, err error) {
+	leases, err := childrenIf(ctx, s, name+leasesDir)
+	if err != nil {
+		return seen, err
+	}
+	waiters, err := childrenIf(ctx, s, name+locksDir)
+	if err != nil {
+		return seen, err
+	}
+	leases, waiters = arrived(leases), arrived(waiters)
+	seen.holders = paths(name+leasesDir, leases[:min(len(leases), 1)])
+	seen.waiters, seen.waiting = paths(name+locksDir, waiters), len(waiters)
+	return seen, nil
+}
+
+func (ephemeral) inspect(ctx context.Context, s *session, name string) (seen sight, err error) {
+	seen.waiting = -1
+	node, err := s.get(ctx, name)
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		return seen, nil
+	case err != nil:
+		return seen, err
+	case node.EphemeralOwner == 0:
+		return seen, fmt.Errorf("%w: %q is no ephemeral node", locks.ErrForeign, name)
+	}
+	seen.holders = []string{name}
+	return seen, nil
+}
+
+// Inspect describes the lock to people and for monitoring. See [lease.Mutex.Inspect] for what the
+// answer says, and when it is old. It costs two or three requests, and two for each holder and each
+// waiter. Of the waiters, the first 64 are described, and all are counted, in order of arrival.
+//
+// Holders and waiters of Curator are part of the answer: their label is the name of their node, and
+// their host the address in it. Since is the time of the node by the clock of the servers, and so
+// that of the beginning of the wait. The time left is known of holds of this [Client]. The waiters
+// of an [Client.EphemeralMutex] are those of this Client. Either half of a read-write lock describes
+// both.
+func (l *Mutex) Inspect(ctx context.Context) (locks.Info, error) {
+	other := l.read
+	if other == nil {
+		other = l.write
+	}
+	if other == nil {
+		return l.Mutex.Inspect(ctx)
+	}
+	return l.Mutex.InspectWith(ctx, other.Mutex)
+}
