@@ -31,7 +31,7 @@ func (f *foreign) isHeld() bool { return f.asks == nil || f.asks.IsLocked() }
 // wait releases the lock, waits for a signal of q, and acquires the lock again.
 func (f *foreign) wait(q *syncq.Cond, l *park.Limit, o int64) (signalled bool) {
 	w := q.NewWaiter(syncq.Anonymous(o), l)
-	w.Enter(false)
+	w.Enqueue(false)
 	f.release(w)
 	signalled = w.Await()
 	defer q.Sync().Unlock(syncq.FIFO)

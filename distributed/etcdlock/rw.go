@@ -112,8 +112,8 @@ func (c *core) writer(token uint64) *session {
 	return nil
 }
 
-// join makes the writer m a reader too, under the name acquisition.
-func (s *store) join(m *session, acquisition string) (lease.Reply, error) {
+// readUnder makes the writer m a reader too, under the name acquisition.
+func (s *store) readUnder(m *session, acquisition string) (lease.Reply, error) {
 	m.op.Lock()
 	defer m.op.Unlock()
 	y := &session{st: s, name: m.name, acquisition: acquisition, key: m.key, master: m}

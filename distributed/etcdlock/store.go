@@ -82,7 +82,7 @@ func (s *store) before(name string, rev int64) clientv3.Op {
 // Acquire puts a key if there is none.
 func (s *store) Acquire(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
 	if m := masterOf(ctx); m != nil {
-		return s.join(m, acquisition)
+		return s.readUnder(m, acquisition)
 	}
 	x, resp, err := s.create(ctx, name, acquisition, d, clientv3.OpGet(s.rivals(name), clientv3.WithFirstCreate()...),
 		func(x *session) []clientv3.Cmp {
@@ -168,7 +168,7 @@ func (s *store) Enqueue(ctx context.Context, name, acquisition string, d time.Du
 
 func (s *store) enqueue(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
 	if m := masterOf(ctx); m != nil {
-		return s.join(m, acquisition)
+		return s.readUnder(m, acquisition)
 	}
 	if x := s.c.find(acquisition); x != nil {
 		r, err := s.again(ctx, x)

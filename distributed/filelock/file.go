@@ -126,10 +126,10 @@ func (f *file) concerns(o locks.Owner, path string) bool {
 
 // lock acquires the lock for o. If it returns false, it has left no trace.
 func (f *file) lock(ctx context.Context, l *Mutex, o locks.Owner, wait bool) (bool, error) {
-	ok, err := f.enqueue(ctx, l, wait)
+	ok, err := f.lockLocal(ctx, l, wait)
 	if ok {
 		if ok, err = f.ensure(ctx, l, o, wait); !ok {
-			f.leave(ctx, l.kind)
+			f.unlockLocal(ctx, l.kind)
 		}
 	}
 	if !ok {
@@ -138,8 +138,8 @@ func (f *file) lock(ctx context.Context, l *Mutex, o locks.Owner, wait bool) (bo
 	return ok, err
 }
 
-// enqueue acquires the local lock.
-func (f *file) enqueue(ctx context.Context, l *Mutex, wait bool) (ok bool, err error) {
+// lockLocal acquires the local lock.
+func (f *file) lockLocal(ctx context.Context, l *Mutex, wait bool) (ok bool, err error) {
 	// A newcomer does not barge, not even a reader that could join other readers while a writer
 	// waits.
 	if !wait || !f.local.HasQueued() {
@@ -208,8 +208,8 @@ func ended(ctx context.Context) error {
 	return err
 }
 
-// leave releases the local lock once.
-func (f *file) leave(ctx context.Context, kind mode) {
+// unlockLocal releases the local lock once.
+func (f *file) unlockLocal(ctx context.Context, kind mode) {
 	if kind == exclusive {
 		f.local.UnlockContext(ctx)
 	} else {
@@ -383,7 +383,7 @@ func (f *file) unlock(ctx context.Context, l *Mutex, o locks.Owner) error {
 	}
 	err := h.cause
 	if h.count--; h.count > 0 {
-		f.leave(ctx, l.kind)
+		f.unlockLocal(ctx, l.kind)
 		f.mu.Unlock()
 		return err
 	}
@@ -395,7 +395,7 @@ func (f *file) unlock(ctx context.Context, l *Mutex, o locks.Owner) error {
 		}
 	}
 	parted := f.parted && f.users == 0
-	f.leave(ctx, l.kind)
+	f.unlockLocal(ctx, l.kind)
 	f.mu.Unlock()
 	if parted {
 		files.settle(path)

@@ -138,7 +138,7 @@ func (s *Mapped) lock(ctx context.Context, op string, wait bool) (bool, error) {
 	case ctx.Err() != nil:
 		return false, s.fail(op, ended(ctx))
 	}
-	ok, err := s.enqueue(ctx, wait)
+	ok, err := s.lockLocal(ctx, wait)
 	if ok {
 		if ok, err = s.ensure(ctx, wait); !ok {
 			s.local.UnlockContext(ctx)
@@ -150,8 +150,8 @@ func (s *Mapped) lock(ctx context.Context, op string, wait bool) (bool, error) {
 	return ok, nil
 }
 
-// enqueue acquires the local lock.
-func (s *Mapped) enqueue(ctx context.Context, wait bool) (bool, error) {
+// lockLocal acquires the local lock.
+func (s *Mapped) lockLocal(ctx context.Context, wait bool) (bool, error) {
 	if ok, err := s.local.TryLockContext(ctx); ok || err != nil || !wait {
 		return ok, bare(ctx, err)
 	}

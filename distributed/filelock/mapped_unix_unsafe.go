@@ -72,7 +72,7 @@ func mapFile(d descriptor, ns uint64) (*mapping, error) {
 	if d.readOnly {
 		return nil, errReadOnly
 	}
-	if err := join(d, ns); err != nil {
+	if err := share(d, ns); err != nil {
 		return nil, err
 	}
 	var st unix.Stat_t
@@ -89,12 +89,12 @@ func mapFile(d descriptor, ns uint64) (*mapping, error) {
 	return &mapping{layout: (*layout)(unsafe.Pointer(&mem[0])), mem: mem, d: d}, nil
 }
 
-// join locks the file shared, after filling it if no other process has it mapped.
+// share locks the file shared, after filling it if no other process has it mapped.
 //
 // A process that gets the exclusive lock is alone, and fills the file. From there to the shared
 // lock there is a gap, in which another process may be alone and fill the file again, with the
 // same result. All others wait until they can share.
-func join(d descriptor, ns uint64) error {
+func share(d descriptor, ns uint64) error {
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
 		alone, err := d.tryLock(true)
 		if err != nil {

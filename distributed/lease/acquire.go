@@ -39,13 +39,13 @@ import (
 // acquire is steps 2 to 9 for o, which does not hold the lock.
 func (l *Mutex) acquire(ctx context.Context, o locks.Owner, wait bool) (bool, error) {
 	c := l.c
-	e, err := l.enter(o)
+	e, err := l.use(o)
 	if err != nil {
 		return false, err
 	}
 	ok, waited, err := c.pass(ctx, e, wait) // 2
 	if !ok {
-		c.leave(e)
+		c.unuse(e)
 		return false, err
 	}
 	// A caller that has waited already waits for an unreachable store too.
@@ -290,9 +290,9 @@ func (a *acquisition) giveUp(err error) (*grant, bool, error) {
 	a.c.keep(a.e)
 	left := *a // so that a stays off the heap where nothing is undone
 	left.c.spawn(func() {
-		defer left.c.leave(left.e)
+		defer left.c.unuse(left.e)
 		defer left.e.finish()
-		left.leaveQueue()
+		left.dequeue()
 	})
 	return nil, true, err
 }

@@ -13,7 +13,7 @@ func TestCloseWaitsForAnUnlockThatBeginsTogetherWithIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, err := New(struct{ Store }{})
 		require.NoError(t, err)
-		e, err := c.enter("it", nil)
+		e, err := c.use("it", nil)
 		require.NoError(t, err)
 		e.mu.Lock()
 		e.busy = true // as by an unlock, which finds Close under way when it wants to be a job

@@ -133,9 +133,9 @@ func (e *entry) whenIdle() <-chan struct{} {
 	return e.idle
 }
 
-// enter returns name's entry with one more user. If there is none, it is last, unless that is
+// use returns name's entry with one more user. If there is none, it is last, unless that is
 // nil: an earlier entry of that name, which nobody uses any more.
-func (c *Client) enter(name string, last *entry) (*entry, error) {
+func (c *Client) use(name string, last *entry) (*entry, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closing {
@@ -155,9 +155,9 @@ func (c *Client) enter(name string, last *entry) (*entry, error) {
 // keep counts one more user of e, which has some.
 func (c *Client) keep(e *entry) { e.users.Add(1) }
 
-// leave counts one user less, and forgets e with the last. A goroutine that enters meanwhile has
+// unuse counts one user less, and forgets e with the last. A goroutine that enters meanwhile has
 // counted itself before the second look, or finds e gone.
-func (c *Client) leave(e *entry) {
+func (c *Client) unuse(e *entry) {
 	if e.users.Add(-1) > 0 {
 		return
 	}

@@ -256,13 +256,13 @@ func (l *Mutex) held(o locks.Owner) *entry {
 	return nil
 }
 
-// enter returns o's entry with one more user.
-func (l *Mutex) enter(o locks.Owner) (*entry, error) {
+// use returns o's entry with one more user.
+func (l *Mutex) use(o locks.Owner) (*entry, error) {
 	if l.share {
-		return l.c.enter(l.key(o), nil)
+		return l.c.use(l.key(o), nil)
 	}
 	last := l.last.Load()
-	e, err := l.c.enter(l.name, last)
+	e, err := l.c.use(l.name, last)
 	if err == nil && e != last {
 		l.last.Store(e)
 	}

@@ -24,11 +24,11 @@ func (c *Client) unlock(ctx context.Context, e *entry, o locks.Owner) error {
 		user := e.fewer()
 		e.mu.Unlock()
 		if user {
-			c.leave(e)
+			c.unuse(e)
 		}
 		return err
 	}
-	defer c.leave(e)
+	defer c.unuse(e)
 	e.fewer()
 	h.released.Store(true)
 	e.hold = nil
@@ -94,7 +94,7 @@ func (c *Client) backOut(ctx context.Context, e *entry) {
 			e.busy = true
 			c.keep(e)
 			c.spawn(func() {
-				defer c.leave(e)
+				defer c.unuse(e)
 				c.free(h.g)
 				e.finish()
 			})
@@ -104,7 +104,7 @@ func (c *Client) backOut(ctx context.Context, e *entry) {
 	e.queue.UnlockContext(ctx)
 	c.collect(ctx, e)
 	if user {
-		c.leave(e)
+		c.unuse(e)
 	}
 }
 

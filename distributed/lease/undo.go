@@ -7,7 +7,7 @@ import "time"
 //	a request is under way, its caller has gone     undo: waits for the answer, sweeps from grace on
 //	a request without an answer                     sweep, late
 //	a release without an answer                     sweep
-//	a place in a queue                              leaveQueue
+//	a place in a queue                              dequeue
 //
 // Everything here ends with the answer that settles it, and is bounded in time and in requests.
 
@@ -25,7 +25,7 @@ func (a *acquisition) undo(sent time.Time, answers <-chan answer) {
 	case r := <-answers:
 		a.settle(r)
 		a.e.finish()
-		a.c.leave(a.e)
+		a.c.unuse(a.e)
 		return
 	case <-timer.C:
 	}
@@ -34,7 +34,7 @@ func (a *acquisition) undo(sent time.Time, answers <-chan answer) {
 		id: HoldID{a.l.name, a.id}, queue: a.queue, until: sent.Add(a.l.term()), late: true, known: known,
 	})
 	a.e.finish()
-	a.c.leave(a.e)
+	a.c.unuse(a.e)
 	r := <-answers
 	close(known)
 	a.settle(r)
@@ -49,13 +49,13 @@ func (a *acquisition) settle(r answer) {
 		if !r.doubt.IsZero() {
 			a.doubt = r.doubt
 		}
-		a.leaveQueue()
+		a.dequeue()
 	}
 }
 
-// leaveQueue gives the place in the queue up, and what a request without an answer has taken. It
+// dequeue gives the place in the queue up, and what a request without an answer has taken. It
 // repeats the request until it is answered, but not for longer than the release timeout.
-func (a *acquisition) leaveQueue() {
+func (a *acquisition) dequeue() {
 	stop := time.Now().Add(a.c.release)
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 250*time.Millisecond) {
 		err := a.queue.Leave(a.c.life, a.l.name, a.id)

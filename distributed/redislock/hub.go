@@ -163,7 +163,7 @@ func (h *hub) watch(ctx context.Context, channel string, m mode) (lease.Watch, e
 // are active.
 func (h *hub) attach(ctx context.Context, w *watch, m mode, channel string) (active bool, err error) {
 	for _, shard := range m.forms() {
-		if err := h.join(ctx, w, shard, channel); err != nil {
+		if err := h.bind(ctx, w, shard, channel); err != nil {
 			return false, err
 		}
 	}
@@ -203,8 +203,8 @@ func (h *hub) listen(w *watch, m mode, channel string) bool {
 	return need <= 0
 }
 
-// join makes w a watch of channel, in one of its forms.
-func (h *hub) join(ctx context.Context, w *watch, shard bool, channel string) error {
+// bind makes w a watch of channel, in one of its forms.
+func (h *hub) bind(ctx context.Context, w *watch, shard bool, channel string) error {
 	server := ""
 	if shard {
 		var err error
@@ -623,7 +623,7 @@ func (l *link) move() {
 	}
 	l.mu.Unlock()
 	for _, m := range all {
-		if l.h.join(l.h.life, m.w, true, m.channel) != nil {
+		if l.h.bind(l.h.life, m.w, true, m.channel) != nil {
 			m.w.add(l.watch(m.w, m.channel))
 			m.w.notify()
 		}

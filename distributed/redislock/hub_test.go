@@ -108,7 +108,7 @@ func TestASubscriptionThatHasFailedIsEndedToo(t *testing.T) {
 			h := newHub(connecting{u: u})
 			defer h.close(context.Background())
 			w := &watch{c: make(chan struct{}, 1)}
-			require.NoError(t, h.join(context.Background(), w, shard, "it"))
+			require.NoError(t, h.bind(context.Background(), w, shard, "it"))
 			require.Equal(t, "it", <-u.failed)
 			w.Close()
 			require.Eventually(t, func() bool { return !u.has("it") }, 10*time.Second, time.Millisecond)
@@ -209,7 +209,7 @@ func TestAWatchFollowsItsChannelToALaterServer(t *testing.T) {
 	h := newHub(p)
 	defer h.close(context.Background())
 	w := &watch{c: make(chan struct{}, 1)}
-	require.NoError(t, h.join(context.Background(), w, true, "it"))
+	require.NoError(t, h.bind(context.Background(), w, true, "it"))
 	require.Equal(t, "it", <-here.failed)
 	p.home.Store(nil)
 	close(here.left)

@@ -101,23 +101,23 @@ type waiter struct {
 	own         string // the channel of its client
 	watch       *watch
 
-	mu     sync.Mutex
-	placed bool        // it may be in the list
-	woken  bool        // it was woken, and has not requested since
-	listen bool        // it is to subscribe to Redisson's channel before its next request
-	joined bool        // it has done so
-	place  int         // in the list, about
-	alarm  *time.Timer // when it requests, after 00
+	mu         sync.Mutex
+	placed     bool        // it may be in the list
+	woken      bool        // it was woken, and has not requested since
+	listen     bool        // it is to subscribe to Redisson's channel before its next request
+	subscribed bool        // it has done so
+	place      int         // in the list, about
+	alarm      *time.Timer // when it requests, after 00
 }
 
-// joins reports whether the waiter subscribes to Redisson's channel before its next request.
-func (w *waiter) joins() bool {
+// subscribes reports whether the waiter subscribes to Redisson's channel before its next request.
+func (w *waiter) subscribes() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.placed && !w.woken {
 		w.listen = true // it requests because its time is over, or because of another reason to doubt
 	}
-	return w.listen && !w.joined
+	return w.listen && !w.subscribed
 }
 
 // next notes that the waiter requests now, and returns how.
@@ -276,8 +276,8 @@ func (s *waiting) resume(ctx context.Context, name, acquisition string) *waiter 
 	return w
 }
 
-// join subscribes a waiter to Redisson's channel. If it fails, the next request tries again.
-func (s *waiting) join(ctx context.Context, name string, w *waiter) {
+// subscribe subscribes a waiter to Redisson's channel. If it fails, the next request tries again.
+func (s *waiting) subscribe(ctx context.Context, name string, w *waiter) {
 	m, err := s.c.mode(ctx)
 	if err != nil {
 		return
@@ -287,7 +287,7 @@ func (s *waiting) join(ctx context.Context, name string, w *waiter) {
 		w.watch.drain() // of all notifications so far: the caller requests anyway
 	}
 	w.mu.Lock()
-	w.joined = err == nil
+	w.subscribed = err == nil
 	w.mu.Unlock()
 }
 
@@ -302,8 +302,8 @@ func (s *waiting) Enqueue(ctx context.Context, name, acquisition string, d time.
 			return s.Acquire(ctx, name, acquisition, d)
 		}
 	}
-	if w.joins() {
-		s.join(ctx, name, w)
+	if w.subscribes() {
+		s.subscribe(ctx, name, w)
 	}
 	how := w.next()
 	n, q := s.names(name), newRequest(acquisition, d)

@@ -75,7 +75,7 @@ func (semaphore) step(ctx context.Context, a *acquisition, wait bool) (held bool
 	if alone, err := a.onlyLease(ctx, wait); !alone || err != nil {
 		return false, err
 	}
-	if err := a.leaveGate(ctx); err != nil {
+	if err := a.deleteGate(ctx); err != nil {
 		return false, err
 	}
 	a.since, err = a.own.s.confirm(ctx, a.term)
@@ -109,10 +109,10 @@ func (a *acquisition) onlyLease(ctx context.Context, wait bool) (bool, error) {
 	}
 }
 
-// leaveGate deletes the own node in locks. A lease that was made by the head of locks, and is
+// deleteGate deletes the own node in locks. A lease that was made by the head of locks, and is
 // the only one, is the lock: no other client could make another lease. So the node must be the
 // head until it is deleted.
-func (a *acquisition) leaveGate(ctx context.Context) error {
+func (a *acquisition) deleteGate(ctx context.Context) error {
 	gate := a.gate
 	if err := await(ctx, []<-chan struct{}{gate.discard()}, patience); err != nil {
 		return fmt.Errorf("delete %q: %w", gate.path(), err)

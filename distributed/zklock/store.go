@@ -55,8 +55,8 @@ func newStore(c *core, r recipe) *store {
 // NotifyLoss is part of [lease.LossNotifier].
 func (st *store) NotifyLoss(lost func(lease.HoldID, error)) { st.lost = lost }
 
-// enter returns the acquisition with this id. It begins it if there is none.
-func (st *store) enter(ctx context.Context, name, id string) *acquisition {
+// begin returns the acquisition with this id. It begins it if there is none.
+func (st *store) begin(ctx context.Context, name, id string) *acquisition {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	a := st.acquisitions[id]
@@ -99,7 +99,7 @@ func (st *store) nodeOf(name string, token uint64) *node {
 
 // Enqueue takes the lock, or a place in its queue.
 func (st *store) Enqueue(ctx context.Context, name, id string, d time.Duration) (lease.Reply, error) {
-	a := st.enter(ctx, name, id)
+	a := st.begin(ctx, name, id)
 	reply, err := a.ask(func(ctx context.Context) (bool, error) { return st.recipe.step(ctx, a, true) }, d)
 	reply.Listening = true // Watch returns a.wake
 	if errors.Is(err, lease.ErrRefused) || errors.Is(err, locks.ErrForeign) {
@@ -111,7 +111,7 @@ func (st *store) Enqueue(ctx context.Context, name, id string, d time.Duration) 
 // Acquire takes the lock if no other client holds it or waits for it. It leaves nothing behind
 // if not.
 func (st *store) Acquire(ctx context.Context, name, id string, d time.Duration) (lease.Reply, error) {
-	a := st.enter(ctx, name, id)
+	a := st.begin(ctx, name, id)
 	reply, err := a.ask(func(ctx context.Context) (bool, error) {
 		if a.own == nil && a.gate == nil && a.under == nil {
 			if busy, err := st.recipe.busy(ctx, st.core, name); busy || err != nil {
@@ -135,7 +135,7 @@ func (st *store) Release(ctx context.Context, name, id string) (lease.Released, 
 	if a == nil {
 		return lease.Released{}, nil
 	}
-	if err := await(ctx, a.leave(), patience); err != nil {
+	if err := await(ctx, a.end(), patience); err != nil {
 		return lease.Released{}, fmt.Errorf("delete the node in %q: %w", name, err)
 	}
 	st.forget(id)
@@ -145,7 +145,7 @@ func (st *store) Release(ctx context.Context, name, id string) (lease.Released, 
 // Leave deletes the nodes of a waiter. A deletion that takes long goes on in the background.
 func (st *store) Leave(ctx context.Context, _, id string) error {
 	if a := st.forget(id); a != nil {
-		await(ctx, a.leave(), patience)
+		await(ctx, a.end(), patience)
 	}
 	return nil
 }
@@ -153,7 +153,7 @@ func (st *store) Leave(ctx context.Context, _, id string) error {
 // Lost deletes the nodes of a hold that was lost although its session may live on.
 func (st *store) Lost(id lease.HoldID) {
 	if a := st.forget(id.Acquisition); a != nil {
-		a.leave()
+		a.end()
 	}
 }
 
@@ -170,7 +170,7 @@ func (st *store) Lookup(_ context.Context, _, id string) (lease.Reply, error) {
 
 // Watch returns the wake-ups of a waiter.
 func (st *store) Watch(ctx context.Context, name, id string) (lease.Watch, error) {
-	return wakeUps{st.enter(ctx, name, id).wake}, nil
+	return wakeUps{st.begin(ctx, name, id).wake}, nil
 }
 
 type wakeUps struct{ wake <-chan struct{} }
@@ -270,7 +270,7 @@ type acquisition struct {
 	request
 	wake chan struct{} // notifies the waiter
 
-	// Used by the goroutine that asks, or by leave if none asks.
+	// Used by the goroutine that asks, or by end if none asks.
 	own   *node         // the place in the queue, or the lock
 	gate  *node         // the place in the queue before the semaphore
 	term  time.Duration // how long the hold shall last
@@ -280,7 +280,7 @@ type acquisition struct {
 
 	mu     sync.Mutex
 	asking bool        // own and gate belong to the goroutine that asks
-	left   bool        // not wanted any more: the goroutine that asks deletes the nodes
+	ended  bool        // not wanted any more: the goroutine that asks deletes the nodes
 	held   *node       // own, from the grant to the end of the hold
 	asked  bool        // to give the lock back
 	told   bool        // so
@@ -302,19 +302,19 @@ type step func(ctx context.Context) (held bool, err error)
 // ask goes on with step until the lock is held or has to be waited for. Requests that fail are
 // repeated for half of the session timeout.
 //
-// The caller of ask may be abandoned, and leave called before or meanwhile. After leave, ask does
+// The caller of ask may be abandoned, and end called before or meanwhile. After end, ask does
 // nothing. The nodes are deleted by:
 //
-//	asking  left
+//	asking  ended
 //	no      no     nobody
 //	yes     no     nobody
-//	no      yes    leave
+//	no      yes    end
 //	yes     yes    ask, at its end
 func (a *acquisition) ask(step step, d time.Duration) (lease.Reply, error) {
 	ctx, cancel := a.st.within(a.st.Term() / 2)
 	defer cancel()
 	a.mu.Lock()
-	if a.left {
+	if a.ended {
 		a.mu.Unlock()
 		return lease.Reply{}, nil
 	}
@@ -323,12 +323,12 @@ func (a *acquisition) ask(step step, d time.Duration) (lease.Reply, error) {
 	held, err := a.proceed(ctx, step)
 	a.mu.Lock()
 	a.asking = false
-	left := a.left
+	ended := a.ended
 	a.mu.Unlock()
-	if left {
+	if ended {
 		a.reset()
 	}
-	if left || !held {
+	if ended || !held {
 		return lease.Reply{}, err
 	}
 	return lease.Reply{Held: true, Token: a.own.zxid(), Since: a.since}, nil
@@ -404,11 +404,11 @@ func (a *acquisition) discard() (done []<-chan struct{}) {
 	return done
 }
 
-// leave ends the hold, or the wait, for good. It deletes the nodes, and returns what tells of
+// end ends the hold, or the wait, for good. It deletes the nodes, and returns what tells of
 // the end of that.
-func (a *acquisition) leave() (done []<-chan struct{}) {
+func (a *acquisition) end() (done []<-chan struct{}) {
 	a.mu.Lock()
-	a.left, a.held = true, nil
+	a.ended, a.held = true, nil
 	if a.guard != nil {
 		a.guard.Stop()
 	}
@@ -421,7 +421,7 @@ func (a *acquisition) leave() (done []<-chan struct{}) {
 	return a.discard()
 }
 
-// removed reports, after leave, whether the own node existed until this client deleted it.
+// removed reports, after end, whether the own node existed until this client deleted it.
 func (a *acquisition) removed() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -431,7 +431,7 @@ func (a *acquisition) removed() bool {
 func (a *acquisition) isLeft() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.left
+	return a.ended
 }
 
 // holding returns the node of the hold, or nil.

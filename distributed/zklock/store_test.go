@@ -13,7 +13,7 @@ func TestAnAcquisitionThatWasLeftAsksNothing(t *testing.T) {
 	c.life, c.end = context.WithCancelCause(t.Context())
 	defer c.end(nil)
 	st := newStore(c, queue{mutexMode})
-	a := st.enter(t.Context(), "/it", "acquisition")
+	a := st.begin(t.Context(), "/it", "acquisition")
 	require.NoError(t, st.Leave(t.Context(), "/it", "acquisition"))
 	reply, err := a.ask(func(context.Context) (bool, error) {
 		t.Error("it asks the server")

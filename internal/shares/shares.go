@@ -342,7 +342,7 @@ func (x *Shares) Wait(ctx context.Context, c *syncq.Cond, p syncq.Party) (signal
 		a = sh.begin(c.NewWaiter(p, park.Until(ctx)), false, sh.write)
 		sh.write = 0
 		clear(sh.by)
-		a.Enter(true)
+		a.Enqueue(true)
 		return syncq.Acquired
 	})
 	if a == nil {
@@ -382,7 +382,7 @@ func (x *Shares) Holds(owner int64) (write, read int) {
 	return 0, 0
 }
 
-// ReadHolds returns how many shared holds owner has of the lock of s, to owner itself. The owner may
+// ReadHolds returns how many shared holds owner has of the lock of s, to owner itself. It may
 // be a goroutine.
 func ReadHolds(s *syncq.Sync, owner int64) int {
 	if owner > 0 {

@@ -33,7 +33,7 @@ func (c *Cond) Wait(p Party, l *park.Limit) (signalled bool) {
 	c.s.Holds = 0
 	n := newNode(p, false)
 	l.Open(&n.place)
-	c.enter(n, drop)
+	c.enqueue(n, drop)
 	signalled = c.await(n, l)
 	l.Stop()
 	n.recycle()
@@ -44,8 +44,8 @@ func (c *Cond) Wait(p Party, l *park.Limit) (signalled bool) {
 	return signalled
 }
 
-// enter puts n in c's queue, and releases the lock by step.
-func (c *Cond) enter(n *node, step func(uint64) (uint64, bool)) {
+// enqueue puts n in c's queue, and releases the lock by step.
+func (c *Cond) enqueue(n *node, step func(uint64) (uint64, bool)) {
 	c.s.guard.Lock()
 	c.queue.push(n)
 	wake, _ := c.s.advance(c.policy, step)

@@ -111,10 +111,10 @@ func (s *Sync) enqueue(n *node, policy Policy) (queued bool) {
 	e := Entry{s, n, policy}
 	if n.kind != nil {
 		if w := watcher.Load(); w != nil {
-			return (*w).Join(e)
+			return (*w).Begin(e)
 		}
 	}
-	return e.Join()
+	return e.Enqueue()
 }
 
 // join takes the lock for n if n may have it now, and reports false, or else puts n in the

@@ -74,7 +74,7 @@ func newNode(p Party, shared bool) *node {
 func (n *node) recycle() {
 	n.place.Reset()
 	if n.reported {
-		(*watcher.Load()).Left(n.who)
+		(*watcher.Load()).Ended(n.who)
 	}
 	n.state, n.owed, n.prev, n.lost, n.since = waiting, false, nil, 0, 0
 	n.limited, n.reported, n.refused, n.goroutine, n.kind = false, false, false, 0, nil

@@ -493,7 +493,7 @@ func TestADismissedAwakeWaiterIsUnparkedOnce(t *testing.T) {
 // enters returns a waiter for a lock behind c's.
 func enters(c *Cond, l *park.Limit, who int64) Waiter {
 	w := c.NewWaiter(Anonymous(who), l)
-	w.Enter(false)
+	w.Enqueue(false)
 	return w
 }
 

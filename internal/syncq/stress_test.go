@@ -243,7 +243,7 @@ func TestAConditionOverAForeignLockLosesNoSignalEither(t *testing.T) {
 				mu.Lock()
 				limit := park.After(time.Duration((i+j)%20) * time.Microsecond)
 				w := c.NewWaiter(syncq.Anonymous(int64(i+1)), limit)
-				w.Enter(false)
+				w.Enqueue(false)
 				if j%7 == 0 {
 					w.Abandon() // its signal goes to another waiter, if there is one
 					mu.Unlock()

@@ -33,15 +33,15 @@ func (c *Cond) NewWaiter(p Party, l *park.Limit) Waiter {
 // Acquire waits for the lock. The outcome is that of [Sync.Acquire], and Acquired after Dismiss.
 func (w Waiter) Acquire() Outcome { return w.s.acquire(w.n, w.policy, w.l) }
 
-// Enter puts the waiter in the queue of its condition. With release it ends the exclusive hold in
+// Enqueue puts the waiter in the queue of its condition. With release it ends the exclusive hold in
 // the same step.
-func (w Waiter) Enter(release bool) {
+func (w Waiter) Enqueue(release bool) {
 	w.l.Open(&w.n.place)
 	step := keep
 	if release {
 		step = drop
 	}
-	w.c.enter(w.n, step)
+	w.c.enqueue(w.n, step)
 }
 
 // AwaitSignal waits until a signal or the limit has taken the waiter out of its condition's queue.

@@ -27,17 +27,17 @@ type Kind struct {
 // Watcher is told of the waits for locks that have a Kind. Package waits is the watcher of programs
 // that look for deadlocks; other programs have none.
 type Watcher interface {
-	// Join is called when a wait is about to begin, without the guard. It calls e.Join, and
+	// Begin is called when a wait is about to begin, without the guard. It calls e.Enqueue, and
 	// returns its result, or false if it has refused the wait.
-	Join(e Entry) (queued bool)
+	Begin(e Entry) (queued bool)
 
 	// Watch is called once for each lock, with the guard held, before the first Queued.
 	Watch(s *Sync, k *Kind)
 
-	// Queued is called with the guard held when a wait has joined the queue. who is the waiting
-	// party. Queued reports whether Left shall be called when the wait is over.
+	// Queued is called with the guard held when a wait is in the queue. who is the waiting
+	// party. Queued reports whether Ended shall be called when the wait is over.
 	Queued(s *Sync, who int64) bool
-	Left(who int64)
+	Ended(who int64)
 
 	// Acquired is called after an acquisition while [goid.Diverted] is true.
 	Acquired(s *Sync, k *Kind, owner int64)
@@ -104,8 +104,8 @@ func (e Entry) Lock() *Sync { return e.s }
 // another goroutine may release.
 func (e Entry) Refusable() bool { return e.n.kind.Refusable && !explicit(e.n.who) }
 
-// Join lets the waiter have the lock, and returns false, or puts it in the queue.
-func (e Entry) Join() (queued bool) {
+// Enqueue lets the waiter have the lock, and returns false, or puts it in the queue.
+func (e Entry) Enqueue() (queued bool) {
 	e.s.guard.Lock()
 	wake, queued := e.s.join(e.n, e.policy)
 	e.s.guard.Unlock()
@@ -113,7 +113,7 @@ func (e Entry) Join() (queued bool) {
 	return queued
 }
 
-// Waiting returns the wait after Join.
+// Waiting returns the wait after Enqueue.
 func (e Entry) Waiting() Waiting { return e.n.waiting() }
 
 // Refuse ends the wait, which is refused, and returns true, unless the waiter was granted the lock

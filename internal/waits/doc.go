@@ -46,7 +46,7 @@
 // # Refusal
 //
 // While waits are refused, they begin one at a time: a wait joins the queue and searches for
-// cycles through itself with one mutex held ([watcher.Join]). Of the waits that make up a cycle,
+// cycles through itself with one mutex held ([watcher.Begin]). Of the waits that make up a cycle,
 // the last one to begin finds the others in their queues, and all edges in place, as no other
 // goroutine of the cycle runs. Only the nearest exclusive wait ahead of a shared one may leave, if
 // it has a limit, even during the search. Then the search looks for the nearest again. The next

@@ -385,7 +385,7 @@ func TestWaitsBeginOneAtATimeWhileRefusalIsOn(t *testing.T) {
 	begin.Lock() // another goroutine looks for cycles
 	done := make(chan bool)
 	go func() { done <- s.Acquire(test(2), syncq.FIFO, nil) == syncq.Acquired }()
-	eventually(t, func() bool { return asks("waits.watcher.Join") })
+	eventually(t, func() bool { return asks("waits.watcher.Begin") })
 	require.Zero(t, s.Len())
 	begin.Unlock()
 	eventually(t, func() bool { return s.Len() == 1 })

@@ -28,14 +28,14 @@ func init() { syncq.SetWatcher(watcher{}) }
 
 type watcher struct{}
 
-// Join has a wait begin, or refuses it.
-func (watcher) Join(e syncq.Entry) (queued bool) {
+// Begin has a wait begin, or refuses it.
+func (watcher) Begin(e syncq.Entry) (queued bool) {
 	if !refusing.Load() {
-		return e.Join()
+		return e.Enqueue()
 	}
 	begin.Lock()
 	defer begin.Unlock()
-	return e.Join() && !(e.Refusable() && closesCycle(begun(e)) && e.Refuse())
+	return e.Enqueue() && !(e.Refusable() && closesCycle(begun(e)) && e.Refuse())
 }
 
 // Watch makes the lock findable. The cost is bounded, since the guard is held, as in Queued.
@@ -54,8 +54,8 @@ func (watcher) Queued(s *syncq.Sync, who int64) bool {
 	return true
 }
 
-// Left forgets the wait of who.
-func (watcher) Left(who int64) { awaited.Delete(who) }
+// Ended forgets the wait of who.
+func (watcher) Ended(who int64) { awaited.Delete(who) }
 
 // Acquired records where owner acquired the lock.
 func (watcher) Acquired(s *syncq.Sync, k *syncq.Kind, owner int64) { record(s, k, owner) }

@@ -4,7 +4,7 @@
 #ifdef COND
 #include "cond.pml"
 
-/* Cond.waitHolds, enter, await, awaitSignal */
+/* Cond.waitHolds, enqueue, await, awaitSignal */
 inline Wait() {
 	d_step { excl = 0 }
 	atomic { guard == 0; CHOOSE; d_step {
