@@ -111,6 +111,13 @@
 // In one process, take package reentrant or named. If locks change hands thousands of times a
 // second, take a store in memory.
 //
+// # Inspection
+//
+// [Mutex.Inspect] returns the holder of a lock and its waiters. For that, each process keeps its
+// label, host and id in a table of its own, beside that of the locks. It writes a row once a minute
+// at most. CreateSchema adds this table to those of an earlier layout. Without it the locks are the
+// same, and Inspect knows less.
+//
 // # Limits
 //
 // Names are text of 1 to 255 bytes, without NUL, compared byte by byte. They are only ever

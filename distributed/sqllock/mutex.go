@@ -30,7 +30,10 @@ type Mutex struct {
 	*lease.Mutex
 }
 
-var _ locks.Leased = (*Mutex)(nil)
+var (
+	_ locks.Leased    = (*Mutex)(nil)
+	_ locks.Inspector = (*Mutex)(nil)
+)
 
 // WithFixedTTL makes holds end after d, without renewal. See [lease.WithFixedTTL].
 func WithFixedTTL(d time.Duration) lease.MutexOption { return lease.WithFixedTTL(d) }

@@ -16,7 +16,12 @@ CREATE TABLE IF NOT EXISTS {queue} (
 	ends  DATETIME(6) NOT NULL,
 	KEY {index} (name, id)
 ) ENGINE=InnoDB;
-CREATE TABLE IF NOT EXISTS {rows} (name VARBINARY(255) NOT NULL PRIMARY KEY) ENGINE=InnoDB
+CREATE TABLE IF NOT EXISTS {rows} (name VARBINARY(255) NOT NULL PRIMARY KEY) ENGINE=InnoDB;
+CREATE TABLE IF NOT EXISTS {clients} (
+	id       VARBINARY(64) NOT NULL PRIMARY KEY,
+	identity VARBINARY(4096) NOT NULL,
+	ends     DATETIME(6) NOT NULL
+) ENGINE=InnoDB
 
 -- Table. Whether statements are committed, and the layout of the table, see checkLayout.
 -- name: commits
@@ -128,3 +133,30 @@ SELECT CONNECTION_ID(), IS_USED_LOCK($1)
 -- $1 key.
 -- name: give back
 SELECT RELEASE_LOCK($1), ''
+
+-- Inspection. The holder, the token, and how long the lock is not free. $1 name.
+-- name: inspect
+SELECT owner, token, TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), ends) FROM {locks}
+WHERE name = $1 AND owner IS NOT NULL AND ends > UTC_TIMESTAMP(6)
+
+-- The living waiters in order. $1 name.
+-- name: inspect queue
+SELECT owner FROM {queue} WHERE name = $1 AND ends > UTC_TIMESTAMP(6) ORDER BY id
+
+-- What a client tells of its process. $1 client.
+-- name: identity
+SELECT identity FROM {clients} WHERE id = $1
+
+-- $1 client, $2 identity, $3 for how long.
+-- name: announce
+INSERT INTO {clients} (id, identity, ends)
+VALUES ($1, $2, UTC_TIMESTAMP(6) + INTERVAL $3 MICROSECOND)
+ON DUPLICATE KEY UPDATE identity = $2, ends = UTC_TIMESTAMP(6) + INTERVAL $3 MICROSECOND
+
+-- name: forget
+DELETE FROM {clients} WHERE ends <= UTC_TIMESTAMP(6)
+
+-- The session that has the lock of an Advisory, and its address. $1 key.
+-- name: inspect advisory
+SELECT u.id, '', COALESCE(p.HOST, '') FROM (SELECT IS_USED_LOCK($1) AS id) AS u
+LEFT JOIN information_schema.PROCESSLIST AS p ON p.ID = u.id WHERE u.id IS NOT NULL

@@ -71,6 +71,12 @@ func WithTable(name string) Option { return func(o *options) { o.table = name } 
 // lease is renewed at each third of it. See [lease.WithTTL].
 func WithTTL(d time.Duration) Option { return WithLeaseOptions(lease.WithTTL(d)) }
 
+// WithLabel sets the name of this process that [Mutex.Inspect] returns, here and in other
+// processes, of locks of a [Table]. The default is the name of the host and the process id. See
+// [lease.WithLabel]. Other processes know the holder of a [Row] or an [Advisory] by the name that
+// its connections give to the server, such as application_name.
+func WithLabel(label string) Option { return WithLeaseOptions(lease.WithLabel(label)) }
+
 // WithLeaseOptions sets the options that the locks of every store have, such as
 // [lease.WithLogger].
 func WithLeaseOptions(opts ...lease.Option) Option {

@@ -16,7 +16,8 @@ CREATE TABLE IF NOT EXISTS {queue} (
 	ends  timestamptz NOT NULL
 );
 CREATE INDEX IF NOT EXISTS {index} ON {indexed} (name, id);
-CREATE TABLE IF NOT EXISTS {rows} (name text COLLATE "C" PRIMARY KEY)
+CREATE TABLE IF NOT EXISTS {rows} (name text COLLATE "C" PRIMARY KEY);
+CREATE TABLE IF NOT EXISTS {clients} (id text COLLATE "C" PRIMARY KEY, identity text NOT NULL, ends timestamptz NOT NULL)
 
 -- Table. Takes the lock if it is free or its lease is over, and returns the token only then.
 -- $1 name, $2 owner, $3 lease.
@@ -143,3 +144,42 @@ SELECT CAST(pg_advisory_unlock($1) AS integer), ''
 -- $1 key, $2 channel, $3 name.
 -- name: give back and notify
 SELECT CAST(pg_advisory_unlock($1) AS integer), CAST(pg_notify($2, $3) AS text)
+
+-- Inspection. The holder, the token, and how long the lock is not free. $1 name.
+-- name: inspect
+SELECT owner, token, CAST(extract(epoch FROM ends - clock_timestamp()) * 1000000 AS bigint) FROM {locks}
+WHERE name = $1 AND owner IS NOT NULL AND ends > clock_timestamp()
+
+-- The living waiters in order. $1 name.
+-- name: inspect queue
+SELECT owner FROM {queue} WHERE name = $1 AND ends > clock_timestamp() ORDER BY id
+
+-- What a client tells of its process. $1 client.
+-- name: identity
+SELECT identity FROM {clients} WHERE id = $1
+
+-- $1 client, $2 identity, $3 for how long.
+-- name: announce
+INSERT INTO {clients} (id, identity, ends)
+VALUES ($1, $2, clock_timestamp() + CAST($3 AS bigint) * interval '1 microsecond')
+ON CONFLICT (id) DO UPDATE SET identity = excluded.identity, ends = excluded.ends
+
+-- name: forget
+DELETE FROM {clients} WHERE ends <= clock_timestamp()
+
+-- The session that has the lock of an Advisory, its program and its address. $1 key.
+-- name: inspect advisory
+SELECT l.pid, coalesce(a.application_name, ''), coalesce(host(a.client_addr), '')
+FROM pg_locks AS l LEFT JOIN pg_stat_activity AS a ON a.pid = l.pid
+WHERE l.locktype = 'advisory' AND l.granted
+	AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+	AND CAST(l.classid AS bigint) = (CAST($1 AS bigint) >> 32) & 4294967295
+	AND CAST(l.objid AS bigint) = CAST($1 AS bigint) & 4294967295 AND l.objsubid = 1 AND l.mode = 'ExclusiveLock'
+
+-- The same of a Row: the session whose transaction has locked the row. $1 name.
+-- name: inspect row
+SELECT l.pid, coalesce(a.application_name, ''), coalesce(host(a.client_addr), '')
+FROM {rows} AS r JOIN pg_locks AS l ON l.locktype = 'transactionid' AND l.transactionid = r.xmax
+	AND l.mode = 'ExclusiveLock' AND l.granted
+LEFT JOIN pg_stat_activity AS a ON a.pid = l.pid
+WHERE r.name = $1

@@ -37,6 +37,8 @@ type sessionKind interface {
 	alive(ctx context.Context, conn *sql.Conn, name string, id int64) error
 	// free gives the lock back, and reports whether the session had it.
 	free(ctx context.Context, conn *sql.Conn, name string) (bool, error)
+	// inspect describes the lock, which no session of this client has.
+	inspect(ctx context.Context, c *core, name string) (lease.State, error)
 }
 
 // errGone reports that the session does not have the lock any more.

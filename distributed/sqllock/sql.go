@@ -10,8 +10,8 @@ import (
 )
 
 // Each dialect's statements stand in a file of their own. A title begins each of them: "--
-// name: release". $1 and so on are its arguments, in any order and number. {locks}, {queue} and
-// {rows} are the tables.
+// name: release". $1 and so on are its arguments, in any order and number. {locks}, {queue},
+// {rows} and {clients} are the tables.
 //
 //go:embed postgres.sql mysql.sql sqlite.sql
 var files embed.FS
@@ -110,6 +110,7 @@ func (s *statement) args(args []any) []any {
 // names are those of the tables, as they are written in statements.
 type names struct {
 	locks, queue, rows string
+	clients            string // their identities
 	index, indexed     string // the queue's index and, beside it, the queue
 	channel            string // of notifications
 }
@@ -123,7 +124,7 @@ func tableNames(d Dialect, table string) (n names, err error) {
 	}
 	quote := n.locks[len(n.locks)-1:]
 	behind := func(suffix string) string { return strings.TrimSuffix(n.locks, quote) + suffix + quote }
-	n.queue, n.rows = behind("_queue"), behind("_rows")
+	n.queue, n.rows, n.clients = behind("_queue"), behind("_rows"), behind("_clients")
 	n.channel = table[strings.LastIndexByte(table, '.')+1:]
 	n.index, n.indexed = quote+n.channel+"_place"+quote, n.queue
 	if d == SQLite { // which has the schema in front of the index, and not of the table
@@ -137,7 +138,7 @@ const nowInSQLite = `CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS IN
 
 func (n names) replacements() []string {
 	return []string{
-		"{locks}", n.locks, "{queue}", n.queue, "{rows}", n.rows, "{index}", n.index, "{indexed}", n.indexed,
+		"{locks}", n.locks, "{queue}", n.queue, "{rows}", n.rows, "{clients}", n.clients, "{index}", n.index, "{indexed}", n.indexed,
 		"{now}", nowInSQLite,
 	}
 }

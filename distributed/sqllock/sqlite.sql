@@ -16,7 +16,12 @@ CREATE TABLE IF NOT EXISTS {queue} (
 	ends  INTEGER NOT NULL
 );
 CREATE INDEX IF NOT EXISTS {index} ON {indexed} (name, id);
-CREATE TABLE IF NOT EXISTS {rows} (name TEXT NOT NULL PRIMARY KEY) WITHOUT ROWID
+CREATE TABLE IF NOT EXISTS {rows} (name TEXT NOT NULL PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS {clients} (
+	id       TEXT NOT NULL PRIMARY KEY,
+	identity TEXT NOT NULL,
+	ends     INTEGER NOT NULL
+) WITHOUT ROWID
 
 -- Table. Takes the lock if it is free or its lease is over, and returns the token only then.
 -- $1 name, $2 owner, $3 lease.
@@ -94,3 +99,25 @@ DELETE FROM {queue} WHERE name = $1 AND owner = $2
 -- Row. Takes the database for writing, as every write does, and changes nothing. $1 name.
 -- name: lock row
 DELETE FROM {rows} WHERE name = $1
+
+-- Inspection. The holder, the token, and how long the lock is not free. $1 name.
+-- name: inspect
+SELECT owner, token, (ends - {now}) * 1000 FROM {locks}
+WHERE name = $1 AND owner IS NOT NULL AND ends > {now}
+
+-- The living waiters in order. $1 name.
+-- name: inspect queue
+SELECT owner FROM {queue} WHERE name = $1 AND ends > {now} ORDER BY id
+
+-- What a client tells of its process. $1 client.
+-- name: identity
+SELECT identity FROM {clients} WHERE id = $1
+
+-- $1 client, $2 identity, $3 for how long.
+-- name: announce
+INSERT INTO {clients} (id, identity, ends)
+VALUES ($1, $2, {now} + ($3 + 999) / 1000 + 1)
+ON CONFLICT (id) DO UPDATE SET identity = excluded.identity, ends = excluded.ends
+
+-- name: forget
+DELETE FROM {clients} WHERE ends <= {now}

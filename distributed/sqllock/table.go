@@ -18,6 +18,7 @@ import (
 
 // tableStore is the [lease.Store] of a [Table].
 type tableStore struct {
+	self
 	c *core
 
 	acquire, rest, lookup, release *statement
