@@ -65,8 +65,8 @@ func TestAServerClockSetBackOnlyProlongsTheLock(t *testing.T) {
 		require.NoError(t, rival.LockContext(b), "progress")
 		require.NoError(t, rival.UnlockContext(b))
 
-		// One whose holder has died lasts until its time comes again, which is told in times that
-		// are no promise.
+		// A lock whose holder has died lasts until the server's clock reaches the end of its lease
+		// again.
 		require.NoError(t, l.LockContext(a))
 		got := make(chan error, 1)
 		go func() { got <- rival.LockContext(b) }()

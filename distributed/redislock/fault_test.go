@@ -18,8 +18,8 @@ import (
 	"github.com/jucgo/locks/internal/testkit/testbed"
 )
 
-// What goes wrong, and the test that makes it so, on a real server. T numbers are those of the
-// catalogue of faults that all adapters are held against.
+// The faults that have a test on a real server. The numbers are those of the catalogue of faults
+// for all adapters.
 //
 //	 1  the server is paused        TestAHoldLostDuringAServersPauseStaysLost
 //	 2  the holder is paused        TestAHolderThatWasPausedSeesItsLossFirst
@@ -27,7 +27,7 @@ import (
 //	 4  in one direction            the same
 //	 5  for less than the lease     TestAPartitionThatEndsInTimeLosesNothing
 //	 6  no reply to an acquisition  TestALostReplyOfAnAcquisitionLeavesOneHold
-//	 7  and the caller has gone     TestACancelledAcquisitionWhoseReply...
+//	 7  and the caller has gone     TestACancelledAcquisitionWithoutReply...
 //	 8  no reply to a release       TestALostReplyOfAReleaseIsNoError
 //	 9  slow replies to renewals    TestSlowRepliesKeepTheHold
 //	10  waiters give up             TestWaitersCancelledAtRandomLeaveNothingBehind
@@ -39,15 +39,16 @@ import (
 //	15  the head of the queue dies  TestAFairWaiterWhoseProcessDiedIsPassedInTime,
 //	                                TestAJavaWaiterIsToldOfADeadPredecessor
 //	16  the queue is damaged        TestTheFairQueueHealsWhenPartsOfItAreLost
-//	17  the lock is taken away      TestAHolderWhoseLockWasTakenAway...,
+//	17  the lock is taken away      TestAHolderWithoutItsLock...,
 //	                                TestForceUnlock...
-//	21  the server's clock is set   TestAServerWhoseClockIsSet...
+//	21  the server's clock is set   TestAServerClockSetBack...,
+//	                                TestARenewalNoticesAServerClock...
 //	22  clients' clocks are wrong   TestTheQueueIsIndependentOfItsWaitersClocks
 //	23  flushes                     TestAFlushIsALossAndForgottenScriptsAreNone
 //	24  other data under the name   TestNothingElseIsOverwritten, TestWrongNames...,
 //	                                TestAFairLockRefusesWhatIsSomethingElse,
-//	                                TestAStateThatNoClientLeaves...,
-//	                                TestAHoldToWhichSomebodyAddsWhatNoClientLeaves...
+//	                                TestAStateThatNoClientWrites...,
+//	                                TestAHoldWithForeignFields...
 //	    waiters are dead, ...       waiting_test.go
 //	40  no time to run              TestAStarvedHolderKeepsItsHoldOrKnowsTheLoss
 //	41  more than one hold          TestHoldsOfOneOwnerAreCounted

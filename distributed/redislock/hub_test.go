@@ -16,7 +16,7 @@ import (
 	"github.com/jucgo/locks/distributed/redislock/internal/driver"
 )
 
-// homeless is a port of which nobody knows where a channel is.
+// homeless is a port that does not know the server of a channel.
 type homeless struct{ port }
 
 func (homeless) Home(context.Context, string) (string, error) { return "", errors.New("nowhere") }

@@ -64,7 +64,7 @@ func TestABadLabelIsRefused(t *testing.T) {
 	require.ErrorContains(t, err, "redislock: label")
 }
 
-// Who may not write or read identities has locks all the same.
+// A client without permission for identities can use locks all the same.
 func TestLocksNeedNoPermissionForIdentities(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)

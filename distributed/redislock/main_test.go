@@ -57,7 +57,7 @@ func buy(args []string) error {
 	return testbed.Buy(args, func(args []string) (locks.TryLocker, func(), error) { return child(args) })
 }
 
-// holder takes the lock, says so, with the token, and then, for each line it hears, whether its
+// holder acquires the lock and prints the token. For each line that it reads, it prints whether its
 // hold is valid.
 func holder(args []string) error {
 	l, end, err := child(args)

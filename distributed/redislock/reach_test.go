@@ -16,7 +16,7 @@ import (
 	"github.com/jucgo/locks/internal/testkit/testbed"
 )
 
-// often has those who wait ask again soon.
+// often makes waiters ask again soon.
 var often = redislock.WithLeaseOptions(lease.WithPoll(200 * time.Millisecond))
 
 func TestAWrongAddressIsAnErrorAtOnce(t *testing.T) {

@@ -460,7 +460,7 @@ func TestWhoeverLacksAMajorityThatNobodyHasAsksAgainSoon(t *testing.T) {
 	go func() { got <- l.LockContext(a) }()
 	direct := patient(t, m[0].Addr)
 	require.Eventually(t, func() bool { return len(subscriptions(direct)) == 1 }, soon, 5*time.Millisecond)
-	// Their votes vanish without a word, like those of contenders that give them back.
+	// The votes are deleted without a message, as by contenders that failed.
 	for _, s := range m[:4] {
 		require.NoError(t, patient(t, s.Addr).Del(background, "it").Err())
 	}

@@ -42,7 +42,7 @@ func begin(l *redislock.Mutex, ctx context.Context) <-chan error {
 	return got
 }
 
-// within returns what comes of got.
+// within returns the result of got.
 func within(tb testing.TB, got <-chan error) error {
 	tb.Helper()
 	select {
@@ -178,7 +178,7 @@ func TestWaitersOfSeveralProcessesHaveTheLockInOrder(t *testing.T) {
 			all := inList(t, direct, i+1)
 			require.Equal(t, waiters, all[:len(waiters):len(waiters)], "an earlier waiter keeps its place")
 			waiters = append([]string(nil), all...)
-			// A release passes a waiter that cannot hear of it yet.
+			// A release passes over a waiter that has no subscription yet.
 			channel := channelOf(all[i])
 			require.Eventually(t, func() bool {
 				return direct.PubSubNumSub(background, channel).Val()[channel] == 1
@@ -280,7 +280,7 @@ func TestAWaiterThatGivesUpWhenToldTellsTheNext(t *testing.T) {
 		l, b := open(t, connect(t, addr), rarely).Mutex("it"), someone()
 		second := begin(l, b)
 		inList(t, direct, 2)
-		// As if the first one had been told, and nobody else had heard of it.
+		// As if the first waiter had been told, and no other waiter.
 		pipe := direct.TxPipeline()
 		pipe.Del(background, "it")
 		pipe.LRem(background, waitingList, 0, waiter)
@@ -341,8 +341,8 @@ func TestALostReplyToTheWinnerEndsItsSubscriptions(t *testing.T) {
 	require.Eventually(t, func() bool { return len(subscriptions(direct)) == 0 }, soon, 10*time.Millisecond)
 }
 
-// lingering returns a client without a waiter that still hears of the lock, and the name of its
-// last waiter.
+// lingering returns a client without waiters that is still subscribed, and the name of its last
+// waiter.
 func lingering(t *testing.T, direct *redis.Client, addr string) (c *redislock.Client, waiter string) {
 	release := held(t, addr)
 	c = open(t, connect(t, addr), rarely)

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// UncontendedPairsAllocateLittle fails if a lock and an unlock that nobody else wants allocate
+// UncontendedPairsAllocateLittle fails if an uncontended lock and unlock allocate
 // more objects than most says, by kind.
 func UncontendedPairsAllocateLittle(t *testing.T, on Driver, most map[string]float64) {
 	c := on.Open(t, StartServer(t).Addr)

@@ -95,7 +95,7 @@ var AnyKind = map[string]func(c *redislock.Client, name string) locks.TryLocker{
 	"write":  func(c *redislock.Client, name string) locks.TryLocker { return c.RWMutex(name).WriteLocker() },
 }
 
-// AllKinds is AnyKind with readers, which do not exclude each other: Against says who excludes a
+// AllKinds is AnyKind with readers, which do not exclude each other. Against has what excludes a
 // kind.
 var AllKinds = func() map[string]func(c *redislock.Client, name string) locks.TryLocker {
 	all := maps.Clone(AnyKind)

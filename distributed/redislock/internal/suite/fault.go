@@ -30,7 +30,7 @@ const (
 	Soon  = 20 * time.Second        // on the busiest of machines, and long before anybody asks who does so Rarely
 )
 
-// Rarely has those who wait rely on messages, and on the time to live that they were told.
+// Rarely makes waiters rely on messages, and on the time to live of the lock.
 var Rarely = redislock.WithLeaseOptions(lease.WithPoll(time.Minute))
 
 // Background is a context that never ends.
@@ -39,7 +39,7 @@ var Background = context.Background()
 // As returns a context of o.
 func As(o locks.Owner) context.Context { return locks.WithOwner(Background, o) }
 
-// Someone returns a context of an owner that nobody else is.
+// Someone returns a context of a new owner.
 func Someone() context.Context { return As(locks.NewOwner()) }
 
 // Hold takes l as the owner of ctx.
@@ -175,7 +175,7 @@ func ALostReplyOfAnAcquisitionLeavesOneHold(t *testing.T, on Driver) {
 	}
 }
 
-// HeldOnce checks that the lock called name, of whatever kind, has one hold, and nobody waits.
+// HeldOnce checks that the lock called name, of any kind, has one hold and no waiters.
 func HeldOnce(t *testing.T, direct *redis.Client, name string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -214,7 +214,7 @@ func OnlyTokens(t *testing.T, direct *redis.Client, name string) {
 	}, Soon, time.Millisecond)
 }
 
-// quiet waits until one who waits has subscribed, and asked for the last time.
+// quiet waits until a waiter has subscribed and has sent its last request.
 func quiet(t *testing.T, direct *redis.Client) {
 	t.Helper()
 	require.Eventually(t, func() bool { return len(Subscriptions(direct)) > 0 }, Soon, time.Millisecond)
@@ -352,7 +352,7 @@ func AReleaseDuringACutOfTheSubscriptionIsNotMissed(t *testing.T, on Driver) {
 	got := make(chan error, 1)
 	go func() { got <- l.LockContext(b) }()
 	require.Eventually(t, func() bool { return len(Subscriptions(direct)) == 1 }, 20*time.Second, 5*time.Millisecond)
-	// Nobody hears of this.
+	// This sends no message.
 	pipe := direct.TxPipeline()
 	pipe.ClientKillByFilter(Background, "TYPE", "pubsub")
 	pipe.Del(Background, "it")
@@ -392,7 +392,7 @@ func MessagesWithoutAReasonGrantNothing(t *testing.T, on Driver) {
 	t.Parallel()
 	s := StartServer(t)
 	direct := Connect(t, s.Addr)
-	// Neither a renewal nor a waiter who asks in turn is to be taken for one who was woken.
+	// There are no renewals, and no waiter asks in turn: a request is that of a woken waiter.
 	calm := []redislock.Option{redislock.WithTTL(time.Hour), redislock.WithLeaseOptions(lease.WithPoll(time.Hour))}
 	holder, l := on.Open(t, s.Addr, calm...).Mutex("it"), on.Open(t, s.Addr, calm...).Mutex("it")
 	a, b := Someone(), Someone()

@@ -58,7 +58,7 @@ func ReadWriteLocksConformOnRedis(t *testing.T, on Driver) {
 	conformRWOn(t, on, Connect(t, addr), at(on, addr))
 }
 
-// Try takes l if nobody has it.
+// Try acquires l if it is free.
 func Try(t *testing.T, l *redislock.Mutex, ctx context.Context) bool {
 	t.Helper()
 	ok, err := l.TryLockContext(ctx)

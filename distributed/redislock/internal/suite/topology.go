@@ -202,7 +202,7 @@ var everyKind = map[string]func(c *redislock.Client, name string) *redislock.Mut
 func LocksOfAllKindsAndNamesWorkOnAllServersOfACluster(t *testing.T, on Driver) {
 	t.Parallel()
 	nodes := startNodes(t)
-	// Nobody asks in turn: who waits depends on being told.
+	// No waiter asks in turn. Each relies on the message.
 	poll := redislock.WithLeaseOptions(lease.WithPoll(time.Minute))
 	for how, pubsub := range map[string]redislock.PubSub{"auto": redislock.Auto, "both": redislock.Both} {
 		c := on.across(t, nodes, poll, redislock.WithPubSub(pubsub), redislock.WithFairWait(4*time.Minute))
