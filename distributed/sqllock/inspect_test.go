@@ -86,7 +86,7 @@ func TestATableTellsProcessesAndQueue(t *testing.T) {
 	}
 }
 
-func TestATableOfAnEarlierLayoutHasLocksAllTheSame(t *testing.T) {
+func TestATableOfAnEarlierLayoutHasLocks(t *testing.T) {
 	t.Parallel()
 	for _, d := range everywhere {
 		t.Run(d.name, func(t *testing.T) {

@@ -228,7 +228,7 @@ func (k *contest) section(i int, me *contestant) bool {
 // anyWaits reports whether a goroutine waits for the lock. The caller holds it, and so does not
 // wait itself.
 func (k *contest) anyWaits() bool {
-	// Where many wait, the one that was found last still waits most of the time.
+	// If many wait, the waiter that was found last still waits most of the time.
 	at := k.hint
 	for range k.contestants {
 		if c := &k.contestants[at]; c.asked.Load() > c.got {

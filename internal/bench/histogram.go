@@ -55,7 +55,7 @@ func (h *Histogram) Quantile(q float64) time.Duration {
 // QuantileByTime returns the duration d for which durations of at most d make up a share q of the
 // sum of all. Of waits, a share q of the time spent waiting is spent in waits of at most d. A
 // random moment of waiting meets such a wait. Unlike for Quantile, a thousand short waits count
-// no more than one that takes as long as all of them. The result for an empty histogram is 0.
+// no more than one wait that takes as long as all of them. The result for an empty histogram is 0.
 func (h *Histogram) QuantileByTime(q float64) time.Duration {
 	middle := func(i int) float64 {
 		low, width := scale.Range(i)

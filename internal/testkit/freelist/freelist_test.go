@@ -68,8 +68,8 @@ func TestTheStampSavesTheListFromABA(t *testing.T) {
 	require.Equal(t, []int{2}, rest)
 }
 
-// TestNoScheduleBreaksTheStampedList has somebody else do anything at all each time that a Get is
-// half way through, and somebody else again half way through that one's.
+// In the middle of each Get another goroutine makes any calls, and a third one in the middle of its
+// Gets.
 func TestNoScheduleBreaksTheStampedList(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const slots = 3

@@ -6,8 +6,8 @@ import (
 	"github.com/jucgo/locks/cas"
 )
 
-// Stamped is the one that works: every change of the head changes its stamp, so that a head which
-// is the same slot again is not the same head.
+// Stamped is the correct list: every change of the head changes its stamp. A head that is the same
+// slot again is therefore not the same head.
 type Stamped struct {
 	Step Step
 

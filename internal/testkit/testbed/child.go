@@ -37,7 +37,7 @@ func Child(tb testing.TB, role string, args ...string) *Process {
 	return Start(tb, ChildCommand(tb, role, args...))
 }
 
-// ChildCommand returns what Child starts, for those who start it by another program.
+// ChildCommand returns what Child starts, for a caller that starts it by another program.
 func ChildCommand(tb testing.TB, role string, args ...string) *exec.Cmd {
 	tb.Helper()
 	self, err := os.Executable()

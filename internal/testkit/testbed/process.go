@@ -44,7 +44,7 @@ func Missing(tb testing.TB, what string) {
 	tb.Skipf("%s is not installed: skipped", what)
 }
 
-// Port returns a port of the loopback interface that nobody listens on. It is the caller's
+// Port returns a port of the loopback interface that no process listens on. It is the caller's
 // until the test ends: no other call of Port returns it, of whatever process, and it is none of
 // those that the system gives to connections.
 func Port(tb testing.TB) int {

@@ -183,8 +183,7 @@ func (s *SQLServer) Restart() {
 	s.run()
 }
 
-// home returns a directory that is not inside of one that only root may enter, as tb.TempDir's
-// is.
+// home returns a directory that other users can enter. The parent of tb.TempDir's is root's.
 func home(tb testing.TB) string {
 	tb.Helper()
 	dir, err := os.MkdirTemp("", "locks")
@@ -195,8 +194,8 @@ func home(tb testing.TB) string {
 	return dir
 }
 
-// as returns a command that runs as the user called name, who owns dir, where root would have
-// to run it otherwise.
+// as returns a command. If this process is root's, the command runs as the user called name, who
+// then owns dir.
 func as(tb testing.TB, name, dir, program string, args ...string) *exec.Cmd {
 	tb.Helper()
 	if runtime.GOOS != "linux" || os.Getuid() != 0 {

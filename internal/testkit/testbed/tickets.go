@@ -30,8 +30,8 @@ type Tickets struct {
 	Buyers int
 	// Processes is how many processes they are in, 4 if 0.
 	Processes int
-	// Trouble, if not nil, is called again and again while they buy. It may do what a lock has
-	// to survive without a loss.
+	// Trouble, if not nil, is called again and again during the sale. It may cause every fault
+	// that a lock has to survive without a loss.
 	Trouble func()
 	// Limit is for how long the test may take, four minutes if 0.
 	Limit time.Duration
@@ -39,7 +39,7 @@ type Tickets struct {
 
 // Run runs the test, and returns how many buyers of each process had to try more than once,
 // because of an error.
-func (x Tickets) Run(tb testing.TB) (retries []int) {
+func (x Tickets) Run(tb testing.TB) []int {
 	tb.Helper()
 	if x.Buyers == 0 {
 		x.Buyers = 200
@@ -84,7 +84,24 @@ func (x Tickets) Run(tb testing.TB) (retries []int) {
 			}
 		})
 	}
-	var sold []int
+	sold, retries := results(tb, children)
+	close(over)
+	troubled.Wait()
+	slices.Sort(sold)
+	want := make([]int, x.Buyers)
+	for i := range want {
+		want[i] = i + 1
+	}
+	if !slices.Equal(sold, want) {
+		tb.Errorf("tickets %v, not 1 to %d", sold, x.Buyers)
+	}
+	return retries
+}
+
+// results returns which tickets the processes have sold, and the retries of each, when all have
+// ended.
+func results(tb testing.TB, children []*Process) (sold, retries []int) {
+	tb.Helper()
 	for i, c := range children {
 		for line := range c.Lines() {
 			word, rest, _ := strings.Cut(line, " ")
@@ -102,17 +119,7 @@ func (x Tickets) Run(tb testing.TB) (retries []int) {
 			tb.Errorf("process %d failed", i)
 		}
 	}
-	close(over)
-	troubled.Wait()
-	slices.Sort(sold)
-	want := make([]int, x.Buyers)
-	for i := range want {
-		want[i] = i + 1
-	}
-	if !slices.Equal(sold, want) {
-		tb.Errorf("tickets %v, not 1 to %d", sold, x.Buyers)
-	}
-	return retries
+	return sold, retries
 }
 
 // Buy is what a role of [Tickets] does. open returns the lock, given the arguments of the test,
