@@ -138,7 +138,8 @@ const nowInSQLite = `CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS IN
 
 func (n names) replacements() []string {
 	return []string{
-		"{locks}", n.locks, "{queue}", n.queue, "{rows}", n.rows, "{clients}", n.clients, "{index}", n.index, "{indexed}", n.indexed,
+		"{locks}", n.locks, "{queue}", n.queue, "{rows}", n.rows, "{clients}", n.clients,
+		"{index}", n.index, "{indexed}", n.indexed,
 		"{now}", nowInSQLite,
 	}
 }
