@@ -19,8 +19,8 @@ var _ locks.Inspector = (*Mutex)(nil)
 // file has no room for a label: host and process id describe this process. If this process does not
 // hold the lock, Inspect asks the system for it without waiting, and gives it back at once. An
 // attempt of another process may fail in between. If another process holds it, Linux tells the
-// process ids of the holders, if they are in the same container, and Inspect adds the names of their
-// programs as labels. Waiting is -1, because waiters of other processes are not known.
+// process ids of the holders in the same container. Inspect adds the names of their programs as
+// labels. Waiting is -1, because waiters of other processes are not known.
 //
 // A file that does not exist is free. Inspect does not create it.
 func (l *Mutex) Inspect(ctx context.Context) (info locks.Info, err error) {

@@ -20,9 +20,9 @@ func WithLabel(label string) Option { return func(c *Client) { c.label = label }
 
 // Inspector is an optional interface of a [Store] that can describe a lock to people.
 type Inspector interface {
-	// Identify is called once, before anything else. client is what the names of all acquisitions
-	// begin with, up to a colon. identity is one line of at most 4096 bytes, which describes this
-	// process. The store keeps it with each hold and each place in a queue, or implements
+	// Identify is called once, before anything else. The names of all acquisitions begin with the
+	// text client, up to a colon. The text identity describes this process in one line of at most
+	// 4096 bytes. The store keeps it with each hold and each place in a queue, or implements
 	// [Announcer].
 	Identify(client, identity string)
 
