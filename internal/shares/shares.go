@@ -314,7 +314,7 @@ func (x *Shares) Upgrade(owner int64, policy syncq.Policy) syncq.Outcome {
 			return syncq.NotHeld
 		case sh.write >= syncq.MaxHolds:
 			return syncq.TooMany
-		case sh.write == 0 && !x.s.UpgradeOnly(owner, policy):
+		case sh.write == 0 && !x.s.UpgradeOnly(owner, true, policy):
 			return syncq.Busy
 		}
 		sh.inside = false

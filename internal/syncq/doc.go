@@ -49,8 +49,8 @@
 //
 // # Readers
 //
-// The shared holds of goroutines in a read-write lock are kept in a table beside the word, and
-// leave the word alone while nobody writes: see table.go.
+// The shared holds of goroutines in a read-write lock are kept in a table beside the word. While
+// the lock is biased to readers, they leave the word alone: see table.go.
 //
 // # Explicit owners
 //
@@ -74,6 +74,6 @@
 // # Model
 //
 // The folder model has this protocol in Promela, function by function. Its run.sh searches all
-// schedules of small cases, and shows that each of 57 one-line mistakes breaks a property. A
+// schedules of small cases, and shows that each of 58 one-line mistakes breaks a property. A
 // change of the protocol changes the model as well: see model/README.md.
 package syncq

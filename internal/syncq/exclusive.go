@@ -127,11 +127,6 @@ func (s *Sync) join(n *node, policy Policy) (wake *node, queued bool) {
 		w := s.Word.Load()
 		to, ok := s.admissible(n, w, policy)
 		switch {
-		case !ok && !n.shared && w&biased != 0:
-			// The table may be empty. Only a word without the bias can tell.
-			if s.Word.CompareAndSwap(w, w&^biased) {
-				wake, _ = s.advance(policy, keep)
-			}
 		case !ok:
 			if s.push(n, policy); s.queue.head == n {
 				wake, _ = s.advance(policy, keep)
@@ -261,11 +256,13 @@ const (
 // spins says that a holder can run while another goroutine spins.
 var spins = runtime.NumCPU() > 1
 
+var procs = uint64(runtime.NumCPU())
+
 // spin takes a lock that becomes free within a short spin. Under FIFO it stops when the queue is
 // not empty. A goroutine that spins has not arrived in the queue, and overtakes nobody.
 func (s *Sync) spin(p Party, policy Policy) bool {
 	for k := 0; k < spinRounds && spins; k++ {
-		if w := s.Word.Load(); policy == FIFO && w&queued != 0 || w&shared != 0 {
+		if w := s.Word.Load(); policy == FIFO && w&queued != 0 || w&shared != 0 && w>>shift >= procs {
 			break
 		}
 		pause.Pause(spinPause)

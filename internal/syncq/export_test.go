@@ -43,20 +43,51 @@ func (s *Sync) verifyWord() error {
 // verifyTable checks T of advance. The guard is held.
 func (s *Sync) verifyTable(w uint64) error {
 	t := s.table.Load()
-	inTable := t != nil && !t.empty()
+	under, counted := t.readers()
 	switch {
 	case w&biased != 0 && (w&visible == 0 || w&queued != 0):
 		return fmt.Errorf("word %#x is biased without the table's hold, or with waiters", w)
 	case w&visible != 0 && (w&shared == 0 || t == nil):
 		return fmt.Errorf("word %#x has a hold of the table, but no table, or is not shared", w)
-	case inTable && w&visible == 0:
-		return fmt.Errorf("word %#x has no hold for the readers in the table", w)
-	case w&(visible|biased) == visible && !inTable:
+	case under > 0 && w&visible == 0:
+		return fmt.Errorf("word %#x has no hold for the %d readers under the table's", w, under)
+	case counted > s.Shared()-s.TakenByTable():
+		return fmt.Errorf("word %#x has not enough holds for %d counted readers", w, counted)
+	case w&(visible|biased) == visible && under == 0:
 		return fmt.Errorf("word %#x has a hold for an empty table, and no reader gives it back", w)
 	case s.covered.load() > 0 && s.Owner() == 0:
 		return fmt.Errorf("word %#x has no exclusive holder, but %d holds are its shared ones", w, s.covered.load())
 	}
 	return nil
+}
+
+// readers returns how many readers of t have their hold under the table's, and how many are counted
+// in the word.
+func (t *readTable) readers() (under, counted int) {
+	see := func(o int64) {
+		if o > 0 {
+			under++
+		} else if o < 0 {
+			counted++
+		}
+	}
+	if t == nil {
+		return 0, 0
+	}
+	for i := range t.slots {
+		b := &t.slots[i]
+		see(b.owner.Load())
+		for o := range b.others {
+			see(o)
+		}
+	}
+	return under, counted
+}
+
+// Under returns how many readers have their hold under the table's.
+func (s *Sync) Under() int {
+	under, _ := s.table.Load().readers()
+	return under
 }
 
 // verify checks that l is a doubly linked list of sleeping waiters without anything left over.
@@ -85,6 +116,12 @@ func (s *Sync) ReadCount() (n int) {
 func (s *Sync) Idle() bool {
 	w := s.Word.Load()
 	return free(w) || w&^flags == one && w&visible != 0 && s.table.Load().empty()
+}
+
+// ReadBiased has o read, and biases the lock to readers if that is possible.
+func (s *Sync) ReadBiased(o int64, policy Policy) bool {
+	s.readers().slot(o).reads.set(unbiasedReads)
+	return s.Read(Owned(o), policy)
 }
 
 // Revoke ends the bias to readers.

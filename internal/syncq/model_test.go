@@ -137,7 +137,7 @@ var (
 	idleOps = []string{
 		"Lock", "LockFor", "LockContext", "TryLock",
 		"LockShared", "LockShared", "LockSharedFor", "LockSharedContext", "TryLockShared",
-		"Read", "Read", "ReadFor", "ReadContext", "TryRead",
+		"Read", "ReadBiased", "ReadFor", "ReadContext", "TryRead",
 	}
 	exclusiveOps = []string{
 		"Unlock", "Unlock", "Unlock", "Downgrade", "Wait", "WaitFor", "WaitContext", "Signal", "Broadcast",
@@ -275,6 +275,10 @@ func run(script []step, policy syncq.Policy) (problem string) {
 			w.shared = true
 			call("read", func() bool { return s.Read(syncq.Owned(int64(st.ID)), policy) })
 			m.lock(w)
+		case "ReadBiased":
+			w.shared = true
+			call("read", func() bool { return s.ReadBiased(int64(st.ID), policy) })
+			m.lock(w)
 		case "ReadFor":
 			w.shared, w.deadline = true, deadline(st.Time)
 			d := until(w.deadline)
@@ -383,7 +387,7 @@ func run(script []step, policy syncq.Policy) (problem string) {
 		if err := s.Verify(); err != nil {
 			return err.Error()
 		}
-		if int64(m.holder) != s.Owner() || len(m.shared)-inTable != s.Shared()-s.TakenByTable() ||
+		if int64(m.holder) != s.Owner() || len(m.shared)-s.Under() != s.Shared()-s.TakenByTable() ||
 			s.ReadCount() != inTable || s.Idle() != m.free() || s.Len() != len(m.queue) ||
 			s.HasQueued() != (len(m.queue) > 0) || c.Len() != len(m.cond) {
 			return "inspection disagrees with " + m.String()

@@ -43,21 +43,13 @@ func neighbour(s *Sync, o int64) int64 {
 	}
 }
 
-// settles does what settle does for o, whose hold becomes the table's. The guard is held.
-func settles(s *Sync, o int64) {
-	s.readers().slot(o).enter(o, 1)
-	if w := s.Word.Load(); w&queued == 0 {
-		s.Word.Store(w | biased)
-	}
-}
-
 func reads(s *Sync, o int64, policy Policy) call {
-	return run(func() bool { s.Read(Owned(o), policy); return true })
+	return run(func() bool { s.ReadBiased(o, policy); return true })
 }
 
 func TestTheReaderThatBlocksAWriterHandsOverToIt(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
-		s.Read(Owned(2), policy)
+		s.ReadBiased(2, policy)
 		require.True(t, s.Biased())
 		require.False(t, s.TryLockUnread(Owned(1), policy))
 		w := writes(s, 1, policy)
@@ -73,7 +65,7 @@ func TestTheReaderThatBlocksAWriterHandsOverToIt(t *testing.T) {
 
 func TestAReaderThatFindsTheBiasGoneHandsOver(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
-		s.Read(Owned(2), policy)
+		s.ReadBiased(2, policy)
 		require.True(t, s.Unread(2, policy)) // biased, and read by nobody
 		b := s.Slot(3)
 		require.True(t, s.Biased() && b.Enter(3)) // as RLock does, which has yet to confirm it
@@ -89,7 +81,7 @@ func TestAReaderThatFindsTheBiasGoneHandsOver(t *testing.T) {
 
 func TestAnEntryWithoutBiasKeepsNoWriterOut(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
-		s.Read(Owned(2), policy)
+		s.ReadBiased(2, policy)
 		require.True(t, s.Unread(2, policy))
 		require.True(t, s.TryLockUnread(Owned(1), policy))
 		b := s.Slot(3)
@@ -107,7 +99,7 @@ func TestOnlyTheLastReaderOutHandsOver(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
 		o := neighbour(s, 2) // one of the crowd
 		for _, r := range []int64{2, 3, o} {
-			s.Read(Owned(r), policy)
+			s.ReadBiased(r, policy)
 		}
 		w := writes(s, 1, policy)
 		eventually(t, func() bool { return s.Len() == 1 })
@@ -129,8 +121,8 @@ func TestOnlyTheLastReaderOutHandsOver(t *testing.T) {
 func TestTwoReadersThatLeaveTogetherEndTheTablesHoldOnce(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
 		for range 100 {
-			s.Read(Owned(2), policy)
-			s.Read(Owned(3), policy)
+			s.ReadBiased(2, policy)
+			s.ReadBiased(3, policy)
 			w := writes(s, 1, policy)
 			eventually(t, func() bool { return s.Len() == 1 })
 			s.guard.Lock()
@@ -150,13 +142,13 @@ func TestTwoReadersThatLeaveTogetherEndTheTablesHoldOnce(t *testing.T) {
 
 func TestAnOldLookAtTheTableSparesANewReader(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
-		s.Read(Owned(2), policy)
+		s.ReadBiased(2, policy)
 		s.Revoke(policy)
 		s.guard.Lock()
 		out := run(func() bool { return s.Unread(2, policy) })
 		eventually(t, s.readers().empty)
 		atGuard(t, 1, "syncq.(*Sync).ReadersLeft") // it has looked
-		settles(s, 3)
+		require.True(t, s.TryRead(3, policy))
 		s.guard.Unlock()
 		require.True(t, out.result(t))
 		require.Equal(t, 1, s.ReadHolds(3))
@@ -168,14 +160,15 @@ func TestAnOldLookAtTheTableSparesANewReader(t *testing.T) {
 
 func TestAnOldLookAtTheTableSparesANewBias(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
-		s.Read(Owned(2), policy)
+		s.ReadBiased(2, policy)
 		s.Revoke(policy)
 		s.guard.Lock()
 		out := run(func() bool { return s.Unread(2, policy) })
 		eventually(t, s.readers().empty)
 		atGuard(t, 1, "syncq.(*Sync).ReadersLeft") // it has looked
-		settles(s, 3)
-		exit(s, s.Slot(3), policy)
+		s.advance(policy, keep)                    // for another reader that left
+		require.True(t, s.ReadBiased(3, policy))
+		require.True(t, s.Unread(3, policy))
 		require.True(t, s.Biased())
 		s.guard.Unlock()
 		require.True(t, out.result(t))
@@ -186,14 +179,14 @@ func TestAnOldLookAtTheTableSparesANewBias(t *testing.T) {
 
 func TestAnOldLookAtTheTableSparesABargingReader(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
-		s.Read(Owned(2), policy)
+		s.ReadBiased(2, policy)
 		w := writes(s, 1, policy) // keeps the bias away
 		eventually(t, func() bool { return s.Len() == 1 })
 		s.guard.Lock()
 		out := run(func() bool { return s.Unread(2, policy) })
 		eventually(t, s.readers().empty)
 		atGuard(t, 1, "syncq.(*Sync).ReadersLeft") // it has looked
-		settles(s, 3)
+		require.True(t, s.TryRead(3, policy))
 		s.guard.Unlock()
 		require.True(t, out.result(t))
 		require.Zero(t, s.Owner(), "3 reads")
@@ -222,7 +215,7 @@ func TestReadersAtTheHeadHoldTheLockBeforeTheyRun(t *testing.T) {
 	})
 }
 
-func TestAReaderSettlesWithoutBiasWhileAWriterWaits(t *testing.T) {
+func TestReadersAreCountedWhileAWriterWaits(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
 		require.True(t, s.TryLock(Owned(1)))
 		r := reads(s, 2, policy)
@@ -231,10 +224,10 @@ func TestAReaderSettlesWithoutBiasWhileAWriterWaits(t *testing.T) {
 		eventually(t, func() bool { return s.Len() == 2 })
 		require.True(t, s.Leave(1, policy))
 		require.True(t, r.result(t))
-		require.Equal(t, unread|queued, s.Word.Load()&^handoff)
+		require.Equal(t, one|shared|queued, s.Word.Load()&^handoff)
 		require.NoError(t, s.Verify())
 		require.True(t, s.TryRead(4, policy), "past the writer")
-		require.Equal(t, unread|queued, s.Word.Load()&^handoff)
+		require.Equal(t, 2*one|shared|queued, s.Word.Load()&^handoff)
 		require.True(t, s.Unread(2, policy))
 		require.Zero(t, s.Owner())
 		require.True(t, s.Unread(4, policy))
@@ -245,7 +238,7 @@ func TestAReaderSettlesWithoutBiasWhileAWriterWaits(t *testing.T) {
 
 func TestAnEnteringReaderSendsAWriterToTheQueue(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
-		s.Read(Owned(2), policy)
+		s.ReadBiased(2, policy)
 		require.True(t, s.Unread(2, policy))
 		s.guard.Lock()
 		var seized bool
@@ -264,15 +257,17 @@ func TestAnEnteringReaderSendsAWriterToTheQueue(t *testing.T) {
 	})
 }
 
-func TestAReaderAfterAFailedUpgradeBringsTheBiasBack(t *testing.T) {
+func TestAReaderAfterAFailedUpgradeIsCounted(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
-		s.Read(Owned(2), policy)
-		s.Read(Owned(3), policy)
+		s.ReadBiased(2, policy)
+		s.ReadBiased(3, policy)
 		upgraded, has := s.Upgrade(2, policy)
 		require.True(t, has)
 		require.False(t, upgraded)
-		s.Read(Owned(4), policy)
-		require.True(t, s.Biased())
+		s.ReadBiased(4, policy)
+		require.False(t, s.Biased(), "not while the readers of before leave")
+		require.Equal(t, 2, s.Shared())
+		require.NoError(t, s.Verify())
 		require.True(t, s.Unread(4, policy))
 		w := writes(s, 1, policy)
 		eventually(t, func() bool { return s.Len() == 1 })
@@ -289,13 +284,92 @@ func TestAReaderAfterAFailedUpgradeBringsTheBiasBack(t *testing.T) {
 	})
 }
 
+func TestTheBiasComesAfterManyReadsOfASlot(t *testing.T) {
+	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
+		for range 2 {
+			for k := range unbiasedReads {
+				require.True(t, s.Read(Owned(2), policy))
+				require.Equal(t, one|shared, s.Word.Load(), "read %d is counted", k)
+				require.True(t, s.Unread(2, policy))
+				require.Zero(t, s.Word.Load())
+			}
+			require.True(t, s.Read(Owned(2), policy))
+			require.True(t, s.Biased())
+			require.True(t, s.Unread(2, policy))
+			require.True(t, s.LockFor(Owned(1), policy, 0))
+			require.True(t, s.Leave(1, policy))
+		}
+	})
+}
+
+func TestNoReaderSetsTheBiasOnALockThatIsTaken(t *testing.T) {
+	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
+		require.True(t, s.TryLock(Owned(1)))
+		s.readers().slot(2).reads.set(unbiasedReads)
+		require.False(t, s.readBiased(2, policy))
+		require.True(t, s.readers().empty())
+		require.True(t, s.Leave(1, policy))
+		require.True(t, s.Read(Owned(3), policy))
+		w := writes(s, 1, policy)
+		eventually(t, func() bool { return s.Len() == 1 })
+		require.False(t, s.readBiased(2, policy), "past a waiter")
+		require.True(t, s.Unread(3, policy))
+		require.True(t, w.result(t))
+		require.True(t, s.Leave(1, policy))
+	})
+}
+
+func TestAnUnusedBiasDoesNotKeepACountedReaderFromAnUpgrade(t *testing.T) {
+	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
+		require.True(t, s.Read(Owned(2), policy))
+		require.True(t, s.ReadBiased(3, policy))
+		upgraded, _ := s.Upgrade(2, policy)
+		require.False(t, upgraded, "3 reads")
+		require.True(t, s.Unread(3, policy))
+		upgraded, _ = s.Upgrade(2, policy)
+		require.True(t, upgraded)
+		require.Equal(t, Value(2), s.Word.Load())
+		require.True(t, s.Leave(2, policy))
+	})
+}
+
+func TestCountedReadersOfOneSlotLeaveInAnyOrder(t *testing.T) {
+	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
+		a := int64(2)
+		b := neighbour(s, a)
+		c := neighbour(s, b)
+		require.True(t, s.Read(Owned(a), policy))
+		require.True(t, s.Read(Owned(b), policy))
+		require.True(t, s.ReadBiased(c, policy))
+		require.Equal(t, 3*one|shared|visible|biased, s.Word.Load())
+		require.NoError(t, s.Verify())
+		require.Equal(t, 3, s.ReadCount())
+		for _, o := range []int64{a, b} {
+			held, counted := s.ReenterRead(o)
+			require.True(t, held && counted)
+			require.Equal(t, 2, s.ReadHolds(o))
+			require.True(t, s.Unread(o, policy))
+		}
+		w := writes(s, 1, policy)
+		eventually(t, func() bool { return s.Len() == 1 })
+		for _, o := range []int64{a, c, b} {
+			require.Zero(t, s.Owner())
+			require.NoError(t, s.Verify())
+			require.True(t, s.Unread(o, policy))
+			require.False(t, s.Unread(o, policy))
+		}
+		require.True(t, w.result(t))
+		require.True(t, s.Leave(1, policy))
+	})
+}
+
 func TestASignalOnAnIdleBiasedLockWakesTheWaiter(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
 		c := NewCond(s, policy)
 		require.True(t, s.TryLock(Owned(1)))
 		w := run(func() bool { c.Wait(Owned(1), nil); return true })
 		eventually(t, func() bool { return c.Len() == 1 })
-		s.Read(Owned(2), policy)
+		s.ReadBiased(2, policy)
 		require.True(t, s.Unread(2, policy)) // biased, and idle, when it should be the signaller's
 		require.True(t, c.Signal())
 		require.True(t, w.result(t))
@@ -306,8 +380,8 @@ func TestASignalOnAnIdleBiasedLockWakesTheWaiter(t *testing.T) {
 func TestSharedHoldsStopAtTheirLimitInSlotAndCrowd(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
 		o := neighbour(s, 2)
-		require.True(t, s.Read(Owned(2), policy))
-		require.True(t, s.Read(Owned(o), policy))
+		require.True(t, s.ReadBiased(2, policy))
+		require.True(t, s.ReadBiased(o, policy))
 		b := s.Slot(2)
 		require.Same(t, b, s.Slot(o))
 		b.others[o] = MaxHolds - 1
@@ -348,7 +422,7 @@ func TestAnIdleBiasedLockIsAcquiredWithoutAWait(t *testing.T) {
 				return !c.Wait(Owned(1), until(stop))
 			})
 			eventually(t, func() bool { return c.Len() == 1 })
-			s.Read(Owned(2), policy)
+			s.ReadBiased(2, policy)
 			require.True(t, s.Unread(2, policy))
 			close(stop)
 			return w.result(t)
@@ -356,7 +430,7 @@ func TestAnIdleBiasedLockIsAcquiredWithoutAWait(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
-				s.Read(Owned(2), policy)
+				s.ReadBiased(2, policy)
 				require.True(t, s.Unread(2, policy))
 				if name == "wait" {
 					s.Revoke(policy)
@@ -377,7 +451,7 @@ func TestAReaderEnteringDuringALookKeepsTheWriterOut(t *testing.T) {
 	for name, take := range map[string]func(s *Sync) bool{
 		"TryLockUnread": func(s *Sync) bool { return s.TryLockUnread(Owned(1), NonFair) },
 		"Upgrade": func(s *Sync) bool {
-			s.Read(Owned(1), NonFair)
+			s.ReadBiased(1, NonFair)
 			upgraded, _ := s.Upgrade(1, NonFair)
 			if !upgraded {
 				s.Unread(1, NonFair)
@@ -407,7 +481,7 @@ func TestAReaderEnteringDuringALookKeepsTheWriterOut(t *testing.T) {
 						exit(&s, b, NonFair)
 					default:
 						exit(&s, b, NonFair)
-						s.Read(Owned(me), NonFair)
+						s.ReadBiased(me, NonFair)
 						s.Unread(me, NonFair)
 					}
 				}
@@ -434,7 +508,7 @@ func TestAReaderEnteringDuringALookKeepsTheWriterOut(t *testing.T) {
 // be the last reader that a writer has seen in the table. Then it has to look into the table.
 func TestReadersWithNoTimeToWaitLeaveNoWriterAsleep(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
-		require.True(t, s.Read(Owned(9), policy))
+		require.True(t, s.ReadBiased(9, policy))
 		require.True(t, s.Unread(9, policy))
 		var stop atomic.Bool
 		var readers []call

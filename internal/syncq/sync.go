@@ -87,8 +87,8 @@ func (p Party) Of(k *Kind) Party {
 //	W  If woken is set, the first waiter is awake, or a release that has set woken on a word that
 //	   it freed is about to call advance.
 //	S  If the first waiter is shared, the lock is held exclusively, or free as in N.
-//	T  If visible is set and biased is not, the table is not empty, or its last reader has still to
-//	   look (ReadersLeft).
+//	T  If visible is set and biased is not, the table has readers that are not counted, or the last
+//	   of them has still to look (ReadersLeft).
 //
 // No wake-up is lost. Take a waiter that sleeps in the queue. By F and N the lock is held, or the
 // first waiter is awake, or a release is about to call advance. If the lock is held, Q has its

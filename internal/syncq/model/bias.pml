@@ -22,8 +22,12 @@
 #define SLOTS 2
 #endif
 
-byte owner[SLOTS], crowd[SLOTS];                /* readTable.slots: owner is 0 or the goroutine + 1 */
+/* readTable.slots. owner is 0, or the goroutine + 1, and + COUNTED if its hold is in the word.
+   crowd are the readers under the table's hold. Counted ones in the crowd concern nobody. */
+byte owner[SLOTS], crowd[SLOTS];
+#define COUNTED 8
 #define slot (me % SLOTS)
+#define under(b) (owner[b] != 0 && owner[b] < COUNTED)
 
 /* readTable.empty ("empty" is a word of Promela): each load is a step. e is its result. */
 inline isEmpty() {
@@ -31,9 +35,11 @@ inline isEmpty() {
 	do
 	:: b < SLOTS ->
 #ifdef MUTANT_EMPTY_SKIPS_SLOT
-		if :: owner[b] != 0 && b == 0 -> e = 0; break :: else fi;
-#else
+		if :: under(b) && b == 0 -> e = 0; break :: else fi;
+#elif defined(MUTANT_EMPTY_SEES_COUNTED)
 		if :: owner[b] != 0 -> e = 0; break :: else fi;
+#else
+		if :: under(b) -> e = 0; break :: else fi;
 #endif
 #ifdef MUTANT_EMPTY_SKIPS_CROWD
 		b++
@@ -50,7 +56,7 @@ inline moreThanOne() {
 	d_step { b = 0; n = 0; e = 0 }
 	do
 	:: b < SLOTS ->
-		if :: owner[b] != 0 -> n++ :: else fi;
+		if :: under(b) -> n++ :: else fi;
 		d_step { n = n + crowd[b]; b++ }
 		if :: n > 1 -> e = 1; break :: else fi
 	:: else -> break
@@ -58,14 +64,24 @@ inline moreThanOne() {
 	atomic { b = 0; n = 0 }
 }
 
-/* Slot.enter */
+/* Slot.enter. counted: the hold is in the word. */
 inline enterSlot() {
-	d_step { if :: owner[slot] == 0 -> owner[slot] = me + 1 :: else -> crowd[slot]++; crowded = 1 fi }
+	d_step {
+		if
+		:: owner[slot] == 0 -> owner[slot] = me + 1 + (counted -> COUNTED : 0)
+		:: else -> if :: counted :: else -> crowd[slot]++ fi; crowded = 1
+		fi
+	}
 }
 
-/* Slot.exit, Slot.Exit, of the last hold */
+/* Slot.change, Slot.Exit, of the last hold */
 inline exitSlot() {
-	d_step { if :: crowded -> crowd[slot]--; crowded = 0 :: else -> assert(owner[slot] == me + 1); owner[slot] = 0 fi }
+	d_step {
+		if
+		:: crowded -> if :: counted :: else -> crowd[slot]-- fi; crowded = 0
+		:: else -> assert(owner[slot] % COUNTED == me + 1); owner[slot] = 0
+		fi
+	}
 }
 
 /* Sync.advance with its loop; guard held. ok is its result. */
@@ -95,15 +111,13 @@ inline join() {
 			admissible();
 			if
 			:: ok -> state[me] = granted; inQueue = 0; s = 0
-			:: !ok && !isShared[me] && (Word & biased) ->
-				Word = Word & ~biased; s = 1
-			:: else -> s = 2
+			:: else -> s = 1
 			fi
 		}
 		if
 		:: s == 0 -> break
-		:: s == 1 -> advanceTable(KEEP)
-		:: s == 2 -> d_step { inQueue = 1; s = 0 } advanceTable(JOIN); break
+		:: s == 1 && ql == 0 -> d_step { inQueue = 1; s = 0 } advanceTable(JOIN); break
+		:: s == 1 && ql > 0 -> d_step { inQueue = 1; s = 0; push(me) } break
 		fi
 	od;
 	guard = 0;
@@ -170,19 +184,26 @@ inline readQuickly() {
 	fi
 }
 
-/* Sync.readBiased; ok and gone */
+/* Sync.readBiased; ok and gone. Counted reads came before, or not: it may be time to set the bias. */
 inline readBiased() {
 	ok = 0;
 	if
-	:: Word == 0 || (Word & biased) ->
+	:: true ->
 		enterSlot();
 #ifdef MUTANT_READER_LOOKS_ONCE
-		d_step { ok = 1; if :: Word == 0 -> Word = one | shared | visible | biased :: else fi }
+		d_step { ok = 1; if :: !exclusive(Word) && !(Word & (queued | visible)) ->
+			Word = (Word | shared | visible | biased) + one :: else fi }
 #else
 		d_step {
 			if
 			:: (Word & biased) -> ok = 1
-			:: Word == 0 -> Word = one | shared | visible | biased; ok = 1
+#ifdef MUTANT_BIAS_BESIDE_QUEUE
+			:: !(Word & (biased | visible)) && !exclusive(Word) ->
+				Word = (Word | shared | visible | biased) + one; ok = 1
+#else
+			:: !(Word & (biased | visible | queued)) && !exclusive(Word) ->
+				Word = (Word | shared | visible | biased) + one; ok = 1
+#endif
 			:: else
 			fi
 		}
@@ -198,23 +219,6 @@ inline readBiased() {
 		fi
 	:: else
 	fi
-}
-
-/* Sync.settle */
-inline settle() {
-	LOCK();
-#ifdef MUTANT_SETTLE_ENTERS_LATE
-	d_step { if :: (Word & visible) -> Word = Word - one :: else -> Word = Word | visible fi;
-		if :: Word & queued :: else -> Word = Word | biased fi; guard = 0 }
-	enterSlot()
-#else
-	enterSlot();
-	d_step {
-		if :: (Word & visible) -> Word = Word - one :: else -> Word = Word | visible fi;
-		if :: Word & queued :: else -> Word = Word | biased fi;
-		guard = 0
-	}
-#endif
 }
 
 /* Sync.TryLockUnread; ok */
@@ -248,7 +252,7 @@ inline UpgradeOnly() {
 	do
 	:: d_step {
 			ok = 0; w = Word;
-			s = (w / one == 1 && ((w & visible) != 0) == !(role & IN_WORD))
+			s = (w / one == 1 && ((w & visible) != 0) == !counted)
 		}
 		if
 		:: !s -> break
@@ -265,7 +269,20 @@ inline UpgradeOnly() {
 	unpark()
 }
 
-/* rwlock: RUnlock and Sync.Unread */
+/* Sync.UnlockShared, of a counted reader that has left the table: UnreadCounted, Unread */
+inline UnlockShared() {
+	d_step {
+		s = 0;
+		if
+		:: Word >= 2*one -> Word = Word - one
+		:: Word < 2*one && !(Word & (queued | visible)) -> Word = 0
+		:: else -> s = 1
+		fi
+	}
+	if :: s -> guarded(DROP); s = 0; CHECK(unlock_succeeds, ok) :: else fi
+}
+
+/* rwlock: RUnlock and Sync.Unread of a reader under the table's hold */
 inline RUnlock() {
 #ifdef MUTANT_RUNLOCK_LOOKS_FIRST
 	gone = !(Word & biased);
@@ -291,7 +308,7 @@ inline enter() {
 proctype goroutine(byte me; byte role) {
 	byte s, wk, b, n, step;
 	short w;
-	bit ok, late, limited, inQueue, taken, e, drain, crowded, wasFirst, gone, quick;
+	bit ok, late, limited, inQueue, taken, e, drain, crowded, counted, wasFirst, gone, quick;
 	do
 	:: role & (READS | IN_WORD) ->
 		isShared[me] = 1;
@@ -307,13 +324,14 @@ table:		if                                              /* RLock, TryRLock */
 		:: !ok && quick -> quick = 0; goto table
 		:: else
 		fi;
-word:		if
+word:		counted = 1;
+		if
 		:: TryLockShared()                              /* TryRead */
 		:: TryLockSharedInTurn();                               /* AcquireRead: AcquireShared */
 			if :: ok :: !ok -> goto slow :: !ok -> admitShared() fi
 		fi;
 		if :: ok -> goto entered :: else -> goto next fi;
-entered:	if :: !(role & IN_WORD) -> settle() :: else fi;
+entered:	if :: !(role & IN_WORD) -> enterSlot() :: else fi;      /* Sync.count */
 reads:		skip;
 		enter();
 		if
@@ -324,7 +342,11 @@ reads:		skip;
 			shrd--;
 			if :: ok -> isShared[me] = 0; goto writes :: else fi
 		fi;
-		if :: role & IN_WORD -> goto unlock :: else -> goto runlock fi
+		if
+		:: role & IN_WORD -> goto unlock
+		:: !(role & IN_WORD) && counted -> exitSlot(); UnlockShared(); goto next
+		:: else -> goto runlock
+		fi
 	:: role & WRITES ->
 		if
 		:: TryLock();                                   /* TryLock, spin */
@@ -351,13 +373,14 @@ writes:		skip;
 unlock:			isShared[me] = 0;
 			Unlock(); CHECK(unlock_succeeds, ok)
 		:: role & DOWNGRADES ->                         /* uncover */
-			isShared[me] = 1;
+			isShared[me] = 1; counted = 1;
 			enterSlot();
-			guarded(UNCOVER);
+			guarded(DOWNGRADE);
 			enter(); shrd--;
+			exitSlot(); UnlockShared(); goto next;
 runlock:		RUnlock()
 		fi;
-next:		atomic { ok = 0; isShared[me] = 0 }
+next:		atomic { ok = 0; isShared[me] = 0; counted = 0 }
 	:: true -> break
 	od;
 	ended++

@@ -30,9 +30,8 @@
 #define DROP      1
 #define DROPTABLE 2
 #define REVOKE    3
-#define UNCOVER   4
-#define DOWNGRADE 5
-#define JOIN      6              /* keep, after push(me) */
+#define DOWNGRADE 4
+#define JOIN      5              /* keep, after push(me); the code does it for the first waiter only */
 
 /* node.state and node.in */
 #define waiting   0
@@ -167,7 +166,6 @@ inline advance(step) {
 		:: else -> base = 0
 		fi
 	:: step == REVOKE -> base = Word & ~biased
-	:: step == UNCOVER -> base = one | shared | visible | biased
 	:: step == DOWNGRADE -> base = one | shared
 	fi;
 	if
