@@ -23,7 +23,10 @@ func SetReadHolds(rw *RWMutex, n int) {
 }
 
 // HasSlot reports whether the calling goroutine reads in the slot of its bucket.
-func HasSlot(rw *RWMutex) bool { return rw.s.Slot(goid.Get()).Has(goid.Get()) }
+func HasSlot(rw *RWMutex) bool {
+	o := rw.s.Slot(goid.Get()).Owner()
+	return o == goid.Get() || o == -goid.Get()
+}
 
 // set sets a syncq count, which is one uint32 whether or not the race detector is on.
 func set(count reflect.Value, n uint32) { *(*uint32)(unsafe.Pointer(count.UnsafeAddr())) = n }

@@ -185,24 +185,23 @@ func (rw *RWMutex) unlock() {
 // RLock acquires the lock for reading, and waits for it if need be. A goroutine that reads or
 // writes already re-enters it. Java's readLock().lock().
 func (rw *RWMutex) RLock() {
-	// The goroutine may read already in the slot of its hash. Or that slot may be free, and the
-	// lock biased to readers.
+	// The goroutine may read already in the slot of its hash. Or that slot may be free.
 	if me := goid.Fast(); me != 0 {
-		if b := rw.s.Slot(me); b == nil {
-			// nobody has read so far
-		} else if b.Has(me) {
-			if b.Reenter() {
-				return
+		if b := rw.s.Slot(me); b != nil {
+			if o := b.Owner(); o == me || o == -me {
+				if b.Reenter() {
+					return
+				}
+			} else if !rw.s.Biased() {
+				if rw.s.ReadCounted(b, me) {
+					return
+				}
+			} else if b.Enter(me) {
+				if rw.s.Biased() {
+					return
+				}
+				rw.exit(b)
 			}
-		} else if !rw.s.Biased() {
-			if rw.s.ReadCounted(b, me) {
-				return
-			}
-		} else if b.Enter(me) {
-			if rw.s.Biased() {
-				return
-			}
-			rw.exit(b)
 		}
 	}
 	rw.rlock()
@@ -264,16 +263,23 @@ func (rw *RWMutex) TryRLockFor(d time.Duration) bool {
 // even if other goroutines read. Java's readLock().unlock().
 func (rw *RWMutex) RUnlock() {
 	if me := goid.Fast(); me != 0 {
-		if b := rw.s.Slot(me); b == nil {
-			// nobody has read so far
-		} else if b.Has(me) {
-			if b.Leave() || rw.s.UnreadCounted(b, me, rw.s.Policy()) {
+		if b := rw.s.Slot(me); b != nil {
+			switch b.Owner() {
+			case me:
+				if b.Leave() {
+					return
+				}
+				if b.Exit(); !rw.s.Biased() {
+					rw.s.ReadersLeft(rw.s.Policy())
+				}
+				return
+			case -me:
+				if !b.Leave() {
+					b.Exit()
+					rw.s.UnlockShared(rw.s.Policy())
+				}
 				return
 			}
-			if b.Exit(); !rw.s.Biased() {
-				rw.s.ReadersLeft(rw.s.Policy())
-			}
-			return
 		}
 	}
 	rw.runlock()

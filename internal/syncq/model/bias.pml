@@ -269,7 +269,7 @@ inline UpgradeOnly() {
 	unpark()
 }
 
-/* Sync.UnlockShared, of a counted reader that has left the table: UnreadCounted, Unread */
+/* Sync.UnlockShared, of a counted reader that has left the table: RUnlock, Unread */
 inline UnlockShared() {
 	d_step {
 		s = 0;
