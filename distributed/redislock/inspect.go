@@ -193,7 +193,8 @@ func (m *majority) everywhere(ctx context.Context, f func(ctx context.Context, n
 		})
 	}
 	wg.Wait()
-	if failed := slices.DeleteFunc(errs, func(err error) bool { return err == nil }); len(failed) > len(m.nodes)-m.quorum {
+	failed := slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+	if len(failed) > len(m.nodes)-m.quorum {
 		return errors.Join(failed...)
 	}
 	return nil
@@ -253,10 +254,10 @@ func (m *majority) acquisitionOf(id string) string {
 // servers, and a majority has to answer.
 //
 // Holders of Redisson are part of the answer, with their name in Redis as their label. The token is
-// that of a [Client.FencedMutex]. The waiters of a plain or fenced lock are those of this module. A
-// few may have gone, and Redisson's are not known. The waiters of a fair lock are all, in order. The
-// waiters of other kinds are known if they are of this [Client]. Either half of a read-write lock
-// describes both.
+// that of a [Client.FencedMutex]. The waiters of a plain or fenced lock are those of this module.
+// A few may have gone, and Redisson's are not known. The waiters of a fair lock are all, in
+// order. The waiters of other kinds are known if they are of this [Client]. Either half of a
+// read-write lock describes both.
 func (l *Mutex) Inspect(ctx context.Context) (locks.Info, error) {
 	if l.bad != nil {
 		return locks.Info{}, l.fail("inspect", l.bad)

@@ -17,14 +17,15 @@ import (
 //
 //   - A counted reader has a shared hold of its own in the word. The table only says who it is.
 //   - All other readers have one shared hold in the word together, the table's, for which visible
-//     stands. While biased is set, a newcomer only has to be in the table to read, and a reader only
-//     has to leave it; neither changes the word.
+//     stands. While biased is set, a newcomer only has to be in the table to read. A reader only
+//     has to leave it. Neither changes the word.
 //
 // All other shared holds in the word are those of explicit owners, and of counted readers that are
 // about to enter the table.
 //
 //	visible biased
-//	0       0       nobody reads by the table's hold; readers in it are counted, or about to see that
+//	0       0       nobody reads by the table's hold; readers in it are counted, or about to see
+//	                that
 //	1       1       readers in the table that are not counted read; the queue is empty
 //	1       0       the readers that were in the table when biased was cleared read; the last one
 //	                of them gives the table's hold back; new readers are counted
@@ -214,8 +215,8 @@ func (b *Slot) Leave() bool {
 // ([Sync.ReadersLeft]) if it is not biased after that.
 func (b *Slot) Exit() { b.owner.Store(0) }
 
-// ReadCounted takes a shared hold in the word for goroutine me, whose slot is b, if that can be done
-// without a look elsewhere: nobody writes or waits, nobody is in b, and the bias is not due.
+// ReadCounted takes a shared hold in the word for goroutine me, whose slot is b. It fails if another
+// party writes or waits, if b is in use, or if it is time to set the bias.
 func (s *Sync) ReadCounted(b *Slot, me int64) bool {
 	w := s.Word.Load()
 	if w&queued != 0 || exclusive(w) || b.owner.Load() != 0 || b.crowd.Load() != 0 || b.reads.load() >= unbiasedReads {
@@ -305,11 +306,11 @@ func (s *Sync) count(b *Slot, o int64) {
 
 // unbiasedReads is how many counted reads of a slot come before one that sets the bias. To revoke
 // the bias takes a writer some 100 ns. Divided by the reads before it, that is about 3 ns for each,
-// whatever the mix of reads and writes. With 64, mixes of 1 % and 10 % writes took a quarter longer.
+// whatever the mix of reads and writes. With 64, a mix with 1 % writes took a quarter longer.
 const unbiasedReads = 32
 
-// readBiased takes a shared hold for o under the table's if the lock is biased to readers, or if it
-// is time to set the bias, and no writer holds the lock or waits for it.
+// readBiased takes a shared hold for o under the table's if the lock is biased to readers. It sets
+// the bias if it is time for that, and no writer holds the lock or waits for it.
 func (s *Sync) readBiased(o int64, policy Policy) bool {
 	b := s.readers().slot(o)
 	if !s.Biased() && b.reads.load() < unbiasedReads {

@@ -55,7 +55,9 @@ func TestOtherTextIsNoIdentity(t *testing.T) {
 
 func TestAForeignNameBecomesALabel(t *testing.T) {
 	require.Equal(t, "6ba7b810:1", Foreign("6ba7b810:1"))
-	for _, name := range []string{"a\nb", "\xff\xfe", strings.Repeat("\x01", 2*MaxLabel), strings.Repeat("é", MaxLabel)} {
+	for _, name := range []string{
+		"a\nb", "\xff\xfe", strings.Repeat("\x01", 2*MaxLabel), strings.Repeat("é", MaxLabel),
+	} {
 		require.NoError(t, check(Foreign(name)), "%q", name)
 	}
 }

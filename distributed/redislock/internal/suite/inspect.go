@@ -155,7 +155,8 @@ func InspectNamesHoldersOfOtherLibraries(t *testing.T, on Driver) {
 			require.Equal(t, java, i.Holders[0].Label)
 			require.InDelta(t, time.Minute, i.Holders[0].Left, float64(30*time.Second))
 		}
-		for _, l := range []locks.TryLocker{c.SimpleMutex("it"), c.RWMutex("it").ReadLocker(), c.RWMutex("it").WriteLocker()} {
+		rw := c.RWMutex("it")
+		for _, l := range []locks.TryLocker{c.SimpleMutex("it"), rw.ReadLocker(), rw.WriteLocker()} {
 			_, err := l.(locks.Inspector).Inspect(Background)
 			require.ErrorIs(t, err, locks.ErrForeign)
 		}
@@ -179,7 +180,8 @@ func InspectWorksOnACluster(t *testing.T, on Driver) {
 	ctx, stop := context.WithCancel(Background)
 	done := make(chan error)
 	go func() { done <- d.FencedMutex("it").LockContext(ctx) }()
-	require.Eventually(t, func() bool { return len(Inspected(t, c.FencedMutex("it")).Waiters) == 1 }, Soon, time.Millisecond)
+	waits := func() bool { return len(Inspected(t, c.FencedMutex("it")).Waiters) == 1 }
+		require.Eventually(t, waits, Soon, time.Millisecond)
 	Introduced(t, direct, 2)
 	i := Inspected(t, c.FencedMutex("it"))
 	require.Equal(t, "a", i.Holders[0].Label)
