@@ -181,7 +181,7 @@ func InspectWorksOnACluster(t *testing.T, on Driver) {
 	done := make(chan error)
 	go func() { done <- d.FencedMutex("it").LockContext(ctx) }()
 	waits := func() bool { return len(Inspected(t, c.FencedMutex("it")).Waiters) == 1 }
-		require.Eventually(t, waits, Soon, time.Millisecond)
+	require.Eventually(t, waits, Soon, time.Millisecond)
 	Introduced(t, direct, 2)
 	i := Inspected(t, c.FencedMutex("it"))
 	require.Equal(t, "a", i.Holders[0].Label)
