@@ -13,8 +13,6 @@ import (
 // As in schedule_test.go, these tests hold the guard, or take a single step of the protocol by
 // hand, to bring about the rare orders of events.
 
-const unread = one | shared | visible // the table's hold alone, without bias
-
 // bothPolicies runs f with a lock of each.
 func bothPolicies(t *testing.T, f func(t *testing.T, s *Sync, policy Policy)) {
 	for name, policy := range map[string]Policy{"NonFair": NonFair, "FIFO": FIFO} {
