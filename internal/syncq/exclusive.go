@@ -253,13 +253,15 @@ const (
 	spinPause  = 2
 )
 
-// spins says that a holder can run while another goroutine spins.
-var spins = runtime.NumCPU() > 1
-
+// procs is how many goroutines can run at a time.
 var procs = uint64(runtime.NumCPU())
 
+// spins says that a holder can run while another goroutine spins.
+var spins = procs > 1
+
 // spin takes a lock that becomes free within a short spin. Under FIFO it stops when the queue is
-// not empty. A goroutine that spins has not arrived in the queue, and overtakes nobody.
+// not empty. It also stops when the lock has more readers than can run. A goroutine that spins has
+// not arrived in the queue, and overtakes nobody.
 func (s *Sync) spin(p Party, policy Policy) bool {
 	for k := 0; k < spinRounds && spins; k++ {
 		if w := s.Word.Load(); policy == FIFO && w&queued != 0 || w&shared != 0 && w>>shift >= procs {

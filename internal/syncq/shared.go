@@ -33,12 +33,14 @@ func (s *Sync) TryLockSharedInTurn() bool {
 // of Acquire.
 func (s *Sync) AcquireShared(p Party, policy Policy, l *park.Limit) Outcome {
 	switch {
-	case s.TryLockSharedInTurn() || s.spinShared():
+	case s.TryLockSharedInTurn():
 		return Acquired
 	case l.None() && s.admitShared(policy):
 		return Acquired
 	case l.None():
 		return Ended
+	case s.spinShared():
+		return Acquired
 	}
 	return s.wait(newNode(p, true), policy, l)
 }
