@@ -125,10 +125,10 @@ func redisson(ctx context.Context, l *lab.Lab) error {
 // dump writes down what is on the server. Times to die are in UTC.
 func dump(l *lab.Lab, s *server, table *lab.Table, lock, queue, times string) {
 	// The first part of an owner is the client, a random number, of which the beginning tells
-	// enough.
+	// enough. The second is the time of the acquisition, of which the end does.
 	brief := func(owner string) string {
 		client, acquisition, _ := strings.Cut(owner, ":")
-		return client[:min(len(client), 8)] + "...:" + acquisition
+		return client[:min(len(client), 8)] + "...:..." + acquisition[max(len(acquisition)-4, 0):]
 	}
 	fields, err := s.HKeys(lock)
 	l.Must(err)
