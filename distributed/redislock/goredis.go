@@ -61,12 +61,21 @@ func (g *goRedis) do(ctx context.Context, firstKey int8, args []any) (any, error
 }
 
 func (g *goRedis) Eval(ctx context.Context, s *script, keys int, all []any) (any, error) {
+	if g.patient(ctx) {
+		return g.eval(ctx, s, keys, all) // without the memory of a closure
+	}
 	return g.limited(ctx, func() (any, error) { return g.eval(ctx, s, keys, all) })
+}
+
+// patient reports whether a request may take as long as the client lets it.
+func (g *goRedis) patient(ctx context.Context) bool {
+	_, limited := ctx.Deadline()
+	return g.heeds || !limited
 }
 
 // limited returns what f does, which sends a request, or the cause of ctx when that ends.
 func (g *goRedis) limited(ctx context.Context, f func() (any, error)) (any, error) {
-	if _, limited := ctx.Deadline(); g.heeds || !limited {
+	if g.patient(ctx) {
 		return f()
 	}
 	// The client waits for its ReadTimeout, however long that is. The caller does not.
