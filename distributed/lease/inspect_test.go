@@ -101,7 +101,8 @@ func TestInspectDescribesTheHolderToAnotherProcess(t *testing.T) {
 		host, err := os.Hostname()
 		require.NoError(t, err)
 		want := locks.Party{
-			Label: "orders", Host: host, PID: os.Getpid(), Since: began, Left: lease.DefaultLease - time.Second, Token: 1,
+			Label: "orders", Host: host, PID: os.Getpid(),
+			Since: began, Left: lease.DefaultLease - time.Second, Token: 1,
 		}
 		seen := inspect(t, b.Mutex("it"))
 		require.True(t, seen.Held)

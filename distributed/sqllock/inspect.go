@@ -144,7 +144,7 @@ func (s *sessionStore) Inspect(ctx context.Context, name string) (lease.State, e
 	return state, err
 }
 
-// sessions returns the state of a lock whose holders, if there are any, a statement selects: the
+// sessions returns the state of a lock whose holders a statement selects. The columns are the
 // server's number of the session, the name of the program, and the address of its host.
 func (c *core) sessions(ctx context.Context, s *statement, args ...any) (state lease.State, err error) {
 	err = c.each(ctx, s, args, func(rows *sql.Rows) error {

@@ -106,7 +106,8 @@ func TestInspectNamesHoldersOfCurator(t *testing.T) {
 		require.NoError(t, err)
 	}
 	const node = "_c_6ba7b810-9dad-41d1-80b4-00c04fd430c8-lock-"
-	path, err := direct.Create("/it/"+node, []byte("10.1.2.3"), zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
+	flags := int32(zk.FlagEphemeral | zk.FlagSequence)
+	path, err := direct.Create("/it/"+node, []byte("10.1.2.3"), flags, zk.WorldACL(zk.PermAll))
 	require.NoError(t, err)
 	i := inspect(t, l)
 	require.Len(t, i.Holders, 1)

@@ -215,7 +215,7 @@ func (b *Slot) Leave() bool {
 // ([Sync.ReadersLeft]) if it is not biased after that.
 func (b *Slot) Exit() { b.owner.Store(0) }
 
-// ReadCounted takes a shared hold in the word for goroutine me, whose slot is b. It fails if another
+// ReadCounted takes a shared hold in the word for goroutine me, whose slot is b. It fails if a
 // party writes or waits, if b is in use, or if it is time to set the bias.
 func (s *Sync) ReadCounted(b *Slot, me int64) bool {
 	w := s.Word.Load()

@@ -85,8 +85,10 @@ func TestANameTellsWhenItsAcquisitionBegan(t *testing.T) {
 	const client = "01234567-89ab-8def-8123-456789abcdef"
 	at := time.Date(2026, 11, 22, 16, 0, 0, 123456000, time.UTC)
 	require.True(t, at.Equal(Began(client+":1795363200123456")))
-	for _, name := range []string{"", client, client + ":1", client + ":x", client + ":99999999999999999", "java:1795363200123456",
-		"01234567-89ab-4def-8123-456789abcdef:1795363200123456"} {
+	for _, name := range []string{
+		"", client, client + ":1", client + ":x", client + ":99999999999999999", "java:1795363200123456",
+		"01234567-89ab-4def-8123-456789abcdef:1795363200123456",
+	} {
 		require.True(t, Began(name).IsZero(), name)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/jucgo/locks/distributed/redislock"
 )
 
-// TestOnAClusterEachSideWakesTheOther is about sharded
-// channels, which Redisson takes since 3.22.0 where the servers have them.
+// TestOnAClusterEachSideWakesTheOther is about sharded channels, which Redisson takes since 3.22.0
+// where the servers have them.
 func TestOnAClusterEachSideWakesTheOther(t *testing.T) {
 	t.Parallel()
 	for version, modes := range map[string]map[string]redislock.PubSub{

@@ -9,8 +9,8 @@ import (
 	"github.com/jucgo/locks/distributed/redislock"
 )
 
-// inspectDescribesHoldersOfBothSides also checks that Java finds its locks as before beside what our
-// clients tell of themselves.
+// inspectDescribesHoldersOfBothSides also checks that Java finds its locks as before, beside what
+// our clients tell of themselves.
 func inspectDescribesHoldersOfBothSides(t *testing.T, s *stage) {
 	c := s.open(t, long, redislock.WithLabel("ours"))
 	for _, kind := range []string{"plain", "fair", "fenced", "read", "write"} {
