@@ -139,7 +139,8 @@ func (s *Sync) join(n *node, policy Policy) (wake *node, queued bool) {
 	return wake, false
 }
 
-// push puts n at the end of the lock's queue. The guard is held, and advance is called next.
+// push puts n at the end of the lock's queue. The guard is held. If n is the first, advance is
+// called next.
 func (s *Sync) push(n *node, policy Policy) {
 	n.owed = n.owed || policy == NonFair && (n.shared || n.since == due)
 	s.queue.push(n)
@@ -260,8 +261,8 @@ var procs = uint64(runtime.NumCPU())
 var spins = procs > 1
 
 // spin takes a lock that becomes free within a short spin. Under FIFO it stops when the queue is
-// not empty. It also stops when the lock has more readers than can run. A goroutine that spins has
-// not arrived in the queue, and overtakes nobody.
+// not empty. It also stops when the lock has more readers than can run beside the caller. A
+// goroutine that spins has not arrived in the queue, and overtakes nobody.
 func (s *Sync) spin(p Party, policy Policy) bool {
 	for k := 0; k < spinRounds && spins; k++ {
 		if w := s.Word.Load(); policy == FIFO && w&queued != 0 || w&shared != 0 && w>>shift >= procs {

@@ -2,7 +2,6 @@ package syncq
 
 import (
 	"github.com/jucgo/locks/internal/park"
-	"github.com/jucgo/locks/internal/pause"
 )
 
 // change changes the word by step. It reports false, with nothing done, if step refused the word.
@@ -39,8 +38,6 @@ func (s *Sync) AcquireShared(p Party, policy Policy, l *park.Limit) Outcome {
 		return Acquired
 	case l.None():
 		return Ended
-	case s.spinShared():
-		return Acquired
 	}
 	return s.wait(newNode(p, true), policy, l)
 }
@@ -79,15 +76,4 @@ func (s *Sync) UnlockExclusive(policy Policy) bool {
 // between.
 func (s *Sync) ShareExclusive(policy Policy) {
 	s.guarded(policy, func(uint64) (uint64, bool) { return one | shared, true })
-}
-
-// spinShared takes a shared hold of a lock that a writer releases within a short spin.
-func (s *Sync) spinShared() bool {
-	for k := 0; k < spinRounds && spins && s.Word.Load()&queued == 0; k++ {
-		pause.Pause(spinPause)
-		if s.TryLockSharedInTurn() {
-			return true
-		}
-	}
-	return false
 }

@@ -397,7 +397,8 @@ func (s *Sync) DowngradeWrite(o int64, policy Policy) (held, counted bool) {
 func (s *Sync) uncover(o int64, policy Policy) bool {
 	s.readers().slot(o).enter(-o, int(s.covered.own()))
 	s.covered.set(0)
-	return s.guarded(policy, func(uint64) (uint64, bool) { return one | shared, true })
+	s.ShareExclusive(policy)
+	return true
 }
 
 // Upgrade turns one shared hold of goroutine o into an exclusive one if nobody else has any,
