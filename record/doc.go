@@ -6,9 +6,9 @@
 //	lock := r.Wrap("accounts", new(reentrant.Mutex))
 //
 // Then [Recorder.Stats] returns counters and histograms of waits and holds for each name, in a
-// form that suits any metrics system. On request a Recorder also keeps the last events
-// ([Options.Events]), calls a function for each of them ([Options.Hook]), and logs long waits
-// and holds ([Options.Logger]).
+// form that suits any metrics system, and [Recorder.Holds] returns the present holds. On
+// request a Recorder also keeps the last events ([Options.Events]), calls functions for each of
+// them ([Options.Hook], [Recorder.Listen]), and logs long waits and holds ([Options.Logger]).
 //
 // While an execution trace is being taken, every acquisition that may wait is a region
 // "wait for NAME", and every hold a task "hold NAME". Open them with go tool trace. Without a trace

@@ -53,7 +53,8 @@ type Event struct {
 	Wait time.Duration
 
 	// Holds is the number of the owner's holds after Acquired or Released. Held is the time for
-	// which the owner had the lock, if the release was its last.
+	// which the owner had the lock, if the release was its last, or if it was refused because the
+	// lock was lost. An owner that lost the lock has no holds any more.
 	Holds int
 	Held  time.Duration
 

@@ -50,6 +50,19 @@ func ExampleRecorder_Events() {
 	// dropped 0
 }
 
+// An alert tells of a holder that has the lock for too long.
+func ExampleRecorder_Holds() {
+	r := record.New(record.Options{})
+	lock := r.Wrap("accounts", new(reentrant.Mutex))
+	_ = lock.LockContext(context.Background())
+	if all := r.Holds(); len(all) > 0 {
+		var oldest record.Hold = all[0]
+		fmt.Println(oldest.Lock, oldest.Holds, time.Since(oldest.Since) < time.Minute)
+	}
+	_ = lock.UnlockContext(context.Background())
+	// Output: accounts 1 true
+}
+
 // Waits and holds that take long go to a logger of one's own.
 func ExampleOptions() {
 	r := record.New(record.Options{Logger: slog.Default(), Slow: 100 * time.Millisecond})

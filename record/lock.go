@@ -22,6 +22,7 @@ type lock struct {
 
 	mu      sync.Mutex
 	holders map[locks.Owner]hold
+	place   int // in c.holding while there are holders; c.mu guards it
 
 	// calls is the number of calls under way. early is the number of releases without a noted
 	// hold. The call that acquired such a hold is still on its way back, and will settle it.
@@ -98,9 +99,15 @@ func (w *lock) ended(ctx context.Context, e Event, asked time.Duration, ok bool)
 	case e.Err != nil && ctx != nil && ctx.Err() != nil && errors.Is(e.Err, ctx.Err()):
 		e.Kind = Cancelled
 		w.c.cancelled.Add(1)
+		if ctx.Err() == context.DeadlineExceeded {
+			w.c.timedOut.Add(1)
+		}
 	default:
 		e.Kind = Failed
 		w.c.failed.Add(1)
+		if e.Err == nil {
+			w.c.busy.Add(1)
+		}
 	}
 	w.report(ctx, e)
 	return e.Wait
@@ -120,6 +127,10 @@ func (w *lock) release(ctx context.Context, unlock func() error) error {
 	if e.Err = unlock(); e.Err != nil {
 		if noted {
 			w.restoreHold(owner, h, e)
+			if errors.Is(e.Err, locks.ErrLost) {
+				e.Held = e.At - h.since
+				w.c.lost.Add(1)
+			}
 		}
 		e.Kind = Refused
 		w.c.refused.Add(1)
@@ -207,6 +218,9 @@ func (w *lock) note(o locks.Owner, h hold) {
 				break
 			}
 		}
+		if len(w.holders) == 0 {
+			w.c.add(w)
+		}
 		w.c.held.Add(1)
 	}
 	w.holders[o] = h
@@ -215,6 +229,9 @@ func (w *lock) note(o locks.Owner, h hold) {
 func (w *lock) forget(o locks.Owner) {
 	delete(w.holders, o)
 	w.c.held.Add(-1)
+	if len(w.holders) == 0 {
+		w.c.remove(w)
+	}
 }
 
 // removeHold removes one noted hold of o, and returns what is left of o's holds.

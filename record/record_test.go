@@ -254,12 +254,22 @@ type lost struct{ locks.TryLocker }
 func (lost) UnlockContext(context.Context) error { return locks.ErrLost }
 
 func TestLostHoldEndsWithItsUnlock(t *testing.T) {
-	r := record.New(record.Options{})
-	l := r.Wrap("l", lost{new(fair.Mutex)})
-	require.NoError(t, l.LockContext(bg))
-	require.EqualValues(t, 1, r.Stats()[0].Held)
-	require.ErrorIs(t, l.UnlockContext(bg), locks.ErrLost)
-	require.Zero(t, r.Stats()[0].Held)
+	synctest.Test(t, func(t *testing.T) {
+		r := record.New(record.Options{Events: 10})
+		l := r.Wrap("l", lost{new(fair.Mutex)})
+		require.NoError(t, l.LockContext(bg))
+		require.EqualValues(t, 1, r.Stats()[0].Held)
+		time.Sleep(time.Second)
+		require.ErrorIs(t, l.UnlockContext(bg), locks.ErrLost)
+		require.ErrorIs(t, l.UnlockContext(bg), locks.ErrLost)
+		st := r.Stats()[0]
+		require.Zero(t, st.Held)
+		require.Empty(t, r.Holds())
+		require.Equal(t, [...]uint64{2, 1}, [...]uint64{st.Refused, st.Lost}, "a hold is lost once")
+		events, _ := r.Events()
+		require.Equal(t, time.Second, events[2].Held)
+		require.Zero(t, events[3].Held)
+	})
 }
 
 // free is a lock without exclusion that is never released.
@@ -300,4 +310,71 @@ func TestHistogramBucketsArePowersOfTwo(t *testing.T) {
 
 func TestANilLockIsRefused(t *testing.T) {
 	require.Panics(t, func() { record.New(record.Options{}).Wrap("l", nil) })
+}
+
+type key struct{}
+
+func TestEveryListenerGetsEachEventAndItsContext(t *testing.T) {
+	r := record.New(record.Options{})
+	l := r.Wrap("l", new(fair.Mutex))
+	var first, second []any
+	r.Listen(func(ctx context.Context, e record.Event) { first = append(first, e.Kind, ctx.Value(key{})) })
+	ctx := context.WithValue(bg, key{}, "request")
+	require.NoError(t, l.LockContext(ctx))
+	r.Listen(func(ctx context.Context, e record.Event) { second = append(second, e.Kind, ctx.Value(key{})) })
+	require.NoError(t, l.UnlockContext(nil))
+	require.Equal(t, []any{record.Waiting, "request", record.Acquired, "request", record.Released, nil}, first)
+	require.Equal(t, []any{record.Released, nil}, second)
+}
+
+func TestHoldsThatHaveNotEndedAreListedOldestFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := record.New(record.Options{})
+		rw := r.WrapReadWrite("rw", new(rwlock.RWMutex))
+		var wrapped []locks.TryLocker
+		for range 3 { // several locks of one name
+			wrapped = append(wrapped, r.Wrap("l", new(reentrant.Mutex)))
+		}
+		a, b := as(), as()
+		since := func(d time.Duration) time.Time { return r.Start().Add(d) }
+		for _, l := range wrapped {
+			require.NoError(t, l.LockContext(a))
+			time.Sleep(time.Second)
+		}
+		require.NoError(t, wrapped[2].LockContext(a))
+		require.NoError(t, rw.ReadLocker().LockContext(b))
+		require.NoError(t, wrapped[0].UnlockContext(a))
+		require.Equal(t, []record.Hold{
+			{Lock: "l", Owner: locks.CurrentOwner(a), Since: since(time.Second), Holds: 1},
+			{Lock: "l", Owner: locks.CurrentOwner(a), Since: since(2 * time.Second), Holds: 2},
+			{Lock: "rw (read)", Owner: locks.CurrentOwner(b), Since: since(3 * time.Second), Holds: 1, Shared: true},
+		}, r.Holds())
+		for _, l := range []locks.TryLocker{wrapped[1], wrapped[2], wrapped[2]} {
+			require.NoError(t, l.UnlockContext(a))
+		}
+		require.NoError(t, rw.ReadLocker().UnlockContext(b))
+		require.Empty(t, r.Holds())
+	})
+}
+
+func TestFailuresAreCountedByTheirCause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := record.New(record.Options{})
+		l := r.Wrap("l", new(fair.Mutex))
+		require.NoError(t, l.LockContext(bg))
+		ok, err := l.TryLockContext(bg)
+		require.NoError(t, err)
+		require.False(t, ok)
+		late, cancel := context.WithTimeout(bg, time.Second)
+		defer cancel()
+		require.ErrorIs(t, l.LockContext(late), context.DeadlineExceeded)
+		ended, cancel := context.WithCancel(bg)
+		cancel()
+		require.ErrorIs(t, l.LockContext(ended), context.Canceled)
+		require.ErrorIs(t, l.LockContext(nil), locks.ErrNilContext)
+		st := r.Stats()[0]
+		require.Equal(t, [...]uint64{2, 1}, [...]uint64{st.Cancelled, st.TimedOut})
+		require.Equal(t, [...]uint64{2, 1}, [...]uint64{st.Failed, st.Busy})
+		require.NoError(t, l.UnlockContext(bg))
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -43,7 +44,8 @@ type Recorder struct {
 	ring   []Event // as a ring once it is full
 	seen   uint64  // number of events so far
 
-	orders atomic.Uint64
+	orders    atomic.Uint64
+	listeners atomic.Pointer[[]func(context.Context, Event)]
 }
 
 // New returns a Recorder without locks.
@@ -55,12 +57,27 @@ func New(opts Options) *Recorder {
 // Start returns when the clock of the events began.
 func (r *Recorder) Start() time.Time { return r.start }
 
+// Listen makes the Recorder call f for every later event, as it calls [Options.Hook], and with the
+// context of the call that caused the event. The context is Background for Lock and Unlock, and
+// for a nil context. An exporter of metrics or spans listens. Any number of functions can listen.
+// There is no way to stop one.
+func (r *Recorder) Listen(f func(ctx context.Context, e Event)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var all []func(context.Context, Event)
+	if before := r.listeners.Load(); before != nil {
+		all = slices.Clone(*before)
+	}
+	all = append(all, f)
+	r.listeners.Store(&all)
+}
+
 // Wrap returns a wrapper that observes l under a name. Locks wrapped under one name share its
 // counters. The wrapper implements [locks.Leased], [locks.Inspector] and [sync.Locker] if and only
 // if l does. Its Lock, Unlock and Inspect call those of l. Lock and Unlock panic as those do. Wrap
 // panics if l is nil.
 //
-// The wrapper adds three readings of the clock, a few atomic additions and two short critical
+// The wrapper adds three readings of the clock, a few atomic additions and four short critical
 // sections to a lock and its unlock. That is several times the cost of an uncontended lock, but
 // little compared with a wait. It allocates nothing.
 func (r *Recorder) Wrap(name string, l locks.TryLocker) locks.TryLocker {
@@ -120,7 +137,30 @@ func (r *Recorder) wrap(name string, l locks.TryLocker, shared bool) locks.TryLo
 type counters struct {
 	acquired, released, cancelled, failed, refused atomic.Uint64
 	waiting, held                                  atomic.Int64
+	timedOut, busy, lost                           atomic.Uint64
 	waits, holds                                   live
+
+	mu      sync.Mutex
+	holding []*lock // those with noted holders
+}
+
+// add notes that w has holders from now on. The caller holds w.mu.
+func (c *counters) add(w *lock) {
+	c.mu.Lock()
+	w.place = len(c.holding)
+	c.holding = append(c.holding, w)
+	c.mu.Unlock()
+}
+
+// remove notes that w has no holders any more. The caller holds w.mu.
+func (c *counters) remove(w *lock) {
+	c.mu.Lock()
+	last := len(c.holding) - 1
+	c.holding[w.place] = c.holding[last]
+	c.holding[w.place].place = w.place
+	c.holding[last] = nil
+	c.holding = c.holding[:last]
+	c.mu.Unlock()
 }
 
 // Stats are the counters of one name. Each counter is exact when no call is under way, even
@@ -131,6 +171,11 @@ type Stats struct {
 
 	// The number of events of each kind, with re-entries and nested unlocks.
 	Acquired, Released, Cancelled, Failed, Refused uint64
+
+	// TimedOut is the part of Cancelled whose deadline passed. Busy is the part of Failed in which
+	// TryLockContext found the lock held. Lost is the number of holds whose unlock returned
+	// [locks.ErrLost]: they are a part of Refused, and not in Holds.
+	TimedOut, Busy, Lost uint64
 
 	// The number of waiting calls, and the number of owners that hold the lock.
 	Waiting, Held int64
@@ -150,11 +195,46 @@ func (r *Recorder) Stats() []Stats {
 			Lock:     name,
 			Acquired: c.acquired.Load(), Released: c.released.Load(), Cancelled: c.cancelled.Load(),
 			Failed: c.failed.Load(), Refused: c.refused.Load(),
+			TimedOut: c.timedOut.Load(), Busy: c.busy.Load(), Lost: c.lost.Load(),
 			Waiting: c.waiting.Load(), Held: c.held.Load(),
 			Waits: c.waits.snapshot(), Holds: c.holds.snapshot(),
 		})
 	}
 	slices.SortFunc(all, func(a, b Stats) int { return cmp.Compare(a.Lock, b.Lock) })
+	return all
+}
+
+// Hold is a hold that has not ended.
+type Hold struct {
+	Lock   string      // the name given to Wrap
+	Owner  locks.Owner // of the call that acquired the lock
+	Since  time.Time   // of the owner's first acquisition
+	Holds  int         // the number of the owner's holds
+	Shared bool        // as in Event
+}
+
+// Holds returns all holds that have not ended, the oldest first. A hold that was lost is among
+// them until its unlock. The cost grows with the number of holds.
+func (r *Recorder) Holds() []Hold {
+	r.mu.Lock()
+	byName := slices.Collect(maps.Values(r.byName))
+	r.mu.Unlock()
+	var all []Hold
+	for _, c := range byName {
+		c.mu.Lock()
+		holding := slices.Clone(c.holding)
+		c.mu.Unlock()
+		for _, w := range holding {
+			w.mu.Lock()
+			for o, h := range w.holders {
+				all = append(all, Hold{w.name, o, r.start.Add(h.since), h.n, w.shared})
+			}
+			w.mu.Unlock()
+		}
+	}
+	slices.SortFunc(all, func(a, b Hold) int {
+		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Lock, b.Lock), cmp.Compare(a.Owner, b.Owner))
+	})
 	return all
 }
 
@@ -186,7 +266,7 @@ func (r *Recorder) at(e *Event) {
 
 func (r *Recorder) now() time.Duration { return time.Since(r.start) }
 
-// report passes e on to the ring, the hook and the logger. The context is for the logger's handler.
+// report passes e on to the ring, the hook, the listeners and the logger.
 func (r *Recorder) report(ctx context.Context, e Event) {
 	if limit := r.opts.Events; limit > 0 {
 		r.mu.Lock()
@@ -202,6 +282,18 @@ func (r *Recorder) report(ctx context.Context, e Event) {
 	if r.opts.Hook != nil {
 		r.opts.Hook(e)
 	}
+	listeners := r.listeners.Load()
+	if listeners == nil && r.opts.Logger == nil {
+		return
+	}
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	if listeners != nil {
+		for _, f := range *listeners {
+			f(ctx, e)
+		}
+	}
 	if r.opts.Logger != nil {
 		r.log(ctx, e)
 	}
@@ -209,9 +301,6 @@ func (r *Recorder) report(ctx context.Context, e Event) {
 
 // log logs e if it is an error or slow.
 func (r *Recorder) log(ctx context.Context, e Event) {
-	if ctx == nil {
-		ctx = context.Background()
-	}
 	attrs := []slog.Attr{slog.String("lock", e.Lock), slog.String("owner", e.Owner.String())}
 	say := func(level slog.Level, text string, more ...slog.Attr) {
 		r.opts.Logger.LogAttrs(ctx, level, text, append(attrs, more...)...)
