@@ -138,7 +138,7 @@ func (l *shared) LockContext(ctx context.Context) error {
 }
 
 func (l *shared) UnlockContext(ctx context.Context) error {
-	if !l.s.Leave(int64(locks.CurrentOwner(ctx)), l.policy) {
+	if !l.s.Release(int64(locks.CurrentOwner(ctx)), l.policy) {
 		return locks.ErrNotHeld
 	}
 	return nil

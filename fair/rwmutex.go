@@ -206,7 +206,7 @@ func (rw *RWMutex) RUnlock() {
 func (rw *RWMutex) runlock() bool {
 	rw.order.ReadEnds()
 	rw.order.Ignore()
-	ok := rw.s.LeaveShared()
+	ok := rw.s.TryUnlockShared()
 	rw.order.Heed()
 	return ok || rw.s.UnlockShared(syncq.FIFO)
 }

@@ -142,7 +142,7 @@ func (m *Mutex) unlock() {
 	}
 }
 
-func (m *Mutex) leave(o int64) bool { return m.s.Leave(o, m.s.Policy()) }
+func (m *Mutex) leave(o int64) bool { return m.s.Release(o, m.s.Policy()) }
 
 // reentered counts one more hold of the goroutine if it has the lock, and reports whether it has.
 func (m *Mutex) reentered(me int64) bool {

@@ -177,7 +177,7 @@ func (rw *RWMutex) Unlock() {
 }
 
 func (rw *RWMutex) unlock() {
-	if !rw.s.Leave(goid.Get(), rw.s.Policy()) {
+	if !rw.s.Release(goid.Get(), rw.s.Policy()) {
 		panic(locks.ErrNotHeld)
 	}
 }
@@ -196,20 +196,20 @@ func (rw *RWMutex) RLock() {
 				if rw.s.ReadCounted(b, me) {
 					return
 				}
-			} else if b.Enter(me) {
+			} else if b.Take(me) {
 				if rw.s.Biased() {
 					return
 				}
-				rw.exit(b)
+				rw.freeSlot(b)
 			}
 		}
 	}
 	rw.rlock()
 }
 
-// exit gives back the slot of a reader on a lock that is not biased any more.
-func (rw *RWMutex) exit(b *syncq.Slot) {
-	b.Exit()
+// freeSlot gives back the slot of a reader on a lock that is not biased any more.
+func (rw *RWMutex) freeSlot(b *syncq.Slot) {
+	b.Free()
 	rw.s.ReadersLeft(rw.s.Policy())
 }
 
@@ -237,11 +237,11 @@ func (rw *RWMutex) reread(me int64) bool {
 // reports whether it did. Java's readLock().tryLock().
 func (rw *RWMutex) TryRLock() bool {
 	if me := goid.Fast(); me != 0 {
-		if b := rw.s.Slot(me); b != nil && rw.s.Biased() && b.Enter(me) {
+		if b := rw.s.Slot(me); b != nil && rw.s.Biased() && b.Take(me) {
 			if rw.s.Biased() {
 				return true
 			}
-			rw.exit(b)
+			rw.freeSlot(b)
 		}
 	}
 	me := goid.Get()
@@ -266,16 +266,16 @@ func (rw *RWMutex) RUnlock() {
 		if b := rw.s.Slot(me); b != nil {
 			switch b.Owner() {
 			case me:
-				if b.Leave() {
+				if b.Release() {
 					return
 				}
-				if b.Exit(); !rw.s.Biased() {
+				if b.Free(); !rw.s.Biased() {
 					rw.s.ReadersLeft(rw.s.Policy())
 				}
 				return
 			case -me:
-				if !b.Leave() {
-					b.Exit()
+				if !b.Release() {
+					b.Free()
 					rw.s.UnlockShared(rw.s.Policy())
 				}
 				return
@@ -392,7 +392,7 @@ func (rw *RWMutex) UnlockContext(ctx context.Context) error {
 	if o < 0 {
 		return result("rwlock: UnlockContext by ", o, shares.Of(&rw.s).Unlock(int64(o), rw.s.Policy()))
 	}
-	return released("rwlock: UnlockContext by ", o, rw.s.Leave(int64(o), rw.s.Policy()))
+	return released("rwlock: UnlockContext by ", o, rw.s.Release(int64(o), rw.s.Policy()))
 }
 
 // released returns the error of op by o, which had a hold to release if ok is true.

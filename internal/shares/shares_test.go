@@ -192,7 +192,7 @@ func TestWaitersOfOneExplicitOwnerGetTheLockTogether(t *testing.T) {
 		for i, o := range []int64{-5, -2, -5, -3, -5} {
 			waiters = append(waiters, locks(t, x, o, false, policy, i+1))
 		}
-		require.True(t, x.s.Leave(1, policy))
+		require.True(t, x.s.Release(1, policy))
 		for _, i := range []int{0, 2, 4} {
 			require.True(t, waiters[i].result(t))
 		}
@@ -218,7 +218,7 @@ func TestASignalledWaiterAndItsOwnersOthersComeInTogether(t *testing.T) {
 		for i, o := range []int64{-2, -5, -5} {
 			waiters = append(waiters, locks(t, x, o, false, policy, i+2))
 		}
-		require.True(t, x.s.Leave(1, policy))
+		require.True(t, x.s.Release(1, policy))
 		require.True(t, back.result(t))
 		require.True(t, waiters[1].result(t))
 		require.True(t, waiters[2].result(t))

@@ -75,7 +75,7 @@ func (c *Cond) awaitSignal(n *node, l *park.Limit) (signalled, queued bool) {
 	var wake *node
 	if !signalled {
 		c.queue.remove(n)
-		wake, queued = s.join(n, c.policy)
+		wake, queued = s.tryEnqueue(n, c.policy)
 	}
 	s.guard.Unlock()
 	unpark(wake)

@@ -73,7 +73,7 @@ func (s *Sync) guarded(policy Policy, step func(uint64) (uint64, bool)) bool {
 // wait takes the lock for n unless the limit ends first, or the wait is refused. It gives n back. A
 // wait goes like this:
 //
-//  1. The waiter takes the guard and calls join. If the lock can be had, the waiter has it.
+//  1. The waiter takes the guard and calls tryEnqueue. If the lock can be had, the waiter has it.
 //  2. Else the node is at the end of the queue, queued is set, and the waiter parks.
 //  3. Under FIFO a release makes the first waiter the holder, takes its node out of the queue, and
 //     unparks it. The waiter returns.
@@ -117,9 +117,9 @@ func (s *Sync) enqueue(n *node, policy Policy) (queued bool) {
 	return e.Enqueue()
 }
 
-// join takes the lock for n if n may have it now, and reports false, or else puts n in the
+// tryEnqueue takes the lock for n if n may have it now, and reports false, or else puts n in the
 // queue. The guard is held.
-func (s *Sync) join(n *node, policy Policy) (wake *node, queued bool) {
+func (s *Sync) tryEnqueue(n *node, policy Policy) (wake *node, queued bool) {
 	if policy == NonFair && n.since != due && !n.shared {
 		n.since = now()
 	}
@@ -303,11 +303,11 @@ func (s *Sync) Reenter(owner int64) (held, counted bool) {
 	return true, true
 }
 
-// Leave gives back one exclusive hold of owner, a goroutine. With the last, the lock goes to the
+// Release gives back one exclusive hold of owner, a goroutine. With the last, the lock goes to the
 // waiters as the policy says. If owner has shared holds as well, the lock is shared from then on
-// instead, with no exclusive holder in between. Leave reports false, and does nothing, if owner has
+// instead, with no exclusive holder in between. Release reports false, and does nothing, if owner has
 // no exclusive hold.
-func (s *Sync) Leave(owner int64, policy Policy) bool {
+func (s *Sync) Release(owner int64, policy Policy) bool {
 	switch {
 	case !s.HeldBy(owner):
 		return false

@@ -142,7 +142,7 @@ func (s *Sync) TakenByTable() int {
 
 // exit is what a lock does to give back the slot of b.
 func exit(s *Sync, b *Slot, policy Policy) {
-	if b.Exit(); !s.Biased() {
+	if b.Free(); !s.Biased() {
 		s.ReadersLeft(policy)
 	}
 }

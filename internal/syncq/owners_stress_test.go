@@ -95,7 +95,7 @@ func readAndWrite(t *testing.T, policy syncq.Policy) {
 		}
 		runtime.Gosched()
 	}
-	require.True(t, s.Leave(99, policy))
+	require.True(t, s.Release(99, policy))
 	for began := time.Now(); ; {
 		select {
 		case <-done:
@@ -106,7 +106,7 @@ func readAndWrite(t *testing.T, policy syncq.Policy) {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 			if s.LockContext(ctx, syncq.Owned(99), policy) == syncq.Acquired {
 				u.c.Broadcast()
-				s.Leave(99, policy)
+				s.Release(99, policy)
 			}
 			cancel()
 			continue
@@ -239,5 +239,5 @@ func (u user) endWrite(o int64) {
 		u.must(shares.Of(u.s).Unlock(o, u.policy) == syncq.Acquired, "an exclusive hold was lost")
 		return
 	}
-	u.must(u.s.Leave(o, u.policy), "an exclusive hold was lost")
+	u.must(u.s.Release(o, u.policy), "an exclusive hold was lost")
 }

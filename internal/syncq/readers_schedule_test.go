@@ -57,7 +57,7 @@ func TestTheReaderThatBlocksAWriterHandsOverToIt(t *testing.T) {
 		require.False(t, s.LockSharedFor(Owned(3), policy, 0))
 		require.True(t, s.Unread(2, policy))
 		require.True(t, w.result(t))
-		require.True(t, s.Leave(1, policy))
+		require.True(t, s.Release(1, policy))
 	})
 }
 
@@ -66,14 +66,14 @@ func TestAReaderThatFindsTheBiasGoneHandsOver(t *testing.T) {
 		s.ReadBiased(2, policy)
 		require.True(t, s.Unread(2, policy)) // biased, and read by nobody
 		b := s.Slot(3)
-		require.True(t, s.Biased() && b.Enter(3)) // as RLock does, which has yet to confirm it
+		require.True(t, s.Biased() && b.Take(3)) // as RLock does, which has yet to confirm it
 		w := writes(s, 1, policy)
 		eventually(t, func() bool { return s.Len() == 1 })
 		require.False(t, s.Biased())
 		require.Zero(t, s.Owner())
 		exit(s, b, policy)
 		require.True(t, w.result(t))
-		require.True(t, s.Leave(1, policy))
+		require.True(t, s.Release(1, policy))
 	})
 }
 
@@ -83,13 +83,13 @@ func TestAnEntryWithoutBiasKeepsNoWriterOut(t *testing.T) {
 		require.True(t, s.Unread(2, policy))
 		require.True(t, s.TryLockUnread(Owned(1), policy))
 		b := s.Slot(3)
-		require.True(t, b.Enter(3)) // it looked for the bias before
+		require.True(t, b.Take(3)) // it looked for the bias before
 		require.False(t, s.Biased())
-		require.True(t, s.Leave(1, policy))
+		require.True(t, s.Release(1, policy))
 		require.True(t, s.TryLock(Owned(1)), "the entry is no hold")
 		exit(s, b, policy)
 		require.EqualValues(t, 1, s.Owner())
-		require.True(t, s.Leave(1, policy))
+		require.True(t, s.Release(1, policy))
 	})
 }
 
@@ -112,7 +112,7 @@ func TestOnlyTheLastReaderOutHandsOver(t *testing.T) {
 		require.Zero(t, s.Owner())
 		require.True(t, s.Unread(2, policy))
 		require.True(t, w.result(t))
-		require.True(t, s.Leave(1, policy))
+		require.True(t, s.Release(1, policy))
 	})
 }
 
@@ -132,7 +132,7 @@ func TestTwoReadersThatLeaveTogetherEndTheTablesHoldOnce(t *testing.T) {
 			require.True(t, b.result(t))
 			require.True(t, w.result(t))
 			require.Equal(t, Value(1), s.Word.Load())
-			require.True(t, s.Leave(1, policy))
+			require.True(t, s.Release(1, policy))
 			require.Zero(t, s.Word.Load())
 		}
 	})
@@ -190,7 +190,7 @@ func TestAnOldLookAtTheTableSparesABargingReader(t *testing.T) {
 		require.Zero(t, s.Owner(), "3 reads")
 		require.True(t, s.Unread(3, policy))
 		require.True(t, w.result(t))
-		require.True(t, s.Leave(1, policy))
+		require.True(t, s.Release(1, policy))
 	})
 }
 
@@ -220,7 +220,7 @@ func TestReadersAreCountedWhileAWriterWaits(t *testing.T) {
 		eventually(t, func() bool { return s.Len() == 1 })
 		w := writes(s, 3, policy)
 		eventually(t, func() bool { return s.Len() == 2 })
-		require.True(t, s.Leave(1, policy))
+		require.True(t, s.Release(1, policy))
 		require.True(t, r.result(t))
 		require.Equal(t, one|shared|queued, s.Word.Load()&^handoff)
 		require.NoError(t, s.Verify())
@@ -230,7 +230,7 @@ func TestReadersAreCountedWhileAWriterWaits(t *testing.T) {
 		require.Zero(t, s.Owner())
 		require.True(t, s.Unread(4, policy))
 		require.True(t, w.result(t))
-		require.True(t, s.Leave(3, policy))
+		require.True(t, s.Release(3, policy))
 	})
 }
 
@@ -242,7 +242,7 @@ func TestAnEnteringReaderSendsAWriterToTheQueue(t *testing.T) {
 		var seized bool
 		seize := run(func() bool { seized = s.TryLockUnread(Owned(1), policy); return true })
 		atGuard(t, 1, "syncq.(*Sync).TryLockUnread") // it has seen an empty table
-		require.True(t, s.Slot(3).Enter(3))
+		require.True(t, s.Slot(3).Take(3))
 		require.True(t, s.Biased(), "and so reads")
 		s.guard.Unlock()
 		require.True(t, seize.result(t))
@@ -251,7 +251,7 @@ func TestAnEnteringReaderSendsAWriterToTheQueue(t *testing.T) {
 		eventually(t, func() bool { return s.Len() == 1 })
 		exit(s, s.Slot(3), policy)
 		require.True(t, w.result(t))
-		require.True(t, s.Leave(1, policy))
+		require.True(t, s.Release(1, policy))
 	})
 }
 
@@ -276,9 +276,9 @@ func TestAReaderAfterAFailedUpgradeIsCounted(t *testing.T) {
 		upgraded, _ = s.Upgrade(2, policy)
 		require.True(t, upgraded)
 		require.NoError(t, s.Verify())
-		require.True(t, s.Leave(2, policy))
+		require.True(t, s.Release(2, policy))
 		require.True(t, w.result(t))
-		require.True(t, s.Leave(1, policy))
+		require.True(t, s.Release(1, policy))
 	})
 }
 
@@ -295,7 +295,7 @@ func TestTheBiasComesAfterManyReadsOfASlot(t *testing.T) {
 			require.True(t, s.Biased())
 			require.True(t, s.Unread(2, policy))
 			require.True(t, s.LockFor(Owned(1), policy, 0))
-			require.True(t, s.Leave(1, policy))
+			require.True(t, s.Release(1, policy))
 		}
 	})
 }
@@ -306,14 +306,14 @@ func TestNoReaderSetsTheBiasOnALockThatIsTaken(t *testing.T) {
 		s.readers().slot(2).reads.set(unbiasedReads)
 		require.False(t, s.readBiased(2, policy))
 		require.True(t, s.readers().empty())
-		require.True(t, s.Leave(1, policy))
+		require.True(t, s.Release(1, policy))
 		require.True(t, s.Read(Owned(3), policy))
 		w := writes(s, 1, policy)
 		eventually(t, func() bool { return s.Len() == 1 })
 		require.False(t, s.readBiased(2, policy), "past a waiter")
 		require.True(t, s.Unread(3, policy))
 		require.True(t, w.result(t))
-		require.True(t, s.Leave(1, policy))
+		require.True(t, s.Release(1, policy))
 	})
 }
 
@@ -327,7 +327,7 @@ func TestAnUnusedBiasDoesNotKeepACountedReaderFromAnUpgrade(t *testing.T) {
 		upgraded, _ = s.Upgrade(2, policy)
 		require.True(t, upgraded)
 		require.Equal(t, Value(2), s.Word.Load())
-		require.True(t, s.Leave(2, policy))
+		require.True(t, s.Release(2, policy))
 	})
 }
 
@@ -357,7 +357,7 @@ func TestCountedReadersOfOneSlotLeaveInAnyOrder(t *testing.T) {
 			require.False(t, s.Unread(o, policy))
 		}
 		require.True(t, w.result(t))
-		require.True(t, s.Leave(1, policy))
+		require.True(t, s.Release(1, policy))
 	})
 }
 
@@ -371,7 +371,7 @@ func TestASignalOnAnIdleBiasedLockWakesTheWaiter(t *testing.T) {
 		require.True(t, s.Unread(2, policy)) // biased, and idle, when it should be the signaller's
 		require.True(t, c.Signal())
 		require.True(t, w.result(t))
-		require.True(t, s.Leave(1, policy))
+		require.True(t, s.Release(1, policy))
 	})
 }
 
@@ -437,7 +437,7 @@ func TestAnIdleBiasedLockIsAcquiredWithoutAWait(t *testing.T) {
 				}
 				require.True(t, run(func() bool { return lock(s, policy) }).result(t))
 				require.EqualValues(t, 1, s.Owner())
-				require.True(t, s.Leave(1, policy))
+				require.True(t, s.Release(1, policy))
 			})
 		})
 	}
@@ -471,7 +471,7 @@ func TestAReaderEnteringDuringALookKeepsTheWriterOut(t *testing.T) {
 				b := s.Slot(me)
 				for !stop.Load() {
 					switch {
-					case !b.Enter(me):
+					case !b.Take(me):
 					case s.Biased():
 						inside.Add(1)
 						runtime.Gosched()
@@ -491,7 +491,7 @@ func TestAReaderEnteringDuringALookKeepsTheWriterOut(t *testing.T) {
 					for range 20 {
 						together = together || inside.Load() != 0
 					}
-					s.Leave(1, NonFair)
+					s.Release(1, NonFair)
 				}
 			}
 			stop.Store(true)
@@ -523,7 +523,7 @@ func TestReadersWithNoTimeToWaitLeaveNoWriterAsleep(t *testing.T) {
 		writer := run(func() bool {
 			for end := time.Now().Add(300 * time.Millisecond); time.Now().Before(end); {
 				s.Lock(Owned(1), policy)
-				s.Leave(1, policy)
+				s.Release(1, policy)
 			}
 			return true
 		})

@@ -277,8 +277,8 @@ func TestOwnersOfEitherSignFitTheWord(t *testing.T) {
 		require.True(t, s.HeldBy(o))
 		require.False(t, s.HeldBy(o^1))
 		require.True(t, s.LockOrReenter(o))
-		require.True(t, s.Leave(o, FIFO))
-		require.True(t, s.Leave(o, FIFO))
+		require.True(t, s.Release(o, FIFO))
+		require.True(t, s.Release(o, FIFO))
 		require.Zero(t, s.Word.Load())
 	}
 }
@@ -648,7 +648,7 @@ func TestManyInspectorsSeeEveryWaiterThatStays(t *testing.T) {
 	for i := range n {
 		w := newNode(Owned(int64(i+2)), false)
 		s.guard.Lock()
-		_, queued := s.join(w, FIFO)
+		_, queued := s.tryEnqueue(w, FIFO)
 		s.guard.Unlock()
 		require.True(t, queued)
 		if i%part < 3 || i%7 == 0 { // those at which inspections stop, too

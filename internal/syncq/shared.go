@@ -50,8 +50,8 @@ func (s *Sync) admitShared(policy Policy) bool {
 	return s.change(func(w uint64) (uint64, bool) { return s.admissible(&n, w, policy) })
 }
 
-// LeaveShared gives one shared hold back if no waiter has to be told, and reports whether it did.
-func (s *Sync) LeaveShared() bool {
+// TryUnlockShared gives one shared hold back if no waiter has to be told, and reports whether it did.
+func (s *Sync) TryUnlockShared() bool {
 	return s.change(func(w uint64) (uint64, bool) {
 		to, _ := drop(w)
 		return to, w&shared != 0 && (w >= 2*one || w&(queued|visible) == 0)
@@ -60,7 +60,7 @@ func (s *Sync) LeaveShared() bool {
 
 // UnlockShared gives one shared hold back. It reports false, and does nothing, if there is none.
 func (s *Sync) UnlockShared(policy Policy) bool {
-	return s.LeaveShared() || s.guarded(policy, func(w uint64) (uint64, bool) {
+	return s.TryUnlockShared() || s.guarded(policy, func(w uint64) (uint64, bool) {
 		to, ok := drop(w)
 		return to, ok && w&shared != 0
 	})

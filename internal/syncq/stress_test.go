@@ -129,7 +129,7 @@ func TestAllWaysToWaitTogetherKeepExclusionAndLoseNobody(t *testing.T) {
 								g.read(t)
 								if upgraded, _ := s.Upgrade(int64(i+1), policy); upgraded {
 									g.write(t)
-									s.Leave(int64(i+1), policy)
+									s.Release(int64(i+1), policy)
 								} else {
 									s.Unread(int64(i+1), policy)
 								}

@@ -112,9 +112,9 @@ func (s *Sync) readers() *readTable {
 	return s.table.Load()
 }
 
-// enter puts a goroutine in the table with n holds: o, or -o if it is counted. It reports whether
+// add puts a goroutine in the table with n holds: o, or -o if it is counted. It reports whether
 // the goroutine has the slot.
-func (b *Slot) enter(o int64, n int) (has bool) {
+func (b *Slot) add(o int64, n int) (has bool) {
 	if b.owner.CompareAndSwap(0, o) {
 		b.holds.set(uint32(n - 1))
 		return true
@@ -146,7 +146,7 @@ func (b *Slot) change(o int64, by int) (had int, counted bool) {
 			b.holds.set(uint32(now - 1))
 		} else {
 			b.holds.set(0)
-			b.Exit()
+			b.Free()
 		}
 		return had, owner != o
 	}
@@ -195,14 +195,14 @@ func (b *Slot) Reenter() bool {
 	return true
 }
 
-// Enter takes the slot for goroutine me. It reads then if the lock is biased afterwards, and
-// else has to Exit. Enter fails if others use the slot.
-func (b *Slot) Enter(me int64) bool {
+// Take takes the slot for goroutine me. It reads then if the lock is biased afterwards, and
+// else has to Free it. Take fails if others use the slot.
+func (b *Slot) Take(me int64) bool {
 	return b.crowd.Load() == 0 && b.owner.CompareAndSwap(0, me)
 }
 
-// Leave gives back a hold of the goroutine that has the slot, if it has more than one.
-func (b *Slot) Leave() bool {
+// Release gives back a hold of the goroutine that has the slot, if it has more than one.
+func (b *Slot) Release() bool {
 	h := b.holds.own()
 	if h == 0 {
 		return false
@@ -211,9 +211,9 @@ func (b *Slot) Leave() bool {
 	return true
 }
 
-// Exit gives back the slot, and with it the last hold of its goroutine. The lock has to be told
+// Free gives back the slot, and with it the last hold of its goroutine. The lock has to be told
 // ([Sync.ReadersLeft]) if it is not biased after that.
-func (b *Slot) Exit() { b.owner.Store(0) }
+func (b *Slot) Free() { b.owner.Store(0) }
 
 // ReadCounted takes a shared hold in the word for goroutine me, whose slot is b. It fails if a
 // party writes or waits, if b is in use, or if it is time to set the bias.
@@ -299,7 +299,7 @@ func (s *Sync) AcquireRead(p Party, policy Policy, l *park.Limit) Outcome {
 
 // count puts o, which has a shared hold in the word, in the table.
 func (s *Sync) count(b *Slot, o int64) {
-	if b.enter(-o, 1) {
+	if b.add(-o, 1) {
 		b.reads.set(b.reads.own() + 1)
 	}
 }
@@ -316,7 +316,7 @@ func (s *Sync) readBiased(o int64, policy Policy) bool {
 	if !s.Biased() && b.reads.load() < unbiasedReads {
 		return false
 	}
-	b.enter(o, 1)
+	b.add(o, 1)
 	for {
 		switch w := s.Word.Load(); {
 		case w&biased != 0:
@@ -378,7 +378,7 @@ func (s *Sync) revoke(policy Policy) (wake *node) {
 	return wake
 }
 
-// DowngradeWrite turns one exclusive hold of goroutine o into a shared one, as Leave does with the
+// DowngradeWrite turns one exclusive hold of goroutine o into a shared one, as Release does with the
 // last. It reports whether o has one, and whether the shared hold could be counted; if
 // not, nothing happens.
 func (s *Sync) DowngradeWrite(o int64, policy Policy) (held, counted bool) {
@@ -390,12 +390,12 @@ func (s *Sync) DowngradeWrite(o int64, policy Policy) (held, counted bool) {
 		return true, false
 	}
 	s.covered.set(h + 1)
-	return s.Leave(o, policy), true
+	return s.Release(o, policy), true
 }
 
 // uncover moves o's shared holds to the table, gives up its exclusive one, and returns true.
 func (s *Sync) uncover(o int64, policy Policy) bool {
-	s.readers().slot(o).enter(-o, int(s.covered.own()))
+	s.readers().slot(o).add(-o, int(s.covered.own()))
 	s.covered.set(0)
 	s.ShareExclusive(policy)
 	return true

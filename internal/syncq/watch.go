@@ -107,7 +107,7 @@ func (e Entry) Refusable() bool { return e.n.kind.Refusable && !explicit(e.n.who
 // Enqueue lets the waiter have the lock, and returns false, or puts it in the queue.
 func (e Entry) Enqueue() (queued bool) {
 	e.s.guard.Lock()
-	wake, queued := e.s.join(e.n, e.policy)
+	wake, queued := e.s.tryEnqueue(e.n, e.policy)
 	e.s.guard.Unlock()
 	unpark(wake)
 	return queued

@@ -20,7 +20,7 @@ package syncq
 //
 // Two kinds of code change the word. Fast paths do so without the guard: they take a free lock,
 // add or drop a shared hold, and free a lock that nobody waits for or that is not owed. Everything
-// else happens with the guard held, in advance, join or compete.
+// else happens with the guard held, in advance, tryEnqueue or compete.
 const (
 	// queued mirrors "the queue is not empty". It makes a release look at the queue. Changed with
 	// the guard held only. Illegal to forget: a waiter would sleep for ever.

@@ -446,7 +446,7 @@ func TestAnIdleBiasedLockIsAcquiredWhileRefusalIsOn(t *testing.T) {
 		var s syncq.Sync
 		bias(t, &s, policy)
 		require.Equal(t, syncq.Acquired, s.Acquire(read(1), policy, nil))
-		require.True(t, s.Leave(1, policy))
+		require.True(t, s.Release(1, policy))
 	}
 }
 
@@ -473,7 +473,7 @@ func TestARefusedWriterIsInNoReadersWay(t *testing.T) {
 		require.True(t, s.Unread(2, policy))
 		require.True(t, s.Unread(3, policy))
 		require.True(t, s.TryLock(test(1)), "nobody holds the lock")
-		require.True(t, s.Leave(1, policy))
+		require.True(t, s.Release(1, policy))
 	}
 }
 

@@ -64,8 +64,8 @@ inline moreThanOne() {
 	atomic { b = 0; n = 0 }
 }
 
-/* Slot.enter. counted: the hold is in the word. */
-inline enterSlot() {
+/* Slot.add. counted: the hold is in the word. */
+inline addToSlot() {
 	d_step {
 		if
 		:: owner[slot] == 0 -> owner[slot] = me + 1 + (counted -> COUNTED : 0)
@@ -74,8 +74,8 @@ inline enterSlot() {
 	}
 }
 
-/* Slot.change, Slot.Exit, of the last hold */
-inline exitSlot() {
+/* Slot.change, Slot.Free, of the last hold */
+inline freeSlot() {
 	d_step {
 		if
 		:: crowded -> if :: counted :: else -> crowd[slot]-- fi; crowded = 0
@@ -104,8 +104,8 @@ inline LOCK() { atomic { guard == 0 -> guard = 1 } }
 
 inline guarded(step) { LOCK(); advanceTable(step); guard = 0; unpark() }
 
-/* Sync.join; the caller has the guard, join gives it back */
-inline join() {
+/* Sync.tryEnqueue; the caller has the guard, tryEnqueue gives it back */
+inline tryEnqueue() {
 	do
 	:: d_step {
 			admissible();
@@ -177,7 +177,7 @@ inline readQuickly() {
 		d_step { if :: owner[slot] == 0 -> owner[slot] = me + 1; ok = 1 :: else fi }
 		if
 		:: ok && !(Word & biased) ->
-			exitSlot(); gone = 1; ok = 0
+			freeSlot(); gone = 1; ok = 0
 		:: else
 		fi
 	:: true
@@ -189,7 +189,7 @@ inline readBiased() {
 	ok = 0;
 	if
 	:: true ->
-		enterSlot();
+		addToSlot();
 #ifdef MUTANT_READER_LOOKS_ONCE
 		d_step { ok = 1; if :: !exclusive(Word) && !(Word & (queued | visible)) ->
 			Word = (Word | shared | visible | biased) + one :: else fi }
@@ -212,9 +212,9 @@ inline readBiased() {
 		:: ok
 		:: else ->
 #ifdef MUTANT_READER_LEAVES_SILENTLY
-			exitSlot()
+			freeSlot()
 #else
-			exitSlot(); gone = 1
+			freeSlot(); gone = 1
 #endif
 		fi
 	:: else
@@ -286,10 +286,10 @@ inline UnlockShared() {
 inline RUnlock() {
 #ifdef MUTANT_RUNLOCK_LOOKS_FIRST
 	gone = !(Word & biased);
-	exitSlot();
+	freeSlot();
 #else
 	s = crowded;
-	exitSlot();
+	freeSlot();
 	gone = (s || !(Word & biased));
 	s = 0;
 #endif
@@ -331,20 +331,20 @@ word:		counted = 1;
 			if :: ok :: !ok -> goto slow :: !ok -> admitShared() fi
 		fi;
 		if :: ok -> goto entered :: else -> goto next fi;
-entered:	if :: !(role & IN_WORD) -> enterSlot() :: else fi;      /* Sync.count */
+entered:	if :: !(role & IN_WORD) -> addToSlot() :: else fi;      /* Sync.count */
 reads:		skip;
 		enter();
 		if
 		:: shrd--
 		:: role & UPGRADES ->
 			UpgradeOnly();
-			if :: ok && !(role & IN_WORD) -> exitSlot() :: else fi;         /* Upgrade */
+			if :: ok && !(role & IN_WORD) -> freeSlot() :: else fi;         /* Upgrade */
 			shrd--;
 			if :: ok -> isShared[me] = 0; goto writes :: else fi
 		fi;
 		if
 		:: role & IN_WORD -> goto unlock
-		:: !(role & IN_WORD) && counted -> exitSlot(); UnlockShared(); goto next
+		:: !(role & IN_WORD) && counted -> freeSlot(); UnlockShared(); goto next
 		:: else -> goto runlock
 		fi
 	:: role & WRITES ->
@@ -355,7 +355,7 @@ reads:		skip;
 			if :: ok -> goto writes :: !ok -> goto next :: !ok -> goto slow fi
 		fi;
 slow:		limited = ((role & TIMED) != 0);
-		LOCK(); join();
+		LOCK(); tryEnqueue();
 		if :: inQueue -> await() :: else fi;
 		atomic { limited = 0; inQueue = 0; s = isShared[me] }
 		recycle();
@@ -374,10 +374,10 @@ unlock:			isShared[me] = 0;
 			Unlock(); CHECK(unlock_succeeds, ok)
 		:: role & DOWNGRADES ->                         /* uncover */
 			isShared[me] = 1; counted = 1;
-			enterSlot();
+			addToSlot();
 			guarded(DOWNGRADE);
 			enter(); shrd--;
-			exitSlot(); UnlockShared(); goto next;
+			freeSlot(); UnlockShared(); goto next;
 runlock:		RUnlock()
 		fi;
 next:		atomic { ok = 0; isShared[me] = 0; counted = 0 }

@@ -65,7 +65,7 @@ inline awaitSignal() {
 		atomic { guard == 0 -> guard = 1 }
 		if
 		:: sig -> d_step { inQueue = 1; guard = 0 }
-		:: else -> d_step { if :: in[me] == INCOND -> cremove(me) :: else fi } join()
+		:: else -> d_step { if :: in[me] == INCOND -> cremove(me) :: else fi } tryEnqueue()
 		fi
 #else
 	:: atomic { limited && guard == 0 -> guard = 1 }
@@ -73,7 +73,7 @@ inline awaitSignal() {
 			sig = (in[me] != INCOND);
 			if :: sig -> inQueue = 1; guard = 0 :: else -> cremove(me) fi
 		}
-		if :: !sig -> join() :: else fi
+		if :: !sig -> tryEnqueue() :: else fi
 #endif
 	fi;
 }

@@ -277,7 +277,7 @@ inline TryLockSharedInTurn() {
 	}
 }
 
-/* Sync.admissible with the compare-and-swap of join; sets ok */
+/* Sync.admissible with the compare-and-swap of tryEnqueue; sets ok */
 inline admissible() {
 	ok = 0;
 	if
@@ -311,8 +311,8 @@ inline admissible() {
 inline admitShared() { atomic { guard == 0; d_step { admissible() } } }
 
 #ifndef TABLE
-/* Sync.join: the caller has the guard, join gives it back. inQueue is its result. */
-inline join() {
+/* Sync.tryEnqueue: the caller has the guard, tryEnqueue gives it back. inQueue is its result. */
+inline tryEnqueue() {
 	d_step {
 		if
 		:: state[me] == waiting -> admissible()
@@ -433,7 +433,7 @@ inline await() {
 /* Sync.enqueue and Sync.acquire; ok is 0 if the limit ended or the wait was refused */
 inline acquire() {
 	atomic { guard == 0 -> guard = 1 }
-	join();
+	tryEnqueue();
 #ifdef REFUSE
 	/* Entry.Refuse, when the watcher has found a cycle */
 	if
@@ -521,12 +521,12 @@ inline Unlock() {
 #endif
 
 #ifdef RWMUTEX
-/* Of fair.RWMutex: Sync.LeaveShared and UnlockShared, and UnlockExclusive; ok */
+/* Of fair.RWMutex: Sync.TryUnlockShared and UnlockShared, and UnlockExclusive; ok */
 inline UnlockRW() {
 	d_step {
 		s = 0; ok = 1;
 		if
-#ifdef MUTANT_LEAVESHARED_MISSES_QUEUED
+#ifdef MUTANT_UNLOCKSHARED_MISSES_QUEUED
 		:: isShared[me] -> Word = (Word >= 2*one -> Word - one : 0)
 #else
 		:: isShared[me] && (Word >= 2*one || !(Word & (queued | visible))) -> Word = (Word >= 2*one -> Word - one : 0)
