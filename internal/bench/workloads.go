@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -52,96 +53,90 @@ var Keys = func() (keys [1000]string) {
 // of golang.org/x/sync. The first processor-bound loop of a subject is written out for its type,
 // as in [Lock].
 func Workloads() []Workload {
-	const work = 300 * time.Nanosecond
-	background := context.Background()
-	ws := []Workload{
-		{
-			Name: Uncontended, Unit: Nanoseconds, About: "Lock and Unlock of a free lock by one goroutine.",
-			Targets: []Target{
-				{"reentrant.Mutex", Reference, 1.6}, {"reentrant.Mutex", "textbook", 0.75},
-				{"spin.MCS", Reference, 1.3},
-			},
+	return slices.Concat(
+		uncontended(), reads(), mixes(), []Workload{
+			steady(2, false), steady(2, true), steady(8, false), steady(8, true), tries(), liveContexts(),
 		},
-		{
-			Name: "re-entry", Unit: Nanoseconds, About: "Lock and Unlock by the goroutine that holds the lock.",
-			Targets: []Target{{"reentrant.Mutex", "textbook", 1}},
-		},
-		{
-			Name: ReadPair, Unit: Nanoseconds, About: "RLock and RUnlock of a free lock by one goroutine.",
-			Targets: []Target{
-				{"rwlock.RWMutex.R", "sync.RWMutex.R", 1.8}, {"rwlock.StampedLock.R", "sync.RWMutex.R", 1.3},
-				{"rwlock.StampedLock.Optimistic", "sync.RWMutex.R", 0.25},
-			},
-		},
-		{
-			Name: "re-entrant read", Unit: Nanoseconds, About: "RLock and RUnlock by a goroutine that reads already.",
-			Targets: []Target{{"rwlock.RWMutex.R", "textbook", 1.3}},
-		},
-		{
-			Name: TwoReaders, Unit: Nanoseconds, About: "RLock and RUnlock by two goroutines at once, no writer.",
-			Targets: []Target{{"rwlock.RWMutex.R", "sync.RWMutex.R", 0.68}},
-		},
-		{
-			Name: "read and write in turns", Unit: Nanoseconds, About: "One goroutine reads and writes in turns.",
-			Targets: []Target{{"rwlock.RWMutex.R", "sync.RWMutex.R", 2.5}},
+		contests(), endedWaits(), conditionWaits(), byKey(),
+		[]Workload{several(2), several(4), compareAndSwap(), singletons(), heap()},
+	)
+}
+
+// uncontended are locks that nobody else holds.
+func uncontended() []Workload {
+	first := Workload{
+		Name: Uncontended, Unit: Nanoseconds, About: "Lock and Unlock of a free lock by one goroutine.",
+		Targets: []Target{
+			{"reentrant.Mutex", Reference, 1.6}, {"reentrant.Mutex", "textbook", 0.75},
+			{"spin.MCS", Reference, 1.3},
 		},
 	}
-	percents := []int{1, 10, 50}
-	for _, p := range percents {
-		ws = append(ws, Workload{
-			Name: mixed(p), Unit: Nanoseconds,
-			About:   fmt.Sprintf("Two goroutines read, and write in %d of 100 operations.", p),
-			Targets: []Target{{"rwlock.RWMutex.R", "sync.RWMutex.R", 1.3}},
-		})
-	}
-	at := func(name string) *Workload {
-		for i := range ws {
-			if ws[i].Name == name {
-				return &ws[i]
-			}
-		}
-		panic("bench: no workload " + name)
-	}
-	add := func(name string, subjects ...Subject) {
-		w := at(name)
-		w.Subjects = append(w.Subjects, subjects...)
+	again := Workload{
+		Name: "re-entry", Unit: Nanoseconds, About: "Lock and Unlock by the goroutine that holds the lock.",
+		Targets: []Target{{"reentrant.Mutex", "textbook", 1}},
 	}
 	for _, l := range Locks() {
-		add(Uncontended, Loop(l.Name, l.Pairs))
+		first.Subjects = append(first.Subjects, Loop(l.Name, l.Pairs))
 		if l.Reentry != nil {
-			add("re-entry", Loop(l.Name, l.Reentry))
+			again.Subjects = append(again.Subjects, Loop(l.Name, l.Reentry))
 		}
 	}
-	textbook := func() func(int) {
-		m := new(Textbook)
-		return func(n int) {
-			for range n {
-				m.Lock()
-				m.Unlock()
-			}
-		}
-	}
-	textbookAgain := func() func(int) {
-		m := new(Textbook)
-		return func(n int) {
+	first.Subjects = append(first.Subjects, Loop("textbook", textbook))
+	again.Subjects = append(again.Subjects, Loop("textbook", textbookAgain))
+	return []Workload{first, again}
+}
+
+func textbook() func(int) {
+	m := new(Textbook)
+	return func(n int) {
+		for range n {
 			m.Lock()
-			defer m.Unlock()
-			for range n {
-				m.Lock()
-				m.Unlock()
-			}
+			m.Unlock()
 		}
 	}
-	add(Uncontended, Loop("textbook", textbook))
-	add("re-entry", Loop("textbook", textbookAgain))
-	add("re-entrant read", Loop("textbook", textbookAgain))
-	for _, l := range RWLocks() {
-		add(ReadPair, Loop(l.Name, l.Pairs))
-		add(TwoReaders, Parallel(l.Name, 2, l.Pairs))
-		if l.Reentry != nil {
-			add("re-entrant read", Loop(l.Name, l.Reentry))
+}
+
+func textbookAgain() func(int) {
+	m := new(Textbook)
+	return func(n int) {
+		m.Lock()
+		defer m.Unlock()
+		for range n {
+			m.Lock()
+			m.Unlock()
 		}
-		add("read and write in turns", Loop(l.Name, func() func(int) {
+	}
+}
+
+// reads are reads without a writer, or with one in turns.
+func reads() []Workload {
+	one := Workload{
+		Name: ReadPair, Unit: Nanoseconds, About: "RLock and RUnlock of a free lock by one goroutine.",
+		Targets: []Target{
+			{"rwlock.RWMutex.R", "sync.RWMutex.R", 1.8}, {"rwlock.StampedLock.R", "sync.RWMutex.R", 1.3},
+			{"rwlock.StampedLock.Optimistic", "sync.RWMutex.R", 0.25},
+		},
+	}
+	again := Workload{
+		Name: "re-entrant read", Unit: Nanoseconds, About: "RLock and RUnlock by a goroutine that reads already.",
+		Targets:  []Target{{"rwlock.RWMutex.R", "textbook", 1.3}},
+		Subjects: []Subject{Loop("textbook", textbookAgain)},
+	}
+	two := Workload{
+		Name: TwoReaders, Unit: Nanoseconds, About: "RLock and RUnlock by two goroutines at once, no writer.",
+		Targets: []Target{{"rwlock.RWMutex.R", "sync.RWMutex.R", 0.68}},
+	}
+	turns := Workload{
+		Name: "read and write in turns", Unit: Nanoseconds, About: "One goroutine reads and writes in turns.",
+		Targets: []Target{{"rwlock.RWMutex.R", "sync.RWMutex.R", 2.5}},
+	}
+	for _, l := range RWLocks() {
+		one.Subjects = append(one.Subjects, Loop(l.Name, l.Pairs))
+		two.Subjects = append(two.Subjects, Parallel(l.Name, 2, l.Pairs))
+		if l.Reentry != nil {
+			again.Subjects = append(again.Subjects, Loop(l.Name, l.Reentry))
+		}
+		turns.Subjects = append(turns.Subjects, Loop(l.Name, func() func(int) {
 			read, write := l.New()
 			return func(n int) {
 				for range n {
@@ -150,15 +145,28 @@ func Workloads() []Workload {
 				}
 			}
 		}))
-		for _, p := range percents {
-			add(mixed(p), mix(l, p))
-		}
 	}
-	for _, readers := range []int{2, 8} {
-		ws = append(ws, steady(readers, false), steady(readers, true))
-	}
+	return []Workload{one, again, two, turns}
+}
 
-	ws = append(ws, Workload{
+// mixes are reads with some writes.
+func mixes() (ws []Workload) {
+	for _, percent := range []int{1, 10, 50} {
+		w := Workload{
+			Name: fmt.Sprintf("reads with %d %% writes, 2 goroutines", percent), Unit: Nanoseconds,
+			About:   fmt.Sprintf("Two goroutines read, and write in %d of 100 operations.", percent),
+			Targets: []Target{{"rwlock.RWMutex.R", "sync.RWMutex.R", 1.3}},
+		}
+		for _, l := range RWLocks() {
+			w.Subjects = append(w.Subjects, mix(l, percent))
+		}
+		ws = append(ws, w)
+	}
+	return ws
+}
+
+func tries() Workload {
+	return Workload{
 		Name: "TryLock", Unit: Nanoseconds, About: "TryLock and Unlock of a free lock.",
 		Targets: []Target{
 			{"rwlock.RWMutex", "semaphore.Weighted", 1.3}, {"reentrant.Mutex", "semaphore.Weighted", 1.2},
@@ -215,7 +223,11 @@ func Workloads() []Workload {
 				}
 			}),
 		},
-	}, Workload{
+	}
+}
+
+func liveContexts() Workload {
+	return Workload{
 		Name: LiveContext, Unit: Nanoseconds, About: "LockContext with a ctx that can end, and Unlock, of a free lock.",
 		Targets: []Target{
 			{"fair.Mutex", "fifomu.Mutex", 1.1}, {"fair.BargingMutex", "fifomu.Mutex", 1.1},
@@ -276,10 +288,13 @@ func Workloads() []Workload {
 					}
 				}
 			}),
-		},
-	})
+		}}
+}
 
-	contests := []Workload{
+// contests are goroutines that take one lock in loops.
+func contests() []Workload {
+	const work = 300 * time.Nanosecond
+	ws := []Workload{
 		{
 			Name: Contended2, Unit: Nanoseconds, About: "Two goroutines, empty sections, nothing outside.",
 			Targets: []Target{{"reentrant.Mutex", Reference, 1.2}, {"fair.BargingMutex", Reference, 1}},
@@ -311,18 +326,21 @@ func Workloads() []Workload {
 		{Goroutines: 64, Inside: work, Outside: work, Sample: 1},
 	} {
 		for _, l := range Locks() {
-			if l.FIFO || !strings.Contains(contests[i].Name, "FIFO") {
-				contests[i].Subjects = append(contests[i].Subjects, Contended(l.Name, l.New, c))
+			if l.FIFO || !strings.Contains(ws[i].Name, "FIFO") {
+				ws[i].Subjects = append(ws[i].Subjects, Contended(l.Name, l.New, c))
 			}
 		}
 	}
-	ws = append(ws, contests...)
+	return ws
+}
 
+// endedWaits are waits that end without the lock.
+func endedWaits() []Workload {
 	newReentrant := func() ContextLocker { return new(reentrant.Mutex) }
 	newFair := func() ContextLocker { return new(fair.Mutex) }
 	newChan := func() ContextLocker { return make(chanLock, 1) }
 	newSemaphore := func() ContextLocker { return semaphoreLock{semaphore.NewWeighted(1)} }
-	ws = append(ws, Workload{
+	return []Workload{{
 		Name: "cancelled wait, 1,024 waiters", Unit: ProcessorTime,
 		About: "The end of a wait, when one cancellation ends 1,024.",
 		Targets: []Target{
@@ -335,7 +353,7 @@ func Workloads() []Workload {
 			CancelledWait("spin.MCS", func() ContextLocker { return new(spin.MCS) }),
 			CancelledWait("spin.Ticket", func() ContextLocker { return new(spin.Ticket) }),
 		},
-	}, Workload{
+	}, {
 		Name: "time-out, 1,024 waiters", Unit: ProcessorTime,
 		About:   "The end of a wait, when the time limits of 1,024 come at once.",
 		Targets: []Target{{"fair.Mutex", "chan", 2}, {"reentrant.Mutex", "chan", 2}},
@@ -344,8 +362,11 @@ func Workloads() []Workload {
 			TimedOutWait("fair.Mutex", func() TimedLocker { return new(fair.Mutex) }),
 			TimedOutWait("reentrant.Mutex", func() TimedLocker { return new(reentrant.Mutex) }),
 		},
-	})
+	}}
+}
 
+// conditionWaits are two protocols with two conditions each.
+func conditionWaits() []Workload {
 	buffer := Workload{
 		Name: "bounded buffer 4:4", Unit: ProcessorTime,
 		About: "An item through a buffer of 16, with four producers and four consumers.",
@@ -389,36 +410,20 @@ func Workloads() []Workload {
 		buffer.Subjects = append(buffer.Subjects, BoundedBuffer(c.name, c.make))
 		pingPong.Subjects = append(pingPong.Subjects, ConditionPingPong(c.name, c.make))
 	}
-	ws = append(ws, buffer, pingPong)
+	return []Workload{buffer, pingPong}
+}
 
-	byKey := func(lock, unlock func(key string)) [3]func() func(int) {
-		one := func() func(int) {
-			return func(n int) {
-				for range n {
-					lock(Keys[0])
-					unlock(Keys[0])
-				}
-			}
-		}
-		many := func() func(int) {
-			return func(n int) {
-				at := rand.IntN(len(Keys))
-				for range n {
-					if at++; at == len(Keys) {
-						at = 0
-					}
-					lock(Keys[at])
-					unlock(Keys[at])
-				}
-			}
-		}
-		return [...]func() func(int){one, many, many}
+// byKey are locks that are looked up by a key for each acquisition.
+func byKey() []Workload {
+	targets := []Target{{"keyed.Mutexes", "moby/locker", 1.2}, {"keyed.Mutexes", "map with counts", 1.2}}
+	ws := []Workload{
+		{Name: OneKey, About: "Lock and Unlock of one key, looked up each time."},
+		{Name: ManyKeys, About: "Lock and Unlock of 1,000 keys, one after the other."},
+		{Name: SharedKeys, About: "Eight goroutines lock and unlock 1,000 keys."},
 	}
-	ws = append(ws,
-		Workload{Name: OneKey, Unit: Nanoseconds, About: "Lock and Unlock of one key, looked up each time."},
-		Workload{Name: ManyKeys, Unit: Nanoseconds, About: "Lock and Unlock of 1,000 keys, one after the other."},
-		Workload{Name: SharedKeys, Unit: Nanoseconds, About: "Eight goroutines lock and unlock 1,000 keys."},
-	)
+	for i := range ws {
+		ws[i].Unit, ws[i].Targets = Nanoseconds, targets
+	}
 	set, counts, forever := new(keyed.Mutexes[string]), new(CountedMap[string]), new(sync.Map)
 	for _, s := range []struct {
 		name         string
@@ -437,57 +442,84 @@ func Workloads() []Workload {
 			l.(*sync.Mutex).Unlock()
 		}},
 	} {
-		for i, subject := range KeySubjects(s.name, byKey(s.lock, s.unlock)) {
-			add([...]string{OneKey, ManyKeys, SharedKeys}[i], subject)
+		for i, subject := range KeySubjects(s.name, keyLoops(s.lock, s.unlock)) {
+			ws[i].Subjects = append(ws[i].Subjects, subject)
 		}
 	}
-	for _, name := range []string{OneKey, ManyKeys, SharedKeys} {
-		at(name).Targets = []Target{{"keyed.Mutexes", "moby/locker", 1.2}, {"keyed.Mutexes", "map with counts", 1.2}}
-	}
+	return ws
+}
 
-	for _, members := range []int{2, 4} {
-		several := func() (ls []locks.TryLocker) {
-			for range members {
-				ls = append(ls, new(fair.Mutex))
+// keyLoops returns a loop over one key, and two over all.
+func keyLoops(lock, unlock func(key string)) [3]func() func(int) {
+	one := func() func(int) {
+		return func(n int) {
+			for range n {
+				lock(Keys[0])
+				unlock(Keys[0])
 			}
-			return ls
 		}
-		ws = append(ws, Workload{
-			Name: fmt.Sprintf("Multi of %d", members), Unit: Nanoseconds,
-			About:   "LockContext and UnlockContext of several locks at once.",
-			Targets: []Target{{"locks.Multi", "one by one", 1.3}},
-			Subjects: []Subject{
-				Loop("one by one", func() func(int) {
-					ls := several()
-					return func(n int) {
-						for range n {
-							for _, l := range ls {
-								_ = l.LockContext(background)
-							}
-							for _, l := range ls {
-								_ = l.UnlockContext(background)
-							}
-						}
-					}
-				}),
-				Loop("locks.Multi", func() func(int) {
-					l := locks.Multi(several()...)
-					return func(n int) {
-						for range n {
+	}
+	many := func() func(int) {
+		return func(n int) {
+			at := rand.IntN(len(Keys))
+			for range n {
+				if at++; at == len(Keys) {
+					at = 0
+				}
+				lock(Keys[at])
+				unlock(Keys[at])
+			}
+		}
+	}
+	return [...]func() func(int){one, many, many}
+}
+
+// several are all members of a Multi, or the same locks one by one.
+func several(members int) Workload {
+	background := context.Background()
+	make := func() (ls []locks.TryLocker) {
+		for range members {
+			ls = append(ls, new(fair.Mutex))
+		}
+		return ls
+	}
+	return Workload{
+		Name: fmt.Sprintf("Multi of %d", members), Unit: Nanoseconds,
+		About:   "LockContext and UnlockContext of several locks at once.",
+		Targets: []Target{{"locks.Multi", "one by one", 1.3}},
+		Subjects: []Subject{
+			Loop("one by one", func() func(int) {
+				ls := make()
+				return func(n int) {
+					for range n {
+						for _, l := range ls {
 							_ = l.LockContext(background)
+						}
+						for _, l := range ls {
 							_ = l.UnlockContext(background)
 						}
 					}
-				}),
-			},
-		})
+				}
+			}),
+			Loop("locks.Multi", func() func(int) {
+				l := locks.Multi(make()...)
+				return func(n int) {
+					for range n {
+						_ = l.LockContext(background)
+						_ = l.UnlockContext(background)
+					}
+				}
+			}),
+		},
 	}
+}
 
+func compareAndSwap() Workload {
 	type pair struct {
 		ref   *int
 		stamp uint64
 	}
-	ws = append(ws, Workload{
+	return Workload{
 		Name: "compare-and-swap", Unit: Nanoseconds, About: "A load, and a compare-and-swap that succeeds.",
 		Targets: []Target{{"cas.Packed", "raw", 1.2}, {"cas.Stamped", "pointer", 1.2}},
 		Subjects: []Subject{
@@ -529,7 +561,11 @@ func Workloads() []Workload {
 				}
 			}),
 		},
-	}, Workload{
+	}
+}
+
+func singletons() Workload {
+	return Workload{
 		Name: "singleton", Unit: Nanoseconds, About: "The value of a constructor that has run.",
 		Targets: []Target{{"singleton.Lazy", "sync.OnceValue", 0.6}},
 		Subjects: []Subject{
@@ -549,7 +585,11 @@ func Workloads() []Workload {
 				}
 			}),
 		},
-	}, Workload{
+	}
+}
+
+func heap() Workload {
+	return Workload{
 		Name: HeapBytes, Unit: Bytes, About: "The heap that a lock takes after it was used once.",
 		Targets: []Target{{"reentrant.Mutex", "fifomu.Mutex", 1}, {"rwlock.StampedLock", "fifomu.Mutex", 1.5}},
 		Subjects: []Subject{
@@ -568,8 +608,7 @@ func Workloads() []Workload {
 				return l
 			}),
 		},
-	})
-	return ws
+	}
 }
 
 // live can end, but never does.
@@ -616,8 +655,6 @@ func Contended(name string, make func() sync.Locker, c Contest) Subject {
 		return r.PerOp(), err
 	})
 }
-
-func mixed(percent int) string { return fmt.Sprintf("reads with %d %% writes, 2 goroutines", percent) }
 
 // mix is reads with some writes by two goroutines.
 func mix(l RWLock, percent int) Subject {

@@ -303,10 +303,10 @@ func (s *Sync) Reenter(owner int64) (held, counted bool) {
 	return true, true
 }
 
-// Release gives back one exclusive hold of owner, a goroutine. With the last, the lock goes to the
-// waiters as the policy says. If owner has shared holds as well, the lock is shared from then on
-// instead, with no exclusive holder in between. Release reports false, and does nothing, if owner has
-// no exclusive hold.
+// Release gives back one exclusive hold of owner, a goroutine. With the last, the lock goes to
+// the waiters as the policy says. If owner has shared holds as well, the lock is shared from
+// then on instead, with no exclusive holder in between. Release reports false, and does
+// nothing, if owner has no exclusive hold.
 func (s *Sync) Release(owner int64, policy Policy) bool {
 	switch {
 	case !s.HeldBy(owner):

@@ -50,7 +50,8 @@ func (s *Sync) admitShared(policy Policy) bool {
 	return s.change(func(w uint64) (uint64, bool) { return s.admissible(&n, w, policy) })
 }
 
-// TryUnlockShared gives one shared hold back if no waiter has to be told, and reports whether it did.
+// TryUnlockShared gives one shared hold back if no waiter has to be told, and reports whether
+// it did.
 func (s *Sync) TryUnlockShared() bool {
 	return s.change(func(w uint64) (uint64, bool) {
 		to, _ := drop(w)

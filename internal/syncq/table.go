@@ -378,8 +378,8 @@ func (s *Sync) revoke(policy Policy) (wake *node) {
 	return wake
 }
 
-// DowngradeWrite turns one exclusive hold of goroutine o into a shared one, as Release does with the
-// last. It reports whether o has one, and whether the shared hold could be counted; if
+// DowngradeWrite turns one exclusive hold of goroutine o into a shared one, as Release does
+// with the last. It reports whether o has one, and whether the shared hold could be counted; if
 // not, nothing happens.
 func (s *Sync) DowngradeWrite(o int64, policy Policy) (held, counted bool) {
 	if !s.HeldBy(o) {
