@@ -20,33 +20,29 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/filelock"
+	"github.com/jucgo/locks/distributed/leader"
 )
 
 // lead runs job at each tick while this process has the lock "cron", until ctx ends. The ctx of the
-// job also ends when the lock is lost. The process then competes for the lock again.
-func lead(ctx context.Context, p locks.Provider, tick <-chan time.Time, job func(context.Context) error) {
-	for ctx.Err() == nil {
-		err := locks.Do(ctx, p.Locker("cron"), func(ctx context.Context) error {
-			log.Print("this process leads")
-			for {
-				select {
-				case <-ctx.Done():
-					return context.Cause(ctx)
-				case <-tick:
-				}
-				if err := job(ctx); err != nil {
-					return err
-				}
-			}
-		})
-		if ctx.Err() == nil {
-			log.Print("this process leads no longer: ", err)
+// job also ends when the lock is lost. The process then competes for the lock again. A job that
+// fails is repeated at the next tick.
+func lead(ctx context.Context, p locks.Provider, tick <-chan time.Time, job func(context.Context) error) error {
+	return leader.Run(ctx, p.Locker("cron"), func(ctx context.Context) error {
+		for {
 			select {
 			case <-ctx.Done():
-			case <-tick: // the store may be out of reach: do not try in a loop without a pause
+				return context.Cause(ctx)
+			case <-tick:
+			}
+			if err := job(ctx); err != nil && ctx.Err() == nil {
+				log.Print("the job failed: ", err)
 			}
 		}
-	}
+	},
+		leader.OnGained(func(context.Context) { log.Print("this process leads") }),
+		leader.OnLost(func(reason error) { log.Print("this process leads no longer: ", reason) }),
+		leader.OnError(func(err error) { log.Print("the store fails: ", err) }),
+	)
 }
 
 func main() {
@@ -62,8 +58,11 @@ func main() {
 	defer client.Close(context.Background())
 	tick := time.NewTicker(*every)
 	defer tick.Stop()
-	lead(ctx, client, tick.C, func(context.Context) error {
+	err = lead(ctx, client, tick.C, func(context.Context) error {
 		_, err := fmt.Printf("process %d sends the reminders\n", os.Getpid())
 		return err
 	})
+	if ctx.Err() == nil {
+		log.Print(err)
+	}
 }

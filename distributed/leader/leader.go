@@ -1,0 +1,275 @@
+package leader
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/internal/ctxerr"
+)
+
+// Defaults of [Backoff].
+const (
+	DefaultMinBackoff = 250 * time.Millisecond
+	DefaultMaxBackoff = 10 * time.Second
+)
+
+// ErrResigned is the cause with which the function's context ends after [Election.Resign].
+var ErrResigned = errors.New("leader: resigned")
+
+var errRunning = errors.New("leader: run: the Election runs already")
+
+// Run is [Election.Run] of a new [Election].
+func Run(ctx context.Context, lock locks.TryLocker, lead func(ctx context.Context) error, opts ...Option) error {
+	return New(lock, opts...).Run(ctx, lead)
+}
+
+// Election is one candidate of the election that a lock decides. Its methods are safe for
+// concurrent use.
+type Election struct {
+	lock     locks.TryLocker
+	min, max time.Duration
+	gained   func(ctx context.Context)
+	lost     func(reason error)
+	failed   func(err error)
+
+	mu      sync.Mutex
+	running bool
+	resign  func()    // ends the last term of Run
+	out     time.Time // no campaign before
+}
+
+// Option changes how [New] makes an Election.
+type Option func(*Election)
+
+// Backoff sets the pauses before the next campaign. The first pause after a leadership is about
+// min. Each failed campaign in a row doubles it, up to max. A pause is random between half of
+// that and the whole, so that candidates do not ask the store all at once. New panics unless
+// 0 < min <= max.
+func Backoff(min, max time.Duration) Option {
+	return func(e *Election) { e.min, e.max = min, max }
+}
+
+// OnGained makes Run call f before it calls the function, with the same ctx. The lock is held.
+func OnGained(f func(ctx context.Context)) Option {
+	return func(e *Election) { e.gained = f }
+}
+
+// OnLost makes Run call f once after each call of the function, after the release of the lock.
+// Run makes no call if the function panics. The reason matches
+//
+//   - [locks.ErrLost], if the lock was lost,
+//   - [ErrResigned], after Resign,
+//   - the error of Run's ctx, if it has ended.
+//
+// Otherwise the reason is the function's result, and Run returns it. For an action at the moment
+// of the loss, use [context.AfterFunc] with the function's ctx.
+func OnLost(f func(reason error)) Option {
+	return func(e *Election) { e.lost = f }
+}
+
+// OnError makes Run call f with the error of each campaign that the store failed, before the
+// pause. A program that wants to give up ends Run's ctx there.
+func OnError(f func(err error)) Option {
+	return func(e *Election) { e.failed = f }
+}
+
+// New returns a candidate for lock. It does nothing until Run is called.
+func New(lock locks.TryLocker, opts ...Option) *Election {
+	e := &Election{
+		lock: lock, min: DefaultMinBackoff, max: DefaultMaxBackoff,
+		gained: func(context.Context) {}, lost: func(error) {}, failed: func(error) {},
+	}
+	for _, o := range opts {
+		o(e)
+	}
+	if e.min <= 0 || e.max < e.min {
+		panic(fmt.Sprintf("leader: Backoff(%v, %v): need 0 < min <= max", e.min, e.max))
+	}
+	return e
+}
+
+// Run campaigns for the lock, and calls lead while this process leads, again and again. See the
+// documentation of the package for when it returns.
+//
+// The ctx of lead is a child of ctx. It ends with the cause [locks.ErrLost] when the lock is lost,
+// and with the cause [ErrResigned] after Resign. lead has to return then, whatever it returns. If
+// lead panics, Run releases the lock and the panic continues.
+//
+// If the lock was lost before the release, Run cannot know whether all of lead's work was done
+// under the lock. It then runs lead again in the next leadership, even if lead returned nil. The
+// same happens if the store does not confirm the release. So lead's work should be safe to repeat.
+//
+// Run calls lead and the callbacks in the calling goroutine, which is the owner of the lock unless
+// ctx carries one. An Election that runs already makes Run return an error.
+func (e *Election) Run(ctx context.Context, lead func(ctx context.Context) error) error {
+	if ctx == nil {
+		return ctxerr.Check("leader: run", ctx)
+	}
+	if e.lock == nil || lead == nil {
+		return errors.New("leader: run: nil lock or nil function")
+	}
+	if !e.begin() {
+		return errRunning
+	}
+	defer e.end()
+	var wait time.Duration
+	backoff := e.min
+	for {
+		t := e.term(ctx, wait, lead)
+		switch {
+		case t.final:
+			return t.err
+		case errors.Is(t.err, ErrResigned):
+			wait = 0
+		case t.led:
+			backoff = e.min
+			wait = jitter(backoff)
+		default:
+			wait = jitter(backoff)
+			backoff = min(2*backoff, e.max)
+		}
+	}
+}
+
+func (e *Election) begin() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	was := e.running
+	e.running = true
+	return !was
+}
+
+func (e *Election) end() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.running = false
+}
+
+// jitter returns a random duration between half of d and d.
+func jitter(d time.Duration) time.Duration { return d - rand.N(d/2+1) }
+
+// term is what became of one campaign.
+type term struct {
+	led   bool  // the function ran
+	err   error // why the campaign failed or the leadership ended
+	final bool  // Run returns err
+}
+
+// term campaigns once after the pause wait, and leads if it wins. Resign ends it.
+func (e *Election) term(ctx context.Context, wait time.Duration, lead func(ctx context.Context) error) term {
+	round, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	e.mu.Lock()
+	e.resign = func() { cancel(ErrResigned) }
+	wait = max(wait, time.Until(e.out))
+	e.mu.Unlock()
+	if err := sleep(round, wait); err != nil {
+		return e.defeat(ctx, round, err)
+	}
+	var t term
+	told := false // to return
+	err := locks.Do(round, e.lock, func(leading context.Context) error {
+		if leading.Err() != nil { // since the acquisition
+			return nil
+		}
+		t.led = true
+		e.gained(leading)
+		t.err = lead(leading)
+		told = leading.Err() != nil
+		if told && echoes(t.err, leading) {
+			t.err = nil
+		}
+		return nil // so that the error of Do is the lock's
+	})
+	if !t.led {
+		return e.defeat(ctx, round, err)
+	}
+	lost := errors.Is(err, locks.ErrLost)
+	switch {
+	case !told && !lost:
+		t.final = true
+	case ctx.Err() != nil:
+		t.err, t.final = errors.Join(ended(ctx), t.err), true
+	case !lost:
+		t.err = errors.Join(ErrResigned, t.err)
+	}
+	if err != nil {
+		t.err = errors.Join(t.err, err)
+	}
+	e.lost(t.err)
+	return t
+}
+
+// echoes reports whether err only says why ctx ended.
+func echoes(err error, ctx context.Context) bool {
+	return errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))
+}
+
+// sleep waits for d, or until ctx ends and returns its error then.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return ctx.Err()
+}
+
+// defeat returns the outcome of a campaign that failed with err.
+func (e *Election) defeat(ctx, round context.Context, err error) term {
+	switch {
+	case ctx.Err() != nil:
+		return term{err: ended(ctx), final: true}
+	case round.Err() != nil:
+		return term{err: ErrResigned}
+	case errors.Is(err, locks.ErrClosed), errors.Is(err, locks.ErrForeign):
+		return term{err: err, final: true}
+	}
+	e.failed(err)
+	return term{err: err}
+}
+
+// ended returns the error of Run after the end of ctx.
+func ended(ctx context.Context) error { return ctxerr.Ended("leader: run", ctx) }
+
+// Resign gives up the leadership, or the campaign, and keeps this candidate out of the election
+// for the duration out. Another candidate can lead meanwhile. It does not wait: [OnLost] tells
+// when the lock is released. The function itself may call it, and returns then.
+//
+// A later Resign replaces the duration of an earlier one. Without Run, it delays the first
+// campaign. With 0, Run campaigns again at once. The lock decides whether another waiter goes first.
+func (e *Election) Resign(out time.Duration) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.out = time.Now().Add(out)
+	if e.resign != nil {
+		e.resign()
+	}
+}
+
+// Leader returns who leads now, in whatever process, and false if there is no leader. A holder
+// that the lock does not know has a zero [locks.Party]. When a caller reads the answer, there may
+// already be another leader.
+//
+// Leader asks the store by the lock's Inspect, until ctx ends. The error matches
+// [errors.ErrUnsupported] if the lock is no [locks.Inspector].
+func (e *Election) Leader(ctx context.Context) (leader locks.Party, ok bool, err error) {
+	inspector, ok := e.lock.(locks.Inspector)
+	if !ok {
+		return leader, false, fmt.Errorf("leader: %T: no Inspect: %w", e.lock, errors.ErrUnsupported)
+	}
+	info, err := inspector.Inspect(ctx)
+	if err != nil {
+		return leader, false, err
+	}
+	if len(info.Holders) > 0 {
+		leader = info.Holders[0]
+	}
+	return leader, info.Held, nil
+}
