@@ -398,6 +398,22 @@ func TestResignBeforeRunDelaysTheCampaign(t *testing.T) {
 	})
 }
 
+func TestResignForNoTimeCampaignsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := leader.New(named.New().Locker("cron"))
+		begin, terms := time.Now(), 0
+		err := e.Run(t.Context(), func(context.Context) error {
+			if terms++; terms < 10 {
+				e.Resign(0)
+			}
+			return nil
+		})
+		if d := time.Since(begin); err != nil || terms != 10 || d != 0 {
+			t.Errorf("%d terms in %v, want 10 at once; error %v", terms, d, err)
+		}
+	})
+}
+
 func TestAPanicReleasesTheLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := new(journal)
