@@ -149,8 +149,8 @@ var _ locks.Provider = (*Advisory)(nil)
 // On SQLite, which has no such locks, the error matches [ErrUnsupported].
 //
 // In PostgreSQL the first acquisition finds out whether each connection is a session of its
-// own, by two connections of the pool. If not, the error matches [ErrUnsupportedTopology]. A
-// pool of one connection is not checked.
+// own, by two connections of the pool and 48 round trips. If not, the error matches
+// [ErrUnsupportedTopology]. A pool of one connection is not checked.
 func NewAdvisory(db *sql.DB, opts ...Option) (*Advisory, error) {
 	c, err := newCore(db, opts)
 	if err != nil {

@@ -84,9 +84,10 @@
 //     two owners may hold a lock of a Table until the first one asks for its renewal.
 //   - A pooler gives each transaction the session that is free: the first acquisition of an
 //     Advisory on PostgreSQL is refused with [ErrUnsupportedTopology], and so is that of any
-//     kind with [WithListener], since two connections show the pooler. A Table and a Row
-//     without a listener work there. An Advisory also asks for its session at each acquisition
-//     and renewal.
+//     kind with [WithListener]. Two connections show the pooler, also beside other traffic. A
+//     pooler that gives each connection its last session again is not found as long as that
+//     session is free. A Table and a Row without a listener work there. An Advisory also asks
+//     for its session at each acquisition and renewal.
 //
 // # Drivers
 //

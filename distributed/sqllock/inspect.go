@@ -34,9 +34,13 @@ type self struct {
 func (s *self) Identify(client, identity string) { s.client, s.identity = client, identity }
 
 // Announce is part of [lease.Announcer]. It also removes the identities of clients that have ended.
+// It waits for the check of the database, which must not meet other requests of this client.
 func (s *tableStore) Announce(ctx context.Context, ttl time.Duration) error {
 	if s.untold.Load() {
 		return nil
+	}
+	if err := s.c.fit(ctx); err != nil {
+		return err
 	}
 	_, err := s.c.exec(ctx, s.c.statement("announce"), s.client, s.identity, micros(ttl))
 	if err == nil {

@@ -1,10 +1,14 @@
 package sqllock_test
 
 import (
+	"context"
 	"database/sql"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks/distributed/sqllock"
@@ -63,6 +67,86 @@ func TestListeningBehindATransactionPoolerIsRefused(t *testing.T) {
 			without := k.open(t, db, table, calm).Mutex("it")
 			require.False(t, held(t, without), "without a listener it works")
 		})
+	}
+}
+
+func TestAPoolerIsFoundBesideOtherTraffic(t *testing.T) {
+	t.Parallel()
+	for _, p := range []struct {
+		name, setting, work string
+		loops               int
+	}{
+		{"last used first", "", "SELECT 1", 2},
+		{"in turn", "server_round_robin = 1", "SELECT 1", 2},
+		{"three sessions", "default_pool_size = 3", "SELECT pg_sleep(0.002)", 6},
+	} {
+		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
+			db := bounced(t, p.setting, "exec")
+			ctx, stop := context.WithCancel(background)
+			var traffic sync.WaitGroup
+			defer traffic.Wait()
+			defer stop()
+			for range p.loops {
+				traffic.Go(func() {
+					for ctx.Err() == nil {
+						tx, err := db.BeginTx(background, nil)
+						if !assert.NoError(t, err) {
+							return
+						}
+						_, err = tx.Exec(p.work)
+						assert.NoError(t, err)
+						assert.NoError(t, tx.Commit())
+					}
+				})
+			}
+			for range 100 { // clients, of which each probes for itself
+				l := advisory.open(t, db).Mutex(fresh())
+				require.ErrorIs(t, l.LockContext(background), sqllock.ErrUnsupportedTopology)
+			}
+		})
+	}
+}
+
+func TestNoRequestOfTheClientMeetsItsProbe(t *testing.T) {
+	t.Parallel()
+	where := inPgx.serve(t)
+	var mu sync.Mutex
+	var sent []string
+	db := sql.OpenDB(observer{inPgx.open(t, where).Driver(), dsn(sqllock.Postgres, where), func(query string) {
+		mu.Lock()
+		defer mu.Unlock()
+		sent = append(sent, query)
+	}})
+	t.Cleanup(func() { db.Close() })
+	// those returns the indexes of the statements with text.
+	those := func(text string) (indexes []int) {
+		mu.Lock()
+		defer mu.Unlock()
+		for i, query := range sent {
+			if strings.Contains(query, text) {
+				indexes = append(indexes, i)
+			}
+		}
+		return indexes
+	}
+	silent := func(ctx context.Context, _ string, _ func(), _ func(string)) error {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	for range 10 {
+		table := fresh()
+		l := tableKind.open(t, db, sqllock.WithTable(table), sqllock.WithListener(silent)).Mutex("it")
+		mu.Lock()
+		sent = nil
+		mu.Unlock()
+		a := someone()
+		hold(t, l, a)
+		soon(t, func() bool { return len(those(table+"_clients")) > 0 }, "it has announced itself")
+		require.NoError(t, l.UnlockContext(a))
+		probes := those("pg_backend_pid")
+		require.NotEmpty(t, probes)
+		require.Greater(t, those(table)[0], probes[len(probes)-1])
 	}
 }
 

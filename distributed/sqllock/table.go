@@ -38,7 +38,7 @@ func newTableStore(c *core) *tableStore {
 		s.release = c.statement("release and notify")
 	}
 	if c.dialect == MySQL {
-		c.start.check = c.checkLayout
+		c.start.check = func(ctx context.Context) error { return c.request(ctx, c.checkLayout) }
 	}
 	return s
 }
