@@ -5,6 +5,7 @@
 //	go run ./bench/compare -quick
 //	go run ./bench/compare -list
 //	go run ./bench/compare -run 'uncontended|re-entry' -page compare.html
+//	go run ./bench/compare -growth -page growth.html
 //
 // Each workload goes round its subjects several times, and the median of the rounds counts. The
 // first table has the subjects with a target, worst first. The second has all figures with their
@@ -27,6 +28,8 @@ import (
 	"os/signal"
 	"regexp"
 	"time"
+
+	"github.com/jucgo/locks/internal/bench"
 )
 
 const (
@@ -49,6 +52,7 @@ type settings struct {
 	rounds     int
 	slot       time.Duration
 	list, json bool
+	growth     bool
 	page       string
 }
 
@@ -62,7 +66,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "compare: %v\nRun with -h for help.\n", err)
 		return exitUsage
 	}
-	chosen := choose(workloads(), s.run)
+	all := workloads
+	if s.growth {
+		all = bench.Growth
+	}
+	chosen := choose(all(), s.run)
 	if len(chosen) == 0 {
 		fmt.Fprintf(stderr, "compare: -run %v: no workload has a subject of that name\n"+
 			"Run with -list for all.\n", s.run)
@@ -111,6 +119,7 @@ func parse(args []string, stdout io.Writer) (s settings, err error) {
 	fs.DurationVar(&s.slot, "slot", 0, "how long each subject runs in each round; 0 means 50ms, or 2ms with -quick")
 	fs.BoolVar(&s.list, "list", false, "list what there is to measure, and measure nothing")
 	fs.BoolVar(&s.json, "json", false, "print all figures as JSON instead of the tables")
+	fs.BoolVar(&s.growth, "growth", false, "measure how costs grow with goroutines and waiters")
 	fs.StringVar(&s.page, "page", "", "write a page with charts to this file as well")
 	if err := fs.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {

@@ -89,6 +89,44 @@ func TestTablesAndPageShowTheFigures(t *testing.T) {
 	assert.NotContains(t, string(text), "href=")
 }
 
+func TestGrowthIsMeasuredAndDrawn(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "page.html")
+	code, stdout, stderr := invoke(t,
+		"-growth", "-rounds", "1", "-slot", "50us", "-page", path, "-run", "goroutines/|1000 waiters/")
+	require.Equal(t, exitOK, code, stderr)
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	for _, want := range []string{
+		"processor time, 1024 goroutines", "memory, 64 goroutines", "hand-over, 1000 waiters",
+	} {
+		assert.Contains(t, stdout, want)
+		assert.Contains(t, string(text), want)
+	}
+	lines := len(bench.Growth()[0].Subjects)
+	assert.Equal(t, 2*lines, strings.Count(string(text), "<polyline"), "two series have several sizes")
+}
+
+func TestChartPutsCostsOnLogarithmicAxes(t *testing.T) {
+	at := func(size int, costs ...float64) Measured {
+		m := Measured{Series: "s", Size: size, Unit: bench.Nanoseconds}
+		for i, c := range costs {
+			m.Subjects = append(m.Subjects, Figures{Name: string(rune('a' + i)), Median: c})
+		}
+		return m
+	}
+	cs := charts(Report{Workloads: []Measured{{Name: "alone"}, at(1, 1, 10), at(10, 10, 10), at(100, 100, 10)}})
+	require.Len(t, cs, 1)
+	require.Equal(t, []Tick{{290, "1.0 ns"}, {145, "10.0 ns"}, {0, "100 ns"}}, cs[0].Rows)
+	require.Equal(t, "110.0,290.0 420.0,145.0 730.0,0.0", cs[0].Lines[0].Points)
+	require.Equal(t, "110.0,145.0 420.0,145.0 730.0,145.0", cs[0].Lines[1].Points)
+}
+
+func TestNamesOfLinesDoNotOverlap(t *testing.T) {
+	lines := []Line{{End: 100}, {End: 20}, {End: 22}}
+	spread(lines)
+	require.Equal(t, []Line{{End: 100}, {End: 20}, {End: 34}}, lines)
+}
+
 func TestListMeasuresNothing(t *testing.T) {
 	code, stdout, stderr := invoke(t, "-list", "-run", "^uncontended/")
 	require.Equal(t, exitOK, code)

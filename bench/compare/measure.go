@@ -46,6 +46,8 @@ type Measured struct {
 	Name     string    `json:"name"`
 	About    string    `json:"about"`
 	Unit     string    `json:"unit"`
+	Series   string    `json:"series,omitempty"`
+	Size     int       `json:"size,omitempty"`
 	Busy     Busy      `json:"busy"`
 	Subjects []Figures `json:"subjects"` // cheapest first
 }
@@ -134,7 +136,10 @@ func measure(ctx context.Context, ws []bench.Workload, rounds int, slot time.Dur
 // always.
 func measureOne(ctx context.Context, w *bench.Workload, rounds int, slot time.Duration) (Measured, error) {
 	before := takeUsage()
-	m := Measured{Name: w.Name, About: w.About, Unit: w.Unit, Subjects: make([]Figures, len(w.Subjects))}
+	m := Measured{
+		Name: w.Name, About: w.About, Unit: w.Unit, Series: w.Series, Size: w.Size,
+		Subjects: make([]Figures, len(w.Subjects)),
+	}
 	runs := make([]func(int) (float64, error), len(w.Subjects))
 	sizes := make([]int, len(w.Subjects))
 	for i, s := range w.Subjects {

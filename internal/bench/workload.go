@@ -26,6 +26,10 @@ type Workload struct {
 	Subjects []Subject
 	// Targets are the ratios to reach.
 	Targets []Target
+	// Series names the workloads that do the same at different sizes, and Size is this one's. See
+	// [Growth].
+	Series string
+	Size   int
 }
 
 // Subject is a lock, or another means, that a [Workload] measures.

@@ -1,0 +1,185 @@
+package main
+
+// lock is a lock of the simulation. The goroutine goes on with then.
+type lock interface {
+	acquire(t *task, then func())
+	release(t *task, then func())
+}
+
+// waiter is a goroutine in a queue.
+type waiter struct {
+	t      *task
+	then   func()
+	since  float64
+	losses int
+	spins  bool
+}
+
+// queue is what the locks have in common.
+type queue struct {
+	m       *machine
+	word    line
+	held    bool
+	waiters []*waiter
+}
+
+func (q *queue) pop() *waiter {
+	w := q.waiters[0]
+	q.waiters = q.waiters[1:]
+	return w
+}
+
+// fifo is fair.Mutex: a release hands the lock to the longest waiter, and makes it runnable.
+type fifo struct{ queue }
+
+func (l *fifo) acquire(t *task, then func()) {
+	l.m.touch(t, &l.word, func() {
+		if !l.held {
+			l.held = true
+			then()
+			return
+		}
+		l.waiters = append(l.waiters, &waiter{t: t})
+		l.m.park(t, then)
+	})
+}
+
+func (l *fifo) release(t *task, then func()) {
+	l.m.touch(t, &l.word, func() {
+		if len(l.waiters) == 0 {
+			l.held = false
+			then()
+			return
+		}
+		l.m.ready(t, l.pop().t)
+		l.m.compute(t, l.m.wake, then)
+	})
+}
+
+// barging is fair.BargingMutex: a release frees the lock and wakes the first waiter, which has to
+// compete. One that has lost 16 times, or has waited for 1 ms when it loses, is handed the lock.
+type barging struct {
+	queue
+	awake, owed bool
+}
+
+func (l *barging) acquire(t *task, then func()) {
+	l.m.touch(t, &l.word, func() {
+		if !l.held {
+			l.held = true
+			then()
+			return
+		}
+		w := &waiter{t: t, then: then, since: l.m.now}
+		l.waiters = append(l.waiters, w)
+		l.m.park(t, func() { l.compete(w) })
+	})
+}
+
+// compete is what the first waiter does when it was woken.
+func (l *barging) compete(w *waiter) {
+	l.m.touch(w.t, &l.word, func() {
+		l.awake = false
+		switch {
+		case l.owed: // the release has handed the lock over
+			l.owed = false
+		case l.held:
+			w.losses++
+			l.m.park(w.t, func() { l.compete(w) })
+			return
+		}
+		l.held = true
+		l.pop()
+		w.then()
+	})
+}
+
+func (l *barging) release(t *task, then func()) {
+	l.m.touch(t, &l.word, func() {
+		if len(l.waiters) == 0 || l.awake {
+			l.held = false
+			then()
+			return
+		}
+		w := l.waiters[0]
+		l.owed = w.losses >= 16 || w.losses > 0 && l.m.now-w.since >= 1e6
+		l.held, l.awake = l.owed, true
+		l.m.ready(t, w.t)
+		l.m.compute(t, l.m.wake, then)
+	})
+}
+
+// mcs is spin.MCS: as fifo, but a waiter spins on a line of its own for a while before it parks.
+type mcs struct{ queue }
+
+func (l *mcs) acquire(t *task, then func()) {
+	l.m.touch(t, &l.word, func() {
+		if !l.held {
+			l.held = true
+			then()
+			return
+		}
+		w := &waiter{t: t, then: then, spins: true}
+		l.waiters = append(l.waiters, w)
+		l.m.after(l.m.spin, func() {
+			if w.spins {
+				w.spins = false
+				l.m.park(t, then)
+			}
+		})
+	})
+}
+
+func (l *mcs) release(t *task, then func()) {
+	if len(l.waiters) == 0 {
+		l.m.touch(t, &l.word, func() {
+			if len(l.waiters) == 0 {
+				l.held = false
+				then()
+				return
+			}
+			l.pass(t, then)
+		})
+		return
+	}
+	l.pass(t, then)
+}
+
+// pass hands the lock to the first waiter.
+func (l *mcs) pass(t *task, then func()) {
+	w := l.pop()
+	if w.spins {
+		w.spins = false
+		l.m.after(l.m.transfer, w.then) // until it sees the change of its line
+		l.m.compute(t, l.m.transfer, then)
+		return
+	}
+	l.m.ready(t, w.t)
+	l.m.compute(t, l.m.wake, then)
+}
+
+// counter is the read side of sync.RWMutex and fair.RWMutex while nobody writes: each reader
+// changes one word that all share, twice.
+type counter struct {
+	m    *machine
+	word line
+}
+
+func (l *counter) acquire(t *task, then func()) { l.m.touch(t, &l.word, then) }
+func (l *counter) release(t *task, then func()) { l.m.touch(t, &l.word, then) }
+
+// table is the read side of rwlock.RWMutex while nobody writes: each reader changes a line that is
+// its own as long as it stays on its processor.
+type table struct {
+	m     *machine
+	slots map[*task]*line
+}
+
+func (l *table) acquire(t *task, then func()) {
+	if l.slots[t] == nil {
+		l.slots[t] = new(line)
+	}
+	l.m.touch(t, l.slots[t], then)
+}
+
+func (l *table) release(t *task, then func()) { l.m.touch(t, l.slots[t], then) }

@@ -1,0 +1,173 @@
+package main
+
+import (
+	"container/heap"
+	"math"
+)
+
+// costs are what operations take, in nanoseconds.
+type costs struct {
+	atomic   float64 // an atomic operation on a cache line that the processor has
+	transfer float64 // the same operation takes this longer on a line that another processor has
+	wake     float64 // to make a parked goroutine runnable, for the goroutine that does it
+	turn     float64 // from the park of a goroutine until the next one runs on that processor
+	rise     float64 // until an idle processor that was called looks for work
+	spin     float64 // for how long a waiter of a spin lock spins before it parks
+	slice    float64 // for how long a goroutine runs while others want its processor
+}
+
+// machine has processors that run goroutines as Go's scheduler does, in simple terms. A goroutine
+// that is made runnable comes next on the processor that did it, unless an idle processor takes it
+// first. All others are in one queue.
+type machine struct {
+	costs
+	now    float64
+	events events
+	count  int
+	procs  []*proc
+	idle   []*proc
+	queue  []*task
+}
+
+type proc struct {
+	next  *task   // made runnable by what runs here
+	since float64 // when the present goroutine began to run
+}
+
+// task is a goroutine: the rest of what it does is resume.
+type task struct {
+	p      *proc
+	resume func()
+}
+
+func newMachine(procs int, c costs) *machine {
+	m := &machine{costs: c}
+	for range procs {
+		p := new(proc)
+		m.procs, m.idle = append(m.procs, p), append(m.idle, p)
+	}
+	return m
+}
+
+// event is something that happens at a time. Of two at one time, the first made happens first.
+type event struct {
+	at float64
+	n  int
+	f  func()
+}
+
+type events []event
+
+func (e events) Len() int { return len(e) }
+func (e events) Less(i, j int) bool {
+	return e[i].at < e[j].at || e[i].at == e[j].at && e[i].n < e[j].n
+}
+func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
+func (e *events) Push(x any)   { *e = append(*e, x.(event)) }
+func (e *events) Pop() any {
+	last := (*e)[len(*e)-1]
+	*e = (*e)[:len(*e)-1]
+	return last
+}
+
+func (m *machine) after(d float64, f func()) {
+	m.count++
+	heap.Push(&m.events, event{m.now + d, m.count, f})
+}
+
+// run lets time pass while on returns true and something happens.
+func (m *machine) run(on func() bool) {
+	for len(m.events) > 0 && on() {
+		e := heap.Pop(&m.events).(event)
+		m.now = e.at
+		e.f()
+	}
+}
+
+// start makes a new goroutine runnable.
+func (m *machine) start(f func(t *task)) {
+	t := new(task)
+	t.resume = func() { f(t) }
+	m.queue = append(m.queue, t)
+	m.call()
+}
+
+// call has an idle processor look for work.
+func (m *machine) call() {
+	if len(m.idle) > 0 {
+		p := m.idle[0]
+		m.idle = m.idle[1:]
+		m.after(m.rise, func() { m.look(p) })
+	}
+}
+
+// look gives p something to run.
+func (m *machine) look(p *proc) {
+	t := p.next
+	switch {
+	case t != nil:
+		p.next = nil
+	case len(m.queue) > 0:
+		t, m.queue = m.queue[0], m.queue[1:]
+	default:
+		for _, other := range m.procs {
+			if other.next != nil {
+				t, other.next = other.next, nil
+				break
+			}
+		}
+	}
+	if t == nil {
+		m.idle = append(m.idle, p)
+		return
+	}
+	m.after(m.turn, func() {
+		t.p, p.since = p, m.now
+		t.resume()
+	})
+}
+
+// compute keeps t's processor busy for d, and then goes on with then, unless others have waited for
+// the processor for long.
+func (m *machine) compute(t *task, d float64, then func()) {
+	m.after(d, func() {
+		if m.now-t.p.since < m.slice || len(m.queue) == 0 && t.p.next == nil {
+			then()
+			return
+		}
+		t.resume = then
+		m.queue = append(m.queue, t)
+		m.look(t.p)
+	})
+}
+
+// park ends t's turn. It goes on with then when it was made runnable.
+func (m *machine) park(t *task, then func()) {
+	t.resume = then
+	m.look(t.p)
+}
+
+// ready makes t runnable on by's processor, and calls an idle one that may take it.
+func (m *machine) ready(by, t *task) {
+	if displaced := by.p.next; displaced != nil {
+		m.queue = append(m.queue, displaced)
+	}
+	by.p.next = t
+	m.call()
+}
+
+// line is a cache line that goroutines change by atomic operations, one after the other.
+type line struct {
+	at   *proc   // the processor that has it
+	free float64 // when the last operation so far has ended
+}
+
+// touch is one atomic operation of t on l.
+func (m *machine) touch(t *task, l *line, then func()) {
+	d := m.atomic
+	if l.at != t.p && l.at != nil {
+		d += m.transfer
+	}
+	l.at, l.free = t.p, math.Max(m.now, l.free)+d
+	m.compute(t, l.free-m.now, then)
+}
