@@ -365,6 +365,66 @@ func TestEveryCompleteProgramIsACopyOfACompiledFile(t *testing.T) {
 	}
 }
 
+// A part of a program is lines of a file that is compiled, but for white space. A line of three
+// dots stands for lines left out.
+func TestEveryPartOfAProgramIsInACompiledFile(t *testing.T) {
+	root, all := pages(t)
+	var sources []string
+	must(t, filepath.WalkDir(root, func(file string, e fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(file) != ".go" {
+			return err
+		}
+		text, err := os.ReadFile(file)
+		sources = append(sources, squeezed(string(text)))
+		return err
+	}))
+	n := 0
+	for _, p := range all {
+		for _, block := range blocks.FindAllStringSubmatch(p.text, -1) {
+			if block[1] != "go" || strings.HasPrefix(block[2], "package main\n") {
+				continue
+			}
+			n++
+			for _, part := range strings.Split(block[2], "\n...\n") {
+				if !compiled(part, sources) {
+					t.Errorf("%s: no file has these lines:\n%s", p.name, part)
+				}
+			}
+		}
+	}
+	if n < 25 {
+		t.Fatalf("only %d parts", n)
+	}
+}
+
+func TestAPartThatNoFileHasIsFound(t *testing.T) {
+	sources := []string{squeezed("func f() {\n\tone()\n\n\ttwo()   // both\n}\n")}
+	if !compiled("one()\ntwo() // both\n", sources) {
+		t.Error("the lines are there")
+	}
+	if compiled("one()\nthree()\n", sources) || compiled("on", sources) {
+		t.Error("these are no lines of the file")
+	}
+}
+
+// compiled reports whether one of the sources, which are squeezed, has the lines of part.
+func compiled(part string, sources []string) bool {
+	want := squeezed(part)
+	return slices.ContainsFunc(sources, func(s string) bool { return strings.Contains(s, want) })
+}
+
+// squeezed returns text without empty lines, and with one space for each run of white space.
+func squeezed(text string) string {
+	var b strings.Builder
+	b.WriteByte('\n')
+	for line := range strings.Lines(text) {
+		if words := strings.Fields(line); len(words) > 0 {
+			b.WriteString(strings.Join(words, " ") + "\n")
+		}
+	}
+	return b.String()
+}
+
 func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
