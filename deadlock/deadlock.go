@@ -3,11 +3,11 @@ package deadlock
 import (
 	"fmt"
 	"reflect"
-	"runtime"
 	"slices"
 	"strings"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/internal/stacks"
 	"github.com/jucgo/locks/internal/syncq"
 	"github.com/jucgo/locks/internal/waits"
 )
@@ -161,15 +161,15 @@ func Find() []Cycle {
 	if len(found) == 0 {
 		return nil
 	}
-	stacks := goroutines()
+	all := stacks.All()
 	cycles := make([]Cycle, len(found))
 	for i, links := range found {
 		c := make(Cycle, len(links))
 		for k, l := range links {
-			c[k] = newWait(l.Wait, links[(k+1)%len(links)].Who, stacks)
+			c[k] = newWait(l.Wait, links[(k+1)%len(links)].Who, all)
 			c[k].Behind = l.Behind
 			if !l.Behind {
-				c[k].Taken = format(waits.TakenAt(l.Lock, int64(c[k].For)))
+				c[k].Taken = stacks.Format(waits.TakenAt(l.Lock, int64(c[k].For)))
 			}
 		}
 		cycles[i] = c
@@ -177,11 +177,11 @@ func Find() []Cycle {
 	return cycles
 }
 
-func newWait(w waits.Wait, next int64, stacks map[int64]string) Wait {
+func newWait(w waits.Wait, next int64, all map[int64]stacks.Goroutine) Wait {
 	return Wait{
 		Party: locks.Owner(w.Who), Goroutine: locks.Owner(w.Goroutine),
 		Lock: describe(w.Lock), Shared: w.Shared, Limited: w.Limited,
-		For: locks.Owner(next), Stack: stacks[w.Goroutine],
+		For: locks.Owner(next), Stack: all[w.Goroutine].Frames,
 	}
 }
 
@@ -233,12 +233,12 @@ func Orphans() []Orphan {
 			suspects[w.Lock] = waits.Holders(w.Lock)
 		}
 	}
-	stacks := goroutines()
+	all := stacks.All()
 	var orphans []Orphan
 	byHolder := make(map[held]int)
 	for _, w := range waits.Waiting() {
 		for _, h := range w.Holders() {
-			if _, lives := stacks[h]; lives || h <= 0 || !slices.Contains(suspects[w.Lock], h) {
+			if _, lives := all[h]; lives || h <= 0 || !slices.Contains(suspects[w.Lock], h) {
 				continue
 			}
 			i, ok := byHolder[held{w.Lock, h}]
@@ -246,10 +246,10 @@ func Orphans() []Orphan {
 				i = len(orphans)
 				byHolder[held{w.Lock, h}] = i
 				orphans = append(orphans, Orphan{
-					Lock: describe(w.Lock), Owner: locks.Owner(h), Taken: format(waits.TakenAt(w.Lock, h)),
+					Lock: describe(w.Lock), Owner: locks.Owner(h), Taken: stacks.Format(waits.TakenAt(w.Lock, h)),
 				})
 			}
-			orphans[i].Waits = append(orphans[i].Waits, newWait(w, h, stacks))
+			orphans[i].Waits = append(orphans[i].Waits, newWait(w, h, all))
 		}
 	}
 	return orphans
@@ -258,63 +258,4 @@ func Orphans() []Orphan {
 type held struct {
 	lock   *syncq.Sync
 	holder int64
-}
-
-// goroutines returns the stacks of all goroutines by their identities.
-func goroutines() map[int64]string {
-	buf := make([]byte, 1<<16)
-	for {
-		n := runtime.Stack(buf, true)
-		if n < len(buf) {
-			buf = buf[:n]
-			break
-		}
-		buf = make([]byte, 2*len(buf))
-	}
-	stacks := make(map[int64]string)
-	for _, stack := range strings.Split(string(buf), "\n\n") {
-		var id int64
-		header, frames, _ := strings.Cut(stack, "\n")
-		if _, err := fmt.Sscanf(header, "goroutine %d ", &id); err == nil {
-			stacks[id] = strings.TrimSuffix(frames, "\n") + "\n"
-		}
-	}
-	return stacks
-}
-
-// internals are the packages of the locks. Their frames on top of a stack do not show where a
-// lock was acquired.
-var internals = []string{
-	"github.com/jucgo/locks/internal/",
-	"github.com/jucgo/locks/reentrant.",
-	"github.com/jucgo/locks/keyed.",
-	"github.com/jucgo/locks/condition.",
-	"github.com/jucgo/locks/rwlock.",
-}
-
-// format returns a recorded stack as a stack trace that begins with the caller of the lock.
-func format(stack []uintptr) string {
-	if len(stack) == 0 {
-		return ""
-	}
-	var b strings.Builder
-	frames := runtime.CallersFrames(stack)
-	for top := true; ; {
-		f, more := frames.Next()
-		if top = top && internal(f.Function); !top && f.Function != "" {
-			fmt.Fprintf(&b, "%s()\n\t%s:%d\n", f.Function, f.File, f.Line)
-		}
-		if !more {
-			return b.String()
-		}
-	}
-}
-
-func internal(function string) bool {
-	for _, prefix := range internals {
-		if strings.HasPrefix(function, prefix) {
-			return true
-		}
-	}
-	return false
 }

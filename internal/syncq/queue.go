@@ -56,6 +56,7 @@ type node struct {
 
 	lost  int32         // races lost; guarded (NonFair)
 	since time.Duration // when the node joined the lock's queue (NonFair)
+	began time.Duration // when the node joined the lock's queue, if waits are timed; guarded
 	wake  *node         // the next node to unpark; the unparker's
 }
 
@@ -76,7 +77,7 @@ func (n *node) recycle() {
 	if n.reported {
 		(*watcher.Load()).Ended(n.who)
 	}
-	n.state, n.owed, n.prev, n.lost, n.since = waiting, false, nil, 0, 0
+	n.state, n.owed, n.prev, n.lost, n.since, n.began = waiting, false, nil, 0, 0, 0
 	n.limited, n.reported, n.refused, n.goroutine, n.kind = false, false, false, 0, nil
 	nodes.Put(n)
 }

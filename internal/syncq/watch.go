@@ -1,6 +1,9 @@
 package syncq
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+	"time"
+)
 
 // Kind describes a lock to the [Watcher]. Usually it is static, one for all locks of a type. A lock
 // without a Kind has no owners to wait for, and is not watched. A lock with a Kind lets its
@@ -77,8 +80,18 @@ func (s *Sync) report(n *node) {
 	if w := watcher.Load(); w != nil {
 		s.watch(*w, n.kind)
 		n.reported = (*w).Queued(s, n.who) || n.reported
+		if n.began == 0 && timed.Load() {
+			n.began = now()
+		}
 	}
 }
+
+// timed says that watched waits note when they began.
+var timed atomic.Bool
+
+// TimeWaits makes each later watched wait note when it began. That is one reading of the clock,
+// with the guard held.
+func TimeWaits() { timed.Store(true) }
 
 // Report tells the watcher of the waits in the queue again.
 func (s *Sync) Report() { s.each(&s.queue, s.report) }
@@ -141,7 +154,8 @@ type Waiting struct {
 	Who       int64
 	Goroutine int64 // that waits; Who unless that is an explicit owner
 	Shared    bool
-	Limited   bool // a context or a time limit can end it
+	Limited   bool      // a context or a time limit can end it
+	Since     time.Time // when it joined the queue; zero if it was not timed
 }
 
 // WaitID tells a wait from all others while it is kept. The zero WaitID is of none.
@@ -151,7 +165,12 @@ type WaitID struct {
 }
 
 func (n *node) waiting() Waiting {
-	w := Waiting{WaitID{n, n.wait}, n.who, n.goroutine, n.shared, n.limited}
+	w := Waiting{
+		ID: WaitID{n, n.wait}, Who: n.who, Goroutine: n.goroutine, Shared: n.shared, Limited: n.limited,
+	}
+	if n.began != 0 {
+		w.Since = start.Add(n.began)
+	}
 	if w.Goroutine == 0 {
 		w.Goroutine = n.who
 	}

@@ -64,7 +64,7 @@ func TestEachWaitHasAnIDOfItsOwn(t *testing.T) {
 	for range 2 {
 		require.True(t, s.enqueue(n, FIFO))
 		s.EachWaiting(func(w Waiting) {
-			require.Equal(t, Waiting{w.ID, -2, n.goroutine, true, true}, w)
+			require.Equal(t, Waiting{ID: w.ID, Who: -2, Goroutine: n.goroutine, Shared: true, Limited: true}, w)
 			require.False(t, seen[w.ID], "an earlier wait in the same node is another one")
 			seen[w.ID] = true
 		})
