@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/jucgo/locks/distributed/internal/identity"
+	"github.com/jucgo/locks/internal/leases"
 )
 
 // Defaults of a [Client].
@@ -51,6 +52,8 @@ type Client struct {
 	// suspended returns how long the machine was suspended between the start of the process and
 	// now.
 	suspended func(now time.Time) time.Duration
+
+	unlist func() // ends that package leases lists the client
 
 	life  context.Context // until Close is through
 	end   context.CancelFunc
@@ -167,6 +170,7 @@ func New(s Store, opts ...Option) (*Client, error) {
 	c.life, c.end = context.WithCancel(context.Background())
 	c.open, c.shut = context.WithCancel(context.Background())
 	c.sched.init(c)
+	c.unlist = leases.Register(c.live)
 	if c.inspector != nil {
 		c.inspector.Identify(c.id, c.identity)
 	}
@@ -307,6 +311,7 @@ func (c *Client) Close(ctx context.Context) error {
 	}
 	c.mu.Unlock()
 	c.shut()
+	c.unlist()
 	c.sched.wait()
 
 	stop := context.AfterFunc(ctx, c.end)

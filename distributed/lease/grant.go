@@ -38,6 +38,8 @@ type grant struct {
 	requests []*pending    // on their way
 	unknown  time.Duration // the shortest time of those of which nothing is known
 	late     time.Time     // until when unknown counts, or zero
+	renewed  time.Time     // when the last request was sent that was answered, or zero
+	silent   int           // requests since then without an answer
 
 	// Guarded by the scheduler's mutex.
 	renewAt time.Time // zero: not renewed
@@ -190,6 +192,9 @@ func (g *grant) answered(p *pending) bool {
 	defer g.mu.Unlock()
 	g.forget(p)
 	g.expire(now)
+	if p.sent.After(g.renewed) {
+		g.renewed, g.silent = p.sent, 0
+	}
 	if until := g.endOf(p, p.least); until.After(g.until) {
 		g.until = until
 	}
@@ -206,6 +211,7 @@ func (g *grant) unanswered(p *pending) {
 		g.unknown = p.d
 	}
 	g.late = now.Add(latest)
+	g.silent++
 }
 
 // forget ends that p is on its way. g.mu is held.

@@ -1,0 +1,56 @@
+package lease
+
+import (
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/jucgo/locks/distributed/internal/identity"
+	"github.com/jucgo/locks/internal/leases"
+)
+
+// live returns the locks that this client holds, or asks its store for, and those with a local
+// queue. It does not ask the store.
+func (c *Client) live() []leases.Lease {
+	c.mu.Lock()
+	entries := make([]*entry, 0, len(c.entries))
+	for _, e := range c.entries {
+		entries = append(entries, e)
+	}
+	c.mu.Unlock()
+	now := c.now()
+	shift := c.suspended(now)
+	all := make([]leases.Lease, 0, len(entries))
+	for _, e := range entries {
+		name, _, _ := strings.Cut(e.name, "\x00") // of a Shared lock, the owner follows
+		l := leases.Lease{
+			Store: c.prefix, Name: name, Owner: int64(e.queue.Owner()),
+			Queue: reflect.ValueOf(e.queue).Pointer(),
+		}
+		e.mu.Lock()
+		g := e.grant
+		l.Asks, l.Asked = e.asks != "", identity.Began(e.asks)
+		e.mu.Unlock()
+		if g != nil {
+			g.describe(&l, now, shift)
+		}
+		all = append(all, l)
+	}
+	return all
+}
+
+// describe adds to l what is known of the hold.
+func (g *grant) describe(l *leases.Lease, now time.Time, shift time.Duration) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.expire(now)
+	l.Held, l.Lost = !g.gone, g.gone && g.cause != nil
+	if l.Lost {
+		l.Cause = g.cause.Error()
+	}
+	l.Since, l.Left = g.taken.Add(-shift), max(g.until.Sub(now), 0)
+	l.TTL, l.Fixed, l.Token, l.Unanswered = g.lease, g.fixed, g.token, g.silent
+	if !g.renewed.IsZero() {
+		l.Renewed = g.renewed.Add(-shift)
+	}
+}
