@@ -64,3 +64,35 @@ func ExampleKind() {
 	fmt.Println(kind, kind == record.Refused, errors.Is(events[0].Err, locks.ErrNotHeld))
 	// Output: refused true true
 }
+
+// A page for people in an incident shows the holder of a lock and its waiters.
+func ExampleHold() {
+	r := record.New(record.Options{Waits: true})
+	lock := r.Wrap("account", new(reentrant.Mutex))
+	_ = locks.Do(context.Background(), lock, func(ctx context.Context) error {
+		var held record.Hold = r.Holds()[0]
+		fmt.Println(held.Lock, held.Holds, held.Owner == locks.CurrentOwner(ctx))
+		return nil
+	})
+	fmt.Println(len(r.Holds()))
+	// Output:
+	// account 1 true
+	// 0
+}
+
+func ExampleWait() {
+	r := record.New(record.Options{Waits: true})
+	lock := r.Wrap("account", new(reentrant.Mutex))
+	_ = locks.Do(context.Background(), lock, func(context.Context) error {
+		done := make(chan error)
+		go func() { done <- locks.Do(context.Background(), lock, nothing) }()
+		for len(r.Waits()) == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		var wait record.Wait = r.Waits()[0]
+		fmt.Println(wait.Lock, wait.Calls, time.Since(wait.Since) > 0)
+		go func() { <-done }()
+		return nil
+	})
+	// Output: account 1 true
+}

@@ -36,7 +36,11 @@ type hold struct {
 	since time.Duration
 	n     int
 	task  *trace.Task
+	value *value // in Options.Held, or nil
 }
+
+// value is a value of a profile. Its address is its identity, so it has a size.
+type value struct{ _ byte }
 
 // maxHolders bounds the memory for holds that never end, such as lost leases without an unlock.
 const maxHolders = 4096
@@ -73,6 +77,7 @@ func (w *lock) wait(ctx context.Context, acquire func() error) error {
 	e := Event{Kind: Waiting, Owner: owner}
 	w.r.at(&e)
 	w.c.waiting.Add(1)
+	w.c.addWait(w, owner, e.At)
 	w.report(ctx, e)
 	var region *trace.Region
 	if ctx != nil && trace.IsEnabled() {
@@ -83,6 +88,7 @@ func (w *lock) wait(ctx context.Context, acquire func() error) error {
 		region.End()
 	}
 	w.c.waiting.Add(-1)
+	w.c.removeWait(w, owner)
 	w.c.waits.add(w.ended(ctx, Event{Owner: owner, Err: err}, e.At, err == nil))
 	return err
 }
@@ -94,7 +100,7 @@ func (w *lock) ended(ctx context.Context, e Event, asked time.Duration, ok bool)
 	switch {
 	case ok:
 		e.Kind = Acquired
-		e.Holds = w.addHold(ctx, e.Owner, e.At)
+		e.Holds = w.addHold(ctx, e)
 		w.c.acquired.Add(1)
 	case e.Err != nil && ctx != nil && ctx.Err() != nil && errors.Is(e.Err, ctx.Err()):
 		e.Kind = Cancelled
@@ -160,13 +166,29 @@ func (w *lock) report(ctx context.Context, e Event) {
 // endHold counts a hold that has ended.
 func (w *lock) endHold(h hold, held time.Duration) {
 	w.c.holds.add(held)
+	w.drop(h)
+}
+
+// drop ends what else is known of a hold.
+func (w *lock) drop(h hold) {
 	if h.task != nil {
 		h.task.End()
 	}
+	if h.value != nil {
+		w.r.opts.Held.Remove(h.value)
+	}
 }
 
-// addHold notes one more hold of o, and returns the number of its holds.
-func (w *lock) addHold(ctx context.Context, o locks.Owner, at time.Duration) int {
+// Frames between the profile and the caller of the lock.
+const (
+	lockFrames = 5 // addHold, ended, wait, LockContext or Lock
+	tryFrames  = 4 // addHold, ended, TryLockContext
+)
+
+// addHold notes the hold that e, which ends, has acquired. It returns the number of the owner's
+// holds.
+func (w *lock) addHold(ctx context.Context, e Event) int {
+	o := e.Owner
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.settled() {
@@ -175,7 +197,15 @@ func (w *lock) addHold(ctx context.Context, o locks.Owner, at time.Duration) int
 	}
 	h, ok := w.holders[o]
 	if !ok {
-		h.since = at
+		h.since = e.At
+		if w.r.opts.Held != nil {
+			h.value = new(value)
+			skip := lockFrames
+			if e.Try {
+				skip = tryFrames
+			}
+			w.r.opts.Held.Add(h.value, skip)
+		}
 		if ctx != nil && trace.IsEnabled() {
 			_, h.task = trace.NewTask(ctx, w.holdTask)
 		}
@@ -213,8 +243,9 @@ func (w *lock) note(o locks.Owner, h hold) {
 	}
 	if _, ok := w.holders[o]; !ok {
 		if len(w.holders) >= maxHolders {
-			for any := range w.holders {
+			for any, h := range w.holders {
 				w.forget(any)
+				w.drop(h)
 				break
 			}
 		}
@@ -285,14 +316,18 @@ func (w *lock) restoreHold(o locks.Owner, h hold, e Event) {
 	case errors.Is(e.Err, locks.ErrLost):
 		if ok && now.since <= e.At {
 			w.forget(o)
+			if now.value != h.value {
+				w.drop(now)
+			}
 		}
-		if h.task != nil {
-			h.task.End()
-		}
+		w.drop(h)
 		return
 	case !ok && w.settled():
 		w.endHold(h, e.At-h.since)
 		return
+	}
+	if ok && now.value != h.value {
+		w.drop(now)
 	}
 	h.n = now.n + 1 // others may have changed it meanwhile
 	w.note(o, h)

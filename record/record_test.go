@@ -344,10 +344,15 @@ func TestHoldsThatHaveNotEndedAreListedOldestFirst(t *testing.T) {
 		require.NoError(t, wrapped[2].LockContext(a))
 		require.NoError(t, rw.ReadLocker().LockContext(b))
 		require.NoError(t, wrapped[0].UnlockContext(a))
+		of := func(l locks.TryLocker) locks.TryLocker {
+			return l.(interface{ Unwrap() locks.TryLocker }).Unwrap()
+		}
+		first, second, read := of(wrapped[1]), of(wrapped[2]), of(rw.ReadLocker())
+		ownerA, ownerB := locks.CurrentOwner(a), locks.CurrentOwner(b)
 		require.Equal(t, []record.Hold{
-			{Lock: "l", Owner: locks.CurrentOwner(a), Since: since(time.Second), Holds: 1},
-			{Lock: "l", Owner: locks.CurrentOwner(a), Since: since(2 * time.Second), Holds: 2},
-			{Lock: "rw (read)", Owner: locks.CurrentOwner(b), Since: since(3 * time.Second), Holds: 1, Shared: true},
+			{Lock: "l", Of: first, Owner: ownerA, Since: since(time.Second), Holds: 1},
+			{Lock: "l", Of: second, Owner: ownerA, Since: since(2 * time.Second), Holds: 2},
+			{Lock: "rw (read)", Of: read, Owner: ownerB, Since: since(3 * time.Second), Holds: 1, Shared: true},
 		}, r.Holds())
 		for _, l := range []locks.TryLocker{wrapped[1], wrapped[2], wrapped[2]} {
 			require.NoError(t, l.UnlockContext(a))
