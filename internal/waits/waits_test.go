@@ -382,12 +382,14 @@ func TestWaitsBeginOneAtATimeWhileRefusalIsOn(t *testing.T) {
 	defer Refuse(false)
 	var s syncq.Sync
 	require.True(t, s.TryLock(test(1)))
-	begin.Lock() // another goroutine looks for cycles
-	done := make(chan bool)
+	begin.Lock()                           // another goroutine looks for cycles
+	release := sync.OnceFunc(begin.Unlock) // also if the test fails, so that others can wait
+	t.Cleanup(release)
+	done := make(chan bool, 1)
 	go func() { done <- s.Acquire(test(2), syncq.FIFO, nil) == syncq.Acquired }()
 	eventually(t, func() bool { return asks("waits.watcher.Begin") })
 	require.Zero(t, s.Len())
-	begin.Unlock()
+	release()
 	eventually(t, func() bool { return s.Len() == 1 })
 	s.Unlock(syncq.FIFO)
 	require.True(t, <-done)
