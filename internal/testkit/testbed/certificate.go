@@ -10,6 +10,8 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"math/big"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 )
@@ -82,4 +84,24 @@ func (i identity) pair(tb testing.TB) tls.Certificate {
 		tb.Fatal(err)
 	}
 	return pair
+}
+
+// Certificate writes the certificate of a server and a client called name to files, with its key
+// and that of its authority, and returns their paths. All users of the machine can read them.
+func Certificate(tb testing.TB, name string) (authority, certificate, key string) {
+	tb.Helper()
+	dir := home(tb)
+	if err := os.Chmod(dir, 0o755); err != nil {
+		tb.Fatal(err)
+	}
+	ca := newAuthority(tb)
+	own := ca.issue(tb, name)
+	write := func(file string, content []byte) string {
+		path := filepath.Join(dir, file)
+		if err := os.WriteFile(path, content, 0o644); err != nil {
+			tb.Fatal(err)
+		}
+		return path
+	}
+	return write("ca.pem", ca.certificate), write("own.pem", own.certificate), write("key.pem", own.key)
 }

@@ -1,0 +1,71 @@
+// Package open opens the locks of any store by a URL, such as one from a flag or the environment:
+//
+//	store, err := open.Provider(ctx, "redis://localhost:6379/0?ttl=10s&kind=fenced")
+//	...
+//	defer store.Close(context.Background())
+//	err = locks.Do(ctx, store.Locker("orders"), func(ctx context.Context) error { ... })
+//
+// The program does not change with the store. A program that always uses one store, or needs more
+// of it than a [locks.Provider], should use the package of that store instead: it has fewer
+// dependencies.
+//
+// # URLs
+//
+//	mem:                                              the memory of this process
+//	file:/run/lock/shop                               a directory
+//	sqlite:/var/lib/shop.db                           a file
+//	postgres://USER:PASSWORD@HOST:5432/DATABASE       also postgresql:
+//	mysql://USER:PASSWORD@HOST:3306/DATABASE          also MariaDB
+//	redis://USER:PASSWORD@HOST:6379/0                 one server
+//	rediss://USER:PASSWORD@HOST:6379/0                one server, with TLS
+//	redis+sentinel://HOST1:26379,HOST2:26379/0        the master behind sentinels
+//	redis+cluster://HOST1:6379,HOST2:6379             a cluster
+//	zk://HOST1:2181,HOST2:2181/NAMESPACE              ZooKeeper
+//	etcd://HOST1:2379,HOST2:2379                      etcd
+//
+// An empty host is localhost, and every port has the default above. The characters @ / ? # % in a
+// user or a password are written as %40 %2F %3F %23 %25, and so are @ # % everywhere else. A path
+// without a leading slash, as in file:locks, is relative to the working directory.
+//
+// # Parameters
+//
+// Parameters follow a question mark, and are separated by &. An unknown one is an error.
+//
+//	kind      the kind of lock, see below                            all
+//	ttl       how long a hold lasts without renewal                  all but mem and file
+//	label     the name of this process in Inspect                    all but mem and file
+//	prefix    what the names of all locks begin with in the store    redis..., etcd
+//	table     the name of the table, sql_locks if not given          sqlite, postgres, mysql
+//	create    false: do not create missing tables                    sqlite, postgres, mysql
+//	listen    false: do not wake waiters by notifications            postgres
+//	perm      permissions of new files, 0644 if not given            file
+//	master    the name of the master, required                       redis+sentinel
+//	sentinel_user, sentinel_password                                 redis+sentinel
+//	tls       true: use TLS, which is off if not given               redis+..., zk, etcd, mysql
+//	cacert    a file with the certificates of the authorities        with TLS
+//	cert, key files with the certificate and key of this client      with TLS
+//	socket    a Unix socket in place of the host                     mysql
+//
+// PostgreSQL has the parameters of its own clients instead of those for TLS: sslmode, sslrootcert,
+// sslcert, sslkey, sslpassword, sslsni, host, port, user, password, dbname, passfile,
+// connect_timeout, application_name, target_session_attrs, search_path and options.
+//
+// # Kinds
+//
+// The first kind of each line is the default.
+//
+//	mem               plain, fair
+//	file              plain, fenced                 fenced: with tokens, see filelock.WithTokens
+//	sqlite            table, queue, row             queue: a table in order of arrival
+//	postgres, mysql   table, queue, row, advisory
+//	redis...          plain, fenced, fair, simple   fenced and fair are Redisson's
+//	zk                mutex, semaphore              both are Curator's
+//	etcd              mutex
+//
+// # Secrets
+//
+// The user and the password of a URL, and parameters such as password, are in no error of this
+// package, and neither is the text of a driver's error that contains them. [Store.String] has none
+// of them either. The errors of locks that are used later are those of the adapter. They contain no
+// password. A database may put the name of the user into them.
+package open

@@ -1,0 +1,62 @@
+package open
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// unreachable returns the error of a store that has not answered, with the text of the driver's.
+func (o *opening) unreachable(err error) error {
+	return fmt.Errorf("%w: %w", ErrUnreachable, o.hide(err))
+}
+
+// hide returns an error with the text of a driver's error, less the secrets. It does not wrap err:
+// other errors in its tree have texts of their own, and a timeout of the driver is not the end of
+// the caller's context.
+func (o *opening) hide(err error) error {
+	return errors.New(o.masked(strings.Join(strings.Fields(err.Error()), " "))) // some have several lines
+}
+
+// masked returns text without the secrets, in the spellings of URLs and of quoted text.
+func (o *opening) masked(text string) string {
+	for _, secret := range o.secrets {
+		quoted := strconv.Quote(secret)
+		for _, form := range []string{
+			secret, url.PathEscape(secret), url.QueryEscape(secret), quoted[1 : len(quoted)-1],
+		} {
+			text = mask(text, form)
+		}
+	}
+	return text
+}
+
+// mask replaces secret in text. A secret of up to three bytes is replaced where it is a word: a user
+// called e would otherwise leave nothing to read.
+func mask(text, secret string) string {
+	const masked = "xxxxx"
+	if len(secret) > 3 {
+		return strings.ReplaceAll(text, secret, masked)
+	}
+	var b strings.Builder
+	for {
+		i := strings.Index(text, secret)
+		if i < 0 {
+			return b.String() + text
+		}
+		end := i + len(secret)
+		b.WriteString(text[:i])
+		if i > 0 && isWord(text[i-1]) || end < len(text) && isWord(text[end]) {
+			b.WriteString(secret)
+		} else {
+			b.WriteString(masked)
+		}
+		text = text[end:]
+	}
+}
+
+func isWord(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+}

@@ -1,0 +1,17 @@
+package open_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/redis/go-redis/v9/logging"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) {
+	logging.Disable() // of servers that cannot be reached on purpose
+	for _, name := range []string{"PGPASSWORD", "PGUSER", "PGHOST", "PGPORT", "PGSERVICE", "PGSSLMODE"} {
+		os.Unsetenv(name)
+	}
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/jucgo/locks/internal/testkit/testbed.start.func1.1"))
+}

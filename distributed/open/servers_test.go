@@ -1,0 +1,202 @@
+package open_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"database/sql"
+
+	"github.com/jucgo/locks/distributed/open"
+	"github.com/jucgo/locks/internal/testkit/testbed"
+)
+
+// password is that of all servers.
+const password = "ge?heim/@"
+
+var userinfo = url.UserPassword("locks-user", password).String()
+
+// place is a store that a test has started.
+type place struct {
+	name   string
+	kinds  string
+	tokens string                      // kinds with fencing tokens
+	forced string                      // kinds that can be freed by force
+	listed string                      // kinds whose names are listed
+	start  func(tb testing.TB) string  // returns a URL with at least one parameter
+	wrong  func(url string) (u string) // with another user
+}
+
+const anyRedis = "plain fenced fair simple"
+
+var places = []place{
+	{name: "mem", kinds: "plain fair", start: func(testing.TB) string { return "mem:?" }},
+	{name: "file", kinds: "plain fenced", tokens: "fenced", listed: "plain fenced", start: func(tb testing.TB) string {
+		return "file:" + filepath.Join(tb.TempDir(), "a %25 %3f", "locks") + "?perm=600"
+	}},
+	{name: "sqlite", kinds: "table queue row", tokens: "table queue", forced: "table queue", listed: "table queue",
+		start: func(tb testing.TB) string {
+			return "sqlite:" + filepath.Join(tb.TempDir(), "a %25 %3f.db") + "?table=mine&label=me"
+		}},
+	{name: "postgres", kinds: "table queue row advisory", tokens: "table queue", forced: "table queue",
+		listed: "table queue", start: startPostgres, wrong: otherUser},
+	{name: "mysql", kinds: "table queue row advisory", tokens: "table queue", forced: "table queue",
+		listed: "table queue", start: startMySQL, wrong: otherUser},
+	{name: "redis", kinds: anyRedis, tokens: "fenced", forced: anyRedis, listed: anyRedis,
+		start: startRedis, wrong: otherUser},
+	{name: "rediss", kinds: "plain", forced: anyRedis, listed: "plain", start: startSecureRedis, wrong: otherUser},
+	{name: "redis+sentinel", kinds: "plain", forced: "plain", listed: "plain", start: startSentinel,
+		wrong: otherUser},
+	{name: "redis+cluster", kinds: "fenced", tokens: "fenced", forced: "fenced", listed: "fenced",
+		start: startCluster, wrong: otherUser},
+	{name: "zk", kinds: "mutex semaphore", tokens: "mutex semaphore", forced: "mutex semaphore",
+		listed: "mutex semaphore", start: startZooKeeper},
+	{name: "etcd", kinds: "mutex", tokens: "mutex", forced: "mutex", listed: "mutex", start: startEtcd,
+		wrong: otherUser},
+}
+
+// otherUser returns the URL with another user. PostgreSQL accepts any password here.
+func otherUser(text string) string {
+	before, _, _ := strings.Cut(text, ":")
+	_, after, _ := strings.Cut(text, "@")
+	return before + "://other-user:not+the+password@" + after
+}
+
+// opened opens a store that is closed with the test.
+func opened(tb testing.TB, url string, opts ...open.Option) *open.Store {
+	tb.Helper()
+	s, err := open.Provider(tb.Context(), url, opts...)
+	require.NoError(tb, err)
+	tb.Cleanup(func() { require.NoError(tb, s.Close(context.Background())) })
+	return s
+}
+
+// serving returns url when the store can be opened.
+func serving(tb testing.TB, url string) string {
+	tb.Helper()
+	require.Eventually(tb, func() bool {
+		s, err := open.Provider(context.Background(), url)
+		if err == nil {
+			s.Close(context.Background())
+		}
+		return err == nil
+	}, time.Minute, 20*time.Millisecond, "%s answers", url)
+	return url
+}
+
+func addr(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+
+// runRedis runs a server with the password, for the default user too.
+func runRedis(tb testing.TB, args ...string) (port int) {
+	tb.Helper()
+	port = testbed.Port(tb)
+	dir := tb.TempDir()
+	testbed.Start(tb, exec.Command(testbed.Lookup(tb, "redis-server"), append([]string{
+		"--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", dir,
+		"--logfile", filepath.Join(dir, "log"), "--requirepass", password,
+		"--user", "locks-user", "on", ">" + password, "~*", "&*", "+@all",
+	}, args...)...))
+	return port
+}
+
+func startRedis(tb testing.TB) string {
+	return serving(tb, "redis://"+userinfo+"@"+addr(runRedis(tb))+"/1?prefix=app:[*]:")
+}
+
+func startSecureRedis(tb testing.TB) string {
+	ca, cert, key := testbed.Certificate(tb, "localhost")
+	port := testbed.Port(tb)
+	runRedis(tb, "--tls-port", strconv.Itoa(port), "--tls-ca-cert-file", ca, "--tls-cert-file", cert,
+		"--tls-key-file", key)
+	query := url.Values{"cacert": {ca}, "cert": {cert}, "key": {key}}
+	return serving(tb, fmt.Sprintf("rediss://%s@localhost:%d?%s", userinfo, port, query.Encode()))
+}
+
+func startSentinel(tb testing.TB) string {
+	master := runRedis(tb)
+	port, dir := testbed.Port(tb), tb.TempDir()
+	conf := filepath.Join(dir, "sentinel.conf")
+	require.NoError(tb, os.WriteFile(conf, []byte(strings.Join([]string{
+		"port " + strconv.Itoa(port), "bind 127.0.0.1", "dir " + dir, "logfile " + filepath.Join(dir, "log"),
+		"requirepass " + password,
+		fmt.Sprintf("sentinel monitor it 127.0.0.1 %d 1", master),
+		"sentinel auth-pass it " + password, "",
+	}, "\n")), 0o600))
+	testbed.Start(tb, exec.Command(testbed.Lookup(tb, "redis-server"), conf, "--sentinel"))
+	return serving(tb, "redis+sentinel://"+userinfo+"@"+addr(port)+","+addr(port)+"/1?master=it&sentinel_password="+
+		url.QueryEscape(password))
+}
+
+func startCluster(tb testing.TB) string {
+	port := runRedis(tb, "--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(testbed.Port(tb)))
+	direct := redis.NewClient(&redis.Options{Addr: addr(port), Password: password})
+	defer direct.Close()
+	ctx := context.Background()
+	require.Eventually(tb, func() bool { return direct.ClusterAddSlotsRange(ctx, 0, 16383).Err() == nil },
+		time.Minute, 20*time.Millisecond)
+	require.Eventually(tb, func() bool {
+		return strings.Contains(direct.ClusterInfo(ctx).Val(), "cluster_state:ok")
+	}, time.Minute, 10*time.Millisecond)
+	return serving(tb, "redis+cluster://"+userinfo+"@"+addr(port)+","+addr(port)+"?ttl=30s")
+}
+
+func startPostgres(tb testing.TB) string {
+	var at string
+	testbed.StartPostgres(tb, func(addr string) error {
+		at = addr
+		db, err := sql.Open("pgx", "postgres://postgres@"+addr+"/postgres?sslmode=disable")
+		if err != nil {
+			return err
+		}
+		defer db.Close()
+		_, err = db.Exec(`CREATE USER "locks-user" SUPERUSER PASSWORD '` + password + `'`)
+		return err
+	})
+	return "postgres://" + userinfo + "@" + at + "/postgres?sslmode=disable"
+}
+
+func startMySQL(tb testing.TB) string {
+	var at string
+	testbed.StartMariaDB(tb, func(addr string) error {
+		at = addr
+		config := mysql.NewConfig()
+		config.User, config.Net, config.Addr, config.Logger = "root", "tcp", addr, &mysql.NopLogger{}
+		db, err := sql.Open("mysql", config.FormatDSN())
+		if err != nil {
+			return err
+		}
+		defer db.Close()
+		if _, err = db.Exec("CREATE USER `locks-user`@`127.0.0.1` IDENTIFIED BY '" + password + "'"); err == nil {
+			_, err = db.Exec("GRANT ALL ON *.* TO `locks-user`@`127.0.0.1`")
+		}
+		return err
+	})
+	return "mysql://" + userinfo + "@" + at + "/test?table=mine"
+}
+
+func startZooKeeper(tb testing.TB) string {
+	return "zk://" + userinfo + "@" + testbed.StartZooKeeper(tb).Addr() + "/app?ttl=20s"
+}
+
+func startEtcd(tb testing.TB) string {
+	port := testbed.Port(tb)
+	client, peer := "http://"+addr(port), "http://"+addr(testbed.Port(tb))
+	testbed.Start(tb, exec.Command(testbed.Lookup(tb, "etcd"), "--name", "n", "--data-dir", tb.TempDir(),
+		"--unsafe-no-fsync", "--logger", "zap", "--log-level", "fatal",
+		"--listen-client-urls", client, "--advertise-client-urls", client,
+		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "n="+peer))
+	secure(tb, addr(port))
+	return serving(tb, "etcd://"+userinfo+"@"+addr(port)+"?prefix=/locks/")
+}

@@ -1,0 +1,198 @@
+package open_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/open"
+)
+
+// secure switches on the passwords of an etcd server, when it answers.
+func secure(tb testing.TB, addr string) {
+	tb.Helper()
+	c, err := clientv3.New(clientv3.Config{Endpoints: []string{addr}, Logger: zap.NewNop()})
+	require.NoError(tb, err)
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	for _, user := range []string{"root", "locks-user"} {
+		_, err := c.UserAdd(ctx, user, password)
+		require.NoError(tb, err)
+		_, err = c.UserGrantRole(ctx, user, "root")
+		require.NoError(tb, err)
+	}
+	_, err = c.AuthEnable(ctx)
+	require.NoError(tb, err)
+}
+
+func someone() context.Context { return locks.WithOwner(context.Background(), locks.NewOwner()) }
+
+func TestEveryStore(t *testing.T) {
+	for _, p := range places {
+		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
+			at := p.start(t)
+			for kind := range strings.FieldsSeq(p.kinds) {
+				t.Run(kind, func(t *testing.T) { p.excludes(t, at+"&kind="+kind, kind) })
+			}
+			if p.wrong != nil {
+				t.Run("hides a wrong user", func(t *testing.T) {
+					text := p.wrong(at)
+					_, err := open.Provider(t.Context(), text)
+					require.Error(t, err)
+					require.NotErrorIs(t, err, open.ErrURL)
+					require.NotErrorIs(t, err, open.ErrUnreachable)
+					for e := err; e != nil; e = errors.Unwrap(e) {
+						require.NotRegexp(t, `other-user|not.the.password`, e.Error())
+					}
+				})
+			}
+		})
+	}
+}
+
+// excludes checks that a lock of one kind excludes between two providers.
+func (p place) excludes(t *testing.T, url, kind string) {
+	has := func(list string) bool { return slices.Contains(strings.Fields(list), kind) }
+	a := opened(t, url, open.WithLabel("first"))
+	b := a
+	if p.name != "mem" {
+		b = opened(t, url, open.WithLabel("second"), open.WithTTL(20*time.Second))
+	}
+	ctx, other := someone(), someone()
+	first, second := a.Locker("or/ders"), b.Locker("or/ders")
+	require.NoError(t, first.LockContext(ctx))
+	ok, err := second.TryLockContext(other)
+	require.NoError(t, err)
+	require.False(t, ok)
+	info, err := second.(locks.Inspector).Inspect(ctx)
+	require.NoError(t, err)
+	require.True(t, info.Held)
+	if p.name != "mem" && p.name != "file" && kind != "row" && kind != "advisory" {
+		require.Eventually(t, func() bool { // a process introduces itself in the background
+			info, err := second.(locks.Inspector).Inspect(ctx)
+			return err == nil && len(info.Holders) == 1 && info.Holders[0].Label == "first"
+		}, time.Minute, 10*time.Millisecond)
+	}
+	if l, ok := first.(locks.Leased); ok {
+		hold, err := l.Hold(ctx)
+		require.NoError(t, err)
+		require.Equal(t, has(p.tokens), hold.Token() > 0)
+	} else {
+		require.Equal(t, "mem", p.name)
+	}
+	require.NoError(t, first.UnlockContext(ctx))
+	require.NoError(t, second.LockContext(other))
+	require.NoError(t, second.UnlockContext(other))
+
+	require.NoError(t, a.Close(ctx))
+	require.NoError(t, a.Close(ctx), "only the first call does anything")
+	if p.name != "mem" {
+		require.ErrorIs(t, first.LockContext(ctx), locks.ErrClosed)
+	}
+}
+
+// silent returns the address of a server that never answers. It calls f when it has a connection.
+func silent(t *testing.T, f func()) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	var all sync.WaitGroup
+	all.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			defer c.Close()
+			f()
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		all.Wait()
+	})
+	return l.Addr().String()
+}
+
+// atServers has a URL for an address of each scheme that has servers.
+func atServers(addr string) []string {
+	var urls []string
+	for _, form := range []string{
+		"postgres://user:geheim@ADDR/db", "mysql://user:geheim@ADDR/db", "redis://user:geheim@ADDR",
+		"rediss://user:geheim@ADDR", "redis+sentinel://user:geheim@ADDR?master=it", "redis+cluster://user:geheim@ADDR",
+		"zk://user:geheim@ADDR", "etcd://user:geheim@ADDR", "etcd://ADDR",
+	} {
+		urls = append(urls, strings.ReplaceAll(form, "ADDR", addr))
+	}
+	return urls
+}
+
+func TestAClosedPortIsUnreachable(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	closed := l.Addr().String()
+	l.Close()
+	for _, url := range atServers(closed) {
+		scheme, _, _ := strings.Cut(url, ":")
+		t.Run(scheme, func(t *testing.T) {
+			t.Parallel()
+			// ZooKeeper and etcd try again until the context ends.
+			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+			defer cancel()
+			_, err := open.Provider(ctx, url)
+			require.ErrorIs(t, err, open.ErrUnreachable)
+			require.NotErrorIs(t, err, open.ErrURL)
+			require.Equal(t, ctx.Err() != nil, errors.Is(err, context.DeadlineExceeded), err)
+			reveals(t, err, url)
+			require.NotContains(t, err.Error(), "user")
+			require.Contains(t, err.Error(), closed)
+			require.NotContains(t, err.Error(), "\n")
+		})
+	}
+	for _, url := range []string{"file:/dev/null/x", "sqlite:/dev/null/x"} {
+		_, err := open.Provider(t.Context(), url)
+		require.ErrorIs(t, err, open.ErrUnreachable)
+		require.NotErrorIs(t, err, open.ErrURL)
+	}
+}
+
+func TestTheEndOfTheContextEndsTheOpening(t *testing.T) {
+	why := errors.New("no more")
+	for i, url := range atServers("") {
+		scheme, _, _ := strings.Cut(url, ":")
+		t.Run(scheme, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithCancelCause(t.Context())
+			url := atServers(silent(t, func() { cancel(why) }))[i]
+			began := time.Now()
+			_, err := open.Provider(ctx, url)
+			require.ErrorIs(t, err, context.Canceled)
+			require.ErrorIs(t, err, why)
+			require.ErrorIs(t, err, open.ErrUnreachable)
+			require.NotErrorIs(t, err, context.DeadlineExceeded)
+			require.Less(t, time.Since(began), open.DefaultTimeout/2)
+			reveals(t, err, url)
+		})
+	}
+}
+
+func TestTheEndOfTheContextDoesNotEndTheStore(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	s, err := open.Provider(ctx, "sqlite:"+t.TempDir()+"/db")
+	require.NoError(t, err)
+	cancel()
+	require.NoError(t, s.Locker("orders").LockContext(t.Context()))
+	require.NoError(t, s.Close(t.Context()))
+}
