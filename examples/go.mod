@@ -10,6 +10,7 @@ require (
 	github.com/jucgo/locks v0.1.0
 	github.com/jucgo/locks/distributed/etcdlock v0.1.0
 	github.com/jucgo/locks/distributed/filelock v0.1.0
+	github.com/jucgo/locks/distributed/open v0.1.0
 	github.com/jucgo/locks/distributed/redislock v0.1.0
 	github.com/jucgo/locks/distributed/sqllock v0.1.0
 	github.com/jucgo/locks/distributed/zklock v0.1.0
@@ -61,6 +62,7 @@ replace (
 	github.com/jucgo/locks => ..
 	github.com/jucgo/locks/distributed/etcdlock => ../distributed/etcdlock
 	github.com/jucgo/locks/distributed/filelock => ../distributed/filelock
+	github.com/jucgo/locks/distributed/open => ../distributed/open
 	github.com/jucgo/locks/distributed/redislock => ../distributed/redislock
 	github.com/jucgo/locks/distributed/sqllock => ../distributed/sqllock
 	github.com/jucgo/locks/distributed/zklock => ../distributed/zklock

@@ -1,9 +1,19 @@
 package filelock
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"slices"
+	"strconv"
 	"strings"
+
+	"github.com/jucgo/locks"
 )
 
 // suffix is the end of the names of a [Client]'s files.
@@ -77,4 +87,80 @@ func isDevice(name string) bool {
 		return true
 	}
 	return len(base) == 4 && (base[:3] == "com" || base[:3] == "lpt") && '0' <= base[3] && base[3] <= '9'
+}
+
+// nameOf returns the name of the lock whose file has this name. It reports false for a file that is
+// no lock's, and for a name that was cut.
+func nameOf(file string) (name string, ok bool) {
+	text, ok := strings.CutSuffix(file, suffix)
+	if !ok {
+		return "", false
+	}
+	if text == "%" {
+		return "", true
+	}
+	var b strings.Builder
+	for rest := text; rest != ""; {
+		before, after, found := strings.Cut(rest, "%")
+		b.WriteString(before)
+		if !found {
+			break
+		}
+		if len(after) < 2 {
+			return "", false
+		}
+		c, err := strconv.ParseUint(after[:2], 16, 8)
+		if err != nil {
+			return "", false
+		}
+		b.WriteByte(byte(c))
+		rest = after[2:]
+	}
+	return b.String(), fileName(b.String()) == file
+}
+
+// Names returns the names of the locks in the directory that match pattern, sorted. The pattern is
+// one of [path.Match], and an empty one matches all names. A lock is there from its first
+// acquisition on, held or not. Names whose encoding has more than 180 bytes are missing: their
+// files have only a hash of them. Names reads 1000 files at a time, until ctx ends.
+func (c *Client) Names(ctx context.Context, pattern string) ([]string, error) {
+	names, err := c.list(ctx, pattern)
+	if err != nil {
+		return nil, fmt.Errorf("filelock: list names in %q: %w", c.dir, err)
+	}
+	return names, nil
+}
+
+func (c *Client) list(ctx context.Context, pattern string) (names []string, err error) {
+	if ctx == nil {
+		return nil, locks.ErrNilContext
+	}
+	if _, err := path.Match(pattern, ""); err != nil {
+		return nil, err
+	}
+	dir, err := os.Open(c.dir)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	for {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		entries, err := dir.ReadDir(1000)
+		for _, e := range entries {
+			if name, ok := nameOf(e.Name()); ok && e.Type().IsRegular() {
+				if matched, _ := path.Match(pattern, name); matched || pattern == "" {
+					names = append(names, name)
+				}
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			slices.Sort(names)
+			return names, nil
+		case err != nil:
+			return nil, err
+		}
+	}
 }

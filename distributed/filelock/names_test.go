@@ -1,13 +1,16 @@
 package filelock_test
 
 import (
+	"context"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/filelock"
 )
 
@@ -42,12 +45,50 @@ func TestNamesBecomeFilesThatPeopleCanTell(t *testing.T) {
 	all, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.Len(t, all, 17)
+	names, err := p.Names(t.Context(), "")
+	require.NoError(t, err)
+	require.Len(t, names, 17, "the name of each file is known")
 	long := strings.Repeat("a", 1000)
 	require.Regexp(t, `^a{96}%%[0-9a-f]{64}\.lock$`, filepath.Base(p.Path(long)))
 	require.NotEqual(t, p.Path(long), p.Path(long+"a"))
 	require.Equal(t, strings.Repeat("a", 180)+".lock", filepath.Base(p.Path(long[:180])))
 	require.Regexp(t, `^(%2F){32}%%[0-9a-f]{64}\.lock$`, filepath.Base(p.Path(strings.Repeat("/", 100))))
 	require.Regexp(t, `^a(%2F){31}%%[0-9a-f]{64}\.lock$`, filepath.Base(p.Path("a"+strings.Repeat("/", 100))))
+}
+
+func TestNamesOfFilesOfTheDirectoryAreListedByPattern(t *testing.T) {
+	dir := t.TempDir()
+	p := provide(t, dir)
+	for _, name := range []string{"b", "a", "a/b", "50%", "", "[x]", strings.Repeat("/", 100)} {
+		l := p.Locker(name)
+		require.NoError(t, l.LockContext(t.Context()))
+		require.NoError(t, l.UnlockContext(t.Context()))
+	}
+	for _, other := range []string{"README", "A.lock", "%4.lock", "%zz.lock", "%61.lock"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, other), nil, 0o600))
+	}
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "folder.lock"), 0o700))
+	for pattern, want := range map[string][]string{
+		"":        {"", "50%", "[x]", "a", "a/b", "b"},
+		"*":       {"", "50%", "[x]", "a", "b"},
+		"a*":      {"a"},
+		"*/*":     {"a/b"},
+		"[[]x[]]": {"[x]"},
+		"%":       nil,
+		"\\[x\\]": {"[x]"},
+	} {
+		names, err := p.Names(t.Context(), pattern)
+		require.NoError(t, err)
+		require.Equal(t, want, names, pattern)
+	}
+	_, err := p.Names(t.Context(), "[")
+	require.ErrorIs(t, err, path.ErrBadPattern)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = p.Names(ctx, "")
+	require.ErrorIs(t, err, context.Canceled)
+	_, err = p.Names(nil, "") //nolint:staticcheck // what is tested
+	require.ErrorIs(t, err, locks.ErrNilContext)
 }
 
 // FuzzNames checks that a name becomes one harmless element of a path, and that no two become

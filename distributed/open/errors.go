@@ -33,8 +33,8 @@ func (o *opening) masked(text string) string {
 	return text
 }
 
-// mask replaces secret in text. A secret of up to three bytes is replaced where it is a word: a user
-// called e would otherwise leave nothing to read.
+// mask replaces secret in text. A secret of up to three bytes is replaced only where it is a word.
+// A user called e would otherwise leave nothing to read.
 func mask(text, secret string) string {
 	const masked = "xxxxx"
 	if len(secret) > 3 {

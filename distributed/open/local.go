@@ -37,6 +37,6 @@ func openFiles(_ context.Context, o *opening) error {
 		return fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
 	o.closeLast(c.Close)
-	o.locker = c.Locker
+	o.locker, o.names = c.Locker, c.Names
 	return nil
 }

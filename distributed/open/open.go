@@ -16,9 +16,9 @@ var (
 	// of [Provider]. No request was sent.
 	ErrURL = errors.New("invalid URL")
 
-	// ErrUnreachable is matched by errors that say that the store did not answer: its address may
-	// be wrong, or it is down. A server that answers with an error, such as for a wrong password, is
-	// not unreachable.
+	// ErrUnreachable is matched by errors that say that the store did not answer. Its address may
+	// be wrong, or it is down. The error of a server that answers, such as for a wrong password, does
+	// not match.
 	ErrUnreachable = errors.New("the store cannot be reached")
 )
 
@@ -118,7 +118,7 @@ func (s *Store) Locker(name string) locks.TryLocker { return s.locker(name) }
 // Names is for people and for monitoring. It reads the store page by page until ctx ends, and the
 // answer describes the past. What it sees depends on the store:
 //
-//	file      every lock that was ever used: a file stays. Names of more than 180 bytes are left out.
+//	file      every lock that was ever used, except those with long names
 //	sqlite... of table and queue, those that are held. Others return errors.ErrUnsupported.
 //	redis...  those that are held: keys below the prefix that look like a lock of the kind.
 //	zk        those that are held or waited for

@@ -158,13 +158,15 @@ func TestNoErrorContainsAPasswordOrAUser(t *testing.T) {
 		for scheme, valid := range schemes {
 			for _, form := range []string{
 				"%s://user:PW@localhost", "%s://user:PW@localhost:port", "%s://PW@localhost", "%s://PW:PW@localhost/PW",
-				"%s://user:PW", "%s://:PW", "%s:PW@localhost", "%s:user:PW@tcp(localhost:1)/db", "%s://user:PW@local host",
+				"%s://user:PW", "%s://:PW", "%s:PW@localhost", "%s:user:PW@tcp(localhost:1)/db",
+				"%s://user:PW@local host",
 				"%s://user:PW@localhost:1#", "%s://user:PW@localhost?PW", "%s://user:PW@localhost?PW=1&ttl=1",
 				"%s://localhost?password=PW", "%s://localhost?password=PW&PW=1", "%s://localhost?user=PW&PW=1",
 				"%s://localhost?password=PW&ttl=fast", "%s://localhost?PW", "%s://localhost?ttl=PW",
 				"%s://localhost?sslmode=PW", "%s://localhost?port=PW&password=PW", "%s://user:PW@localhost?kind=PW",
 				"%s://localhost?passwrd=PW", "%s://localhost?pass=PW", "%s://localhost?sentinel_password=PW",
-				"%s://localhost?master=x&sentinel_user=PW&ttl=x", "%s://user:PW@localhost?tls=PW", "%s://user:PW@h?perm=PW",
+				"%s://localhost?master=x&sentinel_user=PW&ttl=x", "%s://user:PW@localhost?tls=PW",
+				"%s://user:PW@h?perm=PW",
 				"%s://localhost?auth=user:PW", "%s://user:PW@localhost?connect_timeout=PW", "%s://u:%%PW@localhost",
 			} {
 				if (scheme == "file" || scheme == "sqlite") && !strings.HasPrefix(form, "%s://") {
@@ -177,7 +179,9 @@ func TestNoErrorContainsAPasswordOrAUser(t *testing.T) {
 			_, err := open.Provider(ctx, valid+"?"+password)
 			reveals(t, err, valid+password)
 		}
-		for _, text := range []string{"PW", "PW://localhost", ":PW@localhost", "user:PW@localhost", "//user:PW@localhost"} {
+		for _, text := range []string{
+			"PW", "PW://localhost", ":PW@localhost", "user:PW@localhost", "//user:PW@localhost",
+		} {
 			text = strings.ReplaceAll(text, "PW", password)
 			_, err := open.Provider(ctx, text)
 			reveals(t, err, text)

@@ -203,13 +203,13 @@ func TestTheProgramsOfTheREADMEWorkForAUser(t *testing.T) {
 	})
 }
 
-// The README of each store has one program. The imports of sqllock's are only resolved, because
-// SQLite takes minutes to compile. The tests of examples/stores run all programs on servers.
+// The README of each store has one program. The imports of sqllock's and open's are only resolved,
+// because SQLite takes minutes to compile. The tests of examples/stores run all programs on servers.
 func TestTheProgramOfEachStoreWorksForAUser(t *testing.T) {
 	w, err := workspace.Open(".")
 	must(t, err)
 	u := newUser(t, w)
-	for _, store := range []string{"filelock", "redislock", "etcdlock", "zklock", "sqllock"} {
+	for _, store := range []string{"filelock", "redislock", "etcdlock", "zklock", "sqllock", "open"} {
 		t.Run(store, func(t *testing.T) {
 			shown := programs(t, w, "distributed/"+store+"/README.md")
 			if len(shown) != 1 {
@@ -217,7 +217,7 @@ func TestTheProgramOfEachStoreWorksForAUser(t *testing.T) {
 			}
 			dir := u.fresh(t, shown[0])
 			u.run(t, dir, "go", "get", workspace.Root+"/distributed/"+store+"@latest")
-			if store == "sqllock" {
+			if store == "sqllock" || store == "open" {
 				u.run(t, dir, "go", "mod", "tidy")
 				u.run(t, dir, "go", "list", "-deps", ".")
 				return

@@ -1,0 +1,76 @@
+package open_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"os"
+	"time"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/open"
+)
+
+func ExampleProvider() {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second) // for the first answer
+	defer cancel()
+	store, err := open.Provider(ctx, "mem:") // or os.Getenv("LOCK_STORE")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer store.Close(context.Background())
+
+	err = locks.Do(context.Background(), store.Locker("orders"), func(context.Context) error {
+		fmt.Println("locked in", store)
+		return nil
+	})
+	fmt.Println(err)
+	// Output:
+	// locked in mem:
+	// <nil>
+}
+
+// A command can tell a wrong URL from a store that is down.
+func ExampleProvider_errors() {
+	_, err := open.Provider(context.Background(), "redis://:secret@localhost:6379/0?kind=fancy")
+	switch {
+	case errors.Is(err, open.ErrURL):
+		fmt.Println("exit code 2:", err)
+	case errors.Is(err, open.ErrUnreachable):
+		fmt.Println("exit code 69:", err)
+	}
+	// Output:
+	// exit code 2: open: redis://localhost:6379/0: invalid URL: the parameter kind must be one of plain, fenced, fair, simple
+}
+
+// An option wins over the parameter of the URL, such as for a flag of the program.
+func ExampleOption() {
+	flags := []open.Option{open.WithTTL(time.Minute), open.WithLabel("nightly")}
+	store, err := open.Provider(context.Background(), "etcd://etcd-1,etcd-2,etcd-3?ttl=10s", flags...)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer store.Close(context.Background())
+}
+
+func ExampleStore_Names() {
+	dir, err := os.MkdirTemp("", "locks")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	store, err := open.Provider(context.Background(), "file:"+dir)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer store.Close(context.Background())
+
+	for _, name := range []string{"report:nightly", "report:weekly", "orders"} {
+		store.Locker(name).TryLockContext(context.Background())
+	}
+	names, err := store.Names(context.Background(), "report:*")
+	fmt.Println(names, err)
+	// Output:
+	// [report:nightly report:weekly] <nil>
+}
