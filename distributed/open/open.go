@@ -17,8 +17,8 @@ var (
 	ErrURL = errors.New("invalid URL")
 
 	// ErrUnreachable is matched by errors that say that the store did not answer. Its address may
-	// be wrong, or it is down. The error of a server that answers, such as for a wrong password, does
-	// not match.
+	// be wrong, or it is down. If the server answers with an error, such as for a wrong password,
+	// the error matches neither this nor [ErrURL].
 	ErrUnreachable = errors.New("the store cannot be reached")
 )
 
