@@ -104,15 +104,17 @@ func (w *lock) ended(ctx context.Context, e Event, asked time.Duration, ok bool)
 		w.c.acquired.Add(1)
 	case e.Err != nil && ctx != nil && ctx.Err() != nil && errors.Is(e.Err, ctx.Err()):
 		e.Kind = Cancelled
-		w.c.cancelled.Add(1)
 		if ctx.Err() == context.DeadlineExceeded {
 			w.c.timedOut.Add(1)
+		} else {
+			w.c.cancelled.Add(1)
 		}
 	default:
 		e.Kind = Failed
-		w.c.failed.Add(1)
 		if e.Err == nil {
 			w.c.busy.Add(1)
+		} else {
+			w.c.failed.Add(1)
 		}
 	}
 	w.report(ctx, e)
@@ -133,13 +135,14 @@ func (w *lock) release(ctx context.Context, unlock func() error) error {
 	if e.Err = unlock(); e.Err != nil {
 		if noted {
 			w.restoreHold(owner, h, e)
-			if errors.Is(e.Err, locks.ErrLost) {
-				e.Held = e.At - h.since
-				w.c.lost.Add(1)
-			}
+		}
+		if noted && errors.Is(e.Err, locks.ErrLost) {
+			e.Held = e.At - h.since
+			w.c.lost.Add(1)
+		} else {
+			w.c.refused.Add(1)
 		}
 		e.Kind = Refused
-		w.c.refused.Add(1)
 		w.report(ctx, e)
 		return e.Err
 	}

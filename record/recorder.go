@@ -144,11 +144,13 @@ func (r *Recorder) wrap(name string, l locks.TryLocker, shared bool) locks.TryLo
 	return w
 }
 
-// counters are the counters of one name.
+// counters are the counters of one name. cancelled, failed and refused count only what timedOut,
+// busy and lost do not count. Therefore the rest of a whole in Stats without its part never
+// decreases.
 type counters struct {
 	acquired, released, cancelled, failed, refused atomic.Uint64
-	waiting, held                                  atomic.Int64
 	timedOut, busy, lost                           atomic.Uint64
+	waiting, held                                  atomic.Int64
 	waits, holds                                   live
 
 	mu      sync.Mutex
@@ -203,14 +205,17 @@ func (r *Recorder) Stats() []Stats {
 	defer r.mu.Unlock()
 	all := make([]Stats, 0, len(r.byName))
 	for name, c := range r.byName {
-		all = append(all, Stats{
+		st := Stats{
 			Lock:     name,
-			Acquired: c.acquired.Load(), Released: c.released.Load(), Cancelled: c.cancelled.Load(),
-			Failed: c.failed.Load(), Refused: c.refused.Load(),
+			Acquired: c.acquired.Load(), Released: c.released.Load(),
 			TimedOut: c.timedOut.Load(), Busy: c.busy.Load(), Lost: c.lost.Load(),
 			Waiting: c.waiting.Load(), Held: c.held.Load(),
 			Waits: c.waits.snapshot(), Holds: c.holds.snapshot(),
-		})
+		}
+		st.Cancelled = c.cancelled.Load() + st.TimedOut
+		st.Failed = c.failed.Load() + st.Busy
+		st.Refused = c.refused.Load() + st.Lost
+		all = append(all, st)
 	}
 	slices.SortFunc(all, func(a, b Stats) int { return cmp.Compare(a.Lock, b.Lock) })
 	return all

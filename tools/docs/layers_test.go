@@ -132,7 +132,7 @@ func isOwn(w *workspace.Workspace, p string) bool {
 func TestModulesKeepTheirImportRules(t *testing.T) {
 	w, err := workspace.Open(".")
 	must(t, err)
-	adapter := regexp.MustCompile(`^distributed/(redislock|zklock|sqllock|etcdlock|filelock)(/|$)`)
+	adapter := regexp.MustCompile(`^(distributed/(?:redislock|zklock|sqllock|etcdlock|filelock)|record/(?:prom|otel))(/|$)`)
 	kits := regexp.MustCompile(`^(lockstest|internal/testkit|internal/bench|bench|distributed/internal|` +
 		`distributed/redislock/internal/suite|distributed/bench|distributed/interop|cmd|examples)(/|$)`)
 	modules := regexp.MustCompile(`^distributed/open(/|$)`) // of their own, above the adapters
