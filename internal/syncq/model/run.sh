@@ -40,6 +40,9 @@ mcs.pml     LIMIT ONCE
 mcs.pml     ANYBODY LIMIT ONCE
 ticket.pml  LIMIT
 ticket.pml  ANYBODY LIMIT
+cycles.pml
+cycles.pml  LIMIT
+cycles.pml  LIMIT N=2 L=2 ROUNDS=2
 '
 
 large='
@@ -72,6 +75,7 @@ mcs.pml     LIMIT
 mcs.pml     ANYBODY
 ticket.pml  LIMIT TICKETS=9
 ticket.pml  ANYBODY LIMIT TICKETS=7
+cycles.pml  LIMIT L=2
 '
 
 # Each line is a file, the mutant, and the switches with which it must be caught.
@@ -134,6 +138,9 @@ ticket.pml  RELEASE_SERVES_VOID        LIMIT
 ticket.pml  CANCEL_KEEPS_VOIDS         LIMIT
 ticket.pml  CANCEL_KEEPS_SLEEPERS      LIMIT
 ticket.pml  GIVEUP_UNSEEN              LIMIT
+cycles.pml  TWO_LOOKS_ARE_ENOUGH       LIMIT L=2
+cycles.pml  MUTEX_GIVEN_BACK_EARLY
+cycles.pml  SEARCH_WITHOUT_JOINING
 '
 
 # check FOLDER EXPECTED OPTIONS FILE SWITCH...: one line of the table. EXPECTED is holds or caught.
