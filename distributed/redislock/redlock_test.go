@@ -65,7 +65,7 @@ func openMajority(tb testing.TB, addrs []string, opts ...redislock.Option) *redi
 	m, err := redislock.NewRedlock(clients(tb, addrs), opts...)
 	require.NoError(tb, err)
 	tb.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		defer cancel()
 		assert.NoError(tb, m.Close(ctx))
 	})
@@ -363,7 +363,7 @@ func TestASlowServerDoesNotMakeRedlockSlow(t *testing.T) {
 	addrs := m.addrs()
 	p := testbed.NewProxy(t, addrs[4])
 	addrs[4] = p.Addr()
-	const limit = 2 * time.Second
+	const limit = 5 * time.Second
 	c := openMajority(t, addrs, redislock.WithNodeTimeout(limit))
 	l := c.Mutex("it")
 	a := someone()

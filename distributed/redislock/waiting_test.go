@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -97,13 +98,9 @@ func TestAReleaseTellsTheFirstWaiterAndOthersToWait(t *testing.T) {
 
 // crowd puts so many names in front of the list that the time of the waiters behind them is not
 // over in this test.
-func crowd(direct *redis.Client) {
-	names := make([]any, 300)
-	for i := range names {
-		names[i] = "gone:1"
-	}
-	direct.RPush(background, waitingList, names...)
-}
+func crowd(direct *redis.Client) { direct.RPush(background, waitingList, gone...) }
+
+var gone = slices.Repeat([]any{"gone:1"}, 300)
 
 // listening returns how many clients subscribe to Redisson's channel.
 func listening(direct *redis.Client) int64 {
@@ -117,7 +114,7 @@ func TestAQueuedWaiterHearsItsClientsChannelOnly(t *testing.T) {
 		crowd(direct)
 		l, b := open(t, connect(t, addr), rarely).Mutex("it"), someone()
 		got := begin(l, b)
-		waiter := inList(t, direct, 301)[300]
+		waiter := inList(t, direct, len(gone)+1)[len(gone)]
 		require.Zero(t, listening(direct))
 		require.EqualValues(t, 1, direct.PubSubNumSub(background, channelOf(waiter)).Val()[channelOf(waiter)])
 		release()
@@ -164,6 +161,7 @@ func TestWaitersOfSeveralProcessesHaveTheLockInOrder(t *testing.T) {
 	t.Parallel()
 	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
 		release := held(t, addr)
+		crowd(direct)
 		const n = 5
 		waiters, order := []string{}, []string{}
 		var wg sync.WaitGroup
@@ -175,7 +173,7 @@ func TestWaitersOfSeveralProcessesHaveTheLockInOrder(t *testing.T) {
 					assert.NoError(t, c.Mutex("it").UnlockContext(b))
 				}
 			})
-			all := inList(t, direct, i+1)
+			all := inList(t, direct, len(gone)+i+1)[len(gone):]
 			require.Equal(t, waiters, all[:len(waiters):len(waiters)], "an earlier waiter keeps its place")
 			waiters = append([]string(nil), all...)
 			// A release passes over a waiter that has no subscription yet.

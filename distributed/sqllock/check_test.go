@@ -138,7 +138,7 @@ func TestASilentServerEndsTheLayoutCheckInTime(t *testing.T) {
 	db, n := checks(t, p.Addr())
 	table := sqllock.WithTable(fresh())
 	tableKind.open(t, db, table)
-	c, err := sqllock.NewTable(db, table, sqllock.WithRequestTimeout(time.Second))
+	c, err := sqllock.NewTable(db, table, sqllock.WithRequestTimeout(5*time.Second))
 	require.NoError(t, err)
 	defer c.Close(background)
 	p.Cut()

@@ -106,6 +106,7 @@ func TestADialErrorIsReportedWithoutTheContextsError(t *testing.T) {
 		}))
 	fail.Store(true)
 	conn.Load().(net.Conn).Close()
+	eventually(t, "the end of the connection", func() bool { return c.State() != zklock.Held })
 	err := c.Mutex("it").LockContext(someone()) // its context never ends
 	require.ErrorContains(t, err, refused.Error())
 	require.NotErrorIs(t, err, context.DeadlineExceeded)

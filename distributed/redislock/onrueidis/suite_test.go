@@ -48,8 +48,12 @@ func option(reply time.Duration, addrs ...string) rueidis.ClientOption {
 
 func connect(tb testing.TB, o rueidis.ClientOption) rueidis.Client {
 	tb.Helper()
-	c, err := rueidis.NewClient(o)
-	require.NoError(tb, err)
+	var c rueidis.Client
+	require.Eventually(tb, func() (connected bool) { // the time limit of o may be short for a busy machine
+		var err error
+		c, err = rueidis.NewClient(o)
+		return err == nil
+	}, suite.Soon, time.Millisecond)
 	tb.Cleanup(c.Close)
 	return c
 }
@@ -57,7 +61,7 @@ func connect(tb testing.TB, o rueidis.ClientOption) rueidis.Client {
 // open returns a Client of c that is closed with the test.
 func open(tb testing.TB, c rueidis.Client, opts ...redislock.Option) *redislock.Client {
 	tb.Helper()
-	rc, err := onrueidis.New(c, opts...)
+	rc, err := onrueidis.New(c, append([]redislock.Option{suite.Unhurried}, opts...)...)
 	require.NoError(tb, err)
 	tb.Cleanup(func() { require.NoError(tb, rc.Close(context.Background())) })
 	return rc
