@@ -684,6 +684,8 @@ func TestAWaiterOutlastsItsSession(t *testing.T) {
 	got := make(chan error, 1)
 	go func() { got <- c.Mutex("it").LockContext(b) }()
 	direct.watched(s, "/it/"+first, 2)
+	asked := p.Requests()
+	eventually(t, "a later request: it waits", func() bool { return p.Requests() > asked+2 })
 	p.Refuse()
 	direct.queued("/it", 1) // its node has gone with its session
 	select {
