@@ -77,8 +77,8 @@ func stress(ctx context.Context, conn *redis.Client, kind, name string, l locks.
 	return n, nil
 }
 
-// longestLoad is how long a load goes on at most until each side has its share. In its first seconds
-// the Java side compiles itself, and gets less, above all on a busy machine.
+// longestLoad is how long a load goes on at most until each side has its share. In its first
+// seconds the Java side compiles itself, and gets less, above all on a busy machine.
 const longestLoad = 100 * time.Second
 
 // mixedLoad has both sides take locks of all kinds at the same time, in rounds that last for d.
