@@ -16,7 +16,8 @@ type Goroutine struct {
 
 // All returns all goroutines of the process by their identities. It stops the world meanwhile.
 func All() map[int64]Goroutine {
-	buf := make([]byte, 1<<16)
+	// A buffer that is too short costs another walk over all stacks, which is most of the cost.
+	buf := make([]byte, 1<<16+runtime.NumGoroutine()<<11)
 	for {
 		n := runtime.Stack(buf, true)
 		if n < len(buf) {

@@ -1,0 +1,60 @@
+// Package locksdebug shows the locks of the process that it runs in, as net/http/pprof shows its
+// profiles: what waits for what, for how long, and which waits can never end.
+//
+//	mux.Handle("/debug/locks", locksdebug.Handler())
+//
+// The handler answers with a page for a browser, with text for curl, and with JSON:
+//
+//	curl http://localhost:6060/debug/locks
+//	curl http://localhost:6060/debug/locks?format=json
+//
+// The clause of the package is locksdebug, and not locks as the path ends: a program that uses this
+// package uses package locks too.
+//
+// # Do not make it public
+//
+// The answer has the names of locks, the functions and source files of goroutines, and the names of
+// hosts. Each answer stops the program for a moment. Importing the package registers nothing: the
+// program says where the handler is. Put it where only operators get, such as a port of localhost,
+// or behind an authentication. The page of the handler loads nothing from any other address, and
+// other sites can neither read nor frame it.
+//
+// # What is shown without registration
+//
+//   - Each lock with an owner that has a waiter, with its holders, and with its queue in order.
+//     These are the locks of packages reentrant, rwlock (RWMutex), keyed and named, and the local
+//     queues of leased locks.
+//   - Cycles of waits and locks of exited goroutines among these, see package deadlock. If
+//     [deadlock.Record] is on, also where the locks were acquired.
+//   - Each lease that a client of a store has in this process: the time left, the last renewal, and
+//     renewals without an answer. The store is not asked.
+//
+// Waits that began before the first call of [Handler] are shown without their time.
+//
+// # What the program registers
+//
+//   - [WithRecorder] adds the holds and waits that a [record.Recorder] knows, with their times and
+//     names: of any lock, also of [sync.Mutex] and of packages fair and spin. Waits need
+//     [record.Options.Waits].
+//   - [Watch] adds what Inspect of a lock returns. A lock on a store asks the store: its holder may
+//     be another process.
+//
+// # Cost
+//
+// From the first call of Handler on, a contended wait of a lock with an owner reads the clock once
+// more. An acquisition without a wait costs the same as before.
+//
+// A request stops the world to take the stacks of all goroutines: once if anything is held or
+// waits, twice if a goroutine waits, and three times if there is a cycle. Requests take turns. The
+// answer shows one lock after the other, so a lock may have moved on while the next was read.
+//
+// # The profile of holds
+//
+// [HeldProfile] returns the profile locks.held, in which a Recorder with [record.Options.Held]
+// keeps the stack of each hold:
+//
+//	r := record.New(record.Options{Held: locksdebug.HeldProfile()})
+//
+// Then go tool pprof and /debug/pprof/locks.held of net/http/pprof show where the present holds
+// began.
+package locksdebug

@@ -1,0 +1,620 @@
+package locksdebug
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/deadlock"
+	"github.com/jucgo/locks/internal/leases"
+	"github.com/jucgo/locks/internal/stacks"
+	"github.com/jucgo/locks/internal/waits"
+	"github.com/jucgo/locks/record"
+)
+
+// snapshot is what one answer shows. Its JSON is the format of ?format=json. Times without a value
+// are unknown. A stack is the index of one of Stacks plus one, or 0 if it is unknown.
+type snapshot struct {
+	At         time.Time     `json:"at"`
+	Program    string        `json:"program"`
+	Host       string        `json:"host"`
+	PID        int           `json:"pid"`
+	Go         string        `json:"go"`
+	Goroutines int           `json:"goroutines"`
+	Cycles     []cycle       `json:"cycles"`
+	Orphans    []orphan      `json:"orphans"`
+	Locks      []*lock       `json:"locks"`   // most urgent first
+	Leases     []lease       `json:"leases"`  // most urgent first
+	Watched    []description `json:"watched"` // what Watch has registered, in that order
+	Stacks     []string      `json:"stacks"`
+
+	stacks map[string]int // index in Stacks plus one
+	all    map[int64]stacks.Goroutine
+}
+
+// cycle is a cycle of waits.
+type cycle struct {
+	// Certain is true if nothing inside the cycle can end it.
+	Certain bool   `json:"certain"`
+	Steps   []step `json:"steps"`
+}
+
+// step is one wait of a cycle, for a lock that the next step's party holds.
+type step struct {
+	Wait   party  `json:"wait"`
+	Lock   string `json:"lock"`
+	For    string `json:"for"`              // the party of the next step
+	Behind bool   `json:"behind,omitempty"` // the next party is ahead in the queue
+	Taken  int    `json:"takenStack,omitempty"`
+
+	address uintptr
+}
+
+// orphan is a lock with waiters whose holder has exited.
+type orphan struct {
+	Lock    string  `json:"lock"`
+	Owner   string  `json:"owner"`
+	Taken   int     `json:"takenStack,omitempty"`
+	Waiters []party `json:"waiters"`
+
+	address uintptr
+}
+
+// lock is a lock of this process with a waiter or a known holder.
+type lock struct {
+	Name    string  `json:"name"`
+	Kind    string  `json:"kind"`
+	Address string  `json:"address,omitempty"`
+	Alert   string  `json:"alert,omitempty"` // "cycle" or "orphan"
+	Holders []party `json:"holders"`
+	Waiters []party `json:"waiters"` // in the order of the queue, if it is known, or else longest first
+
+	names []string
+	queue bool // the order of Waiters is that of the queue
+	knows bool // the lock knows its holders
+}
+
+// party is a goroutine or an explicit owner that holds a lock or waits for it.
+type party struct {
+	Owner     string   `json:"owner"`
+	Goroutine int64    `json:"goroutine,omitempty"`
+	State     string   `json:"state,omitempty"`
+	Exited    bool     `json:"exited,omitempty"` // the goroutine
+	Seconds   *float64 `json:"seconds,omitempty"`
+	Holds     int      `json:"holds,omitempty"`
+	Shared    bool     `json:"shared,omitempty"`
+	Limited   bool     `json:"limited,omitempty"` // a context or a time limit can end the wait
+	Store     bool     `json:"store,omitempty"`   // it waits in the store, and not in this process
+	At        string   `json:"at,omitempty"`      // the function and the line
+	Stack     int      `json:"stack,omitempty"`
+	Taken     int      `json:"takenStack,omitempty"` // where the hold began
+
+	owner locks.Owner
+}
+
+// lease is a hold that a store gave to this process.
+type lease struct {
+	Store      string   `json:"store"`
+	Name       string   `json:"name"`
+	State      string   `json:"state"` // "held", "lost", or "waiting"
+	Cause      string   `json:"cause,omitempty"`
+	Owner      *party   `json:"owner,omitempty"` // nil while the hold goes from one local owner to the next
+	Seconds    *float64 `json:"seconds,omitempty"`
+	Left       float64  `json:"leftSeconds"`
+	TTL        float64  `json:"ttlSeconds"`
+	Fixed      bool     `json:"fixed,omitempty"` // not renewed
+	Renewed    *float64 `json:"renewedSecondsAgo,omitempty"`
+	Unanswered int      `json:"unansweredRenewals,omitempty"`
+	Token      uint64   `json:"token,omitempty"`
+}
+
+// description is the answer of a watched lock.
+type description struct {
+	Name    string      `json:"name"`
+	Error   string      `json:"error,omitempty"`
+	Held    bool        `json:"held"`
+	Shared  bool        `json:"shared,omitempty"`
+	Waiting int         `json:"waiting"` // -1 if it is unknown
+	Holders []described `json:"holders"`
+	Waiters []described `json:"waiters"`
+}
+
+// described is a party of a watched lock.
+type described struct {
+	Owner   string   `json:"owner,omitempty"`
+	Label   string   `json:"label,omitempty"`
+	Host    string   `json:"host,omitempty"`
+	PID     int      `json:"pid,omitempty"`
+	Seconds *float64 `json:"seconds,omitempty"`
+	Left    float64  `json:"leftSeconds,omitempty"`
+	Token   uint64   `json:"token,omitempty"`
+}
+
+// program and host are what the process is called.
+var (
+	program = filepath.Base(os.Args[0])
+	host, _ = os.Hostname()
+)
+
+// take returns what there is to show.
+func (h *handler) take(ctx context.Context) *snapshot {
+	s := &snapshot{
+		Program: program, Host: host, PID: os.Getpid(), Go: runtime.Version(),
+		Goroutines: runtime.NumGoroutine(), stacks: make(map[string]int),
+		Cycles: []cycle{}, Orphans: []orphan{}, Locks: []*lock{}, Leases: []lease{},
+		Watched: []description{}, Stacks: []string{},
+	}
+	s.Watched = append(s.Watched, h.inspect(ctx)...)
+	cycles, orphans := deadlock.Find(), deadlock.Orphans()
+
+	// A recorded wait that began before the look at the queues, and is there after it, is the one
+	// that the look has seen of its owner.
+	before := time.Now()
+	waiting := waits.Waiting()
+	var recordedWaits []record.Wait
+	var recordedHolds []record.Hold
+	for _, r := range h.recorders {
+		recordedHolds = append(recordedHolds, r.Holds()...)
+		recordedWaits = append(recordedWaits, r.Waits()...)
+	}
+	held := leases.All()
+	s.At = time.Now()
+	if len(waiting)+len(recordedHolds)+len(recordedWaits)+len(held) > 0 {
+		s.all = stacks.All()
+	}
+
+	t := table{s: s, byKey: make(map[any]*lock), alias: make(map[uintptr]any)}
+	t.name(waiting, recordedWaits, held, before)
+	t.addQueues(waiting)
+	t.addRecorded(recordedHolds, recordedWaits)
+	t.addLeases(held)
+	for _, c := range cycles {
+		s.Cycles = append(s.Cycles, t.cycle(c, waiting))
+	}
+	for _, o := range orphans {
+		s.Orphans = append(s.Orphans, t.orphan(o, waiting))
+	}
+	t.finish()
+	return s
+}
+
+// inspect asks the watched locks.
+func (h *handler) inspect(ctx context.Context) []description {
+	ctx, cancel := context.WithTimeout(ctx, inspectTimeout)
+	defer cancel()
+	all := make([]description, len(h.watched))
+	var asked sync.WaitGroup
+	for i, w := range h.watched {
+		asked.Go(func() { all[i] = describe(ctx, w) })
+	}
+	asked.Wait()
+	return all
+}
+
+func describe(ctx context.Context, w watched) description {
+	d := description{Name: w.name, Holders: []described{}, Waiters: []described{}}
+	info, err := w.lock.Inspect(ctx)
+	if err != nil {
+		d.Error = err.Error()
+		return d
+	}
+	d.Held, d.Shared, d.Waiting = info.Held, info.Shared, info.Waiting
+	now := time.Now()
+	list := func(parties []locks.Party) []described {
+		all := []described{}
+		for _, p := range parties {
+			one := described{Label: p.Label, Host: p.Host, PID: p.PID, Left: p.Left.Seconds(), Token: p.Token,
+				Seconds: since(now, p.Since)}
+			if p.Owner != 0 {
+				one.Owner = p.Owner.String()
+			}
+			all = append(all, one)
+		}
+		return all
+	}
+	d.Holders, d.Waiters = list(info.Holders), list(info.Waiters)
+	return d
+}
+
+// since returns how many seconds ago t was, or nil if t is zero.
+func since(now, t time.Time) *float64 {
+	if t.IsZero() {
+		return nil
+	}
+	s := max(now.Sub(t).Seconds(), 0)
+	return &s
+}
+
+// table has the locks of a snapshot by what identifies them.
+type table struct {
+	s     *snapshot
+	byKey map[any]*lock
+	alias map[uintptr]any // the key of a recorded lock or a lease by the address of its queue
+}
+
+// name finds out which queue belongs to which recorded lock and which lease.
+func (t *table) name(waiting []waits.Wait, recorded []record.Wait, held []leases.Lease, before time.Time) {
+	for _, l := range held {
+		t.alias[l.Queue] = leaseKey{l.Store, l.Name}
+	}
+	queues := make(map[locks.Owner]uintptr)
+	for _, w := range waiting {
+		address := reflect.ValueOf(w.Lock).Pointer()
+		if other, ok := queues[locks.Owner(w.Who)]; ok && other != address {
+			address = 0 // an explicit owner that waits in several goroutines
+		}
+		queues[locks.Owner(w.Who)] = address
+	}
+	for _, w := range recorded {
+		address := queues[w.Owner]
+		if _, leased := t.alias[address]; address != 0 && !leased && w.Calls == 1 && w.Since.Before(before) {
+			t.alias[address] = keyOf(w.Of, w.Lock)
+		}
+	}
+	for _, w := range recorded { // a recorded lease is the lease
+		if key, ok := t.alias[queues[w.Owner]].(leaseKey); ok && w.Calls == 1 && w.Since.Before(before) {
+			t.lock(key).called(w.Lock)
+			t.byKey[keyOf(w.Of, w.Lock)] = t.lock(key)
+		}
+	}
+}
+
+type leaseKey struct{ store, name string }
+
+// keyOf returns what identifies a recorded lock: its address, its value, or else its name.
+func keyOf(l locks.TryLocker, name string) any {
+	v := reflect.ValueOf(l)
+	switch {
+	case v.Kind() == reflect.Pointer:
+		return v.Pointer()
+	case v.Comparable():
+		return l
+	}
+	return name
+}
+
+// lock returns the lock with a key.
+func (t *table) lock(key any) *lock {
+	if address, ok := key.(uintptr); ok {
+		if other, ok := t.alias[address]; ok {
+			key = other
+		}
+	}
+	l := t.byKey[key]
+	if l == nil {
+		l = &lock{Holders: []party{}, Waiters: []party{}}
+		if k, ok := key.(leaseKey); ok {
+			l.Kind = k.store
+			l.called(k.name)
+		}
+		t.byKey[key] = l
+	}
+	return l
+}
+
+func (l *lock) called(name string) {
+	if !slices.Contains(l.names, name) {
+		l.names = append(l.names, name)
+	}
+}
+
+// addQueues adds the locks that know their queues.
+func (t *table) addQueues(waiting []waits.Wait) {
+	for _, w := range waiting {
+		address := reflect.ValueOf(w.Lock).Pointer()
+		l := t.lock(address)
+		if !l.queue {
+			l.queue, l.knows, l.Address = true, true, fmt.Sprintf("%#x", address)
+			if l.Kind == "" {
+				l.Kind = "lock"
+				if k := waits.Kind(w.Lock); k != nil {
+					l.Kind = k.Name
+					if k.Key != nil {
+						l.called(fmt.Sprint(k.Key))
+					}
+				}
+			}
+			for _, h := range waits.Holders(w.Lock) {
+				p := t.s.party(locks.Owner(h), 0)
+				p.Taken = t.s.stack(stacks.Format(waits.TakenAt(w.Lock, h)))
+				l.Holders = append(l.Holders, p)
+			}
+		}
+		p := t.s.party(locks.Owner(w.Who), w.Goroutine)
+		p.Shared, p.Limited, p.Seconds = w.Shared, w.Limited, since(t.s.At, w.Since)
+		l.Waiters = append(l.Waiters, p)
+	}
+}
+
+// addRecorded adds what recorders know.
+func (t *table) addRecorded(holds []record.Hold, waits []record.Wait) {
+	for _, h := range holds {
+		l := t.lock(keyOf(h.Of, h.Lock))
+		l.called(h.Lock)
+		l.typed(h.Of)
+		i := slices.IndexFunc(l.Holders, func(p party) bool { return p.owner == h.Owner })
+		if i < 0 {
+			if l.knows {
+				continue // it has released the lock since, or goes on from a downgrade
+			}
+			i = len(l.Holders)
+			l.Holders = append(l.Holders, t.s.party(h.Owner, 0))
+		}
+		p := &l.Holders[i]
+		p.Seconds, p.Holds, p.Shared = since(t.s.At, h.Since), h.Holds, h.Shared
+	}
+	for _, w := range waits {
+		l := t.lock(keyOf(w.Of, w.Lock))
+		l.called(w.Lock)
+		l.typed(w.Of)
+		i := slices.IndexFunc(l.Waiters, func(p party) bool { return p.owner == w.Owner })
+		if i >= 0 {
+			if l.Waiters[i].Seconds == nil {
+				l.Waiters[i].Seconds = since(t.s.At, w.Since)
+			}
+			continue
+		}
+		if l.queue || slices.ContainsFunc(l.Holders, func(p party) bool { return p.owner == w.Owner && !p.Shared }) {
+			continue // it is about to enter the queue, or to return with the lock
+		}
+		p := t.s.party(w.Owner, 0)
+		p.Seconds, p.Shared = since(t.s.At, w.Since), w.Shared
+		l.Waiters = append(l.Waiters, p)
+	}
+}
+
+// typed sets the kind of a recorded lock.
+func (l *lock) typed(of locks.TryLocker) {
+	if l.Kind == "" {
+		l.Kind = strings.TrimPrefix(fmt.Sprintf("%T", of), "*")
+	}
+}
+
+// addLeases adds the leases, and to their locks what the store knows of waits.
+func (t *table) addLeases(held []leases.Lease) {
+	for _, l := range held {
+		if !l.Held && !l.Lost && !l.Asks {
+			continue
+		}
+		one := lease{
+			Store: l.Store, Name: l.Name, State: "held", Cause: l.Cause, Left: l.Left.Seconds(), TTL: l.TTL.Seconds(),
+			Fixed: l.Fixed, Renewed: since(t.s.At, l.Renewed), Unanswered: l.Unanswered, Token: l.Token,
+			Seconds: since(t.s.At, l.Since),
+		}
+		if l.Owner != 0 {
+			p := t.s.party(locks.Owner(l.Owner), 0)
+			one.Owner = &p
+		}
+		switch {
+		case l.Lost:
+			one.State = "lost"
+		case !l.Held:
+			one.State, one.Seconds = "waiting", since(t.s.At, l.Asked)
+			lock := t.lock(leaseKey{l.Store, l.Name})
+			i := slices.IndexFunc(lock.Holders, func(p party) bool { return p.owner == locks.Owner(l.Owner) })
+			if i >= 0 { // of the local queue, but not of the store's lock
+				lock.Holders = slices.Delete(lock.Holders, i, i+1)
+			}
+			if one.Owner != nil {
+				p := *one.Owner
+				p.Store, p.Seconds = true, one.Seconds
+				lock.Waiters = slices.Insert(lock.Waiters, 0, p)
+			}
+		}
+		t.s.Leases = append(t.s.Leases, one)
+		if lock := t.byKey[leaseKey{l.Store, l.Name}]; lock != nil && l.Held {
+			for i := range lock.Holders {
+				if lock.Holders[i].owner == locks.Owner(l.Owner) {
+					lock.Holders[i].Seconds = one.Seconds
+				}
+			}
+		}
+	}
+	slices.SortStableFunc(t.s.Leases, func(a, b lease) int {
+		return cmp.Or(cmp.Compare(rank[a.State], rank[b.State]), cmp.Compare(b.Unanswered, a.Unanswered),
+			cmp.Compare(a.Left, b.Left), cmp.Compare(a.Name, b.Name))
+	})
+}
+
+// rank is the order of leases.
+var rank = map[string]int{"lost": 0, "held": 1, "waiting": 2}
+
+// cycle returns what is shown of c.
+func (t *table) cycle(c deadlock.Cycle, waiting []waits.Wait) cycle {
+	shown := cycle{Certain: c.Certain()}
+	for _, w := range c {
+		l := t.lock(w.Lock.Address)
+		l.Alert = "cycle"
+		shown.Steps = append(shown.Steps, step{
+			Wait: t.wait(w, waiting), Lock: l.title(w.Lock), For: w.For.String(), Behind: w.Behind,
+			Taken: t.s.stack(w.Taken), address: w.Lock.Address,
+		})
+	}
+	return shown
+}
+
+// orphan returns what is shown of o.
+func (t *table) orphan(o deadlock.Orphan, waiting []waits.Wait) orphan {
+	l := t.lock(o.Lock.Address)
+	l.Alert = cmp.Or(l.Alert, "orphan")
+	shown := orphan{
+		Lock: l.title(o.Lock), Owner: o.Owner.String(), Taken: t.s.stack(o.Taken), address: o.Lock.Address,
+	}
+	for _, w := range o.Waits {
+		shown.Waiters = append(shown.Waiters, t.wait(w, waiting))
+	}
+	return shown
+}
+
+// wait returns what is shown of w.
+func (t *table) wait(w deadlock.Wait, waiting []waits.Wait) party {
+	p := t.s.party(w.Party, int64(w.Goroutine))
+	p.Shared, p.Limited = w.Shared, w.Limited
+	if w.Stack != "" {
+		p.Stack, p.At = t.s.stack(w.Stack), at(w.Stack)
+	}
+	for _, now := range waiting {
+		if now.Goroutine == int64(w.Goroutine) && now.Who == int64(w.Party) {
+			p.Seconds = since(t.s.At, now.Since)
+		}
+	}
+	return p
+}
+
+// title returns the name of a lock, or what deadlock says of it if it has none.
+func (l *lock) title(d deadlock.Lock) string {
+	if len(l.names) > 0 {
+		return strings.Join(l.names, ", ")
+	}
+	return d.String()
+}
+
+// finish sorts the locks, the most urgent first.
+func (t *table) finish() {
+	seen := make(map[*lock]bool)
+	for _, l := range t.byKey {
+		if seen[l] || len(l.Holders)+len(l.Waiters) == 0 {
+			continue
+		}
+		seen[l] = true
+		slices.Sort(l.names)
+		l.Name = strings.Join(l.names, ", ")
+		if l.Name == "" {
+			l.Name = l.Kind
+		}
+		if !l.queue {
+			slices.SortStableFunc(l.Waiters, func(a, b party) int { return cmp.Compare(b.seconds(), a.seconds()) })
+		}
+		slices.SortStableFunc(l.Holders, func(a, b party) int { return cmp.Compare(b.seconds(), a.seconds()) })
+		t.s.Locks = append(t.s.Locks, l)
+	}
+	urgency := map[string]int{"cycle": 0, "orphan": 1, "": 2}
+	slices.SortFunc(t.s.Locks, func(a, b *lock) int {
+		return cmp.Or(
+			cmp.Compare(urgency[a.Alert], urgency[b.Alert]),
+			cmp.Compare(min(len(b.Waiters), 1), min(len(a.Waiters), 1)),
+			cmp.Compare(longest(b.Waiters), longest(a.Waiters)),
+			cmp.Compare(longest(b.Holders), longest(a.Holders)),
+			cmp.Compare(a.Name, b.Name), cmp.Compare(a.Address, b.Address),
+		)
+	})
+}
+
+func (p party) seconds() float64 {
+	if p.Seconds == nil {
+		return 0
+	}
+	return *p.Seconds
+}
+
+// longest returns the longest time of parties, in seconds, or 0 if none is known.
+func longest(parties []party) (s float64) {
+	for _, p := range parties {
+		s = max(s, p.seconds())
+	}
+	return s
+}
+
+// party describes an owner, which acts in a goroutine if that is not 0.
+func (s *snapshot) party(o locks.Owner, goroutine int64) party {
+	if goroutine == 0 && o > 0 {
+		goroutine = int64(o)
+	}
+	p := party{Owner: o.String(), Goroutine: goroutine, owner: o}
+	if g, lives := s.all[goroutine]; lives {
+		p.State, p.Stack, p.At = g.State, s.stack(g.Frames), at(g.Frames)
+	} else if goroutine != 0 && s.all != nil {
+		p.Exited = true
+	}
+	return p
+}
+
+// stack returns the number of a stack. Stacks that differ in the values of arguments only are one.
+func (s *snapshot) stack(frames string) int {
+	if frames == "" {
+		return 0
+	}
+	frames = plain(frames)
+	n, ok := s.stacks[frames]
+	if !ok {
+		s.Stacks = append(s.Stacks, frames)
+		n = len(s.Stacks)
+		s.stacks[frames] = n
+	}
+	return n
+}
+
+// plain returns frames without the values of arguments, and without offsets.
+func plain(frames string) string {
+	var b strings.Builder
+	for line := range strings.Lines(frames) {
+		line = strings.TrimSuffix(line, "\n")
+		switch {
+		case strings.HasPrefix(line, "\t"):
+			line, _, _ = strings.Cut(line, " +0x")
+		case strings.HasPrefix(line, "created by "):
+			line, _, _ = strings.Cut(line, " in goroutine ")
+		case strings.HasSuffix(line, ")"):
+			if open := strings.LastIndexByte(line, '('); open > 0 {
+				line = line[:open] + "()"
+			}
+		}
+		b.WriteString(line)
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// at returns the first function of the program in a stack, with its file and line.
+func at(frames string) string {
+	lines := strings.Split(frames, "\n")
+	for i := 0; i+1 < len(lines); i += 2 {
+		function := lines[i]
+		if open := strings.LastIndexByte(function, '('); open > 0 {
+			function = function[:open]
+		}
+		if isLibrary(function) {
+			continue
+		}
+		place, _, _ := strings.Cut(strings.TrimSpace(lines[i+1]), " +0x")
+		function = function[strings.LastIndexByte(function, '/')+1:]
+		return fmt.Sprintf("%s %s", function, filepath.Base(place))
+	}
+	return ""
+}
+
+// isLibrary reports whether a function is of the locks, or of what they are made of.
+func isLibrary(function string) bool {
+	const module = "github.com/jucgo/locks"
+	if rest, ok := strings.CutPrefix(function, module); ok {
+		own := rest == "" || rest[0] == '.' || rest[0] == '/'
+		for _, program := range []string{"_test.", "/cmd/", "/examples/", "/bench/"} {
+			own = own && !strings.Contains(rest, program)
+		}
+		return own
+	}
+	for _, prefix := range []string{"runtime.", "sync.", "internal/", "time.", "created by "} {
+		if strings.HasPrefix(function, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// json writes s as JSON.
+func (s *snapshot) json(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", " ")
+	return e.Encode(s)
+}
