@@ -75,7 +75,7 @@ func openEtcd(ctx context.Context, o *opening) error {
 		stop()
 		return o.etcdError(err)
 	}
-	o.locker = c.Locker
+	o.locker, o.names = c.Locker, c.Names
 	return nil
 }
 

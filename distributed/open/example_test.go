@@ -33,7 +33,7 @@ func ExampleProvider() {
 
 // A command can tell a wrong URL from a store that is down.
 func ExampleProvider_errors() {
-	_, err := open.Provider(context.Background(), "redis://:secret@localhost:6379/0?kind=fancy")
+	_, err := open.Provider(context.Background(), "redis://:secret@localhost?ttl=fast")
 	switch {
 	case errors.Is(err, open.ErrURL):
 		fmt.Println("exit code 2:", err)
@@ -41,7 +41,7 @@ func ExampleProvider_errors() {
 		fmt.Println("exit code 69:", err)
 	}
 	// Output:
-	// exit code 2: open: redis://localhost:6379/0: invalid URL: the parameter kind must be one of plain, fenced, fair, simple
+	// exit code 2: open: redis://localhost:6379: invalid URL: the parameter ttl must be a duration above 0, such as 30s
 }
 
 // An option wins over the parameter of the URL, such as for a flag of the program.

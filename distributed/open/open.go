@@ -133,7 +133,7 @@ func (s *Store) Names(ctx context.Context, pattern string) ([]string, error) {
 	}
 	names, err := s.names(ctx, pattern)
 	if err != nil {
-		return nil, fmt.Errorf("open: list names: %w", err)
+		return nil, err
 	}
 	slices.Sort(names)
 	return slices.Compact(names), nil

@@ -169,5 +169,8 @@ func openSQL(ctx context.Context, o *opening, db *sql.DB, answered func(error) b
 		}
 	}
 	o.locker = p.Locker
+	if t, ok := p.(*sqllock.Table); ok {
+		o.names = t.Names
+	}
 	return nil
 }

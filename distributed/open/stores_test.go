@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -96,11 +97,90 @@ func (p place) excludes(t *testing.T, url, kind string) {
 	require.NoError(t, second.LockContext(other))
 	require.NoError(t, second.UnlockContext(other))
 
+	p.lists(t, a, b, has(p.listed))
+	p.forces(t, a, b, has(p.forced))
+
 	require.NoError(t, a.Close(ctx))
 	require.NoError(t, a.Close(ctx), "only the first call does anything")
 	if p.name != "mem" {
 		require.ErrorIs(t, first.LockContext(ctx), locks.ErrClosed)
 	}
+}
+
+// lists checks the names of locks that the other provider holds.
+func (p place) lists(t *testing.T, a, b *open.Store, can bool) {
+	ctx := someone()
+	if !can {
+		_, err := b.Names(ctx, "")
+		require.ErrorIs(t, err, errors.ErrUnsupported)
+		return
+	}
+	all := []string{"50%", "a[b]c", "a{b}c", "team/nightly", "team/weekly", "x*y", "x1y"}
+	for _, name := range all {
+		require.NoError(t, a.Locker(name).LockContext(ctx))
+	}
+	if p.name == "file" { // which stay
+		all = append(all[:3:3], append([]string{"or/ders"}, all[3:]...)...)
+	}
+	for pattern, want := range map[string][]string{
+		"":          all,
+		"team/*":    {"team/nightly", "team/weekly"},
+		"x\\*y":     {"x*y"},
+		"x?y":       {"x*y", "x1y"},
+		"a\\[b\\]c": {"a[b]c"},
+		"5*":        {"50%"},
+		"none":      nil,
+	} {
+		names, err := b.Names(t.Context(), pattern)
+		require.NoError(t, err)
+		require.Equal(t, want, names, pattern)
+	}
+	_, err := b.Names(t.Context(), "[")
+	require.ErrorIs(t, err, path.ErrBadPattern)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = b.Names(ended, "")
+	require.ErrorIs(t, err, context.Canceled)
+	for _, name := range all {
+		if name != "or/ders" {
+			require.NoError(t, a.Locker(name).UnlockContext(ctx))
+		}
+	}
+	if p.name != "file" {
+		names, err := b.Names(t.Context(), "")
+		require.NoError(t, err)
+		require.Empty(t, names, "nobody holds a lock")
+	}
+}
+
+// forces checks that a lock can be freed although the other provider holds it.
+func (p place) forces(t *testing.T, a, b *open.Store, can bool) {
+	ctx, other := someone(), someone()
+	if !can {
+		_, err := b.ForceUnlock(ctx, "stuck")
+		require.ErrorIs(t, err, errors.ErrUnsupported)
+		return
+	}
+	was, err := b.ForceUnlock(ctx, "stuck")
+	require.NoError(t, err)
+	require.False(t, was)
+	stuck := a.Locker("stuck").(locks.Leased)
+	require.NoError(t, stuck.LockContext(ctx))
+	hold, err := stuck.Hold(ctx)
+	require.NoError(t, err)
+	was, err = b.ForceUnlock(ctx, "stuck")
+	require.NoError(t, err)
+	require.True(t, was)
+	free := b.Locker("stuck").(locks.Leased)
+	require.NoError(t, free.LockContext(other))
+	next, err := free.Hold(other)
+	require.NoError(t, err)
+	if hold.Token() > 0 {
+		require.Greater(t, next.Token(), hold.Token())
+	}
+	require.ErrorIs(t, stuck.UnlockContext(ctx), locks.ErrLost)
+	require.NoError(t, next.Err(), "the former holder does not free the lock of its successor")
+	require.NoError(t, free.UnlockContext(other))
 }
 
 // silent returns the address of a server that never answers. It calls f when it has a connection.

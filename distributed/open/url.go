@@ -263,7 +263,7 @@ func (o *opening) checkCommon() error {
 	if text, ok := o.params["ttl"]; ok {
 		d, err := time.ParseDuration(text)
 		if err != nil || d <= 0 {
-			return reason("the parameter ttl must be a duration above 0, such as 30s or 1m30s")
+			return reason("the parameter ttl must be a duration above 0, such as 30s")
 		}
 		if o.ttl == 0 {
 			o.ttl = d

@@ -39,7 +39,7 @@ func openZooKeeper(ctx context.Context, o *opening) error {
 		return reason("%w", o.hide(err))
 	}
 	o.closeLast(c.Close)
-	o.locker = c.Locker
+	o.locker, o.names = c.Locker, c.Names
 	if o.kind() == "semaphore" {
 		o.locker = func(name string) locks.TryLocker { return c.SemaphoreMutex(name) }
 	}

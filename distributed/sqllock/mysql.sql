@@ -139,6 +139,10 @@ SELECT RELEASE_LOCK($1), ''
 SELECT owner, token, TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), ends) FROM {locks}
 WHERE name = $1 AND owner IS NOT NULL AND ends > UTC_TIMESTAMP(6)
 
+-- A page of the names of held locks. $1 the last name of the page before, $2 how many.
+-- name: names
+SELECT name FROM {locks} WHERE name > $1 AND owner IS NOT NULL AND ends > UTC_TIMESTAMP(6) ORDER BY name LIMIT $2
+
 -- The living waiters in order. $1 name.
 -- name: inspect queue
 SELECT owner FROM {queue} WHERE name = $1 AND ends > UTC_TIMESTAMP(6) ORDER BY id

@@ -150,6 +150,10 @@ SELECT CAST(pg_advisory_unlock($1) AS integer), CAST(pg_notify($2, $3) AS text)
 SELECT owner, token, CAST(extract(epoch FROM ends - clock_timestamp()) * 1000000 AS bigint) FROM {locks}
 WHERE name = $1 AND owner IS NOT NULL AND ends > clock_timestamp()
 
+-- A page of the names of held locks. $1 the last name of the page before, $2 how many.
+-- name: names
+SELECT name FROM {locks} WHERE name > $1 AND owner IS NOT NULL AND ends > clock_timestamp() ORDER BY name LIMIT $2
+
 -- The living waiters in order. $1 name.
 -- name: inspect queue
 SELECT owner FROM {queue} WHERE name = $1 AND ends > clock_timestamp() ORDER BY id

@@ -105,6 +105,10 @@ DELETE FROM {rows} WHERE name = $1
 SELECT owner, token, (ends - {now}) * 1000 FROM {locks}
 WHERE name = $1 AND owner IS NOT NULL AND ends > {now}
 
+-- A page of the names of held locks. $1 the last name of the page before, $2 how many.
+-- name: names
+SELECT name FROM {locks} WHERE name > $1 AND owner IS NOT NULL AND ends > {now} ORDER BY name LIMIT $2
+
 -- The living waiters in order. $1 name.
 -- name: inspect queue
 SELECT owner FROM {queue} WHERE name = $1 AND ends > {now} ORDER BY id

@@ -1,0 +1,106 @@
+package etcdlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+var _ lease.Breaker = (*store)(nil)
+
+// Break deletes the key of the present holder. If the lock changes hands meanwhile, it looks again.
+// A read-write lock has several holders, which one request cannot tell from later ones.
+func (s *store) Break(ctx context.Context, name string) (bool, error) {
+	if s.kind != plain {
+		return false, fmt.Errorf("read-write lock: %w", errors.ErrUnsupported)
+	}
+	for {
+		resp, err := s.c.client.Get(ctx, s.rivals(name), clientv3.WithFirstCreate()...)
+		if err != nil {
+			return false, failed(err)
+		}
+		if len(resp.Kvs) == 0 {
+			return false, nil
+		}
+		holder := resp.Kvs[0]
+		if holder.Lease == 0 {
+			return false, foreign(holder.Key)
+		}
+		key := string(holder.Key)
+		txn, err := s.c.client.Txn(ctx).
+			If(clientv3.Compare(clientv3.CreateRevision(key), "=", holder.CreateRevision)).
+			Then(clientv3.OpDelete(key)).
+			Commit()
+		if err != nil {
+			return false, failed(err)
+		}
+		if txn.Succeeded {
+			return true, nil
+		}
+	}
+}
+
+// pageOfKeys is how many keys one request reads.
+const pageOfKeys = 1000
+
+var unescaper = strings.NewReplacer("%25", "%", "%2F", "/")
+
+// Names returns the names of the locks that match pattern and are held or waited for, sorted by
+// their keys. The pattern is one of [path.Match], and an empty one matches all names. Locks of
+// etcd's own mutex below the Client's prefix are among them, and those of [Client.RWMutex]. Every
+// key with a lease that has the form of a lock's counts as one, so a prefix without other keys is
+// best. Names reads the keys by pages until ctx ends.
+func (c *Client) Names(ctx context.Context, pattern string) ([]string, error) {
+	if ctx == nil {
+		return nil, fmt.Errorf("etcdlock: list names: %w", locks.ErrNilContext)
+	}
+	if _, err := path.Match(pattern, ""); err != nil {
+		return nil, fmt.Errorf("etcdlock: list names: %w", err)
+	}
+	from, end := c.prefix, clientv3.GetPrefixRangeEnd(c.prefix)
+	if from == "" {
+		from, end = "\x00", "\x00" // all keys
+	}
+	var names []string
+	seen := make(map[string]bool)
+	for {
+		resp, err := c.core.client.Get(ctx, from, clientv3.WithRange(end), clientv3.WithKeysOnly(),
+			clientv3.WithLimit(pageOfKeys))
+		if err != nil {
+			return nil, fmt.Errorf("etcdlock: list names: %w", err)
+		}
+		for _, kv := range resp.Kvs {
+			name, ok := nameOf(strings.TrimPrefix(string(kv.Key), c.prefix))
+			if !ok || kv.Lease == 0 || seen[name] {
+				continue
+			}
+			seen[name] = true
+			if matched, _ := path.Match(pattern, name); matched || pattern == "" {
+				names = append(names, name)
+			}
+		}
+		if !resp.More || len(resp.Kvs) == 0 {
+			return names, nil
+		}
+		from = string(resp.Kvs[len(resp.Kvs)-1].Key) + "\x00"
+	}
+}
+
+// nameOf returns the name of the lock that a key belongs to, which is given without the Client's
+// prefix. It reports false for a key that is no lock's.
+func nameOf(key string) (name string, ok bool) {
+	i := strings.LastIndexByte(key, '/')
+	if i < 0 || i == len(key)-1 || strings.Trim(key[i+1:], "0123456789abcdef") != "" {
+		return "", false
+	}
+	lock := strings.TrimSuffix(strings.TrimSuffix(key[:i], "%rw/read"), "%rw/write")
+	name = unescaper.Replace(lock)
+	return name, name != "" && escaper.Replace(name) == lock
+}

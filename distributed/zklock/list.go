@@ -1,0 +1,108 @@
+package zklock
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+var _ lease.Breaker = (*store)(nil)
+
+// Break deletes the node of the present holder of a mutex or a semaphore. No other holder has a
+// node of this name, so a later one is safe. The nodes of an ephemeral mutex have one name, and a
+// read-write lock has several holders: they are not supported.
+func (st *store) Break(ctx context.Context, name string) (bool, error) {
+	switch st.recipe {
+	case queue{mutexMode}, semaphore{}:
+	default:
+		return false, fmt.Errorf("this kind of lock: %w", errors.ErrUnsupported)
+	}
+	s, err := st.session(ctx)
+	if err != nil {
+		return false, err
+	}
+	for {
+		if err := s.sync(ctx, name); err != nil && !errors.Is(err, zk.ErrNoNode) {
+			return false, err
+		}
+		seen, err := st.recipe.inspect(ctx, s, name)
+		if err != nil || len(seen.holders) == 0 {
+			return false, err
+		}
+		if err := s.delete(ctx, seen.holders[0]); !errors.Is(err, zk.ErrNoNode) {
+			return err == nil, err
+		}
+	}
+}
+
+// Names returns the names of the locks that match pattern and are held or waited for, sorted. The
+// pattern is one of [path.Match], and an empty one matches all names. Names have no slash in front.
+// Locks of all kinds but EphemeralMutex are among them, also those of Curator. Names asks for the
+// children of each node below the namespace, one request each, until ctx ends. A tree with many
+// other nodes is slow to read.
+func (c *Client) Names(ctx context.Context, pattern string) ([]string, error) {
+	names, err := c.list(ctx, pattern)
+	if err != nil {
+		return nil, fmt.Errorf("zklock: list names: %w", err)
+	}
+	return names, nil
+}
+
+func (c *Client) list(ctx context.Context, pattern string) (names []string, err error) {
+	if ctx == nil {
+		return nil, locks.ErrNilContext
+	}
+	if _, err := path.Match(pattern, ""); err != nil {
+		return nil, err
+	}
+	s, err := c.core.session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for todo := []string{c.namespace}; len(todo) > 0; {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		dir := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		children, err := childrenIf(ctx, s, cmp.Or(dir, "/"))
+		if err != nil {
+			return nil, err
+		}
+		places := arrived(children)
+		if name, ok := c.lockIn(dir, places); ok {
+			if matched, _ := path.Match(pattern, name); matched || pattern == "" {
+				names = append(names, name)
+			}
+		}
+		for _, child := range children {
+			below := dir + "/" + child
+			if below != c.core.clients && below != "/zookeeper" && !slices.Contains(places, child) {
+				todo = append(todo, below)
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}
+
+// lockIn returns the name of the lock that has places in a directory.
+func (c *Client) lockIn(dir string, places []string) (name string, ok bool) {
+	name = strings.TrimPrefix(strings.TrimPrefix(dir, c.namespace), "/")
+	if len(places) == 0 || name == "" {
+		return "", false
+	}
+	if _, lease := sequence(places[0], leasePrefix); lease { // of a semaphore
+		return strings.CutSuffix(name, leasesDir)
+	}
+	return name, true
+}
