@@ -14,11 +14,14 @@ require (
 	github.com/jucgo/locks/distributed/redislock v0.1.0
 	github.com/jucgo/locks/distributed/sqllock v0.1.0
 	github.com/jucgo/locks/distributed/zklock v0.1.0
+	github.com/jucgo/locks/record/otel v0.1.0
 	github.com/jucgo/locks/record/prom v0.1.0
 	github.com/prometheus/client_golang v1.23.2
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/stretchr/testify v1.12.1
 	go.etcd.io/etcd/client/v3 v3.7.3
+	go.opentelemetry.io/otel/sdk v1.44.0
+	go.opentelemetry.io/otel/sdk/metric v1.44.0
 	go.uber.org/goleak v1.3.0
 	go.uber.org/zap v1.27.1
 	modernc.org/sqlite v1.45.0
@@ -31,6 +34,8 @@ require (
 	github.com/coreos/go-semver v0.3.1 // indirect
 	github.com/coreos/go-systemd/v22 v22.7.0 // indirect
 	github.com/dustin/go-humanize v1.0.1 // indirect
+	github.com/go-logr/logr v1.4.4 // indirect
+	github.com/go-logr/stdr v1.2.2 // indirect
 	github.com/golang/protobuf v1.5.4 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/grpc-ecosystem/grpc-gateway/v2 v2.29.0 // indirect
@@ -48,6 +53,10 @@ require (
 	github.com/yuin/gopher-lua v1.1.1 // indirect
 	go.etcd.io/etcd/api/v3 v3.7.3 // indirect
 	go.etcd.io/etcd/client/pkg/v3 v3.7.3 // indirect
+	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
+	go.opentelemetry.io/otel v1.44.0 // indirect
+	go.opentelemetry.io/otel/metric v1.44.0 // indirect
+	go.opentelemetry.io/otel/trace v1.44.0 // indirect
 	go.uber.org/atomic v1.12.0 // indirect
 	go.uber.org/multierr v1.11.0 // indirect
 	go.yaml.in/yaml/v2 v2.4.3 // indirect
@@ -74,5 +83,6 @@ replace (
 	github.com/jucgo/locks/distributed/redislock => ../distributed/redislock
 	github.com/jucgo/locks/distributed/sqllock => ../distributed/sqllock
 	github.com/jucgo/locks/distributed/zklock => ../distributed/zklock
+	github.com/jucgo/locks/record/otel => ../record/otel
 	github.com/jucgo/locks/record/prom => ../record/prom
 )

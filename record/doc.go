@@ -10,6 +10,8 @@
 // request a Recorder also keeps the last events ([Options.Events]), calls functions for each of
 // them ([Options.Hook], [Recorder.Listen]), and logs long waits and holds ([Options.Logger]).
 //
+// The modules record/prom and record/otel export all of this to Prometheus and OpenTelemetry.
+//
 // While an execution trace is being taken, every acquisition that may wait is a region
 // "wait for NAME", and every hold a task "hold NAME". Open them with go tool trace. Without a trace
 // this costs one atomic load.

@@ -1,0 +1,216 @@
+package otel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/record"
+)
+
+const scope = "github.com/jucgo/locks/record/otel"
+
+// Options are where the telemetry goes. A nil provider is the global one.
+type Options struct {
+	MeterProvider  metric.MeterProvider
+	TracerProvider trace.TracerProvider
+}
+
+// Instrument exports what r sees, for as long as r lives. Call it once for each Recorder. Two
+// Recorders with the same provider share the instruments: give their locks different names. The error
+// is that of a MeterProvider that refuses an instrument.
+//
+// An acquisition that may wait adds one measurement of a histogram, and so does the release of a hold.
+// The other instruments are read when they are collected. That costs more with more names and holds.
+func Instrument(r *record.Recorder, opts Options) error {
+	meters, tracers := opts.MeterProvider, opts.TracerProvider
+	if meters == nil {
+		meters = otel.GetMeterProvider()
+	}
+	if tracers == nil {
+		tracers = otel.GetTracerProvider()
+	}
+	x := &exporter{recorder: r, tracer: tracers.Tracer(scope), byName: map[string]*attributes{}}
+	if err := x.measure(meters.Meter(scope)); err != nil {
+		return fmt.Errorf("otel: instrument a recorder: %w", err)
+	}
+	r.Listen(x.observe)
+	return nil
+}
+
+// exporter listens to one Recorder.
+type exporter struct {
+	recorder     *record.Recorder
+	tracer       trace.Tracer
+	waits, holds metric.Float64Histogram
+
+	mu     sync.RWMutex
+	byName map[string]*attributes
+}
+
+// attributes are those of one name, in the forms that the API takes. They are made once, since
+// that allocates.
+type attributes struct {
+	name    attribute.KeyValue
+	record  []metric.RecordOption
+	observe []metric.ObserveOption
+	// Those of a failure, with its type.
+	busy, timeout, cancelled, other []metric.ObserveOption
+}
+
+func (x *exporter) of(name string) *attributes {
+	x.mu.RLock()
+	a := x.byName[name]
+	x.mu.RUnlock()
+	if a != nil {
+		return a
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if a := x.byName[name]; a != nil {
+		return a
+	}
+	kv := attribute.String("lock.name", name)
+	only := metric.WithAttributeSet(attribute.NewSet(kv))
+	failure := func(kind string) []metric.ObserveOption {
+		return []metric.ObserveOption{metric.WithAttributes(kv, attribute.String("error.type", kind))}
+	}
+	a = &attributes{
+		name: kv, record: []metric.RecordOption{only}, observe: []metric.ObserveOption{only},
+		busy: failure("busy"), timeout: failure("timeout"), cancelled: failure("cancelled"), other: failure("_OTHER"),
+	}
+	x.byName[name] = a
+	return a
+}
+
+// measure makes the instruments. The histograms are recorded by events, the others are read from the
+// Recorder.
+func (x *exporter) measure(m metric.Meter) error {
+	var errs []error
+	counter := func(name, unit, help string) metric.Int64ObservableCounter {
+		i, err := m.Int64ObservableCounter(name, metric.WithUnit(unit), metric.WithDescription(help))
+		errs = append(errs, err)
+		return i
+	}
+	gauge := func(name, unit, help string) metric.Int64ObservableUpDownCounter {
+		i, err := m.Int64ObservableUpDownCounter(name, metric.WithUnit(unit), metric.WithDescription(help))
+		errs = append(errs, err)
+		return i
+	}
+	histogram := func(name, help string) metric.Float64Histogram {
+		i, err := m.Float64Histogram(name, metric.WithUnit("s"), metric.WithDescription(help),
+			metric.WithExplicitBucketBoundaries(1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.1, 1, 10, 100, 1000))
+		errs = append(errs, err)
+		return i
+	}
+	x.waits = histogram("locks.wait.duration", "Duration of acquisitions that may wait, with and without success.")
+	x.holds = histogram("locks.hold.duration", "Time from the first acquisition of an owner to its last release.")
+	acquisitions := counter("locks.acquisitions", "{acquisition}", "Acquisitions, with re-entries.")
+	failures := counter("locks.acquisition.failures", "{failure}", "Acquisitions that failed, by error.type.")
+	lost := counter("locks.lost", "{hold}", "Holds that were lost before their unlock.")
+	refused := counter("locks.unlock.failures", "{failure}",
+		"Unlocks that returned an error, but for the first after a loss.")
+	waiters := gauge("locks.waiters", "{call}", "Calls that wait for the lock now.")
+	holders := gauge("locks.holders", "{owner}", "Owners that hold the lock now.")
+	oldest, err := m.Float64ObservableGauge("locks.oldest_hold.age", metric.WithUnit("s"),
+		metric.WithDescription("Age of the oldest present hold. 0 without a holder."))
+	errs = append(errs, err)
+	_, err = m.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+		now, since := time.Now(), map[string]time.Time{}
+		for _, h := range x.recorder.Holds() {
+			if _, older := since[h.Lock]; !older {
+				since[h.Lock] = h.Since
+			}
+		}
+		for _, s := range x.recorder.Stats() {
+			a := x.of(s.Lock)
+			o.ObserveInt64(acquisitions, int64(s.Acquired), a.observe...)
+			o.ObserveInt64(failures, int64(s.Busy), a.busy...)
+			o.ObserveInt64(failures, int64(s.TimedOut), a.timeout...)
+			o.ObserveInt64(failures, int64(s.Cancelled-s.TimedOut), a.cancelled...)
+			o.ObserveInt64(failures, int64(s.Failed-s.Busy), a.other...)
+			o.ObserveInt64(lost, int64(s.Lost), a.observe...)
+			o.ObserveInt64(refused, int64(s.Refused-s.Lost), a.observe...)
+			o.ObserveInt64(waiters, s.Waiting, a.observe...)
+			o.ObserveInt64(holders, s.Held, a.observe...)
+			age := 0.0
+			if began, held := since[s.Lock]; held {
+				age = max(now.Sub(began).Seconds(), 0)
+			}
+			o.ObserveFloat64(oldest, age, a.observe...)
+		}
+		return nil
+	}, acquisitions, failures, lost, refused, waiters, holders, oldest)
+	return errors.Join(append(errs, err)...)
+}
+
+// observe is called for each event.
+func (x *exporter) observe(ctx context.Context, e record.Event) {
+	s := sectionFrom(ctx)
+	sampled := trace.SpanContextFromContext(ctx).IsSampled()
+	switch e.Kind {
+	case record.Acquired, record.Cancelled, record.Failed:
+		if !e.Try {
+			a := x.of(e.Lock)
+			x.waits.Record(ctx, e.Wait.Seconds(), a.record...)
+			if sampled {
+				x.end(x.start(ctx, "wait for ", e, e.Wait), e)
+			}
+		}
+		if e.Kind == record.Acquired && e.Holds == 1 && s != nil && s.span == nil && sampled {
+			s.lock, s.span = e.Lock, x.start(ctx, "hold ", e, 0)
+		}
+	case record.Released:
+		if e.Holds > 0 {
+			return
+		}
+		x.holds.Record(ctx, e.Held.Seconds(), x.of(e.Lock).record...)
+		if s.of(e.Lock) {
+			x.end(s.span, e)
+			s.span = nil
+		} else if sampled {
+			x.end(x.start(ctx, "hold ", e, e.Held), e)
+		}
+	case record.Refused:
+		loss := errors.Is(e.Err, locks.ErrLost)
+		switch {
+		case s.of(e.Lock):
+			if loss {
+				s.lose()
+			}
+			x.end(s.span, e)
+			s.span = nil
+		case sampled && loss && e.Held > 0:
+			span := x.start(ctx, "hold ", e, e.Held)
+			span.AddEvent("lost", trace.WithTimestamp(x.time(e.At)))
+			x.end(span, e)
+		}
+	}
+}
+
+func (x *exporter) time(at time.Duration) time.Time { return x.recorder.Start().Add(at) }
+
+// start starts a span that began some time before e.
+func (x *exporter) start(ctx context.Context, verb string, e record.Event, before time.Duration) trace.Span {
+	_, span := x.tracer.Start(ctx, verb+e.Lock, trace.WithTimestamp(x.time(e.At-before)),
+		trace.WithAttributes(x.of(e.Lock).name, attribute.Stringer("lock.owner", e.Owner),
+			attribute.Bool("lock.shared", e.Shared)))
+	return span
+}
+
+// end ends a span at e, with its error.
+func (x *exporter) end(span trace.Span, e record.Event) {
+	if e.Err != nil {
+		span.SetStatus(codes.Error, e.Err.Error())
+	}
+	span.End(trace.WithTimestamp(x.time(e.At)))
+}
