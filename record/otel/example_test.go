@@ -13,7 +13,8 @@ import (
 	lockotel "github.com/jucgo/locks/record/otel"
 )
 
-func Example() {
+// A call whose context has a span makes spans for its wait and its hold.
+func ExampleOptions() {
 	spans := tracetest.NewSpanRecorder()
 	tracers := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))
 
