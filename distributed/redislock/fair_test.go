@@ -81,6 +81,35 @@ func (l *line) finish() time.Duration {
 	return took
 }
 
+func TestAWaiterOfRedissonOutlastsAShortenedTimeBeforeIt(t *testing.T) {
+	t.Parallel()
+	const wait = 5 * time.Minute // as Redisson's
+	l := newLine(t, 1, redislock.WithFairWait(wait))
+	// A release has found the first waiter without a subscription, and has shortened its time. Then two
+	// waiters of Redisson have come. Each adds its wait to the time of the one before it.
+	now := l.direct.Time(background).Val().Truncate(time.Millisecond)
+	dies := now.Add(soon)
+	l.direct.ZAdd(background, fairTimes,
+		redis.Z{Score: float64(dies.UnixMilli()), Member: l.direct.LIndex(background, fairQueue, 0).Val()})
+	others := []string{"6ba7b810-9dad-41d1-80b4-00c04fd430c8:1", "6ba7b810-9dad-41d1-80b4-00c04fd430c8:2"}
+	for _, other := range others {
+		dies = dies.Add(wait)
+		l.direct.RPush(background, fairQueue, other)
+		l.direct.ZAdd(background, fairTimes, redis.Z{Score: float64(dies.UnixMilli()), Member: other})
+		heard := l.direct.Subscribe(background, fairHears+other)
+		defer heard.Close()
+		_, err := heard.Receive(background)
+		require.NoError(t, err)
+	}
+	require.NoError(t, l.holder.UnlockContext(l.owner))
+	l.wg.Wait() // the first waiter has had the lock
+	// When the first of them acquires, Redisson subtracts its wait from the time of the second one.
+	for i, other := range others {
+		dies := time.UnixMilli(int64(l.direct.ZScore(background, fairTimes, other).Val()))
+		require.GreaterOrEqual(t, dies.Sub(now), time.Duration(i+1)*wait, "waiter %d", i)
+	}
+}
+
 func TestAFairLockAdmitsProcessesInOrderOfArrival(t *testing.T) {
 	t.Parallel()
 	l := newLine(t, 8)

@@ -44,13 +44,22 @@ end
 
 -- close is called when a waiter of ours has left the queue at index i. A waiter of Redisson adds its
 -- wait to the time of the one before it, and so do all waiters behind it. close subtracts that wait
--- when the last of our waiters in a row has left, as Redisson does for each of its own.
+-- when the last of our waiters in a row has left, as Redisson does for each of its own. That must not
+-- leave less time to a waiter than will be subtracted before its turn: its time is too short if it
+-- came when tell had shortened the time of the one before it, and that one has come back since.
 local function close(i, wait)
 	local before = i > 0 and redis.call('lindex', queue, i - 1)
 	local behind = redis.call('lrange', queue, i, -1)
 	if #behind > 0 and not ours(behind[1]) and not (before and ours(before)) then
-		for _, waiter in ipairs(behind) do
-			redis.call('zincrby', times, -wait, waiter)
+		local least = now
+		for j, waiter in ipairs(behind) do
+			if not ours(waiter) or not ours(behind[j - 1]) then
+				least = least + wait
+			end
+			local dies = tonumber(redis.call('zincrby', times, -wait, waiter))
+			if dies > 0 and dies < least then
+				redis.call('zadd', times, least, waiter)
+			end
 		end
 	end
 end
