@@ -1,0 +1,43 @@
+// Package checks has the analyzers of lockvet. They find mistakes with the locks of package sync
+// and with those of github.com/jucgo/locks.
+//
+// The analyzers report little and mean it: a report is true for all paths of control to its place,
+// as far as the control flow of one function shows. They do not report a function that hands a
+// held lock to its caller, nor a lock that other code of the package releases.
+package checks
+
+import (
+	"go/ast"
+	"slices"
+	"strings"
+
+	"golang.org/x/tools/go/analysis"
+)
+
+const url = "https://github.com/jucgo/locks/blob/main/cmd/lockvet/README.md"
+
+// Analyzers returns all analyzers, in the order of README.md.
+func Analyzers() []*analysis.Analyzer {
+	return slices.Clone([]*analysis.Analyzer{
+		MissingUnlock, DoubleUnlock, DeferLock, LockUpgrade, LockOrder,
+		LockError, LostOwner, DoContext, WaitLoop, UnlockedSignal,
+	})
+}
+
+// isTest reports whether n is in a test, or in a file that helps tests.
+func isTest(pass *analysis.Pass, n ast.Node) bool {
+	if strings.HasSuffix(pass.Fset.Position(n.Pos()).Filename, "_test.go") {
+		return true
+	}
+	for _, f := range pass.Files {
+		if f.FileStart <= n.Pos() && n.Pos() < f.FileEnd {
+			return slices.ContainsFunc(f.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == `"testing"` })
+		}
+	}
+	return false
+}
+
+// isMisuse reports whether a test looks at the error of c, as tests of misuse do.
+func isMisuse(pass *analysis.Pass, c *lockCall) bool {
+	return c.outcome != always && isTest(pass, c.call)
+}

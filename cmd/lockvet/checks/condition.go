@@ -1,0 +1,282 @@
+package checks
+
+import (
+	"go/ast"
+	"go/types"
+	"strings"
+
+	"golang.org/x/tools/go/analysis"
+	"golang.org/x/tools/go/cfg"
+)
+
+// WaitLoop reports a wait for a condition that no loop repeats.
+var WaitLoop = &analysis.Analyzer{
+	Name: "waitloop",
+	Doc: `report a wait for a condition outside of a loop
+
+When the wait returns, another goroutine may have changed what the signal announced:
+
+	if len(queue) == 0 {
+		cond.Wait() // reported: write for instead of if, or use WaitWhile
+	}
+
+A function that neither tests something before the wait nor acquires the lock is not reported,
+since its caller may have the loop. The same is true of functions with "wait" in their name. Tests
+are not reported: they know what they signal.`,
+	URL:      url,
+	Requires: []*analysis.Analyzer{flow},
+	Run:      runWaitLoop,
+}
+
+// condMethod reports whether fn is a method of a condition, of sync or of this module.
+func condMethod(fn *types.Func) (sync, our bool) {
+	if fn == nil || fn.Pkg() == nil || fn.Signature().Recv() == nil {
+		return false, false
+	}
+	recv := fn.Signature().Recv().Type()
+	if pointer, ok := recv.(*types.Pointer); ok {
+		recv = pointer.Elem()
+	}
+	named, ok := recv.(*types.Named)
+	if !ok || named.Obj().Name() != "Cond" {
+		return false, false
+	}
+	return fn.Pkg().Path() == "sync", fn.Pkg().Path() == root+"/condition"
+}
+
+func runWaitLoop(pass *analysis.Pass) (any, error) {
+	fs := pass.ResultOf[flow].(*flows)
+	for _, f := range fs.functions {
+		if isTest(pass, f.node) || f.decl != nil && strings.Contains(strings.ToLower(f.decl.Name.Name), "wait") {
+			continue
+		}
+		for _, b := range f.graph.Blocks {
+			for _, n := range b.Nodes {
+				inspectOwn(n, func(n ast.Node) {
+					call, ok := n.(*ast.CallExpr)
+					if !ok {
+						return
+					}
+					fn := calleeOf(pass.TypesInfo, call)
+					sync, our := condMethod(fn)
+					if !sync && !our {
+						return
+					}
+					switch fn.Name() {
+					case "Wait", "WaitContext", "WaitFor", "WaitUntil":
+						if b.Live && !repeats(b) && (tested(f, call) || f.acquires()) {
+							pass.ReportRangef(call, "%s of a condition outside of a loop that checks what it waits for", fn.Name())
+						}
+					}
+				})
+			}
+		}
+	}
+	return nil, nil
+}
+
+// tested reports whether call is in an if statement of f.
+func tested(f *function, call *ast.CallExpr) (found bool) {
+	inspectOwn(f.body, func(n ast.Node) {
+		if i, ok := n.(*ast.IfStmt); ok {
+			found = found || i.Body.Pos() <= call.Pos() && call.End() <= i.End()
+		}
+	})
+	return found
+}
+
+// acquires reports whether f acquires some lock.
+func (f *function) acquires() bool {
+	for _, c := range f.byCall {
+		if c.effect == acquire {
+			return true
+		}
+	}
+	return false
+}
+
+// repeats reports whether control can come from the end of b to b again.
+func repeats(b *cfg.Block) bool {
+	seen := map[*cfg.Block]bool{}
+	work := append([]*cfg.Block(nil), b.Succs...)
+	for len(work) > 0 {
+		next := work[len(work)-1]
+		work = work[:len(work)-1]
+		if next == b {
+			return true
+		}
+		if !seen[next] {
+			seen[next] = true
+			work = append(work, next.Succs...)
+		}
+	}
+	return false
+}
+
+// UnlockedSignal reports a signal of a condition of this module after the release of its lock.
+var UnlockedSignal = &analysis.Analyzer{
+	Name: "unlockedsignal",
+	Doc: `report a signal of a condition.Cond without its lock
+
+A condition.Cond refuses a signal of a goroutine that does not hold the lock, as in Java:
+
+	mu.Lock()
+	queue = append(queue, x)
+	mu.Unlock()
+	notEmpty.Signal() // reported: signal before the Unlock
+
+A sync.Cond permits this, and is not reported.`,
+	URL:      url,
+	Requires: []*analysis.Analyzer{flow},
+	Run:      runUnlockedSignal,
+}
+
+func runUnlockedSignal(pass *analysis.Pass) (any, error) {
+	fs := pass.ResultOf[flow].(*flows)
+	lockOf := condLocks(pass)
+	for _, f := range fs.functions {
+		inspectOwn(f.body, func(n ast.Node) {
+			call, ok := n.(*ast.CallExpr)
+			if !ok {
+				return
+			}
+			fn := calleeOf(pass.TypesInfo, call)
+			if _, our := condMethod(fn); !our {
+				return
+			}
+			switch fn.Name() {
+			case "Signal", "Broadcast", "SignalContext", "BroadcastContext":
+			default:
+				return
+			}
+			selector, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr)
+			if !ok {
+				return
+			}
+			cond, ok := pathOf(pass.TypesInfo, selector.X)
+			if !ok {
+				return
+			}
+			lock := lockOf(cond)
+			if lock == nil {
+				return
+			}
+			t := f.locks[lock.key()]
+			if t == nil || t.escaped || fs.acquiredElsewhere(f, t) {
+				return
+			}
+			if t.before[call].all(func(st state) bool {
+				return st.held == [2]uint8{} && (st.freed[write] != no || st.freed[read] != no)
+			}) {
+				pass.ReportRangef(call, "%s of %s after %s was unlocked, which panics or fails: signal first",
+					fn.Name(), cond.text, t.path.text)
+			}
+		})
+	}
+	return nil, nil
+}
+
+// condLocks returns a function that knows the locks of conditions: those of variables, and those
+// of fields that are made from another field of the same struct.
+func condLocks(pass *analysis.Pass) func(*path) *path {
+	info := pass.TypesInfo
+	made := map[types.Object]*path{} // by id or variable; nil if there are several
+	note := func(to *path, e ast.Expr) {
+		var o types.Object = to.root
+		if n := len(to.fields); n > 0 {
+			o = to.fields[n-1].Origin()
+		}
+		lock := madeFrom(info, e)
+		if old, known := made[o]; known && (old == nil || lock == nil || old.key() != lock.key() && old.id() != lock.id()) {
+			lock = nil
+		}
+		made[o] = lock
+	}
+	for _, file := range pass.Files {
+		ast.Inspect(file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.AssignStmt:
+				if len(n.Lhs) != len(n.Rhs) {
+					return true
+				}
+				for i, l := range n.Lhs {
+					if !isCond(info.TypeOf(l)) {
+						continue
+					}
+					if p, ok := pathOf(info, l); ok {
+						note(p, n.Rhs[i])
+					}
+				}
+			case *ast.ValueSpec:
+				for i, name := range n.Names {
+					if p, ok := pathOf(info, name); ok && i < len(n.Values) && isCond(info.TypeOf(name)) {
+						note(p, n.Values[i])
+					}
+				}
+			case *ast.KeyValueExpr:
+				key, ok := n.Key.(*ast.Ident)
+				if !ok {
+					return true
+				}
+				// The struct of the literal has no variable, so a field of it cannot be the lock.
+				if field, ok := info.Uses[key].(*types.Var); ok && field.IsField() && isCond(field.Type()) {
+					made[field.Origin()] = nil
+				}
+			}
+			return true
+		})
+	}
+	return func(cond *path) *path {
+		n := len(cond.fields)
+		if n == 0 {
+			return made[cond.root]
+		}
+		lock := made[cond.fields[n-1].Origin()]
+		if lock == nil || len(lock.fields) == 0 {
+			return nil
+		}
+		return cond.with(lock.fields[len(lock.fields)-1])
+	}
+}
+
+// madeFrom returns the lock in mu.NewCond() or condition.New(&mu).
+func madeFrom(info *types.Info, e ast.Expr) *path {
+	call, ok := ast.Unparen(e).(*ast.CallExpr)
+	if !ok {
+		return nil
+	}
+	fn := calleeOf(info, call)
+	if fn == nil || !ours(fn) {
+		return nil
+	}
+	var lock ast.Expr
+	switch {
+	case fn.Name() == "NewCond":
+		selector, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr)
+		if !ok {
+			return nil
+		}
+		lock = selector.X
+	case fn.Pkg().Path() == root+"/condition" && fn.Name() == "New" && len(call.Args) == 1:
+		lock = call.Args[0]
+	default:
+		return nil
+	}
+	p, ok := pathOf(info, lock)
+	if !ok {
+		return nil
+	}
+	return p
+}
+
+func isCond(t types.Type) bool {
+	if t == nil {
+		return false
+	}
+	if pointer, ok := t.(*types.Pointer); ok {
+		t = pointer.Elem()
+	}
+	named, ok := t.(*types.Named)
+	return ok && named.Obj().Name() == "Cond" && named.Obj().Pkg() != nil &&
+		named.Obj().Pkg().Path() == root+"/condition"
+}

@@ -1,0 +1,312 @@
+package checks
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"go/types"
+	"slices"
+	"strings"
+
+	"golang.org/x/tools/go/types/typeutil"
+)
+
+// root is the import path of the module whose locks the checks know, besides those of sync.
+const root = "github.com/jucgo/locks"
+
+// A mode is a side of a lock. A lock without a read side has write mode only.
+type mode uint8
+
+const (
+	write mode = iota
+	read
+)
+
+// An effect is what a method does with a hold.
+type effect uint8
+
+const (
+	acquire effect = iota + 1
+	release
+	convert // downgrades or upgrades
+)
+
+// An outcome is how a method tells whether it succeeded.
+type outcome uint8
+
+const (
+	always    outcome = iota // it returns only after success
+	byBool                   // TryLock
+	byErr                    // LockContext
+	byBoolErr                // TryLockContext
+)
+
+// A method is what the checks know of a method of a lock.
+type method struct {
+	effect  effect
+	mode    mode
+	outcome outcome
+}
+
+var methods = map[string]method{
+	"Lock":              {acquire, write, always},
+	"RLock":             {acquire, read, always},
+	"LockContext":       {acquire, write, byErr},
+	"RLockContext":      {acquire, read, byErr},
+	"TryLock":           {acquire, write, byBool},
+	"TryRLock":          {acquire, read, byBool},
+	"TryLockFor":        {acquire, write, byBool},
+	"TryRLockFor":       {acquire, read, byBool},
+	"TryLockContext":    {acquire, write, byBoolErr},
+	"TryRLockContext":   {acquire, read, byBoolErr},
+	"Unlock":            {release, write, always},
+	"RUnlock":           {release, read, always},
+	"UnlockContext":     {release, write, byErr},
+	"RUnlockContext":    {release, read, byErr},
+	"Downgrade":         {convert, write, always},
+	"DowngradeContext":  {convert, write, byErr},
+	"TryUpgrade":        {convert, read, byBool},
+	"TryUpgradeContext": {convert, read, byBoolErr},
+}
+
+// waits reports whether an acquisition by the method waits until the lock is free.
+func (m method) waits() bool {
+	return m.effect == acquire && (m.outcome == always || m.outcome == byErr)
+}
+
+// ours reports whether an object belongs to the module of the locks, or to an adapter.
+func ours(o types.Object) bool {
+	if o == nil || o.Pkg() == nil {
+		return false
+	}
+	path := o.Pkg().Path()
+	return path == root || strings.HasPrefix(path, root+"/")
+}
+
+// lockMethod returns what is known of fn, if fn is a method of a lock.
+func lockMethod(fn *types.Func) (method, bool) {
+	m, known := methods[fn.Name()]
+	if !known || fn.Pkg() == nil || fn.Signature().Recv() == nil {
+		return method{}, false
+	}
+	if fn.Pkg().Path() != "sync" && !ours(fn) {
+		return method{}, false
+	}
+	// Methods of the same name with other signatures, as that of a StampedLock, are not meant.
+	params, results := fn.Signature().Params(), fn.Signature().Results()
+	wantParams := 0
+	if strings.HasSuffix(fn.Name(), "Context") || strings.HasSuffix(fn.Name(), "For") {
+		wantParams = 1
+	}
+	wantResults := 0
+	switch m.outcome {
+	case byBool, byErr:
+		wantResults = 1
+	case byBoolErr:
+		wantResults = 2
+	}
+	return m, params.Len() == wantParams && results.Len() == wantResults
+}
+
+// ownerless reports whether fn is a method of a lock without owners. Such a lock does not look at
+// the context of UnlockContext.
+func ownerless(fn *types.Func) bool {
+	path := fn.Pkg().Path()
+	return path == root+"/fair" || path == root+"/spin"
+}
+
+// reentrant reports whether fn is a method of a local lock that its owner can enter again. To try
+// that always succeeds.
+func reentrant(fn *types.Func) bool { return local(fn) && !ownerless(fn) }
+
+// local reports whether fn is a method of a lock of one process.
+func local(fn *types.Func) bool {
+	switch strings.TrimPrefix(fn.Pkg().Path(), root+"/") {
+	case "sync", "fair", "spin", "reentrant", "rwlock", "keyed":
+		return true
+	}
+	return false
+}
+
+// A path names a lock within a function: a variable, and the fields that lead from it to the lock.
+type path struct {
+	root   types.Object
+	fields []*types.Var
+	owner  string // the type that has the last field
+	text   string // as in the source
+}
+
+// key is equal for equal paths only.
+func (p *path) key() string {
+	var key strings.Builder
+	fmt.Fprintf(&key, "%p", p.root)
+	for _, f := range p.fields {
+		fmt.Fprintf(&key, ".%p", f)
+	}
+	return key.String()
+}
+
+// id is what the locks of this path have in common in all functions: the field or the variable of
+// a package. It is nil for other variables.
+func (p *path) id() types.Object {
+	if n := len(p.fields); n > 0 {
+		return p.fields[n-1].Origin()
+	}
+	if p.root.Pkg() != nil && p.root.Parent() == p.root.Pkg().Scope() {
+		return p.root
+	}
+	return nil
+}
+
+// name describes the id for people: "Server.mu".
+func (p *path) name() string {
+	if n := len(p.fields); n > 0 && p.owner != "" {
+		return p.owner + "." + p.fields[n-1].Name()
+	}
+	return p.text
+}
+
+// with returns the path to another field of the struct that has the last field of p.
+func (p *path) with(field *types.Var) *path {
+	n := len(p.fields) - 1
+	fields := append(p.fields[:n:n], field)
+	text := strings.TrimSuffix(p.text, p.fields[n].Name()) + field.Name()
+	return &path{root: p.root, fields: fields, owner: p.owner, text: text}
+}
+
+// begins reports whether p is q, or leads through q.
+func (p *path) begins(q *path) bool {
+	return p.root == q.root && len(q.fields) <= len(p.fields) && slices.Equal(q.fields, p.fields[:len(q.fields)])
+}
+
+// pathOf returns the path that e denotes, if e is a variable or a field of one.
+func pathOf(info *types.Info, e ast.Expr) (*path, bool) {
+	switch e := e.(type) {
+	case *ast.ParenExpr:
+		return pathOf(info, e.X)
+	case *ast.StarExpr:
+		return pathOf(info, e.X)
+	case *ast.UnaryExpr:
+		if e.Op == token.AND {
+			return pathOf(info, e.X)
+		}
+	case *ast.Ident:
+		if v, ok := info.ObjectOf(e).(*types.Var); ok && !v.IsField() {
+			return &path{root: v, text: e.Name}, true
+		}
+	case *ast.SelectorExpr:
+		selected := info.Selections[e]
+		if selected == nil {
+			if v, ok := info.Uses[e.Sel].(*types.Var); ok {
+				return &path{root: v, text: types.ExprString(e)}, true
+			}
+			return nil, false
+		}
+		if selected.Kind() != types.FieldVal {
+			return nil, false
+		}
+		p, ok := pathOf(info, e.X)
+		if !ok {
+			return nil, false
+		}
+		if p, ok = p.through(selected.Recv(), selected.Index()); ok {
+			p.text = types.ExprString(e)
+		}
+		return p, ok
+	}
+	return nil, false
+}
+
+// through returns p extended by the fields of a selection.
+func (p *path) through(t types.Type, index []int) (*path, bool) {
+	extended := &path{root: p.root, fields: p.fields[:len(p.fields):len(p.fields)], owner: p.owner, text: p.text}
+	for _, i := range index {
+		if pointer, ok := t.Underlying().(*types.Pointer); ok {
+			t = pointer.Elem()
+		}
+		s, ok := t.Underlying().(*types.Struct)
+		if !ok {
+			return nil, false
+		}
+		extended.owner = ""
+		if named, ok := types.Unalias(t).(*types.Named); ok {
+			extended.owner = named.Obj().Name()
+		}
+		f := s.Field(i)
+		extended.fields = append(extended.fields, f.Origin())
+		t = f.Type()
+	}
+	return extended, true
+}
+
+// A lockCall is a call of a method of a lock.
+type lockCall struct {
+	method
+	call *ast.CallExpr
+	fn   *types.Func
+	path *path // nil if no variable leads to the lock
+}
+
+// ctx returns the context that is passed, or nil.
+func (c *lockCall) ctx() ast.Expr {
+	if strings.HasSuffix(c.fn.Name(), "Context") && len(c.call.Args) == 1 {
+		return c.call.Args[0]
+	}
+	return nil
+}
+
+// lockCallOf returns what call does with a lock, or nil.
+func lockCallOf(info *types.Info, call *ast.CallExpr) *lockCall {
+	fn, ok := typeutil.Callee(info, call).(*types.Func)
+	if !ok {
+		return nil
+	}
+	m, ok := lockMethod(fn)
+	if !ok {
+		return nil
+	}
+	c := &lockCall{method: m, call: call, fn: fn}
+	selector, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr)
+	if !ok {
+		return c
+	}
+	selected := info.Selections[selector]
+	if selected == nil || selected.Kind() != types.MethodVal {
+		return c
+	}
+	receiver := selector.X
+	// The views of a read-write lock are the sides of that lock.
+	if view, ok := ast.Unparen(receiver).(*ast.CallExpr); ok && len(selected.Index()) == 1 {
+		of, side, ok := viewOf(info, view)
+		if !ok {
+			return c
+		}
+		c.mode, receiver, selected = side, of.X, info.Selections[of]
+	}
+	p, ok := pathOf(info, receiver)
+	if !ok {
+		return c
+	}
+	index := selected.Index()
+	if p, ok = p.through(selected.Recv(), index[:len(index)-1]); ok {
+		c.path = p
+	}
+	return c
+}
+
+// viewOf returns the selector of the method by which call makes a view of a lock, and its side.
+func viewOf(info *types.Info, call *ast.CallExpr) (of *ast.SelectorExpr, side mode, ok bool) {
+	fn := calleeOf(info, call)
+	if fn == nil || fn.Pkg() == nil || fn.Pkg().Path() != "sync" && !ours(fn) {
+		return nil, 0, false
+	}
+	switch fn.Name() {
+	case "RLocker", "ReadLocker":
+		side = read
+	case "WriteLocker":
+	default:
+		return nil, 0, false
+	}
+	of, ok = ast.Unparen(call.Fun).(*ast.SelectorExpr)
+	return of, side, ok && info.Selections[of] != nil
+}

@@ -1,0 +1,255 @@
+package missingunlock
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/fair"
+	"github.com/jucgo/locks/rwlock"
+)
+
+var errFull = errors.New("full")
+
+type queue struct {
+	mu   sync.Mutex
+	rw   sync.RWMutex
+	fair fair.Mutex
+	own  rwlock.RWMutex
+	n    int
+}
+
+func (q *queue) early() error {
+	q.mu.Lock()
+	if q.n > 9 {
+		return errFull // want `return without Unlock of q.mu`
+	}
+	q.n++
+	q.mu.Unlock()
+	return nil
+}
+
+func (q *queue) reader() int {
+	q.rw.RLock()
+	if q.n > 9 {
+		return 9 // want `return without RUnlock of q.rw`
+	}
+	defer q.rw.RUnlock()
+	return q.n
+}
+
+func (q *queue) end(x bool) {
+	q.fair.Lock()
+	if x {
+		q.fair.Unlock()
+		return
+	}
+	q.n++
+} // want `return without Unlock of q.fair`
+
+func (q *queue) context(ctx context.Context) error {
+	if err := q.own.LockContext(ctx); err != nil {
+		return err
+	}
+	if q.n > 9 {
+		return errFull // want `return without Unlock of q.own`
+	}
+	q.n++
+	return q.own.UnlockContext(ctx)
+}
+
+func (q *queue) try() error {
+	if !q.own.TryLockFor(time.Second) || q.n < 0 {
+		return errFull
+	}
+	if q.n > 9 {
+		return errFull // want `return without Unlock of q.own`
+	}
+	q.own.Unlock()
+	return nil
+}
+
+func (q *queue) tried(ctx context.Context) error {
+	ok, err := q.own.TryRLockContext(ctx)
+	if err != nil || !ok {
+		return err
+	}
+	if q.n > 9 {
+		return errFull // want `return without RUnlock of q.own`
+	}
+	return q.own.RUnlockContext(ctx)
+}
+
+func view(ctx context.Context, rw *rwlock.RWMutex) error {
+	if err := rw.ReadLocker().LockContext(ctx); err != nil {
+		return err
+	}
+	if rw.HasQueued() {
+		return errFull // want `return without RUnlock of rw`
+	}
+	rw.RUnlock()
+	return nil
+}
+
+func loop(l locks.Locker, ctx context.Context, jobs []int) {
+	for _, job := range jobs {
+		err := l.LockContext(ctx)
+		if err != nil {
+			continue
+		}
+		if job == 0 {
+			return // want `return without Unlock of l`
+		}
+		_ = l.UnlockContext(ctx)
+	}
+}
+
+func literal(mu sync.Locker) func(int) int {
+	return func(n int) int {
+		mu.Lock()
+		switch {
+		case n > 9:
+			return 9 // want `return without Unlock of mu`
+		}
+		mu.Unlock()
+		return n
+	}
+}
+
+// What follows is right.
+
+func (q *queue) conditional(lock bool) {
+	if lock {
+		q.mu.Lock()
+	}
+	q.n++
+	if lock {
+		q.mu.Unlock()
+	}
+}
+
+func (q *queue) deferred() (err error) {
+	q.mu.Lock()
+	defer func() {
+		q.n++
+		q.mu.Unlock()
+	}()
+	if q.n > 9 {
+		return errFull
+	}
+	return nil
+}
+
+func (q *queue) deferredSometimes(keep bool) error {
+	q.mu.Lock()
+	defer func() {
+		if !keep {
+			q.mu.Unlock()
+		}
+	}()
+	if q.n > 9 {
+		return errFull
+	}
+	return nil
+}
+
+func (q *queue) panics() {
+	q.mu.Lock()
+	if q.n > 9 {
+		panic("full")
+	}
+	q.mu.Unlock()
+}
+
+// get returns with the lock held if the queue is full.
+func (q *queue) get() bool {
+	q.mu.Lock()
+	if q.n > 9 {
+		return true
+	}
+	q.mu.Unlock()
+	return false
+}
+
+func (q *queue) acquire() bool {
+	q.mu.Lock()
+	if q.n > 9 {
+		return true
+	}
+	q.mu.Unlock()
+	return false
+}
+
+type list struct {
+	mu   sync.Mutex
+	next *list
+	n    int
+}
+
+func handOverHand(q *list) *list {
+	q.mu.Lock()
+	for {
+		n := q.next
+		if n == nil {
+			q.mu.Unlock()
+			return nil
+		}
+		n.mu.Lock()
+		q.mu.Unlock()
+		q = n
+		if q.n > 9 {
+			return q
+		}
+	}
+}
+
+func passedOn(q *queue, done func(func())) error {
+	mu := new(sync.Mutex)
+	mu.Lock()
+	if q.n > 9 {
+		done(mu.Unlock)
+		return nil
+	}
+	mu.Unlock()
+	return nil
+}
+
+func byLiteral(q *queue) error {
+	var mu sync.Mutex
+	unlock := func() { mu.Unlock() }
+	mu.Lock()
+	if q.n > 9 {
+		unlock()
+		return errFull
+	}
+	mu.Unlock()
+	return nil
+}
+
+func unknownOutcome(ctx context.Context, l locks.TryLocker, must func(error)) {
+	err := l.LockContext(ctx)
+	must(err)
+	if ctx.Err() != nil {
+		return
+	}
+	_ = l.UnlockContext(ctx)
+}
+
+type handed struct {
+	mu sync.Mutex
+	n  int
+}
+
+func (h *handed) first() bool {
+	h.mu.Lock()
+	if h.n > 9 {
+		h.second()
+		return false
+	}
+	h.mu.Unlock()
+	return true
+}
+
+func (h *handed) second() { h.mu.Unlock() }

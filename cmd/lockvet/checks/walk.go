@@ -1,0 +1,507 @@
+package checks
+
+import (
+	"go/ast"
+	"go/token"
+	"go/types"
+
+	"golang.org/x/tools/go/cfg"
+	"golang.org/x/tools/go/types/typeutil"
+)
+
+// maxStates bounds the states of a lock at a point. Beyond it, nothing is known.
+const maxStates = 64
+
+func calleeOf(info *types.Info, call *ast.CallExpr) *types.Func {
+	fn, _ := typeutil.Callee(info, call).(*types.Func)
+	return fn
+}
+
+// A walker computes the states of one lock in one function.
+type walker struct {
+	info   *types.Info
+	f      *function
+	t      *tracked
+	record bool // note the states before the calls
+}
+
+func (w *walker) run() {
+	if len(w.f.graph.Blocks) == 0 {
+		return
+	}
+	in := make([]set, len(w.f.graph.Blocks))
+	in[0] = set{state{}: true}
+	work := []*cfg.Block{w.f.graph.Blocks[0]}
+	for len(work) > 0 {
+		b := work[len(work)-1]
+		work = work[:len(work)-1]
+		for i, out := range w.block(b, in[b.Index]) {
+			next := b.Succs[i]
+			if in[next.Index] == nil {
+				in[next.Index] = set{}
+			}
+			into := in[next.Index]
+			if into[state{unclear: true}] || len(out) == 0 {
+				continue
+			}
+			grown := into.add(out)
+			if len(into) > maxStates {
+				in[next.Index] = set{state{unclear: true}: true}
+			}
+			if grown {
+				work = append(work, next)
+			}
+		}
+	}
+	w.record = true
+	for _, b := range w.f.graph.Blocks {
+		if in[b.Index] != nil {
+			w.block(b, in[b.Index])
+		}
+	}
+	w.t.foreign = w.foreign()
+}
+
+// foreign reports whether the function releases the lock somewhere, where it certainly has not
+// acquired it.
+func (w *walker) foreign() bool {
+	none := func(s set, m mode) bool {
+		for st := range s {
+			if st.unclear || st.held[m] > 0 || st.pending != 0 || st.freed[m] == own || st.held[1-m] > 0 {
+				return false
+			}
+		}
+		return len(s) > 0
+	}
+	for _, c := range w.t.calls {
+		if c.effect == release && w.f.byCall[c.call] == c && !w.f.defers[c.call] && none(w.t.before[c.call], c.mode) {
+			return true
+		}
+	}
+	for _, m := range []mode{write, read} {
+		deferred, held := false, false
+		for _, s := range w.t.exits {
+			held = held || !none(s, m)
+			for st := range s {
+				deferred = deferred || st.deferred[m] > 0
+			}
+		}
+		if deferred && !held {
+			return true
+		}
+	}
+	return false
+}
+
+// block returns the states after b, for each successor.
+func (w *walker) block(b *cfg.Block, s set) []set {
+	if r, ok := b.Stmt.(*ast.RangeStmt); ok && b.Kind == cfg.KindRangeBody {
+		s = w.assigned(s, r.Key)
+		s = w.assigned(s, r.Value)
+	}
+	nodes := b.Nodes
+	var cond ast.Expr
+	if len(b.Succs) == 2 && len(nodes) > 0 {
+		if e, ok := nodes[len(nodes)-1].(ast.Expr); ok && !w.f.tagged[e] && isBool(w.info, e) {
+			cond, nodes = e, nodes[:len(nodes)-1]
+		}
+	}
+	for _, n := range nodes {
+		s = w.node(n, s)
+	}
+	if cond != nil {
+		return []set{w.cond(cond, s, true), w.cond(cond, s, false)}
+	}
+	outs := make([]set, len(b.Succs))
+	for i := range outs {
+		outs[i] = s
+	}
+	return outs
+}
+
+func isBool(info *types.Info, e ast.Expr) bool {
+	t := info.TypeOf(e)
+	if t == nil {
+		return false
+	}
+	basic, ok := t.Underlying().(*types.Basic)
+	return ok && basic.Info()&types.IsBoolean != 0
+}
+
+// node returns the states after a statement or an expression.
+func (w *walker) node(n ast.Node, s set) set {
+	switch n := n.(type) {
+	case *ast.AssignStmt:
+		for _, e := range n.Rhs {
+			if len(n.Rhs) > 1 || w.callOfLock(e) == nil {
+				s = w.expr(e, s)
+			}
+		}
+		for _, e := range n.Lhs {
+			s = w.assigned(w.expr(e, s), e)
+		}
+		if len(n.Rhs) == 1 {
+			if c := w.callOfLock(n.Rhs[0]); c != nil {
+				s = w.assignedCall(c, n.Lhs, s)
+			}
+		}
+		return s
+	case *ast.ValueSpec:
+		lhs := make([]ast.Expr, len(n.Names))
+		for i, name := range n.Names {
+			lhs[i] = name
+			s = w.assigned(s, name)
+		}
+		if len(n.Values) == 1 {
+			if c := w.callOfLock(n.Values[0]); c != nil {
+				return w.assignedCall(c, lhs, s)
+			}
+		}
+		for _, e := range n.Values {
+			s = w.expr(e, s)
+		}
+		return s
+	case *ast.ExprStmt:
+		if c := w.callOfLock(n.X); c != nil {
+			s = w.arguments(c.call, s)
+			w.note(c.call, s)
+			return w.each(s, func(st state) set { return w.dropped(c, st) })
+		}
+		return w.expr(n.X, s)
+	case *ast.DeferStmt:
+		s = w.arguments(n.Call, s)
+		if c := w.callOfLock(n.Call); c != nil {
+			w.note(n.Call, s)
+			return w.each(s, func(st state) set { return one(w.deferredCall(c, st)) })
+		}
+		if lit, ok := ast.Unparen(n.Call.Fun).(*ast.FuncLit); ok {
+			return w.each(s, func(st state) set { return one(w.deferredLiteral(lit, st)) })
+		}
+		return s
+	case *ast.GoStmt:
+		return w.arguments(n.Call, s)
+	case *ast.ReturnStmt:
+		for _, e := range n.Results {
+			s = w.expr(e, s)
+		}
+		if w.record {
+			exit := set{}
+			exit.add(s)
+			w.t.exits[n] = exit
+		}
+		return s
+	default:
+		return w.expr(n, s)
+	}
+}
+
+func one(st state) set { return set{st: true} }
+
+func (w *walker) each(s set, f func(state) set) set {
+	out := set{}
+	for st := range s {
+		if st.unclear && st.pending == 0 && st.held == [2]uint8{} && st.deferred == [2]uint8{} {
+			out[st] = true
+			continue
+		}
+		out.add(f(st))
+	}
+	return out
+}
+
+// note records the states before a call.
+func (w *walker) note(call *ast.CallExpr, s set) {
+	if !w.record {
+		return
+	}
+	if w.t.before[call] == nil {
+		w.t.before[call] = set{}
+	}
+	w.t.before[call].add(s)
+}
+
+// callOfLock returns the call of the lock that e is, or nil.
+func (w *walker) callOfLock(e ast.Expr) *lockCall {
+	call, ok := ast.Unparen(e).(*ast.CallExpr)
+	if !ok {
+		return nil
+	}
+	c := w.f.byCall[call]
+	if c == nil || c.path.key() != w.t.path.key() {
+		return nil
+	}
+	return c
+}
+
+func (w *walker) arguments(call *ast.CallExpr, s set) set {
+	for _, e := range call.Args {
+		s = w.expr(e, s)
+	}
+	return s
+}
+
+// expr returns the states after n, in which no branch depends on the success of an acquisition.
+func (w *walker) expr(n ast.Node, s set) set {
+	var calls []*ast.CallExpr
+	inspectOwn(n, func(n ast.Node) {
+		if c, ok := n.(*ast.CallExpr); ok {
+			calls = append(calls, c)
+		}
+	})
+	for i := len(calls) - 1; i >= 0; i-- { // the arguments before the call
+		c := calls[i]
+		w.note(c, s)
+		if l := w.callOfLock(c); l != nil {
+			s = w.each(s, func(st state) set {
+				if l.effect == acquire && l.outcome != always {
+					return set{w.acquire(l.mode, st): true, w.settle(st, false): true}
+				}
+				return w.dropped(l, st)
+			})
+		}
+	}
+	return s
+}
+
+// dropped returns the states after a call whose result is not used, or that has none.
+func (w *walker) dropped(c *lockCall, st state) set {
+	switch c.effect {
+	case acquire:
+		if c.outcome == byBool || c.outcome == byBoolErr {
+			return set{w.acquire(c.mode, st): true, w.settle(st, false): true}
+		}
+		return one(w.acquire(c.mode, st))
+	case release:
+		return one(w.release(c.mode, st))
+	}
+	return one(state{unclear: true})
+}
+
+// assignedCall returns the states after lhs = c.
+func (w *walker) assignedCall(c *lockCall, lhs []ast.Expr, s set) set {
+	s = w.arguments(c.call, s)
+	w.note(c.call, s)
+	if c.effect != acquire {
+		return w.each(s, func(st state) set { return w.dropped(c, st) })
+	}
+	object := func(i int) types.Object {
+		if i < len(lhs) {
+			if id, ok := ast.Unparen(lhs[i]).(*ast.Ident); ok && id.Name != "_" {
+				return w.info.ObjectOf(id)
+			}
+		}
+		return nil
+	}
+	p := pending{mode: c.mode}
+	switch c.outcome {
+	case byBool:
+		p.ok = object(0)
+	case byErr:
+		p.err = object(0)
+	case byBoolErr:
+		p.ok, p.err = object(0), object(1)
+	}
+	if p.ok == nil && c.outcome != byErr || p.ok == nil && p.err == nil {
+		return w.each(s, func(st state) set { return w.dropped(c, st) })
+	}
+	index := 0
+	for i, q := range w.t.pendings {
+		if p == q {
+			index = i + 1
+		}
+	}
+	if index == 0 {
+		w.t.pendings = append(w.t.pendings, p)
+		index = len(w.t.pendings)
+	}
+	return w.each(s, func(st state) set {
+		st = w.settle(st, true)
+		st.pending = index
+		return one(st)
+	})
+}
+
+// settle ends the doubt about an acquisition.
+func (w *walker) settle(st state, succeeded bool) state {
+	if st.pending == 0 {
+		return st
+	}
+	m := w.t.pendings[st.pending-1].mode
+	st.pending = 0
+	if succeeded {
+		return w.acquire(m, st)
+	}
+	return st
+}
+
+func (w *walker) acquire(m mode, st state) state {
+	st = w.settle(st, true)
+	if st.held[m] < maxHolds {
+		st.held[m]++
+	}
+	st.freed = [2]freed{}
+	return st
+}
+
+// release releases a hold. A function that releases a lock takes for granted that it holds it.
+func (w *walker) release(m mode, st state) state {
+	st = w.settle(st, true)
+	switch {
+	case st.held[m] == 0 && (st.freed[m] == own || st.held[1-m] > 0):
+		// DoubleUnlock reports it.
+	case st.held[m] == 0:
+		st.freed[m] = callers
+	case st.held[m] == 1:
+		st.held[m], st.freed[m] = 0, own
+	default:
+		st.held[m]--
+	}
+	return st
+}
+
+// deferredCall returns the state after a deferred call of the lock.
+func (w *walker) deferredCall(c *lockCall, st state) state {
+	if c.effect != release {
+		st.unclear = true
+		return st
+	}
+	st = w.settle(st, true)
+	if st.deferred[c.mode] < maxHolds {
+		st.deferred[c.mode]++
+	}
+	return st
+}
+
+// deferredLiteral returns the state after a deferred literal.
+func (w *walker) deferredLiteral(lit *ast.FuncLit, st state) state {
+	for _, g := range w.f.inner {
+		if g.node != lit {
+			continue
+		}
+		t := g.locks[w.t.path.key()]
+		if t == nil {
+			return st
+		}
+		for _, m := range []mode{write, read} {
+			releases, certain := false, len(t.exits) > 0
+			for _, exit := range t.exits {
+				for s := range exit {
+					if s.unclear || s.pending != 0 || s.held != [2]uint8{} {
+						st.unclear = true
+						return st
+					}
+					if s.freed[m] == callers || s.deferred[m] > 0 {
+						releases = true
+					} else {
+						certain = false
+					}
+				}
+			}
+			switch {
+			case releases && certain:
+				st = w.settle(st, true)
+				if st.deferred[m] < maxHolds {
+					st.deferred[m]++
+				}
+			case t.foreign && !certain:
+				st.unclear = true
+			}
+		}
+	}
+	return st
+}
+
+// assigned returns the states after an assignment to e. A new value of the variable is another
+// lock, of which the function has done nothing yet.
+func (w *walker) assigned(s set, e ast.Expr) set {
+	if e == nil {
+		return s
+	}
+	if p, ok := pathOf(w.info, e); ok && w.t.path.begins(p) {
+		return set{state{}: true}
+	}
+	id, ok := ast.Unparen(e).(*ast.Ident)
+	if !ok {
+		return s
+	}
+	object := w.info.ObjectOf(id)
+	return w.each(s, func(st state) set {
+		if st.pending != 0 {
+			p := w.t.pendings[st.pending-1]
+			if object != nil && (object == p.ok || object == p.err) {
+				return set{w.settle(st, true): true, w.settle(st, false): true}
+			}
+		}
+		return one(st)
+	})
+}
+
+// cond returns the states after a condition that has the given value.
+func (w *walker) cond(e ast.Expr, s set, value bool) set {
+	switch e := e.(type) {
+	case *ast.ParenExpr:
+		return w.cond(e.X, s, value)
+	case *ast.UnaryExpr:
+		if e.Op == token.NOT {
+			return w.cond(e.X, s, !value)
+		}
+	case *ast.Ident:
+		return w.decided(s, func(p pending) types.Object { return p.ok }, w.info.ObjectOf(e), value)
+	case *ast.CallExpr:
+		if c := w.callOfLock(e); c != nil && c.effect == acquire && c.outcome == byBool {
+			return w.attempted(c, s, value)
+		}
+	case *ast.BinaryExpr:
+		switch e.Op {
+		case token.LAND, token.LOR:
+			// The second operand is evaluated if the first is true (&&) or false (||).
+			and := e.Op == token.LAND
+			second := w.cond(e.Y, w.cond(e.X, s, and), value)
+			if value != and {
+				out := set{}
+				out.add(w.cond(e.X, s, !and))
+				out.add(second)
+				return out
+			}
+			return second
+		case token.EQL, token.NEQ:
+			if tv, ok := w.info.Types[e.Y]; ok && tv.IsNil() {
+				success := value == (e.Op == token.EQL)
+				if c := w.callOfLock(e.X); c != nil && c.effect == acquire && c.outcome == byErr {
+					return w.attempted(c, s, success)
+				}
+				if id, ok := ast.Unparen(e.X).(*ast.Ident); ok {
+					return w.decided(s, func(p pending) types.Object { return p.err }, w.info.ObjectOf(id), success)
+				}
+			}
+		}
+	}
+	return w.expr(e, s)
+}
+
+// attempted returns the states after an acquisition that succeeded or failed.
+func (w *walker) attempted(c *lockCall, s set, success bool) set {
+	s = w.arguments(c.call, s)
+	w.note(c.call, s)
+	return w.each(s, func(st state) set {
+		if success {
+			return one(w.acquire(c.mode, st))
+		}
+		return one(w.settle(st, true))
+	})
+}
+
+// decided returns the states after a test of the variable that tells whether an acquisition
+// succeeded. An error of nil leaves open whether a try was successful.
+func (w *walker) decided(s set, of func(pending) types.Object, o types.Object, success bool) set {
+	return w.each(s, func(st state) set {
+		if st.pending == 0 || o == nil {
+			return one(st)
+		}
+		p := w.t.pendings[st.pending-1]
+		if of(p) != o || success && o == p.err && p.ok != nil {
+			return one(st)
+		}
+		return one(w.settle(st, success))
+	})
+}
