@@ -211,9 +211,9 @@ func ended(ctx context.Context) error {
 // unlockLocal releases the local lock once.
 func (f *file) unlockLocal(ctx context.Context, kind mode) {
 	if kind == exclusive {
-		f.local.UnlockContext(ctx)
+		_ = f.local.UnlockContext(ctx)
 	} else {
-		f.local.RUnlockContext(ctx)
+		_ = f.local.RUnlockContext(ctx)
 	}
 }
 

@@ -141,7 +141,7 @@ func (s *Mapped) lock(ctx context.Context, op string, wait bool) (bool, error) {
 	ok, err := s.lockLocal(ctx, wait)
 	if ok {
 		if ok, err = s.ensure(ctx, wait); !ok {
-			s.local.UnlockContext(ctx)
+			_ = s.local.UnlockContext(ctx)
 		}
 	}
 	if err != nil {
@@ -333,7 +333,7 @@ func (s *Mapped) UnlockContext(ctx context.Context) error {
 	} else if s.holds == 0 {
 		err = s.release()
 	}
-	s.local.UnlockContext(ctx)
+	_ = s.local.UnlockContext(ctx)
 	if err != nil {
 		return s.fail(op, err)
 	}

@@ -20,7 +20,7 @@ func (c *Client) unlock(ctx context.Context, e *entry, o locks.Owner) error {
 	now := c.now()
 	err := h.g.errAt(now)
 	if e.depth > 1 {
-		e.queue.UnlockContext(ctx) // before another goroutine can see the last hold
+		_ = e.queue.UnlockContext(ctx) // before another goroutine can see the last hold
 		user := e.fewer()
 		e.mu.Unlock()
 		if user {
@@ -38,7 +38,7 @@ func (c *Client) unlock(ctx context.Context, e *entry, o locks.Owner) error {
 		e.mu.Unlock()
 	case c.passes(e, h.g, now):
 		e.mu.Unlock()
-		e.queue.UnlockContext(ctx)
+		_ = e.queue.UnlockContext(ctx)
 		return c.collect(ctx, e)
 	default:
 		e.grant, e.busy = nil, true
@@ -50,7 +50,7 @@ func (c *Client) unlock(ctx context.Context, e *entry, o locks.Owner) error {
 		e.settled()
 		e.mu.Unlock()
 	}
-	e.queue.UnlockContext(ctx)
+	_ = e.queue.UnlockContext(ctx)
 	return err
 }
 
@@ -101,7 +101,7 @@ func (c *Client) backOut(ctx context.Context, e *entry) {
 		}
 	}
 	e.mu.Unlock()
-	e.queue.UnlockContext(ctx)
+	_ = e.queue.UnlockContext(ctx)
 	c.collect(ctx, e)
 	if user {
 		c.unuse(e)
@@ -120,7 +120,7 @@ func (c *Client) collect(ctx context.Context, e *entry) error {
 	if ok, err := e.queue.TryLockContext(ctx); !ok {
 		return err
 	}
-	defer e.queue.UnlockContext(ctx)
+	defer func() { _ = e.queue.UnlockContext(ctx) }()
 	e.mu.Lock()
 	g := e.grant
 	if g == nil || e.hold != nil || e.busy {

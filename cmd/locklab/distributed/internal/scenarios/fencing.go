@@ -102,7 +102,7 @@ func paused(l *lab.Lab, ann, bob *process, name string, term time.Duration, titl
 		}
 		hold, err := token(ctx, ann.locks.FencedMutex(name))
 		if err != nil {
-			return err
+			return errors.Join(err, annLock.UnlockContext(ctx))
 		}
 		annToken = hold.Token()
 		me.Mark("has number %d", annToken)

@@ -297,7 +297,7 @@ func rival(l *lab.Lab, m masters, ann, bob *voter, name, title, desc string, get
 		in.enter()
 		hold, err := ann.locks.Mutex(name).Hold(ctx)
 		if err != nil {
-			return err
+			return errors.Join(err, first.UnlockContext(ctx))
 		}
 		l.Equal(uint64(0), hold.Token(), "a hold of Redlock has no number")
 		l.Observe("token", hold.Token())
@@ -376,7 +376,7 @@ func pausedVoter(l *lab.Lab, m masters, ann, bob *voter, term time.Duration) {
 		}
 		hold, err := annLock.Hold(ctx)
 		if err != nil {
-			return err
+			return errors.Join(err, first.UnlockContext(ctx))
 		}
 		close(has)
 		me.Is(lab.Exclusive, "is paused", func() { <-done })
