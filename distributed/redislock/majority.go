@@ -379,13 +379,17 @@ func (m *majority) wait(v *vote, free int, refusals []answer, took time.Duration
 // called again.
 func (m *majority) free(v *vote, tell bool) {
 	v.ended.Store(true)
+	var seats []int
 	v.mu.Lock()
-	defer v.mu.Unlock()
 	for i := range v.seats {
 		if s := &v.seats[i]; !s.clearing && !s.gone {
 			s.clearing = true
-			m.spawn(func() { m.clear(i, v, tell) })
+			seats = append(seats, i)
 		}
+	}
+	v.mu.Unlock() // begin acquires the mutexes of votes under that of m, which spawn needs
+	for _, i := range seats {
+		m.spawn(func() { m.clear(i, v, tell) })
 	}
 }
 

@@ -1,0 +1,41 @@
+package redislock
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The goroutine that begins a vote asks all other votes whether they are over, with the mutex of
+// the majority held. A vote that keeps its own mutex, while it waits for that of the majority,
+// stops both.
+func TestAVoteIsFreedWithoutWaitingUnderItsMutex(t *testing.T) {
+	m := newMajority(nil, options{})
+	defer m.end()
+	v := &vote{seats: make([]seat, 1), changed: make(chan struct{})}
+	freed := make(chan struct{})
+
+	m.mu.Lock()
+	go func() {
+		defer close(freed)
+		m.free(v, false)
+	}()
+	free := func() bool {
+		if !v.mu.TryLock() {
+			return false
+		}
+		defer v.mu.Unlock()
+		return v.seats[0].clearing
+	}
+	require.Eventually(t, free, 30*time.Second, time.Millisecond, "free waits with the mutex of the vote")
+	m.mu.Unlock()
+
+	<-freed
+	idle := func() bool {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		return m.jobs == 0
+	}
+	require.Eventually(t, idle, 30*time.Second, time.Millisecond)
+}
