@@ -128,6 +128,7 @@ func TestAUserGetsAndInstallsTheReleasedModules(t *testing.T) {
 		"bench/compare":           {"-h"},
 		"cmd/locklab":             {"list"},
 		"cmd/locklab/distributed": {"list"},
+		"cmd/lockvet":             {"-V=full"},
 	} {
 		t.Run(path, func(t *testing.T) {
 			command := workspace.Root + "/" + path + "@" + u.version

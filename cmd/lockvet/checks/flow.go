@@ -226,6 +226,9 @@ func literals(n ast.Node) (found []*ast.FuncLit) {
 
 // analyze analyzes f after the literals in it.
 func (fs *flows) analyze(pass *analysis.Pass, graphs *ctrlflow.CFGs, f *function) {
+	if f.graph == nil {
+		return // a function that the compiler replaces
+	}
 	deferred := map[*ast.FuncLit]bool{}
 	ast.Inspect(f.body, func(n ast.Node) bool {
 		if d, ok := n.(*ast.DeferStmt); ok {
@@ -239,8 +242,8 @@ func (fs *flows) analyze(pass *analysis.Pass, graphs *ctrlflow.CFGs, f *function
 		g := &function{
 			node: lit, body: lit.Body, decl: f.decl, outer: f, graph: graphs.FuncLit(lit), deferred: deferred[lit],
 		}
-		f.inner = append(f.inner, g)
 		fs.analyze(pass, graphs, g)
+		f.inner = append(f.inner, g)
 	}
 	f.collect(pass.TypesInfo)
 	for _, key := range f.order {
