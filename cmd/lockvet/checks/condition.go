@@ -65,7 +65,8 @@ func runWaitLoop(pass *analysis.Pass) (any, error) {
 					switch fn.Name() {
 					case "Wait", "WaitContext", "WaitFor", "WaitUntil":
 						if b.Live && !repeats(b) && (tested(f, call) || f.acquires()) {
-							pass.ReportRangef(call, "%s of a condition outside of a loop that checks what it waits for", fn.Name())
+							pass.ReportRangef(call,
+								"%s of a condition outside of a loop that checks what it waits for", fn.Name())
 						}
 					}
 				})
@@ -187,8 +188,8 @@ func condLocks(pass *analysis.Pass) func(*path) *path {
 			o = to.fields[n-1].Origin()
 		}
 		lock := madeFrom(info, e)
-		if old, known := made[o]; known && (old == nil || lock == nil || old.key() != lock.key() && old.id() != lock.id()) {
-			lock = nil
+		if old, known := made[o]; known && (!sameLock(old, lock)) {
+			lock = nil // several locks
 		}
 		made[o] = lock
 	}
@@ -237,6 +238,10 @@ func condLocks(pass *analysis.Pass) func(*path) *path {
 		}
 		return cond.with(lock.fields[len(lock.fields)-1])
 	}
+}
+
+func sameLock(a, b *path) bool {
+	return a != nil && b != nil && (a.key() == b.key() || a.id() == b.id())
 }
 
 // madeFrom returns the lock in mu.NewCond() or condition.New(&mu).

@@ -51,7 +51,8 @@ func runLockError(pass *analysis.Pass) (any, error) {
 			pass.ReportRangef(call, "the result of %s is dropped: the code goes on without the lock", c.fn.Name())
 		}
 	}
-	for cursor := range in.Root().Preorder((*ast.ExprStmt)(nil), (*ast.DeferStmt)(nil), (*ast.GoStmt)(nil), (*ast.AssignStmt)(nil)) {
+	statements := []ast.Node{(*ast.ExprStmt)(nil), (*ast.DeferStmt)(nil), (*ast.GoStmt)(nil), (*ast.AssignStmt)(nil)}
+	for cursor := range in.Root().Preorder(statements...) {
 		switch n := cursor.Node().(type) {
 		case *ast.ExprStmt:
 			dropped(n.X)
@@ -64,7 +65,8 @@ func runLockError(pass *analysis.Pass) (any, error) {
 				continue
 			}
 			if call, ok := ast.Unparen(n.Rhs[0]).(*ast.CallExpr); ok {
-				if c := lockCallOf(pass.TypesInfo, call); c != nil && c.effect == acquire && c.outcome == byBoolErr && !reentrant(c.fn) {
+				c := lockCallOf(pass.TypesInfo, call)
+				if c != nil && c.effect == acquire && c.outcome == byBoolErr && !reentrant(c.fn) {
 					dropped(call)
 				}
 			}

@@ -168,7 +168,9 @@ func (fs *flows) acquiredElsewhere(f *function, t *tracked) bool {
 }
 
 func runFlow(pass *analysis.Pass) (any, error) {
-	fs := &flows{released: map[types.Object]bool{}, passed: map[types.Object]bool{}, leavers: map[types.Object][]*function{}}
+	fs := &flows{
+		released: map[types.Object]bool{}, passed: map[types.Object]bool{}, leavers: map[types.Object][]*function{},
+	}
 	graphs := pass.ResultOf[ctrlflow.Analyzer].(*ctrlflow.CFGs)
 	for _, file := range pass.Files {
 		for cursor := range inspector.New([]*ast.File{file}).Root().Preorder((*ast.FuncDecl)(nil)) {

@@ -30,7 +30,7 @@ var LockOrder = &analysis.Analyzer{
 
 A lock is known by its type and field, or as a variable of the package. The check follows calls of
 functions of the package. It does not report two orders under a common third lock, locks of objects
-that the function has just made, or acquisitions that do not wait.`,
+that the function has just made, acquisitions that do not wait, or two that only read.`,
 	URL:      url,
 	Requires: []*analysis.Analyzer{flow},
 	Run:      runLockOrder,
@@ -44,7 +44,7 @@ type step struct {
 	at            ast.Node // the acquisition, or the call that leads to it
 	acquired      acquisition
 	gates         map[types.Object]bool // all locks that are held
-	shared        bool                  // both are read locks
+	heldRead      bool                  // the first lock is held for reading
 }
 
 // An acquisition is a place where a function acquires a lock, and the functions called on the way.
@@ -176,7 +176,7 @@ func (o *orders) follow(f *function) {
 			}
 			o.steps = append(o.steps, step{
 				first: first, second: id, f: f, held: t, at: n, acquired: a, gates: gates,
-				shared: a.call.mode == read && !t.before[call].holds(write),
+				heldRead: !t.before[call].holds(write),
 			})
 		}
 	}
@@ -214,7 +214,7 @@ func (o *orders) report() {
 			if other.first != s.second || other.second != s.first || other.f == s.f {
 				continue
 			}
-			if reported[pair{s.first, s.second}] || s.shared && other.shared || gated(s, other) {
+			if reported[pair{s.first, s.second}] || s.passes(other) || other.passes(s) || gated(s, other) {
 				continue
 			}
 			reported[pair{s.first, s.second}] = true
@@ -229,6 +229,10 @@ func (o *orders) report() {
 		}
 	}
 }
+
+// passes reports whether s can acquire its second lock although other holds it: both read. Only a
+// writer that waits between them could stop s.
+func (s step) passes(other step) bool { return s.acquired.call.mode == read && other.heldRead }
 
 // gated reports whether a third lock keeps the two steps from happening at the same time.
 func gated(a, b step) bool {

@@ -1,6 +1,7 @@
 package checks
 
 import (
+	"fmt"
 	"go/ast"
 	"maps"
 	"regexp"
@@ -163,10 +164,7 @@ func reportDeferredUnlocks(pass *analysis.Pass, t *tracked) {
 			if t.exits[ret].all(func(st state) bool {
 				return st.deferred[m] > 0 && st.held == [2]uint8{} && st.freed[m] == own
 			}) {
-				pass.Report(analysis.Diagnostic{
-					Pos:     ret.Pos(),
-					Message: "return after " + undo(m) + " of " + t.path.text + ", which the deferred " + undo(m) + " unlocks again",
-				})
+				pass.Reportf(ret.Pos(), "return after %s of %s, which the deferred %[1]s unlocks again", undo(m), t.path.text)
 			}
 		}
 	}
@@ -208,7 +206,7 @@ func runDeferLock(pass *analysis.Pass) (any, error) {
 			want := strings.Replace(name.Name, "Lock", "Unlock", 1)
 			pass.Report(analysis.Diagnostic{
 				Pos: d.Pos(), End: d.End(),
-				Message: "deferred " + name.Name + " of " + t.path.text + ", which is held already: " + want + " is meant",
+				Message: fmt.Sprintf("deferred %s of %s, which is held already: %s is meant", name.Name, t.path.text, want),
 				SuggestedFixes: []analysis.SuggestedFix{{
 					Message:   "Replace " + name.Name + " by " + want,
 					TextEdits: []analysis.TextEdit{{Pos: name.Pos(), End: name.End(), NewText: []byte(want)}},

@@ -112,6 +112,23 @@ func made(y *d) *c {
 	return x
 }
 
+type e struct{ mu sync.RWMutex }
+type f struct{ mu sync.Mutex }
+
+func reads(x *e, y *f) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	y.mu.Lock()
+	defer y.mu.Unlock()
+}
+
+func readsToo(x *e, y *f) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+}
+
 func later(x *c, y *d) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
