@@ -363,7 +363,7 @@ func TestASlowServerDoesNotMakeRedlockSlow(t *testing.T) {
 	addrs := m.addrs()
 	p := testbed.NewProxy(t, addrs[4])
 	addrs[4] = p.Addr()
-	const limit = 5 * time.Second
+	const limit = 2 * time.Second
 	c := openMajority(t, addrs, redislock.WithNodeTimeout(limit))
 	l := c.Mutex("it")
 	a := someone()
