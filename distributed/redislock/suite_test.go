@@ -56,7 +56,7 @@ var onGoRedis = suite.Driver{
 	Sentinel: func(tb testing.TB, sentinel string, opts ...redislock.Option) *redislock.Client {
 		c := redis.NewFailoverClient(&redis.FailoverOptions{
 			MasterName: "it", SentinelAddrs: []string{sentinel}, DisableIdentity: true,
-			DialTimeout: time.Second, ReadTimeout: 2 * time.Second, ContextTimeoutEnabled: true,
+			DialTimeout: 5 * time.Second, ReadTimeout: 5 * time.Second, ContextTimeoutEnabled: true,
 		})
 		tb.Cleanup(func() { c.Close() })
 		return open(tb, c, opts...)

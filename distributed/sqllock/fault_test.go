@@ -357,7 +357,7 @@ func eachSession(t *testing.T, lease time.Duration, f func(t *testing.T, lock do
 
 func TestARivalGetsAnEndedSessionsLockAtOnce(t *testing.T) {
 	t.Parallel()
-	eachSession(t, 5*short, func(t *testing.T, lock doomed) {
+	eachSession(t, 20*short, func(t *testing.T, lock doomed) {
 		a, b := someone(), someone()
 		h := hold(t, lock.l, a)
 		require.Equal(t, 1, lock.pool.Stats().InUse, "pinned")

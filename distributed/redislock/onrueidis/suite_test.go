@@ -75,12 +75,12 @@ var onRueidis = suite.Driver{
 		return open(tb, connect(tb, o), opts...)
 	},
 	Sentinel: func(tb testing.TB, sentinel string, opts ...redislock.Option) *redislock.Client {
-		o := option(2*time.Second, sentinel)
+		o := option(5*time.Second, sentinel)
 		o.Sentinel.MasterSet = "it"
 		return open(tb, connect(tb, o), opts...)
 	},
 	Cluster: func(tb testing.TB, addrs []string, opts ...redislock.Option) *redislock.Client {
-		return open(tb, connect(tb, option(2*time.Second, addrs...)), opts...)
+		return open(tb, connect(tb, option(5*time.Second, addrs...)), opts...)
 	},
 	Eval:  "EVAL",
 	Leaks: leaks,

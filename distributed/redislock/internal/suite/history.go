@@ -201,7 +201,7 @@ func HistoriesOfClientsInTroubleAreThoseOfOneLock(t *testing.T, on Driver) {
 			var c *redislock.Client
 			for i := range parties {
 				if i%4 == 0 { // four parties share a client
-					c = on.Server(t, p.Addr(), 500*time.Millisecond, Term(20*time.Second))
+					c = on.Server(t, p.Addr(), 2*time.Second, Term(2*time.Minute))
 				}
 				write := AnyKind[kind](c, "it")
 				var read locks.TryLocker
