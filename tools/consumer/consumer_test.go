@@ -140,6 +140,17 @@ func TestAUserGetsAndInstallsTheReleasedModules(t *testing.T) {
 	}
 }
 
+// Its databases take minutes to compile. Its own tests run it.
+func TestAUserCanResolveWithlock(t *testing.T) {
+	w, err := workspace.Open(".")
+	must(t, err)
+	u := newUser(t, w)
+	command := workspace.Root + "/cmd/withlock"
+	dir := u.fresh(t, "package main\n\nfunc main() {}\n")
+	u.run(t, dir, "go", "get", command+"@"+u.version)
+	u.run(t, dir, "go", "list", "-deps", command)
+}
+
 // programs returns the complete programs that a page shows, in order.
 func programs(t *testing.T, w *workspace.Workspace, page string) []string {
 	t.Helper()

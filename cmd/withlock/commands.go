@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/open"
+)
+
+// commands returns the definitions of which the parser, the help, the manual and the completion
+// are made.
+func commands(stdout, stderr io.Writer) *cli.Command {
+	t := &tool{stdout, stderr}
+	store := &cli.StringFlag{
+		Name: "store", Sources: cli.EnvVars("WITHLOCK_STORE"), Usage: "`URL` of the store of the locks",
+		DefaultText: "none",
+	}
+	name := &cli.StringFlag{Name: "name", Usage: "`NAME` of the lock"}
+	held := []cli.Flag{
+		store, name,
+		&cli.DurationFlag{Name: "ttl", Usage: "`TIME` that the lock outlasts a crash or an outage", DefaultText: "that of the store"},
+		&cli.StringFlag{Name: "label", Usage: "`TEXT` that others see for this holder", DefaultText: "host and process id"},
+		&cli.StringFlag{Name: "on-lost", Value: "term", Usage: "`WHAT` a loss does to the command: term, kill or none"},
+		&cli.DurationFlag{Name: "grace", Value: 10 * time.Second, Usage: "`TIME` between SIGTERM and SIGKILL"},
+	}
+	jsonFlag := &cli.BoolFlag{Name: "json", Usage: "print JSON"}
+	first := 1
+	root := &cli.Command{
+		Name:        "withlock",
+		Usage:       "run commands under a lock that several machines share",
+		Description: "The store is the URL of -store or of the variable WITHLOCK_STORE, see package open.",
+		Commands: []*cli.Command{
+			{
+				Name: "run", Usage: "run a command while the lock is held", ArgsUsage: "-- COMMAND [ARGUMENT...]",
+				Description: "The command gets the variables LOCK_NAME and, if the lock has a fencing token, LOCK_TOKEN. " +
+					"The exit code is that of the command.",
+				StopOnNthArg: &first, Action: t.run,
+				Flags: append(held,
+					&cli.DurationFlag{Name: "wait", Usage: "`TIME` to wait for the lock", DefaultText: "no limit"},
+					&cli.BoolFlag{Name: "try", Usage: "do not wait for another holder"}),
+			},
+			{
+				Name: "lead", Usage: "keep a command running on one of several machines", ArgsUsage: "-- COMMAND [ARGUMENT...]",
+				Description: "Each machine campaigns for the lock, and the leader runs the command. After a loss it " +
+					"campaigns again. If the command fails, another machine can lead during the pause. If the command " +
+					"succeeds, lead ends.",
+				StopOnNthArg: &first, Action: t.lead,
+				Flags: append(held,
+					&cli.DurationFlag{Name: "pause", Value: 5 * time.Second, Usage: "`TIME` to stay out after the command failed"}),
+			},
+			{
+				Name: "who", Usage: "show the holders and the waiters of a lock", ArgsUsage: "NAME",
+				Action: t.who, Flags: []cli.Flag{store, jsonFlag},
+			},
+			{
+				Name: "ls", Usage: "list the locks of the store", ArgsUsage: "[PATTERN]",
+				Description: "In a pattern, * stands for any text without a slash.",
+				Action:      t.list, Flags: []cli.Flag{store, jsonFlag},
+			},
+			{
+				Name: "force", Usage: "free a lock without its holder's consent", ArgsUsage: "NAME",
+				Description: "The holder's work goes on until the holder learns of the loss.",
+				Action:      t.force,
+				Flags:       []cli.Flag{store, jsonFlag, &cli.BoolFlag{Name: "yes", Usage: "really free it"}},
+			},
+			{
+				Name: "watch", Usage: "show the locks of the store until interrupted", ArgsUsage: "[PATTERN]",
+				Description: "In a terminal, the table is redrawn. Elsewhere each change prints a table.",
+				Action:      t.watch,
+				Flags: []cli.Flag{store, jsonFlag,
+					&cli.DurationFlag{Name: "every", Value: time.Second, Usage: "`TIME` between two looks at the store"}},
+			},
+			{
+				Name: "man", Usage: "print the manual", Hidden: true,
+				Action: func(_ context.Context, c *cli.Command) error {
+					_, err := io.WriteString(stdout, manual(c.Root()))
+					return err
+				},
+			},
+		},
+		Action: func(_ context.Context, c *cli.Command) error {
+			if c.Args().Present() {
+				return fail(exitUsage, "%q is no command: see withlock -h", c.Args().First())
+			}
+			return cli.ShowRootCommandHelp(c)
+		},
+		Writer: stdout, ErrWriter: stderr,
+		EnableShellCompletion: true,
+		HideHelpCommand:       true, // help could be the name of a lock or of a command to run
+		ExitErrHandler:        func(context.Context, *cli.Command, error) {},
+	}
+	for _, c := range append(root.Commands, root) {
+		c.OnUsageError = func(_ context.Context, c *cli.Command, err error, _ bool) error {
+			return fail(exitUsage, "%w: see %s -h", err, c.FullName())
+		}
+	}
+	return root
+}
+
+// tool has the actions.
+type tool struct{ stdout, stderr io.Writer }
+
+// say prints a line about what happens.
+func (t *tool) say(format string, args ...any) {
+	fmt.Fprintf(t.stderr, "withlock: "+format+"\n", args...)
+}
+
+// open opens the store of the command line.
+func (t *tool) open(ctx context.Context, c *cli.Command, opts ...open.Option) (*open.Store, error) {
+	url := c.String("store")
+	if url == "" {
+		return nil, fail(exitUsage, "no store: give -store URL or set WITHLOCK_STORE")
+	}
+	if strings.HasPrefix(url, "mem:") {
+		return nil, fail(exitUsage, "the locks of mem: are in the memory of one process: use file: instead")
+	}
+	store, err := open.Provider(ctx, url, opts...)
+	return store, storeFailure(ctx, err)
+}
+
+// closing is how long the end waits for the store.
+const closing = 5 * time.Second
+
+func shut(store *open.Store) error {
+	ctx, cancel := context.WithTimeout(context.Background(), closing)
+	defer cancel()
+	return store.Close(ctx)
+}
+
+// storeFailure returns err with the exit code of an error of the store.
+func storeFailure(ctx context.Context, err error) error {
+	var f failure
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &f):
+		return f
+	case errors.As(context.Cause(ctx), &f): // a signal or a time limit ended ctx
+		return f
+	case errors.Is(err, open.ErrURL), errors.Is(err, path.ErrBadPattern), errors.Is(err, errors.ErrUnsupported):
+		return failure{exitUsage, err}
+	case errors.Is(err, open.ErrUnreachable), errors.Is(err, lease.ErrUnreachable), errors.Is(err, lease.ErrUnavailable):
+		return failure{exitUnreachable, err}
+	case errors.Is(err, locks.ErrLost):
+		return failure{exitLost, err}
+	}
+	return failure{exitStore, err}
+}
+
+// oneArgument returns the only argument of c.
+func oneArgument(c *cli.Command) (string, error) {
+	if c.Args().Len() != 1 || c.Args().First() == "" {
+		return "", fail(exitUsage, "need one name: %s NAME", c.FullName())
+	}
+	return c.Args().First(), nil
+}

@@ -1,0 +1,77 @@
+// Command withlock runs a command under a lock of any store, keeps a command running on the leader
+// of several machines, and shows and frees locks:
+//
+//	export WITHLOCK_STORE=redis://localhost:6379/0
+//	withlock run -name nightly -try -- ./backup.sh
+//	withlock lead -name scheduler -- ./scheduler
+//	withlock who nightly
+//	withlock ls
+//	withlock force -yes nightly
+//	withlock watch
+//
+// See the README for the exit codes and for what happens when the lock is lost.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/redis/go-redis/v9/logging"
+)
+
+// The exit codes besides those of the command. They begin where those of sysexits.h do.
+const (
+	exitFree        = 1   // who and force: the lock is not held
+	exitUsage       = 64  // wrong arguments, or the store cannot do that
+	exitUnreachable = 69  // the store does not answer
+	exitStore       = 74  // the store answers with an error
+	exitNotAcquired = 75  // another owner holds the lock
+	exitLost        = 79  // the lock was lost, or its release was not confirmed
+	exitNotRunnable = 126 // the command cannot be executed
+	exitNotFound    = 127 // the command does not exist
+	exitSignal      = 128 // and the number of the signal that ended the command
+)
+
+// failure is an error with an exit code. Its err is nil if there is nothing to say.
+type failure struct {
+	code int
+	err  error
+}
+
+func (f failure) Error() string {
+	if f.err == nil {
+		return ""
+	}
+	return f.err.Error()
+}
+
+func (f failure) Unwrap() error { return f.err }
+
+func fail(code int, format string, args ...any) error {
+	return failure{code, fmt.Errorf(format, args...)}
+}
+
+func main() {
+	logging.Disable() // of go-redis, which would add lines to the error
+	os.Exit(execute(os.Args, os.Stdout, os.Stderr))
+}
+
+// execute runs the command line args, and returns the exit code. An error is one line on stderr.
+func execute(args []string, stdout, stderr io.Writer) int {
+	err := commands(stdout, stderr).Run(context.Background(), args)
+	if err == nil {
+		return 0
+	}
+	var f failure
+	if !errors.As(err, &f) {
+		f = failure{exitUsage, err} // of the command line
+	}
+	if text := f.Error(); text != "" {
+		fmt.Fprintln(stderr, "withlock: "+strings.Join(strings.Fields(text), " "))
+	}
+	return f.code
+}

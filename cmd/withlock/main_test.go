@@ -1,0 +1,142 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9/logging"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+// asProgram makes the test's binary act as the program.
+const asProgram = "WITHLOCK_TEST_MAIN"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		os.Unsetenv(asProgram)
+		main()
+	}
+	os.Unsetenv("WITHLOCK_STORE")
+	logging.Disable() // of go-redis, whose servers come and go here
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/jucgo/locks/internal/testkit/testbed.start.func1.1"))
+}
+
+// here runs the program in this process.
+func here(args ...string) (code int, stdout, stderr string) {
+	var out, errs bytes.Buffer
+	code = execute(append([]string{"withlock"}, args...), &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+func TestBadInputIsOneLineAndACode(t *testing.T) {
+	dir := t.TempDir()
+	store := "-store=file:" + filepath.Join(dir, "locks")
+	plain := filepath.Join(dir, "plain")
+	require.NoError(t, os.WriteFile(plain, nil, 0o600))
+	for _, c := range []struct {
+		code int
+		says string
+		args []string
+	}{
+		{exitUsage, `"jump" is no command`, []string{"jump"}},
+		{exitUsage, "-colour", []string{"run", "-colour"}},
+		{exitUsage, "no lock", []string{"run", store, "--", "true"}},
+		{exitUsage, "no command", []string{"run", store, "-name", "a"}},
+		{exitUsage, "no command", []string{"lead", store, "-name", "a", "--"}},
+		{exitUsage, "no store", []string{"run", "-name", "a", "--", "true"}},
+		{exitUsage, "-try or -wait", []string{"run", store, "-name", "a", "-try", "-wait", "1s", "--", "true"}},
+		{exitUsage, "on-lost", []string{"run", store, "-name", "a", "-on-lost", "cry", "--", "true"}},
+		{exitUsage, "ttl", []string{"run", store, "-name", "a", "-ttl", "0s", "--", "true"}},
+		{exitUsage, "negative", []string{"run", store, "-name", "a", "-wait", "-1s", "--", "true"}},
+		{exitUsage, "soon", []string{"run", store, "-name", "a", "-wait", "soon", "--", "true"}},
+		{exitUsage, "invalid URL", []string{"who", "-store", "gopher://u:secretpw@h", "a"}},
+		{exitUsage, "Known are", []string{"who", "-store", "redis://u:secretpw@h/0?colour=red", "a"}},
+		{exitUsage, "memory of one process", []string{"run", "-store", "mem:", "-name", "a", "--", "true"}},
+		{exitUsage, "one name", []string{"who", store}},
+		{exitUsage, "one name", []string{"force", store, "-yes", "a", "b"}},
+		{exitUsage, "-yes", []string{"force", store, "a"}},
+		{exitUsage, "only its holder", []string{"force", store, "-yes", "a"}},
+		{exitUsage, "one pattern", []string{"ls", store, "a", "b"}},
+		{exitUsage, "pattern", []string{"ls", store, "[a"}},
+		{exitUsage, "-every", []string{"watch", store, "-every", "0s"}},
+		{exitUnreachable, "cannot be reached", []string{"who", "-store", "redis://u:secretpw@127.0.0.1:1/0", "a"}},
+		{exitUnreachable, "cannot be reached", []string{"run", "-store", "file:" + plain, "-name", "a", "--", "true"}},
+		{exitNotRunnable, "permission denied", []string{"run", store, "-name", "a", "--", plain}},
+		{exitNotFound, "command not found", []string{"run", store, "-name", "a", "--", "no-such-command"}},
+		{exitNotFound, "command not found", []string{"lead", store, "-name", "a", "--", "no-such-command"}},
+	} {
+		code, stdout, stderr := here(c.args...)
+		require.Equal(t, c.code, code, "%q: %s", c.args, stderr)
+		require.Empty(t, stdout, "%q", c.args)
+		require.True(t, strings.HasPrefix(stderr, "withlock: "), "%q: %s", c.args, stderr)
+		require.Equal(t, 1, strings.Count(stderr, "\n"), "%q: %s", c.args, stderr)
+		require.Contains(t, stderr, c.says, "%q", c.args)
+		require.NotContains(t, stderr, "secretpw", "%q", c.args)
+	}
+}
+
+func TestHelpShowsNoPassword(t *testing.T) {
+	t.Setenv("WITHLOCK_STORE", "redis://u:secretpw@h/0")
+	for _, c := range []string{"run", "lead", "who", "ls", "force", "watch"} {
+		code, stdout, stderr := here(c, "-h")
+		require.Zero(t, code)
+		require.Contains(t, stdout, "WITHLOCK_STORE")
+		require.NotContains(t, stdout+stderr, "secretpw")
+	}
+}
+
+// A command that fails for lack of this is what go generate writes.
+func TestTheManualAndTheCompletionAreCurrent(t *testing.T) {
+	for file, args := range map[string][]string{
+		"withlock.1":               {"man"},
+		"completion/withlock.bash": {"completion", "bash"},
+		"completion/_withlock":     {"completion", "zsh"},
+		"completion/withlock.fish": {"completion", "fish"},
+	} {
+		want, err := os.ReadFile(file)
+		require.NoError(t, err)
+		code, stdout, _ := here(args...)
+		require.Zero(t, code)
+		require.Equal(t, string(want), stdout, "%s is stale: run go generate", file)
+	}
+}
+
+func TestTheReadmeHasTheExitCodes(t *testing.T) {
+	text, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	for _, e := range exitCodes {
+		require.Contains(t, string(text), "| "+e.code+" | "+e.meaning+" |")
+	}
+}
+
+func TestTheCompletionKnowsCommandsAndFlags(t *testing.T) {
+	code, stdout, _ := here("--generate-shell-completion")
+	require.Zero(t, code)
+	require.Contains(t, stdout, "force")
+	code, stdout, _ = here("run", "-", "--generate-shell-completion")
+	require.Zero(t, code)
+	require.Contains(t, stdout, "on-lost")
+}
+
+func TestAFreeLockIsShown(t *testing.T) {
+	store := "-store=sqlite:" + filepath.Join(t.TempDir(), "locks.db")
+	code, stdout, _ := here("who", store, "-json", "a")
+	require.Equal(t, exitFree, code)
+	var v lockView
+	require.NoError(t, json.Unmarshal([]byte(stdout), &v))
+	require.Equal(t, "a", v.Name)
+	require.False(t, v.Held)
+	code, stdout, _ = here("who", store, "a")
+	require.Equal(t, exitFree, code)
+	require.Contains(t, stdout, "a: free, ")
+	code, stdout, _ = here("ls", store, "a") // a name, also where the store lists none
+	require.Zero(t, code)
+	require.Contains(t, stdout, "free")
+}

@@ -1,0 +1,141 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// hang is a limit that only a hang reaches.
+const hang = time.Minute
+
+// A script that tells its end, and one that ends with its process.
+const (
+	traps = `trap 'echo got TERM; exit 5' TERM; echo up "$LOCK_NAME" "$LOCK_TOKEN"; sleep 1000 & wait`
+	naps  = `echo up; exec sleep 1000`
+)
+
+// process is the program in a process of its own. Its output is that of the command, too.
+type process struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	lines  chan string // closed when neither the program nor the command is left
+	exited chan struct{}
+	stderr notes
+}
+
+// notes is what a process wrote so far.
+type notes struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (n *notes) Write(p []byte) (int, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.text.Write(p)
+}
+
+func (n *notes) String() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.text.String()
+}
+
+func start(t *testing.T, url string, args ...string) *process {
+	t.Helper()
+	p := &process{t: t, cmd: exec.Command(os.Args[0], args...), lines: make(chan string, 1000), exited: make(chan struct{})}
+	p.cmd.Env = append(os.Environ(), asProgram+"=1", "WITHLOCK_STORE="+url)
+	r, w, err := os.Pipe()
+	require.NoError(t, err)
+	p.cmd.Stdout = w
+	errs, errw, err := os.Pipe()
+	require.NoError(t, err)
+	p.cmd.Stderr = errw
+	require.NoError(t, p.cmd.Start())
+	w.Close()
+	errw.Close()
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		_, _ = io.Copy(&p.stderr, errs)
+	}()
+	go func() {
+		defer close(p.lines)
+		for scan := bufio.NewScanner(r); scan.Scan(); {
+			p.lines <- scan.Text()
+		}
+	}()
+	go func() {
+		defer close(p.exited)
+		_ = p.cmd.Wait()
+	}()
+	t.Cleanup(func() {
+		_ = p.cmd.Process.Kill()
+		<-p.exited
+		r.Close() // also if a grandchild has the other end
+		errs.Close()
+		<-read
+		for range p.lines {
+		}
+		if t.Failed() {
+			t.Logf("withlock %q wrote:\n%s", args, p.stderr.String())
+		}
+	})
+	return p
+}
+
+// line returns the next line of the output.
+func (p *process) line() string {
+	p.t.Helper()
+	select {
+	case line, ok := <-p.lines:
+		require.True(p.t, ok, "no more output")
+		return line
+	case <-time.After(hang):
+		require.FailNow(p.t, "no output")
+		return ""
+	}
+}
+
+// says waits until the program has written text to its standard error.
+func (p *process) says(text string) {
+	p.t.Helper()
+	require.Eventually(p.t, func() bool { return strings.Contains(p.stderr.String(), text) }, hang, 10*time.Millisecond, text)
+}
+
+// eof waits until neither the program nor the command is left.
+func (p *process) eof() {
+	p.t.Helper()
+	select {
+	case line, ok := <-p.lines:
+		require.False(p.t, ok, "unexpected output %q", line)
+	case <-time.After(hang):
+		require.FailNow(p.t, "the command lives on")
+	}
+}
+
+// code waits for the end of the program, and returns its exit code.
+func (p *process) code() int {
+	p.t.Helper()
+	select {
+	case <-p.exited:
+		return p.cmd.ProcessState.ExitCode()
+	case <-time.After(hang):
+		require.FailNow(p.t, "the program lives on")
+		return 0
+	}
+}
+
+func (p *process) signal(s syscall.Signal) { require.NoError(p.t, p.cmd.Process.Signal(s)) }

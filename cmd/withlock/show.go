@@ -1,0 +1,325 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/urfave/cli/v3"
+	"golang.org/x/term"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/open"
+)
+
+// requestTimeout limits each look at the store.
+const requestTimeout = 10 * time.Second
+
+// lockView is what -json prints of a lock.
+type lockView struct {
+	Name    string      `json:"name"`
+	Held    bool        `json:"held"`
+	Shared  bool        `json:"shared,omitempty"`
+	Holders []partyView `json:"holders"`
+	Waiting *int        `json:"waiting"` // nil: unknown
+	Waiters []partyView `json:"waiters"` // longest wait first
+}
+
+type partyView struct {
+	Label       string     `json:"label,omitempty"`
+	Host        string     `json:"host,omitempty"`
+	PID         int        `json:"pid,omitempty"`
+	Since       *time.Time `json:"since,omitempty"`
+	LeftSeconds float64    `json:"left_seconds,omitempty"`
+	Token       uint64     `json:"token,omitempty"`
+}
+
+func viewOf(name string, info locks.Info) lockView {
+	v := lockView{
+		Name: name, Held: info.Held, Shared: info.Shared, Holders: viewsOf(info.Holders), Waiters: viewsOf(info.Waiters),
+	}
+	if info.Waiting >= 0 {
+		v.Waiting = &info.Waiting
+	}
+	return v
+}
+
+func viewsOf(parties []locks.Party) []partyView {
+	views := make([]partyView, 0, len(parties))
+	for _, p := range parties {
+		v := partyView{Label: p.Label, Host: p.Host, PID: p.PID, LeftSeconds: p.Left.Seconds(), Token: p.Token}
+		if !p.Since.IsZero() {
+			v.Since = &p.Since
+		}
+		views = append(views, v)
+	}
+	return views
+}
+
+// row returns the columns of a party, "-" where nothing is known. Without left, the row of a hold
+// stays the same while the hold is renewed.
+func (p partyView) row(left bool) string {
+	text := func(known bool, format string, value any) string {
+		if !known {
+			return "-"
+		}
+		return fmt.Sprintf(format, value)
+	}
+	since := "-"
+	if p.Since != nil {
+		since = p.Since.Local().Format(time.DateTime)
+	}
+	columns := []string{
+		text(p.Label != "", "%s", p.Label), text(p.Host != "", "%s", p.Host), text(p.PID != 0, "%d", p.PID), since,
+		text(left && p.LeftSeconds > 0, "%.1fs", p.LeftSeconds), text(p.Token != 0, "%d", p.Token),
+	}
+	return strings.Join(columns, "\t")
+}
+
+const partyColumns = "LABEL\tHOST\tPID\tSINCE\tLEFT\tTOKEN"
+
+func (v lockView) state() string {
+	switch {
+	case !v.Held:
+		return "free"
+	case v.Shared:
+		return "shared"
+	}
+	return "held"
+}
+
+func (v lockView) waiting() string {
+	if v.Waiting == nil {
+		return "-"
+	}
+	return fmt.Sprint(*v.Waiting)
+}
+
+func printJSON(w io.Writer, value any) error {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(w, "%s\n", text)
+	return err
+}
+
+// look opens the store for f, which gets a context with a time limit.
+func (t *tool) look(ctx context.Context, c *cli.Command, f func(ctx context.Context, store *open.Store) error) error {
+	store, err := t.open(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer shut(store)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	return f(ctx, store)
+}
+
+func inspect(ctx context.Context, store *open.Store, name string) (lockView, error) {
+	info, err := store.Locker(name).(locks.Inspector).Inspect(ctx)
+	if err != nil {
+		return lockView{}, storeFailure(ctx, err)
+	}
+	return viewOf(name, info), nil
+}
+
+// who shows one lock.
+func (t *tool) who(ctx context.Context, c *cli.Command) error {
+	name, err := oneArgument(c)
+	if err != nil {
+		return err
+	}
+	return t.look(ctx, c, func(ctx context.Context, store *open.Store) error {
+		v, err := inspect(ctx, store, name)
+		if err != nil {
+			return err
+		}
+		if c.Bool("json") {
+			err = printJSON(t.stdout, v)
+		} else {
+			fmt.Fprintf(t.stdout, "%s: %s, %s waiting\n", name, v.state(), strings.Replace(v.waiting(), "-", "unknown", 1))
+			w := tabwriter.NewWriter(t.stdout, 0, 0, 2, ' ', 0)
+			if len(v.Holders)+len(v.Waiters) > 0 {
+				fmt.Fprintln(w, "\t"+partyColumns)
+			}
+			for _, p := range v.Holders {
+				fmt.Fprintln(w, "holder\t"+p.row(true))
+			}
+			for _, p := range v.Waiters {
+				fmt.Fprintln(w, "waiter\t"+p.row(true))
+			}
+			err = w.Flush()
+		}
+		if err == nil && !v.Held {
+			err = failure{code: exitFree}
+		}
+		return err
+	})
+}
+
+// all returns the locks of the store that match the pattern of the command line. A pattern without
+// special characters is a name, also where the store has no list of names.
+func (t *tool) all(ctx context.Context, c *cli.Command, store *open.Store) ([]lockView, error) {
+	pattern := c.Args().First()
+	names, err := store.Names(ctx, pattern)
+	if errors.Is(err, errors.ErrUnsupported) && pattern != "" && !strings.ContainsAny(pattern, `*?[\`) {
+		names, err = []string{pattern}, nil
+	}
+	if err != nil {
+		return nil, storeFailure(ctx, err)
+	}
+	views := make([]lockView, 0, len(names))
+	for _, name := range names {
+		v, err := inspect(ctx, store, name)
+		if err != nil {
+			return nil, err
+		}
+		views = append(views, v)
+	}
+	return views, nil
+}
+
+// table prints a row for each holder, and one for each lock without a known holder.
+func table(w io.Writer, views []lockView, left bool) error {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "NAME\tSTATE\tWAITING\t"+partyColumns)
+	for _, v := range views {
+		holders := v.Holders
+		if len(holders) == 0 {
+			holders = []partyView{{}}
+		}
+		for _, p := range holders {
+			fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", v.Name, v.state(), v.waiting(), p.row(left))
+		}
+	}
+	return tw.Flush()
+}
+
+func noMoreThanPattern(c *cli.Command) error {
+	if c.Args().Len() > 1 {
+		return fail(exitUsage, "need at most one pattern: %s [PATTERN]", c.FullName())
+	}
+	return nil
+}
+
+// list shows all locks.
+func (t *tool) list(ctx context.Context, c *cli.Command) error {
+	if err := noMoreThanPattern(c); err != nil {
+		return err
+	}
+	return t.look(ctx, c, func(ctx context.Context, store *open.Store) error {
+		views, err := t.all(ctx, c, store)
+		switch {
+		case err != nil:
+			return err
+		case c.Bool("json"):
+			return printJSON(t.stdout, views)
+		}
+		return table(t.stdout, views, true)
+	})
+}
+
+// force frees one lock.
+func (t *tool) force(ctx context.Context, c *cli.Command) error {
+	name, err := oneArgument(c)
+	if err != nil {
+		return err
+	}
+	if !c.Bool("yes") {
+		return fail(exitUsage, "the holder of %q would go on without the lock: confirm with -yes", name)
+	}
+	return t.look(ctx, c, func(ctx context.Context, store *open.Store) error {
+		freed, err := store.ForceUnlock(ctx, name)
+		if err != nil {
+			return storeFailure(ctx, err)
+		}
+		if c.Bool("json") {
+			err = printJSON(t.stdout, map[string]any{"name": name, "freed": freed})
+		} else {
+			_, err = fmt.Fprintf(t.stdout, "%s: %s\n", name, map[bool]string{true: "freed", false: "was not held"}[freed])
+		}
+		if err == nil && !freed {
+			err = failure{code: exitFree}
+		}
+		return err
+	})
+}
+
+// watch shows all locks again and again. An error of the store is shown in their place.
+func (t *tool) watch(ctx context.Context, c *cli.Command) error {
+	if err := noMoreThanPattern(c); err != nil {
+		return err
+	}
+	every := c.Duration("every")
+	if every <= 0 {
+		return fail(exitUsage, "-every %v: need a positive time", every)
+	}
+	ctx, stop := signal.NotifyContext(ctx, forwardedSignals...)
+	defer stop()
+	store, err := t.open(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer shut(store)
+	out, isFile := t.stdout.(*os.File)
+	live := isFile && term.IsTerminal(int(out.Fd())) && !c.Bool("json")
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	last := ""
+	for ctx.Err() == nil {
+		text, err := t.picture(ctx, c, store, live)
+		if err != nil {
+			return err
+		}
+		if live {
+			fmt.Fprintf(t.stdout, "\x1b[H\x1b[2J%s  %s\n\n%s", store, time.Now().Format(time.DateTime), text)
+		} else if text != last && ctx.Err() == nil {
+			fmt.Fprint(t.stdout, text)
+		}
+		last = text
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		}
+	}
+	return nil
+}
+
+// picture returns the table of all locks, or the error of a store that is out of reach.
+func (t *tool) picture(ctx context.Context, c *cli.Command, store *open.Store, left bool) (string, error) {
+	limited, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	views, err := t.all(limited, c, store)
+	var b strings.Builder
+	var f failure
+	switch {
+	case err == nil && c.Bool("json"):
+		for i := range views {
+			for j := range views[i].Holders {
+				views[i].Holders[j].LeftSeconds = 0 // it would change each time
+			}
+		}
+		err = printJSON(&b, views)
+	case err == nil:
+		err = table(&b, views, left)
+	case asUsage(err, &f):
+		return "", f
+	case c.Bool("json"):
+		err = printJSON(&b, map[string]string{"error": err.Error()})
+	default:
+		fmt.Fprintln(&b, "withlock:", err)
+		err = nil
+	}
+	return b.String(), err
+}
+
+// asUsage sets f to err if it is an error of the command line, which stays.
+func asUsage(err error, f *failure) bool { return errors.As(err, f) && f.code == exitUsage }

@@ -1,0 +1,345 @@
+//go:build unix
+
+package main
+
+import (
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks/distributed/open"
+	"github.com/jucgo/locks/internal/testkit/testbed"
+)
+
+// ttl is the lease where a test waits for its end, and longTTL where it must not end.
+const (
+	ttl     = "2s"
+	longTTL = "6s"
+)
+
+func serving(t *testing.T, url string) string {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		s, err := open.Provider(t.Context(), url)
+		if err == nil {
+			s.Close(t.Context())
+		}
+		return err == nil
+	}, hang, 20*time.Millisecond, url)
+	return url
+}
+
+func local(t *testing.T) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(testbed.Port(t))) }
+
+func redisCommand(t *testing.T, addr, dir string) *exec.Cmd {
+	_, port, err := net.SplitHostPort(addr)
+	require.NoError(t, err)
+	return exec.Command(testbed.Lookup(t, "redis-server"), "--port", port, "--bind", "127.0.0.1", "--save", "",
+		"--appendonly", "no", "--dir", dir, "--logfile", filepath.Join(dir, "log"))
+}
+
+// stores are the stores of which each test uses one server.
+var stores = []struct {
+	name   string
+	// The store frees the lock of a stopped holder. SQLite does not if the process is stopped inside
+	// of a transaction: it then holds the lock of the file.
+	leased bool
+	forced bool // withlock force frees a lock
+	start  func(t *testing.T) (url string, restart func())
+}{
+	{"file", false, false, func(t *testing.T) (string, func()) { return fileStore(t) + "?kind=fenced", nil }},
+	{"sqlite", false, false, func(t *testing.T) (string, func()) {
+		return "sqlite:" + filepath.Join(t.TempDir(), "locks.db"), nil
+	}},
+	{"redis", true, true, func(t *testing.T) (string, func()) { return redisStore(t), nil }},
+	{"postgres", true, false, func(t *testing.T) (url string, restart func()) {
+		server := testbed.StartPostgres(t, func(addr string) error {
+			url = "postgres://postgres@" + addr + "/postgres?sslmode=disable"
+			return answers(t, "pgx", url)
+		})
+		return url, server.Restart
+	}},
+	{"mysql", true, false, func(t *testing.T) (string, func()) {
+		var at string
+		testbed.StartMariaDB(t, func(addr string) error {
+			at = addr
+			return answers(t, "mysql", "root@tcp("+addr+")/test")
+		})
+		return serving(t, "mysql://root@"+at+"/test"), nil
+	}},
+	{"etcd", true, false, func(t *testing.T) (string, func()) {
+		client, peer := local(t), "http://"+local(t)
+		testbed.Start(t, exec.Command(testbed.Lookup(t, "etcd"), "--name", "n", "--data-dir", t.TempDir(),
+			"--unsafe-no-fsync", "--logger", "zap", "--log-level", "fatal",
+			"--listen-client-urls", "http://"+client, "--advertise-client-urls", "http://"+client,
+			"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "n="+peer))
+		return serving(t, "etcd://"+client), nil
+	}},
+	{"zk", true, false, func(t *testing.T) (string, func()) {
+		return serving(t, "zk://"+testbed.StartZooKeeper(t).Addr()+"/app"), nil
+	}},
+}
+
+func redisStore(t *testing.T) string {
+	addr := local(t)
+	testbed.Start(t, redisCommand(t, addr, t.TempDir()))
+	return serving(t, "redis://"+addr+"/0?kind=fenced")
+}
+
+func answers(t *testing.T, driver, dsn string) error {
+	db, err := sql.Open(driver, dsn)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	return db.PingContext(t.Context())
+}
+
+func TestOnEveryStore(t *testing.T) {
+	for _, store := range stores {
+		t.Run(store.name, func(t *testing.T) {
+			t.Parallel()
+			url, restart := store.start(t)
+			t.Run("a command runs under the lock", func(t *testing.T) { aCommandRunsUnderTheLock(t, url) })
+			t.Run("kill -9 of the child", func(t *testing.T) { killOfTheChild(t, url) })
+			t.Run("kill -9 of withlock", func(t *testing.T) { killOfTheProgram(t, url) })
+			if store.forced {
+				t.Run("force", func(t *testing.T) { forced(t, url) })
+			}
+			if store.leased {
+				t.Run("SIGSTOP beyond the lease", func(t *testing.T) { stoppedBeyondTheLease(t, url) })
+			}
+			if restart != nil {
+				t.Run("restart", func(t *testing.T) { restarted(t, url, restart) })
+			}
+		})
+	}
+}
+
+func aCommandRunsUnderTheLock(t *testing.T, url string) {
+	holder := start(t, url, "run", "-name", "nightly", "-label", "night shift", "--", "sh", "-c", traps)
+	var token uint64
+	n, err := fmt.Sscanf(holder.line(), "up nightly %d", &token)
+	require.NoError(t, err, "%d", n)
+	require.NotZero(t, token)
+
+	try := start(t, url, "run", "-name", "nightly", "-try", "--", "echo", "never")
+	wait := start(t, url, "run", "-name", "nightly", "-wait", "50ms", "--", "echo", "never")
+	who := start(t, url, "who", "-json", "nightly")
+	ls := start(t, url, "ls", "-json", "nightly")
+	for _, p := range []*process{try, wait} {
+		require.Equal(t, exitNotAcquired, p.code())
+		p.eof()
+	}
+	require.Zero(t, who.code())
+	var v lockView
+	require.NoError(t, json.Unmarshal([]byte(who.line()), &v))
+	require.True(t, v.Held)
+	require.Len(t, v.Holders, 1)
+	require.Equal(t, holder.cmd.Process.Pid, v.Holders[0].PID)
+	require.Zero(t, ls.code())
+	var all []lockView
+	require.NoError(t, json.Unmarshal([]byte(ls.line()), &all))
+	require.Len(t, all, 1)
+	require.Equal(t, "nightly", all[0].Name)
+
+	holder.signal(syscall.SIGTERM)
+	require.Equal(t, "got TERM", holder.line())
+	require.Equal(t, 5, holder.code())
+	require.Zero(t, start(t, url, "run", "-name", "nightly", "-try", "--", "true").code())
+}
+
+func killOfTheChild(t *testing.T, url string) {
+	require.Equal(t, 137, start(t, url, "run", "-name", "child", "--", "sh", "-c", "kill -9 $$").code())
+	require.Equal(t, 3, start(t, url, "run", "-name", "child", "-try", "sh", "-c", "exit 3").code())
+}
+
+func killOfTheProgram(t *testing.T, url string) {
+	holder := start(t, url, "run", "-name", "program", "-ttl", ttl, "--", "sh", "-c", naps)
+	require.Equal(t, "up", holder.line())
+	require.NoError(t, holder.cmd.Process.Kill())
+	holder.eof() // the command has ended, too
+	next := start(t, url, "run", "-name", "program", "-ttl", ttl, "--", "echo", "next")
+	require.Equal(t, "next", next.line())
+	require.Zero(t, next.code())
+}
+
+func forced(t *testing.T, url string) {
+	holder := start(t, url, "run", "-name", "forced", "-ttl", longTTL, "--", "sh", "-c", traps)
+	require.Contains(t, holder.line(), "up forced")
+	force := start(t, url, "force", "-yes", "forced")
+	require.Equal(t, "forced: freed", force.line())
+	freed := time.Now()
+	require.Equal(t, "got TERM", holder.line())
+	t.Logf("%v from the loss to SIGTERM, with renewals each third of %s", time.Since(freed).Round(time.Millisecond), longTTL)
+	require.Zero(t, force.code())
+	require.Equal(t, exitLost, holder.code())
+}
+
+func stoppedBeyondTheLease(t *testing.T, url string) {
+	holder := start(t, url, "run", "-name", "stopped", "-ttl", ttl, "--", "sh", "-c", traps)
+	require.Contains(t, holder.line(), "up stopped")
+	holder.signal(syscall.SIGSTOP)
+	next := start(t, url, "run", "-name", "stopped", "-ttl", ttl, "--", "echo", "next")
+	require.Equal(t, "next", next.line()) // the lease has ended
+	require.Zero(t, next.code())
+	holder.signal(syscall.SIGCONT)
+	require.Equal(t, "got TERM", holder.line())
+	require.Equal(t, exitLost, holder.code())
+}
+
+func TestARestartThatLosesTheLockEndsTheCommand(t *testing.T) {
+	t.Parallel()
+	addr, dir := local(t), t.TempDir()
+	server := testbed.Start(t, redisCommand(t, addr, dir))
+	url := serving(t, "redis://"+addr+"/0?kind=fenced")
+	holder := start(t, url, "run", "-name", "restart", "-ttl", ttl, "--", "sh", "-c", traps)
+	require.Contains(t, holder.line(), "up restart")
+	server.Kill()
+	testbed.Start(t, redisCommand(t, addr, dir))
+	require.Equal(t, "got TERM", holder.line())
+	require.Equal(t, exitLost, holder.code())
+}
+
+func TestAnOutageLongerThanTheLeaseEndsTheCommand(t *testing.T) {
+	t.Parallel()
+	addr := local(t)
+	server := testbed.Start(t, redisCommand(t, addr, t.TempDir()))
+	url := serving(t, "redis://"+addr+"/0?kind=fenced")
+	holder := start(t, url, "run", "-name", "outage", "-ttl", ttl, "-on-lost", "kill", "--", "sh", "-c", traps)
+	require.Contains(t, holder.line(), "up outage")
+	server.Kill()
+	require.Equal(t, exitLost, holder.code())
+	holder.eof() // SIGKILL went to the group, and no trap ran
+}
+
+// restarted is for a store that keeps its locks.
+func restarted(t *testing.T, url string, restart func()) {
+	holder := start(t, url, "run", "-name", "restart", "--", "sh", "-c", traps)
+	require.Contains(t, holder.line(), "up restart")
+	restart()
+	require.Zero(t, start(t, serving(t, url), "who", "restart").code())
+	holder.signal(syscall.SIGTERM)
+	require.Equal(t, "got TERM", holder.line())
+	require.Equal(t, 5, holder.code())
+}
+
+func fileStore(t *testing.T) string { return "file:" + filepath.Join(t.TempDir(), "locks") }
+
+func TestASignalEndsTheWait(t *testing.T) {
+	t.Parallel()
+	url := "sqlite:" + filepath.Join(t.TempDir(), "locks.db") + "?kind=queue"
+	holder := start(t, url, "run", "-name", "a", "--", "sh", "-c", naps)
+	require.Equal(t, "up", holder.line())
+	waiter := start(t, url, "run", "-name", "a", "--", "echo", "never")
+	require.Eventually(t, func() bool {
+		var v lockView
+		code, stdout, stderr := here("who", "-store", url, "-json", "a")
+		require.Zero(t, code, stderr)
+		require.NoError(t, json.Unmarshal([]byte(stdout), &v))
+		return len(v.Waiters) == 1 && v.Waiters[0].PID == waiter.cmd.Process.Pid
+	}, hang, 10*time.Millisecond)
+	waiter.signal(syscall.SIGINT)
+	require.Equal(t, exitSignal+2, waiter.code())
+	waiter.eof()
+}
+
+func TestTheGroupOfALostCommandIsKilledAfterTheGrace(t *testing.T) {
+	t.Parallel()
+	url := redisStore(t)
+	deaf := `trap '' TERM; sh -c 'trap "" TERM; while :; do sleep 1; done' & echo up; while :; do sleep 1; done`
+	holder := start(t, url, "run", "-name", "a", "-ttl", longTTL, "-grace", "100ms", "--", "sh", "-c", deaf)
+	require.Equal(t, "up", holder.line())
+	require.Zero(t, start(t, url, "force", "-yes", "a").code())
+	require.Equal(t, exitLost, holder.code())
+	holder.eof() // the grandchild has the pipe too
+}
+
+func TestALossCanLeaveTheCommandAlone(t *testing.T) {
+	t.Parallel()
+	url := redisStore(t)
+	holder := start(t, url, "run", "-name", "a", "-ttl", longTTL, "-on-lost", "none", "--", "sh", "-c", traps)
+	require.Contains(t, holder.line(), "up")
+	require.Zero(t, start(t, url, "force", "-yes", "a").code())
+	holder.says("the command goes on")
+	holder.signal(syscall.SIGTERM)
+	require.Equal(t, "got TERM", holder.line())
+	require.Equal(t, exitLost, holder.code())
+}
+
+func TestTheNextMachineLeadsAfterAKill(t *testing.T) {
+	t.Parallel()
+	url := fileStore(t)
+	first := start(t, url, "lead", "-name", "a", "--", "sh", "-c", naps)
+	require.Equal(t, "up", first.line())
+	second := start(t, url, "lead", "-name", "a", "--", "sh", "-c", traps)
+	require.NoError(t, first.cmd.Process.Kill())
+	first.eof()
+	require.Contains(t, second.line(), "up a")
+	second.signal(syscall.SIGTERM)
+	require.Equal(t, "got TERM", second.line())
+	require.Equal(t, 5, second.code())
+}
+
+func TestALostLeaderRestartsTheCommand(t *testing.T) {
+	t.Parallel()
+	url := redisStore(t)
+	leader := start(t, url, "lead", "-name", "a", "-ttl", longTTL, "--", "sh", "-c", traps)
+	var before, after uint64
+	_, err := fmt.Sscanf(leader.line(), "up a %d", &before)
+	require.NoError(t, err)
+	require.Zero(t, start(t, url, "force", "-yes", "a").code())
+	require.Equal(t, "got TERM", leader.line())
+	_, err = fmt.Sscanf(leader.line(), "up a %d", &after)
+	require.NoError(t, err)
+	require.Greater(t, after, before)
+	leader.signal(syscall.SIGTERM)
+	require.Equal(t, "got TERM", leader.line())
+	require.Equal(t, 5, leader.code())
+}
+
+func TestAFailedCommandLetsAnotherMachineLead(t *testing.T) {
+	t.Parallel()
+	url := fileStore(t)
+	first := start(t, url, "lead", "-name", "a", "-pause", "1h", "--", "sh", "-c", "echo failing; exit 3")
+	require.Equal(t, "failing", first.line())
+	second := start(t, url, "lead", "-name", "a", "--", "echo", "done")
+	require.Equal(t, "done", second.line())
+	require.Zero(t, second.code()) // success ends lead
+	first.signal(syscall.SIGTERM)
+	require.Equal(t, exitSignal+15, first.code())
+}
+
+func TestWatchPrintsATableForEachChange(t *testing.T) {
+	t.Parallel()
+	url := fileStore(t)
+	watch := start(t, url, "watch", "-json", "-every", "20ms")
+	// until reads tables until the lock is in the state.
+	until := func(state func(v lockView) bool) {
+		for {
+			var views []lockView
+			require.NoError(t, json.Unmarshal([]byte(watch.line()), &views))
+			if len(views) == 1 && state(views[0]) {
+				return
+			}
+		}
+	}
+	holder := start(t, url, "run", "-name", "a", "--", "sh", "-c", traps)
+	require.Contains(t, holder.line(), "up a")
+	until(func(v lockView) bool { return len(v.Holders) == 1 && v.Holders[0].PID == holder.cmd.Process.Pid })
+	holder.signal(syscall.SIGTERM)
+	require.Equal(t, "got TERM", holder.line())
+	require.Equal(t, 5, holder.code())
+	until(func(v lockView) bool { return !v.Held }) // its file stays
+	watch.signal(syscall.SIGINT)
+	require.Zero(t, watch.code())
+}
