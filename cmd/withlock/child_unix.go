@@ -16,7 +16,8 @@ import (
 // forwardedSignals go to the command. The others act on withlock alone: SIGTSTP stops it, and
 // with it the renewal of the lock.
 var forwardedSignals = []os.Signal{
-	syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH,
+	syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM,
+	syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH,
 }
 
 // endingSignal returns the exit code of a process that sig ends, or 0 if sig is for the command

@@ -27,8 +27,13 @@ func commands(stdout, stderr io.Writer) *cli.Command {
 	name := &cli.StringFlag{Name: "name", Usage: "`NAME` of the lock"}
 	held := []cli.Flag{
 		store, name,
-		&cli.DurationFlag{Name: "ttl", Usage: "`TIME` that the lock outlasts a crash or an outage", DefaultText: "that of the store"},
-		&cli.StringFlag{Name: "label", Usage: "`TEXT` that others see for this holder", DefaultText: "host and process id"},
+		&cli.DurationFlag{
+			Name: "ttl", Usage: "`TIME` that the lock outlasts a crash or an outage",
+			DefaultText: "that of the store",
+		},
+		&cli.StringFlag{
+			Name: "label", Usage: "`TEXT` that others see for this holder", DefaultText: "host and process id",
+		},
 		&cli.StringFlag{Name: "on-lost", Value: "term", Usage: "`WHAT` a loss does to the command: term, kill or none"},
 		&cli.DurationFlag{Name: "grace", Value: 10 * time.Second, Usage: "`TIME` between SIGTERM and SIGKILL"},
 	}
@@ -41,21 +46,24 @@ func commands(stdout, stderr io.Writer) *cli.Command {
 		Commands: []*cli.Command{
 			{
 				Name: "run", Usage: "run a command while the lock is held", ArgsUsage: "-- COMMAND [ARGUMENT...]",
-				Description: "The command gets the variables LOCK_NAME and, if the lock has a fencing token, LOCK_TOKEN. " +
-					"The exit code is that of the command.",
+				Description: "The command gets the variables LOCK_NAME and, if the lock has a fencing token, " +
+					"LOCK_TOKEN. The exit code is that of the command.",
 				StopOnNthArg: &first, Action: t.run,
 				Flags: append(held,
 					&cli.DurationFlag{Name: "wait", Usage: "`TIME` to wait for the lock", DefaultText: "no limit"},
 					&cli.BoolFlag{Name: "try", Usage: "do not wait for another holder"}),
 			},
 			{
-				Name: "lead", Usage: "keep a command running on one of several machines", ArgsUsage: "-- COMMAND [ARGUMENT...]",
-				Description: "Each machine campaigns for the lock, and the leader runs the command. After a loss it " +
-					"campaigns again. If the command fails, another machine can lead during the pause. If the command " +
-					"succeeds, lead ends.",
+				Name: "lead", Usage: "keep a command running on one of several machines",
+				ArgsUsage: "-- COMMAND [ARGUMENT...]",
+				Description: "Each machine campaigns for the lock, and the leader runs the command. After a loss " +
+					"it campaigns again. If the command fails, another machine can lead during the pause. " +
+					"If the command succeeds, lead ends.",
 				StopOnNthArg: &first, Action: t.lead,
 				Flags: append(held,
-					&cli.DurationFlag{Name: "pause", Value: 5 * time.Second, Usage: "`TIME` to stay out after the command failed"}),
+					&cli.DurationFlag{
+						Name: "pause", Value: 5 * time.Second, Usage: "`TIME` to stay out after the command failed",
+					}),
 			},
 			{
 				Name: "who", Usage: "show the holders and the waiters of a lock", ArgsUsage: "NAME",
@@ -77,7 +85,9 @@ func commands(stdout, stderr io.Writer) *cli.Command {
 				Description: "In a terminal, the table is redrawn. Elsewhere each change prints a table.",
 				Action:      t.watch,
 				Flags: []cli.Flag{store, jsonFlag,
-					&cli.DurationFlag{Name: "every", Value: time.Second, Usage: "`TIME` between two looks at the store"}},
+					&cli.DurationFlag{
+						Name: "every", Value: time.Second, Usage: "`TIME` between two looks at the store",
+					}},
 			},
 			{
 				Name: "man", Usage: "print the manual", Hidden: true,
@@ -148,7 +158,8 @@ func storeFailure(ctx context.Context, err error) error {
 		return f
 	case errors.Is(err, open.ErrURL), errors.Is(err, path.ErrBadPattern), errors.Is(err, errors.ErrUnsupported):
 		return failure{exitUsage, err}
-	case errors.Is(err, open.ErrUnreachable), errors.Is(err, lease.ErrUnreachable), errors.Is(err, lease.ErrUnavailable):
+	case errors.Is(err, open.ErrUnreachable), errors.Is(err, lease.ErrUnreachable),
+		errors.Is(err, lease.ErrUnavailable):
 		return failure{exitUnreachable, err}
 	case errors.Is(err, locks.ErrLost):
 		return failure{exitLost, err}

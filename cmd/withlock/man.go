@@ -40,7 +40,8 @@ func manual(root *cli.Command) string {
 		line(".TP\n.B %s\n%s", e.code, roff(e.meaning))
 	}
 	line(".SH ENVIRONMENT\n.TP\n.B WITHLOCK_STORE\nThe URL of the store, if \\-store is not given.")
-	line(".TP\n.B LOCK_NAME, LOCK_TOKEN\nThe command of run and lead gets them: the name of the lock, and its fencing token.")
+	line(".TP\n.B LOCK_NAME, LOCK_TOKEN")
+	line("The command of run and lead gets them: the name of the lock, and its fencing token.")
 	return b.String()
 }
 

@@ -55,7 +55,9 @@ func (n *notes) String() string {
 
 func start(t *testing.T, url string, args ...string) *process {
 	t.Helper()
-	p := &process{t: t, cmd: exec.Command(os.Args[0], args...), lines: make(chan string, 1000), exited: make(chan struct{})}
+	p := &process{
+		t: t, cmd: exec.Command(os.Args[0], args...), lines: make(chan string, 1000), exited: make(chan struct{}),
+	}
 	p.cmd.Env = append(os.Environ(), asProgram+"=1", "WITHLOCK_STORE="+url)
 	r, w, err := os.Pipe()
 	require.NoError(t, err)
@@ -112,7 +114,8 @@ func (p *process) line() string {
 // says waits until the program has written text to its standard error.
 func (p *process) says(text string) {
 	p.t.Helper()
-	require.Eventually(p.t, func() bool { return strings.Contains(p.stderr.String(), text) }, hang, 10*time.Millisecond, text)
+	said := func() bool { return strings.Contains(p.stderr.String(), text) }
+	require.Eventually(p.t, said, hang, 10*time.Millisecond, text)
 }
 
 // eof waits until neither the program nor the command is left.

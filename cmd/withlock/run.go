@@ -33,7 +33,8 @@ type job struct {
 // job reads the flags that run and lead share, and opens the store. The caller calls end.
 func (t *tool) job(ctx context.Context, c *cli.Command) (j *job, end func() error, err error) {
 	j = &job{
-		tool: t, name: c.String("name"), argv: c.Args().Slice(), onLost: c.String("on-lost"), grace: c.Duration("grace"),
+		tool: t, name: c.String("name"), argv: c.Args().Slice(),
+		onLost: c.String("on-lost"), grace: c.Duration("grace"),
 	}
 	ttl := c.Duration("ttl")
 	switch {
@@ -93,8 +94,9 @@ func (t *tool) run(ctx context.Context, c *cli.Command) (err error) {
 		}
 	} else {
 		if c.IsSet("wait") {
-			limit := time.AfterFunc(c.Duration("wait"), func() {
-				cancel(failure{exitNotAcquired, fmt.Errorf("another owner holds the lock %q: waited %v", j.name, c.Duration("wait"))})
+			wait := c.Duration("wait")
+			limit := time.AfterFunc(wait, func() {
+				cancel(fail(exitNotAcquired, "another owner holds the lock %q: waited %v", j.name, wait))
 			})
 			waited := work
 			work = func(ctx context.Context) error {
@@ -236,7 +238,8 @@ func endSignalName(onLost string) string {
 	return "SIGTERM"
 }
 
-// exitCode returns the exit code of a command as a shell reports it, or -1 if Wait failed otherwise.
+// exitCode returns the exit code of a command as a shell reports it, or -1 if Wait failed
+// otherwise.
 func exitCode(cmd *exec.Cmd, err error) int {
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {

@@ -43,7 +43,8 @@ type partyView struct {
 
 func viewOf(name string, info locks.Info) lockView {
 	v := lockView{
-		Name: name, Held: info.Held, Shared: info.Shared, Holders: viewsOf(info.Holders), Waiters: viewsOf(info.Waiters),
+		Name: name, Held: info.Held, Shared: info.Shared,
+		Holders: viewsOf(info.Holders), Waiters: viewsOf(info.Waiters),
 	}
 	if info.Waiting >= 0 {
 		v.Waiting = &info.Waiting
@@ -145,7 +146,8 @@ func (t *tool) who(ctx context.Context, c *cli.Command) error {
 		if c.Bool("json") {
 			err = printJSON(t.stdout, v)
 		} else {
-			fmt.Fprintf(t.stdout, "%s: %s, %s waiting\n", name, v.state(), strings.Replace(v.waiting(), "-", "unknown", 1))
+			waiting := strings.Replace(v.waiting(), "-", "unknown", 1)
+			fmt.Fprintf(t.stdout, "%s: %s, %s waiting\n", name, v.state(), waiting)
 			w := tabwriter.NewWriter(t.stdout, 0, 0, 2, ' ', 0)
 			if len(v.Holders)+len(v.Waiters) > 0 {
 				fmt.Fprintln(w, "\t"+partyColumns)
@@ -244,7 +246,8 @@ func (t *tool) force(ctx context.Context, c *cli.Command) error {
 		if c.Bool("json") {
 			err = printJSON(t.stdout, map[string]any{"name": name, "freed": freed})
 		} else {
-			_, err = fmt.Fprintf(t.stdout, "%s: %s\n", name, map[bool]string{true: "freed", false: "was not held"}[freed])
+			outcome := map[bool]string{true: "freed", false: "was not held"}[freed]
+			_, err = fmt.Fprintf(t.stdout, "%s: %s\n", name, outcome)
 		}
 		if err == nil && !freed {
 			err = failure{code: exitFree}

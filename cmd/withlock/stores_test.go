@@ -49,9 +49,9 @@ func redisCommand(t *testing.T, addr, dir string) *exec.Cmd {
 
 // stores are the stores of which each test uses one server.
 var stores = []struct {
-	name   string
-	// The store frees the lock of a stopped holder. SQLite does not if the process is stopped inside
-	// of a transaction: it then holds the lock of the file.
+	name string
+	// The store frees the lock of a stopped holder. SQLite does not if the process is stopped
+	// inside of a transaction: it then holds the lock of the file.
 	leased bool
 	forced bool // withlock force frees a lock
 	start  func(t *testing.T) (url string, restart func())
@@ -180,7 +180,8 @@ func forced(t *testing.T, url string) {
 	require.Equal(t, "forced: freed", force.line())
 	freed := time.Now()
 	require.Equal(t, "got TERM", holder.line())
-	t.Logf("%v from the loss to SIGTERM, with renewals each third of %s", time.Since(freed).Round(time.Millisecond), longTTL)
+	t.Logf("%v from the loss to SIGTERM, with renewals each third of %s",
+		time.Since(freed).Round(time.Millisecond), longTTL)
 	require.Zero(t, force.code())
 	require.Equal(t, exitLost, holder.code())
 }

@@ -243,7 +243,8 @@ func ended(ctx context.Context) error { return ctxerr.Ended("leader: run", ctx) 
 // when the lock is released. The function itself may call it, and returns then.
 //
 // A later Resign replaces the duration of an earlier one. Without Run, it delays the first
-// campaign. With 0, Run campaigns again at once. The lock decides whether another waiter goes first.
+// campaign. With 0, Run campaigns again at once. The lock decides whether another waiter goes
+// first.
 func (e *Election) Resign(out time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

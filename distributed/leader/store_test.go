@@ -120,7 +120,8 @@ func (s *server) start(t *testing.T) *process {
 	t.Helper()
 	p := &process{link: &link{server: s}}
 	var err error
-	p.client, err = lease.New(p.link, lease.WithTTL(ttl), lease.WithErrorPrefix("test"), lease.WithRetry(lease.RetryNever))
+	p.client, err = lease.New(p.link,
+		lease.WithTTL(ttl), lease.WithErrorPrefix("test"), lease.WithRetry(lease.RetryNever))
 	if err != nil {
 		t.Fatal(err)
 	}
