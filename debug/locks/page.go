@@ -87,7 +87,7 @@ func functions(s *snapshot) template.FuncMap {
 			text := s.Stacks[n-1]
 			const folded = `<details data-key="%s"><summary>%s <code>%s</code></summary><pre>%s</pre></details>` + "\n"
 			return template.HTML(fmt.Sprintf(folded,
-				escape(heading+" "+text[:min(len(text), 200)]), escape(heading), escape(at(text)), escape(text)))
+				escape(heading), escape(heading), escape(at(text)), escape(text)))
 		},
 	}
 }
