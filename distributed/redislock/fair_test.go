@@ -85,8 +85,9 @@ func TestAWaiterOfRedissonOutlastsAShortenedTimeBeforeIt(t *testing.T) {
 	t.Parallel()
 	const wait = 5 * time.Minute // as Redisson's
 	l := newLine(t, 1, redislock.WithFairWait(wait))
-	// A release has found the first waiter without a subscription, and has shortened its time. Then two
-	// waiters of Redisson have come. Each adds its wait to the time of the one before it.
+	// A release has found the first waiter without a subscription, and has shortened its time.
+	// Then two waiters of Redisson have come. Each adds its wait to the time of the one before
+	// it.
 	now := l.direct.Time(background).Val().Truncate(time.Millisecond)
 	dies := now.Add(soon)
 	l.direct.ZAdd(background, fairTimes,

@@ -10,8 +10,8 @@ import (
 	"github.com/jucgo/locks"
 )
 
-// section is one call of Do or TryDo. The context of its acquisition and its release carries it. Only
-// the goroutine of the call writes lock and span, and not while the section runs.
+// section is one call of Do or TryDo. The context of its acquisition and its release carries
+// it. Only the goroutine of the call writes lock and span, and not while the section runs.
 type section struct {
 	lock string     // the name of the first lock that the call acquired: a Multi acquires several
 	span trace.Span // of its hold, or nil

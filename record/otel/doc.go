@@ -10,21 +10,23 @@
 //
 // # Spans
 //
-// A call whose context carries a sampled span makes spans: "wait for NAME" for an acquisition that
-// may wait, and "hold NAME" from the acquisition to the release. Both are children of the caller's
-// span. Other calls make none, and neither do the plain methods Lock and Unlock, because they have no
-// context. An acquisition that failed with an error, an unlock that was refused, and a hold that was
-// lost give their span the status Error. A loss is an event "lost" of the hold as well.
+// A call whose context carries a sampled span makes spans: "wait for NAME" for an acquisition
+// that may wait, and "hold NAME" from the acquisition to the release. Both are children of the
+// caller's span. Other calls make none, and neither do the plain methods Lock and Unlock,
+// because they have no context. An acquisition that failed with an error, an unlock that was
+// refused, and a hold that was lost give their span the status Error. A loss is an event "lost"
+// of the hold as well.
 //
-// LockContext returns no context. Therefore spans that a section makes with the caller's context are
-// siblings of the hold, although they lie inside of it in time. The span of the hold is exported at
-// the unlock, as a child of the span in the context of UnlockContext. The loss is dated at the unlock.
+// LockContext returns no context. Therefore spans that a section makes with the caller's
+// context are siblings of the hold, although they lie inside of it in time. The span of the
+// hold is exported at the unlock, as a child of the span in the context of UnlockContext. The
+// loss is dated at the unlock.
 //
-// [Do] and [TryDo] have a context for the section. With them, spans of the section are children of the
-// hold, and the loss of a lease is dated when the section's context ends.
+// [Do] and [TryDo] have a context for the section. With them, spans of the section are children
+// of the hold, and the loss of a lease is dated when the section's context ends.
 //
 // # Metrics
 //
-// The attribute "lock.name" is the name given to Wrap. A name stands for a kind of lock, and not for
-// one key. The SDK limits the number of attribute sets.
+// The attribute "lock.name" is the name given to Wrap. A name stands for a kind of lock, and
+// not for one key. The SDK limits the number of attribute sets.
 package otel

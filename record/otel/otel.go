@@ -26,11 +26,12 @@ type Options struct {
 }
 
 // Instrument exports what r sees, for as long as r lives. Call it once for each Recorder. Two
-// Recorders with the same provider share the instruments: give their locks different names. The error
-// is that of a MeterProvider that refuses an instrument.
+// Recorders with the same provider share the instruments: give their locks different names. The
+// error is that of a MeterProvider that refuses an instrument.
 //
-// An acquisition that may wait adds one measurement of a histogram, and so does the release of a hold.
-// The other instruments are read when they are collected. That costs more with more names and holds.
+// An acquisition that may wait adds one measurement of a histogram, and so does the release of
+// a hold. The other instruments are read when they are collected. That costs more with more
+// names and holds.
 func Instrument(r *record.Recorder, opts Options) error {
 	meters, tracers := opts.MeterProvider, opts.TracerProvider
 	if meters == nil {
@@ -92,8 +93,8 @@ func (x *exporter) of(name string) *attributes {
 	return a
 }
 
-// measure makes the instruments. The histograms are recorded by events, the others are read from the
-// Recorder.
+// measure makes the instruments. The histograms are recorded by events, the others are read
+// from the Recorder.
 func (x *exporter) measure(m metric.Meter) error {
 	var errs []error
 	counter := func(name, unit, help string) metric.Int64ObservableCounter {

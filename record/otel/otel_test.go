@@ -272,8 +272,8 @@ func TestAFailedWaitIsASpanWithItsError(t *testing.T) {
 	})
 }
 
-// collect returns the measurements by name, and for each the values by their attributes. A histogram
-// has the count and the sum of its values.
+// collect returns the measurements by name, and for each the values by their attributes. A
+// histogram has the count and the sum of its values.
 func (x *telemetry) collect(t testing.TB) map[string]map[string]any {
 	t.Helper()
 	var all metricdata.ResourceMetrics

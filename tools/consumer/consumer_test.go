@@ -215,8 +215,9 @@ func TestTheProgramsOfTheREADMEWorkForAUser(t *testing.T) {
 	})
 }
 
-// The README of each store has one program. The imports of sqllock's and open's are only resolved,
-// because SQLite takes minutes to compile. The tests of examples/stores run all programs on servers.
+// The README of each store has one program. The imports of sqllock's and open's are only
+// resolved, because SQLite takes minutes to compile. The tests of examples/stores run all
+// programs on servers.
 func TestTheProgramOfEachStoreWorksForAUser(t *testing.T) {
 	w, err := workspace.Open(".")
 	must(t, err)

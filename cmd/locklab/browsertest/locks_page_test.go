@@ -57,8 +57,8 @@ func (soleStore) Watch(context.Context, string, string) (lease.Watch, error) { r
 // transfer is a function of the program that the page shows. It waits for to until ctx ends.
 func transfer(ctx context.Context, to locks.TryLocker) { _ = to.LockContext(ctx) }
 
-// incident has goroutines wait for each other, for a goroutine that has exited, and for a cache, and
-// a lease. The returned function ends one of the cycle's waits.
+// incident has goroutines wait for each other, for a goroutine that has exited, and for a
+// cache, and a lease. The returned function ends one of the cycle's waits.
 func incident(t *testing.T, r *record.Recorder) (open context.CancelFunc) {
 	bg := context.Background()
 	ctx, cancel := context.WithCancel(bg)

@@ -164,7 +164,8 @@ func reportDeferredUnlocks(pass *analysis.Pass, t *tracked) {
 			if t.exits[ret].all(func(st state) bool {
 				return st.deferred[m] > 0 && st.held == [2]uint8{} && st.freed[m] == own
 			}) {
-				pass.Reportf(ret.Pos(), "return after %s of %s, which the deferred %[1]s unlocks again", undo(m), t.path.text)
+				pass.Reportf(ret.Pos(), "return after %s of %s, which the deferred %[1]s unlocks again",
+					undo(m), t.path.text)
 			}
 		}
 	}
@@ -206,7 +207,8 @@ func runDeferLock(pass *analysis.Pass) (any, error) {
 			want := strings.Replace(name.Name, "Lock", "Unlock", 1)
 			pass.Report(analysis.Diagnostic{
 				Pos: d.Pos(), End: d.End(),
-				Message: fmt.Sprintf("deferred %s of %s, which is held already: %s is meant", name.Name, t.path.text, want),
+				Message: fmt.Sprintf("deferred %s of %s, which is held already: %s is meant",
+					name.Name, t.path.text, want),
 				SuggestedFixes: []analysis.SuggestedFix{{
 					Message:   "Replace " + name.Name + " by " + want,
 					TextEdits: []analysis.TextEdit{{Pos: name.Pos(), End: name.End(), NewText: []byte(want)}},
