@@ -8,15 +8,18 @@ import (
 	"fmt"
 	"log"
 	"log/slog"
+	"net/http"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/jucgo/locks"
+	locksdebug "github.com/jucgo/locks/debug/locks"
 	"github.com/jucgo/locks/distributed/leader"
 	"github.com/jucgo/locks/distributed/redislock"
 	"github.com/jucgo/locks/distributed/zklock"
+	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/record"
 	"github.com/jucgo/locks/reentrant"
 )
@@ -83,4 +86,11 @@ func measure(logger *slog.Logger, export func(lock string, acquired uint64, wait
 	}
 }
 
-var _ = []any{lead, inspectAny, inspectLabelled, connect, measure}
+func show() locks.TryLocker {
+	r := record.New(record.Options{Waits: true})
+	cache := r.Wrap("cache", new(fair.Mutex)) // a lock without owners needs a Recorder to be shown
+	http.Handle("/debug/locks", locksdebug.Handler(locksdebug.WithRecorder(r)))
+	return cache
+}
+
+var _ = []any{show, lead, inspectAny, inspectLabelled, connect, measure}
