@@ -496,12 +496,13 @@ func (m *majority) Release(ctx context.Context, _, acquisition string) (lease.Re
 		return v.noted == n || v.held >= m.quorum || v.noted-v.held > n-m.quorum
 	})
 	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.noted < m.quorum {
-		return lease.Released{}, fmt.Errorf("%d of %d servers answered to the release", v.noted, n)
+	noted, held, awaited := v.noted, v.held, v.awaited
+	v.mu.Unlock() // before forget, as in free
+	if noted < m.quorum {
+		return lease.Released{}, fmt.Errorf("%d of %d servers answered to the release", noted, n)
 	}
 	m.forget(acquisition, v)
-	return lease.Released{Held: v.held+n-v.noted >= m.quorum, Awaited: v.awaited}, nil
+	return lease.Released{Held: held+n-noted >= m.quorum, Awaited: awaited}, nil
 }
 
 // renewal is one request to all servers to renew some holds.

@@ -1,6 +1,9 @@
 package redislock
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -38,4 +41,37 @@ func TestAVoteIsFreedWithoutWaitingUnderItsMutex(t *testing.T) {
 		return m.jobs == 0
 	}
 	require.Eventually(t, idle, 30*time.Second, time.Millisecond)
+}
+
+func TestVotesBeginWhileOthersAreReleased(t *testing.T) {
+	m := newMajority(nil, options{})
+	defer m.end()
+	m.quorum = 0 // of no servers
+	const votes = 2000
+	begun, done := make(chan string, votes), make(chan struct{})
+	go func() {
+		defer close(begun)
+		for i := range votes {
+			m.mu.Lock()
+			m.sweep = 0 // each begin asks the other votes
+			m.mu.Unlock()
+			acquisition := fmt.Sprintf("client:%d", i)
+			m.begin("it", acquisition, time.Minute)
+			begun <- acquisition
+		}
+	}()
+	var err error
+	go func() {
+		defer close(done)
+		for acquisition := range begun {
+			_, released := m.Release(context.Background(), "it", acquisition)
+			err = errors.Join(err, released)
+		}
+	}()
+	select {
+	case <-done:
+		require.NoError(t, err)
+	case <-time.After(30 * time.Second):
+		t.Fatal("a begin and a release wait for each other")
+	}
 }
