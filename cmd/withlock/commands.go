@@ -98,6 +98,9 @@ func commands(stdout, stderr io.Writer) *cli.Command {
 			},
 		},
 		Action: func(_ context.Context, c *cli.Command) error {
+			if strings.Contains(c.Args().First(), "://") { // it may have a password
+				return fail(exitUsage, "a URL is no command: give -store URL")
+			}
 			if c.Args().Present() {
 				return fail(exitUsage, "%q is no command: see withlock -h", c.Args().First())
 			}
@@ -130,7 +133,7 @@ func (t *tool) open(ctx context.Context, c *cli.Command, opts ...open.Option) (*
 	if url == "" {
 		return nil, fail(exitUsage, "no store: give -store URL or set WITHLOCK_STORE")
 	}
-	if strings.HasPrefix(url, "mem:") {
+	if scheme, _, _ := strings.Cut(url, ":"); strings.EqualFold(scheme, "mem") {
 		return nil, fail(exitUsage, "the locks of mem: are in the memory of one process: use file: instead")
 	}
 	store, err := open.Provider(ctx, url, opts...)

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -46,6 +47,7 @@ func TestBadInputIsOneLineAndACode(t *testing.T) {
 		args []string
 	}{
 		{exitUsage, `"jump" is no command`, []string{"jump"}},
+		{exitUsage, "a URL is no command", []string{"redis://u:secretpw@h/0", "ls"}},
 		{exitUsage, "-colour", []string{"run", "-colour"}},
 		{exitUsage, "no lock", []string{"run", store, "--", "true"}},
 		{exitUsage, "no command", []string{"run", store, "-name", "a"}},
@@ -59,6 +61,7 @@ func TestBadInputIsOneLineAndACode(t *testing.T) {
 		{exitUsage, "invalid URL", []string{"who", "-store", "gopher://u:secretpw@h", "a"}},
 		{exitUsage, "Known are", []string{"who", "-store", "redis://u:secretpw@h/0?colour=red", "a"}},
 		{exitUsage, "memory of one process", []string{"run", "-store", "mem:", "-name", "a", "--", "true"}},
+		{exitUsage, "memory of one process", []string{"run", "-store", "MEM:", "-name", "a", "--", "true"}},
 		{exitUsage, "one name", []string{"who", store}},
 		{exitUsage, "one name", []string{"force", store, "-yes", "a", "b"}},
 		{exitUsage, "-yes", []string{"force", store, "a"}},
@@ -80,6 +83,24 @@ func TestBadInputIsOneLineAndACode(t *testing.T) {
 		require.Contains(t, stderr, c.says, "%q", c.args)
 		require.NotContains(t, stderr, "secretpw", "%q", c.args)
 	}
+}
+
+func TestTheFlagOfACompletionBehindTheDashesIsTheCommands(t *testing.T) {
+	store := "-store=file:" + t.TempDir()
+	code, _, stderr := here("run", store, "-name", "a", "--", "sh", "-c", "exit 7", "--generate-shell-completion")
+	require.Equal(t, 7, code, stderr)
+}
+
+func TestTheTokenOfALockAroundIsNotInherited(t *testing.T) {
+	t.Setenv("LOCK_TOKEN", "41")
+	store := "-store=file:" + t.TempDir()
+	code, _, stderr := here("run", store, "-name", "a", "--", "sh", "-c", `[ -z "$LOCK_TOKEN" ]`)
+	require.Zero(t, code, stderr)
+}
+
+func TestNamesOfAStoreDoNotControlTheTerminal(t *testing.T) {
+	require.Equal(t, "nightly 报告", printable("nightly 报告"))
+	require.Equal(t, `"a\x1b[2J\tb"`, printable("a\x1b[2J\tb"))
 }
 
 func TestHelpShowsNoPassword(t *testing.T) {
@@ -116,13 +137,17 @@ func TestTheReadmeHasTheExitCodes(t *testing.T) {
 	}
 }
 
+// The parser completes the arguments of its process, whatever it is given.
 func TestTheCompletionKnowsCommandsAndFlags(t *testing.T) {
-	code, stdout, _ := here("--generate-shell-completion")
-	require.Zero(t, code)
-	require.Contains(t, stdout, "force")
-	code, stdout, _ = here("run", "-", "--generate-shell-completion")
-	require.Zero(t, code)
-	require.Contains(t, stdout, "on-lost")
+	complete := func(args ...string) string {
+		cmd := exec.Command(os.Args[0], append(args, "--generate-shell-completion")...)
+		cmd.Env = append(os.Environ(), asProgram+"=1")
+		out, err := cmd.Output()
+		require.NoError(t, err)
+		return string(out)
+	}
+	require.Contains(t, complete(), "force")
+	require.Contains(t, complete("run", "-"), "on-lost")
 }
 
 func TestAFreeLockIsShown(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -100,7 +101,10 @@ func (t *tool) run(ctx context.Context, c *cli.Command) (err error) {
 			})
 			waited := work
 			work = func(ctx context.Context) error {
-				limit.Stop()
+				if !limit.Stop() { // the wait ended just before
+					<-ctx.Done()
+					return context.Cause(ctx)
+				}
 				return waited(ctx)
 			}
 			defer limit.Stop()
@@ -166,7 +170,9 @@ func tokenText(ctx context.Context) string {
 
 // environment returns the variables of the command.
 func (j *job) environment(ctx context.Context) []string {
-	env := append(os.Environ(), "LOCK_NAME="+j.name)
+	// The token of a lock around this one must not pass for that of this lock.
+	env := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "LOCK_TOKEN=") })
+	env = append(env, "LOCK_NAME="+j.name)
 	if hold, ok := locks.HoldFrom(ctx); ok && hold.Token() != 0 {
 		env = append(env, "LOCK_TOKEN="+strconv.FormatUint(hold.Token(), 10))
 	}

@@ -8,9 +8,12 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode"
 
 	"github.com/urfave/cli/v3"
 	"golang.org/x/term"
@@ -199,10 +202,19 @@ func table(w io.Writer, views []lockView, left bool) error {
 			holders = []partyView{{}}
 		}
 		for _, p := range holders {
-			fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", v.Name, v.state(), v.waiting(), p.row(left))
+			fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", printable(v.Name), v.state(), v.waiting(), p.row(left))
 		}
 	}
 	return tw.Flush()
+}
+
+// printable returns name, quoted if a terminal could take a part of it for a command. Anybody may
+// have chosen the name.
+func printable(name string) string {
+	if strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return strconv.Quote(name)
+	}
+	return name
 }
 
 func noMoreThanPattern(c *cli.Command) error {
@@ -265,7 +277,8 @@ func (t *tool) watch(ctx context.Context, c *cli.Command) error {
 	if every <= 0 {
 		return fail(exitUsage, "-every %v: need a positive time", every)
 	}
-	ctx, stop := signal.NotifyContext(ctx, forwardedSignals...)
+	ending := slices.DeleteFunc(slices.Clone(forwardedSignals), func(s os.Signal) bool { return endingSignal(s) == 0 })
+	ctx, stop := signal.NotifyContext(ctx, ending...) // a terminal that changes its size ends nothing
 	defer stop()
 	store, err := t.open(ctx, c)
 	if err != nil {

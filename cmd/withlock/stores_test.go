@@ -23,7 +23,7 @@ import (
 // ttl is the lease where a test waits for its end, and longTTL where it must not end.
 const (
 	ttl     = "2s"
-	longTTL = "6s"
+	longTTL = "12s"
 )
 
 func serving(t *testing.T, url string) string {
@@ -168,7 +168,7 @@ func killOfTheProgram(t *testing.T, url string) {
 	require.Equal(t, "up", holder.line())
 	require.NoError(t, holder.cmd.Process.Kill())
 	holder.eof() // the command has ended, too
-	next := start(t, url, "run", "-name", "program", "-ttl", ttl, "--", "echo", "next")
+	next := start(t, url, "run", "-name", "program", "--", "echo", "next")
 	require.Equal(t, "next", next.line())
 	require.Zero(t, next.code())
 }
@@ -190,7 +190,7 @@ func stoppedBeyondTheLease(t *testing.T, url string) {
 	holder := start(t, url, "run", "-name", "stopped", "-ttl", ttl, "--", "sh", "-c", traps)
 	require.Contains(t, holder.line(), "up stopped")
 	holder.signal(syscall.SIGSTOP)
-	next := start(t, url, "run", "-name", "stopped", "-ttl", ttl, "--", "echo", "next")
+	next := start(t, url, "run", "-name", "stopped", "--", "echo", "next")
 	require.Equal(t, "next", next.line()) // the lease has ended
 	require.Zero(t, next.code())
 	holder.signal(syscall.SIGCONT)
@@ -337,6 +337,7 @@ func TestWatchPrintsATableForEachChange(t *testing.T) {
 	holder := start(t, url, "run", "-name", "a", "--", "sh", "-c", traps)
 	require.Contains(t, holder.line(), "up a")
 	until(func(v lockView) bool { return len(v.Holders) == 1 && v.Holders[0].PID == holder.cmd.Process.Pid })
+	watch.signal(syscall.SIGWINCH) // a terminal of another size ends nothing
 	holder.signal(syscall.SIGTERM)
 	require.Equal(t, "got TERM", holder.line())
 	require.Equal(t, 5, holder.code())

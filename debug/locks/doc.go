@@ -17,7 +17,7 @@
 // hosts. Each answer stops the program for a moment. Importing the package registers nothing: the
 // program says where the handler is. Put it where only operators get, such as a port of localhost,
 // or behind an authentication. The page of the handler loads nothing from any other address, and
-// other sites can neither read nor frame it.
+// other sites cannot frame it.
 //
 // # What is shown without registration
 //

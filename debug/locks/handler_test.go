@@ -153,6 +153,7 @@ func TestAHeldLockIsShownWithItsQueueInOrder(t *testing.T) {
 		await(t, func() bool { return mu.QueueLength() == i+1 })
 	}
 	me := locks.CurrentOwner(bg)
+	await(t, func() bool { return strings.Contains(text(t, h), "3 waiters at\n") }) // all sleep
 
 	a := ask(t, h)
 	require.Len(t, a.Locks, 1)
@@ -207,11 +208,11 @@ func TestACycleOfTwoGoroutinesIsShownFirst(t *testing.T) {
 	var set keyed.Mutexes[string]
 	a, b := set.Of("accounts"), set.Of("orders")
 	var first, second locks.Owner
-	both := make(chan struct{})
+	arrived, both := make(chan struct{}), make(chan struct{})
 	cross := func(mine, next locks.TryLocker) func(context.Context) {
 		return func(ctx context.Context) {
 			require.NoError(t, mine.LockContext(bg))
-			both <- struct{}{}
+			arrived <- struct{}{}
 			<-both
 			waitHere(ctx, next)
 			require.NoError(t, mine.UnlockContext(bg))
@@ -220,11 +221,9 @@ func TestACycleOfTwoGoroutinesIsShownFirst(t *testing.T) {
 	first, stopFirst := start(t, cross(a, b))
 	second, stopSecond := start(t, cross(b, a))
 	for range 2 {
-		<-both
+		<-arrived
 	}
-	for range 2 {
-		both <- struct{}{}
-	}
+	close(both)
 	await(t, func() bool { return a.QueueLength() == 1 && b.QueueLength() == 1 })
 
 	got := ask(t, h)
@@ -383,7 +382,7 @@ func TestALostLeaseIsShownUntilItsUnlock(t *testing.T) {
 	h := locksdebug.Handler()
 	s := newStore()
 	s.silent = true
-	c, err := lease.New(s, lease.WithTTL(300*time.Millisecond))
+	c, err := lease.New(s, lease.WithTTL(3*time.Second))
 	require.NoError(t, err)
 	defer c.Close(bg)
 	l := c.Mutex("report")
@@ -544,6 +543,7 @@ func TestAThousandWaitersMakeASmallPage(t *testing.T) {
 	h := locksdebug.Handler()
 	stop := crowd(t, 1000)
 	defer stop()
+	await(t, func() bool { return strings.Contains(page(t, h), "1000 waiters at") }) // all sleep
 	html := page(t, h)
 	require.Less(t, len(html), 64<<10)
 	require.Contains(t, html, "and 950 more waiters")

@@ -206,7 +206,7 @@ func describe(ctx context.Context, w watched) description {
 	d := description{Name: w.name, Holders: []described{}, Waiters: []described{}}
 	info, err := w.lock.Inspect(ctx)
 	if err != nil {
-		d.Error = err.Error()
+		d.Error, d.Waiting = err.Error(), -1
 		return d
 	}
 	d.Held, d.Shared, d.Waiting = info.Held, info.Shared, info.Waiting

@@ -126,6 +126,9 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context) error
 			return t.err
 		case errors.Is(t.err, ErrResigned):
 			wait = 0
+			if t.led {
+				backoff = e.min
+			}
 		case t.led:
 			backoff = e.min
 			wait = jitter(backoff)
@@ -207,7 +210,7 @@ func (e *Election) term(ctx context.Context, wait time.Duration, lead func(ctx c
 
 // echoes reports whether err only says why ctx ended.
 func echoes(err error, ctx context.Context) bool {
-	return errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))
+	return err == ctx.Err() || err == context.Cause(ctx)
 }
 
 // sleep waits for d, or until ctx ends and returns its error then.

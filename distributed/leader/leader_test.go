@@ -127,7 +127,7 @@ func TestTheEndOfTheContextEndsRunAfterTheFunction(t *testing.T) {
 			}
 			time.Sleep(time.Minute) // longer than the lease, which is renewed meanwhile
 			j.add("returns")
-			return errWork
+			return errors.Join(ctx.Err(), errWork)
 		}, j.options()...)
 		for _, want := range []error{context.Canceled, cause, errWork} {
 			if !errors.Is(err, want) {

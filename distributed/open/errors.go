@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -22,7 +23,9 @@ func (o *opening) hide(err error) error {
 
 // masked returns text without the secrets, in the spellings of URLs and of quoted text.
 func (o *opening) masked(text string) string {
-	for _, secret := range o.secrets {
+	// A secret may contain another one. The longest goes first.
+	secrets := slices.SortedFunc(slices.Values(o.secrets), func(a, b string) int { return len(b) - len(a) })
+	for _, secret := range secrets {
 		quoted := strconv.Quote(secret)
 		for _, form := range []string{
 			secret, url.PathEscape(secret), url.QueryEscape(secret), quoted[1 : len(quoted)-1],

@@ -156,7 +156,9 @@ func (o *opening) parse(text string) error {
 		}
 	}
 	o.about = o.masked(about)
-	return o.parseQuery(query)
+	err = o.parseQuery(query)
+	o.about = o.masked(about) // the query may have a secret as well
+	return err
 }
 
 func (o *opening) malformed() error { return reason("the form is %s", o.scheme.form) }
@@ -259,6 +261,9 @@ var parameterName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]{0,31}$`)
 func (o *opening) checkCommon() error {
 	if _, err := o.oneOf("kind", o.scheme.kinds...); err != nil {
 		return err
+	}
+	if o.ttl < 0 {
+		return reason("WithTTL(%v): a duration above 0 is needed", o.ttl)
 	}
 	if text, ok := o.params["ttl"]; ok {
 		d, err := time.ParseDuration(text)

@@ -166,7 +166,7 @@ func TestNoErrorContainsAPasswordOrAUser(t *testing.T) {
 				"%s://localhost?sslmode=PW", "%s://localhost?port=PW&password=PW", "%s://user:PW@localhost?kind=PW",
 				"%s://localhost?passwrd=PW", "%s://localhost?pass=PW", "%s://localhost?sentinel_password=PW",
 				"%s://localhost?master=x&sentinel_user=PW&ttl=x", "%s://user:PW@localhost?tls=PW",
-				"%s://user:PW@h?perm=PW",
+				"%s://user:PW@h?perm=PW", "%s://user:user-PW@h/user-PW?ttl=x",
 				"%s://localhost?auth=user:PW", "%s://user:PW@localhost?connect_timeout=PW", "%s://u:%%PW@localhost",
 			} {
 				if (scheme == "file" || scheme == "sqlite") && !strings.HasPrefix(form, "%s://") {
@@ -187,6 +187,12 @@ func TestNoErrorContainsAPasswordOrAUser(t *testing.T) {
 			reveals(t, err, text)
 		}
 	}
+}
+
+func TestANegativeTTLIsRefused(t *testing.T) {
+	_, err := open.Provider(t.Context(), "redis://h?ttl=10s", open.WithTTL(-1))
+	require.ErrorIs(t, err, open.ErrURL)
+	require.ErrorContains(t, err, "WithTTL(-1ns)")
 }
 
 func TestAContextThatHasEndedIsTheError(t *testing.T) {

@@ -29,7 +29,7 @@ func sectionFrom(ctx context.Context) *section {
 func (s *section) of(lock string) bool { return s != nil && s.span != nil && s.lock == lock }
 
 // lose adds the event of a loss, at most once.
-func (s *section) lose() { s.once.Do(func() { s.span.AddEvent("lost") }) }
+func (s *section) lose(span trace.Span) { s.once.Do(func() { span.AddEvent("lost") }) }
 
 // Do is [locks.Do] with one difference: if l is a lock of an instrumented Recorder, and ctx has a
 // sampled span, then the ctx of fn carries the span of the hold. Spans that fn starts are its
@@ -40,7 +40,7 @@ func Do(ctx context.Context, l locks.Locker, fn func(ctx context.Context) error)
 		return locks.Do(ctx, l, fn)
 	}
 	s := new(section)
-	return locks.Do(context.WithValue(ctx, sectionKey{}, s), l, s.around(fn))
+	return locks.Do(context.WithValue(ctx, sectionKey{}, s), l, s.around(ctx, fn))
 }
 
 // TryDo is [locks.TryDo] with the same difference as in [Do].
@@ -49,22 +49,23 @@ func TryDo(ctx context.Context, l locks.TryLocker, fn func(ctx context.Context) 
 		return locks.TryDo(ctx, l, fn)
 	}
 	s := new(section)
-	return locks.TryDo(context.WithValue(ctx, sectionKey{}, s), l, s.around(fn))
+	return locks.TryDo(context.WithValue(ctx, sectionKey{}, s), l, s.around(ctx, fn))
 }
 
 // around returns fn with the span of the hold in its ctx. Locks that fn acquires are not of this
-// section.
-func (s *section) around(fn func(context.Context) error) func(context.Context) error {
+// section. A loss that ends the caller's ctx is of a lock around this section.
+func (s *section) around(caller context.Context, fn func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		ctx = context.WithValue(ctx, sectionKey{}, (*section)(nil))
-		if s.span == nil {
+		span := s.span // the release clears s.span, maybe before the goroutine of AfterFunc runs
+		if span == nil {
 			return fn(ctx)
 		}
 		defer context.AfterFunc(ctx, func() {
-			if errors.Is(context.Cause(ctx), locks.ErrLost) {
-				s.lose()
+			if errors.Is(context.Cause(ctx), locks.ErrLost) && !errors.Is(context.Cause(caller), locks.ErrLost) {
+				s.lose(span)
 			}
 		})()
-		return fn(trace.ContextWithSpan(ctx, s.span))
+		return fn(trace.ContextWithSpan(ctx, span))
 	}
 }

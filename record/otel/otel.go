@@ -186,7 +186,7 @@ func (x *exporter) observe(ctx context.Context, e record.Event) {
 		switch {
 		case s.of(e.Lock):
 			if loss {
-				s.lose()
+				s.lose(s.span)
 			}
 			x.end(s.span, e)
 			s.span = nil

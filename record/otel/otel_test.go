@@ -228,6 +228,23 @@ func TestALossIsAnEventAtItsTimeInDo(t *testing.T) {
 	})
 }
 
+func TestALossIsNoEventOfALockInside(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := instrumented(t)
+		outer := &lossy{new(fair.Mutex), make(chan struct{})}
+		ctx, _ := x.request()
+		require.ErrorIs(t, locks.Do(ctx, outer, func(ctx context.Context) error {
+			return lockotel.Do(ctx, x.Wrap("inside", new(fair.Mutex)), func(ctx context.Context) error {
+				close(outer.lost)
+				<-ctx.Done()
+				time.Sleep(time.Second) // for the goroutine that looks at the cause
+				return nil
+			})
+		}), locks.ErrLost)
+		require.Empty(t, x.span(t, "hold inside").Events())
+	})
+}
+
 func TestALossIsAnEventAtTheUnlockWithoutDo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := instrumented(t)

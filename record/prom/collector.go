@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -104,8 +105,8 @@ func (c *Collector) of(name string) *series {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	known := *c.byName.Load()
-	if len(known) >= MaxNames && known[name] == nil {
-		name = Other
+	if len(known) >= MaxNames && known[name] == nil || !utf8.ValidString(name) {
+		name = Other // a label that is no UTF-8 is refused with a panic
 	}
 	if s := known[name]; s != nil {
 		return s

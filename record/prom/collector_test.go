@@ -199,6 +199,15 @@ func TestNamesBeyondTheLimitShareOneLabel(t *testing.T) {
 	}
 }
 
+func TestANameThatIsNoUTF8SharesTheLabel(t *testing.T) {
+	r := record.New(record.Options{})
+	reg := registry(t, r)
+	require.NoError(t, locks.Do(bg, r.Wrap("a\xff", new(fair.Mutex)), nothing))
+	families, err := reg.Gather()
+	require.NoError(t, err)
+	require.EqualValues(t, 1, find(t, families, "locks_acquisitions_total", prom.Other).GetCounter().GetValue())
+}
+
 func TestTwoRecordersNeedALabelEach(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	a, b := record.New(record.Options{}), record.New(record.Options{})
