@@ -26,7 +26,10 @@ func expressions(t *testing.T) (queries []string) {
 			Targets []struct{ Expr string }
 		}
 		Templating struct {
-			List []struct{ Type, Definition string }
+			List []struct {
+				Type, Definition string
+				Query            any
+			}
 		}
 	}
 	require.NoError(t, json.Unmarshal(text, &dashboard))
@@ -38,6 +41,8 @@ func expressions(t *testing.T) (queries []string) {
 	}
 	for _, v := range dashboard.Templating.List {
 		if v.Type == "query" {
+			query, _ := v.Query.(map[string]any)
+			require.Equal(t, v.Definition, query["query"], "Grafana runs the query, and shows the definition")
 			queries = append(queries, v.Definition)
 		}
 	}

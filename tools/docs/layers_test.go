@@ -132,7 +132,8 @@ func isOwn(w *workspace.Workspace, p string) bool {
 func TestModulesKeepTheirImportRules(t *testing.T) {
 	w, err := workspace.Open(".")
 	must(t, err)
-	adapter := regexp.MustCompile(`^(distributed/(?:redislock|zklock|sqllock|etcdlock|filelock)|record/(?:prom|otel))(/|$)`)
+	adapter := regexp.MustCompile(
+		`^(distributed/(?:redislock|zklock|sqllock|etcdlock|filelock)|record/(?:prom|otel))(/|$)`)
 	kits := regexp.MustCompile(`^(lockstest|internal/testkit|internal/bench|bench|distributed/internal|` +
 		`distributed/redislock/internal/suite|distributed/bench|distributed/interop|cmd|examples)(/|$)`)
 	modules := regexp.MustCompile(`^distributed/open(/|$)`) // of their own, above the adapters
@@ -141,7 +142,8 @@ func TestModulesKeepTheirImportRules(t *testing.T) {
 		if kits.MatchString(i.from) {
 			continue
 		}
-		if from == nil && !modules.MatchString(i.from) && strings.Contains(i.to, ".") && i.to != "." && i.to != "github.com/petermattis/goid" {
+		if from == nil && !modules.MatchString(i.from) && strings.Contains(i.to, ".") && i.to != "." &&
+			i.to != "github.com/petermattis/goid" {
 			t.Errorf("%s: a library of the root module imports %s", i.file, i.to)
 		}
 		root := strings.HasPrefix(i.to, "internal/") || strings.HasPrefix(i.to, "distributed/internal/")

@@ -7,7 +7,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -15,7 +14,6 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	cdplog "github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
-	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -125,39 +123,8 @@ func TestTheLivePageOfLocksInABrowser(t *testing.T) {
 	mux.Handle("/debug/locks", locksdebug.Handler(locksdebug.WithRecorder(r)))
 	server := httptest.NewServer(mux)
 	defer server.Close()
-	time.Sleep(1200 * time.Millisecond) // the picture has times of seconds
 
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox,
-		chromedp.Flag("force-color-profile", "srgb"))
-	ctx, cancel := chromedp.NewExecAllocator(t.Context(), options...)
-	defer cancel()
-	ctx, cancel = chromedp.NewContext(ctx)
-	defer cancel()
-	ctx, cancelTime := context.WithTimeout(ctx, 5*time.Minute)
-	defer cancelTime()
-	require.NoError(t, chromedp.Run(ctx))
-
-	var mu sync.Mutex
-	var complaints []string
-	complain := func(format string, args ...any) {
-		mu.Lock()
-		defer mu.Unlock()
-		complaints = append(complaints, fmt.Sprintf(format, args...))
-	}
-	chromedp.ListenTarget(ctx, func(event any) {
-		switch e := event.(type) {
-		case *runtime.EventExceptionThrown:
-			complain("exception: %s", e.ExceptionDetails.Error())
-		case *runtime.EventConsoleAPICalled:
-			complain("console.%s", e.Type)
-		case *cdplog.EventEntryAdded:
-			complain("log: %s %s", e.Entry.Level, e.Entry.Text)
-		case *network.EventRequestWillBeSent:
-			if u := e.Request.URL; !strings.HasPrefix(u, server.URL+"/debug/locks") && !strings.HasPrefix(u, "data:") {
-				complain("request for %s", u)
-			}
-		}
-	})
+	ctx, complaints := started(t, path, server.URL+"/debug/locks")
 	do := func(actions ...chromedp.Action) {
 		t.Helper()
 		require.NoError(t, chromedp.Run(ctx, actions...))
@@ -189,7 +156,8 @@ func TestTheLivePageOfLocksInABrowser(t *testing.T) {
 	} {
 		do(theme(look.theme), chromedp.EmulateViewport(look.width, look.height))
 		backgrounds[ask(`getComputedStyle(document.body).backgroundColor`)] = true
-		assert.Equal(t, "true", ask(`document.documentElement.scrollWidth <= innerWidth`), "%s scrolls sideways", look.name)
+		assert.Equal(t, "true", ask(`document.documentElement.scrollWidth <= innerWidth`),
+			"%s scrolls sideways", look.name)
 		var png []byte
 		do(chromedp.FullScreenshot(&png, 100))
 		require.NoError(t, os.WriteFile(filepath.Join(pictures, look.name+".png"), png, 0o666))
@@ -198,8 +166,9 @@ func TestTheLivePageOfLocksInABrowser(t *testing.T) {
 	do(theme("light"), chromedp.EmulateViewport(1180, 900))
 
 	assert.Contains(t, ask(`document.title`), "(2!) locks of")
-	assert.Equal(t, "4", ask(`document.querySelectorAll("svg .of-lock").length + document.querySelectorAll("svg .gone").length`))
-	assert.Equal(t, "Cycle of 2", ask(`document.querySelector("h2").firstChild.textContent.trim()`), "the most urgent is first")
+	assert.Equal(t, "4", ask(`document.querySelectorAll("svg .of-lock, svg .gone").length`))
+	assert.Equal(t, "Cycle of 2", ask(`document.querySelector("h2").firstChild.textContent.trim()`),
+		"the most urgent is first")
 
 	// The page refreshes itself. What the reader has unfolded stays so.
 	ask(`document.querySelector(".lock:not(.alert) details").open = true`)
@@ -215,9 +184,7 @@ func TestTheLivePageOfLocksInABrowser(t *testing.T) {
 	do(chromedp.Click("#pause"))
 	assert.Equal(t, "Resume", ask(`document.getElementById("pause").textContent`))
 
-	mu.Lock()
-	assert.Empty(t, complaints, "the browser has nothing to complain about")
-	mu.Unlock()
+	assert.Empty(t, complaints(), "the browser has nothing to complain about")
 
 	// The page says so when the process does not answer any more.
 	do(chromedp.Click("#pause"))

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -108,28 +109,29 @@ func TestThePageOfDistributedLocksInABrowser(t *testing.T) {
 	})
 }
 
-// inspect looks at a page.
-func inspect(t *testing.T, path, address string, r *report.Report, c course) {
-	require.NoError(t, os.MkdirAll(shots, 0o777))
-
+// started starts a browser that lives as long as the test. It returns the context of its page, and
+// what the page complains about: errors, output on the console, and requests for anything else than
+// what begins with own.
+func started(t *testing.T, path, own string) (ctx context.Context, complaints func() []string) {
+	t.Helper()
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox,
 		chromedp.Flag("force-color-profile", "srgb"))
-	ctx, cancel := chromedp.NewExecAllocator(t.Context(), options...)
-	defer cancel()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewExecAllocator(ctx, options...)
+	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
-	defer cancel()
-	ctx, cancelTime := context.WithTimeout(ctx, 10*time.Minute)
-	defer cancelTime()
+	t.Cleanup(cancel)
 
 	// The first run starts the browser, which lives as long as its context.
 	require.NoError(t, chromedp.Run(ctx))
 
 	var mu sync.Mutex
-	var complaints []string
+	var all []string
 	complain := func(format string, args ...any) {
 		mu.Lock()
 		defer mu.Unlock()
-		complaints = append(complaints, fmt.Sprintf(format, args...))
+		all = append(all, fmt.Sprintf(format, args...))
 	}
 	chromedp.ListenTarget(ctx, func(event any) {
 		switch e := event.(type) {
@@ -140,11 +142,23 @@ func inspect(t *testing.T, path, address string, r *report.Report, c course) {
 		case *cdplog.EventEntryAdded:
 			complain("log: %s %s", e.Entry.Level, e.Entry.Text)
 		case *network.EventRequestWillBeSent:
-			if !strings.HasPrefix(e.Request.URL, "file:") && !strings.HasPrefix(e.Request.URL, "data:") {
-				complain("request for %s", e.Request.URL)
+			if u := e.Request.URL; !strings.HasPrefix(u, own) && !strings.HasPrefix(u, "data:") {
+				complain("request for %s", u)
 			}
 		}
 	})
+	return ctx, func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(all)
+	}
+}
+
+// inspect looks at a page.
+func inspect(t *testing.T, path, address string, r *report.Report, c course) {
+	require.NoError(t, os.MkdirAll(shots, 0o777))
+
+	ctx, complaints := started(t, path, "file:")
 	do := func(t *testing.T, actions ...chromedp.Action) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
@@ -323,9 +337,7 @@ func inspect(t *testing.T, path, address string, r *report.Report, c course) {
 	}
 
 	t.Run("the browser has nothing to complain about", func(t *testing.T) {
-		mu.Lock()
-		defer mu.Unlock()
-		assert.Empty(t, complaints)
+		assert.Empty(t, complaints())
 	})
 }
 
