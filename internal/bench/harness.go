@@ -125,7 +125,9 @@ func Contend(ctx context.Context, l sync.Locker, c Contest) (Result, error) {
 	l.Lock()
 	var ready, done sync.WaitGroup
 	for i := range c.Goroutines {
-		k.waits[i] = new(Histogram)
+		if c.Sample > 0 {
+			k.waits[i] = new(Histogram)
+		}
 		ready.Add(1)
 		done.Go(func() { k.run(i, &ready) })
 	}
@@ -152,7 +154,9 @@ func Contend(ctx context.Context, l sync.Locker, c Contest) (Result, error) {
 	for i := range k.contestants {
 		r.Counts[i] = k.contestants[i].acquired
 		r.Ops += r.Counts[i]
-		r.Waits.Merge(k.waits[i])
+		if c.Sample > 0 {
+			r.Waits.Merge(k.waits[i])
+		}
 	}
 	if c.Sample > 0 {
 		r.Waiting = min(1, float64(r.Waits.Sum())*float64(c.Sample)/float64(r.Elapsed)/float64(c.Goroutines))

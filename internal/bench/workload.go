@@ -100,11 +100,13 @@ func Cost(name string, run func(n int) (float64, error)) Subject {
 	return Subject{Name: name, New: func() func(int) (float64, error) { return run }}
 }
 
+var errUnknownTime = fmt.Errorf("bench: processor time is not known on %s", runtime.GOOS)
+
 // InProcessorTime returns the processor time of one of n operations that f does.
 func InProcessorTime(n int, f func() error) (float64, error) {
 	before, ok := processorTime()
 	if !ok {
-		return 0, fmt.Errorf("bench: processor time is not known on %s", runtime.GOOS)
+		return 0, errUnknownTime
 	}
 	err := f()
 	after, _ := processorTime()
