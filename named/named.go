@@ -14,15 +14,29 @@
 package named
 
 import (
+	"sync"
+
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/keyed"
 )
 
 // Provider makes reentrant locks by name. Two locks of one name are the same lock. Names that
-// are not in use cost no memory. A Provider is made by [New], and is safe for concurrent use.
+// are not in use cost no memory. The zero Provider makes locks that admit by [fair.NonFair]; [New]
+// makes others. A Provider is safe for concurrent use. It must not be copied after first use.
 type Provider struct {
-	mutexes *keyed.Mutexes[string]
+	once    sync.Once
+	mutexes *keyed.Mutexes[string] // use set instead
+}
+
+// set returns the locks. Those of a zero Provider are made by the first call.
+func (p *Provider) set() *keyed.Mutexes[string] {
+	p.once.Do(func() {
+		if p.mutexes == nil {
+			p.mutexes = new(keyed.Mutexes[string])
+		}
+	})
+	return p.mutexes
 }
 
 var _ locks.Provider = (*Provider)(nil)
@@ -41,11 +55,11 @@ func New(opts ...Option) *Provider {
 	for _, set := range opts {
 		set(&o)
 	}
-	return &Provider{keyed.New[string](o.policy)}
+	return &Provider{mutexes: keyed.New[string](o.policy)}
 }
 
 // Locker returns the lock called name, a [keyed.Mutex].
-func (p *Provider) Locker(name string) locks.TryLocker { return p.mutexes.Of(name) }
+func (p *Provider) Locker(name string) locks.TryLocker { return p.set().Of(name) }
 
 // Len returns the number of locks that are held or waited for, or have a condition.
-func (p *Provider) Len() int { return p.mutexes.Len() }
+func (p *Provider) Len() int { return p.set().Len() }

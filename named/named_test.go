@@ -34,3 +34,15 @@ func TestAProviderPassesItsPolicyOn(t *testing.T) {
 	require.False(t, named.New().Locker("a").(keyed.Mutex[string]).IsFair())
 	require.True(t, named.New(named.WithPolicy(fair.FIFO)).Locker("a").(keyed.Mutex[string]).IsFair())
 }
+
+func TestTheZeroProviderIsReadyForUse(t *testing.T) {
+	var p named.Provider
+	require.Zero(t, p.Len())
+	require.NoError(t, p.Locker("a").LockContext(t.Context()))
+	require.Equal(t, 1, p.Len())
+	ok, err := p.Locker("a").TryLockContext(locks.WithOwner(t.Context(), locks.NewOwner()))
+	require.NoError(t, err)
+	require.False(t, ok)
+	require.NoError(t, p.Locker("a").UnlockContext(t.Context()))
+	require.False(t, p.Locker("a").(keyed.Mutex[string]).IsFair())
+}
