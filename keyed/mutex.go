@@ -19,7 +19,7 @@ import (
 // Mutex is the lock for one key of a set, made by [Mutexes.Of]. It behaves like a
 // [reentrant.Mutex], including errors and panics. Its plain methods act for the calling
 // goroutine, its Context family for the owner that the context carries. A Mutex is a small value
-// that may be copied. The zero Mutex belongs to no set, and cannot be used.
+// that may be copied. The zero Mutex belongs to no set, and its methods panic.
 type Mutex[K comparable] struct {
 	set *Mutexes[K]
 	key K

@@ -102,6 +102,9 @@ func (ms *Mutexes[K]) Len() int {
 }
 
 func (ms *Mutexes[K]) shard(key K) *shard[K] {
+	if ms == nil {
+		panic("keyed: a zero Mutex belongs to no set: use Mutexes.Of")
+	}
 	ms.once.Do(func() { ms.seed = maphash.MakeSeed() })
 	return &ms.shards[maphash.Comparable(ms.seed, key)%shardCount]
 }

@@ -325,3 +325,11 @@ func TestALockExistsForAsLongAsItsCondition(t *testing.T) {
 	runtime.KeepAlive(c)
 	require.Eventually(t, func() bool { runtime.GC(); return ls.Len() == 0 }, 10*time.Second, time.Millisecond)
 }
+
+func TestAMutexOfNoSetSaysSo(t *testing.T) {
+	var l keyed.Mutex[string]
+	const why = "keyed: a zero Mutex belongs to no set: use Mutexes.Of"
+	require.PanicsWithValue(t, why, l.Lock)
+	require.PanicsWithValue(t, why, func() { _ = l.LockContext(t.Context()) })
+	require.PanicsWithValue(t, why, func() { l.IsLocked() })
+}
