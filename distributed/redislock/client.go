@@ -59,8 +59,8 @@ func (o *options) leaseOptions(defaults ...lease.Option) []lease.Option {
 	return append(append(defaults, lease.WithErrorPrefix("redislock")), o.lease...)
 }
 
-// WithTTL sets how long a hold lasts without a renewal, [lease.DefaultLease] if not given. See
-// [lease.WithTTL].
+// WithTTL sets how long a hold of any lock of the client lasts without a renewal,
+// [lease.DefaultLease] if not given. See [lease.WithTTL]. [WithFixedTTL] is for a single lock.
 func WithTTL(d time.Duration) Option { return WithLeaseOptions(lease.WithTTL(d)) }
 
 // WithLabel sets the name of this process that [Mutex.Inspect] returns, here and in other
@@ -308,7 +308,8 @@ func (c *Client) Mutex(name string, opts ...lease.MutexOption) *Mutex {
 
 // FencedMutex returns the plain lock called name with fencing tokens, Redisson's RFencedLock. It
 // excludes [Client.Mutex] of the same name, whose holders do not change the token. Each holder
-// requests the lock, and so has a token of its own, unless [lease.WithMaxLocalHandoffs] is given.
+// requests the lock, and so has a token of its own, unless [New] was given [WithLeaseOptions] with
+// [lease.WithMaxLocalHandoffs].
 func (c *Client) FencedMutex(name string, opts ...lease.MutexOption) *Mutex {
 	return c.lock(fenced, name, opts)
 }
