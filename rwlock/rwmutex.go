@@ -32,10 +32,12 @@ const MaxHolds = syncq.MaxHolds
 // once, and keeps its read hold; in Java it hangs. [RWMutex.TryUpgrade] succeeds for the only
 // reader.
 //
-// Under both policies a new reader waits behind a writer that is first in the queue. Therefore
-// readers cannot starve writers. All readers behind one writer are admitted together. Under
-// [fair.FIFO] all waiters are admitted in order of arrival. Under [fair.NonFair] a free lock
-// goes to the first goroutine that asks; how long a waiter can be passed over is limited. The
+// Under both policies a new reader waits behind a writer that is first in the queue and sleeps.
+// The last reader before that writer hands it the lock. Therefore readers cannot starve writers.
+// All readers behind one writer are admitted together. Under [fair.FIFO] all waiters are admitted
+// in order of arrival. Under [fair.NonFair] a free lock goes to the first goroutine that asks, a
+// writer or readers, also while a waiter that was just woken is on its way to it; how long a
+// waiter can be passed over is limited. The
 // Try forms without a duration barge under both policies. While package deadlock refuses waits,
 // a wait that would close a cycle ends with [locks.ErrDeadlock].
 //
@@ -79,6 +81,14 @@ func (rw *RWMutex) recorded(o int64, ok bool) bool {
 	return ok
 }
 
+// wrote is recorded for a goroutine's write lock. It counts the write, for the bias to readers.
+func (rw *RWMutex) wrote(o int64, ok bool) bool {
+	if ok {
+		rw.s.Wrote()
+	}
+	return rw.recorded(o, ok)
+}
+
 // New returns an RWMutex that admits by p.
 func New(p fair.Policy) *RWMutex { return &RWMutex{syncq.New(p == fair.FIFO)} }
 
@@ -89,6 +99,7 @@ func (rw *RWMutex) Lock() {
 	if me := goid.Fast(); me != 0 {
 		if w := rw.s.Word.Load(); w == 0 {
 			if rw.s.Word.CompareAndSwap(0, syncq.Value(me)) {
+				rw.s.Wrote()
 				return
 			}
 		} else if syncq.Names(w, me) && rw.s.Holds < MaxHolds-1 {
@@ -103,7 +114,7 @@ func (rw *RWMutex) lock() {
 	me := goid.Get()
 	if ok, err := rw.rewrite(me); err != nil {
 		panic(err)
-	} else if !ok && !rw.recorded(me, rw.s.Acquire(party(me), rw.s.Policy(), nil) == syncq.Acquired) {
+	} else if !ok && !rw.wrote(me, rw.s.Acquire(party(me), rw.s.Policy(), nil) == syncq.Acquired) {
 		panic(locks.ErrDeadlock)
 	}
 }
@@ -141,7 +152,7 @@ func (rw *RWMutex) tryLock(o int64) (bool, error) {
 	if held || err != nil {
 		return held, err
 	}
-	return rw.recorded(o, rw.s.TryLock(party(o)) || rw.s.TryLockUnread(party(o), rw.s.Policy())), nil
+	return rw.wrote(o, rw.s.TryLock(party(o)) || rw.s.TryLockUnread(party(o), rw.s.Policy())), nil
 }
 
 // TryLockFor is Lock with a wait of at most d, and reports whether it acquired the lock. It
@@ -157,7 +168,7 @@ func (rw *RWMutex) TryLockFor(d time.Duration) bool {
 	if held || err != nil {
 		return held
 	}
-	return rw.recorded(me, rw.s.Acquire(party(me), rw.s.Policy(), park.After(d)) == syncq.Acquired)
+	return rw.wrote(me, rw.s.Acquire(party(me), rw.s.Policy(), park.After(d)) == syncq.Acquired)
 }
 
 // Unlock releases one write hold. The last one frees the write lock; a goroutine that also reads
@@ -344,18 +355,18 @@ func (rw *RWMutex) lockContext(op string, ctx context.Context, o int64) error {
 	var out syncq.Outcome
 	if o < 0 {
 		out = shares.Of(&rw.s).Lock(ctx, party(o), false, rw.s.Policy())
-	} else {
-		held, err := rw.rewrite(o)
-		switch {
-		case err != nil:
-			return ctxerr.Wrap(op, err)
-		case held:
-			return nil
-		default:
-			out = rw.s.Acquire(party(o), rw.s.Policy(), park.Until(ctx))
-		}
+		rw.recorded(o, out == syncq.Acquired)
+		return outcome.Error(op, ctx, out)
 	}
-	rw.recorded(o, out == syncq.Acquired)
+	held, err := rw.rewrite(o)
+	switch {
+	case err != nil:
+		return ctxerr.Wrap(op, err)
+	case held:
+		return nil
+	}
+	out = rw.s.Acquire(party(o), rw.s.Policy(), park.Until(ctx))
+	rw.wrote(o, out == syncq.Acquired)
 	return outcome.Error(op, ctx, out)
 }
 

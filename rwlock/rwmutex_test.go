@@ -57,16 +57,16 @@ func TestTryRLockBesideReadersBargesPastAWriter(t *testing.T) {
 
 func TestTryLockBargesOnlyWhereTheLockIsFree(t *testing.T) {
 	// Under NonFair a lock is free, with its first waiter on the way, for a moment after a
-	// release. Under FIFO it never is: it is the waiter's.
+	// writer's release. Under FIFO it never is: it is the waiter's.
 	for _, p := range []fair.Policy{fair.NonFair, fair.FIFO} {
 		t.Run(p.String(), func(t *testing.T) {
 			barged := 0
 			for range 200 {
 				synctest.Test(t, func(t *testing.T) {
 					rw := rwlock.New(p)
-					rw.RLock()
+					rw.Lock()
 					w := writes(rw)
-					rw.RUnlock()
+					rw.Unlock()
 					if rw.TryLock() {
 						if rw.HasQueued() {
 							barged++

@@ -154,7 +154,8 @@ func (s *Sync) admissible(n *node, w uint64, policy Policy) (uint64, bool) {
 		return w | n.value, free(w)
 	}
 	head := s.queue.head
-	return (w | shared) + one, (free(w) || w&shared != 0) && (head == nil || policy == NonFair && head.shared)
+	may := head == nil || policy == NonFair && (head.shared || head.state == awake && !head.owed)
+	return (w | shared) + one, !exclusive(w) && may
 }
 
 // await returns true when n, which was put in the queue, holds the lock, and false when it left the
@@ -201,7 +202,7 @@ func (s *Sync) compete(n *node) bool {
 			continue
 		}
 		n.lost++
-		n.owed = n.lost >= maxLost || n.overdue()
+		n.owed = w&shared != 0 || n.lost >= maxLost || n.overdue()
 		n.state = waiting
 		if s.Word.CompareAndSwap(w, w&^about|n.mirror()) {
 			return false
@@ -281,7 +282,11 @@ func (s *Sync) spin(p Party, policy Policy) bool {
 func (s *Sync) LockOrReenter(owner int64) bool {
 	w := s.Word.Load()
 	if w == 0 {
-		return s.Word.CompareAndSwap(0, Value(owner))
+		if !s.Word.CompareAndSwap(0, Value(owner)) {
+			return false
+		}
+		s.Wrote()
+		return true
 	}
 	if Names(w, owner) && s.Holds < MaxHolds-1 {
 		s.Holds++

@@ -120,7 +120,10 @@ func (s *Sync) Idle() bool {
 
 // ReadBiased has o read, and biases the lock to readers if that is possible.
 func (s *Sync) ReadBiased(o int64, policy Policy) bool {
-	s.readers().slot(o).reads.set(unbiasedReads)
+	if s.TryLockShared() {
+		s.bias()
+		s.UnlockShared(policy)
+	}
 	return s.Read(Owned(o), policy)
 }
 

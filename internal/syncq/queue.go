@@ -109,9 +109,10 @@ type list struct {
 	head, tail *node
 	len        int32
 
-	// These two concern the whole lock. They are here because there is room: a Sync takes 64 bytes.
+	// These concern the whole lock. They are here because there is room: a Sync takes 64 bytes.
 	watched bool   // the watcher knows the lock
 	policy  Policy // never changes
+	written uint16 // how many writes there were: see Wrote
 }
 
 func (l *list) push(n *node) {

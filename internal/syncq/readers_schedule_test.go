@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks/internal/park"
 )
 
 // As in schedule_test.go, these tests hold the guard, or take a single step of the protocol by
@@ -282,39 +284,115 @@ func TestAReaderAfterAFailedUpgradeIsCounted(t *testing.T) {
 	})
 }
 
-func TestTheBiasComesAfterManyReadsOfASlot(t *testing.T) {
+func TestTheBiasComesAfterManyReadsWithoutAWrite(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
-		for range 2 {
-			for k := range unbiasedReads {
+		readCounted := func(times int) {
+			for k := range times {
 				require.True(t, s.Read(Owned(2), policy))
 				require.Equal(t, one|shared, s.Word.Load(), "read %d is counted", k)
 				require.True(t, s.Unread(2, policy))
 				require.Zero(t, s.Word.Load())
 			}
-			require.True(t, s.Read(Owned(2), policy))
-			require.True(t, s.Biased())
-			require.True(t, s.Unread(2, policy))
+		}
+		write := func() {
 			require.True(t, s.LockFor(Owned(1), policy, 0))
+			s.Wrote()
 			require.True(t, s.Release(1, policy))
+		}
+		for range 2 {
+			readCounted(unbiasedReads - 1)
+			write()
+			readCounted(unbiasedReads - 1)
+			require.True(t, s.Read(Owned(2), policy))
+			require.Equal(t, 2*one|shared|visible|biased, s.Word.Load(), "its own hold, and the table's")
+			require.True(t, s.Unread(2, policy))
+			require.True(t, s.Read(Owned(2), policy))
+			require.Equal(t, one|shared|visible|biased, s.Word.Load(), "reads by the table's hold")
+			require.True(t, s.Unread(2, policy))
+			write()
 		}
 	})
 }
 
-func TestNoReaderSetsTheBiasOnALockThatIsTaken(t *testing.T) {
+func TestNoReaderSetsTheBiasBesideAWaiter(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
-		require.True(t, s.TryLock(Owned(1)))
-		s.readers().slot(2).reads.set(unbiasedReads)
-		require.False(t, s.readBiased(2, policy))
-		require.True(t, s.readers().empty())
-		require.True(t, s.Release(1, policy))
 		require.True(t, s.Read(Owned(3), policy))
 		w := writes(s, 1, policy)
 		eventually(t, func() bool { return s.Len() == 1 })
-		require.False(t, s.readBiased(2, policy), "past a waiter")
+		s.readers().slot(2).reads.set(unbiasedReads)
+		require.True(t, s.TryRead(2, policy), "past a waiter")
+		require.False(t, s.Biased())
+		require.True(t, s.Unread(2, policy))
 		require.True(t, s.Unread(3, policy))
 		require.True(t, w.result(t))
 		require.True(t, s.Release(1, policy))
 	})
+}
+
+// wokenWriter returns the wait of party 2, which a release of the lock has woken, and which has not
+// run since.
+func wokenWriter(t *testing.T, s *Sync) *node {
+	require.True(t, s.TryLock(Owned(1)))
+	n := newNode(Owned(2), false)
+	require.True(t, s.enqueue(n, NonFair))
+	require.True(t, s.Release(1, NonFair))
+	require.Equal(t, queued|woken, s.Word.Load())
+	return n
+}
+
+func TestAReaderPassesAWriterThatWasJustWokenOnce(t *testing.T) {
+	s := new(Sync)
+	n := wokenWriter(t, s)
+	require.True(t, s.TryLockSharedInTurn())
+	require.Equal(t, Acquired, s.AcquireShared(Owned(3), NonFair, park.After(0)))
+	require.True(t, s.admitShared(NonFair))
+	require.NoError(t, s.verifyWord())
+
+	n.place.Park()
+	require.False(t, s.compete(n))
+	require.Equal(t, 3*one|shared|queued|handoff, s.Word.Load(), "the lock is the writer's next")
+	require.False(t, s.TryLockSharedInTurn())
+	require.Equal(t, Ended, s.AcquireShared(Owned(3), NonFair, park.After(0)))
+	require.True(t, s.TryUnlockShared())
+	require.True(t, s.TryUnlockShared())
+	require.False(t, s.TryUnlockShared(), "the last reader has to tell the writer")
+	require.True(t, s.UnlockShared(NonFair))
+	require.True(t, s.HeldBy(2))
+	n.place.Park()
+	require.True(t, s.compete(n))
+	n.recycle()
+	require.True(t, s.Release(2, NonFair))
+}
+
+func TestAReaderThatPassedAWokenWriterTellsNobody(t *testing.T) {
+	s := new(Sync)
+	n := wokenWriter(t, s)
+	require.True(t, s.TryLockSharedInTurn())
+	require.True(t, s.TryUnlockShared())
+	require.Equal(t, queued|woken, s.Word.Load())
+	require.NoError(t, s.verifyWord())
+	n.place.Park()
+	require.True(t, s.compete(n))
+	n.recycle()
+	require.True(t, s.HeldBy(2))
+	require.True(t, s.Release(2, NonFair))
+}
+
+func TestAReaderMayCutInBeforeAReleaseHasWokenTheWriter(t *testing.T) {
+	s := new(Sync)
+	require.True(t, s.TryLock(Owned(1)))
+	n := newNode(Owned(2), false)
+	require.True(t, s.enqueue(n, NonFair))
+	s.Word.Store(queued | woken) // the first half of the release
+	require.True(t, s.TryLockSharedInTurn())
+	s.guarded(NonFair, keep) // the second
+	require.Equal(t, one|shared|queued|handoff, s.Word.Load())
+	require.NoError(t, s.verifyWord())
+	require.True(t, s.UnlockShared(NonFair))
+	n.place.Park()
+	require.True(t, s.compete(n))
+	n.recycle()
+	require.True(t, s.Release(2, NonFair))
 }
 
 func TestAnUnusedBiasDoesNotKeepACountedReaderFromAnUpgrade(t *testing.T) {

@@ -21,13 +21,15 @@ func (s *Sync) TryLockShared() bool {
 	return s.change(func(w uint64) (uint64, bool) { return (w | shared) + one, !exclusive(w) })
 }
 
-// TryLockSharedInTurn takes a shared hold unless the lock is held exclusively or others wait.
+// TryLockSharedInTurn takes a shared hold unless the lock is held exclusively, or others wait that
+// a newcomer must not pass.
 func (s *Sync) TryLockSharedInTurn() bool {
-	return s.change(func(w uint64) (uint64, bool) { return (w | shared) + one, !exclusive(w) && w&queued == 0 })
+	return s.change(func(w uint64) (uint64, bool) { return (w | shared) + one, passable(w) })
 }
 
-// AcquireShared takes a shared hold, and waits for it until l ends. It does not overtake an
-// exclusive waiter at the head of the queue under either policy, and no waiter at all under FIFO.
+// AcquireShared takes a shared hold, and waits for it until l ends. Under FIFO it overtakes no
+// waiter. Under NonFair it overtakes an exclusive waiter at the head of the queue only while that
+// one is awake and not owed the lock.
 // If l leaves no time to wait, it takes the hold if a newcomer may have it now. The outcome is that
 // of Acquire.
 func (s *Sync) AcquireShared(p Party, policy Policy, l *park.Limit) Outcome {
@@ -54,8 +56,15 @@ func (s *Sync) admitShared(policy Policy) bool {
 // it did.
 func (s *Sync) TryUnlockShared() bool {
 	return s.change(func(w uint64) (uint64, bool) {
-		to, _ := drop(w)
-		return to, w&shared != 0 && (w >= 2*one || w&(queued|visible) == 0)
+		switch {
+		case w&shared == 0:
+			return w, false
+		case w >= 2*one:
+			return w - one, true
+		case w&(about|visible) == queued|woken:
+			return queued | woken, true
+		}
+		return 0, w&(queued|visible) == 0
 	})
 }
 

@@ -89,6 +89,7 @@ func (p Party) Of(k *Kind) Party {
 //	W  If woken is set, the first waiter is awake, or a release that has set woken on a word that
 //	   it freed is about to call advance.
 //	S  If the first waiter is shared, the lock is held exclusively, or free as in N.
+//	O  NonFair: an exclusive first waiter that sleeps while readers hold the lock is owed the lock.
 //	T  If visible is set and biased is not, the table has readers that are not counted, or the last
 //	   of them has still to look (ReadersLeft).
 //
@@ -97,6 +98,8 @@ func (p Party) Of(k *Kind) Party {
 // release come here, under FIFO and with handoff to admit the first waiter, else to wake it. An
 // awake waiter calls compete. It wins, and the lock is held; or it finds the word held, and sleeps
 // again with woken cleared in one step with that finding; or it leaves, and cancel calls advance.
+// Parties that take and free the lock while woken is set tell nobody, readers included
+// (TryUnlockShared).
 // If the table holds the lock, T has its last reader come here.
 func (s *Sync) advance(policy Policy, step func(uint64) (uint64, bool)) (wake *node, ok bool) {
 	last := &wake
@@ -149,7 +152,7 @@ func (s *Sync) admit(w uint64, policy Policy) (k int, to uint64) {
 		return 0, queued | woken
 	}
 	if n != nil {
-		n.owed = n.owed || k > 0 && policy == NonFair && n.overdue()
+		n.owed = n.owed || policy == NonFair && (w&shared != 0 || k > 0 && n.overdue())
 		w = w&^biased | n.mirror()
 	}
 	return k, w

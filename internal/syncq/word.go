@@ -32,7 +32,8 @@ const (
 	woken
 
 	// handoff mirrors "the next release hands the lock over" (NonFair): the first waiter lost too
-	// many races, waited for too long, or is shared. Changed with the guard held only.
+	// many races, waited for too long, waits for readers, or is shared. Changed with the guard held
+	// only.
 	handoff
 
 	// shared: the value counts shared holds.
@@ -67,6 +68,13 @@ func free(w uint64) bool { return w <= flags }
 
 // exclusive reports whether w has an exclusive holder.
 func exclusive(w uint64) bool { return w&shared == 0 && !free(w) }
+
+// passable reports whether a reader may have the lock at once: nobody holds it exclusively, and
+// nobody waits, or the first waiter is a writer that is awake and not owed the lock. That writer
+// has still to run, and the readers let it wait no longer than that: it finds them, and is owed the
+// lock from then on. Without this rule two goroutines that mix reads and writes would put each
+// other to sleep at every operation.
+func passable(w uint64) bool { return !exclusive(w) && (w&queued == 0 || w&(woken|handoff) == woken) }
 
 // The steps of a hold that ends. Each returns the word without that hold, or false if w has no
 // such hold. The flags about the queue are left to advance.

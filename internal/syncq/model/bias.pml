@@ -184,30 +184,16 @@ inline readQuickly() {
 	fi
 }
 
-/* Sync.readBiased; ok and gone. Counted reads came before, or not: it may be time to set the bias. */
+/* Sync.readBiased; ok and gone */
 inline readBiased() {
 	ok = 0;
 	if
-	:: true ->
+	:: (Word & biased) ->
 		addToSlot();
 #ifdef MUTANT_READER_LOOKS_ONCE
-		d_step { ok = 1; if :: !exclusive(Word) && !(Word & (queued | visible)) ->
-			Word = (Word | shared | visible | biased) + one :: else fi }
+		ok = 1
 #else
-		d_step {
-			if
-			:: (Word & biased) -> ok = 1
-#ifdef MUTANT_BIAS_BESIDE_QUEUE
-			:: !(Word & (biased | visible)) && !exclusive(Word) ->
-				Word = (Word | shared | visible | biased) + one; ok = 1
-#else
-			:: !(Word & (biased | visible | queued)) && !exclusive(Word) ->
-				Word = (Word | shared | visible | biased) + one; ok = 1
-#endif
-			:: else
-			fi
-		}
-#endif
+		ok = ((Word & biased) != 0);
 		if
 		:: ok
 		:: else ->
@@ -217,7 +203,27 @@ inline readBiased() {
 			freeSlot(); gone = 1
 #endif
 		fi
+#endif
 	:: else
+	fi
+}
+
+/* Sync.count, and bias, which may be due or not */
+inline count() {
+	addToSlot();
+	if
+	:: !crowded ->
+		d_step {
+			if
+#ifdef MUTANT_BIAS_BESIDE_QUEUE
+			:: !(Word & visible) -> Word = (Word | visible | biased) + one
+#else
+			:: !(Word & (queued | visible)) -> Word = (Word | visible | biased) + one
+#endif
+			:: else
+			fi
+		}
+	:: true
 	fi
 }
 
@@ -276,6 +282,7 @@ inline UnlockShared() {
 		if
 		:: Word >= 2*one -> Word = Word - one
 		:: Word < 2*one && !(Word & (queued | visible)) -> Word = 0
+		:: Word < 2*one && (Word & (about | visible)) == (queued | woken) -> Word = queued | woken
 		:: else -> s = 1
 		fi
 	}
@@ -331,7 +338,7 @@ word:		counted = 1;
 			if :: ok :: !ok -> goto slow :: !ok -> admitShared() fi
 		fi;
 		if :: ok -> goto entered :: else -> goto next fi;
-entered:	if :: !(role & IN_WORD) -> addToSlot() :: else fi;      /* Sync.count */
+entered:	if :: !(role & IN_WORD) -> count() :: else fi;
 reads:		skip;
 		enter();
 		if

@@ -16,6 +16,7 @@ queue.pml   FIFO ANONYMOUS LIMIT
 queue.pml   FIFO REFUSE
 queue.pml   LIMIT
 queue.pml   SHARE
+queue.pml   SHARE RWMUTEX
 queue.pml   COND ONCE
 queue.pml   ANONYMOUS
 queue.pml   REFUSE
@@ -96,6 +97,7 @@ queue.pml   COMPETE_KEEPS_WOKEN
 queue.pml   COMPETE_STORES
 queue.pml   UNLOCK_WAKES_NOBODY
 queue.pml   UNLOCK_IGNORES_HANDOFF     LOSSES=2
+queue.pml   COMPETE_OWES_NOT           SHARE RWMUTEX
 bias.pml    READER_LOOKS_ONCE          FIFO
 bias.pml    EMPTY_SKIPS_SLOT           FIFO
 bias.pml    EMPTY_SKIPS_CROWD          FIFO SLOTS=1

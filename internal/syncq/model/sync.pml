@@ -24,6 +24,7 @@
 #endif
 #define free(w)      ((w) <= flags)
 #define exclusive(w) (!((w) & shared) && !free(w))
+#define passable(w)  (!exclusive(w) && (!((w) & queued) || ((w) & (woken | handoff)) == woken))
 
 /* the steps of advance */
 #define KEEP      0
@@ -137,6 +138,9 @@ inline admit() {
 	fi;
 	if
 	:: ql > k && !free(to) ->
+#ifndef FIFO
+		owed[q[k]] = owed[q[k]] | ((to & shared) != 0);
+#endif
 		mirror(q[k]);
 #ifdef MUTANT_ADMIT_KEEPS_BIAS
 		to = to | m
@@ -269,8 +273,12 @@ inline TryLockSharedInTurn() {
 	d_step {
 		ok = 0;
 		if
-		:: !exclusive(Word) && !(Word & queued) ->
+		:: passable(Word) ->
+#ifdef FIFO
 			CHECK(no_overtaking, ql == 0);
+#else
+			CHECK(owed_is_next, ql == 0 || !isShared[q[0]] && !owed[q[0]]);
+#endif
 			Word = (Word | shared) + one; ok = 1
 		:: else
 		fi
@@ -294,13 +302,13 @@ inline admissible() {
 #elif defined(FIFO)
 		ql == 0
 #else
-		(ql == 0 || isShared[q[0]])
+		(ql == 0 || isShared[q[0]] || state[q[0]] == awake && !owed[q[0]])
 #endif
 		->
 #ifdef FIFO
 		CHECK(no_overtaking, ql == 0);
 #else
-		CHECK(no_overtaking, ql == 0 || isShared[q[0]]);
+		CHECK(owed_is_next, ql == 0 || isShared[q[0]] || !owed[q[0]]);
 #endif
 		Word = (Word | shared) + one; ok = 1
 	:: else
@@ -372,6 +380,9 @@ inline compete() {
 				CHECK(owed_is_next, lost[me] < LOSSES); lost[me]++;
 #endif
 				state[me] = waiting;
+#ifndef MUTANT_COMPETE_OWES_NOT
+				owed[me] = owed[me] | ((Word & shared) != 0);
+#endif
 #ifdef MUTANT_COMPETE_KEEPS_WOKEN
 				mirror(me); Word = Word | m; ok = 0
 #elif defined(MUTANT_COMPETE_STORES)
@@ -530,6 +541,7 @@ inline UnlockRW() {
 		:: isShared[me] -> Word = (Word >= 2*one -> Word - one : 0)
 #else
 		:: isShared[me] && (Word >= 2*one || !(Word & (queued | visible))) -> Word = (Word >= 2*one -> Word - one : 0)
+		:: isShared[me] && Word < 2*one && (Word & (about | visible)) == (queued | woken) -> Word = queued | woken
 #endif
 		:: !isShared[me] && Word == value(me) -> Word = 0
 		:: else -> s = 1
@@ -545,16 +557,18 @@ inline UnlockRW() {
 /* The invariants of advance, in every state in which the guard is free; word.go's table. */
 #define FLAGS_OF(w) ((w) & flags)
 #ifdef FIFO
+#define OWED_BESIDE_READERS 1
 #define QUEUE_FLAGS ((Word & (woken | handoff)) == 0)
 #define HELD_OR_WOKEN (!free(Word))
 #else
+#define OWED_BESIDE_READERS (ql == 0 || !(Word & shared) || (Word & (woken | handoff)))
 #define QUEUE_FLAGS ((!(Word & (woken | handoff)) || (Word & queued)) && (!free(Word) || Word == 0 || Word == (queued | woken)))
 #define HELD_OR_WOKEN (!free(Word) || (Word & woken))
 #endif
 #define LEGAL (QUEUE_FLAGS && (!free(Word) || !(Word & (shared | visible | biased))) && \
 	(!(Word & visible) || (Word & shared)) && (!(Word & biased) || (Word & visible) && !(Word & queued)))
 #define MIRRORS (((Word & queued) != 0) == (ql > 0) && (ql == 0 || HELD_OR_WOKEN) && \
-	(ql == 0 || !isShared[q[0]] || exclusive(Word) || free(Word)))
+	(ql == 0 || !isShared[q[0]] || exclusive(Word) || free(Word)) && OWED_BESIDE_READERS)
 
 active proctype invariants() {
 end:	do
