@@ -4,6 +4,7 @@ package main
 type lock interface {
 	acquire(t *task, then func())
 	release(t *task, then func())
+	exclusive() bool
 }
 
 // waiter is a goroutine in a queue.
@@ -22,6 +23,8 @@ type queue struct {
 	held    bool
 	waiters []*waiter
 }
+
+func (q *queue) exclusive() bool { return true }
 
 func (q *queue) pop() *waiter {
 	w := q.waiters[0]
@@ -109,7 +112,8 @@ func (l *barging) release(t *task, then func()) {
 	})
 }
 
-// mcs is spin.MCS: as fifo, but a waiter spins on a line of its own for a while before it parks.
+// mcs is spin.MCS: as fifo, but the first waiter spins on a line of its own for a while before it
+// parks, unless there is one processor. The others park at once.
 type mcs struct{ queue }
 
 func (l *mcs) acquire(t *task, then func()) {
@@ -119,8 +123,12 @@ func (l *mcs) acquire(t *task, then func()) {
 			then()
 			return
 		}
-		w := &waiter{t: t, then: then, spins: true}
+		w := &waiter{t: t, then: then, spins: len(l.waiters) == 0 && len(l.m.procs) > 1}
 		l.waiters = append(l.waiters, w)
+		if !w.spins {
+			l.m.park(t, then)
+			return
+		}
 		l.m.after(l.m.spin, func() {
 			if w.spins {
 				w.spins = false
@@ -167,6 +175,7 @@ type counter struct {
 
 func (l *counter) acquire(t *task, then func()) { l.m.touch(t, &l.word, then) }
 func (l *counter) release(t *task, then func()) { l.m.touch(t, &l.word, then) }
+func (l *counter) exclusive() bool              { return false }
 
 // table is the read side of rwlock.RWMutex while nobody writes: each reader changes a line that is
 // its own as long as it stays on its processor.
@@ -183,3 +192,4 @@ func (l *table) acquire(t *task, then func()) {
 }
 
 func (l *table) release(t *task, then func()) { l.m.touch(t, l.slots[t], then) }
+func (l *table) exclusive() bool              { return false }

@@ -3,6 +3,7 @@ package main
 import (
 	"container/heap"
 	"math"
+	"math/rand/v2"
 )
 
 // costs are what operations take, in nanoseconds.
@@ -12,8 +13,9 @@ type costs struct {
 	wake     float64 // to make a parked goroutine runnable, for the goroutine that does it
 	turn     float64 // from the park of a goroutine until the next one runs on that processor
 	rise     float64 // until an idle processor that was called looks for work
-	spin     float64 // for how long a waiter of a spin lock spins before it parks
+	spin     float64 // for how long the first waiter of a spin lock spins before it parks
 	slice    float64 // for how long a goroutine runs while others want its processor
+	jitter   float64 // by what share each of these times, and each piece of work, varies at random
 }
 
 // machine has processors that run goroutines as Go's scheduler does, in simple terms. A goroutine
@@ -24,6 +26,7 @@ type machine struct {
 	now    float64
 	events events
 	count  int
+	random *rand.Rand // seeded, so that a run can be repeated
 	procs  []*proc
 	idle   []*proc
 	queue  []*task
@@ -41,7 +44,7 @@ type task struct {
 }
 
 func newMachine(procs int, c costs) *machine {
-	m := &machine{costs: c}
+	m := &machine{costs: c, random: rand.New(rand.NewPCG(1, 2))}
 	for range procs {
 		p := new(proc)
 		m.procs, m.idle = append(m.procs, p), append(m.idle, p)
@@ -70,8 +73,11 @@ func (e *events) Pop() any {
 	return last
 }
 
+// after calls f after about d. Without variation the steps of goroutines would fall into a rhythm
+// in which one of them comes too late each time.
 func (m *machine) after(d float64, f func()) {
 	m.count++
+	d *= 1 + m.jitter*(2*m.random.Float64()-1)
 	heap.Push(&m.events, event{m.now + d, m.count, f})
 }
 
@@ -135,11 +141,19 @@ func (m *machine) compute(t *task, d float64, then func()) {
 			then()
 			return
 		}
-		t.resume = then
-		m.queue = append(m.queue, t)
-		m.look(t.p)
+		m.yield(t, then)
 	})
 }
+
+// yield lets all runnable goroutines run before t goes on with then.
+func (m *machine) yield(t *task, then func()) {
+	t.resume = then
+	m.queue = append(m.queue, t)
+	m.look(t.p)
+}
+
+// end ends t.
+func (m *machine) end(t *task) { m.look(t.p) }
 
 // park ends t's turn. It goes on with then when it was made runnable.
 func (m *machine) park(t *task, then func()) {

@@ -43,7 +43,8 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return 2
 	}
 	fmt.Fprintf(stdout, "%d goroutines a processor, %g ns inside, %g ns outside. For each lock: ns per "+
-		"acquisition, all goroutines together, and the p99 of the wait.\n\n", s.perProc, s.inside, s.outside)
+		"acquisition, all goroutines together, and the p99 wait: 99 %% of all time waiting is in waits of at "+
+		"most this length.\n\n", s.perProc, s.inside, s.outside)
 	fmt.Fprintf(stdout, "%10s", "processors")
 	for _, k := range kinds {
 		fmt.Fprintf(stdout, "%26s", k.name)
@@ -73,8 +74,9 @@ func parse(args []string, output io.Writer) (s settings, err error) {
 	f.Float64Var(&s.wake, "wake", 110, "ns that it takes to make a goroutine runnable")
 	f.Float64Var(&s.turn, "turn", 130, "ns from the park of a goroutine to the start of the next")
 	f.Float64Var(&s.rise, "rise", 3000, "ns until an idle processor looks for work")
-	f.Float64Var(&s.spin, "spin", 2000, "ns for which a waiter of spin.MCS spins")
+	f.Float64Var(&s.spin, "spin", 250, "ns for which the first waiter of spin.MCS spins")
 	f.Float64Var(&s.slice, "slice", 10e6, "ns of a goroutine's turn while others want the processor")
+	f.Float64Var(&s.jitter, "jitter", 0.2, "by what share times vary at random, from 0 to 1")
 	if err := f.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			fmt.Fprintln(output, "Predicts how locks behave with more processors. Flags:")
@@ -101,6 +103,9 @@ func parse(args []string, output io.Writer) (s settings, err error) {
 			err = fmt.Errorf("-%s %v: want 0 to 1e12", each.Name, v)
 		}
 	})
+	if err == nil && s.jitter > 1 {
+		err = fmt.Errorf("-jitter %g: want 0 to 1", s.jitter)
+	}
 	if err == nil && s.atomic <= 0 {
 		err = fmt.Errorf("-atomic %g: want more than 0", s.atomic)
 	}
@@ -129,33 +134,65 @@ type result struct {
 	p99            float64
 }
 
-// simulate runs goroutines that acquire one lock again and again.
+// simulate runs goroutines that acquire one lock again and again. They queue up behind a goroutine
+// that has it, and the contest begins with its release: as in bench/fairness and bench/compare.
 func simulate(s settings, procs int, kind func(*machine) lock) result {
 	m := newMachine(procs, s.costs)
 	l := kind(m)
+	began := 0.0
 	var waits []float64
-	for range procs * s.perProc {
-		m.start(func(t *task) {
-			var again func()
-			again = func() {
-				m.compute(t, s.outside, func() {
-					asked := m.now
-					l.acquire(t, func() {
-						waits = append(waits, m.now-asked)
-						m.compute(t, s.inside, func() { l.release(t, again) })
-					})
+	contestant := func(t *task) {
+		var ask func()
+		ask = func() {
+			asked := m.now
+			l.acquire(t, func() {
+				waits = append(waits, m.now-max(asked, began))
+				m.compute(t, s.inside, func() {
+					l.release(t, func() { m.compute(t, s.outside, ask) })
 				})
-			}
-			again()
+			})
+		}
+		ask()
+	}
+	begin := func() {
+		for range procs * s.perProc {
+			m.start(contestant)
+		}
+	}
+	if l.exclusive() {
+		m.start(func(t *task) {
+			l.acquire(t, func() {
+				begin()
+				m.yield(t, func() { // until all others have asked for the lock
+					began = m.now
+					l.release(t, func() { m.end(t) })
+				})
+			})
 		})
+	} else {
+		begin()
 	}
-	m.run(func() bool { return m.now < s.span && len(waits) < enough })
-	r := result{acquisitions: len(waits), perAcquisition: m.now / float64(max(len(waits), 1))}
-	if len(waits) > 0 {
-		slices.Sort(waits)
-		r.p99 = waits[len(waits)*99/100]
-	}
+	m.run(func() bool { return m.now < began+s.span && len(waits) < enough })
+	r := result{acquisitions: len(waits), perAcquisition: (m.now - began) / float64(max(len(waits), 1))}
+	r.p99 = quantileByTime(waits, 0.99)
 	return r
+}
+
+// quantileByTime returns the length that waits have at most which make up a share q of all time
+// waiting. The benchmarks weigh waits in the same way.
+func quantileByTime(waits []float64, q float64) float64 {
+	slices.Sort(waits)
+	rest := 0.0
+	for _, w := range waits {
+		rest += w
+	}
+	rest *= q
+	for _, w := range waits {
+		if rest -= w; rest <= 0 {
+			return w
+		}
+	}
+	return 0
 }
 
 // duration formats a number of nanoseconds.

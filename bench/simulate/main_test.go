@@ -72,7 +72,7 @@ func (n *noted) acquire(t *task, then func()) {
 func TestALoneGoroutinePaysTwoAtomicOperations(t *testing.T) {
 	for _, k := range kinds {
 		s := defaults(t)
-		s.perProc, s.turn, s.rise, s.span = 1, 0, 0, 1e6
+		s.perProc, s.turn, s.rise, s.span, s.jitter = 1, 0, 0, 1e6, 0
 		r := simulate(s, 1, k.make)
 		require.InDelta(t, s.inside+s.outside+2*s.atomic, r.perAcquisition, 1, k.name)
 	}
@@ -80,7 +80,7 @@ func TestALoneGoroutinePaysTwoAtomicOperations(t *testing.T) {
 
 func TestReadersOfOneCounterTakeTurnsAndThoseOfATableDoNot(t *testing.T) {
 	s := defaults(t)
-	s.perProc, s.inside, s.outside, s.span = 1, 0, 0, 1e5
+	s.perProc, s.inside, s.outside, s.span, s.jitter = 1, 0, 0, 1e5, 0
 	shared, own := simulate(s, 16, kinds[3].make), simulate(s, 16, kinds[4].make)
 	require.InDelta(t, 2*(s.atomic+s.transfer), shared.perAcquisition, 5)
 	require.InDelta(t, 2*s.atomic/16, own.perAcquisition, 0.1)
@@ -96,7 +96,7 @@ func TestTheTableHasALineForEachNumberOfProcessors(t *testing.T) {
 
 func TestWrongFlagsAreRefused(t *testing.T) {
 	for _, args := range [][]string{
-		{"-procs", "0"}, {"-procs", "x"}, {"-per", "0"}, {"-atomic", "0"}, {"-inside", "-1"}, {"-inside", "NaN"},
+		{"-procs", "0"}, {"-procs", "x"}, {"-per", "0"}, {"-atomic", "0"}, {"-inside", "-1"}, {"-inside", "NaN"}, {"-jitter", "2"},
 		{"more"},
 	} {
 		var out, errs bytes.Buffer
@@ -107,4 +107,35 @@ func TestWrongFlagsAreRefused(t *testing.T) {
 	var out bytes.Buffer
 	require.Zero(t, run([]string{"-h"}, &out, &out))
 	require.Contains(t, out.String(), "-procs")
+}
+
+func TestMoreProcessorsMakeALockThatIsSeldomWantedFaster(t *testing.T) {
+	s := defaults(t)
+	s.perProc, s.inside, s.outside = 1, 30, 3000
+	for _, k := range kinds {
+		one, four := simulate(s, 1, k.make), simulate(s, 4, k.make)
+		require.Less(t, four.perAcquisition, one.perAcquisition/3, k.name)
+	}
+}
+
+func TestARunCanBeRepeated(t *testing.T) {
+	s := defaults(t)
+	s.span = 1e6
+	require.Equal(t, simulate(s, 4, kinds[1].make), simulate(s, 4, kinds[1].make))
+}
+
+func TestNobodyHasTheLockBeforeTheContestBegins(t *testing.T) {
+	s := defaults(t)
+	s.span = 1e6
+	var order []*task
+	r := simulate(s, 1, func(m *machine) lock { return &noted{fifo{queue{m: m}}, &order} })
+	require.Len(t, order, 1+r.acquisitions, "and the goroutine that holds the others back")
+	require.NotContains(t, order[1:], order[0])
+	require.GreaterOrEqual(t, r.perAcquisition, s.inside+s.outside, "the first takes turns as well")
+}
+
+func TestWaitsAreWeighedByTheirLength(t *testing.T) {
+	require.Equal(t, 1000.0, quantileByTime([]float64{1, 1, 1000, 1, 1}, 0.99))
+	require.Equal(t, 1.0, quantileByTime([]float64{1, 1, 1, 1000}, 0.001))
+	require.Zero(t, quantileByTime(nil, 0.5))
 }
