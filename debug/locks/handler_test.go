@@ -416,6 +416,34 @@ func TestAWaiterInTheStoreIsShown(t *testing.T) {
 	require.Contains(t, page(t, h), "waits in the store")
 }
 
+func TestLocksOfTwoClientsWithOneNameAreTwo(t *testing.T) {
+	h := locksdebug.Handler()
+	var waiting, held []string
+	for range 2 { // each has a server of its own
+		c, err := lease.New(newStore(), lease.WithErrorPrefix("mystore"))
+		require.NoError(t, err)
+		defer c.Close(bg)
+		l := c.Mutex("report")
+		owner := locks.NewOwner()
+		require.NoError(t, l.LockContext(locks.WithOwner(bg, owner)))
+		held = append(held, owner.String())
+		o, _ := start(t, func(ctx context.Context) { waitHere(ctx, l) })
+		waiting = append(waiting, o.String())
+		await(t, func() bool { return l.QueueLength() == 1 })
+	}
+	a := ask(t, h)
+	require.Len(t, a.Locks, 2)
+	shown := map[string]string{}
+	for _, l := range a.Locks {
+		require.Equal(t, "report", l.Name)
+		require.Len(t, l.Holders, 1)
+		require.Len(t, l.Waiters, 1)
+		shown[l.Holders[0].Owner] = l.Waiters[0].Owner
+	}
+	require.Equal(t, map[string]string{held[0]: waiting[0], held[1]: waiting[1]}, shown)
+	require.Len(t, a.Leases, 2)
+}
+
 // hostile is a name that must not act on a page.
 const hostile = "<script>alert(1)</script>\"'&\n\x1b[31mred"
 

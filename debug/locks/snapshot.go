@@ -246,7 +246,7 @@ type table struct {
 // name finds out which queue belongs to which recorded lock and which lease.
 func (t *table) name(waiting []waits.Wait, recorded []record.Wait, held []leases.Lease, before time.Time) {
 	for _, l := range held {
-		t.alias[l.Queue] = leaseKey{l.Store, l.Name}
+		t.alias[l.Queue] = keyOfLease(l)
 	}
 	queues := make(map[locks.Owner]uintptr)
 	for _, w := range waiting {
@@ -270,7 +270,14 @@ func (t *table) name(waiting []waits.Wait, recorded []record.Wait, held []leases
 	}
 }
 
-type leaseKey struct{ store, name string }
+// leaseKey identifies a lock of a store among those of this process. Two clients may have the same
+// store and the same name, and yet another server or another kind of lock.
+type leaseKey struct {
+	client      int
+	store, name string
+}
+
+func keyOfLease(l leases.Lease) leaseKey { return leaseKey{l.Client, l.Store, l.Name} }
 
 // keyOf returns what identifies a recorded lock: its address, its value, or else its name.
 func keyOf(l locks.TryLocker, name string) any {
@@ -401,7 +408,7 @@ func (t *table) addLeases(held []leases.Lease) {
 			one.State = "lost"
 		case !l.Held:
 			one.State, one.Seconds = "waiting", since(t.s.At, l.Asked)
-			lock := t.lock(leaseKey{l.Store, l.Name})
+			lock := t.lock(keyOfLease(l))
 			i := slices.IndexFunc(lock.Holders, func(p party) bool { return p.owner == locks.Owner(l.Owner) })
 			if i >= 0 { // of the local queue, but not of the store's lock
 				lock.Holders = slices.Delete(lock.Holders, i, i+1)
@@ -413,7 +420,7 @@ func (t *table) addLeases(held []leases.Lease) {
 			}
 		}
 		t.s.Leases = append(t.s.Leases, one)
-		if lock := t.byKey[leaseKey{l.Store, l.Name}]; lock != nil && l.Held {
+		if lock := t.byKey[keyOfLease(l)]; lock != nil && l.Held {
 			for i := range lock.Holders {
 				if lock.Holders[i].owner == locks.Owner(l.Owner) {
 					lock.Holders[i].Seconds = one.Seconds

@@ -38,7 +38,7 @@ func TestAHoldIsListedWithItsLastRenewal(t *testing.T) {
 		require.InDelta(t, 29*time.Second, got.Left, float64(2*time.Second))
 		got.Queue, got.Since, got.Left = 0, time.Time{}, 0
 		require.Equal(t, leases.Lease{
-			Store: "store", Name: "orders", Owner: int64(locks.CurrentOwner(context.Background())),
+			Client: got.Client, Store: "store", Name: "orders", Owner: int64(locks.CurrentOwner(context.Background())),
 			Held: true, TTL: 30 * time.Second, Token: h.Token(),
 		}, got)
 

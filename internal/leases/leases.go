@@ -3,14 +3,16 @@
 package leases
 
 import (
+	"maps"
 	"sync"
 	"time"
 )
 
 // Lease is one lock of a store, as one client of this process sees it.
 type Lease struct {
-	Store string // the prefix of the client's errors, such as "redislock"
-	Name  string
+	Client int    // tells the clients of this process apart. All sets it
+	Store  string // the prefix of the client's errors, such as "redislock"
+	Name   string
 	// Owner has passed the local queue: it holds the lock, or asks the store for it. It is 0 if
 	// the lock is passed from one local owner to the next.
 	Owner int64
@@ -61,13 +63,13 @@ func Register(list func() []Lease) (remove func()) {
 // All returns the leases of all clients, in any order.
 func All() (all []Lease) {
 	sources.Lock()
-	lists := make([]func() []Lease, 0, len(sources.m))
-	for _, list := range sources.m {
-		lists = append(lists, list)
-	}
+	lists := maps.Clone(sources.m)
 	sources.Unlock()
-	for _, list := range lists {
-		all = append(all, list()...)
+	for n, list := range lists {
+		for _, l := range list() {
+			l.Client = n
+			all = append(all, l)
+		}
 	}
 	return all
 }
