@@ -2,13 +2,16 @@ package main
 
 import (
 	"context"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"path"
 	"strings"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
 	"github.com/urfave/cli/v3"
 
 	"github.com/jucgo/locks"
@@ -161,13 +164,28 @@ func storeFailure(ctx context.Context, err error) error {
 		return f
 	case errors.Is(err, open.ErrURL), errors.Is(err, path.ErrBadPattern), errors.Is(err, errors.ErrUnsupported):
 		return failure{exitUsage, err}
-	case errors.Is(err, open.ErrUnreachable), errors.Is(err, lease.ErrUnreachable),
-		errors.Is(err, lease.ErrUnavailable):
+	case unanswered(err):
 		return failure{exitUnreachable, err}
 	case errors.Is(err, locks.ErrLost):
 		return failure{exitLost, err}
 	}
 	return failure{exitStore, err}
+}
+
+// unanswered reports whether err says that the store gave no answer: it is out of reach, hangs, or
+// has ended the connection. The end of a time limit is a timeout, too.
+func unanswered(err error) bool {
+	for _, target := range []error{
+		open.ErrUnreachable, lease.ErrUnreachable, lease.ErrUnavailable, io.EOF, io.ErrUnexpectedEOF,
+		driver.ErrBadConn, mysql.ErrInvalidConn,
+	} {
+		if errors.Is(err, target) {
+			return true
+		}
+	}
+	var connection *net.OpError
+	var timeout net.Error // also an error of a system call, without Timeout
+	return errors.As(err, &connection) || errors.As(err, &timeout) && timeout.Timeout()
 }
 
 // oneArgument returns the only argument of c.

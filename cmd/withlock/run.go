@@ -96,9 +96,7 @@ func (t *tool) run(ctx context.Context, c *cli.Command) (err error) {
 	} else {
 		if c.IsSet("wait") {
 			wait := c.Duration("wait")
-			limit := time.AfterFunc(wait, func() {
-				cancel(fail(exitNotAcquired, "another owner holds the lock %q: waited %v", j.name, wait))
-			})
+			limit := time.AfterFunc(wait, func() { cancel(j.waited(ctx, wait)) })
 			waited := work
 			work = func(ctx context.Context) error {
 				if !limit.Stop() { // the wait ended just before
@@ -121,6 +119,17 @@ func (t *tool) run(ctx context.Context, c *cli.Command) (err error) {
 		return fail(exitLost, "the lock %q was lost, the command ended with %d: %w", j.name, code, err)
 	}
 	return storeFailure(ctx, err)
+}
+
+// waited returns why the lock was not acquired in time: because of another owner, or of a store that
+// does not answer.
+func (j *job) waited(ctx context.Context, wait time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, closing)
+	defer cancel()
+	if _, err := j.lock.(locks.Inspector).Inspect(ctx); unanswered(err) {
+		return fail(exitUnreachable, "waited %v for the lock %q: %w", wait, j.name, err)
+	}
+	return fail(exitNotAcquired, "another owner holds the lock %q: waited %v", j.name, wait)
 }
 
 // lead runs the command in each term of leadership.

@@ -3,12 +3,15 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"database/sql"
 	"encoding/json"
 	"fmt"
 	"net"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"syscall"
 	"testing"
@@ -118,6 +121,9 @@ func TestOnEveryStore(t *testing.T) {
 			if store.leased {
 				t.Run("SIGSTOP beyond the lease", func(t *testing.T) { stoppedBeyondTheLease(t, url) })
 			}
+			if p := inFrontOf(t, url); p != nil {
+				t.Run("silence", func(t *testing.T) { silent(t, p, url) })
+			}
 			if restart != nil {
 				t.Run("restart", func(t *testing.T) { restarted(t, url, restart) })
 			}
@@ -196,6 +202,62 @@ func stoppedBeyondTheLease(t *testing.T, url string) {
 	holder.signal(syscall.SIGCONT)
 	require.Equal(t, "got TERM", holder.line())
 	require.Equal(t, exitLost, holder.code())
+}
+
+// inFrontOf returns a proxy in front of the server of url, or nil if there is no server.
+func inFrontOf(t *testing.T, url string) *testbed.Proxy {
+	if addr := serverOf.FindString(url); addr != "" {
+		return testbed.NewProxy(t, addr)
+	}
+	return nil
+}
+
+var serverOf = regexp.MustCompile(`127\.0\.0\.1:\d+`)
+
+// silent is for a store that has answered, and hangs or ends its connections then.
+func silent(t *testing.T, p *testbed.Proxy, url string) {
+	url = serverOf.ReplaceAllString(url, p.Addr())
+	for name, silence := range map[string]func(){"hangs": p.Cut, "refuses": p.Refuse} {
+		p.Heal()
+		p.Reset()
+		store, err := open.Provider(t.Context(), serving(t, url), open.WithTTL(6*time.Second))
+		require.NoError(t, err)
+		silence()
+		for request, f := range map[string]func(ctx context.Context) error{
+			"who":   func(ctx context.Context) error { _, err := inspect(ctx, store, "a"); return err },
+			"ls":    func(ctx context.Context) error { _, err := store.Names(ctx, ""); return err },
+			"force": func(ctx context.Context) error { _, err := store.ForceUnlock(ctx, "a"); return err },
+			"try": func(context.Context) error {
+				_, err := store.Locker("b").TryLockContext(context.WithoutCancel(t.Context()))
+				return err
+			},
+		} {
+			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+			var failed failure
+			require.ErrorAs(t, storeFailure(ctx, f(ctx)), &failed, "%s %s", request, name)
+			require.Equal(t, exitUnreachable, failed.code, "%s %s: %v", request, name, failed)
+			cancel()
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		_ = store.Close(ctx)
+		cancel()
+	}
+}
+
+func TestTheEndOfTheWaitForASilentStoreIsNotTakenForAnotherHolder(t *testing.T) {
+	t.Parallel()
+	url := redisStore(t)
+	p := inFrontOf(t, url)
+	opened := false
+	p.Swallow(func(reply []byte) bool { // what comes after the answer to the first request
+		was := opened
+		opened = opened || bytes.Contains(reply, []byte("PONG"))
+		return was
+	})
+	url = serverOf.ReplaceAllString(url, p.Addr())
+	wait := start(t, url, "run", "-name", "a", "-ttl", ttl, "-wait", "50ms", "--", "echo", "never")
+	require.Equal(t, exitUnreachable, wait.code())
+	wait.eof()
 }
 
 func TestARestartThatLosesTheLockEndsTheCommand(t *testing.T) {

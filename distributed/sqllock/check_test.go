@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"fmt"
+	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -144,6 +145,9 @@ func TestASilentServerEndsTheLayoutCheckInTime(t *testing.T) {
 	p.Cut()
 	err = c.Mutex("it").LockContext(background)
 	require.ErrorIs(t, err, sqllock.ErrTimeout)
+	var timeout net.Error
+	require.ErrorAs(t, err, &timeout)
+	require.True(t, timeout.Timeout())
 	require.NotErrorIs(t, err, context.DeadlineExceeded)
 	require.EqualValues(t, 1, n.Load())
 	p.Heal()

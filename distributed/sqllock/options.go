@@ -21,11 +21,17 @@ var (
 	ErrUnsupported = errors.New("the database has no such locks")
 
 	// ErrTimeout reports that the database did not answer in time, or that the pool had no
-	// connection to spare: see [WithRequestTimeout].
-	ErrTimeout = errors.New("no answer in time")
+	// connection to spare: see [WithRequestTimeout]. It is a [net.Error].
+	ErrTimeout error = timeout{}
 
 	errNilDB = errors.New("sqllock: nil *sql.DB")
 )
+
+type timeout struct{}
+
+func (timeout) Error() string   { return "no answer in time" }
+func (timeout) Timeout() bool   { return true }
+func (timeout) Temporary() bool { return true }
 
 const (
 	// DefaultTable is the table of a [Table]. The names of its queue's table and of a [Row]'s

@@ -2,6 +2,8 @@ package zklock
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -70,6 +72,9 @@ func begin[T any](s *session, request func(*zk.Conn) (T, error)) pending[T] {
 func (p pending[T]) await(ctx context.Context) (v T, err error) {
 	select {
 	case a := <-p.answers:
+		if errors.Is(a.err, zk.ErrConnectionClosed) {
+			a.err = fmt.Errorf("%w: %w", errNotConnected, a.err)
+		}
 		return a.v, a.err
 	case <-p.s.dead:
 		return v, zk.ErrSessionExpired

@@ -268,10 +268,17 @@ func (s *session) lastConfirmed() time.Time {
 
 // Errors of requests that were not answered. They never match the error of a context: the
 // contexts of requests are not the caller's.
-var (
-	errNoAnswer     = errors.New("no answer in time")
-	errNotConnected = errors.New("not connected to ZooKeeper")
+const (
+	errNoAnswer     unanswered = "no answer in time"
+	errNotConnected unanswered = "not connected to ZooKeeper"
 )
+
+// unanswered is a [net.Error], so that a caller can tell it from an answer of the server.
+type unanswered string
+
+func (e unanswered) Error() string { return string(e) }
+func (unanswered) Timeout() bool   { return true }
+func (unanswered) Temporary() bool { return true }
 
 // inDoubt reports whether err, of a request, leaves open whether the request was carried out.
 // Other errors are answers of the server.
