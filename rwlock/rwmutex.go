@@ -35,11 +35,11 @@ const MaxHolds = syncq.MaxHolds
 // Under both policies a new reader waits behind a writer that is first in the queue and sleeps.
 // The last reader before that writer hands it the lock. Therefore readers cannot starve writers.
 // All readers behind one writer are admitted together. Under [fair.FIFO] all waiters are admitted
-// in order of arrival. Under [fair.NonFair] a free lock goes to the first goroutine that asks, a
-// writer or readers, also while a waiter that was just woken is on its way to it; how long a
-// waiter can be passed over is limited. The
-// Try forms without a duration barge under both policies. While package deadlock refuses waits,
-// a wait that would close a cycle ends with [locks.ErrDeadlock].
+// in order of arrival. Under [fair.NonFair] a free lock goes to the first goroutine that asks,
+// a writer or a reader. It may pass a waiter that was just woken and has still to run; how long a
+// waiter can be passed over is limited. The Try forms without a duration barge under both
+// policies. While package deadlock refuses waits, a wait that would close a cycle ends with
+// [locks.ErrDeadlock].
 //
 // The zero RWMutex is free and non-fair; [New] makes a fair one. It must not be
 // copied after first use.

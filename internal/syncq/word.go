@@ -69,11 +69,11 @@ func free(w uint64) bool { return w <= flags }
 // exclusive reports whether w has an exclusive holder.
 func exclusive(w uint64) bool { return w&shared == 0 && !free(w) }
 
-// passable reports whether a reader may have the lock at once: nobody holds it exclusively, and
-// nobody waits, or the first waiter is a writer that is awake and not owed the lock. That writer
-// has still to run, and the readers let it wait no longer than that: it finds them, and is owed the
-// lock from then on. Without this rule two goroutines that mix reads and writes would put each
-// other to sleep at every operation.
+// passable reports whether a reader may have the lock at once. Nobody holds it exclusively then,
+// and nobody waits, or the first waiter is a writer that is awake and not owed the lock. That
+// writer has still to run. When it does, it finds the readers, and is owed the lock from then on.
+// Without this rule two goroutines that mix reads and writes would put each other to sleep at every
+// operation.
 func passable(w uint64) bool { return !exclusive(w) && (w&queued == 0 || w&(woken|handoff) == woken) }
 
 // The steps of a hold that ends. Each returns the word without that hold, or false if w has no
