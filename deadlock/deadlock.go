@@ -21,6 +21,9 @@ import (
 // since it could only end by that. The same is true if another wait of the cycle has a limit.
 // TryLock and TryLockContext never wait, and are never refused.
 //
+// The error does not say which locks the cycle has. To see them, leave Refuse off, and call [Find]
+// while the goroutines hang.
+//
 // The refused owner keeps all its holds, and is in no queue. It should release its holds and
 // start again.
 //
