@@ -48,13 +48,13 @@ func ExampleReadWriteLocker() {
 	// Two readers share the lock, and exclude writers.
 	_ = locks.Do(ctx, rw.ReadLocker(), func(ctx context.Context) error {
 		reads, _ := rw.ReadLocker().TryLockContext(other)
-		fmt.Println("another one reads:", reads)
+		fmt.Printf("another one reads: %v;\n", reads)
 		writes, _ := rw.WriteLocker().TryLockContext(locks.WithOwner(ctx, locks.NewOwner()))
 		fmt.Println("a third one writes:", writes)
 		return rw.ReadLocker().UnlockContext(other)
 	})
 	// Output:
-	// another one reads: true
+	// another one reads: true;
 	// a third one writes: false
 }
 
@@ -77,28 +77,28 @@ func ExampleInfo() {
 
 	var info locks.Info
 	info, err := mu.Inspect(ctx)
-	fmt.Println(info.Held, info.Shared, info.Waiting, err)
+	fmt.Printf("held: %v, shared: %v, waiting: %d, error: %v;\n", info.Held, info.Shared, info.Waiting, err)
 	for _, party := range info.Holders {
-		fmt.Println(party.Owner == locks.CurrentOwner(ctx))
+		fmt.Println("by us:", party.Owner == locks.CurrentOwner(ctx))
 	}
 	_ = mu.UnlockContext(ctx)
 	// Output:
-	// true false 0 <nil>
-	// true
+	// held: true, shared: false, waiting: 0, error: <nil>;
+	// by us: true
 }
 
 // A Party of a lock on a store also has the process, the time and the token.
 func ExampleParty() {
 	describe := func(p locks.Party) string {
 		if p.Owner != 0 {
-			return "an owner of this process"
+			return "an owner of this process;"
 		}
 		return fmt.Sprintf("process %d on %s with token %d", p.PID, p.Host, p.Token)
 	}
 	fmt.Println(describe(locks.Party{Owner: locks.NewOwner()}))
 	fmt.Println(describe(locks.Party{Host: "web-1", PID: 4711, Token: 9}))
 	// Output:
-	// an owner of this process
+	// an owner of this process;
 	// process 4711 on web-1 with token 9
 }
 

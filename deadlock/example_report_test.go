@@ -61,12 +61,12 @@ func ExampleOrphan() {
 		time.Sleep(time.Millisecond)
 		orphans = deadlock.Orphans()
 	}
-	fmt.Println(orphans[0].Lock.Type, "has", len(orphans[0].Waits), "waiter")
+	fmt.Printf("%s has %d waiter.\n", orphans[0].Lock.Type, len(orphans[0].Waits))
 	fmt.Println(strings.HasPrefix(orphans[0].String(), "orphan: reentrant.Mutex"))
 	stop()
 	waiter.Wait()
 	// Output:
-	// reentrant.Mutex has 1 waiter
+	// reentrant.Mutex has 1 waiter.
 	// true
 }
 
@@ -74,7 +74,7 @@ func ExampleOrphan() {
 func ExampleWait() {
 	describe := func(w deadlock.Wait) string {
 		var lock deadlock.Lock = w.Lock
-		return fmt.Sprintf("%v, can end by its context: %v", lock, w.Limited)
+		return fmt.Sprintf("%v can end by its context: %v.", lock, w.Limited)
 	}
 
 	ctx, leave := context.WithCancel(context.Background())
@@ -102,6 +102,6 @@ func ExampleWait() {
 	leave()
 	transfers.Wait()
 	// Unordered output:
-	// keyed.Mutex("ada"), can end by its context: true
-	// keyed.Mutex("grace"), can end by its context: true
+	// keyed.Mutex("ada") can end by its context: true.
+	// keyed.Mutex("grace") can end by its context: true.
 }

@@ -46,13 +46,13 @@ func ExampleHistogram() {
 // A hook sees each event when it happens.
 func ExampleEvent() {
 	r := record.New(record.Options{Hook: func(e record.Event) {
-		fmt.Println(e.Lock, e.Kind, e.Try)
+		fmt.Printf("%s %v, by a try: %v.\n", e.Lock, e.Kind, e.Try)
 	}})
 	_ = locks.Do(context.Background(), r.Wrap("account", new(reentrant.Mutex)), nothing)
 	// Output:
-	// account waiting false
-	// account acquired false
-	// account released false
+	// account waiting, by a try: false.
+	// account acquired, by a try: false.
+	// account released, by a try: false.
 }
 
 func ExampleKind() {
@@ -71,13 +71,13 @@ func ExampleHold() {
 	lock := r.Wrap("account", new(reentrant.Mutex))
 	_ = locks.Do(context.Background(), lock, func(ctx context.Context) error {
 		var held record.Hold = r.Holds()[0]
-		fmt.Println(held.Lock, held.Holds, held.Owner == locks.CurrentOwner(ctx))
+		fmt.Printf("%s, %d hold, of this owner: %v;\n", held.Lock, held.Holds, held.Owner == locks.CurrentOwner(ctx))
 		return nil
 	})
-	fmt.Println(len(r.Holds()))
+	fmt.Println(len(r.Holds()), "holds")
 	// Output:
-	// account 1 true
-	// 0
+	// account, 1 hold, of this owner: true;
+	// 0 holds
 }
 
 func ExampleWait() {

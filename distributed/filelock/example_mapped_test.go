@@ -25,13 +25,13 @@ func ExampleMapped() {
 
 	err = locks.Do(ctx, counter, func(ctx context.Context) error {
 		if counter.Recovered(ctx) {
-			fmt.Println("the last holder died: repair what it left")
+			fmt.Println("The last holder died: repair what it left.")
 		}
-		fmt.Println("one process works")
+		fmt.Println("One process works.")
 		return nil
 	})
 	fmt.Println(err)
 	// Output:
-	// one process works
+	// One process works.
 	// <nil>
 }

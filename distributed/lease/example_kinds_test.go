@@ -36,12 +36,12 @@ func ExampleClient() {
 
 	err := locks.Do(ctx, client.Locker("orders"), func(ctx context.Context) error {
 		hold, _ := locks.HoldFrom(ctx)
-		fmt.Println("token", hold.Token())
+		fmt.Printf("The token is %d.\n", hold.Token())
 		return nil
 	})
 	fmt.Println(err)
 	// Output:
-	// token 1
+	// The token is 1.
 	// <nil>
 }
 
@@ -56,13 +56,13 @@ func ExampleMutex() {
 	hold, err := orders.Hold(ctx)
 	must(err)
 	end, limited := hold.Deadline()
-	fmt.Println(limited, time.Until(end) <= time.Minute)
+	fmt.Printf("limited: %v, to a minute: %v.\n", limited, time.Until(end) <= time.Minute)
 
 	other := locks.WithOwner(ctx, locks.NewOwner())
 	fmt.Println(orders.TryLockContext(other))
 	must(orders.UnlockContext(ctx))
 	// Output:
-	// true true
+	// limited: true, to a minute: true.
 	// false <nil>
 }
 
@@ -73,15 +73,15 @@ func ExampleGroup() {
 	var kinds lease.Group[string]
 	for _, kind := range []string{"plain", "fair", "plain"} {
 		_, err := kinds.Client(kind, func() (*lease.Client, error) {
-			fmt.Println("open", kind)
+			fmt.Printf("open a %s one;\n", kind)
 			return lease.New(newMemory())
 		})
 		must(err)
 	}
 	fmt.Println(kinds.Close(ctx))
 	// Output:
-	// open plain
-	// open fair
+	// open a plain one;
+	// open a fair one;
 	// true <nil>
 }
 
@@ -104,11 +104,10 @@ func ExampleBreaker() {
 
 	orders := client.Mutex("orders")
 	must(orders.LockContext(ctx))
-	fmt.Println(orders.ForceUnlock(ctx))
-	fmt.Println(errors.Is(orders.UnlockContext(ctx), locks.ErrLost))
-	// Output:
-	// true <nil>
-	// true
+	freed, err := orders.ForceUnlock(ctx)
+	must(err)
+	fmt.Println("freed:", freed, "and lost:", errors.Is(orders.UnlockContext(ctx), locks.ErrLost))
+	// Output: freed: true and lost: true
 }
 
 // watched knows at once when a hold has ended.
@@ -235,13 +234,11 @@ func ExampleQueue() {
 	for store.waiting() == 0 {
 		time.Sleep(time.Millisecond)
 	}
-	fmt.Println("waiting:", store.waiting())
+	before := store.waiting()
 	must(holder.Mutex("orders").UnlockContext(ctx))
 	must(<-done)
-	fmt.Println("waiting:", store.waiting())
-	// Output:
-	// waiting: 1
-	// waiting: 0
+	fmt.Println("waiting:", before, "and then:", store.waiting())
+	// Output: waiting: 1 and then: 0
 }
 
 // tied holds its locks for as long as the session of a connection lasts.

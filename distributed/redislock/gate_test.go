@@ -59,10 +59,10 @@ func ExampleGate() {
 	write := func(who string, token uint64) {
 		err := gate.Set(ctx, "balance", token, "written by the "+who)
 		if errors.Is(err, fence.ErrStale) {
-			fmt.Printf("%s: refused\n", who)
+			fmt.Printf("%s: refused;\n", who)
 			return
 		}
-		fmt.Printf("%s: written\n", who)
+		fmt.Printf("%s: written;\n", who)
 	}
 
 	a, tokenA := enter(first)
@@ -71,16 +71,16 @@ func ExampleGate() {
 	b, tokenB := enter(second)
 	write("second", tokenB)
 	write("first", tokenA) // it still believes that it holds the lock
-	fmt.Println("lost:", errors.Is(a.UnlockContext(ctx), locks.ErrLost))
+	fmt.Printf("lost: %v;\n", errors.Is(a.UnlockContext(ctx), locks.ErrLost))
 	if err := b.UnlockContext(ctx); err != nil {
 		panic(err)
 	}
 	fmt.Println(client.Get(ctx, "balance").Val())
 	// Output:
-	// first: written
-	// second: written
-	// first: refused
-	// lost: true
+	// first: written;
+	// second: written;
+	// first: refused;
+	// lost: true;
 	// written by the second
 }
 
