@@ -50,7 +50,8 @@ func commands(stdout, stderr io.Writer) *cli.Command {
 			{
 				Name: "run", Usage: "run a command while the lock is held", ArgsUsage: "-- COMMAND [ARGUMENT...]",
 				Description: "The command gets the variables LOCK_NAME and, if the lock has a fencing token, " +
-					"LOCK_TOKEN. The exit code is that of the command.",
+					"LOCK_TOKEN. The exit code is that of the command. A loss ends the command and its process " +
+					"group. If standard input is a terminal, a loss ends only the command itself.",
 				StopOnNthArg: &first, Action: t.run,
 				Flags: append(held,
 					&cli.DurationFlag{Name: "wait", Usage: "`TIME` to wait for the lock", DefaultText: "no limit"},

@@ -55,6 +55,12 @@ func (n *notes) String() string {
 
 func start(t *testing.T, url string, args ...string) *process {
 	t.Helper()
+	return startWith(t, func(*exec.Cmd) {}, url, args...)
+}
+
+// startWith is start with a function that prepares the program.
+func startWith(t *testing.T, prepare func(*exec.Cmd), url string, args ...string) *process {
+	t.Helper()
 	p := &process{
 		t: t, cmd: exec.Command(os.Args[0], args...), lines: make(chan string, 1000), exited: make(chan struct{}),
 	}
@@ -65,6 +71,7 @@ func start(t *testing.T, url string, args ...string) *process {
 	errs, errw, err := os.Pipe()
 	require.NoError(t, err)
 	p.cmd.Stderr = errw
+	prepare(p.cmd)
 	require.NoError(t, p.cmd.Start())
 	w.Close()
 	errw.Close()
