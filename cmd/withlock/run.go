@@ -121,8 +121,8 @@ func (t *tool) run(ctx context.Context, c *cli.Command) (err error) {
 	return storeFailure(ctx, err)
 }
 
-// waited returns why the lock was not acquired in time: because of another owner, or of a store that
-// does not answer.
+// waited returns why the lock was not acquired in time: another owner holds it, or the store does
+// not answer.
 func (j *job) waited(ctx context.Context, wait time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, closing)
 	defer cancel()
