@@ -52,26 +52,23 @@ func redisCommand(t *testing.T, addr, dir string) *exec.Cmd {
 
 // stores are the stores of which each test uses one server.
 var stores = []struct {
-	name string
-	// The store frees the lock of a stopped holder. SQLite does not if the process is stopped
-	// inside of a transaction: it then holds the lock of the file.
-	leased bool
-	forced bool // withlock force frees a lock
+	name   string
+	leased bool // the store frees the lock of a stopped holder, and withlock can free it by force
 	start  func(t *testing.T) (url string, restart func())
 }{
-	{"file", false, false, func(t *testing.T) (string, func()) { return fileStore(t) + "?kind=fenced", nil }},
-	{"sqlite", false, false, func(t *testing.T) (string, func()) {
+	{"file", false, func(t *testing.T) (string, func()) { return fileStore(t) + "?kind=fenced", nil }},
+	{"sqlite", true, func(t *testing.T) (string, func()) {
 		return "sqlite:" + filepath.Join(t.TempDir(), "locks.db"), nil
 	}},
-	{"redis", true, true, func(t *testing.T) (string, func()) { return redisStore(t), nil }},
-	{"postgres", true, false, func(t *testing.T) (url string, restart func()) {
+	{"redis", true, func(t *testing.T) (string, func()) { return redisStore(t), nil }},
+	{"postgres", true, func(t *testing.T) (url string, restart func()) {
 		server := testbed.StartPostgres(t, func(addr string) error {
 			url = "postgres://postgres@" + addr + "/postgres?sslmode=disable"
 			return answers(t, "pgx", url)
 		})
 		return url, server.Restart
 	}},
-	{"mysql", true, false, func(t *testing.T) (string, func()) {
+	{"mysql", true, func(t *testing.T) (string, func()) {
 		var at string
 		testbed.StartMariaDB(t, func(addr string) error {
 			at = addr
@@ -79,7 +76,7 @@ var stores = []struct {
 		})
 		return serving(t, "mysql://root@"+at+"/test"), nil
 	}},
-	{"etcd", true, false, func(t *testing.T) (string, func()) {
+	{"etcd", true, func(t *testing.T) (string, func()) {
 		client, peer := local(t), "http://"+local(t)
 		testbed.Start(t, exec.Command(testbed.Lookup(t, "etcd"), "--name", "n", "--data-dir", t.TempDir(),
 			"--unsafe-no-fsync", "--logger", "zap", "--log-level", "fatal",
@@ -87,7 +84,7 @@ var stores = []struct {
 			"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "n="+peer))
 		return serving(t, "etcd://"+client), nil
 	}},
-	{"zk", true, false, func(t *testing.T) (string, func()) {
+	{"zk", true, func(t *testing.T) (string, func()) {
 		return serving(t, "zk://"+testbed.StartZooKeeper(t).Addr()+"/app"), nil
 	}},
 }
@@ -115,10 +112,8 @@ func TestOnEveryStore(t *testing.T) {
 			t.Run("a command runs under the lock", func(t *testing.T) { aCommandRunsUnderTheLock(t, url) })
 			t.Run("kill -9 of the child", func(t *testing.T) { killOfTheChild(t, url) })
 			t.Run("kill -9 of withlock", func(t *testing.T) { killOfTheProgram(t, url) })
-			if store.forced {
-				t.Run("force", func(t *testing.T) { forced(t, url) })
-			}
 			if store.leased {
+				t.Run("force", func(t *testing.T) { forced(t, url) })
 				t.Run("SIGSTOP beyond the lease", func(t *testing.T) { stoppedBeyondTheLease(t, url) })
 			}
 			if p := inFrontOf(t, url); p != nil {
@@ -196,6 +191,11 @@ func stoppedBeyondTheLease(t *testing.T, url string) {
 	holder := start(t, url, "run", "-name", "stopped", "-ttl", ttl, "--", "sh", "-c", traps)
 	require.Contains(t, holder.line(), "up stopped")
 	holder.signal(syscall.SIGSTOP)
+	// A process that is stopped inside of a transaction has the whole file of SQLite.
+	for start(t, url, "run", "-name", "other", "-try", "--", "true").code() != 0 {
+		holder.signal(syscall.SIGCONT)
+		holder.signal(syscall.SIGSTOP)
+	}
 	next := start(t, url, "run", "-name", "stopped", "--", "echo", "next")
 	require.Equal(t, "next", next.line()) // the lease has ended
 	require.Zero(t, next.code())
