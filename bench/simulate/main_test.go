@@ -96,7 +96,8 @@ func TestTheTableHasALineForEachNumberOfProcessors(t *testing.T) {
 
 func TestWrongFlagsAreRefused(t *testing.T) {
 	for _, args := range [][]string{
-		{"-procs", "0"}, {"-procs", "x"}, {"-per", "0"}, {"-atomic", "0"}, {"-inside", "-1"}, {"-inside", "NaN"}, {"-jitter", "2"},
+		{"-procs", "0"}, {"-procs", "x"}, {"-per", "0"}, {"-atomic", "0"},
+		{"-inside", "-1"}, {"-inside", "NaN"}, {"-jitter", "2"},
 		{"more"},
 	} {
 		var out, errs bytes.Buffer

@@ -34,13 +34,15 @@ func Growth() (ws []Workload) {
 		}
 	}
 	contest := func(size, n int) Contest {
-		// The first and the last acquisition of a goroutine differ from the others: it starts in the
-		// queue, and it may wait once more to find that nothing is left.
+		// The first and the last acquisition of a goroutine differ from the others: it starts in
+		// the queue, and it may wait once more to find that nothing is left.
 		return Contest{Goroutines: size, Ops: max(n, 100*size), Inside: work, Outside: work}
 	}
 	add("processor time", "goroutines", goroutineSizes, ProcessorTime,
 		"An acquisition with 300 ns inside and 300 ns outside.", func(l Lock, size int) Subject {
-			return Cost(l.Name, func(n int) (float64, error) { return contendInProcessorTime(l.New(), contest(size, n)) })
+			return Cost(l.Name, func(n int) (float64, error) {
+				return contendInProcessorTime(l.New(), contest(size, n))
+			})
 		})
 	add("memory", "goroutines", goroutineSizes, Bytes,
 		"What an acquisition allocates, with 300 ns inside and 300 ns outside.", func(l Lock, size int) Subject {
