@@ -65,6 +65,11 @@ var places = []place{
 		listed: "mutex semaphore", start: startZooKeeper},
 	{name: "etcd", kinds: "mutex", tokens: "mutex", forced: "mutex", listed: "mutex", start: startEtcd,
 		wrong: otherUser},
+	{name: "mysql with TLS", kinds: "table", tokens: "table", forced: "table", listed: "table",
+		start: startSecureMySQL, wrong: otherUser},
+	{name: "zk with TLS", kinds: "mutex", tokens: "mutex", forced: "mutex", listed: "mutex",
+		start: startSecureZooKeeper},
+	{name: "etcd with TLS", kinds: "mutex", tokens: "mutex", forced: "mutex", listed: "mutex", start: startSecureEtcd},
 }
 
 // otherUser returns the URL with another user. PostgreSQL accepts any password here.
@@ -120,8 +125,12 @@ func startSecureRedis(tb testing.TB) string {
 	port := testbed.Port(tb)
 	runRedis(tb, "--tls-port", strconv.Itoa(port), "--tls-ca-cert-file", ca, "--tls-cert-file", cert,
 		"--tls-key-file", key)
-	query := url.Values{"cacert": {ca}, "cert": {cert}, "key": {key}}
-	return serving(tb, fmt.Sprintf("rediss://%s@localhost:%d?%s", userinfo, port, query.Encode()))
+	return serving(tb, fmt.Sprintf("rediss://%s@localhost:%d?%s", userinfo, port, certificates(ca, cert, key)))
+}
+
+// certificates returns the parameters of a client with a certificate.
+func certificates(ca, cert, key string) string {
+	return url.Values{"cacert": {ca}, "cert": {cert}, "key": {key}}.Encode()
 }
 
 func startSentinel(tb testing.TB) string {
@@ -171,32 +180,72 @@ func startMySQL(tb testing.TB) string {
 	var at string
 	testbed.StartMariaDB(tb, func(addr string) error {
 		at = addr
-		config := mysql.NewConfig()
-		config.User, config.Net, config.Addr, config.Logger = "root", "tcp", addr, &mysql.NopLogger{}
-		db, err := sql.Open("mysql", config.FormatDSN())
-		if err != nil {
-			return err
-		}
-		defer db.Close()
-		if _, err = db.Exec("CREATE USER `locks-user`@`127.0.0.1` IDENTIFIED BY '" + password + "'"); err == nil {
-			_, err = db.Exec("GRANT ALL ON *.* TO `locks-user`@`127.0.0.1`")
-		}
-		return err
+		return createUser(addr, "", "")
 	})
 	return "mysql://" + userinfo + "@" + at + "/test?table=mine"
+}
+
+func startSecureMySQL(tb testing.TB) string {
+	var at string
+	ca, cert, key := testbed.Certificate(tb, "localhost")
+	testbed.StartSecureMariaDB(tb, func(addr string) error {
+		at = addr
+		return createUser(addr, "skip-verify", " REQUIRE X509")
+	}, ca, cert, key)
+	_, port, err := net.SplitHostPort(at)
+	require.NoError(tb, err)
+	return "mysql://" + userinfo + "@localhost:" + port + "/test?tls=true&" + certificates(ca, cert, key)
+}
+
+// createUser makes the user of the URLs, for the mode of TLS of the driver.
+func createUser(addr, mode, require string) error {
+	config := mysql.NewConfig()
+	config.User, config.Net, config.Addr, config.Logger = "root", "tcp", addr, &mysql.NopLogger{}
+	config.TLSConfig = mode
+	db, err := sql.Open("mysql", config.FormatDSN())
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	if _, err = db.Exec("CREATE USER `locks-user`@`127.0.0.1` IDENTIFIED BY '" + password + "'" + require); err == nil {
+		_, err = db.Exec("GRANT ALL ON *.* TO `locks-user`@`127.0.0.1`")
+	}
+	return err
 }
 
 func startZooKeeper(tb testing.TB) string {
 	return "zk://" + userinfo + "@" + testbed.StartZooKeeper(tb).Addr() + "/app?ttl=20s"
 }
 
+func startSecureZooKeeper(tb testing.TB) string {
+	z, _ := testbed.StartSecureZooKeeper(tb)
+	dir := z.Certificates()
+	return serving(tb, "zk://"+userinfo+"@"+z.Secure()+"/app?tls=true&"+certificates(filepath.Join(dir, "ca.pem"),
+		filepath.Join(dir, "client.pem"), filepath.Join(dir, "client-key.pem")))
+}
+
 func startEtcd(tb testing.TB) string {
+	at := runEtcd(tb, "http", "127.0.0.1")
+	secure(tb, at)
+	return serving(tb, "etcd://"+userinfo+"@"+at+"?prefix=/locks/")
+}
+
+func startSecureEtcd(tb testing.TB) string {
+	ca, cert, key := testbed.Certificate(tb, "localhost")
+	at := runEtcd(tb, "https", "localhost", "--client-cert-auth", "--trusted-ca-file", ca, "--cert-file", cert,
+		"--key-file", key)
+	return serving(tb, "etcd://"+at+"?prefix=/locks/&tls=true&"+certificates(ca, cert, key))
+}
+
+// runEtcd runs a server, and returns its address with the name of the host.
+func runEtcd(tb testing.TB, scheme, host string, args ...string) string {
 	port := testbed.Port(tb)
-	client, peer := "http://"+addr(port), "http://"+addr(testbed.Port(tb))
-	testbed.Start(tb, exec.Command(testbed.Lookup(tb, "etcd"), "--name", "n", "--data-dir", tb.TempDir(),
-		"--unsafe-no-fsync", "--logger", "zap", "--log-level", "fatal",
-		"--listen-client-urls", client, "--advertise-client-urls", client,
-		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "n="+peer))
-	secure(tb, addr(port))
-	return serving(tb, "etcd://"+userinfo+"@"+addr(port)+"?prefix=/locks/")
+	at := net.JoinHostPort(host, strconv.Itoa(port))
+	peer := "http://" + addr(testbed.Port(tb))
+	testbed.Start(tb, exec.Command(testbed.Lookup(tb, "etcd"), append([]string{
+		"--name", "n", "--data-dir", tb.TempDir(), "--unsafe-no-fsync", "--logger", "zap", "--log-level", "fatal",
+		"--listen-client-urls", scheme + "://" + addr(port), "--advertise-client-urls", scheme + "://" + at,
+		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "n=" + peer,
+	}, args...)...))
+	return at
 }

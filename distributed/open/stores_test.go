@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/url"
 	"path"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/open"
+	"github.com/jucgo/locks/internal/testkit/testbed"
 )
 
 // secure switches on the passwords of an etcd server, when it answers.
@@ -46,6 +48,18 @@ func TestEveryStore(t *testing.T) {
 			at := p.start(t)
 			for kind := range strings.FieldsSeq(p.kinds) {
 				t.Run(kind, func(t *testing.T) { p.excludes(t, at+"&kind="+kind, kind) })
+			}
+			if u, query, _ := strings.Cut(at, "?"); strings.Contains(query, "cacert=") {
+				t.Run("refuses another authority", func(t *testing.T) {
+					params, err := url.ParseQuery(query)
+					require.NoError(t, err)
+					another, _, _ := testbed.Certificate(t, "localhost")
+					params.Set("cacert", another)
+					ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // ZooKeeper and etcd try again
+					defer cancel()
+					_, err = open.Provider(ctx, u+"?"+params.Encode())
+					require.ErrorIs(t, err, open.ErrUnreachable)
+				})
 			}
 			if p.wrong != nil {
 				t.Run("hides a wrong user", func(t *testing.T) {

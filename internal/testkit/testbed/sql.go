@@ -61,8 +61,21 @@ func StartPostgres(tb testing.TB, ready func(addr string) error, env ...string) 
 // Without the program, the test is treated as by [Missing].
 func StartMariaDB(tb testing.TB, ready func(addr string) error, env ...string) *SQLServer {
 	tb.Helper()
+	return startMariaDB(tb, ready, env)
+}
+
+// StartSecureMariaDB is [StartMariaDB] with a server that accepts nothing but TLS. Its certificate,
+// and what clients may use, is that of the files, see [Certificate].
+func StartSecureMariaDB(tb testing.TB, ready func(addr string) error, authority, certificate, key string) *SQLServer {
+	tb.Helper()
+	return startMariaDB(tb, ready, nil, "--require-secure-transport=ON", "--ssl-ca="+authority,
+		"--ssl-cert="+certificate, "--ssl-key="+key)
+}
+
+func startMariaDB(tb testing.TB, ready func(addr string) error, env []string, args ...string) *SQLServer {
+	tb.Helper()
 	if MySQLD != "" {
-		return startMySQL(tb, ready, env...)
+		return startMySQL(tb, ready, env, args...)
 	}
 	install, mariadbd := Lookup(tb, "mariadb-install-db"), Lookup(tb, "mariadbd", "/usr/sbin")
 	dir := home(tb)
@@ -72,10 +85,11 @@ func StartMariaDB(tb testing.TB, ready func(addr string) error, env ...string) *
 	carryOut(tb, as(tb, "mysql", dir, install, "--no-defaults", data, temp, "--auth-root-authentication-method=normal"))
 	port := strconv.Itoa(Port(tb))
 	s := newServer(tb, port, ready, syscall.SIGTERM, syscall.SIGKILL)
-	s.cmd = as(tb, "mysql", dir, mariadbd, "--no-defaults", data, temp, "--port="+port, "--bind-address=127.0.0.1",
-		"--socket="+filepath.Join(dir, "s"), "--pid-file="+filepath.Join(dir, "pid"), "--skip-name-resolve",
+	s.cmd = as(tb, "mysql", dir, mariadbd, append([]string{
+		"--no-defaults", data, temp, "--port=" + port, "--bind-address=127.0.0.1",
+		"--socket=" + filepath.Join(dir, "s"), "--pid-file=" + filepath.Join(dir, "pid"), "--skip-name-resolve",
 		"--innodb-flush-log-at-trx-commit=0", "--innodb-buffer-pool-size=64M", "--max-connections=400",
-		"--innodb-buffer-pool-load-at-startup=OFF", "--log-warnings=0")
+		"--innodb-buffer-pool-load-at-startup=OFF", "--log-warnings=0"}, args...)...)
 	s.cmd.Env, s.cmd.Stderr = append(os.Environ(), env...), complaints{}
 	s.run()
 	return s
@@ -85,8 +99,8 @@ func StartMariaDB(tb testing.TB, ready func(addr string) error, env ...string) *
 // LOCKS_MYSQLD of the environment.
 var MySQLD = os.Getenv("LOCKS_MYSQLD")
 
-// startMySQL is [StartMariaDB] with a MySQL server.
-func startMySQL(tb testing.TB, ready func(addr string) error, env ...string) *SQLServer {
+// startMySQL is startMariaDB with a MySQL server.
+func startMySQL(tb testing.TB, ready func(addr string) error, env []string, args ...string) *SQLServer {
 	tb.Helper()
 	dir := home(tb)
 	first := filepath.Join(dir, "first.sql")
@@ -100,10 +114,11 @@ func startMySQL(tb testing.TB, ready func(addr string) error, env ...string) *SQ
 		data, temp))
 	port := strconv.Itoa(Port(tb))
 	s := newServer(tb, port, ready, syscall.SIGTERM, syscall.SIGKILL)
-	s.cmd = as(tb, "mysql", dir, MySQLD, "--no-defaults", data, temp, "--port="+port, "--bind-address=127.0.0.1",
-		"--socket="+filepath.Join(dir, "s"), "--pid-file="+filepath.Join(dir, "pid"), "--skip-name-resolve",
+	s.cmd = as(tb, "mysql", dir, MySQLD, append([]string{
+		"--no-defaults", data, temp, "--port=" + port, "--bind-address=127.0.0.1",
+		"--socket=" + filepath.Join(dir, "s"), "--pid-file=" + filepath.Join(dir, "pid"), "--skip-name-resolve",
 		"--mysqlx=OFF", "--secure-file-priv=NULL", "--innodb-flush-log-at-trx-commit=0", "--sync-binlog=0",
-		"--innodb-buffer-pool-size=64M", "--max-connections=400", "--log-error-verbosity=1")
+		"--innodb-buffer-pool-size=64M", "--max-connections=400", "--log-error-verbosity=1"}, args...)...)
 	s.cmd.Env = append(os.Environ(), env...)
 	s.run()
 	return s

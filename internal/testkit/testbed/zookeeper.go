@@ -27,6 +27,8 @@ type ZooKeeper struct {
 	secure string
 	main   string
 	args   []string
+
+	certificates string
 }
 
 // StartZooKeeper runs a ZooKeeper server until the test ends, and returns when it answers.
@@ -41,18 +43,22 @@ func StartZooKeeper(tb testing.TB) *ZooKeeper {
 
 // StartSecureZooKeeper runs a ZooKeeper server as [StartZooKeeper] does, with TLS at
 // [ZooKeeper.Secure]. The server's certificate is for the name localhost. Clients need a
-// certificate too: client has one, with the subject CN=client.
+// certificate too: client has one, with the subject CN=client, and so have the files ca.pem,
+// client.pem and client-key.pem of [ZooKeeper.Certificates].
 func StartSecureZooKeeper(tb testing.TB) (z *ZooKeeper, client *tls.Config) {
 	tb.Helper()
 	dir := tb.TempDir()
 	ca := newAuthority(tb)
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(ca.certificate)
-	client = &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{ca.issue(tb, "client").pair(tb)}}
+	own := ca.issue(tb, "client")
+	client = &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{own.pair(tb)}}
 	server := ca.issue(tb, "localhost")
 	for name, content := range map[string][]byte{
-		"server.pem": slices.Concat(server.key, server.certificate),
-		"ca.pem":     ca.certificate,
+		"server.pem":     slices.Concat(server.key, server.certificate),
+		"ca.pem":         ca.certificate,
+		"client.pem":     own.certificate,
+		"client-key.pem": own.key,
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
 			tb.Fatal(err)
@@ -66,7 +72,7 @@ func StartSecureZooKeeper(tb testing.TB) (z *ZooKeeper, client *tls.Config) {
 			"ssl.keyStore.location=%[2]s/server.pem\nssl.keyStore.type=PEM\n"+
 			"ssl.trustStore.location=%[2]s/ca.pem\nssl.trustStore.type=PEM\n",
 		port, dir))
-	z.secure = fmt.Sprintf("localhost:%d", port)
+	z.secure, z.certificates = fmt.Sprintf("localhost:%d", port), dir
 	z.run()
 	z.Ready()
 	return z, client
@@ -146,6 +152,9 @@ func (z *ZooKeeper) Addr() string { return z.addr }
 
 // Secure returns the address where the server talks TLS.
 func (z *ZooKeeper) Secure() string { return z.secure }
+
+// Certificates returns the directory with the certificates of a server that talks TLS.
+func (z *ZooKeeper) Certificates() string { return z.certificates }
 
 // Restart starts the server again, which was killed, with what it has on its disk, and returns
 // when it answers.
