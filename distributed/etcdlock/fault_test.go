@@ -393,14 +393,14 @@ func TestAWaiterKeepsItsPlaceForLongerThanALease(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	direct := connect(t, s.addr)
-	holder := open(t, connect(t, s.addr), term(6*short)).Mutex("it")
-	l := open(t, connect(t, s.addr), term(6*short)).Mutex("it")
+	holder := open(t, connect(t, s.addr), term(10*short)).Mutex("it")
+	l := open(t, connect(t, s.addr), term(10*short)).Mutex("it")
 	a, b := someone(), someone()
 	h := hold(t, holder, a)
 	got := start(l, b)
 	queued(t, direct, "it/", 2)
 	before := keys(t, direct, "it/")
-	time.Sleep(13 * short)
+	time.Sleep(21 * short)
 	require.NoError(t, h.Err())
 	require.Equal(t, before, keys(t, direct, "it/"))
 	require.NoError(t, holder.UnlockContext(a))
@@ -408,7 +408,7 @@ func TestAWaiterKeepsItsPlaceForLongerThanALease(t *testing.T) {
 	h, err := l.Hold(b)
 	require.NoError(t, err)
 	deadline, _ := h.Deadline()
-	require.LessOrEqual(t, time.Until(deadline), 6*short)
+	require.LessOrEqual(t, time.Until(deadline), 10*short)
 	require.NoError(t, l.UnlockContext(b))
 }
 
@@ -672,12 +672,12 @@ func TestHoldsForATimeLastThatLongAndEnd(t *testing.T) {
 func TestManyHoldsAreRenewed(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	c, a := open(t, connect(t, s.addr), term(9*short)), someone()
+	c, a := open(t, connect(t, s.addr), term(20*short)), someone()
 	var holds []locks.Hold
 	for i := range 150 { // more than are renewed at once
 		holds = append(holds, hold(t, c.Mutex(fmt.Sprint("it", i)), a))
 	}
-	time.Sleep(10 * short)
+	time.Sleep(21 * short)
 	for i, h := range holds {
 		require.NoError(t, h.Err(), i)
 		deadline, _ := h.Deadline()
