@@ -12,15 +12,16 @@ type costs struct {
 	transfer float64 // the same operation takes this longer on a line that another processor has
 	wake     float64 // to make a parked goroutine runnable, for the goroutine that does it
 	turn     float64 // from the park of a goroutine until the next one runs on that processor
-	rise     float64 // until an idle processor that was called looks for work
+	rise     float64 // until an idle processor takes what another one was to run next
 	spin     float64 // for how long the first waiter of a spin lock spins before it parks
 	slice    float64 // for how long a goroutine runs while others want its processor
 	jitter   float64 // by what share each of these times, and each piece of work, varies at random
 }
 
 // machine has processors that run goroutines as Go's scheduler does, in simple terms. A goroutine
-// that is made runnable comes next on the processor that did it, unless an idle processor takes it
-// first. All others are in one queue.
+// that is made runnable comes next on the processor that did it. An idle processor takes it from
+// there, but late: Go's scheduler sleeps for 3 µs first, and on Linux that takes more than 50 µs.
+// All others are in one queue.
 type machine struct {
 	costs
 	now    float64
@@ -103,12 +104,31 @@ func (m *machine) call() {
 	if len(m.idle) > 0 {
 		p := m.idle[0]
 		m.idle = m.idle[1:]
-		m.after(m.rise, func() { m.look(p) })
+		m.after(m.rise, func() {
+			if !m.look(p) {
+				m.steal(p)
+			}
+		})
 	}
 }
 
-// look gives p something to run.
-func (m *machine) look(p *proc) {
+// rest has p look for something to run, and be idle if there is nothing. What another processor is
+// to run next it takes only later.
+func (m *machine) rest(p *proc) {
+	if m.look(p) {
+		return
+	}
+	m.idle = append(m.idle, p)
+	for _, other := range m.procs {
+		if other.next != nil {
+			m.call()
+			return
+		}
+	}
+}
+
+// look gives p something to run, and reports whether there was anything.
+func (m *machine) look(p *proc) bool {
 	t := p.next
 	switch {
 	case t != nil:
@@ -116,17 +136,25 @@ func (m *machine) look(p *proc) {
 	case len(m.queue) > 0:
 		t, m.queue = m.queue[0], m.queue[1:]
 	default:
-		for _, other := range m.procs {
-			if other.next != nil {
-				t, other.next = other.next, nil
-				break
-			}
+		return false
+	}
+	m.turnTo(p, t)
+	return true
+}
+
+// steal gives p what another processor is to run next, if there is any.
+func (m *machine) steal(p *proc) {
+	for _, other := range m.procs {
+		if t := other.next; t != nil {
+			other.next = nil
+			m.turnTo(p, t)
+			return
 		}
 	}
-	if t == nil {
-		m.idle = append(m.idle, p)
-		return
-	}
+	m.idle = append(m.idle, p)
+}
+
+func (m *machine) turnTo(p *proc, t *task) {
 	m.after(m.turn, func() {
 		t.p, p.since = p, m.now
 		t.resume()
@@ -149,16 +177,16 @@ func (m *machine) compute(t *task, d float64, then func()) {
 func (m *machine) yield(t *task, then func()) {
 	t.resume = then
 	m.queue = append(m.queue, t)
-	m.look(t.p)
+	m.rest(t.p)
 }
 
 // end ends t.
-func (m *machine) end(t *task) { m.look(t.p) }
+func (m *machine) end(t *task) { m.rest(t.p) }
 
 // park ends t's turn. It goes on with then when it was made runnable.
 func (m *machine) park(t *task, then func()) {
 	t.resume = then
-	m.look(t.p)
+	m.rest(t.p)
 }
 
 // ready makes t runnable on by's processor, and calls an idle one that may take it.

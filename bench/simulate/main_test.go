@@ -80,7 +80,7 @@ func TestALoneGoroutinePaysTwoAtomicOperations(t *testing.T) {
 
 func TestReadersOfOneCounterTakeTurnsAndThoseOfATableDoNot(t *testing.T) {
 	s := defaults(t)
-	s.perProc, s.inside, s.outside, s.span, s.jitter = 1, 0, 0, 1e5, 0
+	s.perProc, s.inside, s.outside, s.span, s.rise, s.jitter = 1, 0, 0, 1e5, 0, 0
 	shared, own := simulate(s, 16, kinds[3].make), simulate(s, 16, kinds[4].make)
 	require.InDelta(t, 2*(s.atomic+s.transfer), shared.perAcquisition, 5)
 	require.InDelta(t, 2*s.atomic/16, own.perAcquisition, 0.1)
@@ -110,13 +110,23 @@ func TestWrongFlagsAreRefused(t *testing.T) {
 	require.Contains(t, out.String(), "-procs")
 }
 
-func TestMoreProcessorsMakeALockThatIsSeldomWantedFaster(t *testing.T) {
+func TestNoRhythmMakesAWaiterLoseEachRace(t *testing.T) {
+	s := defaults(t)
+	// A woken waiter asks for the lock just after the goroutine that released it has come back.
+	s.perProc, s.inside, s.outside, s.rise = 1, 30, 3000, 3000
+	one, four := simulate(s, 1, kinds[1].make), simulate(s, 4, kinds[1].make)
+	require.Less(t, four.perAcquisition, one.perAcquisition/3)
+}
+
+func TestHandOffKeepsTheGoroutinesOfALockOnOneProcessor(t *testing.T) {
 	s := defaults(t)
 	s.perProc, s.inside, s.outside = 1, 30, 3000
-	for _, k := range kinds {
-		one, four := simulate(s, 1, k.make), simulate(s, 4, k.make)
-		require.Less(t, four.perAcquisition, one.perAcquisition/3, k.name)
-	}
+	fair, barging := simulate(s, 4, kinds[0].make), simulate(s, 4, kinds[1].make)
+	require.Greater(t, fair.perAcquisition, 2*barging.perAcquisition)
+
+	s.rise = 0
+	fair = simulate(s, 4, kinds[0].make)
+	require.Less(t, fair.perAcquisition, s.outside/2, "idle processors take what was handed the lock at once")
 }
 
 func TestARunCanBeRepeated(t *testing.T) {
