@@ -21,7 +21,7 @@ func TestAnInterruptedProgramReleasesItsLocks(t *testing.T) {
 	args := []string{"-store", spec, "-processes", "2", "-tickets", "1000000"}
 	err := run(ctx, args, strings.NewReader(""), watcher{"sold ticket 9", cancel}, io.Discard)
 	require.ErrorIs(t, err, context.Canceled)
-	s, err := open(t.Context(), spec)
+	s, err := openStore(t.Context(), spec)
 	require.NoError(t, err)
 	defer s.Close(t.Context())
 	l := s.Locker("tickets")

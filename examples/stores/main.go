@@ -5,12 +5,14 @@
 //	go run ./examples/stores -store file:       files, between the processes of this machine
 //	go run ./examples/stores -store sqlite:     a table of SQLite
 //	go run ./examples/stores -store redis:      Redis; without an address a server inside
-//	go run ./examples/stores -store redis:localhost:6379
+//	go run ./examples/stores -store 'redis://localhost:6379/0?kind=fenced'
 //	go run ./examples/stores -store postgres://me:secret@localhost/shop
-//	go run ./examples/stores -store 'mysql:me:secret@tcp(localhost:3306)/shop'
-//	go run ./examples/stores -store zk:localhost:2181
-//	go run ./examples/stores -store etcd:localhost:2379
+//	go run ./examples/stores -store mysql://me:secret@localhost/shop
+//	go run ./examples/stores -store zk://localhost
+//	go run ./examples/stores -store etcd://localhost
 //	go run ./examples/stores -store redis: -processes 3
+//
+// The store is a URL of package open, which has many more parameters.
 //
 // A few workers sell numbered tickets. Then a TryLockContext is refused, two locks are taken at
 // once, and a hold is lost. With -processes N the workers run in N processes, which take turns and
@@ -37,9 +39,12 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/redis/go-redis/v9/logging"
 )
 
 func main() {
+	logging.Disable() // of go-redis, which would add lines to the error
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	switch err := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr); {
@@ -74,7 +79,8 @@ func parse(args []string, errs io.Writer) (settings, error) {
 	var s settings
 	flags := flag.NewFlagSet("stores", flag.ContinueOnError)
 	flags.SetOutput(errs)
-	flags.StringVar(&s.store, "store", "", "where the locks are; mem: if not given, nor $"+storeVariable)
+	flags.StringVar(&s.store, "store", "", "where the locks are: a URL of package open, or file:, sqlite: or redis: "+
+		"for something temporary; mem: if not given, nor $"+storeVariable)
 	flags.IntVar(&s.processes, "processes", 1, "how many processes do the work")
 	flags.IntVar(&s.workers, "workers", 3, "how many workers there are in a process")
 	flags.IntVar(&s.tickets, "tickets", 12, "how many tickets there are")
@@ -82,10 +88,6 @@ func parse(args []string, errs io.Writer) (settings, error) {
 	flags.Usage = func() {
 		fmt.Fprintln(errs, "Usage: stores [flags]")
 		flags.PrintDefaults()
-		fmt.Fprintln(errs, "Stores:")
-		for _, k := range kinds {
-			fmt.Fprintf(errs, "  %s:%s\n", k.name, k.form)
-		}
 	}
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return s, err
@@ -116,7 +118,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) 
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, s.timeout, fmt.Errorf("the time of -timeout %v is over", s.timeout))
 	defer cancel()
-	where, err := open(ctx, s.store)
+	where, err := openStore(ctx, s.store)
 	if err != nil {
 		return err
 	}
@@ -131,7 +133,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) 
 		}
 		return w.sell(ctx)
 	}
-	if s.processes > 1 && where.spec == "" {
+	if s.processes > 1 && where.url == "" {
 		return errors.New("-processes needs a store that processes share, such as file: and not mem:, " +
 			"the memory of one of them")
 	}
@@ -141,9 +143,9 @@ func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) 
 	}
 	defer os.RemoveAll(dir)
 	w.ledger.path = filepath.Join(dir, "ledger")
-	w.say("The locks are in %s", where.about)
+	w.say("The locks are in %s", where)
 	if s.processes > 1 {
-		if err := w.startOthers(ctx, s, where.spec, errs); err != nil {
+		if err := w.startOthers(ctx, s, where.url, errs); err != nil {
 			return err
 		}
 		return w.check()
@@ -183,7 +185,7 @@ func awaitOthers(ctx context.Context, in io.Reader, out io.Writer) error {
 
 // startOthers runs the program several times. The processes sell the tickets together. It waits
 // for all of them.
-func (w *work) startOthers(ctx context.Context, s settings, spec string, errs io.Writer) error {
+func (w *work) startOthers(ctx context.Context, s settings, url string, errs io.Writer) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -196,7 +198,7 @@ func (w *work) startOthers(ctx context.Context, s settings, spec string, errs io
 		name := fmt.Sprint("process ", i)
 		c := exec.CommandContext(ctx, self,
 			"-workers", strconv.Itoa(s.workers), "-tickets", strconv.Itoa(s.tickets), "-timeout", s.timeout.String())
-		c.Env = append(os.Environ(), storeVariable+"="+spec, processVariable+"="+name,
+		c.Env = append(os.Environ(), storeVariable+"="+url, processVariable+"="+name,
 			ledgerVariable+"="+w.ledger.path)
 		c.Stderr = errs
 		// An interrupted process releases its locks. It is killed only if that takes too long.

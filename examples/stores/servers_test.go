@@ -23,23 +23,23 @@ var stores = []struct {
 }{
 	{"files", func(testing.TB) string { return "file:" }},
 	{"files in a given directory", func(tb testing.TB) string {
-		return "file:" + filepath.Join(tb.TempDir(), "locks")
+		return "file:" + filepath.Join(tb.TempDir(), "locks") + "?kind=fenced"
 	}},
 	{"SQLite", func(testing.TB) string { return "sqlite:" }},
 	{"SQLite in a given file", func(tb testing.TB) string {
-		return "sqlite:" + filepath.Join(tb.TempDir(), "a %3f? #b.db")
+		return "sqlite:" + filepath.Join(tb.TempDir(), "a %25 %3f %23b.db")
 	}},
 	{"embedded Redis", func(testing.TB) string { return "redis:" }},
-	{"Redis", func(tb testing.TB) string { return "redis:" + startRedisServer(tb) }},
+	{"Redis", func(tb testing.TB) string { return "redis://" + startRedisServer(tb) + "?kind=fenced" }},
 	{"Redis with a password", func(tb testing.TB) string {
-		return "redis://:" + secret + "@" + startRedisServer(tb, "--requirepass", secret) + "/1"
+		return "redis://:" + secret + "@" + startRedisServer(tb, "--requirepass", secret) + "/1?kind=fenced"
 	}},
 	{"PostgreSQL", func(tb testing.TB) string {
 		return "postgres://postgres:" + secret + "@" + startPostgres(tb) + "/postgres?sslmode=disable"
 	}},
-	{"MariaDB", func(tb testing.TB) string { return "mysql:root@tcp(" + startMariaDB(tb) + ")/test" }},
-	{"ZooKeeper", func(tb testing.TB) string { return "zk:" + testbed.StartZooKeeper(tb).Addr() }},
-	{"etcd", func(tb testing.TB) string { return "etcd:" + startEtcd(tb) }},
+	{"MariaDB", func(tb testing.TB) string { return "mysql://root@" + startMariaDB(tb) + "/test" }},
+	{"ZooKeeper", func(tb testing.TB) string { return "zk://" + testbed.StartZooKeeper(tb).Addr() + "/app" }},
+	{"etcd", func(tb testing.TB) string { return "etcd://" + startEtcd(tb) }},
 }
 
 // secret is a password, which nobody may be told.
@@ -80,7 +80,7 @@ func serving(tb testing.TB, port int, spec func(addr string) string) string {
 
 // opens returns why a store cannot be opened.
 func opens(tb testing.TB, spec string) error {
-	s, err := open(tb.Context(), spec)
+	s, err := openStore(tb.Context(), spec)
 	if err == nil {
 		s.Close(tb.Context())
 	}
@@ -97,7 +97,7 @@ func startPostgres(tb testing.TB) string {
 func startMariaDB(tb testing.TB) string {
 	tb.Helper()
 	return testbed.StartMariaDB(tb, func(addr string) error {
-		return opens(tb, "mysql:root@tcp("+addr+")/test")
+		return opens(tb, "mysql://root@"+addr+"/test")
 	}).Addr()
 }
 
@@ -110,5 +110,5 @@ func startEtcd(tb testing.TB) string {
 		"--logger", "zap", "--log-level", "fatal",
 		"--listen-client-urls", client, "--advertise-client-urls", client,
 		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "n="+peer))
-	return serving(tb, port, func(addr string) string { return "etcd:" + addr })
+	return serving(tb, port, func(addr string) string { return "etcd://" + addr })
 }
