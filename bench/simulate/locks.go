@@ -1,5 +1,7 @@
 package main
 
+import "slices"
+
 // lock is a lock of the simulation. The goroutine goes on with then.
 type lock interface {
 	acquire(t *task, then func())
@@ -18,10 +20,61 @@ type waiter struct {
 
 // queue is what the locks have in common.
 type queue struct {
-	m       *machine
-	word    line
-	held    bool
-	waiters []*waiter
+	m        *machine
+	word     line
+	held     bool
+	waiters  []*waiter
+	spinners []*waiter // they have not joined the waiters yet
+	barges   bool      // goroutines spin although others wait
+}
+
+// ask acquires the lock if it is free. If not, t looks at it for a while before it joins the queue.
+// It does not look if that would overtake a waiter.
+func (q *queue) ask(t *task, then, join func()) {
+	q.m.touch(t, &q.word, func() {
+		switch {
+		case !q.held:
+			q.held = true
+			then()
+		case len(q.waiters) > 0 && !q.barges || len(q.m.procs) == 1:
+			join()
+		default:
+			w := &waiter{t: t, then: then, spins: true}
+			q.spinners = append(q.spinners, w)
+			q.m.after(q.m.spin, func() {
+				if w.spins {
+					q.stop(w)
+					q.arrive(t, then, join)
+				}
+			})
+		}
+	})
+}
+
+func (q *queue) stop(w *waiter) {
+	w.spins = false
+	q.spinners = slices.DeleteFunc(q.spinners, func(s *waiter) bool { return s == w })
+}
+
+// arrive is ask without looking for long.
+func (q *queue) arrive(t *task, then, join func()) {
+	q.m.touch(t, &q.word, func() {
+		if q.held {
+			join()
+			return
+		}
+		q.held = true
+		then()
+	})
+}
+
+// free frees the lock. All that look at it see that, and the first to do so has it.
+func (q *queue) free(join func(w *waiter)) {
+	q.held = false
+	for _, w := range slices.Clone(q.spinners) {
+		q.stop(w)
+		q.arrive(w.t, w.then, func() { join(w) })
+	}
 }
 
 func (q *queue) exclusive() bool { return true }
@@ -35,22 +88,17 @@ func (q *queue) pop() *waiter {
 // fifo is fair.Mutex: a release hands the lock to the longest waiter, and makes it runnable.
 type fifo struct{ queue }
 
-func (l *fifo) acquire(t *task, then func()) {
-	l.m.touch(t, &l.word, func() {
-		if !l.held {
-			l.held = true
-			then()
-			return
-		}
-		l.waiters = append(l.waiters, &waiter{t: t})
-		l.m.park(t, then)
-	})
+func (l *fifo) acquire(t *task, then func()) { l.ask(t, then, func() { l.join(t, then) }) }
+
+func (l *fifo) join(t *task, then func()) {
+	l.waiters = append(l.waiters, &waiter{t: t})
+	l.m.park(t, then)
 }
 
 func (l *fifo) release(t *task, then func()) {
 	l.m.touch(t, &l.word, func() {
 		if len(l.waiters) == 0 {
-			l.held = false
+			l.free(func(w *waiter) { l.join(w.t, w.then) })
 			then()
 			return
 		}
@@ -66,17 +114,12 @@ type barging struct {
 	awake, owed bool
 }
 
-func (l *barging) acquire(t *task, then func()) {
-	l.m.touch(t, &l.word, func() {
-		if !l.held {
-			l.held = true
-			then()
-			return
-		}
-		w := &waiter{t: t, then: then, since: l.m.now}
-		l.waiters = append(l.waiters, w)
-		l.m.park(t, func() { l.compete(w) })
-	})
+func (l *barging) acquire(t *task, then func()) { l.ask(t, then, func() { l.join(t, then) }) }
+
+func (l *barging) join(t *task, then func()) {
+	w := &waiter{t: t, then: then, since: l.m.now}
+	l.waiters = append(l.waiters, w)
+	l.m.park(t, func() { l.compete(w) })
 }
 
 // compete is what the first waiter does when it was woken.
@@ -100,13 +143,15 @@ func (l *barging) compete(w *waiter) {
 func (l *barging) release(t *task, then func()) {
 	l.m.touch(t, &l.word, func() {
 		if len(l.waiters) == 0 || l.awake {
-			l.held = false
+			l.free(func(w *waiter) { l.join(w.t, w.then) })
 			then()
 			return
 		}
 		w := l.waiters[0]
 		l.owed = w.losses >= 16 || w.losses > 0 && l.m.now-w.since >= 1e6
-		l.held, l.awake = l.owed, true
+		if l.awake = true; !l.owed {
+			l.free(func(w *waiter) { l.join(w.t, w.then) })
+		}
 		l.m.ready(t, w.t)
 		l.m.compute(t, l.m.wake, then)
 	})

@@ -126,7 +126,7 @@ func TestHandOffKeepsTheGoroutinesOfALockOnOneProcessor(t *testing.T) {
 
 	s.rise = 0
 	fair = simulate(s, 4, kinds[0].make)
-	require.Less(t, fair.perAcquisition, s.outside/2, "idle processors take what was handed the lock at once")
+	require.Less(t, fair.perAcquisition, s.outside/2, "idle processors take the next holder at once")
 }
 
 func TestARunCanBeRepeated(t *testing.T) {
