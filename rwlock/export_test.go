@@ -30,3 +30,6 @@ func HasSlot(rw *RWMutex) bool {
 
 // set sets a syncq count, which is one uint32 whether or not the race detector is on.
 func set(count reflect.Value, n uint32) { *(*uint32)(unsafe.Pointer(count.UnsafeAddr())) = n }
+
+// IsBiased reports whether rw is biased to readers.
+func IsBiased(rw *RWMutex) bool { return rw.s.Biased() }

@@ -22,11 +22,21 @@ func raw(t *testing.T, f func(t *testing.T, rw *rwlock.RWMutex)) {
 		t.Run(p.String(), func(t *testing.T) { f(t, rwlock.New(p)) })
 		t.Run(p.String()+" after reads", func(t *testing.T) {
 			rw := rwlock.New(p)
-			rw.RLock()
-			rw.RUnlock()
+			readsUntilTheBias(t, rw)
 			f(t, rw)
 		})
 	}
+}
+
+// readsUntilTheBias reads until rw is biased to readers, and returns how many reads that took.
+func readsUntilTheBias(t testing.TB, rw *rwlock.RWMutex) (n int) {
+	for !rwlock.IsBiased(rw) {
+		require.Less(t, n, 1000)
+		rw.RLock()
+		rw.RUnlock()
+		n++
+	}
+	return n
 }
 
 // policies is raw in a bubble, and checks that the lock works at the end.

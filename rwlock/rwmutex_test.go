@@ -953,3 +953,28 @@ func TestMoreReadHoldsThanFitAreTheGreatestInt(t *testing.T) {
 	require.GreaterOrEqual(t, int64(n), min(2*int64(rwlock.MaxHolds), math.MaxInt))
 	require.Zero(t, rw.ReadLockCount())
 }
+
+func TestAWriteOfEachFormPutsTheBiasOff(t *testing.T) {
+	for name, lock := range map[string]func(*rwlock.RWMutex) bool{
+		"Lock":           func(rw *rwlock.RWMutex) bool { rw.Lock(); return true },
+		"TryLock":        (*rwlock.RWMutex).TryLock,
+		"TryLockFor":     func(rw *rwlock.RWMutex) bool { return rw.TryLockFor(0) },
+		"LockContext":    func(rw *rwlock.RWMutex) bool { return rw.LockContext(t.Context()) == nil },
+		"TryLockContext": func(rw *rwlock.RWMutex) bool { ok, err := rw.TryLockContext(t.Context()); return ok && err == nil },
+		"TryUpgrade":     func(rw *rwlock.RWMutex) bool { rw.RLock(); return rw.TryUpgrade() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			rw := rwlock.New(fair.NonFair)
+			n := readsUntilTheBias(t, rw)
+			rw.Lock()
+			rw.Unlock()
+			for range n - 2 { // the form may read once
+				rw.RLock()
+				rw.RUnlock()
+			}
+			require.True(t, lock(rw))
+			rw.Unlock()
+			require.Equal(t, n, readsUntilTheBias(t, rw))
+		})
+	}
+}

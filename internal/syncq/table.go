@@ -62,7 +62,7 @@ type readTable struct {
 type Slot struct {
 	owner atomic.Int64 // the goroutine that has the slot, negated if it is counted, or 0
 	holds count        // of it, beyond the first
-	reads count        // by counted goroutines that had the slot, since the last write (see written)
+	reads count        // by counted goroutines that had the slot, since a write (see written) or the bias
 
 	// Readers that found the slot taken.
 	crowd  atomic.Int64 // how many under the table's hold, and in the upper half how many counted
@@ -344,7 +344,7 @@ func (s *Sync) readBiased(o int64, policy Policy) bool {
 
 // Wrote counts a write of the goroutine that has the lock exclusively. Readers that find many reads
 // since the last write set the bias. The writes of explicit owners are not counted, because several
-// goroutines may have one hold.
+// goroutines may have one hold. Nor are those after a condition wait, which began with a write.
 func (s *Sync) Wrote() { s.queue.written++ }
 
 // ReadersLeft gives the table's hold back if that is due, for a reader that has left the table.
@@ -437,6 +437,7 @@ func (s *Sync) Upgrade(o int64, policy Policy) (upgraded, reads bool) {
 	}
 	t.slot(o).change(o, -holds)
 	s.covered.set(uint32(holds - 1))
+	s.Wrote()
 	return true, true
 }
 
