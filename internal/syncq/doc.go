@@ -34,9 +34,10 @@
 //
 // A release frees the word, and wakes the first waiter unless that is awake. The waiter races
 // for the lock with goroutines that come along. If it loses, it sleeps again, still first.
-// After too many losses or too long a wait it is owed the lock, and the next release hands it
-// off as under FIFO. If the next waiter has waited for too long as well, it is owed the lock in
-// turn: so a long queue drains, and barging begins anew.
+// After too many losses or too long a wait, or if it waits for readers, it is owed the lock. No
+// reader that comes passes it then, and the next release hands it off as under FIFO. If the next
+// waiter has waited for too long as well, it is owed the lock in turn: so a long queue drains, and
+// barging begins anew.
 //
 // Shared waiters do not race. When they are first, the next release lets all of the group in.
 //
@@ -74,6 +75,6 @@
 // # Model
 //
 // The folder model has this protocol in Promela, function by function. Its run.sh searches all
-// schedules of small cases, and shows that each of 58 one-line mistakes breaks a property. A
-// change of the protocol changes the model as well: see model/README.md.
+// schedules of small cases, and shows that each of a list of one-line mistakes breaks a property.
+// A change of the protocol changes the model as well: see model/README.md.
 package syncq

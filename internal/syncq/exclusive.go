@@ -78,8 +78,8 @@ func (s *Sync) guarded(policy Policy, step func(uint64) (uint64, bool)) bool {
 //  3. Under FIFO a release makes the first waiter the holder, takes its node out of the queue, and
 //     unparks it. The waiter returns.
 //  4. Under NonFair a release frees the lock, and wakes the first waiter, which races
-//     (compete). If it loses it parks again, still first. After too many losses the lock is
-//     handed to it as in 3.
+//     (compete). If it loses it parks again, still first. After too many losses, or one to
+//     readers, the lock is handed to it as in 3.
 //  5. If the limit ends first, the waiter takes the guard. A node that is still in the queue
 //     leaves it (cancel), and the wait has failed. A node that is not was granted the lock
 //     before: the wait has succeeded, and the unpark that comes with a grant is awaited.

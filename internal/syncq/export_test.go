@@ -22,7 +22,7 @@ func (s *Sync) Verify() error {
 	return s.queue.verify()
 }
 
-// verifyWord checks Q, F, N, W, and S of advance. The guard is held.
+// verifyWord checks Q, F, N, W, S, and O of advance. The guard is held.
 func (s *Sync) verifyWord() error {
 	w, first := s.Word.Load(), s.queue.head
 	switch {
@@ -36,6 +36,8 @@ func (s *Sync) verifyWord() error {
 		return fmt.Errorf("word %#x is free, and the first waiter sleeps", w)
 	case first != nil && first.shared && !exclusive(w):
 		return fmt.Errorf("word %#x keeps no reader out, but one is the first waiter", w)
+	case w&shared != 0 && first != nil && first.state == waiting && !first.owed && first.since != 0: // NonFair
+		return fmt.Errorf("word %#x has readers, and is not owed to the first waiter, which sleeps", w)
 	}
 	return nil
 }

@@ -83,7 +83,8 @@ func (n *node) recycle() {
 }
 
 // A waiter that is first and loses the race to bargers maxLost times, or has waited for maxBarging,
-// is owed the lock: the next release hands it over. That bounds barging.
+// is owed the lock: the next release hands it over. That bounds barging. So is one that waits for
+// readers, at once.
 const (
 	maxBarging = time.Millisecond
 	maxLost    = 16

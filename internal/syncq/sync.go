@@ -88,7 +88,7 @@ func (p Party) Of(k *Kind) Party {
 //	N  NonFair: if the queue is not empty, the lock is held, or woken is set.
 //	W  If woken is set, the first waiter is awake, or a release that has set woken on a word that
 //	   it freed is about to call advance.
-//	S  If the first waiter is shared, the lock is held exclusively, or free as in N.
+//	S  If the first waiter is shared, the lock is held exclusively.
 //	O  NonFair: an exclusive first waiter that sleeps while readers hold the lock is owed the lock.
 //	T  If visible is set and biased is not, the table has readers that are not counted, or the last
 //	   of them has still to look (ReadersLeft).

@@ -13,14 +13,14 @@ package syncq
 //	n       1       x       0       0       0     1       shared, others wait
 //	0       0       0       0       0       1     1       free, first waiter awake (NonFair)
 //	owner|n s       x       0       0       1     1       held, first waiter awake (NonFair)
-//	owner|n s       x       0       1       x     1       held, owed to the first (NonFair)
+//	owner|n s       x       0       1       0     1       held, owed to the first (NonFair)
 //
 // Under FIFO a lock that has waiters is never free: the release makes the first waiter its holder
 // in the same step. Under NonFair it is free only with woken set.
 //
 // Two kinds of code change the word. Fast paths do so without the guard: they take a free lock,
-// add or drop a shared hold, and free a lock that nobody waits for or that is not owed. Everything
-// else happens with the guard held, in advance, tryEnqueue or compete.
+// add or drop a shared hold, open the read table while nobody waits, and free a lock that nobody
+// waits for or that is not owed. Everything else happens with the guard held.
 const (
 	// queued mirrors "the queue is not empty". It makes a release look at the queue. Changed with
 	// the guard held only. Illegal to forget: a waiter would sleep for ever.

@@ -562,13 +562,13 @@ inline UnlockRW() {
 #define HELD_OR_WOKEN (!free(Word))
 #else
 #define OWED_BESIDE_READERS (ql == 0 || !(Word & shared) || (Word & (woken | handoff)))
-#define QUEUE_FLAGS ((!(Word & (woken | handoff)) || (Word & queued)) && (!free(Word) || Word == 0 || Word == (queued | woken)))
+#define QUEUE_FLAGS ((!(Word & (woken | handoff)) || (Word & queued)) && (Word & (woken | handoff)) != (woken | handoff) && (!free(Word) || Word == 0 || Word == (queued | woken)))
 #define HELD_OR_WOKEN (!free(Word) || (Word & woken))
 #endif
 #define LEGAL (QUEUE_FLAGS && (!free(Word) || !(Word & (shared | visible | biased))) && \
 	(!(Word & visible) || (Word & shared)) && (!(Word & biased) || (Word & visible) && !(Word & queued)))
 #define MIRRORS (((Word & queued) != 0) == (ql > 0) && (ql == 0 || HELD_OR_WOKEN) && \
-	(ql == 0 || !isShared[q[0]] || exclusive(Word) || free(Word)) && OWED_BESIDE_READERS)
+	(ql == 0 || !isShared[q[0]] || exclusive(Word)) && OWED_BESIDE_READERS)
 
 active proctype invariants() {
 end:	do
