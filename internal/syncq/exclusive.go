@@ -154,7 +154,7 @@ func (s *Sync) admissible(n *node, w uint64, policy Policy) (uint64, bool) {
 		return w | n.value, free(w)
 	}
 	head := s.queue.head
-	may := head == nil || policy == NonFair && (head.shared || head.state == awake && !head.owed)
+	may := head == nil || policy == NonFair && head.state == awake && !head.owed
 	return (w | shared) + one, !exclusive(w) && may
 }
 

@@ -302,13 +302,13 @@ inline admissible() {
 #elif defined(FIFO)
 		ql == 0
 #else
-		(ql == 0 || isShared[q[0]] || state[q[0]] == awake && !owed[q[0]])
+		(ql == 0 || state[q[0]] == awake && !owed[q[0]])
 #endif
 		->
 #ifdef FIFO
 		CHECK(no_overtaking, ql == 0);
 #else
-		CHECK(owed_is_next, ql == 0 || isShared[q[0]] || !owed[q[0]]);
+		CHECK(owed_is_next, ql == 0 || !isShared[q[0]] && !owed[q[0]]);
 #endif
 		Word = (Word | shared) + one; ok = 1
 	:: else
