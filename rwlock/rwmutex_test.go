@@ -956,12 +956,15 @@ func TestMoreReadHoldsThanFitAreTheGreatestInt(t *testing.T) {
 
 func TestAWriteOfEachFormPutsTheBiasOff(t *testing.T) {
 	for name, lock := range map[string]func(*rwlock.RWMutex) bool{
-		"Lock":           func(rw *rwlock.RWMutex) bool { rw.Lock(); return true },
-		"TryLock":        (*rwlock.RWMutex).TryLock,
-		"TryLockFor":     func(rw *rwlock.RWMutex) bool { return rw.TryLockFor(0) },
-		"LockContext":    func(rw *rwlock.RWMutex) bool { return rw.LockContext(t.Context()) == nil },
-		"TryLockContext": func(rw *rwlock.RWMutex) bool { ok, err := rw.TryLockContext(t.Context()); return ok && err == nil },
-		"TryUpgrade":     func(rw *rwlock.RWMutex) bool { rw.RLock(); return rw.TryUpgrade() },
+		"Lock":        func(rw *rwlock.RWMutex) bool { rw.Lock(); return true },
+		"TryLock":     (*rwlock.RWMutex).TryLock,
+		"TryLockFor":  func(rw *rwlock.RWMutex) bool { return rw.TryLockFor(0) },
+		"LockContext": func(rw *rwlock.RWMutex) bool { return rw.LockContext(t.Context()) == nil },
+		"TryLockContext": func(rw *rwlock.RWMutex) bool {
+			ok, err := rw.TryLockContext(t.Context())
+			return ok && err == nil
+		},
+		"TryUpgrade": func(rw *rwlock.RWMutex) bool { rw.RLock(); return rw.TryUpgrade() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			rw := rwlock.New(fair.NonFair)

@@ -120,7 +120,7 @@ func (s *Sync) Idle() bool {
 	return free(w) || w&^flags == one && w&visible != 0 && s.table.Load().empty()
 }
 
-// ReadBiased has o read, and biases the lock to readers if that is possible.
+// ReadBiased biases the lock to readers, if that is possible, and has o read.
 func (s *Sync) ReadBiased(o int64, policy Policy) bool {
 	if s.TryLockShared() {
 		s.bias()

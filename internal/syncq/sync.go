@@ -79,7 +79,7 @@ func (p Party) Of(k *Kind) Party {
 // It is called after, or with, every change that may concern a waiter. Such a change is the end of
 // a hold, a downgrade, a node that becomes the first of the queue, or a reader that leaves the
 // table. A node that joins behind others, or leaves from there, changes nothing: the word mirrors
-// the first, and nobody passes it.
+// the first, and the waiters behind it do not pass it.
 // On return these hold, and go on to hold until the guard is taken again, but for the word of a
 // release under way:
 //

@@ -26,9 +26,10 @@ const (
 	// the guard held only. Illegal to forget: a waiter would sleep for ever.
 	queued uint64 = 1 << iota
 
-	// woken mirrors "the first waiter is awake" (NonFair), or says that the release that set it is
-	// about to wake the first waiter. Further releases need not wake it. Set without the guard by a
-	// release that frees the word; cleared with the guard held only, never on a free word.
+	// woken mirrors "the first waiter is awake, and not owed the lock" (NonFair). Or the release
+	// that set it is about to wake the first waiter. Further releases need not wake it. It is set
+	// without the guard by a release that frees the word. It is cleared with the guard held only,
+	// never on a free word.
 	woken
 
 	// handoff mirrors "the next release hands the lock over" (NonFair): the first waiter lost too
