@@ -18,9 +18,10 @@ package syncq
 // Under FIFO a lock that has waiters is never free: the release makes the first waiter its holder
 // in the same step. Under NonFair it is free only with woken set.
 //
-// Two kinds of code change the word. Fast paths do so without the guard: they take a free lock,
-// add or drop a shared hold, open the read table while nobody waits, and free a lock that nobody
-// waits for or that is not owed. Everything else happens with the guard held.
+// Two kinds of code change the word. Fast paths do so without the guard. They take a free lock, add
+// or drop a shared hold, and open the read table while nobody waits. They also free a lock that
+// nobody waits for, or that is not owed. Everything else happens with the guard held, in advance,
+// tryEnqueue or compete.
 const (
 	// queued mirrors "the queue is not empty". It makes a release look at the queue. Changed with
 	// the guard held only. Illegal to forget: a waiter would sleep for ever.
