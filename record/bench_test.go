@@ -1,6 +1,7 @@
 package record_test
 
 import (
+	"runtime/pprof"
 	"testing"
 
 	"github.com/jucgo/locks"
@@ -17,6 +18,7 @@ func BenchmarkUncontended(b *testing.B) {
 		{"bare", new(reentrant.Mutex)},
 		{"counted", record.New(record.Options{}).Wrap("l", new(reentrant.Mutex))},
 		{"logged", record.New(record.Options{Events: 1000}).Wrap("l", new(reentrant.Mutex))},
+		{"profiled", record.New(record.Options{Held: pprof.NewProfile("bench")}).Wrap("l", new(reentrant.Mutex))},
 	} {
 		b.Run(l.name, func(b *testing.B) {
 			b.ReportAllocs()
