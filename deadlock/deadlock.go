@@ -3,7 +3,6 @@ package deadlock
 import (
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 
 	"github.com/jucgo/locks"
@@ -222,43 +221,23 @@ func (o Orphan) String() string {
 //
 // If any goroutine waits for a lock, Orphans stops the world to list all goroutines.
 func Orphans() []Orphan {
-	// A goroutine that is a holder at the first look existed then. If the list of goroutines,
-	// which is made afterwards, does not have it, it has exited, because identities are not
-	// reused. If it is a holder at the second look, which is made after that, it held the lock
-	// when it exited.
-	first := waits.Waiting()
-	if len(first) == 0 {
+	waiting := waits.Waiting()
+	if len(waiting) == 0 {
 		return nil
 	}
-	suspects := make(map[*syncq.Sync][]int64)
-	for _, w := range first {
-		if _, ok := suspects[w.Lock]; !ok {
-			suspects[w.Lock] = waits.Holders(w.Lock)
-		}
-	}
+	suspects := waits.SuspectsOf(waiting)
 	all := stacks.All()
+	lives := func(goroutine int64) bool { _, ok := all[goroutine]; return ok }
 	var orphans []Orphan
-	byHolder := make(map[held]int)
-	for _, w := range waits.Waiting() {
-		for _, h := range w.Holders() {
-			if _, lives := all[h]; lives || h <= 0 || !slices.Contains(suspects[w.Lock], h) {
-				continue
-			}
-			i, ok := byHolder[held{w.Lock, h}]
-			if !ok {
-				i = len(orphans)
-				byHolder[held{w.Lock, h}] = i
-				orphans = append(orphans, Orphan{
-					Lock: describe(w.Lock), Owner: locks.Owner(h), Taken: stacks.Format(waits.TakenAt(w.Lock, h)),
-				})
-			}
-			orphans[i].Waits = append(orphans[i].Waits, newWait(w, h, all))
+	for _, found := range waits.Orphans(suspects, lives) {
+		o := Orphan{
+			Lock: describe(found.Lock), Owner: locks.Owner(found.Holder),
+			Taken: stacks.Format(waits.TakenAt(found.Lock, found.Holder)),
 		}
+		for _, w := range found.Waits {
+			o.Waits = append(o.Waits, newWait(w, found.Holder, all))
+		}
+		orphans = append(orphans, o)
 	}
 	return orphans
-}
-
-type held struct {
-	lock   *syncq.Sync
-	holder int64
 }

@@ -25,7 +25,7 @@
 //     These are the locks of packages reentrant, rwlock (RWMutex), keyed and named, and the local
 //     queues of leased locks.
 //   - Cycles of waits and locks of exited goroutines among these, see package deadlock. If
-//     [deadlock.Record] is on, also where the locks were acquired.
+//     deadlock.Record is on, also where the locks were acquired.
 //   - Each lease that a client of a store has in this process: the time left, the last renewal, and
 //     renewals without an answer. The store is not asked.
 //
@@ -44,9 +44,9 @@
 // From the first call of Handler on, a contended wait of a lock with an owner reads the clock once
 // more. An acquisition without a wait costs the same as before.
 //
-// A request stops the world to take the stacks of all goroutines: once if anything is held or
-// waits, twice if a goroutine waits, and three times if there is a cycle. Requests take turns. The
-// answer shows one lock after the other, so a lock may have moved on while the next was read.
+// If anything is held or waits, a request stops the world once to take the stacks of all goroutines.
+// Requests take turns. The answer shows one lock after the other, so a lock may have moved on while
+// the next was read.
 //
 // # The profile of holds
 //

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime/metrics"
 	"runtime/pprof"
 	"slices"
 	"strings"
@@ -245,7 +246,9 @@ func TestACycleOfTwoGoroutinesIsShownFirst(t *testing.T) {
 		require.Equal(t, alert, got.Locks[i].Alert)
 	}
 
+	stopped := pauses()
 	require.Contains(t, text(t, h), "CYCLE of 2, a limit or a shared owner may end it")
+	require.Equal(t, stopped+1, pauses(), "a request stops the world once")
 	html := page(t, h)
 	require.Contains(t, html, "<title>(1!) locks of")
 	require.Contains(t, html, "A cycle of 2 waits")
@@ -254,6 +257,16 @@ func TestACycleOfTwoGoroutinesIsShownFirst(t *testing.T) {
 	stopFirst()
 	stopSecond()
 	require.Empty(t, ask(t, h).Cycles)
+}
+
+// pauses returns how often the world was stopped, except for garbage collection.
+func pauses() (n uint64) {
+	samples := []metrics.Sample{{Name: "/sched/pauses/total/other:seconds"}}
+	metrics.Read(samples)
+	for _, count := range samples[0].Value.Float64Histogram().Counts {
+		n += count
+	}
+	return n
 }
 
 func TestALockOfAnExitedGoroutineIsAnOrphan(t *testing.T) {

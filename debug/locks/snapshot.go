@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/deadlock"
 	"github.com/jucgo/locks/internal/leases"
 	"github.com/jucgo/locks/internal/stacks"
+	"github.com/jucgo/locks/internal/syncq"
 	"github.com/jucgo/locks/internal/waits"
 	"github.com/jucgo/locks/record"
 )
@@ -156,12 +156,13 @@ func (h *handler) take(ctx context.Context) *snapshot {
 		Watched: []description{}, Stacks: []string{},
 	}
 	s.Watched = append(s.Watched, h.inspect(ctx)...)
-	cycles, orphans := deadlock.Find(), deadlock.Orphans()
+	cycles := waits.Cycles()
 
 	// A recorded wait that began before the look at the queues, and is there after it, is the one
 	// that the look has seen of its owner.
 	before := time.Now()
 	waiting := waits.Waiting()
+	suspects := waits.SuspectsOf(waiting)
 	var recordedWaits []record.Wait
 	var recordedHolds []record.Hold
 	for _, r := range h.recorders {
@@ -170,8 +171,11 @@ func (h *handler) take(ctx context.Context) *snapshot {
 	}
 	held := leases.All()
 	s.At = time.Now()
-	if len(waiting)+len(recordedHolds)+len(recordedWaits)+len(held) > 0 {
+	var orphans []waits.Orphan
+	if len(cycles)+len(waiting)+len(recordedHolds)+len(recordedWaits)+len(held) > 0 {
 		s.all = stacks.All()
+		lives := func(goroutine int64) bool { _, ok := s.all[goroutine]; return ok }
+		orphans = waits.Orphans(suspects, lives)
 	}
 
 	t := table{s: s, byKey: make(map[any]*lock), alias: make(map[uintptr]any)}
@@ -180,10 +184,10 @@ func (h *handler) take(ctx context.Context) *snapshot {
 	t.addRecorded(recordedHolds, recordedWaits)
 	t.addLeases(held)
 	for _, c := range cycles {
-		s.Cycles = append(s.Cycles, t.cycle(c, waiting))
+		s.Cycles = append(s.Cycles, t.cycle(c))
 	}
 	for _, o := range orphans {
-		s.Orphans = append(s.Orphans, t.orphan(o, waiting))
+		s.Orphans = append(s.Orphans, t.orphan(o))
 	}
 	t.finish()
 	return s
@@ -338,9 +342,7 @@ func (t *table) addQueues(waiting []waits.Wait) {
 				l.Holders = append(l.Holders, p)
 			}
 		}
-		p := t.s.party(locks.Owner(w.Who), w.Goroutine)
-		p.Shared, p.Limited, p.Seconds = w.Shared, w.Limited, since(t.s.At, w.Since)
-		l.Waiters = append(l.Waiters, p)
+		l.Waiters = append(l.Waiters, t.wait(w))
 	}
 }
 
@@ -437,54 +439,67 @@ func (t *table) addLeases(held []leases.Lease) {
 // rank is the order of leases.
 var rank = map[string]int{"lost": 0, "held": 1, "waiting": 2}
 
-// cycle returns what is shown of c.
-func (t *table) cycle(c deadlock.Cycle, waiting []waits.Wait) cycle {
-	shown := cycle{Certain: c.Certain()}
-	for _, w := range c {
-		l := t.lock(w.Lock.Address)
+// cycle returns what is shown of a cycle.
+func (t *table) cycle(links []waits.Link) cycle {
+	shown := cycle{Certain: true}
+	for i, link := range links {
+		l, address := t.row(link.Lock)
 		l.Alert = "cycle"
-		shown.Steps = append(shown.Steps, step{
-			Wait: t.wait(w, waiting), Lock: l.title(w.Lock), For: w.For.String(), Behind: w.Behind,
-			Taken: t.s.stack(w.Taken), address: w.Lock.Address,
-		})
+		next := links[(i+1)%len(links)].Who
+		one := step{
+			Wait: t.wait(link.Wait), Lock: l.title(link.Lock), For: locks.Owner(next).String(), Behind: link.Behind,
+			address: address,
+		}
+		if !link.Behind {
+			one.Taken = t.s.stack(stacks.Format(waits.TakenAt(link.Lock, next)))
+		}
+		if link.Limited || !link.Behind && next < 0 { // as deadlock.Cycle.Certain has it
+			shown.Certain = false
+		}
+		shown.Steps = append(shown.Steps, one)
 	}
 	return shown
 }
 
 // orphan returns what is shown of o.
-func (t *table) orphan(o deadlock.Orphan, waiting []waits.Wait) orphan {
-	l := t.lock(o.Lock.Address)
+func (t *table) orphan(o waits.Orphan) orphan {
+	l, address := t.row(o.Lock)
 	l.Alert = cmp.Or(l.Alert, "orphan")
 	shown := orphan{
-		Lock: l.title(o.Lock), Owner: o.Owner.String(), Taken: t.s.stack(o.Taken), address: o.Lock.Address,
+		Lock: l.title(o.Lock), Owner: locks.Owner(o.Holder).String(), address: address,
+		Taken: t.s.stack(stacks.Format(waits.TakenAt(o.Lock, o.Holder))),
 	}
 	for _, w := range o.Waits {
-		shown.Waiters = append(shown.Waiters, t.wait(w, waiting))
+		waiter := t.wait(w)
+		waiter.Exited = false // it waits since the goroutines were listed
+		shown.Waiters = append(shown.Waiters, waiter)
 	}
 	return shown
 }
 
+// row returns the lock with a queue.
+func (t *table) row(s *syncq.Sync) (l *lock, address uintptr) {
+	address = reflect.ValueOf(s).Pointer()
+	return t.lock(address), address
+}
+
 // wait returns what is shown of w.
-func (t *table) wait(w deadlock.Wait, waiting []waits.Wait) party {
-	p := t.s.party(w.Party, int64(w.Goroutine))
-	p.Shared, p.Limited = w.Shared, w.Limited
-	if w.Stack != "" {
-		p.Stack, p.At = t.s.stack(w.Stack), at(w.Stack)
-	}
-	for _, now := range waiting {
-		if now.Goroutine == int64(w.Goroutine) && now.Who == int64(w.Party) {
-			p.Seconds = since(t.s.At, now.Since)
-		}
-	}
+func (t *table) wait(w waits.Wait) party {
+	p := t.s.party(locks.Owner(w.Who), w.Goroutine)
+	p.Shared, p.Limited, p.Seconds = w.Shared, w.Limited, since(t.s.At, w.Since)
 	return p
 }
 
-// title returns the name of a lock, or what deadlock says of it if it has none.
-func (l *lock) title(d deadlock.Lock) string {
+// title returns the name of a lock, or its type and address if it has none.
+func (l *lock) title(s *syncq.Sync) string {
 	if len(l.names) > 0 {
 		return strings.Join(l.names, ", ")
 	}
-	return d.String()
+	kind := "lock"
+	if k := waits.Kind(s); k != nil {
+		kind = k.Name
+	}
+	return fmt.Sprintf("%s(%p)", kind, s)
 }
 
 // finish sorts the locks, the most urgent first.
