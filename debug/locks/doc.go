@@ -44,9 +44,9 @@
 // From the first call of Handler on, a contended wait of a lock with an owner reads the clock once
 // more. An acquisition without a wait costs the same as before.
 //
-// If anything is held or waits, a request stops the world once to take the stacks of all goroutines.
-// Requests take turns. The answer shows one lock after the other, so a lock may have moved on while
-// the next was read.
+// A request stops the world once to take the stacks of all goroutines, if anything is held or
+// waits. Requests take turns. The answer shows one lock after the other, so a lock may have moved
+// on while the next was read.
 //
 // # The profile of holds
 //
