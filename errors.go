@@ -25,7 +25,7 @@ var (
 
 	// ErrDeadlock reports an acquisition that was refused because its wait would have closed a
 	// cycle of waits.
-	ErrDeadlock = errors.New("deadlock: the wait would close a cycle of waits")
+	ErrDeadlock = errors.New("deadlock")
 
 	// ErrTooManyHolds reports that one more hold would exceed what the lock can count.
 	ErrTooManyHolds = errors.New("too many holds")
