@@ -25,7 +25,7 @@
 //     These are the locks of packages reentrant, rwlock (RWMutex), keyed and named, and the local
 //     queues of leased locks.
 //   - Cycles of waits and locks of exited goroutines among these, see package deadlock. If
-//     deadlock.Record is on, also where the locks were acquired.
+//     [deadlock.Record] is on, also where the locks were acquired.
 //   - Each lease that a client of a store has in this process: the time left, the last renewal, and
 //     renewals without an answer. The store is not asked.
 //

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/deadlock"
 	"github.com/jucgo/locks/internal/leases"
 	"github.com/jucgo/locks/internal/stacks"
 	"github.com/jucgo/locks/internal/syncq"
@@ -441,7 +442,8 @@ var rank = map[string]int{"lost": 0, "held": 1, "waiting": 2}
 
 // cycle returns what is shown of a cycle.
 func (t *table) cycle(links []waits.Link) cycle {
-	shown := cycle{Certain: true}
+	var shown cycle
+	var waiting deadlock.Cycle // what its Certain needs
 	for i, link := range links {
 		l, address := t.row(link.Lock)
 		l.Alert = "cycle"
@@ -453,11 +455,10 @@ func (t *table) cycle(links []waits.Link) cycle {
 		if !link.Behind {
 			one.Taken = t.s.stack(stacks.Format(waits.TakenAt(link.Lock, next)))
 		}
-		if link.Limited || !link.Behind && next < 0 { // as deadlock.Cycle.Certain has it
-			shown.Certain = false
-		}
+		waiting = append(waiting, deadlock.Wait{Limited: link.Limited, Behind: link.Behind, For: locks.Owner(next)})
 		shown.Steps = append(shown.Steps, one)
 	}
+	shown.Certain = waiting.Certain()
 	return shown
 }
 
@@ -490,16 +491,16 @@ func (t *table) wait(w waits.Wait) party {
 	return p
 }
 
-// title returns the name of a lock, or its type and address if it has none.
+// title returns the name of a lock, or what deadlock says of it if it has none.
 func (l *lock) title(s *syncq.Sync) string {
 	if len(l.names) > 0 {
 		return strings.Join(l.names, ", ")
 	}
-	kind := "lock"
+	d := deadlock.Lock{Type: "lock", Address: reflect.ValueOf(s).Pointer()}
 	if k := waits.Kind(s); k != nil {
-		kind = k.Name
+		d.Type, d.Key = k.Name, k.Key
 	}
-	return fmt.Sprintf("%s(%p)", kind, s)
+	return d.String()
 }
 
 // finish sorts the locks, the most urgent first.

@@ -319,7 +319,7 @@ func TestNoReaderSetsTheBiasBesideAWaiter(t *testing.T) {
 		require.True(t, s.Read(Owned(3), policy))
 		w := writes(s, 1, policy)
 		eventually(t, func() bool { return s.Len() == 1 })
-		s.readers().slot(2).reads.set(unbiasedReads)
+		s.readers().slot(2).reads = unbiasedReads
 		require.True(t, s.TryRead(2, policy), "past a waiter")
 		require.False(t, s.Biased())
 		require.True(t, s.Unread(2, policy))
@@ -345,7 +345,8 @@ func TestAReaderPassesAWriterThatWasJustWokenOnce(t *testing.T) {
 	n := wokenWriter(t, s)
 	require.True(t, s.TryLockSharedInTurn())
 	require.Equal(t, Acquired, s.AcquireShared(Owned(3), NonFair, park.After(0)))
-	require.True(t, s.admitShared(NonFair))
+	_, waits := s.tryEnqueue(newNode(Owned(4), true), NonFair)
+	require.False(t, waits)
 	require.NoError(t, s.verifyWord())
 
 	n.place.Park()

@@ -366,6 +366,32 @@ func TestABroadcastHandsTheLockFromOneToTheNext(t *testing.T) {
 	idle(t, &s)
 }
 
+// Only a NonFair lock owes itself to a waiter: under FIFO the first is next in any case.
+func TestABroadcastLeavesALegalWordBesideReaders(t *testing.T) {
+	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
+		c := NewCond(s, policy)
+		var waiters []call
+		for i := range 2 {
+			waiters = append(waiters, run(func() bool {
+				p := Owned(int64(i + 2))
+				s.Lock(p, policy)
+				c.Wait(p, nil)
+				return true
+			}))
+			eventually(t, func() bool { return c.Len() == i+1 && !s.Held() })
+		}
+		require.True(t, s.TryLock(Owned(1)))
+		require.Equal(t, 2, c.Broadcast())
+		s.ShareExclusive(policy)
+		require.NoError(t, s.Verify())
+		require.True(t, s.UnlockShared(policy))
+		for _, w := range waiters {
+			require.True(t, w.result(t))
+			require.True(t, s.Unlock(policy))
+		}
+	})
+}
+
 func TestASignalledWaiterRacesForTheLock(t *testing.T) {
 	var s Sync
 	c := NewCond(&s, NonFair)

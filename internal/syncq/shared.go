@@ -29,27 +29,16 @@ func (s *Sync) TryLockSharedInTurn() bool {
 
 // AcquireShared takes a shared hold, and waits for it until l ends. Under FIFO it overtakes no
 // waiter. Under NonFair it overtakes an exclusive waiter at the head of the queue only while that
-// one is awake and not owed the lock.
-// If l leaves no time to wait, it takes the hold if a newcomer may have it now. The outcome is that
-// of Acquire.
+// one is awake and not owed the lock. If l leaves no time to wait, it takes the hold if a newcomer
+// may have it now. The outcome is that of Acquire.
 func (s *Sync) AcquireShared(p Party, policy Policy, l *park.Limit) Outcome {
 	switch {
 	case s.TryLockSharedInTurn():
-		return Acquired
-	case l.None() && s.admitShared(policy):
 		return Acquired
 	case l.None():
 		return Ended
 	}
 	return s.wait(newNode(p, true), policy, l)
-}
-
-// admitShared takes a shared hold if a newcomer may have it now.
-func (s *Sync) admitShared(policy Policy) bool {
-	n := node{shared: true}
-	s.guard.Lock()
-	defer s.guard.Unlock()
-	return s.change(func(w uint64) (uint64, bool) { return s.admissible(&n, w, policy) })
 }
 
 // TryUnlockShared gives one shared hold back if no waiter has to be told, and reports whether

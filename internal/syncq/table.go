@@ -62,16 +62,17 @@ type readTable struct {
 type Slot struct {
 	owner atomic.Int64 // the goroutine that has the slot, negated if it is counted, or 0
 	holds count        // of it, beyond the first
-	reads count        // by counted goroutines that had the slot, since a write (see written) or the bias
+
+	// These are for a counted goroutine that has the slot.
+	reads   uint32 // counted reads of the slot since the last write or bias
+	written uint16 // the lock's number of writes at the last of them
 
 	// Readers that found the slot taken.
 	crowd  atomic.Int64 // how many under the table's hold, and in the upper half how many counted
 	mu     sync.Mutex
 	others map[int64]int // their holds; guarded by mu
 
-	written uint16 // the lock's number of writes at the last counted read of the slot
-
-	_ [22]byte // a cache line to each
+	_ [16]byte // a cache line to each
 }
 
 // newReadTable returns a table for as many readers as can run at once, with room to spare.
@@ -306,14 +307,11 @@ func (s *Sync) count(b *Slot, o int64) {
 		return
 	}
 	if b.written != s.queue.written {
-		b.written = s.queue.written
-		b.reads.set(0)
+		b.written, b.reads = s.queue.written, 0
 	}
-	reads := b.reads.own() + 1
-	if reads >= unbiasedReads && s.bias() {
-		reads = 0
+	if b.reads++; b.reads >= unbiasedReads && s.bias() {
+		b.reads = 0
 	}
-	b.reads.set(reads)
 }
 
 // unbiasedReads is how many counted reads of a slot, with no write between them, come before the

@@ -335,7 +335,7 @@ word:		counted = 1;
 		if
 		:: TryLockShared()                              /* TryRead */
 		:: TryLockSharedInTurn();                               /* AcquireRead: AcquireShared */
-			if :: ok :: !ok -> goto slow :: !ok -> admitShared() fi
+			if :: ok :: !ok -> goto slow :: !ok fi
 		fi;
 		if :: ok -> goto entered :: else -> goto next fi;
 entered:	if :: !(role & IN_WORD) -> count() :: else fi;

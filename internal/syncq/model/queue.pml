@@ -68,7 +68,7 @@ proctype goroutine(byte me) {
 		if
 #ifdef SHARE
 		:: isShared[me] -> TryLockShared(); if :: ok :: else -> goto next fi
-		:: isShared[me] -> TryLockSharedInTurn(); if :: ok :: !ok -> goto slow :: !ok -> admitShared() fi;
+		:: isShared[me] -> TryLockSharedInTurn(); if :: ok :: !ok -> goto slow :: !ok fi;
 			if :: ok :: else -> goto next fi
 #endif
 		:: !isShared[me] -> TryLock();                  /* TryLock, spin */

@@ -315,9 +315,6 @@ inline admissible() {
 	fi
 }
 
-/* Sync.admitShared; ok */
-inline admitShared() { atomic { guard == 0; d_step { admissible() } } }
-
 #ifndef TABLE
 /* Sync.tryEnqueue: the caller has the guard, tryEnqueue gives it back. inQueue is its result. */
 inline tryEnqueue() {
