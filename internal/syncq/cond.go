@@ -34,7 +34,10 @@ func (c *Cond) Wait(p Party, l *park.Limit) (signalled bool) {
 	n := newNode(p, false)
 	l.Open(&n.place)
 	c.enqueue(n, drop)
-	signalled = c.await(n, l)
+	signalled, queued := c.awaitSignal(n, l)
+	if queued {
+		c.s.awaitLock(n, c.policy)
+	}
 	l.Stop()
 	n.recycle()
 	c.s.Holds = holds
@@ -53,21 +56,17 @@ func (c *Cond) enqueue(n *node, step func(uint64) (uint64, bool)) {
 	unpark(wake)
 }
 
-// await waits in c's queue, then in the lock's until n holds the lock or is dismissed, and reports
-// whether n left c's queue by a signal.
-func (c *Cond) await(n *node, l *park.Limit) (signalled bool) {
-	signalled, queued := c.awaitSignal(n, l)
-	if queued {
-		c.s.await(n, c.policy, nil)
-	}
-	return signalled
-}
-
 // awaitSignal waits until a signal or the limit has taken n out of c's queue, and reports
 // which, and whether n may still have to wait for the lock.
 func (c *Cond) awaitSignal(n *node, l *park.Limit) (signalled, queued bool) {
 	s := c.s
-	if l.Park(&n.place) {
+	ended := false
+	if l == nil {
+		n.place.Park()
+	} else {
+		ended = !l.Park(&n.place)
+	}
+	if !ended {
 		return true, c.policy == NonFair && !s.compete(n)
 	}
 	s.guard.Lock()
@@ -109,10 +108,10 @@ func (c *Cond) Broadcast() (moved int) {
 // transfer moves the first most waiters, or as many as there are, and returns their number.
 func (c *Cond) transfer(most int, since time.Duration) (moved int) {
 	s := c.s
-	if since == 0 && c.policy == NonFair {
+	s.guard.Lock()
+	if since == 0 && c.policy == NonFair && s.queue.head != nil {
 		since = now()
 	}
-	s.guard.Lock()
 	for n := c.queue.head; n != nil && moved < most; n = c.queue.head {
 		c.queue.remove(n)
 		n.since = since

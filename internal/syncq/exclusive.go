@@ -31,10 +31,13 @@ func (s *Sync) Acquire(p Party, policy Policy, l *park.Limit) Outcome {
 		return Acquired
 	case l.None():
 		return Ended
-	case s.spin(p, policy):
+	case policy == NonFair && s.spin(p):
 		return Acquired
 	}
-	return s.wait(newNode(p, false), policy, l)
+	n := newNode(p, false)
+	out := s.wait(n, policy, l)
+	n.recycle()
+	return out
 }
 
 // Unlock releases one hold, exclusive or shared. It reports false, and does nothing, if the lock is
@@ -84,20 +87,25 @@ func (s *Sync) guarded(policy Policy, step func(uint64) (uint64, bool)) bool {
 //     leaves it (cancel), and the wait has failed. A node that is not was granted the lock
 //     before: the wait has succeeded, and the unpark that comes with a grant is awaited.
 func (s *Sync) wait(n *node, policy Policy, l *park.Limit) Outcome {
-	out := s.acquire(n, policy, l)
-	n.recycle()
-	return out
-}
-
-// acquire is wait that leaves n to the caller.
-func (s *Sync) acquire(n *node, policy Policy, l *park.Limit) Outcome {
 	n.limited = l.Open(&n.place)
-	ok := !s.enqueue(n, policy) || s.await(n, policy, l)
+	acquired := !s.enqueue(n, policy)
+	if !acquired {
+		s.awaitReaders(n)
+	}
+	for !acquired {
+		if !n.limited {
+			n.place.Park()
+		} else if !l.Park(&n.place) {
+			acquired = s.leave(n, policy)
+			break
+		}
+		acquired = policy == FIFO || s.compete(n)
+	}
 	l.Stop()
 	switch {
 	case n.refused:
 		return Refused
-	case !ok:
+	case !acquired:
 		return Ended
 	}
 	return Acquired
@@ -120,7 +128,7 @@ func (s *Sync) enqueue(n *node, policy Policy) (queued bool) {
 // tryEnqueue takes the lock for n if n may have it now, and reports false, or else puts n in the
 // queue. The guard is held.
 func (s *Sync) tryEnqueue(n *node, policy Policy) (wake *node, queued bool) {
-	if policy == NonFair && n.since != due && !n.shared {
+	if policy == NonFair && n.since == 0 && !n.shared {
 		n.since = now()
 	}
 	for n.state == waiting {
@@ -158,28 +166,30 @@ func (s *Sync) admissible(n *node, w uint64, policy Policy) (uint64, bool) {
 	return (w | shared) + one, !exclusive(w) && may
 }
 
-// await returns true when n, which was put in the queue, holds the lock, and false when it left the
-// queue because the limit ended.
-func (s *Sync) await(n *node, policy Policy, l *park.Limit) bool {
-	s.awaitReaders(n)
-	for l.Park(&n.place) {
-		if policy == FIFO || s.compete(n) {
-			return true
-		}
-	}
+// leave takes n, whose limit has ended, out of the queue, and reports whether it got the lock
+// before.
+func (s *Sync) leave(n *node, policy Policy) (acquired bool) {
+	var wake *node
 	s.guard.Lock()
-	if n.state == granted || n.state == dismissed {
-		s.guard.Unlock()
-		n.place.Park()
-		return true
+	if acquired = n.state >= granted; !acquired {
+		wake = s.cancel(n, policy)
 	}
-	wake, unparked := s.cancel(n, policy), n.state == awake
+	unparked := n.state != waiting
 	s.guard.Unlock()
 	unpark(wake)
 	if unparked {
 		n.place.Park()
 	}
-	return false
+	return acquired
+}
+
+// awaitLock waits, without a limit, until n, which is in the queue, holds the lock or is dismissed.
+func (s *Sync) awaitLock(n *node, policy Policy) {
+	for {
+		if n.place.Park(); policy == FIFO || s.compete(n) {
+			return
+		}
+	}
 }
 
 // compete has n, which is first in a NonFair queue and was woken, race for the lock, and reports
@@ -247,7 +257,8 @@ func (s *Sync) dismiss(n *node, policy Policy) bool {
 	return ok
 }
 
-// Before a goroutine joins the queue it looks at the lock spinRounds times, spinPause pauses apart.
+// Before a goroutine joins a NonFair queue it looks at the lock spinRounds times, spinPause pauses
+// apart.
 // That takes some 200 ns, about one hand-off. So spinning in vain at most doubles the cost of a
 // wait.
 const (
@@ -261,12 +272,12 @@ var procs = uint64(runtime.NumCPU())
 // spins says that a holder can run while another goroutine spins.
 var spins = procs > 1
 
-// spin takes a lock that becomes free within a short spin. Under FIFO it stops when the queue is
-// not empty. It also stops when the lock has more readers than can run beside the caller. A
-// goroutine that spins has not arrived in the queue, and overtakes nobody.
-func (s *Sync) spin(p Party, policy Policy) bool {
+// spin takes a lock that becomes free within a short spin (NonFair). It stops when the lock has more
+// readers than can run beside the caller. A FIFO lock does not spin: after a hand-off its holder has
+// still to run, often on the spinner's own processor.
+func (s *Sync) spin(p Party) bool {
 	for k := 0; k < spinRounds && spins; k++ {
-		if w := s.Word.Load(); policy == FIFO && w&queued != 0 || w&shared != 0 && w>>shift >= procs {
+		if w := s.Word.Load(); w&shared != 0 && w>>shift >= procs {
 			break
 		}
 		pause.Pause(spinPause)

@@ -36,7 +36,7 @@ func (s *Sync) verifyWord() error {
 		return fmt.Errorf("word %#x is free, and the first waiter sleeps", w)
 	case first != nil && first.shared && !exclusive(w):
 		return fmt.Errorf("word %#x keeps no reader out, but one is the first waiter", w)
-	case w&shared != 0 && first != nil && first.state == waiting && !first.owed && first.since != 0: // NonFair
+	case w&shared != 0 && first != nil && first.state == waiting && !first.owed && s.Policy() == NonFair:
 		return fmt.Errorf("word %#x has readers, and is not owed to the first waiter, which sleeps", w)
 	}
 	return nil

@@ -176,7 +176,7 @@ func TestEveryRunAgreesWithTheModelWhenAllRest(t *testing.T) {
 func run(script []step, policy syncq.Policy) (problem string) {
 	const tick = time.Second
 	var (
-		s       syncq.Sync
+		s       = syncq.New(policy)
 		c       = syncq.NewCond(&s, policy)
 		m       = model{shared: map[int]bool{}}
 		parties [7]*party

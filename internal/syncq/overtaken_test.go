@@ -27,7 +27,7 @@ func TestAWinnerLeavesTheQueueInTheSameStep(t *testing.T) {
 			wake, ok := s.advance(NonFair, keep)
 			require.True(t, ok)
 			unpark(wake)
-			atGuard(t, 1, "syncq.(*Sync).await")
+			atGuard(t, 1, "syncq.(*Sync).compete")
 			require.Equal(t, queued|woken, s.Word.Load(), "no word names a holder that is in the queue still")
 			require.EqualValues(t, 7, abs(s.queue.head.who))
 			s.guard.Unlock()

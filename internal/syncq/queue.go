@@ -55,7 +55,7 @@ type node struct {
 	kind      *Kind
 
 	lost  int32         // races lost; guarded (NonFair)
-	since time.Duration // when the node joined the lock's queue (NonFair)
+	since time.Duration // when the node joined the lock's queue, see overdue (NonFair)
 	began time.Duration // when the node joined the lock's queue, if waits are timed; guarded
 	wake  *node         // the next node to unpark; the unparker's
 }
@@ -94,9 +94,21 @@ const (
 // lock: handing it from one to the next is the shortest way through them, and they have waited.
 const due = time.Duration(math.MinInt64 / 2)
 
-// overdue reports whether n is owed the lock by now. The clock is read when a waiter joins, becomes
-// the first, or loses a race, and at no other time: a reading takes as long as a few atomic writes.
-func (n *node) overdue() bool { return n.owed || now()-n.since >= maxBarging }
+// overdue reports whether n is owed the lock by now.
+//
+// The clock is read when a waiter joins, becomes the first, or loses a race, and at no other time: a
+// reading takes as long as several atomic writes. A signalled waiter that joins as the first usually
+// wins its first race. Its wait counts from the first that it loses, and a signal reads no clock.
+func (n *node) overdue() bool {
+	if n.owed {
+		return true
+	}
+	t := now()
+	if n.since == 0 {
+		n.since = t
+	}
+	return t-n.since >= maxBarging
+}
 
 var start = time.Now()
 

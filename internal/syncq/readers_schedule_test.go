@@ -19,7 +19,7 @@ import (
 func bothPolicies(t *testing.T, f func(t *testing.T, s *Sync, policy Policy)) {
 	for name, policy := range map[string]Policy{"NonFair": NonFair, "FIFO": FIFO} {
 		t.Run(name, func(t *testing.T) {
-			var s Sync
+			s := New(policy)
 			f(t, &s, policy)
 			require.NoError(t, s.Verify())
 			require.True(t, s.Idle())

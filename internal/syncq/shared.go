@@ -38,7 +38,10 @@ func (s *Sync) AcquireShared(p Party, policy Policy, l *park.Limit) Outcome {
 	case l.None():
 		return Ended
 	}
-	return s.wait(newNode(p, true), policy, l)
+	n := newNode(p, true)
+	out := s.wait(n, policy, l)
+	n.recycle()
+	return out
 }
 
 // TryUnlockShared gives one shared hold back if no waiter has to be told, and reports whether

@@ -31,7 +31,7 @@ func (c *Cond) NewWaiter(p Party, l *park.Limit) Waiter {
 }
 
 // Acquire waits for the lock. The outcome is that of [Sync.Acquire], and Acquired after Dismiss.
-func (w Waiter) Acquire() Outcome { return w.s.acquire(w.n, w.policy, w.l) }
+func (w Waiter) Acquire() Outcome { return w.s.wait(w.n, w.policy, w.l) }
 
 // Enqueue puts the waiter in the queue of its condition. With release it ends the exclusive hold in
 // the same step.
@@ -49,7 +49,7 @@ func (w Waiter) Enqueue(release bool) {
 func (w Waiter) AwaitSignal() (signalled, queued bool) { return w.c.awaitSignal(w.n, w.l) }
 
 // AwaitLock waits until the waiter has the lock or is dismissed.
-func (w Waiter) AwaitLock() { w.s.await(w.n, w.policy, nil) }
+func (w Waiter) AwaitLock() { w.s.awaitLock(w.n, w.policy) }
 
 // Await is AwaitSignal, AwaitLock, and End. It reports whether a signal ended the wait.
 func (w Waiter) Await() (signalled bool) {

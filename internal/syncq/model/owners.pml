@@ -167,7 +167,7 @@ inline lock() {
 	:: done || ok || barge -> mu = 0
 	:: else ->
 		d_step { waits[me] = 1; if :: isShared[me] :: else -> holds[me] = 1 fi; mu = 0 }     /* begin */
-		acquire();
+		wait();
 		end_()
 	fi;
 	done = 0

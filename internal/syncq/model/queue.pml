@@ -4,7 +4,7 @@
 #ifdef COND
 #include "cond.pml"
 
-/* Cond.waitHolds, enqueue, await, awaitSignal */
+/* Cond.Wait, enqueue, awaitSignal */
 inline Wait() {
 	d_step { excl = 0 }
 	atomic { guard == 0; CHOOSE; d_step {
@@ -80,7 +80,7 @@ slow:
 #ifdef LIMIT
 				if :: limited = 0 :: limited = 1 fi;
 #endif
-				acquire();
+				wait();
 				limited = 0;
 				s = isShared[me];
 				recycle();

@@ -342,7 +342,7 @@ inline tryEnqueue() {
 	fi
 }
 
-/* Sync.cancel within await: guard held */
+/* Sync.cancel within leave: guard held */
 inline cancel(n) {
 	k = (q[0] == n);
 	remove(n);
@@ -401,7 +401,8 @@ inline compete() {
 #endif
 }
 
-/* Sync.await; limited: the limit may end at any time, or never. ok is its result. */
+/* Sync.awaitLock, and the loop of Sync.wait with Sync.leave; limited: the limit may end at any time,
+   or never. ok says whether the lock was acquired. */
 inline await() {
 	ok = 0;
 	do
@@ -438,8 +439,8 @@ inline await() {
 	od
 }
 
-/* Sync.enqueue and Sync.acquire; ok is 0 if the limit ended or the wait was refused */
-inline acquire() {
+/* Sync.wait with Sync.enqueue; ok is 0 if the limit ended or the wait was refused */
+inline wait() {
 	atomic { guard == 0 -> guard = 1 }
 	tryEnqueue();
 #ifdef REFUSE
