@@ -111,13 +111,15 @@ func (c *Cond) party(o int64) syncq.Party {
 	return syncq.Anonymous(o)
 }
 
-// must returns the calling goroutine. It panics if that does not hold the lock.
-func (c *Cond) must() int64 {
-	me := goid.Get()
+// must panics if the calling goroutine does not hold the lock, as far as c can know.
+func (c *Cond) must() {
+	var me int64
+	if c.kind != nil {
+		me = goid.Get()
+	}
 	if !c.isHeld(me) {
 		panic(locks.ErrNotHeld)
 	}
-	return me
 }
 
 // mayWait returns the reason why o must not wait, or nil.
