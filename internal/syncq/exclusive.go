@@ -73,8 +73,8 @@ func (s *Sync) guarded(policy Policy, step func(uint64) (uint64, bool)) bool {
 	return ok
 }
 
-// wait takes the lock for n unless the limit ends first, or the wait is refused. It gives n back. A
-// wait goes like this:
+// wait takes the lock for n unless the limit ends first, or the wait is refused. The caller recycles
+// n. A wait goes like this:
 //
 //  1. The waiter takes the guard and calls tryEnqueue. If the lock can be had, the waiter has it.
 //  2. Else the node is at the end of the queue, queued is set, and the waiter parks.
@@ -83,9 +83,12 @@ func (s *Sync) guarded(policy Policy, step func(uint64) (uint64, bool)) bool {
 //  4. Under NonFair a release frees the lock, and wakes the first waiter, which races
 //     (compete). If it loses it parks again, still first. After too many losses, or one to
 //     readers, the lock is handed to it as in 3.
-//  5. If the limit ends first, the waiter takes the guard. A node that is still in the queue
-//     leaves it (cancel), and the wait has failed. A node that is not was granted the lock
+//  5. If the limit ends first, the waiter takes the guard (leave). A node that is still in the
+//     queue leaves it (cancel), and the wait has failed. A node that is not was granted the lock
 //     before: the wait has succeeded, and the unpark that comes with a grant is awaited.
+//
+// The loop is written out here, because a goroutine that wakes pays for each frame that it returns
+// through.
 func (s *Sync) wait(n *node, policy Policy, l *park.Limit) Outcome {
 	n.limited = l.Open(&n.place)
 	acquired := !s.enqueue(n, policy)
