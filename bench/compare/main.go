@@ -1,16 +1,23 @@
 // Command compare measures the locks of this module beside those that programs would use instead:
-// of the standard library, golang.org/x/sync and other modules.
+// of the standard library, golang.org/x/sync and other modules. With -other, it measures locks of
+// other languages as well.
 //
 //	go run ./bench/compare
 //	go run ./bench/compare -quick
 //	go run ./bench/compare -list
 //	go run ./bench/compare -run 'uncontended|re-entry' -page compare.html
 //	go run ./bench/compare -growth -page growth.html
+//	go run ./bench/compare -other
 //
 // Each workload goes round its subjects several times, and the median of the rounds counts. The
 // first table has the subjects with a target, worst first. The second has all figures with their
 // spread. It states when other processes took so much processor time that the figures are not to
 // be trusted.
+//
+// With -other, programs of their own measure the JDK by JMH, and parking_lot, after those rounds.
+// The JDK needs java and mvn, and parking_lot needs cargo. What is not installed is left out. Both
+// fetch packages. They are built in a temporary folder, which is removed in the end. Their subjects
+// wait with threads of the system, not with goroutines.
 //
 // The tables go to standard output, progress to standard error. It exits with 2 if the flags are
 // wrong, with 130 if it was interrupted, and with 1 if anything else failed. A target that is
@@ -27,6 +34,7 @@ import (
 	"os"
 	"os/signal"
 	"regexp"
+	"syscall"
 	"time"
 
 	"github.com/jucgo/locks/internal/bench"
@@ -40,7 +48,7 @@ const (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
@@ -53,6 +61,7 @@ type settings struct {
 	slot       time.Duration
 	list, json bool
 	growth     bool
+	other      bool
 	page       string
 }
 
@@ -66,11 +75,16 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "compare: %v\nRun with -h for help.\n", err)
 		return exitUsage
 	}
-	all := workloads
+	all := workloads()
 	if s.growth {
-		all = bench.Growth
+		all = bench.Growth()
 	}
-	chosen := choose(all(), s.run)
+	var others []program
+	if s.other {
+		others = installed(stderr)
+		addSubjects(all, others)
+	}
+	chosen := choose(all, s.run)
 	if len(chosen) == 0 {
 		fmt.Fprintf(stderr, "compare: -run %v: no workload has a subject of that name\n"+
 			"Run with -list for all.\n", s.run)
@@ -84,7 +98,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		}
 		return exitOK
 	}
-	report, err := measure(ctx, chosen, s.rounds, s.slot, stderr)
+	report, err := measureWith(ctx, chosenOf(others, chosen), chosen, s, stderr)
 	switch {
 	case ctx.Err() != nil:
 		fmt.Fprintln(stderr, "compare: interrupted; no figures from half a measurement")
@@ -120,6 +134,8 @@ func parse(args []string, stdout io.Writer) (s settings, err error) {
 	fs.BoolVar(&s.list, "list", false, "list what there is to measure, and measure nothing")
 	fs.BoolVar(&s.json, "json", false, "print all figures as JSON instead of the tables")
 	fs.BoolVar(&s.growth, "growth", false, "measure how costs grow with goroutines and waiters")
+	fs.BoolVar(&s.other, "other", false, "also measure the JDK, if java and mvn are installed, and parking_lot,\n"+
+		"if cargo is; both fetch packages, and take a minute or two longer")
 	fs.StringVar(&s.page, "page", "", "write a page with charts to this file as well")
 	if err := fs.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
@@ -150,6 +166,8 @@ func parse(args []string, stdout io.Writer) (s settings, err error) {
 		return s, fmt.Errorf("unexpected argument %q: all settings are flags", fs.Arg(0))
 	case s.rounds < 1 || s.rounds > 1000:
 		return s, fmt.Errorf("-rounds %d: want 1 to 1000", s.rounds)
+	case s.growth && s.other:
+		return s, errors.New("-other: with -growth, only locks of Go are measured")
 	case s.slot < 0 || s.slot > time.Minute:
 		return s, fmt.Errorf("-slot %v: want 0s to 1m", s.slot)
 	}

@@ -32,6 +32,14 @@ type Report struct {
 	Busy       Busy       `json:"busy"`
 	Workloads  []Measured `json:"workloads"`
 	Verdicts   []Verdict  `json:"verdicts"` // worst first
+	Others     []Other    `json:"others,omitempty"`
+}
+
+// Other says what measured locks of another language, after the rounds.
+type Other struct {
+	Versions string  `json:"versions"`
+	Seconds  float64 `json:"seconds"`
+	Busy     Busy    `json:"busy"`
 }
 
 // Busy says how much processor time others took during the run.
@@ -131,18 +139,19 @@ func measure(ctx context.Context, ws []bench.Workload, rounds int, slot time.Dur
 	return r, nil
 }
 
-// measureOne measures the subjects in turns, so that a machine that becomes slower or busier does
-// so for all of them. Every second round goes backwards, as no subject is to follow the same one
-// always.
+// measureOne measures the subjects that have a New. They take turns, so that a machine that becomes
+// slower or busier does so for all of them. Every second round goes backwards, as no subject is to
+// follow the same one always.
 func measureOne(ctx context.Context, w *bench.Workload, rounds int, slot time.Duration) (Measured, error) {
 	before := takeUsage()
+	subjects := slices.DeleteFunc(slices.Clone(w.Subjects), func(s bench.Subject) bool { return s.New == nil })
 	m := Measured{
 		Name: w.Name, About: w.About, Unit: w.Unit, Series: w.Series, Size: w.Size,
-		Subjects: make([]Figures, len(w.Subjects)),
+		Subjects: make([]Figures, len(subjects)),
 	}
-	runs := make([]func(int) (float64, error), len(w.Subjects))
-	sizes := make([]int, len(w.Subjects))
-	for i, s := range w.Subjects {
+	runs := make([]func(int) (float64, error), len(subjects))
+	sizes := make([]int, len(subjects))
+	for i, s := range subjects {
 		m.Subjects[i] = Figures{Name: s.Name, Ours: s.Ours()}
 		runs[i] = s.New()
 		var err error
@@ -161,7 +170,7 @@ func measureOne(ctx context.Context, w *bench.Workload, rounds int, slot time.Du
 			runtime.GC() // what the one before has left is not to be collected now
 			cost, err := runs[i](sizes[i])
 			if err != nil {
-				return m, fmt.Errorf("%s: %s: %w", w.Name, w.Subjects[i].Name, err)
+				return m, fmt.Errorf("%s: %s: %w", w.Name, subjects[i].Name, err)
 			}
 			m.Subjects[i].Rounds = append(m.Subjects[i].Rounds, cost)
 		}

@@ -12,7 +12,7 @@ import (
 var pageText string
 
 var page = template.Must(template.New("page").Funcs(template.FuncMap{
-	"machine": machine, "trust": trust, "cost": cost, "percent": percent, "charts": charts,
+	"machine": machine, "trust": trust, "afterwards": afterwards, "cost": cost, "percent": percent, "charts": charts,
 	"spread":   Figures.spread,
 	"distance": Verdict.distance,
 	"ratio":    func(x float64) string { return fmt.Sprintf("%.2f", x) },

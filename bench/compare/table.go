@@ -10,7 +10,11 @@ import (
 // writeTables writes what r says for people.
 func writeTables(w io.Writer, r Report) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n%s\n\n", machine(r), trust(r))
+	fmt.Fprintf(&b, "%s\n%s\n", machine(r), trust(r.Busy))
+	for _, o := range r.Others {
+		fmt.Fprintf(&b, "%s\n%s\n", afterwards(o), trust(o.Busy))
+	}
+	b.WriteString("\n")
 	if len(r.Verdicts) > 0 {
 		rows := [][]string{{"workload", "subject", "cost", "peer", "cost", "ratio", "target", ""}}
 		for _, v := range r.Verdicts {
@@ -50,16 +54,21 @@ func machine(r Report) string {
 		r.Go, r.Platform, processor, r.Processors, r.GOMAXPROCS, r.Rounds, r.Seconds)
 }
 
+// afterwards says what measured locks of another language.
+func afterwards(o Other) string {
+	return fmt.Sprintf("Measured after these rounds, not in them, and with threads: %s, %.0f s", o.Versions, o.Seconds)
+}
+
 // trust says whether the machine was idle enough.
-func trust(r Report) string {
+func trust(b Busy) string {
 	switch {
-	case !r.Busy.Known:
+	case !b.Known:
 		return "This system does not tell how much processor time others took: see to it that the machine is idle."
-	case r.Busy.TooBig:
+	case b.TooBig:
 		return fmt.Sprintf("TOO BUSY TO TRUST: others took %s of all processors during the run, more than %s. "+
-			"Run it again on an idle machine.", percent(r.Busy.Others), percent(busyLimit))
+			"Run it again on an idle machine.", percent(b.Others), percent(busyLimit))
 	}
-	return fmt.Sprintf("Others took %s of all processors during the run.", percent(r.Busy.Others))
+	return fmt.Sprintf("Others took %s of all processors during the run.", percent(b.Others))
 }
 
 // cost formats a cost with as many digits as mean something.

@@ -13,19 +13,21 @@ import (
 // usage is the processor time that was used so far.
 type usage struct {
 	at        time.Time
-	all, mine time.Duration // by everything on the machine, by this process
+	all, mine time.Duration // by everything on the machine, by this process and those that it started
 	known     bool
 }
 
 // tick is the unit of /proc/stat for programs, on all architectures that Go runs on.
 const tick = 10 * time.Millisecond
 
-// takeUsage reads /proc/stat. What a hypervisor took for other machines counts as used.
+// takeUsage reads /proc/stat. What a hypervisor took for other machines counts as used. What a
+// process took that this one started counts once it has ended.
 func takeUsage() usage {
 	u := usage{at: time.Now()}
 	stat, err := os.ReadFile("/proc/stat")
-	var mine syscall.Rusage
-	if err != nil || syscall.Getrusage(syscall.RUSAGE_SELF, &mine) != nil {
+	var mine, children syscall.Rusage
+	if err != nil || syscall.Getrusage(syscall.RUSAGE_SELF, &mine) != nil ||
+		syscall.Getrusage(syscall.RUSAGE_CHILDREN, &children) != nil {
 		return u
 	}
 	line, _, _ := bytes.Cut(stat, []byte("\n"))
@@ -40,7 +42,9 @@ func takeUsage() usage {
 		}
 		u.all += time.Duration(ticks) * tick
 	}
-	u.mine = time.Duration(mine.Utime.Nano() + mine.Stime.Nano())
+	for _, r := range []*syscall.Rusage{&mine, &children} {
+		u.mine += time.Duration(r.Utime.Nano() + r.Stime.Nano())
+	}
 	u.known = true
 	return u
 }

@@ -13,15 +13,16 @@ import (
 
 const childEnv = "COMPARE_BUSY_CHILD"
 
-// TestBusyChild is the other process of the test below.
+// TestBusyChild is the other process of the tests below. It takes so much processor time.
 func TestBusyChild(t *testing.T) {
-	for os.Getenv(childEnv) != "" {
+	limit, _ := time.ParseDuration(os.Getenv(childEnv))
+	for takeUsage().mine < limit {
 	}
 }
 
 func TestProcessorTimeOfOthersIsSeen(t *testing.T) {
 	child := exec.Command(os.Args[0], "-test.run=^TestBusyChild$")
-	child.Env = append(os.Environ(), childEnv+"=1")
+	child.Env = append(os.Environ(), childEnv+"=1h")
 	before := takeUsage()
 	require.NoError(t, child.Start())
 	defer func() {
@@ -45,4 +46,12 @@ func TestOwnProcessorTimeIsNotThatOfOthers(t *testing.T) {
 	assert.Zero(t, u.since(before).Others)
 	u.all += u.at.Sub(before.at) * time.Duration(runtime.NumCPU()) / 10
 	assert.True(t, u.since(before).TooBig, "others had a tenth of all processors")
+}
+
+func TestProcessorTimeOfEndedToolsIsNotThatOfOthers(t *testing.T) {
+	child := exec.Command(os.Args[0], "-test.run=^TestBusyChild$")
+	child.Env = append(os.Environ(), childEnv+"=300ms")
+	before := takeUsage()
+	require.NoError(t, child.Run())
+	assert.Greater(t, takeUsage().mine-before.mine, 290*time.Millisecond)
 }

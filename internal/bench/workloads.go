@@ -27,18 +27,24 @@ import (
 
 // Names of the workloads that have subjects of other modules as well.
 const (
-	Uncontended = "uncontended"
-	ReadPair    = "read"
-	TwoReaders  = "read, 2 goroutines"
-	LiveContext = "LockContext with a live ctx"
-	OneKey      = "lock by key, 1 key"
-	ManyKeys    = "lock by key, 1,000 keys"
-	SharedKeys  = "lock by key, 8 goroutines"
-	HeapBytes   = "heap per used lock"
-	Contended2  = "contended, 2 goroutines"
-	FIFO8       = "contended FIFO, 8 goroutines"
-	FIFO8Work   = "contended FIFO, 8 goroutines with work"
-	Goroutines  = "64 goroutines with work"
+	Uncontended    = "uncontended"
+	Reentry        = "re-entry"
+	ReadPair       = "read"
+	ReentrantRead  = "re-entrant read"
+	TwoReaders     = "read, 2 goroutines"
+	Turns          = "read and write in turns"
+	Tries          = "TryLock"
+	LiveContext    = "LockContext with a live ctx"
+	OneKey         = "lock by key, 1 key"
+	ManyKeys       = "lock by key, 1,000 keys"
+	SharedKeys     = "lock by key, 8 goroutines"
+	HeapBytes      = "heap per used lock"
+	Contended2     = "contended, 2 goroutines"
+	FIFO8          = "contended FIFO, 8 goroutines"
+	FIFO8Work      = "contended FIFO, 8 goroutines with work"
+	Goroutines     = "64 goroutines with work"
+	PingPong       = "condition ping-pong"
+	CompareAndSwap = "compare-and-swap"
 )
 
 // Keys are the keys of the workloads by key.
@@ -72,7 +78,7 @@ func uncontended() []Workload {
 		},
 	}
 	again := Workload{
-		Name: "re-entry", Unit: Nanoseconds, About: "Lock and Unlock by the goroutine that holds the lock.",
+		Name: Reentry, Unit: Nanoseconds, About: "Lock and Unlock by the goroutine that holds the lock.",
 		Targets: []Target{{"reentrant.Mutex", "textbook", 1}},
 	}
 	for _, l := range Locks() {
@@ -118,7 +124,7 @@ func reads() []Workload {
 		},
 	}
 	again := Workload{
-		Name: "re-entrant read", Unit: Nanoseconds, About: "RLock and RUnlock by a goroutine that reads already.",
+		Name: ReentrantRead, Unit: Nanoseconds, About: "RLock and RUnlock by a goroutine that reads already.",
 		Targets:  []Target{{"rwlock.RWMutex.R", "textbook", 1.3}},
 		Subjects: []Subject{Loop("textbook", textbookAgain)},
 	}
@@ -127,7 +133,7 @@ func reads() []Workload {
 		Targets: []Target{{"rwlock.RWMutex.R", "sync.RWMutex.R", 0.68}},
 	}
 	turns := Workload{
-		Name: "read and write in turns", Unit: Nanoseconds, About: "One goroutine reads and writes in turns.",
+		Name: Turns, Unit: Nanoseconds, About: "One goroutine reads and writes in turns.",
 		Targets: []Target{{"rwlock.RWMutex.R", "sync.RWMutex.R", 2.5}},
 	}
 	for _, l := range RWLocks() {
@@ -167,7 +173,7 @@ func mixes() (ws []Workload) {
 
 func tries() Workload {
 	return Workload{
-		Name: "TryLock", Unit: Nanoseconds, About: "TryLock and Unlock of a free lock.",
+		Name: Tries, Unit: Nanoseconds, About: "TryLock and Unlock of a free lock.",
 		Targets: []Target{
 			{"rwlock.RWMutex", "semaphore.Weighted", 1.3}, {"reentrant.Mutex", "semaphore.Weighted", 1.2},
 		},
@@ -376,7 +382,7 @@ func conditionWaits() []Workload {
 		},
 	}
 	pingPong := Workload{
-		Name: "condition ping-pong", Unit: Nanoseconds,
+		Name: PingPong, Unit: Nanoseconds,
 		About: "A round trip between two goroutines that signal each other.",
 		Targets: []Target{
 			{"fair.Mutex", "sync.Cond", 1.3}, {"fair.BargingMutex", "sync.Cond", 1.3},
@@ -520,7 +526,7 @@ func compareAndSwap() Workload {
 		stamp uint64
 	}
 	return Workload{
-		Name: "compare-and-swap", Unit: Nanoseconds, About: "A load, and a compare-and-swap that succeeds.",
+		Name: CompareAndSwap, Unit: Nanoseconds, About: "A load, and a compare-and-swap that succeeds.",
 		Targets: []Target{{"cas.Packed", "raw", 1.2}, {"cas.Stamped", "pointer", 1.2}},
 		Subjects: []Subject{
 			Loop("raw", func() func(int) {
