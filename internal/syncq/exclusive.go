@@ -73,8 +73,8 @@ func (s *Sync) guarded(policy Policy, step func(uint64) (uint64, bool)) bool {
 	return ok
 }
 
-// wait takes the lock for n unless the limit ends first, or the wait is refused. The caller recycles
-// n. A wait goes like this:
+// wait takes the lock for n unless the limit ends first, or the wait is refused. The caller
+// recycles n. A wait goes like this:
 //
 //  1. The waiter takes the guard and calls tryEnqueue. If the lock can be had, the waiter has it.
 //  2. Else the node is at the end of the queue, queued is set, and the waiter parks.
@@ -275,9 +275,9 @@ var procs = uint64(runtime.NumCPU())
 // spins says that a holder can run while another goroutine spins.
 var spins = procs > 1
 
-// spin takes a lock that becomes free within a short spin (NonFair). It stops when the lock has more
-// readers than can run beside the caller. A FIFO lock does not spin: after a hand-off its holder has
-// still to run, often on the spinner's own processor.
+// spin takes a lock that becomes free within a short spin (NonFair). It stops when the lock has
+// more readers than can run beside the caller. A FIFO lock does not spin: after a hand-off its
+// holder has still to run, often on the spinner's own processor.
 func (s *Sync) spin(p Party) bool {
 	for k := 0; k < spinRounds && spins; k++ {
 		if w := s.Word.Load(); w&shared != 0 && w>>shift >= procs {
