@@ -25,7 +25,7 @@ import (
 // projects are the sources of the programs that measure locks of other languages. They are part of
 // the command, so that it finds them wherever it runs.
 //
-//go:embed jdk/pom.xml jdk/src parking_lot/Cargo.toml parking_lot/Cargo.lock parking_lot/src
+//go:embed jdk/pom.xml jdk/src parking_lot/Cargo.toml parking_lot/src
 var projects embed.FS
 
 // program measures locks of another language.
@@ -76,7 +76,7 @@ func programs() []program {
 		},
 	}, {
 		name: "parking_lot", dir: "parking_lot", tools: []string{"cargo", "rustc"},
-		build:   []string{"cargo", "build", "--release", "--locked", "--quiet"},
+		build:   []string{"cargo", "build", "--release", "--quiet"},
 		measure: measureParkingLot,
 		benchmarks: []benchmark{
 			{"uncontended", bench.Uncontended, "parking_lot::Mutex"},
@@ -280,7 +280,7 @@ func parseJMH(text []byte) (costs map[string][]float64, versions string, err err
 func measureParkingLot(ctx context.Context, dir string, names []string, rounds int, slot time.Duration,
 ) (map[string][]float64, string, error) {
 	text, err := call(ctx, dir, "cargo", append([]string{
-		"run", "--release", "--locked", "--quiet", "--", strconv.Itoa(rounds), strconv.FormatInt(int64(slot), 10),
+		"run", "--release", "--quiet", "--", strconv.Itoa(rounds), strconv.FormatInt(int64(slot), 10),
 	}, names...)...)
 	if err != nil {
 		return nil, "", err
@@ -297,10 +297,10 @@ func measureParkingLot(ctx context.Context, dir string, names []string, rounds i
 	return costs, fmt.Sprintf("parking_lot %s, %s", parkingLotVersion(), strings.TrimSpace(compiler)), nil
 }
 
-// parkingLotVersion is the version in Cargo.lock, by which cargo builds.
+// parkingLotVersion is the one version that Cargo.toml allows.
 func parkingLotVersion() string {
-	lock, _ := projects.ReadFile("parking_lot/Cargo.lock")
-	found := regexp.MustCompile(`name = "parking_lot"\s+version = "([^"]+)"`).FindSubmatch(lock)
+	manifest, _ := projects.ReadFile("parking_lot/Cargo.toml")
+	found := regexp.MustCompile(`(?m)^parking_lot = "=([^"]+)"`).FindSubmatch(manifest)
 	if found == nil {
 		return "of an unknown version"
 	}
