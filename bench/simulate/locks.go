@@ -25,18 +25,16 @@ type queue struct {
 	held     bool
 	waiters  []*waiter
 	spinners []*waiter // they have not joined the waiters yet
-	barges   bool      // goroutines spin although others wait
 }
 
 // ask acquires the lock if it is free. If not, t looks at it for a while before it joins the queue.
-// It does not look if that would overtake a waiter.
 func (q *queue) ask(t *task, then, join func()) {
 	q.m.touch(t, &q.word, func() {
 		switch {
 		case !q.held:
 			q.held = true
 			then()
-		case len(q.waiters) > 0 && !q.barges || len(q.m.procs) == 1:
+		case len(q.m.procs) == 1:
 			join()
 		default:
 			w := &waiter{t: t, then: then, spins: true}
@@ -85,10 +83,11 @@ func (q *queue) pop() *waiter {
 	return w
 }
 
-// fifo is fair.Mutex: a release hands the lock to the longest waiter, and makes it runnable.
+// fifo is fair.Mutex: a release hands the lock to the longest waiter, and makes it runnable. Nobody
+// spins.
 type fifo struct{ queue }
 
-func (l *fifo) acquire(t *task, then func()) { l.ask(t, then, func() { l.join(t, then) }) }
+func (l *fifo) acquire(t *task, then func()) { l.arrive(t, then, func() { l.join(t, then) }) }
 
 func (l *fifo) join(t *task, then func()) {
 	l.waiters = append(l.waiters, &waiter{t: t})
@@ -98,7 +97,7 @@ func (l *fifo) join(t *task, then func()) {
 func (l *fifo) release(t *task, then func()) {
 	l.m.touch(t, &l.word, func() {
 		if len(l.waiters) == 0 {
-			l.free(func(w *waiter) { l.join(w.t, w.then) })
+			l.held = false
 			then()
 			return
 		}

@@ -118,7 +118,7 @@ var kinds = []struct {
 	make func(m *machine) lock
 }{
 	{"fair.Mutex", func(m *machine) lock { return &fifo{queue{m: m}} }},
-	{"fair.BargingMutex", func(m *machine) lock { return &barging{queue: queue{m: m, barges: true}} }},
+	{"fair.BargingMutex", func(m *machine) lock { return &barging{queue: queue{m: m}} }},
 	{"spin.MCS", func(m *machine) lock { return &mcs{queue{m: m}} }},
 	{"reads, shared counter", func(m *machine) lock { return &counter{m: m} }},
 	{"reads, rwlock.RWMutex", func(m *machine) lock { return &table{m: m, slots: map[*task]*line{}} }},
