@@ -13,7 +13,7 @@ type costs struct {
 	wake     float64 // to make a parked goroutine runnable, for the goroutine that does it
 	turn     float64 // from the park of a goroutine until the next one runs on that processor
 	rise     float64 // until an idle processor takes what another one was to run next
-	spin     float64 // for how long a goroutine spins before it parks, if it is the first that waits
+	spin     float64 // for how long a goroutine spins before it parks, if its lock does so
 	slice    float64 // for how long a goroutine runs while others want its processor
 	jitter   float64 // by what share each of these times, and each piece of work, varies at random
 }

@@ -92,7 +92,7 @@ func (c *Cond) Signal() bool { return c.transfer(1, 0) == 1 }
 func (c *Cond) Broadcast() (moved int) {
 	n := c.Len()
 	since := time.Duration(0)
-	if n > 1 && c.policy == NonFair {
+	if n > 1 {
 		since = due
 	}
 	for moved < n {

@@ -260,10 +260,9 @@ func (s *Sync) dismiss(n *node, policy Policy) bool {
 	return ok
 }
 
-// Before a goroutine joins a NonFair queue it looks at the lock spinRounds times, spinPause pauses
-// apart.
-// That takes some 200 ns, about one hand-off. So spinning in vain at most doubles the cost of a
-// wait.
+// Before a goroutine joins a NonFair queue for an exclusive hold, it looks at the lock spinRounds
+// times, spinPause pauses apart. That takes some 200 ns, about one hand-off. So spinning in vain at
+// most doubles the cost of a wait.
 const (
 	spinRounds = 4
 	spinPause  = 2
@@ -276,7 +275,7 @@ var procs = uint64(runtime.NumCPU())
 var spins = procs > 1
 
 // spin takes a lock that becomes free within a short spin (NonFair). It stops when the lock has
-// more readers than can run beside the caller. A FIFO lock does not spin: after a hand-off its
+// more readers than can run beside the caller. Under FIFO it would be in vain: after a hand-off the
 // holder has still to run, often on the spinner's own processor.
 func (s *Sync) spin(p Party) bool {
 	for k := 0; k < spinRounds && spins; k++ {

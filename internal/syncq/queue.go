@@ -82,9 +82,9 @@ func (n *node) recycle() {
 	nodes.Put(n)
 }
 
-// A waiter that is first and loses the race to bargers maxLost times, or has waited for maxBarging,
-// is owed the lock: the next release hands it over. That bounds barging. So is one that waits for
-// readers, at once.
+// A waiter that is first and loses the race to bargers maxLost times, or has waited for maxBarging
+// (see overdue), is owed the lock: the next release hands it over. That bounds barging. So is one
+// that waits for readers, at once.
 const (
 	maxBarging = time.Millisecond
 	maxLost    = 16
@@ -98,7 +98,7 @@ const due = time.Duration(math.MinInt64 / 2)
 //
 // The clock is read when a waiter joins, becomes the first, or loses a race, and at no other time:
 // a reading takes as long as several atomic writes. A signalled waiter that joins as the first
-// usually wins its first race. Its wait counts from the first that it loses, and a signal reads no
+// usually wins its first race. Its wait counts from the first that it loses, and its signal reads no
 // clock.
 func (n *node) overdue() bool {
 	if n.owed {

@@ -366,30 +366,33 @@ func TestABroadcastHandsTheLockFromOneToTheNext(t *testing.T) {
 	idle(t, &s)
 }
 
-// Only a NonFair lock owes itself to a waiter: under FIFO the first is next in any case.
-func TestABroadcastLeavesALegalWordBesideReaders(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
-		c := NewCond(s, policy)
-		var waiters []call
-		for i := range 2 {
-			waiters = append(waiters, run(func() bool {
-				p := Owned(int64(i + 2))
-				s.Lock(p, policy)
-				c.Wait(p, nil)
-				return true
-			}))
-			eventually(t, func() bool { return c.Len() == i+1 && !s.Held() })
-		}
-		require.True(t, s.TryLock(Owned(1)))
-		require.Equal(t, 2, c.Broadcast())
-		s.ShareExclusive(policy)
-		require.NoError(t, s.Verify())
-		require.True(t, s.UnlockShared(policy))
-		for _, w := range waiters {
-			require.True(t, w.result(t))
-			require.True(t, s.Unlock(policy))
-		}
-	})
+func TestASignalledFirstWaiterIsOverdueOneMillisecondAfterItsFirstLoss(t *testing.T) {
+	var s Sync
+	c := NewCond(&s, NonFair)
+	waiter, barger := Owned(2), Owned(1)
+	require.True(t, s.TryLock(waiter))
+	n := newNode(waiter, false)
+	c.enqueue(n, drop)
+	loses := func() {
+		require.True(t, s.Unlock(NonFair))
+		require.True(t, s.TryLock(barger))
+		n.place.Park()
+		require.False(t, s.compete(n))
+	}
+	require.True(t, s.TryLock(barger))
+	require.True(t, c.Signal())
+	loses()
+	require.False(t, n.owed)
+	n.since -= maxBarging
+	loses()
+	require.True(t, n.owed)
+	require.True(t, s.Unlock(NonFair))
+	require.True(t, s.HeldBy(2))
+	n.place.Park()
+	require.True(t, s.compete(n))
+	n.recycle()
+	require.True(t, s.Release(2, NonFair))
+	idle(t, &s)
 }
 
 func TestASignalledWaiterRacesForTheLock(t *testing.T) {

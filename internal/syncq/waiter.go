@@ -5,7 +5,7 @@ import "github.com/jucgo/locks/internal/park"
 // Waiter is a wait that a layer above the engine keeps: package shares for a goroutine of an
 // explicit owner, and package condition for a lock that has no Sync.
 //
-// The goroutine that waits makes the Waiter. It calls Acquire, or Enter and then the methods that
+// The goroutine that waits makes the Waiter. It calls Acquire, or Enqueue and then the methods that
 // await, each once. Its last call is End, Await, or Abandon: no method may be called after that.
 // Until then other goroutines may call Granted and Dismiss.
 type Waiter struct {

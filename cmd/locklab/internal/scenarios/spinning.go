@@ -85,7 +85,7 @@ var spinners = []struct {
 	{"the channel", func() sync.Locker { return make(channel, 1) }},
 }
 
-// queuedSpinners are those that spin and admit in the order of arrival.
+// queuedSpinners are locks that admit in the order of arrival. The last one does not spin.
 var queuedSpinners = []struct {
 	name string
 	new  func() sync.Locker
