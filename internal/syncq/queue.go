@@ -98,8 +98,8 @@ const due = time.Duration(math.MinInt64 / 2)
 //
 // The clock is read when a waiter joins, becomes the first, or loses a race, and at no other time:
 // a reading takes as long as several atomic writes. A signalled waiter that joins as the first
-// usually wins its first race. Its wait counts from the first that it loses, and its signal reads no
-// clock.
+// usually wins its first race. Its wait counts from the first that it loses, and its signal reads
+// no clock.
 func (n *node) overdue() bool {
 	if n.owed {
 		return true
