@@ -150,6 +150,9 @@ func chosenOf(ps []program, chosen []bench.Workload) (needed []program) {
 // programs first, since most of what can go wrong goes wrong there.
 func measureWith(ctx context.Context, ps []program, ws []bench.Workload, s settings, progress io.Writer,
 ) (r Report, err error) {
+	if len(ps) == 0 {
+		return measure(ctx, ws, s.rounds, s.slot, progress)
+	}
 	dir, err := os.MkdirTemp("", "compare-")
 	if err != nil {
 		return r, err
