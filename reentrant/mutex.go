@@ -77,8 +77,8 @@ func party(o int64) syncq.Party { return syncq.Owned(o).Of(&kind) }
 // of a wait that would close a cycle. Java's lock().
 func (m *Mutex) Lock() {
 	if me := goid.Fast(); me != 0 {
-		if w := m.s.Word.Load(); w == 0 {
-			if m.s.Word.CompareAndSwap(0, syncq.Value(me)) {
+		if w := m.s.Word.Load(); syncq.Free(w) {
+			if m.s.Word.CompareAndSwap(w, w|syncq.Value(me)) {
 				return
 			}
 		} else if syncq.Names(w, me) && m.s.Holds < MaxHolds-1 {
@@ -124,13 +124,15 @@ func (m *Mutex) TryLockFor(d time.Duration) bool {
 // Unlock releases one hold. The last one frees the lock. Unlock panics with [locks.ErrNotHeld]
 // if the goroutine does not hold the lock. Java's unlock().
 func (m *Mutex) Unlock() {
-	if me := goid.Fast(); me != 0 && m.s.HeldBy(me) {
-		if m.s.Holds > 0 {
-			m.s.Holds--
-			return
-		}
-		if m.s.Word.CompareAndSwap(syncq.Value(me), 0) {
-			return
+	if me := goid.Fast(); me != 0 {
+		if w := m.s.Word.Load(); syncq.Names(w, me) {
+			if m.s.Holds > 0 {
+				m.s.Holds--
+				return
+			}
+			if to, ok := syncq.Freed(w); ok && m.s.Word.CompareAndSwap(w, to) {
+				return
+			}
 		}
 	}
 	m.unlock()

@@ -55,12 +55,13 @@ const MaxHolds = syncq.MaxHolds
 // In the terms of the Go memory model, the end of a write hold synchronizes before every later
 // hold, and the end of a read hold before every later write hold.
 //
-// A lock that is read many times between two writes becomes biased to readers. Then they do not
-// write to memory that other goroutines use: reading scales with the processors. A lock that has
-// been read keeps a table with 64 bytes for each of up to 64 concurrent readers, depending on
-// GOMAXPROCS. A read and its unlock are two atomic writes while the lock is biased, else four,
-// and a re-entrant read none. A write and its unlock are two; the first after a bias takes some
-// 100 ns longer. Only the table allocates, and more readers at once than it has room for.
+// A lock that several goroutines read at a time, many times between two writes, becomes biased to
+// readers. Then they do not write to memory that other goroutines use: reading scales with the
+// processors. A lock that has been read keeps a table with 64 bytes for each of up to 64 concurrent
+// readers, depending on GOMAXPROCS. A read and its unlock are two atomic writes while the lock is
+// biased, or if nobody else reads, else four. A re-entrant read is none. A write and its unlock are
+// two; the first after a bias takes some 100 ns longer. Only the table allocates, and more readers
+// at once than it has room for.
 type RWMutex struct {
 	s syncq.Sync
 }
@@ -97,8 +98,8 @@ func New(p fair.Policy) *RWMutex { return &RWMutex{syncq.New(p == fair.FIFO)} }
 // writeLock().lock().
 func (rw *RWMutex) Lock() {
 	if me := goid.Fast(); me != 0 {
-		if w := rw.s.Word.Load(); w == 0 {
-			if rw.s.Word.CompareAndSwap(0, syncq.Value(me)) {
+		if w := rw.s.Word.Load(); syncq.Free(w) {
+			if rw.s.Word.CompareAndSwap(w, w|syncq.Value(me)) {
 				rw.s.Wrote()
 				return
 			}
@@ -175,13 +176,15 @@ func (rw *RWMutex) TryLockFor(d time.Duration) bool {
 // keeps its read holds. Unlock panics with [locks.ErrNotHeld] if the goroutine does not write.
 // Java's writeLock().unlock().
 func (rw *RWMutex) Unlock() {
-	if me := goid.Fast(); me != 0 && rw.s.HeldBy(me) {
-		if rw.s.Holds > 0 {
-			rw.s.Holds--
-			return
-		}
-		if !rw.s.Covered() && rw.s.Word.CompareAndSwap(syncq.Value(me), 0) {
-			return
+	if me := goid.Fast(); me != 0 {
+		if w := rw.s.Word.Load(); syncq.Names(w, me) {
+			if rw.s.Holds > 0 {
+				rw.s.Holds--
+				return
+			}
+			if to, ok := syncq.Freed(w); ok && !rw.s.Covered() && rw.s.Word.CompareAndSwap(w, to) {
+				return
+			}
 		}
 	}
 	rw.unlock()
@@ -196,8 +199,15 @@ func (rw *RWMutex) unlock() {
 // RLock acquires the lock for reading, and waits for it if need be. A goroutine that reads or
 // writes already re-enters it. Java's readLock().lock().
 func (rw *RWMutex) RLock() {
-	// The goroutine may read already in the slot of its hash. Or that slot may be free.
+	// The lock may be free. Or the goroutine may read already, as the first reader or in the slot of
+	// its hash. Or that slot may be free.
 	if me := goid.Fast(); me != 0 {
+		if rw.s.ReadFirst(me) {
+			return
+		}
+		if f := rw.s.First(me); f != nil && f.Reenter() {
+			return
+		}
 		if b := rw.s.Slot(me); b != nil {
 			if o := b.Owner(); o == me || o == -me {
 				if b.Reenter() {
@@ -248,6 +258,9 @@ func (rw *RWMutex) reread(me int64) bool {
 // reports whether it did. Java's readLock().tryLock().
 func (rw *RWMutex) TryRLock() bool {
 	if me := goid.Fast(); me != 0 {
+		if rw.s.ReadFirst(me) {
+			return true
+		}
 		if b := rw.s.Slot(me); b != nil && rw.s.Biased() && b.Take(me) {
 			if rw.s.Biased() {
 				return true
@@ -274,6 +287,16 @@ func (rw *RWMutex) TryRLockFor(d time.Duration) bool {
 // even if other goroutines read. Java's readLock().unlock().
 func (rw *RWMutex) RUnlock() {
 	if me := goid.Fast(); me != 0 {
+		if f := rw.s.First(me); f != nil {
+			if !f.Release() {
+				f.Free()
+				w := rw.s.Word.Load()
+				if to, ok := syncq.FreedShared(w); !ok || !rw.s.Word.CompareAndSwap(w, to) {
+					rw.s.UnlockShared(rw.s.Policy())
+				}
+			}
+			return
+		}
 		if b := rw.s.Slot(me); b != nil {
 			switch b.Owner() {
 			case me:

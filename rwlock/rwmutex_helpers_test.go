@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/internal/testkit/locktest"
 	"github.com/jucgo/locks/rwlock"
@@ -28,8 +29,12 @@ func raw(t *testing.T, f func(t *testing.T, rw *rwlock.RWMutex)) {
 	}
 }
 
-// readsUntilTheBias reads until rw is biased to readers, and returns how many reads that took.
+// readsUntilTheBias reads beside another reader until rw is biased to readers, and returns how many
+// reads that took.
 func readsUntilTheBias(t testing.TB, rw *rwlock.RWMutex) (n int) {
+	other := locks.WithOwner(context.Background(), locks.NewOwner())
+	require.NoError(t, rw.RLockContext(other))
+	defer func() { require.NoError(t, rw.RUnlockContext(other)) }()
 	for !rwlock.IsBiased(rw) {
 		require.Less(t, n, 1000)
 		rw.RLock()

@@ -2,7 +2,10 @@
 
 package syncq
 
-import "sync/atomic"
+import (
+	"math/bits"
+	"sync/atomic"
+)
 
 // count is a number that one party at a time changes, and that anybody may read.
 //
@@ -19,3 +22,20 @@ func (c *count) set(n uint32) { c.n = n }
 
 // load returns the number to anybody.
 func (c *count) load() uint32 { return atomic.LoadUint32(&c.n) }
+
+// reader is a goroutine, or 0. One goroutine at a time changes it, and anybody may read it.
+//
+// The change is a plain store where an id is one machine word, for the reasons of count.
+type reader struct{ o int64 }
+
+// set changes the goroutine.
+func (r *reader) set(o int64) {
+	if bits.UintSize == 64 {
+		r.o = o
+	} else {
+		atomic.StoreInt64(&r.o, o)
+	}
+}
+
+// load returns the goroutine to anybody.
+func (r *reader) load() int64 { return atomic.LoadInt64(&r.o) }

@@ -10,3 +10,9 @@ type count struct{ n atomic.Uint32 }
 func (c *count) own() uint32  { return c.n.Load() }
 func (c *count) set(n uint32) { c.n.Store(n) }
 func (c *count) load() uint32 { return c.n.Load() }
+
+// reader is the same as without the race detector.
+type reader struct{ o atomic.Int64 }
+
+func (r *reader) set(o int64) { r.o.Store(o) }
+func (r *reader) load() int64 { return r.o.Load() }

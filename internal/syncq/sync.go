@@ -122,7 +122,7 @@ func (s *Sync) advance(policy Policy, step func(uint64) (uint64, bool)) (wake *n
 			}
 			n.state = granted
 		}
-		if n := s.queue.head; n != nil && free(to) && n.state == waiting {
+		if n := s.queue.head; n != nil && Free(to) && n.state == waiting {
 			n.state = awake
 			add(n)
 		}
@@ -140,15 +140,15 @@ func (s *Sync) admit(w uint64, policy Policy) (k int, to uint64) {
 	switch {
 	case n == nil:
 		return 0, w
-	case n.shared && (free(w) || w&shared != 0):
+	case n.shared && (Free(w) || w&shared != 0):
 		for ; n != nil && n.shared; n = n.next {
 			k++
 		}
 		w = (w | shared) + uint64(k)*one
-	case free(w) && (policy == FIFO || n.owed):
+	case Free(w) && (policy == FIFO || n.owed):
 		k, w = 1, n.value
 		n = n.next
-	case free(w):
+	case Free(w):
 		return 0, queued | woken
 	}
 	if n != nil {

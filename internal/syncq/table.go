@@ -13,9 +13,11 @@ import (
 // to readers, their holds cost other readers nothing: visible readers, after BRAVO (Dice and Kogan,
 // USENIX ATC 2019).
 //
-// Each reader is in the table, in the slot that its goroutine hashes to. There are two kinds:
+// Each reader is in the table: the first reader in a place of its own, the others in the slot that
+// their goroutine hashes to. There are two kinds:
 //
-//   - A counted reader has a shared hold of its own in the word. The table only says who it is.
+//   - A counted reader has a shared hold of its own in the word. The table only says who it is. The
+//     first reader is counted.
 //   - All other readers have one shared hold in the word together, the table's, for which visible
 //     stands. While biased is set, a newcomer only has to be in the table to read. A reader only
 //     has to leave it. Neither changes the word.
@@ -51,10 +53,27 @@ import (
 // The exclusive holder's own shared holds are not in the table: nobody else can have any. They
 // are in Sync.covered, and are counted when the exclusive hold ends.
 //
-// The bias pays if there are many reads between two writes. The readers see that: each counts its
-// slot's reads since the last write (Wrote, unbiasedReads).
+// The first reader is the one whose hold made a free lock shared, if it is a goroutine that found
+// the table there. It needs no atomic write to say who it is: nobody else writes first. The value of
+// the word goes from 0 to 1 once, until it is 0 again. The first reader sets first after that step,
+// and clears it before it gives back its hold, so before the value can be 0 again. Any other
+// goroutine only compares first with itself. It may see an old value, but never itself, because it
+// has cleared that. Java's ReentrantReadWriteLock has a firstReader for the same reason.
+//
+// The bias pays if several goroutines read at a time, and many times between two writes. The
+// readers see that: each counts its slot's reads since the last write (Wrote, unbiasedReads). The
+// first reader is in no slot. So a lock whose readers never meet is never biased.
 type readTable struct {
+	first First
 	slots []Slot // a power of 2
+
+	_ [24]byte // a cache line
+}
+
+// First is where the first reader is. Its methods are for that goroutine.
+type First struct {
+	owner reader // or 0
+	holds count  // of it, beyond the first
 }
 
 // Slot is where the readers of one hash are. Its exported methods are what a lock's fast paths are
@@ -80,7 +99,7 @@ func newReadTable() *readTable {
 	n := 4
 	for procs := runtime.GOMAXPROCS(0); n < 4*procs && n < 64; n *= 2 {
 	}
-	return &readTable{make([]Slot, n)}
+	return &readTable{slots: make([]Slot, n)}
 }
 
 // slot returns o's. Ids that follow each other, as those of a group of workers do, lie far apart
@@ -140,7 +159,23 @@ func inCrowd(o int64) int64 {
 	return 1
 }
 
-// change adds by to the holds of goroutine o, if it is in the table. It returns how many o had, and
+// change adds by to the holds of goroutine o as [Slot.change] does.
+func (t *readTable) change(o int64, by int) (had int, counted bool) {
+	f := &t.first
+	if f.owner.load() != o {
+		return t.slot(o).change(o, by)
+	}
+	had = int(f.holds.own()) + 1
+	if now := min(int64(had)+int64(by), MaxHolds); now > 0 {
+		f.holds.set(uint32(now - 1))
+	} else {
+		f.holds.set(0)
+		f.Free()
+	}
+	return had, true
+}
+
+// change adds by to the holds of goroutine o, if it is in the slot. It returns how many o had, and
 // whether o is counted. It leaves o at most MaxHolds. If none is left, o has left the table.
 func (b *Slot) change(o int64, by int) (had int, counted bool) {
 	if owner := b.owner.Load(); owner == o || owner == -o {
@@ -218,6 +253,48 @@ func (b *Slot) Release() bool {
 // ([Sync.ReadersLeft]) if it is not biased after that.
 func (b *Slot) Free() { b.owner.Store(0) }
 
+// ReadFirst takes a shared hold of a free lock for goroutine me. It fails if a party holds the lock, or
+// if nobody has read so far.
+func (s *Sync) ReadFirst(me int64) bool {
+	t, w := s.table.Load(), s.Word.Load()
+	if t == nil || !Free(w) || !s.Word.CompareAndSwap(w, w|shared|one) {
+		return false
+	}
+	t.first.owner.set(me)
+	return true
+}
+
+// First returns the place of goroutine me if it is the first reader, or else nil.
+func (s *Sync) First(me int64) *First {
+	if t := s.table.Load(); t != nil && t.first.owner.load() == me {
+		return &t.first
+	}
+	return nil
+}
+
+// Reenter is [Slot.Reenter] for the first reader.
+func (f *First) Reenter() bool {
+	h := f.holds.own()
+	if h == MaxHolds-1 {
+		return false
+	}
+	f.holds.set(h + 1)
+	return true
+}
+
+// Release is [Slot.Release] for the first reader.
+func (f *First) Release() bool {
+	h := f.holds.own()
+	if h == 0 {
+		return false
+	}
+	f.holds.set(h - 1)
+	return true
+}
+
+// Free gives back the place, before the last hold of its goroutine.
+func (f *First) Free() { f.owner.set(0) }
+
 // ReadCounted takes a shared hold in the word for goroutine me, whose slot is b. It fails if a
 // party writes or waits, or if b is in use.
 func (s *Sync) ReadCounted(b *Slot, me int64) bool {
@@ -244,7 +321,7 @@ func (s *Sync) ReenterRead(o int64) (held, counted bool) {
 		return true, true
 	}
 	if t := s.table.Load(); t != nil {
-		had, _ := t.slot(o).change(o, 1)
+		had, _ := t.change(o, 1)
 		return had > 0, had > 0 && had < MaxHolds
 	}
 	return false, false
@@ -264,7 +341,7 @@ func (s *Sync) Unread(o int64, policy Policy) bool {
 	if t == nil {
 		return false
 	}
-	had, counted := t.slot(o).change(o, -1)
+	had, counted := t.change(o, -1)
 	switch {
 	case had != 1:
 	case counted:
@@ -278,7 +355,7 @@ func (s *Sync) Unread(o int64, policy Policy) bool {
 // TryRead takes a shared hold for goroutine o, which has none, unless the lock is held exclusively.
 // It barges.
 func (s *Sync) TryRead(o int64, policy Policy) bool {
-	if s.readBiased(o, policy) {
+	if s.ReadFirst(o) || s.readBiased(o, policy) {
 		return true
 	}
 	ok := s.TryLockShared()
@@ -290,7 +367,7 @@ func (s *Sync) TryRead(o int64, policy Policy) bool {
 
 // AcquireRead takes a shared hold for p, a goroutine that has none, as AcquireShared does.
 func (s *Sync) AcquireRead(p Party, policy Policy, l *park.Limit) Outcome {
-	if s.readBiased(p.who, policy) {
+	if s.ReadFirst(p.who) || s.readBiased(p.who, policy) {
 		return Acquired
 	}
 	out := s.AcquireShared(p, policy, l)
@@ -429,11 +506,11 @@ func (s *Sync) Upgrade(o int64, policy Policy) (upgraded, reads bool) {
 	if t == nil {
 		return false, false
 	}
-	holds, counted := t.slot(o).change(o, 0)
+	holds, counted := t.change(o, 0)
 	if holds == 0 || !s.UpgradeOnly(o, counted, policy) {
 		return false, holds != 0
 	}
-	t.slot(o).change(o, -holds)
+	t.change(o, -holds)
 	s.covered.set(uint32(holds - 1))
 	s.Wrote()
 	return true, true
@@ -466,7 +543,7 @@ func (s *Sync) ReadHolds(o int64) int {
 	case s.HeldBy(o):
 		return int(s.covered.load())
 	case t != nil:
-		had, _ := t.slot(o).change(o, 0)
+		had, _ := t.change(o, 0)
 		return had
 	}
 	return 0
@@ -488,6 +565,9 @@ func (s *Sync) EachReader(visit func(o int64, holds int)) {
 	t := s.table.Load()
 	if t == nil {
 		return
+	}
+	if o := t.first.owner.load(); o != 0 {
+		visit(o, int(t.first.holds.load())+1)
 	}
 	for i := range t.slots {
 		b := &t.slots[i]

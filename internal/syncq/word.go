@@ -59,17 +59,31 @@ const (
 )
 
 // Value returns the word of an exclusive holder without flags. It is exported, like [Names], for
-// the fast paths of locks, which must be inlined.
+// the fast paths of locks, which must be inlined. So are [Free], [Freed] and
+// [FreedShared].
 func Value(owner int64) uint64 { return uint64(owner) << shift }
 
 // Names reports whether w has owner as its exclusive holder.
 func Names(w uint64, owner int64) bool { return w&^(flags&^shared) == Value(owner) }
 
-// free reports whether w has no holder.
-func free(w uint64) bool { return w <= flags }
+// Free reports whether w has no holder.
+func Free(w uint64) bool { return w <= flags }
+
+// Freed returns w without its exclusive holder, and whether that is all there is to do for a release:
+// nobody waits, or the first waiter is awake already.
+func Freed(w uint64) (to uint64, ok bool) {
+	to = w & flags
+	return to, to == 0 || to == queued|woken
+}
+
+// FreedShared is Freed for a shared hold that is the only one.
+func FreedShared(w uint64) (to uint64, ok bool) {
+	to = w & about
+	return to, w^to == one|shared && (to == 0 || to == queued|woken)
+}
 
 // exclusive reports whether w has an exclusive holder.
-func exclusive(w uint64) bool { return w&shared == 0 && !free(w) }
+func exclusive(w uint64) bool { return w&shared == 0 && !Free(w) }
 
 // passable reports whether a reader may have the lock at once. Nobody holds it exclusively then,
 // and nobody waits, or the first waiter is a writer that is awake and not owed the lock. That
@@ -87,7 +101,7 @@ func keep(w uint64) (uint64, bool) { return w, true }
 // drop ends the exclusive hold or one shared hold.
 func drop(w uint64) (uint64, bool) {
 	switch {
-	case free(w):
+	case Free(w):
 		return w, false
 	case w&shared != 0 && w >= 2*one:
 		return w - one, true

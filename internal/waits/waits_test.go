@@ -432,8 +432,10 @@ func TestASearchForACycleInACrowdIsFast(t *testing.T) {
 	}
 }
 
-// bias has a reader read s until it is biased to readers.
+// bias has a reader read s beside another one until it is biased to readers.
 func bias(t *testing.T, s *syncq.Sync, policy syncq.Policy) {
+	require.True(t, s.TryLockShared())
+	defer s.UnlockShared(policy)
 	for k := 0; !s.Biased(); k++ {
 		require.Less(t, k, 1000)
 		require.Equal(t, syncq.Acquired, s.AcquireRead(read(2), policy, nil))

@@ -26,6 +26,7 @@
    crowd are the readers under the table's hold. Counted ones in the crowd concern nobody. */
 byte owner[SLOTS], crowd[SLOTS];
 #define COUNTED 8
+byte first;                     /* readTable.first: 0, or the goroutine + 1 */
 #define slot (me % SLOTS)
 #define under(b) (owner[b] != 0 && owner[b] < COUNTED)
 
@@ -82,6 +83,34 @@ inline freeSlot() {
 		:: else -> assert(owner[slot] % COUNTED == me + 1); owner[slot] = 0
 		fi
 	}
+}
+
+/* Sync.ReadFirst; ok */
+inline ReadFirst() {
+	d_step { ok = free(Word); if :: ok -> Word = (Word | shared) + one :: else fi }
+	if
+	:: ok -> CHECK(first_reader_is_one, first == 0); first = me + 1
+	:: else
+	fi
+}
+
+/* readTable.change, First.Free, of the last hold of a counted reader */
+inline leaveTable() {
+	if
+	:: first == me + 1 -> first = 0
+	:: else -> freeSlot()
+	fi
+}
+
+/* RUnlock and Sync.Unread of a counted reader */
+inline unreadCounted() {
+#ifdef MUTANT_FIRST_LEAVES_LATE
+	if :: first == me + 1 :: else -> freeSlot() fi;
+	UnlockShared();
+	if :: first == me + 1 -> first = 0 :: else fi
+#else
+	leaveTable(); UnlockShared()
+#endif
 }
 
 /* Sync.advance with its loop; guard held. ok is its result. */
@@ -320,7 +349,11 @@ proctype goroutine(byte me; byte role) {
 	:: role & (READS | IN_WORD) ->
 		isShared[me] = 1;
 		quick = !(role & IN_WORD);
-		if :: quick :: !quick -> goto word fi;
+		if
+		:: quick -> ReadFirst(); if :: ok -> counted = 1; goto reads :: else fi
+		:: quick
+		:: !quick -> goto word
+		fi;
 table:		if                                              /* RLock, TryRLock */
 		:: quick -> readQuickly()
 		:: else -> readBiased()
@@ -345,13 +378,13 @@ reads:		skip;
 		:: shrd--
 		:: role & UPGRADES ->
 			UpgradeOnly();
-			if :: ok && !(role & IN_WORD) -> freeSlot() :: else fi;         /* Upgrade */
+			if :: ok && !(role & IN_WORD) -> leaveTable() :: else fi;         /* Upgrade */
 			shrd--;
 			if :: ok -> isShared[me] = 0; goto writes :: else fi
 		fi;
 		if
 		:: role & IN_WORD -> goto unlock
-		:: !(role & IN_WORD) && counted -> freeSlot(); UnlockShared(); goto next
+		:: !(role & IN_WORD) && counted -> unreadCounted(); goto next
 		:: else -> goto runlock
 		fi
 	:: role & WRITES ->
@@ -384,7 +417,7 @@ unlock:			isShared[me] = 0;
 			addToSlot();
 			guarded(DOWNGRADE);
 			enter(); shrd--;
-			freeSlot(); UnlockShared(); goto next;
+			unreadCounted(); goto next;
 runlock:		RUnlock()
 		fi;
 next:		atomic { ok = 0; isShared[me] = 0; counted = 0 }
@@ -397,6 +430,7 @@ active proctype monitor() {
 	timeout ->
 	CHECK(no_lost_wakeup, ended == N);
 	CHECK(lock_is_free_at_last, Word == 0 || Word == (one | shared | visible | biased));
+	CHECK(lock_is_free_at_last, first == 0);
 	i = 0;
 	do :: i < SLOTS -> CHECK(lock_is_free_at_last, owner[i] == 0 && crowd[i] == 0); i++ :: else -> break od
 }

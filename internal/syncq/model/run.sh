@@ -109,6 +109,7 @@ bias.pml    READER_LEAVES_SILENTLY     FIFO
 bias.pml    EMPTY_SEES_COUNTED         FIFO N=2 R0=READS+UPGRADES R1=READS
 bias.pml    BIAS_BESIDE_QUEUE          FIFO
 bias.pml    RUNLOCK_LOOKS_FIRST        FIFO
+bias.pml    FIRST_LEAVES_LATE          FIFO
 bias.pml    UPGRADE_KEEPS_BIAS         FIFO N=2 R0=READS+UPGRADES R1=READS
 owners.pml  CLAIM_COUNTS_TWICE         FIFO
 owners.pml  DISMISS_NO_ADVANCE         FIFO

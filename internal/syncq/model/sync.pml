@@ -70,7 +70,7 @@ bit due[N];                     /* node.since is due */
 /* A property is a variable, so that an error report has its name. */
 hidden byte mutual_exclusion, word_is_legal, word_mirrors_queue, no_overtaking, owed_is_next,
 	no_lost_wakeup, one_unpark_per_park, cancelled_is_out, returns_holding, signals_arrive,
-	unlock_succeeds, first_competes, lock_is_free_at_last;
+	unlock_succeeds, first_reader_is_one, first_competes, lock_is_free_at_last;
 #define CHECK(property, expression) property = (expression); assert(property)
 
 /* d_step only; set before each use */

@@ -1,0 +1,115 @@
+package syncq
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// eachReader returns the goroutines that have shared holds, and how many of them.
+func eachReader(s *Sync) map[int64]int {
+	all := map[int64]int{}
+	s.EachReader(func(o int64, holds int) { all[o] += holds })
+	return all
+}
+
+func TestALockWhoseReadersNeverMeetIsNeverBiased(t *testing.T) {
+	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
+		for k := range int64(10 * unbiasedReads) {
+			o := 2 + k%2
+			require.True(t, s.Read(Owned(o), policy))
+			require.Equal(t, one|shared, s.Word.Load())
+			require.True(t, s.Unread(o, policy))
+			require.Zero(t, s.Word.Load())
+		}
+	})
+}
+
+func TestTheReaderThatFindsTheLockFreeIsInNoSlot(t *testing.T) {
+	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
+		s.readers()
+		for range 2 {
+			require.True(t, s.Read(Owned(2), policy))
+			require.True(t, s.Read(Owned(3), policy))
+			require.NotNil(t, s.First(2))
+			require.Zero(t, s.Slot(2).Owner())
+			require.Nil(t, s.First(3))
+			require.Equal(t, int64(-3), s.Slot(3).Owner())
+			require.Equal(t, map[int64]int{2: 1, 3: 1}, eachReader(s))
+
+			require.True(t, s.Unread(2, policy))
+			require.True(t, s.Read(Owned(4), policy))
+			require.Nil(t, s.First(4), "the lock was not free")
+			require.Equal(t, map[int64]int{3: 1, 4: 1}, eachReader(s))
+			require.True(t, s.Unread(3, policy))
+			require.True(t, s.Unread(4, policy))
+			require.Zero(t, s.Word.Load())
+		}
+	})
+}
+
+func TestTheFirstReadersHoldsAreCountedUpToTheLimit(t *testing.T) {
+	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
+		s.readers()
+		require.True(t, s.Read(Owned(2), policy))
+		require.True(t, s.Read(Owned(3), policy))
+		held, counted := s.ReenterRead(2)
+		require.True(t, held && counted)
+		require.Equal(t, map[int64]int{2: 2, 3: 1}, eachReader(s))
+		s.First(2).holds.set(MaxHolds - 1)
+		held, counted = s.ReenterRead(2)
+		require.True(t, held)
+		require.False(t, counted)
+		require.False(t, s.First(2).Reenter())
+		require.Equal(t, MaxHolds, s.ReadHolds(2))
+		s.First(2).holds.set(1)
+		require.True(t, s.Unread(2, policy))
+		require.True(t, s.First(2) != nil && !s.First(2).Release(), "one hold is left")
+		require.True(t, s.Unread(2, policy))
+		require.Nil(t, s.First(2))
+		require.False(t, s.Unread(2, policy))
+		require.Equal(t, map[int64]int{3: 1}, eachReader(s))
+		require.True(t, s.Unread(3, policy))
+	})
+}
+
+func TestTheFirstReaderUpgradesAndLeavesItsPlace(t *testing.T) {
+	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
+		s.readers()
+		require.True(t, s.Read(Owned(2), policy))
+		held, counted := s.ReenterRead(2)
+		require.True(t, held && counted)
+		upgraded, reads := s.Upgrade(2, policy)
+		require.True(t, upgraded && reads)
+		require.Equal(t, int64(2), s.Owner())
+		require.Nil(t, s.First(2))
+		require.Equal(t, 1, s.ReadHolds(2), "one of the two has become exclusive")
+		require.True(t, s.Release(2, policy))
+		require.Equal(t, map[int64]int{2: 1}, eachReader(s))
+		require.True(t, s.Unread(2, policy))
+		require.True(t, s.Read(Owned(3), policy))
+		require.NotNil(t, s.First(3))
+		require.True(t, s.Unread(3, policy))
+	})
+}
+
+// A fast path may end a hold by itself in the words that Freed and FreedShared name, and in no other.
+func TestFastPathsEndAHoldOnlyWhereNobodyIsToBeTold(t *testing.T) {
+	for flag, wants := range map[uint64]bool{
+		0:                true,
+		queued | woken:   true,
+		queued:           false,
+		queued | handoff: false,
+	} {
+		to, ok := Freed(Value(7) | flag)
+		require.Equal(t, wants, ok, "%#x", flag)
+		require.True(t, !ok || to == flag)
+		to, ok = FreedShared(one | shared | flag)
+		require.Equal(t, wants, ok, "%#x", flag)
+		require.True(t, !ok || to == flag)
+		_, ok = FreedShared(2*one | shared | flag)
+		require.False(t, ok, "%#x", flag)
+		_, ok = FreedShared(one | shared | visible | flag)
+		require.False(t, ok, "%#x", flag)
+	}
+}
