@@ -199,8 +199,8 @@ func (rw *RWMutex) unlock() {
 // RLock acquires the lock for reading, and waits for it if need be. A goroutine that reads or
 // writes already re-enters it. Java's readLock().lock().
 func (rw *RWMutex) RLock() {
-	// The lock may be free. Or the goroutine may read already, as the first reader or in the slot of
-	// its hash. Or that slot may be free.
+	// The lock may be free. Or the goroutine may read already, as the first reader or in the slot
+	// of its hash. Or that slot may be free.
 	if me := goid.Fast(); me != 0 {
 		if rw.s.ReadFirst(me) {
 			return

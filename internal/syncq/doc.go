@@ -50,9 +50,9 @@
 //
 // # Readers
 //
-// The shared holds of goroutines in a read-write lock are kept in a table beside the word. The first
-// reader of a free lock has a place of its own there. While the lock is biased to readers, they
-// leave the word alone: see table.go.
+// The shared holds of goroutines in a read-write lock are kept in a table beside the word. The
+// first reader of a free lock has a place of its own there. While the lock is biased to readers,
+// they leave the word alone: see table.go.
 //
 // # Explicit owners
 //

@@ -93,7 +93,7 @@ func TestTheFirstReaderUpgradesAndLeavesItsPlace(t *testing.T) {
 	})
 }
 
-// A fast path may end a hold by itself in the words that Freed and FreedShared name, and in no other.
+// A fast path may end a hold by itself in the words that Freed and FreedShared name only.
 func TestFastPathsEndAHoldOnlyWhereNobodyIsToBeTold(t *testing.T) {
 	for flag, wants := range map[uint64]bool{
 		0:                true,

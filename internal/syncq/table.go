@@ -54,9 +54,9 @@ import (
 // are in Sync.covered, and are counted when the exclusive hold ends.
 //
 // The first reader is the one whose hold made a free lock shared, if it is a goroutine that found
-// the table there. It needs no atomic write to say who it is: nobody else writes first. The value of
-// the word goes from 0 to 1 once, until it is 0 again. The first reader sets first after that step,
-// and clears it before it gives back its hold, so before the value can be 0 again. Any other
+// the table there. It needs no atomic write to say who it is: nobody else writes first. The value
+// of the word goes from 0 to 1 once, until it is 0 again. The first reader sets first after that
+// step, and clears it before it gives back its hold, so before the value can be 0 again. Any other
 // goroutine only compares first with itself. It may see an old value, but never itself, because it
 // has cleared that. Java's ReentrantReadWriteLock has a firstReader for the same reason.
 //
@@ -253,8 +253,8 @@ func (b *Slot) Release() bool {
 // ([Sync.ReadersLeft]) if it is not biased after that.
 func (b *Slot) Free() { b.owner.Store(0) }
 
-// ReadFirst takes a shared hold of a free lock for goroutine me. It fails if a party holds the lock, or
-// if nobody has read so far.
+// ReadFirst takes a shared hold of a free lock for goroutine me. It fails if a party holds the
+// lock, or if nobody has read so far.
 func (s *Sync) ReadFirst(me int64) bool {
 	t, w := s.table.Load(), s.Word.Load()
 	if t == nil || !Free(w) || !s.Word.CompareAndSwap(w, w|shared|one) {

@@ -69,8 +69,8 @@ func Names(w uint64, owner int64) bool { return w&^(flags&^shared) == Value(owne
 // Free reports whether w has no holder.
 func Free(w uint64) bool { return w <= flags }
 
-// Freed returns w without its exclusive holder, and whether that is all there is to do for a release:
-// nobody waits, or the first waiter is awake already.
+// Freed returns w without its exclusive holder, and whether a release has no more to do: nobody
+// waits, or the first waiter is awake already.
 func Freed(w uint64) (to uint64, ok bool) {
 	to = w & flags
 	return to, to == 0 || to == queued|woken
