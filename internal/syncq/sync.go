@@ -11,8 +11,9 @@ import (
 // Its methods trust their callers: only a holder releases. A lock passes the same policy in every
 // call.
 type Sync struct {
-	// Word is the state. Locks touch it in their fast paths only, by compare-and-swap between 0 and
-	// the holder's word without flags. It is exported because those fast paths must be inlined.
+	// Word is the state. Locks touch it in their fast paths only, by compare-and-swap between a
+	// free word and the holder's, with the same flags. It is exported because those fast paths must
+	// be inlined.
 	Word atomic.Uint64
 
 	// Holds counts the re-entries of the goroutine that holds the lock exclusively, beyond its
