@@ -36,7 +36,11 @@ func (m *BargingMutex) Lock() {
 }
 
 //go:noinline // so that Lock is inlined
-func (m *BargingMutex) lock() { m.s.Acquire(syncq.Anonymous(0), syncq.NonFair, nil) }
+func (m *BargingMutex) lock() {
+	if !m.s.Word.CompareAndSwap(syncq.Awake, syncq.Awake|syncq.Taken) {
+		m.s.Acquire(syncq.Anonymous(0), syncq.NonFair, nil)
+	}
+}
 
 // Unlock releases the lock. It panics with [locks.ErrNotHeld] if the lock is free.
 func (m *BargingMutex) Unlock() {
@@ -47,7 +51,7 @@ func (m *BargingMutex) Unlock() {
 
 //go:noinline // so that Unlock is inlined
 func (m *BargingMutex) unlock() {
-	if !m.s.Unlock(syncq.NonFair) {
+	if !m.s.Word.CompareAndSwap(syncq.Awake|syncq.Taken, syncq.Awake) && !m.s.Unlock(syncq.NonFair) {
 		panic(locks.ErrNotHeld)
 	}
 }

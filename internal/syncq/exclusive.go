@@ -54,7 +54,7 @@ func (s *Sync) Unlock(policy Policy) bool {
 			}
 		case policy == FIFO || w&handoff != 0:
 			return s.guarded(policy, drop)
-		case s.Word.CompareAndSwap(w, queued|woken):
+		case s.Word.CompareAndSwap(w, Awake):
 			// The lock is free before a waiter is awake: a goroutine that runs may have it.
 			if w&woken == 0 {
 				s.guarded(policy, keep)

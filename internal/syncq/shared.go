@@ -53,8 +53,8 @@ func (s *Sync) TryUnlockShared() bool {
 			return w, false
 		case w >= 2*one:
 			return w - one, true
-		case w&(about|visible) == queued|woken:
-			return queued | woken, true
+		case w&(about|visible) == Awake:
+			return Awake, true
 		}
 		return 0, w&(queued|visible) == 0
 	})

@@ -150,7 +150,7 @@ func (s *Sync) admit(w uint64, policy Policy) (k int, to uint64) {
 		k, w = 1, n.value
 		n = n.next
 	case Free(w):
-		return 0, queued | woken
+		return 0, Awake
 	}
 	if n != nil {
 		n.owed = n.owed || policy == NonFair && (w&shared != 0 || k > 0 && n.overdue())

@@ -56,6 +56,10 @@ const (
 
 	// about are the flags that mirror the queue.
 	about = queued | woken | handoff
+
+	// Awake is the word of a free lock whose first waiter is awake (NonFair). A newcomer may take
+	// the lock, and tells nobody when it frees it: see [Sync.Unlock].
+	Awake = queued | woken
 )
 
 // Value returns the word of an exclusive holder without flags. It is exported, like [Names], for
@@ -73,13 +77,13 @@ func Free(w uint64) bool { return w <= flags }
 // waits, or the first waiter is awake already.
 func Freed(w uint64) (to uint64, ok bool) {
 	to = w & flags
-	return to, to == 0 || to == queued|woken
+	return to, to == 0 || to == Awake
 }
 
 // FreedShared is Freed for a shared hold that is the only one.
 func FreedShared(w uint64) (to uint64, ok bool) {
 	to = w & about
-	return to, w^to == one|shared && (to == 0 || to == queued|woken)
+	return to, w^to == one|shared && (to == 0 || to == Awake)
 }
 
 // exclusive reports whether w has an exclusive holder.
