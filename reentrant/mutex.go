@@ -77,8 +77,13 @@ func party(o int64) syncq.Party { return syncq.Owned(o).Of(&kind) }
 // of a wait that would close a cycle. Java's lock().
 func (m *Mutex) Lock() {
 	if me := goid.Fast(); me != 0 {
-		if w := m.s.Word.Load(); syncq.Free(w) {
-			if m.s.Word.CompareAndSwap(w, w|syncq.Value(me)) {
+		// The swaps are from constants, so a processor can begin them before it has loaded w.
+		if w := m.s.Word.Load(); w == 0 {
+			if m.s.Word.CompareAndSwap(0, syncq.Value(me)) {
+				return
+			}
+		} else if w == syncq.Awake {
+			if m.s.Word.CompareAndSwap(syncq.Awake, syncq.Awake|syncq.Value(me)) {
 				return
 			}
 		} else if syncq.Names(w, me) && m.s.Holds < MaxHolds-1 {
@@ -130,7 +135,7 @@ func (m *Mutex) Unlock() {
 				m.s.Holds--
 				return
 			}
-			if to, ok := syncq.Freed(w); ok && m.s.Word.CompareAndSwap(w, to) {
+			if m.s.Free(w, syncq.Value(me)) {
 				return
 			}
 		}

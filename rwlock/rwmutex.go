@@ -98,8 +98,14 @@ func New(p fair.Policy) *RWMutex { return &RWMutex{syncq.New(p == fair.FIFO)} }
 // writeLock().lock().
 func (rw *RWMutex) Lock() {
 	if me := goid.Fast(); me != 0 {
-		if w := rw.s.Word.Load(); syncq.Free(w) {
-			if rw.s.Word.CompareAndSwap(w, w|syncq.Value(me)) {
+		// The swaps are from constants, so a processor can begin them before it has loaded w.
+		if w := rw.s.Word.Load(); w == 0 {
+			if rw.s.Word.CompareAndSwap(0, syncq.Value(me)) {
+				rw.s.Wrote()
+				return
+			}
+		} else if w == syncq.Awake {
+			if rw.s.Word.CompareAndSwap(syncq.Awake, syncq.Awake|syncq.Value(me)) {
 				rw.s.Wrote()
 				return
 			}
@@ -182,7 +188,7 @@ func (rw *RWMutex) Unlock() {
 				rw.s.Holds--
 				return
 			}
-			if to, ok := syncq.Freed(w); ok && !rw.s.Covered() && rw.s.Word.CompareAndSwap(w, to) {
+			if !rw.s.Covered() && rw.s.Free(w, syncq.Value(me)) {
 				return
 			}
 		}
@@ -290,8 +296,7 @@ func (rw *RWMutex) RUnlock() {
 		if f := rw.s.First(me); f != nil {
 			if !f.Release() {
 				f.Free()
-				w := rw.s.Word.Load()
-				if to, ok := syncq.FreedShared(w); !ok || !rw.s.Word.CompareAndSwap(w, to) {
+				if !rw.s.Free(rw.s.Word.Load(), syncq.OneShared) {
 					rw.s.UnlockShared(rw.s.Policy())
 				}
 			}

@@ -12,7 +12,7 @@ import (
 func (s *Sync) TryLock(p Party) bool {
 	for {
 		w := s.Word.Load()
-		if !Free(w) {
+		if !free(w) {
 			return false
 		}
 		if s.Word.CompareAndSwap(w, w|p.value) {
@@ -46,7 +46,7 @@ func (s *Sync) Unlock(policy Policy) bool {
 	for {
 		w := s.Word.Load()
 		switch {
-		case Free(w):
+		case free(w):
 			return false
 		case w&queued == 0 || w&shared != 0 && w >= 2*one:
 			if to, _ := drop(w); s.Word.CompareAndSwap(w, to) {
@@ -162,7 +162,7 @@ func (s *Sync) push(n *node, policy Policy) {
 // have the lock, whose word is w. The guard is held.
 func (s *Sync) admissible(n *node, w uint64, policy Policy) (uint64, bool) {
 	if !n.shared {
-		return w | n.value, Free(w)
+		return w | n.value, free(w)
 	}
 	head := s.queue.head
 	may := head == nil || policy == NonFair && head.state == awake && !head.owed
@@ -202,7 +202,7 @@ func (s *Sync) compete(n *node) bool {
 	defer s.guard.Unlock()
 	for n.state == awake {
 		w := s.Word.Load()
-		if Free(w) {
+		if free(w) {
 			to := n.value
 			if next := n.next; next != nil {
 				next.owed = next.overdue()
@@ -283,7 +283,7 @@ func (s *Sync) spin(p Party) bool {
 			break
 		}
 		pause.Pause(spinPause)
-		if w := s.Word.Load(); Free(w) && s.Word.CompareAndSwap(w, w|p.value) {
+		if w := s.Word.Load(); free(w) && s.Word.CompareAndSwap(w, w|p.value) {
 			return true
 		}
 	}
@@ -294,7 +294,7 @@ func (s *Sync) spin(p Party) bool {
 // already. It may fail in other cases.
 func (s *Sync) LockOrReenter(owner int64) bool {
 	w := s.Word.Load()
-	if Free(w) {
+	if free(w) {
 		if !s.Word.CompareAndSwap(w, w|Value(owner)) {
 			return false
 		}

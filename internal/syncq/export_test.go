@@ -32,7 +32,7 @@ func (s *Sync) verifyWord() error {
 		return fmt.Errorf("word %#x has woken, but the first waiter is %+v", w, first)
 	case (w&handoff != 0) != (first != nil && first.owed):
 		return fmt.Errorf("word %#x disagrees about handoff with the first waiter %+v", w, first)
-	case Free(w) && first != nil && w&woken == 0:
+	case free(w) && first != nil && w&woken == 0:
 		return fmt.Errorf("word %#x is free, and the first waiter sleeps", w)
 	case first != nil && first.shared && !exclusive(w):
 		return fmt.Errorf("word %#x keeps no reader out, but one is the first waiter", w)
@@ -118,7 +118,7 @@ func (s *Sync) ReadCount() (n int) {
 // Idle reports whether no party holds the lock. The bias to readers may be left.
 func (s *Sync) Idle() bool {
 	w := s.Word.Load()
-	return Free(w) || w&^flags == one && w&visible != 0 && s.table.Load().empty()
+	return free(w) || w&^flags == one && w&visible != 0 && s.table.Load().empty()
 }
 
 // ReadBiased biases the lock to readers, if that is possible, and has o read.

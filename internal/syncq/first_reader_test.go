@@ -93,23 +93,28 @@ func TestTheFirstReaderUpgradesAndLeavesItsPlace(t *testing.T) {
 	})
 }
 
-// A fast path may end a hold by itself in the words that Freed and FreedShared name only.
+// A fast path may end a hold by itself in the words of Free only.
 func TestFastPathsEndAHoldOnlyWhereNobodyIsToBeTold(t *testing.T) {
-	for flag, wants := range map[uint64]bool{
-		0:                true,
-		queued | woken:   true,
-		queued:           false,
-		queued | handoff: false,
-	} {
-		to, ok := Freed(Value(7) | flag)
-		require.Equal(t, wants, ok, "%#x", flag)
-		require.True(t, !ok || to == flag)
-		to, ok = FreedShared(one | shared | flag)
-		require.Equal(t, wants, ok, "%#x", flag)
-		require.True(t, !ok || to == flag)
-		_, ok = FreedShared(2*one | shared | flag)
-		require.False(t, ok, "%#x", flag)
-		_, ok = FreedShared(one | shared | visible | flag)
-		require.False(t, ok, "%#x", flag)
+	for _, value := range []uint64{Value(7), OneShared} {
+		for flags, wants := range map[uint64]bool{
+			0:                true,
+			queued | woken:   true,
+			queued:           false,
+			queued | handoff: false,
+		} {
+			var s Sync
+			s.Word.Store(value | flags)
+			require.Equal(t, wants, s.Free(value|flags, value), "%#x", flags)
+			if wants {
+				require.Equal(t, flags, s.Word.Load())
+			} else {
+				require.Equal(t, value|flags, s.Word.Load())
+			}
+			for _, w := range []uint64{value | flags | visible, value + one | flags} {
+				s.Word.Store(w)
+				require.False(t, s.Free(w, value))
+				require.Equal(t, w, s.Word.Load())
+			}
+		}
 	}
 }

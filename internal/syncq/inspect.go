@@ -3,7 +3,7 @@ package syncq
 // Inspection is for anybody, at any time; the answer may be out of date when it arrives.
 
 // Held reports whether anybody holds the lock, exclusively or shared.
-func (s *Sync) Held() bool { return !Free(s.Word.Load()) }
+func (s *Sync) Held() bool { return !free(s.Word.Load()) }
 
 // HeldBy reports whether owner holds the lock exclusively. To owner itself the answer is exact.
 func (s *Sync) HeldBy(owner int64) bool { return Names(s.Word.Load(), owner) }

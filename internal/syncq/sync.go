@@ -123,7 +123,7 @@ func (s *Sync) advance(policy Policy, step func(uint64) (uint64, bool)) (wake *n
 			}
 			n.state = granted
 		}
-		if n := s.queue.head; n != nil && Free(to) && n.state == waiting {
+		if n := s.queue.head; n != nil && free(to) && n.state == waiting {
 			n.state = awake
 			add(n)
 		}
@@ -141,15 +141,15 @@ func (s *Sync) admit(w uint64, policy Policy) (k int, to uint64) {
 	switch {
 	case n == nil:
 		return 0, w
-	case n.shared && (Free(w) || w&shared != 0):
+	case n.shared && (free(w) || w&shared != 0):
 		for ; n != nil && n.shared; n = n.next {
 			k++
 		}
 		w = (w | shared) + uint64(k)*one
-	case Free(w) && (policy == FIFO || n.owed):
+	case free(w) && (policy == FIFO || n.owed):
 		k, w = 1, n.value
 		n = n.next
-	case Free(w):
+	case free(w):
 		return 0, Awake
 	}
 	if n != nil {

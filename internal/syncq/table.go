@@ -257,7 +257,7 @@ func (b *Slot) Free() { b.owner.Store(0) }
 // lock, or if nobody has read so far.
 func (s *Sync) ReadFirst(me int64) bool {
 	t, w := s.table.Load(), s.Word.Load()
-	if t == nil || !Free(w) || !s.Word.CompareAndSwap(w, w|shared|one) {
+	if t == nil || !free(w) || !s.Word.CompareAndSwap(w, w|shared|one) {
 		return false
 	}
 	t.first.owner.set(me)

@@ -60,34 +60,35 @@ const (
 	// Awake is the word of a free lock whose first waiter is awake (NonFair). A newcomer may take
 	// the lock, and tells nobody when it frees it: see [Sync.Unlock].
 	Awake = queued | woken
+
+	// OneShared is the word of a lock with one shared hold, without other flags.
+	OneShared = one | shared
 )
 
 // Value returns the word of an exclusive holder without flags. It is exported, like [Names], for
-// the fast paths of locks, which must be inlined. So are [Free], [Freed] and
-// [FreedShared].
+// the fast paths of locks, which must be inlined.
 func Value(owner int64) uint64 { return uint64(owner) << shift }
 
 // Names reports whether w has owner as its exclusive holder.
 func Names(w uint64, owner int64) bool { return w&^(flags&^shared) == Value(owner) }
 
-// Free reports whether w has no holder.
-func Free(w uint64) bool { return w <= flags }
+// free reports whether w has no holder.
+func free(w uint64) bool { return w <= flags }
 
-// Freed returns w without its exclusive holder, and whether a release has no more to do: nobody
-// waits, or the first waiter is awake already.
-func Freed(w uint64) (to uint64, ok bool) {
-	to = w & flags
-	return to, to == 0 || to == Awake
-}
-
-// FreedShared is Freed for a shared hold that is the only one.
-func FreedShared(w uint64) (to uint64, ok bool) {
-	to = w & about
-	return to, w^to == one|shared && (to == 0 || to == Awake)
+// Free gives back the only hold, whose word without flags is value, if no waiter has to be told. w was
+// the word. It reports whether it did.
+func (s *Sync) Free(w, value uint64) bool {
+	switch w {
+	case value:
+		return s.Word.CompareAndSwap(value, 0)
+	case value | Awake:
+		return s.Word.CompareAndSwap(value|Awake, Awake)
+	}
+	return false
 }
 
 // exclusive reports whether w has an exclusive holder.
-func exclusive(w uint64) bool { return w&shared == 0 && !Free(w) }
+func exclusive(w uint64) bool { return w&shared == 0 && !free(w) }
 
 // passable reports whether a reader may have the lock at once. Nobody holds it exclusively then,
 // and nobody waits, or the first waiter is a writer that is awake and not owed the lock. That
@@ -105,7 +106,7 @@ func keep(w uint64) (uint64, bool) { return w, true }
 // drop ends the exclusive hold or one shared hold.
 func drop(w uint64) (uint64, bool) {
 	switch {
-	case Free(w):
+	case free(w):
 		return w, false
 	case w&shared != 0 && w >= 2*one:
 		return w - one, true
