@@ -20,7 +20,7 @@ import (
 // code is what a function compiles to.
 type code struct {
 	instructions int
-	atomics      int      // that lock the cache line
+	atomics      int      // that lock the cache line, on all branches together
 	calls        []string // without those that panic or grow the stack
 }
 

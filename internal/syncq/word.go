@@ -75,8 +75,8 @@ func Names(w uint64, owner int64) bool { return w&^(flags&^shared) == Value(owne
 // free reports whether w has no holder.
 func free(w uint64) bool { return w <= flags }
 
-// Free gives back the only hold, whose word without flags is value, if no waiter has to be told. w was
-// the word. It reports whether it did.
+// Free gives back the only hold, whose word without flags is value, if no waiter has to be told. w
+// was the word. It reports whether it did.
 func (s *Sync) Free(w, value uint64) bool {
 	switch w {
 	case value:
