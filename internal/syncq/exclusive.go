@@ -274,12 +274,12 @@ var procs = uint64(runtime.NumCPU())
 // spins says that a holder can run while another goroutine spins.
 var spins = procs > 1
 
-// spin takes a lock that becomes free within a short spin (NonFair). It stops when the lock has
-// more readers than can run beside the caller. Under FIFO it would be in vain: after a hand-off the
-// holder has still to run, often on the spinner's own processor.
+// spin takes a lock that becomes free within a short spin (NonFair). It stops when the lock is owed
+// to the first waiter, or has more readers than can run beside the caller. Under FIFO it would be
+// in vain: after a hand-off the holder has still to run, often on the spinner's own processor.
 func (s *Sync) spin(p Party) bool {
 	for k := 0; k < spinRounds && spins; k++ {
-		if w := s.Word.Load(); w&shared != 0 && w>>shift >= procs {
+		if w := s.Word.Load(); w&handoff != 0 || w&shared != 0 && w>>shift >= procs {
 			break
 		}
 		pause.Pause(spinPause)
