@@ -135,7 +135,7 @@ func (m *Mutex) Unlock() {
 				m.s.Holds--
 				return
 			}
-			if m.s.Free(w, syncq.Value(me)) {
+			if m.s.TryFree(w, syncq.Value(me)) {
 				return
 			}
 		}

@@ -11,21 +11,25 @@ import (
 // real ones.
 func SetWriteHolds(rw *RWMutex, n int) { rw.s.Holds = int32(n - 1) }
 
-// SetReadHolds makes the calling goroutine, which writes and reads, or reads in the slot of its
-// bucket, believe in n read holds.
+// SetReadHolds makes the calling goroutine, which writes and reads, or for which HasPlace is true,
+// believe in n read holds.
 func SetReadHolds(rw *RWMutex, n int) {
 	me := goid.Get()
 	if rw.s.HeldBy(me) {
 		set(reflect.ValueOf(&rw.s).Elem().FieldByName("covered"), uint32(n))
+	} else if f := rw.s.First(me); f != nil {
+		set(reflect.ValueOf(f).Elem().FieldByName("holds"), uint32(n-1))
 	} else {
 		set(reflect.ValueOf(rw.s.Slot(me)).Elem().FieldByName("holds"), uint32(n-1))
 	}
 }
 
-// HasSlot reports whether the calling goroutine reads in the slot of its bucket.
-func HasSlot(rw *RWMutex) bool {
-	o := rw.s.Slot(goid.Get()).Owner()
-	return o == goid.Get() || o == -goid.Get()
+// HasPlace reports whether the calling goroutine is the first reader, or reads in the slot of its
+// hash.
+func HasPlace(rw *RWMutex) bool {
+	me := goid.Get()
+	o := rw.s.Slot(me).Owner()
+	return rw.s.First(me) != nil || o == me || o == -me
 }
 
 // set sets a syncq count, which is one uint32 whether or not the race detector is on.

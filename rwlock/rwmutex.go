@@ -59,9 +59,9 @@ const MaxHolds = syncq.MaxHolds
 // readers. Then they do not write to memory that other goroutines use: reading scales with the
 // processors. A lock that has been read keeps a table with 64 bytes for each of up to 64 concurrent
 // readers, depending on GOMAXPROCS. A read and its unlock are two atomic writes while the lock is
-// biased, or if nobody else reads, else four. A re-entrant read is none. A write and its unlock are
-// two; the first after a bias takes some 100 ns longer. Only the table allocates, and more readers
-// at once than it has room for.
+// biased, or if the read finds the lock free, else four. A re-entrant read is none. A write and its
+// unlock are two; the first after a bias takes some 100 ns longer. Only the table allocates, and
+// more readers at once than it has room for.
 type RWMutex struct {
 	s syncq.Sync
 }
@@ -188,7 +188,7 @@ func (rw *RWMutex) Unlock() {
 				rw.s.Holds--
 				return
 			}
-			if !rw.s.Covered() && rw.s.Free(w, syncq.Value(me)) {
+			if !rw.s.Covered() && rw.s.TryFree(w, syncq.Value(me)) {
 				return
 			}
 		}
@@ -211,10 +211,11 @@ func (rw *RWMutex) RLock() {
 		if rw.s.ReadFirst(me) {
 			return
 		}
-		if f := rw.s.First(me); f != nil && f.Reenter() {
-			return
-		}
-		if b := rw.s.Slot(me); b != nil {
+		if f := rw.s.First(me); f != nil {
+			if f.Reenter() {
+				return
+			}
+		} else if b := rw.s.Slot(me); b != nil {
 			if o := b.Owner(); o == me || o == -me {
 				if b.Reenter() {
 					return
@@ -267,7 +268,7 @@ func (rw *RWMutex) TryRLock() bool {
 		if rw.s.ReadFirst(me) {
 			return true
 		}
-		if b := rw.s.Slot(me); b != nil && rw.s.Biased() && b.Take(me) {
+		if b := rw.s.Slot(me); b != nil && rw.s.Biased() && rw.s.First(me) == nil && b.Take(me) {
 			if rw.s.Biased() {
 				return true
 			}
@@ -296,7 +297,7 @@ func (rw *RWMutex) RUnlock() {
 		if f := rw.s.First(me); f != nil {
 			if !f.Release() {
 				f.Free()
-				if !rw.s.Free(rw.s.Word.Load(), syncq.OneShared) {
+				if !rw.s.TryFree(rw.s.Word.Load(), syncq.OneShared) {
 					rw.s.UnlockShared(rw.s.Policy())
 				}
 			}

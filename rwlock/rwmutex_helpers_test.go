@@ -16,11 +16,17 @@ import (
 	"github.com/jucgo/locks/rwlock"
 )
 
-// raw runs f with a fresh lock of each policy, that was never read and that was: the
-// second has a table, and is biased to readers at first.
+// raw runs f with three fresh locks of each policy. The first was never read. The second was read
+// once, and has a table. The third is biased to readers at first.
 func raw(t *testing.T, f func(t *testing.T, rw *rwlock.RWMutex)) {
 	for _, p := range []fair.Policy{fair.NonFair, fair.FIFO} {
 		t.Run(p.String(), func(t *testing.T) { f(t, rwlock.New(p)) })
+		t.Run(p.String()+" after one read", func(t *testing.T) {
+			rw := rwlock.New(p)
+			rw.RLock()
+			rw.RUnlock()
+			f(t, rw)
+		})
 		t.Run(p.String()+" after reads", func(t *testing.T) {
 			rw := rwlock.New(p)
 			readsUntilTheBias(t, rw)
@@ -29,12 +35,17 @@ func raw(t *testing.T, f func(t *testing.T, rw *rwlock.RWMutex)) {
 	}
 }
 
+// readBeside has another owner read rw until the returned function is called.
+func readBeside(t testing.TB, rw *rwlock.RWMutex) (end func()) {
+	other := locks.WithOwner(context.Background(), locks.NewOwner())
+	require.NoError(t, rw.RLockContext(other))
+	return func() { require.NoError(t, rw.RUnlockContext(other)) }
+}
+
 // readsUntilTheBias reads beside another reader until rw is biased to readers, and returns how many
 // reads that took.
 func readsUntilTheBias(t testing.TB, rw *rwlock.RWMutex) (n int) {
-	other := locks.WithOwner(context.Background(), locks.NewOwner())
-	require.NoError(t, rw.RLockContext(other))
-	defer func() { require.NoError(t, rw.RUnlockContext(other)) }()
+	defer readBeside(t, rw)()
 	for !rwlock.IsBiased(rw) {
 		require.Less(t, n, 1000)
 		rw.RLock()

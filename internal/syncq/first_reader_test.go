@@ -13,7 +13,7 @@ func eachReader(s *Sync) map[int64]int {
 	return all
 }
 
-func TestALockWhoseReadersNeverMeetIsNeverBiased(t *testing.T) {
+func TestReadsThatFindTheLockFreeNeverBiasIt(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
 		for k := range int64(10 * unbiasedReads) {
 			o := 2 + k%2
@@ -93,8 +93,8 @@ func TestTheFirstReaderUpgradesAndLeavesItsPlace(t *testing.T) {
 	})
 }
 
-// A fast path may end a hold by itself in the words of Free only.
-func TestFastPathsEndAHoldOnlyWhereNobodyIsToBeTold(t *testing.T) {
+// A fast path may end a hold by itself in the words of TryFree only.
+func TestTryFreeFreesOnlyWhereNobodyIsToBeTold(t *testing.T) {
 	for _, value := range []uint64{Value(7), OneShared} {
 		for flags, wants := range map[uint64]bool{
 			0:                true,
@@ -104,7 +104,7 @@ func TestFastPathsEndAHoldOnlyWhereNobodyIsToBeTold(t *testing.T) {
 		} {
 			var s Sync
 			s.Word.Store(value | flags)
-			require.Equal(t, wants, s.Free(value|flags, value), "%#x", flags)
+			require.Equal(t, wants, s.TryFree(value|flags, value), "%#x", flags)
 			if wants {
 				require.Equal(t, flags, s.Word.Load())
 			} else {
@@ -112,7 +112,7 @@ func TestFastPathsEndAHoldOnlyWhereNobodyIsToBeTold(t *testing.T) {
 			}
 			for _, w := range []uint64{value | flags | visible, value + one | flags} {
 				s.Word.Store(w)
-				require.False(t, s.Free(w, value))
+				require.False(t, s.TryFree(w, value))
 				require.Equal(t, w, s.Word.Load())
 			}
 		}

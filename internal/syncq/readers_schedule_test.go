@@ -172,7 +172,7 @@ func TestAnOldLookAtTheTableSparesANewBias(t *testing.T) {
 		require.True(t, s.Biased())
 		s.guard.Unlock()
 		require.True(t, out.result(t))
-		require.True(t, s.Biased(), "whoever enters an empty table now reads, so the table has to keep its hold")
+		require.True(t, s.Biased(), "a reader that enters an empty table now reads, so the table has to keep its hold")
 		require.False(t, s.TryLock(Owned(1)))
 	})
 }
@@ -284,7 +284,7 @@ func TestAReaderAfterAFailedUpgradeIsCounted(t *testing.T) {
 	})
 }
 
-func TestTheBiasComesAfterManyReadsBesideAReaderWithoutAWrite(t *testing.T) {
+func TestTheBiasComesAfterManyReadsBesideAReader(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
 		readCounted := func(times int) {
 			for k := range times {
@@ -419,9 +419,11 @@ func TestCountedReadersOfOneSlotLeaveInAnyOrder(t *testing.T) {
 		a := int64(2)
 		b := neighbour(s, a)
 		c := neighbour(s, b)
+		require.True(t, s.TryLockShared(), "so that a is not the first reader")
 		require.True(t, s.Read(Owned(a), policy))
 		require.True(t, s.Read(Owned(b), policy))
 		require.True(t, s.ReadBiased(c, policy))
+		require.True(t, s.UnlockShared(policy))
 		require.Equal(t, 3*one|shared|visible|biased, s.Word.Load())
 		require.NoError(t, s.Verify())
 		require.Equal(t, 3, s.ReadCount())
@@ -607,6 +609,8 @@ func TestReadersWithNoTimeToWaitLeaveNoWriterAsleep(t *testing.T) {
 			for end := time.Now().Add(300 * time.Millisecond); time.Now().Before(end); {
 				s.Lock(Owned(1), policy)
 				s.Release(1, policy)
+				s.ReadBiased(9, policy)
+				s.Unread(9, policy)
 			}
 			return true
 		})

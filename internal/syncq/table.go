@@ -13,8 +13,8 @@ import (
 // to readers, their holds cost other readers nothing: visible readers, after BRAVO (Dice and Kogan,
 // USENIX ATC 2019).
 //
-// Each reader is in the table: the first reader in a place of its own, the others in the slot that
-// their goroutine hashes to. There are two kinds:
+// Each reader is in the table: the first reader, if there is one, in a place of its own, the others
+// in the slot that their goroutine hashes to. There are two kinds:
 //
 //   - A counted reader has a shared hold of its own in the word. The table only says who it is. The
 //     first reader is counted.
@@ -53,34 +53,68 @@ import (
 // The exclusive holder's own shared holds are not in the table: nobody else can have any. They
 // are in Sync.covered, and are counted when the exclusive hold ends.
 //
-// The first reader is the one whose hold made a free lock shared, if it is a goroutine that found
-// the table there. It needs no atomic write to say who it is: nobody else writes first. The value
-// of the word goes from 0 to 1 once, until it is 0 again. The first reader sets first after that
-// step, and clears it before it gives back its hold, so before the value can be 0 again. Any other
-// goroutine only compares first with itself. It may see an old value, but never itself, because it
-// has cleared that. Java's ReentrantReadWriteLock has a firstReader for the same reason.
+// The first reader is a goroutine that found the lock free, and the table there, and made the lock
+// shared (ReadFirst). It sets first by a plain store, because no other goroutine writes first at
+// the time. The value of the word goes from 0 to 1 once, until it is 0 again. The first reader sets
+// first after that step, and clears it before it gives back its hold, so before the value can be 0
+// again. The swaps of the word order the clear before the next set. A goroutine compares first with
+// itself. It may see an old value, but never itself, because it has cleared that. Two others look
+// at first: an inspection, which may be out of date, and a goroutine that acts for another one's
+// owner, which the program has to order after that one. Java's ReentrantReadWriteLock has a
+// firstReader for the same reason.
 //
 // The bias pays if several goroutines read at a time, and many times between two writes. The
 // readers see that: each counts its slot's reads since the last write (Wrote, unbiasedReads). The
-// first reader is in no slot. So a lock whose readers never meet is never biased.
+// first reader is in no slot. So reads that find the lock free never bias it.
 type readTable struct {
-	first First
+	first reader // or 0; leads, to be aligned
 	slots []Slot // a power of 2
 
-	_ [24]byte // a cache line
+	_     [32]byte // the two above are read by each reader
+	holds          // of the first reader
+	_     [60]byte
 }
 
-// First is where the first reader is. Its methods are for that goroutine.
-type First struct {
-	owner reader // or 0
-	holds count  // of it, beyond the first
+// First is a read table to its first reader.
+type First readTable
+
+// holds counts the holds of a goroutine beyond its first, for that goroutine.
+type holds struct{ count }
+
+// Reenter counts one more hold, unless there are too many.
+func (h *holds) Reenter() bool {
+	n := h.own()
+	if n == MaxHolds-1 {
+		return false
+	}
+	h.set(n + 1)
+	return true
+}
+
+// Release gives back a hold if there is more than one.
+func (h *holds) Release() bool {
+	n := h.own()
+	if n == 0 {
+		return false
+	}
+	h.set(n - 1)
+	return true
+}
+
+// change adds by to the holds, of which it leaves at most MaxHolds. It returns how many there were,
+// and whether any are left.
+func (h *holds) change(by int) (had int, left bool) {
+	had = int(h.own()) + 1
+	now := min(int64(had)+int64(by), MaxHolds)
+	h.set(uint32(max(now-1, 0)))
+	return had, now > 0
 }
 
 // Slot is where the readers of one hash are. Its exported methods are what a lock's fast paths are
 // made of. They are for a goroutine.
 type Slot struct {
 	owner atomic.Int64 // the goroutine that has the slot, negated if it is counted, or 0
-	holds count        // of it, beyond the first
+	holds              // of it
 
 	// These are for a counted goroutine that has the slot.
 	reads   uint32 // counted reads of the slot since the last write or bias
@@ -159,31 +193,24 @@ func inCrowd(o int64) int64 {
 	return 1
 }
 
-// change adds by to the holds of goroutine o as [Slot.change] does.
+// change adds by to the holds of goroutine o, if it reads. It returns how many o had, and whether o
+// is counted. It leaves o at most MaxHolds. If none is left, o has left the table.
 func (t *readTable) change(o int64, by int) (had int, counted bool) {
-	f := &t.first
-	if f.owner.load() != o {
+	if t.first.load() != o {
 		return t.slot(o).change(o, by)
 	}
-	had = int(f.holds.own()) + 1
-	if now := min(int64(had)+int64(by), MaxHolds); now > 0 {
-		f.holds.set(uint32(now - 1))
-	} else {
-		f.holds.set(0)
-		f.Free()
+	had, left := t.holds.change(by)
+	if !left {
+		(*First)(t).Free()
 	}
 	return had, true
 }
 
-// change adds by to the holds of goroutine o, if it is in the slot. It returns how many o had, and
-// whether o is counted. It leaves o at most MaxHolds. If none is left, o has left the table.
+// change is [readTable.change] for a goroutine that is not the first reader.
 func (b *Slot) change(o int64, by int) (had int, counted bool) {
 	if owner := b.owner.Load(); owner == o || owner == -o {
-		had = int(b.holds.own()) + 1
-		if now := min(int64(had)+int64(by), MaxHolds); now > 0 {
-			b.holds.set(uint32(now - 1))
-		} else {
-			b.holds.set(0)
+		had, left := b.holds.change(by)
+		if !left {
 			b.Free()
 		}
 		return had, owner != o
@@ -223,30 +250,10 @@ func (s *Sync) Biased() bool { return s.Word.Load()&biased != 0 }
 // Owner returns the goroutine that has the slot, negated if it is counted, or 0.
 func (b *Slot) Owner() int64 { return b.owner.Load() }
 
-// Reenter counts one more hold of the goroutine that has the slot, unless it has too many.
-func (b *Slot) Reenter() bool {
-	h := b.holds.own()
-	if h == MaxHolds-1 {
-		return false
-	}
-	b.holds.set(h + 1)
-	return true
-}
-
 // Take takes the slot for goroutine me. It reads then if the lock is biased afterwards, and
 // else has to Free it. Take fails if others use the slot.
 func (b *Slot) Take(me int64) bool {
 	return b.crowd.Load() == 0 && b.owner.CompareAndSwap(0, me)
-}
-
-// Release gives back a hold of the goroutine that has the slot, if it has more than one.
-func (b *Slot) Release() bool {
-	h := b.holds.own()
-	if h == 0 {
-		return false
-	}
-	b.holds.set(h - 1)
-	return true
 }
 
 // Free gives back the slot, and with it the last hold of its goroutine. The lock has to be told
@@ -260,40 +267,20 @@ func (s *Sync) ReadFirst(me int64) bool {
 	if t == nil || !free(w) || !s.Word.CompareAndSwap(w, w|shared|one) {
 		return false
 	}
-	t.first.owner.set(me)
+	t.first.set(me)
 	return true
 }
 
-// First returns the place of goroutine me if it is the first reader, or else nil.
+// First returns the table to goroutine me if it is the first reader, or else nil.
 func (s *Sync) First(me int64) *First {
-	if t := s.table.Load(); t != nil && t.first.owner.load() == me {
-		return &t.first
+	if t := s.table.Load(); t != nil && t.first.load() == me {
+		return (*First)(t)
 	}
 	return nil
 }
 
-// Reenter is [Slot.Reenter] for the first reader.
-func (f *First) Reenter() bool {
-	h := f.holds.own()
-	if h == MaxHolds-1 {
-		return false
-	}
-	f.holds.set(h + 1)
-	return true
-}
-
-// Release is [Slot.Release] for the first reader.
-func (f *First) Release() bool {
-	h := f.holds.own()
-	if h == 0 {
-		return false
-	}
-	f.holds.set(h - 1)
-	return true
-}
-
-// Free gives back the place, before the last hold of its goroutine.
-func (f *First) Free() { f.owner.set(0) }
+// Free takes the first reader out of the table, before it gives back its last hold.
+func (t *First) Free() { t.first.set(0) }
 
 // ReadCounted takes a shared hold in the word for goroutine me, whose slot is b. It fails if a
 // party writes or waits, or if b is in use.
@@ -566,8 +553,8 @@ func (s *Sync) EachReader(visit func(o int64, holds int)) {
 	if t == nil {
 		return
 	}
-	if o := t.first.owner.load(); o != 0 {
-		visit(o, int(t.first.holds.load())+1)
+	if o := t.first.load(); o != 0 {
+		visit(o, int(t.holds.load())+1)
 	}
 	for i := range t.slots {
 		b := &t.slots[i]

@@ -58,7 +58,7 @@ const (
 	about = queued | woken | handoff
 
 	// Awake is the word of a free lock whose first waiter is awake (NonFair). A newcomer may take
-	// the lock, and tells nobody when it frees it: see [Sync.Unlock].
+	// the lock. It tells nobody when it frees it, if woken is still set then: see [Sync.Unlock].
 	Awake = queued | woken
 
 	// OneShared is the word of a lock with one shared hold, without other flags.
@@ -75,9 +75,9 @@ func Names(w uint64, owner int64) bool { return w&^(flags&^shared) == Value(owne
 // free reports whether w has no holder.
 func free(w uint64) bool { return w <= flags }
 
-// Free gives back the only hold, whose word without flags is value, if no waiter has to be told. w
-// was the word. It reports whether it did.
-func (s *Sync) Free(w, value uint64) bool {
+// TryFree gives back the only hold, whose word without flags is value, if no waiter has to be told.
+// w was the word. It reports whether it did.
+func (s *Sync) TryFree(w, value uint64) bool {
 	switch w {
 	case value:
 		return s.Word.CompareAndSwap(value, 0)

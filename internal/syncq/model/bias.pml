@@ -114,8 +114,8 @@ inline unreadCounted() {
 }
 
 /* Sync.advance with its loop; guard held. ok is its result. */
-inline advanceTable(first) {
-	step = first;
+inline advanceTable(initial) {
+	step = initial;
 	do
 	:: atomic { CHOOSE; d_step { advance(step); late = 0; assert(ok || step == DROP) } }
 #ifdef MUTANT_ADVANCE_IGNORES_TABLE
@@ -198,7 +198,7 @@ inline ReadersLeft() {
 	fi
 }
 
-/* rwlock: RWMutex.readQuickly; ok. gone: the reader has left the table, and ReadersLeft follows. */
+/* rwlock: the slot in RWMutex.RLock and TryRLock; ok. gone: the reader has left the table, and ReadersLeft follows. */
 inline readQuickly() {
 	ok = 0;
 	if
