@@ -285,7 +285,7 @@ func TestOnePartyOfEachCycleIsRefused(t *testing.T) {
 	}
 }
 
-func TestPhilosophersWhoStartAgainWhenRefusedAllEat(t *testing.T) {
+func TestPhilosophersThatStartAgainWhenRefusedAllEat(t *testing.T) {
 	deadlock.Refuse(true)
 	defer deadlock.Refuse(false)
 	var forks [5]reentrant.Mutex
@@ -436,7 +436,7 @@ func TestTheSwitchesMayBeThrownAtAnyTime(t *testing.T) {
 	}
 }
 
-func TestWhoLocksInOrderNeverMeetsAFalseAlarm(t *testing.T) {
+func TestLockingInOrderMeetsNoFalseAlarm(t *testing.T) {
 	for _, policy := range []fair.Policy{fair.NonFair, fair.FIFO} {
 		t.Run(policy.String(), func(t *testing.T) {
 			deadlock.Refuse(true)

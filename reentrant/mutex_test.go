@@ -378,7 +378,7 @@ func TestGoroutinesOfOneOwnerLoseNoHold(t *testing.T) {
 	for _, p := range []fair.Policy{fair.NonFair, fair.FIFO} {
 		t.Run(p.String(), func(t *testing.T) {
 			m := reentrant.New(p)
-			plain := 0 // written by whoever holds with a goroutine's identity
+			plain := 0 // written by holders with the identity of a goroutine
 			var wg sync.WaitGroup
 			for range 2 {
 				ctx := locks.WithOwner(context.Background(), locks.NewOwner())

@@ -239,7 +239,7 @@ func (p *rwPlay) step(s rwStep) string {
 	case 8:
 		call = func() error { return tried(rw.TryRLockContext(q.ctx)) }
 		if m.writer < 0 || writes {
-			m.reads[id]++ // past whoever waits
+			m.reads[id]++ // past the waiters
 		} else {
 			want = errRefused
 		}

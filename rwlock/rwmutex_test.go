@@ -492,7 +492,7 @@ func TestAnUpgradePassesAWaitingWriter(t *testing.T) {
 	})
 }
 
-func TestAnUpgradeByWhoDoesNotReadIsMisuse(t *testing.T) {
+func TestAnUpgradeWithoutAReadHoldIsMisuse(t *testing.T) {
 	policies(t, func(t *testing.T, rw *rwlock.RWMutex) {
 		try := func() { rw.TryUpgrade() }
 		locktest.PanicsWith(t, locks.ErrNotHeld, try)

@@ -1199,7 +1199,7 @@ func TestACancelledWriterAdmitsTheReadersBehindIt(t *testing.T) {
 	})
 }
 
-func TestTwoWhoGiveUpTogetherLeaveNoPhantom(t *testing.T) {
+func TestTwoWaitersThatGiveUpTogetherLeaveNoPhantom(t *testing.T) {
 	stampedBubble(t, func(t *testing.T, l *rwlock.StampedLock) {
 		for range 50 {
 			held := l.WriteLock()

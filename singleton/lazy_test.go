@@ -35,7 +35,7 @@ func (g *gated) construct() (int, error) {
 	return int(n), nil
 }
 
-func TestManyWhoAskAtOnceShareOneConstruction(t *testing.T) {
+func TestManyCallersAtOnceShareOneConstruction(t *testing.T) {
 	for range 200 {
 		var calls atomic.Int32
 		type config struct{ a, b int }
@@ -92,7 +92,7 @@ func TestAFailureGoesToItsConstructorsCaller(t *testing.T) {
 	require.Equal(t, 3, calls)
 }
 
-func TestOneOfThoseWhoWaitedForAFailureConstructsAnew(t *testing.T) {
+func TestOneWaiterForAFailureConstructsAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const waiters, failures = 20, 5
 		var calls, running, failed atomic.Int32

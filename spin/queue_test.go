@@ -402,7 +402,7 @@ func TestAWaiterWithAnEarlyHandoffDoesNotWait(t *testing.T) {
 	})
 }
 
-func TestOneWhoSpinsGetsTheLockWithoutGoingToSleep(t *testing.T) {
+func TestASpinnerGetsTheLockWithoutGoingToSleep(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(2, runtime.GOMAXPROCS(0))))
 	withBudget(t, long)
 	t.Run("Mutex", func(t *testing.T) {
@@ -452,7 +452,7 @@ func TestOneWhoSpinsGetsTheLockWithoutGoingToSleep(t *testing.T) {
 	})
 }
 
-func TestOneWhoGivesUpBehindASpinnerIsPassedOver(t *testing.T) {
+func TestAWaiterThatGivesUpBehindASpinnerIsPassedOver(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(2, runtime.GOMAXPROCS(0))))
 	withBudget(t, long)
 	lines(t, func(t *testing.T, l line, check func()) {
@@ -512,7 +512,7 @@ func arriving(t *testing.T, n int) (m *MCS, last *mcsNode, join func()) {
 	return m, x, func() { m.link(prev).Store(x) }
 }
 
-func TestAReleaseWaitsForOneWhoIsJoining(t *testing.T) {
+func TestAReleaseWaitsForAJoiningWaiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, x, join := arriving(t, 0)
 		done := make(chan struct{})
@@ -564,7 +564,7 @@ func TestACancelledWaiterWaitsForItsSuccessorToEnqueue(t *testing.T) {
 	})
 }
 
-func TestInspectionWaitsForOneWhoIsJoining(t *testing.T) {
+func TestInspectionWaitsForAJoiningWaiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, _, join := arriving(t, 2)
 		length := make(chan int, 1)

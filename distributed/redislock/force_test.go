@@ -12,7 +12,7 @@ import (
 	"github.com/jucgo/locks/distributed/redislock/internal/suite"
 )
 
-func TestForceUnlockFreesTheLockOfAnybodyWhoIsTold(t *testing.T) {
+func TestForceUnlockFreesALockAndTellsItsHolder(t *testing.T) {
 	t.Parallel()
 	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
 		for kind, lock := range anyKind {

@@ -32,7 +32,7 @@ func TestAWrongAddressIsAnErrorAtOnce(t *testing.T) {
 	}
 }
 
-func TestWhoWaitsOutlastsAServerThatCannotBeReached(t *testing.T) {
+func TestAWaiterOutlastsAServerThatCannotBeReached(t *testing.T) {
 	t.Parallel()
 	for kind, lock := range anyKind {
 		t.Run(kind, func(t *testing.T) {
@@ -71,7 +71,7 @@ func TestWhoWaitsOutlastsAServerThatCannotBeReached(t *testing.T) {
 	}
 }
 
-func TestWhoWaitsReportsWhyTheServerCouldNotBeReached(t *testing.T) {
+func TestAWaiterReportsWhyTheServerCouldNotBeReached(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	p := testbed.NewProxy(t, s.Addr)

@@ -448,7 +448,7 @@ func TestSplitVotesAreResolved(t *testing.T) {
 	require.Equal(t, 1, most)
 }
 
-func TestWhoeverLacksAMajorityThatNobodyHasAsksAgainSoon(t *testing.T) {
+func TestAClientThatLacksAMajorityThatNobodyHasAsksAgainSoon(t *testing.T) {
 	t.Parallel()
 	m := startMasters(t)
 	l := openMajority(t, m.addrs(), redislock.WithLeaseOptions(lease.WithPoll(time.Minute))).Mutex("it")

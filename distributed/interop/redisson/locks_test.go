@@ -255,7 +255,7 @@ func aFairLockServesBothSidesInOrderOfArrival(t *testing.T, s *stage) {
 	}
 }
 
-func whoGivesUpLeavesTheFairQueueToTheOthers(t *testing.T, s *stage) {
+func aWaiterThatGivesUpLeavesTheFairQueueToTheOthers(t *testing.T, s *stage) {
 	name := fresh()
 	queue := "redisson_lock_queue:{" + name + "}"
 	queued := func(n int64) {
@@ -395,7 +395,7 @@ func multiLocksExcludeEachOther(t *testing.T, s *stage) {
 	require.NoError(t, c.Mutex(names[1]).UnlockContext(a))
 }
 
-func whoIsNotTheOwnerCannotUnlock(t *testing.T, s *stage) {
+func onlyTheOwnerCanUnlock(t *testing.T, s *stage) {
 	for _, kind := range kinds {
 		name := fresh()
 		c, d := s.open(t, long), s.open(t, long)
@@ -459,7 +459,7 @@ func ourWaiterIsWokenWhenRedissonForcesAnUnlock(t *testing.T, s *stage) {
 	}
 }
 
-// whoeverIsParkedAtAReadWriteLockIsWokenByEitherSide has readers and writers of both sides wait
+// aWaiterOfAReadWriteLockIsWokenByEitherSide has readers and writers of both sides wait
 // for a holder of either side and half. Each release lets in one waiting writer or all waiting
 // readers, long before their poll interval is over. They hold the lock until the others wait
 // again: the last of the readers wakes one thread of each Java process, a writer wakes all.
@@ -468,7 +468,7 @@ func ourWaiterIsWokenWhenRedissonForcesAnUnlock(t *testing.T, s *stage) {
 // be asleep may have heard the release before. It then misses the next one, until its time is
 // over. Redisson's threads either all read or all write, because the threads of a process share
 // a semaphore. A thread that wakes in vain and waits again takes the permit of another one.
-func whoeverIsParkedAtAReadWriteLockIsWokenByEitherSide(t *testing.T, s *stage) {
+func aWaiterOfAReadWriteLockIsWokenByEitherSide(t *testing.T, s *stage) {
 	if s.version == before {
 		return // on a busy machine one of so many waiters misses a message now and then
 	}

@@ -7,7 +7,7 @@ import (
 )
 
 var situations = []situation{
-	{"whoever plays which part leaves the same in Redis", traces},
+	{"either side in either part leaves the same in Redis", traces},
 	{"the scripts of both sides write to the same keys", scriptsWriteTheSameKeys},
 	{"Java is woken by Go", javaIsWokenByGo},
 	{"Go is woken by Java", goIsWokenByJava},
@@ -17,11 +17,11 @@ var situations = []situation{
 		waitersOfBothSidesHaveTheirTurnsAfterReleasesOfEither},
 	{"holds of either side are counted to the last", holdsOfEitherSideAreCountedToTheLast},
 	{"a fair lock serves both sides in order of arrival", aFairLockServesBothSidesInOrderOfArrival},
-	{"who gives up leaves the fair queue to the others", whoGivesUpLeavesTheFairQueueToTheOthers},
+	{"a waiter that gives up leaves the fair queue to the others", aWaiterThatGivesUpLeavesTheFairQueueToTheOthers},
 	{"readers of both sides read together and keep writers out", readersOfBothSidesReadTogetherAndKeepWritersOut},
 	{"tokens increase from holder to holder", tokensIncreaseFromHolderToHolder},
 	{"multi-locks exclude each other", multiLocksExcludeEachOther},
-	{"who is not the owner cannot unlock", whoIsNotTheOwnerCannotUnlock},
+	{"only the owner can unlock", onlyTheOwnerCanUnlock},
 	{"a lost lock is reported and not taken from its next holder", aLostLockIsReportedAndNotTakenFromItsNextHolder},
 	{"our waiter is woken when Redisson forces an unlock", ourWaiterIsWokenWhenRedissonForcesAnUnlock},
 	{"both watchdogs renew", bothWatchdogsRenew},
@@ -30,8 +30,8 @@ var situations = []situation{
 	{"Redisson gets the lock of a Go process that was killed", redissonGetsTheLockOfAGoProcessThatWasKilled},
 	{"Redisson passes a Go process that was killed at the head of the queue",
 		redissonPassesAGoProcessThatWasKilledAtTheHeadOfTheQueue},
-	{"whoever is parked at a read-write lock is woken by either side",
-		whoeverIsParkedAtAReadWriteLockIsWokenByEitherSide},
+	{"a waiter of a read-write lock is woken by either side",
+		aWaiterOfAReadWriteLockIsWokenByEitherSide},
 }
 
 func TestWithTheCurrentRedisson(t *testing.T) { perform(t, current, with(20*time.Second)) }

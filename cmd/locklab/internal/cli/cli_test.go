@@ -121,7 +121,7 @@ func TestNamedScenariosAreDrawnInTheTerminal(t *testing.T) {
 	code, stdout, stderr := called(t, "run", "race", "-quick", "reentrancy", "race", "-o", page)
 	require.Equal(t, exitOK, code, stderr)
 	require.Contains(t, stdout, "2 of 2 scenarios")
-	require.Regexp(t, `(Ann|Bob) +·*░+█+`, stdout) // whoever comes second
+	require.Regexp(t, `(Ann|Bob) +·*░+█+`, stdout) // the one that comes second
 	for line := range strings.Lines(strings.ReplaceAll(stdout, page, "")) {
 		require.Less(t, len([]rune(line)), 110)
 	}

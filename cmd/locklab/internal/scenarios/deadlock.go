@@ -265,8 +265,8 @@ func avoidedByOrder(l *lab.Lab) {
 
 func refused(l *lab.Lab) {
 	defer deadlock.Refuse(deadlock.Refuse(true)) // It is for the whole process.
-	t := l.Timeline("Refused", "Whoever asks last would close the circle, is refused, gives its lock back, "+
-		"and queues for it again.")
+	t := l.Timeline("Refused", "The last one to ask would close the circle. It is refused, gives its lock "+
+		"back, and queues for it again.")
 	// FIFO hands the lock that is given back to the one who waits. Otherwise the refused one
 	// might have it again at once, and be refused again.
 	a, b := t.Wrap("A", reentrant.New(fair.FIFO)), t.Wrap("B", reentrant.New(fair.FIFO))
