@@ -30,8 +30,15 @@ func (m *plainModel) alone(g int) bool {
 	return others == 0 && (m.writer < 0 || m.writer == g)
 }
 
-// end takes one hold of g from the readers.
-func (m *plainModel) end(g int) {
+// endWrite takes one hold from the writer.
+func (m *plainModel) endWrite() {
+	if m.writes--; m.writes == 0 {
+		m.writer = -1
+	}
+}
+
+// endRead takes one hold of g from the readers.
+func (m *plainModel) endRead(g int) {
 	if m.reads[g]--; m.reads[g] == 0 {
 		delete(m.reads, g)
 	}
@@ -112,21 +119,18 @@ func TestPlainMethodsOfSeveralGoroutinesAgreeWithTheModel(t *testing.T) {
 				do(f)
 			}
 		}
-		read := func(ok bool) {
-			if ok {
-				m.reads[g]++
-			}
-		}
 		t.Repeat(map[string]func(*rapid.T){
 			"RLock": step(func() {
 				if mayRead() {
 					rw.RLock()
-					read(true)
+					m.reads[g]++
 				}
 			}),
 			"TryRLock": step(func() {
 				require.Equal(t, mayRead(), rw.TryRLock())
-				read(mayRead())
+				if mayRead() {
+					m.reads[g]++
+				}
 			}),
 			"reads": step(func() {
 				for range 40 {
@@ -139,7 +143,7 @@ func TestPlainMethodsOfSeveralGoroutinesAgreeWithTheModel(t *testing.T) {
 			"RUnlock": step(func() {
 				if m.reads[g] > 0 {
 					rw.RUnlock()
-					m.end(g)
+					m.endRead(g)
 				} else {
 					require.Panics(t, rw.RUnlock)
 				}
@@ -158,9 +162,7 @@ func TestPlainMethodsOfSeveralGoroutinesAgreeWithTheModel(t *testing.T) {
 					return
 				}
 				rw.Unlock()
-				if m.writes--; m.writes == 0 {
-					m.writer = -1
-				}
+				m.endWrite()
 			}),
 			"TryUpgrade": step(func() {
 				if m.reads[g] == 0 {
@@ -170,7 +172,7 @@ func TestPlainMethodsOfSeveralGoroutinesAgreeWithTheModel(t *testing.T) {
 				ok := m.alone(g)
 				require.Equal(t, ok, rw.TryUpgrade())
 				if ok {
-					m.end(g)
+					m.endRead(g)
 					m.writer = g
 					m.writes++
 				}
@@ -181,10 +183,8 @@ func TestPlainMethodsOfSeveralGoroutinesAgreeWithTheModel(t *testing.T) {
 					return
 				}
 				rw.Downgrade()
-				read(true)
-				if m.writes--; m.writes == 0 {
-					m.writer = -1
-				}
+				m.reads[g]++
+				m.endWrite()
 			}),
 			"": func(t *rapid.T) {
 				var readers []int64

@@ -76,7 +76,7 @@ func (t *readTable) readers() (under, counted int) {
 	if t == nil {
 		return 0, 0
 	}
-	see(-t.first.load())
+	see(-t.firstReader.load())
 	for i := range t.slots {
 		b := &t.slots[i]
 		see(b.owner.Load())

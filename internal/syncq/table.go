@@ -54,23 +54,23 @@ import (
 // are in Sync.covered, and are counted when the exclusive hold ends.
 //
 // The first reader is a goroutine that found the lock free, and the table there, and made the lock
-// shared (ReadFirst). It sets first by a plain store, because no other goroutine writes first at
-// the time. The value of the word goes from 0 to 1 once, until it is 0 again. The first reader sets
-// first after that step, and clears it before it gives back its hold, so before the value can be 0
-// again. The swaps of the word order the clear before the next set. A goroutine compares first with
-// itself. It may see an old value, but never itself, because it has cleared that. Two others look
-// at first: an inspection, which may be out of date, and a goroutine that acts for another one's
-// owner, which the program has to order after that one. Java's ReentrantReadWriteLock has a
-// firstReader for the same reason.
+// shared (ReadFirst). It sets firstReader by a plain store, because no other goroutine writes that
+// field at the time. The value of the word goes from 0 to 1 once, until it is 0 again. The first
+// reader sets the field after that step. It clears the field before it gives back its hold, so
+// before the value can be 0 again. The swaps of the word order the clear before the next set. A
+// goroutine compares the field with itself. It may see an old value, but never itself, because it
+// has cleared that. Two others read the field: an inspection, which may be out of date, and a
+// goroutine that acts for another one's owner, which the program has to order after that one.
+// Java's ReentrantReadWriteLock has a firstReader for the same reason.
 //
 // The bias pays if several goroutines read at a time, and many times between two writes. The
 // readers see that: each counts its slot's reads since the last write (Wrote, unbiasedReads). The
 // first reader is in no slot. So reads that find the lock free never bias it.
 type readTable struct {
-	first reader // or 0; leads, to be aligned
-	slots []Slot // a power of 2
+	firstReader reader // or 0; leads, to be aligned
+	slots       []Slot // a power of 2
 
-	_     [32]byte // the two above are read by each reader
+	_     [32]byte // each reader reads the two above
 	holds          // of the first reader
 	_     [60]byte
 }
@@ -196,7 +196,7 @@ func inCrowd(o int64) int64 {
 // change adds by to the holds of goroutine o, if it reads. It returns how many o had, and whether o
 // is counted. It leaves o at most MaxHolds. If none is left, o has left the table.
 func (t *readTable) change(o int64, by int) (had int, counted bool) {
-	if t.first.load() != o {
+	if t.firstReader.load() != o {
 		return t.slot(o).change(o, by)
 	}
 	had, left := t.holds.change(by)
@@ -267,20 +267,20 @@ func (s *Sync) ReadFirst(me int64) bool {
 	if t == nil || !free(w) || !s.Word.CompareAndSwap(w, w|shared|one) {
 		return false
 	}
-	t.first.set(me)
+	t.firstReader.set(me)
 	return true
 }
 
 // First returns the table to goroutine me if it is the first reader, or else nil.
 func (s *Sync) First(me int64) *First {
-	if t := s.table.Load(); t != nil && t.first.load() == me {
+	if t := s.table.Load(); t != nil && t.firstReader.load() == me {
 		return (*First)(t)
 	}
 	return nil
 }
 
 // Free takes the first reader out of the table, before it gives back its last hold.
-func (t *First) Free() { t.first.set(0) }
+func (t *First) Free() { t.firstReader.set(0) }
 
 // ReadCounted takes a shared hold in the word for goroutine me, whose slot is b. It fails if a
 // party writes or waits, or if b is in use.
@@ -553,7 +553,7 @@ func (s *Sync) EachReader(visit func(o int64, holds int)) {
 	if t == nil {
 		return
 	}
-	if o := t.first.load(); o != 0 {
+	if o := t.firstReader.load(); o != 0 {
 		visit(o, int(t.holds.load())+1)
 	}
 	for i := range t.slots {

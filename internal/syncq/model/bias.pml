@@ -26,7 +26,7 @@
    crowd are the readers under the table's hold. Counted ones in the crowd concern nobody. */
 byte owner[SLOTS], crowd[SLOTS];
 #define COUNTED 8
-byte first;                     /* readTable.first: 0, or the goroutine + 1 */
+byte first;                     /* readTable.firstReader: 0, or the goroutine + 1 */
 #define slot (me % SLOTS)
 #define under(b) (owner[b] != 0 && owner[b] < COUNTED)
 

@@ -1,0 +1,27 @@
+package fair
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks/internal/syncq"
+)
+
+// A waiter that is awake and has still to run relies on the flags of the word.
+func TestANewcomerKeepsTheFlagsOfAnAwakeWaiter(t *testing.T) {
+	for name, lock := range map[string]func(m *BargingMutex) bool{
+		"Lock":       func(m *BargingMutex) bool { m.Lock(); return true },
+		"TryLock":    (*BargingMutex).TryLock,
+		"TryLockFor": func(m *BargingMutex) bool { return m.TryLockFor(0) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var m BargingMutex
+			m.s.Word.Store(syncq.Awake)
+			require.True(t, lock(&m))
+			require.Equal(t, syncq.Awake|syncq.Taken, m.s.Word.Load())
+			m.Unlock()
+			require.Equal(t, syncq.Awake, m.s.Word.Load())
+		})
+	}
+}
