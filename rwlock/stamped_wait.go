@@ -77,7 +77,11 @@ type stampedWaiter struct {
 }
 
 // Waiters are reused: a contended acquisition allocates nothing in the steady state.
-var stampedWaiters = sync.Pool{New: func() any { return new(stampedWaiter) }}
+var stampedWaiters = sync.Pool{New: func() any {
+	n := new(stampedWaiter)
+	n.place.Init()
+	return n
+}}
 
 // wait acquires the lock in turn, and returns its stamp, tooMany, or 0 if the limit ended first.
 func (l *StampedLock) wait(write bool, lim *park.Limit) Stamp {

@@ -101,7 +101,11 @@ type mcsNode struct {
 }
 
 // Nodes are reused: a contended acquisition allocates nothing in the steady state.
-var mcsNodes = sync.Pool{New: func() any { return new(mcsNode) }}
+var mcsNodes = sync.Pool{New: func() any {
+	n := new(mcsNode)
+	n.place.Init()
+	return n
+}}
 
 func newMCSNode(owner int64) *mcsNode {
 	n := mcsNodes.Get().(*mcsNode)

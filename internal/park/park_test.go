@@ -18,11 +18,18 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// ready returns a new Place.
+func ready() *Place {
+	p := new(Place)
+	p.Init()
+	return p
+}
+
 // kinds are the two ways a Place can carry its permit.
 func kinds(t *testing.T, f func(t *testing.T, newPlace func() *Place)) {
-	t.Run("uncut", func(t *testing.T) { f(t, func() *Place { return new(Place) }) })
+	t.Run("uncut", func(t *testing.T) { f(t, ready) })
 	t.Run("channel", func(t *testing.T) {
-		f(t, func() *Place { p := new(Place); p.Open(); return p })
+		f(t, func() *Place { p := ready(); p.Open(); return p })
 	})
 }
 
@@ -65,7 +72,7 @@ func TestAParkedGoroutineIsDurablyBlockedInABubble(t *testing.T) {
 }
 
 func TestAPlaceServesOneBubbleAfterAnother(t *testing.T) {
-	p := new(Place)
+	p := ready()
 	use := func() {
 		for range 3 {
 			var wg sync.WaitGroup
@@ -85,7 +92,7 @@ func TestAPlaceServesOneBubbleAfterAnother(t *testing.T) {
 }
 
 func TestAGoroutineParkedOutsideCanBeUnparkedFromABubble(t *testing.T) {
-	p := new(Place)
+	p := ready()
 	done := make(chan struct{})
 	go func() { p.Park(); close(done) }()
 	for !p.busy() {
@@ -97,7 +104,7 @@ func TestAGoroutineParkedOutsideCanBeUnparkedFromABubble(t *testing.T) {
 
 func TestResetTakesALeftPermitAndClosesThePlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := new(Place)
+		p := ready()
 		p.Unpark()
 		p.Reset()
 		p.Open()
@@ -147,7 +154,7 @@ func TestNoUnparkIsLostHoweverItFallsTogetherWithPark(t *testing.T) {
 }
 
 func TestParkingAllocatesNothing(t *testing.T) {
-	ping, pong := new(Place), new(Place)
+	ping, pong := ready(), ready()
 	var stop atomic.Bool
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -172,7 +179,7 @@ func TestParkingAllocatesNothing(t *testing.T) {
 func BenchmarkHandOver(b *testing.B) {
 	for name, open := range map[string]bool{"uncut": false, "channel": true} {
 		b.Run(name, func(b *testing.B) {
-			ping, pong := new(Place), new(Place)
+			ping, pong := ready(), ready()
 			if open {
 				ping.Open()
 				pong.Open()
@@ -196,7 +203,7 @@ func BenchmarkHandOver(b *testing.B) {
 func TestTheBlockProfileHasTheWaits(t *testing.T) {
 	runtime.SetBlockProfileRate(1)
 	defer runtime.SetBlockProfileRate(0)
-	p := new(Place)
+	p := ready()
 	for range 3 {
 		done := make(chan struct{})
 		go func() { waitForTheProfile(p); close(done) }()
@@ -240,7 +247,7 @@ func awaitSleep() {
 }
 
 func TestAStackTraceSaysThatTheGoroutineWaits(t *testing.T) {
-	p := new(Place)
+	p := ready()
 	done := make(chan struct{})
 	go func() { waitForTheProfile(p); close(done) }()
 	awaitSleep()

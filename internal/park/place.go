@@ -36,9 +36,9 @@ const (
 	parked
 )
 
-// Place is where one goroutine at a time parks. The zero Place is ready to use; it must not be
-// copied. It may pass from one goroutine to another when nobody is parked, with the permit that may
-// be in it.
+// Place is where one goroutine at a time parks. Init makes it ready to use. It must not be copied
+// after that. It may pass from one goroutine to another when nobody is parked, with the permit that
+// may be in it.
 type Place struct {
 	state atomic.Int32
 	cond  sync.Cond
@@ -58,6 +58,10 @@ func (l locker) Unlock() {
 	}
 }
 
+// Init makes p ready to use. Park does not, so that it is inlined: a goroutine that wakes pays for
+// each frame that it returns through.
+func (p *Place) Init() { p.cond.L = locker{p} }
+
 // Open makes p selectable until it is reset, and returns the channel that delivers its permits. It
 // must happen before another goroutine can get at p.
 func (p *Place) Open() <-chan struct{} {
@@ -72,11 +76,10 @@ func (p *Place) Park() {
 		<-p.c
 		return
 	}
-	if p.cond.L == nil {
-		p.cond.L = locker{p}
-	}
 	p.cond.Wait()
-	p.state.Load() // for the race detector, which does not know cond's order: sees Unpark's swap
+	if race {
+		p.state.Load() // sees Unpark's swap: the detector does not know cond's order
+	}
 }
 
 // Unpark makes a permit available if there is none, and wakes the goroutine that is parked here, if
@@ -90,21 +93,12 @@ func (p *Place) Unpark() {
 		}
 		return
 	}
-	for {
-		switch s := p.state.Load(); s {
-		case permit:
+	for !p.state.CompareAndSwap(parked, empty) {
+		if p.state.CompareAndSwap(empty, permit) || p.state.Load() == permit {
 			return
-		case empty:
-			if p.state.CompareAndSwap(empty, permit) {
-				return
-			}
-		default:
-			if p.state.CompareAndSwap(parked, empty) {
-				p.cond.Signal()
-				return
-			}
 		}
 	}
+	p.cond.Signal()
 }
 
 // Reset makes p as good as new. It must happen after any other goroutine could get at p.

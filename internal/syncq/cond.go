@@ -1,8 +1,6 @@
 package syncq
 
 import (
-	"time"
-
 	"github.com/jucgo/locks/internal/goid"
 	"github.com/jucgo/locks/internal/park"
 )
@@ -34,11 +32,20 @@ func (c *Cond) Wait(p Party, l *park.Limit) (signalled bool) {
 	n := newNode(p, false)
 	l.Open(&n.place)
 	c.enqueue(n, drop)
-	signalled, queued := c.awaitSignal(n, l)
-	if queued {
-		c.s.awaitLock(n, c.policy)
+	if l == nil {
+		// This is the rest in the frame of the caller, as in Sync.wait.
+		n.place.Park()
+		for c.policy == NonFair && !c.s.compete(n) {
+			n.place.Park()
+		}
+		signalled = true
+	} else {
+		var queued bool
+		if signalled, queued = c.awaitSignal(n, l); queued {
+			c.s.awaitLock(n, c.policy)
+		}
+		l.Stop()
 	}
-	l.Stop()
 	n.recycle()
 	c.s.Holds = holds
 	if goid.Diverted() {
@@ -85,18 +92,37 @@ func (c *Cond) awaitSignal(n *node, l *park.Limit) (signalled, queued bool) {
 // the waiter is there; it runs when it holds the lock.
 //
 // If the lock is free, which only a lock without owners allows, the waiter gets it or is woken.
-func (c *Cond) Signal() bool { return c.transfer(1, 0) == 1 }
+func (c *Cond) Signal() bool {
+	s := c.s
+	s.guard.Lock()
+	n := c.queue.head
+	if n == nil {
+		s.guard.Unlock()
+		return false
+	}
+	c.queue.shift(n)
+	n.since = 0
+	if c.policy == NonFair && s.queue.head != nil {
+		n.since = now()
+	}
+	wake := s.push(n, c.policy)
+	s.guard.Unlock()
+	unpark(wake)
+	return true
+}
 
 // Broadcast moves all waiters to the lock's queue, in their order, and returns their number. Under
 // NonFair the lock then goes from one to the next.
 func (c *Cond) Broadcast() (moved int) {
 	n := c.Len()
-	since := time.Duration(0)
-	if n > 1 {
-		since = due
+	if n <= 1 {
+		if c.Signal() {
+			moved = 1
+		}
+		return moved
 	}
 	for moved < n {
-		k := c.transfer(min(part, n-moved), since)
+		k := c.transfer(min(part, n-moved))
 		if k == 0 {
 			break // the rest gave up
 		}
@@ -106,21 +132,17 @@ func (c *Cond) Broadcast() (moved int) {
 }
 
 // transfer moves the first most waiters, or as many as there are, and returns their number.
-func (c *Cond) transfer(most int, since time.Duration) (moved int) {
+func (c *Cond) transfer(most int) (moved int) {
 	s := c.s
-	s.guard.Lock()
-	if since == 0 && c.policy == NonFair && s.queue.head != nil {
-		since = now()
-	}
-	for n := c.queue.head; n != nil && moved < most; n = c.queue.head {
-		c.queue.remove(n)
-		n.since = since
-		s.push(n, c.policy)
-		moved++
-	}
 	var wake *node
-	if moved > 0 {
-		wake, _ = s.advance(c.policy, keep)
+	s.guard.Lock()
+	for n := c.queue.head; n != nil && moved < most; n = c.queue.head {
+		c.queue.shift(n)
+		n.since = due
+		if first := s.push(n, c.policy); first != nil {
+			wake = first // and no other is: the lock is held from then on
+		}
+		moved++
 	}
 	s.guard.Unlock()
 	unpark(wake)

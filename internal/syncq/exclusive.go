@@ -139,10 +139,7 @@ func (s *Sync) tryEnqueue(n *node, policy Policy) (wake *node, queued bool) {
 		to, ok := s.admissible(n, w, policy)
 		switch {
 		case !ok:
-			if s.push(n, policy); s.queue.head == n {
-				wake, _ = s.advance(policy, keep)
-			}
-			return wake, true
+			return s.push(n, policy), true
 		case s.Word.CompareAndSwap(w, to):
 			n.state = granted
 		}
@@ -150,12 +147,20 @@ func (s *Sync) tryEnqueue(n *node, policy Policy) (wake *node, queued bool) {
 	return wake, false
 }
 
-// push puts n at the end of the lock's queue. The guard is held. If n is the first, advance is
-// called next.
-func (s *Sync) push(n *node, policy Policy) {
+// push puts n at the end of the lock's queue, and sees to what follows. The guard is held.
+func (s *Sync) push(n *node, policy Policy) (wake *node) {
 	n.owed = n.owed || policy == NonFair && (n.shared || n.since == due)
 	s.queue.push(n)
 	s.report(n)
+	if s.queue.head != n {
+		return nil
+	}
+	// The word has to mirror n. That is all of it if the lock is held exclusively.
+	if w := s.Word.Load(); exclusive(w) && s.Word.CompareAndSwap(w, w&^about|n.mirror()) {
+		return nil
+	}
+	wake, _ = s.advance(policy, keep)
+	return wake
 }
 
 // admissible returns the word with n, which is not in the queue, as a holder, and whether n may
@@ -199,7 +204,6 @@ func (s *Sync) awaitLock(n *node, policy Policy) {
 // whether it has it. If not, n sleeps on a word that is held, and whose release will see to it.
 func (s *Sync) compete(n *node) bool {
 	s.guard.Lock()
-	defer s.guard.Unlock()
 	for n.state == awake {
 		w := s.Word.Load()
 		if free(w) {
@@ -209,7 +213,7 @@ func (s *Sync) compete(n *node) bool {
 				to |= next.mirror()
 			}
 			if s.Word.CompareAndSwap(w, to) {
-				s.queue.remove(n)
+				s.queue.shift(n)
 				n.state = granted
 			}
 			continue
@@ -218,10 +222,12 @@ func (s *Sync) compete(n *node) bool {
 		n.owed = w&shared != 0 || n.lost >= maxLost || n.overdue()
 		n.state = waiting
 		if s.Word.CompareAndSwap(w, w&^about|n.mirror()) {
+			s.guard.Unlock()
 			return false
 		}
 		n.state = awake
 	}
+	s.guard.Unlock()
 	return true
 }
 

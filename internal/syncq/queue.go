@@ -34,34 +34,47 @@ const (
 // node is one wait of one party: in the lock's queue, in a condition's, or in none.
 type node struct {
 	place park.Place
+	oneWait
 
 	// Guarded by the lock's guard.
-	state    state
-	owed     bool  // the next release hands the lock to this waiter (NonFair)
-	in       *list // the list that has the node
-	next     *node
-	prev     *node  // only valid if the node is not the first
-	visit    *walk  // the inspection that goes on here
-	wait     uint64 // the number of this wait among those of the node
-	reported bool   // the watcher wants to know when the wait is over
+	in    *list // the list that has the node
+	next  *node
+	visit *walk  // the inspection that goes on here
+	wait  uint64 // the number of this wait among those of the node
 
 	// Set by the waiter before it joins.
-	shared    bool
-	limited   bool   // a context or a time limit can end the wait for the lock
-	refused   bool   // by the watcher
-	value     uint64 // the word of this party as the exclusive holder
-	who       int64  // the owner that inspection shows
-	goroutine int64  // that waits, if who is an explicit owner
+	shared bool
+	value  uint64 // the word of this party as the exclusive holder
+	who    int64  // the owner that inspection shows
+
+	wake *node // the next node to unpark; the unparker's
+}
+
+// oneWait is the part of a node that is zero before each wait.
+type oneWait struct {
+	// Guarded by the lock's guard.
+	state    state
+	owed     bool          // the next release hands the lock to this waiter (NonFair)
+	reported bool          // the watcher wants to know when the wait is over
+	lost     int32         // races lost (NonFair)
+	began    time.Duration // when the node joined the lock's queue, if waits are timed
+	prev     *node         // only valid if the node is not the first
+
+	// Set by the waiter before it joins.
+	limited   bool  // a context or a time limit can end the wait for the lock
+	refused   bool  // by the watcher
+	goroutine int64 // that waits, if who is an explicit owner
 	kind      *Kind
 
-	lost  int32         // races lost; guarded (NonFair)
 	since time.Duration // when the node joined the lock's queue, see overdue (NonFair)
-	began time.Duration // when the node joined the lock's queue, if waits are timed; guarded
-	wake  *node         // the next node to unpark; the unparker's
 }
 
 // Nodes are used again: a contended acquisition allocates nothing in the steady state.
-var nodes = sync.Pool{New: func() any { return new(node) }}
+var nodes = sync.Pool{New: func() any {
+	n := new(node)
+	n.place.Init()
+	return n
+}}
 
 func newNode(p Party, shared bool) *node {
 	n := nodes.Get().(*node)
@@ -77,8 +90,7 @@ func (n *node) recycle() {
 	if n.reported {
 		(*watcher.Load()).Ended(n.who)
 	}
-	n.state, n.owed, n.prev, n.lost, n.since, n.began = waiting, false, nil, 0, 0, 0
-	n.limited, n.reported, n.refused, n.goroutine, n.kind = false, false, false, 0, nil
+	n.oneWait = oneWait{}
 	nodes.Put(n)
 }
 
@@ -149,20 +161,31 @@ func (l *list) before(n *node) *node {
 	return n.prev
 }
 
-// remove takes n out of l. It touches no other node if n is the first, as in a hand-off.
+// remove takes n out of l.
 func (l *list) remove(n *node) {
 	prev := l.before(n)
 	if prev == nil {
-		l.head = n.next
-	} else {
-		prev.next = n.next
+		l.shift(n)
+		return
 	}
-	switch {
-	case n.next == nil:
+	if prev.next = n.next; n.next == nil {
 		l.tail = prev
-	case prev != nil:
+	} else {
 		n.next.prev = prev
 	}
+	l.removed(n)
+}
+
+// shift takes n, the first, out of l. It touches no other node, as in a hand-off.
+func (l *list) shift(n *node) {
+	if l.head = n.next; l.head == nil {
+		l.tail = nil
+	}
+	l.removed(n)
+}
+
+// removed ends the links of n to l.
+func (l *list) removed(n *node) {
 	for w := n.visit; w != nil; w = n.visit {
 		n.visit = w.next
 		w.stand(n.next)

@@ -532,8 +532,7 @@ func TestAnAbandonedWaitAwaitsTheUnparkOnItsWay(t *testing.T) {
 	w := enters(c, nil, 1)
 	s.guard.Lock() // a signal that has yet to unpark
 	c.queue.remove(w.n)
-	s.push(w.n, FIFO)
-	n, _ := s.advance(FIFO, keep)
+	n := s.push(w.n, FIFO)
 	s.guard.Unlock()
 	require.Same(t, w.n, n)
 	leaver := run(func() bool { w.Abandon(); return true })

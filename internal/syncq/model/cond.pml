@@ -8,7 +8,8 @@ inline cremove(n) {
 	cl--; cq[cl] = 0; in[n] = 0; i = 0
 }
 
-/* Cond.transfer: the first most waiters; moved says how many there were */
+/* Cond.transfer: the first most waiters; moved says how many there were. Cond.Signal is that for one
+   waiter. A node that becomes the first of the lock's queue has Sync.push call advance. */
 inline transfer(most, isDue) {
 	atomic { guard == 0; CHOOSE; d_step {
 		moved = 0;
@@ -20,17 +21,14 @@ inline transfer(most, isDue) {
 			state[k] = granted; wk = wk | (1 << k); pend[k]++;
 #else
 			push(k);
+#ifndef MUTANT_TRANSFER_NO_ADVANCE
+			if :: ql == 1 -> advance(KEEP) :: else fi;
+#endif
 #endif
 			moved++
 		:: else -> break
 		od;
-		k = 0;
-#ifdef MUTANT_TRANSFER_NO_ADVANCE
-		skip
-#else
-		if :: moved > 0 -> advance(KEEP) :: else fi
-#endif
-		; late = 0
+		k = 0; late = 0
 	} }
 	unpark()
 }
