@@ -33,7 +33,7 @@ func (c *Cond) Wait(p Party, l *park.Limit) (signalled bool) {
 	l.Open(&n.place)
 	c.enqueue(n, drop)
 	if l == nil {
-		// This is the rest in the frame of the caller, as in Sync.wait.
+		// This is the rest without a limit, in the frame of the caller: see Sync.wait.
 		n.place.Park()
 		for c.policy == NonFair && !c.s.compete(n) {
 			n.place.Park()

@@ -35,9 +35,25 @@ func (s *Sync) Acquire(p Party, policy Policy, l *park.Limit) Outcome {
 		return Acquired
 	}
 	n := newNode(p, false)
-	out := s.wait(n, policy, l)
+	if l != nil {
+		out := s.wait(n, policy, l)
+		n.recycle()
+		return out
+	}
+	// This is wait without a limit, in the frame of the caller.
+	if s.enqueue(n, policy) {
+		s.awaitReaders(n)
+		n.place.Park()
+		for policy == NonFair && !s.compete(n) {
+			n.place.Park()
+		}
+	}
+	refused := n.refused
 	n.recycle()
-	return out
+	if refused {
+		return Refused
+	}
+	return Acquired
 }
 
 // Unlock releases one hold, exclusive or shared. It reports false, and does nothing, if the lock is
@@ -87,8 +103,8 @@ func (s *Sync) guarded(policy Policy, step func(uint64) (uint64, bool)) bool {
 //     queue leaves it (cancel), and the wait has failed. A node that is not was granted the lock
 //     before: the wait has succeeded, and the unpark that comes with a grant is awaited.
 //
-// The loop is written out here, because a goroutine that wakes pays for each frame that it returns
-// through.
+// The loop is written out here, and in Acquire and Cond.Wait, because a goroutine that wakes pays for
+// each frame that it returns through.
 func (s *Sync) wait(n *node, policy Policy, l *park.Limit) Outcome {
 	n.limited = l.Open(&n.place)
 	acquired := !s.enqueue(n, policy)
