@@ -292,18 +292,15 @@ const (
 	spinPause  = 2
 )
 
-// procs is how many goroutines can run at a time.
-var procs = uint64(runtime.NumCPU())
-
 // spins says that a holder can run while another goroutine spins.
-var spins = procs > 1
+var spins = runtime.NumCPU() > 1
 
 // spin takes a lock that becomes free within a short spin (NonFair). It stops when the lock is owed
-// to the first waiter, or has more readers than can run beside the caller. Under FIFO it would be
-// in vain: after a hand-off the holder has still to run, often on the spinner's own processor.
+// to the first waiter, or shared: readers often have still to run, on the spinner's own processor.
+// Under FIFO it would be in vain for the same reason.
 func (s *Sync) spin(p Party) bool {
 	for k := 0; k < spinRounds && spins; k++ {
-		if w := s.Word.Load(); w&handoff != 0 || w&shared != 0 && w>>shift >= procs {
+		if s.Word.Load()&(handoff|shared) != 0 {
 			break
 		}
 		pause.Pause(spinPause)
