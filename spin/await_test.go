@@ -14,6 +14,7 @@ func TestACancelledWaiterWaitsForAPermitOnItsWay(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	end()
 	var p park.Place
+	p.Init()
 	arrived, l := make(chan struct{}), park.Until(ctx)
 	require.True(t, l.Open(&p))
 	permit := p.Open()

@@ -101,7 +101,6 @@ func (c *Cond) Signal() bool {
 		return false
 	}
 	c.queue.shift(n)
-	n.since = 0
 	if c.policy == NonFair && s.queue.head != nil {
 		n.since = now()
 	}
@@ -135,12 +134,15 @@ func (c *Cond) Broadcast() (moved int) {
 func (c *Cond) transfer(most int) (moved int) {
 	s := c.s
 	var wake *node
+	last := &wake
 	s.guard.Lock()
 	for n := c.queue.head; n != nil && moved < most; n = c.queue.head {
 		c.queue.shift(n)
 		n.since = due
-		if first := s.push(n, c.policy); first != nil {
-			wake = first // and no other is: the lock is held from then on
+		// A lock without owners may be free. Then n gets it at once, and if any goroutine unlocks
+		// it now, so does the next waiter.
+		if *last = s.push(n, c.policy); *last != nil {
+			last = &n.wake
 		}
 		moved++
 	}

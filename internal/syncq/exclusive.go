@@ -163,7 +163,8 @@ func (s *Sync) tryEnqueue(n *node, policy Policy) (wake *node, queued bool) {
 	return wake, false
 }
 
-// push puts n at the end of the lock's queue, and sees to what follows. The guard is held.
+// push puts n at the end of the lock's queue, and sees to what follows. The guard is held. It
+// returns n if n is to be unparked.
 func (s *Sync) push(n *node, policy Policy) (wake *node) {
 	n.owed = n.owed || policy == NonFair && (n.shared || n.since == due)
 	s.queue.push(n)

@@ -25,7 +25,7 @@ then heavy-weight, with threads that sleep. It never went back. Each stage costs
 before, and is used only if the one before does not suffice.
 
 The lock here has these stages too, but decides anew at every acquisition. The owner itself only counts.
-Another goroutine spins for about the time of one hand-off, because a holder that is nearly done will
+Another goroutine spins for less than a microsecond, because a holder that is nearly done will
 release by then. After that it parks in the queue.`,
 	Look: `The table counts the stages. The line shows how many waiters were parked in the queue at the release,
 over the length of the hold. Short holds end while the waiter spins; in long ones it parks. Spinning
