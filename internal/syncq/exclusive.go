@@ -103,8 +103,8 @@ func (s *Sync) guarded(policy Policy, step func(uint64) (uint64, bool)) bool {
 //     queue leaves it (cancel), and the wait has failed. A node that is not was granted the lock
 //     before: the wait has succeeded, and the unpark that comes with a grant is awaited.
 //
-// The loop is written out here, and in Acquire and Cond.Wait, because a goroutine that wakes pays for
-// each frame that it returns through.
+// The loop is written out here, and in Acquire and Cond.Wait, because a goroutine that wakes pays
+// for each frame that it returns through.
 func (s *Sync) wait(n *node, policy Policy, l *park.Limit) Outcome {
 	n.limited = l.Open(&n.place)
 	acquired := !s.enqueue(n, policy)
@@ -285,9 +285,10 @@ func (s *Sync) dismiss(n *node, policy Policy) bool {
 
 // Before a goroutine joins a NonFair queue for an exclusive hold, it looks at the lock spinRounds
 // times, spinPause pauses apart. That takes some 800 ns, and a goroutine that is woken takes some
-// 10 µs to run on another processor. With 64 goroutines that work for 300 ns inside of the lock and
-// 300 ns outside, an acquisition takes 0.8 times what it takes with 4 rounds: two of them go on in
-// turns, and the others sleep. More rounds cost two goroutines without work more than they save.
+// 10 µs to run on another processor. Take 64 goroutines with 300 ns of work inside of the lock and
+// 300 ns outside. With 16 rounds two of them go on in turns, while the others sleep, and an
+// acquisition takes 0.8 times what it takes with 4. More rounds cost two goroutines without work
+// more than they save.
 const (
 	spinRounds = 16
 	spinPause  = 2

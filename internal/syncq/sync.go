@@ -103,8 +103,8 @@ func (p Party) Of(k *Kind) Party {
 // (TryUnlockShared).
 // If the table holds the lock, T has its last reader come here.
 //
-// The commonest case comes first, which makes a hand-off a tenth cheaper: the last hold ends, and the
-// first waiter gets the lock exclusively.
+// The commonest case comes first, which makes a hand-off a tenth cheaper: the last hold ends, and
+// the first waiter gets the lock exclusively.
 func (s *Sync) advance(policy Policy, step func(uint64) (uint64, bool)) (wake *node, ok bool) {
 	n := s.queue.head
 	if n == nil || n.shared || policy == NonFair && !n.owed {
