@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 
-# Each line is a file and its switches. NonFair is the absence of FIFO.
+# Each line is a file and its switches. NonFair is the absence of FIFO, except in foreign.pml.
 small='
 queue.pml   FIFO
 queue.pml   FIFO LIMIT
@@ -21,6 +21,9 @@ queue.pml   COND ONCE
 queue.pml   ANONYMOUS
 queue.pml   REFUSE
 queue.pml   LOSSES=2 LIMIT
+foreign.pml
+foreign.pml PANICS STRANGER ONCE
+foreign.pml PANICS STRANGER N=2
 bias.pml    FIFO R0=READS R1=WRITES R2=WRITES+DOWNGRADES
 bias.pml    FIFO SLOTS=1
 bias.pml    FIFO R0=READS R1=IN_WORD+UPGRADES R2=WRITES
@@ -58,6 +61,8 @@ queue.pml   COND
 queue.pml   COND LOSSES=1
 queue.pml   ANONYMOUS LIMIT
 queue.pml   REFUSE LIMIT
+foreign.pml PANICS
+foreign.pml PANICS STRANGER
 bias.pml    FIFO R0=READS R1=READS R2=WRITES+TIMED
 bias.pml    FIFO R0=READS+TIMED R1=READS+WRITES R2=WRITES+TIMED
 bias.pml    R0=READS R1=READS R2=WRITES+TIMED
@@ -98,6 +103,12 @@ queue.pml   COMPETE_STORES
 queue.pml   UNLOCK_WAKES_NOBODY
 queue.pml   UNLOCK_IGNORES_HANDOFF     LOSSES=2
 queue.pml   COMPETE_OWES_NOT           SHARE RWMUTEX
+foreign.pml ABANDON_KEEPS_SIGNAL       PANICS STRANGER ONCE
+foreign.pml ABANDON_LEAVES_PERMIT      PANICS STRANGER ONCE
+foreign.pml ABANDON_KEEPS_GATE         PANICS STRANGER ONCE
+foreign.pml ABANDON_AWAITS_GATE        PANICS STRANGER ONCE
+foreign.pml RELEASE_FIRST              N=2
+foreign.pml GATE_OPENS_FIRST
 bias.pml    READER_LOOKS_ONCE          FIFO
 bias.pml    EMPTY_SKIPS_SLOT           FIFO
 bias.pml    EMPTY_SKIPS_CROWD          FIFO SLOTS=1
