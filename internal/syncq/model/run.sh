@@ -47,6 +47,8 @@ ticket.pml  ANYBODY LIMIT
 cycles.pml
 cycles.pml  LIMIT
 cycles.pml  LIMIT N=2 L=2 ROUNDS=2
+readers.pml FIRST=1
+readers.pml LIMIT N=2
 '
 
 large='
@@ -82,6 +84,8 @@ mcs.pml     ANYBODY
 ticket.pml  LIMIT TICKETS=9
 ticket.pml  ANYBODY LIMIT TICKETS=7
 cycles.pml  LIMIT L=2
+readers.pml
+readers.pml FIRST=1 LIMIT
 '
 
 # Each line is a file, the mutant, and the switches with which it must be caught.
@@ -155,6 +159,8 @@ ticket.pml  GIVEUP_UNSEEN              LIMIT
 cycles.pml  TWO_LOOKS_ARE_ENOUGH       LIMIT L=2
 cycles.pml  MUTEX_GIVEN_BACK_EARLY
 cycles.pml  SEARCH_WITHOUT_JOINING
+readers.pml FOLLOWS_ONE_HOLDER         FIRST=1
+readers.pml QUEUE_IS_NO_EDGE
 '
 
 # check FOLDER EXPECTED OPTIONS FILE SWITCH...: one line of the table. EXPECTED is holds or caught.
