@@ -9,7 +9,32 @@ inline cremove(n) {
 }
 
 /* Cond.transfer: the first most waiters; moved says how many there were. Cond.Signal is that for one
-   waiter. A node that becomes the first of the lock's queue has Sync.push call advance. */
+   waiter. A node that becomes the first of the lock's queue has Sync.push call advance. Only a lock
+   without owners can be unlocked meanwhile. */
+#ifdef ANONYMOUS
+inline transfer(most, isDue) {
+	atomic { guard == 0 -> guard = 1; moved = 0 };
+	do
+	:: atomic { cl > 0 && moved < most -> CHOOSE; d_step {
+			k = cq[0]; cremove(k); signals++;
+			due[k] = isDue;
+#ifdef MUTANT_TRANSFER_KEEPS_LAST_WAKE
+			drained = wk; wk = 0;
+#endif
+			push(k);
+			if :: ql == 1 -> advance(KEEP) :: else fi;
+#ifdef MUTANT_TRANSFER_KEEPS_LAST_WAKE
+			if :: wk == 0 -> wk = drained :: else fi;
+			drained = 0;
+#endif
+			moved++; k = 0; late = 0
+		} }
+	:: else -> break
+	od;
+	guard = 0;
+	unpark()
+}
+#else
 inline transfer(most, isDue) {
 	atomic { guard == 0; CHOOSE; d_step {
 		moved = 0;
@@ -32,6 +57,7 @@ inline transfer(most, isDue) {
 	} }
 	unpark()
 }
+#endif
 
 /* Cond.Signal, or Cond.Broadcast in parts of any size */
 inline Signal(all) {

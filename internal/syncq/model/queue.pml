@@ -6,8 +6,13 @@
 
 /* Cond.Wait, enqueue, awaitSignal */
 inline Wait() {
+#ifdef ANONYMOUS
+	atomic { guard == 0 && hold > 0; CHOOSE; d_step {
+		hold--;
+#else
 	d_step { excl = 0 }
 	atomic { guard == 0; CHOOSE; d_step {
+#endif
 		cq[cl] = me; cl++; in[me] = INCOND;
 		advance(DROP); late = 0
 	} }
@@ -19,8 +24,10 @@ inline Wait() {
 	inQueue = 0; ok = 1;
 	recycle();
 	d_step {
+#ifndef ANONYMOUS
 		CHECK(returns_holding, exclusive(Word) && Word/one == me + 1);
 		excl++; CHECK(mutual_exclusion, excl == 1 && shrd == 0);
+#endif
 		if :: sig -> CHECK(signals_arrive, signals > 0); signals-- :: else fi;
 		sig = 0
 	}
@@ -116,6 +123,11 @@ next:		atomic { ok = 0; s = 0; isShared[me] = 0 }
 			Unlock();
 			CHECK(unlock_succeeds, ok);
 			ok = 0
+#ifdef COND
+		:: true ->                                      /* and signal, even if the lock is free */
+			if :: all = 0 :: all = 1 fi;
+			Signal(all); all = 0
+#endif
 		fi
 #endif
 	:: true -> break
@@ -128,6 +140,11 @@ active proctype monitor() {
 	timeout ->
 #ifdef ANONYMOUS
 	CHECK(no_lost_wakeup, ql == 0 || !free(Word));
+	byte n = 0;
+	do
+	:: n < N -> CHECK(no_lost_wakeup, state[n] == waiting && pend[n] == 0); n++
+	:: else -> break
+	od;
 	CHECK(lock_is_free_at_last, hold == (free(Word) -> 0 : 1))
 #else
 #ifdef COND

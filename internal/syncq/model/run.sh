@@ -19,6 +19,8 @@ queue.pml   SHARE
 queue.pml   SHARE RWMUTEX
 queue.pml   COND ONCE
 queue.pml   ANONYMOUS
+queue.pml   FIFO COND ANONYMOUS ONCE
+queue.pml   COND ANONYMOUS ONCE
 queue.pml   REFUSE
 queue.pml   LOSSES=2 LIMIT
 foreign.pml
@@ -61,6 +63,7 @@ queue.pml   N=4 ONCE
 queue.pml   SHARE LIMIT
 queue.pml   COND
 queue.pml   COND LOSSES=1
+queue.pml   COND ANONYMOUS
 queue.pml   ANONYMOUS LIMIT
 queue.pml   REFUSE LIMIT
 foreign.pml PANICS
@@ -98,6 +101,7 @@ queue.pml   CANCEL_UNSEEN              FIFO LIMIT
 queue.pml   SHARED_PAST_QUEUE          FIFO SHARE
 queue.pml   UNLOCKSHARED_MISSES_QUEUED  FIFO SHARE RWMUTEX
 queue.pml   TRANSFER_NO_ADVANCE        FIFO COND N=2
+queue.pml   TRANSFER_KEEPS_LAST_WAKE   FIFO COND ANONYMOUS N=4 ONCE
 queue.pml   SIGNAL_WITHOUT_TRANSFER    FIFO COND N=2
 queue.pml   LIMIT_DECIDES_EARLY        COND N=2
 queue.pml   LATE_UNPARK                LIMIT
