@@ -74,7 +74,7 @@ func parse(args []string, output io.Writer) (s settings, err error) {
 	f.Float64Var(&s.wake, "wake", 110, "ns that it takes to make a goroutine runnable")
 	f.Float64Var(&s.turn, "turn", 130, "ns from the park of a goroutine to the start of the next")
 	f.Float64Var(&s.rise, "rise", 57_000, "ns until an idle processor takes what another one was to run next")
-	f.Float64Var(&s.spin, "spin", 250, "ns for which a goroutine spins before it parks, if its lock does so")
+	f.Float64Var(&s.spin, "spin", 800, "ns for which a goroutine spins before it parks, if its lock does so")
 	f.Float64Var(&s.slice, "slice", 10e6, "ns of a goroutine's turn while others want the processor")
 	f.Float64Var(&s.jitter, "jitter", 0.2, "by what share times vary at random, from 0 to 1")
 	if err := f.Parse(args); err != nil {
