@@ -1,6 +1,8 @@
 package syncq
 
 import (
+	"time"
+
 	"github.com/jucgo/locks/internal/goid"
 	"github.com/jucgo/locks/internal/park"
 )
@@ -32,20 +34,18 @@ func (c *Cond) Wait(p Party, l *park.Limit) (signalled bool) {
 	n := newNode(p, false)
 	l.Open(&n.place)
 	c.enqueue(n, drop)
-	if l == nil {
-		// This is the rest without a limit, in the frame of the caller: see Sync.wait.
-		n.place.Park()
-		for c.policy == NonFair && !c.s.compete(n) {
-			n.place.Park()
-		}
-		signalled = true
+	signalled, queued := true, false
+	if l != nil {
+		signalled, queued = c.awaitSignal(n, l)
 	} else {
-		var queued bool
-		if signalled, queued = c.awaitSignal(n, l); queued {
-			c.s.awaitLock(n, c.policy)
-		}
-		l.Stop()
+		// This is awaitSignal in the frame of the caller: see Sync.wait.
+		n.place.Park()
+		queued = c.policy == NonFair && !c.s.compete(n)
 	}
+	if queued {
+		c.s.awaitLock(n, c.policy)
+	}
+	l.Stop()
 	n.recycle()
 	c.s.Holds = holds
 	if goid.Diverted() {
@@ -67,13 +67,7 @@ func (c *Cond) enqueue(n *node, step func(uint64) (uint64, bool)) {
 // which, and whether n may still have to wait for the lock.
 func (c *Cond) awaitSignal(n *node, l *park.Limit) (signalled, queued bool) {
 	s := c.s
-	ended := false
-	if l == nil {
-		n.place.Park()
-	} else {
-		ended = !l.Park(&n.place)
-	}
-	if !ended {
+	if l.Park(&n.place) {
 		return true, c.policy == NonFair && !s.compete(n)
 	}
 	s.guard.Lock()
@@ -92,36 +86,18 @@ func (c *Cond) awaitSignal(n *node, l *park.Limit) (signalled, queued bool) {
 // the waiter is there; it runs when it holds the lock.
 //
 // If the lock is free, which only a lock without owners allows, the waiter gets it or is woken.
-func (c *Cond) Signal() bool {
-	s := c.s
-	s.guard.Lock()
-	n := c.queue.head
-	if n == nil {
-		s.guard.Unlock()
-		return false
-	}
-	c.queue.shift(n)
-	if c.policy == NonFair && s.queue.head != nil {
-		n.since = now()
-	}
-	wake := s.push(n, c.policy)
-	s.guard.Unlock()
-	unpark(wake)
-	return true
-}
+func (c *Cond) Signal() bool { return c.transfer(1, 0) == 1 }
 
 // Broadcast moves all waiters to the lock's queue, in their order, and returns their number. Under
 // NonFair the lock then goes from one to the next.
 func (c *Cond) Broadcast() (moved int) {
 	n := c.Len()
-	if n <= 1 {
-		if c.Signal() {
-			moved = 1
-		}
-		return moved
+	since := time.Duration(0)
+	if n > 1 {
+		since = due
 	}
 	for moved < n {
-		k := c.transfer(min(part, n-moved))
+		k := c.transfer(min(part, n-moved), since)
 		if k == 0 {
 			break // the rest gave up
 		}
@@ -131,14 +107,17 @@ func (c *Cond) Broadcast() (moved int) {
 }
 
 // transfer moves the first most waiters, or as many as there are, and returns their number.
-func (c *Cond) transfer(most int) (moved int) {
+func (c *Cond) transfer(most int, since time.Duration) (moved int) {
 	s := c.s
 	var wake *node
 	last := &wake
 	s.guard.Lock()
+	if since == 0 && c.policy == NonFair && s.queue.head != nil {
+		since = now()
+	}
 	for n := c.queue.head; n != nil && moved < most; n = c.queue.head {
 		c.queue.shift(n)
-		n.since = due
+		n.since = since
 		// A lock without owners may be free. Then n gets it at once, and if any goroutine unlocks
 		// it now, so does the next waiter.
 		if *last = s.push(n, c.policy); *last != nil {

@@ -48,12 +48,12 @@ func (s *Sync) Acquire(p Party, policy Policy, l *park.Limit) Outcome {
 			n.place.Park()
 		}
 	}
-	refused := n.refused
-	n.recycle()
-	if refused {
-		return Refused
+	out := Acquired
+	if n.refused {
+		out = Refused
 	}
-	return Acquired
+	n.recycle()
+	return out
 }
 
 // Unlock releases one hold, exclusive or shared. It reports false, and does nothing, if the lock is
@@ -112,9 +112,7 @@ func (s *Sync) wait(n *node, policy Policy, l *park.Limit) Outcome {
 		s.awaitReaders(n)
 	}
 	for !acquired {
-		if !n.limited {
-			n.place.Park()
-		} else if !l.Park(&n.place) {
+		if !l.Park(&n.place) {
 			acquired = s.leave(n, policy)
 			break
 		}

@@ -99,7 +99,7 @@ func (l *list) verify() error {
 	k := 0
 	for n := l.head; n != nil; prev, n = n, n.next {
 		k++
-		if n.in != l || l.before(n) != prev || n.state != waiting || n.visit != nil || n.wake != nil {
+		if n.in != l || n != l.head && n.prev != prev || n.state != waiting || n.visit != nil || n.wake != nil {
 			return fmt.Errorf("node %d of the queue is not in order: %+v", k, n)
 		}
 	}
@@ -133,7 +133,7 @@ func (s *Sync) ReadBiased(o int64, policy Policy) bool {
 // Revoke ends the bias to readers.
 func (s *Sync) Revoke(policy Policy) {
 	s.guard.Lock()
-	wake := s.revoke(policy)
+	wake, _ := s.advance(policy, revoke)
 	s.guard.Unlock()
 	unpark(wake)
 }

@@ -153,25 +153,16 @@ func (l *list) push(n *node) {
 	l.len++
 }
 
-// before returns the node before n, which is in l.
-func (l *list) before(n *node) *node {
-	if l.head == n {
-		return nil
-	}
-	return n.prev
-}
-
 // remove takes n out of l.
 func (l *list) remove(n *node) {
-	prev := l.before(n)
-	if prev == nil {
+	if l.head == n {
 		l.shift(n)
 		return
 	}
-	if prev.next = n.next; n.next == nil {
-		l.tail = prev
+	if n.prev.next = n.next; n.next == nil {
+		l.tail = n.prev
 	} else {
-		n.next.prev = prev
+		n.next.prev = n.prev
 	}
 	l.removed(n)
 }

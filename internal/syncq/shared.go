@@ -47,34 +47,25 @@ func (s *Sync) AcquireShared(p Party, policy Policy, l *park.Limit) Outcome {
 // TryUnlockShared gives one shared hold back if no waiter has to be told, and reports whether
 // it did.
 func (s *Sync) TryUnlockShared() bool {
-	for {
-		w := s.Word.Load()
-		to := w - one
+	return s.change(func(w uint64) (uint64, bool) {
 		switch {
 		case w&shared == 0:
-			return false
+			return w, false
 		case w >= 2*one:
+			return w - one, true
 		case w&(about|visible) == Awake:
-			to = Awake
-		case w&(queued|visible) != 0:
-			return false
-		default:
-			to = 0
+			return Awake, true
 		}
-		if s.Word.CompareAndSwap(w, to) {
-			return true
-		}
-	}
+		return 0, w&(queued|visible) == 0
+	})
 }
 
 // UnlockShared gives one shared hold back. It reports false, and does nothing, if there is none.
 func (s *Sync) UnlockShared(policy Policy) bool {
-	return s.TryUnlockShared() || s.guarded(policy, dropShared)
-}
-
-func dropShared(w uint64) (uint64, bool) {
-	to, ok := drop(w)
-	return to, ok && w&shared != 0
+	return s.TryUnlockShared() || s.guarded(policy, func(w uint64) (uint64, bool) {
+		to, ok := drop(w)
+		return to, ok && w&shared != 0
+	})
 }
 
 // UnlockExclusive gives the exclusive hold back. It reports false, and does nothing, if there is

@@ -106,12 +106,9 @@ func (p Party) Of(k *Kind) Party {
 // The commonest case comes first, which makes a hand-off a tenth cheaper: the last hold ends, and
 // the first waiter gets the lock exclusively.
 func (s *Sync) advance(policy Policy, step func(uint64) (uint64, bool)) (wake *node, ok bool) {
-	n := s.queue.head
-	if n == nil || n.shared || policy == NonFair && !n.owed {
-		return s.advanceAny(policy, step)
-	}
-	w := s.Word.Load()
-	if base, ok := step(w); !ok || base&^about != 0 {
+	w, n := s.Word.Load(), s.queue.head
+	base, ok := step(w)
+	if !ok || base&^about != 0 || n == nil || n.shared || policy == NonFair && !n.owed {
 		return s.advanceAny(policy, step)
 	}
 	to := n.value

@@ -419,10 +419,7 @@ func (s *Sync) ReadersLeft(policy Policy) {
 // awaitReaders spins while n, a writer, waits for readers that drain from the table: a read that is
 // short is over before the writer could have parked and been woken.
 func (s *Sync) awaitReaders(n *node) {
-	if n.shared || !spins {
-		return
-	}
-	for range readerRounds {
+	for k := 0; k < readerRounds && spins && !n.shared; k++ {
 		if w := s.Word.Load(); w&visible == 0 || w>>shift == n.value>>shift {
 			return
 		}
@@ -439,18 +436,8 @@ func (s *Sync) TryLockUnread(p Party, policy Policy) bool {
 	if s.Word.Load()&visible == 0 || !s.table.Load().empty() {
 		return false
 	}
-	s.guard.Lock()
-	wake := s.revoke(policy)
-	s.guard.Unlock()
-	unpark(wake)
+	s.guarded(policy, revoke)
 	return s.TryLock(p)
-}
-
-// revoke ends the bias to readers, and gives the table's hold back if nobody reads. The guard
-// is held.
-func (s *Sync) revoke(policy Policy) (wake *node) {
-	wake, _ = s.advance(policy, func(w uint64) (uint64, bool) { return w &^ biased, true })
-	return wake
 }
 
 // DowngradeWrite turns one exclusive hold of goroutine o into a shared one, as Release does
@@ -507,7 +494,7 @@ func (s *Sync) Upgrade(o int64, policy Policy) (upgraded, reads bool) {
 // of owner are counted in the word, or under the table's hold. The bias ends in any case.
 func (s *Sync) UpgradeOnly(owner int64, counted bool, policy Policy) (ok bool) {
 	s.guard.Lock()
-	wake := s.revoke(policy)
+	wake, _ := s.advance(policy, revoke)
 	for w := s.Word.Load(); !ok && w>>shift == 1; w = s.Word.Load() {
 		if w&visible == 0 != counted || w&visible != 0 && s.table.Load().moreThan(1) {
 			break

@@ -97,8 +97,8 @@ func exclusive(w uint64) bool { return w&shared == 0 && !free(w) }
 // operation.
 func passable(w uint64) bool { return !exclusive(w) && (w&queued == 0 || w&(woken|handoff) == woken) }
 
-// The steps of a hold that ends. Each returns the word without that hold, or false if w has no
-// such hold. The flags about the queue are left to advance.
+// The steps of advance. Each returns the word after it. One that ends a hold returns false if w has
+// no such hold. The flags about the queue are left to advance.
 
 // keep changes nothing.
 func keep(w uint64) (uint64, bool) { return w, true }
@@ -121,3 +121,6 @@ func dropTable(w uint64) (uint64, bool) {
 	}
 	return drop(w &^ visible)
 }
+
+// revoke ends the bias to readers. If nobody reads, advance then gives the table's hold back.
+func revoke(w uint64) (uint64, bool) { return w &^ biased, true }
