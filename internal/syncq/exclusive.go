@@ -108,9 +108,7 @@ func (s *Sync) guarded(policy Policy, step func(uint64) (uint64, bool)) bool {
 func (s *Sync) wait(n *node, policy Policy, l *park.Limit) Outcome {
 	n.limited = l.Open(&n.place)
 	acquired := !s.enqueue(n, policy)
-	if !acquired {
-		s.awaitReaders(n)
-	}
+	s.awaitReaders(n)
 	for !acquired {
 		if !l.Park(&n.place) {
 			acquired = s.leave(n, policy)

@@ -107,8 +107,10 @@ func (p Party) Of(k *Kind) Party {
 // the first waiter gets the lock exclusively.
 func (s *Sync) advance(policy Policy, step func(uint64) (uint64, bool)) (wake *node, ok bool) {
 	w, n := s.Word.Load(), s.queue.head
-	base, ok := step(w)
-	if !ok || base&^about != 0 || n == nil || n.shared || policy == NonFair && !n.owed {
+	if n == nil || n.shared || policy == NonFair && !n.owed {
+		return s.advanceAny(policy, step)
+	}
+	if base, ok := step(w); !ok || base&^about != 0 {
 		return s.advanceAny(policy, step)
 	}
 	to := n.value
