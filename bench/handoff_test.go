@@ -4,9 +4,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/internal/bench"
-	"github.com/jucgo/locks/reentrant"
 )
 
 // BenchmarkHandOff goes from a channel to the FIFO locks of this module in steps, to show what each
@@ -14,18 +12,19 @@ import (
 // a hand-off. Run it with -cpu 1: then no step is faster only because goroutines move to another
 // processor less often.
 func BenchmarkHandOff(b *testing.B) {
-	for _, step := range []struct {
-		name string
-		make func() sync.Locker
-	}{
-		{"channel", func() sync.Locker { return make(chanLock, 1) }},
-		{"sync.Cond", func() sync.Locker { return newCondLock() }},
-		{"queue", func() sync.Locker { return new(queueLock) }},
-		{"fair.Mutex", func() sync.Locker { return new(fair.Mutex) }},
-		{"reentrant.Mutex-FIFO", func() sync.Locker { return reentrant.New(fair.FIFO) }},
-	} {
-		b.Run(step.name, func(b *testing.B) {
-			r, err := bench.Contend(b.Context(), step.make(), bench.Contest{Goroutines: 8, Ops: b.N})
+	steps := []bench.Lock{
+		{Name: "sync.Cond", New: func() sync.Locker { return newCondLock() }},
+		{Name: "queue", New: func() sync.Locker { return new(queueLock) }},
+	}
+	for _, l := range bench.Locks() {
+		switch l.Name {
+		case "chan", "fair.Mutex", "reentrant.Mutex-FIFO":
+			steps = append(steps, l)
+		}
+	}
+	for _, l := range steps {
+		b.Run(l.Name, func(b *testing.B) {
+			r, err := bench.Contend(b.Context(), l.New(), bench.Contest{Goroutines: 8, Ops: b.N})
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -33,12 +32,6 @@ func BenchmarkHandOff(b *testing.B) {
 		})
 	}
 }
-
-// chanLock is a channel as a lock. Its queue is the channel's.
-type chanLock chan struct{}
-
-func (c chanLock) Lock()   { c <- struct{}{} }
-func (c chanLock) Unlock() { <-c }
 
 // condLock is the least FIFO lock of a mutex and a sync.Cond. Its queue is the Cond's, so no waiter
 // can leave it early, and nobody can look at it.

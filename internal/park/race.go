@@ -2,4 +2,5 @@
 
 package park
 
+// race says that the race detector is built in.
 const race = true

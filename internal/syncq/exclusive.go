@@ -108,7 +108,9 @@ func (s *Sync) guarded(policy Policy, step func(uint64) (uint64, bool)) bool {
 func (s *Sync) wait(n *node, policy Policy, l *park.Limit) Outcome {
 	n.limited = l.Open(&n.place)
 	acquired := !s.enqueue(n, policy)
-	s.awaitReaders(n)
+	if !acquired {
+		s.awaitReaders(n)
+	}
 	for !acquired {
 		if !l.Park(&n.place) {
 			acquired = s.leave(n, policy)
@@ -297,10 +299,7 @@ var spins = runtime.NumCPU() > 1
 // to the first waiter, or shared: readers often have still to run, on the spinner's own processor.
 // Under FIFO it would be in vain for the same reason.
 func (s *Sync) spin(p Party) bool {
-	for k := 0; k < spinRounds && spins; k++ {
-		if s.Word.Load()&(handoff|shared) != 0 {
-			break
-		}
+	for k := 0; k < spinRounds && spins && s.Word.Load()&(handoff|shared) == 0; k++ {
 		pause.Pause(spinPause)
 		if w := s.Word.Load(); free(w) && s.Word.CompareAndSwap(w, w|p.value) {
 			return true

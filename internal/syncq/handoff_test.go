@@ -6,6 +6,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// endsGranted ends the wait of n, which has the lock, and its hold, the last one.
+func endsGranted(t *testing.T, s *Sync, n *node) {
+	t.Helper()
+	n.place.Park()
+	n.recycle()
+	require.True(t, s.Unlock(FIFO))
+	idle(t, s)
+}
+
 func TestAReaderThatBargesInDuringTheLastReleaseIsCounted(t *testing.T) {
 	s := New(FIFO)
 	require.True(t, s.TryLockShared())
@@ -23,10 +32,7 @@ func TestAReaderThatBargesInDuringTheLastReleaseIsCounted(t *testing.T) {
 	require.Equal(t, 1, s.Shared(), "the hold of the reader that came is left")
 	require.NoError(t, s.Verify())
 	require.True(t, s.UnlockShared(FIFO))
-	n.place.Park()
-	n.recycle()
-	require.True(t, s.Unlock(FIFO))
-	idle(t, &s)
+	endsGranted(t, &s, n)
 }
 
 func TestAReleaseThatIsRefusedHandsNothingOver(t *testing.T) {
@@ -38,10 +44,7 @@ func TestAReleaseThatIsRefusedHandsNothingOver(t *testing.T) {
 	require.EqualValues(t, 1, s.Owner())
 	require.Equal(t, 1, s.Len())
 	require.True(t, s.Unlock(FIFO))
-	n.place.Park()
-	n.recycle()
-	require.True(t, s.Unlock(FIFO))
-	idle(t, &s)
+	endsGranted(t, &s, n)
 }
 
 func TestAUsedNodeRemembersNothingOfItsWait(t *testing.T) {
