@@ -2,30 +2,32 @@ package keyed
 
 import (
 	"context"
+	"math/rand/v2"
 	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/fair"
 	_ "github.com/jucgo/locks/internal/waits" // which has locks described
 )
 
 // of returns the entry that l's key has now.
-func of[K comparable](l Mutex[K]) *entry {
+func of[K comparable](l Mutex[K]) *entry[K] {
 	s := l.shard()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.entries[l.key]
+	return *s.find(&l)
 }
 
 // oneShard returns a key whose shard is that of key.
 func oneShard(ms *Mutexes[int], key int) int {
+	l := ms.Of(key)
 	for other := key + 1; ; other++ {
-		if ms.shard(other) == ms.shard(key) {
+		if o := ms.Of(other); o.shard() == l.shard() {
 			return other
 		}
 	}
@@ -47,14 +49,119 @@ func TestAnEntryServesNoOtherKeyDuringARelease(t *testing.T) {
 	a, b := ms.Of(0), ms.Of(oneShard(&ms, 0))
 	a.Lock()
 	s := a.shard()
-	late, _ := s.addUser(0, fair.NonFair, false) // a release that is under way
+	late, _ := s.addUser(&a, false) // a release that is under way
 	a.Unlock()
 	b.Lock()
 	require.NotSame(t, late, of(b))
 	b.Unlock()
 	require.Equal(t, 1, ms.Len())
-	s.dropUsers(0, late, 1)
+	s.dropUsers(late, 1)
 	require.Zero(t, ms.Len())
+}
+
+func TestAnUnusedEntryKeepsNoKey(t *testing.T) {
+	var ms Mutexes[*[64]byte]
+	l := ms.Of(new([64]byte))
+	key, s := weak.Make(l.key), l.shard()
+	l.Lock()
+	l.Unlock()
+	l.key = nil
+	runtime.GC()
+	require.Nil(t, key.Value())
+	require.Equal(t, 1, s.spares)
+}
+
+// requireSound checks the chains and the spare entries of all shards.
+func requireSound(t *testing.T, ms *Mutexes[int]) {
+	t.Helper()
+	for i := range ms.shards {
+		s := &ms.shards[i]
+		used, spares := 0, 0
+		for chain, e := range s.chains {
+			for ; e != nil; e = e.next {
+				used++
+				require.Positive(t, e.users)
+				require.Equal(t, uint64(i), e.hash%shardCount)
+				require.Equal(t, uint64(chain), e.hash/shardCount%uint64(len(s.chains)))
+			}
+		}
+		for e := s.spare; e != nil; e = e.next {
+			spares++
+			require.Zero(t, e.users)
+			require.False(t, e.lock.IsLocked())
+		}
+		require.Equal(t, used, s.used)
+		require.Equal(t, spares, s.spares)
+		require.LessOrEqual(t, spares, spareEntries)
+		require.LessOrEqual(t, used, len(s.chains))
+		require.LessOrEqual(t, len(s.chains), max(shrinkAbove, used*shrinkFactor))
+	}
+}
+
+func TestEveryLockIsFoundWhileItsShardGrowsAndShrinks(t *testing.T) {
+	const keys = 100 * shardCount
+	var ms Mutexes[int]
+	order := rand.New(rand.NewPCG(1, 2))
+	holds := make([]int, keys)
+	use := func(key int, unlock bool) {
+		l := ms.Of(key)
+		require.Equal(t, holds[key], l.HoldCount())
+		if unlock {
+			l.Unlock()
+			holds[key]--
+		} else {
+			l.Lock()
+			holds[key]++
+		}
+		require.Equal(t, holds[key], l.HoldCount())
+		passing := ms.Of(order.IntN(keys))
+		e, _ := passing.shard().addUser(&passing, false)
+		passing.shard().dropUsers(e, 1)
+	}
+	for _, key := range order.Perm(keys) {
+		use(key, false)
+		if key%10 == 0 {
+			use(key, false)
+		}
+	}
+	requireSound(t, &ms)
+	require.Equal(t, keys, ms.Len())
+	for n, key := range order.Perm(keys) {
+		for holds[key] > 0 {
+			use(key, true)
+		}
+		if n%500 == 0 {
+			requireSound(t, &ms)
+		}
+	}
+	require.Zero(t, ms.Len())
+	requireSound(t, &ms)
+}
+
+func TestKeysOfOneHashHaveLocksOfTheirOwn(t *testing.T) {
+	const keys = 3
+	for first := range keys {
+		for second := range keys {
+			if second == first {
+				continue
+			}
+			var ms Mutexes[int]
+			l := func(key int) Mutex[int] { return Mutex[int]{&ms, 1 << 20, key} }
+			for key := range keys {
+				require.False(t, l(key).IsLocked())
+				l(key).Lock()
+				require.Equal(t, 1, l(key).HoldCount())
+			}
+			l(first).Unlock()
+			l(second).Unlock()
+			for key := range keys {
+				require.Equal(t, key != first && key != second, l(key).IsHeld())
+			}
+			l(keys - first - second).Unlock()
+			requireSound(t, &ms)
+			require.Zero(t, ms.Len())
+		}
+	}
 }
 
 // Deadlock detection reads the key without a lock when it reports what it found.

@@ -21,21 +21,27 @@ import (
 // goroutine, its Context family for the owner that the context carries. A Mutex is a small value
 // that may be copied. The zero Mutex belongs to no set, and its methods panic.
 type Mutex[K comparable] struct {
-	set *Mutexes[K]
-	key K
+	set  *Mutexes[K]
+	hash uint64 // of key
+	key  K
 }
 
 var _ locks.TryLocker = Mutex[string]{}
 
-func (l Mutex[K]) shard() *shard[K] { return l.set.shard(l.key) }
+func (l *Mutex[K]) shard() *shard[K] {
+	if l.set == nil {
+		panic("keyed: a zero Mutex belongs to no set: use Mutexes.Of")
+	}
+	return &l.set.shards[l.hash%shardCount]
+}
 
 // attempt calls try for the lock of the entry e. The caller is a user of e, and stays one only
 // if try gets a hold; it does not if try panics.
-func (s *shard[K]) attempt(key K, e *entry, try func(m *reentrant.Mutex) bool) {
+func (s *shard[K]) attempt(e *entry[K], try func(m *reentrant.Mutex) bool) {
 	held := false
 	defer func() {
 		if !held {
-			s.dropUsers(key, e, 1)
+			s.dropUsers(e, 1)
 		}
 	}()
 	held = try(e.lock)
@@ -46,10 +52,10 @@ func current() locks.Owner { return locks.Owner(goid.Get()) }
 // Lock is [reentrant.Mutex.Lock].
 func (l Mutex[K]) Lock() {
 	s := l.shard()
-	if e, held := s.addUser(l.key, l.set.policy, true); !held {
-		s.attempt(l.key, e, func(m *reentrant.Mutex) bool {
+	if e, held := s.addUser(&l, true); !held {
+		s.attempt(e, func(m *reentrant.Mutex) bool {
 			if !m.IsHeld() {
-				s.describe(l.key, e)
+				s.describe(e)
 			}
 			m.Lock()
 			return true
@@ -60,9 +66,9 @@ func (l Mutex[K]) Lock() {
 // TryLock is [reentrant.Mutex.TryLock].
 func (l Mutex[K]) TryLock() bool {
 	s := l.shard()
-	e, held := s.addUser(l.key, l.set.policy, true)
+	e, held := s.addUser(&l, true)
 	if !held {
-		s.attempt(l.key, e, func(m *reentrant.Mutex) bool {
+		s.attempt(e, func(m *reentrant.Mutex) bool {
 			held = m.TryLock()
 			return held
 		})
@@ -73,11 +79,11 @@ func (l Mutex[K]) TryLock() bool {
 // TryLockFor is [reentrant.Mutex.TryLockFor].
 func (l Mutex[K]) TryLockFor(d time.Duration) bool {
 	s := l.shard()
-	e, held := s.addUser(l.key, l.set.policy, true)
+	e, held := s.addUser(&l, true)
 	if !held {
-		s.attempt(l.key, e, func(m *reentrant.Mutex) bool {
+		s.attempt(e, func(m *reentrant.Mutex) bool {
 			if !m.IsHeld() {
-				s.describe(l.key, e)
+				s.describe(e)
 			}
 			held = m.TryLockFor(d)
 			return held
@@ -97,21 +103,23 @@ func (l Mutex[K]) Unlock() {
 func (l Mutex[K]) unlock() bool {
 	s := l.shard()
 	s.mu.Lock()
-	e := s.entries[l.key]
+	at := s.find(&l)
+	e := *at
 	if e == nil || !e.lock.IsHeld() {
 		s.mu.Unlock()
 		return false
 	}
 	if e.users == 1 {
 		e.lock.Unlock() // there is no waiter
-		s.dropUsersGuarded(l.key, e, 1)
+		e.users = 0
+		s.remove(at)
 		s.mu.Unlock()
 		return true
 	}
 	// The hold keeps the entry until dropUsers.
 	s.mu.Unlock()
 	e.lock.Unlock()
-	s.dropUsers(l.key, e, 1)
+	s.dropUsers(e, 1)
 	return true
 }
 
@@ -119,7 +127,7 @@ func (l Mutex[K]) unlock() bool {
 func (l Mutex[K]) unlockOwner(ctx context.Context) (err error) {
 	s := l.shard()
 	s.mu.Lock()
-	e := s.entries[l.key]
+	e := *s.find(&l)
 	if e == nil {
 		s.mu.Unlock()
 		return locks.ErrNotHeld
@@ -127,7 +135,7 @@ func (l Mutex[K]) unlockOwner(ctx context.Context) (err error) {
 	e.users++ // another goroutine of this owner may release the last hold meanwhile
 	s.mu.Unlock()
 	released := 1
-	defer func() { s.dropUsers(l.key, e, released) }() // deferred for a ctx that panics
+	defer func() { s.dropUsers(e, released) }() // deferred for a ctx that panics
 	if err = e.lock.UnlockContext(ctx); err == nil {
 		released = 2
 	}
@@ -142,12 +150,12 @@ func (l Mutex[K]) LockContext(ctx context.Context) error {
 	}
 	o := locks.CurrentOwner(ctx)
 	s := l.shard()
-	e, held := s.addUser(l.key, l.set.policy, o == current())
+	e, held := s.addUser(&l, o == current())
 	if held {
 		return nil
 	}
 	var err error
-	s.attempt(l.key, e, func(m *reentrant.Mutex) bool {
+	s.attempt(e, func(m *reentrant.Mutex) bool {
 		// An explicit owner tries first: to describe the lock of a key that no other owner wants
 		// would allocate. A fair lock is never free while goroutines wait.
 		if !m.IsLocked() {
@@ -157,7 +165,7 @@ func (l Mutex[K]) LockContext(ctx context.Context) error {
 			}
 		}
 		if m.Owner() != o {
-			s.describe(l.key, e)
+			s.describe(e)
 		}
 		err = m.LockContext(ctx)
 		return err == nil
@@ -172,11 +180,11 @@ func (l Mutex[K]) TryLockContext(ctx context.Context) (ok bool, err error) {
 		return false, l.failed(op, err)
 	}
 	s := l.shard()
-	e, held := s.addUser(l.key, l.set.policy, locks.CurrentOwner(ctx) == current())
+	e, held := s.addUser(&l, locks.CurrentOwner(ctx) == current())
 	if held {
 		return true, nil
 	}
-	s.attempt(l.key, e, func(m *reentrant.Mutex) bool {
+	s.attempt(e, func(m *reentrant.Mutex) bool {
 		ok, err = m.TryLockContext(ctx)
 		return ok
 	})
@@ -220,7 +228,7 @@ func (l Mutex[K]) inspect(ask func(m *reentrant.Mutex)) {
 	s := l.shard()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e := s.entries[l.key]; e != nil {
+	if e := *s.find(&l); e != nil {
 		ask(e.lock)
 	}
 }
@@ -230,12 +238,12 @@ func (l Mutex[K]) inspect(ask func(m *reentrant.Mutex)) {
 // until then. Therefore a key that leads to the condition, such as a pointer to a struct with
 // the condition, stays as long as the set. Java's wait and notify on an object.
 func (l Mutex[K]) NewCond() *condition.Cond {
-	s, key := l.shard(), l.key
-	e, _ := s.addUser(key, l.set.policy, false)
-	s.describe(key, e) // a signalled waiter may be the first in the lock's queue
+	s := l.shard()
+	e, _ := s.addUser(&l, false)
+	s.describe(e) // a signalled waiter may be the first in the lock's queue
 	c := e.lock.NewCond()
 	attach.SetOf(c, l)
-	runtime.AddCleanup(c, func(e *entry) { s.dropUsers(key, e, 1) }, e)
+	runtime.AddCleanup(c, func(e *entry[K]) { s.dropUsers(e, 1) }, e)
 	return c
 }
 

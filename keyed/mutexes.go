@@ -30,13 +30,15 @@ import (
 // The zero Mutexes is an empty set of locks that admit by [fair.NonFair]; [New] makes others. A
 // Mutexes must not be copied after first use.
 //
-// A lock and an unlock look up the key once each, and allocate nothing if no goroutine waits.
+// Of computes a hash of the key. A lock and an unlock look up the key by this hash once each, and
+// allocate nothing if no goroutine waits.
 type Mutexes[K comparable] struct {
+	shards [shardCount]shard[K] // first, so that an allocated set has each in one cache line
 	policy fair.Policy
-	once   sync.Once // sets seed
-	seed   maphash.Seed
-	shards [shardCount]shard[K]
 }
+
+// seed is the seed of the hashes of all keys.
+var seed = maphash.MakeSeed()
 
 // shardCount is the number of shards. Lookups in different shards do not wait for each other. It
 // is a power of 2.
@@ -46,15 +48,28 @@ const shardCount = 64
 // allocates nothing.
 const spareEntries = 4
 
-// Go's maps never shrink. A shard replaces its map if the map has had more than shrinkAbove keys
-// and now has less than a shrinkFactor'th of its maximum. Therefore copying costs a fraction of
-// the deletions.
+// A shard starts with minChains chains. It doubles their number when it has more entries than
+// chains. It halves their number when it has more than shrinkAbove chains, and fewer entries
+// than a shrinkFactor'th of them. Between two moves of the entries, there are therefore at least
+// as many additions or deletions as an eighth of the chains.
 const (
+	minChains    = 8
 	shrinkAbove  = 64
 	shrinkFactor = 8
 )
 
-// shard is a part of the set.
+// shard is a part of the set: a hash table of the entries in use. It is not a map[K]*entry[K],
+// because a map would hash the key again for each lookup, addition and deletion. With maps an
+// uncontended lock and unlock took 70 ns, with chains they take 47 ns (Go 1.26, AMD EPYC).
+//
+// mu guards the fields of the shard, and those of its entries except lock, which never changes.
+// described is read without mu as well. These are the states of an entry while mu is free:
+//   - in the chain of its hash: users is greater than 0
+//   - in the spare list: users is 0, and key is zero
+//   - left to the garbage collector: users is 0
+//
+// While an entry is in its chain, neither its hash nor its key changes. Therefore find leads to
+// it.
 //
 // Two goroutines never have different locks for one key. An entry is made and deleted only with
 // mu held, and deleted only when users is 0. users counts each goroutine that has a pointer to
@@ -62,16 +77,20 @@ const (
 // release. A release counts from before it begins until it ends. Therefore a deleted entry can
 // serve another key.
 type shard[K comparable] struct {
-	mu      sync.Mutex
-	entries map[K]*entry
-	most    int // the greatest number of entries that this map has had
-	spare   []*entry
-	_       [16]byte // keeps the shards' mutexes on cache lines of their own
+	mu     sync.Mutex
+	chains []*entry[K] // each links the entries of some hashes; none at first, then a power of 2
+	used   int         // the number of entries in the chains
+	spare  *entry[K]   // links the unused entries
+	spares int         // the number of unused entries
+	_      [8]byte     // keeps the shards' mutexes on cache lines of their own
 }
 
-type entry struct {
+type entry[K comparable] struct {
+	next      *entry[K]
+	hash      uint64
+	key       K
 	lock      *reentrant.Mutex
-	users     int         // holds, attempts and releases under way, and conditions; guarded by the shard's mu
+	users     int         // holds, attempts and releases under way, and conditions
 	described atomic.Bool // deadlock detection, if there is any, knows the lock by its key
 }
 
@@ -86,7 +105,7 @@ func (ms *Mutexes[K]) Of(key K) Mutex[K] {
 	if key != key {
 		panic("keyed: key is not equal to itself")
 	}
-	return Mutex[K]{ms, key}
+	return Mutex[K]{ms, maphash.Comparable(seed, key), key}
 }
 
 // Len returns the number of locks that are held or waited for, or have a condition.
@@ -95,27 +114,43 @@ func (ms *Mutexes[K]) Len() int {
 	for i := range ms.shards {
 		s := &ms.shards[i]
 		s.mu.Lock()
-		n += len(s.entries)
+		n += s.used
 		s.mu.Unlock()
 	}
 	return n
 }
 
-func (ms *Mutexes[K]) shard(key K) *shard[K] {
-	if ms == nil {
-		panic("keyed: a zero Mutex belongs to no set: use Mutexes.Of")
-	}
-	ms.once.Do(func() { ms.seed = maphash.MakeSeed() })
-	return &ms.shards[maphash.Comparable(ms.seed, key)%shardCount]
+// chain returns the start of the chain of hash. The shard must have chains.
+func (s *shard[K]) chain(hash uint64) **entry[K] {
+	return &s.chains[hash/shardCount&uint64(len(s.chains)-1)]
 }
 
-// addUser counts one more user of key's entry, and makes the entry if there is none. If lock is
+// find returns the pointer to l's entry in its chain. It returns the nil at the end of the chain
+// if there is no such entry. The result is valid until mu is released or resize is called.
+func (s *shard[K]) find(l *Mutex[K]) (at **entry[K]) {
+	if s.chains == nil {
+		s.chains = make([]*entry[K], minChains)
+	}
+	at = s.chain(l.hash)
+	for e := *at; e != nil && (e.hash != l.hash || e.key != l.key); e = *at {
+		at = &e.next
+	}
+	return at
+}
+
+// addUser counts one more user of l's entry, and makes the entry if there is none. If lock is
 // true and there is no other user, the lock is free, and the calling goroutine acquires it.
-func (s *shard[K]) addUser(key K, p fair.Policy, lock bool) (e *entry, held bool) {
+func (s *shard[K]) addUser(l *Mutex[K], lock bool) (e *entry[K], held bool) {
 	s.mu.Lock()
-	e = s.entries[key]
+	at := s.find(l)
+	e = *at
 	if e == nil {
-		e = s.add(key, p)
+		e = s.unused(l.set.policy)
+		e.hash, e.key = l.hash, l.key
+		*at = e
+		if s.used++; s.used > len(s.chains) {
+			s.resize(2 * len(s.chains))
+		}
 	}
 	e.users++
 	if lock && e.users == 1 {
@@ -126,63 +161,70 @@ func (s *shard[K]) addUser(key K, p fair.Policy, lock bool) (e *entry, held bool
 	return e, held
 }
 
-// add makes an entry for key.
-func (s *shard[K]) add(key K, p fair.Policy) (e *entry) {
-	if last := len(s.spare) - 1; last >= 0 {
-		e = s.spare[last]
-		s.spare = s.spare[:last]
-	} else {
-		e = &entry{lock: reentrant.New(p)}
+// unused returns a spare entry or makes one.
+func (s *shard[K]) unused(p fair.Policy) *entry[K] {
+	e := s.spare
+	if e == nil {
+		return &entry[K]{lock: reentrant.New(p)}
 	}
-	if s.entries == nil {
-		s.entries = make(map[K]*entry)
-	}
-	s.entries[key] = e
-	s.most = max(s.most, len(s.entries))
+	s.spare, e.next = e.next, nil
+	s.spares--
 	return e
 }
 
-// dropUsers counts n users of key's entry e less, and deletes the entry after its last user.
-func (s *shard[K]) dropUsers(key K, e *entry, n int) {
+// dropUsers counts n users of e less, and deletes the entry after its last user.
+func (s *shard[K]) dropUsers(e *entry[K], n int) {
 	s.mu.Lock()
-	s.dropUsersGuarded(key, e, n)
+	if e.users -= n; e.users == 0 {
+		at := s.chain(e.hash)
+		for *at != e {
+			at = &(*at).next
+		}
+		s.remove(at)
+	}
 	s.mu.Unlock()
 }
 
-// dropUsersGuarded is dropUsers with mu held.
-func (s *shard[K]) dropUsersGuarded(key K, e *entry, n int) {
-	if e.users -= n; e.users > 0 {
-		return
-	}
-	delete(s.entries, key)
-	if s.most > shrinkAbove && len(s.entries)*shrinkFactor < s.most {
-		s.shrink()
-	}
+// remove deletes the entry that at points to, with mu held.
+func (s *shard[K]) remove(at **entry[K]) {
+	e := *at
+	*at = e.next
+	s.used--
 	// Deadlock detection knows a described lock by its old key, which a report may be about to
 	// read.
-	if len(s.spare) < spareEntries && !e.described.Load() {
-		s.spare = append(s.spare, e)
+	if s.spares < spareEntries && !e.described.Load() {
+		var none K
+		e.key = none // the key may lead to memory
+		s.spare, e.next = e, s.spare
+		s.spares++
+	}
+	if len(s.chains) > shrinkAbove && s.used*shrinkFactor < len(s.chains) {
+		s.resize(len(s.chains) / 2)
 	}
 }
 
-// shrink moves the entries to a map without spare room.
-func (s *shard[K]) shrink() {
-	entries := make(map[K]*entry, len(s.entries))
-	for k, e := range s.entries {
-		entries[k] = e
+// resize moves the entries to n chains.
+func (s *shard[K]) resize(n int) {
+	old := s.chains
+	s.chains = make([]*entry[K], n)
+	for _, e := range old {
+		for e != nil {
+			at, next := s.chain(e.hash), e.next
+			*at, e.next = e, *at
+			e = next
+		}
 	}
-	s.entries, s.most = entries, len(entries)
 }
 
 // describe tells deadlock detection the key of the lock. It has to happen before each wait.
-func (s *shard[K]) describe(key K, e *entry) {
+func (s *shard[K]) describe(e *entry[K]) {
 	if e.described.Load() || !syncq.Watched() {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !e.described.Load() {
-		attach.Describe(e.lock, &syncq.Kind{Name: "keyed.Mutex", Key: key, Refusable: true})
+		attach.Describe(e.lock, &syncq.Kind{Name: "keyed.Mutex", Key: e.key, Refusable: true})
 		e.described.Store(true)
 	}
 }
