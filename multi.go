@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jucgo/locks/internal/ctxerr"
@@ -162,10 +164,39 @@ type multi struct {
 	leased  []Leased
 	ordered bool // no member's rank is unordered
 
+	// word is the Owner of the only hold, so that the everyday case does not need mu. The legal
+	// states while mu is free:
+	//
+	//	word      counts      the holds
+	//	0         none        none
+	//	an owner  none        one of this owner, for which Hold was not called
+	//	counted   at least 1  those in the counts
+	//
+	// Therefore an owner never has holds in the word and in the counts at once. The steps:
+	//
+	//   - From 0 to an owner, and back, by CompareAndSwap and without mu. The owner's goroutines
+	//     do this after they have acquired the members, and before they release them.
+	//   - From 0 or an owner to counted, with mu held. The owner's hold becomes a count before mu
+	//     is free again.
+	//   - From counted to 0, with mu held, when the last count ends.
+	//
+	// UnlockContext and Hold look into the counts if their CompareAndSwap from the owner fails. If
+	// the owner has no count, ErrNotHeld is right, because the owner was without a hold at one
+	// moment of this call:
+	//
+	//   - If the word was 0 or another owner, that moment is the CompareAndSwap.
+	//   - If the word was counted, the owner had a count or no hold. A count that is gone when mu
+	//     is acquired has ended in between.
+	word atomic.Int64
+
 	mu     sync.Mutex // guards all below
-	first  multiCount // of the first owner; mostly there is no other
+	first  multiCount // of one owner, or zero; mostly there is no other
 	others map[Owner]*multiCount
 }
+
+// counted is the word of a multi that has its holds in the counts. An Owner has 58 bits, and so
+// never has this value.
+const counted = math.MinInt64
 
 // multiCount is how often an owner holds a Multi.
 type multiCount struct {
@@ -182,24 +213,14 @@ func (m *multi) add(more ...member) {
 	}
 }
 
-func (m *multi) LockContext(ctx context.Context) error {
+func (m *multi) LockContext(ctx context.Context) (err error) {
 	if err := ctxerr.Check("locks: Multi: LockContext", ctx); err != nil {
 		return err
 	}
-	var err error
-	if m.ordered {
-		err = m.lockInOrder(ctx)
-	} else {
-		err = m.lockByTrying(ctx)
+	if !m.ordered {
+		return m.lockByTrying(ctx)
 	}
-	if err == nil {
-		m.addHold(CurrentOwner(ctx))
-	}
-	return err
-}
-
-// lockInOrder waits for a member while it holds those before it.
-func (m *multi) lockInOrder(ctx context.Context) (err error) {
+	// Wait for a member while the hold of those before it lasts.
 	taken := 0
 	// Deferred, because a member that panics must not leave the others locked.
 	defer func() {
@@ -214,6 +235,7 @@ func (m *multi) lockInOrder(ctx context.Context) (err error) {
 		}
 		taken++
 	}
+	m.addHold(CurrentOwner(ctx))
 	return nil
 }
 
@@ -224,13 +246,18 @@ const (
 	longestPause = 5 * time.Millisecond
 )
 
-// lockByTrying waits for a member while it holds none.
+// lockByTrying is LockContext if the members have no order: it waits for a member while it holds
+// none.
 func (m *multi) lockByTrying(ctx context.Context) error {
 	missing := 0
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		next, err := m.lockFrom(ctx, missing)
-		if err != nil || next < 0 {
+		if err != nil {
 			return err
+		}
+		if next < 0 {
+			m.addHold(CurrentOwner(ctx))
+			return nil
 		}
 		missing = next
 		timer := time.NewTimer(rand.N(pause))
@@ -303,29 +330,27 @@ func (m *multi) rollBack(ctx context.Context, taken []member) error {
 // family does not panic. A member that panics or calls Goexit does not leave the others locked:
 // they are released in the deferred call.
 func release(ctx context.Context, taken []member) (err error) {
-	at, returned := len(taken), true
+	left := len(taken) // counts a member down when its unlock has returned
 	defer func() {
-		if returned {
+		if left == 0 {
 			return
 		}
+		left--
 		switch p := recover().(type) {
 		case nil: // Goexit
 		case error:
-			err = errors.Join(err, taken[at].failed("panic in unlock of", p))
+			err = errors.Join(err, taken[left].failed("panic in unlock of", p))
 		default:
-			err = errors.Join(err, taken[at].failed("panic in unlock of", fmt.Errorf("%v", p)))
+			err = errors.Join(err, taken[left].failed("panic in unlock of", fmt.Errorf("%v", p)))
 		}
-		if rest := release(ctx, taken[:at]); rest != nil {
+		if rest := release(ctx, taken[:left]); rest != nil {
 			err = errors.Join(err, rest)
 		}
 	}()
-	for at > 0 {
-		at--
-		returned = false
-		failed := taken[at].lock.UnlockContext(ctx)
-		returned = true
-		if failed != nil {
-			err = errors.Join(err, taken[at].failed("unlock", failed))
+	for ; left > 0; left-- {
+		each := &taken[left-1]
+		if failed := each.lock.UnlockContext(ctx); failed != nil {
+			err = errors.Join(err, each.failed("unlock", failed))
 		}
 	}
 	return err
@@ -346,9 +371,19 @@ func (m *multi) count(o Owner) *multiCount {
 	return m.others[o]
 }
 
-// addHold counts one more hold of o.
+// addHold notes one more hold of o, which has acquired all members.
 func (m *multi) addHold(o Owner) {
+	if !m.word.CompareAndSwap(0, int64(o)) {
+		m.countHold(o)
+	}
+}
+
+// countHold is addHold if the word does not suffice.
+func (m *multi) countHold(o Owner) {
 	m.mu.Lock()
+	if was := m.word.Swap(counted); was != 0 && was != counted {
+		m.first = multiCount{owner: Owner(was), holds: 1}
+	}
 	c := m.count(o)
 	switch {
 	case c != nil:
@@ -366,35 +401,42 @@ func (m *multi) addHold(o Owner) {
 	m.mu.Unlock()
 }
 
-// dropHold counts one hold of o less. It returns the Hold that ends with it, if there is one, and
-// false if o has no hold.
-func (m *multi) dropHold(o Owner) (ended *multiHold, ok bool) {
+// dropHold ends one hold of o, and reports whether there was one.
+func (m *multi) dropHold(o Owner) bool {
+	return m.word.CompareAndSwap(int64(o), 0) || m.uncountHold(o)
+}
+
+// uncountHold is dropHold if the word does not name o. With the last hold of o it ends the Hold.
+func (m *multi) uncountHold(o Owner) bool {
 	m.mu.Lock()
-	defer m.mu.Unlock()
 	c := m.count(o)
 	if c == nil {
-		return nil, false
+		m.mu.Unlock()
+		return false
 	}
-	if c.holds--; c.holds > 0 {
-		return nil, true
+	var ended *multiHold
+	if c.holds--; c.holds == 0 {
+		ended = c.hold
+		if c == &m.first {
+			m.first = multiCount{}
+		} else {
+			delete(m.others, o)
+		}
+		if m.first.owner == 0 && len(m.others) == 0 {
+			m.word.Store(0)
+		}
 	}
-	ended = c.hold
-	if c == &m.first {
-		m.first = multiCount{}
-	} else {
-		delete(m.others, o)
+	m.mu.Unlock()
+	if ended != nil {
+		ended.end()
 	}
-	return ended, true
+	return true
 }
 
 func (m *multi) UnlockContext(ctx context.Context) error {
 	o := CurrentOwner(ctx)
-	ended, ok := m.dropHold(o)
-	if !ok {
+	if !m.dropHold(o) {
 		return ctxerr.Wrap("locks: Multi: UnlockContext by "+o.String(), ErrNotHeld)
-	}
-	if ended != nil {
-		ended.end()
 	}
 	return release(ctx, m.members)
 }
@@ -419,6 +461,9 @@ var _ Leased = (*leasedMulti)(nil)
 func (m *leasedMulti) Hold(ctx context.Context) (Hold, error) {
 	o := CurrentOwner(ctx)
 	m.mu.Lock()
+	if m.word.CompareAndSwap(int64(o), counted) {
+		m.first = multiCount{owner: o, holds: 1}
+	}
 	c := m.count(o)
 	if c == nil {
 		m.mu.Unlock()

@@ -1,12 +1,14 @@
 package locks_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -175,7 +177,7 @@ func TestMultiTriesToReleaseEveryMember(t *testing.T) {
 
 // breaking is a lock whose unlock ends in a panic, or in Goexit.
 type breaking struct {
-	*fakelock.Lock
+	fakelock.Keyed
 	end func()
 }
 
@@ -183,8 +185,8 @@ func (b *breaking) UnlockContext(context.Context) error { b.end(); return nil }
 
 func TestMultiReleasesTheOthersWhenAMemberPanics(t *testing.T) {
 	for _, p := range []any{"broken", errOne} {
-		a, c := &fakelock.Lock{Owned: true}, &fakelock.Lock{Owned: true}
-		b := &breaking{&fakelock.Lock{Owned: true}, func() { panic(p) }}
+		ls, _ := keyedLocks(3)
+		a, b, c := ls[0], &breaking{ls[1], func() { panic(p) }}, ls[2]
 		m := locks.Multi(a, b, c)
 		require.NoError(t, m.LockContext(ctx))
 		err := m.UnlockContext(ctx)
@@ -198,8 +200,9 @@ func TestMultiReleasesTheOthersWhenAMemberPanics(t *testing.T) {
 }
 
 func TestMultiReleasesTheOthersWhenAMemberCallsGoexit(t *testing.T) {
-	a, c := &fakelock.Lock{}, &fakelock.Lock{}
-	m := locks.Multi(a, &breaking{&fakelock.Lock{}, runtime.Goexit}, c)
+	ls, _ := keyedLocks(3)
+	a, c := ls[0], ls[2]
+	m := locks.Multi(a, &breaking{ls[1], runtime.Goexit}, c)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -227,6 +230,235 @@ func TestMultiCountsTheHoldsOfSeveralOwners(t *testing.T) {
 		require.ErrorIs(t, m.UnlockContext(o), locks.ErrNotHeld)
 	}
 	require.NoError(t, m.UnlockContext(ctx))
+}
+
+func TestMultiCountsTheNestedHoldsOfAnOwner(t *testing.T) {
+	ls, as := anonymous(2)
+	m := locks.Multi(as...)
+	for range 2 { // the second round begins like the first
+		for n := 1; n <= 3; n++ {
+			require.NoError(t, m.LockContext(ctx))
+			require.Equal(t, []int{n, n}, holds(ls))
+		}
+		for n := 2; n >= 0; n-- {
+			require.NoError(t, m.UnlockContext(ctx))
+			require.Equal(t, []int{n, n}, holds(ls))
+			require.NoError(t, locks.CheckMulti(m))
+		}
+		require.ErrorIs(t, m.UnlockContext(ctx), locks.ErrNotHeld)
+	}
+}
+
+func TestMultiOverReadViewsHasTwoOwners(t *testing.T) {
+	for last := range 2 {
+		rw := &fakelock.RW{}
+		m := locks.Multi(rw.ReadLocker())
+		owners := []context.Context{ctx, locks.WithOwner(ctx, locks.NewOwner())}
+		require.NoError(t, m.LockContext(owners[0]))
+		require.NoError(t, m.LockContext(owners[1]))
+		require.NoError(t, m.UnlockContext(owners[1-last]))
+		require.ErrorIs(t, m.UnlockContext(owners[1-last]), locks.ErrNotHeld)
+		require.NoError(t, m.LockContext(owners[1-last]), "again, while the other still holds")
+		require.NoError(t, m.UnlockContext(owners[last]))
+		require.ErrorIs(t, m.UnlockContext(owners[last]), locks.ErrNotHeld)
+		require.NoError(t, m.UnlockContext(owners[1-last]))
+		ok, err := rw.WriteLocker().TryLockContext(ctx)
+		require.NoError(t, err)
+		require.True(t, ok, "no reader is left")
+	}
+}
+
+func TestMultiUnlockByAnotherOwnerReleasesNothing(t *testing.T) {
+	l := fakelock.NewLeased("")
+	m := locks.Multi(l).(locks.Leased)
+	other := locks.WithOwner(ctx, locks.NewOwner())
+	for n := 1; n <= 2; n++ { // the second hold is nested
+		require.NoError(t, m.LockContext(ctx))
+		require.ErrorIs(t, m.UnlockContext(other), locks.ErrNotHeld)
+		_, err := m.Hold(other)
+		require.ErrorIs(t, err, locks.ErrNotHeld)
+		require.Equal(t, n, l.Count())
+	}
+	require.NoError(t, m.UnlockContext(ctx))
+	require.NoError(t, m.UnlockContext(ctx))
+	require.Zero(t, l.Count())
+}
+
+// open is a leased lock that admits every owner any number of times.
+type open struct {
+	mu    sync.Mutex
+	count map[locks.Owner]int
+}
+
+func (l *open) LockContext(ctx context.Context) error {
+	_, err := l.TryLockContext(ctx)
+	return err
+}
+
+func (l *open) TryLockContext(ctx context.Context) (bool, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.count == nil {
+		l.count = map[locks.Owner]int{}
+	}
+	l.count[locks.CurrentOwner(ctx)]++
+	return true, nil
+}
+
+func (l *open) UnlockContext(ctx context.Context) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	o := locks.CurrentOwner(ctx)
+	if l.count[o] == 0 {
+		return errOne // not ErrNotHeld: a Multi without a hold does not come here
+	}
+	l.count[o]--
+	return nil
+}
+
+func (l *open) Hold(context.Context) (locks.Hold, error) { return openHold{}, nil }
+
+type openHold struct{ locks.Hold }
+
+func (openHold) Extend(context.Context, time.Duration) error { return nil }
+
+func TestEveryRunOfAMultiAgreesWithTheModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l := &open{}
+		m := locks.Multi(l).(locks.Leased)
+		owners := []context.Context{
+			ctx, locks.WithOwner(ctx, locks.NewOwner()), locks.WithOwner(ctx, locks.NewOwner()),
+		}
+		want := make([]int, len(owners))
+		current := make([]locks.Hold, len(owners)) // nil until Hold is called
+		var ended []locks.Hold
+		for range rapid.IntRange(1, 40).Draw(t, "steps") {
+			i := rapid.IntRange(0, len(owners)-1).Draw(t, "owner")
+			switch rapid.SampledFrom([]string{"lock", "try", "unlock", "unlock", "hold"}).Draw(t, "step") {
+			case "lock":
+				require.NoError(t, m.LockContext(owners[i]))
+				want[i]++
+			case "try":
+				ok, err := m.TryLockContext(owners[i])
+				require.NoError(t, err)
+				require.True(t, ok)
+				want[i]++
+			case "unlock":
+				err := m.UnlockContext(owners[i])
+				if want[i] == 0 {
+					require.ErrorIs(t, err, locks.ErrNotHeld)
+					break
+				}
+				require.NoError(t, err)
+				if want[i]--; want[i] == 0 && current[i] != nil {
+					ended, current[i] = append(ended, current[i]), nil
+				}
+			case "hold":
+				h, err := m.Hold(owners[i])
+				if want[i] == 0 {
+					require.ErrorIs(t, err, locks.ErrNotHeld)
+					break
+				}
+				require.NoError(t, err)
+				if current[i] != nil {
+					require.Same(t, current[i], h, "one hold until the last release")
+				}
+				require.NotContains(t, ended, h)
+				current[i] = h
+			}
+			require.NoError(t, locks.CheckMulti(m))
+			for i, o := range owners {
+				require.Equal(t, want[i], l.count[locks.CurrentOwner(o)])
+				if current[i] != nil {
+					require.NoError(t, current[i].Extend(ctx, time.Second))
+				}
+			}
+			for _, h := range ended {
+				require.ErrorIs(t, h.Extend(ctx, time.Second), locks.ErrLost)
+			}
+		}
+	})
+}
+
+func TestGoroutinesShareTheHoldsOfOneOwner(t *testing.T) {
+	l := &open{}
+	m := locks.Multi(l).(locks.Leased)
+	owners := []context.Context{
+		locks.WithOwner(ctx, locks.NewOwner()), locks.WithOwner(ctx, locks.NewOwner()),
+	}
+	var wg sync.WaitGroup
+	errs := make([]error, 4)
+	for g := range errs {
+		wg.Go(func() {
+			o := owners[g%len(owners)]
+			for n := range 1000 {
+				errs[g] = errors.Join(errs[g], m.LockContext(o))
+				if n%3 == 0 {
+					h, err := m.Hold(o)
+					if err == nil {
+						err = h.Extend(ctx, time.Second)
+					}
+					errs[g] = errors.Join(errs[g], err)
+				}
+				errs[g] = errors.Join(errs[g], m.UnlockContext(o))
+			}
+		})
+	}
+	wg.Wait()
+	require.NoError(t, errors.Join(errs...))
+	require.NoError(t, locks.CheckMulti(m))
+	for _, o := range owners {
+		require.Zero(t, l.count[locks.CurrentOwner(o)])
+		require.ErrorIs(t, m.UnlockContext(o), locks.ErrNotHeld)
+	}
+}
+
+// An empty Multi leaves nothing but its own steps to collide.
+func TestMultiLosesNoHoldWhenItsStepsCollide(t *testing.T) {
+	for owners := 1; owners <= 2; owners++ {
+		m := locks.Multi()
+		as := []context.Context{locks.WithOwner(ctx, locks.NewOwner()), locks.WithOwner(ctx, locks.NewOwner())}
+		var wg sync.WaitGroup
+		errs := make([]error, 2)
+		for g := range errs {
+			wg.Go(func() {
+				for range 20000 {
+					errs[g] = cmp.Or(errs[g], m.LockContext(as[g%owners]), m.UnlockContext(as[g%owners]))
+				}
+			})
+		}
+		wg.Wait()
+		require.NoError(t, errors.Join(errs...))
+		require.NoError(t, locks.CheckMulti(m))
+		for _, o := range as {
+			require.ErrorIs(t, m.UnlockContext(o), locks.ErrNotHeld)
+		}
+	}
+}
+
+func TestMultiLosesNoUnlockWhenItCollidesWithHold(t *testing.T) {
+	m := locks.Multi(&open{}).(locks.Leased)
+	o := locks.WithOwner(ctx, locks.NewOwner())
+	var (
+		wg   sync.WaitGroup
+		done atomic.Bool
+		err  error
+	)
+	wg.Go(func() {
+		for range 20000 {
+			err = cmp.Or(err, m.LockContext(o), m.UnlockContext(o))
+		}
+		done.Store(true)
+	})
+	for !done.Load() {
+		if _, err := m.Hold(o); err != nil {
+			require.ErrorIs(t, err, locks.ErrNotHeld)
+		}
+	}
+	wg.Wait()
+	require.NoError(t, err)
+	require.NoError(t, locks.CheckMulti(m))
+	require.ErrorIs(t, m.UnlockContext(o), locks.ErrNotHeld)
 }
 
 func TestMultiOfGoroutineOwnedLocksAllocatesNothing(t *testing.T) {
