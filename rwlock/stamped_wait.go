@@ -93,7 +93,7 @@ func (l *StampedLock) wait(write bool, lim *park.Limit) Stamp {
 	l.push(n)
 	l.settleAndUnlock()
 	for {
-		ended := !lim.Park(&n.place)
+		ended := !lim.Park(&n.place, nil)
 		st, over := l.look(n, ended)
 		if !over {
 			continue

@@ -44,7 +44,7 @@ func describe(name string, p any, l inspectable) string {
 // calls cancel, which leaves the queue and reports true. If it reports false, the lock is granted
 // already, and the permit is about to come.
 func await(l *park.Limit, p *park.Place, cancel func() bool) bool {
-	if l.Park(p) {
+	if l.Park(p, nil) {
 		return true
 	}
 	if cancel() {

@@ -2,6 +2,7 @@ package park
 
 import (
 	"context"
+	"sync"
 	"time"
 )
 
@@ -48,11 +49,11 @@ func (l *Limit) Stop() {
 	}
 }
 
-// Park parks the caller at p, where Open began the wait. It reports whether a permit came before
-// the limit ended.
-func (l *Limit) Park(p *Place) bool {
+// Park parks the caller at p, where Open began the wait, by p.ParkAndUnlock(g). If p is open, g is
+// nil. It reports whether the limit did not end before it was unparked.
+func (l *Limit) Park(p *Place, g *sync.Mutex) bool {
 	if l == nil || p.c == nil {
-		p.Park()
+		p.ParkAndUnlock(g)
 		return true
 	}
 	var timer <-chan time.Time

@@ -153,6 +153,89 @@ func TestNoUnparkIsLostHoweverItFallsTogetherWithPark(t *testing.T) {
 	})
 }
 
+// monitor is a mutex with a place for one waiter.
+type monitor struct {
+	mu    sync.Mutex
+	waits bool
+	p     *Place
+}
+
+// await parks with the mutex.
+func (m *monitor) await() {
+	m.mu.Lock()
+	m.waits = true
+	m.p.ParkAndUnlock(&m.mu)
+}
+
+// end unparks the waiter, which it waits for.
+func (m *monitor) end() {
+	for found := false; !found; runtime.Gosched() {
+		m.mu.Lock()
+		found, m.waits = m.waits, false
+		m.mu.Unlock()
+	}
+	m.p.Unpark()
+}
+
+func TestAWaiterThatParksWithTheMutexIsUnparked(t *testing.T) {
+	ping, pong := monitor{p: ready()}, monitor{p: ready()}
+	n := 0 // handed to and fro without another synchronisation
+	var wg sync.WaitGroup
+	const rounds = 5000
+	wg.Go(func() {
+		for range rounds {
+			ping.await()
+			n++
+			pong.end()
+		}
+	})
+	for range rounds {
+		n++
+		ping.end()
+		pong.await()
+	}
+	wg.Wait()
+	require.Equal(t, 2*rounds, n)
+}
+
+func TestAParkedWaiterHasGivenTheMutexBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := monitor{p: ready()}
+		done := false
+		go func() { m.await(); done = true }()
+		synctest.Wait()
+		require.True(t, m.mu.TryLock())
+		require.False(t, done)
+		m.mu.Unlock()
+		m.end()
+		synctest.Wait()
+		require.True(t, done)
+		require.True(t, m.mu.TryLock(), "and does not have it when it is back")
+	})
+}
+
+func TestAPlaceKeepsNoMutex(t *testing.T) {
+	m := monitor{p: ready()}
+	var wg sync.WaitGroup
+	wg.Go(m.await)
+	m.end()
+	wg.Wait()
+	require.Nil(t, m.p.guard)
+}
+
+func TestAPlaceServesBothKindsOfWaitsInTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := monitor{p: ready()}
+		for range 100 {
+			go m.await()
+			m.end()
+			synctest.Wait()
+			m.p.Unpark() // before the park: a permit
+			m.p.ParkAndUnlock(nil)
+		}
+	})
+}
+
 func TestParkingAllocatesNothing(t *testing.T) {
 	ping, pong := ready(), ready()
 	var stop atomic.Bool

@@ -30,6 +30,11 @@ import (
 // before Park's swap finds empty and leaves a permit, which Park finds. One that comes after it
 // finds parked. Park has its ticket by then: cond.Wait takes the ticket before it unlocks cond.L,
 // which is where Park's swap is. A signal reaches every ticket that was taken before.
+//
+// ParkAndUnlock stays in empty. Its waiter has its ticket before it gives the mutex back, and
+// Unpark comes from a goroutine that had the mutex after that. The waiter sets guard with the mutex
+// held, and that Unpark, the only one for this wait, clears it before it signals. So guard tells
+// Unpark which of the two it is.
 const (
 	empty int32 = iota
 	permit
@@ -41,6 +46,7 @@ const (
 // may be in it.
 type Place struct {
 	state atomic.Int32
+	guard *sync.Mutex // of a wait that came with it: see ParkAndUnlock
 	cond  sync.Cond
 	c     chan struct{} // if not nil, carries the permit instead
 }
@@ -52,7 +58,9 @@ func (locker) Lock() {}
 
 // Unlock runs between the taking of the ticket and the wait.
 func (l locker) Unlock() {
-	if !l.p.state.CompareAndSwap(empty, parked) {
+	if g := l.p.guard; g != nil {
+		g.Unlock()
+	} else if !l.p.state.CompareAndSwap(empty, parked) {
 		l.p.state.Store(empty) // a permit came: take it,
 		l.p.cond.Signal()      // and do not wait
 	}
@@ -69,6 +77,9 @@ func (p *Place) Open() <-chan struct{} {
 	return p.c
 }
 
+// IsOpen reports whether the place is open.
+func (p *Place) IsOpen() bool { return p.c != nil }
+
 // Park returns as soon as there is a permit, and takes it. Only one goroutine may be in Park at a
 // time. A permit says that it is worth looking again, not why.
 func (p *Place) Park() {
@@ -78,8 +89,19 @@ func (p *Place) Park() {
 	}
 	p.cond.Wait()
 	if race {
-		p.state.Load() // sees Unpark's swap: the detector does not know cond's order
+		p.state.Load() // sees Unpark's write: the detector does not know cond's order
 	}
+}
+
+// ParkAndUnlock is Park for a goroutine that holds the mutex g, which it gives back when it is
+// about to sleep. The place is not open, and has no permit. There is one Unpark for this wait, and
+// its caller has held g after that: a monitor (Hoare, CACM 1974). It takes two atomic writes less
+// than Park. If g is nil, it is Park.
+func (p *Place) ParkAndUnlock(g *sync.Mutex) {
+	if g != nil {
+		p.guard = g
+	}
+	p.Park()
 }
 
 // Unpark makes a permit available if there is none, and wakes the goroutine that is parked here, if
@@ -91,6 +113,14 @@ func (p *Place) Unpark() {
 		case p.c <- struct{}{}:
 		default:
 		}
+		return
+	}
+	if p.guard != nil {
+		p.guard = nil
+		if race {
+			p.state.Store(empty)
+		}
+		p.cond.Signal()
 		return
 	}
 	for !p.state.CompareAndSwap(parked, empty) {

@@ -36,10 +36,11 @@ func (c *Cond) Wait(p Party, l *park.Limit) (signalled bool) {
 	c.enqueue(n, drop)
 	signalled, queued := true, false
 	if l != nil {
+		c.s.guard.Unlock()
 		signalled, queued = c.awaitSignal(n, l)
 	} else {
-		// This is awaitSignal in the frame of the caller: see Sync.wait.
-		n.place.Park()
+		// This is awaitSignal in the frame of the caller: see wait.
+		n.place.ParkAndUnlock(&c.s.guard)
 		queued = c.policy == NonFair && !c.s.compete(n)
 	}
 	if queued {
@@ -54,12 +55,11 @@ func (c *Cond) Wait(p Party, l *park.Limit) (signalled bool) {
 	return signalled
 }
 
-// enqueue puts n in c's queue, and releases the lock by step.
+// enqueue puts n in c's queue, and releases the lock by step. On return the guard is held.
 func (c *Cond) enqueue(n *node, step func(uint64) (uint64, bool)) {
 	c.s.guard.Lock()
 	c.queue.push(n)
 	wake, _ := c.s.advance(c.policy, step)
-	c.s.guard.Unlock()
 	unpark(wake)
 }
 
@@ -67,7 +67,7 @@ func (c *Cond) enqueue(n *node, step func(uint64) (uint64, bool)) {
 // which, and whether n may still have to wait for the lock.
 func (c *Cond) awaitSignal(n *node, l *park.Limit) (signalled, queued bool) {
 	s := c.s
-	if l.Park(&n.place) {
+	if l.Park(&n.place, nil) {
 		return true, c.policy == NonFair && !s.compete(n)
 	}
 	s.guard.Lock()

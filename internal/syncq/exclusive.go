@@ -2,6 +2,7 @@ package syncq
 
 import (
 	"runtime"
+	"sync"
 
 	"github.com/jucgo/locks/internal/goid"
 	"github.com/jucgo/locks/internal/park"
@@ -35,25 +36,17 @@ func (s *Sync) Acquire(p Party, policy Policy, l *park.Limit) Outcome {
 		return Acquired
 	}
 	n := newNode(p, false)
+	out := Acquired
 	if l != nil {
-		out := s.wait(n, policy, l)
-		n.recycle()
-		return out
-	}
-	// This is wait without a limit, in the frame of the caller.
-	if s.enqueue(n, policy) {
-		s.awaitReaders(n)
-		n.place.Park()
-		for policy == NonFair && !s.compete(n) {
-			n.place.Park()
+		out = s.wait(n, policy, l)
+	} else {
+		// This is wait without a limit, in the frame of the caller.
+		for queued, guard := s.enqueue(n, policy); queued; guard = nil {
+			n.place.ParkAndUnlock(guard)
+			queued = policy == NonFair && !s.compete(n)
 		}
 	}
-	out := Acquired
-	if n.refused {
-		out = Refused
-	}
-	n.recycle()
-	return out
+	return n.end(out)
 }
 
 // Unlock releases one hold, exclusive or shared. It reports false, and does nothing, if the lock is
@@ -93,7 +86,8 @@ func (s *Sync) guarded(policy Policy, step func(uint64) (uint64, bool)) bool {
 // recycles n. A wait goes like this:
 //
 //  1. The waiter takes the guard and calls tryEnqueue. If the lock can be had, the waiter has it.
-//  2. Else the node is at the end of the queue, queued is set, and the waiter parks.
+//  2. Else the node is at the end of the queue, queued is set, and the waiter parks. If nothing can
+//     cut its wait short, it mostly gives the guard back when it parks, and not before.
 //  3. Under FIFO a release makes the first waiter the holder, takes its node out of the queue, and
 //     unparks it. The waiter returns.
 //  4. Under NonFair a release frees the lock, and wakes the first waiter, which races
@@ -103,43 +97,43 @@ func (s *Sync) guarded(policy Policy, step func(uint64) (uint64, bool)) bool {
 //     queue leaves it (cancel), and the wait has failed. A node that is not was granted the lock
 //     before: the wait has succeeded, and the unpark that comes with a grant is awaited.
 //
-// The loop is written out here, and in Acquire and Cond.Wait, because a goroutine that wakes pays
-// for each frame that it returns through.
-func (s *Sync) wait(n *node, policy Policy, l *park.Limit) Outcome {
+// The loop is also written out in Acquire, AcquireShared and Cond.Wait, because a goroutine that
+// wakes pays for each frame that it returns through.
+func (s *Sync) wait(n *node, policy Policy, l *park.Limit) (out Outcome) {
 	n.limited = l.Open(&n.place)
-	acquired := !s.enqueue(n, policy)
-	if !acquired {
-		s.awaitReaders(n)
-	}
-	for !acquired {
-		if !l.Park(&n.place) {
-			acquired = s.leave(n, policy)
-			break
+	for queued, guard := s.enqueue(n, policy); queued; guard = nil {
+		if l.Park(&n.place, guard) {
+			queued = policy == NonFair && !s.compete(n)
+		} else if queued = false; !s.leave(n, policy) {
+			out = Ended
 		}
-		acquired = policy == FIFO || s.compete(n)
 	}
 	l.Stop()
-	switch {
-	case n.refused:
-		return Refused
-	case !acquired:
-		return Ended
-	}
-	return Acquired
+	return out
 }
 
-// enqueue lets n have the lock at once or refuses it, and reports false, or puts it in the queue.
-func (s *Sync) enqueue(n *node, policy Policy) (queued bool) {
+// enqueue lets n have the lock at once or refuses it, or puts it in the queue. If it returns the
+// guard, that is held, for n's first park to give back: nothing can end the wait before that.
+func (s *Sync) enqueue(n *node, policy Policy) (queued bool, guard *sync.Mutex) {
 	if n.who == 0 {
 		n.who = goid.Get()
 	}
-	e := Entry{s, n, policy}
-	if n.kind != nil {
-		if w := watcher.Load(); w != nil {
-			return (*w).Begin(e)
+	if w := watcher.Load(); w != nil && n.kind != nil {
+		queued = (*w).Begin(Entry{s, n, policy})
+	} else {
+		s.guard.Lock()
+		var wake *node
+		wake, queued = s.tryEnqueue(n, policy)
+		if queued && n.state == waiting && !n.place.IsOpen() && s.Word.Load()&visible == 0 {
+			return true, &s.guard
 		}
+		s.guard.Unlock()
+		unpark(wake)
 	}
-	return e.Enqueue()
+	if queued {
+		s.awaitReaders(n)
+	}
+	return queued, nil
 }
 
 // tryEnqueue takes the lock for n if n may have it now, and reports false, or else puts n in the
@@ -312,10 +306,7 @@ func (s *Sync) spin(p Party) bool {
 // already. It may fail in other cases.
 func (s *Sync) LockOrReenter(owner int64) bool {
 	w := s.Word.Load()
-	if free(w) {
-		if !s.Word.CompareAndSwap(w, w|Value(owner)) {
-			return false
-		}
+	if free(w) && s.Word.CompareAndSwap(w, w|Value(owner)) {
 		s.Wrote()
 		return true
 	}
@@ -329,14 +320,11 @@ func (s *Sync) LockOrReenter(owner int64) bool {
 // Reenter counts one more hold of owner, a goroutine, if it has the lock exclusively. It reports
 // whether it does, and whether the hold could be counted.
 func (s *Sync) Reenter(owner int64) (held, counted bool) {
-	if !s.HeldBy(owner) {
-		return false, false
+	held = s.HeldBy(owner)
+	if counted = held && s.Holds < MaxHolds-1; counted {
+		s.Holds++
 	}
-	if s.Holds >= MaxHolds-1 {
-		return true, false
-	}
-	s.Holds++
-	return true, true
+	return held, counted
 }
 
 // Release gives back one exclusive hold of owner, a goroutine. With the last, the lock goes to

@@ -190,3 +190,12 @@ func (s *Sync) ReadContext(ctx context.Context, p Party, policy Policy) Outcome 
 func (c *Cond) WaitFor(p Party, d time.Duration) bool { return c.Wait(p, park.After(d)) }
 
 func (c *Cond) WaitContext(ctx context.Context, p Party) bool { return c.Wait(p, park.Until(ctx)) }
+
+// join is enqueue for a test that plays the waiter. The guard is free on return.
+func (s *Sync) join(n *node, policy Policy) bool {
+	queued, guard := s.enqueue(n, policy)
+	if guard != nil {
+		guard.Unlock()
+	}
+	return queued
+}

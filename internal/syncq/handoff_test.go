@@ -19,7 +19,7 @@ func TestAReaderThatBargesInDuringTheLastReleaseIsCounted(t *testing.T) {
 	s := New(FIFO)
 	require.True(t, s.TryLockShared())
 	n := newNode(Owned(2), false)
-	require.True(t, s.enqueue(n, FIFO))
+	require.True(t, s.join(n, FIFO))
 	s.guard.Lock()
 	barged := false
 	wake, ok := s.advance(FIFO, func(w uint64) (uint64, bool) {
@@ -39,7 +39,7 @@ func TestAReleaseThatIsRefusedHandsNothingOver(t *testing.T) {
 	s := New(FIFO)
 	require.True(t, s.TryLock(Owned(1)))
 	n := newNode(Owned(2), false)
-	require.True(t, s.enqueue(n, FIFO))
+	require.True(t, s.join(n, FIFO))
 	require.False(t, s.UnlockShared(FIFO))
 	require.EqualValues(t, 1, s.Owner())
 	require.Equal(t, 1, s.Len())

@@ -85,6 +85,15 @@ func newNode(p Party, shared bool) *node {
 	return n
 }
 
+// end recycles n, whose wait has ended with out unless it was refused, and returns the outcome.
+func (n *node) end(out Outcome) Outcome {
+	if n.refused {
+		out = Refused
+	}
+	n.recycle()
+	return out
+}
+
 func (n *node) recycle() {
 	n.place.Reset()
 	if n.reported {

@@ -338,7 +338,7 @@ func TestNoReaderSetsTheBiasBesideAWaiter(t *testing.T) {
 func wokenWriter(t *testing.T, s *Sync) *node {
 	require.True(t, s.TryLock(Owned(1)))
 	n := newNode(Owned(2), false)
-	require.True(t, s.enqueue(n, NonFair))
+	require.True(t, s.join(n, NonFair))
 	require.True(t, s.Release(1, NonFair))
 	require.Equal(t, queued|woken, s.Word.Load())
 	return n
@@ -387,7 +387,7 @@ func TestAReaderMayCutInBeforeAReleaseHasWokenTheWriter(t *testing.T) {
 	s := new(Sync)
 	require.True(t, s.TryLock(Owned(1)))
 	n := newNode(Owned(2), false)
-	require.True(t, s.enqueue(n, NonFair))
+	require.True(t, s.join(n, NonFair))
 	s.Word.Store(queued | woken) // the first half of the release
 	require.True(t, s.TryLockSharedInTurn())
 	s.guarded(NonFair, keep) // the second

@@ -115,7 +115,7 @@ func enqueued(t *testing.T, s *Sync, p Party) (*node, <-chan struct{}) {
 	t.Helper()
 	n := newNode(p, false)
 	permit := n.place.Open()
-	require.True(t, s.enqueue(n, NonFair))
+	require.True(t, s.join(n, NonFair))
 	s.guard.Lock()
 	n.since, n.owed = now()+time.Hour, false
 	s.advance(NonFair, keep)
@@ -320,7 +320,7 @@ func TestAWaiterThatWaitedTooLongLosesOnlyOneRace(t *testing.T) {
 			require.True(t, s.TryLock(Owned(1)))
 			n := newNode(Owned(2), false)
 			permit := n.place.Open()
-			require.True(t, s.enqueue(n, NonFair))
+			require.True(t, s.join(n, NonFair))
 			time.Sleep(waited)
 			require.True(t, s.Unlock(NonFair))
 			<-permit
@@ -373,6 +373,7 @@ func TestASignalledFirstWaiterIsOverdueOneMillisecondAfterItsFirstLoss(t *testin
 	require.True(t, s.TryLock(waiter))
 	n := newNode(waiter, false)
 	c.enqueue(n, drop)
+	s.guard.Unlock()
 	loses := func() {
 		require.True(t, s.Unlock(NonFair))
 		require.True(t, s.TryLock(barger))
@@ -442,7 +443,7 @@ func TestAFastUnlockDuringASlowOneLeavesItNothing(t *testing.T) {
 			require.True(t, s.TryLock(Anonymous(1)))
 			n := newNode(Anonymous(2), false)
 			n.owed = policy == NonFair
-			require.True(t, s.enqueue(n, policy))
+			require.True(t, s.join(n, policy))
 			s.guard.Lock()
 			slow := run(func() bool { return s.Unlock(policy) })
 			atGuard(t, 1, "syncq.(*Sync).guarded")
@@ -463,7 +464,7 @@ func TestAnUnlockEndsTheHoldFoundWithTheGuard(t *testing.T) {
 	var s Sync
 	require.True(t, s.TryLock(Anonymous(1)))
 	n := newNode(Anonymous(2), false)
-	require.True(t, s.enqueue(n, FIFO))
+	require.True(t, s.join(n, FIFO))
 	s.guard.Lock()
 	slow := run(func() bool { return s.Unlock(FIFO) })
 	atGuard(t, 1, "syncq.(*Sync).guarded")
@@ -566,7 +567,7 @@ func TestAnUnparkedWaiterLinksToNoOther(t *testing.T) {
 		for range 5 {
 			n := newNode(Party{who: 2}, true)
 			n.place.Open()
-			require.True(t, s.enqueue(n, policy))
+			require.True(t, s.join(n, policy))
 			group = append(group, n)
 		}
 		s.guard.Lock()
@@ -641,7 +642,7 @@ func TestTheFlagsMirrorTheHeadOfTheQueue(t *testing.T) {
 	fresh, old, reader := newNode(Owned(2), false), newNode(Owned(3), false), newNode(Party{who: 4}, true)
 	for _, n := range []*node{fresh, old, reader} {
 		n.place.Open()
-		require.True(t, s.enqueue(n, NonFair))
+		require.True(t, s.join(n, NonFair))
 	}
 	s.guard.Lock()
 	patient(&s)

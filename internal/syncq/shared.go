@@ -39,9 +39,14 @@ func (s *Sync) AcquireShared(p Party, policy Policy, l *park.Limit) Outcome {
 		return Ended
 	}
 	n := newNode(p, true)
-	out := s.wait(n, policy, l)
-	n.recycle()
-	return out
+	out := Acquired
+	if l != nil {
+		out = s.wait(n, policy, l)
+	} else if queued, guard := s.enqueue(n, policy); queued {
+		// This is wait without a limit, in the frame of the caller. A shared waiter does not race.
+		n.place.ParkAndUnlock(guard)
+	}
+	return n.end(out)
 }
 
 // TryUnlockShared gives one shared hold back if no waiter has to be told, and reports whether

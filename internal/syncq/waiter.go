@@ -30,7 +30,7 @@ func (c *Cond) NewWaiter(p Party, l *park.Limit) Waiter {
 	return Waiter{s: c.s, c: c, n: newNode(p, false), l: l, policy: c.policy}
 }
 
-// Acquire waits for the lock. The outcome is that of [Sync.Acquire], and Acquired after Dismiss.
+// Acquire waits for the lock. The outcome is Acquired, also after Dismiss, or Ended.
 func (w Waiter) Acquire() Outcome { return w.s.wait(w.n, w.policy, w.l) }
 
 // Enqueue puts the waiter in the queue of its condition. With release it ends the exclusive hold in
@@ -42,6 +42,7 @@ func (w Waiter) Enqueue(release bool) {
 		step = drop
 	}
 	w.c.enqueue(w.n, step)
+	w.s.guard.Unlock()
 }
 
 // AwaitSignal waits until a signal or the limit has taken the waiter out of its condition's queue.

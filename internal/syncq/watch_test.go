@@ -28,7 +28,7 @@ func TestALateRefusalLeavesTheLockWithItsNewHolder(t *testing.T) {
 	var s Sync
 	require.True(t, s.TryLock(Owned(1)))
 	n := newNode(Owned(2), false)
-	require.True(t, s.enqueue(n, FIFO))
+	require.True(t, s.join(n, FIFO))
 	require.True(t, s.Unlock(FIFO))
 	require.False(t, Entry{&s, n, FIFO}.Refuse())
 	require.False(t, n.refused)
@@ -47,7 +47,7 @@ func TestAWaiterThatWinsTheLockNoLongerWaits(t *testing.T) {
 	}
 	require.True(t, s.TryLock(Owned(1)))
 	n, permit := enqueued(t, &s, Owned(2))
-	require.True(t, s.enqueue(newNode(Owned(3), false), NonFair))
+	require.True(t, s.join(newNode(Owned(3), false), NonFair))
 	require.True(t, s.Unlock(NonFair))
 	<-permit
 	require.Equal(t, []int64{2, 3}, waiting(), "it is awake, and may lose the race")
@@ -62,7 +62,7 @@ func TestEachWaitHasAnIDOfItsOwn(t *testing.T) {
 	n.limited = true
 	seen := map[WaitID]bool{{}: true}
 	for range 2 {
-		require.True(t, s.enqueue(n, FIFO))
+		require.True(t, s.join(n, FIFO))
 		s.EachWaiting(func(w Waiting) {
 			require.Equal(t, Waiting{ID: w.ID, Who: -2, Goroutine: n.goroutine, Shared: true, Limited: true}, w)
 			require.False(t, seen[w.ID], "an earlier wait in the same node is another one")
