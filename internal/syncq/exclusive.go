@@ -139,14 +139,14 @@ func (s *Sync) enqueue(n *node, policy Policy) (queued bool, guard *sync.Mutex) 
 // tryEnqueue takes the lock for n if n may have it now, and reports false, or else puts n in the
 // queue. The guard is held.
 func (s *Sync) tryEnqueue(n *node, policy Policy) (wake *node, queued bool) {
-	if policy == NonFair && n.since == 0 && !n.shared {
-		n.since = now()
-	}
 	for n.state == waiting {
 		w := s.Word.Load()
 		to, ok := s.admissible(n, w, policy)
 		switch {
 		case !ok:
+			if policy == NonFair && n.since == 0 && !n.shared && (s.queue.head != nil || w&shared == 0) {
+				n.since = now() // as the first behind readers, n would be owed the lock at once
+			}
 			return s.push(n, policy), true
 		case s.Word.CompareAndSwap(w, to):
 			n.state = granted

@@ -113,3 +113,24 @@ func TestASignalReadsTheClockOnlyBehindOtherWaiters(t *testing.T) {
 	}
 	idle(t, &s)
 }
+
+func TestTheFirstWriterBehindReadersIsOwedWithoutTheClock(t *testing.T) {
+	s := New(NonFair)
+	require.True(t, s.TryLockShared())
+	var all []*node
+	for i := range 2 {
+		n := newNode(Owned(int64(i+2)), false)
+		require.True(t, s.join(n, NonFair))
+		require.Equal(t, i > 0, n.since != 0, "writer %d", i)
+		all = append(all, n)
+	}
+	require.True(t, all[0].owed)
+	for _, n := range all {
+		s.Unlock(NonFair)
+		n.place.Park()
+		require.True(t, s.compete(n))
+		n.recycle()
+	}
+	require.True(t, s.Unlock(NonFair))
+	idle(t, &s)
+}

@@ -118,7 +118,8 @@ const due = time.Duration(math.MinInt64 / 2)
 // overdue reports whether n is owed the lock by now.
 //
 // The clock is read when a waiter joins, becomes the first, or loses a race, and at no other time:
-// a reading takes as long as several atomic writes. A signalled waiter that joins as the first
+// a reading takes as long as several atomic writes. The first waiter behind readers is owed the
+// lock without a look at the clock. A signalled waiter that joins as the first
 // usually wins its first race. Its wait counts from the first that it loses, and its signal reads
 // no clock.
 func (n *node) overdue() bool {
