@@ -50,7 +50,7 @@ func (l *Limit) Stop() {
 }
 
 // Park parks the caller at p, where Open began the wait, by p.ParkAndUnlock(g). If p is open, g is
-// nil. It reports whether the limit did not end before it was unparked.
+// nil. It reports whether an unpark came before the limit ended.
 func (l *Limit) Park(p *Place, g *sync.Mutex) bool {
 	if l == nil || p.c == nil {
 		p.ParkAndUnlock(g)

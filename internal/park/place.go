@@ -22,7 +22,7 @@ import (
 
 // The states of a Place, and the calls that leave each of them:
 //
-//	empty   no permit, no waiter             Unpark -> permit, Park -> parked
+//	empty   no permit, no waiter of Park     Unpark -> permit, Park -> parked
 //	permit  a permit, no waiter              Park -> empty
 //	parked  the waiter has a ticket of cond  Unpark -> empty, and signals
 //
@@ -105,8 +105,8 @@ func (p *Place) ParkAndUnlock(g *sync.Mutex) {
 }
 
 // Unpark makes a permit available if there is none, and wakes the goroutine that is parked here, if
-// any. Two calls make one permit. Any goroutine may call it. It touches nothing of p any more once
-// the parked goroutine could have returned.
+// any. Two calls make one permit. Any goroutine may call it, but see ParkAndUnlock. It touches
+// nothing of p any more once the parked goroutine could have returned.
 func (p *Place) Unpark() {
 	if p.c != nil {
 		select {

@@ -1,6 +1,7 @@
 package syncq
 
 import (
+	"sync"
 	"time"
 
 	"github.com/jucgo/locks/internal/goid"
@@ -33,14 +34,13 @@ func (c *Cond) Wait(p Party, l *park.Limit) (signalled bool) {
 	c.s.Holds = 0
 	n := newNode(p, false)
 	l.Open(&n.place)
-	c.enqueue(n, drop)
+	guard := c.enqueue(n, drop)
 	signalled, queued := true, false
 	if l != nil {
-		c.s.guard.Unlock()
-		signalled, queued = c.awaitSignal(n, l)
+		signalled, queued = c.awaitSignal(n, l, guard)
 	} else {
 		// This is awaitSignal in the frame of the caller: see wait.
-		n.place.ParkAndUnlock(&c.s.guard)
+		n.place.ParkAndUnlock(guard)
 		queued = c.policy == NonFair && !c.s.compete(n)
 	}
 	if queued {
@@ -55,19 +55,27 @@ func (c *Cond) Wait(p Party, l *park.Limit) (signalled bool) {
 	return signalled
 }
 
-// enqueue puts n in c's queue, and releases the lock by step. On return the guard is held.
-func (c *Cond) enqueue(n *node, step func(uint64) (uint64, bool)) {
-	c.s.guard.Lock()
+// enqueue puts n in c's queue, and releases the lock by step. Like Sync.enqueue it may return the
+// guard, held, for n's first park to give back. A group of readers is unparked without the guard.
+func (c *Cond) enqueue(n *node, step func(uint64) (uint64, bool)) (guard *sync.Mutex) {
+	s := c.s
+	s.guard.Lock()
 	c.queue.push(n)
-	wake, _ := c.s.advance(c.policy, step)
+	wake, _ := s.advance(c.policy, step)
+	if !n.place.IsOpen() && (wake == nil || wake.wake == nil) {
+		unpark(wake)
+		return &s.guard
+	}
+	s.guard.Unlock()
 	unpark(wake)
+	return nil
 }
 
 // awaitSignal waits until a signal or the limit has taken n out of c's queue, and reports
-// which, and whether n may still have to wait for the lock.
-func (c *Cond) awaitSignal(n *node, l *park.Limit) (signalled, queued bool) {
+// which, and whether n may still have to wait for the lock. The guard is enqueue's.
+func (c *Cond) awaitSignal(n *node, l *park.Limit, guard *sync.Mutex) (signalled, queued bool) {
 	s := c.s
-	if l.Park(&n.place, nil) {
+	if l.Park(&n.place, guard) {
 		return true, c.policy == NonFair && !s.compete(n)
 	}
 	s.guard.Lock()

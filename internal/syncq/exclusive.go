@@ -12,12 +12,8 @@ import (
 // TryLock takes the lock exclusively if it is free. It barges.
 func (s *Sync) TryLock(p Party) bool {
 	for {
-		w := s.Word.Load()
-		if !free(w) {
-			return false
-		}
-		if s.Word.CompareAndSwap(w, w|p.value) {
-			return true
+		if w := s.Word.Load(); !free(w) || s.Word.CompareAndSwap(w, w|p.value) {
+			return free(w)
 		}
 	}
 }
@@ -86,8 +82,8 @@ func (s *Sync) guarded(policy Policy, step func(uint64) (uint64, bool)) bool {
 // recycles n. A wait goes like this:
 //
 //  1. The waiter takes the guard and calls tryEnqueue. If the lock can be had, the waiter has it.
-//  2. Else the node is at the end of the queue, queued is set, and the waiter parks. If nothing can
-//     cut its wait short, it mostly gives the guard back when it parks, and not before.
+//  2. Else the node is at the end of the queue, queued is set, and the waiter parks. If it can, it
+//     gives the guard back when it parks, and not before: see enqueue.
 //  3. Under FIFO a release makes the first waiter the holder, takes its node out of the queue, and
 //     unparks it. The waiter returns.
 //  4. Under NonFair a release frees the lock, and wakes the first waiter, which races
@@ -113,7 +109,13 @@ func (s *Sync) wait(n *node, policy Policy, l *park.Limit) (out Outcome) {
 }
 
 // enqueue lets n have the lock at once or refuses it, or puts it in the queue. If it returns the
-// guard, that is held, for n's first park to give back: nothing can end the wait before that.
+// guard, that is held, for n's first park to give back: nothing can end the wait before that. It
+// returns no guard in four cases:
+//
+//   - The watcher has to look at the queue first.
+//   - n was granted the lock or woken while it joined. A permit is on its way.
+//   - n's place is open. Its park gives no mutex back.
+//   - n spins for readers of the table first.
 func (s *Sync) enqueue(n *node, policy Policy) (queued bool, guard *sync.Mutex) {
 	if n.who == 0 {
 		n.who = goid.Get()
@@ -124,7 +126,7 @@ func (s *Sync) enqueue(n *node, policy Policy) (queued bool, guard *sync.Mutex) 
 		s.guard.Lock()
 		var wake *node
 		wake, queued = s.tryEnqueue(n, policy)
-		if queued && n.state == waiting && !n.place.IsOpen() && s.Word.Load()&visible == 0 {
+		if n.state == waiting && !n.place.IsOpen() && s.Word.Load()&visible == 0 {
 			return true, &s.guard
 		}
 		s.guard.Unlock()

@@ -1,9 +1,13 @@
 package syncq
 
 import (
+	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks/internal/park"
 )
 
 // endsGranted ends the wait of n, which has the lock, and its hold, the last one.
@@ -133,4 +137,129 @@ func TestTheFirstWriterBehindReadersIsOwedWithoutTheClock(t *testing.T) {
 	}
 	require.True(t, s.Unlock(NonFair))
 	idle(t, &s)
+}
+
+// guardIsFree checks that nobody has the guard.
+func guardIsFree(t *testing.T, s *Sync) {
+	t.Helper()
+	require.True(t, s.guard.TryLock())
+	s.guard.Unlock()
+}
+
+// parks plays the rest of a wait that enqueue has begun.
+func parks(t *testing.T, s *Sync, n *node, policy Policy) {
+	t.Helper()
+	guardIsFree(t, s)
+	n.place.Park()
+	require.True(t, policy == FIFO || s.compete(n))
+	n.recycle()
+}
+
+func TestOnlyAWaitWithoutAnEndKeepsTheGuard(t *testing.T) {
+	never, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	for name, c := range map[string]struct {
+		l    *park.Limit
+		held bool
+	}{
+		"no limit":               {nil, true},
+		"a context without Done": {park.Until(context.Background()), true},
+		"a context":              {park.Until(never), false},
+		"a time limit":           {park.After(time.Hour), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
+				require.True(t, s.TryLock(Owned(1)))
+				n := newNode(Owned(2), false)
+				c.l.Open(&n.place)
+				queued, guard := s.enqueue(n, policy)
+				require.True(t, queued)
+				require.Equal(t, c.held, guard != nil)
+				if c.held {
+					require.False(t, s.guard.TryLock())
+					guard.Unlock()
+				}
+				require.True(t, s.Release(1, policy))
+				parks(t, s, n, policy)
+				c.l.Stop()
+				require.True(t, s.Release(2, policy))
+			})
+		})
+	}
+}
+
+// The readers have left since the writer looked. Its own wait clears the bias, and finds the table
+// empty. So it is unparked before it parks.
+func TestAWriterThatIsUnparkedAsItJoinsKeepsNoGuard(t *testing.T) {
+	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
+		s.ReadBiased(2, policy)
+		require.True(t, s.Unread(2, policy))
+		require.True(t, s.Biased())
+		n := newNode(Owned(1), false)
+		queued, guard := s.enqueue(n, policy)
+		require.True(t, queued)
+		require.Nil(t, guard)
+		parks(t, s, n, policy)
+		require.True(t, s.Release(1, policy))
+	})
+}
+
+// The last of the readers takes the guard.
+func TestAWriterAwaitsReadersWithoutTheGuard(t *testing.T) {
+	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
+		s.ReadBiased(2, policy)
+		n := newNode(Owned(1), false)
+		queued, guard := s.enqueue(n, policy)
+		if guard != nil {
+			guard.Unlock()
+		}
+		require.True(t, queued)
+		require.Nil(t, guard)
+		require.True(t, s.Unread(2, policy))
+		parks(t, s, n, policy)
+		require.True(t, s.Release(1, policy))
+	})
+}
+
+func TestAConditionWaitUnparksAGroupWithoutTheGuard(t *testing.T) {
+	for readers := range 3 {
+		s := New(FIFO)
+		c := NewCond(&s, FIFO)
+		require.True(t, s.TryLock(Owned(1)))
+		var group []*node
+		for range readers {
+			r := newNode(Anonymous(0), true)
+			require.True(t, s.join(r, FIFO))
+			group = append(group, r)
+		}
+		n := newNode(Owned(1), false)
+		guard := c.enqueue(n, drop)
+		require.Equal(t, readers < 2, guard != nil)
+		if guard != nil {
+			guard.Unlock()
+		}
+		for _, r := range group {
+			parks(t, &s, r, FIFO)
+			require.True(t, s.UnlockShared(FIFO))
+		}
+		require.True(t, c.Signal())
+		parks(t, &s, n, FIFO)
+		require.True(t, s.Unlock(FIFO))
+		idle(t, &s)
+	}
+}
+
+// The waiter has no limit, so it keeps the guard until it parks. Its owner gets the lock.
+func TestADismissedWaiterWithoutALimitReturns(t *testing.T) {
+	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
+		require.True(t, s.TryLock(Owned(1)))
+		w := s.NewWaiter(Owned(-5), false, policy, park.Until(context.Background()))
+		c := run(func() bool { return w.Acquire() == Acquired })
+		eventually(t, func() bool { return s.Len() == 1 })
+		require.True(t, w.Dismiss())
+		require.True(t, c.result(t))
+		w.End()
+		guardIsFree(t, s)
+		require.True(t, s.Release(1, policy))
+	})
 }

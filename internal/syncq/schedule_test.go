@@ -372,8 +372,7 @@ func TestASignalledFirstWaiterIsOverdueOneMillisecondAfterItsFirstLoss(t *testin
 	waiter, barger := Owned(2), Owned(1)
 	require.True(t, s.TryLock(waiter))
 	n := newNode(waiter, false)
-	c.enqueue(n, drop)
-	s.guard.Unlock()
+	c.enqueue(n, drop).Unlock()
 	loses := func() {
 		require.True(t, s.Unlock(NonFair))
 		require.True(t, s.TryLock(barger))

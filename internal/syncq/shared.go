@@ -1,8 +1,6 @@
 package syncq
 
-import (
-	"github.com/jucgo/locks/internal/park"
-)
+import "github.com/jucgo/locks/internal/park"
 
 // change changes the word by step. It reports false, with nothing done, if step refused the word.
 func (s *Sync) change(step func(uint64) (uint64, bool)) bool {

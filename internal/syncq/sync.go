@@ -74,8 +74,9 @@ func (p Party) Of(k *Kind) Party {
 }
 
 // advance changes the word by step, and does everything that follows from the change: it is the
-// only place where waiters are admitted or woken. The guard is held. It returns the nodes to unpark
-// once the guard is free, and false, with nothing done, if step refused the word.
+// only place where waiters are admitted or woken. The guard is held. It returns the nodes to
+// unpark, a group of them once the guard is free, and false, with nothing done, if step refused the
+// word.
 //
 // It is called after, or with, every change that may concern a waiter. Such a change is the end of
 // a hold, a downgrade, a node that becomes the first of the queue, or a reader that leaves the

@@ -41,13 +41,14 @@ func (w Waiter) Enqueue(release bool) {
 	if release {
 		step = drop
 	}
-	w.c.enqueue(w.n, step)
-	w.s.guard.Unlock()
+	if guard := w.c.enqueue(w.n, step); guard != nil {
+		guard.Unlock()
+	}
 }
 
 // AwaitSignal waits until a signal or the limit has taken the waiter out of its condition's queue.
 // It reports which, and whether AwaitLock has to follow.
-func (w Waiter) AwaitSignal() (signalled, queued bool) { return w.c.awaitSignal(w.n, w.l) }
+func (w Waiter) AwaitSignal() (signalled, queued bool) { return w.c.awaitSignal(w.n, w.l, nil) }
 
 // AwaitLock waits until the waiter has the lock or is dismissed.
 func (w Waiter) AwaitLock() { w.s.awaitLock(w.n, w.policy) }
