@@ -34,6 +34,7 @@ var limits = map[string]code{
 	"useSnapshot":               {8, 0, nil},
 	"useLazy":                   {21, 0, []string{"singleton.(*Lazy[go.shape.int]).getSlow"}},
 	"usePacked":                 {15, 1, nil},
+	"usePark":                   {33, 0, []string{"sync.(*Cond).Wait", "runtime.chanrecv1", "runtime.gcWriteBarrier2"}},
 	"reentrant.(*Mutex).Lock":   {64, 2, []string{"getg", "reentrant.(*Mutex).lock"}},
 	"reentrant.(*Mutex).Unlock": {59, 2, []string{"getg", "reentrant.(*Mutex).unlock"}},
 	"rwlock.(*RWMutex).Lock":    {70, 2, []string{"getg", "rwlock.(*RWMutex).lock"}},

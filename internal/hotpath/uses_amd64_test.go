@@ -1,8 +1,11 @@
 package hotpath
 
 import (
+	"sync"
+
 	"github.com/jucgo/locks/cas"
 	"github.com/jucgo/locks/fair"
+	"github.com/jucgo/locks/internal/park"
 	"github.com/jucgo/locks/reentrant"
 	"github.com/jucgo/locks/rwlock"
 	"github.com/jucgo/locks/singleton"
@@ -53,9 +56,14 @@ func usePacked(p *cas.Packed) bool {
 	return p.CompareAndSwap(value, value+1, stamp, stamp+1)
 }
 
+// A goroutine that wakes pays for each function that it returns through.
+//
+//go:noinline
+func usePark(p *park.Place, g *sync.Mutex) { p.ParkAndUnlock(g) }
+
 // all keeps the functions in the binary.
 var all = []any{
-	useFair, useBarging, useSpin, useMCS, useOptimistic, useSnapshot, useLazy, usePacked,
+	useFair, useBarging, useSpin, useMCS, useOptimistic, useSnapshot, useLazy, usePacked, usePark,
 	(*reentrant.Mutex).Lock, (*reentrant.Mutex).Unlock,
 	(*rwlock.RWMutex).Lock, (*rwlock.RWMutex).Unlock,
 	(*rwlock.RWMutex).RLock, (*rwlock.RWMutex).RUnlock,
