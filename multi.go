@@ -220,7 +220,7 @@ func (m *multi) LockContext(ctx context.Context) (err error) {
 	if !m.ordered {
 		return m.lockByTrying(ctx)
 	}
-	// Wait for a member while the hold of those before it lasts.
+	// A wait for a member begins with those before it held.
 	taken := 0
 	// Deferred, because a member that panics must not leave the others locked.
 	defer func() {

@@ -120,25 +120,31 @@ func TestResetTakesALeftPermitAndClosesThePlace(t *testing.T) {
 
 func TestUnparkHappensBeforeTheReturnOfPark(t *testing.T) {
 	kinds(t, func(t *testing.T, newPlace func() *Place) {
-		const rounds = 5000
 		ping, pong := newPlace(), newPlace()
-		n := 0 // handed to and fro without another synchronisation
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			for range rounds {
-				ping.Park()
-				n++
-				pong.Unpark()
-			}
-		})
-		for range rounds {
-			n++
-			ping.Unpark()
-			pong.Park()
-		}
-		wg.Wait()
-		require.Equal(t, 2*rounds, n)
+		handToAndFro(t, ping.Park, ping.Unpark, pong.Park, pong.Unpark)
 	})
+}
+
+// handToAndFro has two goroutines wait for each other in turns.
+func handToAndFro(t *testing.T, awaitPing, ping, awaitPong, pong func()) {
+	t.Helper()
+	const rounds = 5000
+	n := 0 // handed to and fro without another synchronisation
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for range rounds {
+			awaitPing()
+			n++
+			pong()
+		}
+	})
+	for range rounds {
+		n++
+		ping()
+		awaitPong()
+	}
+	wg.Wait()
+	require.Equal(t, 2*rounds, n)
 }
 
 func TestNoUnparkIsLostHoweverItFallsTogetherWithPark(t *testing.T) {
@@ -179,23 +185,7 @@ func (m *monitor) end() {
 
 func TestAWaiterThatParksWithTheMutexIsUnparked(t *testing.T) {
 	ping, pong := monitor{p: ready()}, monitor{p: ready()}
-	n := 0 // handed to and fro without another synchronisation
-	var wg sync.WaitGroup
-	const rounds = 5000
-	wg.Go(func() {
-		for range rounds {
-			ping.await()
-			n++
-			pong.end()
-		}
-	})
-	for range rounds {
-		n++
-		ping.end()
-		pong.await()
-	}
-	wg.Wait()
-	require.Equal(t, 2*rounds, n)
+	handToAndFro(t, ping.await, ping.end, pong.await, pong.end)
 }
 
 func TestAParkedWaiterHasGivenTheMutexBack(t *testing.T) {

@@ -118,7 +118,7 @@ func (p *Place) Unpark() {
 	if p.guard != nil {
 		p.guard = nil
 		if race {
-			p.state.Store(empty)
+			p.state.Store(empty) // for Park's load
 		}
 		p.cond.Signal()
 		return

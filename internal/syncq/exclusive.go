@@ -12,6 +12,7 @@ import (
 // TryLock takes the lock exclusively if it is free. It barges.
 func (s *Sync) TryLock(p Party) bool {
 	for {
+		// The try is over if the word is not free, or if the swap takes it.
 		if w := s.Word.Load(); !free(w) || s.Word.CompareAndSwap(w, w|p.value) {
 			return free(w)
 		}
@@ -98,11 +99,11 @@ func (s *Sync) guarded(policy Policy, step func(uint64) (uint64, bool)) bool {
 func (s *Sync) wait(n *node, policy Policy, l *park.Limit) (out Outcome) {
 	n.limited = l.Open(&n.place)
 	for queued, guard := s.enqueue(n, policy); queued; guard = nil {
-		if l.Park(&n.place, guard) {
-			queued = policy == NonFair && !s.compete(n)
-		} else if queued = false; !s.leave(n, policy) {
-			out = Ended
+		if !l.Park(&n.place, guard) {
+			out = s.leave(n, policy)
+			break
 		}
+		queued = policy == NonFair && !s.compete(n)
 	}
 	l.Stop()
 	return out
@@ -185,12 +186,13 @@ func (s *Sync) admissible(n *node, w uint64, policy Policy) (uint64, bool) {
 	return (w | shared) + one, !exclusive(w) && may
 }
 
-// leave takes n, whose limit has ended, out of the queue, and reports whether it got the lock
-// before.
-func (s *Sync) leave(n *node, policy Policy) (acquired bool) {
+// leave takes n, whose limit has ended, out of the queue. The outcome is Ended, or Acquired if n
+// got the lock before.
+func (s *Sync) leave(n *node, policy Policy) (out Outcome) {
 	var wake *node
 	s.guard.Lock()
-	if acquired = n.state >= granted; !acquired {
+	if n.state < granted {
+		out = Ended
 		wake = s.cancel(n, policy)
 	}
 	unparked := n.state != waiting
@@ -199,7 +201,7 @@ func (s *Sync) leave(n *node, policy Policy) (acquired bool) {
 	if unparked {
 		n.place.Park()
 	}
-	return acquired
+	return out
 }
 
 // awaitLock waits, without a limit, until n, which is in the queue, holds the lock or is dismissed.

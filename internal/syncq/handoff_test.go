@@ -130,7 +130,7 @@ func TestTheFirstWriterBehindReadersIsOwedWithoutTheClock(t *testing.T) {
 	}
 	require.True(t, all[0].owed)
 	for _, n := range all {
-		s.Unlock(NonFair)
+		require.True(t, s.Unlock(NonFair))
 		n.place.Park()
 		require.True(t, s.compete(n))
 		n.recycle()
