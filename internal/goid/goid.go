@@ -8,6 +8,7 @@
 package goid
 
 import (
+	"iter"
 	"runtime"
 	"sync/atomic"
 
@@ -92,24 +93,19 @@ func parse(trace []byte) int64 {
 }
 
 // verify reports whether get agrees with the stack trace in this goroutine and in fresh ones
-// that live at the same time.
+// that live at the same time. The fresh ones are coroutines: the runtime ends a coroutine before
+// its caller goes on, so a program starts main with no goroutine of this package.
 func verify(get func() int64) bool {
 	if get() != Slow() {
 		return false
 	}
-	const fresh = 4
-	agree := make(chan bool, fresh)
-	all := make(chan struct{})
-	for range fresh {
-		go func() {
-			agree <- get() == Slow()
-			<-all // keep the descriptor from being reused by the next one
-		}()
+	answer := func(yield func(bool) bool) { yield(get() == Slow()) }
+	for range 4 {
+		next, stop := iter.Pull(answer)
+		defer stop() // only now, so that no coroutine gets the descriptor of an earlier one
+		if agrees, _ := next(); !agrees {
+			return false
+		}
 	}
-	ok := true
-	for range fresh {
-		ok = <-agree && ok
-	}
-	close(all)
-	return ok
+	return true
 }

@@ -1,6 +1,7 @@
 package goid
 
 import (
+	"runtime"
 	"sync"
 	"testing"
 
@@ -21,6 +22,14 @@ func TestVerifyRefusesAGetterThatAnswersTheSameEverywhere(t *testing.T) {
 	require.False(t, verify(func() int64 { return mine }), "right in the first goroutine only")
 	require.True(t, verify(Slow))
 	require.True(t, verify(fastgoid.Get))
+}
+
+func TestVerifyLeavesNoGoroutineBehind(t *testing.T) {
+	before := runtime.NumGoroutine()
+	for range 1000 {
+		require.True(t, verify(Slow))
+		require.Equal(t, before, runtime.NumGoroutine())
+	}
 }
 
 func TestGetFallsBackToTheStackTrace(t *testing.T) {
