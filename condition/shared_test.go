@@ -7,11 +7,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/condition"
 	"github.com/jucgo/locks/fair"
+	"github.com/jucgo/locks/internal/testkit/locktest"
 	"github.com/jucgo/locks/named"
 	"github.com/jucgo/locks/reentrant"
 	"github.com/jucgo/locks/rwlock"
@@ -84,6 +86,30 @@ func TestAWaiterMayGiveUpSeveralHoldsOfItsOwn(t *testing.T) {
 		require.NoError(t, l.UnlockContext(other))
 		wg.Wait()
 		require.False(t, l.IsLocked())
+	})
+}
+
+func TestAContextWhoseDoneFailsKeepsAllHolds(t *testing.T) {
+	ownedLocks(t, func(t *testing.T, l ownedLock) {
+		c := l.NewCond()
+		for _, o := range []locks.Owner{locks.NewOwner(), 0} {
+			locktest.Fails(t, t.Context(), func(failing context.Context) {
+				ctx := t.Context()
+				if o != 0 {
+					ctx, failing = locks.WithOwner(ctx, o), locks.WithOwner(failing, o)
+				}
+				for range 3 {
+					require.NoError(t, l.LockContext(ctx))
+				}
+				defer func() {
+					for range 3 {
+						assert.NoError(t, l.UnlockContext(ctx))
+					}
+					assert.False(t, l.IsLocked())
+				}()
+				_ = c.WaitContext(failing)
+			})
+		}
 	})
 }
 

@@ -135,9 +135,6 @@ func (l *StampedLock) writeContext(op string, ctx context.Context) (Stamp, error
 	if st := l.acquireWrite(queued); st != 0 {
 		return st, nil
 	}
-	if ctx.Done() == nil {
-		return l.write(), nil
-	}
 	if st := l.spinWrite(); st != 0 {
 		return st, nil
 	}

@@ -335,11 +335,12 @@ func (m *MCS) LockContext(ctx context.Context) error {
 		return nil
 	}
 	owner := int64(locks.CurrentOwner(ctx))
-	if ctx.Done() == nil {
+	l := park.Until(ctx)
+	if l == nil {
 		m.wait(owner)
 		return nil
 	}
-	if !m.waitLimited(owner, park.Until(ctx)) {
+	if !m.waitLimited(owner, l) {
 		return ctxerr.Ended(op, ctx)
 	}
 	return nil

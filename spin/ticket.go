@@ -275,11 +275,12 @@ func (m *Ticket) LockContext(ctx context.Context) error {
 		return nil
 	}
 	owner := int64(locks.CurrentOwner(ctx))
-	if ctx.Done() == nil {
+	l := park.Until(ctx)
+	if l == nil {
 		m.wait(m.next.Add(1)-1, owner)
 		return nil
 	}
-	if !m.waitLimited(owner, park.Until(ctx)) {
+	if !m.waitLimited(owner, l) {
 		return ctxerr.Ended(op, ctx)
 	}
 	return nil

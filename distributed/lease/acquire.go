@@ -38,6 +38,7 @@ import (
 
 // acquire is steps 2 to 9 for o, which does not hold the lock.
 func (l *Mutex) acquire(ctx context.Context, o locks.Owner, wait bool) (bool, error) {
+	_ = ctx.Done() // a user's code, which may panic: here nothing has changed yet
 	c := l.c
 	e, err := l.use(o)
 	if err != nil {

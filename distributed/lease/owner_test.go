@@ -12,6 +12,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/internal/testkit/locktest"
 )
 
 // TestAFailedAttemptBesideTheOwnersHoldLeavesNothing has one goroutine take the lock, and give it
@@ -62,5 +63,26 @@ func TestCloseWaitsForAnUnlockThatIsUnderWay(t *testing.T) {
 		require.NoError(t, c.Close(context.Background()))
 		require.NoError(t, <-unlocked)
 		require.Empty(t, s.holder("it"))
+	})
+}
+
+func TestAContextWhoseDoneFailsLeavesNoTrace(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		l := open(t, s.connect()).Mutex("it")
+		for _, ctx := range []context.Context{t.Context(), as(locks.NewOwner())} {
+			for _, wait := range []bool{false, true} {
+				holder := as(locks.NewOwner())
+				if wait {
+					require.NoError(t, l.LockContext(holder))
+				}
+				locktest.Fails(t, ctx, func(ctx context.Context) { _ = l.LockContext(ctx) })
+				if wait {
+					require.NoError(t, l.UnlockContext(holder))
+				}
+				require.Empty(t, s.holder("it"))
+				require.NoError(t, l.LockContext(ctx))
+				require.NoError(t, l.UnlockContext(ctx))
+			}
+		}
 	})
 }

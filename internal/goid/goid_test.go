@@ -28,7 +28,7 @@ func TestVerifyLeavesNoGoroutineBehind(t *testing.T) {
 	before := runtime.NumGoroutine()
 	for range 1000 {
 		require.True(t, verify(Slow))
-		require.Equal(t, before, runtime.NumGoroutine())
+		require.LessOrEqual(t, runtime.NumGoroutine(), before) // those of earlier tests may end
 	}
 }
 

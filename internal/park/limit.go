@@ -6,37 +6,37 @@ import (
 	"time"
 )
 
-// Limit is what cuts a wait short: a context or a duration. A nil Limit never ends. A Limit costs
-// nothing before the wait begins.
+// Limit is what cuts a wait short: a context or a duration. A nil Limit never ends.
 type Limit struct {
-	ctx   context.Context
+	done  <-chan struct{} // of a context, or nil
 	d     time.Duration
-	done  <-chan struct{}
-	timer *time.Timer
+	timer *time.Timer // runs from Open to Stop
 }
 
 // After returns a Limit that ends d after the wait begins.
 func After(d time.Duration) *Limit { return &Limit{d: d} }
 
-// Until returns a Limit that ends with ctx.
-func Until(ctx context.Context) *Limit { return &Limit{ctx: ctx} }
+// Until returns a Limit that ends with ctx, or nil if ctx never ends. It calls ctx.Done, which is a
+// user's code and may panic. A caller therefore calls Until before it changes anything.
+func Until(ctx context.Context) *Limit {
+	if done := ctx.Done(); done != nil {
+		return &Limit{done: done}
+	}
+	return nil
+}
 
 // None reports whether the limit leaves no time to wait.
-func (l *Limit) None() bool { return l != nil && l.ctx == nil && l.d <= 0 }
+func (l *Limit) None() bool { return l != nil && l.done == nil && l.d <= 0 }
 
 // Open begins a wait at p, which the limit can cut short until p is reset, and reports whether the
 // limit can end. It must happen before another goroutine can get at p. The limit has to be
 // stopped.
 func (l *Limit) Open(p *Place) (ends bool) {
-	switch {
-	case l == nil:
+	if l == nil {
 		return false
-	case l.ctx == nil:
+	}
+	if l.done == nil {
 		l.timer = time.NewTimer(l.d)
-	default:
-		if l.done = l.ctx.Done(); l.done == nil {
-			return false
-		}
 	}
 	p.Open()
 	return true

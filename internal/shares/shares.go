@@ -211,10 +211,11 @@ func (x *Shares) arrive(sh *share, a *attempt, out syncq.Outcome) syncq.Outcome 
 // Lock takes an exclusive or a shared hold for p's owner, and waits for it until ctx ends.
 func (x *Shares) Lock(ctx context.Context, p syncq.Party, isShared bool, policy syncq.Policy) syncq.Outcome {
 	var a *attempt
+	l := park.Until(ctx)
 	out := x.with(p.Owner(), func(sh *share) syncq.Outcome {
 		out, done := sh.reenter(isShared)
 		if !done && !x.try(sh, isShared, false, policy) {
-			a = sh.begin(x.s.NewWaiter(p, isShared, policy, park.Until(ctx)), isShared, 1)
+			a = sh.begin(x.s.NewWaiter(p, isShared, policy, l), isShared, 1)
 			a.policy = policy
 		}
 		return out
@@ -330,6 +331,7 @@ func (x *Shares) Upgrade(owner int64, policy syncq.Policy) syncq.Outcome {
 // reports whether a signal ended the wait.
 func (x *Shares) Wait(ctx context.Context, c *syncq.Cond, p syncq.Party) (signalled bool, out syncq.Outcome) {
 	var a *attempt
+	l := park.Until(ctx)
 	out = x.with(p.Owner(), func(sh *share) syncq.Outcome {
 		switch {
 		case sh.write == 0:
@@ -339,7 +341,7 @@ func (x *Shares) Wait(ctx context.Context, c *syncq.Cond, p syncq.Party) (signal
 		case sh.write > 1 && sh.by[goid.Get()] < sh.write:
 			return syncq.OthersHold
 		}
-		a = sh.begin(c.NewWaiter(p, park.Until(ctx)), false, sh.write)
+		a = sh.begin(c.NewWaiter(p, l), false, sh.write)
 		sh.write = 0
 		clear(sh.by)
 		a.Enqueue(true)

@@ -113,6 +113,36 @@ func held(l Lock, f func()) {
 	synctest.Wait()
 }
 
+// Faulty returns a child of ctx whose Done calls fail, which panics or ends the goroutine.
+func Faulty(ctx context.Context, fail func()) context.Context { return faulty{ctx, fail} }
+
+type faulty struct {
+	context.Context
+	fail func()
+}
+
+func (f faulty) Done() <-chan struct{} {
+	f.fail()
+	return nil
+}
+
+// Fails calls f in a goroutine of its own, for each way in which a faulty context of ctx fails. It
+// returns when f has panicked or ended its goroutine.
+func Fails(t testing.TB, ctx context.Context, f func(ctx context.Context)) {
+	t.Helper()
+	for _, fail := range []func(){func() { panic("Done") }, runtime.Goexit} {
+		returned := false
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			defer func() { _ = recover() }()
+			f(Faulty(ctx, fail))
+			returned = true
+		})
+		wg.Wait()
+		require.False(t, returned, "the context was not asked")
+	}
+}
+
 // Durations without a wait.
 var none = []time.Duration{0, -1, -time.Hour, math.MinInt64}
 
@@ -280,6 +310,18 @@ var Plain = []Situation{
 		synctest.Wait()
 		require.True(t, w.OK)
 		require.True(t, x.OK)
+	})},
+	{"a context whose Done fails leaves no trace in the lock", bubble(func(t *testing.T, l Lock, k Kind) {
+		owner := locks.WithOwner(t.Context(), locks.NewOwner())
+		for _, ctx := range []context.Context{t.Context(), owner} {
+			held(l, func() {
+				Fails(t, ctx, func(ctx context.Context) { _ = l.LockContext(ctx) })
+				require.Zero(t, l.QueueLength())
+			})
+			require.NoError(t, l.LockContext(ctx))
+			require.NoError(t, l.UnlockContext(ctx))
+			require.False(t, l.IsLocked(), "one unlock ends the only hold")
+		}
 	})},
 	{"Lock ignores everything but the lock", bubble(func(t *testing.T, l Lock, k Kind) {
 		l.Lock()
