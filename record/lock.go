@@ -17,6 +17,7 @@ type lock struct {
 	l                          locks.TryLocker
 	r                          *Recorder
 	c                          *counters
+	leased                     locks.Leased // l, or nil
 	name, waitRegion, holdTask string
 	shared                     bool
 
@@ -37,6 +38,34 @@ type hold struct {
 	n     int
 	task  *trace.Task
 	value *value // in Options.Held, or nil
+	lease *lease // nil of a lock that cannot be lost
+}
+
+// lease is what tells of the loss of a hold. The owner's nested holds share it.
+type lease struct {
+	locks.Hold
+	counted atomic.Bool
+}
+
+// lose counts the loss of h once.
+func (c *counters) lose(h hold) {
+	if h.lease == nil || h.lease.counted.CompareAndSwap(false, true) {
+		c.lost.Add(1)
+	}
+}
+
+// lookForLosses counts the holds of w that are lost and not unlocked.
+func (w *lock) lookForLosses() {
+	if w.leased == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, h := range w.holders {
+		if h.lease != nil && !h.lease.counted.Load() && errors.Is(h.lease.Err(), locks.ErrLost) {
+			w.c.lose(h)
+		}
+	}
 }
 
 // value is a value of a profile. Its address is its identity, so it has a size.
@@ -138,7 +167,7 @@ func (w *lock) release(ctx context.Context, unlock func() error) error {
 		}
 		if noted && errors.Is(e.Err, locks.ErrLost) {
 			e.Held = e.At - h.since
-			w.c.lost.Add(1)
+			w.c.lose(h)
 		} else {
 			w.c.refused.Add(1)
 		}
@@ -201,6 +230,11 @@ func (w *lock) addHold(ctx context.Context, e Event) int {
 	h, ok := w.holders[o]
 	if !ok {
 		h.since = e.At
+		if w.leased != nil {
+			if held, err := w.leased.Hold(ctx); err == nil {
+				h.lease = &lease{Hold: held}
+			}
+		}
 		if w.r.opts.Held != nil {
 			h.value = new(value)
 			skip := lockFrames
@@ -379,18 +413,12 @@ func attempt(f func()) (panicked any, err error) {
 }
 
 // leasedLock is a wrapped lock that can be lost.
-type leasedLock struct {
-	*lock
-	leased locks.Leased
-}
+type leasedLock struct{ *lock }
 
 func (w *leasedLock) Hold(ctx context.Context) (locks.Hold, error) { return w.leased.Hold(ctx) }
 
 // leasedLocker is both.
-type leasedLocker struct {
-	*locker
-	leased locks.Leased
-}
+type leasedLocker struct{ *locker }
 
 func (w *leasedLocker) Hold(ctx context.Context) (locks.Hold, error) { return w.leased.Hold(ctx) }
 

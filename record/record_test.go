@@ -17,6 +17,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/fair"
+	"github.com/jucgo/locks/internal/testkit/fakelock"
 	"github.com/jucgo/locks/record"
 	"github.com/jucgo/locks/reentrant"
 	"github.com/jucgo/locks/rwlock"
@@ -265,7 +266,7 @@ func TestLostHoldEndsWithItsUnlock(t *testing.T) {
 		st := r.Stats()[0]
 		require.Zero(t, st.Held)
 		require.Empty(t, r.Holds())
-		require.Equal(t, [...]uint64{2, 1}, [...]uint64{st.Refused, st.Lost}, "a hold is lost once")
+		require.Equal(t, [...]uint64{1, 1}, [...]uint64{st.Refused, st.Lost}, "a hold is lost once")
 		events, _ := r.Events()
 		require.Equal(t, time.Second, events[2].Held)
 		require.Zero(t, events[3].Held)
@@ -382,4 +383,48 @@ func TestFailuresAreCountedByTheirCause(t *testing.T) {
 		require.Equal(t, [...]uint64{2, 1}, [...]uint64{st.Failed, st.Busy})
 		require.NoError(t, l.UnlockContext(bg))
 	})
+}
+
+func TestLossIsCountedWhileTheHolderStillHangs(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		unlock error
+	}{{"the unlock tells of it", locks.ErrLost}, {"the unlock succeeds", nil}} {
+		t.Run(c.name, func(t *testing.T) {
+			flaw := fakelock.Flaw("")
+			if c.unlock == nil {
+				flaw = fakelock.LostUnlockIsFine
+			}
+			inner := fakelock.NewLeased(flaw)
+			r := record.New(record.Options{})
+			l := r.Wrap("l", inner)
+			require.NoError(t, l.LockContext(bg))
+			require.NoError(t, l.LockContext(bg)) // a re-entry
+			require.Zero(t, r.Stats()[0].Lost)
+			inner.Lose()
+			for range 2 {
+				st := r.Stats()[0]
+				require.EqualValues(t, 1, st.Lost, "a hold is lost once")
+				require.Zero(t, st.Refused)
+				require.Len(t, r.Holds(), 1, "its holder has not unlocked it")
+			}
+			require.ErrorIs(t, l.UnlockContext(bg), c.unlock)
+			st := r.Stats()[0]
+			require.Equal(t, [...]uint64{1, 0}, [...]uint64{st.Lost, st.Refused})
+		})
+	}
+}
+
+func TestNextHoldAfterALossIsCountedByItself(t *testing.T) {
+	inner := fakelock.NewLeased("")
+	r := record.New(record.Options{})
+	l := r.Wrap("l", inner)
+	for n := range 3 {
+		require.NoError(t, l.LockContext(bg))
+		require.EqualValues(t, n, r.Stats()[0].Lost)
+		inner.Lose()
+		require.EqualValues(t, n+1, r.Stats()[0].Lost)
+		require.ErrorIs(t, l.UnlockContext(bg), locks.ErrLost)
+		require.EqualValues(t, n+1, r.Stats()[0].Lost)
+	}
 }

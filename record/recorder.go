@@ -91,7 +91,8 @@ func (r *Recorder) Listen(f func(ctx context.Context, e Event)) {
 //
 // The wrapper adds three readings of the clock, a few atomic additions and four short critical
 // sections to a lock and its unlock. That is several times the cost of an uncontended lock, but
-// little compared with a wait. It allocates nothing.
+// little compared with a wait. It allocates nothing, except once for each hold of a
+// [locks.Leased] lock.
 func (r *Recorder) Wrap(name string, l locks.TryLocker) locks.TryLocker {
 	return r.wrap(name, l, false)
 }
@@ -124,17 +125,18 @@ func (r *Recorder) wrap(name string, l locks.TryLocker, shared bool) locks.TryLo
 	w := &lock{l: l, r: r, c: c, name: name, shared: shared,
 		waitRegion: "wait for " + name, holdTask: "hold " + name}
 	leased, canBeLost := l.(locks.Leased)
+	w.leased = leased
 	plain, hasPlain := l.(sync.Locker)
 	inspector, canBeInspected := l.(locks.Inspector)
 	switch {
 	case canBeLost && hasPlain && canBeInspected:
-		return &inspectedLeasedLocker{&leasedLocker{&locker{w, plain}, leased}, inspector}
+		return &inspectedLeasedLocker{&leasedLocker{&locker{w, plain}}, inspector}
 	case canBeLost && hasPlain:
-		return &leasedLocker{&locker{w, plain}, leased}
+		return &leasedLocker{&locker{w, plain}}
 	case canBeLost && canBeInspected:
-		return &inspectedLeasedLock{&leasedLock{w, leased}, inspector}
+		return &inspectedLeasedLock{&leasedLock{w}, inspector}
 	case canBeLost:
-		return &leasedLock{w, leased}
+		return &leasedLock{w}
 	case hasPlain && canBeInspected:
 		return &inspectedLocker{&locker{w, plain}, inspector}
 	case hasPlain:
@@ -145,9 +147,8 @@ func (r *Recorder) wrap(name string, l locks.TryLocker, shared bool) locks.TryLo
 	return w
 }
 
-// counters are the counters of one name. cancelled, failed and refused count only what timedOut,
-// busy and lost do not count. Therefore the rest of a whole in Stats without its part never
-// decreases.
+// counters are the counters of one name. cancelled and failed count only what timedOut and busy do
+// not count. Therefore the rest of a whole in Stats without its part never decreases.
 type counters struct {
 	acquired, released, cancelled, failed, refused atomic.Uint64
 	timedOut, busy, lost                           atomic.Uint64
@@ -178,18 +179,27 @@ func (c *counters) remove(w *lock) {
 	c.mu.Unlock()
 }
 
+// locks returns the locks that have holders.
+func (c *counters) locks() []*lock {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.holding)
+}
+
 // Stats are the counters of one name. Each counter is exact when no call is under way, even
 // after refused unlocks, as long as at most 4,096 owners hold one lock. While calls are under
 // way, the counters are not read at one moment.
 type Stats struct {
 	Lock string
 
-	// The number of events of each kind, with re-entries and nested unlocks.
+	// The number of events of each kind, with re-entries and nested unlocks. Refused is without the
+	// unlock that returned [locks.ErrLost] for a hold that Lost has.
 	Acquired, Released, Cancelled, Failed, Refused uint64
 
 	// TimedOut is the part of Cancelled whose deadline passed. Busy is the part of Failed in which
-	// TryLockContext found the lock held. Lost is the number of holds whose unlock returned
-	// [locks.ErrLost]: they are a part of Refused, and not in Holds.
+	// TryLockContext found the lock held. Lost is the number of holds that were lost. A hold
+	// counts when its unlock returns [locks.ErrLost]. With a [locks.Leased] lock it counts when it
+	// is lost, so that a holder that hangs is seen.
 	TimedOut, Busy, Lost uint64
 
 	// The number of waiting calls, and the number of owners that hold the lock.
@@ -200,22 +210,26 @@ type Stats struct {
 	Waits, Holds Histogram
 }
 
-// Stats returns the counters of all names, in the order of the names.
+// Stats returns the counters of all names, in the order of the names. It asks each present hold of
+// a [locks.Leased] lock whether it is lost, so its cost grows with the number of these.
 func (r *Recorder) Stats() []Stats {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	all := make([]Stats, 0, len(r.byName))
-	for name, c := range r.byName {
+	byName := maps.Clone(r.byName)
+	r.mu.Unlock()
+	all := make([]Stats, 0, len(byName))
+	for name, c := range byName {
+		for _, w := range c.locks() {
+			w.lookForLosses()
+		}
 		st := Stats{
 			Lock:     name,
-			Acquired: c.acquired.Load(), Released: c.released.Load(),
+			Acquired: c.acquired.Load(), Released: c.released.Load(), Refused: c.refused.Load(),
 			TimedOut: c.timedOut.Load(), Busy: c.busy.Load(), Lost: c.lost.Load(),
 			Waiting: c.waiting.Load(), Held: c.held.Load(),
 			Waits: c.waits.snapshot(), Holds: c.holds.snapshot(),
 		}
 		st.Cancelled = c.cancelled.Load() + st.TimedOut
 		st.Failed = c.failed.Load() + st.Busy
-		st.Refused = c.refused.Load() + st.Lost
 		all = append(all, st)
 	}
 	slices.SortFunc(all, func(a, b Stats) int { return cmp.Compare(a.Lock, b.Lock) })
@@ -240,10 +254,7 @@ func (r *Recorder) Holds() []Hold {
 	r.mu.Unlock()
 	var all []Hold
 	for _, c := range byName {
-		c.mu.Lock()
-		holding := slices.Clone(c.holding)
-		c.mu.Unlock()
-		for _, w := range holding {
+		for _, w := range c.locks() {
 			w.mu.Lock()
 			for o, h := range w.holders {
 				all = append(all, Hold{w.name, w.l, o, r.start.Add(h.since), h.n, w.shared})

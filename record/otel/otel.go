@@ -117,7 +117,7 @@ func (x *exporter) measure(m metric.Meter) error {
 	x.holds = histogram("locks.hold.duration", "Time from the first acquisition of an owner to its last release.")
 	acquisitions := counter("locks.acquisitions", "{acquisition}", "Acquisitions, with re-entries.")
 	failures := counter("locks.acquisition.failures", "{failure}", "Acquisitions that failed, by error.type.")
-	lost := counter("locks.lost", "{hold}", "Holds that were lost before their unlock.")
+	lost := counter("locks.lost", "{hold}", "Holds that were lost, counted when they are lost.")
 	refused := counter("locks.unlock.failures", "{failure}",
 		"Unlocks that returned an error, but for the first after a loss.")
 	waiters := gauge("locks.waiters", "{call}", "Calls that wait for the lock now.")
@@ -140,7 +140,7 @@ func (x *exporter) measure(m metric.Meter) error {
 			o.ObserveInt64(failures, int64(s.Cancelled-s.TimedOut), a.cancelled...)
 			o.ObserveInt64(failures, int64(s.Failed-s.Busy), a.other...)
 			o.ObserveInt64(lost, int64(s.Lost), a.observe...)
-			o.ObserveInt64(refused, int64(s.Refused-s.Lost), a.observe...)
+			o.ObserveInt64(refused, int64(s.Refused), a.observe...)
 			o.ObserveInt64(waiters, s.Waiting, a.observe...)
 			o.ObserveInt64(holders, s.Held, a.observe...)
 			age := 0.0

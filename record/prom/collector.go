@@ -26,7 +26,7 @@ const (
 var (
 	acquisitions = desc("acquisitions_total", "Acquisitions, with re-entries.")
 	failures     = desc("acquisition_failures_total", "Acquisitions that failed, by reason.", "reason")
-	lost         = desc("lost_total", "Holds that were lost before their unlock.")
+	lost         = desc("lost_total", "Holds that were lost, counted when they are lost.")
 	refused      = desc("refused_unlocks_total", "Unlocks that returned an error, but for the first after a loss.")
 	waiters      = desc("waiters", "Calls that wait for the lock now.")
 	holders      = desc("holders", "Owners that hold the lock now.")
@@ -177,7 +177,7 @@ func collect(to chan<- prometheus.Metric, s record.Stats, since time.Time) {
 	counter(failures, s.Cancelled-s.TimedOut, "cancelled")
 	counter(failures, s.Failed-s.Busy, "error")
 	counter(lost, s.Lost)
-	counter(refused, s.Refused-s.Lost)
+	counter(refused, s.Refused)
 	gauge(waiters, float64(s.Waiting))
 	gauge(holders, float64(s.Held))
 	age := 0.0

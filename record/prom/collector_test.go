@@ -30,6 +30,30 @@ type lossy struct{ locks.TryLocker }
 
 func (lossy) UnlockContext(context.Context) error { return locks.ErrLost }
 
+// leased is a lock whose lease is lost while its holder hangs.
+type leased struct{ locks.TryLocker }
+
+func (leased) Hold(context.Context) (locks.Hold, error) { return lostHold{}, nil }
+
+type lostHold struct{ locks.Hold }
+
+func (lostHold) Err() error { return locks.ErrLost }
+
+func TestLossIsScrapedWhileTheHolderStillHangs(t *testing.T) {
+	r := record.New(record.Options{})
+	reg := registry(t, r)
+	l := r.Wrap("report", &leased{new(fair.Mutex)})
+	require.NoError(t, l.LockContext(bg))
+	for range 2 {
+		require.NoError(t, testutil.GatherAndCompare(reg, strings.NewReader(`
+# HELP locks_lost_total Holds that were lost, counted when they are lost.
+# TYPE locks_lost_total counter
+locks_lost_total{lock="report"} 1
+`), "locks_lost_total"))
+	}
+	require.NoError(t, l.UnlockContext(bg))
+}
+
 // work makes every kind of event: the lock "accounts" is held for two seconds, and a waiter waits
 // for one of them. The lock "report" is lost.
 func work(t *testing.T, r *record.Recorder) {
@@ -88,7 +112,7 @@ locks_acquisition_failures_total{lock="report",reason="timeout"} 0
 # TYPE locks_acquisitions_total counter
 locks_acquisitions_total{lock="accounts"} 2
 locks_acquisitions_total{lock="report"} 1
-# HELP locks_lost_total Holds that were lost before their unlock.
+# HELP locks_lost_total Holds that were lost, counted when they are lost.
 # TYPE locks_lost_total counter
 locks_lost_total{lock="accounts"} 0
 locks_lost_total{lock="report"} 1

@@ -23,6 +23,11 @@
 // server, and a reader of /metrics, gets one classic bucket for each power of ten from 1 µs to
 // 1000 s. The histograms begin with the collector, the counters with the recorder.
 //
+// # Losses
+//
+// locks_lost_total rises at the first scrape after the loss of a lock with a lease, while its
+// holder may still hang. No goroutine watches a hold.
+//
 // # Dashboard and alerts
 //
 // The folder of this package has dashboard.json for Grafana, and alerts.yml with alert rules for a
