@@ -1,5 +1,11 @@
 package deadlock
 
+import (
+	"slices"
+
+	"github.com/jucgo/locks"
+)
+
 // TB is the part of [testing.TB] that [Check] needs.
 type TB interface {
 	Helper()
@@ -7,7 +13,7 @@ type TB interface {
 	Errorf(format string, args ...any)
 }
 
-// Check fails a test that ends with a cycle or an orphan, with the report of each. Call it at
+// Check fails a test that ends with a new cycle or orphan, with the report of each. Call it at
 // the start of the test:
 //
 //	func TestTransfers(t *testing.T) {
@@ -17,19 +23,44 @@ type TB interface {
 //
 // Check looks when the test and the clean-ups registered after Check have ended. The failure
 // message has what [Find] and [Orphans] return, including the places where the locks were
-// acquired if [Record] was on.
+// acquired if [Record] was on. What there was when Check was called is not reported: an earlier
+// test left it.
 //
 // Check sees the waits of the whole process. If tests run in parallel, each test that ends while
-// there is a cycle fails. A test that is part of a cycle itself never ends: use [Refuse] there.
+// there is a new cycle fails. A test that is part of a cycle itself never ends: use [Refuse]
+// there.
 func Check(t TB) {
 	t.Helper()
+	before := map[wait]bool{}
+	for _, c := range Find() {
+		for _, w := range c {
+			before[waitOf(w)] = true
+		}
+	}
+	for _, o := range Orphans() {
+		before[orphanOf(o)] = true
+	}
 	t.Cleanup(func() {
 		t.Helper()
 		for _, c := range Find() {
-			t.Errorf("%v", c)
+			if slices.ContainsFunc(c, func(w Wait) bool { return !before[waitOf(w)] }) {
+				t.Errorf("%v", c)
+			}
 		}
 		for _, o := range Orphans() {
-			t.Errorf("%v", o)
+			if !before[orphanOf(o)] {
+				t.Errorf("%v", o)
+			}
 		}
 	})
 }
+
+// wait is what a wait of a cycle, or an orphan, is recognised by. The waits keep the lock alive, and
+// with it the address.
+type wait struct {
+	lock                 uintptr
+	party, goroutine, on locks.Owner
+}
+
+func waitOf(w Wait) wait     { return wait{w.Lock.Address, w.Party, w.Goroutine, w.For} }
+func orphanOf(o Orphan) wait { return wait{lock: o.Lock.Address, on: o.Owner} }

@@ -105,3 +105,55 @@ func TestCheckPassesATestThatEndsWell(t *testing.T) {
 	done.Wait()
 	m.Unlock()
 }
+
+func TestCheckPassesATestAfterOneThatLeftACycle(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var done sync.WaitGroup
+	leave := func() {
+		var locks [2]reentrant.Mutex
+		var hold sync.WaitGroup
+		hold.Add(2)
+		for i := range locks {
+			done.Go(func() {
+				first, second := &locks[i], &locks[1-i]
+				first.Lock()
+				defer first.Unlock()
+				hold.Done()
+				hold.Wait()
+				if second.LockContext(ctx) == nil {
+					second.Unlock()
+				}
+			})
+		}
+		waits(t, &locks[0], 1)
+		waits(t, &locks[1], 1)
+	}
+	leave()
+	innocent, guilty := new(tb), new(tb)
+	deadlock.Check(innocent)
+	passed := innocent.end()
+	deadlock.Check(guilty)
+	leave()
+	failed := guilty.end()
+	cancel()
+	done.Wait()
+	require.Empty(t, passed)
+	require.Len(t, failed, 1, "only its own cycle")
+}
+
+func TestCheckPassesATestAfterOneThatLeftAnOrphan(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var m reentrant.Mutex
+	gone := make(chan struct{})
+	go func() { defer close(gone); m.Lock() }()
+	<-gone
+	var done sync.WaitGroup
+	done.Go(func() { _ = m.LockContext(ctx) })
+	require.Eventually(t, func() bool { return len(deadlock.Orphans()) == 1 }, time.Minute, time.Millisecond)
+	test := new(tb)
+	deadlock.Check(test)
+	failures := test.end()
+	cancel()
+	done.Wait()
+	require.Empty(t, failures)
+}
