@@ -55,8 +55,8 @@ func Check(t TB) {
 	})
 }
 
-// wait is what a wait of a cycle, or an orphan, is recognised by. The waits keep the lock alive, and
-// with it the address.
+// wait identifies a wait of a cycle, or an orphan. The waits keep the lock alive, and with it the
+// address.
 type wait struct {
 	lock                 uintptr
 	party, goroutine, on locks.Owner

@@ -1,7 +1,6 @@
 package locksdebug
 
 import (
-	"bytes"
 	"crypto/sha256"
 	_ "embed"
 	"encoding/base64"
@@ -11,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/jucgo/locks/internal/terminal"
 )
 
 var (
@@ -94,15 +95,6 @@ func functions(s *snapshot) template.FuncMap {
 
 var escape = template.HTMLEscapeString
 
-// visible replaces control characters other than the ends of lines and tabs. Names may have them,
-// and a terminal may show the page.
-func visible(r rune) rune {
-	if r < ' ' && r != '\n' && r != '\t' || r == 0x7f {
-		return '\uFFFD'
-	}
-	return r
-}
-
 // html writes s as a page that refreshes itself.
 func (s *snapshot) html(w io.Writer, refresh time.Duration) error {
 	p := page{
@@ -128,10 +120,10 @@ func (s *snapshot) html(w io.Writer, refresh time.Duration) error {
 	if err != nil {
 		return err
 	}
-	var b bytes.Buffer
+	var b strings.Builder
 	if err := t.Funcs(functions(s)).Execute(&b, p); err != nil {
 		return err
 	}
-	_, err = w.Write(bytes.Map(visible, b.Bytes()))
+	_, err = io.WriteString(w, terminal.Lines(b.String())) // names have any characters
 	return err
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/jucgo/locks/internal/terminal"
 )
 
 // duration writes seconds for people: "12 ms", "3.2 s", "5 min 12 s", "3 h 5 min".
@@ -64,7 +66,9 @@ type printer struct {
 	s *snapshot
 }
 
-func (p printer) line(format string, args ...any) { fmt.Fprintf(p.w, format+"\n", args...) }
+func (p printer) line(format string, args ...any) {
+	_, _ = io.WriteString(p.w, terminal.Lines(fmt.Sprintf(format+"\n", args...)))
+}
 
 // stack writes a stack under a heading.
 func (p printer) stack(n int, heading string) {
@@ -77,16 +81,6 @@ func (p printer) stack(n int, heading string) {
 	}
 }
 
-// oneLine keeps a name from changing the lines of the text.
-func oneLine(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return '\uFFFD'
-		}
-		return r
-	}, s)
-}
-
 // text writes s for a terminal.
 func (s *snapshot) text(w io.Writer) {
 	p := printer{w, s}
@@ -97,7 +91,7 @@ func (s *snapshot) text(w io.Writer) {
 	}
 	for _, o := range s.Orphans {
 		waiters := count(len(o.Waiters), "waiter")
-		p.line("\nORPHAN %s is held by %s, which has exited; %s", oneLine(o.Lock), o.Owner, waiters)
+		p.line("\nORPHAN %s is held by %s, which has exited; %s", terminal.Line(o.Lock), o.Owner, waiters)
 		p.stack(o.Taken, "acquired at")
 	}
 	for _, l := range s.Locks {
@@ -122,7 +116,7 @@ func (p printer) cycle(c cycle) {
 		if s.Behind {
 			why = "behind"
 		}
-		p.line("  %s waits %s for %s, %s %s", s.Wait.Owner, lasts(s.Wait.Seconds), oneLine(s.Lock), why, s.For)
+		p.line("  %s waits %s for %s, %s %s", s.Wait.Owner, lasts(s.Wait.Seconds), terminal.Line(s.Lock), why, s.For)
 		if s.Wait.At != "" {
 			p.line("      at %s", s.Wait.At)
 		}
@@ -139,7 +133,7 @@ func (p printer) lock(l *lock) {
 	if d := longest(l.Waiters); d > 0 {
 		wait = ", longest " + duration(d)
 	}
-	p.line("\nLOCK %s%s  %s %s  %s%s", alert, oneLine(l.Name), l.Kind, l.Address, count(len(l.Waiters), "waiter"), wait)
+	p.line("\nLOCK %s%s  %s %s  %s%s", alert, terminal.Line(l.Name), l.Kind, l.Address, count(len(l.Waiters), "waiter"), wait)
 	for _, h := range l.Holders {
 		p.line("  held by %s", h.describe())
 		p.stack(h.Taken, "acquired at")
@@ -221,12 +215,12 @@ func (p printer) lease(l lease) {
 	if l.Owner != nil {
 		owner = l.Owner.Owner
 	}
-	p.line("\nLEASE %s %s %s by %s for %s", l.Store, oneLine(l.Name), l.State, owner, lasts(l.Seconds))
+	p.line("\nLEASE %s %s %s by %s for %s", l.Store, terminal.Line(l.Name), l.State, owner, lasts(l.Seconds))
 	if l.State != "waiting" {
 		p.line("  %s", l.times())
 	}
 	if l.Cause != "" {
-		p.line("  %s", oneLine(l.Cause))
+		p.line("  %s", terminal.Line(l.Cause))
 	}
 }
 
@@ -252,10 +246,10 @@ func (l lease) times() string {
 
 func (p printer) watched(d description) {
 	if d.Error != "" {
-		p.line("\nWATCHED %s: %s", oneLine(d.Name), oneLine(d.Error))
+		p.line("\nWATCHED %s: %s", terminal.Line(d.Name), terminal.Line(d.Error))
 		return
 	}
-	p.line("\nWATCHED %s %s", oneLine(d.Name), d.state())
+	p.line("\nWATCHED %s %s", terminal.Line(d.Name), d.state())
 	for _, h := range d.Holders {
 		p.line("  held by %s", h)
 	}
@@ -284,11 +278,11 @@ func (d described) String() string {
 	var parts []string
 	for _, part := range []string{d.Label, d.Owner} {
 		if part != "" {
-			parts = append(parts, oneLine(part))
+			parts = append(parts, terminal.Line(part))
 		}
 	}
 	if d.Host != "" || d.PID != 0 {
-		parts = append(parts, fmt.Sprintf("pid %d on %s", d.PID, oneLine(d.Host)))
+		parts = append(parts, fmt.Sprintf("pid %d on %s", d.PID, terminal.Line(d.Host)))
 	}
 	if d.Seconds != nil {
 		parts = append(parts, "for "+duration(*d.Seconds))
