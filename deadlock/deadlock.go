@@ -163,7 +163,7 @@ func Find() []Cycle {
 	if len(found) == 0 {
 		return nil
 	}
-	all := stacks.All()
+	all, _ := stacks.All()
 	cycles := make([]Cycle, len(found))
 	for i, links := range found {
 		c := make(Cycle, len(links))
@@ -226,7 +226,7 @@ func Orphans() []Orphan {
 		return nil
 	}
 	suspects := waits.SuspectsOf(waiting)
-	all := stacks.All()
+	all, _ := stacks.All()
 	lives := func(goroutine int64) bool { _, ok := all[goroutine]; return ok }
 	var orphans []Orphan
 	for _, found := range waits.Orphans(suspects, lives) {

@@ -26,6 +26,7 @@
 //     queues of leased locks.
 //   - Cycles of waits and locks of exited goroutines among these, see package deadlock. If
 //     [deadlock.Record] is on, also where the locks were acquired.
+//   - Each owner with all that it holds and waits for.
 //   - Each lease that a client of a store has in this process: the time left, the last renewal, and
 //     renewals without an answer. The store is not asked.
 //
@@ -35,7 +36,8 @@
 //
 //   - [WithRecorder] adds the holds and waits that a [record.Recorder] knows, with their times and
 //     names: of any lock, also of [sync.Mutex] and of packages fair and spin. Waits need
-//     [record.Options.Waits].
+//     [record.Options.Waits]. The history of each name is shown as well: acquisitions, and
+//     quantiles of waits and holds, the most contended name first.
 //   - [Watch] adds what Inspect of a lock returns. A lock on a store asks the store: its holder may
 //     be another process.
 //
@@ -45,8 +47,11 @@
 // more. An acquisition without a wait costs the same as before.
 //
 // A request stops the world once to take the stacks of all goroutines, if anything is held or
-// waits. Requests take turns. The answer shows one lock after the other, so a lock may have moved
-// on while the next was read.
+// waits. With 10,000 waiters that takes 140 to 270 ms. The answer says how long it took. The page
+// refreshes itself less often, if its answers stop the program for more than 1 % of the time. With
+// more than 50,000 goroutines no stacks are taken, and orphans are not looked for. The page lists
+// 200 locks at most. Requests take turns. The answer shows one lock after the other, so a lock may
+// have moved on while the next was read.
 //
 // # The profile of holds
 //

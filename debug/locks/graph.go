@@ -63,10 +63,11 @@ func (d *drawing) arrow(x1, y1, x2, y2 int, label string) {
 	}
 }
 
-// short cuts a text to n characters.
+// short cuts a text to n characters. It keeps the end, by which names of one kind differ.
 func short(text string, n int) string {
 	if r := []rune(text); len(r) > n {
-		return string(r[:n-1]) + "…"
+		head := (n - 1) / 3
+		return string(r[:head]) + "…" + string(r[len(r)-(n-1-head):])
 	}
 	return text
 }

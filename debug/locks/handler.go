@@ -60,8 +60,9 @@ type handler struct {
 //
 // The format is that of the query, ?format=html, text or json. Without it the Accept header
 // decides between these, and text is the answer to any other client. The page refreshes itself
-// every five seconds, or as ?refresh=1s says, and not with ?refresh=0. The handler answers GET and
-// HEAD.
+// every five seconds, or as ?refresh=1s says, and not with ?refresh=0. It refreshes itself less
+// often if its answers stop the program for more than 1 % of that time. With ?name=TEXT the answer
+// has only what has TEXT in its name, and all cycles and orphans. The handler answers GET and HEAD.
 func Handler(opts ...Option) http.Handler {
 	syncq.TimeWaits()
 	h := &handler{turn: make(chan struct{}, 1)}
@@ -107,7 +108,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	s, err := h.snapshot(req.Context())
+	s, err := h.snapshot(req.Context(), req.URL.Query().Get("name"))
 	if err != nil {
 		return // the client has gone
 	}
@@ -173,12 +174,12 @@ func refreshOf(req *http.Request) (time.Duration, error) {
 }
 
 // snapshot takes a snapshot when no other request does. It returns an error if ctx ends first.
-func (h *handler) snapshot(ctx context.Context) (*snapshot, error) {
+func (h *handler) snapshot(ctx context.Context, name string) (*snapshot, error) {
 	select {
 	case h.turn <- struct{}{}:
 		defer func() { <-h.turn }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	return h.take(ctx), nil
+	return h.take(ctx, name), nil
 }

@@ -105,7 +105,13 @@ type answer struct {
 		Held        bool
 		Waiting     int
 	}
-	Stacks []string
+	Stacks  []string
+	Stopped float64 `json:"stoppedSeconds"`
+	History []struct {
+		Name     string
+		Acquired uint64
+		Waited   float64 `json:"waitedSeconds"`
+	}
 }
 
 func ask(t *testing.T, h http.Handler) (a answer) {
@@ -267,6 +273,35 @@ func pauses() (n uint64) {
 		n += count
 	}
 	return n
+}
+
+func TestTheBoxesOfACycleHaveDifferentTitles(t *testing.T) {
+	const kind = "a long name that all of these locks begin with "
+	var set keyed.Mutexes[string]
+	one, two := set.Of(kind+"1"), set.Of(kind+"2")
+	ready := make(chan struct{}, 2)
+	goOn := make(chan struct{})
+	cross := func(mine, next locks.TryLocker) func(context.Context) {
+		return func(ctx context.Context) {
+			_ = mine.LockContext(bg)
+			ready <- struct{}{}
+			<-goOn
+			waitHere(ctx, next)
+			_ = mine.UnlockContext(bg)
+		}
+	}
+	first, stop := start(t, cross(one, two))
+	_, stopOther := start(t, cross(two, one))
+	<-ready
+	<-ready
+	close(goOn)
+	await(t, func() bool { return one.QueueLength()+two.QueueLength() == 2 })
+	shown := page(t, locksdebug.Handler())
+	require.Regexp(t, `text-anchor="middle">[^<]*with 1<`, shown)
+	require.Regexp(t, `text-anchor="middle">[^<]*with 2<`, shown)
+	require.Contains(t, shown, "<b>"+first.String()+"</b> at <code>", "the place is that of the waiter")
+	stop()
+	stopOther()
 }
 
 func TestALockOfAnExitedGoroutineIsAnOrphan(t *testing.T) {
@@ -676,4 +711,82 @@ func (b blocking) Inspect(context.Context) (locks.Info, error) {
 	close(b.asked)
 	<-b.answer
 	return locks.Info{}, nil
+}
+
+func TestTheAnswerSaysHowLongItStoppedTheProgram(t *testing.T) {
+	var mu reentrant.Mutex
+	r := record.New(record.Options{})
+	l := r.Wrap("l", &mu)
+	require.NoError(t, l.LockContext(bg))
+	h := locksdebug.Handler(locksdebug.WithRecorder(r))
+	require.Positive(t, ask(t, h).Stopped)
+	require.Regexp(t, `stopped the program for \d+ [µm]?s at most`, text(t, h))
+	require.Regexp(t, `stopped the program for \d+ [µm]?s at most`, page(t, h))
+	require.NoError(t, l.UnlockContext(bg))
+}
+
+func TestTheQueryFiltersByName(t *testing.T) {
+	r := record.New(record.Options{})
+	for _, name := range []string{"account 1", "account 2", "session"} {
+		l := r.Wrap(name, new(reentrant.Mutex))
+		require.NoError(t, l.LockContext(bg))
+		defer func() { require.NoError(t, l.UnlockContext(bg)) }()
+	}
+	h := locksdebug.Handler(locksdebug.WithRecorder(r))
+	var a answer
+	require.NoError(t, json.Unmarshal(get(h, "/?format=json&name=account", "").Body.Bytes(), &a))
+	require.Len(t, a.Locks, 2)
+	require.Len(t, a.History, 2)
+	shown := get(h, "/?format=html&name=account", "").Body.String()
+	require.Contains(t, shown, "account 1")
+	require.NotContains(t, shown, "session")
+}
+
+func TestTheHistoryBeginsWithTheMostContendedName(t *testing.T) {
+	r := record.New(record.Options{})
+	r.Wrap("calm", new(fair.Mutex))
+	l := r.Wrap("busy", new(fair.Mutex))
+	for range 3 {
+		require.NoError(t, l.LockContext(bg))
+		require.NoError(t, l.UnlockContext(bg))
+	}
+	h := locksdebug.Handler(locksdebug.WithRecorder(r))
+	a := ask(t, h)
+	require.Equal(t, "busy", a.History[0].Name)
+	require.EqualValues(t, 3, a.History[0].Acquired)
+	require.Positive(t, a.History[0].Waited)
+	require.Equal(t, "calm", a.History[1].Name)
+	require.Contains(t, text(t, h), "HISTORY busy  3 acquired, 0 failed, 0 lost")
+	require.Contains(t, page(t, h), "most contended first")
+}
+
+func TestAGoroutineIsShownWithItsHoldsAndItsWait(t *testing.T) {
+	var set keyed.Mutexes[string]
+	a, b := set.Of("a"), set.Of("b")
+	r := record.New(record.Options{})
+	wrapped := r.Wrap("a", a)
+	require.NoError(t, b.LockContext(bg))
+	owner, stop := start(t, func(ctx context.Context) {
+		_ = wrapped.LockContext(ctx)
+		waitHere(ctx, b)
+		_ = wrapped.UnlockContext(bg)
+	})
+	await(t, func() bool { return b.QueueLength() == 1 })
+	h := locksdebug.Handler(locksdebug.WithRecorder(r))
+	require.Contains(t, text(t, h), "\nOWNER "+owner.String()+"\n  holds a\n  waits for b\n")
+	require.Contains(t, page(t, h), "<td>"+owner.String()+"</td><td>a</td><td>b</td>")
+	stop()
+	require.NoError(t, b.UnlockContext(bg))
+}
+
+func TestThePageListsABoundedNumberOfLocks(t *testing.T) {
+	r := record.New(record.Options{})
+	for range 300 {
+		l := r.Wrap("l", new(fair.Mutex))
+		require.NoError(t, l.LockContext(bg))
+		defer func() { require.NoError(t, l.UnlockContext(bg)) }()
+	}
+	shown := page(t, locksdebug.Handler(locksdebug.WithRecorder(r)))
+	require.Equal(t, 200, strings.Count(shown, `<section class="lock`))
+	require.Contains(t, shown, "and 100 more locks")
 }

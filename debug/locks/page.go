@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -24,9 +25,9 @@ var (
 )
 
 // policy permits the page's own style and script, and requests to the page's own server, by which
-// the page refreshes itself. It permits nothing else.
+// the page refreshes and filters itself. It permits nothing else.
 var policy = fmt.Sprintf("default-src 'none'; style-src %s; script-src %s; connect-src 'self'; img-src data:; "+
-	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'", hash(style), hash(script))
+	"base-uri 'none'; form-action 'self'; frame-ancestors 'none'", hash(style), hash(script))
 
 func hash(text string) string {
 	sum := sha256.Sum256([]byte(text))
@@ -35,6 +36,12 @@ func hash(text string) string {
 
 // shownWaiters is how many waiters of a lock the page lists.
 const shownWaiters = 50
+
+// shownRows is how many locks, leases, goroutines and names of the history the page lists.
+const shownRows = 200
+
+// refreshShare is how many times longer the page waits than its answer stopped the program.
+const refreshShare = 100
 
 // page is what the template shows.
 type page struct {
@@ -45,6 +52,7 @@ type page struct {
 	Lost    int
 	Waiters int
 	Longest string
+	Filter  string
 	Style   template.CSS
 	Script  template.JS
 }
@@ -80,7 +88,12 @@ func functions(s *snapshot) template.FuncMap {
 			g := groups(all)
 			return g[:min(len(g), shownWaiters)]
 		},
-		"waitAt": func(g group) string { return count(g.Count, "waiter") + " at" },
+		"locks":      rows[*lock],
+		"leases":     rows[lease],
+		"goroutines": func() []*actor { return rows(s.actors()) },
+		"history":    rows[history],
+		"rest":       rest,
+		"waitAt":     func(g group) string { return count(g.Count, "waiter") + " at" },
 		"stack": func(n int, heading string) template.HTML {
 			if n == 0 {
 				return ""
@@ -95,10 +108,25 @@ func functions(s *snapshot) template.FuncMap {
 
 var escape = template.HTMLEscapeString
 
+// refreshSeconds returns after how many seconds the page refreshes itself, or 0 for never.
+func refreshSeconds(asked time.Duration, stopped float64) int {
+	if asked == 0 {
+		return 0
+	}
+	return int(math.Ceil(max(asked.Seconds(), refreshShare*stopped)))
+}
+
+// rows returns what the page lists of all.
+func rows[T any](all []T) []T { return all[:min(len(all), shownRows)] }
+
+// rest returns how many of n the page does not list.
+func rest(n int) int { return max(n-shownRows, 0) }
+
 // html writes s as a page that refreshes itself.
 func (s *snapshot) html(w io.Writer, refresh time.Duration) error {
 	p := page{
-		S: s, Time: s.At.Format("15:04:05 MST"), Refresh: int(refresh.Seconds()), Waiters: s.waiters(),
+		S: s, Time: s.At.Format("15:04:05 MST"), Refresh: refreshSeconds(refresh, s.Stopped),
+		Waiters: s.waiters(), Filter: s.filter,
 		Style: template.CSS(style), Script: template.JS(script),
 	}
 	for _, l := range s.Leases {

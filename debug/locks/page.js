@@ -3,7 +3,7 @@
   const content = document.getElementById("content");
   const status = document.getElementById("status");
   const pause = document.getElementById("pause");
-  const every = Number(content.dataset.refresh) * 1000;
+  let every = Number(content.dataset.refresh) * 1000;
   if (!every) return;
   let paused = false;
   pause.hidden = false;
@@ -24,6 +24,7 @@
       if (!fresh) throw new Error("no content");
       const open = new Set(keys(content).filter((d) => d.open).map(name));
       for (const d of keys(fresh)) d.open = open.has(name(d));
+      every = Number(fresh.dataset.refresh) * 1000; // longer if the answers stop the program for long
       content.replaceChildren(...fresh.childNodes);
       status.textContent = next.getElementById("status").textContent;
       document.title = next.title;

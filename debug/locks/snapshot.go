@@ -33,15 +33,29 @@ type snapshot struct {
 	PID        int           `json:"pid"`
 	Go         string        `json:"go"`
 	Goroutines int           `json:"goroutines"`
+	Stopped    float64       `json:"stoppedSeconds"`     // at most: how long this answer stopped the program
+	NoStacks   bool          `json:"noStacks,omitempty"` // there are more than maxGoroutines
 	Cycles     []cycle       `json:"cycles"`
 	Orphans    []orphan      `json:"orphans"`
 	Locks      []*lock       `json:"locks"`   // most urgent first
 	Leases     []lease       `json:"leases"`  // most urgent first
 	Watched    []description `json:"watched"` // what Watch has registered, in that order
+	History    []history     `json:"history"` // of each name of a recorder, most contended first
 	Stacks     []string      `json:"stacks"`
 
 	stacks map[string]int // index in Stacks plus one
 	all    map[int64]stacks.Goroutine
+	filter string // a part of the names of what is shown, but for cycles and orphans
+}
+
+// keep drops what has no name with the text of the filter.
+func (s *snapshot) keep() {
+	without := func(name string) bool { return !strings.Contains(name, s.filter) }
+	s.Locks = slices.DeleteFunc(s.Locks, func(l *lock) bool { return without(l.Name) })
+	s.Leases = slices.DeleteFunc(s.Leases, func(l lease) bool { return without(l.Name) })
+	s.Watched = slices.DeleteFunc(s.Watched, func(d description) bool { return without(d.Name) })
+	s.History = slices.DeleteFunc(s.History, func(h history) bool { return without(h.Name) })
+	slices.SortStableFunc(s.History, func(a, b history) int { return cmp.Compare(b.Waited, a.Waited) })
 }
 
 // cycle is a cycle of waits.
@@ -142,6 +156,35 @@ type described struct {
 	Token   uint64   `json:"token,omitempty"`
 }
 
+// history is what a recorder has counted under a name.
+type history struct {
+	Name     string  `json:"name"`
+	Acquired uint64  `json:"acquired"`
+	Failed   uint64  `json:"failed"` // with those whose context ended
+	Lost     uint64  `json:"lost"`
+	Waited   float64 `json:"waitedSeconds"` // by all acquisitions together
+	// Quantiles, in seconds, exact to a factor of two.
+	WaitMedian float64 `json:"waitMedianSeconds"`
+	Wait99     float64 `json:"wait99PercentSeconds"`
+	Hold99     float64 `json:"hold99PercentSeconds"`
+}
+
+// historyOf returns what r has counted.
+func historyOf(r *record.Recorder) (all []history) {
+	for _, s := range r.Stats() {
+		all = append(all, history{
+			Name: s.Lock, Acquired: s.Acquired, Failed: s.Failed + s.Cancelled, Lost: s.Lost,
+			Waited: s.Waits.Sum.Seconds(), WaitMedian: s.Waits.Quantile(0.5).Seconds(),
+			Wait99: s.Waits.Quantile(0.99).Seconds(), Hold99: s.Holds.Quantile(0.99).Seconds(),
+		})
+	}
+	return all
+}
+
+// maxGoroutines bounds the buffer for stacks, and the time for which an answer stops the program.
+// Beyond it no stacks are taken.
+const maxGoroutines = 50_000
+
 // program and host are what the process is called.
 var (
 	program = filepath.Base(os.Args[0])
@@ -149,12 +192,12 @@ var (
 )
 
 // take returns what there is to show.
-func (h *handler) take(ctx context.Context) *snapshot {
+func (h *handler) take(ctx context.Context, name string) *snapshot {
 	s := &snapshot{
 		Program: program, Host: host, PID: os.Getpid(), Go: runtime.Version(),
 		Goroutines: runtime.NumGoroutine(), stacks: make(map[string]int),
 		Cycles: []cycle{}, Orphans: []orphan{}, Locks: []*lock{}, Leases: []lease{},
-		Watched: []description{}, Stacks: []string{},
+		Watched: []description{}, Stacks: []string{}, History: []history{}, filter: name,
 	}
 	s.Watched = append(s.Watched, h.inspect(ctx)...)
 	cycles := waits.Cycles()
@@ -167,6 +210,7 @@ func (h *handler) take(ctx context.Context) *snapshot {
 	var recordedWaits []record.Wait
 	var recordedHolds []record.Hold
 	for _, r := range h.recorders {
+		s.History = append(s.History, historyOf(r)...)
 		recordedHolds = append(recordedHolds, r.Holds()...)
 		recordedWaits = append(recordedWaits, r.Waits()...)
 	}
@@ -174,9 +218,13 @@ func (h *handler) take(ctx context.Context) *snapshot {
 	s.At = time.Now()
 	var orphans []waits.Orphan
 	if len(cycles)+len(waiting)+len(recordedHolds)+len(recordedWaits)+len(held) > 0 {
-		s.all = stacks.All()
-		lives := func(goroutine int64) bool { _, ok := s.all[goroutine]; return ok }
-		orphans = waits.Orphans(suspects, lives)
+		if s.NoStacks = s.Goroutines > maxGoroutines; !s.NoStacks {
+			var stopped time.Duration
+			s.all, stopped = stacks.All()
+			s.Stopped = stopped.Seconds()
+			lives := func(goroutine int64) bool { _, ok := s.all[goroutine]; return ok }
+			orphans = waits.Orphans(suspects, lives)
+		}
 	}
 
 	t := table{s: s, byKey: make(map[any]*lock), alias: make(map[uintptr]any)}
@@ -191,6 +239,7 @@ func (h *handler) take(ctx context.Context) *snapshot {
 		s.Orphans = append(s.Orphans, t.orphan(o))
 	}
 	t.finish()
+	s.keep()
 	return s
 }
 

@@ -85,7 +85,11 @@ func (p printer) stack(n int, heading string) {
 func (s *snapshot) text(w io.Writer) {
 	p := printer{w, s}
 	p.line("%s (pid %d on %s, %s) at %s", s.Program, s.PID, s.Host, s.Go, s.At.Format(time.RFC3339))
-	p.line("%s; %s", s.summary(), count(s.Goroutines, "goroutine"))
+	stopped := fmt.Sprintf("this answer stopped the program for %s at most", duration(s.Stopped))
+	if s.NoStacks {
+		stopped = "too many to take their stacks, orphans are not looked for"
+	}
+	p.line("%s; %s; %s", s.summary(), count(s.Goroutines, "goroutine"), stopped)
 	for _, c := range s.Cycles {
 		p.cycle(c)
 	}
@@ -97,8 +101,20 @@ func (s *snapshot) text(w io.Writer) {
 	for _, l := range s.Locks {
 		p.lock(l)
 	}
+	actors := s.actors()
+	for _, a := range rows(actors) {
+		p.actor(a)
+	}
+	if n := rest(len(actors)); n > 0 {
+		p.line("\nand %s more", count(n, "owner"))
+	}
 	for _, l := range s.Leases {
 		p.lease(l)
+	}
+	for _, h := range s.History {
+		p.line("\nHISTORY %s  %d acquired, %d failed, %d lost", terminal.Line(h.Name), h.Acquired, h.Failed, h.Lost)
+		p.line("  waits: %s in all, median %s, 99 %% within %s; 99 %% of holds within %s",
+			duration(h.Waited), duration(h.WaitMedian), duration(h.Wait99), duration(h.Hold99))
 	}
 	for _, d := range s.Watched {
 		p.watched(d)
@@ -133,7 +149,8 @@ func (p printer) lock(l *lock) {
 	if d := longest(l.Waiters); d > 0 {
 		wait = ", longest " + duration(d)
 	}
-	p.line("\nLOCK %s%s  %s %s  %s%s", alert, terminal.Line(l.Name), l.Kind, l.Address, count(len(l.Waiters), "waiter"), wait)
+	name, waiters := terminal.Line(l.Name), count(len(l.Waiters), "waiter")
+	p.line("\nLOCK %s%s  %s %s  %s%s", alert, name, l.Kind, l.Address, waiters, wait)
 	for _, h := range l.Holders {
 		p.line("  held by %s", h.describe())
 		p.stack(h.Taken, "acquired at")
@@ -147,6 +164,53 @@ func (p printer) lock(l *lock) {
 	}
 	for _, g := range groups(l.Waiters) {
 		p.stack(g.Stack, count(g.Count, "waiter")+" at")
+	}
+}
+
+// actor is a goroutine or an explicit owner, with all that it holds and waits for.
+type actor struct {
+	Owner        string
+	holds, waits []string
+}
+
+// Held and For list the locks that the actor holds, and those that it waits for.
+func (a *actor) Held() string { return strings.Join(a.holds, ", ") }
+func (a *actor) For() string  { return strings.Join(a.waits, ", ") }
+
+// actors returns the actors of all shown locks. Those come first that hold a lock while they wait.
+func (s *snapshot) actors() (all []*actor) {
+	byOwner := make(map[string]*actor)
+	of := func(p party) *actor {
+		a := byOwner[p.Owner]
+		if a == nil {
+			a = &actor{Owner: p.Owner}
+			byOwner[p.Owner] = a
+			all = append(all, a)
+		}
+		return a
+	}
+	for _, l := range s.Locks {
+		for _, h := range l.Holders {
+			of(h).holds = append(of(h).holds, l.Name)
+		}
+		for _, w := range l.Waiters {
+			of(w).waits = append(of(w).waits, l.Name)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *actor) int { return b.urgency() - a.urgency() })
+	return all
+}
+
+// urgency is larger for an actor that may be in the way of others.
+func (a *actor) urgency() int { return 2*min(len(a.holds), 1) + min(len(a.waits), 1) }
+
+func (p printer) actor(a *actor) {
+	p.line("\nOWNER %s", a.Owner)
+	for _, l := range a.holds {
+		p.line("  holds %s", terminal.Line(l))
+	}
+	for _, l := range a.waits {
+		p.line("  waits for %s", terminal.Line(l))
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Goroutine is a goroutine at the moment of [All].
@@ -14,19 +15,22 @@ type Goroutine struct {
 	Frames string // as in a stack trace, without the header
 }
 
-// All returns all goroutines of the process by their identities. It stops the world meanwhile.
-func All() map[int64]Goroutine {
+// All returns all goroutines of the process by their identities. It stops the world meanwhile, for
+// no longer than the time that it returns.
+func All() (all map[int64]Goroutine, stopped time.Duration) {
 	// A buffer that is too short costs another walk over all stacks, which is most of the cost.
 	buf := make([]byte, 1<<16+runtime.NumGoroutine()<<11)
 	for {
+		begin := time.Now()
 		n := runtime.Stack(buf, true)
+		stopped += time.Since(begin)
 		if n < len(buf) {
 			buf = buf[:n]
 			break
 		}
 		buf = make([]byte, 2*len(buf))
 	}
-	all := make(map[int64]Goroutine)
+	all = make(map[int64]Goroutine)
 	for stack := range strings.SplitSeq(string(buf), "\n\n") {
 		header, frames, _ := strings.Cut(stack, "\n")
 		rest, ok := strings.CutPrefix(header, "goroutine ")
@@ -40,7 +44,7 @@ func All() map[int64]Goroutine {
 		}
 		all[id] = Goroutine{state, strings.TrimSuffix(frames, "\n") + "\n"}
 	}
-	return all
+	return all, stopped
 }
 
 // internals are the packages of the locks. Their frames on top of a stack do not show where a

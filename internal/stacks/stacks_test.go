@@ -20,8 +20,12 @@ func TestAllHasEachGoroutineWithItsStateAndStack(t *testing.T) {
 	}()
 	other := <-started
 	defer close(stop)
-	require.Eventually(t, func() bool { return All()[other].State == "chan receive" }, 30e9, 1e6)
-	all := All()
+	require.Eventually(t, func() bool {
+		all, _ := All()
+		return all[other].State == "chan receive"
+	}, 30e9, 1e6)
+	all, stopped := All()
+	require.Positive(t, stopped)
 	require.Contains(t, all[other].Frames, "stacks_test.go:")
 	require.Equal(t, "running", all[goid.Get()].State)
 	require.Contains(t, all[goid.Get()].Frames, "TestAllHasEachGoroutineWithItsStateAndStack")
