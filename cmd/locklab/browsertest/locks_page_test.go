@@ -118,9 +118,9 @@ func TestTheLivePageOfLocksInABrowser(t *testing.T) {
 	pictures := filepath.Join(shots, "..", "debuglocks")
 	require.NoError(t, os.MkdirAll(pictures, 0o777))
 	r := record.New(record.Options{Waits: true})
-	open := incident(t, r)
 	mux := http.NewServeMux()
-	mux.Handle("/debug/locks", locksdebug.Handler(locksdebug.WithRecorder(r)))
+	mux.Handle("/debug/locks", locksdebug.Handler(locksdebug.WithRecorder(r))) // before the waits, to time them
+	open := incident(t, r)
 	server := httptest.NewServer(mux)
 	defer server.Close()
 
