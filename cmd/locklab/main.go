@@ -6,8 +6,8 @@
 //	go run ./cmd/locklab docs DIR         write the chapters of the documentation
 //
 // The page needs nothing but a browser: no network, no server. Every scenario checks what it
-// teaches. The exit status is 1 if a scenario contradicted its text or the results could not be
-// written, 2 for a wrong command line, and 130 after an interruption.
+// teaches. The exit status is 1 if a scenario contradicted its text or ran out of time, or the
+// results could not be written. It is 2 for a wrong command line, and 130 after an interruption.
 //
 // The locks between processes have a command of their own, ./cmd/locklab/distributed, because
 // they need clients of their stores.

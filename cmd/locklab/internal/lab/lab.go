@@ -56,6 +56,7 @@ type Result struct {
 	Name         string         `json:"name"`
 	Title        string         `json:"title"`
 	OK           bool           `json:"ok"`
+	OutOfTime    bool           `json:"out_of_time,omitempty"` // the limit ended it, and nothing contradicted its text
 	Error        string         `json:"error,omitempty"`
 	Elapsed      time.Duration  `json:"elapsed_ns"`
 	Found        string         `json:"found"`
@@ -86,9 +87,10 @@ type Lab struct {
 	Quick bool
 	Rand  *rand.Rand // of the seed; for the scenario's own goroutine only
 
-	ctx context.Context
-	mu  sync.Mutex
-	res *Result
+	ctx          context.Context
+	mu           sync.Mutex
+	res          *Result
+	contradicted bool // by a check before the limit of the run
 }
 
 // aborted is the panic of a scenario that cannot continue.
@@ -134,7 +136,8 @@ func Run(ctx context.Context, s *Scenario, o Options) *Result {
 		case <-time.After(5 * time.Second):
 			// What it has so far still belongs to it, and cannot be shown.
 			return &Result{Name: s.Name, Title: s.Title, Elapsed: time.Since(start),
-				Error: fmt.Errorf("%w: %w\n\n%s", ErrHangs, context.Cause(ctx), stacks()).Error()}
+				OutOfTime: errors.Is(ctx.Err(), context.DeadlineExceeded),
+				Error:     fmt.Errorf("%w: %w\n\n%s", ErrHangs, context.Cause(ctx), stacks()).Error()}
 		}
 	}
 	return l.finish(s, err, time.Since(start))
@@ -183,6 +186,7 @@ func (l *Lab) finish(s *Scenario, err error, elapsed time.Duration) *Result {
 	for _, c := range r.Checks {
 		r.OK = r.OK && c.OK
 	}
+	r.OutOfTime = !r.OK && !l.contradicted && errors.Is(l.ctx.Err(), context.DeadlineExceeded)
 	for _, t := range r.Timelines {
 		t.seal()
 	}
@@ -220,6 +224,7 @@ func (l *Lab) check(c Check) {
 		}
 	}
 	l.res.Checks = append(l.res.Checks, c)
+	l.contradicted = l.contradicted || !c.OK && l.ctx.Err() == nil
 }
 
 // Must ends the scenario if err is not nil.

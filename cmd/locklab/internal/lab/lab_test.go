@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -156,6 +157,31 @@ func TestAScenarioThatBreaksIsTold(t *testing.T) {
 		Run: func(context.Context, *Lab) error { return nil }}, Options{})
 	require.False(t, r.OK)
 	require.Contains(t, r.Error, "missing")
+}
+
+func TestRunningOutOfTimeIsNoContradiction(t *testing.T) {
+	for name, c := range map[string]struct {
+		run  func(ctx context.Context, l *Lab)
+		late bool
+	}{
+		"a check after the limit": {func(ctx context.Context, l *Lab) { <-ctx.Done(); l.Check(false, "late") }, true},
+		"an endless wait": {func(_ context.Context, l *Lab) {
+			l.Until("pigs fly", func() bool { return false })
+		}, true},
+		"a check before": {func(ctx context.Context, l *Lab) { l.Check(false, "wrong"); <-ctx.Done() }, false},
+		"a success":      {func(ctx context.Context, _ *Lab) { <-ctx.Done() }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := Run(t.Context(), &Scenario{Run: func(ctx context.Context, l *Lab) error {
+					c.run(ctx, l)
+					return nil
+				}}, Options{Limit: time.Second})
+				require.Equal(t, c.late, r.OutOfTime)
+				require.Equal(t, name == "a success", r.OK)
+			})
+		})
+	}
 }
 
 func TestWaitingForWhatNeverComesEndsWithTheRun(t *testing.T) {

@@ -18,6 +18,9 @@ func Verdict(r *lab.Result) string {
 	sign := "ok  "
 	if !r.OK {
 		sign = "FAIL"
+		if r.OutOfTime {
+			sign = "TIME"
+		}
 	}
 	held := 0
 	for _, c := range r.Checks {
@@ -33,9 +36,13 @@ func Verdict(r *lab.Result) string {
 func Text(w io.Writer, r *lab.Result, pictures bool) error {
 	var b strings.Builder
 	b.WriteString(Verdict(r))
+	why := "contradicted"
+	if r.OutOfTime {
+		why = "ran out of time"
+	}
 	for _, c := range r.Checks {
 		if !c.OK {
-			b.WriteString(Wrap("contradicted: "+c.Text, 6))
+			b.WriteString(Wrap(why+": "+c.Text, 6))
 			if c.Got != "" {
 				b.WriteString(Wrap(c.Got, 8))
 			}

@@ -24,20 +24,20 @@ var _ = register(lab.Scenario{
 	Title:    "A deadlock made, and avoided",
 	Question: `What happens if goroutines acquire two locks in two orders, and what prevents it?`,
 	Claim: `A deadlock needs four things at once: exclusion, an owner that holds one lock while it waits for
-another, locks that cannot be taken away, and a circle of waiters. If one of them is missing, there is
+another, locks that cannot be taken away, and a cycle of waiters. If one of them is missing, there is
 no deadlock.
 
-A time limit on the second lock releases the first one. A common order has no circles. Fewer locks and
-shorter sections make circles rarer. Locks that know their owners can find a circle afterwards. As in
+A time limit on the second lock releases the first one. A common order has no cycles. Fewer locks and
+shorter sections make cycles rarer. Locks that know their owners can find a cycle afterwards. As in
 databases, they can also refuse the request that would close it.`,
 	Look: "In the first picture each goroutine holds one lock and waits for the other's. `deadlock.Find` " +
-		"describes the circle, and the scenario cancels one wait. In the second picture the second wait " +
+		"describes the cycle, and the scenario cancels one wait. In the second picture the second wait " +
 		"has a time limit. When it ends, the goroutine releases its first lock, and tries again. In the " +
 		"third, Multi acquires both locks in an order of its own, in whatever order the caller lists " +
 		"them.\n\n" +
-		"In the last picture circles are refused. The goroutine that would close one gets an error at " +
+		"In the last picture cycles are refused. The goroutine that would close one gets an error at " +
 		"once, releases its lock, and waits for its turn.",
-	Found: `deadlock.Find saw the circle, which stood for {{n .stuck}} until one wait was cancelled, and none
+	Found: `deadlock.Find saw the cycle, which stood for {{n .stuck}} until one wait was cancelled, and none
 afterwards. With time limits both finished; they backed off {{times .backOffs}}. With Multi,
 {{.transfers}} transfers in opposite orders all went through, and left the sum as it was. With refusal
 {{.refused}} got locks.ErrDeadlock after {{n .refusedAfter}}, {{times .refusals}} in all, and both finished.`,
@@ -75,7 +75,7 @@ func both(ctx context.Context, first, second locks.TryLocker, work func()) error
 	return locks.Do(ctx, locks.Multi(first, second), func(context.Context) error { work(); return nil })
 }
 
-// startAgain starts again whenever an acquisition is refused because it would close a circle.
+// startAgain starts again whenever an acquisition is refused because it would close a cycle.
 func startAgain(ctx context.Context, first, second locks.Locker, work func()) (refusals int, err error) {
 	for {
 		err = inOrder(ctx, first, second, work)
@@ -119,13 +119,13 @@ func made(l *lab.Lab) {
 	})
 	start := time.Now()
 	var cycles []deadlock.Cycle
-	l.Until("the circle is closed", func() bool { cycles = deadlock.Find(); return len(cycles) > 0 })
-	l.Equal(1, len(cycles), "deadlock.Find finds the one circle")
+	l.Until("the cycle is closed", func() bool { cycles = deadlock.Find(); return len(cycles) > 0 })
+	l.Equal(1, len(cycles), "deadlock.Find finds the one cycle")
 	cycle := cycles[0]
 	ann, bob := muA.Owner(), muB.Owner()
-	l.Check(ann != bob && muB.IsQueued(ann) && muA.IsQueued(bob), "each owner waits for the other's lock: a circle")
+	l.Check(ann != bob && muB.IsQueued(ann) && muA.IsQueued(bob), "each owner waits for the other's lock: a cycle")
 	parties := map[locks.Owner]locks.Owner{}
-	table := lab.Table{Title: "The circle, as deadlock.Find describes it", Head: []string{"who", "waits for",
+	table := lab.Table{Title: "The cycle, as deadlock.Find describes it", Head: []string{"who", "waits for",
 		"which has"}}
 	name := func(o locks.Owner) string {
 		n, _ := names.Load(o)
@@ -141,10 +141,10 @@ func made(l *lab.Lab) {
 	}
 	l.Equal(map[locks.Owner]locks.Owner{ann: bob, bob: ann}, parties, "it names who waits for whom")
 	l.Table(table)
-	l.Quote(lab.Quote{Title: "What deadlock.Find said", Desc: "Its description of the circle. Of the " +
+	l.Quote(lab.Quote{Title: "What deadlock.Find said", Desc: "Its description of the cycle. Of the " +
 		"stacks only the lines of the scenario and of the lock are left.", Text: concise(cycle.String())})
 	time.Sleep(5 * time.Millisecond)
-	l.Check(muB.IsQueued(ann) && muA.IsQueued(bob), "the circle does not go away by itself")
+	l.Check(muB.IsQueued(ann) && muA.IsQueued(bob), "the cycle does not go away by itself")
 	l.Observe("stuck", time.Since(start))
 	cancel()
 	t.Wait()
@@ -265,7 +265,7 @@ func avoidedByOrder(l *lab.Lab) {
 
 func refused(l *lab.Lab) {
 	defer deadlock.Refuse(deadlock.Refuse(true)) // It is for the whole process.
-	t := l.Timeline("Refused", "The last one to ask would close the circle. It is refused, gives its lock "+
+	t := l.Timeline("Refused", "The last one to ask would close the cycle. It is refused, gives its lock "+
 		"back, and queues for it again.")
 	// FIFO hands the lock that is given back to the one who waits. Otherwise the refused one
 	// might have it again at once, and be refused again.

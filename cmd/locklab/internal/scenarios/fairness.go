@@ -21,7 +21,7 @@ var _ = register(lab.Scenario{
 	Title:    "Fair and non-fair: what it costs, what it buys",
 	Question: "Does the lock go to the waiter that has waited longest, and what is the price?",
 	Claim: `A goroutine that asks for a free fair lock queues if other goroutines wait. A non-fair lock goes to a
-running goroutine, and the woken waiter finds it held again. That saves changes of goroutines, and is
+running goroutine, and the woken waiter finds it held again. That saves context switches, and is
 faster. But a waiter may starve.
 
 Here the fair policy hands the lock off directly. The non-fair policy limits how often the first waiter
@@ -42,8 +42,8 @@ than {{n .fifoP50}} against {{n .bargingP50}} ({{n .syncP50}}), and one in a hun
 {{n .fifoP99}} against {{n .bargingP99}} ({{n .syncP99}}). Jain's index of the shares: {{index .fifoJain}}
 against {{index .bargingJain}} ({{index .syncJain}}). Longest streak past waiters: {{n .fifoStreak}} against
 {{n .bargingStreak}} ({{n .syncStreak}}).`,
-	Take: `Non-fair is the default, in Java and here, and right for most programs. Use FIFO if the longest wait
-counts: for requests with a deadline, or work that must not starve. Measure either policy with work
+	Take: `A lock that can be either is non-fair by default, in Java and here. That is right for most programs. Only
+fair.Mutex is always FIFO, and fair.BargingMutex never. Use FIFO if the longest wait counts: for requests with a deadline, or work that must not starve. Measure either policy with work
 outside the lock as well as inside.`,
 	Java: `new ReentrantLock();       // non-fair
 new ReentrantLock(true);   // fair`,

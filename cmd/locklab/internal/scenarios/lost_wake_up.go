@@ -18,13 +18,14 @@ var _ = register(lab.Scenario{
 	Title:    "Why a wait needs a loop",
 	Question: `May the waiter continue after the signal without another look?`,
 	Claim: `Between the signal and the waiter's turn another goroutine may have the lock, and may take away what the
-signal announced. Some systems also wake waiters without a signal. Therefore a wait always stands in a
+signal announced: a stolen wake-up. Some systems also wake waiters without a signal. Therefore a wait always stands in a
 loop that checks the predicate again.
 
 The loop also checks before the first wait, because a condition does not remember signals. If the signal
 came before the wait, the waiter waits for ever: the lost wake-up.`,
-	Look: "The consumer is signalled, but the thief was in the queue before it and takes the item. With " +
-		"`if` the consumer then finds nothing. With a loop it waits again, for the second item.",
+	Look: "The pictures show a stolen wake-up. The consumer is signalled, but the thief was in the " +
+		"queue before it and takes the item. With `if` the consumer then finds nothing. With a loop it " +
+		"waits again, for the second item.",
 	Found: `With if, the consumer woke up and found {{.foundByIf}} items. With a loop it waited
 {{times .waitsOfLoop}} and got its item. A wait for a signal that had been sent before lasted the whole
 {{n .lost}} of its limit; a goroutine that checked the predicate first did not wait.`,

@@ -21,7 +21,7 @@ var _ = register(lab.Scenario{
 	Topic:    "Inside",
 	Title:    "Spin or sleep, and where they cross",
 	Question: `Should a waiter try again until the lock is free, or sleep until it is woken?`,
-	Claim: `To put a waiter to sleep and to wake it takes two changes of goroutines. A spinning waiter saves both if
+	Claim: `To put a waiter to sleep and to wake it takes two context switches. A spinning waiter saves both if
 the holder releases before. If not, it wastes a processor that another goroutine could have used,
 perhaps the holder.
 

@@ -21,8 +21,9 @@ var _ = register(lab.Scenario{
 	Title:    "Three stages: the owner again, a short spin, parking",
 	Question: "What does a lock do to avoid putting a goroutine to sleep?",
 	Claim: `Java's monitor went through stages: biased to its first thread, then light-weight, with a short spin,
-then heavy-weight, with threads that sleep. It never went back. Each stage costs more than the one
-before, and is used only if the one before does not suffice.
+then heavy-weight, with threads that sleep. Each stage costs more than the one before, and is used only
+if the one before does not suffice. Newer releases of HotSpot have no bias, and make an idle heavy
+monitor light again.
 
 The lock here has these stages too, but decides anew at every acquisition. The owner itself only counts.
 Another goroutine spins for less than a microsecond, because a holder that is nearly done will
