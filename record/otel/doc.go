@@ -15,7 +15,8 @@
 // caller's span. Other calls make none, and neither do the plain methods Lock and Unlock,
 // because they have no context. An acquisition that failed with an error, an unlock that was
 // refused, and a hold that was lost give their span the status Error. A loss is an event "lost"
-// of the hold as well.
+// of the hold as well. Their attribute "error.type" is "timeout", "cancelled", "lost" or "_OTHER".
+// [Options.MinSpan] drops the spans of short waits and holds.
 //
 // LockContext returns no context. Therefore spans that a section makes with the caller's
 // context are siblings of the hold, although they lie inside of it in time. The span of the
@@ -28,5 +29,6 @@
 // # Metrics
 //
 // The attribute "lock.name" is the name given to Wrap. A name stands for a kind of lock, and
-// not for one key. The SDK limits the number of attribute sets.
+// not for one key. Names beyond [MaxNames] share the name [Other] in metrics and in the names of
+// spans. The attribute of a span has the name itself.
 package otel

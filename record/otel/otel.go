@@ -19,10 +19,23 @@ import (
 
 const scope = "github.com/jucgo/locks/record/otel"
 
-// Options are where the telemetry goes. A nil provider is the global one.
+const (
+	// MaxNames is the number of lock names that are told apart. It bounds the number of series if a
+	// program makes names from its input.
+	MaxNames = 1000
+
+	// Other is the attribute "lock.name" of all further names together.
+	Other = "_other"
+)
+
+// Options are where the telemetry goes, and which. A nil provider is the global one.
 type Options struct {
 	MeterProvider  metric.MeterProvider
 	TracerProvider trace.TracerProvider
+
+	// MinSpan is the least duration of a span. A shorter wait or hold makes none, unless it failed.
+	// The hold of [Do] always makes one, since its span begins before the duration is known.
+	MinSpan time.Duration
 }
 
 // Instrument exports what r sees, for as long as r lives. Call it once for each Recorder. Two
@@ -40,7 +53,8 @@ func Instrument(r *record.Recorder, opts Options) error {
 	if tracers == nil {
 		tracers = otel.GetTracerProvider()
 	}
-	x := &exporter{recorder: r, tracer: tracers.Tracer(scope), byName: map[string]*attributes{}}
+	x := &exporter{recorder: r, tracer: tracers.Tracer(scope), byName: map[string]*attributes{},
+		minSpan: opts.MinSpan}
 	if err := x.measure(meters.Meter(scope)); err != nil {
 		return fmt.Errorf("otel: instrument a recorder: %w", err)
 	}
@@ -53,6 +67,7 @@ type exporter struct {
 	recorder     *record.Recorder
 	tracer       trace.Tracer
 	waits, holds metric.Float64Histogram
+	minSpan      time.Duration
 
 	mu     sync.RWMutex
 	byName map[string]*attributes
@@ -77,6 +92,9 @@ func (x *exporter) of(name string) *attributes {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	if x.byName[name] == nil && len(x.byName) >= MaxNames {
+		name = Other
+	}
 	if a := x.byName[name]; a != nil {
 		return a
 	}
@@ -91,6 +109,34 @@ func (x *exporter) of(name string) *attributes {
 	}
 	x.byName[name] = a
 	return a
+}
+
+// label returns the name that the attributes have.
+func (a *attributes) label() string { return a.name.Value.AsString() }
+
+// stats returns the counters of each name that is told apart, and those of all others together.
+func (x *exporter) stats() (all []record.Stats) {
+	others := record.Stats{}
+	for _, s := range x.recorder.Stats() {
+		if x.of(s.Lock).label() != Other {
+			all = append(all, s)
+			continue
+		}
+		others.Lock = Other
+		others.Acquired += s.Acquired
+		others.Cancelled += s.Cancelled
+		others.TimedOut += s.TimedOut
+		others.Failed += s.Failed
+		others.Busy += s.Busy
+		others.Refused += s.Refused
+		others.Lost += s.Lost
+		others.Waiting += s.Waiting
+		others.Held += s.Held
+	}
+	if others.Lock != "" {
+		all = append(all, others)
+	}
+	return all
 }
 
 // measure makes the instruments. The histograms are recorded by events, the others are read
@@ -128,11 +174,12 @@ func (x *exporter) measure(m metric.Meter) error {
 	_, err = m.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		now, since := time.Now(), map[string]time.Time{}
 		for _, h := range x.recorder.Holds() {
-			if _, older := since[h.Lock]; !older {
-				since[h.Lock] = h.Since
+			name := x.of(h.Lock).label()
+			if _, older := since[name]; !older {
+				since[name] = h.Since
 			}
 		}
-		for _, s := range x.recorder.Stats() {
+		for _, s := range x.stats() {
 			a := x.of(s.Lock)
 			o.ObserveInt64(acquisitions, int64(s.Acquired), a.observe...)
 			o.ObserveInt64(failures, int64(s.Busy), a.busy...)
@@ -163,7 +210,7 @@ func (x *exporter) observe(ctx context.Context, e record.Event) {
 		if !e.Try {
 			a := x.of(e.Lock)
 			x.waits.Record(ctx, e.Wait.Seconds(), a.record...)
-			if sampled {
+			if sampled && (e.Wait >= x.minSpan || e.Err != nil) {
 				x.end(x.start(ctx, "wait for ", e, e.Wait), e)
 			}
 		}
@@ -178,7 +225,7 @@ func (x *exporter) observe(ctx context.Context, e record.Event) {
 		if s.of(e.Lock) {
 			x.end(s.span, e)
 			s.span = nil
-		} else if sampled {
+		} else if sampled && e.Held >= x.minSpan {
 			x.end(x.start(ctx, "hold ", e, e.Held), e)
 		}
 	case record.Refused:
@@ -202,8 +249,8 @@ func (x *exporter) time(at time.Duration) time.Time { return x.recorder.Start().
 
 // start starts a span that began some time before e.
 func (x *exporter) start(ctx context.Context, verb string, e record.Event, before time.Duration) trace.Span {
-	_, span := x.tracer.Start(ctx, verb+e.Lock, trace.WithTimestamp(x.time(e.At-before)),
-		trace.WithAttributes(x.of(e.Lock).name, attribute.Stringer("lock.owner", e.Owner),
+	_, span := x.tracer.Start(ctx, verb+x.of(e.Lock).label(), trace.WithTimestamp(x.time(e.At-before)),
+		trace.WithAttributes(attribute.String("lock.name", e.Lock), attribute.Stringer("lock.owner", e.Owner),
 			attribute.Bool("lock.shared", e.Shared)))
 	return span
 }
@@ -212,6 +259,20 @@ func (x *exporter) start(ctx context.Context, verb string, e record.Event, befor
 func (x *exporter) end(span trace.Span, e record.Event) {
 	if e.Err != nil {
 		span.SetStatus(codes.Error, e.Err.Error())
+		span.SetAttributes(attribute.String("error.type", errorType(e)))
 	}
 	span.End(trace.WithTimestamp(x.time(e.At)))
+}
+
+// errorType returns the attribute "error.type" of a failed call, as the metrics have it.
+func errorType(e record.Event) string {
+	switch {
+	case errors.Is(e.Err, locks.ErrLost):
+		return "lost"
+	case e.Kind == record.Cancelled && errors.Is(e.Err, context.DeadlineExceeded):
+		return "timeout"
+	case e.Kind == record.Cancelled:
+		return "cancelled"
+	}
+	return "_OTHER"
 }

@@ -3,6 +3,7 @@ package otel_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"regexp"
@@ -41,7 +42,10 @@ type telemetry struct {
 	tracer trace.Tracer // of the program
 }
 
-func instrumented(t testing.TB) *telemetry {
+func instrumented(t testing.TB) *telemetry { return instrumentedFrom(t, 0) }
+
+// instrumentedFrom makes spans of at least minSpan.
+func instrumentedFrom(t testing.TB, minSpan time.Duration) *telemetry {
 	t.Helper()
 	x := &telemetry{record.New(record.Options{}), sdkmetric.NewManualReader(), tracetest.NewSpanRecorder(), nil}
 	tracers := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(x.spans))
@@ -49,6 +53,7 @@ func instrumented(t testing.TB) *telemetry {
 	require.NoError(t, lockotel.Instrument(x.Recorder, lockotel.Options{
 		MeterProvider:  sdkmetric.NewMeterProvider(sdkmetric.WithReader(x.reader)),
 		TracerProvider: tracers,
+		MinSpan:        minSpan,
 	}))
 	return x
 }
@@ -403,4 +408,50 @@ func TestTheReadmeExplainsEveryMetricAndNoOther(t *testing.T) {
 	x := instrumented(t)
 	require.NoError(t, locks.Do(bg, x.Wrap("l", new(fair.Mutex)), nothing))
 	require.Equal(t, slices.Sorted(maps.Keys(x.collect(t))), slices.Sorted(maps.Keys(explained)))
+}
+
+func TestNamesBeyondTheLimitShareOneSeries(t *testing.T) {
+	x := instrumented(t)
+	for i := range lockotel.MaxNames + 10 {
+		l := x.Wrap(fmt.Sprintf("lock %d", i), new(fair.Mutex))
+		require.NoError(t, l.LockContext(bg))
+		require.NoError(t, l.UnlockContext(bg))
+	}
+	var all metricdata.ResourceMetrics
+	require.NoError(t, x.reader.Collect(bg, &all))
+	for _, m := range all.ScopeMetrics[0].Metrics {
+		if m.Name != "locks.acquisitions" {
+			continue
+		}
+		points := m.Data.(metricdata.Sum[int64]).DataPoints
+		require.Len(t, points, lockotel.MaxNames+1)
+		for _, p := range points {
+			if name, _ := p.Attributes.Value("lock.name"); name.AsString() == lockotel.Other {
+				require.EqualValues(t, 10, p.Value)
+				return
+			}
+		}
+	}
+	t.Fatal("no series of the others")
+}
+
+func TestShortSpansAreDroppedUnlessTheyFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := instrumentedFrom(t, time.Second)
+		l := x.Wrap("l", new(fair.Mutex))
+		ctx, _ := x.request()
+		require.NoError(t, l.LockContext(ctx))
+		time.Sleep(time.Second - 1)
+		require.NoError(t, l.UnlockContext(ctx))
+		require.Empty(t, x.spans.Ended())
+		require.NoError(t, l.LockContext(ctx))
+		ended, cancel := context.WithCancel(ctx)
+		cancel()
+		require.ErrorIs(t, l.LockContext(ended), context.Canceled)
+		wait := x.span(t, "wait for l")
+		require.Contains(t, wait.Attributes(), attribute.String("error.type", "cancelled"))
+		time.Sleep(time.Second)
+		require.NoError(t, l.UnlockContext(ctx))
+		x.span(t, "hold l")
+	})
 }
