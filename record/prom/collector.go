@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,24 +24,60 @@ const (
 	Other = "_other"
 )
 
-var (
-	acquisitions = desc("acquisitions_total", "Acquisitions, with re-entries.")
-	failures     = desc("acquisition_failures_total", "Acquisitions that failed, by reason.", "reason")
-	lost         = desc("lost_total", "Holds that were lost, counted when they are lost.")
-	refused      = desc("refused_unlocks_total", "Unlocks that returned an error, but for the first after a loss.")
-	waiters      = desc("waiters", "Calls that wait for the lock now.")
-	holders      = desc("holders", "Owners that hold the lock now.")
-	oldest       = desc("oldest_hold_age_seconds", "Age of the oldest present hold. 0 without a holder.")
-)
+// figures describe the metrics other than histograms.
+type figures struct {
+	acquisitions, failures, lost, refused, waiters, holders, oldest *prometheus.Desc
+}
 
-func desc(name, help string, labels ...string) *prometheus.Desc {
-	return prometheus.NewDesc("locks_"+name, help, append([]string{"lock"}, labels...), nil)
+func newFigures(namespace string) figures {
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		name = prometheus.BuildFQName(namespace, "", name)
+		return prometheus.NewDesc(name, help, append([]string{"lock"}, labels...), nil)
+	}
+	return figures{
+		acquisitions: desc("acquisitions_total", "Acquisitions, with re-entries."),
+		failures:     desc("acquisition_failures_total", "Acquisitions that failed, by reason.", "reason"),
+		lost:         desc("lost_total", "Holds that were lost, counted when they are lost."),
+		refused:      desc("refused_unlocks_total", "Unlocks that returned an error, but for the first after a loss."),
+		waiters:      desc("waiters", "Calls that wait for the lock now."),
+		holders:      desc("holders", "Owners that hold the lock now."),
+		oldest:       desc("oldest_hold_age_seconds", "Age of the oldest present hold. 0 without a holder."),
+	}
+}
+
+// Option changes what a [Collector] exports.
+type Option func(*options)
+
+type options struct {
+	namespace string
+	buckets   []float64
+	exemplar  func(context.Context) prometheus.Labels
+}
+
+// WithNamespace replaces "locks", with which all names of metrics begin. The dashboard and the
+// alerts need the default.
+func WithNamespace(namespace string) Option { return func(o *options) { o.namespace = namespace } }
+
+// WithBuckets sets the upper bounds of the classic buckets, in seconds and ascending. The
+// default is one for each power of ten from 1 µs to 1000 s.
+func WithBuckets(bounds ...float64) Option {
+	return func(o *options) { o.buckets = slices.Clone(bounds) }
+}
+
+// WithExemplars gives each observation of a histogram the labels that f returns, such as the
+// trace of ctx. The context is that of the call. For a wait, f runs with the lock held. It
+// should be quick, and must not panic. The names of the labels must be valid. Prometheus permits
+// 128 characters for all labels: longer ones are left out, and so are labels of nil.
+func WithExemplars(f func(ctx context.Context) prometheus.Labels) Option {
+	return func(o *options) { o.exemplar = f }
 }
 
 // Collector exports the figures of one Recorder. Make one with [NewCollector]. It is safe for
 // concurrent use, and implements [prometheus.Collector].
 type Collector struct {
 	recorder     *record.Recorder
+	figures      figures
+	exemplar     func(context.Context) prometheus.Labels // or nil
 	waits, holds *prometheus.HistogramVec
 
 	// byName is copied for each new name, under mu. Therefore events read it without a lock.
@@ -59,23 +96,29 @@ type series struct {
 //
 // An acquisition that may wait adds one observation of a histogram, and so does the release of a
 // hold. Neither allocates, except for a bucket that is new.
-func NewCollector(r *record.Recorder) *Collector {
+func NewCollector(r *record.Recorder, opts ...Option) *Collector {
+	o := options{namespace: "locks", buckets: []float64{1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.1, 1, 10, 100, 1000}}
+	for _, opt := range opts {
+		opt(&o)
+	}
 	c := &Collector{
 		recorder: r,
-		waits:    histogram("wait_seconds", "Duration of acquisitions that may wait, with and without success."),
-		holds:    histogram("hold_seconds", "Time from the first acquisition of an owner to its last release."),
+		figures:  newFigures(o.namespace),
+		exemplar: o.exemplar,
+		waits:    o.histogram("wait_seconds", "Duration of acquisitions that may wait, with and without success."),
+		holds:    o.histogram("hold_seconds", "Time from the first acquisition of an owner to its last release."),
 	}
 	c.byName.Store(&map[string]*series{})
 	r.Listen(c.observe)
 	return c
 }
 
-func histogram(name, help string) *prometheus.HistogramVec {
+func (o *options) histogram(name, help string) *prometheus.HistogramVec {
 	return prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Namespace:                       "locks",
+		Namespace:                       o.namespace,
 		Name:                            name,
 		Help:                            help,
-		Buckets:                         []float64{1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.1, 1, 10, 100, 1000},
+		Buckets:                         o.buckets,
 		NativeHistogramBucketFactor:     1.1,
 		NativeHistogramZeroThreshold:    math.Exp2(-24), // 60 ns, less than two readings of most clocks
 		NativeHistogramMaxBucketNumber:  160,
@@ -84,17 +127,32 @@ func histogram(name, help string) *prometheus.HistogramVec {
 }
 
 // observe is called for each event.
-func (c *Collector) observe(_ context.Context, e record.Event) {
+func (c *Collector) observe(ctx context.Context, e record.Event) {
 	switch e.Kind {
 	case record.Acquired, record.Cancelled, record.Failed:
 		if !e.Try {
-			c.of(e.Lock).waits.Observe(e.Wait.Seconds())
+			c.add(ctx, c.of(e.Lock).waits, e.Wait)
 		}
 	case record.Released:
 		if e.Holds == 0 {
-			c.of(e.Lock).holds.Observe(e.Held.Seconds())
+			c.add(ctx, c.of(e.Lock).holds, e.Held)
 		}
 	}
+}
+
+// add observes d, with the exemplar of ctx if there is one.
+func (c *Collector) add(ctx context.Context, to prometheus.Observer, d time.Duration) {
+	if c.exemplar != nil {
+		labels, runes := c.exemplar(ctx), 0
+		for name, value := range labels {
+			runes += utf8.RuneCountInString(name) + utf8.RuneCountInString(value)
+		}
+		if with, ok := to.(prometheus.ExemplarObserver); ok && labels != nil && runes <= prometheus.ExemplarMaxRunes {
+			with.ObserveWithExemplar(d.Seconds(), labels)
+			return
+		}
+	}
+	to.Observe(d.Seconds())
 }
 
 // of returns the series of a name.
@@ -120,7 +178,9 @@ func (c *Collector) of(name string) *series {
 
 // Describe implements [prometheus.Collector].
 func (c *Collector) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{acquisitions, failures, lost, refused, waiters, holders, oldest} {
+	f := c.figures
+	for _, d := range []*prometheus.Desc{f.acquisitions, f.failures, f.lost, f.refused, f.waiters, f.holders,
+		f.oldest} {
 		to <- d
 	}
 	c.waits.Describe(to)
@@ -141,7 +201,7 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 	for _, s := range c.recorder.Stats() {
 		label := c.of(s.Lock).label
 		if label != Other {
-			collect(to, s, since[label])
+			c.figures.collect(to, s, since[label])
 			continue
 		}
 		others.Lock = Other
@@ -156,14 +216,14 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 		others.Held += s.Held
 	}
 	if others.Lock != "" {
-		collect(to, others, since[Other])
+		c.figures.collect(to, others, since[Other])
 	}
 	c.waits.Collect(to)
 	c.holds.Collect(to)
 }
 
 // collect sends what is known of one label but its histograms.
-func collect(to chan<- prometheus.Metric, s record.Stats, since time.Time) {
+func (f figures) collect(to chan<- prometheus.Metric, s record.Stats, since time.Time) {
 	counter := func(d *prometheus.Desc, n uint64, labels ...string) {
 		labels = append([]string{s.Lock}, labels...)
 		to <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), labels...)
@@ -171,18 +231,18 @@ func collect(to chan<- prometheus.Metric, s record.Stats, since time.Time) {
 	gauge := func(d *prometheus.Desc, value float64) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, s.Lock)
 	}
-	counter(acquisitions, s.Acquired)
-	counter(failures, s.Busy, "busy")
-	counter(failures, s.TimedOut, "timeout")
-	counter(failures, s.Cancelled-s.TimedOut, "cancelled")
-	counter(failures, s.Failed-s.Busy, "error")
-	counter(lost, s.Lost)
-	counter(refused, s.Refused)
-	gauge(waiters, float64(s.Waiting))
-	gauge(holders, float64(s.Held))
+	counter(f.acquisitions, s.Acquired)
+	counter(f.failures, s.Busy, "busy")
+	counter(f.failures, s.TimedOut, "timeout")
+	counter(f.failures, s.Cancelled-s.TimedOut, "cancelled")
+	counter(f.failures, s.Failed-s.Busy, "error")
+	counter(f.lost, s.Lost)
+	counter(f.refused, s.Refused)
+	gauge(f.waiters, float64(s.Waiting))
+	gauge(f.holders, float64(s.Held))
 	age := 0.0
 	if !since.IsZero() {
 		age = time.Since(since).Seconds()
 	}
-	gauge(oldest, age)
+	gauge(f.oldest, age)
 }

@@ -306,3 +306,44 @@ func TestAnAcquisitionAllocatesNothing(t *testing.T) {
 	}
 	require.Zero(t, testing.AllocsPerRun(1000, cycle))
 }
+
+func TestOptionsSetNamesAndBucketsAndExemplars(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		trace string
+		want  int
+	}{{"short", "4bf92f35", 1}, {"none", "", 0}, {"longer than the limit", strings.Repeat("x", 200), 0}} {
+		t.Run(c.name, func(t *testing.T) {
+			r := record.New(record.Options{})
+			reg := prometheus.NewPedanticRegistry()
+			reg.MustRegister(prom.NewCollector(r, prom.WithNamespace("shop"), prom.WithBuckets(60, 600),
+				prom.WithExemplars(func(context.Context) prometheus.Labels {
+					if c.trace == "" {
+						return nil
+					}
+					return prometheus.Labels{"trace_id": c.trace}
+				})))
+			l := r.Wrap("l", new(fair.Mutex))
+			require.NoError(t, l.LockContext(bg))
+			require.NoError(t, l.UnlockContext(bg))
+			families, err := reg.Gather()
+			require.NoError(t, err)
+			for _, f := range families {
+				require.True(t, strings.HasPrefix(f.GetName(), "shop_"), f.GetName())
+				if f.GetName() != "shop_wait_seconds" {
+					continue
+				}
+				h := f.GetMetric()[0].GetHistogram()
+				require.EqualValues(t, 1, h.GetSampleCount())
+				require.Len(t, h.GetBucket(), 2)
+				exemplars := 0
+				for _, b := range h.GetBucket() {
+					if b.GetExemplar() != nil {
+						exemplars++
+					}
+				}
+				require.Equal(t, c.want, exemplars)
+			}
+		})
+	}
+}

@@ -51,3 +51,17 @@ func ExampleNewCollector() {
 	}
 	// Output: true
 }
+
+// Exemplars lead from a slow wait to its trace. The key of the trace depends on the program.
+func ExampleOption() {
+	type traceKey struct{}
+	trace := func(ctx context.Context) prometheus.Labels {
+		if id, ok := ctx.Value(traceKey{}).(string); ok {
+			return prometheus.Labels{"trace_id": id}
+		}
+		return nil
+	}
+	opts := []prom.Option{prom.WithExemplars(trace), prom.WithBuckets(0.001, 0.1, 10)}
+	prometheus.NewRegistry().MustRegister(prom.NewCollector(record.New(record.Options{}), opts...))
+	// Output:
+}
