@@ -49,7 +49,8 @@ func chapter(course *lab.Course, i int) (string, error) {
 	fmt.Fprintf(&b, "<!-- Made by: %s docs docs\n", course.Command)
 	fmt.Fprintf(&b, "     Source: %s/%s -->\n\n", course.Folder, s.File())
 	fmt.Fprintf(&b, "# %s\n\n*%s*\n\n%s\n\n", s.Title, s.Question, paragraphs(s.Claim))
-	fmt.Fprintf(&b, "## See it\n\n```sh\n%s run %s\n```\n\n%s\n\n", course.Command, s.Name, paragraphs(s.Look))
+	fmt.Fprintf(&b, "## See it\n\n```sh\n%s run %s\n```\n\nThe command writes a page, "+
+		"which has the tables and pictures of this text.\n\n%s\n\n", course.Command, s.Name, paragraphs(s.Look))
 	fmt.Fprintf(&b, "## The lines that do it\n\n```go\n%s\n```\n\nIn Java:\n\n```java\n%s\n```\n\n", code, s.Java)
 	fmt.Fprintf(&b, "## What follows\n\n%s\n\n", paragraphs(s.Take))
 	var links []string
