@@ -151,6 +151,18 @@ func TestAUserCanResolveWithlock(t *testing.T) {
 	u.run(t, dir, "go", "list", "-deps", command)
 }
 
+// A copy of the root module has no other modules. A go.work in it would list them.
+func TestTheTestsOfADownloadedModuleRun(t *testing.T) {
+	w, err := workspace.Open(".")
+	must(t, err)
+	u := newUser(t, w)
+	dir := u.fresh(t, "package main\n\nfunc main() {}\n")
+	u.run(t, dir, "go", "get", workspace.Root+"@"+u.version)
+	copied := strings.TrimSpace(u.run(t, dir, "go", "list", "-m", "-f", "{{.Dir}}", workspace.Root))
+	u.env = append(u.env, "GOWORK=")
+	u.run(t, copied, "go", "test", "./fair")
+}
+
 // programs returns the complete programs that a page shows, in order.
 func programs(t *testing.T, w *workspace.Workspace, page string) []string {
 	t.Helper()
