@@ -34,7 +34,9 @@ SHOW COLUMNS FROM {locks}
 SHOW INDEX FROM {locks}
 
 -- Takes the lock if it is free or its lease is over. The id of the insertion is the token, or 0 if the lock is
--- another owner's. The assignments are made in this order: the old values decide, and ends goes last.
+-- another owner's. A server makes the assignments in this order, and each sees those before it. MariaDB with
+-- SIMULTANEOUS_ASSIGNMENT or ORACLE in sql_mode makes them at once, and each sees the old values. The condition
+-- of ends covers both: the owner was NULL or late, or is the new one already.
 -- $1 name, $2 owner, $3 lease.
 -- name: acquire
 INSERT INTO {locks} (name, owner, token, ends)
@@ -42,7 +44,8 @@ VALUES ($1, $2, LAST_INSERT_ID(1), UTC_TIMESTAMP(6) + INTERVAL $3 MICROSECOND)
 ON DUPLICATE KEY UPDATE
 	token = IF(owner IS NULL OR ends <= UTC_TIMESTAMP(6), LAST_INSERT_ID(token + 1), token + LAST_INSERT_ID(0)),
 	owner = IF(owner IS NULL OR ends <= UTC_TIMESTAMP(6), $2, owner),
-	ends = IF(owner = $2, UTC_TIMESTAMP(6) + INTERVAL $3 MICROSECOND, ends)
+	ends = IF(owner IS NULL OR ends <= UTC_TIMESTAMP(6) OR owner = $2,
+		UTC_TIMESTAMP(6) + INTERVAL $3 MICROSECOND, ends)
 
 -- How long the lock is not free, and the token of its holder. $1 name.
 -- name: rest

@@ -17,6 +17,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/sqllock"
 	"github.com/jucgo/locks/internal/testkit/testbed"
 )
@@ -91,6 +93,30 @@ func TestLocksAreTakenWhateverIsSetForTheSession(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestALapsedLockHasOneHolderInEverySQLMode(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"", "ANSI", "TRADITIONAL", "ORACLE", "SIMULTANEOUS_ASSIGNMENT"} {
+		for _, k := range []kind{tableKind, queueKind} {
+			t.Run(k.name+" "+mode, func(t *testing.T) {
+				t.Parallel()
+				where, table := inMaria.serve(t), sqllock.WithTable(fresh())
+				open := func(opts ...lease.MutexOption) *sqllock.Mutex {
+					db := inMaria.set(t, where, "sql_mode=%27"+mode+"%27")
+					return k.open(t, db, table).Mutex("it", opts...)
+				}
+				first, next, rival := open(sqllock.WithFixedTTL(short)), open(), open()
+				a, b := someone(), someone()
+				seize(t, first, a) // and does not give it back
+				h := hold(t, next, b)
+				require.True(t, held(t, rival))
+				require.NoError(t, h.Err())
+				require.NoError(t, next.UnlockContext(b))
+				require.ErrorIs(t, first.UnlockContext(a), locks.ErrLost)
+			})
+		}
+	}
 }
 
 // MariaDB does so by default from 11.6 on, to whose snapshot is out of date.
