@@ -88,12 +88,34 @@ func (c *core) notAcquired(err error) error {
 var (
 	errNotUnique = fmt.Errorf("column name is not unique, or not of type VARBINARY(%d)", MaxName)
 	errNoCommit  = errors.New("autocommit is off")
+	errEngine    = errors.New("its engine has no transactions")
+	errUnlisted  = errors.New("the server does not list the table")
 )
 
-// checkLayout returns an error unless statements outside of a transaction are committed, and
-// the names in the table of locks are unique and all different. Without the latter MySQL,
-// unlike the others, carries the statements out, and either grants a lock to everybody or takes
-// "a" for "A".
+// checkEngine returns an error unless the engine of a table has transactions. Without them MySQL
+// carries all statements out, locks nothing until a commit, and undoes nothing.
+func (c *core) checkEngine(ctx context.Context, table string) error {
+	schema, name, found := strings.Cut(strings.ReplaceAll(table, "`", "'"), ".")
+	if !found {
+		schema, name = "DATABASE()", schema
+	}
+	var transactions, engine string
+	query := c.statement("engine", "{schema}", schema, "{table}", name).text
+	switch err := c.db.QueryRowContext(ctx, query).Scan(&transactions, &engine); {
+	case errors.Is(err, sql.ErrNoRows):
+		return fmt.Errorf("%w: %s", errUnlisted, table)
+	case err != nil:
+		return err
+	case transactions != "YES":
+		return fmt.Errorf("%w: %s of table %s", errEngine, engine, table)
+	}
+	return nil
+}
+
+// checkLayout returns an error unless statements outside of a transaction are committed, the
+// tables have transactions, and the names in the table of locks are unique and all different.
+// Without the latter MySQL, unlike the others, carries the statements out, and either grants a
+// lock to everybody or takes "a" for "A".
 func (c *core) checkLayout(ctx context.Context) error {
 	var commits bool
 	if err := c.db.QueryRowContext(ctx, c.statement("commits").text).Scan(&commits); err != nil {
@@ -125,12 +147,18 @@ func (c *core) checkLayout(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	unique := false
 	for index := range whole {
-		if wide && parts[index] == 1 {
-			return nil
-		}
+		unique = unique || wide && parts[index] == 1
 	}
-	return errNotUnique
+	if !unique {
+		return errNotUnique
+	}
+	err = c.checkEngine(ctx, c.names.locks)
+	if err == nil && c.fair {
+		err = c.checkEngine(ctx, c.names.queue)
+	}
+	return err
 }
 
 // anyRow reports whether match does for a row of a statement's result. It passes the values of

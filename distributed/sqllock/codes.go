@@ -38,7 +38,9 @@ func (d Dialect) classify(err error) class {
 		return busy
 	case errors.Is(err, errNoCommit):
 		return refused
-	case errors.Is(err, errNotUnique):
+	case errors.Is(err, errUnlisted):
+		return missing
+	case errors.Is(err, errNotUnique), errors.Is(err, errEngine):
 		return foreign
 	case strings.Contains(err.Error(), closed):
 		return refused

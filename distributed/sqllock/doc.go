@@ -78,8 +78,9 @@
 //     request on, see [lease.WithRetry].
 //   - The table is not there: [ErrNoTable]. A table with another layout is [locks.ErrForeign]:
 //     other columns, names that are not unique, or, in MySQL, names that are not VARBINARY,
-//     which alone tells "a" from "A" and "a ". In MySQL and MariaDB a Table looks at the layout
-//     once, before its first acquisition.
+//     which alone tells "a" from "A" and "a ". So is a table of an engine without transactions,
+//     such as MyISAM, Aria or MEMORY: its locks would exclude nobody. In MySQL and MariaDB a
+//     Table and a Row look at that once, before the first acquisition.
 //   - The database fails over to a replica that lacks a commit, or its clock is set forward:
 //     two owners may hold a lock of a Table until the first one asks for its renewal.
 //   - A pooler gives each transaction the session that is free: the first acquisition of an

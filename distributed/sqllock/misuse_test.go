@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/sqllock"
+	"github.com/jucgo/locks/internal/testkit/testbed"
 )
 
 // deaf is a listener.
@@ -187,6 +189,53 @@ func TestAMissingTableAndAnotherOnesTableAreErrors(t *testing.T) {
 				require.Zero(t, n)
 			}
 		})
+	}
+}
+
+func TestATableOfAnEngineWithoutTransactionsIsRefused(t *testing.T) {
+	t.Parallel()
+	engines := []string{"MyISAM", "MEMORY", "Aria"}
+	if testbed.MySQLD != "" {
+		engines = engines[:2]
+	}
+	where := inMaria.serve(t)
+	for _, engine := range engines {
+		for suffix, refused := range map[string][]kind{
+			"":       {tableKind, queueKind},
+			"_queue": {queueKind},
+			"_rows":  {rowKind},
+		} {
+			t.Run(engine+suffix, func(t *testing.T) {
+				t.Parallel()
+				db, table := inMaria.open(t, where), fresh()
+				for _, name := range []string{table, "test." + table} { // with and without a schema
+					for _, k := range []kind{tableKind, queueKind, rowKind} {
+						k.open(t, db, sqllock.WithTable(name)) // makes the tables
+					}
+					_, err := db.Exec("ALTER TABLE " + name + suffix + " ENGINE=" + engine)
+					require.NoError(t, err)
+					for _, k := range []kind{tableKind, queueKind, rowKind} {
+						for _, c := range []provider{
+							k.open(t, inMaria.open(t, where), sqllock.WithTable(name), calm),
+							k.open(t, inMaria.open(t, where), sqllock.WithTable(name), calm),
+						} {
+							_, err := c.Mutex("it").TryLockContext(background)
+							if slices.ContainsFunc(refused, func(r kind) bool { return r.name == k.name }) {
+								require.ErrorIs(t, err, locks.ErrForeign, k.name)
+								require.ErrorContains(t, err, engine, k.name)
+							} else {
+								require.NoError(t, err, k.name)
+								require.NoError(t, c.Mutex("it").UnlockContext(background), k.name)
+							}
+							if r, ok := c.(*sqllock.Row); ok && suffix == "_rows" {
+								err := r.Do(background, "it", func(*sql.Tx) error { return nil })
+								require.ErrorIs(t, err, locks.ErrForeign)
+							}
+						}
+					}
+				}
+			})
+		}
 	}
 }
 

@@ -33,6 +33,12 @@ SHOW COLUMNS FROM {locks}
 -- name: indexes
 SHOW INDEX FROM {locks}
 
+-- Whether the engine of a table has transactions, and its name. The conditions open that table alone.
+-- name: engine
+SELECT COALESCE(e.TRANSACTIONS, ''), COALESCE(t.ENGINE, '') FROM information_schema.TABLES AS t
+LEFT JOIN information_schema.ENGINES AS e ON e.ENGINE = t.ENGINE
+WHERE t.TABLE_SCHEMA = {schema} AND t.TABLE_NAME = {table}
+
 -- Takes the lock if it is free or its lease is over. The id of the insertion is the token, or 0 if the lock is
 -- another owner's. A server makes the assignments in this order, and each sees those before it. MariaDB with
 -- SIMULTANEOUS_ASSIGNMENT or ORACLE in sql_mode makes them at once, and each sees the old values. The condition

@@ -161,13 +161,19 @@ type Row struct {
 
 var _ locks.Provider = (*Row)(nil)
 
-// NewRow returns a Row in db. It never closes db, and has to be closed before db is.
+// NewRow returns a Row in db. It never closes db, and has to be closed before db is. In MySQL and
+// MariaDB the first acquisition also asks for the engine of the table, once for all callers.
 func NewRow(db *sql.DB, opts ...Option) (*Row, error) {
 	c, err := newCore(db, opts)
 	if err != nil {
 		return nil, err
 	}
 	k := newRowKind(c)
+	if c.dialect == MySQL {
+		c.start.check = func(ctx context.Context) error {
+			return c.request(ctx, func(ctx context.Context) error { return c.checkEngine(ctx, c.names.rows) })
+		}
+	}
 	s, err := newSessionLocks(c, k)
 	if err != nil {
 		return nil, err
