@@ -192,9 +192,12 @@ func (k *rowKind) inspect(ctx context.Context, c *core, name string) (state leas
 		}
 	} else {
 		err = withoutWaiting(ctx, conn, func() error {
-			_, err := conn.ExecContext(ctx, "BEGIN IMMEDIATE")
-			if err == nil {
-				_, err = conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
+			if _, err := conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
+				return err
+			}
+			_, err := conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
+			if err != nil {
+				discard(conn)
 			}
 			return err
 		})

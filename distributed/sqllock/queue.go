@@ -82,16 +82,11 @@ func (s *queueStore) Enqueue(ctx context.Context, name, acquisition string, d ti
 		return lease.Reply{Wait: max(time.Duration(left)*time.Microsecond, 0)}, nil
 	}
 	var reply lease.Reply
-	err = s.c.request(ctx, func(ctx context.Context) (err error) {
-		tx, err := s.c.db.BeginTx(ctx, s.c.current())
-		if err != nil {
+	err = s.c.request(ctx, func(ctx context.Context) error {
+		return s.c.dialect.transact(ctx, s.c.db, s.c.current(), func(tx *sql.Tx) (err error) {
+			reply, err = (queueTx{s, ctx, tx}).ask(name, acquisition, d)
 			return err
-		}
-		defer tx.Rollback()
-		if reply, err = (queueTx{s, ctx, tx}).ask(name, acquisition, d); err != nil {
-			return err
-		}
-		return tx.Commit()
+		})
 	})
 	switch {
 	case err == nil:

@@ -185,10 +185,11 @@ func NewRow(db *sql.DB, opts ...Option) (*Row, error) {
 func (r *Row) CreateSchema(ctx context.Context) error { return r.c.createSchema(ctx) }
 
 // Do runs fn in a transaction that holds the lock called name, and commits it. If fn returns an
-// error or panics, the transaction is rolled back. Do waits for the lock until ctx ends, and
-// ctx also ends the transaction. The error matches [locks.ErrLost] if the transaction could not
-// be committed, because the connection failed or the server has ended it. The work is undone
-// then, except in the one case that no client can tell: only the answer to the commit was lost.
+// error or panics, or the database refuses the commit, such as with SQLITE_BUSY, the transaction
+// is rolled back. Do waits for the lock until ctx ends, and ctx also ends the transaction. The
+// error matches [locks.ErrLost] if the transaction could not be committed, because the connection
+// failed or the server has ended it. The work is undone then, except in the one case that no
+// client can tell: only the answer to the commit was lost.
 //
 // This is as safe as the database is: there is no lease, and nothing that fn did in tx stays if
 // the lock was lost. It excludes the holders of [Row.Mutex]. It is not reentrant: if the caller
@@ -211,21 +212,20 @@ func (r *Row) Do(ctx context.Context, name string, fn func(tx *sql.Tx) error) (e
 	if _, err := r.lc.Mutex(name).Hold(ctx); err == nil {
 		return fail(locks.ErrDeadlock)
 	}
-	tx, done, err := r.begin(ctx, name)
+	w, err := r.begin(ctx, name)
 	if err != nil {
 		return fail(err)
 	}
-	defer done()
-	defer tx.Rollback() // also if fn panics; nothing after a commit
-	if err := fn(tx); err != nil {
+	defer w.end() // also if fn panics
+	if err := fn(w.tx); err != nil {
 		return err
 	}
 	if r.kind.notify != nil {
-		if _, err := tx.ExecContext(ctx, r.kind.notify.text, r.c.names.channel, name); err != nil {
+		if _, err := w.tx.ExecContext(ctx, r.kind.notify.text, r.c.names.channel, name); err != nil {
 			return fail(r.notCommitted(ctx, err))
 		}
 	}
-	if err := tx.Commit(); err != nil {
+	if err := r.c.dialect.commit(w.conn, w.tx); err != nil {
 		return fail(r.notCommitted(ctx, err))
 	}
 	return nil
@@ -250,10 +250,24 @@ func ended(ctx context.Context) error {
 	return err
 }
 
+// work is a transaction that has the row. It lasts until end is called or its context ends.
+type work struct {
+	conn   *sql.Conn
+	tx     *sql.Tx
+	cancel context.CancelFunc
+}
+
+// end rolls the transaction back, unless it is committed, and gives the connection back.
+func (w *work) end() {
+	w.tx.Rollback()
+	w.cancel()
+	w.conn.Close()
+}
+
 // begin returns a transaction that has the row. It keeps no connection while another one has
 // it. As with [lease.Mutex.LockContext], an unreachable database is an error at first, and is
 // waited for later.
-func (r *Row) begin(ctx context.Context, name string) (*sql.Tx, func(), error) {
+func (r *Row) begin(ctx context.Context, name string) (*work, error) {
 	var watch lease.Watch
 	defer func() {
 		if watch != nil {
@@ -268,23 +282,23 @@ func (r *Row) begin(ctx context.Context, name string) (*sql.Tx, func(), error) {
 		return ended(ctx)
 	}
 	if err := r.c.fit(ctx); err != nil && ctx.Err() == nil {
-		return nil, nil, err
+		return nil, err
 	}
 	for {
 		switch {
 		case ctx.Err() != nil:
-			return nil, nil, over()
+			return nil, over()
 		case r.c.open.Err() != nil:
-			return nil, nil, locks.ErrClosed
+			return nil, locks.ErrClosed
 		}
-		tx, done, err := r.try(ctx, name)
+		w, err := r.try(ctx, name)
 		switch {
 		case err != nil && ctx.Err() != nil:
-			return nil, nil, over()
+			return nil, over()
 		case err != nil && (watch == nil || !r.c.passing(err)):
-			return nil, nil, r.c.outcome(err)
-		case tx != nil:
-			return tx, done, nil
+			return nil, r.c.outcome(err)
+		case w != nil:
+			return w, nil
 		}
 		down = err
 		if watch == nil {
@@ -302,15 +316,15 @@ func (r *Row) begin(ctx context.Context, name string) (*sql.Tx, func(), error) {
 	}
 }
 
-// try returns a transaction that has the row and lasts until done is called or ctx ends, or nil
-// if another one has the row.
-func (r *Row) try(ctx context.Context, name string) (tx *sql.Tx, done func(), err error) {
+// try returns a transaction that has the row, or nil if another one has the row.
+func (r *Row) try(ctx context.Context, name string) (*work, error) {
 	conn, err := r.c.db.Conn(ctx) // as long as the other work of the pool takes
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	late := time.AfterFunc(r.c.timeout, cancel)
+	var tx *sql.Tx
 	begin := func(ctx context.Context) (err error) {
 		tx, err = conn.BeginTx(ctx, r.c.current())
 		return err
@@ -318,7 +332,7 @@ func (r *Row) try(ctx context.Context, name string) (tx *sql.Tx, done func(), er
 	held, clean, err := r.kind.acquire(ctx, conn, name, begin, func(context.Context) error { return tx.Rollback() })
 	inTime := late.Stop()
 	if held && inTime {
-		return tx, func() { cancel(); conn.Close() }, nil
+		return &work{conn, tx, cancel}, nil
 	}
 	if tx != nil {
 		tx.Rollback() // nothing, if that is done
@@ -336,5 +350,5 @@ func (r *Row) try(ctx context.Context, name string) (tx *sql.Tx, done func(), er
 	} else {
 		conn.Close()
 	}
-	return nil, nil, err
+	return nil, err
 }
