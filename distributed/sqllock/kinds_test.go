@@ -314,6 +314,42 @@ func TestWorkIsDoneInTheTransactionOrNotAtAll(t *testing.T) {
 	}
 }
 
+func TestWorkInsideOfItsOwnLockIsADeadlock(t *testing.T) {
+	t.Parallel()
+	for _, d := range everywhere {
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
+			where, table := d.serve(t), sqllock.WithTable(fresh())
+			r := rowKind.open(t, d.open(t, where), table).(*sqllock.Row)
+			rival := rowKind.open(t, d.open(t, where), table).(*sqllock.Row)
+			nothing := func(*sql.Tx) error { return nil }
+			for _, owner := range []context.Context{background, someone()} { // a goroutine, and an explicit one
+				ctx, cancel := context.WithTimeout(owner, time.Minute)
+				defer cancel()
+				require.NoError(t, r.Do(ctx, "it", func(*sql.Tx) error {
+					require.ErrorIs(t, r.Do(ctx, "it", nothing), locks.ErrDeadlock)
+					require.NoError(t, ctx.Err(), "at once")
+					if d.dialect == sqllock.SQLite {
+						require.ErrorIs(t, r.Do(ctx, "other", nothing), locks.ErrDeadlock, "all names are one lock")
+					} else {
+						require.NoError(t, r.Do(ctx, "other", nothing))
+					}
+					soon, end := context.WithTimeout(someone(), 200*time.Millisecond)
+					defer end()
+					require.ErrorIs(t, r.Do(soon, "it", nothing), context.DeadlineExceeded, "another owner waits")
+					soon, end = context.WithTimeout(owner, 200*time.Millisecond)
+					defer end()
+					require.ErrorIs(t, rival.Do(soon, "it", nothing), context.DeadlineExceeded, "and another client")
+					return nil
+				}))
+				require.Panics(t, func() { r.Do(ctx, "it", func(*sql.Tx) error { panic("!") }) })
+				require.NoError(t, r.Do(ctx, "it", nothing))
+				require.NoError(t, rival.Do(ctx, "it", nothing))
+			}
+		})
+	}
+}
+
 func TestAnOptimisticUpdateLosesNothing(t *testing.T) {
 	t.Parallel()
 	for _, d := range everywhere {

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/jucgo/locks"
@@ -156,7 +157,14 @@ func (k *rowKind) free(ctx context.Context, conn *sql.Conn, name string) (bool, 
 // waits for another one waits for ever.
 type Row struct {
 	sessionLocks
-	kind *rowKind
+	kind    *rowKind
+	working sync.Map // of a doer, its *work
+}
+
+// doer is an owner that is inside of [Row.Do].
+type doer struct {
+	owner locks.Owner
+	name  string // empty in SQLite, where all locks are one
 }
 
 var _ locks.Provider = (*Row)(nil)
@@ -178,7 +186,7 @@ func NewRow(db *sql.DB, opts ...Option) (*Row, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Row{s, k}, nil
+	return &Row{sessionLocks: s, kind: k}, nil
 }
 
 // CreateSchema makes the tables that are not there: those of [Schema].
@@ -192,8 +200,9 @@ func (r *Row) CreateSchema(ctx context.Context) error { return r.c.createSchema(
 // client can tell: only the answer to the commit was lost.
 //
 // This is as safe as the database is: there is no lease, and nothing that fn did in tx stays if
-// the lock was lost. It excludes the holders of [Row.Mutex]. It is not reentrant: if the caller
-// holds the lock already, the error matches [locks.ErrDeadlock].
+// the lock was lost. It excludes the holders of [Row.Mutex]. It is not reentrant: if the caller's
+// owner holds the lock already, by Row.Mutex or as it is inside of Do, the error matches
+// [locks.ErrDeadlock] at once. Inside of Do, a Row.Mutex of the same name waits until ctx ends.
 //
 // In PostgreSQL the isolation level is READ COMMITTED, whatever the default is. At others the
 // transaction would see the data as they were before it had the lock, and might miss the work
@@ -209,7 +218,12 @@ func (r *Row) Do(ctx context.Context, name string, fn func(tx *sql.Tx) error) (e
 	if err := checkName(name); err != nil {
 		return fail(err)
 	}
-	if _, err := r.lc.Mutex(name).Hold(ctx); err == nil {
+	me := doer{locks.CurrentOwner(ctx), name}
+	if r.c.dialect == SQLite {
+		me.name = ""
+	}
+	_, inside := r.working.Load(me)
+	if _, err := r.lc.Mutex(name).Hold(ctx); err == nil || inside {
 		return fail(locks.ErrDeadlock)
 	}
 	w, err := r.begin(ctx, name)
@@ -217,6 +231,8 @@ func (r *Row) Do(ctx context.Context, name string, fn func(tx *sql.Tx) error) (e
 		return fail(err)
 	}
 	defer w.end() // also if fn panics
+	r.working.Store(me, w)
+	defer r.working.CompareAndDelete(me, w) // not another's, after this transaction was lost
 	if err := fn(w.tx); err != nil {
 		return err
 	}
