@@ -307,10 +307,13 @@ func (a *acquisition) abandoned(err error) error {
 	return a.withOutage(err)
 }
 
-// withOutage adds to err why the store could not be reached.
+// withOutage adds to err why the store did not decide the last time.
 func (a *acquisition) withOutage(err error) error {
-	if a.down == nil {
+	switch {
+	case a.down == nil:
 		return err
+	case errors.Is(a.down, ErrRefused) && !errors.Is(a.down, ErrUnreachable): // it has answered
+		return fmt.Errorf("%w; the store was not available: %w", err, a.down)
 	}
 	return fmt.Errorf("%w; the store could not be reached: %w", err, a.down)
 }

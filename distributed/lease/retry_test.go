@@ -50,6 +50,7 @@ func TestALastingRefusalIsInTheError(t *testing.T) {
 		err := l.LockContext(ctx)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorIs(t, err, lease.ErrUnavailable)
+		require.ErrorContains(t, err, "; the store was not available: ", "it has answered")
 		ok, err := l.TryLockContext(as(locks.NewOwner()))
 		require.False(t, ok)
 		require.ErrorIs(t, err, lease.ErrUnavailable, "a try asks once")

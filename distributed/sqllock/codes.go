@@ -71,6 +71,9 @@ func classOfState(state string) class {
 	// statement that another client of a pooler has prepared
 	case "42501", "22021", "22P05", "42P05":
 		return refused
+	// A setting of the connection is refused: its value, its name, and a name that cannot be one.
+	case "22023", "42704", "42602":
+		return refused
 	case "25006": // read_only_sql_transaction: a standby, or what is one now
 		return unavailable
 	// statement_completion_unknown; idle_in_transaction_session_timeout and

@@ -76,9 +76,18 @@ func (c *core) request(ctx context.Context, f func(ctx context.Context) error) e
 		case last != nil:
 			return fmt.Errorf("%w, which is %v: %w", ErrTimeout, c.timeout, last)
 		}
-		// Not the error of a context: the caller's has not ended.
-		return fmt.Errorf("%w, which is %v", ErrTimeout, c.timeout)
+		return c.late()
 	}
+}
+
+// late returns why a request was given up. It is not the error of a context: the caller's has not
+// ended. A request that had a connection has given it back by now.
+func (c *core) late() error {
+	if s := c.db.Stats(); s.MaxOpenConnections > 0 && s.InUse >= s.MaxOpenConnections {
+		err := fmt.Errorf("no free connection in the pool in time, which is %v: all %d are in use", c.timeout, s.InUse)
+		return lease.Mark(err, ErrTimeout)
+	}
+	return fmt.Errorf("%w, which is %v", ErrTimeout, c.timeout)
 }
 
 // outcome returns what the engine has to know about err.

@@ -1,13 +1,17 @@
 package sqllock_test
 
 import (
+	"context"
 	"database/sql"
+	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/sqllock"
 )
 
@@ -40,4 +44,64 @@ func TestErrorsSayWhatWasAttemptedOnWhichLock(t *testing.T) {
 	require.EqualError(t, err, `sqllock: unlock "it": lease lost`)
 	require.ErrorIs(t, err, locks.ErrLost)
 	require.Error(t, h.Err())
+}
+
+func TestARefusedConnectionIsNoForeignTable(t *testing.T) {
+	t.Parallel()
+	for _, d := range []database{inPgx, inPq} {
+		for _, setting := range []string{
+			"default_transaction_isolation=nonsense", "timezone=Nowhere", "no_such_setting=1", "9x=1",
+		} {
+			t.Run(d.name+" "+setting, func(t *testing.T) {
+				t.Parallel()
+				where, table := d.serve(t), sqllock.WithTable(fresh())
+				for _, k := range []kind{tableKind, queueKind, rowKind, advisory} {
+					k.open(t, d.open(t, where), table) // makes the tables
+					c, _ := k.make(d.set(t, where, setting), table, calm)
+					t.Cleanup(func() { c.Close(background) })
+					_, err := c.Mutex("it").TryLockContext(background)
+					require.Error(t, err)
+					require.NotErrorIs(t, err, locks.ErrForeign, k.name)
+					require.NotContains(t, err.Error(), "layout")
+					require.ErrorIs(t, err, lease.ErrRefused, k.name)
+				}
+			})
+		}
+	}
+}
+
+func TestAReadOnlyDatabaseIsNotSaidToBeOutOfReach(t *testing.T) {
+	t.Parallel()
+	where, table := inPgx.serve(t), sqllock.WithTable(fresh())
+	db := inPgx.set(t, where, "default_transaction_read_only=on")
+	for _, k := range []kind{tableKind, queueKind, rowKind} {
+		k.open(t, inPgx.open(t, where), table) // makes the tables
+		c, _ := k.make(db, table, calm)
+		t.Cleanup(func() { c.Close(background) })
+		ctx, cancel := context.WithTimeout(someone(), time.Second)
+		defer cancel()
+		err := c.Mutex("it").LockContext(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, "read-only")
+		require.NotContains(t, err.Error(), "reached", k.name)
+	}
+}
+
+func TestAnExhaustedPoolIsNamedInTheError(t *testing.T) {
+	t.Parallel()
+	each(t, false, func(t *testing.T, k kind, d database) {
+		db := d.open(t, d.serve(t))
+		c := k.open(t, db, sqllock.WithTable(fresh()), sqllock.WithRequestTimeout(time.Second))
+		db.SetMaxOpenConns(1)
+		only, err := db.Conn(background)
+		require.NoError(t, err)
+		defer only.Close()
+		_, err = c.Mutex("it").TryLockContext(background)
+		require.ErrorIs(t, err, sqllock.ErrTimeout)
+		require.ErrorContains(t, err, "pool")
+		require.NotContains(t, err.Error(), "no answer")
+		var timeout net.Error
+		require.ErrorAs(t, err, &timeout)
+		require.True(t, timeout.Timeout())
+	})
 }

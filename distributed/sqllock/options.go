@@ -21,7 +21,7 @@ var (
 	ErrUnsupported = errors.New("the database has no such locks")
 
 	// ErrTimeout reports that the database did not answer in time, or that the pool had no
-	// connection to spare: see [WithRequestTimeout]. It is a [net.Error].
+	// connection to spare, which the text says: see [WithRequestTimeout]. It is a [net.Error].
 	ErrTimeout error = timeout{}
 
 	errNilDB = errors.New("sqllock: nil *sql.DB")

@@ -290,10 +290,10 @@ func (r *Row) begin(ctx context.Context, name string) (*work, error) {
 			watch.Close()
 		}
 	}()
-	var down error // why the database could not be reached, the last time
+	var down error // why the database was not available, the last time
 	over := func() error {
 		if down != nil {
-			return fmt.Errorf("%w; the database could not be reached: %w", ended(ctx), down)
+			return fmt.Errorf("%w; the database was not available: %w", ended(ctx), down)
 		}
 		return ended(ctx)
 	}
