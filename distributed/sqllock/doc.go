@@ -57,7 +57,8 @@
 //
 //   - A process dies: its locks in a Table are free when their leases are over, after 30
 //     seconds at most by default. Others are free when the server sees the end of the
-//     connection. That is at once, unless the machine or the network died.
+//     connection. That is at once, unless the machine or the network died. A waiter of a queue
+//     that dies stops those behind it for the time of its own lease, 30 seconds at most.
 //   - The server cannot be reached: holds are lost a margin before the end of their leases. A
 //     shorter interruption has no effect.
 //   - A reply is lost: a Table asks the database again after an acquisition, and sends a

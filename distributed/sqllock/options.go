@@ -43,7 +43,8 @@ const (
 	// again.
 	DefaultMinBackoff = 2 * time.Millisecond
 	DefaultMaxBackoff = 100 * time.Millisecond
-	// DefaultQueueWait is how long a queue keeps the place of a process that no longer asks.
+	// DefaultQueueWait is how long a queue keeps the place of a process that no longer asks, at
+	// most: a shorter lease is the limit.
 	DefaultQueueWait = 30 * time.Second
 	// MaxName is how many bytes a lock's name may have.
 	MaxName = 255
@@ -91,16 +92,12 @@ func WithLeaseOptions(opts ...lease.Option) Option {
 
 // WithQueue makes a [Table] grant its locks in the order in which they were asked for, by
 // whatever process. The queue is a table as well. A waiter that does not ask for the time wait
-// is dropped from it, because its process has died; 0 stands for 30 seconds. Clients with and
-// without the option exclude each other. Clients without it, and TryLockContext, barge: they
-// take a free lock past the queue.
+// is dropped from it, because its process has died. Waiters behind it wait for as long, whatever
+// their own options are. With 0 the time is that of the waiter's lease, at least a second and at
+// most 30 seconds. Clients with and without the option exclude each other. Clients without it,
+// and TryLockContext, barge: they take a free lock past the queue.
 func WithQueue(wait time.Duration) Option {
-	return func(o *options) {
-		o.fair = true
-		if wait != 0 {
-			o.wait = wait
-		}
-	}
+	return func(o *options) { o.fair, o.wait = true, wait }
 }
 
 // WithListener wakes waiters on PostgreSQL by a notification as soon as a lock is released. All
@@ -139,7 +136,6 @@ func WithKey(key func(name string) int64) Option { return func(o *options) { o.k
 func newOptions(opts []Option) options {
 	o := options{
 		table:   DefaultTable,
-		wait:    DefaultQueueWait,
 		min:     DefaultMinBackoff,
 		max:     DefaultMaxBackoff,
 		timeout: DefaultRequestTimeout,
@@ -158,7 +154,7 @@ func (o *options) check() error {
 		return fmt.Errorf("sqllock: backoff from %v to %v: more than 0, and in this order, is allowed", o.min, o.max)
 	case o.timeout < time.Millisecond:
 		return fmt.Errorf("sqllock: request timeout %v: at least 1ms is allowed", o.timeout)
-	case o.wait < 10*time.Millisecond:
+	case o.wait != 0 && o.wait < 10*time.Millisecond:
 		return fmt.Errorf("sqllock: wait of a queue %v: at least 10ms is allowed", o.wait)
 	case o.key == nil:
 		return errors.New("sqllock: nil function for keys")

@@ -28,7 +28,7 @@ import (
 // queueStore is the [lease.Store] of a [Table] with a queue.
 type queueStore struct {
 	*tableStore
-	wait time.Duration
+	wait time.Duration // see WithQueue
 
 	standing, makeLock, lock, first, remove, grant, granted, stay, enqueue, leave *statement
 }
@@ -59,8 +59,9 @@ func newQueueStore(c *core, t *tableStore) *queueStore {
 // queueTx is a transaction about a lock's queue.
 type queueTx struct {
 	*queueStore
-	ctx context.Context
-	tx  *sql.Tx
+	ctx   context.Context
+	tx    *sql.Tx
+	place time.Duration
 }
 
 func (t queueTx) exec(s *statement, args ...any) (int64, error) {
@@ -71,20 +72,39 @@ func (t queueTx) query(s *statement, args []any, dest ...any) error {
 	return t.tx.QueryRowContext(t.ctx, s.text, s.args(args)...).Scan(dest...)
 }
 
+// place returns how long a waiter for a hold of d keeps its place without asking again.
+func (s *queueStore) place(d time.Duration) time.Duration {
+	if s.wait != 0 {
+		return s.wait
+	}
+	return min(max(d, time.Second), DefaultQueueWait) // a request may take a second on a busy machine
+}
+
+// Enqueue lets a waiter ask again in time to keep its place, also if the lock is free or held for
+// longer.
 func (s *queueStore) Enqueue(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
+	place := s.place(d)
+	reply, err := s.enter(ctx, name, acquisition, d, place)
+	if reply.Wait <= 0 || reply.Wait > place/3 {
+		reply.Wait = place / 3
+	}
+	return reply, err
+}
+
+func (s *queueStore) enter(ctx context.Context, name, acquisition string, d, place time.Duration) (lease.Reply, error) {
 	if err := s.c.fit(ctx); err != nil {
 		return lease.Reply{}, err
 	}
 	// A read, which locks nothing, is enough for most waiters that ask again.
 	var left, before int64
-	err := s.c.query(ctx, s.standing, []any{name, acquisition, micros(s.wait)}, &left, &before)
+	err := s.c.query(ctx, s.standing, []any{name, acquisition, micros(place)}, &left, &before)
 	if err == nil && (left > 0 || before > 0) {
-		return lease.Reply{Wait: max(time.Duration(left)*time.Microsecond, 0)}, nil
+		return lease.Reply{Wait: time.Duration(left) * time.Microsecond}, nil
 	}
 	var reply lease.Reply
 	err = s.c.request(ctx, func(ctx context.Context) error {
 		return s.c.dialect.transact(ctx, s.c.db, s.c.current(), func(tx *sql.Tx) (err error) {
-			reply, err = (queueTx{s, ctx, tx}).ask(name, acquisition, d)
+			reply, err = (queueTx{s, ctx, tx, place}).ask(name, acquisition, d)
 			return err
 		})
 	})
@@ -117,11 +137,11 @@ func (t queueTx) ask(name, acquisition string, d time.Duration) (lease.Reply, er
 			return lease.Reply{Held: err == nil, Token: uint64(token)}, err
 		}
 	}
-	n, err := t.exec(t.stay, name, acquisition, micros(t.wait))
+	n, err := t.exec(t.stay, name, acquisition, micros(t.place))
 	if err == nil && n == 0 {
-		_, err = t.exec(t.enqueue, name, acquisition, micros(t.wait))
+		_, err = t.exec(t.enqueue, name, acquisition, micros(t.place))
 	}
-	return lease.Reply{Wait: max(time.Duration(left)*time.Microsecond, 0)}, err
+	return lease.Reply{Wait: time.Duration(left) * time.Microsecond}, err
 }
 
 // lockRow locks the row of the lock, and returns for how many microseconds the lock is not

@@ -158,6 +158,31 @@ func resource(tb testing.TB, db *sql.DB, table string, d database) {
 	require.NoError(tb, err)
 }
 
+func TestAKilledWaiterKeepsItsPlaceForItsLeaseOnly(t *testing.T) {
+	t.Parallel()
+	for _, d := range everywhere {
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
+			where, table := d.serve(t), fresh()
+			db := d.open(t, where)
+			holder := queueKind.open(t, db, sqllock.WithTable(table)).Mutex(table)
+			next := queueKind.open(t, d.open(t, where), sqllock.WithTable(table)).Mutex(table)
+			a, b := someone(), someone()
+			hold(t, holder, a)
+			c := testbed.Child(t, "hold", queueKind.name, table, d.driver, dsn(d.dialect, where), "2s")
+			soon(t, func() bool { return queued(db, table) == 1 })
+			got := inBackground(func() error { return next.LockContext(b) })
+			soon(t, func() bool { return queued(db, table) == 2 })
+			c.Kill()
+			died := time.Now()
+			require.NoError(t, holder.UnlockContext(a))
+			require.NoError(t, <-got)
+			require.Less(t, time.Since(died), 20*time.Second)
+			require.NoError(t, next.UnlockContext(b))
+		})
+	}
+}
+
 func TestAKilledProcessFreesItsLockInTime(t *testing.T) {
 	t.Parallel()
 	for _, k := range kinds {

@@ -212,8 +212,6 @@ func NewTable(db *sql.DB, opts ...Option) (*Table, error) {
 	common := append([]lease.Option{lease.WithMaxLocalHandoffs(0)}, c.lease...) // each holder has a token of its own
 	if c.fair {
 		store = newQueueStore(c, store.(*tableStore))
-		// A living waiter asks often enough to keep its place.
-		common = append([]lease.Option{lease.WithPoll(min(lease.DefaultPoll, c.wait/3))}, common...)
 	}
 	lc, err := c.client(store, common)
 	if err != nil {
