@@ -21,6 +21,8 @@ type core struct {
 	names names
 	hub   *hub // if there is a listener
 	start startCheck
+	// noticed, if not nil, is called for each notification.
+	noticed func(payload string)
 
 	open context.Context // until the client is closed
 	end  context.CancelFunc

@@ -72,6 +72,9 @@
 //     only while they ask.
 //   - Another program changes the row: the holder finds out at its next renewal, a third of the
 //     lease later at most, and never touches the lock of a successor.
+//   - ForceUnlock frees a lock of a Table: a holder elsewhere hears of it at once on PostgreSQL
+//     with [WithListener]. Otherwise it finds out at its next renewal, after a third of the lease
+//     at most, which is 10 seconds by default. Until then two owners may work.
 //   - A deadlock, a serialization failure or SQLITE_BUSY: the request is repeated, and an
 //     acquisition waits.
 //   - The server cannot be reached for a while: waiters keep waiting, new callers get the

@@ -231,6 +231,51 @@ func TestListeningGoesOnAfterItsConnectionWasEnded(t *testing.T) {
 	require.NoError(t, l.UnlockContext(b))
 }
 
+func TestAListeningHolderLearnsOfForceAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, k := range []kind{tableKind, queueKind} {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			where, name := inPgx.serve(t), fresh()
+			db, table := inPgx.open(t, where), sqllock.WithTable(name)
+			listen := pgxnotify.Listener(db)
+			var listens atomic.Bool
+			c := k.open(t, db, table, term(time.Hour), sqllock.WithListener(
+				func(ctx context.Context, channel string, ready func(), notify func(string)) error {
+					return listen(ctx, channel, func() { ready(); listens.Store(true) }, notify)
+				}))
+			forcing := inPgx.open(t, where)
+			deaf := k.open(t, forcing, table)
+			hears := k.open(t, forcing, table, sqllock.WithListener(pgxnotify.Listener(forcing)))
+			a := someone()
+			other := hold(t, c.Mutex("other"), a)
+			for _, by := range []provider{deaf, hears} { // the client that frees it need not listen
+				h := hold(t, c.Mutex("it"), a)
+				soon(t, listens.Load)
+				// A notice about a hold that is still there means nothing.
+				_, err := forcing.Exec("SELECT pg_notify($1, owner || ' ' || name) FROM "+name, name)
+				require.NoError(t, err)
+				b := someone()
+				got := inBackground(func() error { return by.Mutex("it").LockContext(b) })
+				freed, err := by.Mutex("it").ForceUnlock(background)
+				require.NoError(t, err)
+				require.True(t, freed)
+				select {
+				case <-h.Lost():
+				case <-time.After(time.Minute):
+					require.Fail(t, "the holder was not told")
+				}
+				require.ErrorIs(t, h.Err(), locks.ErrLost)
+				require.NoError(t, other.Err())
+				require.NoError(t, <-got)
+				require.NoError(t, by.Mutex("it").UnlockContext(b))
+				require.ErrorIs(t, c.Mutex("it").UnlockContext(a), locks.ErrLost)
+			}
+			require.NoError(t, c.Mutex("other").UnlockContext(a))
+		})
+	}
+}
+
 func TestWorkIsDoneInTheTransactionOrNotAtAll(t *testing.T) {
 	t.Parallel()
 	for _, d := range everywhere {

@@ -3,27 +3,57 @@ package sqllock
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"path"
+	"strings"
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-var _ lease.Breaker = (*tableStore)(nil)
+var (
+	_ lease.Breaker      = (*tableStore)(nil)
+	_ lease.LossNotifier = (*tableStore)(nil)
+)
 
 // Break releases the lock for its present holder. If the lock changes hands meanwhile, it looks
-// again. The row stays, and with it the token.
+// again. The row stays, and with it the token. On PostgreSQL it notifies the holder, whether this
+// client listens or not.
 func (s *tableStore) Break(ctx context.Context, name string) (bool, error) {
 	for {
 		state, err := s.Inspect(ctx, name)
 		if err != nil || len(state.Holders) == 0 {
 			return false, err
 		}
-		released, err := s.Release(ctx, name, state.Holders[0].Acquisition)
-		if err != nil || released.Held {
-			return released.Held, s.c.outcome(err)
+		var n int64
+		holder := state.Holders[0].Acquisition
+		if s.c.dialect == Postgres {
+			var nothing sql.NullString
+			err = s.c.query(ctx, s.c.statement("break"), []any{name, holder, s.c.names.channel}, &n, &nothing)
+		} else {
+			n, err = s.c.exec(ctx, s.release, name, holder)
 		}
+		if err != nil || n > 0 {
+			return n > 0, s.c.outcome(err)
+		}
+	}
+}
+
+// NotifyLoss keeps the engine's function for lost holds.
+func (s *tableStore) NotifyLoss(lost func(id lease.HoldID, cause error)) { s.lost = lost }
+
+var errForced = errors.New("freed by ForceUnlock")
+
+// noticed is for a notification. That of a Break has the name of the acquisition and that of the
+// lock. Anybody may have sent it, so the database is asked.
+func (s *tableStore) noticed(payload string) {
+	acquisition, name, _ := strings.Cut(payload, " ")
+	if !strings.HasPrefix(acquisition, s.client+":") {
+		return
+	}
+	if r, err := s.Lookup(s.c.open, name, acquisition); err == nil && !r.Held {
+		s.lost(lease.HoldID{Name: name, Acquisition: acquisition}, errForced)
 	}
 }
 

@@ -102,8 +102,10 @@ func WithQueue(wait time.Duration) Option {
 
 // WithListener wakes waiters on PostgreSQL by a notification as soon as a lock is released. All
 // clients of a lock should have it, since a client without it sends no notification. Waiters
-// also ask from time to time, each five seconds by default, see [lease.WithPoll]. Behind a
-// pooler that shares sessions the first acquisition is refused with [ErrUnsupportedTopology].
+// also ask from time to time, each five seconds by default, see [lease.WithPoll]. A holder of a
+// [Table] hears of a [lease.Mutex.ForceUnlock] elsewhere at once, and not with its next renewal.
+// The listening takes a connection from the first waiter or holder on. Behind a pooler that shares
+// sessions the first acquisition is refused with [ErrUnsupportedTopology].
 func WithListener(l Listener) Option { return func(o *options) { o.listen = l } }
 
 // WithBackoff sets how long a waiter pauses before it asks again: atLeast at first, then half

@@ -56,6 +56,11 @@ UPDATE {locks} SET owner = NULL WHERE name = $1 AND owner = $2
 WITH freed AS (UPDATE {locks} SET owner = NULL WHERE name = $1 AND owner = $2 RETURNING 1)
 SELECT (SELECT count(*) FROM freed), CAST(pg_notify($3, $1) AS text)
 
+-- Frees the lock by force, wakes the waiters, and tells the holder, see noticed. $1 name, $2 owner, $3 channel.
+-- name: break
+WITH freed AS (UPDATE {locks} SET owner = NULL WHERE name = $1 AND owner = $2 RETURNING 1)
+SELECT (SELECT count(*) FROM freed), CAST(pg_notify($3, $1) AS text) || CAST(pg_notify($3, $2 || ' ' || $1) AS text)
+
 -- Table with a queue. How long the lock is not free, and how many living waiters are before the owner. No row
 -- if the owner is not in the queue, or its place has to be extended. $1 name, $2 owner, $3 wait.
 -- name: standing

@@ -110,6 +110,7 @@ func (s *queueStore) enter(ctx context.Context, name, acquisition string, d, pla
 	})
 	switch {
 	case err == nil:
+		s.c.listenOn()
 		return reply, nil
 	case s.c.inTheWay(err):
 		return s.inTheWay(ctx, name, acquisition, err) // not in the queue yet, if this was the first time

@@ -19,7 +19,8 @@ import (
 // tableStore is the [lease.Store] of a [Table].
 type tableStore struct {
 	self
-	c *core
+	c    *core
+	lost func(id lease.HoldID, cause error)
 
 	acquire, rest, lookup, release *statement
 }
@@ -36,6 +37,7 @@ func newTableStore(c *core) *tableStore {
 	}
 	if c.listen != nil {
 		s.release = c.statement("release and notify")
+		c.noticed = s.noticed
 	}
 	if c.dialect == MySQL {
 		c.start.check = func(ctx context.Context) error { return c.request(ctx, c.checkLayout) }
@@ -60,6 +62,7 @@ func (s *tableStore) Acquire(ctx context.Context, name, acquisition string, d ti
 	token, err := s.take(ctx, name, acquisition, d)
 	switch {
 	case err == nil && token > 0:
+		s.c.listenOn()
 		return lease.Reply{Held: true, Token: uint64(token)}, nil
 	case s.c.inTheWay(err):
 		return s.inTheWay(ctx, name, acquisition, err)

@@ -170,10 +170,15 @@ func (c *core) watch(name string) lease.Watch {
 	var w *watch
 	w = newWatch(c.min, atMost, c.hub != nil, func() { c.waiters.remove(name, w) })
 	c.waiters.add(name, w)
+	c.listenOn()
+	return w
+}
+
+// listenOn begins the listening, if there is a listener.
+func (c *core) listenOn() {
 	if c.hub != nil {
 		c.hub.begin()
 	}
-	return w
 }
 
 // refused is for an answer that tells which hold has the lock called name, by a number of its
@@ -186,11 +191,13 @@ func (c *core) refused(name string, holder int64) {
 // shorter.
 const quiet = lease.DefaultPoll
 
-// hub listens for all waiters of a client, from the first one on until it is closed.
+// hub listens for all waiters of a client, and for the holders of a [Table], from the first one on
+// until it is closed.
 type hub struct {
 	listen  Listener
 	channel string
 	waiters *waiters
+	noticed func(payload string) // or nil
 
 	mu     sync.Mutex
 	cancel context.CancelFunc // nil: not begun
@@ -199,7 +206,10 @@ type hub struct {
 }
 
 func newHub(c *core) *hub {
-	return &hub{listen: c.listen, channel: c.names.channel, waiters: &c.waiters, done: make(chan struct{})}
+	return &hub{
+		listen: c.listen, channel: c.names.channel, waiters: &c.waiters, noticed: c.noticed,
+		done: make(chan struct{}),
+	}
 }
 
 // begin starts the listening, once.
@@ -238,7 +248,12 @@ func (h *hub) ready() {
 	}
 }
 
-func (h *hub) notify(name string) { h.waiters.each(name, (*watch).notified) }
+func (h *hub) notify(payload string) {
+	h.waiters.each(payload, (*watch).notified)
+	if h.noticed != nil {
+		h.noticed(payload)
+	}
+}
 
 // close ends the listening, and waits for its end, but not beyond ctx.
 func (h *hub) close(ctx context.Context) {
