@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"sync"
 	"time"
 
@@ -121,37 +120,14 @@ func (c *core) current() *sql.TxOptions {
 	return nil
 }
 
-// transact runs f in a transaction on a connection of db, and commits it unless f returns an error
-// or panics.
-func (d Dialect) transact(ctx context.Context, db *sql.DB, opts *sql.TxOptions, f func(tx *sql.Tx) error) error {
-	conn, err := db.Conn(ctx)
-	if err != nil {
-		return err
+// commit commits tx. In SQLite a transaction goes on after a COMMIT that was refused, such as with
+// SQLITE_BUSY. [sql.Tx.Commit] takes it for ended, and gives the connection to others.
+func (d Dialect) commit(tx *sql.Tx) error {
+	if d != SQLite {
+		return tx.Commit()
 	}
-	defer conn.Close()
-	tx, err := conn.BeginTx(ctx, opts)
-	if err != nil {
-		return err
-	}
-	defer tx.Rollback() // nothing after a commit
-	if err := f(tx); err != nil {
-		return err
-	}
-	return d.commit(conn, tx)
-}
-
-// commit commits tx, which has begun on conn. In SQLite a transaction goes on after a COMMIT that
-// was refused, such as with SQLITE_BUSY. Package sql takes it for ended, and would give the
-// connection to others.
-func (d Dialect) commit(conn *sql.Conn, tx *sql.Tx) error {
-	err := tx.Commit()
-	if err != nil && d == SQLite && !errors.Is(err, sql.ErrTxDone) {
-		// The end of a context may have ended the transaction already, and so may a driver.
-		_, failed := conn.ExecContext(context.Background(), "ROLLBACK")
-		if failed != nil && !strings.Contains(failed.Error(), "no transaction is active") {
-			discard(conn)
-		}
-	}
+	_, err := tx.Exec("COMMIT")
+	tx.Rollback() // gives the connection back; there is nothing to undo after a commit
 	return err
 }
 

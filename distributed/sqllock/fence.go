@@ -93,17 +93,18 @@ func (f *Fence) Do(ctx context.Context, key any, token uint64, fn func(tx *sql.T
 		const text = "sqllock: Fence.Do of %v in %s: nil context or function: %w"
 		return fmt.Errorf(text, key, f.table, locks.ErrNilContext)
 	}
-	var mine error // of the Fence or of fn, which is returned as it is
-	err := f.dialect.transact(ctx, f.db, nil, func(tx *sql.Tx) error {
-		if mine = f.Pass(ctx, tx, key, token); mine == nil {
-			mine = fn(tx)
-		}
-		return mine
-	})
-	if mine != nil {
-		return mine
-	}
+	tx, err := f.db.BeginTx(ctx, nil)
 	if err != nil {
+		return fmt.Errorf("sqllock: Fence.Do of %v in %s: %w", key, f.table, err)
+	}
+	defer tx.Rollback() // nothing after a commit
+	if err := f.Pass(ctx, tx, key, token); err != nil {
+		return err
+	}
+	if err := fn(tx); err != nil {
+		return err
+	}
+	if err := f.dialect.commit(tx); err != nil {
 		return fmt.Errorf("sqllock: Fence.Do of %v in %s: %w", key, f.table, err)
 	}
 	return nil

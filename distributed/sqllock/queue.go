@@ -102,11 +102,16 @@ func (s *queueStore) enter(ctx context.Context, name, acquisition string, d, pla
 		return lease.Reply{Wait: time.Duration(left) * time.Microsecond}, nil
 	}
 	var reply lease.Reply
-	err = s.c.request(ctx, func(ctx context.Context) error {
-		return s.c.dialect.transact(ctx, s.c.db, s.c.current(), func(tx *sql.Tx) (err error) {
-			reply, err = (queueTx{s, ctx, tx, place}).ask(name, acquisition, d)
+	err = s.c.request(ctx, func(ctx context.Context) (err error) {
+		tx, err := s.c.db.BeginTx(ctx, s.c.current())
+		if err != nil {
 			return err
-		})
+		}
+		defer tx.Rollback()
+		if reply, err = (queueTx{s, ctx, tx, place}).ask(name, acquisition, d); err != nil {
+			return err
+		}
+		return s.c.dialect.commit(tx)
 	})
 	switch {
 	case err == nil:

@@ -158,7 +158,7 @@ func (k *rowKind) free(ctx context.Context, conn *sql.Conn, name string) (bool, 
 type Row struct {
 	sessionLocks
 	kind    *rowKind
-	working sync.Map // of a doer, its *work
+	working sync.Map // of a doer, its *sql.Tx
 }
 
 // doer is an owner that is inside of [Row.Do].
@@ -226,22 +226,23 @@ func (r *Row) Do(ctx context.Context, name string, fn func(tx *sql.Tx) error) (e
 	if _, err := r.lc.Mutex(name).Hold(ctx); err == nil || inside {
 		return fail(locks.ErrDeadlock)
 	}
-	w, err := r.begin(ctx, name)
+	tx, done, err := r.begin(ctx, name)
 	if err != nil {
 		return fail(err)
 	}
-	defer w.end() // also if fn panics
-	r.working.Store(me, w)
-	defer r.working.CompareAndDelete(me, w) // not another's, after this transaction was lost
-	if err := fn(w.tx); err != nil {
+	defer done()
+	defer tx.Rollback() // also if fn panics; nothing after a commit
+	r.working.Store(me, tx)
+	defer r.working.CompareAndDelete(me, tx) // not another's, after this transaction was lost
+	if err := fn(tx); err != nil {
 		return err
 	}
 	if r.kind.notify != nil {
-		if _, err := w.tx.ExecContext(ctx, r.kind.notify.text, r.c.names.channel, name); err != nil {
+		if _, err := tx.ExecContext(ctx, r.kind.notify.text, r.c.names.channel, name); err != nil {
 			return fail(r.notCommitted(ctx, err))
 		}
 	}
-	if err := r.c.dialect.commit(w.conn, w.tx); err != nil {
+	if err := r.c.dialect.commit(tx); err != nil {
 		return fail(r.notCommitted(ctx, err))
 	}
 	return nil
@@ -266,24 +267,10 @@ func ended(ctx context.Context) error {
 	return err
 }
 
-// work is a transaction that has the row. It lasts until end is called or its context ends.
-type work struct {
-	conn   *sql.Conn
-	tx     *sql.Tx
-	cancel context.CancelFunc
-}
-
-// end rolls the transaction back, unless it is committed, and gives the connection back.
-func (w *work) end() {
-	w.tx.Rollback()
-	w.cancel()
-	w.conn.Close()
-}
-
 // begin returns a transaction that has the row. It keeps no connection while another one has
 // it. As with [lease.Mutex.LockContext], an unreachable database is an error at first, and is
 // waited for later.
-func (r *Row) begin(ctx context.Context, name string) (*work, error) {
+func (r *Row) begin(ctx context.Context, name string) (*sql.Tx, func(), error) {
 	var watch lease.Watch
 	defer func() {
 		if watch != nil {
@@ -298,23 +285,23 @@ func (r *Row) begin(ctx context.Context, name string) (*work, error) {
 		return ended(ctx)
 	}
 	if err := r.c.fit(ctx); err != nil && ctx.Err() == nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for {
 		switch {
 		case ctx.Err() != nil:
-			return nil, over()
+			return nil, nil, over()
 		case r.c.open.Err() != nil:
-			return nil, locks.ErrClosed
+			return nil, nil, locks.ErrClosed
 		}
-		w, err := r.try(ctx, name)
+		tx, done, err := r.try(ctx, name)
 		switch {
 		case err != nil && ctx.Err() != nil:
-			return nil, over()
+			return nil, nil, over()
 		case err != nil && (watch == nil || !r.c.passing(err)):
-			return nil, r.c.outcome(err)
-		case w != nil:
-			return w, nil
+			return nil, nil, r.c.outcome(err)
+		case tx != nil:
+			return tx, done, nil
 		}
 		down = err
 		if watch == nil {
@@ -332,15 +319,15 @@ func (r *Row) begin(ctx context.Context, name string) (*work, error) {
 	}
 }
 
-// try returns a transaction that has the row, or nil if another one has the row.
-func (r *Row) try(ctx context.Context, name string) (*work, error) {
+// try returns a transaction that has the row and lasts until done is called or ctx ends, or nil
+// if another one has the row.
+func (r *Row) try(ctx context.Context, name string) (tx *sql.Tx, done func(), err error) {
 	conn, err := r.c.db.Conn(ctx) // as long as the other work of the pool takes
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	late := time.AfterFunc(r.c.timeout, cancel)
-	var tx *sql.Tx
 	begin := func(ctx context.Context) (err error) {
 		tx, err = conn.BeginTx(ctx, r.c.current())
 		return err
@@ -348,7 +335,7 @@ func (r *Row) try(ctx context.Context, name string) (*work, error) {
 	held, clean, err := r.kind.acquire(ctx, conn, name, begin, func(context.Context) error { return tx.Rollback() })
 	inTime := late.Stop()
 	if held && inTime {
-		return &work{conn, tx, cancel}, nil
+		return tx, func() { cancel(); conn.Close() }, nil
 	}
 	if tx != nil {
 		tx.Rollback() // nothing, if that is done
@@ -366,5 +353,5 @@ func (r *Row) try(ctx context.Context, name string) (*work, error) {
 	} else {
 		conn.Close()
 	}
-	return nil, err
+	return nil, nil, err
 }
