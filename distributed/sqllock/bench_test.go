@@ -1,7 +1,9 @@
 package sqllock_test
 
 import (
+	"database/sql"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -105,7 +107,63 @@ func handOver(b *testing.B, k kind, d database, listening bool) {
 		wg.Wait()
 		times = append(times, got.Sub(released))
 	}
+	report(b, times)
+}
+
+func report(b *testing.B, times []time.Duration) {
 	slices.Sort(times)
 	b.ReportMetric(float64(times[len(times)/2].Microseconds()), "p50-us")
 	b.ReportMetric(float64(times[len(times)*99/100].Microseconds()), "p99-us")
+}
+
+// BenchmarkHandOverInTheServer is BenchmarkHandOver for a statement that waits in the server, which
+// keeps a connection for each waiter.
+func BenchmarkHandOverInTheServer(b *testing.B) {
+	for _, way := range []struct {
+		name       string
+		d          database
+		take, free string
+	}{
+		{"pg_advisory_lock", inPgx, "SELECT pg_advisory_lock(1)", "SELECT pg_advisory_unlock(1)"},
+		{"FOR UPDATE on PostgreSQL", inPgx, "BEGIN; SELECT 1 FROM {t} FOR UPDATE", "COMMIT"},
+		{"GET_LOCK on MariaDB", inMaria, "SELECT GET_LOCK('bench', 60)", "SELECT RELEASE_LOCK('bench')"},
+		{"FOR UPDATE on MariaDB", inMaria, "BEGIN; SELECT n FROM {t} FOR UPDATE", "COMMIT"},
+	} {
+		b.Run(way.name, func(b *testing.B) {
+			db, table := way.d.open(b, way.d.serve(b)), fresh()
+			resource(b, db, table, way.d)
+			var conns [2]*sql.Conn
+			for i := range conns {
+				var err error
+				conns[i], err = db.Conn(background)
+				if err != nil {
+					b.Fatal(err)
+				}
+				defer conns[i].Close()
+			}
+			exec := func(conn *sql.Conn, statements string) {
+				for s := range strings.SplitSeq(strings.ReplaceAll(statements, "{t}", table), "; ") {
+					if _, err := conn.ExecContext(background, s); err != nil {
+						b.Error(err)
+					}
+				}
+			}
+			exec(conns[0], way.take)
+			var times []time.Duration
+			var wg sync.WaitGroup
+			for i := range b.N {
+				var got time.Time
+				wg.Go(func() {
+					exec(conns[(i+1)%2], way.take)
+					got = time.Now()
+				})
+				time.Sleep(30 * time.Millisecond)
+				released := time.Now()
+				exec(conns[i%2], way.free)
+				wg.Wait()
+				times = append(times, got.Sub(released))
+			}
+			report(b, times)
+		})
+	}
 }

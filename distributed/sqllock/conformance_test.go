@@ -54,7 +54,7 @@ func newTable(db *sql.DB, opts ...sqllock.Option) (provider, error) {
 }
 
 func newQueue(db *sql.DB, opts ...sqllock.Option) (provider, error) {
-	return newTable(db, append(opts, sqllock.WithQueue(0))...)
+	return newTable(db, append([]sqllock.Option{sqllock.WithQueue(0)}, opts...)...)
 }
 
 func newRow(db *sql.DB, opts ...sqllock.Option) (provider, error) {

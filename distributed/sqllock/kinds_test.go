@@ -178,9 +178,14 @@ func TestANotificationHandsALockOver(t *testing.T) {
 			make := func() *sqllock.Mutex {
 				db := inPgx.open(t, where)
 				// A waiter that relies on asking in turn is late.
-				return k.open(t, db, table, sqllock.WithListener(pgxnotify.Listener(db)),
-					sqllock.WithBackoff(time.Minute, time.Minute),
-					sqllock.WithLeaseOptions(lease.WithPoll(time.Minute))).Mutex(name)
+				opts := []sqllock.Option{
+					table, sqllock.WithListener(pgxnotify.Listener(db)), sqllock.WithBackoff(time.Minute, time.Minute),
+					sqllock.WithLeaseOptions(lease.WithPoll(time.Minute)),
+				}
+				if k.name == queueKind.name {
+					opts = append(opts, sqllock.WithQueue(time.Hour))
+				}
+				return k.open(t, db, opts...).Mutex(name)
 			}
 			holder, l := make(), make()
 			a, b := someone(), someone()
