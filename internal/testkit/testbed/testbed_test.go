@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -49,15 +50,34 @@ func TestTheTicketsOfOneProcessAreSoldOnce(t *testing.T) {
 // failing is a test that may fail without this one failing.
 type failing struct {
 	testing.TB
-	failed bool
+	failed atomic.Bool
 }
 
-func (f *failing) Errorf(string, ...any) { f.failed = true }
+func (f *failing) Errorf(string, ...any) { f.failed.Store(true) }
 
 func TestTicketsOfProcessesWithoutACommonLockAreFoundWrong(t *testing.T) {
 	tb := &failing{TB: t}
 	testbed.Tickets{Role: "buy", Limit: 10 * time.Second}.Run(tb)
-	require.True(t, tb.failed)
+	require.True(t, tb.failed.Load())
+}
+
+func TestClientsOfOneLockTakeTurns(t *testing.T) {
+	mu := new(reentrant.Mutex)
+	testbed.Turns{Open: func() locks.TryLocker { return mu }, Time: 100 * time.Millisecond, Limit: time.Minute}.Run(t)
+}
+
+func TestTurnsWithoutACommonLockAreFoundWrong(t *testing.T) {
+	tb := &failing{TB: t}
+	testbed.Turns{Open: func() locks.TryLocker { return new(reentrant.Mutex) }, Time: 10 * time.Second}.Run(tb)
+	require.True(t, tb.failed.Load())
+}
+
+func TestAWaitForLongerThanTheLimitIsFound(t *testing.T) {
+	tb, mu := &failing{TB: t}, new(reentrant.Mutex)
+	require.NoError(t, mu.LockContext(context.Background()))
+	defer mu.Unlock()
+	testbed.Turns{Open: func() locks.TryLocker { return mu }, Limit: 10 * time.Millisecond}.Run(tb)
+	require.True(t, tb.failed.Load())
 }
 
 // echo returns the address of a server that says what it hears.
