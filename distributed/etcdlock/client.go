@@ -115,12 +115,14 @@ var (
 // WithFixedTTL makes holds end after d, without renewal. See [lease.WithFixedTTL].
 func WithFixedTTL(d time.Duration) lease.MutexOption { return lease.WithFixedTTL(d) }
 
+var errNoName = lease.Mark(errors.New("the name is empty"), lease.ErrRefused)
+
 // mutex returns the lock of kind k called name, whose keys begin with prefix and a slash.
 func (c *Client) mutex(k *kind, name, prefix string, opts []lease.MutexOption) *Mutex {
 	var bad error
 	switch {
 	case name == "":
-		bad = errors.New("the name is empty")
+		bad, prefix = errNoName, ""
 	case len(name) > maxName:
 		bad = fmt.Errorf("the name has %d bytes, at most %d are allowed", len(name), maxName)
 	}

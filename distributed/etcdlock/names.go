@@ -18,7 +18,10 @@ var _ lease.Breaker = (*store)(nil)
 // Break deletes the key of the present holder. If the lock changes hands meanwhile, it looks again.
 // A read-write lock has several holders, which one request cannot tell from later ones.
 func (s *store) Break(ctx context.Context, name string) (bool, error) {
-	if s.kind != plain {
+	switch {
+	case name == "": // every key that begins with a slash is below it
+		return false, errNoName
+	case s.kind != plain:
 		return false, fmt.Errorf("read-write lock: %w", errors.ErrUnsupported)
 	}
 	for {

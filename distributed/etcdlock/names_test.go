@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
@@ -107,4 +108,35 @@ func TestForceUnlockDeletesTheHoldersKeyAndWakesTheWaiter(t *testing.T) {
 	require.ErrorIs(t, err, locks.ErrForeign)
 	_, err = c.RWMutex("it").WriteLocker().(*etcdlock.Mutex).ForceUnlock(background)
 	require.True(t, errors.Is(err, errors.ErrUnsupported))
+}
+
+func TestForceUnlockOfARefusedNameTouchesNothing(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	direct := connect(t, s.addr)
+	lease, err := direct.Grant(background, 60)
+	require.NoError(t, err)
+	for _, key := range []string{"/registry/other-service/endpoint", "/app//1f"} {
+		_, err := direct.Put(background, key, "", clientv3.WithLease(lease.ID))
+		require.NoError(t, err)
+	}
+	c := open(t, direct, etcdlock.WithPrefix("/app/"))
+	for _, l := range []*etcdlock.Mutex{
+		c.MutexLocker(""), c.Mutex(""),
+		c.RWMutex("").ReadLocker().(*etcdlock.Mutex), c.RWMutex("").WriteLocker().(*etcdlock.Mutex),
+	} {
+		_, err := l.ForceUnlock(background)
+		assert.Error(t, err)
+		_, err = l.TryLockContext(background)
+		assert.Error(t, err)
+		assert.Error(t, l.LockContext(background))
+		assert.Error(t, l.UnlockContext(background))
+		_, err = l.Inspect(background)
+		assert.Error(t, err)
+		_, err = l.Hold(background)
+		assert.Error(t, err)
+		_, err = l.Pin(background)
+		assert.Error(t, err)
+	}
+	require.Len(t, keys(t, direct, "/"), 2)
 }
