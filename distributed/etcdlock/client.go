@@ -13,8 +13,8 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// ErrSessionExpired reports that the etcd lease under a lock has ended, or that its key was
-// deleted. A holder finds it beside [locks.ErrLost]. A waiter never gets it: it begins anew.
+// ErrSessionExpired reports that the etcd lease of the Client has ended, or that the key of a lock
+// was deleted. A holder finds it beside [locks.ErrLost]. A waiter never gets it: it begins anew.
 var ErrSessionExpired = errors.New("session expired")
 
 // Client gives locks that live in an etcd cluster, by name. It is a [locks.Provider]. It is safe
@@ -22,6 +22,7 @@ var ErrSessionExpired = errors.New("session expired")
 type Client struct {
 	core   *core
 	prefix string
+	ttl    time.Duration
 	lease  []lease.Option
 	kinds  lease.Group[*kind]
 }
@@ -31,15 +32,17 @@ var _ locks.Provider = (*Client)(nil)
 // Option changes how [New] makes a Client.
 type Option func(*Client)
 
-// WithTTL sets how long a hold lasts without a renewal, [lease.DefaultLease] if not given. See
-// [lease.WithTTL]. etcd rounds it up to whole seconds.
-func WithTTL(d time.Duration) Option { return WithLeaseOptions(lease.WithTTL(d)) }
+// WithTTL sets how long a hold lasts without a renewal, [lease.DefaultLease] if not given. It is
+// that of the client's session, too: no hold and no extension is longer. etcd rounds it up to whole
+// seconds.
+func WithTTL(d time.Duration) Option { return func(c *Client) { c.ttl = d } }
 
 // WithLabel sets the name of this process that [Mutex.Inspect] returns, here and in other
 // processes. The default is the name of the host and the process id. See [lease.WithLabel].
 func WithLabel(label string) Option { return WithLeaseOptions(lease.WithLabel(label)) }
 
-// WithLeaseOptions sets the rarer options of package lease, such as [lease.WithLogger].
+// WithLeaseOptions sets the rarer options of package lease, such as [lease.WithLogger]. Of these,
+// [lease.WithTTL] has no effect: see [WithTTL].
 func WithLeaseOptions(opts ...lease.Option) Option {
 	return func(c *Client) { c.lease = append(c.lease, opts...) }
 }
@@ -58,14 +61,14 @@ func New(client *clientv3.Client, opts ...Option) (*Client, error) {
 	if client == nil {
 		return nil, errors.New("etcdlock: nil client")
 	}
-	c := new(Client)
+	c := &Client{ttl: lease.DefaultLease}
 	for _, o := range opts {
 		o(c)
 	}
 	if len(c.prefix) > maxName {
 		return nil, fmt.Errorf("etcdlock: prefix has %d bytes, at most %d are allowed", len(c.prefix), maxName)
 	}
-	c.core = newCore(client)
+	c.core = newCore(client, c.ttl)
 	if _, err := c.kind(plain); err != nil { // reports wrong options at once
 		c.core.close(context.Background())
 		return nil, err
@@ -81,6 +84,7 @@ func (c *Client) kind(k *kind) (*lease.Client, error) {
 		opts := append([]lease.Option{
 			lease.WithErrorPrefix("etcdlock"), lease.WithMaxLocalHandoffs(0),
 		}, c.lease...)
+		opts = append(opts, lease.WithTTL(c.ttl))
 		if k.alone {
 			opts = append(opts, lease.WithMaxLocalHandoffs(0))
 		}
@@ -112,7 +116,8 @@ var (
 	_ locks.Inspector = (*Mutex)(nil)
 )
 
-// WithFixedTTL makes holds end after d, without renewal. See [lease.WithFixedTTL].
+// WithFixedTTL makes holds end after d, without renewal. See [lease.WithFixedTTL]. They are not
+// longer than [WithTTL]. If the process dies, the lock is free when its session has ended.
 func WithFixedTTL(d time.Duration) lease.MutexOption { return lease.WithFixedTTL(d) }
 
 var errNoName = lease.Mark(errors.New("the name is empty"), lease.ErrRefused)

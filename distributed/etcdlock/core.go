@@ -3,13 +3,10 @@ package etcdlock
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 	"sync"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
-	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/codes"
@@ -19,74 +16,62 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// core is what the stores of one client share: the sessions, the spare leases, and the keeper,
-// one goroutine for all sessions.
+// core is what the stores of one client share: its sessions, and the places of its acquisitions.
 //
-// Mutexes are acquired in this order: session.op, core.mu, session.mu, core.keeper.
+// Mutexes are acquired in this order: place.op, core.mu.
 type core struct {
 	client *clientv3.Client
+	ttl    time.Duration // of a hold
+	lease  time.Duration // of a session: ttl in whole seconds
 	life   context.Context
 	stop   context.CancelFunc
 	wg     sync.WaitGroup
 
 	mu       sync.Mutex
 	closed   bool
-	sessions map[string]*session // by acquisition
-	watches  map[string]*watch   // by acquisition
-	spares   map[time.Duration][]spare
-
-	keeper sync.Mutex
-	next   time.Time // when the keeper looks by itself; zero: never
-	wake   chan struct{}
-}
-
-// spare is a lease without a key.
-type spare struct {
-	id    clientv3.LeaseID
-	since time.Time // by lease.Now
+	present  *session              // which takes new keys, or nil
+	opening  *opening              // or nil
+	sessions map[*session]struct{} // whose leases may be there
+	places   map[string]*place     // by acquisition
+	watches  map[string]watch      // by acquisition
 }
 
 const (
-	// maxSpares is how many spare leases of one length are kept.
-	maxSpares = 64
-	// batch is how many leases are kept alive together.
+	// batch is how many keys are confirmed together.
 	batch = 100
 	// quiet is how old a hold is when its key begins to be watched. The renewal checks it in any
 	// case.
 	quiet = 100 * time.Millisecond
-	// pace is how long the keeper rests at least.
+	// pace is how long a session rests at least between two requests.
 	pace = 20 * time.Millisecond
 )
 
-func newCore(client *clientv3.Client) *core {
+func newCore(client *clientv3.Client, ttl time.Duration) *core {
+	ttl = min(ttl, longest)
 	c := &core{
 		client:   client,
-		sessions: make(map[string]*session),
-		watches:  make(map[string]*watch),
-		spares:   make(map[time.Duration][]spare),
-		wake:     make(chan struct{}, 1),
+		ttl:      ttl,
+		lease:    ((ttl-1)/time.Second + 1) * time.Second,
+		sessions: make(map[*session]struct{}),
+		places:   make(map[string]*place),
+		watches:  make(map[string]watch),
 	}
 	c.life, c.stop = context.WithCancel(context.Background())
-	c.spawn(c.keep)
 	return c
 }
 
-// close ends everything, and revokes the spare leases. The others end by themselves.
+// close ends everything, and revokes the leases.
 func (c *core) close(ctx context.Context) {
 	c.mu.Lock()
 	c.closed = true
-	spares := c.spares
-	c.spares = nil
 	c.mu.Unlock()
 	c.stop()
 	c.wg.Wait()
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	var wg sync.WaitGroup
-	for _, of := range spares {
-		for _, s := range of {
-			wg.Go(func() { c.client.Revoke(ctx, s.id) })
-		}
+	for s := range c.sessions {
+		wg.Go(func() { c.revoke(ctx, s) })
 	}
 	wg.Wait()
 }
@@ -101,33 +86,21 @@ func (c *core) spawn(job func()) bool {
 	return !c.closed
 }
 
-func (c *core) find(acquisition string) *session {
+func (c *core) find(acquisition string) *place {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.sessions[acquisition]
+	return c.places[acquisition]
 }
 
-// add adds a new session. If its acquisition has a watch, the session notifies that.
-func (c *core) add(x *session) {
-	c.mu.Lock()
-	c.sessions[x.acquisition] = x
-	if w := c.watches[x.acquisition]; w != nil {
-		x.arm(w.notify)
-	}
-	c.mu.Unlock()
-	c.wakeKeeper(x.end())
-}
-
-func (c *core) drop(x *session) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.sessions[x.acquisition] == x {
-		delete(c.sessions, x.acquisition)
+// forget forgets p. c.mu is held.
+func (c *core) forget(p *place) {
+	if c.places[p.id.Acquisition] == p {
+		delete(c.places, p.id.Acquisition)
 	}
 }
 
-// refused reports whether err is a server's answer that says that nothing was done. After any
-// other error the outcome is unknown.
+// refused reports whether err says that nothing was done. After any other error the outcome is
+// unknown.
 func refused(err error) bool {
 	var e rpctypes.EtcdError
 	code := status.Code(err)
@@ -139,7 +112,7 @@ func refused(err error) bool {
 		codes.FailedPrecondition, codes.OutOfRange, codes.Unimplemented, codes.Unauthenticated:
 		return true
 	}
-	return false
+	return errors.Is(err, lease.ErrRefused)
 }
 
 // failed returns err as an error of a [lease.Store].
@@ -153,318 +126,172 @@ func failed(err error) error {
 	return err
 }
 
-// attempt is how long a request may take before it is sent again.
-func attempt(ttl time.Duration) time.Duration {
-	return min(max(ttl/3, 300*time.Millisecond), time.Second)
+// try is how long a request may take before it is sent again.
+func (c *core) try() time.Duration {
+	return min(max(c.lease/3, 300*time.Millisecond), time.Second)
 }
 
-// persist calls f until it succeeds or is refused, or until the time until, by lease.Now. The
-// error matches none of a context: package lease returns that of the caller's.
-func (c *core) persist(
-	ctx context.Context, try time.Duration, until time.Time, f func(ctx context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, until.Sub(lease.Now()))
+// persist calls f until it succeeds or is refused, for the time limit. The error matches none of
+// a context: package lease returns that of the caller's.
+func (c *core) persist(ctx context.Context, limit time.Duration, f func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 250*time.Millisecond) {
-		once, cancel := context.WithTimeout(ctx, try)
+	for rest := 5 * time.Millisecond; ; rest = min(2*rest, 250*time.Millisecond) {
+		once, cancel := context.WithTimeout(ctx, c.try())
 		err := f(once)
 		cancel()
 		if err == nil || refused(err) || ctx.Err() != nil {
 			return err
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return err
-		}
+		pause(ctx, rest)
 	}
 }
 
-// longest is the longest lease that etcd gives: 285 years.
-const longest = 9_000_000_000 * time.Second
-
-// grant returns a lease for at least d, but at most longest, and since when its time counts. If
-// reuse is set, it may be a spare one, of whose time up to a third is over.
-func (c *core) grant(ctx context.Context, d time.Duration, reuse bool) (
-	id clientv3.LeaseID, ttl time.Duration, since time.Time, err error) {
-	seconds := int64((min(d, longest)-1)/time.Second) + 1
-	ttl = time.Duration(seconds) * time.Second
-	if reuse {
-		if s, ok := c.takeSpare(ttl); ok {
-			return s.id, ttl, s.since, nil
-		}
+// pause waits for d, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
 	}
-	err = c.persist(ctx, attempt(ttl), lease.Now().Add(ttl/2), func(ctx context.Context) error {
-		since = lease.Now()
-		resp, err := c.client.Grant(ctx, seconds)
+}
+
+// give ends p, and reports whether there was a key. It may be called again. It waits for a request
+// to put the key that is under way.
+func (c *core) give(ctx context.Context, p *place) (held bool, err error) {
+	c.leave(p)
+	p.op.Lock()
+	defer p.op.Unlock()
+	return c.remove(ctx, p)
+}
+
+// leave ends all that is done here for p. A request to put its key is not repeated.
+func (c *core) leave(p *place) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p.leave()
+}
+
+// remove deletes the key of p, which was left. If that has no answer, the session repeats it. p.op
+// is held.
+func (c *core) remove(ctx context.Context, p *place) (held bool, err error) {
+	if p.sent && !p.is(dead, dead) {
+		ctx, cancel := context.WithTimeout(ctx, c.try())
+		defer cancel()
+		resp, err := c.client.Delete(ctx, p.key)
 		if err != nil {
-			return err
-		}
-		id = resp.ID
-		if resp.TTL < seconds {
-			return status.Errorf(codes.OutOfRange, "a lease of %ds, not %ds, was granted", resp.TTL, seconds)
-		}
-		return nil
-	})
-	switch { // a lease without a key is nothing
-	case err == nil:
-	case refused(err):
-		return 0, 0, since, lease.Mark(fmt.Errorf("no etcd lease: %w", err), lease.ErrRefused)
-	default:
-		return 0, 0, since, lease.Mark(fmt.Errorf("no etcd lease: %w", err), lease.ErrRefused, lease.ErrUnavailable)
-	}
-	return id, ttl, since, nil
-}
-
-func (c *core) takeSpare(ttl time.Duration) (s spare, ok bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	list := c.spares[ttl]
-	for len(list) > 0 && !ok {
-		s = list[len(list)-1]
-		list = list[:len(list)-1]
-		ok = lease.Now().Sub(s.since) < ttl/3 // else it ends by itself
-	}
-	if c.spares != nil {
-		c.spares[ttl] = list
-	}
-	return s, ok
-}
-
-// keepSpare keeps the lease of x, whose key is gone, for another session.
-func (c *core) keepSpare(x *session) {
-	x.mu.Lock()
-	ids, since, ttl, over := x.ids, x.since, x.ttl, x.state == dead
-	x.mu.Unlock()
-	if over {
-		return
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.spares != nil && len(ids) == 1 && len(c.spares[ttl]) < maxSpares && lease.Now().Sub(since) < ttl/3 {
-		c.spares[ttl] = append(c.spares[ttl], spare{ids[0], since})
-	}
-}
-
-// giveBack ends x, as give does.
-func (c *core) giveBack(ctx context.Context, x *session) (held bool, err error) {
-	x.op.Lock()
-	defer x.op.Unlock()
-	return c.give(ctx, x)
-}
-
-// give ends x: it deletes the key, or revokes the leases if a request may be under way that puts
-// the key. It reports whether there was a key, and may be called again: after a success it does
-// nothing, because another session may have the key by then. x.op is held.
-func (c *core) give(ctx context.Context, x *session) (held bool, err error) {
-	x.finish()
-	x.mu.Lock()
-	ids, ttl, doubt, mayBe := slices.Concat(x.past, x.ids), x.ttl, x.doubt, x.mayBe && x.state != dead
-	x.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, attempt(ttl))
-	defer cancel()
-	switch {
-	case doubt:
-		for _, id := range ids {
-			switch _, err := c.client.Revoke(ctx, id); {
-			case err == nil:
-				held = mayBe
-			case !errors.Is(err, rpctypes.ErrLeaseNotFound):
-				return false, failed(err)
+			if !refused(err) {
+				p.doubted()
 			}
-		}
-		c.drop(x)
-		x.given()
-		return held, nil
-	case mayBe:
-		resp, err := c.client.Delete(ctx, x.key)
-		if err != nil {
-			x.doubted()
 			return false, failed(err)
 		}
 		held = resp.Deleted > 0
 	}
-	c.drop(x)
-	if held || !mayBe { // else the key may have been deleted with the lease
-		c.keepSpare(x)
+	c.mu.Lock()
+	p.settle()
+	c.forget(p)
+	over := c.present != p.session && !p.session.needed()
+	c.mu.Unlock()
+	if over {
+		p.session.die()
 	}
-	x.given()
 	return held, nil
 }
 
-// abandon gives x up in the background.
-func (c *core) abandon(x *session) {
-	x.finish()
-	c.spawn(func() {
-		c.persist(c.life, attempt(x.term()), x.end(), func(ctx context.Context) error {
-			_, err := c.giveBack(ctx, x)
-			return err
-		})
-		c.drop(x)
-	})
+// abandon gives p up in the background.
+func (c *core) abandon(p *place) {
+	c.leave(p)
+	c.spawn(func() { c.give(c.life, p) })
 }
 
-// grow gives the key of x, which holds, another lease, for at least d. The key keeps its create
-// revision. It returns false if the key is gone.
-//
-// If the reply is lost, the key may have either lease. Both are kept alive from then on, and the
-// session ends with the first of them.
-func (c *core) grow(ctx context.Context, x *session, d time.Duration) (bool, error) {
-	id, ttl, since, err := c.grant(ctx, d, false)
-	if err != nil {
-		return false, err
-	}
-	x.op.Lock()
-	defer x.op.Unlock()
-	x.mu.Lock()
-	before, rev, holds := x.ids, x.rev, x.state == holding
-	switch {
-	case !holds:
-		x.mu.Unlock()
-		return false, nil
-	case len(before) > 1:
-		x.mu.Unlock()
-		return false, lease.Mark(errors.New("an earlier change of the lease has no answer"), lease.ErrRefused)
-	}
-	x.ids = []clientv3.LeaseID{before[0], id}
-	x.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, attempt(ttl))
-	defer cancel()
-	resp, err := c.client.Txn(ctx).
-		If(clientv3.Compare(clientv3.CreateRevision(x.key), "=", rev)).
-		Then(clientv3.OpPut(x.key, "", clientv3.WithLease(id), clientv3.WithIgnoreValue())).
-		Commit()
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	switch {
-	case err == nil && resp.Succeeded:
-		x.past = append(x.past, before[0])
-		x.ids, x.ttl, x.since = []clientv3.LeaseID{id}, ttl, since
-		return true, nil
-	case err == nil:
-		x.ids = before
-		return false, nil
-	case refused(err):
-		x.ids = before
-	default:
-		x.doubt = true
-	}
-	return false, failed(err)
-}
-
-// standing is what is known of a session after an attempt to renew it.
-type standing int
-
-const (
-	unknown standing = iota
-	alive
-	gone
-)
-
-// renew keeps the leases of xs alive, checks whether their keys are there, and returns how they
-// stand. A session that is gone dies. An error says why something is unknown.
+// renew keeps the sessions of ps alive, and reports of which it is known that they are there. The
+// others are dead if there is no error.
 //
 // A leader that is cut off from the others goes on for a while to answer that it keeps leases
 // alive, although another leader counts their time already. So the keys are read afterwards, with
 // a majority's consent. The renewal counts only if the term is the same: then one leader did
 // both.
-func (c *core) renew(ctx context.Context, xs []*session) ([]standing, error) {
-	var ids []clientv3.LeaseID
-	ends := make([]int, len(xs)) // of the ids of each
-	look := make([]clientv3.Op, len(xs))
-	for i, x := range xs {
-		x.mu.Lock()
-		ids = append(ids, x.ids...)
-		x.mu.Unlock()
-		ends[i] = len(ids)
-		look[i] = clientv3.OpGet(x.key, clientv3.WithCountOnly())
+func (c *core) renew(ctx context.Context, ps []*place) (alive []bool, err error) {
+	confirmed := make(map[*session]bool)
+	look := make([]clientv3.Op, len(ps))
+	for i, p := range ps {
+		confirmed[p.session] = false
+		look[i] = clientv3.OpGet(p.key, clientv3.WithKeysOnly())
 	}
 	sent := lease.Now()
-	kept, broken := c.keepAlive(ctx, ids)
-	states := make([]standing, len(xs))
+	kept, err := c.keepAlive(ctx, confirmed)
+	if err != nil {
+		return nil, err
+	}
 	resp, err := c.client.Txn(ctx).Then(look...).Commit()
 	if err != nil {
-		return states, failed(err)
+		return nil, failed(err)
 	}
-	begin := 0
-	for i, x := range xs {
-		states[i] = alive
-		for _, id := range ids[begin:ends[i]] {
-			switch r := kept[id]; {
-			case r != nil && r.TTL <= 0:
-				states[i] = gone
-			case states[i] == alive && (r == nil || r.Header.GetRaftTerm() != resp.Header.GetRaftTerm()):
-				states[i] = unknown
-			}
-		}
-		begin = ends[i]
-		if resp.Responses[i].GetResponseRange().GetCount() == 0 {
-			states[i] = gone
-		}
-		switch states[i] {
-		case alive:
-			x.renewed(sent)
-		case gone:
-			x.die()
-		case unknown:
-			if broken == nil {
-				broken = errors.New("the leader has changed meanwhile")
-			}
+	for s := range confirmed {
+		switch r := kept[s.id]; {
+		case r == nil || r.TTL > 0 && r.Header.GetRaftTerm() != resp.Header.GetRaftTerm():
+			err = errors.New("the leader has changed meanwhile")
+		case r.TTL <= 0:
+			s.die()
+		default:
+			confirmed[s] = true
+			s.prolong(sent)
 		}
 	}
-	return states, broken
+	alive = make([]bool, len(ps))
+	for i, p := range ps {
+		if !p.among(kvs(resp, i)) {
+			p.die()
+		}
+		alive[i] = confirmed[p.session] && p.is(waiting, holding)
+	}
+	return alive, err
 }
 
 // answers are the cluster's answers to requests to keep leases alive.
 type answers map[clientv3.LeaseID]*etcdserverpb.LeaseKeepAliveResponse
 
-// keepAlive keeps leases alive, and returns the answers.
+// keepAlive keeps the leases of sessions alive, and returns the answers.
 //
 // The client's own KeepAliveOnce asks without a pause while it has no connection, and needs a
-// stream for each lease.
-func (c *core) keepAlive(ctx context.Context, ids []clientv3.LeaseID) (answers, error) {
+// stream for each lease. This request fails at once then.
+func (c *core) keepAlive(ctx context.Context, sessions map[*session]bool) (answers, error) {
 	ctx, cancel := context.WithCancel(ctx) // ends the stream
 	defer cancel()
 	stream, err := etcdserverpb.NewLeaseClient(c.client.ActiveConnection()).LeaseKeepAlive(ctx)
 	if err != nil {
 		return nil, err
 	}
-	for _, id := range ids {
-		if err := stream.Send(&etcdserverpb.LeaseKeepAliveRequest{ID: int64(id)}); err != nil {
+	for s := range sessions {
+		if err := stream.Send(&etcdserverpb.LeaseKeepAliveRequest{ID: int64(s.id)}); err != nil {
 			return nil, err
 		}
 	}
 	if err := stream.CloseSend(); err != nil {
 		return nil, err
 	}
-	kept := make(answers, len(ids))
-	for range ids {
+	kept := make(answers, len(sessions))
+	for range sessions {
 		r, err := stream.Recv()
 		if err != nil {
-			return kept, err
+			return nil, err
 		}
 		kept[clientv3.LeaseID(r.ID)] = r
 	}
 	return kept, nil
 }
 
-// event is what a watch notifies of.
-type event int
-
-const (
-	changed event = iota
-	deleted       // the last
-	broken        // the last: the watch itself has ended
-)
-
-// watch calls on for each event of key from now on, until stop is called or an event is the last.
-// on may be called once more while stop runs.
+// watch calls on for each event of key from now on until it says that the event is the last, or
+// until life ends. If the watch itself ends, it calls on with nil. It returns when the watch has
+// begun, or when ctx ends.
 //
 // The watch begins at the server's present, not behind what was read last. On a server with other
 // writers that would be in the past, where etcd delivers events ten times a second only. So the
 // caller reads the key again.
-func (c *core) watch(ctx context.Context, key string, on func(event)) (stop func(), err error) {
+func (c *core) watch(ctx, life context.Context, key string, on func(*clientv3.Event) (last bool)) error {
 	// A member without a leader delivers no events.
-	life, end := context.WithCancel(clientv3.WithRequireLeader(c.life))
+	life, end := context.WithCancel(clientv3.WithRequireLeader(life))
 	began := make(chan error, 1)
 	ok := c.spawn(func() {
 		defer end()
@@ -479,23 +306,22 @@ func (c *core) watch(ctx context.Context, key string, on func(event)) (stop func
 				began <- nil
 			}
 			for _, e := range resp.Events {
-				if e.Type == mvccpb.Event_DELETE {
-					on(deleted)
+				if on(e) {
 					return
 				}
-				on(changed)
 			}
 		}
 		if first {
 			began <- err
 		} else if life.Err() == nil {
-			on(broken)
+			on(nil)
 		}
 	})
 	if !ok {
 		end()
-		return nil, locks.ErrClosed
+		return locks.ErrClosed
 	}
+	var err error
 	select {
 	case err = <-began:
 	case <-ctx.Done():
@@ -503,7 +329,6 @@ func (c *core) watch(ctx context.Context, key string, on func(event)) (stop func
 	}
 	if err != nil {
 		end()
-		return nil, err
 	}
-	return end, nil
+	return err
 }

@@ -29,29 +29,37 @@
 //
 // A paused program may go on to work after its loss. Against that the resource checks the token.
 //
-// # Leases
+// # The session
 //
-// Each hold and each waiter has an etcd lease of its own, which is kept alive while the last
-// answer says that it exists. A hold ends here when the lease would end if the cluster had seen
-// nothing after the last answered request. A lease is reused when no request sent under it can
-// arrive any more. So a lock and an unlock are two requests.
+// All keys of a Client are under one etcd lease, its session, as with etcd's own mutex. It is kept
+// alive while there are holds or waiters. So a lock and an unlock are two requests. If a Client has
+// several keys below one prefix, such as those of readers, the further ones end with -1 and so on.
 //
-// etcd counts leases in whole seconds. Others get the lock of a process that died after [WithTTL]
+// A hold ends here when the lease would end if the cluster had seen nothing after the last answered
+// request. If the session ends, all holds of the Client are lost. Its waiters begin anew with the
+// next session. A session without holds and waiters ends when two fifths of its time are over.
+//
+// etcd counts leases in whole seconds. Others get the locks of a process that died after [WithTTL]
 // rounded up, or later if an election delays that. Never sooner.
 //
 // # What happens when
 //
-//   - A process dies: its locks are free when their leases end, 30 seconds at most by default.
-//   - The cluster cannot be reached: holds are lost a margin before the end of their leases.
+//   - A process dies: its locks are free when its session ends, 30 seconds at most by default.
+//   - The cluster cannot be reached: holds are lost a margin before the end of the session.
 //     Waiters keep waiting. A shorter interruption, such as an election, has no effect.
-//   - A waiter is cut off or stopped for longer than its lease: it begins anew at the end of the
+//   - A waiter is cut off or stopped for longer than its session: it begins anew at the end of the
 //     queue, woken as before. So does a waiter whose lease is revoked or whose key is deleted.
 //   - A reply to an acquisition is lost: it is sent again, and creates one key at most.
-//   - A reply to a release is lost: it is sent again, and the unlock succeeds.
-//   - A context ends: the call returns at once, and its key is deleted in the background. If a
-//     request has no answer, its lease is revoked, so that a late request does nothing.
-//   - A holder's lease is revoked, or its key deleted: the holder is told at once if the hold is
-//     older than 100 ms, and at the next renewal at the latest, with [ErrSessionExpired].
+//   - A reply to a release is lost: it is sent again, and the unlock succeeds. If no release is
+//     answered in time, the key is deleted when the session is kept alive, or ends with it.
+//   - A context ends: the call returns at once, and its key is deleted in the background.
+//   - A request to put or delete a key has no answer: the next acquisition begins another session.
+//     The old one is revoked as soon as nothing else needs it, and a late request does nothing
+//     then. Until then a key that comes late is deleted within two fifths of [WithTTL].
+//   - The session's lease is revoked, or a holder's key deleted: the holders are told at once if
+//     their holds are older than 100 ms, and at the next renewal at the latest, with
+//     [ErrSessionExpired].
+//   - A member lags behind the others: an event about a key from before that key is ignored.
 //   - A watch is cancelled, or its events are compacted away: the waiter reads and watches anew.
 //   - A key without a lease is among those of the lock: [locks.ErrForeign]. Nothing is overwritten.
 //   - A snapshot is restored: revisions may repeat, and so may tokens, as etcd documents.

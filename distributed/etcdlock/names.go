@@ -100,7 +100,8 @@ func (c *Client) Names(ctx context.Context, pattern string) ([]string, error) {
 // prefix. It reports false for a key that is no lock's.
 func nameOf(key string) (name string, ok bool) {
 	i := strings.LastIndexByte(key, '/')
-	if i < 0 || i == len(key)-1 || strings.Trim(key[i+1:], "0123456789abcdef") != "" {
+	id, number, _ := strings.Cut(key[i+1:], "-")
+	if i < 0 || id == "" || strings.Trim(id+number, "0123456789abcdef") != "" {
 		return "", false
 	}
 	lock := strings.TrimSuffix(strings.TrimSuffix(key[:i], "%rw/read"), "%rw/write")

@@ -24,11 +24,14 @@ func TestNamesAreThoseOfKeysOfLocksBelowThePrefix(t *testing.T) {
 	a := someone()
 	require.NoError(t, c.Mutex("a/b%").LockContext(a))
 	require.NoError(t, c.RWMutex("shared").ReadLocker().LockContext(a))
+	require.NoError(t, c.RWMutex("shared").ReadLocker().LockContext(someone()), "under another key")
 	require.NoError(t, c.RWMutex("alone").WriteLocker().LockContext(a))
 	require.NoError(t, none.Mutex("bare").LockContext(a))
 	lease, err := direct.Grant(background, 60)
 	require.NoError(t, err)
-	for _, key := range []string{"/app/", "/app/x", "/app/no/abc/1f", "/app/of/people", "/app/50%/1f", "/app//1f"} {
+	for _, key := range []string{
+		"/app/", "/app/x", "/app/no/abc/1f", "/app/of/people", "/app/50%/1f", "/app//1f", "/app/dash/-1",
+	} {
 		_, err := direct.Put(background, key, "", clientv3.WithLease(lease.ID))
 		require.NoError(t, err)
 	}

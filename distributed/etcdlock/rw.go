@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -11,8 +12,8 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// The state of a read-write lock: the keys of readers, <lock>/read/<lease in hex>, and of
-// writers, <lock>/write/<lease in hex>. A writer waits for the newest older key of either kind,
+// The state of a read-write lock: the keys of readers, <lock>/read/..., and of writers,
+// <lock>/write/.... A writer waits for the newest older key of either kind,
 // and a reader for the newest older key of a writer. So all have their turn in order of arrival,
 // and readers that arrive together read together.
 //
@@ -61,11 +62,11 @@ func (l *RWMutex) ReadLocker() locks.TryLocker { return l.read }
 // WriteLocker returns the half of the writer. It is a [*Mutex].
 func (l *RWMutex) WriteLocker() locks.TryLocker { return l.write }
 
-// masterKey is under which a context carries the session of a writer that asks to read.
+// masterKey is under which a context carries the place of a writer that asks to read.
 type masterKey struct{}
 
-func masterOf(ctx context.Context) *session {
-	m, _ := ctx.Value(masterKey{}).(*session)
+func masterOf(ctx context.Context) *place {
+	m, _ := ctx.Value(masterKey{}).(*place)
 	return m
 }
 
@@ -94,95 +95,90 @@ func (l *Mutex) admit(ctx context.Context) (context.Context, error) {
 	return context.WithValue(ctx, masterKey{}, m), nil
 }
 
-// writer returns the session of the writer with the token, or nil.
-func (c *core) writer(token uint64) *session {
+// writer returns the place of the writer with the token, or nil.
+func (c *core) writer(token uint64) *place {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, x := range c.sessions {
-		if x.st.kind != writing {
-			continue
-		}
-		x.mu.Lock()
-		it := x.state == holding && uint64(x.rev) == token
-		x.mu.Unlock()
-		if it {
-			return x
+	for _, p := range c.places {
+		if p.st.kind == writing && p.state == holding && uint64(p.rev) == token {
+			return p
 		}
 	}
 	return nil
 }
 
-// readUnder makes the writer m a reader too, under the name acquisition.
-func (s *store) readUnder(m *session, acquisition string) (lease.Reply, error) {
+// readUnder makes the writer m a reader too, under the name acquisition, for d.
+func (s *store) readUnder(m *place, acquisition string, d time.Duration) (lease.Reply, error) {
 	m.op.Lock()
 	defer m.op.Unlock()
-	y := &session{st: s, name: m.name, acquisition: acquisition, key: m.key, master: m}
-	m.mu.Lock()
+	s.c.mu.Lock()
+	defer s.c.mu.Unlock()
 	if m.state != holding || m.gone {
-		m.mu.Unlock()
 		err := fmt.Errorf("write lock released meanwhile: %w", locks.ErrNotHeld)
 		return lease.Reply{}, lease.Mark(err, lease.ErrRefused)
 	}
-	before := m.reader // its hold was lost: an owner has one
-	m.reader = y
-	r := lease.Reply{Held: true, Token: uint64(m.rev), Since: m.since}
-	m.mu.Unlock()
-	s.c.mu.Lock()
-	defer s.c.mu.Unlock()
-	if before != nil {
-		delete(s.c.sessions, before.acquisition)
+	if m.reader != nil { // its hold was lost: an owner has one
+		s.c.forget(m.reader)
 	}
-	s.c.sessions[acquisition] = y
-	return r, nil
+	m.reader = &place{st: s, id: lease.HoldID{Name: m.id.Name, Acquisition: acquisition}, master: m}
+	s.c.places[acquisition] = m.reader
+	return lease.Reply{Held: true, Token: uint64(m.rev), Since: m.session.since.Add(s.c.lease - d)}, nil
 }
 
-// part ends the reader y of a writer's session, and the session if the writer has gone.
-func (s *store) part(ctx context.Context, y *session) (lease.Released, error) {
+// part ends the reader y of a writer's place, and the place if the writer has gone.
+func (s *store) part(ctx context.Context, y *place) (lease.Released, error) {
 	m := y.master
 	m.op.Lock()
 	defer m.op.Unlock()
-	m.mu.Lock()
+	s.c.mu.Lock()
 	gone, held := m.gone, m.reader == y && m.state != dead
-	if !gone && m.reader == y {
+	if gone {
+		m.leave()
+	} else if m.reader == y {
 		m.reader = nil
 	}
-	m.mu.Unlock()
+	s.c.mu.Unlock()
 	if gone {
 		var err error
-		if held, err = s.c.give(ctx, m); err != nil {
+		if held, err = s.c.remove(ctx, m); err != nil {
 			return lease.Released{}, err
 		}
 	}
-	s.c.drop(y)
+	s.c.mu.Lock()
+	defer s.c.mu.Unlock()
+	s.c.forget(y)
 	return lease.Released{Held: held}, nil
 }
 
-// downgrade ends the hold of the writer x, whose owner goes on to read. x.op is held.
-func (s *store) downgrade(ctx context.Context, x *session) (lease.Released, error) {
-	ctx, cancel := context.WithTimeout(ctx, x.try())
+// partWriter ends the hold of the writer p. If its owner goes on to read, the key stays.
+func (s *store) partWriter(ctx context.Context, p *place) (lease.Released, error) {
+	p.op.Lock()
+	defer p.op.Unlock()
+	s.c.mu.Lock()
+	gone, reader := p.gone, p.reader
+	if reader == nil || p.state != holding {
+		reader = nil
+		p.leave()
+	}
+	s.c.mu.Unlock()
+	if gone {
+		return lease.Released{}, nil
+	}
+	if reader == nil {
+		held, err := s.c.remove(ctx, p)
+		return lease.Released{Held: held}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.c.try())
 	defer cancel()
-	x.mu.Lock()
-	reader := x.reader.acquisition
-	x.mu.Unlock()
 	resp, err := s.c.client.Txn(ctx).
-		If(clientv3.Compare(clientv3.CreateRevision(x.key), "=", x.rev)).
-		Then(clientv3.OpPut(x.key, downgraded+s.value(reader), clientv3.WithIgnoreLease())).
+		If(clientv3.Compare(clientv3.CreateRevision(p.key), "=", p.rev)).
+		Then(clientv3.OpPut(p.key, downgraded+s.value(reader.id.Acquisition), clientv3.WithIgnoreLease())).
 		Commit()
 	if err != nil {
 		return lease.Released{}, failed(err)
 	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.gone = true
+	s.c.mu.Lock()
+	defer s.c.mu.Unlock()
+	p.gone = true
 	return lease.Released{Held: resp.Succeeded}, nil
-}
-
-// dropReader forgets the reader of a session that is over.
-func (c *core) dropReader(x *session) {
-	x.mu.Lock()
-	y := x.reader
-	x.mu.Unlock()
-	if y != nil {
-		c.drop(y)
-	}
 }

@@ -2,349 +2,245 @@ package etcdlock
 
 import (
 	"context"
-	"strconv"
-	"sync"
+	"fmt"
+	"slices"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
+	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// session is a key and the etcd lease under it, from the first request to the last. An
-// acquisition has one session. If that ends while the acquisition waits, it has another one.
+// session is an etcd lease, and the keys under it. All new keys of a client are put under its
+// present session, which is core.present. An earlier one goes on for the keys that it has.
 //
-//	fresh     no key, or it is not known                create, give
-//	waiting   a key, and older ones before it           the keeper keeps it alive
-//	holding   its key is the oldest                     the engine keeps it alive
-//	ending    given back, but the answer is missing     nobody keeps it alive
-//	dead      the lease has ended, the key is gone,     for good
-//	          or both were given back
+//	open   holds or waiters: kept alive, every key confirmed
+//	       none: ends when it is due to be kept alive, or at once if it is not present
+//	over   its time is over, the server has no such lease, or nothing needs it: revoked, and its
+//	       places are dead
+//
+// A request to put or delete a key may have no answer, and may be carried out at any later time.
+// So the session of that key is present no longer: it is revoked as soon as no other key needs it.
+// Until then the key is deleted each time when the session is kept alive, and not used again.
+//
+// Other keys are used again, once they are deleted. Each further one would make acquisitions slower
+// until the server's history is compacted, because reads of the queue pass it.
+//
+// The fields are guarded by core.mu.
 type session struct {
-	st          *store
-	name        string // of the lock
-	acquisition string
-	key         string
-	master      *session // the writer whose key this reader shares, or nil
-
-	op sync.Mutex // held while the key is deleted, or changed
-
-	mu    sync.Mutex
-	ids   []clientv3.LeaseID // one of them is that of the key: several if it is not known which
-	past  []clientv3.LeaseID // those that it had before
-	ttl   time.Duration      // of its lease
-	since time.Time          // when the last answered request was sent that began the lease's time, by lease.Now
-	rev   int64              // create revision of the key
-	doubt bool               // a request to put or delete the key has no answer, and may be carried out yet
-	mayBe bool               // there may be a key
-	state state
-	next  time.Time // when the keeper looks at it
-	pred  string    // the key that this one waits for
-	// notify is the channel of the acquisition's watch, or nil if it has none: then pred is not
-	// watched.
-	notify chan struct{}
-	// The watches of pred and of its own key, or nil.
-	watchedPred, watchedOwn *watched
-	// A writer's session has at most two holders: the writer, until gone is set, and the same
-	// owner as a reader.
-	reader *session
-	gone   bool
+	c      *core
+	id     clientv3.LeaseID
+	life   context.Context // until it is over
+	end    context.CancelFunc
+	since  time.Time         // when the last answered request was sent that began the lease's time, by lease.Now
+	places map[string]*place // by key
 }
 
-// watched is a watch of a key. It is guarded by the session's mutex.
-type watched struct {
-	key  string
-	stop func() // nil until it has begun
-	over bool
+// opening is a session that is being begun, for which several acquisitions may wait.
+type opening struct {
+	done chan struct{} // closed when it has come to an end
+	err  error
 }
 
-type state int
+// join gives p a key under the present session. If there is none, or much of its time is over, it
+// begins one.
+func (c *core) join(ctx context.Context, p *place) error {
+	for {
+		c.mu.Lock()
+		if s := c.present; s != nil && lease.Now().Sub(s.since) < c.lease/2 {
+			p.session, p.key = s, s.free(fmt.Sprintf("%s/%s%x", p.id.Name, p.st.kind.own, s.id))
+			s.places[p.key] = p
+			c.places[p.id.Acquisition] = p
+			c.mu.Unlock()
+			return nil
+		}
+		o := c.opening
+		if o == nil && !c.closed {
+			o = &opening{done: make(chan struct{})}
+			c.opening = o
+			c.wg.Go(func() { c.open(o) })
+		}
+		c.mu.Unlock()
+		if o == nil {
+			return locks.ErrClosed
+		}
+		select {
+		case <-o.done:
+			if o.err != nil {
+				return o.err
+			}
+		case <-ctx.Done():
+			return lease.Mark(fmt.Errorf("no etcd lease: %w", ctx.Err()), lease.ErrRefused)
+		}
+	}
+}
 
-const (
-	fresh state = iota
-	waiting
-	holding
-	ending
-	dead
-)
+// free returns the first key that no place has: etcd's own mutex has key, and further ones have a
+// number at their end. c.mu is held.
+func (s *session) free(key string) string {
+	free := key
+	for n := 1; s.places[free] != nil; n++ {
+		free = fmt.Sprintf("%s-%x", key, n)
+	}
+	return free
+}
 
-// begin makes a session for acquisition, with a lease for at least d, or a spare one if reuse is
-// set. Its op is locked: a goroutine that ends it waits until its key is put.
-func (s *store) begin(ctx context.Context, name, acquisition string, d time.Duration, reuse bool) (*session, error) {
-	id, ttl, since, err := s.c.grant(ctx, d, reuse)
+// open begins the session that o stands for.
+func (c *core) open(o *opening) {
+	defer close(o.done)
+	id, since, err := c.grant(c.life)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.opening = nil
 	if err != nil {
-		return nil, err
-	}
-	x := &session{
-		st:          s,
-		name:        name,
-		acquisition: acquisition,
-		key:         name + "/" + s.kind.own + strconv.FormatInt(int64(id), 16),
-		ids:         []clientv3.LeaseID{id},
-		ttl:         ttl,
-		since:       since,
-	}
-	x.op.Lock()
-	s.c.add(x)
-	return x, nil
-}
-
-func (x *session) lease() clientv3.LeaseID {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.ids[0]
-}
-
-// end returns when the server may end the lease, by lease.Now.
-func (x *session) end() time.Time {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.since.Add(x.ttl)
-}
-
-// term returns the time to live of the lease.
-func (x *session) term() time.Duration {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.ttl
-}
-
-// try is how long one request may take before it is sent again.
-func (x *session) try() time.Duration { return attempt(x.term()) }
-
-// sending says that a request to put the key is about to be sent.
-func (x *session) sending() {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.mayBe = true
-}
-
-// doubted says that a request has no answer.
-func (x *session) doubted() {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.doubt = true
-}
-
-// answered says whether the last request has put the key. If there was no other one, there is no
-// doubt.
-func (x *session) answered(put bool) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.mayBe = put || x.doubt
-}
-
-func (x *session) created(rev int64) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.rev = rev
-}
-
-// held says that the session's key is the oldest, and returns the reply that says so.
-func (x *session) held(rev int64) lease.Reply {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.state == dead {
-		return lease.Reply{}
-	}
-	x.rev = rev
-	x.state = holding
-	x.next = lease.Now().Add(quiet)
-	x.st.c.wakeKeeper(x.next)
-	return lease.Reply{Held: true, Token: uint64(rev), Since: x.since}
-}
-
-// wait says that the session has a place in the queue, behind pred.
-func (x *session) wait(pred string) {
-	x.mu.Lock()
-	x.pred = pred
-	x.mu.Unlock()
-	x.keepPlace()
-}
-
-// keepPlace has the keeper keep the session alive.
-func (x *session) keepPlace() {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.state == fresh {
-		x.state = waiting
-		x.next = x.since.Add(x.ttl / 3)
-		x.st.c.wakeKeeper(x.next)
-	}
-}
-
-func (x *session) isDead() bool {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.state == dead
-}
-
-// wakeWaiter notifies the waiter, if it watches.
-func (x *session) wakeWaiter() {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	select {
-	case x.notify <- struct{}{}:
-	default: // a nil channel too
-	}
-}
-
-// die says that the lease has ended, or the key is gone, and notifies the waiter or the holders.
-func (x *session) die() {
-	x.mu.Lock()
-	was, reader := x.state, x.reader
-	if was != ending {
-		x.state = dead
-	}
-	x.mu.Unlock()
-	x.wakeWaiter()
-	if was != holding {
+		o.err = err
 		return
 	}
-	x.st.lost(lease.HoldID{Name: x.name, Acquisition: x.acquisition}, ErrSessionExpired)
-	if reader != nil {
-		reader.st.lost(lease.HoldID{Name: reader.name, Acquisition: reader.acquisition}, ErrSessionExpired)
-	}
+	s := &session{c: c, id: id, since: since, places: make(map[string]*place)}
+	s.life, s.end = context.WithCancel(c.life)
+	c.present, c.sessions[s] = s, struct{}{}
+	c.wg.Go(s.keep)
 }
 
-// renewed says that the lease counts from at on, or later.
-func (x *session) renewed(at time.Time) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if at.After(x.since) {
-		x.since = at
-	}
-}
+// longest is the longest lease that etcd gives: 285 years.
+const longest = 9_000_000_000 * time.Second
 
-// arm makes the session notify, and allows it to watch its predecessor. disarm ends that.
-func (x *session) arm(notify chan struct{}) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.notify = notify
-}
-
-func (x *session) isArmed() bool {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.notify != nil
-}
-
-func (x *session) disarm() {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.notify = nil
-	x.endWatch(&x.watchedPred)
-}
-
-// endWatch ends a watch, if there is one. x.mu is held.
-func (x *session) endWatch(w **watched) {
-	if *w != nil {
-		(*w).over = true
-		if (*w).stop != nil {
-			(*w).stop()
+// grant returns a new lease, and when the request for it was sent.
+func (c *core) grant(ctx context.Context) (id clientv3.LeaseID, sent time.Time, err error) {
+	seconds := int64(c.lease / time.Second)
+	err = c.persist(ctx, c.lease/2, func(ctx context.Context) error {
+		sent = lease.Now()
+		resp, err := c.client.Grant(ctx, seconds)
+		if err != nil {
+			return err
 		}
-		*w = nil
-	}
-}
-
-// watchKey begins the watch that place refers to, unless it has begun. on is called for each
-// event.
-func (x *session) watchKey(ctx context.Context, place **watched, key string, on func(event)) error {
-	x.mu.Lock()
-	if *place != nil {
-		x.mu.Unlock()
+		id = resp.ID
+		if resp.TTL < seconds {
+			return status.Errorf(codes.OutOfRange, "a lease of %ds, not %ds, was granted", resp.TTL, seconds)
+		}
 		return nil
+	})
+	if err == nil {
+		return id, sent, nil
 	}
-	w := &watched{key: key}
-	*place = w
-	x.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, x.try())
+	marks := []error{lease.ErrRefused} // a lease without a key is nothing
+	if !refused(err) {
+		marks = append(marks, lease.ErrUnavailable)
+	}
+	return 0, sent, lease.Mark(fmt.Errorf("no etcd lease: %w", err), marks...)
+}
+
+// keep keeps s alive while it has places, until it is over.
+//
+// The engine of leases renews holds when a third of the time is over, and so keeps the session
+// alive too. So keep has something to do for waiters only, or if a renewal has failed.
+func (s *session) keep() {
+	c := s.c
+	var next time.Time
+	for s.life.Err() == nil {
+		now := lease.Now()
+		c.mu.Lock()
+		left := s.since.Add(c.lease).Sub(now)
+		rest := max(left-c.lease*3/5, next.Sub(now))
+		over := left <= 0 || rest <= 0 && !s.needed()
+		if over {
+			s.retire()
+		}
+		c.mu.Unlock()
+		switch {
+		case over:
+			s.die()
+		case rest > 0:
+			pause(s.life, min(rest, left))
+		default:
+			s.confirm()
+			next = now.Add(max(c.lease/30, pace))
+		}
+	}
+}
+
+// needed reports whether an acquisition has a place in s, or gives it up just now. c.mu is held.
+func (s *session) needed() bool { return len(s.those(asked, ending)) > 0 }
+
+// those returns the places of s in the states from first to last. c.mu is held.
+func (s *session) those(first, last state) (ps []*place) {
+	for _, p := range s.places {
+		if first <= p.state && p.state <= last {
+			ps = append(ps, p)
+		}
+	}
+	return ps
+}
+
+// confirm keeps s alive, and checks the keys of its places. Places that were given up keep no
+// session alive.
+func (s *session) confirm() {
+	ctx, cancel := context.WithTimeout(s.life, s.c.lease/3)
 	defer cancel()
-	stop, err := x.st.c.watch(ctx, key, func(h event) {
-		if h != changed {
-			x.mu.Lock()
-			w.over = true
-			if *place == w {
-				*place = nil
-			}
-			x.mu.Unlock()
+	s.c.mu.Lock()
+	places := s.those(waiting, holding)
+	s.c.mu.Unlock()
+	for some := range slices.Chunk(places, batch) {
+		if _, err := s.c.renew(ctx, some); err != nil {
+			return
 		}
-		on(h)
-	})
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	switch {
-	case err != nil:
-		if *place == w {
-			*place = nil
-		}
-	case w.over:
-		stop()
-	default:
-		w.stop = stop
 	}
-	return err
 }
 
-// watchPredecessor makes sure that the predecessor is watched, if the session is armed, and
-// reports whether it was not watched before.
-func (x *session) watchPredecessor(ctx context.Context) (news bool, err error) {
-	x.mu.Lock()
-	pred := x.pred
-	if x.notify == nil || x.watchedPred != nil && x.watchedPred.key == pred {
-		x.mu.Unlock()
-		return false, nil
+// retire makes s take no more keys. It is over as soon as nothing needs it. c.mu is held.
+func (s *session) retire() {
+	if s.c.present == s {
+		s.c.present = nil
 	}
-	x.endWatch(&x.watchedPred)
-	x.mu.Unlock()
-	err = x.watchKey(ctx, &x.watchedPred, pred, func(event) { x.wakeWaiter() })
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.notify == nil { // meanwhile
-		x.endWatch(&x.watchedPred)
-	}
-	return true, err
 }
 
-// watchOwn makes the session learn at once that its key is gone.
-func (x *session) watchOwn(ctx context.Context) error {
-	err := x.watchKey(ctx, &x.watchedOwn, x.key, func(h event) {
-		switch h {
-		case deleted:
-			x.die()
-		case broken: // the keeper begins another one
-			x.mu.Lock()
-			defer x.mu.Unlock()
-			if x.state == holding {
-				x.next = lease.Now().Add(quiet)
-				x.st.c.wakeKeeper(x.next)
-			}
+// die says that s is over, or will be, and revokes its lease.
+func (s *session) die() {
+	c := s.c
+	c.mu.Lock()
+	places := s.places
+	s.places = nil
+	over := s.life.Err() != nil
+	s.retire()
+	s.end()
+	c.mu.Unlock()
+	if over {
+		return
+	}
+	for _, p := range places {
+		p.die()
+	}
+	c.spawn(func() {
+		// A late request may have kept the lease alive until now.
+		c.persist(c.life, c.lease, func(ctx context.Context) error { return c.revoke(ctx, s) })
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.life.Err() == nil { // else close revokes it
+			delete(c.sessions, s)
 		}
 	})
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.state == ending || x.state == dead { // meanwhile
-		x.endWatch(&x.watchedOwn)
+}
+
+// prolong says that the lease counts from at on, or later. It deletes again the keys that were
+// given up, but are not known to be gone for good.
+func (s *session) prolong(at time.Time) {
+	c := s.c
+	c.mu.Lock()
+	if at.After(s.since) {
+		s.since = at
 	}
+	left := s.those(ending, burnt)
+	c.mu.Unlock()
+	for _, p := range left {
+		c.abandon(p)
+	}
+}
+
+// revoke ends the lease of s on the server.
+func (c *core) revoke(ctx context.Context, s *session) error {
+	_, err := c.client.Revoke(ctx, s.id)
 	return err
-}
-
-// given says that the key is gone and the lease given back, so that both may be another session's.
-func (x *session) given() {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.state, x.doubt = dead, false
-}
-
-// finish ends everything that is done for the session here, except for its last request. Nobody
-// keeps it alive any more.
-func (x *session) finish() {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.state != dead {
-		x.state = ending
-	}
-	x.notify = nil
-	x.endWatch(&x.watchedPred)
-	x.endWatch(&x.watchedOwn)
 }

@@ -225,7 +225,7 @@ func TestWrongNamesLeasesAndClientsAreRefused(t *testing.T) {
 
 	_, err := etcdlock.New(nil)
 	require.Error(t, err)
-	_, err = etcdlock.New(conn, etcdlock.WithLeaseOptions(lease.WithTTL(-1)))
+	_, err = etcdlock.New(conn, etcdlock.WithTTL(-1))
 	require.Error(t, err)
 	_, err = etcdlock.New(conn, etcdlock.WithPrefix(strings.Repeat("x", 4097)))
 	require.Error(t, err)

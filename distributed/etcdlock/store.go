@@ -14,25 +14,21 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// The state of a lock: one key for each holder and each waiter, attached to an etcd lease of its
-// own. The holder's key is the one created first. This is the layout of etcd's own
-// concurrency.Mutex: <prefix>/<lease in hex>. A waiter waits for the next older key. The value of
-// our keys is for inspectors: the acquisition, a line feed, and the identity of its process. The
-// value of etcd's own mutex is empty, and it reads none.
+// The state of a lock: one key for each holder and each waiter. The holder's key is the one
+// created first. A waiter waits for the next older key. This is the layout of etcd's own
+// concurrency.Mutex: <prefix>/<lease in hex>. If a client has several keys below one prefix, a
+// number follows in the further ones, -1 and so on. That mutex takes any key below its prefix for
+// one of the queue. The value of our keys is for inspectors: the acquisition, a line feed, and the
+// identity of its process. The value of etcd's own mutex is empty, and it reads none.
 //
 //	Acquire       if no key, put mine
 //	Enqueue       if mine is absent, put it; read the newest older one
 //	Enqueue again read mine, and the newest older one
-//	Release       delete mine, or revoke its lease
+//	Release       delete mine
 //	Renew         keep the lease alive; read mine
 //
-// A lease belongs to one session at a time, which is one attempt of an acquisition to have a key.
-// It is reused only if every request of that session was answered, so that none is under way any
-// more. If one was not, the lease is revoked instead of the key deleted: a late request finds no
-// lease, and does nothing.
-//
-// When a session ends, its key, its watches and its lease end with it. A waiter then begins anew,
-// with a new session at the end of the queue. Its notifications go to the same channel as before.
+// When a session ends, the keys and their watches end with it. A waiter then begins anew, with a
+// new key at the end of the queue. Its notifications go to the same channel as before.
 
 // kind is a kind of lock, by the place of its keys.
 type kind struct {
@@ -57,6 +53,7 @@ var (
 	_ lease.Store        = (*store)(nil)
 	_ lease.Queue        = (*store)(nil)
 	_ lease.LossNotifier = (*store)(nil)
+	_ lease.Session      = (*store)(nil)
 	_ lease.Inspector    = (*store)(nil)
 )
 
@@ -79,30 +76,34 @@ func (s *store) before(name string, rev int64) clientv3.Op {
 	return clientv3.OpGet(s.rivals(name), opts...)
 }
 
+// Term is part of [lease.Session].
+func (s *store) Term() time.Duration { return s.c.ttl }
+
+// Lost gives up a hold whose time is over although its session may live on.
+func (s *store) Lost(id lease.HoldID) {
+	s.c.spawn(func() {
+		s.c.persist(s.c.life, s.c.lease, func(ctx context.Context) error {
+			_, err := s.Release(ctx, id.Name, id.Acquisition)
+			return err
+		})
+	})
+}
+
 // Acquire puts a key if there is none.
 func (s *store) Acquire(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
 	if m := masterOf(ctx); m != nil {
-		return s.readUnder(m, acquisition)
+		return s.readUnder(m, acquisition, d)
 	}
-	x, resp, err := s.create(ctx, name, acquisition, d, clientv3.OpGet(s.rivals(name), clientv3.WithFirstCreate()...),
-		func(x *session) []clientv3.Cmp {
-			return []clientv3.Cmp{
-				clientv3.Compare(clientv3.CreateRevision(s.rivals(name)), "=", 0).WithPrefix(),
-				clientv3.Compare(clientv3.CreateRevision(x.key), "=", 0), // which may not be among the rivals
-			}
-		})
+	rivals := s.rivals(name)
+	p, resp, err := s.create(ctx, name, acquisition, clientv3.OpGet(rivals, clientv3.WithFirstCreate()...),
+		clientv3.Compare(clientv3.CreateRevision(rivals), "=", 0).WithPrefix())
 	if err != nil {
 		return lease.Reply{}, err
 	}
-	if resp.Succeeded {
-		return x.held(resp.Header.Revision), nil
+	if !p.is(asked, asked) {
+		return p.held(d)
 	}
-	if mine := kvs(resp, 0); len(mine) == 1 { // put by a request whose reply was lost
-		return x.held(mine[0].CreateRevision), nil
-	}
-	// The request may have been sent twice, and the first be under way: then this waits for its
-	// end.
-	if _, err := s.c.giveBack(ctx, x); err != nil {
+	if _, err := s.c.give(ctx, p); err != nil {
 		return lease.Reply{}, err
 	}
 	if oldest := kvs(resp, 1); len(oldest) == 1 && oldest[0].Lease == 0 {
@@ -111,151 +112,157 @@ func (s *store) Acquire(ctx context.Context, name, acquisition string, d time.Du
 	return lease.Reply{}, nil
 }
 
-// create puts a key for acquisition if the conditions hold, and reads. If not, it reads the key
-// instead.
-func (s *store) create(ctx context.Context, name, acquisition string, d time.Duration, read clientv3.Op,
-	conditions func(*session) []clientv3.Cmp) (x *session, resp *clientv3.TxnResponse, err error) {
-	for _, reuse := range []bool{true, false} {
-		if x, err = s.begin(ctx, name, acquisition, d, reuse); err != nil {
+// create puts a new key for acquisition if the conditions hold, and reads. If not, it reads the
+// key instead. A session may be found over by that: then it begins another one.
+func (s *store) create(ctx context.Context, name, acquisition string, read clientv3.Op, conditions ...clientv3.Cmp) (
+	p *place, resp *clientv3.TxnResponse, err error) {
+	for range 2 {
+		p = &place{st: s, id: lease.HoldID{Name: name, Acquisition: acquisition}}
+		if err := s.c.join(ctx, p); err != nil {
 			return nil, nil, err
 		}
-		// A spare lease may have been revoked meanwhile.
-		resp, err = s.put(ctx, x, conditions(x), read)
-		x.op.Unlock()
-		if !errors.Is(err, ErrSessionExpired) {
+		if resp, err = s.put(ctx, p, read, conditions); !errors.Is(err, ErrSessionExpired) {
 			break
 		}
+		p.session.die()
 	}
-	return x, resp, err
+	return p, resp, err
 }
 
-// put puts x's key if the conditions hold, and reads. It is sent again if its reply is lost: no
-// other acquisition has this key, so it is created once at most.
-func (s *store) put(ctx context.Context, x *session, conditions []clientv3.Cmp, read clientv3.Op) (
+// put puts p's key if the conditions hold, and reads. It is sent again if its reply is lost: the
+// key is created once at most.
+func (s *store) put(ctx context.Context, p *place, read clientv3.Op, conditions []clientv3.Cmp) (
 	resp *clientv3.TxnResponse, err error) {
-	id := x.lease()
-	err = s.c.persist(ctx, x.try(), x.end().Add(-x.term()/2), func(ctx context.Context) error {
-		x.sending()
-		resp, err = s.c.client.Txn(ctx).
-			If(conditions...).
-			Then(clientv3.OpPut(x.key, s.value(x.acquisition), clientv3.WithLease(id)), read).
-			Else(clientv3.OpGet(x.key), read).
-			Commit()
+	p.op.Lock()
+	defer p.op.Unlock()
+	conditions = append(conditions, clientv3.Compare(clientv3.CreateRevision(p.key), "=", 0))
+	put := clientv3.OpPut(p.key, s.value(p.id.Acquisition), clientv3.WithLease(p.session.id))
+	err = s.c.persist(ctx, s.c.lease/2, func(ctx context.Context) error {
+		if err := p.sending(); err != nil {
+			return err
+		}
+		resp, err = s.c.client.Txn(ctx).If(conditions...).Then(put, read).Else(clientv3.OpGet(p.key), read).Commit()
 		if err != nil && !refused(err) {
-			x.doubted()
+			p.doubted()
 		}
 		return err
 	})
-	if err != nil {
-		if refused(err) {
-			s.c.abandon(x)
-		}
-		return nil, failed(err)
+	switch {
+	case err == nil && resp.Succeeded:
+		p.answered(true, resp.Header.Revision)
+	case err == nil && len(kvs(resp, 0)) == 1: // by a request whose reply was lost
+		p.answered(true, kvs(resp, 0)[0].CreateRevision)
+	case err == nil || refused(err):
+		p.answered(false, 0)
 	}
-	x.answered(resp.Succeeded)
-	return resp, nil
+	if err != nil && refused(err) {
+		s.c.abandon(p)
+	}
+	return resp, failed(err)
 }
 
-// Enqueue puts a key, unless acquisition has one, and looks for the next older one. If the
-// session of acquisition has ended, it begins another one.
+// Enqueue puts a key, unless acquisition has one, and looks for the next older one. If the key is
+// gone, it puts another one.
 func (s *store) Enqueue(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
 	r, err := s.enqueue(ctx, name, acquisition, d)
-	if errors.Is(err, locks.ErrForeign) {
-		err = errors.Join(err, s.Leave(ctx, name, acquisition))
+	r.Listening = true // Watch tells what was before it
+	if errors.Is(err, lease.ErrRefused) || errors.Is(err, locks.ErrForeign) {
+		if p := s.c.find(acquisition); p != nil {
+			s.c.abandon(p)
+		}
 	}
 	return r, err
 }
 
 func (s *store) enqueue(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
 	if m := masterOf(ctx); m != nil {
-		return s.readUnder(m, acquisition)
+		return s.readUnder(m, acquisition, d)
 	}
-	if x := s.c.find(acquisition); x != nil {
-		r, err := s.again(ctx, x)
+	if p := s.c.find(acquisition); p != nil {
+		r, err := s.again(ctx, p, d, "")
 		if !errors.Is(err, ErrSessionExpired) {
 			return r, err
 		}
-		s.c.abandon(x)
+		s.c.abandon(p)
 	}
-	x, resp, err := s.create(ctx, name, acquisition, d, s.before(name, 0), func(x *session) []clientv3.Cmp {
-		return []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(x.key), "=", 0)}
-	})
+	p, resp, err := s.create(ctx, name, acquisition, s.before(name, 0))
 	if err != nil {
 		return lease.Reply{}, err
 	}
-	if !resp.Succeeded { // put by a request whose reply was lost: what was read may be newer
-		if len(kvs(resp, 0)) == 0 {
-			s.c.abandon(x)
-			return lease.Reply{}, errExpired
+	before := ""
+	if resp.Succeeded { // else what was read may be newer
+		before, err = s.rank(p, kvs(resp, 1))
+		if err != nil {
+			return lease.Reply{}, err
 		}
-		x.created(kvs(resp, 0)[0].CreateRevision)
-		return s.again(ctx, x)
+		if before == "" {
+			return p.held(d)
+		}
 	}
-	x.created(resp.Header.Revision)
-	r, err := s.rank(x, kvs(resp, 1))
-	if err == nil && !r.Held && x.isArmed() { // it begins anew: its watches do so too
-		s.c.spawn(func() { x.watchOwn(s.c.life) })
-		return s.again(ctx, x)
+	r, err := s.again(ctx, p, d, before)
+	if err == nil && !r.Held {
+		s.c.spawn(p.watch)
 	}
 	return r, err
 }
 
-// rank returns x's reply, where older are the newest keys that are not newer than x's own.
-func (s *store) rank(x *session, older []*mvccpb.KeyValue) (lease.Reply, error) {
+// rank returns the key that p has to wait for, or "" if p is the first. The newest keys that are
+// not newer than p's own are older.
+func (s *store) rank(p *place, older []*mvccpb.KeyValue) (before string, err error) {
 	for _, kv := range older {
-		if string(kv.Key) == x.key {
-			continue
+		switch {
+		case string(kv.Key) == p.key:
+		case kv.Lease == 0:
+			return "", foreign(kv.Key)
+		case s.kind == reading && isDowngraded(kv.Value):
+			return "", nil // only the first writer can have let readers in: no writer is before it
+		default:
+			return string(kv.Key), nil
 		}
-		if kv.Lease == 0 {
-			return lease.Reply{}, foreign(kv.Key)
-		}
-		// Only the first writer can have let readers in. So no writer is before it.
-		if s.kind == reading && isDowngraded(kv.Value) {
-			break
-		}
-		x.wait(string(kv.Key))
-		return lease.Reply{}, nil
 	}
-	return x.held(x.rev), nil
+	return "", nil
 }
 
-// again looks for the key before x, which has a key, and makes x watch it.
+// again looks for the key before p, which has a key, and watches it. If before is not "", it was
+// that key a moment ago.
 //
 // No wake-up is lost: the watch notifies of everything after its beginning, and what was before
 // is read once it has begun. If that finds another key to watch, the same begins again.
-func (s *store) again(ctx context.Context, x *session) (lease.Reply, error) {
-	for {
-		if x.isDead() {
-			return lease.Reply{}, errExpired
+func (s *store) again(ctx context.Context, p *place, d time.Duration, before string) (lease.Reply, error) {
+	for p.is(waiting, holding) {
+		try, cancel := context.WithTimeout(ctx, s.c.try())
+		defer cancel()
+		if before != "" {
+			begun, err := p.watchBefore(try, before)
+			if err != nil {
+				return lease.Reply{Wait: soon}, nil
+			}
+			if !begun {
+				return lease.Reply{}, nil
+			}
 		}
-		try, cancel := context.WithTimeout(ctx, x.try())
-		resp, err := s.c.client.Txn(try).Then(clientv3.OpGet(x.key), s.before(x.name, x.rev)).Commit()
-		cancel()
+		resp, err := s.c.client.Txn(try).Then(clientv3.OpGet(p.key), s.before(p.id.Name, p.rev)).Commit()
 		switch {
 		case err != nil && refused(err):
 			return lease.Reply{}, failed(err)
 		case err != nil && ctx.Err() != nil:
 			return lease.Reply{}, err
 		case err != nil: // nothing is known, and nothing has changed
-			x.keepPlace()
 			return lease.Reply{Wait: soon}, nil
 		}
-		if mine := kvs(resp, 0); len(mine) != 1 || mine[0].CreateRevision != x.rev {
-			x.die()
-			return lease.Reply{}, errExpired
+		if !p.among(kvs(resp, 0)) {
+			p.die()
+			break
 		}
-		r, err := s.rank(x, kvs(resp, 1))
-		if err != nil || r.Held {
-			return r, err
-		}
-		changed, err := x.watchPredecessor(ctx)
+		before, err = s.rank(p, kvs(resp, 1))
 		if err != nil {
-			return lease.Reply{Wait: soon}, nil
+			return lease.Reply{}, err
 		}
-		if !changed {
-			return r, nil
+		if before == "" {
+			return p.held(d)
 		}
 	}
+	return lease.Reply{}, errExpired
 }
 
 // soon is how long a waiter that cannot watch waits before it asks again.
@@ -267,130 +274,82 @@ func (s *store) Leave(ctx context.Context, name, acquisition string) error {
 	return err
 }
 
-// Lookup finds out whether the key was put. If not, it makes sure that the key never will be.
-func (s *store) Lookup(ctx context.Context, _, acquisition string) (lease.Reply, error) {
-	x := s.c.find(acquisition)
-	if x == nil {
-		return lease.Reply{}, nil
+// Lookup is called when the outcome of an acquisition is unknown after several requests. It gives
+// the key up.
+func (s *store) Lookup(ctx context.Context, name, acquisition string) (lease.Reply, error) {
+	if p := s.c.find(acquisition); p != nil {
+		_, err := s.c.give(ctx, p)
+		return lease.Reply{}, err
 	}
-	var resp *clientv3.GetResponse
-	err := s.c.persist(ctx, x.try(), x.end(), func(ctx context.Context) (err error) {
-		resp, err = s.c.client.Get(ctx, x.key)
-		return err
-	})
-	if err == nil && len(resp.Kvs) == 1 {
-		x.created(resp.Kvs[0].CreateRevision)
-		r, err := s.again(ctx, x)
-		if err == nil && r.Held {
-			return r, nil
-		}
-	}
-	_, err = s.c.giveBack(ctx, x)
-	return lease.Reply{}, err
+	return lease.Reply{}, nil
 }
 
-// Renew keeps leases alive, and checks whether the keys are still there.
-func (s *store) Renew(ctx context.Context, holds []lease.HoldID, d time.Duration) ([]bool, error) {
+// Renew keeps the sessions of holds alive, and checks whether the keys are still there. The time
+// of a session is the longest that a hold may have.
+func (s *store) Renew(ctx context.Context, holds []lease.HoldID, _ time.Duration) ([]bool, error) {
 	ok := make([]bool, len(holds))
-	var xs []*session
+	var ps []*place
 	var which []int
-	var broken error
 	for i, h := range holds {
-		x := s.c.find(h.Acquisition)
-		if x == nil {
-			continue // its time was over
+		p := s.c.find(h.Acquisition)
+		if p != nil && p.master != nil {
+			p = p.master
 		}
-		if x.master != nil {
-			x = x.master
+		if p != nil && p.is(holding, holding) {
+			ps, which = append(ps, p), append(which, i)
 		}
-		if x.term() < d {
-			long, err := s.c.grow(ctx, x, d)
-			if err != nil {
-				broken = err
-			}
-			if err != nil || !long {
-				continue
-			}
-		}
-		xs, which = append(xs, x), append(which, i)
 	}
-	if len(xs) == 0 {
-		return ok, broken
+	if len(ps) == 0 {
+		return ok, nil
 	}
-	states, err := s.c.renew(ctx, xs)
-	if err != nil {
-		broken = err
+	alive, err := s.c.renew(ctx, ps)
+	for k := range alive {
+		ok[which[k]] = alive[k]
 	}
-	for k, i := range which {
-		ok[i] = states[k] == alive
-	}
-	return ok, broken
+	return ok, err
 }
 
 // Release deletes the key. The next waiter watches it, so nobody has to be woken.
 func (s *store) Release(ctx context.Context, _, acquisition string) (lease.Released, error) {
-	x := s.c.find(acquisition)
+	p := s.c.find(acquisition)
 	switch {
-	case x == nil:
+	case p == nil:
 		return lease.Released{}, nil
-	case x.master != nil:
-		return s.part(ctx, x)
+	case p.master != nil:
+		return s.part(ctx, p)
+	case s.kind == writing:
+		return s.partWriter(ctx, p)
 	}
-	x.op.Lock()
-	defer x.op.Unlock()
-	x.mu.Lock()
-	reader, gone := x.reader != nil, x.gone
-	x.mu.Unlock()
-	switch {
-	case gone:
-		return lease.Released{}, nil
-	case reader:
-		return s.downgrade(ctx, x)
-	}
-	held, err := s.c.give(ctx, x)
+	held, err := s.c.give(ctx, p)
 	return lease.Released{Held: held}, err
 }
 
-// watch notifies a waiter of the end of its predecessor, or of its own session. It belongs to the
-// acquisition, and outlives its sessions.
+// watch notifies a waiter of the end of the key before its own, or of its own. It belongs to the
+// acquisition, and outlives its places.
 type watch struct {
 	c           *core
 	acquisition string
-	notify      chan struct{}
+	wake        chan struct{}
 }
 
-// C delivers the notifications of all sessions of the acquisition.
-func (w *watch) C() <-chan struct{} { return w.notify }
+func (w watch) C() <-chan struct{} { return w.wake }
 
-// Close ends the watches of the present session, and of later ones.
-func (w *watch) Close() {
+// Close ends the notifications. What watches the keys ends when the acquisition holds, or leaves.
+func (w watch) Close() {
 	w.c.mu.Lock()
+	defer w.c.mu.Unlock()
 	delete(w.c.watches, w.acquisition)
-	x := w.c.sessions[w.acquisition]
-	w.c.mu.Unlock()
-	if x != nil {
-		x.disarm()
-	}
 }
 
-// Watch begins to watch the key before acquisition's, and its own key without waiting for that:
-// if that begins too late, the renewal of the place will tell. If the session has ended, the next
-// one watches.
-func (s *store) Watch(ctx context.Context, _, acquisition string) (lease.Watch, error) {
-	w := &watch{c: s.c, acquisition: acquisition, notify: make(chan struct{}, 1)}
+// Watch begins to notify acquisition of what Enqueue has begun to watch.
+func (s *store) Watch(_ context.Context, _, acquisition string) (lease.Watch, error) {
+	w := watch{s.c, acquisition, make(chan struct{}, 1)}
 	s.c.mu.Lock()
+	defer s.c.mu.Unlock()
 	s.c.watches[acquisition] = w
-	x := s.c.sessions[acquisition]
-	s.c.mu.Unlock()
-	if x == nil || x.master != nil {
-		return w, nil
+	if p := s.c.places[acquisition]; p != nil && p.news {
+		p.notify()
 	}
-	x.arm(w.notify)
-	if _, err := x.watchPredecessor(ctx); err != nil {
-		w.Close()
-		return nil, err
-	}
-	s.c.spawn(func() { x.watchOwn(s.c.life) })
 	return w, nil
 }
 
@@ -409,3 +368,6 @@ func foreign(key []byte) error {
 // errExpired is the error of a request that was not carried out because its session has ended.
 // Another session can be begun.
 var errExpired = lease.Mark(ErrSessionExpired, lease.ErrRefused, lease.ErrUnavailable)
+
+// errLeft is the error of a request that is not sent because its key was given up.
+var errLeft = lease.Mark(errors.New("given up meanwhile"), lease.ErrRefused, lease.ErrUnavailable)

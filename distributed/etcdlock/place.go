@@ -1,0 +1,275 @@
+package etcdlock
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+// place is a key from its creation to its deletion: a place in the queue of a lock. If an
+// acquisition loses it while it waits, it takes another one.
+//
+//	asked     there may be a key                  put -> waiting
+//	waiting   a key, and older ones before it     oldest -> holding
+//	holding   its key is the oldest               lost -> dead
+//	ending    given up, but perhaps not deleted   deleted -> dead; deleted, in doubt -> burnt
+//	burnt     deleted, but a late request may     session over -> dead
+//	          put or delete the key
+//	dead      no key, nor will there be           for good
+type place struct {
+	st     *store
+	id     lease.HoldID
+	key    string
+	master *place // the writer whose key this reader shares, or nil
+
+	op sync.Mutex // held while the key is put, deleted, or changed
+
+	// The rest is guarded by core.mu.
+	session *session
+	state   state
+	sent    bool  // a request to put the key was sent
+	doubt   bool  // a request to put or delete the key has no answer, and may be carried out yet
+	rev     int64 // create revision of the key
+	life    context.Context
+	end     context.CancelFunc // of life, or nil if no watch has begun
+	quiet   *time.Timer        // begins the watch of a holder's key
+	watched bool               // its own key is watched
+	pred    *watched           // the key before it, if that is watched
+	news    bool               // its waiter was notified before it listened
+	// A writer's place has at most two holders: the writer, until gone is set, and the same owner
+	// as a reader.
+	reader *place
+	gone   bool
+}
+
+// watched is a key that is watched.
+type watched struct {
+	key string
+	end context.CancelFunc
+}
+
+type state int
+
+const (
+	asked state = iota
+	waiting
+	holding
+	ending
+	burnt
+	dead
+)
+
+// sending says that a request to put the key is about to be sent. It returns an error if the place
+// was given up, or its session is over.
+func (p *place) sending() error {
+	p.st.c.mu.Lock()
+	defer p.st.c.mu.Unlock()
+	switch p.state {
+	case asked:
+		p.sent = true
+		return nil
+	case dead:
+		return errExpired
+	}
+	return errLeft
+}
+
+// answered says whether the key is there by the answer to a request to put it, and its create
+// revision.
+func (p *place) answered(there bool, rev int64) {
+	p.st.c.mu.Lock()
+	defer p.st.c.mu.Unlock()
+	if p.sent = there || p.doubt; there {
+		p.rev = rev
+		p.state = max(p.state, waiting)
+	}
+}
+
+// doubted says that a request to put or delete the key has no answer.
+func (p *place) doubted() {
+	p.st.c.mu.Lock()
+	defer p.st.c.mu.Unlock()
+	p.doubt = true
+}
+
+// held says that the key is the oldest, and returns the reply that says so to a request for d.
+// The session may end as soon as a hold for its whole time would.
+func (p *place) held(d time.Duration) (lease.Reply, error) {
+	c := p.st.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p.state >= ending {
+		return lease.Reply{}, errExpired
+	}
+	p.state = holding
+	p.unwatch()
+	if !p.watched {
+		p.quiet = time.AfterFunc(quiet, func() { c.spawn(p.watch) })
+	}
+	return lease.Reply{Held: true, Token: uint64(p.rev), Since: p.session.since.Add(c.lease - d)}, nil
+}
+
+// among reports whether the key was read.
+func (p *place) among(kvs []*mvccpb.KeyValue) bool {
+	return len(kvs) == 1 && kvs[0].CreateRevision == p.rev
+}
+
+// is reports whether p is in one of the states from first to last.
+func (p *place) is(first, last state) bool {
+	p.st.c.mu.Lock()
+	defer p.st.c.mu.Unlock()
+	return first <= p.state && p.state <= last
+}
+
+// die says that the key is gone, or that the session is over. It notifies the waiter or the
+// holders.
+func (p *place) die() {
+	c := p.st.c
+	c.mu.Lock()
+	was, reader := p.state, p.reader
+	p.leave()
+	switch {
+	case was < ending:
+		p.settle()
+	case p.session.life.Err() != nil: // else a deletion may be under way
+		p.settle()
+		c.forget(p) // the engine may have given that up
+	}
+	if was < holding {
+		p.notify()
+	}
+	c.mu.Unlock()
+	if was != holding {
+		return
+	}
+	p.st.lost(p.id, ErrSessionExpired)
+	if reader != nil {
+		reader.st.lost(reader.id, ErrSessionExpired)
+	}
+}
+
+// notify has the waiter ask again. c.mu is held.
+func (p *place) notify() {
+	w, listens := p.st.c.watches[p.id.Acquisition]
+	p.news = !listens
+	select {
+	case w.wake <- struct{}{}:
+	default: // a nil channel too
+	}
+}
+
+// leave ends all that is done here for p, except for the deletion of its key. c.mu is held.
+func (p *place) leave() {
+	p.state = max(p.state, ending)
+	if p.quiet != nil {
+		p.quiet.Stop()
+	}
+	p.unwatch()
+	if p.end != nil {
+		p.end()
+	}
+}
+
+// settle says that the key of p, which was left, is not there. If a late request may still put or
+// delete it, no other place has the key. c.mu is held.
+func (p *place) settle() {
+	if p.doubt && p.session.life.Err() == nil {
+		p.state = burnt
+		p.session.retire()
+		return
+	}
+	p.state = dead
+	delete(p.session.places, p.key)
+}
+
+// alive returns the context of the watches. c.mu is held.
+func (p *place) alive() context.Context {
+	if p.end == nil {
+		p.life, p.end = context.WithCancel(p.st.c.life)
+		if p.state >= ending {
+			p.end()
+		}
+	}
+	return p.life
+}
+
+// watch makes the place learn at once that its key is gone. If it fails, the next renewal tells.
+func (p *place) watch() {
+	c := p.st.c
+	c.mu.Lock()
+	life, rev, watched := p.alive(), p.rev, p.watched
+	p.watched = true
+	c.mu.Unlock()
+	if watched {
+		return
+	}
+	unwatched := func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		p.watched = false
+	}
+	ctx, cancel := context.WithTimeout(life, c.try())
+	defer cancel()
+	err := c.watch(ctx, life, p.key, func(e *clientv3.Event) (last bool) {
+		switch {
+		case e == nil: // the watch has ended
+			unwatched()
+			time.AfterFunc(quiet, func() { c.spawn(p.watch) })
+		case e.Type == mvccpb.Event_DELETE && e.Kv.ModRevision > rev:
+			p.die()
+			return true
+		}
+		return false // a member that lags behind may report what was before the key
+	})
+	if err != nil {
+		unwatched()
+	}
+}
+
+// watchBefore makes sure that the key before p's is watched, and reports whether it was not yet.
+func (p *place) watchBefore(ctx context.Context, key string) (begun bool, err error) {
+	c := p.st.c
+	c.mu.Lock()
+	if p.pred != nil && p.pred.key == key {
+		c.mu.Unlock()
+		return false, nil
+	}
+	p.unwatch()
+	life, end := context.WithCancel(p.alive())
+	w := &watched{key, end}
+	p.pred = w
+	c.mu.Unlock()
+	over := func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if p.pred == w {
+			p.unwatch()
+		}
+	}
+	err = c.watch(ctx, life, key, func(e *clientv3.Event) (last bool) {
+		if last = e == nil || e.Type == mvccpb.Event_DELETE; last {
+			over()
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		p.notify()
+		return last
+	})
+	if err != nil {
+		over()
+	}
+	return true, err
+}
+
+// unwatch ends the watch of the key before p's. c.mu is held.
+func (p *place) unwatch() {
+	if p.pred != nil {
+		p.pred.end()
+		p.pred = nil
+	}
+}
