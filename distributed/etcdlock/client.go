@@ -56,7 +56,8 @@ func WithPrefix(prefix string) Option { return func(c *Client) { c.prefix = pref
 // the Client before client. It runs a few goroutines until then.
 //
 // Set DialKeepAliveTime and DialKeepAliveTimeout of client. Without them, a client of a single
-// member does not notice that its connection has died silently.
+// member does not notice that its connection has died silently. While requests fail, the Client
+// resets the back-off of client's connections, for all users of client.
 func New(client *clientv3.Client, opts ...Option) (*Client, error) {
 	if client == nil {
 		return nil, errors.New("etcdlock: nil client")

@@ -131,6 +131,11 @@ func (c *core) try() time.Duration {
 	return min(max(c.lease/3, 300*time.Millisecond), time.Second)
 }
 
+// connect makes the client try its connections at once. By default, a gRPC client waits for a
+// second after the first failure, and up to two minutes later on. So a short lease would end
+// while the cluster can be reached again.
+func (c *core) connect() { c.client.ActiveConnection().ResetConnectBackoff() }
+
 // persist calls f until it succeeds or is refused, for the time limit. The error matches none of
 // a context: package lease returns that of the caller's.
 func (c *core) persist(ctx context.Context, limit time.Duration, f func(ctx context.Context) error) error {
@@ -143,6 +148,7 @@ func (c *core) persist(ctx context.Context, limit time.Duration, f func(ctx cont
 		if err == nil || refused(err) || ctx.Err() != nil {
 			return err
 		}
+		c.connect()
 		pause(ctx, rest)
 	}
 }
@@ -222,6 +228,7 @@ func (c *core) renew(ctx context.Context, ps []*place) (alive []bool, err error)
 	sent := lease.Now()
 	kept, err := c.keepAlive(ctx, confirmed)
 	if err != nil {
+		c.connect()
 		return nil, err
 	}
 	resp, err := c.client.Txn(ctx).Then(look...).Commit()

@@ -46,7 +46,8 @@
 //
 //   - A process dies: its locks are free when its session ends, 30 seconds at most by default.
 //   - The cluster cannot be reached: holds are lost a margin before the end of the session.
-//     Waiters keep waiting. A shorter interruption, such as an election, has no effect.
+//     Waiters keep waiting. A shorter interruption, such as an election, has no effect: gRPC would
+//     wait longer and longer before it connects again, but the Client has it connect at once.
 //   - A waiter is cut off or stopped for longer than its session: it begins anew at the end of the
 //     queue, woken as before. So does a waiter whose lease is revoked or whose key is deleted.
 //   - A reply to an acquisition is lost: it is sent again, and creates one key at most.

@@ -8,6 +8,8 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/etcdlock"
@@ -36,6 +38,30 @@ func ExampleClient_Mutex() {
 	if errors.Is(err, locks.ErrLost) {
 		fmt.Println("another process may have worked too")
 	}
+}
+
+// A client that connects again soon.
+func ExampleNew() {
+	client, err := clientv3.New(clientv3.Config{
+		Endpoints:            []string{"localhost:2379"},
+		DialKeepAliveTime:    10 * time.Second,
+		DialKeepAliveTimeout: 3 * time.Second,
+		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff: backoff.Config{
+				BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second,
+			},
+			MinConnectTimeout: 5 * time.Second,
+		})},
+	})
+	if err != nil {
+		panic(err)
+	}
+	defer client.Close()
+	provider, err := etcdlock.New(client, etcdlock.WithTTL(3*time.Second))
+	if err != nil {
+		panic(err)
+	}
+	defer provider.Close(context.Background())
 }
 
 // Programs that take etcd's own mutex are excluded.

@@ -274,6 +274,32 @@ func TestAPartitionThatEndsInTimeLosesNothing(t *testing.T) {
 	require.NoError(t, l.UnlockContext(a))
 }
 
+// A gRPC client waits for a second and more before it connects again. Then it would be too late.
+func TestAHoldSurvivesConnectionsRefusedForHalfItsTime(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	p := testbed.NewProxy(t, s.addr)
+	a := someone()
+	var ls []*etcdlock.Mutex
+	var holds []locks.Hold
+	for i := range 4 { // each client waits for a random time
+		ls = append(ls, open(t, connect(t, p.Addr()), term(6*short)).Mutex(fmt.Sprint("it", i)))
+		holds = append(holds, hold(t, ls[i], a))
+	}
+	time.Sleep(3 * short / 2)
+	p.Refuse()
+	time.Sleep(3 * short)
+	p.Heal()
+	for i, h := range holds {
+		require.Eventually(t, func() bool {
+			end, _ := h.Deadline()
+			return time.Until(end) > 5*short || h.Err() != nil
+		}, long, time.Millisecond)
+		require.NoError(t, h.Err())
+		require.NoError(t, ls[i].UnlockContext(a))
+	}
+}
+
 // dropReply has the reply to the next request that names the lock get lost, and its connection
 // break.
 func dropReply(p *testbed.Proxy, name string) {

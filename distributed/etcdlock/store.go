@@ -248,6 +248,7 @@ func (s *store) again(ctx context.Context, p *place, d time.Duration, before str
 		case err != nil && ctx.Err() != nil:
 			return lease.Reply{}, err
 		case err != nil: // nothing is known, and nothing has changed
+			s.c.connect()
 			return lease.Reply{Wait: soon}, nil
 		}
 		if !p.among(kvs(resp, 0)) {
