@@ -125,12 +125,6 @@ func (g *goRedis) failed(ctx context.Context, err error) error {
 	if g.cc != nil && !errors.As(err, &reply) {
 		g.cc.ReloadState(ctx) // in the background
 	}
-	return classify(err)
-}
-
-// classify tells what was surely not carried out from what is unknown.
-func classify(err error) error {
-	var reply redis.Error
 	var dial *net.OpError
 	switch {
 	case errors.Is(err, redis.ErrClosed): // by its user, for good
@@ -142,7 +136,7 @@ func classify(err error) error {
 	case !errors.As(err, &reply):
 		return err
 	}
-	return driver.Refused(reply.Error(), err)
+	return driver.Refused(reply.Error(), g.Cluster(), err)
 }
 
 func (g *goRedis) Cluster() bool { return g.cc != nil }

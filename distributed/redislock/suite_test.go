@@ -188,3 +188,7 @@ func TestWaitersInSeveralSlotsAreToldAfterACut(t *testing.T) {
 func TestTenThousandWaitersHaveOneConnection(t *testing.T) {
 	suite.TenThousandWaitersHaveOneConnection(t, onGoRedis)
 }
+
+func TestAnUnlockOutlastsAServerThatRefusesWrites(t *testing.T) {
+	suite.AnUnlockOutlastsAServerThatRefusesWrites(t, onGoRedis)
+}

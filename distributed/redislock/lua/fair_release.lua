@@ -3,7 +3,7 @@
 --
 -- KEYS lock, queue, times; ARGV acquisition, channel, whether the server counts subscribers,
 -- publish commands
-local held = redis.pcall('hdel', lock, ARGV[1])
+local held = typed('hdel', lock, ARGV[1])
 local head = sweep()
 local awaited = head and redis.call('exists', lock) == 0 and tell(4, ARGV[2])
 if held ~= 1 then

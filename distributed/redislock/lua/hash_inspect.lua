@@ -7,10 +7,7 @@ local state, ttl, holder = look(KEYS[1])
 if state == 'foreign' then
 	return ttl
 end
-local waiters, n = redis.pcall('lrange', KEYS[2], 0, 999), redis.pcall('llen', KEYS[2])
-if type(n) ~= 'number' then
-	waiters, n = {}, 0
-end
+local waiters, n = typed('lrange', KEYS[2], 0, 999) or {}, typed('llen', KEYS[2]) or 0
 if state == 'free' then
 	return {0, '0', {}, waiters, n}
 end

@@ -3,7 +3,7 @@
 -- hold the lock.
 --
 -- KEYS lock, channel; ARGV acquisition, payload, publish commands
-if redis.pcall('hdel', KEYS[1], ARGV[1]) ~= 1 then
+if typed('hdel', KEYS[1], ARGV[1]) ~= 1 then
 	return false
 end
 return publish(3, KEYS[2], ARGV[2])

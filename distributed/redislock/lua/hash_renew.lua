@@ -5,7 +5,7 @@
 local held = {}
 for i, lock in ipairs(KEYS) do
 	held[i] = 0
-	if redis.pcall('hexists', lock, ARGV[i + 1]) == 1 then
+	if typed('hexists', lock, ARGV[i + 1]) == 1 then
 		held[i] = redis.call('pexpire', lock, ARGV[1])
 	end
 end

@@ -3,7 +3,6 @@
 -- KEYS identities
 local texts = {}
 for i, key in ipairs(KEYS) do
-	local text = redis.pcall('get', key)
-	texts[i] = type(text) == 'string' and text or ''
+	texts[i] = typed('get', key) or ''
 end
 return texts

@@ -4,7 +4,7 @@
 --
 -- KEYS lock, channel, prefix of all holds, hold; ARGV acquisition, payload, publish commands
 local lock = KEYS[1]
-if redis.pcall('hdel', lock, ARGV[1]) ~= 1 then
+if typed('hdel', lock, ARGV[1]) ~= 1 then
 	return false
 end
 redis.call('del', KEYS[4])

@@ -1,7 +1,7 @@
 -- Deletes the lock. The reply is that of hash_release.
 --
 -- KEYS lock, channel; ARGV acquisition, payload, publish commands
-if redis.pcall('get', KEYS[1]) ~= ARGV[1] then
+if typed('get', KEYS[1]) ~= ARGV[1] then
 	return false
 end
 redis.call('del', KEYS[1])

@@ -4,7 +4,7 @@
 local held = {}
 for i, lock in ipairs(KEYS) do
 	held[i] = 0
-	if redis.pcall('get', lock) == ARGV[i + 1] then
+	if typed('get', lock) == ARGV[i + 1] then
 		held[i] = redis.call('pexpire', lock, ARGV[1])
 	end
 end

@@ -2,7 +2,7 @@
 -- hold the lock.
 --
 -- KEYS lock, channel, list; ARGV acquisition, whether the server counts subscribers, publish commands
-if redis.pcall('hdel', KEYS[1], ARGV[1]) ~= 1 then
+if typed('hdel', KEYS[1], ARGV[1]) ~= 1 then
 	return false
 end
 return wake(KEYS[3], KEYS[2], 3)

@@ -3,7 +3,7 @@
 -- nobody in the former case: its readers come when the time is over that they were told.
 --
 -- KEYS lock, channel, prefix of all holds; ARGV acquisition:write, payload, publish commands
-if redis.pcall('hdel', KEYS[1], ARGV[1]) ~= 1 then
+if typed('hdel', KEYS[1], ARGV[1]) ~= 1 then
 	return false
 end
 local rest = longest(KEYS[1], KEYS[3])

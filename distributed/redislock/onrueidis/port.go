@@ -132,7 +132,7 @@ func (p *port) failed(ctx context.Context, err error) error {
 	reply, refused := rueidis.IsRedisErr(err)
 	switch {
 	case refused:
-		return driver.Refused(reply.Error(), err)
+		return driver.Refused(reply.Error(), p.cluster, err)
 	case errors.Is(err, rueidis.ErrNoCache): // of a new connection
 		return driver.Never(err)
 	case errors.As(err, &dial) && dial.Op == "dial":

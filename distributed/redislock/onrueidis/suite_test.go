@@ -223,3 +223,7 @@ func TestInspectNamesHoldersOfOtherLibraries(t *testing.T) {
 }
 
 func TestInspectWorksOnACluster(t *testing.T) { suite.InspectWorksOnACluster(t, onRueidis) }
+
+func TestAnUnlockOutlastsAServerThatRefusesWrites(t *testing.T) {
+	suite.AnUnlockOutlastsAServerThatRefusesWrites(t, onRueidis)
+}

@@ -6,7 +6,9 @@ import (
 	"context"
 	"crypto/sha1"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -128,12 +130,20 @@ func Text(arg any) string {
 	return fmt.Sprint(arg)
 }
 
-// Refused returns the meaning of err, an error reply of the server with this text.
-func Refused(text string, err error) error {
+// wrapping is what Redis 6 puts before the error of a command in a script.
+var wrapping = regexp.MustCompile(`^(Error running script \(call to f_\w+\): )?(@user_script: ?\d+: )*-?`)
+
+// Refused returns the meaning of err, an error reply of the server with this text. cluster says
+// whether the client expects a cluster.
+func Refused(text string, cluster bool, err error) error {
 	text = strings.TrimPrefix(text, "ERR ")
+	text = strings.TrimPrefix(text[len(wrapping.FindString(text)):], "ERR ")
 	if strings.Contains(text, "WRONGTYPE") || strings.HasPrefix(text, "FOREIGN") ||
 		strings.Contains(text, "is not an integer") {
 		return fmt.Errorf("%w: %w", locks.ErrForeign, err)
+	}
+	if !cluster && (strings.HasPrefix(text, "MOVED ") || strings.HasPrefix(text, "CROSSSLOT ")) {
+		return Never(fmt.Errorf("%w: %w", ErrCluster, err))
 	}
 	for _, prefix := range passing {
 		if strings.HasPrefix(text, prefix) {
@@ -143,12 +153,15 @@ func Refused(text string, err error) error {
 	return Never(err)
 }
 
+// ErrCluster is the error of a client of one server if that is part of a cluster.
+var ErrCluster = errors.New("the server is part of a cluster, and its client is not one of a cluster")
+
 // passing are the beginnings of error replies that pass by themselves. They are due to the state of
-// a server, not to the request. The server loads its data, runs a long script, or has just become a
-// replica, or its cluster is about to heal.
+// a server, not to the request. The server loads its data or cannot save it, runs a long script, or
+// has just become a replica, or its cluster is about to heal.
 var passing = []string{
 	"LOADING ", "BUSY ", "READONLY ", "MASTERDOWN ", "CLUSTERDOWN ", "TRYAGAIN ", "MOVED ", "NOREPLICAS ",
-	"max number of clients reached",
+	"MISCONF ", "max number of clients reached",
 }
 
 // Never returns err as that of a request that was not carried out.
