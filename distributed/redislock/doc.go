@@ -63,14 +63,14 @@
 // fencing tokens against that: see [Client.FencedMutex]. If the resource is on a Redis server,
 // [Gate] does that.
 //
-// Tokens increase from holder to holder, also if their counter is lost by a flush, an eviction, or
-// a restart without persistence. An absent counter begins with the server's time in milliseconds.
-// Four cases are left in which tokens may repeat:
+// Tokens increase from holder to holder. They are not consecutive: a token is the next number of
+// the counter, or the server's time in microseconds if that is larger. So they also increase if
+// the counter is lost by a flush, an eviction, or a restart without persistence, or if a failover
+// promotes a replica that lacks the last tokens. Two cases are left in which such a loss makes
+// tokens repeat:
 //
-//   - The counter had more than a thousand acquisitions a second since it began.
-//   - The server's clock was set back.
-//   - A failover promoted a replica that lacks the last tokens.
-//   - Redisson began the counter anew, with 1.
+//   - The clock of the server was set back, or that of the new master is behind.
+//   - The next holder is Redisson's. It takes the next number of the counter, whatever the time is.
 //
 // [NewRedlock] makes one lock of the locks on several servers. It survives the failure of a
 // minority of them.
@@ -82,9 +82,10 @@
 //   - The server cannot be reached: holds are lost a margin before the end of their leases. A
 //     shorter interruption has no effect. A first attempt to acquire a lock fails at once. Waiters
 //     keep waiting, and ask again, ever more rarely, but at least every two seconds.
-//   - The server answers LOADING, READONLY, CLUSTERDOWN, TRYAGAIN and the like: LockContext asks
-//     again until its context ends, from the first attempt on. TryLockContext returns the error.
-//     See [lease.WithRetry].
+//   - The server answers LOADING, READONLY, NOREPLICAS, MISCONF, CLUSTERDOWN and the like:
+//     LockContext asks again until its context ends, from the first attempt on. TryLockContext
+//     returns the error. See [lease.WithRetry]. An unlock asks again too, until the release
+//     timeout, and then in the background.
 //   - The reply to an acquisition is lost: the client asks the server which acquisition holds.
 //   - The reply to a release is lost: the client repeats the release. Neither counts twice. Client
 //     options such as MaxRetries have no effect on that.
@@ -108,8 +109,8 @@
 //     time to live counts as held until it is deleted.
 //   - SCRIPT FLUSH: no effect.
 //   - The master fails, and a replica that had not heard of the lock takes its place: two may hold
-//     the lock until the first one requests its renewal. Tokens may repeat then. Asynchronous
-//     replication cannot avoid that.
+//     the lock until the first one requests its renewal. Asynchronous replication cannot avoid
+//     that. The second one has the larger token, see above.
 //   - The server evicts keys, or its clock is set forward: as if the lock had been deleted. If
 //     its clock is set back, the locks of dead processes last as much longer.
 //

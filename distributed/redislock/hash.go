@@ -12,7 +12,7 @@ import (
 // holder, and the value is the number of holds. Its time to live is the lease.
 //
 // A fenced lock, Redisson's RFencedLock, also has a counter, which never expires. Every
-// acquisition increments it.
+// acquisition makes it larger.
 
 // single is a [lease.Store] of locks with one key, or two, and one holder.
 type single struct {

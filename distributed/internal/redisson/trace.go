@@ -149,7 +149,7 @@ type view struct {
 	stage  Stage
 	owners map[string]string // their parties
 	heard  int               // before the present step
-	first  int64             // the first token of a counter of ours, or 0
+	tokens []string          // of the counter, in order
 }
 
 var owner = regexp.MustCompile(`[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}:\d+`)
@@ -222,17 +222,21 @@ func (v *view) state(party string) string {
 // wait is how long a waiter of Redisson's fair lock lives beyond the one before it.
 const wait = 5 * time.Minute
 
-// counted returns a value as it would be if a counter of ours had begun with 1, and not with the
-// server's clock.
+// counted returns a value as it would be if our tokens were counted like Redisson's, from 1, and
+// did not follow the server's clock.
 func (v *view) counted(key, value string) string {
-	n, err := strconv.ParseInt(value, 10, 64)
-	if err != nil || n < 1e12 || !strings.Contains(key, "_token:") {
+	if !strings.Contains(key, "_token:") {
 		return value
 	}
-	if v.first == 0 {
-		v.first = n
+	i := slices.Index(v.tokens, value)
+	if i < 0 {
+		i = len(v.tokens)
+		v.tokens = append(v.tokens, value)
 	}
-	return strconv.FormatInt(n-v.first+1, 10)
+	if len(value) < len("1000000000000") {
+		return value
+	}
+	return strconv.Itoa(i + 1)
 }
 
 // ours is what keys and channels begin with that Redisson does not know.

@@ -1,13 +1,15 @@
 -- take makes the acquisition owner the holder, with a count of one. To do it twice is the same as
--- once. It returns the token. An absent counter begins with the server's time in milliseconds,
--- beyond all tokens that it may have had before.
+-- once. It returns the token: the next number of the counter, or the server's time in microseconds
+-- if that is larger. So tokens increase even if the counter is lost or set back. Both numbers are
+-- exact in a script, whose numbers are exact up to 2^53.
 local function take(lock, owner, lease, counter)
 	local token = 0
 	if counter then
 		token = redis.call('incr', counter)
-		if token == 1 then
-			local now = redis.call('time')
-			token = now[1] * 1000 + math.floor(now[2] / 1000)
+		local now = redis.call('time')
+		now = now[1] * 1000000 + now[2]
+		if token < now then
+			token = now
 			redis.call('set', counter, string.format('%.0f', token))
 		end
 	end
