@@ -430,7 +430,7 @@ func (l *Mutex) granted(ctx context.Context, id string, queue Queue, r Reply, se
 		return answer{err: errLate, doubt: sent.Add(d)}
 	}
 	c.sched.add(g)
-	if early := c.sched.expected(id); early != nil {
+	if early := c.sched.expected(id); early.notified {
 		c.lost(g, early.cause) // as if it had been notified now
 	}
 	return answer{g: g}

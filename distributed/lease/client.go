@@ -176,7 +176,7 @@ func New(s Store, opts ...Option) (*Client, error) {
 	}
 	if n, ok := s.(LossNotifier); ok {
 		c.sched.byName = make(map[string]*grant)
-		c.sched.early = make(map[string]*early)
+		c.sched.early = make(map[string]early)
 		n.NotifyLoss(c.notified)
 	}
 	return c, nil

@@ -108,7 +108,7 @@ func (c *Client) lost(g *grant, cause error) {
 
 // notified makes the grant of id lost, of whose end the store has learned by itself.
 func (c *Client) notified(id HoldID, cause error) {
-	if g := c.sched.holder(id.Acquisition, cause); g != nil {
+	if g := c.sched.holder(id.Acquisition, cause); g != nil && g.id == id {
 		c.lost(g, cause)
 	}
 }

@@ -18,7 +18,7 @@ type scheduler struct {
 	mu     sync.Mutex
 	grants grantHeap
 	byName map[string]*grant // by acquisition, if the store is a LossNotifier
-	early  map[string]*early // by acquisition that may be given a grant just now, if the store is a LossNotifier
+	early  map[string]early  // by acquisition that may be given a grant just now, if the store is a LossNotifier
 	next   time.Time         // when the goroutine will look by itself; zero: never
 }
 
@@ -110,21 +110,18 @@ func (s *scheduler) expect(id string) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.early[id] = new(early)
+	s.early[id] = early{}
 }
 
-// expected ends what expect has begun, and returns the loss notified since, or nil.
-func (s *scheduler) expected(id string) *early {
+// expected ends what expect has begun, and returns the loss notified since.
+func (s *scheduler) expected(id string) early {
 	if s.byName == nil {
-		return nil
+		return early{}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.early[id]
 	delete(s.early, id)
-	if e == nil || !e.notified {
-		return nil
-	}
 	return e
 }
 
@@ -133,8 +130,8 @@ func (s *scheduler) holder(id string, cause error) *grant {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	g := s.byName[id]
-	if e := s.early[id]; g == nil && e != nil && !e.notified {
-		e.notified, e.cause = true, cause
+	if e, ok := s.early[id]; g == nil && ok && !e.notified {
+		s.early[id] = early{true, cause}
 	}
 	return g
 }

@@ -101,8 +101,8 @@ func WithPubSub(p PubSub) Option { return func(o *options) { o.pubsub = p } }
 func WithFairWait(d time.Duration) Option { return func(o *options) { o.fairWait = d } }
 
 // New returns a Client of the server, the cluster, or the master behind sentinels that client is
-// connected to. It uses client's connections, and opens one or more for subscriptions when a
-// waiter needs them. It never closes client. Close the Client before client.
+// connected to. It uses client's connections, and opens one or more for subscriptions with its
+// first hold or waiter. It never closes client. Close the Client before client.
 //
 // client never repeats a request that acquires or releases a lock, whatever its MaxRetries is. A
 // ReadTimeout of at most a sixth of the lease, and ContextTimeoutEnabled, speed up the reaction
@@ -281,8 +281,9 @@ func (l *Mutex) TryLockContext(ctx context.Context) (bool, error) {
 }
 
 // ForceUnlock frees the lock without its holder's consent, in Go or in Java. It wakes waiters as
-// a release does, and reports whether the lock was held. See [lease.Mutex.ForceUnlock]. A waiter
-// of a plain or fenced lock may notice late, by 100 ms for each place up to its own.
+// a release does, and reports whether the lock was held. See [lease.Mutex.ForceUnlock]. A holder of
+// another Client of ours is told at once too, unless the message is lost. A waiter of a plain or
+// fenced lock may notice late, by 100 ms for each place up to its own.
 //
 // The read half frees the holds of all readers, and nothing while there is a writer. The write
 // half frees the writer's hold, and what the writer reads. The token of a fenced lock continues

@@ -62,12 +62,16 @@ func (c *core) mode(ctx context.Context) (mode, error) {
 	return m, nil
 }
 
-func (c *core) watch(ctx context.Context, channel string) (lease.Watch, error) {
+// watch returns a watch of channel, and of the client's own channel for [link.look].
+func (c *core) watch(ctx context.Context, client, channel string) (lease.Watch, error) {
 	m, err := c.mode(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return c.hub.watch(ctx, channel, m)
+	if c.p.Cluster() {
+		return c.hub.watch(ctx, m, channel)
+	}
+	return c.hub.watch(ctx, m, channel, clientKey(client))
 }
 
 // publish appends the commands of m to args.

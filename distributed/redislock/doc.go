@@ -32,7 +32,8 @@
 //	locks_waiting:{name}:<client>   a channel; the client subscribes while it waits, and for two or
 //	                                three seconds more
 //	locks_client:<client>           label, host and process id of the client's process, for
-//	                                [Mutex.Inspect]; written once a minute at most
+//	                                [Mutex.Inspect]; written once a minute at most. Also a channel;
+//	                                the client subscribes with its first hold, for forced unlocks
 //
 // If name has braces, no others are put around it. Waiters of a name that Redisson's spin lock
 // uses have to poll, because a spin lock publishes nothing: see [lease.WithPoll].
@@ -101,9 +102,12 @@
 //     fair wait, see [WithFairWait]. Places expire in Redis by themselves.
 //   - A message, or the connection for messages, is lost: the waiter subscribes again and asks
 //     again within moments. It also asks every five seconds by default, whatever happens.
+//   - A failover leaves the connection for messages at the former master: a client with waiters
+//     asks the server once a second whether it has their subscriptions, and otherwise connects
+//     anew.
 //   - The lock or all keys are deleted: the holder learns it at its next renewal, a third of the
 //     lease later at most. It never touches the lock of a successor. Use [Mutex.ForceUnlock]
-//     instead, which tells holders of the same Client at once.
+//     instead, which tells holders at once.
 //   - Something else is under the name: [locks.ErrForeign]. That includes a hash that no lock
 //     leaves: without a field whose value is a count and whose name has a colon. A key without
 //     time to live counts as held until it is deleted.

@@ -90,10 +90,14 @@ func (s *fair) Release(ctx context.Context, name, acquisition string) (lease.Rel
 }
 
 func (s *fair) Break(ctx context.Context, name string) (bool, error) {
+	m, err := s.c.mode(ctx)
+	if err != nil {
+		return false, err
+	}
 	r, err := s.eval(ctx, fairForce, name)
-	return r == int64(1), err
+	return s.c.forced(ctx, m, name, r, err)
 }
 
 func (s *fair) Watch(ctx context.Context, name, acquisition string) (lease.Watch, error) {
-	return s.c.watch(ctx, prefixed(fairChannel, name)+":"+acquisition)
+	return s.c.watch(ctx, s.client, prefixed(fairChannel, name)+":"+acquisition)
 }

@@ -1,6 +1,20 @@
 package redislock
 
-import "context"
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+// A forced unlock publishes the acquisition of each holder, a space, and the lock's name:
+//
+//	locks_client:<client>   a channel; the client subscribes with its first hold
+//
+// A message alone ends no hold. The client then asks whether the acquisition holds the lock.
+
+var errForced = errors.New("freed by ForceUnlock")
 
 // force runs a script that frees the lock.
 func (c *core) force(ctx context.Context, s *script, name, channel, beside string, payload any) (bool, error) {
@@ -10,5 +24,45 @@ func (c *core) force(ctx context.Context, s *script, name, channel, beside strin
 	}
 	args := []any{head - 1: nil, name, channel, beside, "", payload}
 	r, err := c.p.Eval(ctx, s, 3, m.publish(args))
-	return r == int64(1), err
+	return c.forced(ctx, m, name, r, err)
+}
+
+// forced reads the reply of such a script, and tells the holders.
+func (c *core) forced(ctx context.Context, m mode, name string, r any, err error) (bool, error) {
+	holders, ok := r.([]any)
+	if err == nil && !ok {
+		err = unexpected(r)
+	}
+	for _, h := range holders {
+		text, _ := h.(string)
+		acquisition := strings.TrimSuffix(text, writerSuffix)
+		if client, _, ok := strings.Cut(acquisition, ":"); ok && len(client) == 36 {
+			message := []any{head - 1: nil, clientKey(client), acquisition + " " + name}
+			c.p.Eval(ctx, tell, 1, m.publish(message)) // otherwise the holder's renewal tells it
+		}
+	}
+	return len(holders) > 0, err
+}
+
+// NotifyLoss is part of [lease.LossNotifier].
+func (s *self) NotifyLoss(lost func(lease.HoldID, error)) { s.lost = lost }
+
+// listen makes the client hear of forced unlocks.
+func (s *self) listen(ctx context.Context, c *core, st lease.Store) error {
+	m, err := c.mode(ctx)
+	if err != nil {
+		return err
+	}
+	w := &watch{c: make(chan struct{}, 1), forced: func(message string) {
+		acquisition, name, _ := strings.Cut(message, " ")
+		c.hub.wg.Go(func() {
+			ctx, cancel := context.WithTimeout(c.hub.life, lease.DefaultReleaseTimeout)
+			defer cancel()
+			if r, err := st.Lookup(ctx, name, acquisition); err == nil && !r.Held {
+				s.lost(lease.HoldID{Name: name, Acquisition: acquisition}, errForced)
+			}
+		})
+	}}
+	_, err = c.hub.attach(ctx, w, m, clientKey(s.client))
+	return err
 }

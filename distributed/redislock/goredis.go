@@ -150,6 +150,16 @@ func (g *goRedis) Shards(ctx context.Context) (bool, error) {
 	return err == nil, err
 }
 
+func (g *goRedis) Subscribers(ctx context.Context, sharded bool, channel string) (int64, error) {
+	count := g.c.PubSubNumSub
+	if sharded {
+		count = g.c.PubSubShardNumSub
+	}
+	r, err := g.limited(ctx, func() (any, error) { return count(ctx, channel).Result() })
+	n, _ := r.(map[string]int64)
+	return n[channel], err
+}
+
 func (g *goRedis) Home(ctx context.Context, channel string) (string, error) {
 	if g.cc == nil {
 		return "", nil

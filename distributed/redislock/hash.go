@@ -42,7 +42,7 @@ func newPlain(c *core) *single {
 		renew:   hashRenew,
 		release: waitRelease,
 		channel: "redisson_lock__channel",
-		list:    "locks_waiting",
+		list:    waitingList,
 		payload: wakeOne,
 		force:   hashForce,
 	}
@@ -155,5 +155,5 @@ func (s *single) Break(ctx context.Context, name string) (bool, error) {
 }
 
 func (s *single) Watch(ctx context.Context, name, _ string) (lease.Watch, error) {
-	return s.c.watch(ctx, prefixed(s.channel, name))
+	return s.c.watch(ctx, s.client, prefixed(s.channel, name))
 }

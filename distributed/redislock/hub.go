@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -74,6 +75,7 @@ type watch struct {
 	c      chan struct{}
 	waiter *waiter                  // whose it is, of a plain or fenced lock
 	stray  func(acquisition string) // called with the name of a woken waiter that is not here; does not block
+	forced func(message string)     // called with each message instead of a notification; does not block
 
 	mu     sync.Mutex
 	closed bool
@@ -144,11 +146,11 @@ type topic struct {
 	stray   func(string)  // that of the last watch, if this is the channel of a client
 }
 
-// watch returns a watch of channel, in the forms that m has. It waits for the confirmation until
+// watch returns a watch of channels, in the forms that m has. It waits for the confirmation until
 // ctx ends, and for confirmTimeout at most.
-func (h *hub) watch(ctx context.Context, channel string, m mode) (lease.Watch, error) {
+func (h *hub) watch(ctx context.Context, m mode, channels ...string) (lease.Watch, error) {
 	w := &watch{c: make(chan struct{}, 1)}
-	active, err := h.attach(ctx, w, m, channel)
+	active, err := h.attach(ctx, w, m, channels...)
 	if err != nil {
 		w.Close()
 		return nil, err
@@ -159,12 +161,14 @@ func (h *hub) watch(ctx context.Context, channel string, m mode) (lease.Watch, e
 	return w, nil
 }
 
-// attach makes w watch channel too. It waits like watch, and reports whether all channels of w
+// attach makes w watch channels too. It waits like watch, and reports whether all channels of w
 // are active.
-func (h *hub) attach(ctx context.Context, w *watch, m mode, channel string) (active bool, err error) {
+func (h *hub) attach(ctx context.Context, w *watch, m mode, channels ...string) (active bool, err error) {
 	for _, shard := range m.forms() {
-		if err := h.bind(ctx, w, shard, channel); err != nil {
-			return false, err
+		for _, channel := range channels {
+			if err := h.bind(ctx, w, shard, channel); err != nil {
+				return false, err
+			}
 		}
 	}
 	w.mu.Lock()
@@ -405,6 +409,7 @@ func (l *link) write() {
 		case <-tick.C:
 			l.check(ctx)
 		case <-rest.C:
+			l.look(ctx)
 			if !l.fade() && pause == 0 {
 				continue
 			}
@@ -459,7 +464,7 @@ func (l *link) check(ctx context.Context) {
 	l.mu.Lock()
 	conn, silent := l.conn, time.Since(l.seen)
 	unanswered := l.pinged.After(l.seen)
-	idle := len(l.topics) == 0
+	idle := !l.awaited()
 	l.mu.Unlock()
 	switch {
 	case conn == nil || silent < pingEvery/2:
@@ -471,6 +476,51 @@ func (l *link) check(ctx context.Context) {
 		l.mu.Unlock()
 		conn.Ping(ctx)
 	}
+}
+
+// look replaces the connection if the server of the requests does not have its subscriptions. After
+// a failover the connection may be one to the former master, which still answers.
+func (l *link) look(ctx context.Context) {
+	own := l.own()
+	if own == nil || l.h.p.Cluster() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, confirmTimeout)
+	defer cancel()
+	n, err := l.h.p.Subscribers(ctx, l.shard, own.channel)
+	l.mu.Lock()
+	lost := err == nil && n == 0 && own.active && l.topics[own.channel] == own
+	l.mu.Unlock()
+	if lost {
+		l.drop()
+	}
+}
+
+// own returns a topic that no other client subscribes to, if there is one and a waiter here.
+func (l *link) own() (own *topic) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.awaited() {
+		return nil
+	}
+	for channel, t := range l.topics {
+		if t.active && (strings.HasPrefix(channel, clientPrefix) || strings.HasPrefix(channel, waitingList)) {
+			return t
+		}
+	}
+	return nil
+}
+
+// awaited reports whether a waiter needs the subscriptions. l.mu is held.
+func (l *link) awaited() bool {
+	for _, t := range l.topics {
+		for w := range t.watches {
+			if w.forced == nil {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // drop closes the connection. The writer opens another one.
@@ -575,7 +625,9 @@ func (l *link) message(channel, payload string) {
 	}
 	taken := false
 	for w := range t.watches {
-		if w.hear(channel, payload) {
+		if w.forced != nil {
+			w.forced(payload)
+		} else if w.hear(channel, payload) {
 			w.notify()
 			taken = true
 		}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jucgo/locks"
@@ -29,19 +30,33 @@ type store interface {
 	lease.Store
 	lease.Inspector
 	lease.Announcer
+	lease.LossNotifier
 }
 
-// self is what a store tells of its client.
-type self struct{ client, identity string }
+// self is what a store knows of its client.
+type self struct {
+	client, identity string
+	lost             func(lease.HoldID, error) // notifies package lease; nil in a member of Redlock
+	listens          atomic.Bool               // for forced unlocks
+}
 
 // Identify is part of [lease.Inspector].
 func (s *self) Identify(client, identity string) { s.client, s.identity = client, identity }
 
-func (s *self) announce(ctx context.Context, c *core, ttl time.Duration) error {
+// announce keeps the identity of the client of st, and makes it hear of forced unlocks.
+func (s *self) announce(ctx context.Context, c *core, st lease.Store, ttl time.Duration) error {
+	if s.lost != nil && s.listens.CompareAndSwap(false, true) {
+		if err := s.listen(ctx, c, st); err != nil {
+			s.listens.Store(false)
+			return err
+		}
+	}
 	return c.p.Set(ctx, clientKey(s.client), s.identity, ttl)
 }
 
-func clientKey(client string) string { return "locks_client:" + client }
+const clientPrefix = "locks_client:"
+
+func clientKey(client string) string { return clientPrefix + client }
 
 // inspect runs a script that describes a lock, and asks for the identities of its holders and
 // waiters.
@@ -152,7 +167,7 @@ func (s *single) Inspect(ctx context.Context, name string) (lease.State, error) 
 }
 
 func (s *single) Announce(ctx context.Context, ttl time.Duration) error {
-	return s.announce(ctx, s.c, ttl)
+	return s.announce(ctx, s.c, s, ttl)
 }
 
 func (s *fair) Inspect(ctx context.Context, name string) (lease.State, error) {
@@ -160,7 +175,7 @@ func (s *fair) Inspect(ctx context.Context, name string) (lease.State, error) {
 }
 
 func (s *fair) Announce(ctx context.Context, ttl time.Duration) error {
-	return s.announce(ctx, s.c, ttl)
+	return s.announce(ctx, s.c, s, ttl)
 }
 
 func (s *readers) Inspect(ctx context.Context, name string) (lease.State, error) {
@@ -168,7 +183,7 @@ func (s *readers) Inspect(ctx context.Context, name string) (lease.State, error)
 }
 
 func (s *readers) Announce(ctx context.Context, ttl time.Duration) error {
-	return s.announce(ctx, s.c, ttl)
+	return s.announce(ctx, s.c, s, ttl)
 }
 
 // Identify is part of [lease.Inspector].

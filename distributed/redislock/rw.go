@@ -93,7 +93,7 @@ func (s *readers) Break(ctx context.Context, name string) (bool, error) {
 }
 
 func (s *readers) Watch(ctx context.Context, name, _ string) (lease.Watch, error) {
-	return s.c.watch(ctx, prefixed(rwChannel, name))
+	return s.c.watch(ctx, s.client, prefixed(rwChannel, name))
 }
 
 // RWMutex is a read-write lock: any number of readers, or one writer, among all processes.

@@ -40,6 +40,7 @@ var (
 	voteAcquire = load("lib_look", "lib_take", "vote_acquire")
 	hashInspect = load("lib_look", "lib_typed", "hash_inspect")
 	awaited     = load("lib_typed", "awaited")
+	tell        = load("lib_publish", "tell")
 	identities  = load("lib_typed", "identities")
 
 	waitAcquire = load("lib_look", "lib_ours", "lib_take", "wait_acquire")

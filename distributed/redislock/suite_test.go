@@ -192,3 +192,15 @@ func TestTenThousandWaitersHaveOneConnection(t *testing.T) {
 func TestAnUnlockOutlastsAServerThatRefusesWrites(t *testing.T) {
 	suite.AnUnlockOutlastsAServerThatRefusesWrites(t, onGoRedis)
 }
+
+func TestWaitersAreWokenAfterPlannedFailovers(t *testing.T) {
+	suite.WaitersAreWokenAfterPlannedFailovers(t, onGoRedis)
+}
+
+func TestAForcedUnlockTellsAHolderElsewhereAtOnce(t *testing.T) {
+	suite.AForcedUnlockTellsAHolderElsewhereAtOnce(t, onGoRedis)
+}
+
+func TestAFalseNoticeOfAForcedUnlockEndsNoHold(t *testing.T) {
+	suite.AFalseNoticeOfAForcedUnlockEndsNoHold(t, onGoRedis)
+}

@@ -78,6 +78,9 @@ import (
 // None of this depends on the list. It is a hint, and may be lost, be of another type, or contain
 // anything. It expires a minute after its last use.
 
+// waitingList is what the names of the lists of waiters begin with, and of their clients' channels.
+const waitingList = "locks_waiting"
+
 // grace is how long a waiter leaves the lock to each waiter before it, and to the holder.
 const grace = 100 * time.Millisecond
 

@@ -2,12 +2,13 @@
 --
 -- KEYS lock, queue, times; ARGV channel, whether the server counts subscribers, publish commands
 if redis.call('exists', lock) == 0 then
-	return 0
+	return {}
 end
-if not lockLike(lock) then
+local holder = lockLike(lock)
+if not holder then
 	return redis.error_reply('FOREIGN it is no lock')
 end
 redis.call('del', lock)
 sweep()
 tell(3, ARGV[1])
-return 1
+return {holder}

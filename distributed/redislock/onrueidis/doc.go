@@ -15,8 +15,8 @@
 //   - At most ten connections per processor are in use at a time. Set BlockingPoolSize to at least
 //     that, and BlockingPoolCleanup to close idle connections. Each connection has two buffers of
 //     half a mebibyte, unless ReadBufferEachConn and WriteBufferEachConn are set.
-//   - Waiters have one more connection of that pool, for subscriptions. On a cluster with sharded
-//     channels, they have one to each server.
+//   - Holders and waiters have one more connection of that pool, for subscriptions. On a cluster
+//     with sharded channels, they have one to each server.
 //   - A request waits for its reply until the deadline of its context, or for two to four seconds
 //     without a deadline. The cancellation of a context does not end a request. LockContext
 //     returns at once all the same, and undoes the request. A [redislock.Gate] returns when the

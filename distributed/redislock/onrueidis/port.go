@@ -238,6 +238,15 @@ func (p *port) Shards(ctx context.Context) (bool, error) {
 	return err == nil, err
 }
 
+func (p *port) Subscribers(ctx context.Context, sharded bool, channel string) (int64, error) {
+	what := "NUMSUB"
+	if sharded {
+		what = "SHARDNUMSUB"
+	}
+	r, err := p.c.Do(ctx, p.c.B().Arbitrary("PUBSUB", what).Args(channel).Build()).AsIntMap()
+	return r[channel], err
+}
+
 // Home asks the server itself, because the client does not say where a slot is.
 func (p *port) Home(ctx context.Context, channel string) (string, error) {
 	if !p.cluster {

@@ -227,3 +227,15 @@ func TestInspectWorksOnACluster(t *testing.T) { suite.InspectWorksOnACluster(t, 
 func TestAnUnlockOutlastsAServerThatRefusesWrites(t *testing.T) {
 	suite.AnUnlockOutlastsAServerThatRefusesWrites(t, onRueidis)
 }
+
+func TestWaitersAreWokenAfterPlannedFailovers(t *testing.T) {
+	suite.WaitersAreWokenAfterPlannedFailovers(t, onRueidis)
+}
+
+func TestAForcedUnlockTellsAHolderElsewhereAtOnce(t *testing.T) {
+	suite.AForcedUnlockTellsAHolderElsewhereAtOnce(t, onRueidis)
+}
+
+func TestAFalseNoticeOfAForcedUnlockEndsNoHold(t *testing.T) {
+	suite.AFalseNoticeOfAForcedUnlockEndsNoHold(t, onRueidis)
+}

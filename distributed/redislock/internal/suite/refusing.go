@@ -71,7 +71,8 @@ func AnUnlockOutlastsAServerThatRefusesWrites(t *testing.T, on Driver) {
 			before := asked()
 			require.Eventually(t, func() bool {
 				// Redis 6 lets scripts write without replicas.
-				return asked() > before+2*len(done) || direct.Exists(Background, slices.Collect(maps.Keys(done))...).Val() == 0
+				return asked() > before+2*len(done) ||
+					direct.Exists(Background, slices.Collect(maps.Keys(done))...).Val() == 0
 			}, Soon, time.Millisecond, "they ask again")
 			refusal.end(t, direct)
 			for kind := range done {

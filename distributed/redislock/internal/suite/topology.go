@@ -24,8 +24,8 @@ import (
 )
 
 // startSentinel starts a sentinel that replaces master by a replica when it does not answer for
-// half a second. Its replicas have to be there.
-func startSentinel(tb testing.TB, master *Server) (addr string) {
+// half a second. Its replicas, so many, have to be there.
+func startSentinel(tb testing.TB, master *Server, replicas int) (addr string) {
 	tb.Helper()
 	path := testbed.Lookup(tb, "redis-server")
 	port := testbed.Port(tb)
@@ -40,6 +40,7 @@ func startSentinel(tb testing.TB, master *Server) (addr string) {
 		"sentinel monitor it " + host + " " + masterPort + " 1",
 		"sentinel down-after-milliseconds it 500",
 		"sentinel failover-timeout it 5000",
+		"sentinel parallel-syncs it 3",
 		"",
 	}, "\n")), 0o600))
 	testbed.Start(tb, exec.Command(path, conf, "--sentinel"))
@@ -47,16 +48,16 @@ func startSentinel(tb testing.TB, master *Server) (addr string) {
 	c := redis.NewSentinelClient(&redis.Options{Addr: addr, DisableIdentity: true})
 	defer c.Close()
 	require.Eventually(tb, func() bool {
-		replicas, err := c.Replicas(context.Background(), "it").Result()
-		return err == nil && len(replicas) > 0
-	}, 30*time.Second, 20*time.Millisecond, "the sentinel knows the replica")
+		known, err := c.Replicas(context.Background(), "it").Result()
+		return err == nil && len(known) == replicas
+	}, 30*time.Second, 20*time.Millisecond, "the sentinel knows the replicas")
 	return addr
 }
 
 func LocksConformBehindASentinel(t *testing.T, on Driver) {
 	master := StartMaster(t)
 	StartReplica(t, master.Addr)
-	sentinel := startSentinel(t, master)
+	sentinel := startSentinel(t, master, 1)
 	open := func(tb testing.TB, opts ...redislock.Option) *redislock.Client {
 		return on.Sentinel(tb, sentinel, opts...)
 	}
@@ -68,7 +69,7 @@ func AHolderKeepsItsLockWhenASentinelReplacesTheMasterOrIsToldOfItsLoss(t *testi
 	t.Parallel()
 	master := StartMaster(t)
 	replica := StartReplica(t, master.Addr)
-	sentinel := startSentinel(t, master)
+	sentinel := startSentinel(t, master, 1)
 	const d = 20 * time.Second // longer than the replacement takes
 	c := on.Sentinel(t, sentinel, Term(d), redislock.WithReplicas(1, time.Second))
 	a := Someone()
@@ -116,6 +117,68 @@ func AHolderKeepsItsLockWhenASentinelReplacesTheMasterOrIsToldOfItsLoss(t *testi
 	require.NoError(t, err)
 	require.Greater(t, next.Token(), h.Token())
 	require.NoError(t, waiter.UnlockContext(b))
+}
+
+func WaitersAreWokenAfterPlannedFailovers(t *testing.T, on Driver) {
+	t.Parallel()
+	const failovers = 3
+	master := StartMaster(t)
+	for range failovers {
+		StartReplica(t, master.Addr)
+	}
+	addr := startSentinel(t, master, failovers)
+	sentinel := redis.NewSentinelClient(&redis.Options{Addr: addr, DisableIdentity: true})
+	defer sentinel.Close()
+	const d = time.Minute
+	patient := redislock.WithFairWait(4 * time.Minute)
+	c, other := on.Sentinel(t, addr, Term(d), Rarely, patient), on.Sentinel(t, addr, Term(d), Rarely, patient)
+	of := func() string {
+		at, err := sentinel.GetMasterAddrByName(Background, "it").Result()
+		require.NoError(t, err)
+		return net.JoinHostPort(at[0], at[1])
+	}
+	for i := range failovers {
+		a, b := Someone(), Someone()
+		holds := make(map[string]locks.Hold)
+		got := make(map[string]chan error)
+		old := of()
+		direct := Patient(t, old)
+		for kind, lock := range AnyKind {
+			holds[kind] = Hold(t, lock(c, kind).(*redislock.Mutex), a)
+			done := make(chan error, 1)
+			got[kind] = done
+			go func() { done <- lock(other, kind).LockContext(b) }()
+		}
+		require.Eventually(t, func() bool { // the sentinel subscribes too
+			return len(shared(direct.PubSubChannels(Background, "*{*").Val())) == len(got)
+		}, Soon, 5*time.Millisecond)
+		// The old master does not become a replica, which would end its connections some seconds later.
+		require.NoError(t, direct.Do(Background, "acl", "setuser", "default", "-replicaof", "-slaveof").Err())
+		require.NoError(t, direct.Set(Background, "last", i, 0).Err())
+		acked := direct.Do(Background, "wait", failovers-i, Soon.Milliseconds()).Val()
+		require.EqualValues(t, failovers-i, acked, "the replicas have it all")
+		require.Eventually(t, func() bool { return sentinel.Failover(Background, "it").Err() == nil }, 60*time.Second,
+			20*time.Millisecond)
+		require.Eventually(t, func() bool { return of() != old }, 60*time.Second, 5*time.Millisecond)
+		direct = Patient(t, of())
+		for kind, lock := range AnyKind {
+			require.Eventually(t, func() bool {
+				return holds[kind].Extend(Background, 2*d) == nil && direct.PTTL(Background, kind).Val() > d
+			}, Soon, 5*time.Millisecond, "the new master has the request")
+			require.NoError(t, lock(c, kind).UnlockContext(a))
+		}
+		for kind := range AnyKind {
+			select {
+			case err := <-got[kind]:
+				require.NoError(t, err)
+			case <-time.After(Soon):
+				t.Fatalf("failover %d: the waiter of the %s lock is not woken", i, kind)
+			}
+		}
+		for kind, lock := range AnyKind {
+			require.NoError(t, lock(other, kind).UnlockContext(b))
+		}
+	}
 }
 
 // startMember starts a server of a cluster. The second port is that of its bus: by default it is
