@@ -108,7 +108,9 @@ func WithFairWait(d time.Duration) Option { return func(o *options) { o.fairWait
 // ReadTimeout of at most a sixth of the lease, and ContextTimeoutEnabled, speed up the reaction
 // to a failing network.
 //
-// A [redis.Ring] is refused, because it moves a lock to another server when one is down.
+// A [redis.Ring] is refused, because it moves a lock to another server when one is down. The locks
+// of a cluster need a [redis.ClusterClient] itself: requests of another client, or of a wrapper,
+// fail. Use a hook instead of a wrapper.
 //
 // A hook of client must not keep a command, or its arguments, after it has returned.
 //

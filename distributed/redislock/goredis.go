@@ -3,9 +3,11 @@ package redislock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
 
@@ -18,6 +20,7 @@ type goRedis struct {
 	cc    *redis.ClusterClient // c, if it is one
 	known sync.Map             // the scripts that the server has seen, with their hashes; in a cluster, one server
 	heeds bool                 // c ends a request with its context
+	alone atomic.Bool          // the server is not one of a cluster
 }
 
 func newGoRedis(c redis.UniversalClient) (*goRedis, error) {
@@ -40,7 +43,25 @@ func newGoRedis(c redis.UniversalClient) (*goRedis, error) {
 		return &goRedis{c: c, cc: c, heeds: c.Options().ContextTimeoutEnabled}, nil
 	}
 	one, ok := c.(*redis.Client)
-	return &goRedis{c: c, heeds: ok && one.Options().ContextTimeoutEnabled}, nil
+	g := &goRedis{c: c, heeds: ok && one.Options().ContextTimeoutEnabled}
+	g.alone.Store(ok) // otherwise its redirections tell
+	return g, nil
+}
+
+// ask returns an error if c is no client of go-redis itself, and its server is one of a cluster. A
+// wrapper of a ClusterClient hides what locks need of it.
+func (g *goRedis) ask(ctx context.Context) error {
+	if g.cc != nil || g.alone.Load() {
+		return nil
+	}
+	hello := redis.NewMapStringInterfaceCmd(ctx, "hello")
+	err := g.c.Process(ctx, hello)
+	if hello.Val()["mode"] == "cluster" {
+		return driver.Never(fmt.Errorf("a %T is refused: %w", g.c, driver.ErrCluster))
+	}
+	var reply redis.Error // of a server that does not know the command, or refuses it
+	g.alone.Store(err == nil || errors.As(err, &reply))
+	return nil
 }
 
 // once is a command that go-redis does not repeat when it may have reached the server, whatever
@@ -97,6 +118,9 @@ func (g *goRedis) limited(ctx context.Context, f func() (any, error)) (any, erro
 }
 
 func (g *goRedis) eval(ctx context.Context, s *script, keys int, all []any) (any, error) {
+	if err := g.ask(ctx); err != nil {
+		return nil, err
+	}
 	all[2] = keys
 	if sha, known := g.known.Load(s); known {
 		all[0], all[1] = "evalsha", sha

@@ -3,6 +3,7 @@ package redislock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"testing"
 	"time"
@@ -13,6 +14,8 @@ import (
 
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/redislock"
+	"github.com/jucgo/locks/distributed/redislock/internal/driver"
+	"github.com/jucgo/locks/distributed/redislock/internal/suite"
 	"github.com/jucgo/locks/internal/testkit/testbed"
 )
 
@@ -133,4 +136,34 @@ func TestAServerThatCannotAnswerForNowIsWaitedFor(t *testing.T) {
 	require.NoError(t, holder.UnlockContext(a))
 	require.NoError(t, <-got)
 	require.NoError(t, l.UnlockContext(b))
+}
+
+func TestAClusterNeedsAClientOfTheCluster(t *testing.T) {
+	t.Parallel()
+	nodes := suite.StartNodes(t)
+	addr := nodes[0].Addr
+	wrapped := open(t, struct{ redis.UniversalClient }{suite.Cluster(t, []string{addr})})
+	one := open(t, connect(t, addr))
+	for kind, lock := range anyKind {
+		err := lock(wrapped, kind).LockContext(someone())
+		require.ErrorContains(t, err, "a struct { redis.UniversalClient } is refused")
+		elsewhere := 0
+		for i := range 20 {
+			if err := lock(one, fmt.Sprint(kind, i)).LockContext(someone()); err != nil {
+				require.ErrorIs(t, err, driver.ErrCluster)
+				require.NotErrorIs(t, err, lease.ErrUnavailable)
+				elsewhere++
+			}
+		}
+		require.Positive(t, elsewhere)
+	}
+}
+
+func TestAWrapperOfAClientOfOneServerIsAClient(t *testing.T) {
+	t.Parallel()
+	servers(t, func(t *testing.T, _ *redis.Client, addr string) {
+		l, a := open(t, struct{ redis.UniversalClient }{connect(t, addr)}).Mutex("it"), someone()
+		hold(t, l, a)
+		require.NoError(t, l.UnlockContext(a))
+	})
 }

@@ -22,8 +22,9 @@ func TestErrorsOfScriptsAreUnderstoodOnAllVersions(t *testing.T) {
 		"MISCONF Redis is configured to save RDB snapshots":                                      lease.ErrUnavailable,
 		call + "WRONGTYPE Operation against a key holding the wrong kind of value":               locks.ErrForeign,
 		call + "ERR value is not an integer or out of range":                                     locks.ErrForeign,
-		call + "@user_script: 12: The user executing the script can't run this command":          lease.ErrRefused,
-		call + "@user_script: 12: -OOM command not allowed when used memory > 'maxmemory'.":      lease.ErrRefused,
+		"MOVED 866 127.0.0.1:7000": driver.ErrCluster,
+		call + "@user_script: 12: The user executing the script can't run this command":     lease.ErrRefused,
+		call + "@user_script: 12: -OOM command not allowed when used memory > 'maxmemory'.": lease.ErrRefused,
 	} {
 		err := driver.Refused(text, false, errors.New(text))
 		require.ErrorIs(t, err, want)

@@ -175,6 +175,9 @@ func (s acked) Lookup(ctx context.Context, name, acquisition string) (lease.Repl
 func (g *goRedis) EvalSync(
 	ctx context.Context, s *script, keys int, all []any, n int, timeout time.Duration,
 ) (any, int, error) {
+	if err := g.ask(ctx); err != nil {
+		return nil, 0, err
+	}
 	all[2] = keys
 	for try := 0; ; try++ {
 		if sha, known := g.known.Load(s); known {

@@ -158,7 +158,7 @@ func Refused(text string, cluster bool, err error) error {
 }
 
 // ErrCluster is the error of a client of one server if that is part of a cluster.
-var ErrCluster = errors.New("the server is part of a cluster, and its client is not one of a cluster")
+var ErrCluster = errors.New("the server is part of a cluster, which needs a client of the cluster")
 
 // passing are the beginnings of error replies that pass by themselves. They are due to the state of
 // a server, not to the request. The server loads its data or cannot save it, runs a long script, or

@@ -39,7 +39,7 @@ func AForcedUnlockTellsAHolderElsewhereAtOnce(t *testing.T, on Driver) {
 	})
 	t.Run("cluster", func(t *testing.T) {
 		t.Parallel()
-		nodes := startNodes(t)
+		nodes := StartNodes(t)
 		tell(t, on.across(t, nodes, Term(d)), on.across(t, nodes), func() (n int) {
 			for _, s := range nodes {
 				n += len(Patient(t, s.Addr).PubSubShardChannels(Background, "locks_client:*").Val())

@@ -152,7 +152,7 @@ func WaitersAreWokenAfterPlannedFailovers(t *testing.T, on Driver) {
 		require.Eventually(t, func() bool { // the sentinel subscribes too
 			return len(shared(direct.PubSubChannels(Background, "*{*").Val())) == len(got)
 		}, Soon, 5*time.Millisecond)
-		// The old master does not become a replica, which would end its connections some seconds later.
+		// The old master does not become a replica. That would end its connections.
 		require.NoError(t, direct.Do(Background, "acl", "setuser", "default", "-replicaof", "-slaveof").Err())
 		require.NoError(t, direct.Set(Background, "last", i, 0).Err())
 		acked := direct.Do(Background, "wait", failovers-i, Soon.Milliseconds()).Val()
@@ -193,8 +193,8 @@ func startMember(tb testing.TB, args ...string) *Server {
 	return s
 }
 
-// startNodes runs a cluster of three masters.
-func startNodes(tb testing.TB) []*Server {
+// StartNodes runs a cluster of three masters.
+func StartNodes(tb testing.TB) []*Server {
 	tb.Helper()
 	nodes := make([]*Server, 3)
 	const slots = 16384
@@ -245,7 +245,7 @@ func Cluster(tb testing.TB, addrs []string) *redis.ClusterClient {
 }
 
 func LocksConformOnACluster(t *testing.T, on Driver) {
-	nodes := startNodes(t)
+	nodes := StartNodes(t)
 	open := func(tb testing.TB, opts ...redislock.Option) *redislock.Client { return on.across(tb, nodes, opts...) }
 	conformOn(t, on, Cluster(t, addrs(nodes)), open)
 	conformRWOn(t, on, Cluster(t, addrs(nodes)), open)
@@ -264,7 +264,7 @@ var everyKind = map[string]func(c *redislock.Client, name string) *redislock.Mut
 
 func LocksOfAllKindsAndNamesWorkOnAllServersOfACluster(t *testing.T, on Driver) {
 	t.Parallel()
-	nodes := startNodes(t)
+	nodes := StartNodes(t)
 	// No waiter asks in turn. Each relies on the message.
 	poll := redislock.WithLeaseOptions(lease.WithPoll(time.Minute))
 	for how, pubsub := range map[string]redislock.PubSub{"auto": redislock.Auto, "both": redislock.Both} {
@@ -314,7 +314,7 @@ func LocksOfAllKindsAndNamesWorkOnAllServersOfACluster(t *testing.T, on Driver) 
 
 func ReadersOfALockOfAClusterShareIt(t *testing.T, on Driver) {
 	t.Parallel()
-	nodes := startNodes(t)
+	nodes := StartNodes(t)
 	c, d := on.across(t, nodes), on.across(t, nodes)
 	a, b := Someone(), Someone()
 	for _, name := range []string{"it", "other", "a{b}c"} {
@@ -333,7 +333,7 @@ func ReadersOfALockOfAClusterShareIt(t *testing.T, on Driver) {
 
 func LocksOfAClusterSurviveAServerWhoseReplicaTakesItsPlace(t *testing.T, on Driver) {
 	t.Parallel()
-	nodes := startNodes(t)
+	nodes := StartNodes(t)
 	replica := startMember(t)
 	meet(t, replica, nodes[0])
 	all := append([]*Server{replica}, nodes...)
