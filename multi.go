@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,7 +19,8 @@ import (
 // keyed is implemented by locks with a name that orders them in every process. See [Multi].
 type keyed interface {
 	// LockKey names the lock, including its store. Two values of one type are the same lock if
-	// and only if their keys are equal. "" means that there is no key.
+	// and only if their keys are equal. "" means that there is no key. A text for people shows the
+	// key up to its first zero byte.
 	LockKey() string
 }
 
@@ -115,7 +117,8 @@ func newMember(i int, l TryLocker) member {
 	each := member{lock: l, inner: inner, typeName: typeName, name: fmt.Sprintf("member %d (%T)", i, l)}
 	if k, ok := inner.(keyed); ok && k.LockKey() != "" {
 		each.rank, each.key = byKey, k.LockKey()
-		each.name = fmt.Sprintf("member %d (%T %q)", i, l, each.key)
+		name, _, _ := strings.Cut(each.key, "\x00") // what follows tells stores and clients apart
+		each.name = fmt.Sprintf("member %d (%T %q)", i, l, name)
 	} else if reference {
 		each.rank, each.address = byAddress, address
 	} else {

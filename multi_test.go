@@ -563,6 +563,8 @@ func TestMultiNamesItsMembers(t *testing.T) {
 	ls, _ := keyedLocks(2)
 	require.Equal(t, `locks.Multi[member 1 (fakelock.Keyed "a"), member 0 (fakelock.Keyed "b")]`,
 		fmt.Sprint(locks.Multi(ls[1], ls[0])))
+	of := fakelock.Keyed{Lock: ls[0].Lock, Key: "a\x00store"}
+	require.Equal(t, `locks.Multi[member 0 (fakelock.Keyed "a")]`, fmt.Sprint(locks.Multi(of)), "and not the store")
 }
 
 func TestMultiOverReadWriteViewsHasOneOrder(t *testing.T) {
