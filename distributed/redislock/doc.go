@@ -130,6 +130,9 @@
 // A [redis.Ring] is refused. On a cluster a name with braces must have a hash tag. Names have
 // 4096 bytes at most.
 //
+// By Redisson's rule for names, q and {q} are two locks with one queue of waiters, one channel,
+// and one counter of tokens. Two fair locks with these names delay each other: use one name only.
+//
 // Redisson's locks count holds. A holder of ours has the count one, however often it re-enters.
 // The holder in Redis is the name of one acquisition, in Redisson's form. So a hold of a Java
 // thread never counts as one's own here, and a late request frees nothing. The writer of a

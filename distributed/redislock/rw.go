@@ -147,8 +147,9 @@ func (l *RWMutex) noReader(ctx context.Context) (context.Context, error) {
 	return nil, locks.ErrUpgrade
 }
 
-// ReadLocker returns the half of the readers. It is a [*Mutex].
+// ReadLocker returns the half of the readers. It is a [*Mutex]: a type assertion makes Hold and
+// Inspect available.
 func (l *RWMutex) ReadLocker() locks.TryLocker { return l.read }
 
-// WriteLocker returns the half of the writer. It is a [*Mutex].
+// WriteLocker returns the half of the writer. It is a [*Mutex] too.
 func (l *RWMutex) WriteLocker() locks.TryLocker { return l.write }
