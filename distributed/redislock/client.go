@@ -183,7 +183,7 @@ func (c *Client) store(k kind) (store, []lease.Option) {
 		// would pass for one of another.
 		return withWaiters(newFenced(c.core)), []lease.Option{lease.WithMaxLocalHandoffs(0)}
 	case simple:
-		return newSimple(c.core), nil
+		return withWaiters(newSimple(c.core)), nil
 	case fairly:
 		// A waiter asks often enough to keep its place. Local hand-offs are off, because they
 		// overtake waiters of other processes.
@@ -191,9 +191,9 @@ func (c *Client) store(k kind) (store, []lease.Option) {
 		poll := lease.WithPoll(min(lease.DefaultPoll, wait/3))
 		return &fair{c: c.core, wait: wait}, []lease.Option{poll, lease.WithMaxLocalHandoffs(0)}
 	case reading:
-		return &readers{c: c.core}, nil
+		return withWaiters(newRead(c.core)), nil
 	case writing:
-		return newWrite(c.core), nil
+		return withWaiters(newWrite(c.core)), nil
 	}
 	return withWaiters(newPlain(c.core)), nil
 }
@@ -284,8 +284,8 @@ func (l *Mutex) TryLockContext(ctx context.Context) (bool, error) {
 
 // ForceUnlock frees the lock without its holder's consent, in Go or in Java. It wakes waiters as
 // a release does, and reports whether the lock was held. See [lease.Mutex.ForceUnlock]. A holder of
-// another Client of ours is told at once too, unless the message is lost. A waiter of a plain or
-// fenced lock may notice late, by 100 ms for each place up to its own.
+// another Client of ours is told at once too, unless the message is lost. A waiter of any
+// lock but a fair one may notice late, by 100 ms for each place up to its own.
 //
 // The read half frees the holds of all readers, and nothing while there is a writer. The write
 // half frees the writer's hold, and what the writer reads. The token of a fenced lock continues

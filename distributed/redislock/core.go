@@ -105,7 +105,7 @@ func (c *core) released(r any, err error, channel string) (lease.Released, error
 // script runs once for each slot, because all keys of a request have to be in one.
 func (c *core) renew(
 	ctx context.Context, s *script, holds []lease.HoldID, d time.Duration,
-	suffix string, beside func(lease.HoldID) any,
+	suffix string, beside func(name, acquisition string) string,
 ) ([]bool, error) {
 	held := make([]bool, len(holds))
 	slots := make(map[uint16][]int, 1)
@@ -123,7 +123,7 @@ func (c *core) renew(
 		}
 		if beside != nil {
 			for _, i := range which {
-				args = append(args, beside(holds[i]))
+				args = append(args, beside(holds[i].Name, holds[i].Acquisition))
 			}
 		}
 		keys := len(args) - head

@@ -22,7 +22,8 @@
 // # Waiting
 //
 // A release is published. It wakes each of Redisson's processes that waits. Of our processes that
-// wait for a plain or fenced lock, a release of ours wakes the first one only. The woken process
+// wait, a release of ours wakes the first one only. A release of a read-write lock wakes those in
+// front that can enter together: one writer, or the readers up to the next writer. The woken process
 // does not hold the lock. It requests the lock, and another process may be faster.
 //
 // For waiters of our processes there is more in Redis than Redisson has:
@@ -31,6 +32,7 @@
 //	                                a minute after its last use
 //	locks_waiting:{name}:<client>   a channel; the client subscribes while it waits, and for two or
 //	                                three seconds more
+//	locks_waiting_rw, _simple       the same for read-write and simple locks
 //	locks_client:<client>           label, host and process id of the client's process, for
 //	                                [Mutex.Inspect]; written once a minute at most. Also a channel;
 //	                                the client subscribes with its first hold, for forced unlocks
@@ -94,9 +96,9 @@
 //     comes, or a twentieth of a second later. The answer ends the undoing.
 //   - An unlock does not reach the server: it returns an error after the release timeout, whatever
 //     the client's ReadTimeout is. The client goes on to release the lock for the time of a lease.
-//   - A waiting process dies: no effect on plain and fenced locks, if the server has noticed. After
-//     a failure of the network, or in a cluster, the waiters behind it ask by themselves. Each
-//     does so after 100 ms for each place up to its own, and up to 50 ms more.
+//   - A process dies that waits for a lock that is not fair: no effect, if the server has noticed.
+//     After a failure of the network, or in a cluster, the waiters behind it ask by themselves.
+//     Each does so after 100 ms for each place up to its own, and up to 50 ms more.
 //   - Processes die that wait for a fair lock: the next waiter has the lock within a second,
 //     however many died. If the server does not notice, the place of a process lasts for the
 //     fair wait, see [WithFairWait]. Places expire in Redis by themselves.

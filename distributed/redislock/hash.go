@@ -14,18 +14,20 @@ import (
 // A fenced lock, Redisson's RFencedLock, also has a counter, which never expires. Every
 // acquisition makes it larger.
 
-// single is a [lease.Store] of locks with one key, or two, and one holder.
+// single is a [lease.Store] of locks with one key, or a few, whose waiters are in a list.
 type single struct {
 	self
 	c                               *core
 	acquire, lookup, renew, release *script
-	channel                         string // the prefix of the channel
-	token                           string // the prefix of the counter, if there is one
-	list                            string // the prefix of the list of waiters, if there is one
-	payload                         any    // of a release: a string
-	suffix                          string // of acquisitions
-	force                           *script
-	beside                          func(name string) string // of scripts that free the lock: their third key
+	enqueue, leave                  *script // of waiters, see waiting
+	inspect, force                  *script
+	channel                         string                                // the prefix of the channel
+	token                           string                                // the prefix of the counter, if there is one
+	list                            string                                // the prefix of the list of waiters
+	payload                         any                                   // of a forced unlock: a string
+	suffix                          string                                // of acquisitions
+	beside                          func(name string) string              // the prefix of all holds of readers, or nil
+	hold                            func(name, acquisition string) string // the key of a reader's hold, or nil
 	cache                           nameCache
 }
 
@@ -38,13 +40,16 @@ func newPlain(c *core) *single {
 	return &single{
 		c:       c,
 		acquire: hashAcquire,
+		enqueue: waitAcquire,
 		lookup:  hashLookup,
 		renew:   hashRenew,
 		release: waitRelease,
+		leave:   waitLeave,
+		inspect: hashInspect,
+		force:   hashForce,
 		channel: "redisson_lock__channel",
 		list:    waitingList,
 		payload: wakeOne,
-		force:   hashForce,
 	}
 }
 
@@ -57,13 +62,10 @@ func newFenced(c *core) *single {
 // names returns the keys and channels of the lock called name.
 func (s *single) names(name string) *names {
 	return s.cache.of(name, func(name string) *names {
-		n := &names{name: name, channel: prefixed(s.channel, name)}
+		n := &names{name: name, channel: prefixed(s.channel, name), list: prefixed(s.list, name)}
+		n.own = n.list + ":" + s.client
 		if s.token != "" {
 			n.token = prefixed(s.token, name)
-		}
-		if s.list != "" {
-			n.list = prefixed(s.list, name)
-			n.own = n.list + ":" + s.client
 		}
 		if s.beside != nil {
 			n.beside = s.beside(name)
@@ -75,11 +77,17 @@ func (s *single) names(name string) *names {
 func (s *single) Acquire(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
 	n, r := s.names(name), newRequest(acquisition+s.suffix, d)
 	r.args = append(r.args, &n.name)
+	if s.hold != nil {
+		r.args = append(r.args, s.hold(name, acquisition))
+	}
 	if s.token != "" {
 		r.args = append(r.args, &n.token)
 	}
 	keys := len(r.args) - head
 	r.args = append(r.args, &r.millis, &r.acquisition)
+	if s.hold != nil {
+		r.args = append(r.args, writerOf(ctx))
+	}
 	reply, err := s.c.p.Eval(ctx, s.acquire, keys, r.args)
 	r.done(err)
 	return granted(reply, err)
@@ -123,7 +131,7 @@ func (s *single) Lookup(ctx context.Context, name, acquisition string) (lease.Re
 }
 
 func (s *single) Renew(ctx context.Context, holds []lease.HoldID, d time.Duration) ([]bool, error) {
-	return s.c.renew(ctx, s.renew, holds, d, s.suffix, nil)
+	return s.c.renew(ctx, s.renew, holds, d, s.suffix, s.hold)
 }
 
 func (s *single) Release(ctx context.Context, name, acquisition string) (lease.Released, error) {
@@ -131,18 +139,21 @@ func (s *single) Release(ctx context.Context, name, acquisition string) (lease.R
 	if err != nil {
 		return lease.Released{}, err
 	}
-	if s.list != "" {
-		return s.releaseAndWake(ctx, m, name, acquisition)
-	}
 	n, r := s.names(name), newRequest(acquisition+s.suffix, 0)
-	r.args = append(r.args, &n.name, &n.channel)
+	r.args = append(r.args, &n.name, &n.channel, &n.list)
 	if s.beside != nil {
 		r.args = append(r.args, &n.beside)
 	}
+	if s.hold != nil {
+		r.args = append(r.args, s.hold(name, acquisition))
+	}
 	keys := len(r.args) - head
-	r.args = m.publish(append(r.args, &r.acquisition, s.payload))
+	r.args = m.publish(append(r.args, &r.acquisition, s.c.counts()))
 	reply, err := s.c.p.Eval(ctx, s.release, keys, r.args)
 	r.done(err)
+	if reply == int64(-1) {
+		return lease.Released{Held: true, Awaited: true}, err
+	}
 	return s.c.released(reply, err, n.channel)
 }
 

@@ -21,8 +21,7 @@ const (
 	pingEvery = 3 * time.Second
 )
 
-// linger is the least time that the subscription of a plain or fenced lock's waiter outlasts the
-// waiter.
+// linger is the least time that the subscription of a [waiter] outlasts it.
 const linger = 2 * time.Second
 
 // hub has all subscriptions of a client: one connection for the classic channels, and one for the
@@ -73,7 +72,7 @@ func (h *hub) close(ctx context.Context) {
 // watch is a [lease.Watch] of one channel or more.
 type watch struct {
 	c      chan struct{}
-	waiter *waiter                  // whose it is, of a plain or fenced lock
+	waiter *waiter                  // whose it is, or nil
 	stray  func(acquisition string) // called with the name of a woken waiter that is not here; does not block
 	forced func(message string)     // called with each message instead of a notification; does not block
 

@@ -103,7 +103,7 @@ func inspected(r any) (s lease.State, err error) {
 		if !ok {
 			return s, unexpected(r)
 		}
-		s.Waiters = append(s.Waiters, lease.Claim{Acquisition: name})
+		s.Waiters = append(s.Waiters, lease.Claim{Acquisition: strings.TrimSuffix(name, writerSuffix)})
 	}
 	return s, nil
 }
@@ -155,15 +155,14 @@ func (c *core) bySlot(keys []string) map[uint16][]any {
 }
 
 func (s *single) Inspect(ctx context.Context, name string) (lease.State, error) {
+	args := []any{name, prefixed(s.list, name)}
 	switch {
-	case s.list == "" && s.suffix == "":
-		return s.c.inspect(ctx, simpleInspect, 1, name)
-	case s.list == "":
-		return s.c.inspect(ctx, rwInspect, 1, name, holdPrefix(name))
-	case s.token == "":
-		return s.c.inspect(ctx, hashInspect, 2, name, prefixed(s.list, name))
+	case s.token != "":
+		return s.c.inspect(ctx, s.inspect, 3, append(args, prefixed(s.token, name))...)
+	case s.beside != nil:
+		args = append(args, s.beside(name))
 	}
-	return s.c.inspect(ctx, hashInspect, 3, name, prefixed(s.list, name), prefixed(s.token, name))
+	return s.c.inspect(ctx, s.inspect, 2, args...)
 }
 
 func (s *single) Announce(ctx context.Context, ttl time.Duration) error {
@@ -175,14 +174,6 @@ func (s *fair) Inspect(ctx context.Context, name string) (lease.State, error) {
 }
 
 func (s *fair) Announce(ctx context.Context, ttl time.Duration) error {
-	return s.announce(ctx, s.c, s, ttl)
-}
-
-func (s *readers) Inspect(ctx context.Context, name string) (lease.State, error) {
-	return s.c.inspect(ctx, rwInspect, 1, name, holdPrefix(name))
-}
-
-func (s *readers) Announce(ctx context.Context, ttl time.Duration) error {
 	return s.announce(ctx, s.c, s, ttl)
 }
 
@@ -269,9 +260,8 @@ func (m *majority) acquisitionOf(id string) string {
 // servers, and a majority has to answer.
 //
 // Holders of Redisson are part of the answer, with their name in Redis as their label. The token is
-// that of a [Client.FencedMutex]. The waiters of a plain or fenced lock are those of this module.
-// A few may have gone, and Redisson's are not known. The waiters of a fair lock are all, in
-// order. The waiters of other kinds are known if they are of this [Client]. Either half of a
+// that of a [Client.FencedMutex]. The waiters are those of this module. A few may have gone, and
+// Redisson's are not known. The waiters of a fair lock are all, in order. Either half of a
 // read-write lock describes both.
 func (l *Mutex) Inspect(ctx context.Context) (locks.Info, error) {
 	if l.bad != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"time"
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
@@ -13,9 +12,14 @@ import (
 // The state of a read-write lock, Redisson's RReadWriteLock, is a hash. Its field mode is read or
 // write. Each holder has a field: a reader its name, the writer its name with the suffix :write.
 // Each hold of a reader has a key, which expires with it. Both halves have one channel. The last
-// reader publishes 0 on it, and the writer 1.
+// reader publishes 0 on it, and the writer 1. Both halves also have one list of our waiters, see
+// waiting.go. A release wakes those in front that can enter together: one writer, or the readers up
+// to the next writer.
 
-const rwChannel = "redisson_rwlock"
+const (
+	rwChannel = "redisson_rwlock"
+	rwList    = "locks_waiting_rw"
+)
 
 // writerSuffix is what the writer's name in the hash ends with.
 const writerSuffix = ":write"
@@ -24,27 +28,39 @@ func newWrite(c *core) *single {
 	return &single{
 		c:       c,
 		acquire: writeAcquire,
+		enqueue: writeAcquire,
 		lookup:  hashLookup,
 		renew:   hashRenew,
 		release: writeRelease,
+		leave:   rwLeave,
+		inspect: rwInspect,
+		force:   writeForce,
 		channel: rwChannel,
+		list:    rwList,
 		payload: wakeAll,
 		suffix:  writerSuffix,
 		beside:  holdPrefix,
-		force:   writeForce,
 	}
 }
 
-// readers is the [lease.Store] of the read halves.
-type readers struct {
-	self
-	c *core
+func newRead(c *core) *single {
+	return &single{
+		c:       c,
+		acquire: readAcquire,
+		enqueue: readAcquire,
+		lookup:  readLookup,
+		renew:   readRenew,
+		release: readRelease,
+		leave:   rwLeave,
+		inspect: rwInspect,
+		force:   readForce,
+		channel: rwChannel,
+		list:    rwList,
+		payload: wakeOne,
+		beside:  holdPrefix,
+		hold:    readHold,
+	}
 }
-
-var (
-	_ store         = (*readers)(nil)
-	_ lease.Breaker = (*readers)(nil)
-)
 
 func readHold(name, acquisition string) string {
 	return suffixed(name, acquisition+":rwlock_timeout:1")
@@ -57,43 +73,12 @@ func holdPrefix(name string) string { return strings.TrimSuffix(suffixed(name, "
 // the write half.
 type writer struct{}
 
-func (s *readers) Acquire(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
-	args := []any{head - 1: nil, name, readHold(name, acquisition), millis(d), acquisition}
+// writerOf returns the name in the hash of the writer that asks to read with ctx, or an empty text.
+func writerOf(ctx context.Context) string {
 	if w, ok := ctx.Value(writer{}).(string); ok {
-		args = append(args, w+writerSuffix)
+		return w + writerSuffix
 	}
-	return granted(s.c.p.Eval(ctx, readAcquire, 2, args))
-}
-
-func (s *readers) Lookup(ctx context.Context, name, acquisition string) (lease.Reply, error) {
-	r, err := s.c.p.Eval(ctx, readLookup, 1, []any{head - 1: nil, name, acquisition})
-	if err == nil && r == nil {
-		return lease.Reply{}, nil
-	}
-	return granted(r, err)
-}
-
-func (s *readers) Renew(ctx context.Context, holds []lease.HoldID, d time.Duration) ([]bool, error) {
-	return s.c.renew(ctx, readRenew, holds, d, "", func(h lease.HoldID) any { return readHold(h.Name, h.Acquisition) })
-}
-
-func (s *readers) Release(ctx context.Context, name, acquisition string) (lease.Released, error) {
-	m, err := s.c.mode(ctx)
-	if err != nil {
-		return lease.Released{}, err
-	}
-	channel := prefixed(rwChannel, name)
-	args := []any{head - 1: nil, name, channel, holdPrefix(name), readHold(name, acquisition), acquisition, wakeOne}
-	r, err := s.c.p.Eval(ctx, readRelease, 4, m.publish(args))
-	return s.c.released(r, err, channel)
-}
-
-func (s *readers) Break(ctx context.Context, name string) (bool, error) {
-	return s.c.force(ctx, readForce, name, prefixed(rwChannel, name), holdPrefix(name), wakeOne)
-}
-
-func (s *readers) Watch(ctx context.Context, name, _ string) (lease.Watch, error) {
-	return s.c.watch(ctx, s.client, prefixed(rwChannel, name))
+	return ""
 }
 
 // RWMutex is a read-write lock: any number of readers, or one writer, among all processes.

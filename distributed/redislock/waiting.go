@@ -11,11 +11,15 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// The wake-up protocol of plain and fenced locks.
+// The wake-up protocol of all locks but fair ones. Its keys and channels are, for plain and fenced
+// locks,
 //
 //	locks_waiting:{lock}            the list of our waiters, in order of arrival
 //	locks_waiting:{lock}:<client>   the channel of one client, for its own waiters
 //	redisson_lock__channel:{lock}   Redisson's channel, for all waiters
+//
+// and locks_waiting_simple and locks_simple_channel for simple locks, which Redisson does not have,
+// and locks_waiting_rw and redisson_rwlock for both halves of a read-write lock.
 //
 // A waiter is one acquisition of a process. Its name is in the list. A release of ours removes the
 // first waiter from the list and publishes its name on its client's channel: it wakes that
@@ -33,6 +37,11 @@ import (
 //
 // Redisson's clients read the message as a number, so that 00 is 0 to them. They do not know the
 // list: after every release each of their processes with a waiter requests the lock.
+//
+// A release of a read-write lock wakes those in front of the list that can enter together: one
+// writer, or the readers up to the next writer. A writer's name in the list ends with :write. A
+// writer that goes on as a reader wakes all readers in the list. A writer publishes 1, and 01 if
+// waiters of ours were woken: all waiters of Redisson request.
 //
 // # States of a waiter
 //
@@ -55,7 +64,8 @@ import (
 //   - after the poll interval ([lease.WithPoll]).
 //
 // A waiter that gives up removes its name from the list. If its name is not there, the waiter was
-// woken, and wakes the next one.
+// woken, and wakes the next one. If readers hold the lock by then, it wakes all readers in the
+// list.
 //
 // Most waiters of a busy lock are woken before their time is over. They never subscribe to
 // Redisson's channel, so that a release costs two messages, however many processes wait.
@@ -75,6 +85,12 @@ import (
 //   - by the end of the lease: all request then, because the refusal named the time to live.
 //   - without any message, such as by DEL: all request after the poll interval.
 //
+// A reader in the list was refused by a writer. It can enter when the writer's release leaves the
+// lock to readers, or frees it. In the former case the release wakes it. In the latter case the
+// release wakes the head of the list: this reader, or a writer before it, whose release goes on.
+// A reader that is not in the list may be faster than that writer. The readers in the list could
+// enter then, but sleep until the last reader's release, or until their times are over.
+//
 // None of this depends on the list. It is a hint, and may be lost, be of another type, or contain
 // anything. It expires a minute after its last use.
 
@@ -86,9 +102,11 @@ const grace = 100 * time.Millisecond
 
 // What a release publishes on Redisson's channel.
 const (
-	wakeOne = "0"  // one waiter of each process requests
-	wakeAll = "1"  // all waiters request
-	woken   = "00" // as wakeOne, but a waiter of ours was woken: other waiters of ours wait on
+	wakeOne = "0" // one waiter of each process requests
+	wakeAll = "1" // all waiters request
+
+	// As wakeOne and wakeAll, but a waiter of ours was woken: other waiters of ours wait on.
+	woken, wokenAll = "00", "01"
 )
 
 // How a waiter requests.
@@ -101,6 +119,7 @@ const (
 // waiter is one acquisition of this process that waits.
 type waiter struct {
 	acquisition string
+	entry       string // its name in the list
 	own         string // the channel of its client
 	watch       *watch
 
@@ -172,7 +191,7 @@ func (w *waiter) hear(channel, payload string) bool {
 	defer w.mu.Unlock()
 	switch {
 	case channel == w.own:
-		if payload != w.acquisition {
+		if payload != w.entry {
 			return false
 		}
 		w.woken = true
@@ -180,7 +199,7 @@ func (w *waiter) hear(channel, payload string) bool {
 		return true
 	case payload == wakeOne || payload == wakeAll:
 		return true
-	case payload != woken || w.woken:
+	case payload != woken && payload != wokenAll || w.woken:
 		return false
 	}
 	w.place = max(w.place-1, 1)
@@ -200,7 +219,7 @@ func (w *waiter) end() {
 	w.watch.Close()
 }
 
-// waiting is the [lease.Store] of plain and fenced locks, whose waiters are woken one at a time.
+// waiting is the [lease.Store] of locks whose waiters are woken one at a time: all but fair ones.
 type waiting struct {
 	*single
 	mu      sync.Mutex
@@ -239,13 +258,13 @@ func (s *waiting) end(acquisition string) {
 
 // newWaiter returns a waiter without subscriptions.
 func (s *waiting) newWaiter(name, acquisition string) *waiter {
-	w := &waiter{acquisition: acquisition, own: s.names(name).own}
+	w := &waiter{acquisition: acquisition, entry: acquisition + s.suffix, own: s.names(name).own}
 	// A message for a waiter that has ended: a late request had put its name on the list.
-	stray := func(acquisition string) {
+	stray := func(entry string) {
 		s.c.hub.wg.Go(func() {
 			ctx, cancel := context.WithTimeout(s.c.hub.life, lease.DefaultReleaseTimeout)
 			defer cancel()
-			s.Leave(ctx, name, acquisition)
+			s.unlist(ctx, name, entry)
 		})
 	}
 	w.watch = &watch{c: make(chan struct{}, 1), waiter: w, stray: stray}
@@ -309,14 +328,22 @@ func (s *waiting) Enqueue(ctx context.Context, name, acquisition string, d time.
 		s.subscribe(ctx, name, w)
 	}
 	how := w.next()
-	n, q := s.names(name), newRequest(acquisition, d)
-	q.args = append(q.args, &n.name, &n.list)
+	n, q := s.names(name), newRequest(w.entry, d)
+	q.args = append(q.args, &n.name)
+	if s.hold != nil {
+		q.args = append(q.args, s.hold(name, acquisition))
+	}
+	q.args = append(q.args, &n.list)
 	if s.token != "" {
 		q.args = append(q.args, &n.token)
 	}
 	keys := len(q.args) - head
-	q.args = append(q.args, &q.millis, &q.acquisition, how)
-	r, err := s.c.p.Eval(ctx, waitAcquire, keys, q.args)
+	q.args = append(q.args, &q.millis, &q.acquisition)
+	if s.hold != nil {
+		q.args = append(q.args, writerOf(ctx))
+	}
+	q.args = append(q.args, how)
+	r, err := s.c.p.Eval(ctx, s.enqueue, keys, q.args)
 	q.done(err)
 	var limit time.Duration
 	if list, ok := r.([]any); ok && len(list) == 3 {
@@ -349,13 +376,18 @@ func nothingDone(err error) bool {
 
 func (s *waiting) Leave(ctx context.Context, name, acquisition string) error {
 	s.end(acquisition)
+	return s.unlist(ctx, name, acquisition+s.suffix)
+}
+
+// unlist removes a name from the list. If it is not there, others are woken in its place.
+func (s *waiting) unlist(ctx context.Context, name, entry string) error {
 	m, err := s.c.mode(ctx)
 	if err != nil {
 		return err
 	}
 	n := s.names(name)
-	args := []any{head - 1: nil, n.name, n.channel, n.list, acquisition, s.c.counts()}
-	_, err = s.c.p.Eval(ctx, waitLeave, 3, m.publish(args))
+	args := []any{head - 1: nil, n.name, n.channel, n.list, entry, s.c.counts()}
+	_, err = s.c.p.Eval(ctx, s.leave, 3, m.publish(args))
 	return err
 }
 
@@ -386,18 +418,6 @@ func (s *waiting) Watch(ctx context.Context, name, acquisition string) (lease.Wa
 	}
 	s.add(w)
 	return w.watch, nil
-}
-
-// releaseAndWake is Release for locks with a list of waiters.
-func (s *single) releaseAndWake(ctx context.Context, m mode, name, acquisition string) (lease.Released, error) {
-	n, q := s.names(name), newRequest(acquisition, 0)
-	q.args = m.publish(append(q.args, &n.name, &n.channel, &n.list, &q.acquisition, s.c.counts()))
-	r, err := s.c.p.Eval(ctx, waitRelease, 3, q.args)
-	q.done(err)
-	if r == int64(-1) {
-		return lease.Released{Held: true, Awaited: true}, err
-	}
-	return s.c.released(r, err, n.channel)
 }
 
 // awaited reports whether another process may have a waiter for the lock. A waiter of this process

@@ -25,8 +25,8 @@ import (
 // is whether the lock was held. Below it is, with a tab in front, everything that there is
 // then: keys with their values and times to live, channels with subscribers, and messages
 // published by the step. The lock is called it, an owner by its party. What is ours alone, and
-// means nothing to Redisson, is left out: keys and channels that begin with locks_, and how
-// many zeros a message has that is 0 for it.
+// means nothing to Redisson, is left out: keys and channels that begin with locks_, and the
+// zeros in front of a message, which is a number for it.
 //
 // Parties whose names begin with J are Redisson, those with G are ours; others may be either.
 type Trace struct {
@@ -205,7 +205,7 @@ func (v *view) state(party string) string {
 	}
 	for _, m := range v.stage.Heard()[v.heard:] {
 		if !strings.HasPrefix(m, ours) {
-			lines = append(lines, "published "+zeros.ReplaceAllString(m, " 0"))
+			lines = append(lines, "published "+zeros.ReplaceAllString(m, " $1"))
 		}
 	}
 	for i, line := range lines {
@@ -242,7 +242,7 @@ func (v *view) counted(key, value string) string {
 // ours is what keys and channels begin with that Redisson does not know.
 const ours = "locks_"
 
-var zeros = regexp.MustCompile(` 0+$`)
+var zeros = regexp.MustCompile(` 0+([01])$`)
 
 func (v *view) masked(text, party string) string {
 	return owner.ReplaceAllStringFunc(text, func(o string) string {

@@ -7,8 +7,7 @@ local state, ttl, holder = look(KEYS[1])
 if state == 'foreign' then
 	return ttl
 end
-local waiters, n = typed('lrange', KEYS[2], 0, 999) or {}, typed('llen', KEYS[2]) or 0
 if state == 'free' then
-	return {0, '0', {}, waiters, n}
+	return {0, '0', {}, waiters(KEYS[2])}
 end
-return {0, KEYS[3] and redis.call('get', KEYS[3]) or '0', {holder, ttl}, waiters, n}
+return {0, KEYS[3] and redis.call('get', KEYS[3]) or '0', {holder, ttl}, waiters(KEYS[2])}

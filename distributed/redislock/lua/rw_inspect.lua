@@ -1,8 +1,8 @@
 -- Describes a read-write lock. The reply is that of hash_inspect: 1 instead of 0 if readers hold the
 -- lock, and all holders, each with the time to live of its longest hold. A writer that also reads
--- counts once. The number of waiters is -1, for unknown.
+-- counts once. The name of a waiting writer ends with :write.
 --
--- KEYS lock; ARGV prefix of the keys of holds
+-- KEYS lock, list of waiters; ARGV prefix of the keys of holds
 local mode, holders = redis.call('hget', KEYS[1], 'mode'), {}
 if not mode and redis.call('exists', KEYS[1]) == 1 then
 	return redis.error_reply('FOREIGN the lock is no read-write lock')
@@ -22,4 +22,4 @@ for _, field in ipairs(mode and redis.call('hkeys', KEYS[1]) or {}) do
 		table.insert(holders, ttl)
 	end
 end
-return {mode == 'read' and 1 or 0, '0', holders, {}, -1}
+return {mode == 'read' and 1 or 0, '0', holders, waiters(KEYS[2])}

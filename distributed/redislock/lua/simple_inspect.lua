@@ -1,5 +1,5 @@
--- Describes the lock. The reply is that of hash_inspect. The number of waiters is -1, for unknown.
+-- Describes the lock. The reply is that of hash_inspect.
 --
--- KEYS lock
+-- KEYS lock, list of waiters
 local value = redis.call('get', KEYS[1])
-return {0, '0', value and {value, redis.call('pttl', KEYS[1])} or {}, {}, -1}
+return {0, '0', value and {value, redis.call('pttl', KEYS[1])} or {}, waiters(KEYS[2])}

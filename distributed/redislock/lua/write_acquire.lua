@@ -1,17 +1,17 @@
 -- Acquires the write half if the lock is free, or if the acquisition holds it already. The reply is
--- that of hash_acquire, without a token.
+-- that of wait_acquire, without a token.
 --
--- KEYS lock; ARGV lease, acquisition:write
+-- KEYS lock [list]; ARGV lease, acquisition:write [how]
 local lock, owner = KEYS[1], ARGV[2]
-if redis.call('exists', lock) == 1 then
-	local mode = redis.call('hget', lock, 'mode')
-	if not mode then
-		return redis.error_reply('FOREIGN the lock is no read-write lock')
+local fields = redis.call('hmget', lock, 'mode', owner)
+if fields[1] then
+	if fields[1] ~= 'write' or not fields[2] then
+		return refused(lock, KEYS[2], owner, ARGV[3])
 	end
-	if mode ~= 'write' or redis.call('hexists', lock, owner) == 0 then
-		return {redis.call('pttl', lock)}
-	end
+elseif redis.call('exists', lock) == 1 then
+	return redis.error_reply('FOREIGN the lock is no read-write lock')
 end
 redis.call('hset', lock, 'mode', 'write', owner, 1)
 redis.call('pexpire', lock, ARGV[1])
+unlist(KEYS[2], owner, ARGV[3])
 return 0

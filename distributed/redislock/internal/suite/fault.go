@@ -310,7 +310,7 @@ func ShardSubscriptions(c *redis.Client) []string {
 
 func shared(channels []string) []string {
 	return slices.DeleteFunc(channels, func(c string) bool {
-		return strings.HasPrefix(c, "locks_waiting:") || strings.HasPrefix(c, "locks_client:")
+		return strings.HasPrefix(c, "locks_waiting") || strings.HasPrefix(c, "locks_client:")
 	})
 }
 
