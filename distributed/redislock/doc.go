@@ -23,8 +23,8 @@
 //
 // A release is published. It wakes each of Redisson's processes that waits. Of our processes that
 // wait, a release of ours wakes the first one only. A release of a read-write lock wakes those in
-// front that can enter together: one writer, or the readers up to the next writer. The woken process
-// does not hold the lock. It requests the lock, and another process may be faster.
+// front that can enter together: one writer, or the readers up to the next writer. The woken
+// process does not hold the lock. It requests the lock, and another process may be faster.
 //
 // For waiters of our processes there is more in Redis than Redisson has:
 //
@@ -43,9 +43,17 @@
 // # Permissions
 //
 // A user that may use only locks whose names begin with orders needs these rules. The last two
-// lines are for [WithReplicas] and for sharded channels.
+// lines are for [WithReplicas] and for sharded channels. A name with braces has no others around it,
+// such as in redisson_lock_token:orders{1}, and needs the rules with a brace without it.
 //
-//	~orders* ~{orders* ~redisson_* ~locks_* &redisson_* &locks_* -@all
+//	~orders* ~{orders* ~redisson_lock_token:{orders*
+//	~redisson_lock_queue:{orders* ~redisson_lock_timeout:{orders*
+//	~locks_waiting:{orders* ~locks_waiting_rw:{orders* ~locks_waiting_simple:{orders*
+//	~locks_fence:{orders* ~locks_client:*
+//	~redisson_lock__channel:{orders* ~redisson_rwlock:{orders* ~locks_simple_channel:{orders*
+//	&redisson_lock__channel:{orders* &redisson_rwlock:{orders* &locks_simple_channel:{orders*
+//	&locks_waiting:{orders* &locks_waiting_rw:{orders* &locks_waiting_simple:{orders*
+//	-@all
 //	+eval +evalsha +ping +hello +subscribe +unsubscribe +publish +pubsub|numsub
 //	+hdel +hexists +hget +hkeys +hmget +hscan +hgetall +hset +hsetnx +pttl +pexpire +persist +exists
 //	+del +get +set +incr +time +lindex +llen +lpop +lpos +lpush +lrange +lrem +rpush
@@ -53,7 +61,9 @@
 //	+wait
 //	+ssubscribe +sunsubscribe +spublish +pubsub|shardnumsub
 //
-// A request that lacks a permission is not repeated.
+// Scripts name their channels as keys, so channels need both rules. Users share locks_client:*
+// alone, which is what clients tell of their processes. A request that lacks a permission is not
+// repeated.
 //
 // # Guarantees
 //

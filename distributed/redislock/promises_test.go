@@ -137,27 +137,58 @@ func TestAnUnlockEndsInTimeWhateverTheClientsOptions(t *testing.T) {
 
 // confined are the rules of a user that has what the locks need, for names that begin with
 // orders. They are the line in the documentation of the package.
-const confined = `~orders* ~{orders* ~redisson_* ~locks_* &redisson_* &locks_* ` +
+const confined = `~orders* ~{orders* ~redisson_lock_token:{orders* ` +
+	`~redisson_lock_queue:{orders* ~redisson_lock_timeout:{orders* ` +
+	`~locks_waiting:{orders* ~locks_waiting_rw:{orders* ~locks_waiting_simple:{orders* ` +
+	`~locks_fence:{orders* ~locks_client:* ` +
+	`~redisson_lock__channel:{orders* ~redisson_rwlock:{orders* ~locks_simple_channel:{orders* ` +
+	`&redisson_lock__channel:{orders* &redisson_rwlock:{orders* &locks_simple_channel:{orders* ` +
+	`&locks_waiting:{orders* &locks_waiting_rw:{orders* &locks_waiting_simple:{orders* ` +
 	`-@all +eval +evalsha +ping +hello +subscribe +unsubscribe +publish +pubsub|numsub ` +
 	`+hdel +hexists +hget +hkeys +hmget +hscan +hgetall +hset +hsetnx +pttl +pexpire +persist +exists ` +
 	`+del +get +set +incr +time ` +
 	`+lindex +llen +lpop +lpos +lpush +lrange +lrem +rpush +zadd +zincrby +zrange +zrem +zscore +wait ` +
 	`+ssubscribe +sunsubscribe +spublish +pubsub|shardnumsub`
 
-func TestAConfinedUserCanUseAllKindsOfLocks(t *testing.T) {
-	t.Parallel()
+// confine starts a server with a confined user, and returns how to connect as it.
+func confine(t *testing.T) (direct *redis.Client, as func() *redis.Client) {
 	s := startServer(t)
-	direct := connect(t, s.Addr)
+	direct = connect(t, s.Addr)
 	rules := append([]any{"acl", "setuser", "locks", "on", ">secret"}, toAny(strings.Fields(confined))...)
 	require.NoError(t, direct.Do(background, rules...).Err())
-	as := func() *redislock.Client {
+	return direct, func() *redis.Client {
 		o := options(s.Addr, 5*time.Second)
 		o.Username, o.Password = "locks", "secret"
 		conn := redis.NewClient(o)
 		t.Cleanup(func() { conn.Close() })
-		return open(t, conn, rarely)
+		return conn
 	}
-	c, d := as(), as()
+}
+
+func TestAConfinedUserReachesNoKeyOfANeighboursLock(t *testing.T) {
+	t.Parallel()
+	_, as := confine(t)
+	c := as()
+	for _, key := range []string{
+		"payments", "{payments}:x", "redisson_lock_token:{payments}", "redisson_lock_queue:{payments}",
+		"redisson_lock_timeout:{payments}", "locks_waiting:{payments}", "locks_waiting_rw:{payments}",
+		"locks_waiting_simple:{payments}", "locks_fence:{payments}",
+	} {
+		require.ErrorContains(t, c.Set(background, key, 1<<62, 0).Err(), "NOPERM", key)
+		require.ErrorContains(t, c.Get(background, key).Err(), "NOPERM", key)
+	}
+	for _, channel := range []string{
+		"redisson_lock__channel:{payments}", "redisson_rwlock:{payments}", "locks_simple_channel:{payments}",
+		"locks_waiting:{payments}:1", "locks_waiting_rw:{payments}:1", "locks_waiting_simple:{payments}:1",
+	} {
+		require.ErrorContains(t, c.Publish(background, channel, "1").Err(), "NOPERM", channel)
+	}
+}
+
+func TestAConfinedUserCanUseAllKindsOfLocks(t *testing.T) {
+	t.Parallel()
+	direct, as := confine(t)
+	c, d := open(t, as(), rarely), open(t, as(), rarely)
 	for kind, lock := range suite.AllKinds {
 		name := "orders:" + kind
 		l, rival := lock(c, name).(*redislock.Mutex), suite.AnyKind[suite.Against(kind)](d, name).(*redislock.Mutex)
@@ -172,9 +203,12 @@ func TestAConfinedUserCanUseAllKindsOfLocks(t *testing.T) {
 		require.NoError(t, err, kind)
 		require.Eventually(t, func() bool { return len(subscriptions(direct)) == 0 }, soon, 10*time.Millisecond)
 	}
+	gate, err := redislock.NewGate(as())
+	require.NoError(t, err)
+	require.NoError(t, gate.Set(background, "orders:1", 7, "paid"))
 	log := direct.Do(background, "acl", "log").Val()
 	require.Empty(t, log, "the server has refused something")
-	err := c.Mutex("invoices").LockContext(someone())
+	err = c.Mutex("invoices").LockContext(someone())
 	require.ErrorIs(t, err, lease.ErrRefused)
 	require.ErrorContains(t, err, "NOPERM")
 }
