@@ -185,8 +185,8 @@ func TestTheCostOfAnAcquisitionDoesNotGrowWithTheClients(t *testing.T) {
 			close(begin)
 			wg.Wait()
 			each := (allCommands(t, direct) - before) / (clients * turns)
-			// It is 15 to 20. A slow machine adds requests of waiters whose time is over. If each release
-			// woke all, it would be 200 and more.
+			// It is 15 to 20. A slow machine adds requests of waiters whose time is over. If each
+			// release woke all, it would be 200 and more.
 			require.Less(t, each, 50, "commands of an acquisition")
 		})
 	}

@@ -24,9 +24,8 @@ import (
 // which had to wait. That one ended in three dots instead of an answer. The answer to an unlock
 // is whether the lock was held. Below it is, with a tab in front, everything that there is
 // then: keys with their values and times to live, channels with subscribers, and messages
-// published by the step. The lock is called it, an owner by its party. What is ours alone, and
-// means nothing to Redisson, is left out. That is keys and channels that begin with locks_, and the
-// zeros in front of a message, which is a number for it.
+// published by the step. The lock is called it, an owner by its party. What means nothing to
+// Redisson is left out: keys and channels that begin with locks_, and zeros in front of a message.
 //
 // Parties whose names begin with J are Redisson, those with G are ours; others may be either.
 type Trace struct {
