@@ -43,8 +43,8 @@
 // # Permissions
 //
 // A user that may use only locks whose names begin with orders needs these rules. The last two
-// lines are for [WithReplicas] and for sharded channels. A name with braces has no others around it,
-// such as in redisson_lock_token:orders{1}, and needs the rules with a brace without it.
+// lines are for [WithReplicas] and for sharded channels. A name with braces has no others around
+// it, such as in redisson_lock_token:orders{1}, and needs the rules with a brace without it.
 //
 //	~orders* ~{orders* ~redisson_lock_token:{orders*
 //	~redisson_lock_queue:{orders* ~redisson_lock_timeout:{orders*
@@ -53,6 +53,7 @@
 //	~redisson_lock__channel:{orders* ~redisson_rwlock:{orders* ~locks_simple_channel:{orders*
 //	&redisson_lock__channel:{orders* &redisson_rwlock:{orders* &locks_simple_channel:{orders*
 //	&locks_waiting:{orders* &locks_waiting_rw:{orders* &locks_waiting_simple:{orders*
+//	&locks_client:*
 //	-@all
 //	+eval +evalsha +ping +hello +subscribe +unsubscribe +publish +pubsub|numsub
 //	+hdel +hexists +hget +hkeys +hmget +hscan +hgetall +hset +hsetnx +pttl +pexpire +persist +exists
@@ -62,8 +63,8 @@
 //	+ssubscribe +sunsubscribe +spublish +pubsub|shardnumsub
 //
 // Scripts name their channels as keys, so channels need both rules. Users share locks_client:*
-// alone, which is what clients tell of their processes. A request that lacks a permission is not
-// repeated.
+// alone: what clients tell of their processes, and messages that make a client look whether it has
+// a lock. A request that lacks a permission is not repeated.
 //
 // # Guarantees
 //

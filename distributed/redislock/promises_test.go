@@ -143,7 +143,7 @@ const confined = `~orders* ~{orders* ~redisson_lock_token:{orders* ` +
 	`~locks_fence:{orders* ~locks_client:* ` +
 	`~redisson_lock__channel:{orders* ~redisson_rwlock:{orders* ~locks_simple_channel:{orders* ` +
 	`&redisson_lock__channel:{orders* &redisson_rwlock:{orders* &locks_simple_channel:{orders* ` +
-	`&locks_waiting:{orders* &locks_waiting_rw:{orders* &locks_waiting_simple:{orders* ` +
+	`&locks_client:* &locks_waiting:{orders* &locks_waiting_rw:{orders* &locks_waiting_simple:{orders* ` +
 	`-@all +eval +evalsha +ping +hello +subscribe +unsubscribe +publish +pubsub|numsub ` +
 	`+hdel +hexists +hget +hkeys +hmget +hscan +hgetall +hset +hsetnx +pttl +pexpire +persist +exists ` +
 	`+del +get +set +incr +time ` +

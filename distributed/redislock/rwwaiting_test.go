@@ -155,7 +155,9 @@ func TestAWokenWriterThatGivesUpLetsReadersIn(t *testing.T) {
 func TestTheCostOfAnAcquisitionDoesNotGrowWithTheClients(t *testing.T) {
 	t.Parallel()
 	kinds := map[string]func(c *redislock.Client) *redislock.Mutex{
-		"write":  func(c *redislock.Client) *redislock.Mutex { return c.RWMutex("it").WriteLocker().(*redislock.Mutex) },
+		"write": func(c *redislock.Client) *redislock.Mutex {
+			return c.RWMutex("it").WriteLocker().(*redislock.Mutex)
+		},
 		"simple": func(c *redislock.Client) *redislock.Mutex { return c.SimpleMutex("it") },
 		"plain":  func(c *redislock.Client) *redislock.Mutex { return c.Mutex("it") },
 	}
