@@ -88,7 +88,6 @@ func (l *StampedLock) wait(write bool, lim *park.Limit) Stamp {
 	n := stampedWaiters.Get().(*stampedWaiter)
 	n.write = write
 	lim.Open(&n.place)
-	defer lim.Stop()
 	l.guard.Lock()
 	l.push(n)
 	l.settleAndUnlock()

@@ -190,7 +190,6 @@ func (n *mcsNode) spin() {
 
 // waitLimited acquires the lock, and reports whether it did before the limit ended.
 func (m *MCS) waitLimited(owner int64, l *park.Limit) bool {
-	defer l.Stop()
 	n := newMCSNode(owner)
 	l.Open(&n.place)
 	if !m.enqueue(n) {

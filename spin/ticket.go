@@ -145,7 +145,6 @@ func (m *Ticket) enqueue(n *ticketNode) bool {
 // waitLimited takes a ticket, waits until it is served, and reports whether it was before the
 // limit ended.
 func (m *Ticket) waitLimited(owner int64, l *park.Limit) bool {
-	defer l.Stop()
 	t := m.next.Add(1) - 1
 	if m.spin(t) {
 		return true

@@ -10,7 +10,7 @@ import (
 type Limit struct {
 	done  <-chan struct{} // of a context, or nil
 	d     time.Duration
-	timer *time.Timer // runs from Open to Stop
+	timer <-chan time.Time // of a duration, from Open on
 }
 
 // After returns a Limit that ends d after the wait begins.
@@ -29,24 +29,17 @@ func Until(ctx context.Context) *Limit {
 func (l *Limit) None() bool { return l != nil && l.done == nil && l.d <= 0 }
 
 // Open begins a wait at p, which the limit can cut short until p is reset, and reports whether the
-// limit can end. It must happen before another goroutine can get at p. The limit has to be
-// stopped.
+// limit can end. It must happen before another goroutine can get at p. Nothing has to be stopped
+// after the wait: a timer is in the runtime's heap only while a goroutine waits for its channel.
 func (l *Limit) Open(p *Place) (ends bool) {
 	if l == nil {
 		return false
 	}
 	if l.done == nil {
-		l.timer = time.NewTimer(l.d)
+		l.timer = time.After(l.d)
 	}
 	p.Open()
 	return true
-}
-
-// Stop ends the use of the limit.
-func (l *Limit) Stop() {
-	if l != nil && l.timer != nil {
-		l.timer.Stop()
-	}
 }
 
 // Park parks the caller at p, where Open began the wait, by p.ParkAndUnlock(g). If p is open, g is
@@ -56,15 +49,11 @@ func (l *Limit) Park(p *Place, g *sync.Mutex) bool {
 		p.ParkAndUnlock(g)
 		return true
 	}
-	var timer <-chan time.Time
-	if l.timer != nil {
-		timer = l.timer.C
-	}
 	select {
 	case <-p.c:
 		return true
 	case <-l.done:
-	case <-timer:
+	case <-l.timer:
 	}
 	return false
 }

@@ -204,6 +204,42 @@ func TestAParkedWaiterHasGivenTheMutexBack(t *testing.T) {
 	})
 }
 
+// A timer that is not stopped is garbage as soon as nobody waits for its channel.
+func TestTimeLimitsLeaveNothingAfterTheirWaits(t *testing.T) {
+	const waits = 10_000
+	objects := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapObjects
+	}
+	before := objects()
+	for range waits {
+		p, l := ready(), After(time.Hour)
+		require.True(t, l.Open(p))
+		time.AfterFunc(0, p.Unpark)
+		require.True(t, l.Park(p, nil))
+	}
+	require.Less(t, objects(), before+waits/10)
+}
+
+// The waiter parks again at once, while its last Unpark may still return.
+func TestUnparkTouchesNothingAfterItsSignal(t *testing.T) {
+	m := monitor{p: ready()}
+	const rounds = 1000
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for range rounds {
+			m.await()
+		}
+	})
+	for range rounds {
+		m.end()
+	}
+	wg.Wait()
+}
+
 func TestAPlaceKeepsNoMutex(t *testing.T) {
 	m := monitor{p: ready()}
 	var wg sync.WaitGroup

@@ -46,7 +46,6 @@ func (c *Cond) Wait(p Party, l *park.Limit) (signalled bool) {
 	if queued {
 		c.s.awaitLock(n, c.policy)
 	}
-	l.Stop()
 	n.recycle()
 	c.s.Holds = holds
 	if goid.Diverted() {

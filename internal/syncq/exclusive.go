@@ -96,17 +96,15 @@ func (s *Sync) guarded(policy Policy, step func(uint64) (uint64, bool)) bool {
 //
 // The loop is also written out in Acquire, AcquireShared and Cond.Wait, because a goroutine that
 // wakes pays for each frame that it returns through.
-func (s *Sync) wait(n *node, policy Policy, l *park.Limit) (out Outcome) {
+func (s *Sync) wait(n *node, policy Policy, l *park.Limit) Outcome {
 	n.limited = l.Open(&n.place)
 	for queued, guard := s.enqueue(n, policy); queued; guard = nil {
 		if !l.Park(&n.place, guard) {
-			out = s.leave(n, policy)
-			break
+			return s.leave(n, policy)
 		}
 		queued = policy == NonFair && !s.compete(n)
 	}
-	l.Stop()
-	return out
+	return Acquired
 }
 
 // enqueue lets n have the lock at once or refuses it, or puts it in the queue. If it returns the

@@ -181,7 +181,6 @@ func TestOnlyAWaitWithoutAnEndKeepsTheGuard(t *testing.T) {
 				}
 				require.True(t, s.Release(1, policy))
 				parks(t, s, n, policy)
-				c.l.Stop()
 				require.True(t, s.Release(2, policy))
 			})
 		})

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks/internal/park"
+	"github.com/jucgo/locks/internal/pause"
 )
 
 // These tests hold the guard to stop others at the point where they need it, and so
@@ -211,6 +213,65 @@ func TestAReleaseBesideAnAwakeWaiterLosesNoWakeUp(t *testing.T) {
 	require.NoError(t, s.Verify())
 	n.recycle()
 	require.True(t, s.Unlock(NonFair))
+	idle(t, &s)
+}
+
+// The barger frees and takes the lock between the waiter's look at the word and its swap.
+func TestAWaiterWhoseSwapFailsGoesOnToRace(t *testing.T) {
+	s := New(NonFair)
+	var stop atomic.Bool
+	inside := 0 // guarded by s
+	barger := run(func() bool {
+		for !stop.Load() {
+			if s.TryLock(Owned(1)) {
+				inside++
+				pause.Pause(1) // or the waiter nearly always finds the lock free
+				s.Unlock(NonFair)
+			}
+		}
+		return true
+	})
+	for races := 0; races < 150; {
+		n := newNode(Owned(2), false)
+		for queued := s.join(n, NonFair); queued; races++ {
+			n.place.Park()
+			queued = !s.compete(n)
+		}
+		inside++
+		if n.recycle(); !s.Release(2, NonFair) {
+			stop.Store(true)
+			require.Fail(t, "the waiter returned without the lock")
+		}
+	}
+	stop.Store(true)
+	barger.result(t)
+	idle(t, &s)
+}
+
+// A reader passed the writer while that was awake. So the next step that looks owes it the lock.
+func TestNoReaderPassesAnAwakeWriterThatIsOwedTheLock(t *testing.T) {
+	s := New(NonFair)
+	require.True(t, s.TryLock(Owned(1)))
+	writer, permit := enqueued(t, &s, Owned(2))
+	require.True(t, s.Unlock(NonFair))
+	<-permit
+	require.True(t, s.TryLockSharedInTurn())
+	require.True(t, s.guarded(NonFair, keep))
+	require.True(t, writer.state == awake && writer.owed)
+
+	reader := newNode(Anonymous(3), true)
+	require.True(t, s.join(reader, NonFair), "it waits behind the writer")
+	require.False(t, s.compete(writer))
+	require.NoError(t, s.Verify())
+	require.True(t, s.UnlockShared(NonFair))
+	<-permit
+	require.True(t, s.compete(writer))
+	require.EqualValues(t, 2, s.Owner())
+	writer.recycle()
+	require.True(t, s.Unlock(NonFair))
+	reader.place.Park()
+	reader.recycle()
+	require.True(t, s.UnlockShared(NonFair))
 	idle(t, &s)
 }
 

@@ -64,10 +64,7 @@ func (w Waiter) Await() (signalled bool) {
 }
 
 // End ends the use of the Waiter.
-func (w Waiter) End() {
-	w.l.Stop()
-	w.n.recycle()
-}
+func (w Waiter) End() { w.n.recycle() }
 
 // Granted reports whether a release has made the waiter a holder. The waiter may still have to
 // run.
