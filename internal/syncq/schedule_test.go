@@ -400,6 +400,31 @@ func TestAWaiterThatWaitedTooLongLosesOnlyOneRace(t *testing.T) {
 	}
 }
 
+func TestAWaiterThatBecomesTheFirstTooLateIsOwedTheLock(t *testing.T) {
+	for _, waited := range []time.Duration{maxBarging / 2, maxBarging} {
+		synctest.Test(t, func(t *testing.T) {
+			s := New(NonFair)
+			require.True(t, s.TryLock(Owned(1)))
+			first, second := newNode(Owned(2), false), newNode(Owned(3), false)
+			require.True(t, s.join(first, NonFair))
+			require.True(t, s.join(second, NonFair))
+			time.Sleep(waited)
+			s.guard.Lock()
+			require.Nil(t, s.cancel(first, NonFair))
+			s.guard.Unlock()
+			require.Equal(t, waited >= maxBarging, s.Word.Load()&handoff != 0, "after %v", waited)
+			require.NoError(t, s.Verify())
+			require.True(t, s.Unlock(NonFair))
+			second.place.Park()
+			require.True(t, s.compete(second))
+			first.recycle()
+			second.recycle()
+			require.True(t, s.Unlock(NonFair))
+			idle(t, &s)
+		})
+	}
+}
+
 func TestABroadcastHandsTheLockFromOneToTheNext(t *testing.T) {
 	var s Sync
 	c := NewCond(&s, NonFair)

@@ -136,17 +136,13 @@ inline guarded(step) { LOCK(); advanceTable(step); guard = 0; unpark() }
 /* Sync.tryEnqueue; the caller has the guard, tryEnqueue gives it back */
 inline tryEnqueue() {
 	do
-	:: d_step {
-			admissible();
-			if
-			:: ok -> state[me] = granted; inQueue = 0; s = 0
-			:: else -> s = 1
-			fi
-		}
+	:: d_step { admissible(); if :: ok :: else -> w = 0 fi }
 		if
-		:: s == 0 -> break
-		:: s == 1 && ql == 0 -> d_step { inQueue = 1; s = 0 } advanceTable(JOIN); break
-		:: s == 1 && ql > 0 -> d_step { inQueue = 1; s = 0; push(me) } break
+		:: ok ->
+			d_step { enter_(); if :: ok -> state[me] = granted; inQueue = 0 :: else fi }
+			if :: ok -> break :: else fi
+		:: !ok && ql == 0 -> inQueue = 1; advanceTable(JOIN); break
+		:: !ok && ql > 0 -> d_step { inQueue = 1; push(me) } break
 		fi
 	od;
 	guard = 0;
@@ -206,7 +202,11 @@ inline readQuickly() {
 		d_step { if :: owner[slot] == 0 -> owner[slot] = me + 1; ok = 1 :: else fi }
 		if
 		:: ok && !(Word & biased) ->
+#ifdef MUTANT_READER_STAYS                      /* and re-enters the hold that it does not have */
+			skip
+#else
 			freeSlot(); gone = 1; ok = 0
+#endif
 		:: else
 		fi
 	:: true

@@ -124,6 +124,7 @@ inline Wait() {
 
 proctype goroutine(byte me) {
 	byte s, wk, n, moved, most;
+	short w;
 	bit ok, late, limited, inQueue, taken, sig, all, has, holds;
 #ifdef ONCE
 	bit done;

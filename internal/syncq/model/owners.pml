@@ -64,7 +64,7 @@ inline dismiss(g) {
 #ifdef MUTANT_DISMISS_NO_ADVANCE
 				:: k -> k = 0
 #else
-				:: k -> advance(KEEP)
+				:: k -> OVERDUE; advance(KEEP)
 #endif
 				:: else
 				fi;
@@ -276,6 +276,7 @@ inline leave() {
 
 proctype goroutine(byte me) {
 	byte s, wk, g;
+	short w;
 #ifdef COND
 	byte n, moved, most;
 	bit sig, all;

@@ -53,9 +53,7 @@ proctype goroutine(byte me) {
 	byte n, moved, most;
 	bit sig, all;
 #endif
-#ifdef MUTANT_COMPETE_STORES
 	short w;
-#endif
 #ifdef MUTANT_GRANT_OUTSIDE_GUARD
 	byte who;
 #endif

@@ -51,6 +51,7 @@ cycles.pml  LIMIT
 cycles.pml  LIMIT N=2 L=2 ROUNDS=2
 readers.pml FIRST=1
 readers.pml LIMIT N=2
+park.pml
 '
 
 large='
@@ -111,6 +112,9 @@ queue.pml   COMPETE_STORES
 queue.pml   UNLOCK_WAKES_NOBODY
 queue.pml   UNLOCK_IGNORES_HANDOFF     LOSSES=2
 queue.pml   COMPETE_OWES_NOT           SHARE RWMUTEX
+queue.pml   COMPETE_STAYS_WAITING
+queue.pml   JOIN_STORES                FIFO
+queue.pml   SHARED_PAST_OWED           SHARE
 foreign.pml ABANDON_KEEPS_SIGNAL       PANICS STRANGER ONCE
 foreign.pml ABANDON_LEAVES_PERMIT      PANICS STRANGER ONCE
 foreign.pml ABANDON_KEEPS_GATE         PANICS STRANGER ONCE
@@ -125,6 +129,7 @@ bias.pml    ADMIT_KEEPS_BIAS           FIFO R0=READS R1=WRITES R2=WRITES+DOWNGRA
 bias.pml    REVOKE_LOOKS_FIRST         FIFO
 bias.pml    DROP_WITHOUT_LOOK          FIFO
 bias.pml    READER_LEAVES_SILENTLY     FIFO
+bias.pml    READER_STAYS               FIFO
 bias.pml    EMPTY_SEES_COUNTED         FIFO N=2 R0=READS+UPGRADES R1=READS
 bias.pml    BIAS_BESIDE_QUEUE          FIFO
 bias.pml    RUNLOCK_LOOKS_FIRST        FIFO
@@ -165,6 +170,11 @@ cycles.pml  MUTEX_GIVEN_BACK_EARLY
 cycles.pml  SEARCH_WITHOUT_JOINING
 readers.pml FOLLOWS_ONE_HOLDER         FIRST=1
 readers.pml QUEUE_IS_NO_EDGE
+park.pml    GUARD_CLEARED_LATE
+park.pml    GUARD_SET_LATE
+park.pml    PARK_STORES_PARKED
+park.pml    TICKET_AFTER_UNLOCK
+park.pml    UNPARK_LEAVES_NO_PERMIT
 '
 
 # check FOLDER EXPECTED OPTIONS FILE SWITCH...: one line of the table. EXPECTED is holds or caught.

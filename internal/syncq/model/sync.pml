@@ -89,10 +89,14 @@ inline remove(n) {
 
 #ifdef FIFO
 #define CHOOSE skip
+#define OVERDUE skip
 #elif defined(LOSSES)
 #define CHOOSE late = 0
 #else
 #define CHOOSE if :: late = 0 :: late = 1 fi            /* node.overdue: time passes */
+#endif
+#ifndef FIFO                                            /* a look at the new first waiter after a cancellation */
+#define OVERDUE if :: ql > 0 -> owed[q[0]] = owed[q[0]] | late :: else fi
 #endif
 
 #ifdef ANONYMOUS
@@ -285,48 +289,56 @@ inline TryLockSharedInTurn() {
 	}
 }
 
-/* Sync.admissible with the compare-and-swap of tryEnqueue; sets ok */
+/* Sync.admissible: a step that loads the word, w, and decides by it and by the queue; ok */
 inline admissible() {
-	ok = 0;
-	if
-	:: !isShared[me] && free(Word) ->
-#ifdef FIFO
-		CHECK(no_overtaking, ql == 0);
-#else
-		CHECK(owed_is_next, ql == 0 || !owed[q[0]]);
-#endif
-		Word = Word | value(me); ok = 1; HOLD
-	:: isShared[me] && !exclusive(Word) &&
+	w = Word;
 #if defined(MUTANT_SHARED_PAST_QUEUE)
-		1
+	ok = (isShared[me] -> !exclusive(w) : free(w))
 #elif defined(FIFO)
-		ql == 0
+	ok = (isShared[me] -> !exclusive(w) && ql == 0 : free(w))
+#elif defined(MUTANT_SHARED_PAST_OWED)
+	ok = (isShared[me] -> !exclusive(w) && (ql == 0 || state[q[0]] == awake) : free(w))
 #else
-		(ql == 0 || state[q[0]] == awake && !owed[q[0]])
+	ok = (isShared[me] -> !exclusive(w) && (ql == 0 || state[q[0]] == awake && !owed[q[0]]) : free(w))
 #endif
-		->
+}
+
+/* the compare-and-swap of tryEnqueue, from w, in a step of its own; ok says whether it succeeds */
+inline enter_() {
+	if
+#ifdef MUTANT_JOIN_STORES
+	:: true ->
+#else
+	:: Word == w ->
+#endif
 #ifdef FIFO
 		CHECK(no_overtaking, ql == 0);
 #else
-		CHECK(owed_is_next, ql == 0 || !isShared[q[0]] && !owed[q[0]]);
+		CHECK(owed_is_next, ql == 0 || !owed[q[0]] && !(isShared[me] && isShared[q[0]]));
 #endif
-		Word = (Word | shared) + one; ok = 1
-	:: else
-	fi
+		if :: isShared[me] -> Word = (w | shared) + one :: else -> Word = w | value(me); HOLD fi
+	:: else -> ok = 0
+	fi;
+	w = 0
 }
 
 #ifndef TABLE
 /* Sync.tryEnqueue: the caller has the guard, tryEnqueue gives it back. inQueue is its result. */
 inline tryEnqueue() {
-	d_step {
+	do
+	:: d_step {
+			if
+			:: state[me] == waiting -> admissible(); inQueue = !ok
+			:: else -> ok = 0; inQueue = 0; guard = 0               /* dismissed before it joined */
+			fi
+		}
 		if
-		:: state[me] == waiting -> admissible()
-		:: else -> ok = 1                       /* dismissed before it joined */
-		fi;
-		if :: ok -> if :: state[me] == waiting -> state[me] = granted :: else fi; inQueue = 0; guard = 0
-		:: else -> inQueue = 1
+		:: ok ->
+			d_step { enter_(); if :: ok -> state[me] = granted; guard = 0 :: else fi }
+			if :: ok -> break :: else fi
+		:: else -> d_step { w = 0; ok = !inQueue } break
 		fi
-	}
+	od;
 	if
 	:: inQueue ->
 		atomic { CHOOSE; d_step {
@@ -350,7 +362,9 @@ inline cancel(n) {
 #ifdef MUTANT_CANCEL_NO_ADVANCE
 	:: false
 #else
-	:: k -> advance(KEEP)
+	:: k ->
+		OVERDUE;
+		advance(KEEP)
 #endif
 	:: else
 	fi;
@@ -358,43 +372,67 @@ inline cancel(n) {
 }
 #endif
 
-/* Sync.compete: NonFair; ok is its result */
+/* Sync.compete: NonFair; ok is its result. A step of it swaps by w, the word that it looked at. A
+   swap that fails looks at the next one in the same step. The word is never 0, as me is queued. */
 inline compete() {
 #ifndef FIFO
-	atomic {
-		guard == 0; CHOOSE;
-		d_step {
-			ok = 1;
-			if
-			:: state[me] == awake && free(Word) ->
-				CHECK(first_competes, q[0] == me);
-				to = value(me); m = 0;
-				if :: ql > 1 -> mirror(q[1]) :: else fi;
-				Word = to | m; remove(me); state[me] = granted; HOLD
-			:: state[me] == awake && !free(Word) ->
-				CHECK(first_competes, q[0] == me);
+	atomic { guard == 0; d_step {
+		ok = (state[me] != awake);
+		if
+		:: !ok ->
+			guard = 1; w = Word;
+			CHECK(first_competes, q[0] == me);
 #ifdef LOSSES
-				CHECK(owed_is_next, lost[me] < LOSSES); lost[me]++;
+			CHECK(owed_is_next, lost[me] < LOSSES)
+#endif
+		:: else
+		fi
+	} }
+	do
+	:: w == 0 -> break
+	:: else -> atomic { CHOOSE; d_step {
+			m = 0;
+			if
+			:: free(w) ->
+				to = value(me);
+				if :: ql > 1 -> mirror(q[1]) :: else fi;
+				if
+				:: Word == w -> Word = to | m; remove(me); state[me] = granted; HOLD; ok = 1; guard = 0; w = 0
+				:: else -> w = Word
+				fi
+			:: else ->
+				k = owed[me];
+#ifdef LOSSES
+				if :: lost[me] < LOSSES -> lost[me]++ :: else fi;
 #endif
 				state[me] = waiting;
 #ifndef MUTANT_COMPETE_OWES_NOT
-				owed[me] = owed[me] | ((Word & shared) != 0);
+				owed[me] = owed[me] | ((w & shared) != 0);
+#endif
+				mirror(me);
+				if
+#ifdef MUTANT_COMPETE_STORES
+				:: true ->
+#else
+				:: Word == w ->
 #endif
 #ifdef MUTANT_COMPETE_KEEPS_WOKEN
-				mirror(me); Word = Word | m; ok = 0
-#elif defined(MUTANT_COMPETE_STORES)
-				mirror(me); w = (Word & ~about) | m; guard = 1; ok = 0
+					Word = w | m;
 #else
-				mirror(me); Word = (Word & ~about) | m; ok = 0
+					Word = (w & ~about) | m;
 #endif
-			:: else
+					guard = 0; w = 0
+				:: else ->
+#ifdef MUTANT_COMPETE_STAYS_WAITING
+					ok = 1; guard = 0; w = 0
+#else
+					state[me] = awake; owed[me] = k; w = Word
+#endif
+				fi
 			fi;
-			to = 0; m = 0; i = 0; late = 0
-		}
-	}
-#ifdef MUTANT_COMPETE_STORES
-	if :: w != 0 -> d_step { Word = w; w = 0; guard = 0 } :: else fi;
-#endif
+			to = 0; m = 0; i = 0; k = 0; late = 0
+		} }
+	od;
 	skip
 #else
 	ok = 1
@@ -412,7 +450,11 @@ inline await() {
 		if
 		:: state[me] == granted -> d_step { taken = 1; s = 1; guard = 0 }
 		:: else ->
-			d_step { taken = (state[me] == awake); s = 0; wasFirst = (q[0] == me); remove(me) }
+			atomic { CHOOSE; d_step {
+				taken = (state[me] == awake); s = 0; wasFirst = (q[0] == me); remove(me);
+				if :: wasFirst -> OVERDUE :: else fi;
+				late = 0
+			} }
 			if :: wasFirst -> wasFirst = 0; advanceTable(KEEP) :: else fi;
 			guard = 0
 		fi;
