@@ -144,11 +144,11 @@ func (sh *share) take(goroutine int64) {
 }
 
 // reenter counts one more hold of an owner that has one, or says why it may not. done is false if
-// the owner has to ask the Sync.
+// the owner has to ask the Sync, and then has what it asked for if the Sync agrees.
 func (sh *share) reenter(isShared bool) (out syncq.Outcome, done bool) {
 	switch {
 	case sh.write == 0 && sh.read == 0:
-		return 0, false
+		return syncq.Acquired, false
 	case sh.write == 0 && !isShared:
 		return syncq.Upgrade, true
 	case sh.full(isShared, 1):
@@ -214,11 +214,12 @@ func (x *Shares) Lock(ctx context.Context, p syncq.Party, isShared bool, policy 
 	l := park.Until(ctx)
 	out := x.with(p.Owner(), func(sh *share) syncq.Outcome {
 		out, done := sh.reenter(isShared)
-		if !done && !x.try(sh, isShared, false, policy) {
-			a = sh.begin(x.s.NewWaiter(p, isShared, policy, l), isShared, 1)
-			a.policy = policy
+		if done || x.try(sh, isShared, false, policy) {
+			return out
 		}
-		return out
+		a = sh.begin(x.s.NewWaiter(p, isShared, policy, l), isShared, 1)
+		a.policy = policy
+		return syncq.Busy
 	})
 	if a == nil {
 		return out

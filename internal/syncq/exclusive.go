@@ -160,6 +160,12 @@ func (s *Sync) tryEnqueue(n *node, policy Policy) (wake *node, queued bool) {
 // returns n if n is to be unparked.
 func (s *Sync) push(n *node, policy Policy) (wake *node) {
 	n.owed = n.owed || policy == NonFair && (n.shared || n.since == due)
+	if policy != s.queue.policy {
+		if s.queue.head != nil {
+			panic(twoPolicies)
+		}
+		s.queue.policy = policy
+	}
 	s.queue.push(n)
 	s.report(n)
 	if s.queue.head != n {
@@ -186,8 +192,9 @@ func (s *Sync) admissible(n *node, w uint64, policy Policy) (uint64, bool) {
 
 // leave takes n, whose limit has ended, out of the queue. The outcome is Ended, or Acquired if n
 // got the lock before.
-func (s *Sync) leave(n *node, policy Policy) (out Outcome) {
+func (s *Sync) leave(n *node, policy Policy) Outcome {
 	var wake *node
+	out := Acquired
 	s.guard.Lock()
 	if n.state < granted {
 		out = Ended

@@ -51,6 +51,30 @@ func TestAReleaseThatIsRefusedHandsNothingOver(t *testing.T) {
 	endsGranted(t, &s, n)
 }
 
+func TestTheZeroOutcomeIsNoAcquisition(t *testing.T) {
+	var forgotten Outcome
+	require.NotEqual(t, Acquired, forgotten)
+}
+
+func TestALockMayNotChangeItsPolicyWhileOthersWait(t *testing.T) {
+	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
+		other := !policy
+		require.True(t, s.TryLock(Owned(1)))
+		n := newNode(Owned(2), false)
+		require.True(t, s.join(n, policy))
+		for name, call := range map[string]func(){
+			"join":    func() { s.join(newNode(Owned(3), false), other) },
+			"release": func() { s.guarded(other, keep) },
+		} {
+			require.PanicsWithValue(t, twoPolicies, call, name)
+			s.guard.Unlock() // the panic left it
+		}
+		require.True(t, s.Release(1, policy))
+		parks(t, s, n, policy)
+		require.True(t, s.Release(2, policy))
+	})
+}
+
 func TestAUsedNodeRemembersNothingOfItsWait(t *testing.T) {
 	n := newNode(Owned(1), false)
 	n.oneWait = oneWait{

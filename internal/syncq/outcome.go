@@ -8,11 +8,12 @@ const MaxHolds = math.MaxInt32
 // explicit reports whether owner is an explicit one, which may act in several goroutines at once.
 func explicit(owner int64) bool { return owner < 0 }
 
-// Outcome is how an acquisition ended, or another operation of an explicit owner.
+// Outcome is how an acquisition ended, or another operation of an explicit owner. The zero Outcome
+// is none, so that a forgotten one gives nobody a lock.
 type Outcome uint8
 
 const (
-	Acquired   Outcome = iota
+	Acquired   Outcome = iota + 1
 	Busy               // TryLock: another owner holds the lock
 	Ended              // the limit ended first
 	Refused            // the wait would have closed a cycle

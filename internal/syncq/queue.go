@@ -147,7 +147,7 @@ type list struct {
 
 	// These concern the whole lock. They are here because there is room: a Sync takes 64 bytes.
 	watched bool   // the watcher knows the lock
-	policy  Policy // never changes
+	policy  Policy // from New, or of the first waiter; changes only while the queue is empty
 	written uint16 // how many writes there were: see Wrote
 }
 

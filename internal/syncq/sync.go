@@ -9,7 +9,7 @@ import (
 // not be copied.
 //
 // Its methods trust their callers: only a holder releases. A lock passes the same policy in every
-// call.
+// call: while others wait, each call that needs the policy checks that.
 type Sync struct {
 	// Word is the state. Locks touch it in their fast paths only, by compare-and-swap between a
 	// free word and the holder's, with the same flags. It is exported because those fast paths must
@@ -45,7 +45,10 @@ const (
 // New returns a Sync that remembers policy for its lock: see [Sync.Policy].
 func New(policy Policy) Sync { return Sync{queue: list{policy: policy}} }
 
-// Policy returns the policy that New was given, else NonFair.
+// twoPolicies reports a lock that changes its policy while others wait: a waiter could sleep for ever.
+const twoPolicies = "syncq: two policies for one queue"
+
+// Policy returns the policy that New was given. A lock that New has not made knows it by itself.
 func (s *Sync) Policy() Policy { return s.queue.policy }
 
 // Party is the one that acquires: its value in the state word, and the identity that inspection
@@ -108,6 +111,9 @@ func (p Party) Of(k *Kind) Party {
 // the first waiter gets the lock exclusively.
 func (s *Sync) advance(policy Policy, step func(uint64) (uint64, bool)) (wake *node, ok bool) {
 	w, n := s.Word.Load(), s.queue.head
+	if n != nil && policy != s.queue.policy {
+		panic(twoPolicies)
+	}
 	if n == nil || n.shared || policy == NonFair && !n.owed {
 		return s.advanceAny(policy, step)
 	}
