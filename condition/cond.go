@@ -302,3 +302,12 @@ func (c *Cond) Waiters() []locks.Owner {
 	c.must()
 	return outcome.Owners(c.q.Waiters())
 }
+
+// WaitersContext is Waiters for ctx's owner. Its length is WaitQueueLength for that owner. It ignores
+// the end of ctx.
+func (c *Cond) WaitersContext(ctx context.Context) ([]locks.Owner, error) {
+	if !c.isHeld(int64(locks.CurrentOwner(ctx))) {
+		return nil, ctxerr.Wrap("condition: WaitersContext", locks.ErrNotHeld)
+	}
+	return outcome.Owners(c.q.Waiters()), nil
+}

@@ -783,3 +783,29 @@ func TestAnyGoroutineMaySignalWhileAnOwnerlessLockIsHeld(t *testing.T) {
 		require.True(t, w.OK)
 	})
 }
+
+func TestAnExplicitOwnerSeesTheWaitersOfACondition(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var m reentrant.Mutex
+		c := m.NewCond()
+		mine := locks.WithOwner(context.Background(), locks.NewOwner())
+		_, err := c.WaitersContext(mine)
+		require.ErrorIs(t, err, locks.ErrNotHeld)
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			m.Lock()
+			defer m.Unlock()
+			c.Wait()
+		})
+		synctest.Wait()
+		require.NoError(t, m.LockContext(mine))
+		who, err := c.WaitersContext(mine)
+		require.NoError(t, err)
+		require.Len(t, who, 1)
+		_, err = c.WaitersContext(context.Background())
+		require.ErrorIs(t, err, locks.ErrNotHeld, "the goroutine does not hold it")
+		require.NoError(t, c.SignalContext(mine))
+		require.NoError(t, m.UnlockContext(mine))
+		wg.Wait()
+	})
+}

@@ -233,10 +233,14 @@ func (l Mutex[K]) inspect(ask func(m *reentrant.Mutex)) {
 	}
 }
 
-// NewCond returns a new condition of the lock. The lock exists for as long as the condition
-// does: until the garbage collector finds the condition unreachable. The set refers to the key
-// until then. Therefore a key that leads to the condition, such as a pointer to a struct with
-// the condition, stays as long as the set. Java's wait and notify on an object.
+// NewCond returns a new condition of the lock. As with [reentrant.Mutex.NewCond], each condition has
+// waiters of its own: a signal of one wakes no waiter of another, even for the same key. Call
+// NewCond once for each thing that goroutines wait for. Keep the Cond where the waiters and the
+// goroutines that signal find it. Java's newCondition().
+//
+// The lock exists for as long as the condition does: until the garbage collector finds the
+// condition unreachable. The set refers to the key until then. Therefore a key that leads to the
+// condition, such as a pointer to a struct with the condition, stays as long as the set.
 func (l Mutex[K]) NewCond() *condition.Cond {
 	s := l.shard()
 	e, _ := s.addUser(&l, false)
@@ -269,6 +273,24 @@ func (l Mutex[K]) AssertHeld() {
 // HoldCount returns how many holds the calling goroutine has.
 func (l Mutex[K]) HoldCount() (n int) {
 	l.inspect(func(m *reentrant.Mutex) { n = m.HoldCount() })
+	return n
+}
+
+// IsHeldContext is [reentrant.Mutex.IsHeldContext].
+func (l Mutex[K]) IsHeldContext(ctx context.Context) bool { return l.HoldCountContext(ctx) > 0 }
+
+// AssertHeldContext is [reentrant.Mutex.AssertHeldContext].
+func (l Mutex[K]) AssertHeldContext(ctx context.Context) {
+	if !l.IsHeldContext(ctx) {
+		panic(locks.ErrNotHeld)
+	}
+}
+
+// HoldCountContext is [reentrant.Mutex.HoldCountContext].
+func (l Mutex[K]) HoldCountContext(ctx context.Context) (n int) {
+	// A ctx of the caller's own type runs before inspect has a mutex.
+	ctx = locks.WithOwner(context.Background(), locks.CurrentOwner(ctx))
+	l.inspect(func(m *reentrant.Mutex) { n = m.HoldCountContext(ctx) })
 	return n
 }
 

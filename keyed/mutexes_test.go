@@ -333,3 +333,37 @@ func TestAMutexOfNoSetSaysSo(t *testing.T) {
 	require.PanicsWithValue(t, why, func() { _ = l.LockContext(t.Context()) })
 	require.PanicsWithValue(t, why, func() { l.IsLocked() })
 }
+
+func TestAHelperCanAssertAKeyUnderAnExplicitOwner(t *testing.T) {
+	l := new(keyed.Mutexes[string]).Of("a")
+	mine := locks.WithOwner(context.Background(), locks.NewOwner())
+	require.PanicsWithValue(t, locks.ErrNotHeld, func() { l.AssertHeldContext(mine) })
+	require.NoError(t, l.LockContext(mine))
+	l.AssertHeldContext(mine)
+	require.True(t, l.IsHeldContext(mine))
+	require.Equal(t, 1, l.HoldCountContext(mine))
+	require.False(t, l.IsHeldContext(context.Background()))
+	require.NoError(t, l.UnlockContext(mine))
+	require.Zero(t, l.HoldCountContext(mine))
+}
+
+func TestEachConditionOfAKeyHasWaitersOfItsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := new(keyed.Mutexes[string]).Of("a")
+		full, empty := l.NewCond(), l.NewCond()
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			l.Lock()
+			defer l.Unlock()
+			full.Wait()
+		})
+		synctest.Wait()
+		l.Lock()
+		empty.Broadcast()
+		require.True(t, l.HasWaiters(full))
+		full.Signal()
+		require.False(t, l.HasWaiters(full))
+		l.Unlock()
+		wg.Wait()
+	})
+}

@@ -234,6 +234,17 @@ func TestSlowWaitsAndHoldsAreLogged(t *testing.T) {
 	})
 }
 
+func TestALoggerWithoutSlowLogsErrorsOnly(t *testing.T) {
+	var out bytes.Buffer
+	l := record.New(record.Options{Logger: slog.New(slog.NewTextHandler(&out, nil))}).Wrap("l", new(reentrant.Mutex))
+	a := as()
+	require.NoError(t, l.LockContext(a))
+	require.NoError(t, l.UnlockContext(a))
+	require.Empty(t, out.String())
+	require.Error(t, l.UnlockContext(a))
+	require.Contains(t, out.String(), "unlock refused")
+}
+
 func TestExecutionTraceHasWaitsAndHolds(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, trace.Start(&out), "a trace is being taken already")

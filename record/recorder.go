@@ -36,8 +36,8 @@ type Options struct {
 	// called "locks.held".
 	Held *pprof.Profile
 
-	// Logger, if not nil, logs waits and holds of at least Slow, errors, and refused unlocks.
-	// Without it nothing is ever logged.
+	// Logger, if not nil, logs errors, cancellations, and refused unlocks, and with a Slow of more
+	// than 0 also waits and holds of at least Slow. Without a Logger nothing is ever logged.
 	Logger *slog.Logger
 	Slow   time.Duration
 }
@@ -329,12 +329,13 @@ func (r *Recorder) report(ctx context.Context, e Event) {
 	}
 }
 
-// log logs e if it is an error or slow.
+// log logs e if it is an error or, if Slow is set, slow.
 func (r *Recorder) log(ctx context.Context, e Event) {
 	attrs := []slog.Attr{slog.String("lock", e.Lock), slog.String("owner", e.Owner.String())}
 	say := func(level slog.Level, text string, more ...slog.Attr) {
 		r.opts.Logger.LogAttrs(ctx, level, text, append(attrs, more...)...)
 	}
+	slow := func(d time.Duration) bool { return r.opts.Slow > 0 && d >= r.opts.Slow }
 	switch {
 	case e.Kind == Refused:
 		say(slog.LevelError, "unlock refused", slog.Any("error", e.Err))
@@ -342,9 +343,9 @@ func (r *Recorder) log(ctx context.Context, e Event) {
 		say(slog.LevelError, "lock failed", slog.Duration("wait", e.Wait), slog.Any("error", e.Err))
 	case e.Kind == Cancelled:
 		say(slog.LevelInfo, "lock cancelled", slog.Duration("wait", e.Wait), slog.Any("error", e.Err))
-	case e.Kind == Acquired && !e.Try && e.Wait >= r.opts.Slow:
+	case e.Kind == Acquired && !e.Try && slow(e.Wait):
 		say(slog.LevelWarn, "slow lock", slog.Duration("wait", e.Wait))
-	case e.Kind == Released && e.Holds == 0 && e.Held >= r.opts.Slow:
+	case e.Kind == Released && e.Holds == 0 && slow(e.Held):
 		say(slog.LevelWarn, "long hold", slog.Duration("held", e.Held))
 	}
 }

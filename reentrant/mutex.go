@@ -257,6 +257,24 @@ func (m *Mutex) AssertHeld() {
 	}
 }
 
+// IsHeldContext reports whether ctx's owner holds the lock. It ignores the end of ctx.
+func (m *Mutex) IsHeldContext(ctx context.Context) bool { return m.HoldCountContext(ctx) > 0 }
+
+// HoldCountContext returns the number of holds of ctx's owner. Those of all goroutines that share an
+// explicit owner count. It ignores the end of ctx.
+func (m *Mutex) HoldCountContext(ctx context.Context) int {
+	return shares.WriteHolds(&m.s, int64(locks.CurrentOwner(ctx)))
+}
+
+// AssertHeldContext panics with [locks.ErrNotHeld] if ctx's owner does not hold the lock: an
+// assertion panics in this family too. A function that takes a ctx can so be called under an
+// explicit owner.
+func (m *Mutex) AssertHeldContext(ctx context.Context) {
+	if !m.IsHeldContext(ctx) {
+		panic(locks.ErrNotHeld)
+	}
+}
+
 // Owner returns the holder, or 0.
 func (m *Mutex) Owner() locks.Owner { return locks.Owner(m.s.Owner()) }
 

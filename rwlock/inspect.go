@@ -90,6 +90,41 @@ func (rw *RWMutex) AssertReadHeld() {
 	}
 }
 
+// IsWriteHeldContext reports whether ctx's owner writes. It ignores the end of ctx.
+func (rw *RWMutex) IsWriteHeldContext(ctx context.Context) bool {
+	return rw.WriteHoldCountContext(ctx) > 0
+}
+
+// IsReadHeldContext reports whether ctx's owner reads. It ignores the end of ctx.
+func (rw *RWMutex) IsReadHeldContext(ctx context.Context) bool {
+	return rw.ReadHoldCountContext(ctx) > 0
+}
+
+// WriteHoldCountContext returns how many write holds ctx's owner has. Those of all goroutines that
+// share an explicit owner count. It ignores the end of ctx.
+func (rw *RWMutex) WriteHoldCountContext(ctx context.Context) int {
+	return shares.WriteHolds(&rw.s, int64(locks.CurrentOwner(ctx)))
+}
+
+// ReadHoldCountContext is the same for read holds.
+func (rw *RWMutex) ReadHoldCountContext(ctx context.Context) int {
+	return shares.ReadHolds(&rw.s, int64(locks.CurrentOwner(ctx)))
+}
+
+// AssertWriteHeldContext panics with [locks.ErrNotHeld] if ctx's owner does not write.
+func (rw *RWMutex) AssertWriteHeldContext(ctx context.Context) {
+	if !rw.IsWriteHeldContext(ctx) {
+		panic(locks.ErrNotHeld)
+	}
+}
+
+// AssertReadHeldContext panics with [locks.ErrNotHeld] if ctx's owner does not read.
+func (rw *RWMutex) AssertReadHeldContext(ctx context.Context) {
+	if !rw.IsReadHeldContext(ctx) {
+		panic(locks.ErrNotHeld)
+	}
+}
+
 // Inspect describes the lock, its owners, and its waiters. See [locks.Inspector].
 func (rw *RWMutex) Inspect(ctx context.Context) (locks.Info, error) {
 	s := info.State{Waiters: rw.Queued()}

@@ -399,3 +399,29 @@ func TestWaitingReadersOfOneOwnerGetInTogether(t *testing.T) {
 		})
 	}
 }
+
+func TestAHelperCanAssertEachSideUnderAnExplicitOwner(t *testing.T) {
+	var rw rwlock.RWMutex
+	mine := locks.WithOwner(context.Background(), locks.NewOwner())
+	require.PanicsWithValue(t, locks.ErrNotHeld, func() { rw.AssertReadHeldContext(mine) })
+	require.NoError(t, rw.RLockContext(mine))
+	rw.AssertReadHeldContext(mine)
+	require.True(t, rw.IsReadHeldContext(mine))
+	require.False(t, rw.IsWriteHeldContext(mine))
+	require.False(t, rw.IsReadHeldContext(context.Background()), "the goroutine has no hold of its own")
+	require.PanicsWithValue(t, locks.ErrNotHeld, func() { rw.AssertWriteHeldContext(mine) })
+	require.NoError(t, rw.RUnlockContext(mine))
+
+	require.NoError(t, rw.LockContext(mine))
+	require.NoError(t, rw.RLockContext(mine))
+	rw.AssertWriteHeldContext(mine)
+	require.Equal(t, 1, rw.WriteHoldCountContext(mine))
+	require.Equal(t, 1, rw.ReadHoldCountContext(mine))
+	require.Zero(t, rw.WriteHoldCountContext(context.Background()))
+	require.NoError(t, rw.RUnlockContext(mine))
+	require.NoError(t, rw.UnlockContext(mine))
+
+	rw.Lock()
+	require.Equal(t, 1, rw.WriteHoldCountContext(nil), "of the goroutine")
+	rw.Unlock()
+}

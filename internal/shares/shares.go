@@ -380,9 +380,23 @@ func (x *Shares) Holds(owner int64) (write, read int) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if sh := x.of[owner]; sh != nil {
+		x.claim(sh)
 		return sh.write, sh.read
 	}
 	return 0, 0
+}
+
+// WriteHolds returns how many exclusive holds owner has of the lock of s, to owner itself. It may be
+// a goroutine.
+func WriteHolds(s *syncq.Sync, owner int64) int {
+	if owner > 0 {
+		return s.WriteHolds(owner)
+	}
+	if x := peek(s); x != nil {
+		write, _ := x.Holds(owner)
+		return write
+	}
+	return 0
 }
 
 // ReadHolds returns how many shared holds owner has of the lock of s, to owner itself. It may
