@@ -20,6 +20,9 @@ import (
 // ErrNilPredicate reports a nil function given to [Cond.WaitWhile].
 var ErrNilPredicate = errors.New("nil predicate")
 
+// ErrNoLock reports the use of a zero [Cond], which belongs to no lock.
+var ErrNoLock = errors.New("a zero Cond belongs to no lock: use New, or NewCond of the lock")
+
 // ErrSharedHolds reports a wait of an explicit owner that has more than one hold, if the calling
 // goroutine has not acquired all of them. The wait would release the holds of another goroutine,
 // and admit other owners to the section that it guards.
@@ -29,7 +32,8 @@ var ErrSharedHolds = errors.New("other goroutines of the owner hold the lock too
 // lock guards sends a signal. The lock is released during the wait. A lock may have any number
 // of conditions, each with its own waiters. Java's Condition.
 //
-// A Cond is made by [New] or by the lock's NewCond method.
+// A Cond is made by [New] or by the lock's NewCond method. The methods of a zero Cond fail with
+// [ErrNoLock].
 //
 // A wait releases all holds of the lock, and has as many again when it returns, whatever ended
 // it. A waiter does not wake without a reason. But before it has the lock again, other
@@ -88,7 +92,12 @@ func init() {
 	attach.New = func(a attach.Cond) any {
 		return &Cond{of: a.Of, q: syncq.NewCond(a.S, a.Policy), kind: a.Kind, refuse: a.Refuse}
 	}
-	attach.SyncOf = func(c any) *syncq.Sync { return c.(*Cond).q.Sync() }
+	attach.SyncOf = func(c any) *syncq.Sync {
+		if q := c.(*Cond).q; q != nil {
+			return q.Sync()
+		}
+		return nil
+	}
 	attach.SetOf = func(c, of any) { c.(*Cond).of = of }
 }
 
@@ -117,15 +126,26 @@ func (c *Cond) must() {
 	if c.kind != nil {
 		me = goid.Get()
 	}
-	if !c.isHeld(me) {
-		panic(locks.ErrNotHeld)
+	if err := c.mayUse(me); err != nil {
+		panic(err)
 	}
+}
+
+// mayUse returns the reason why o must not use c, or nil.
+func (c *Cond) mayUse(o int64) error {
+	switch {
+	case c.q == nil:
+		return ErrNoLock
+	case !c.isHeld(o):
+		return locks.ErrNotHeld
+	}
+	return nil
 }
 
 // mayWait returns the reason why o must not wait, or nil.
 func (c *Cond) mayWait(o int64) error {
-	if !c.isHeld(o) {
-		return locks.ErrNotHeld
+	if err := c.mayUse(o); err != nil {
+		return err
 	}
 	if c.refuse != nil {
 		return c.refuse(o)
@@ -274,9 +294,10 @@ func (c *Cond) BroadcastContext(ctx context.Context) error {
 
 func (c *Cond) signal(op string, ctx context.Context, all bool) error {
 	o := int64(locks.CurrentOwner(ctx))
+	if err := c.mayUse(o); err != nil {
+		return ctxerr.Wrap(op, err)
+	}
 	switch {
-	case !c.isHeld(o):
-		return ctxerr.Wrap(op, locks.ErrNotHeld)
 	case c.outer == nil && c.shared(o):
 		shares.Of(c.q.Sync()).Signal(c.q, o, all)
 	case all:
@@ -306,8 +327,8 @@ func (c *Cond) Waiters() []locks.Owner {
 // WaitersContext is Waiters for ctx's owner. Its length is WaitQueueLength for that owner. It ignores
 // the end of ctx.
 func (c *Cond) WaitersContext(ctx context.Context) ([]locks.Owner, error) {
-	if !c.isHeld(int64(locks.CurrentOwner(ctx))) {
-		return nil, ctxerr.Wrap("condition: WaitersContext", locks.ErrNotHeld)
+	if err := c.mayUse(int64(locks.CurrentOwner(ctx))); err != nil {
+		return nil, ctxerr.Wrap("condition: WaitersContext", err)
 	}
 	return outcome.Owners(c.q.Waiters()), nil
 }

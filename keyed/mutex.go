@@ -252,7 +252,10 @@ func (l Mutex[K]) NewCond() *condition.Cond {
 }
 
 // IsFair reports whether the lock admits by [fair.FIFO].
-func (l Mutex[K]) IsFair() bool { return l.set.policy == fair.FIFO }
+func (l Mutex[K]) IsFair() bool {
+	l.shard()
+	return l.set.policy == fair.FIFO
+}
 
 // IsLocked reports whether the lock is held.
 func (l Mutex[K]) IsLocked() (locked bool) {

@@ -42,8 +42,8 @@ type Options struct {
 	Slow   time.Duration
 }
 
-// Recorder observes the locks that it has wrapped. Make one with [New]. It is safe for
-// concurrent use.
+// Recorder observes the locks that it has wrapped. Make one with [New]: a zero Recorder panics when
+// it shall wrap a lock. A Recorder is safe for concurrent use.
 //
 // Its memory is bounded: about 1 kB for each name, and what Options.Events asks for. Use a name for
 // each kind of lock, as for the labels of a metric, not one for each key.
@@ -100,6 +100,9 @@ func (r *Recorder) Wrap(name string, l locks.TryLocker) locks.TryLocker {
 // WrapReadWrite returns a wrapper that observes both sides of rw, under "name (read)" and "name
 // (write)".
 func (r *Recorder) WrapReadWrite(name string, rw locks.ReadWriteLocker) locks.ReadWriteLocker {
+	if rw == nil {
+		panic("record: WrapReadWrite: nil lock")
+	}
 	return &pair{
 		read:  r.wrap(name+" (read)", rw.ReadLocker(), true),
 		write: r.wrap(name+" (write)", rw.WriteLocker(), false),
@@ -114,6 +117,9 @@ func (p *pair) WriteLocker() locks.TryLocker { return p.write }
 func (r *Recorder) wrap(name string, l locks.TryLocker, shared bool) locks.TryLocker {
 	if l == nil {
 		panic("record: Wrap: nil lock")
+	}
+	if r.byName == nil {
+		panic("record: Wrap: a zero Recorder records nothing: use New")
 	}
 	r.mu.Lock()
 	c := r.byName[name]

@@ -1,0 +1,163 @@
+package locks_test
+
+import (
+	"bufio"
+	"context"
+	"os"
+	"path"
+	"reflect"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/cas"
+	"github.com/jucgo/locks/condition"
+	"github.com/jucgo/locks/deadlock"
+	"github.com/jucgo/locks/fair"
+	"github.com/jucgo/locks/keyed"
+	"github.com/jucgo/locks/lockstest"
+	"github.com/jucgo/locks/named"
+	"github.com/jucgo/locks/record"
+	"github.com/jucgo/locks/reentrant"
+	"github.com/jucgo/locks/rwlock"
+	"github.com/jucgo/locks/singleton"
+	"github.com/jucgo/locks/spin"
+)
+
+// zeros makes the zero value of each exported struct of the local packages.
+var zeros = map[string]func() any{
+	"cas.Marked":         zero[cas.Marked[int]],
+	"cas.Packed":         zero[cas.Packed],
+	"cas.Stack":          zero[cas.Stack[int]],
+	"cas.Stamped":        zero[cas.Stamped[int]],
+	"cas.Versioned":      zero[cas.Versioned[int]],
+	"condition.Cond":     zero[condition.Cond],
+	"deadlock.Lock":      zero[deadlock.Lock],
+	"deadlock.Orphan":    zero[deadlock.Orphan],
+	"deadlock.Wait":      zero[deadlock.Wait],
+	"fair.BargingMutex":  zero[fair.BargingMutex],
+	"fair.Mutex":         zero[fair.Mutex],
+	"fair.RWMutex":       zero[fair.RWMutex],
+	"keyed.Mutex":        zero[keyed.Mutex[string]],
+	"keyed.Mutexes":      zero[keyed.Mutexes[string]],
+	"locks.Guarded":      zero[locks.Guarded[int]],
+	"locks.Info":         zero[locks.Info],
+	"locks.Party":        zero[locks.Party],
+	"lockstest.Config":   zero[lockstest.Config],
+	"named.Provider":     zero[named.Provider],
+	"record.Event":       zero[record.Event],
+	"record.Histogram":   zero[record.Histogram],
+	"record.Hold":        zero[record.Hold],
+	"record.Options":     zero[record.Options],
+	"record.Recorder":    zero[record.Recorder],
+	"record.Stats":       zero[record.Stats],
+	"record.Wait":        zero[record.Wait],
+	"reentrant.Mutex":    zero[reentrant.Mutex],
+	"rwlock.RWMutex":     zero[rwlock.RWMutex],
+	"rwlock.Snapshot":    zero[rwlock.Snapshot[int]],
+	"rwlock.StampedLock": zero[rwlock.StampedLock],
+	"singleton.Lazy":     zero[singleton.Lazy[int]],
+	"spin.Backoff":       zero[spin.Backoff],
+	"spin.MCS":           zero[spin.MCS],
+	"spin.Mutex":         zero[spin.Mutex],
+	"spin.Ticket":        zero[spin.Ticket],
+}
+
+func zero[T any]() any { return new(T) }
+
+// exportedStructs returns the exported structs of the local packages, from the list of the API.
+func exportedStructs(t *testing.T) (names []string) {
+	t.Helper()
+	list, err := os.Open("api/locks.txt")
+	require.NoError(t, err)
+	defer list.Close()
+	line := regexp.MustCompile(`^(\S+): type (\w+)(\[.*\])? struct$`)
+	for lines := bufio.NewScanner(list); lines.Scan(); {
+		m := line.FindStringSubmatch(lines.Text())
+		if m != nil && !strings.HasPrefix(m[1], "distributed/") {
+			names = append(names, path.Base(m[1])+"."+m[2])
+		}
+	}
+	return names
+}
+
+func TestNoMethodOfAZeroValueFailsWithoutAName(t *testing.T) {
+	names := exportedStructs(t)
+	require.Len(t, zeros, len(names))
+	for _, name := range names {
+		require.Contains(t, zeros, name)
+		methods := reflect.TypeOf(zeros[name]())
+		for i := range methods.NumMethod() {
+			t.Run(name+"."+methods.Method(i).Name, func(t *testing.T) {
+				defer func() {
+					if err, ok := recover().(runtime.Error); ok {
+						require.NoError(t, err)
+					}
+				}()
+				call(reflect.ValueOf(zeros[name]()).Method(i))
+			})
+		}
+	}
+}
+
+// call calls f with a context, with functions that return zero values, with locks, and else with zero
+// values.
+func call(f reflect.Value) {
+	var args []reflect.Value
+	for i := range f.Type().NumIn() {
+		in := f.Type().In(i)
+		switch {
+		case in == reflect.TypeFor[context.Context]():
+			args = append(args, reflect.ValueOf(context.Background()))
+		case in == reflect.TypeFor[*condition.Cond]():
+			args = append(args, reflect.ValueOf(new(condition.Cond)))
+		case in == reflect.TypeFor[locks.TryLocker]():
+			args = append(args, reflect.ValueOf(new(fair.Mutex)))
+		case in == reflect.TypeFor[locks.ReadWriteLocker]():
+			args = append(args, reflect.ValueOf(new(fair.RWMutex)))
+		case in.Kind() == reflect.Func:
+			args = append(args, reflect.MakeFunc(in, func([]reflect.Value) (out []reflect.Value) {
+				for k := range in.NumOut() {
+					out = append(out, reflect.Zero(in.Out(k)))
+				}
+				return out
+			}))
+		case !f.Type().IsVariadic() || i < f.Type().NumIn()-1:
+			args = append(args, reflect.Zero(in))
+		}
+	}
+	f.Call(args)
+}
+
+func TestAZeroCondSaysThatItHasNoLock(t *testing.T) {
+	ctx := context.Background()
+	var c condition.Cond
+	for _, f := range []func(){c.Wait, c.Signal, c.Broadcast, func() { c.HasWaiters() }} {
+		require.PanicsWithValue(t, condition.ErrNoLock, f)
+	}
+	_, err := c.WaitersContext(ctx)
+	for _, err := range []error{
+		err, c.WaitContext(ctx), c.SignalContext(ctx), c.BroadcastContext(ctx),
+		c.WaitWhile(ctx, func() bool { return true }),
+	} {
+		require.ErrorIs(t, err, condition.ErrNoLock)
+	}
+}
+
+func TestAZeroValueSaysHowToMakeOne(t *testing.T) {
+	_, err := new(singleton.Lazy[int]).Get()
+	require.ErrorIs(t, err, singleton.ErrNilConstructor)
+	require.ErrorContains(t, new(locks.Guarded[int]).With(t.Context(), func(*int) error { return nil }), "nil")
+	for text, f := range map[string]func(){
+		"keyed: a zero Mutex belongs to no set: use Mutexes.Of": func() { new(keyed.Mutex[int]).IsFair() },
+		"record: Wrap: a zero Recorder records nothing: use New": func() {
+			new(record.Recorder).Wrap("l", new(fair.Mutex))
+		},
+	} {
+		require.PanicsWithValue(t, text, f)
+	}
+}
