@@ -220,15 +220,17 @@ func (m *multi) LockContext(ctx context.Context) (err error) {
 	if err := ctxerr.Check("locks: Multi: LockContext", ctx); err != nil {
 		return err
 	}
+	// A ctx of the caller's own type may panic, so its owner is asked for before a member is taken.
+	o := CurrentOwner(ctx)
 	if !m.ordered {
-		return m.lockByTrying(ctx)
+		return m.lockByTrying(ctx, o)
 	}
 	// A wait for a member begins with those before it held.
 	taken := 0
 	// Deferred, because a member that panics must not leave the others locked.
 	defer func() {
 		if taken < len(m.members) {
-			err = errors.Join(err, m.rollBack(ctx, m.members[:taken]))
+			err = errors.Join(err, m.rollBack(ctx, o, m.members[:taken]))
 		}
 	}()
 	for i := range m.members {
@@ -238,7 +240,7 @@ func (m *multi) LockContext(ctx context.Context) (err error) {
 		}
 		taken++
 	}
-	m.addHold(CurrentOwner(ctx))
+	m.addHold(o)
 	return nil
 }
 
@@ -251,15 +253,15 @@ const (
 
 // lockByTrying is LockContext if the members have no order: it waits for a member while it holds
 // none.
-func (m *multi) lockByTrying(ctx context.Context) error {
+func (m *multi) lockByTrying(ctx context.Context, o Owner) error {
 	missing := 0
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
-		next, err := m.lockFrom(ctx, missing)
+		next, err := m.lockFrom(ctx, o, missing)
 		if err != nil {
 			return err
 		}
 		if next < 0 {
-			m.addHold(CurrentOwner(ctx))
+			m.addHold(o)
 			return nil
 		}
 		missing = next
@@ -275,11 +277,11 @@ func (m *multi) lockByTrying(ctx context.Context) error {
 
 // lockFrom waits for the member with the index first, and tries all others. It returns the index
 // of the member that was not free, or -1 if all are held.
-func (m *multi) lockFrom(ctx context.Context, first int) (missing int, err error) {
+func (m *multi) lockFrom(ctx context.Context, o Owner, first int) (missing int, err error) {
 	var taken []member
 	defer func() {
 		if len(taken) < len(m.members) {
-			err = errors.Join(err, m.rollBack(ctx, taken))
+			err = errors.Join(err, m.rollBack(ctx, o, taken))
 		}
 	}()
 	if err := m.members[first].lock.LockContext(ctx); err != nil {
@@ -304,10 +306,11 @@ func (m *multi) TryLockContext(ctx context.Context) (ok bool, err error) {
 	if err := ctxerr.Check("locks: Multi: TryLockContext", ctx); err != nil {
 		return false, err
 	}
+	o := CurrentOwner(ctx)
 	taken := 0
 	defer func() {
 		if taken < len(m.members) {
-			err = errors.Join(err, m.rollBack(ctx, m.members[:taken]))
+			err = errors.Join(err, m.rollBack(ctx, o, m.members[:taken]))
 		}
 	}()
 	for i := range m.members {
@@ -319,14 +322,14 @@ func (m *multi) TryLockContext(ctx context.Context) (ok bool, err error) {
 		}
 		taken++
 	}
-	m.addHold(CurrentOwner(ctx))
+	m.addHold(o)
 	return true, nil
 }
 
-// rollBack releases the members that a failed acquisition has acquired. It ignores the end of
-// ctx, which may be the reason of the failure.
-func (m *multi) rollBack(ctx context.Context, taken []member) error {
-	return release(context.WithoutCancel(ctx), taken)
+// rollBack releases the members that a failed acquisition by o has acquired. It ignores the end of
+// ctx, which may be the reason of the failure. The members find o without a question to ctx.
+func (m *multi) rollBack(ctx context.Context, o Owner, taken []member) error {
+	return release(WithOwner(context.WithoutCancel(ctx), o), taken)
 }
 
 // release releases all of taken, the last one first. A panic becomes an error, because the Context

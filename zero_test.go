@@ -104,8 +104,8 @@ func TestNoMethodOfAZeroValueFailsWithoutAName(t *testing.T) {
 	}
 }
 
-// call calls f with a context, with functions that return zero values, with locks, and else with zero
-// values.
+// call calls f with a context, with functions that return zero values, with locks, and else with
+// zero values.
 func call(f reflect.Value) {
 	var args []reflect.Value
 	for i := range f.Type().NumIn() {

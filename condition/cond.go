@@ -324,8 +324,7 @@ func (c *Cond) Waiters() []locks.Owner {
 	return outcome.Owners(c.q.Waiters())
 }
 
-// WaitersContext is Waiters for ctx's owner. Its length is WaitQueueLength for that owner. It ignores
-// the end of ctx.
+// WaitersContext is Waiters for ctx's owner. It ignores the end of ctx.
 func (c *Cond) WaitersContext(ctx context.Context) ([]locks.Owner, error) {
 	if err := c.mayUse(int64(locks.CurrentOwner(ctx))); err != nil {
 		return nil, ctxerr.Wrap("condition: WaitersContext", err)

@@ -233,8 +233,8 @@ func (l Mutex[K]) inspect(ask func(m *reentrant.Mutex)) {
 	}
 }
 
-// NewCond returns a new condition of the lock. As with [reentrant.Mutex.NewCond], each condition has
-// waiters of its own: a signal of one wakes no waiter of another, even for the same key. Call
+// NewCond returns a new condition of the lock. As with [reentrant.Mutex.NewCond], each condition
+// has waiters of its own: a signal of one wakes no waiter of another, even for the same key. Call
 // NewCond once for each thing that goroutines wait for. Keep the Cond where the waiters and the
 // goroutines that signal find it. Java's newCondition().
 //

@@ -112,15 +112,24 @@ func (w *lock) wait(ctx context.Context, acquire func() error) error {
 	if ctx != nil && trace.IsEnabled() {
 		region = trace.StartRegion(ctx, w.waitRegion)
 	}
-	err := acquire()
-	if region != nil {
-		region.End()
-	}
-	w.c.waiting.Add(-1)
-	w.c.removeWait(w, owner)
-	w.c.waits.add(w.ended(ctx, Event{Owner: owner, Err: err}, e.At, err == nil))
+	err := errAborted
+	defer func() {
+		if region != nil {
+			region.End()
+		}
+		w.c.waiting.Add(-1)
+		w.c.removeWait(w, owner)
+		if err == errAborted {
+			ctx = context.Background() // the caller's may be what panicked
+		}
+		w.c.waits.add(w.ended(ctx, Event{Owner: owner, Err: err}, e.At, err == nil))
+	}()
+	err = acquire()
 	return err
 }
+
+// errAborted is the error of an acquisition that did not return.
+var errAborted = errors.New("record: the lock or the context panicked, or ended the goroutine")
 
 // ended reports the end of an acquisition that began at asked. It returns the duration.
 func (w *lock) ended(ctx context.Context, e Event, asked time.Duration, ok bool) time.Duration {
@@ -161,7 +170,15 @@ func (w *lock) release(ctx context.Context, unlock func() error) error {
 	// release the owner may acquire the lock again in another goroutine. Any other hold is
 	// removed only after the release has succeeded: most locks refuse it.
 	h, noted := w.removeHold(owner)
-	if e.Err = unlock(); e.Err != nil {
+	returned := false
+	defer func() {
+		if noted && !returned {
+			w.restoreHold(owner, h, e)
+		}
+	}()
+	e.Err = unlock()
+	returned = true
+	if e.Err != nil {
 		if noted {
 			w.restoreHold(owner, h, e)
 		}
@@ -213,7 +230,7 @@ func (w *lock) drop(h hold) {
 
 // Frames between the profile and the caller of the lock.
 const (
-	lockFrames = 5 // addHold, ended, wait, LockContext or Lock
+	lockFrames = 6 // addHold, ended, wait and its deferred call, LockContext or Lock
 	tryFrames  = 4 // addHold, ended, TryLockContext
 )
 

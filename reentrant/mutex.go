@@ -260,8 +260,8 @@ func (m *Mutex) AssertHeld() {
 // IsHeldContext reports whether ctx's owner holds the lock. It ignores the end of ctx.
 func (m *Mutex) IsHeldContext(ctx context.Context) bool { return m.HoldCountContext(ctx) > 0 }
 
-// HoldCountContext returns the number of holds of ctx's owner. Those of all goroutines that share an
-// explicit owner count. It ignores the end of ctx.
+// HoldCountContext returns the number of holds of ctx's owner. Those of all goroutines that share
+// an explicit owner count. It ignores the end of ctx.
 func (m *Mutex) HoldCountContext(ctx context.Context) int {
 	return shares.WriteHolds(&m.s, int64(locks.CurrentOwner(ctx)))
 }

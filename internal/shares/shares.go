@@ -143,8 +143,8 @@ func (sh *share) take(goroutine int64) {
 	}
 }
 
-// reenter counts one more hold of an owner that has one, or says why it may not. done is false if
-// the owner has to ask the Sync, and then has what it asked for if the Sync agrees.
+// reenter counts one more hold of an owner that has one, or says why it may not. If done is false,
+// the owner has to ask the Sync, and the outcome is that of a Sync that agrees.
 func (sh *share) reenter(isShared bool) (out syncq.Outcome, done bool) {
 	switch {
 	case sh.write == 0 && sh.read == 0:
@@ -386,8 +386,8 @@ func (x *Shares) Holds(owner int64) (write, read int) {
 	return 0, 0
 }
 
-// WriteHolds returns how many exclusive holds owner has of the lock of s, to owner itself. It may be
-// a goroutine.
+// WriteHolds returns how many exclusive holds owner has of the lock of s, to owner itself. It may
+// be a goroutine.
 func WriteHolds(s *syncq.Sync, owner int64) int {
 	if owner > 0 {
 		return s.WriteHolds(owner)

@@ -45,7 +45,8 @@ const (
 // New returns a Sync that remembers policy for its lock: see [Sync.Policy].
 func New(policy Policy) Sync { return Sync{queue: list{policy: policy}} }
 
-// twoPolicies reports a lock that changes its policy while others wait: a waiter could sleep for ever.
+// twoPolicies reports a lock that changes its policy while others wait. A waiter of it could sleep
+// for ever.
 const twoPolicies = "syncq: two policies for one queue"
 
 // Policy returns the policy that New was given. A lock that New has not made knows it by itself.
