@@ -48,8 +48,8 @@ func (f *faulty) Deadline() (time.Time, bool) { f.called(); return f.Context.Dea
 
 var errFaulty = errors.New("faulty context")
 
-// eachFault calls f with a context that fails at its first call, at its second, and so on, until one
-// has not failed. check follows each call.
+// eachFault calls f with a context that fails at its first call, at its second, and so on, until
+// one has not failed. check follows each call.
 func eachFault(t *testing.T, f func(ctx *faulty), check func(at int)) {
 	t.Helper()
 	for _, fail := range []func(){func() { panic(errFaulty) }, runtime.Goexit} {
@@ -252,9 +252,9 @@ func TestAConditionWaitUnderAFaultyContextKeepsAllHolds(t *testing.T) {
 					func(ctx context.Context) error { return c.WaitWhile(ctx, func() bool { return true }) },
 				} {
 					eachFault(t, func(f *faulty) {
-						ctx, cancel := context.WithTimeout(locks.WithOwner(context.Background(), o), 200*time.Microsecond)
-						defer cancel()
 						background := locks.WithOwner(context.Background(), o)
+						ctx, cancel := context.WithTimeout(background, 200*time.Microsecond)
+						defer cancel()
 						for range 2 {
 							require.NoError(t, l.LockContext(background))
 						}

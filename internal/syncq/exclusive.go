@@ -180,7 +180,9 @@ func (s *Sync) push(n *node, policy Policy) (wake *node) {
 }
 
 // admissible returns the word with n, which is not in the queue, as a holder, and whether n may
-// have the lock, whose word is w. The guard is held.
+// have the lock, whose word is w. The guard is held. A reader passes a first waiter that is awake,
+// for the reason of passable. It passes none that is owed the lock, awake or not: a reader that
+// passed an awake writer makes the next call of advance owe it the lock.
 func (s *Sync) admissible(n *node, w uint64, policy Policy) (uint64, bool) {
 	if !n.shared {
 		return w | n.value, free(w)
@@ -190,8 +192,8 @@ func (s *Sync) admissible(n *node, w uint64, policy Policy) (uint64, bool) {
 	return (w | shared) + one, !exclusive(w) && may
 }
 
-// leave takes n, whose limit has ended, out of the queue. The outcome is Ended, or Acquired if n
-// got the lock before.
+// leave takes n, whose limit has ended or which is refused, out of the queue. The outcome is Ended,
+// or Acquired if n got the lock before.
 func (s *Sync) leave(n *node, policy Policy) Outcome {
 	var wake *node
 	out := Acquired
@@ -243,7 +245,7 @@ func (s *Sync) compete(n *node) bool {
 			s.guard.Unlock()
 			return false
 		}
-		n.state = awake
+		n.state = awake // the word has changed, so n looks again; else it would return without the lock
 	}
 	s.guard.Unlock()
 	return true

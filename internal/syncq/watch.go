@@ -31,7 +31,7 @@ type Kind struct {
 // that look for deadlocks; other programs have none.
 type Watcher interface {
 	// Begin is called when a wait is about to begin, without the guard. It calls e.Enqueue, and
-	// returns its result, or false if it has refused the wait.
+	// returns its result, or false after e.Refuse.
 	Begin(e Entry) (queued bool)
 
 	// Watch is called once for each lock, with the guard held, before the first Queued.
@@ -129,24 +129,8 @@ func (e Entry) Enqueue() (queued bool) {
 // Waiting returns the wait after Enqueue.
 func (e Entry) Waiting() Waiting { return e.n.waiting() }
 
-// Refuse ends the wait, which is refused, and returns true, unless the waiter was granted the lock
-// before.
-func (e Entry) Refuse() bool {
-	s, n := e.s, e.n
-	s.guard.Lock()
-	if n.in == nil {
-		s.guard.Unlock()
-		return false
-	}
-	wake, unparked := s.cancel(n, e.policy), n.state == awake
-	s.guard.Unlock()
-	unpark(wake)
-	if unparked {
-		n.place.Park()
-	}
-	n.refused = true
-	return true
-}
+// Refuse ends the wait after Enqueue. It is refused, unless the waiter was granted the lock before.
+func (e Entry) Refuse() { e.n.refused = e.s.leave(e.n, e.policy) == Ended }
 
 // Waiting is a wait in the lock's queue.
 type Waiting struct {

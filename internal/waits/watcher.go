@@ -35,7 +35,12 @@ func (watcher) Begin(e syncq.Entry) (queued bool) {
 	}
 	begin.Lock()
 	defer begin.Unlock()
-	return e.Enqueue() && !(e.Refusable() && closesCycle(begun(e)) && e.Refuse())
+	queued = e.Enqueue()
+	if queued && e.Refusable() && closesCycle(begun(e)) {
+		e.Refuse()
+		return false
+	}
+	return queued
 }
 
 // Watch makes the lock findable. The cost is bounded, since the guard is held, as in Queued.
