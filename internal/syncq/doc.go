@@ -7,8 +7,12 @@
 // # State
 //
 // A lock is one word, a queue, and a guard. The word names the holder, or counts the holders, and
-// its flags mirror the queue; word.go has the table of its legal values. The uncontended lock and
-// unlock are a compare-and-swap of the word each, and touch nothing else.
+// its flags mirror the queue. The table of its legal values, and the rule of each flag, are in
+// word.go. The table of a waiter's states, and of the steps between them, is in queue.go. The
+// uncontended lock and unlock are a compare-and-swap of the word each, and touch nothing else.
+//
+// A lock has one policy. It passes that in each call, because its zero value cannot hold one. While
+// others wait, a call with another policy panics.
 //
 // The queue is a doubly linked list of the waiters in order of arrival, guarded by a
 // sync.Mutex. The guard is held for a bounded number of instructions, never while a goroutine
@@ -41,12 +45,17 @@
 //
 // Shared waiters do not race. When they are first, the next release lets all of the group in.
 //
+// A waiter's swap that fails ends nothing. The word has changed, the waiter is awake still, and it
+// looks again. Only a swap that succeeds takes the lock, or puts the waiter to sleep on a word that
+// says so.
+//
 // # Cancellation
 //
 // A wait ends by a grant or by its limit. Both happen with the guard held: a grant takes the
 // node out of the queue, and so does a cancellation, so the second of the two comes too late. A
 // first waiter that leaves calls advance: a wake-up that it had goes to the next waiter, and
-// shared waiters behind an exclusive one join shared holders.
+// shared waiters behind an exclusive one join shared holders. A wait that the watcher refuses ends
+// in the same way.
 //
 // # Readers
 //
