@@ -94,6 +94,14 @@ func commands(stdout, stderr io.Writer) *cli.Command {
 					}},
 			},
 			{
+				Name: "completion", Usage: "print the completion of a shell: bash, zsh or fish", ArgsUsage: "SHELL",
+				Action: t.completion,
+			},
+			{
+				Name: "complete", Usage: "print candidates for the last of the words", ArgsUsage: "[WORD...]",
+				Hidden: true, SkipFlagParsing: true, Action: t.complete,
+			},
+			{
 				Name: "man", Usage: "print the manual", Hidden: true,
 				Action: func(_ context.Context, c *cli.Command) error {
 					_, err := io.WriteString(stdout, manual(c.Root()))
@@ -111,9 +119,8 @@ func commands(stdout, stderr io.Writer) *cli.Command {
 			return cli.ShowRootCommandHelp(c)
 		},
 		Writer: stdout, ErrWriter: stderr,
-		EnableShellCompletion: true,
-		HideHelpCommand:       true, // help could be the name of a lock or of a command to run
-		ExitErrHandler:        func(context.Context, *cli.Command, error) {},
+		HideHelpCommand: true, // help could be the name of a lock or of a command to run
+		ExitErrHandler:  func(context.Context, *cli.Command, error) {},
 	}
 	for _, c := range append(root.Commands, root) {
 		c.OnUsageError = func(_ context.Context, c *cli.Command, err error, _ bool) error {

@@ -18,7 +18,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/redis/go-redis/v9/logging"
@@ -63,10 +62,7 @@ func main() {
 
 // execute runs the command line args, and returns the exit code. An error is one line on stderr.
 func execute(args []string, stdout, stderr io.Writer) int {
-	root := commands(stdout, stderr)
-	// Behind -- the flag of a completion is the command's own.
-	root.EnableShellCompletion = !slices.Contains(args, "--")
-	err := root.Run(context.Background(), args)
+	err := commands(stdout, stderr).Run(context.Background(), args)
 	if err == nil {
 		return 0
 	}

@@ -6,8 +6,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -85,12 +85,6 @@ func TestBadInputIsOneLineAndACode(t *testing.T) {
 	}
 }
 
-func TestTheFlagOfACompletionBehindTheDashesIsTheCommands(t *testing.T) {
-	store := "-store=file:" + t.TempDir()
-	code, _, stderr := here("run", store, "-name", "a", "--", "sh", "-c", "exit 7", "--generate-shell-completion")
-	require.Equal(t, 7, code, stderr)
-}
-
 func TestTheTokenOfALockAroundIsNotInherited(t *testing.T) {
 	t.Setenv("LOCK_TOKEN", "41")
 	store := "-store=file:" + t.TempDir()
@@ -114,19 +108,12 @@ func TestHelpShowsNoPassword(t *testing.T) {
 }
 
 // A command that fails for lack of this is what go generate writes.
-func TestTheManualAndTheCompletionAreCurrent(t *testing.T) {
-	for file, args := range map[string][]string{
-		"withlock.1":               {"man"},
-		"completion/withlock.bash": {"completion", "bash"},
-		"completion/_withlock":     {"completion", "zsh"},
-		"completion/withlock.fish": {"completion", "fish"},
-	} {
-		want, err := os.ReadFile(file)
-		require.NoError(t, err)
-		code, stdout, _ := here(args...)
-		require.Zero(t, code)
-		require.Equal(t, string(want), stdout, "%s is stale: run go generate", file)
-	}
+func TestTheManualIsCurrent(t *testing.T) {
+	want, err := os.ReadFile("withlock.1")
+	require.NoError(t, err)
+	code, stdout, _ := here("man")
+	require.Zero(t, code)
+	require.Equal(t, string(want), stdout, "withlock.1 is stale: run go generate")
 }
 
 func TestTheReadmeHasTheExitCodes(t *testing.T) {
@@ -137,17 +124,48 @@ func TestTheReadmeHasTheExitCodes(t *testing.T) {
 	}
 }
 
-// The parser completes the arguments of its process, whatever it is given.
 func TestTheCompletionKnowsCommandsAndFlags(t *testing.T) {
-	complete := func(args ...string) string {
-		cmd := exec.Command(os.Args[0], append(args, "--generate-shell-completion")...)
-		cmd.Env = append(os.Environ(), asProgram+"=1")
-		out, err := cmd.Output()
-		require.NoError(t, err)
-		return string(out)
+	const command = "the command's own"
+	for _, c := range []struct{ words, candidates string }{
+		{"", "completion force lead ls run watch who"},
+		{"w", "watch who"},
+		{"run -na", "-name"},
+		{"run --na", "--name"},
+		{"run -on-lost ", "kill none term"},
+		{"run -on-lost k", "kill"},
+		{"run -on-lost=k", ""},
+		{"run -name ", ""},
+		{"run -name -try --na", "--name"},
+		{"run -name=q -name", "-name"},
+		{"run -try --", "-- --grace --help --label --name --on-lost --store --try --ttl --wait"},
+		{"run -name q -- ", command},
+		{"run -name q -- -na", command},
+		{"run -name q -- sh -- -na", command},
+		{"lead backup.sh", command},
+		{"lead backup.sh -na", command},
+		{"completion ", "bash fish zsh"},
+		{"who nightly -js", "-json"},
+		{"who nig", ""},
+		{"complete ", ""},
+		{"no-such-command ", ""},
+	} {
+		code, stdout, stderr := here(append([]string{"complete"}, strings.Split(c.words, " ")...)...)
+		require.Empty(t, stderr)
+		if c.candidates == command {
+			require.Equal(t, 1, code, "%q", c.words)
+			require.Empty(t, stdout, "%q", c.words)
+			continue
+		}
+		require.Zero(t, code, "%q", c.words)
+		var found []string
+		for line := range strings.Lines(stdout) {
+			word, text, _ := strings.Cut(line, "\t")
+			require.NotEmpty(t, text)
+			found = append(found, word)
+		}
+		slices.Sort(found)
+		require.Equal(t, strings.Fields(c.candidates), append([]string{}, found...), "%q", c.words)
 	}
-	require.Contains(t, complete(), "force")
-	require.Contains(t, complete("run", "-"), "on-lost")
 }
 
 func TestAFreeLockIsShown(t *testing.T) {

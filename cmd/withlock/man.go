@@ -8,9 +8,6 @@ import (
 )
 
 //go:generate sh -c "go run . man > withlock.1"
-//go:generate sh -c "go run . completion bash > completion/withlock.bash"
-//go:generate sh -c "go run . completion zsh > completion/_withlock"
-//go:generate sh -c "go run . completion fish > completion/withlock.fish"
 
 // manual returns the man page of the commands below root.
 func manual(root *cli.Command) string {
@@ -47,7 +44,7 @@ func manual(root *cli.Command) string {
 
 func visible(root *cli.Command) (all []*cli.Command) {
 	for _, c := range root.Commands {
-		if !c.Hidden && c.Name != "completion" {
+		if !c.Hidden {
 			all = append(all, c)
 		}
 	}
