@@ -51,7 +51,9 @@ func commands(stdout, stderr io.Writer) *cli.Command {
 				Name: "run", Usage: "run a command while the lock is held", ArgsUsage: "-- COMMAND [ARGUMENT...]",
 				Description: "The command gets the variables LOCK_NAME and, if the lock has a fencing token, " +
 					"LOCK_TOKEN. The exit code is that of the command. A loss ends the command and its process " +
-					"group. If standard input is a terminal, a loss ends only the command itself.",
+					"group. If standard input is a terminal, a loss ends only the command itself. The time of -wait " +
+					"counts from the start of withlock. The first request has at least a second, so that a free " +
+					"lock is acquired whatever the time is. -wait 0s is -try.",
 				StopOnNthArg: &first, Action: t.run,
 				Flags: append(held,
 					&cli.DurationFlag{Name: "wait", Usage: "`TIME` to wait for the lock", DefaultText: "no limit"},
@@ -154,8 +156,8 @@ func (t *tool) open(ctx context.Context, c *cli.Command, opts ...open.Option) (*
 // closing is how long the end waits for the store.
 const closing = 5 * time.Second
 
-func shut(store *open.Store) error {
-	ctx, cancel := context.WithTimeout(context.Background(), closing)
+func shut(store *open.Store, limit time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	return store.Close(ctx)
 }

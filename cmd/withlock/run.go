@@ -16,6 +16,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/leader"
+	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/open"
 )
 
@@ -27,50 +28,68 @@ type job struct {
 	file   string // argv[0], found in PATH
 	onLost string
 	grace  time.Duration
-	lock   locks.TryLocker
 	sigs   *signals
+	store  *open.Store
+	lock   locks.TryLocker
 }
 
-// job reads the flags that run and lead share, and opens the store. The caller calls end.
-func (t *tool) job(ctx context.Context, c *cli.Command) (j *job, end func() error, err error) {
+// job reads the flags that run and lead share.
+func (t *tool) job(c *cli.Command, sigs *signals) (j *job, err error) {
 	j = &job{
 		tool: t, name: c.String("name"), argv: c.Args().Slice(),
-		onLost: c.String("on-lost"), grace: c.Duration("grace"),
+		onLost: c.String("on-lost"), grace: c.Duration("grace"), sigs: sigs,
 	}
 	ttl := c.Duration("ttl")
 	switch {
 	case j.name == "":
-		return nil, nil, fail(exitUsage, "no lock: give -name NAME")
+		return nil, fail(exitUsage, "no lock: give -name NAME")
 	case len(j.argv) == 0:
-		return nil, nil, fail(exitUsage, "no command: %s ... -- COMMAND", c.FullName())
+		return nil, fail(exitUsage, "no command: %s ... -- COMMAND", c.FullName())
 	case j.onLost != "term" && j.onLost != "kill" && j.onLost != "none":
-		return nil, nil, fail(exitUsage, "-on-lost %q: need term, kill or none", j.onLost)
+		return nil, fail(exitUsage, "-on-lost %q: need term, kill or none", j.onLost)
 	case j.grace < 0 || ttl < 0 || c.IsSet("ttl") && ttl == 0 || c.Duration("wait") < 0 || c.Duration("pause") < 0:
-		return nil, nil, fail(exitUsage, "a time must not be negative, and a ttl must be positive")
+		return nil, fail(exitUsage, "a time must not be negative, and a ttl must be positive")
 	}
 	if j.file, err = exec.LookPath(j.argv[0]); err != nil {
 		if errors.Is(err, fs.ErrPermission) {
-			return nil, nil, fail(exitNotRunnable, "%s: permission denied", j.argv[0])
+			return nil, fail(exitNotRunnable, "%s: permission denied", j.argv[0])
 		}
-		return nil, nil, fail(exitNotFound, "%s: command not found", j.argv[0])
+		return nil, fail(exitNotFound, "%s: command not found", j.argv[0])
 	}
+	return j, nil
+}
+
+// open opens the store of the lock. The caller calls close.
+func (j *job) open(ctx context.Context, c *cli.Command) (err error) {
 	var opts []open.Option
-	if ttl > 0 {
+	if ttl := c.Duration("ttl"); ttl > 0 {
 		opts = append(opts, open.WithTTL(ttl))
 	}
 	if label := c.String("label"); label != "" {
 		opts = append(opts, open.WithLabel(label))
 	}
-	store, err := t.open(ctx, c, opts...)
-	if err != nil {
-		return nil, nil, err
+	if j.store, err = j.tool.open(ctx, c, opts...); err == nil {
+		j.lock = j.store.Locker(j.name)
 	}
-	j.lock = store.Locker(j.name)
-	return j, func() error { return storeFailure(context.Background(), shut(store)) }, nil
+	return err
+}
+
+// close closes the store, and returns the outcome of the job that ended with err.
+func (j *job) close(err error) error {
+	limit := closing
+	if f := (failure{}); errors.As(err, &f) && f.code == exitUnreachable {
+		limit = 100 * time.Millisecond // nothing can be undone there
+	}
+	closed := storeFailure(context.Background(), shut(j.store, limit))
+	if err == nil {
+		return closed
+	}
+	return err
 }
 
 // run runs the command once.
 func (t *tool) run(ctx context.Context, c *cli.Command) (err error) {
+	began := time.Now()
 	if c.Bool("try") && c.IsSet("wait") {
 		return fail(exitUsage, "-try does not wait: give -try or -wait")
 	}
@@ -78,53 +97,77 @@ func (t *tool) run(ctx context.Context, c *cli.Command) (err error) {
 	defer cancel(nil)
 	sigs := watchSignals(cancel, false)
 	defer sigs.stop()
-	j, end, err := t.job(ctx, c)
+	j, err := t.job(c, sigs)
 	if err != nil {
 		return err
 	}
-	j.sigs = sigs
+	wait, answer := c.Duration("wait"), requestTimeout
+	if wait > 0 {
+		answer = min(max(wait, shortest), requestTimeout)
+	}
+	limited, stop := context.WithTimeout(ctx, answer)
+	err = j.open(limited, c)
+	stop()
+	if err != nil {
+		return err
+	}
 	code := 0
 	work := func(ctx context.Context) (err error) {
 		code, err = j.once(ctx)
 		return err
 	}
-	if c.Bool("try") {
-		var ran bool
-		if ran, err = locks.TryDo(ctx, j.lock, work); err == nil && !ran {
-			err = fail(exitNotAcquired, "another owner holds the lock %q", j.name)
-		}
+	if c.Bool("try") || c.IsSet("wait") {
+		err = j.try(ctx, cancel, answer, wait, began.Add(wait), work)
 	} else {
-		if c.IsSet("wait") {
-			wait := c.Duration("wait")
-			limit := time.AfterFunc(wait, func() { cancel(j.waited(ctx, wait)) })
-			waited := work
-			work = func(ctx context.Context) error {
-				if !limit.Stop() { // the wait ended just before
-					<-ctx.Done()
-					return context.Cause(ctx)
-				}
-				return waited(ctx)
-			}
-			defer limit.Stop()
-		}
 		err = locks.Do(ctx, j.lock, work)
 	}
-	closed := end()
 	switch {
-	case err == nil && code == 0:
-		return closed
-	case err == nil:
-		return failure{code: code}
+	case err == nil && code != 0:
+		err = failure{code: code}
 	case errors.Is(err, locks.ErrLost):
-		return fail(exitLost, "the lock %q was lost, the command ended with %d: %w", j.name, code, err)
+		err = fail(exitLost, "the lock %q was lost, the command ended with %d: %w", j.name, code, err)
 	}
-	return storeFailure(ctx, err)
+	return j.close(storeFailure(ctx, err))
+}
+
+// shortest is how long run waits for an answer of the store at least, however short -wait is.
+const shortest = time.Second
+
+// try runs work under the lock if it can be acquired until end, after a wait. The first request has
+// the time answer of its own: a free lock is acquired even if nothing is left of the wait.
+func (j *job) try(ctx context.Context, cancel context.CancelCauseFunc,
+	answer, wait time.Duration, end time.Time, work func(context.Context) error) error {
+	var limit *time.Timer
+	started := func(ctx context.Context) error {
+		if !limit.Stop() { // the time ended just before
+			<-ctx.Done()
+			return context.Cause(ctx)
+		}
+		return work(ctx)
+	}
+	limit = time.AfterFunc(answer, func() {
+		cancel(fail(exitUnreachable, "the store did not answer for the lock %q in %v", j.name, answer))
+	})
+	ran, err := locks.TryDo(ctx, j.lock, started)
+	limit.Stop()
+	left := time.Until(end)
+	switch {
+	case ran || err != nil && (left <= 0 || !errors.Is(err, lease.ErrUnavailable)):
+		return err
+	case left <= 0 && wait > 0:
+		return fail(exitNotAcquired, "another owner holds the lock %q: waited %v", j.name, wait)
+	case left <= 0:
+		return fail(exitNotAcquired, "another owner holds the lock %q", j.name)
+	}
+	limit = time.AfterFunc(left, func() { cancel(j.waited(ctx, wait)) })
+	defer limit.Stop()
+	return locks.Do(ctx, j.lock, started)
 }
 
 // waited returns why the lock was not acquired in time: another owner holds it, or the store does
 // not answer.
 func (j *job) waited(ctx context.Context, wait time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, closing)
+	ctx, cancel := context.WithTimeout(ctx, shortest)
 	defer cancel()
 	if _, err := j.lock.(locks.Inspector).Inspect(ctx); unanswered(err) {
 		return fail(exitUnreachable, "waited %v for the lock %q: %w", wait, j.name, err)
@@ -138,11 +181,13 @@ func (t *tool) lead(ctx context.Context, c *cli.Command) error {
 	defer cancel(nil)
 	sigs := watchSignals(cancel, true)
 	defer sigs.stop()
-	j, end, err := t.job(ctx, c)
+	j, err := t.job(c, sigs)
 	if err != nil {
 		return err
 	}
-	j.sigs = sigs
+	if err := j.open(ctx, c); err != nil {
+		return err
+	}
 	code := 0
 	e := leader.New(j.lock,
 		leader.OnGained(func(ctx context.Context) { t.say("leads %q%s", j.name, tokenText(ctx)) }),
@@ -160,14 +205,10 @@ func (t *tool) lead(ctx context.Context, c *cli.Command) error {
 		}
 		return err
 	})
-	closed := end()
-	switch {
-	case err == nil:
-		return closed
-	case ctx.Err() != nil && sigs.forwarded(): // then the exit code is the command's
-		return failure{code: code}
+	if err != nil && ctx.Err() != nil && sigs.forwarded() { // then the exit code is the command's
+		err = failure{code: code}
 	}
-	return storeFailure(ctx, err)
+	return j.close(storeFailure(ctx, err))
 }
 
 func tokenText(ctx context.Context) string {

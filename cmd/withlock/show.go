@@ -121,7 +121,7 @@ func (t *tool) look(ctx context.Context, c *cli.Command, f func(ctx context.Cont
 	if err != nil {
 		return err
 	}
-	defer shut(store)
+	defer shut(store, closing)
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	return f(ctx, store)
@@ -284,7 +284,7 @@ func (t *tool) watch(ctx context.Context, c *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	defer shut(store)
+	defer shut(store, closing)
 	out, isFile := t.stdout.(*os.File)
 	live := isFile && term.IsTerminal(int(out.Fd())) && !c.Bool("json")
 	tick := time.NewTicker(every)

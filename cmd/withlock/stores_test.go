@@ -116,8 +116,10 @@ func TestOnEveryStore(t *testing.T) {
 				t.Run("force", func(t *testing.T) { forced(t, url) })
 				t.Run("SIGSTOP beyond the lease", func(t *testing.T) { stoppedBeyondTheLease(t, url) })
 			}
+			t.Run("no wait for a free lock", func(t *testing.T) { free(t, url) })
 			if p := inFrontOf(t, url); p != nil {
 				t.Run("silence", func(t *testing.T) { silent(t, p, url) })
+				t.Run("down", func(t *testing.T) { down(t, p, url) })
 			}
 			if restart != nil {
 				t.Run("restart", func(t *testing.T) { restarted(t, url, restart) })
@@ -241,6 +243,28 @@ func silent(t *testing.T, p *testbed.Proxy, url string) {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		_ = store.Close(ctx)
 		cancel()
+	}
+}
+
+// free is for a lock that nobody holds.
+func free(t *testing.T, url string) {
+	for _, wait := range []string{"0s", "1ms", "0s", "1ms"} {
+		require.Zero(t, start(t, url, "run", "-name", "free", "-wait", wait, "--", "true").code(), wait)
+	}
+}
+
+// down is for a store that gives no answer from the beginning.
+func down(t *testing.T, p *testbed.Proxy, url string) {
+	url = serverOf.ReplaceAllString(url, p.Addr())
+	for name, silence := range map[string]func(){"hangs": p.Cut, "refuses": p.Refuse} {
+		p.Heal()
+		silence()
+		p.Reset()
+		began := time.Now()
+		require.Equal(t, exitUnreachable, start(t, url, "run", "-name", "a", "-wait", "1s", "--", "true").code(), name)
+		took := time.Since(began).Round(time.Millisecond)
+		t.Logf("%v with a store that %s", took, name)
+		require.Less(t, took, 4*time.Second, name)
 	}
 }
 
