@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -48,11 +49,11 @@ func WithFixedTTL(d time.Duration) MutexOption {
 }
 
 // Refuse makes all acquisitions of the lock fail with err, unless err is nil. It is for adapters
-// whose store can have no lock of that name.
+// whose store can have no lock of that name. The errors match [fs.ErrInvalid] too.
 func Refuse(err error) MutexOption {
 	return func(l *Mutex) {
 		if err != nil {
-			l.bad = err
+			l.bad = Mark(err, fs.ErrInvalid)
 		}
 	}
 }

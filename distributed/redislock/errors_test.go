@@ -1,6 +1,7 @@
 package redislock_test
 
 import (
+	"io/fs"
 	"testing"
 	"time"
 
@@ -31,6 +32,7 @@ func TestErrorsSayWhatWasAttemptedOnWhichLock(t *testing.T) {
 	require.EqualError(t, c.Mutex("").LockContext(a), `redislock: lock "": the name is empty`)
 	_, err = c.Mutex("").ForceUnlock(a)
 	require.EqualError(t, err, `redislock: force unlock "": the name is empty`)
+	require.ErrorIs(t, err, fs.ErrInvalid)
 	require.NoError(t, c.Close(background))
 	require.EqualError(t, c.Mutex("it").LockContext(a), `redislock: lock "it": client closed`)
 	require.EqualError(t, c.SimpleMutex("it").LockContext(a), `redislock: lock "it": client closed`)

@@ -3,7 +3,10 @@ package redislock
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
+
+	"github.com/jucgo/locks/distributed/lease"
 )
 
 // maxName is how many bytes the name of a lock may have. Every request contains it several times.
@@ -28,17 +31,19 @@ func suffixed(key, suffix string) string {
 
 // checkName returns why key cannot be the name of a lock. In a cluster, all keys and channels of
 // the lock must be in key's slot.
-func checkName(key string, cluster bool) error {
+func checkName(key string, cluster bool) (err error) {
 	switch {
 	case key == "":
-		return errors.New("the name is empty")
+		err = errors.New("the name is empty")
 	case len(key) > maxName:
-		return fmt.Errorf("the name has %d bytes, at most %d are allowed", len(key), maxName)
+		err = fmt.Errorf("the name has %d bytes, at most %d are allowed", len(key), maxName)
 	case cluster && (slot(key) != slot(prefixed("p", key)) || slot(key) != slot(suffixed(key, "s"))):
-		return errors.New("the braces in the name make no hash tag, " +
+		err = errors.New("the braces in the name make no hash tag, " +
 			"so that in a cluster the lock and its channel would be in different slots")
+	default:
+		return nil
 	}
-	return nil
+	return lease.Mark(err, fs.ErrInvalid)
 }
 
 // slot returns the slot of key in a cluster.
