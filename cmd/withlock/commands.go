@@ -6,8 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"path"
+	"runtime"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -21,7 +24,7 @@ import (
 
 // commands returns the definitions of which the parser, the help, the manual and the completion
 // are made.
-func commands(stdout, stderr io.Writer) *cli.Command {
+func commands(stdout *output, stderr io.Writer) *cli.Command {
 	t := &tool{stdout, stderr}
 	store := &cli.StringFlag{
 		Name: "store", Sources: cli.EnvVars("WITHLOCK_STORE"), Usage: "`URL` of the store of the locks",
@@ -39,6 +42,7 @@ func commands(stdout, stderr io.Writer) *cli.Command {
 		},
 		&cli.StringFlag{Name: "on-lost", Value: "term", Usage: "`WHAT` a loss does to the command: term, kill or none"},
 		&cli.DurationFlag{Name: "grace", Value: 10 * time.Second, Usage: "`TIME` between SIGTERM and SIGKILL"},
+		&cli.BoolFlag{Name: "keep-store", Usage: "leave the variable WITHLOCK_STORE to the command"},
 	}
 	jsonFlag := &cli.BoolFlag{Name: "json", Usage: "print JSON"}
 	first := 1
@@ -64,7 +68,7 @@ func commands(stdout, stderr io.Writer) *cli.Command {
 				ArgsUsage: "-- COMMAND [ARGUMENT...]",
 				Description: "Each machine campaigns for the lock, and the leader runs the command. After a loss " +
 					"it campaigns again. If the command fails, another machine can lead during the pause. " +
-					"If the command succeeds, lead ends.",
+					"If the command succeeds, lead ends. It waits for a store that does not answer.",
 				StopOnNthArg: &first, Action: t.lead,
 				Flags: append(held,
 					&cli.DurationFlag{
@@ -104,6 +108,13 @@ func commands(stdout, stderr io.Writer) *cli.Command {
 				Hidden: true, SkipFlagParsing: true, Action: t.complete,
 			},
 			{
+				Name: "version", Usage: "print the version of withlock",
+				Action: func(context.Context, *cli.Command) error {
+					_, err := fmt.Fprintln(stdout, "withlock "+version())
+					return err
+				},
+			},
+			{
 				Name: "man", Usage: "print the manual", Hidden: true,
 				Action: func(_ context.Context, c *cli.Command) error {
 					_, err := io.WriteString(stdout, manual(c.Root()))
@@ -132,12 +143,24 @@ func commands(stdout, stderr io.Writer) *cli.Command {
 	return root
 }
 
+// version returns the version of this program, and those of Go and the platform.
+func version() string {
+	text := "(unknown version)"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		text = info.Main.Version
+	}
+	return fmt.Sprintf("%s %s %s/%s", text, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
+
 // tool has the actions.
-type tool struct{ stdout, stderr io.Writer }
+type tool struct {
+	stdout *output
+	stderr io.Writer
+}
 
 // say prints a line about what happens.
 func (t *tool) say(format string, args ...any) {
-	fmt.Fprintf(t.stderr, "withlock: "+format+"\n", args...)
+	fmt.Fprintln(t.stderr, "withlock: "+oneLine(fmt.Errorf(format, args...)))
 }
 
 // open opens the store of the command line.
@@ -176,6 +199,8 @@ func storeFailure(ctx context.Context, err error) error {
 		return failure{exitUsage, err}
 	case unanswered(err):
 		return failure{exitUnreachable, err}
+	case errors.Is(err, fs.ErrInvalid): // no lock of the store can have the name
+		return failure{exitUsage, err}
 	case errors.Is(err, locks.ErrLost):
 		return failure{exitLost, err}
 	}

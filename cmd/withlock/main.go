@@ -13,6 +13,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,8 @@ import (
 	"strings"
 
 	"github.com/redis/go-redis/v9/logging"
+
+	safe "github.com/jucgo/locks/internal/terminal"
 )
 
 // The exit codes besides those of the command. They begin where those of sysexits.h do.
@@ -28,7 +31,7 @@ const (
 	exitFree        = 1   // who and force: the lock is not held
 	exitUsage       = 64  // wrong arguments, or the store cannot do that
 	exitUnreachable = 69  // the store does not answer
-	exitStore       = 74  // the store answers with an error
+	exitStore       = 74  // the store answers with an error, or the output cannot be written
 	exitNotAcquired = 75  // another owner holds the lock
 	exitLost        = 79  // the lock was lost, or its release was not confirmed
 	exitNotRunnable = 126 // the command cannot be executed
@@ -60,9 +63,25 @@ func main() {
 	os.Exit(execute(os.Args, os.Stdout, os.Stderr))
 }
 
+// output is standard output, and notes an error of it.
+type output struct {
+	io.Writer
+	err error
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	n, err := o.Writer.Write(p)
+	o.err = cmp.Or(o.err, err)
+	return n, err
+}
+
 // execute runs the command line args, and returns the exit code. An error is one line on stderr.
 func execute(args []string, stdout, stderr io.Writer) int {
-	err := commands(stdout, stderr).Run(context.Background(), args)
+	out := &output{Writer: stdout}
+	err := commands(out, stderr).Run(context.Background(), args)
+	if out.err != nil {
+		err = fail(exitStore, "standard output: %w", out.err)
+	}
 	if err == nil {
 		return 0
 	}
@@ -70,8 +89,13 @@ func execute(args []string, stdout, stderr io.Writer) int {
 	if !errors.As(err, &f) {
 		f = failure{exitUsage, err} // of the command line
 	}
-	if text := f.Error(); text != "" {
-		fmt.Fprintln(stderr, "withlock: "+strings.Join(strings.Fields(text), " "))
+	if text := oneLine(f); text != "" {
+		fmt.Fprintln(stderr, "withlock: "+text)
 	}
 	return f.code
+}
+
+// oneLine returns the text of err for a terminal.
+func oneLine(err error) string {
+	return safe.Line(strings.Join(strings.Fields(err.Error()), " "))
 }

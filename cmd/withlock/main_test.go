@@ -5,15 +5,20 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/redis/go-redis/v9/logging"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	safe "github.com/jucgo/locks/internal/terminal"
 )
 
 // asProgram makes the test's binary act as the program.
@@ -39,6 +44,7 @@ func here(args ...string) (code int, stdout, stderr string) {
 func TestBadInputIsOneLineAndACode(t *testing.T) {
 	dir := t.TempDir()
 	store := "-store=file:" + filepath.Join(dir, "locks")
+	database, long := "-store=sqlite:"+filepath.Join(dir, "locks.db"), strings.Repeat("n", 300)
 	plain := filepath.Join(dir, "plain")
 	require.NoError(t, os.WriteFile(plain, nil, 0o600))
 	for _, c := range []struct {
@@ -71,7 +77,16 @@ func TestBadInputIsOneLineAndACode(t *testing.T) {
 		{exitUsage, "-every", []string{"watch", store, "-every", "0s"}},
 		{exitUnreachable, "cannot be reached", []string{"who", "-store", "redis://u:secretpw@127.0.0.1:1/0", "a"}},
 		{exitUnreachable, "cannot be reached", []string{"run", "-store", "file:" + plain, "-name", "a", "--", "true"}},
+		{exitUsage, "300 bytes", []string{"run", database, "-name", long, "--", "true"}},
+		{exitUsage, "300 bytes", []string{"run", database, "-name", long, "-try", "--", "true"}},
+		{exitUsage, "300 bytes", []string{"lead", database, "-name", long, "--", "true"}},
+		{exitUsage, "300 bytes", []string{"who", database, long}},
+		{exitUsage, "need a shell", []string{"completion"}},
+		{exitUsage, "need a shell", []string{"completion", "ksh"}},
 		{exitNotRunnable, "permission denied", []string{"run", store, "-name", "a", "--", plain}},
+		{exitNotRunnable, "is a directory", []string{"run", store, "-name", "a", "--", dir}},
+		{exitNotRunnable, "is a directory", []string{"lead", store, "-name", "a", "--", dir}},
+		{exitNotFound, "command not found", []string{"run", store, "-name", "a", "--", dir + "/no-such-command"}},
 		{exitNotFound, "command not found", []string{"run", store, "-name", "a", "--", "no-such-command"}},
 		{exitNotFound, "command not found", []string{"lead", store, "-name", "a", "--", "no-such-command"}},
 	} {
@@ -92,9 +107,82 @@ func TestTheTokenOfALockAroundIsNotInherited(t *testing.T) {
 	require.Zero(t, code, stderr)
 }
 
-func TestNamesOfAStoreDoNotControlTheTerminal(t *testing.T) {
-	require.Equal(t, "nightly 报告", printable("nightly 报告"))
-	require.Equal(t, `"a\x1b[2J\tb"`, printable("a\x1b[2J\tb"))
+func TestARunInsideOfARunOfTheLockIsRefused(t *testing.T) {
+	store := "-store=file:" + t.TempDir()
+	inner := fmt.Sprintf("%s=1 exec '%s' run %s -name a -wait 1m -- true", asProgram, os.Args[0], store)
+	for _, command := range []string{"run", "lead"} {
+		code, _, stderr := here(command, store, "-name", "b", "--", "sh", "-c", inner)
+		require.Zero(t, code, stderr)
+	}
+	code, _, _ := here("run", store, "-name", "a", "--", "sh", "-c", inner)
+	require.Equal(t, exitUsage, code)
+	t.Setenv("LOCK_NAME", "a")
+	for _, command := range []string{"run", "lead"} {
+		code, _, stderr := here(command, store, "-name", "a", "--", "true")
+		require.Equal(t, exitUsage, code)
+		require.Contains(t, stderr, `under the lock "a" already`)
+	}
+}
+
+func TestTheUrlOfTheStoreIsNotInheritedUnlessAskedFor(t *testing.T) {
+	t.Setenv("WITHLOCK_STORE", "file:"+t.TempDir())
+	look := []string{"--", "sh", "-c", `[ -z "$WITHLOCK_STORE" ]`}
+	for _, command := range []string{"run", "lead"} {
+		code, _, stderr := here(append([]string{command, "-name", "a"}, look...)...)
+		require.Zero(t, code, stderr)
+	}
+	code, _, _ := here(append([]string{"run", "-name", "a", "-keep-store"}, look...)...)
+	require.Equal(t, 1, code)
+}
+
+// full is an output without space.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+func TestAFullOutputIsNoWrongArgument(t *testing.T) {
+	store := "-store=sqlite:" + filepath.Join(t.TempDir(), "locks.db")
+	for _, args := range [][]string{
+		{"ls", store}, {"ls", store, "-json"}, {"who", store, "a"}, {"who", store, "-json", "a"},
+		{"force", store, "-yes", "a"}, {"watch", store, "-every", "10ms"}, {"version"}, {"-h"}, {"run", "-h"},
+		{"man"}, {"completion", "bash"}, {"complete", ""},
+	} {
+		var stderr bytes.Buffer
+		code := execute(append([]string{"withlock"}, args...), full{}, &stderr)
+		require.Equal(t, exitStore, code, "%q", args)
+		require.Equal(t, "withlock: standard output: no space left on device\n", stderr.String(), "%q", args)
+	}
+}
+
+func TestTheVersionIsPrinted(t *testing.T) {
+	code, stdout, _ := here("version")
+	require.Zero(t, code)
+	require.Regexp(t, `^withlock \S+ go\S+ \w+/\w+\n$`, stdout)
+}
+
+func TestTextsOfAStoreDoNotControlTheTerminal(t *testing.T) {
+	const harmless = "nightly 报告"
+	require.Equal(t, harmless, printable(harmless))
+	for name, shown := range map[string]string{
+		"a\x1b[2J\tb": `"a\x1b[2J\tb"`, "a\x9bb": `"a\x9bb"`, "\xff": `"\xff"`, "a\u009bb": `"a\u009bb"`,
+		"a\u202eb": `"a\u202eb"`, "a\u2066b": `"a\u2066b"`,
+	} {
+		require.Equal(t, shown, printable(name))
+	}
+
+	evil := "x\u202e\u009b2J\x9b\x1b\ty"
+	views := []lockView{{Name: evil, Holders: []partyView{{Label: evil, Host: evil}}}}
+	var text, lossless bytes.Buffer
+	require.NoError(t, table(&text, views, true))
+	require.NoError(t, printJSON(&lossless, views))
+	for _, shown := range []string{text.String(), lossless.String(), oneLine(errors.New(evil))} {
+		require.Equal(t, safe.Lines(shown), shown)
+		require.Contains(t, shown, "2J")
+	}
+	require.Contains(t, text.String(), "x\ufffd\ufffd2J\ufffd\ufffd\ufffdy")
+	var back []lockView
+	require.NoError(t, json.Unmarshal(lossless.Bytes(), &back))
+	require.Equal(t, strings.ToValidUTF8(evil, "\ufffd"), back[0].Name)
 }
 
 func TestHelpShowsNoPassword(t *testing.T) {
@@ -127,7 +215,7 @@ func TestTheReadmeHasTheExitCodes(t *testing.T) {
 func TestTheCompletionKnowsCommandsAndFlags(t *testing.T) {
 	const command = "the command's own"
 	for _, c := range []struct{ words, candidates string }{
-		{"", "completion force lead ls run watch who"},
+		{"", "completion force lead ls run version watch who"},
 		{"w", "watch who"},
 		{"run -na", "-name"},
 		{"run --na", "--name"},
@@ -137,7 +225,7 @@ func TestTheCompletionKnowsCommandsAndFlags(t *testing.T) {
 		{"run -name ", ""},
 		{"run -name -try --na", "--name"},
 		{"run -name=q -name", "-name"},
-		{"run -try --", "-- --grace --help --label --name --on-lost --store --try --ttl --wait"},
+		{"run -try --", "-- --grace --help --keep-store --label --name --on-lost --store --try --ttl --wait"},
 		{"run -name q -- ", command},
 		{"run -name q -- -na", command},
 		{"run -name q -- sh -- -na", command},

@@ -37,6 +37,7 @@ func manual(root *cli.Command) string {
 		line(".TP\n.B %s\n%s", e.code, roff(e.meaning))
 	}
 	line(".SH ENVIRONMENT\n.TP\n.B WITHLOCK_STORE\nThe URL of the store, if \\-store is not given.")
+	line("The command of run and lead does not get it, unless \\-keep\\-store is given.")
 	line(".TP\n.B LOCK_NAME, LOCK_TOKEN")
 	line("The command of run and lead gets them: the name of the lock, and its fencing token.")
 	return b.String()
@@ -86,9 +87,9 @@ func roff(text string) string {
 var exitCodes = []struct{ code, meaning string }{
 	{"0", "Success. For run and lead: the command succeeded."},
 	{"1", "who, force: the lock is not held."},
-	{"64", "Wrong arguments, a wrong URL, or something that the store cannot do."},
-	{"69", "The store does not answer."},
-	{"74", "The store answers with an error."},
+	{"64", "Wrong arguments, a wrong URL or name, or something that the store cannot do."},
+	{"69", "The store does not answer. lead waits for it."},
+	{"74", "The store answers with an error, or the output cannot be written."},
 	{"75", "run: another owner holds the lock, and -try or -wait ended the attempt."},
 	{"79", "run: the lock was lost while the command ran, or its release was not confirmed."},
 	{"126", "The command cannot be executed."},

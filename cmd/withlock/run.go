@@ -28,6 +28,7 @@ type job struct {
 	file   string // argv[0], found in PATH
 	onLost string
 	grace  time.Duration
+	keep   bool // the variable WITHLOCK_STORE
 	sigs   *signals
 	store  *open.Store
 	lock   locks.TryLocker
@@ -37,12 +38,15 @@ type job struct {
 func (t *tool) job(c *cli.Command, sigs *signals) (j *job, err error) {
 	j = &job{
 		tool: t, name: c.String("name"), argv: c.Args().Slice(),
-		onLost: c.String("on-lost"), grace: c.Duration("grace"), sigs: sigs,
+		onLost: c.String("on-lost"), grace: c.Duration("grace"), keep: c.Bool("keep-store"), sigs: sigs,
 	}
 	ttl := c.Duration("ttl")
 	switch {
 	case j.name == "":
 		return nil, fail(exitUsage, "no lock: give -name NAME")
+	case j.name == os.Getenv("LOCK_NAME"):
+		return nil, fail(exitUsage, "this runs under the lock %q already, and would wait for itself: "+
+			"unset LOCK_NAME if that is the lock of another store", j.name)
 	case len(j.argv) == 0:
 		return nil, fail(exitUsage, "no command: %s ... -- COMMAND", c.FullName())
 	case j.onLost != "term" && j.onLost != "kill" && j.onLost != "none":
@@ -51,10 +55,10 @@ func (t *tool) job(c *cli.Command, sigs *signals) (j *job, err error) {
 		return nil, fail(exitUsage, "a time must not be negative, and a ttl must be positive")
 	}
 	if j.file, err = exec.LookPath(j.argv[0]); err != nil {
-		if errors.Is(err, fs.ErrPermission) {
-			return nil, fail(exitNotRunnable, "%s: permission denied", j.argv[0])
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, exec.ErrNotFound) {
+			return nil, fail(exitNotFound, "%s: command not found", j.argv[0])
 		}
-		return nil, fail(exitNotFound, "%s: command not found", j.argv[0])
+		return nil, fail(exitNotRunnable, "%w", err)
 	}
 	return j, nil
 }
@@ -72,6 +76,22 @@ func (j *job) open(ctx context.Context, c *cli.Command) (err error) {
 		j.lock = j.store.Locker(j.name)
 	}
 	return err
+}
+
+// openPatiently is open that waits for a store that does not answer, until ctx ends.
+func (j *job) openPatiently(ctx context.Context, c *cli.Command) error {
+	for pause := leader.DefaultMinBackoff; ; pause = min(2*pause, leader.DefaultMaxBackoff) {
+		err := j.open(ctx, c)
+		if f := (failure{}); !errors.As(err, &f) || f.code != exitUnreachable {
+			return err
+		}
+		j.say("%w", err)
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 }
 
 // close closes the store, and returns the outcome of the job that ended with err.
@@ -185,7 +205,7 @@ func (t *tool) lead(ctx context.Context, c *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	if err := j.open(ctx, c); err != nil {
+	if err := j.openPatiently(ctx, c); err != nil {
 		return err
 	}
 	code := 0
@@ -193,10 +213,16 @@ func (t *tool) lead(ctx context.Context, c *cli.Command) error {
 		leader.OnGained(func(ctx context.Context) { t.say("leads %q%s", j.name, tokenText(ctx)) }),
 		leader.OnLost(func(reason error) {
 			if reason != nil {
-				t.say("leads %q no longer: %s", j.name, strings.Join(strings.Fields(reason.Error()), " "))
+				t.say("leads %q no longer: %w", j.name, reason)
 			}
 		}),
-		leader.OnError(func(err error) { t.say("%v", err) }),
+		leader.OnError(func(err error) {
+			if f := (failure{}); asUsage(storeFailure(ctx, err), &f) {
+				cancel(f) // the next campaign fails too
+				return
+			}
+			t.say("%w", err)
+		}),
 	)
 	err = e.Run(ctx, func(ctx context.Context) (err error) {
 		if code, err = j.once(ctx); err == nil && code != 0 && ctx.Err() == nil {
@@ -220,8 +246,11 @@ func tokenText(ctx context.Context) string {
 
 // environment returns the variables of the command.
 func (j *job) environment(ctx context.Context) []string {
-	// The token of a lock around this one must not pass for that of this lock.
-	env := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "LOCK_TOKEN=") })
+	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
+		// The token of a lock around this one must not pass for that of this lock. The URL of the
+		// store may have a password.
+		return strings.HasPrefix(v, "LOCK_TOKEN=") || !j.keep && strings.HasPrefix(v, "WITHLOCK_STORE=")
+	})
 	env = append(env, "LOCK_NAME="+j.name)
 	if hold, ok := locks.HoldFrom(ctx); ok && hold.Token() != 0 {
 		env = append(env, "LOCK_TOKEN="+strconv.FormatUint(hold.Token(), 10))

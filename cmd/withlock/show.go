@@ -13,13 +13,15 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
-	"unicode"
+	"unicode/utf16"
 
 	"github.com/urfave/cli/v3"
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/term"
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/open"
+	safe "github.com/jucgo/locks/internal/terminal"
 )
 
 // requestTimeout limits each look at the store.
@@ -81,7 +83,8 @@ func (p partyView) row(left bool) string {
 		since = p.Since.Local().Format(time.DateTime)
 	}
 	columns := []string{
-		text(p.Label != "", "%s", p.Label), text(p.Host != "", "%s", p.Host), text(p.PID != 0, "%d", p.PID), since,
+		text(p.Label != "", "%s", safe.Line(p.Label)), text(p.Host != "", "%s", safe.Line(p.Host)),
+		text(p.PID != 0, "%d", p.PID), since,
 		text(left && p.LeftSeconds > 0, "%.1fs", p.LeftSeconds), text(p.Token != 0, "%d", p.Token),
 	}
 	return strings.Join(columns, "\t")
@@ -111,23 +114,34 @@ func printJSON(w io.Writer, value any) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(w, "%s\n", text)
+	var b strings.Builder
+	for _, r := range string(text) {
+		if text := string(r); safe.Line(text) == text {
+			b.WriteRune(r)
+			continue
+		}
+		for _, unit := range utf16.Encode([]rune{r}) { // Marshal leaves most of them, such as U+202E
+			fmt.Fprintf(&b, `\u%04x`, unit)
+		}
+	}
+	_, err = fmt.Fprintln(w, b.String())
 	return err
 }
 
-// look opens the store for f, which gets a context with a time limit.
+// look opens the store for f.
 func (t *tool) look(ctx context.Context, c *cli.Command, f func(ctx context.Context, store *open.Store) error) error {
 	store, err := t.open(ctx, c)
 	if err != nil {
 		return err
 	}
 	defer shut(store, closing)
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
 	return f(ctx, store)
 }
 
+// inspect asks the store for one lock.
 func inspect(ctx context.Context, store *open.Store, name string) (lockView, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
 	info, err := store.Locker(name).(locks.Inspector).Inspect(ctx)
 	if err != nil {
 		return lockView{}, storeFailure(ctx, err)
@@ -150,7 +164,7 @@ func (t *tool) who(ctx context.Context, c *cli.Command) error {
 			err = printJSON(t.stdout, v)
 		} else {
 			waiting := strings.Replace(v.waiting(), "-", "unknown", 1)
-			fmt.Fprintf(t.stdout, "%s: %s, %s waiting\n", name, v.state(), waiting)
+			fmt.Fprintf(t.stdout, "%s: %s, %s waiting\n", printable(name), v.state(), waiting)
 			w := tabwriter.NewWriter(t.stdout, 0, 0, 2, ' ', 0)
 			if len(v.Holders)+len(v.Waiters) > 0 {
 				fmt.Fprintln(w, "\t"+partyColumns)
@@ -174,23 +188,29 @@ func (t *tool) who(ctx context.Context, c *cli.Command) error {
 // special characters is a name, also where the store has no list of names.
 func (t *tool) all(ctx context.Context, c *cli.Command, store *open.Store) ([]lockView, error) {
 	pattern := c.Args().First()
-	names, err := store.Names(ctx, pattern)
+	limited, cancel := context.WithTimeout(ctx, requestTimeout)
+	names, err := store.Names(limited, pattern)
+	cancel()
 	if errors.Is(err, errors.ErrUnsupported) && pattern != "" && !strings.ContainsAny(pattern, `*?[\`) {
 		names, err = []string{pattern}, nil
 	}
 	if err != nil {
 		return nil, storeFailure(ctx, err)
 	}
-	views := make([]lockView, 0, len(names))
-	for _, name := range names {
-		v, err := inspect(ctx, store, name)
-		if err != nil {
-			return nil, err
-		}
-		views = append(views, v)
+	views := make([]lockView, len(names))
+	requests, ctx := errgroup.WithContext(ctx)
+	requests.SetLimit(inspections)
+	for i, name := range names {
+		requests.Go(func() (err error) {
+			views[i], err = inspect(ctx, store, name)
+			return err
+		})
 	}
-	return views, nil
+	return views, requests.Wait()
 }
+
+// inspections is how many locks are asked for at a time.
+const inspections = 16
 
 // table prints a row for each holder, and one for each lock without a known holder.
 func table(w io.Writer, views []lockView, left bool) error {
@@ -211,7 +231,7 @@ func table(w io.Writer, views []lockView, left bool) error {
 // printable returns name, quoted if a terminal could take a part of it for a command. Anybody may
 // have chosen the name.
 func printable(name string) string {
-	if strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
+	if safe.Line(name) != name {
 		return strconv.Quote(name)
 	}
 	return name
@@ -251,6 +271,8 @@ func (t *tool) force(ctx context.Context, c *cli.Command) error {
 		return fail(exitUsage, "the holder of %q would go on without the lock: confirm with -yes", name)
 	}
 	return t.look(ctx, c, func(ctx context.Context, store *open.Store) error {
+		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+		defer cancel()
 		freed, err := store.ForceUnlock(ctx, name)
 		if err != nil {
 			return storeFailure(ctx, err)
@@ -259,7 +281,7 @@ func (t *tool) force(ctx context.Context, c *cli.Command) error {
 			err = printJSON(t.stdout, map[string]any{"name": name, "freed": freed})
 		} else {
 			outcome := map[bool]string{true: "freed", false: "was not held"}[freed]
-			_, err = fmt.Fprintf(t.stdout, "%s: %s\n", name, outcome)
+			_, err = fmt.Fprintf(t.stdout, "%s: %s\n", printable(name), outcome)
 		}
 		if err == nil && !freed {
 			err = failure{code: exitFree}
@@ -285,18 +307,19 @@ func (t *tool) watch(ctx context.Context, c *cli.Command) error {
 		return err
 	}
 	defer shut(store, closing)
-	out, isFile := t.stdout.(*os.File)
+	out, isFile := t.stdout.Writer.(*os.File)
 	live := isFile && term.IsTerminal(int(out.Fd())) && !c.Bool("json")
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	last := ""
-	for ctx.Err() == nil {
+	for ctx.Err() == nil && t.stdout.err == nil {
 		text, err := t.picture(ctx, c, store, live)
 		if err != nil {
 			return err
 		}
 		if live {
-			fmt.Fprintf(t.stdout, "\x1b[H\x1b[2J%s  %s\n\n%s", store, time.Now().Format(time.DateTime), text)
+			head := safe.Line(store.String()) + "  " + time.Now().Format(time.DateTime)
+			fmt.Fprintf(t.stdout, "\x1b[H\x1b[2J%s\n\n%s", head, text)
 		} else if text != last && ctx.Err() == nil {
 			fmt.Fprint(t.stdout, text)
 		}
@@ -311,9 +334,7 @@ func (t *tool) watch(ctx context.Context, c *cli.Command) error {
 
 // picture returns the table of all locks, or the error of a store that is out of reach.
 func (t *tool) picture(ctx context.Context, c *cli.Command, store *open.Store, left bool) (string, error) {
-	limited, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	views, err := t.all(limited, c, store)
+	views, err := t.all(ctx, c, store)
 	var b strings.Builder
 	var f failure
 	switch {
@@ -331,7 +352,7 @@ func (t *tool) picture(ctx context.Context, c *cli.Command, store *open.Store, l
 	case c.Bool("json"):
 		err = printJSON(&b, map[string]string{"error": err.Error()})
 	default:
-		fmt.Fprintln(&b, "withlock:", err)
+		fmt.Fprintln(&b, "withlock: "+oneLine(err))
 		err = nil
 	}
 	return b.String(), err

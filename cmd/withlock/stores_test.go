@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -115,6 +116,9 @@ func TestOnEveryStore(t *testing.T) {
 			if store.leased {
 				t.Run("force", func(t *testing.T) { forced(t, url) })
 				t.Run("SIGSTOP beyond the lease", func(t *testing.T) { stoppedBeyondTheLease(t, url) })
+			}
+			if store.name != "file" { // a file has a name for each name
+				t.Run("bad name", func(t *testing.T) { badName(t, url) })
 			}
 			t.Run("no wait for a free lock", func(t *testing.T) { free(t, url) })
 			if p := inFrontOf(t, url); p != nil {
@@ -246,6 +250,12 @@ func silent(t *testing.T, p *testbed.Proxy, url string) {
 	}
 }
 
+func badName(t *testing.T, url string) {
+	name := strings.Repeat("n", 5000)
+	require.Equal(t, exitUsage, start(t, url, "run", "-name", name, "--", "true").code())
+	require.Equal(t, exitUsage, start(t, url, "who", name).code())
+}
+
 // free is for a lock that nobody holds.
 func free(t *testing.T, url string) {
 	for _, wait := range []string{"0s", "1ms", "0s", "1ms"} {
@@ -318,6 +328,48 @@ func restarted(t *testing.T, url string, restart func()) {
 	holder.signal(syscall.SIGTERM)
 	require.Equal(t, "got TERM", holder.line())
 	require.Equal(t, 5, holder.code())
+}
+
+func TestALeadWaitsForAStoreThatIsDownAtTheStart(t *testing.T) {
+	t.Parallel()
+	addr := local(t)
+	url := "redis://" + addr + "/0?kind=fenced"
+	leader := start(t, url, "lead", "-name", "a", "--", "echo", "leads")
+	leader.says("cannot be reached")
+	ended := start(t, url, "lead", "-name", "a", "--", "echo", "never")
+	ended.says("cannot be reached")
+	ended.signal(syscall.SIGTERM)
+	require.Equal(t, exitSignal+15, ended.code())
+	ended.eof()
+
+	testbed.Start(t, redisCommand(t, addr, t.TempDir()))
+	require.Equal(t, "leads", leader.line())
+	require.Zero(t, leader.code())
+}
+
+// Each request takes 20 ms. One after the other, they would not end in time.
+func TestThousandsOfLocksAreListedInTime(t *testing.T) {
+	t.Parallel()
+	url := redisStore(t)
+	store, err := open.Provider(t.Context(), url)
+	require.NoError(t, err)
+	defer store.Close(t.Context())
+	const n = 1000
+	for i := range n {
+		ok, err := store.Locker(fmt.Sprintf("lock %d", i)).TryLockContext(t.Context())
+		require.NoError(t, err)
+		require.True(t, ok)
+	}
+	p := inFrontOf(t, url)
+	p.Delay(20 * time.Millisecond)
+	code, stdout, stderr := here("ls", "-store", serverOf.ReplaceAllString(url, p.Addr()), "-json")
+	require.Zero(t, code, stderr)
+	var views []lockView
+	require.NoError(t, json.Unmarshal([]byte(stdout), &views))
+	require.Len(t, views, n)
+	for _, v := range views {
+		require.True(t, v.Held, v.Name)
+	}
 }
 
 func fileStore(t *testing.T) string { return "file:" + filepath.Join(t.TempDir(), "locks") }
