@@ -40,6 +40,7 @@ func manual(root *cli.Command) string {
 	line("The command of run and lead does not get it, unless \\-keep\\-store is given.")
 	line(".TP\n.B LOCK_NAME, LOCK_TOKEN")
 	line("The command of run and lead gets them: the name of the lock, and its fencing token.")
+	line("run and lead refuse the name that LOCK_NAME has already: they would wait for themselves.")
 	return b.String()
 }
 

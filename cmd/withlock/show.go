@@ -210,7 +210,7 @@ func (t *tool) all(ctx context.Context, c *cli.Command, store *open.Store) ([]lo
 }
 
 // inspections is how many locks are asked for at a time.
-const inspections = 16
+const inspections = 8
 
 // table prints a row for each holder, and one for each lock without a known holder.
 func table(w io.Writer, views []lockView, left bool) error {
