@@ -33,6 +33,7 @@ func commands(stdout *output, stderr io.Writer) *cli.Command {
 	name := &cli.StringFlag{Name: "name", Usage: "`NAME` of the lock"}
 	held := []cli.Flag{
 		store, name,
+		&cli.BoolFlag{Name: "keep-store", Usage: "leave the variable WITHLOCK_STORE to the command"},
 		&cli.DurationFlag{
 			Name: "ttl", Usage: "`TIME` that the lock outlasts a crash or an outage",
 			DefaultText: "that of the store",
@@ -42,7 +43,6 @@ func commands(stdout *output, stderr io.Writer) *cli.Command {
 		},
 		&cli.StringFlag{Name: "on-lost", Value: "term", Usage: "`WHAT` a loss does to the command: term, kill or none"},
 		&cli.DurationFlag{Name: "grace", Value: 10 * time.Second, Usage: "`TIME` between SIGTERM and SIGKILL"},
-		&cli.BoolFlag{Name: "keep-store", Usage: "leave the variable WITHLOCK_STORE to the command"},
 	}
 	jsonFlag := &cli.BoolFlag{Name: "json", Usage: "print JSON"}
 	first := 1
@@ -55,12 +55,13 @@ func commands(stdout *output, stderr io.Writer) *cli.Command {
 				Name: "run", Usage: "run a command while the lock is held", ArgsUsage: "-- COMMAND [ARGUMENT...]",
 				Description: "The command gets the variables LOCK_NAME and, if the lock has a fencing token, " +
 					"LOCK_TOKEN. The exit code is that of the command. A loss ends the command and its process " +
-					"group. If standard input is a terminal, a loss ends only the command itself. The time of -wait " +
-					"counts from the start of withlock. The first request has at least a second, so that a free " +
-					"lock is acquired whatever the time is. -wait 0s is -try.",
+					"group. If standard input is a terminal, a loss ends only the command itself.",
 				StopOnNthArg: &first, Action: t.run,
 				Flags: append(held,
-					&cli.DurationFlag{Name: "wait", Usage: "`TIME` to wait for the lock", DefaultText: "no limit"},
+					&cli.DurationFlag{
+						Name: "wait", Usage: "`TIME` to wait, from the start of withlock; 0s is -try",
+						DefaultText: "no limit",
+					},
 					&cli.BoolFlag{Name: "try", Usage: "do not wait for another holder"}),
 			},
 			{

@@ -49,11 +49,11 @@ func WithFixedTTL(d time.Duration) MutexOption {
 }
 
 // Refuse makes all acquisitions of the lock fail with err, unless err is nil. It is for adapters
-// whose store can have no lock of that name. The errors match [fs.ErrInvalid] too.
+// whose store can have no lock of that name.
 func Refuse(err error) MutexOption {
 	return func(l *Mutex) {
 		if err != nil {
-			l.bad = Mark(err, fs.ErrInvalid)
+			l.bad = Mark(err, fs.ErrInvalid) // for programs that tell wrong arguments apart
 		}
 	}
 }
