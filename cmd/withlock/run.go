@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"os/exec"
 	"slices"
@@ -228,6 +229,8 @@ func (t *tool) lead(ctx context.Context, c *cli.Command) error {
 		if code, err = j.once(ctx); err == nil && code != 0 && ctx.Err() == nil {
 			err = fmt.Errorf("the command ended with %d", code)
 			e.Resign(c.Duration("pause"))
+		} else if errors.Is(err, locks.ErrLost) {
+			e.Resign(0) // which releases the lock, if that is possible, and campaigns again
 		}
 		return err
 	})
@@ -258,80 +261,112 @@ func (j *job) environment(ctx context.Context) []string {
 	return env
 }
 
-// once runs the command, and returns its exit code. When ctx ends, it ends the command.
+// errExpiring says that the command was ended before its lock was lost.
+var errExpiring = fmt.Errorf("%w: it was not renewed in time", locks.ErrLost)
+
+// once runs the command, and returns its exit code. When ctx ends, it ends the command. If the hold
+// is not renewed, it ends the command while the hold still lasts, and returns errExpiring.
 func (j *job) once(ctx context.Context) (code int, err error) {
-	cmd := exec.Command(j.file, j.argv[1:]...)
-	cmd.Args[0] = j.argv[0]
-	cmd.Env = j.environment(ctx)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	child := newChild(cmd)
-	defer child.forget()
+	lock, err := j.descriptor(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if lock != nil {
+		defer lock.Close()
+	}
+	child := newChild(j.file, j.argv, j.environment(ctx), lock)
 	if err := j.sigs.start(ctx, child); err != nil {
 		return 0, err
 	}
 	defer j.sigs.ended()
-	exited := make(chan error, 1)
-	go func() { exited <- cmd.Wait() }()
-	select {
-	case err = <-exited:
-	case <-ctx.Done():
-		err = j.end(ctx, child, exited)
+	// SIGKILL comes before the end of the hold, and SIGTERM so much earlier. A renewal comes after
+	// a third of the hold. It has another third, and the grace has at most the last one.
+	grace := min(j.grace, max(left(ctx), 0)/3)
+	expiring := time.NewTimer(left(ctx) - grace)
+	defer expiring.Stop()
+	if j.onLost != "term" {
+		expiring.Stop()
 	}
-	code = exitCode(cmd, err)
-	if code < 0 {
-		return 0, fail(exitNotRunnable, "%s: %w", j.argv[0], err)
-	}
-	return code, nil
-}
-
-// end ends the command, whose ctx has ended, and returns the result of its Wait.
-func (j *job) end(ctx context.Context, child *child, exited <-chan error) error {
-	cause := context.Cause(ctx)
-	if errors.Is(cause, locks.ErrLost) {
-		if j.onLost == "none" {
-			j.say("lost the lock %q: the command goes on", j.name)
-			return <-exited
+	for {
+		select {
+		case <-child.ended:
+			child.leave()
+		case <-ctx.Done():
+			j.end(ctx, context.Cause(ctx), child, grace)
+		case <-expiring.C:
+			if d := left(ctx); d > grace || d <= 0 { // it was renewed, or ctx ends just now
+				expiring.Reset(max(d-grace, time.Millisecond))
+				continue
+			}
+			err = errExpiring
+			j.end(ctx, err, child, grace)
 		}
-		j.say("lost the lock %q: %s goes to process %d", j.name, endSignalName(j.onLost), child.pid())
+		<-child.gone
+		return child.code, err
 	}
+}
+
+// left returns how long the hold of ctx lasts if it is not renewed.
+func left(ctx context.Context) time.Duration {
+	if hold, ok := locks.HoldFrom(ctx); ok {
+		if end, ok := hold.Deadline(); ok {
+			return time.Until(end)
+		}
+	}
+	return math.MaxInt64
+}
+
+// descriptor returns the open file of a file lock for the command, or nil. While a process has it,
+// the file stays locked, also if withlock was killed.
+func (j *job) descriptor(ctx context.Context) (*os.File, error) {
+	l, ok := j.lock.(interface {
+		Descriptor(ctx context.Context) (*os.File, error)
+	})
+	if !ok {
+		return nil, nil
+	}
+	f, err := l.Descriptor(ctx)
+	if errors.Is(err, errors.ErrUnsupported) {
+		err = nil
+	}
+	return f, err
+}
+
+// end ends the command because of cause. It returns when the command has ended, at the latest soon
+// after the grace or the hold.
+func (j *job) end(ctx context.Context, cause error, child *child, grace time.Duration) {
 	var interrupted failure
-	switch {
-	case errors.As(cause, &interrupted): // the command has got the signal
-	case j.onLost == "kill":
-		child.kill()
-	default:
-		child.terminate()
+	if errors.As(cause, &interrupted) { // the command has got the signal
+		child.finish()
+		grace = j.grace
+	} else if j.onLost == "none" {
+		j.say("lost the lock %q: the command goes on", j.name)
+		<-child.ended
+		child.leave()
+		return
+	} else {
+		what, sig := "lost", "SIGTERM"
+		if cause == errExpiring {
+			what = "cannot renew"
+		}
+		if j.onLost == "kill" {
+			sig = "SIGKILL"
+			child.kill()
+		} else {
+			child.terminate()
+		}
+		j.say("%s the lock %q: %s goes to process %d", what, j.name, sig, child.pid)
 	}
-	limit := time.NewTimer(j.grace)
+	var lost <-chan struct{} // later than now
+	if hold, ok := locks.HoldFrom(ctx); ok && !errors.Is(context.Cause(ctx), locks.ErrLost) {
+		lost = hold.Lost()
+	}
+	limit := time.NewTimer(grace)
 	defer limit.Stop()
-	var err error
 	select {
-	case err = <-exited:
-		child.waitForGroup(limit.C)
-		child.kill() // what is left of its group
+	case <-child.gone:
 	case <-limit.C:
-		child.kill()
-		err = <-exited
+	case <-lost:
 	}
-	return err
-}
-
-func endSignalName(onLost string) string {
-	if onLost == "kill" {
-		return "SIGKILL"
-	}
-	return "SIGTERM"
-}
-
-// exitCode returns the exit code of a command as a shell reports it, or -1 if Wait failed
-// otherwise.
-func exitCode(cmd *exec.Cmd, err error) int {
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		return -1
-	}
-	if n := signalOf(cmd.ProcessState); n > 0 {
-		return exitSignal + n
-	}
-	return cmd.ProcessState.ExitCode()
+	child.kill()
 }

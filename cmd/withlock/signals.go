@@ -22,7 +22,7 @@ type signals struct {
 
 func watchSignals(cancel context.CancelCauseFunc, always bool) *signals {
 	s := &signals{c: make(chan os.Signal, 16), done: make(chan struct{}), cancel: cancel, always: always}
-	signal.Notify(s.c, forwardedSignals...)
+	catch(s.c)
 	go func() {
 		defer close(s.done)
 		for sig := range s.c {
@@ -35,6 +35,9 @@ func watchSignals(cancel context.CancelCauseFunc, always bool) *signals {
 func (s *signals) deliver(sig os.Signal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if reaped(sig) {
+		return
+	}
 	code := endingSignal(sig)
 	if s.to != nil {
 		s.to.signal(sig)

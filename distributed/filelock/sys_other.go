@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"runtime"
 )
 
@@ -28,6 +29,7 @@ func noDescriptors(error) bool { return false }
 func (descriptor) tryLock(bool) (bool, error)         { return false, errUnsupported }
 func (descriptor) unlock() error                      { return errUnsupported }
 func (descriptor) close()                             {}
+func (descriptor) duplicate(string) (*os.File, error) { return nil, errUnsupported }
 func (descriptor) ReadAt([]byte, int64) (int, error)  { return 0, errUnsupported }
 func (descriptor) WriteAt([]byte, int64) (int, error) { return 0, errUnsupported }
 func (descriptor) names(place, fileID) (bool, error)  { return true, nil }

@@ -114,8 +114,17 @@ func (d descriptor) unlock() error {
 	}
 }
 
-// close releases the lock as well, because the open file has no other descriptor.
+// close releases the lock as well, unless the open file has another descriptor: see duplicate.
 func (d descriptor) close() { unix.Close(d.fd) }
+
+// duplicate returns another descriptor of the open file, which is closed on exec.
+func (d descriptor) duplicate(path string) (*os.File, error) {
+	fd, err := unix.FcntlInt(uintptr(d.fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, os.NewSyscallError("fcntl", err)
+	}
+	return os.NewFile(uintptr(fd), path), nil
+}
 
 // ReadAt reads from the file.
 func (d descriptor) ReadAt(b []byte, off int64) (n int, err error) {

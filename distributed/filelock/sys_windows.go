@@ -85,6 +85,8 @@ func (d descriptor) unlock() error {
 
 func (d descriptor) close() { d.f.Close() }
 
+func (descriptor) duplicate(string) (*os.File, error) { return nil, errors.ErrUnsupported }
+
 // ReadAt reads from the file.
 func (d descriptor) ReadAt(b []byte, off int64) (int, error) { return d.f.ReadAt(b, off) }
 
