@@ -18,7 +18,7 @@ import (
 )
 
 // hang is a limit that only a hang reaches.
-const hang = 20 * time.Second
+const hang = time.Minute
 
 // A script that tells its end, and one that ends with its process.
 const (
