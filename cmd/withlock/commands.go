@@ -42,7 +42,10 @@ func commands(stdout *output, stderr io.Writer) *cli.Command {
 			Name: "label", Usage: "`TEXT` that others see for this holder", DefaultText: "host and process id",
 		},
 		&cli.StringFlag{Name: "on-lost", Value: "term", Usage: "`WHAT` a loss does to the command: term, kill or none"},
-		&cli.DurationFlag{Name: "grace", Value: 10 * time.Second, Usage: "`TIME` between SIGTERM and SIGKILL"},
+		&cli.DurationFlag{
+			Name: "grace", Value: 10 * time.Second,
+			Usage: "`TIME` between SIGTERM and SIGKILL, at most a third of the ttl",
+		},
 	}
 	jsonFlag := &cli.BoolFlag{Name: "json", Usage: "print JSON"}
 	first := 1
@@ -54,8 +57,8 @@ func commands(stdout *output, stderr io.Writer) *cli.Command {
 			{
 				Name: "run", Usage: "run a command while the lock is held", ArgsUsage: "-- COMMAND [ARGUMENT...]",
 				Description: "The command gets the variables LOCK_NAME and, if the lock has a fencing token, " +
-					"LOCK_TOKEN. The exit code is that of the command. A loss ends the command and its process " +
-					"group. If standard input is a terminal, a loss ends only the command itself.",
+					"LOCK_TOKEN. The exit code is that of the command. A loss ends the command and all that it " +
+					"has started.",
 				StopOnNthArg: &first, Action: t.run,
 				Flags: append(held,
 					&cli.DurationFlag{

@@ -12,9 +12,8 @@ import (
 )
 
 // The command is the child of a guard, which is this program once more, in a process of its own.
-// The guard ends all that the command has started when withlock ends without an order: also if
-// withlock is killed. On Linux, a process whose parent ends becomes the guard's child. So nothing
-// that the command has started can leave the guard.
+// When withlock is killed, the guard kills all that the command has started. On Linux, a process
+// without its parent becomes the guard's child. So nothing that the command has started gets away.
 //
 // Orders and reports have a pipe each. A report is a number of 32 bits: first the command's process
 // id, or its errno below 0. Then the wait status of the command. An order is a byte:
@@ -60,10 +59,12 @@ func guardCommand(ordersFD, reportsFD, file string, argv []string) {
 	adopt()
 	// On Linux, the kernel kills the command at the end of this thread: if the guard is killed.
 	runtime.LockOSThread()
-	attr := &syscall.SysProcAttr{Setpgid: g.group}
-	endWithParent(attr)
+	attr := &syscall.ProcAttr{
+		Env: os.Environ(), Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Setpgid: g.group},
+	}
+	endWithParent(attr.Sys)
 	var err error
-	g.pid, err = syscall.ForkExec(file, argv, &syscall.ProcAttr{Env: os.Environ(), Files: []uintptr{0, 1, 2}, Sys: attr})
+	g.pid, err = syscall.ForkExec(file, argv, attr)
 	if err != nil {
 		errno, _ := err.(syscall.Errno)
 		report(-int32(errno))
@@ -156,7 +157,9 @@ func (g *guard) signal(sig syscall.Signal, all bool) (got bool) {
 		to, own = []int{-g.pid}, g.pid
 	}
 	for _, p := range descendants() {
-		if in := p.group == own; p.pid != g.pid && (all && !(g.group && in) || !g.group && in) {
+		switch in := p.group == own; {
+		case p.pid == g.pid, in && g.group: // among to already
+		case in, all:
 			to = append(to, p.pid)
 		}
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -36,7 +37,7 @@ func eachShape(t *testing.T, url string, f func(p *process, name string), args .
 		t.Run(shape, func(t *testing.T) {
 			t.Parallel()
 			name := strings.ReplaceAll(shape, " ", "-")
-			p := start(t, url, append(append([]string{"run", "-name", name}, args...), append([]string{"--"}, argv...)...)...)
+			p := start(t, url, slices.Concat([]string{"run", "-name", name}, args, []string{"--"}, argv)...)
 			require.Equal(t, "up", p.line())
 			f(p, name)
 		})
@@ -80,7 +81,8 @@ func TestALeaderWhoseHoldRunsOutCampaignsAgain(t *testing.T) {
 	t.Parallel()
 	url := redisStore(t)
 	p := inFrontOf(t, url)
-	leader := start(t, serverOf.ReplaceAllString(url, p.Addr()), "lead", "-name", "a", "-ttl", "6s", "--", "sh", "-c", traps)
+	url = serverOf.ReplaceAllString(url, p.Addr())
+	leader := start(t, url, "lead", "-name", "a", "-ttl", "6s", "--", "sh", "-c", traps)
 	require.Contains(t, leader.line(), "up a")
 	p.Cut()
 	require.Equal(t, "got TERM", leader.line())

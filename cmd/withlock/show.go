@@ -299,8 +299,10 @@ func (t *tool) watch(ctx context.Context, c *cli.Command) error {
 	if every <= 0 {
 		return fail(exitUsage, "-every %v: need a positive time", every)
 	}
-	ending := slices.DeleteFunc(slices.Clone(forwardedSignals), func(s os.Signal) bool { return endingSignal(s) == 0 })
-	ctx, stop := signal.NotifyContext(ctx, ending...) // a terminal that changes its size ends nothing
+	ending := slices.DeleteFunc(slices.Clone(forwardedSignals), func(s os.Signal) bool {
+		return endingSignal(s) == 0 || signal.Ignored(s) // a terminal that changes its size ends nothing
+	})
+	ctx, stop := signal.NotifyContext(ctx, ending...)
 	defer stop()
 	store, err := t.open(ctx, c)
 	if err != nil {

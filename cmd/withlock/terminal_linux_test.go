@@ -179,7 +179,8 @@ func TestALossAtATerminalEndsAllThatTheCommandStarted(t *testing.T) {
 
 func TestAKillOfTheJobAtATerminalEndsAllThatTheCommandStarted(t *testing.T) {
 	t.Parallel()
-	holder, _ := startIn(t, `"$@" & wait`, fileStore(t), "run", "-name", "a", "--", "sh", "-c", "sleep 1000 & echo $PPID; wait")
+	holder, _ := startIn(t, `"$@" & wait`, fileStore(t), "run", "-name", "a", "--",
+		"sh", "-c", "sleep 1000 & echo $PPID; wait")
 	var parent int
 	_, err := fmt.Sscan(holder.line(), &parent)
 	require.NoError(t, err)
@@ -196,7 +197,7 @@ func TestAnIgnoredSignalStaysIgnored(t *testing.T) {
 		cmd.Args = append([]string{"sh", "-c", `trap '' HUP INT QUIT; "$@"`, "sh", cmd.Path}, cmd.Args[1:]...)
 		cmd.Path = "/bin/sh"
 	}, fileStore(t), "run", "-name", "a", "--", "sh", "-c",
-		`grep SigIgn /proc/$$/status /proc/$PPID/status; trap 'echo got USR1; exit 3' USR1; echo up; while :; do sleep 0.1; done`)
+		"grep SigIgn /proc/$$/status /proc/$PPID/status; echo up; "+ticking)
 	for _, who := range []string{"command", "guard"} {
 		var ignored uint64
 		fields := strings.Fields(holder.line())
@@ -205,6 +206,7 @@ func TestAnIgnoredSignalStaysIgnored(t *testing.T) {
 		require.EqualValues(t, 0b111, ignored&0b111, who) // HUP, INT, QUIT
 	}
 	require.Equal(t, "up", holder.line())
+	holder.line() // ticking tells its process
 	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGUSR1} {
 		require.NoError(t, syscall.Kill(childOf(t, holder.cmd.Process.Pid), sig))
 	}

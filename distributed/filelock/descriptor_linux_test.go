@@ -1,0 +1,36 @@
+package filelock_test
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/filelock"
+)
+
+func TestADescriptorKeepsTheFileLockedUntilTheUnlock(t *testing.T) {
+	client, err := filelock.New(t.TempDir())
+	require.NoError(t, err)
+	defer client.Close(t.Context())
+	mu := client.Mutex("a")
+	_, err = mu.Descriptor(t.Context())
+	require.ErrorIs(t, err, locks.ErrNotHeld)
+
+	require.NoError(t, mu.LockContext(t.Context()))
+	f, err := mu.Descriptor(t.Context())
+	require.NoError(t, err)
+	defer f.Close()
+	try := func(command string) error {
+		cmd := exec.Command("sh", "-c", command, "sh", mu.Path())
+		cmd.ExtraFiles = []*os.File{f}
+		return cmd.Run()
+	}
+	// An inherited lock can be taken again. Another descriptor of the file excludes it.
+	require.NoError(t, try("flock -n 3"))
+	require.Error(t, try(`flock -n "$1" true`))
+	require.NoError(t, mu.UnlockContext(t.Context()))
+	require.NoError(t, try(`flock -n "$1" true`))
+}
