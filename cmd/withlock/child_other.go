@@ -15,7 +15,6 @@ func catch(c chan<- os.Signal) { signal.Notify(c, forwardedSignals...) }
 
 func endingSignal(os.Signal) int { return exitSignal + 2 }
 
-func beGuard()              {}
 func reaped(os.Signal) bool { return false }
 
 // child is the process of the command, without its children.

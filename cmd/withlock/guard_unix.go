@@ -40,9 +40,9 @@ type guard struct {
 	gone  chan struct{}           // closed when nothing of the command is left
 }
 
-// beGuard does not return in the process of a guard.
-func beGuard() {
-	if os.Args[0] == guardName {
+// A guard does nothing else. This comes before main, for the guards of the tests.
+func init() {
+	if len(os.Args) > 4 && os.Args[0] == guardName {
 		guardCommand(os.Args[1], os.Args[2], os.Args[3], os.Args[4:])
 		os.Exit(0)
 	}

@@ -59,7 +59,6 @@ func fail(code int, format string, args ...any) error {
 }
 
 func main() {
-	beGuard()
 	logging.Disable() // of go-redis, which would add lines to the error
 	os.Exit(execute(os.Args, os.Stdout, os.Stderr))
 }

@@ -25,7 +25,6 @@ import (
 const asProgram = "WITHLOCK_TEST_MAIN"
 
 func TestMain(m *testing.M) {
-	beGuard() // of a command of this process
 	if os.Getenv(asProgram) != "" {
 		os.Unsetenv(asProgram)
 		main()

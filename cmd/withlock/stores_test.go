@@ -111,6 +111,7 @@ func TestOnEveryStore(t *testing.T) {
 			t.Parallel()
 			url, restart := store.start(t)
 			t.Run("a command runs under the lock", func(t *testing.T) { aCommandRunsUnderTheLock(t, url) })
+			t.Run("a hold that is renewed", func(t *testing.T) { renewed(t, url) })
 			t.Run("kill -9 of the child", func(t *testing.T) { killOfTheChild(t, url) })
 			t.Run("kill -9 of withlock", func(t *testing.T) { killOfTheProgram(t, url) })
 			if store.leased {
@@ -163,6 +164,11 @@ func aCommandRunsUnderTheLock(t *testing.T, url string) {
 	require.Equal(t, "got TERM", holder.line())
 	require.Equal(t, 5, holder.code())
 	require.Zero(t, start(t, url, "run", "-name", "nightly", "-try", "--", "true").code())
+}
+
+// renewed is for a hold that is renewed in time. Its command gets no SIGTERM.
+func renewed(t *testing.T, url string) {
+	require.Zero(t, start(t, url, "run", "-name", "renewed", "-ttl", longTTL, "--", "sleep", "9").code())
 }
 
 func killOfTheChild(t *testing.T, url string) {
