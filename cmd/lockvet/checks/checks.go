@@ -1,9 +1,13 @@
 // Package checks has the analyzers of lockvet. They find mistakes with the locks of package sync
 // and with those of github.com/jucgo/locks.
 //
-// The analyzers report little and mean it: a report is true for all paths of control to its place,
-// as far as the control flow of one function shows. They do not report a function that hands a
-// held lock to its caller, nor a lock that other code of the package releases.
+// The analyzers report little and mean it. A report is true for all paths of control to its place,
+// as far as one function shows, and those that it certainly calls. They do not report a function
+// that hands a held lock to its caller, nor a lock that other code of the package releases.
+//
+// A comment silences one finding:
+//
+//	//lockvet:ignore NAME reason
 package checks
 
 import (
@@ -19,7 +23,7 @@ const url = "https://github.com/jucgo/locks/blob/main/cmd/lockvet/README.md"
 // Analyzers returns all analyzers, in the order of README.md.
 func Analyzers() []*analysis.Analyzer {
 	return slices.Clone([]*analysis.Analyzer{
-		MissingUnlock, DoubleUnlock, DeferLock, LockUpgrade, LockOrder,
+		MissingUnlock, DoubleLock, DoubleUnlock, DeferLock, LockUpgrade, LockOrder,
 		LockError, LostOwner, DoContext, WaitLoop, UnlockedSignal,
 	})
 }

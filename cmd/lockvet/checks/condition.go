@@ -3,6 +3,7 @@ package checks
 import (
 	"go/ast"
 	"go/types"
+	"slices"
 	"strings"
 
 	"golang.org/x/tools/go/analysis"
@@ -10,7 +11,7 @@ import (
 )
 
 // WaitLoop reports a wait for a condition that no loop repeats.
-var WaitLoop = &analysis.Analyzer{
+var WaitLoop = check(&analysis.Analyzer{
 	Name: "waitloop",
 	Doc: `report a wait for a condition outside of a loop
 
@@ -21,12 +22,13 @@ When the wait returns, another goroutine may have changed what the signal announ
 	}
 
 A function that neither tests something before the wait nor acquires the lock is not reported,
-since its caller may have the loop. The same is true of functions with "wait" in their name. Tests
-are not reported: they know what they signal.`,
+since its caller may have the loop. The same is true of functions with "wait" in their name, and of
+functions that do nothing after the wait and have a caller with a loop. Tests are not reported: they
+know what they signal.`,
 	URL:      url,
 	Requires: []*analysis.Analyzer{flow},
 	Run:      runWaitLoop,
-}
+})
 
 // condMethod reports whether fn is a method of a condition, of sync or of this module.
 func condMethod(fn *types.Func) (sync, our bool) {
@@ -46,6 +48,7 @@ func condMethod(fn *types.Func) (sync, our bool) {
 
 func runWaitLoop(pass *analysis.Pass) (any, error) {
 	fs := pass.ResultOf[flow].(*flows)
+	looped := fs.looped()
 	for _, f := range fs.functions {
 		if isTest(pass, f.node) || f.decl != nil && strings.Contains(strings.ToLower(f.decl.Name.Name), "wait") {
 			continue
@@ -64,7 +67,8 @@ func runWaitLoop(pass *analysis.Pass) (any, error) {
 					}
 					switch fn.Name() {
 					case "Wait", "WaitContext", "WaitFor", "WaitUntil":
-						if b.Live && !repeats(b) && (tested(f, call) || f.acquires()) {
+						once := b.Live && !repeats(b) && !(looped[f] && f.endsAfter(b, call))
+						if once && (tested(f, call) || f.acquires()) {
 							pass.ReportRangef(call,
 								"%s of a condition outside of a loop that checks what it waits for", fn.Name())
 						}
@@ -74,6 +78,50 @@ func runWaitLoop(pass *analysis.Pass) (any, error) {
 		}
 	}
 	return nil, nil
+}
+
+// looped returns the functions that some function of the package calls in a loop.
+func (fs *flows) looped() map[*function]bool {
+	looped := map[*function]bool{}
+	for _, f := range fs.functions {
+		for _, b := range f.graph.Blocks {
+			if !b.Live || !repeats(b) {
+				continue
+			}
+			for _, n := range b.Nodes {
+				inspectOwn(n, func(n ast.Node) {
+					if call, ok := n.(*ast.CallExpr); ok {
+						if fn := calleeOf(fs.info, call); fn != nil && fs.declared[fn.Origin()] != nil {
+							looped[fs.declared[fn.Origin()]] = true
+						}
+					}
+				})
+			}
+		}
+	}
+	return looped
+}
+
+// endsAfter reports whether f only releases locks and returns after the call in b.
+func (f *function) endsAfter(b *cfg.Block, call *ast.CallExpr) bool {
+	for _, n := range b.Nodes {
+		if n.Pos() <= call.Pos() {
+			continue
+		}
+		switch n := n.(type) {
+		case *ast.ReturnStmt, *ast.Ident, *ast.BinaryExpr: // the end, or a condition before it
+		case *ast.ExprStmt:
+			c, ok := ast.Unparen(n.X).(*ast.CallExpr)
+			if !ok || f.byCall[c] == nil || f.byCall[c].effect != release {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+	return !slices.ContainsFunc(b.Succs, func(next *cfg.Block) bool {
+		return repeats(next) || !f.endsAfter(next, call)
+	})
 }
 
 // tested reports whether call is in an if statement of f.
@@ -115,7 +163,7 @@ func repeats(b *cfg.Block) bool {
 }
 
 // UnlockedSignal reports a signal of a condition of this module after the release of its lock.
-var UnlockedSignal = &analysis.Analyzer{
+var UnlockedSignal = check(&analysis.Analyzer{
 	Name: "unlockedsignal",
 	Doc: `report a signal of a condition.Cond without its lock
 
@@ -130,7 +178,7 @@ A sync.Cond permits this, and is not reported.`,
 	URL:      url,
 	Requires: []*analysis.Analyzer{flow},
 	Run:      runUnlockedSignal,
-}
+})
 
 func runUnlockedSignal(pass *analysis.Pass) (any, error) {
 	fs := pass.ResultOf[flow].(*flows)

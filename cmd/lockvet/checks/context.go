@@ -11,7 +11,7 @@ import (
 )
 
 // LockError reports a dropped result that tells whether a lock was acquired or released.
-var LockError = &analysis.Analyzer{
+var LockError = check(&analysis.Analyzer{
 	Name: "lockerror",
 	Doc: `report a dropped result of an acquisition or a release
 
@@ -27,7 +27,7 @@ Tests are not reported.`,
 	URL:      url,
 	Requires: []*analysis.Analyzer{inspect.Analyzer},
 	Run:      runLockError,
-}
+})
 
 func runLockError(pass *analysis.Pass) (any, error) {
 	in := pass.ResultOf[inspect.Analyzer].(*inspector.Inspector)
@@ -81,7 +81,7 @@ func isBlank(e ast.Expr) bool {
 }
 
 // LostOwner reports a release with a context that has not the owner of the acquisition.
-var LostOwner = &analysis.Analyzer{
+var LostOwner = check(&analysis.Analyzer{
 	Name: "lostowner",
 	Doc: `report an UnlockContext whose context has lost the owner
 
@@ -98,7 +98,7 @@ A context that has ended releases the lock too, so there is no need for another 
 	URL:      url,
 	Requires: []*analysis.Analyzer{inspect.Analyzer},
 	Run:      runLostOwner,
-}
+})
 
 func runLostOwner(pass *analysis.Pass) (any, error) {
 	in := pass.ResultOf[inspect.Analyzer].(*inspector.Inspector)
@@ -285,7 +285,7 @@ func (o *origins) lost(ctx ast.Expr, parents map[types.Object]bool) bool {
 }
 
 // DoContext reports a function for Do that uses the outer context instead of its own.
-var DoContext = &analysis.Analyzer{
+var DoContext = check(&analysis.Analyzer{
 	Name: "docontext",
 	Doc: `report a function for locks.Do that uses the outer context instead of its own
 
@@ -299,7 +299,7 @@ Functions under a lock of one process, which cannot be lost, are not reported.`,
 	URL:      url,
 	Requires: []*analysis.Analyzer{inspect.Analyzer},
 	Run:      runDoContext,
-}
+})
 
 func runDoContext(pass *analysis.Pass) (any, error) {
 	in := pass.ResultOf[inspect.Analyzer].(*inspector.Inspector)

@@ -91,6 +91,8 @@ type tracked struct {
 	calls    []*lockCall
 	before   map[*ast.CallExpr]set
 	exits    map[*ast.ReturnStmt]set
+	in       []set   // the states at the start of each block
+	out      [][]set // the states at the end of each block, for each successor
 	pendings []pending
 	escaped  bool // other code can acquire and release the lock too, as far as is known
 	foreign  bool // the function releases a hold that it has not acquired
@@ -124,6 +126,7 @@ func (t *tracked) left() bool {
 
 // A function is a declared function or a literal.
 type function struct {
+	info     *types.Info
 	node     ast.Node // *ast.FuncDecl or *ast.FuncLit
 	body     *ast.BlockStmt
 	decl     *ast.FuncDecl // the declared function, or that around the literal; can be nil
@@ -141,13 +144,22 @@ type function struct {
 
 // flows is the result of flow for one package.
 type flows struct {
+	info      *types.Info
 	functions []*function
+	declared  map[*types.Func]*function
 	// released has the fields and variables of locks that a function releases for another one.
 	released map[types.Object]bool
 	// passed has those that some code gives to other code.
 	passed map[types.Object]bool
 	// leavers has the functions that may return with a hold of a field or variable.
 	leavers map[types.Object][]*function
+	// written has those that some function acquires for writing.
+	written map[types.Object]bool
+	// assigned has the fields and the variables of the package that an assignment changes.
+	assigned map[types.Object]bool
+	// parts counts the fields that have a struct of a type as a part of their own struct.
+	parts     map[*types.TypeName]int
+	certainly map[*function][]acquisition // the results of certain
 }
 
 // known reports whether the package shows all functions that use the lock.
@@ -169,8 +181,12 @@ func (fs *flows) acquiredElsewhere(f *function, t *tracked) bool {
 
 func runFlow(pass *analysis.Pass) (any, error) {
 	fs := &flows{
+		info:     pass.TypesInfo,
+		declared: map[*types.Func]*function{}, certainly: map[*function][]acquisition{},
 		released: map[types.Object]bool{}, passed: map[types.Object]bool{}, leavers: map[types.Object][]*function{},
+		written: map[types.Object]bool{}, assigned: map[types.Object]bool{}, parts: map[*types.TypeName]int{},
 	}
+	fs.findParts()
 	graphs := pass.ResultOf[ctrlflow.Analyzer].(*ctrlflow.CFGs)
 	for _, file := range pass.Files {
 		for cursor := range inspector.New([]*ast.File{file}).Root().Preorder((*ast.FuncDecl)(nil)) {
@@ -184,8 +200,12 @@ func runFlow(pass *analysis.Pass) (any, error) {
 		}
 		fs.literalsOfVariables(pass, graphs, file)
 		fs.findPassed(pass, file)
+		fs.findAssigned(file)
 	}
 	for _, f := range fs.functions {
+		if f.obj != nil {
+			fs.declared[f.obj] = f
+		}
 		for _, t := range f.locks {
 			id := t.path.id()
 			if id == nil {
@@ -194,12 +214,64 @@ func runFlow(pass *analysis.Pass) (any, error) {
 			if t.foreign && !f.deferred {
 				fs.released[id] = true
 			}
-			if t.left() && !f.deferred {
+			for _, c := range t.calls {
+				if c.effect == acquire && c.mode == write {
+					fs.written[id] = true
+				}
+			}
+		}
+	}
+	// A function that forgets an Unlock does not acquire the lock for its callers.
+	for _, f := range fs.functions {
+		for _, t := range f.locks {
+			if id := t.path.id(); id != nil && t.left() && !f.deferred && len(fs.leaks(pass, f, t)) == 0 {
 				fs.leavers[id] = append(fs.leavers[id], f)
 			}
 		}
 	}
+	for _, f := range fs.functions { // here, since the checks run at the same time
+		if f.obj != nil {
+			fs.certain(f)
+		}
+	}
 	return fs, nil
+}
+
+// findAssigned finds the fields and the variables of the package to which a file assigns.
+func (fs *flows) findAssigned(file *ast.File) {
+	ast.Inspect(file, func(n ast.Node) bool {
+		if a, ok := n.(*ast.AssignStmt); ok {
+			for _, l := range a.Lhs {
+				if p, ok := pathOf(fs.info, l); ok {
+					fs.assigned[p.id()] = true
+				}
+			}
+		}
+		return true
+	})
+}
+
+// findParts counts for each named struct the fields of which it is a part.
+func (fs *flows) findParts() {
+	for _, object := range fs.info.Defs {
+		if f, ok := object.(*types.Var); ok && f.IsField() {
+			if name := partOf(f); name != nil {
+				fs.parts[name]++
+			}
+		}
+	}
+}
+
+// partOf returns the type of a field that is a struct, or an embedded pointer to one.
+func partOf(f *types.Var) *types.TypeName {
+	t := types.Unalias(f.Type())
+	if pointer, ok := t.(*types.Pointer); ok && f.Embedded() {
+		t = types.Unalias(pointer.Elem())
+	}
+	if n, ok := t.(*types.Named); ok && isStruct(n) {
+		return n.Origin().Obj()
+	}
+	return nil
 }
 
 // literalsOfVariables analyzes the functions that initialize variables of the package.
@@ -257,6 +329,7 @@ func (fs *flows) analyze(pass *analysis.Pass, graphs *ctrlflow.CFGs, f *function
 
 // collect finds the locks that f uses.
 func (f *function) collect(info *types.Info) {
+	f.info = info
 	f.locks, f.byCall = map[string]*tracked{}, map[*ast.CallExpr]*lockCall{}
 	f.defers, f.tagged = map[*ast.CallExpr]bool{}, map[ast.Expr]bool{}
 	ofLock := func(p *path) *tracked {
@@ -310,7 +383,9 @@ func (f *function) collect(info *types.Info) {
 	}
 	for _, key := range f.order {
 		t := f.locks[key]
-		t.escaped = t.escaped || escapes(info, f.body, t.path) || assignedWithin(info, f, t.path)
+		t.escaped = t.escaped || escapes(info, f.body, t.path) || slices.ContainsFunc(f.inner, func(g *function) bool {
+			return assigns(info, g.body, t.path)
+		})
 	}
 }
 
@@ -325,22 +400,6 @@ func inspectOwn(body ast.Node, visit func(ast.Node)) {
 		}
 		return true
 	})
-}
-
-// assignedWithin reports whether a literal of f assigns to the variable of p.
-func assignedWithin(info *types.Info, f *function, p *path) (found bool) {
-	for _, g := range f.inner {
-		ast.Inspect(g.body, func(n ast.Node) bool {
-			if a, ok := n.(*ast.AssignStmt); ok {
-				for _, l := range a.Lhs {
-					q, ok := pathOf(info, l)
-					found = found || ok && p.begins(q)
-				}
-			}
-			return !found
-		})
-	}
-	return found
 }
 
 // escapes reports whether body gives the lock of p to other code, or a method of it.

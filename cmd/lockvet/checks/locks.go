@@ -83,13 +83,39 @@ func ours(o types.Object) bool {
 	return path == root || strings.HasPrefix(path, root+"/")
 }
 
+// named are the types of locks that SetLockTypes added.
+var named map[string]bool
+
+// SetLockTypes lets the checks know more types of locks, "import/path.Type". Their methods have the
+// names and the meaning of those of sync.Mutex and sync.RWMutex. Call it before the analysis.
+func SetLockTypes(types ...string) error {
+	named = map[string]bool{}
+	for _, t := range types {
+		if dot := strings.LastIndexByte(t, '.'); dot <= strings.LastIndexByte(t, '/')+1 || dot == len(t)-1 {
+			return fmt.Errorf("lock type %q: want import/path.Type", t)
+		}
+		named[t] = true
+	}
+	return nil
+}
+
+// isNamed reports whether fn is a method of a type that SetLockTypes added.
+func isNamed(fn *types.Func) bool {
+	t := fn.Signature().Recv().Type()
+	if pointer, ok := t.(*types.Pointer); ok {
+		t = pointer.Elem()
+	}
+	n, ok := t.(*types.Named)
+	return ok && n.Obj().Pkg() != nil && named[n.Obj().Pkg().Path()+"."+n.Obj().Name()]
+}
+
 // lockMethod returns what is known of fn, if fn is a method of a lock.
 func lockMethod(fn *types.Func) (method, bool) {
 	m, known := methods[fn.Name()]
 	if !known || fn.Pkg() == nil || fn.Signature().Recv() == nil {
 		return method{}, false
 	}
-	if fn.Pkg().Path() != "sync" && !ours(fn) {
+	if fn.Pkg().Path() != "sync" && !ours(fn) && !isNamed(fn) {
 		return method{}, false
 	}
 	// Methods of the same name with other signatures, as that of a StampedLock, are not meant.
@@ -115,6 +141,15 @@ func ownerless(fn *types.Func) bool {
 	return path == root+"/fair" || path == root+"/spin"
 }
 
+// plain reports whether fn is a method of a lock that its holder cannot enter again. An interface
+// may have any lock behind it.
+func plain(fn *types.Func) bool {
+	if types.IsInterface(fn.Signature().Recv().Type()) {
+		return false
+	}
+	return fn.Pkg().Path() == "sync" || ownerless(fn) || isNamed(fn)
+}
+
 // reentrant reports whether fn is a method of a local lock that its owner can enter again. To try
 // that always succeeds.
 func reentrant(fn *types.Func) bool { return local(fn) && !ownerless(fn) }
@@ -132,8 +167,8 @@ func local(fn *types.Func) bool {
 type path struct {
 	root   types.Object
 	fields []*types.Var
-	owner  string // the type that has the last field
-	text   string // as in the source
+	owners []*types.TypeName // the type that has each field; nil if it has no name
+	text   string            // as in the source
 }
 
 // key is equal for equal paths only.
@@ -158,12 +193,41 @@ func (p *path) id() types.Object {
 	return nil
 }
 
-// name describes the id for people: "Server.mu".
-func (p *path) name() string {
-	if n := len(p.fields); n > 0 && p.owner != "" {
-		return p.owner + "." + p.fields[n-1].Name()
+// A class is what locks of several functions have in common, with a name for people: "Server.mu".
+type class struct{ key, name string }
+
+// class returns what the locks of this path have in common in all functions. Unlike id, it tells
+// apart the types that have one struct as a part. It is empty if the path does not show which of
+// these types has the lock.
+func (fs *flows) class(p *path) (c class) {
+	id := p.id()
+	if id == nil {
+		return class{}
 	}
-	return p.text
+	if len(p.fields) == 0 {
+		return class{fmt.Sprintf("%p", id), p.text}
+	}
+	first := len(p.fields) - 1
+	for p.owners[first] != nil && fs.parts[p.owners[first]] > 1 {
+		if first == 0 || partOf(p.fields[first-1]) != p.owners[first] {
+			return class{}
+		}
+		first--
+	}
+	for _, f := range p.fields[first:] {
+		c.key += fmt.Sprintf(".%p", f)
+		c.name += "." + f.Name()
+	}
+	for first > 0 && p.owners[first] == nil { // a struct without a name
+		first--
+		c.name = "." + p.fields[first].Name() + c.name
+	}
+	if p.owners[first] == nil {
+		c.name = p.text
+	} else {
+		c.name = p.owners[first].Name() + c.name
+	}
+	return c
 }
 
 // with returns the path to another field of the struct that has the last field of p.
@@ -171,7 +235,7 @@ func (p *path) with(field *types.Var) *path {
 	n := len(p.fields) - 1
 	fields := append(p.fields[:n:n], field)
 	text := strings.TrimSuffix(p.text, p.fields[n].Name()) + field.Name()
-	return &path{root: p.root, fields: fields, owner: p.owner, text: text}
+	return &path{root: p.root, fields: fields, owners: p.owners, text: text}
 }
 
 // begins reports whether p is q, or leads through q.
@@ -219,7 +283,8 @@ func pathOf(info *types.Info, e ast.Expr) (*path, bool) {
 
 // through returns p extended by the fields of a selection.
 func (p *path) through(t types.Type, index []int) (*path, bool) {
-	extended := &path{root: p.root, fields: p.fields[:len(p.fields):len(p.fields)], owner: p.owner, text: p.text}
+	n := len(p.fields)
+	extended := &path{root: p.root, fields: p.fields[:n:n], owners: p.owners[:n:n], text: p.text}
 	for _, i := range index {
 		if pointer, ok := t.Underlying().(*types.Pointer); ok {
 			t = pointer.Elem()
@@ -228,10 +293,11 @@ func (p *path) through(t types.Type, index []int) (*path, bool) {
 		if !ok {
 			return nil, false
 		}
-		extended.owner = ""
-		if named, ok := types.Unalias(t).(*types.Named); ok {
-			extended.owner = named.Obj().Name()
+		var owner *types.TypeName
+		if n, ok := types.Unalias(t).(*types.Named); ok {
+			owner = n.Obj()
 		}
+		extended.owners = append(extended.owners, owner)
 		f := s.Field(i)
 		extended.fields = append(extended.fields, f.Origin())
 		t = f.Type()

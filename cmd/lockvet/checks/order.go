@@ -12,7 +12,7 @@ import (
 )
 
 // LockOrder reports two functions that acquire two locks in opposite orders.
-var LockOrder = &analysis.Analyzer{
+var LockOrder = check(&analysis.Analyzer{
 	Name: "lockorder",
 	Doc: `report two functions of a package that acquire two locks in opposite orders
 
@@ -34,11 +34,11 @@ that the function has just made, acquisitions that do not wait, or two that only
 	URL:      url,
 	Requires: []*analysis.Analyzer{flow},
 	Run:      runLockOrder,
-}
+})
 
 // A step is an acquisition of one lock while another is held.
 type step struct {
-	first, second types.Object
+	first, second class
 	f             *function
 	held          *tracked
 	at            ast.Node // the acquisition, or the call that leads to it
@@ -47,21 +47,12 @@ type step struct {
 	heldRead      bool                  // the first lock is held for reading
 }
 
-// An acquisition is a place where a function acquires a lock, and the functions called on the way.
-type acquisition struct {
-	call *lockCall
-	via  []*types.Func
-}
-
 func runLockOrder(pass *analysis.Pass) (any, error) {
 	fs := pass.ResultOf[flow].(*flows)
-	callees := map[*types.Func]*function{}
-	for _, f := range fs.functions {
-		if f.obj != nil {
-			callees[f.obj] = f
-		}
+	o := &orders{
+		pass: pass, fs: fs, acquires: map[*function][]acquisition{},
+		new: map[*function]map[types.Object]bool{}, makers: map[*function]bool{},
 	}
-	o := &orders{pass: pass, fs: fs, callees: callees, acquires: map[*types.Func]map[types.Object]acquisition{}}
 	for _, f := range fs.functions {
 		if f.obj != nil {
 			o.follow(f)
@@ -74,92 +65,132 @@ func runLockOrder(pass *analysis.Pass) (any, error) {
 type orders struct {
 	pass     *analysis.Pass
 	fs       *flows
-	callees  map[*types.Func]*function
-	acquires map[*types.Func]map[types.Object]acquisition
+	acquires map[*function][]acquisition
+	new      map[*function]map[types.Object]bool // the results of made
+	makers   map[*function]bool                  // the results of makes
 	steps    []step
 }
 
-// acquired returns the locks that f acquires, itself or by functions that it calls.
-func (o *orders) acquired(f *function) map[types.Object]acquisition {
-	if known, ok := o.acquires[f.obj]; ok {
+// acquired returns the locks that f acquires, itself or by functions that it calls. It leaves out
+// those of objects that f has just made.
+func (o *orders) acquired(f *function) []acquisition {
+	if known, ok := o.acquires[f]; ok {
 		return known
 	}
-	found := map[types.Object]acquisition{}
-	o.acquires[f.obj] = found // ends a recursion
+	o.acquires[f] = nil // ends a recursion
+	var found []acquisition
+	known := map[string]bool{}
 	made := o.made(f)
+	add := func(a acquisition) {
+		key := a.class.key
+		if a.path != nil {
+			key += "/" + a.path.key()
+		}
+		if !known[key] && (a.path == nil || !made[a.path.root]) {
+			known[key] = true
+			found = append(found, a)
+		}
+	}
 	for _, key := range f.order {
 		t := f.locks[key]
-		id := t.path.id()
-		if id == nil || made[t.path.root] {
-			continue
-		}
 		for _, c := range t.calls {
-			if _, known := found[id]; !known && c.waits() && c.call.Pos() >= f.body.Pos() {
-				found[id] = acquisition{call: c}
+			if t.path.id() != nil && c.waits() && c.call.Pos() >= f.body.Pos() {
+				add(acquisition{call: c, path: t.path, class: o.fs.class(t.path)})
 			}
 		}
 	}
-	o.calls(f, func(_ *ast.CallExpr, callee *function) {
-		for id, a := range o.acquired(callee) {
-			if _, known := found[id]; !known {
-				found[id] = acquisition{a.call, append([]*types.Func{callee.obj}, a.via...)}
+	o.fs.calls(f, func(call *ast.CallExpr, callee *function) {
+		for _, a := range o.acquired(callee) {
+			if a = o.fs.through(a, call, callee); a.path != nil || a.class.key != "" {
+				add(a)
 			}
 		}
 	})
+	o.acquires[f] = found
 	return found
 }
 
-// calls visits the calls of functions of the package that f makes before it returns.
-func (o *orders) calls(f *function, visit func(*ast.CallExpr, *function)) {
-	skip := map[*ast.CallExpr]bool{}
-	inspectOwn(f.body, func(n ast.Node) {
-		switch n := n.(type) {
-		case *ast.GoStmt:
-			skip[n.Call] = true
-		case *ast.DeferStmt:
-			skip[n.Call] = true
-		case *ast.CallExpr:
-			if fn := calleeOf(o.pass.TypesInfo, n); fn != nil && !skip[n] {
-				if callee := o.callees[fn.Origin()]; callee != nil {
-					visit(n, callee)
-				}
-			}
-		}
-	})
-}
-
-// made returns the variables of f that hold a new object. Nobody else can have its locks.
+// made returns the variables of f that hold a new object. No other goroutine can have its locks.
 func (o *orders) made(f *function) map[types.Object]bool {
+	if made, ok := o.new[f]; ok {
+		return made
+	}
 	made := map[types.Object]bool{}
+	o.new[f] = made
 	inspectOwn(f.body, func(n ast.Node) {
 		a, ok := n.(*ast.AssignStmt)
-		if !ok || a.Tok != token.DEFINE || len(a.Lhs) != len(a.Rhs) {
+		if !ok || a.Tok != token.DEFINE || len(a.Rhs) != 1 && len(a.Lhs) != len(a.Rhs) {
 			return
 		}
 		for i, e := range a.Rhs {
-			if u, ok := e.(*ast.UnaryExpr); ok {
-				e = u.X
-			}
-			isNew := false
-			switch e := e.(type) {
-			case *ast.CompositeLit:
-				isNew = true
-			case *ast.CallExpr:
-				id, ok := e.Fun.(*ast.Ident)
-				isNew = ok && (id.Name == "new" || strings.HasPrefix(strings.ToLower(id.Name), "new"))
-			}
-			if id, ok := a.Lhs[i].(*ast.Ident); ok && isNew {
-				made[o.pass.TypesInfo.ObjectOf(id)] = true
+			if id, ok := a.Lhs[i].(*ast.Ident); ok && o.isNew(e, made) {
+				made[o.fs.info.ObjectOf(id)] = true
 			}
 		}
 	})
 	return made
 }
 
+// isNew reports whether e is a new object, perhaps in one of the variables made.
+func (o *orders) isNew(e ast.Expr, made map[types.Object]bool) bool {
+	switch e := ast.Unparen(e).(type) {
+	case *ast.UnaryExpr:
+		return e.Op == token.AND && o.isNew(e.X, made)
+	case *ast.CompositeLit:
+		return true
+	case *ast.Ident:
+		return made[o.fs.info.ObjectOf(e)]
+	case *ast.CallExpr:
+		name := ""
+		switch fun := ast.Unparen(e.Fun).(type) {
+		case *ast.Ident:
+			name = fun.Name
+		case *ast.SelectorExpr:
+			name = fun.Sel.Name
+		}
+		if strings.HasPrefix(strings.ToLower(name), "new") {
+			return true
+		}
+		fn := calleeOf(o.fs.info, e)
+		return fn != nil && o.makes(o.fs.declared[fn.Origin()])
+	}
+	return false
+}
+
+// makes reports whether the first result of f is always a new object, or nil.
+func (o *orders) makes(f *function) bool {
+	if f == nil {
+		return false
+	}
+	if known, ok := o.makers[f]; ok {
+		return known
+	}
+	o.makers[f] = false // ends a recursion
+	made, found, all := o.made(f), false, true
+	inspectOwn(f.body, func(n ast.Node) {
+		if r, ok := n.(*ast.ReturnStmt); ok {
+			switch {
+			case len(r.Results) == 0:
+				all = false
+			case o.fs.info.Types[r.Results[0]].IsNil():
+			case o.isNew(r.Results[0], made):
+				found = true
+			default:
+				all = false
+			}
+		}
+	})
+	o.makers[f] = found && all
+	return found && all
+}
+
 // follow finds the steps of f.
 func (o *orders) follow(f *function) {
 	made := o.made(f)
-	at := func(call *ast.CallExpr, n ast.Node, id types.Object, a acquisition) {
+	at := func(call *ast.CallExpr, a acquisition) {
+		if a.class.key == "" {
+			return
+		}
 		gates := map[types.Object]bool{}
 		var holders []*tracked
 		for _, key := range f.order {
@@ -170,31 +201,33 @@ func (o *orders) follow(f *function) {
 			}
 		}
 		for _, t := range holders {
-			first := t.path.id()
-			if first == id || made[t.path.root] || !o.fs.local(o.pass, t) {
+			first := o.fs.class(t.path)
+			if first.key == "" || first.key == a.class.key || made[t.path.root] || !o.fs.local(o.pass, t) {
 				continue
 			}
 			o.steps = append(o.steps, step{
-				first: first, second: id, f: f, held: t, at: n, acquired: a, gates: gates,
+				first: first, second: a.class, f: f, held: t, at: call, acquired: a, gates: gates,
 				heldRead: !t.before[call].holds(write),
 			})
 		}
 	}
 	for _, key := range f.order {
 		t := f.locks[key]
-		id := t.path.id()
-		if id == nil || made[t.path.root] {
+		if made[t.path.root] {
 			continue
 		}
 		for _, c := range t.calls {
 			if c.waits() {
-				at(c.call, c.call, id, acquisition{call: c})
+				at(c.call, acquisition{call: c, path: t.path, class: o.fs.class(t.path)})
 			}
 		}
 	}
-	o.calls(f, func(call *ast.CallExpr, callee *function) {
-		for id, a := range o.acquired(callee) {
-			at(call, call, id, acquisition{a.call, append([]*types.Func{callee.obj}, a.via...)})
+	o.fs.calls(f, func(call *ast.CallExpr, callee *function) {
+		for _, a := range o.acquired(callee) {
+			a = o.fs.through(a, call, callee)
+			if a.path == nil || !made[a.path.root] {
+				at(call, a)
+			}
 		}
 	})
 }
@@ -207,22 +240,21 @@ func (o *orders) report() {
 		}
 		return int(a.at.Pos() - b.at.Pos())
 	})
-	type pair struct{ first, second types.Object }
-	reported := map[pair]bool{}
+	reported := map[[2]string]bool{}
 	for _, s := range o.steps {
 		for _, other := range o.steps {
-			if other.first != s.second || other.second != s.first || other.f == s.f {
+			if other.first.key != s.second.key || other.second.key != s.first.key || other.f == s.f {
 				continue
 			}
-			if reported[pair{s.first, s.second}] || s.passes(other) || other.passes(s) || gated(s, other) {
+			if reported[[2]string{s.first.key, s.second.key}] || s.passes(other) || other.passes(s) || gated(s, other) {
 				continue
 			}
-			reported[pair{s.first, s.second}] = true
-			reported[pair{s.second, s.first}] = true
+			reported[[2]string{s.first.key, s.second.key}] = true
+			reported[[2]string{s.second.key, s.first.key}] = true
 			o.pass.Report(analysis.Diagnostic{
 				Pos: s.at.Pos(), End: s.at.End(),
 				Message: fmt.Sprintf("%s is acquired while %s is held, and in %s the other way round: %s",
-					s.acquired.call.path.name(), s.held.path.name(), other.f.obj.Name(),
+					s.second.name, s.first.name, other.f.obj.Name(),
 					o.route(s)+"; "+o.route(other)),
 				Related: append(o.places(s), o.places(other)...),
 			})
@@ -237,7 +269,8 @@ func (s step) passes(other step) bool { return s.acquired.call.mode == read && o
 // gated reports whether a third lock keeps the two steps from happening at the same time.
 func gated(a, b step) bool {
 	for id := range a.gates {
-		if id != a.first && id != a.second && b.gates[id] {
+		if b.gates[id] && id != a.held.path.id() && id != b.held.path.id() &&
+			id != a.acquired.call.path.id() && id != b.acquired.call.path.id() {
 			return true
 		}
 	}
@@ -247,11 +280,11 @@ func gated(a, b step) bool {
 // route describes a step: "Add locks Server.mu, then calls remove, which locks Conn.mu".
 func (o *orders) route(s step) string {
 	var route strings.Builder
-	fmt.Fprintf(&route, "%s locks %s (line %d), then", s.f.obj.Name(), s.held.path.name(), o.line(o.holdOf(s)))
+	fmt.Fprintf(&route, "%s locks %s (line %d), then", s.f.obj.Name(), s.first.name, o.line(o.holdOf(s)))
 	for _, fn := range s.acquired.via {
 		fmt.Fprintf(&route, " calls %s, which", fn.Name())
 	}
-	fmt.Fprintf(&route, " locks %s (line %d)", s.acquired.call.path.name(), o.line(s.acquired.call.call))
+	fmt.Fprintf(&route, " locks %s (line %d)", s.second.name, o.line(s.acquired.call.call))
 	return route.String()
 }
 
@@ -270,11 +303,11 @@ func (o *orders) holdOf(s step) ast.Node {
 
 func (o *orders) places(s step) []analysis.RelatedInformation {
 	places := []analysis.RelatedInformation{
-		related(o.holdOf(s), fmt.Sprintf("%s acquires %s", s.f.obj.Name(), s.held.path.name())),
+		related(o.holdOf(s), fmt.Sprintf("%s acquires %s", s.f.obj.Name(), s.first.name)),
 	}
 	if len(s.acquired.via) > 0 {
 		places = append(places, related(s.at, fmt.Sprintf("%s calls %s", s.f.obj.Name(), s.acquired.via[0].Name())))
 	}
-	name := s.acquired.call.path.name()
-	return append(places, related(s.acquired.call.call, name+" is acquired under "+s.held.path.name()))
+	name := s.second.name
+	return append(places, related(s.acquired.call.call, name+" is acquired under "+s.first.name))
 }

@@ -4,86 +4,11 @@ import (
 	"fmt"
 	"go/ast"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
 	"golang.org/x/tools/go/analysis"
 )
-
-// MissingUnlock reports a return with a lock that other returns of the function release.
-var MissingUnlock = &analysis.Analyzer{
-	Name: "missingunlock",
-	Doc: `report a return that leaves a lock held
-
-The function releases the lock on other paths, but not before this return:
-
-	mu.Lock()
-	if full {
-		return errFull // reported: mu is still held
-	}
-	mu.Unlock()
-
-A function whose name or comment says that it hands the lock over is not reported. Nor is a lock
-that another function of the package releases, or that is passed on. Tests are not reported: one
-that fails may leave its locks.`,
-	URL:      url,
-	Requires: []*analysis.Analyzer{flow},
-	Run:      runMissingUnlock,
-}
-
-// handsOver matches the names of functions that may return with a lock.
-var handsOver = regexp.MustCompile(`(?i)lock|acquire|begin|enter|hold`)
-
-// documented matches comments that say so.
-var documented = regexp.MustCompile(`(?is)\b(un)?(lock|mutex|mu)\w*\b.*\b(held|hold|holds|holding|caller)\b|` +
-	`\b(held|hold|holds|holding|caller)\b.*\b(un)?(lock|mutex|mu)\w*\b`)
-
-func runMissingUnlock(pass *analysis.Pass) (any, error) {
-	fs := pass.ResultOf[flow].(*flows)
-	for _, f := range fs.functions {
-		if f.deferred || isTest(pass, f.node) || f.decl != nil && f.outer == nil &&
-			(handsOver.MatchString(f.decl.Name.Name) || documented.MatchString(f.decl.Doc.Text())) {
-			continue
-		}
-		for _, key := range f.order {
-			t := f.locks[key]
-			if !fs.local(pass, t) {
-				continue
-			}
-			for _, m := range []mode{write, read} {
-				if t.releases(m) && !t.reenters() {
-					reportLeaks(pass, t, m)
-				}
-			}
-		}
-	}
-	return nil, nil
-}
-
-// reportLeaks reports the returns with a hold.
-func reportLeaks(pass *analysis.Pass, t *tracked, m mode) {
-	var leaks []*ast.ReturnStmt
-	for ret, s := range t.exits {
-		if s.all(func(st state) bool { return st.held[m] > st.deferred[m] }) {
-			leaks = append(leaks, ret)
-		}
-	}
-	slices.SortFunc(leaks, func(a, b *ast.ReturnStmt) int { return int(a.Pos() - b.Pos()) })
-	for _, ret := range leaks {
-		pass.Report(analysis.Diagnostic{
-			Pos: ret.Pos(), Message: "return without " + undo(m) + " of " + t.path.text, Related: t.acquisitions(m),
-		})
-	}
-}
-
-// reenters reports whether the function acquires the lock more than once at a time. Then it knows
-// what it does, or does not get far.
-func (t *tracked) reenters() bool {
-	return slices.ContainsFunc(t.calls, func(c *lockCall) bool {
-		return c.effect == acquire && t.before[c.call].holds(c.mode)
-	})
-}
 
 func undo(m mode) string {
 	if m == read {
@@ -97,7 +22,7 @@ func related(n ast.Node, message string) analysis.RelatedInformation {
 }
 
 // DoubleUnlock reports the release of a lock that the function has already released.
-var DoubleUnlock = &analysis.Analyzer{
+var DoubleUnlock = check(&analysis.Analyzer{
 	Name: "doubleunlock",
 	Doc: `report an unlock of a lock that is not held
 
@@ -115,7 +40,7 @@ that it has write-locked.`,
 	URL:      url,
 	Requires: []*analysis.Analyzer{flow},
 	Run:      runDoubleUnlock,
-}
+})
 
 func runDoubleUnlock(pass *analysis.Pass) (any, error) {
 	fs := pass.ResultOf[flow].(*flows)
@@ -172,7 +97,7 @@ func reportDeferredUnlocks(pass *analysis.Pass, t *tracked) {
 }
 
 // DeferLock reports the deferred acquisition of a lock that is held.
-var DeferLock = &analysis.Analyzer{
+var DeferLock = check(&analysis.Analyzer{
 	Name: "deferlock",
 	Doc: `report a deferred Lock that should be a deferred Unlock
 
@@ -185,7 +110,7 @@ A deferred Lock after an Unlock, which acquires the lock again for the caller, i
 	URL:      url,
 	Requires: []*analysis.Analyzer{flow},
 	Run:      runDeferLock,
-}
+})
 
 func runDeferLock(pass *analysis.Pass) (any, error) {
 	fs := pass.ResultOf[flow].(*flows)
@@ -220,7 +145,7 @@ func runDeferLock(pass *analysis.Pass) (any, error) {
 }
 
 // LockUpgrade reports the acquisition of the write lock by a function that has the read lock.
-var LockUpgrade = &analysis.Analyzer{
+var LockUpgrade = check(&analysis.Analyzer{
 	Name: "lockupgrade",
 	Doc: `report a write lock acquired under the read lock of the same RWMutex
 
@@ -235,31 +160,17 @@ Release the read lock first and check again, or use TryUpgrade of rwlock.RWMutex
 	URL:      url,
 	Requires: []*analysis.Analyzer{flow},
 	Run:      runLockUpgrade,
-}
+})
 
 func runLockUpgrade(pass *analysis.Pass) (any, error) {
 	fs := pass.ResultOf[flow].(*flows)
-	for _, f := range fs.functions {
-		for _, key := range f.order {
-			t := f.locks[key]
-			if !fs.local(pass, t) {
-				continue
-			}
-			for _, c := range t.calls {
-				before := t.before[c.call]
-				if !c.waits() || c.mode != write || !before.holds(read) || isMisuse(pass, c) {
-					continue
-				}
-				if before.all(func(st state) bool { return st.held[write] == 0 }) {
-					pass.Report(analysis.Diagnostic{
-						Pos: c.call.Pos(), End: c.call.End(),
-						Message: c.fn.Name() + " of " + t.path.text + " under its read lock, which never gets the lock",
-						Related: t.acquisitions(read),
-					})
-				}
-			}
+	fs.again(pass, func(t *tracked, at *ast.CallExpr, a acquisition) {
+		before := t.before[at]
+		reads := before.all(func(st state) bool { return st.held[read] > 0 && st.held[write] == 0 })
+		if a.call.mode == write && reads {
+			reportAgain(pass, t, at, a, read, " under its read lock, which never gets the lock")
 		}
-	}
+	})
 	return nil, nil
 }
 

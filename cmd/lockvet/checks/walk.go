@@ -54,9 +54,10 @@ func (w *walker) run() {
 		}
 	}
 	w.record = true
+	w.t.in, w.t.out = in, make([][]set, len(in))
 	for _, b := range w.f.graph.Blocks {
 		if in[b.Index] != nil {
-			w.block(b, in[b.Index])
+			w.t.out[b.Index] = w.block(b, in[b.Index])
 		}
 	}
 	w.t.foreign = w.foreign()
@@ -359,9 +360,10 @@ func (w *walker) release(m mode, st state) state {
 	return st
 }
 
-// deferredCall returns the state after a deferred call of the lock.
+// deferredCall returns the state after a deferred call of the lock. DeferLock reports a deferred
+// Lock of a lock that is held, and Unlock is meant.
 func (w *walker) deferredCall(c *lockCall, st state) state {
-	if c.effect != release {
+	if c.effect != release && !(c.waits() && st.held[c.mode] > 0) {
 		st.unclear = true
 		return st
 	}

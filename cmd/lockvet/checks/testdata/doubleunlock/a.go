@@ -118,3 +118,35 @@ func (h *helped) again() {
 }
 
 func work() {}
+
+// A function that forgets an Unlock does not hide the mistake of another one.
+
+type both struct {
+	mu sync.Mutex
+	n  int
+}
+
+func (b *both) forgets() error {
+	b.mu.Lock()
+	if b.n > 9 {
+		return errFull
+	}
+	b.mu.Unlock()
+	return nil
+}
+
+func (b *both) unlocksTwice() {
+	b.mu.Lock()
+	b.mu.Unlock()
+	b.mu.Unlock() // want `Unlock of b.mu, which is already unlocked`
+}
+
+func (q *queue) defersALock() error {
+	q.mu.Lock()
+	defer q.mu.Lock()
+	q.mu.Unlock()
+	if q.n > 9 {
+		q.mu.Unlock() // want `Unlock of q.mu, which is already unlocked`
+	}
+	return nil // want `return after Unlock of q.mu, which the deferred Unlock unlocks again`
+}

@@ -139,3 +139,116 @@ func locked(y *d) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 }
+
+// Two types have one base, which is two locks.
+
+type base struct{ mu sync.Mutex }
+
+type reader struct {
+	base
+	to *writer
+}
+
+type writer struct {
+	base
+	store *store
+}
+
+type store struct {
+	mu     sync.Mutex
+	reader *reader
+}
+
+func (b *base) touch() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+}
+
+func (w *writer) write() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.store.put()
+}
+
+func (s *store) put() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+}
+
+func (s *store) get() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reader.touch()
+	s.reader.mu.Lock()
+	s.reader.mu.Unlock()
+}
+
+// The same base in opposite orders is a mistake.
+
+type source struct {
+	base
+	sink *sink
+}
+
+type sink struct {
+	base
+	source *source
+}
+
+func (s *source) push() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sink.mu.Lock() // want `sink.base.mu is acquired while source.base.mu is held, and in pull the other way round`
+	s.sink.mu.Unlock()
+}
+
+func (s *sink) pull() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.source.touch()
+}
+
+// A new object's lock cannot be held by another goroutine, in callees neither.
+
+type pool struct {
+	mu   sync.Mutex
+	made []*item
+}
+
+type item struct {
+	mu   sync.Mutex
+	pool *pool
+}
+
+func (p *pool) get() *item {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i := &item{pool: p}
+	i.reset()
+	j := open(p)
+	j.reset()
+	p.made = append(p.made, i, j)
+	return i
+}
+
+func open(p *pool) *item {
+	i := &item{pool: p}
+	return i
+}
+
+func (i *item) reset() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+}
+
+func (i *item) put() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.pool.keep(i)
+}
+
+func (p *pool) keep(i *item) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.made = append(p.made, i)
+}

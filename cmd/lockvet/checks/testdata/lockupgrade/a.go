@@ -75,3 +75,20 @@ func (c *cache) other(d *cache) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 }
+
+type table struct {
+	rw sync.RWMutex
+	n  int
+}
+
+func (c *table) throughACall() {
+	c.rw.RLock()
+	defer c.rw.RUnlock()
+	c.set(1) // want `set calls Lock of c.rw under its read lock, which never gets the lock`
+}
+
+func (c *table) set(n int) {
+	c.rw.Lock()
+	defer c.rw.Unlock()
+	c.n = n
+}

@@ -253,3 +253,148 @@ func (h *handed) first() bool {
 }
 
 func (h *handed) second() { h.mu.Unlock() }
+
+type chain struct {
+	mu sync.Mutex
+	n  int
+}
+
+// The lock of these is not in their names.
+
+func (c *chain) AddBlock(n int) error {
+	c.mu.Lock()
+	if n < c.n {
+		return errFull // want `return without Unlock of c.mu`
+	}
+	c.n = n
+	c.mu.Unlock()
+	return nil
+}
+
+func (c *chain) belowThreshold(clock int) bool {
+	c.mu.Lock()
+	if clock < c.n {
+		return true // want `return without Unlock of c.mu`
+	}
+	c.mu.Unlock()
+	return false
+}
+
+func (c *chain) continues(blocks []int) {
+	for _, n := range blocks {
+		c.mu.Lock()
+		if n < c.n {
+			continue // want `continue without Unlock of c.mu`
+		}
+		c.n = n
+		c.mu.Unlock()
+	}
+}
+
+func (c *chain) breaks(blocks []int) {
+	for _, n := range blocks {
+		c.mu.Lock()
+		if n < c.n {
+			break // want `break without Unlock of c.mu`
+		}
+		c.n = n
+		c.mu.Unlock()
+	}
+}
+
+func (c *chain) joins(n int) {
+	c.mu.Lock()
+	if n < c.n {
+		n++ // want `from here on, no Unlock of c.mu`
+	} else {
+		c.mu.Unlock()
+	}
+}
+
+type half struct {
+	mu sync.Mutex
+	n  int
+}
+
+// acquireUnless returns with the lock, but not with an error.
+func (h *half) acquireUnless(n int) error {
+	h.mu.Lock()
+	if n < h.n {
+		return errFull // want `return without Unlock of h.mu`
+	}
+	if n > h.n+9 {
+		h.mu.Unlock()
+		return errFull
+	}
+	return nil
+}
+
+func (h *half) doneWith() { h.mu.Unlock() }
+
+type other struct {
+	mu sync.Mutex
+	n  int
+}
+
+// What follows is right.
+
+func (c *other) getLocked() bool {
+	c.mu.Lock()
+	if c.n > 9 {
+		return true
+	}
+	c.mu.Unlock()
+	return false
+}
+
+func (c *other) RLock_() bool { return c.getLocked() }
+
+func (c *other) reacquires(jobs []func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, job := range jobs {
+		if job == nil {
+			continue
+		}
+		c.mu.Unlock()
+		job()
+		c.mu.Lock()
+	}
+}
+
+func (c *other) sameCondition(keep bool) {
+	c.mu.Lock()
+	if keep {
+		c.n++
+	} else {
+		c.mu.Unlock()
+	}
+	if keep {
+		c.mu.Unlock()
+	}
+}
+
+func eachOther(all []*other) {
+	for _, o := range all {
+		o.mu.Lock()
+		if o.n > 9 {
+			keep(o)
+			continue
+		}
+		o.mu.Unlock()
+	}
+}
+
+func eachNew(next func() *other) {
+	for {
+		o := next()
+		o.mu.Lock()
+		if o.n > 9 {
+			keep(o)
+			continue
+		}
+		o.mu.Unlock()
+	}
+}
+
+func keep(*other) {}

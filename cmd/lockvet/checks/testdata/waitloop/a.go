@@ -94,3 +94,39 @@ func (q *queue) waitOnce() {
 }
 
 func (q *queue) park() { q.cond.Wait() }
+
+func (q *queue) next() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for {
+		if n := q.tryNext(); n > 0 {
+			return n
+		}
+		q.idle()
+	}
+}
+
+func (q *queue) tryNext() int { return q.n }
+
+// idle has its loop in next.
+func (q *queue) idle() {
+	if q.n == 0 {
+		q.cond.Wait()
+	}
+}
+
+func (q *queue) worker() {
+	for {
+		q.takeOne()
+	}
+}
+
+// takeOne goes on after the wait, so the loop of its caller does not help.
+func (q *queue) takeOne() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.n == 0 {
+		q.cond.Wait() // want `Wait of a condition outside of a loop`
+	}
+	q.n--
+}

@@ -1,0 +1,232 @@
+package checks
+
+import (
+	"go/ast"
+	"go/token"
+	"go/types"
+	"slices"
+	"strings"
+
+	"golang.org/x/tools/go/cfg"
+)
+
+// An acquisition is a place where a function acquires a lock, and the functions called on the way.
+type acquisition struct {
+	call *lockCall
+	via  []*types.Func
+	path *path // as the outermost function names the lock; nil if it has no name there
+	class
+}
+
+// through returns a as the caller of callee sees it.
+func (fs *flows) through(a acquisition, call *ast.CallExpr, callee *function) acquisition {
+	a.via = append([]*types.Func{callee.obj}, a.via...)
+	if a.path == nil {
+		return a
+	}
+	a.path = bind(fs.info, call, callee, a.path)
+	if a.path != nil {
+		a.class = fs.class(a.path)
+	}
+	return a
+}
+
+// maxFields bounds the paths of locks that come through calls, which recursion lengthens.
+const maxFields = 6
+
+// bind returns the path by which the caller names a lock of callee, or nil.
+func bind(info *types.Info, call *ast.CallExpr, callee *function, p *path) *path {
+	if p.root.Pkg() != nil && p.root.Parent() == p.root.Pkg().Scope() {
+		return p
+	}
+	from := argument(info, call, callee, p.root)
+	if from == nil || len(from.fields)+len(p.fields) > maxFields {
+		return nil
+	}
+	owners := append(from.owners[:len(from.owners):len(from.owners)], p.owners...)
+	return &path{
+		root: from.root, fields: append(from.fields[:len(from.fields):len(from.fields)], p.fields...), owners: owners,
+		text: from.text + strings.TrimPrefix(p.text, p.root.Name()),
+	}
+}
+
+// argument returns the path that call passes for a parameter or the receiver of callee, or nil.
+func argument(info *types.Info, call *ast.CallExpr, callee *function, param types.Object) *path {
+	selector, _ := ast.Unparen(call.Fun).(*ast.SelectorExpr)
+	if recv := callee.decl.Recv; recv != nil && names(info, recv.List[0], param) >= 0 {
+		if selector == nil {
+			return nil
+		}
+		selected := info.Selections[selector]
+		p, ok := pathOf(info, selector.X)
+		if !ok || selected == nil || selected.Kind() != types.MethodVal {
+			return nil
+		}
+		index := selected.Index()
+		p, _ = p.through(selected.Recv(), index[:len(index)-1])
+		return p
+	}
+	n := 0
+	for _, field := range callee.decl.Type.Params.List {
+		if i := names(info, field, param); i >= 0 && n+i < len(call.Args) {
+			p, _ := pathOf(info, call.Args[n+i])
+			return p
+		}
+		n += max(len(field.Names), 1)
+	}
+	return nil
+}
+
+// names returns the index of the name in field that declares object, or -1.
+func names(info *types.Info, field *ast.Field, object types.Object) int {
+	for i, name := range field.Names {
+		if info.Defs[name] == object {
+			return i
+		}
+	}
+	return -1
+}
+
+// calls visits the calls of functions of the package that f makes before it returns.
+func (fs *flows) calls(f *function, visit func(*ast.CallExpr, *function)) {
+	skip := map[*ast.CallExpr]bool{}
+	inspectOwn(f.body, func(n ast.Node) {
+		switch n := n.(type) {
+		case *ast.GoStmt:
+			skip[n.Call] = true
+		case *ast.DeferStmt:
+			skip[n.Call] = true
+		case *ast.CallExpr:
+			if fn := calleeOf(fs.info, n); fn != nil && !skip[n] {
+				if callee := fs.declared[fn.Origin()]; callee != nil {
+					visit(n, callee)
+				}
+			}
+		}
+	})
+}
+
+// certain returns the acquisitions of locks of its caller that f makes on every path. One of each
+// lock is enough, a reading one if there is any.
+func (fs *flows) certain(f *function) []acquisition {
+	if known, ok := fs.certainly[f]; ok {
+		return known
+	}
+	fs.certainly[f] = nil // ends a recursion
+	places := map[string]map[*ast.CallExpr]bool{}
+	example := map[string]acquisition{}
+	var order []string
+	add := func(call *ast.CallExpr, a acquisition) {
+		key := a.path.key()
+		if places[key] == nil {
+			places[key], example[key] = map[*ast.CallExpr]bool{}, a
+			order = append(order, key)
+		}
+		places[key][call] = true
+		if a.call.mode == read {
+			example[key] = a
+		}
+	}
+	for _, key := range f.order {
+		t := f.locks[key]
+		for _, c := range t.calls {
+			if f.byCall[c.call] == c && c.waits() && !t.escaped && !assigns(fs.info, f.body, t.path) {
+				add(c.call, acquisition{call: c, path: t.path})
+			}
+		}
+	}
+	fs.calls(f, func(call *ast.CallExpr, callee *function) {
+		for _, a := range fs.certain(callee) {
+			if a = fs.through(a, call, callee); a.path != nil && !assigns(fs.info, f.body, a.path) {
+				add(call, a)
+			}
+		}
+	})
+	var found []acquisition
+	for _, key := range order {
+		if f.always(places[key], example[key].path.root) {
+			found = append(found, example[key])
+		}
+	}
+	fs.certainly[f] = found
+	return found
+}
+
+// always reports whether each way through f to a return leads over one of the calls. The caller has
+// locked a lock of root, which therefore is not nil.
+func (f *function) always(calls map[*ast.CallExpr]bool, root types.Object) bool {
+	seen := map[*cfg.Block]bool{}
+	var passes func(b *cfg.Block) bool
+	passes = func(b *cfg.Block) bool {
+		if seen[b] {
+			return true
+		}
+		seen[b] = true
+		for _, n := range b.Nodes {
+			if evaluates(n, calls) {
+				return true
+			}
+			if _, ok := n.(*ast.ReturnStmt); ok {
+				return false
+			}
+		}
+		succs := b.Succs
+		if len(succs) == 2 && len(b.Nodes) > 0 {
+			switch comparesToNil(f.info, b.Nodes[len(b.Nodes)-1], root) {
+			case token.EQL:
+				succs = succs[1:]
+			case token.NEQ:
+				succs = succs[:1]
+			}
+		}
+		return !slices.ContainsFunc(succs, func(next *cfg.Block) bool { return !passes(next) })
+	}
+	return passes(f.graph.Blocks[0])
+}
+
+// comparesToNil returns the operator if n compares a variable to nil.
+func comparesToNil(info *types.Info, n ast.Node, variable types.Object) token.Token {
+	if e, ok := n.(*ast.BinaryExpr); ok && info.Types[e.Y].IsNil() {
+		if id, ok := ast.Unparen(e.X).(*ast.Ident); ok && info.Uses[id] == variable {
+			return e.Op
+		}
+	}
+	return token.ILLEGAL
+}
+
+// evaluates reports whether n certainly makes one of the calls.
+func evaluates(n ast.Node, calls map[*ast.CallExpr]bool) (found bool) {
+	ast.Inspect(n, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.FuncLit:
+			return false
+		case *ast.GoStmt:
+			return false
+		case *ast.DeferStmt:
+			return false
+		case *ast.BinaryExpr:
+			if n.Op == token.LAND || n.Op == token.LOR {
+				found = found || evaluates(n.X, calls)
+				return false
+			}
+		case *ast.CallExpr:
+			found = found || calls[n]
+		}
+		return !found
+	})
+	return found
+}
+
+// assigns reports whether body assigns to a variable or field that leads to the lock of p.
+func assigns(info *types.Info, body ast.Node, p *path) (found bool) {
+	ast.Inspect(body, func(n ast.Node) bool {
+		if a, ok := n.(*ast.AssignStmt); ok {
+			for _, l := range a.Lhs {
+				q, ok := pathOf(info, l)
+				found = found || ok && p.begins(q)
+			}
+		}
+		return !found
+	})
+	return found
+}

@@ -1,0 +1,115 @@
+package checks
+
+import (
+	"fmt"
+	"go/ast"
+	"go/types"
+	"slices"
+
+	"golang.org/x/tools/go/analysis"
+)
+
+// DoubleLock reports the acquisition of a lock that the function holds already.
+var DoubleLock = check(&analysis.Analyzer{
+	Name: "doublelock",
+	Doc: `report the acquisition of a lock that the function holds already
+
+The lock is held on every path to the acquisition, or to the call of a function of the package that
+acquires the lock on every path. The acquisition waits for its own caller:
+
+	func (c *Cache) Len() int {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return len(c.m)
+	}
+	func (c *Cache) Empty() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.Len() == 0 // reported: Len locks c.mu
+	}
+
+Two RLock of one RWMutex have a message of their own, if the package also locks it for writing: a
+writer that waits between them stops both. Locks that their owner can enter again are not reported,
+nor are locks that another function releases for its caller.`,
+	URL:      url,
+	Requires: []*analysis.Analyzer{flow},
+	Run:      runDoubleLock,
+})
+
+func runDoubleLock(pass *analysis.Pass) (any, error) {
+	fs := pass.ResultOf[flow].(*flows)
+	fs.again(pass, func(t *tracked, at *ast.CallExpr, a acquisition) {
+		before := t.before[at]
+		switch {
+		case !plain(a.call.fn):
+		case before.holds(write):
+			reportAgain(pass, t, at, a, write, ", which this function already holds: it waits for itself")
+		case before.holds(read) && a.call.mode == read && fs.written[t.path.id()]:
+			reportAgain(pass, t, at, a, read,
+				", which this function already reads: a writer that waits between them stops both")
+		}
+	})
+	return nil, nil
+}
+
+// again visits the acquisitions of locks that a function may hold already, by itself and by
+// functions that it calls.
+func (fs *flows) again(pass *analysis.Pass, visit func(*tracked, *ast.CallExpr, acquisition)) {
+	candidate := func(t *tracked) bool { return t != nil && fs.local(pass, t) && fs.stable(t.path) }
+	for _, f := range fs.functions {
+		for _, key := range f.order {
+			t := f.locks[key]
+			for _, c := range t.calls {
+				own := f.byCall[c.call] == c && !f.defers[c.call]
+				if own && c.waits() && !isMisuse(pass, c) && candidate(t) {
+					visit(t, c.call, acquisition{call: c})
+				}
+			}
+		}
+		fs.calls(f, func(call *ast.CallExpr, callee *function) {
+			for _, a := range fs.certain(callee) {
+				if a = fs.through(a, call, callee); a.path != nil {
+					if t := f.locks[a.path.key()]; candidate(t) {
+						visit(t, call, a)
+					}
+				}
+			}
+		})
+	}
+}
+
+// stable reports whether the path of a lock leads to the same lock while a function runs: the
+// package does not assign to a pointer on the way.
+func (fs *flows) stable(p *path) bool {
+	if fs.assigned[p.root] {
+		return false
+	}
+	for i, f := range p.fields {
+		if i < len(p.fields)-1 && fs.assigned[f] && !isStruct(f.Type()) {
+			return false
+		}
+	}
+	return true
+}
+
+func isStruct(t types.Type) bool {
+	_, ok := t.Underlying().(*types.Struct)
+	return ok
+}
+
+// reportAgain reports the acquisition of a lock that is held in mode m.
+func reportAgain(pass *analysis.Pass, t *tracked, at *ast.CallExpr, a acquisition, m mode, why string) {
+	places := slices.DeleteFunc(t.acquisitions(m), func(r analysis.RelatedInformation) bool {
+		return r.Pos == at.Pos()
+	})
+	message := fmt.Sprintf("%s of %s%s", a.call.fn.Name(), t.path.text, why)
+	if len(a.via) > 0 {
+		calls := ""
+		for _, fn := range a.via[1:] {
+			calls += "calls " + fn.Name() + ", which "
+		}
+		message = fmt.Sprintf("%s %scalls %s of %s%s", a.via[0].Name(), calls, a.call.fn.Name(), t.path.text, why)
+		places = append(places, related(a.call.call, "acquired again here"))
+	}
+	pass.Report(analysis.Diagnostic{Pos: at.Pos(), End: at.End(), Message: message, Related: places})
+}

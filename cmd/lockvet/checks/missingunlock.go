@@ -1,0 +1,255 @@
+package checks
+
+import (
+	"go/ast"
+	"go/token"
+	"go/types"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+
+	"golang.org/x/tools/go/analysis"
+	"golang.org/x/tools/go/cfg"
+)
+
+// MissingUnlock reports a return with a lock that other returns of the function release.
+var MissingUnlock = check(&analysis.Analyzer{
+	Name: "missingunlock",
+	Doc: `report a return that leaves a lock held
+
+The function releases the lock on other paths, but not before this return:
+
+	mu.Lock()
+	if full {
+		return errFull // reported: mu is still held
+	}
+	mu.Unlock()
+
+The same is true of a break or continue, and of a branch that leads to a return with the lock.
+
+A function whose name or comment says that it hands the lock over is not reported. Nor is a lock
+that another function of the package releases, or that is passed on. A return with an error is
+reported, unless the comment says so. Tests are not reported: one that fails may leave its locks.`,
+	URL:      url,
+	Requires: []*analysis.Analyzer{flow},
+	Run:      runMissingUnlock,
+})
+
+// handsOver matches a word in the name of a function that may return with a lock.
+var handsOver = regexp.MustCompile(`(?i)^(re|try|r|un)?(lock|acquire|begin|enter|hold)(s|d|ed|ing)?$`)
+
+// words returns the words of a name: "R" and "Lock" of RLock.
+func words(name string) (words []string) {
+	runes, start := []rune(name), 0
+	for i := 1; i <= len(runes); i++ {
+		if i == len(runes) || runes[i] == '_' || unicode.IsUpper(runes[i]) &&
+			(!unicode.IsUpper(runes[i-1]) || i+1 < len(runes) && unicode.IsLower(runes[i+1])) {
+			words = append(words, strings.Trim(string(runes[start:i]), "_"))
+			start = i
+		}
+	}
+	return words
+}
+
+// documented matches comments that say so.
+var documented = regexp.MustCompile(`(?is)\b(un)?(lock|mutex|mu)\w*\b.*\b(held|hold|holds|holding|caller)\b|` +
+	`\b(held|hold|holds|holding|caller)\b.*\b(un)?(lock|mutex|mu)\w*\b`)
+
+func runMissingUnlock(pass *analysis.Pass) (any, error) {
+	fs := pass.ResultOf[flow].(*flows)
+	for _, f := range fs.functions {
+		for _, key := range f.order {
+			t := f.locks[key]
+			for _, l := range fs.leaks(pass, f, t) {
+				pass.Report(analysis.Diagnostic{
+					Pos: l.at.Pos(), Message: l.how + undo(l.mode) + " of " + t.path.text,
+					Related: t.acquisitions(l.mode),
+				})
+			}
+		}
+	}
+	return nil, nil
+}
+
+// A leak is a place from which f certainly leaves a lock held that it releases elsewhere.
+type leak struct {
+	at   ast.Node
+	mode mode
+	how  string
+}
+
+// leaks returns the leaks of a lock in f.
+func (fs *flows) leaks(pass *analysis.Pass, f *function, t *tracked) (found []leak) {
+	if f.deferred || isTest(pass, f.node) || !fs.known(pass, t) || t.reenters() {
+		return nil
+	}
+	declared := f.decl != nil && f.outer == nil
+	if declared && documented.MatchString(f.decl.Doc.Text()) {
+		return nil
+	}
+	// Another function may release the lock. But it hardly does so after an error.
+	handed := fs.released[t.path.id()] ||
+		declared && slices.ContainsFunc(words(f.decl.Name.Name), handsOver.MatchString)
+	for _, m := range []mode{write, read} {
+		if !t.releases(m) {
+			continue
+		}
+		left := func(st state) bool { return st.held[m] > st.deferred[m] }
+		for ret, s := range t.exits {
+			if s.all(left) && (!handed || !t.foreign && fails(pass.TypesInfo, ret)) {
+				found = append(found, leak{ret, m, "return without "})
+			}
+		}
+		for _, b := range f.graph.Blocks {
+			if handed || len(b.Succs) != 1 || t.in[b.Index] == nil {
+				continue
+			}
+			// Where ways join, one can have the lock and another one not.
+			next := b.Succs[0]
+			ends := false
+			if t.out[b.Index][0].all(left) && !t.in[next.Index].all(left) &&
+				f.doomed(t, next, map[*cfg.Block]bool{}, &ends) && ends {
+				if at, how := f.end(b); at != nil {
+					found = append(found, leak{at, m, how})
+				}
+			}
+		}
+	}
+	slices.SortFunc(found, func(a, b leak) int { return int(a.at.Pos() - b.at.Pos()) })
+	return found
+}
+
+// fails reports whether a return certainly returns an error.
+func fails(info *types.Info, ret *ast.ReturnStmt) bool {
+	if len(ret.Results) == 0 {
+		return false
+	}
+	last := ast.Unparen(ret.Results[len(ret.Results)-1])
+	if t := info.TypeOf(last); t == nil || !types.Identical(t, types.Universe.Lookup("error").Type()) {
+		return false
+	}
+	switch e := last.(type) {
+	case *ast.CallExpr:
+		fn := calleeOf(info, e)
+		return fn != nil && (fn.FullName() == "errors.New" || fn.FullName() == "fmt.Errorf")
+	case *ast.Ident:
+		v, ok := info.Uses[e].(*types.Var)
+		return ok && v.Pkg() != nil && v.Parent() == v.Pkg().Scope()
+	case *ast.SelectorExpr:
+		return info.Selections[e] == nil // a variable of another package
+	}
+	return false
+}
+
+// doomed reports whether each way from the start of b leads to a return or to another acquisition
+// of the lock, and over no other use of the lock. It sets ends if there is a way to an end.
+func (f *function) doomed(t *tracked, b *cfg.Block, seen map[*cfg.Block]bool, ends *bool) bool {
+	if seen[b] {
+		return true
+	}
+	seen[b] = true
+	if r, ok := b.Stmt.(*ast.RangeStmt); ok && b.Kind == cfg.KindRangeBody && declares(r, t.path.root) {
+		return false
+	}
+	for _, n := range b.Nodes {
+		if declares(n, t.path.root) {
+			return false
+		}
+		var uses []*lockCall
+		assigned := false
+		ast.Inspect(n, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.CallExpr:
+				if c := f.byCall[n]; c != nil && c.path.key() == t.path.key() {
+					uses = append(uses, c)
+				}
+			case *ast.FuncLit:
+				for _, g := range f.inner {
+					assigned = assigned || g.node == n && g.locks[t.path.key()] != nil
+				}
+			}
+			return true
+		})
+		switch _, returns := n.(*ast.ReturnStmt); {
+		case assigned || assigns(f.info, n, t.path):
+			return false
+		case len(uses) > 0:
+			*ends = true
+			return uses[0].waits() && plain(uses[0].fn) && !f.defers[uses[0].call]
+		case returns:
+			*ends = true
+			return true
+		}
+	}
+	return len(b.Succs) > 0 && !slices.ContainsFunc(b.Succs, func(next *cfg.Block) bool {
+		return !f.doomed(t, next, seen, ends)
+	})
+}
+
+// declares reports whether n declares a variable.
+func declares(n ast.Node, variable types.Object) bool {
+	if r, ok := n.(*ast.RangeStmt); ok {
+		return r.Pos() <= variable.Pos() && variable.Pos() < r.X.Pos()
+	}
+	return n.Pos() <= variable.Pos() && variable.Pos() < n.End()
+}
+
+// end returns the last statement of b, and how a report of it begins.
+func (f *function) end(b *cfg.Block) (at ast.Node, how string) {
+	start := token.NoPos
+	switch s := b.Stmt.(type) {
+	case *ast.IfStmt:
+		start = s.Body.Pos()
+		if b.Kind == cfg.KindIfElse {
+			start = s.Else.Pos()
+		} else if b.Kind == cfg.KindIfDone {
+			start = s.End()
+		}
+	case nil:
+	default:
+		if b.Kind == cfg.KindSwitchCaseBody || b.Kind == cfg.KindSelectCaseBody {
+			start = s.Pos()
+		}
+	}
+	if n := len(b.Nodes); n > 0 {
+		at, start = b.Nodes[n-1], b.Nodes[n-1].End()
+	}
+	if !start.IsValid() {
+		return nil, ""
+	}
+	// The graph has no node for break and continue.
+	var branch *ast.BranchStmt
+	inspectOwn(f.body, func(n ast.Node) {
+		if br, ok := n.(*ast.BranchStmt); ok && br.Pos() >= start && (branch == nil || br.Pos() < branch.Pos()) {
+			branch = br
+		}
+	})
+	if branch != nil {
+		for _, o := range f.graph.Blocks {
+			for _, n := range o.Nodes {
+				if start <= n.Pos() && n.Pos() < branch.Pos() {
+					branch = nil
+				}
+			}
+			if branch == nil {
+				break
+			}
+		}
+	}
+	switch {
+	case branch != nil:
+		return branch, branch.Tok.String() + " without "
+	case at != nil:
+		return at, "from here on, no "
+	}
+	return nil, ""
+}
+
+// reenters reports whether the function acquires the lock more than once at a time. Then it knows
+// what it does, or does not get far.
+func (t *tracked) reenters() bool {
+	return slices.ContainsFunc(t.calls, func(c *lockCall) bool {
+		return c.effect == acquire && t.before[c.call].holds(c.mode)
+	})
+}

@@ -1,0 +1,73 @@
+package checks
+
+import (
+	"go/token"
+	"regexp"
+	"slices"
+	"strings"
+
+	"golang.org/x/tools/go/analysis"
+)
+
+// check lets comments of the source silence the reports of a.
+func check(a *analysis.Analyzer) *analysis.Analyzer {
+	run := a.Run
+	a.Run = func(pass *analysis.Pass) (any, error) {
+		own := *pass
+		own.Report = func(d analysis.Diagnostic) {
+			if !silenced(pass, a.Name, d.Pos) {
+				pass.Report(d)
+			}
+		}
+		return run(&own)
+	}
+	return a
+}
+
+// ignore matches a comment that silences one check, for a reason.
+var ignore = regexp.MustCompile(`^//lockvet:ignore (\w+) +\S`)
+
+// nolint matches a comment that silences linters. golangci-lint has the same.
+var nolint = regexp.MustCompile(`^// ?nolint(?::([\w,-]+))?(?:\s|$)`)
+
+// silenced reports whether a comment silences the check for the line of pos. Such a comment is at
+// the end of this line, or alone on the line before.
+func silenced(pass *analysis.Pass, name string, pos token.Pos) bool {
+	at := pass.Fset.Position(pos)
+	for _, f := range pass.Files {
+		if pos < f.FileStart || f.FileEnd < pos {
+			continue
+		}
+		for _, group := range f.Comments {
+			for _, c := range group.List {
+				where := pass.Fset.Position(c.Pos())
+				if silences(c.Text, name) && (where.Line == at.Line || where.Line == at.Line-1 && alone(pass, where)) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+func silences(comment, name string) bool {
+	if m := ignore.FindStringSubmatch(comment); m != nil {
+		return m[1] == name
+	}
+	m := nolint.FindStringSubmatch(comment)
+	if m == nil {
+		return false
+	}
+	linters := strings.Split(m[1], ",")
+	return m[1] == "" || slices.Contains(linters, "all") || slices.Contains(linters, "lockvet") ||
+		slices.Contains(linters, name)
+}
+
+// alone reports whether only space precedes a comment on its line.
+func alone(pass *analysis.Pass, comment token.Position) bool {
+	text, err := pass.ReadFile(comment.Filename)
+	if err != nil || comment.Offset > len(text) {
+		return false
+	}
+	return strings.TrimSpace(string(text[comment.Offset-comment.Column+1:comment.Offset])) == ""
+}
