@@ -1,15 +1,17 @@
 // Command lockvet finds mistakes with locks: those of package sync and of github.com/jucgo/locks.
 // See package checks for what it finds, and README.md for how to run it.
 //
-//	lockvet ./...                            # prints what it finds
+//	go vet -vettool=$(which lockvet) ./...   # within go vet, with its cache
+//	lockvet ./...                            # by itself, which takes more memory
 //	lockvet -fix ./...                       # applies the fixes that are safe
-//	go vet -vettool=$(which lockvet) ./...   # the same within go vet, with its cache
 package main
 
 import (
+	"flag"
 	"os"
 	"strings"
 
+	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/analysis/multichecker"
 	"golang.org/x/tools/go/analysis/unitchecker"
 
@@ -17,10 +19,30 @@ import (
 )
 
 func main() {
-	if byGoVet(os.Args[1:]) {
-		unitchecker.Main(checks.Analyzers()...)
+	flag.Func("locktypes", "further types of locks, with the methods of a sync.Mutex: `import/path.Type,...`",
+		func(list string) error { return checks.SetLockTypes(strings.Split(list, ",")...) })
+	analyzers := checks.Analyzers()
+	for i, a := range analyzers {
+		analyzers[i] = named(a)
 	}
-	multichecker.Main(checks.Analyzers()...)
+	if byGoVet(os.Args[1:]) {
+		unitchecker.Main(analyzers...)
+	}
+	multichecker.Main(analyzers...)
+}
+
+// named lets each report of a end with its name.
+func named(a *analysis.Analyzer) *analysis.Analyzer {
+	with := *a
+	with.Run = func(pass *analysis.Pass) (any, error) {
+		own := *pass
+		own.Report = func(d analysis.Diagnostic) {
+			d.Message += " (" + a.Name + ")"
+			pass.Report(d)
+		}
+		return a.Run(&own)
+	}
+	return &with
 }
 
 // byGoVet reports whether go vet started this process. It asks for the version and the flags, and

@@ -19,19 +19,7 @@ func TestTheREADMEShowsARealRunWithinGoVet(t *testing.T) {
 	if shown == nil {
 		t.Fatal("README.md shows no run")
 	}
-	tool := filepath.Join(t.TempDir(), "lockvet")
-	if out, err := exec.Command("go", "build", "-o", tool, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	vet := exec.Command("go", "vet", "-vettool="+tool, ".")
-	vet.Dir = filepath.Join("checks", "testdata", "shop")
-	vet.Env = append(os.Environ(), "GOWORK=off", "PWD=")
-	out, err := vet.CombinedOutput()
-	if err == nil {
-		t.Error("go vet found nothing")
-	}
-	got := strings.Split(strings.TrimSpace(string(out)), "\n")
-	got = slices.DeleteFunc(got, func(line string) bool { return strings.HasPrefix(line, "#") })
+	got := vet(t, "shop")
 	want := strings.Split(strings.TrimSpace(string(shown[1])), "\n")
 	for _, lines := range [][]string{got, want} {
 		slices.Sort(lines)
@@ -39,4 +27,31 @@ func TestTheREADMEShowsARealRunWithinGoVet(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("go vet printed\n%s\nand README.md shows\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
+}
+
+func TestAFlagNamesTypesOfLocks(t *testing.T) {
+	got := vet(t, "named", "-locktypes=example.com/testdata/named.Mutex")
+	for _, check := range []string{"(doublelock)", "(missingunlock)"} {
+		if !slices.ContainsFunc(got, func(line string) bool { return strings.HasSuffix(line, check) }) {
+			t.Errorf("no report of %s: %q", check, got)
+		}
+	}
+}
+
+// vet returns what go vet prints with lockvet as its tool, about a package with mistakes.
+func vet(t *testing.T, dir string, flags ...string) []string {
+	t.Helper()
+	tool := filepath.Join(t.TempDir(), "lockvet")
+	if out, err := exec.Command("go", "build", "-o", tool, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	vet := exec.Command("go", append(append([]string{"vet", "-vettool=" + tool}, flags...), ".")...)
+	vet.Dir = filepath.Join("checks", "testdata", dir)
+	vet.Env = append(os.Environ(), "GOWORK=off", "PWD=")
+	out, err := vet.CombinedOutput()
+	if err == nil {
+		t.Error("go vet found nothing")
+	}
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	return slices.DeleteFunc(lines, func(line string) bool { return strings.HasPrefix(line, "#") })
 }

@@ -1,6 +1,6 @@
 // Package golangci makes the checks a plugin of golangci-lint. Import it in a custom build of
 // golangci-lint: README.md has the configuration. The name of the linter is lockvet. The setting
-// "disable" lists names of checks that do not run.
+// "disable" lists names of checks that do not run, and "locktypes" further types of locks.
 package golangci
 
 import (
@@ -16,7 +16,8 @@ import (
 func init() { register.Plugin("lockvet", newPlugin) }
 
 type settings struct {
-	Disable []string `json:"disable"`
+	Disable   []string `json:"disable"`
+	LockTypes []string `json:"locktypes"`
 }
 
 type plugin struct{ analyzers []*analysis.Analyzer }
@@ -31,6 +32,9 @@ func newPlugin(conf any) (register.LinterPlugin, error) {
 		if !slices.ContainsFunc(all, func(a *analysis.Analyzer) bool { return a.Name == name }) {
 			return nil, fmt.Errorf("lockvet: disable %q: no check has this name", name)
 		}
+	}
+	if err := checks.SetLockTypes(s.LockTypes...); err != nil {
+		return nil, fmt.Errorf("lockvet: locktypes: %w", err)
 	}
 	return plugin{slices.DeleteFunc(all, func(a *analysis.Analyzer) bool {
 		return slices.Contains(s.Disable, a.Name)

@@ -43,6 +43,7 @@ func TestWrongSettingsAreRefused(t *testing.T) {
 	for _, settings := range []any{
 		map[string]any{"disable": []string{"lockorde"}},
 		map[string]any{"enable": []string{"lockorder"}},
+		map[string]any{"locktypes": []string{"Mutex"}},
 	} {
 		if _, err := build(t, settings); err == nil {
 			t.Errorf("%v is accepted", settings)
