@@ -139,6 +139,23 @@ func (s *session) dial(network, address string, timeout time.Duration) (net.Conn
 	return l, nil
 }
 
+// hangUp closes the connection of a session that is over, if the server has not answered on it.
+// Such a server has no session to end, and the ZooKeeper client would wait a second for it. hangUp
+// returns when the ZooKeeper client asks for the next server: only then it hears of its end at once.
+func (s *session) hangUp() {
+	s.mu.Lock()
+	l := s.link
+	s.mu.Unlock()
+	if l == nil || l.greeted.Load() {
+		return
+	}
+	l.Close()
+	select {
+	case <-s.idle:
+	case <-time.After(time.Second):
+	}
+}
+
 // hosts gives the ZooKeeper client the servers in turn. It passes their names on to the dialer,
 // which needs them to verify certificates. After each round it waits, for less time than the
 // ZooKeeper client would.
@@ -146,7 +163,8 @@ type hosts struct {
 	s       *session
 	servers []string
 	next    int
-	tried   int // since the last connection
+	tried   int  // since the last connection
+	told    bool // s.idle is closed
 }
 
 func (h *hosts) Init(servers []string) error {
@@ -170,7 +188,12 @@ func (h *hosts) Next() (server string, wait bool) {
 	server = h.servers[h.next]
 	h.next = (h.next + 1) % len(h.servers)
 	h.tried++
-	return server, h.s.isOver()
+	over := h.s.isOver()
+	if over && !h.told {
+		h.told = true
+		close(h.s.idle)
+	}
+	return server, over
 }
 
 func (h *hosts) Connected() { h.tried = 0 }

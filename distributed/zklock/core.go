@@ -168,6 +168,7 @@ func (c *core) disconnect(s *session) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
+		s.hangUp()
 		s.conn.Close()
 	}()
 	wait := func() {

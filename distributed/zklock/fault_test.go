@@ -3,17 +3,21 @@ package zklock_test
 import (
 	"context"
 	"errors"
+	"io"
 	"math/rand/v2"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
@@ -599,6 +603,22 @@ func TestWithoutAServerThereIsNoClient(t *testing.T) {
 	_, err := zklock.New(ctx, []string{"127.0.0.1:" + strconv.Itoa(testbed.Port(t))})
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.Less(t, time.Since(began), 5*time.Second)
+}
+
+func TestAFailedConnectLeavesNothingAtASilentServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		others := goleak.IgnoreCurrent()
+		ctx, cancel := context.WithCancel(t.Context())
+		server, dialed := net.Pipe()
+		go io.Copy(io.Discard, server)
+		_, err := zklock.New(ctx, []string{"silent"}, zklock.WithDialer(
+			func(context.Context, string, string) (net.Conn, error) {
+				cancel()
+				return dialed, nil
+			}))
+		require.ErrorIs(t, err, context.Canceled)
+		require.NoError(t, goleak.Find(others)) // in less than a second of the test's clock
+	})
 }
 
 func TestAWaiterMovesToAnotherServerAndMissesNothing(t *testing.T) {

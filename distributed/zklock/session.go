@@ -29,6 +29,7 @@ type session struct {
 	dialed  chan struct{} // closed when conn is set
 	ready   chan struct{} // closed when the session was up for the first time
 	dead    chan struct{} // closed when the session is over
+	idle    chan struct{} // closed when the ZooKeeper client has no connection after that
 	watches watches
 
 	mu        sync.Mutex
@@ -52,6 +53,7 @@ func (c *core) start() (*session, error) {
 		dialed:  make(chan struct{}),
 		ready:   make(chan struct{}),
 		dead:    make(chan struct{}),
+		idle:    make(chan struct{}),
 		timeout: c.timeout,
 		changed: make(chan struct{}),
 		watches: watches{m: make(map[place]*watch)},
