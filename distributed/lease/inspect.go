@@ -84,11 +84,8 @@ func (l *Mutex) Inspect(ctx context.Context) (locks.Info, error) { return l.Insp
 // It also recognizes the holds and waits of the other half.
 func (l *Mutex) InspectWith(ctx context.Context, other *Mutex) (locks.Info, error) {
 	const op = "inspect"
-	if err := check(ctx); err != nil {
+	if err := l.check(ctx); err != nil {
 		return locks.Info{}, l.fail(ctx, op, err)
-	}
-	if l.bad != nil {
-		return locks.Info{}, l.fail(ctx, op, l.bad)
 	}
 	if l.c.inspector == nil {
 		return locks.Info{}, l.fail(ctx, op, errors.ErrUnsupported)

@@ -48,8 +48,8 @@ func WithFixedTTL(d time.Duration) MutexOption {
 	return func(l *Mutex) { l.lease, l.fixed = d, true }
 }
 
-// Refuse makes all acquisitions of the lock fail with err, unless err is nil. It is for adapters
-// whose store can have no lock of that name.
+// Refuse makes all methods of the lock that return an error return err, unless err is nil. None of
+// them asks the store. It is for adapters whose store can have no lock of that name.
 func Refuse(err error) MutexOption {
 	return func(l *Mutex) {
 		if err != nil {
@@ -99,11 +99,8 @@ func (l *Mutex) TryLockContext(ctx context.Context) (bool, error) {
 }
 
 func (l *Mutex) lock(ctx context.Context, op string, wait bool) (bool, error) {
-	if err := check(ctx); err != nil {
+	if err := l.check(ctx); err != nil {
 		return false, l.fail(ctx, op, err)
-	}
-	if l.bad != nil {
-		return false, l.fail(ctx, op, l.bad)
 	}
 	o := locks.CurrentOwner(ctx)
 	if e := l.held(o); e != nil {
@@ -132,7 +129,7 @@ func (l *Mutex) UnlockContext(ctx context.Context) error {
 	}
 	e := l.held(o)
 	if e == nil {
-		return l.fail(ctx, "unlock", locks.ErrNotHeld)
+		return l.fail(ctx, "unlock", l.notHeld())
 	}
 	return l.fail(ctx, "unlock", l.c.unlock(ctx, e, o))
 }
@@ -140,14 +137,14 @@ func (l *Mutex) UnlockContext(ctx context.Context) error {
 // Hold returns the current hold of ctx's owner, or an error matching [locks.ErrNotHeld].
 func (l *Mutex) Hold(ctx context.Context) (locks.Hold, error) {
 	o := locks.CurrentOwner(ctx)
-	if e := l.c.find(l.key(o)); e != nil {
+	if e := l.find(l.key(o)); e != nil {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		if h := e.holdOf(o); h != nil {
 			return h, nil
 		}
 	}
-	return nil, l.fail(ctx, "hold", locks.ErrNotHeld)
+	return nil, l.fail(ctx, "hold", l.notHeld())
 }
 
 // Pin returns the name of the current hold in the store, and makes the hold end in the store even
@@ -155,7 +152,7 @@ func (l *Mutex) Hold(ctx context.Context) (locks.Hold, error) {
 // hold, such as a read hold of the writer of a read-write lock.
 func (l *Mutex) Pin(ctx context.Context) (acquisition string, err error) {
 	o := locks.CurrentOwner(ctx)
-	if e := l.c.find(l.key(o)); e != nil {
+	if e := l.find(l.key(o)); e != nil {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		if h := e.holdOf(o); h != nil {
@@ -166,7 +163,7 @@ func (l *Mutex) Pin(ctx context.Context) (acquisition string, err error) {
 			return h.g.id.Acquisition, nil
 		}
 	}
-	return "", l.fail(ctx, "pin", locks.ErrNotHeld)
+	return "", l.fail(ctx, "pin", l.notHeld())
 }
 
 // ForceUnlock frees the lock without its holder's consent, here or elsewhere, and reports whether
@@ -178,7 +175,7 @@ func (l *Mutex) Pin(ctx context.Context) (acquisition string, err error) {
 // name.
 func (l *Mutex) ForceUnlock(ctx context.Context) (bool, error) {
 	const op = "force unlock"
-	if err := check(ctx); err != nil {
+	if err := l.check(ctx); err != nil {
 		return false, l.fail(ctx, op, err)
 	}
 	b, ok := l.c.store.(Breaker)
@@ -218,9 +215,7 @@ func (l *Mutex) grants() (gs []*grant) {
 
 // QueueLength returns how many goroutines wait in the local queue. A [Shared] lock has none.
 func (l *Mutex) QueueLength() int {
-	l.c.mu.Lock()
-	defer l.c.mu.Unlock()
-	if e := l.c.entries[l.name]; e != nil {
+	if e := l.find(l.name); e != nil {
 		return e.queue.QueueLength()
 	}
 	return 0
@@ -229,7 +224,7 @@ func (l *Mutex) QueueLength() int {
 // String describes the lock and its state in this process.
 func (l *Mutex) String() string {
 	state := "not held here"
-	if e := l.c.find(l.name); e != nil {
+	if e := l.find(l.name); e != nil {
 		if o := e.queue.Owner(); o != 0 {
 			state = "first in the local queue: " + o.String()
 		}
@@ -251,10 +246,35 @@ func (l *Mutex) held(o locks.Owner) *entry {
 	if e := l.last.Load(); e != nil && e.queue.Owner() == o {
 		return e
 	}
-	if e := l.c.find(l.key(o)); e != nil && e.queue.Owner() == o {
+	if e := l.find(l.key(o)); e != nil && e.queue.Owner() == o {
 		return e
 	}
 	return nil
+}
+
+// find returns the entry of key, or nil. A refused lock has none: its name, which an adapter may
+// have cut, can be that of another lock.
+func (l *Mutex) find(key string) *entry {
+	if l.bad != nil {
+		return nil
+	}
+	return l.c.find(key)
+}
+
+// check returns the error of ctx, or why the lock is refused.
+func (l *Mutex) check(ctx context.Context) error {
+	if err := check(ctx); err != nil {
+		return err
+	}
+	return l.bad
+}
+
+// notHeld returns the error of an owner without a hold.
+func (l *Mutex) notHeld() error {
+	if l.bad != nil {
+		return fmt.Errorf("%w: %w", locks.ErrNotHeld, l.bad)
+	}
+	return locks.ErrNotHeld
 }
 
 // use returns o's entry with one more user.

@@ -366,6 +366,17 @@ func TestNamesThatCannotBeAreRefused(t *testing.T) {
 		}
 		require.Error(t, c.Mutex(name).Revoke(background))
 	}
+	long := strings.Repeat("n", 1023)
+	ctx := someone()
+	held := hold(t, c.Mutex(long), ctx)
+	for kind, k := range kinds {
+		t.Run(kind, func(t *testing.T) { testbed.Refused(t, k.lock(c, long+"nn"), "1025 bytes") })
+	}
+	rw := c.RWMutex("a//b")
+	testbed.Refused(t, rw.ReadLocker(), "empty part")
+	testbed.Refused(t, rw.WriteLocker(), "empty part")
+	require.Error(t, c.Mutex("/"+long+"nn").UnlockContext(ctx), "errors cut the name to that of a lock")
+	require.NoError(t, held.Err())
 	for _, name := range []string{"a", "/a", "ä/ö", "..a", "a b", strings.Repeat("n", 1024)} {
 		require.NoError(t, c.Mutex(name).LockContext(background), "%q", name)
 		same := c.Mutex("/" + strings.TrimPrefix(name, "/"))
