@@ -118,11 +118,8 @@ func New(dir string, opts ...Option) (*Client, error) {
 func (c *Client) Path(name string) string { return filepath.Join(c.dir, fileName(name)) }
 
 func (c *Client) lock(name, path string, kind mode) *Mutex {
-	l := &Mutex{client: c, name: name, kind: kind}
-	if l.place, l.bad = newPlace(path); l.bad != nil {
-		l.place.path = path
-	}
-	return l
+	at, _ := newPlace(path) // fails for a NUL byte, which newClient has refused, and fileName escapes
+	return &Mutex{client: c, name: name, place: at, kind: kind}
 }
 
 // Mutex returns the exclusive lock called name.

@@ -30,8 +30,6 @@ func (l *Mutex) Inspect(ctx context.Context) (info locks.Info, err error) {
 		return info, l.fail(op, locks.ErrNilContext)
 	case ctx.Err() != nil:
 		return info, l.fail(op, ended(ctx))
-	case l.bad != nil:
-		return info, l.fail(op, l.bad)
 	case l.client.open.Err() != nil:
 		return info, l.fail(op, locks.ErrClosed)
 	}

@@ -26,7 +26,6 @@ type Mutex struct {
 	client *Client
 	name   string
 	place  place
-	bad    error // why the path is no path
 	kind   mode
 	// last is the file that the last acquisition used, as long as it can still be the right
 	// one: see file.
@@ -78,8 +77,6 @@ func (l *Mutex) lock(ctx context.Context, op string, wait bool) (bool, error) {
 		return false, l.fail(op, locks.ErrNilContext)
 	case ctx.Err() != nil:
 		return false, l.fail(op, ended(ctx))
-	case l.bad != nil:
-		return false, l.fail(op, l.bad)
 	}
 	o := locks.CurrentOwner(ctx)
 	for {

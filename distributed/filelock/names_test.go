@@ -124,3 +124,17 @@ func TestAnEmptyPathIsNoDirectoryAndNoFile(t *testing.T) {
 	_, err = filelock.OpenMapped("")
 	require.Error(t, err)
 }
+
+func TestNoNameIsRefused(t *testing.T) {
+	c := provide(t, t.TempDir())
+	for _, name := range []string{"", ".", "..", "/", "../x", "a\x00b", "a\nb", "\xff", strings.Repeat("n", 10_000)} {
+		l, ctx := c.Mutex(name), locks.WithOwner(t.Context(), locks.NewOwner())
+		require.NoError(t, l.LockContext(ctx), "%q", name)
+		require.Equal(t, filepath.Dir(l.Path()), filepath.Dir(c.Path("it")))
+		require.NoError(t, l.UnlockContext(ctx))
+	}
+	_, err := filelock.New("a\x00b")
+	require.Error(t, err)
+	_, err = filelock.Open("a\x00b")
+	require.Error(t, err)
+}

@@ -29,9 +29,6 @@ func Open(path string, opts ...Option) (*File, error) {
 		return fail(err)
 	}
 	f := &File{Mutex: c.lock(path, c.dir, exclusive), read: c.lock(path, c.dir, shared)}
-	if f.bad != nil {
-		return fail(f.bad)
-	}
 	if _, err := files.get(f.place, c.perm); err != nil {
 		return fail(err)
 	}
