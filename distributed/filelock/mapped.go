@@ -30,11 +30,11 @@ import (
 // # Limits
 //
 // The kernel does not know the lock; whether its holder lives is judged by the process number.
-// All processes must be in one PID namespace: in another one, [OpenMapped] fails with
-// [locks.ErrForeign]. A reused number is recognised by its start time, to 10 ms on Linux and to
-// 1 ms on macOS. Other systems cannot tell, and the lock stays held as long as another process
-// has the dead one's number. A stopped holder keeps the lock, and so does a goroutine that
-// forgets it: there is no lease.
+// All processes must be in one PID namespace and one time namespace: in another one,
+// [OpenMapped] fails with [locks.ErrForeign]. A reused number is recognised by its start time,
+// to 10 ms on Linux and to 1 ms on macOS. Other systems cannot tell, and the lock stays held as
+// long as another process has the dead one's number. A stopped holder keeps the lock, and so
+// does a goroutine that forgets it: there is no lease.
 //
 // A program that may write to the file can break the lock. A program that truncates it kills
 // the processes that have it mapped. If the file is deleted while in use, processes that open
@@ -73,7 +73,7 @@ const slice = 50 * time.Millisecond
 
 // OpenMapped returns the lock in the file at path. It creates the file with permissions 0600 if
 // it does not exist. The error matches [locks.ErrForeign] if the file has other contents or is
-// in use in another PID namespace. It matches [fs.ErrPermission] if this user cannot write to
+// in use in another PID or time namespace. It matches [fs.ErrPermission] if this user cannot write to
 // the file, and [errors.ErrUnsupported] on systems without shared memory.
 func OpenMapped(path string) (*Mapped, error) {
 	fail := func(err error) (*Mapped, error) { return nil, fmt.Errorf("filelock: OpenMapped(%q): %w", path, err) }

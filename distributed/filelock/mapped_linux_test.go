@@ -1,11 +1,17 @@
 package filelock_test
 
 import (
+	"os"
+	"os/exec"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/internal/testkit/testbed"
 )
 
 // Only Linux has a futex. Elsewhere the sleeper looks again after its pause.
@@ -27,4 +33,25 @@ func TestAReleaseOfAWordWakesASleeper(t *testing.T) {
 	}
 	slices.Sort(took)
 	require.Less(t, took[len(took)/2], 25*time.Millisecond)
+}
+
+// In another time namespace each process seems to have another start time, as if it were another
+// process, whose predecessor is dead.
+func TestAWordIsRefusedInAnotherTimeNamespace(t *testing.T) {
+	path := somewhere(t)
+	l := share(t, path)
+	take(t, l, background)
+	child := testbed.ChildCommand(t, "serve", "word", path)
+	args := []string{"--time", "--boottime", "100000"}
+	if os.Geteuid() != 0 {
+		args = append(args, "--map-root-user")
+	}
+	cmd := exec.Command(testbed.Lookup(t, "unshare"), append(append(args, "--"), child.Args...)...)
+	cmd.Env, cmd.Stdin = child.Env, strings.NewReader("try\n")
+	out, err := cmd.CombinedOutput()
+	require.Error(t, err, "%s", out)
+	require.Contains(t, string(out), locks.ErrForeign.Error())
+	require.Contains(t, string(out), "time namespace")
+	require.NotContains(t, string(out), "true", "it took the lock from its holder")
+	require.NoError(t, l.UnlockContext(background))
 }

@@ -18,7 +18,7 @@ import (
 // of which the rest is 0.
 type layout struct {
 	magic atomic.Uint64 // written last
-	place atomic.Uint64 // the PID namespace, or 0 where there are none
+	place atomic.Uint64 // see namespace; 0 where there are none
 	_     [6]uint64     // the word has a cache line of its own
 	word  atomic.Uint64
 }
@@ -58,7 +58,7 @@ func openMapping(path string) (*mapping, error) {
 	case m.magic.Load() != magic:
 		err = errNoWord
 	case m.place.Load() != ns:
-		err = fmt.Errorf("%w: the lock is in use in another PID namespace", locks.ErrForeign)
+		err = fmt.Errorf("%w: the lock is in use in another PID or time namespace", locks.ErrForeign)
 	}
 	if err != nil {
 		m.close()

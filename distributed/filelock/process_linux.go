@@ -27,11 +27,15 @@ func process(pid int) (start uint64, zombie, known bool) {
 	return start & (1<<(64-startAt) - 1), fields[0][0] == 'Z' || fields[0][0] == 'X', true
 }
 
-// namespace returns the number of the PID namespace, or 0 if it is unknown.
+// namespace names the PID namespace and the time namespace, by which the kernel shifts start times.
+// Either is 0 if it is unknown. The kernel gives namespaces numbers of 32 bits.
 func namespace() uint64 {
-	var st unix.Stat_t
-	if err := retry(func() error { return unix.Stat("/proc/self/ns/pid", &st) }); err != nil {
-		return 0
+	var of [2]uint64
+	for i, path := range [...]string{"/proc/self/ns/pid", "/proc/self/ns/time"} {
+		var st unix.Stat_t
+		if err := retry(func() error { return unix.Stat(path, &st) }); err == nil {
+			of[i] = st.Ino
+		}
 	}
-	return st.Ino
+	return of[0] | of[1]<<32
 }
