@@ -36,6 +36,7 @@ type Election struct {
 	gained   func(ctx context.Context)
 	lost     func(reason error)
 	failed   func(err error)
+	news     func(leader Leader)
 
 	mu      sync.Mutex
 	running bool
@@ -54,20 +55,22 @@ func Backoff(min, max time.Duration) Option {
 	return func(e *Election) { e.min, e.max = min, max }
 }
 
-// OnGained makes Run call f before it calls the function, with the same ctx. The lock is held.
+// OnGained makes Run call f before it calls the function, with the same ctx. The lock is held. If
+// the leadership ends before f returns, Run does not call the function.
 func OnGained(f func(ctx context.Context)) Option {
 	return func(e *Election) { e.gained = f }
 }
 
-// OnLost makes Run call f once after each call of the function, after the release of the lock.
-// Run makes no call if the function panics. The reason matches
+// OnLost makes Run call f once after each leadership, after the release of the lock. The reason
+// matches
 //
 //   - [locks.ErrLost], if the lock was lost,
 //   - [ErrResigned], after Resign,
 //   - the error of Run's ctx, if it has ended.
 //
-// Otherwise the reason is the function's result, and Run returns it. For an action at the moment
-// of the loss, use [context.AfterFunc] with the function's ctx.
+// Otherwise the reason is the function's result, and Run returns it. After a panic or
+// [runtime.Goexit] the reason says so, and the panic or the exit continues after f. For an action
+// at the moment of the loss, use [context.AfterFunc] with the function's ctx.
 func OnLost(f func(reason error)) Option {
 	return func(e *Election) { e.lost = f }
 }
@@ -77,6 +80,22 @@ func OnLost(f func(reason error)) Option {
 func OnError(f func(err error)) Option {
 	return func(e *Election) { e.failed = f }
 }
+
+// Leader describes the holder of the lock, in whatever process.
+type Leader = locks.Party
+
+// WithNewLeader makes Run call f with the leader when it begins, and when another one leads: another
+// [Leader.Owner] of this process, or another label, host, or process id. Run asks
+// [Election.Leader] every two seconds, in a goroutine of its own. A failed question is repeated.
+// There is no call when there is no leader. Run returns after the last call of f has returned.
+//
+// Run returns an error that matches [errors.ErrUnsupported] if the lock is no [locks.Inspector].
+func WithNewLeader(f func(leader Leader)) Option {
+	return func(e *Election) { e.news = f }
+}
+
+// newsEvery is the time between two questions for WithNewLeader.
+const newsEvery = 2 * time.Second
 
 // New returns a candidate for lock. It does nothing until Run is called.
 func New(lock locks.TryLocker, opts ...Option) *Election {
@@ -98,14 +117,16 @@ func New(lock locks.TryLocker, opts ...Option) *Election {
 //
 // The ctx of lead is a child of ctx. It ends with the cause [locks.ErrLost] when the lock is lost,
 // and with the cause [ErrResigned] after Resign. lead has to return then, whatever it returns. If
-// lead panics, Run releases the lock and the panic continues.
+// lead panics or calls [runtime.Goexit], Run releases the lock, and the panic or the exit continues.
 //
 // If the lock was lost before the release, Run cannot know whether all of lead's work was done
 // under the lock. It then runs lead again in the next leadership, even if lead returned nil. The
 // same happens if the store does not confirm the release. So lead's work should be safe to repeat.
 //
-// Run calls lead and the callbacks in the calling goroutine, which is the owner of the lock unless
-// ctx carries one. An Election that runs already makes Run return an error.
+// Run calls lead and the callbacks in the calling goroutine. Each Run holds the lock as an owner of
+// its own, so that two of them exclude each other even if their contexts carry one owner. For all
+// other locks, the ctx of lead has the owner of Run's ctx. An Election that runs already makes Run
+// return an error.
 func (e *Election) Run(ctx context.Context, lead func(ctx context.Context) error) error {
 	if ctx == nil {
 		return ctxerr.Check("leader: run", ctx)
@@ -117,10 +138,21 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context) error
 		return errRunning
 	}
 	defer e.end()
+	if e.news != nil {
+		if _, ok := e.lock.(locks.Inspector); !ok {
+			return fmt.Errorf("leader: run: %T: no Inspect: %w", e.lock, errors.ErrUnsupported)
+		}
+		watching, stop := context.WithCancel(ctx)
+		var watch sync.WaitGroup
+		watch.Go(func() { e.watch(watching) })
+		defer watch.Wait()
+		defer stop()
+	}
+	o := locks.NewOwner()
 	var wait time.Duration
 	backoff := e.min
 	for {
-		t := e.term(ctx, wait, lead)
+		t := e.term(ctx, o, wait, lead)
 		switch {
 		case t.final:
 			return t.err
@@ -163,8 +195,9 @@ type term struct {
 	final bool  // Run returns err
 }
 
-// term campaigns once after the pause wait, and leads if it wins. Resign ends it.
-func (e *Election) term(ctx context.Context, wait time.Duration, lead func(ctx context.Context) error) term {
+// term campaigns once as o after the pause wait, and leads if it wins. Resign ends it.
+func (e *Election) term(
+	ctx context.Context, o locks.Owner, wait time.Duration, lead func(ctx context.Context) error) term {
 	round, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	e.mu.Lock()
@@ -175,17 +208,33 @@ func (e *Election) term(ctx context.Context, wait time.Duration, lead func(ctx c
 		return e.defeat(ctx, round, err)
 	}
 	var t term
-	told := false // to return
-	err := locks.Do(round, e.lock, func(leading context.Context) error {
+	told := false     // to return
+	reason := errExit // if the function does not return
+	defer func() {
+		if t.led {
+			e.lost(reason)
+		}
+	}()
+	caller := callers(ctx)
+	err := locks.Do(locks.WithOwner(round, o), e.lock, func(leading context.Context) error {
 		if leading.Err() != nil { // since the acquisition
 			return nil
 		}
+		leading = locks.WithOwner(leading, caller)
 		t.led = true
-		e.gained(leading)
-		t.err = lead(leading)
-		told = leading.Err() != nil
-		if told && echoes(t.err, leading) {
-			t.err = nil
+		defer func() {
+			if told = leading.Err() != nil; told && echoes(t.err, leading) {
+				t.err = nil
+			}
+			switch {
+			case ctx.Err() != nil:
+				reason = errors.Join(ended(ctx), errExit)
+			case told:
+				reason = errors.Join(context.Cause(leading), errExit)
+			}
+		}()
+		if e.gained(leading); leading.Err() == nil {
+			t.err = lead(leading)
 		}
 		return nil // so that the error of Do is the lock's
 	})
@@ -204,8 +253,35 @@ func (e *Election) term(ctx context.Context, wait time.Duration, lead func(ctx c
 	if err != nil {
 		t.err = errors.Join(t.err, err)
 	}
-	e.lost(t.err)
+	reason = t.err
 	return t
+}
+
+// errExit is the reason of OnLost after a panic or runtime.Goexit.
+var errExit = errors.New("leader: the function has ended in a panic or an exit of its goroutine")
+
+// callers returns the owner that ctx carries, or none if that is the calling goroutine.
+func callers(ctx context.Context) locks.Owner {
+	if o := locks.CurrentOwner(ctx); o != locks.CurrentOwner(context.Background()) {
+		return o
+	}
+	return 0
+}
+
+// watch calls news for each new leader, until ctx ends.
+func (e *Election) watch(ctx context.Context) {
+	var last Leader
+	for known := false; ctx.Err() == nil; sleep(ctx, newsEvery) {
+		leader, ok, err := e.Leader(ctx)
+		if err != nil || !ok {
+			continue
+		}
+		now := Leader{Owner: leader.Owner, Label: leader.Label, Host: leader.Host, PID: leader.PID}
+		if !known || now != last {
+			known, last = true, now
+			e.news(leader)
+		}
+	}
 }
 
 // echoes reports whether err only says why ctx ended.
@@ -258,12 +334,12 @@ func (e *Election) Resign(out time.Duration) {
 }
 
 // Leader returns who leads now, in whatever process, and false if there is no leader. A holder
-// that the lock does not know has a zero [locks.Party]. When a caller reads the answer, there may
+// that the lock does not know has a zero [Leader]. When a caller reads the answer, there may
 // already be another leader.
 //
 // Leader asks the store by the lock's Inspect, until ctx ends. The error matches
 // [errors.ErrUnsupported] if the lock is no [locks.Inspector].
-func (e *Election) Leader(ctx context.Context) (leader locks.Party, ok bool, err error) {
+func (e *Election) Leader(ctx context.Context) (leader Leader, ok bool, err error) {
 	inspector, ok := e.lock.(locks.Inspector)
 	if !ok {
 		return leader, false, fmt.Errorf("leader: %T: no Inspect: %w", e.lock, errors.ErrUnsupported)

@@ -65,10 +65,13 @@ func name(err error) string {
 			names = append(names, n)
 		}
 	}
-	slices.Sort(names)
 	if err == nil {
 		return "nil"
 	}
+	if strings.Contains(err.Error(), "an exit of its goroutine") {
+		names = append(names, "exit")
+	}
+	slices.Sort(names)
 	return strings.Join(names, "+")
 }
 
@@ -432,14 +435,15 @@ func TestAPanicReleasesTheLock(t *testing.T) {
 		if err := e.Run(t.Context(), func(context.Context) error { return nil }); err != nil {
 			t.Error(err)
 		}
-		j.want(t, "gained", "gained", "lost: nil")
+		j.want(t, "gained", "lost: exit", "gained", "lost: nil")
 		p.close(t)
 	})
 }
 
 func TestGoexitReleasesTheLock(t *testing.T) {
 	l := named.New().Locker("cron")
-	e := leader.New(l)
+	j := new(journal)
+	e := leader.New(l, j.options()...)
 	exited := make(chan struct{})
 	go func() {
 		defer close(exited)
@@ -449,6 +453,114 @@ func TestGoexitReleasesTheLock(t *testing.T) {
 	if err := e.Run(t.Context(), func(context.Context) error { return nil }); err != nil {
 		t.Error(err)
 	}
+	j.want(t, "gained", "lost: exit", "gained", "lost: nil")
+}
+
+func TestAnExitAfterTheEndHasBothReasons(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := new(journal)
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			_ = leader.Run(ctx, named.New().Locker("cron"), func(context.Context) error {
+				stop()
+				runtime.Goexit()
+				return nil
+			}, j.options()...)
+		}()
+		<-done
+		j.want(t, "gained", "lost: cancelled+exit")
+	})
+}
+
+func TestResignBeforeTheFunctionKeepsItFromRunning(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := new(journal)
+		var e *leader.Election
+		ctx, stop := context.WithTimeout(t.Context(), time.Second)
+		defer stop()
+		e = leader.New(named.New().Locker("cron"),
+			leader.OnGained(func(context.Context) { j.add("gained"); e.Resign(time.Minute) }),
+			leader.OnLost(func(reason error) { j.add("lost: " + name(reason)) }))
+		_ = e.Run(ctx, func(context.Context) error {
+			j.add("leads")
+			return nil
+		})
+		j.want(t, "gained", "lost: resigned")
+	})
+}
+
+func TestTwoElectionsOfOneOwnerHaveOneLeader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, o := named.New().Locker("cron"), locks.NewOwner()
+		ctx, stop := context.WithCancel(locks.WithOwner(t.Context(), o))
+		var leaders, most atomic.Int32
+		var all sync.WaitGroup
+		for range 2 {
+			all.Go(func() {
+				_ = leader.Run(ctx, l, func(ctx context.Context) error {
+					most.Store(max(most.Load(), leaders.Add(1)))
+					defer leaders.Add(-1)
+					return untilEnd(ctx)
+				})
+			})
+		}
+		synctest.Wait()
+		stop()
+		all.Wait()
+		if n := most.Load(); n != 1 {
+			t.Errorf("%d leaders at a time", n)
+		}
+	})
+}
+
+func TestTheFunctionActsForTheCallersOwner(t *testing.T) {
+	l, o := named.New().Locker("cron"), locks.NewOwner()
+	for want, ctx := range map[locks.Owner]context.Context{
+		o:                               locks.WithOwner(t.Context(), o),
+		locks.CurrentOwner(t.Context()): t.Context(),
+	} {
+		err := leader.Run(ctx, l, func(ctx context.Context) error {
+			if got := locks.CurrentOwner(ctx); got != want {
+				t.Errorf("the owner is %v, want %v", got, want)
+			}
+			other := make(chan locks.Owner)
+			go func() { other <- locks.CurrentOwner(ctx) }()
+			if got := <-other; got == want != (want == o) {
+				t.Errorf("the owner in another goroutine is %v", got)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestACandidateHearsOfEachNewLeader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lock := &described{TryLocker: named.New().Locker("cron")}
+		var news []locks.Party
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		first, second := locks.Party{Label: "host-1", Token: 3}, locks.Party{Label: "host-2"}
+		lock.set(locks.Info{}, errNetwork)
+		go func() {
+			defer close(done)
+			_ = leader.Run(ctx, lock, untilEnd, leader.WithNewLeader(func(l leader.Leader) { news = append(news, l) }))
+		}()
+		for _, holder := range []locks.Party{first, {Label: "host-1", Left: time.Second}, {}, second} {
+			time.Sleep(10 * time.Second)
+			lock.set(locks.Info{Held: holder.Label != "", Holders: []locks.Party{holder}}, nil)
+		}
+		time.Sleep(10 * time.Second)
+		stop()
+		<-done
+		if !slices.Equal(news, []locks.Party{first, second}) {
+			t.Errorf("news of %v", news)
+		}
+	})
 }
 
 func TestAClosedClientEndsRun(t *testing.T) {
@@ -480,6 +592,10 @@ func TestMisuseIsAnError(t *testing.T) {
 	if err := leader.Run(none, l, untilEnd); !errors.Is(err, locks.ErrNilContext) {
 		t.Errorf("nil ctx: %v", err)
 	}
+	news := leader.WithNewLeader(func(leader.Leader) {})
+	if err := leader.Run(t.Context(), bare{l}, untilEnd, news); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("no Inspect: %v", err)
+	}
 	if err := leader.Run(t.Context(), nil, untilEnd); err == nil {
 		t.Error("a nil lock is no error")
 	}
@@ -501,11 +617,22 @@ func TestMisuseIsAnError(t *testing.T) {
 // described is a lock that knows its holder.
 type described struct {
 	locks.TryLocker
+	mu   sync.Mutex
 	info locks.Info
 	err  error
 }
 
-func (d described) Inspect(context.Context) (locks.Info, error) { return d.info, d.err }
+func (d *described) set(info locks.Info, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.info, d.err = info, err
+}
+
+func (d *described) Inspect(context.Context) (locks.Info, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.info, d.err
+}
 
 // bare is a lock that knows nothing.
 type bare struct{ locks.TryLocker }
@@ -519,10 +646,10 @@ func TestLeaderIsTheLocksHolder(t *testing.T) {
 		ok   bool
 		err  error
 	}{
-		{described{l, locks.Info{}, nil}, locks.Party{}, false, nil},
-		{described{l, locks.Info{Held: true}, nil}, locks.Party{}, true, nil},
-		{described{l, locks.Info{Held: true, Holders: []locks.Party{us}}, nil}, us, true, nil},
-		{described{l, locks.Info{}, errNetwork}, locks.Party{}, false, errNetwork},
+		{&described{l, sync.Mutex{}, locks.Info{}, nil}, locks.Party{}, false, nil},
+		{&described{l, sync.Mutex{}, locks.Info{Held: true}, nil}, locks.Party{}, true, nil},
+		{&described{l, sync.Mutex{}, locks.Info{Held: true, Holders: []locks.Party{us}}, nil}, us, true, nil},
+		{&described{l, sync.Mutex{}, locks.Info{}, errNetwork}, locks.Party{}, false, errNetwork},
 		{bare{l}, locks.Party{}, false, errors.ErrUnsupported},
 	} {
 		got, ok, err := leader.New(c.lock).Leader(t.Context())
