@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"log"
 	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/jucgo/locks"
@@ -16,7 +18,9 @@ import (
 )
 
 func main() {
-	switch err := run(context.Background()); {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	switch err := run(ctx); { // an interrupt ends ctx, and so releases the lock
 	case errors.Is(err, open.ErrURL):
 		log.Print(err)
 		os.Exit(2) // nobody has to be woken at night

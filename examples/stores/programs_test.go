@@ -1,17 +1,40 @@
 package main
 
 import (
+	"bufio"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks/internal/testkit/testbed"
 )
+
+// terminated runs the program until it holds its lock, sends it SIGTERM, and returns its exit code.
+func terminated(t *testing.T, path string, environment []string) int {
+	t.Helper()
+	cmd := exec.Command(path)
+	cmd.Env = environment
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	lines := bufio.NewReader(out)
+	for line := ""; !strings.HasPrefix(line, "write part "); {
+		line, err = lines.ReadString('\n')
+		require.NoError(t, err)
+	}
+	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+	_, err = io.Copy(io.Discard, lines)
+	require.NoError(t, err)
+	require.Error(t, cmd.Wait())
+	return cmd.ProcessState.ExitCode()
+}
 
 // The programs that the README of each store shows.
 func TestTheProgramOfEachStoreMakesItsReport(t *testing.T) {
@@ -40,6 +63,9 @@ func TestTheProgramOfEachStoreMakesItsReport(t *testing.T) {
 				require.NoError(t, err, string(out))
 				require.Equal(t, 3, strings.Count(string(out), "write part "), string(out))
 				require.NotContains(t, string(out), "token 0")
+			}
+			if runtime.GOOS != "windows" { // where a process can only be killed
+				require.Equal(t, 1, terminated(t, path, environment), "it releases the lock, and ends by itself")
 			}
 		})
 	}

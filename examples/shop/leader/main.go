@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/jucgo/locks"
@@ -34,6 +35,9 @@ func lead(ctx context.Context, p locks.Provider, tick <-chan time.Time, job func
 				return context.Cause(ctx)
 			case <-tick:
 			}
+			if ctx.Err() != nil { // also if both were ready
+				return context.Cause(ctx)
+			}
 			if err := job(ctx); err != nil && ctx.Err() == nil {
 				log.Print("the job failed: ", err)
 			}
@@ -46,7 +50,7 @@ func lead(ctx context.Context, p locks.Provider, tick <-chan time.Time, job func
 }
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	dir := flag.String("dir", filepath.Join(os.TempDir(), "shop-leader"), "the folder of the lock")
 	every := flag.Duration("every", time.Second, "the time between two jobs")

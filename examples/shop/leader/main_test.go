@@ -128,3 +128,18 @@ func TestAFailedJobIsRepeatedAtTheNextTick(t *testing.T) {
 	<-done
 	require.Equal(t, 4, n)
 }
+
+func TestNoJobBeginsAfterTheEnd(t *testing.T) {
+	tick := make(chan time.Time)
+	close(tick) // always ready
+	for range 50 {
+		ctx, stop := context.WithCancel(t.Context())
+		n := 0
+		_ = lead(ctx, named.New(), tick, func(context.Context) error {
+			n++
+			stop()
+			return nil
+		})
+		require.Equal(t, 1, n)
+	}
+}
