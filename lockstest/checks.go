@@ -31,6 +31,7 @@ var checks = []check{
 	{"ADoneContextBeatsReentry", reentrant, doneBeatsReentry},
 	{"ADeadlineEndsTheWait", nil, deadlineEndsWait},
 	{"ACancelledWaiterLeavesNoGhost", nil, cancelLeavesNoGhost},
+	{"AGrantBeatsALaterEndOfTheContext", nil, grantBeatsEnd},
 	{"ALockIsReleasedUnderADoneContext", nil, unlockUnderDone},
 	{"AContextThatEndsLaterDoesNotRelease", nil, contextDoesNotBoundHold},
 	{"ANilContextIsErrNilContext", nil, nilContext},
@@ -415,6 +416,35 @@ func cancelLeavesNoGhost(s *suite) {
 	c.mustUnlock(s.l)
 	s.mustCount(s.l, 0, "nobody waits")
 	s.mustBeFree("cancelled waiters do not hold it")
+}
+
+// grantBeatsEnd has ctx end right after a release. In a FIFO lock the release is the grant, unless
+// what it waits for is also elsewhere: such a lock declares SpuriousTry. Of any other lock, the
+// check sees only that the result tells the truth.
+func grantBeatsEnd(s *suite) {
+	a, b := s.party(), s.party()
+	for range max(s.cfg.Rounds/4, 1) {
+		a.mustLock(s.x)
+		ctx, cancel := context.WithCancel(s.ctx)
+		c := b.startLock(s.l, ctx)
+		s.mustWait(c, s.l, 1)
+		released := a.do("UnlockContext", func(c *call) {
+			c.err = s.x.UnlockContext(s.ctx)
+			cancel()
+		})
+		require.NoError(s, released.err)
+		s.await(c, "LockContext of a lock that was released")
+		if c.err == nil {
+			s.mustBeHeld("LockContext has returned nil")
+			b.mustUnlock(s.l)
+			continue
+		}
+		require.ErrorIs(s, c.err, context.Canceled)
+		if s.cfg.FIFO && !s.cfg.SpuriousTry {
+			s.Fatalf("LockContext returned %v, but the release before had granted it the lock", c.err)
+		}
+	}
+	s.mustBeFree("no hold is left")
 }
 
 func unlockUnderDone(s *suite) {

@@ -330,6 +330,7 @@ var broken = []struct {
 	{"ACancelledWaiterLeavesNoGhost", unseen(reentrantLock), fakelock.Ghost},
 	{"ACancelledWaiterLeavesNoGhost", reentrantLock, fakelock.DeafWaiter},
 	{"ACancelledWaiterLeavesNoGhost", unseen(reentrantLock), fakelock.CancelSwallowsRelease},
+	{"AGrantBeatsALaterEndOfTheContext", reentrantLock, fakelock.GrantGivenBack},
 	{"ALockIsReleasedUnderADoneContext", reentrantLock, fakelock.CancelledUnlockFails},
 	{"AContextThatEndsLaterDoesNotRelease", reentrantLock, fakelock.CtxBoundsHold},
 	{"ANilContextIsErrNilContext", reentrantLock, fakelock.NilPanics},

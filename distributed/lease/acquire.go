@@ -67,6 +67,11 @@ func (l *Mutex) ensure(ctx context.Context, e *entry, wait, patient bool) (bool,
 			err := e.hold.Err()
 			e.mu.Unlock()
 			return err == nil, err
+		case c.open.Err() == nil && e.grant != nil && !l.fixed && !e.grant.fixed && e.grant.err() == nil:
+			e.hold = &hold{c: c, g: e.grant} // even if ctx has ended since
+			e.handoff.next()
+			e.mu.Unlock()
+			return true, nil
 		case ctx.Err() != nil:
 			e.mu.Unlock()
 			return false, ended(ctx)
@@ -85,11 +90,6 @@ func (l *Mutex) ensure(ctx context.Context, e *entry, wait, patient bool) (bool,
 			case <-c.open.Done():
 			}
 			continue
-		case e.grant != nil && !l.fixed && !e.grant.fixed && e.grant.err() == nil:
-			e.hold = &hold{c: c, g: e.grant}
-			e.handoff.next()
-			e.mu.Unlock()
-			return true, nil
 		}
 		left, yield := e.takeOver(c.now())
 		id := c.newAcquisition()
@@ -327,8 +327,8 @@ type answer struct {
 	doubt     time.Time     // until when the request may have an effect that is unknown, or zero
 }
 
-// ask asks the store once. If ctx ends before the answer comes, it returns that the request is
-// pending, and what the answer gives is given back.
+// ask asks the store once. If ctx ends before the answer is there, it returns that the request is
+// pending, and what the answer gives is given back. An answer that is there counts.
 func (a *acquisition) ask() (r answer, pending bool) {
 	if a.ctx.Done() == nil {
 		return a.noted(a.l.request(a.ctx, a.id, a.queue)), false
@@ -339,11 +339,13 @@ func (a *acquisition) ask() (r answer, pending bool) {
 	a.c.spawn(func() { answers <- l.request(ctx, id, queue) })
 	select {
 	case r := <-answers:
-		if r.g == nil || a.ctx.Err() == nil {
-			return a.noted(r), false
-		}
-		answers <- r // nothing is granted after ctx has ended
+		return a.noted(r), false
 	case <-a.ctx.Done():
+	}
+	select {
+	case r := <-answers:
+		return a.noted(r), false
+	default:
 	}
 	a.c.keep(a.e)
 	a.placed = true // perhaps

@@ -211,3 +211,20 @@ func TestALateAnswerDoesNotUndoTheNextOne(t *testing.T) {
 		require.Empty(t, q.s.holder("it"))
 	})
 }
+
+func TestALockThatWasHandedOnBeatsALaterEndOfTheContext(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		l, a, b := open(t, s.connect()).Mutex("it"), as(locks.NewOwner()), locks.NewOwner()
+		for range 20 {
+			hold(t, l, a)
+			ctx, cancel := context.WithCancel(as(b))
+			done := make(chan error, 1)
+			go func() { done <- l.LockContext(ctx) }()
+			synctest.Wait()
+			require.NoError(t, l.UnlockContext(a))
+			cancel()
+			require.NoError(t, <-done)
+			require.NoError(t, l.UnlockContext(ctx))
+		}
+	})
+}

@@ -43,6 +43,7 @@ const (
 	ReturnsEarly          Flaw = "a waiter with a deadline returns at once"
 	Ghost                 Flaw = "a cancelled waiter is given the lock"
 	CancelSwallowsRelease Flaw = "a cancelled waiter empties the queue"
+	GrantGivenBack        Flaw = "a waiter gives the lock back if ctx has ended since"
 	CancelledUnlockFails  Flaw = "UnlockContext refuses a ctx that has ended"
 	NilPanics             Flaw = "a nil ctx panics"
 	NilTakes              Flaw = "a nil ctx is taken for one that never ends"
@@ -233,7 +234,7 @@ func (l *Lock) await(ctx context.Context, w *waiter) bool {
 	}
 	select {
 	case <-w.granted:
-		return true
+		return l.Flaw != GrantGivenBack || ctx.Err() == nil
 	case <-done:
 	}
 	if l.Flaw != DeafWaiter {
@@ -255,6 +256,10 @@ func (l *Lock) cancel(ctx context.Context, w *waiter) error {
 	if i < 0 {
 		select {
 		case <-w.granted:
+			if l.Flaw == GrantGivenBack {
+				l.free()
+				return l.ctxErr(ctx)
+			}
 			return nil
 		default: // another waiter has removed it: see CancelSwallowsRelease
 			return l.ctxErr(ctx)
