@@ -8,8 +8,8 @@ import (
 )
 
 var (
-	errNilFunc = errors.New("locks: Do: nil function")
-	errNilLock = errors.New("locks: Do: nil lock")
+	errNilFunc = errors.New("nil function")
+	errNilLock = errors.New("nil lock")
 )
 
 // Do runs fn while it holds l. Use it at call sites that do not know whether the lock is local
@@ -30,8 +30,13 @@ var (
 //
 // A nil ctx is an error that matches [ErrNilContext]. A nil l and a nil fn are errors too. Do
 // returns these errors before it acquires l.
-func Do(ctx context.Context, l Locker, fn func(ctx context.Context) error) (err error) {
-	if err := checkArguments("locks: Do", ctx, l == nil, fn); err != nil {
+func Do(ctx context.Context, l Locker, fn func(ctx context.Context) error) error {
+	return do("locks: Do", ctx, l, fn)
+}
+
+// do is Do, called op in errors.
+func do(op string, ctx context.Context, l Locker, fn func(ctx context.Context) error) error {
+	if err := checkArguments(op, ctx, l == nil, fn); err != nil {
 		return err
 	}
 	if err := l.LockContext(ctx); err != nil {
@@ -43,7 +48,12 @@ func Do(ctx context.Context, l Locker, fn func(ctx context.Context) error) (err 
 // TryDo is [Do] if l can be acquired without waiting for a holder, as by TryLockContext. It
 // reports whether fn ran. It returns false and no error if another owner holds l.
 func TryDo(ctx context.Context, l TryLocker, fn func(ctx context.Context) error) (ran bool, err error) {
-	if err := checkArguments("locks: TryDo", ctx, l == nil, fn); err != nil {
+	return tryDo("locks: TryDo", ctx, l, fn)
+}
+
+// tryDo is TryDo, called op in errors.
+func tryDo(op string, ctx context.Context, l TryLocker, fn func(ctx context.Context) error) (ran bool, err error) {
+	if err := checkArguments(op, ctx, l == nil, fn); err != nil {
 		return false, err
 	}
 	if ok, err := l.TryLockContext(ctx); !ok {
@@ -57,9 +67,9 @@ func checkArguments(op string, ctx context.Context, noLock bool, fn func(context
 	case ctx == nil:
 		return ctxerr.Check(op, ctx)
 	case noLock:
-		return errNilLock
+		return ctxerr.Wrap(op, errNilLock)
 	case fn == nil:
-		return errNilFunc
+		return ctxerr.Wrap(op, errNilFunc)
 	}
 	return nil
 }

@@ -148,3 +148,25 @@ func TestTheZeroGuardedAndANilFunctionAreErrors(t *testing.T) {
 	_, err = g.TryWith(ctx, nil)
 	require.Error(t, err)
 }
+
+func TestErrorsNameTheFunctionThatWasCalled(t *testing.T) {
+	var (
+		none      locks.Guarded[int]
+		noContext context.Context
+	)
+	nothing := func(*int) error { return nil }
+	_, tried := locks.TryDo(ctx, nil, func(context.Context) error { return nil })
+	_, guardTried := none.TryWith(ctx, nothing)
+	some := locks.NewGuarded(new(fakelock.Lock), 0)
+	for want, err := range map[string]error{
+		"locks: Do: nil lock":               locks.Do(ctx, nil, func(context.Context) error { return nil }),
+		"locks: Do: nil function":           locks.Do(ctx, new(fakelock.Lock), nil),
+		"locks: TryDo: nil lock":            tried,
+		"locks: Guarded.With: nil lock":     none.With(ctx, nothing),
+		"locks: Guarded.With: nil function": some.With(ctx, nil),
+		"locks: Guarded.With: nil context":  some.With(noContext, nothing),
+		"locks: Guarded.TryWith: nil lock":  guardTried,
+	} {
+		require.EqualError(t, err, want)
+	}
+}
