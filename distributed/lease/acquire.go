@@ -205,7 +205,11 @@ func (a *acquisition) retries(err error) bool {
 // retriesFirst reports whether a first request that failed with err is repeated.
 func (c *Client) retriesFirst(err error) bool {
 	switch {
-	case c.retry == RetryNever || !errors.Is(err, ErrUnavailable):
+	case c.retry == RetryNever:
+		return false
+	case errors.Is(err, errLate):
+		return true
+	case !errors.Is(err, ErrUnavailable):
 		return false
 	case errors.Is(err, ErrUnreachable):
 		return c.retry == RetryUnreachable

@@ -116,8 +116,8 @@ type Retry int
 
 const (
 	// RetryPassing repeats a request after an error matching [ErrUnavailable]: the store is
-	// starting, or its cluster or pool will recover. It does not after [ErrUnreachable]: the
-	// address may be wrong.
+	// starting, or its cluster or pool will recover. It also does after an answer that comes when
+	// the lease is over already. It does not after [ErrUnreachable]: the address may be wrong.
 	RetryPassing Retry = iota
 	// RetryNever returns every error of a first request.
 	RetryNever

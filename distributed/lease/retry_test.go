@@ -157,3 +157,20 @@ func TestAnUnlockTakesNoLongerThanTheReleaseTimeout(t *testing.T) {
 		}
 	})
 }
+
+func TestAnAnswerAfterTheEndOfTheLeaseIsAskedForAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		conn := s.connect()
+		l, o := open(t, conn).Mutex("it"), as(locks.NewOwner())
+		conn.set(func(c *client) { c.delay["acquire"] = 2 * term })
+		got := make(chan error, 1)
+		go func() { got <- l.LockContext(o) }()
+		time.Sleep(term)
+		require.Empty(t, got)
+		conn.set(func(c *client) { c.delay["acquire"] = 0 })
+		require.NoError(t, <-got)
+		require.NoError(t, l.UnlockContext(o))
+		synctest.Wait()
+		require.Empty(t, s.holder("it"), "what came late was given back")
+	})
+}
