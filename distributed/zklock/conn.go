@@ -3,6 +3,9 @@ package zklock
 import (
 	"context"
 	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
 	"net"
 	"sync/atomic"
 	"time"
@@ -44,9 +47,12 @@ type link struct {
 	greeted atomic.Bool // the first answer was read
 }
 
-// Read reads, and reports the server's first answer to the session.
+// Read reads, and reports the server's first answer to the session, or why there is none.
 func (l *link) Read(b []byte) (int, error) {
 	n, err := l.Conn.Read(b)
+	if err != nil && !l.greeted.Load() && !l.s.isOver() {
+		l.s.c.fail(fmt.Errorf("no first answer of %v, which may not serve yet, or want TLS: %w", l.RemoteAddr(), err))
+	}
 	if len(l.first) < greeting {
 		l.first = append(l.first, b[:min(n, greeting-len(l.first))]...)
 		if len(l.first) == greeting {
@@ -117,6 +123,9 @@ func (s *session) dial(network, address string, timeout time.Duration) (net.Conn
 	ctx, cancel := context.WithTimeout(s.c.life, max(term/8, min(timeout, term/4), 50*time.Millisecond))
 	defer cancel()
 	conn, err := s.c.dialer(ctx, network, address)
+	if errors.Is(err, io.EOF) {
+		err = fmt.Errorf("%s ended the handshake of TLS, and may not want TLS: %w", address, err)
+	}
 	if err != nil {
 		s.c.fail(err)
 		return nil, err

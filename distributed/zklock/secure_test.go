@@ -62,6 +62,45 @@ func TestWithoutTheServersCertificateThereIsNoClient(t *testing.T) {
 	require.ErrorContains(t, err, "certificate", "it says why")
 }
 
+func TestWithoutTheTLSOfTheServerTheErrorSaysSo(t *testing.T) {
+	t.Parallel()
+	s, config := testbed.StartSecureZooKeeper(t)
+	secure := zklock.WithDialer((&tls.Dialer{Config: config}).DialContext)
+	for _, c := range []struct {
+		addr, want string
+		opts       []zklock.Option
+	}{
+		{s.Secure(), "may not serve yet, or want TLS", nil},
+		{s.Addr(), "may not want TLS", []zklock.Option{secure}},
+	} {
+		ctx, cancel := context.WithTimeout(background, time.Second)
+		defer cancel()
+		_, err := zklock.New(ctx, []string{c.addr}, c.opts...)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, c.want)
+	}
+}
+
+func TestAServerThatEnforcesAuthenticationRefusesAtOnce(t *testing.T) {
+	t.Parallel()
+	for name, lines := range map[string][]string{
+		"SASL": {"sessionRequireClientSASLAuth=true",
+			"authProvider.sasl=org.apache.zookeeper.server.auth.SASLAuthenticationProvider"},
+		"digest": {"enforce.auth.enabled=true", "enforce.auth.schemes=digest"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := testbed.StartZooKeeper(t, lines...)
+			_, err := zklock.New(background, []string{s.Addr()})
+			require.ErrorIs(t, err, zk.ErrAuthFailed)
+			require.ErrorContains(t, err, "SASL")
+			if name == "digest" {
+				open(t, s.Addr(), zklock.WithAuth("digest", []byte("user:secret")))
+			}
+		})
+	}
+}
+
 func TestAnOwnDialerServesEachNewConnection(t *testing.T) {
 	t.Parallel()
 	s := testbed.StartZooKeeper(t)

@@ -138,6 +138,10 @@ func (s *session) event(e zk.Event) {
 	}
 }
 
+// closedForAuth is what the ZooKeeper client makes of SESSIONCLOSEDREQUIRESASLAUTH, which it does not
+// know: the server enforces a scheme of authentication, and has ended the session without it.
+const closedForAuth = "unknown error: -124"
+
 // authenticate gives the server the credentials, which the ZooKeeper client repeats on each
 // connection, and sets the watch that never fires. Because of that watch the ZooKeeper client
 // renews watches on each later connection, and rewatched is called.
@@ -157,6 +161,9 @@ func (s *session) authenticate() {
 	// reports it.
 	pause(s.c.life, 20*time.Millisecond)
 	if _, _, _, err := s.conn.ExistsW("/zookeeper"); err != nil {
+		if err.Error() == closedForAuth {
+			s.end(fmt.Errorf("the server wants SASL, or credentials of another scheme: %w", zk.ErrAuthFailed))
+		}
 		return
 	}
 	s.mu.Lock()

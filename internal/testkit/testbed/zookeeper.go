@@ -31,11 +31,11 @@ type ZooKeeper struct {
 	certificates string
 }
 
-// StartZooKeeper runs a ZooKeeper server until the test ends, and returns when it answers.
-// Without the program, the test is treated as by [Missing].
-func StartZooKeeper(tb testing.TB) *ZooKeeper {
+// StartZooKeeper runs a ZooKeeper server until the test ends, and returns when it answers. Its
+// configuration has lines as well. Without the program, the test is treated as by [Missing].
+func StartZooKeeper(tb testing.TB, lines ...string) *ZooKeeper {
 	tb.Helper()
-	z := newZooKeeper(tb, "ZooKeeperServerMain", "")
+	z := newZooKeeper(tb, "ZooKeeperServerMain", strings.Join(lines, "\n"))
 	z.run()
 	z.Ready()
 	return z
