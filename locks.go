@@ -14,9 +14,10 @@ type Locker interface {
 	// If ctx ends, the error matches ctx.Err() and, if it differs, context.Cause(ctx), under
 	// [errors.Is]. A nil ctx is [ErrNilContext].
 	//
-	// If a grant and the end of ctx meet, the grant wins: a waiter that has the lock by the time
-	// at which it sees the end of ctx keeps it, and LockContext returns nil. ctx limits the wait,
-	// not the hold: a ctx that ends later does not release the lock.
+	// If a grant and the end of ctx meet, the grant wins. A waiter that has the lock when it sees
+	// the end of ctx keeps the lock, and LockContext returns nil.
+	//
+	// ctx limits the wait, not the hold: a ctx that ends later does not release the lock.
 	LockContext(ctx context.Context) error
 
 	// UnlockContext releases one hold. It takes values from ctx, such as the [Owner], but

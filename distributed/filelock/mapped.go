@@ -73,8 +73,8 @@ const slice = 50 * time.Millisecond
 
 // OpenMapped returns the lock in the file at path. It creates the file with permissions 0600 if
 // it does not exist. The error matches [locks.ErrForeign] if the file has other contents or is
-// in use in another PID or time namespace. It matches [fs.ErrPermission] if this user cannot write to
-// the file, and [errors.ErrUnsupported] on systems without shared memory.
+// in use in another PID or time namespace. It matches [fs.ErrPermission] if this user cannot
+// write to the file, and [errors.ErrUnsupported] on systems without shared memory.
 func OpenMapped(path string) (*Mapped, error) {
 	fail := func(err error) (*Mapped, error) { return nil, fmt.Errorf("filelock: OpenMapped(%q): %w", path, err) }
 	abs, err := filepath.Abs(path)

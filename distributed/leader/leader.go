@@ -84,8 +84,8 @@ func OnError(f func(err error)) Option {
 // Leader describes the holder of the lock, in whatever process.
 type Leader = locks.Party
 
-// WithNewLeader makes Run call f with the leader when it begins, and when another one leads: another
-// [Leader.Owner] of this process, or another label, host, or process id. Run asks
+// WithNewLeader makes Run call f with the first leader that it finds, and then with each other
+// one: another owner in this process, or another label, host, or process id. Run asks
 // [Election.Leader] every two seconds, in a goroutine of its own. A failed question is repeated.
 // There is no call when there is no leader. Run returns after the last call of f has returned.
 //
@@ -116,8 +116,9 @@ func New(lock locks.TryLocker, opts ...Option) *Election {
 // documentation of the package for when it returns.
 //
 // The ctx of lead is a child of ctx. It ends with the cause [locks.ErrLost] when the lock is lost,
-// and with the cause [ErrResigned] after Resign. lead has to return then, whatever it returns. If
-// lead panics or calls [runtime.Goexit], Run releases the lock, and the panic or the exit continues.
+// and with the cause [ErrResigned] after Resign. lead has to return then, whatever it returns.
+// If lead panics or calls [runtime.Goexit], Run releases the lock, and the panic or the exit
+// continues.
 //
 // If the lock was lost before the release, Run cannot know whether all of lead's work was done
 // under the lock. It then runs lead again in the next leadership, even if lead returned nil. The

@@ -149,8 +149,9 @@ func (s *session) dial(network, address string, timeout time.Duration) (net.Conn
 }
 
 // hangUp closes the connection of a session that is over, if the server has not answered on it.
-// Such a server has no session to end, and the ZooKeeper client would wait a second for it. hangUp
-// returns when the ZooKeeper client asks for the next server: only then it hears of its end at once.
+// Such a server has no session to end, and the ZooKeeper client would wait a second for it.
+// hangUp waits until the ZooKeeper client asks for the next server. Only then the end of the
+// ZooKeeper client takes no time.
 func (s *session) hangUp() {
 	s.mu.Lock()
 	l := s.link

@@ -88,7 +88,8 @@
 //
 // [WithDialer] connects with TLS, with a client certificate if the server wants one. [WithAuth]
 // gives credentials of schemes such as digest, and [WithACL] protects the nodes. SASL is not
-// supported, because the ZooKeeper client for Go has no such request.
+// supported, because the ZooKeeper client for Go has no such request. If a server enforces it,
+// [New] fails at once, with an error that matches [zk.ErrAuthFailed].
 //
 // # When not to use it
 //

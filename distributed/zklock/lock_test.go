@@ -350,6 +350,28 @@ func TestUnknownNodesAreIgnoredAndOtherLocksAreForeign(t *testing.T) {
 	require.Len(t, direct.list("/rw"), 2)
 }
 
+// Kazoo's names have 32 digits in front. Its class for both directions is in the README.
+func TestANodeOfKazooExcludesWithCuratorsNameOnly(t *testing.T) {
+	s := testbed.StartZooKeeper(t)
+	direct, l, a := connect(t, s.Addr()), open(t, s.Addr()).Mutex("it"), someone()
+	_, err := direct.Create("/it", nil, 0, zk.WorldACL(zk.PermAll))
+	require.NoError(t, err)
+	for name, excludes := range map[string]bool{"__lock__": false, "-lock-": true} {
+		flags := int32(zk.FlagEphemeral | zk.FlagSequence)
+		node, err := direct.Create("/it/"+strings.Repeat("4a", 16)+name, nil, flags, zk.WorldACL(zk.PermAll))
+		require.NoError(t, err)
+		ok, err := l.TryLockContext(a)
+		require.NoError(t, err)
+		require.Equal(t, !excludes, ok, name)
+		require.NoError(t, direct.Delete(node, -1))
+		if ok {
+			require.NoError(t, l.UnlockContext(a))
+		}
+		require.NoError(t, l.LockContext(a), "it is free now")
+		require.NoError(t, l.UnlockContext(a))
+	}
+}
+
 func TestNamesThatCannotBeAreRefused(t *testing.T) {
 	s := testbed.StartZooKeeper(t)
 	c := open(t, s.Addr())

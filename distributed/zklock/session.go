@@ -138,8 +138,8 @@ func (s *session) event(e zk.Event) {
 	}
 }
 
-// closedForAuth is what the ZooKeeper client makes of SESSIONCLOSEDREQUIRESASLAUTH, which it does not
-// know: the server enforces a scheme of authentication, and has ended the session without it.
+// closedForAuth is what the ZooKeeper client makes of SESSIONCLOSEDREQUIRESASLAUTH, which it does
+// not know: the server enforces a scheme of authentication, and has ended the session without it.
 const closedForAuth = "unknown error: -124"
 
 // authenticate gives the server the credentials, which the ZooKeeper client repeats on each
