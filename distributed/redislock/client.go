@@ -223,6 +223,7 @@ func (c *Client) lock(k kind, name string, opts []lease.MutexOption) *Mutex {
 		bad = err
 		lc, _ = c.kind(plain)
 	}
+	opts = append([]lease.MutexOption{lease.Refuse(bad)}, opts...)
 	return &Mutex{Mutex: lc.Mutex(name, opts...), bad: bad, acked: c.opts.replicas > 0}
 }
 

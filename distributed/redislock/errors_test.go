@@ -11,6 +11,7 @@ import (
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/redislock"
+	"github.com/jucgo/locks/internal/testkit/testbed"
 )
 
 func TestErrorsSayWhatWasAttemptedOnWhichLock(t *testing.T) {
@@ -79,5 +80,22 @@ func TestARefusedOptionSaysWhatIsAllowed(t *testing.T) {
 	} {
 		_, err := redislock.New(c, o)
 		require.EqualError(t, err, "redislock: "+text)
+	}
+}
+
+func TestNoMethodOfARefusedLockAsksTheServer(t *testing.T) {
+	t.Parallel()
+	down := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", DialerRetries: 1, MaxRetries: -1})
+	t.Cleanup(func() { down.Close() })
+	c := open(t, down)
+	m, err := redislock.NewRedlock([]redis.UniversalClient{down})
+	require.NoError(t, err)
+	t.Cleanup(func() { m.Close(background) })
+	rw := c.RWMutex("")
+	for name, l := range map[string]locks.TryLocker{
+		"plain": c.Mutex(""), "fenced": c.FencedMutex(""), "simple": c.SimpleMutex(""), "fair": c.FairMutex(""),
+		"read": rw.ReadLocker(), "write": rw.WriteLocker(), "redlock": m.Mutex(""),
+	} {
+		t.Run(name, func(t *testing.T) { testbed.Refused(t, l, "the name is empty") })
 	}
 }

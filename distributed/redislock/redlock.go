@@ -131,7 +131,9 @@ func (m *Redlock) Locker(name string) locks.TryLocker { return m.Mutex(name) }
 
 // Mutex returns the lock called name. It has no fencing token.
 func (m *Redlock) Mutex(name string, opts ...lease.MutexOption) *Mutex {
-	return &Mutex{Mutex: m.locks.Mutex(name, opts...), bad: checkName(name, m.multi)}
+	bad := checkName(name, m.multi)
+	opts = append([]lease.MutexOption{lease.Refuse(bad)}, opts...)
+	return &Mutex{Mutex: m.locks.Mutex(name, opts...), bad: bad}
 }
 
 // Close releases all holds, and makes all waiters return [locks.ErrClosed]. See

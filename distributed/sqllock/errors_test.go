@@ -13,6 +13,7 @@ import (
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/sqllock"
+	"github.com/jucgo/locks/internal/testkit/testbed"
 )
 
 func TestErrorsSayWhatWasAttemptedOnWhichLock(t *testing.T) {
@@ -104,4 +105,14 @@ func TestAnExhaustedPoolIsNamedInTheError(t *testing.T) {
 		require.ErrorAs(t, err, &timeout)
 		require.True(t, timeout.Timeout())
 	})
+}
+
+func TestNoMethodOfARefusedLockAsksTheDatabase(t *testing.T) {
+	t.Parallel()
+	db := inSQLite.open(t, inSQLite.serve(t))
+	for name, k := range map[string]kind{"table": tableKind, "row": rowKind} {
+		t.Run(name, func(t *testing.T) {
+			testbed.Refused(t, k.open(t, db).Locker("a\x00b"), "the name is not text")
+		})
+	}
 }
