@@ -40,8 +40,8 @@
 //
 // The elector of Kubernetes' client-go returns after a loss, can release its lease while the
 // function still runs, and calls OnStoppedLeading for candidates that never led. Here [OnLost]
-// follows each [OnGained], after the function has returned. Curator's LeaderSelector campaigns
-// again on request. A candidate whose store fails can leave its election without a sign. Here a
-// candidate leaves the election only when Run returns. The Campaign of etcd's Election does not
-// return when its session expires.
+// follows each [OnGained], after the function has returned, and [WithNewLeader] is its
+// OnNewLeader. Curator's LeaderSelector campaigns again on request. A candidate whose store fails
+// can leave its election without a sign. Here a candidate leaves the election only when Run
+// returns. The Campaign of etcd's Election does not return when its session expires.
 package leader
