@@ -20,6 +20,7 @@ import (
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/open"
+	_ "github.com/jucgo/locks/distributed/open/all"
 )
 
 // commands returns the definitions of which the parser, the help, the manual and the completion
@@ -168,7 +169,7 @@ func (t *tool) say(format string, args ...any) {
 }
 
 // open opens the store of the command line.
-func (t *tool) open(ctx context.Context, c *cli.Command, opts ...open.Option) (*open.Store, error) {
+func (t *tool) open(ctx context.Context, c *cli.Command, opts ...open.Option) (*open.Client, error) {
 	url := c.String("store")
 	if url == "" {
 		return nil, fail(exitUsage, "no store: give -store URL or set WITHLOCK_STORE")
@@ -176,14 +177,14 @@ func (t *tool) open(ctx context.Context, c *cli.Command, opts ...open.Option) (*
 	if scheme, _, _ := strings.Cut(url, ":"); strings.EqualFold(scheme, "mem") {
 		return nil, fail(exitUsage, "the locks of mem: are in the memory of one process: use file: instead")
 	}
-	store, err := open.Provider(ctx, url, opts...)
+	store, err := open.URL(ctx, url, opts...)
 	return store, storeFailure(ctx, err)
 }
 
 // closing is how long the end waits for the store.
 const closing = 5 * time.Second
 
-func shut(store *open.Store, limit time.Duration) error {
+func shut(store *open.Client, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	return store.Close(ctx)
@@ -215,7 +216,7 @@ func storeFailure(ctx context.Context, err error) error {
 // has ended the connection. The end of a time limit is a timeout, too.
 func unanswered(err error) bool {
 	for _, target := range []error{
-		open.ErrUnreachable, lease.ErrUnreachable, lease.ErrUnavailable, io.EOF, io.ErrUnexpectedEOF,
+		open.ErrUnreachable, lease.ErrUnavailable, io.EOF, io.ErrUnexpectedEOF,
 		driver.ErrBadConn, mysql.ErrInvalidConn,
 	} {
 		if errors.Is(err, target) {

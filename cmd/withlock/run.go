@@ -31,7 +31,7 @@ type job struct {
 	grace  time.Duration
 	keep   bool // the variable WITHLOCK_STORE
 	sigs   *signals
-	store  *open.Store
+	store  *open.Client
 	lock   locks.TryLocker
 }
 

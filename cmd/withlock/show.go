@@ -129,7 +129,7 @@ func printJSON(w io.Writer, value any) error {
 }
 
 // look opens the store for f.
-func (t *tool) look(ctx context.Context, c *cli.Command, f func(ctx context.Context, store *open.Store) error) error {
+func (t *tool) look(ctx context.Context, c *cli.Command, f func(ctx context.Context, store *open.Client) error) error {
 	store, err := t.open(ctx, c)
 	if err != nil {
 		return err
@@ -139,7 +139,7 @@ func (t *tool) look(ctx context.Context, c *cli.Command, f func(ctx context.Cont
 }
 
 // inspect asks the store for one lock.
-func inspect(ctx context.Context, store *open.Store, name string) (lockView, error) {
+func inspect(ctx context.Context, store *open.Client, name string) (lockView, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	info, err := store.Locker(name).(locks.Inspector).Inspect(ctx)
@@ -155,7 +155,7 @@ func (t *tool) who(ctx context.Context, c *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	return t.look(ctx, c, func(ctx context.Context, store *open.Store) error {
+	return t.look(ctx, c, func(ctx context.Context, store *open.Client) error {
 		v, err := inspect(ctx, store, name)
 		if err != nil {
 			return err
@@ -186,7 +186,7 @@ func (t *tool) who(ctx context.Context, c *cli.Command) error {
 
 // all returns the locks of the store that match the pattern of the command line. A pattern without
 // special characters is a name, also where the store has no list of names.
-func (t *tool) all(ctx context.Context, c *cli.Command, store *open.Store) ([]lockView, error) {
+func (t *tool) all(ctx context.Context, c *cli.Command, store *open.Client) ([]lockView, error) {
 	pattern := c.Args().First()
 	limited, cancel := context.WithTimeout(ctx, requestTimeout)
 	names, err := store.Names(limited, pattern)
@@ -249,7 +249,7 @@ func (t *tool) list(ctx context.Context, c *cli.Command) error {
 	if err := noMoreThanPattern(c); err != nil {
 		return err
 	}
-	return t.look(ctx, c, func(ctx context.Context, store *open.Store) error {
+	return t.look(ctx, c, func(ctx context.Context, store *open.Client) error {
 		views, err := t.all(ctx, c, store)
 		switch {
 		case err != nil:
@@ -270,7 +270,7 @@ func (t *tool) force(ctx context.Context, c *cli.Command) error {
 	if !c.Bool("yes") {
 		return fail(exitUsage, "the holder of %q would go on without the lock: confirm with -yes", name)
 	}
-	return t.look(ctx, c, func(ctx context.Context, store *open.Store) error {
+	return t.look(ctx, c, func(ctx context.Context, store *open.Client) error {
 		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 		defer cancel()
 		freed, err := store.ForceUnlock(ctx, name)
@@ -335,7 +335,7 @@ func (t *tool) watch(ctx context.Context, c *cli.Command) error {
 }
 
 // picture returns the table of all locks, or the error of a store that is out of reach.
-func (t *tool) picture(ctx context.Context, c *cli.Command, store *open.Store, left bool) (string, error) {
+func (t *tool) picture(ctx context.Context, c *cli.Command, store *open.Client, left bool) (string, error) {
 	views, err := t.all(ctx, c, store)
 	var b strings.Builder
 	var f failure

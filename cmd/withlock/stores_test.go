@@ -33,7 +33,7 @@ const (
 func serving(t *testing.T, url string) string {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		s, err := open.Provider(t.Context(), url)
+		s, err := open.URL(t.Context(), url)
 		if err == nil {
 			s.Close(t.Context())
 		}
@@ -232,7 +232,7 @@ func silent(t *testing.T, p *testbed.Proxy, url string) {
 	for name, silence := range map[string]func(){"hangs": p.Cut, "refuses": p.Refuse} {
 		p.Heal()
 		p.Reset()
-		store, err := open.Provider(t.Context(), serving(t, url), open.WithTTL(6*time.Second))
+		store, err := open.URL(t.Context(), serving(t, url), open.WithTTL(6*time.Second))
 		require.NoError(t, err)
 		silence()
 		for request, f := range map[string]func(ctx context.Context) error{
@@ -364,7 +364,7 @@ func TestALeadWaitsForAStoreThatIsDownAtTheStart(t *testing.T) {
 func TestThousandsOfLocksAreListedInTime(t *testing.T) {
 	t.Parallel()
 	url := redisStore(t)
-	store, err := open.Provider(t.Context(), url)
+	store, err := open.URL(t.Context(), url)
 	require.NoError(t, err)
 	defer store.Close(t.Context())
 	const n = 1000

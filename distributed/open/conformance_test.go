@@ -24,7 +24,7 @@ func TestLocksOfAStoreConform(t *testing.T) {
 		for kind := range strings.FieldsSeq(p.kinds) {
 			t.Run(p.name+" "+kind, func(t *testing.T) {
 				type store struct {
-					*open.Store
+					*open.Client
 					name string
 				}
 				stores := make(map[locks.TryLocker]store)

@@ -1,13 +1,18 @@
 // Package open opens the locks of any store by a URL, such as one from a flag or the environment:
 //
-//	store, err := open.Provider(ctx, "redis://localhost:6379/0?ttl=10s&kind=fenced")
+//	import _ "github.com/jucgo/locks/distributed/open/all"
+//	...
+//	store, err := open.URL(ctx, "redis://localhost:6379/0?ttl=10s&kind=fenced")
 //	...
 //	defer store.Close(context.Background())
 //	err = locks.Do(ctx, store.Locker("orders"), func(ctx context.Context) error { ... })
 //
 // The program does not change with the store. A program that always uses one store, or needs more
-// of it than a [locks.Provider], should use the package of that store instead: it has fewer
-// dependencies.
+// of it than a [locks.Provider], should use the package of that store instead.
+//
+// A program knows mem and the stores whose packages it imports, as with drivers of database/sql:
+// open/file, open/sqlite, open/postgres, open/mysql, open/redis, open/zookeeper and open/etcd, or
+// open/all. Each of them carries the client of its store.
 //
 // # URLs
 //
@@ -25,7 +30,8 @@
 //
 // An empty host is localhost, and every port has the default above. The characters @ / ? # % in a
 // user or a password are written as %40 %2F %3F %23 %25, and so are @ # % everywhere else. A path
-// without a leading slash, as in file:locks, is relative to the working directory.
+// without a leading slash, as in file:locks, is relative to the working directory. Its folder is
+// made if the folder above exists. A ~ at its start is refused, because only a shell expands it.
 //
 // # Parameters
 //
@@ -44,7 +50,7 @@
 //	tls       true: use TLS, which is off if not given               redis+..., zk, etcd, mysql
 //	cacert    a file with the certificates of the authorities        with TLS
 //	cert, key files with the certificate and key of this client      with TLS
-//	socket    a Unix socket in place of the host                     mysql
+//	socket    a Unix socket in place of the host                     mysql, redis
 //
 // PostgreSQL has the parameters of its own clients instead of those for TLS: sslmode, sslrootcert,
 // sslcert, sslkey, sslpassword, sslsni, host, port, user, password, dbname, passfile,
@@ -65,7 +71,7 @@
 // # Secrets
 //
 // The user and the password of a URL, and parameters such as password, are in no error of this
-// package, and neither is the text of a driver's error that contains them. [Store.String] has none
+// package, and neither is the text of a driver's error that contains them. [Client.String] has none
 // of them either. The errors of locks that are used later are those of the adapter. They contain no
 // password. A database may put the name of the user into them.
 package open

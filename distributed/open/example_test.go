@@ -15,7 +15,7 @@ import (
 func ExampleProvider() {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second) // for the first answer
 	defer cancel()
-	store, err := open.Provider(ctx, "mem:") // or os.Getenv("LOCK_STORE")
+	store, err := open.URL(ctx, "mem:") // or os.Getenv("LOCK_STORE")
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func ExampleProvider() {
 
 // A command can tell a wrong URL from a store that is down.
 func ExampleProvider_errors() {
-	_, err := open.Provider(context.Background(), "redis://:secret@localhost?ttl=fast")
+	_, err := open.URL(context.Background(), "redis://:secret@localhost?ttl=fast")
 	switch {
 	case errors.Is(err, open.ErrURL):
 		fmt.Println("exit code 2")
@@ -46,20 +46,20 @@ func ExampleProvider_errors() {
 // An option wins over the parameter of the URL, such as for a flag of the program.
 func ExampleOption() {
 	flags := []open.Option{open.WithTTL(time.Minute), open.WithLabel("nightly")}
-	store, err := open.Provider(context.Background(), "etcd://etcd-1,etcd-2,etcd-3?ttl=10s", flags...)
+	store, err := open.URL(context.Background(), "etcd://etcd-1,etcd-2,etcd-3?ttl=10s", flags...)
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer store.Close(context.Background())
 }
 
-func ExampleStore_Names() {
+func ExampleClient_Names() {
 	dir, err := os.MkdirTemp("", "locks")
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
-	store, err := open.Provider(context.Background(), "file:"+dir)
+	store, err := open.URL(context.Background(), "file:"+dir)
 	if err != nil {
 		log.Fatal(err)
 	}

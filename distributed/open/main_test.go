@@ -6,6 +6,8 @@ import (
 
 	"github.com/redis/go-redis/v9/logging"
 	"go.uber.org/goleak"
+
+	_ "github.com/jucgo/locks/distributed/open/all"
 )
 
 func TestMain(m *testing.M) {

@@ -9,35 +9,35 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/open/internal/scheme"
+	"github.com/jucgo/locks/fair"
+	"github.com/jucgo/locks/named"
 )
 
 var (
 	// ErrURL is matched by errors that say what is wrong with a URL, its parameters or the options
-	// of [Provider]. No request was sent.
-	ErrURL = errors.New("invalid URL")
+	// of [URL], or that the program does not import the store. No request was sent.
+	ErrURL = scheme.ErrURL
 
-	// ErrUnreachable is matched by errors that say that the store did not answer. Its address may
-	// be wrong, or it is down. If the server answers with an error, such as for a wrong password,
-	// the error matches neither this nor [ErrURL].
-	ErrUnreachable = errors.New("the store cannot be reached")
+	// ErrUnreachable is [lease.ErrUnreachable]. It is matched by errors that say that the store did
+	// not answer. Its address may be wrong, or it is down. An error with which the server answers,
+	// such as for a wrong password, matches neither this nor [ErrURL].
+	ErrUnreachable = lease.ErrUnreachable
 )
 
-// DefaultTimeout limits [Provider] if its context has no deadline.
+// DefaultTimeout limits [URL] if its context has no deadline.
 const DefaultTimeout = 10 * time.Second
 
-// Store is the locks of one store, as a [locks.Provider]. It owns the connections to the store. It
-// is made by [Provider], and is safe for concurrent use. [Store.Close] ends it.
-type Store struct {
-	about   string
-	locker  func(name string) locks.TryLocker
-	names   func(ctx context.Context, pattern string) ([]string, error)
-	close   []func(context.Context) error // the last one first
-	closing chan struct{}                 // has one element until Close takes it
+// Client is the locks of one store, as a [locks.Provider]. It owns the connections to the store. It
+// is made by [URL], and is safe for concurrent use. [Client.Close] ends it.
+type Client struct {
+	store   *scheme.Opening
+	closing chan struct{} // has one element until Close takes it
 }
 
-var _ locks.Provider = (*Store)(nil)
+var _ locks.Provider = (*Client)(nil)
 
-// Option changes how [Provider] opens a store, whichever it is. An option wins over the parameter
+// Option changes how [URL] opens a store, whichever it is. An option wins over the parameter
 // of the URL, and has no effect on a store without such a thing.
 type Option func(*options)
 
@@ -62,40 +62,42 @@ func WithLeaseOptions(opts ...lease.Option) Option {
 	return func(o *options) { o.lease = append(o.lease, opts...) }
 }
 
-// Provider opens the store at a URL, and waits for its first answer until ctx ends. If ctx has no
+// URL opens the store at a URL, and waits for its first answer until ctx ends. If ctx has no
 // deadline, it waits for [DefaultTimeout] at most. The end of ctx after that has no effect on the
-// Store. See the package comment for the URLs.
+// Client. See the package comment for the URLs.
 //
 // The error matches [ErrURL] or [ErrUnreachable], or the store has answered with an error. It
 // matches the error of ctx only if ctx has ended.
-func Provider(ctx context.Context, url string, opts ...Option) (*Store, error) {
+func URL(ctx context.Context, url string, opts ...Option) (*Client, error) {
 	if ctx == nil {
 		return nil, fmt.Errorf("open: %w", locks.ErrNilContext)
 	}
-	o := &opening{Store: &Store{closing: make(chan struct{}, 1)}}
-	o.closing <- struct{}{}
+	var given options
 	for _, f := range opts {
-		f(&o.options)
+		f(&given)
 	}
-	if err := o.parse(url); err != nil {
-		return nil, o.fail(err)
+	o := &scheme.Opening{TTL: given.ttl, Label: given.label, Lease: given.lease}
+	c := &Client{store: o, closing: make(chan struct{}, 1)}
+	c.closing <- struct{}{}
+	if err := o.Parse(url); err != nil {
+		return nil, o.Fail(err)
 	}
 	if ctx.Err() != nil {
-		return nil, o.fail(ended(ctx))
+		return nil, o.Fail(ended(ctx))
 	}
 	limited, cancel := ctx, context.CancelFunc(func() {})
 	if _, ok := ctx.Deadline(); !ok {
 		limited, cancel = context.WithTimeout(ctx, DefaultTimeout)
 	}
 	defer cancel()
-	if err := o.scheme.open(limited, o); err != nil {
-		o.Close(context.WithoutCancel(ctx))
+	if err := o.Scheme.Open(limited, o); err != nil {
+		c.Close(context.WithoutCancel(ctx))
 		if ctx.Err() != nil {
 			err = fmt.Errorf("%w: %w", ended(ctx), err)
 		}
-		return nil, o.fail(err)
+		return nil, o.Fail(err)
 	}
-	return o.Store, nil
+	return c, nil
 }
 
 // ended returns the error of a context that has ended, with its cause.
@@ -109,7 +111,7 @@ func ended(ctx context.Context) error {
 
 // Locker returns the lock called name, of the kind that the URL says. Its type is that of the
 // store's package: a [locks.Inspector] in all of them, and a [locks.Leased] in all but mem.
-func (s *Store) Locker(name string) locks.TryLocker { return s.locker(name) }
+func (c *Client) Locker(name string) locks.TryLocker { return c.store.Locker(name) }
 
 // Names returns the names of the locks in the store that match pattern, sorted. The pattern is that
 // of [path.Match]: * stands for any text without a slash. An empty pattern stands for all names. A
@@ -124,14 +126,14 @@ func (s *Store) Locker(name string) locks.TryLocker { return s.locker(name) }
 //	zk        those that are held or waited for
 //	etcd      those that are held or waited for, also those of concurrency.Mutex
 //	mem       errors.ErrUnsupported
-func (s *Store) Names(ctx context.Context, pattern string) ([]string, error) {
+func (c *Client) Names(ctx context.Context, pattern string) ([]string, error) {
 	if ctx == nil {
 		return nil, fmt.Errorf("open: list names: %w", locks.ErrNilContext)
 	}
-	if s.names == nil {
-		return nil, fmt.Errorf("open: list names: %w: %s keeps no list of them", errors.ErrUnsupported, s.about)
+	if c.store.Names == nil {
+		return nil, fmt.Errorf("open: list names: %w: %s keeps no list of them", errors.ErrUnsupported, c.store.About)
 	}
-	names, err := s.names(ctx, pattern)
+	names, err := c.store.Names(ctx, pattern)
 	if err != nil {
 		return nil, err
 	}
@@ -143,26 +145,26 @@ func (s *Store) Names(ctx context.Context, pattern string) ([]string, error) {
 // held. See [lease.Mutex.ForceUnlock]. The locks of Redis, etcd, ZooKeeper, and those of kind table
 // and queue have it. Others return [errors.ErrUnsupported]: a file lock, a row lock and an advisory
 // lock belong to a process or its connection, and end with that.
-func (s *Store) ForceUnlock(ctx context.Context, name string) (bool, error) {
-	l, ok := s.locker(name).(interface {
+func (c *Client) ForceUnlock(ctx context.Context, name string) (bool, error) {
+	l, ok := c.store.Locker(name).(interface {
 		ForceUnlock(ctx context.Context) (bool, error)
 	})
 	if !ok {
 		return false, fmt.Errorf("open: force unlock %q: %w: only its holder can release a lock of %s",
-			name, errors.ErrUnsupported, s.about)
+			name, errors.ErrUnsupported, c.store.About)
 	}
 	return l.ForceUnlock(ctx)
 }
 
 // String returns the URL without user, password and parameters.
-func (s *Store) String() string { return s.about }
+func (c *Client) String() string { return c.store.About }
 
 // Close releases all holds, makes all waiters return [locks.ErrClosed], and closes the connections
 // to the store. See [lease.Client.Close]. Locks of mem stay as they are. Only the first call has an
 // effect.
-func (s *Store) Close(ctx context.Context) error {
+func (c *Client) Close(ctx context.Context) error {
 	select {
-	case <-s.closing:
+	case <-c.closing:
 	default:
 		return nil
 	}
@@ -170,11 +172,21 @@ func (s *Store) Close(ctx context.Context) error {
 		ctx = context.Background()
 	}
 	var errs []error
-	for _, f := range slices.Backward(s.close) {
+	for _, f := range slices.Backward(c.store.Ends) {
 		errs = append(errs, f(ctx))
 	}
 	return errors.Join(errs...)
 }
 
-// closeLast has f called by Close, before what was given earlier.
-func (s *Store) closeLast(f func(context.Context) error) { s.close = append(s.close, f) }
+func init() {
+	scheme.Register(scheme.Scheme{Name: "mem", Form: "mem:", Kinds: []string{"plain", "fair"}, Open: openMemory})
+}
+
+func openMemory(_ context.Context, o *scheme.Opening) error {
+	var opts []named.Option
+	if o.Kind() == "fair" {
+		opts = append(opts, named.WithPolicy(fair.FIFO))
+	}
+	o.Locker = named.New(opts...).Locker
+	return nil
+}

@@ -44,7 +44,7 @@ const anyRedis = "plain fenced fair simple"
 var places = []place{
 	{name: "mem", kinds: "plain fair", start: func(testing.TB) string { return "mem:?" }},
 	{name: "file", kinds: "plain fenced", tokens: "fenced", listed: "plain fenced", start: func(tb testing.TB) string {
-		return "file:" + filepath.Join(tb.TempDir(), "a %25 %3f", "locks") + "?perm=600"
+		return "file:" + filepath.Join(tb.TempDir(), "a %25 %3f") + "?perm=600"
 	}},
 	{name: "sqlite", kinds: "table queue row", tokens: "table queue", forced: "table queue", listed: "table queue",
 		start: func(tb testing.TB) string {
@@ -56,6 +56,8 @@ var places = []place{
 		listed: "table queue", start: startMySQL, wrong: otherUser},
 	{name: "redis", kinds: anyRedis, tokens: "fenced", forced: anyRedis, listed: anyRedis,
 		start: startRedis, wrong: otherUser},
+	{name: "redis over a Unix socket", kinds: "plain", forced: "plain", listed: "plain", start: startRedisSocket,
+		wrong: otherUser},
 	{name: "rediss", kinds: "plain", forced: anyRedis, listed: "plain", start: startSecureRedis, wrong: otherUser},
 	{name: "redis+sentinel", kinds: "plain", forced: "plain", listed: "plain", start: startSentinel,
 		wrong: otherUser},
@@ -80,9 +82,9 @@ func otherUser(text string) string {
 }
 
 // opened opens a store that is closed with the test.
-func opened(tb testing.TB, url string, opts ...open.Option) *open.Store {
+func opened(tb testing.TB, url string, opts ...open.Option) *open.Client {
 	tb.Helper()
-	s, err := open.Provider(tb.Context(), url, opts...)
+	s, err := open.URL(tb.Context(), url, opts...)
 	require.NoError(tb, err)
 	tb.Cleanup(func() { require.NoError(tb, s.Close(context.Background())) })
 	return s
@@ -92,7 +94,7 @@ func opened(tb testing.TB, url string, opts ...open.Option) *open.Store {
 func serving(tb testing.TB, url string) string {
 	tb.Helper()
 	require.Eventually(tb, func() bool {
-		s, err := open.Provider(context.Background(), url)
+		s, err := open.URL(context.Background(), url)
 		if err == nil {
 			s.Close(context.Background())
 		}
@@ -118,6 +120,15 @@ func runRedis(tb testing.TB, args ...string) (port int) {
 
 func startRedis(tb testing.TB) string {
 	return serving(tb, "redis://"+userinfo+"@"+addr(runRedis(tb))+"/1?prefix=app:[*]:")
+}
+
+func startRedisSocket(tb testing.TB) string {
+	dir, err := os.MkdirTemp("", "open") // the path of a socket has at most some 100 bytes
+	require.NoError(tb, err)
+	tb.Cleanup(func() { os.RemoveAll(dir) })
+	socket := filepath.Join(dir, "redis.sock")
+	runRedis(tb, "--unixsocket", socket)
+	return serving(tb, "redis://"+userinfo+"@/1?socket="+socket)
 }
 
 func startSecureRedis(tb testing.TB) string {

@@ -57,14 +57,14 @@ func TestEveryStore(t *testing.T) {
 					params.Set("cacert", another)
 					ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // ZooKeeper and etcd try again
 					defer cancel()
-					_, err = open.Provider(ctx, u+"?"+params.Encode())
+					_, err = open.URL(ctx, u+"?"+params.Encode())
 					require.ErrorIs(t, err, open.ErrUnreachable)
 				})
 			}
 			if p.wrong != nil {
 				t.Run("hides a wrong user", func(t *testing.T) {
 					text := p.wrong(at)
-					_, err := open.Provider(t.Context(), text)
+					_, err := open.URL(t.Context(), text)
 					require.Error(t, err)
 					require.NotErrorIs(t, err, open.ErrURL)
 					require.NotErrorIs(t, err, open.ErrUnreachable)
@@ -122,7 +122,7 @@ func (p place) excludes(t *testing.T, url, kind string) {
 }
 
 // lists checks the names of locks that the other provider holds.
-func (p place) lists(t *testing.T, a, b *open.Store, can bool) {
+func (p place) lists(t *testing.T, a, b *open.Client, can bool) {
 	ctx := someone()
 	if !can {
 		_, err := b.Names(ctx, "")
@@ -168,7 +168,7 @@ func (p place) lists(t *testing.T, a, b *open.Store, can bool) {
 }
 
 // forces checks that a lock can be freed although the other provider holds it.
-func (p place) forces(t *testing.T, a, b *open.Store, can bool) {
+func (p place) forces(t *testing.T, a, b *open.Client, can bool) {
 	ctx, other := someone(), someone()
 	if !can {
 		_, err := b.ForceUnlock(ctx, "stuck")
@@ -245,7 +245,7 @@ func TestAClosedPortIsUnreachable(t *testing.T) {
 			// ZooKeeper and etcd try again until the context ends.
 			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 			defer cancel()
-			_, err := open.Provider(ctx, url)
+			_, err := open.URL(ctx, url)
 			require.ErrorIs(t, err, open.ErrUnreachable)
 			require.NotErrorIs(t, err, open.ErrURL)
 			require.Equal(t, ctx.Err() != nil, errors.Is(err, context.DeadlineExceeded), err)
@@ -256,7 +256,7 @@ func TestAClosedPortIsUnreachable(t *testing.T) {
 		})
 	}
 	for _, url := range []string{"file:/dev/null/x", "sqlite:/dev/null/x"} {
-		_, err := open.Provider(t.Context(), url)
+		_, err := open.URL(t.Context(), url)
 		require.ErrorIs(t, err, open.ErrUnreachable)
 		require.NotErrorIs(t, err, open.ErrURL)
 	}
@@ -273,7 +273,7 @@ func TestTheEndOfTheContextEndsTheOpening(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(patient)
 			url := atServers(silent(t, func() { cancel(why) }))[i]
 			began := time.Now()
-			_, err := open.Provider(ctx, url)
+			_, err := open.URL(ctx, url)
 			require.ErrorIs(t, err, context.Canceled)
 			require.ErrorIs(t, err, why)
 			require.ErrorIs(t, err, open.ErrUnreachable)
@@ -286,7 +286,7 @@ func TestTheEndOfTheContextEndsTheOpening(t *testing.T) {
 
 func TestTheEndOfTheContextDoesNotEndTheStore(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	s, err := open.Provider(ctx, "sqlite:"+t.TempDir()+"/db")
+	s, err := open.URL(ctx, "sqlite:"+t.TempDir()+"/db")
 	require.NoError(t, err)
 	cancel()
 	require.NoError(t, s.Locker("orders").LockContext(t.Context()))

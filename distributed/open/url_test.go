@@ -19,7 +19,7 @@ import (
 // refused returns the text of the error of a wrong URL.
 func refused(t *testing.T, url string, opts ...open.Option) string {
 	t.Helper()
-	_, err := open.Provider(t.Context(), url, opts...)
+	_, err := open.URL(t.Context(), url, opts...)
 	require.ErrorIs(t, err, open.ErrURL, url)
 	require.NotErrorIs(t, err, open.ErrUnreachable, url)
 	require.True(t, strings.HasPrefix(err.Error(), "open: "), err)
@@ -173,24 +173,24 @@ func TestNoErrorContainsAPasswordOrAUser(t *testing.T) {
 					continue // a path
 				}
 				text := strings.ReplaceAll(fmt.Sprintf(form, scheme), "PW", password)
-				_, err := open.Provider(ctx, text)
+				_, err := open.URL(ctx, text)
 				reveals(t, err, text)
 			}
-			_, err := open.Provider(ctx, valid+"?"+password)
+			_, err := open.URL(ctx, valid+"?"+password)
 			reveals(t, err, valid+password)
 		}
 		for _, text := range []string{
 			"PW", "PW://localhost", ":PW@localhost", "user:PW@localhost", "//user:PW@localhost",
 		} {
 			text = strings.ReplaceAll(text, "PW", password)
-			_, err := open.Provider(ctx, text)
+			_, err := open.URL(ctx, text)
 			reveals(t, err, text)
 		}
 	}
 }
 
 func TestANegativeTTLIsRefused(t *testing.T) {
-	_, err := open.Provider(t.Context(), "redis://h?ttl=10s", open.WithTTL(-1))
+	_, err := open.URL(t.Context(), "redis://h?ttl=10s", open.WithTTL(-1))
 	require.ErrorIs(t, err, open.ErrURL)
 	require.ErrorContains(t, err, "WithTTL(-1ns)")
 }
@@ -203,11 +203,11 @@ func TestAContextThatHasEndedIsTheError(t *testing.T) {
 		if scheme == "redis+sentinel" {
 			url += "?master=it"
 		}
-		_, err := open.Provider(ctx, url)
+		_, err := open.URL(ctx, url)
 		require.ErrorIs(t, err, context.Canceled, url)
 		require.ErrorIs(t, err, why, url)
 		require.NotErrorIs(t, err, open.ErrURL, url)
 	}
-	_, err := open.Provider(nil, "mem:") //nolint:staticcheck // what is tested
+	_, err := open.URL(nil, "mem:") //nolint:staticcheck // what is tested
 	require.ErrorIs(t, err, locks.ErrNilContext)
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/open"
+	_ "github.com/jucgo/locks/distributed/open/all" // or only the stores that it needs, such as open/redis
 )
 
 func main() {
@@ -31,7 +32,7 @@ func main() {
 
 func run(ctx context.Context) error {
 	// An environment variable, because other users of the machine can read arguments.
-	store, err := open.Provider(ctx, cmp.Or(os.Getenv("LOCK_STORE"), "file:report-locks?kind=fenced"))
+	store, err := open.URL(ctx, cmp.Or(os.Getenv("LOCK_STORE"), "file:report-locks?kind=fenced"))
 	if err != nil {
 		return err
 	}

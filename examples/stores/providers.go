@@ -12,11 +12,12 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/open"
+	_ "github.com/jucgo/locks/distributed/open/all"
 )
 
 // store is where the locks are. Which one it is shows nowhere else in this program.
 type store struct {
-	*open.Store
+	*open.Client
 	// url is what another process has to give to openStore for the same locks, or "" if they are
 	// those of this process.
 	url string
@@ -25,11 +26,11 @@ type store struct {
 }
 
 // Locker returns a lock with a name that no other program is likely to use.
-func (s *store) Locker(name string) locks.TryLocker { return s.Store.Locker("locks-example/" + name) }
+func (s *store) Locker(name string) locks.TryLocker { return s.Client.Locker("locks-example/" + name) }
 
 // Close ends all holds, and what is under them. Only the first call does anything.
 func (s *store) Close(ctx context.Context) error {
-	err := s.Store.Close(ctx)
+	err := s.Client.Close(ctx)
 	s.remove()
 	s.remove = func() {}
 	return err
@@ -69,7 +70,7 @@ func openStore(ctx context.Context, url string) (*store, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	var err error
-	if s.Store, err = open.Provider(ctx, url); err != nil {
+	if s.Client, err = open.URL(ctx, url); err != nil {
 		s.remove()
 		return nil, err
 	}

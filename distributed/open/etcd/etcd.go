@@ -1,8 +1,10 @@
-package open
+// Package etcd registers etcd: with package open. Import it for its effect.
+package etcd
 
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -14,20 +16,30 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/jucgo/locks/distributed/etcdlock"
+	"github.com/jucgo/locks/distributed/open/internal/scheme"
 )
 
-func openEtcd(ctx context.Context, o *opening) error {
-	if o.path != "" {
-		return reason("it has a path. The parameter prefix sets what keys begin with")
+func init() {
+	scheme.Register(scheme.Scheme{
+		Name: "etcd", Form: "etcd://USER:PASSWORD@HOST:PORT,HOST:PORT", Port: "2379", Many: true,
+		Kinds: []string{"mutex"},
+		More:  slices.Concat(scheme.Leased, scheme.Certificate, []string{"prefix", "tls"}),
+		Open:  open,
+	})
+}
+
+func open(ctx context.Context, o *scheme.Opening) error {
+	if o.Path != "" {
+		return scheme.Reason("it has a path. The parameter prefix sets what keys begin with")
 	}
-	if o.user == "" && o.password != "" || o.user != "" && o.password == "" {
-		return reason("etcd needs a user and a password, or neither")
+	if o.User == "" && o.Password != "" || o.User != "" && o.Password == "" {
+		return scheme.Reason("etcd needs a user and a password, or neither")
 	}
-	encrypt, err := o.oneOf("tls", "false", "true")
+	encrypt, err := o.OneOf("tls", "false", "true")
 	if err != nil {
 		return err
 	}
-	config, err := o.tlsConfig(encrypt == "true")
+	config, err := o.TLS(encrypt == "true")
 	if err != nil {
 		return err
 	}
@@ -36,47 +48,49 @@ func openEtcd(ctx context.Context, o *opening) error {
 	life, end := context.WithCancel(context.Background())
 	stop := context.AfterFunc(ctx, end)
 	conn, err := clientv3.New(clientv3.Config{
-		Endpoints: o.hosts,
-		Username:  o.user,
-		Password:  o.password,
+		Endpoints: o.Hosts,
+		Username:  o.User,
+		Password:  o.Password,
 		TLS:       config,
 		Context:   life,
 		// Keep-alive notices a connection that has silently died.
-		DialTimeout: dialTimeout, DialKeepAliveTime: dialTimeout, DialKeepAliveTimeout: dialTimeout,
-		Logger: zap.NewNop(),
+		DialTimeout:          scheme.DialTimeout,
+		DialKeepAliveTime:    scheme.DialTimeout,
+		DialKeepAliveTimeout: scheme.DialTimeout,
+		Logger:               zap.NewNop(),
 		// By default, the second attempt to connect is made after a second, and later ones after up
 		// to two minutes.
 		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff: backoff.Config{
 				BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second,
 			},
-			MinConnectTimeout: dialTimeout,
+			MinConnectTimeout: scheme.DialTimeout,
 		})},
 	})
 	if err != nil {
 		stop()
 		end()
-		return o.etcdError(err)
+		return failed(o, err)
 	}
-	o.closeLast(func(context.Context) error {
+	o.CloseLast(func(context.Context) error {
 		end()
 		conn.Close() // its error is that life has ended
 		return nil
 	})
-	prefix := o.params["prefix"]
+	prefix := o.Params["prefix"]
 	opts := []etcdlock.Option{etcdlock.WithPrefix(prefix)}
-	if o.ttl > 0 {
-		opts = append(opts, etcdlock.WithTTL(o.ttl))
+	if o.TTL > 0 {
+		opts = append(opts, etcdlock.WithTTL(o.TTL))
 	}
-	if o.label != "" {
-		opts = append(opts, etcdlock.WithLabel(o.label))
+	if o.Label != "" {
+		opts = append(opts, etcdlock.WithLabel(o.Label))
 	}
-	c, err := etcdlock.New(conn, append(opts, etcdlock.WithLeaseOptions(o.lease...))...)
+	c, err := etcdlock.New(conn, append(opts, etcdlock.WithLeaseOptions(o.Lease...))...)
 	if err != nil {
 		stop()
-		return reason("%w", err)
+		return scheme.Reason("%w", err)
 	}
-	o.closeLast(c.Close)
+	o.CloseLast(c.Close)
 	// The connection is made when it is used.
 	_, err = conn.Get(ctx, prefix+"/", clientv3.WithCountOnly())
 	if err == nil && !stop() {
@@ -84,14 +98,14 @@ func openEtcd(ctx context.Context, o *opening) error {
 	}
 	if err != nil {
 		stop()
-		return o.etcdError(err)
+		return failed(o, err)
 	}
-	o.locker, o.names = c.Locker, c.Names
+	o.Locker, o.Names = c.Locker, c.Names
 	return nil
 }
 
-// etcdError returns the error of a request.
-func (o *opening) etcdError(err error) error {
+// failed returns the error of a request.
+func failed(o *scheme.Opening, err error) error {
 	code := status.Code(err)
 	var answer rpctypes.EtcdError
 	if errors.As(err, &answer) {
@@ -99,7 +113,7 @@ func (o *opening) etcdError(err error) error {
 	}
 	switch code {
 	case codes.InvalidArgument, codes.PermissionDenied, codes.Unauthenticated, codes.FailedPrecondition:
-		return o.hide(err)
+		return o.Hide(err)
 	}
-	return o.unreachable(err)
+	return o.Unreachable(err)
 }

@@ -1,30 +1,49 @@
-package open
+package scheme
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/jucgo/locks/distributed/lease"
 )
 
-// unreachable returns the error of a store that has not answered, with the text of the driver's.
-func (o *opening) unreachable(err error) error {
-	return fmt.Errorf("%w: %w", ErrUnreachable, o.hide(err))
+// ErrURL is that of package open.
+var ErrURL = errors.New("invalid URL")
+
+// Reason returns an error that matches [ErrURL].
+func Reason(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{ErrURL}, args...)...)
 }
 
-// hide returns an error with the text of a driver's error, less the secrets. It does not wrap err:
+// Fail returns err with what was attempted.
+func (o *Opening) Fail(err error) error {
+	if o.Scheme.Name == "" {
+		return fmt.Errorf("open: %w", err)
+	}
+	return fmt.Errorf("open: %s: %w", cmp.Or(o.About, o.Scheme.Name), err)
+}
+
+// Unreachable returns the error of a store that has not answered, with the text of the driver's.
+func (o *Opening) Unreachable(err error) error {
+	return fmt.Errorf("%w: %w", lease.ErrUnreachable, o.Hide(err))
+}
+
+// Hide returns an error with the text of a driver's error, less the secrets. It does not wrap err:
 // other errors in its tree have texts of their own, and a timeout of the driver is not the end of
 // the caller's context.
-func (o *opening) hide(err error) error {
-	return errors.New(o.masked(strings.Join(strings.Fields(err.Error()), " "))) // some have several lines
+func (o *Opening) Hide(err error) error {
+	return errors.New(masked(strings.Join(strings.Fields(err.Error()), " "), o.secrets())) // some have several lines
 }
 
 // masked returns text without the secrets, in the spellings of URLs and of quoted text.
-func (o *opening) masked(text string) string {
+func masked(text string, secrets []string) string {
 	// A secret may contain another one. The longest goes first.
-	secrets := slices.SortedFunc(slices.Values(o.secrets), func(a, b string) int { return len(b) - len(a) })
+	secrets = slices.SortedFunc(slices.Values(secrets), func(a, b string) int { return len(b) - len(a) })
 	for _, secret := range secrets {
 		quoted := strconv.Quote(secret)
 		for _, form := range []string{

@@ -1,4 +1,6 @@
-package open
+// Package redis registers redis:, rediss:, redis+sentinel: and redis+cluster: with package open.
+// Import it for its effect.
+package redis
 
 import (
 	"context"
@@ -7,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"path"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -18,47 +21,69 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/open/internal/scheme"
 	"github.com/jucgo/locks/distributed/redislock"
 )
 
-// dialTimeout is how long a connection may take later on.
-const dialTimeout = 5 * time.Second
+func init() {
+	common := slices.Concat(scheme.Leased, []string{"prefix"})
+	secure := slices.Concat(common, scheme.Certificate)
+	for _, s := range []scheme.Scheme{
+		{Name: "redis", Form: "redis://USER:PASSWORD@HOST:PORT/NUMBER", Port: "6379",
+			More: slices.Concat(common, []string{"socket"})},
+		{Name: "rediss", Form: "rediss://USER:PASSWORD@HOST:PORT/NUMBER", Port: "6379", More: secure},
+		{Name: "redis+sentinel", Form: "redis+sentinel://USER:PASSWORD@HOST:PORT,HOST:PORT/NUMBER?master=NAME",
+			Port: "26379", Many: true,
+			More: slices.Concat(secure, []string{"master", "sentinel_password", "sentinel_user", "tls"})},
+		{Name: "redis+cluster", Form: "redis+cluster://USER:PASSWORD@HOST:PORT,HOST:PORT", Port: "6379", Many: true,
+			More: slices.Concat(secure, []string{"tls"})},
+	} {
+		s.Kinds, s.Open = []string{"plain", "fenced", "fair", "simple"}, open
+		scheme.Register(s)
+	}
+}
 
-func openRedis(ctx context.Context, o *opening) error {
+func open(ctx context.Context, o *scheme.Opening) error {
 	u := &redis.UniversalOptions{
-		Addrs:    o.hosts,
-		Username: o.user,
-		Password: o.password,
+		Addrs:    o.Hosts,
+		Username: o.User,
+		Password: o.Password,
 		// A request ends with its context, and the lock asks again by itself.
 		ContextTimeoutEnabled: true,
-		DialTimeout:           dialTimeout,
+		DialTimeout:           scheme.DialTimeout,
 		DialerRetries:         1,
-		MasterName:            o.params["master"],
-		SentinelUsername:      o.params["sentinel_user"],
-		SentinelPassword:      o.params["sentinel_password"],
-		IsClusterMode:         o.scheme.name == "redis+cluster",
+		MasterName:            o.Params["master"],
+		SentinelUsername:      o.Params["sentinel_user"],
+		SentinelPassword:      o.Params["sentinel_password"],
+		IsClusterMode:         o.Scheme.Name == "redis+cluster",
 	}
-	if o.ttl > 0 {
-		u.ReadTimeout = min(max(o.ttl/6, 100*time.Millisecond), 3*time.Second)
+	if o.TTL > 0 {
+		u.ReadTimeout = min(max(o.TTL/6, 100*time.Millisecond), 3*time.Second)
 	}
 	var err error
 	switch {
-	case o.scheme.name == "redis+sentinel" && u.MasterName == "":
-		return reason("the parameter master is missing")
-	case u.IsClusterMode && o.path != "":
-		return reason("a cluster has no numbered databases")
-	case o.path != "":
-		n, err := strconv.ParseUint(o.path, 10, 16)
+	case o.Scheme.Name == "redis+sentinel" && u.MasterName == "":
+		return scheme.Reason("the parameter master is missing")
+	case u.IsClusterMode && o.Path != "":
+		return scheme.Reason("a cluster has no numbered databases")
+	case o.Path != "":
+		n, err := strconv.ParseUint(o.Path, 10, 16)
 		if err != nil {
-			return reason("the path must be the number of a database, such as /0")
+			return scheme.Reason("the path must be the number of a database, such as /0")
 		}
 		u.DB = int(n)
 	}
-	encrypt, err := o.oneOf("tls", "false", "true")
+	if socket, ok := o.Params["socket"]; ok {
+		if !filepath.IsAbs(socket) {
+			return scheme.Reason("the parameter socket must be an absolute path")
+		}
+		u.Addrs = []string{socket} // which the client recognizes
+	}
+	encrypt, err := o.OneOf("tls", "false", "true")
 	if err != nil {
 		return err
 	}
-	if u.TLSConfig, err = o.tlsConfig(o.scheme.name == "rediss" || encrypt == "true"); err != nil {
+	if u.TLSConfig, err = o.TLS(o.Scheme.Name == "rediss" || encrypt == "true"); err != nil {
 		return err
 	}
 	d := &dialer{config: u.TLSConfig}
@@ -67,24 +92,24 @@ func openRedis(ctx context.Context, o *opening) error {
 	defer end()
 	u.Dialer = d.dial
 	conn := redis.NewUniversalClient(u)
-	o.closeLast(func(context.Context) error { return conn.Close() })
+	o.CloseLast(func(context.Context) error { return conn.Close() })
 	var opts []redislock.Option
-	if o.ttl > 0 {
-		opts = append(opts, redislock.WithTTL(o.ttl))
+	if o.TTL > 0 {
+		opts = append(opts, redislock.WithTTL(o.TTL))
 	}
-	if o.label != "" {
-		opts = append(opts, redislock.WithLabel(o.label))
+	if o.Label != "" {
+		opts = append(opts, redislock.WithLabel(o.Label))
 	}
-	client, err := redislock.New(conn, append(opts, redislock.WithLeaseOptions(o.lease...))...)
+	client, err := redislock.New(conn, append(opts, redislock.WithLeaseOptions(o.Lease...))...)
 	if err != nil {
-		return reason("%w", err)
+		return scheme.Reason("%w", err)
 	}
-	o.closeLast(client.Close)
+	o.CloseLast(client.Close)
 	if err := conn.Ping(ctx).Err(); err != nil {
 		if isAnswer(err) {
-			return o.hide(err)
+			return o.Hide(err)
 		}
-		return o.unreachable(err)
+		return o.Unreachable(err)
 	}
 	d.open.Store(true)
 	mutex := map[string]func(name string) *redislock.Mutex{
@@ -92,10 +117,10 @@ func openRedis(ctx context.Context, o *opening) error {
 		"fenced": func(name string) *redislock.Mutex { return client.FencedMutex(name) },
 		"fair":   func(name string) *redislock.Mutex { return client.FairMutex(name) },
 		"simple": func(name string) *redislock.Mutex { return client.SimpleMutex(name) },
-	}[o.kind()]
-	prefix := o.params["prefix"]
-	o.locker = func(name string) locks.TryLocker { return mutex(prefix + name) }
-	o.names = redisNames{conn, prefix, o.kind()}.list
+	}[o.Kind()]
+	prefix := o.Params["prefix"]
+	o.Locker = func(name string) locks.TryLocker { return mutex(prefix + name) }
+	o.Names = redisNames{conn, prefix, o.Kind()}.list
 	return nil
 }
 
@@ -108,7 +133,7 @@ type dialer struct {
 }
 
 func (d *dialer) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	ctx, cancel := context.WithTimeout(ctx, scheme.DialTimeout)
 	defer cancel()
 	if !d.open.Load() {
 		defer context.AfterFunc(d.opening, cancel)()
