@@ -1,4 +1,5 @@
-// Package mysql registers mysql: with package open, for MySQL and MariaDB. Import it for its effect.
+// Package mysql registers mysql: with package open, for MySQL and MariaDB. Import it for its
+// effect.
 package mysql
 
 import (

@@ -9,8 +9,8 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// Local returns the path of a URL that names a file or a folder of this machine. The folder above it
-// must exist: a mistyped path or a file system that is not mounted is not the store that others use.
+// Local returns the path of a URL that names a file or a folder of this machine. The folder above
+// it must exist: others do not use a mistyped path, or a file system that is not mounted.
 func (o *Opening) Local() (string, error) {
 	if strings.HasPrefix(o.Path, "~") {
 		return "", Reason("a path with ~ has to be expanded: only a shell knows the folder, " +

@@ -35,7 +35,7 @@ type store struct{ scheme, pkg string }
 // path returns the path of the package below that of package open.
 func (s store) path() string { return strings.TrimSuffix("/"+s.pkg, "/") }
 
-// stores are all schemes in the order of the documentation, each with the package that registers it.
+// stores are all schemes in the order of the documentation, with the packages that register them.
 var stores = []store{
 	{"mem", ""}, {"file", "file"}, {"sqlite", "sqlite"}, {"postgres", "postgres"}, {"mysql", "mysql"},
 	{"redis", "redis"}, {"rediss", "redis"}, {"redis+sentinel", "redis"}, {"redis+cluster", "redis"},
