@@ -168,7 +168,8 @@ func (l *Mutex) Pin(ctx context.Context) (acquisition string, err error) {
 
 // ForceUnlock frees the lock without its holder's consent, here or elsewhere, and reports whether
 // it was held. It is for administrators: the holder's work goes on. A holder of this client is
-// told at once, another one by its store if that can notify, or with its next renewal. The holder's unlock returns [locks.ErrLost].
+// told at once, another one by its store if that can notify, or with its next renewal. The
+// holder's unlock returns [locks.ErrLost].
 //
 // ForceUnlock waits for the store's answer until ctx ends. It returns [errors.ErrUnsupported] if
 // the store is no [Breaker], and [locks.ErrForeign] if something other than a lock is under the
