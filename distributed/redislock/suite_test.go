@@ -151,6 +151,12 @@ func TestAllKindsAndNamesWorkOnEveryClusterServer(t *testing.T) {
 	suite.LocksOfAllKindsAndNamesWorkOnAllServersOfACluster(t, onGoRedis)
 }
 
+func TestClientsOfAClusterTakeTurns(t *testing.T) { suite.ClientsTakeTurnsOnACluster(t, onGoRedis) }
+
+func TestClientsBehindASentinelTakeTurns(t *testing.T) {
+	suite.ClientsTakeTurnsBehindASentinel(t, onGoRedis)
+}
+
 func TestReadersOfALockOfAClusterShareIt(t *testing.T) {
 	suite.ReadersOfALockOfAClusterShareIt(t, onGoRedis)
 }
