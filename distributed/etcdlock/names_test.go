@@ -109,7 +109,7 @@ func TestForceUnlockDeletesTheHoldersKeyAndWakesTheWaiter(t *testing.T) {
 	require.NoError(t, err)
 	_, err = c.Mutex("other").ForceUnlock(background)
 	require.ErrorIs(t, err, locks.ErrForeign)
-	_, err = c.RWMutex("it").WriteLocker().(*etcdlock.Mutex).ForceUnlock(background)
+	_, err = c.RWMutex("it").WriteMutex().ForceUnlock(background)
 	require.True(t, errors.Is(err, errors.ErrUnsupported))
 }
 
@@ -126,7 +126,7 @@ func TestForceUnlockOfARefusedNameTouchesNothing(t *testing.T) {
 	c := open(t, direct, etcdlock.WithPrefix("/app/"))
 	for _, l := range []*etcdlock.Mutex{
 		c.MutexLocker(""), c.Mutex(""),
-		c.RWMutex("").ReadLocker().(*etcdlock.Mutex), c.RWMutex("").WriteLocker().(*etcdlock.Mutex),
+		c.RWMutex("").ReadMutex(), c.RWMutex("").WriteMutex(),
 	} {
 		_, err := l.ForceUnlock(background)
 		assert.Error(t, err)

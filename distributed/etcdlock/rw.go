@@ -62,6 +62,12 @@ func (l *RWMutex) ReadLocker() locks.TryLocker { return l.read }
 // WriteLocker returns the half of the writer. It is a [*Mutex].
 func (l *RWMutex) WriteLocker() locks.TryLocker { return l.write }
 
+// ReadMutex is [RWMutex.ReadLocker] with its own type, which has Hold and Inspect.
+func (l *RWMutex) ReadMutex() *Mutex { return l.read }
+
+// WriteMutex is [RWMutex.WriteLocker] with its own type.
+func (l *RWMutex) WriteMutex() *Mutex { return l.write }
+
 // masterKey is under which a context carries the place of a writer that asks to read.
 type masterKey struct{}
 

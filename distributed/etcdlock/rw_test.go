@@ -16,7 +16,7 @@ import (
 // rw returns both halves of the lock it, of a client of its own.
 func rw(t *testing.T, s *server, opts ...etcdlock.Option) (read, write *etcdlock.Mutex) {
 	l := open(t, connect(t, s.addr), opts...).RWMutex("it")
-	return l.ReadLocker().(*etcdlock.Mutex), l.WriteLocker().(*etcdlock.Mutex)
+	return l.ReadMutex(), l.WriteMutex()
 }
 
 const (

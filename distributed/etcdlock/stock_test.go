@@ -213,7 +213,7 @@ func TestWrongNamesLeasesAndClientsAreRefused(t *testing.T) {
 	for _, l := range []*etcdlock.Mutex{
 		c.Mutex(""), c.Mutex(strings.Repeat("x", 4097)), c.MutexLocker(""), c.Mutex("it", etcdlock.WithFixedTTL(0)),
 		c.Mutex("it", etcdlock.WithFixedTTL(-time.Second)), c.Mutex("it", etcdlock.WithFixedTTL(time.Microsecond)),
-		c.RWMutex("").ReadLocker().(*etcdlock.Mutex), c.RWMutex("").WriteLocker().(*etcdlock.Mutex),
+		c.RWMutex("").ReadMutex(), c.RWMutex("").WriteMutex(),
 	} {
 		ok, err := l.TryLockContext(background)
 		require.False(t, ok)
@@ -237,7 +237,7 @@ func TestAKeyWithoutALeaseIsForeignAndLeftAlone(t *testing.T) {
 	conn := connect(t, s.addr)
 	c := open(t, conn)
 	for _, l := range []*etcdlock.Mutex{
-		c.Mutex("it"), c.RWMutex("rw").ReadLocker().(*etcdlock.Mutex), c.RWMutex("rw").WriteLocker().(*etcdlock.Mutex),
+		c.Mutex("it"), c.RWMutex("rw").ReadMutex(), c.RWMutex("rw").WriteMutex(),
 	} {
 		key := map[string]string{"it": "it/config", "rw%rw": "rw%rw/write/config"}[l.Name()]
 		_, err := conn.Put(background, key, "data")

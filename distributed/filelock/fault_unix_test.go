@@ -245,7 +245,7 @@ func TestAHolderIsToldThatItsFileIsGone(t *testing.T) {
 			f, a := open(t, path), someone()
 			l := f.Mutex
 			if half == "read" {
-				l = f.ReadLocker().(*filelock.Mutex)
+				l = f.ReadMutex()
 			}
 			take(t, l, a)
 			h, err := l.Hold(a)
@@ -281,7 +281,7 @@ func TestReadersOfAFileThatIsGoneAreNotJoined(t *testing.T) {
 	path := somewhere(t)
 	f, a, b := open(t, path), someone(), someone()
 	take(t, f.ReadLocker(), a)
-	h, err := f.ReadLocker().(*filelock.Mutex).Hold(a)
+	h, err := f.ReadMutex().Hold(a)
 	require.NoError(t, err)
 	replace(f.Mutex)
 	c := serving(t, "write", path)

@@ -38,6 +38,9 @@ func Open(path string, opts ...Option) (*File, error) {
 // ReadLocker returns the shared half. It is a [*Mutex].
 func (f *File) ReadLocker() locks.TryLocker { return f.read }
 
+// ReadMutex is [File.ReadLocker] with its own type.
+func (f *File) ReadMutex() *Mutex { return f.read }
+
 // WriteLocker returns the exclusive half, which f is itself. It is a [*Mutex].
 func (f *File) WriteLocker() locks.TryLocker { return f.Mutex }
 

@@ -14,3 +14,9 @@ func (l *RWMutex) ReadLocker() locks.TryLocker { return l.read }
 
 // WriteLocker returns the exclusive half. It is a [*Mutex].
 func (l *RWMutex) WriteLocker() locks.TryLocker { return l.write }
+
+// ReadMutex is [RWMutex.ReadLocker] with its own type, which has Hold and Inspect.
+func (l *RWMutex) ReadMutex() *Mutex { return l.read }
+
+// WriteMutex is [RWMutex.WriteLocker] with its own type.
+func (l *RWMutex) WriteMutex() *Mutex { return l.write }

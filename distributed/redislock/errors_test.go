@@ -56,7 +56,7 @@ func TestAnUpgradeNamesTheLockOnce(t *testing.T) {
 	t.Parallel()
 	servers(t, func(t *testing.T, _ *redis.Client, addr string) {
 		l, a := open(t, connect(t, addr)).RWMutex("it"), someone()
-		hold(t, l.ReadLocker().(*redislock.Mutex), a)
+		hold(t, l.ReadMutex(), a)
 		err := l.WriteLocker().LockContext(a)
 		require.ErrorIs(t, err, locks.ErrUpgrade)
 		require.EqualError(t, err, `redislock: lock "it": `+locks.ErrUpgrade.Error())

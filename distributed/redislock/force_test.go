@@ -108,8 +108,8 @@ func TestForceUnlockLeavesWhatIsNoLock(t *testing.T) {
 			c.Mutex("string"), c.Mutex("hash"), c.Mutex("more"), c.Mutex("rw"), c.Mutex("list"), c.FencedMutex("hash"),
 			c.FairMutex("string"), c.FairMutex("hash"), c.FairMutex("rw"),
 			c.SimpleMutex("string"), c.SimpleMutex("hash"), c.SimpleMutex("list"),
-			c.RWMutex("hash").ReadLocker().(*redislock.Mutex), c.RWMutex("string").ReadLocker().(*redislock.Mutex),
-			c.RWMutex("hash").WriteLocker().(*redislock.Mutex), c.RWMutex("list").WriteLocker().(*redislock.Mutex),
+			c.RWMutex("hash").ReadMutex(), c.RWMutex("string").ReadMutex(),
+			c.RWMutex("hash").WriteMutex(), c.RWMutex("list").WriteMutex(),
 		} {
 			ok, err := l.ForceUnlock(background)
 			require.ErrorIs(t, err, locks.ErrForeign, l.String())

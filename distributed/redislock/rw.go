@@ -132,9 +132,14 @@ func (l *RWMutex) noReader(ctx context.Context) (context.Context, error) {
 	return nil, locks.ErrUpgrade
 }
 
-// ReadLocker returns the half of the readers. It is a [*Mutex]: a type assertion makes Hold and
-// Inspect available.
+// ReadLocker returns the half of the readers. It is a [*Mutex], see [RWMutex.ReadMutex].
 func (l *RWMutex) ReadLocker() locks.TryLocker { return l.read }
 
 // WriteLocker returns the half of the writer. It is a [*Mutex] too.
 func (l *RWMutex) WriteLocker() locks.TryLocker { return l.write }
+
+// ReadMutex is [RWMutex.ReadLocker] with its own type, which has Hold and Inspect.
+func (l *RWMutex) ReadMutex() *Mutex { return l.read }
+
+// WriteMutex is [RWMutex.WriteLocker] with its own type.
+func (l *RWMutex) WriteMutex() *Mutex { return l.write }

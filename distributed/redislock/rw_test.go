@@ -19,7 +19,7 @@ const rwHears = "redisson_rwlock:{it}"
 
 func rw(t *testing.T, addr string, opts ...redislock.Option) (read, write *redislock.Mutex) {
 	l := open(t, connect(t, addr), opts...).RWMutex("it")
-	return l.ReadLocker().(*redislock.Mutex), l.WriteLocker().(*redislock.Mutex)
+	return l.ReadMutex(), l.WriteMutex()
 }
 
 func TestStateOfTheReadWriteLockIsRedissons(t *testing.T) {

@@ -156,7 +156,7 @@ func TestTheCostOfAnAcquisitionDoesNotGrowWithTheClients(t *testing.T) {
 	t.Parallel()
 	kinds := map[string]func(c *redislock.Client) *redislock.Mutex{
 		"write": func(c *redislock.Client) *redislock.Mutex {
-			return c.RWMutex("it").WriteLocker().(*redislock.Mutex)
+			return c.RWMutex("it").WriteMutex()
 		},
 		"simple": func(c *redislock.Client) *redislock.Mutex { return c.SimpleMutex("it") },
 		"plain":  func(c *redislock.Client) *redislock.Mutex { return c.Mutex("it") },

@@ -25,8 +25,8 @@ var inspected = map[string]func(c *zklock.Client) *zklock.Mutex{
 	"Mutex":          func(c *zklock.Client) *zklock.Mutex { return c.Mutex("it") },
 	"SemaphoreMutex": func(c *zklock.Client) *zklock.Mutex { return c.SemaphoreMutex("it") },
 	"EphemeralMutex": func(c *zklock.Client) *zklock.Mutex { return c.EphemeralMutex("it") },
-	"write half":     func(c *zklock.Client) *zklock.Mutex { return c.RWMutex("it").WriteLocker().(*zklock.Mutex) },
-	"read half":      func(c *zklock.Client) *zklock.Mutex { return c.RWMutex("it").ReadLocker().(*zklock.Mutex) },
+	"write half":     func(c *zklock.Client) *zklock.Mutex { return c.RWMutex("it").WriteMutex() },
+	"read half":      func(c *zklock.Client) *zklock.Mutex { return c.RWMutex("it").ReadMutex() },
 }
 
 // introduced waits until the clients of a server, n of them, have told who they are.
@@ -55,7 +55,7 @@ func TestInspectDescribesHolderAndWaiter(t *testing.T) {
 			billing := open(t, s.Addr(), apart, zklock.WithLabel("billing"))
 			waiter := lock(billing)
 			if kind == "read half" {
-				waiter = billing.RWMutex("it").WriteLocker().(*zklock.Mutex)
+				waiter = billing.RWMutex("it").WriteMutex()
 			}
 			b := someone()
 			got := make(chan error, 1)
@@ -115,7 +115,7 @@ func TestInspectNamesHoldersOfCurator(t *testing.T) {
 	require.Equal(t, "10.1.2.3", i.Holders[0].Host)
 
 	c := open(t, s.Addr())
-	_, err = c.RWMutex("it").ReadLocker().(*zklock.Mutex).Inspect(background)
+	_, err = c.RWMutex("it").ReadMutex().Inspect(background)
 	require.ErrorIs(t, err, locks.ErrForeign)
 	_, err = c.EphemeralMutex("data").Inspect(background)
 	require.ErrorIs(t, err, locks.ErrForeign)

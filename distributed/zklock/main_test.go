@@ -137,6 +137,6 @@ func hold(tb testing.TB, l *zklock.Mutex, ctx context.Context) locks.Hold {
 	return h
 }
 
-func read(l *zklock.RWMutex) *zklock.Mutex { return l.ReadLocker().(*zklock.Mutex) }
+func read(l *zklock.RWMutex) *zklock.Mutex { return l.ReadMutex() }
 
-func write(l *zklock.RWMutex) *zklock.Mutex { return l.WriteLocker().(*zklock.Mutex) }
+func write(l *zklock.RWMutex) *zklock.Mutex { return l.WriteMutex() }

@@ -92,6 +92,12 @@ func (l *RWMutex) ReadLocker() locks.TryLocker { return l.read }
 // WriteLocker returns the half of the writer. It is a [*Mutex].
 func (l *RWMutex) WriteLocker() locks.TryLocker { return l.write }
 
+// ReadMutex is [RWMutex.ReadLocker] with its own type, which has Hold and Inspect.
+func (l *RWMutex) ReadMutex() *Mutex { return l.read }
+
+// WriteMutex is [RWMutex.WriteLocker] with its own type.
+func (l *RWMutex) WriteMutex() *Mutex { return l.write }
+
 // LockKey gives [locks.Multi] its order: by path first, and the same in every process.
 func (l *Mutex) LockKey() string {
 	if l.bad != nil {

@@ -62,9 +62,9 @@ func lockOf(c *zklock.Client, kind, path string) *zklock.Mutex {
 	case "semaphore":
 		return c.SemaphoreMutex(path)
 	case "read":
-		return c.RWMutex(path).ReadLocker().(*zklock.Mutex)
+		return c.RWMutex(path).ReadMutex()
 	case "write":
-		return c.RWMutex(path).WriteLocker().(*zklock.Mutex)
+		return c.RWMutex(path).WriteMutex()
 	}
 	return c.Mutex(path)
 }

@@ -86,9 +86,9 @@ func lockOf(c *redislock.Client, kind, name string) *redislock.Mutex {
 	case "fenced":
 		return c.FencedMutex(name)
 	case "read":
-		return c.RWMutex(name).ReadLocker().(*redislock.Mutex)
+		return c.RWMutex(name).ReadMutex()
 	case "write":
-		return c.RWMutex(name).WriteLocker().(*redislock.Mutex)
+		return c.RWMutex(name).WriteMutex()
 	}
 	panic(kind)
 }

@@ -129,9 +129,9 @@ func EitherHalfDescribesAReadWriteLock(t *testing.T, on Driver) {
 				require.Equal(t, o, i.Holders[0].Owner)
 			}
 		}
-		Hold(t, l.WriteLocker().(*redislock.Mutex), own)
+		Hold(t, l.WriteMutex(), own)
 		both(false)
-		Hold(t, l.ReadLocker().(*redislock.Mutex), own)
+		Hold(t, l.ReadMutex(), own)
 		both(false)
 		require.NoError(t, l.WriteLocker().UnlockContext(own))
 		both(true)

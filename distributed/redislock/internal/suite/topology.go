@@ -258,7 +258,7 @@ var everyKind = map[string]func(c *redislock.Client, name string) *redislock.Mut
 	"simple": func(c *redislock.Client, name string) *redislock.Mutex { return c.SimpleMutex(name) },
 	"fair":   func(c *redislock.Client, name string) *redislock.Mutex { return c.FairMutex(name) },
 	"write": func(c *redislock.Client, name string) *redislock.Mutex {
-		return c.RWMutex(name).WriteLocker().(*redislock.Mutex)
+		return c.RWMutex(name).WriteMutex()
 	},
 }
 
