@@ -231,7 +231,7 @@ func TestAWaiterWhoseSwapFailsGoesOnToRace(t *testing.T) {
 		}
 		return true
 	})
-	for races := 0; races < 150; {
+	for races := 0; races < 80; {
 		n := newNode(Owned(2), false)
 		for queued := s.join(n, NonFair); queued; races++ {
 			n.place.Park()
