@@ -319,13 +319,12 @@ func left(ctx context.Context) time.Duration {
 // descriptor returns the open file of a file lock for the command, or nil. While a process has it,
 // the file stays locked, also if withlock was killed.
 func (j *job) descriptor(ctx context.Context) (*os.File, error) {
-	l, ok := j.lock.(interface {
-		Descriptor(ctx context.Context) (*os.File, error)
-	})
+	hold, _ := locks.HoldFrom(ctx)
+	l, ok := hold.(interface{ Descriptor() (*os.File, error) })
 	if !ok {
 		return nil, nil
 	}
-	f, err := l.Descriptor(ctx)
+	f, err := l.Descriptor()
 	if errors.Is(err, errors.ErrUnsupported) {
 		err = nil
 	}

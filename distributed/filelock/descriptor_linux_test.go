@@ -16,11 +16,11 @@ func TestADescriptorKeepsTheFileLockedUntilTheUnlock(t *testing.T) {
 	require.NoError(t, err)
 	defer client.Close(t.Context())
 	mu := client.Mutex("a")
-	_, err = mu.Descriptor(t.Context())
-	require.ErrorIs(t, err, locks.ErrNotHeld)
-
 	require.NoError(t, mu.LockContext(t.Context()))
-	f, err := mu.Descriptor(t.Context())
+	hold, err := mu.Hold(t.Context())
+	require.NoError(t, err)
+	inherit := hold.(interface{ Descriptor() (*os.File, error) })
+	f, err := inherit.Descriptor()
 	require.NoError(t, err)
 	defer f.Close()
 	try := func(command string) error {
@@ -32,5 +32,7 @@ func TestADescriptorKeepsTheFileLockedUntilTheUnlock(t *testing.T) {
 	require.NoError(t, try("flock -n 3"))
 	require.Error(t, try(`flock -n "$1" true`))
 	require.NoError(t, mu.UnlockContext(t.Context()))
+	_, err = inherit.Descriptor()
+	require.ErrorIs(t, err, locks.ErrNotHeld)
 	require.NoError(t, try(`flock -n "$1" true`))
 }

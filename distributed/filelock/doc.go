@@ -44,7 +44,7 @@
 // # What happens when
 //
 //   - A process dies: its locks are free at once. A child process that it started does not keep
-//     them, unless it has the file of [Mutex.Descriptor].
+//     them, unless it has the descriptor of the hold, see [Mutex.Hold].
 //   - A process is stopped: it keeps its locks.
 //   - A context ends: the call returns at once, and cannot acquire the lock later.
 //   - The file is deleted, renamed or replaced while waiters wait, or a directory above it is

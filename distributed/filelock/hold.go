@@ -3,6 +3,7 @@ package filelock
 import (
 	"context"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/jucgo/locks"
@@ -30,6 +31,24 @@ var _ locks.Hold = (*hold)(nil)
 
 func (h *hold) fail(op string, err error) error {
 	return fmt.Errorf("filelock: %s %q: %w", op, h.place.path, err)
+}
+
+// Descriptor returns a duplicate of the descriptor of the file, see [Mutex.Hold].
+func (h *hold) Descriptor() (*os.File, error) {
+	const op = "duplicate the descriptor"
+	h.f.mu.Lock()
+	defer h.f.mu.Unlock()
+	switch {
+	case h.cause != nil:
+		return nil, h.fail(op, h.cause)
+	case h.released:
+		return nil, h.fail(op, locks.ErrNotHeld)
+	}
+	d, err := h.f.d.duplicate(h.place.path)
+	if err != nil {
+		return nil, h.fail(op, err)
+	}
+	return d, nil
 }
 
 // closed is the Lost channel of holds that are lost before anybody asks for it.

@@ -3,7 +3,6 @@ package filelock
 import (
 	"context"
 	"fmt"
-	"os"
 	"sync/atomic"
 
 	"github.com/jucgo/locks"
@@ -163,7 +162,15 @@ func (l *Mutex) UnlockContext(ctx context.Context) error {
 	return nil
 }
 
-// Hold returns the hold of ctx's owner.
+// Hold returns the hold of ctx's owner. A child process can inherit it. For that, the hold has a
+// method of its own:
+//
+//	Descriptor() (*os.File, error)
+//
+// It returns a duplicate of the descriptor with which the file is locked. A child process that
+// inherits it keeps the file locked if this process dies, as a command of flock(1) does. An unlock
+// here frees the file all the same. The caller closes the duplicate. On Windows, a lock belongs to a
+// process, and the error matches [errors.ErrUnsupported].
 func (l *Mutex) Hold(ctx context.Context) (locks.Hold, error) {
 	o := locks.CurrentOwner(ctx)
 	if f := l.holder(o); f != nil {
@@ -175,28 +182,6 @@ func (l *Mutex) Hold(ctx context.Context) (locks.Hold, error) {
 		}
 	}
 	return nil, l.fail("hold", locks.ErrNotHeld)
-}
-
-// Descriptor returns a duplicate of the descriptor with which the caller holds the lock. A child
-// process that inherits it keeps the file locked if this process dies, as a command of flock(1)
-// does. An unlock here frees the file all the same. The caller closes the duplicate.
-//
-// On Windows, a lock belongs to a process, and the error matches [errors.ErrUnsupported].
-func (l *Mutex) Descriptor(ctx context.Context) (*os.File, error) {
-	const op = "duplicate the descriptor"
-	o := locks.CurrentOwner(ctx)
-	if f := l.holder(o); f != nil {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		if h := f.of(o, l.kind); h != nil && h.cause == nil {
-			d, err := f.d.duplicate(l.place.path)
-			if err != nil {
-				return nil, l.fail(op, err)
-			}
-			return d, nil
-		}
-	}
-	return nil, l.fail(op, locks.ErrNotHeld)
 }
 
 // QueueLength returns the number of waiters in this process, for either half.
