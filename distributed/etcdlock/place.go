@@ -184,7 +184,9 @@ func (p *place) settle() {
 		return
 	}
 	p.state = dead
-	delete(p.session.places, p.key)
+	if p.session.places[p.key] == p { // another place may have the key since an earlier call
+		delete(p.session.places, p.key)
+	}
 }
 
 // alive returns the context of the watches. c.mu is held.

@@ -46,6 +46,15 @@ func waiting(t *testing.T, s *server) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
+// newest returns the create revision of the newest key that begins with prefix.
+func newest(t *testing.T, c *clientv3.Client, prefix string) int64 {
+	t.Helper()
+	resp, err := c.Get(background, prefix, clientv3.WithLastCreate()...)
+	require.NoError(t, err)
+	require.Len(t, resp.Kvs, 1)
+	return resp.Kvs[0].CreateRevision
+}
+
 func TestAWaiterBeginsAnewAfterALongPartition(t *testing.T) {
 	t.Parallel()
 	for name, trouble := range map[string]func(p *testbed.Proxy){
@@ -104,11 +113,10 @@ func TestAWaiterBeginsAnewWhenItsPlaceIsTakenAway(t *testing.T) {
 			h := hold(t, holder, a)
 			got := start(l, b)
 			queued(t, direct, name+"/", 2)
-			mine := keys(t, direct, name+"/")[1]
+			mine, rev := keys(t, direct, name+"/")[1], newest(t, direct, name+"/")
 			require.NoError(t, take(mine))
 			require.Eventually(t, func() bool {
-				list := keys(t, direct, name+"/")
-				return len(list) == 2 && list[1] != mine
+				return len(keys(t, direct, name+"/")) == 2 && newest(t, direct, name+"/") > rev
 			}, long, time.Millisecond, "it has a new place")
 			require.NoError(t, h.Err())
 			require.NoError(t, holder.UnlockContext(a))
@@ -116,6 +124,28 @@ func TestAWaiterBeginsAnewWhenItsPlaceIsTakenAway(t *testing.T) {
 			require.NoError(t, l.UnlockContext(b))
 		})
 	}
+}
+
+func TestAWaiterKeepsThePlaceThatFollowsOneTakenAway(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	direct := connect(t, s.addr)
+	holder, l := open(t, direct).Mutex("it"), open(t, connect(t, s.addr), term(5*short)).Mutex("it")
+	a, b := someone(), someone()
+	hold(t, holder, a)
+	got := start(l, b)
+	waiting(t, s)
+	rev := newest(t, direct, "it/")
+	_, err := direct.Delete(background, keys(t, direct, "it/")[1])
+	require.NoError(t, err)
+	placed(t, direct, "it/", got)
+	again := newest(t, direct, "it/")
+	require.Greater(t, again, rev)
+	time.Sleep(6 * short) // its session is kept alive
+	require.Equal(t, again, newest(t, direct, "it/"))
+	require.NoError(t, holder.UnlockContext(a))
+	require.NoError(t, result(t, got))
+	require.NoError(t, l.UnlockContext(b))
 }
 
 func TestTimeLimitsOfRequestsAreNotTheCallers(t *testing.T) {
