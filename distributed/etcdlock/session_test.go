@@ -5,11 +5,13 @@ import (
 	"math"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -256,4 +258,32 @@ func TestAllHoldsOfAClientAreUnderOneLease(t *testing.T) {
 	hold(t, c.Mutex("one"), a)
 	require.Equal(t, 1, leases(t, direct))
 	require.NoError(t, c.Mutex("one").UnlockContext(a))
+}
+
+// A server that exceeds its quota by a request carries it out, and refuses it.
+func TestARefusalForWantOfSpaceLeavesNoKey(t *testing.T) {
+	t.Parallel()
+	s, full := startServer(t), new(atomic.Bool)
+	client, err := dialWith([]grpc.DialOption{grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string,
+		req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		err := invoke(ctx, method, req, reply, conn, opts...)
+		if err == nil && puts(req) && full.Load() {
+			return rpctypes.ErrGRPCNoSpace
+		}
+		return err
+	})}, s.addr)
+	require.NoError(t, err)
+	t.Cleanup(func() { client.Close() })
+	direct, c := connect(t, s.addr), open(t, client)
+	hold(t, c.Mutex("other"), someone()) // so that the session goes on
+	l, a := c.Mutex("it"), someone()
+	full.Store(true)
+	_, err = l.TryLockContext(a)
+	require.ErrorIs(t, err, rpctypes.ErrNoSpace)
+	queued(t, direct, "it/", 0)
+	require.ErrorIs(t, l.LockContext(a), rpctypes.ErrNoSpace)
+	queued(t, direct, "it/", 0)
+	full.Store(false)
+	hold(t, l, a)
+	require.NoError(t, l.UnlockContext(a))
 }

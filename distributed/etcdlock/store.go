@@ -8,6 +8,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/jucgo/locks"
@@ -152,6 +153,8 @@ func (s *store) put(ctx context.Context, p *place, read clientv3.Op, conditions 
 		p.answered(true, resp.Header.Revision)
 	case err == nil && len(kvs(resp, 0)) == 1: // by a request whose reply was lost
 		p.answered(true, kvs(resp, 0)[0].CreateRevision)
+	case errors.Is(err, rpctypes.ErrNoSpace):
+		// etcd refuses so what it has carried out, if the quota was exceeded meanwhile.
 	case err == nil || refused(err):
 		p.answered(false, 0)
 	}
