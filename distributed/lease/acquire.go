@@ -250,6 +250,9 @@ func (a *acquisition) unreachable(r answer) time.Duration {
 		a.e.mu.Unlock()
 		a.endWatch()
 	}
+	if errors.Is(r.err, errLate) {
+		a.endWatch() // the store may have ended the notifications when it gave the lock
+	}
 	a.backoff = min(max(2*a.backoff, minBackoff), maxBackoff)
 	return min(a.backoff/2+rand.N(a.backoff/2), a.c.poll)
 }

@@ -547,3 +547,28 @@ func TestAJavaWaiterCountsAsOneBesidesOurs(t *testing.T) {
 		require.Greater(t, cohort(t, addr, 100), 40)
 	})
 }
+
+func TestAWaiterWhoseGrantCameTooLateHearsOfReleasesAgain(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	p := testbed.NewProxy(t, s.Addr)
+	direct := connect(t, s.Addr)
+	slow := redis.NewClient(&redis.Options{Addr: p.Addr(), DisableIdentity: true, ReadTimeout: time.Minute})
+	t.Cleanup(func() { slow.Close() })
+	rival, l := open(t, connect(t, s.Addr), rarely).Mutex("it"), open(t, slow, term(time.Second), rarely).Mutex("it")
+	a, b := someone(), someone()
+	hold(t, rival, a)
+	got := begin(l, b)
+	mine := inList(t, direct, 1)[0]
+	p.Delay(3 * time.Second)
+	require.NoError(t, rival.UnlockContext(a))
+	require.Eventually(t, func() bool { return direct.HExists(background, "it", mine).Val() }, soon, time.Millisecond)
+	hold(t, rival, a) // when the time of that hold is over, and before its answer has come
+	p.Heal()
+	inList(t, direct, 1)
+	time.Sleep(time.Second) // it asks once more, and then relies on messages
+	require.Empty(t, got)
+	require.NoError(t, rival.UnlockContext(a))
+	require.NoError(t, within(t, got))
+	require.NoError(t, l.UnlockContext(b))
+}
