@@ -180,11 +180,11 @@ func (s *store) partWriter(ctx context.Context, p *place) (lease.Released, error
 		If(clientv3.Compare(clientv3.CreateRevision(p.key), "=", p.rev)).
 		Then(clientv3.OpPut(p.key, downgraded+s.value(reader.id.Acquisition), clientv3.WithIgnoreLease())).
 		Commit()
+	s.c.mu.Lock()
+	defer s.c.mu.Unlock()
+	p.gone = p.gone || err == nil || refused(err) // a refusal is final: the reader's end deletes the key
 	if err != nil {
 		return lease.Released{}, failed(err)
 	}
-	s.c.mu.Lock()
-	defer s.c.mu.Unlock()
-	p.gone = true
 	return lease.Released{Held: resp.Succeeded}, nil
 }

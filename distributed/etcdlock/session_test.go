@@ -287,3 +287,24 @@ func TestARefusalForWantOfSpaceLeavesNoKey(t *testing.T) {
 	hold(t, l, a)
 	require.NoError(t, l.UnlockContext(a))
 }
+
+func TestARefusedDowngradeEndsWithTheReader(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	client, err := dialWith([]grpc.DialOption{grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string,
+		req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		if r, ok := req.(*etcdserverpb.TxnRequest); ok && len(r.Success) > 0 && r.Success[0].GetRequestPut().GetIgnoreLease() {
+			return rpctypes.ErrGRPCNoSpace
+		}
+		return invoke(ctx, method, req, reply, conn, opts...)
+	})}, s.addr)
+	require.NoError(t, err)
+	t.Cleanup(func() { client.Close() })
+	direct, l, a := connect(t, s.addr), open(t, client).RWMutex("it"), someone()
+	require.NoError(t, l.WriteLocker().LockContext(a))
+	require.NoError(t, l.ReadLocker().LockContext(a))
+	require.ErrorIs(t, l.WriteLocker().UnlockContext(a), rpctypes.ErrNoSpace)
+	require.Len(t, keys(t, direct, "it"), 1)
+	require.NoError(t, l.ReadLocker().UnlockContext(a))
+	require.Empty(t, keys(t, direct, "it"))
+}
