@@ -293,7 +293,8 @@ func TestARefusedDowngradeEndsWithTheReader(t *testing.T) {
 	s := startServer(t)
 	client, err := dialWith([]grpc.DialOption{grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string,
 		req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-		if r, ok := req.(*etcdserverpb.TxnRequest); ok && len(r.Success) > 0 && r.Success[0].GetRequestPut().GetIgnoreLease() {
+		r, ok := req.(*etcdserverpb.TxnRequest)
+		if ok && len(r.Success) > 0 && r.Success[0].GetRequestPut().GetIgnoreLease() {
 			return rpctypes.ErrGRPCNoSpace
 		}
 		return invoke(ctx, method, req, reply, conn, opts...)
