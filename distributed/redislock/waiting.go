@@ -82,7 +82,8 @@ import (
 //     those that listen because of 00.
 //   - by Redisson's release or a forced unlock: the listening waiters request. A queued waiter
 //     was refused by a holder of ours, and requests when its time is over.
-//   - by the end of the lease: all request then, because the refusal named the time to live.
+//   - by the end of the lease: all request then, because the refusal named the time to live. A
+//     release of one of several readers may shorten that without a message: then as below.
 //   - without any message, such as by DEL: all request after the poll interval.
 //
 // A reader in the list was refused by a writer. It can enter when the writer's release leaves the
