@@ -128,25 +128,33 @@ func (g *guard) obey(from *os.File) {
 			case order >= last:
 				g.signal(syscall.Signal(order-last), true)
 				gone = g.gone
-			case g.group || !g.shared(syscall.Signal(order)):
+			case g.group || g.away() || !g.shared(syscall.Signal(order)):
 				g.signal(syscall.Signal(order), false)
 			}
 		}
 	}
 }
 
+// away reports whether the command has left the guard's process group, as timeout(1) does. Then it
+// does not get what the group gets.
+func (g *guard) away() bool {
+	group, err := syscall.Getpgid(g.pid)
+	return err == nil && group != syscall.Getpgrp()
+}
+
 // shared reports whether the guard has got sig, too: then it was for the whole process group, which
 // is also the command's, such as Ctrl-C at the terminal. It waits a little for the signal.
 func (g *guard) shared(sig os.Signal) bool {
 	limit := time.After(50 * time.Millisecond)
-	for {
+	for time.Since(g.heard[sig]) > time.Second {
 		select {
 		case sig := <-g.got:
 			g.heard[sig] = time.Now()
 		case <-limit:
-			return time.Since(g.heard[sig]) < time.Second
+			return false
 		}
 	}
+	return true
 }
 
 // signal sends sig to the command and its group, or to all that the command has started. It reports

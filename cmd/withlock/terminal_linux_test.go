@@ -80,6 +80,27 @@ func TestAnInterruptAtATerminalReachesTheCommandOnce(t *testing.T) {
 	require.Equal(t, 3, holder.code())
 }
 
+func TestAnInterruptReachesACommandThatLeftTheGroup(t *testing.T) {
+	t.Parallel()
+	holder, person := startAt(t, fileStore(t), "run", "-name", "a", "--", "timeout", "1000", "sh", "-c", ticking)
+	holder.line()
+	types(t, person, "\x03")
+	require.Equal(t, "got INT", holder.line())
+}
+
+func TestChangesOfTheTerminalsSizeDelayNothing(t *testing.T) {
+	t.Parallel()
+	holder, person := startAt(t, fileStore(t), "run", "-name", "a", "--", "sh", "-c", "echo up; read line")
+	require.Equal(t, "up", holder.line())
+	for i := range 3000 {
+		size := &unix.Winsize{Row: 24, Col: uint16(80 + i%2)}
+		require.NoError(t, unix.IoctlSetWinsize(int(person.Fd()), unix.TIOCSWINSZ, size))
+		time.Sleep(time.Millisecond) // else the signals become one
+	}
+	types(t, person, "\n")
+	require.Zero(t, holder.code())
+}
+
 func TestACommandReadsTheTerminalBehindAPipe(t *testing.T) {
 	t.Parallel()
 	holder, person := startIn(t, `echo input | "$@"`, fileStore(t), "run", "-name", "a", "--",
