@@ -126,8 +126,9 @@ func New(lock locks.TryLocker, opts ...Option) *Election {
 //
 // Run calls lead and the callbacks in the calling goroutine. Each Run holds the lock as an owner of
 // its own, so that two of them exclude each other even if their contexts carry one owner. For all
-// other locks, the ctx of lead has the owner of Run's ctx. An Election that runs already makes Run
-// return an error.
+// other locks, the ctx of lead has the owner of Run's ctx. So lead cannot re-enter the lock: it
+// would wait for itself. [locks.HoldFrom] returns its hold. An Election that runs already makes
+// Run return an error.
 func (e *Election) Run(ctx context.Context, lead func(ctx context.Context) error) error {
 	if ctx == nil {
 		return ctxerr.Check("leader: run", ctx)
