@@ -319,6 +319,8 @@ func (a *acquisition) withOutage(err error) error {
 	switch {
 	case a.down == nil:
 		return err
+	case errors.Is(a.down, errLate):
+		return fmt.Errorf("%w; %w", err, a.down)
 	case errors.Is(a.down, ErrRefused) && !errors.Is(a.down, ErrUnreachable): // it has answered
 		return fmt.Errorf("%w; the store was not available: %w", err, a.down)
 	}

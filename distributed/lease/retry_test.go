@@ -158,6 +158,20 @@ func TestAnUnlockTakesNoLongerThanTheReleaseTimeout(t *testing.T) {
 	})
 }
 
+func TestAStoreThatAnswersTooLateIsNotSaidToBeOutOfReach(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		conn := s.connect()
+		l := open(t, conn).Mutex("it")
+		conn.set(func(c *client) { c.delay["acquire"] = 2 * term })
+		ctx, cancel := context.WithTimeout(as(locks.NewOwner()), 7*term)
+		defer cancel()
+		err := l.LockContext(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, "; the store's answer came after the end of the lease")
+		require.NotContains(t, err.Error(), "reached")
+	})
+}
+
 func TestAnAnswerAfterTheEndOfTheLeaseIsAskedForAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		conn := s.connect()
