@@ -169,8 +169,8 @@ func (l *Mutex) UnlockContext(ctx context.Context) error {
 //
 // It returns a duplicate of the descriptor with which the file is locked. A child process that
 // inherits it keeps the file locked if this process dies, as a command of flock(1) does. An unlock
-// here frees the file all the same. The caller closes the duplicate. On Windows, a lock belongs to a
-// process, and the error matches [errors.ErrUnsupported].
+// here frees the file all the same. The caller closes the duplicate. On Windows, a lock belongs to
+// a process, and the error matches [errors.ErrUnsupported].
 func (l *Mutex) Hold(ctx context.Context) (locks.Hold, error) {
 	o := locks.CurrentOwner(ctx)
 	if f := l.holder(o); f != nil {
