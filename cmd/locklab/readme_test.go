@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -15,23 +16,39 @@ import (
 // the blocks of code and commands, what the tables and sections have in common, and the links
 // from one to the other.
 func TestTheReadmesAgree(t *testing.T) {
-	read := func(name string) string {
-		text, err := os.ReadFile(filepath.Join("..", "..", name))
-		require.NoError(t, err)
-		return strings.ReplaceAll(string(text), "\r\n", "\n")
-	}
-	english, chinese := read("README.md"), read("README.zh-CN.md")
-	assert.Contains(t, english, "[简体中文](README.zh-CN.md)")
-	assert.Contains(t, chinese, "[English](README.md)")
-
-	for what, pattern := range map[string]string{
+	agree(t, "README", map[string]string{
 		"blocks of code":       "(?ms)^```.*?^```$",
 		"levels of headings":   `(?m)^#+ `,
 		"rows of tables":       `(?m)^\|( ` + "`[^`]*`" + `)+ \|`,
 		"points of lists":      `(?m)^- `,
 		"links and pictures":   `\]\(docs[^)]*\)`,
 		"separators of tables": `(?m)^\|( --- \|)+$`,
-	} {
+	})
+}
+
+func TestThePagesForUsersOfJavaAndSyncAgree(t *testing.T) {
+	agree(t, "docs/coming-from", map[string]string{
+		"levels of headings":   `(?m)^#+ `,
+		"rows of tables":       `(?m)^\|( ` + "`[^`]*`" + `)+ \|`,
+		"links":                `\]\(in-practice[^)]*\)`,
+		"separators of tables": `(?m)^\|( --- \|)+$`,
+	})
+}
+
+// agree checks that a page and its translation have the same parts, and the same names in code. A
+// link to a translated page stands for one to the page.
+func agree(t *testing.T, page string, parts map[string]string) {
+	read := func(name string) string {
+		text, err := os.ReadFile(filepath.Join("..", "..", filepath.FromSlash(name)))
+		require.NoError(t, err)
+		return strings.ReplaceAll(string(text), "\r\n", "\n")
+	}
+	english, chinese := read(page+".md"), read(page+".zh-CN.md")
+	name := path.Base(page)
+	assert.Contains(t, english, "[简体中文]("+name+".zh-CN.md)")
+	assert.Contains(t, chinese, "[English]("+name+".md)")
+	chinese = strings.ReplaceAll(chinese, ".zh-CN.md)", ".md)")
+	for what, pattern := range parts {
 		want := regexp.MustCompile(pattern).FindAllString(english, -1)
 		require.NotEmpty(t, want, what)
 		assert.Equal(t, want, regexp.MustCompile(pattern).FindAllString(chinese, -1), what)
