@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -104,6 +105,10 @@ func TestAFileStaysLockedWhileItsCommandLives(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.NoError(t, syscall.Kill(parent, syscall.SIGSTOP)) // it may be the program itself
+	require.Eventually(t, func() bool {                       // a busy machine stops it later
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", parent))
+		return err == nil && strings.Contains(string(text), ") T ")
+	}, hang, time.Millisecond)
 	require.NoError(t, holder.cmd.Process.Kill())
 	_ = syscall.Kill(parent, syscall.SIGKILL)
 	holder.code()
