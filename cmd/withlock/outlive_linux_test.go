@@ -99,18 +99,20 @@ func TestAFileStaysLockedWhileItsCommandLives(t *testing.T) {
 	url := fileStore(t)
 	holder := start(t, url, "run", "-name", "a", "--",
 		"sh", "-c", "echo $PPID; setsid -f sh -c 'echo $$; exec sleep 1000'; exec sleep 1000")
-	var parent, survivor int
-	for _, pid := range []*int{&parent, &survivor} {
+	var guard, survivor int
+	for _, pid := range []*int{&guard, &survivor} {
 		_, err := fmt.Sscan(holder.line(), pid)
 		require.NoError(t, err)
 	}
-	require.NoError(t, syscall.Kill(parent, syscall.SIGSTOP)) // it may be the program itself
-	require.Eventually(t, func() bool {                       // a busy machine stops it later
-		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", parent))
+	// Both are killed, and neither sees the other's end: the program is stopped before. To stop the
+	// guard would not do, because the kernel continues it when its parent ends.
+	holder.signal(syscall.SIGSTOP)
+	require.Eventually(t, func() bool {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", holder.cmd.Process.Pid))
 		return err == nil && strings.Contains(string(text), ") T ")
 	}, hang, time.Millisecond)
+	require.NoError(t, syscall.Kill(guard, syscall.SIGKILL))
 	require.NoError(t, holder.cmd.Process.Kill())
-	_ = syscall.Kill(parent, syscall.SIGKILL)
 	holder.code()
 	try := []string{"run", "-name", "a", "-try", "--", "true"}
 	require.Equal(t, exitNotAcquired, start(t, url, try...).code())
