@@ -18,8 +18,9 @@ import (
 const rwWaiting = "locks_waiting_rw:{it}"
 
 // queue has clients wait for a half each, r for the read half and w for the write half, one after
-// the other. A list in front keeps their times from being over in this test.
+// the other. The names in front of them keep their times from being over in this test.
 func queue(t *testing.T, direct *redis.Client, addr, halves string) (got []<-chan error, held []func()) {
+	direct.RPush(background, rwWaiting, gone...)
 	for i, half := range halves {
 		read, write := rw(t, addr, rarely)
 		l, a := read, someone()
@@ -60,7 +61,6 @@ func TestAReleaseWakesTheWaitersThatCanEnterTogether(t *testing.T) {
 			_, write := rw(t, addr)
 			a := someone()
 			hold(t, write, a)
-			direct.RPush(background, rwWaiting, gone...)
 			got, held := queue(t, direct, addr, halves)
 			direct.LTrim(background, rwWaiting, int64(len(gone)), -1)
 			heard := suite.Listen(t, direct, "it")
@@ -86,7 +86,6 @@ func TestADowngradeWakesReadersBehindAWriter(t *testing.T) {
 		a := someone()
 		hold(t, write, a)
 		hold(t, read, a)
-		direct.RPush(background, rwWaiting, gone...)
 		got, held := queue(t, direct, addr, "wrr")
 		direct.LTrim(background, rwWaiting, int64(len(gone)), -1)
 		heard := suite.Listen(t, direct, "it")
@@ -109,7 +108,6 @@ func TestAReleaseSkipsAWriterWhoseClientIsGone(t *testing.T) {
 		read, _ := rw(t, addr)
 		a := someone()
 		hold(t, read, a)
-		direct.RPush(background, rwWaiting, gone...)
 		got, held := queue(t, direct, addr, "w")
 		direct.LTrim(background, rwWaiting, int64(len(gone)), -1)
 		direct.LPush(background, rwWaiting, "gone:1:write")
@@ -129,7 +127,6 @@ func TestAWokenWriterThatGivesUpLetsReadersIn(t *testing.T) {
 		_, write := rw(t, addr)
 		a := someone()
 		hold(t, write, a)
-		direct.RPush(background, rwWaiting, gone...)
 		got, held := queue(t, direct, addr, "r")
 		_, rival := rw(t, addr, rarely)
 		ctx, cancel := context.WithCancel(someone())
