@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -232,6 +233,27 @@ func healthy(tb testing.TB, nodes []*Server, count int) {
 	}
 }
 
+// masterEverywhere waits until each of nodes finds that all is well, and that home is the master
+// of name. A client asks any of them for its way.
+func masterEverywhere(tb testing.TB, nodes []*Server, name string, home *Server) {
+	tb.Helper()
+	for _, n := range nodes {
+		c := Patient(tb, n.Addr)
+		slot := int(c.ClusterKeySlot(Background, name).Val())
+		require.Eventually(tb, func() bool {
+			if !strings.Contains(c.ClusterInfo(Background).Val(), "cluster_state:ok") {
+				return false
+			}
+			for _, r := range c.ClusterSlots(Background).Val() {
+				if r.Start <= slot && slot <= r.End {
+					return r.Nodes[0].Addr == home.Addr
+				}
+			}
+			return false
+		}, 60*time.Second, 20*time.Millisecond)
+	}
+}
+
 // Cluster returns a client of the cluster of the servers at addrs.
 func Cluster(tb testing.TB, addrs []string) *redis.ClusterClient {
 	tb.Helper()
@@ -369,10 +391,8 @@ func LocksOfAClusterSurviveAServerWhoseReplicaTakesItsPlace(t *testing.T, on Dri
 	require.Eventually(t, func() bool {
 		return strings.Contains(Patient(t, replica.Addr).Info(Background, "replication").Val(), "role:master")
 	}, 60*time.Second, 50*time.Millisecond)
-	healthyNow := func() bool {
-		return strings.Contains(Patient(t, replica.Addr).ClusterInfo(Background).Val(), "cluster_state:ok")
-	}
-	require.Eventually(t, healthyNow, 30*time.Second, 50*time.Millisecond)
+	living := slices.DeleteFunc(slices.Clone(all), func(n *Server) bool { return n == master })
+	masterEverywhere(t, living, name, replica)
 	rival := on.across(t, all, Term(d)).FencedMutex(name)
 	b := Someone()
 	require.Eventually(t, func() bool {
