@@ -20,6 +20,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/jucgo/locks/distributed/lease/leasetest"
 	"github.com/jucgo/locks/distributed/open"
 	"github.com/jucgo/locks/internal/testkit/testbed"
 )
@@ -218,9 +219,9 @@ func stoppedBeyondTheLease(t *testing.T, url string) {
 }
 
 // inFrontOf returns a proxy in front of the server of url, or nil if there is no server.
-func inFrontOf(t *testing.T, url string) *testbed.Proxy {
+func inFrontOf(t *testing.T, url string) *leasetest.Proxy {
 	if addr := serverOf.FindString(url); addr != "" {
-		return testbed.NewProxy(t, addr)
+		return leasetest.NewProxy(t, addr)
 	}
 	return nil
 }
@@ -228,7 +229,7 @@ func inFrontOf(t *testing.T, url string) *testbed.Proxy {
 var serverOf = regexp.MustCompile(`127\.0\.0\.1:\d+`)
 
 // silent is for a store that has answered, and hangs or ends its connections then.
-func silent(t *testing.T, p *testbed.Proxy, url string) {
+func silent(t *testing.T, p *leasetest.Proxy, url string) {
 	url = serverOf.ReplaceAllString(url, p.Addr())
 	for name, silence := range map[string]func(){"hangs": p.Cut, "refuses": p.Refuse} {
 		p.Heal()
@@ -278,7 +279,7 @@ func TestAWaitShorterThanARequestGetsAFreeLock(t *testing.T) {
 }
 
 // down is for a store that gives no answer from the beginning.
-func down(t *testing.T, p *testbed.Proxy, url string) {
+func down(t *testing.T, p *leasetest.Proxy, url string) {
 	url = serverOf.ReplaceAllString(url, p.Addr())
 	for name, silence := range map[string]func(){"hangs": p.Cut, "refuses": p.Refuse} {
 		p.Heal()

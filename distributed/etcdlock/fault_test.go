@@ -19,6 +19,7 @@ import (
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/etcdlock"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/leasetest"
 	"github.com/jucgo/locks/internal/testkit/testbed"
 )
 
@@ -108,7 +109,7 @@ func leaseOf(tb testing.TB, c *clientv3.Client, key string) clientv3.LeaseID {
 
 // overlap has a holder meet with trouble, and returns by how much later it was told of its loss
 // than a rival got the lock.
-func overlap(t *testing.T, s *server, p *testbed.Proxy, d, phase time.Duration,
+func overlap(t *testing.T, s *server, p *leasetest.Proxy, d, phase time.Duration,
 	before func(locks.Hold), trouble func()) time.Duration {
 	t.Helper()
 	// The margin leaves time for the holder to run on a busy machine.
@@ -141,15 +142,15 @@ func overlap(t *testing.T, s *server, p *testbed.Proxy, d, phase time.Duration,
 
 func TestAPartitionTellsTheLossBeforeARivalHolds(t *testing.T) {
 	t.Parallel()
-	for name, trouble := range map[string]func(p *testbed.Proxy){
-		"both directions": (*testbed.Proxy).Cut,
-		"replies only":    (*testbed.Proxy).CutReplies,
+	for name, trouble := range map[string]func(p *leasetest.Proxy){
+		"both directions": (*leasetest.Proxy).Cut,
+		"replies only":    (*leasetest.Proxy).CutReplies,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := startServer(t)
 			for phase := range 5 {
-				p := testbed.NewProxy(t, s.addr)
+				p := leasetest.NewProxy(t, s.addr)
 				by := overlap(t, s, p, 3*short, time.Duration(phase)*short/5, nil, func() { trouble(p) })
 				require.LessOrEqual(t, by, time.Duration(0), "phase %d", phase)
 			}
@@ -160,7 +161,7 @@ func TestAPartitionTellsTheLossBeforeARivalHolds(t *testing.T) {
 func TestAnExtendedHoldIsToldOfItsLossInTime(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	p := testbed.NewProxy(t, s.addr)
+	p := leasetest.NewProxy(t, s.addr)
 	by := overlap(t, s, p, 6*short, 0, func(h locks.Hold) {
 		time.Sleep(short)
 		require.NoError(t, h.Extend(background, 6*short))
@@ -260,7 +261,7 @@ func TestAKilledProcessesLockIsFreeAfterItsLease(t *testing.T) {
 func TestAPartitionThatEndsInTimeLosesNothing(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	p := testbed.NewProxy(t, s.addr)
+	p := leasetest.NewProxy(t, s.addr)
 	l, a := open(t, connect(t, p.Addr()), term(6*short)).Mutex("it"), someone()
 	h := hold(t, l, a)
 	for range 2 {
@@ -278,7 +279,7 @@ func TestAPartitionThatEndsInTimeLosesNothing(t *testing.T) {
 func TestAHoldSurvivesConnectionsRefusedForHalfItsTime(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	p := testbed.NewProxy(t, s.addr)
+	p := leasetest.NewProxy(t, s.addr)
 	a := someone()
 	var ls []*etcdlock.Mutex
 	var holds []locks.Hold
@@ -302,7 +303,7 @@ func TestAHoldSurvivesConnectionsRefusedForHalfItsTime(t *testing.T) {
 
 // dropReply has the reply to the next request that names the lock get lost, and its connection
 // break.
-func dropReply(p *testbed.Proxy, name string) {
+func dropReply(p *leasetest.Proxy, name string) {
 	drops := p.Drops()
 	p.DropReply(name+"/", 1)
 	go func() {
@@ -329,7 +330,7 @@ func TestALostReplyOfAnAcquisitionLeavesOneHold(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := testbed.NewProxy(t, s.addr)
+			p := leasetest.NewProxy(t, s.addr)
 			l, a := open(t, connect(t, p.Addr())).Mutex(name), someone()
 			hold(t, l, a) // so that there is a lease
 			require.NoError(t, l.UnlockContext(a))
@@ -350,7 +351,7 @@ func TestALostReplyOfAnAcquisitionLeavesOneHold(t *testing.T) {
 func TestACancelledAcquisitionWithALostReplyIsUndone(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	p := testbed.NewProxy(t, s.addr)
+	p := leasetest.NewProxy(t, s.addr)
 	direct := connect(t, s.addr)
 	l, a := open(t, connect(t, p.Addr())).Mutex("it"), someone()
 	hold(t, l, a)
@@ -378,7 +379,7 @@ func TestACancelledAcquisitionWithALostReplyIsUndone(t *testing.T) {
 func TestALostReplyOfAReleaseIsNoError(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	p := testbed.NewProxy(t, s.addr)
+	p := leasetest.NewProxy(t, s.addr)
 	l, a := open(t, connect(t, p.Addr())).Mutex("it"), someone()
 	hold(t, l, a)
 	dropReply(p, "it")
@@ -513,7 +514,7 @@ func TestTheRenewalTellsOfARemovedKeyWithoutTheWatch(t *testing.T) {
 func TestAWaiterSurvivesACompactionOfItsEvents(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	p := testbed.NewProxy(t, s.addr)
+	p := leasetest.NewProxy(t, s.addr)
 	direct := connect(t, s.addr)
 	l := open(t, connect(t, p.Addr()), etcdlock.WithLeaseOptions(lease.WithPoll(time.Minute))).Mutex("it")
 	first, second := open(t, connect(t, s.addr)).Mutex("it"), open(t, connect(t, s.addr)).Mutex("it")
@@ -658,7 +659,7 @@ func TestCloseEndsHoldsAndWaiters(t *testing.T) {
 func TestCloseDoesNotWaitForAServerThatIsGone(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	p := testbed.NewProxy(t, s.addr)
+	p := leasetest.NewProxy(t, s.addr)
 	c, err := etcdlock.New(connect(t, p.Addr()))
 	require.NoError(t, err)
 	hold(t, c.Mutex("it"), someone())
@@ -673,7 +674,7 @@ func TestCloseDoesNotWaitForAServerThatIsGone(t *testing.T) {
 func TestTicketsAreSoldOnceToManyProcessesWhoseConnectionsBreak(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	p := testbed.NewProxy(t, s.addr)
+	p := leasetest.NewProxy(t, s.addr)
 	testbed.Tickets{
 		Role: "buy",
 		Args: []string{p.Addr()},
@@ -740,7 +741,7 @@ func TestAHoldMayBeAsLongAsCanBe(t *testing.T) {
 func TestALocalWaiterSurvivesAnOutageLongerThanALease(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	p := testbed.NewProxy(t, s.addr)
+	p := leasetest.NewProxy(t, s.addr)
 	l := open(t, connect(t, p.Addr()), term(short)).Mutex("it")
 	a, b := someone(), someone()
 	h := hold(t, l, a)

@@ -14,6 +14,7 @@ import (
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/etcdlock"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/leasetest"
 	"github.com/jucgo/locks/internal/testkit/testbed"
 )
 
@@ -57,14 +58,14 @@ func newest(t *testing.T, c *clientv3.Client, prefix string) int64 {
 
 func TestAWaiterBeginsAnewAfterALongPartition(t *testing.T) {
 	t.Parallel()
-	for name, trouble := range map[string]func(p *testbed.Proxy){
-		"cut":     (*testbed.Proxy).Cut,
-		"refused": (*testbed.Proxy).Refuse,
+	for name, trouble := range map[string]func(p *leasetest.Proxy){
+		"cut":     (*leasetest.Proxy).Cut,
+		"refused": (*leasetest.Proxy).Refuse,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := startServer(t)
-			p := testbed.NewProxy(t, s.addr)
+			p := leasetest.NewProxy(t, s.addr)
 			direct := connect(t, s.addr)
 			holder, a, b := open(t, direct).Mutex("it"), someone(), someone()
 			noPoll := etcdlock.WithLeaseOptions(lease.WithPoll(time.Hour))
@@ -151,7 +152,7 @@ func TestAWaiterKeepsThePlaceThatFollowsOneTakenAway(t *testing.T) {
 func TestTimeLimitsOfRequestsAreNotTheCallers(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	p := testbed.NewProxy(t, s.addr)
+	p := leasetest.NewProxy(t, s.addr)
 	l, a := open(t, connect(t, p.Addr()), etcdlock.WithTTL(20*short)).Mutex("it"), someone()
 	h := hold(t, l, a)
 	p.Cut()

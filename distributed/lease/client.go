@@ -38,6 +38,7 @@ type Client struct {
 	session   Session          // the store, if it is one
 	inspector Inspector        // the store, if it is one
 	announcer Announcer        // the store, if it is one
+	breaker   Breaker          // the store, if it is one
 	id        string
 	prefix    string // of errors
 	label     string
@@ -48,6 +49,7 @@ type Client struct {
 	release   time.Duration
 	handoffs  int
 	retry     Retry
+	wrap      func(Store) Store
 	log       *slog.Logger
 	// suspended returns how long the machine was suspended between the start of the process and
 	// now.
@@ -137,6 +139,11 @@ func WithErrorPrefix(prefix string) Option { return func(c *Client) { c.prefix =
 // is not to log.
 func WithLogger(l *slog.Logger) Option { return func(c *Client) { c.log = l } }
 
+// WithWrapper has the Client use what wrap returns in place of its Store, for tests that lose
+// requests and for traces. What wrap returns has a method Unwrap() Store, with the Store that wrap
+// got. It then has those optional interfaces that both implement.
+func WithWrapper(wrap func(Store) Store) Option { return func(c *Client) { c.wrap = wrap } }
+
 // New returns a Client of s. It runs one goroutine until it is closed.
 func New(s Store, opts ...Option) (*Client, error) {
 	c := &Client{
@@ -162,11 +169,15 @@ func New(s Store, opts ...Option) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", c.prefix, err)
 	}
-	c.queue, _ = s.(Queue)
-	c.prober, _ = s.(ContentionProber)
-	c.session, _ = s.(Session)
-	c.inspector, _ = s.(Inspector)
-	c.announcer, _ = s.(Announcer)
+	if c.wrap != nil {
+		c.store = c.wrap(s)
+	}
+	c.queue = optional[Queue](c.store)
+	c.prober = optional[ContentionProber](c.store)
+	c.session = optional[Session](c.store)
+	c.inspector = optional[Inspector](c.store)
+	c.announcer = optional[Announcer](c.store)
+	c.breaker = optional[Breaker](c.store)
 	c.life, c.end = context.WithCancel(context.Background())
 	c.open, c.shut = context.WithCancel(context.Background())
 	c.sched.init(c)
@@ -174,12 +185,26 @@ func New(s Store, opts ...Option) (*Client, error) {
 	if c.inspector != nil {
 		c.inspector.Identify(c.id, c.identity)
 	}
-	if n, ok := s.(LossNotifier); ok {
+	if n := optional[LossNotifier](c.store); n != nil {
 		c.sched.byName = make(map[string]*grant)
 		c.sched.early = make(map[string]early)
 		n.NotifyLoss(c.notified)
 	}
 	return c, nil
+}
+
+// optional returns s as a T. It is nil if s is none, or if s wraps a Store that is none.
+func optional[T any](s Store) (none T) {
+	t, ok := s.(T)
+	for ok {
+		w, wraps := s.(interface{ Unwrap() Store })
+		if !wraps {
+			return t
+		}
+		s = w.Unwrap()
+		_, ok = s.(T)
+	}
+	return none
 }
 
 // checkOptions returns what is wrong with the options.

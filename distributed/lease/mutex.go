@@ -179,8 +179,7 @@ func (l *Mutex) ForceUnlock(ctx context.Context) (bool, error) {
 	if err := l.check(ctx); err != nil {
 		return false, l.fail(ctx, op, err)
 	}
-	b, ok := l.c.store.(Breaker)
-	if !ok {
+	if l.c.breaker == nil {
 		return false, l.fail(ctx, op, errors.ErrUnsupported)
 	}
 	if !l.c.begin() {
@@ -188,7 +187,7 @@ func (l *Mutex) ForceUnlock(ctx context.Context) (bool, error) {
 	}
 	defer l.c.done()
 	local := l.grants()
-	broken, err := b.Break(ctx, l.name)
+	broken, err := l.c.breaker.Break(ctx, l.name)
 	if err != nil {
 		return false, l.fail(ctx, op, err)
 	}

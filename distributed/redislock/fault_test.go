@@ -13,9 +13,9 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/leasetest"
 	"github.com/jucgo/locks/distributed/redislock"
 	"github.com/jucgo/locks/distributed/redislock/internal/suite"
-	"github.com/jucgo/locks/internal/testkit/testbed"
 )
 
 // The faults that have a test on a real server. The numbers are those of the catalogue of faults
@@ -82,7 +82,7 @@ func TestAHoldLostDuringAServersPauseStaysLost(t *testing.T) {
 func TestAPartitionThatEndsInTimeLosesNothing(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	p := testbed.NewProxy(t, s.Addr)
+	p := leasetest.NewProxy(t, s.Addr)
 	direct := connect(t, s.Addr)
 	l := open(t, connectFor(t, p.Addr(), 2*hasty), term(2*long)).Mutex("it")
 	a := someone()
@@ -105,7 +105,7 @@ func TestAPartitionThatEndsInTimeLosesNothing(t *testing.T) {
 func TestSlowRepliesKeepTheHold(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	p := testbed.NewProxy(t, s.Addr)
+	p := leasetest.NewProxy(t, s.Addr)
 	direct := connect(t, s.Addr)
 	client := redis.NewClient(&redis.Options{Addr: p.Addr(), DisableIdentity: true})
 	t.Cleanup(func() { client.Close() })
@@ -210,7 +210,7 @@ func TestCloseEndsHoldsAndWaiters(t *testing.T) {
 func TestCloseDoesNotWaitForAServerThatIsGone(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	p := testbed.NewProxy(t, s.Addr)
+	p := leasetest.NewProxy(t, s.Addr)
 	c, err := redislock.New(connect(t, p.Addr()))
 	require.NoError(t, err)
 	hold(t, c.Mutex("it"), someone())

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/jucgo/locks/distributed/lease/leasetest"
 	"github.com/jucgo/locks/distributed/redislock"
 	"github.com/jucgo/locks/internal/testkit/testbed"
 )
@@ -109,7 +110,7 @@ func TestTicketsAreSoldOnceByProcessesInTrouble(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			s := startServer(t)
-			p := testbed.NewProxy(t, s.Addr)
+			p := leasetest.NewProxy(t, s.Addr)
 			direct := connect(t, s.Addr)
 			n := 0
 			testbed.Tickets{

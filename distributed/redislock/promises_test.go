@@ -13,6 +13,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/leasetest"
 	"github.com/jucgo/locks/distributed/redislock"
 	"github.com/jucgo/locks/distributed/redislock/internal/suite"
 	"github.com/jucgo/locks/internal/testkit/testbed"
@@ -120,7 +121,7 @@ func TestAnUnreachableServerIsRetriedOnlyOnRequest(t *testing.T) {
 func TestAnUnlockEndsInTimeWhateverTheClientsOptions(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	p := testbed.NewProxy(t, s.Addr)
+	p := leasetest.NewProxy(t, s.Addr)
 	conn := redis.NewClient(&redis.Options{Addr: p.Addr(), ReadTimeout: -1, DisableIdentity: true})
 	t.Cleanup(func() { conn.Close() })
 	brief := redislock.WithLeaseOptions(lease.WithReleaseTimeout(400 * time.Millisecond))

@@ -13,10 +13,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/leasetest"
 	"github.com/jucgo/locks/distributed/redislock"
 	"github.com/jucgo/locks/distributed/redislock/internal/driver"
 	"github.com/jucgo/locks/distributed/redislock/internal/suite"
-	"github.com/jucgo/locks/internal/testkit/testbed"
 )
 
 // often makes waiters ask again soon.
@@ -41,7 +41,7 @@ func TestAWaiterOutlastsAServerThatCannotBeReached(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			s := startServer(t)
-			p := testbed.NewProxy(t, s.Addr)
+			p := leasetest.NewProxy(t, s.Addr)
 			direct := connect(t, s.Addr)
 			holder := lock(open(t, connect(t, s.Addr)), "it")
 			c := open(t, connectFor(t, p.Addr(), 3*time.Second))
@@ -77,7 +77,7 @@ func TestAWaiterOutlastsAServerThatCannotBeReached(t *testing.T) {
 func TestAWaiterReportsWhyTheServerCouldNotBeReached(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	p := testbed.NewProxy(t, s.Addr)
+	p := leasetest.NewProxy(t, s.Addr)
 	direct := connect(t, s.Addr)
 	direct.HSet(background, "it", "java:1", 1)
 	l := open(t, connectFor(t, p.Addr(), 2*time.Second), often).Mutex("it")

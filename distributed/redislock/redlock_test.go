@@ -15,6 +15,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/leasetest"
 	"github.com/jucgo/locks/distributed/redislock"
 	"github.com/jucgo/locks/internal/testkit/testbed"
 	"github.com/jucgo/locks/lockstest"
@@ -361,7 +362,7 @@ func TestASlowServerDoesNotMakeRedlockSlow(t *testing.T) {
 	t.Parallel()
 	m := startMasters(t)
 	addrs := m.addrs()
-	p := testbed.NewProxy(t, addrs[4])
+	p := leasetest.NewProxy(t, addrs[4])
 	addrs[4] = p.Addr()
 	const limit = 2 * time.Second
 	c := openMajority(t, addrs, redislock.WithNodeTimeout(limit))
@@ -526,9 +527,9 @@ func TestACancelledMajorityAcquisitionReturnsAtOnceAndIsUndone(t *testing.T) {
 	t.Parallel()
 	m := startMasters(t)
 	var addrs []string
-	var proxies []*testbed.Proxy
+	var proxies []*leasetest.Proxy
 	for _, s := range m {
-		p := testbed.NewProxy(t, s.Addr)
+		p := leasetest.NewProxy(t, s.Addr)
 		proxies = append(proxies, p)
 		addrs = append(addrs, p.Addr())
 	}
@@ -546,7 +547,7 @@ func TestACancelledMajorityAcquisitionReturnsAtOnceAndIsUndone(t *testing.T) {
 	go func() {
 		defer cancel()
 		for end := time.Now().Add(soon); time.Now().Before(end); time.Sleep(time.Millisecond) {
-			if !slices.ContainsFunc(proxies, func(p *testbed.Proxy) bool { return p.Drops() == 0 }) {
+			if !slices.ContainsFunc(proxies, func(p *leasetest.Proxy) bool { return p.Drops() == 0 }) {
 				break
 			}
 		}
@@ -584,9 +585,9 @@ func TestAHolderLearnsItsLossBeforeARivalsMajority(t *testing.T) {
 	m := startMasters(t)
 	for phase := range 3 {
 		var addrs []string
-		var proxies []*testbed.Proxy
+		var proxies []*leasetest.Proxy
 		for _, s := range m {
-			p := testbed.NewProxy(t, s.Addr)
+			p := leasetest.NewProxy(t, s.Addr)
 			proxies = append(proxies, p)
 			addrs = append(addrs, p.Addr())
 		}

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease/leasetest"
 	"github.com/jucgo/locks/distributed/redislock"
-	"github.com/jucgo/locks/internal/testkit/testbed"
 )
 
 func TestAWaitForReplicasThatCannotWorkIsRefused(t *testing.T) {
@@ -25,9 +25,9 @@ func TestAWaitForReplicasThatCannotWorkIsRefused(t *testing.T) {
 func TestARenewalTellsALockThatDiedWithItsMaster(t *testing.T) {
 	t.Parallel()
 	master := startMaster(t)
-	link := testbed.NewProxy(t, master.Addr)
+	link := leasetest.NewProxy(t, master.Addr)
 	replica := startReplica(t, link.Addr())
-	front := testbed.NewProxy(t, master.Addr) // the address of the master, whichever that is
+	front := leasetest.NewProxy(t, master.Addr) // the address of the master, whichever that is
 	l := open(t, connect(t, front.Addr()), term(3*time.Second)).Mutex("it")
 	a, b := someone(), someone()
 	link.Cut()

@@ -16,9 +16,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease/leasetest"
 	"github.com/jucgo/locks/distributed/redislock"
 	"github.com/jucgo/locks/distributed/redislock/internal/suite"
-	"github.com/jucgo/locks/internal/testkit/testbed"
 )
 
 const (
@@ -209,7 +209,7 @@ func TestTheNextWaiterAsksIfTheFirstIsUnreachable(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	direct := connect(t, s.Addr)
-	p := testbed.NewProxy(t, s.Addr)
+	p := leasetest.NewProxy(t, s.Addr)
 	release := held(t, s.Addr)
 	ctx, cancel := context.WithCancel(someone())
 	first := begin(open(t, connect(t, p.Addr()), rarely).Mutex("it"), ctx)
@@ -324,7 +324,7 @@ func TestALostReplyToTheWinnerEndsItsSubscriptions(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	direct := connect(t, s.Addr)
-	p := testbed.NewProxy(t, s.Addr)
+	p := leasetest.NewProxy(t, s.Addr)
 	release := held(t, s.Addr)
 	l, b := open(t, connectFor(t, p.Addr(), 12*hasty), rarely).Mutex("it"), someone()
 	got := begin(l, b)
@@ -551,7 +551,7 @@ func TestAJavaWaiterCountsAsOneBesidesOurs(t *testing.T) {
 func TestAWaiterWhoseGrantCameTooLateHearsOfReleasesAgain(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	p := testbed.NewProxy(t, s.Addr)
+	p := leasetest.NewProxy(t, s.Addr)
 	direct := connect(t, s.Addr)
 	slow := redis.NewClient(&redis.Options{Addr: p.Addr(), DisableIdentity: true, ReadTimeout: time.Minute})
 	t.Cleanup(func() { slow.Close() })

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/jucgo/locks/distributed/lease/leasetest"
 	"github.com/jucgo/locks/distributed/sqllock"
-	"github.com/jucgo/locks/internal/testkit/testbed"
 )
 
 // observed is a connection whose statements are seen before they are sent.
@@ -114,7 +114,7 @@ func TestAllCallersShareOneLayoutCheck(t *testing.T) {
 
 func TestALayoutCheckOutlivesTheCallerThatBeganIt(t *testing.T) {
 	t.Parallel()
-	p := testbed.NewProxy(t, inMaria.serve(t))
+	p := leasetest.NewProxy(t, inMaria.serve(t))
 	db, n := checks(t, p.Addr())
 	table := sqllock.WithTable(fresh())
 	tableKind.open(t, db, table)
@@ -136,7 +136,7 @@ func TestALayoutCheckOutlivesTheCallerThatBeganIt(t *testing.T) {
 
 func TestASilentServerEndsTheLayoutCheckInTime(t *testing.T) {
 	t.Parallel()
-	p := testbed.NewProxy(t, inMaria.serve(t))
+	p := leasetest.NewProxy(t, inMaria.serve(t))
 	db, n := checks(t, p.Addr())
 	table := sqllock.WithTable(fresh())
 	tableKind.open(t, db, table)

@@ -15,8 +15,8 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/leasetest"
 	"github.com/jucgo/locks/distributed/sqllock"
-	"github.com/jucgo/locks/internal/testkit/testbed"
 )
 
 const short = 1200 * time.Millisecond // a lease
@@ -66,7 +66,7 @@ func TestALossIsToldBeforeARivalGetsTheLock(t *testing.T) {
 		for phase := range 5 {
 			t.Run("", func(t *testing.T) {
 				t.Parallel()
-				p := testbed.NewProxy(t, where)
+				p := leasetest.NewProxy(t, where)
 				table, name := sqllock.WithTable(fresh()), fresh()
 				// The margin lets the holder run in time on a busy machine.
 				limits := sqllock.WithLeaseOptions(lease.WithTTL(3*short), lease.WithMargin(short))
@@ -154,10 +154,10 @@ func held(tb testing.TB, l *sqllock.Mutex) bool {
 }
 
 // proxied returns a lock of a name of its own through a proxy, and the same past it.
-func proxied(t *testing.T, k kind, d database, opts ...sqllock.Option) (p *testbed.Proxy, l, direct *sqllock.Mutex) {
+func proxied(t *testing.T, k kind, d database, opts ...sqllock.Option) (p *leasetest.Proxy, l, direct *sqllock.Mutex) {
 	t.Helper()
 	where := d.serve(t)
-	p = testbed.NewProxy(t, where)
+	p = leasetest.NewProxy(t, where)
 	table, name := sqllock.WithTable(fresh()), "lock-"+fresh()
 	direct = k.open(t, d.open(t, where), table).Mutex(name)
 	l = k.open(t, d.open(t, p.Addr()), append(opts, table)...).Mutex(name)
@@ -404,7 +404,7 @@ func TestWaitersOnASilentServerReturnInTime(t *testing.T) {
 	t.Parallel()
 	each(t, true, func(t *testing.T, k kind, d database) {
 		where := d.serve(t)
-		p := testbed.NewProxy(t, where)
+		p := leasetest.NewProxy(t, where)
 		pool := d.open(t, p.Addr())
 		pool.SetMaxOpenConns(2)
 		brief := sqllock.WithLeaseOptions(lease.WithReleaseTimeout(time.Second))

@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/jucgo/locks/distributed/lease/leasetest"
 	"github.com/jucgo/locks/distributed/sqllock"
-	"github.com/jucgo/locks/internal/testkit/testbed"
 )
 
 // waits checks that somebody goes on to wait while trouble lasts, and gets the lock when free
@@ -66,7 +66,7 @@ func TestWaitersOutlastAServerThatCannotBeReached(t *testing.T) {
 	each(t, true, func(t *testing.T, k kind, d database) {
 		for _, do := range []bool{false, true}[:map[bool]int{false: 1, true: 2}[k.name == rowKind.name]] {
 			where, table, name := d.serve(t), sqllock.WithTable(fresh()), fresh()
-			p := testbed.NewProxy(t, where)
+			p := leasetest.NewProxy(t, where)
 			holder := k.open(t, d.open(t, where), table, calm).Mutex(name)
 			c := k.open(t, d.open(t, p.Addr()), table, swift)
 			wait := lockAndUnlock(c.Mutex(name))

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease/leasetest"
 	"github.com/jucgo/locks/distributed/sqllock"
-	"github.com/jucgo/locks/internal/testkit/testbed"
 )
 
 func TestAPartitionThatEndsInTimeLosesNothing(t *testing.T) {
@@ -19,7 +19,7 @@ func TestAPartitionThatEndsInTimeLosesNothing(t *testing.T) {
 			return // with the connection goes the lock
 		}
 		where, table := d.serve(t), sqllock.WithTable(fresh())
-		p := testbed.NewProxy(t, where)
+		p := leasetest.NewProxy(t, where)
 		c := k.open(t, d.open(t, p.Addr()), term(15*time.Second), table, calm)
 		rival := k.open(t, d.open(t, where), table, calm)
 		l, other, a, b := c.Mutex("it"), rival.Mutex("other"), someone(), someone()
@@ -52,7 +52,7 @@ func TestSlowAnswersKeepTheHold(t *testing.T) {
 	each(t, true, func(t *testing.T, k kind, d database) {
 		const lease = 12 * time.Second
 		where, table, name := d.serve(t), sqllock.WithTable(fresh()), fresh()
-		p := testbed.NewProxy(t, where)
+		p := leasetest.NewProxy(t, where)
 		pool := d.open(t, p.Addr())
 		pool.SetMaxIdleConns(8)
 		var conns []*sql.Conn

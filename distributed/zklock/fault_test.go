@@ -21,6 +21,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/leasetest"
 	"github.com/jucgo/locks/distributed/zklock"
 	"github.com/jucgo/locks/internal/testkit/testbed"
 )
@@ -53,16 +54,16 @@ func (s *states) seen() []zklock.State {
 
 func TestALossIsToldBeforeARivalGetsTheLock(t *testing.T) {
 	s := testbed.StartZooKeeper(t)
-	troubles := map[string]func(p *testbed.Proxy){
-		"both directions": (*testbed.Proxy).Cut,
-		"replies":         (*testbed.Proxy).CutReplies,
-		"requests":        (*testbed.Proxy).CutRequests,
+	troubles := map[string]func(p *leasetest.Proxy){
+		"both directions": (*leasetest.Proxy).Cut,
+		"replies":         (*leasetest.Proxy).CutReplies,
+		"requests":        (*leasetest.Proxy).CutRequests,
 	}
 	for name, trouble := range troubles {
 		for phase := range 3 {
 			t.Run(name+" in phase "+strconv.Itoa(phase), func(t *testing.T) {
 				t.Parallel()
-				p := testbed.NewProxy(t, s.Addr())
+				p := leasetest.NewProxy(t, s.Addr())
 				var told states
 				c := open(t, p.Addr(), timeout(short), told.option())
 				path := "/" + strings.ReplaceAll(t.Name(), "/", "-")
@@ -105,7 +106,7 @@ func TestALossIsToldBeforeARivalGetsTheLock(t *testing.T) {
 func TestAPartitionThatEndsInTimeLosesNothing(t *testing.T) {
 	t.Parallel()
 	s := testbed.StartZooKeeper(t)
-	p := testbed.NewProxy(t, s.Addr())
+	p := leasetest.NewProxy(t, s.Addr())
 	c := open(t, p.Addr(), timeout(long))
 	l, other := c.Mutex("it"), open(t, s.Addr()).Mutex("other")
 	a, b := someone(), someone()
@@ -131,10 +132,10 @@ func TestAPartitionThatEndsInTimeLosesNothing(t *testing.T) {
 
 func TestAHoldSurvivesTheDeathOfTheLeader(t *testing.T) {
 	servers := testbed.StartZooKeepers(t, 3)
-	var proxies []*testbed.Proxy
+	var proxies []*leasetest.Proxy
 	var addrs, direct []string
 	for _, s := range servers {
-		p := testbed.NewProxy(t, s.Addr())
+		p := leasetest.NewProxy(t, s.Addr())
 		proxies, addrs, direct = append(proxies, p), append(addrs, p.Addr()), append(direct, s.Addr())
 	}
 	c, rival := openAll(t, addrs, timeout(12*time.Second)), openAll(t, direct, timeout(12*time.Second))
@@ -181,7 +182,7 @@ func TestALostReplyOfAnAcquisitionLeavesOneNode(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			direct := connect(t, s.Addr())
-			p := testbed.NewProxy(t, s.Addr())
+			p := leasetest.NewProxy(t, s.Addr())
 			l := kind.lock(open(t, p.Addr(), timeout(6*time.Second)), "/node-"+name)
 			a := someone()
 			hold(t, l, a) // makes the directory
@@ -205,7 +206,7 @@ func TestANodeOfAnEarlierSessionIsNotUsed(t *testing.T) {
 	t.Parallel()
 	s := testbed.StartZooKeeper(t)
 	direct := connect(t, s.Addr())
-	p := testbed.NewProxy(t, s.Addr())
+	p := leasetest.NewProxy(t, s.Addr())
 	c := open(t, p.Addr(), timeout(4*short)) // a request has half of it, on a busy machine too
 	l := c.Mutex("it")
 	got := make(chan error, 1)
@@ -233,7 +234,7 @@ func TestANodeThatCouldNotBeDeletedIsDeletedLater(t *testing.T) {
 	t.Parallel()
 	s := testbed.StartZooKeeper(t)
 	direct := connect(t, s.Addr())
-	p := testbed.NewProxy(t, s.Addr())
+	p := leasetest.NewProxy(t, s.Addr())
 	l := open(t, p.Addr(), timeout(long)).Mutex("it")
 	a := someone()
 	hold(t, l, a)
@@ -250,7 +251,7 @@ func TestALossBeforeTheSessionsEndLeavesNoNode(t *testing.T) {
 	t.Parallel()
 	s := testbed.StartZooKeeper(t)
 	direct := connect(t, s.Addr())
-	p := testbed.NewProxy(t, s.Addr())
+	p := leasetest.NewProxy(t, s.Addr())
 	// The holder is told long before the server ends the session.
 	l := open(t, p.Addr(), timeout(16*time.Second), zklock.WithMargin(7*time.Second)).Mutex("it")
 	a := someone()
@@ -421,7 +422,7 @@ func TestCancelledWaitersReturnAtOnceAndLeaveNothing(t *testing.T) {
 func TestACancelledWaiterReturnsAtOnceWithoutAServer(t *testing.T) {
 	t.Parallel()
 	s := testbed.StartZooKeeper(t)
-	p := testbed.NewProxy(t, s.Addr())
+	p := leasetest.NewProxy(t, s.Addr())
 	direct := connect(t, s.Addr())
 	l := open(t, p.Addr(), timeout(long)).Mutex("it")
 	a := someone()
@@ -454,7 +455,7 @@ func TestALateAnswerToACancelledCallLeavesNothing(t *testing.T) {
 			t.Run(name+" "+how, func(t *testing.T) {
 				t.Parallel()
 				direct := connect(t, s.Addr())
-				p := testbed.NewProxy(t, s.Addr())
+				p := leasetest.NewProxy(t, s.Addr())
 				path := "/late-" + name + "-" + how
 				l, a := kind.lock(open(t, p.Addr(), timeout(long)), path), someone()
 				hold(t, l, a)
@@ -499,7 +500,7 @@ func TestReadersAndWritersThatGiveUpLeaveNothing(t *testing.T) {
 	t.Parallel()
 	s := testbed.StartZooKeeper(t)
 	direct := connect(t, s.Addr())
-	p := testbed.NewProxy(t, s.Addr())
+	p := leasetest.NewProxy(t, s.Addr())
 	rw := open(t, p.Addr(), timeout(long)).RWMutex("it")
 	var wg sync.WaitGroup
 	for g := range 8 {
@@ -565,7 +566,7 @@ func TestCloseEndsHoldsAndWaiters(t *testing.T) {
 func TestCloseDoesNotWaitForAServerThatIsGone(t *testing.T) {
 	t.Parallel()
 	s := testbed.StartZooKeeper(t)
-	p := testbed.NewProxy(t, s.Addr())
+	p := leasetest.NewProxy(t, s.Addr())
 	c := open(t, p.Addr(), timeout(long))
 	hold(t, c.Mutex("it"), someone())
 	p.Cut()
@@ -581,7 +582,7 @@ func TestTicketsOfFourProcessesWhoseConnectionsBreakAreSoldOnce(t *testing.T) {
 	s := testbed.StartZooKeeper(t)
 	for name := range kinds {
 		t.Run(name, func(t *testing.T) {
-			p := testbed.NewProxy(t, s.Addr())
+			p := leasetest.NewProxy(t, s.Addr())
 			retries := testbed.Tickets{
 				Role: "buy",
 				Args: []string{p.Addr(), name},
@@ -623,10 +624,10 @@ func TestAFailedConnectLeavesNothingAtASilentServer(t *testing.T) {
 
 func TestAWaiterMovesToAnotherServerAndMissesNothing(t *testing.T) {
 	servers := testbed.StartZooKeepers(t, 3)
-	var proxies []*testbed.Proxy
+	var proxies []*leasetest.Proxy
 	var addrs []string
 	for _, s := range servers {
-		p := testbed.NewProxy(t, s.Addr())
+		p := leasetest.NewProxy(t, s.Addr())
 		proxies, addrs = append(proxies, p), append(addrs, p.Addr())
 	}
 	seldom := zklock.WithLeaseOptions(lease.WithPoll(time.Hour)) // only a watch wakes the waiter
@@ -638,12 +639,12 @@ func TestAWaiterMovesToAnotherServerAndMissesNothing(t *testing.T) {
 		got := make(chan error, 1)
 		go func() { got <- l.LockContext(b) }()
 		look.queued("/it", 2)
-		serving := slices.IndexFunc(proxies, func(p *testbed.Proxy) bool { return p.Connections() > 0 })
+		serving := slices.IndexFunc(proxies, func(p *leasetest.Proxy) bool { return p.Connections() > 0 })
 		require.GreaterOrEqual(t, serving, 0)
 		proxies[serving].Refuse()
 		if i%2 == 0 { // it moves before the release, else during it
 			eventually(t, "another server", func() bool {
-				return c.State() == zklock.Held && slices.ContainsFunc(proxies, func(p *testbed.Proxy) bool {
+				return c.State() == zklock.Held && slices.ContainsFunc(proxies, func(p *leasetest.Proxy) bool {
 					return p != proxies[serving] && p.Connections() > 0
 				})
 			})
@@ -695,7 +696,7 @@ func TestAWaiterOutlastsItsSession(t *testing.T) {
 	t.Parallel()
 	s := testbed.StartZooKeeper(t)
 	direct := connect(t, s.Addr())
-	p := testbed.NewProxy(t, s.Addr())
+	p := leasetest.NewProxy(t, s.Addr())
 	holder, a := open(t, s.Addr()).Mutex("it"), someone()
 	hold(t, holder, a)
 	first := direct.list("/it")[0]

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease/leasetest"
 	"github.com/jucgo/locks/distributed/zklock"
 	"github.com/jucgo/locks/internal/testkit/testbed"
 )
@@ -97,9 +98,9 @@ func TestTheWaiterBehindOneThatLeavesWaitsForTheHolder(t *testing.T) {
 }
 
 func TestAWaiterWhoseNodeGoesWithTheHoldersQueuesAnew(t *testing.T) {
-	for name, during := range map[string]func(p *testbed.Proxy, f func()){
-		"while connected": func(p *testbed.Proxy, f func()) { f() },
-		"while not connected": func(p *testbed.Proxy, f func()) {
+	for name, during := range map[string]func(p *leasetest.Proxy, f func()){
+		"while connected": func(p *leasetest.Proxy, f func()) { f() },
+		"while not connected": func(p *leasetest.Proxy, f func()) {
 			p.Refuse()
 			f()
 			p.Heal()
@@ -107,7 +108,7 @@ func TestAWaiterWhoseNodeGoesWithTheHoldersQueuesAnew(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLine(t)
-			p := testbed.NewProxy(t, l.s.Addr())
+			p := leasetest.NewProxy(t, l.s.Addr())
 			next, a := open(t, p.Addr(), timeout(long)).Mutex("it"), someone()
 			got := l.wait(next, a)
 			during(p, func() {
@@ -147,7 +148,7 @@ func TestOneHolderAtATimeWhateverWaitersDo(t *testing.T) {
 		stop            = make(chan struct{})
 	)
 	for i := range clients {
-		p := testbed.NewProxy(t, s.Addr())
+		p := leasetest.NewProxy(t, s.Addr())
 		l := open(t, p.Addr()).Mutex("it")
 		direct := connect(t, s.Addr())
 		r := rand.New(rand.NewPCG(uint64(i), 1))

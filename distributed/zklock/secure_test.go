@@ -15,6 +15,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/jucgo/locks/distributed/lease/leasetest"
 	"github.com/jucgo/locks/distributed/zklock"
 	"github.com/jucgo/locks/internal/testkit/testbed"
 )
@@ -104,7 +105,7 @@ func TestAServerThatEnforcesAuthenticationRefusesAtOnce(t *testing.T) {
 func TestAnOwnDialerServesEachNewConnection(t *testing.T) {
 	t.Parallel()
 	s := testbed.StartZooKeeper(t)
-	p := testbed.NewProxy(t, s.Addr())
+	p := leasetest.NewProxy(t, s.Addr())
 	var dialed atomic.Int32
 	var asked sync.Map
 	c := open(t, "zookeeper.example:2181", timeout(long), zklock.WithDialer(
@@ -154,7 +155,7 @@ func TestADialErrorIsReportedWithoutTheContextsError(t *testing.T) {
 func TestDigestCredentialsOpenNodesThatStrangersCannotUse(t *testing.T) {
 	t.Parallel()
 	s := testbed.StartZooKeeper(t)
-	p := testbed.NewProxy(t, s.Addr())
+	p := leasetest.NewProxy(t, s.Addr())
 	var log bytes.Buffer
 	var mu sync.Mutex
 	debug := &slog.HandlerOptions{Level: slog.LevelDebug}

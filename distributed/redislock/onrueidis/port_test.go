@@ -17,10 +17,10 @@ import (
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/fence"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/leasetest"
 	"github.com/jucgo/locks/distributed/redislock"
 	"github.com/jucgo/locks/distributed/redislock/internal/suite"
 	"github.com/jucgo/locks/distributed/redislock/onrueidis"
-	"github.com/jucgo/locks/internal/testkit/testbed"
 )
 
 func single(tb testing.TB, addr string) rueidis.Client {
@@ -62,7 +62,7 @@ func TestAClosedClientOfTheUserIsNotWaitedFor(t *testing.T) {
 func TestAnAbsentServerFailsNewCallersAndNotWaiters(t *testing.T) {
 	t.Parallel()
 	s := suite.StartServer(t)
-	p := testbed.NewProxy(t, s.Addr)
+	p := leasetest.NewProxy(t, s.Addr)
 	direct := suite.Connect(t, s.Addr)
 	holder, l := open(t, single(t, s.Addr)).Mutex("it"), open(t, single(t, p.Addr()))
 	a, b := suite.Someone(), suite.Someone()
@@ -88,7 +88,7 @@ func TestAnAbsentServerFailsNewCallersAndNotWaiters(t *testing.T) {
 func TestARequestIsNotRepeatedAfterItsConnectionsTime(t *testing.T) {
 	t.Parallel()
 	s := suite.StartServer(t)
-	p := testbed.NewProxy(t, s.Addr)
+	p := leasetest.NewProxy(t, s.Addr)
 	o := option(10*time.Second, p.Addr())
 	o.ConnLifetime = 300 * time.Millisecond
 	l := open(t, connect(t, o)).FencedMutex("it")
@@ -107,7 +107,7 @@ func TestARequestIsNotRepeatedAfterItsConnectionsTime(t *testing.T) {
 func TestRequestsWaitForTheirTurnAndForNothingElse(t *testing.T) {
 	t.Parallel()
 	s := suite.StartServer(t)
-	p := testbed.NewProxy(t, s.Addr)
+	p := leasetest.NewProxy(t, s.Addr)
 	c := open(t, single(t, p.Addr()))
 	const n = 200
 	results := make(chan error, n)

@@ -18,8 +18,8 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/leasetest"
 	"github.com/jucgo/locks/distributed/redislock"
-	"github.com/jucgo/locks/internal/testkit/testbed"
 )
 
 // Times of the tests.
@@ -77,7 +77,7 @@ func Renewed(tb testing.TB, h locks.Hold) {
 // overlap has a holder meet with trouble. It returns how long its hold was valid after a rival had
 // the lock. That is never positive, however busy the machine is. A hold that says it is valid was
 // valid when it was asked.
-func overlap(t *testing.T, on Driver, s *Server, p *testbed.Proxy, phase time.Duration, trouble func()) time.Duration {
+func overlap(t *testing.T, on Driver, s *Server, p *leasetest.Proxy, phase time.Duration, trouble func()) time.Duration {
 	t.Helper()
 	// The margin is large so that the channel is closed in time as well.
 	margin := redislock.WithLeaseOptions(lease.WithMargin(Short / 3))
@@ -121,15 +121,15 @@ func overlap(t *testing.T, on Driver, s *Server, p *testbed.Proxy, phase time.Du
 func ALossIsToldBeforeARivalGetsTheLockInEveryPhaseOfAPartition(t *testing.T, on Driver) {
 	t.Parallel()
 	s := StartServer(t)
-	troubles := map[string]func(p *testbed.Proxy){
-		"both directions": (*testbed.Proxy).Cut,
-		"replies only":    (*testbed.Proxy).CutReplies,
+	troubles := map[string]func(p *leasetest.Proxy){
+		"both directions": (*leasetest.Proxy).Cut,
+		"replies only":    (*leasetest.Proxy).CutReplies,
 	}
 	for name, trouble := range troubles {
 		for phase := range 5 {
 			t.Run(fmt.Sprint(name, " in phase ", phase), func(t *testing.T) {
 				t.Parallel()
-				p := testbed.NewProxy(t, s.Addr)
+				p := leasetest.NewProxy(t, s.Addr)
 				by := overlap(t, on, s, p, time.Duration(phase)*Short/15, func() { trouble(p) })
 				require.LessOrEqual(t, by, time.Duration(0))
 			})
@@ -142,7 +142,7 @@ func ALostReplyOfAnAcquisitionLeavesOneHold(t *testing.T, on Driver) {
 	s := StartServer(t)
 	for name, kind := range AllKinds {
 		t.Run(name, func(t *testing.T) {
-			p := testbed.NewProxy(t, s.Addr)
+			p := leasetest.NewProxy(t, s.Addr)
 			direct := Connect(t, s.Addr)
 			l := kind(on.Server(t, p.Addr(), time.Second, Rarely), name).(*redislock.Mutex)
 			a := Someone()
@@ -251,7 +251,7 @@ func ACancelledAcquisitionWhoseReplyIsLostReturnsAtOnceAndIsUndone(t *testing.T,
 	for name, kind := range AnyKind {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := testbed.NewProxy(t, s.Addr)
+			p := leasetest.NewProxy(t, s.Addr)
 			direct := Connect(t, s.Addr)
 			const patience = 20 * time.Second // of the client with its connection
 			l := kind(on.Server(t, p.Addr(), patience), name).(*redislock.Mutex)
@@ -282,7 +282,7 @@ func ACancelledAcquisitionWhoseReplyIsLostReturnsAtOnceAndIsUndone(t *testing.T,
 func ALostReplyOfAReleaseIsNoError(t *testing.T, on Driver) {
 	t.Parallel()
 	s := StartServer(t)
-	p := testbed.NewProxy(t, s.Addr)
+	p := leasetest.NewProxy(t, s.Addr)
 	l := on.Open(t, p.Addr()).Mutex("it")
 	a := Someone()
 	Hold(t, l, a)
@@ -375,7 +375,7 @@ func AReleaseDuringACutOfTheSubscriptionIsNotMissed(t *testing.T, on Driver) {
 func WithoutMessagesWaitersAskInTurn(t *testing.T, on Driver) {
 	t.Parallel()
 	s := StartServer(t)
-	p := testbed.NewProxy(t, s.Addr)
+	p := leasetest.NewProxy(t, s.Addr)
 	p.Swallow(func(reply []byte) bool { return bytes.Contains(reply, []byte("\r\nmessage\r\n")) })
 	direct := Connect(t, s.Addr)
 	poll := redislock.WithLeaseOptions(lease.WithPoll(300 * time.Millisecond))

@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease/leasetest"
 	"github.com/jucgo/locks/distributed/redislock"
-	"github.com/jucgo/locks/internal/testkit/testbed"
 )
 
 // act is a call of a party.
@@ -192,7 +192,7 @@ func HistoriesOfClientsInTroubleAreThoseOfOneLock(t *testing.T, on Driver) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			s := StartServer(t)
-			p := testbed.NewProxy(t, s.Addr)
+			p := leasetest.NewProxy(t, s.Addr)
 			direct := Connect(t, s.Addr)
 			l := &log{t: t}
 			var wg sync.WaitGroup
@@ -227,7 +227,7 @@ func HistoriesOfClientsInTroubleAreThoseOfOneLock(t *testing.T, on Driver) {
 
 // Trouble disturbs the connections of clients, or a server, in a way that must not cost a hold. The
 // way depends on n.
-func (on Driver) Trouble(p *testbed.Proxy, direct *redis.Client, n int) {
+func (on Driver) Trouble(p *leasetest.Proxy, direct *redis.Client, n int) {
 	switch n % 6 {
 	case 0:
 		p.Reset()

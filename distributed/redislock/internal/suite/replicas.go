@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease/leasetest"
 	"github.com/jucgo/locks/distributed/redislock"
-	"github.com/jucgo/locks/internal/testkit/testbed"
 )
 
 // StartReplica starts a replica of the server at master, which is in step with it when this
@@ -70,7 +70,7 @@ func LocksThatReplicasAcknowledgeConform(t *testing.T, on Driver) {
 func ALockThatNoReplicaAcknowledgesIsRefusedAndLeavesNothing(t *testing.T, on Driver) {
 	t.Parallel()
 	master := StartMaster(t)
-	link := testbed.NewProxy(t, master.Addr)
+	link := leasetest.NewProxy(t, master.Addr)
 	replica := StartReplica(t, link.Addr())
 	direct := Patient(t, master.Addr)
 	const limit = 300 * time.Millisecond
@@ -118,7 +118,7 @@ func ALockThatAReplicaAcknowledgedSurvivesItsMaster(t *testing.T, on Driver) {
 	t.Parallel()
 	master := StartMaster(t)
 	replica := StartReplica(t, master.Addr)
-	front := testbed.NewProxy(t, master.Addr)
+	front := leasetest.NewProxy(t, master.Addr)
 	l := on.Open(t, front.Addr(), Term(6*time.Second), replicated(time.Second)).Mutex("it")
 	a := Someone()
 	h := Hold(t, l, a)
@@ -142,7 +142,7 @@ func ALockThatAReplicaAcknowledgedSurvivesItsMaster(t *testing.T, on Driver) {
 func WhoGaveALockBackThatNoReplicaAcknowledgedHearsOfTheNextRelease(t *testing.T, on Driver) {
 	t.Parallel()
 	master := StartMaster(t)
-	link := testbed.NewProxy(t, master.Addr)
+	link := leasetest.NewProxy(t, master.Addr)
 	replica := StartReplica(t, link.Addr())
 	direct := Patient(t, master.Addr)
 	waiting := func(n int64) {
@@ -179,7 +179,7 @@ func ALostReplyOfAnAcknowledgedAcquisitionIsUndone(t *testing.T, on Driver) {
 	t.Parallel()
 	master := StartMaster(t)
 	StartReplica(t, master.Addr)
-	p := testbed.NewProxy(t, master.Addr)
+	p := leasetest.NewProxy(t, master.Addr)
 	l := on.Server(t, p.Addr(), 500*time.Millisecond, replicated(300*time.Millisecond)).Mutex("it")
 	a := Someone()
 	Hold(t, l, a)

@@ -1,4 +1,4 @@
-package testbed
+package leasetest
 
 import (
 	"bytes"
@@ -13,6 +13,7 @@ type Proxy struct {
 	l net.Listener
 
 	mu      sync.Mutex
+	network string
 	server  string
 	conns   map[net.Conn]struct{}
 	refuse  bool
@@ -27,14 +28,19 @@ type Proxy struct {
 	wg      sync.WaitGroup
 }
 
-// NewProxy starts a Proxy in front of server until the test ends.
+// NewProxy starts a Proxy in front of the server at a TCP address until the test ends.
 func NewProxy(tb testing.TB, server string) *Proxy {
+	tb.Helper()
+	return newProxy(tb, "tcp", server)
+}
+
+func newProxy(tb testing.TB, network, server string) *Proxy {
 	tb.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		tb.Fatal(err)
 	}
-	p := &Proxy{l: l, server: server, conns: make(map[net.Conn]struct{})}
+	p := &Proxy{l: l, network: network, server: server, conns: make(map[net.Conn]struct{})}
 	p.wg.Go(p.accept)
 	tb.Cleanup(func() {
 		l.Close()
@@ -134,7 +140,7 @@ func (p *Proxy) accept() {
 			client.Close()
 			continue
 		}
-		server, err := net.Dial("tcp", to)
+		server, err := net.Dial(p.network, to)
 		if err != nil {
 			client.Close()
 			continue

@@ -1,0 +1,4 @@
+package leasetest
+
+// faultChecks use locks while requests and networks fail.
+var faultChecks = []check{}

@@ -1,0 +1,85 @@
+package leasetest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+// Config says how to open clients of the store under test, what its locks promise, and how slow it
+// is. Only Store or Open is needed.
+type Config struct {
+	// Store returns the Store of a new client, as another process would have it. Connections of
+	// the client go through link, if the store has any. Store registers the client's end with tb.
+	Store func(tb testing.TB, link *Link) lease.Store
+
+	// Open is for adapters that have constructors of their own. It returns a new client, which
+	// passes opts to lease.New after its own options. It registers the client's end with tb.
+	Open func(tb testing.TB, link *Link, opts ...lease.Option) locks.Provider
+
+	// Read, if not nil, returns the read half of the lock called name. What Locker returns is its
+	// write half.
+	Read func(p locks.Provider, name string) locks.TryLocker
+
+	// Name turns a name of letters, digits and hyphens into one that the store permits. Default:
+	// it is left as it is.
+	Name func(name string) string
+
+	// FIFO declares that the lock goes to clients in order of arrival, if the Store is a
+	// lease.Queue.
+	FIFO bool
+
+	// TTL is the lease in checks that wait for its end. Default 2 s. A lease.Session sets its own.
+	TTL time.Duration
+
+	// Poll is how long a waiter relies on the store's notices, see lease.WithPoll. Default 1 s.
+	Poll time.Duration
+
+	// Limit is how long a wait may take while several clients take turns and nothing fails. Only
+	// a stall takes longer. Default 5 s.
+	Limit time.Duration
+
+	// Clients is how many take turns. Default 6.
+	Clients int
+
+	// Timeout is how long a call may take that must return, on a busy machine. Default 30 s.
+	Timeout time.Duration
+
+	// Rest, if not nil, is called when all clients of a check have been closed. It reports what
+	// the store still keeps of the lock called name, other than the token, with tb.Error.
+	Rest func(tb testing.TB, name string)
+}
+
+func (cfg Config) withDefaults() Config {
+	if cfg.Open == nil {
+		cfg.Open = func(tb testing.TB, link *Link, opts ...lease.Option) locks.Provider {
+			c, err := lease.New(cfg.Store(tb, link), opts...)
+			if err != nil {
+				tb.Fatal(err)
+			}
+			tb.Cleanup(func() { _ = c.Close(tb.Context()) })
+			return c
+		}
+	}
+	if cfg.Name == nil {
+		cfg.Name = func(name string) string { return name }
+	}
+	if cfg.TTL <= 0 {
+		cfg.TTL = 2 * time.Second
+	}
+	if cfg.Poll <= 0 {
+		cfg.Poll = time.Second
+	}
+	if cfg.Limit <= 0 {
+		cfg.Limit = 5 * time.Second
+	}
+	if cfg.Clients <= 0 {
+		cfg.Clients = 6
+	}
+	if cfg.Timeout <= 0 {
+		cfg.Timeout = 30 * time.Second
+	}
+	return cfg
+}

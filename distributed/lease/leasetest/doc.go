@@ -1,0 +1,32 @@
+// Package leasetest proves a lock on a store: several clients, one store, and faults in between.
+// Use it for your own [lease.Store], on each topology of servers that you support:
+//
+//	func TestMyStore(t *testing.T) {
+//		leasetest.TestStore(t, leasetest.Config{
+//			Store: func(tb testing.TB, link *leasetest.Link) lease.Store {
+//				client := mystore.Dial(addr, link.DialContext)
+//				tb.Cleanup(client.Close)
+//				return mystore.New(client)
+//			},
+//		})
+//	}
+//
+// Each client of a check is what another process would be: a Store, or an adapter's client, with
+// connections of its own. Between it and the store stand two things that cause faults. [Requests]
+// wraps the Store: requests are lost, late or repeated, and replies are lost. A [Link] is the
+// network of the client: it is cut, silent, slow or reset.
+//
+// A check that fails says which promise was broken and by which client, and shows the last events
+// of the clients concerned.
+//
+// The checks take some seconds to a minute, most of it waiting for leases to end. The flag
+// -leasetest.long=10m has the check called Chaos go on for ten minutes, with clients that are
+// killed, stopped and cut off by chance.
+//
+// # What it cannot see
+//
+// The checks take place in one process and on one machine: clocks of clients never differ.
+// Whether the store's server keeps its own promises, such as after a failover, is a matter of
+// the servers that the tests start. A race of some nanoseconds inside of the server is met by
+// chance. Package lockstest checks what one process sees of a lock.
+package leasetest

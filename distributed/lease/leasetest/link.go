@@ -1,0 +1,111 @@
+package leasetest
+
+import (
+	"context"
+	"net"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Link is the network between one client and all servers of its store. It does the same to all
+// connections. Connections go through it if the client dials with [Link.DialContext], or connects
+// to the address of a [Link.Proxy].
+type Link struct {
+	tb testing.TB
+
+	mu      sync.Mutex
+	proxies map[string]*Proxy // by network and address
+	trouble func(*Proxy)      // what has been done to the proxies, or nil
+}
+
+// NewLink returns a Link that lasts until the test ends.
+func NewLink(tb testing.TB) *Link { return &Link{tb: tb, proxies: make(map[string]*Proxy)} }
+
+// Proxy returns the Proxy in front of the server at a TCP address.
+func (l *Link) Proxy(server string) *Proxy { return l.proxy("tcp", server) }
+
+func (l *Link) proxy(network, server string) *Proxy {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	key := network + " " + server
+	p, ok := l.proxies[key]
+	if !ok {
+		p = newProxy(l.tb, network, server)
+		l.proxies[key] = p
+		if l.trouble != nil {
+			l.trouble(p)
+		}
+	}
+	return p
+}
+
+// DialContext connects to a server through the Link. It is a dialer as that of net.Dialer.
+func (l *Link) DialContext(ctx context.Context, network, server string) (net.Conn, error) {
+	var d net.Dialer
+	return d.DialContext(ctx, "tcp", l.proxy(network, server).Addr())
+}
+
+// Used says whether the client has ever connected through the Link.
+func (l *Link) Used() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, p := range l.proxies {
+		if p.Requests() > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Connections returns how many connections there are.
+func (l *Link) Connections() (n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, p := range l.proxies {
+		n += p.Connections()
+	}
+	return n
+}
+
+// do has trouble with all proxies, and with those to come.
+func (l *Link) do(trouble func(*Proxy)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.trouble = trouble
+	for _, p := range l.proxies {
+		trouble(p)
+	}
+}
+
+// Cut is [Proxy.Cut] of all connections.
+func (l *Link) Cut() { l.do((*Proxy).Cut) }
+
+// CutReplies is [Proxy.CutReplies] of all connections.
+func (l *Link) CutReplies() { l.do((*Proxy).CutReplies) }
+
+// CutRequests is [Proxy.CutRequests] of all connections.
+func (l *Link) CutRequests() { l.do((*Proxy).CutRequests) }
+
+// Delay is [Proxy.Delay] of all connections.
+func (l *Link) Delay(d time.Duration) { l.do(func(p *Proxy) { p.Delay(d) }) }
+
+// Refuse is [Proxy.Refuse] of all connections.
+func (l *Link) Refuse() { l.do((*Proxy).Refuse) }
+
+// Heal ends what was done to all connections.
+func (l *Link) Heal() {
+	l.do((*Proxy).Heal)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.trouble = nil
+}
+
+// Reset closes all connections.
+func (l *Link) Reset() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, p := range l.proxies {
+		p.Reset()
+	}
+}

@@ -1,0 +1,88 @@
+package leasetest_test
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/jucgo/locks/distributed/lease/leasetest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// echo returns the address of a server that says what it hears.
+func echo(t *testing.T) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				io.Copy(c, c)
+			}()
+		}
+	}()
+	return l.Addr().String()
+}
+
+func TestAProxyCutsAndHealsAndDropsAReply(t *testing.T) {
+	p := leasetest.NewProxy(t, echo(t))
+	dial := func() (say func(line string) string) {
+		var d net.Dialer
+		c, err := d.DialContext(context.Background(), "tcp", p.Addr())
+		require.NoError(t, err)
+		t.Cleanup(func() { c.Close() })
+		r := bufio.NewReader(c)
+		return func(line string) string {
+			c.SetDeadline(time.Now().Add(200 * time.Millisecond))
+			io.WriteString(c, line+"\n")
+			answer, _ := r.ReadString('\n')
+			return answer
+		}
+	}
+	say := dial()
+	require.Equal(t, "a\n", say("a"))
+	for _, cut := range []func(){p.Cut, p.CutReplies, p.CutRequests} {
+		cut()
+		require.Empty(t, say("b"))
+		p.Heal()
+		require.Equal(t, "c\n", say("c"))
+	}
+	p.DropReply("x", 2)
+	require.Equal(t, "x\n", say("x"))
+	require.Equal(t, "y\n", say("y"))
+	require.Empty(t, say("x"))
+	require.Equal(t, 1, p.Drops())
+	require.Empty(t, say("z"), "the connection stays deaf")
+	require.Equal(t, "z\n", dial()("z"), "another one is not")
+	p.Reset()
+	require.Equal(t, "z\n", dial()("z"))
+	p.Refuse()
+	require.Empty(t, dial()("z"))
+}
+
+func TestAProxyThatRefusesDropsSimultaneousConnections(t *testing.T) {
+	p := leasetest.NewProxy(t, echo(t))
+	for range 300 {
+		c, err := net.Dial("tcp", p.Addr())
+		require.NoError(t, err)
+		p.Refuse()
+		c.SetReadDeadline(time.Now().Add(10 * time.Second))
+		_, err = c.Read(make([]byte, 1))
+		require.NotErrorIs(t, err, os.ErrDeadlineExceeded, "it was let through")
+		c.Close()
+		p.Heal()
+	}
+}

@@ -1,0 +1,368 @@
+package leasetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+// Op is a method of a lease.Store or of one of its optional interfaces.
+type Op string
+
+// The requests to a store.
+const (
+	Acquire   Op = "Acquire"
+	Lookup    Op = "Lookup"
+	Renew     Op = "Renew"
+	Release   Op = "Release"
+	Watch     Op = "Watch"
+	Enqueue   Op = "Enqueue"
+	Leave     Op = "Leave"
+	Break     Op = "Break"
+	Inspect   Op = "Inspect"
+	Contended Op = "Contended"
+	Announce  Op = "Announce"
+)
+
+// Fault is what happens to a request.
+type Fault string
+
+// The faults of requests. After each of them but Repeated, the caller does not know what the
+// store did.
+const (
+	// LostRequest never comes to the store. The caller gets an error at once.
+	LostRequest Fault = "the request is lost"
+	// LostReply is carried out. The caller gets an error.
+	LostReply Fault = "the reply is lost"
+	// SilentRequest never comes to the store. The caller gets no answer until its ctx ends.
+	SilentRequest Fault = "the request is lost in silence"
+	// SilentReply is carried out. The caller gets no answer until its ctx ends.
+	SilentReply Fault = "the reply is lost in silence"
+	// Late comes to the store only with [Requests.Deliver]. The caller gets an error at once.
+	Late Fault = "the request is late"
+	// Repeated is carried out twice. The caller gets the first answer.
+	Repeated Fault = "the request is repeated"
+)
+
+// ErrFault is matched by the errors of requests that suffered a [Fault].
+var ErrFault = errors.New("a fault of the test")
+
+// Requests is a lease.Store that passes requests on to another one, and causes faults. It has
+// those optional interfaces that the other one has, as lease.New sees them. Give [Requests.Wrap]
+// to lease.WithWrapper, or call [NewRequests]. It is safe for concurrent use.
+type Requests struct {
+	inner lease.Store
+	log   *journal
+	who   int // the client's number in log
+
+	mu     sync.Mutex
+	client string // from Identify, if that was called
+	faults map[Op][]Fault
+	always map[Op]Fault
+	late   []func()
+	counts map[Op]int
+	dead   bool
+	died   chan struct{}
+}
+
+var _ interface {
+	lease.Store
+	lease.Queue
+	lease.Session
+	lease.LossNotifier
+	lease.ContentionProber
+	lease.Breaker
+	lease.Inspector
+	lease.Announcer
+} = (*Requests)(nil)
+
+// NewRequests returns a Requests around s.
+func NewRequests(s lease.Store) *Requests { return newRequests(s, newJournal(), 0) }
+
+func newRequests(s lease.Store, log *journal, who int) *Requests {
+	return &Requests{
+		inner: s, log: log, who: who,
+		faults: make(map[Op][]Fault), always: make(map[Op]Fault), counts: make(map[Op]int),
+		died: make(chan struct{}),
+	}
+}
+
+// Unwrap returns the Store to which requests go.
+func (r *Requests) Unwrap() lease.Store { return r.inner }
+
+// Next has the next requests of this kind suffer these faults, one each.
+func (r *Requests) Next(op Op, faults ...Fault) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.faults[op] = append(r.faults[op], faults...)
+}
+
+// Always has all requests of this kind suffer f, after those of [Requests.Next], until
+// [Requests.Heal].
+func (r *Requests) Always(op Op, f Fault) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.always[op] = f
+}
+
+// Heal ends all faults. Late requests stay late.
+func (r *Requests) Heal() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	clear(r.faults)
+	clear(r.always)
+}
+
+// Deliver brings the requests that are [Late] to the store, in order, and returns how many these
+// were.
+func (r *Requests) Deliver() int {
+	r.mu.Lock()
+	late := r.late
+	r.late = nil
+	r.mu.Unlock()
+	for _, deliver := range late {
+		deliver()
+	}
+	return len(late)
+}
+
+// Count returns how many requests of these kinds there were, of all kinds if none is given.
+func (r *Requests) Count(ops ...Op) (n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(ops) == 0 {
+		for _, count := range r.counts {
+			n += count
+		}
+		return n
+	}
+	for _, op := range ops {
+		n += r.counts[op]
+	}
+	return n
+}
+
+// Die stops the client's requests for ever, as if its process were killed: none comes to the
+// store, and no answer comes back.
+func (r *Requests) Die() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.dead {
+		r.dead = true
+		close(r.died)
+	}
+}
+
+// next counts a request and returns what happens to it.
+func (r *Requests) next(op Op) (f Fault, dead bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.counts[op]++
+	if left := r.faults[op]; len(left) > 0 {
+		f, r.faults[op] = left[0], left[1:]
+	} else {
+		f = r.always[op]
+	}
+	return f, r.dead
+}
+
+// identified returns the client's name in the store, if the store was told one.
+func (r *Requests) identified() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.client
+}
+
+func (r *Requests) isDead() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.dead
+}
+
+// request carries out call, or lets it suffer a fault.
+func request[T any](r *Requests, ctx context.Context, op Op, what string,
+	call func(context.Context) (T, error)) (T, error) {
+	fault, dead := r.next(op)
+	if dead {
+		fault = SilentRequest
+	}
+	result, err := suffer(r, ctx, fault, call)
+	if err == nil && !dead && r.isDead() {
+		result, err = silence[T](ctx) // the answer came to a dead client
+	}
+	note := string(fault)
+	if fault != "" {
+		note = ", " + note
+	}
+	if err != nil {
+		r.log.add(r.who, "%s %s: error %v%s", op, what, err, note)
+	} else {
+		r.log.add(r.who, "%s %s: %s%s", op, what, short(result), note)
+	}
+	return result, err
+}
+
+func suffer[T any](r *Requests, ctx context.Context, fault Fault, call func(context.Context) (T, error)) (T, error) {
+	var none T
+	lost := fmt.Errorf("%w: %s", ErrFault, fault)
+	switch fault {
+	case LostRequest:
+		return none, lost
+	case LostReply:
+		_, _ = call(ctx)
+		return none, lost
+	case SilentRequest:
+		return silence[T](ctx)
+	case SilentReply:
+		_, _ = call(ctx)
+		return silence[T](ctx)
+	case Late:
+		late := func() {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+			defer cancel()
+			_, err := call(ctx)
+			r.log.add(r.who, "a late request arrives: error %v", err)
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.late = append(r.late, late)
+		return none, lost
+	case Repeated:
+		result, err := call(ctx)
+		_, _ = call(context.WithoutCancel(ctx))
+		return result, err
+	}
+	return call(ctx)
+}
+
+func silence[T any](ctx context.Context) (none T, err error) {
+	<-ctx.Done()
+	return none, context.Cause(ctx)
+}
+
+// short describes the result of a request.
+func short(result any) string {
+	switch x := result.(type) {
+	case lease.Reply:
+		text := "refused"
+		if x.Held {
+			text = fmt.Sprintf("held, token %d", x.Token)
+		} else if x.Wait > 0 {
+			text += fmt.Sprintf(" for %v", x.Wait.Round(time.Millisecond))
+		}
+		return text
+	case lease.Released:
+		if x.Held {
+			return "released"
+		}
+		return "was not held"
+	case struct{}:
+		return "done"
+	}
+	return fmt.Sprintf("%+v", result)
+}
+
+// tail is the part of an acquisition's name that tells it from others of its client.
+func tail(acquisition string) string {
+	if _, serial, ok := strings.Cut(acquisition, ":"); ok {
+		return serial
+	}
+	return acquisition
+}
+
+func about(name, acquisition string) string { return fmt.Sprintf("%q by %s", name, tail(acquisition)) }
+
+func (r *Requests) Acquire(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
+	return request(r, ctx, Acquire, about(name, acquisition), func(ctx context.Context) (lease.Reply, error) {
+		return r.inner.Acquire(ctx, name, acquisition, d)
+	})
+}
+
+func (r *Requests) Lookup(ctx context.Context, name, acquisition string) (lease.Reply, error) {
+	return request(r, ctx, Lookup, about(name, acquisition), func(ctx context.Context) (lease.Reply, error) {
+		return r.inner.Lookup(ctx, name, acquisition)
+	})
+}
+
+func (r *Requests) Renew(ctx context.Context, holds []lease.HoldID, d time.Duration) ([]bool, error) {
+	var what []string
+	for _, id := range holds {
+		what = append(what, about(id.Name, id.Acquisition))
+	}
+	return request(r, ctx, Renew, strings.Join(what, ", "), func(ctx context.Context) ([]bool, error) {
+		return r.inner.Renew(ctx, holds, d)
+	})
+}
+
+func (r *Requests) Release(ctx context.Context, name, acquisition string) (lease.Released, error) {
+	return request(r, ctx, Release, about(name, acquisition), func(ctx context.Context) (lease.Released, error) {
+		return r.inner.Release(ctx, name, acquisition)
+	})
+}
+
+func (r *Requests) Watch(ctx context.Context, name, acquisition string) (lease.Watch, error) {
+	return request(r, ctx, Watch, about(name, acquisition), func(ctx context.Context) (lease.Watch, error) {
+		return r.inner.Watch(ctx, name, acquisition)
+	})
+}
+
+func (r *Requests) Enqueue(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
+	return request(r, ctx, Enqueue, about(name, acquisition), func(ctx context.Context) (lease.Reply, error) {
+		return r.inner.(lease.Queue).Enqueue(ctx, name, acquisition, d)
+	})
+}
+
+func (r *Requests) Leave(ctx context.Context, name, acquisition string) error {
+	_, err := request(r, ctx, Leave, about(name, acquisition), func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, r.inner.(lease.Queue).Leave(ctx, name, acquisition)
+	})
+	return err
+}
+
+func (r *Requests) Break(ctx context.Context, name string) (bool, error) {
+	return request(r, ctx, Break, name, func(ctx context.Context) (bool, error) {
+		return r.inner.(lease.Breaker).Break(ctx, name)
+	})
+}
+
+func (r *Requests) Inspect(ctx context.Context, name string) (lease.State, error) {
+	return request(r, ctx, Inspect, name, func(ctx context.Context) (lease.State, error) {
+		return r.inner.(lease.Inspector).Inspect(ctx, name)
+	})
+}
+
+func (r *Requests) Contended(ctx context.Context, name string) (bool, error) {
+	return request(r, ctx, Contended, name, func(ctx context.Context) (bool, error) {
+		return r.inner.(lease.ContentionProber).Contended(ctx, name)
+	})
+}
+
+func (r *Requests) Announce(ctx context.Context, ttl time.Duration) error {
+	_, err := request(r, ctx, Announce, "", func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, r.inner.(lease.Announcer).Announce(ctx, ttl)
+	})
+	return err
+}
+
+func (r *Requests) Term() time.Duration { return r.inner.(lease.Session).Term() }
+
+func (r *Requests) Lost(id lease.HoldID) { r.inner.(lease.Session).Lost(id) }
+
+func (r *Requests) Identify(client, identity string) {
+	r.mu.Lock()
+	r.client = client
+	r.mu.Unlock()
+	r.inner.(lease.Inspector).Identify(client, identity)
+}
+
+func (r *Requests) NotifyLoss(lost func(id lease.HoldID, cause error)) {
+	r.inner.(lease.LossNotifier).NotifyLoss(func(id lease.HoldID, cause error) {
+		r.log.add(r.who, "the store says that %s is lost: %v", about(id.Name, id.Acquisition), cause)
+		lost(id, cause)
+	})
+}

@@ -1,0 +1,176 @@
+package leasetest
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/identity"
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+// check is one promise. Its name is the subtest's.
+type check struct {
+	name    string
+	applies func(*suite) bool // nil means to every store
+	run     func(*suite)
+}
+
+// TestStore runs every check that applies to the store of cfg as a subtest of t. The subtests run
+// in parallel with each other.
+func TestStore(t *testing.T, cfg Config) {
+	t.Helper()
+	cfg = cfg.withDefaults()
+	for _, c := range checks() {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			c.on(t, cfg)
+		})
+	}
+}
+
+// checks returns all checks.
+func checks() []check {
+	var all []check
+	for _, part := range [][]check{storeChecks, faultChecks, turnChecks} {
+		all = append(all, part...)
+	}
+	return all
+}
+
+// on runs the check with new clients and locks.
+func (c check) on(tb testing.TB, cfg Config) {
+	s := &suite{TB: tb, cfg: cfg, log: newJournal()}
+	var cancel context.CancelFunc
+	s.ctx, cancel = context.WithCancel(context.Background())
+	tb.Cleanup(cancel)
+	if cfg.Rest != nil {
+		tb.Cleanup(func() { // the clients are closed before
+			for _, name := range s.names {
+				cfg.Rest(tb, name)
+			}
+		})
+	}
+	if c.applies != nil && !c.applies(s) {
+		return
+	}
+	c.run(s)
+}
+
+// suite is one check at work.
+type suite struct {
+	testing.TB
+	cfg   Config
+	ctx   context.Context // ends with the check
+	log   *journal
+	names []string
+	count int
+}
+
+// client is a client of the store: another process, as far as the server can tell.
+type client struct {
+	*suite
+	n        int
+	link     *Link
+	provider locks.Provider
+	// requests stands in front of the Store of the exclusive lock. It is nil if the locks have
+	// none.
+	requests *Requests
+	opened   []*Requests // one for each kind of lock, the last one last
+	serials  atomic.Uint64
+}
+
+// client opens a client with a lease that no check outlives.
+func (s *suite) client(opts ...lease.Option) *client { return s.clientFor(time.Minute, opts...) }
+
+// mortal opens a client with the lease cfg.TTL.
+func (s *suite) mortal(opts ...lease.Option) *client { return s.clientFor(s.cfg.TTL, opts...) }
+
+func (s *suite) clientFor(ttl time.Duration, opts ...lease.Option) *client {
+	s.Helper()
+	s.count++
+	c := &client{suite: s, n: s.count, link: NewLink(s.TB)}
+	wrap := func(inner lease.Store) lease.Store {
+		r := newRequests(inner, s.log, c.n)
+		c.opened = append(c.opened, r)
+		return r
+	}
+	opts = append([]lease.Option{
+		lease.WithTTL(ttl), lease.WithPoll(s.cfg.Poll), lease.WithReleaseTimeout(s.cfg.Timeout), lease.WithWrapper(wrap),
+	}, opts...)
+	c.provider = s.cfg.Open(s.TB, c.link, opts...)
+	s.Cleanup(func() { // before the client is closed
+		c.link.Heal()
+		for _, r := range c.opened {
+			r.Heal()
+		}
+	})
+	c.provider.Locker(s.cfg.Name("leasetest-unused"))
+	if n := len(c.opened); n > 0 {
+		c.requests = c.opened[n-1]
+	}
+	return c
+}
+
+// name returns the name of a lock that no other check uses.
+func (s *suite) name() string {
+	var random [8]byte
+	rand.Read(random[:]) // never fails
+	name := s.cfg.Name(fmt.Sprintf("leasetest-%x", random))
+	s.names = append(s.names, name)
+	return name
+}
+
+// lock returns the exclusive lock called name.
+func (c *client) lock(name string) locks.TryLocker { return c.provider.Locker(name) }
+
+// read returns the read half of the lock called name.
+func (c *client) read(name string) locks.TryLocker { return c.cfg.Read(c.provider, name) }
+
+// acquisition returns the name of a new acquisition of the client, for requests without a
+// lease.Client.
+func (c *client) acquisition() string {
+	id := fmt.Sprintf("leasetest-%p-%d", c.suite, c.n)
+	if identified := c.requests.identified(); identified != "" {
+		id = identified
+	}
+	return id + ":" + strconv.FormatUint(identity.Serial(&c.serials), 10)
+}
+
+// die kills the client: its requests stop and its network is cut. Its session is not closed.
+func (c *client) die() {
+	for _, r := range c.opened {
+		r.Die()
+	}
+	c.link.Cut()
+	c.event("dies")
+}
+
+// event adds to the journal.
+func (c *client) event(format string, args ...any) { c.log.add(c.n, format, args...) }
+
+// someone returns a context with an owner of its own.
+func (s *suite) someone() context.Context { return locks.WithOwner(s.ctx, locks.NewOwner()) }
+
+// broken ends the check: the promise did not hold. It shows the last events of these clients.
+func (s *suite) broken(promise string, clients ...*client) {
+	s.Helper()
+	s.Fatal(s.report(promise, clients...))
+}
+
+// report says which promise was broken, with the last events of these clients.
+func (s *suite) report(promise string, clients ...*client) string {
+	var who []int
+	for _, c := range clients {
+		who = append(who, c.n)
+	}
+	return fmt.Sprintf("broken: %s\nthe last events:\n%s", promise, s.log.last(12, who...))
+}
+
+// hasStore says that requests to the Store can be seen.
+func hasStore(s *suite) bool { return s.client().requests != nil }

@@ -1,0 +1,80 @@
+package leasetest
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+// server is a store in memory without notices.
+type server struct {
+	mu     sync.Mutex
+	holds  map[string]served // by name
+	tokens uint64
+}
+
+type served struct {
+	acquisition string
+	token       uint64
+	ends        time.Time
+}
+
+func newServer() *server { return &server{holds: make(map[string]served)} }
+
+func (m *server) held(name, acquisition string) (served, bool) {
+	h := m.holds[name]
+	return h, h.acquisition == acquisition && time.Now().Before(h.ends)
+}
+
+func (m *server) Acquire(_ context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if left := time.Until(m.holds[name].ends); left > 0 {
+		return lease.Reply{Wait: left}, nil
+	}
+	m.tokens++
+	m.holds[name] = served{acquisition, m.tokens, time.Now().Add(d)}
+	return lease.Reply{Held: true, Token: m.tokens}, nil
+}
+
+func (m *server) Lookup(_ context.Context, name, acquisition string) (lease.Reply, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	h, ok := m.held(name, acquisition)
+	return lease.Reply{Held: ok, Token: h.token}, nil
+}
+
+func (m *server) Renew(_ context.Context, holds []lease.HoldID, d time.Duration) ([]bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	renewed := make([]bool, len(holds))
+	for i, id := range holds {
+		h, ok := m.held(id.Name, id.Acquisition)
+		if ok {
+			h.ends = time.Now().Add(d)
+			m.holds[id.Name] = h
+		}
+		renewed[i] = ok
+	}
+	return renewed, nil
+}
+
+func (m *server) Release(_ context.Context, name, acquisition string) (lease.Released, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, ok := m.held(name, acquisition)
+	if ok {
+		delete(m.holds, name)
+	}
+	return lease.Released{Held: ok, Awaited: true}, nil
+}
+
+func (m *server) Watch(context.Context, string, string) (lease.Watch, error) { return nil, nil }
+
+func TestAStoreInMemoryPasses(t *testing.T) {
+	s := newServer()
+	TestStore(t, Config{Store: func(testing.TB, *Link) lease.Store { return s }})
+}
