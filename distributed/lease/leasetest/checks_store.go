@@ -1,6 +1,11 @@
 package leasetest
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/jucgo/locks/distributed/lease"
@@ -9,25 +14,814 @@ import (
 // storeChecks call the methods of Stores directly.
 var storeChecks = []check{
 	{"OneHolder", hasStore, oneHolder},
+	{"OneWinner", hasStore, oneWinner},
+	{"OtherNames", hasStore, otherNames},
+	{"RepeatedAcquire", hasStore, repeatedAcquire},
+	{"ReleaseIsAtomic", hasStore, releaseIsAtomic},
+	{"Takeover", hasStore, takeover},
+	{"RenewedLease", hasStore, renewedLease},
+	{"RenewTellsTheTruth", hasStore, renewTellsTheTruth},
+	{"LateRequests", hasStore, lateRequests},
+	{"Tokens", hasStore, tokens},
+	{"Notices", hasStore, notices},
+	{"Contention", has[lease.ContentionProber], contention},
+	{"QueueOrder", has[lease.Queue], queueOrder},
+	{"QueueLeave", has[lease.Queue], queueLeave},
+	{"Breaks", has[lease.Breaker], breaks},
+	{"Inspection", has[lease.Inspector], inspection},
+	{"NoFalseLoss", has[lease.LossNotifier], noFalseLoss},
+	{"EndedContexts", hasStore, endedContexts},
+	{"MarkedErrors", hasStore, markedErrors},
+}
+
+const minute = time.Minute
+
+// mine remembers an acquisition for the end of the check.
+func (c *client) mine(name, acquisition string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ids = append(c.ids, lease.HoldID{Name: name, Acquisition: acquisition})
+}
+
+// healthy ends the check if there is an error, since nothing fails.
+func (c *client) healthy(op Op, err error) {
+	c.Helper()
+	if err != nil {
+		c.broken(fmt.Sprintf("%s succeeds on a healthy store (%v)", op, err), c)
+	}
 }
 
 // acquire asks once.
 func (c *client) acquire(name, acquisition string, d time.Duration) lease.Reply {
 	c.Helper()
+	c.mine(name, acquisition)
 	reply, err := c.requests.Acquire(c.ctx, name, acquisition, d)
-	if err != nil {
-		c.broken("Acquire succeeds on a healthy store: "+err.Error(), c)
+	c.healthy(Acquire, err)
+	if reply.Wait > d && !reply.Held && d == minute {
+		c.broken(fmt.Sprintf("Reply.Wait is no longer than the lease of the holder, not %v", reply.Wait), c)
 	}
 	return reply
+}
+
+// take returns a new acquisition that has the free lock called name.
+func (c *client) take(name string) (acquisition string, reply lease.Reply) {
+	c.Helper()
+	acquisition = c.acquisition()
+	reply = c.acquire(name, acquisition, minute)
+	if !reply.Held {
+		c.broken("a free lock is given to the client that asks", c)
+	}
+	return acquisition, reply
+}
+
+// refused ends the check if the client gets the lock.
+func (c *client) refused(name string, holders ...*client) {
+	c.Helper()
+	if c.acquire(name, c.acquisition(), minute).Held {
+		c.broken("a held lock is given to no other client", append(holders, c)...)
+	}
+}
+
+func (c *client) lookup(name, acquisition string) lease.Reply {
+	c.Helper()
+	reply, err := c.requests.Lookup(c.ctx, name, acquisition)
+	c.healthy(Lookup, err)
+	return reply
+}
+
+// holds ends the check unless Lookup and Renew say that acquisition has the lock.
+func (c *client) holds(name, acquisition, when string, others ...*client) {
+	c.Helper()
+	if !c.lookup(name, acquisition).Held {
+		c.broken("Lookup finds the holder "+when, append(others, c)...)
+	}
+	if !c.renew(name, acquisition, minute) {
+		c.broken("Renew prolongs the hold "+when, append(others, c)...)
+	}
+}
+
+// holdsNot ends the check if Lookup or Renew say that acquisition has the lock.
+func (c *client) holdsNot(name, acquisition, when string, others ...*client) {
+	c.Helper()
+	if c.lookup(name, acquisition).Held {
+		c.broken("Lookup finds no hold "+when, append(others, c)...)
+	}
+	if c.renew(name, acquisition, minute) {
+		c.broken("Renew prolongs no hold "+when, append(others, c)...)
+	}
+}
+
+func (c *client) renew(name, acquisition string, d time.Duration) bool {
+	c.Helper()
+	renewed, err := c.requests.Renew(c.ctx, []lease.HoldID{{Name: name, Acquisition: acquisition}}, d)
+	c.healthy(Renew, err)
+	if len(renewed) != 1 {
+		c.broken("Renew answers for each hold", c)
+	}
+	return renewed[0]
+}
+
+func (c *client) release(name, acquisition string) lease.Released {
+	c.Helper()
+	released, err := c.requests.Release(c.ctx, name, acquisition)
+	c.healthy(Release, err)
+	return released
+}
+
+// free releases what acquisition holds.
+func (c *client) free(name, acquisition string) {
+	c.Helper()
+	if !c.release(name, acquisition).Held {
+		c.broken("Release says that the lock was held until now", c)
+	}
+}
+
+// await asks with f until it is true.
+func (s *suite) await(promise string, f func() bool, clients ...*client) {
+	s.Helper()
+	for end := time.Now().Add(s.cfg.Timeout); !f(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			s.broken(fmt.Sprintf("%s, within %v", promise, s.cfg.Timeout), clients...)
+		}
+	}
 }
 
 func oneHolder(s *suite) {
 	a, b, name := s.client(), s.client(), s.name()
 	mine, other := a.acquisition(), b.acquisition()
-	if !a.acquire(name, mine, time.Minute).Held {
-		s.broken("a free lock is given to the first client that asks", a)
+	a.holdsNot(name, mine, "of a free lock")
+	if a.release(name, mine).Held {
+		s.broken("Release says that a free lock was not held", a)
 	}
-	if b.acquire(name, other, time.Minute).Held {
+	if !a.acquire(name, mine, minute).Held {
+		s.broken("a free lock is given to the client that asks", a)
+	}
+	a.holds(name, mine, "after the acquisition")
+	if b.acquire(name, other, minute).Held {
 		s.broken("a held lock is given to no other client", a, b)
+	}
+	b.refused(name, a)
+	a.refused(name, a) // another acquisition of the same client
+	b.holdsNot(name, other, "of a client that was refused", a)
+	if b.release(name, other).Held {
+		s.broken("Release says that a client that was refused held nothing", a, b)
+	}
+	a.holds(name, mine, "after a release by a client that was refused", b)
+	b.refused(name, a)
+	a.free(name, mine)
+	a.holdsNot(name, mine, "after the release")
+	if a.release(name, mine).Held {
+		s.broken("the second Release says that the lock was not held", a)
+	}
+	other, _ = b.take(name)
+	if a.release(name, mine).Held {
+		s.broken("a late Release says that the lock was not held", a, b)
+	}
+	b.holds(name, other, "after a late release of the former holder", a)
+	a.holdsNot(name, mine, "after another client has the lock", b)
+	b.free(name, other)
+}
+
+func oneWinner(s *suite) {
+	clients := make([]*client, s.cfg.Clients)
+	for i := range clients {
+		clients[i] = s.client()
+	}
+	name := s.name()
+	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); {
+		tries := make([]string, len(clients))
+		won := make([]bool, len(clients))
+		errs := make([]error, len(clients))
+		var wg sync.WaitGroup
+		start := make(chan struct{})
+		for i, c := range clients {
+			tries[i] = c.acquisition()
+			c.mine(name, tries[i])
+			wg.Go(func() {
+				<-start
+				reply, err := c.requests.Acquire(c.ctx, name, tries[i], minute)
+				won[i], errs[i] = reply.Held, err
+			})
+		}
+		close(start)
+		wg.Wait()
+		if err := errors.Join(errs...); err != nil {
+			s.broken(fmt.Sprintf("Acquire succeeds on a healthy store (%v)", err))
+		}
+		winners := 0
+		for _, w := range won {
+			if w {
+				winners++
+			}
+		}
+		if winners > 1 {
+			s.broken(fmt.Sprintf("one of %d clients that ask at once gets the lock, not %d", len(clients), winners))
+		}
+		for i, c := range clients {
+			if c.lookup(name, tries[i]).Held != won[i] {
+				s.broken("Lookup tells what Acquire said", c)
+			}
+			if c.release(name, tries[i]).Held != won[i] {
+				s.broken("Release says whether the lock was held until now", c)
+			}
+		}
+	}
+}
+
+func otherNames(s *suite) {
+	a, b, name := s.client(), s.client(), s.name()
+	names := []string{name, name + "-1", name + "-10", name + "-1-0"}
+	holds := make([]string, len(names))
+	s.names = append(s.names, names[1:]...)
+	for i, n := range names {
+		holds[i], _ = []*client{a, b}[i%2].take(n)
+	}
+	for i, n := range names {
+		for j, acquisition := range holds {
+			c := []*client{a, b}[j%2]
+			if c.lookup(n, acquisition).Held != (i == j) {
+				s.broken("locks of other names have other holders", a, b)
+			}
+			if i != j && c.release(n, acquisition).Held {
+				s.broken("Release frees no lock of another name", a, b)
+			}
+		}
+	}
+	var ids []lease.HoldID
+	for i, n := range names {
+		if i%2 == 0 {
+			ids = append(ids, lease.HoldID{Name: n, Acquisition: holds[i]}, lease.HoldID{Name: n, Acquisition: a.acquisition()})
+		}
+	}
+	renewed, err := a.requests.Renew(s.ctx, ids, minute)
+	a.healthy(Renew, err)
+	if !slices.Equal(renewed, []bool{true, false, true, false}) {
+		s.broken(fmt.Sprintf("Renew says of each hold whether it is one, in order, not %v", renewed), a)
+	}
+	for i, n := range names {
+		[]*client{a, b}[i%2].free(n, holds[i])
+	}
+}
+
+func repeatedAcquire(s *suite) {
+	a, b, name := s.client(), s.client(), s.name()
+	mine, _ := a.take(name)
+	a.acquire(name, mine, minute) // whatever it says
+	a.free(name, mine)
+	a.holdsNot(name, mine, "after the release of an acquisition that was asked for twice", b)
+	other, _ := b.take(name)
+	b.free(name, other)
+}
+
+// releaseIsAtomic repeats a release while another client takes the lock over. A Store that looks
+// first, and then deletes what is there, frees the lock of the next holder.
+func releaseIsAtomic(s *suite) {
+	a, b, c, name := s.client(), s.client(), s.client(), s.name()
+	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); {
+		mine, _ := a.take(name)
+		var wg sync.WaitGroup
+		errs := make([]error, 4)
+		for i := range errs {
+			wg.Go(func() { _, errs[i] = a.requests.Release(s.ctx, name, mine) })
+		}
+		other := ""
+		s.await("a lock that was released is given to the client that asks", func() bool {
+			other = b.acquisition()
+			return b.acquire(name, other, minute).Held
+		}, a, b)
+		wg.Wait()
+		a.healthy(Release, errors.Join(errs...))
+		b.holds(name, other, "after repeated releases of the former holder", a)
+		c.refused(name, a, b)
+		b.free(name, other)
+	}
+}
+
+// term is how long a hold of the client lasts that asks for the lease ttl.
+func (c *client) term(ttl time.Duration) time.Duration {
+	if s := optional[lease.Session](c.requests); s != nil {
+		return s.Term()
+	}
+	return ttl
+}
+
+// canDie says whether the death of a client ends its holds.
+func (c *client) canDie() bool {
+	if optional[lease.Session](c.requests) == nil || c.link.Used() {
+		return true
+	}
+	c.Log("sessions cannot end: the client does not connect through its Link")
+	return false
+}
+
+// takenOver waits until c gets the lock of holder, whose last sign of life was at the time since.
+// It returns the acquisition.
+func (c *client) takenOver(name string, holder *client, since time.Time, term time.Duration) string {
+	c.Helper()
+	var mine string
+	end := time.Now().Add(term + c.cfg.Timeout)
+	for {
+		mine = c.acquisition()
+		held := c.acquire(name, mine, minute).Held
+		after := lease.Now().Sub(since)
+		if held && after < term {
+			c.broken(fmt.Sprintf("a holder keeps the lock for its lease of %v, not for %v", term, after), holder, c)
+		}
+		if held {
+			return mine
+		}
+		if time.Now().After(end) {
+			c.broken(fmt.Sprintf("a dead client loses the lock after its lease of %v", term), holder, c)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+func takeover(s *suite) {
+	a, b, name := s.mortal(), s.client(), s.name()
+	if !a.canDie() {
+		return
+	}
+	mine, since := a.acquisition(), lease.Now()
+	reply := a.acquire(name, mine, s.cfg.TTL)
+	if !reply.Held {
+		s.broken("a free lock is given to the client that asks", a)
+	}
+	if !reply.Since.IsZero() {
+		since = reply.Since
+	}
+	a.die()
+	other := b.takenOver(name, a, since, a.term(s.cfg.TTL))
+	b.holds(name, other, "after it took over", a)
+	b.free(name, other)
+}
+
+// renewedLease has a client that lives keep its lock, and lose it a lease after its last renewal.
+func renewedLease(s *suite) {
+	a, b, name := s.mortal(), s.client(), s.name()
+	mine := a.acquisition()
+	if !a.acquire(name, mine, s.cfg.TTL).Held {
+		s.broken("a free lock is given to the client that asks", a)
+	}
+	term := a.term(s.cfg.TTL)
+	session := optional[lease.Session](a.requests) != nil
+	since := lease.Now()
+	began := since
+	for lease.Now().Sub(began) < 5*term/2 {
+		asked := lease.Now()
+		if !a.renew(name, mine, s.cfg.TTL) {
+			if !session && lease.Now().Sub(since) >= term { // the machine was too busy
+				s.Log("a renewal came too late: this machine is too busy for the check")
+				return
+			}
+			s.broken("Renew prolongs a hold whose lease has not ended", a, b)
+		}
+		since = asked
+		for lease.Now().Sub(since) < term/4 {
+			if b.acquire(name, b.acquisition(), minute).Held {
+				if !session && lease.Now().Sub(since) >= term {
+					s.Log("a renewal came too late: this machine is too busy for the check")
+					return
+				}
+				s.broken("a client that renews its hold keeps it", a, b)
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	}
+	if session {
+		a.free(name, mine)
+		return
+	}
+	b.takenOver(name, a, since, term)
+	a.holdsNot(name, mine, "after another client took over", b)
+}
+
+func renewTellsTheTruth(s *suite) {
+	a, b, name := s.client(), s.client(), s.name()
+	mine := a.acquisition()
+	if a.renew(name, mine, minute) {
+		s.broken("Renew acquires no free lock", a)
+	}
+	other, _ := b.take(name)
+	b.free(name, other)
+	if b.renew(name, other, minute) {
+		s.broken("Renew does not acquire a lock anew", b)
+	}
+	mine, _ = a.take(name)
+	if !a.renew(name, mine, minute) {
+		s.broken("Renew prolongs the hold of a living holder", a)
+	}
+	if b.renew(name, b.acquisition(), minute) {
+		s.broken("Renew prolongs nothing for another acquisition", a, b)
+	}
+	a.holds(name, mine, "after a renewal of another acquisition", b)
+	a.free(name, mine)
+}
+
+// lateRequests sends what a client asked for before another client took its lock over.
+func lateRequests(s *suite) {
+	a, b, c, name := s.mortal(), s.client(), s.client(), s.name()
+	late := a.acquisition()
+	mine, since := a.acquisition(), lease.Now()
+	if !a.acquire(name, mine, s.cfg.TTL).Held {
+		s.broken("a free lock is given to the client that asks", a)
+	}
+	var other string
+	if optional[lease.Session](a.requests) != nil {
+		a.free(name, mine) // its session goes on
+		other, _ = b.take(name)
+	} else {
+		other = b.takenOver(name, a, since, s.cfg.TTL)
+	}
+	for range 2 {
+		a.holdsNot(name, mine, "after another client took over", b)
+		if a.release(name, mine).Held {
+			s.broken("a late Release says that the lock was not held", a, b)
+		}
+		if a.acquire(name, mine, minute).Held || a.acquire(name, late, minute).Held {
+			s.broken("a late Acquire does not take the lock of a living holder", a, b)
+		}
+		if q := optional[lease.Queue](a.requests); q != nil {
+			a.healthy(Leave, q.Leave(s.ctx, name, mine))
+		}
+		b.holds(name, other, "after late requests of the former holder", a)
+		c.refused(name, a, b)
+	}
+	b.free(name, other)
+}
+
+func tokens(s *suite) {
+	name := s.name()
+	var last uint64
+	var before *client
+	next := func(c *client, how string, reply lease.Reply, acquisition string) {
+		s.Helper()
+		found := c.lookup(name, acquisition)
+		if found.Held && found.Token != reply.Token {
+			s.broken(fmt.Sprintf("Lookup tells the token of Acquire, %d, not %d", reply.Token, found.Token), c)
+		}
+		if before != nil && (reply.Token != 0 || last != 0) && reply.Token <= last {
+			s.broken(fmt.Sprintf("the token increases %s: %d comes after %d", how, reply.Token, last), before, c)
+		}
+		last, before = reply.Token, c
+	}
+	a, b := s.client(), s.client()
+	for i := range 6 {
+		c := []*client{a, b}[i%2]
+		mine, reply := c.take(name)
+		next(c, "from holder to holder", reply, mine)
+		if !c.renew(name, mine, minute) {
+			s.broken("Renew prolongs the hold of a living holder", c)
+		}
+		c.free(name, mine)
+	}
+	if breaker := optional[lease.Breaker](b.requests); breaker != nil {
+		mine, reply := a.take(name)
+		next(a, "from holder to holder", reply, mine)
+		_, err := breaker.Break(s.ctx, name)
+		b.healthy(Break, err)
+		mine, reply = b.take(name)
+		next(b, "after a break", reply, mine)
+		b.free(name, mine)
+	}
+	d := s.mortal()
+	if d.canDie() {
+		mine, since := d.acquisition(), lease.Now()
+		reply := d.acquire(name, mine, s.cfg.TTL)
+		next(d, "for a new client", reply, mine)
+		if !reply.Since.IsZero() {
+			since = reply.Since
+		}
+		d.die()
+		mine = a.takenOver(name, d, since, d.term(s.cfg.TTL))
+		next(a, "over a takeover", a.lookup(name, mine), mine)
+		a.free(name, mine)
+	}
+	c := s.client()
+	mine, reply := c.take(name)
+	next(c, "for a new client", reply, mine)
+	c.free(name, mine)
+}
+
+// ask is one request of a waiter.
+func (c *client) ask(name, acquisition string) lease.Reply {
+	c.Helper()
+	q := optional[lease.Queue](c.requests)
+	if q == nil {
+		return c.acquire(name, acquisition, minute)
+	}
+	c.mine(name, acquisition)
+	reply, err := q.Enqueue(c.ctx, name, acquisition, minute)
+	c.healthy(Enqueue, err)
+	return reply
+}
+
+// notices releases a lock at each moment of another client's wait.
+func notices(s *suite) {
+	a, b, name := s.client(), s.client(), s.name()
+	const before, between, after = "before the Watch", "after the Watch", "after the waiter asked again"
+	for _, when := range []string{before, between, after, before, between, after} {
+		mine, _ := a.take(name)
+		other := b.acquisition()
+		reply := b.ask(name, other)
+		if reply.Held {
+			s.broken("a held lock is given to no other client", a, b)
+		}
+		if when == before {
+			a.free(name, mine)
+		}
+		w, err := b.requests.Watch(s.ctx, name, other)
+		b.healthy(Watch, err)
+		if w == nil {
+			s.Log("the store has no notices: waiters ask from time to time")
+			return
+		}
+		if when == between {
+			a.free(name, mine)
+		}
+		if !reply.Listening {
+			reply = b.ask(name, other) // as a lease.Client does
+		}
+		if when == after {
+			a.free(name, mine)
+		}
+		// A notice may come without a reason, and the lock may have a queue of one.
+		for end := time.After(s.cfg.Timeout); !reply.Held; {
+			select {
+			case <-w.C():
+				b.event("a notice")
+				reply = b.ask(name, other)
+			case <-end:
+				s.broken("a waiter is told of a release "+when, a, b)
+			}
+		}
+		w.Close()
+		b.free(name, other)
+	}
+}
+
+func contention(s *suite) {
+	a, b, name := s.client(), s.client(), s.name()
+	mine, _ := a.take(name)
+	other := b.acquisition()
+	if b.ask(name, other).Held {
+		s.broken("a held lock is given to no other client", a, b)
+	}
+	w, err := b.requests.Watch(s.ctx, name, other)
+	b.healthy(Watch, err)
+	if w != nil {
+		defer w.Close()
+	}
+	b.ask(name, other)
+	s.await("Contended tells of a waiter that has a Watch", func() bool {
+		contended, err := a.requests.Contended(s.ctx, name)
+		a.healthy(Contended, err)
+		return contended
+	}, a, b)
+	a.free(name, mine)
+}
+
+func queueOrder(s *suite) {
+	if !s.cfg.FIFO {
+		return
+	}
+	clients := []*client{s.client(), s.client(), s.client(), s.client()}
+	name := s.name()
+	holder, places := clients[0], make([]string, len(clients))
+	places[0], _ = holder.take(name)
+	for i, c := range clients[1:] {
+		places[i+1] = c.acquisition()
+		if c.ask(name, places[i+1]).Held {
+			s.broken("a held lock is given to no other client", holder, c)
+		}
+	}
+	for i, c := range clients[1:] { // a place is kept
+		if c.ask(name, places[i+1]).Held {
+			s.broken("a held lock is given to no other client", holder, c)
+		}
+	}
+	for i, c := range clients[:len(clients)-1] {
+		c.free(name, places[i])
+		for j := len(clients) - 1; j > i+1; j-- {
+			if clients[j].ask(name, places[j]).Held {
+				s.broken("the lock goes to clients in order of arrival", clients[i+1], clients[j])
+			}
+		}
+		next := clients[i+1]
+		s.await("the first waiter gets the lock", func() bool { return next.ask(name, places[i+1]).Held }, c, next)
+	}
+	clients[len(clients)-1].free(name, places[len(clients)-1])
+}
+
+func queueLeave(s *suite) {
+	a, b, c, name := s.client(), s.client(), s.client(), s.name()
+	queue := func(c *client) lease.Queue { return optional[lease.Queue](c.requests) }
+	mine, _ := a.take(name)
+	second, third := b.acquisition(), c.acquisition()
+	if b.ask(name, second).Held || c.ask(name, third).Held {
+		s.broken("a held lock is given to no other client", a, b, c)
+	}
+	b.healthy(Leave, queue(b).Leave(s.ctx, name, second))
+	b.healthy(Leave, queue(b).Leave(s.ctx, name, second)) // may be repeated
+	a.free(name, mine)
+	s.await("a client that has left the queue blocks nobody", func() bool { return c.ask(name, third).Held }, b, c)
+	b.holdsNot(name, second, "of a client that has left the queue", c)
+	second, mine = b.acquisition(), a.acquisition()
+	if b.ask(name, second).Held || a.ask(name, mine).Held {
+		s.broken("a held lock is given to no other client", a, b, c)
+	}
+	a.healthy(Leave, queue(a).Leave(s.ctx, name, mine))
+	c.healthy(Leave, queue(c).Leave(s.ctx, name, third)) // it has no place
+	c.holds(name, third, "after a Leave without a place")
+	c.free(name, third)
+	s.await("the place of a waiter outlasts that others leave", func() bool { return b.ask(name, second).Held }, a, b, c)
+	b.free(name, second)
+	other, _ := a.take(name)
+	a.free(name, other)
+}
+
+func breaks(s *suite) {
+	a, b, c, name := s.client(), s.client(), s.client(), s.name()
+	breaker := optional[lease.Breaker](b.requests)
+	broke := func() bool {
+		held, err := breaker.Break(s.ctx, name)
+		b.healthy(Break, err)
+		return held
+	}
+	if broke() {
+		s.broken("Break says that a free lock was not held", b)
+	}
+	mine, _ := a.take(name)
+	if !broke() {
+		s.broken("Break says that the lock was held", a, b)
+	}
+	a.holdsNot(name, mine, "after a break", b)
+	other, _ := c.take(name)
+	a.holdsNot(name, mine, "after a break", b, c)
+	if a.release(name, mine).Held {
+		s.broken("Release after a break says that the lock was not held", a, b)
+	}
+	c.holds(name, other, "after requests of the holder before the break", a, b)
+	c.free(name, other)
+	if broke() {
+		s.broken("Break says that a free lock was not held", b)
+	}
+}
+
+func inspection(s *suite) {
+	a, b, c, name := s.client(), s.client(), s.client(), s.name()
+	inspect := func() lease.State {
+		s.Helper()
+		state, err := c.requests.Inspect(s.ctx, name)
+		c.healthy(Inspect, err)
+		return state
+	}
+	is := func(claim lease.Claim, acquisition string) bool { // the store may have other things in its place
+		return claim.Acquisition == acquisition || claim.Acquisition == "" || claim.Identity != ""
+	}
+	if state := inspect(); state.Held || len(state.Holders) > 0 {
+		s.broken("Inspect says that a free lock is free", c)
+	}
+	mine, _ := a.take(name)
+	for range 2 {
+		state := inspect()
+		if !state.Held || state.Shared || len(state.Holders) > 1 {
+			s.broken(fmt.Sprintf("Inspect finds one holder, not %+v", state), a, c)
+		}
+		if len(state.Holders) == 1 && !is(state.Holders[0], mine) {
+			s.broken(fmt.Sprintf("Inspect names the holder %s, not %+v", mine, state.Holders[0]), a, c)
+		}
+	}
+	a.holds(name, mine, "after Inspect", c)
+	if queue := optional[lease.Queue](b.requests); queue != nil {
+		other := b.acquisition()
+		if b.ask(name, other).Held {
+			s.broken("a held lock is given to no other client", a, b)
+		}
+		state := inspect()
+		if state.Waiting == 0 || len(state.Waiters) == 0 && state.Waiting > 0 {
+			s.broken(fmt.Sprintf("Inspect finds a waiter that has a place in the queue, not %+v", state), b, c)
+		}
+		if len(state.Waiters) > 0 && !is(state.Waiters[0], other) {
+			s.broken(fmt.Sprintf("Inspect names the waiter %s, not %+v", other, state.Waiters[0]), b, c)
+		}
+		b.healthy(Leave, queue.Leave(s.ctx, name, other))
+		if state := inspect(); state.Waiting > 0 {
+			s.broken(fmt.Sprintf("Inspect finds no waiter that has left the queue, not %+v", state), b, c)
+		}
+	}
+	a.free(name, mine)
+	if state := inspect(); state.Held || len(state.Holders) > 0 {
+		s.broken("Inspect says that a lock is free after its release", a, c)
+	}
+}
+
+// noFalseLoss has the store say nothing of holds that live.
+func noFalseLoss(s *suite) {
+	a, b, name := s.client(), s.client(), s.name()
+	var holds []string
+	names := []string{name, name + "-1", name + "-2"}
+	s.names = append(s.names, names[1:]...)
+	for _, n := range names {
+		mine, _ := a.take(n)
+		holds = append(holds, mine)
+		b.refused(n, a)
+		b.release(n, b.acquisition())
+	}
+	for i, n := range names {
+		a.holds(n, holds[i], "beside other holds", b)
+		if lost := a.requests.losses(n, holds[i]); lost > 0 {
+			s.broken("NotifyLoss is told of no hold that lives", a, b)
+		}
+		a.free(n, holds[i])
+	}
+	if breaker := optional[lease.Breaker](b.requests); breaker != nil {
+		mine, _ := a.take(name)
+		_, err := breaker.Break(s.ctx, name)
+		b.healthy(Break, err)
+		s.await("NotifyLoss is told of a hold that was broken, or Renew says so", func() bool {
+			return a.requests.losses(name, mine) > 0 || !a.renew(name, mine, minute)
+		}, a, b)
+	}
+}
+
+// endedContexts has all requests return when their context has ended.
+func endedContexts(s *suite) {
+	a, b, name := s.client(), s.client(), s.name()
+	mine, _ := b.take(name)
+	try := func(how string, ctx context.Context) {
+		s.Helper()
+		id := a.acquisition()
+		a.mine(name, id)
+		for op, call := range map[Op]func(){
+			Acquire: func() { _, _ = a.requests.Acquire(ctx, name, id, minute) },
+			Lookup:  func() { _, _ = a.requests.Lookup(ctx, name, id) },
+			Renew:   func() { _, _ = a.requests.Renew(ctx, []lease.HoldID{{Name: name, Acquisition: id}}, minute) },
+			Release: func() { _, _ = a.requests.Release(ctx, name, id) },
+			Watch: func() {
+				if w, err := a.requests.Watch(ctx, name, id); err == nil && w != nil {
+					w.Close()
+				}
+			},
+		} {
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				call()
+			}()
+			select {
+			case <-done:
+			case <-time.After(s.cfg.Timeout):
+				s.broken(fmt.Sprintf("%s returns when its context ends, %s", op, how), a)
+			}
+		}
+	}
+	ended, cancel := context.WithCancel(s.ctx)
+	cancel()
+	try("before the call", ended)
+	if a.link.Used() {
+		a.link.Cut()
+		soon, cancel := context.WithTimeout(s.ctx, 100*time.Millisecond)
+		defer cancel()
+		try("while the network is silent", soon)
+		a.link.Heal()
+	}
+	b.holds(name, mine, "after requests of another client whose contexts ended", a)
+	b.free(name, mine)
+}
+
+// markedErrors has an error that matches lease.ErrRefused be true.
+func markedErrors(s *suite) {
+	a, b := s.client(), s.client()
+	if !a.link.Used() {
+		s.Log("requests cannot fail: the client does not connect through its Link")
+		return
+	}
+	trouble := map[string]func(){
+		"refuses connections": a.link.Refuse,
+		"resets connections":  a.link.Reset,
+		"loses replies":       a.link.CutReplies,
+		"loses requests":      a.link.CutRequests,
+	}
+	for what, begin := range trouble {
+		name, id := s.name(), a.acquisition()
+		a.mine(name, id)
+		ctx, cancel := context.WithTimeout(s.ctx, time.Second)
+		begin()
+		reply, err := a.requests.Acquire(ctx, name, id, minute)
+		cancel()
+		a.link.Heal()
+		if !errors.Is(err, lease.ErrRefused) {
+			if err == nil && !reply.Held {
+				s.broken("an Acquire that fails is an error, not a refusal", a)
+			}
+			continue
+		}
+		a.event("the network %s", what)
+		other := b.acquisition()
+		if b.lookup(name, id).Held || !b.acquire(name, other, minute).Held {
+			s.broken("an error that matches ErrRefused says that nothing was done", a, b)
+		}
+		b.free(name, other)
 	}
 }

@@ -66,6 +66,7 @@ type Requests struct {
 	always map[Op]Fault
 	late   []func()
 	counts map[Op]int
+	lost   []lease.HoldID // of NotifyLoss
 	dead   bool
 	died   chan struct{}
 }
@@ -363,6 +364,21 @@ func (r *Requests) Identify(client, identity string) {
 func (r *Requests) NotifyLoss(lost func(id lease.HoldID, cause error)) {
 	r.inner.(lease.LossNotifier).NotifyLoss(func(id lease.HoldID, cause error) {
 		r.log.add(r.who, "the store says that %s is lost: %v", about(id.Name, id.Acquisition), cause)
+		r.mu.Lock()
+		r.lost = append(r.lost, id)
+		r.mu.Unlock()
 		lost(id, cause)
 	})
+}
+
+// losses returns how often the store said that a hold is lost.
+func (r *Requests) losses(name, acquisition string) (n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, id := range r.lost {
+		if id.Name == name && id.Acquisition == acquisition {
+			n++
+		}
+	}
+	return n
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -70,6 +71,7 @@ type suite struct {
 	log   *journal
 	names []string
 	count int
+	spare *client // see ready
 }
 
 // client is a client of the store: another process, as far as the server can tell.
@@ -83,10 +85,27 @@ type client struct {
 	requests *Requests
 	opened   []*Requests // one for each kind of lock, the last one last
 	serials  atomic.Uint64
+
+	mu  sync.Mutex
+	ids []lease.HoldID // what raw requests may have taken
 }
 
 // client opens a client with a lease that no check outlives.
-func (s *suite) client(opts ...lease.Option) *client { return s.clientFor(time.Minute, opts...) }
+func (s *suite) client(opts ...lease.Option) *client {
+	if c := s.spare; c != nil && len(opts) == 0 {
+		s.spare = nil
+		return c
+	}
+	return s.clientFor(time.Minute, opts...)
+}
+
+// ready opens a client that tells what the store can do. The next call of client returns it.
+func (s *suite) ready() *client {
+	if s.spare == nil {
+		s.spare = s.client()
+	}
+	return s.spare
+}
 
 // mortal opens a client with the lease cfg.TTL.
 func (s *suite) mortal(opts ...lease.Option) *client { return s.clientFor(s.cfg.TTL, opts...) }
@@ -109,6 +128,7 @@ func (s *suite) clientFor(ttl time.Duration, opts ...lease.Option) *client {
 		for _, r := range c.opened {
 			r.Heal()
 		}
+		c.giveUp()
 	})
 	c.provider.Locker(s.cfg.Name("leasetest-unused"))
 	if n := len(c.opened); n > 0 {
@@ -151,6 +171,25 @@ func (c *client) die() {
 	c.event("dies")
 }
 
+// giveUp releases what raw requests of the client may have left.
+func (c *client) giveUp() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.requests == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), c.cfg.Timeout)
+	defer cancel()
+	queue := optional[lease.Queue](c.requests)
+	inner := c.requests.Unwrap()
+	for _, id := range c.ids {
+		if queue != nil {
+			_ = inner.(lease.Queue).Leave(ctx, id.Name, id.Acquisition)
+		}
+		_, _ = inner.Release(ctx, id.Name, id.Acquisition)
+	}
+}
+
 // event adds to the journal.
 func (c *client) event(format string, args ...any) { c.log.add(c.n, format, args...) }
 
@@ -173,4 +212,30 @@ func (s *suite) report(promise string, clients ...*client) string {
 }
 
 // hasStore says that requests to the Store can be seen.
-func hasStore(s *suite) bool { return s.client().requests != nil }
+func hasStore(s *suite) bool { return s.ready().requests != nil }
+
+// has says that the Store of the lock is a T.
+func has[T any](s *suite) bool {
+	c := s.ready()
+	if c.requests == nil {
+		return false
+	}
+	_, ok := any(optional[T](c.requests)).(T)
+	return ok
+}
+
+// optional returns r as a T. It is nil unless the Store behind it is one.
+func optional[T any](r *Requests) (none T) {
+	var s lease.Store = r
+	for {
+		w, wraps := s.(interface{ Unwrap() lease.Store })
+		if !wraps {
+			break
+		}
+		s = w.Unwrap()
+	}
+	if _, ok := s.(T); !ok {
+		return none
+	}
+	return any(r).(T)
+}
