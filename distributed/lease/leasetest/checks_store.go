@@ -250,7 +250,8 @@ func otherNames(s *suite) {
 	var ids []lease.HoldID
 	for i, n := range names {
 		if i%2 == 0 {
-			ids = append(ids, lease.HoldID{Name: n, Acquisition: holds[i]}, lease.HoldID{Name: n, Acquisition: a.acquisition()})
+			ids = append(ids, lease.HoldID{Name: n, Acquisition: holds[i]},
+				lease.HoldID{Name: n, Acquisition: a.acquisition()})
 		}
 	}
 	renewed, err := a.requests.Renew(s.ctx, ids, minute)
@@ -634,7 +635,8 @@ func queueLeave(s *suite) {
 	c.healthy(Leave, queue(c).Leave(s.ctx, name, third)) // it has no place
 	c.holds(name, third, "after a Leave without a place")
 	c.free(name, third)
-	s.await("the place of a waiter outlasts that others leave", func() bool { return b.ask(name, second).Held }, a, b, c)
+	s.await("a waiter keeps its place when others leave",
+		func() bool { return b.ask(name, second).Held }, a, b, c)
 	b.free(name, second)
 	other, _ := a.take(name)
 	a.free(name, other)

@@ -120,7 +120,8 @@ func (s *suite) clientFor(ttl time.Duration, opts ...lease.Option) *client {
 		return r
 	}
 	opts = append([]lease.Option{
-		lease.WithTTL(ttl), lease.WithPoll(s.cfg.Poll), lease.WithReleaseTimeout(s.cfg.Timeout), lease.WithWrapper(wrap),
+		lease.WithTTL(ttl), lease.WithPoll(s.cfg.Poll), lease.WithReleaseTimeout(s.cfg.Timeout),
+		lease.WithWrapper(wrap),
 	}, opts...)
 	c.provider = s.cfg.Open(s.TB, c.link, opts...)
 	s.Cleanup(func() { // before the client is closed

@@ -77,7 +77,8 @@ func Renewed(tb testing.TB, h locks.Hold) {
 // overlap has a holder meet with trouble. It returns how long its hold was valid after a rival had
 // the lock. That is never positive, however busy the machine is. A hold that says it is valid was
 // valid when it was asked.
-func overlap(t *testing.T, on Driver, s *Server, p *leasetest.Proxy, phase time.Duration, trouble func()) time.Duration {
+func overlap(t *testing.T, on Driver, s *Server, p *leasetest.Proxy, phase time.Duration,
+	trouble func()) time.Duration {
 	t.Helper()
 	// The margin is large so that the channel is closed in time as well.
 	margin := redislock.WithLeaseOptions(lease.WithMargin(Short / 3))
