@@ -20,7 +20,11 @@ type Link struct {
 }
 
 // NewLink returns a Link that lasts until the test ends.
-func NewLink(tb testing.TB) *Link { return &Link{tb: tb, proxies: make(map[string]*Proxy)} }
+func NewLink(tb testing.TB) *Link {
+	l := &Link{tb: tb, proxies: make(map[string]*Proxy)}
+	tb.Cleanup(func() { l.do((*Proxy).close) }) // when the clients have been closed
+	return l
+}
 
 // Proxy returns the Proxy in front of the server at a TCP address.
 func (l *Link) Proxy(server string) *Proxy { return l.proxy("tcp", server) }

@@ -31,7 +31,9 @@ type Proxy struct {
 // NewProxy starts a Proxy in front of the server at a TCP address until the test ends.
 func NewProxy(tb testing.TB, server string) *Proxy {
 	tb.Helper()
-	return newProxy(tb, "tcp", server)
+	p := newProxy(tb, "tcp", server)
+	tb.Cleanup(p.close)
+	return p
 }
 
 func newProxy(tb testing.TB, network, server string) *Proxy {
@@ -42,12 +44,13 @@ func newProxy(tb testing.TB, network, server string) *Proxy {
 	}
 	p := &Proxy{l: l, network: network, server: server, conns: make(map[net.Conn]struct{})}
 	p.wg.Go(p.accept)
-	tb.Cleanup(func() {
-		l.Close()
-		p.Reset()
-		p.wg.Wait()
-	})
 	return p
+}
+
+func (p *Proxy) close() {
+	p.l.Close()
+	p.Refuse()
+	p.wg.Wait()
 }
 
 // Addr returns the address where the proxy listens.
