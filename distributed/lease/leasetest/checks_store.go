@@ -57,7 +57,8 @@ func (c *client) acquire(name, acquisition string, d time.Duration) lease.Reply 
 	c.mine(name, acquisition)
 	reply, err := c.requests.Acquire(c.ctx, name, acquisition, d)
 	c.healthy(Acquire, err)
-	if reply.Wait > d && !reply.Held && d == minute {
+	// A store may keep a lock a little longer, such as for clocks that differ.
+	if reply.Wait > d+d/50 && !reply.Held && d == minute {
 		c.broken(fmt.Sprintf("Reply.Wait is no longer than the lease of the holder, not %v", reply.Wait), c)
 	}
 	return reply
@@ -687,7 +688,7 @@ func inspection(s *suite) {
 	mine, _ := a.take(name)
 	for range 2 {
 		state := inspect()
-		if !state.Held || state.Shared || len(state.Holders) > 1 {
+		if !state.Held && len(state.Holders) == 0 || state.Shared || len(state.Holders) > 1 {
 			s.broken(fmt.Sprintf("Inspect finds one holder, not %+v", state), a, c)
 		}
 		if len(state.Holders) == 1 && !is(state.Holders[0], mine) {
