@@ -1,4 +1,392 @@
 package leasetest
 
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
+)
+
 // turnChecks use locks of several clients at once.
-var turnChecks = []check{}
+var turnChecks = []check{
+	{"Turns", nil, turns},
+	{"HandOvers", hasStore, handOvers},
+	{"Tickets", nil, tickets},
+	{"Arrival", func(s *suite) bool { return s.cfg.FIFO && has[lease.Queue](s) }, arrival},
+	{"Readers", func(s *suite) bool { return s.cfg.Read != nil }, readers},
+	{"History", nil, history},
+	{"Chaos", nil, chaos},
+}
+
+// crew is the goroutines of a check. Its ctx ends with the first broken promise.
+type crew struct {
+	*suite
+	ctx    context.Context
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+
+	mu     sync.Mutex
+	report string
+}
+
+func (s *suite) crew() *crew {
+	w := &crew{suite: s}
+	w.ctx, w.cancel = context.WithCancel(s.ctx)
+	return w
+}
+
+// breaks is broken for goroutines of the crew, which return after it. It says nothing if a promise
+// was broken before.
+func (w *crew) breaks(promise string, clients ...*client) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ctx.Err() == nil {
+		w.report = w.suite.report(promise, clients...)
+		w.cancel()
+	}
+}
+
+// wait ends the check if a promise was broken, when all goroutines have ended.
+func (w *crew) wait() {
+	w.Helper()
+	w.wg.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.cancel()
+	if w.report != "" {
+		w.Fatal(w.report)
+	}
+}
+
+// room counts the clients that rely on one lock. It has nothing to do with the store.
+type room struct {
+	inside atomic.Int64
+	last   atomic.Pointer[client] // the last that came in
+}
+
+// enter returns the client that is inside already, or nil.
+func (r *room) enter(c *client) (other *client) {
+	n := r.inside.Add(1)
+	if before := r.last.Swap(c); n != 1 {
+		return before
+	}
+	return nil
+}
+
+func (r *room) leave() { r.inside.Add(-1) }
+
+const oneHolds = "no two clients hold the lock at once"
+
+// turn locks, works and unlocks, and returns how long it waited. It returns false if that broke a
+// promise, or if the crew is to end.
+func (w *crew) turn(c *client, l locks.TryLocker, r *room, limit time.Duration, work func()) (time.Duration, bool) {
+	owner := locks.WithOwner(w.ctx, locks.NewOwner())
+	ctx, cancel := context.WithTimeout(owner, limit)
+	defer cancel()
+	asked := time.Now()
+	err := l.LockContext(ctx)
+	wait := time.Since(asked)
+	if err != nil {
+		w.breaks(fmt.Sprintf("no wait is longer than %v while nothing fails (%v: %v)",
+			limit, wait.Round(time.Millisecond), err), c)
+		return wait, false
+	}
+	other := r.enter(c)
+	if other == nil {
+		work()
+	}
+	r.leave()
+	err = l.UnlockContext(owner)
+	switch {
+	case other != nil:
+		w.breaks(oneHolds, other, c)
+	case err != nil && w.ctx.Err() == nil:
+		w.breaks(fmt.Sprintf("an unlock succeeds on a healthy store (%v)", err), c)
+	}
+	return wait, w.ctx.Err() == nil
+}
+
+// turns has clients take turns for some seconds. Their leases are so long that a wait for the end
+// of one is a stall.
+func turns(s *suite) {
+	clients := make([]*client, s.cfg.Clients)
+	for i := range clients {
+		clients[i] = s.client()
+	}
+	var (
+		name    = s.name()
+		w       = s.crew()
+		r       room
+		n       atomic.Int64
+		mu      sync.Mutex
+		longest time.Duration
+		began   = time.Now()
+	)
+	for _, c := range clients {
+		l := c.lock(name)
+		w.wg.Go(func() {
+			for time.Since(began) < 3*time.Second {
+				// Another holder would come in during the yield.
+				wait, ok := w.turn(c, l, &r, s.cfg.Limit, runtime.Gosched)
+				if !ok {
+					return
+				}
+				n.Add(1)
+				mu.Lock()
+				longest = max(longest, wait)
+				mu.Unlock()
+			}
+		})
+	}
+	w.wait()
+	s.Logf("%d clients take turns: %.0f acquisitions a second, the longest wait %v", len(clients),
+		float64(n.Load())/time.Since(began).Seconds(), longest.Round(time.Millisecond))
+}
+
+// handOvers has two clients hand the lock to each other, at random moments of the other's wait.
+// The one waiter relies on notices, and asks by itself only after a long time. A third client
+// begins to wait now and then, and gives up.
+func handOvers(s *suite) {
+	a, name := s.ready(), s.name()
+	mine, _ := a.take(name)
+	watch, err := a.requests.Watch(s.ctx, name, a.acquisition())
+	a.healthy(Watch, err)
+	poll, limit := s.cfg.Poll, s.cfg.Timeout
+	if watch != nil {
+		watch.Close()
+		poll, limit = s.cfg.Timeout, s.cfg.Timeout/2
+	} else {
+		s.Log("the store has no notices: waiters ask at a tenth of the poll interval")
+	}
+	a.free(name, mine)
+	clients := []*client{s.clientFor(time.Minute, lease.WithPoll(poll)), s.clientFor(time.Minute, lease.WithPoll(poll))}
+	third := s.clientFor(time.Minute, lease.WithPoll(poll))
+	var (
+		w     = s.crew()
+		r     room
+		until = time.Now().Add(3 * time.Second)
+		holds = []time.Duration{0, 0, 100 * time.Microsecond, time.Millisecond, 3 * time.Millisecond}
+		waits [2][]time.Duration
+	)
+	for i, c := range clients {
+		l := c.lock(name)
+		w.wg.Go(func() {
+			for time.Now().Before(until) {
+				wait, ok := w.turn(c, l, &r, limit, func() { pause(holds[rand.IntN(len(holds))]) })
+				waits[i] = append(waits[i], wait)
+				if !ok {
+					return
+				}
+				pause(holds[rand.IntN(len(holds))]) // the other one may find the lock free
+			}
+		})
+	}
+	w.wg.Go(func() {
+		l := third.lock(name)
+		for time.Now().Before(until) && w.ctx.Err() == nil {
+			owner := locks.WithOwner(w.ctx, locks.NewOwner())
+			ctx, cancel := context.WithTimeout(owner, time.Duration(1+rand.IntN(5000))*time.Microsecond)
+			if l.LockContext(ctx) == nil {
+				if other := r.enter(third); other != nil {
+					w.breaks(oneHolds, other, third)
+				}
+				r.leave()
+				if err := l.UnlockContext(owner); err != nil {
+					w.breaks(fmt.Sprintf("an unlock succeeds on a healthy store (%v)", err), third)
+				}
+			}
+			cancel()
+			pause(time.Duration(rand.IntN(100)) * time.Millisecond)
+		}
+	})
+	w.wait()
+	var longest, sum time.Duration
+	for _, wait := range append(waits[0], waits[1]...) {
+		longest, sum = max(longest, wait), sum+wait
+	}
+	n := len(waits[0]) + len(waits[1])
+	s.Logf("two clients: %d waits of %v on average, the longest %v", n,
+		(sum / time.Duration(max(1, n))).Round(time.Microsecond), longest.Round(time.Millisecond))
+}
+
+// pause waits for d, which is not for a state: it spreads moments.
+func pause(d time.Duration) {
+	if d <= 0 {
+		runtime.Gosched()
+		return
+	}
+	time.Sleep(d)
+}
+
+// tickets sells each ticket once.
+func tickets(s *suite) {
+	const count, each = 200, 4
+	var (
+		name = s.name()
+		w    = s.crew()
+		r    room
+		next int   // protected by the lock alone
+		sold []int // likewise
+	)
+	for range min(4, s.cfg.Clients) {
+		c := s.client()
+		for range each {
+			w.wg.Go(func() {
+				for over := false; !over; {
+					// The work is done only in an empty room: a broken lock is no data race.
+					_, ok := w.turn(c, c.lock(name), &r, s.cfg.Timeout, func() {
+						if over = next == count; over {
+							return
+						}
+						n := next + 1
+						pause(time.Duration(rand.IntN(3)) * 100 * time.Microsecond)
+						next = n
+						sold = append(sold, n)
+					})
+					over = over || !ok
+				}
+			})
+		}
+	}
+	w.wait()
+	for i, n := range sold {
+		if n != i+1 {
+			s.broken(fmt.Sprintf("each ticket is sold once: number %d is sold as number %d", n, i+1))
+		}
+	}
+	if len(sold) != count {
+		s.broken(fmt.Sprintf("%d tickets are sold, not %d", count, len(sold)))
+	}
+}
+
+// arrival has locks of clients wait one after the other.
+func arrival(s *suite) {
+	holder, name := s.client(), s.name()
+	for range 3 {
+		clients := make([]*client, min(4, s.cfg.Clients))
+		for i := range clients {
+			clients[i] = s.client()
+		}
+		owner := s.someone()
+		if err := holder.lock(name).LockContext(owner); err != nil {
+			s.broken(fmt.Sprintf("a free lock is given to the client that asks (%v)", err), holder)
+		}
+		var (
+			w        = s.crew()
+			mu       sync.Mutex
+			order    []*client
+			ctx, end = context.WithTimeout(w.ctx, s.cfg.Timeout)
+		)
+		defer end()
+		for _, c := range clients {
+			before := c.requests.Count(Enqueue, Watch)
+			w.wg.Go(func() {
+				owner := locks.WithOwner(ctx, locks.NewOwner())
+				err := c.lock(name).LockContext(owner)
+				if err != nil {
+					w.breaks(fmt.Sprintf("each waiter gets the lock (%v)", err), holder, c)
+					return
+				}
+				mu.Lock()
+				order = append(order, c)
+				mu.Unlock()
+				if err := c.lock(name).UnlockContext(owner); err != nil {
+					w.breaks(fmt.Sprintf("an unlock succeeds on a healthy store (%v)", err), c)
+				}
+			})
+			// The client watches, or asks again, when it has its place.
+			s.await("a client that waits asks for a place in the queue, and watches or asks again", func() bool {
+				return c.requests.Count(Enqueue, Watch) > before+1
+			}, c)
+		}
+		if err := holder.lock(name).UnlockContext(owner); err != nil {
+			s.broken(fmt.Sprintf("an unlock succeeds on a healthy store (%v)", err), holder)
+		}
+		w.wait()
+		for i, c := range clients {
+			if order[i] != c {
+				s.broken("the lock goes to clients in order of arrival", c, order[i])
+			}
+		}
+	}
+}
+
+// readers share the lock with each other, and with no writer.
+func readers(s *suite) {
+	a, b, c, name := s.client(), s.client(), s.client(), s.name()
+	as, bs, cs := s.someone(), s.someone(), s.someone()
+	try := func(c *client, l locks.TryLocker, ctx context.Context, want bool, promise string) {
+		s.Helper()
+		got, err := l.TryLockContext(ctx)
+		if err != nil || got != want {
+			s.broken(fmt.Sprintf("%s (%v, error %v)", promise, got, err), a, b, c)
+		}
+	}
+	unlock := func(c *client, l locks.TryLocker, ctx context.Context) {
+		s.Helper()
+		if err := l.UnlockContext(ctx); err != nil {
+			s.broken(fmt.Sprintf("an unlock succeeds on a healthy store (%v)", err), c)
+		}
+	}
+	const share, alone, excluded = "readers of several clients share the lock",
+		"a writer gets a lock without holders", "a writer holds the lock alone"
+	for range 3 {
+		try(a, a.read(name), as, true, share)
+		try(b, b.read(name), bs, true, share)
+		try(c, c.lock(name), cs, false, excluded)
+		unlock(a, a.read(name), as)
+		try(c, c.lock(name), cs, false, excluded)
+		unlock(b, b.read(name), bs)
+		try(c, c.lock(name), cs, true, alone)
+		try(a, a.read(name), as, false, excluded)
+		try(b, b.lock(name), bs, false, excluded)
+		unlock(c, c.lock(name), cs)
+	}
+
+	var (
+		w      = s.crew()
+		inside atomic.Int64 // a writer counts as many readers
+		both   atomic.Int64
+		until  = time.Now().Add(time.Second)
+	)
+	const writer = 1 << 32
+	for i, c := range []*client{a, b, c, a, b, c} {
+		l, size := c.read(name), int64(1)
+		if i < 2 {
+			l, size = c.lock(name), writer
+		}
+		w.wg.Go(func() {
+			for time.Now().Before(until) && w.ctx.Err() == nil {
+				owner := locks.WithOwner(w.ctx, locks.NewOwner())
+				ctx, cancel := context.WithTimeout(owner, s.cfg.Timeout)
+				err := l.LockContext(ctx)
+				cancel()
+				if err != nil {
+					w.breaks(fmt.Sprintf("readers and writers get on while nothing fails (%v)", err), c)
+					return
+				}
+				n := inside.Add(size)
+				if n > writer || size == writer && n != writer {
+					w.breaks(excluded, a, b, c)
+				}
+				if n > 1 && n < writer {
+					both.Add(1)
+				}
+				pause(time.Duration(rand.IntN(2)) * time.Millisecond)
+				inside.Add(-size)
+				if err := l.UnlockContext(owner); err != nil {
+					w.breaks(fmt.Sprintf("an unlock succeeds on a healthy store (%v)", err), c)
+				}
+				pause(time.Duration(rand.IntN(2)) * time.Millisecond)
+			}
+		})
+	}
+	w.wait()
+	s.Logf("a reader met another one %d times", both.Load())
+}

@@ -1,0 +1,469 @@
+package leasetest
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+var (
+	long = flag.Duration("leasetest.long", 3*time.Second, "for how long the check Chaos goes on")
+	seed = flag.Uint64("leasetest.seed", 0, "what the check Chaos and History choose by, 0 for a new seed")
+)
+
+// newSeed returns the seed of a check.
+func newSeed() uint64 {
+	if *seed != 0 {
+		return *seed
+	}
+	return rand.Uint64()
+}
+
+// calm is how long a waiter may take to get on when everything is healed, beside a lease.
+const calm = 10 * time.Second
+
+// register is what the lock protects. It looks at each write whether the writer's hold is valid,
+// as a fenced resource cannot.
+type register struct {
+	mu      sync.Mutex
+	visitor *visit // the last that wrote
+	token   uint64 // the highest
+	sold    int    // tickets
+
+	visits, lapses int
+}
+
+// visit is one hold of a worker.
+type visit struct {
+	c     *client
+	hold  locks.Hold
+	over  bool // the worker has stopped to rely on the hold
+	wrote bool
+	next  int // the number of the ticket that the worker sells
+}
+
+var errOver = errors.New("the hold has lapsed")
+
+// write does something with the register under a hold. It returns errOver if the hold has lapsed
+// by its own account, and otherwise says which promise is broken.
+func (r *register) write(v *visit, sell bool) (broken string, other *client, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if v.hold != nil && v.hold.Err() != nil {
+		if !v.over {
+			v.over = true
+			r.lapses++
+		}
+		return "", nil, errOver
+	}
+	if before := r.visitor; before != nil && before != v {
+		other = before.c
+		// The former visitor's hold is valid now, so it was when v's was found to be.
+		if !before.over && (before.hold == nil || before.hold.Err() == nil) {
+			return "no two holds are valid at once", other, nil
+		}
+		if v.wrote {
+			return "no other hold is valid between two writes under one hold", other, nil
+		}
+	}
+	if v.hold != nil {
+		token := v.hold.Token()
+		// Holders of one client may share a token, see lease.WithMaxLocalHandoffs.
+		if token < r.token || token == r.token && token != 0 && other != nil && other != v.c {
+			return fmt.Sprintf("the token increases from holder to holder: %d comes after %d", token, r.token), other, nil
+		}
+		r.token = token
+	}
+	if !v.wrote {
+		v.wrote = true
+		r.visitor, v.next = v, r.sold+1
+		r.visits++
+	}
+	if sell {
+		if v.next != r.sold+1 {
+			return fmt.Sprintf("each ticket is sold once: number %d is sold as number %d", v.next, r.sold+1), other, nil
+		}
+		r.sold = v.next
+		v.next++
+	}
+	return "", nil, nil
+}
+
+// leave is called before the unlock.
+func (r *register) leave(v *visit) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	v.over = true
+}
+
+// grave is a testing.TB for one client, which ends before the test does.
+type grave struct {
+	testing.TB
+	mu   sync.Mutex
+	ends []func()
+}
+
+// Cleanup has f called by bury.
+func (g *grave) Cleanup(f func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.ends = append(g.ends, f)
+}
+
+func (g *grave) bury() {
+	for {
+		g.mu.Lock()
+		n := len(g.ends)
+		if n == 0 {
+			g.mu.Unlock()
+			return
+		}
+		f := g.ends[n-1]
+		g.ends = g.ends[:n-1]
+		g.mu.Unlock()
+		f()
+	}
+}
+
+// player is a client in the chaos, with its workers.
+type player struct {
+	*client
+	grave   *grave
+	ctx     context.Context // ends when the client is killed
+	kill    context.CancelFunc
+	workers []*worker
+	wg      sync.WaitGroup
+}
+
+// worker is a goroutine that locks again and again.
+type worker struct {
+	*player
+	random *rand.Rand
+	turns  atomic.Int64 // how often it had the lock
+}
+
+// stage is the chaos.
+type stage struct {
+	*crew
+	register register
+	lock     string
+	random   *rand.Rand // of the goroutine that causes the trouble
+	players  []*player
+	troubled atomic.Bool
+	heals    []heal
+	faults   map[string]int
+	buried   sync.WaitGroup
+	late     sync.WaitGroup
+
+	mu       sync.Mutex
+	longest  time.Duration // wait
+	recovery time.Duration // the longest
+}
+
+// heal ends a fault of a player.
+type heal struct {
+	at time.Time
+	p  *player
+}
+
+// chaos has workers of several clients sell tickets, while the clients are killed, stopped and cut
+// off. After a time of trouble everything is healed, and each worker has to get on.
+func chaos(s *suite) {
+	seed := newSeed()
+	st := &stage{crew: s.crew(), lock: s.name(), random: rand.New(rand.NewPCG(seed, 0)), faults: make(map[string]int)}
+	defer func() {
+		if s.Failed() {
+			s.Logf("seed %d", seed)
+		}
+	}()
+	s.Cleanup(func() { // the last clients end at once
+		st.cancel()
+		for _, p := range st.players {
+			p.kill()
+			st.buried.Go(func() { p.wg.Wait(); p.grave.bury() })
+		}
+		st.buried.Wait()
+	})
+	for range s.cfg.Clients {
+		st.players = append(st.players, st.enters())
+	}
+	began := time.Now()
+	for time.Since(began) < *long && st.ctx.Err() == nil {
+		st.trouble(min(*long-time.Since(began), 3*time.Second))
+		st.heal()
+		st.recover()
+	}
+	st.cancel()
+	for _, p := range st.players {
+		p.wg.Wait()
+	}
+	st.late.Wait()
+	st.wait()
+	var faults []string
+	for _, f := range slices.Sorted(maps.Keys(st.faults)) {
+		faults = append(faults, fmt.Sprintf("%s: %d", f, st.faults[f]))
+	}
+	s.Logf("chaos of %v, seed %d: %d acquisitions, %d of them lapsed, %d tickets, the longest wait %v, the longest recovery %v; %s",
+		time.Since(began).Round(time.Second/10), seed, st.register.visits, st.register.lapses, st.register.sold,
+		st.longest.Round(time.Millisecond), st.recovery.Round(time.Millisecond), strings.Join(faults, "; "))
+}
+
+// enters opens a new client with two workers.
+func (st *stage) enters() *player {
+	g := &grave{TB: st.TB}
+	opens := &suite{TB: g, cfg: st.cfg, ctx: st.suite.ctx, log: st.log, count: st.count}
+	p := &player{client: opens.mortal(lease.WithReleaseTimeout(st.cfg.TTL)), grave: g}
+	st.count = opens.count
+	p.ctx, p.kill = context.WithCancel(st.ctx)
+	for range 2 {
+		w := &worker{player: p, random: rand.New(rand.NewPCG(st.random.Uint64(), 0))}
+		p.workers = append(p.workers, w)
+		p.wg.Go(func() { st.work(w) })
+	}
+	return p
+}
+
+// work locks, sells and unlocks until the client is killed.
+func (st *stage) work(w *worker) {
+	l := w.client.lock(st.lock)
+	for w.ctx.Err() == nil {
+		owner := locks.WithOwner(w.ctx, locks.NewOwner())
+		ctx, cancel := owner, context.CancelFunc(func() {})
+		asked := time.Now()
+		if st.troubled.Load() && w.random.IntN(4) == 0 { // it gives up soon
+			ctx, cancel = context.WithTimeout(owner, time.Duration(w.random.IntN(300))*time.Millisecond)
+		}
+		err := l.LockContext(ctx)
+		cancel()
+		if err != nil {
+			pause(10 * time.Millisecond)
+			continue
+		}
+		st.mu.Lock()
+		st.longest = max(st.longest, time.Since(asked))
+		st.mu.Unlock()
+		st.visit(w, l, owner)
+		w.turns.Add(1)
+		pause(time.Duration(w.random.IntN(3)) * time.Millisecond)
+	}
+}
+
+// visit relies on the lock for some time.
+func (st *stage) visit(w *worker, l locks.TryLocker, owner context.Context) {
+	v := &visit{c: w.client}
+	if leased, ok := l.(locks.Leased); ok {
+		v.hold, _ = leased.Hold(owner)
+	}
+	until := time.Now().Add(time.Duration(w.random.IntN(2000)) * time.Microsecond)
+	if st.troubled.Load() && w.random.IntN(50) == 0 { // such as a long pause
+		until = until.Add(time.Duration(w.random.Int64N(int64(st.cfg.TTL))))
+	}
+	if v.hold != nil && w.random.IntN(20) == 0 {
+		_ = v.hold.Extend(owner, st.cfg.TTL)
+	}
+	for sell := false; ; sell = true {
+		broken, other, err := st.register.write(v, sell)
+		if broken != "" {
+			clients := []*client{w.client}
+			if other != nil && other != w.client {
+				clients = append(clients, other)
+			}
+			st.breaks(broken, clients...)
+		}
+		if err != nil || broken != "" || sell && time.Now().After(until) || w.ctx.Err() != nil {
+			break
+		}
+		pause(min(time.Until(until), 5*time.Millisecond))
+	}
+	st.register.leave(v)
+	err := l.UnlockContext(owner)
+	if err != nil && !errors.Is(err, locks.ErrLost) && w.ctx.Err() == nil {
+		st.breaks(fmt.Sprintf("an unlock that fails is a loss (%v)", err), w.client)
+	}
+}
+
+// cause counts a fault and puts it into the client's journal.
+func (st *stage) cause(p *player, what string) {
+	st.faults[what]++
+	p.event("chaos: %s", what)
+}
+
+// trouble causes faults for some time. Each of them ends by itself.
+func (st *stage) trouble(d time.Duration) {
+	st.troubled.Store(true)
+	for until := time.Now().Add(d); time.Now().Before(until) && st.ctx.Err() == nil; {
+		now := time.Now()
+		st.heals = slices.DeleteFunc(st.heals, func(h heal) bool {
+			if now.After(h.at) {
+				h.p.healed()
+				return true
+			}
+			return false
+		})
+		i := st.random.IntN(len(st.players))
+		switch p := st.players[i]; st.random.IntN(12) {
+		case 0:
+			if p.canDie() {
+				st.cause(p, "killed")
+				st.dies(p)
+				st.players[i] = st.enters()
+			}
+		case 1:
+			st.stop(p)
+		case 2, 3, 4:
+			st.cutOff(p)
+		case 5, 6, 7, 8, 9:
+			st.lose(p)
+		default:
+			st.deliver(p)
+		}
+		pause(time.Duration(st.random.IntN(60)) * time.Millisecond)
+	}
+}
+
+// dies kills a client, and closes it when its lease has ended.
+func (st *stage) dies(p *player) {
+	p.die()
+	p.kill()
+	st.buried.Go(func() {
+		p.wg.Wait()
+		term := st.cfg.TTL
+		if p.requests != nil {
+			term = p.term(term)
+		}
+		select { // a session goes on if it is healed before
+		case <-time.After(term + time.Second):
+		case <-st.ctx.Done():
+		}
+		p.grave.bury()
+	})
+}
+
+// healsIn remembers to heal the client after some time, up to more than a lease.
+func (st *stage) healsIn(p *player) {
+	d := time.Duration(st.random.Int64N(int64(st.cfg.TTL) * 5 / 4))
+	st.heals = append(st.heals, heal{time.Now().Add(d), p})
+}
+
+// stop is what a stopped process does: no request is sent and no answer is read.
+func (st *stage) stop(p *player) {
+	st.cause(p, "stopped")
+	for _, r := range p.opened {
+		for _, op := range []Op{Acquire, Lookup, Renew, Release, Watch, Enqueue, Leave, Contended} {
+			r.Always(op, SilentRequest)
+		}
+	}
+	p.link.Cut()
+	st.healsIn(p)
+}
+
+// cutOff does something to the network of the client.
+func (st *stage) cutOff(p *player) {
+	if !p.link.Used() {
+		st.lose(p)
+		return
+	}
+	type trouble struct {
+		what  string
+		begin func()
+	}
+	t := []trouble{
+		{"cut", p.link.Cut},
+		{"replies cut", p.link.CutReplies},
+		{"requests cut", p.link.CutRequests},
+		{"connections refused", p.link.Refuse},
+		{"replies delayed", func() { p.link.Delay(time.Duration(st.random.IntN(100)) * time.Millisecond) }},
+		{"connections reset", p.link.Reset},
+	}[st.random.IntN(6)]
+	st.cause(p, t.what)
+	t.begin()
+	st.healsIn(p)
+}
+
+// lose has requests of the client suffer a fault.
+func (st *stage) lose(p *player) {
+	if len(p.opened) == 0 {
+		return
+	}
+	r := p.opened[st.random.IntN(len(p.opened))]
+	ops := []Op{Acquire, Lookup, Renew, Release, Watch, Enqueue, Leave}
+	faults := []Fault{LostRequest, LostReply, SilentRequest, SilentReply, Late, Repeated}
+	op, f := ops[st.random.IntN(len(ops))], faults[st.random.IntN(len(faults))]
+	st.cause(p, string(f))
+	if st.random.IntN(8) == 0 {
+		r.Always(op, f)
+		st.healsIn(p)
+		return
+	}
+	for range 1 + st.random.IntN(3) {
+		r.Next(op, f)
+	}
+}
+
+// deliver brings late requests of the client to the store.
+func (st *stage) deliver(p *player) {
+	for _, r := range p.opened {
+		st.late.Go(func() { r.Deliver() })
+	}
+}
+
+// healed ends all faults of the client.
+func (p *player) healed() {
+	for _, r := range p.opened {
+		r.Heal()
+	}
+	p.link.Heal()
+	p.link.Reset() // connections that lost something do not go on
+	p.event("chaos: healed")
+}
+
+// heal ends all trouble.
+func (st *stage) heal() {
+	st.troubled.Store(false)
+	st.heals = nil
+	for _, p := range st.players {
+		p.healed()
+		st.deliver(p)
+	}
+}
+
+// recover waits until each worker has had the lock.
+func (st *stage) recover() {
+	type start struct {
+		*worker
+		turns int64
+	}
+	var all []start
+	term := st.cfg.TTL
+	for _, p := range st.players {
+		if p.requests != nil {
+			term = p.term(st.cfg.TTL)
+		}
+		for _, w := range p.workers {
+			all = append(all, start{w, w.turns.Load()})
+		}
+	}
+	for began := time.Now(); st.ctx.Err() == nil; pause(5 * time.Millisecond) {
+		all = slices.DeleteFunc(all, func(w start) bool { return w.worker.turns.Load() > w.turns })
+		st.recovery = max(st.recovery, time.Since(began))
+		if len(all) == 0 {
+			return
+		}
+		if time.Since(began) > term+calm {
+			st.breaks(fmt.Sprintf("each waiter gets on within %v after everything is healed", term+calm), all[0].client)
+			return
+		}
+	}
+}
