@@ -39,9 +39,11 @@ const (
 	LostRequest Fault = "the request is lost"
 	// LostReply is carried out. The caller gets an error.
 	LostReply Fault = "the reply is lost"
-	// SilentRequest never comes to the store. The caller gets no answer until its ctx ends.
+	// SilentRequest never comes to the store. The caller gets no answer until its ctx ends, or an
+	// error with [Requests.Heal].
 	SilentRequest Fault = "the request is lost in silence"
-	// SilentReply is carried out. The caller gets no answer until its ctx ends.
+	// SilentReply is carried out. The caller gets no answer until its ctx ends, or an error with
+	// [Requests.Heal].
 	SilentReply Fault = "the reply is lost in silence"
 	// Late comes to the store only with [Requests.Deliver]. The caller gets an error at once.
 	Late Fault = "the request is late"
@@ -69,6 +71,7 @@ type Requests struct {
 	lost   []lease.HoldID // of NotifyLoss
 	dead   bool
 	died   chan struct{}
+	healed chan struct{} // is closed and replaced by Heal
 }
 
 var _ interface {
@@ -89,7 +92,7 @@ func newRequests(s lease.Store, log *journal, who int) *Requests {
 	return &Requests{
 		inner: s, log: log, who: who,
 		faults: make(map[Op][]Fault), always: make(map[Op]Fault), counts: make(map[Op]int),
-		died: make(chan struct{}),
+		died: make(chan struct{}), healed: make(chan struct{}),
 	}
 }
 
@@ -111,12 +114,15 @@ func (r *Requests) Always(op Op, f Fault) {
 	r.always[op] = f
 }
 
-// Heal ends all faults. Late requests stay late.
+// Heal ends all faults. Late requests stay late. Requests without an answer fail, as with the end
+// of their connection.
 func (r *Requests) Heal() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	clear(r.faults)
 	clear(r.always)
+	close(r.healed)
+	r.healed = make(chan struct{})
 }
 
 // Deliver brings the requests that are [Late] to the store, in order, and returns how many these
@@ -159,8 +165,8 @@ func (r *Requests) Die() {
 	}
 }
 
-// next counts a request and returns what happens to it.
-func (r *Requests) next(op Op) (f Fault, dead bool) {
+// next counts a request and returns what happens to it, and when silence ends.
+func (r *Requests) next(op Op) (f Fault, healed <-chan struct{}, dead bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.counts[op]++
@@ -169,7 +175,10 @@ func (r *Requests) next(op Op) (f Fault, dead bool) {
 	} else {
 		f = r.always[op]
 	}
-	return f, r.dead
+	if r.dead {
+		return SilentRequest, nil, true
+	}
+	return f, r.healed, false
 }
 
 // identified returns the client's name in the store, if the store was told one.
@@ -188,13 +197,10 @@ func (r *Requests) isDead() bool {
 // request carries out call, or lets it suffer a fault.
 func request[T any](r *Requests, ctx context.Context, op Op, what string,
 	call func(context.Context) (T, error)) (T, error) {
-	fault, dead := r.next(op)
-	if dead {
-		fault = SilentRequest
-	}
-	result, err := suffer(r, ctx, fault, call)
-	if err == nil && !dead && r.isDead() {
-		result, err = silence[T](ctx) // the answer came to a dead client
+	fault, healed, dead := r.next(op)
+	result, err := suffer(r, ctx, fault, healed, call)
+	if !dead && r.isDead() {
+		result, err = silence[T](ctx, nil) // the answer came to a dead client
 	}
 	note := string(fault)
 	if fault != "" {
@@ -208,7 +214,8 @@ func request[T any](r *Requests, ctx context.Context, op Op, what string,
 	return result, err
 }
 
-func suffer[T any](r *Requests, ctx context.Context, fault Fault, call func(context.Context) (T, error)) (T, error) {
+func suffer[T any](r *Requests, ctx context.Context, fault Fault, healed <-chan struct{},
+	call func(context.Context) (T, error)) (T, error) {
 	var none T
 	lost := fmt.Errorf("%w: %s", ErrFault, fault)
 	switch fault {
@@ -218,10 +225,10 @@ func suffer[T any](r *Requests, ctx context.Context, fault Fault, call func(cont
 		_, _ = call(ctx)
 		return none, lost
 	case SilentRequest:
-		return silence[T](ctx)
+		return silence[T](ctx, healed)
 	case SilentReply:
 		_, _ = call(ctx)
-		return silence[T](ctx)
+		return silence[T](ctx, healed)
 	case Late:
 		late := func() {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
@@ -241,9 +248,13 @@ func suffer[T any](r *Requests, ctx context.Context, fault Fault, call func(cont
 	return call(ctx)
 }
 
-func silence[T any](ctx context.Context) (none T, err error) {
-	<-ctx.Done()
-	return none, context.Cause(ctx)
+func silence[T any](ctx context.Context, healed <-chan struct{}) (none T, err error) {
+	select {
+	case <-ctx.Done():
+		return none, context.Cause(ctx)
+	case <-healed:
+		return none, fmt.Errorf("%w: the connection has ended", ErrFault)
+	}
 }
 
 // short describes the result of a request.
