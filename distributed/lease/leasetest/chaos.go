@@ -145,6 +145,14 @@ type player struct {
 	kill    context.CancelFunc
 	workers []*worker
 	wg      sync.WaitGroup
+	stopped atomic.Bool
+}
+
+// proceed waits while the client is stopped.
+func (p *player) proceed() {
+	for p.stopped.Load() && p.ctx.Err() == nil {
+		pause(5 * time.Millisecond)
+	}
 }
 
 // worker is a goroutine that locks again and again.
@@ -238,7 +246,7 @@ func (st *stage) enters() *player {
 // work locks, sells and unlocks until the client is killed.
 func (st *stage) work(w *worker) {
 	l := w.client.lock(st.lock)
-	for w.ctx.Err() == nil {
+	for ; w.ctx.Err() == nil; w.proceed() {
 		owner := locks.WithOwner(w.ctx, locks.NewOwner())
 		ctx, cancel := owner, context.CancelFunc(func() {})
 		asked := time.Now()
@@ -274,6 +282,7 @@ func (st *stage) visit(w *worker, l locks.TryLocker, owner context.Context) {
 		_ = v.hold.Extend(owner, st.cfg.TTL)
 	}
 	for sell := false; ; sell = true {
+		w.proceed()
 		broken, other, err := st.register.write(v, sell)
 		if broken != "" {
 			clients := []*client{w.client}
@@ -357,9 +366,11 @@ func (st *stage) healsIn(p *player) {
 	st.heals = append(st.heals, heal{time.Now().Add(d), p})
 }
 
-// stop is what a stopped process does: no request is sent and no answer is read.
+// stop does what a stopped process does: it sends no request, reads no answer, and its work under
+// the lock stands still. When it goes on, the hold may have lapsed.
 func (st *stage) stop(p *player) {
 	st.cause(p, "stopped")
+	p.stopped.Store(true)
 	for _, r := range p.opened {
 		for _, op := range []Op{Acquire, Lookup, Renew, Release, Watch, Enqueue, Leave, Contended} {
 			r.Always(op, SilentRequest)
@@ -426,6 +437,7 @@ func (p *player) healed() {
 	}
 	p.link.Heal()
 	p.link.Reset() // connections that lost something do not go on
+	p.stopped.Store(false)
 	p.event("chaos: healed")
 }
 
