@@ -108,6 +108,16 @@ func (r *register) leave(v *visit) {
 	v.over = true
 }
 
+// holder returns the client that holds the lock, as far as the register knows, or nil.
+func (r *register) holder() *client {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.visitor == nil || r.visitor.over {
+		return nil
+	}
+	return r.visitor.c
+}
+
 // grave is a testing.TB for one client, which ends before the test does.
 type grave struct {
 	testing.TB
@@ -146,6 +156,7 @@ type player struct {
 	workers []*worker
 	wg      sync.WaitGroup
 	stopped atomic.Bool
+	killed  atomic.Bool
 }
 
 // proceed waits while the client is stopped.
@@ -291,6 +302,9 @@ func (st *stage) visit(w *worker, l locks.TryLocker, owner context.Context) {
 			}
 			st.breaks(broken, clients...)
 		}
+		if w.killed.Load() { // the lock stays with the dead client until the hold has lapsed
+			return
+		}
 		if err != nil || broken != "" || sell && time.Now().After(until) || w.ctx.Err() != nil {
 			break
 		}
@@ -312,7 +326,9 @@ func (st *stage) cause(p *player, what string) {
 // trouble causes faults for some time. Each of them ends by itself.
 func (st *stage) trouble(d time.Duration) {
 	st.troubled.Store(true)
+	pace := []time.Duration{50, 150, 400}[st.random.IntN(3)] * time.Millisecond
 	for until := time.Now().Add(d); time.Now().Before(until) && st.ctx.Err() == nil; {
+		pause(time.Duration(st.random.Int64N(int64(pace))))
 		now := time.Now()
 		st.heals = slices.DeleteFunc(st.heals, func(h heal) bool {
 			if now.After(h.at) {
@@ -321,8 +337,12 @@ func (st *stage) trouble(d time.Duration) {
 			}
 			return false
 		})
-		i := st.random.IntN(len(st.players))
-		switch p := st.players[i]; st.random.IntN(12) {
+		i := st.pick()
+		p := st.players[i]
+		if p.stopped.Load() {
+			continue
+		}
+		switch st.random.IntN(12) {
 		case 0:
 			if p.canDie() {
 				st.cause(p, "killed")
@@ -338,12 +358,23 @@ func (st *stage) trouble(d time.Duration) {
 		default:
 			st.deliver(p)
 		}
-		pause(time.Duration(st.random.IntN(60)) * time.Millisecond)
 	}
+}
+
+// pick returns the number of a player, half of the time that of the holder.
+func (st *stage) pick() int {
+	i := st.random.IntN(len(st.players))
+	if st.random.IntN(2) == 0 {
+		if c := st.register.holder(); c != nil {
+			i = max(0, slices.IndexFunc(st.players, func(p *player) bool { return p.client == c }))
+		}
+	}
+	return i
 }
 
 // dies kills a client, and closes it when its lease has ended.
 func (st *stage) dies(p *player) {
+	p.killed.Store(true)
 	p.die()
 	p.kill()
 	st.buried.Go(func() {
@@ -352,16 +383,13 @@ func (st *stage) dies(p *player) {
 		if p.requests != nil {
 			term = p.term(term)
 		}
-		select { // a session goes on if it is healed before
-		case <-time.After(term + time.Second):
-		case <-st.ctx.Done():
-		}
+		time.Sleep(term + time.Second) // a session would go on if it were healed before
 		p.grave.bury()
 	})
 }
 
-// healsIn remembers to heal the client after some time, up to more than a lease.
-func (st *stage) healsIn(p *player) {
+// healsLater ends the faults of the client after some time, up to a lease and a quarter.
+func (st *stage) healsLater(p *player) {
 	d := time.Duration(st.random.Int64N(int64(st.cfg.TTL) * 5 / 4))
 	st.heals = append(st.heals, heal{time.Now().Add(d), p})
 }
@@ -371,13 +399,14 @@ func (st *stage) healsIn(p *player) {
 func (st *stage) stop(p *player) {
 	st.cause(p, "stopped")
 	p.stopped.Store(true)
+	st.heals = slices.DeleteFunc(st.heals, func(h heal) bool { return h.p == p })
 	for _, r := range p.opened {
 		for _, op := range []Op{Acquire, Lookup, Renew, Release, Watch, Enqueue, Leave, Contended} {
 			r.Always(op, SilentRequest)
 		}
 	}
 	p.link.Cut()
-	st.healsIn(p)
+	st.healsLater(p)
 }
 
 // cutOff does something to the network of the client.
@@ -400,7 +429,7 @@ func (st *stage) cutOff(p *player) {
 	}[st.random.IntN(6)]
 	st.cause(p, t.what)
 	t.begin()
-	st.healsIn(p)
+	st.healsLater(p)
 }
 
 // lose has requests of the client suffer a fault.
@@ -415,7 +444,7 @@ func (st *stage) lose(p *player) {
 	st.cause(p, string(f))
 	if st.random.IntN(8) == 0 {
 		r.Always(op, f)
-		st.healsIn(p)
+		st.healsLater(p)
 		return
 	}
 	for range 1 + st.random.IntN(3) {
