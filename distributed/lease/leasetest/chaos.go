@@ -82,7 +82,8 @@ func (r *register) write(v *visit, sell bool) (broken string, other *client, err
 		token := v.hold.Token()
 		// Holders of one client may share a token, see lease.WithMaxLocalHandoffs.
 		if token < r.token || token == r.token && token != 0 && other != nil && other != v.c {
-			return fmt.Sprintf("the token increases from holder to holder: %d comes after %d", token, r.token), other, nil
+			return fmt.Sprintf("the token increases from holder to holder: %d comes after %d",
+				token, r.token), other, nil
 		}
 		r.token = token
 	}
@@ -234,9 +235,10 @@ func chaos(s *suite) {
 	for _, f := range slices.Sorted(maps.Keys(st.faults)) {
 		faults = append(faults, fmt.Sprintf("%s: %d", f, st.faults[f]))
 	}
-	s.Logf("chaos of %v, seed %d: %d acquisitions, %d of them lapsed, %d tickets, the longest wait %v, the longest recovery %v; %s",
-		time.Since(began).Round(time.Second/10), seed, st.register.visits, st.register.lapses, st.register.sold,
-		st.longest.Round(time.Millisecond), st.recovery.Round(time.Millisecond), strings.Join(faults, "; "))
+	s.Logf("chaos of %v, seed %d: %d acquisitions, %d of them lapsed, %d tickets, the longest wait %v, "+
+		"the longest recovery %v; %s", time.Since(began).Round(time.Second/10), seed, st.register.visits,
+		st.register.lapses, st.register.sold, st.longest.Round(time.Millisecond),
+		st.recovery.Round(time.Millisecond), strings.Join(faults, "; "))
 }
 
 // enters opens a new client with two workers.
@@ -326,7 +328,7 @@ func (st *stage) cause(p *player, what string) {
 // trouble causes faults for some time. Each of them ends by itself.
 func (st *stage) trouble(d time.Duration) {
 	st.troubled.Store(true)
-	pace := []time.Duration{50, 150, 400}[st.random.IntN(3)] * time.Millisecond
+	pace := []time.Duration{50, 100, 250}[st.random.IntN(3)] * time.Millisecond
 	for until := time.Now().Add(d); time.Now().Before(until) && st.ctx.Err() == nil; {
 		pause(time.Duration(st.random.Int64N(int64(pace))))
 		now := time.Now()
