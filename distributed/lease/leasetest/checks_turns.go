@@ -107,7 +107,7 @@ func (w *crew) turn(c *client, l locks.TryLocker, r *room, limit time.Duration, 
 	case other != nil:
 		w.breaks(oneHolds, other, c)
 	case err != nil && w.ctx.Err() == nil:
-		w.breaks(fmt.Sprintf("an unlock succeeds on a healthy store (%v)", err), c)
+		w.breaks(fmt.Sprintf("%s (%v)", unlocks, err), c)
 	}
 	return wait, w.ctx.Err() == nil
 }
@@ -149,9 +149,9 @@ func turns(s *suite) {
 		float64(n.Load())/time.Since(began).Seconds(), longest.Round(time.Millisecond))
 }
 
-// handOvers has two clients hand the lock to each other, at random moments of the other's wait.
-// The one waiter relies on notices, and asks by itself only after a long time. A third client
-// begins to wait now and then, and gives up.
+// handOvers has one client wait while another one holds the lock, and releases it at a random
+// moment of the wait. Nobody asks for the lock later, so the waiter relies on its own notice. It
+// asks by itself only after a long time. Now and then a third client waits, and gives up.
 func handOvers(s *suite) {
 	a, name := s.ready(), s.name()
 	mine, _ := a.take(name)
@@ -165,54 +165,65 @@ func handOvers(s *suite) {
 		s.Log("the store has no notices: waiters ask at a tenth of the poll interval")
 	}
 	a.free(name, mine)
-	clients := []*client{s.clientFor(time.Minute, lease.WithPoll(poll)), s.clientFor(time.Minute, lease.WithPoll(poll))}
-	third := s.clientFor(time.Minute, lease.WithPoll(poll))
-	var (
-		w     = s.crew()
-		r     room
-		until = time.Now().Add(3 * time.Second)
-		holds = []time.Duration{0, 0, 100 * time.Microsecond, time.Millisecond, 3 * time.Millisecond}
-		waits [2][]time.Duration
-	)
-	for i, c := range clients {
-		l := c.lock(name)
-		w.wg.Go(func() {
-			for time.Now().Before(until) {
-				wait, ok := w.turn(c, l, &r, limit, func() { pause(holds[rand.IntN(len(holds))]) })
-				waits[i] = append(waits[i], wait)
-				if !ok {
-					return
-				}
-				pause(holds[rand.IntN(len(holds))]) // the other one may find the lock free
-			}
-		})
+	open := func() *client { return s.clientFor(time.Minute, lease.WithPoll(poll)) }
+	holder, waiter, third := open(), open(), open()
+	owner := s.someone()
+	if err := holder.lock(name).LockContext(owner); err != nil {
+		s.broken(fmt.Sprintf("a free lock is given to the client that asks (%v)", err), holder)
 	}
-	w.wg.Go(func() {
-		l := third.lock(name)
-		for time.Now().Before(until) && w.ctx.Err() == nil {
-			owner := locks.WithOwner(w.ctx, locks.NewOwner())
-			ctx, cancel := context.WithTimeout(owner, time.Duration(1+rand.IntN(5000))*time.Microsecond)
-			if l.LockContext(ctx) == nil {
-				if other := r.enter(third); other != nil {
-					w.breaks(oneHolds, other, third)
-				}
-				r.leave()
-				if err := l.UnlockContext(owner); err != nil {
-					w.breaks(fmt.Sprintf("an unlock succeeds on a healthy store (%v)", err), third)
-				}
-			}
-			cancel()
-			pause(time.Duration(rand.IntN(100)) * time.Millisecond)
-		}
-	})
-	w.wait()
 	var longest, sum time.Duration
-	for _, wait := range append(waits[0], waits[1]...) {
+	n := 0
+	for until := time.Now().Add(3 * time.Second); time.Now().Before(until); n++ {
+		var (
+			w           = s.crew()
+			next        = locks.WithOwner(w.ctx, locks.NewOwner())
+			ctx, cancel = context.WithTimeout(next, limit)
+			got         time.Time
+		)
+		if rand.IntN(2) == 0 {
+			w.wg.Go(func() { w.givesUp(third, name) })
+		}
+		w.wg.Go(func() {
+			if err := waiter.lock(name).LockContext(ctx); err != nil {
+				w.breaks(fmt.Sprintf("a waiter is told of a release (it waited %v: %v)", limit, err), holder, waiter, third)
+			}
+			got = time.Now()
+		})
+		pause(brief())
+		released := time.Now()
+		if err := holder.lock(name).UnlockContext(owner); err != nil {
+			w.breaks(fmt.Sprintf("%s (%v)", unlocks, err), holder)
+		}
+		w.wg.Wait()
+		cancel()
+		wait := got.Sub(released)
 		longest, sum = max(longest, wait), sum+wait
+		owner = locks.WithOwner(s.ctx, locks.CurrentOwner(next))
+		holder, waiter = waiter, holder
+		w.wait()
 	}
-	n := len(waits[0]) + len(waits[1])
-	s.Logf("two clients: %d waits of %v on average, the longest %v", n,
+	s.Logf("%d hand-overs of %v on average, the longest %v", n,
 		(sum / time.Duration(max(1, n))).Round(time.Microsecond), longest.Round(time.Millisecond))
+}
+
+// givesUp waits for the lock for a short time.
+func (w *crew) givesUp(c *client, name string) {
+	owner := locks.WithOwner(w.ctx, locks.NewOwner())
+	ctx, cancel := context.WithTimeout(owner, brief())
+	defer cancel()
+	if c.lock(name).LockContext(ctx) != nil {
+		return
+	}
+	if err := c.lock(name).UnlockContext(owner); err != nil {
+		w.breaks(fmt.Sprintf("%s (%v)", unlocks, err), c)
+	}
+}
+
+const unlocks = "an unlock succeeds on a healthy store"
+
+// brief returns a time of microseconds as often as one of milliseconds.
+func brief() time.Duration {
+	return time.Duration(rand.Int64N(int64(20 * time.Microsecond << rand.IntN(10))))
 }
 
 // pause waits for d, which is not for a state: it spreads moments.
@@ -297,7 +308,7 @@ func arrival(s *suite) {
 				order = append(order, c)
 				mu.Unlock()
 				if err := c.lock(name).UnlockContext(owner); err != nil {
-					w.breaks(fmt.Sprintf("an unlock succeeds on a healthy store (%v)", err), c)
+					w.breaks(fmt.Sprintf("%s (%v)", unlocks, err), c)
 				}
 			})
 			// The client watches, or asks again, when it has its place.
@@ -306,7 +317,7 @@ func arrival(s *suite) {
 			}, c)
 		}
 		if err := holder.lock(name).UnlockContext(owner); err != nil {
-			s.broken(fmt.Sprintf("an unlock succeeds on a healthy store (%v)", err), holder)
+			s.broken(fmt.Sprintf("%s (%v)", unlocks, err), holder)
 		}
 		w.wait()
 		for i, c := range clients {
@@ -331,7 +342,7 @@ func readers(s *suite) {
 	unlock := func(c *client, l locks.TryLocker, ctx context.Context) {
 		s.Helper()
 		if err := l.UnlockContext(ctx); err != nil {
-			s.broken(fmt.Sprintf("an unlock succeeds on a healthy store (%v)", err), c)
+			s.broken(fmt.Sprintf("%s (%v)", unlocks, err), c)
 		}
 	}
 	const share, alone, excluded = "readers of several clients share the lock",
@@ -381,7 +392,7 @@ func readers(s *suite) {
 				pause(time.Duration(rand.IntN(2)) * time.Millisecond)
 				inside.Add(-size)
 				if err := l.UnlockContext(owner); err != nil {
-					w.breaks(fmt.Sprintf("an unlock succeeds on a healthy store (%v)", err), c)
+					w.breaks(fmt.Sprintf("%s (%v)", unlocks, err), c)
 				}
 				pause(time.Duration(rand.IntN(2)) * time.Millisecond)
 			}
