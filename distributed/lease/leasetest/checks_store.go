@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -680,7 +681,8 @@ func inspection(s *suite) {
 		return state
 	}
 	is := func(claim lease.Claim, acquisition string) bool { // the store may have other things in its place
-		return claim.Acquisition == acquisition || claim.Acquisition == "" || claim.Identity != ""
+		client := acquisition[:strings.LastIndexByte(acquisition, ':')]
+		return strings.HasPrefix(claim.Acquisition, client) || claim.Acquisition == "" || claim.Identity != ""
 	}
 	if state := inspect(); state.Held || len(state.Holders) > 0 {
 		s.broken("Inspect says that a free lock is free", c)
@@ -700,6 +702,10 @@ func inspection(s *suite) {
 		other := b.acquisition()
 		if b.ask(name, other).Held {
 			s.broken("a held lock is given to no other client", a, b)
+		}
+		if w, err := b.requests.Watch(s.ctx, name, other); err == nil && w != nil {
+			defer w.Close()
+			b.ask(name, other) // a store may give places to those that have a Watch
 		}
 		state := inspect()
 		if state.Waiting == 0 || len(state.Waiters) == 0 && state.Waiting > 0 {

@@ -275,6 +275,8 @@ func short(result any) string {
 		return "was not held"
 	case struct{}:
 		return "done"
+	case lease.Watch: // which other goroutines use
+		return "a watch"
 	}
 	return fmt.Sprintf("%+v", result)
 }
