@@ -32,6 +32,10 @@ type Config struct {
 	// lease.Queue.
 	FIFO bool
 
+	// SpuriousTry declares that a try may be refused although the lock is free, such as when several
+	// clients ask at once, and none gets a majority.
+	SpuriousTry bool
+
 	// TTL is the lease in checks that wait for its end. Default 2 s. A lease.Session sets its own.
 	TTL time.Duration
 
