@@ -310,11 +310,21 @@ func (c *client) term(ttl time.Duration) time.Duration {
 
 // canDie says whether the death of a client ends its holds.
 func (c *client) canDie() bool {
-	if optional[lease.Session](c.requests) == nil || c.link.Used() {
+	if optional[lease.Session](c.requests) == nil || c.connects() {
 		return true
 	}
 	c.Log("sessions cannot end: the client does not connect through its Link")
 	return false
+}
+
+// connects says whether the client reaches its store through its Link.
+func (c *client) connects() bool {
+	if !c.link.Used() { // it may connect with its first request
+		name := c.name()
+		mine, _ := c.take(name)
+		c.free(name, mine)
+	}
+	return c.link.Used()
 }
 
 // takenOver waits until c gets the lock of holder, whose last sign of life was at the time since.
@@ -478,7 +488,7 @@ func tokens(s *suite) {
 		}
 		c.free(name, mine)
 	}
-	if breaker := optional[lease.Breaker](b.requests); breaker != nil {
+	if breaker := b.breaker(name); breaker != nil {
 		mine, reply := a.take(name)
 		next(a, "from holder to holder", reply, mine)
 		_, err := breaker.Break(s.ctx, name)
@@ -644,9 +654,24 @@ func queueLeave(s *suite) {
 	a.free(name, other)
 }
 
+// breaker returns the client's Store if it can break the lock called name, which is free.
+func (c *client) breaker(name string) lease.Breaker {
+	b := optional[lease.Breaker](c.requests)
+	if b != nil {
+		if _, err := b.Break(c.ctx, name); errors.Is(err, errors.ErrUnsupported) {
+			c.Logf("this kind of lock cannot be broken: %v", err)
+			return nil
+		}
+	}
+	return b
+}
+
 func breaks(s *suite) {
 	a, b, c, name := s.client(), s.client(), s.client(), s.name()
-	breaker := optional[lease.Breaker](b.requests)
+	breaker := b.breaker(name)
+	if breaker == nil {
+		return
+	}
 	broke := func() bool {
 		held, err := breaker.Break(s.ctx, name)
 		b.healthy(Break, err)
@@ -744,7 +769,7 @@ func noFalseLoss(s *suite) {
 		}
 		a.free(n, holds[i])
 	}
-	if breaker := optional[lease.Breaker](b.requests); breaker != nil {
+	if breaker := b.breaker(name); breaker != nil {
 		mine, _ := a.take(name)
 		_, err := breaker.Break(s.ctx, name)
 		b.healthy(Break, err)
@@ -788,7 +813,7 @@ func endedContexts(s *suite) {
 	ended, cancel := context.WithCancel(s.ctx)
 	cancel()
 	try("before the call", ended)
-	if a.link.Used() {
+	if a.connects() {
 		a.link.Cut()
 		soon, cancel := context.WithTimeout(s.ctx, 100*time.Millisecond)
 		defer cancel()
@@ -802,7 +827,7 @@ func endedContexts(s *suite) {
 // markedErrors has an error that matches lease.ErrRefused be true.
 func markedErrors(s *suite) {
 	a, b := s.client(), s.client()
-	if !a.link.Used() {
+	if !a.connects() {
 		s.Log("requests cannot fail: the client does not connect through its Link")
 		return
 	}
