@@ -36,6 +36,9 @@ type Config struct {
 	// clients ask at once, and none gets a majority.
 	SpuriousTry bool
 
+	// OneLock declares that all names are one lock, such as that of a whole database.
+	OneLock bool
+
 	// TTL is the lease in checks that wait for its end. Default 2 s. A lease.Session sets its own.
 	TTL time.Duration
 
