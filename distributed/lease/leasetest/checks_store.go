@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
 )
 
@@ -23,14 +24,23 @@ var storeChecks = []check{
 	{"RenewedLease", hasStore, renewedLease},
 	{"RenewTellsTheTruth", hasStore, renewTellsTheTruth},
 	{"LateRequests", hasStore, lateRequests},
+	{"RenewsAll", hasStore, renewsAll},
 	{"Tokens", hasStore, tokens},
 	{"Notices", hasStore, notices},
+	{"NoticesForAll", hasStore, noticesForAll},
+	{"Awaited", hasStore, awaited},
 	{"Contention", has[lease.ContentionProber], contention},
 	{"QueueOrder", has[lease.Queue], queueOrder},
 	{"QueueLeave", has[lease.Queue], queueLeave},
+	{"QueueNotices", has[lease.Queue], queueNotices},
+	{"DeadWaiter", has[lease.Queue], deadWaiter},
 	{"Breaks", has[lease.Breaker], breaks},
 	{"Inspection", has[lease.Inspector], inspection},
+	{"BreakNotice", has[lease.Breaker], breakNotice},
 	{"NoFalseLoss", has[lease.LossNotifier], noFalseLoss},
+	{"SessionLoss", has[lease.Session], sessionLoss},
+	{"SessionFrees", has[lease.Session], sessionFrees},
+	{"ForeignData", func(s *suite) bool { return s.cfg.Foreign != nil && hasStore(s) }, foreignData},
 	{"EndedContexts", hasStore, endedContexts},
 	{"MarkedErrors", hasStore, markedErrors},
 }
@@ -285,13 +295,17 @@ func releaseIsAtomic(s *suite) {
 		var wg sync.WaitGroup
 		errs := make([]error, 4)
 		for i := range errs {
-			wg.Go(func() { _, errs[i] = a.requests.Release(s.ctx, name, mine) })
+			wg.Go(func() {
+				time.Sleep(time.Duration(i) * 200 * time.Microsecond) // one after the other's look
+				_, errs[i] = a.requests.Release(s.ctx, name, mine)
+			})
 		}
-		other := ""
-		s.await("a lock that was released is given to the client that asks", func() bool {
-			other = b.acquisition()
-			return b.acquire(name, other, minute).Held
-		}, a, b)
+		other := b.acquisition()
+		for end := time.Now().Add(s.cfg.Timeout); !b.acquire(name, other, minute).Held; other = b.acquisition() {
+			if time.Now().After(end) {
+				s.broken("a lock that was released is given to the client that asks", a, b)
+			}
+		}
 		wg.Wait()
 		a.healthy(Release, errors.Join(errs...))
 		b.holds(name, other, "after repeated releases of the former holder", a)
@@ -644,9 +658,17 @@ func queueLeave(s *suite) {
 		s.broken("a held lock is given to no other client", a, b, c)
 	}
 	a.healthy(Leave, queue(a).Leave(s.ctx, name, mine))
+	mine = a.acquisition()
+	if a.ask(name, mine).Held { // a place behind b
+		s.broken("a held lock is given to no other client", a, c)
+	}
 	c.healthy(Leave, queue(c).Leave(s.ctx, name, third)) // it has no place
 	c.holds(name, third, "after a Leave without a place")
 	c.free(name, third)
+	if s.cfg.FIFO && a.ask(name, mine).Held {
+		s.broken("a Leave takes the place of no other client", a, b, c)
+	}
+	a.healthy(Leave, queue(a).Leave(s.ctx, name, mine))
 	s.await("a waiter keeps its place when others leave",
 		func() bool { return b.ask(name, second).Held }, a, b, c)
 	b.free(name, second)
@@ -765,6 +787,9 @@ func noFalseLoss(s *suite) {
 		b.refused(n, a)
 		b.release(n, b.acquisition())
 	}
+	for end := time.Now().Add(time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		b.refused(name, a)
+	}
 	for i, n := range names {
 		a.holds(n, holds[i], "beside other holds", b)
 		if lost := a.requests.losses(n, holds[i]); lost > 0 {
@@ -860,5 +885,294 @@ func markedErrors(s *suite) {
 			s.broken("an error that matches ErrRefused says that nothing was done", a, b)
 		}
 		b.free(name, other)
+	}
+}
+
+// renewsAll has one request prolong several holds.
+func renewsAll(s *suite) {
+	if s.cfg.OneLock {
+		return
+	}
+	a, b := s.mortal(), s.client()
+	if optional[lease.Session](a.requests) != nil {
+		return // its holds last without renewals
+	}
+	var ids []lease.HoldID
+	for range 3 {
+		name, mine := s.name(), a.acquisition()
+		if !a.acquire(name, mine, s.cfg.TTL).Held {
+			s.broken("a free lock is given to the client that asks", a)
+		}
+		ids = append(ids, lease.HoldID{Name: name, Acquisition: mine})
+	}
+	// Their leases become long, so that a busy machine does not matter from here on.
+	asked := time.Now()
+	renewed, err := a.requests.Renew(s.ctx, ids, minute)
+	a.healthy(Renew, err)
+	if !slices.Equal(renewed, []bool{true, true, true}) {
+		s.broken(fmt.Sprintf("Renew prolongs each of the holds, not %v", renewed), a)
+	}
+	for time.Since(asked) < s.cfg.TTL+s.cfg.TTL/4 {
+		time.Sleep(10 * time.Millisecond)
+	}
+	for _, id := range ids {
+		b.refused(id.Name, a)
+		a.free(id.Name, id.Acquisition)
+	}
+}
+
+// watch returns a Watch of acquisition, or nil if the store has no notices.
+func (c *client) watch(name, acquisition string) lease.Watch {
+	c.Helper()
+	w, err := c.requests.Watch(c.ctx, name, acquisition)
+	c.healthy(Watch, err)
+	return w
+}
+
+// told waits until the lock is given to a waiter that asks only when it is told.
+func (c *client) told(promise, name, acquisition string, w lease.Watch, others ...*client) {
+	c.Helper()
+	for end := time.After(c.cfg.Timeout); ; {
+		select {
+		case <-w.C():
+			c.event("a notice")
+		case <-end:
+			c.broken(promise, append(others, c)...)
+		}
+		if c.ask(name, acquisition).Held {
+			return
+		}
+	}
+}
+
+// noticesForAll has the lock go through all waiters, which ask only when they are told. Those who
+// are told and do not get the lock wait for the next notice.
+func noticesForAll(s *suite) {
+	a, name := s.client(), s.name()
+	mine, _ := a.take(name)
+	clients := []*client{s.client(), s.client(), s.client()}
+	var wg sync.WaitGroup
+	failed := make([]string, len(clients))
+	for i, c := range clients {
+		place := c.acquisition()
+		if c.ask(name, place).Held {
+			s.broken("a held lock is given to no other client", a, c)
+		}
+		w := c.watch(name, place)
+		if w == nil {
+			s.Log("the store has no notices: waiters ask from time to time")
+			return
+		}
+		defer w.Close()
+		if c.ask(name, place).Held {
+			s.broken("a held lock is given to no other client", a, c)
+		}
+		wg.Go(func() {
+			end := time.After(s.cfg.Timeout)
+			for {
+				select {
+				case <-w.C():
+					c.event("a notice")
+				case <-end:
+					failed[i] = "each waiter is told until it has the lock"
+					return
+				}
+				ask := c.requests.Acquire
+				if optional[lease.Queue](c.requests) != nil {
+					ask = c.requests.Enqueue
+				}
+				reply, err := ask(s.ctx, name, place, minute)
+				if err == nil && reply.Held {
+					_, err = c.requests.Release(s.ctx, name, place)
+				}
+				if err != nil {
+					failed[i] = fmt.Sprintf("requests succeed on a healthy store (%v)", err)
+				}
+				if err != nil || reply.Held {
+					return
+				}
+			}
+		})
+	}
+	a.free(name, mine)
+	wg.Wait()
+	for i, promise := range failed {
+		if promise != "" {
+			s.broken(promise, a, clients[i])
+		}
+	}
+}
+
+// awaited has a release say that another client waits.
+func awaited(s *suite) {
+	a, b, name := s.client(), s.client(), s.name()
+	mine, _ := a.take(name)
+	other := b.acquisition()
+	if b.ask(name, other).Held {
+		s.broken("a held lock is given to no other client", a, b)
+	}
+	w := b.watch(name, other)
+	if w == nil {
+		return // a store without notices may not know
+	}
+	defer w.Close()
+	if b.ask(name, other).Held {
+		s.broken("a held lock is given to no other client", a, b)
+	}
+	if released := a.release(name, mine); !released.Awaited {
+		s.broken("Release says that the lock is awaited while another client has a Watch", a, b)
+	}
+}
+
+// queueNotices has a release tell the waiter that gets the lock.
+func queueNotices(s *suite) {
+	a, b, c, name := s.client(), s.client(), s.client(), s.name()
+	mine, _ := a.take(name)
+	second, third := b.acquisition(), c.acquisition()
+	var watches []lease.Watch
+	for i, waiter := range []*client{b, c} {
+		place := []string{second, third}[i]
+		if waiter.ask(name, place).Held {
+			s.broken("a held lock is given to no other client", a, waiter)
+		}
+		w := waiter.watch(name, place)
+		if w == nil {
+			return
+		}
+		defer w.Close()
+		watches = append(watches, w)
+		if waiter.ask(name, place).Held {
+			s.broken("a held lock is given to no other client", a, waiter)
+		}
+	}
+	a.free(name, mine)
+	if s.cfg.FIFO {
+		b.told("the first waiter is told of a release", name, second, watches[0], a)
+		b.free(name, second)
+		c.told("the next waiter is told of a release", name, third, watches[1], b)
+		c.free(name, third)
+	}
+}
+
+// deadWaiter has the place of a dead client block nobody for longer than a lease or a session.
+func deadWaiter(s *suite) {
+	a, d, b, name := s.client(), s.mortal(), s.client(), s.name()
+	if !d.canDie() {
+		return
+	}
+	mine, _ := a.take(name)
+	dead, place := d.acquisition(), b.acquisition()
+	d.mine(name, dead)
+	if reply, err := d.requests.Enqueue(s.ctx, name, dead, s.cfg.TTL); err != nil || reply.Held {
+		s.broken(fmt.Sprintf("a held lock is given to no other client (%v)", err), a, d)
+	}
+	if w := d.watch(name, dead); w != nil {
+		if reply, err := d.requests.Enqueue(s.ctx, name, dead, s.cfg.TTL); err != nil || reply.Held {
+			s.broken(fmt.Sprintf("a held lock is given to no other client (%v)", err), a, d)
+		}
+		defer w.Close()
+	}
+	d.die()
+	if b.ask(name, place).Held {
+		s.broken("a held lock is given to no other client", a, b)
+	}
+	a.free(name, mine)
+	s.await("a waiter that died does not block the others",
+		func() bool { return b.ask(name, place).Held }, d, b)
+	b.free(name, place)
+}
+
+// breakNotice has a break tell the waiters.
+func breakNotice(s *suite) {
+	a, b, c, name := s.client(), s.client(), s.client(), s.name()
+	breaker := c.breaker(name)
+	if breaker == nil {
+		return
+	}
+	a.take(name)
+	place := b.acquisition()
+	if b.ask(name, place).Held {
+		s.broken("a held lock is given to no other client", a, b)
+	}
+	w := b.watch(name, place)
+	if w == nil {
+		return
+	}
+	defer w.Close()
+	if b.ask(name, place).Held {
+		s.broken("a held lock is given to no other client", a, b)
+	}
+	_, err := breaker.Break(s.ctx, name)
+	c.healthy(Break, err)
+	b.told("a waiter is told of a break", name, place, w, a, c)
+	b.free(name, place)
+}
+
+// sessionLoss has the store tell of a session that ended.
+func sessionLoss(s *suite) {
+	a, b, name := s.client(), s.client(), s.name()
+	if optional[lease.LossNotifier](a.requests) == nil || !a.canDie() {
+		return
+	}
+	mine, reply := a.take(name)
+	since := lease.Now()
+	if !reply.Since.IsZero() {
+		since = reply.Since
+	}
+	a.link.Cut()
+	other := b.takenOver(name, a, since, a.term(minute))
+	a.link.Heal()
+	s.await("NotifyLoss is told of a hold whose session has ended",
+		func() bool { return a.requests.losses(name, mine) > 0 }, a, b)
+	b.holds(name, other, "after the former holder is back", a)
+	b.free(name, other)
+}
+
+// sessionFrees has Lost free what the session keeps after the hold was lost.
+func sessionFrees(s *suite) {
+	a, b, name := s.client(), s.client(), s.name()
+	owner := s.someone()
+	l := a.lock(name)
+	if err := l.LockContext(owner); err != nil {
+		s.broken(fmt.Sprintf("LockContext succeeds on a healthy store (%v)", err), a)
+	}
+	h, err := l.(locks.Leased).Hold(owner)
+	if err != nil {
+		s.broken(fmt.Sprintf("Hold finds the hold (%v)", err), a)
+	}
+	a.requests.Always(Renew, LostRequest)
+	select {
+	case <-h.Lost():
+	case <-time.After(a.term(minute) + s.cfg.Timeout):
+		s.broken("a hold that is not renewed is lost", a)
+	}
+	other := b.acquisition()
+	s.await("a hold that was lost is freed, though its session lasts",
+		func() bool { return b.acquire(name, other, minute).Held }, a, b)
+	b.free(name, other)
+	_ = l.UnlockContext(owner) // it reports the loss
+}
+
+// foreignData has no request change what is no lock.
+func foreignData(s *suite) {
+	a, name := s.client(), s.name()
+	s.cfg.Foreign(s.TB, name)
+	id := a.acquisition()
+	for range 2 {
+		if reply, err := a.requests.Acquire(s.ctx, name, id, minute); reply.Held || !errors.Is(err, locks.ErrForeign) {
+			s.broken(fmt.Sprintf("Acquire says that the name has no lock (%v)", err), a)
+		}
+		if released, err := a.requests.Release(s.ctx, name, id); released.Held {
+			s.broken(fmt.Sprintf("Release frees nothing that is no lock (%v)", err), a)
+		}
+		hold := []lease.HoldID{{Name: name, Acquisition: id}}
+		if renewed, _ := a.requests.Renew(s.ctx, hold, minute); slices.Contains(renewed, true) {
+			s.broken("Renew prolongs nothing that is no lock", a)
+		}
+		if breaker := optional[lease.Breaker](a.requests); breaker != nil {
+			if broke, err := breaker.Break(s.ctx, name); broke || err == nil {
+				s.broken("Break says that the name has no lock", a)
+			}
+		}
 	}
 }

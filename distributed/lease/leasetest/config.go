@@ -32,8 +32,8 @@ type Config struct {
 	// lease.Queue.
 	FIFO bool
 
-	// SpuriousTry declares that a try may be refused although the lock is free, such as when several
-	// clients ask at once, and none gets a majority.
+	// SpuriousTry declares that a try may be refused although the lock is free, such as when
+	// several clients ask at once, and none gets a majority.
 	SpuriousTry bool
 
 	// OneLock declares that all names are one lock, such as that of a whole database.
@@ -54,6 +54,9 @@ type Config struct {
 
 	// Timeout is how long a call may take that must return, on a busy machine. Default 30 s.
 	Timeout time.Duration
+
+	// Foreign, if not nil, puts something under the name that is no lock. No request may change it.
+	Foreign func(tb testing.TB, name string)
 
 	// Rest, if not nil, is called when all clients of a check have been closed. It reports what
 	// the store still keeps of the lock called name, other than the token, with tb.Error.
