@@ -1,0 +1,440 @@
+package fakestore
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+// Kind says what a Store can do.
+type Kind string
+
+// The kinds of stores.
+const (
+	// Polled has no notices.
+	Polled Kind = "polled"
+	// Watched wakes all waiters with a release.
+	Watched Kind = "watched"
+	// Queued is a Queue, in order of arrival, and a Breaker.
+	Queued Kind = "queued"
+	// Tied is a Session, a LossNotifier and a Breaker.
+	Tied Kind = "tied"
+	// Full has every optional interface.
+	Full Kind = "full"
+	// Reading is Watched, and its holds are shared with each other.
+	Reading Kind = "reading"
+)
+
+// Dial connects to the server.
+type Dial func(ctx context.Context) (net.Conn, error)
+
+// client is one process. It has all methods: its kind says which of them are to be seen.
+type client struct {
+	server *Server
+	dial   Dial
+	id     string // from Identify
+	number int
+	shared bool
+	queue  bool
+	mute   bool // has no watches
+	tokens uint64
+	told   atomic.Pointer[func(lease.HoldID, error)]
+	closed context.Context
+	end    context.CancelFunc
+	jobs   sync.WaitGroup
+
+	mu      sync.Mutex
+	idle    []net.Conn
+	session *session // nil unless the kind has one
+	since   time.Time
+	holds   []lease.HoldID // of the session
+}
+
+// Client returns the Store of a new client. Its requests go over the network if dial is not nil.
+// A client with a session keeps it alive until end is called, or the network fails.
+func (s *Server) Client(kind Kind, dial Dial) (store lease.Store, end func()) {
+	c := &client{server: s, dial: dial}
+	s.mu.Lock()
+	s.clients++
+	c.number = s.clients
+	s.mu.Unlock()
+	c.closed, c.end = context.WithCancel(context.Background())
+	c.shared, c.mute, c.queue = kind == Reading, kind == Polled, kind == Queued || kind == Full
+	if kind == Tied || kind == Full {
+		c.renewSession(nil)
+		c.jobs.Go(c.keepAlive)
+	}
+	switch kind {
+	case Queued:
+		store = struct {
+			lease.Store
+			lease.Queue
+			lease.Breaker
+		}{c, c, c}
+	case Tied:
+		store = struct {
+			lease.Store
+			lease.Session
+			lease.LossNotifier
+			lease.Breaker
+		}{c, c, c, c}
+	case Full:
+		store = c
+	default:
+		store = struct{ lease.Store }{c}
+	}
+	return store, c.close
+}
+
+// close ends the client, but not what it has in the server.
+func (c *client) close() {
+	c.end()
+	c.jobs.Wait()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, conn := range c.idle {
+		conn.Close()
+	}
+	c.idle = nil
+}
+
+// ask has the server carry out f, and returns what f does. f may be carried out at any time after
+// an error.
+func ask[T any](ctx context.Context, c *client, f func() (T, error)) (none T, err error) {
+	type answer struct {
+		value T
+		err   error
+	}
+	answers := make(chan answer, 1)
+	request := func() {
+		value, err := f()
+		answers <- answer{value, err}
+	}
+	if err := ctx.Err(); err != nil {
+		return none, err
+	}
+	if c.dial == nil {
+		request()
+	} else if err := c.send(ctx, request); err != nil {
+		return none, err
+	}
+	a := <-answers
+	return a.value, a.err
+}
+
+// send sends a request over the network, and waits until the server has carried it out.
+func (c *client) send(ctx context.Context, request func()) error {
+	if c.server.flaw == IgnoresContext {
+		ctx = c.closed
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(c.closed, cancel)()
+	conn, err := c.connection(ctx)
+	if err != nil {
+		return lease.Mark(err, lease.ErrRefused, lease.ErrUnavailable, lease.ErrUnreachable)
+	}
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	s := c.server
+	s.mu.Lock()
+	s.serial++
+	key := s.serial
+	s.requests[key] = request
+	s.mu.Unlock()
+	number := binary.BigEndian.AppendUint64(nil, key)
+	if _, err = conn.Write(number); err == nil {
+		_, err = io.ReadFull(conn, number)
+	}
+	if !stop() && err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		conn.Close()
+		if ctx.Err() != nil {
+			err = ctx.Err()
+		}
+		err = fmt.Errorf("fakestore: no answer: %w", err)
+		if s.flaw == RefusedAfterAll {
+			err = lease.Mark(err, lease.ErrRefused)
+		}
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed.Err() != nil {
+		return conn.Close()
+	}
+	c.idle = append(c.idle, conn)
+	return nil
+}
+
+func (c *client) connection(ctx context.Context) (net.Conn, error) {
+	c.mu.Lock()
+	if n := len(c.idle); n > 0 {
+		conn := c.idle[n-1]
+		c.idle = c.idle[:n-1]
+		c.mu.Unlock()
+		return conn, nil
+	}
+	c.mu.Unlock()
+	return c.dial(ctx)
+}
+
+// keepAlive keeps the session alive, and tells of losses.
+func (c *client) keepAlive() {
+	for {
+		ctx, cancel := context.WithTimeout(c.closed, Term/2)
+		x, _ := c.current()
+		sent := lease.Now()
+		losses, err := ask(ctx, c, func() ([]lease.HoldID, error) {
+			s := c.server
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			losses := x.losses
+			x.losses = nil
+			return losses, s.alive(x)
+		})
+		cancel()
+		switch {
+		case err == nil:
+			c.mu.Lock()
+			c.since = sent
+			c.mu.Unlock()
+			c.lose(losses)
+		case errors.Is(err, errEnded):
+			c.renewSession(x)
+		}
+		select {
+		case <-time.After(Term / 10):
+		case <-c.closed.Done():
+			return
+		}
+	}
+}
+
+// current returns the session, and since when the server counts it.
+func (c *client) current() (*session, time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.session, c.since
+}
+
+// renewSession begins a session in place of one that has ended, whose holds are lost.
+func (c *client) renewSession(old *session) {
+	c.mu.Lock()
+	if c.session != old {
+		c.mu.Unlock()
+		return
+	}
+	s := c.server
+	c.since = lease.Now()
+	s.mu.Lock()
+	c.session = new(session)
+	c.session.ends = s.now(nil) + Term
+	s.mu.Unlock()
+	lost := c.holds
+	c.holds = nil
+	c.mu.Unlock()
+	c.lose(lost)
+}
+
+func (c *client) lose(ids []lease.HoldID) {
+	if told := c.told.Load(); told != nil && c.server.flaw != LossMute {
+		for _, id := range ids {
+			(*told)(id, errors.New("fakestore: the hold has ended"))
+		}
+	}
+}
+
+// within sends a request that belongs to the session, if there is one.
+func (c *client) within(
+	ctx context.Context, name, acquisition string, f func(x *session) (lease.Reply, error)) (lease.Reply, error) {
+	for again := false; ; again = true {
+		x, _ := c.current()
+		reply, err := ask(ctx, c, func() (lease.Reply, error) { return f(x) })
+		if errors.Is(err, errEnded) && !again {
+			c.renewSession(x)
+			continue
+		}
+		if err != nil || !reply.Held || x == nil {
+			return reply, err
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if x != c.session {
+			return lease.Reply{}, errEnded
+		}
+		c.holds = append(c.holds, lease.HoldID{Name: name, Acquisition: acquisition})
+		reply.Since = c.since
+		return reply, nil
+	}
+}
+
+func (c *client) take(ctx context.Context, name, acquisition string, d time.Duration, waits bool) (lease.Reply, error) {
+	s := c.server
+	return c.within(ctx, name, acquisition, func(x *session) (lease.Reply, error) {
+		if s.flaw == AcquireTwice {
+			time.AfterFunc(10*time.Millisecond, func() { _, _ = s.take(c, x, name, acquisition, d, waits) })
+		}
+		return s.take(c, x, name, acquisition, d, waits)
+	})
+}
+
+func (c *client) Acquire(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
+	return c.take(ctx, name, acquisition, d, false)
+}
+
+func (c *client) Enqueue(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
+	return c.take(ctx, name, acquisition, d, true)
+}
+
+func (c *client) Leave(ctx context.Context, name, acquisition string) error {
+	_, err := ask(ctx, c, func() (struct{}, error) { return struct{}{}, c.server.leave(c, name, acquisition) })
+	return err
+}
+
+func (c *client) Lookup(ctx context.Context, name, acquisition string) (lease.Reply, error) {
+	return c.within(ctx, name, acquisition, func(*session) (lease.Reply, error) {
+		return c.server.lookup(c, name, acquisition)
+	})
+}
+
+func (c *client) Renew(ctx context.Context, holds []lease.HoldID, d time.Duration) ([]bool, error) {
+	x, _ := c.current()
+	return ask(ctx, c, func() ([]bool, error) { return c.server.renew(c, x, holds, d) })
+}
+
+func (c *client) Release(ctx context.Context, name, acquisition string) (lease.Released, error) {
+	r, err := ask(ctx, c, func() (lease.Released, error) { return c.server.release(c, name, acquisition) })
+	if err == nil {
+		c.forget(name, acquisition)
+	}
+	return r, err
+}
+
+func (c *client) forget(name, acquisition string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	id := lease.HoldID{Name: name, Acquisition: acquisition}
+	c.holds = slices.DeleteFunc(c.holds, func(other lease.HoldID) bool { return other == id })
+}
+
+// Term implements [lease.Session].
+func (c *client) Term() time.Duration {
+	if c.server.flaw == LongTerm {
+		return 2 * Term
+	}
+	return Term
+}
+
+// Lost implements [lease.Session]. The hold may last as long as the session goes on.
+func (c *client) Lost(id lease.HoldID) {
+	if c.server.flaw == SessionKeeps {
+		return
+	}
+	x, _ := c.current()
+	c.jobs.Go(func() {
+		for c.closed.Err() == nil {
+			if now, _ := c.current(); now != x {
+				return
+			}
+			if _, err := c.Release(c.closed, id.Name, id.Acquisition); err == nil {
+				return
+			}
+			select {
+			case <-time.After(Term / 20):
+			case <-c.closed.Done():
+			}
+		}
+	})
+}
+
+// NotifyLoss implements [lease.LossNotifier].
+func (c *client) NotifyLoss(lost func(id lease.HoldID, cause error)) { c.told.Store(&lost) }
+
+func (c *client) Break(ctx context.Context, name string) (bool, error) {
+	return ask(ctx, c, func() (bool, error) { return c.server.breaks(c, name) })
+}
+
+// Identify implements [lease.Inspector].
+func (c *client) Identify(client, identity string) {
+	c.server.mu.Lock()
+	defer c.server.mu.Unlock()
+	c.id = client
+	c.server.identities[client] = identity
+}
+
+func (c *client) Inspect(ctx context.Context, name string) (lease.State, error) {
+	return ask(ctx, c, func() (lease.State, error) { return c.server.inspect(c, name) })
+}
+
+// Announce implements [lease.Announcer]. The server has the identity already.
+func (c *client) Announce(ctx context.Context, _ time.Duration) error {
+	_, err := ask(ctx, c, func() (struct{}, error) { return struct{}{}, nil })
+	return err
+}
+
+func (c *client) Contended(ctx context.Context, name string) (bool, error) {
+	return ask(ctx, c, func() (bool, error) { return c.server.contended(c, name) })
+}
+
+// watch is one waiter's notifications.
+type watch struct {
+	client      *client
+	name        string
+	acquisition string
+	c           chan struct{}
+	closed      bool
+}
+
+func (c *client) Watch(ctx context.Context, name, acquisition string) (lease.Watch, error) {
+	if c.mute {
+		return nil, ctx.Err()
+	}
+	w := &watch{client: c, name: name, acquisition: acquisition, c: make(chan struct{}, 1)}
+	_, err := ask(ctx, c, func() (struct{}, error) {
+		if c.server.flaw == WatchLate {
+			time.AfterFunc(50*time.Millisecond, func() { _ = w.begin() })
+			return struct{}{}, nil
+		}
+		return struct{}{}, w.begin()
+	})
+	if err != nil {
+		w.Close()
+		return nil, err
+	}
+	return w, nil
+}
+
+func (w *watch) begin() error {
+	s := w.client.server
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l, err := s.find(w.client, w.name)
+	if err == nil && !w.closed {
+		l.watches = append(l.watches, w)
+	}
+	return err
+}
+
+func (w *watch) C() <-chan struct{} { return w.c }
+
+// Close ends the watch, also if it comes late to the server.
+func (w *watch) Close() {
+	s := w.client.server
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w.closed = true
+	if l := s.locks[s.key(w.name)]; l != nil {
+		l.watches = slices.DeleteFunc(l.watches, func(other *watch) bool { return other == w })
+	}
+}

@@ -1,0 +1,130 @@
+package fakestore
+
+import (
+	"context"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var background = context.Background()
+
+func opened(t *testing.T, s *Server, kind Kind, dial Dial) *lease.Client {
+	t.Helper()
+	store, end := s.Client(kind, dial)
+	c, err := lease.New(store, lease.WithTTL(time.Minute), lease.WithPoll(50*time.Millisecond))
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		_ = c.Close(background)
+		end()
+	})
+	return c
+}
+
+func TestTwoClientsOfEachKindTakeTurns(t *testing.T) {
+	for _, kind := range []Kind{Polled, Watched, Queued, Tied, Full} {
+		t.Run(string(kind), func(t *testing.T) {
+			s := NewServer("")
+			address, err := s.Listen()
+			require.NoError(t, err)
+			t.Cleanup(s.Close)
+			dial := func(ctx context.Context) (net.Conn, error) {
+				return new(net.Dialer).DialContext(ctx, "tcp", address)
+			}
+			a, b := opened(t, s, kind, nil), opened(t, s, kind, dial)
+			var inside, turns atomic.Int32
+			done := make(chan error)
+			for _, c := range []*lease.Client{a, b} {
+				go func() {
+					for range 10 {
+						err := locks.Do(background, c.Mutex("it"), func(context.Context) error {
+							if inside.Add(1) == 1 {
+								turns.Add(1)
+							}
+							inside.Add(-1)
+							return nil
+						})
+						if err != nil {
+							done <- err
+							return
+						}
+					}
+					done <- nil
+				}()
+			}
+			require.NoError(t, <-done)
+			require.NoError(t, <-done)
+			require.EqualValues(t, 20, turns.Load())
+			require.Empty(t, s.Rest("it"))
+		})
+	}
+}
+
+func TestASessionEndsWithoutItsClient(t *testing.T) {
+	s := NewServer("")
+	store, end := s.Client(Tied, nil)
+	began := lease.Now()
+	reply, err := store.Acquire(background, "it", "a", time.Hour)
+	require.NoError(t, err)
+	require.True(t, reply.Held)
+	require.False(t, reply.Since.Before(began.Add(-Term)))
+	end()
+	other, stop := s.Client(Tied, nil)
+	defer stop()
+	require.Eventually(t, func() bool {
+		r, err := other.Acquire(background, "it", "b", time.Hour)
+		require.NoError(t, err)
+		return r.Held
+	}, 20*time.Second, 10*time.Millisecond)
+	require.GreaterOrEqual(t, lease.Now().Sub(reply.Since), Term)
+}
+
+func TestAClientLearnsThatItsHoldIsBroken(t *testing.T) {
+	s := NewServer("")
+	a, b := opened(t, s, Full, nil), opened(t, s, Full, nil)
+	require.NoError(t, a.Mutex("it").LockContext(background))
+	hold, err := a.Mutex("it").Hold(background)
+	require.NoError(t, err)
+	info, err := b.Mutex("it").Inspect(background)
+	require.NoError(t, err)
+	require.Equal(t, hold.Token(), info.Holders[0].Token)
+	broken, err := b.Mutex("it").ForceUnlock(background)
+	require.NoError(t, err)
+	require.True(t, broken)
+	<-hold.Lost()
+	require.ErrorIs(t, a.Mutex("it").UnlockContext(background), locks.ErrLost)
+}
+
+func TestReadersShareTheLock(t *testing.T) {
+	s := NewServer("")
+	reader, endReader := s.Client(Reading, nil)
+	writer, endWriter := s.Client(Watched, nil)
+	defer endReader()
+	defer endWriter()
+	for _, name := range []string{"a", "b"} {
+		reply, err := reader.Acquire(background, "it", name, time.Minute)
+		require.NoError(t, err)
+		require.True(t, reply.Held)
+	}
+	reply, err := writer.Acquire(background, "it", "c", time.Minute)
+	require.NoError(t, err)
+	require.False(t, reply.Held)
+}
+
+func TestAValueThatIsNoLockStays(t *testing.T) {
+	s := NewServer("")
+	s.Put("it")
+	store, end := s.Client(Watched, nil)
+	defer end()
+	_, err := store.Acquire(background, "it", "a", time.Minute)
+	require.ErrorIs(t, err, locks.ErrForeign)
+}

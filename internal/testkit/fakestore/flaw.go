@@ -1,0 +1,112 @@
+package fakestore
+
+// Flaw is one mistake of a store. The zero Flaw is none.
+type Flaw string
+
+// The flaws of the exclusion.
+const (
+	NoExclusion     Flaw = "the lock is given to every acquirer"
+	AcquireNoLock   Flaw = "two requests at once get a free lock"
+	NamesCut        Flaw = "names that begin alike are one lock"
+	NeverFree       Flaw = "a lapsed lock is never taken over"
+	FirstSight      Flaw = "the first refused request ends the hold"
+	Spurious        Flaw = "every fifth acquisition of a free lock is refused"
+	SometimesFails  Flaw = "every fifth acquisition fails"
+	AcquireTwice    Flaw = "Acquire sends its request again 10 ms later"
+	AcquireCounts   Flaw = "an acquisition that asked twice has to release twice"
+	LateSteals      Flaw = "a late Acquire of a former holder takes the lock from its holder"
+	WaitTooLong     Flaw = "Reply.Wait is an hour too long"
+	RefusedAfterAll Flaw = "each error matches ErrRefused, also after the server has carried it out"
+	IgnoresContext  Flaw = "a request without an answer outlasts its context"
+	OverwritesValue Flaw = "a value that is no lock is overwritten"
+)
+
+// The flaws of the time.
+const (
+	FastClock     Flaw = "the server's clock runs 10 % fast"
+	ClientsClock  Flaw = "the end of a lease is compared with the wall clock of the client that asks"
+	RenewLies     Flaw = "Renew says true and prolongs nothing"
+	RenewAdds     Flaw = "Renew adds the lease to what is left of it"
+	RenewFirst    Flaw = "Renew prolongs the first of its holds only"
+	RenewAny      Flaw = "Renew prolongs the lock for any acquisition"
+	RenewAcquires Flaw = "Renew acquires a free lock anew"
+	RenewRevives  Flaw = "Renew gives a lock back to its former holder"
+	RenewDenies   Flaw = "Renew says false of a hold that it has prolonged"
+	RenewMixes    Flaw = "Renew answers in the opposite order"
+	LongTerm      Flaw = "Term is twice as long as the server's"
+	SessionEnds   Flaw = "the session ends although it is kept alive"
+	SessionStays  Flaw = "the end of a session frees nothing"
+	SessionKeeps  Flaw = "Lost frees nothing of a session that goes on"
+)
+
+// The flaws of Lookup and Release.
+const (
+	LookupNo         Flaw = "Lookup always says no"
+	LookupYes        Flaw = "Lookup always says yes"
+	LookupAny        Flaw = "Lookup says yes to any acquisition while the lock is held"
+	LookupToken      Flaw = "Lookup tells the newest token"
+	LookupAcquires   Flaw = "Lookup acquires a free lock"
+	AnyoneFrees      Flaw = "Release frees the hold of any acquisition"
+	ReleaseLooks     Flaw = "Release looks first, and then deletes what is there by then"
+	ReleaseKeeps     Flaw = "Release leaves the lock"
+	ReleasedAlways   Flaw = "Released.Held is always true"
+	ReleasedNever    Flaw = "Released.Held is always false"
+	AwaitedNever     Flaw = "Released.Awaited is always false"
+	ReleaseFailsOnce Flaw = "the first Release of each hold fails and does nothing"
+)
+
+// The flaws of tokens.
+const (
+	TokenSeven    Flaw = "the token is always 7"
+	TokenPairs    Flaw = "two holders in a row have the same token"
+	TokenRestarts Flaw = "the token restarts from 1 after a takeover"
+	TokenOfClient Flaw = "each client counts tokens of its own"
+	TokenBroken   Flaw = "the token is lower after a break"
+)
+
+// The flaws of notices.
+const (
+	WatchMute    Flaw = "a watch never fires"
+	WatchHalf    Flaw = "every second notice is lost"
+	WatchLate    Flaw = "a watch begins a while after Watch has returned"
+	ListensNot   Flaw = "Reply.Listening is true without a watch"
+	WatchOnce    Flaw = "a release wakes the watch that began first, which may wait no more"
+	BreakMute    Flaw = "Break wakes nobody"
+	ProberMute   Flaw = "Contended is always false"
+	ProberHolder Flaw = "Contended is true only for a free lock"
+)
+
+// The flaws of queues.
+const (
+	QueueLIFO     Flaw = "the last waiter is first"
+	QueueForgets  Flaw = "a waiter that asks again goes to the end of the queue"
+	QueueBarges   Flaw = "a free lock is given to any waiter that asks"
+	QueueWakes    Flaw = "a release wakes the last waiter, not the first one"
+	LeaveKeeps    Flaw = "Leave keeps the place"
+	LeaveFirst    Flaw = "Leave removes the first place, whatever its acquisition"
+	PlaceOfTry    Flaw = "Acquire leaves a place in the queue"
+	PlaceForever  Flaw = "the place of a dead waiter stays"
+	PlaceOfHolder Flaw = "the place of a waiter stays when it gets the lock"
+)
+
+// The flaws of Break, Inspect and NotifyLoss.
+const (
+	BreakRenews    Flaw = "the former holder's renewals succeed after a break"
+	BreakLies      Flaw = "Break reports the opposite"
+	BreakNothing   Flaw = "Break frees nothing"
+	InspectFree    Flaw = "Inspect says that a held lock is free"
+	InspectHeld    Flaw = "Inspect says that a free lock is held"
+	InspectFrees   Flaw = "Inspect frees the lock"
+	InspectOther   Flaw = "Inspect names another holder"
+	InspectForgets Flaw = "Inspect forgets the waiters"
+	LossMute       Flaw = "NotifyLoss is told of no loss"
+	LossFalse      Flaw = "NotifyLoss is told of a living hold when a waiter is refused"
+)
+
+// The flaws of shared holds.
+const (
+	ReadersExclude Flaw = "readers exclude each other"
+	ReaderIntrudes Flaw = "a reader ignores the writer"
+	WriterIntrudes Flaw = "a writer ignores the readers"
+	ReaderFreesAll Flaw = "the release of one reader frees all"
+)

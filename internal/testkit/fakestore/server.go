@@ -1,0 +1,615 @@
+package fakestore
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+const (
+	// Term is how long a session lasts without a sign of life.
+	Term = time.Second
+	// placeTerm is how long a place in a queue lasts if its waiter does not ask again.
+	placeTerm = 3 * time.Second
+)
+
+// Server keeps locks by its own monotonic clock. It is safe for concurrent use.
+type Server struct {
+	flaw     Flaw
+	began    time.Time
+	listener net.Listener
+
+	mu         sync.Mutex
+	locks      map[string]*lock
+	identities map[string]string // by client
+	tokens     uint64
+	clients    int
+	asked      int               // acquisitions so far
+	requests   map[uint64]func() // those that clients send over the network, by number
+	serial     uint64
+	conns      map[net.Conn]bool
+	jobs       sync.WaitGroup
+}
+
+// lock is one lock, which is guarded by Server.mu.
+type lock struct {
+	foreign bool // something else is under the name
+	holds   []*hold
+	queue   []*place
+	watches []*watch // the oldest first
+	past    map[string]bool
+	broken  map[string]bool
+	notices int
+}
+
+type hold struct {
+	acquisition string
+	client      *client
+	shared      bool
+	token       uint64
+	ends        time.Duration // by the server's clock
+	session     *session      // ends the hold, or nil
+	count       int
+	failed      bool // see ReleaseFailsOnce
+}
+
+type place struct {
+	acquisition string
+	client      *client
+	session     *session
+	ends        time.Duration
+}
+
+// session lasts until its client is silent for Term.
+type session struct {
+	ends   time.Duration
+	ended  bool
+	losses []lease.HoldID // of which the client has not been told
+}
+
+// NewServer returns a server with this mistake, or with none.
+func NewServer(flaw Flaw) *Server {
+	return &Server{
+		flaw: flaw, began: time.Now(),
+		locks: make(map[string]*lock), identities: make(map[string]string),
+		requests: make(map[uint64]func()), conns: make(map[net.Conn]bool),
+	}
+}
+
+// Listen opens the server to clients with a dialer, at the address that it returns.
+func (s *Server) Listen() (address string, err error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	s.listener = l
+	s.jobs.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			s.mu.Lock()
+			s.conns[conn] = true
+			s.mu.Unlock()
+			s.jobs.Go(func() { s.serve(conn) })
+		}
+	})
+	return l.Addr().String(), nil
+}
+
+// serve carries out the requests whose numbers come over conn.
+func (s *Server) serve(conn net.Conn) {
+	defer func() {
+		conn.Close()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.conns, conn)
+	}()
+	var number [8]byte
+	for {
+		if _, err := io.ReadFull(conn, number[:]); err != nil {
+			return
+		}
+		key := binary.BigEndian.Uint64(number[:])
+		s.mu.Lock()
+		f := s.requests[key]
+		delete(s.requests, key)
+		s.mu.Unlock()
+		if f != nil {
+			f()
+		}
+		if _, err := conn.Write(number[:]); err != nil {
+			return
+		}
+	}
+}
+
+// Close ends the network of the server.
+func (s *Server) Close() {
+	if s.listener != nil {
+		s.listener.Close()
+	}
+	s.mu.Lock()
+	for conn := range s.conns {
+		conn.Close()
+	}
+	s.mu.Unlock()
+	s.jobs.Wait()
+}
+
+// Put puts something that is no lock under the name.
+func (s *Server) Put(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.locks[s.key(name)] = &lock{foreign: true}
+}
+
+// Rest describes what the server still keeps of a lock, or returns "".
+func (s *Server) Rest(name string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.locks[s.key(name)]
+	if l == nil {
+		return ""
+	}
+	s.expire(l, s.now(nil))
+	if len(l.holds)+len(l.queue)+len(l.watches) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d holds, %d places, %d watches", len(l.holds), len(l.queue), len(l.watches))
+}
+
+func (s *Server) key(name string) string {
+	if s.flaw == NamesCut && strings.Count(name, "-") > 1 {
+		return strings.Join(strings.SplitN(name, "-", 3)[:2], "-")
+	}
+	return name
+}
+
+// now is the server's clock, for a request of c.
+func (s *Server) now(c *client) time.Duration {
+	now := time.Since(s.began)
+	switch {
+	case s.flaw == FastClock:
+		return now + now/10
+	case s.flaw == ClientsClock && c != nil: // the clocks of clients differ
+		return now + time.Duration(c.number)*time.Second/4
+	}
+	return now
+}
+
+// find returns the lock called name without what has ended. s.mu is held.
+func (s *Server) find(c *client, name string) (*lock, error) {
+	l := s.locks[s.key(name)]
+	if l == nil {
+		l = &lock{past: make(map[string]bool), broken: make(map[string]bool)}
+		s.locks[s.key(name)] = l
+	}
+	if l.foreign {
+		if s.flaw != OverwritesValue {
+			return nil, fmt.Errorf("fakestore: no lock: %w", locks.ErrForeign)
+		}
+		delete(s.locks, s.key(name))
+		return s.find(c, name)
+	}
+	s.expire(l, s.now(c))
+	return l, nil
+}
+
+// expire removes holds and places whose time is over.
+func (s *Server) expire(l *lock, now time.Duration) {
+	l.holds = slices.DeleteFunc(l.holds, func(h *hold) bool {
+		over := now >= h.ends
+		if h.session != nil {
+			over = s.over(h.session, now) && s.flaw != SessionStays
+		}
+		if over = over && s.flaw != NeverFree; over && s.flaw == TokenRestarts {
+			s.tokens = 0
+		}
+		return over
+	})
+	head := l.head()
+	l.queue = slices.DeleteFunc(l.queue, func(p *place) bool {
+		over := now >= p.ends || p.session != nil && s.over(p.session, now)
+		return over && s.flaw != PlaceForever
+	})
+	if head != l.head() {
+		s.notify(l)
+	}
+}
+
+// over reports whether a session has ended. It then stays so.
+func (s *Server) over(x *session, now time.Duration) bool {
+	x.ended = x.ended || now >= x.ends
+	return x.ended
+}
+
+// alive is a sign of life of a session, which must not have ended.
+func (s *Server) alive(x *session) error {
+	now := s.now(nil)
+	if s.over(x, now) {
+		return lease.Mark(errEnded, lease.ErrRefused, lease.ErrUnavailable)
+	}
+	if s.flaw != SessionEnds || x.ends == 0 {
+		x.ends = now + Term
+	}
+	return nil
+}
+
+// errEnded is matched by the error of a request in a session that has ended.
+var errEnded = errors.New("fakestore: the session has ended")
+
+func (l *lock) head() *place {
+	if len(l.queue) == 0 {
+		return nil
+	}
+	return l.queue[0]
+}
+
+func (l *lock) hold(acquisition string) *hold {
+	for _, h := range l.holds {
+		if h.acquisition == acquisition {
+			return h
+		}
+	}
+	return nil
+}
+
+// notify tells a waiter that the lock may be free: the first one in the queue, or all if there is
+// none.
+func (s *Server) notify(l *lock) {
+	if s.flaw == WatchMute {
+		return
+	}
+	watches := l.watches
+	if s.flaw == WatchOnce {
+		watches = watches[:min(1, len(watches))]
+	}
+	next := l.head()
+	if next != nil && s.flaw == QueueWakes {
+		next = l.queue[len(l.queue)-1]
+	}
+	for _, w := range watches {
+		if next != nil && w.acquisition != next.acquisition {
+			continue
+		}
+		if l.notices++; s.flaw == WatchHalf && l.notices%2 == 0 {
+			continue
+		}
+		select {
+		case w.c <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// take decides one request for the lock. A request that waits has a place in the queue from then
+// on.
+func (s *Server) take(c *client, x *session, name, acquisition string, d time.Duration, waits bool) (lease.Reply, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l, err := s.find(c, name)
+	if err != nil {
+		return lease.Reply{}, err
+	}
+	if x != nil {
+		if err := s.alive(x); err != nil {
+			return lease.Reply{}, err
+		}
+	}
+	now := s.now(c)
+	if h := l.hold(acquisition); h != nil {
+		h.ends = now + d
+		h.count++
+		return lease.Reply{Held: true, Token: h.token}, nil
+	}
+	if s.asked++; s.flaw == SometimesFails && s.asked%5 == 0 {
+		return lease.Reply{}, lease.Mark(errors.New("fakestore: not now"), lease.ErrRefused, lease.ErrUnavailable)
+	}
+	free := s.admits(l, c)
+	if s.flaw == Spurious && s.asked%5 == 0 {
+		free = false
+	}
+	if s.flaw == LateSteals && l.past[acquisition] {
+		l.holds, free = nil, true
+	}
+	if free && s.flaw == AcquireNoLock {
+		s.mu.Unlock()
+		time.Sleep(time.Millisecond)
+		s.mu.Lock()
+	}
+	at := slices.IndexFunc(l.queue, func(p *place) bool { return p.acquisition == acquisition })
+	first := at == 0 || at < 0 && len(l.queue) == 0
+	if free && (first || waits && s.flaw == QueueBarges) {
+		if at >= 0 && s.flaw != PlaceOfHolder {
+			l.queue = slices.Delete(l.queue, at, at+1)
+		}
+		return s.give(l, c, x, acquisition, now+d), nil
+	}
+	if waits || s.flaw == PlaceOfTry && c.queue {
+		s.place(l, at, &place{acquisition, c, x, now + placeTerm})
+	}
+	return s.refuse(l, name, now), nil
+}
+
+// admits reports whether the holders leave room for c.
+func (s *Server) admits(l *lock, c *client) bool {
+	for _, h := range l.holds {
+		switch {
+		case s.flaw == NoExclusion:
+		case h.shared && c.shared && s.flaw != ReadersExclude:
+		case h.shared && !c.shared && s.flaw == WriterIntrudes:
+		case !h.shared && c.shared && s.flaw == ReaderIntrudes:
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// give makes acquisition a holder.
+func (s *Server) give(l *lock, c *client, x *session, acquisition string, ends time.Duration) lease.Reply {
+	s.tokens++
+	c.tokens++
+	token := s.tokens
+	switch s.flaw {
+	case TokenSeven:
+		token = 7
+	case TokenPairs:
+		token = (token + 1) / 2
+	case TokenOfClient:
+		token = c.tokens
+	}
+	l.past[acquisition] = true
+	l.holds = append(l.holds, &hold{
+		acquisition: acquisition, client: c, shared: c.shared, token: token, ends: ends, session: x, count: 1,
+	})
+	return lease.Reply{Held: true, Token: token}
+}
+
+// place keeps the place of a waiter, which has it at an index, or takes a new one.
+func (s *Server) place(l *lock, at int, p *place) {
+	if at >= 0 {
+		l.queue[at].ends = p.ends
+		if s.flaw == QueueForgets {
+			l.queue = append(slices.Delete(l.queue, at, at+1), p)
+		}
+		return
+	}
+	if s.flaw == QueueLIFO {
+		l.queue = slices.Insert(l.queue, 0, p)
+		return
+	}
+	l.queue = append(l.queue, p)
+}
+
+// refuse answers a request that does not get the lock.
+func (s *Server) refuse(l *lock, name string, now time.Duration) (r lease.Reply) {
+	for _, h := range l.holds {
+		if h.session == nil {
+			r.Wait = max(r.Wait, h.ends-now)
+		}
+		if s.flaw == LossFalse && h.session != nil {
+			h.session.losses = append(h.session.losses, lease.HoldID{Name: name, Acquisition: h.acquisition})
+		}
+	}
+	if s.flaw == WaitTooLong {
+		r.Wait += time.Hour
+	}
+	if s.flaw == FirstSight {
+		l.holds = nil
+	}
+	r.Listening = s.flaw == ListensNot
+	return r
+}
+
+func (s *Server) lookup(c *client, name, acquisition string) (r lease.Reply, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l, err := s.find(c, name)
+	if err != nil {
+		return r, err
+	}
+	h := l.hold(acquisition)
+	if h == nil && len(l.holds) == 0 && s.flaw == LookupAcquires {
+		return s.give(l, c, nil, acquisition, s.now(c)+time.Minute), nil
+	}
+	switch {
+	case s.flaw == LookupNo:
+		return r, nil
+	case h != nil:
+		r = lease.Reply{Held: true, Token: h.token}
+	case s.flaw == LookupYes, s.flaw == LookupAny && len(l.holds) > 0:
+		r = lease.Reply{Held: true, Token: s.tokens}
+	}
+	if s.flaw == LookupToken && r.Held {
+		r.Token = s.tokens + 1
+	}
+	return r, nil
+}
+
+func (s *Server) renew(c *client, x *session, holds []lease.HoldID, d time.Duration) ([]bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	renewed := make([]bool, len(holds))
+	for i, id := range holds {
+		l, err := s.find(c, id.Name)
+		if err != nil {
+			return nil, err
+		}
+		renewed[i] = s.prolong(l, c, x, i, id.Acquisition, d)
+	}
+	if x != nil {
+		_ = s.alive(x) // if it has ended, so have its holds
+	}
+	if s.flaw == RenewMixes {
+		slices.Reverse(renewed)
+	}
+	return renewed, nil
+}
+
+// prolong renews the hold with the index i in its request.
+func (s *Server) prolong(l *lock, c *client, x *session, i int, acquisition string, d time.Duration) bool {
+	now := s.now(c)
+	h := l.hold(acquisition)
+	switch {
+	case h == nil && len(l.holds) == 0 && (s.flaw == RenewAcquires || s.flaw == RenewRevives && l.past[acquisition]):
+		s.give(l, c, x, acquisition, now+d)
+		return true
+	case h == nil && len(l.holds) > 0 && s.flaw == RenewAny:
+		h = l.holds[0]
+	case h == nil:
+		return s.flaw == BreakRenews && l.broken[acquisition]
+	}
+	switch {
+	case s.flaw == RenewLies, s.flaw == RenewFirst && i > 0:
+		return true
+	case s.flaw == RenewAdds:
+		h.ends += d
+	default:
+		h.ends = now + d
+	}
+	return s.flaw != RenewDenies
+}
+
+func (s *Server) release(c *client, name, acquisition string) (r lease.Released, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l, err := s.find(c, name)
+	if err != nil {
+		return r, err
+	}
+	h := l.hold(acquisition)
+	if h == nil && len(l.holds) > 0 && s.flaw == AnyoneFrees {
+		h = l.holds[0]
+	}
+	r = lease.Released{Held: h != nil && s.flaw != ReleasedNever, Awaited: s.flaw != AwaitedNever}
+	switch {
+	case h == nil:
+		r.Held = s.flaw == ReleasedAlways
+		return r, nil
+	case s.flaw == ReleaseKeeps:
+		return r, nil
+	case s.flaw == ReleaseFailsOnce && !h.failed:
+		h.failed = true
+		return lease.Released{}, errors.New("fakestore: not now")
+	case s.flaw == AcquireCounts && h.count > 1:
+		h.count--
+		return r, nil
+	case s.flaw == ReleaseLooks:
+		s.mu.Unlock()
+		time.Sleep(time.Millisecond)
+		s.mu.Lock()
+		l.holds = nil
+	}
+	l.holds = slices.DeleteFunc(l.holds, func(other *hold) bool { return other == h || s.flaw == ReaderFreesAll })
+	s.notify(l)
+	return r, nil
+}
+
+func (s *Server) leave(c *client, name, acquisition string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l, err := s.find(c, name)
+	if err != nil || s.flaw == LeaveKeeps {
+		return err
+	}
+	head := l.head()
+	switch {
+	case s.flaw == LeaveFirst && head != nil:
+		l.queue = l.queue[1:]
+	default:
+		l.queue = slices.DeleteFunc(l.queue, func(p *place) bool { return p.acquisition == acquisition })
+	}
+	if head != l.head() && len(l.holds) == 0 {
+		s.notify(l)
+	}
+	return nil
+}
+
+func (s *Server) breaks(c *client, name string) (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l, err := s.find(c, name)
+	if err != nil {
+		return false, err
+	}
+	held := len(l.holds) > 0
+	if s.flaw == BreakNothing {
+		return held, nil
+	}
+	for _, h := range l.holds {
+		l.broken[h.acquisition] = true
+		if h.session != nil {
+			h.session.losses = append(h.session.losses, lease.HoldID{Name: name, Acquisition: h.acquisition})
+		}
+	}
+	l.holds = nil
+	if s.flaw != BreakMute {
+		s.notify(l)
+	}
+	if s.flaw == TokenBroken && held {
+		s.tokens -= min(s.tokens, 2)
+	}
+	return held != (s.flaw == BreakLies), nil
+}
+
+func (s *Server) inspect(c *client, name string) (state lease.State, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l, err := s.find(c, name)
+	if err != nil {
+		return state, err
+	}
+	claim := func(acquisition string, c *client) lease.Claim {
+		return lease.Claim{Acquisition: acquisition, Identity: s.identities[c.id]}
+	}
+	state.Held = len(l.holds) > 0 && s.flaw != InspectFree || s.flaw == InspectHeld
+	for _, h := range l.holds {
+		if s.flaw == InspectFree {
+			break
+		}
+		holder := claim(h.acquisition, h.client)
+		if s.flaw == InspectOther {
+			holder = lease.Claim{Acquisition: "another:1"}
+		}
+		holder.Token = h.token
+		state.Shared = state.Shared || h.shared
+		state.Holders = append(state.Holders, holder)
+	}
+	for _, p := range l.queue {
+		if s.flaw != InspectForgets {
+			state.Waiters = append(state.Waiters, claim(p.acquisition, p.client))
+		}
+	}
+	state.Waiting = len(state.Waiters)
+	if s.flaw == InspectFrees {
+		l.holds = nil
+	}
+	return state, nil
+}
+
+func (s *Server) contended(c *client, name string) (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l, err := s.find(c, name)
+	if err != nil {
+		return false, err
+	}
+	if s.flaw == ProberMute || s.flaw == ProberHolder && len(l.holds) > 0 {
+		return false, nil
+	}
+	others := func(of *client) bool { return of != c }
+	return slices.ContainsFunc(l.queue, func(p *place) bool { return others(p.client) }) ||
+		slices.ContainsFunc(l.watches, func(w *watch) bool { return others(w.client) }), nil
+}
