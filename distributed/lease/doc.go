@@ -11,8 +11,11 @@
 //     [Mark]. A store without marks is correct, but slower after errors.
 //  3. Pass the Store to [New], with [WithErrorPrefix] and the adapter's defaults. An adapter with
 //     several kinds of lock keeps one [Client] for each kind in a [Group].
-//  4. Run package lockstest on the locks, on a real server too. Then test what the server can do
-//     to them: lost replies, restarts, a partition in each phase of a renewal.
+//  4. Run package leasetest on the Store: several clients, and faults between them and the server.
+//     Run package lockstest on one lock. Do both on each topology of a real server.
+//
+// The page docs/stores.md leads from an empty file to an adapter that is proved. It says which
+// methods are called late, how a hold may end, and what waiting costs.
 //
 // # Local queue
 //

@@ -10,7 +10,7 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// memory is a complete Store. Its server is a map, so that no request fails.
+// memory is a complete Store. Its server is a map, so that no request fails. All clients share it.
 type memory struct {
 	mu     sync.Mutex
 	holds  map[string]memoryHold // by name
@@ -29,6 +29,7 @@ func (m *memory) held(name, acquisition string) (memoryHold, bool) {
 	return h, h.acquisition == acquisition && time.Now().Before(h.ends)
 }
 
+// Acquire looks at the hold and replaces it in one step. The time of the server counts.
 func (m *memory) Acquire(_ context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -40,6 +41,7 @@ func (m *memory) Acquire(_ context.Context, name, acquisition string, d time.Dur
 	return lease.Reply{Held: true, Token: m.tokens}, nil
 }
 
+// Lookup says which acquisition holds, after an Acquire whose reply was lost.
 func (m *memory) Lookup(_ context.Context, name, acquisition string) (lease.Reply, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -47,6 +49,7 @@ func (m *memory) Lookup(_ context.Context, name, acquisition string) (lease.Repl
 	return lease.Reply{Held: ok, Token: h.token}, nil
 }
 
+// Renew prolongs what is held. A hold whose time is over stays lost.
 func (m *memory) Renew(_ context.Context, holds []lease.HoldID, d time.Duration) ([]bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -62,6 +65,7 @@ func (m *memory) Renew(_ context.Context, holds []lease.HoldID, d time.Duration)
 	return renewed, nil
 }
 
+// Release compares and deletes in one step: a late one does not free the hold of another client.
 func (m *memory) Release(_ context.Context, name, acquisition string) (lease.Released, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
