@@ -18,8 +18,9 @@ import (
 const (
 	// Term is how long a session lasts without a sign of life.
 	Term = time.Second
-	// placeTerm is how long a place in a queue lasts if its waiter does not ask again.
-	placeTerm = 3 * time.Second
+	// placeTerm is how long a place in a queue lasts if its waiter does not ask again. It is longer
+	// than the poll interval of the tests.
+	placeTerm = 5 * time.Second
 )
 
 // Server keeps locks by its own monotonic clock. It is safe for concurrent use.
@@ -295,7 +296,8 @@ func (s *Server) notify(l *lock) {
 
 // take decides one request for the lock. A request that waits has a place in the queue from then
 // on.
-func (s *Server) take(c *client, x *session, name, acquisition string, d time.Duration, waits bool) (lease.Reply, error) {
+func (s *Server) take(
+	c *client, x *session, name, acquisition string, d time.Duration, waits bool) (lease.Reply, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l, err := s.find(c, name)
