@@ -1,0 +1,70 @@
+package leasetest_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/leasetest"
+	"github.com/jucgo/locks/internal/testkit/fakestore"
+)
+
+// mystore stands for your adapter, and server for a server that the test has started.
+var (
+	mystore = fakestore.NewServer("")
+	server  = "127.0.0.1:7000"
+)
+
+// The clients of a check connect through their Links, which can be cut.
+func ExampleTestStore() {
+	testMyStore := func(t *testing.T) { // in a file of your tests: func TestMyStore
+		leasetest.TestStore(t, leasetest.Config{
+			Store: func(tb testing.TB, link *leasetest.Link) lease.Store {
+				store, end := mystore.Client(fakestore.Queued, func(ctx context.Context) (net.Conn, error) {
+					return link.DialContext(ctx, "tcp", server)
+				})
+				tb.Cleanup(end)
+				return store
+			},
+			FIFO: true,
+			TTL:  2 * time.Second,
+		})
+	}
+	_ = testMyStore
+}
+
+// The reply to a request is lost. The client asks which acquisition holds, and has the lock.
+func ExampleRequests() {
+	ctx := context.Background()
+	store, end := mystore.Client(fakestore.Watched, nil)
+	defer end()
+	var requests *leasetest.Requests = leasetest.NewRequests(store)
+	client, err := lease.New(requests)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer client.Close(ctx)
+
+	requests.Next(leasetest.Acquire, leasetest.LostReply)
+	fmt.Println(client.Mutex("orders").TryLockContext(ctx))
+	fmt.Println("asked which acquisition holds:", requests.Count(leasetest.Lookup))
+	// Output:
+	// true <nil>
+	// asked which acquisition holds: 1
+}
+
+// A client without a dialer of its own connects to the address of a Proxy.
+func ExampleProxy() {
+	testMyStore := func(t *testing.T) {
+		var proxy *leasetest.Proxy = leasetest.NewProxy(t, server)
+		fmt.Println("connect to", proxy.Addr())
+		proxy.CutReplies()
+		// ... requests are carried out, and have no answers
+		proxy.Heal()
+	}
+	_ = testMyStore
+}
