@@ -186,7 +186,7 @@ func handOvers(s *suite) {
 		w.wg.Go(func() {
 			if err := waiter.lock(name).LockContext(ctx); err != nil {
 				w.breaks(fmt.Sprintf("a waiter is told of a release (it waited %v: %v)", limit, err),
-				holder, waiter, third)
+					holder, waiter, third)
 			}
 			got = time.Now()
 		})
