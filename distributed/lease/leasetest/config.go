@@ -52,6 +52,9 @@ type Config struct {
 	// Clients is how many take turns. Default 6.
 	Clients int
 
+	// Parallel is how many checks run at a time. Default 8.
+	Parallel int
+
 	// Timeout is how long a call may take that must return, on a busy machine. Default 30 s.
 	Timeout time.Duration
 
@@ -92,6 +95,9 @@ func (cfg Config) withDefaults() Config {
 	}
 	if cfg.Clients <= 0 {
 		cfg.Clients = 6
+	}
+	if cfg.Parallel <= 0 {
+		cfg.Parallel = 8
 	}
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = 30 * time.Second
