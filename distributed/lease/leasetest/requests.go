@@ -222,18 +222,19 @@ func suffer[T any](r *Requests, ctx context.Context, fault Fault, healed <-chan 
 	case LostRequest:
 		return none, lost
 	case LostReply:
-		_, _ = call(ctx)
+		discard(call(ctx))
 		return none, lost
 	case SilentRequest:
 		return silence[T](ctx, healed)
 	case SilentReply:
-		_, _ = call(ctx)
+		discard(call(ctx))
 		return silence[T](ctx, healed)
 	case Late:
 		late := func() {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 			defer cancel()
-			_, err := call(ctx)
+			result, err := call(ctx)
+			discard(result, err)
 			r.log.add(r.who, "a late request arrives: error %v", err)
 		}
 		r.mu.Lock()
@@ -242,10 +243,17 @@ func suffer[T any](r *Requests, ctx context.Context, fault Fault, healed <-chan 
 		return none, lost
 	case Repeated:
 		result, err := call(ctx)
-		_, _ = call(context.WithoutCancel(ctx))
+		discard(call(context.WithoutCancel(ctx)))
 		return result, err
 	}
 	return call(ctx)
+}
+
+// discard ends a Watch that its caller does not get.
+func discard[T any](result T, _ error) {
+	if w, ok := any(result).(lease.Watch); ok {
+		w.Close()
+	}
 }
 
 func silence[T any](ctx context.Context, healed <-chan struct{}) (none T, err error) {
