@@ -51,10 +51,10 @@ func ExampleRequests() {
 
 	requests.Next(leasetest.Acquire, leasetest.LostReply)
 	fmt.Println(client.Mutex("orders").TryLockContext(ctx))
-	fmt.Println("asked which acquisition holds:", requests.Count(leasetest.Lookup))
+	fmt.Println(requests.Count(leasetest.Lookup))
 	// Output:
 	// true <nil>
-	// asked which acquisition holds: 1
+	// 1
 }
 
 // A client without a dialer of its own connects to the address of a Proxy.
