@@ -181,6 +181,8 @@ type stage struct {
 	lock     string
 	random   *rand.Rand // of the goroutine that causes the trouble
 	players  []*player
+	term     time.Duration // of a hold
+	sessions bool          // the store has them
 	troubled atomic.Bool
 	heals    []heal
 	faults   map[string]int
@@ -218,6 +220,10 @@ func chaos(s *suite) {
 	})
 	for range s.cfg.Clients {
 		st.players = append(st.players, st.enters())
+	}
+	st.term = s.cfg.TTL
+	if c := st.players[0]; c.requests != nil {
+		st.term, st.sessions = c.client.term(s.cfg.TTL), optional[lease.Session](c.requests) != nil
 	}
 	began := time.Now()
 	for time.Since(began) < *long && st.ctx.Err() == nil {
@@ -339,6 +345,11 @@ func (st *stage) trouble(d time.Duration) {
 			}
 			return false
 		})
+		if st.sessions { // what comes later than a lease keeps the lock as long as the session lasts
+			for _, p := range st.players {
+				st.deliver(p)
+			}
+		}
 		i := st.pick()
 		p := st.players[i]
 		if p.stopped.Load() {
@@ -381,11 +392,7 @@ func (st *stage) dies(p *player) {
 	p.kill()
 	st.buried.Go(func() {
 		p.wg.Wait()
-		term := st.cfg.TTL
-		if p.requests != nil {
-			term = p.term(term)
-		}
-		time.Sleep(term + time.Second) // a session would go on if it were healed before
+		time.Sleep(st.term + time.Second) // a session would go on if it were healed before
 		p.grave.bury()
 	})
 }
@@ -489,11 +496,7 @@ func (st *stage) recover() {
 		turns int64
 	}
 	var all []start
-	term := st.cfg.TTL
 	for _, p := range st.players {
-		if p.requests != nil {
-			term = p.term(st.cfg.TTL)
-		}
 		for _, w := range p.workers {
 			all = append(all, start{w, w.turns.Load()})
 		}
@@ -504,8 +507,8 @@ func (st *stage) recover() {
 		if len(all) == 0 {
 			return
 		}
-		if time.Since(began) > term+calm {
-			st.breaks(fmt.Sprintf("each waiter gets on within %v after everything is healed", term+calm), all[0].client)
+		if time.Since(began) > st.term+calm {
+			st.breaks(fmt.Sprintf("each waiter gets on within %v after everything is healed", st.term+calm), all[0].client)
 			return
 		}
 	}
