@@ -183,6 +183,7 @@ type stage struct {
 	players  []*player
 	term     time.Duration // of a hold
 	sessions bool          // the store has them
+	mortals  bool          // the death of a client ends its holds
 	troubled atomic.Bool
 	heals    []heal
 	faults   map[string]int
@@ -224,6 +225,7 @@ func chaos(s *suite) {
 	st.term = s.cfg.TTL
 	if c := st.players[0]; c.requests != nil {
 		st.term, st.sessions = c.client.term(s.cfg.TTL), optional[lease.Session](c.requests) != nil
+		st.mortals = c.canDie()
 	}
 	began := time.Now()
 	for time.Since(began) < *long && st.ctx.Err() == nil {
@@ -357,7 +359,7 @@ func (st *stage) trouble(d time.Duration) {
 		}
 		switch st.random.IntN(12) {
 		case 0:
-			if p.canDie() {
+			if st.mortals {
 				st.cause(p, "killed")
 				st.dies(p)
 				st.players[i] = st.enters()
@@ -508,7 +510,8 @@ func (st *stage) recover() {
 			return
 		}
 		if time.Since(began) > st.term+calm {
-			st.breaks(fmt.Sprintf("each waiter gets on within %v after everything is healed", st.term+calm), all[0].client)
+			st.breaks(fmt.Sprintf("each waiter gets on within %v after everything is healed", st.term+calm),
+				all[0].client)
 			return
 		}
 	}
