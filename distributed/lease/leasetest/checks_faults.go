@@ -1,4 +1,605 @@
 package leasetest
 
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
+)
+
 // faultChecks use locks while requests and networks fail.
-var faultChecks = []check{}
+var faultChecks = []check{
+	{"AcquireFaults", hasStore, acquireFaults},
+	{"WaitFaults", hasStore, waitFaults},
+	{"RenewFaults", hasStore, renewFaults},
+	{"ReleaseFaults", hasStore, releaseFaults},
+	{"UndoFaults", hasStore, undoFaults},
+	{"LeaveFaults", has[lease.Queue], leaveFaults},
+	{"NetworkFaults", hasStore, networkFaults},
+	{"DeadHolder", hasStore, deadHolder},
+	{"LivingHolder", hasStore, livingHolder},
+	{"Reentry", hasStore, reentry},
+	{"ForceUnlock", has[lease.Breaker], forceUnlock},
+}
+
+// allFaults are what can happen to a request.
+var allFaults = []Fault{LostRequest, LostReply, SilentRequest, SilentReply, Late, Repeated}
+
+func (f Fault) silent() bool { return f == SilentRequest || f == SilentReply }
+
+// duel is two clients that want one lock. Requests of the client suffer, those of the rival do
+// not.
+type duel struct {
+	*crew
+	client, rival *client
+	name          string
+	register      register
+}
+
+// duelHold is a hold in a duel.
+type duelHold struct {
+	*visit
+	l     locks.TryLocker
+	owner context.Context
+}
+
+// duels runs a duel for each of what, at once. Each has a client of its own. The rival is the same.
+func duels[T any](s *suite, what []T, run func(d *duel, t T)) {
+	w, rival := s.crew(), s.client()
+	for _, t := range what {
+		d := &duel{crew: w, client: s.mortal(lease.WithReleaseTimeout(s.cfg.TTL)), rival: rival, name: s.name()}
+		w.wg.Go(func() {
+			d.client.event("%v", t)
+			run(d, t)
+		})
+	}
+	w.wait()
+}
+
+// locks has c lock within the time limit. It returns nil if that fails.
+func (d *duel) locks(c *client, limit time.Duration) (*duelHold, error) {
+	h := &duelHold{visit: &visit{c: c}, l: c.lock(d.name), owner: locks.WithOwner(d.ctx, locks.NewOwner())}
+	ctx, cancel := context.WithTimeout(h.owner, limit)
+	defer cancel()
+	asked := time.Now()
+	if err := h.l.LockContext(ctx); err != nil {
+		if late := time.Since(asked) - limit; late > d.cfg.Timeout {
+			d.breaks(fmt.Sprintf("LockContext returns when its context ends, not %v later", late), c)
+		}
+		return nil, err
+	}
+	if leased, ok := h.l.(locks.Leased); ok {
+		h.hold, _ = leased.Hold(h.owner)
+	}
+	d.relies(h)
+	return h, nil
+}
+
+// relies is a moment at which the holder relies on its hold. It says whether the hold is valid.
+func (d *duel) relies(h *duelHold) bool {
+	broken, other, err := d.register.write(h.visit, false)
+	if broken != "" {
+		clients := []*client{h.c}
+		if other != nil {
+			clients = append(clients, other)
+		}
+		d.breaks(broken, clients...)
+	}
+	return err == nil && broken == ""
+}
+
+// unlocks releases h. An unlock that fails is a loss.
+func (d *duel) unlocks(h *duelHold) {
+	d.register.leave(h.visit)
+	asked := time.Now()
+	err := h.l.UnlockContext(h.owner)
+	if err != nil && !errors.Is(err, locks.ErrLost) && d.ctx.Err() == nil {
+		d.breaks(fmt.Sprintf("an unlock that fails is a loss (%v)", err), h.c)
+	}
+	if late := time.Since(asked); late > d.cfg.TTL+d.cfg.Timeout {
+		d.breaks(fmt.Sprintf("an unlock returns by the release timeout, not after %v", late), h.c)
+	}
+}
+
+// rivals has the rival get the lock, which it does within a lease. The hold before may be nil.
+func (d *duel) rivals(before *duelHold) *duelHold {
+	h, err := d.locks(d.rival, d.client.term(d.cfg.TTL)+d.cfg.Timeout)
+	if err != nil {
+		d.breaks(fmt.Sprintf("a fault leaves no lock stuck for longer than a lease (%v)", err), d.client, d.rival)
+		return nil
+	}
+	if before != nil && d.client.requests.asked(d.name) != "" {
+		d.truth(false)
+	}
+	return h
+}
+
+// truth compares what Lookup says of the client's last acquisition.
+func (d *duel) truth(held bool) {
+	reply, err := d.client.requests.Unwrap().Lookup(d.ctx, d.name, d.client.requests.asked(d.name))
+	if err == nil && reply.Held != held {
+		d.breaks(fmt.Sprintf("Lookup tells the truth after a fault, not %v", reply.Held), d.client, d.rival)
+	}
+}
+
+// calm ends all faults. The rival has the lock and keeps it. Then each of the two locks once more.
+func (d *duel) calm(h *duelHold) {
+	d.client.link.Heal()
+	d.client.requests.Heal()
+	for range 2 {
+		d.client.requests.Deliver()
+		if h == nil || d.ctx.Err() != nil {
+			return
+		}
+		if !d.relies(h) {
+			d.breaks("late requests end no hold of another client", d.client, d.rival)
+			return
+		}
+		ok, err := d.client.lock(d.name).TryLockContext(locks.WithOwner(d.ctx, locks.NewOwner()))
+		if ok {
+			d.breaks("a held lock is given to no other client", d.rival, d.client)
+		}
+		if err != nil {
+			d.client.event("TryLockContext: %v", err) // the network may not be back
+		}
+	}
+	d.unlocks(h)
+	// A network needs some tries until it is back.
+	end := time.Now().Add(d.client.term(d.cfg.TTL) + 2*d.cfg.Timeout)
+	for d.ctx.Err() == nil {
+		again, err := d.locks(d.client, d.cfg.Timeout)
+		if err == nil {
+			d.unlocks(again)
+			break
+		}
+		if time.Now().After(end) {
+			d.breaks(fmt.Sprintf("a client locks again when everything is healed (%v)", err), d.client)
+		}
+		pause(20 * time.Millisecond)
+	}
+	if again := d.rivals(nil); again != nil {
+		d.unlocks(again)
+	}
+}
+
+// limit is how long a call may take that suffers f.
+func (d *duel) limit(f Fault) time.Duration {
+	if f.silent() {
+		return 300 * time.Millisecond
+	}
+	return d.cfg.Timeout
+}
+
+// acquireFaults loses the request for a free lock, and also the question what became of it.
+func acquireFaults(s *suite) {
+	type trouble struct{ acquire, lookup Fault }
+	var all []trouble
+	for _, f := range allFaults {
+		all = append(all, trouble{f, ""})
+	}
+	for _, f := range allFaults {
+		all = append(all, trouble{LostReply, f})
+	}
+	duels(s, all, func(d *duel, t trouble) {
+		r := d.client.requests
+		r.Next(Acquire, t.acquire)
+		r.Next(Enqueue, t.acquire)
+		if t.lookup != "" {
+			r.Next(Lookup, t.lookup)
+		}
+		limit := d.limit(t.acquire)
+		if t.lookup.silent() {
+			limit = d.limit(t.lookup)
+		}
+		h, err := d.locks(d.client, limit)
+		if err != nil {
+			d.client.event("LockContext: %v", err)
+		}
+		if h != nil {
+			if d.relies(h) {
+				d.truth(true)
+			}
+			if ok, _ := d.rival.lock(d.name).TryLockContext(locks.WithOwner(d.ctx, locks.NewOwner())); ok && d.relies(h) {
+				d.breaks("a held lock is given to no other client", d.client, d.rival)
+			}
+			d.unlocks(h)
+		}
+		r.Heal() // what is undone takes time else
+		d.calm(d.rivals(h))
+	})
+}
+
+// waitFaults loses what a waiter asks for.
+func waitFaults(s *suite) {
+	type trouble struct {
+		op Op
+		f  Fault
+	}
+	var all []trouble
+	for _, op := range []Op{Acquire, Enqueue, Watch} {
+		if op == Enqueue && !has[lease.Queue](s) {
+			continue
+		}
+		for _, f := range allFaults {
+			if op != Watch || f != Repeated && f != Late { // a Watch that nobody gets would stay open
+				all = append(all, trouble{op, f})
+			}
+		}
+	}
+	duels(s, all, func(d *duel, t trouble) {
+		before := d.rivals(nil)
+		if before == nil {
+			return
+		}
+		r := d.client.requests
+		// Its first request succeeds. The second one is the waiter's, where both are the same.
+		if t.op == Watch || t.op == Enqueue {
+			r.Next(t.op, t.f)
+		} else {
+			r.Next(t.op, "", t.f)
+		}
+		var waited sync.WaitGroup
+		var h *duelHold
+		var err error
+		waited.Go(func() { h, err = d.locks(d.client, 2*d.cfg.Timeout) })
+		for end := time.Now().Add(d.cfg.Poll); r.planned(t.op) && time.Now().Before(end) && d.ctx.Err() == nil; {
+			pause(time.Millisecond) // a store may have no request of this kind
+		}
+		if t.f.silent() {
+			pause(100 * time.Millisecond) // the request is on its way
+			r.Heal()
+		}
+		d.unlocks(before)
+		waited.Wait()
+		r.Heal()
+		if err != nil {
+			d.breaks(fmt.Sprintf("a waiter gets the lock after a fault (%v)", err), d.client, d.rival)
+			return
+		}
+		d.unlocks(h)
+		d.calm(d.rivals(h))
+	})
+}
+
+// renewFaults loses one renewal, or all.
+func renewFaults(s *suite) {
+	type trouble struct {
+		f   Fault
+		all bool
+	}
+	var all []trouble
+	for _, f := range allFaults {
+		all = append(all, trouble{f, false})
+		if f != Repeated {
+			all = append(all, trouble{f, true})
+		}
+	}
+	duels(s, all, func(d *duel, t trouble) {
+		h, err := d.locks(d.client, d.cfg.Timeout)
+		if err != nil {
+			d.breaks(fmt.Sprintf("LockContext succeeds on a healthy store (%v)", err), d.client)
+			return
+		}
+		r := d.client.requests
+		if t.all {
+			r.Always(Renew, t.f)
+		} else {
+			r.Next(Renew, t.f)
+		}
+		var next *duelHold
+		// A hold whose renewals are lost ends. The holder knows that before the rival has the lock,
+		// which relies checks.
+		term := d.client.term(d.cfg.TTL)
+		for end := time.Now().Add(3 * term / 2); time.Now().Before(end) && next == nil && d.ctx.Err() == nil; {
+			next, _ = d.locks(d.rival, 50*time.Millisecond)
+			if next == nil && !t.all {
+				d.relies(h)
+			}
+		}
+		r.Heal()
+		d.unlocks(h)
+		if next == nil {
+			next = d.rivals(h)
+		}
+		d.calm(next)
+	})
+}
+
+// releaseFaults loses one release, or all.
+func releaseFaults(s *suite) {
+	type trouble struct {
+		f   Fault
+		all bool
+	}
+	var all []trouble
+	for _, f := range allFaults {
+		all = append(all, trouble{f, false})
+	}
+	all = append(all, trouble{LostRequest, true}, trouble{LostReply, true}, trouble{SilentReply, true})
+	duels(s, all, func(d *duel, t trouble) {
+		h, err := d.locks(d.client, d.cfg.Timeout)
+		if err != nil {
+			d.breaks(fmt.Sprintf("LockContext succeeds on a healthy store (%v)", err), d.client)
+			return
+		}
+		r := d.client.requests
+		if t.all {
+			r.Always(Release, t.f)
+		} else {
+			r.Next(Release, t.f)
+		}
+		d.unlocks(h)
+		if optional[lease.Session](r) != nil {
+			r.Heal() // its session would keep the lock
+		}
+		next := d.rivals(nil)
+		r.Heal()
+		d.calm(next)
+	})
+}
+
+// undoFaults has the caller give up while its request is on its way, and loses the request that
+// undoes it.
+func undoFaults(s *suite) {
+	type trouble struct{ acquire, release Fault }
+	var all []trouble
+	for _, f := range allFaults {
+		all = append(all, trouble{SilentReply, f})
+	}
+	for _, f := range []Fault{SilentRequest, Late} {
+		all = append(all, trouble{f, ""})
+	}
+	duels(s, all, func(d *duel, t trouble) {
+		r := d.client.requests
+		r.Next(Acquire, t.acquire)
+		r.Next(Enqueue, t.acquire)
+		r.Next(Lookup, t.acquire)
+		if t.release != "" {
+			r.Next(Release, t.release)
+		}
+		h, _ := d.locks(d.client, 100*time.Millisecond)
+		if h != nil {
+			d.unlocks(h)
+		}
+		d.calm(d.rivals(nil))
+	})
+}
+
+// leaveFaults has a waiter give up, and loses the request that gives up its place.
+func leaveFaults(s *suite) {
+	duels(s, allFaults, func(d *duel, f Fault) {
+		before := d.rivals(nil)
+		if before == nil {
+			return
+		}
+		r := d.client.requests
+		r.Next(Leave, f)
+		if h, _ := d.locks(d.client, 300*time.Millisecond); h != nil {
+			d.breaks("a held lock is given to no other client", d.client, d.rival)
+		}
+		d.unlocks(before)
+		d.calm(d.rivals(nil))
+	})
+}
+
+// networkFaults does to connections what networks do, at each stage of a hold.
+func networkFaults(s *suite) {
+	if !s.ready().connects() {
+		s.Log("the network cannot fail: the client does not connect through its Link")
+		return
+	}
+	var all []networkFault
+	for _, what := range []string{"cut", "replies", "requests", "refuse", "reset"} {
+		for _, when := range []string{"acquire", "wait", "hold", "late in the hold", "release"} {
+			all = append(all, networkFault{what, when})
+		}
+	}
+	for len(all) > 0 { // five at a time
+		duels(s, all[:5], network)
+		all = all[5:]
+	}
+}
+
+// networkFault is what happens, and when.
+type networkFault struct{ what, when string }
+
+func network(d *duel, t networkFault) {
+	link := d.client.link
+	begin := map[string]func(){"cut": link.Cut, "replies": link.CutReplies, "requests": link.CutRequests,
+		"refuse": link.Refuse, "reset": link.Reset}[t.what]
+	d.client.connects()
+	switch t.when {
+	case "acquire":
+		begin()
+		h, _ := d.locks(d.client, 300*time.Millisecond)
+		if h != nil {
+			d.unlocks(h)
+		}
+		link.Heal()
+		d.calm(d.rivals(nil))
+		return
+	case "wait":
+		before := d.rivals(nil)
+		if before == nil {
+			return
+		}
+		var waited sync.WaitGroup
+		var h *duelHold
+		n := d.client.requests.Count()
+		waited.Go(func() { h, _ = d.locks(d.client, 2*d.cfg.Timeout) })
+		for end := time.Now().Add(d.cfg.Timeout); d.client.requests.Count() < n+2 && time.Now().Before(end); {
+			pause(time.Millisecond)
+		}
+		begin()
+		pause(100 * time.Millisecond)
+		link.Heal()
+		d.unlocks(before)
+		waited.Wait()
+		if h == nil {
+			d.breaks("a waiter gets the lock when the network is back", d.client, d.rival)
+			return
+		}
+		d.unlocks(h)
+		d.calm(d.rivals(nil))
+		return
+	}
+	h, err := d.locks(d.client, d.cfg.Timeout)
+	if err != nil {
+		d.breaks(fmt.Sprintf("LockContext succeeds on a healthy store (%v)", err), d.client)
+		return
+	}
+	term := d.client.term(d.cfg.TTL)
+	if t.when == "late in the hold" {
+		pause(term / 3)
+	}
+	begin()
+	if t.when == "release" {
+		d.unlocks(h)
+		link.Heal()
+		d.calm(d.rivals(nil))
+		return
+	}
+	var next *duelHold
+	for end := time.Now().Add(5 * term / 4); time.Now().Before(end) && next == nil && d.ctx.Err() == nil; {
+		next, _ = d.locks(d.rival, 50*time.Millisecond) // relies compares the holds
+	}
+	link.Heal()
+	d.unlocks(h)
+	if next == nil {
+		next = d.rivals(nil)
+	}
+	d.calm(next)
+}
+
+// deadHolder has a client die that holds a lock. Its hold has ended when another client has one.
+func deadHolder(s *suite) {
+	d := &duel{crew: s.crew(), rival: s.client(), client: s.mortal(), name: s.name()}
+	if !d.client.canDie() {
+		return
+	}
+	since := lease.Now()
+	h, err := d.locks(d.client, s.cfg.Timeout)
+	if err != nil {
+		s.broken(fmt.Sprintf("LockContext succeeds on a healthy store (%v)", err), d.client)
+	}
+	term := d.client.term(s.cfg.TTL)
+	d.client.die()
+	if optional[lease.Session](d.client.requests) != nil {
+		since = since.Add(-term / 3) // the session's last sign of life may be before the hold
+	}
+	next := d.rivals(nil)
+	if early := term - lease.Now().Sub(since); next != nil && early > 0 {
+		d.breaks(fmt.Sprintf("a dead holder keeps the lock for its lease, not %v less", early), d.client, d.rival)
+	}
+	if h.hold != nil && h.hold.Err() == nil {
+		d.breaks("a hold has ended when another client has the lock", d.client, d.rival)
+	}
+	if next != nil {
+		d.unlocks(next)
+	}
+	d.wait()
+}
+
+// livingHolder has a client keep its lock for three leases, though another one waits all the time.
+func livingHolder(s *suite) {
+	d := &duel{crew: s.crew(), rival: s.client(), client: s.mortal(), name: s.name()}
+	h, err := d.locks(d.client, s.cfg.Timeout)
+	if err != nil {
+		s.broken(fmt.Sprintf("LockContext succeeds on a healthy store (%v)", err), d.client)
+	}
+	term := d.client.term(s.cfg.TTL)
+	for end := time.Now().Add(3 * term); time.Now().Before(end) && d.ctx.Err() == nil; {
+		if next, _ := d.locks(d.rival, 200*time.Millisecond); next != nil {
+			// On a machine that is too busy the hold may end. The holder knows it then.
+			s.Log("the hold lapsed, on a busy machine")
+			d.unlocks(next)
+			break
+		}
+		if !d.relies(h) {
+			break
+		}
+	}
+	d.unlocks(h)
+	if next := d.rivals(nil); next != nil {
+		d.unlocks(next)
+	}
+	d.wait()
+}
+
+// reentry asks nothing of the store.
+func reentry(s *suite) {
+	c, name := s.client(), s.name()
+	l, owner := c.lock(name), s.someone()
+	must := func(what string, err error) {
+		s.Helper()
+		if err != nil {
+			s.broken(fmt.Sprintf("%s succeeds on a healthy store (%v)", what, err), c)
+		}
+	}
+	must("LockContext", l.LockContext(owner))
+	asked := c.requests.Count(Acquire, Enqueue, Lookup, Release)
+	err := l.LockContext(owner)
+	if errors.Is(err, locks.ErrDeadlock) {
+		must("UnlockContext", l.UnlockContext(owner))
+		return // a lock without re-entry
+	}
+	must("re-entry", err)
+	ok, err := l.TryLockContext(owner)
+	must("re-entry by TryLockContext", err)
+	if !ok {
+		s.broken("TryLockContext by the holder is true", c)
+	}
+	must("UnlockContext", l.UnlockContext(owner))
+	must("UnlockContext", l.UnlockContext(owner))
+	if n := c.requests.Count(Acquire, Enqueue, Lookup, Release) - asked; n > 0 {
+		s.broken(fmt.Sprintf("re-entry asks nothing of the store, not %d times", n), c)
+	}
+	must("UnlockContext", l.UnlockContext(owner))
+}
+
+// forceUnlock has a client free the lock of another one.
+func forceUnlock(s *suite) {
+	d := &duel{crew: s.crew(), rival: s.client(), client: s.mortal(), name: s.name()}
+	breaker, ok := d.rival.lock(d.name).(interface {
+		ForceUnlock(ctx context.Context) (bool, error)
+	})
+	if !ok {
+		s.Log("the lock has no ForceUnlock")
+		return
+	}
+	h, err := d.locks(d.client, s.cfg.Timeout)
+	if err != nil {
+		s.broken(fmt.Sprintf("LockContext succeeds on a healthy store (%v)", err), d.client)
+	}
+	d.register.leave(h.visit) // it may rely on the lock no more
+	held, err := breaker.ForceUnlock(s.ctx)
+	if errors.Is(err, errors.ErrUnsupported) {
+		d.unlocks(h)
+		return
+	}
+	if err != nil || !held {
+		s.broken(fmt.Sprintf("ForceUnlock frees a held lock (%v, %v)", held, err), d.client, d.rival)
+	}
+	next := d.rivals(nil)
+	if h.hold != nil {
+		select {
+		case <-h.hold.Lost():
+		case <-time.After(d.client.term(s.cfg.TTL) + s.cfg.Timeout):
+			s.broken("a holder learns of a forced unlock", d.client, d.rival)
+		}
+	}
+	if err := h.l.UnlockContext(h.owner); !errors.Is(err, locks.ErrLost) {
+		s.broken(fmt.Sprintf("an unlock after a forced one is a loss (%v)", err), d.client, d.rival)
+	}
+	if next != nil {
+		if !d.relies(next) {
+			d.breaks("the former holder's unlock ends no hold of another client", d.client, d.rival)
+		}
+		d.unlocks(next)
+	}
+	d.wait()
+}

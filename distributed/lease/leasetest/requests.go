@@ -68,7 +68,8 @@ type Requests struct {
 	always map[Op]Fault
 	late   []func()
 	counts map[Op]int
-	lost   []lease.HoldID // of NotifyLoss
+	lost   []lease.HoldID    // of NotifyLoss
+	last   map[string]string // the last acquisition, by name
 	dead   bool
 	died   chan struct{}
 	healed chan struct{} // is closed and replaced by Heal
@@ -92,6 +93,7 @@ func newRequests(s lease.Store, log *journal, who int) *Requests {
 	return &Requests{
 		inner: s, log: log, who: who,
 		faults: make(map[Op][]Fault), always: make(map[Op]Fault), counts: make(map[Op]int),
+		last: make(map[string]string),
 		died: make(chan struct{}), healed: make(chan struct{}),
 	}
 }
@@ -123,6 +125,13 @@ func (r *Requests) Heal() {
 	clear(r.always)
 	close(r.healed)
 	r.healed = make(chan struct{})
+}
+
+// planned says whether a fault of [Requests.Next] is still to come.
+func (r *Requests) planned(op Op) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.faults[op]) > 0
 }
 
 // Deliver brings the requests that are [Late] to the store, in order, and returns how many these
@@ -299,7 +308,22 @@ func tail(acquisition string) string {
 
 func about(name, acquisition string) string { return fmt.Sprintf("%q by %s", name, tail(acquisition)) }
 
+// asks remembers the acquisition.
+func (r *Requests) asks(name, acquisition string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.last[name] = acquisition
+}
+
+// asked returns the last acquisition of the lock called name.
+func (r *Requests) asked(name string) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.last[name]
+}
+
 func (r *Requests) Acquire(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
+	r.asks(name, acquisition)
 	return request(r, ctx, Acquire, about(name, acquisition), func(ctx context.Context) (lease.Reply, error) {
 		return r.inner.Acquire(ctx, name, acquisition, d)
 	})
@@ -334,6 +358,7 @@ func (r *Requests) Watch(ctx context.Context, name, acquisition string) (lease.W
 }
 
 func (r *Requests) Enqueue(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
+	r.asks(name, acquisition)
 	return request(r, ctx, Enqueue, about(name, acquisition), func(ctx context.Context) (lease.Reply, error) {
 		return r.inner.(lease.Queue).Enqueue(ctx, name, acquisition, d)
 	})
