@@ -60,6 +60,11 @@ func duels[T any](s *suite, what []T, run func(d *duel, t T)) {
 	w.wait()
 }
 
+// breaks shows what the clients did to the lock of the duel.
+func (d *duel) breaks(promise string, clients ...*client) {
+	d.crew.breaksOf(d.name, promise, clients...)
+}
+
 // locks has c lock within the time limit. It returns nil if that fails.
 func (d *duel) locks(c *client, limit time.Duration) (*duelHold, error) {
 	h := &duelHold{visit: &visit{c: c}, l: c.lock(d.name), owner: locks.WithOwner(d.ctx, locks.NewOwner())}
@@ -130,20 +135,23 @@ func (d *duel) truth(held bool) {
 func (d *duel) calm(h *duelHold) {
 	d.client.link.Heal()
 	d.client.requests.Heal()
+	if h == nil || d.ctx.Err() != nil {
+		return
+	}
 	for range 2 {
-		d.client.requests.Deliver()
-		if h == nil || d.ctx.Err() != nil {
-			return
-		}
-		if !d.relies(h) {
-			d.breaks("late requests end no hold of another client", d.client, d.rival)
-			return
-		}
-		ok, err := d.client.lock(d.name).TryLockContext(locks.WithOwner(d.ctx, locks.NewOwner()))
-		if ok {
+		before := d.relies(h) // the session of a client on a busy machine may have ended
+		late := d.client.requests.Deliver()
+		owner := locks.WithOwner(d.ctx, locks.NewOwner())
+		ok, err := d.client.lock(d.name).TryLockContext(owner)
+		after := d.relies(h)
+		switch {
+		case ok && after:
 			d.breaks("a held lock is given to no other client", d.rival, d.client)
-		}
-		if err != nil {
+		case late > 0 && before && !after && optional[lease.Session](d.rival.requests) == nil:
+			d.breaks("late requests end no hold of another client", d.client, d.rival)
+		case ok:
+			_ = d.client.lock(d.name).UnlockContext(owner)
+		case err != nil:
 			d.client.event("TryLockContext: %v", err) // the network may not be back
 		}
 	}
@@ -203,7 +211,8 @@ func acquireFaults(s *suite) {
 			if d.relies(h) {
 				d.truth(true)
 			}
-			if ok, _ := d.rival.lock(d.name).TryLockContext(locks.WithOwner(d.ctx, locks.NewOwner())); ok && d.relies(h) {
+			ok, _ := d.rival.lock(d.name).TryLockContext(locks.WithOwner(d.ctx, locks.NewOwner()))
+			if ok && d.relies(h) {
 				d.breaks("a held lock is given to no other client", d.client, d.rival)
 			}
 			d.unlocks(h)
@@ -236,8 +245,8 @@ func waitFaults(s *suite) {
 			return
 		}
 		r := d.client.requests
-		// Its first request succeeds. The second one is the waiter's, where both are the same.
-		if t.op == Watch || t.op == Enqueue {
+		// LockContext returns the error of a first request. The second one is a waiter's.
+		if t.op == Watch {
 			r.Next(t.op, t.f)
 		} else {
 			r.Next(t.op, "", t.f)
@@ -365,6 +374,9 @@ func undoFaults(s *suite) {
 		if h != nil {
 			d.unlocks(h)
 		}
+		if optional[lease.Session](r) != nil {
+			r.Heal() // its session would keep the lock
+		}
 		d.calm(d.rivals(nil))
 	})
 }
@@ -411,6 +423,10 @@ func network(d *duel, t networkFault) {
 	link := d.client.link
 	begin := map[string]func(){"cut": link.Cut, "replies": link.CutReplies, "requests": link.CutRequests,
 		"refuse": link.Refuse, "reset": link.Reset}[t.what]
+	heal := func() {
+		link.Heal()
+		link.Reset() // what was swallowed does not come back, which a real connection would notice
+	}
 	d.client.connects()
 	switch t.when {
 	case "acquire":
@@ -419,7 +435,7 @@ func network(d *duel, t networkFault) {
 		if h != nil {
 			d.unlocks(h)
 		}
-		link.Heal()
+		heal()
 		d.calm(d.rivals(nil))
 		return
 	case "wait":
@@ -436,7 +452,7 @@ func network(d *duel, t networkFault) {
 		}
 		begin()
 		pause(100 * time.Millisecond)
-		link.Heal()
+		heal()
 		d.unlocks(before)
 		waited.Wait()
 		if h == nil {
@@ -459,7 +475,7 @@ func network(d *duel, t networkFault) {
 	begin()
 	if t.when == "release" {
 		d.unlocks(h)
-		link.Heal()
+		heal()
 		d.calm(d.rivals(nil))
 		return
 	}
@@ -467,7 +483,7 @@ func network(d *duel, t networkFault) {
 	for end := time.Now().Add(5 * term / 4); time.Now().Before(end) && next == nil && d.ctx.Err() == nil; {
 		next, _ = d.locks(d.rival, 50*time.Millisecond) // relies compares the holds
 	}
-	link.Heal()
+	heal()
 	d.unlocks(h)
 	if next == nil {
 		next = d.rivals(nil)

@@ -244,7 +244,7 @@ func otherNames(s *suite) {
 	a, b, name := s.client(), s.client(), s.name()
 	names := []string{name, name + "-1", name + "-10", name + "-1-0"}
 	holds := make([]string, len(names))
-	s.names = append(s.names, names[1:]...)
+	s.used(names[1:]...)
 	for i, n := range names {
 		holds[i], _ = []*client{a, b}[i%2].take(n)
 	}
@@ -780,7 +780,7 @@ func noFalseLoss(s *suite) {
 	if !s.cfg.OneLock {
 		names = append(names, name+"-1", name+"-2")
 	}
-	s.names = append(s.names, names[1:]...)
+	s.used(names[1:]...)
 	for _, n := range names {
 		mine, _ := a.take(n)
 		holds = append(holds, mine)

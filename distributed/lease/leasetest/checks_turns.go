@@ -43,11 +43,14 @@ func (s *suite) crew() *crew {
 
 // breaks is broken for goroutines of the crew, which return after it. It says nothing if a promise
 // was broken before.
-func (w *crew) breaks(promise string, clients ...*client) {
+func (w *crew) breaks(promise string, clients ...*client) { w.breaksOf("", promise, clients...) }
+
+// breaksOf is breaks with the events about one lock.
+func (w *crew) breaksOf(name, promise string, clients ...*client) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.ctx.Err() == nil {
-		w.report = w.suite.report(promise, clients...)
+		w.report = w.suite.report(promise, name, clients...)
 		w.cancel()
 	}
 }

@@ -37,14 +37,17 @@ func (j *journal) add(who int, format string, args ...any) {
 	j.events[who] = events
 }
 
-// last returns the last n events of these clients, of each client of all clients if none is given,
-// in order of time.
-func (j *journal) last(n int, clients ...int) string {
+// last returns the last n events of each of these clients, or of all clients if none is given, in
+// order of time. They are about the lock called name, or about none.
+func (j *journal) last(n int, name string, clients ...int) string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	var all []event
 	for who, events := range j.events {
 		if len(clients) == 0 || slices.Contains(clients, who) {
+			events = slices.DeleteFunc(slices.Clone(events), func(e event) bool {
+				return name != "" && strings.Contains(e.text, `"`) && !strings.Contains(e.text, name)
+			})
 			all = append(all, events[max(0, len(events)-n):]...)
 		}
 	}

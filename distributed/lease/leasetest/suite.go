@@ -73,9 +73,11 @@ type suite struct {
 	cfg   Config
 	ctx   context.Context // ends with the check
 	log   *journal
-	names []string
 	count int
 	spare *client // see ready
+
+	mu    sync.Mutex
+	names []string // of the locks
 }
 
 // client is a client of the store: another process, as far as the server can tell.
@@ -135,11 +137,31 @@ func (s *suite) clientFor(ttl time.Duration, opts ...lease.Option) *client {
 		}
 		c.giveUp()
 	})
-	c.provider.Locker(s.cfg.Name("leasetest-unused"))
-	if n := len(c.opened); n > 0 {
-		c.requests = c.opened[n-1]
-	}
+	c.requests = c.exclusive()
 	return c
+}
+
+// exclusive returns which of the Stores has the exclusive locks.
+func (c *client) exclusive() *Requests {
+	name := c.name()
+	l := c.lock(name)
+	if len(c.opened) < 2 {
+		for _, r := range c.opened {
+			return r
+		}
+		return nil
+	}
+	owner := c.someone()
+	if ok, _ := l.TryLockContext(owner); ok {
+		_ = l.UnlockContext(owner)
+	}
+	for _, r := range c.opened {
+		if r.Count(Acquire, Enqueue) > 0 {
+			return r
+		}
+	}
+	c.Fatal("the lock sends no request to a Store that was opened with its client")
+	return nil
 }
 
 // name returns the name of a lock that no other check uses.
@@ -147,8 +169,15 @@ func (s *suite) name() string {
 	var random [8]byte
 	rand.Read(random[:]) // never fails
 	name := s.cfg.Name(fmt.Sprintf("leasetest-%x", random))
-	s.names = append(s.names, name)
+	s.used(name)
 	return name
+}
+
+// used remembers the name of a lock for the end of the check.
+func (s *suite) used(names ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.names = append(s.names, names...)
 }
 
 // lock returns the exclusive lock called name.
@@ -204,16 +233,17 @@ func (s *suite) someone() context.Context { return locks.WithOwner(s.ctx, locks.
 // broken ends the check: the promise did not hold. It shows the last events of these clients.
 func (s *suite) broken(promise string, clients ...*client) {
 	s.Helper()
-	s.Fatal(s.report(promise, clients...))
+	s.Fatal(s.report(promise, "", clients...))
 }
 
-// report says which promise was broken, with the last events of these clients.
-func (s *suite) report(promise string, clients ...*client) string {
+// report says which promise was broken, with the last events of these clients about the lock
+// called name, or about all if that is empty.
+func (s *suite) report(promise, name string, clients ...*client) string {
 	var who []int
 	for _, c := range clients {
 		who = append(who, c.n)
 	}
-	return fmt.Sprintf("broken: %s\nthe last events:\n%s", promise, s.log.last(12, who...))
+	return fmt.Sprintf("broken: %s\nthe last events:\n%s", promise, s.log.last(12, name, who...))
 }
 
 // hasStore says that requests to the Store can be seen.

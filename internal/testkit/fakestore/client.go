@@ -279,7 +279,8 @@ func (c *client) within(
 	}
 }
 
-func (c *client) take(ctx context.Context, name, acquisition string, d time.Duration, waits bool) (lease.Reply, error) {
+func (c *client) take(
+	ctx context.Context, name, acquisition string, d time.Duration, waits bool) (lease.Reply, error) {
 	s := c.server
 	return c.within(ctx, name, acquisition, func(x *session) (lease.Reply, error) {
 		if s.flaw == AcquireTwice {

@@ -184,7 +184,7 @@ func (s *Server) now(c *client) time.Duration {
 	case s.flaw == FastClock:
 		return now + now/10
 	case s.flaw == ClientsClock && c != nil: // the clocks of clients differ
-		return now + time.Duration(c.number)*time.Second/4
+		return now - time.Duration(c.number)*time.Second/4
 	}
 	return now
 }
