@@ -390,6 +390,7 @@ func (st *stage) pick() int {
 // dies kills a client, and closes it when its lease has ended.
 func (st *stage) dies(p *player) {
 	p.killed.Store(true)
+	st.heals = slices.DeleteFunc(st.heals, func(h heal) bool { return h.p == p }) // it stays dead
 	p.die()
 	p.kill()
 	st.buried.Go(func() {
