@@ -99,7 +99,8 @@ type Released struct {
 	// Held says that the acquisition held the lock until now.
 	Held bool
 	// Awaited says that others may be waiting for the lock. A store that cannot tell says so
-	// always.
+	// always. The next local waiter then lets them go first. So a [Queue] in order of arrival need
+	// not say so.
 	Awaited bool
 }
 

@@ -139,7 +139,8 @@ func (st *store) Release(ctx context.Context, name, id string) (lease.Released, 
 		return lease.Released{}, fmt.Errorf("delete the node in %q: %w", name, err)
 	}
 	st.forget(id)
-	return lease.Released{Held: a.removed()}, nil
+	// Waiters with a place in a queue come first by themselves.
+	return lease.Released{Held: a.removed(), Awaited: st.recipe == ephemeral{}}, nil
 }
 
 // Leave deletes the nodes of a waiter. A deletion that takes long goes on in the background.
