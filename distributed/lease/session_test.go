@@ -2,6 +2,7 @@ package lease_test
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -107,6 +108,42 @@ func TestASessionLearnsOfALossSeenByRelease(t *testing.T) {
 		time.Sleep(9 * time.Second) // to the moment: the unlock and the scheduler race for it
 		require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
 		synctest.Wait()
+		require.Equal(t, 1, store.told())
+	})
+}
+
+func TestASessionIsLeftWhatNoReleaseHasFreed(t *testing.T) {
+	overSession(t, func(t *testing.T, store *lasting, c *lease.Client) {
+		l, a := c.Mutex("it"), as(locks.NewOwner())
+		hold(t, l, a)
+		store.set(func(c *client) { c.down = true })
+		require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
+		require.Zero(t, store.told(), "releases go on")
+		time.Sleep(store.term)
+		require.Equal(t, 1, store.told())
+	})
+}
+
+// queueing is a store that gives no lock. It answers no Leave.
+type queueing struct{ *lasting }
+
+func (queueing) Enqueue(context.Context, string, string, time.Duration) (lease.Reply, error) {
+	return lease.Reply{}, nil
+}
+
+func (queueing) Leave(context.Context, string, string) error { return errors.New("no answer") }
+
+func TestASessionIsLeftAPlaceThatCannotBeLeft(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		store := queueing{&lasting{client: s.connect(), term: 10 * time.Second}}
+		c, err := lease.New(store)
+		require.NoError(t, err)
+		defer c.Close(context.Background())
+		ctx, cancel := context.WithTimeout(as(locks.NewOwner()), time.Second)
+		defer cancel()
+		require.ErrorIs(t, c.Mutex("it").LockContext(ctx), context.DeadlineExceeded)
+		require.Zero(t, store.told(), "it is asked again")
+		time.Sleep(lease.DefaultReleaseTimeout)
 		require.Equal(t, 1, store.told())
 	})
 }

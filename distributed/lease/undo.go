@@ -59,8 +59,13 @@ func (a *acquisition) dequeue() {
 	stop := time.Now().Add(a.c.release)
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 250*time.Millisecond) {
 		err := a.queue.Leave(a.c.life, a.l.name, a.id)
-		if err == nil || !transient(err) || time.Now().Add(pause).After(stop) {
-			break // the store drops the place of one that does not ask any more
+		if err == nil || !transient(err) {
+			break
+		}
+		if time.Now().Add(pause).After(stop) {
+			// The store drops the place of an acquisition that does not ask any more.
+			a.c.unanswered(HoldID{a.l.name, a.id})
+			break
 		}
 		select {
 		case <-time.After(pause):
@@ -111,7 +116,13 @@ func (c *Client) sweep(s sweeping) {
 			}
 			r, err := c.store.Release(c.life, s.id.Name, s.id.Acquisition)
 			settled := err == nil && (r.Held || !s.late) || err != nil && !transient(err)
-			if settled || closing || time.Now().Add(pause).After(stop) {
+			if settled || closing {
+				return
+			}
+			if time.Now().Add(pause).After(stop) {
+				if err != nil {
+					c.unanswered(s.id)
+				}
 				return
 			}
 			timer := time.NewTimer(pause)
@@ -125,4 +136,11 @@ func (c *Client) sweep(s sweeping) {
 			}
 		}
 	})
+}
+
+// unanswered leaves what the store may keep of id to a [Session], which would keep it for good.
+func (c *Client) unanswered(id HoldID) {
+	if c.session != nil {
+		c.session.Lost(id)
+	}
 }
