@@ -253,7 +253,11 @@ func chaos(s *suite) {
 func (st *stage) enters() *player {
 	g := &grave{TB: st.TB}
 	opens := &suite{TB: g, cfg: st.cfg, ctx: st.suite.ctx, log: st.log, count: st.count}
-	p := &player{client: opens.mortal(lease.WithReleaseTimeout(st.cfg.TTL)), grave: g}
+	opts := []lease.Option{lease.WithReleaseTimeout(st.cfg.TTL)}
+	if st.cfg.EndsWithConnection { // a hand-off passes on a hold that may have ended
+		opts = append(opts, lease.WithMaxLocalHandoffs(0))
+	}
+	p := &player{client: opens.mortal(opts...), grave: g}
 	st.count = opens.count
 	p.ctx, p.kill = context.WithCancel(st.ctx)
 	for range 2 {
