@@ -50,8 +50,15 @@ type visit struct {
 	c     *client
 	hold  locks.Hold
 	over  bool // the worker has stopped to rely on the hold
+	p     *player
+	ends  int64 // of connections, when the worker asked for the lock
 	wrote bool
 	next  int // the number of the ticket that the worker sells
+}
+
+// valid says whether the worker may rely on the hold.
+func (v *visit) valid() bool {
+	return v.ends == v.p.ends.Load() && (v.hold == nil || v.hold.Err() == nil)
 }
 
 var errOver = errors.New("the hold has lapsed")
@@ -61,7 +68,7 @@ var errOver = errors.New("the hold has lapsed")
 func (r *register) write(v *visit, sell bool) (broken string, other *client, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if v.hold != nil && v.hold.Err() != nil {
+	if !v.valid() {
 		if !v.over {
 			v.over = true
 			r.lapses++
@@ -71,7 +78,7 @@ func (r *register) write(v *visit, sell bool) (broken string, other *client, err
 	if before := r.visitor; before != nil && before != v {
 		other = before.c
 		// The former visitor's hold is valid now, so it was when v's was found to be.
-		if !before.over && (before.hold == nil || before.hold.Err() == nil) {
+		if !before.over && before.valid() {
 			return "no two holds are valid at once", other, nil
 		}
 		if v.wrote {
@@ -158,6 +165,15 @@ type player struct {
 	wg      sync.WaitGroup
 	stopped atomic.Bool
 	killed  atomic.Bool
+	ends    atomic.Int64 // how often connections that may have had a lock have ended
+}
+
+// end ends connections of the client by f. Its worker does not rely on a hold that ends with them.
+func (p *player) end(f func()) {
+	if p.cfg.EndsWithConnection {
+		p.ends.Add(1)
+	}
+	f()
 }
 
 // proceed waits while the client is stopped.
@@ -274,7 +290,7 @@ func (st *stage) work(w *worker) {
 	for ; w.ctx.Err() == nil; w.proceed() {
 		owner := locks.WithOwner(w.ctx, locks.NewOwner())
 		ctx, cancel := owner, context.CancelFunc(func() {})
-		asked := time.Now()
+		asked, ends := time.Now(), w.ends.Load()
 		if st.troubled.Load() && w.random.IntN(4) == 0 { // it gives up soon
 			ctx, cancel = context.WithTimeout(owner, time.Duration(w.random.IntN(300))*time.Millisecond)
 		}
@@ -287,15 +303,15 @@ func (st *stage) work(w *worker) {
 		st.mu.Lock()
 		st.longest = max(st.longest, time.Since(asked))
 		st.mu.Unlock()
-		st.visit(w, l, owner)
+		st.visit(w, l, owner, ends)
 		w.turns.Add(1)
 		pause(time.Duration(w.random.IntN(3)) * time.Millisecond)
 	}
 }
 
 // visit relies on the lock for some time.
-func (st *stage) visit(w *worker, l locks.TryLocker, owner context.Context) {
-	v := &visit{c: w.client}
+func (st *stage) visit(w *worker, l locks.TryLocker, owner context.Context, ends int64) {
+	v := &visit{c: w.client, p: w.player, ends: ends}
 	if leased, ok := l.(locks.Leased); ok {
 		v.hold, _ = leased.Hold(owner)
 	}
@@ -439,9 +455,9 @@ func (st *stage) cutOff(p *player) {
 		{"cut", p.link.Cut},
 		{"replies cut", p.link.CutReplies},
 		{"requests cut", p.link.CutRequests},
-		{"connections refused", p.link.Refuse},
+		{"connections refused", func() { p.end(p.link.Refuse) }},
 		{"replies delayed", func() { p.link.Delay(time.Duration(st.random.IntN(100)) * time.Millisecond) }},
-		{"connections reset", p.link.Reset},
+		{"connections reset", func() { p.end(p.link.Reset) }},
 	}[st.random.IntN(6)]
 	st.cause(p, t.what)
 	t.begin()
@@ -481,7 +497,7 @@ func (p *player) healed() {
 		r.Heal()
 	}
 	p.link.Heal()
-	p.link.Reset() // connections that lost something do not go on
+	p.end(p.link.Reset) // connections that lost something do not go on
 	p.stopped.Store(false)
 	p.event("chaos: healed")
 }

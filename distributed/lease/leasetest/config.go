@@ -39,6 +39,10 @@ type Config struct {
 	// OneLock declares that all names are one lock, such as that of a whole database.
 	OneLock bool
 
+	// EndsWithConnection declares that the server frees a lock as soon as the connection of its
+	// holder ends, and that the holder finds out at its next renewal.
+	EndsWithConnection bool
+
 	// TTL is the lease in checks that wait for its end. Default 2 s. A lease.Session sets its own.
 	TTL time.Duration
 
