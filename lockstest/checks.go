@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,11 +22,16 @@ var checks = []check{
 	{"TryLockIsFalseWhileAnotherHoldsAndNeverWaits", nil, tryIsFalse},
 	{"LockWaitsForTheHolder", nil, lockWaits},
 	{"OneHoldsAtATime", nil, oneHolds},
+	{"EveryWaiterIsAdmitted", nil, everyWaiter},
+	{"ManyAcquisitionsDoNotWearItOut", nil, wearsNotOut},
+	{"AcquisitionsAndTimeoutsRetainNoMemory", not(leased), retainsNothing},
+	{"TwoLocksAreIndependent", not(leased), independent},
 	{"UnlockHappensBeforeTheNextLock", nil, happensBefore},
 	{"UnlockOfAFreeLockIsErrNotHeld", nil, unlockOfFree},
 	{"UnlockByAnotherOwnerIsErrNotHeld", owned, unlockByAnother},
 	{"AnyGoroutineMayUnlock", not(owned), anyMayUnlock},
 	{"OnlyTheLastReleaseFrees", reentrant, lastReleaseFrees},
+	{"ManyHoldsOfOneOwnerAreCounted", reentrant, holdsAreCounted},
 	{"ReentryIsNotBlockedByWaiters", reentrant, reentryPassesQueue},
 	{"TryLockByTheHolderIsFalse", both(not(reentrant), not(shared)), tryByHolder},
 	{"ADoneContextBeatsAFreeLock", nil, doneBeatsFree},
@@ -41,6 +48,8 @@ var checks = []check{
 	{"AnotherOwnerInTheSameGoroutineHoldsNothing", owned, ownersInOneGoroutine},
 	{"WaitersAreAdmittedInOrderOfArrival", both(fifo, not(shared)), fifoOrder},
 	{"OrderIsKeptWhenOneInTheMiddleCancels", both(fifo, not(shared)), fifoOrderAfterCancel},
+	{"AReleaserDoesNotOvertakeTheWaiter", both(fifo, not(shared)), releaserQueues},
+	{"AReaderDoesNotOvertakeAWriter", both(fifo, shared), readerQueues},
 	{"DoReleasesOnEveryExit", nil, doReleases},
 	{"AStormOfTimeoutsLeavesAUsableLock", nil, timeoutStorm},
 	{"ARandomHistoryIsLinearizable", nil, linearizable},
@@ -49,11 +58,16 @@ var checks = []check{
 	{"InspectTellsWhoHoldsAndWhoWaits", nil, inspectAnswers},
 	{"ReadersAreInsideTogether", shared, readersTogether},
 	{"ReadersAndWritersExcludeEachOther", shared, readersAndWriters},
+	{"ManyReadersAreCounted", shared, readersAreCounted},
+	{"AViewReleasesItsOwnHoldsOnly", shared, viewsApart},
+	{"AWriterThatReadsKeepsWritersOut", shared, downgrade},
+	{"ACancelledWriterLetsReadersIn", shared, cancelledWriter},
 	{"LeasedIsImplementedIfDeclared", nil, leasedAsDeclared},
 	{"AHoldIsForTheHolder", leased, holdIsForHolder},
 	{"AHoldLastsUntilTheLastRelease", leased, holdLasts},
 	{"FencingTokensIncreaseFromHolderToHolder", leased, tokensIncrease},
 	{"ALossIsTold", loses, lossIsReported},
+	{"ALossIsToldBeforeTheNextHolder", loses, lossBeforeNext},
 	{"DoTellsALossToItsFunction", loses, doReportsLoss},
 }
 
@@ -147,10 +161,21 @@ func lockWaits(s *suite) {
 // acquire takes l in the i-th of several ways. False without an error is a try that failed.
 func (s *suite) acquire(l locks.TryLocker, i int) (bool, error) {
 	limit := time.Duration(i%50) * s.cfg.Settle / 100
-	switch i % 5 {
-	case 4:
+	switch i % 7 {
+	case 6:
 		if l, ok := l.(timed); ok {
 			return l.TryLockFor(limit), nil
+		}
+		fallthrough
+	case 5:
+		if l, ok := l.(plain); ok {
+			l.Lock()
+			return true, nil
+		}
+		fallthrough
+	case 4:
+		if l, ok := l.(plain); ok {
+			return l.TryLock(), nil
 		}
 		fallthrough
 	case 0:
@@ -171,6 +196,15 @@ func (s *suite) acquire(l locks.TryLocker, i int) (bool, error) {
 		return false, nil
 	}
 	return true, err
+}
+
+// release gives l back in the i-th of several ways.
+func (s *suite) release(l locks.TryLocker, i int) error {
+	if l, ok := l.(plain); ok && i%3 == 0 {
+		l.Unlock()
+		return nil
+	}
+	return l.UnlockContext(s.ctx)
 }
 
 // linger is what a holder does in its i-th turn, before it releases. Often it lets other goroutines
@@ -200,7 +234,7 @@ func oneHolds(s *suite) {
 			}
 			s.linger(i)
 			inside.Add(-1)
-			if err := s.x.UnlockContext(s.ctx); err != nil {
+			if err := s.release(s.x, i); err != nil {
 				return err
 			}
 		}
@@ -228,7 +262,7 @@ func happensBefore(s *suite) {
 			count++
 			s.linger(i)
 			inside--
-			if err := s.x.UnlockContext(s.ctx); err != nil {
+			if err := s.release(s.x, i); err != nil {
 				return err
 			}
 			if n != 1 {
@@ -251,6 +285,7 @@ func unlockOfFree(s *suite) {
 	a.mustLock(s.x)
 	s.mustBeHeld("it was locked after a refused UnlockContext")
 	a.mustUnlock(s.x)
+	s.mustBeFree("it was locked once and released once")
 }
 
 func unlockByAnother(s *suite) {
@@ -388,8 +423,16 @@ func deadlineEndsWait(s *suite) {
 		s.mustCount(s.l, 0, "LockContext has returned")
 	}
 	s.mustBeHeld("the holder has not released it")
+	far, cancel := context.WithDeadline(s.ctx, time.Now().AddDate(300, 0, 0)) // more than a Duration
+	defer cancel()
+	c := b.startLock(s.l, far)
+	s.mustWait(c, s.l, 1)
+	s.mustStillWait(c, "the deadline is in the far future")
 	a.mustUnlock(s.x)
-	s.mustBeFree("the waiter has left")
+	s.await(c, "LockContext with a deadline in the far future")
+	require.NoError(s, c.err)
+	b.mustUnlock(s.l)
+	s.mustBeFree("the waiter has released it")
 }
 
 func cancelLeavesNoGhost(s *suite) {
@@ -420,27 +463,35 @@ func cancelLeavesNoGhost(s *suite) {
 
 // grantBeatsEnd has ctx end right after a release. In a FIFO lock the release is the grant, unless
 // what it waits for is also elsewhere: such a lock declares SpuriousTry. Of any other lock, the
-// check sees only that the result tells the truth.
+// check sees only that the result tells the truth. The same applies to every second round, in which
+// ctx ends right before the release.
 func grantBeatsEnd(s *suite) {
-	a, b := s.party(), s.party()
-	for range max(s.cfg.Rounds/4, 1) {
+	a, b, other := s.party(), s.party(), s.party()
+	least := max(s.cfg.Rounds/4, 1)
+	for begun, i := time.Now(), 0; i < least || i < 4*s.cfg.Rounds && time.Since(begun) < 250*s.cfg.Settle; i++ {
+		endsFirst := i%2 == 1
 		a.mustLock(s.x)
 		ctx, cancel := context.WithCancel(s.ctx)
 		c := b.startLock(s.l, ctx)
 		s.mustWait(c, s.l, 1)
 		released := a.do("UnlockContext", func(c *call) {
+			if endsFirst {
+				cancel()
+			}
 			c.err = s.x.UnlockContext(s.ctx)
 			cancel()
 		})
 		require.NoError(s, released.err)
 		s.await(c, "LockContext of a lock that was released")
 		if c.err == nil {
-			s.mustBeHeld("LockContext has returned nil")
+			ok, err := other.try(s.x, s.ctx)
+			require.NoError(s, err)
+			require.False(s, ok, "the lock is free, but LockContext has returned nil")
 			b.mustUnlock(s.l)
 			continue
 		}
 		require.ErrorIs(s, c.err, context.Canceled)
-		if s.cfg.FIFO && !s.cfg.SpuriousTry {
+		if s.cfg.FIFO && !s.cfg.SpuriousTry && !endsFirst {
 			s.Fatalf("LockContext returned %v, but the release before had granted it the lock", c.err)
 		}
 	}
@@ -505,6 +556,16 @@ func ownerMoves(s *suite) {
 	s.mustBeHeld("the owner has not released it")
 	require.NoError(s, b.unlock(s.l, ctx), "the owner, in another goroutine")
 	s.mustBeFree("the owner has released it")
+	ok, err := a.try(s.l, ctx)
+	require.NoError(s, err)
+	require.True(s, ok)
+	require.ErrorIs(s, a.unlock(s.l, s.ctx), locks.ErrNotHeld, "the owner of the try is not the goroutine")
+	require.NoError(s, b.unlock(s.l, ctx), "the owner of the try, in another goroutine")
+
+	// b acts for the goroutine of a.
+	a.mustLock(s.l)
+	require.NoError(s, b.unlock(s.l, locks.WithOwner(s.ctx, a.id)), "the owner is a goroutine")
+	s.mustBeFree("the owner has released it")
 
 	// The goroutine that waits is not the one that is admitted, but its owner is.
 	a.mustLock(s.x)
@@ -532,12 +593,20 @@ func ownerSharesReentrancy(s *suite) {
 
 func ownersInOneGoroutine(s *suite) {
 	a := s.party()
-	one, two := locks.WithOwner(s.ctx, locks.NewOwner()), locks.WithOwner(s.ctx, locks.NewOwner())
+	first := locks.NewOwner()
+	one := locks.WithOwner(s.ctx, first)
+	others := []context.Context{s.ctx, locks.WithOwner(one, 0)}
+	// Owners that a lock confuses if it drops the sign or the high bits.
+	for _, o := range []locks.Owner{
+		locks.NewOwner(), -first, first - 1<<8, first - 1<<16, first - 1<<32, first - 1<<48,
+	} {
+		others = append(others, locks.WithOwner(s.ctx, o))
+	}
 	require.NoError(s, a.lock(s.l, one))
-	for _, ctx := range []context.Context{two, s.ctx} {
+	for _, ctx := range others {
 		ok, err := a.try(s.x, ctx)
 		require.NoError(s, err)
-		require.False(s, ok, "another owner in the same goroutine")
+		require.False(s, ok, "%v in the same goroutine, held by %v", locks.CurrentOwner(ctx), first)
 		require.ErrorIs(s, a.unlock(s.l, ctx), locks.ErrNotHeld, "another owner in the same goroutine")
 	}
 	s.mustBeHeld("its owner has not released it")
@@ -566,41 +635,119 @@ func (s *suite) queueUp(n int, ctx func(i int) context.Context) (order *[]int, w
 	return order, waiting
 }
 
+// crowd is how many waiters a check of many lets wait.
+func (s *suite) crowd() int { return min(max(s.cfg.Rounds/3, 5), 48) }
+
+func everyWaiter(s *suite) {
+	a := s.party()
+	a.mustLock(s.x)
+	n := s.crowd()
+	_, waiting := s.queueUp(n, func(int) context.Context { return s.ctx })
+	a.mustUnlock(s.x)
+	for _, c := range waiting {
+		s.await(c, fmt.Sprintf("LockContext of one of %d waiters", n))
+		require.NoError(s, c.err)
+	}
+	s.mustBeFree("every waiter has released it")
+}
+
 func fifoOrder(s *suite) {
 	a := s.party()
 	a.mustLock(s.l)
-	order, waiting := s.queueUp(5, func(int) context.Context { return s.ctx })
+	limited, cancel := context.WithTimeout(s.ctx, 100*s.cfg.Timeout)
+	defer cancel()
+	kinds := []context.Context{s.ctx, limited, context.Background()}
+	n := s.crowd()
+	order, waiting := s.queueUp(n, func(i int) context.Context { return kinds[i%len(kinds)] })
 	a.mustUnlock(s.l)
-	for _, c := range waiting {
+	var arrival []int
+	for i, c := range waiting {
 		s.await(c, "LockContext")
 		require.NoError(s, c.err)
+		arrival = append(arrival, i)
 	}
-	require.Equal(s, []int{0, 1, 2, 3, 4}, *order)
+	require.Equal(s, arrival, *order)
 }
 
 func fifoOrderAfterCancel(s *suite) {
-	a := s.party()
-	a.mustLock(s.l)
-	gone, cancel := context.WithCancel(s.ctx)
-	defer cancel()
-	order, waiting := s.queueUp(5, func(i int) context.Context {
-		if i == 2 {
-			return gone
+	const n = 5
+	for _, leave := range [][]int{{2}, {0}, {n - 1}, {1, 2}} {
+		a := s.party()
+		a.mustLock(s.l)
+		gone, cancel := context.WithCancel(s.ctx)
+		defer cancel()
+		order, waiting := s.queueUp(n, func(i int) context.Context {
+			if slices.Contains(leave, i) {
+				return gone
+			}
+			return s.ctx
+		})
+		cancel()
+		for _, i := range leave {
+			s.await(waiting[i], "LockContext whose ctx was cancelled")
+			require.ErrorIs(s, waiting[i].err, context.Canceled)
 		}
-		return s.ctx
-	})
-	cancel()
-	s.await(waiting[2], "LockContext whose ctx was cancelled")
-	require.ErrorIs(s, waiting[2].err, context.Canceled)
-	s.mustCount(s.l, 4, "one of five was cancelled")
-	a.mustUnlock(s.l)
-	for i, c := range waiting {
-		s.await(c, "LockContext")
-		if i != 2 {
-			require.NoError(s, c.err)
+		s.mustCount(s.l, n-len(leave), "the others were cancelled")
+		a.mustUnlock(s.l)
+		var arrival []int
+		for i, c := range waiting {
+			s.await(c, "LockContext")
+			if !slices.Contains(leave, i) {
+				require.NoError(s, c.err)
+				arrival = append(arrival, i)
+			}
 		}
+		require.Equal(s, arrival, *order, "the order after the cancellation of %v", leave)
 	}
-	require.Equal(s, []int{0, 1, 3, 4}, *order)
+}
+
+// releaserQueues has a holder release and lock again at once. It runs already, and the waiter must
+// wake up first. Nevertheless it is the waiter's turn.
+func releaserQueues(s *suite) {
+	a, b := s.party(), s.party()
+	for range 10 {
+		a.mustLock(s.l)
+		var first atomic.Pointer[party]
+		waiter := b.start(func(c *call) {
+			if c.err = s.l.LockContext(s.ctx); c.err == nil {
+				first.CompareAndSwap(nil, b)
+				c.err = s.l.UnlockContext(s.ctx)
+			}
+		})
+		s.mustWait(waiter, s.l, 1)
+		again := a.do("LockContext after a release", func(c *call) {
+			if c.err = s.l.UnlockContext(s.ctx); c.err != nil {
+				return
+			}
+			if c.err = s.l.LockContext(s.ctx); c.err == nil {
+				first.CompareAndSwap(nil, a)
+				c.err = s.l.UnlockContext(s.ctx)
+			}
+		})
+		s.await(waiter, "LockContext")
+		require.NoError(s, again.err)
+		require.NoError(s, waiter.err)
+		require.True(s, first.Load() == b, "the releasing goroutine has overtaken the waiter")
+	}
+}
+
+func readerQueues(s *suite) {
+	a, b, c := s.party(), s.party(), s.party()
+	a.mustLock(s.l)
+	writer := b.startLock(s.x, s.ctx)
+	s.mustWait(writer, s.x, 1)
+	reader := c.startLock(s.l, s.ctx)
+	s.mustWait(reader, s.l, 2)
+	s.mustStillWait(reader, "a writer waits before this reader")
+	a.mustUnlock(s.l)
+	s.await(writer, "LockContext of a writer before a reader")
+	require.NoError(s, writer.err)
+	s.mustStillWait(reader, "the writer holds the lock")
+	b.mustUnlock(s.x)
+	s.await(reader, "LockContext of a reader behind a writer")
+	require.NoError(s, reader.err)
+	c.mustUnlock(s.l)
+	s.mustBeFree("all have released it")
 }
 
 func doReleases(s *suite) {
@@ -703,6 +850,27 @@ func plainFamily(s *suite) {
 			l.Unlock()
 		}).err
 	}
+	for i := range tries {
+		require.True(s, try(a), "the lock is free, but TryLock %d of %d fails", i+1, tries)
+		require.NoError(s, unlock(a))
+	}
+	a.mustLock(s.x)
+	waiter := b.start(func(*call) { l.Lock() })
+	s.mustWait(waiter, s.l, 1)
+	s.mustStillWait(waiter, "the lock is held")
+	a.mustUnlock(s.x)
+	s.await(waiter, "Lock of a lock that was released")
+	s.mustBeHeld("Lock has returned")
+	if s.cfg.Reentrant {
+		b.do("Lock by the holder", func(*call) { l.Lock() })
+		require.True(s, try(b), "TryLock by the holder")
+		for range 2 {
+			require.NoError(s, unlock(b))
+			s.mustBeHeld("the owner has a hold left")
+		}
+	}
+	require.NoError(s, unlock(b))
+
 	a.do("Lock", func(*call) { l.Lock() })
 	s.mustBeHeld("Lock has returned")
 	if s.cfg.Owned {
@@ -781,6 +949,18 @@ func timedFamily(s *suite) {
 	}
 	b.mustUnlock(s.l)
 	s.mustBeFree("it was released")
+
+	require.True(s, try(a, math.MinInt64), "TryLockFor of a free lock with the shortest time")
+	a.mustUnlock(s.l)
+	a.mustLock(s.x)
+	require.False(s, try(b, math.MinInt64), "the lock is held")
+	c = start(b, math.MaxInt64)
+	s.mustWait(c, s.l, 1)
+	s.mustStillWait(c, "TryLockFor has the longest time")
+	a.mustUnlock(s.x)
+	s.await(c, "TryLockFor of a lock that was released")
+	require.True(s, c.ok, "TryLockFor with the longest time")
+	b.mustUnlock(s.l)
 }
 
 func readersTogether(s *suite) {
@@ -856,7 +1036,7 @@ func readersAndWriters(s *suite) {
 			} else {
 				readers.Add(-1)
 			}
-			if err := l.UnlockContext(s.ctx); err != nil {
+			if err := s.release(l, i); err != nil {
 				return err
 			}
 			if wrong {

@@ -13,7 +13,8 @@ import (
 // Only New is needed.
 type Config struct {
 	// New returns a free lock that has no other user. It registers its clean-up with tb. It is
-	// called once for each check.
+	// called once for each check, and twice for the check that two locks that are not Leased are
+	// independent. There it may return the same value again, or a lock with the same LockKey.
 	New func(tb testing.TB) locks.TryLocker
 
 	// Owned declares that holds belong to an owner: to the calling goroutine, or to the Owner in

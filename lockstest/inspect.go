@@ -52,6 +52,12 @@ func inspectAnswers(s *suite) {
 			require.Contains(s, []locks.Owner{0, b.id}, w.Owner)
 		}
 	}
+	limited, stop := context.WithTimeout(s.ctx, s.cfg.Settle)
+	require.ErrorIs(s, s.party().lock(s.x, limited), context.DeadlineExceeded)
+	stop()
+	if waiting := inspect(); s.cfg.Waiting != nil && waiting.Waiting >= 0 {
+		require.Equal(s, 1, waiting.Waiting, "one of two waiters has left")
+	}
 	a.mustUnlock(s.l)
 	s.await(waiter, "LockContext")
 	require.NoError(s, waiter.err)

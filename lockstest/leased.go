@@ -51,6 +51,16 @@ func holdIsForHolder(s *suite) {
 	a.mustUnlock(s.l)
 	_, err = a.hold(s.ctx)
 	require.ErrorIs(s, err, locks.ErrNotHeld, "Hold after the release")
+	if !s.cfg.Owned {
+		return
+	}
+	ctx := locks.WithOwner(s.ctx, locks.NewOwner())
+	require.NoError(s, a.lock(s.l, ctx))
+	_, err = b.hold(ctx)
+	require.NoError(s, err, "Hold by the owner in another goroutine")
+	_, err = a.hold(s.ctx)
+	require.ErrorIs(s, err, locks.ErrNotHeld, "Hold by another owner in the same goroutine")
+	require.NoError(s, a.unlock(s.l, ctx))
 }
 
 func holdLasts(s *suite) {
@@ -66,6 +76,9 @@ func holdLasts(s *suite) {
 		}
 	}
 	alive("while held")
+	earlier, _ := h.Deadline()
+	later, ends := h.Deadline()
+	require.False(s, later.Before(earlier), "the deadline moves backwards, from %v to %v", earlier, later)
 	if s.cfg.Reentrant {
 		token := h.Token()
 		a.mustLock(s.l)
@@ -75,6 +88,12 @@ func holdLasts(s *suite) {
 	}
 	require.NoError(s, a.do("Extend", func(c *call) { c.err = h.Extend(s.ctx, time.Minute) }).err)
 	alive("after Extend")
+	begun, longer := time.Now(), max(time.Minute, 2*time.Until(later))
+	require.NoError(s, a.do("Extend", func(c *call) { c.err = h.Extend(s.ctx, longer) }).err)
+	alive("after the second Extend")
+	if later, _ = h.Deadline(); ends { // the clocks may differ a little
+		require.False(s, later.Before(begun.Add(longer*3/4)), "Extend by %v leaves %v", longer, later.Sub(begun))
+	}
 	a.mustUnlock(s.l)
 	err := a.do("Extend", func(c *call) { c.err = h.Extend(s.ctx, time.Minute) }).err
 	require.ErrorIs(s, err, locks.ErrLost, "Extend after the release")
@@ -82,21 +101,51 @@ func holdLasts(s *suite) {
 	s.mustBeFree("Extend does not take the lock anew")
 }
 
+// tokensIncrease has holders acquire a free lock, try it, and wait for it in turn. A holder that
+// waited in the process of the one before may have its token. See lease.WithMaxLocalHandoffs.
 func tokensIncrease(s *suite) {
-	var last uint64
-	for i := range 5 {
-		p := s.party()
-		p.mustLock(s.l)
-		token := p.mustHold().Token()
+	var (
+		last  uint64
+		first locks.Hold
+		p     = s.party()
+	)
+	p.mustLock(s.l)
+	for i := range s.crowd() {
+		h := p.mustHold()
+		token := h.Token()
 		if i == 0 && token == 0 {
 			p.mustUnlock(s.l)
 			s.Log("the store has no tokens, and need not have")
 			return
 		}
-		require.Greater(s, token, last, "the token of a later holder")
+		if i == 0 {
+			first = h
+		}
+		if waited := i%3 == 2; waited {
+			require.GreaterOrEqual(s, token, last, "the token of a holder that waited")
+		} else {
+			require.Greater(s, token, last, "the token of a later holder")
+		}
 		last = token
-		p.mustUnlock(s.l)
+		next := s.party()
+		switch i % 3 {
+		case 0:
+			p.mustUnlock(s.l)
+			next.mustTry(s.l)
+		case 1:
+			c := next.startLock(s.l, s.ctx)
+			s.mustWait(c, s.l, 1)
+			p.mustUnlock(s.l)
+			s.await(c, "LockContext")
+			require.NoError(s, c.err)
+		case 2:
+			p.mustUnlock(s.l)
+			next.mustLock(s.l)
+		}
+		p = next
 	}
+	require.Less(s, first.Token(), last, "the token of a hold that is over")
+	p.mustUnlock(s.l)
 }
 
 func lossIsReported(s *suite) {
@@ -110,16 +159,42 @@ func lossIsReported(s *suite) {
 		s.Fatalf("Lost is not closed %v after the loss", s.cfg.Timeout)
 	}
 	require.ErrorIs(s, h.Err(), locks.ErrLost)
+	require.ErrorIs(s, a.mustHold().Err(), locks.ErrLost, "a lost hold is current until it is unlocked")
 	err := a.do("Extend", func(c *call) { c.err = h.Extend(s.ctx, time.Minute) }).err
 	require.ErrorIs(s, err, locks.ErrLost, "Extend")
 	if s.cfg.Reentrant {
 		require.ErrorIs(s, a.lock(s.l, s.ctx), locks.ErrLost, "re-entry")
 	}
 	require.ErrorIs(s, a.unlock(s.l, s.ctx), locks.ErrLost, "UnlockContext")
-	s.mustBeFree("the loser has given it up")
 	a.mustLock(s.l)
 	require.NoError(s, a.mustHold().Err(), "a new hold")
 	a.mustUnlock(s.l)
+	s.mustBeFree("the loser has given it up")
+}
+
+// lossBeforeNext has another goroutine acquire the lock as soon as it can, and look whether the
+// loser can know of its loss.
+func lossBeforeNext(s *suite) {
+	a, b := s.party(), s.party()
+	a.mustLock(s.l)
+	h := a.mustHold()
+	next := b.start(func(c *call) {
+		c.err = s.x.LockContext(s.ctx)
+		c.ok = isClosed(h.Lost()) && h.Err() != nil
+	})
+	s.mustWait(next, s.x, 1)
+	s.cfg.Lose(s.l)
+	select {
+	case <-h.Lost():
+	case <-next.done:
+	case <-time.After(s.cfg.Timeout):
+		s.Fatalf("Lost is not closed %v after the loss", s.cfg.Timeout)
+	}
+	_ = a.unlock(s.l, s.ctx)
+	s.await(next, "LockContext of a lock that was lost")
+	require.NoError(s, next.err)
+	require.True(s, next.ok, "another one has the lock, but Lost is not closed or Err is nil")
+	b.mustUnlock(s.x)
 }
 
 func doReportsLoss(s *suite) {

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -73,21 +74,50 @@ type fake = fakelock.Lock
 // plainMutex is a fake with the plain family.
 type plainMutex struct {
 	fake
-	silent bool // Unlock does not panic
+	flaw  fakelock.Flaw
+	tries atomic.Int32
 }
 
-func (m *plainMutex) Lock()         { _ = m.LockContext(background) }
-func (m *plainMutex) TryLock() bool { ok, _ := m.TryLockContext(background); return ok }
+// Flaws of the plain family.
+const (
+	plainUnlockSilent      fakelock.Flaw = "Unlock never panics"
+	plainLockIntrudes      fakelock.Flaw = "Lock does not wait"
+	plainReentryFlat       fakelock.Flaw = "Lock by the holder is not counted"
+	plainTrySometimesFalse fakelock.Flaw = "every 20th TryLock of a free lock is false"
+	plainTryIntrudes       fakelock.Flaw = "every 20th TryLock ignores the holder"
+)
+
+func (m *plainMutex) Lock() {
+	mine := m.Owner() == locks.CurrentOwner(background)
+	if m.flaw == plainLockIntrudes && m.Count() > 0 || m.flaw == plainReentryFlat && mine {
+		return
+	}
+	_ = m.LockContext(background)
+}
+
+func (m *plainMutex) TryLock() bool {
+	if m.tries.Add(1)%20 == 0 {
+		switch m.flaw {
+		case plainTrySometimesFalse:
+			return false
+		case plainTryIntrudes:
+			return true
+		}
+	}
+	ok, _ := m.TryLockContext(background)
+	return ok
+}
+
 func (m *plainMutex) Unlock() {
-	if err := m.UnlockContext(background); err != nil && !m.silent {
+	if err := m.UnlockContext(background); err != nil && m.flaw != plainUnlockSilent {
 		panic(err)
 	}
 }
 
-func plainConfig(silent bool) Config {
+func plainFlaw(flaw fakelock.Flaw) Config {
 	return Config{
 		New: func(testing.TB) locks.TryLocker {
-			return &plainMutex{fake: fake{Reentrant: true}, silent: silent}
+			return &plainMutex{fake: fake{Reentrant: true}, flaw: flaw}
 		},
 		Reentrant: true, FIFO: true, Waiting: queue,
 	}
@@ -101,6 +131,7 @@ const (
 	tryForFails          fakelock.Flaw = "TryLockFor waits, and fails although the lock was released in time"
 	tryForTakesNothing   fakelock.Flaw = "TryLockFor is true without taking the lock"
 	tryForQueuesAgain    fakelock.Flaw = "TryLockFor by the holder fails"
+	tryForOverflows      fakelock.Flaw = "the deadline of the longest TryLockFor overflows"
 )
 
 // timedMutex is a fake with TryLockFor.
@@ -120,7 +151,7 @@ func (m *timedMutex) TryLockFor(d time.Duration) bool {
 		return true
 	case m.flaw == tryForQueuesAgain && d <= 0 && !free:
 		return false
-	case d <= 0 || m.flaw == tryForNeverWaits:
+	case d <= 0, m.flaw == tryForNeverWaits, m.flaw == tryForOverflows && time.Now().UnixNano()+int64(d) < 0:
 		ok, _ := m.TryLockContext(background)
 		return ok
 	}
@@ -156,6 +187,8 @@ const (
 	inspectIgnoresContext   fakelock.Flaw = "Inspect ignores its context"
 	inspectOtherToken       fakelock.Flaw = "Inspect returns another token"
 	inspectOldHold          fakelock.Flaw = "Inspect says that a new hold is old"
+	inspectShared           fakelock.Flaw = "Inspect says that an exclusive hold is shared"
+	inspectCountsTheGone    fakelock.Flaw = "Inspect counts waiters that have left"
 )
 
 // inspectedMutex is a fake with Inspect.
@@ -180,7 +213,12 @@ func inspectFake(ctx context.Context, m *fake, flaw fakelock.Flaw) (i locks.Info
 	if flaw == inspectNamesAnother && i.Held {
 		i.Holders = []locks.Party{{Owner: locks.NewOwner()}}
 	}
-	if flaw != inspectOverlooksWaiters {
+	i.Shared = i.Held && flaw == inspectShared
+	switch flaw {
+	case inspectOverlooksWaiters:
+	case inspectCountsTheGone:
+		i.Waiting = m.Waits()
+	default:
 		i.Waiting = m.Waiting()
 	}
 	return i, nil
@@ -227,7 +265,7 @@ func TestALockWithInspectPasses(t *testing.T) { TestTryLocker(t, inspectedConfig
 
 func TestALeasedLockWithInspectPasses(t *testing.T) { TestTryLocker(t, inspectedLeaseConfig("")) }
 
-func TestALockWithPlainMethodsPasses(t *testing.T) { TestTryLocker(t, plainConfig(false)) }
+func TestALockWithPlainMethodsPasses(t *testing.T) { TestTryLocker(t, plainFlaw("")) }
 
 // recorder is a testing.TB to which a check can fail without failing the test.
 type recorder struct {
@@ -241,7 +279,9 @@ type recorder struct {
 
 // record runs c on a lock of cfg and returns what it complained about.
 func record(t *testing.T, c check, cfg Config) *recorder {
-	cfg.Timeout = 100 * time.Millisecond
+	if cfg.Timeout == 0 {
+		cfg.Timeout = 100 * time.Millisecond
+	}
 	cfg.Rounds = 100
 	if strings.Contains(c.name, "Random") {
 		cfg.Rounds = 2000
@@ -296,12 +336,14 @@ func byName(t *testing.T, name string) check {
 	return check{}
 }
 
-// broken lists locks with one flaw each, by the check that must notice.
-var broken = []struct {
+type brokenLock struct {
 	check string
 	lock  func(fakelock.Flaw) Config
 	flaw  fakelock.Flaw
-}{
+}
+
+// broken lists locks with one flaw each, by the check that must notice.
+var broken = []brokenLock{
 	{"AFreeLockIsTakenAndGivenBack", reentrantLock, fakelock.TryAlwaysFalse},
 	{"AFreeLockIsTakenAndGivenBack", bareLock, fakelock.KeepsLock},
 	{"TryLockIsFalseWhileAnotherHoldsAndNeverWaits", reentrantLock, fakelock.TryIgnoresHolder},
@@ -350,7 +392,7 @@ var broken = []struct {
 	{"ARandomHistoryIsLinearizable", bareLock, fakelock.TrySpuriouslyFalse},
 	{"ARandomHistoryIsLinearizable", rwConfig, fakelock.ReaderIntrudes},
 	{"ARandomHistoryIsLinearizable", rwConfig, fakelock.WriterIntrudes},
-	{"PlainMethodsAgreeWithTheContextFamily", silentLock, "Unlock never panics"},
+	{"PlainMethodsAgreeWithTheContextFamily", plainFlaw, plainUnlockSilent},
 	{"TryLockForWaitsForItsTimeAndNoLonger", timedConfig, tryForSometimesFalse},
 	{"TryLockForWaitsForItsTimeAndNoLonger", timedConfig, tryForNeverWaits},
 	{"TryLockForWaitsForItsTimeAndNoLonger", timedConfig, tryForIgnoresHolder},
@@ -380,13 +422,71 @@ var broken = []struct {
 	{"ALossIsTold", leasedConfig, fakelock.LostUnlockIsFine},
 	{"ALossIsTold", leasedConfig, fakelock.LostRelockSilent},
 	{"DoTellsALossToItsFunction", leasedConfig, fakelock.LossUnnoticed},
+	{"EveryWaiterIsAdmitted", bareLock, fakelock.ShortQueue},
+	{"EveryWaiterIsAdmitted", reentrantLock, fakelock.ShortQueue},
+	{"OneHoldsAtATime", bareLock, fakelock.WakeupLost},
+	{"OneHoldsAtATime", bareLock, fakelock.BlindHandoff},
+	{"OneHoldsAtATime", bareLock, fakelock.SpuriousError},
+	{"AStormOfTimeoutsLeavesAUsableLock", reentrantLock, fakelock.TimeoutSucceeds},
+	{"AStormOfTimeoutsLeavesAUsableLock", unseen(reentrantLock), fakelock.GhostSometimes},
+	{"ManyAcquisitionsDoNotWearItOut", patient(bareLock), fakelock.WearsOut},
+	{"ManyHoldsOfOneOwnerAreCounted", reentrantLock, fakelock.ThirdHoldLost},
+	{"ManyHoldsOfOneOwnerAreCounted", reentrantLock, fakelock.ByteOfHolds},
+	{"ManyHoldsOfOneOwnerAreCounted", patient(reentrantLock), fakelock.WordOfHolds},
+	{"OnlyTheLastReleaseFrees", reentrantLock, fakelock.TryReentryUncounted},
+	{"AcquisitionsAndTimeoutsRetainNoMemory", bareLock, fakelock.Hoards},
+	{"AcquisitionsAndTimeoutsRetainNoMemory", bareLock, fakelock.HoardsTimeouts},
+	{"TwoLocksAreIndependent", sharingLock, "two locks have one state"},
+	{"TwoLocksAreIndependent", keyedLock, fickleKey},
+	{"TwoLocksAreIndependent", keyedLock, sameKey},
+	{"UnlockOfAFreeLockIsErrNotHeld", bareLock, fakelock.FreeUnlockOwes},
+	{"ADeadlineEndsTheWait", bareLock, fakelock.LeaksByTimeout},
+	{"ADeadlineEndsTheWait", bareLock, fakelock.FarDeadline},
+	{"AGrantBeatsALaterEndOfTheContext", reentrantLock, fakelock.GrantLost},
+	{"AGrantBeatsALaterEndOfTheContext", withoutOrder(reentrantLock), fakelock.GrantLost},
+	{"AnExplicitOwnerMovesBetweenGoroutines", ownedLock, fakelock.TryIgnoresOwner},
+	{"AnExplicitOwnerMovesBetweenGoroutines", ownedLock, fakelock.IgnoresGoroutineOwner},
+	{"AnotherOwnerInTheSameGoroutineHoldsNothing", ownedLock, fakelock.OwnerOf16Bits},
+	{"AnotherOwnerInTheSameGoroutineHoldsNothing", reentrantLock, fakelock.OwnerOf32Bits},
+	{"AnotherOwnerInTheSameGoroutineHoldsNothing", reentrantLock, fakelock.OwnerWithoutSign},
+	{"WaitersAreAdmittedInOrderOfArrival", bareLock, fakelock.JumpsQueue},
+	{"WaitersAreAdmittedInOrderOfArrival", bareLock, fakelock.ShortOrder},
+	{"WaitersAreAdmittedInOrderOfArrival", unseen(bareLock), fakelock.TimedJumps},
+	{"OrderIsKeptWhenOneInTheMiddleCancels", bareLock, fakelock.CancelReverses},
+	{"OrderIsKeptWhenOneInTheMiddleCancels", bareLock, fakelock.CancelTakesNext},
+	{"AReleaserDoesNotOvertakeTheWaiter", bareLock, fakelock.ReleaseBarges},
+	{"AReaderDoesNotOvertakeAWriter", orderedRW, "a read-write lock without order declares FIFO"},
+	{"OneHoldsAtATime", rwConfig, fakelock.WriterIgnoresWriter},
+	{"AWriterThatReadsKeepsWritersOut", rwConfig, fakelock.DowngradeGap},
+	{"ReentryIsNotBlockedByWaiters", rwConfig, fakelock.ReaderReentryQueues},
+	{"OnlyTheLastReleaseFrees", rwConfig, fakelock.FirstReadUnlockFrees},
+	{"UnlockByAnotherOwnerIsErrNotHeld", rwConfig, fakelock.AnyReaderUnlocks},
+	{"AViewReleasesItsOwnHoldsOnly", rwConfig, fakelock.ViewsMixed},
+	{"ManyReadersAreCounted", patient(rwConfig), fakelock.ByteOfReaders},
+	{"ACancelledWriterLetsReadersIn", rwConfig, fakelock.CancelledWriterExcludes},
+	{"PlainMethodsAgreeWithTheContextFamily", plainFlaw, plainLockIntrudes},
+	{"PlainMethodsAgreeWithTheContextFamily", plainFlaw, plainReentryFlat},
+	{"PlainMethodsAgreeWithTheContextFamily", plainFlaw, plainTrySometimesFalse},
+	{"OneHoldsAtATime", plainFlaw, plainTryIntrudes},
+	{"TryLockForWaitsForItsTimeAndNoLonger", timedConfig, tryForOverflows},
+	{"TryLockForWaitsForItsTimeAndNoLonger", timedConfig, fakelock.LeaksByTimeout},
+	{"InspectTellsWhoHoldsAndWhoWaits", inspectedConfig, inspectShared},
+	{"InspectTellsWhoHoldsAndWhoWaits", inspectedConfig, inspectCountsTheGone},
+	{"AHoldIsForTheHolder", leasedConfig, fakelock.HoldIgnoresOwner},
+	{"AHoldLastsUntilTheLastRelease", leasedConfig, fakelock.DeadlineFalls},
+	{"AHoldLastsUntilTheLastRelease", leasedConfig, fakelock.ExtendIdle},
+	{"FencingTokensIncreaseFromHolderToHolder", leasedConfig, fakelock.TokenWraps},
+	{"FencingTokensIncreaseFromHolderToHolder", leasedConfig, fakelock.TokenNotByTry},
+	{"FencingTokensIncreaseFromHolderToHolder", leasedConfig, fakelock.TokenFallsByQueue},
+	{"FencingTokensIncreaseFromHolderToHolder", leasedConfig, fakelock.TokenFollows},
+	{"ALossIsTold", leasedConfig, fakelock.LostHoldForgotten},
+	{"ALossIsToldBeforeTheNextHolder", leasedConfig, fakelock.LostAfterNext},
 }
 
 // Locks to break.
 func bareLock(flaw fakelock.Flaw) Config      { return lockConfig(flaw, false, false) }
 func ownedLock(flaw fakelock.Flaw) Config     { return lockConfig(flaw, true, false) }
 func reentrantLock(flaw fakelock.Flaw) Config { return lockConfig(flaw, true, true) }
-func silentLock(fakelock.Flaw) Config         { return plainConfig(true) }
 
 // unseen hides the queue of a lock from the suite.
 func unseen(lock func(fakelock.Flaw) Config) func(fakelock.Flaw) Config {
@@ -395,6 +495,64 @@ func unseen(lock func(fakelock.Flaw) Config) func(fakelock.Flaw) Config {
 		cfg.Waiting = nil
 		return cfg
 	}
+}
+
+// patient gives the lock enough time for 65,537 calls.
+func patient(lock func(fakelock.Flaw) Config) func(fakelock.Flaw) Config {
+	return func(flaw fakelock.Flaw) Config {
+		cfg := lock(flaw)
+		cfg.Timeout = 40 * time.Second
+		return cfg
+	}
+}
+
+func withoutOrder(lock func(fakelock.Flaw) Config) func(fakelock.Flaw) Config {
+	return func(flaw fakelock.Flaw) Config {
+		cfg := lock(flaw)
+		cfg.FIFO = false
+		return cfg
+	}
+}
+
+func orderedRW(fakelock.Flaw) Config {
+	cfg := rwConfig("")
+	cfg.FIFO = true
+	return cfg
+}
+
+// sharing is a lock whose state is elsewhere.
+type sharing struct{ *fake }
+
+func sharingLock(fakelock.Flaw) Config {
+	cfg := bareLock("")
+	one := new(fake)
+	cfg.New = func(testing.TB) locks.TryLocker { return &sharing{one} }
+	return cfg
+}
+
+// Flaws of a LockKey.
+const (
+	fickleKey fakelock.Flaw = "LockKey depends on the holder"
+	sameKey   fakelock.Flaw = "two locks have one LockKey"
+)
+
+type keyedFake struct {
+	fake
+	flaw fakelock.Flaw
+}
+
+func (l *keyedFake) LockKey() string {
+	if l.flaw == fickleKey {
+		return l.Owner().String()
+	}
+	return "key"
+}
+
+func keyedLock(flaw fakelock.Flaw) Config {
+	cfg := bareLock("")
+	cfg.New = func(testing.TB) locks.TryLocker { return &keyedFake{fake{Owned: true}, flaw} }
+	cfg.Owned = true
+	return cfg
 }
 
 func undeclared(fakelock.Flaw) Config {
@@ -449,12 +607,9 @@ func TestACheckWithoutItsSubjectPassesWithANote(t *testing.T) {
 
 // racy lists the checks that let the race detector watch plain variables. They would
 // fail this process, so they run in a child.
-var racy = []struct {
-	check string
-	cfg   Config
-}{
-	{"UnlockHappensBeforeTheNextLock", lockConfig(fakelock.TryIgnoresHolder, false, false)},
-	{"ReadersAndWritersExcludeEachOther", rwConfig(fakelock.ReaderIntrudes)},
+var racy = []brokenLock{
+	{"UnlockHappensBeforeTheNextLock", bareLock, fakelock.TryIgnoresHolder},
+	{"ReadersAndWritersExcludeEachOther", rwConfig, fakelock.ReaderIntrudes},
 }
 
 func TestEveryCheckCatchesSomeBrokenLock(t *testing.T) {
@@ -474,9 +629,9 @@ const childEnv = "LOCKSTEST_BROKEN"
 
 func TestALockThatAdmitsTwoFailsUnderTheSuite(t *testing.T) {
 	for _, r := range racy {
-		t.Run(r.check, func(t *testing.T) {
+		t.Run(r.check+"/"+string(r.flaw), func(t *testing.T) {
 			child := exec.Command(os.Args[0], "-test.run=^TestChild$", "-test.v")
-			child.Env = append(os.Environ(), childEnv+"="+r.check)
+			child.Env = append(os.Environ(), childEnv+"="+string(r.flaw))
 			out, err := child.CombinedOutput()
 			require.Error(t, err, "%s", out)
 			require.Contains(t, string(out), "--- FAIL: TestChild/"+r.check, "%s", out)
@@ -488,8 +643,8 @@ func TestALockThatAdmitsTwoFailsUnderTheSuite(t *testing.T) {
 func TestChild(t *testing.T) {
 	name := os.Getenv(childEnv) // empty, and the name of none, unless that test started it
 	for _, r := range racy {
-		if r.check == name {
-			TestTryLocker(t, r.cfg)
+		if string(r.flaw) == name {
+			t.Run(r.check, func(t *testing.T) { byName(t, r.check).on(t, r.lock(r.flaw).withDefaults()) })
 		}
 	}
 }

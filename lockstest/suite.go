@@ -3,6 +3,7 @@ package lockstest
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"runtime"
 	"sync"
 	"testing"
@@ -297,6 +298,11 @@ func (s *suite) together(n int, f func(i int) error) {
 	for i := range n {
 		wg.Go(func() {
 			<-start
+			defer func() {
+				if r := recover(); r != nil {
+					errs[i] = fmt.Errorf("the lock panics: %v", r)
+				}
+			}()
 			errs[i] = f(i)
 		})
 	}

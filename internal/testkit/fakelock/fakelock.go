@@ -6,7 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -52,6 +54,34 @@ const (
 	IgnoresExplicitOwner  Flaw = "the owner in ctx is ignored"
 	LIFO                  Flaw = "the last waiter is first"
 	LeaksGoroutine        Flaw = "LockContext leaves a goroutine behind"
+	LeaksByTimeout        Flaw = "a cancelled waiter leaves a goroutine behind"
+	JumpsQueue            Flaw = "every 20th waiter is first"
+	ShortOrder            Flaw = "waiters after the eighth are admitted last first"
+	TimedJumps            Flaw = "a waiter with a deadline is first"
+	ReleaseBarges         Flaw = "the lock is free for a moment before the first waiter has it"
+	CancelReverses        Flaw = "the cancellation of the last waiter reverses the queue"
+	CancelTakesNext       Flaw = "the cancellation of the first waiter removes the second too"
+	ShortQueue            Flaw = "the 17th waiter is forgotten"
+	GrantLost             Flaw = "every 20th grant that meets the end of ctx is lost"
+	BlindHandoff          Flaw = "a hand-off ignores a TryLockContext that came first"
+	WakeupLost            Flaw = "the 100th release wakes no waiter for two seconds"
+	GhostSometimes        Flaw = "every 20th cancelled waiter is given the lock"
+	TimeoutSucceeds       Flaw = "every 20th wait that times out returns nil"
+	SpuriousError         Flaw = "every 100th wait fails without a cause"
+	FarDeadline           Flaw = "a deadline after 300 years has passed"
+	ThirdHoldLost         Flaw = "the third hold of an owner is not counted"
+	ByteOfHolds           Flaw = "256 holds are none"
+	WordOfHolds           Flaw = "65,536 holds are none"
+	WearsOut              Flaw = "the 65,536th acquisition and later ones exclude nothing"
+	TryReentryUncounted   Flaw = "re-entry by TryLockContext is not counted"
+	OwnerOf16Bits         Flaw = "owners are compared by 16 bits"
+	OwnerOf32Bits         Flaw = "owners are compared by 32 bits"
+	OwnerWithoutSign      Flaw = "owner 7 is goroutine 7"
+	TryIgnoresOwner       Flaw = "TryLockContext ignores the owner in ctx"
+	IgnoresGoroutineOwner Flaw = "the owner in ctx is ignored if it is a goroutine"
+	FreeUnlockOwes        Flaw = "the hold after a refused UnlockContext counts twice"
+	Hoards                Flaw = "every acquisition retains memory"
+	HoardsTimeouts        Flaw = "every cancelled waiter retains memory"
 
 	HoldWithoutHold   Flaw = "Hold succeeds without a hold"
 	LostByRelease     Flaw = "a release closes Lost"
@@ -63,10 +93,28 @@ const (
 	LostUnlockIsFine  Flaw = "UnlockContext after a loss is no error"
 	LostRelockSilent  Flaw = "re-entry after a loss is no error"
 	NewTokenOnReentry Flaw = "re-entry changes the token"
+	TokenWraps        Flaw = "the token after 15 is 0"
+	TokenNotByTry     Flaw = "TryLockContext does not increase the token"
+	TokenFallsByQueue Flaw = "a hand-off decreases the token"
+	TokenFollows      Flaw = "an old hold has the token of the present one"
+	DeadlineFalls     Flaw = "the deadline moves backwards"
+	ExtendIdle        Flaw = "Extend leaves the deadline as it is"
+	HoldIgnoresOwner  Flaw = "Hold ignores the owner in ctx"
+	LostHoldForgotten Flaw = "Hold after a loss is ErrNotHeld"
+	LostAfterNext     Flaw = "Lost is closed after the next holder has the lock"
 
 	ReadersExclude Flaw = "readers exclude each other"
 	ReaderIntrudes Flaw = "readers ignore the writer"
 	WriterIntrudes Flaw = "writers ignore the readers"
+
+	WriterIgnoresWriter     Flaw = "writers ignore the writer"
+	DowngradeGap            Flaw = "a writer that also reads releases both"
+	ReaderReentryQueues     Flaw = "re-entry of a reader waits behind a writer"
+	FirstReadUnlockFrees    Flaw = "the first release of a reader releases all its holds"
+	AnyReaderUnlocks        Flaw = "a release of the read view ignores the owner"
+	ViewsMixed              Flaw = "the read view releases a write hold"
+	ByteOfReaders           Flaw = "256 readers are none"
+	CancelledWriterExcludes Flaw = "a cancelled writer keeps readers out"
 )
 
 // Lock is a lock that is handed off in order of arrival. The exported fields must not change after
@@ -86,6 +134,14 @@ type Lock struct {
 	by      locks.Owner // the goroutine that locked, for UnlockNeedsLocker
 	queue   []*waiter
 	tries   int
+	waits   int // calls that began to wait
+	cancels int // waits that ctx ended
+	meets   int // grants that met the end of ctx
+	frees   int // releases with waiters
+	owes    bool
+	byTry   bool // acquire is called by TryLockContext
+	byQueue bool // acquire is called by a hand-off
+	hoard   [][]byte
 	entries uint64 // acquisitions of a free lock
 	began   func() // called with mu held when a free lock is acquired
 	ended   func() // called with mu held when the lock becomes free
@@ -101,6 +157,13 @@ func (l *Lock) Waiting() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.queue)
+}
+
+// Waits returns the number of calls that have begun to wait so far.
+func (l *Lock) Waits() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.waits
 }
 
 // Owner returns the holder, or 0.
@@ -127,7 +190,20 @@ func (l *Lock) ownerOf(ctx context.Context) locks.Owner {
 	if l.Flaw == IgnoresExplicitOwner {
 		ctx = nil
 	}
-	return locks.CurrentOwner(ctx)
+	o := locks.CurrentOwner(ctx)
+	switch l.Flaw {
+	case IgnoresGoroutineOwner:
+		if o > 0 {
+			o = locks.CurrentOwner(nil)
+		}
+	case OwnerOf16Bits:
+		o = locks.Owner(int16(o))
+	case OwnerOf32Bits:
+		o = locks.Owner(int32(o))
+	case OwnerWithoutSign:
+		o = max(o, -o)
+	}
+	return o
 }
 
 func (l *Lock) check(ctx context.Context) error {
@@ -162,6 +238,12 @@ func (l *Lock) ctxErr(ctx context.Context) error {
 func (l *Lock) acquire(o locks.Owner) {
 	l.count, l.owner, l.by = 1, o, locks.CurrentOwner(context.Background())
 	l.entries++
+	if l.owes {
+		l.count, l.owes = 2, false
+	}
+	if l.Flaw == Hoards {
+		l.hoard = append(l.hoard, make([]byte, 64))
+	}
 	if l.began != nil {
 		l.began()
 	}
@@ -187,8 +269,14 @@ func (l *Lock) LockContext(ctx context.Context) error {
 	if l.Flaw == CtxBoundsHold && ctx.Done() != nil {
 		context.AfterFunc(ctx, func() { l.end(o) })
 	}
-	w := l.enqueue(o)
+	w := l.enqueue(ctx, o)
 	if w == nil || l.await(ctx, w) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.Flaw == SpuriousError && w != nil && l.waits%100 == 0 {
+			l.free()
+			return errors.New("fakelock: interrupted")
+		}
 		return nil
 	}
 	return l.cancel(ctx, w)
@@ -204,30 +292,49 @@ func (l *Lock) end(o locks.Owner) {
 }
 
 // enqueue acquires the lock for o and returns nil, or returns a waiter in the queue.
-func (l *Lock) enqueue(o locks.Owner) *waiter {
+func (l *Lock) enqueue(ctx context.Context, o locks.Owner) *waiter {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
-	case l.count == 0 || l.Flaw == NoExclusion:
+	case l.count == 0 || l.Flaw == NoExclusion || l.wornOut():
 		l.acquire(o)
 		return nil
 	case l.Reentrant && l.owner == o && (l.Flaw != ReentryQueues || len(l.queue) == 0):
-		l.count++
+		l.reenter()
 		return nil
 	}
 	w := &waiter{o, make(chan struct{})}
-	if l.Flaw == LIFO {
+	l.waits++
+	_, timed := ctx.Deadline()
+	switch {
+	case l.Flaw == LIFO, l.Flaw == JumpsQueue && l.waits%20 == 0, l.Flaw == TimedJumps && timed:
 		l.queue = slices.Insert(l.queue, 0, w)
-	} else {
+	case l.Flaw == ShortOrder && len(l.queue) >= 8:
+		l.queue = slices.Insert(l.queue, 8, w)
+	case l.Flaw == ShortQueue && len(l.queue) == 16:
+	default:
 		l.queue = append(l.queue, w)
 	}
 	return w
 }
 
+func (l *Lock) wornOut() bool { return l.Flaw == WearsOut && l.entries >= 1<<16-1 }
+
+// reenter counts a hold more. l.mu is held.
+func (l *Lock) reenter() {
+	if l.Flaw != ThirdHoldLost || l.count != 2 {
+		l.count++
+	}
+	if l.Flaw == ByteOfHolds && l.count == 1<<8 || l.Flaw == WordOfHolds && l.count == 1<<16 {
+		l.count = 0
+	}
+}
+
 // await waits until w has the lock or ctx ends, and reports whether w has it.
 func (l *Lock) await(ctx context.Context, w *waiter) bool {
 	done := ctx.Done()
-	if _, ok := ctx.Deadline(); l.Flaw == ReturnsEarly && ok {
+	deadline, ok := ctx.Deadline()
+	if l.Flaw == ReturnsEarly && ok || l.Flaw == FarDeadline && ok && time.Until(deadline) == math.MaxInt64 {
 		closed := make(chan struct{})
 		close(closed)
 		done = closed
@@ -256,8 +363,12 @@ func (l *Lock) cancel(ctx context.Context, w *waiter) error {
 	if i < 0 {
 		select {
 		case <-w.granted:
-			if l.Flaw == GrantGivenBack {
+			l.meets++
+			switch {
+			case l.Flaw == GrantGivenBack:
 				l.free()
+				return l.ctxErr(ctx)
+			case l.Flaw == GrantLost && l.meets%20 == 0:
 				return l.ctxErr(ctx)
 			}
 			return nil
@@ -265,12 +376,26 @@ func (l *Lock) cancel(ctx context.Context, w *waiter) error {
 			return l.ctxErr(ctx)
 		}
 	}
-	switch l.Flaw {
-	case Ghost:
-	case CancelSwallowsRelease:
+	l.cancels++
+	last := i == len(l.queue)-1
+	switch {
+	case l.Flaw == Ghost, l.Flaw == GhostSometimes && l.cancels%20 == 0:
+	case l.Flaw == CancelSwallowsRelease:
 		l.queue = nil
+	case l.Flaw == CancelTakesNext && i == 0 && !last:
+		l.queue = slices.Delete(l.queue, 0, 2)
 	default:
 		l.queue = slices.Delete(l.queue, i, i+1)
+	}
+	switch {
+	case l.Flaw == CancelReverses && last:
+		slices.Reverse(l.queue)
+	case l.Flaw == HoardsTimeouts:
+		l.hoard = append(l.hoard, make([]byte, 256))
+	case l.Flaw == LeaksByTimeout:
+		go func() { time.Sleep(time.Second) }()
+	case l.Flaw == TimeoutSucceeds && l.cancels%20 == 0:
+		return nil
 	}
 	if ctx.Err() == nil {
 		return fmt.Errorf("fakelock: %w", context.DeadlineExceeded)
@@ -289,6 +414,9 @@ func (l *Lock) TryLockContext(ctx context.Context) (bool, error) {
 		}
 	}
 	o := l.ownerOf(ctx)
+	if l.Flaw == TryIgnoresOwner {
+		o = locks.CurrentOwner(nil)
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.tries++
@@ -305,11 +433,15 @@ func (l *Lock) TryLockContext(ctx context.Context) (bool, error) {
 	switch {
 	case l.refusesTry():
 		return false, nil
-	case l.count == 0 || l.Flaw == TryIgnoresHolder:
+	case l.count == 0 || l.Flaw == TryIgnoresHolder || l.wornOut():
+		l.byTry = true
 		l.acquire(o)
+		l.byTry = false
 		return true, nil
 	case l.Reentrant && l.owner == o && l.Flaw != ReentryByTryFalse:
-		l.count++
+		if l.Flaw != TryReentryUncounted {
+			l.reenter()
+		}
 		return true, nil
 	}
 	return l.Flaw == HolderTryTakes && l.by == locks.CurrentOwner(context.Background()), nil
@@ -353,6 +485,7 @@ func (l *Lock) unlock(ctx context.Context) error {
 		if l.Flaw == FreeUnlockCorrupts {
 			l.count, l.owner = 1, -1
 		}
+		l.owes = l.Flaw == FreeUnlockOwes
 		if l.Flaw == FreeUnlockAccepted {
 			return nil
 		}
@@ -376,12 +509,44 @@ func (l *Lock) free() {
 		l.ended()
 	}
 	l.count, l.owner = 0, 0
-	if len(l.queue) > 0 {
-		w := l.queue[0]
-		l.queue = l.queue[1:]
-		l.acquire(w.owner)
-		close(w.granted)
+	if len(l.queue) == 0 {
+		return
 	}
+	l.frees++
+	switch {
+	case l.Flaw == WakeupLost && l.frees == 100 || l.Flaw == ReleaseBarges:
+		pause := time.Millisecond
+		if l.Flaw == WakeupLost {
+			l.count, pause = 1, 2*time.Second // it looks held, and not for ever, or it would outlive the test
+		}
+		time.AfterFunc(pause, func() {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			if l.count == 0 || l.Flaw == WakeupLost {
+				l.handOff()
+			}
+		})
+	case l.Flaw == BlindHandoff:
+		l.mu.Unlock()
+		runtime.Gosched()
+		l.mu.Lock()
+		l.handOff()
+	default:
+		l.handOff()
+	}
+}
+
+// handOff gives the lock to the first waiter, if there is one. l.mu is held.
+func (l *Lock) handOff() {
+	if len(l.queue) == 0 {
+		return
+	}
+	w := l.queue[0]
+	l.queue = l.queue[1:]
+	l.byQueue = true
+	l.acquire(w.owner)
+	l.byQueue = false
+	close(w.granted)
 }
 
 // Value is a Lock in a value that is no pointer and has no key.
@@ -418,11 +583,19 @@ func NewLeased(flaw Flaw) *Leased {
 	l := &Leased{Lock: Lock{Reentrant: true, Flaw: flaw}}
 	l.began = func() {
 		h := &hold{l: l, token: l.entries, lost: make(chan struct{})}
-		switch flaw {
-		case TokenRepeats:
+		switch {
+		case flaw == TokenRepeats:
 			h.token = 7
-		case NoTokens:
+		case flaw == NoTokens:
 			h.token = 0
+		case flaw == TokenWraps:
+			h.token %= 16
+		case flaw == TokenNotByTry && l.byTry:
+			l.entries--
+			h.token--
+		case flaw == TokenFallsByQueue && l.byQueue:
+			l.entries -= 2
+			h.token -= 2
 		}
 		h.deadline = time.Now().Add(time.Minute)
 		if flaw == DeadlineInPast {
@@ -477,17 +650,26 @@ func (l *Leased) Lose() {
 		return
 	}
 	l.hold.gone = true
-	if l.Flaw != LossUnnoticed {
+	switch l.Flaw {
+	case LossUnnoticed:
+	case LostAfterNext:
+		h := l.hold
+		time.AfterFunc(50*time.Millisecond, func() { close(h.lost) })
+		l.free()
+	default:
 		close(l.hold.lost)
 	}
 }
 
 // Hold implements [locks.Leased].
 func (l *Leased) Hold(ctx context.Context) (locks.Hold, error) {
+	if l.Flaw == HoldIgnoresOwner {
+		ctx = nil
+	}
 	o := l.ownerOf(ctx)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.count == 0 || l.owner != o {
+	if l.count == 0 || l.owner != o || l.Flaw == LostHoldForgotten && l.hold.gone {
 		if l.Flaw == HoldWithoutHold {
 			return &hold{l: l, lost: make(chan struct{})}, nil
 		}
@@ -519,12 +701,18 @@ func (h *hold) Err() error {
 func (h *hold) Token() uint64 {
 	h.l.mu.Lock()
 	defer h.l.mu.Unlock()
+	if h.l.Flaw == TokenFollows {
+		return h.l.entries
+	}
 	return h.token
 }
 
 func (h *hold) Deadline() (time.Time, bool) {
 	h.l.mu.Lock()
 	defer h.l.mu.Unlock()
+	if h.l.Flaw == DeadlineFalls {
+		h.deadline = h.deadline.Add(-time.Second)
+	}
 	return h.deadline, true
 }
 
@@ -534,7 +722,9 @@ func (h *hold) Extend(_ context.Context, d time.Duration) error {
 	if h.l.Flaw != ExtendRevives && (h.gone || h.over) {
 		return fmt.Errorf("fakelock: extend: %w", locks.ErrLost)
 	}
-	h.deadline = time.Now().Add(d)
+	if h.l.Flaw != ExtendIdle {
+		h.deadline = time.Now().Add(d)
+	}
 	return nil
 }
 
@@ -546,6 +736,7 @@ type RW struct {
 	writer  locks.Owner
 	writes  int
 	changed chan struct{} // closed by a release
+	waiting int           // writers that wait, for the flaws that need them
 }
 
 // Reader is the read view of an RW.
@@ -569,7 +760,8 @@ func (rw *RW) try(o locks.Owner, write bool) (bool, error) {
 		if rw.reads[o] > 0 && !(rw.writes > 0 && rw.writer == o) {
 			return false, locks.ErrUpgrade
 		}
-		if !free || rw.writes == 0 && len(rw.reads) > 0 && rw.Flaw != WriterIntrudes {
+		none := len(rw.reads) == 0 || rw.Flaw == ByteOfReaders && len(rw.reads) == 1<<8
+		if !free && rw.Flaw != WriterIgnoresWriter || rw.writes == 0 && !none && rw.Flaw != WriterIntrudes {
 			return false, nil
 		}
 		rw.writer = o
@@ -578,6 +770,16 @@ func (rw *RW) try(o locks.Owner, write bool) (bool, error) {
 	}
 	if !free && rw.Flaw != ReaderIntrudes || rw.Flaw == ReadersExclude && len(rw.reads) > 0 && rw.reads[o] == 0 {
 		return false, nil
+	}
+	switch rw.Flaw {
+	case CancelledWriterExcludes:
+		if rw.waiting > 0 && rw.reads[o] == 0 && rw.writer != o {
+			return false, nil
+		}
+	case ReaderReentryQueues:
+		if rw.waiting > 0 && rw.reads[o] > 0 {
+			return false, nil
+		}
 	}
 	rw.reads[o]++
 	return true, nil
@@ -589,9 +791,21 @@ func (rw *RW) acquire(ctx context.Context, write, wait bool) (bool, error) {
 		return false, err
 	}
 	o := locks.CurrentOwner(ctx)
+	waits := 0
+	defer func() {
+		rw.mu.Lock()
+		defer rw.mu.Unlock()
+		if rw.Flaw != CancelledWriterExcludes || ctx.Err() == nil {
+			rw.waiting -= waits
+		}
+	}()
 	for {
 		rw.mu.Lock()
 		ok, err := rw.try(o, write)
+		if write && wait && !ok && waits == 0 {
+			waits = 1
+			rw.waiting++
+		}
 		changed := rw.changed
 		rw.mu.Unlock()
 		if ok || err != nil || !wait {
@@ -609,13 +823,24 @@ func (rw *RW) release(ctx context.Context, write bool) error {
 	o := locks.CurrentOwner(ctx)
 	rw.mu.Lock()
 	defer rw.mu.Unlock()
+	if rw.Flaw == AnyReaderUnlocks && !write && rw.reads[o] == 0 {
+		for other := range rw.reads {
+			o = other
+		}
+	}
 	switch {
-	case write && rw.writes > 0 && rw.writer == o:
+	case write && rw.writes > 0 && (rw.writer == o || rw.Flaw == WriterIgnoresWriter):
 		rw.writes--
-	case !write && rw.reads[o] > 0:
-		if rw.reads[o]--; rw.reads[o] == 0 {
+		if rw.Flaw == DowngradeGap && rw.writes == 0 {
 			delete(rw.reads, o)
 		}
+	case !write && rw.reads[o] > 0:
+		rw.reads[o]--
+		if rw.reads[o] == 0 || rw.Flaw == FirstReadUnlockFrees {
+			delete(rw.reads, o)
+		}
+	case rw.Flaw == ViewsMixed && !write && rw.writes > 0 && rw.writer == o:
+		rw.writes--
 	default:
 		return fmt.Errorf("fakelock: %w", locks.ErrNotHeld)
 	}
