@@ -68,7 +68,9 @@ func (l *forgetful) Unlock() {
 
 func forgetfulLock(flaw fakelock.Flaw) Config {
 	return Config{
-		New:       func(testing.TB) locks.TryLocker { return &forgetful{timedMutex{fake: fake{Reentrant: true}}, flaw} },
+		New: func(testing.TB) locks.TryLocker {
+			return &forgetful{timedMutex{fake: fake{Reentrant: true}}, flaw}
+		},
 		Reentrant: true, FIFO: true, Waiting: queue,
 	}
 }
