@@ -50,15 +50,14 @@ type visit struct {
 	c     *client
 	hold  locks.Hold
 	over  bool // the worker has stopped to rely on the hold
-	p     *player
-	ends  int64 // of connections, when the worker asked for the lock
+	ends  int64 // of the client's connections, when the worker asked for the lock
 	wrote bool
 	next  int // the number of the ticket that the worker sells
 }
 
 // valid says whether the worker may rely on the hold.
 func (v *visit) valid() bool {
-	return v.ends == v.p.ends.Load() && (v.hold == nil || v.hold.Err() == nil)
+	return v.ends == v.c.ends.Load() && (v.hold == nil || v.hold.Err() == nil)
 }
 
 var errOver = errors.New("the hold has lapsed")
@@ -165,13 +164,12 @@ type player struct {
 	wg      sync.WaitGroup
 	stopped atomic.Bool
 	killed  atomic.Bool
-	ends    atomic.Int64 // how often connections that may have had a lock have ended
 }
 
-// end ends connections of the client by f. Its worker does not rely on a hold that ends with them.
-func (p *player) end(f func()) {
-	if p.cfg.EndsWithConnection {
-		p.ends.Add(1)
+// end ends connections of the client by f. Nothing relies on holds that end with them.
+func (c *client) end(f func()) {
+	if c.cfg.EndsWithConnection {
+		c.ends.Add(1)
 	}
 	f()
 }
@@ -311,7 +309,7 @@ func (st *stage) work(w *worker) {
 
 // visit relies on the lock for some time.
 func (st *stage) visit(w *worker, l locks.TryLocker, owner context.Context, ends int64) {
-	v := &visit{c: w.client, p: w.player, ends: ends}
+	v := &visit{c: w.client, ends: ends}
 	if leased, ok := l.(locks.Leased); ok {
 		v.hold, _ = leased.Hold(owner)
 	}

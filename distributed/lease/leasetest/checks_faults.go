@@ -67,7 +67,10 @@ func (d *duel) breaks(promise string, clients ...*client) {
 
 // locks has c lock within the time limit. It returns nil if that fails.
 func (d *duel) locks(c *client, limit time.Duration) (*duelHold, error) {
-	h := &duelHold{visit: &visit{c: c}, l: c.lock(d.name), owner: locks.WithOwner(d.ctx, locks.NewOwner())}
+	h := &duelHold{
+		visit: &visit{c: c, ends: c.ends.Load()}, l: c.lock(d.name),
+		owner: locks.WithOwner(d.ctx, locks.NewOwner()),
+	}
 	ctx, cancel := context.WithTimeout(h.owner, limit)
 	defer cancel()
 	asked := time.Now()
@@ -422,10 +425,11 @@ type networkFault struct{ what, when string }
 func network(d *duel, t networkFault) {
 	link := d.client.link
 	begin := map[string]func(){"cut": link.Cut, "replies": link.CutReplies, "requests": link.CutRequests,
-		"refuse": link.Refuse, "reset": link.Reset}[t.what]
+		"refuse": func() { d.client.end(link.Refuse) }, "reset": func() { d.client.end(link.Reset) }}[t.what]
 	heal := func() {
 		link.Heal()
-		link.Reset() // what was swallowed does not come back, which a real connection would notice
+		// What was swallowed does not come back, which a real connection would notice.
+		d.client.end(link.Reset)
 	}
 	d.client.connects()
 	switch t.when {

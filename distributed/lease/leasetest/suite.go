@@ -91,6 +91,7 @@ type client struct {
 	requests *Requests
 	opened   []*Requests // one for each kind of lock, the last one last
 	serials  atomic.Uint64
+	ends     atomic.Int64 // how often connections that may have had a lock were ended
 
 	mu  sync.Mutex
 	ids []lease.HoldID // what raw requests may have taken
