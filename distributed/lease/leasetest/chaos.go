@@ -49,7 +49,7 @@ type register struct {
 type visit struct {
 	c     *client
 	hold  locks.Hold
-	over  bool // the worker has stopped to rely on the hold
+	over  bool  // the worker has stopped to rely on the hold
 	ends  int64 // of the client's connections, when the worker asked for the lock
 	wrote bool
 	next  int // the number of the ticket that the worker sells

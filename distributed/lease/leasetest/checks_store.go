@@ -1003,8 +1003,8 @@ func noticesForAll(s *suite) {
 	}
 }
 
-// awaited has a release say that another client waits. In a queue of order of arrival it comes first
-// anyway.
+// awaited has a release say that another client waits. In a queue in order of arrival that client
+// comes first anyway.
 func awaited(s *suite) {
 	a, b, name := s.client(), s.client(), s.name()
 	mine, _ := a.take(name)
