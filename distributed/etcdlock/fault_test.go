@@ -540,7 +540,7 @@ func TestAWaiterSurvivesACompactionOfItsEvents(t *testing.T) {
 
 func TestTheDeathOfTheLeaderEndsNeitherHoldsNorWaits(t *testing.T) {
 	t.Parallel()
-	members := startCluster(t, 3)
+	members := startCluster(t, "", 3)
 	var addrs []string
 	for _, m := range members {
 		addrs = append(addrs, m.addr)
@@ -770,8 +770,7 @@ func TestARestartOfTheServerEndsNeitherHoldsNorWaits(t *testing.T) {
 	got := start(waiter, b)
 	queued(t, connect(t, s.addr), "it/", 2)
 	s.Kill()
-	s.start(t)
-	s.ready(t)
+	s.Restart()
 	require.Eventually(t, func() bool { return h.Extend(a, long) == nil }, long, 10*time.Millisecond)
 	select {
 	case err := <-got:

@@ -34,6 +34,15 @@ func Lookup(tb testing.TB, program string, dirs ...string) string {
 	return ""
 }
 
+// Newer returns the folder of the servers of .ci/servers, for [Lookup].
+func Newer() string {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(cache, "locks-servers")
+}
+
 // Missing ends the test because something is not installed: it is skipped, but for continuous
 // integration, where it fails.
 func Missing(tb testing.TB, what string) {

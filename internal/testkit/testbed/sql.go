@@ -9,6 +9,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -16,7 +17,7 @@ import (
 	"time"
 )
 
-// SQLServer is a PostgreSQL or a MariaDB of the test's own, which trusts every client on the
+// SQLServer is a PostgreSQL, a MariaDB or a MySQL of the test's own. It trusts every client on the
 // loopback interface, and does not care for what is lost with the machine.
 type SQLServer struct {
 	*Process
@@ -74,9 +75,6 @@ func StartSecureMariaDB(tb testing.TB, ready func(addr string) error, authority,
 
 func startMariaDB(tb testing.TB, ready func(addr string) error, env []string, args ...string) *SQLServer {
 	tb.Helper()
-	if MySQLD != "" {
-		return startMySQL(tb, ready, env, args...)
-	}
 	install, mariadbd := Lookup(tb, "mariadb-install-db"), Lookup(tb, "mariadbd", "/usr/sbin")
 	dir := home(tb)
 	// A server that starts removes the temporary tables of others in its temporary directory,
@@ -95,13 +93,12 @@ func startMariaDB(tb testing.TB, ready func(addr string) error, env []string, ar
 	return s
 }
 
-// MySQLD is the program of a MySQL server, which runs instead of MariaDB if it is not empty:
-// LOCKS_MYSQLD of the environment.
-var MySQLD = os.Getenv("LOCKS_MYSQLD")
-
-// startMySQL is startMariaDB with a MySQL server.
-func startMySQL(tb testing.TB, ready func(addr string) error, env []string, args ...string) *SQLServer {
+// StartMySQL runs a MySQL server with env added to its environment until the test ends, and
+// returns when ready does without an error. The user is root, and there is a database "test".
+// The server is the mysql-server of .ci/servers. Without it, the test is treated as by [Missing].
+func StartMySQL(tb testing.TB, ready func(addr string) error, env ...string) *SQLServer {
 	tb.Helper()
+	mysqld := Lookup(tb, "mysql-server", Newer())
 	dir := home(tb)
 	first := filepath.Join(dir, "first.sql")
 	const users = "CREATE DATABASE test; CREATE USER root@'127.0.0.1'; " +
@@ -109,16 +106,20 @@ func startMySQL(tb testing.TB, ready func(addr string) error, env []string, args
 	if err := os.WriteFile(first, []byte(users), 0o644); err != nil {
 		tb.Fatal(err)
 	}
-	data, temp := "--datadir="+filepath.Join(dir, "data"), "--tmpdir="+dir
-	carryOut(tb, as(tb, "mysql", dir, MySQLD, "--no-defaults", "--initialize-insecure", "--init-file="+first,
-		data, temp))
 	port := strconv.Itoa(Port(tb))
+	// Other users cannot enter the cache folder of root. Root's server must be told to run as root.
+	common := []string{"--no-defaults", "--user=root", "--datadir=" + filepath.Join(dir, "data"), "--tmpdir=" + dir,
+		"--log-error-verbosity=1"}
+	if os.Getuid() != 0 {
+		common = slices.Delete(common, 1, 2)
+	}
+	carryOut(tb, exec.Command(mysqld, append(common, "--initialize-insecure", "--init-file="+first)...))
 	s := newServer(tb, port, ready, syscall.SIGTERM, syscall.SIGKILL)
-	s.cmd = as(tb, "mysql", dir, MySQLD, append([]string{
-		"--no-defaults", data, temp, "--port=" + port, "--bind-address=127.0.0.1",
-		"--socket=" + filepath.Join(dir, "s"), "--pid-file=" + filepath.Join(dir, "pid"), "--skip-name-resolve",
-		"--mysqlx=OFF", "--secure-file-priv=NULL", "--innodb-flush-log-at-trx-commit=0", "--sync-binlog=0",
-		"--innodb-buffer-pool-size=64M", "--max-connections=400", "--log-error-verbosity=1"}, args...)...)
+	s.cmd = exec.Command(mysqld, append(common,
+		"--port="+port, "--bind-address=127.0.0.1", "--socket="+filepath.Join(dir, "s"),
+		"--pid-file="+filepath.Join(dir, "pid"), "--skip-name-resolve", "--mysqlx=OFF", "--secure-file-priv=NULL",
+		"--innodb-flush-log-at-trx-commit=0", "--sync-binlog=0", "--innodb-buffer-pool-size=64M",
+		"--max-connections=400")...)
 	s.cmd.Env = append(os.Environ(), env...)
 	s.run()
 	return s

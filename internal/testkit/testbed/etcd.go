@@ -1,0 +1,85 @@
+package testbed
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Etcd is a member of an etcd cluster of the test's own.
+type Etcd struct {
+	*Process
+	tb   testing.TB
+	addr string
+	args []string
+}
+
+// StartEtcd runs an etcd cluster of n members until the test ends, and returns when all of them
+// answer. Its leases may be as short as a second. The version is "3.5" or "3.6", of .ci/servers,
+// or empty: that of the PATH. Without the program, the test is treated as by [Missing].
+func StartEtcd(tb testing.TB, version string, n int) []*Etcd {
+	tb.Helper()
+	program := "etcd"
+	if version != "" {
+		program += "-" + version
+	}
+	path := Lookup(tb, program, Newer())
+	members := make([]*Etcd, n)
+	var cluster []string
+	for i := range members {
+		peer := fmt.Sprintf("http://127.0.0.1:%d", Port(tb))
+		addr := fmt.Sprintf("127.0.0.1:%d", Port(tb))
+		name := fmt.Sprint("n", i)
+		cluster = append(cluster, name+"="+peer)
+		members[i] = &Etcd{tb: tb, addr: addr, args: []string{
+			path, "--name", name, "--data-dir", tb.TempDir(), "--unsafe-no-fsync",
+			"--logger", "zap", "--log-level", "fatal",
+			"--listen-client-urls", "http://" + addr, "--advertise-client-urls", "http://" + addr,
+			"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
+			"--heartbeat-interval", "20", "--election-timeout", "200",
+		}}
+	}
+	for _, m := range members {
+		m.args = append(m.args, "--initial-cluster", strings.Join(cluster, ","))
+		m.run()
+	}
+	for _, m := range members {
+		m.Ready()
+	}
+	return members
+}
+
+func (m *Etcd) run() { m.Process = Start(m.tb, exec.Command(m.args[0], m.args[1:]...)) }
+
+// Addr returns the address for clients.
+func (m *Etcd) Addr() string { return m.addr }
+
+// Restart starts the member again, which was killed, with what it has on its disk, and returns
+// when it answers.
+func (m *Etcd) Restart() {
+	m.tb.Helper()
+	m.run()
+	m.Ready()
+}
+
+// Ready returns when the member answers for its cluster.
+func (m *Etcd) Ready() {
+	m.tb.Helper()
+	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		if answer, err := client.Get("http://" + m.addr + "/health"); err == nil {
+			health, _ := io.ReadAll(answer.Body)
+			answer.Body.Close()
+			if strings.Contains(string(health), `"health":"true"`) {
+				return
+			}
+		}
+		if time.Now().After(end) {
+			m.tb.Fatalf("etcd at %s does not answer", m.addr)
+		}
+	}
+}
