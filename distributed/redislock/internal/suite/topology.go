@@ -24,9 +24,9 @@ import (
 	"github.com/jucgo/locks/internal/testkit/testbed"
 )
 
-// startSentinel starts a sentinel that replaces master by a replica when it does not answer for
+// StartSentinel starts a sentinel that replaces master by a replica when it does not answer for
 // half a second. Its replicas, so many, have to be there.
-func startSentinel(tb testing.TB, master *Server, replicas int) (addr string) {
+func StartSentinel(tb testing.TB, master *Server, replicas int) (addr string) {
 	tb.Helper()
 	path := testbed.Lookup(tb, "redis-server")
 	port := testbed.Port(tb)
@@ -58,7 +58,7 @@ func startSentinel(tb testing.TB, master *Server, replicas int) (addr string) {
 func LocksConformBehindASentinel(t *testing.T, on Driver) {
 	master := StartMaster(t)
 	StartReplica(t, master.Addr)
-	sentinel := startSentinel(t, master, 1)
+	sentinel := StartSentinel(t, master, 1)
 	open := func(tb testing.TB, opts ...redislock.Option) *redislock.Client {
 		return on.Sentinel(tb, sentinel, opts...)
 	}
@@ -70,7 +70,7 @@ func AHolderKeepsItsLockWhenASentinelReplacesTheMasterOrIsToldOfItsLoss(t *testi
 	t.Parallel()
 	master := StartMaster(t)
 	replica := StartReplica(t, master.Addr)
-	sentinel := startSentinel(t, master, 1)
+	sentinel := StartSentinel(t, master, 1)
 	const d = 20 * time.Second // longer than the replacement takes
 	c := on.Sentinel(t, sentinel, Term(d), redislock.WithReplicas(1, time.Second))
 	a := Someone()
@@ -127,7 +127,7 @@ func WaitersAreWokenAfterPlannedFailovers(t *testing.T, on Driver) {
 	for range failovers {
 		StartReplica(t, master.Addr)
 	}
-	addr := startSentinel(t, master, failovers)
+	addr := StartSentinel(t, master, failovers)
 	sentinel := redis.NewSentinelClient(&redis.Options{Addr: addr, DisableIdentity: true})
 	defer sentinel.Close()
 	const d = time.Minute

@@ -19,7 +19,7 @@ func ClientsTakeTurnsOnACluster(t *testing.T, on Driver) {
 func ClientsTakeTurnsBehindASentinel(t *testing.T, on Driver) {
 	master := StartMaster(t)
 	StartReplica(t, master.Addr)
-	sentinel := startSentinel(t, master, 1)
+	sentinel := StartSentinel(t, master, 1)
 	takeTurns(t, func(tb testing.TB) *redislock.Client { return on.Sentinel(tb, sentinel, Term(time.Minute)) })
 }
 
