@@ -17,7 +17,7 @@ func TestASetServerClockIsNoticedByTheNextRenewal(t *testing.T) {
 		t.Run(d.name, func(t *testing.T) {
 			t.Parallel()
 			env, set := testbed.Clock(t)
-			where := start(t, d.dialect, env...).Addr()
+			where := d.start(t, env...).Addr()
 			for _, k := range []kind{tableKind, queueKind} {
 				table := sqllock.WithTable(fresh())
 				l := k.open(t, d.open(t, where), term(15*time.Second), table, calm).Mutex("it")

@@ -37,10 +37,10 @@ type kind struct {
 }
 
 var (
-	tableKind = kind{"Table", newTable, []database{inSQLite, inPgx, inPq, inMaria}, loseRow}
+	tableKind = kind{"Table", newTable, []database{inSQLite, inPgx, inPq, inMaria, inMySQL}, loseRow}
 	queueKind = kind{"Table with a queue", newQueue, everywhere, loseRow}
 	rowKind   = kind{"Row", newRow, everywhere, loseTransaction}
-	advisory  = kind{"Advisory", newAdvisory, []database{inPgx, inPq, inMaria}, loseSession}
+	advisory  = kind{"Advisory", newAdvisory, []database{inPgx, inPq, inMaria, inMySQL}, loseSession}
 
 	kinds = []kind{tableKind, queueKind, rowKind, advisory}
 )

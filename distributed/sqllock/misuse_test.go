@@ -13,7 +13,6 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/sqllock"
-	"github.com/jucgo/locks/internal/testkit/testbed"
 )
 
 // deaf is a listener.
@@ -136,7 +135,7 @@ func TestHostileNamesAreNothingButDifferentNames(t *testing.T) {
 
 func TestAMissingTableAndAnotherOnesTableAreErrors(t *testing.T) {
 	t.Parallel()
-	for _, d := range []database{inSQLite, inPgx, inPq, inMaria} {
+	for _, d := range []database{inSQLite, inPgx, inPq, inMaria, inMySQL} {
 		t.Run(d.name, func(t *testing.T) {
 			t.Parallel()
 			const rest = "owner VARBINARY(64), token BIGINT NOT NULL, ends DATETIME(6) NOT NULL"
@@ -194,20 +193,20 @@ func TestAMissingTableAndAnotherOnesTableAreErrors(t *testing.T) {
 
 func TestATableOfAnEngineWithoutTransactionsIsRefused(t *testing.T) {
 	t.Parallel()
-	engines := []string{"MyISAM", "MEMORY", "Aria"}
-	if testbed.MySQLD != "" {
-		engines = engines[:2]
-	}
-	where := inMaria.serve(t)
-	for _, engine := range engines {
+	for _, on := range []struct {
+		database
+		engine string
+	}{{inMaria, "MyISAM"}, {inMaria, "MEMORY"}, {inMaria, "Aria"}, {inMySQL, "MyISAM"}, {inMySQL, "MEMORY"}} {
+		engine := on.engine
 		for suffix, refused := range map[string][]kind{
 			"":       {tableKind, queueKind},
 			"_queue": {queueKind},
 			"_rows":  {rowKind},
 		} {
-			t.Run(engine+suffix, func(t *testing.T) {
+			t.Run(on.name+" "+engine+suffix, func(t *testing.T) {
 				t.Parallel()
-				db, table := inMaria.open(t, where), fresh()
+				where, table := on.serve(t), fresh()
+				db := on.open(t, where)
 				for _, name := range []string{table, "test." + table} { // with and without a schema
 					for _, k := range []kind{tableKind, queueKind, rowKind} {
 						k.open(t, db, sqllock.WithTable(name)) // makes the tables
@@ -216,8 +215,8 @@ func TestATableOfAnEngineWithoutTransactionsIsRefused(t *testing.T) {
 					require.NoError(t, err)
 					for _, k := range []kind{tableKind, queueKind, rowKind} {
 						for _, c := range []provider{
-							k.open(t, inMaria.open(t, where), sqllock.WithTable(name), calm),
-							k.open(t, inMaria.open(t, where), sqllock.WithTable(name), calm),
+							k.open(t, on.open(t, where), sqllock.WithTable(name), calm),
+							k.open(t, on.open(t, where), sqllock.WithTable(name), calm),
 						} {
 							_, err := c.Mutex("it").TryLockContext(background)
 							if slices.ContainsFunc(refused, func(r kind) bool { return r.name == k.name }) {

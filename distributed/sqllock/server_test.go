@@ -35,9 +35,10 @@ var (
 	inPgx    = database{"PostgreSQL with pgx", "pgx", sqllock.Postgres, sharedPostgres}
 	inPq     = database{"PostgreSQL with pq", "postgres", sqllock.Postgres, sharedPostgres}
 	inMaria  = database{"MariaDB", "mysql", sqllock.MySQL, sharedMariaDB}
+	inMySQL  = database{"MySQL", "mysql", sqllock.MySQL, sharedMySQL}
 
-	everywhere = []database{inSQLite, inPgx, inMaria}
-	servers    = []database{inPgx, inMaria}
+	everywhere = []database{inSQLite, inPgx, inMaria, inMySQL}
+	servers    = []database{inPgx, inMaria, inMySQL}
 )
 
 func newFile(tb testing.TB) string { return filepath.Join(tb.TempDir(), "db") }
@@ -117,6 +118,7 @@ var (
 			"max_client_conn = 1000", "default_pool_size = 20").Addr()
 	})
 	mariaDBServer = sync.OnceValue(func() string { return startMariaDB(common).Addr() })
+	mySQLServer   = sync.OnceValue(func() string { return startMySQL(common).Addr() })
 )
 
 func sharedPostgres(tb testing.TB) string {
@@ -136,6 +138,11 @@ func sharedMariaDB(tb testing.TB) string {
 	return mariaDBServer()
 }
 
+func sharedMySQL(tb testing.TB) string {
+	testbed.Lookup(tb, "mysql-server", testbed.Newer())
+	return mySQLServer()
+}
+
 func startPostgres(tb testing.TB, env ...string) *testbed.SQLServer {
 	tb.Helper()
 	return testbed.StartPostgres(tb, answers("pgx", sqllock.Postgres), env...)
@@ -146,13 +153,21 @@ func startMariaDB(tb testing.TB, env ...string) *testbed.SQLServer {
 	return testbed.StartMariaDB(tb, answers("mysql", sqllock.MySQL), env...)
 }
 
-// start is that of the dialect's.
-func start(tb testing.TB, d sqllock.Dialect, env ...string) *testbed.SQLServer {
+func startMySQL(tb testing.TB, env ...string) *testbed.SQLServer {
 	tb.Helper()
-	if d == sqllock.Postgres {
-		return startPostgres(tb, env...)
+	return testbed.StartMySQL(tb, answers("mysql", sqllock.MySQL), env...)
+}
+
+// start runs a server of the test's own.
+func (d database) start(tb testing.TB, env ...string) *testbed.SQLServer {
+	tb.Helper()
+	switch d.name {
+	case inMaria.name:
+		return startMariaDB(tb, env...)
+	case inMySQL.name:
+		return startMySQL(tb, env...)
 	}
-	return startMariaDB(tb, env...)
+	return startPostgres(tb, env...)
 }
 
 // answers returns a function that asks a server.

@@ -20,7 +20,6 @@ import (
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/sqllock"
-	"github.com/jucgo/locks/internal/testkit/testbed"
 )
 
 func TestTheLongestLeaseExcludesOthersFromTheBeginning(t *testing.T) {
@@ -40,15 +39,15 @@ func TestTheLongestLeaseExcludesOthersFromTheBeginning(t *testing.T) {
 	})
 }
 
-// inMySQL writes settings of MariaDB as MySQL has them.
-var inMySQL = strings.NewReplacer("tx_isolation", "transaction_isolation", "&innodb_snapshot_isolation=1", "",
+// asMySQL writes settings of MariaDB as MySQL has them.
+var asMySQL = strings.NewReplacer("tx_isolation", "transaction_isolation", "&innodb_snapshot_isolation=1", "",
 	"ORACLE", "ANSI", "SIMULTANEOUS_ASSIGNMENT", "")
 
 // set returns a pool whose connections have a setting, besides what dsn sets.
 func (d database) set(tb testing.TB, where, setting string) *sql.DB {
 	tb.Helper()
-	if d.dialect == sqllock.MySQL && testbed.MySQLD != "" {
-		setting = inMySQL.Replace(setting)
+	if d.name == inMySQL.name {
+		setting = asMySQL.Replace(setting)
 	}
 	db, err := sql.Open(d.driver, dsn(d.dialect, where)+"&"+setting)
 	require.NoError(tb, err)
@@ -97,13 +96,19 @@ func TestLocksAreTakenWhateverIsSetForTheSession(t *testing.T) {
 
 func TestALapsedLockHasOneHolderInEverySQLMode(t *testing.T) {
 	t.Parallel()
-	for _, mode := range []string{"", "ANSI", "TRADITIONAL", "ORACLE", "SIMULTANEOUS_ASSIGNMENT"} {
+	for _, on := range []struct {
+		database
+		mode string
+	}{
+		{inMaria, ""}, {inMaria, "ANSI"}, {inMaria, "TRADITIONAL"}, {inMaria, "ORACLE"},
+		{inMaria, "SIMULTANEOUS_ASSIGNMENT"}, {inMySQL, ""}, {inMySQL, "ANSI"}, {inMySQL, "TRADITIONAL"},
+	} {
 		for _, k := range []kind{tableKind, queueKind} {
-			t.Run(k.name+" "+mode, func(t *testing.T) {
+			t.Run(k.name+" on "+on.name+" "+on.mode, func(t *testing.T) {
 				t.Parallel()
-				where, table := inMaria.serve(t), sqllock.WithTable(fresh())
+				where, table := on.serve(t), sqllock.WithTable(fresh())
 				open := func(opts ...lease.MutexOption) *sqllock.Mutex {
-					db := inMaria.set(t, where, "sql_mode=%27"+mode+"%27")
+					db := on.set(t, where, "sql_mode=%27"+on.mode+"%27")
 					return k.open(t, db, table).Mutex("it", opts...)
 				}
 				first, next, rival := open(sqllock.WithFixedTTL(short)), open(), open()

@@ -86,7 +86,7 @@ func TestARestartOfTheServerEndsSessionsAndNothingElse(t *testing.T) {
 	for _, d := range servers {
 		t.Run(d.name, func(t *testing.T) {
 			t.Parallel()
-			s := start(t, d.dialect)
+			s := d.start(t)
 			where := s.Addr()
 			type party struct {
 				kind
