@@ -50,11 +50,9 @@ func ExampleRequests() {
 	defer client.Close(ctx)
 
 	requests.Next(leasetest.Acquire, leasetest.LostReply)
-	fmt.Println(client.Mutex("orders").TryLockContext(ctx))
-	fmt.Println(requests.Count(leasetest.Lookup))
-	// Output:
-	// true <nil>
-	// 1
+	held, err := client.Mutex("orders").TryLockContext(ctx)
+	fmt.Println(held, err, "after", requests.Count(leasetest.Lookup), "question")
+	// Output: true <nil> after 1 question
 }
 
 // A client without a dialer of its own connects to the address of a Proxy.
