@@ -2,9 +2,9 @@ package redislock_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks/distributed/redislock"
 	"github.com/jucgo/locks/distributed/redislock/internal/suite"
@@ -50,21 +50,43 @@ var (
 
 // onGoRedis has the tests of package suite run on go-redis.
 var onGoRedis = suite.Driver{
-	Server: func(tb testing.TB, addr string, reply time.Duration, opts ...redislock.Option) *redislock.Client {
-		return open(tb, connectFor(tb, addr, reply), opts...)
+	Client: func(tb testing.TB, to suite.Way, opts ...redislock.Option) *redislock.Client {
+		c, err := redislock.New(dial(tb, to), opts...)
+		require.NoError(tb, err)
+		return c
 	},
-	Sentinel: func(tb testing.TB, sentinel string, opts ...redislock.Option) *redislock.Client {
-		c := redis.NewFailoverClient(&redis.FailoverOptions{
-			MasterName: "it", SentinelAddrs: []string{sentinel}, DisableIdentity: true,
-			DialTimeout: 5 * time.Second, ReadTimeout: 5 * time.Second, ContextTimeoutEnabled: true,
-		})
-		tb.Cleanup(func() { c.Close() })
-		return open(tb, c, opts...)
-	},
-	Cluster: func(tb testing.TB, addrs []string, opts ...redislock.Option) *redislock.Client {
-		return open(tb, suite.Cluster(tb, addrs), opts...)
+	Redlock: func(tb testing.TB, to []suite.Way, opts ...redislock.Option) *redislock.Redlock {
+		var cs []redis.UniversalClient
+		for _, one := range to {
+			cs = append(cs, dial(tb, one))
+		}
+		m, err := redislock.NewRedlock(cs, opts...)
+		require.NoError(tb, err)
+		return m
 	},
 	Eval: "eval",
+}
+
+// dial returns a client that is closed with the test.
+func dial(tb testing.TB, to suite.Way) (c redis.UniversalClient) {
+	tb.Helper()
+	switch {
+	case to.Cluster:
+		o := suite.ClusterOptions(to.Addrs)
+		o.Dialer = to.Dial
+		c = redis.NewClusterClient(o)
+	case to.Sentinel:
+		c = redis.NewFailoverClient(&redis.FailoverOptions{
+			MasterName: "it", SentinelAddrs: to.Addrs, Dialer: to.Dial, DisableIdentity: true,
+			DialTimeout: to.Reply, ReadTimeout: to.Reply, ContextTimeoutEnabled: true,
+		})
+	default:
+		o := options(to.Addrs[0], to.Reply)
+		o.Dialer = to.Dial
+		c = redis.NewClient(o)
+	}
+	tb.Cleanup(func() { c.Close() })
+	return c
 }
 
 func TestLocksConformOnMiniredis(t *testing.T) { suite.LocksConformOnMiniredis(t, onGoRedis) }

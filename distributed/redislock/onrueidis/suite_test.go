@@ -2,6 +2,7 @@ package onrueidis_test
 
 import (
 	"context"
+	"crypto/tls"
 	"flag"
 	"net"
 	"testing"
@@ -69,21 +70,40 @@ func open(tb testing.TB, c rueidis.Client, opts ...redislock.Option) *redislock.
 
 // onRueidis has the tests of package suite run on rueidis.
 var onRueidis = suite.Driver{
-	Server: func(tb testing.TB, addr string, reply time.Duration, opts ...redislock.Option) *redislock.Client {
-		o := option(reply, addr)
-		o.ForceSingleClient = true
-		return open(tb, connect(tb, o), opts...)
+	Client: func(tb testing.TB, to suite.Way, opts ...redislock.Option) *redislock.Client {
+		c, err := onrueidis.New(dial(tb, to), opts...)
+		require.NoError(tb, err)
+		return c
 	},
-	Sentinel: func(tb testing.TB, sentinel string, opts ...redislock.Option) *redislock.Client {
-		o := option(5*time.Second, sentinel)
-		o.Sentinel.MasterSet = "it"
-		return open(tb, connect(tb, o), opts...)
-	},
-	Cluster: func(tb testing.TB, addrs []string, opts ...redislock.Option) *redislock.Client {
-		return open(tb, connect(tb, option(5*time.Second, addrs...)), opts...)
+	Redlock: func(tb testing.TB, to []suite.Way, opts ...redislock.Option) *redislock.Redlock {
+		var cs []rueidis.Client
+		for _, one := range to {
+			cs = append(cs, dial(tb, one))
+		}
+		m, err := onrueidis.NewRedlock(cs, opts...)
+		require.NoError(tb, err)
+		return m
 	},
 	Eval:  "EVAL",
 	Leaks: leaks,
+}
+
+// dial returns a client that is closed with the test.
+func dial(tb testing.TB, to suite.Way) rueidis.Client {
+	tb.Helper()
+	o := option(to.Reply, to.Addrs...)
+	o.ForceSingleClient = !to.Cluster && !to.Sentinel
+	if to.Sentinel {
+		o.Sentinel.MasterSet = "it"
+	}
+	if to.Dial != nil {
+		o.DialCtxFn = func(ctx context.Context, addr string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
+			ctx, cancel := context.WithTimeout(ctx, to.Reply)
+			defer cancel()
+			return to.Dial(ctx, "tcp", addr)
+		}
+	}
+	return connect(tb, o)
 }
 
 func TestLocksConformOnMiniredis(t *testing.T) { suite.LocksConformOnMiniredis(t, onRueidis) }

@@ -3,40 +3,75 @@
 package suite
 
 import (
+	"context"
+	"net"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"github.com/jucgo/locks/distributed/redislock"
 )
 
-// Driver makes Clients over a client library, each with connections of its own. They are closed
-// with tb.
+// Driver makes Clients over a client library, each with connections of its own. The connections
+// are closed with tb, after what is registered later.
 type Driver struct {
-	// Server returns a Client of the server at addr, which waits for a reply for so long, more or
-	// less.
-	Server func(tb testing.TB, addr string, reply time.Duration, opts ...redislock.Option) *redislock.Client
-	// Sentinel returns a Client of the master called it that the sentinel names.
-	Sentinel func(tb testing.TB, sentinel string, opts ...redislock.Option) *redislock.Client
-	// Cluster returns a Client of the cluster of the servers at addrs.
-	Cluster func(tb testing.TB, addrs []string, opts ...redislock.Option) *redislock.Client
+	Client func(tb testing.TB, to Way, opts ...redislock.Option) *redislock.Client
+	// Redlock has a Way to each of its servers.
+	Redlock func(tb testing.TB, to []Way, opts ...redislock.Option) *redislock.Redlock
 	// Eval is in each request that runs a script.
 	Eval string
 	// Leaks are the goroutines that the library leaves for a while when it is closed.
 	Leaks []goleak.Option
 }
 
+// Way is where a client library finds its servers.
+type Way struct {
+	// Addrs are those of servers of a cluster, that of a sentinel, or that of the server.
+	Addrs    []string
+	Cluster  bool
+	Sentinel bool // of the master called it
+	// Reply is how long the library waits for a reply, more or less.
+	Reply time.Duration
+	// Dial, if not nil, makes the connections.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+}
+
+// reply is how long a patient client waits for a reply.
+const reply = 5 * time.Second
+
+// client returns a Client that is closed with the test.
+func (on Driver) client(tb testing.TB, to Way, opts ...redislock.Option) *redislock.Client {
+	tb.Helper()
+	c := on.Client(tb, to, append([]redislock.Option{Unhurried}, opts...)...)
+	tb.Cleanup(func() { require.NoError(tb, c.Close(Background)) })
+	return c
+}
+
+// Server returns a Client of the server at addr, which waits for a reply for so long, more or
+// less.
+func (on Driver) Server(tb testing.TB, addr string, reply time.Duration, opts ...redislock.Option) *redislock.Client {
+	tb.Helper()
+	return on.client(tb, Way{Addrs: []string{addr}, Reply: reply}, opts...)
+}
+
 // Open returns a Client of the server at addr, which is patient.
 func (on Driver) Open(tb testing.TB, addr string, opts ...redislock.Option) *redislock.Client {
 	tb.Helper()
-	return on.Server(tb, addr, 5*time.Second, opts...)
+	return on.Server(tb, addr, reply, opts...)
+}
+
+// sentinel returns a Client of the master that the sentinel names.
+func (on Driver) sentinel(tb testing.TB, sentinel string, opts ...redislock.Option) *redislock.Client {
+	tb.Helper()
+	return on.client(tb, Way{Addrs: []string{sentinel}, Sentinel: true, Reply: reply}, opts...)
 }
 
 // across returns a Client of the cluster of nodes.
 func (on Driver) across(tb testing.TB, nodes []*Server, opts ...redislock.Option) *redislock.Client {
 	tb.Helper()
-	return on.Cluster(tb, addrs(nodes), opts...)
+	return on.client(tb, Way{Addrs: addrs(nodes), Cluster: true, Reply: reply}, opts...)
 }
 
 func addrs(nodes []*Server) (addrs []string) {

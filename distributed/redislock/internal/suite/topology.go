@@ -24,9 +24,9 @@ import (
 	"github.com/jucgo/locks/internal/testkit/testbed"
 )
 
-// StartSentinel starts a sentinel that replaces master by a replica when it does not answer for
+// startSentinel starts a sentinel that replaces master by a replica when it does not answer for
 // half a second. Its replicas, so many, have to be there.
-func StartSentinel(tb testing.TB, master *Server, replicas int) (addr string) {
+func startSentinel(tb testing.TB, master *Server, replicas int) (addr string) {
 	tb.Helper()
 	path := testbed.Lookup(tb, "redis-server")
 	port := testbed.Port(tb)
@@ -58,9 +58,9 @@ func StartSentinel(tb testing.TB, master *Server, replicas int) (addr string) {
 func LocksConformBehindASentinel(t *testing.T, on Driver) {
 	master := StartMaster(t)
 	StartReplica(t, master.Addr)
-	sentinel := StartSentinel(t, master, 1)
+	sentinel := startSentinel(t, master, 1)
 	open := func(tb testing.TB, opts ...redislock.Option) *redislock.Client {
-		return on.Sentinel(tb, sentinel, opts...)
+		return on.sentinel(tb, sentinel, opts...)
 	}
 	conformOn(t, on, Connect(t, master.Addr), open)
 	conformRWOn(t, on, Connect(t, master.Addr), open)
@@ -70,16 +70,16 @@ func AHolderKeepsItsLockWhenASentinelReplacesTheMasterOrIsToldOfItsLoss(t *testi
 	t.Parallel()
 	master := StartMaster(t)
 	replica := StartReplica(t, master.Addr)
-	sentinel := StartSentinel(t, master, 1)
+	sentinel := startSentinel(t, master, 1)
 	const d = 20 * time.Second // longer than the replacement takes
-	c := on.Sentinel(t, sentinel, Term(d), redislock.WithReplicas(1, time.Second))
+	c := on.sentinel(t, sentinel, Term(d), redislock.WithReplicas(1, time.Second))
 	a := Someone()
 	safe := c.FencedMutex("safe")
 	h := Hold(t, safe, a)
 	// The other may have been replicated or not.
-	plain := on.Sentinel(t, sentinel, Term(d)).Mutex("plain")
+	plain := on.sentinel(t, sentinel, Term(d)).Mutex("plain")
 	p := Hold(t, plain, a)
-	waiter := on.Sentinel(t, sentinel, Term(d)).FencedMutex("safe")
+	waiter := on.sentinel(t, sentinel, Term(d)).FencedMutex("safe")
 	got := make(chan error, 1)
 	b := Someone()
 	go func() { got <- waiter.LockContext(b) }()
@@ -127,12 +127,12 @@ func WaitersAreWokenAfterPlannedFailovers(t *testing.T, on Driver) {
 	for range failovers {
 		StartReplica(t, master.Addr)
 	}
-	addr := StartSentinel(t, master, failovers)
+	addr := startSentinel(t, master, failovers)
 	sentinel := redis.NewSentinelClient(&redis.Options{Addr: addr, DisableIdentity: true})
 	defer sentinel.Close()
 	const d = time.Minute
 	patient := redislock.WithFairWait(4 * time.Minute)
-	c, other := on.Sentinel(t, addr, Term(d), Rarely, patient), on.Sentinel(t, addr, Term(d), Rarely, patient)
+	c, other := on.sentinel(t, addr, Term(d), Rarely, patient), on.sentinel(t, addr, Term(d), Rarely, patient)
 	of := func() string {
 		at, err := sentinel.GetMasterAddrByName(Background, "it").Result()
 		require.NoError(t, err)
@@ -257,13 +257,18 @@ func masterEverywhere(tb testing.TB, nodes []*Server, home *Server) {
 // Cluster returns a client of the cluster of the servers at addrs.
 func Cluster(tb testing.TB, addrs []string) *redis.ClusterClient {
 	tb.Helper()
-	c := redis.NewClusterClient(&redis.ClusterOptions{
+	c := redis.NewClusterClient(ClusterOptions(addrs))
+	tb.Cleanup(func() { c.Close() })
+	return c
+}
+
+// ClusterOptions are those of a client of the cluster of the servers at addrs.
+func ClusterOptions(addrs []string) *redis.ClusterOptions {
+	return &redis.ClusterOptions{
 		Addrs: addrs, DisableIdentity: true, DialTimeout: time.Second, ReadTimeout: 2 * time.Second,
 		ContextTimeoutEnabled:      true,
 		ClusterStateReloadInterval: time.Hour, // so that nothing is found out by chance
-	})
-	tb.Cleanup(func() { c.Close() })
-	return c
+	}
 }
 
 func LocksConformOnACluster(t *testing.T, on Driver) {

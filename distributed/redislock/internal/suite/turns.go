@@ -19,8 +19,8 @@ func ClientsTakeTurnsOnACluster(t *testing.T, on Driver) {
 func ClientsTakeTurnsBehindASentinel(t *testing.T, on Driver) {
 	master := StartMaster(t)
 	StartReplica(t, master.Addr)
-	sentinel := StartSentinel(t, master, 1)
-	takeTurns(t, func(tb testing.TB) *redislock.Client { return on.Sentinel(tb, sentinel, Term(time.Minute)) })
+	sentinel := startSentinel(t, master, 1)
+	takeTurns(t, func(tb testing.TB) *redislock.Client { return on.sentinel(tb, sentinel, Term(time.Minute)) })
 }
 
 // takeTurns gives a wait that hears of no release five seconds, of the poll interval.

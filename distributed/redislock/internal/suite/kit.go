@@ -1,0 +1,135 @@
+package suite
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/leasetest"
+	"github.com/jucgo/locks/distributed/redislock"
+)
+
+// LocksPassTheKitOnRedis proves locks of these kinds on one server. Kinds are those of [AnyKind].
+func LocksPassTheKitOnRedis(t *testing.T, on Driver, kinds ...string) {
+	t.Parallel()
+	s := StartServer(t)
+	on.prove(t, Way{Addrs: []string{s.Addr}}, addrs([]*Server{s}), kinds)
+}
+
+// LocksPassTheKitBehindASentinel proves them on a master with a replica.
+func LocksPassTheKitBehindASentinel(t *testing.T, on Driver, kinds ...string) {
+	t.Parallel()
+	master := StartMaster(t)
+	StartReplica(t, master.Addr)
+	sentinel := startSentinel(t, master, 1)
+	on.prove(t, Way{Addrs: []string{sentinel}, Sentinel: true}, []string{master.Addr}, kinds)
+}
+
+// LocksPassTheKitOnACluster proves them on three masters.
+func LocksPassTheKitOnACluster(t *testing.T, on Driver, kinds ...string) {
+	t.Parallel()
+	nodes := addrs(StartNodes(t))
+	on.prove(t, Way{Addrs: nodes, Cluster: true}, nodes, kinds)
+}
+
+// RedlockPassesTheKit proves locks on five independent masters.
+func RedlockPassesTheKit(t *testing.T, on Driver) {
+	t.Parallel()
+	var masters []string
+	for range 5 {
+		masters = append(masters, StartServer(t).Addr)
+	}
+	leasetest.TestStore(t, leasetest.Config{
+		Open: func(tb testing.TB, link *leasetest.Link, opts ...lease.Option) locks.Provider {
+			var to []Way
+			for _, addr := range masters {
+				to = append(to, Way{Addrs: []string{addr}, Reply: reply, Dial: link.DialContext})
+			}
+			m := on.Redlock(tb, to, redislock.WithLeaseOptions(opts...))
+			closed(tb, m)
+			return m
+		},
+		Rest: rest(t, masters),
+	})
+}
+
+// prove runs the kit on locks of some kinds, whose keys are on the servers at masters.
+func (on Driver) prove(t *testing.T, to Way, masters, kinds []string) {
+	left := rest(t, masters)
+	for _, kind := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			cfg := leasetest.Config{
+				Open: func(tb testing.TB, link *leasetest.Link, opts ...lease.Option) locks.Provider {
+					to := to
+					to.Reply, to.Dial = reply, link.DialContext
+					c := on.Client(tb, to, redislock.WithLeaseOptions(opts...))
+					closed(tb, c)
+					return provider{c, kind}
+				},
+				FIFO: kind == "fair",
+				Rest: left,
+			}
+			if kind == "write" {
+				cfg.Read = func(p locks.Provider, name string) locks.TryLocker {
+					return p.(provider).RWMutex(name).ReadLocker()
+				}
+			}
+			leasetest.TestStore(t, cfg)
+		})
+	}
+}
+
+// provider gives the locks of a kind.
+type provider struct {
+	*redislock.Client
+	kind string
+}
+
+func (p provider) Locker(name string) locks.TryLocker { return AnyKind[p.kind](p.Client, name) }
+
+// closed closes c with tb. A dead client cannot release what it holds, and is not waited for.
+func closed(tb testing.TB, c interface{ Close(context.Context) error }) {
+	tb.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(Background, 2*time.Second)
+		defer cancel()
+		_ = c.Close(ctx)
+	})
+}
+
+// rest reports what the servers at masters still keep of a lock. What a dead client has left ends
+// with its time to live.
+func rest(t *testing.T, masters []string) func(tb testing.TB, name string) {
+	var direct []*redis.Client
+	for _, addr := range masters {
+		direct = append(direct, Connect(t, addr))
+	}
+	keys := func(name string) (keys []string) {
+		for _, c := range direct {
+			for _, key := range c.Keys(Background, "*"+name+"*").Val() {
+				hint := strings.HasPrefix(key, "locks_waiting") || strings.HasPrefix(key, "redisson_lock_")
+				switch {
+				case strings.HasPrefix(key, "redisson_lock_token:"):
+				case hint && c.PTTL(Background, key).Val() > 0:
+				default:
+					keys = append(keys, key)
+				}
+			}
+		}
+		return keys
+	}
+	return func(tb testing.TB, name string) {
+		left := keys(name)
+		for end := time.Now().Add(Soon); len(left) > 0 && time.Now().Before(end); left = keys(name) {
+			time.Sleep(10 * time.Millisecond)
+		}
+		if len(left) > 0 {
+			tb.Errorf("keys are left of %s: %v", name, left)
+		}
+	}
+}

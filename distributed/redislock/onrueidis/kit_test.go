@@ -1,0 +1,21 @@
+package onrueidis_test
+
+import (
+	"testing"
+
+	"github.com/jucgo/locks/distributed/redislock/internal/suite"
+)
+
+func TestLocksPassTheKitOnRedis(t *testing.T) {
+	suite.LocksPassTheKitOnRedis(t, onRueidis, "fenced", "fair")
+}
+
+func TestLocksPassTheKitBehindASentinel(t *testing.T) {
+	suite.LocksPassTheKitBehindASentinel(t, onRueidis, "fenced")
+}
+
+func TestLocksPassTheKitOnACluster(t *testing.T) {
+	suite.LocksPassTheKitOnACluster(t, onRueidis, "fenced")
+}
+
+func TestRedlockPassesTheKit(t *testing.T) { suite.RedlockPassesTheKit(t, onRueidis) }
