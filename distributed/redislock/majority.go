@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/redislock/internal/driver"
 )
@@ -131,7 +132,7 @@ type seat struct {
 	gone     bool // the server was noted
 }
 
-// begin returns a new vote of an acquisition.
+// begin returns a new vote of an acquisition, or the one that it has, if that has not ended.
 func (m *majority) begin(name, acquisition string, d time.Duration) *vote {
 	v := &vote{
 		name:    name,
@@ -141,12 +142,19 @@ func (m *majority) begin(name, acquisition string, d time.Duration) *vote {
 		until:   time.Now().Add(d + driftOf(d) + m.patience(d)),
 	}
 	// A name in Redisson's form. The names of acquisitions themselves are not used on servers.
-	client := acquisition[:strings.LastIndexByte(acquisition, ':')+1]
+	client := acquisition
+	if end := strings.LastIndexByte(acquisition, ':'); end >= 0 {
+		client = acquisition[:end]
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.serial = max(time.Now().UnixMicro(), m.serial+1)
-	v.id = client + strconv.FormatInt(m.serial, 10)
+	v.id = client + ":" + strconv.FormatInt(m.serial, 10)
 	if before := m.votes[acquisition]; before != nil {
+		if !before.ended.Load() { // the request is repeated
+			before.last(v.until)
+			return before
+		}
 		v.tries = before.tries
 	}
 	if len(m.votes) >= m.sweep { // there are votes of lost holds and abandoned acquisitions
@@ -168,10 +176,22 @@ func (v *vote) over(now time.Time) bool {
 	return now.After(v.until)
 }
 
-func (m *majority) find(acquisition string) *vote {
+// last notes that v has not expired until then.
+func (v *vote) last(until time.Time) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if until.After(v.until) {
+		v.until = until
+	}
+}
+
+func (m *majority) find(name, acquisition string) *vote {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.votes[acquisition]
+	if v := m.votes[acquisition]; v != nil && v.name == name {
+		return v
+	}
+	return nil
 }
 
 func (m *majority) forget(acquisition string, v *vote) {
@@ -189,12 +209,13 @@ type answer struct {
 	ttl   time.Duration // of a rival's hold
 	rival string        // the holder
 	err   error
+	doubt bool // the server may have granted it in spite of err
 }
 
 var errEnded = errors.New("the attempt has ended")
 
-// ask asks a server for its vote.
-func (m *majority) ask(ctx context.Context, i int, v *vote) answer {
+// ask asks a server for its vote, for the time d.
+func (m *majority) ask(ctx context.Context, i int, v *vote, d time.Duration) answer {
 	s := &v.seats[i]
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -205,7 +226,7 @@ func (m *majority) ask(ctx context.Context, i int, v *vote) answer {
 	}
 	before := s.dirty
 	s.dirty = true
-	args := []any{head - 1: nil, v.name, millis(v.lease + driftOf(v.lease)), v.id}
+	args := []any{head - 1: nil, v.name, millis(d + driftOf(d)), v.id}
 	r, err := m.nodes[i].c.p.Eval(ctx, voteAcquire, 1, args)
 	if err != nil {
 		a.err = err
@@ -213,6 +234,7 @@ func (m *majority) ask(ctx context.Context, i int, v *vote) answer {
 		if nothingDone(err) || errors.As(err, &op) && op.Op == "dial" {
 			s.dirty = before
 		}
+		a.doubt = s.dirty
 		return a
 	}
 	switch r := r.(type) {
@@ -230,7 +252,7 @@ func (m *majority) ask(ctx context.Context, i int, v *vote) answer {
 			}
 		}
 	}
-	a.err = unexpected(r)
+	a.err, a.doubt = unexpected(r), true
 	return a
 }
 
@@ -244,17 +266,18 @@ type ballot struct {
 	refusals []answer
 	errs     []error
 	out      int  // servers that have not answered
+	doubt    bool // a server that failed may have granted its vote
 	hopeless bool // servers have refused so many votes that a majority is impossible
 }
 
-// ask asks all servers to vote for v.
-func (b *ballot) ask(ctx context.Context, v *vote) {
+// ask asks all servers to vote for v, for the time d.
+func (b *ballot) ask(ctx context.Context, v *vote, d time.Duration) {
 	for i := range b.out {
 		b.m.spawn(func() {
 			// The request goes on when a majority is there without it.
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.limit)
 			defer cancel()
-			b.answers <- b.m.ask(ctx, i, v)
+			b.answers <- b.m.ask(ctx, i, v, d)
 		})
 	}
 }
@@ -287,6 +310,7 @@ func (b *ballot) count(a answer) {
 		b.votes = append(b.votes, a)
 	case a.err != nil:
 		b.errs = append(b.errs, fmt.Errorf("server %d: %w", a.node, a.err))
+		b.doubt = b.doubt || a.doubt
 	default:
 		b.refusals = append(b.refusals, a)
 	}
@@ -303,8 +327,9 @@ func (b *ballot) deleted(v *vote) bool {
 }
 
 // failure returns why b has no outcome after took, or nil if a majority was refused. Servers
-// without an answer count as failed, unless others have refused before.
-func (b *ballot) failure(ctx context.Context, took time.Duration) error {
+// without an answer count as failed, unless others have refused before. The error matches
+// [lease.ErrRefused] if no server has v.
+func (b *ballot) failure(ctx context.Context, v *vote, took time.Duration) error {
 	n, failed := len(b.m.nodes), len(b.errs)
 	if !b.hopeless {
 		failed += b.out
@@ -319,16 +344,22 @@ func (b *ballot) failure(ctx context.Context, took time.Duration) error {
 	if b.out > 0 {
 		errs = append(errs, fmt.Errorf("%d servers have not answered within %v", b.out, took.Round(time.Millisecond)))
 	}
-	return driver.Never(fmt.Errorf("%d of %d servers answered: %w",
-		len(b.votes)+len(b.refusals), n, errors.Join(errs...)))
+	err := fmt.Errorf("%d of %d servers answered: %w",
+		len(b.votes)+len(b.refusals), n, errors.Join(errs...))
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if (b.out > 0 || b.doubt || !b.deleted(v)) && !errors.Is(err, locks.ErrForeign) {
+		return errors.New(err.Error()) // without the marks of errs
+	}
+	return driver.Never(err)
 }
 
-// Acquire always knows the outcome: without a majority, it deletes the vote wherever it may be.
+// Acquire deletes the vote wherever it may be if there is no majority.
 func (m *majority) Acquire(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
 	n := len(m.nodes)
 	v := m.begin(name, acquisition, d)
 	b := &ballot{m: m, began: time.Now(), limit: m.patience(d), answers: make(chan answer, n), out: n}
-	b.ask(ctx, v)
+	b.ask(ctx, v, d)
 	b.collect(ctx)
 	took := time.Since(b.began)
 	if len(b.votes) >= m.quorum && took < d/2 {
@@ -337,8 +368,10 @@ func (m *majority) Acquire(ctx context.Context, name, acquisition string, d time
 	// Granted votes are deleted before the caller returns. The rest takes its time.
 	m.free(v, false)
 	v.await(ctx, b.limit, func() bool { return b.deleted(v) })
-	if err := b.failure(ctx, took); err != nil {
-		m.forget(acquisition, v)
+	if err := b.failure(ctx, v, took); err != nil {
+		if nothingDone(err) {
+			m.forget(acquisition, v)
+		}
 		return lease.Reply{}, err
 	}
 	return lease.Reply{Wait: m.wait(v, len(b.votes), b.refusals, took)}, nil
@@ -475,18 +508,27 @@ func (v *vote) await(ctx context.Context, limit time.Duration, ready func() bool
 	}
 }
 
-// Lookup is called if the outcome of Acquire is unknown, which it never is. It ends the vote.
-func (m *majority) Lookup(_ context.Context, _, acquisition string) (lease.Reply, error) {
-	if v := m.find(acquisition); v != nil {
-		m.free(v, false)
+// Lookup asks all servers, unless the vote has ended.
+func (m *majority) Lookup(ctx context.Context, name, acquisition string) (lease.Reply, error) {
+	v := m.find(name, acquisition)
+	if v == nil || v.ended.Load() {
+		return lease.Reply{}, nil
 	}
-	return lease.Reply{}, nil
+	q := m.inquire(ctx, []*vote{v}, m.patience(v.lease),
+		func(ctx context.Context, node *single, ids []lease.HoldID) ([]bool, error) {
+			r, err := node.Lookup(ctx, ids[0].Name, ids[0].Acquisition)
+			return []bool{r.Held}, err
+		})
+	if !q.decided() {
+		return lease.Reply{}, q.failure("lookup")
+	}
+	return lease.Reply{Held: q.confirmed(0)}, nil
 }
 
 // Release returns when a majority of the servers has freed the lock, or is known not to have had
 // it. It frees the other servers in the background.
-func (m *majority) Release(ctx context.Context, _, acquisition string) (lease.Released, error) {
-	v := m.find(acquisition)
+func (m *majority) Release(ctx context.Context, name, acquisition string) (lease.Released, error) {
+	v := m.find(name, acquisition)
 	if v == nil {
 		return lease.Released{}, nil
 	}
@@ -505,98 +547,105 @@ func (m *majority) Release(ctx context.Context, _, acquisition string) (lease.Re
 	return lease.Released{Held: held+n-noted >= m.quorum, Awaited: awaited}, nil
 }
 
-// renewal is one request to all servers to renew some holds.
-type renewal struct {
+// inquiry is one request to all servers about some votes.
+type inquiry struct {
 	m     *majority
 	votes []*vote
-	index []int // of each vote, in the holds to renew
 	sent  time.Time
 	limit time.Duration // how long the client waits for a server
 
-	answers chan renewed
-	came    []renewed
+	answers chan told
+	came    []told
 	yes, no []int // of each vote
 	errs    []error
 }
 
-// renewed is one server's answer to a renewal.
-type renewed struct {
+// told is one server's answer to an inquiry.
+type told struct {
 	node int
 	held []bool
 	err  error
+}
+
+// inquire asks all servers for the time limit at most, until all votes are decided.
+func (m *majority) inquire(ctx context.Context, votes []*vote, limit time.Duration,
+	ask func(context.Context, *single, []lease.HoldID) ([]bool, error)) *inquiry {
+	r := &inquiry{m: m, votes: votes, sent: time.Now(), limit: limit, answers: make(chan told, len(m.nodes)),
+		yes: make([]int, len(votes)), no: make([]int, len(votes))}
+	ids := make([]lease.HoldID, len(votes))
+	for k, v := range votes {
+		ids[k] = lease.HoldID{Name: v.name, Acquisition: v.id}
+	}
+	for i, node := range m.nodes {
+		m.spawn(func() {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+			defer cancel()
+			held, err := ask(ctx, node, ids)
+			r.answers <- told{i, held, err}
+		})
+	}
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	for len(r.came) < len(m.nodes) && !r.decided() {
+		select {
+		case a := <-r.answers:
+			r.count(a)
+		case <-timer.C:
+			return r
+		case <-ctx.Done():
+			return r
+		}
+	}
+	return r
+}
+
+// failure returns why r is not decided.
+func (r *inquiry) failure(what string) error {
+	return fmt.Errorf("%d of %d servers answered to the %s: %w",
+		len(r.came)-len(r.errs), len(r.m.nodes), what, errors.Join(r.errs...))
 }
 
 // Renew reports the holds that a majority has renewed. A hold that a majority denies is lost at
 // once, and its vote is deleted.
 func (m *majority) Renew(ctx context.Context, holds []lease.HoldID, d time.Duration) ([]bool, error) {
 	held := make([]bool, len(holds))
-	r := &renewal{m: m, sent: time.Now(), limit: m.patience(d)}
-	if !r.send(ctx, holds, d) {
+	long, limit := d+driftOf(d), m.patience(d)
+	var votes []*vote
+	var index []int // of each vote, in holds
+	for i, h := range holds {
+		if v := m.find(h.Name, h.Acquisition); v != nil {
+			v.last(time.Now().Add(long + limit))
+			votes, index = append(votes, v), append(index, i)
+		}
+	}
+	if len(votes) == 0 {
 		return held, nil
 	}
-	r.collect(ctx)
-	open := r.settle(held, holds)
+	r := m.inquire(ctx, votes, limit, func(ctx context.Context, node *single, ids []lease.HoldID) ([]bool, error) {
+		return node.Renew(ctx, ids, long)
+	})
+	open := !r.decided()
+	for k, v := range votes {
+		held[index[k]] = r.confirmed(k)
+		if !r.denied(k) {
+			continue
+		}
+		m.free(v, true)
+		if open { // otherwise the result of Renew says it
+			m.lost(holds[index[k]], nil)
+		}
+	}
+	var err error
+	if open {
+		err = r.failure("renewal")
+	}
 	if m.restore {
 		m.spawn(func() { r.restore(d) })
 	}
-	if open {
-		return held, fmt.Errorf("%d of %d servers answered to the renewal: %w",
-			len(r.came)-len(r.errs), len(m.nodes), errors.Join(r.errs...))
-	}
-	return held, nil
+	return held, err
 }
 
-// send asks all servers, and reports whether there are any votes to renew.
-func (r *renewal) send(ctx context.Context, holds []lease.HoldID, d time.Duration) bool {
-	m, long := r.m, d+driftOf(d)
-	var ids []lease.HoldID
-	for i, h := range holds {
-		v := m.find(h.Acquisition)
-		if v == nil {
-			continue
-		}
-		v.mu.Lock()
-		if until := r.sent.Add(long + r.limit); until.After(v.until) {
-			v.until = until
-		}
-		v.mu.Unlock()
-		r.votes = append(r.votes, v)
-		ids = append(ids, lease.HoldID{Name: v.name, Acquisition: v.id})
-		r.index = append(r.index, i)
-	}
-	if len(ids) == 0 {
-		return false
-	}
-	r.yes, r.no = make([]int, len(ids)), make([]int, len(ids))
-	r.answers = make(chan renewed, len(m.nodes))
-	for i, node := range m.nodes {
-		m.spawn(func() {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.limit)
-			defer cancel()
-			held, err := node.Renew(ctx, ids, long)
-			r.answers <- renewed{i, held, err}
-		})
-	}
-	return true
-}
-
-// collect waits for answers until all votes are decided.
-func (r *renewal) collect(ctx context.Context) {
-	timer := time.NewTimer(r.limit)
-	defer timer.Stop()
-	for len(r.came) < len(r.m.nodes) && !r.decided() {
-		select {
-		case a := <-r.answers:
-			r.count(a)
-		case <-timer.C:
-			return
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-func (r *renewal) count(a renewed) {
+func (r *inquiry) count(a told) {
 	r.came = append(r.came, a)
 	if a.err != nil {
 		r.errs = append(r.errs, fmt.Errorf("server %d: %w", a.node, a.err))
@@ -612,10 +661,10 @@ func (r *renewal) count(a renewed) {
 }
 
 // confirmed reports whether a majority has renewed vote k, and denied whether none can any more.
-func (r *renewal) confirmed(k int) bool { return r.yes[k] >= r.m.quorum }
-func (r *renewal) denied(k int) bool    { return r.no[k] > len(r.m.nodes)-r.m.quorum }
+func (r *inquiry) confirmed(k int) bool { return r.yes[k] >= r.m.quorum }
+func (r *inquiry) denied(k int) bool    { return r.no[k] > len(r.m.nodes)-r.m.quorum }
 
-func (r *renewal) decided() bool {
+func (r *inquiry) decided() bool {
 	for k := range r.votes {
 		if !r.confirmed(k) && !r.denied(k) {
 			return false
@@ -624,24 +673,8 @@ func (r *renewal) decided() bool {
 	return true
 }
 
-// settle notes the confirmed holds, ends the denied ones, and reports whether any is undecided.
-func (r *renewal) settle(held []bool, holds []lease.HoldID) (open bool) {
-	open = !r.decided()
-	for k, v := range r.votes {
-		held[r.index[k]] = r.confirmed(k)
-		if !r.denied(k) {
-			continue
-		}
-		r.m.free(v, true)
-		if open { // otherwise the result of Renew says it
-			r.m.lost(holds[r.index[k]], nil)
-		}
-	}
-	return open
-}
-
 // restore creates confirmed votes on the servers that lack them, when all servers have answered.
-func (r *renewal) restore(d time.Duration) {
+func (r *inquiry) restore(d time.Duration) {
 	for len(r.came) < len(r.m.nodes) {
 		r.came = append(r.came, <-r.answers) // by the node timeout, if the client obeys it
 	}
@@ -656,7 +689,7 @@ func (r *renewal) restore(d time.Duration) {
 			r.m.spawn(func() {
 				ctx, cancel := context.WithTimeout(r.m.life, r.limit)
 				defer cancel()
-				r.m.ask(ctx, a.node, r.votes[k])
+				r.m.ask(ctx, a.node, r.votes[k], d)
 			})
 		}
 	}

@@ -23,8 +23,8 @@
 //     request does.
 //   - ConnWriteTimeout and Dialer.KeepAlive decide how soon a dead connection for subscriptions is
 //     noticed. Until then, waiters ask after the poll interval.
-//   - Set Sentinel.Dialer.KeepAlive too, for which rueidis has no default. Without it, a client whose
-//     sentinel falls silent does not find a new master, and its Close may not return.
+//   - Set Sentinel.Dialer.KeepAlive too, for which rueidis has no default. Without it, a client
+//     whose sentinel falls silent does not find a new master, and its Close may not return.
 //   - SendToReplicas must be false for EVAL and EVALSHA. ReplicaOnly must not be set.
 //   - A test double such as miniredis may lack RESP3 and CLIENT TRACKING. rueidis connects to it
 //     only with DisableCache, which locks do not need.
