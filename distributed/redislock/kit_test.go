@@ -1,23 +1,17 @@
 package redislock_test
 
 import (
-	"maps"
-	"slices"
 	"testing"
 
 	"github.com/jucgo/locks/distributed/redislock/internal/suite"
 )
 
-func TestLocksPassTheKitOnRedis(t *testing.T) {
-	suite.LocksPassTheKitOnRedis(t, onGoRedis, slices.Sorted(maps.Keys(anyKind))...)
-}
+func TestLocksPassTheKitOnRedis(t *testing.T) { suite.LocksPassTheKitOnRedis(t, onGoRedis) }
 
 func TestLocksPassTheKitBehindASentinel(t *testing.T) {
-	suite.LocksPassTheKitBehindASentinel(t, onGoRedis, "fenced", "fair")
+	suite.LocksPassTheKitBehindASentinel(t, onGoRedis)
 }
 
-func TestLocksPassTheKitOnACluster(t *testing.T) {
-	suite.LocksPassTheKitOnACluster(t, onGoRedis, "fenced", "fair")
-}
+func TestLocksPassTheKitOnACluster(t *testing.T) { suite.LocksPassTheKitOnACluster(t, onGoRedis) }
 
 func TestRedlockPassesTheKit(t *testing.T) { suite.RedlockPassesTheKit(t, onGoRedis) }

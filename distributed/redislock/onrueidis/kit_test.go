@@ -6,16 +6,14 @@ import (
 	"github.com/jucgo/locks/distributed/redislock/internal/suite"
 )
 
-func TestLocksPassTheKitOnRedis(t *testing.T) {
-	suite.LocksPassTheKitOnRedis(t, onRueidis, "fenced", "fair")
-}
+func TestLocksPassTheKitOnRedis(t *testing.T) { suite.LocksPassTheKitOnRedis(t, onRueidis) }
 
 func TestLocksPassTheKitBehindASentinel(t *testing.T) {
 	suite.LocksPassTheKitBehindASentinel(t, onRueidis, "fenced")
 }
 
 func TestLocksPassTheKitOnACluster(t *testing.T) {
-	suite.LocksPassTheKitOnACluster(t, onRueidis, "fenced")
+	suite.LocksPassTheKitOnACluster(t, onRueidis, "fenced", "fair")
 }
 
 func TestRedlockPassesTheKit(t *testing.T) { suite.RedlockPassesTheKit(t, onRueidis) }

@@ -95,6 +95,7 @@ func dial(tb testing.TB, to suite.Way) rueidis.Client {
 	o.ForceSingleClient = !to.Cluster && !to.Sentinel
 	if to.Sentinel {
 		o.Sentinel.MasterSet = "it"
+		o.Sentinel.Dialer = o.Dialer // its KeepAlive has no default
 	}
 	if to.Dial != nil {
 		o.DialCtxFn = func(ctx context.Context, addr string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {

@@ -2,11 +2,14 @@ package suite
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
@@ -14,7 +17,8 @@ import (
 	"github.com/jucgo/locks/distributed/redislock"
 )
 
-// LocksPassTheKitOnRedis proves locks of these kinds on one server. Kinds are those of [AnyKind].
+// LocksPassTheKitOnRedis proves locks of these kinds of [AnyKind] on one server, of all if none is
+// given.
 func LocksPassTheKitOnRedis(t *testing.T, on Driver, kinds ...string) {
 	t.Parallel()
 	s := StartServer(t)
@@ -27,6 +31,10 @@ func LocksPassTheKitBehindASentinel(t *testing.T, on Driver, kinds ...string) {
 	master := StartMaster(t)
 	StartReplica(t, master.Addr)
 	sentinel := startSentinel(t, master, 1)
+	c := redis.NewSentinelClient(&redis.Options{Addr: sentinel, DisableIdentity: true})
+	defer c.Close()
+	// A busy machine must not cause a failover, by which locks may be lost.
+	require.NoError(t, c.Set(Background, "it", "down-after-milliseconds", "60000").Err())
 	on.prove(t, Way{Addrs: []string{sentinel}, Sentinel: true}, []string{master.Addr}, kinds)
 }
 
@@ -50,17 +58,27 @@ func RedlockPassesTheKit(t *testing.T, on Driver) {
 			for _, addr := range masters {
 				to = append(to, Way{Addrs: []string{addr}, Reply: reply, Dial: link.DialContext})
 			}
-			m := on.Redlock(tb, to, redislock.WithLeaseOptions(opts...))
+			m := on.Redlock(tb, to, redislock.WithLeaseOptions(opts...), redislock.WithNodeTimeout(3*time.Second))
 			closed(tb, m)
 			return m
 		},
-		Rest: rest(t, masters),
+		TTL:         6 * time.Second, // an acquisition has to take less than half of it
+		SpuriousTry: true,
+		Limit:       20 * time.Second, // no order, and random pauses after split votes
+		Rest:        rest(t, masters),
 	})
 }
+
+// fairWait is how long a dead waiter of a fair lock on a cluster blocks others when the lock is
+// free.
+const fairWait = 3 * time.Second
 
 // prove runs the kit on locks of some kinds, whose keys are on the servers at masters.
 func (on Driver) prove(t *testing.T, to Way, masters, kinds []string) {
 	left := rest(t, masters)
+	if len(kinds) == 0 {
+		kinds = slices.Sorted(maps.Keys(AnyKind))
+	}
 	for _, kind := range kinds {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
@@ -68,7 +86,7 @@ func (on Driver) prove(t *testing.T, to Way, masters, kinds []string) {
 				Open: func(tb testing.TB, link *leasetest.Link, opts ...lease.Option) locks.Provider {
 					to := to
 					to.Reply, to.Dial = reply, link.DialContext
-					c := on.Client(tb, to, redislock.WithLeaseOptions(opts...))
+					c := on.Client(tb, to, redislock.WithLeaseOptions(opts...), redislock.WithFairWait(fairWait))
 					closed(tb, c)
 					return provider{c, kind}
 				},
