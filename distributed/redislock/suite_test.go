@@ -173,12 +173,6 @@ func TestAllKindsAndNamesWorkOnEveryClusterServer(t *testing.T) {
 	suite.LocksOfAllKindsAndNamesWorkOnAllServersOfACluster(t, onGoRedis)
 }
 
-func TestClientsOfAClusterTakeTurns(t *testing.T) { suite.ClientsTakeTurnsOnACluster(t, onGoRedis) }
-
-func TestClientsBehindASentinelTakeTurns(t *testing.T) {
-	suite.ClientsTakeTurnsBehindASentinel(t, onGoRedis)
-}
-
 func TestReadersOfALockOfAClusterShareIt(t *testing.T) {
 	suite.ReadersOfALockOfAClusterShareIt(t, onGoRedis)
 }
@@ -201,8 +195,8 @@ func TestReadWriteAndFairLocksWorkOnACluster(t *testing.T) {
 
 func TestOneConnectionHearsOfAllLocks(t *testing.T) { suite.OneConnectionHearsOfAllLocks(t, onGoRedis) }
 
-func TestHistoriesOfClientsInTroubleAreThoseOfOneLock(t *testing.T) {
-	suite.HistoriesOfClientsInTroubleAreThoseOfOneLock(t, onGoRedis)
+func TestHistoriesOfAReadWriteLockInTroubleAreThoseOfOneLock(t *testing.T) {
+	suite.HistoriesOfAReadWriteLockInTroubleAreThoseOfOneLock(t, onGoRedis)
 }
 
 func TestWaitersCancelledAtRandomLeaveNothingBehind(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
-		f.Value.Set("12") // they sleep most of the time
+		f.Value.Set("24") // they sleep most of the time
 	}
 	goleak.VerifyTestMain(m, append(leaks,
 		goleak.IgnoreAnyFunction("github.com/jucgo/locks/internal/testkit/testbed.start.func1.1"))...)
@@ -213,8 +213,8 @@ func TestReadWriteAndFairLocksWorkOnACluster(t *testing.T) {
 
 func TestOneConnectionHearsOfAllLocks(t *testing.T) { suite.OneConnectionHearsOfAllLocks(t, onRueidis) }
 
-func TestHistoriesOfClientsInTroubleAreThoseOfOneLock(t *testing.T) {
-	suite.HistoriesOfClientsInTroubleAreThoseOfOneLock(t, onRueidis)
+func TestHistoriesOfAReadWriteLockInTroubleAreThoseOfOneLock(t *testing.T) {
+	suite.HistoriesOfAReadWriteLockInTroubleAreThoseOfOneLock(t, onRueidis)
 }
 
 func TestWaitersCancelledAtRandomLeaveNothingBehind(t *testing.T) {

@@ -27,23 +27,20 @@ type act struct {
 	free  bool // a release
 }
 
-// state is the state of a read-write lock with parties whose holds count, and the last token. A
-// lock without readers has writers only.
+// state is the state of a read-write lock with parties whose holds count.
 type state struct {
 	writer int // the party, from 1
 	writes int
 	reads  [parties]int
-	token  uint64
 }
 
 const parties = 8
 
-// oneLock is the model of a lock, for any number of processes, and for connections that break. The
-// outcome of an acquisition is its token, which is not smaller than an earlier one.
+// oneLock is the model of a lock, for any number of processes, and for connections that break.
 var oneLock = porcupine.Model{
 	Init: func() any { return state{} },
-	Step: func(before, input, output any) (bool, any) {
-		s, in, token := before.(state), input.(act), output.(uint64)
+	Step: func(before, input, _ any) (bool, any) {
+		s, in := before.(state), input.(act)
 		me := in.party + 1
 		switch {
 		case in.free && in.read:
@@ -64,35 +61,27 @@ var oneLock = porcupine.Model{
 				return false, s
 			}
 		}
-		if s.writer != 0 && s.writer != me || token != 0 && token < s.token ||
-			token == s.token && token != 0 && s.writes == 0 {
-			return false, s
-		}
-		s.writer, s.token = me, max(token, s.token)
 		s.writes++
-		return true, s
+		s.writer = me
+		return before.(state).writer == 0 || before.(state).writer == me, s
 	},
 }
 
 func TheModelOfHistoriesRefusesWhatNoLockDoes(t *testing.T) {
 	t.Parallel()
-	op := func(in act, token uint64, call, ret int64) porcupine.Operation {
-		return porcupine.Operation{ClientId: in.party, Input: in, Output: token, Call: call, Return: ret}
+	op := func(in act, call, ret int64) porcupine.Operation {
+		return porcupine.Operation{ClientId: in.party, Input: in, Call: call, Return: ret}
 	}
 	for name, wrong := range map[string][]porcupine.Operation{
-		"two holders": {op(act{party: 0}, 1, 1, 2), op(act{party: 1}, 2, 3, 4)},
-		"a token twice": {op(act{party: 0}, 1, 1, 2), op(act{party: 0, free: true}, 0, 3, 4),
-			op(act{party: 1}, 1, 5, 6)},
-		"a smaller token": {op(act{party: 0}, 2, 1, 2), op(act{party: 0, free: true}, 0, 3, 4),
-			op(act{party: 1}, 1, 5, 6)},
-		"a reader beside":    {op(act{party: 0}, 0, 1, 2), op(act{party: 1, read: true}, 0, 3, 4)},
-		"a release too many": {op(act{party: 0}, 0, 1, 2), op(act{party: 1, free: true}, 0, 3, 4)},
+		"two holders":        {op(act{party: 0}, 1, 2), op(act{party: 1}, 3, 4)},
+		"a reader beside":    {op(act{party: 0}, 1, 2), op(act{party: 1, read: true}, 3, 4)},
+		"a release too many": {op(act{party: 0}, 1, 2), op(act{party: 1, free: true}, 3, 4)},
 	} {
 		require.False(t, porcupine.CheckOperations(oneLock, wrong), name)
 	}
 	require.True(t, porcupine.CheckOperations(oneLock, []porcupine.Operation{
-		op(act{party: 0}, 1, 1, 2), op(act{party: 0, read: true}, 0, 3, 4), op(act{party: 0, free: true}, 0, 5, 6),
-		op(act{party: 1, read: true}, 0, 7, 8),
+		op(act{party: 0}, 1, 2), op(act{party: 0, read: true}, 3, 4), op(act{party: 0, free: true}, 5, 6),
+		op(act{party: 1, read: true}, 7, 8),
 	}))
 }
 
@@ -104,11 +93,10 @@ type log struct {
 	history []porcupine.Operation
 }
 
-func (l *log) add(in act, call int64, token uint64, ret int64) {
+func (l *log) add(in act, call, ret int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.history = append(l.history,
-		porcupine.Operation{ClientId: in.party, Input: in, Output: token, Call: call, Return: ret})
+	l.history = append(l.history, porcupine.Operation{ClientId: in.party, Input: in, Call: call, Return: ret})
 }
 
 func (l *log) len() int {
@@ -130,11 +118,7 @@ func (l *log) take(ctx context.Context, lock locks.TryLocker, in act, wait bool)
 	if err != nil || !ok {
 		return false
 	}
-	token := uint64(0)
-	if h, err := lock.(locks.Leased).Hold(ctx); err == nil {
-		token = h.Token()
-	}
-	l.add(in, call, token, l.clock.Add(1))
+	l.add(in, call, l.clock.Add(1))
 	return true
 }
 
@@ -151,16 +135,16 @@ func (l *log) give(ctx context.Context, lock locks.TryLocker, in act) {
 		}
 		ret = math.MaxInt64
 	}
-	l.add(in, call, 0, ret)
+	l.add(in, call, ret)
 }
 
-// use has a party acquire and release write, and read unless it is nil, until over ends.
+// use has a party acquire and release write and read until over ends.
 func (l *log) use(over context.Context, party int, write, read locks.TryLocker) {
 	rng := rand.New(rand.NewPCG(uint64(party), uint64(time.Now().UnixNano())))
 	owner := Someone()
 	for over.Err() == nil {
 		ctx, stop := context.WithTimeout(owner, time.Duration(1+rng.IntN(2000))*time.Millisecond)
-		in := act{party: party, read: read != nil && rng.IntN(2) == 0}
+		in := act{party: party, read: rng.IntN(2) == 0}
 		lock := write
 		if in.read {
 			lock = read
@@ -169,7 +153,7 @@ func (l *log) use(over context.Context, party int, write, read locks.TryLocker) 
 			if rng.IntN(3) == 0 && l.take(ctx, lock, in, true) {
 				l.give(owner, lock, in)
 			}
-			if read != nil && !in.read && rng.IntN(2) == 0 { // a downgrade
+			if !in.read && rng.IntN(2) == 0 { // a downgrade
 				r := act{party: party, read: true}
 				if l.take(ctx, read, r, true) {
 					l.give(owner, write, in)
@@ -184,45 +168,37 @@ func (l *log) use(over context.Context, party int, write, read locks.TryLocker) 
 	}
 }
 
-// HistoriesOfClientsInTroubleAreThoseOfOneLock disturbs the connections of clients that share a
-// lock, and compares what their calls returned with oneLock.
-func HistoriesOfClientsInTroubleAreThoseOfOneLock(t *testing.T, on Driver) {
+// HistoriesOfAReadWriteLockInTroubleAreThoseOfOneLock disturbs the connections of clients that
+// share a lock, and compares what their calls returned with oneLock. The kit does so with other
+// locks.
+func HistoriesOfAReadWriteLockInTroubleAreThoseOfOneLock(t *testing.T, on Driver) {
 	t.Parallel()
-	for kind := range AnyKind {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			s := StartServer(t)
-			p := leasetest.NewProxy(t, s.Addr)
-			direct := Connect(t, s.Addr)
-			l := &log{t: t}
-			var wg sync.WaitGroup
-			over, cancel := context.WithCancel(Background)
-			defer cancel()
-			var c *redislock.Client
-			for i := range parties {
-				if i%4 == 0 { // four parties share a client
-					c = on.Server(t, p.Addr(), 2*time.Second, Term(2*time.Minute))
-				}
-				write := AnyKind[kind](c, "it")
-				var read locks.TryLocker
-				if kind == "write" {
-					read = c.RWMutex("it").ReadLocker()
-				}
-				wg.Go(func() { l.use(over, i, write, read) })
-			}
-			// The next trouble waits for some calls to return, however slow the machine is.
-			const troubles, calls = 18, 7
-			for n := range troubles {
-				on.Trouble(p, direct, n)
-				require.Eventually(t, func() bool { return l.len() >= calls*(n+1) }, 2*time.Minute, time.Millisecond)
-			}
-			cancel()
-			wg.Wait()
-			slices.SortFunc(l.history, func(a, b porcupine.Operation) int { return int(a.Call - b.Call) })
-			result := porcupine.CheckOperationsTimeout(oneLock, l.history, time.Minute)
-			require.Equal(t, porcupine.Ok, result, "no order of %d calls explains what they returned", len(l.history))
-		})
+	s := StartServer(t)
+	p := leasetest.NewProxy(t, s.Addr)
+	direct := Connect(t, s.Addr)
+	l := &log{t: t}
+	var wg sync.WaitGroup
+	over, cancel := context.WithCancel(Background)
+	defer cancel()
+	var c *redislock.Client
+	for i := range parties {
+		if i%4 == 0 { // four parties share a client
+			c = on.Server(t, p.Addr(), 2*time.Second, Term(2*time.Minute))
+		}
+		rw := c.RWMutex("it")
+		wg.Go(func() { l.use(over, i, rw.WriteLocker(), rw.ReadLocker()) })
 	}
+	// The next trouble waits for some calls to return, however slow the machine is.
+	const troubles, calls = 18, 7
+	for n := range troubles {
+		on.Trouble(p, direct, n)
+		require.Eventually(t, func() bool { return l.len() >= calls*(n+1) }, 2*time.Minute, time.Millisecond)
+	}
+	cancel()
+	wg.Wait()
+	slices.SortFunc(l.history, func(a, b porcupine.Operation) int { return int(a.Call - b.Call) })
+	result := porcupine.CheckOperationsTimeout(oneLock, l.history, time.Minute)
+	require.Equal(t, porcupine.Ok, result, "no order of %d calls explains what they returned", len(l.history))
 }
 
 // Trouble disturbs the connections of clients, or a server, in a way that must not cost a hold. The
