@@ -163,12 +163,25 @@ func (s acked) settle(ctx context.Context, name, acquisition string, d time.Dura
 	return lease.Reply{Wait: 20*time.Millisecond + rand.N(80*time.Millisecond)}, nil
 }
 
-// Lookup releases the lock. It is called when the reply to an acquisition is missing, and with it
-// the acknowledgement. A second WAIT would not help, because WAIT counts only the writes of its
-// own connection.
+// Lookup releases the lock if too few replicas have it. WAIT counts only the writes of its own
+// connection. So the scripts that look a hold up write something, which comes after the
+// acquisition on all replicas.
 func (s acked) Lookup(ctx context.Context, name, acquisition string) (lease.Reply, error) {
-	_, err := s.Release(ctx, name, acquisition)
+	got := acks{timeout: s.timeout}
+	r, err := s.store.Lookup(context.WithValue(ctx, acksKey{}, &got), name, acquisition)
+	if err != nil || !r.Held || got.n >= s.n {
+		return r, err
+	}
+	_, err = s.Release(ctx, name, acquisition)
 	return lease.Reply{}, err
+}
+
+func (s ackedQueue) Lookup(ctx context.Context, name, acquisition string) (lease.Reply, error) {
+	r, err := s.acked.Lookup(ctx, name, acquisition)
+	if err == nil && r.Held {
+		s.won(acquisition)
+	}
+	return r, err
 }
 
 // EvalSync is Eval, followed by WAIT on the same connection.

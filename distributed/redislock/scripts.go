@@ -33,7 +33,7 @@ func load(names ...string) *script {
 
 var (
 	hashAcquire = load("lib_look", "lib_take", "hash_acquire")
-	hashLookup  = load("hash_lookup")
+	hashLookup  = load("lib_touch", "hash_lookup")
 	hashRenew   = load("lib_typed", "hash_renew")
 	hashRelease = load("lib_typed", "lib_publish", "hash_release")
 	hashForce   = load("lib_typed", "lib_publish", "lib_locklike", "hash_force")
@@ -53,7 +53,7 @@ var (
 	fairForce   = load("lib_typed", "lib_publish", "lib_locklike", "lib_ours", "lib_fair", "fair_force")
 
 	simpleAcquire = load("lib_place", "simple_acquire")
-	simpleLookup  = load("simple_lookup")
+	simpleLookup  = load("lib_touch", "simple_lookup")
 	simpleRenew   = load("lib_typed", "simple_renew")
 	simpleRelease = load("lib_typed", "lib_publish", "lib_wake", "simple_release")
 	simpleForce   = load("lib_publish", "simple_force")
@@ -65,7 +65,7 @@ var (
 	rwInspect    = load("lib_typed", "lib_waiters", "rw_inspect")
 	rwLeave      = load("lib_typed", "lib_publish", "lib_rwwake", "rw_leave")
 	readAcquire  = load("lib_ours", "lib_place", "lib_rwlook", "read_acquire")
-	readLookup   = load("read_lookup")
+	readLookup   = load("lib_touch", "read_lookup")
 	readRenew    = load("lib_typed", "read_renew")
 	readRelease  = load("lib_typed", "lib_publish", "lib_readers", "lib_rwwake", "read_release")
 	readForce    = load("lib_publish", "lib_readers", "lib_rwforce", "read_force")

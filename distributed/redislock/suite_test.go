@@ -151,8 +151,8 @@ func TestAWaiterRefusedByReplicasHearsOfTheNextRelease(t *testing.T) {
 	suite.WhoGaveALockBackThatNoReplicaAcknowledgedHearsOfTheNextRelease(t, onGoRedis)
 }
 
-func TestALostReplyOfAnAcknowledgedAcquisitionIsUndone(t *testing.T) {
-	suite.ALostReplyOfAnAcknowledgedAcquisitionIsUndone(t, onGoRedis)
+func TestALostReplyIsAskedForWithItsAcknowledgement(t *testing.T) {
+	suite.ALostReplyOfAnAcquisitionIsAskedForWithItsAcknowledgement(t, onGoRedis)
 }
 
 func TestReadWriteLocksConformOnMiniredis(t *testing.T) {

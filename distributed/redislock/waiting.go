@@ -394,7 +394,7 @@ func (s *waiting) unlist(ctx context.Context, name, entry string) error {
 
 func (s *waiting) Lookup(ctx context.Context, name, acquisition string) (lease.Reply, error) {
 	r, err := s.single.Lookup(ctx, name, acquisition)
-	if r.Held {
+	if r.Held && !isProvisional(ctx) { // else it may wait on
 		s.end(acquisition)
 	}
 	return r, err

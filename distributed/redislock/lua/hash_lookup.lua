@@ -4,4 +4,5 @@
 if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then
 	return false
 end
+touch(KEYS[1])
 return KEYS[2] and tonumber(redis.call('get', KEYS[2])) or 0

@@ -1,4 +1,8 @@
 -- Replies 0 if the acquisition holds the read half, and otherwise nil.
 --
 -- KEYS lock; ARGV acquisition
-return redis.call('hexists', KEYS[1], ARGV[1]) == 1 and 0
+if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then
+	return false
+end
+touch(KEYS[1])
+return 0

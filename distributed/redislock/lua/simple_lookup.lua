@@ -2,6 +2,7 @@
 --
 -- KEYS lock; ARGV acquisition
 if redis.call('get', KEYS[1]) == ARGV[1] then
+	touch(KEYS[1])
 	return 0
 end
 return false

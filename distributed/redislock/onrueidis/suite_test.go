@@ -169,8 +169,8 @@ func TestAWaiterRefusedByReplicasHearsOfTheNextRelease(t *testing.T) {
 	suite.WhoGaveALockBackThatNoReplicaAcknowledgedHearsOfTheNextRelease(t, onRueidis)
 }
 
-func TestALostReplyOfAnAcknowledgedAcquisitionIsUndone(t *testing.T) {
-	suite.ALostReplyOfAnAcknowledgedAcquisitionIsUndone(t, onRueidis)
+func TestALostReplyIsAskedForWithItsAcknowledgement(t *testing.T) {
+	suite.ALostReplyOfAnAcquisitionIsAskedForWithItsAcknowledgement(t, onRueidis)
 }
 
 func TestReadWriteLocksConformOnMiniredis(t *testing.T) {

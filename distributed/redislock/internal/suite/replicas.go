@@ -175,19 +175,32 @@ func WhoGaveALockBackThatNoReplicaAcknowledgedHearsOfTheNextRelease(t *testing.T
 	require.NoError(t, l.UnlockContext(b))
 }
 
-func ALostReplyOfAnAcknowledgedAcquisitionIsUndone(t *testing.T, on Driver) {
+func ALostReplyOfAnAcquisitionIsAskedForWithItsAcknowledgement(t *testing.T, on Driver) {
 	t.Parallel()
 	master := StartMaster(t)
-	StartReplica(t, master.Addr)
+	replica := StartReplica(t, master.Addr)
 	p := leasetest.NewProxy(t, master.Addr)
-	l := on.Server(t, p.Addr(), 500*time.Millisecond, replicated(300*time.Millisecond)).Mutex("it")
-	a := Someone()
-	Hold(t, l, a)
-	require.NoError(t, l.UnlockContext(a))
-	p.DropReply(on.Eval, 1)
-	ok, err := l.TryLockContext(a)
-	require.Error(t, err)
-	require.False(t, ok)
-	require.Equal(t, 1, p.Drops())
-	require.Zero(t, Connect(t, master.Addr).Exists(Background, "it").Val())
+	direct := Connect(t, master.Addr)
+	kinds := []string{"plain", "read"}
+	for _, name := range kinds {
+		l := AllKinds[name](on.Server(t, p.Addr(), 2*time.Second, replicated(time.Second)), name)
+		a := Someone()
+		require.NoError(t, l.LockContext(a))
+		require.NoError(t, l.UnlockContext(a))
+		p.DropReply(on.Eval, 1)
+		ok, err := l.TryLockContext(a)
+		require.NoError(t, err, name)
+		require.True(t, ok, "the replica has it")
+		require.EqualValues(t, 1, direct.Exists(Background, name).Val())
+		require.NoError(t, l.UnlockContext(a))
+
+		replica.Pause()
+		p.DropReply(on.Eval, 1)
+		ok, err = l.TryLockContext(a)
+		require.Error(t, err, name)
+		require.False(t, ok)
+		require.Zero(t, direct.Exists(Background, name).Val(), "it is undone")
+		replica.Resume()
+	}
+	require.Equal(t, 2*len(kinds), p.Drops())
 }
