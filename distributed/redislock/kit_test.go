@@ -14,4 +14,8 @@ func TestLocksPassTheKitBehindASentinel(t *testing.T) {
 
 func TestLocksPassTheKitOnACluster(t *testing.T) { suite.LocksPassTheKitOnACluster(t, onGoRedis) }
 
+func TestLocksThatReplicasAcknowledgePassTheKit(t *testing.T) {
+	suite.LocksThatReplicasAcknowledgePassTheKit(t, onGoRedis)
+}
+
 func TestRedlockPassesTheKit(t *testing.T) { suite.RedlockPassesTheKit(t, onGoRedis) }

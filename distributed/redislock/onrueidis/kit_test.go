@@ -16,4 +16,8 @@ func TestLocksPassTheKitOnACluster(t *testing.T) {
 	suite.LocksPassTheKitOnACluster(t, onRueidis, "fenced", "fair")
 }
 
+func TestLocksThatReplicasAcknowledgePassTheKit(t *testing.T) {
+	suite.LocksThatReplicasAcknowledgePassTheKit(t, onRueidis, "fenced")
+}
+
 func TestRedlockPassesTheKit(t *testing.T) { suite.RedlockPassesTheKit(t, onRueidis) }

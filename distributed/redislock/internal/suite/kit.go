@@ -38,6 +38,14 @@ func LocksPassTheKitBehindASentinel(t *testing.T, on Driver, kinds ...string) {
 	on.prove(t, Way{Addrs: []string{sentinel}, Sentinel: true}, []string{master.Addr}, kinds)
 }
 
+// LocksThatReplicasAcknowledgePassTheKit proves them if a replica has to acknowledge acquisitions.
+func LocksThatReplicasAcknowledgePassTheKit(t *testing.T, on Driver, kinds ...string) {
+	t.Parallel()
+	master := StartMaster(t)
+	StartReplica(t, master.Addr)
+	on.prove(t, Way{Addrs: []string{master.Addr}}, []string{master.Addr}, kinds, replicated(2*time.Second))
+}
+
 // LocksPassTheKitOnACluster proves them on three masters.
 func LocksPassTheKitOnACluster(t *testing.T, on Driver, kinds ...string) {
 	t.Parallel()
@@ -74,7 +82,7 @@ func RedlockPassesTheKit(t *testing.T, on Driver) {
 const fairWait = 3 * time.Second
 
 // prove runs the kit on locks of some kinds, whose keys are on the servers at masters.
-func (on Driver) prove(t *testing.T, to Way, masters, kinds []string) {
+func (on Driver) prove(t *testing.T, to Way, masters, kinds []string, more ...redislock.Option) {
 	left := rest(t, masters)
 	if len(kinds) == 0 {
 		kinds = slices.Sorted(maps.Keys(AnyKind))
@@ -86,7 +94,8 @@ func (on Driver) prove(t *testing.T, to Way, masters, kinds []string) {
 				Open: func(tb testing.TB, link *leasetest.Link, opts ...lease.Option) locks.Provider {
 					to := to
 					to.Reply, to.Dial = reply, link.DialContext
-					c := on.Client(tb, to, redislock.WithLeaseOptions(opts...), redislock.WithFairWait(fairWait))
+					c := on.Client(tb, to, append(more[:len(more):len(more)],
+						redislock.WithLeaseOptions(opts...), redislock.WithFairWait(fairWait))...)
 					closed(tb, c)
 					return provider{c, kind}
 				},
