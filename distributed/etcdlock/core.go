@@ -86,10 +86,14 @@ func (c *core) spawn(job func()) bool {
 	return !c.closed
 }
 
-func (c *core) find(acquisition string) *place {
+// find returns the place of an acquisition of the lock called name, or nil.
+func (c *core) find(name, acquisition string) *place {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.places[acquisition]
+	if p := c.places[acquisition]; p != nil && p.id.Name == name {
+		return p
+	}
+	return nil
 }
 
 // forget forgets p. c.mu is held.

@@ -25,7 +25,8 @@ type place struct {
 	st     *store
 	id     lease.HoldID
 	key    string
-	master *place // the writer whose key this reader shares, or nil
+	master *place        // the writer whose key this reader shares, or nil
+	term   time.Duration // how long the hold was to last
 
 	op sync.Mutex // held while the key is put, deleted, or changed
 
@@ -106,12 +107,17 @@ func (p *place) held(d time.Duration) (lease.Reply, error) {
 	if p.state >= ending {
 		return lease.Reply{}, errExpired
 	}
-	p.state = holding
+	p.state, p.term = holding, d
 	p.unwatch()
 	if !p.watched {
 		p.quiet = time.AfterFunc(quiet, func() { c.spawn(p.watch) })
 	}
-	return lease.Reply{Held: true, Token: uint64(p.rev), Since: p.session.since.Add(c.lease - d)}, nil
+	return p.reply(d), nil
+}
+
+// reply says that p is held for d. c.mu is held.
+func (p *place) reply(d time.Duration) lease.Reply {
+	return lease.Reply{Held: true, Token: uint64(p.rev), Since: p.session.since.Add(p.st.c.lease - d)}
 }
 
 // among reports whether the key was read.

@@ -126,9 +126,9 @@ func (s *store) readUnder(m *place, acquisition string, d time.Duration) (lease.
 	if m.reader != nil { // its hold was lost: an owner has one
 		s.c.forget(m.reader)
 	}
-	m.reader = &place{st: s, id: lease.HoldID{Name: m.id.Name, Acquisition: acquisition}, master: m}
+	m.reader = &place{st: s, id: lease.HoldID{Name: m.id.Name, Acquisition: acquisition}, master: m, term: d}
 	s.c.places[acquisition] = m.reader
-	return lease.Reply{Held: true, Token: uint64(m.rev), Since: m.session.since.Add(s.c.lease - d)}, nil
+	return m.reply(d), nil
 }
 
 // part ends the reader y of a writer's place, and the place if the writer has gone.

@@ -95,6 +95,9 @@ func (s *store) Acquire(ctx context.Context, name, acquisition string, d time.Du
 	if m := masterOf(ctx); m != nil {
 		return s.readUnder(m, acquisition, d)
 	}
+	if s.c.find(name, acquisition) != nil { // asked again
+		return s.Lookup(ctx, name, acquisition)
+	}
 	rivals := s.rivals(name)
 	p, resp, err := s.create(ctx, name, acquisition, clientv3.OpGet(rivals, clientv3.WithFirstCreate()...),
 		clientv3.Compare(clientv3.CreateRevision(rivals), "=", 0).WithPrefix())
@@ -170,7 +173,7 @@ func (s *store) Enqueue(ctx context.Context, name, acquisition string, d time.Du
 	r, err := s.enqueue(ctx, name, acquisition, d)
 	r.Listening = true // Watch tells what was before it
 	if errors.Is(err, lease.ErrRefused) || errors.Is(err, locks.ErrForeign) {
-		if p := s.c.find(acquisition); p != nil {
+		if p := s.c.find(name, acquisition); p != nil {
 			s.c.abandon(p)
 		}
 	}
@@ -181,7 +184,7 @@ func (s *store) enqueue(ctx context.Context, name, acquisition string, d time.Du
 	if m := masterOf(ctx); m != nil {
 		return s.readUnder(m, acquisition, d)
 	}
-	if p := s.c.find(acquisition); p != nil {
+	if p := s.c.find(name, acquisition); p != nil {
 		r, err := s.again(ctx, p, d, "")
 		if !errors.Is(err, ErrSessionExpired) {
 			return r, err
@@ -274,18 +277,42 @@ const soon = 200 * time.Millisecond
 
 // Leave deletes the key of a waiter.
 func (s *store) Leave(ctx context.Context, name, acquisition string) error {
+	if p := s.c.find(name, acquisition); p != nil && p.is(holding, holding) {
+		return nil
+	}
 	_, err := s.Release(ctx, name, acquisition)
 	return err
 }
 
-// Lookup is called when the outcome of an acquisition is unknown after several requests. It gives
-// the key up.
+// Lookup reads the key of a hold. A key of which it is unknown whether it is there is given up.
 func (s *store) Lookup(ctx context.Context, name, acquisition string) (lease.Reply, error) {
-	if p := s.c.find(acquisition); p != nil {
-		_, err := s.c.give(ctx, p)
+	p := s.c.find(name, acquisition)
+	if p == nil || p.is(waiting, waiting) {
+		return lease.Reply{}, nil
+	}
+	key := p
+	if p.master != nil {
+		key = p.master
+	}
+	if !key.is(holding, holding) {
+		_, err := s.Release(ctx, name, acquisition)
 		return lease.Reply{}, err
 	}
-	return lease.Reply{}, nil
+	ctx, cancel := context.WithTimeout(ctx, s.c.try())
+	defer cancel()
+	resp, err := s.c.client.Get(ctx, key.key, clientv3.WithKeysOnly())
+	if err != nil {
+		return lease.Reply{}, failed(err)
+	}
+	if !key.among(resp.Kvs) {
+		key.die()
+	}
+	s.c.mu.Lock()
+	defer s.c.mu.Unlock()
+	if key.state != holding {
+		return lease.Reply{}, nil
+	}
+	return key.reply(p.term), nil
 }
 
 // Renew keeps the sessions of holds alive, and checks whether the keys are still there. The time
@@ -295,7 +322,7 @@ func (s *store) Renew(ctx context.Context, holds []lease.HoldID, _ time.Duration
 	var ps []*place
 	var which []int
 	for i, h := range holds {
-		p := s.c.find(h.Acquisition)
+		p := s.c.find(h.Name, h.Acquisition)
 		if p != nil && p.master != nil {
 			p = p.master
 		}
@@ -314,8 +341,8 @@ func (s *store) Renew(ctx context.Context, holds []lease.HoldID, _ time.Duration
 }
 
 // Release deletes the key. The next waiter watches it, so nobody has to be woken.
-func (s *store) Release(ctx context.Context, _, acquisition string) (lease.Released, error) {
-	p := s.c.find(acquisition)
+func (s *store) Release(ctx context.Context, name, acquisition string) (lease.Released, error) {
+	p := s.c.find(name, acquisition)
 	switch {
 	case p == nil:
 		return lease.Released{}, nil
