@@ -70,19 +70,21 @@ func (st *store) begin(ctx context.Context, name, id string) *acquisition {
 	return a
 }
 
-func (st *store) find(id string) *acquisition {
+// find returns the acquisition of the lock called name with this id, or nil.
+func (st *store) find(name, id string) *acquisition {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	return st.acquisitions[id]
+	if a := st.acquisitions[id]; a != nil && a.id.Name == name {
+		return a
+	}
+	return nil
 }
 
-// forget returns the acquisition with this id, or nil, and forgets it.
-func (st *store) forget(id string) *acquisition {
+// forget forgets the acquisition with this id.
+func (st *store) forget(id string) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	a := st.acquisitions[id]
 	delete(st.acquisitions, id)
-	return a
 }
 
 // nodeOf returns the node of the hold with this token on the lock called name, or nil.
@@ -99,6 +101,9 @@ func (st *store) nodeOf(name string, token uint64) *node {
 
 // Enqueue takes the lock, or a place in its queue.
 func (st *store) Enqueue(ctx context.Context, name, id string, d time.Duration) (lease.Reply, error) {
+	if reply, err := st.Lookup(ctx, name, id); reply.Held || err != nil {
+		return reply, err
+	}
 	a := st.begin(ctx, name, id)
 	reply, err := a.ask(func(ctx context.Context) (bool, error) { return st.recipe.step(ctx, a, true) }, d)
 	reply.Listening = true // Watch returns a.wake
@@ -111,6 +116,9 @@ func (st *store) Enqueue(ctx context.Context, name, id string, d time.Duration) 
 // Acquire takes the lock if no other client holds it or waits for it. It leaves nothing behind
 // if not.
 func (st *store) Acquire(ctx context.Context, name, id string, d time.Duration) (lease.Reply, error) {
+	if reply, err := st.Lookup(ctx, name, id); reply.Held || err != nil {
+		return reply, err
+	}
 	a := st.begin(ctx, name, id)
 	reply, err := a.ask(func(ctx context.Context) (bool, error) {
 		if a.own == nil && a.gate == nil && a.under == nil {
@@ -131,7 +139,7 @@ const patience = time.Second
 
 // Release deletes the nodes of a hold. It does not report a hold that was found lost.
 func (st *store) Release(ctx context.Context, name, id string) (lease.Released, error) {
-	a := st.find(id)
+	a := st.find(name, id)
 	if a == nil {
 		return lease.Released{}, nil
 	}
@@ -144,8 +152,9 @@ func (st *store) Release(ctx context.Context, name, id string) (lease.Released, 
 }
 
 // Leave deletes the nodes of a waiter. A deletion that takes long goes on in the background.
-func (st *store) Leave(ctx context.Context, _, id string) error {
-	if a := st.forget(id); a != nil {
+func (st *store) Leave(ctx context.Context, name, id string) error {
+	if a := st.find(name, id); a != nil && a.holding() == nil {
+		st.forget(id)
 		await(ctx, a.end(), patience)
 	}
 	return nil
@@ -153,20 +162,24 @@ func (st *store) Leave(ctx context.Context, _, id string) error {
 
 // Lost deletes the nodes of a hold that was lost although its session may live on.
 func (st *store) Lost(id lease.HoldID) {
-	if a := st.forget(id.Acquisition); a != nil {
+	if a := st.find(id.Name, id.Acquisition); a != nil {
+		st.forget(id.Acquisition)
 		a.end()
 	}
 }
 
-// Lookup is called after an acquisition that has failed. The nodes of that are deleted, or will
-// be.
-func (st *store) Lookup(_ context.Context, _, id string) (lease.Reply, error) {
-	if a := st.find(id); a != nil {
-		if n := a.holding(); n != nil {
-			return lease.Reply{Held: true, Token: n.zxid()}, nil
-		}
+// Lookup asks for the node of a hold. What an acquisition without a hold has made is deleted, or
+// will be.
+func (st *store) Lookup(ctx context.Context, name, id string) (lease.Reply, error) {
+	a := st.find(name, id)
+	if a == nil || a.holding() == nil {
+		return lease.Reply{}, nil
 	}
-	return lease.Reply{}, nil
+	held, err := st.Renew(ctx, []lease.HoldID{a.id}, 0)
+	if !held[0] {
+		return lease.Reply{}, err
+	}
+	return lease.Reply{Held: true, Token: a.own.zxid(), Since: a.since}, nil
 }
 
 // Watch returns the wake-ups of a waiter.
@@ -186,7 +199,7 @@ func (st *store) Renew(ctx context.Context, holds []lease.HoldID, _ time.Duratio
 	held := make([]bool, len(holds))
 	confirmed := make(map[*session]bool)
 	for i, h := range holds {
-		a := st.find(h.Acquisition)
+		a := st.find(h.Name, h.Acquisition)
 		if a == nil {
 			continue
 		}
@@ -393,6 +406,9 @@ func (a *acquisition) reset() {
 	a.ignore()
 	a.discard()
 	a.own, a.gate, a.since = nil, nil, time.Time{}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.held = nil
 }
 
 // discard deletes the nodes, and returns what tells of the end of that.
