@@ -2,6 +2,7 @@ package zklock_test
 
 import (
 	"context"
+	"flag"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +18,8 @@ import (
 
 func TestMain(m *testing.M) {
 	testbed.Play(map[string]testbed.Role{"hold": holdUntilKilled, "buy": buy})
+	flag.Parse()
+	flag.Set("test.parallel", "16") // they wait more than they work
 	goleak.VerifyTestMain(patient{m}, stays)
 }
 

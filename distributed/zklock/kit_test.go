@@ -1,0 +1,76 @@
+package zklock_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/leasetest"
+	"github.com/jucgo/locks/distributed/zklock"
+	"github.com/jucgo/locks/internal/testkit/testbed"
+)
+
+// provider gives the locks of a kind.
+type provider struct {
+	*zklock.Client
+	kind string
+}
+
+func (p provider) Locker(name string) locks.TryLocker { return kinds[p.kind].lock(p.Client, name) }
+
+// prove runs the kit on the locks of a kind, whose clients know all of these servers.
+func prove(t *testing.T, servers []*testbed.ZooKeeper, kind string) {
+	var addrs []string
+	for _, s := range servers {
+		addrs = append(addrs, s.Addr())
+	}
+	const ttl = 4 * time.Second
+	direct := connect(t, addrs[0])
+	cfg := leasetest.Config{
+		Open: func(tb testing.TB, link *leasetest.Link, opts ...lease.Option) locks.Provider {
+			c := openAll(tb, addrs, timeout(ttl), zklock.WithDialer(link.DialContext), zklock.WithLeaseOptions(opts...))
+			return provider{c, kind}
+		},
+		Name: func(name string) string { return "/" + name },
+		FIFO: kind != "ephemeral",
+		TTL:  ttl,
+		Rest: direct.rest,
+	}
+	if kind == "write" {
+		cfg.Read = func(p locks.Provider, name string) locks.TryLocker { return read(p.(provider).RWMutex(name)) }
+	}
+	leasetest.TestStore(t, cfg)
+}
+
+// rest reports the nodes which are left of a lock. Those of a dead client end with its session,
+// and ZooKeeper removes the directories.
+func (a admin) rest(tb testing.TB, name string) {
+	var there bool
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		_, err := a.Sync("/") // with the leader
+		require.NoError(tb, err)
+		if there, _, err = a.Exists(name); err == nil && !there {
+			return
+		}
+		require.NoError(tb, err)
+	}
+	tb.Errorf("nodes are left of %s: %v", name, a.list(name))
+}
+
+func TestLocksPassTheKit(t *testing.T) {
+	s := testbed.StartZooKeeper(t)
+	for kind := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			prove(t, []*testbed.ZooKeeper{s}, kind)
+		})
+	}
+}
+
+func TestLocksOnThreeServersPassTheKit(t *testing.T) {
+	t.Parallel()
+	prove(t, testbed.StartZooKeepers(t, 3), "mutex")
+}
