@@ -122,7 +122,7 @@ func (st *store) Acquire(ctx context.Context, name, id string, d time.Duration) 
 	a := st.begin(ctx, name, id)
 	reply, err := a.ask(func(ctx context.Context) (bool, error) {
 		if a.own == nil && a.gate == nil && a.under == nil {
-			if busy, err := st.recipe.busy(ctx, st.core, name); busy || err != nil {
+			if busy, err := st.busy(ctx, name); busy || err != nil {
 				return false, err
 			}
 		}
@@ -132,6 +132,23 @@ func (st *store) Acquire(ctx context.Context, name, id string, d time.Duration) 
 		st.Leave(ctx, name, id)
 	}
 	return reply, err
+}
+
+// busy reports whether another client holds the lock called name or waits for it. A server that
+// lags behind the leader may go on to say so for a while, so it catches up first.
+func (st *store) busy(ctx context.Context, name string) (bool, error) {
+	busy, err := st.recipe.busy(ctx, st.core, name)
+	if !busy || err != nil {
+		return false, err
+	}
+	s, err := st.session(ctx)
+	if err != nil {
+		return false, err
+	}
+	if err := s.sync(ctx, name); err != nil {
+		return false, err
+	}
+	return st.recipe.busy(ctx, st.core, name)
 }
 
 // patience is how long a call waits for the deletion of a node, which goes on without it.
@@ -179,7 +196,9 @@ func (st *store) Lookup(ctx context.Context, name, id string) (lease.Reply, erro
 	if !held[0] {
 		return lease.Reply{}, err
 	}
-	return lease.Reply{Held: true, Token: a.own.zxid(), Since: a.since}, nil
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.reply, nil
 }
 
 // Watch returns the wake-ups of a waiter.
@@ -284,6 +303,8 @@ type acquisition struct {
 	request
 	wake chan struct{} // notifies the waiter
 
+	turn sync.Mutex // held by the goroutine that asks: a late request may come beside another one
+
 	// Used by the goroutine that asks, or by end if none asks.
 	own   *node         // the place in the queue, or the lock
 	gate  *node         // the place in the queue before the semaphore
@@ -296,6 +317,7 @@ type acquisition struct {
 	asking bool        // own and gate belong to the goroutine that asks
 	ended  bool        // not wanted any more: the goroutine that asks deletes the nodes
 	held   *node       // own, from the grant to the end of the hold
+	reply  lease.Reply // of the grant
 	asked  bool        // to give the lock back
 	told   bool        // so
 	guard  *time.Timer // looks at held, which sets the watch
@@ -325,6 +347,8 @@ type step func(ctx context.Context) (held bool, err error)
 //	no      yes    end
 //	yes     yes    ask, at its end
 func (a *acquisition) ask(step step, d time.Duration) (lease.Reply, error) {
+	a.turn.Lock()
+	defer a.turn.Unlock()
 	ctx, cancel := a.st.within(a.st.Term() / 2)
 	defer cancel()
 	a.mu.Lock()
@@ -336,8 +360,8 @@ func (a *acquisition) ask(step step, d time.Duration) (lease.Reply, error) {
 	a.mu.Unlock()
 	held, err := a.proceed(ctx, step)
 	a.mu.Lock()
-	a.asking = false
-	ended := a.ended
+	ended, reply := a.ended, a.reply
+	a.asking = ended
 	a.mu.Unlock()
 	if ended {
 		a.reset()
@@ -345,7 +369,7 @@ func (a *acquisition) ask(step step, d time.Duration) (lease.Reply, error) {
 	if ended || !held {
 		return lease.Reply{}, err
 	}
-	return lease.Reply{Held: true, Token: a.own.zxid(), Since: a.since}, nil
+	return reply, nil
 }
 
 // young is how long a holder's node has no watch. Most nodes are deleted by then, and the event
@@ -396,7 +420,7 @@ func (a *acquisition) grant() bool {
 		return false
 	}
 	n := a.own
-	a.held = n
+	a.held, a.reply = n, lease.Reply{Held: true, Token: n.zxid(), Since: a.since}
 	a.guard = time.AfterFunc(young, func() { a.look(n) })
 	return true
 }
