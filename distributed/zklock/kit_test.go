@@ -34,10 +34,11 @@ func prove(t *testing.T, servers []*testbed.ZooKeeper, kind string) {
 			c := openAll(tb, addrs, timeout(ttl), zklock.WithDialer(link.DialContext), zklock.WithLeaseOptions(opts...))
 			return provider{c, kind}
 		},
-		Name: func(name string) string { return "/" + name },
-		FIFO: kind != "ephemeral",
-		TTL:  ttl,
-		Rest: direct.rest,
+		Name:        func(name string) string { return "/" + name },
+		SpuriousTry: kind != "ephemeral", // each attempt has a place in the queue
+		FIFO:        kind != "ephemeral",
+		TTL:         ttl,
+		Rest:        direct.rest,
 	}
 	if kind == "write" {
 		cfg.Read = func(p locks.Provider, name string) locks.TryLocker { return read(p.(provider).RWMutex(name)) }
