@@ -2,6 +2,7 @@ package etcdlock_test
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"testing"
 	"time"
@@ -19,23 +20,44 @@ import (
 // provider gives the locks of a kind.
 type provider struct {
 	*etcdlock.Client
-	locker func(c *etcdlock.Client, name string) locks.TryLocker
+	kind string
 }
 
-func (p provider) Locker(name string) locks.TryLocker { return p.locker(p.Client, name) }
+func (p provider) Locker(name string) locks.TryLocker { return provable[p.kind](p.Client, name) }
 
-func mutex(c *etcdlock.Client, name string) locks.TryLocker { return c.Mutex(name) }
+// provable are the kinds of locks. A read-write lock is called by its write lock.
+var provable = map[string]func(c *etcdlock.Client, name string) locks.TryLocker{
+	"mutex": func(c *etcdlock.Client, name string) locks.TryLocker { return c.Mutex(name) },
+	"write": func(c *etcdlock.Client, name string) locks.TryLocker { return c.RWMutex(name).WriteLocker() },
+}
 
-func writer(c *etcdlock.Client, name string) locks.TryLocker { return c.RWMutex(name).WriteLocker() }
-
-// prove runs the kit on the locks of a kind, whose clients know all of these members.
-func prove(t *testing.T, members []*server, locker func(c *etcdlock.Client, name string) locks.TryLocker,
-	change func(*leasetest.Config)) {
-	t.Parallel()
-	var addrs []string
-	for _, m := range members {
-		addrs = append(addrs, m.addr)
+func TestLocksPassTheKit(t *testing.T) {
+	for _, on := range []struct {
+		version string
+		members int
+		kinds   []string
+	}{
+		{"3.5", 1, []string{"mutex", "write"}}, {"3.5", 3, []string{"mutex"}},
+		{"3.6", 1, []string{"mutex", "write"}}, {"3.6", 3, []string{"write"}},
+	} {
+		t.Run(fmt.Sprintf("%s/%d", on.version, on.members), func(t *testing.T) {
+			t.Parallel()
+			var addrs []string
+			for _, m := range startCluster(t, on.version, on.members) {
+				addrs = append(addrs, m.addr)
+			}
+			for _, kind := range on.kinds {
+				t.Run(kind, func(t *testing.T) {
+					t.Parallel()
+					prove(t, addrs, kind)
+				})
+			}
+		})
 	}
+}
+
+// prove runs the kit on the locks of a kind.
+func prove(t *testing.T, addrs []string, kind string) {
 	const ttl = 4 * time.Second
 	cfg := leasetest.Config{
 		Open: func(tb testing.TB, link *leasetest.Link, opts ...lease.Option) locks.Provider {
@@ -48,18 +70,20 @@ func prove(t *testing.T, members []*server, locker func(c *etcdlock.Client, name
 			c, err := etcdlock.New(conn, term(ttl), etcdlock.WithLeaseOptions(opts...))
 			require.NoError(tb, err)
 			tb.Cleanup(func() {
-				ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+				ctx, cancel := context.WithTimeout(background, 5*time.Second)
 				defer cancel()
 				_ = c.Close(ctx) // it fails for a client that has died
 			})
-			return provider{c, locker}
+			return provider{c, kind}
 		},
 		FIFO: true,
 		TTL:  ttl,
 		Rest: rest(connect(t, addrs...)),
 	}
-	if change != nil {
-		change(&cfg)
+	if kind == "write" {
+		cfg.Read = func(p locks.Provider, name string) locks.TryLocker {
+			return p.(provider).RWMutex(name).ReadLocker()
+		}
 	}
 	leasetest.TestStore(t, cfg)
 }
@@ -70,7 +94,7 @@ func rest(direct *clientv3.Client) func(tb testing.TB, name string) {
 	return func(tb testing.TB, name string) {
 		var left []string
 		for end := time.Now().Add(long); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-			resp, err := direct.Get(context.Background(), name, clientv3.WithPrefix(), clientv3.WithKeysOnly())
+			resp, err := direct.Get(background, name, clientv3.WithPrefix(), clientv3.WithKeysOnly())
 			require.NoError(tb, err)
 			left = nil
 			for _, kv := range resp.Kvs {
@@ -82,16 +106,4 @@ func rest(direct *clientv3.Client) func(tb testing.TB, name string) {
 		}
 		tb.Errorf("keys are left of %s: %v", name, left)
 	}
-}
-
-func TestMutexesPassTheKit(t *testing.T) { prove(t, startCluster(t, 1), mutex, nil) }
-
-func TestMutexesOnThreeMembersPassTheKit(t *testing.T) { prove(t, startCluster(t, 3), mutex, nil) }
-
-func TestReadWriteLocksPassTheKit(t *testing.T) {
-	prove(t, startCluster(t, 1), writer, func(cfg *leasetest.Config) {
-		cfg.Read = func(p locks.Provider, name string) locks.TryLocker {
-			return p.(provider).RWMutex(name).ReadLocker()
-		}
-	})
 }

@@ -62,16 +62,17 @@ func (a admin) rest(tb testing.TB, name string) {
 }
 
 func TestLocksPassTheKit(t *testing.T) {
-	s := testbed.StartZooKeeper(t)
+	one, three := []*testbed.ZooKeeper{testbed.StartZooKeeper(t)}, testbed.StartZooKeepers(t, 3)
 	for kind := range kinds {
-		t.Run(kind, func(t *testing.T) {
+		t.Run("1/"+kind, func(t *testing.T) {
 			t.Parallel()
-			prove(t, []*testbed.ZooKeeper{s}, kind)
+			prove(t, one, kind)
 		})
 	}
-}
-
-func TestLocksOnThreeServersPassTheKit(t *testing.T) {
-	t.Parallel()
-	prove(t, testbed.StartZooKeepers(t, 3), "mutex")
+	for _, kind := range []string{"mutex", "write"} {
+		t.Run("3/"+kind, func(t *testing.T) {
+			t.Parallel()
+			prove(t, three, kind)
+		})
+	}
 }

@@ -19,7 +19,7 @@ import (
 func TestMain(m *testing.M) {
 	testbed.Play(map[string]testbed.Role{"hold": holdUntilKilled, "buy": buy})
 	flag.Parse()
-	flag.Set("test.parallel", "16") // they wait more than they work
+	flag.Set("test.parallel", "8") // they wait more than they work
 	goleak.VerifyTestMain(patient{m}, stays)
 }
 
