@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -145,6 +146,35 @@ func TestASessionIsLeftAPlaceThatCannotBeLeft(t *testing.T) {
 		require.Zero(t, store.told(), "it is asked again")
 		time.Sleep(lease.DefaultReleaseTimeout)
 		require.Equal(t, 1, store.told())
+	})
+}
+
+// silent is a store whose first Leave gets no answer.
+type silent struct {
+	queueing
+	leaves atomic.Int64
+}
+
+func (s *silent) Leave(ctx context.Context, _, _ string) error {
+	if s.leaves.Add(1) == 1 {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return nil
+}
+
+func TestALeaveWithoutAnAnswerIsRepeated(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		store := &silent{queueing: queueing{&lasting{client: s.connect(), term: 10 * time.Second}}}
+		c, err := lease.New(store)
+		require.NoError(t, err)
+		defer c.Close(context.Background())
+		ctx, cancel := context.WithTimeout(as(locks.NewOwner()), time.Second)
+		defer cancel()
+		require.ErrorIs(t, c.Mutex("it").LockContext(ctx), context.DeadlineExceeded)
+		time.Sleep(lease.DefaultReleaseTimeout)
+		require.EqualValues(t, 2, store.leaves.Load())
+		require.Zero(t, store.told())
 	})
 }
 

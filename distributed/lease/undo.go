@@ -58,7 +58,7 @@ func (a *acquisition) settle(r answer) {
 func (a *acquisition) dequeue() {
 	stop := time.Now().Add(a.c.release)
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 250*time.Millisecond) {
-		err := a.queue.Leave(a.c.life, a.l.name, a.id)
+		err := a.queue.Leave(a.c.briefly(time.Now()), a.l.name, a.id)
 		if err == nil || !transient(err) {
 			break
 		}
@@ -112,9 +112,9 @@ func (c *Client) sweep(s sweeping) {
 		for pause := firstSweep; ; pause = min(2*pause, max(left/10, firstSweep)) {
 			closing := c.open.Err() != nil
 			if s.queue != nil {
-				s.queue.Leave(c.life, s.id.Name, s.id.Acquisition)
+				s.queue.Leave(c.briefly(time.Now()), s.id.Name, s.id.Acquisition)
 			}
-			r, err := c.store.Release(c.life, s.id.Name, s.id.Acquisition)
+			r, err := c.store.Release(c.briefly(time.Now()), s.id.Name, s.id.Acquisition)
 			settled := err == nil && (r.Held || !s.late) || err != nil && !transient(err)
 			if settled || closing {
 				return
