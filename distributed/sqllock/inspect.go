@@ -133,10 +133,10 @@ func (s *sessionStore) Identify(string, string) {}
 
 func (s *sessionStore) Inspect(ctx context.Context, name string) (lease.State, error) {
 	s.mu.Lock()
-	for acquisition, sess := range s.held {
-		if sess.ref.Name == name {
+	for id := range s.held {
+		if id.Name == name {
 			s.mu.Unlock()
-			return lease.State{Holders: []lease.Claim{{Acquisition: acquisition}}, Waiting: -1}, nil
+			return lease.State{Holders: []lease.Claim{{Acquisition: id.Acquisition}}, Waiting: -1}, nil
 		}
 	}
 	s.mu.Unlock()

@@ -61,7 +61,7 @@ type sessionStore struct {
 	lost func(r lease.HoldID, cause error)
 
 	mu   sync.Mutex
-	held map[string]*session // by acquisition
+	held map[lease.HoldID]*session
 }
 
 var (
@@ -70,7 +70,7 @@ var (
 )
 
 func newSessionStore(c *core, k sessionKind) *sessionStore {
-	return &sessionStore{c: c, kind: k, held: make(map[string]*session)}
+	return &sessionStore{c: c, kind: k, held: make(map[lease.HoldID]*session)}
 }
 
 // NotifyLoss keeps the engine's function for lost holds.
@@ -102,8 +102,7 @@ func (s *sessionStore) Acquire(ctx context.Context, name, acquisition string, d 
 				s.c.refused(name, id)
 			}
 		default:
-			ref := lease.HoldID{Name: name, Acquisition: acquisition}
-			sess = &session{ref: ref, conn: conn, id: id, turn: make(chan struct{}, 1)}
+			sess = &session{ref: lease.HoldID{Name: name, Acquisition: acquisition}, conn: conn, id: id, turn: make(chan struct{}, 1)}
 		}
 		return err
 	})
@@ -121,7 +120,7 @@ func (s *sessionStore) Acquire(ctx context.Context, name, acquisition string, d 
 	sess.ctx, sess.end = context.WithCancel(context.Background())
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.held[acquisition] = sess
+	s.held[sess.ref] = sess
 	sess.over = time.AfterFunc(d, func() { s.expire(sess) })
 	return lease.Reply{Held: true}, nil
 }
@@ -130,17 +129,17 @@ func (s *sessionStore) Acquire(ctx context.Context, name, acquisition string, d 
 func (s *sessionStore) Lookup(ctx context.Context, name, acquisition string) (lease.Reply, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return lease.Reply{Held: s.held[acquisition] != nil}, nil
+	return lease.Reply{Held: s.held[lease.HoldID{Name: name, Acquisition: acquisition}] != nil}, nil
 }
 
 // remove reports whether sess was held, which it is not from now on.
 func (s *sessionStore) remove(sess *session) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.held[sess.ref.Acquisition] != sess {
+	if s.held[sess.ref] != sess {
 		return false
 	}
-	delete(s.held, sess.ref.Acquisition)
+	delete(s.held, sess.ref)
 	sess.over.Stop()
 	s.c.jobs.Add(1)
 	return true
@@ -196,7 +195,7 @@ func (s *sessionStore) Renew(ctx context.Context, holds []lease.HoldID, d time.D
 	var wg sync.WaitGroup
 	for i, h := range holds {
 		s.mu.Lock()
-		sess := s.held[h.Acquisition]
+		sess := s.held[h]
 		s.mu.Unlock()
 		if sess == nil {
 			continue
@@ -219,7 +218,7 @@ func (s *sessionStore) renew(ctx context.Context, sess *session, began time.Time
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.held[sess.ref.Acquisition] != sess {
+	if s.held[sess.ref] != sess {
 		return false
 	}
 	sess.over.Reset(time.Until(began.Add(d)))
@@ -228,7 +227,7 @@ func (s *sessionStore) renew(ctx context.Context, sess *session, began time.Time
 
 func (s *sessionStore) Release(ctx context.Context, name, acquisition string) (lease.Released, error) {
 	s.mu.Lock()
-	sess := s.held[acquisition]
+	sess := s.held[lease.HoldID{Name: name, Acquisition: acquisition}]
 	s.mu.Unlock()
 	if sess == nil || !s.remove(sess) {
 		return lease.Released{}, nil
