@@ -400,6 +400,27 @@ func TestWorkInsideOfItsOwnLockIsADeadlock(t *testing.T) {
 	}
 }
 
+func TestALockThatAppearsMeanwhileIsRefusedAtOnce(t *testing.T) {
+	t.Parallel()
+	where, table, name := inMaria.serve(t), fresh(), fresh()
+	rival, a := rowKind.open(t, inMaria.open(t, where), sqllock.WithTable(table)).Mutex(name), someone()
+	appear := sync.OnceFunc(func() { assert.NoError(t, rival.LockContext(a)) })
+	var missed atomic.Bool
+	db := sql.OpenDB(observer{inMaria.open(t, where).Driver(), dsn(sqllock.MySQL, where), func(query string) {
+		if missed.Load() {
+			appear()
+		}
+		if query == "ROLLBACK" { // the client has seen that there is no row
+			missed.Store(true)
+		}
+	}})
+	t.Cleanup(func() { db.Close() })
+	l := rowKind.open(t, db, sqllock.WithTable(table)).Mutex(name)
+	require.True(t, held(t, l), "and waits for nobody")
+	require.NoError(t, rival.UnlockContext(a))
+	require.False(t, held(t, l))
+}
+
 func TestAnOptimisticUpdateLosesNothing(t *testing.T) {
 	t.Parallel()
 	for _, d := range everywhere {

@@ -80,7 +80,7 @@ func (k *rowKind) acquire(ctx context.Context, conn *sql.Conn, name string,
 			return false, k.c.dialect != SQLite, err // which may be left without waiting
 		}
 		if class != busy { // there is no row yet
-			_, err = conn.ExecContext(ctx, k.make.text, k.make.args([]any{name})...)
+			err = k.makeRow(ctx, conn, name)
 			class = k.c.dialect.classify(err)
 		}
 		switch {
@@ -90,6 +90,36 @@ func (k *rowKind) acquire(ctx context.Context, conn *sql.Conn, name string,
 			return false, false, err
 		}
 	}
+}
+
+// makeRow makes the row of a lock. In MySQL, the INSERT of a row that another client has just made
+// waits for the holder of the lock. Therefore a transaction asks for the row before, without waiting.
+// If there is none, no other transaction can make it until this one has ended.
+func (k *rowKind) makeRow(ctx context.Context, conn *sql.Conn, name string) error {
+	exec := func(statement string, args ...any) error {
+		_, err := conn.ExecContext(ctx, statement, args...)
+		return err
+	}
+	make := func() error { return exec(k.make.text, k.make.args([]any{name})...) }
+	if k.c.dialect != MySQL {
+		return make()
+	}
+	for _, s := range []string{"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ", k.begin} {
+		if err := exec(s); err != nil {
+			return err
+		}
+	}
+	err := k.ask(ctx, conn, name)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = make()
+	}
+	if err == nil {
+		return exec("COMMIT")
+	}
+	if failed := exec("ROLLBACK"); failed != nil {
+		return failed
+	}
+	return err
 }
 
 // take begins the transaction of a hold by a statement. A [sql.Tx] would be rolled back at the
