@@ -59,9 +59,9 @@ func (k *rowKind) ask(ctx context.Context, conn *sql.Conn, name string) error {
 
 // acquire begins a transaction on conn and takes the row in it, without waiting for another
 // one. If it has not got the row, the connection is as it was before if clean is set, and of no
-// use if not.
+// use if not. keeps says that the transaction may be the one in which the row was made.
 func (k *rowKind) acquire(ctx context.Context, conn *sql.Conn, name string,
-	begin, rollback func(ctx context.Context) error) (held, clean bool, err error) {
+	keeps bool, begin, rollback func(ctx context.Context) error) (held, clean bool, err error) {
 	for try := 1; ; try++ {
 		if err := begin(ctx); err != nil {
 			return false, false, err
@@ -80,7 +80,10 @@ func (k *rowKind) acquire(ctx context.Context, conn *sql.Conn, name string,
 			return false, k.c.dialect != SQLite, err // which may be left without waiting
 		}
 		if class != busy { // there is no row yet
-			err = k.makeRow(ctx, conn, name)
+			err = k.makeRow(ctx, conn, name, keeps)
+			if err == nil && keeps && k.c.dialect == MySQL {
+				return true, true, nil
+			}
 			class = k.c.dialect.classify(err)
 		}
 		switch {
@@ -94,8 +97,9 @@ func (k *rowKind) acquire(ctx context.Context, conn *sql.Conn, name string,
 
 // makeRow makes the row of a lock. In MySQL, the INSERT of a row that another client has just made
 // waits for the holder of the lock. Therefore a transaction asks for the row before, without waiting.
-// If there is none, no other transaction can make it until this one has ended.
-func (k *rowKind) makeRow(ctx context.Context, conn *sql.Conn, name string) error {
+// If there is none, no other transaction can make it until this one has ended. The transaction has
+// the row then, and does not end if keeps is set.
+func (k *rowKind) makeRow(ctx context.Context, conn *sql.Conn, name string, keeps bool) error {
 	exec := func(statement string, args ...any) error {
 		_, err := conn.ExecContext(ctx, statement, args...)
 		return err
@@ -113,7 +117,10 @@ func (k *rowKind) makeRow(ctx context.Context, conn *sql.Conn, name string) erro
 	if errors.Is(err, sql.ErrNoRows) {
 		err = make()
 	}
-	if err == nil {
+	switch {
+	case err == nil && keeps:
+		return nil
+	case err == nil:
 		return exec("COMMIT")
 	}
 	if failed := exec("ROLLBACK"); failed != nil {
@@ -132,7 +139,7 @@ func (k *rowKind) take(ctx context.Context, conn *sql.Conn, name string) (
 			return err
 		}
 	}
-	held, clean, err = k.acquire(ctx, conn, name, exec(k.begin), exec("ROLLBACK"))
+	held, clean, err = k.acquire(ctx, conn, name, true, exec(k.begin), exec("ROLLBACK"))
 	return held, 0, clean, err
 }
 
@@ -362,7 +369,7 @@ func (r *Row) try(ctx context.Context, name string) (tx *sql.Tx, done func(), er
 		tx, err = conn.BeginTx(ctx, r.c.current())
 		return err
 	}
-	held, clean, err := r.kind.acquire(ctx, conn, name, begin, func(context.Context) error { return tx.Rollback() })
+	held, clean, err := r.kind.acquire(ctx, conn, name, false, begin, func(context.Context) error { return tx.Rollback() })
 	inTime := late.Stop()
 	if held && inTime {
 		return tx, func() { cancel(); conn.Close() }, nil
