@@ -60,8 +60,9 @@ type sessionStore struct {
 	kind sessionKind
 	lost func(r lease.HoldID, cause error)
 
-	mu   sync.Mutex
-	held map[lease.HoldID]*session
+	mu     sync.Mutex
+	held   map[lease.HoldID]*session
+	closed bool // nothing is added to held
 }
 
 var (
@@ -119,9 +120,17 @@ func (s *sessionStore) Acquire(ctx context.Context, name, acquisition string, d 
 	}
 	sess.ctx, sess.end = context.WithCancel(context.Background())
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.held[sess.ref] = sess
-	sess.over = time.AfterFunc(d, func() { s.expire(sess) })
+	closed := s.closed
+	if !closed {
+		s.held[sess.ref] = sess
+		sess.over = time.AfterFunc(d, func() { s.expire(sess) })
+	}
+	s.mu.Unlock()
+	if closed {
+		sess.end()
+		discard(sess.conn)
+		return lease.Reply{}, errClosing
+	}
 	return lease.Reply{Held: true}, nil
 }
 
@@ -263,6 +272,7 @@ func (s *sessionStore) Watch(ctx context.Context, name, acquisition string) (lea
 // close ends what is left after the engine has closed.
 func (s *sessionStore) close() {
 	s.mu.Lock()
+	s.closed = true
 	left := make([]*session, 0, len(s.held))
 	for _, sess := range s.held {
 		left = append(left, sess)
