@@ -449,9 +449,10 @@ func network(d *duel, t networkFault) {
 		}
 		var waited sync.WaitGroup
 		var h *duelHold
-		n := d.client.requests.Count()
+		asked := func() int { return d.client.requests.Count(Acquire, Enqueue, Watch) } // a waiter asks, and watches
+		n := asked()
 		waited.Go(func() { h, _ = d.locks(d.client, 2*d.cfg.Timeout) })
-		for end := time.Now().Add(d.cfg.Timeout); d.client.requests.Count() < n+2 && time.Now().Before(end); {
+		for end := time.Now().Add(d.cfg.Timeout); asked() < n+2 && time.Now().Before(end); {
 			pause(time.Millisecond)
 		}
 		begin()
