@@ -58,8 +58,8 @@ func (k *rowKind) ask(ctx context.Context, conn *sql.Conn, name string) error {
 }
 
 // acquire begins a transaction on conn and takes the row in it, without waiting for another
-// one. If it has not got the row, the connection is as it was before if clean is set, and of no
-// use if not. keeps says that the transaction may be the one in which the row was made.
+// one. Without the row, the connection is as it was before if clean is set, and of no use if not.
+// The transaction may be that in which the row was made if keeps is set.
 func (k *rowKind) acquire(ctx context.Context, conn *sql.Conn, name string,
 	keeps bool, begin, rollback func(ctx context.Context) error) (held, clean bool, err error) {
 	for try := 1; ; try++ {
@@ -96,9 +96,9 @@ func (k *rowKind) acquire(ctx context.Context, conn *sql.Conn, name string,
 }
 
 // makeRow makes the row of a lock. In MySQL, the INSERT of a row that another client has just made
-// waits for the holder of the lock. Therefore a transaction asks for the row before, without waiting.
-// If there is none, no other transaction can make it until this one has ended. The transaction has
-// the row then, and does not end if keeps is set.
+// waits for the holder of the lock. Therefore a transaction asks for the row before, without
+// waiting. If there is none, no other transaction can make it until this one has ended. The
+// transaction has the row then, and does not end if keeps is set.
 func (k *rowKind) makeRow(ctx context.Context, conn *sql.Conn, name string, keeps bool) error {
 	exec := func(statement string, args ...any) error {
 		_, err := conn.ExecContext(ctx, statement, args...)
@@ -369,7 +369,8 @@ func (r *Row) try(ctx context.Context, name string) (tx *sql.Tx, done func(), er
 		tx, err = conn.BeginTx(ctx, r.c.current())
 		return err
 	}
-	held, clean, err := r.kind.acquire(ctx, conn, name, false, begin, func(context.Context) error { return tx.Rollback() })
+	rollback := func(context.Context) error { return tx.Rollback() }
+	held, clean, err := r.kind.acquire(ctx, conn, name, false, begin, rollback)
 	inTime := late.Stop()
 	if held && inTime {
 		return tx, func() { cancel(); conn.Close() }, nil

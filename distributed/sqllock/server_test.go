@@ -113,24 +113,13 @@ func (f *forever) end() {
 var (
 	common         = &forever{}
 	postgresServer = sync.OnceValue(func() string { return startPostgres(common).Addr() })
-	poolerServer   = sync.OnceValue(func() string {
-		return testbed.StartPgbouncer(common, postgresServer(), answers("pgx", sqllock.Postgres),
-			"max_client_conn = 1000", "default_pool_size = 20").Addr()
-	})
-	mariaDBServer = sync.OnceValue(func() string { return startMariaDB(common).Addr() })
-	mySQLServer   = sync.OnceValue(func() string { return startMySQL(common).Addr() })
+	mariaDBServer  = sync.OnceValue(func() string { return startMariaDB(common).Addr() })
+	mySQLServer    = sync.OnceValue(func() string { return startMySQL(common).Addr() })
 )
 
 func sharedPostgres(tb testing.TB) string {
 	testbed.Lookup(tb, "initdb", "/usr/lib/postgresql/*/bin")
 	return postgresServer()
-}
-
-// sharedPooler gives each transaction a session that is free.
-func sharedPooler(tb testing.TB) string {
-	testbed.Lookup(tb, "pgbouncer", "/usr/sbin")
-	sharedPostgres(tb)
-	return poolerServer()
 }
 
 func sharedMariaDB(tb testing.TB) string {

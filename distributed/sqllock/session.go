@@ -103,7 +103,8 @@ func (s *sessionStore) Acquire(ctx context.Context, name, acquisition string, d 
 				s.c.refused(name, id)
 			}
 		default:
-			sess = &session{ref: lease.HoldID{Name: name, Acquisition: acquisition}, conn: conn, id: id, turn: make(chan struct{}, 1)}
+			ref := lease.HoldID{Name: name, Acquisition: acquisition}
+			sess = &session{ref: ref, conn: conn, id: id, turn: make(chan struct{}, 1)}
 		}
 		return err
 	})

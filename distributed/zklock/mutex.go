@@ -156,8 +156,8 @@ func (l *Mutex) LockContext(ctx context.Context) error {
 }
 
 // TryLockContext acquires the lock if no client holds it or waits for it. An attempt of another
-// client that is failing at this moment counts as a wait. TryLockContext waits for the answer of the
-// server until ctx ends.
+// client that is failing at this moment counts as a wait. TryLockContext waits for the answer of
+// the server until ctx ends.
 func (l *Mutex) TryLockContext(ctx context.Context) (bool, error) {
 	rctx, err := l.prepare(ctx)
 	if errors.Is(err, errHeld) {
