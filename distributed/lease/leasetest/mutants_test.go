@@ -1,0 +1,253 @@
+package leasetest
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/internal/testkit/fakestore"
+)
+
+// fake is a configuration for a store in memory of one kind.
+func fake(tb testing.TB, flaw fakestore.Flaw, kind fakestore.Kind) Config {
+	tb.Helper()
+	s := fakestore.NewServer(flaw)
+	address, err := s.Listen()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(s.Close)
+	return Config{
+		Store: func(tb testing.TB, link *Link) lease.Store {
+			store, end := s.Client(kind, func(ctx context.Context) (net.Conn, error) {
+				return link.DialContext(ctx, "tcp", address)
+			})
+			tb.Cleanup(end)
+			return store
+		},
+		FIFO:    kind == fakestore.Queued || kind == fakestore.Full,
+		Foreign: func(_ testing.TB, name string) { s.Put(name) },
+		Rest: func(tb testing.TB, name string) {
+			if rest := s.Rest(name); rest != "" {
+				tb.Errorf("the store keeps of %s: %s", name, rest)
+			}
+		},
+	}
+}
+
+// shared is fake for locks that are read and written.
+func shared(tb testing.TB, flaw fakestore.Flaw, _ fakestore.Kind) Config {
+	tb.Helper()
+	s := fakestore.NewServer(flaw)
+	cfg := Config{Read: func(p locks.Provider, name string) locks.TryLocker {
+		return p.(halves).read.Mutex(name, lease.Shared())
+	}}
+	cfg.Open = func(tb testing.TB, _ *Link, opts ...lease.Option) locks.Provider {
+		var h halves
+		for kind, half := range map[fakestore.Kind]**lease.Client{fakestore.Reading: &h.read, fakestore.Watched: &h.Client} {
+			store, end := s.Client(kind, nil)
+			c, err := lease.New(store, opts...)
+			if err != nil {
+				tb.Fatal(err)
+			}
+			*half = c
+			tb.Cleanup(func() {
+				_ = c.Close(context.Background())
+				end()
+			})
+		}
+		return h
+	}
+	return cfg
+}
+
+// halves are clients of both halves of a read-write lock.
+type halves struct {
+	*lease.Client
+	read *lease.Client
+}
+
+func TestStoresInMemoryPass(t *testing.T) {
+	for _, kind := range []fakestore.Kind{fakestore.Watched, fakestore.Queued, fakestore.Tied, fakestore.Full} {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			TestStore(t, fake(t, "", kind))
+		})
+	}
+	t.Run("shared", func(t *testing.T) {
+		t.Parallel()
+		TestStore(t, shared(t, "", ""))
+	})
+}
+
+// recorder is a testing.TB to which a check can fail without failing the test.
+type recorder struct {
+	testing.TB
+	mu       sync.Mutex
+	failures []string
+	cleanups []func()
+}
+
+// record runs c on clients of cfg and returns what it complained about.
+func record(t *testing.T, c check, cfg Config) []string {
+	t.Helper()
+	r := &recorder{TB: t}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() {
+			for len(r.cleanups) > 0 {
+				last := len(r.cleanups) - 1
+				f := r.cleanups[last]
+				r.cleanups = r.cleanups[:last]
+				f()
+			}
+		}()
+		c.on(r, cfg.withDefaults())
+	}()
+	<-done
+	return r.failures
+}
+
+func (r *recorder) Helper()                     {}
+func (r *recorder) Name() string                { return "recorded" }
+func (r *recorder) Cleanup(f func())            { r.cleanups = append(r.cleanups, f) }
+func (r *recorder) Log(...any)                  {}
+func (r *recorder) Logf(string, ...any)         {}
+func (r *recorder) Error(args ...any)           { r.fail(fmt.Sprint(args...)) }
+func (r *recorder) Errorf(f string, arg ...any) { r.fail(fmt.Sprintf(f, arg...)) }
+func (r *recorder) Fatal(args ...any)           { r.fail(fmt.Sprint(args...)); runtime.Goexit() }
+func (r *recorder) Fatalf(f string, arg ...any) { r.fail(fmt.Sprintf(f, arg...)); runtime.Goexit() }
+
+func (r *recorder) fail(message string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.failures = append(r.failures, message)
+}
+
+// mutants lists stores with one flaw each, by the check that must notice.
+var mutants = []struct {
+	check string
+	store func(testing.TB, fakestore.Flaw, fakestore.Kind) Config
+	kind  fakestore.Kind
+	flaw  fakestore.Flaw
+}{
+	{"OneHolder", fake, fakestore.Watched, fakestore.NoExclusion},
+	{"OneWinner", fake, fakestore.Watched, fakestore.AcquireNoLock},
+	{"OtherNames", fake, fakestore.Watched, fakestore.NamesCut},
+	{"Takeover", fake, fakestore.Watched, fakestore.NeverFree},
+	{"OneHolder", fake, fakestore.Watched, fakestore.FirstSight},
+	{"Tokens", fake, fakestore.Watched, fakestore.Spurious},
+	{"OneHolder", fake, fakestore.Watched, fakestore.SometimesFails},
+	{"ReleaseIsAtomic", fake, fakestore.Watched, fakestore.AcquireTwice},
+	{"RepeatedAcquire", fake, fakestore.Watched, fakestore.AcquireCounts},
+	{"LateRequests", fake, fakestore.Watched, fakestore.LateSteals},
+	{"OneHolder", fake, fakestore.Watched, fakestore.WaitTooLong},
+	{"MarkedErrors", fake, fakestore.Watched, fakestore.RefusedAfterAll},
+	{"EndedContexts", fake, fakestore.Watched, fakestore.IgnoresContext},
+
+	{"Takeover", fake, fakestore.Watched, fakestore.FastClock},
+	{"Takeover", fake, fakestore.Watched, fakestore.ClientsClock},
+	{"RenewedLease", fake, fakestore.Watched, fakestore.RenewLies},
+	{"RenewedLease", fake, fakestore.Watched, fakestore.RenewAdds},
+	{"OneHolder", fake, fakestore.Watched, fakestore.RenewAny},
+	{"RenewTellsTheTruth", fake, fakestore.Watched, fakestore.RenewAcquires},
+	{"RenewTellsTheTruth", fake, fakestore.Watched, fakestore.RenewRevives},
+	{"RenewTellsTheTruth", fake, fakestore.Watched, fakestore.RenewDenies},
+	{"OtherNames", fake, fakestore.Watched, fakestore.RenewMixes},
+	{"Takeover", fake, fakestore.Tied, fakestore.LongTerm},
+	{"RenewedLease", fake, fakestore.Tied, fakestore.SessionEnds},
+	{"Takeover", fake, fakestore.Tied, fakestore.SessionStays},
+
+	{"OneHolder", fake, fakestore.Watched, fakestore.LookupNo},
+	{"OneHolder", fake, fakestore.Watched, fakestore.LookupYes},
+	{"OneHolder", fake, fakestore.Watched, fakestore.LookupAny},
+	{"Tokens", fake, fakestore.Watched, fakestore.LookupToken},
+	{"OneHolder", fake, fakestore.Watched, fakestore.LookupAcquires},
+	{"OneHolder", fake, fakestore.Watched, fakestore.AnyoneFrees},
+	{"ReleaseIsAtomic", fake, fakestore.Watched, fakestore.ReleaseLooks},
+	{"OneHolder", fake, fakestore.Watched, fakestore.ReleaseKeeps},
+	{"OneHolder", fake, fakestore.Watched, fakestore.ReleasedAlways},
+	{"OneHolder", fake, fakestore.Watched, fakestore.ReleasedNever},
+	{"OneHolder", fake, fakestore.Watched, fakestore.ReleaseFailsOnce},
+
+	{"Tokens", fake, fakestore.Watched, fakestore.TokenSeven},
+	{"Tokens", fake, fakestore.Watched, fakestore.TokenPairs},
+	{"Tokens", fake, fakestore.Watched, fakestore.TokenRestarts},
+	{"Tokens", fake, fakestore.Watched, fakestore.TokenOfClient},
+	{"Tokens", fake, fakestore.Full, fakestore.TokenBroken},
+
+	{"Notices", fake, fakestore.Watched, fakestore.WatchMute},
+	{"Notices", fake, fakestore.Watched, fakestore.WatchHalf},
+	{"Notices", fake, fakestore.Watched, fakestore.WatchLate},
+	{"Notices", fake, fakestore.Watched, fakestore.ListensNot},
+	{"Contention", fake, fakestore.Full, fakestore.ProberMute},
+	{"Contention", fake, fakestore.Full, fakestore.ProberHolder},
+
+	{"QueueOrder", fake, fakestore.Queued, fakestore.QueueLIFO},
+	{"QueueOrder", fake, fakestore.Queued, fakestore.QueueForgets},
+	{"QueueOrder", fake, fakestore.Queued, fakestore.QueueBarges},
+	{"QueueLeave", fake, fakestore.Queued, fakestore.LeaveKeeps},
+	{"QueueLeave", fake, fakestore.Queued, fakestore.LeaveFirst},
+	{"OneHolder", fake, fakestore.Queued, fakestore.PlaceOfTry},
+	{"QueueOrder", fake, fakestore.Queued, fakestore.PlaceOfHolder},
+
+	{"Breaks", fake, fakestore.Full, fakestore.BreakRenews},
+	{"Breaks", fake, fakestore.Full, fakestore.BreakLies},
+	{"Breaks", fake, fakestore.Full, fakestore.BreakNothing},
+	{"Inspection", fake, fakestore.Full, fakestore.InspectFree},
+	{"Inspection", fake, fakestore.Full, fakestore.InspectHeld},
+	{"Inspection", fake, fakestore.Full, fakestore.InspectFrees},
+	{"Inspection", fake, fakestore.Full, fakestore.InspectOther},
+	{"Inspection", fake, fakestore.Full, fakestore.InspectForgets},
+	{"NoFalseLoss", fake, fakestore.Full, fakestore.LossFalse},
+
+	{"RenewsAll", fake, fakestore.Watched, fakestore.RenewFirst},
+	{"NoticesForAll", fake, fakestore.Watched, fakestore.WatchOnce},
+	{"Awaited", fake, fakestore.Watched, fakestore.AwaitedNever},
+	{"QueueNotices", fake, fakestore.Queued, fakestore.QueueWakes},
+	{"DeadWaiter", fake, fakestore.Queued, fakestore.PlaceForever},
+	{"BreakNotice", fake, fakestore.Full, fakestore.BreakMute},
+	{"SessionLoss", fake, fakestore.Tied, fakestore.LossMute},
+	{"SessionFrees", fake, fakestore.Tied, fakestore.SessionKeeps},
+	{"ForeignData", fake, fakestore.Watched, fakestore.OverwritesValue},
+
+	{"Readers", shared, fakestore.Watched, fakestore.ReadersExclude},
+	{"Readers", shared, fakestore.Watched, fakestore.ReaderIntrudes},
+	{"Readers", shared, fakestore.Watched, fakestore.WriterIntrudes},
+	{"Readers", shared, fakestore.Watched, fakestore.ReaderFreesAll},
+}
+
+func TestEachFlawIsFoundByItsCheck(t *testing.T) {
+	for _, m := range mutants {
+		t.Run(m.check+"/"+string(m.flaw), func(t *testing.T) {
+			t.Parallel()
+			cfg := m.store(t, m.flaw, m.kind)
+			// A check that waits in vain ends soon.
+			cfg.TTL, cfg.Poll, cfg.Timeout = 500*time.Millisecond, 200*time.Millisecond, 2*time.Second
+			if m.flaw == fakestore.FastClock {
+				cfg.TTL = 5 * time.Second // a tenth of it is longer than a pause of a busy machine
+			}
+			if failures := record(t, byName(t, m.check), cfg); len(failures) == 0 {
+				t.Errorf("%s does not notice that %s", m.check, m.flaw)
+			}
+		})
+	}
+}
+
+func byName(t *testing.T, name string) check {
+	t.Helper()
+	for _, c := range checks() {
+		if c.name == name {
+			return c
+		}
+	}
+	t.Fatalf("no check %s", name)
+	return check{}
+}
