@@ -1,5 +1,6 @@
 local lock, queue, times = KEYS[1], KEYS[2], KEYS[3]
 local grace = 750 -- milliseconds in which a waiter that does not hear can come back
+local doubt = 10000 -- the same if a server of a cluster does not know whether the waiter hears
 local now = redis.call('time')
 now = now[1] * 1000 + math.floor(now[2] / 1000)
 
@@ -22,7 +23,8 @@ end
 
 -- tell wakes the first waiter whose channel has a subscriber. The waiters before that one count as
 -- dead after the grace, all at the same time. A server of a cluster does not count all subscribers:
--- ARGV[first - 1] is empty then, and the head counts as woken. me is awake and needs no message.
+-- ARGV[first - 1] is empty then, and the head counts as woken. It has the time doubt to ask, even if
+-- the lease of the former holder was longer. me is awake and needs no message.
 -- tell returns whether there is a waiter.
 local function tell(first, channel, me)
 	local i = 0
@@ -31,12 +33,17 @@ local function tell(first, channel, me)
 		if not waiter then
 			return i > 0
 		end
-		if waiter == me or publish(first, channel .. ':' .. waiter, '0') > 0 or ARGV[first - 1] == '' then
+		if waiter == me or publish(first, channel .. ':' .. waiter, '0') > 0 then
 			return true
 		end
+		local counts = ARGV[first - 1] ~= ''
+		local rest = counts and grace or doubt
 		local dies = tonumber(redis.call('zscore', times, waiter) or nil)
-		if not dies or dies > now + grace then
-			redis.call('zadd', times, now + grace, waiter)
+		if not dies or dies > now + rest then
+			redis.call('zadd', times, now + rest, waiter)
+		end
+		if not counts then
+			return true
 		end
 		i = i + 1
 	end
