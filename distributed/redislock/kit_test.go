@@ -9,13 +9,15 @@ import (
 func TestLocksPassTheKitOnRedis(t *testing.T) { suite.LocksPassTheKitOnRedis(t, onGoRedis) }
 
 func TestLocksPassTheKitBehindASentinel(t *testing.T) {
-	suite.LocksPassTheKitBehindASentinel(t, onGoRedis)
+	suite.LocksPassTheKitBehindASentinel(t, onGoRedis, "fenced", "fair")
 }
 
-func TestLocksPassTheKitOnACluster(t *testing.T) { suite.LocksPassTheKitOnACluster(t, onGoRedis) }
+func TestLocksPassTheKitOnACluster(t *testing.T) {
+	suite.LocksPassTheKitOnACluster(t, onGoRedis, "fenced", "fair", "write")
+}
 
 func TestLocksThatReplicasAcknowledgePassTheKit(t *testing.T) {
-	suite.LocksThatReplicasAcknowledgePassTheKit(t, onGoRedis)
+	suite.LocksThatReplicasAcknowledgePassTheKit(t, onGoRedis, "fenced", "fair")
 }
 
 func TestRedlockPassesTheKit(t *testing.T) { suite.RedlockPassesTheKit(t, onGoRedis) }

@@ -929,18 +929,21 @@ func (c *client) watch(name, acquisition string) lease.Watch {
 	return w
 }
 
-// told waits until the lock is given to a waiter that asks only when it is told.
-func (c *client) told(promise, name, acquisition string, w lease.Watch, others ...*client) {
+// told waits until the lock is given to a waiter that asks only when it is told, or when the time
+// is over that its last refusal named.
+func (c *client) told(promise, name, acquisition string, last lease.Reply, w lease.Watch, others ...*client) {
 	c.Helper()
-	for end := time.After(c.cfg.Timeout); ; {
+	for end := time.After(c.cfg.Timeout); !last.Held; last = c.ask(name, acquisition) {
+		var again <-chan time.Time
+		if last.Wait > 0 {
+			again = time.After(last.Wait)
+		}
 		select {
 		case <-w.C():
 			c.event("a notice")
+		case <-again:
 		case <-end:
 			c.broken(promise, append(others, c)...)
-		}
-		if c.ask(name, acquisition).Held {
-			return
 		}
 	}
 }
@@ -1048,9 +1051,9 @@ func queueNotices(s *suite) {
 	}
 	a.free(name, mine)
 	if s.cfg.FIFO {
-		b.told("the first waiter is told of a release", name, second, watches[0], a)
+		b.told("the first waiter is told of a release", name, second, lease.Reply{}, watches[0], a)
 		b.free(name, second)
-		c.told("the next waiter is told of a release", name, third, watches[1], b)
+		c.told("the next waiter is told of a release", name, third, lease.Reply{}, watches[1], b)
 		c.free(name, third)
 	}
 }
@@ -1100,12 +1103,13 @@ func breakNotice(s *suite) {
 		return
 	}
 	defer w.Close()
-	if b.ask(name, place).Held {
+	last := b.ask(name, place)
+	if last.Held {
 		s.broken("a held lock is given to no other client", a, b)
 	}
 	_, err := breaker.Break(s.ctx, name)
 	c.healthy(Break, err)
-	b.told("a waiter is told of a break", name, place, w, a, c)
+	b.told("a waiter is told of a break", name, place, last, w, a, c)
 	b.free(name, place)
 }
 

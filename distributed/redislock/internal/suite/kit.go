@@ -72,6 +72,7 @@ func RedlockPassesTheKit(t *testing.T, on Driver) {
 		},
 		TTL:         6 * time.Second, // an acquisition has to take less than half of it
 		SpuriousTry: true,
+		Parallel:    4,
 		Limit:       20 * time.Second, // no order, and random pauses after split votes
 		Rest:        rest(t, masters),
 	})
@@ -100,7 +101,9 @@ func (on Driver) prove(t *testing.T, to Way, masters, kinds []string, more ...re
 					return provider{c, kind}
 				},
 				FIFO: kind == "fair",
-				Rest: left,
+				// The kinds and topologies run at the same time.
+				Parallel: 4,
+				Rest:     left,
 			}
 			if kind == "write" {
 				cfg.Read = func(p locks.Provider, name string) locks.TryLocker {
