@@ -120,7 +120,7 @@ func (d *duel) rivals(before *duelHold) *duelHold {
 		d.breaks(fmt.Sprintf("a fault leaves no lock stuck for longer than a lease (%v)", err), d.client, d.rival)
 		return nil
 	}
-	if before != nil && d.client.requests.asked(d.name) != "" {
+	if before != nil && d.client.requests.asked(d.client.stored(d.name)) != "" {
 		d.truth(false)
 	}
 	return h
@@ -128,7 +128,8 @@ func (d *duel) rivals(before *duelHold) *duelHold {
 
 // truth compares what Lookup says of the client's last acquisition.
 func (d *duel) truth(held bool) {
-	reply, err := d.client.requests.Unwrap().Lookup(d.ctx, d.name, d.client.requests.asked(d.name))
+	name := d.client.stored(d.name)
+	reply, err := d.client.requests.Unwrap().Lookup(d.ctx, name, d.client.requests.asked(name))
 	if err == nil && reply.Held != held {
 		d.breaks(fmt.Sprintf("Lookup tells the truth after a fault, not %v", reply.Held), d.client, d.rival)
 	}

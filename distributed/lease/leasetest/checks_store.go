@@ -1153,8 +1153,8 @@ func sessionFrees(s *suite) {
 	}
 	other := b.acquisition()
 	s.await("a hold that was lost is freed, though its session lasts",
-		func() bool { return b.acquire(name, other, minute).Held }, a, b)
-	b.free(name, other)
+		func() bool { return b.acquire(b.stored(name), other, minute).Held }, a, b)
+	b.free(b.stored(name), other)
 	_ = l.UnlockContext(owner) // it reports the loss
 }
 

@@ -184,6 +184,14 @@ func (s *suite) used(names ...string) {
 // lock returns the exclusive lock called name.
 func (c *client) lock(name string) locks.TryLocker { return c.provider.Locker(name) }
 
+// stored returns the name by which the store knows the lock called name.
+func (c *client) stored(name string) string {
+	if l, ok := c.lock(name).(interface{ Name() string }); ok {
+		return l.Name()
+	}
+	return name
+}
+
 // read returns the read half of the lock called name.
 func (c *client) read(name string) locks.TryLocker { return c.cfg.Read(c.provider, name) }
 
