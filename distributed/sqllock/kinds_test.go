@@ -421,6 +421,25 @@ func TestALockThatAppearsMeanwhileIsRefusedAtOnce(t *testing.T) {
 	require.False(t, held(t, l))
 }
 
+func TestNewLocksOfOtherNamesRefuseNothing(t *testing.T) {
+	t.Parallel()
+	where, table := inMaria.serve(t), sqllock.WithTable(fresh())
+	var wg sync.WaitGroup
+	for range 8 {
+		c := rowKind.open(t, inMaria.open(t, where), table)
+		wg.Go(func() {
+			for range 20 {
+				l, a := c.Mutex(fresh()), someone()
+				ok, err := l.TryLockContext(a)
+				if assert.NoError(t, err) && assert.True(t, ok, "nobody has it") {
+					assert.NoError(t, l.UnlockContext(a))
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
 func TestAnOptimisticUpdateLosesNothing(t *testing.T) {
 	t.Parallel()
 	for _, d := range everywhere {

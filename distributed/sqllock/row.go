@@ -108,25 +108,31 @@ func (k *rowKind) makeRow(ctx context.Context, conn *sql.Conn, name string, keep
 	if k.c.dialect != MySQL {
 		return make()
 	}
-	for _, s := range []string{"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ", k.begin} {
-		if err := exec(s); err != nil {
+	for pause := time.Millisecond; ; pause = min(2*pause, 20*time.Millisecond) {
+		for _, s := range []string{"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ", k.begin} {
+			if err := exec(s); err != nil {
+				return err
+			}
+		}
+		err := k.ask(ctx, conn, name)
+		none := errors.Is(err, sql.ErrNoRows)
+		if none {
+			err = make()
+		}
+		switch {
+		case err == nil && keeps:
+			return nil
+		case err == nil:
+			return exec("COMMIT")
+		}
+		if failed := exec("ROLLBACK"); failed != nil {
+			return failed
+		}
+		// Rows of other names that are made at the same time are in the way. That is no holder.
+		if !none || k.c.dialect.classify(err) != busy || !sleep(ctx, jitter(pause)) {
 			return err
 		}
 	}
-	err := k.ask(ctx, conn, name)
-	if errors.Is(err, sql.ErrNoRows) {
-		err = make()
-	}
-	switch {
-	case err == nil && keeps:
-		return nil
-	case err == nil:
-		return exec("COMMIT")
-	}
-	if failed := exec("ROLLBACK"); failed != nil {
-		return failed
-	}
-	return err
 }
 
 // take begins the transaction of a hold by a statement. A [sql.Tx] would be rolled back at the
