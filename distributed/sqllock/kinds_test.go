@@ -425,15 +425,14 @@ func TestNewLocksOfOtherNamesRefuseNothing(t *testing.T) {
 	t.Parallel()
 	where, table := inMaria.serve(t), sqllock.WithTable(fresh())
 	var wg sync.WaitGroup
-	for range 8 {
+	for range 6 {
 		c := rowKind.open(t, inMaria.open(t, where), table)
 		wg.Go(func() {
-			for range 20 {
+			for range 10 {
 				l, a := c.Mutex(fresh()), someone()
 				ok, err := l.TryLockContext(a)
-				if assert.NoError(t, err) && assert.True(t, ok, "nobody has it") {
-					assert.NoError(t, l.UnlockContext(a))
-				}
+				assert.NoError(t, err)
+				assert.True(t, ok, "nobody has it") // and others next to it stay held
 			}
 		})
 	}

@@ -59,9 +59,8 @@ func (k *rowKind) ask(ctx context.Context, conn *sql.Conn, name string) error {
 
 // acquire begins a transaction on conn and takes the row in it, without waiting for another
 // one. Without the row, the connection is as it was before if clean is set, and of no use if not.
-// The transaction may be that in which the row was made if keeps is set.
 func (k *rowKind) acquire(ctx context.Context, conn *sql.Conn, name string,
-	keeps bool, begin, rollback func(ctx context.Context) error) (held, clean bool, err error) {
+	begin, rollback func(ctx context.Context) error) (held, clean bool, err error) {
 	for try := 1; ; try++ {
 		if err := begin(ctx); err != nil {
 			return false, false, err
@@ -80,10 +79,7 @@ func (k *rowKind) acquire(ctx context.Context, conn *sql.Conn, name string,
 			return false, k.c.dialect != SQLite, err // which may be left without waiting
 		}
 		if class != busy { // there is no row yet
-			err = k.makeRow(ctx, conn, name, keeps)
-			if err == nil && keeps && k.c.dialect == MySQL {
-				return true, true, nil
-			}
+			err = k.makeRow(ctx, conn, name)
 			class = k.c.dialect.classify(err)
 		}
 		switch {
@@ -99,7 +95,7 @@ func (k *rowKind) acquire(ctx context.Context, conn *sql.Conn, name string,
 // waits for the holder of the lock. Therefore a transaction asks for the row before, without
 // waiting. If there is none, no other transaction can make it until this one has ended. The
 // transaction has the row then, and does not end if keeps is set.
-func (k *rowKind) makeRow(ctx context.Context, conn *sql.Conn, name string, keeps bool) error {
+func (k *rowKind) makeRow(ctx context.Context, conn *sql.Conn, name string) error {
 	exec := func(statement string, args ...any) error {
 		_, err := conn.ExecContext(ctx, statement, args...)
 		return err
@@ -119,10 +115,7 @@ func (k *rowKind) makeRow(ctx context.Context, conn *sql.Conn, name string, keep
 		if none {
 			err = make()
 		}
-		switch {
-		case err == nil && keeps:
-			return nil
-		case err == nil:
+		if err == nil {
 			return exec("COMMIT")
 		}
 		if failed := exec("ROLLBACK"); failed != nil {
@@ -145,7 +138,7 @@ func (k *rowKind) take(ctx context.Context, conn *sql.Conn, name string) (
 			return err
 		}
 	}
-	held, clean, err = k.acquire(ctx, conn, name, true, exec(k.begin), exec("ROLLBACK"))
+	held, clean, err = k.acquire(ctx, conn, name, exec(k.begin), exec("ROLLBACK"))
 	return held, 0, clean, err
 }
 
@@ -376,7 +369,7 @@ func (r *Row) try(ctx context.Context, name string) (tx *sql.Tx, done func(), er
 		return err
 	}
 	rollback := func(context.Context) error { return tx.Rollback() }
-	held, clean, err := r.kind.acquire(ctx, conn, name, false, begin, rollback)
+	held, clean, err := r.kind.acquire(ctx, conn, name, begin, rollback)
 	inTime := late.Stop()
 	if held && inTime {
 		return tx, func() { cancel(); conn.Close() }, nil
