@@ -67,7 +67,7 @@ var checks = []check{
 	{"AHoldLastsUntilTheLastRelease", leased, holdLasts},
 	{"FencingTokensIncreaseFromHolderToHolder", leased, tokensIncrease},
 	{"ALossIsTold", loses, lossIsReported},
-	{"ALossIsToldBeforeTheNextHolder", loses, lossBeforeNext},
+	{"ALossIsToldBeforeTheNextHolder", both(loses, not(shared)), lossBeforeNext},
 	{"DoTellsALossToItsFunction", loses, doReportsLoss},
 }
 

@@ -88,11 +88,15 @@ func holdLasts(s *suite) {
 	}
 	require.NoError(s, a.do("Extend", func(c *call) { c.err = h.Extend(s.ctx, time.Minute) }).err)
 	alive("after Extend")
-	begun, longer := time.Now(), max(time.Minute, 2*time.Until(later))
+	before, _ := h.Deadline()
+	begun, longer := time.Now(), max(time.Minute, 2*time.Until(before))
 	require.NoError(s, a.do("Extend", func(c *call) { c.err = h.Extend(s.ctx, longer) }).err)
 	alive("after the second Extend")
-	if later, _ = h.Deadline(); ends { // the clocks may differ a little
-		require.False(s, later.Before(begun.Add(longer*3/4)), "Extend by %v leaves %v", longer, later.Sub(begun))
+	extended, _ := h.Deadline()
+	// A session lasts as long as its store allows, but it is new after Extend. Where the deadline
+	// is not later, the hold has the whole time already. The clocks may differ a little.
+	if ends && !extended.After(before) {
+		require.False(s, extended.Before(begun.Add(longer*3/4)), "Extend by %v leaves %v", longer, extended.Sub(begun))
 	}
 	a.mustUnlock(s.l)
 	err := a.do("Extend", func(c *call) { c.err = h.Extend(s.ctx, time.Minute) }).err
@@ -103,6 +107,7 @@ func holdLasts(s *suite) {
 
 // tokensIncrease has holders acquire a free lock, try it, and wait for it in turn. A holder that
 // waited in the process of the one before may have its token. See lease.WithMaxLocalHandoffs.
+// Readers do not wait for each other.
 func tokensIncrease(s *suite) {
 	var (
 		last  uint64
@@ -121,24 +126,24 @@ func tokensIncrease(s *suite) {
 		if i == 0 {
 			first = h
 		}
-		if waited := i%3 == 2; waited {
+		if waited := i%3 == 2 && !s.cfg.shared(); waited {
 			require.GreaterOrEqual(s, token, last, "the token of a holder that waited")
 		} else {
 			require.Greater(s, token, last, "the token of a later holder")
 		}
 		last = token
 		next := s.party()
-		switch i % 3 {
-		case 0:
+		switch way := i % 3; {
+		case way == 0:
 			p.mustUnlock(s.l)
 			next.mustTry(s.l)
-		case 1:
+		case way == 1 && !s.cfg.shared():
 			c := next.startLock(s.l, s.ctx)
 			s.mustWait(c, s.l, 1)
 			p.mustUnlock(s.l)
 			s.await(c, "LockContext")
 			require.NoError(s, c.err)
-		case 2:
+		default:
 			p.mustUnlock(s.l)
 			next.mustLock(s.l)
 		}
@@ -173,7 +178,8 @@ func lossIsReported(s *suite) {
 }
 
 // lossBeforeNext has another goroutine acquire the lock as soon as it can, and look whether the
-// loser can know of its loss.
+// loser can know of its loss. It does not apply to a read view: its writers may wait in the store.
+// If Lose removes a hold there, they can learn of it first.
 func lossBeforeNext(s *suite) {
 	a, b := s.party(), s.party()
 	a.mustLock(s.l)
