@@ -67,7 +67,6 @@ var checks = []check{
 	{"AHoldLastsUntilTheLastRelease", leased, holdLasts},
 	{"FencingTokensIncreaseFromHolderToHolder", leased, tokensIncrease},
 	{"ALossIsTold", loses, lossIsReported},
-	{"ALossIsToldBeforeTheNextHolder", both(loses, not(shared)), lossBeforeNext},
 	{"DoTellsALossToItsFunction", loses, doReportsLoss},
 }
 

@@ -153,13 +153,26 @@ func tokensIncrease(s *suite) {
 	p.mustUnlock(s.l)
 }
 
+// lossIsReported has another goroutine acquire the lock as soon as it can, and look whether the
+// loser can know of its loss. It does not do so for a read view: its writers may wait in the store.
+// If Lose removes a hold there, they can learn of it first.
 func lossIsReported(s *suite) {
-	a := s.party()
+	a, b := s.party(), s.party()
 	a.mustLock(s.l)
 	h := a.mustHold()
+	next := &call{done: make(chan struct{})}
+	if !s.cfg.shared() {
+		next = b.start(func(c *call) {
+			c.err = s.l.LockContext(s.ctx)
+			c.ok = isClosed(h.Lost()) && h.Err() != nil
+		})
+		s.mustWait(next, s.l, 1)
+	}
 	s.cfg.Lose(s.l)
 	select {
 	case <-h.Lost():
+	case <-next.done:
+		require.True(s, next.ok, "another one has the lock, but Lost is not closed or Err is nil")
 	case <-time.After(s.cfg.Timeout):
 		s.Fatalf("Lost is not closed %v after the loss", s.cfg.Timeout)
 	}
@@ -171,36 +184,16 @@ func lossIsReported(s *suite) {
 		require.ErrorIs(s, a.lock(s.l, s.ctx), locks.ErrLost, "re-entry")
 	}
 	require.ErrorIs(s, a.unlock(s.l, s.ctx), locks.ErrLost, "UnlockContext")
+	if !s.cfg.shared() {
+		s.await(next, "LockContext of a lock that was lost")
+		require.NoError(s, next.err)
+		require.True(s, next.ok, "another one has the lock, but Lost is not closed or Err is nil")
+		b.mustUnlock(s.l)
+	}
 	a.mustLock(s.l)
 	require.NoError(s, a.mustHold().Err(), "a new hold")
 	a.mustUnlock(s.l)
 	s.mustBeFree("the loser has given it up")
-}
-
-// lossBeforeNext has another goroutine acquire the lock as soon as it can, and look whether the
-// loser can know of its loss. It does not apply to a read view: its writers may wait in the store.
-// If Lose removes a hold there, they can learn of it first.
-func lossBeforeNext(s *suite) {
-	a, b := s.party(), s.party()
-	a.mustLock(s.l)
-	h := a.mustHold()
-	next := b.start(func(c *call) {
-		c.err = s.x.LockContext(s.ctx)
-		c.ok = isClosed(h.Lost()) && h.Err() != nil
-	})
-	s.mustWait(next, s.x, 1)
-	s.cfg.Lose(s.l)
-	select {
-	case <-h.Lost():
-	case <-next.done:
-	case <-time.After(s.cfg.Timeout):
-		s.Fatalf("Lost is not closed %v after the loss", s.cfg.Timeout)
-	}
-	_ = a.unlock(s.l, s.ctx)
-	s.await(next, "LockContext of a lock that was lost")
-	require.NoError(s, next.err)
-	require.True(s, next.ok, "another one has the lock, but Lost is not closed or Err is nil")
-	b.mustUnlock(s.x)
 }
 
 func doReportsLoss(s *suite) {

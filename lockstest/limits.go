@@ -15,13 +15,17 @@ import (
 // beyondWord is more than 16 bits count.
 const beyondWord = 1<<16 + 1
 
-// often calls f beyondWord times, but stops after a quarter of Timeout if f was called least times:
-// what is slow is rarely called as often. It returns the number of calls. It ends the check if f
-// fails.
+// often calls f beyondWord times and returns the number of calls. If that takes longer than a
+// quarter of Timeout, or than 100 times Settle for a lock in a store, it stops after at least least
+// calls. It ends the check if f fails.
 func (s *suite) often(p *party, least int, what string, f func(i int) error) (n int) {
 	s.Helper()
+	budget := s.cfg.Timeout / 4
+	if s.cfg.Leased {
+		budget = min(budget, 100*s.cfg.Settle)
+	}
 	begun := time.Now()
-	for n < beyondWord && (n < least || time.Since(begun) < s.cfg.Timeout/4) {
+	for n < beyondWord && (n < least || time.Since(begun) < budget) {
 		c := p.do(what, func(c *call) {
 			for range 32 {
 				if c.err = f(n); c.err != nil {

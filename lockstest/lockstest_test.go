@@ -478,7 +478,7 @@ var broken = []brokenLock{
 	{"FencingTokensIncreaseFromHolderToHolder", leasedConfig, fakelock.TokenFallsByQueue},
 	{"FencingTokensIncreaseFromHolderToHolder", leasedConfig, fakelock.TokenFollows},
 	{"ALossIsTold", leasedConfig, fakelock.LostHoldForgotten},
-	{"ALossIsToldBeforeTheNextHolder", leasedConfig, fakelock.LostAfterNext},
+	{"ALossIsTold", leasedConfig, fakelock.LostAfterNext},
 }
 
 // Locks to break.
