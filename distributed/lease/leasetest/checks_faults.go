@@ -47,12 +47,16 @@ type duelHold struct {
 	owner context.Context
 }
 
-// duels runs a duel for each of what, at once. Each has a client of its own. The rival is the same.
+// duels runs a duel for each of what, some at a time. Each has a client of its own. The rival is the
+// same.
 func duels[T any](s *suite, what []T, run func(d *duel, t T)) {
 	w, rival := s.crew(), s.client()
+	room := make(chan struct{}, 6)
 	for _, t := range what {
+		room <- struct{}{}
 		d := &duel{crew: w, client: s.mortal(lease.WithReleaseTimeout(s.cfg.TTL)), rival: rival, name: s.name()}
 		w.wg.Go(func() {
+			defer func() { <-room }()
 			d.client.event("%v", t)
 			run(d, t)
 		})
@@ -65,12 +69,40 @@ func (d *duel) breaks(promise string, clients ...*client) {
 	d.crew.breaksOf(d.name, promise, clients...)
 }
 
-// locks has c lock within the time limit. It returns nil if that fails.
-func (d *duel) locks(c *client, limit time.Duration) (*duelHold, error) {
-	h := &duelHold{
+func (d *duel) newHold(c *client) *duelHold {
+	return &duelHold{
 		visit: &visit{c: c, ends: c.ends.Load()}, l: c.lock(d.name),
 		owner: locks.WithOwner(d.ctx, locks.NewOwner()),
 	}
+}
+
+// tries has the rival try to lock, until the time end or until it has the lock. Then it returns its
+// hold. Each round calls meanwhile.
+func (d *duel) tries(end time.Time, meanwhile func()) *duelHold {
+	for time.Now().Before(end) && d.ctx.Err() == nil {
+		h := d.newHold(d.rival)
+		// A context that ends would cost a connection for each try on some stores.
+		if ok, _ := h.l.TryLockContext(h.owner); ok {
+			d.begins(h)
+			return h
+		}
+		meanwhile()
+		pause(20 * time.Millisecond)
+	}
+	return nil
+}
+
+// begins is the first moment of a hold.
+func (d *duel) begins(h *duelHold) {
+	if leased, ok := h.l.(locks.Leased); ok {
+		h.hold, _ = leased.Hold(h.owner)
+	}
+	d.relies(h)
+}
+
+// locks has c lock within the time limit. It returns nil if that fails.
+func (d *duel) locks(c *client, limit time.Duration) (*duelHold, error) {
+	h := d.newHold(c)
 	ctx, cancel := context.WithTimeout(h.owner, limit)
 	defer cancel()
 	asked := time.Now()
@@ -80,10 +112,7 @@ func (d *duel) locks(c *client, limit time.Duration) (*duelHold, error) {
 		}
 		return nil, err
 	}
-	if leased, ok := h.l.(locks.Leased); ok {
-		h.hold, _ = leased.Hold(h.owner)
-	}
-	d.relies(h)
+	d.begins(h)
 	return h, nil
 }
 
@@ -303,16 +332,13 @@ func renewFaults(s *suite) {
 		} else {
 			r.Next(Renew, t.f)
 		}
-		var next *duelHold
 		// A hold whose renewals are lost ends. The holder knows that before the rival has the lock,
-		// which relies checks.
-		term := d.client.term(d.cfg.TTL)
-		for end := time.Now().Add(3 * term / 2); time.Now().Before(end) && next == nil && d.ctx.Err() == nil; {
-			next, _ = d.locks(d.rival, 50*time.Millisecond)
-			if next == nil && !t.all {
+		// which begins checks.
+		next := d.tries(time.Now().Add(3*d.client.term(d.cfg.TTL)/2), func() {
+			if !t.all {
 				d.relies(h)
 			}
-		}
+		})
 		r.Heal()
 		d.unlocks(h)
 		if next == nil {
@@ -414,10 +440,7 @@ func networkFaults(s *suite) {
 			all = append(all, networkFault{what, when})
 		}
 	}
-	for len(all) > 0 { // five at a time
-		duels(s, all[:5], network)
-		all = all[5:]
-	}
+	duels(s, all, network)
 }
 
 // networkFault is what happens, and when.
@@ -485,10 +508,7 @@ func network(d *duel, t networkFault) {
 		d.calm(d.rivals(nil))
 		return
 	}
-	var next *duelHold
-	for end := time.Now().Add(5 * term / 4); time.Now().Before(end) && next == nil && d.ctx.Err() == nil; {
-		next, _ = d.locks(d.rival, 50*time.Millisecond) // relies compares the holds
-	}
+	next := d.tries(time.Now().Add(5*term/4), func() {}) // begins compares the holds
 	heal()
 	d.unlocks(h)
 	if next == nil {
@@ -534,16 +554,10 @@ func livingHolder(s *suite) {
 		s.broken(fmt.Sprintf("LockContext succeeds on a healthy store (%v)", err), d.client)
 	}
 	term := d.client.term(s.cfg.TTL)
-	for end := time.Now().Add(3 * term); time.Now().Before(end) && d.ctx.Err() == nil; {
-		if next, _ := d.locks(d.rival, 200*time.Millisecond); next != nil {
-			// On a machine that is too busy the hold may end. The holder knows it then.
-			s.Log("the hold lapsed, on a busy machine")
-			d.unlocks(next)
-			break
-		}
-		if !d.relies(h) {
-			break
-		}
+	if next := d.tries(time.Now().Add(3*term), func() { d.relies(h) }); next != nil {
+		// On a machine that is too busy the hold may end. The holder knows it then.
+		s.Log("the hold lapsed, on a busy machine")
+		d.unlocks(next)
 	}
 	d.unlocks(h)
 	if next := d.rivals(nil); next != nil {
