@@ -47,8 +47,8 @@ type duelHold struct {
 	owner context.Context
 }
 
-// duels runs a duel for each of what, some at a time. Each has a client of its own. The rival is the
-// same.
+// duels runs a duel for each of what, some at a time. Each has a client of its own, and the same
+// rival.
 func duels[T any](s *suite, what []T, run func(d *duel, t T)) {
 	w, rival := s.crew(), s.client()
 	room := make(chan struct{}, 6)
