@@ -12,20 +12,23 @@ import (
 	"github.com/jucgo/locks"
 )
 
-// beyondWord is more than 16 bits count.
-const beyondWord = 1<<16 + 1
+// beyondByte and beyondWord are more than 8 and 16 bits count.
+const (
+	beyondByte = 1<<8 + 32
+	beyondWord = 1<<16 + 1
+)
 
-// often calls f beyondWord times and returns the number of calls. If that takes longer than a
+// often calls f most times and returns the number of calls. If that takes longer than a
 // quarter of Timeout, or than 100 times Settle for a lock in a store, it stops after at least least
 // calls. It ends the check if f fails.
-func (s *suite) often(p *party, least int, what string, f func(i int) error) (n int) {
+func (s *suite) often(p *party, least, most int, what string, f func(i int) error) (n int) {
 	s.Helper()
 	budget := s.cfg.Timeout / 4
 	if s.cfg.Leased {
 		budget = min(budget, 100*s.cfg.Settle)
 	}
 	begun := time.Now()
-	for n < beyondWord && (n < least || time.Since(begun) < budget) {
+	for n < most && (n < least || time.Since(begun) < budget) {
 		c := p.do(what, func(c *call) {
 			for range 32 {
 				if c.err = f(n); c.err != nil {
@@ -67,7 +70,7 @@ func holdsAreCounted(s *suite) {
 		a.mustLock(s.l)
 		held()
 	}
-	n += s.often(a, checked, "re-entry", func(i int) error { return s.acquireNow(s.l, s.ctx, i) })
+	n += s.often(a, checked, beyondWord, "re-entry", func(i int) error { return s.acquireNow(s.l, s.ctx, i) })
 	held()
 	for ; n > 1; n -= 32 {
 		some := min(32, n-1)
@@ -88,7 +91,7 @@ func holdsAreCounted(s *suite) {
 
 func wearsNotOut(s *suite) {
 	a := s.party()
-	s.often(a, 32, "an acquisition of a free lock", func(i int) error {
+	s.often(a, 32, beyondWord, "an acquisition of a free lock", func(i int) error {
 		if err := s.acquireNow(s.l, s.ctx, i); err != nil {
 			return err
 		}
