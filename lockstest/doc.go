@@ -26,8 +26,8 @@
 //   - A race of a few nanoseconds. The contended checks and the random histories meet it by chance.
 //     More Rounds and more Goroutines improve the chance, and so do repeated runs.
 //   - An error that comes after more than 65,537 acquisitions, holds or readers. A check of these
-//     stops at a quarter of Timeout, and sooner if the lock is Leased. Of a Leased lock it counts 288
-//     readers.
+//     stops at a quarter of Timeout, and sooner if the lock is Leased. It counts 288 readers of a
+//     Leased lock.
 //   - An error in a queue of more than 48 waiters.
 //   - A barging LockContext, a starving writer, or a wrong order, if FIFO is not declared.
 //   - Memory that a [locks.Leased] lock retains, and less than 16 bytes for each acquisition.
