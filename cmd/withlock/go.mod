@@ -14,6 +14,8 @@ require (
 	golang.org/x/term v0.47.0
 )
 
+require github.com/anishathalye/porcupine v1.3.1 // indirect
+
 require (
 	filippo.io/edwards25519 v1.2.0 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect

@@ -126,7 +126,7 @@ func TestAStopAtATerminalStopsTheCommandToo(t *testing.T) {
 	stopped := func() bool {
 		text, err := os.ReadFile("/proc/" + pid + "/stat")
 		require.NoError(t, err)
-		// A shell whose new process is stopped before it begins its program waits for it in state D.
+		// A shell whose new process is stopped before it begins its program waits in state D.
 		return strings.Contains(string(text), ") T ") || strings.Contains(string(text), ") D ")
 	}
 	require.Eventually(t, stopped, hang, 10*time.Millisecond)
