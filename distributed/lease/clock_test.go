@@ -62,6 +62,45 @@ func TestAHoldIsLostAtOnceAfterASuspension(t *testing.T) {
 	})
 }
 
+// answering is a store whose renewals succeed, once there is an answer for each.
+type answering struct {
+	free
+	sent    *atomic.Int64
+	answers chan struct{}
+}
+
+func (s answering) Renew(_ context.Context, holds []HoldID, _ time.Duration) ([]bool, error) {
+	s.sent.Add(1)
+	<-s.answers
+	renewed := make([]bool, len(holds))
+	for i := range renewed {
+		renewed[i] = true
+	}
+	return renewed, nil
+}
+
+func TestALateAnswerDoesNotGoOnWithALostHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var slept, sent atomic.Int64
+		clock := func(c *Client) {
+			c.suspended = func(time.Time) time.Duration { return time.Duration(slept.Load()) }
+		}
+		store := answering{sent: &sent, answers: make(chan struct{})}
+		c, err := New(store, WithTTL(30*time.Second), clock)
+		require.NoError(t, err)
+		defer c.Close(t.Context())
+		l, ctx := c.Mutex("it"), locks.WithOwner(t.Context(), locks.NewOwner())
+		require.NoError(t, l.LockContext(ctx))
+		time.Sleep(11 * time.Second)
+		require.EqualValues(t, 1, sent.Load(), "the renewal is under way")
+		slept.Store(int64(18500 * time.Millisecond)) // the owner sees the end before the timer does
+		require.ErrorIs(t, l.UnlockContext(ctx), locks.ErrLost)
+		close(store.answers)
+		time.Sleep(time.Hour)
+		require.EqualValues(t, 1, sent.Load(), "it would keep the lock from all others")
+	})
+}
+
 func TestNowGoesOnLikeTheClockOfTheSystem(t *testing.T) {
 	a, b := Now(), time.Now()
 	c, d := Now(), time.Now()

@@ -195,7 +195,8 @@ func (g *grant) answered(p *pending) bool {
 	if p.sent.After(g.renewed) {
 		g.renewed, g.silent = p.sent, 0
 	}
-	if until := g.endOf(p, p.least); until.After(g.until) {
+	// What is lost stays so: the scheduler has yet to see its end, and would renew it for ever.
+	if until := g.endOf(p, p.least); g.cause == nil && until.After(g.until) {
 		g.until = until
 	}
 	return !g.gone
