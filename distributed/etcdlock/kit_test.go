@@ -67,7 +67,7 @@ func prove(t *testing.T, addrs []string, kind string) {
 			conn, err := dialWith([]grpc.DialOption{grpc.WithContextDialer(through)}, addrs...)
 			require.NoError(tb, err)
 			tb.Cleanup(func() { conn.Close() })
-			c, err := etcdlock.New(conn, term(ttl), etcdlock.WithLeaseOptions(opts...))
+			c, err := etcdlock.New(conn, term(link.TTL()), etcdlock.WithLeaseOptions(opts...))
 			require.NoError(tb, err)
 			tb.Cleanup(func() {
 				ctx, cancel := context.WithTimeout(background, 5*time.Second)

@@ -32,7 +32,10 @@ func prove(t *testing.T, servers []*testbed.ZooKeeper, kind string) {
 	direct := connect(t, addrs[0])
 	cfg := leasetest.Config{
 		Open: func(tb testing.TB, link *leasetest.Link, opts ...lease.Option) locks.Provider {
-			c := openAll(tb, addrs, timeout(ttl), zklock.WithDialer(link.DialContext), zklock.WithLeaseOptions(opts...))
+			// Some requests end with their connection only, which the session's time limits.
+			session := timeout(min(link.TTL(), 20*time.Second))
+			c := openAll(tb, addrs, session, zklock.WithDialer(link.DialContext),
+				zklock.WithLeaseOptions(opts...))
 			return provider{c, kind}
 		},
 		Name:        func(name string) string { return "/" + name },

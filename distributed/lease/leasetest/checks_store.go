@@ -1115,7 +1115,7 @@ func breakNotice(s *suite) {
 
 // sessionLoss has the store tell of a session that ended.
 func sessionLoss(s *suite) {
-	a, b, name := s.client(), s.client(), s.name()
+	a, b, name := s.mortal(), s.client(), s.name()
 	if optional[lease.LossNotifier](a.requests) == nil || !a.canDie() {
 		return
 	}
@@ -1125,7 +1125,7 @@ func sessionLoss(s *suite) {
 		since = reply.Since
 	}
 	a.link.Cut()
-	other := b.takenOver(name, a, since, a.term(minute))
+	other := b.takenOver(name, a, since, a.term(s.cfg.TTL))
 	a.link.Heal()
 	s.await("NotifyLoss is told of a hold whose session has ended",
 		func() bool { return a.requests.losses(name, mine) > 0 }, a, b)
@@ -1135,7 +1135,7 @@ func sessionLoss(s *suite) {
 
 // sessionFrees has Lost free what the session keeps after the hold was lost.
 func sessionFrees(s *suite) {
-	a, b, name := s.client(), s.client(), s.name()
+	a, b, name := s.mortal(), s.client(), s.name()
 	owner := s.someone()
 	l := a.lock(name)
 	if err := l.LockContext(owner); err != nil {
@@ -1148,7 +1148,7 @@ func sessionFrees(s *suite) {
 	a.requests.Always(Renew, LostRequest)
 	select {
 	case <-h.Lost():
-	case <-time.After(a.term(minute) + s.cfg.Timeout):
+	case <-time.After(a.term(s.cfg.TTL) + s.cfg.Timeout):
 		s.broken("a hold that is not renewed is lost", a)
 	}
 	other := b.acquisition()

@@ -43,7 +43,8 @@ type Config struct {
 	// holder ends, and that the holder finds out at its next renewal.
 	EndsWithConnection bool
 
-	// TTL is the lease in checks that wait for its end. Default 2 s. A lease.Session sets its own.
+	// TTL is the lease in checks that wait for its end. Default 2 s. A store with sessions gives
+	// them the time of Link.TTL.
 	TTL time.Duration
 
 	// Poll is how long a waiter relies on the store's notices, see lease.WithPoll. Default 1 s.

@@ -25,7 +25,7 @@ func ExampleTestStore() {
 			Store: func(tb testing.TB, link *leasetest.Link) lease.Store {
 				store, end := mystore.Client(fakestore.Queued, func(ctx context.Context) (net.Conn, error) {
 					return link.DialContext(ctx, "tcp", server)
-				})
+				}, link.TTL())
 				tb.Cleanup(end)
 				return store
 			},
@@ -39,7 +39,7 @@ func ExampleTestStore() {
 // The reply to a request is lost. The client asks which acquisition holds, and has the lock.
 func ExampleRequests() {
 	ctx := context.Background()
-	store, end := mystore.Client(fakestore.Watched, nil)
+	store, end := mystore.Client(fakestore.Watched, nil, time.Minute)
 	defer end()
 	var requests *leasetest.Requests = leasetest.NewRequests(store)
 	client, err := lease.New(requests)

@@ -12,7 +12,8 @@ import (
 // connections. Connections go through it if the client dials with [Link.DialContext], or connects
 // to the address of a [Link.Proxy].
 type Link struct {
-	tb testing.TB
+	tb  testing.TB
+	ttl time.Duration
 
 	mu      sync.Mutex
 	proxies map[string]*Proxy // by network and address
@@ -24,6 +25,15 @@ func NewLink(tb testing.TB) *Link {
 	l := &Link{tb: tb, proxies: make(map[string]*Proxy)}
 	tb.Cleanup(func() { l.do((*Proxy).close) }) // when the clients have been closed
 	return l
+}
+
+// TTL is how long sessions of the client should last that have a time of their own, as those of a
+// lease.Session do. It is a minute unless the check waits for their end.
+func (l *Link) TTL() time.Duration {
+	if l.ttl <= 0 {
+		return time.Minute
+	}
+	return l.ttl
 }
 
 // Proxy returns the Proxy in front of the server at a TCP address.

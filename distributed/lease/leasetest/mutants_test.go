@@ -27,7 +27,7 @@ func fake(tb testing.TB, flaw fakestore.Flaw, kind fakestore.Kind) Config {
 		Store: func(tb testing.TB, link *Link) lease.Store {
 			store, end := s.Client(kind, func(ctx context.Context) (net.Conn, error) {
 				return link.DialContext(ctx, "tcp", address)
-			})
+			}, link.TTL())
 			tb.Cleanup(end)
 			return store
 		},
@@ -54,7 +54,7 @@ func shared(tb testing.TB, flaw fakestore.Flaw, _ fakestore.Kind) Config {
 	}}
 	cfg.Open = func(tb testing.TB, _ *Link, opts ...lease.Option) locks.Provider {
 		open := func(kind fakestore.Kind) *lease.Client {
-			store, end := s.Client(kind, nil)
+			store, end := s.Client(kind, nil, time.Minute)
 			c, err := lease.New(store, opts...)
 			if err != nil {
 				tb.Fatal(err)

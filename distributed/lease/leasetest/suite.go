@@ -121,6 +121,7 @@ func (s *suite) clientFor(ttl time.Duration, opts ...lease.Option) *client {
 	s.Helper()
 	s.count++
 	c := &client{suite: s, n: s.count, link: NewLink(s.TB)}
+	c.link.ttl = ttl
 	wrap := func(inner lease.Store) lease.Store {
 		r := newRequests(inner, s.log, c.n)
 		c.opened = append(c.opened, r)

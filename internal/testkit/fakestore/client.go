@@ -43,6 +43,7 @@ type client struct {
 	dial   Dial
 	id     string // from Identify
 	number int
+	term   time.Duration
 	shared bool
 	queue  bool
 	mute   bool // has no watches
@@ -60,9 +61,10 @@ type client struct {
 }
 
 // Client returns the Store of a new client. Its requests go over the network if dial is not nil.
-// A client with a session keeps it alive until end is called, or the network fails.
-func (s *Server) Client(kind Kind, dial Dial) (store lease.Store, end func()) {
-	c := &client{server: s, dial: dial}
+// A client with a session keeps it alive until end is called, or the network fails. A session lasts
+// for term without a sign of life.
+func (s *Server) Client(kind Kind, dial Dial, term time.Duration) (store lease.Store, end func()) {
+	c := &client{server: s, dial: dial, term: term}
 	s.mu.Lock()
 	s.clients++
 	c.number = s.clients
@@ -192,7 +194,7 @@ func (c *client) connection(ctx context.Context) (net.Conn, error) {
 // keepAlive keeps the session alive, and tells of losses.
 func (c *client) keepAlive() {
 	for {
-		ctx, cancel := context.WithTimeout(c.closed, Term/2)
+		ctx, cancel := context.WithTimeout(c.closed, c.term/2)
 		x, _ := c.current()
 		sent := lease.Now()
 		losses, err := ask(ctx, c, func() ([]lease.HoldID, error) {
@@ -214,7 +216,7 @@ func (c *client) keepAlive() {
 			c.renewSession(x)
 		}
 		select {
-		case <-time.After(Term / 10):
+		case <-time.After(min(c.term/10, 100*time.Millisecond)):
 		case <-c.closed.Done():
 			return
 		}
@@ -238,8 +240,7 @@ func (c *client) renewSession(old *session) {
 	s := c.server
 	c.since = lease.Now()
 	s.mu.Lock()
-	c.session = new(session)
-	c.session.ends = s.now(nil) + Term
+	c.session = &session{term: c.term, ends: s.now(nil) + c.term}
 	s.mu.Unlock()
 	lost := c.holds
 	c.holds = nil
@@ -332,9 +333,9 @@ func (c *client) forget(name, acquisition string) {
 // Term implements [lease.Session].
 func (c *client) Term() time.Duration {
 	if c.server.flaw == LongTerm {
-		return 2 * Term
+		return 2 * c.term
 	}
-	return Term
+	return c.term
 }
 
 // Lost implements [lease.Session]. The hold may last as long as the session goes on.
@@ -352,7 +353,7 @@ func (c *client) Lost(id lease.HoldID) {
 				return
 			}
 			select {
-			case <-time.After(Term / 20):
+			case <-time.After(c.term / 20):
 			case <-c.closed.Done():
 			}
 		}

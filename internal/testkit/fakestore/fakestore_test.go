@@ -14,13 +14,16 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
+// term is that of sessions.
+const term = time.Second
+
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var background = context.Background()
 
 func opened(t *testing.T, s *Server, kind Kind, dial Dial) *lease.Client {
 	t.Helper()
-	store, end := s.Client(kind, dial)
+	store, end := s.Client(kind, dial, term)
 	c, err := lease.New(store, lease.WithTTL(time.Minute), lease.WithPoll(50*time.Millisecond))
 	require.NoError(t, err)
 	t.Cleanup(func() {
@@ -71,21 +74,21 @@ func TestTwoClientsOfEachKindTakeTurns(t *testing.T) {
 
 func TestASessionEndsWithoutItsClient(t *testing.T) {
 	s := NewServer("")
-	store, end := s.Client(Tied, nil)
+	store, end := s.Client(Tied, nil, term)
 	began := lease.Now()
 	reply, err := store.Acquire(background, "it", "a", time.Hour)
 	require.NoError(t, err)
 	require.True(t, reply.Held)
-	require.False(t, reply.Since.Before(began.Add(-Term)))
+	require.False(t, reply.Since.Before(began.Add(-term)))
 	end()
-	other, stop := s.Client(Tied, nil)
+	other, stop := s.Client(Tied, nil, term)
 	defer stop()
 	require.Eventually(t, func() bool {
 		r, err := other.Acquire(background, "it", "b", time.Hour)
 		require.NoError(t, err)
 		return r.Held
 	}, 20*time.Second, 10*time.Millisecond)
-	require.GreaterOrEqual(t, lease.Now().Sub(reply.Since), Term)
+	require.GreaterOrEqual(t, lease.Now().Sub(reply.Since), term)
 }
 
 func TestAClientLearnsThatItsHoldIsBroken(t *testing.T) {
@@ -106,8 +109,8 @@ func TestAClientLearnsThatItsHoldIsBroken(t *testing.T) {
 
 func TestReadersShareTheLock(t *testing.T) {
 	s := NewServer("")
-	reader, endReader := s.Client(Reading, nil)
-	writer, endWriter := s.Client(Watched, nil)
+	reader, endReader := s.Client(Reading, nil, term)
+	writer, endWriter := s.Client(Watched, nil, term)
 	defer endReader()
 	defer endWriter()
 	for _, name := range []string{"a", "b"} {
@@ -123,7 +126,7 @@ func TestReadersShareTheLock(t *testing.T) {
 func TestAValueThatIsNoLockStays(t *testing.T) {
 	s := NewServer("")
 	s.Put("it")
-	store, end := s.Client(Watched, nil)
+	store, end := s.Client(Watched, nil, term)
 	defer end()
 	_, err := store.Acquire(background, "it", "a", time.Minute)
 	require.ErrorIs(t, err, locks.ErrForeign)

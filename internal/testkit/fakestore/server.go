@@ -15,13 +15,9 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-const (
-	// Term is how long a session lasts without a sign of life.
-	Term = time.Second
-	// placeTerm is how long a place in a queue lasts if its waiter does not ask again. It is longer
-	// than the poll interval of the tests.
-	placeTerm = 5 * time.Second
-)
+// placeTerm is how long a place in a queue lasts if its waiter does not ask again. It is longer
+// than the poll interval of the tests.
+const placeTerm = 5 * time.Second
 
 // Server keeps locks by its own monotonic clock. It is safe for concurrent use.
 type Server struct {
@@ -70,8 +66,9 @@ type place struct {
 	ends        time.Duration
 }
 
-// session lasts until its client is silent for Term.
+// session lasts until its client is silent for its term.
 type session struct {
+	term   time.Duration
 	ends   time.Duration
 	ended  bool
 	losses []lease.HoldID // of which the client has not been told
@@ -242,7 +239,7 @@ func (s *Server) alive(x *session) error {
 		return lease.Mark(errEnded, lease.ErrRefused, lease.ErrUnavailable)
 	}
 	if s.flaw != SessionEnds || x.ends == 0 {
-		x.ends = now + Term
+		x.ends = now + x.term
 	}
 	return nil
 }
