@@ -134,6 +134,9 @@ func (k kind) prove(t *testing.T, b bed) {
 			}
 			return k.open(tb, db, all...)
 		},
+		Timeout:            time.Minute,
+		Limit:              20 * time.Second, // on a busy machine, and less than a lease
+		Parallel:           4,
 		FIFO:               k.name == queueKind.name,
 		EndsWithConnection: k.name == rowKind.name || k.name == advisory.name,
 		SpuriousTry:        k.name == rowKind.name && b.dialect == sqllock.MySQL, // while a new row is made

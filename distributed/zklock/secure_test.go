@@ -74,6 +74,13 @@ func TestWithoutTheTLSOfTheServerTheErrorSaysSo(t *testing.T) {
 		{s.Secure(), "may not serve yet, or want TLS", nil},
 		{s.Addr(), "may not want TLS", []zklock.Option{secure}},
 	} {
+		require.Eventually(t, func() bool {
+			conn, err := net.Dial("tcp", c.addr)
+			if err == nil {
+				conn.Close()
+			}
+			return err == nil
+		}, long, 10*time.Millisecond, "the server listens")
 		ctx, cancel := context.WithTimeout(background, time.Second)
 		defer cancel()
 		_, err := zklock.New(ctx, []string{c.addr}, c.opts...)
