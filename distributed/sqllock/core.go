@@ -164,7 +164,7 @@ func (c *core) execSlowly(ctx context.Context, s *statement, args ...any) (n int
 		n   int64
 		err error
 	}
-	first, others := make(chan result, 1), make(chan result)
+	first, others := make(chan result, 1), make(chan result, 1) // with room for the only request of each
 	go func() {
 		n, err := affected(c.db.ExecContext(ctx, s.text, s.args(args)...))
 		first <- result{n, err}
@@ -186,10 +186,7 @@ func (c *core) execSlowly(ctx context.Context, s *statement, args ...any) (n int
 			asking = true
 			go func() {
 				n, err := c.exec(ctx, s, args...)
-				select {
-				case others <- result{n, err}:
-				case <-ctx.Done():
-				}
+				others <- result{n, err}
 			}()
 		case r := <-others:
 			if r.err == nil || first == nil || ctx.Err() != nil {
