@@ -239,7 +239,7 @@ func (s *suite) mustWait(c *call, l locks.TryLocker, n int) {
 			continue
 		}
 		// A waiter that spins is never seen blocked.
-		if now.Sub(quiet) >= s.cfg.Settle || now.Sub(start) >= 20*s.cfg.Settle {
+		if now.Sub(quiet) >= s.cfg.Settle || now.Sub(start) >= 100*s.cfg.Settle {
 			return
 		}
 		if !blocked(c.p.id) {
