@@ -171,9 +171,7 @@ func handOvers(s *suite) {
 	open := func() *client { return s.clientFor(time.Minute, lease.WithPoll(poll)) }
 	holder, waiter, third := open(), open(), open()
 	owner := s.someone()
-	if err := holder.lock(name).LockContext(owner); err != nil {
-		s.broken(fmt.Sprintf("a free lock is given to the client that asks (%v)", err), holder)
-	}
+	s.gets(holder, name, owner)
 	var longest, sum time.Duration
 	n := 0
 	for until := time.Now().Add(3 * time.Second); time.Now().Before(until); n++ {
@@ -208,6 +206,16 @@ func handOvers(s *suite) {
 	}
 	s.Logf("%d hand-overs of %v on average, the longest %v", n,
 		(sum / time.Duration(max(1, n))).Round(time.Microsecond), longest.Round(time.Millisecond))
+}
+
+// gets locks a lock that nobody holds.
+func (s *suite) gets(c *client, name string, owner context.Context) {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(owner, s.cfg.Timeout)
+	defer cancel()
+	if err := c.lock(name).LockContext(ctx); err != nil {
+		s.broken(fmt.Sprintf("a free lock is given to the client that asks (%v)", err), c)
+	}
 }
 
 // givesUp waits for the lock for a short time.
@@ -289,9 +297,7 @@ func arrival(s *suite) {
 			clients[i] = s.client()
 		}
 		owner := s.someone()
-		if err := holder.lock(name).LockContext(owner); err != nil {
-			s.broken(fmt.Sprintf("a free lock is given to the client that asks (%v)", err), holder)
-		}
+		s.gets(holder, name, owner)
 		var (
 			w        = s.crew()
 			mu       sync.Mutex

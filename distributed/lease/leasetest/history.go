@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"sync"
 	"time"
 
 	"github.com/anishathalye/porcupine"
@@ -50,7 +49,7 @@ func leaseLock(strict bool) porcupine.Model {
 			switch d.action {
 			case acquired:
 				ok := h.client == 0 && (d.token == 0 || d.token > h.token)
-				return ok, held{d.client, d.token}
+				return ok, held{d.client, max(d.token, h.token)}
 			case refused:
 				return !strict || h.client != 0, h
 			case extended:
@@ -72,7 +71,7 @@ func leaseLock(strict bool) porcupine.Model {
 
 // writer is one goroutine that writes a history, with one client after the other.
 type writer struct {
-	*suite
+	*crew
 	began  time.Time
 	strict bool
 	random *rand.Rand
@@ -98,7 +97,7 @@ func history(s *suite) {
 			name    = s.name()
 			writers = make([]*writer, 4)
 			began   = time.Now()
-			wg      sync.WaitGroup
+			team    = s.crew()
 		)
 		spare := make(chan *client, 1) // takes the place of the client that dies
 		dies := s.mortal()
@@ -107,15 +106,15 @@ func history(s *suite) {
 			if i > 0 {
 				c = s.client()
 			}
-			writers[i] = &writer{suite: s, began: began, strict: strict, c: c,
+			writers[i] = &writer{crew: team, began: began, strict: strict, c: c,
 				random: rand.New(rand.NewPCG(seed, uint64(round*len(writers)+i)))}
 		}
 		if !strict && dies.requests != nil && dies.canDie() {
 			spare <- s.client()
 		}
 		for i, w := range writers {
-			wg.Go(func() {
-				for n := range length {
+			team.wg.Go(func() {
+				for n := 0; n < length && team.ctx.Err() == nil; n++ {
 					w.visit(name)
 					if i == 0 && n == length/2 && len(spare) > 0 {
 						w.dies(name, <-spare)
@@ -123,7 +122,7 @@ func history(s *suite) {
 				}
 			})
 		}
-		wg.Wait()
+		team.wait()
 		var all []porcupine.Operation
 		var clients []*client
 		for _, w := range writers {
@@ -160,20 +159,24 @@ func (w *writer) take(l locks.TryLocker, owner context.Context) (asked int64, ok
 		}
 		return asked, ok && err == nil
 	}
-	limit := w.cfg.Timeout
-	if w.random.IntN(2) == 0 {
+	brief, limit := w.random.IntN(2) == 0, w.cfg.Timeout
+	if brief {
 		limit = time.Duration(w.random.IntN(20)) * time.Millisecond
 	}
 	ctx, cancel := context.WithTimeout(owner, limit)
 	defer cancel()
 	// An acquisition that fails may have had the lock for a while. That explains refusals, and
 	// nothing else.
-	return asked, l.LockContext(ctx) == nil
+	err := l.LockContext(ctx)
+	if err != nil && !brief {
+		w.breaks(fmt.Sprintf("each waiter gets the lock (%v)", err), w.c)
+	}
+	return asked, err == nil
 }
 
 // visit acquires the lock, if it can, and releases it.
 func (w *writer) visit(name string) {
-	l, owner := w.c.lock(name), w.someone()
+	l, owner := w.c.lock(name), locks.WithOwner(w.ctx, locks.NewOwner())
 	asked, ok := w.take(l, owner)
 	if !ok {
 		pause(time.Duration(w.random.IntN(3)) * time.Millisecond)
@@ -198,7 +201,7 @@ func (w *writer) visit(name string) {
 	case errors.Is(err, locks.ErrLost):
 		w.wrote(lapsed, min(call, asked+int64(w.cfg.TTL)), math.MaxInt64, 0)
 	default:
-		w.Errorf("unlock: %v", err)
+		w.breaks(fmt.Sprintf("%s (%v)", unlocks, err), w.c)
 	}
 }
 
@@ -217,12 +220,12 @@ func (w *writer) token(l locks.TryLocker, owner context.Context) uint64 {
 // dies kills the client while it holds the lock, and goes on with another one.
 func (w *writer) dies(name string, next *client) {
 	l := w.c.lock(name)
-	owner := w.someone()
+	owner := locks.WithOwner(w.ctx, locks.NewOwner())
 	ctx, cancel := context.WithTimeout(owner, w.cfg.Timeout)
 	defer cancel()
 	asked := w.now()
 	if err := l.LockContext(ctx); err != nil {
-		w.Errorf("lock: %v", err)
+		w.breaks(fmt.Sprintf("each waiter gets the lock (%v)", err), w.c)
 	} else {
 		w.wrote(acquired, asked, w.now(), w.token(l, owner))
 	}
