@@ -21,8 +21,8 @@ import (
 //     Redisson's waiters behind them. The last of the row takes that wait back when it leaves.
 //   - A release wakes the first waiter whose channel has a subscriber. The waiters before that one
 //     count as dead after a grace of 750 milliseconds, all at the same time. A server of a cluster
-//     does not count all subscribers: there the first waiter counts as woken, and as dead after ten
-//     seconds, if its time is not over before.
+//     does not count all subscribers: there the first waiter counts as woken. One of ours counts as
+//     dead after ten seconds, if its time is not over before, so that it has to ask more often.
 //   - List and set expire with the last time, unless that is the time of a waiter of Redisson.
 //   - A waiter in the list without a time counts as dead. One that is only in the set returns to
 //     the list.

@@ -349,10 +349,20 @@ func (b *ballot) failure(ctx context.Context, v *vote, took time.Duration) error
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if (b.out > 0 || b.doubt || !b.deleted(v)) && !errors.Is(err, locks.ErrForeign) {
-		return errors.New(err.Error()) // without the marks of errs
+		return doubtful{err}
 	}
 	return driver.Never(err)
 }
+
+// doubtful matches what err matches, except for [lease.ErrRefused]: one of several servers has said
+// that it did nothing.
+type doubtful struct{ err error }
+
+func (d doubtful) Error() string { return d.err.Error() }
+
+func (d doubtful) Is(target error) bool { return target != lease.ErrRefused && errors.Is(d.err, target) }
+
+func (d doubtful) As(target any) bool { return errors.As(d.err, target) }
 
 // Acquire deletes the vote wherever it may be if there is no majority.
 func (m *majority) Acquire(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {

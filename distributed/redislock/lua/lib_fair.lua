@@ -23,8 +23,8 @@ end
 
 -- tell wakes the first waiter whose channel has a subscriber. The waiters before that one count as
 -- dead after the grace, all at the same time. A server of a cluster does not count all subscribers:
--- ARGV[first - 1] is empty then, and the head counts as woken. It has the time doubt to ask, even if
--- the lease of the former holder was longer. me is awake and needs no message.
+-- ARGV[first - 1] is empty then, and the head counts as woken. One of ours has the time doubt to ask,
+-- even if the lease of the former holder was longer. me is awake and needs no message.
 -- tell returns whether there is a waiter.
 local function tell(first, channel, me)
 	local i = 0
@@ -37,6 +37,9 @@ local function tell(first, channel, me)
 			return true
 		end
 		local counts = ARGV[first - 1] ~= ''
+		if not counts and not ours(waiter) then
+			return true -- Redisson's waiter does not renew its time
+		end
 		local rest = counts and grace or doubt
 		local dies = tonumber(redis.call('zscore', times, waiter) or nil)
 		if not dies or dies > now + rest then
