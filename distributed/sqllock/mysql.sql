@@ -53,9 +53,10 @@ ON DUPLICATE KEY UPDATE
 	ends = IF(owner IS NULL OR ends <= UTC_TIMESTAMP(6) OR owner = $2,
 		UTC_TIMESTAMP(6) + INTERVAL $3 MICROSECOND, ends)
 
--- How long the lock is not free, and the token of its holder. $1 name.
+-- How long the lock is not free, the token of its holder, and the holder. $1 name.
 -- name: rest
-SELECT CASE WHEN owner IS NULL THEN 0 ELSE TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), ends) END, token
+SELECT CASE WHEN owner IS NULL THEN 0 ELSE TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), ends) END, token,
+	COALESCE(owner, '')
 FROM {locks} WHERE name = $1
 
 -- The token of the owner's hold. $1 name, $2 owner.

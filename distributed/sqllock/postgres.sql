@@ -29,9 +29,10 @@ ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, token = l.token + 1,
 WHERE l.owner IS NULL OR l.ends <= clock_timestamp()
 RETURNING token
 
--- How long the lock is not free, and the token of its holder. $1 name.
+-- How long the lock is not free, the token of its holder, and the holder. $1 name.
 -- name: rest
-SELECT CASE WHEN owner IS NULL THEN 0 ELSE CAST(extract(epoch FROM ends - clock_timestamp()) * 1000000 AS bigint) END, token
+SELECT CASE WHEN owner IS NULL THEN 0 ELSE CAST(extract(epoch FROM ends - clock_timestamp()) * 1000000 AS bigint) END, token,
+	COALESCE(owner, '')
 FROM {locks} WHERE name = $1
 
 -- The token of the owner's hold. $1 name, $2 owner.

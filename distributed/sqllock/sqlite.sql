@@ -31,9 +31,9 @@ ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, token = l.token + 1, en
 WHERE l.owner IS NULL OR l.ends <= {now}
 RETURNING token
 
--- How long the lock is not free, and the token of its holder. $1 name.
+-- How long the lock is not free, the token of its holder, and the holder. $1 name.
 -- name: rest
-SELECT CASE WHEN owner IS NULL THEN 0 ELSE (ends - {now}) * 1000 END, token FROM {locks} WHERE name = $1
+SELECT CASE WHEN owner IS NULL THEN 0 ELSE (ends - {now}) * 1000 END, token, COALESCE(owner, '') FROM {locks} WHERE name = $1
 
 -- The token of the owner's hold. $1 name, $2 owner.
 -- name: lookup

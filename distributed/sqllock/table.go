@@ -69,12 +69,19 @@ func (s *tableStore) Acquire(ctx context.Context, name, acquisition string, d ti
 	case err != nil && !errors.Is(err, sql.ErrNoRows):
 		return lease.Reply{}, s.c.outcome(err)
 	}
-	var wait int64
-	if err := s.c.query(ctx, s.rest, []any{name}, &wait, &token); err != nil {
+	var left int64 // microseconds
+	var owner string
+	sent := lease.Now()
+	if err := s.c.query(ctx, s.rest, []any{name}, &left, &token, &owner); err != nil {
 		return lease.Reply{}, nil // not held is all that is sure
 	}
+	wait := max(time.Duration(left)*time.Microsecond, 0)
+	if owner == acquisition && wait > 0 { // an earlier request has it, whose answer was lost
+		s.c.listenOn()
+		return lease.Reply{Held: true, Token: uint64(token), Since: sent.Add(wait - d)}, nil
+	}
 	s.c.refused(name, token)
-	return lease.Reply{Wait: max(time.Duration(wait)*time.Microsecond, 0)}, nil
+	return lease.Reply{Wait: wait}, nil
 }
 
 // take acquires the lock if it is free, and returns the token. The token is 0, or the error
