@@ -360,7 +360,9 @@ type doubtful struct{ err error }
 
 func (d doubtful) Error() string { return d.err.Error() }
 
-func (d doubtful) Is(target error) bool { return target != lease.ErrRefused && errors.Is(d.err, target) }
+func (d doubtful) Is(target error) bool {
+	return target != lease.ErrRefused && errors.Is(d.err, target)
+}
 
 func (d doubtful) As(target any) bool { return errors.As(d.err, target) }
 
