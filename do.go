@@ -7,10 +7,7 @@ import (
 	"github.com/jucgo/locks/internal/ctxerr"
 )
 
-var (
-	errNilFunc = errors.New("nil function")
-	errNilLock = errors.New("nil lock")
-)
+var errNilLock = errors.New("nil lock")
 
 // Do runs fn while it holds l. Use it at call sites that do not know whether the lock is local
 // or distributed.
@@ -28,8 +25,8 @@ var (
 //
 // If l is not Leased, fn gets ctx itself, and Do allocates nothing.
 //
-// A nil ctx is an error that matches [ErrNilContext]. A nil l and a nil fn are errors too. Do
-// returns these errors before it acquires l.
+// A nil ctx is an error that matches [ErrNilContext], a nil fn one that matches [ErrNilFunc]. A
+// nil l is an error too. Do returns these errors before it acquires l.
 func Do(ctx context.Context, l Locker, fn func(ctx context.Context) error) error {
 	return do("locks: Do", ctx, l, fn)
 }
@@ -69,7 +66,7 @@ func checkArguments(op string, ctx context.Context, noLock bool, fn func(context
 	case noLock:
 		return ctxerr.Wrap(op, errNilLock)
 	case fn == nil:
-		return ctxerr.Wrap(op, errNilFunc)
+		return ctxerr.Wrap(op, ErrNilFunc)
 	}
 	return nil
 }

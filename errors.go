@@ -39,4 +39,8 @@ var (
 
 	// ErrNilContext reports a nil [context.Context].
 	ErrNilContext = ctxerr.ErrNil
+
+	// ErrNilFunc reports a nil function where one is needed. Calls that return an error return it,
+	// others panic with it.
+	ErrNilFunc = ctxerr.ErrNilFunc
 )

@@ -36,7 +36,7 @@ func ExampleTryLocker() {
 		new(fair.Mutex),
 		new(reentrant.Mutex),
 		reentrant.New(fair.FIFO),
-		named.New().Locker("account 7"),
+		new(named.Provider).Locker("account 7"),
 	} {
 		a := &account{lock: lock, balance: 100}
 		err := a.withdraw(ctx, 70)
@@ -77,7 +77,7 @@ func ExampleTryDo() {
 
 // A provider of distributed/redislock gives the same with tokens.
 func ExampleHoldFrom() {
-	var p locks.Provider = named.New()
+	var p locks.Provider = new(named.Provider)
 	_ = locks.Do(context.Background(), p.Locker("orders"), func(ctx context.Context) error {
 		if hold, ok := locks.HoldFrom(ctx); ok {
 			fmt.Println("write with token", hold.Token())

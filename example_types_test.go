@@ -35,7 +35,7 @@ func ExampleProvider() {
 			return nil
 		})
 	}
-	if err := transfer(context.Background(), named.New(), "ada", "grace"); err != nil {
+	if err := transfer(context.Background(), new(named.Provider), "ada", "grace"); err != nil {
 		fmt.Println(err)
 	}
 	// Output: ada pays grace

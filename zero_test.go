@@ -150,7 +150,7 @@ func TestAZeroCondSaysThatItHasNoLock(t *testing.T) {
 
 func TestAZeroValueSaysHowToMakeOne(t *testing.T) {
 	_, err := new(singleton.Lazy[int]).Get()
-	require.ErrorIs(t, err, singleton.ErrNilConstructor)
+	require.ErrorIs(t, err, locks.ErrNilFunc)
 	require.ErrorContains(t, new(locks.Guarded[int]).With(t.Context(), func(*int) error { return nil }), "nil")
 	for text, f := range map[string]func(){
 		"keyed: a zero Mutex belongs to no set: use Mutexes.Of": func() { new(keyed.Mutex[int]).IsFair() },

@@ -2,15 +2,11 @@ package cas
 
 import (
 	"context"
-	"errors"
 	"sync/atomic"
 
 	"github.com/jucgo/locks/internal/ctxerr"
 	"github.com/jucgo/locks/spin"
 )
-
-// ErrNilFunc reports a nil function where [Versioned.Update] needs one.
-var ErrNilFunc = errors.New("nil function")
 
 // Versioned is an optimistic lock around a value. No goroutine waits to read the value or to
 // compute the next one. A change is committed only if the version that it was computed from is
@@ -93,9 +89,10 @@ func (v *Versioned[T]) Store(value T) (number uint64) {
 // Update checks ctx before each call of fn. If ctx has ended, the error matches ctx.Err() and
 // its cause. An error of fn is returned unchanged. In these cases, and if fn panics, nothing is
 // committed, and the returned value is the zero T. A nil ctx is [locks.ErrNilContext], a nil fn
-// [ErrNilFunc].
+// [locks.ErrNilFunc].
 //
 // [locks.ErrNilContext]: https://pkg.go.dev/github.com/jucgo/locks#ErrNilContext
+// [locks.ErrNilFunc]: https://pkg.go.dev/github.com/jucgo/locks#ErrNilFunc
 func (v *Versioned[T]) Update(ctx context.Context, fn func(T) (T, error)) (T, error) {
 	const op = "cas: Versioned.Update"
 	var (
@@ -108,7 +105,7 @@ func (v *Versioned[T]) Update(ctx context.Context, fn func(T) (T, error)) (T, er
 			return none, err
 		}
 		if fn == nil {
-			return none, ctxerr.Wrap(op, ErrNilFunc)
+			return none, ctxerr.Wrap(op, ctxerr.ErrNilFunc)
 		}
 		p := v.p.Load()
 		value, _ := p.get()

@@ -115,7 +115,7 @@ func TestNilArgumentsOfUpdateAreErrors(t *testing.T) {
 	_, err := v.Update(none, func(int) (int, error) { t.Error("called"); return 0, nil })
 	require.ErrorIs(t, err, locks.ErrNilContext)
 	_, err = v.Update(t.Context(), nil)
-	require.ErrorIs(t, err, cas.ErrNilFunc)
+	require.ErrorIs(t, err, locks.ErrNilFunc)
 	requireVersion(t, &v, 0, 0)
 }
 

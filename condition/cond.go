@@ -17,9 +17,6 @@ import (
 	"github.com/jucgo/locks/internal/syncq"
 )
 
-// ErrNilPredicate reports a nil function given to [Cond.WaitWhile].
-var ErrNilPredicate = errors.New("nil predicate")
-
 // ErrNoLock reports the use of a zero [Cond], which belongs to no lock.
 var ErrNoLock = errors.New("a zero Cond belongs to no lock: use New, or NewCond of the lock")
 
@@ -242,11 +239,11 @@ func (c *Cond) waitFor(me int64, d time.Duration) (signalled bool) {
 // WaitWhile waits until blocked returns false, and then returns nil. It calls blocked with the
 // lock held. If ctx ends first, it returns ctx's error, unless blocked returns false
 // nevertheless. A ctx that has ended already is an error, and then blocked is not called.
-// WaitWhile always returns with the lock held.
+// WaitWhile always returns with the lock held. A nil blocked is [locks.ErrNilFunc].
 func (c *Cond) WaitWhile(ctx context.Context, blocked func() bool) error {
 	const op = "condition: WaitWhile"
 	if blocked == nil {
-		return ctxerr.Wrap(op, ErrNilPredicate)
+		return ctxerr.Wrap(op, locks.ErrNilFunc)
 	}
 	if err := ctxerr.Check(op, ctx); err != nil {
 		return err

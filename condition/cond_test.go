@@ -533,7 +533,7 @@ func TestWaitWhileSucceedsIfItsPredicateAndContextEndTogether(t *testing.T) {
 func TestANilPredicateIsAnErrorAndKeepsTheLock(t *testing.T) {
 	every(t, func(t *testing.T, f *fixture) {
 		f.Lock()
-		require.ErrorIs(t, f.c.WaitWhile(t.Context(), nil), condition.ErrNilPredicate)
+		require.ErrorIs(t, f.c.WaitWhile(t.Context(), nil), locks.ErrNilFunc)
 		f.waiting(t, 0)
 		f.Unlock()
 	})

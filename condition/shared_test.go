@@ -39,7 +39,7 @@ func ownedLocks(t *testing.T, f func(t *testing.T, l ownedLock)) {
 		"reentrant-FIFO": func() ownedLock { return reentrant.New(fair.FIFO) },
 		"rwlock":         func() ownedLock { return rwWrites{new(rwlock.RWMutex)} },
 		"rwlock-FIFO":    func() ownedLock { return rwWrites{rwlock.New(fair.FIFO)} },
-		"named":          func() ownedLock { return named.New().Locker("a").(ownedLock) },
+		"named":          func() ownedLock { return new(named.Provider).Locker("a").(ownedLock) },
 	} {
 		t.Run(name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { f(t, newLock()) }) })
 	}

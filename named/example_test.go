@@ -11,7 +11,7 @@ import (
 )
 
 func ExampleNew() {
-	accounts := named.New(named.WithPolicy(fair.FIFO))
+	accounts := named.New(fair.FIFO)
 
 	err := locks.Do(context.Background(), accounts.Locker("alice"), func(context.Context) error {
 		fmt.Println("in use:", accounts.Len())

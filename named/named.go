@@ -8,7 +8,7 @@
 //		})
 //	}
 //
-//	err := bill(ctx, named.New(), "ada")
+//	err := bill(ctx, new(named.Provider), "ada")
 //
 // Use package keyed for keys of other types, and for locks without an interface.
 package named
@@ -41,22 +41,8 @@ func (p *Provider) set() *keyed.Mutexes[string] {
 
 var _ locks.Provider = (*Provider)(nil)
 
-// Option changes how [New] makes a provider.
-type Option func(*options)
-
-type options struct{ policy fair.Policy }
-
-// WithPolicy sets the policy of the locks. The default is [fair.NonFair].
-func WithPolicy(p fair.Policy) Option { return func(o *options) { o.policy = p } }
-
-// New returns a provider.
-func New(opts ...Option) *Provider {
-	var o options
-	for _, set := range opts {
-		set(&o)
-	}
-	return &Provider{mutexes: keyed.New[string](o.policy)}
-}
+// New returns a provider of locks that admit by p.
+func New(p fair.Policy) *Provider { return &Provider{mutexes: keyed.New[string](p)} }
 
 // Locker returns the lock called name, a [keyed.Mutex].
 func (p *Provider) Locker(name string) locks.TryLocker { return p.set().Of(name) }

@@ -15,7 +15,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestOnlyLockersOfOneNameExcludeEachOther(t *testing.T) {
-	p := named.New()
+	p := new(named.Provider)
 	other := locks.WithOwner(t.Context(), locks.NewOwner())
 	require.NoError(t, p.Locker("a").LockContext(t.Context()))
 	ok, err := p.Locker("a").TryLockContext(other)
@@ -31,8 +31,8 @@ func TestOnlyLockersOfOneNameExcludeEachOther(t *testing.T) {
 }
 
 func TestAProviderPassesItsPolicyOn(t *testing.T) {
-	require.False(t, named.New().Locker("a").(keyed.Mutex[string]).IsFair())
-	require.True(t, named.New(named.WithPolicy(fair.FIFO)).Locker("a").(keyed.Mutex[string]).IsFair())
+	require.False(t, new(named.Provider).Locker("a").(keyed.Mutex[string]).IsFair())
+	require.True(t, named.New(fair.FIFO).Locker("a").(keyed.Mutex[string]).IsFair())
 }
 
 func TestTheZeroProviderIsReadyForUse(t *testing.T) {

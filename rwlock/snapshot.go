@@ -2,14 +2,11 @@ package rwlock
 
 import (
 	"context"
-	"errors"
 	"sync/atomic"
 
+	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/internal/ctxerr"
 )
-
-// ErrNilFunc reports a nil function where [Snapshot] needs one.
-var ErrNilFunc = errors.New("nil function")
 
 // Snapshot is a value that is read far more often than it is written. Readers take no lock: they
 // never wait, retry, or see half of a change. Writers take turns. T can be any type, including
@@ -62,7 +59,8 @@ func (s *Snapshot[T]) StoreContext(ctx context.Context, value T) error {
 
 // Update sets the value to the result of f for the old value, and returns it. It waits for other
 // writers, and calls f once. If f panics or ends the goroutine, the value is unchanged. f may
-// Load s, but must not Store or Update it: that hangs. A nil f is a panic with [ErrNilFunc].
+// Load s, but must not Store or Update it: that hangs. A nil f is a panic with
+// [locks.ErrNilFunc].
 func (s *Snapshot[T]) Update(f func(old T) T) T {
 	mustCall(f)
 	return s.update(s.writers.WriteLock(), f)
@@ -71,14 +69,14 @@ func (s *Snapshot[T]) Update(f func(old T) T) T {
 // UpdateContext is Update until ctx ends. If ctx ends during the wait, f is not called, and the
 // value is unchanged. A ctx that has ended already is an error even if there is nothing to wait
 // for. Once f has begun, ctx has no effect. A nil ctx is locks.ErrNilContext, a nil f
-// [ErrNilFunc].
+// [locks.ErrNilFunc].
 func (s *Snapshot[T]) UpdateContext(ctx context.Context, f func(old T) T) (none T, err error) {
 	const op = "rwlock: UpdateContext"
 	if err := ctxerr.Check(op, ctx); err != nil {
 		return none, err
 	}
 	if f == nil {
-		return none, ctxerr.Wrap(op, ErrNilFunc)
+		return none, ctxerr.Wrap(op, locks.ErrNilFunc)
 	}
 	st, err := s.writers.writeContext(op, ctx)
 	if err != nil {
@@ -99,7 +97,7 @@ func (s *Snapshot[T]) TryUpdate(f func(old T) T) (value T, ok bool) {
 
 func mustCall[T any](f func(T) T) {
 	if f == nil {
-		panic(ErrNilFunc)
+		panic(locks.ErrNilFunc)
 	}
 }
 

@@ -194,9 +194,9 @@ func TestANilFunctionPanicsOrIsAnError(t *testing.T) {
 	var s rwlock.Snapshot[int]
 	s.Store(7)
 	_, err := s.UpdateContext(t.Context(), nil)
-	require.ErrorIs(t, err, rwlock.ErrNilFunc)
-	require.PanicsWithValue(t, rwlock.ErrNilFunc, func() { s.Update(nil) })
-	require.PanicsWithValue(t, rwlock.ErrNilFunc, func() { s.TryUpdate(nil) })
+	require.ErrorIs(t, err, locks.ErrNilFunc)
+	require.PanicsWithValue(t, locks.ErrNilFunc, func() { s.Update(nil) })
+	require.PanicsWithValue(t, locks.ErrNilFunc, func() { s.TryUpdate(nil) })
 	require.Equal(t, 7, s.Load())
 	value, ok := s.TryUpdate(func(n int) int { return n + 1 })
 	require.True(t, ok, "nobody is left writing")

@@ -11,19 +11,13 @@ import (
 	"github.com/jucgo/locks/internal/goid"
 )
 
-var (
-	// ErrRecursive reports a constructor that asks for the value that it is constructing. It
-	// would wait for itself for ever.
-	ErrRecursive = errors.New("the constructor asks for its own value")
-
-	// ErrNilConstructor reports a [Lazy] without a constructor: the zero Lazy, or one made with
-	// nil.
-	ErrNilConstructor = errors.New("nil constructor")
-)
+// ErrRecursive reports a constructor that asks for the value that it is constructing. It would
+// wait for itself for ever.
+var ErrRecursive = errors.New("the constructor asks for its own value")
 
 // Lazy is a value that is constructed at its first use. Make one with [New] or [NewContext]. The
-// zero Lazy has no constructor, and returns [ErrNilConstructor]. A Lazy must not be copied after
-// first use.
+// zero Lazy and one made with nil have no constructor, and return [locks.ErrNilFunc]. A Lazy must
+// not be copied after first use.
 //
 // One constructor call runs at a time, and none after one has succeeded. Other callers wait
 // meanwhile.
@@ -46,6 +40,8 @@ var (
 // Once the value exists, a Get is one atomic load and a copy. It takes no lock, allocates
 // nothing, and is inlined. Java has no such type; Java programs use double-checked locking on a
 // volatile field, or a holder class.
+//
+// [locks.ErrNilFunc]: https://pkg.go.dev/github.com/jucgo/locks#ErrNilFunc
 type Lazy[T any] struct {
 	// done is 1 once value is set. Every access to it is atomic. It is no atomic.Bool, because
 	// the inliner charges one more call for that, and Get would exceed its budget.
@@ -77,8 +73,10 @@ func NewContext[T any](construct func(ctx context.Context) (T, error)) *Lazy[T] 
 }
 
 // Get returns the value, and constructs it if need be. It waits until the constructor has
-// returned. An error is the constructor's, [ErrRecursive] or [ErrNilConstructor]; then the value
+// returned. An error is the constructor's, [ErrRecursive] or [locks.ErrNilFunc]; then the value
 // is the zero T.
+//
+// [locks.ErrNilFunc]: https://pkg.go.dev/github.com/jucgo/locks#ErrNilFunc
 func (l *Lazy[T]) Get() (value T, err error) {
 	// With one return more this would not be inlined.
 	if atomic.LoadUint32(&l.done) != 0 {
@@ -169,7 +167,7 @@ func (l *Lazy[T]) claim(ctx context.Context, op string, me int64) (a *attempt, m
 		return nil, false, err
 	}
 	if l.construct == nil {
-		return nil, false, ctxerr.Wrap(op, ErrNilConstructor)
+		return nil, false, ctxerr.Wrap(op, ctxerr.ErrNilFunc)
 	}
 	if l.current != nil {
 		return l.current, false, nil

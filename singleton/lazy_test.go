@@ -357,13 +357,13 @@ func TestNilsAreErrors(t *testing.T) {
 	var zero singleton.Lazy[int]
 	for _, l := range []*singleton.Lazy[int]{&zero, singleton.New[int](nil), singleton.NewContext[int](nil)} {
 		_, err := l.Get()
-		require.ErrorIs(t, err, singleton.ErrNilConstructor)
+		require.ErrorIs(t, err, locks.ErrNilFunc)
 		_, err = l.GetContext(t.Context())
-		require.ErrorIs(t, err, singleton.ErrNilConstructor)
+		require.ErrorIs(t, err, locks.ErrNilFunc)
 		_, ok := l.Peek()
 		require.False(t, ok)
 		func() {
-			defer func() { require.ErrorIs(t, recover().(error), singleton.ErrNilConstructor) }()
+			defer func() { require.ErrorIs(t, recover().(error), locks.ErrNilFunc) }()
 			l.MustGet()
 		}()
 	}

@@ -211,13 +211,13 @@ func (t *tool) lead(ctx context.Context, c *cli.Command) error {
 	}
 	code := 0
 	e := leader.New(j.lock,
-		leader.OnGained(func(ctx context.Context) { t.say("leads %q%s", j.name, tokenText(ctx)) }),
-		leader.OnLost(func(reason error) {
+		leader.WithOnGained(func(ctx context.Context) { t.say("leads %q%s", j.name, tokenText(ctx)) }),
+		leader.WithOnLost(func(reason error) {
 			if reason != nil {
 				t.say("leads %q no longer: %w", j.name, reason)
 			}
 		}),
-		leader.OnError(func(err error) {
+		leader.WithOnError(func(err error) {
 			if f := (failure{}); asUsage(storeFailure(ctx, err), &f) {
 				cancel(f) // the next campaign fails too
 				return

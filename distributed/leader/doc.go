@@ -34,13 +34,13 @@
 //     [locks.ErrForeign].
 //
 // Run does not return after a loss, whatever the function returned, nor after other errors of the
-// store. [OnError] receives those errors.
+// store. [WithOnError] receives those errors.
 //
 // # Beside other elections
 //
 // The elector of Kubernetes' client-go returns after a loss, can release its lease while the
-// function still runs, and calls OnStoppedLeading for candidates that never led. Here [OnLost]
-// follows each [OnGained], after the function has returned, and [WithNewLeader] is its
+// function still runs, and calls OnStoppedLeading for candidates that never led. Here [WithOnLost]
+// follows each [WithOnGained], after the function has returned, and [WithNewLeader] is its
 // OnNewLeader. Curator's LeaderSelector campaigns again on request. A candidate whose store fails
 // can leave its election without a sign. Here a candidate leaves the election only when Run
 // returns. The Campaign of etcd's Election does not return when its session expires.

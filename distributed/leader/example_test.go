@@ -56,7 +56,7 @@ func schedule(ctx context.Context, jobs []job) error {
 // A scheduler like cron, which runs in every process of a service. Only the leader starts jobs.
 // Replace the provider by that of a store.
 func Example() {
-	var provider locks.Provider = named.New()
+	var provider locks.Provider = new(named.Provider)
 	ctx, shutdown := context.WithCancel(context.Background())
 	mails := 0
 	jobs := []job{
@@ -72,9 +72,9 @@ func Example() {
 	}
 	err := leader.Run(ctx, provider.Locker("cron"),
 		func(ctx context.Context) error { return schedule(ctx, jobs) },
-		leader.OnGained(func(context.Context) { fmt.Println("this process leads") }),
-		leader.OnLost(func(reason error) { fmt.Println("this process leads no longer:", reason) }),
-		leader.OnError(func(err error) { fmt.Println("campaign:", err) }),
+		leader.WithOnGained(func(context.Context) { fmt.Println("this process leads") }),
+		leader.WithOnLost(func(reason error) { fmt.Println("this process leads no longer:", reason) }),
+		leader.WithOnError(func(err error) { fmt.Println("campaign:", err) }),
 	)
 	fmt.Println(err)
 	// Output:
@@ -88,7 +88,7 @@ func Example() {
 
 // A process gives up the leadership for a deployment. Meanwhile another process leads.
 func ExampleElection_Resign() {
-	provider := named.New()
+	provider := new(named.Provider)
 	ctx, shutdown := context.WithCancel(context.Background())
 	old := leader.New(provider.Locker("cron"))
 	began, ended := make(chan struct{}), make(chan struct{})
@@ -118,7 +118,7 @@ func ExampleElection_Resign() {
 
 // The process that leads, of all processes. A process that never runs may ask too.
 func ExampleElection_Leader() {
-	lock := named.New().Locker("cron")
+	lock := new(named.Provider).Locker("cron")
 	show := func() {
 		party, ok, err := leader.New(lock).Leader(context.Background())
 		fmt.Println("is there a leader:", ok, "of this process:", party.Owner != 0, "error:", err)

@@ -12,7 +12,7 @@ import (
 	"github.com/jucgo/locks/internal/ctxerr"
 )
 
-// Defaults of [Backoff].
+// Defaults of [WithBackoff].
 const (
 	DefaultMinBackoff = 250 * time.Millisecond
 	DefaultMaxBackoff = 10 * time.Second
@@ -47,21 +47,21 @@ type Election struct {
 // Option changes how [New] makes an Election.
 type Option func(*Election)
 
-// Backoff sets the pauses before the next campaign. The first pause after a leadership is about
+// WithBackoff sets the pauses before the next campaign. The first pause after a leadership is about
 // min. Each failed campaign in a row doubles it, up to max. A pause is random between half of
 // that and the whole, so that candidates do not ask the store all at once. New panics unless
 // 0 < min <= max.
-func Backoff(min, max time.Duration) Option {
+func WithBackoff(min, max time.Duration) Option {
 	return func(e *Election) { e.min, e.max = min, max }
 }
 
-// OnGained makes Run call f before it calls the function, with the same ctx. The lock is held. If
+// WithOnGained makes Run call f before it calls the function, with the same ctx. The lock is held. If
 // the leadership ends before f returns, Run does not call the function.
-func OnGained(f func(ctx context.Context)) Option {
+func WithOnGained(f func(ctx context.Context)) Option {
 	return func(e *Election) { e.gained = f }
 }
 
-// OnLost makes Run call f once after each leadership, after the release of the lock. The reason
+// WithOnLost makes Run call f once after each leadership, after the release of the lock. The reason
 // matches
 //
 //   - [locks.ErrLost], if the lock was lost,
@@ -71,13 +71,13 @@ func OnGained(f func(ctx context.Context)) Option {
 // Otherwise the reason is the function's result, and Run returns it. After a panic or
 // [runtime.Goexit] the reason says so, and the panic or the exit continues after f. For an action
 // at the moment of the loss, use [context.AfterFunc] with the function's ctx.
-func OnLost(f func(reason error)) Option {
+func WithOnLost(f func(reason error)) Option {
 	return func(e *Election) { e.lost = f }
 }
 
-// OnError makes Run call f with the error of each campaign that the store failed, before the
+// WithOnError makes Run call f with the error of each campaign that the store failed, before the
 // pause. A program that wants to give up ends Run's ctx there.
-func OnError(f func(err error)) Option {
+func WithOnError(f func(err error)) Option {
 	return func(e *Election) { e.failed = f }
 }
 
@@ -107,7 +107,7 @@ func New(lock locks.TryLocker, opts ...Option) *Election {
 		o(e)
 	}
 	if e.min <= 0 || e.max < e.min {
-		panic(fmt.Sprintf("leader: Backoff(%v, %v): need 0 < min <= max", e.min, e.max))
+		panic(fmt.Sprintf("leader: WithBackoff(%v, %v): need 0 < min <= max", e.min, e.max))
 	}
 	return e
 }
@@ -133,8 +133,11 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context) error
 	if ctx == nil {
 		return ctxerr.Check("leader: run", ctx)
 	}
-	if e.lock == nil || lead == nil {
-		return errors.New("leader: run: nil lock or nil function")
+	switch {
+	case e.lock == nil:
+		return errors.New("leader: run: nil lock")
+	case lead == nil:
+		return ctxerr.Wrap("leader: run", locks.ErrNilFunc)
 	}
 	if !e.begin() {
 		return errRunning
@@ -259,7 +262,7 @@ func (e *Election) term(
 	return t
 }
 
-// errExit is the reason of OnLost after a panic or runtime.Goexit.
+// errExit is the reason of WithOnLost after a panic or runtime.Goexit.
 var errExit = errors.New("leader: the function has ended in a panic or an exit of its goroutine")
 
 // callers returns the owner that ctx carries, or none if that is the calling goroutine.
@@ -320,7 +323,7 @@ func (e *Election) defeat(ctx, round context.Context, err error) term {
 func ended(ctx context.Context) error { return ctxerr.Ended("leader: run", ctx) }
 
 // Resign gives up the leadership, or the campaign, and keeps this candidate out of the election
-// for the duration out. Another candidate can lead meanwhile. It does not wait: [OnLost] tells
+// for the duration out. Another candidate can lead meanwhile. It does not wait: [WithOnLost] tells
 // when the lock is released. The function itself may call it, and returns then.
 //
 // A later Resign replaces the duration of an earlier one. Without Run, it delays the first

@@ -49,9 +49,9 @@ func (j *journal) want(t *testing.T, lines ...string) {
 // options make the election write the journal. The reasons are named.
 func (j *journal) options() []leader.Option {
 	return []leader.Option{
-		leader.OnGained(func(context.Context) { j.add("gained") }),
-		leader.OnLost(func(reason error) { j.add("lost: " + name(reason)) }),
-		leader.OnError(func(err error) { j.add("error: " + name(err)) }),
+		leader.WithOnGained(func(context.Context) { j.add("gained") }),
+		leader.WithOnLost(func(reason error) { j.add("lost: " + name(reason)) }),
+		leader.WithOnError(func(err error) { j.add("error: " + name(err)) }),
 	}
 }
 
@@ -145,7 +145,7 @@ func TestTheEndOfTheContextEndsRunAfterTheFunction(t *testing.T) {
 func TestAnEndedContextMakesNobodyLeader(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	err := leader.Run(ctx, named.New().Locker("cron"), func(context.Context) error {
+	err := leader.Run(ctx, new(named.Provider).Locker("cron"), func(context.Context) error {
 		t.Error("the function runs")
 		return nil
 	})
@@ -352,7 +352,7 @@ func TestAResignedLeaderStaysOut(t *testing.T) {
 func TestAFunctionResignsForItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := new(journal)
-		l := named.New().Locker("cron")
+		l := new(named.Provider).Locker("cron")
 		e := leader.New(l, j.options()...)
 		ctx, stop := context.WithTimeout(t.Context(), 90*time.Second)
 		defer stop()
@@ -389,7 +389,7 @@ func TestResignEndsACampaign(t *testing.T) {
 
 func TestResignBeforeRunDelaysTheCampaign(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := leader.New(named.New().Locker("cron"))
+		e := leader.New(new(named.Provider).Locker("cron"))
 		e.Resign(time.Minute)
 		begin := time.Now()
 		if err := e.Run(t.Context(), func(context.Context) error { return nil }); err != nil {
@@ -403,7 +403,7 @@ func TestResignBeforeRunDelaysTheCampaign(t *testing.T) {
 
 func TestResignForNoTimeCampaignsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := leader.New(named.New().Locker("cron"))
+		e := leader.New(new(named.Provider).Locker("cron"))
 		begin, terms := time.Now(), 0
 		err := e.Run(t.Context(), func(context.Context) error {
 			if terms++; terms < 10 {
@@ -441,7 +441,7 @@ func TestAPanicReleasesTheLock(t *testing.T) {
 }
 
 func TestGoexitReleasesTheLock(t *testing.T) {
-	l := named.New().Locker("cron")
+	l := new(named.Provider).Locker("cron")
 	j := new(journal)
 	e := leader.New(l, j.options()...)
 	exited := make(chan struct{})
@@ -463,7 +463,7 @@ func TestAnExitAfterTheEndHasBothReasons(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			_ = leader.Run(ctx, named.New().Locker("cron"), func(context.Context) error {
+			_ = leader.Run(ctx, new(named.Provider).Locker("cron"), func(context.Context) error {
 				stop()
 				runtime.Goexit()
 				return nil
@@ -480,9 +480,9 @@ func TestResignBeforeTheFunctionKeepsItFromRunning(t *testing.T) {
 		var e *leader.Election
 		ctx, stop := context.WithTimeout(t.Context(), time.Second)
 		defer stop()
-		e = leader.New(named.New().Locker("cron"),
-			leader.OnGained(func(context.Context) { j.add("gained"); e.Resign(time.Minute) }),
-			leader.OnLost(func(reason error) { j.add("lost: " + name(reason)) }))
+		e = leader.New(new(named.Provider).Locker("cron"),
+			leader.WithOnGained(func(context.Context) { j.add("gained"); e.Resign(time.Minute) }),
+			leader.WithOnLost(func(reason error) { j.add("lost: " + name(reason)) }))
 		_ = e.Run(ctx, func(context.Context) error {
 			j.add("leads")
 			return nil
@@ -493,7 +493,7 @@ func TestResignBeforeTheFunctionKeepsItFromRunning(t *testing.T) {
 
 func TestTwoElectionsOfOneOwnerHaveOneLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, o := named.New().Locker("cron"), locks.NewOwner()
+		l, o := new(named.Provider).Locker("cron"), locks.NewOwner()
 		ctx, stop := context.WithCancel(locks.WithOwner(t.Context(), o))
 		var leaders, most atomic.Int32
 		var all sync.WaitGroup
@@ -516,7 +516,7 @@ func TestTwoElectionsOfOneOwnerHaveOneLeader(t *testing.T) {
 }
 
 func TestTheFunctionActsForTheCallersOwner(t *testing.T) {
-	l, o := named.New().Locker("cron"), locks.NewOwner()
+	l, o := new(named.Provider).Locker("cron"), locks.NewOwner()
 	for want, ctx := range map[locks.Owner]context.Context{
 		o:                               locks.WithOwner(t.Context(), o),
 		locks.CurrentOwner(t.Context()): t.Context(),
@@ -540,7 +540,7 @@ func TestTheFunctionActsForTheCallersOwner(t *testing.T) {
 
 func TestACandidateHearsOfEachNewLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		lock := &described{TryLocker: named.New().Locker("cron")}
+		lock := &described{TryLocker: new(named.Provider).Locker("cron")}
 		var news []locks.Party
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan struct{})
@@ -587,7 +587,7 @@ func TestAnElectionRunsOnceAtATime(t *testing.T) {
 }
 
 func TestMisuseIsAnError(t *testing.T) {
-	l := named.New().Locker("cron")
+	l := new(named.Provider).Locker("cron")
 	var none context.Context
 	if err := leader.Run(none, l, untilEnd); !errors.Is(err, locks.ErrNilContext) {
 		t.Errorf("nil ctx: %v", err)
@@ -599,17 +599,17 @@ func TestMisuseIsAnError(t *testing.T) {
 	if err := leader.Run(t.Context(), nil, untilEnd); err == nil {
 		t.Error("a nil lock is no error")
 	}
-	if err := leader.Run(t.Context(), l, nil); err == nil {
-		t.Error("a nil function is no error")
+	if err := leader.Run(t.Context(), l, nil); !errors.Is(err, locks.ErrNilFunc) {
+		t.Error("a nil function:", err)
 	}
 	for _, b := range [][2]time.Duration{{0, 1}, {2, 1}, {-1, 1}} {
 		func() {
 			defer func() {
 				if recover() == nil {
-					t.Errorf("Backoff(%d, %d) is accepted", b[0], b[1])
+					t.Errorf("WithBackoff(%d, %d) is accepted", b[0], b[1])
 				}
 			}()
-			leader.New(l, leader.Backoff(b[0], b[1]))
+			leader.New(l, leader.WithBackoff(b[0], b[1]))
 		}()
 	}
 }
@@ -638,7 +638,7 @@ func (d *described) Inspect(context.Context) (locks.Info, error) {
 type bare struct{ locks.TryLocker }
 
 func TestLeaderIsTheLocksHolder(t *testing.T) {
-	l := named.New().Locker("cron")
+	l := new(named.Provider).Locker("cron")
 	us := locks.Party{Label: "host-1", PID: 7, Token: 3}
 	for _, c := range []struct {
 		lock locks.TryLocker

@@ -183,10 +183,10 @@ func init() {
 }
 
 func openMemory(_ context.Context, o *scheme.Opening) error {
-	var opts []named.Option
+	policy := fair.NonFair
 	if o.Kind() == "fair" {
-		opts = append(opts, named.WithPolicy(fair.FIFO))
+		policy = fair.FIFO
 	}
-	o.Locker = named.New(opts...).Locker
+	o.Locker = named.New(policy).Locker
 	return nil
 }

@@ -136,7 +136,7 @@ func Example_provider() {
 
 	// One process.
 	ctx := context.Background()
-	if err := bill(ctx, named.New(), "ada"); err != nil {
+	if err := bill(ctx, new(named.Provider), "ada"); err != nil {
 		panic(err)
 	}
 

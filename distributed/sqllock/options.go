@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
 )
 
@@ -159,7 +160,7 @@ func (o *options) check() error {
 	case o.wait != 0 && o.wait < 10*time.Millisecond:
 		return fmt.Errorf("sqllock: wait of a queue %v: at least 10ms is allowed", o.wait)
 	case o.key == nil:
-		return errors.New("sqllock: nil function for keys")
+		return fmt.Errorf("sqllock: option WithKey: %w", locks.ErrNilFunc)
 	case o.listen != nil && o.dialect != Postgres:
 		return fmt.Errorf("sqllock: listener on %v: %w", o.dialect, ErrUnsupported)
 	}

@@ -249,7 +249,7 @@ func (r *Row) Do(ctx context.Context, name string, fn func(tx *sql.Tx) error) (e
 	case ctx == nil:
 		return fail(locks.ErrNilContext)
 	case fn == nil:
-		return fail(errors.New("nil function"))
+		return fail(locks.ErrNilFunc)
 	}
 	if err := checkName(name); err != nil {
 		return fail(err)

@@ -142,7 +142,7 @@ func (v *Versioned[T]) Update(ctx context.Context, fn func(T) (T, error)) (T, er
 	const op = "Update"
 	var none T
 	if fn == nil {
-		return none, v.fail(op, errors.New("nil function"))
+		return none, v.fail(op, locks.ErrNilFunc)
 	}
 	for pause := v.c.min; ; pause = min(pause+pause/2+1, v.c.max) {
 		if err := checkContext(ctx); err != nil {

@@ -9,6 +9,9 @@ import (
 // ErrNil is locks.ErrNilContext. It is here because package locks imports this one.
 var ErrNil = errors.New("nil context")
 
+// ErrNilFunc is locks.ErrNilFunc, for the same reason.
+var ErrNilFunc = errors.New("nil function")
+
 // Check returns the error of op if ctx is nil or has ended, else nil.
 func Check(op string, ctx context.Context) error {
 	if ctx == nil {

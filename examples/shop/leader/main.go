@@ -43,9 +43,9 @@ func lead(ctx context.Context, p locks.Provider, tick <-chan time.Time, job func
 			}
 		}
 	},
-		leader.OnGained(func(context.Context) { log.Print("this process leads") }),
-		leader.OnLost(func(reason error) { log.Print("this process leads no longer: ", reason) }),
-		leader.OnError(func(err error) { log.Print("the store fails: ", err) }),
+		leader.WithOnGained(func(context.Context) { log.Print("this process leads") }),
+		leader.WithOnLost(func(reason error) { log.Print("this process leads no longer: ", reason) }),
+		leader.WithOnError(func(err error) { log.Print("the store fails: ", err) }),
 	)
 }
 

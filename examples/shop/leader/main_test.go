@@ -116,7 +116,7 @@ func TestAFailedJobIsRepeatedAtTheNextTick(t *testing.T) {
 	n, done := 0, make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = lead(ctx, named.New(), tick, func(context.Context) error {
+		_ = lead(ctx, new(named.Provider), tick, func(context.Context) error {
 			if n++; n == 4 {
 				stop()
 			}
@@ -136,7 +136,7 @@ func TestNoJobBeginsAfterTheEnd(t *testing.T) {
 	for range 50 {
 		ctx, stop := context.WithCancel(t.Context())
 		n := 0
-		_ = lead(ctx, named.New(), tick, func(context.Context) error {
+		_ = lead(ctx, new(named.Provider), tick, func(context.Context) error {
 			n++
 			stop()
 			return nil
