@@ -55,8 +55,8 @@ func WithBackoff(min, max time.Duration) Option {
 	return func(e *Election) { e.min, e.max = min, max }
 }
 
-// WithOnGained makes Run call f before it calls the function, with the same ctx. The lock is held. If
-// the leadership ends before f returns, Run does not call the function.
+// WithOnGained makes Run call f before it calls the function, with the same ctx. The lock is held.
+// If the leadership ends before f returns, Run does not call the function.
 func WithOnGained(f func(ctx context.Context)) Option {
 	return func(e *Election) { e.gained = f }
 }
