@@ -223,14 +223,16 @@ func (f *failure[K]) Error() string {
 
 func (f *failure[K]) Unwrap() error { return f.err }
 
-// inspect calls ask with the lock if it exists. A lock that does not exist is free.
-func (l Mutex[K]) inspect(ask func(m *reentrant.Mutex)) {
+// inspect returns what ask says of the lock if it exists. A lock that does not exist is free: of
+// that the zero value is true.
+func inspect[K comparable, R any](l Mutex[K], ask func(m *reentrant.Mutex) R) (answer R) {
 	s := l.shard()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e := *s.find(&l); e != nil {
-		ask(e.lock)
+		answer = ask(e.lock)
 	}
+	return answer
 }
 
 // NewCond returns a new condition of the lock. As with [reentrant.Mutex.NewCond], each condition
@@ -258,10 +260,7 @@ func (l Mutex[K]) IsFair() bool {
 }
 
 // IsLocked reports whether the lock is held.
-func (l Mutex[K]) IsLocked() (locked bool) {
-	l.inspect(func(m *reentrant.Mutex) { locked = m.IsLocked() })
-	return locked
-}
+func (l Mutex[K]) IsLocked() bool { return inspect(l, (*reentrant.Mutex).IsLocked) }
 
 // IsHeld reports whether the calling goroutine holds the lock.
 func (l Mutex[K]) IsHeld() bool { return l.HoldCount() > 0 }
@@ -274,10 +273,7 @@ func (l Mutex[K]) AssertHeld() {
 }
 
 // HoldCount returns how many holds the calling goroutine has.
-func (l Mutex[K]) HoldCount() (n int) {
-	l.inspect(func(m *reentrant.Mutex) { n = m.HoldCount() })
-	return n
-}
+func (l Mutex[K]) HoldCount() int { return inspect(l, (*reentrant.Mutex).HoldCount) }
 
 // IsHeldContext is [reentrant.Mutex.IsHeldContext].
 func (l Mutex[K]) IsHeldContext(ctx context.Context) bool { return l.HoldCountContext(ctx) > 0 }
@@ -290,39 +286,28 @@ func (l Mutex[K]) AssertHeldContext(ctx context.Context) {
 }
 
 // HoldCountContext is [reentrant.Mutex.HoldCountContext].
-func (l Mutex[K]) HoldCountContext(ctx context.Context) (n int) {
+func (l Mutex[K]) HoldCountContext(ctx context.Context) int {
 	// A ctx of the caller's own type runs before inspect has a mutex.
 	ctx = locks.WithOwner(context.Background(), locks.CurrentOwner(ctx))
-	l.inspect(func(m *reentrant.Mutex) { n = m.HoldCountContext(ctx) })
-	return n
+	return inspect(l, func(m *reentrant.Mutex) int { return m.HoldCountContext(ctx) })
 }
 
 // Owner returns the holder, or 0.
-func (l Mutex[K]) Owner() (o locks.Owner) {
-	l.inspect(func(m *reentrant.Mutex) { o = m.Owner() })
-	return o
-}
+func (l Mutex[K]) Owner() locks.Owner { return inspect(l, (*reentrant.Mutex).Owner) }
 
 // HasQueued reports whether a goroutine waits for the lock.
 func (l Mutex[K]) HasQueued() bool { return l.QueueLength() > 0 }
 
 // QueueLength returns the number of goroutines that wait for the lock.
-func (l Mutex[K]) QueueLength() (n int) {
-	l.inspect(func(m *reentrant.Mutex) { n = m.QueueLength() })
-	return n
-}
+func (l Mutex[K]) QueueLength() int { return inspect(l, (*reentrant.Mutex).QueueLength) }
 
 // IsQueued reports whether o waits for the lock.
-func (l Mutex[K]) IsQueued(o locks.Owner) (queued bool) {
-	l.inspect(func(m *reentrant.Mutex) { queued = m.IsQueued(o) })
-	return queued
+func (l Mutex[K]) IsQueued(o locks.Owner) bool {
+	return inspect(l, func(m *reentrant.Mutex) bool { return m.IsQueued(o) })
 }
 
 // Queued returns the owners that wait for the lock, longest wait first.
-func (l Mutex[K]) Queued() (os []locks.Owner) {
-	l.inspect(func(m *reentrant.Mutex) { os = m.Queued() })
-	return os
-}
+func (l Mutex[K]) Queued() []locks.Owner { return inspect(l, (*reentrant.Mutex).Queued) }
 
 // HasWaiters reports whether a goroutine waits for a signal of c. It panics like
 // [reentrant.Mutex.HasWaiters].
@@ -330,22 +315,27 @@ func (l Mutex[K]) HasWaiters(c *condition.Cond) bool { return l.WaitQueueLength(
 
 // WaitQueueLength returns the number of goroutines that wait for a signal of c. It panics like
 // [reentrant.Mutex.HasWaiters].
-func (l Mutex[K]) WaitQueueLength(c *condition.Cond) (n int) {
-	foreign := true
-	l.inspect(func(m *reentrant.Mutex) { n, foreign = m.WaitQueueLength(c), false })
-	if foreign {
+func (l Mutex[K]) WaitQueueLength(c *condition.Cond) int {
+	exists := false
+	n := inspect(l, func(m *reentrant.Mutex) int {
+		exists = true
+		return m.WaitQueueLength(c)
+	})
+	if !exists {
 		panic(locks.ErrForeign) // a lock that does not exist has no conditions
 	}
 	return n
 }
 
 // Inspect describes the lock, its owner, and its waiters. See [locks.Inspector].
-func (l Mutex[K]) Inspect(ctx context.Context) (i locks.Info, err error) {
-	err = ctxerr.Check("Inspect", ctx)
-	if err == nil {
-		l.inspect(func(m *reentrant.Mutex) { i, err = m.Inspect(ctx) })
+func (l Mutex[K]) Inspect(ctx context.Context) (info locks.Info, err error) {
+	if err = ctxerr.Check("Inspect", ctx); err == nil {
+		info = inspect(l, func(m *reentrant.Mutex) (existing locks.Info) {
+			existing, err = m.Inspect(ctx)
+			return existing
+		})
 	}
-	return i, l.failed("Inspect", err)
+	return info, l.failed("Inspect", err)
 }
 
 // LockKey names the lock among all locks of its type. [locks.Multi] orders locks by it.

@@ -29,7 +29,8 @@ type Histogram struct {
 }
 
 // Count returns the number of durations.
-func (h *Histogram) Count() (n uint64) {
+func (h *Histogram) Count() uint64 {
+	n := uint64(0)
 	for _, c := range h.Counts {
 		n += c
 	}

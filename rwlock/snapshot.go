@@ -70,7 +70,8 @@ func (s *Snapshot[T]) Update(f func(old T) T) T {
 // value is unchanged. A ctx that has ended already is an error even if there is nothing to wait
 // for. Once f has begun, ctx has no effect. A nil ctx is locks.ErrNilContext, a nil f
 // [locks.ErrNilFunc].
-func (s *Snapshot[T]) UpdateContext(ctx context.Context, f func(old T) T) (none T, err error) {
+func (s *Snapshot[T]) UpdateContext(ctx context.Context, f func(old T) T) (T, error) {
+	var none T
 	const op = "rwlock: UpdateContext"
 	if err := ctxerr.Check(op, ctx); err != nil {
 		return none, err
