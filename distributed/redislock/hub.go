@@ -108,6 +108,12 @@ func (w *watch) hear(channel, payload string) bool {
 	return payload == wakeOne || payload == wakeAll || payload == woken
 }
 
+func (w *watch) isClosed() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.closed
+}
+
 func (w *watch) Close() {
 	w.mu.Lock()
 	w.closed = true

@@ -234,10 +234,16 @@ var (
 
 func withWaiters(s *single) *waiting { return &waiting{single: s, waiters: make(map[string]*waiter)} }
 
+// find returns the waiter of an acquisition, or nil. One whose watch was closed hears nothing more.
 func (s *waiting) find(acquisition string) *waiter {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.waiters[acquisition]
+	w := s.waiters[acquisition]
+	if w != nil && w.watch.isClosed() {
+		delete(s.waiters, acquisition)
+		w = nil
+	}
+	return w
 }
 
 func (s *waiting) add(w *waiter) {

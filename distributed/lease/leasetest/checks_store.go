@@ -547,7 +547,8 @@ func (c *client) ask(name, acquisition string) lease.Reply {
 func notices(s *suite) {
 	a, b, name := s.client(), s.client(), s.name()
 	const before, between, after = "before the Watch", "after the Watch", "after the waiter asked again"
-	for _, when := range []string{before, between, after, before, between, after} {
+	const anew = "after a Watch that follows a closed one"
+	for _, when := range []string{before, between, after, anew, before, between, after, anew} {
 		mine, _ := a.take(name)
 		other := b.acquisition()
 		reply := b.ask(name, other)
@@ -566,10 +567,16 @@ func notices(s *suite) {
 		if when == between {
 			a.free(name, mine)
 		}
+		if when == anew {
+			w.Close()
+			reply = b.ask(name, other)
+			w, err = b.requests.Watch(s.ctx, name, other)
+			b.healthy(Watch, err)
+		}
 		if !reply.Listening {
 			reply = b.ask(name, other) // as a lease.Client does
 		}
-		if when == after {
+		if when == after || when == anew {
 			a.free(name, mine)
 		}
 		// A notice may come without a reason, and the lock may have a queue of one.

@@ -191,6 +191,7 @@ var mutants = []struct {
 	{"Notices", fake, fakestore.Watched, fakestore.WatchHalf},
 	{"Notices", fake, fakestore.Watched, fakestore.WatchLate},
 	{"Notices", fake, fakestore.Watched, fakestore.ListensNot},
+	{"Notices", fake, fakestore.Watched, fakestore.WatchAgain},
 	{"Contention", fake, fakestore.Full, fakestore.ProberMute},
 	{"Contention", fake, fakestore.Full, fakestore.ProberHolder},
 

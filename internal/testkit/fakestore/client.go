@@ -57,7 +57,8 @@ type client struct {
 	idle    []net.Conn
 	session *session // nil unless the kind has one
 	since   time.Time
-	holds   []lease.HoldID // of the session
+	holds   []lease.HoldID    // of the session
+	watches map[string]*watch // the first of each acquisition, for WatchAgain
 }
 
 // Client returns the Store of a new client. Its requests go over the network if dial is not nil.
@@ -414,7 +415,28 @@ func (c *client) Watch(ctx context.Context, name, acquisition string) (lease.Wat
 		w.Close()
 		return nil, err
 	}
+	if c.server.flaw == WatchAgain {
+		return c.firstWatch(w), nil
+	}
 	return w, nil
+}
+
+// firstWatch returns the first watch of w's acquisition, which may be closed.
+func (c *client) firstWatch(w *watch) *watch {
+	c.mu.Lock()
+	first := c.watches[w.acquisition]
+	if c.watches == nil {
+		c.watches = make(map[string]*watch)
+	}
+	if first == nil {
+		c.watches[w.acquisition] = w
+	}
+	c.mu.Unlock()
+	if first == nil {
+		return w
+	}
+	w.Close()
+	return first
 }
 
 func (w *watch) begin() error {

@@ -70,6 +70,7 @@ const (
 	WatchHalf    Flaw = "every second notice is lost"
 	WatchLate    Flaw = "a watch begins a while after Watch has returned"
 	ListensNot   Flaw = "Reply.Listening is true without a watch"
+	WatchAgain   Flaw = "the second Watch of an acquisition is its first one, which is closed"
 	WatchOnce    Flaw = "a release wakes the watch that began first, which may wait no more"
 	BreakMute    Flaw = "Break wakes nobody"
 	ProberMute   Flaw = "Contended is always false"
