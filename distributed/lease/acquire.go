@@ -169,6 +169,9 @@ func (a *acquisition) run(yield time.Duration) (g *grant, pending bool, err erro
 		}
 	}
 	for {
+		if a.down != nil { // unseen, the store may have given the lock, and ended the notifications
+			a.endWatch()
+		}
 		r, pending := a.ask() // 5, 6
 		switch {
 		case pending:
@@ -248,10 +251,6 @@ func (a *acquisition) unreachable(r answer) time.Duration {
 		a.e.mu.Lock()
 		a.e.asks = a.id
 		a.e.mu.Unlock()
-		a.endWatch()
-	}
-	if errors.Is(r.err, errLate) {
-		a.endWatch() // the store may have ended the notifications when it gave the lock
 	}
 	a.backoff = min(max(2*a.backoff, minBackoff), maxBackoff)
 	return min(a.backoff/2+rand.N(a.backoff/2), a.c.poll)

@@ -212,6 +212,34 @@ func TestALateAnswerDoesNotUndoTheNextOne(t *testing.T) {
 	})
 }
 
+// A store may end the notifications of an acquisition when it gives it the lock.
+func TestAWaiterWatchesAnewAfterAnAnswerThatWasLost(t *testing.T) {
+	inLine(t, func(t *testing.T, q queued, l, rival *lease.Mutex) {
+		a, b := as(locks.NewOwner()), as(locks.NewOwner())
+		require.NoError(t, rival.LockContext(a))
+		got := make(chan error, 1)
+		go func() { got <- l.LockContext(b) }()
+		synctest.Wait()
+		require.Len(t, q.queue(), 1)
+		q.set(func(c *client) { c.deaf = true })
+		require.NoError(t, rival.UnlockContext(a))
+		synctest.Wait()
+		require.NotEmpty(t, q.s.holder("it")) // the waiter, which does not know
+		q.s.evict("it")
+		q.s.mu.Lock()
+		clear(q.s.watches)
+		q.s.mu.Unlock()
+		require.NoError(t, rival.LockContext(a))
+		q.set(func(c *client) { c.deaf = false })
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		require.NoError(t, rival.UnlockContext(a))
+		synctest.Wait()
+		require.Len(t, got, 1, "the waiter has not been told")
+		require.NoError(t, <-got)
+	})
+}
+
 func TestALockThatWasHandedOnBeatsALaterEndOfTheContext(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		l, a, b := open(t, s.connect()).Mutex("it"), as(locks.NewOwner()), locks.NewOwner()
