@@ -320,35 +320,42 @@ func TestAHolderThatLostItsRowSparesItsSuccessor(t *testing.T) {
 type doomed struct {
 	l, rival *sqllock.Mutex
 	pool     *sql.DB
+	store    lease.Store // of l
 	end      func()
 }
 
 // eachSession runs f for all kinds of locks of sessions on all servers.
-func eachSession(t *testing.T, lease time.Duration, f func(t *testing.T, lock doomed)) {
+func eachSession(t *testing.T, d time.Duration, f func(t *testing.T, lock doomed)) {
 	t.Helper()
 	for _, k := range []kind{advisory, rowKind} {
-		for _, d := range servers {
-			t.Run(k.name+" on "+d.name, func(t *testing.T) {
+		for _, on := range servers {
+			t.Run(k.name+" on "+on.name, func(t *testing.T) {
 				t.Parallel()
-				where, mark := d.serve(t), fresh()
+				where, mark := on.serve(t), fresh()
 				// The sessions of the pool are told by what they are connected to, or by their
 				// name.
-				db, to, table := d.open(t, where), dsn(d.dialect, where)+"&application_name="+mark, mark
+				db, to, table := on.open(t, where), dsn(on.dialect, where)+"&application_name="+mark, mark
 				sessions := "SELECT pid FROM pg_stat_activity WHERE application_name = $1"
-				if d.dialect == sqllock.MySQL {
+				if on.dialect == sqllock.MySQL {
 					_, err := db.Exec("CREATE DATABASE " + mark)
 					require.NoError(t, err)
-					to, table = strings.Replace(dsn(d.dialect, where), "/test", "/"+mark, 1), mark+"."+mark
+					to, table = strings.Replace(dsn(on.dialect, where), "/test", "/"+mark, 1), mark+"."+mark
 					sessions = "SELECT id FROM information_schema.processlist WHERE db = ?"
 				}
-				pool, err := sql.Open(d.driver, to)
+				pool, err := sql.Open(on.driver, to)
 				require.NoError(t, err)
 				t.Cleanup(func() { pool.Close() })
+				var store lease.Store
+				opts := sqllock.WithLeaseOptions(lease.WithTTL(d), lease.WithWrapper(func(s lease.Store) lease.Store {
+					store = s
+					return s
+				}))
 				f(t, doomed{
-					l:     k.open(t, pool, term(lease), sqllock.WithTable(table)).Mutex(mark),
+					l:     k.open(t, pool, opts, sqllock.WithTable(table)).Mutex(mark),
 					rival: k.open(t, db, sqllock.WithTable(table)).Mutex(mark),
 					pool:  pool,
-					end:   func() { kill(t, d, db, sessions, mark) },
+					store: store,
+					end:   func() { kill(t, on, db, sessions, mark) },
 				})
 			})
 		}
@@ -372,6 +379,25 @@ func TestARivalGetsAnEndedSessionsLockAtOnce(t *testing.T) {
 		require.ErrorIs(t, lock.l.UnlockContext(a), locks.ErrLost)
 		soon(t, func() bool { return lock.pool.Stats().InUse == 0 }, "pinned")
 		require.NoError(t, lock.rival.UnlockContext(b))
+	})
+}
+
+// The server may end a session before the client notices, and a repeated request takes the lock anew.
+func TestARepeatedAcquisitionReplacesAnEndedSession(t *testing.T) {
+	t.Parallel()
+	eachSession(t, time.Minute, func(t *testing.T, lock doomed) {
+		ctx, name := t.Context(), lock.l.Name()
+		acquire := func() bool {
+			r, err := lock.store.Acquire(ctx, name, "a", time.Minute)
+			return err == nil && r.Held
+		}
+		require.True(t, acquire())
+		lock.end()
+		soon(t, acquire, "the lock is free")
+		r, err := lock.store.Release(ctx, name, "a")
+		require.NoError(t, err)
+		require.True(t, r.Held)
+		soon(t, func() bool { return lock.pool.Stats().InUse == 0 }, "pinned")
 	})
 }
 

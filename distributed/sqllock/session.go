@@ -123,6 +123,11 @@ func (s *sessionStore) Acquire(ctx context.Context, name, acquisition string, d 
 	s.mu.Lock()
 	closed := s.closed
 	if !closed {
+		if ended := s.held[sess.ref]; ended != nil { // the server has ended it: this is the request repeated
+			ended.over.Stop()
+			s.c.jobs.Add(1)
+			s.bury(ended)
+		}
 		s.held[sess.ref] = sess
 		sess.over = time.AfterFunc(d, func() { s.expire(sess) })
 	}
@@ -172,6 +177,11 @@ func (s *sessionStore) drop(sess *session, cause error) {
 		return
 	}
 	s.lost(sess.ref, cause)
+	s.bury(sess)
+}
+
+// bury discards the connection of a session that is removed. It ends a job.
+func (s *sessionStore) bury(sess *session) {
 	sess.end()
 	go func() { // a driver may take its time
 		defer s.c.jobs.Done()
