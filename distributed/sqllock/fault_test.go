@@ -382,7 +382,7 @@ func TestARivalGetsAnEndedSessionsLockAtOnce(t *testing.T) {
 	})
 }
 
-// The server may end a session before the client notices, and a repeated request takes the lock anew.
+// The server may end a session before the client notices. A repeated request takes the lock anew then.
 func TestARepeatedAcquisitionReplacesAnEndedSession(t *testing.T) {
 	t.Parallel()
 	eachSession(t, time.Minute, func(t *testing.T, lock doomed) {
