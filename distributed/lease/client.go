@@ -141,7 +141,8 @@ func WithLogger(l *slog.Logger) Option { return func(c *Client) { c.log = l } }
 
 // WithWrapper has the Client use what wrap returns in place of its Store, for tests that lose
 // requests and for traces. What wrap returns has a method Unwrap() Store, with the Store that wrap
-// got. It then has those optional interfaces that both implement.
+// got. It then has those optional interfaces that both implement. [New] returns an error if wrap
+// returns nil.
 func WithWrapper(wrap func(Store) Store) Option { return func(c *Client) { c.wrap = wrap } }
 
 // New returns a Client of s. It runs one goroutine until it is closed.
@@ -170,7 +171,9 @@ func New(s Store, opts ...Option) (*Client, error) {
 		return nil, fmt.Errorf("%s: %w", c.prefix, err)
 	}
 	if c.wrap != nil {
-		c.store = c.wrap(s)
+		if c.store = c.wrap(s); c.store == nil {
+			return nil, fmt.Errorf("%s: WithWrapper returned a nil Store", c.prefix)
+		}
 	}
 	c.queue = optional[Queue](c.store)
 	c.prober = optional[ContentionProber](c.store)

@@ -561,6 +561,7 @@ func TestBadOptionsAreErrors(t *testing.T) {
 	for _, o := range []lease.Option{
 		lease.WithTTL(0), lease.WithTTL(time.Microsecond), lease.WithMargin(term), lease.WithPoll(0),
 		lease.WithReleaseTimeout(-1), lease.WithMaxLocalHandoffs(-1),
+		lease.WithWrapper(func(lease.Store) lease.Store { return nil }),
 	} {
 		_, err := lease.New(newServer().connect(), o)
 		require.Error(t, err)
