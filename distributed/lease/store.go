@@ -139,10 +139,10 @@ type Session interface {
 	// effect.
 	Term() time.Duration
 
-	// Lost is called once for each hold that was lost, after its owner was told. It is also called
+	// Lost is called for each hold that was lost, after its owner was told. It is also called
 	// for an acquisition of which the store has not answered that it has ended, in the time of a
-	// lease. The store frees what the session may keep. Lost is called from any goroutine and must
-	// not wait.
+	// lease. It may be called again for the same acquisition. The store frees what the session
+	// may keep. Lost is called from any goroutine and must not wait.
 	Lost(id HoldID)
 }
 

@@ -1140,7 +1140,8 @@ func sessionLoss(s *suite) {
 	b.free(name, other)
 }
 
-// sessionFrees has Lost free what the session keeps after the hold was lost.
+// sessionFrees has Lost free what the session keeps after the hold was lost, and nothing else if
+// it is repeated.
 func sessionFrees(s *suite) {
 	a, b, name := s.mortal(), s.client(), s.name()
 	owner := s.someone()
@@ -1158,10 +1159,13 @@ func sessionFrees(s *suite) {
 	case <-time.After(a.term(s.cfg.TTL) + s.cfg.Timeout):
 		s.broken("a hold that is not renewed is lost", a)
 	}
+	name = a.stored(name)
 	other := b.acquisition()
 	s.await("a hold that was lost is freed, though its session lasts",
-		func() bool { return b.acquire(b.stored(name), other, minute).Held }, a, b)
-	b.free(b.stored(name), other)
+		func() bool { return b.acquire(name, other, minute).Held }, a, b)
+	a.requests.Lost(lease.HoldID{Name: name, Acquisition: a.requests.asked(name)})
+	b.holds(name, other, "after Lost was repeated for the hold before", a)
+	b.free(name, other)
 	_ = l.UnlockContext(owner) // it reports the loss
 }
 

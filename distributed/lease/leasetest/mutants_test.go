@@ -221,6 +221,7 @@ var mutants = []struct {
 	{"BreakNotice", fake, fakestore.Full, fakestore.BreakMute},
 	{"SessionLoss", fake, fakestore.Tied, fakestore.LossMute},
 	{"SessionFrees", fake, fakestore.Tied, fakestore.SessionKeeps},
+	{"SessionFrees", fake, fakestore.Tied, fakestore.AnyoneFrees},
 	{"ForeignData", fake, fakestore.Watched, fakestore.OverwritesValue},
 
 	{"Readers", shared, fakestore.Watched, fakestore.ReadersExclude},
