@@ -71,11 +71,7 @@ func (s *fair) Leave(ctx context.Context, name, acquisition string) error {
 }
 
 func (s *fair) Lookup(ctx context.Context, name, acquisition string) (lease.Reply, error) {
-	r, err := s.c.p.Eval(ctx, hashLookup, 1, []any{head - 1: nil, name, acquisition})
-	if err == nil && r == nil {
-		return lease.Reply{}, nil
-	}
-	return granted(r, err)
+	return s.c.lookup(ctx, hashLookup, []any{name}, acquisition)
 }
 
 func (s *fair) Renew(ctx context.Context, holds []lease.HoldID, d time.Duration) ([]bool, error) {

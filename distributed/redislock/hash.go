@@ -116,14 +116,21 @@ func granted(r any, err error) (lease.Reply, error) {
 func unexpected(r any) error { return fmt.Errorf("unexpected reply of type %T", r) }
 
 func (s *single) Lookup(ctx context.Context, name, acquisition string) (lease.Reply, error) {
-	acquisition += s.suffix
-	var r any
-	var err error
+	keys := []any{name}
 	if s.token != "" {
-		r, err = s.c.p.Eval(ctx, s.lookup, 2, []any{head - 1: nil, name, prefixed(s.token, name), acquisition})
-	} else {
-		r, err = s.c.p.Eval(ctx, s.lookup, 1, []any{head - 1: nil, name, acquisition})
+		keys = append(keys, prefixed(s.token, name))
 	}
+	return s.c.lookup(ctx, s.lookup, keys, acquisition+s.suffix)
+}
+
+// lookup asks whether acquisition has the lock of keys. If replicas have to acknowledge that, the
+// script writes something.
+func (c *core) lookup(ctx context.Context, sc *script, keys []any, acquisition string) (lease.Reply, error) {
+	args := append(append(make([]any, head), keys...), acquisition)
+	if isProvisional(ctx) {
+		args = append(args, 1)
+	}
+	r, err := c.p.Eval(ctx, sc, len(keys), args)
 	if err == nil && r == nil {
 		return lease.Reply{}, nil
 	}

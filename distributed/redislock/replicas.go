@@ -82,7 +82,16 @@ type attemptKey struct{}
 
 type attempt struct {
 	wait    bool
-	lacking atomic.Bool // too few replicas acknowledged the last request
+	lacking atomic.Bool  // too few replicas acknowledged the last request
+	half    atomic.Int64 // of the lease, in nanoseconds: the rest is left for the holder
+}
+
+// attemptOf returns the attempt that a request with ctx is of.
+func attemptOf(ctx context.Context) *attempt {
+	if call, ok := ctx.Value(attemptKey{}).(*attempt); ok {
+		return call
+	}
+	return &attempt{wait: true}
 }
 
 // acked is a store of locks whose acquisitions replicas have to acknowledge.
@@ -143,12 +152,10 @@ func (s ackedQueue) Enqueue(ctx context.Context, name, acquisition string, d tim
 func (s acked) settle(ctx context.Context, name, acquisition string, d time.Duration,
 	ask func(context.Context, string, string, time.Duration) (lease.Reply, error),
 ) (lease.Reply, error) {
-	got := acks{timeout: min(s.timeout, d/2)} // half of the lease is left for the holder
+	call := attemptOf(ctx)
+	call.half.Store(int64(d / 2))
+	got := acks{timeout: min(s.timeout, d/2)}
 	r, err := ask(context.WithValue(ctx, acksKey{}, &got), name, acquisition, d)
-	call, _ := ctx.Value(attemptKey{}).(*attempt)
-	if call == nil {
-		call = &attempt{wait: true}
-	}
 	if err != nil || !r.Held || got.n >= s.n {
 		call.lacking.Store(false)
 		return r, err
@@ -168,6 +175,9 @@ func (s acked) settle(ctx context.Context, name, acquisition string, d time.Dura
 // acquisition on all replicas.
 func (s acked) Lookup(ctx context.Context, name, acquisition string) (lease.Reply, error) {
 	got := acks{timeout: s.timeout}
+	if half := time.Duration(attemptOf(ctx).half.Load()); half > 0 {
+		got.timeout = min(got.timeout, half)
+	}
 	r, err := s.store.Lookup(context.WithValue(ctx, acksKey{}, &got), name, acquisition)
 	if err != nil || !r.Held || got.n >= s.n {
 		return r, err

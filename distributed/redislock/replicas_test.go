@@ -1,12 +1,14 @@
 package redislock_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/lease/leasetest"
 	"github.com/jucgo/locks/distributed/redislock"
 )
@@ -45,4 +47,54 @@ func TestARenewalTellsALockThatDiedWithItsMaster(t *testing.T) {
 	}
 	require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
 	require.NoError(t, rival.UnlockContext(b))
+}
+
+// A lease of which most is over when the reply comes is of no use.
+func TestALookupWaitsForReplicasForHalfTheLease(t *testing.T) {
+	t.Parallel()
+	p := leasetest.NewProxy(t, startMaster(t).Addr)
+	l := open(t, connectFor(t, p.Addr(), 2*time.Minute), term(time.Second), redislock.WithReplicas(1, time.Minute)).
+		Mutex("it")
+	ctx := someone()
+	_, err := l.TryLockContext(ctx)
+	require.ErrorIs(t, err, redislock.ErrNotReplicated)
+	p.DropReply("evalsha", 1)
+	began := time.Now()
+	got := make(chan error, 1)
+	go func() {
+		_, err := l.TryLockContext(ctx)
+		got <- err
+	}()
+	require.Eventually(t, func() bool { return p.Drops() == 1 }, soon, time.Millisecond)
+	p.Reset()
+	require.Error(t, <-got)
+	require.Less(t, time.Since(began), 30*time.Second)
+}
+
+func TestALookupWritesNothingUnlessReplicasAreAwaited(t *testing.T) {
+	t.Parallel()
+	s := startMaster(t)
+	direct := connect(t, s.Addr)
+	var stores []lease.Store
+	c := open(t, direct, redislock.WithLeaseOptions(lease.WithWrapper(func(s lease.Store) lease.Store {
+		stores = append(stores, s)
+		return s
+	})))
+	for name, kind := range anyKind {
+		kind(c, name)
+	}
+	require.Len(t, stores, 6)
+	const id = "c0ffee00-0000-8000-8000-000000000000:1"
+	for i, store := range stores {
+		r, err := store.Acquire(background, fmt.Sprint(i), id, time.Minute)
+		require.NoError(t, err)
+		require.True(t, r.Held)
+	}
+	require.NoError(t, direct.ConfigSet(background, "min-replicas-to-write", "1").Err(), "it refuses to write")
+	for i, store := range stores {
+		r, err := store.Lookup(background, fmt.Sprint(i), id)
+		require.NoError(t, err)
+		require.True(t, r.Held)
+	}
+	require.NoError(t, direct.ConfigSet(background, "min-replicas-to-write", "0").Err())
 }

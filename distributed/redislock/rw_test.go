@@ -2,6 +2,7 @@ package redislock_test
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/redislock"
 	"github.com/jucgo/locks/distributed/redislock/internal/suite"
 )
@@ -288,4 +290,37 @@ func TestAPlainLockIsForeignToAReadWriteLock(t *testing.T) {
 	hold(t, read, a)
 	require.ErrorIs(t, c.Mutex("it").LockContext(someone()), locks.ErrForeign)
 	require.NoError(t, read.UnlockContext(a))
+}
+
+func TestAReleaseByAReaderLooksAtOtherReadersSeldom(t *testing.T) {
+	t.Parallel()
+	direct := connect(t, startServer(t).Addr)
+	c := open(t, direct)
+	reader := func(d time.Duration) func() {
+		l, o := c.RWMutex("it", lease.WithFixedTTL(d)).ReadMutex(), someone()
+		hold(t, l, o)
+		return func() { require.NoError(t, l.UnlockContext(o)) }
+	}
+	longest := reader(10 * time.Minute)
+	var others []func()
+	for range 50 {
+		others = append(others, reader(time.Minute))
+	}
+	looks := func(release func()) int {
+		require.NoError(t, direct.ConfigResetStat(background).Err())
+		release()
+		stats := direct.InfoMap(background, "commandstats").Item("Commandstats", "cmdstat_pttl")
+		calls, _, _ := strings.Cut(strings.TrimPrefix(stats, "calls="), ",")
+		n, err := strconv.Atoi(calls)
+		require.NoError(t, err, stats)
+		return n
+	}
+	require.Equal(t, 2, looks(others[0]), "the own hold, and the lock")
+	require.Greater(t, direct.PTTL(background, "it").Val(), time.Minute)
+	require.Greater(t, looks(longest), 49)
+	require.LessOrEqual(t, direct.PTTL(background, "it").Val(), time.Minute, "as long as the longest hold")
+	for _, release := range others[1:] {
+		release()
+	}
+	require.Zero(t, direct.Exists(background, "it").Val())
 }

@@ -2,11 +2,10 @@
 -- with prefix. It visits ten thousand holds of a reader at most, which no reader has. A wrong count
 -- could otherwise keep the script running for ever.
 local function holds(lock, prefix, f)
-	for _, reader in ipairs(redis.call('hkeys', lock)) do
-		if reader ~= 'mode' then
-			for n = 1, math.min(tonumber(redis.call('hget', lock, reader)) or 0, 10000) do
-				f(prefix .. ':' .. reader .. ':rwlock_timeout:' .. n)
-			end
+	local fields = redis.call('hgetall', lock)
+	for i = 1, #fields, 2 do
+		for n = 1, math.min(tonumber(fields[i + 1]) or 0, 10000) do
+			f(prefix .. ':' .. fields[i] .. ':rwlock_timeout:' .. n)
 		end
 	end
 end

@@ -1,6 +1,7 @@
--- touch writes what is there already. A WAIT after it counts the replicas that have the lock.
-local function touch(lock)
-	local ttl = redis.call('pttl', lock)
+-- touch writes what is there already, if a WAIT follows. That then counts the replicas that have the
+-- lock.
+local function touch(lock, waits)
+	local ttl = waits and redis.call('pttl', lock) or 0
 	if ttl > 0 then
 		redis.call('pexpire', lock, ttl)
 	end

@@ -1,6 +1,6 @@
 -- Deletes the reader's hold. The lock is free if no reader has a hold that lasts, and there is no
--- writer. Otherwise it lasts as long as the longest hold. The reply is that of wait_release, or 0 if
--- the lock is not free.
+-- writer. Otherwise it lasts as long as the longest hold. Only the release of that one has to look at
+-- all holds. The reply is that of wait_release, or 0 if the lock is not free.
 --
 -- KEYS lock, channel, list, prefix of all holds, hold; ARGV acquisition, whether the server counts
 -- subscribers, publish commands
@@ -8,8 +8,9 @@ local lock = KEYS[1]
 if typed('hdel', lock, ARGV[1]) ~= 1 then
 	return false
 end
+local shorter = redis.call('pttl', KEYS[5]) < redis.call('pttl', lock)
 redis.call('del', KEYS[5])
-if redis.call('hget', lock, 'mode') == 'write' then
+if redis.call('hget', lock, 'mode') == 'write' or shorter and redis.call('hlen', lock) > 1 then
 	return 0
 end
 local rest = longest(lock, KEYS[4])
