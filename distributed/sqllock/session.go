@@ -140,7 +140,8 @@ func (s *sessionStore) Acquire(ctx context.Context, name, acquisition string, d 
 	return lease.Reply{Held: true}, nil
 }
 
-// Lookup is never called: an acquisition of unknown outcome leaves no session of ours.
+// Lookup tells which holds have a session here. An acquisition of unknown outcome leaves none, so
+// that its lock ends with the connection.
 func (s *sessionStore) Lookup(ctx context.Context, name, acquisition string) (lease.Reply, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
