@@ -39,6 +39,7 @@ type Hold interface {
 	Deadline() (deadline time.Time, ok bool)
 
 	// Extend prolongs the hold to d from now. If the hold is over, it returns an error matching
-	// [ErrLost]. It never acquires the lock again.
+	// [ErrLost]. It never acquires the lock again. On etcd and ZooKeeper a hold lasts no longer
+	// than a session: a longer d counts as the time of a session. Deadline tells what remains.
 	Extend(ctx context.Context, d time.Duration) error
 }

@@ -17,6 +17,10 @@
 //	get       the own node, watched      after 100 ms of holding the lock
 //	delete    the own node               the release, which wakes the next waiter and no other
 //
+// A TryLockContext that finds other nodes has its server catch up with the leader, and asks for the
+// children once more. So it takes three round trips for a lock that is busy. It adds a node to the
+// directory only if there is none to wait for.
+//
 // The directory is a container: it is created when it is missing, and ZooKeeper removes it when
 // it is empty.
 //
