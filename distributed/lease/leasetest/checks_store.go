@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/pprof"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -18,15 +20,19 @@ var storeChecks = []check{
 	{"OneHolder", hasStore, oneHolder},
 	{"OneWinner", hasStore, oneWinner},
 	{"OtherNames", func(s *suite) bool { return !s.cfg.OneLock && hasStore(s) }, otherNames},
+	{"OddNames", func(s *suite) bool { return !s.cfg.OneLock }, oddNames},
+	{"AtOnce", func(s *suite) bool { return !s.cfg.OneLock && hasStore(s) }, atOnce},
 	{"RepeatedAcquire", hasStore, repeatedAcquire},
 	{"ReleaseIsAtomic", hasStore, releaseIsAtomic},
 	{"Takeover", hasStore, takeover},
+	{"LapsedHold", hasStore, lapsedHold},
 	{"RenewedLease", hasStore, renewedLease},
 	{"RenewTellsTheTruth", hasStore, renewTellsTheTruth},
 	{"LateRequests", hasStore, lateRequests},
 	{"RenewsAll", hasStore, renewsAll},
 	{"Tokens", hasStore, tokens},
 	{"Notices", hasStore, notices},
+	{"OtherWatches", hasStore, otherWatches},
 	{"NoticesForAll", hasStore, noticesForAll},
 	{"Awaited", func(s *suite) bool { return !(s.cfg.FIFO && has[lease.Queue](s)) && hasStore(s) }, awaited},
 	{"Contention", has[lease.ContentionProber], contention},
@@ -43,6 +49,8 @@ var storeChecks = []check{
 	{"ForeignData", func(s *suite) bool { return s.cfg.Foreign != nil && hasStore(s) }, foreignData},
 	{"EndedContexts", hasStore, endedContexts},
 	{"MarkedErrors", hasStore, markedErrors},
+	{"FailedRequests", hasStore, failedRequests},
+	{"Goroutines", hasStore, goroutines},
 }
 
 const minute = time.Minute
@@ -136,6 +144,9 @@ func (c *client) renew(name, acquisition string, d time.Duration) bool {
 func (c *client) release(name, acquisition string) lease.Released {
 	c.Helper()
 	released, err := c.requests.Release(c.ctx, name, acquisition)
+	if errors.Is(err, locks.ErrLost) { // the lock was not held until now
+		return lease.Released{}
+	}
 	c.healthy(Release, err)
 	return released
 }
@@ -158,9 +169,26 @@ func (s *suite) await(promise string, f func() bool, clients ...*client) {
 	}
 }
 
+// soon is await for what nothing keeps from being true. A store may be a little late.
+func (s *suite) soon(promise string, late time.Duration, f func() bool, clients ...*client) {
+	s.Helper()
+	began := lease.Now()
+	for n := 1; ; n++ {
+		asked := lease.Now() // a busy machine matters before, and not afterwards
+		if f() {
+			return
+		}
+		if n >= 10 && asked.Sub(began) > late {
+			s.broken(fmt.Sprintf("%s, within %v", promise, late), clients...)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
 func oneHolder(s *suite) {
 	a, b, name := s.client(), s.client(), s.name()
-	mine, other := a.acquisition(), b.acquisition()
+	mine := a.acquisition()
+	other := b.numbered(tail(mine)) // clients count their acquisitions, so that numbers may be the same
 	a.holdsNot(name, mine, "of a free lock")
 	if a.release(name, mine).Held {
 		s.broken("Release says that a free lock was not held", a)
@@ -174,6 +202,10 @@ func oneHolder(s *suite) {
 	}
 	b.refused(name, a)
 	a.refused(name, a) // another acquisition of the same client
+	a.holdsNot(name, a.acquisition(), "of another acquisition of the holder's client")
+	if a.release(name, a.acquisition()).Held {
+		s.broken("Release frees nothing for another acquisition of the holder's client", a)
+	}
 	b.holdsNot(name, other, "of a client that was refused", a)
 	if b.release(name, other).Held {
 		s.broken("Release says that a client that was refused held nothing", a, b)
@@ -276,10 +308,84 @@ func otherNames(s *suite) {
 	}
 }
 
+// oddNames has locks whose names differ a little. The store may refuse a name, by an error.
+func oddNames(s *suite) {
+	a, b, plain := s.client(), s.client(), randomName()
+	long := strings.Repeat("-long", 40)
+	var names []string
+	for _, odd := range []string{"", "A", "a", "-a", "1", "-1", "--1", "-01", long, long + "-1", long + "-2"} {
+		names = append(names, s.named(plain+odd))
+	}
+	if s.cfg.anyName {
+		for _, odd := range []string{" ", "/a", "/A", "%", "'", ":a", "é", "e", "..", "\\", "_", "\t"} {
+			names = append(names, plain+odd)
+		}
+	}
+	holders := make(map[string]context.Context)
+	for _, n := range names {
+		owner := s.someone()
+		ctx, cancel := context.WithTimeout(owner, s.cfg.Timeout)
+		err := a.lock(n).LockContext(ctx)
+		ended := ctx.Err() != nil
+		cancel()
+		switch {
+		case err == nil:
+			holders[n] = owner
+		case ended:
+			s.broken(fmt.Sprintf("locks of other names have other holders: %q is free", n), a)
+		default:
+			s.Logf("no lock can be called %q: %v", n, err)
+		}
+	}
+	for n, owner := range holders {
+		if ok, _ := b.lock(n).TryLockContext(s.someone()); ok {
+			s.broken(fmt.Sprintf("a held lock is given to no other client, also if it is called %q", n), a, b)
+		}
+		if err := a.lock(n).UnlockContext(owner); err != nil {
+			s.broken(fmt.Sprintf("%s (%v)", unlocks, err), a)
+		}
+	}
+}
+
+// atOnce has one client send requests for several locks at the same time.
+func atOnce(s *suite) {
+	c, w := s.client(), s.crew()
+	for range 8 {
+		name := s.name()
+		w.wg.Go(func() {
+			for n := 0; n < 10 && w.ctx.Err() == nil; n++ {
+				mine, other := c.acquisition(), c.acquisition()
+				c.mine(name, mine)
+				c.mine(name, other)
+				first, err1 := c.requests.Acquire(s.ctx, name, mine, minute)
+				second, err2 := c.requests.Acquire(s.ctx, name, other, minute)
+				found, err3 := c.requests.Lookup(s.ctx, name, mine)
+				renewed, err4 := c.requests.Renew(s.ctx, []lease.HoldID{{Name: name, Acquisition: mine}}, minute)
+				released, err5 := c.requests.Release(s.ctx, name, mine)
+				switch err := errors.Join(err1, err2, err3, err4, err5); {
+				case err != nil:
+					w.breaks(fmt.Sprintf("requests succeed on a healthy store (%v)", err), c)
+				case !first.Held && s.cfg.SpuriousTry:
+				case !first.Held || second.Held || !found.Held || found.Token != first.Token ||
+					!slices.Equal(renewed, []bool{true}) || !released.Held:
+					w.breaksOf(name, "each request gets its own answer, though others are under way", c)
+				}
+			}
+		})
+	}
+	w.wait()
+}
+
 func repeatedAcquire(s *suite) {
 	a, b, name := s.client(), s.client(), s.name()
-	mine, _ := a.take(name)
-	a.acquire(name, mine, minute) // whatever it says
+	mine, first := a.take(name)
+	// A repeated Acquire may say anything, but changes nothing.
+	if again := a.acquire(name, mine, minute); again.Held && again.Token != first.Token {
+		s.broken(fmt.Sprintf("a repeated Acquire has the token of the hold, %d, not %d", first.Token, again.Token), a)
+	}
+	if found := a.lookup(name, mine); !found.Held || found.Token != first.Token {
+		s.broken(fmt.Sprintf("a repeated Acquire changes nothing (%+v)", found), a)
+	}
 	a.free(name, mine)
 	a.holdsNot(name, mine, "after the release of an acquisition that was asked for twice", b)
 	other, _ := b.take(name)
@@ -345,19 +451,47 @@ func (c *client) connects() bool {
 // It returns the acquisition.
 func (c *client) takenOver(name string, holder *client, since time.Time, term time.Duration) string {
 	c.Helper()
-	var mine string
-	end := time.Now().Add(term + c.cfg.Timeout)
+	const rest = "Reply.Wait is what is left of the lease of a dead client"
+	session := optional[lease.Session](holder.requests) != nil
+	slack := term / 20
+	var began, kept, free time.Time // Reply.Wait says that the lock is kept until then, and free from then on
+	var last time.Duration
 	for {
-		mine = c.acquisition()
-		held := c.acquire(name, mine, minute).Held
-		after := lease.Now().Sub(since)
-		if held && after < term {
-			c.broken(fmt.Sprintf("a holder keeps the lock for its lease of %v, not for %v", term, after), holder, c)
-		}
-		if held {
+		mine := c.acquisition()
+		asked := lease.Now()
+		reply := c.acquire(name, mine, minute)
+		now := lease.Now()
+		if reply.Held {
+			if early := now.Sub(since); early < term {
+				c.broken(fmt.Sprintf("a holder keeps the lock for its lease of %v, not for %v", term, early), holder, c)
+			}
+			if early := kept.Sub(now); early > slack {
+				c.broken(fmt.Sprintf("%s, not %v more", rest, early), holder, c)
+			}
 			return mine
 		}
-		if time.Now().After(end) {
+		if began.IsZero() {
+			began = now
+		}
+		// What the server said of its clock does not depend on how busy this machine is.
+		if reply.Wait > 0 {
+			if until := asked.Add(reply.Wait); until.After(kept) {
+				kept = until
+			}
+			// It may be the same for a while, such as the longest time that the store tells.
+			if until := now.Add(reply.Wait); reply.Wait < last && (free.IsZero() || until.Before(free)) {
+				free = until
+			}
+			last = reply.Wait
+		}
+		if differ := kept.Sub(free); !free.IsZero() && differ > slack {
+			c.broken(fmt.Sprintf("%s, and answers do not differ by %v", rest, differ), holder, c)
+		}
+		limit := 2 * term
+		if session { // whose end the server looks for from time to time
+			limit = term + c.cfg.Timeout
+		}
+		if asked.Sub(began) > limit {
 			c.broken(fmt.Sprintf("a dead client loses the lock after its lease of %v", term), holder, c)
 		}
 		time.Sleep(5 * time.Millisecond)
@@ -369,8 +503,9 @@ func takeover(s *suite) {
 	if !a.canDie() {
 		return
 	}
+	ttl := s.cfg.TTL + s.cfg.TTL/4 // no whole number of seconds
 	mine, since := a.acquisition(), lease.Now()
-	reply := a.acquire(name, mine, s.cfg.TTL)
+	reply := a.acquire(name, mine, ttl)
 	if !reply.Held {
 		s.broken("a free lock is given to the client that asks", a)
 	}
@@ -378,9 +513,35 @@ func takeover(s *suite) {
 		since = reply.Since
 	}
 	a.die()
-	other := b.takenOver(name, a, since, a.term(s.cfg.TTL))
+	other := b.takenOver(name, a, since, a.term(ttl))
 	b.holds(name, other, "after it took over", a)
 	b.free(name, other)
+}
+
+// lapsedHold asks about a hold that has lapsed while no other client came in between. In a store
+// without a clock it may last until then.
+func lapsedHold(s *suite) {
+	a, b, name := s.mortal(), s.client(), s.name()
+	if optional[lease.Session](a.requests) != nil {
+		return // its holds last without renewals
+	}
+	mine := a.acquisition()
+	if !a.acquire(name, mine, s.cfg.TTL).Held {
+		s.broken("a free lock is given to the client that asks", a)
+	}
+	pause(3 * s.cfg.TTL / 2)
+	found := a.lookup(name, mine).Held
+	switch {
+	case !a.renew(name, mine, minute):
+		a.holdsNot(name, mine, "that has lapsed")
+		other, _ := b.take(name)
+		b.free(name, other)
+	case !found:
+		s.broken("Renew prolongs no hold that Lookup does not find", a)
+	default:
+		b.refused(name, a)
+		a.free(name, mine)
+	}
 }
 
 // renewedLease has a client that lives keep its lock, and lose it a lease after its last renewal.
@@ -475,7 +636,12 @@ func lateRequests(s *suite) {
 		c.refused(name, a, b)
 	}
 	b.free(name, other)
+	a.holdsNot(name, mine, "after another client has had the lock", b)
+	c.free(name, first(c.take(name)))
 }
+
+// first returns the acquisition of a take.
+func first(acquisition string, _ lease.Reply) string { return acquisition }
 
 func tokens(s *suite) {
 	name := s.name()
@@ -543,6 +709,15 @@ func (c *client) ask(name, acquisition string) lease.Reply {
 	return reply
 }
 
+// noticed is called for what comes from the channel of a Watch.
+func (c *client) noticed(open bool) {
+	c.Helper()
+	c.event("a notice")
+	if !open {
+		c.broken("the channel of a Watch is never closed", c)
+	}
+}
+
 // notices releases a lock at each moment of another client's wait.
 func notices(s *suite) {
 	a, b, name := s.client(), s.client(), s.name()
@@ -582,8 +757,8 @@ func notices(s *suite) {
 		// A notice may come without a reason, and the lock may have a queue of one.
 		for end := time.After(s.cfg.Timeout); !reply.Held; {
 			select {
-			case <-w.C():
-				b.event("a notice")
+			case _, open := <-w.C():
+				b.noticed(open)
 				reply = b.ask(name, other)
 			case <-end:
 				s.broken("a waiter is told of a release "+when, a, b)
@@ -634,6 +809,7 @@ func queueOrder(s *suite) {
 			s.broken("a held lock is given to no other client", holder, c)
 		}
 	}
+	pause(s.cfg.Poll) // a waiter asks again by then
 	for i, c := range clients[:len(clients)-1] {
 		c.free(name, places[i])
 		for j := len(clients) - 1; j > i+1; j-- {
@@ -642,7 +818,8 @@ func queueOrder(s *suite) {
 			}
 		}
 		next := clients[i+1]
-		s.await("the first waiter gets the lock", func() bool { return next.ask(name, places[i+1]).Held }, c, next)
+		s.soon("the first waiter gets the lock", s.cfg.Limit/2,
+			func() bool { return next.ask(name, places[i+1]).Held }, c, next)
 	}
 	clients[len(clients)-1].free(name, places[len(clients)-1])
 }
@@ -658,7 +835,8 @@ func queueLeave(s *suite) {
 	b.healthy(Leave, queue(b).Leave(s.ctx, name, second))
 	b.healthy(Leave, queue(b).Leave(s.ctx, name, second)) // may be repeated
 	a.free(name, mine)
-	s.await("a client that has left the queue blocks nobody", func() bool { return c.ask(name, third).Held }, b, c)
+	s.soon("a client that has left the queue blocks nobody", s.cfg.Limit/2,
+		func() bool { return c.ask(name, third).Held }, b, c)
 	b.holdsNot(name, second, "of a client that has left the queue", c)
 	second, mine = b.acquisition(), a.acquisition()
 	if b.ask(name, second).Held || a.ask(name, mine).Held {
@@ -676,7 +854,7 @@ func queueLeave(s *suite) {
 		s.broken("a Leave takes the place of no other client", a, b, c)
 	}
 	a.healthy(Leave, queue(a).Leave(s.ctx, name, mine))
-	s.await("a waiter keeps its place when others leave",
+	s.soon("a waiter keeps its place when others leave", s.cfg.Limit/2,
 		func() bool { return b.ask(name, second).Held }, a, b, c)
 	b.free(name, second)
 	other, _ := a.take(name)
@@ -741,7 +919,7 @@ func inspection(s *suite) {
 	if state := inspect(); state.Held || len(state.Holders) > 0 {
 		s.broken("Inspect says that a free lock is free", c)
 	}
-	mine, _ := a.take(name)
+	mine, reply := a.take(name)
 	for range 2 {
 		state := inspect()
 		if !state.Held && len(state.Holders) == 0 || state.Shared || len(state.Holders) > 1 {
@@ -749,6 +927,15 @@ func inspection(s *suite) {
 		}
 		if len(state.Holders) == 1 && !is(state.Holders[0], mine) {
 			s.broken(fmt.Sprintf("Inspect names the holder %s, not %+v", mine, state.Holders[0]), a, c)
+		}
+		for _, holder := range state.Holders {
+			if holder.Token != 0 && holder.Token != reply.Token {
+				s.broken(fmt.Sprintf("Inspect names the token %d, not %d", reply.Token, holder.Token), a, c)
+			}
+			left, term := holder.Left, a.term(minute)
+			if left > term+term/50 || left != 0 && left < term/2 {
+				s.broken(fmt.Sprintf("Inspect tells what is left of the lease of %v, not %v", term, left), a, c)
+			}
 		}
 	}
 	a.holds(name, mine, "after Inspect", c)
@@ -762,7 +949,7 @@ func inspection(s *suite) {
 			b.ask(name, other) // a store may give places to those that have a Watch
 		}
 		state := inspect()
-		if state.Waiting == 0 || len(state.Waiters) == 0 && state.Waiting > 0 {
+		if state.Waiting == 0 || state.Waiting > 1 || len(state.Waiters) == 0 && state.Waiting > 0 {
 			s.broken(fmt.Sprintf("Inspect finds a waiter that has a place in the queue, not %+v", state), b, c)
 		}
 		if len(state.Waiters) > 0 && !is(state.Waiters[0], other) {
@@ -805,12 +992,22 @@ func noFalseLoss(s *suite) {
 		a.free(n, holds[i])
 	}
 	if breaker := b.breaker(name); breaker != nil {
-		mine, _ := a.take(name)
+		for i, n := range names {
+			holds[i], _ = a.take(n)
+		}
 		_, err := breaker.Break(s.ctx, name)
 		b.healthy(Break, err)
 		s.await("NotifyLoss is told of a hold that was broken, or Renew says so", func() bool {
-			return a.requests.losses(name, mine) > 0 || !a.renew(name, mine, minute)
+			return a.requests.losses(name, holds[0]) > 0 || !a.renew(name, holds[0], minute)
 		}, a, b)
+		pause(100 * time.Millisecond) // other losses would come with it
+		for i, n := range names[1:] {
+			a.holds(n, holds[i+1], "beside a hold that was broken", b)
+			if lost := a.requests.losses(n, holds[i+1]); lost > 0 {
+				s.broken("NotifyLoss is told of no hold that lives", a, b)
+			}
+			a.free(n, holds[i+1])
+		}
 	}
 }
 
@@ -818,45 +1015,65 @@ func noFalseLoss(s *suite) {
 func endedContexts(s *suite) {
 	a, b, name := s.client(), s.client(), s.name()
 	mine, _ := b.take(name)
-	try := func(how string, ctx context.Context) {
+	try := func(how string, newContext func() (context.Context, context.CancelFunc)) {
 		s.Helper()
 		id := a.acquisition()
 		a.mine(name, id)
-		for op, call := range map[Op]func(){
-			Acquire: func() { _, _ = a.requests.Acquire(ctx, name, id, minute) },
-			Lookup:  func() { _, _ = a.requests.Lookup(ctx, name, id) },
-			Renew:   func() { _, _ = a.requests.Renew(ctx, []lease.HoldID{{Name: name, Acquisition: id}}, minute) },
-			Release: func() { _, _ = a.requests.Release(ctx, name, id) },
-			Watch: func() {
+		calls := map[Op]func(context.Context){
+			Acquire: func(ctx context.Context) { _, _ = a.requests.Acquire(ctx, name, id, minute) },
+			Lookup:  func(ctx context.Context) { _, _ = a.requests.Lookup(ctx, name, id) },
+			Renew: func(ctx context.Context) {
+				_, _ = a.requests.Renew(ctx, []lease.HoldID{{Name: name, Acquisition: id}}, minute)
+			},
+			Release: func(ctx context.Context) { _, _ = a.requests.Release(ctx, name, id) },
+			Watch: func(ctx context.Context) {
 				if w, err := a.requests.Watch(ctx, name, id); err == nil && w != nil {
 					w.Close()
 				}
 			},
-		} {
+		}
+		if q := optional[lease.Queue](a.requests); q != nil {
+			calls[Enqueue] = func(ctx context.Context) { _, _ = q.Enqueue(ctx, name, id, minute) }
+			calls[Leave] = func(ctx context.Context) { _ = q.Leave(ctx, name, id) }
+		}
+		for op, call := range calls {
+			ctx, cancel := newContext()
 			done := make(chan struct{})
 			go func() {
 				defer close(done)
-				call()
+				call(ctx)
 			}()
 			select {
 			case <-done:
+				cancel()
 			case <-time.After(s.cfg.Timeout):
+				cancel()
 				s.broken(fmt.Sprintf("%s returns when its context ends, %s", op, how), a)
 			}
 		}
 	}
-	ended, cancel := context.WithCancel(s.ctx)
-	cancel()
-	try("before the call", ended)
+	try("before the call", func() (context.Context, context.CancelFunc) {
+		ended, cancel := context.WithCancel(s.ctx)
+		cancel()
+		return ended, cancel
+	})
 	if a.connects() {
 		a.link.Cut()
-		soon, cancel := context.WithTimeout(s.ctx, 100*time.Millisecond)
-		defer cancel()
-		try("while the network is silent", soon)
+		try("while the network is silent", func() (context.Context, context.CancelFunc) {
+			return context.WithTimeout(s.ctx, 100*time.Millisecond)
+		})
 		a.link.Heal()
 	}
 	b.holds(name, mine, "after requests of another client whose contexts ended", a)
 	b.free(name, mine)
+}
+
+// troubles are what a network does to requests.
+var troubles = map[string]func(*Link){
+	"refuses connections": (*Link).Refuse,
+	"resets connections":  (*Link).Reset,
+	"loses replies":       (*Link).CutReplies,
+	"loses requests":      (*Link).CutRequests,
 }
 
 // markedErrors has an error that matches lease.ErrRefused be true.
@@ -866,17 +1083,11 @@ func markedErrors(s *suite) {
 		s.Log("requests cannot fail: the client does not connect through its Link")
 		return
 	}
-	trouble := map[string]func(){
-		"refuses connections": a.link.Refuse,
-		"resets connections":  a.link.Reset,
-		"loses replies":       a.link.CutReplies,
-		"loses requests":      a.link.CutRequests,
-	}
-	for what, begin := range trouble {
+	for what, begin := range troubles {
 		name, id := s.name(), a.acquisition()
 		a.mine(name, id)
 		ctx, cancel := context.WithTimeout(s.ctx, time.Second)
-		begin()
+		begin(a.link)
 		reply, err := a.requests.Acquire(ctx, name, id, minute)
 		cancel()
 		a.link.Heal()
@@ -893,6 +1104,94 @@ func markedErrors(s *suite) {
 		}
 		b.free(name, other)
 	}
+}
+
+// failedRequests has requests of a holder fail. That does not end its hold, and no answer says so.
+func failedRequests(s *suite) {
+	if s.cfg.EndsWithConnection {
+		return
+	}
+	for what, begin := range troubles {
+		a := s.client()
+		if !a.connects() {
+			s.Log("requests cannot fail: the client does not connect through its Link")
+			return
+		}
+		names := []string{s.name(), s.name(), s.name()}
+		if s.cfg.OneLock {
+			names = []string{names[0], names[0], names[0]}
+		}
+		var holds []string
+		for i, name := range names {
+			if i > 0 && s.cfg.OneLock {
+				holds = append(holds, holds[0])
+				continue
+			}
+			mine, _ := a.take(name)
+			holds = append(holds, mine)
+		}
+		brief := func() context.Context {
+			ctx, cancel := context.WithTimeout(s.ctx, 300*time.Millisecond)
+			s.Cleanup(cancel)
+			return ctx
+		}
+		begin(a.link)
+		a.event("the network %s", what)
+		found, err := a.requests.Lookup(brief(), names[0], holds[0])
+		if err == nil && !found.Held {
+			s.broken("a Lookup that fails is an error", a)
+		}
+		renewed, err := a.requests.Renew(brief(), []lease.HoldID{{Name: names[1], Acquisition: holds[1]}}, minute)
+		if err == nil && slices.Contains(renewed, false) {
+			s.broken("a Renew that fails is an error", a)
+		}
+		released, err := a.requests.Release(brief(), names[2], holds[2])
+		if err == nil && !released.Held || errors.Is(err, locks.ErrLost) {
+			s.broken("a Release that fails is an error, and no loss", a)
+		}
+		a.link.Heal()
+	}
+}
+
+// goroutines has each request return without a goroutine that goes on.
+func goroutines(s *suite) {
+	const requests = 200
+	c, name := s.client(), s.name()
+	mine, _ := c.take(name)
+	before := running()
+	for range requests {
+		c.lookup(name, mine)
+		if w := c.watch(name, mine); w != nil {
+			w.Close()
+		}
+	}
+	c.free(name, mine)
+	var seen string
+	s.await("no request leaves a goroutine", func() bool {
+		for where, n := range running() {
+			if n >= before[where]+requests {
+				if where != seen {
+					c.event("%d goroutines are at %s", n, where)
+					seen = where
+				}
+				return false
+			}
+		}
+		return true
+	}, c)
+}
+
+// running counts goroutines by where they are.
+func running() map[string]int {
+	var b strings.Builder
+	_ = pprof.Lookup("goroutine").WriteTo(&b, 1)
+	n := make(map[string]int)
+	for same := range strings.SplitSeq(b.String(), "\n\n") {
+		if count, where, ok := strings.Cut(same, " @ "); ok {
+			n[where], _ = strconv.Atoi(count)
+		}
+	}
+	return n
 }
 
 // renewsAll has one request prolong several holds.
@@ -912,11 +1211,12 @@ func renewsAll(s *suite) {
 		}
 		ids = append(ids, lease.HoldID{Name: name, Acquisition: mine})
 	}
+	lost := lease.HoldID{Name: ids[0].Name, Acquisition: a.acquisition()}
 	// Their leases become long, so that a busy machine does not matter from here on.
 	asked := time.Now()
-	renewed, err := a.requests.Renew(s.ctx, ids, minute)
+	renewed, err := a.requests.Renew(s.ctx, slices.Insert(slices.Clone(ids), 1, lost), minute)
 	a.healthy(Renew, err)
-	if !slices.Equal(renewed, []bool{true, true, true}) {
+	if !slices.Equal(renewed, []bool{true, false, true, true}) {
 		s.broken(fmt.Sprintf("Renew prolongs each of the holds, not %v", renewed), a)
 	}
 	for time.Since(asked) < s.cfg.TTL+s.cfg.TTL/4 {
@@ -946,11 +1246,57 @@ func (c *client) told(promise, name, acquisition string, last lease.Reply, w lea
 			again = time.After(last.Wait)
 		}
 		select {
-		case <-w.C():
-			c.event("a notice")
+		case _, open := <-w.C():
+			c.noticed(open)
 		case <-again:
 		case <-end:
 			c.broken(promise, append(others, c)...)
+		}
+	}
+}
+
+// otherWatches has one of two watches of a client end. The other one goes on.
+func otherWatches(s *suite) {
+	a, b, name := s.client(), s.client(), s.name()
+	names := []string{name}
+	if !s.cfg.OneLock {
+		names = append(names, name+"-1")
+		s.used(name + "-1")
+	}
+	for _, other := range names {
+		mine, _ := a.take(name)
+		also := mine
+		if other != name {
+			also, _ = a.take(other)
+		}
+		begin := func(name string) (place string, last lease.Reply, w lease.Watch) {
+			place = b.acquisition()
+			if b.ask(name, place).Held {
+				s.broken("a held lock is given to no other client", a, b)
+			}
+			if w = b.watch(name, place); w == nil {
+				return place, last, nil
+			}
+			if last = b.ask(name, place); last.Held {
+				s.broken("a held lock is given to no other client", a, b)
+			}
+			return place, last, w
+		}
+		gone, _, ends := begin(name)
+		if ends == nil {
+			return
+		}
+		place, last, w := begin(other)
+		ends.Close()
+		if q := optional[lease.Queue](b.requests); q != nil {
+			b.healthy(Leave, q.Leave(s.ctx, name, gone))
+		}
+		a.free(other, also)
+		b.told("a waiter is told of a release after the end of another Watch of its client", other, place, last, w, a)
+		w.Close()
+		b.free(other, place)
+		if other != name {
+			a.free(name, mine)
 		}
 	}
 }

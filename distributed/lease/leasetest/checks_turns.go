@@ -20,6 +20,8 @@ var turnChecks = []check{
 	{"Tickets", nil, tickets},
 	{"Arrival", func(s *suite) bool { return s.cfg.FIFO && has[lease.Queue](s) }, arrival},
 	{"Readers", func(s *suite) bool { return s.cfg.Read != nil }, readers},
+	{"DeadReader", func(s *suite) bool { return s.cfg.Read != nil && hasStore(s) }, deadReader},
+	{"ReaderNotices", func(s *suite) bool { return s.cfg.Read != nil && hasStore(s) }, readerNotices},
 	{"History", nil, history},
 	{"Chaos", nil, chaos},
 }
@@ -156,18 +158,8 @@ func turns(s *suite) {
 // moment of the wait. Nobody asks for the lock later, so the waiter relies on its own notice. It
 // asks by itself only after a long time. Now and then a third client waits, and gives up.
 func handOvers(s *suite) {
-	a, name := s.ready(), s.name()
-	mine, _ := a.take(name)
-	watch, err := a.requests.Watch(s.ctx, name, a.acquisition())
-	a.healthy(Watch, err)
-	poll, limit := s.cfg.Poll, s.cfg.Timeout
-	if watch != nil {
-		watch.Close()
-		poll, limit = s.cfg.Timeout, s.cfg.Timeout/2
-	} else {
-		s.Log("the store has no notices: waiters ask at a tenth of the poll interval")
-	}
-	a.free(name, mine)
+	name := s.name()
+	poll, limit := s.patience(name)
 	open := func() *client { return s.clientFor(time.Minute, lease.WithPoll(poll)) }
 	holder, waiter, third := open(), open(), open()
 	owner := s.someone()
@@ -206,6 +198,21 @@ func handOvers(s *suite) {
 	}
 	s.Logf("%d hand-overs of %v on average, the longest %v", n,
 		(sum / time.Duration(max(1, n))).Round(time.Microsecond), longest.Round(time.Millisecond))
+}
+
+// patience returns how long a waiter may rely on notices in a check of them, and how long a wait
+// takes by then. The lock called name is free.
+func (s *suite) patience(name string) (poll, limit time.Duration) {
+	c := s.ready()
+	mine, _ := c.take(name)
+	defer c.free(name, mine)
+	w := c.watch(name, c.acquisition())
+	if w == nil {
+		s.Log("the store has no notices: waiters ask at a tenth of the poll interval")
+		return s.cfg.Poll, s.cfg.Timeout
+	}
+	w.Close()
+	return s.cfg.Timeout, s.cfg.Timeout / 2
 }
 
 // gets locks a lock that nobody holds.
@@ -410,4 +417,90 @@ func readers(s *suite) {
 	}
 	w.wait()
 	s.Logf("a reader met another one %d times", both.Load())
+}
+
+// readerNotices has all readers get the lock when a writer releases it. They ask by themselves only
+// after a long time, and none releases before all have the lock.
+func readerNotices(s *suite) {
+	name := s.name()
+	poll, limit := s.patience(name)
+	open := func() *client { return s.clientFor(time.Minute, lease.WithPoll(poll)) }
+	writer, readers := open(), []*client{open(), open(), open()}
+	owner, w := s.someone(), s.crew()
+	s.gets(writer, name, owner)
+	var all sync.WaitGroup
+	for _, c := range readers {
+		all.Add(1)
+		before := 0
+		for _, r := range c.opened {
+			before += r.Count()
+		}
+		w.wg.Go(func() {
+			owner := locks.WithOwner(w.ctx, locks.NewOwner())
+			ctx, cancel := context.WithTimeout(owner, limit)
+			defer cancel()
+			err := c.read(name).LockContext(ctx)
+			if err != nil {
+				w.breaks(fmt.Sprintf("each reader is told of a writer's release (%v)", err), writer, c)
+			}
+			all.Done()
+			all.Wait()
+			if err == nil {
+				_ = c.read(name).UnlockContext(owner)
+			}
+		})
+		s.await("a reader that waits asks, watches and asks again", func() bool {
+			n := -before
+			for _, r := range c.opened {
+				n += r.Count()
+			}
+			return n > 2
+		}, c)
+	}
+	if err := writer.lock(name).UnlockContext(owner); err != nil {
+		s.broken(fmt.Sprintf("%s (%v)", unlocks, err), writer)
+	}
+	w.wait()
+}
+
+// deadReader has one of three readers die. It keeps a writer out for its lease, and not for longer
+// because others renew theirs. A short lease ends none of the others'.
+func deadReader(s *suite) {
+	old, busy, dead, writer, name := s.client(), s.mortal(), s.mortal(), s.client(), s.name()
+	if !dead.canDie() {
+		return
+	}
+	owners := make(map[*client]context.Context)
+	for _, c := range []*client{old, busy, dead} {
+		owners[c] = s.someone()
+		if err := c.read(name).LockContext(owners[c]); err != nil {
+			s.broken(fmt.Sprintf("readers of several clients share the lock (%v)", err), c)
+		}
+	}
+	began := lease.Now()
+	dead.die()
+	free := func() bool {
+		owner := s.someone()
+		ok, _ := writer.lock(name).TryLockContext(owner)
+		if ok {
+			_ = writer.lock(name).UnlockContext(owner)
+		}
+		return ok
+	}
+	term := dead.term(s.cfg.TTL)
+	for lease.Now().Sub(began) < 2*term {
+		if free() {
+			s.broken("a reader keeps a writer out when the leases of others end", old, dead, writer)
+		}
+		pause(20 * time.Millisecond)
+	}
+	_ = busy.read(name).UnlockContext(owners[busy]) // its lease may have ended, on a busy machine
+	if err := old.read(name).UnlockContext(owners[old]); err != nil {
+		s.broken(fmt.Sprintf("%s (%v)", unlocks, err), old)
+	}
+	late := term / 4
+	if optional[lease.Session](dead.requests) != nil {
+		late = s.cfg.Timeout
+	}
+	s.soon("a dead reader keeps a writer out for its lease only", late, free, busy, dead, writer)
 }

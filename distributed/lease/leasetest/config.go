@@ -69,6 +69,8 @@ type Config struct {
 	// Rest, if not nil, is called when all clients of a check have been closed. It reports what
 	// the store still keeps of the lock called name, other than the token, with tb.Error.
 	Rest func(tb testing.TB, name string)
+
+	anyName bool // there was no Name
 }
 
 func (cfg Config) withDefaults() Config {
@@ -87,6 +89,7 @@ func (cfg Config) withDefaults() Config {
 		}
 	}
 	if cfg.Name == nil {
+		cfg.anyName = true
 		cfg.Name = func(name string) string { return name }
 	}
 	if cfg.TTL <= 0 {

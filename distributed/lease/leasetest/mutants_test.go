@@ -228,6 +228,54 @@ var mutants = []struct {
 	{"Readers", shared, fakestore.Watched, fakestore.ReaderIntrudes},
 	{"Readers", shared, fakestore.Watched, fakestore.WriterIntrudes},
 	{"Readers", shared, fakestore.Watched, fakestore.ReaderFreesAll},
+
+	{"OneHolder", fake, fakestore.Watched, fakestore.ClientHolds},
+	{"OneHolder", fake, fakestore.Watched, fakestore.SerialHolds},
+	{"OneHolder", fake, fakestore.Watched, fakestore.RefusedLater},
+	{"OneHolder", fake, fakestore.Watched, fakestore.LookupFrees},
+	{"OneHolder", fake, fakestore.Watched, fakestore.ReleaseAsync},
+	{"Tickets", fake, fakestore.Watched, fakestore.GivesOften},
+	{"OddNames", fake, fakestore.Watched, fakestore.NamesFold},
+	{"OddNames", fake, fakestore.Watched, fakestore.NamesShort},
+	{"OddNames", fake, fakestore.Watched, fakestore.NamesPlain},
+	{"AtOnce", fake, fakestore.Watched, fakestore.RepliesMix},
+	{"RepeatedAcquire", fake, fakestore.Watched, fakestore.RepeatCounts},
+	{"MarkedErrors", fake, fakestore.Watched, fakestore.FailureRefuses},
+	{"FailedRequests", fake, fakestore.Watched, fakestore.FailureFindsNot},
+	{"FailedRequests", fake, fakestore.Watched, fakestore.FailureLoses},
+	{"FailedRequests", fake, fakestore.Watched, fakestore.FailureReleases},
+	{"Goroutines", fake, fakestore.Watched, fakestore.LeaksGoroutines},
+
+	{"Takeover", fake, fakestore.Watched, fakestore.RefusalsProlong},
+	{"Takeover", fake, fakestore.Watched, fakestore.WaitWhole},
+	{"Takeover", fake, fakestore.Watched, fakestore.WaitHalf},
+	{"Takeover", fake, fakestore.Watched, fakestore.SlowClock},
+	{"Takeover", fake, fakestore.Watched, fakestore.LeaseFixed},
+	{"Takeover", fake, fakestore.Watched, fakestore.LeaseSeconds},
+	{"Tokens", fake, fakestore.Watched, fakestore.TokenLapsed},
+	{"RenewedLease", fake, fakestore.Watched, fakestore.RenewHalf},
+	{"RenewedLease", fake, fakestore.Watched, fakestore.RenewOnce},
+	{"LapsedHold", fake, fakestore.Watched, fakestore.RenewLate},
+	{"RenewsAll", fake, fakestore.Watched, fakestore.RenewStops},
+
+	{"Notices", fake, fakestore.Watched, fakestore.WatchCloses},
+	{"OtherWatches", fake, fakestore.Watched, fakestore.WatchesEnd},
+	{"HandOvers", fake, fakestore.Watched, fakestore.WakesEarly},
+	{"HandOvers", fake, fakestore.Queued, fakestore.LeaveMute},
+	{"QueueLeave", fake, fakestore.Queued, fakestore.LeaveFrees},
+	{"Arrival", fake, fakestore.Queued, fakestore.QueueLoses},
+	{"QueueOrder", fake, fakestore.Queued, fakestore.PlaceBrief},
+
+	{"Inspection", fake, fakestore.Full, fakestore.InspectShared},
+	{"Inspection", fake, fakestore.Full, fakestore.InspectToken},
+	{"Inspection", fake, fakestore.Full, fakestore.InspectLeft},
+	{"Inspection", fake, fakestore.Full, fakestore.InspectCounts},
+	{"NoFalseLoss", fake, fakestore.Tied, fakestore.LossAll},
+
+	{"DeadReader", shared, fakestore.Watched, fakestore.ReaderStays},
+	{"DeadReader", shared, fakestore.Watched, fakestore.ReaderShortens},
+	{"DeadReader", shared, fakestore.Watched, fakestore.ReadersLapse},
+	{"ReaderNotices", shared, fakestore.Watched, fakestore.ReaderWakes},
 }
 
 func TestEachFlawIsFoundByItsCheck(t *testing.T) {
@@ -242,8 +290,9 @@ func TestEachFlawIsFoundByItsCheck(t *testing.T) {
 				cfg.Rest = nil // the check itself has to notice
 				// A check that waits in vain ends soon.
 				cfg.TTL, cfg.Poll, cfg.Timeout = 500*time.Millisecond, 200*time.Millisecond, 2*time.Second
-				if m.flaw == fakestore.FastClock {
-					cfg.TTL = 5 * time.Second // a tenth of it is longer than a pause of a busy machine
+				switch m.flaw {
+				case fakestore.FastClock, fakestore.SlowClock, fakestore.LeaseSeconds:
+					cfg.TTL = 2 * time.Second // a tenth of it is longer than a pause of a busy machine
 				}
 				if failures := record(t, byName(t, m.check), cfg); len(failures) == 0 {
 					t.Errorf("%s does not notice that %s", m.check, m.flaw)

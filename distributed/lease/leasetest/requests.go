@@ -71,7 +71,7 @@ type Requests struct {
 	lost   []lease.HoldID    // of NotifyLoss
 	last   map[string]string // the last acquisition, by name
 	dead   bool
-	died   chan struct{}
+	buried chan struct{} // is closed by Heal if the client is dead
 	healed chan struct{} // is closed and replaced by Heal
 }
 
@@ -93,8 +93,8 @@ func newRequests(s lease.Store, log *journal, who int) *Requests {
 	return &Requests{
 		inner: s, log: log, who: who,
 		faults: make(map[Op][]Fault), always: make(map[Op]Fault), counts: make(map[Op]int),
-		last: make(map[string]string),
-		died: make(chan struct{}), healed: make(chan struct{}),
+		last:   make(map[string]string),
+		buried: make(chan struct{}), healed: make(chan struct{}),
 	}
 }
 
@@ -117,7 +117,7 @@ func (r *Requests) Always(op Op, f Fault) {
 }
 
 // Heal ends all faults. Late requests stay late. Requests without an answer fail, as with the end
-// of their connection.
+// of their connection. All requests of a dead client fail from then on, so that it can be closed.
 func (r *Requests) Heal() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -125,6 +125,13 @@ func (r *Requests) Heal() {
 	clear(r.always)
 	close(r.healed)
 	r.healed = make(chan struct{})
+	if r.dead {
+		select {
+		case <-r.buried:
+		default:
+			close(r.buried)
+		}
+	}
 }
 
 // planned says whether a fault of [Requests.Next] is still to come.
@@ -135,7 +142,7 @@ func (r *Requests) planned(op Op) bool {
 }
 
 // Deliver brings the requests that are [Late] to the store, in order, and returns how many these
-// were.
+// were. It waits for ten seconds at most for the answer to each, such as on a [Link] that is cut.
 func (r *Requests) Deliver() int {
 	r.mu.Lock()
 	late := r.late
@@ -168,10 +175,7 @@ func (r *Requests) Count(ops ...Op) (n int) {
 func (r *Requests) Die() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.dead {
-		r.dead = true
-		close(r.died)
-	}
+	r.dead = true
 }
 
 // next counts a request and returns what happens to it, and when silence ends.
@@ -185,7 +189,7 @@ func (r *Requests) next(op Op) (f Fault, healed <-chan struct{}, dead bool) {
 		f = r.always[op]
 	}
 	if r.dead {
-		return SilentRequest, nil, true
+		return SilentRequest, r.buried, true
 	}
 	return f, r.healed, false
 }
@@ -209,7 +213,7 @@ func request[T any](r *Requests, ctx context.Context, op Op, what string,
 	fault, healed, dead := r.next(op)
 	result, err := suffer(r, ctx, fault, healed, call)
 	if !dead && r.isDead() {
-		result, err = silence[T](ctx, nil) // the answer came to a dead client
+		result, err = silence[T](ctx, r.buried) // the answer came to a dead client
 	}
 	note := string(fault)
 	if fault != "" {
@@ -240,7 +244,7 @@ func suffer[T any](r *Requests, ctx context.Context, fault Fault, healed <-chan 
 		return silence[T](ctx, healed)
 	case Late:
 		late := func() {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 			defer cancel()
 			result, err := call(ctx)
 			discard(result, err)

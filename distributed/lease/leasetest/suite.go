@@ -26,6 +26,9 @@ type check struct {
 // time, because they mostly wait for leases to end.
 func TestStore(t *testing.T, cfg Config) {
 	t.Helper()
+	if cfg.Store == nil && cfg.Open == nil {
+		t.Fatal("leasetest: a Config needs Store or Open")
+	}
 	cfg = cfg.withDefaults()
 	var wg sync.WaitGroup
 	room := make(chan struct{}, cfg.Parallel)
@@ -135,6 +138,9 @@ func (s *suite) clientFor(ttl time.Duration, opts ...lease.Option) *client {
 	s.Cleanup(func() { // before the client is closed
 		c.link.Heal()
 		for _, r := range c.opened {
+			if r.isDead() {
+				c.link.Reset() // what was swallowed does not come back
+			}
 			r.Heal()
 		}
 		c.giveUp()
@@ -167,10 +173,17 @@ func (c *client) exclusive() *Requests {
 }
 
 // name returns the name of a lock that no other check uses.
-func (s *suite) name() string {
+func (s *suite) name() string { return s.named(randomName()) }
+
+func randomName() string {
 	var random [8]byte
 	rand.Read(random[:]) // never fails
-	name := s.cfg.Name(fmt.Sprintf("leasetest-%x", random))
+	return fmt.Sprintf("leasetest-%x", random)
+}
+
+// named returns the name of a lock by plain, which has letters, digits and hyphens only.
+func (s *suite) named(plain string) string {
+	name := s.cfg.Name(plain)
 	s.used(name)
 	return name
 }
@@ -199,11 +212,16 @@ func (c *client) read(name string) locks.TryLocker { return c.cfg.Read(c.provide
 // acquisition returns the name of a new acquisition of the client, for requests without a
 // lease.Client.
 func (c *client) acquisition() string {
+	return c.numbered(strconv.FormatUint(identity.Serial(&c.serials), 10))
+}
+
+// numbered returns the name of an acquisition with this number.
+func (c *client) numbered(serial string) string {
 	id := fmt.Sprintf("leasetest-%p-%d", c.suite, c.n)
 	if identified := c.requests.identified(); identified != "" {
 		id = identified
 	}
-	return id + ":" + strconv.FormatUint(identity.Serial(&c.serials), 10)
+	return id + ":" + serial
 }
 
 // die kills the client: its requests stop and its network is cut. Its session is not closed.

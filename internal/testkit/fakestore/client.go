@@ -49,6 +49,7 @@ type client struct {
 	mute   bool // has no watches
 	tokens uint64
 	told   atomic.Pointer[func(lease.HoldID, error)]
+	reply  atomic.Pointer[lease.Reply] // the last one, see RepliesMix
 	closed context.Context
 	end    context.CancelFunc
 	jobs   sync.WaitGroup
@@ -124,6 +125,9 @@ func ask[T any](ctx context.Context, c *client, f func() (T, error)) (none T, er
 	}
 	if err := ctx.Err(); err != nil {
 		return none, err
+	}
+	if c.server.flaw == LeaksGoroutines {
+		c.jobs.Go(func() { <-c.closed.Done() })
 	}
 	if c.dial == nil {
 		request()
@@ -293,7 +297,16 @@ func (c *client) take(
 }
 
 func (c *client) Acquire(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
-	return c.take(ctx, name, acquisition, d, false)
+	reply, err := c.take(ctx, name, acquisition, d, false)
+	switch {
+	case c.server.flaw == FailureRefuses:
+		return reply, nil
+	case c.server.flaw == RepliesMix && err == nil:
+		c.reply.Store(&reply)
+		time.Sleep(time.Millisecond)
+		return *c.reply.Load(), nil
+	}
+	return reply, err
 }
 
 func (c *client) Enqueue(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
@@ -306,18 +319,29 @@ func (c *client) Leave(ctx context.Context, name, acquisition string) error {
 }
 
 func (c *client) Lookup(ctx context.Context, name, acquisition string) (lease.Reply, error) {
-	return c.within(ctx, name, acquisition, func(*session) (lease.Reply, error) {
+	reply, err := c.within(ctx, name, acquisition, func(*session) (lease.Reply, error) {
 		return c.server.lookup(c, name, acquisition)
 	})
+	if c.server.flaw == FailureFindsNot {
+		err = nil
+	}
+	return reply, err
 }
 
 func (c *client) Renew(ctx context.Context, holds []lease.HoldID, d time.Duration) ([]bool, error) {
 	x, _ := c.current()
-	return ask(ctx, c, func() ([]bool, error) { return c.server.renew(c, x, holds, d) })
+	renewed, err := ask(ctx, c, func() ([]bool, error) { return c.server.renew(c, x, holds, d) })
+	if err != nil && c.server.flaw == FailureLoses {
+		return make([]bool, len(holds)), nil
+	}
+	return renewed, err
 }
 
 func (c *client) Release(ctx context.Context, name, acquisition string) (lease.Released, error) {
 	r, err := ask(ctx, c, func() (lease.Released, error) { return c.server.release(c, name, acquisition) })
+	if c.server.flaw == FailureReleases {
+		err = nil
+	}
 	if err == nil {
 		c.forget(name, acquisition)
 	}
@@ -397,6 +421,7 @@ type watch struct {
 	acquisition string
 	c           chan struct{}
 	closed      bool
+	shut        sync.Once // see WatchCloses
 }
 
 func (c *client) Watch(ctx context.Context, name, acquisition string) (lease.Watch, error) {
@@ -460,5 +485,10 @@ func (w *watch) Close() {
 	w.closed = true
 	if l := s.locks[s.key(w.name)]; l != nil {
 		l.watches = slices.DeleteFunc(l.watches, func(other *watch) bool { return other == w })
+	}
+	if s.flaw == WatchesEnd {
+		for _, l := range s.locks {
+			l.watches = slices.DeleteFunc(l.watches, func(other *watch) bool { return other.client == w.client })
+		}
 	}
 }

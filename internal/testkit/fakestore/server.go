@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
@@ -33,6 +34,7 @@ type Server struct {
 	asked      int               // acquisitions so far
 	requests   map[uint64]func() // those that clients send over the network, by number
 	serial     uint64
+	given      time.Time // see GivesOften
 	conns      map[net.Conn]bool
 	jobs       sync.WaitGroup
 }
@@ -46,6 +48,8 @@ type lock struct {
 	past    map[string]bool
 	broken  map[string]bool
 	notices int
+	lapsed  *hold  // the last hold that lapsed, until the next one
+	refused string // the last acquisition that was refused
 }
 
 type hold struct {
@@ -53,10 +57,12 @@ type hold struct {
 	client      *client
 	shared      bool
 	token       uint64
+	lease       time.Duration
 	ends        time.Duration // by the server's clock
 	session     *session      // ends the hold, or nil
 	count       int
 	failed      bool // see ReleaseFailsOnce
+	renewals    int
 }
 
 type place struct {
@@ -171,6 +177,19 @@ func (s *Server) key(name string) string {
 	if s.flaw == NamesCut && strings.Count(name, "-") > 1 {
 		return strings.Join(strings.SplitN(name, "-", 3)[:2], "-")
 	}
+	switch s.flaw {
+	case NamesFold:
+		return strings.ToLower(name)
+	case NamesShort:
+		return name[:min(len(name), 32)]
+	case NamesPlain:
+		return strings.Map(func(r rune) rune {
+			if unicode.IsLetter(r) || unicode.IsDigit(r) {
+				return r
+			}
+			return -1
+		}, name)
+	}
 	return name
 }
 
@@ -180,6 +199,8 @@ func (s *Server) now(c *client) time.Duration {
 	switch {
 	case s.flaw == FastClock:
 		return now + now/10
+	case s.flaw == SlowClock:
+		return now - now/10
 	case s.flaw == ClientsClock && c != nil: // the clocks of clients differ
 		return now - time.Duration(c.number)*time.Second/4
 	}
@@ -214,8 +235,14 @@ func (s *Server) expire(l *lock, now time.Duration) {
 		if over = over && s.flaw != NeverFree; over && s.flaw == TokenRestarts {
 			s.tokens = 0
 		}
+		if over {
+			l.lapsed = h
+		}
 		return over
 	})
+	if l.lapsed != nil && s.flaw == ReadersLapse {
+		l.lapsed, l.holds = nil, nil
+	}
 	head := l.head()
 	l.queue = slices.DeleteFunc(l.queue, func(p *place) bool {
 		over := now >= p.ends || p.session != nil && s.over(p.session, now)
@@ -254,13 +281,19 @@ func (l *lock) head() *place {
 	return l.queue[0]
 }
 
-func (l *lock) hold(acquisition string) *hold {
+func (s *Server) hold(l *lock, acquisition string) *hold {
 	for _, h := range l.holds {
-		if h.acquisition == acquisition {
+		if h.acquisition == acquisition || s.same(h.acquisition, acquisition) {
 			return h
 		}
 	}
 	return nil
+}
+
+// same says that two acquisitions are one to a server that does not compare their whole names.
+func (s *Server) same(a, b string) bool {
+	i, j := strings.LastIndexByte(a, ':'), strings.LastIndexByte(b, ':')
+	return s.flaw == ClientHolds && i > 0 && j > 0 && a[:i] == b[:j] || s.flaw == SerialHolds && a[i+1:] == b[j+1:]
 }
 
 // notify tells a waiter that the lock may be free: the first one in the queue, or all if there is
@@ -273,6 +306,7 @@ func (s *Server) notify(l *lock) {
 	if s.flaw == WatchOnce {
 		watches = watches[:min(1, len(watches))]
 	}
+	reader := false // has been told, see ReaderWakes
 	next := l.head()
 	if next != nil && s.flaw == QueueWakes {
 		next = l.queue[len(l.queue)-1]
@@ -281,7 +315,17 @@ func (s *Server) notify(l *lock) {
 		if next != nil && w.acquisition != next.acquisition {
 			continue
 		}
+		if w.client.shared && s.flaw == ReaderWakes {
+			if reader {
+				continue
+			}
+			reader = true
+		}
 		if l.notices++; s.flaw == WatchHalf && l.notices%2 == 0 {
+			continue
+		}
+		if s.flaw == WatchCloses {
+			w.shut.Do(func() { close(w.c) })
 			continue
 		}
 		select {
@@ -307,9 +351,19 @@ func (s *Server) take(
 		}
 	}
 	now := s.now(c)
-	if h := l.hold(acquisition); h != nil {
+	switch s.flaw {
+	case LeaseFixed:
+		d = 10 * time.Second
+	case LeaseSeconds:
+		d = d.Truncate(time.Second)
+	}
+	if h := s.hold(l, acquisition); h != nil {
 		h.ends = now + d
 		h.count++
+		if s.flaw == RepeatCounts {
+			s.tokens++
+			h.token = s.tokens
+		}
 		return lease.Reply{Held: true, Token: h.token}, nil
 	}
 	if s.asked++; s.flaw == SometimesFails && s.asked%5 == 0 {
@@ -336,7 +390,17 @@ func (s *Server) take(
 		return s.give(l, c, x, acquisition, now+d), nil
 	}
 	if waits || s.flaw == PlaceOfTry && c.queue {
-		s.place(l, at, &place{acquisition, c, x, now + placeTerm})
+		term := placeTerm
+		if s.flaw == PlaceBrief {
+			term = 100 * time.Millisecond
+		}
+		s.place(l, at, &place{acquisition, c, x, now + term})
+	}
+	l.refused = acquisition
+	if s.flaw == RefusalsProlong {
+		for _, h := range l.holds {
+			h.ends = max(h.ends, now+d)
+		}
 	}
 	return s.refuse(l, name, now), nil
 }
@@ -346,6 +410,8 @@ func (s *Server) admits(l *lock, c *client) bool {
 	for _, h := range l.holds {
 		switch {
 		case s.flaw == NoExclusion:
+		case s.flaw == GivesOften && time.Since(s.given) > time.Second:
+			s.given = time.Now()
 		case h.shared && c.shared && s.flaw != ReadersExclude:
 		case h.shared && !c.shared && s.flaw == WriterIntrudes:
 		case !h.shared && c.shared && s.flaw == ReaderIntrudes:
@@ -368,10 +434,21 @@ func (s *Server) give(l *lock, c *client, x *session, acquisition string, ends t
 		token = (token + 1) / 2
 	case TokenOfClient:
 		token = c.tokens
+	case TokenLapsed:
+		if l.lapsed != nil {
+			s.tokens--
+			token = l.lapsed.token
+		}
+	case ReaderShortens:
+		for _, h := range l.holds {
+			h.ends = ends
+		}
 	}
+	l.lapsed = nil
 	l.past[acquisition] = true
 	l.holds = append(l.holds, &hold{
-		acquisition: acquisition, client: c, shared: c.shared, token: token, ends: ends, session: x, count: 1,
+		acquisition: acquisition, client: c, shared: c.shared, token: token,
+		lease: ends - s.now(c), ends: ends, session: x, count: 1,
 	})
 	return lease.Reply{Held: true, Token: token}
 }
@@ -402,8 +479,15 @@ func (s *Server) refuse(l *lock, name string, now time.Duration) (r lease.Reply)
 			h.session.losses = append(h.session.losses, lease.HoldID{Name: name, Acquisition: h.acquisition})
 		}
 	}
-	if s.flaw == WaitTooLong {
+	switch s.flaw {
+	case WaitTooLong:
 		r.Wait += time.Hour
+	case WaitHalf:
+		r.Wait /= 2
+	case WaitWhole:
+		for _, h := range l.holds {
+			r.Wait = h.lease
+		}
 	}
 	if s.flaw == FirstSight {
 		l.holds = nil
@@ -419,11 +503,13 @@ func (s *Server) lookup(c *client, name, acquisition string) (r lease.Reply, err
 	if err != nil {
 		return r, err
 	}
-	h := l.hold(acquisition)
+	h := s.hold(l, acquisition)
 	if h == nil && len(l.holds) == 0 && s.flaw == LookupAcquires {
 		return s.give(l, c, nil, acquisition, s.now(c)+time.Minute), nil
 	}
 	switch {
+	case s.flaw == LookupFrees && h == nil:
+		l.holds = nil
 	case s.flaw == LookupNo:
 		return r, nil
 	case h != nil:
@@ -441,12 +527,18 @@ func (s *Server) renew(c *client, x *session, holds []lease.HoldID, d time.Durat
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	renewed := make([]bool, len(holds))
+	lost := false
 	for i, id := range holds {
 		l, err := s.find(c, id.Name)
 		if err != nil {
 			return nil, err
 		}
+		before := s.hold(l, id.Acquisition)
+		if renewed[i] = before != nil; lost && s.flaw == RenewStops {
+			continue
+		}
 		renewed[i] = s.prolong(l, c, x, i, id.Acquisition, d)
+		lost = lost || !renewed[i]
 	}
 	if x != nil {
 		_ = s.alive(x) // if it has ended, so have its holds
@@ -460,19 +552,29 @@ func (s *Server) renew(c *client, x *session, holds []lease.HoldID, d time.Durat
 // prolong renews the hold with the index i in its request.
 func (s *Server) prolong(l *lock, c *client, x *session, i int, acquisition string, d time.Duration) bool {
 	now := s.now(c)
-	h := l.hold(acquisition)
+	h := s.hold(l, acquisition)
 	switch {
 	case h == nil && len(l.holds) == 0 && (s.flaw == RenewAcquires || s.flaw == RenewRevives && l.past[acquisition]):
 		s.give(l, c, x, acquisition, now+d)
 		return true
+	case h == nil && len(l.holds) == 0 && s.flaw == RenewLate && l.lapsed != nil && l.lapsed.acquisition == acquisition:
+		h, l.lapsed = l.lapsed, nil
+		l.holds = append(l.holds, h)
 	case h == nil && len(l.holds) > 0 && s.flaw == RenewAny:
 		h = l.holds[0]
 	case h == nil:
 		return s.flaw == BreakRenews && l.broken[acquisition]
 	}
+	h.renewals++
 	switch {
-	case s.flaw == RenewLies, s.flaw == RenewFirst && i > 0:
+	case s.flaw == RenewLies, s.flaw == RenewFirst && i > 0, s.flaw == RenewOnce && h.renewals > 1:
 		return true
+	case s.flaw == RenewHalf:
+		h.ends = now + d/2
+	case s.flaw == ReaderStays && h.shared:
+		for _, h := range l.holds {
+			h.ends = now + d
+		}
 	case s.flaw == RenewAdds:
 		h.ends += d
 	default:
@@ -488,7 +590,7 @@ func (s *Server) release(c *client, name, acquisition string) (r lease.Released,
 	if err != nil {
 		return r, err
 	}
-	h := l.hold(acquisition)
+	h := s.hold(l, acquisition)
 	if h == nil && len(l.holds) > 0 && s.flaw == AnyoneFrees {
 		h = l.holds[0]
 	}
@@ -505,6 +607,23 @@ func (s *Server) release(c *client, name, acquisition string) (r lease.Released,
 	case s.flaw == AcquireCounts && h.count > 1:
 		h.count--
 		return r, nil
+	case s.flaw == ReleaseAsync:
+		time.AfterFunc(20*time.Millisecond, func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			l.holds = slices.DeleteFunc(l.holds, func(other *hold) bool { return other == h })
+			s.notify(l)
+		})
+		return r, nil
+	case s.flaw == WakesEarly:
+		s.notify(l)
+		s.mu.Unlock()
+		time.Sleep(20 * time.Millisecond)
+		s.mu.Lock()
+		l.holds = slices.DeleteFunc(l.holds, func(other *hold) bool { return other == h })
+		return r, nil
+	case s.flaw == QueueLoses && len(l.queue) > 1:
+		l.queue = l.queue[:len(l.queue)-1]
 	case s.flaw == ReleaseLooks:
 		s.mu.Unlock()
 		time.Sleep(time.Millisecond)
@@ -512,6 +631,10 @@ func (s *Server) release(c *client, name, acquisition string) (r lease.Released,
 		l.holds = nil
 	}
 	l.holds = slices.DeleteFunc(l.holds, func(other *hold) bool { return other == h || s.flaw == ReaderFreesAll })
+	if s.flaw == RefusedLater && len(l.holds) == 0 && l.refused != "" {
+		s.give(l, c, nil, l.refused, s.now(c)+h.lease)
+		l.refused = ""
+	}
 	s.notify(l)
 	return r, nil
 }
@@ -530,7 +653,10 @@ func (s *Server) leave(c *client, name, acquisition string) error {
 	default:
 		l.queue = slices.DeleteFunc(l.queue, func(p *place) bool { return p.acquisition == acquisition })
 	}
-	if head != l.head() && len(l.holds) == 0 {
+	if s.flaw == LeaveFrees {
+		l.holds = slices.DeleteFunc(l.holds, func(h *hold) bool { return h.acquisition == acquisition })
+	}
+	if head != l.head() && len(l.holds) == 0 && s.flaw != LeaveMute {
 		s.notify(l)
 	}
 	return nil
@@ -551,6 +677,14 @@ func (s *Server) breaks(c *client, name string) (bool, error) {
 		l.broken[h.acquisition] = true
 		if h.session != nil {
 			h.session.losses = append(h.session.losses, lease.HoldID{Name: name, Acquisition: h.acquisition})
+			for other, l := range s.locks {
+				for _, also := range l.holds {
+					if s.flaw == LossAll && also.session == h.session {
+						id := lease.HoldID{Name: other, Acquisition: also.acquisition}
+						h.session.losses = append(h.session.losses, id)
+					}
+				}
+			}
 		}
 	}
 	l.holds = nil
@@ -582,7 +716,16 @@ func (s *Server) inspect(c *client, name string) (state lease.State, err error) 
 		if s.flaw == InspectOther {
 			holder = lease.Claim{Acquisition: "another:1"}
 		}
-		holder.Token = h.token
+		if holder.Token = h.token; s.flaw == InspectToken {
+			holder.Token++
+		}
+		ends := h.ends
+		if h.session != nil {
+			ends = h.session.ends
+		}
+		if holder.Left = ends - s.now(c); s.flaw == InspectLeft {
+			holder.Left *= 2
+		}
 		state.Shared = state.Shared || h.shared
 		state.Holders = append(state.Holders, holder)
 	}
@@ -591,7 +734,10 @@ func (s *Server) inspect(c *client, name string) (state lease.State, err error) 
 			state.Waiters = append(state.Waiters, claim(p.acquisition, p.client))
 		}
 	}
-	state.Waiting = len(state.Waiters)
+	if state.Waiting = len(state.Waiters); s.flaw == InspectCounts {
+		state.Waiting += len(l.holds)
+	}
+	state.Shared = state.Shared || s.flaw == InspectShared && state.Held
 	if s.flaw == InspectFrees {
 		l.holds = nil
 	}
