@@ -379,13 +379,11 @@ func atOnce(s *suite) {
 func repeatedAcquire(s *suite) {
 	a, b, name := s.client(), s.client(), s.name()
 	mine, first := a.take(name)
-	// A repeated Acquire may say anything, but changes nothing.
-	if again := a.acquire(name, mine, minute); again.Held && again.Token != first.Token {
-		s.broken(fmt.Sprintf("a repeated Acquire has the token of the hold, %d, not %d", first.Token, again.Token), a)
+	a.acquire(name, mine, minute) // it may say anything, and take another token
+	if found := a.lookup(name, mine); !found.Held || found.Token < first.Token {
+		s.broken(fmt.Sprintf("a repeated Acquire leaves the hold (%+v)", found), a)
 	}
-	if found := a.lookup(name, mine); !found.Held || found.Token != first.Token {
-		s.broken(fmt.Sprintf("a repeated Acquire changes nothing (%+v)", found), a)
-	}
+	b.refused(name, a)
 	a.free(name, mine)
 	a.holdsNot(name, mine, "after the release of an acquisition that was asked for twice", b)
 	other, _ := b.take(name)
@@ -403,7 +401,9 @@ func releaseIsAtomic(s *suite) {
 		for i := range errs {
 			wg.Go(func() {
 				time.Sleep(time.Duration(i) * 200 * time.Microsecond) // one after the other's look
-				_, errs[i] = a.requests.Release(s.ctx, name, mine)
+				if _, err := a.requests.Release(s.ctx, name, mine); !errors.Is(err, locks.ErrLost) {
+					errs[i] = err
+				}
 			})
 		}
 		other := b.acquisition()

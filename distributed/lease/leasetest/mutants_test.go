@@ -239,7 +239,7 @@ var mutants = []struct {
 	{"OddNames", fake, fakestore.Watched, fakestore.NamesShort},
 	{"OddNames", fake, fakestore.Watched, fakestore.NamesPlain},
 	{"AtOnce", fake, fakestore.Watched, fakestore.RepliesMix},
-	{"RepeatedAcquire", fake, fakestore.Watched, fakestore.RepeatCounts},
+	{"RepeatedAcquire", fake, fakestore.Watched, fakestore.RepeatFrees},
 	{"MarkedErrors", fake, fakestore.Watched, fakestore.FailureRefuses},
 	{"FailedRequests", fake, fakestore.Watched, fakestore.FailureFindsNot},
 	{"FailedRequests", fake, fakestore.Watched, fakestore.FailureLoses},

@@ -17,7 +17,7 @@ const (
 	ClientHolds     Flaw = "a hold belongs to its client, whatever the acquisition"
 	SerialHolds     Flaw = "a hold belongs to the number of its acquisition, whatever the client"
 	RefusedLater    Flaw = "a release gives the lock to a request that was refused before"
-	RepeatCounts    Flaw = "a repeated Acquire of the holder takes another token"
+	RepeatFrees     Flaw = "a repeated Acquire of the holder frees the lock"
 	RefusalsProlong Flaw = "each refused request prolongs the hold"
 	Spurious        Flaw = "every fifth acquisition of a free lock is refused"
 	SometimesFails  Flaw = "every fifth acquisition fails"

@@ -360,9 +360,9 @@ func (s *Server) take(
 	if h := s.hold(l, acquisition); h != nil {
 		h.ends = now + d
 		h.count++
-		if s.flaw == RepeatCounts {
-			s.tokens++
-			h.token = s.tokens
+		if s.flaw == RepeatFrees {
+			l.holds = nil
+			return lease.Reply{}, nil
 		}
 		return lease.Reply{Held: true, Token: h.token}, nil
 	}
