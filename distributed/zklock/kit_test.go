@@ -76,13 +76,13 @@ func (a admin) rest(tb testing.TB, name string) {
 func TestLocksPassTheKit(t *testing.T) {
 	one, three := []*testbed.ZooKeeper{testbed.StartZooKeeper(t)}, testbed.StartZooKeepers(t, 3)
 	for kind := range kinds {
-		t.Run("1/"+kind, func(t *testing.T) {
+		t.Run("3/"+kind, func(t *testing.T) {
 			t.Parallel()
-			prove(t, one, kind)
+			prove(t, three, kind)
 		})
 	}
-	t.Run("3/mutex", func(t *testing.T) {
+	t.Run("1/mutex", func(t *testing.T) {
 		t.Parallel()
-		prove(t, three, "mutex")
+		prove(t, one, "mutex")
 	})
 }

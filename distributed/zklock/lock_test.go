@@ -499,22 +499,6 @@ func TestClientsExcludeEachOther(t *testing.T) {
 	}
 }
 
-func TestClientsOfAHealthyEnsembleTakeTurns(t *testing.T) {
-	var addrs []string
-	for _, s := range testbed.StartZooKeepers(t, 3) {
-		addrs = append(addrs, s.Addr())
-	}
-	for name, kind := range kinds {
-		t.Run(name, func(t *testing.T) {
-			testbed.Turns{
-				Open:  func() locks.TryLocker { return kind.lock(openAll(t, addrs, timeout(60*time.Second)), name) },
-				Time:  2 * time.Second,
-				Limit: 20 * time.Second,
-			}.Run(t)
-		})
-	}
-}
-
 func TestSemaphoreWaitersWhoseNodesAreDeletedGetTheLock(t *testing.T) {
 	s := testbed.StartZooKeeper(t)
 	direct := connect(t, s.Addr())

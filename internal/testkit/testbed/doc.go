@@ -1,4 +1,4 @@
 // Package testbed has what the tests of the adapters have in common. It runs servers and other
 // programs as child processes, and processes of the test's own binary. It has a network that
-// fails, the ticket test, and the test of turns.
+// fails, and the ticket test.
 package testbed

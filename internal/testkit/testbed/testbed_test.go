@@ -1,7 +1,6 @@
 package testbed_test
 
 import (
-	"context"
 	"io"
 	"os"
 	"sync/atomic"
@@ -56,24 +55,5 @@ func (f *failing) Errorf(string, ...any) { f.failed.Store(true) }
 func TestTicketsOfProcessesWithoutACommonLockAreFoundWrong(t *testing.T) {
 	tb := &failing{TB: t}
 	testbed.Tickets{Role: "buy", Limit: 10 * time.Second}.Run(tb)
-	require.True(t, tb.failed.Load())
-}
-
-func TestClientsOfOneLockTakeTurns(t *testing.T) {
-	mu := new(reentrant.Mutex)
-	testbed.Turns{Open: func() locks.TryLocker { return mu }, Time: 100 * time.Millisecond, Limit: time.Minute}.Run(t)
-}
-
-func TestTurnsWithoutACommonLockAreFoundWrong(t *testing.T) {
-	tb := &failing{TB: t}
-	testbed.Turns{Open: func() locks.TryLocker { return new(reentrant.Mutex) }, Time: 10 * time.Second}.Run(tb)
-	require.True(t, tb.failed.Load())
-}
-
-func TestAWaitForLongerThanTheLimitIsFound(t *testing.T) {
-	tb, mu := &failing{TB: t}, new(reentrant.Mutex)
-	require.NoError(t, mu.LockContext(context.Background()))
-	defer mu.Unlock()
-	testbed.Turns{Open: func() locks.TryLocker { return mu }, Limit: 10 * time.Millisecond}.Run(tb)
 	require.True(t, tb.failed.Load())
 }
