@@ -18,20 +18,20 @@ type store struct {
 
 func newStore() *store { return &store{holders: make(map[string]string)} }
 
-func (s *store) Acquire(_ context.Context, name, acquisition string, _ time.Duration) (lease.Reply, error) {
+func (s *store) Acquire(_ context.Context, req lease.Request) (lease.Reply, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.holders[name] != "" {
+	if s.holders[req.Name] != "" {
 		return lease.Reply{}, nil
 	}
-	s.holders[name] = acquisition
+	s.holders[req.Name] = req.Acquisition
 	return lease.Reply{Held: true, Token: 42}, nil
 }
 
-func (s *store) Lookup(_ context.Context, name, acquisition string) (lease.Reply, error) {
+func (s *store) Lookup(_ context.Context, req lease.Request) (lease.Reply, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return lease.Reply{Held: s.holders[name] == acquisition, Token: 42}, nil
+	return lease.Reply{Held: s.holders[req.Name] == req.Acquisition, Token: 42}, nil
 }
 
 func (s *store) Renew(_ context.Context, holds []lease.HoldID, _ time.Duration) ([]bool, error) {
@@ -47,16 +47,16 @@ func (s *store) Renew(_ context.Context, holds []lease.HoldID, _ time.Duration) 
 	return ok, nil
 }
 
-func (s *store) Release(_ context.Context, name, acquisition string) (r lease.Released, err error) {
+func (s *store) Release(_ context.Context, id lease.HoldID) (r lease.Released, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.holders[name] == acquisition {
-		delete(s.holders, name)
+	if s.holders[id.Name] == id.Acquisition {
+		delete(s.holders, id.Name)
 	}
 	return r, nil
 }
 
-func (s *store) Watch(context.Context, string, string) (lease.Watch, error) { return watch{}, nil }
+func (s *store) Watch(context.Context, lease.HoldID) (lease.Watch, error) { return watch{}, nil }
 
 type watch struct{}
 

@@ -106,11 +106,7 @@ func (c *Client) Prefix(name string) string { return c.prefix + escaper.Replace(
 
 // Mutex is a lock of one name: a [lease.Mutex], whose Name is the common prefix of its keys. An
 // acquisition by a name that no lock can have returns an error that says why.
-type Mutex struct {
-	*lease.Mutex
-	other *lease.Mutex // the other half of a read-write lock
-	core  *core        // set in the read half of a read-write lock
-}
+type Mutex struct{ *lease.Mutex }
 
 var (
 	_ locks.Leased    = (*Mutex)(nil)
@@ -137,7 +133,7 @@ func (c *Client) mutex(k *kind, name, prefix string, opts []lease.MutexOption) *
 		bad = err
 		lc, _ = c.kind(plain)
 	}
-	return &Mutex{Mutex: lc.Mutex(prefix, append([]lease.MutexOption{lease.Refuse(bad)}, opts...)...)}
+	return &Mutex{lc.Mutex(prefix, append([]lease.MutexOption{lease.Refuse(bad)}, opts...)...)}
 }
 
 // Locker returns the lock called name. It is a [*Mutex].
@@ -157,23 +153,11 @@ func (c *Client) MutexLocker(prefix string, opts ...lease.MutexOption) *Mutex {
 }
 
 // LockContext acquires the lock, and waits for it until ctx ends.
-func (l *Mutex) LockContext(ctx context.Context) error {
-	ctx, err := l.admit(ctx)
-	if err != nil {
-		return err
-	}
-	return l.Mutex.LockContext(ctx)
-}
+func (l *Mutex) LockContext(ctx context.Context) error { return l.Mutex.LockContext(ctx) }
 
 // TryLockContext acquires the lock if nobody holds it or waits for it. It waits for the cluster's
 // answer until ctx ends.
-func (l *Mutex) TryLockContext(ctx context.Context) (bool, error) {
-	ctx, err := l.admit(ctx)
-	if err != nil {
-		return false, err
-	}
-	return l.Mutex.TryLockContext(ctx)
-}
+func (l *Mutex) TryLockContext(ctx context.Context) (bool, error) { return l.Mutex.TryLockContext(ctx) }
 
 // Close releases all holds, and makes all waiters return [locks.ErrClosed]. See
 // [lease.Client.Close]. It does not close the client that New was given. Only the first call does

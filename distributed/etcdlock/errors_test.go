@@ -28,7 +28,7 @@ func TestErrorsSayWhatWasAttemptedOnWhichLock(t *testing.T) {
 	require.NoError(t, rw.ReadLocker().LockContext(a))
 	err = rw.WriteLocker().LockContext(a)
 	require.EqualError(t, err,
-		`etcdlock: write lock "it%rw" by a reader: read lock cannot be upgraded to the write lock`)
+		`etcdlock: lock "it%rw": read lock cannot be upgraded to the write lock`)
 	require.ErrorIs(t, err, locks.ErrUpgrade)
 	require.NoError(t, rw.ReadLocker().UnlockContext(a))
 

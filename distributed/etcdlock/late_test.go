@@ -24,16 +24,16 @@ func TestAReleaseBesideRequestsLeavesNothing(t *testing.T) {
 		return store
 	})))
 	for i := range 100 {
-		id := fmt.Sprint(i)
+		id := lease.HoldID{Name: "it", Acquisition: fmt.Sprint(i)}
 		var wg sync.WaitGroup
 		for range 2 { // one of them is late
-			wg.Go(func() { _, _ = store.Enqueue(background, "it", id, time.Second) })
+			wg.Go(func() { _, _ = store.Enqueue(background, lease.Request{HoldID: id, TTL: time.Second}) })
 		}
 		time.Sleep(time.Duration(i) * 100 * time.Microsecond)
-		_, err := store.Release(background, "it", id)
+		_, err := store.Release(background, id)
 		assert.NoError(t, err)
 		wg.Wait()
-		_, err = store.Release(background, "it", id) // of the one that came after the first release
+		_, err = store.Release(background, id) // of the one that came after the first release
 		require.NoError(t, err)
 		queued(t, direct, "it/", 0)
 	}

@@ -138,8 +138,6 @@ func TestForceUnlockOfARefusedNameTouchesNothing(t *testing.T) {
 		assert.Error(t, err)
 		_, err = l.Hold(background)
 		assert.Error(t, err)
-		_, err = l.Pin(background)
-		assert.Error(t, err)
 	}
 	require.Len(t, keys(t, direct, "/"), 2)
 }

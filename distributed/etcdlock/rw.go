@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -51,8 +50,7 @@ func (c *Client) RWMutex(name string, opts ...lease.MutexOption) *RWMutex {
 		read:  c.mutex(reading, name, prefix, append([]lease.MutexOption{lease.Shared()}, opts...)),
 		write: c.mutex(writing, name, prefix, opts),
 	}
-	l.read.other, l.read.core = l.write.Mutex, c.core
-	l.write.other = l.read.Mutex
+	lease.Halves(l.read.Mutex, l.write.Mutex)
 	return l
 }
 
@@ -68,53 +66,13 @@ func (l *RWMutex) ReadMutex() *Mutex { return l.read }
 // WriteMutex is [RWMutex.WriteLocker] with its own type.
 func (l *RWMutex) WriteMutex() *Mutex { return l.write }
 
-// masterKey is under which a context carries the place of a writer that asks to read.
-type masterKey struct{}
-
-func masterOf(ctx context.Context) *place {
-	m, _ := ctx.Value(masterKey{}).(*place)
-	return m
-}
-
-// admit returns ctx with what the store needs to know, or why ctx's owner cannot have the lock.
-func (l *Mutex) admit(ctx context.Context) (context.Context, error) {
-	if l.other == nil || ctx == nil || ctx.Err() != nil {
-		return ctx, nil
-	}
-	h, err := l.other.Hold(ctx)
-	if err != nil {
-		return ctx, nil
-	}
-	if _, err := l.Hold(ctx); err == nil { // re-entry
-		return ctx, nil
-	}
-	if l.core == nil {
-		return ctx, fmt.Errorf("etcdlock: write lock %q by a reader: %w", l.Name(), locks.ErrUpgrade)
-	}
-	if err := h.Err(); err != nil {
-		return ctx, fmt.Errorf("etcdlock: read lock %q by a former writer: %w", l.Name(), err)
-	}
-	m := l.core.writer(h.Token())
+// readUnder makes the writer a reader too, whose acquisition asks to read while it holds.
+func (s *store) readUnder(req lease.Request) (lease.Reply, error) {
+	m := s.c.find(req.Name, req.Writer)
 	if m == nil {
-		return ctx, fmt.Errorf("etcdlock: read lock %q by a former writer: %w", l.Name(), locks.ErrLost)
+		err := fmt.Errorf("by a former writer: %w", locks.ErrLost)
+		return lease.Reply{}, lease.Mark(err, lease.ErrRefused)
 	}
-	return context.WithValue(ctx, masterKey{}, m), nil
-}
-
-// writer returns the place of the writer with the token, or nil.
-func (c *core) writer(token uint64) *place {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, p := range c.places {
-		if p.st.kind == writing && p.state == holding && uint64(p.rev) == token {
-			return p
-		}
-	}
-	return nil
-}
-
-// readUnder makes the writer m a reader too, under the name acquisition, for d.
-func (s *store) readUnder(m *place, acquisition string, d time.Duration) (lease.Reply, error) {
 	m.op.Lock()
 	defer m.op.Unlock()
 	s.c.mu.Lock()
@@ -126,9 +84,9 @@ func (s *store) readUnder(m *place, acquisition string, d time.Duration) (lease.
 	if m.reader != nil { // its hold was lost: an owner has one
 		s.c.forget(m.reader)
 	}
-	m.reader = &place{st: s, id: lease.HoldID{Name: m.id.Name, Acquisition: acquisition}, master: m, term: d}
-	s.c.places[acquisition] = m.reader
-	return m.reply(d), nil
+	m.reader = &place{st: s, id: req.HoldID, master: m, term: req.TTL}
+	s.c.places[req.Acquisition] = m.reader
+	return m.reply(req.TTL), nil
 }
 
 // part ends the reader y of a writer's place, and the place if the writer has gone.

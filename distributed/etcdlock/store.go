@@ -84,28 +84,28 @@ func (s *store) Term() time.Duration { return s.c.ttl }
 func (s *store) Lost(id lease.HoldID) {
 	s.c.spawn(func() {
 		s.c.persist(s.c.life, s.c.lease, func(ctx context.Context) error {
-			_, err := s.Release(ctx, id.Name, id.Acquisition)
+			_, err := s.Release(ctx, id)
 			return err
 		})
 	})
 }
 
 // Acquire puts a key if there is none.
-func (s *store) Acquire(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
-	if m := masterOf(ctx); m != nil {
-		return s.readUnder(m, acquisition, d)
+func (s *store) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
+	if req.Writer != "" {
+		return s.readUnder(req)
 	}
-	if s.c.find(name, acquisition) != nil { // asked again
-		return s.Lookup(ctx, name, acquisition)
+	if s.c.find(req.Name, req.Acquisition) != nil { // asked again
+		return s.Lookup(ctx, req)
 	}
-	rivals := s.rivals(name)
-	p, resp, err := s.create(ctx, name, acquisition, clientv3.OpGet(rivals, clientv3.WithFirstCreate()...),
+	rivals := s.rivals(req.Name)
+	p, resp, err := s.create(ctx, req.HoldID, clientv3.OpGet(rivals, clientv3.WithFirstCreate()...),
 		clientv3.Compare(clientv3.CreateRevision(rivals), "=", 0).WithPrefix())
 	if err != nil {
 		return lease.Reply{}, err
 	}
 	if !p.is(asked, asked) {
-		return p.held(d)
+		return p.held(req.TTL)
 	}
 	if _, err := s.c.give(ctx, p); err != nil {
 		return lease.Reply{}, err
@@ -116,12 +116,12 @@ func (s *store) Acquire(ctx context.Context, name, acquisition string, d time.Du
 	return lease.Reply{}, nil
 }
 
-// create puts a new key for acquisition if the conditions hold, and reads. If not, it reads the
+// create puts a new key for id if the conditions hold, and reads. If not, it reads the
 // key instead. A session may be found over by that: then it begins another one.
-func (s *store) create(ctx context.Context, name, acquisition string, read clientv3.Op, conditions ...clientv3.Cmp) (
+func (s *store) create(ctx context.Context, id lease.HoldID, read clientv3.Op, conditions ...clientv3.Cmp) (
 	p *place, resp *clientv3.TxnResponse, err error) {
 	for range 2 {
-		p = &place{st: s, id: lease.HoldID{Name: name, Acquisition: acquisition}}
+		p = &place{st: s, id: id}
 		if err := s.c.join(ctx, p); err != nil {
 			return nil, nil, err
 		}
@@ -169,29 +169,29 @@ func (s *store) put(ctx context.Context, p *place, read clientv3.Op, conditions 
 
 // Enqueue puts a key, unless acquisition has one, and looks for the next older one. If the key is
 // gone, it puts another one.
-func (s *store) Enqueue(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
-	r, err := s.enqueue(ctx, name, acquisition, d)
+func (s *store) Enqueue(ctx context.Context, req lease.Request) (lease.Reply, error) {
+	r, err := s.enqueue(ctx, req)
 	r.Listening = true // Watch tells what was before it
 	if errors.Is(err, lease.ErrRefused) || errors.Is(err, locks.ErrForeign) {
-		if p := s.c.find(name, acquisition); p != nil {
+		if p := s.c.find(req.Name, req.Acquisition); p != nil {
 			s.c.abandon(p)
 		}
 	}
 	return r, err
 }
 
-func (s *store) enqueue(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
-	if m := masterOf(ctx); m != nil {
-		return s.readUnder(m, acquisition, d)
+func (s *store) enqueue(ctx context.Context, req lease.Request) (lease.Reply, error) {
+	if req.Writer != "" {
+		return s.readUnder(req)
 	}
-	if p := s.c.find(name, acquisition); p != nil {
-		r, err := s.again(ctx, p, d, "")
+	if p := s.c.find(req.Name, req.Acquisition); p != nil {
+		r, err := s.again(ctx, p, req.TTL, "")
 		if !errors.Is(err, ErrSessionExpired) {
 			return r, err
 		}
 		s.c.abandon(p)
 	}
-	p, resp, err := s.create(ctx, name, acquisition, s.before(name, 0))
+	p, resp, err := s.create(ctx, req.HoldID, s.before(req.Name, 0))
 	if err != nil {
 		return lease.Reply{}, err
 	}
@@ -202,10 +202,10 @@ func (s *store) enqueue(ctx context.Context, name, acquisition string, d time.Du
 			return lease.Reply{}, err
 		}
 		if before == "" {
-			return p.held(d)
+			return p.held(req.TTL)
 		}
 	}
-	r, err := s.again(ctx, p, d, before)
+	r, err := s.again(ctx, p, req.TTL, before)
 	if err == nil && !r.Held {
 		s.c.spawn(p.watch)
 	}
@@ -276,17 +276,17 @@ func (s *store) again(ctx context.Context, p *place, d time.Duration, before str
 const soon = 200 * time.Millisecond
 
 // Leave deletes the key of a waiter.
-func (s *store) Leave(ctx context.Context, name, acquisition string) error {
-	if p := s.c.find(name, acquisition); p != nil && p.is(holding, holding) {
+func (s *store) Leave(ctx context.Context, id lease.HoldID) error {
+	if p := s.c.find(id.Name, id.Acquisition); p != nil && p.is(holding, holding) {
 		return nil
 	}
-	_, err := s.Release(ctx, name, acquisition)
+	_, err := s.Release(ctx, id)
 	return err
 }
 
 // Lookup reads the key of a hold. A key of which it is unknown whether it is there is given up.
-func (s *store) Lookup(ctx context.Context, name, acquisition string) (lease.Reply, error) {
-	p := s.c.find(name, acquisition)
+func (s *store) Lookup(ctx context.Context, req lease.Request) (lease.Reply, error) {
+	p := s.c.find(req.Name, req.Acquisition)
 	if p == nil || p.is(waiting, waiting) {
 		return lease.Reply{}, nil
 	}
@@ -295,7 +295,7 @@ func (s *store) Lookup(ctx context.Context, name, acquisition string) (lease.Rep
 		key = p.master
 	}
 	if !key.is(holding, holding) {
-		_, err := s.Release(ctx, name, acquisition)
+		_, err := s.Release(ctx, req.HoldID)
 		return lease.Reply{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.c.try())
@@ -341,8 +341,8 @@ func (s *store) Renew(ctx context.Context, holds []lease.HoldID, _ time.Duration
 }
 
 // Release deletes the key. The next waiter watches it, so nobody has to be woken.
-func (s *store) Release(ctx context.Context, name, acquisition string) (lease.Released, error) {
-	p := s.c.find(name, acquisition)
+func (s *store) Release(ctx context.Context, id lease.HoldID) (lease.Released, error) {
+	p := s.c.find(id.Name, id.Acquisition)
 	switch {
 	case p == nil:
 		return lease.Released{}, nil
@@ -373,12 +373,12 @@ func (w watch) Close() {
 }
 
 // Watch begins to notify acquisition of what Enqueue has begun to watch.
-func (s *store) Watch(_ context.Context, _, acquisition string) (lease.Watch, error) {
-	w := watch{s.c, acquisition, make(chan struct{}, 1)}
+func (s *store) Watch(_ context.Context, id lease.HoldID) (lease.Watch, error) {
+	w := watch{s.c, id.Acquisition, make(chan struct{}, 1)}
 	s.c.mu.Lock()
 	defer s.c.mu.Unlock()
-	s.c.watches[acquisition] = w
-	if p := s.c.places[acquisition]; p != nil && p.news {
+	s.c.watches[id.Acquisition] = w
+	if p := s.c.places[id.Acquisition]; p != nil && p.news {
 		p.notify()
 	}
 	return w, nil

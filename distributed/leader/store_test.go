@@ -61,21 +61,21 @@ func (l *link) call(acquisition string, f func(held bool)) error {
 	return nil
 }
 
-func (l *link) Acquire(_ context.Context, _, acquisition string, d time.Duration) (r lease.Reply, err error) {
-	err = l.call(acquisition, func(bool) {
+func (l *link) Acquire(_ context.Context, req lease.Request) (r lease.Reply, err error) {
+	err = l.call(req.Acquisition, func(bool) {
 		if l.holder != "" {
 			r.Wait = time.Until(l.ends)
 			return
 		}
 		l.token++
-		l.holder, l.ends = acquisition, time.Now().Add(d)
+		l.holder, l.ends = req.Acquisition, time.Now().Add(req.TTL)
 		r = lease.Reply{Held: true, Token: l.token}
 	})
 	return r, err
 }
 
-func (l *link) Lookup(_ context.Context, _, acquisition string) (r lease.Reply, err error) {
-	err = l.call(acquisition, func(held bool) { r = lease.Reply{Held: held, Token: l.token} })
+func (l *link) Lookup(_ context.Context, req lease.Request) (r lease.Reply, err error) {
+	err = l.call(req.Acquisition, func(held bool) { r = lease.Reply{Held: held, Token: l.token} })
 	return r, err
 }
 
@@ -94,8 +94,8 @@ func (l *link) Renew(_ context.Context, holds []lease.HoldID, d time.Duration) (
 	return renewed, nil
 }
 
-func (l *link) Release(_ context.Context, _, acquisition string) (r lease.Released, err error) {
-	err = l.call(acquisition, func(held bool) {
+func (l *link) Release(_ context.Context, id lease.HoldID) (r lease.Released, err error) {
+	err = l.call(id.Acquisition, func(held bool) {
 		if r = (lease.Released{Held: held, Awaited: true}); held {
 			l.holder = ""
 		}
@@ -103,7 +103,7 @@ func (l *link) Release(_ context.Context, _, acquisition string) (r lease.Releas
 	return r, err
 }
 
-func (l *link) Watch(context.Context, string, string) (lease.Watch, error) { return nil, nil }
+func (l *link) Watch(context.Context, lease.HoldID) (lease.Watch, error) { return nil, nil }
 
 // ttl is the lease of the tests. The processes renew three times in that time.
 const ttl = 3 * time.Second

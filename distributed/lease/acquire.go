@@ -38,6 +38,10 @@ import (
 
 // acquire is steps 2 to 9 for o, which does not hold the lock.
 func (l *Mutex) acquire(ctx context.Context, o locks.Owner, wait bool) (bool, error) {
+	writer, err := l.enter(o)
+	if err != nil {
+		return false, err
+	}
 	_ = ctx.Done() // a user's code, which may panic: here nothing has changed yet
 	c := l.c
 	e, err := l.use(o)
@@ -50,7 +54,7 @@ func (l *Mutex) acquire(ctx context.Context, o locks.Owner, wait bool) (bool, er
 		return false, err
 	}
 	// A caller that has waited already waits for an unreachable store too.
-	if ok, err = l.ensure(ctx, e, wait, waited && c.reached.Load()); !ok {
+	if ok, err = l.ensure(ctx, e, writer, wait, waited && c.reached.Load()); !ok {
 		c.backOut(ctx, e)
 	}
 	return ok, err
@@ -58,7 +62,7 @@ func (l *Mutex) acquire(ctx context.Context, o locks.Owner, wait bool) (bool, er
 
 // ensure makes sure that the owner that has passed e's queue has the store's lock as well. If
 // not, it has left everything as it was. A patient caller has waited before.
-func (l *Mutex) ensure(ctx context.Context, e *entry, wait, patient bool) (bool, error) {
+func (l *Mutex) ensure(ctx context.Context, e *entry, writer string, wait, patient bool) (bool, error) {
 	c := l.c
 	for {
 		e.mu.Lock()
@@ -92,24 +96,24 @@ func (l *Mutex) ensure(ctx context.Context, e *entry, wait, patient bool) (bool,
 			continue
 		}
 		left, yield := e.takeOver(c.now())
-		id := c.newAcquisition()
+		req := Request{HoldID: HoldID{l.name, c.newAcquisition()}, Writer: writer, Data: l.data}
 		if wait {
-			e.asks = id
+			e.asks = req.Acquisition
 		}
 		e.mu.Unlock()
-		return l.fetch(ctx, e, id, left, yield, wait, patient)
+		return l.fetch(ctx, e, req, left, yield, wait, patient)
 	}
 }
 
-// fetch gets the lock from the store as the acquisition id, after it has released left, if that is
-// not nil. e is busy.
+// fetch gets the lock from the store by req, after it has released left, if that is not nil. e is
+// busy.
 func (l *Mutex) fetch(
-	ctx context.Context, e *entry, id string, left *grant, yield time.Duration, wait, patient bool) (bool, error) {
+	ctx context.Context, e *entry, req Request, left *grant, yield time.Duration, wait, patient bool) (bool, error) {
 	c := l.c
 	if left != nil {
 		yield, _ = c.free(left)
 	}
-	a := &acquisition{l: l, c: c, e: e, ctx: ctx, wait: wait, patient: patient, id: id}
+	a := &acquisition{l: l, c: c, e: e, ctx: ctx, wait: wait, patient: patient, req: req}
 	if wait && c.queue != nil {
 		if !c.begin() {
 			e.finish()
@@ -131,7 +135,7 @@ func (l *Mutex) fetch(
 	e.mu.Unlock()
 	if g != nil && c.open.Err() != nil {
 		if c.abandon(g) { // Close may have looked for grants before this one was to be seen
-			c.store.Release(c.life, g.id.Name, g.id.Acquisition)
+			c.store.Release(c.life, g.id)
 		}
 		return false, locks.ErrClosed
 	}
@@ -147,14 +151,15 @@ type acquisition struct {
 	wait    bool // for the lock; else for one answer
 	patient bool // has waited before: an unreachable store is one more thing to wait for
 
-	id    string // the acquisition's name in the store
-	queue Queue  // in which id may have a place, or nil
-	watch Watch  // for id, or nil
+	req   Request // what the store is asked; without its TTL
+	queue Queue   // in which the acquisition may have a place, or nil
+	watch Watch   // for the acquisition, or nil
 
-	placed    bool          // id may have a place in queue
+	placed    bool          // the acquisition may have a place in queue
 	contended bool          // the store has refused the lock: somebody else held it
 	doubt     time.Time     // until when a request without an answer may have an effect, or zero
 	down      error         // why the store could not be reached the last time, or nil
+	reason    error         // why the store has refused a lock that may be free the last time, or nil
 	backoff   time.Duration // the last pause of an outage
 }
 
@@ -182,9 +187,9 @@ func (a *acquisition) run(yield time.Duration) (g *grant, pending bool, err erro
 			}
 			return r.g, false, nil
 		case r.err == nil && !a.wait:
-			return nil, false, nil
+			return nil, false, r.reason
 		case r.err != nil && !a.retries(r.err):
-			a.down = nil
+			a.down, a.reason = nil, nil
 			return a.giveUp(r.err)
 		}
 		a.patient = true
@@ -222,10 +227,10 @@ func (c *Client) retriesFirst(err error) bool {
 
 // refused returns how long to wait for a notification after a refusal, or 0 to ask again at once.
 func (a *acquisition) refused(r answer) time.Duration {
-	a.down, a.backoff, a.contended = nil, 0, true
+	a.down, a.reason, a.backoff, a.contended = nil, r.reason, 0, true
 	pause := a.c.poll
 	if a.watch == nil {
-		watch, err := a.c.store.Watch(a.ctx, a.l.name, a.id)
+		watch, err := a.c.store.Watch(a.ctx, a.req.HoldID)
 		switch {
 		case err != nil || watch == nil:
 			pause /= 10 // a store that cannot notify is polled
@@ -244,12 +249,12 @@ func (a *acquisition) refused(r answer) time.Duration {
 
 // unreachable returns how long to wait after a request that failed.
 func (a *acquisition) unreachable(r answer) time.Duration {
-	a.down = r.err
+	a.down, a.reason = r.err, nil
 	if a.queue == nil && !r.doubt.IsZero() {
 		// Whatever comes of that request, it must mean nothing to the next one.
-		a.id = a.c.newAcquisition()
+		a.req.Acquisition = a.c.newAcquisition()
 		a.e.mu.Lock()
-		a.e.asks = a.id
+		a.e.asks = a.req.Acquisition
 		a.e.mu.Unlock()
 	}
 	a.backoff = min(max(2*a.backoff, minBackoff), maxBackoff)
@@ -308,14 +313,16 @@ func (a *acquisition) giveUp(err error) (*grant, bool, error) {
 // it that an earlier one is undone too.
 func (a *acquisition) abandoned(err error) error {
 	if a.down != nil && a.queue != nil && !a.doubt.IsZero() {
-		a.c.sweep(sweeping{id: HoldID{a.l.name, a.id}, queue: a.queue, until: a.doubt, late: true})
+		a.c.sweep(sweeping{id: a.req.HoldID, queue: a.queue, until: a.doubt, late: true})
 	}
 	return a.withOutage(err)
 }
 
-// withOutage adds to err why the store did not decide the last time.
+// withOutage adds to err why the store did not decide the last time, or why it refused.
 func (a *acquisition) withOutage(err error) error {
 	switch {
+	case a.reason != nil:
+		return fmt.Errorf("%w; %w", err, a.reason)
 	case a.down == nil:
 		return err
 	case errors.Is(a.down, errLate):
@@ -332,6 +339,7 @@ type answer struct {
 	err       error
 	refused   time.Duration // for how long the lock will not be free, if that is known
 	listening bool          // see Reply
+	reason    error         // see Reply
 	doubt     time.Time     // until when the request may have an effect that is unknown, or zero
 }
 
@@ -339,12 +347,12 @@ type answer struct {
 // pending, and what the answer gives is given back. An answer that is there counts.
 func (a *acquisition) ask() (r answer, pending bool) {
 	if a.ctx.Done() == nil {
-		return a.noted(a.l.request(a.ctx, a.id, a.queue)), false
+		return a.noted(a.l.request(a.ctx, a.req, a.queue)), false
 	}
 	sent := a.c.now()
 	answers := make(chan answer, 1)
-	l, ctx, id, queue := a.l, a.ctx, a.id, a.queue
-	a.c.spawn(func() { answers <- l.request(ctx, id, queue) })
+	l, ctx, req, queue := a.l, a.ctx, a.req, a.queue
+	a.c.spawn(func() { answers <- l.request(ctx, req, queue) })
 	select {
 	case r := <-answers:
 		return a.noted(r), false
@@ -373,30 +381,30 @@ func (a *acquisition) noted(r answer) answer {
 
 // request asks the store once: for a place in queue too if there is one. It undoes what a request
 // without an answer may have done, unless there is a queue: its place is asked for again.
-func (l *Mutex) request(ctx context.Context, id string, queue Queue) (a answer) {
+func (l *Mutex) request(ctx context.Context, req Request, queue Queue) (a answer) {
 	c := l.c
 	ctx = detach(c.life, ctx)
-	c.sched.expect(id)
-	defer c.sched.expected(id)
-	d := l.term()
-	c.announce(d)
+	c.sched.expect(req.Acquisition)
+	defer c.sched.expected(req.Acquisition)
+	req.TTL = l.term()
+	c.announce(req.TTL)
 	sent := c.now()
 	var r Reply
 	switch {
 	case queue != nil:
-		r, a.err = queue.Enqueue(ctx, l.name, id, d)
+		r, a.err = queue.Enqueue(ctx, req)
 	default:
-		r, a.err = c.store.Acquire(ctx, l.name, id, d)
+		r, a.err = c.store.Acquire(ctx, req)
 	}
 	if a.err != nil {
 		if errors.Is(a.err, locks.ErrForeign) || errors.Is(a.err, ErrRefused) {
 			return a
 		}
 		var unknown error // 6
-		if r, unknown = c.store.Lookup(ctx, l.name, id); unknown != nil || !r.Held {
-			a.doubt = sent.Add(d)
+		if r, unknown = c.store.Lookup(ctx, req); unknown != nil || !r.Held {
+			a.doubt = sent.Add(req.TTL)
 			if queue == nil {
-				c.sweep(sweeping{id: HoldID{l.name, id}, until: a.doubt, late: true})
+				c.sweep(sweeping{id: req.HoldID, until: a.doubt, late: true})
 			}
 			return a
 		}
@@ -406,19 +414,19 @@ func (l *Mutex) request(ctx context.Context, id string, queue Queue) (a answer) 
 		c.reached.Store(true)
 	}
 	if !r.Held {
-		a.refused, a.listening = r.Wait, r.Listening
+		a.refused, a.listening, a.reason = r.Wait, r.Listening, r.Reason
 		return a
 	}
 	// A session that has become shorter meanwhile ends the hold sooner.
-	return l.granted(ctx, id, queue, r, sent, min(d, l.term()))
+	return l.granted(ctx, req.HoldID, queue, r, sent, min(req.TTL, l.term()))
 }
 
 // granted makes a grant of what the store gave to id, for d, by a request sent at the time sent.
-func (l *Mutex) granted(ctx context.Context, id string, queue Queue, r Reply, sent time.Time, d time.Duration) answer {
+func (l *Mutex) granted(ctx context.Context, id HoldID, queue Queue, r Reply, sent time.Time, d time.Duration) answer {
 	c := l.c
 	g := &grant{
 		c:     c,
-		id:    HoldID{l.name, id},
+		id:    id,
 		token: r.Token,
 		lease: d,
 		taken: sent,
@@ -440,7 +448,7 @@ func (l *Mutex) granted(ctx context.Context, id string, queue Queue, r Reply, se
 		return answer{err: errLate, doubt: sent.Add(d)}
 	}
 	c.sched.add(g)
-	if early := c.sched.expected(id); early.notified {
+	if early := c.sched.expected(id.Acquisition); early.notified {
 		c.lost(g, early.cause) // as if it had been notified now
 	}
 	return answer{g: g}

@@ -68,32 +68,3 @@ func TestForceUnlockTellsLocalHoldersAtOnceAndOthersLater(t *testing.T) {
 		require.ErrorIs(t, err, errors.ErrUnsupported)
 	})
 }
-
-func TestAPinnedHoldIsNotLeftToOthersHere(t *testing.T) {
-	bubble(t, func(t *testing.T, s *server) {
-		l := open(t, s.connect()).Mutex("it")
-		a, b := as(locks.NewOwner()), as(locks.NewOwner())
-		_, err := l.Pin(a)
-		require.ErrorIs(t, err, locks.ErrNotHeld)
-		hold(t, l, a)
-		_, err = l.Pin(b)
-		require.ErrorIs(t, err, locks.ErrNotHeld)
-		acquisition, err := l.Pin(a)
-		require.NoError(t, err)
-		require.Equal(t, s.holder("it"), acquisition)
-		var wg sync.WaitGroup
-		wg.Go(func() { assert.NoError(t, l.LockContext(b)) })
-		synctest.Wait()
-		require.NoError(t, l.UnlockContext(a))
-		wg.Wait()
-		require.NotEqual(t, acquisition, s.holder("it"))
-		require.Equal(t, 2, s.count("acquire"))
-		s.evict("it")
-		h, err := l.Hold(b)
-		require.NoError(t, err)
-		<-h.Lost()
-		_, err = l.Pin(b)
-		require.ErrorIs(t, err, locks.ErrLost)
-		require.ErrorIs(t, l.UnlockContext(b), locks.ErrLost)
-	})
-}

@@ -396,7 +396,7 @@ func (c *Client) abandonAll(ctx context.Context, gs []*grant) error {
 	for range min(closers, len(mine)) {
 		go func() {
 			for g := range work {
-				_, err := c.store.Release(c.life, g.id.Name, g.id.Acquisition)
+				_, err := c.store.Release(c.life, g.id)
 				if err != nil {
 					err = c.fail(ctx, "close: release", g.id.Name, err)
 				}

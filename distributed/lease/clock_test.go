@@ -15,17 +15,17 @@ import (
 // free is a store that always gives its locks.
 type free struct{}
 
-func (free) Acquire(context.Context, string, string, time.Duration) (Reply, error) {
+func (free) Acquire(context.Context, Request) (Reply, error) {
 	return Reply{Held: true}, nil
 }
-func (free) Lookup(context.Context, string, string) (Reply, error) { return Reply{Held: true}, nil }
+func (free) Lookup(context.Context, Request) (Reply, error) { return Reply{Held: true}, nil }
 func (free) Renew(_ context.Context, holds []HoldID, _ time.Duration) ([]bool, error) {
 	return make([]bool, len(holds)), nil
 }
-func (free) Release(context.Context, string, string) (Released, error) {
+func (free) Release(context.Context, HoldID) (Released, error) {
 	return Released{Held: true}, nil
 }
-func (free) Watch(context.Context, string, string) (Watch, error) { return nil, nil }
+func (free) Watch(context.Context, HoldID) (Watch, error) { return nil, nil }
 
 func TestAHoldIsLostAtOnceAfterASuspension(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

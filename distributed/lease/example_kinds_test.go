@@ -152,9 +152,9 @@ type polite struct {
 	acquired, asked atomic.Int32
 }
 
-func (p *polite) Acquire(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
+func (p *polite) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
 	p.acquired.Add(1)
-	return p.memory.Acquire(ctx, name, acquisition, d)
+	return p.memory.Acquire(ctx, req)
 }
 
 func (p *polite) Contended(context.Context, string) (bool, error) {
@@ -188,27 +188,27 @@ type ordered struct {
 	places []string // the acquisitions that wait, of one lock
 }
 
-func (q *ordered) Enqueue(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
+func (q *ordered) Enqueue(ctx context.Context, req lease.Request) (lease.Reply, error) {
 	q.mu.Lock()
-	if !slices.Contains(q.places, acquisition) {
-		q.places = append(q.places, acquisition)
+	if !slices.Contains(q.places, req.Acquisition) {
+		q.places = append(q.places, req.Acquisition)
 	}
-	first := q.places[0] == acquisition
+	first := q.places[0] == req.Acquisition
 	q.mu.Unlock()
 	if !first {
 		return lease.Reply{Wait: time.Second}, nil
 	}
-	reply, err := q.Acquire(ctx, name, acquisition, d)
+	reply, err := q.Acquire(ctx, req)
 	if reply.Held {
-		err = errors.Join(err, q.Leave(ctx, name, acquisition))
+		err = errors.Join(err, q.Leave(ctx, req.HoldID))
 	}
 	return reply, err
 }
 
-func (q *ordered) Leave(_ context.Context, _, acquisition string) error {
+func (q *ordered) Leave(_ context.Context, id lease.HoldID) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.places = slices.DeleteFunc(q.places, func(place string) bool { return place == acquisition })
+	q.places = slices.DeleteFunc(q.places, func(place string) bool { return place == id.Acquisition })
 	return nil
 }
 
@@ -266,7 +266,7 @@ func ExampleSession() {
 // absent is a store that cannot serve now.
 type absent struct{ *memory }
 
-func (absent) Acquire(context.Context, string, string, time.Duration) (lease.Reply, error) {
+func (absent) Acquire(context.Context, lease.Request) (lease.Reply, error) {
 	return lease.Reply{}, lease.Mark(errors.New("loading the data set"), lease.ErrUnavailable)
 }
 

@@ -23,41 +23,41 @@ type memoryHold struct {
 	ends        time.Time
 }
 
-// held returns the hold of acquisition, if it has the lock. m.mu is held.
-func (m *memory) held(name, acquisition string) (memoryHold, bool) {
-	h := m.holds[name]
-	return h, h.acquisition == acquisition && time.Now().Before(h.ends)
+// held returns the hold of an acquisition, if it has the lock. m.mu is held.
+func (m *memory) held(id lease.HoldID) (memoryHold, bool) {
+	h := m.holds[id.Name]
+	return h, h.acquisition == id.Acquisition && time.Now().Before(h.ends)
 }
 
 // Acquire looks at the hold and replaces it in one step. The time of the server counts.
-func (m *memory) Acquire(_ context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
+func (m *memory) Acquire(_ context.Context, req lease.Request) (lease.Reply, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if left := time.Until(m.holds[name].ends); left > 0 {
+	if left := time.Until(m.holds[req.Name].ends); left > 0 {
 		return lease.Reply{Wait: left}, nil
 	}
 	m.tokens++
-	m.holds[name] = memoryHold{acquisition, m.tokens, time.Now().Add(d)}
+	m.holds[req.Name] = memoryHold{req.Acquisition, m.tokens, time.Now().Add(req.TTL)}
 	return lease.Reply{Held: true, Token: m.tokens}, nil
 }
 
 // Lookup says which acquisition holds, after an Acquire whose reply was lost.
-func (m *memory) Lookup(_ context.Context, name, acquisition string) (lease.Reply, error) {
+func (m *memory) Lookup(_ context.Context, req lease.Request) (lease.Reply, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	h, ok := m.held(name, acquisition)
+	h, ok := m.held(req.HoldID)
 	return lease.Reply{Held: ok, Token: h.token}, nil
 }
 
 // Renew prolongs what is held. A hold whose time is over stays lost.
-func (m *memory) Renew(_ context.Context, holds []lease.HoldID, d time.Duration) ([]bool, error) {
+func (m *memory) Renew(_ context.Context, holds []lease.HoldID, ttl time.Duration) ([]bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	renewed := make([]bool, len(holds))
 	for i, id := range holds {
-		h, ok := m.held(id.Name, id.Acquisition)
+		h, ok := m.held(id)
 		if ok {
-			h.ends = time.Now().Add(d)
+			h.ends = time.Now().Add(ttl)
 			m.holds[id.Name] = h
 		}
 		renewed[i] = ok
@@ -66,18 +66,18 @@ func (m *memory) Renew(_ context.Context, holds []lease.HoldID, d time.Duration)
 }
 
 // Release compares and deletes in one step: a late one does not free the hold of another client.
-func (m *memory) Release(_ context.Context, name, acquisition string) (lease.Released, error) {
+func (m *memory) Release(_ context.Context, id lease.HoldID) (lease.Released, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	_, ok := m.held(name, acquisition)
+	_, ok := m.held(id)
 	if ok {
-		delete(m.holds, name)
+		delete(m.holds, id.Name)
 	}
 	return lease.Released{Held: ok, Awaited: true}, nil
 }
 
 // Watch returns nil: this store cannot notify, so that its waiters ask from time to time.
-func (m *memory) Watch(context.Context, string, string) (lease.Watch, error) { return nil, nil }
+func (m *memory) Watch(context.Context, lease.HoldID) (lease.Watch, error) { return nil, nil }
 
 func ExampleStore() {
 	client, err := lease.New(&memory{holds: make(map[string]memoryHold)}, lease.WithErrorPrefix("memory"))

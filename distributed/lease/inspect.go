@@ -74,15 +74,12 @@ type Claim struct {
 //
 // A waiter of another process stands for all waiters in the local queue of that process. The local
 // queue of this client is part of the answer, behind the waiters in the store. If the store does
-// not know its waiters, Waiting is -1, and Waiters are those of this client.
+// not know its waiters, Waiting is -1, and Waiters are those of this client. Either half of a
+// read-write lock knows the holds and waits of both, see [Halves].
 //
 // Inspect returns [errors.ErrUnsupported] if the store is no [Inspector], and [locks.ErrForeign] if
 // something other than a lock is under the name.
-func (l *Mutex) Inspect(ctx context.Context) (locks.Info, error) { return l.InspectWith(ctx, nil) }
-
-// InspectWith is Inspect for a lock whose halves have different Clients, such as a read-write lock.
-// It also recognizes the holds and waits of the other half.
-func (l *Mutex) InspectWith(ctx context.Context, other *Mutex) (locks.Info, error) {
+func (l *Mutex) Inspect(ctx context.Context) (locks.Info, error) {
 	const op = "inspect"
 	if err := l.check(ctx); err != nil {
 		return locks.Info{}, l.fail(ctx, op, err)
@@ -99,9 +96,10 @@ func (l *Mutex) InspectWith(ctx context.Context, other *Mutex) (locks.Info, erro
 		return locks.Info{}, l.fail(ctx, op, err)
 	}
 	known := local{claims: make(map[string]locks.Party)}
-	known.add(l)
-	if other != nil {
-		known.add(other)
+	for _, half := range []*Mutex{l, l.read, l.write} {
+		if half != nil {
+			known.add(half)
+		}
 	}
 	return known.merge(s), nil
 }

@@ -16,12 +16,12 @@ type late struct {
 	deliver *func()
 }
 
-func (l late) Release(ctx context.Context, name, acquisition string) (lease.Released, error) {
+func (l late) Release(ctx context.Context, id lease.HoldID) (lease.Released, error) {
 	if *l.deliver == nil {
-		*l.deliver = func() { l.client.Release(context.Background(), name, acquisition) }
+		*l.deliver = func() { l.client.Release(context.Background(), id) }
 		return lease.Released{}, errNetwork
 	}
-	return l.client.Release(ctx, name, acquisition)
+	return l.client.Release(ctx, id)
 }
 
 func TestALateReleaseDoesNotFreeALaterHold(t *testing.T) {

@@ -259,9 +259,9 @@ func TestCloseDoesNotWaitForAStoreThatIgnoresContexts(t *testing.T) {
 // stubborn is a client that takes a minute for a release, whatever the context says.
 type stubborn struct{ *client }
 
-func (s stubborn) Release(_ context.Context, name, acquisition string) (lease.Released, error) {
+func (s stubborn) Release(_ context.Context, id lease.HoldID) (lease.Released, error) {
 	time.Sleep(time.Minute)
-	return s.client.Release(context.Background(), name, acquisition)
+	return s.client.Release(context.Background(), id)
 }
 
 func TestAReleaseWithoutTheStoreGivesUpInTime(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -60,10 +59,10 @@ type hasty struct {
 	over error
 }
 
-func (s *hasty) Acquire(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
-	r, err := s.teller.Acquire(ctx, name, acquisition, d)
+func (s *hasty) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
+	r, err := s.teller.Acquire(ctx, req)
 	if s.over != nil {
-		s.lost(lease.HoldID{Name: name, Acquisition: acquisition}, s.over)
+		s.lost(req.HoldID, s.over)
 	}
 	return r, err
 }

@@ -29,6 +29,9 @@ type Mutex struct {
 	fixed bool          // holds are not renewed
 	share bool          // each owner has a hold of its own
 	bad   error         // why the lock cannot be acquired
+	data  any           // the adapter's, for requests
+	read  *Mutex        // the other half of a write half
+	write *Mutex        // the other half of a read half
 	last  atomic.Pointer[entry]
 }
 
@@ -62,6 +65,9 @@ func Refuse(err error) MutexOption {
 // lock. Each owner has a hold of its own and asks the store itself. No owner waits for another
 // one locally.
 func Shared() MutexOption { return func(l *Mutex) { l.share = true } }
+
+// WithData has all requests for the lock carry v, see [Request]. It is for adapters.
+func WithData(v any) MutexOption { return func(l *Mutex) { l.data = v } }
 
 // Mutex returns the lock called name.
 func (c *Client) Mutex(name string, opts ...MutexOption) *Mutex {
@@ -137,33 +143,25 @@ func (l *Mutex) UnlockContext(ctx context.Context) error {
 // Hold returns the current hold of ctx's owner, or an error matching [locks.ErrNotHeld].
 func (l *Mutex) Hold(ctx context.Context) (locks.Hold, error) {
 	o := locks.CurrentOwner(ctx)
-	if e := l.find(l.key(o)); e != nil {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		if h := e.holdOf(o); h != nil {
-			return h, nil
-		}
+	if h := l.holdOf(o, nil); h != nil {
+		return h, nil
 	}
 	return nil, l.fail(ctx, "hold", l.notHeld())
 }
 
-// Pin returns the name of the current hold in the store, and makes the hold end in the store even
-// if other local goroutines wait. It is for a [Store] in which something else depends on the
-// hold, such as a read hold of the writer of a read-write lock.
-func (l *Mutex) Pin(ctx context.Context) (acquisition string, err error) {
-	o := locks.CurrentOwner(ctx)
-	if e := l.find(l.key(o)); e != nil {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		if h := e.holdOf(o); h != nil {
-			if err := h.Err(); err != nil {
-				return "", l.fail(ctx, "pin", err)
-			}
-			h.g.pinned = true
-			return h.g.id.Acquisition, nil
-		}
+// holdOf returns o's hold or nil. It calls look, if that is not nil, with the hold's entry locked.
+func (l *Mutex) holdOf(o locks.Owner, look func(*hold)) *hold {
+	e := l.find(l.key(o))
+	if e == nil {
+		return nil
 	}
-	return "", l.fail(ctx, "pin", l.notHeld())
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	h := e.holdOf(o)
+	if h != nil && look != nil {
+		look(h)
+	}
+	return h
 }
 
 // ForceUnlock frees the lock without its holder's consent, here or elsewhere, and reports whether

@@ -47,18 +47,18 @@ func (f *flaky) breaks(acquire, release, renew error) {
 	f.acquire, f.release, f.renew = acquire, release, renew
 }
 
-func (f *flaky) Acquire(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
+func (f *flaky) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
 	if err := f.next("acquire", &f.acquire); err != nil {
 		return lease.Reply{}, err
 	}
-	return f.client.Acquire(ctx, name, acquisition, d)
+	return f.client.Acquire(ctx, req)
 }
 
-func (f *flaky) Release(ctx context.Context, name, acquisition string) (lease.Released, error) {
+func (f *flaky) Release(ctx context.Context, id lease.HoldID) (lease.Released, error) {
 	if err := f.next("release", &f.release); err != nil {
 		return lease.Released{}, err
 	}
-	return f.client.Release(ctx, name, acquisition)
+	return f.client.Release(ctx, id)
 }
 
 func (f *flaky) Renew(ctx context.Context, holds []lease.HoldID, d time.Duration) ([]bool, error) {

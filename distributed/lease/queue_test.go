@@ -23,26 +23,26 @@ type queued struct {
 
 var _ lease.Queue = queued{}
 
-func (q queued) Enqueue(ctx context.Context, name, acquisition string, d time.Duration) (r lease.Reply, err error) {
+func (q queued) Enqueue(ctx context.Context, req lease.Request) (r lease.Reply, err error) {
 	err = q.call(ctx, "enqueue", func() {
-		rec := q.s.live(name)
-		head := len(*q.waiting) == 0 || (*q.waiting)[0] == acquisition
+		rec := q.s.live(req.Name)
+		head := len(*q.waiting) == 0 || (*q.waiting)[0] == req.Acquisition
 		switch {
-		case rec == nil && head || rec != nil && rec.acquisition == acquisition:
-			*q.waiting = slices.DeleteFunc(*q.waiting, func(o string) bool { return o == acquisition })
-			q.s.locks[name] = &record{acquisition, 1, time.Now().Add(d), 0}
+		case rec == nil && head || rec != nil && rec.acquisition == req.Acquisition:
+			*q.waiting = slices.DeleteFunc(*q.waiting, func(o string) bool { return o == req.Acquisition })
+			q.s.locks[req.Name] = &record{req.Acquisition, 1, time.Now().Add(req.TTL), 0}
 			r = lease.Reply{Held: true}
-		case !slices.Contains(*q.waiting, acquisition):
-			*q.waiting = append(*q.waiting, acquisition)
+		case !slices.Contains(*q.waiting, req.Acquisition):
+			*q.waiting = append(*q.waiting, req.Acquisition)
 		}
 	})
 	return r, err
 }
 
-func (q queued) Leave(ctx context.Context, name, acquisition string) error {
+func (q queued) Leave(ctx context.Context, id lease.HoldID) error {
 	return q.call(ctx, "leave", func() {
-		*q.waiting = slices.DeleteFunc(*q.waiting, func(o string) bool { return o == acquisition })
-		q.s.notify(name)
+		*q.waiting = slices.DeleteFunc(*q.waiting, func(o string) bool { return o == id.Acquisition })
+		q.s.notify(id.Name)
 	})
 }
 
@@ -135,7 +135,7 @@ type refusing struct {
 	err error
 }
 
-func (r refusing) Acquire(context.Context, string, string, time.Duration) (lease.Reply, error) {
+func (r refusing) Acquire(context.Context, lease.Request) (lease.Reply, error) {
 	return lease.Reply{}, r.err
 }
 

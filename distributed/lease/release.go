@@ -241,7 +241,7 @@ func (c *Client) newRelease() *release {
 	p := &release{c: c, answers: make(chan released, 1)}
 	p.send = func() {
 		defer c.done()
-		r, err := c.store.Release(p.ctx, p.id.Name, p.id.Acquisition)
+		r, err := c.store.Release(p.ctx, p.id)
 		p.answers <- released{r, err}
 	}
 	return p

@@ -113,7 +113,7 @@ type forbidding struct{ *client }
 
 var errForbidden = errors.New("no permission")
 
-func (f forbidding) Release(ctx context.Context, name, acquisition string) (lease.Released, error) {
+func (f forbidding) Release(ctx context.Context, id lease.HoldID) (lease.Released, error) {
 	f.call(ctx, "release", func() {})
 	return lease.Released{}, joined{lease.ErrRefused, errForbidden}
 }
@@ -136,7 +136,7 @@ func TestAReleaseThatIsRefusedForGoodIsSentOnce(t *testing.T) {
 // stuck is a store whose releases take as long as their context lets them.
 type stuck struct{ *client }
 
-func (stuck) Release(ctx context.Context, _, _ string) (lease.Released, error) {
+func (stuck) Release(ctx context.Context, _ lease.HoldID) (lease.Released, error) {
 	<-ctx.Done()
 	return lease.Released{}, ctx.Err()
 }

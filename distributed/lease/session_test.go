@@ -128,11 +128,11 @@ func TestASessionIsLeftWhatNoReleaseHasFreed(t *testing.T) {
 // queueing is a store that gives no lock. It answers no Leave.
 type queueing struct{ *lasting }
 
-func (queueing) Enqueue(context.Context, string, string, time.Duration) (lease.Reply, error) {
+func (queueing) Enqueue(context.Context, lease.Request) (lease.Reply, error) {
 	return lease.Reply{}, nil
 }
 
-func (queueing) Leave(context.Context, string, string) error { return errors.New("no answer") }
+func (queueing) Leave(context.Context, lease.HoldID) error { return errors.New("no answer") }
 
 func TestASessionIsLeftAPlaceThatCannotBeLeft(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
@@ -155,7 +155,7 @@ type silent struct {
 	leaves atomic.Int64
 }
 
-func (s *silent) Leave(ctx context.Context, _, _ string) error {
+func (s *silent) Leave(ctx context.Context, _ lease.HoldID) error {
 	if s.leaves.Add(1) == 1 {
 		<-ctx.Done()
 		return ctx.Err()
@@ -181,9 +181,9 @@ func TestALeaveWithoutAnAnswerIsRepeated(t *testing.T) {
 // shrinking is a store whose session becomes shorter while it is asked for a lock.
 type shrinking struct{ *lasting }
 
-func (s shrinking) Acquire(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
+func (s shrinking) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
 	s.term = 5 * time.Second
-	return s.lasting.Acquire(ctx, name, acquisition, d)
+	return s.lasting.Acquire(ctx, req)
 }
 
 func TestAShorterSessionShortensTheHold(t *testing.T) {

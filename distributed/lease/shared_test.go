@@ -3,7 +3,6 @@ package lease_test
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -14,12 +13,14 @@ import (
 // openToAll is a store that refuses nobody.
 type openToAll struct{ *client }
 
-func (o openToAll) Acquire(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
-	return o.client.Acquire(ctx, name+acquisition, acquisition, d)
+func (o openToAll) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
+	req.Name += req.Acquisition
+	return o.client.Acquire(ctx, req)
 }
 
-func (o openToAll) Release(ctx context.Context, name, acquisition string) (lease.Released, error) {
-	return o.client.Release(ctx, name+acquisition, acquisition)
+func (o openToAll) Release(ctx context.Context, id lease.HoldID) (lease.Released, error) {
+	id.Name += id.Acquisition
+	return o.client.Release(ctx, id)
 }
 
 func TestOwnersOfASharedLockHoldItTogether(t *testing.T) {

@@ -17,8 +17,8 @@ type older struct {
 	by time.Duration
 }
 
-func (o older) Acquire(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
-	r, err := o.client.Acquire(ctx, name, acquisition, d)
+func (o older) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
+	r, err := o.client.Acquire(ctx, req)
 	r.Since = time.Now().Add(-o.by)
 	return r, err
 }

@@ -24,9 +24,8 @@ var ErrUnreachable = errors.New("the store cannot be reached")
 // Store is what an adapter implements: the protocol of one kind of lock, over one client of its
 // server. Each method is one request, or a few. A Store keeps no state of holds: [Client] does.
 //
-// The parameter acquisition names one acquisition, and the hold that it leads to. No other
-// acquisition of any process has this name, at any time. A Store never acquires, prolongs or
-// releases anything for another name than the one it was given.
+// A Store never acquires, prolongs or releases anything for another acquisition than the one that
+// it was given.
 //
 // All methods may be called concurrently. They return when ctx ends at the latest, if the
 // server's client allows that. A [Client] keeps its promises on time even if they do not. Errors
@@ -44,37 +43,60 @@ var ErrUnreachable = errors.New("the store cannot be reached")
 //	Inspector         Mutex.Inspect works
 //	Announcer         Mutex.Inspect describes holders whose holds have no room for that
 type Store interface {
-	// Acquire asks once for the lock called name, without waiting. The server counts the time
-	// lease from when it decides. Acquire does not repeat a request that may have been carried
-	// out. A reply is the server's decision, and an error says that the decision is unknown.
+	// Acquire asks once for a lock, without waiting. It does not repeat a request that may have
+	// been carried out. A reply is the server's decision, and an error says that the decision is
+	// unknown.
 	//
 	// An error matching locks.ErrForeign says that something other than a lock is under the name,
 	// and one matching [ErrRefused] that nothing was done. After any other error the Client calls
 	// Lookup.
-	Acquire(ctx context.Context, name, acquisition string, lease time.Duration) (Reply, error)
+	Acquire(ctx context.Context, req Request) (Reply, error)
 
-	// Lookup asks whether acquisition holds the lock, after an Acquire whose outcome is unknown.
-	Lookup(ctx context.Context, name, acquisition string) (Reply, error)
+	// Lookup asks whether the acquisition of req holds the lock, after an Acquire of req whose
+	// outcome is unknown.
+	Lookup(ctx context.Context, req Request) (Reply, error)
 
-	// Renew makes each hold last for lease from now, and reports of each whether it does. It
-	// never acquires a lock anew. If it fails for some of them, it returns the error, and true
-	// for the others.
-	Renew(ctx context.Context, holds []HoldID, lease time.Duration) ([]bool, error)
+	// Renew makes each hold last for ttl from now, and reports of each whether it does. It never
+	// acquires a lock anew. If it fails for some of them, it returns the error, and true for the
+	// others.
+	Renew(ctx context.Context, holds []HoldID, ttl time.Duration) ([]bool, error)
 
-	// Release frees the lock if acquisition holds it. It may be repeated, also long after an
-	// earlier one, and for an acquisition that never had the lock.
+	// Release frees the lock if id holds it. It may be repeated, also long after an earlier one,
+	// and for an acquisition that never had the lock.
 	//
 	// An error matching locks.ErrLost says that the lock was not held until now, such as after
 	// the end of the connection that held it. It is final, and so is one matching [ErrRefused]
 	// but not [ErrUnavailable]. After any other error the Client repeats the request.
-	Release(ctx context.Context, name, acquisition string) (Released, error)
+	Release(ctx context.Context, id HoldID) (Released, error)
 
-	// Watch begins to notify acquisition when the lock called name may have become free for it.
+	// Watch begins to notify the acquisition of id when the lock may have become free for it.
 	// Once the Client has the watch, it asks again, so that it misses no release in between. It
 	// need not after an answer with [Reply.Listening]. A notification may come without a reason.
 	// A lost one costs the poll interval, see [WithPoll]. A store that cannot notify returns nil.
 	// Its waiters ask at a tenth of that interval.
-	Watch(ctx context.Context, name, acquisition string) (Watch, error)
+	Watch(ctx context.Context, id HoldID) (Watch, error)
+}
+
+// HoldID names an acquisition of a lock, and the hold that it leads to.
+type HoldID struct {
+	// Name is the name of the lock.
+	Name string
+	// Acquisition is the name of the acquisition. No other one of any process has it, at any time.
+	Acquisition string
+}
+
+// Request asks for a lock. All requests of one acquisition are equal, except for TTL.
+type Request struct {
+	// HoldID names the lock and the acquisition.
+	HoldID
+	// TTL is for how long the store gives the lock, from when the server decides.
+	TTL time.Duration
+	// Writer is set for the read half of a read-write lock if the owner holds the write half. It
+	// is the acquisition of that hold, which stays until a request to release it. See [Halves].
+	Writer string
+	// Data is the adapter's own. The lock got it by [WithData], or it is nil. If one Store of an
+	// adapter passes a request on to another one, it may set it: a context is no place for that.
+	Data any
 }
 
 // Reply is a store's answer to a request for a lock.
@@ -92,6 +114,10 @@ type Reply struct {
 	// Listening says that the acquisition's notifications were on before this request was sent.
 	// So Watch misses nothing, and the Client need not ask again because of it.
 	Listening bool
+	// Reason, if not nil, says why the store refuses a lock that may be free. It is the error of
+	// an acquisition that does not wait. The error of a waiter that ends after such a reply
+	// matches it as well.
+	Reason error
 }
 
 // Released is a store's answer to the release of a lock.
@@ -103,9 +129,6 @@ type Released struct {
 	// not say so.
 	Awaited bool
 }
-
-// HoldID names a hold.
-type HoldID struct{ Name, Acquisition string }
 
 // Watch notifies one waiter.
 type Watch interface {
@@ -124,10 +147,10 @@ type Queue interface {
 	// the lock or leaves. If a place is lost, such as with its session, the next Enqueue takes a
 	// new one. Acquire leaves no place, nor does an Enqueue whose error matches ErrRefused or
 	// locks.ErrForeign.
-	Enqueue(ctx context.Context, name, acquisition string, lease time.Duration) (Reply, error)
+	Enqueue(ctx context.Context, req Request) (Reply, error)
 
 	// Leave gives the acquisition's place up, if it has one. It may be repeated.
-	Leave(ctx context.Context, name, acquisition string) error
+	Leave(ctx context.Context, id HoldID) error
 }
 
 // Session is an optional interface of a [Store] whose locks last as long as a session with its

@@ -148,29 +148,29 @@ func (c *client) call(ctx context.Context, kind string, f func()) error {
 	return nil
 }
 
-func (c *client) Acquire(ctx context.Context, name, acquisition string, d time.Duration) (r lease.Reply, err error) {
+func (c *client) Acquire(ctx context.Context, req lease.Request) (r lease.Reply, err error) {
 	err = c.call(ctx, "acquire", func() {
 		now := time.Now()
-		switch rec := c.s.live(name); {
+		switch rec := c.s.live(req.Name); {
 		case rec == nil:
 			c.s.token++
-			c.s.locks[name] = &record{acquisition, 1, now.Add(d), c.s.token}
+			c.s.locks[req.Name] = &record{req.Acquisition, 1, now.Add(req.TTL), c.s.token}
 			r = lease.Reply{Held: true, Token: c.s.token}
-		case rec.acquisition == acquisition:
+		case rec.acquisition == req.Acquisition:
 			rec.holds++
-			rec.expires = now.Add(d)
+			rec.expires = now.Add(req.TTL)
 			r = lease.Reply{Held: true, Token: rec.token}
 		default:
-			c.s.asked[name] = acquisition
+			c.s.asked[req.Name] = req.Acquisition
 			r = lease.Reply{Wait: rec.expires.Sub(now)}
 		}
 	})
 	return r, err
 }
 
-func (c *client) Lookup(ctx context.Context, name, acquisition string) (r lease.Reply, err error) {
+func (c *client) Lookup(ctx context.Context, req lease.Request) (r lease.Reply, err error) {
 	err = c.call(ctx, "recall", func() {
-		if rec := c.s.live(name); rec != nil && rec.acquisition == acquisition {
+		if rec := c.s.live(req.Name); rec != nil && rec.acquisition == req.Acquisition {
 			r = lease.Reply{Held: true, Token: rec.token}
 		}
 	})
@@ -194,11 +194,11 @@ func (c *client) Renew(ctx context.Context, holds []lease.HoldID, d time.Duratio
 	return ok, nil
 }
 
-func (c *client) Release(ctx context.Context, name, acquisition string) (r lease.Released, err error) {
+func (c *client) Release(ctx context.Context, id lease.HoldID) (r lease.Released, err error) {
 	err = c.call(ctx, "release", func() {
-		if rec := c.s.live(name); rec != nil && rec.acquisition == acquisition {
-			delete(c.s.locks, name)
-			r = lease.Released{Held: true, Awaited: c.s.notify(name) > 0}
+		if rec := c.s.live(id.Name); rec != nil && rec.acquisition == id.Acquisition {
+			delete(c.s.locks, id.Name)
+			r = lease.Released{Held: true, Awaited: c.s.notify(id.Name) > 0}
 		}
 	})
 	return r, err
@@ -210,8 +210,8 @@ type watch struct {
 	c    chan struct{}
 }
 
-func (c *client) Watch(_ context.Context, name, _ string) (lease.Watch, error) {
-	w := &watch{c.s, name, make(chan struct{}, 1)}
+func (c *client) Watch(_ context.Context, id lease.HoldID) (lease.Watch, error) {
+	w := &watch{c.s, id.Name, make(chan struct{}, 1)}
 	c.mu.Lock()
 	mute := c.mute
 	c.mu.Unlock()

@@ -20,11 +20,11 @@ type tardy struct {
 	by time.Duration
 }
 
-func (c *tardy) Acquire(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
+func (c *tardy) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
 	if c.by == 0 {
-		return c.client.Acquire(ctx, name, acquisition, d)
+		return c.client.Acquire(ctx, req)
 	}
-	time.AfterFunc(c.by, func() { c.client.Acquire(context.Background(), name, acquisition, d) })
+	time.AfterFunc(c.by, func() { c.client.Acquire(context.Background(), req) })
 	c.by = 0
 	return lease.Reply{}, errNetwork
 }

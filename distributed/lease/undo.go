@@ -31,7 +31,7 @@ func (a *acquisition) undo(sent time.Time, answers <-chan answer) {
 	}
 	known := make(chan struct{})
 	a.c.sweep(sweeping{
-		id: HoldID{a.l.name, a.id}, queue: a.queue, until: sent.Add(a.l.term()), late: true, known: known,
+		id: a.req.HoldID, queue: a.queue, until: sent.Add(a.l.term()), late: true, known: known,
 	})
 	a.e.finish()
 	a.c.unuse(a.e)
@@ -58,13 +58,13 @@ func (a *acquisition) settle(r answer) {
 func (a *acquisition) dequeue() {
 	stop := time.Now().Add(a.c.release)
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 250*time.Millisecond) {
-		err := a.queue.Leave(a.c.briefly(time.Now()), a.l.name, a.id)
+		err := a.queue.Leave(a.c.briefly(time.Now()), a.req.HoldID)
 		if err == nil || !transient(err) {
 			break
 		}
 		if time.Now().Add(pause).After(stop) {
 			// The store drops the place of an acquisition that does not ask any more.
-			a.c.unanswered(HoldID{a.l.name, a.id})
+			a.c.unanswered(a.req.HoldID)
 			break
 		}
 		select {
@@ -75,7 +75,7 @@ func (a *acquisition) dequeue() {
 		break
 	}
 	if !a.doubt.IsZero() {
-		a.c.sweep(sweeping{id: HoldID{a.l.name, a.id}, queue: a.queue, until: a.doubt, late: true})
+		a.c.sweep(sweeping{id: a.req.HoldID, queue: a.queue, until: a.doubt, late: true})
 	}
 }
 
@@ -112,9 +112,9 @@ func (c *Client) sweep(s sweeping) {
 		for pause := firstSweep; ; pause = min(2*pause, max(left/10, firstSweep)) {
 			closing := c.open.Err() != nil
 			if s.queue != nil {
-				s.queue.Leave(c.briefly(time.Now()), s.id.Name, s.id.Acquisition)
+				s.queue.Leave(c.briefly(time.Now()), s.id)
 			}
-			r, err := c.store.Release(c.briefly(time.Now()), s.id.Name, s.id.Acquisition)
+			r, err := c.store.Release(c.briefly(time.Now()), s.id)
 			settled := err == nil && (r.Held || !s.late) || err != nil && !transient(err)
 			if settled || closing {
 				return

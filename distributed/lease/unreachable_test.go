@@ -55,11 +55,11 @@ type counted struct {
 	n *int
 }
 
-func (c counted) Acquire(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
+func (c counted) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
 	c.mu.Lock()
 	*c.n++
 	c.mu.Unlock()
-	return c.client.Acquire(ctx, name, acquisition, d)
+	return c.client.Acquire(ctx, req)
 }
 
 func TestRequestsBecomeRareDuringAnOutage(t *testing.T) {
@@ -141,14 +141,14 @@ func (f *fickle) fail(errs ...error) {
 	f.errs = errs
 }
 
-func (f *fickle) Acquire(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
+func (f *fickle) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
 	f.mu.Lock()
 	errs := f.errs
 	f.mu.Unlock()
 	if errs != nil {
 		return lease.Reply{}, joined(errs)
 	}
-	return f.client.Acquire(ctx, name, acquisition, d)
+	return f.client.Acquire(ctx, req)
 }
 
 type joined []error

@@ -2,7 +2,6 @@ package redislock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -145,9 +144,6 @@ func newClient(p port, opts []Option) (*Client, error) {
 	if err := c.opts.check(); err != nil {
 		return nil, err
 	}
-	if c.opts.replicas > 0 {
-		p = syncing{p, c.opts.replicas}
-	}
 	c.core = &core{p: p, hub: newHub(p), pubsub: c.opts.pubsub}
 	if _, err := c.kind(plain); err != nil { // reports wrong options at once
 		return nil, err
@@ -200,13 +196,7 @@ func (c *Client) store(k kind) (store, []lease.Option) {
 
 // Mutex is a lock of one name and kind: a [lease.Mutex]. An acquisition by a name that no lock
 // can have returns an error that says why.
-type Mutex struct {
-	*lease.Mutex
-	bad     error                                              // why the lock cannot be acquired
-	prepare func(ctx context.Context) (context.Context, error) // set in the halves of a read-write lock
-	other   *lease.Mutex                                       // the other half of a read-write lock
-	acked   bool                                               // replicas have to acknowledge acquisitions
-}
+type Mutex struct{ *lease.Mutex }
 
 var (
 	_ locks.Leased    = (*Mutex)(nil)
@@ -224,64 +214,16 @@ func (c *Client) lock(k kind, name string, opts []lease.MutexOption) *Mutex {
 		lc, _ = c.kind(plain)
 	}
 	opts = append([]lease.MutexOption{lease.Refuse(bad)}, opts...)
-	return &Mutex{Mutex: lc.Mutex(name, opts...), bad: bad, acked: c.opts.replicas > 0}
-}
-
-// fail returns err with what was attempted on which lock.
-func (l *Mutex) fail(op string, err error) error {
-	name := l.Name()
-	if len(name) > maxName {
-		name = name[:64] + "..."
-	}
-	return fmt.Errorf("redislock: %s %q: %w", op, name, err)
-}
-
-// ready returns the context of an acquisition, or why the acquisition is refused without a
-// request.
-func (l *Mutex) ready(ctx context.Context, op string) (context.Context, error) {
-	switch {
-	case l.bad != nil:
-		return nil, l.fail(op, l.bad)
-	case l.prepare == nil || ctx == nil || ctx.Err() != nil:
-		return ctx, nil
-	}
-	ready, err := l.prepare(ctx)
-	if err != nil {
-		return nil, l.fail(op, err)
-	}
-	return ready, nil
+	return &Mutex{lc.Mutex(name, opts...)}
 }
 
 // LockContext acquires the lock, and waits for it until ctx ends. See [lease.Mutex.LockContext].
 // If something other than a lock is under its name, the error matches [locks.ErrForeign].
-func (l *Mutex) LockContext(ctx context.Context) error {
-	ctx, err := l.ready(ctx, "lock")
-	if err != nil {
-		return err
-	}
-	if l.acked && ctx != nil {
-		call := &attempt{wait: true}
-		err := l.Mutex.LockContext(context.WithValue(ctx, attemptKey{}, call))
-		if err != nil && call.lacking.Load() && !errors.Is(err, ErrNotReplicated) {
-			err = fmt.Errorf("%w: %w", err, ErrNotReplicated)
-		}
-		return err
-	}
-	return l.Mutex.LockContext(ctx)
-}
+func (l *Mutex) LockContext(ctx context.Context) error { return l.Mutex.LockContext(ctx) }
 
 // TryLockContext acquires the lock if nobody holds it. It waits for the server's answer until ctx
 // ends.
-func (l *Mutex) TryLockContext(ctx context.Context) (bool, error) {
-	ctx, err := l.ready(ctx, "try lock")
-	if err != nil {
-		return false, err
-	}
-	if l.acked && ctx != nil {
-		ctx = context.WithValue(ctx, attemptKey{}, new(attempt))
-	}
-	return l.Mutex.TryLockContext(ctx)
-}
+func (l *Mutex) TryLockContext(ctx context.Context) (bool, error) { return l.Mutex.TryLockContext(ctx) }
 
 // ForceUnlock frees the lock without its holder's consent, in Go or in Java. It wakes waiters as
 // a release does, and reports whether the lock was held. See [lease.Mutex.ForceUnlock]. A holder of
@@ -295,12 +237,7 @@ func (l *Mutex) TryLockContext(ctx context.Context) (bool, error) {
 // What is not a lock of this kind stays, and the error matches [locks.ErrForeign]. A plain, fair
 // or fenced lock is a hash with one field, which is a count. A simple lock is a string with a time
 // to live.
-func (l *Mutex) ForceUnlock(ctx context.Context) (bool, error) {
-	if l.bad != nil {
-		return false, l.fail("force unlock", l.bad)
-	}
-	return l.Mutex.ForceUnlock(ctx)
-}
+func (l *Mutex) ForceUnlock(ctx context.Context) (bool, error) { return l.Mutex.ForceUnlock(ctx) }
 
 // Locker returns the plain lock called name, Redisson's RLock. It is a [*Mutex].
 func (c *Client) Locker(name string) locks.TryLocker { return c.Mutex(name) }

@@ -46,40 +46,47 @@ var (
 
 const fairChannel = "redisson_lock__channel"
 
-// eval runs sc for the lock called name. The last arguments are the commands to publish with.
+// eval runs sc for the lock called name.
 func (s *fair) eval(ctx context.Context, sc *script, name string, args ...any) (any, error) {
+	return s.ask(ctx, lease.Request{HoldID: lease.HoldID{Name: name}}, sc, args...)
+}
+
+// ask runs sc for req. The last arguments are the commands to publish with.
+func (s *fair) ask(ctx context.Context, req lease.Request, sc *script, args ...any) (any, error) {
 	m, err := s.c.mode(ctx)
 	if err != nil {
 		return nil, err
 	}
-	all := []any{head - 1: nil, name, prefixed("redisson_lock_queue", name), prefixed("redisson_lock_timeout", name)}
-	all = append(append(all, args...), prefixed(fairChannel, name), s.c.counts())
-	return s.c.p.Eval(ctx, sc, 3, m.publish(all))
+	all := []any{
+		head - 1: nil, req.Name, prefixed("redisson_lock_queue", req.Name), prefixed("redisson_lock_timeout", req.Name),
+	}
+	all = append(append(all, args...), prefixed(fairChannel, req.Name), s.c.counts())
+	return s.c.ask(ctx, req, sc, 3, m.publish(all))
 }
 
-func (s *fair) Acquire(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
-	return granted(s.eval(ctx, fairAcquire, name, millis(d), acquisition, -1))
+func (s *fair) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
+	return granted(s.ask(ctx, req, fairAcquire, millis(req.TTL), req.Acquisition, -1))
 }
 
-func (s *fair) Enqueue(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
-	return granted(s.eval(ctx, fairAcquire, name, millis(d), acquisition, millis(s.wait)))
+func (s *fair) Enqueue(ctx context.Context, req lease.Request) (lease.Reply, error) {
+	return granted(s.ask(ctx, req, fairAcquire, millis(req.TTL), req.Acquisition, millis(s.wait)))
 }
 
-func (s *fair) Leave(ctx context.Context, name, acquisition string) error {
-	_, err := s.eval(ctx, fairLeave, name, acquisition, s.wait.Milliseconds())
+func (s *fair) Leave(ctx context.Context, id lease.HoldID) error {
+	_, err := s.eval(ctx, fairLeave, id.Name, id.Acquisition, s.wait.Milliseconds())
 	return err
 }
 
-func (s *fair) Lookup(ctx context.Context, name, acquisition string) (lease.Reply, error) {
-	return s.c.lookup(ctx, hashLookup, []any{name}, acquisition)
+func (s *fair) Lookup(ctx context.Context, req lease.Request) (lease.Reply, error) {
+	return s.c.lookup(ctx, req, hashLookup, []any{req.Name}, req.Acquisition)
 }
 
 func (s *fair) Renew(ctx context.Context, holds []lease.HoldID, d time.Duration) ([]bool, error) {
 	return s.c.renew(ctx, hashRenew, holds, d, "", nil)
 }
 
-func (s *fair) Release(ctx context.Context, name, acquisition string) (lease.Released, error) {
-	r, err := s.eval(ctx, fairRelease, name, acquisition)
+func (s *fair) Release(ctx context.Context, id lease.HoldID) (lease.Released, error) {
+	r, err := s.eval(ctx, fairRelease, id.Name, id.Acquisition)
 	if err != nil || r == nil {
 		return lease.Released{}, err
 	}
@@ -95,6 +102,6 @@ func (s *fair) Break(ctx context.Context, name string) (bool, error) {
 	return s.c.forced(ctx, m, name, r, err)
 }
 
-func (s *fair) Watch(ctx context.Context, name, acquisition string) (lease.Watch, error) {
-	return s.c.watch(ctx, s.client, prefixed(fairChannel, name)+":"+acquisition)
+func (s *fair) Watch(ctx context.Context, id lease.HoldID) (lease.Watch, error) {
+	return s.c.watch(ctx, s.client, prefixed(fairChannel, id.Name)+":"+id.Acquisition)
 }

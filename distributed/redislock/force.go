@@ -54,12 +54,13 @@ func (s *self) listen(ctx context.Context, c *core, st lease.Store) error {
 		return err
 	}
 	w := &watch{c: make(chan struct{}, 1), forced: func(message string) {
-		acquisition, name, _ := strings.Cut(message, " ")
+		var id lease.HoldID
+		id.Acquisition, id.Name, _ = strings.Cut(message, " ")
 		c.hub.wg.Go(func() {
 			ctx, cancel := context.WithTimeout(c.hub.life, lease.DefaultReleaseTimeout)
 			defer cancel()
-			if r, err := st.Lookup(ctx, name, acquisition); err == nil && !r.Held {
-				s.lost(lease.HoldID{Name: name, Acquisition: acquisition}, errForced)
+			if r, err := st.Lookup(ctx, lease.Request{HoldID: id}); err == nil && !r.Held {
+				s.lost(id, errForced)
 			}
 		})
 	}}

@@ -74,11 +74,11 @@ func (s *single) names(name string) *names {
 	})
 }
 
-func (s *single) Acquire(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
-	n, r := s.names(name), newRequest(acquisition+s.suffix, d)
+func (s *single) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
+	n, r := s.names(req.Name), newRequest(req.Acquisition+s.suffix, req.TTL)
 	r.args = append(r.args, &n.name)
 	if s.hold != nil {
-		r.args = append(r.args, s.hold(name, acquisition))
+		r.args = append(r.args, s.hold(req.Name, req.Acquisition))
 	}
 	if s.token != "" {
 		r.args = append(r.args, &n.token)
@@ -86,9 +86,9 @@ func (s *single) Acquire(ctx context.Context, name, acquisition string, d time.D
 	keys := len(r.args) - head
 	r.args = append(r.args, &r.millis, &r.acquisition)
 	if s.hold != nil {
-		r.args = append(r.args, writerOf(ctx))
+		r.args = append(r.args, writerOf(req))
 	}
-	reply, err := s.c.p.Eval(ctx, s.acquire, keys, r.args)
+	reply, err := s.c.ask(ctx, req, s.acquire, keys, r.args)
 	r.done(err)
 	return granted(reply, err)
 }
@@ -115,22 +115,23 @@ func granted(r any, err error) (lease.Reply, error) {
 
 func unexpected(r any) error { return fmt.Errorf("unexpected reply of type %T", r) }
 
-func (s *single) Lookup(ctx context.Context, name, acquisition string) (lease.Reply, error) {
-	keys := []any{name}
+func (s *single) Lookup(ctx context.Context, req lease.Request) (lease.Reply, error) {
+	keys := []any{req.Name}
 	if s.token != "" {
-		keys = append(keys, prefixed(s.token, name))
+		keys = append(keys, prefixed(s.token, req.Name))
 	}
-	return s.c.lookup(ctx, s.lookup, keys, acquisition+s.suffix)
+	return s.c.lookup(ctx, req, s.lookup, keys, req.Acquisition+s.suffix)
 }
 
 // lookup asks whether acquisition has the lock of keys. If replicas have to acknowledge that, the
 // script writes something.
-func (c *core) lookup(ctx context.Context, sc *script, keys []any, acquisition string) (lease.Reply, error) {
+func (c *core) lookup(
+	ctx context.Context, req lease.Request, sc *script, keys []any, acquisition string) (lease.Reply, error) {
 	args := append(append(make([]any, head), keys...), acquisition)
-	if isProvisional(ctx) {
+	if isProvisional(req) {
 		args = append(args, 1)
 	}
-	r, err := c.p.Eval(ctx, sc, len(keys), args)
+	r, err := c.ask(ctx, req, sc, len(keys), args)
 	if err == nil && r == nil {
 		return lease.Reply{}, nil
 	}
@@ -141,18 +142,18 @@ func (s *single) Renew(ctx context.Context, holds []lease.HoldID, d time.Duratio
 	return s.c.renew(ctx, s.renew, holds, d, s.suffix, s.hold)
 }
 
-func (s *single) Release(ctx context.Context, name, acquisition string) (lease.Released, error) {
+func (s *single) Release(ctx context.Context, id lease.HoldID) (lease.Released, error) {
 	m, err := s.c.mode(ctx)
 	if err != nil {
 		return lease.Released{}, err
 	}
-	n, r := s.names(name), newRequest(acquisition+s.suffix, 0)
+	n, r := s.names(id.Name), newRequest(id.Acquisition+s.suffix, 0)
 	r.args = append(r.args, &n.name, &n.channel, &n.list)
 	if s.beside != nil {
 		r.args = append(r.args, &n.beside)
 	}
 	if s.hold != nil {
-		r.args = append(r.args, s.hold(name, acquisition))
+		r.args = append(r.args, s.hold(id.Name, id.Acquisition))
 	}
 	keys := len(r.args) - head
 	r.args = m.publish(append(r.args, &r.acquisition, s.c.counts()))
@@ -172,6 +173,6 @@ func (s *single) Break(ctx context.Context, name string) (bool, error) {
 	return s.c.force(ctx, s.force, name, prefixed(s.channel, name), beside, s.payload)
 }
 
-func (s *single) Watch(ctx context.Context, name, _ string) (lease.Watch, error) {
-	return s.c.watch(ctx, s.client, prefixed(s.channel, name))
+func (s *single) Watch(ctx context.Context, id lease.HoldID) (lease.Watch, error) {
+	return s.c.watch(ctx, s.client, prefixed(s.channel, id.Name))
 }

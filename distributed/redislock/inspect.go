@@ -264,10 +264,7 @@ func (m *majority) acquisitionOf(id string) string {
 // Redisson's are not known. The waiters of a fair lock are all, in order. Either half of a
 // read-write lock describes both.
 func (l *Mutex) Inspect(ctx context.Context) (locks.Info, error) {
-	if l.bad != nil {
-		return locks.Info{}, l.fail("inspect", l.bad)
-	}
-	return l.Mutex.InspectWith(ctx, l.other)
+	return l.Mutex.Inspect(ctx)
 }
 
 // Set keeps value under key for ttl.

@@ -367,14 +367,14 @@ func (d doubtful) Is(target error) bool {
 func (d doubtful) As(target any) bool { return errors.As(d.err, target) }
 
 // Acquire deletes the vote wherever it may be if there is no majority.
-func (m *majority) Acquire(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
+func (m *majority) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
 	n := len(m.nodes)
-	v := m.begin(name, acquisition, d)
-	b := &ballot{m: m, began: time.Now(), limit: m.patience(d), answers: make(chan answer, n), out: n}
-	b.ask(ctx, v, d)
+	v := m.begin(req.Name, req.Acquisition, req.TTL)
+	b := &ballot{m: m, began: time.Now(), limit: m.patience(req.TTL), answers: make(chan answer, n), out: n}
+	b.ask(ctx, v, req.TTL)
 	b.collect(ctx)
 	took := time.Since(b.began)
-	if len(b.votes) >= m.quorum && took < d/2 {
+	if len(b.votes) >= m.quorum && took < req.TTL/2 {
 		return lease.Reply{Held: true}, nil
 	}
 	// Granted votes are deleted before the caller returns. The rest takes its time.
@@ -382,7 +382,7 @@ func (m *majority) Acquire(ctx context.Context, name, acquisition string, d time
 	v.await(ctx, b.limit, func() bool { return b.deleted(v) })
 	if err := b.failure(ctx, v, took); err != nil {
 		if nothingDone(err) {
-			m.forget(acquisition, v)
+			m.forget(req.Acquisition, v)
 		}
 		return lease.Reply{}, err
 	}
@@ -458,7 +458,7 @@ func (m *majority) clear(i int, v *vote, tell bool) {
 		var r lease.Released
 		var err error
 		if tell {
-			r, err = node.Release(ctx, v.name, v.id)
+			r, err = node.Release(ctx, lease.HoldID{Name: v.name, Acquisition: v.id})
 		} else {
 			args := []any{head - 1: nil, v.name, prefixed(node.channel, v.name), v.id, node.payload}
 			var reply any
@@ -521,14 +521,14 @@ func (v *vote) await(ctx context.Context, limit time.Duration, ready func() bool
 }
 
 // Lookup asks all servers, unless the vote has ended.
-func (m *majority) Lookup(ctx context.Context, name, acquisition string) (lease.Reply, error) {
-	v := m.find(name, acquisition)
+func (m *majority) Lookup(ctx context.Context, req lease.Request) (lease.Reply, error) {
+	v := m.find(req.Name, req.Acquisition)
 	if v == nil || v.ended.Load() {
 		return lease.Reply{}, nil
 	}
 	q := m.inquire(ctx, []*vote{v}, m.patience(v.lease),
 		func(ctx context.Context, node *single, ids []lease.HoldID) ([]bool, error) {
-			r, err := node.Lookup(ctx, ids[0].Name, ids[0].Acquisition)
+			r, err := node.Lookup(ctx, lease.Request{HoldID: ids[0]})
 			return []bool{r.Held}, err
 		})
 	if !q.decided() {
@@ -539,8 +539,8 @@ func (m *majority) Lookup(ctx context.Context, name, acquisition string) (lease.
 
 // Release returns when a majority of the servers has freed the lock, or is known not to have had
 // it. It frees the other servers in the background.
-func (m *majority) Release(ctx context.Context, name, acquisition string) (lease.Released, error) {
-	v := m.find(name, acquisition)
+func (m *majority) Release(ctx context.Context, id lease.HoldID) (lease.Released, error) {
+	v := m.find(id.Name, id.Acquisition)
 	if v == nil {
 		return lease.Released{}, nil
 	}
@@ -555,7 +555,7 @@ func (m *majority) Release(ctx context.Context, name, acquisition string) (lease
 	if noted < m.quorum {
 		return lease.Released{}, fmt.Errorf("%d of %d servers answered to the release", noted, n)
 	}
-	m.forget(acquisition, v)
+	m.forget(id.Acquisition, v)
 	return lease.Released{Held: held+n-noted >= m.quorum, Awaited: awaited}, nil
 }
 
@@ -709,7 +709,7 @@ func (r *inquiry) restore(d time.Duration) {
 
 // Watch hears releases on all servers. It returns when every majority has a server on which the
 // subscription is confirmed, or after confirmTimeout.
-func (m *majority) Watch(ctx context.Context, name, _ string) (lease.Watch, error) {
+func (m *majority) Watch(ctx context.Context, id lease.HoldID) (lease.Watch, error) {
 	n := len(m.nodes)
 	w := &watches{c: make(chan struct{}, 1)}
 	results := make(chan bool, n)
@@ -718,7 +718,7 @@ func (m *majority) Watch(ctx context.Context, name, _ string) (lease.Watch, erro
 			active := false
 			sub := &watch{c: w.c}
 			if how, err := node.c.mode(ctx); err == nil {
-				active, err = node.c.hub.attach(ctx, sub, how, prefixed(node.channel, name))
+				active, err = node.c.hub.attach(ctx, sub, how, prefixed(node.channel, id.Name))
 				if err == nil {
 					w.add(sub)
 				} else {

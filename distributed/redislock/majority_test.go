@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks/distributed/lease"
 )
 
 // The goroutine that begins a vote asks all other votes whether they are over, with the mutex of
@@ -64,7 +66,7 @@ func TestVotesBeginWhileOthersAreReleased(t *testing.T) {
 	go func() {
 		defer close(done)
 		for acquisition := range begun {
-			_, released := m.Release(context.Background(), "it", acquisition)
+			_, released := m.Release(context.Background(), lease.HoldID{Name: "it", Acquisition: acquisition})
 			err = errors.Join(err, released)
 		}
 	}()

@@ -131,9 +131,8 @@ func (m *Redlock) Locker(name string) locks.TryLocker { return m.Mutex(name) }
 
 // Mutex returns the lock called name. It has no fencing token.
 func (m *Redlock) Mutex(name string, opts ...lease.MutexOption) *Mutex {
-	bad := checkName(name, m.multi)
-	opts = append([]lease.MutexOption{lease.Refuse(bad)}, opts...)
-	return &Mutex{Mutex: m.locks.Mutex(name, opts...), bad: bad}
+	opts = append([]lease.MutexOption{lease.Refuse(checkName(name, m.multi))}, opts...)
+	return &Mutex{m.locks.Mutex(name, opts...)}
 }
 
 // Close releases all holds, and makes all waiters return [locks.ErrClosed]. See

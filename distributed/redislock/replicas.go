@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -53,45 +52,28 @@ func checkSync(client redis.UniversalClient, o *options) error {
 	return nil
 }
 
-// acksKey is a key of contexts. Its value is the *acks that the reply of WAIT goes to.
-type acksKey struct{}
-
+// acks is the Data of a request that replicas have to acknowledge. The reply of WAIT goes to n.
 type acks struct {
+	want    int
 	timeout time.Duration
 	n       int
 }
 
-// syncing is a port that sends WAIT after scripts whose context has an [acks].
-type syncing struct {
-	port
-	n int
+// isProvisional reports whether the acquisition of req counts only if replicas acknowledge it.
+func isProvisional(req lease.Request) bool {
+	_, ok := req.Data.(*acks)
+	return ok
 }
 
-func (p syncing) Eval(ctx context.Context, s *script, keys int, args []any) (any, error) {
-	a, _ := ctx.Value(acksKey{}).(*acks)
-	if a == nil {
-		return p.port.Eval(ctx, s, keys, args)
+// ask is Eval for req, with a WAIT after it if replicas have to acknowledge req.
+func (c *core) ask(ctx context.Context, req lease.Request, s *script, keys int, args []any) (any, error) {
+	a, ok := req.Data.(*acks)
+	if !ok {
+		return c.p.Eval(ctx, s, keys, args)
 	}
-	r, n, err := p.port.EvalSync(ctx, s, keys, args, p.n, a.timeout)
+	r, n, err := c.p.EvalSync(ctx, s, keys, args, a.want, a.timeout)
 	a.n = n
 	return r, err
-}
-
-// attemptKey is a key of contexts. Its value is the *attempt of the call that acquires a lock.
-type attemptKey struct{}
-
-type attempt struct {
-	wait    bool
-	lacking atomic.Bool  // too few replicas acknowledged the last request
-	half    atomic.Int64 // of the lease, in nanoseconds: the rest is left for the holder
-}
-
-// attemptOf returns the attempt that a request with ctx is of.
-func attemptOf(ctx context.Context) *attempt {
-	if call, ok := ctx.Value(attemptKey{}).(*attempt); ok {
-		return call
-	}
-	return &attempt{wait: true}
 }
 
 // acked is a store of locks whose acquisitions replicas have to acknowledge.
@@ -107,12 +89,6 @@ type ackedQueue struct {
 	acked
 	lease.Queue
 	won func(acquisition string)
-}
-
-// isProvisional reports whether an acquisition with ctx counts only if replicas acknowledge it.
-func isProvisional(ctx context.Context) bool {
-	_, ok := ctx.Value(acksKey{}).(*acks)
-	return ok
 }
 
 var (
@@ -136,60 +112,60 @@ func withReplicas(s store, o *options) store {
 	return a
 }
 
-func (s acked) Acquire(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
-	return s.settle(ctx, name, acquisition, d, s.store.Acquire)
+// asking returns req with the acks that its outcome depends on.
+func (s acked) asking(req lease.Request) (lease.Request, *acks) {
+	got := &acks{want: s.n, timeout: min(s.timeout, req.TTL/2)} // half of the lease is left for the holder
+	req.Data = got
+	return req, got
 }
 
-func (s ackedQueue) Enqueue(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
-	r, err := s.settle(ctx, name, acquisition, d, s.Queue.Enqueue)
+func (s acked) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
+	return s.settle(ctx, req, s.store.Acquire)
+}
+
+func (s ackedQueue) Enqueue(ctx context.Context, req lease.Request) (lease.Reply, error) {
+	r, err := s.settle(ctx, req, s.Queue.Enqueue)
 	if err == nil && r.Held {
-		s.won(acquisition)
+		s.won(req.Acquisition)
 	}
 	return r, err
 }
 
 // settle requests the lock, and releases it if too few replicas acknowledge that.
-func (s acked) settle(ctx context.Context, name, acquisition string, d time.Duration,
-	ask func(context.Context, string, string, time.Duration) (lease.Reply, error),
+func (s acked) settle(ctx context.Context, req lease.Request,
+	ask func(context.Context, lease.Request) (lease.Reply, error),
 ) (lease.Reply, error) {
-	call := attemptOf(ctx)
-	call.half.Store(int64(d / 2))
-	got := acks{timeout: min(s.timeout, d/2)}
-	r, err := ask(context.WithValue(ctx, acksKey{}, &got), name, acquisition, d)
+	req, got := s.asking(req)
+	r, err := ask(ctx, req)
 	if err != nil || !r.Held || got.n >= s.n {
-		call.lacking.Store(false)
 		return r, err
 	}
-	if _, err := s.Release(ctx, name, acquisition); err != nil {
+	if _, err := s.Release(ctx, req.HoldID); err != nil {
 		return lease.Reply{}, err // of the release: the outcome is unknown, and Lookup follows
 	}
-	call.lacking.Store(true)
-	if !call.wait {
-		return lease.Reply{}, driver.Never(fmt.Errorf("%w: %d of %d", ErrNotReplicated, got.n, s.n))
-	}
-	return lease.Reply{Wait: 20*time.Millisecond + rand.N(80*time.Millisecond)}, nil
+	return lease.Reply{
+		Wait:   20*time.Millisecond + rand.N(80*time.Millisecond),
+		Reason: fmt.Errorf("%w: %d of %d", ErrNotReplicated, got.n, s.n),
+	}, nil
 }
 
 // Lookup releases the lock if too few replicas have it. WAIT counts only the writes of its own
 // connection. So the scripts that look a hold up write something, which comes after the
 // acquisition on all replicas.
-func (s acked) Lookup(ctx context.Context, name, acquisition string) (lease.Reply, error) {
-	got := acks{timeout: s.timeout}
-	if half := time.Duration(attemptOf(ctx).half.Load()); half > 0 {
-		got.timeout = min(got.timeout, half)
-	}
-	r, err := s.store.Lookup(context.WithValue(ctx, acksKey{}, &got), name, acquisition)
+func (s acked) Lookup(ctx context.Context, req lease.Request) (lease.Reply, error) {
+	req, got := s.asking(req)
+	r, err := s.store.Lookup(ctx, req)
 	if err != nil || !r.Held || got.n >= s.n {
 		return r, err
 	}
-	_, err = s.Release(ctx, name, acquisition)
+	_, err = s.Release(ctx, req.HoldID)
 	return lease.Reply{}, err
 }
 
-func (s ackedQueue) Lookup(ctx context.Context, name, acquisition string) (lease.Reply, error) {
-	r, err := s.acked.Lookup(ctx, name, acquisition)
+func (s ackedQueue) Lookup(ctx context.Context, req lease.Request) (lease.Reply, error) {
+	r, err := s.acked.Lookup(ctx, req)
 	if err == nil && r.Held {
-		s.won(acquisition)
+		s.won(req.Acquisition)
 	}
 	return r, err
 }

@@ -84,15 +84,19 @@ func TestALookupWritesNothingUnlessReplicasAreAwaited(t *testing.T) {
 		kind(c, name)
 	}
 	require.Len(t, stores, 6)
-	const id = "c0ffee00-0000-8000-8000-000000000000:1"
+	req := func(i int) lease.Request {
+		return lease.Request{HoldID: lease.HoldID{
+			Name: fmt.Sprint(i), Acquisition: "c0ffee00-0000-8000-8000-000000000000:1",
+		}, TTL: time.Minute}
+	}
 	for i, store := range stores {
-		r, err := store.Acquire(background, fmt.Sprint(i), id, time.Minute)
+		r, err := store.Acquire(background, req(i))
 		require.NoError(t, err)
 		require.True(t, r.Held)
 	}
 	require.NoError(t, direct.ConfigSet(background, "min-replicas-to-write", "1").Err(), "it refuses to write")
 	for i, store := range stores {
-		r, err := store.Lookup(background, fmt.Sprint(i), id)
+		r, err := store.Lookup(background, req(i))
 		require.NoError(t, err)
 		require.True(t, r.Held)
 	}

@@ -1,8 +1,6 @@
 package redislock
 
 import (
-	"context"
-	"errors"
 	"strings"
 
 	"github.com/jucgo/locks"
@@ -69,16 +67,12 @@ func readHold(name, acquisition string) string {
 // holdPrefix returns what precedes the first colon in the keys of all readers' holds.
 func holdPrefix(name string) string { return strings.TrimSuffix(suffixed(name, ""), ":") }
 
-// writer is a key of contexts. Its value is the name of the acquisition by which the caller holds
-// the write half.
-type writer struct{}
-
-// writerOf returns the name in the hash of the writer that asks to read with ctx, or an empty text.
-func writerOf(ctx context.Context) string {
-	if w, ok := ctx.Value(writer{}).(string); ok {
-		return w + writerSuffix
+// writerOf returns the name in the hash of the writer that asks to read by req, or an empty text.
+func writerOf(req lease.Request) string {
+	if req.Writer == "" {
+		return ""
 	}
-	return ""
+	return req.Writer + writerSuffix
 }
 
 // RWMutex is a read-write lock: any number of readers, or one writer, among all processes.
@@ -100,36 +94,8 @@ func (c *Client) RWMutex(name string, opts ...lease.MutexOption) *RWMutex {
 		read:  c.lock(reading, name, append([]lease.MutexOption{lease.Shared()}, opts...)),
 		write: c.lock(writing, name, opts),
 	}
-	l.read.prepare, l.write.prepare = l.asWriter, l.noReader
-	l.read.other, l.write.other = l.write.Mutex, l.read.Mutex
+	lease.Halves(l.read.Mutex, l.write.Mutex)
 	return l
-}
-
-// asWriter lets the holder of the write half read. The request names the writer's acquisition.
-//
-// From then on the unlock of the write half is a release at the server. A hand-off to a local
-// waiter would let that waiter write while this owner reads. Pin decides this before the request
-// is sent. So a concurrent unlock has the same outcome: the server receives one before the other.
-func (l *RWMutex) asWriter(ctx context.Context) (context.Context, error) {
-	acquisition, err := l.write.Mutex.Pin(ctx)
-	switch {
-	case err == nil:
-		return context.WithValue(ctx, writer{}, acquisition), nil
-	case errors.Is(err, locks.ErrNotHeld):
-		return ctx, nil
-	}
-	return nil, errors.Unwrap(err) // the cause alone, because the caller says what was attempted
-}
-
-// noReader refuses an owner that holds the read half and not the write half.
-func (l *RWMutex) noReader(ctx context.Context) (context.Context, error) {
-	if _, err := l.read.Mutex.Hold(ctx); err != nil {
-		return ctx, nil
-	}
-	if _, err := l.write.Mutex.Hold(ctx); err == nil {
-		return ctx, nil // re-entry
-	}
-	return nil, locks.ErrUpgrade
 }
 
 // ReadLocker returns the half of the readers. It is a [*Mutex], see [RWMutex.ReadMutex].

@@ -323,22 +323,22 @@ func (s *waiting) subscribe(ctx context.Context, name string, w *waiter) {
 // Enqueue gives the acquisition a place in the list if it hears its client's channel already.
 // Otherwise it requests like a try: a release would take a waiter without a subscription for
 // dead.
-func (s *waiting) Enqueue(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
-	w := s.find(acquisition)
+func (s *waiting) Enqueue(ctx context.Context, req lease.Request) (lease.Reply, error) {
+	w := s.find(req.Acquisition)
 	first := w == nil
 	if first {
-		if w = s.resume(ctx, name, acquisition); w == nil {
-			return s.Acquire(ctx, name, acquisition, d)
+		if w = s.resume(ctx, req.Name, req.Acquisition); w == nil {
+			return s.Acquire(ctx, req)
 		}
 	}
 	if w.subscribes() {
-		s.subscribe(ctx, name, w)
+		s.subscribe(ctx, req.Name, w)
 	}
 	how := w.next()
-	n, q := s.names(name), newRequest(w.entry, d)
+	n, q := s.names(req.Name), newRequest(w.entry, req.TTL)
 	q.args = append(q.args, &n.name)
 	if s.hold != nil {
-		q.args = append(q.args, s.hold(name, acquisition))
+		q.args = append(q.args, s.hold(req.Name, req.Acquisition))
 	}
 	q.args = append(q.args, &n.list)
 	if s.token != "" {
@@ -347,10 +347,10 @@ func (s *waiting) Enqueue(ctx context.Context, name, acquisition string, d time.
 	keys := len(q.args) - head
 	q.args = append(q.args, &q.millis, &q.acquisition)
 	if s.hold != nil {
-		q.args = append(q.args, writerOf(ctx))
+		q.args = append(q.args, writerOf(req))
 	}
 	q.args = append(q.args, how)
-	r, err := s.c.p.Eval(ctx, s.enqueue, keys, q.args)
+	r, err := s.c.ask(ctx, req, s.enqueue, keys, q.args)
 	q.done(err)
 	var limit time.Duration
 	if list, ok := r.([]any); ok && len(list) == 3 {
@@ -361,12 +361,12 @@ func (s *waiting) Enqueue(ctx context.Context, name, acquisition string, d time.
 	reply, err := granted(r, err)
 	switch {
 	case err == nil && reply.Held:
-		if first || !isProvisional(ctx) { // else it may wait on
-			s.end(acquisition)
+		if first || !isProvisional(req) { // else it may wait on
+			s.end(req.Acquisition)
 		}
 		return reply, nil
 	case first && nothingDone(err):
-		s.end(acquisition)
+		s.end(req.Acquisition)
 		return reply, err
 	}
 	if limit > 0 && (reply.Wait == 0 || limit < reply.Wait) {
@@ -381,9 +381,9 @@ func nothingDone(err error) bool {
 	return errors.Is(err, lease.ErrRefused) || errors.Is(err, locks.ErrForeign)
 }
 
-func (s *waiting) Leave(ctx context.Context, name, acquisition string) error {
-	s.end(acquisition)
-	return s.unlist(ctx, name, acquisition+s.suffix)
+func (s *waiting) Leave(ctx context.Context, id lease.HoldID) error {
+	s.end(id.Acquisition)
+	return s.unlist(ctx, id.Name, id.Acquisition+s.suffix)
 }
 
 // unlist removes a name from the list. If it is not there, others are woken in its place.
@@ -398,23 +398,23 @@ func (s *waiting) unlist(ctx context.Context, name, entry string) error {
 	return err
 }
 
-func (s *waiting) Lookup(ctx context.Context, name, acquisition string) (lease.Reply, error) {
-	r, err := s.single.Lookup(ctx, name, acquisition)
-	if r.Held && !isProvisional(ctx) { // else it may wait on
-		s.end(acquisition)
+func (s *waiting) Lookup(ctx context.Context, req lease.Request) (lease.Reply, error) {
+	r, err := s.single.Lookup(ctx, req)
+	if r.Held && !isProvisional(req) { // else it may wait on
+		s.end(req.Acquisition)
 	}
 	return r, err
 }
 
-func (s *waiting) Watch(ctx context.Context, name, acquisition string) (lease.Watch, error) {
-	if w := s.find(acquisition); w != nil {
+func (s *waiting) Watch(ctx context.Context, id lease.HoldID) (lease.Watch, error) {
+	if w := s.find(id.Acquisition); w != nil {
 		return w.watch, nil
 	}
 	m, err := s.c.mode(ctx)
 	if err != nil {
 		return nil, err
 	}
-	w := s.newWaiter(name, acquisition)
+	w := s.newWaiter(id.Name, id.Acquisition)
 	active, err := s.c.hub.attach(ctx, w.watch, m, w.own)
 	if err != nil {
 		w.end()

@@ -386,15 +386,15 @@ func TestARivalGetsAnEndedSessionsLockAtOnce(t *testing.T) {
 func TestARepeatedAcquisitionReplacesAnEndedSession(t *testing.T) {
 	t.Parallel()
 	eachSession(t, time.Minute, func(t *testing.T, lock doomed) {
-		ctx, name := t.Context(), lock.l.Name()
+		ctx, id := t.Context(), lease.HoldID{Name: lock.l.Name(), Acquisition: "a"}
 		acquire := func() bool {
-			r, err := lock.store.Acquire(ctx, name, "a", time.Minute)
+			r, err := lock.store.Acquire(ctx, lease.Request{HoldID: id, TTL: time.Minute})
 			return err == nil && r.Held
 		}
 		require.True(t, acquire())
 		lock.end()
 		soon(t, acquire, "the lock is free")
-		r, err := lock.store.Release(ctx, name, "a")
+		r, err := lock.store.Release(ctx, id)
 		require.NoError(t, err)
 		require.True(t, r.Held)
 		soon(t, func() bool { return lock.pool.Stats().InUse == 0 }, "pinned")

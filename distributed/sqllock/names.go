@@ -48,12 +48,13 @@ var errForced = errors.New("freed by ForceUnlock")
 // noticed is for a notification. That of a Break has the name of the acquisition and that of the
 // lock. Anybody may have sent it, so the database is asked.
 func (s *tableStore) noticed(payload string) {
-	acquisition, name, _ := strings.Cut(payload, " ")
-	if !strings.HasPrefix(acquisition, s.client+":") {
+	var id lease.HoldID
+	id.Acquisition, id.Name, _ = strings.Cut(payload, " ")
+	if !strings.HasPrefix(id.Acquisition, s.client+":") {
 		return
 	}
-	if r, err := s.Lookup(s.c.open, name, acquisition); err == nil && !r.Held {
-		s.lost(lease.HoldID{Name: name, Acquisition: acquisition}, errForced)
+	if r, err := s.Lookup(s.c.open, lease.Request{HoldID: id}); err == nil && !r.Held {
+		s.lost(id, errForced)
 	}
 }
 

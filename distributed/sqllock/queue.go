@@ -82,22 +82,22 @@ func (s *queueStore) place(d time.Duration) time.Duration {
 
 // Enqueue lets a waiter ask again in time to keep its place, also if the lock is free or held for
 // longer.
-func (s *queueStore) Enqueue(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
-	place := s.place(d)
-	reply, err := s.enter(ctx, name, acquisition, d, place)
+func (s *queueStore) Enqueue(ctx context.Context, req lease.Request) (lease.Reply, error) {
+	place := s.place(req.TTL)
+	reply, err := s.enter(ctx, req, place)
 	if reply.Wait <= 0 || reply.Wait > place/3 {
 		reply.Wait = place / 3
 	}
 	return reply, err
 }
 
-func (s *queueStore) enter(ctx context.Context, name, acquisition string, d, place time.Duration) (lease.Reply, error) {
+func (s *queueStore) enter(ctx context.Context, req lease.Request, place time.Duration) (lease.Reply, error) {
 	if err := s.c.fit(ctx); err != nil {
 		return lease.Reply{}, err
 	}
 	// A read, which locks nothing, is enough for most waiters that ask again.
 	var left, before int64
-	err := s.c.query(ctx, s.standing, []any{name, acquisition, micros(place)}, &left, &before)
+	err := s.c.query(ctx, s.standing, []any{req.Name, req.Acquisition, micros(place)}, &left, &before)
 	if err == nil && (left > 0 || before > 0) {
 		return lease.Reply{Wait: time.Duration(left) * time.Microsecond}, nil
 	}
@@ -108,7 +108,7 @@ func (s *queueStore) enter(ctx context.Context, name, acquisition string, d, pla
 			return err
 		}
 		defer tx.Rollback()
-		if reply, err = (queueTx{s, ctx, tx, place}).ask(name, acquisition, d); err != nil {
+		if reply, err = (queueTx{s, ctx, tx, place}).ask(req); err != nil {
 			return err
 		}
 		return s.c.dialect.commit(tx)
@@ -118,34 +118,34 @@ func (s *queueStore) enter(ctx context.Context, name, acquisition string, d, pla
 		s.c.listenOn()
 		return reply, nil
 	case s.c.inTheWay(err):
-		return s.inTheWay(ctx, name, acquisition, err) // not in the queue yet, if this was the first time
+		return s.inTheWay(ctx, req, err) // not in the queue yet, if this was the first time
 	}
 	return lease.Reply{}, s.c.outcome(err)
 }
 
 // ask does what the table above says. It locks the row of the lock. If the lock is free and the
 // asker is next, it grants the lock. If not, it enqueues the asker or extends its place.
-func (t queueTx) ask(name, acquisition string, d time.Duration) (lease.Reply, error) {
-	left, err := t.lockRow(name)
+func (t queueTx) ask(req lease.Request) (lease.Reply, error) {
+	left, err := t.lockRow(req.Name)
 	if err != nil {
 		return lease.Reply{}, err
 	}
 	if left <= 0 {
-		switch next, err := t.isNext(name, acquisition); {
+		switch next, err := t.isNext(req.Name, req.Acquisition); {
 		case err != nil:
 			return lease.Reply{}, err
 		case next:
-			if _, err := t.exec(t.grant, name, acquisition, micros(d)); err != nil {
+			if _, err := t.exec(t.grant, req.Name, req.Acquisition, micros(req.TTL)); err != nil {
 				return lease.Reply{}, err
 			}
 			var token int64
-			err := t.query(t.granted, []any{name}, &token)
+			err := t.query(t.granted, []any{req.Name}, &token)
 			return lease.Reply{Held: err == nil, Token: uint64(token)}, err
 		}
 	}
-	n, err := t.exec(t.stay, name, acquisition, micros(t.place))
+	n, err := t.exec(t.stay, req.Name, req.Acquisition, micros(t.place))
 	if err == nil && n == 0 {
-		_, err = t.exec(t.enqueue, name, acquisition, micros(t.place))
+		_, err = t.exec(t.enqueue, req.Name, req.Acquisition, micros(t.place))
 	}
 	return lease.Reply{Wait: time.Duration(left) * time.Microsecond}, err
 }
@@ -189,7 +189,7 @@ func (t queueTx) isNext(name, acquisition string) (bool, error) {
 }
 
 // Leave gives the place up.
-func (s *queueStore) Leave(ctx context.Context, name, acquisition string) error {
-	_, err := s.c.notifying(ctx, s.leave, name, acquisition)
+func (s *queueStore) Leave(ctx context.Context, id lease.HoldID) error {
+	_, err := s.c.notifying(ctx, s.leave, id.Name, id.Acquisition)
 	return err
 }

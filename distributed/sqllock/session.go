@@ -83,7 +83,7 @@ func discard(conn *sql.Conn) {
 	conn.Close()
 }
 
-func (s *sessionStore) Acquire(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
+func (s *sessionStore) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
 	if err := s.c.fit(ctx); err != nil {
 		return lease.Reply{}, err
 	}
@@ -93,17 +93,17 @@ func (s *sessionStore) Acquire(ctx context.Context, name, acquisition string, d 
 		if err != nil {
 			return err
 		}
-		held, id, clean, err := s.kind.take(ctx, conn, name)
+		held, id, clean, err := s.kind.take(ctx, conn, req.Name)
 		switch {
 		case err != nil && !clean:
 			discard(conn)
 		case !held:
 			conn.Close()
 			if id != 0 {
-				s.c.refused(name, id)
+				s.c.refused(req.Name, id)
 			}
 		default:
-			ref := lease.HoldID{Name: name, Acquisition: acquisition}
+			ref := req.HoldID
 			sess = &session{ref: ref, conn: conn, id: id, turn: make(chan struct{}, 1)}
 		}
 		return err
@@ -129,7 +129,7 @@ func (s *sessionStore) Acquire(ctx context.Context, name, acquisition string, d 
 			s.bury(ended)
 		}
 		s.held[sess.ref] = sess
-		sess.over = time.AfterFunc(d, func() { s.expire(sess) })
+		sess.over = time.AfterFunc(req.TTL, func() { s.expire(sess) })
 	}
 	s.mu.Unlock()
 	if closed {
@@ -142,10 +142,10 @@ func (s *sessionStore) Acquire(ctx context.Context, name, acquisition string, d 
 
 // Lookup tells which holds have a session here. An acquisition of unknown outcome leaves none, so
 // that its lock ends with the connection.
-func (s *sessionStore) Lookup(ctx context.Context, name, acquisition string) (lease.Reply, error) {
+func (s *sessionStore) Lookup(ctx context.Context, req lease.Request) (lease.Reply, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return lease.Reply{Held: s.held[lease.HoldID{Name: name, Acquisition: acquisition}] != nil}, nil
+	return lease.Reply{Held: s.held[req.HoldID] != nil}, nil
 }
 
 // remove reports whether sess was held, which it is not from now on.
@@ -246,9 +246,9 @@ func (s *sessionStore) renew(ctx context.Context, sess *session, began time.Time
 	return true
 }
 
-func (s *sessionStore) Release(ctx context.Context, name, acquisition string) (lease.Released, error) {
+func (s *sessionStore) Release(ctx context.Context, id lease.HoldID) (lease.Released, error) {
 	s.mu.Lock()
-	sess := s.held[lease.HoldID{Name: name, Acquisition: acquisition}]
+	sess := s.held[id]
 	s.mu.Unlock()
 	if sess == nil || !s.remove(sess) {
 		return lease.Released{}, nil
@@ -262,7 +262,7 @@ func (s *sessionStore) Release(ctx context.Context, name, acquisition string) (l
 			return err
 		}
 		defer done()
-		had, err = s.kind.free(using, sess.conn, name)
+		had, err = s.kind.free(using, sess.conn, id.Name)
 		return err
 	})
 	if err != nil || !had {
@@ -277,8 +277,8 @@ func (s *sessionStore) Release(ctx context.Context, name, acquisition string) (l
 	return lease.Released{Held: true, Awaited: true}, nil
 }
 
-func (s *sessionStore) Watch(ctx context.Context, name, acquisition string) (lease.Watch, error) {
-	return s.c.watch(name), nil
+func (s *sessionStore) Watch(ctx context.Context, id lease.HoldID) (lease.Watch, error) {
+	return s.c.watch(id.Name), nil
 }
 
 // close ends what is left after the engine has closed.

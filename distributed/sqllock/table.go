@@ -55,39 +55,39 @@ func micros(d time.Duration) int64 {
 	return n
 }
 
-func (s *tableStore) Acquire(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
+func (s *tableStore) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
 	if err := s.c.fit(ctx); err != nil {
 		return lease.Reply{}, err
 	}
-	token, err := s.take(ctx, name, acquisition, d)
+	token, err := s.take(ctx, req)
 	switch {
 	case err == nil && token > 0:
 		s.c.listenOn()
 		return lease.Reply{Held: true, Token: uint64(token)}, nil
 	case s.c.inTheWay(err):
-		return s.inTheWay(ctx, name, acquisition, err)
+		return s.inTheWay(ctx, req, err)
 	case err != nil && !errors.Is(err, sql.ErrNoRows):
 		return lease.Reply{}, s.c.outcome(err)
 	}
 	var left int64 // microseconds
 	var owner string
 	sent := lease.Now()
-	if err := s.c.query(ctx, s.rest, []any{name}, &left, &token, &owner); err != nil {
+	if err := s.c.query(ctx, s.rest, []any{req.Name}, &left, &token, &owner); err != nil {
 		return lease.Reply{}, nil // not held is all that is sure
 	}
 	wait := max(time.Duration(left)*time.Microsecond, 0)
-	if owner == acquisition && wait > 0 { // an earlier request has it, whose answer was lost
+	if owner == req.Acquisition && wait > 0 { // an earlier request has it, whose answer was lost
 		s.c.listenOn()
-		return lease.Reply{Held: true, Token: uint64(token), Since: sent.Add(wait - d)}, nil
+		return lease.Reply{Held: true, Token: uint64(token), Since: sent.Add(wait - req.TTL)}, nil
 	}
-	s.c.refused(name, token)
+	s.c.refused(req.Name, token)
 	return lease.Reply{Wait: wait}, nil
 }
 
 // take acquires the lock if it is free, and returns the token. The token is 0, or the error
 // sql.ErrNoRows, if the lock is not free.
-func (s *tableStore) take(ctx context.Context, name, acquisition string, d time.Duration) (token int64, err error) {
-	args := []any{name, acquisition, micros(d)}
+func (s *tableStore) take(ctx context.Context, req lease.Request) (token int64, err error) {
+	args := []any{req.Name, req.Acquisition, micros(req.TTL)}
 	if s.c.dialect != MySQL {
 		return token, s.c.query(ctx, s.acquire, args, &token)
 	}
@@ -109,16 +109,16 @@ func (c *core) inTheWay(err error) bool {
 
 // inTheWay is the reply to an acquisition that has failed so far because another transaction
 // was in the way.
-func (s *tableStore) inTheWay(ctx context.Context, name, acquisition string, err error) (lease.Reply, error) {
+func (s *tableStore) inTheWay(ctx context.Context, req lease.Request, err error) (lease.Reply, error) {
 	if !errors.Is(err, ErrTimeout) {
 		return lease.Reply{}, nil
 	}
-	return s.Lookup(ctx, name, acquisition)
+	return s.Lookup(ctx, req)
 }
 
-func (s *tableStore) Lookup(ctx context.Context, name, acquisition string) (lease.Reply, error) {
+func (s *tableStore) Lookup(ctx context.Context, req lease.Request) (lease.Reply, error) {
 	var token int64
-	switch err := s.c.query(ctx, s.lookup, []any{name, acquisition}, &token); {
+	switch err := s.c.query(ctx, s.lookup, []any{req.Name, req.Acquisition}, &token); {
 	case errors.Is(err, sql.ErrNoRows):
 		return lease.Reply{}, nil
 	case err != nil:
@@ -181,8 +181,8 @@ func (s *tableStore) current(ctx context.Context, which *statement, args []any) 
 	})
 }
 
-func (s *tableStore) Release(ctx context.Context, name, acquisition string) (lease.Released, error) {
-	n, err := s.c.notifying(ctx, s.release, name, acquisition)
+func (s *tableStore) Release(ctx context.Context, id lease.HoldID) (lease.Released, error) {
+	n, err := s.c.notifying(ctx, s.release, id.Name, id.Acquisition)
 	return lease.Released{Held: n > 0, Awaited: true}, err
 }
 
@@ -197,8 +197,8 @@ func (c *core) notifying(ctx context.Context, s *statement, name, acquisition st
 	return n, err
 }
 
-func (s *tableStore) Watch(ctx context.Context, name, acquisition string) (lease.Watch, error) {
-	return s.c.watch(name), nil
+func (s *tableStore) Watch(ctx context.Context, id lease.HoldID) (lease.Watch, error) {
+	return s.c.watch(id.Name), nil
 }
 
 // Table has locks that are rows of a table, with a lease and a fencing token. It is a

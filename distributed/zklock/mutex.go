@@ -19,8 +19,6 @@ type Mutex struct {
 	bad    error // why the lock cannot be used
 	revoke func(token uint64)
 	kind   kind
-	write  *Mutex // the other half of a read lock
-	read   *Mutex // the other half of a write lock
 }
 
 var (
@@ -46,10 +44,11 @@ func (c *Client) mutex(k kind, name string, opts []MutexOption, of ...lease.Mute
 		bad = err
 		lc, _ = c.kind(mutexes)
 	}
-	l := &Mutex{Mutex: lc.Mutex(path, append(of, lease.Refuse(bad))...), c: c, kind: k, bad: bad}
+	l := &Mutex{c: c, kind: k, bad: bad}
 	for _, o := range opts {
 		o(l)
 	}
+	l.Mutex = lc.Mutex(path, append(of, lease.Refuse(bad), lease.WithData(l.revoke))...)
 	return l
 }
 
@@ -82,7 +81,7 @@ var _ locks.ReadWriteLocker = (*RWMutex)(nil)
 // RWMutex returns the read-write lock called name.
 func (c *Client) RWMutex(name string, opts ...MutexOption) *RWMutex {
 	l := &RWMutex{c.mutex(readers, name, opts, lease.Shared()), c.mutex(writers, name, opts)}
-	l.read.write, l.write.read = l.write, l.read
+	lease.Halves(l.read.Mutex, l.write.Mutex)
 	return l
 }
 
@@ -106,38 +105,16 @@ func (l *Mutex) LockKey() string {
 	return fmt.Sprintf("%s\x00%d\x00%s\x00%s", l.Name(), l.kind, l.c.core.order, l.Mutex.LockKey())
 }
 
-// errHeld says that the caller holds a lock that it cannot acquire again.
-var errHeld = errors.New("held by the caller")
-
-// prepare returns the context of an acquisition, or why the caller cannot have the lock
-// whatever the server says.
-func (l *Mutex) prepare(ctx context.Context) (context.Context, error) {
-	if l.bad != nil || ctx == nil || ctx.Err() != nil {
-		return ctx, nil // the lease client returns the error
+// held reports whether the caller holds a lock that it cannot acquire again.
+func (l *Mutex) held(ctx context.Context) (bool, error) {
+	if l.kind != semaphores || l.bad != nil || ctx == nil || ctx.Err() != nil {
+		return false, nil // the lease client returns the error
 	}
-	r := request{revoke: l.revoke}
-	switch {
-	case l.kind == semaphores:
-		if h, err := l.Mutex.Hold(ctx); err == nil {
-			if err := h.Err(); err != nil {
-				return nil, err
-			}
-			return nil, errHeld
-		}
-	case l.read != nil:
-		_, notWriter := l.Mutex.Hold(ctx)
-		if _, err := l.read.Mutex.Hold(ctx); err == nil && notWriter != nil {
-			return nil, locks.ErrUpgrade
-		}
-	case l.write != nil:
-		if h, err := l.write.Mutex.Hold(ctx); err == nil && h.Err() == nil {
-			r.under = l.c.stores[writers].nodeOf(l.Name(), h.Token())
-		}
+	h, err := l.Mutex.Hold(ctx)
+	if err != nil {
+		return false, nil
 	}
-	if r.revoke == nil && r.under == nil {
-		return ctx, nil
-	}
-	return context.WithValue(ctx, requestKey{}, &r), nil
+	return true, h.Err()
 }
 
 func (l *Mutex) fail(op string, err error) error {
@@ -146,26 +123,26 @@ func (l *Mutex) fail(op string, err error) error {
 
 // LockContext acquires the lock. It waits until ctx ends.
 func (l *Mutex) LockContext(ctx context.Context) error {
-	rctx, err := l.prepare(ctx)
-	if errors.Is(err, errHeld) {
-		return l.fail("lock", fmt.Errorf("%w: %w", err, locks.ErrDeadlock))
-	} else if err != nil {
+	switch held, err := l.held(ctx); {
+	case err != nil:
 		return l.fail("lock", err)
+	case held:
+		return l.fail("lock", fmt.Errorf("held by the caller: %w", locks.ErrDeadlock))
 	}
-	return l.Mutex.LockContext(rctx)
+	return l.Mutex.LockContext(ctx)
 }
 
 // TryLockContext acquires the lock if no client holds it or waits for it. An attempt of another
 // client that is failing at this moment counts as a wait. TryLockContext waits for the answer of
 // the server until ctx ends.
 func (l *Mutex) TryLockContext(ctx context.Context) (bool, error) {
-	rctx, err := l.prepare(ctx)
-	if errors.Is(err, errHeld) {
-		return false, nil
-	} else if err != nil {
+	switch held, err := l.held(ctx); {
+	case err != nil:
 		return false, l.fail("try lock", err)
+	case held:
+		return false, nil
 	}
-	return l.Mutex.TryLockContext(rctx)
+	return l.Mutex.TryLockContext(ctx)
 }
 
 // Revoke asks all present holders of the lock, in any process, to give it back. Those hear of

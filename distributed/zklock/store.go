@@ -55,18 +55,22 @@ func newStore(c *core, r recipe) *store {
 // NotifyLoss is part of [lease.LossNotifier].
 func (st *store) NotifyLoss(lost func(lease.HoldID, error)) { st.lost = lost }
 
-// begin returns the acquisition with this id. It begins it if there is none.
-func (st *store) begin(ctx context.Context, name, id string) *acquisition {
+// begin returns the acquisition of req. It begins it if there is none.
+func (st *store) begin(req lease.Request) *acquisition {
+	if a := st.find(req.Name, req.Acquisition); a != nil {
+		return a
+	}
+	a := &acquisition{st: st, id: req.HoldID, wake: make(chan struct{}, 1)}
+	a.revoke, _ = req.Data.(func(token uint64))
+	if req.Writer != "" {
+		a.under = st.nodeOf(lease.HoldID{Name: req.Name, Acquisition: req.Writer})
+	}
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	a := st.acquisitions[id]
-	if a == nil {
-		a = &acquisition{st: st, id: lease.HoldID{Name: name, Acquisition: id}, wake: make(chan struct{}, 1)}
-		if r, ok := ctx.Value(requestKey{}).(*request); ok {
-			a.request = *r
-		}
-		st.acquisitions[id] = a
+	if first := st.acquisitions[req.Acquisition]; first != nil {
+		return first
 	}
+	st.acquisitions[req.Acquisition] = a
 	return a
 }
 
@@ -87,49 +91,50 @@ func (st *store) forget(id string) {
 	delete(st.acquisitions, id)
 }
 
-// nodeOf returns the node of the hold with this token on the lock called name, or nil.
-func (st *store) nodeOf(name string, token uint64) *node {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	for _, a := range st.acquisitions {
-		if n := a.holding(); n != nil && a.id.Name == name && n.zxid() == token {
-			return n
+// nodeOf returns the node of a hold of any kind, or nil.
+func (c *core) nodeOf(id lease.HoldID) *node {
+	c.mu.Lock()
+	stores := c.stores
+	c.mu.Unlock()
+	for _, st := range stores {
+		if a := st.find(id.Name, id.Acquisition); a != nil {
+			return a.holding()
 		}
 	}
 	return nil
 }
 
 // Enqueue takes the lock, or a place in its queue.
-func (st *store) Enqueue(ctx context.Context, name, id string, d time.Duration) (lease.Reply, error) {
-	if reply, err := st.Lookup(ctx, name, id); reply.Held || err != nil {
+func (st *store) Enqueue(ctx context.Context, req lease.Request) (lease.Reply, error) {
+	if reply, err := st.Lookup(ctx, req); reply.Held || err != nil {
 		return reply, err
 	}
-	a := st.begin(ctx, name, id)
-	reply, err := a.ask(func(ctx context.Context) (bool, error) { return st.recipe.step(ctx, a, true) }, d)
+	a := st.begin(req)
+	reply, err := a.ask(func(ctx context.Context) (bool, error) { return st.recipe.step(ctx, a, true) }, req.TTL)
 	reply.Listening = true // Watch returns a.wake
 	if errors.Is(err, lease.ErrRefused) || errors.Is(err, locks.ErrForeign) {
-		st.Leave(ctx, name, id) // the lease client does not
+		st.Leave(ctx, req.HoldID) // the lease client does not
 	}
 	return reply, err
 }
 
 // Acquire takes the lock if no other client holds it or waits for it. It leaves nothing behind
 // if not.
-func (st *store) Acquire(ctx context.Context, name, id string, d time.Duration) (lease.Reply, error) {
-	if reply, err := st.Lookup(ctx, name, id); reply.Held || err != nil {
+func (st *store) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
+	if reply, err := st.Lookup(ctx, req); reply.Held || err != nil {
 		return reply, err
 	}
-	a := st.begin(ctx, name, id)
+	a := st.begin(req)
 	reply, err := a.ask(func(ctx context.Context) (bool, error) {
 		if a.own == nil && a.gate == nil && a.under == nil {
-			if busy, err := st.busy(ctx, name); busy || err != nil {
+			if busy, err := st.busy(ctx, req.Name); busy || err != nil {
 				return false, err
 			}
 		}
 		return st.recipe.step(ctx, a, false)
-	}, d)
+	}, req.TTL)
 	if !reply.Held {
-		st.Leave(ctx, name, id)
+		st.Leave(ctx, req.HoldID)
 	}
 	return reply, err
 }
@@ -155,23 +160,23 @@ func (st *store) busy(ctx context.Context, name string) (bool, error) {
 const patience = time.Second
 
 // Release deletes the nodes of a hold. It does not report a hold that was found lost.
-func (st *store) Release(ctx context.Context, name, id string) (lease.Released, error) {
-	a := st.find(name, id)
+func (st *store) Release(ctx context.Context, id lease.HoldID) (lease.Released, error) {
+	a := st.find(id.Name, id.Acquisition)
 	if a == nil {
 		return lease.Released{}, nil
 	}
 	if err := await(ctx, a.end(), patience); err != nil {
-		return lease.Released{}, fmt.Errorf("delete the node in %q: %w", name, err)
+		return lease.Released{}, fmt.Errorf("delete the node in %q: %w", id.Name, err)
 	}
-	st.forget(id)
+	st.forget(id.Acquisition)
 	// Waiters with a place in a queue come first by themselves.
 	return lease.Released{Held: a.removed(), Awaited: st.recipe == ephemeral{}}, nil
 }
 
 // Leave deletes the nodes of a waiter. A deletion that takes long goes on in the background.
-func (st *store) Leave(ctx context.Context, name, id string) error {
-	if a := st.find(name, id); a != nil && a.holding() == nil {
-		st.forget(id)
+func (st *store) Leave(ctx context.Context, id lease.HoldID) error {
+	if a := st.find(id.Name, id.Acquisition); a != nil && a.holding() == nil {
+		st.forget(id.Acquisition)
 		await(ctx, a.end(), patience)
 	}
 	return nil
@@ -187,8 +192,8 @@ func (st *store) Lost(id lease.HoldID) {
 
 // Lookup asks for the node of a hold. What an acquisition without a hold has made is deleted, or
 // will be.
-func (st *store) Lookup(ctx context.Context, name, id string) (lease.Reply, error) {
-	a := st.find(name, id)
+func (st *store) Lookup(ctx context.Context, req lease.Request) (lease.Reply, error) {
+	a := st.find(req.Name, req.Acquisition)
 	if a == nil || a.holding() == nil {
 		return lease.Reply{}, nil
 	}
@@ -202,8 +207,8 @@ func (st *store) Lookup(ctx context.Context, name, id string) (lease.Reply, erro
 }
 
 // Watch returns the wake-ups of a waiter.
-func (st *store) Watch(ctx context.Context, name, id string) (lease.Watch, error) {
-	return wakeUps{st.begin(ctx, name, id).wake}, nil
+func (st *store) Watch(ctx context.Context, id lease.HoldID) (lease.Watch, error) {
+	return wakeUps{st.begin(lease.Request{HoldID: id}).wake}, nil
 }
 
 type wakeUps struct{ wake <-chan struct{} }
@@ -286,26 +291,19 @@ func await(ctx context.Context, done []<-chan struct{}, d time.Duration) error {
 	return nil
 }
 
-// request is what an acquisition brings along in its context.
-type request struct {
-	revoke func(token uint64) // called when the hold is asked for, if not nil
-	under  *node              // of the write lock that the owner holds, for a read lock
-}
-
-type requestKey struct{}
-
 // acquisition is what one acquisition, and the hold that it becomes, has in ZooKeeper. The
 // lease client asks one thing after the other for it. Only events, renewals and losses come at
 // any time.
 type acquisition struct {
-	st *store
-	id lease.HoldID
-	request
-	wake chan struct{} // notifies the waiter
+	st     *store
+	id     lease.HoldID
+	revoke func(token uint64) // called when the hold is asked for, if not nil
+	wake   chan struct{}      // notifies the waiter
 
 	turn sync.Mutex // held by the goroutine that asks: a late request may come beside another one
 
 	// Used by the goroutine that asks, or by end if none asks.
+	under *node         // of the write lock that the owner of a read lock holds, or nil
 	own   *node         // the place in the queue, or the lock
 	gate  *node         // the place in the queue before the semaphore
 	term  time.Duration // how long the hold shall last

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/internal/testkit/testbed"
 )
 
@@ -18,8 +19,9 @@ func TestAnAcquisitionThatWasLeftAsksNothing(t *testing.T) {
 	c.life, c.end = context.WithCancelCause(t.Context())
 	defer c.end(nil)
 	st := newStore(c, queue{mutexMode})
-	a := st.begin(t.Context(), "/it", "acquisition")
-	require.NoError(t, st.Leave(t.Context(), "/it", "acquisition"))
+	id := lease.HoldID{Name: "/it", Acquisition: "acquisition"}
+	a := st.begin(lease.Request{HoldID: id})
+	require.NoError(t, st.Leave(t.Context(), id))
 	reply, err := a.ask(func(context.Context) (bool, error) {
 		t.Error("it asks the server")
 		return false, nil
@@ -36,19 +38,20 @@ func TestAReleaseBesideRequestsLeavesNothing(t *testing.T) {
 	ctx := t.Context()
 	for i := range 100 {
 		k := []kind{mutexes, semaphores}[i%2]
-		st, name, id := c.stores[k], fmt.Sprint("/it", k), fmt.Sprint(i)
+		st, name := c.stores[k], fmt.Sprint("/it", k)
+		id := lease.HoldID{Name: name, Acquisition: fmt.Sprint(i)}
 		var wg sync.WaitGroup
 		for range 2 { // one of them is late
 			wg.Go(func() {
-				_, err := st.Enqueue(ctx, name, id, time.Second)
+				_, err := st.Enqueue(ctx, lease.Request{HoldID: id, TTL: time.Second})
 				assert.NoError(t, err)
 			})
 		}
 		time.Sleep(time.Duration(i) * 100 * time.Microsecond)
-		_, err := st.Release(ctx, name, id)
+		_, err := st.Release(ctx, id)
 		assert.NoError(t, err)
 		wg.Wait()
-		_, err = st.Release(ctx, name, id) // of the one that came after the first release
+		_, err = st.Release(ctx, id) // of the one that came after the first release
 		require.NoError(t, err)
 		for _, dir := range []string{name, name + locksDir, name + leasesDir} {
 			require.Eventually(t, func() bool {

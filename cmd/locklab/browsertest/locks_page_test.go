@@ -30,11 +30,11 @@ import (
 // soleStore is a store of leases for one client.
 type soleStore struct{}
 
-func (soleStore) Acquire(context.Context, string, string, time.Duration) (lease.Reply, error) {
+func (soleStore) Acquire(context.Context, lease.Request) (lease.Reply, error) {
 	return lease.Reply{Held: true, Token: 41}, nil
 }
 
-func (soleStore) Lookup(context.Context, string, string) (lease.Reply, error) {
+func (soleStore) Lookup(context.Context, lease.Request) (lease.Reply, error) {
 	return lease.Reply{Held: true, Token: 41}, nil
 }
 
@@ -46,11 +46,11 @@ func (soleStore) Renew(_ context.Context, holds []lease.HoldID, _ time.Duration)
 	return ok, nil
 }
 
-func (soleStore) Release(context.Context, string, string) (lease.Released, error) {
+func (soleStore) Release(context.Context, lease.HoldID) (lease.Released, error) {
 	return lease.Released{Held: true}, nil
 }
 
-func (soleStore) Watch(context.Context, string, string) (lease.Watch, error) { return nil, nil }
+func (soleStore) Watch(context.Context, lease.HoldID) (lease.Watch, error) { return nil, nil }
 
 // transfer is a function of the program that the page shows. It waits for to until ctx ends.
 func transfer(ctx context.Context, to locks.TryLocker) { _ = to.LockContext(ctx) }

@@ -159,7 +159,7 @@ func (d *duel) rivals(before *duelHold) *duelHold {
 // truth compares what Lookup says of the client's last acquisition with its hold, or with none.
 func (d *duel) truth(h *duelHold) {
 	name := d.client.stored(d.name)
-	reply, err := d.client.requests.Unwrap().Lookup(d.ctx, name, d.client.requests.asked(name))
+	reply, err := d.client.requests.Unwrap().Lookup(d.ctx, requestOf(name, d.client.requests.asked(name), minute))
 	if err != nil || reply.Held == (h != nil) || h != nil && !d.relies(h) { // it may have lapsed meanwhile
 		return
 	}

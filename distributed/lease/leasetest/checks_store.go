@@ -71,11 +71,19 @@ func (c *client) healthy(op Op, err error) {
 	}
 }
 
+func holdID(name, acquisition string) lease.HoldID {
+	return lease.HoldID{Name: name, Acquisition: acquisition}
+}
+
+func requestOf(name, acquisition string, ttl time.Duration) lease.Request {
+	return lease.Request{HoldID: holdID(name, acquisition), TTL: ttl}
+}
+
 // acquire asks once.
 func (c *client) acquire(name, acquisition string, d time.Duration) lease.Reply {
 	c.Helper()
 	c.mine(name, acquisition)
-	reply, err := c.requests.Acquire(c.ctx, name, acquisition, d)
+	reply, err := c.requests.Acquire(c.ctx, requestOf(name, acquisition, d))
 	c.healthy(Acquire, err)
 	// A store may keep a lock a little longer, such as for clocks that differ.
 	if reply.Wait > d+d/50 && !reply.Held && d == minute {
@@ -105,7 +113,7 @@ func (c *client) refused(name string, holders ...*client) {
 
 func (c *client) lookup(name, acquisition string) lease.Reply {
 	c.Helper()
-	reply, err := c.requests.Lookup(c.ctx, name, acquisition)
+	reply, err := c.requests.Lookup(c.ctx, requestOf(name, acquisition, minute))
 	c.healthy(Lookup, err)
 	return reply
 }
@@ -144,7 +152,7 @@ func (c *client) renew(name, acquisition string, d time.Duration) bool {
 
 func (c *client) release(name, acquisition string) lease.Released {
 	c.Helper()
-	released, err := c.requests.Release(c.ctx, name, acquisition)
+	released, err := c.requests.Release(c.ctx, holdID(name, acquisition))
 	if errors.Is(err, locks.ErrLost) { // the lock was not held until now
 		return lease.Released{}
 	}
@@ -244,7 +252,7 @@ func oneWinner(s *suite) {
 			c.mine(name, tries[i])
 			wg.Go(func() {
 				<-start
-				reply, err := c.requests.Acquire(c.ctx, name, tries[i], minute)
+				reply, err := c.requests.Acquire(c.ctx, requestOf(name, tries[i], minute))
 				won[i], errs[i] = reply.Held, err
 			})
 		}
@@ -359,11 +367,11 @@ func atOnce(s *suite) {
 				mine, other := c.acquisition(), c.acquisition()
 				c.mine(name, mine)
 				c.mine(name, other)
-				first, err1 := c.requests.Acquire(s.ctx, name, mine, minute)
-				second, err2 := c.requests.Acquire(s.ctx, name, other, minute)
-				found, err3 := c.requests.Lookup(s.ctx, name, mine)
+				first, err1 := c.requests.Acquire(s.ctx, requestOf(name, mine, minute))
+				second, err2 := c.requests.Acquire(s.ctx, requestOf(name, other, minute))
+				found, err3 := c.requests.Lookup(s.ctx, requestOf(name, mine, minute))
 				renewed, err4 := c.requests.Renew(s.ctx, []lease.HoldID{{Name: name, Acquisition: mine}}, minute)
-				released, err5 := c.requests.Release(s.ctx, name, mine)
+				released, err5 := c.requests.Release(s.ctx, holdID(name, mine))
 				if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
 					c.event("%v", err) // so many requests may take too long on a busy machine
 					return
@@ -409,7 +417,7 @@ func releaseIsAtomic(s *suite) {
 		for i := range errs {
 			wg.Go(func() {
 				time.Sleep(time.Duration(i) * 200 * time.Microsecond) // one after the other's look
-				if _, err := a.requests.Release(s.ctx, name, mine); !errors.Is(err, locks.ErrLost) {
+				if _, err := a.requests.Release(s.ctx, holdID(name, mine)); !errors.Is(err, locks.ErrLost) {
 					errs[i] = err
 				}
 			})
@@ -638,7 +646,7 @@ func lateRequests(s *suite) {
 			s.broken("a late Acquire does not take the lock of a living holder", a, b)
 		}
 		if q := optional[lease.Queue](a.requests); q != nil {
-			a.healthy(Leave, q.Leave(s.ctx, name, mine))
+			a.healthy(Leave, q.Leave(s.ctx, holdID(name, mine)))
 		}
 		b.holds(name, other, "after late requests of the former holder", a)
 		c.refused(name, a, b)
@@ -712,7 +720,7 @@ func (c *client) ask(name, acquisition string) lease.Reply {
 		return c.acquire(name, acquisition, minute)
 	}
 	c.mine(name, acquisition)
-	reply, err := q.Enqueue(c.ctx, name, acquisition, minute)
+	reply, err := q.Enqueue(c.ctx, requestOf(name, acquisition, minute))
 	c.healthy(Enqueue, err)
 	return reply
 }
@@ -741,7 +749,7 @@ func notices(s *suite) {
 		if when == before {
 			a.free(name, mine)
 		}
-		w, err := b.requests.Watch(s.ctx, name, other)
+		w, err := b.requests.Watch(s.ctx, holdID(name, other))
 		b.healthy(Watch, err)
 		if w == nil {
 			s.Log("the store has no notices: waiters ask from time to time")
@@ -753,7 +761,7 @@ func notices(s *suite) {
 		if when == anew {
 			w.Close()
 			reply = b.ask(name, other)
-			w, err = b.requests.Watch(s.ctx, name, other)
+			w, err = b.requests.Watch(s.ctx, holdID(name, other))
 			b.healthy(Watch, err)
 		}
 		if !reply.Listening {
@@ -784,7 +792,7 @@ func contention(s *suite) {
 	if b.ask(name, other).Held {
 		s.broken("a held lock is given to no other client", a, b)
 	}
-	w, err := b.requests.Watch(s.ctx, name, other)
+	w, err := b.requests.Watch(s.ctx, holdID(name, other))
 	b.healthy(Watch, err)
 	if w != nil {
 		defer w.Close()
@@ -840,8 +848,8 @@ func queueLeave(s *suite) {
 	if b.ask(name, second).Held || c.ask(name, third).Held {
 		s.broken("a held lock is given to no other client", a, b, c)
 	}
-	b.healthy(Leave, queue(b).Leave(s.ctx, name, second))
-	b.healthy(Leave, queue(b).Leave(s.ctx, name, second)) // may be repeated
+	b.healthy(Leave, queue(b).Leave(s.ctx, holdID(name, second)))
+	b.healthy(Leave, queue(b).Leave(s.ctx, holdID(name, second))) // may be repeated
 	a.free(name, mine)
 	s.soon("a client that has left the queue blocks nobody", s.cfg.Limit/2,
 		func() bool { return c.ask(name, third).Held }, b, c)
@@ -850,18 +858,18 @@ func queueLeave(s *suite) {
 	if b.ask(name, second).Held || a.ask(name, mine).Held {
 		s.broken("a held lock is given to no other client", a, b, c)
 	}
-	a.healthy(Leave, queue(a).Leave(s.ctx, name, mine))
+	a.healthy(Leave, queue(a).Leave(s.ctx, holdID(name, mine)))
 	mine = a.acquisition()
 	if a.ask(name, mine).Held { // a place behind b
 		s.broken("a held lock is given to no other client", a, c)
 	}
-	c.healthy(Leave, queue(c).Leave(s.ctx, name, third)) // it has no place
+	c.healthy(Leave, queue(c).Leave(s.ctx, holdID(name, third))) // it has no place
 	c.holds(name, third, "after a Leave without a place")
 	c.free(name, third)
 	if s.cfg.FIFO && a.ask(name, mine).Held {
 		s.broken("a Leave takes the place of no other client", a, b, c)
 	}
-	a.healthy(Leave, queue(a).Leave(s.ctx, name, mine))
+	a.healthy(Leave, queue(a).Leave(s.ctx, holdID(name, mine)))
 	s.soon("a waiter keeps its place when others leave", s.cfg.Limit/2,
 		func() bool { return b.ask(name, second).Held }, a, b, c)
 	b.free(name, second)
@@ -952,7 +960,7 @@ func inspection(s *suite) {
 		if b.ask(name, other).Held {
 			s.broken("a held lock is given to no other client", a, b)
 		}
-		if w, err := b.requests.Watch(s.ctx, name, other); err == nil && w != nil {
+		if w, err := b.requests.Watch(s.ctx, holdID(name, other)); err == nil && w != nil {
 			defer w.Close()
 			b.ask(name, other) // a store may give places to those that have a Watch
 		}
@@ -963,7 +971,7 @@ func inspection(s *suite) {
 		if len(state.Waiters) > 0 && !is(state.Waiters[0], other) {
 			s.broken(fmt.Sprintf("Inspect names the waiter %s, not %+v", other, state.Waiters[0]), b, c)
 		}
-		b.healthy(Leave, queue.Leave(s.ctx, name, other))
+		b.healthy(Leave, queue.Leave(s.ctx, holdID(name, other)))
 		if state := inspect(); state.Waiting > 0 {
 			s.broken(fmt.Sprintf("Inspect finds no waiter that has left the queue, not %+v", state), b, c)
 		}
@@ -1028,21 +1036,21 @@ func endedContexts(s *suite) {
 		id := a.acquisition()
 		a.mine(name, id)
 		calls := map[Op]func(context.Context){
-			Acquire: func(ctx context.Context) { _, _ = a.requests.Acquire(ctx, name, id, minute) },
-			Lookup:  func(ctx context.Context) { _, _ = a.requests.Lookup(ctx, name, id) },
+			Acquire: func(ctx context.Context) { _, _ = a.requests.Acquire(ctx, requestOf(name, id, minute)) },
+			Lookup:  func(ctx context.Context) { _, _ = a.requests.Lookup(ctx, requestOf(name, id, minute)) },
 			Renew: func(ctx context.Context) {
 				_, _ = a.requests.Renew(ctx, []lease.HoldID{{Name: name, Acquisition: id}}, minute)
 			},
-			Release: func(ctx context.Context) { _, _ = a.requests.Release(ctx, name, id) },
+			Release: func(ctx context.Context) { _, _ = a.requests.Release(ctx, holdID(name, id)) },
 			Watch: func(ctx context.Context) {
-				if w, err := a.requests.Watch(ctx, name, id); err == nil && w != nil {
+				if w, err := a.requests.Watch(ctx, holdID(name, id)); err == nil && w != nil {
 					w.Close()
 				}
 			},
 		}
 		if q := optional[lease.Queue](a.requests); q != nil {
-			calls[Enqueue] = func(ctx context.Context) { _, _ = q.Enqueue(ctx, name, id, minute) }
-			calls[Leave] = func(ctx context.Context) { _ = q.Leave(ctx, name, id) }
+			calls[Enqueue] = func(ctx context.Context) { _, _ = q.Enqueue(ctx, requestOf(name, id, minute)) }
+			calls[Leave] = func(ctx context.Context) { _ = q.Leave(ctx, holdID(name, id)) }
 		}
 		for op, call := range calls {
 			ctx, cancel := newContext()
@@ -1096,7 +1104,7 @@ func markedErrors(s *suite) {
 		a.mine(name, id)
 		ctx, cancel := context.WithTimeout(s.ctx, time.Second)
 		begin(a.link)
-		reply, err := a.requests.Acquire(ctx, name, id, minute)
+		reply, err := a.requests.Acquire(ctx, requestOf(name, id, minute))
 		cancel()
 		a.link.Heal()
 		if !errors.Is(err, lease.ErrRefused) {
@@ -1145,7 +1153,7 @@ func failedRequests(s *suite) {
 		}
 		begin(a.link)
 		a.event("the network %s", what)
-		found, err := a.requests.Lookup(brief(), names[0], holds[0])
+		found, err := a.requests.Lookup(brief(), requestOf(names[0], holds[0], minute))
 		if err == nil && !found.Held {
 			s.broken("a Lookup that fails is an error", a)
 		}
@@ -1153,7 +1161,7 @@ func failedRequests(s *suite) {
 		if err == nil && slices.Contains(renewed, false) {
 			s.broken("a Renew that fails is an error", a)
 		}
-		released, err := a.requests.Release(brief(), names[2], holds[2])
+		released, err := a.requests.Release(brief(), holdID(names[2], holds[2]))
 		if err == nil && !released.Held || errors.Is(err, locks.ErrLost) {
 			s.broken("a Release that fails is an error, and no loss", a)
 		}
@@ -1239,7 +1247,7 @@ func renewsAll(s *suite) {
 // watch returns a Watch of acquisition, or nil if the store has no notices.
 func (c *client) watch(name, acquisition string) lease.Watch {
 	c.Helper()
-	w, err := c.requests.Watch(c.ctx, name, acquisition)
+	w, err := c.requests.Watch(c.ctx, holdID(name, acquisition))
 	c.healthy(Watch, err)
 	return w
 }
@@ -1297,7 +1305,7 @@ func otherWatches(s *suite) {
 		place, last, w := begin(other)
 		ends.Close()
 		if q := optional[lease.Queue](b.requests); q != nil {
-			b.healthy(Leave, q.Leave(s.ctx, name, gone))
+			b.healthy(Leave, q.Leave(s.ctx, holdID(name, gone)))
 		}
 		a.free(other, also)
 		b.told("a waiter is told of a release after the end of another Watch of its client", other, place, last, w, a)
@@ -1345,9 +1353,9 @@ func noticesForAll(s *suite) {
 				if optional[lease.Queue](c.requests) != nil {
 					ask = c.requests.Enqueue
 				}
-				reply, err := ask(s.ctx, name, place, minute)
+				reply, err := ask(s.ctx, requestOf(name, place, minute))
 				if err == nil && reply.Held {
-					_, err = c.requests.Release(s.ctx, name, place)
+					_, err = c.requests.Release(s.ctx, holdID(name, place))
 				}
 				if err != nil {
 					failed[i] = fmt.Sprintf("requests succeed on a healthy store (%v)", err)
@@ -1428,11 +1436,11 @@ func deadWaiter(s *suite) {
 	mine, _ := a.take(name)
 	dead, place := d.acquisition(), b.acquisition()
 	d.mine(name, dead)
-	if reply, err := d.requests.Enqueue(s.ctx, name, dead, s.cfg.TTL); err != nil || reply.Held {
+	if reply, err := d.requests.Enqueue(s.ctx, requestOf(name, dead, s.cfg.TTL)); err != nil || reply.Held {
 		s.broken(fmt.Sprintf("a held lock is given to no other client (%v)", err), a, d)
 	}
 	if w := d.watch(name, dead); w != nil {
-		if reply, err := d.requests.Enqueue(s.ctx, name, dead, s.cfg.TTL); err != nil || reply.Held {
+		if reply, err := d.requests.Enqueue(s.ctx, requestOf(name, dead, s.cfg.TTL)); err != nil || reply.Held {
 			s.broken(fmt.Sprintf("a held lock is given to no other client (%v)", err), a, d)
 		}
 		defer w.Close()
@@ -1531,10 +1539,11 @@ func foreignData(s *suite) {
 	s.cfg.Foreign(s.TB, name)
 	id := a.acquisition()
 	for range 2 {
-		if reply, err := a.requests.Acquire(s.ctx, name, id, minute); reply.Held || !errors.Is(err, locks.ErrForeign) {
+		reply, err := a.requests.Acquire(s.ctx, requestOf(name, id, minute))
+		if reply.Held || !errors.Is(err, locks.ErrForeign) {
 			s.broken(fmt.Sprintf("Acquire says that the name has no lock (%v)", err), a)
 		}
-		if released, err := a.requests.Release(s.ctx, name, id); released.Held {
+		if released, err := a.requests.Release(s.ctx, holdID(name, id)); released.Held {
 			s.broken(fmt.Sprintf("Release frees nothing that is no lock (%v)", err), a)
 		}
 		hold := []lease.HoldID{{Name: name, Acquisition: id}}

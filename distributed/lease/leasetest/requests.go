@@ -310,13 +310,13 @@ func tail(acquisition string) string {
 	return acquisition
 }
 
-func about(name, acquisition string) string { return fmt.Sprintf("%q by %s", name, tail(acquisition)) }
+func about(id lease.HoldID) string { return fmt.Sprintf("%q by %s", id.Name, tail(id.Acquisition)) }
 
 // asks remembers the acquisition.
-func (r *Requests) asks(name, acquisition string) {
+func (r *Requests) asks(id lease.HoldID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.last[name] = acquisition
+	r.last[id.Name] = id.Acquisition
 }
 
 // asked returns the last acquisition of the lock called name.
@@ -326,51 +326,51 @@ func (r *Requests) asked(name string) string {
 	return r.last[name]
 }
 
-func (r *Requests) Acquire(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
-	r.asks(name, acquisition)
-	return request(r, ctx, Acquire, about(name, acquisition), func(ctx context.Context) (lease.Reply, error) {
-		return r.inner.Acquire(ctx, name, acquisition, d)
+func (r *Requests) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
+	r.asks(req.HoldID)
+	return request(r, ctx, Acquire, about(req.HoldID), func(ctx context.Context) (lease.Reply, error) {
+		return r.inner.Acquire(ctx, req)
 	})
 }
 
-func (r *Requests) Lookup(ctx context.Context, name, acquisition string) (lease.Reply, error) {
-	return request(r, ctx, Lookup, about(name, acquisition), func(ctx context.Context) (lease.Reply, error) {
-		return r.inner.Lookup(ctx, name, acquisition)
+func (r *Requests) Lookup(ctx context.Context, req lease.Request) (lease.Reply, error) {
+	return request(r, ctx, Lookup, about(req.HoldID), func(ctx context.Context) (lease.Reply, error) {
+		return r.inner.Lookup(ctx, req)
 	})
 }
 
 func (r *Requests) Renew(ctx context.Context, holds []lease.HoldID, d time.Duration) ([]bool, error) {
 	var what []string
 	for _, id := range holds {
-		what = append(what, about(id.Name, id.Acquisition))
+		what = append(what, about(id))
 	}
 	return request(r, ctx, Renew, strings.Join(what, ", "), func(ctx context.Context) ([]bool, error) {
 		return r.inner.Renew(ctx, holds, d)
 	})
 }
 
-func (r *Requests) Release(ctx context.Context, name, acquisition string) (lease.Released, error) {
-	return request(r, ctx, Release, about(name, acquisition), func(ctx context.Context) (lease.Released, error) {
-		return r.inner.Release(ctx, name, acquisition)
+func (r *Requests) Release(ctx context.Context, id lease.HoldID) (lease.Released, error) {
+	return request(r, ctx, Release, about(id), func(ctx context.Context) (lease.Released, error) {
+		return r.inner.Release(ctx, id)
 	})
 }
 
-func (r *Requests) Watch(ctx context.Context, name, acquisition string) (lease.Watch, error) {
-	return request(r, ctx, Watch, about(name, acquisition), func(ctx context.Context) (lease.Watch, error) {
-		return r.inner.Watch(ctx, name, acquisition)
+func (r *Requests) Watch(ctx context.Context, id lease.HoldID) (lease.Watch, error) {
+	return request(r, ctx, Watch, about(id), func(ctx context.Context) (lease.Watch, error) {
+		return r.inner.Watch(ctx, id)
 	})
 }
 
-func (r *Requests) Enqueue(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
-	r.asks(name, acquisition)
-	return request(r, ctx, Enqueue, about(name, acquisition), func(ctx context.Context) (lease.Reply, error) {
-		return r.inner.(lease.Queue).Enqueue(ctx, name, acquisition, d)
+func (r *Requests) Enqueue(ctx context.Context, req lease.Request) (lease.Reply, error) {
+	r.asks(req.HoldID)
+	return request(r, ctx, Enqueue, about(req.HoldID), func(ctx context.Context) (lease.Reply, error) {
+		return r.inner.(lease.Queue).Enqueue(ctx, req)
 	})
 }
 
-func (r *Requests) Leave(ctx context.Context, name, acquisition string) error {
-	_, err := request(r, ctx, Leave, about(name, acquisition), func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, r.inner.(lease.Queue).Leave(ctx, name, acquisition)
+func (r *Requests) Leave(ctx context.Context, id lease.HoldID) error {
+	_, err := request(r, ctx, Leave, about(id), func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, r.inner.(lease.Queue).Leave(ctx, id)
 	})
 	return err
 }
@@ -413,7 +413,7 @@ func (r *Requests) Identify(client, identity string) {
 
 func (r *Requests) NotifyLoss(lost func(id lease.HoldID, cause error)) {
 	r.inner.(lease.LossNotifier).NotifyLoss(func(id lease.HoldID, cause error) {
-		r.log.add(r.who, "the store says that %s is lost: %v", about(id.Name, id.Acquisition), cause)
+		r.log.add(r.who, "the store says that %s is lost: %v", about(id), cause)
 		r.mu.Lock()
 		r.lost = append(r.lost, id)
 		r.mu.Unlock()

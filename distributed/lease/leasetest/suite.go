@@ -246,9 +246,9 @@ func (c *client) giveUp() {
 	inner := c.requests.Unwrap()
 	for _, id := range c.ids {
 		if queue != nil {
-			_ = inner.(lease.Queue).Leave(ctx, id.Name, id.Acquisition)
+			_ = inner.(lease.Queue).Leave(ctx, id)
 		}
-		_, _ = inner.Release(ctx, id.Name, id.Acquisition)
+		_, _ = inner.Release(ctx, id)
 	}
 }
 

@@ -29,21 +29,21 @@ func (m *server) held(name, acquisition string) (served, bool) {
 	return h, h.acquisition == acquisition && time.Now().Before(h.ends)
 }
 
-func (m *server) Acquire(_ context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
+func (m *server) Acquire(_ context.Context, req lease.Request) (lease.Reply, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if left := time.Until(m.holds[name].ends); left > 0 {
+	if left := time.Until(m.holds[req.Name].ends); left > 0 {
 		return lease.Reply{Wait: left}, nil
 	}
 	m.tokens++
-	m.holds[name] = served{acquisition, m.tokens, time.Now().Add(d)}
+	m.holds[req.Name] = served{req.Acquisition, m.tokens, time.Now().Add(req.TTL)}
 	return lease.Reply{Held: true, Token: m.tokens}, nil
 }
 
-func (m *server) Lookup(_ context.Context, name, acquisition string) (lease.Reply, error) {
+func (m *server) Lookup(_ context.Context, req lease.Request) (lease.Reply, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	h, ok := m.held(name, acquisition)
+	h, ok := m.held(req.Name, req.Acquisition)
 	return lease.Reply{Held: ok, Token: h.token}, nil
 }
 
@@ -62,17 +62,17 @@ func (m *server) Renew(_ context.Context, holds []lease.HoldID, d time.Duration)
 	return renewed, nil
 }
 
-func (m *server) Release(_ context.Context, name, acquisition string) (lease.Released, error) {
+func (m *server) Release(_ context.Context, id lease.HoldID) (lease.Released, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	_, ok := m.held(name, acquisition)
+	_, ok := m.held(id.Name, id.Acquisition)
 	if ok {
-		delete(m.holds, name)
+		delete(m.holds, id.Name)
 	}
 	return lease.Released{Held: ok, Awaited: true}, nil
 }
 
-func (m *server) Watch(context.Context, string, string) (lease.Watch, error) { return nil, nil }
+func (m *server) Watch(context.Context, lease.HoldID) (lease.Watch, error) { return nil, nil }
 
 func TestAStoreInMemoryPasses(t *testing.T) {
 	s := newServer()

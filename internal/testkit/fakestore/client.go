@@ -296,8 +296,8 @@ func (c *client) take(
 	})
 }
 
-func (c *client) Acquire(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
-	reply, err := c.take(ctx, name, acquisition, d, false)
+func (c *client) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
+	reply, err := c.take(ctx, req.Name, req.Acquisition, req.TTL, false)
 	switch {
 	case c.server.flaw == FailureRefuses:
 		return reply, nil
@@ -309,18 +309,18 @@ func (c *client) Acquire(ctx context.Context, name, acquisition string, d time.D
 	return reply, err
 }
 
-func (c *client) Enqueue(ctx context.Context, name, acquisition string, d time.Duration) (lease.Reply, error) {
-	return c.take(ctx, name, acquisition, d, true)
+func (c *client) Enqueue(ctx context.Context, req lease.Request) (lease.Reply, error) {
+	return c.take(ctx, req.Name, req.Acquisition, req.TTL, true)
 }
 
-func (c *client) Leave(ctx context.Context, name, acquisition string) error {
-	_, err := ask(ctx, c, func() (struct{}, error) { return struct{}{}, c.server.leave(c, name, acquisition) })
+func (c *client) Leave(ctx context.Context, id lease.HoldID) error {
+	_, err := ask(ctx, c, func() (struct{}, error) { return struct{}{}, c.server.leave(c, id.Name, id.Acquisition) })
 	return err
 }
 
-func (c *client) Lookup(ctx context.Context, name, acquisition string) (lease.Reply, error) {
-	reply, err := c.within(ctx, name, acquisition, func(*session) (lease.Reply, error) {
-		return c.server.lookup(c, name, acquisition)
+func (c *client) Lookup(ctx context.Context, req lease.Request) (lease.Reply, error) {
+	reply, err := c.within(ctx, req.Name, req.Acquisition, func(*session) (lease.Reply, error) {
+		return c.server.lookup(c, req.Name, req.Acquisition)
 	})
 	if c.server.flaw == FailureFindsNot {
 		err = nil
@@ -337,13 +337,13 @@ func (c *client) Renew(ctx context.Context, holds []lease.HoldID, d time.Duratio
 	return renewed, err
 }
 
-func (c *client) Release(ctx context.Context, name, acquisition string) (lease.Released, error) {
-	r, err := ask(ctx, c, func() (lease.Released, error) { return c.server.release(c, name, acquisition) })
+func (c *client) Release(ctx context.Context, id lease.HoldID) (lease.Released, error) {
+	r, err := ask(ctx, c, func() (lease.Released, error) { return c.server.release(c, id.Name, id.Acquisition) })
 	if c.server.flaw == FailureReleases {
 		err = nil
 	}
 	if err == nil {
-		c.forget(name, acquisition)
+		c.forget(id.Name, id.Acquisition)
 	}
 	return r, err
 }
@@ -374,7 +374,7 @@ func (c *client) Lost(id lease.HoldID) {
 			if now, _ := c.current(); now != x {
 				return
 			}
-			if _, err := c.Release(c.closed, id.Name, id.Acquisition); err == nil {
+			if _, err := c.Release(c.closed, id); err == nil {
 				return
 			}
 			select {
@@ -424,11 +424,11 @@ type watch struct {
 	shut        sync.Once // see WatchCloses
 }
 
-func (c *client) Watch(ctx context.Context, name, acquisition string) (lease.Watch, error) {
+func (c *client) Watch(ctx context.Context, id lease.HoldID) (lease.Watch, error) {
 	if c.mute {
 		return nil, ctx.Err()
 	}
-	w := &watch{client: c, name: name, acquisition: acquisition, c: make(chan struct{}, 1)}
+	w := &watch{client: c, name: id.Name, acquisition: id.Acquisition, c: make(chan struct{}, 1)}
 	_, err := ask(ctx, c, func() (struct{}, error) {
 		if c.server.flaw == WatchLate {
 			time.AfterFunc(50*time.Millisecond, func() { _ = w.begin() })

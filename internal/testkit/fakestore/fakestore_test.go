@@ -72,11 +72,15 @@ func TestTwoClientsOfEachKindTakeTurns(t *testing.T) {
 	}
 }
 
+func request(acquisition string, ttl time.Duration) lease.Request {
+	return lease.Request{HoldID: lease.HoldID{Name: "it", Acquisition: acquisition}, TTL: ttl}
+}
+
 func TestASessionEndsWithoutItsClient(t *testing.T) {
 	s := NewServer("")
 	store, end := s.Client(Tied, nil, term)
 	began := lease.Now()
-	reply, err := store.Acquire(background, "it", "a", time.Hour)
+	reply, err := store.Acquire(background, request("a", time.Hour))
 	require.NoError(t, err)
 	require.True(t, reply.Held)
 	require.False(t, reply.Since.Before(began.Add(-term)))
@@ -84,7 +88,7 @@ func TestASessionEndsWithoutItsClient(t *testing.T) {
 	other, stop := s.Client(Tied, nil, term)
 	defer stop()
 	require.Eventually(t, func() bool {
-		r, err := other.Acquire(background, "it", "b", time.Hour)
+		r, err := other.Acquire(background, request("b", time.Hour))
 		require.NoError(t, err)
 		return r.Held
 	}, 20*time.Second, 10*time.Millisecond)
@@ -114,11 +118,11 @@ func TestReadersShareTheLock(t *testing.T) {
 	defer endReader()
 	defer endWriter()
 	for _, name := range []string{"a", "b"} {
-		reply, err := reader.Acquire(background, "it", name, time.Minute)
+		reply, err := reader.Acquire(background, request(name, time.Minute))
 		require.NoError(t, err)
 		require.True(t, reply.Held)
 	}
-	reply, err := writer.Acquire(background, "it", "c", time.Minute)
+	reply, err := writer.Acquire(background, request("c", time.Minute))
 	require.NoError(t, err)
 	require.False(t, reply.Held)
 }
@@ -128,6 +132,6 @@ func TestAValueThatIsNoLockStays(t *testing.T) {
 	s.Put("it")
 	store, end := s.Client(Watched, nil, term)
 	defer end()
-	_, err := store.Acquire(background, "it", "a", time.Minute)
+	_, err := store.Acquire(background, request("a", time.Minute))
 	require.ErrorIs(t, err, locks.ErrForeign)
 }
