@@ -81,12 +81,16 @@ func TestStoresInMemoryPass(t *testing.T) {
 	for _, kind := range []fakestore.Kind{fakestore.Watched, fakestore.Queued, fakestore.Tied, fakestore.Full} {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
-			TestStore(t, fake(t, "", kind))
+			cfg := fake(t, "", kind)
+			cfg.Limit = 20 * time.Second // on a busy machine
+			TestStore(t, cfg)
 		})
 	}
 	t.Run("shared", func(t *testing.T) {
 		t.Parallel()
-		TestStore(t, shared(t, "", ""))
+		cfg := shared(t, "", "")
+		cfg.Limit = 20 * time.Second
+		TestStore(t, cfg)
 	})
 }
 
@@ -241,6 +245,8 @@ var mutants = []struct {
 	{"AtOnce", fake, fakestore.Watched, fakestore.RepliesMix},
 	{"RepeatedAcquire", fake, fakestore.Watched, fakestore.RepeatFrees},
 	{"MarkedErrors", fake, fakestore.Watched, fakestore.FailureRefuses},
+	{"MarkedErrors", fake, fakestore.Queued, fakestore.RefusedEnqueue},
+	{"FailedRequests", fake, fakestore.Watched, fakestore.RefusedRelease},
 	{"FailedRequests", fake, fakestore.Watched, fakestore.FailureFindsNot},
 	{"FailedRequests", fake, fakestore.Watched, fakestore.FailureLoses},
 	{"FailedRequests", fake, fakestore.Watched, fakestore.FailureReleases},
@@ -264,6 +270,8 @@ var mutants = []struct {
 	{"HandOvers", fake, fakestore.Queued, fakestore.LeaveMute},
 	{"QueueLeave", fake, fakestore.Queued, fakestore.LeaveFrees},
 	{"Arrival", fake, fakestore.Queued, fakestore.QueueLoses},
+	{"Arrival", fake, fakestore.Queued, fakestore.QueueSeldom},
+	{"QueueLeave", fake, fakestore.Queued, fakestore.LookupPlace},
 	{"QueueOrder", fake, fakestore.Queued, fakestore.PlaceBrief},
 
 	{"Inspection", fake, fakestore.Full, fakestore.InspectShared},
@@ -294,9 +302,12 @@ func TestEachFlawIsFoundByItsCheck(t *testing.T) {
 				case fakestore.FastClock, fakestore.SlowClock, fakestore.LeaseSeconds:
 					cfg.TTL = 2 * time.Second // a tenth of it is longer than a pause of a busy machine
 				}
-				if failures := record(t, byName(t, m.check), cfg); len(failures) == 0 {
-					t.Errorf("%s does not notice that %s", m.check, m.flaw)
+				for range 3 { // a machine that is too busy may miss the moment of a flaw
+					if len(record(t, byName(t, m.check), cfg)) > 0 {
+						return
+					}
 				}
+				t.Errorf("%s does not notice that %s", m.check, m.flaw)
 			})
 		})
 	}

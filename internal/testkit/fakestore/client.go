@@ -310,7 +310,11 @@ func (c *client) Acquire(ctx context.Context, req lease.Request) (lease.Reply, e
 }
 
 func (c *client) Enqueue(ctx context.Context, req lease.Request) (lease.Reply, error) {
-	return c.take(ctx, req.Name, req.Acquisition, req.TTL, true)
+	reply, err := c.take(ctx, req.Name, req.Acquisition, req.TTL, true)
+	if err != nil && c.server.flaw == RefusedEnqueue {
+		err = lease.Mark(err, lease.ErrRefused)
+	}
+	return reply, err
 }
 
 func (c *client) Leave(ctx context.Context, id lease.HoldID) error {
@@ -339,7 +343,10 @@ func (c *client) Renew(ctx context.Context, holds []lease.HoldID, d time.Duratio
 
 func (c *client) Release(ctx context.Context, id lease.HoldID) (lease.Released, error) {
 	r, err := ask(ctx, c, func() (lease.Released, error) { return c.server.release(c, id.Name, id.Acquisition) })
-	if c.server.flaw == FailureReleases {
+	switch {
+	case err != nil && c.server.flaw == RefusedRelease:
+		err = lease.Mark(err, lease.ErrRefused)
+	case c.server.flaw == FailureReleases:
 		err = nil
 	}
 	if err == nil {

@@ -35,6 +35,7 @@ type Server struct {
 	requests   map[uint64]func() // those that clients send over the network, by number
 	serial     uint64
 	given      time.Time // see GivesOften
+	releases   int
 	conns      map[net.Conn]bool
 	jobs       sync.WaitGroup
 }
@@ -281,6 +282,11 @@ func (l *lock) head() *place {
 	return l.queue[0]
 }
 
+// place returns the index of a place in the queue, or -1.
+func (l *lock) place(acquisition string) int {
+	return slices.IndexFunc(l.queue, func(p *place) bool { return p.acquisition == acquisition })
+}
+
 func (s *Server) hold(l *lock, acquisition string) *hold {
 	for _, h := range l.holds {
 		if h.acquisition == acquisition || s.same(h.acquisition, acquisition) {
@@ -381,7 +387,7 @@ func (s *Server) take(
 		time.Sleep(time.Millisecond)
 		s.mu.Lock()
 	}
-	at := slices.IndexFunc(l.queue, func(p *place) bool { return p.acquisition == acquisition })
+	at := l.place(acquisition)
 	first := at == 0 || at < 0 && len(l.queue) == 0
 	if free && (first || waits && s.flaw == QueueBarges) {
 		if at >= 0 && s.flaw != PlaceOfHolder {
@@ -510,6 +516,8 @@ func (s *Server) lookup(c *client, name, acquisition string) (r lease.Reply, err
 	switch {
 	case s.flaw == LookupFrees && h == nil:
 		l.holds = nil
+	case s.flaw == LookupPlace && l.place(acquisition) >= 0:
+		r = lease.Reply{Held: true, Token: s.tokens}
 	case s.flaw == LookupNo:
 		return r, nil
 	case h != nil:
@@ -622,6 +630,10 @@ func (s *Server) release(c *client, name, acquisition string) (r lease.Released,
 		s.mu.Lock()
 		l.holds = slices.DeleteFunc(l.holds, func(other *hold) bool { return other == h })
 		return r, nil
+	case s.flaw == QueueSeldom && len(l.queue) > 1:
+		if s.releases++; s.releases%4 == 0 {
+			slices.Reverse(l.queue)
+		}
 	case s.flaw == QueueLoses && len(l.queue) > 1:
 		l.queue = l.queue[:len(l.queue)-1]
 	case s.flaw == ReleaseLooks:

@@ -1,4 +1,3 @@
 // Package testbed has what the tests of the adapters have in common. It runs servers and other
-// programs as child processes, and processes of the test's own binary. It has a network that
-// fails, and the ticket test.
+// programs as child processes, and processes of the test's own binary. It has the ticket test.
 package testbed
