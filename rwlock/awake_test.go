@@ -61,8 +61,8 @@ func TestAReaderThatLosesTheBiasHasNoHoldLeft(t *testing.T) {
 			var written, seen int // guarded by rw
 			var stop atomic.Bool
 			var reads atomic.Int32
-			var reader sync.WaitGroup
-			reader.Go(func() {
+			var reading sync.WaitGroup
+			reading.Go(func() {
 				for !stop.Load() {
 					if !lock(&rw) {
 						continue
@@ -87,7 +87,7 @@ func TestAReaderThatLosesTheBiasHasNoHoldLeft(t *testing.T) {
 			}
 			rw.Unlock()
 			stop.Store(true)
-			reader.Wait()
+			reading.Wait()
 			require.LessOrEqual(t, seen, written)
 			require.True(t, rw.TryLock())
 			rw.Unlock()

@@ -18,9 +18,9 @@ func SetReadHolds(rw *RWMutex, n int) {
 	if rw.s.HeldBy(me) {
 		set(reflect.ValueOf(&rw.s).Elem().FieldByName("covered"), uint32(n))
 	} else if f := rw.s.First(me); f != nil {
-		set(reflect.ValueOf(f).Elem().FieldByName("holds"), uint32(n-1))
+		set(reflect.ValueOf(f).Elem().FieldByName("reentries"), uint32(n-1))
 	} else {
-		set(reflect.ValueOf(rw.s.Slot(me)).Elem().FieldByName("holds"), uint32(n-1))
+		set(reflect.ValueOf(rw.s.Slot(me)).Elem().FieldByName("reentries"), uint32(n-1))
 	}
 }
 

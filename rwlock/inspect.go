@@ -130,8 +130,8 @@ func (rw *RWMutex) Inspect(ctx context.Context) (locks.Info, error) {
 	s := info.State{Waiters: rw.Queued()}
 	if o := rw.Owner(); o != 0 {
 		s.Held, s.Holders = true, []locks.Owner{o}
-	} else if readers := rw.Readers(); len(readers) > 0 {
-		s.Held, s.Shared, s.Holders = true, true, readers
+	} else if owners := rw.Readers(); len(owners) > 0 {
+		s.Held, s.Shared, s.Holders = true, true, owners
 	}
 	return s.Answer("rwlock: Inspect", ctx)
 }

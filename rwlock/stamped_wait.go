@@ -108,7 +108,7 @@ func (l *StampedLock) wait(write bool, lim *park.Limit) Stamp {
 // look decides how the wait of n continues after it was unparked or its limit has ended.
 func (l *StampedLock) look(n *stampedWaiter, ended bool) (st Stamp, over bool) {
 	l.guard.Lock()
-	owed := ended && (n.woken || n.granted != 0) // an Unpark that n has not seen
+	unparked := ended && (n.woken || n.granted != 0) // an Unpark that n has not seen
 	n.woken = false
 	switch {
 	case n.granted != 0:
@@ -132,9 +132,9 @@ func (l *StampedLock) look(n *stampedWaiter, ended bool) (st Stamp, over bool) {
 		st = n.granted
 		l.guard.Unlock()
 		unpark(first, k)
-		owed = st != 0 // n is the first of them
+		unparked = st != 0 // n is the first of them
 	}
-	if owed {
+	if unparked {
 		n.place.Park() // takes the permit, which is there or about to be
 	}
 	return st, ended || st != 0

@@ -332,9 +332,9 @@ func (l *StampedLock) QueueLength() int {
 
 // Inspect describes the lock, whose holders are not known. See [locks.Inspector].
 func (l *StampedLock) Inspect(ctx context.Context) (locks.Info, error) {
-	readers := l.IsReadLocked()
+	isRead := l.IsReadLocked()
 	return info.State{
-		Held: readers || l.IsWriteLocked(), Shared: readers, Waiting: l.QueueLength(),
+		Held: isRead || l.IsWriteLocked(), Shared: isRead, Waiting: l.QueueLength(),
 	}.Answer("rwlock: Inspect", ctx)
 }
 

@@ -120,7 +120,7 @@ func (c *Cond) transfer(most int, since time.Duration) (moved int) {
 	last := &wake
 	s.guard.Lock()
 	if since == 0 && c.policy == NonFair && s.queue.head != nil {
-		since = now()
+		since = clock()
 	}
 	for n := c.queue.head; n != nil && moved < most; n = c.queue.head {
 		c.queue.shift(n)

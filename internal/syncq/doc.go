@@ -38,10 +38,10 @@
 //
 // A release frees the word, and wakes the first waiter unless that is awake. The waiter races
 // for the lock with goroutines that come along. If it loses, it sleeps again, still first.
-// After too many losses or too long a wait, or if it waits for readers, it is owed the lock. No
-// reader that comes passes it then, and the next release hands it off as under FIFO. If the next
-// waiter has waited for too long as well, it is owed the lock in turn: so a long queue drains, and
-// barging begins anew.
+// After too many losses or too long a wait, or if it waits for readers, the lock is reserved
+// for it. No reader that comes overtakes it then, and the next release hands the lock off as under
+// FIFO. If the next waiter has waited for too long as well, the lock is reserved for that one in
+// turn: so a long queue drains, and barging begins anew.
 //
 // Shared waiters do not race. When they are first, the next release lets all of the group in.
 //

@@ -54,15 +54,15 @@ func (s *Sync) Unlock(policy Policy) bool {
 		switch {
 		case free(w):
 			return false
-		case w&queued == 0 || w&shared != 0 && w >= 2*one:
+		case w&flagQueued == 0 || w&flagShared != 0 && w >= 2*oneHold:
 			if to, _ := drop(w); s.Word.CompareAndSwap(w, to) {
 				return true
 			}
-		case policy == FIFO || w&handoff != 0:
+		case policy == FIFO || w&flagReserved != 0:
 			return s.guarded(policy, drop)
 		case s.Word.CompareAndSwap(w, Awake):
 			// The lock is free before a waiter is awake: a goroutine that runs may have it.
-			if w&woken == 0 {
+			if w&flagWoken == 0 {
 				s.guarded(policy, keep)
 			}
 			return true
@@ -83,8 +83,8 @@ func (s *Sync) guarded(policy Policy, step func(uint64) (uint64, bool)) bool {
 // recycles n. A wait goes like this:
 //
 //  1. The waiter takes the guard and calls tryEnqueue. If the lock can be had, the waiter has it.
-//  2. Else the node is at the end of the queue, queued is set, and the waiter parks. If it can, it
-//     gives the guard back when it parks, and not before: see enqueue.
+//  2. Else the node is at the end of the queue, flagQueued is set, and the waiter parks. If it can,
+//     it gives the guard back when it parks, and not before: see enqueue.
 //  3. Under FIFO a release makes the first waiter the holder, takes its node out of the queue, and
 //     unparks it. The waiter returns.
 //  4. Under NonFair a release frees the lock, and wakes the first waiter, which races
@@ -125,7 +125,7 @@ func (s *Sync) enqueue(n *node, policy Policy) (queued bool, guard *sync.Mutex) 
 		s.guard.Lock()
 		var wake *node
 		wake, queued = s.tryEnqueue(n, policy)
-		if n.state == waiting && !n.place.IsOpen() && s.Word.Load()&visible == 0 {
+		if n.state == waiting && !n.place.IsOpen() && s.Word.Load()&flagVisible == 0 {
 			return true, &s.guard
 		}
 		s.guard.Unlock()
@@ -145,8 +145,8 @@ func (s *Sync) tryEnqueue(n *node, policy Policy) (wake *node, queued bool) {
 		to, ok := s.admissible(n, w, policy)
 		switch {
 		case !ok:
-			if policy == NonFair && n.since == 0 && !n.shared && (s.queue.head != nil || w&shared == 0) {
-				n.since = now() // as the first behind readers, n would be owed the lock at once
+			if policy == NonFair && n.since == 0 && !n.shared && (s.queue.head != nil || w&flagShared == 0) {
+				n.since = clock() // the first behind readers has the lock reserved at once
 			}
 			return s.push(n, policy), true
 		case s.Word.CompareAndSwap(w, to):
@@ -159,7 +159,7 @@ func (s *Sync) tryEnqueue(n *node, policy Policy) (wake *node, queued bool) {
 // push puts n at the end of the lock's queue, and sees to what follows. The guard is held. It
 // returns n if n is to be unparked.
 func (s *Sync) push(n *node, policy Policy) (wake *node) {
-	n.owed = n.owed || policy == NonFair && (n.shared || n.since == due)
+	n.reserved = n.reserved || policy == NonFair && (n.shared || n.since == due)
 	if policy != s.queue.policy {
 		if s.queue.head != nil {
 			panic(twoPolicies)
@@ -172,7 +172,7 @@ func (s *Sync) push(n *node, policy Policy) (wake *node) {
 		return nil
 	}
 	// The word has to mirror n. That is all of it if the lock is held exclusively.
-	if w := s.Word.Load(); exclusive(w) && s.Word.CompareAndSwap(w, w&^about|n.mirror()) {
+	if w := s.Word.Load(); exclusive(w) && s.Word.CompareAndSwap(w, w&^queueFlags|n.mirror()) {
 		return nil
 	}
 	wake, _ = s.advance(policy, keep)
@@ -180,16 +180,16 @@ func (s *Sync) push(n *node, policy Policy) (wake *node) {
 }
 
 // admissible returns the word with n, which is not in the queue, as a holder, and whether n may
-// have the lock, whose word is w. The guard is held. A reader passes a first waiter that is awake,
-// for the reason of passable. It passes none that is owed the lock, awake or not: a reader that
-// passed an awake writer makes the next call of advance owe it the lock.
+// have the lock, whose word is w. The guard is held. A reader overtakes a first waiter that is
+// awake, for the reason of admitsReader. It overtakes none with a reservation, awake or not: after
+// a reader overtook an awake writer, the next call of advance reserves the lock for that.
 func (s *Sync) admissible(n *node, w uint64, policy Policy) (uint64, bool) {
 	if !n.shared {
 		return w | n.value, free(w)
 	}
 	head := s.queue.head
-	may := head == nil || policy == NonFair && head.state == awake && !head.owed
-	return (w | shared) + one, !exclusive(w) && may
+	may := head == nil || policy == NonFair && head.state == awake && !head.reserved
+	return (w | flagShared) + oneHold, !exclusive(w) && may
 }
 
 // leave takes n, whose limit has ended or which is refused, out of the queue. The outcome is Ended,
@@ -229,7 +229,7 @@ func (s *Sync) compete(n *node) bool {
 		if free(w) {
 			to := n.value
 			if next := n.next; next != nil {
-				next.owed = next.overdue()
+				next.reserved = next.overdue()
 				to |= next.mirror()
 			}
 			if s.Word.CompareAndSwap(w, to) {
@@ -239,9 +239,9 @@ func (s *Sync) compete(n *node) bool {
 			continue
 		}
 		n.lost++
-		n.owed = w&shared != 0 || n.lost >= maxLost || n.overdue()
+		n.reserved = w&flagShared != 0 || n.lost >= maxLost || n.overdue()
 		n.state = waiting
-		if s.Word.CompareAndSwap(w, w&^about|n.mirror()) {
+		if s.Word.CompareAndSwap(w, w&^queueFlags|n.mirror()) {
 			s.guard.Unlock()
 			return false
 		}
@@ -259,7 +259,7 @@ func (s *Sync) cancel(n *node, policy Policy) (wake *node) {
 	s.queue.remove(n)
 	if first {
 		if next := s.queue.head; next != nil && policy == NonFair {
-			next.owed = next.overdue()
+			next.reserved = next.overdue()
 		}
 		wake, _ = s.advance(policy, keep)
 	}
@@ -300,11 +300,11 @@ const (
 // spins says that a holder can run while another goroutine spins.
 var spins = runtime.NumCPU() > 1
 
-// spin takes a lock that becomes free within a short spin (NonFair). It stops when the lock is owed
-// to the first waiter, or shared: readers often have still to run, on the spinner's own processor.
-// Under FIFO it would be in vain for the same reason.
+// spin takes a lock that becomes free within a short spin (NonFair). It stops when the lock is
+// reserved for the first waiter, or shared: readers often have still to run, on the spinner's own
+// processor. Under FIFO it would be in vain for the same reason.
 func (s *Sync) spin(p Party) bool {
-	for k := 0; k < spinRounds && spins && s.Word.Load()&(handoff|shared) == 0; k++ {
+	for k := 0; k < spinRounds && spins && s.Word.Load()&(flagReserved|flagShared) == 0; k++ {
 		pause.Pause(spinPause)
 		if w := s.Word.Load(); free(w) && s.Word.CompareAndSwap(w, w|p.value) {
 			return true

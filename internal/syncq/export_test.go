@@ -26,18 +26,18 @@ func (s *Sync) Verify() error {
 func (s *Sync) verifyWord() error {
 	w, first := s.Word.Load(), s.queue.head
 	switch {
-	case (w&queued != 0) != (first != nil) || (first != nil) != (s.queue.len > 0):
+	case (w&flagQueued != 0) != (first != nil) || (first != nil) != (s.queue.len > 0):
 		return fmt.Errorf("word %#x with %d in the queue", w, s.queue.len)
-	case w&woken != 0 && (first == nil || first.state != awake || first.owed):
+	case w&flagWoken != 0 && (first == nil || first.state != awake || first.reserved):
 		return fmt.Errorf("word %#x has woken, but the first waiter is %+v", w, first)
-	case (w&handoff != 0) != (first != nil && first.owed):
-		return fmt.Errorf("word %#x disagrees about handoff with the first waiter %+v", w, first)
-	case free(w) && first != nil && w&woken == 0:
+	case (w&flagReserved != 0) != (first != nil && first.reserved):
+		return fmt.Errorf("word %#x disagrees about its reservation with the first waiter %+v", w, first)
+	case free(w) && first != nil && w&flagWoken == 0:
 		return fmt.Errorf("word %#x is free, and the first waiter sleeps", w)
 	case first != nil && first.shared && !exclusive(w):
 		return fmt.Errorf("word %#x keeps no reader out, but one is the first waiter", w)
-	case w&shared != 0 && first != nil && first.state == waiting && !first.owed && s.Policy() == NonFair:
-		return fmt.Errorf("word %#x has readers, and is not owed to the first waiter, which sleeps", w)
+	case w&flagShared != 0 && first != nil && first.state == waiting && !first.reserved && s.Policy() == NonFair:
+		return fmt.Errorf("word %#x has readers, and is not reserved for the first waiter, which sleeps", w)
 	}
 	return nil
 }
@@ -47,15 +47,15 @@ func (s *Sync) verifyTable(w uint64) error {
 	t := s.table.Load()
 	under, counted := t.readers()
 	switch {
-	case w&biased != 0 && (w&visible == 0 || w&queued != 0):
+	case w&flagBiased != 0 && (w&flagVisible == 0 || w&flagQueued != 0):
 		return fmt.Errorf("word %#x is biased without the table's hold, or with waiters", w)
-	case w&visible != 0 && (w&shared == 0 || t == nil):
+	case w&flagVisible != 0 && (w&flagShared == 0 || t == nil):
 		return fmt.Errorf("word %#x has a hold of the table, but no table, or is not shared", w)
-	case under > 0 && w&visible == 0:
+	case under > 0 && w&flagVisible == 0:
 		return fmt.Errorf("word %#x has no hold for the %d readers under the table's", w, under)
 	case counted > s.Shared()-s.TakenByTable():
 		return fmt.Errorf("word %#x has not enough holds for %d counted readers", w, counted)
-	case w&(visible|biased) == visible && under == 0:
+	case w&(flagVisible|flagBiased) == flagVisible && under == 0:
 		return fmt.Errorf("word %#x has a hold for an empty table, and no reader gives it back", w)
 	case s.covered.load() > 0 && s.Owner() == 0:
 		return fmt.Errorf("word %#x has no exclusive holder, but %d holds are its shared ones", w, s.covered.load())
@@ -118,7 +118,7 @@ func (s *Sync) ReadCount() (n int) {
 // Idle reports whether no party holds the lock. The bias to readers may be left.
 func (s *Sync) Idle() bool {
 	w := s.Word.Load()
-	return free(w) || w&^flags == one && w&visible != 0 && s.table.Load().empty()
+	return free(w) || w&^allFlags == oneHold && w&flagVisible != 0 && s.table.Load().empty()
 }
 
 // ReadBiased biases the lock to readers, if that is possible, and has o read.
@@ -140,7 +140,7 @@ func (s *Sync) Revoke(policy Policy) {
 
 // TakenByTable is 1 if one of the shared holds in the word is the read table's, and else 0.
 func (s *Sync) TakenByTable() int {
-	if s.Word.Load()&visible != 0 {
+	if s.Word.Load()&flagVisible != 0 {
 		return 1
 	}
 	return 0

@@ -18,7 +18,7 @@ func TestReadsThatFindTheLockFreeNeverBiasIt(t *testing.T) {
 		for k := range int64(10 * unbiasedReads) {
 			o := 2 + k%2
 			require.True(t, s.Read(Owned(o), policy))
-			require.Equal(t, one|shared, s.Word.Load())
+			require.Equal(t, oneHold|flagShared, s.Word.Load())
 			require.True(t, s.Unread(o, policy))
 			require.Zero(t, s.Word.Load())
 		}
@@ -56,13 +56,13 @@ func TestTheFirstReadersHoldsAreCountedUpToTheLimit(t *testing.T) {
 		held, counted := s.ReenterRead(2)
 		require.True(t, held && counted)
 		require.Equal(t, map[int64]int{2: 2, 3: 1}, eachReader(s))
-		s.First(2).holds.set(MaxHolds - 1)
+		s.First(2).reentries.set(MaxHolds - 1)
 		held, counted = s.ReenterRead(2)
 		require.True(t, held)
 		require.False(t, counted)
 		require.False(t, s.First(2).Reenter())
 		require.Equal(t, MaxHolds, s.ReadHolds(2))
-		s.First(2).holds.set(1)
+		s.First(2).reentries.set(1)
 		require.True(t, s.Unread(2, policy))
 		require.True(t, s.First(2) != nil && !s.First(2).Release(), "one hold is left")
 		require.True(t, s.Unread(2, policy))
@@ -97,10 +97,10 @@ func TestTheFirstReaderUpgradesAndLeavesItsPlace(t *testing.T) {
 func TestTryFreeFreesOnlyWhereNobodyIsToBeTold(t *testing.T) {
 	for _, value := range []uint64{Value(7), OneShared} {
 		for flags, wants := range map[uint64]bool{
-			0:                true,
-			queued | woken:   true,
-			queued:           false,
-			queued | handoff: false,
+			0:                         true,
+			flagQueued | flagWoken:    true,
+			flagQueued:                false,
+			flagQueued | flagReserved: false,
 		} {
 			var s Sync
 			s.Word.Store(value | flags)
@@ -110,7 +110,7 @@ func TestTryFreeFreesOnlyWhereNobodyIsToBeTold(t *testing.T) {
 			} else {
 				require.Equal(t, value|flags, s.Word.Load())
 			}
-			for _, w := range []uint64{value | flags | visible, value + one | flags} {
+			for _, w := range []uint64{value | flags | flagVisible, value + oneHold | flags} {
 				s.Word.Store(w)
 				require.False(t, s.TryFree(w, value))
 				require.Equal(t, w, s.Word.Load())

@@ -78,7 +78,7 @@ func TestALockMayNotChangeItsPolicyWhileOthersWait(t *testing.T) {
 func TestAUsedNodeRemembersNothingOfItsWait(t *testing.T) {
 	n := newNode(Owned(1), false)
 	n.oneWait = oneWait{
-		state: granted, owed: true, lost: 1, began: 1, prev: n,
+		state: granted, reserved: true, lost: 1, began: 1, prev: n,
 		limited: true, refused: true, goroutine: 1, kind: new(Kind), since: 1,
 	}
 	n.recycle()
@@ -112,7 +112,7 @@ func TestWaitersOfABroadcastAreDue(t *testing.T) {
 			all = append(all, w)
 		}
 		require.Equal(t, waiters, c.Broadcast())
-		require.Equal(t, waiters > 1, s.queue.head.owed, "%d waiters", waiters)
+		require.Equal(t, waiters > 1, s.queue.head.reserved, "%d waiters", waiters)
 		require.True(t, s.Unlock(NonFair))
 		for _, w := range all {
 			require.True(t, w.Await())
@@ -152,7 +152,7 @@ func TestTheFirstWriterBehindReadersIsOwedWithoutTheClock(t *testing.T) {
 		require.Equal(t, i > 0, n.since != 0, "writer %d", i)
 		all = append(all, n)
 	}
-	require.True(t, all[0].owed)
+	require.True(t, all[0].reserved)
 	for _, n := range all {
 		require.True(t, s.Unlock(NonFair))
 		n.place.Park()

@@ -11,23 +11,23 @@ func (s *Sync) HeldBy(owner int64) bool { return Names(s.Word.Load(), owner) }
 // Owner returns the exclusive holder, or 0.
 func (s *Sync) Owner() int64 {
 	w := s.Word.Load()
-	if w&shared != 0 {
+	if w&flagShared != 0 {
 		return 0
 	}
-	return int64(w) >> shift
+	return int64(w) >> flagBits
 }
 
 // Shared returns the number of shared holds.
 func (s *Sync) Shared() int {
 	w := s.Word.Load()
-	if w&shared == 0 {
+	if w&flagShared == 0 {
 		return 0
 	}
-	return int(w >> shift)
+	return int(w >> flagBits)
 }
 
 // HasQueued reports whether anybody waits for the lock.
-func (s *Sync) HasQueued() bool { return s.Word.Load()&queued != 0 }
+func (s *Sync) HasQueued() bool { return s.Word.Load()&flagQueued != 0 }
 
 // Len returns the number of parties that wait for the lock.
 func (s *Sync) Len() int {

@@ -18,23 +18,23 @@ func TestAWinnerLeavesTheQueueInTheSameStep(t *testing.T) {
 		t.Run(fmt.Sprint(int64(p.value)), func(t *testing.T) {
 			var s Sync
 			require.True(t, s.TryLock(Owned(1)))
-			winner := waits(t, &s, p, NonFair, 1, nil)
-			next := waits(t, &s, Owned(3), NonFair, 2, nil)
+			winner := queueAs(t, &s, p, NonFair, 1, nil)
+			next := queueAs(t, &s, Owned(3), NonFair, 2, nil)
 
 			s.guard.Lock()
 			patient(&s)
-			require.True(t, s.Word.CompareAndSwap(Value(1)|queued, queued|woken))
+			require.True(t, s.Word.CompareAndSwap(Value(1)|flagQueued, flagQueued|flagWoken))
 			wake, ok := s.advance(NonFair, keep)
 			require.True(t, ok)
 			unpark(wake)
 			atGuard(t, 1, "syncq.(*Sync).compete")
-			require.Equal(t, queued|woken, s.Word.Load(), "no word names a holder that is in the queue still")
+			require.Equal(t, flagQueued|flagWoken, s.Word.Load(), "no word names a holder that is in the queue still")
 			require.EqualValues(t, 7, abs(s.queue.head.who))
 			s.guard.Unlock()
 
 			require.True(t, winner.result(t))
 			require.Equal(t, []int64{3}, s.Waiters())
-			require.Equal(t, p.value, s.Word.Load()&^about)
+			require.Equal(t, p.value, s.Word.Load()&^queueFlags)
 			require.NoError(t, s.Verify())
 			require.True(t, s.Unlock(NonFair))
 			require.True(t, next.result(t))
@@ -52,21 +52,21 @@ func TestAHoldThatEndsBeforeItsWaiterRunsIsOver(t *testing.T) {
 			t.Run(fmt.Sprint(int64(p.value), others), func(t *testing.T) {
 				var s Sync
 				require.True(t, s.TryLock(Owned(1)))
-				first := waits(t, &s, p, NonFair, 1, nil)
-				var next call
+				first := queueAs(t, &s, p, NonFair, 1, nil)
+				var next asyncCall
 				if others > 0 {
-					next = waits(t, &s, Owned(3), NonFair, 2, nil)
+					next = queueAs(t, &s, Owned(3), NonFair, 2, nil)
 				}
 
 				s.guard.Lock()
-				s.queue.head.owed = true
-				granted, ok := s.advance(NonFair, drop)
+				s.queue.head.reserved = true
+				wake, ok := s.advance(NonFair, drop)
 				require.True(t, ok)
-				require.Equal(t, p.value, s.Word.Load()&^about)
+				require.Equal(t, p.value, s.Word.Load()&^queueFlags)
 				woken, ok := s.advance(NonFair, drop)
 				require.True(t, ok)
 				s.guard.Unlock()
-				unpark(granted)
+				unpark(wake)
 				require.True(t, first.result(t))
 				unpark(woken)
 
@@ -82,7 +82,7 @@ func TestAHoldThatEndsBeforeItsWaiterRunsIsOver(t *testing.T) {
 }
 
 // The waiter has been woken to race. Before it runs another goroutine takes the lock, and its
-// release finds the waiter owed the lock.
+// release finds the lock reserved for the waiter.
 func TestAnAwakeWaiterHandedTheLockTakesItOnce(t *testing.T) {
 	for _, p := range parties {
 		t.Run(fmt.Sprint(int64(p.value)), func(t *testing.T) {
@@ -92,7 +92,7 @@ func TestAnAwakeWaiterHandedTheLockTakesItOnce(t *testing.T) {
 			require.True(t, s.Unlock(NonFair))
 			<-permit // the waiter runs, and is about to race
 			require.True(t, s.TryLock(Owned(1)))
-			n.owed = true
+			n.reserved = true
 			require.True(t, s.guarded(NonFair, drop))
 			require.Equal(t, p.value, s.Word.Load())
 			require.True(t, s.compete(n))
@@ -108,22 +108,22 @@ func TestAnAwakeWaiterHandedTheLockTakesItOnce(t *testing.T) {
 func TestALockIsOwedToAnOverdueNextWaiter(t *testing.T) {
 	var s Sync
 	require.True(t, s.TryLock(Owned(1)))
-	first := waits(t, &s, Owned(2), NonFair, 1, nil)
+	first := queueAs(t, &s, Owned(2), NonFair, 1, nil)
 	stop := make(chan struct{})
-	next := waits(t, &s, Owned(3), NonFair, 2, stop)
-	last := waits(t, &s, Owned(4), NonFair, 3, nil)
+	next := queueAs(t, &s, Owned(3), NonFair, 2, stop)
+	last := queueAs(t, &s, Owned(4), NonFair, 3, nil)
 	s.guard.Lock()
-	s.queue.head.owed, s.queue.head.next.since = true, due
-	s.queue.tail.since = now() + time.Hour
+	s.queue.head.reserved, s.queue.head.next.since = true, due
+	s.queue.tail.since = clock() + time.Hour
 	s.advance(NonFair, keep)
 	s.guard.Unlock()
 
 	require.True(t, s.Unlock(NonFair))
 	require.True(t, first.result(t))
-	require.Equal(t, Value(2)|queued|handoff, s.Word.Load())
+	require.Equal(t, Value(2)|flagQueued|flagReserved, s.Word.Load())
 	close(stop)
 	require.False(t, next.result(t))
-	require.Equal(t, Value(2)|queued, s.Word.Load(), "it was owed to the one that gave up")
+	require.Equal(t, Value(2)|flagQueued, s.Word.Load(), "it was reserved for the waiter that gave up")
 	require.True(t, s.Unlock(NonFair))
 	require.True(t, last.result(t))
 	require.True(t, s.Unlock(NonFair))
@@ -134,20 +134,20 @@ func TestALockIsOwedToAnOverdueNextWaiter(t *testing.T) {
 func TestAHandOverOwesNothingToTheNextWaiter(t *testing.T) {
 	var s Sync
 	require.True(t, s.TryLock(Anonymous(1)))
-	var waiters []call
+	var waiters []asyncCall
 	for i := range 2 {
-		waiters = append(waiters, waits(t, &s, Anonymous(int64(i+2)), NonFair, i+1, nil))
+		waiters = append(waiters, queueAs(t, &s, Anonymous(int64(i+2)), NonFair, i+1, nil))
 	}
 	s.guard.Lock()
-	s.queue.tail.since = now() + time.Hour // it is not overdue
-	s.queue.head.owed = true
+	s.queue.tail.since = clock() + time.Hour // it is not overdue
+	s.queue.head.reserved = true
 	s.advance(NonFair, keep)
 	s.guard.Unlock()
-	require.Equal(t, Taken|queued|handoff, s.Word.Load())
+	require.Equal(t, Taken|flagQueued|flagReserved, s.Word.Load())
 
 	require.True(t, s.Unlock(NonFair))
 	require.True(t, waiters[0].result(t))
-	require.Equal(t, Taken|queued, s.Word.Load())
+	require.Equal(t, Taken|flagQueued, s.Word.Load())
 	require.True(t, s.Unlock(NonFair))
 	require.True(t, waiters[1].result(t))
 	require.True(t, s.Unlock(NonFair))

@@ -54,7 +54,7 @@ type node struct {
 type oneWait struct {
 	// Guarded by the lock's guard.
 	state    state
-	owed     bool          // the next release hands the lock to this waiter (NonFair)
+	reserved bool          // the next release hands the lock to this waiter (NonFair)
 	reported bool          // the watcher wants to know when the wait is over
 	lost     int32         // races lost (NonFair)
 	began    time.Duration // when the node joined the lock's queue, if waits are timed
@@ -104,29 +104,29 @@ func (n *node) recycle() {
 }
 
 // A waiter that is first and loses the race to bargers maxLost times, or has waited for maxBarging
-// (see overdue), is owed the lock: the next release hands it over. That bounds barging. So is one
-// that waits for readers, at once.
+// (see overdue), has the lock reserved: the next release hands it over. That bounds barging. A
+// waiter for readers has it reserved at once.
 const (
 	maxBarging = time.Millisecond
 	maxLost    = 16
 )
 
-// due is the since of a waiter that a broadcast moved here with others. All of them are owed the
-// lock: handing it from one to the next is the shortest way through them, and they have waited.
+// due is the since of a waiter that a broadcast moved here with others. All of them have the lock
+// reserved: handing it from one to the next is the shortest way through them, and they have waited.
 const due = time.Duration(math.MinInt64 / 2)
 
-// overdue reports whether n is owed the lock by now.
+// overdue reports whether the lock is to be reserved for n by now.
 //
 // The clock is read when a waiter joins, becomes the first, or loses a race, and at no other time:
-// a reading takes as long as several atomic writes. The first waiter behind readers is owed the
-// lock without a look at the clock. A signalled waiter that joins as the first
+// a reading takes as long as several atomic writes. The first waiter behind readers has the
+// lock reserved without a look at the clock. A signalled waiter that joins as the first
 // usually wins its first race. Its wait counts from the first that it loses, and its signal reads
 // no clock.
 func (n *node) overdue() bool {
-	if n.owed {
+	if n.reserved {
 		return true
 	}
-	t := now()
+	t := clock()
 	if n.since == 0 {
 		n.since = t
 	}
@@ -137,7 +137,7 @@ var start = time.Now()
 
 // now returns the monotonic time. Inside a testing/synctest bubble it stands still while a
 // goroutine runs, which is why lost races are counted as well.
-func now() time.Duration { return time.Since(start) }
+func clock() time.Duration { return time.Since(start) }
 
 // list is a doubly linked list of nodes in the order of their arrival. A waiter that gives up
 // leaves at once, wherever it is.

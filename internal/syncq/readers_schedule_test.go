@@ -29,7 +29,7 @@ func bothPolicies(t *testing.T, f func(t *testing.T, s *Sync, policy Policy)) {
 	}
 }
 
-func writes(s *Sync, o int64, policy Policy) call {
+func writes(s *Sync, o int64, policy Policy) asyncCall {
 	return run(func() bool { s.Lock(Owned(o), policy); return true })
 }
 
@@ -43,7 +43,7 @@ func neighbour(s *Sync, o int64) int64 {
 	}
 }
 
-func reads(s *Sync, o int64, policy Policy) call {
+func readAs(s *Sync, o int64, policy Policy) asyncCall {
 	return run(func() bool { s.ReadBiased(o, policy); return true })
 }
 
@@ -97,7 +97,7 @@ func TestAnEntryWithoutBiasKeepsNoWriterOut(t *testing.T) {
 
 func TestOnlyTheLastReaderOutHandsOver(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
-		o := neighbour(s, 2) // one of the crowd
+		o := neighbour(s, 2) // one of the collided
 		for _, r := range []int64{2, 3, o} {
 			s.ReadBiased(r, policy)
 		}
@@ -199,7 +199,7 @@ func TestAnOldLookAtTheTableSparesABargingReader(t *testing.T) {
 func TestReadersAtTheHeadHoldTheLockBeforeTheyRun(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
 		require.True(t, s.TryLock(Owned(1)))
-		first, second := reads(s, 2, policy), reads(s, 3, policy)
+		first, second := readAs(s, 2, policy), readAs(s, 3, policy)
 		eventually(t, func() bool { return s.Len() == 2 })
 		s.guard.Lock()
 		wake, ok := s.advance(policy, drop)
@@ -218,16 +218,16 @@ func TestReadersAtTheHeadHoldTheLockBeforeTheyRun(t *testing.T) {
 func TestReadersAreCountedWhileAWriterWaits(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
 		require.True(t, s.TryLock(Owned(1)))
-		r := reads(s, 2, policy)
+		r := readAs(s, 2, policy)
 		eventually(t, func() bool { return s.Len() == 1 })
 		w := writes(s, 3, policy)
 		eventually(t, func() bool { return s.Len() == 2 })
 		require.True(t, s.Release(1, policy))
 		require.True(t, r.result(t))
-		require.Equal(t, one|shared|queued, s.Word.Load()&^handoff)
+		require.Equal(t, oneHold|flagShared|flagQueued, s.Word.Load()&^flagReserved)
 		require.NoError(t, s.Verify())
 		require.True(t, s.TryRead(4, policy), "past the writer")
-		require.Equal(t, 2*one|shared|queued, s.Word.Load()&^handoff)
+		require.Equal(t, 2*oneHold|flagShared|flagQueued, s.Word.Load()&^flagReserved)
 		require.True(t, s.Unread(2, policy))
 		require.Zero(t, s.Owner())
 		require.True(t, s.Unread(4, policy))
@@ -289,9 +289,9 @@ func TestTheBiasComesAfterManyReadsBesideAReader(t *testing.T) {
 		readCounted := func(times int) {
 			for k := range times {
 				require.True(t, s.Read(Owned(2), policy))
-				require.Equal(t, 2*one|shared, s.Word.Load(), "read %d is counted", k)
+				require.Equal(t, 2*oneHold|flagShared, s.Word.Load(), "read %d is counted", k)
 				require.True(t, s.Unread(2, policy))
-				require.Equal(t, one|shared, s.Word.Load())
+				require.Equal(t, oneHold|flagShared, s.Word.Load())
 			}
 		}
 		write := func() {
@@ -307,11 +307,11 @@ func TestTheBiasComesAfterManyReadsBesideAReader(t *testing.T) {
 			require.True(t, s.TryLockShared())
 			readCounted(unbiasedReads - 1)
 			require.True(t, s.Read(Owned(2), policy))
-			require.Equal(t, 3*one|shared|visible|biased, s.Word.Load(), "the other hold, its own, and the table's")
+			require.Equal(t, 3*oneHold|flagShared|flagVisible|flagBiased, s.Word.Load(), "another's, its own, the table's")
 			require.True(t, s.Unread(2, policy))
 			require.True(t, s.UnlockShared(policy))
 			require.True(t, s.Read(Owned(2), policy))
-			require.Equal(t, one|shared|visible|biased, s.Word.Load(), "reads by the table's hold")
+			require.Equal(t, oneHold|flagShared|flagVisible|flagBiased, s.Word.Load(), "reads by the table's hold")
 			require.True(t, s.Unread(2, policy))
 			write()
 		}
@@ -340,7 +340,7 @@ func wokenWriter(t *testing.T, s *Sync) *node {
 	n := newNode(Owned(2), false)
 	require.True(t, s.join(n, NonFair))
 	require.True(t, s.Release(1, NonFair))
-	require.Equal(t, queued|woken, s.Word.Load())
+	require.Equal(t, flagQueued|flagWoken, s.Word.Load())
 	return n
 }
 
@@ -355,7 +355,7 @@ func TestAReaderPassesAWriterThatWasJustWokenOnce(t *testing.T) {
 
 	n.place.Park()
 	require.False(t, s.compete(n))
-	require.Equal(t, 3*one|shared|queued|handoff, s.Word.Load(), "the lock is the writer's next")
+	require.Equal(t, 3*oneHold|flagShared|flagQueued|flagReserved, s.Word.Load(), "the lock is the writer's next")
 	require.False(t, s.TryLockSharedInTurn())
 	require.Equal(t, Ended, s.AcquireShared(Owned(3), NonFair, park.After(0)))
 	require.True(t, s.TryUnlockShared())
@@ -374,7 +374,7 @@ func TestAReaderThatPassedAWokenWriterTellsNobody(t *testing.T) {
 	n := wokenWriter(t, s)
 	require.True(t, s.TryLockSharedInTurn())
 	require.True(t, s.TryUnlockShared())
-	require.Equal(t, queued|woken, s.Word.Load())
+	require.Equal(t, flagQueued|flagWoken, s.Word.Load())
 	require.NoError(t, s.verifyWord())
 	n.place.Park()
 	require.True(t, s.compete(n))
@@ -388,10 +388,10 @@ func TestAReaderMayCutInBeforeAReleaseHasWokenTheWriter(t *testing.T) {
 	require.True(t, s.TryLock(Owned(1)))
 	n := newNode(Owned(2), false)
 	require.True(t, s.join(n, NonFair))
-	s.Word.Store(queued | woken) // the first half of the release
+	s.Word.Store(flagQueued | flagWoken) // the first half of the release
 	require.True(t, s.TryLockSharedInTurn())
 	s.guarded(NonFair, keep) // the second
-	require.Equal(t, one|shared|queued|handoff, s.Word.Load())
+	require.Equal(t, oneHold|flagShared|flagQueued|flagReserved, s.Word.Load())
 	require.NoError(t, s.verifyWord())
 	require.True(t, s.UnlockShared(NonFair))
 	n.place.Park()
@@ -424,7 +424,7 @@ func TestCountedReadersOfOneSlotLeaveInAnyOrder(t *testing.T) {
 		require.True(t, s.Read(Owned(b), policy))
 		require.True(t, s.ReadBiased(c, policy))
 		require.True(t, s.UnlockShared(policy))
-		require.Equal(t, 3*one|shared|visible|biased, s.Word.Load())
+		require.Equal(t, 3*oneHold|flagShared|flagVisible|flagBiased, s.Word.Load())
 		require.NoError(t, s.Verify())
 		require.Equal(t, 3, s.ReadCount())
 		for _, o := range []int64{a, b} {
@@ -476,16 +476,16 @@ func TestSharedHoldsStopAtTheirLimitInSlotAndCrowd(t *testing.T) {
 		require.Equal(t, MaxHolds, s.ReadHolds(o))
 		b.others[o] = 1
 
-		b.holds.set(MaxHolds - 2)
+		b.reentries.set(MaxHolds - 2)
 		require.True(t, b.Reenter())
 		require.False(t, b.Reenter())
 		held, counted = s.ReenterRead(2)
 		require.True(t, held)
 		require.False(t, counted)
 		require.Equal(t, MaxHolds, s.ReadHolds(2))
-		b.holds.set(0)
+		b.reentries.set(0)
 		require.True(t, s.Unread(2, policy))
-		require.True(t, s.Unread(o, policy), "from the crowd, while the slot is free")
+		require.True(t, s.Unread(o, policy), "from the collided, while the slot is free")
 	})
 }
 
@@ -552,7 +552,7 @@ func TestAReaderEnteringDuringALookKeepsTheWriterOut(t *testing.T) {
 			}
 			var inside atomic.Int32
 			var stop atomic.Bool
-			reader := run(func() bool {
+			isReading := run(func() bool {
 				b := s.Slot(me)
 				for !stop.Load() {
 					switch {
@@ -580,7 +580,7 @@ func TestAReaderEnteringDuringALookKeepsTheWriterOut(t *testing.T) {
 				}
 			}
 			stop.Store(true)
-			require.True(t, reader.result(t))
+			require.True(t, isReading.result(t))
 			require.False(t, together, "a writer and a reader")
 			require.NoError(t, s.Verify())
 		})
@@ -594,7 +594,7 @@ func TestReadersWithNoTimeToWaitLeaveNoWriterAsleep(t *testing.T) {
 		require.True(t, s.ReadBiased(9, policy))
 		require.True(t, s.Unread(9, policy))
 		var stop atomic.Bool
-		var readers []call
+		var readers []asyncCall
 		for me := range int64(2) {
 			readers = append(readers, run(func() bool {
 				for !stop.Load() {

@@ -52,15 +52,15 @@ func atGuard(t *testing.T, n int, function string) {
 	eventually(t, func() bool { return blocked("sync.Mutex.Lock", function) == n })
 }
 
-type call struct{ done chan bool }
+type asyncCall struct{ done chan bool }
 
-func run(f func() bool) call {
-	c := call{make(chan bool, 1)}
+func run(f func() bool) asyncCall {
+	c := asyncCall{make(chan bool, 1)}
 	go func() { c.done <- f() }()
 	return c
 }
 
-func (c call) result(t *testing.T) bool {
+func (c asyncCall) result(t *testing.T) bool {
 	t.Helper()
 	select {
 	case ok := <-c.done:
@@ -85,7 +85,7 @@ type stopped struct {
 func (s stopped) Done() <-chan struct{} { return s.done }
 
 // waits has p wait for s until stop is closed, and returns when p is number at in the queue.
-func waits(t *testing.T, s *Sync, p Party, policy Policy, at int, stop <-chan struct{}) call {
+func queueAs(t *testing.T, s *Sync, p Party, policy Policy, at int, stop <-chan struct{}) asyncCall {
 	t.Helper()
 	var l *park.Limit
 	if stop != nil {
@@ -107,7 +107,7 @@ func idle(t *testing.T, s *Sync) {
 // patient has the first waiter be one that has not waited for long, however slow the machine
 // is. The guard is held.
 func patient(s *Sync) {
-	s.queue.head.since, s.queue.head.owed = now()+time.Hour, false
+	s.queue.head.since, s.queue.head.reserved = clock()+time.Hour, false
 	s.advance(NonFair, keep)
 }
 
@@ -119,7 +119,7 @@ func enqueued(t *testing.T, s *Sync, p Party) (*node, <-chan struct{}) {
 	permit := n.place.Open()
 	require.True(t, s.join(n, NonFair))
 	s.guard.Lock()
-	n.since, n.owed = now()+time.Hour, false
+	n.since, n.reserved = clock()+time.Hour, false
 	s.advance(NonFair, keep)
 	s.guard.Unlock()
 	return n, permit
@@ -127,11 +127,11 @@ func enqueued(t *testing.T, s *Sync, p Party) (*node, <-chan struct{}) {
 
 // stepwise frees s, which is held exclusively and has waiters, as a NonFair release does before
 // it has the guard. The guard is held. The release goes on when it gets the guard.
-func stepwise(t *testing.T, s *Sync) call {
+func stepwise(t *testing.T, s *Sync) asyncCall {
 	t.Helper()
 	patient(s)
 	release := run(func() bool { return s.Unlock(NonFair) })
-	eventually(t, func() bool { return s.Word.Load() == queued|woken })
+	eventually(t, func() bool { return s.Word.Load() == flagQueued|flagWoken })
 	return release
 }
 
@@ -141,7 +141,7 @@ func TestAWakeUpOfALeaverGoesToTheNext(t *testing.T) {
 			var s Sync
 			require.True(t, s.TryLock(Owned(1)))
 			n, permit := enqueued(t, &s, Owned(2))
-			second := waits(t, &s, Owned(3), NonFair, 2, nil)
+			second := queueAs(t, &s, Owned(3), NonFair, 2, nil)
 
 			s.guard.Lock()
 			release := stepwise(t, &s)
@@ -170,7 +170,7 @@ func TestAWakeUpOfALeaverGoesToTheNext(t *testing.T) {
 func TestABargerDuringAReleaseTakesOverTheDuty(t *testing.T) {
 	var s Sync
 	require.True(t, s.TryLock(Owned(1)))
-	waiter := waits(t, &s, Owned(2), NonFair, 1, nil)
+	waiter := queueAs(t, &s, Owned(2), NonFair, 1, nil)
 
 	s.guard.Lock()
 	release := stepwise(t, &s)
@@ -180,7 +180,7 @@ func TestABargerDuringAReleaseTakesOverTheDuty(t *testing.T) {
 	s.guard.Unlock()
 
 	require.True(t, release.result(t))
-	require.Equal(t, Value(3)|queued, s.Word.Load(), "the waiter sleeps on, and 3 has to wake it")
+	require.Equal(t, Value(3)|flagQueued, s.Word.Load(), "the waiter sleeps on, and 3 has to wake it")
 	require.True(t, s.Unlock(NonFair))
 	require.True(t, waiter.result(t))
 	require.True(t, s.Unlock(NonFair))
@@ -197,13 +197,13 @@ func TestAReleaseBesideAnAwakeWaiterLosesNoWakeUp(t *testing.T) {
 	for range maxLost / 2 {
 		require.True(t, s.Unlock(NonFair))
 		<-permit
-		require.Equal(t, queued|woken, s.Word.Load())
+		require.Equal(t, flagQueued|flagWoken, s.Word.Load())
 		require.True(t, s.TryLock(Owned(3)))
 		require.True(t, s.Unlock(NonFair), "it need not wake the waiter once more")
 		require.Empty(t, permit)
 		require.True(t, s.TryLock(Owned(1)))
 		require.False(t, s.compete(n))
-		require.Equal(t, Value(1)|queued, s.Word.Load(), "the next release has to wake it")
+		require.Equal(t, Value(1)|flagQueued, s.Word.Load(), "the next release has to wake it")
 		require.NoError(t, s.Verify())
 	}
 	require.True(t, s.Unlock(NonFair))
@@ -248,7 +248,7 @@ func TestAWaiterWhoseSwapFailsGoesOnToRace(t *testing.T) {
 	idle(t, &s)
 }
 
-// A reader passed the writer while that was awake. So the next step that looks owes it the lock.
+// A reader overtook the writer while that was awake. So the next step that looks reserves the lock.
 func TestNoReaderPassesAnAwakeWriterThatIsOwedTheLock(t *testing.T) {
 	s := New(NonFair)
 	require.True(t, s.TryLock(Owned(1)))
@@ -257,10 +257,10 @@ func TestNoReaderPassesAnAwakeWriterThatIsOwedTheLock(t *testing.T) {
 	<-permit
 	require.True(t, s.TryLockSharedInTurn())
 	require.True(t, s.guarded(NonFair, keep))
-	require.True(t, writer.state == awake && writer.owed)
+	require.True(t, writer.state == awake && writer.reserved)
 
-	reader := newNode(Anonymous(3), true)
-	require.True(t, s.join(reader, NonFair), "it waits behind the writer")
+	third := newNode(Anonymous(3), true)
+	require.True(t, s.join(third, NonFair), "it waits behind the writer")
 	require.False(t, s.compete(writer))
 	require.NoError(t, s.Verify())
 	require.True(t, s.UnlockShared(NonFair))
@@ -269,8 +269,8 @@ func TestNoReaderPassesAnAwakeWriterThatIsOwedTheLock(t *testing.T) {
 	require.EqualValues(t, 2, s.Owner())
 	writer.recycle()
 	require.True(t, s.Unlock(NonFair))
-	reader.place.Park()
-	reader.recycle()
+	third.place.Park()
+	third.recycle()
 	require.True(t, s.UnlockShared(NonFair))
 	idle(t, &s)
 }
@@ -280,12 +280,12 @@ func TestAWaiterThatLostTooOftenIsHandedTheLock(t *testing.T) {
 	barger := Owned(1)
 	require.True(t, s.TryLock(barger))
 	n, permit := enqueued(t, &s, Owned(2))
-	for lost := 1; s.Word.Load()&handoff == 0; lost++ {
+	for lost := 1; s.Word.Load()&flagReserved == 0; lost++ {
 		require.True(t, s.Unlock(NonFair))
 		<-permit
 		require.True(t, s.TryLock(barger))
 		require.False(t, s.compete(n))
-		require.Equal(t, lost >= maxLost, s.Word.Load()&handoff != 0)
+		require.Equal(t, lost >= maxLost, s.Word.Load()&flagReserved != 0)
 		require.NoError(t, s.Verify())
 	}
 	require.True(t, s.Unlock(NonFair))
@@ -303,7 +303,7 @@ func TestATimeOutBesideAGrantIsDecidedOnce(t *testing.T) {
 			var s Sync
 			stop := make(chan struct{})
 			require.True(t, s.TryLock(Owned(1)))
-			waiter := waits(t, &s, Owned(2), policy, 1, stop)
+			waiter := queueAs(t, &s, Owned(2), policy, 1, stop)
 			s.guard.Lock()
 			release := run(func() bool { return s.Unlock(policy) })
 			close(stop)
@@ -321,7 +321,7 @@ func TestATimeOutBesideAGrantIsDecidedOnce(t *testing.T) {
 func TestAFIFOLockWithWaitersIsNeverFree(t *testing.T) {
 	var s Sync
 	require.True(t, s.TryLock(Owned(1)))
-	waiter := waits(t, &s, Owned(2), FIFO, 1, nil)
+	waiter := queueAs(t, &s, Owned(2), FIFO, 1, nil)
 	require.True(t, s.Unlock(FIFO))
 	require.EqualValues(t, 2, s.Owner(), "before the waiter has run")
 	require.False(t, s.TryLock(Owned(1)))
@@ -387,7 +387,7 @@ func TestAWaiterThatWaitedTooLongLosesOnlyOneRace(t *testing.T) {
 			<-permit
 			require.True(t, s.TryLock(Owned(3)))
 			require.False(t, s.compete(n))
-			require.Equal(t, waited >= maxBarging, s.Word.Load()&handoff != 0, "after %v", waited)
+			require.Equal(t, waited >= maxBarging, s.Word.Load()&flagReserved != 0, "after %v", waited)
 			require.NoError(t, s.Verify())
 			require.True(t, s.Unlock(NonFair))
 			<-permit
@@ -412,7 +412,7 @@ func TestAWaiterThatBecomesTheFirstTooLateIsOwedTheLock(t *testing.T) {
 			s.guard.Lock()
 			require.Nil(t, s.cancel(first, NonFair))
 			s.guard.Unlock()
-			require.Equal(t, waited >= maxBarging, s.Word.Load()&handoff != 0, "after %v", waited)
+			require.Equal(t, waited >= maxBarging, s.Word.Load()&flagReserved != 0, "after %v", waited)
 			require.NoError(t, s.Verify())
 			require.True(t, s.Unlock(NonFair))
 			second.place.Park()
@@ -428,7 +428,7 @@ func TestAWaiterThatBecomesTheFirstTooLateIsOwedTheLock(t *testing.T) {
 func TestABroadcastHandsTheLockFromOneToTheNext(t *testing.T) {
 	var s Sync
 	c := NewCond(&s, NonFair)
-	var waiters []call
+	var waiters []asyncCall
 	for i := range 3 {
 		waiters = append(waiters, run(func() bool {
 			p := Owned(int64(i + 2))
@@ -468,10 +468,10 @@ func TestASignalledFirstWaiterIsOverdueOneMillisecondAfterItsFirstLoss(t *testin
 	require.True(t, s.TryLock(barger))
 	require.True(t, c.Signal())
 	loses()
-	require.False(t, n.owed)
+	require.False(t, n.reserved)
 	n.since -= maxBarging
 	loses()
-	require.True(t, n.owed)
+	require.True(t, n.reserved)
 	require.True(t, s.Unlock(NonFair))
 	require.True(t, s.HeldBy(2))
 	n.place.Park()
@@ -507,7 +507,7 @@ func TestTheSecondOfTwoUnlocksFindsTheLockFree(t *testing.T) {
 			var s Sync
 			require.True(t, s.TryLock(Anonymous(1)))
 			s.guard.Lock()
-			s.Word.Or(queued | handoff) // as with a waiter, so that both go to the guard
+			s.Word.Or(flagQueued | flagReserved) // as with a waiter, so that both go to the guard
 			first := run(func() bool { return s.Unlock(policy) })
 			second := run(func() bool { return s.Unlock(policy) })
 			atGuard(t, 2, "syncq.(*Sync).guarded")
@@ -527,7 +527,7 @@ func TestAFastUnlockDuringASlowOneLeavesItNothing(t *testing.T) {
 			var s Sync
 			require.True(t, s.TryLock(Anonymous(1)))
 			n := newNode(Anonymous(2), false)
-			n.owed = policy == NonFair
+			n.reserved = policy == NonFair
 			require.True(t, s.join(n, policy))
 			s.guard.Lock()
 			slow := run(func() bool { return s.Unlock(policy) })
@@ -567,10 +567,10 @@ func TestALeaverAwaitsTheUnparkOnItsWay(t *testing.T) {
 	var s Sync
 	require.True(t, s.TryLock(Anonymous(1)))
 	stop := make(chan struct{})
-	waiter := waits(t, &s, Anonymous(2), NonFair, 1, stop)
+	waiter := queueAs(t, &s, Anonymous(2), NonFair, 1, stop)
 	s.guard.Lock()
 	patient(&s)
-	require.True(t, s.Word.CompareAndSwap(Taken|queued, queued|woken))
+	require.True(t, s.Word.CompareAndSwap(Taken|flagQueued, flagQueued|flagWoken))
 	n, _ := s.advance(NonFair, keep) // by a release that has yet to unpark
 	s.guard.Unlock()
 	require.NotNil(t, n)
@@ -592,7 +592,7 @@ func TestADismissedAwakeWaiterIsUnparkedOnce(t *testing.T) {
 	require.True(t, s.TryLock(Owned(1)))
 	n, permit := enqueued(t, &s, Owned(o))
 	require.True(t, s.Unlock(NonFair))
-	require.Equal(t, queued|woken, s.Word.Load())
+	require.Equal(t, flagQueued|flagWoken, s.Word.Load())
 	<-permit // the waiter runs, and is about to race
 	require.True(t, s.TryLock(Owned(o)))
 	require.True(t, s.dismiss(n, NonFair))
@@ -677,13 +677,13 @@ func TestACanceledWriterAtTheHeadLetsReadersJoinReaders(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
 		require.True(t, s.LockShared(Owned(9), policy))
 		stop := make(chan struct{})
-		writer := waits(t, s, Owned(1), policy, 1, stop)
-		var readers []call
+		writer := queueAs(t, s, Owned(1), policy, 1, stop)
+		var readers []asyncCall
 		for i := range 3 {
 			readers = append(readers, run(func() bool { return s.LockShared(Owned(int64(i+2)), policy) }))
 			eventually(t, func() bool { return s.Len() == i+2 })
 		}
-		last := waits(t, s, Owned(8), policy, 5, nil)
+		last := queueAs(t, s, Owned(8), policy, 5, nil)
 		close(stop)
 		require.False(t, writer.result(t))
 		for _, r := range readers {
@@ -703,10 +703,10 @@ func TestACanceledWriterAtTheHeadLetsReadersJoinReaders(t *testing.T) {
 func TestACanceledWaiterInTheMiddleLetsNobodyPast(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
 		require.True(t, s.LockShared(Owned(9), policy))
-		first := waits(t, s, Owned(1), policy, 1, nil)
+		first := queueAs(t, s, Owned(1), policy, 1, nil)
 		stop := make(chan struct{})
-		middle := waits(t, s, Owned(2), policy, 2, stop)
-		reader := run(func() bool { return s.LockShared(Owned(3), policy) })
+		middle := queueAs(t, s, Owned(2), policy, 2, stop)
+		late := run(func() bool { return s.LockShared(Owned(3), policy) })
 		eventually(t, func() bool { return s.Len() == 3 })
 		close(stop)
 		require.False(t, middle.result(t))
@@ -716,7 +716,7 @@ func TestACanceledWaiterInTheMiddleLetsNobodyPast(t *testing.T) {
 		require.True(t, s.Unlock(policy))
 		require.True(t, first.result(t))
 		require.True(t, s.Unlock(policy))
-		require.True(t, reader.result(t))
+		require.True(t, late.result(t))
 		require.True(t, s.Unlock(policy))
 	})
 }
@@ -724,8 +724,8 @@ func TestACanceledWaiterInTheMiddleLetsNobodyPast(t *testing.T) {
 func TestTheFlagsMirrorTheHeadOfTheQueue(t *testing.T) {
 	var s Sync
 	require.True(t, s.TryLock(Owned(1)))
-	fresh, old, reader := newNode(Owned(2), false), newNode(Owned(3), false), newNode(Party{who: 4}, true)
-	for _, n := range []*node{fresh, old, reader} {
+	fresh, old, third := newNode(Owned(2), false), newNode(Owned(3), false), newNode(Party{who: 4}, true)
+	for _, n := range []*node{fresh, old, third} {
 		n.place.Open()
 		require.True(t, s.join(n, NonFair))
 	}
@@ -733,20 +733,20 @@ func TestTheFlagsMirrorTheHeadOfTheQueue(t *testing.T) {
 	patient(&s)
 	old.since = due
 	s.guard.Unlock()
-	require.Equal(t, Value(1)|queued, s.Word.Load(), "the first waiter is asleep, and has not waited for long")
+	require.Equal(t, Value(1)|flagQueued, s.Word.Load(), "the first waiter is asleep, and has not waited for long")
 	require.True(t, s.Unlock(NonFair))
-	require.Equal(t, queued|woken, s.Word.Load(), "the first waiter is awake")
+	require.Equal(t, flagQueued|flagWoken, s.Word.Load(), "the first waiter is awake")
 	fresh.place.Park()
 	require.True(t, s.compete(fresh))
-	require.Equal(t, Value(2)|queued|handoff, s.Word.Load(), "the next waiter is owed the lock")
+	require.Equal(t, Value(2)|flagQueued|flagReserved, s.Word.Load(), "the lock is reserved for the next waiter")
 	require.True(t, s.Unlock(NonFair))
-	require.Equal(t, Value(3)|queued|handoff, s.Word.Load(), "a reader is owed it as well")
+	require.Equal(t, Value(3)|flagQueued|flagReserved, s.Word.Load(), "and for a third as well")
 	require.True(t, s.Unlock(NonFair))
-	require.Equal(t, one|shared, s.Word.Load(), "nobody waits")
-	for _, n := range []*node{old, reader} {
+	require.Equal(t, oneHold|flagShared, s.Word.Load(), "nobody waits")
+	for _, n := range []*node{old, third} {
 		n.place.Park()
 	}
-	for _, n := range []*node{fresh, old, reader} {
+	for _, n := range []*node{fresh, old, third} {
 		n.recycle()
 	}
 	require.True(t, s.Unlock(NonFair))
@@ -814,27 +814,27 @@ func TestManyInspectorsSeeEveryWaiterThatStays(t *testing.T) {
 func TestInspectorsAtOneWaiterGoOnWhenItLeaves(t *testing.T) {
 	var s Sync
 	var l list
-	var nodes []*node
+	var ns []*node
 	for i := range 4 {
-		nodes = append(nodes, &node{who: int64(i)})
-		l.push(nodes[i])
+		ns = append(ns, &node{who: int64(i)})
+		l.push(ns[i])
 	}
 	var walks [5]walk
 	for i := range walks {
-		walks[i].stand(nodes[1+i%2])
+		walks[i].stand(ns[1+i%2])
 	}
-	l.remove(nodes[1])
-	require.Same(t, nodes[2], walks[0].at)
-	require.Same(t, nodes[2], walks[3].resume(), "the third one of five")
-	l.remove(nodes[2])
-	require.Nil(t, nodes[1].visit)
-	require.Nil(t, nodes[2].visit)
+	l.remove(ns[1])
+	require.Same(t, ns[2], walks[0].at)
+	require.Same(t, ns[2], walks[3].resume(), "the third one of five")
+	l.remove(ns[2])
+	require.Nil(t, ns[1].visit)
+	require.Nil(t, ns[2].visit)
 	for _, i := range []int{4, 0, 2, 1} {
-		require.Same(t, nodes[3], walks[i].resume())
+		require.Same(t, ns[3], walks[i].resume())
 	}
-	require.Nil(t, nodes[3].visit)
-	walks[0].stand(nodes[3])
-	l.remove(nodes[3])
+	require.Nil(t, ns[3].visit)
+	walks[0].stand(ns[3])
+	l.remove(ns[3])
 	require.Nil(t, walks[0].resume(), "there is nobody behind it")
 	require.Equal(t, []int64{0}, s.owners(&l))
 }
@@ -842,14 +842,14 @@ func TestInspectorsAtOneWaiterGoOnWhenItLeaves(t *testing.T) {
 func TestAnInspectionOfAHundredThousandGivesTheGuardBack(t *testing.T) {
 	const n = 100_000
 	var s Sync
-	s.Word.Store(Value(1) | queued)
-	nodes := make([]node, n)
-	for i := range nodes {
-		nodes[i].who = int64(i + 2)
-		s.queue.push(&nodes[i])
+	s.Word.Store(Value(1) | flagQueued)
+	ns := make([]node, n)
+	for i := range ns {
+		ns[i].who = int64(i + 2)
+		s.queue.push(&ns[i])
 	}
 	seen, between := 0, 0
-	var other call
+	var other asyncCall
 	s.each(&s.queue, func(*node) {
 		if seen == 0 {
 			other = run(func() bool {

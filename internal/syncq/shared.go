@@ -16,18 +16,18 @@ func (s *Sync) change(step func(uint64) (uint64, bool)) bool {
 // TryLockShared takes a shared hold unless the lock is held exclusively. It barges, past exclusive
 // waiters too.
 func (s *Sync) TryLockShared() bool {
-	return s.change(func(w uint64) (uint64, bool) { return (w | shared) + one, !exclusive(w) })
+	return s.change(func(w uint64) (uint64, bool) { return (w | flagShared) + oneHold, !exclusive(w) })
 }
 
 // TryLockSharedInTurn takes a shared hold unless the lock is held exclusively, or others wait that
-// a newcomer must not pass.
+// a newcomer must not overtake.
 func (s *Sync) TryLockSharedInTurn() bool {
-	return s.change(func(w uint64) (uint64, bool) { return (w | shared) + one, passable(w) })
+	return s.change(func(w uint64) (uint64, bool) { return (w | flagShared) + oneHold, admitsReader(w) })
 }
 
 // AcquireShared takes a shared hold, and waits for it until l ends. Under FIFO it overtakes no
 // waiter. Under NonFair it overtakes an exclusive waiter at the head of the queue only while that
-// one is awake and not owed the lock. If l leaves no time to wait, it takes the hold if a newcomer
+// one is awake and has no reservation. If l leaves no time to wait, it takes the hold if a newcomer
 // may have it now. The outcome is that of Acquire.
 func (s *Sync) AcquireShared(p Party, policy Policy, l *park.Limit) Outcome {
 	switch {
@@ -52,14 +52,14 @@ func (s *Sync) AcquireShared(p Party, policy Policy, l *park.Limit) Outcome {
 func (s *Sync) TryUnlockShared() bool {
 	return s.change(func(w uint64) (uint64, bool) {
 		switch {
-		case w&shared == 0:
+		case w&flagShared == 0:
 			return w, false
-		case w >= 2*one:
-			return w - one, true
-		case w&(about|visible) == Awake:
+		case w >= 2*oneHold:
+			return w - oneHold, true
+		case w&(queueFlags|flagVisible) == Awake:
 			return Awake, true
 		}
-		return 0, w&(queued|visible) == 0
+		return 0, w&(flagQueued|flagVisible) == 0
 	})
 }
 
@@ -67,7 +67,7 @@ func (s *Sync) TryUnlockShared() bool {
 func (s *Sync) UnlockShared(policy Policy) bool {
 	return s.TryUnlockShared() || s.guarded(policy, func(w uint64) (uint64, bool) {
 		to, ok := drop(w)
-		return to, ok && w&shared != 0
+		return to, ok && w&flagShared != 0
 	})
 }
 
@@ -80,5 +80,5 @@ func (s *Sync) UnlockExclusive(policy Policy) bool {
 // ShareExclusive makes the exclusive hold a shared one in the word. There is no other holder in
 // between.
 func (s *Sync) ShareExclusive(policy Policy) {
-	s.guarded(policy, func(uint64) (uint64, bool) { return one | shared, true })
+	s.guarded(policy, func(uint64) (uint64, bool) { return oneHold | flagShared, true })
 }

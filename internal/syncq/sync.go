@@ -65,7 +65,7 @@ type Party struct {
 func Owned(owner int64) Party { return Party{value: Value(owner), who: owner} }
 
 // Taken is the word of a lock without owners while it is held exclusively and nobody waits.
-const Taken = one
+const Taken = oneHold
 
 // Anonymous returns the party of a lock without owners. who is for inspection only; 0 stands for
 // the calling goroutine.
@@ -85,28 +85,28 @@ func (p Party) Of(k *Kind) Party {
 // It is called after, or with, every change that may concern a waiter. Such a change is the end of
 // a hold, a downgrade, a node that becomes the first of the queue, or a reader that leaves the
 // table. A node that joins behind others, or leaves from there, changes nothing: the word mirrors
-// the first, and the waiters behind it do not pass it.
+// the first, and the waiters behind it do not overtake it.
 // On return these hold, and go on to hold until the guard is taken again, but for the word of a
 // release under way:
 //
-//	Q  queued is set if and only if the queue is not empty, and biased only if it is empty.
+//	Q  flagQueued is set if and only if the queue is not empty, and flagBiased only if it is empty.
 //	F  FIFO: if the queue is not empty, the lock is held.
-//	N  NonFair: if the queue is not empty, the lock is held, or woken is set.
-//	W  If woken is set, the first waiter is awake, or a release that has set woken on a word that
+//	N  NonFair: if the queue is not empty, the lock is held, or flagWoken is set.
+//	W  If flagWoken is set, the first waiter is awake, or a release that has set it on a word that
 //	   it freed is about to call advance.
 //	S  If the first waiter is shared, the lock is held exclusively.
-//	O  NonFair: an exclusive first waiter that sleeps while readers hold the lock is owed the lock.
-//	T  If visible is set and biased is not, the table has readers that are not counted, or the last
-//	   of them has still to look (ReadersLeft).
+//	O  NonFair: if readers hold the lock, and the first waiter is exclusive and sleeps, the lock is
+//	   reserved for that waiter.
+//	T  If flagVisible is set and flagBiased is not, the table has readers that are not counted, or
+//	   the last of them has still to look (ReadersLeft).
 //
 // No wake-up is lost. Take a waiter that sleeps in the queue. By F and N the lock is held, or the
 // first waiter is awake, or a release is about to call advance. If the lock is held, Q has its
-// release come here, under FIFO and with handoff to admit the first waiter, else to wake it. An
-// awake waiter calls compete. It wins, and the lock is held; or it finds the word held, and sleeps
-// again with woken cleared in one step with that finding; or it leaves, and cancel calls advance.
-// Parties that take and free the lock while woken is set tell nobody, readers included
-// (TryUnlockShared).
-// If the table holds the lock, T has its last reader come here.
+// release come here, under FIFO and with flagReserved to admit the first waiter, else to wake it.
+// An awake waiter calls compete. It wins, and the lock is held; or it finds the word held, and
+// sleeps again with flagWoken cleared in one step with that finding; or it leaves, and cancel calls
+// advance. Parties that take and free the lock while flagWoken is set tell nobody, readers included
+// (TryUnlockShared). If the table holds the lock, T has its last reader come here.
 //
 // The commonest case comes first, which makes a hand-off a tenth cheaper: the last hold ends, and
 // the first waiter gets the lock exclusively.
@@ -115,16 +115,16 @@ func (s *Sync) advance(policy Policy, step func(uint64) (uint64, bool)) (wake *n
 	if n != nil && policy != s.queue.policy {
 		panic(twoPolicies)
 	}
-	if n == nil || n.shared || policy == NonFair && !n.owed {
+	if n == nil || n.shared || policy == NonFair && !n.reserved {
 		return s.advanceAny(policy, step)
 	}
-	if base, ok := step(w); !ok || base&^about != 0 {
+	if base, ok := step(w); !ok || base&^queueFlags != 0 {
 		return s.advanceAny(policy, step)
 	}
 	to := n.value
 	if next := n.next; next != nil {
 		if policy == NonFair {
-			next.owed = next.overdue()
+			next.reserved = next.overdue()
 		}
 		to |= next.mirror()
 	}
@@ -149,7 +149,7 @@ func (s *Sync) advanceAny(policy Policy, step func(uint64) (uint64, bool)) (wake
 		if !ok {
 			return wake, false
 		}
-		k, to := s.admit(base&^about, policy)
+		k, to := s.admit(base&^queueFlags, policy)
 		if to != w && !s.Word.CompareAndSwap(w, to) {
 			continue
 		}
@@ -165,7 +165,7 @@ func (s *Sync) advanceAny(policy Policy, step func(uint64) (uint64, bool)) (wake
 			n.state = awake
 			add(n)
 		}
-		if to&(visible|biased) != visible || !s.table.Load().empty() {
+		if to&(flagVisible|flagBiased) != flagVisible || !s.table.Load().empty() {
 			return wake, true
 		}
 		step = dropTable
@@ -179,20 +179,20 @@ func (s *Sync) admit(w uint64, policy Policy) (k int, to uint64) {
 	switch {
 	case n == nil:
 		return 0, w
-	case n.shared && (free(w) || w&shared != 0):
+	case n.shared && (free(w) || w&flagShared != 0):
 		for ; n != nil && n.shared; n = n.next {
 			k++
 		}
-		w = (w | shared) + uint64(k)*one
-	case free(w) && (policy == FIFO || n.owed):
+		w = (w | flagShared) + uint64(k)*oneHold
+	case free(w) && (policy == FIFO || n.reserved):
 		k, w = 1, n.value
 		n = n.next
 	case free(w):
 		return 0, Awake
 	}
 	if n != nil {
-		n.owed = n.owed || policy == NonFair && (w&shared != 0 || k > 0 && n.overdue())
-		w = w&^biased | n.mirror()
+		n.reserved = n.reserved || policy == NonFair && (w&flagShared != 0 || k > 0 && n.overdue())
+		w = w&^flagBiased | n.mirror()
 	}
 	return k, w
 }
@@ -200,10 +200,10 @@ func (s *Sync) admit(w uint64, policy Policy) (k int, to uint64) {
 // mirror returns the flags about a queue whose first waiter is n. The guard is held.
 func (n *node) mirror() uint64 {
 	switch {
-	case n.owed:
-		return queued | handoff
+	case n.reserved:
+		return flagQueued | flagReserved
 	case n.state == awake:
-		return queued | woken
+		return flagQueued | flagWoken
 	}
-	return queued
+	return flagQueued
 }

@@ -18,9 +18,9 @@ import (
 //
 //   - A counted reader has a shared hold of its own in the word. The table only says who it is. The
 //     first reader is counted.
-//   - All other readers have one shared hold in the word together, the table's, for which visible
-//     stands. While biased is set, a newcomer only has to be in the table to read. A reader only
-//     has to leave it. Neither changes the word.
+//   - All other readers have one shared hold in the word together, the table's, for which
+//     flagVisible stands. While flagBiased is set, a newcomer only has to be in the table to read.
+//     A reader only has to leave it. Neither changes the word.
 //
 // All other shared holds in the word are those of explicit owners, and of counted readers that are
 // about to enter the table.
@@ -29,25 +29,27 @@ import (
 //	0       0       nobody reads by the table's hold; readers in it are counted, or about to see
 //	                that
 //	1       1       readers in the table that are not counted read; the queue is empty
-//	1       0       the readers that were in the table when biased was cleared read; the last one
-//	                of them gives the table's hold back; new readers are counted
+//	1       0       the readers that were in the table when flagBiased was cleared read; the last
+//	                one of them gives the table's hold back; new readers are counted
 //
-// A counted reader sets both, on a word that has neither and no waiters. The flag biased is cleared
-// with the guard held. The flag visible is cleared with the guard held, on a word without biased,
-// once the table was found empty after biased was cleared. Counted readers do not matter there.
+// A counted reader sets both, on a word that has neither and no waiters. The flag flagBiased is
+// cleared with the guard held. The flag flagVisible is cleared with the guard held, on a word
+// without flagBiased, once the table was found empty after flagBiased was cleared. Counted readers
+// do not matter there.
 //
 // How a bias is revoked, and why that misses nobody:
 //
-//  1. A reader enters the table, and then looks for biased. If biased is set, it reads. Else it
+//  1. A reader enters the table, and then looks for flagBiased. If that is set, it reads. Else it
 //     leaves the table again, and is counted, or goes to the queue.
-//  2. A writer clears biased, and then looks into the table. With 1 one of the two sees the other.
+//  2. A writer clears flagBiased, and then looks into the table. With 1 one of the two sees the
+//     other.
 //  3. If the writer finds the table empty, it gives the table's hold back (advance with dropTable).
-//     With the guard held nobody clears visible, and nobody sets biased on a word with visible. So
-//     the hold that it drops is the one that it found unused.
+//     With the guard held nobody clears flagVisible, and nobody sets flagBiased on a word with it.
+//     So the hold that it drops is the one that it found unused.
 //  4. If it finds readers, it waits in the queue. Each reader that leaves the table finds
-//     biased gone, and looks into the table as well (ReadersLeft). The last one finds it empty,
+//     flagBiased gone, and looks into the table as well (ReadersLeft). The last one finds it empty,
 //     and does 3.
-//  5. New readers find a word without biased. They are counted, or queue. Those that the queue
+//  5. New readers find a word without flagBiased. They are counted, or queue. Those that the queue
 //     admits are counted.
 //
 // The exclusive holder's own shared holds are not in the table: nobody else can have any. They
@@ -70,19 +72,19 @@ type readTable struct {
 	firstReader reader // or 0; leads, to be aligned
 	slots       []Slot // a power of 2
 
-	_     [32]byte // each reader reads the two above
-	holds          // of the first reader
-	_     [60]byte
+	_         [32]byte // each reader reads the two above
+	reentries          // of the first reader
+	_         [60]byte
 }
 
 // First is a read table to its first reader.
 type First readTable
 
-// holds counts the holds of a goroutine beyond its first, for that goroutine.
-type holds struct{ count }
+// reentries counts the holds of a goroutine beyond its first, for that goroutine.
+type reentries struct{ count }
 
 // Reenter counts one more hold, unless there are too many.
-func (h *holds) Reenter() bool {
+func (h *reentries) Reenter() bool {
 	n := h.own()
 	if n == MaxHolds-1 {
 		return false
@@ -92,7 +94,7 @@ func (h *holds) Reenter() bool {
 }
 
 // Release gives back a hold if there is more than one.
-func (h *holds) Release() bool {
+func (h *reentries) Release() bool {
 	n := h.own()
 	if n == 0 {
 		return false
@@ -103,7 +105,7 @@ func (h *holds) Release() bool {
 
 // change adds by to the holds, of which it leaves at most MaxHolds. It returns how many there were,
 // and whether any are left.
-func (h *holds) change(by int) (had int, left bool) {
+func (h *reentries) change(by int) (had int, left bool) {
 	had = int(h.own()) + 1
 	now := min(int64(had)+int64(by), MaxHolds)
 	h.set(uint32(max(now-1, 0)))
@@ -113,17 +115,17 @@ func (h *holds) change(by int) (had int, left bool) {
 // Slot is where the readers of one hash are. Its exported methods are what a lock's fast paths are
 // made of. They are for a goroutine.
 type Slot struct {
-	owner atomic.Int64 // the goroutine that has the slot, negated if it is counted, or 0
-	holds              // of it
+	owner     atomic.Int64 // the goroutine that has the slot, negated if it is counted, or 0
+	reentries              // of it
 
 	// These are for a counted goroutine that has the slot.
 	reads   uint32 // counted reads of the slot since the last write or bias
 	written uint16 // the lock's number of writes at the last of them
 
 	// Readers that found the slot taken.
-	crowd  atomic.Int64 // how many under the table's hold, and in the upper half how many counted
-	mu     sync.Mutex
-	others map[int64]int // their holds; guarded by mu
+	collided atomic.Int64 // how many under the table's hold, and in the upper half how many counted
+	mu       sync.Mutex
+	others   map[int64]int // their holds; guarded by mu
 
 	_ [16]byte // a cache line to each
 }
@@ -152,7 +154,7 @@ func (t *readTable) moreThan(most int) bool {
 		if b.owner.Load() > 0 {
 			most--
 		}
-		if most -= int(int32(b.crowd.Load())); most < 0 {
+		if most -= int(int32(b.collided.Load())); most < 0 {
 			return true
 		}
 	}
@@ -172,7 +174,7 @@ func (s *Sync) readers() *readTable {
 // the goroutine has the slot.
 func (b *Slot) add(o int64, n int) (has bool) {
 	if b.owner.CompareAndSwap(0, o) {
-		b.holds.set(uint32(n - 1))
+		b.reentries.set(uint32(n - 1))
 		return true
 	}
 	b.mu.Lock()
@@ -181,12 +183,12 @@ func (b *Slot) add(o int64, n int) (has bool) {
 		b.others = make(map[int64]int)
 	}
 	b.others[o] = n
-	b.crowd.Add(inCrowd(o))
+	b.collided.Add(collision(o))
 	return false
 }
 
-// inCrowd returns what reader o adds to a crowd.
-func inCrowd(o int64) int64 {
+// collision returns what reader o adds to the collided.
+func collision(o int64) int64 {
 	if o < 0 {
 		return 1 << 32
 	}
@@ -199,7 +201,7 @@ func (t *readTable) change(o int64, by int) (had int, counted bool) {
 	if t.firstReader.load() != o {
 		return t.slot(o).change(o, by)
 	}
-	had, left := t.holds.change(by)
+	had, left := t.reentries.change(by)
 	if !left {
 		(*First)(t).Free()
 	}
@@ -209,13 +211,13 @@ func (t *readTable) change(o int64, by int) (had int, counted bool) {
 // change is [readTable.change] for a goroutine that is not the first reader.
 func (b *Slot) change(o int64, by int) (had int, counted bool) {
 	if owner := b.owner.Load(); owner == o || owner == -o {
-		had, left := b.holds.change(by)
+		had, left := b.reentries.change(by)
 		if !left {
 			b.Free()
 		}
 		return had, owner != o
 	}
-	if b.crowd.Load() == 0 {
+	if b.collided.Load() == 0 {
 		return 0, false
 	}
 	b.mu.Lock()
@@ -231,7 +233,7 @@ func (b *Slot) change(o int64, by int) (had int, counted bool) {
 		b.others[id] = int(now)
 	} else {
 		delete(b.others, id)
-		b.crowd.Add(-inCrowd(id))
+		b.collided.Add(-collision(id))
 	}
 	return had, id != o
 }
@@ -245,7 +247,7 @@ func (s *Sync) Slot(o int64) *Slot {
 }
 
 // Biased reports whether a reader that is in the table reads.
-func (s *Sync) Biased() bool { return s.Word.Load()&biased != 0 }
+func (s *Sync) Biased() bool { return s.Word.Load()&flagBiased != 0 }
 
 // Owner returns the goroutine that has the slot, negated if it is counted, or 0.
 func (b *Slot) Owner() int64 { return b.owner.Load() }
@@ -253,7 +255,7 @@ func (b *Slot) Owner() int64 { return b.owner.Load() }
 // Take takes the slot for goroutine me. It reads then if the lock is biased afterwards, and
 // else has to Free it. Take fails if others use the slot.
 func (b *Slot) Take(me int64) bool {
-	return b.crowd.Load() == 0 && b.owner.CompareAndSwap(0, me)
+	return b.collided.Load() == 0 && b.owner.CompareAndSwap(0, me)
 }
 
 // Free gives back the slot, and with it the last hold of its goroutine. The lock has to be told
@@ -264,7 +266,7 @@ func (b *Slot) Free() { b.owner.Store(0) }
 // lock, or if nobody has read so far.
 func (s *Sync) ReadFirst(me int64) bool {
 	t, w := s.table.Load(), s.Word.Load()
-	if t == nil || !free(w) || !s.Word.CompareAndSwap(w, w|shared|one) {
+	if t == nil || !free(w) || !s.Word.CompareAndSwap(w, w|flagShared|oneHold) {
 		return false
 	}
 	t.firstReader.set(me)
@@ -286,10 +288,10 @@ func (t *First) Free() { t.firstReader.set(0) }
 // party writes or waits, or if b is in use.
 func (s *Sync) ReadCounted(b *Slot, me int64) bool {
 	w := s.Word.Load()
-	if !passable(w) || b.owner.Load() != 0 || b.crowd.Load() != 0 {
+	if !admitsReader(w) || b.owner.Load() != 0 || b.collided.Load() != 0 {
 		return false
 	}
-	if !s.Word.CompareAndSwap(w, (w|shared)+one) {
+	if !s.Word.CompareAndSwap(w, (w|flagShared)+oneHold) {
 		return false
 	}
 	s.count(b, me)
@@ -386,7 +388,7 @@ const unbiasedReads = 32
 // own. It fails if others wait, or if the table has a hold already.
 func (s *Sync) bias() bool {
 	w := s.Word.Load()
-	return w&(queued|visible) == 0 && s.Word.CompareAndSwap(w, (w|visible|biased)+one)
+	return w&(flagQueued|flagVisible) == 0 && s.Word.CompareAndSwap(w, (w|flagVisible|flagBiased)+oneHold)
 }
 
 // readBiased takes a shared hold for o under the table's if the lock is biased to readers.
@@ -411,7 +413,7 @@ func (s *Sync) Wrote() { s.queue.written++ }
 
 // ReadersLeft gives the table's hold back if that is due, for a reader that has left the table.
 func (s *Sync) ReadersLeft(policy Policy) {
-	if s.Word.Load()&(visible|biased) == visible && s.table.Load().empty() {
+	if s.Word.Load()&(flagVisible|flagBiased) == flagVisible && s.table.Load().empty() {
 		s.guarded(policy, keep) // or a later reader will look as it leaves
 	}
 }
@@ -420,7 +422,7 @@ func (s *Sync) ReadersLeft(policy Policy) {
 // short is over before the writer could have parked and been woken.
 func (s *Sync) awaitReaders(n *node) {
 	for k := 0; k < readerRounds && spins && !n.shared; k++ {
-		if w := s.Word.Load(); w&visible == 0 || w>>shift == n.value>>shift {
+		if w := s.Word.Load(); w&flagVisible == 0 || w>>flagBits == n.value>>flagBits {
 			return
 		}
 		pause.Pause(spinPause)
@@ -433,7 +435,7 @@ const readerRounds = 20
 // TryLockUnread takes a lock exclusively that the read table holds, but that nobody reads. It
 // barges.
 func (s *Sync) TryLockUnread(p Party, policy Policy) bool {
-	if s.Word.Load()&visible == 0 || !s.table.Load().empty() {
+	if s.Word.Load()&flagVisible == 0 || !s.table.Load().empty() {
 		return false
 	}
 	s.guarded(policy, revoke)
@@ -495,11 +497,11 @@ func (s *Sync) Upgrade(o int64, policy Policy) (upgraded, reads bool) {
 func (s *Sync) UpgradeOnly(owner int64, counted bool, policy Policy) (ok bool) {
 	s.guard.Lock()
 	wake, _ := s.advance(policy, revoke)
-	for w := s.Word.Load(); !ok && w>>shift == 1; w = s.Word.Load() {
-		if w&visible == 0 != counted || w&visible != 0 && s.table.Load().moreThan(1) {
+	for w := s.Word.Load(); !ok && w>>flagBits == 1; w = s.Word.Load() {
+		if w&flagVisible == 0 != counted || w&flagVisible != 0 && s.table.Load().moreThan(1) {
 			break
 		}
-		ok = s.Word.CompareAndSwap(w, Value(owner)|w&about)
+		ok = s.Word.CompareAndSwap(w, Value(owner)|w&queueFlags)
 	}
 	s.guard.Unlock()
 	unpark(wake)
@@ -541,14 +543,14 @@ func (s *Sync) EachReader(visit func(o int64, holds int)) {
 		return
 	}
 	if o := t.firstReader.load(); o != 0 {
-		visit(o, int(t.holds.load())+1)
+		visit(o, int(t.reentries.load())+1)
 	}
 	for i := range t.slots {
 		b := &t.slots[i]
 		if o := b.owner.Load(); o != 0 {
-			visit(max(o, -o), int(b.holds.load())+1)
+			visit(max(o, -o), int(b.reentries.load())+1)
 		}
-		if b.crowd.Load() == 0 {
+		if b.collided.Load() == 0 {
 			continue
 		}
 		b.mu.Lock()

@@ -81,7 +81,7 @@ func (s *Sync) report(n *node) {
 		s.watch(*w, n.kind)
 		n.reported = (*w).Queued(s, n.who) || n.reported
 		if n.began == 0 && timed.Load() {
-			n.began = now()
+			n.began = clock()
 		}
 	}
 }

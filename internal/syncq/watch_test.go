@@ -40,7 +40,7 @@ func TestALateRefusalLeavesTheLockWithItsNewHolder(t *testing.T) {
 
 func TestAWaiterThatWinsTheLockNoLongerWaits(t *testing.T) {
 	var s Sync
-	waiting := func() (who []int64) {
+	queue := func() (who []int64) {
 		s.EachWaiting(func(w Waiting) { who = append(who, w.Who) })
 		return who
 	}
@@ -49,9 +49,9 @@ func TestAWaiterThatWinsTheLockNoLongerWaits(t *testing.T) {
 	require.True(t, s.join(newNode(Owned(3), false), NonFair))
 	require.True(t, s.Unlock(NonFair))
 	<-permit
-	require.Equal(t, []int64{2, 3}, waiting(), "it is awake, and may lose the race")
+	require.Equal(t, []int64{2, 3}, queue(), "it is awake, and may lose the race")
 	require.True(t, s.compete(n))
-	require.Equal(t, []int64{3}, waiting())
+	require.Equal(t, []int64{3}, queue())
 }
 
 func TestEachWaitHasAnIDOfItsOwn(t *testing.T) {

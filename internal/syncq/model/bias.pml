@@ -23,8 +23,8 @@
 #endif
 
 /* readTable.slots. owner is 0, or the goroutine + 1, and + COUNTED if its hold is in the word.
-   crowd are the readers under the table's hold. Counted ones in the crowd concern nobody. */
-byte owner[SLOTS], crowd[SLOTS];
+   collided are the readers under the table's hold. Counted ones among them concern nobody. */
+byte owner[SLOTS], collided[SLOTS];
 #define COUNTED 8
 byte first;                     /* readTable.firstReader: 0, or the goroutine + 1 */
 #define slot (me % SLOTS)
@@ -42,10 +42,10 @@ inline isEmpty() {
 #else
 		if :: under(b) -> e = 0; break :: else fi;
 #endif
-#ifdef MUTANT_EMPTY_SKIPS_CROWD
+#ifdef MUTANT_EMPTY_SKIPS_COLLIDED
 		b++
 #else
-		if :: crowd[b] != 0 -> e = 0; break :: else -> b++ fi
+		if :: collided[b] != 0 -> e = 0; break :: else -> b++ fi
 #endif
 	:: else -> break
 	od;
@@ -58,7 +58,7 @@ inline moreThanOne() {
 	do
 	:: b < SLOTS ->
 		if :: under(b) -> n++ :: else fi;
-		d_step { n = n + crowd[b]; b++ }
+		d_step { n = n + collided[b]; b++ }
 		if :: n > 1 -> e = 1; break :: else fi
 	:: else -> break
 	od;
@@ -70,7 +70,7 @@ inline addToSlot() {
 	d_step {
 		if
 		:: owner[slot] == 0 -> owner[slot] = me + 1 + (counted -> COUNTED : 0)
-		:: else -> if :: counted :: else -> crowd[slot]++ fi; crowded = 1
+		:: else -> if :: counted :: else -> collided[slot]++ fi; hasCollided = 1
 		fi
 	}
 }
@@ -79,7 +79,7 @@ inline addToSlot() {
 inline freeSlot() {
 	d_step {
 		if
-		:: crowded -> if :: counted :: else -> crowd[slot]-- fi; crowded = 0
+		:: hasCollided -> if :: counted :: else -> collided[slot]-- fi; hasCollided = 0
 		:: else -> assert(owner[slot] % COUNTED == me + 1); owner[slot] = 0
 		fi
 	}
@@ -87,7 +87,7 @@ inline freeSlot() {
 
 /* Sync.ReadFirst; ok */
 inline ReadFirst() {
-	d_step { ok = free(Word); if :: ok -> Word = (Word | shared) + one :: else fi }
+	d_step { ok = free(Word); if :: ok -> Word = (Word | flagShared) + one :: else fi }
 	if
 	:: ok -> CHECK(first_reader_is_one, first == 0); first = me + 1
 	:: else
@@ -155,15 +155,15 @@ inline Unlock() {
 		s = 0; ok = 1;
 		if
 		:: free(Word) -> ok = 0
-		:: !free(Word) && (Word & shared) && Word >= 2*one -> Word = Word - one
-		:: !free(Word) && !((Word & shared) && Word >= 2*one) && !(Word & queued) -> Word = 0
-		:: !free(Word) && !((Word & shared) && Word >= 2*one) && (Word & queued) ->
+		:: !free(Word) && (Word & flagShared) && Word >= 2*one -> Word = Word - one
+		:: !free(Word) && !((Word & flagShared) && Word >= 2*one) && !(Word & flagQueued) -> Word = 0
+		:: !free(Word) && !((Word & flagShared) && Word >= 2*one) && (Word & flagQueued) ->
 #ifdef FIFO
 			s = 2
 #else
 			if
-			:: (Word & handoff) -> s = 2
-			:: else -> if :: (Word & woken) :: else -> s = 1 fi; Word = queued | woken
+			:: (Word & flagReserved) -> s = 2
+			:: else -> if :: (Word & flagWoken) :: else -> s = 1 fi; Word = flagQueued | flagWoken
 			fi
 #endif
 		fi
@@ -177,7 +177,7 @@ inline Unlock() {
 /* Sync.ReadersLeft */
 inline ReadersLeft() {
 	if
-	:: (Word & (visible | biased)) == visible ->
+	:: (Word & (flagVisible | flagBiased)) == flagVisible ->
 		isEmpty();
 		if
 		:: e ->
@@ -198,10 +198,10 @@ inline ReadersLeft() {
 inline readQuickly() {
 	ok = 0;
 	if
-	:: (Word & biased) && crowd[slot] == 0 ->
+	:: (Word & flagBiased) && collided[slot] == 0 ->
 		d_step { if :: owner[slot] == 0 -> owner[slot] = me + 1; ok = 1 :: else fi }
 		if
-		:: ok && !(Word & biased) ->
+		:: ok && !(Word & flagBiased) ->
 #ifdef MUTANT_READER_STAYS                      /* and re-enters the hold that it does not have */
 			skip
 #else
@@ -217,12 +217,12 @@ inline readQuickly() {
 inline readBiased() {
 	ok = 0;
 	if
-	:: (Word & biased) ->
+	:: (Word & flagBiased) ->
 		addToSlot();
 #ifdef MUTANT_READER_LOOKS_ONCE
 		ok = 1
 #else
-		ok = ((Word & biased) != 0);
+		ok = ((Word & flagBiased) != 0);
 		if
 		:: ok
 		:: else ->
@@ -241,13 +241,13 @@ inline readBiased() {
 inline count() {
 	addToSlot();
 	if
-	:: !crowded ->
+	:: !hasCollided ->
 		d_step {
 			if
-#ifdef MUTANT_BIAS_BESIDE_QUEUE
-			:: !(Word & visible) -> Word = (Word | visible | biased) + one
+#ifdef MUTANT_BIAS_DESPITE_QUEUE
+			:: !(Word & flagVisible) -> Word = (Word | flagVisible | flagBiased) + one
 #else
-			:: !(Word & (queued | visible)) -> Word = (Word | visible | biased) + one
+			:: !(Word & (flagQueued | flagVisible)) -> Word = (Word | flagVisible | flagBiased) + one
 #endif
 			:: else
 			fi
@@ -260,14 +260,14 @@ inline count() {
 inline TryLockUnread() {
 	ok = 0;
 	if
-	:: (Word & visible) ->
+	:: (Word & flagVisible) ->
 		isEmpty();
 		if
 		:: e -> e = 0;
 #ifdef MUTANT_REVOKE_LOOKS_FIRST                /* looks into the table, and then ends the bias */
 			LOCK();
 			isEmpty();
-			d_step { if :: e && Word == (one | shared | visible | biased) -> Word = 0 :: else fi; e = 0; guard = 0 }
+			d_step { if :: e && Word == (one | flagShared | flagVisible | flagBiased) -> Word = 0 :: else fi; e = 0; guard = 0 }
 #else
 			guarded(REVOKE);
 #endif
@@ -287,17 +287,17 @@ inline UpgradeOnly() {
 	do
 	:: d_step {
 			ok = 0; w = Word;
-			s = (w / one == 1 && ((w & visible) != 0) == !counted)
+			s = (w / one == 1 && ((w & flagVisible) != 0) == !counted)
 		}
 		if
 		:: !s -> break
 		:: else
 		fi;
 		if
-		:: (w & visible) -> moreThanOne(); if :: e -> e = 0; break :: else fi
+		:: (w & flagVisible) -> moreThanOne(); if :: e -> e = 0; break :: else fi
 		:: else
 		fi;
-		d_step { if :: Word == w -> Word = value(me) | (w & about); ok = 1 :: else fi }
+		d_step { if :: Word == w -> Word = value(me) | (w & queueFlags); ok = 1 :: else fi }
 		if :: ok -> break :: else fi
 	od;
 	atomic { w = 0; s = 0; guard = 0 }
@@ -310,8 +310,8 @@ inline UnlockShared() {
 		s = 0;
 		if
 		:: Word >= 2*one -> Word = Word - one
-		:: Word < 2*one && !(Word & (queued | visible)) -> Word = 0
-		:: Word < 2*one && (Word & (about | visible)) == (queued | woken) -> Word = queued | woken
+		:: Word < 2*one && !(Word & (flagQueued | flagVisible)) -> Word = 0
+		:: Word < 2*one && (Word & (queueFlags | flagVisible)) == (flagQueued | flagWoken) -> Word = flagQueued | flagWoken
 		:: else -> s = 1
 		fi
 	}
@@ -321,12 +321,12 @@ inline UnlockShared() {
 /* rwlock: RUnlock and Sync.Unread of a reader under the table's hold */
 inline RUnlock() {
 #ifdef MUTANT_RUNLOCK_LOOKS_FIRST
-	gone = !(Word & biased);
+	gone = !(Word & flagBiased);
 	freeSlot();
 #else
-	s = crowded;
+	s = hasCollided;
 	freeSlot();
-	gone = (s || !(Word & biased));
+	gone = (s || !(Word & flagBiased));
 	s = 0;
 #endif
 	if :: gone -> ReadersLeft(); gone = 0 :: else fi
@@ -337,14 +337,14 @@ inline enter() {
 		if :: isShared[me] -> shrd++ :: else -> excl++ fi;
 		CHECK(mutual_exclusion, excl + (shrd > 0) <= 1);
 		CHECK(mutual_exclusion, excl == 0 || (exclusive(Word) && Word/one == me + 1));
-		CHECK(mutual_exclusion, shrd == 0 || (Word & shared))
+		CHECK(mutual_exclusion, shrd == 0 || (Word & flagShared))
 	}
 }
 
 proctype goroutine(byte me; byte role) {
 	byte s, wk, b, n, step;
 	short w;
-	bit ok, late, limited, inQueue, taken, e, drain, crowded, counted, wasFirst, gone, quick;
+	bit ok, late, limited, inQueue, taken, e, drain, hasCollided, counted, wasFirst, gone, quick;
 	do
 	:: role & (READS | IN_WORD) ->
 		isShared[me] = 1;
@@ -429,10 +429,10 @@ next:		atomic { ok = 0; isShared[me] = 0; counted = 0 }
 active proctype monitor() {
 	timeout ->
 	CHECK(no_lost_wakeup, ended == N);
-	CHECK(lock_is_free_at_last, Word == 0 || Word == (one | shared | visible | biased));
+	CHECK(lock_is_free_at_last, Word == 0 || Word == (one | flagShared | flagVisible | flagBiased));
 	CHECK(lock_is_free_at_last, first == 0);
 	i = 0;
-	do :: i < SLOTS -> CHECK(lock_is_free_at_last, owner[i] == 0 && crowd[i] == 0); i++ :: else -> break od
+	do :: i < SLOTS -> CHECK(lock_is_free_at_last, owner[i] == 0 && collided[i] == 0); i++ :: else -> break od
 }
 
 init {

@@ -183,7 +183,7 @@ inline releaseWrite() {
 	:: write[me_owner] == 0 && read[me_owner] > 0 ->
 		inside[me_owner] = 1;
 #ifdef MUTANT_DOWNGRADE_ADMITS_NOBODY
-		atomic { guard == 0; d_step { Word = one | shared | (Word & about) } }
+		atomic { guard == 0; d_step { Word = one | flagShared | (Word & queueFlags) } }
 #else
 		guarded(DOWNGRADE)
 #endif
@@ -324,7 +324,7 @@ proctype goroutine(byte me) {
 				atomic { guard == 0; CHOOSE; d_step { guard = 1; advance(REVOKE); late = 0 } }
 				d_step {
 					ok = (Word/one == 1 && !exclusive(Word));
-					if :: ok -> Word = value(me) | (Word & about) :: else fi;
+					if :: ok -> Word = value(me) | (Word & queueFlags) :: else fi;
 					guard = 0
 				}
 				must = ok; unpark(); ok = must; must = 0

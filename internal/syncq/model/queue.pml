@@ -41,7 +41,7 @@ inline enter() {
 		if :: isShared[me] -> shrd++ :: else -> excl++ fi;
 		CHECK(mutual_exclusion, excl + (shrd > 0) <= 1);
 		CHECK(mutual_exclusion, excl == 0 || (exclusive(Word) && Word/one == me + 1));
-		CHECK(mutual_exclusion, shrd == 0 || (Word & shared));
+		CHECK(mutual_exclusion, shrd == 0 || (Word & flagShared));
 #endif
 		skip
 	}

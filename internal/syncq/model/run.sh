@@ -110,11 +110,11 @@ queue.pml   REFUSE_LEAVES_PERMIT       REFUSE
 queue.pml   COMPETE_KEEPS_WOKEN
 queue.pml   COMPETE_STORES
 queue.pml   UNLOCK_WAKES_NOBODY
-queue.pml   UNLOCK_IGNORES_HANDOFF     LOSSES=2
-queue.pml   COMPETE_OWES_NOT           SHARE RWMUTEX
+queue.pml   UNLOCK_IGNORES_RESERVED     LOSSES=2
+queue.pml   COMPETE_RESERVES_NOT           SHARE RWMUTEX
 queue.pml   COMPETE_STAYS_WAITING
 queue.pml   JOIN_STORES                FIFO
-queue.pml   SHARED_PAST_OWED           SHARE
+queue.pml   SHARED_PAST_RESERVED           SHARE
 foreign.pml ABANDON_KEEPS_SIGNAL       PANICS STRANGER ONCE
 foreign.pml ABANDON_LEAVES_PERMIT      PANICS STRANGER ONCE
 foreign.pml ABANDON_KEEPS_GATE         PANICS STRANGER ONCE
@@ -123,7 +123,7 @@ foreign.pml RELEASE_FIRST              N=2
 foreign.pml GATE_OPENS_FIRST
 bias.pml    READER_LOOKS_ONCE          FIFO
 bias.pml    EMPTY_SKIPS_SLOT           FIFO
-bias.pml    EMPTY_SKIPS_CROWD          FIFO SLOTS=1
+bias.pml    EMPTY_SKIPS_COLLIDED          FIFO SLOTS=1
 bias.pml    ADVANCE_IGNORES_TABLE      FIFO
 bias.pml    ADMIT_KEEPS_BIAS           FIFO R0=READS R1=WRITES R2=WRITES+DOWNGRADES
 bias.pml    REVOKE_LOOKS_FIRST         FIFO
@@ -131,7 +131,7 @@ bias.pml    DROP_WITHOUT_LOOK          FIFO
 bias.pml    READER_LEAVES_SILENTLY     FIFO
 bias.pml    READER_STAYS               FIFO
 bias.pml    EMPTY_SEES_COUNTED         FIFO N=2 R0=READS+UPGRADES R1=READS
-bias.pml    BIAS_BESIDE_QUEUE          FIFO
+bias.pml    BIAS_DESPITE_QUEUE          FIFO
 bias.pml    RUNLOCK_LOOKS_FIRST        FIFO
 bias.pml    FIRST_LEAVES_LATE          FIFO
 bias.pml    UPGRADE_KEEPS_BIAS         FIFO N=2 R0=READS+UPGRADES R1=READS

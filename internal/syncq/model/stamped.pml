@@ -169,7 +169,7 @@ inline enterRead(avoid) {
 inline look(hasEnded) {
 	atomic { guard == 0 -> guard = 1 }
 	d_step {
-		owed = (hasEnded && (told[me] || granted[me]));
+		unparked = (hasEnded && (told[me] || granted[me]));
 		told[me] = 0;
 		over = hasEnded
 	}
@@ -198,15 +198,15 @@ inline look(hasEnded) {
 		if :: (Word & writing) -> lose() :: else fi;
 		d_step {
 			admit(Word, 1);
-			if :: granted[me] -> ok = (granted[me] == HOLD); tooMany = (granted[me] == TOOMANY); st = stamp[me]; over = 1; owed = 1 :: else fi;
+			if :: granted[me] -> ok = (granted[me] == HOLD); tooMany = (granted[me] == TOOMANY); st = stamp[me]; over = 1; unparked = 1 :: else fi;
 			guard = 0
 		}
 		unpark()
 	fi;
 #ifdef MUTANT_LOOK_LEAVES_PERMIT
-	owed = 0;
+	unparked = 0;
 #endif
-	if :: owed -> atomic { permit[me] -> permit[me] = 0; owed = 0 } :: else fi
+	if :: unparked -> atomic { permit[me] -> permit[me] = 0; unparked = 0 } :: else fi
 }
 
 inline lose() {
@@ -295,7 +295,7 @@ inline read() {
 #endif
 proctype goroutine(byte me) {
 	byte st, rx, wk;
-	bit ok, tooMany, s, owed, over, limited, lim;
+	bit ok, tooMany, s, unparked, over, limited, lim;
 #ifdef ONCE
 	bit done;
 #endif

@@ -6,15 +6,15 @@
 #endif
 
 /* word.go */
-#define queued   1
-#define woken    2
-#define handoff  4
-#define shared   8
-#define visible  16
-#define biased   32
+#define flagQueued   1
+#define flagWoken    2
+#define flagReserved  4
+#define flagShared   8
+#define flagVisible  16
+#define flagBiased   32
 #define one      64
 #define flags    63
-#define about    (queued | woken | handoff)
+#define queueFlags    (flagQueued | flagWoken | flagReserved)
 #if defined(ANONYMOUS)
 #define value(n) one            /* a lock without owners: any goroutine may unlock it */
 #elif defined(OWNERS)
@@ -23,8 +23,8 @@
 #define value(n) (((n)+1)*one)
 #endif
 #define free(w)      ((w) <= flags)
-#define exclusive(w) (!((w) & shared) && !free(w))
-#define passable(w)  (!exclusive(w) && (!((w) & queued) || ((w) & (woken | handoff)) == woken))
+#define exclusive(w) (!((w) & flagShared) && !free(w))
+#define admitsReader(w)  (!exclusive(w) && (!((w) & flagQueued) || ((w) & (flagWoken | flagReserved)) == flagWoken))
 
 /* the steps of advance */
 #define KEEP      0
@@ -48,7 +48,7 @@ byte q[N], ql;                  /* Sync.queue */
 byte state[N], in[N];
 bit isShared[N];
 #ifndef FIFO
-bit owed[N];
+bit reserved[N];
 #endif
 bit permit[N];                  /* node.place */
 
@@ -68,7 +68,7 @@ bit due[N];                     /* node.since is due */
 #endif
 
 /* A property is a variable, so that an error report has its name. */
-hidden byte mutual_exclusion, word_is_legal, word_mirrors_queue, no_overtaking, owed_is_next,
+hidden byte mutual_exclusion, word_is_legal, word_mirrors_queue, no_overtaking, reserved_is_next,
 	no_lost_wakeup, one_unpark_per_park, cancelled_is_out, returns_holding, signals_arrive,
 	unlock_succeeds, first_reader_is_one, first_competes, lock_is_free_at_last;
 #define CHECK(property, expression) property = (expression); assert(property)
@@ -96,7 +96,7 @@ inline remove(n) {
 #define CHOOSE if :: late = 0 :: late = 1 fi            /* node.overdue: time passes */
 #endif
 #ifndef FIFO                                            /* a look at the new first waiter after a cancellation */
-#define OVERDUE if :: ql > 0 -> owed[q[0]] = owed[q[0]] | late :: else fi
+#define OVERDUE if :: ql > 0 -> reserved[q[0]] = reserved[q[0]] | late :: else fi
 #endif
 
 #ifdef ANONYMOUS
@@ -107,18 +107,18 @@ inline remove(n) {
 
 /* Sync.mirror: sets m to the flags about a queue whose first waiter is n */
 inline mirror(n) {
-	m = queued;
+	m = flagQueued;
 #ifndef FIFO
-	owed[n] = owed[n] | isShared[n] | late;
+	reserved[n] = reserved[n] | isShared[n] | late;
 #ifdef COND
-	owed[n] = owed[n] | due[n];
+	reserved[n] = reserved[n] | due[n];
 #endif
 #ifdef LOSSES
-	owed[n] = owed[n] | (lost[n] >= LOSSES);
+	reserved[n] = reserved[n] | (lost[n] >= LOSSES);
 #endif
 	if
-	:: owed[n] -> m = queued | handoff
-	:: !owed[n] && state[n] == awake -> m = queued | woken
+	:: reserved[n] -> m = flagQueued | flagReserved
+	:: !reserved[n] && state[n] == awake -> m = flagQueued | flagWoken
 	:: else
 	fi
 #endif
@@ -126,30 +126,30 @@ inline mirror(n) {
 
 /* Sync.admit: from base to to; k waiters are let in */
 inline admit() {
-	k = 0; to = base & ~about;
+	k = 0; to = base & ~queueFlags;
 	if
 	:: ql == 0
-	:: ql > 0 && isShared[q[0]] && (free(to) || (to & shared)) ->
+	:: ql > 0 && isShared[q[0]] && (free(to) || (to & flagShared)) ->
 		do :: k < ql && isShared[q[k]] -> k++ :: else -> break od;
-		to = (to | shared) + k*one
+		to = (to | flagShared) + k*one
 #ifdef FIFO
 	:: ql > 0 && free(to) && !isShared[q[0]] -> k = 1; to = value(q[0]); HOLD
 #else
-	:: ql > 0 && free(to) && !isShared[q[0]] && owed[q[0]] -> k = 1; to = value(q[0]); HOLD
-	:: ql > 0 && free(to) && !isShared[q[0]] && !owed[q[0]] -> to = queued | woken
+	:: ql > 0 && free(to) && !isShared[q[0]] && reserved[q[0]] -> k = 1; to = value(q[0]); HOLD
+	:: ql > 0 && free(to) && !isShared[q[0]] && !reserved[q[0]] -> to = flagQueued | flagWoken
 #endif
 	:: else
 	fi;
 	if
 	:: ql > k && !free(to) ->
 #ifndef FIFO
-		owed[q[k]] = owed[q[k]] | ((to & shared) != 0);
+		reserved[q[k]] = reserved[q[k]] | ((to & flagShared) != 0);
 #endif
 		mirror(q[k]);
 #ifdef MUTANT_ADMIT_KEEPS_BIAS
 		to = to | m
 #else
-		to = (to & ~biased) | m
+		to = (to & ~flagBiased) | m
 #endif
 	:: else
 	fi
@@ -164,17 +164,17 @@ inline advance(step) {
 	:: step == DROP ->
 		if
 		:: free(Word) -> ok = 0
-		:: (Word & shared) && Word >= 2*one -> base = Word - one
+		:: (Word & flagShared) && Word >= 2*one -> base = Word - one
 		:: else -> base = 0
 		fi
 	:: step == DROPTABLE ->
 		if
-		:: (Word & (visible | biased)) != visible -> ok = 0
-		:: (Word & (visible | biased)) == visible && Word >= 2*one -> base = (Word & ~visible) - one
+		:: (Word & (flagVisible | flagBiased)) != flagVisible -> ok = 0
+		:: (Word & (flagVisible | flagBiased)) == flagVisible && Word >= 2*one -> base = (Word & ~flagVisible) - one
 		:: else -> base = 0
 		fi
-	:: step == REVOKE -> base = Word & ~biased
-	:: step == DOWNGRADE -> base = one | shared
+	:: step == REVOKE -> base = Word & ~flagBiased
+	:: step == DOWNGRADE -> base = one | flagShared
 	fi;
 	if
 	:: ok ->
@@ -203,7 +203,7 @@ inline advance(step) {
 	:: else
 	fi;
 #ifdef TABLE
-	drain = ok && (drained & (visible | biased)) == visible;
+	drain = ok && (drained & (flagVisible | flagBiased)) == flagVisible;
 #endif
 	base = 0; to = 0; m = 0; k = 0; i = 0
 }
@@ -256,7 +256,7 @@ inline TryLock() {
 #ifdef FIFO
 			CHECK(no_overtaking, ql == 0);
 #else
-			CHECK(owed_is_next, ql == 0 || !owed[q[0]]);
+			CHECK(reserved_is_next, ql == 0 || !reserved[q[0]]);
 #endif
 			Word = Word | value(me); ok = 1; HOLD
 		:: else
@@ -268,7 +268,7 @@ inline TryLock() {
 inline TryLockShared() {
 	d_step {
 		ok = 0;
-		if :: !exclusive(Word) -> Word = (Word | shared) + one; ok = 1 :: else fi
+		if :: !exclusive(Word) -> Word = (Word | flagShared) + one; ok = 1 :: else fi
 	}
 }
 
@@ -277,13 +277,13 @@ inline TryLockSharedInTurn() {
 	d_step {
 		ok = 0;
 		if
-		:: passable(Word) ->
+		:: admitsReader(Word) ->
 #ifdef FIFO
 			CHECK(no_overtaking, ql == 0);
 #else
-			CHECK(owed_is_next, ql == 0 || !isShared[q[0]] && !owed[q[0]]);
+			CHECK(reserved_is_next, ql == 0 || !isShared[q[0]] && !reserved[q[0]]);
 #endif
-			Word = (Word | shared) + one; ok = 1
+			Word = (Word | flagShared) + one; ok = 1
 		:: else
 		fi
 	}
@@ -296,10 +296,10 @@ inline admissible() {
 	ok = (isShared[me] -> !exclusive(w) : free(w))
 #elif defined(FIFO)
 	ok = (isShared[me] -> !exclusive(w) && ql == 0 : free(w))
-#elif defined(MUTANT_SHARED_PAST_OWED)
+#elif defined(MUTANT_SHARED_PAST_RESERVED)
 	ok = (isShared[me] -> !exclusive(w) && (ql == 0 || state[q[0]] == awake) : free(w))
 #else
-	ok = (isShared[me] -> !exclusive(w) && (ql == 0 || state[q[0]] == awake && !owed[q[0]]) : free(w))
+	ok = (isShared[me] -> !exclusive(w) && (ql == 0 || state[q[0]] == awake && !reserved[q[0]]) : free(w))
 #endif
 }
 
@@ -314,9 +314,9 @@ inline enter_() {
 #ifdef FIFO
 		CHECK(no_overtaking, ql == 0);
 #else
-		CHECK(owed_is_next, ql == 0 || !owed[q[0]] && !(isShared[me] && isShared[q[0]]));
+		CHECK(reserved_is_next, ql == 0 || !reserved[q[0]] && !(isShared[me] && isShared[q[0]]));
 #endif
-		if :: isShared[me] -> Word = (w | shared) + one :: else -> Word = w | value(me); HOLD fi
+		if :: isShared[me] -> Word = (w | flagShared) + one :: else -> Word = w | value(me); HOLD fi
 	:: else -> ok = 0
 	fi;
 	w = 0
@@ -343,7 +343,7 @@ inline tryEnqueue() {
 	:: inQueue ->
 		atomic { CHOOSE; d_step {
 #ifdef MUTANT_JOIN_NO_ADVANCE
-			push(me); Word = Word | queued;
+			push(me); Word = Word | flagQueued;
 #else
 			advance(JOIN);
 #endif
@@ -373,7 +373,7 @@ inline cancel(n) {
 #endif
 
 /* Sync.compete: NonFair; ok is its result. A step of it swaps by w, the word that it looked at. A
-   swap that fails looks at the next one in the same step. The word is never 0, as me is queued. */
+   swap that fails looks at the next one in the same step. The word is never 0, as me is flagQueued. */
 inline compete() {
 #ifndef FIFO
 	atomic { guard == 0; d_step {
@@ -383,7 +383,7 @@ inline compete() {
 			guard = 1; w = Word;
 			CHECK(first_competes, q[0] == me);
 #ifdef LOSSES
-			CHECK(owed_is_next, lost[me] < LOSSES)
+			CHECK(reserved_is_next, lost[me] < LOSSES)
 #endif
 		:: else
 		fi
@@ -401,13 +401,13 @@ inline compete() {
 				:: else -> w = Word
 				fi
 			:: else ->
-				k = owed[me];
+				k = reserved[me];
 #ifdef LOSSES
 				if :: lost[me] < LOSSES -> lost[me]++ :: else fi;
 #endif
 				state[me] = waiting;
-#ifndef MUTANT_COMPETE_OWES_NOT
-				owed[me] = owed[me] | ((w & shared) != 0);
+#ifndef MUTANT_COMPETE_RESERVES_NOT
+				reserved[me] = reserved[me] | ((w & flagShared) != 0);
 #endif
 				mirror(me);
 				if
@@ -419,14 +419,14 @@ inline compete() {
 #ifdef MUTANT_COMPETE_KEEPS_WOKEN
 					Word = w | m;
 #else
-					Word = (w & ~about) | m;
+					Word = (w & ~queueFlags) | m;
 #endif
 					guard = 0; w = 0
 				:: else ->
 #ifdef MUTANT_COMPETE_STAYS_WAITING
 					ok = 1; guard = 0; w = 0
 #else
-					state[me] = awake; owed[me] = k; w = Word
+					state[me] = awake; reserved[me] = k; w = Word
 #endif
 				fi
 			fi;
@@ -523,7 +523,7 @@ inline recycle() {
 		CHECK(cancelled_is_out, ok || state[me] < granted);
 		state[me] = waiting; isShared[me] = 0;
 #ifndef FIFO
-		owed[me] = 0;
+		reserved[me] = 0;
 #endif
 #ifdef LOSSES
 		lost[me] = 0;
@@ -541,24 +541,24 @@ inline Unlock() {
 		s = 0; ok = 1;
 		if
 		:: free(Word) -> ok = 0
-		:: !free(Word) && (Word & shared) && Word >= 2*one -> Word = Word - one
+		:: !free(Word) && (Word & flagShared) && Word >= 2*one -> Word = Word - one
 #ifdef MUTANT_UNLOCK_MISSES_QUEUED
-		:: !free(Word) && !((Word & shared) && Word >= 2*one) -> Word = Word & about
+		:: !free(Word) && !((Word & flagShared) && Word >= 2*one) -> Word = Word & queueFlags
 #else
-		:: !free(Word) && !((Word & shared) && Word >= 2*one) && !(Word & queued) -> Word = 0
-		:: !free(Word) && !((Word & shared) && Word >= 2*one) && (Word & queued) ->
+		:: !free(Word) && !((Word & flagShared) && Word >= 2*one) && !(Word & flagQueued) -> Word = 0
+		:: !free(Word) && !((Word & flagShared) && Word >= 2*one) && (Word & flagQueued) ->
 #ifdef FIFO
 			s = 2
 #else
 			if
-#ifndef MUTANT_UNLOCK_IGNORES_HANDOFF
-			:: (Word & handoff) -> s = 2
+#ifndef MUTANT_UNLOCK_IGNORES_RESERVED
+			:: (Word & flagReserved) -> s = 2
 #endif
 			:: else ->
 #ifndef MUTANT_UNLOCK_WAKES_NOBODY
-				if :: (Word & woken) :: else -> s = 1 fi;
+				if :: (Word & flagWoken) :: else -> s = 1 fi;
 #endif
-				Word = queued | woken
+				Word = flagQueued | flagWoken
 			fi
 #endif
 #endif
@@ -580,8 +580,8 @@ inline UnlockRW() {
 #ifdef MUTANT_UNLOCKSHARED_MISSES_QUEUED
 		:: isShared[me] -> Word = (Word >= 2*one -> Word - one : 0)
 #else
-		:: isShared[me] && (Word >= 2*one || !(Word & (queued | visible))) -> Word = (Word >= 2*one -> Word - one : 0)
-		:: isShared[me] && Word < 2*one && (Word & (about | visible)) == (queued | woken) -> Word = queued | woken
+		:: isShared[me] && (Word >= 2*one || !(Word & (flagQueued | flagVisible))) -> Word = (Word >= 2*one -> Word - one : 0)
+		:: isShared[me] && Word < 2*one && (Word & (queueFlags | flagVisible)) == (flagQueued | flagWoken) -> Word = flagQueued | flagWoken
 #endif
 		:: !isShared[me] && Word == value(me) -> Word = 0
 		:: else -> s = 1
@@ -597,18 +597,18 @@ inline UnlockRW() {
 /* The invariants of advance, in every state in which the guard is free; word.go's table. */
 #define FLAGS_OF(w) ((w) & flags)
 #ifdef FIFO
-#define OWED_BESIDE_READERS 1
-#define QUEUE_FLAGS ((Word & (woken | handoff)) == 0)
+#define RESERVED_BEHIND_READERS 1
+#define QUEUE_FLAGS ((Word & (flagWoken | flagReserved)) == 0)
 #define HELD_OR_WOKEN (!free(Word))
 #else
-#define OWED_BESIDE_READERS (ql == 0 || !(Word & shared) || (Word & (woken | handoff)))
-#define QUEUE_FLAGS ((!(Word & (woken | handoff)) || (Word & queued)) && (Word & (woken | handoff)) != (woken | handoff) && (!free(Word) || Word == 0 || Word == (queued | woken)))
-#define HELD_OR_WOKEN (!free(Word) || (Word & woken))
+#define RESERVED_BEHIND_READERS (ql == 0 || !(Word & flagShared) || (Word & (flagWoken | flagReserved)))
+#define QUEUE_FLAGS ((!(Word & (flagWoken | flagReserved)) || (Word & flagQueued)) && (Word & (flagWoken | flagReserved)) != (flagWoken | flagReserved) && (!free(Word) || Word == 0 || Word == (flagQueued | flagWoken)))
+#define HELD_OR_WOKEN (!free(Word) || (Word & flagWoken))
 #endif
-#define LEGAL (QUEUE_FLAGS && (!free(Word) || !(Word & (shared | visible | biased))) && \
-	(!(Word & visible) || (Word & shared)) && (!(Word & biased) || (Word & visible) && !(Word & queued)))
-#define MIRRORS (((Word & queued) != 0) == (ql > 0) && (ql == 0 || HELD_OR_WOKEN) && \
-	(ql == 0 || !isShared[q[0]] || exclusive(Word)) && OWED_BESIDE_READERS)
+#define LEGAL (QUEUE_FLAGS && (!free(Word) || !(Word & (flagShared | flagVisible | flagBiased))) && \
+	(!(Word & flagVisible) || (Word & flagShared)) && (!(Word & flagBiased) || (Word & flagVisible) && !(Word & flagQueued)))
+#define MIRRORS (((Word & flagQueued) != 0) == (ql > 0) && (ql == 0 || HELD_OR_WOKEN) && \
+	(ql == 0 || !isShared[q[0]] || exclusive(Word)) && RESERVED_BEHIND_READERS)
 
 active proctype invariants() {
 end:	do
