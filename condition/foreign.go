@@ -34,7 +34,7 @@ func (f *foreign) wait(q *syncq.Cond, l *park.Limit, o int64) (signalled bool) {
 	w.Enqueue(false)
 	f.release(w)
 	signalled = w.Await()
-	defer q.Sync().Unlock(syncq.FIFO)
+	defer q.Sync().Unlock()
 	f.l.Lock()
 	return signalled
 }

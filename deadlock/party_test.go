@@ -106,15 +106,14 @@ func parties(cycles []deadlock.Cycle) [][]locks.Owner {
 
 // shared is a lock with shared holders that are known.
 type shared struct {
-	s      syncq.Sync
-	policy syncq.Policy
-	kind   syncq.Kind
-	mu     sync.Mutex
-	table  []int64 // those who read
+	s     syncq.Sync
+	kind  syncq.Kind
+	mu    sync.Mutex
+	table []int64 // those who read
 }
 
 func newShared(policy syncq.Policy) *shared {
-	l := &shared{policy: policy}
+	l := &shared{s: syncq.New(policy)}
 	l.kind = syncq.Kind{Name: "shared", Refusable: true, Holders: func(*syncq.Sync) []int64 {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -128,7 +127,7 @@ func (l *shared) LockContext(ctx context.Context) error {
 	if held, _ := l.s.Reenter(me); held {
 		return nil
 	}
-	if l.s.Acquire(syncq.Owned(me).Of(&l.kind), l.policy, park.Until(ctx)) != syncq.Acquired {
+	if l.s.Acquire(syncq.Owned(me).Of(&l.kind), park.Until(ctx)) != syncq.Acquired {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -138,7 +137,7 @@ func (l *shared) LockContext(ctx context.Context) error {
 }
 
 func (l *shared) UnlockContext(ctx context.Context) error {
-	if !l.s.Release(int64(locks.CurrentOwner(ctx)), l.policy) {
+	if !l.s.Release(int64(locks.CurrentOwner(ctx))) {
 		return locks.ErrNotHeld
 	}
 	return nil
@@ -149,7 +148,7 @@ type reader struct{ *shared }
 
 func (r reader) LockContext(ctx context.Context) error {
 	me := int64(locks.CurrentOwner(ctx))
-	if r.s.AcquireShared(syncq.Owned(me).Of(&r.kind), r.policy, park.Until(ctx)) != syncq.Acquired {
+	if r.s.AcquireShared(syncq.Owned(me).Of(&r.kind), park.Until(ctx)) != syncq.Acquired {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -166,6 +165,6 @@ func (r reader) UnlockContext(ctx context.Context) error {
 	i := slices.Index(r.table, int64(locks.CurrentOwner(ctx)))
 	r.table = slices.Delete(r.table, i, i+1)
 	r.mu.Unlock()
-	r.s.Unlock(r.policy)
+	r.s.Unlock()
 	return nil
 }

@@ -38,7 +38,7 @@ func (m *BargingMutex) Lock() {
 //go:noinline // so that Lock is inlined
 func (m *BargingMutex) lock() {
 	if !m.s.Word.CompareAndSwap(syncq.Awake, syncq.Awake|syncq.Taken) {
-		m.s.Acquire(syncq.Anonymous(0), syncq.NonFair, nil)
+		m.s.Acquire(syncq.Anonymous(0), nil)
 	}
 }
 
@@ -51,7 +51,7 @@ func (m *BargingMutex) Unlock() {
 
 //go:noinline // so that Unlock is inlined
 func (m *BargingMutex) unlock() {
-	if !m.s.Word.CompareAndSwap(syncq.Awake|syncq.Taken, syncq.Awake) && !m.s.Unlock(syncq.NonFair) {
+	if !m.s.Word.CompareAndSwap(syncq.Awake|syncq.Taken, syncq.Awake) && !m.s.Unlock() {
 		panic(locks.ErrNotHeld)
 	}
 }
@@ -59,23 +59,19 @@ func (m *BargingMutex) unlock() {
 // TryLockFor acquires the lock, waits for it for at most d, and reports whether it did. With d
 // <= 0 it does not wait. Java's tryLock(time, unit).
 func (m *BargingMutex) TryLockFor(d time.Duration) bool {
-	return m.s.Acquire(syncq.Anonymous(goid.Get()), syncq.NonFair, park.After(d)) == syncq.Acquired
+	return m.s.Acquire(syncq.Anonymous(goid.Get()), park.After(d)) == syncq.Acquired
 }
 
 // LockContext is Lock until ctx ends. A ctx that has ended already is an error even if the lock
 // is free. If ctx ends, the waiter is out of the queue when the call returns. Java's
 // lockInterruptibly().
 func (m *BargingMutex) LockContext(ctx context.Context) error {
-	return m.lockContext(ctx, syncq.NonFair)
+	return m.lockContext(ctx, syncq.Anonymous)
 }
-
-// UnlockContext is Unlock, but returns an error that matches [locks.ErrNotHeld] where Unlock
-// panics. It ignores ctx.
-func (m *BargingMutex) UnlockContext(context.Context) error { return m.unlockContext(syncq.NonFair) }
 
 // NewCond returns a new condition of the lock. Java's newCondition().
 func (m *BargingMutex) NewCond() *condition.Cond {
-	return attach.New(attach.Cond{Of: m, S: &m.s, Policy: syncq.NonFair}).(*condition.Cond)
+	return attach.New(attach.Cond{Of: m, S: &m.s}).(*condition.Cond)
 }
 
 // String describes the lock and its state.

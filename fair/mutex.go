@@ -37,7 +37,7 @@ func (m *Mutex) Lock() {
 }
 
 //go:noinline // so that Lock is inlined
-func (m *Mutex) lock() { m.s.Acquire(syncq.Anonymous(0), syncq.FIFO, nil) }
+func (m *Mutex) lock() { m.s.Acquire(inTurn(0), nil) }
 
 // Unlock releases the lock, to the longest waiter if there is one. It panics with
 // [locks.ErrNotHeld] if the lock is free.
@@ -49,7 +49,7 @@ func (m *Mutex) Unlock() {
 
 //go:noinline // so that Unlock is inlined
 func (m *Mutex) unlock() {
-	if !m.s.Unlock(syncq.FIFO) {
+	if !m.s.Unlock() {
 		panic(locks.ErrNotHeld)
 	}
 }
@@ -58,17 +58,13 @@ func (m *Mutex) unlock() {
 // did. With d <= 0 it does not wait, and succeeds only if the lock is free and no goroutine
 // waits. Java's tryLock(time, unit).
 func (m *Mutex) TryLockFor(d time.Duration) bool {
-	return m.s.Acquire(syncq.Anonymous(goid.Get()), syncq.FIFO, park.After(d)) == syncq.Acquired
+	return m.s.Acquire(inTurn(goid.Get()), park.After(d)) == syncq.Acquired
 }
 
 // LockContext is Lock until ctx ends. A ctx that has ended already is an error even if the lock
 // is free. If ctx ends, the waiter is out of the queue when the call returns. Java's
 // lockInterruptibly().
-func (m *Mutex) LockContext(ctx context.Context) error { return m.lockContext(ctx, syncq.FIFO) }
-
-// UnlockContext is Unlock, but returns an error that matches [locks.ErrNotHeld] where Unlock
-// panics. It ignores ctx.
-func (m *Mutex) UnlockContext(context.Context) error { return m.unlockContext(syncq.FIFO) }
+func (m *Mutex) LockContext(ctx context.Context) error { return m.lockContext(ctx, inTurn) }
 
 // NewCond returns a new condition of the lock. Java's newCondition().
 func (m *Mutex) NewCond() *condition.Cond {

@@ -50,7 +50,7 @@ func (q *queued) Inspect(ctx context.Context) (locks.Info, error) {
 	return info.State{Held: q.IsLocked(), Waiters: q.Queued()}.Answer("fair: Inspect", ctx)
 }
 
-func (q *queued) lockContext(ctx context.Context, policy syncq.Policy) error {
+func (q *queued) lockContext(ctx context.Context, party func(who int64) syncq.Party) error {
 	const op = "fair: LockContext"
 	if err := ctxerr.Check(op, ctx); err != nil {
 		return err
@@ -58,12 +58,14 @@ func (q *queued) lockContext(ctx context.Context, policy syncq.Policy) error {
 	if q.s.Word.CompareAndSwap(0, syncq.Taken) {
 		return nil
 	}
-	p := syncq.Anonymous(int64(locks.CurrentOwner(ctx)))
-	return outcome.Error(op, ctx, q.s.Acquire(p, policy, park.Until(ctx)))
+	p := party(int64(locks.CurrentOwner(ctx)))
+	return outcome.Error(op, ctx, q.s.Acquire(p, park.Until(ctx)))
 }
 
-func (q *queued) unlockContext(policy syncq.Policy) error {
-	if !q.s.Word.CompareAndSwap(syncq.Taken, 0) && !q.s.Unlock(policy) {
+// UnlockContext is Unlock, but returns an error that matches [locks.ErrNotHeld] where Unlock
+// panics. It ignores ctx.
+func (q *queued) UnlockContext(context.Context) error {
+	if !q.s.Word.CompareAndSwap(syncq.Taken, 0) && !q.s.Unlock() {
 		return ctxerr.Wrap("fair: UnlockContext of a free lock", locks.ErrNotHeld)
 	}
 	return nil

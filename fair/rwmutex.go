@@ -43,7 +43,7 @@ var _ locks.ReadWriteLocker = (*RWMutex)(nil)
 // Lock acquires the write lock, and waits for it behind all earlier waiters.
 func (rw *RWMutex) Lock() {
 	if !rw.tryLock() {
-		rw.s.Acquire(syncq.Anonymous(0), syncq.FIFO, nil)
+		rw.s.Acquire(inTurn(0), nil)
 	}
 	rw.order.AfterAll()
 }
@@ -69,7 +69,7 @@ func (rw *RWMutex) TryLock() bool {
 // TryLockFor acquires the write lock, waits for it in the queue for at most d, and reports
 // whether it did. With d <= 0 it does not wait. Java's writeLock().tryLock(time, unit).
 func (rw *RWMutex) TryLockFor(d time.Duration) bool {
-	ok := rw.tryLock() || rw.s.Acquire(syncq.Anonymous(goid.Get()), syncq.FIFO, park.After(d)) == syncq.Acquired
+	ok := rw.tryLock() || rw.s.Acquire(inTurn(goid.Get()), park.After(d)) == syncq.Acquired
 	if ok {
 		rw.order.AfterAll()
 	}
@@ -86,7 +86,7 @@ func (rw *RWMutex) LockContext(ctx context.Context) error {
 	}
 	if !rw.tryLock() {
 		who := int64(locks.CurrentOwner(ctx))
-		if out := rw.s.Acquire(syncq.Anonymous(who), syncq.FIFO, park.Until(ctx)); out != syncq.Acquired {
+		if out := rw.s.Acquire(inTurn(who), park.Until(ctx)); out != syncq.Acquired {
 			return outcome.Error(op, ctx, out)
 		}
 	}
@@ -116,7 +116,7 @@ func (rw *RWMutex) unlock() bool {
 	rw.order.Ignore()
 	ok := rw.s.Word.CompareAndSwap(syncq.Taken, 0)
 	rw.order.Heed()
-	return ok || rw.s.UnlockExclusive(syncq.FIFO)
+	return ok || rw.s.UnlockExclusive()
 }
 
 // UnlockContext is Unlock, but returns an error that matches [locks.ErrNotHeld] where Unlock
@@ -131,7 +131,7 @@ func (rw *RWMutex) UnlockContext(context.Context) error {
 // RLock acquires the lock for reading, and waits for it behind all earlier waiters.
 func (rw *RWMutex) RLock() {
 	if !rw.tryRLock() {
-		rw.s.AcquireShared(syncq.Anonymous(0), syncq.FIFO, nil)
+		rw.s.AcquireShared(inTurn(0), nil)
 	}
 	rw.order.AfterWrites()
 }
@@ -161,7 +161,7 @@ func (rw *RWMutex) TryRLock() bool {
 // or waits. Java's readLock().tryLock(time, unit).
 func (rw *RWMutex) TryRLockFor(d time.Duration) bool {
 	ok := rw.tryRLock() ||
-		rw.s.AcquireShared(syncq.Anonymous(goid.Get()), syncq.FIFO, park.After(d)) == syncq.Acquired
+		rw.s.AcquireShared(inTurn(goid.Get()), park.After(d)) == syncq.Acquired
 	if ok {
 		rw.order.AfterWrites()
 	}
@@ -178,7 +178,7 @@ func (rw *RWMutex) RLockContext(ctx context.Context) error {
 	}
 	if !rw.tryRLock() {
 		who := int64(locks.CurrentOwner(ctx))
-		if out := rw.s.AcquireShared(syncq.Anonymous(who), syncq.FIFO, park.Until(ctx)); out != syncq.Acquired {
+		if out := rw.s.AcquireShared(inTurn(who), park.Until(ctx)); out != syncq.Acquired {
 			return outcome.Error(op, ctx, out)
 		}
 	}
@@ -208,7 +208,7 @@ func (rw *RWMutex) runlock() bool {
 	rw.order.Ignore()
 	ok := rw.s.TryUnlockShared()
 	rw.order.Heed()
-	return ok || rw.s.UnlockShared(syncq.FIFO)
+	return ok || rw.s.UnlockShared()
 }
 
 // RUnlockContext is RUnlock, but returns an error that matches [locks.ErrNotHeld] where RUnlock

@@ -96,7 +96,7 @@ func (m *Mutex) Lock() {
 
 func (m *Mutex) lock() {
 	me := goid.Get()
-	if !m.reentered(me) && !m.recorded(me, m.s.Acquire(party(me), m.s.Policy(), nil) == syncq.Acquired) {
+	if !m.reentered(me) && !m.recorded(me, m.s.Acquire(party(me), nil) == syncq.Acquired) {
 		panic(locks.ErrDeadlock)
 	}
 }
@@ -123,7 +123,7 @@ func (m *Mutex) TryLockFor(d time.Duration) bool {
 	if m.reentered(me) {
 		return true
 	}
-	return m.recorded(me, m.s.Acquire(party(me), m.s.Policy(), park.After(d)) == syncq.Acquired)
+	return m.recorded(me, m.s.Acquire(party(me), park.After(d)) == syncq.Acquired)
 }
 
 // Unlock releases one hold. The last one frees the lock. Unlock panics with [locks.ErrNotHeld]
@@ -149,7 +149,7 @@ func (m *Mutex) unlock() {
 	}
 }
 
-func (m *Mutex) leave(o int64) bool { return m.s.Release(o, m.s.Policy()) }
+func (m *Mutex) leave(o int64) bool { return m.s.Release(o) }
 
 // reentered counts one more hold of the goroutine if it has the lock, and reports whether it has.
 func (m *Mutex) reentered(me int64) bool {
@@ -180,12 +180,12 @@ func (m *Mutex) LockContext(ctx context.Context) error {
 func (m *Mutex) lockContext(op string, ctx context.Context, o int64) error {
 	var out syncq.Outcome
 	if o < 0 {
-		out = shares.Of(&m.s).Lock(ctx, party(o), false, m.s.Policy())
+		out = shares.Of(&m.s).Lock(ctx, party(o), false)
 	} else {
 		if held, counted := m.s.Reenter(o); held {
 			return tooMany(op, counted)
 		}
-		out = m.s.Acquire(party(o), m.s.Policy(), park.Until(ctx))
+		out = m.s.Acquire(party(o), park.Until(ctx))
 	}
 	m.recorded(o, out == syncq.Acquired)
 	return outcome.Error(op, ctx, out)
@@ -208,7 +208,7 @@ func (m *Mutex) TryLockContext(ctx context.Context) (bool, error) {
 	}
 	o := int64(locks.CurrentOwner(ctx))
 	if o < 0 {
-		out := shares.Of(&m.s).TryLock(o, false, m.s.Policy())
+		out := shares.Of(&m.s).TryLock(o, false)
 		if m.recorded(o, out == syncq.Acquired) || out == syncq.Busy {
 			return out == syncq.Acquired, nil
 		}
@@ -224,7 +224,7 @@ func (m *Mutex) TryLockContext(ctx context.Context) (bool, error) {
 // where Unlock panics. It ignores the end of ctx.
 func (m *Mutex) UnlockContext(ctx context.Context) error {
 	o := locks.CurrentOwner(ctx)
-	if o < 0 && shares.Of(&m.s).Unlock(int64(o), m.s.Policy()) == syncq.Acquired || o > 0 && m.leave(int64(o)) {
+	if o < 0 && shares.Of(&m.s).Unlock(int64(o)) == syncq.Acquired || o > 0 && m.leave(int64(o)) {
 		return nil
 	}
 	return ctxerr.Wrap("reentrant: UnlockContext by "+o.String(), locks.ErrNotHeld)
@@ -232,7 +232,7 @@ func (m *Mutex) UnlockContext(ctx context.Context) error {
 
 // NewCond returns a new condition of the lock. Java's newCondition().
 func (m *Mutex) NewCond() *condition.Cond {
-	return attach.New(attach.Cond{Of: m, S: &m.s, Policy: m.s.Policy(), Kind: &kind}).(*condition.Cond)
+	return attach.New(attach.Cond{Of: m, S: &m.s, Kind: &kind}).(*condition.Cond)
 }
 
 // IsLocked reports whether the lock is held.

@@ -121,7 +121,7 @@ func (rw *RWMutex) lock() {
 	me := goid.Get()
 	if ok, err := rw.rewrite(me); err != nil {
 		panic(err)
-	} else if !ok && !rw.wrote(me, rw.s.Acquire(party(me), rw.s.Policy(), nil) == syncq.Acquired) {
+	} else if !ok && !rw.wrote(me, rw.s.Acquire(party(me), nil) == syncq.Acquired) {
 		panic(locks.ErrDeadlock)
 	}
 }
@@ -159,7 +159,7 @@ func (rw *RWMutex) tryLock(o int64) (bool, error) {
 	if held || err != nil {
 		return held, err
 	}
-	return rw.wrote(o, rw.s.TryLock(party(o)) || rw.s.TryLockUnread(party(o), rw.s.Policy())), nil
+	return rw.wrote(o, rw.s.TryLock(party(o)) || rw.s.TryLockUnread(party(o))), nil
 }
 
 // TryLockFor is Lock with a wait of at most d, and reports whether it acquired the lock. It
@@ -175,7 +175,7 @@ func (rw *RWMutex) TryLockFor(d time.Duration) bool {
 	if held || err != nil {
 		return held
 	}
-	return rw.wrote(me, rw.s.Acquire(party(me), rw.s.Policy(), park.After(d)) == syncq.Acquired)
+	return rw.wrote(me, rw.s.Acquire(party(me), park.After(d)) == syncq.Acquired)
 }
 
 // Unlock releases one write hold. The last one frees the write lock; a goroutine that also reads
@@ -197,7 +197,7 @@ func (rw *RWMutex) Unlock() {
 }
 
 func (rw *RWMutex) unlock() {
-	if !rw.s.Release(goid.Get(), rw.s.Policy()) {
+	if !rw.s.Release(goid.Get()) {
 		panic(locks.ErrNotHeld)
 	}
 }
@@ -238,7 +238,7 @@ func (rw *RWMutex) RLock() {
 // freeSlot gives back the slot of a reader on a lock that is not biased any more.
 func (rw *RWMutex) freeSlot(b *syncq.Slot) {
 	b.Free()
-	rw.s.ReadersLeft(rw.s.Policy())
+	rw.s.ReadersLeft()
 }
 
 func (rw *RWMutex) rlock() {
@@ -246,7 +246,7 @@ func (rw *RWMutex) rlock() {
 	if rw.reread(me) {
 		return
 	}
-	if !rw.recorded(me, rw.s.AcquireRead(party(me), rw.s.Policy(), nil) == syncq.Acquired) {
+	if !rw.recorded(me, rw.s.AcquireRead(party(me), nil) == syncq.Acquired) {
 		panic(locks.ErrDeadlock)
 	}
 }
@@ -276,7 +276,7 @@ func (rw *RWMutex) TryRLock() bool {
 		}
 	}
 	me := goid.Get()
-	return rw.reread(me) || rw.recorded(me, rw.s.TryRead(me, rw.s.Policy()))
+	return rw.reread(me) || rw.recorded(me, rw.s.TryRead(me))
 }
 
 // TryRLockFor is RLock with a wait of at most d, and reports whether it acquired the lock. It
@@ -287,7 +287,7 @@ func (rw *RWMutex) TryRLockFor(d time.Duration) bool {
 	if rw.reread(me) {
 		return true
 	}
-	return rw.recorded(me, rw.s.AcquireRead(party(me), rw.s.Policy(), park.After(d)) == syncq.Acquired)
+	return rw.recorded(me, rw.s.AcquireRead(party(me), park.After(d)) == syncq.Acquired)
 }
 
 // RUnlock releases one read hold. It panics with [locks.ErrNotHeld] if the goroutine has none,
@@ -298,7 +298,7 @@ func (rw *RWMutex) RUnlock() {
 			if !f.Release() {
 				f.Free()
 				if !rw.s.TryFree(rw.s.Word.Load(), syncq.OneShared) {
-					rw.s.UnlockShared(rw.s.Policy())
+					rw.s.UnlockShared()
 				}
 			}
 			return
@@ -310,13 +310,13 @@ func (rw *RWMutex) RUnlock() {
 					return
 				}
 				if b.Free(); !rw.s.Biased() {
-					rw.s.ReadersLeft(rw.s.Policy())
+					rw.s.ReadersLeft()
 				}
 				return
 			case -me:
 				if !b.Release() {
 					b.Free()
-					rw.s.UnlockShared(rw.s.Policy())
+					rw.s.UnlockShared()
 				}
 				return
 			}
@@ -326,7 +326,7 @@ func (rw *RWMutex) RUnlock() {
 }
 
 func (rw *RWMutex) runlock() {
-	if !rw.s.Unread(goid.Get(), rw.s.Policy()) {
+	if !rw.s.Unread(goid.Get()) {
 		panic(locks.ErrNotHeld)
 	}
 }
@@ -342,7 +342,7 @@ func (rw *RWMutex) Downgrade() {
 }
 
 func (rw *RWMutex) downgrade(o int64) error {
-	switch held, counted := rw.s.DowngradeWrite(o, rw.s.Policy()); {
+	switch held, counted := rw.s.DowngradeWrite(o); {
 	case !held:
 		return locks.ErrNotHeld
 	case !counted:
@@ -356,7 +356,7 @@ func (rw *RWMutex) downgrade(o int64) error {
 // [locks.ErrNotHeld] if the goroutine does not read. Java's ReentrantReadWriteLock has no such
 // method; StampedLock has tryConvertToWriteLock.
 func (rw *RWMutex) TryUpgrade() bool {
-	upgraded, reads := rw.s.Upgrade(goid.Get(), rw.s.Policy())
+	upgraded, reads := rw.s.Upgrade(goid.Get())
 	if !reads {
 		panic(locks.ErrNotHeld)
 	}
@@ -383,7 +383,7 @@ func (rw *RWMutex) LockContext(ctx context.Context) error {
 func (rw *RWMutex) lockContext(op string, ctx context.Context, o int64) error {
 	var out syncq.Outcome
 	if o < 0 {
-		out = shares.Of(&rw.s).Lock(ctx, party(o), false, rw.s.Policy())
+		out = shares.Of(&rw.s).Lock(ctx, party(o), false)
 		rw.recorded(o, out == syncq.Acquired)
 		return outcome.Error(op, ctx, out)
 	}
@@ -394,7 +394,7 @@ func (rw *RWMutex) lockContext(op string, ctx context.Context, o int64) error {
 	case held:
 		return nil
 	}
-	out = rw.s.Acquire(party(o), rw.s.Policy(), park.Until(ctx))
+	out = rw.s.Acquire(party(o), park.Until(ctx))
 	rw.wrote(o, out == syncq.Acquired)
 	return outcome.Error(op, ctx, out)
 }
@@ -408,7 +408,7 @@ func (rw *RWMutex) TryLockContext(ctx context.Context) (bool, error) {
 	}
 	o := int64(locks.CurrentOwner(ctx))
 	if o < 0 {
-		return rw.tried(op, ctx, o, shares.Of(&rw.s).TryLock(o, false, rw.s.Policy()))
+		return rw.tried(op, ctx, o, shares.Of(&rw.s).TryLock(o, false))
 	}
 	ok, err := rw.tryLock(o)
 	if err != nil {
@@ -430,9 +430,9 @@ func (rw *RWMutex) tried(op string, ctx context.Context, o int64, out syncq.Outc
 func (rw *RWMutex) UnlockContext(ctx context.Context) error {
 	o := locks.CurrentOwner(ctx)
 	if o < 0 {
-		return result("rwlock: UnlockContext by ", o, shares.Of(&rw.s).Unlock(int64(o), rw.s.Policy()))
+		return result("rwlock: UnlockContext by ", o, shares.Of(&rw.s).Unlock(int64(o)))
 	}
-	return released("rwlock: UnlockContext by ", o, rw.s.Release(int64(o), rw.s.Policy()))
+	return released("rwlock: UnlockContext by ", o, rw.s.Release(int64(o)))
 }
 
 // released returns the error of op by o, which had a hold to release if ok is true.
@@ -462,7 +462,7 @@ func (rw *RWMutex) RLockContext(ctx context.Context) error {
 	o := int64(locks.CurrentOwner(ctx))
 	var out syncq.Outcome
 	if o < 0 {
-		out = shares.Of(&rw.s).Lock(ctx, party(o), true, rw.s.Policy())
+		out = shares.Of(&rw.s).Lock(ctx, party(o), true)
 	} else {
 		switch held, counted := rw.s.ReenterRead(o); {
 		case counted:
@@ -470,7 +470,7 @@ func (rw *RWMutex) RLockContext(ctx context.Context) error {
 		case held:
 			return ctxerr.Wrap(op, locks.ErrTooManyHolds)
 		}
-		out = rw.s.AcquireRead(party(o), rw.s.Policy(), park.Until(ctx))
+		out = rw.s.AcquireRead(party(o), park.Until(ctx))
 	}
 	rw.recorded(o, out == syncq.Acquired)
 	return outcome.Error(op, ctx, out)
@@ -485,7 +485,7 @@ func (rw *RWMutex) TryRLockContext(ctx context.Context) (bool, error) {
 	}
 	o := int64(locks.CurrentOwner(ctx))
 	if o < 0 {
-		return rw.tried(op, ctx, o, shares.Of(&rw.s).TryLock(o, true, rw.s.Policy()))
+		return rw.tried(op, ctx, o, shares.Of(&rw.s).TryLock(o, true))
 	}
 	switch held, counted := rw.s.ReenterRead(o); {
 	case counted:
@@ -493,7 +493,7 @@ func (rw *RWMutex) TryRLockContext(ctx context.Context) (bool, error) {
 	case held:
 		return false, ctxerr.Wrap(op, locks.ErrTooManyHolds)
 	}
-	return rw.recorded(o, rw.s.TryRead(o, rw.s.Policy())), nil
+	return rw.recorded(o, rw.s.TryRead(o)), nil
 }
 
 // RUnlockContext is RUnlock for ctx's owner, but returns an error that matches
@@ -501,9 +501,9 @@ func (rw *RWMutex) TryRLockContext(ctx context.Context) (bool, error) {
 func (rw *RWMutex) RUnlockContext(ctx context.Context) error {
 	o := locks.CurrentOwner(ctx)
 	if o < 0 {
-		return result("rwlock: RUnlockContext by ", o, shares.Of(&rw.s).UnlockShared(int64(o), rw.s.Policy()))
+		return result("rwlock: RUnlockContext by ", o, shares.Of(&rw.s).UnlockShared(int64(o)))
 	}
-	return released("rwlock: RUnlockContext by ", o, rw.s.Unread(int64(o), rw.s.Policy()))
+	return released("rwlock: RUnlockContext by ", o, rw.s.Unread(int64(o)))
 }
 
 // DowngradeContext is Downgrade for ctx's owner, but returns an error that matches
@@ -512,7 +512,7 @@ func (rw *RWMutex) DowngradeContext(ctx context.Context) error {
 	const op = "rwlock: DowngradeContext by "
 	o := locks.CurrentOwner(ctx)
 	if o < 0 {
-		return result(op, o, shares.Of(&rw.s).Downgrade(int64(o), rw.s.Policy()))
+		return result(op, o, shares.Of(&rw.s).Downgrade(int64(o)))
 	}
 	if err := rw.downgrade(int64(o)); err != nil {
 		return ctxerr.Wrap(op+o.String(), err)
@@ -531,10 +531,10 @@ func (rw *RWMutex) TryUpgradeContext(ctx context.Context) (bool, error) {
 	o := locks.CurrentOwner(ctx)
 	var upgraded, reads bool
 	if o < 0 {
-		out := shares.Of(&rw.s).Upgrade(int64(o), rw.s.Policy())
+		out := shares.Of(&rw.s).Upgrade(int64(o))
 		upgraded, reads = out == syncq.Acquired, out != syncq.NotHeld
 	} else {
-		upgraded, reads = rw.s.Upgrade(int64(o), rw.s.Policy())
+		upgraded, reads = rw.s.Upgrade(int64(o))
 	}
 	if !reads {
 		return false, ctxerr.Wrap(op+" by "+o.String(), locks.ErrNotHeld)
@@ -550,7 +550,7 @@ func (rw *RWMutex) NewCond() *condition.Cond { return rw.newCond(rw) }
 
 // newCond returns a condition of the lock for a user that knows the lock as of.
 func (rw *RWMutex) newCond(of any) *condition.Cond {
-	return attach.New(attach.Cond{Of: of, S: &rw.s, Policy: rw.s.Policy(), Kind: &kind, Refuse: func(o int64) error {
+	return attach.New(attach.Cond{Of: of, S: &rw.s, Kind: &kind, Refuse: func(o int64) error {
 		if shares.ReadHolds(&rw.s, o) > 0 {
 			return locks.ErrUpgrade
 		}

@@ -52,7 +52,7 @@ func (m *Mutex) Lock() {
 
 func (m *Mutex) lock() {
 	if !m.spin() {
-		m.s.Acquire(syncq.Anonymous(0), syncq.NonFair, nil)
+		m.s.Acquire(syncq.Anonymous(0), nil)
 	}
 }
 
@@ -78,7 +78,7 @@ func (m *Mutex) Unlock() {
 
 //go:noinline // so that Unlock is inlined
 func (m *Mutex) unlock() {
-	if !m.s.Unlock(syncq.NonFair) {
+	if !m.s.Unlock() {
 		panic(locks.ErrNotHeld)
 	}
 }
@@ -96,7 +96,7 @@ func (m *Mutex) TryLockFor(d time.Duration) bool {
 	if d <= 0 || m.spin() {
 		return d > 0
 	}
-	return m.s.Acquire(syncq.Anonymous(goid.Get()), syncq.NonFair, park.After(d)) == syncq.Acquired
+	return m.s.Acquire(syncq.Anonymous(goid.Get()), park.After(d)) == syncq.Acquired
 }
 
 // LockContext is Lock until ctx ends. A ctx that has ended already is an error even if the lock
@@ -111,7 +111,7 @@ func (m *Mutex) LockContext(ctx context.Context) error {
 		return nil
 	}
 	p := syncq.Anonymous(int64(locks.CurrentOwner(ctx)))
-	return outcome.Error(op, ctx, m.s.Acquire(p, syncq.NonFair, park.Until(ctx)))
+	return outcome.Error(op, ctx, m.s.Acquire(p, park.Until(ctx)))
 }
 
 // TryLockContext is TryLock for call sites that also work with distributed locks. It ignores a
@@ -120,11 +120,11 @@ func (m *Mutex) TryLockContext(ctx context.Context) (bool, error) { return tryLo
 
 // UnlockContext is Unlock, but returns an error that matches [locks.ErrNotHeld] where Unlock
 // panics. It ignores ctx.
-func (m *Mutex) UnlockContext(context.Context) error { return unlocked(m.s.Unlock(syncq.NonFair)) }
+func (m *Mutex) UnlockContext(context.Context) error { return unlocked(m.s.Unlock()) }
 
 // NewCond returns a new condition of the lock. Java's newCondition().
 func (m *Mutex) NewCond() *condition.Cond {
-	return attach.New(attach.Cond{Of: m, S: &m.s, Policy: syncq.NonFair}).(*condition.Cond)
+	return attach.New(attach.Cond{Of: m, S: &m.s}).(*condition.Cond)
 }
 
 // IsLocked reports whether the lock is held.

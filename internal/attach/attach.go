@@ -8,7 +8,7 @@ import "github.com/jucgo/locks/internal/syncq"
 type Cond struct {
 	Of     any // the lock, a pointer
 	S      *syncq.Sync
-	Policy syncq.Policy
+	Policy syncq.Policy        // FIFO if the zero lock is so
 	Kind   *syncq.Kind         // of a lock that knows its owner, else nil
 	Refuse func(o int64) error // if not nil, says why o, which holds the lock, may not wait
 }

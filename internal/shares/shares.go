@@ -56,10 +56,9 @@ type attempt struct {
 	owner     int64
 	goroutine int64
 	isShared  bool
-	policy    syncq.Policy // of a wait for a shared hold
-	holds     int          // to be counted when the wait ends well
-	counted   bool         // by claim
-	dismissed bool         // by admit, which has counted the holds
+	holds     int  // to be counted when the wait ends well
+	claimed   bool // its holds are counted, by claim
+	dismissed bool // by admit, which has counted the holds
 }
 
 // Of returns the layer of the lock whose synchronizer is s.
@@ -108,8 +107,8 @@ func (x *Shares) claim(sh *share) {
 		return
 	}
 	for _, a := range sh.waits {
-		if !a.isShared && !a.counted && a.Granted() {
-			a.counted = true
+		if !a.isShared && !a.claimed && a.Granted() {
+			a.claimed = true
 			sh.count(false, a.goroutine, a.holds)
 		}
 	}
@@ -160,10 +159,10 @@ func (sh *share) reenter(isShared bool) (out syncq.Outcome, done bool) {
 
 // try asks the Sync without waiting. A barging try takes a lock that is not held; one that does not
 // barge leaves it to the waiters.
-func (x *Shares) try(sh *share, isShared, barge bool, policy syncq.Policy) (ok bool) {
+func (x *Shares) try(sh *share, isShared, barge bool) (ok bool) {
 	switch p := syncq.Owned(sh.owner); {
 	case !isShared:
-		ok = x.s.TryLock(p) || x.s.TryLockUnread(p, policy)
+		ok = x.s.TryLock(p) || x.s.TryLockUnread(p)
 	case barge:
 		ok = x.s.TryLockShared()
 	default:
@@ -197,11 +196,11 @@ func (x *Shares) arrive(sh *share, a *attempt, out syncq.Outcome) syncq.Outcome 
 	case out != syncq.Acquired:
 		return out
 	case a.isShared && sh.inside:
-		x.s.Unlock(a.policy) // another goroutine of the owner was as fast
+		x.s.Unlock() // another goroutine of the owner was as fast
 	case a.isShared:
 		sh.inside = true
 	}
-	if !a.counted {
+	if !a.claimed {
 		sh.count(a.isShared, a.goroutine, a.holds)
 	}
 	x.admit(sh)
@@ -209,16 +208,15 @@ func (x *Shares) arrive(sh *share, a *attempt, out syncq.Outcome) syncq.Outcome 
 }
 
 // Lock takes an exclusive or a shared hold for p's owner, and waits for it until ctx ends.
-func (x *Shares) Lock(ctx context.Context, p syncq.Party, isShared bool, policy syncq.Policy) syncq.Outcome {
+func (x *Shares) Lock(ctx context.Context, p syncq.Party, isShared bool) syncq.Outcome {
 	var a *attempt
 	l := park.Until(ctx)
 	out := x.with(p.Owner(), func(sh *share) syncq.Outcome {
 		out, done := sh.reenter(isShared)
-		if done || x.try(sh, isShared, false, policy) {
+		if done || x.try(sh, isShared, false) {
 			return out
 		}
-		a = sh.begin(x.s.NewWaiter(p, isShared, policy, l), isShared, 1)
-		a.policy = policy
+		a = sh.begin(x.s.NewWaiter(p, isShared, l), isShared, 1)
 		return syncq.Busy
 	})
 	if a == nil {
@@ -243,10 +241,10 @@ func (x *Shares) end(a *attempt, out syncq.Outcome) syncq.Outcome {
 
 // TryLock takes an exclusive or a shared hold for owner, unless another owner has a hold that
 // excludes it. It barges.
-func (x *Shares) TryLock(owner int64, isShared bool, policy syncq.Policy) syncq.Outcome {
+func (x *Shares) TryLock(owner int64, isShared bool) syncq.Outcome {
 	return x.with(owner, func(sh *share) syncq.Outcome {
 		out, done := sh.reenter(isShared)
-		if !done && !x.try(sh, isShared, true, policy) {
+		if !done && !x.try(sh, isShared, true) {
 			return syncq.Busy
 		}
 		return out
@@ -255,46 +253,46 @@ func (x *Shares) TryLock(owner int64, isShared bool, policy syncq.Policy) syncq.
 
 // Unlock gives back one exclusive hold of owner. With the last one the lock goes to the waiters, or
 // is shared from then on if owner has shared holds.
-func (x *Shares) Unlock(owner int64, policy syncq.Policy) syncq.Outcome {
+func (x *Shares) Unlock(owner int64) syncq.Outcome {
 	return x.with(owner, func(sh *share) syncq.Outcome {
 		if sh.write == 0 {
 			return syncq.NotHeld
 		}
-		x.releaseWrite(sh, policy)
+		x.releaseWrite(sh)
 		return syncq.Acquired
 	})
 }
 
 // releaseWrite gives back one exclusive hold, and with the last one that which the Sync has of the
 // owner.
-func (x *Shares) releaseWrite(sh *share, policy syncq.Policy) {
+func (x *Shares) releaseWrite(sh *share) {
 	sh.take(goid.Get())
 	switch {
 	case sh.write > 0:
 	case sh.read > 0:
 		sh.inside = true
-		x.s.ShareExclusive(policy)
+		x.s.ShareExclusive()
 	default:
-		x.s.Unlock(policy)
+		x.s.Unlock()
 	}
 }
 
 // UnlockShared gives back one shared hold of owner.
-func (x *Shares) UnlockShared(owner int64, policy syncq.Policy) syncq.Outcome {
+func (x *Shares) UnlockShared(owner int64) syncq.Outcome {
 	return x.with(owner, func(sh *share) syncq.Outcome {
 		if sh.read == 0 {
 			return syncq.NotHeld
 		}
 		if sh.read--; sh.read == 0 && sh.inside {
 			sh.inside = false
-			x.s.Unlock(policy)
+			x.s.Unlock()
 		}
 		return syncq.Acquired
 	})
 }
 
 // Downgrade turns one exclusive hold of owner into a shared one, with no other holder in between.
-func (x *Shares) Downgrade(owner int64, policy syncq.Policy) syncq.Outcome {
+func (x *Shares) Downgrade(owner int64) syncq.Outcome {
 	return x.with(owner, func(sh *share) syncq.Outcome {
 		switch {
 		case sh.write == 0:
@@ -303,20 +301,20 @@ func (x *Shares) Downgrade(owner int64, policy syncq.Policy) syncq.Outcome {
 			return syncq.TooMany
 		}
 		sh.read++
-		x.releaseWrite(sh, policy)
+		x.releaseWrite(sh)
 		return syncq.Acquired
 	})
 }
 
 // Upgrade turns one shared hold of owner into an exclusive one if no other owner has any.
-func (x *Shares) Upgrade(owner int64, policy syncq.Policy) syncq.Outcome {
+func (x *Shares) Upgrade(owner int64) syncq.Outcome {
 	return x.with(owner, func(sh *share) syncq.Outcome {
 		switch {
 		case sh.read == 0:
 			return syncq.NotHeld
 		case sh.write >= syncq.MaxHolds:
 			return syncq.TooMany
-		case sh.write == 0 && !x.s.UpgradeOnly(owner, true, policy):
+		case sh.write == 0 && !x.s.UpgradeOnly(owner, true):
 			return syncq.Busy
 		}
 		sh.inside = false

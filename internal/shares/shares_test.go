@@ -52,12 +52,12 @@ func (c call) result(t *testing.T) bool {
 }
 
 // bothPolicies runs f with a lock of each policy, which f leaves free.
-func bothPolicies(t *testing.T, f func(t *testing.T, x *Shares, policy syncq.Policy)) {
+func bothPolicies(t *testing.T, f func(t *testing.T, x *Shares)) {
 	for name, policy := range map[string]syncq.Policy{"NonFair": syncq.NonFair, "FIFO": syncq.FIFO} {
 		t.Run(name, func(t *testing.T) {
-			var s syncq.Sync
+			s := syncq.New(policy)
 			x := Of(&s)
-			f(t, x, policy)
+			f(t, x)
 			require.NoError(t, x.verify())
 			require.Empty(t, x.of)
 			require.Zero(t, s.Word.Load())
@@ -76,12 +76,11 @@ type played struct {
 }
 
 // plays begins a wait for x, which the owner may not reenter now.
-func plays(t *testing.T, x *Shares, owner int64, isShared bool, policy syncq.Policy, l *park.Limit) *played {
+func plays(t *testing.T, x *Shares, owner int64, isShared bool, l *park.Limit) *played {
 	t.Helper()
 	p := &played{x: x}
 	x.with(owner, func(sh *share) syncq.Outcome {
-		p.a = sh.begin(x.s.NewWaiter(syncq.Owned(owner), isShared, policy, l), isShared, 1)
-		p.a.policy = policy
+		p.a = sh.begin(x.s.NewWaiter(syncq.Owned(owner), isShared, l), isShared, 1)
 		return syncq.Acquired
 	})
 	return p
@@ -110,10 +109,10 @@ func has(t *testing.T, x *Shares, owner int64) {
 }
 
 // locks has a goroutine wait for x, and returns when it is in the queue.
-func locks(t *testing.T, x *Shares, owner int64, isShared bool, policy syncq.Policy, at int) call {
+func locks(t *testing.T, x *Shares, owner int64, isShared bool, at int) call {
 	t.Helper()
 	c := run(func() bool {
-		return x.Lock(context.Background(), syncq.Owned(owner), isShared, policy) == syncq.Acquired
+		return x.Lock(context.Background(), syncq.Owned(owner), isShared) == syncq.Acquired
 	})
 	eventually(t, func() bool { return x.s.Len() == at })
 	return c
@@ -122,12 +121,12 @@ func locks(t *testing.T, x *Shares, owner int64, isShared bool, policy syncq.Pol
 // condWait has a goroutine of owner acquire n holds of x, and wait for c. The result is whether
 // it was signalled.
 func condWait(
-	t *testing.T, x *Shares, ctx context.Context, c *syncq.Cond, owner int64, n, at int, policy syncq.Policy,
+	t *testing.T, x *Shares, ctx context.Context, c *syncq.Cond, owner int64, n, at int,
 ) call {
 	t.Helper()
 	w := run(func() bool {
 		for range n {
-			if x.Lock(context.Background(), syncq.Owned(owner), false, policy) != syncq.Acquired {
+			if x.Lock(context.Background(), syncq.Owned(owner), false) != syncq.Acquired {
 				t.Error("no hold")
 			}
 		}
@@ -176,56 +175,56 @@ func (x *Shares) holdsOf(owner int64, isShared bool) int {
 }
 
 // unlocks gives back n exclusive holds, which are all of them.
-func unlocks(t *testing.T, x *Shares, owner int64, n int, policy syncq.Policy) {
+func unlocks(t *testing.T, x *Shares, owner int64, n int) {
 	t.Helper()
 	for k := range n {
 		require.Equal(t, n-k, x.holdsOf(owner, false))
-		require.Equal(t, syncq.Acquired, x.Unlock(owner, policy))
+		require.Equal(t, syncq.Acquired, x.Unlock(owner))
 	}
 	require.Zero(t, x.holdsOf(owner, false))
 }
 
 func TestWaitersOfOneExplicitOwnerGetTheLockTogether(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, x *Shares, policy syncq.Policy) {
+	bothPolicies(t, func(t *testing.T, x *Shares) {
 		require.True(t, x.s.TryLock(syncq.Owned(1)))
 		var waiters []call
 		for i, o := range []int64{-5, -2, -5, -3, -5} {
-			waiters = append(waiters, locks(t, x, o, false, policy, i+1))
+			waiters = append(waiters, locks(t, x, o, false, i+1))
 		}
-		require.True(t, x.s.Release(1, policy))
+		require.True(t, x.s.Release(1))
 		for _, i := range []int{0, 2, 4} {
 			require.True(t, waiters[i].result(t))
 		}
 		require.EqualValues(t, -5, x.s.Owner())
 		require.Equal(t, []int64{-2, -3}, x.s.Waiters())
 		require.NoError(t, x.verify())
-		unlocks(t, x, -5, 3, policy)
-		require.Equal(t, syncq.NotHeld, x.Unlock(-5, policy))
+		unlocks(t, x, -5, 3)
+		require.Equal(t, syncq.NotHeld, x.Unlock(-5))
 		require.True(t, waiters[1].result(t))
-		unlocks(t, x, -2, 1, policy)
+		unlocks(t, x, -2, 1)
 		require.True(t, waiters[3].result(t))
-		unlocks(t, x, -3, 1, policy)
+		unlocks(t, x, -3, 1)
 	})
 }
 
 func TestASignalledWaiterAndItsOwnersOthersComeInTogether(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, x *Shares, policy syncq.Policy) {
-		c := syncq.NewCond(x.s, policy)
-		back := condWait(t, x, context.Background(), c, -5, 2, 1, policy)
+	bothPolicies(t, func(t *testing.T, x *Shares) {
+		c := syncq.NewCond(x.s, x.s.Policy())
+		back := condWait(t, x, context.Background(), c, -5, 2, 1)
 		require.True(t, x.s.TryLock(syncq.Owned(1)))
 		require.True(t, c.Signal())
 		var waiters []call
 		for i, o := range []int64{-2, -5, -5} {
-			waiters = append(waiters, locks(t, x, o, false, policy, i+2))
+			waiters = append(waiters, locks(t, x, o, false, i+2))
 		}
-		require.True(t, x.s.Release(1, policy))
+		require.True(t, x.s.Release(1))
 		require.True(t, back.result(t))
 		require.True(t, waiters[1].result(t))
 		require.True(t, waiters[2].result(t))
 		require.Equal(t, []int64{-2}, x.s.Waiters())
-		unlocks(t, x, -5, 4, policy)
+		unlocks(t, x, -5, 4)
 		require.True(t, waiters[0].result(t))
-		unlocks(t, x, -2, 1, policy)
+		unlocks(t, x, -2, 1)
 	})
 }
 
@@ -234,14 +233,14 @@ func TestASignalledWaiterAndItsOwnersOthersComeInTogether(t *testing.T) {
 // back with the signal.
 func TestASignalledWaiterOfAHolderComesBackAtOnce(t *testing.T) {
 	for _, all := range []bool{false, true} {
-		bothPolicies(t, func(t *testing.T, x *Shares, policy syncq.Policy) {
+		bothPolicies(t, func(t *testing.T, x *Shares) {
 			const o = -5
-			c := syncq.NewCond(x.s, policy)
+			c := syncq.NewCond(x.s, x.s.Policy())
 			waiters := []call{
-				condWait(t, x, context.Background(), c, o, 1, 1, policy),
-				condWait(t, x, context.Background(), c, o, 1, 2, policy),
+				condWait(t, x, context.Background(), c, o, 1, 1),
+				condWait(t, x, context.Background(), c, o, 1, 2),
 			}
-			require.Equal(t, syncq.Acquired, x.Lock(t.Context(), syncq.Owned(o), false, policy))
+			require.Equal(t, syncq.Acquired, x.Lock(t.Context(), syncq.Owned(o), false))
 			for i, w := range waiters {
 				if !all || i == 0 {
 					x.Signal(c, o, all)
@@ -250,39 +249,39 @@ func TestASignalledWaiterOfAHolderComesBackAtOnce(t *testing.T) {
 				require.NoError(t, x.verify())
 			}
 			require.Zero(t, x.s.Len())
-			unlocks(t, x, o, 3, policy)
+			unlocks(t, x, o, 3)
 		})
 	}
 }
 
 func TestACancelledWaiterOfAHolderComesBackAtOnce(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, x *Shares, policy syncq.Policy) {
+	bothPolicies(t, func(t *testing.T, x *Shares) {
 		const o = -5
-		c := syncq.NewCond(x.s, policy)
+		c := syncq.NewCond(x.s, x.s.Policy())
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		w := condWait(t, x, ctx, c, o, 2, 1, policy)
-		require.Equal(t, syncq.Acquired, x.Lock(t.Context(), syncq.Owned(o), false, policy))
-		other := locks(t, x, -2, false, policy, 1)
+		w := condWait(t, x, ctx, c, o, 2, 1)
+		require.Equal(t, syncq.Acquired, x.Lock(t.Context(), syncq.Owned(o), false))
+		other := locks(t, x, -2, false, 1)
 		cancel()
 		require.False(t, w.result(t), "past the waiters")
 		require.Equal(t, []int64{-2}, x.s.Waiters())
 		require.NoError(t, x.verify())
-		unlocks(t, x, o, 3, policy)
+		unlocks(t, x, o, 3)
 		require.True(t, other.result(t))
-		unlocks(t, x, -2, 1, policy)
+		unlocks(t, x, -2, 1)
 	})
 }
 
 func TestAWaiterIsLetInWithItsOwnersHold(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, x *Shares, policy syncq.Policy) {
+	bothPolicies(t, func(t *testing.T, x *Shares) {
 		const o = -5
 		require.True(t, x.s.TryLock(syncq.Owned(1)))
-		first := plays(t, x, o, false, policy, nil).queue(t)
-		reader := plays(t, x, o, true, policy, nil).queue(t)
-		late := plays(t, x, o, false, policy, nil) // has not come to the queue yet
-		stranger := locks(t, x, -2, false, policy, 3)
-		require.True(t, x.s.Unlock(policy))
+		first := plays(t, x, o, false, nil).queue(t)
+		reader := plays(t, x, o, true, nil).queue(t)
+		late := plays(t, x, o, false, nil) // has not come to the queue yet
+		stranger := locks(t, x, -2, false, 3)
+		require.True(t, x.s.Unlock())
 		first.returns(t)
 		require.Equal(t, []int64{-2}, x.s.Waiters())
 		require.Equal(t, 2, x.holdsOf(o, false))
@@ -291,17 +290,17 @@ func TestAWaiterIsLetInWithItsOwnersHold(t *testing.T) {
 		require.Equal(t, syncq.Acquired, x.end(late.a, syncq.Acquired))
 		reader.returns(t)
 		require.NoError(t, x.verify())
-		unlocks(t, x, o, 2, policy)
-		require.Equal(t, syncq.Acquired, x.UnlockShared(o, policy))
+		unlocks(t, x, o, 2)
+		require.Equal(t, syncq.Acquired, x.UnlockShared(o))
 		require.True(t, stranger.result(t))
-		unlocks(t, x, -2, 1, policy)
+		unlocks(t, x, -2, 1)
 	})
 }
 
 func TestAWaitThatWouldGiveUpOthersHoldsIsRefused(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, x *Shares, policy syncq.Policy) {
+	bothPolicies(t, func(t *testing.T, x *Shares) {
 		const o = -5
-		c := syncq.NewCond(x.s, policy)
+		c := syncq.NewCond(x.s, x.s.Policy())
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
 		refused := func(want syncq.Outcome) {
@@ -325,55 +324,55 @@ func TestAWaitThatWouldGiveUpOthersHoldsIsRefused(t *testing.T) {
 			calls <- f
 			require.Equal(t, syncq.Acquired, <-outs)
 		}
-		take := func() syncq.Outcome { return x.Lock(context.Background(), syncq.Owned(o), false, policy) }
+		take := func() syncq.Outcome { return x.Lock(context.Background(), syncq.Owned(o), false) }
 
 		require.Equal(t, syncq.Acquired, take())
 		other(take)
 		refused(syncq.OthersHold)
 		require.Equal(t, 2, x.holdsOf(o, false))
-		other(func() syncq.Outcome { return x.Unlock(o, policy) })
+		other(func() syncq.Outcome { return x.Unlock(o) })
 		require.Equal(t, syncq.Acquired, take())
 		refused(syncq.Acquired) // both holds are its own
 		require.Equal(t, 2, x.holdsOf(o, false))
-		unlocks(t, x, o, 2, policy)
+		unlocks(t, x, o, 2)
 
 		other(take) // the other goroutine's
 		refused(syncq.Acquired)
 		require.Equal(t, 1, x.holdsOf(o, false), "a single hold may be anybody's")
 		other(take)
 		refused(syncq.OthersHold)
-		unlocks(t, x, o, 2, policy)
+		unlocks(t, x, o, 2)
 
 		require.Equal(t, syncq.Acquired, take())
-		require.Equal(t, syncq.Acquired, x.Lock(t.Context(), syncq.Owned(o), true, policy))
+		require.Equal(t, syncq.Acquired, x.Lock(t.Context(), syncq.Owned(o), true))
 		refused(syncq.Upgrade)
-		require.Equal(t, syncq.Acquired, x.UnlockShared(o, policy))
-		unlocks(t, x, o, 1, policy)
+		require.Equal(t, syncq.Acquired, x.UnlockShared(o))
+		unlocks(t, x, o, 1)
 	})
 }
 
 // While the winner is on its way, the word names the owner, and no hold is counted.
 func TestATryNeverFailsWhileItsOwnerComesIn(t *testing.T) {
 	for _, isShared := range []bool{false, true} {
-		bothPolicies(t, func(t *testing.T, x *Shares, policy syncq.Policy) {
+		bothPolicies(t, func(t *testing.T, x *Shares) {
 			const o = -5
 			require.True(t, x.s.TryLock(syncq.Owned(1)))
-			w := plays(t, x, o, false, policy, nil).queue(t)
-			require.True(t, x.s.Unlock(policy))
+			w := plays(t, x, o, false, nil).queue(t)
+			require.True(t, x.s.Unlock())
 			has(t, x, o) // and its wait is not over
 			if isShared {
-				require.Equal(t, syncq.Acquired, x.TryLock(o, true, policy))
+				require.Equal(t, syncq.Acquired, x.TryLock(o, true))
 			} else {
-				require.Equal(t, syncq.Acquired, x.TryLock(o, false, policy))
+				require.Equal(t, syncq.Acquired, x.TryLock(o, false))
 			}
-			require.Equal(t, syncq.Busy, x.TryLock(-2, false, policy))
+			require.Equal(t, syncq.Busy, x.TryLock(-2, false))
 			w.returns(t)
 			require.NoError(t, x.verify())
 			if isShared {
-				require.Equal(t, syncq.Acquired, x.UnlockShared(o, policy))
-				unlocks(t, x, o, 1, policy)
+				require.Equal(t, syncq.Acquired, x.UnlockShared(o))
+				unlocks(t, x, o, 1)
 			} else {
-				unlocks(t, x, o, 2, policy)
+				unlocks(t, x, o, 2)
 			}
 		})
 	}
@@ -384,27 +383,27 @@ func TestATryNeverFailsWhileItsOwnerComesIn(t *testing.T) {
 func TestAHoldThatEndsBeforeItsWaiterArrivesIsGone(t *testing.T) {
 	for holds := 1; holds <= 3; holds++ {
 		t.Run(fmt.Sprint(holds), func(t *testing.T) {
-			bothPolicies(t, func(t *testing.T, x *Shares, policy syncq.Policy) {
+			bothPolicies(t, func(t *testing.T, x *Shares) {
 				const o = -5
 				require.True(t, x.s.TryLock(syncq.Owned(1)))
-				w := plays(t, x, o, false, policy, nil).queue(t)
+				w := plays(t, x, o, false, nil).queue(t)
 				w.a.holds = holds // as with a wait for a signal
-				require.True(t, x.s.Unlock(policy))
+				require.True(t, x.s.Unlock())
 				has(t, x, o)
-				require.Equal(t, syncq.Acquired, x.Unlock(o, policy))
+				require.Equal(t, syncq.Acquired, x.Unlock(o))
 				require.Equal(t, holds > 1, x.s.HeldBy(o), "the waiter had %d", holds)
-				stranger := locks(t, x, -2, false, policy, min(holds-1, 1))
+				stranger := locks(t, x, -2, false, min(holds-1, 1))
 				if holds == 1 {
 					require.True(t, stranger.result(t))
-					require.Equal(t, syncq.NotHeld, x.Unlock(o, policy))
+					require.Equal(t, syncq.NotHeld, x.Unlock(o))
 				}
 				w.returns(t)
 				require.NoError(t, x.verify())
-				unlocks(t, x, o, holds-1, policy)
+				unlocks(t, x, o, holds-1)
 				if holds > 1 {
 					require.True(t, stranger.result(t))
 				}
-				unlocks(t, x, -2, 1, policy)
+				unlocks(t, x, -2, 1)
 			})
 		})
 	}
@@ -413,16 +412,16 @@ func TestAHoldThatEndsBeforeItsWaiterArrivesIsGone(t *testing.T) {
 // Two grants to one owner are on their way at the same time.
 func TestTwoGrantsOnTheirWayAreCountedOnceEach(t *testing.T) {
 	for _, firstArrives := range []bool{false, true} {
-		bothPolicies(t, func(t *testing.T, x *Shares, policy syncq.Policy) {
+		bothPolicies(t, func(t *testing.T, x *Shares) {
 			const o = -5
 			require.True(t, x.s.TryLock(syncq.Owned(1)))
-			a := plays(t, x, o, false, policy, nil).queue(t)
-			b := plays(t, x, o, false, policy, nil).queue(t)
-			require.True(t, x.s.Unlock(policy))
+			a := plays(t, x, o, false, nil).queue(t)
+			b := plays(t, x, o, false, nil).queue(t)
+			require.True(t, x.s.Unlock())
 			has(t, x, o)
-			require.Equal(t, syncq.Acquired, x.Unlock(o, policy)) // a's
-			has(t, x, o)                                          // it is b's turn
-			require.Equal(t, syncq.Acquired, x.TryLock(o, false, policy))
+			require.Equal(t, syncq.Acquired, x.Unlock(o)) // a's
+			has(t, x, o)                                  // it is b's turn
+			require.Equal(t, syncq.Acquired, x.TryLock(o, false))
 			if firstArrives {
 				a.returns(t)
 				b.returns(t)
@@ -431,7 +430,7 @@ func TestTwoGrantsOnTheirWayAreCountedOnceEach(t *testing.T) {
 				a.returns(t)
 			}
 			require.NoError(t, x.verify())
-			unlocks(t, x, o, 2, policy)
+			unlocks(t, x, o, 2)
 		})
 	}
 }
@@ -440,69 +439,69 @@ func TestTwoGrantsOnTheirWayAreCountedOnceEach(t *testing.T) {
 // would have let in the others of its owner behind the stranger.
 func TestAHoldCountedEarlyLetsInTheOwnersOthers(t *testing.T) {
 	for _, isShared := range []bool{false, true} {
-		bothPolicies(t, func(t *testing.T, x *Shares, policy syncq.Policy) {
+		bothPolicies(t, func(t *testing.T, x *Shares) {
 			const o = -5
 			require.True(t, x.s.TryLock(syncq.Owned(1)))
-			first := plays(t, x, o, false, policy, nil).queue(t)
-			stranger := locks(t, x, -2, false, policy, 2)
-			other := locks(t, x, o, isShared, policy, 3)
-			require.True(t, x.s.Unlock(policy))
+			first := plays(t, x, o, false, nil).queue(t)
+			stranger := locks(t, x, -2, false, 2)
+			other := locks(t, x, o, isShared, 3)
+			require.True(t, x.s.Unlock())
 			has(t, x, o)
-			require.Equal(t, syncq.Acquired, x.TryLock(o, false, policy))
+			require.Equal(t, syncq.Acquired, x.TryLock(o, false))
 			first.returns(t)
 			require.Equal(t, []int64{-2}, x.s.Waiters(), "the owner has the lock")
 			require.True(t, other.result(t))
 			require.NoError(t, x.verify())
 			if isShared {
-				require.Equal(t, syncq.Acquired, x.UnlockShared(o, policy))
-				unlocks(t, x, o, 2, policy)
+				require.Equal(t, syncq.Acquired, x.UnlockShared(o))
+				unlocks(t, x, o, 2)
 			} else {
-				unlocks(t, x, o, 3, policy)
+				unlocks(t, x, o, 3)
 			}
 			require.True(t, stranger.result(t))
-			unlocks(t, x, -2, 1, policy)
+			unlocks(t, x, -2, 1)
 		})
 	}
 }
 
 func TestTwoReadersOfOneOwnerLeaveOneHold(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, x *Shares, policy syncq.Policy) {
+	bothPolicies(t, func(t *testing.T, x *Shares) {
 		const o = -5
 		require.True(t, x.s.TryLock(syncq.Owned(1)))
-		a := plays(t, x, o, true, policy, nil).queue(t)
-		b := plays(t, x, o, true, policy, nil).queue(t)
-		require.True(t, x.s.Unlock(policy))
+		a := plays(t, x, o, true, nil).queue(t)
+		b := plays(t, x, o, true, nil).queue(t)
+		require.True(t, x.s.Unlock())
 		require.Equal(t, 2, x.s.Shared())
-		require.Equal(t, syncq.Acquired, x.TryLock(o, true, policy))
-		require.Equal(t, syncq.Busy, x.Upgrade(o, policy), "the others are on their way to read")
+		require.Equal(t, syncq.Acquired, x.TryLock(o, true))
+		require.Equal(t, syncq.Busy, x.Upgrade(o), "the others are on their way to read")
 		a.returns(t)
 		b.returns(t)
 		require.Equal(t, 1, x.s.Shared())
 		require.Equal(t, 3, x.holdsOf(o, true))
 		require.NoError(t, x.verify())
-		require.Equal(t, syncq.Acquired, x.Upgrade(o, policy))
+		require.Equal(t, syncq.Acquired, x.Upgrade(o))
 		require.Equal(t, 2, x.holdsOf(o, true))
-		require.Equal(t, syncq.Acquired, x.Downgrade(o, policy))
+		require.Equal(t, syncq.Acquired, x.Downgrade(o))
 		require.NoError(t, x.verify())
 		for range 3 {
-			require.Equal(t, syncq.Acquired, x.UnlockShared(o, policy))
+			require.Equal(t, syncq.Acquired, x.UnlockShared(o))
 		}
-		require.Equal(t, syncq.NotHeld, x.UnlockShared(o, policy))
+		require.Equal(t, syncq.NotHeld, x.UnlockShared(o))
 	})
 }
 
 func TestACancelledWaiterThatWasLetInHasItsHold(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, x *Shares, policy syncq.Policy) {
+	bothPolicies(t, func(t *testing.T, x *Shares) {
 		const o = -5
 		ctx, cancel := context.WithCancel(t.Context())
 		require.True(t, x.s.TryLockShared())
-		w := plays(t, x, o, false, policy, park.Until(ctx)).queue(t)
+		w := plays(t, x, o, false, park.Until(ctx)).queue(t)
 		cancel()
 		require.False(t, w.wait.result(t)) // its limit has ended; it has yet to say so
-		require.True(t, x.s.Unlock(policy))
-		require.Equal(t, syncq.Acquired, x.TryLock(o, false, policy))
+		require.True(t, x.s.Unlock())
+		require.Equal(t, syncq.Acquired, x.TryLock(o, false))
 		require.Equal(t, syncq.Acquired, x.end(w.a, syncq.Ended), "its hold was counted")
-		unlocks(t, x, o, 2, policy)
+		unlocks(t, x, o, 2)
 	})
 }
 
@@ -515,15 +514,15 @@ func TestAReaderLetsInItsOwnersReadersOnly(t *testing.T) {
 		"behind":  {-2, o, -3, o},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bothPolicies(t, func(t *testing.T, x *Shares, policy syncq.Policy) {
-				require.Equal(t, syncq.Acquired, x.TryLock(-9, false, policy))
+			bothPolicies(t, func(t *testing.T, x *Shares) {
+				require.Equal(t, syncq.Acquired, x.TryLock(-9, false))
 				var waiters []call
-				writer := locks(t, x, -8, false, policy, 1)
+				writer := locks(t, x, -8, false, 1)
 				for i, reader := range owners {
-					waiters = append(waiters, locks(t, x, reader, true, policy, i+2))
+					waiters = append(waiters, locks(t, x, reader, true, i+2))
 				}
-				require.Equal(t, syncq.Acquired, x.Downgrade(-9, policy))
-				require.Equal(t, syncq.Acquired, x.TryLock(o, true, policy), "past the writer")
+				require.Equal(t, syncq.Acquired, x.Downgrade(-9))
+				require.Equal(t, syncq.Acquired, x.TryLock(o, true), "past the writer")
 				var others []int64
 				for i, reader := range owners {
 					if reader == o {
@@ -534,16 +533,16 @@ func TestAReaderLetsInItsOwnersReadersOnly(t *testing.T) {
 				}
 				require.Equal(t, append([]int64{-8}, others...), x.s.Waiters())
 				require.NoError(t, x.verify())
-				require.Equal(t, syncq.Acquired, x.UnlockShared(-9, policy))
+				require.Equal(t, syncq.Acquired, x.UnlockShared(-9))
 				for range len(owners) - len(others) + 1 {
-					require.Equal(t, syncq.Acquired, x.UnlockShared(o, policy))
+					require.Equal(t, syncq.Acquired, x.UnlockShared(o))
 				}
 				require.True(t, writer.result(t))
-				require.Equal(t, syncq.Acquired, x.Unlock(-8, policy))
+				require.Equal(t, syncq.Acquired, x.Unlock(-8))
 				for i, reader := range owners {
 					if reader != o {
 						require.True(t, waiters[i].result(t))
-						require.Equal(t, syncq.Acquired, x.UnlockShared(reader, policy))
+						require.Equal(t, syncq.Acquired, x.UnlockShared(reader))
 					}
 				}
 			})
@@ -552,50 +551,50 @@ func TestAReaderLetsInItsOwnersReadersOnly(t *testing.T) {
 }
 
 func TestAnOwnerHasNoMoreHoldsThanCanBeCounted(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, x *Shares, policy syncq.Policy) {
+	bothPolicies(t, func(t *testing.T, x *Shares) {
 		const o = -5
 		ctx := t.Context()
-		require.Equal(t, syncq.Acquired, x.Lock(ctx, syncq.Owned(o), false, policy))
+		require.Equal(t, syncq.Acquired, x.Lock(ctx, syncq.Owned(o), false))
 		sh := x.of[o]
 		sh.write, sh.by[goid.Get()], sh.read = syncq.MaxHolds, syncq.MaxHolds, syncq.MaxHolds
-		require.Equal(t, syncq.TooMany, x.Lock(ctx, syncq.Owned(o), false, policy))
-		require.Equal(t, syncq.TooMany, x.Lock(ctx, syncq.Owned(o), true, policy))
-		require.Equal(t, syncq.TooMany, x.TryLock(o, false, policy))
-		require.Equal(t, syncq.TooMany, x.TryLock(o, true, policy))
-		require.Equal(t, syncq.TooMany, x.Downgrade(o, policy))
-		require.Equal(t, syncq.TooMany, x.Upgrade(o, policy))
+		require.Equal(t, syncq.TooMany, x.Lock(ctx, syncq.Owned(o), false))
+		require.Equal(t, syncq.TooMany, x.Lock(ctx, syncq.Owned(o), true))
+		require.Equal(t, syncq.TooMany, x.TryLock(o, false))
+		require.Equal(t, syncq.TooMany, x.TryLock(o, true))
+		require.Equal(t, syncq.TooMany, x.Downgrade(o))
+		require.Equal(t, syncq.TooMany, x.Upgrade(o))
 		require.Equal(t, syncq.MaxHolds, sh.write)
 		require.Equal(t, syncq.MaxHolds, sh.read)
 		sh.write, sh.by[goid.Get()], sh.read = 1, 1, 0
-		unlocks(t, x, o, 1, policy)
+		unlocks(t, x, o, 1)
 	})
 }
 
 func TestAWaiterWithTooManyHoldsStaysInTheQueue(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, x *Shares, policy syncq.Policy) {
+	bothPolicies(t, func(t *testing.T, x *Shares) {
 		const o = -5
 		require.True(t, x.s.TryLock(syncq.Owned(1)))
 		var waiters []*played
 		for _, isShared := range []bool{false, true, false} {
-			waiters = append(waiters, plays(t, x, o, isShared, policy, nil).queue(t))
+			waiters = append(waiters, plays(t, x, o, isShared, nil).queue(t))
 		}
 		waiters[2].a.holds = syncq.MaxHolds
-		require.True(t, x.s.Unlock(policy))
+		require.True(t, x.s.Unlock())
 		waiters[0].returns(t)
 		require.Equal(t, []int64{o}, x.s.Waiters(), "with as many holds as there may be it does not fit in")
 		waiters[1].returns(t)
-		require.Equal(t, syncq.Acquired, x.UnlockShared(o, policy))
-		require.Equal(t, syncq.Acquired, x.Unlock(o, policy))
+		require.Equal(t, syncq.Acquired, x.UnlockShared(o))
+		require.Equal(t, syncq.Acquired, x.Unlock(o))
 		waiters[2].returns(t)
 		require.Equal(t, syncq.MaxHolds, x.holdsOf(o, false))
 		sh := x.of[o]
 		sh.write, sh.by[goid.Get()] = 1, 1
-		unlocks(t, x, o, 1, policy)
+		unlocks(t, x, o, 1)
 	})
 }
 
 func TestGoroutinesThatShareAnOwnerLoseNoHold(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, x *Shares, policy syncq.Policy) {
+	bothPolicies(t, func(t *testing.T, x *Shares) {
 		holders := [3]int{} // how many goroutines of each owner are inside; guarded by mu
 		var mu sync.Mutex
 		var wg sync.WaitGroup
@@ -606,11 +605,11 @@ func TestGoroutinesThatShareAnOwnerLoseNoHold(t *testing.T) {
 				for range 500 {
 					var out syncq.Outcome
 					if r.IntN(3) == 0 {
-						out = x.TryLock(o, false, policy)
+						out = x.TryLock(o, false)
 					} else {
 						d := time.Duration(r.IntN(100)) * time.Microsecond
 						ctx, cancel := context.WithTimeout(context.Background(), d)
-						out = x.Lock(ctx, syncq.Owned(o), false, policy)
+						out = x.Lock(ctx, syncq.Owned(o), false)
 						cancel()
 					}
 					if out != syncq.Acquired {
@@ -627,7 +626,7 @@ func TestGoroutinesThatShareAnOwnerLoseNoHold(t *testing.T) {
 					inside(1)
 					runtime.Gosched()
 					inside(-1)
-					if x.Unlock(o, policy) != syncq.Acquired {
+					if x.Unlock(o) != syncq.Acquired {
 						t.Error("a hold was lost")
 					}
 				}
@@ -639,7 +638,7 @@ func TestGoroutinesThatShareAnOwnerLoseNoHold(t *testing.T) {
 
 // All goroutines share one owner, and no other owner holds: a try may not fail.
 func TestATryAmongGoroutinesOfOneOwnerNeverFails(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, x *Shares, policy syncq.Policy) {
+	bothPolicies(t, func(t *testing.T, x *Shares) {
 		const o = -5
 		var wg sync.WaitGroup
 		for g := range 4 {
@@ -647,14 +646,14 @@ func TestATryAmongGoroutinesOfOneOwnerNeverFails(t *testing.T) {
 				for k := range 2000 {
 					out := syncq.Acquired
 					if g == 0 && k%2 == 0 {
-						out = x.Lock(context.Background(), syncq.Owned(o), false, policy)
+						out = x.Lock(context.Background(), syncq.Owned(o), false)
 					} else {
-						out = x.TryLock(o, false, policy)
+						out = x.TryLock(o, false)
 					}
 					if out != syncq.Acquired {
 						t.Error("nobody else holds:", out)
 					}
-					if x.Unlock(o, policy) != syncq.Acquired {
+					if x.Unlock(o) != syncq.Acquired {
 						t.Error("a hold was lost")
 					}
 				}
@@ -665,9 +664,9 @@ func TestATryAmongGoroutinesOfOneOwnerNeverFails(t *testing.T) {
 }
 
 func TestWaitsForASignalLoseNoSharedHold(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, x *Shares, policy syncq.Policy) {
+	bothPolicies(t, func(t *testing.T, x *Shares) {
 		var (
-			c           = syncq.NewCond(x.s, policy)
+			c           = syncq.NewCond(x.s, x.s.Policy())
 			all, others sync.WaitGroup
 			stop        atomic.Bool
 			refused     atomic.Int32
@@ -681,9 +680,9 @@ func TestWaitsForASignalLoseNoSharedHold(t *testing.T) {
 			o := int64(-5 - i%2)
 			all.Go(func() {
 				for k := range 120 {
-					must(x.Lock(context.Background(), syncq.Owned(o), false, policy))
+					must(x.Lock(context.Background(), syncq.Owned(o), false))
 					if k%3 == 0 {
-						must(x.Lock(context.Background(), syncq.Owned(o), false, policy))
+						must(x.Lock(context.Background(), syncq.Owned(o), false))
 						ctx, cancel := context.Background(), context.CancelFunc(func() {})
 						if k%2 == 0 {
 							ctx, cancel = context.WithTimeout(ctx, time.Duration(k)*time.Microsecond)
@@ -694,17 +693,17 @@ func TestWaitsForASignalLoseNoSharedHold(t *testing.T) {
 							must(out)
 						}
 						cancel()
-						must(x.Unlock(o, policy))
+						must(x.Unlock(o))
 					}
-					must(x.Unlock(o, policy))
+					must(x.Unlock(o))
 				}
 			})
 		}
 		others.Go(func() {
 			for !stop.Load() {
-				must(x.Lock(context.Background(), syncq.Owned(-7), false, policy))
+				must(x.Lock(context.Background(), syncq.Owned(-7), false))
 				x.Signal(c, -7, true)
-				must(x.Unlock(-7, policy))
+				must(x.Unlock(-7))
 			}
 		})
 		all.Wait()

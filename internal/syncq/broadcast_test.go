@@ -33,7 +33,7 @@ func TestABroadcastWakesAWaiterWhoseHoldIsOverAtOnce(t *testing.T) {
 		moved := c.Broadcast()
 		watcher.Store(old)
 		require.Equal(t, len(waiters), moved)
-		for s.Unlock(policy) {
+		for s.Unlock() {
 		}
 		for i, w := range waiters {
 			back := run(w.Await)

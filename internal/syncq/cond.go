@@ -15,13 +15,18 @@ import (
 // guard held. The one that takes the waiter out of the condition's queue decides how the wait
 // ended, by a signal or by its limit; the other finds it gone.
 type Cond struct {
-	s      *Sync
-	policy Policy
-	queue  list // guarded by s.guard
+	s     *Sync
+	queue list // guarded by s.guard
 }
 
-// NewCond returns a condition of the lock whose synchronizer is s.
-func NewCond(s *Sync, policy Policy) *Cond { return &Cond{s: s, policy: policy} }
+// NewCond returns a condition of the lock whose synchronizer is s. The policy is s.Policy, or that
+// of a lock whose zero value is FIFO.
+func NewCond(s *Sync, policy Policy) *Cond {
+	s.guard.Lock()
+	s.admitBy(policy)
+	s.guard.Unlock()
+	return &Cond{s: s}
+}
 
 // Sync returns the synchronizer of c's lock.
 func (c *Cond) Sync() *Sync { return c.s }
@@ -32,7 +37,7 @@ func (c *Cond) Sync() *Sync { return c.s }
 func (c *Cond) Wait(p Party, l *park.Limit) (signalled bool) {
 	holds := c.s.Holds
 	c.s.Holds = 0
-	n := newNode(p, false)
+	n := c.s.newNode(p, false)
 	l.Open(&n.place)
 	guard := c.enqueue(n, drop)
 	signalled, queued := true, false
@@ -41,10 +46,10 @@ func (c *Cond) Wait(p Party, l *park.Limit) (signalled bool) {
 	} else {
 		// This is awaitSignal in the frame of the caller: see wait.
 		n.place.ParkAndUnlock(guard)
-		queued = c.policy == NonFair && !c.s.compete(n)
+		queued = n.policy == NonFair && !n.compete()
 	}
 	if queued {
-		c.s.awaitLock(n, c.policy)
+		n.awaitLock()
 	}
 	n.recycle()
 	c.s.Holds = holds
@@ -54,13 +59,13 @@ func (c *Cond) Wait(p Party, l *park.Limit) (signalled bool) {
 	return signalled
 }
 
-// enqueue puts n in c's queue, and releases the lock by step. Like Sync.enqueue it may return the
+// enqueue puts n in c's queue, and releases the lock by next. Like node.enqueue it may return the
 // guard, held, for n's first park to give back. A group of readers is unparked without the guard.
-func (c *Cond) enqueue(n *node, step func(uint64) (uint64, bool)) (guard *sync.Mutex) {
+func (c *Cond) enqueue(n *node, next step) (guard *sync.Mutex) {
 	s := c.s
 	s.guard.Lock()
 	c.queue.push(n)
-	wake, _ := s.advance(c.policy, step)
+	wake, _ := s.advance(next)
 	if !n.place.IsOpen() && (wake == nil || wake.wake == nil) {
 		unpark(wake)
 		return &s.guard
@@ -75,14 +80,14 @@ func (c *Cond) enqueue(n *node, step func(uint64) (uint64, bool)) (guard *sync.M
 func (c *Cond) awaitSignal(n *node, l *park.Limit, guard *sync.Mutex) (signalled, queued bool) {
 	s := c.s
 	if l.Park(&n.place, guard) {
-		return true, c.policy == NonFair && !s.compete(n)
+		return true, n.policy == NonFair && !n.compete()
 	}
 	s.guard.Lock()
 	signalled, queued = n.in != &c.queue, true
 	var wake *node
 	if !signalled {
 		c.queue.remove(n)
-		wake, queued = s.tryEnqueue(n, c.policy)
+		wake, queued = n.tryEnqueue()
 	}
 	s.guard.Unlock()
 	unpark(wake)
@@ -119,7 +124,7 @@ func (c *Cond) transfer(most int, since time.Duration) (moved int) {
 	var wake *node
 	last := &wake
 	s.guard.Lock()
-	if since == 0 && c.policy == NonFair && s.queue.head != nil {
+	if since == 0 && s.queue.policy == NonFair && s.queue.head != nil {
 		since = clock()
 	}
 	for n := c.queue.head; n != nil && moved < most; n = c.queue.head {
@@ -127,7 +132,7 @@ func (c *Cond) transfer(most int, since time.Duration) (moved int) {
 		n.since = since
 		// A lock without owners may be free. Then n gets it at once, and if any goroutine unlocks
 		// it now, so does the next waiter.
-		if *last = s.push(n, c.policy); *last != nil {
+		if *last = n.push(); *last != nil {
 			last = &n.wake
 		}
 		moved++

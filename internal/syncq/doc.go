@@ -11,8 +11,8 @@
 // word.go. The table of a waiter's states, and of the steps between them, is in queue.go. The
 // uncontended lock and unlock are a compare-and-swap of the word each, and touch nothing else.
 //
-// A lock has one policy. It passes that in each call, because its zero value cannot hold one. While
-// others wait, a call with another policy panics.
+// A lock has one policy, which [New] sets. Package fair has locks whose zero value is FIFO: each
+// party that may have to wait says so.
 //
 // The queue is a doubly linked list of the waiters in order of arrival, guarded by a
 // sync.Mutex. The guard is held for a bounded number of instructions, never while a goroutine

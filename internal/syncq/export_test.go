@@ -122,18 +122,18 @@ func (s *Sync) Idle() bool {
 }
 
 // ReadBiased biases the lock to readers, if that is possible, and has o read.
-func (s *Sync) ReadBiased(o int64, policy Policy) bool {
+func (s *Sync) ReadBiased(o int64) bool {
 	if s.TryLockShared() {
 		s.bias()
-		s.UnlockShared(policy)
+		s.UnlockShared()
 	}
-	return s.Read(Owned(o), policy)
+	return s.Read(Owned(o))
 }
 
 // Revoke ends the bias to readers.
-func (s *Sync) Revoke(policy Policy) {
+func (s *Sync) Revoke() {
 	s.guard.Lock()
-	wake, _ := s.advance(policy, revoke)
+	wake, _ := s.advance(revoke)
 	s.guard.Unlock()
 	unpark(wake)
 }
@@ -147,44 +147,44 @@ func (s *Sync) TakenByTable() int {
 }
 
 // exit is what a lock does to give back the slot of b.
-func exit(s *Sync, b *Slot, policy Policy) {
+func exit(s *Sync, b *Slot) {
 	if b.Free(); !s.Biased() {
-		s.ReadersLeft(policy)
+		s.ReadersLeft()
 	}
 }
 
 // The forms of an acquisition, as tests call them.
 
-func (s *Sync) Lock(p Party, policy Policy) bool { return s.Acquire(p, policy, nil) == Acquired }
+func (s *Sync) Lock(p Party) bool { return s.Acquire(p, nil) == Acquired }
 
-func (s *Sync) LockFor(p Party, policy Policy, d time.Duration) bool {
-	return s.Acquire(p, policy, park.After(d)) == Acquired
+func (s *Sync) LockFor(p Party, d time.Duration) bool {
+	return s.Acquire(p, park.After(d)) == Acquired
 }
 
-func (s *Sync) LockContext(ctx context.Context, p Party, policy Policy) Outcome {
-	return s.Acquire(p, policy, park.Until(ctx))
+func (s *Sync) LockContext(ctx context.Context, p Party) Outcome {
+	return s.Acquire(p, park.Until(ctx))
 }
 
-func (s *Sync) LockShared(p Party, policy Policy) bool {
-	return s.AcquireShared(p, policy, nil) == Acquired
+func (s *Sync) LockShared(p Party) bool {
+	return s.AcquireShared(p, nil) == Acquired
 }
 
-func (s *Sync) LockSharedFor(p Party, policy Policy, d time.Duration) bool {
-	return s.AcquireShared(p, policy, park.After(d)) == Acquired
+func (s *Sync) LockSharedFor(p Party, d time.Duration) bool {
+	return s.AcquireShared(p, park.After(d)) == Acquired
 }
 
-func (s *Sync) LockSharedContext(ctx context.Context, p Party, policy Policy) Outcome {
-	return s.AcquireShared(p, policy, park.Until(ctx))
+func (s *Sync) LockSharedContext(ctx context.Context, p Party) Outcome {
+	return s.AcquireShared(p, park.Until(ctx))
 }
 
-func (s *Sync) Read(p Party, policy Policy) bool { return s.AcquireRead(p, policy, nil) == Acquired }
+func (s *Sync) Read(p Party) bool { return s.AcquireRead(p, nil) == Acquired }
 
-func (s *Sync) ReadFor(p Party, policy Policy, d time.Duration) bool {
-	return s.AcquireRead(p, policy, park.After(d)) == Acquired
+func (s *Sync) ReadFor(p Party, d time.Duration) bool {
+	return s.AcquireRead(p, park.After(d)) == Acquired
 }
 
-func (s *Sync) ReadContext(ctx context.Context, p Party, policy Policy) Outcome {
-	return s.AcquireRead(p, policy, park.Until(ctx))
+func (s *Sync) ReadContext(ctx context.Context, p Party) Outcome {
+	return s.AcquireRead(p, park.Until(ctx))
 }
 
 func (c *Cond) WaitFor(p Party, d time.Duration) bool { return c.Wait(p, park.After(d)) }
@@ -192,8 +192,8 @@ func (c *Cond) WaitFor(p Party, d time.Duration) bool { return c.Wait(p, park.Af
 func (c *Cond) WaitContext(ctx context.Context, p Party) bool { return c.Wait(p, park.Until(ctx)) }
 
 // join is enqueue for a test that plays the waiter. The guard is free on return.
-func (s *Sync) join(n *node, policy Policy) bool {
-	queued, guard := s.enqueue(n, policy)
+func (s *Sync) join(n *node) bool {
+	queued, guard := n.enqueue()
 	if guard != nil {
 		guard.Unlock()
 	}

@@ -14,45 +14,45 @@ func eachReader(s *Sync) map[int64]int {
 }
 
 func TestReadsThatFindTheLockFreeNeverBiasIt(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
+	bothPolicies(t, func(t *testing.T, s *Sync) {
 		for k := range int64(10 * unbiasedReads) {
 			o := 2 + k%2
-			require.True(t, s.Read(Owned(o), policy))
+			require.True(t, s.Read(Owned(o)))
 			require.Equal(t, oneHold|flagShared, s.Word.Load())
-			require.True(t, s.Unread(o, policy))
+			require.True(t, s.Unread(o))
 			require.Zero(t, s.Word.Load())
 		}
 	})
 }
 
 func TestTheReaderThatFindsTheLockFreeIsInNoSlot(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
+	bothPolicies(t, func(t *testing.T, s *Sync) {
 		s.readers()
 		for range 2 {
-			require.True(t, s.Read(Owned(2), policy))
-			require.True(t, s.Read(Owned(3), policy))
+			require.True(t, s.Read(Owned(2)))
+			require.True(t, s.Read(Owned(3)))
 			require.NotNil(t, s.First(2))
 			require.Zero(t, s.Slot(2).Owner())
 			require.Nil(t, s.First(3))
 			require.Equal(t, int64(-3), s.Slot(3).Owner())
 			require.Equal(t, map[int64]int{2: 1, 3: 1}, eachReader(s))
 
-			require.True(t, s.Unread(2, policy))
-			require.True(t, s.Read(Owned(4), policy))
+			require.True(t, s.Unread(2))
+			require.True(t, s.Read(Owned(4)))
 			require.Nil(t, s.First(4), "the lock was not free")
 			require.Equal(t, map[int64]int{3: 1, 4: 1}, eachReader(s))
-			require.True(t, s.Unread(3, policy))
-			require.True(t, s.Unread(4, policy))
+			require.True(t, s.Unread(3))
+			require.True(t, s.Unread(4))
 			require.Zero(t, s.Word.Load())
 		}
 	})
 }
 
 func TestTheFirstReadersHoldsAreCountedUpToTheLimit(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
+	bothPolicies(t, func(t *testing.T, s *Sync) {
 		s.readers()
-		require.True(t, s.Read(Owned(2), policy))
-		require.True(t, s.Read(Owned(3), policy))
+		require.True(t, s.Read(Owned(2)))
+		require.True(t, s.Read(Owned(3)))
 		held, counted := s.ReenterRead(2)
 		require.True(t, held && counted)
 		require.Equal(t, map[int64]int{2: 2, 3: 1}, eachReader(s))
@@ -63,33 +63,33 @@ func TestTheFirstReadersHoldsAreCountedUpToTheLimit(t *testing.T) {
 		require.False(t, s.First(2).Reenter())
 		require.Equal(t, MaxHolds, s.ReadHolds(2))
 		s.First(2).reentries.set(1)
-		require.True(t, s.Unread(2, policy))
+		require.True(t, s.Unread(2))
 		require.True(t, s.First(2) != nil && !s.First(2).Release(), "one hold is left")
-		require.True(t, s.Unread(2, policy))
+		require.True(t, s.Unread(2))
 		require.Nil(t, s.First(2))
-		require.False(t, s.Unread(2, policy))
+		require.False(t, s.Unread(2))
 		require.Equal(t, map[int64]int{3: 1}, eachReader(s))
-		require.True(t, s.Unread(3, policy))
+		require.True(t, s.Unread(3))
 	})
 }
 
 func TestTheFirstReaderUpgradesAndLeavesItsPlace(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
+	bothPolicies(t, func(t *testing.T, s *Sync) {
 		s.readers()
-		require.True(t, s.Read(Owned(2), policy))
+		require.True(t, s.Read(Owned(2)))
 		held, counted := s.ReenterRead(2)
 		require.True(t, held && counted)
-		upgraded, reads := s.Upgrade(2, policy)
+		upgraded, reads := s.Upgrade(2)
 		require.True(t, upgraded && reads)
 		require.Equal(t, int64(2), s.Owner())
 		require.Nil(t, s.First(2))
 		require.Equal(t, 1, s.ReadHolds(2), "one of the two has become exclusive")
-		require.True(t, s.Release(2, policy))
+		require.True(t, s.Release(2))
 		require.Equal(t, map[int64]int{2: 1}, eachReader(s))
-		require.True(t, s.Unread(2, policy))
-		require.True(t, s.Read(Owned(3), policy))
+		require.True(t, s.Unread(2))
+		require.True(t, s.Read(Owned(3)))
 		require.NotNil(t, s.First(3))
-		require.True(t, s.Unread(3, policy))
+		require.True(t, s.Unread(3))
 	})
 }
 

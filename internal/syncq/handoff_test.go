@@ -15,18 +15,18 @@ func endsGranted(t *testing.T, s *Sync, n *node) {
 	t.Helper()
 	n.place.Park()
 	n.recycle()
-	require.True(t, s.Unlock(FIFO))
+	require.True(t, s.Unlock())
 	idle(t, s)
 }
 
 func TestAReaderThatBargesInDuringTheLastReleaseIsCounted(t *testing.T) {
 	s := New(FIFO)
 	require.True(t, s.TryLockShared())
-	n := newNode(Owned(2), false)
-	require.True(t, s.join(n, FIFO))
+	n := s.newNode(Owned(2), false)
+	require.True(t, s.join(n))
 	s.guard.Lock()
 	barged := false
-	wake, ok := s.advance(FIFO, func(w uint64) (uint64, bool) {
+	wake, ok := s.advance(func(w uint64) (uint64, bool) {
 		barged = barged || s.TryLockShared()
 		return drop(w)
 	})
@@ -35,19 +35,19 @@ func TestAReaderThatBargesInDuringTheLastReleaseIsCounted(t *testing.T) {
 	require.Nil(t, wake)
 	require.Equal(t, 1, s.Shared(), "the hold of the reader that came is left")
 	require.NoError(t, s.Verify())
-	require.True(t, s.UnlockShared(FIFO))
+	require.True(t, s.UnlockShared())
 	endsGranted(t, &s, n)
 }
 
 func TestAReleaseThatIsRefusedHandsNothingOver(t *testing.T) {
 	s := New(FIFO)
 	require.True(t, s.TryLock(Owned(1)))
-	n := newNode(Owned(2), false)
-	require.True(t, s.join(n, FIFO))
-	require.False(t, s.UnlockShared(FIFO))
+	n := s.newNode(Owned(2), false)
+	require.True(t, s.join(n))
+	require.False(t, s.UnlockShared())
 	require.EqualValues(t, 1, s.Owner())
 	require.Equal(t, 1, s.Len())
-	require.True(t, s.Unlock(FIFO))
+	require.True(t, s.Unlock())
 	endsGranted(t, &s, n)
 }
 
@@ -56,29 +56,31 @@ func TestTheZeroOutcomeIsNoAcquisition(t *testing.T) {
 	require.NotEqual(t, Acquired, forgotten)
 }
 
-func TestALockMayNotChangeItsPolicyWhileOthersWait(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
-		other := !policy
-		require.True(t, s.TryLock(Owned(1)))
-		n := newNode(Owned(2), false)
-		require.True(t, s.join(n, policy))
-		for name, call := range map[string]func(){
-			"join":    func() { s.join(newNode(Owned(3), false), other) },
-			"release": func() { s.guarded(other, keep) },
-		} {
-			require.PanicsWithValue(t, twoPolicies, call, name)
-			s.guard.Unlock() // the panic left it
-		}
-		require.True(t, s.Release(1, policy))
-		parks(t, s, n, policy)
-		require.True(t, s.Release(2, policy))
-	})
+func TestAZeroLockIsFIFOFromItsFirstWaiterOn(t *testing.T) {
+	var s Sync
+	require.True(t, s.TryLock(Owned(1)))
+	n := s.newNode(Owned(2).FIFO(), false)
+	require.True(t, s.join(n))
+	require.Equal(t, FIFO, s.Policy())
+	require.True(t, s.Unlock())
+	require.EqualValues(t, 2, s.Owner(), "the lock was handed off")
+	parks(t, &s, n)
+	require.True(t, s.Unlock())
+	idle(t, &s)
+}
+
+func TestAZeroLockIsFIFOFromItsFirstConditionOn(t *testing.T) {
+	var s Sync
+	NewCond(&s, FIFO)
+	require.Equal(t, FIFO, s.Policy())
+	NewCond(&s, NonFair)
+	require.Equal(t, FIFO, s.Policy())
 }
 
 func TestAUsedNodeRemembersNothingOfItsWait(t *testing.T) {
-	n := newNode(Owned(1), false)
+	n := new(Sync).newNode(Owned(1), false)
 	n.oneWait = oneWait{
-		state: granted, reserved: true, lost: 1, began: 1, prev: n,
+		s: n.s, policy: FIFO, state: granted, reserved: true, lost: 1, began: 1, prev: n,
 		limited: true, refused: true, goroutine: 1, kind: new(Kind), since: 1,
 	}
 	n.recycle()
@@ -86,16 +88,16 @@ func TestAUsedNodeRemembersNothingOfItsWait(t *testing.T) {
 }
 
 func TestAWaitWithoutALimitEndsBySignal(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
-		c := NewCond(s, policy)
+	bothPolicies(t, func(t *testing.T, s *Sync) {
+		c := NewCond(s, s.Policy())
 		require.True(t, s.TryLock(Owned(1)))
 		waiter := run(func() bool { return c.Wait(Owned(1), nil) })
 		eventually(t, func() bool { return c.Len() == 1 })
 		require.True(t, s.TryLock(Owned(2)))
 		require.True(t, c.Signal())
-		require.True(t, s.Unlock(policy))
+		require.True(t, s.Unlock())
 		require.True(t, waiter.result(t))
-		require.True(t, s.Unlock(policy))
+		require.True(t, s.Unlock())
 		idle(t, s)
 	})
 }
@@ -113,10 +115,10 @@ func TestWaitersOfABroadcastAreDue(t *testing.T) {
 		}
 		require.Equal(t, waiters, c.Broadcast())
 		require.Equal(t, waiters > 1, s.queue.head.reserved, "%d waiters", waiters)
-		require.True(t, s.Unlock(NonFair))
+		require.True(t, s.Unlock())
 		for _, w := range all {
 			require.True(t, w.Await())
-			require.True(t, s.Unlock(NonFair))
+			require.True(t, s.Unlock())
 		}
 		idle(t, &s)
 	}
@@ -134,10 +136,10 @@ func TestASignalReadsTheClockOnlyBehindOtherWaiters(t *testing.T) {
 		require.True(t, c.Signal())
 		require.Equal(t, i > 0, w.n.since != 0, "waiter %d", i)
 	}
-	require.True(t, s.Unlock(NonFair))
+	require.True(t, s.Unlock())
 	for _, w := range all {
 		require.True(t, w.Await())
-		require.True(t, s.Unlock(NonFair))
+		require.True(t, s.Unlock())
 	}
 	idle(t, &s)
 }
@@ -147,19 +149,19 @@ func TestTheFirstWriterBehindReadersIsOwedWithoutTheClock(t *testing.T) {
 	require.True(t, s.TryLockShared())
 	var all []*node
 	for i := range 2 {
-		n := newNode(Owned(int64(i+2)), false)
-		require.True(t, s.join(n, NonFair))
+		n := s.newNode(Owned(int64(i+2)), false)
+		require.True(t, s.join(n))
 		require.Equal(t, i > 0, n.since != 0, "writer %d", i)
 		all = append(all, n)
 	}
 	require.True(t, all[0].reserved)
 	for _, n := range all {
-		require.True(t, s.Unlock(NonFair))
+		require.True(t, s.Unlock())
 		n.place.Park()
-		require.True(t, s.compete(n))
+		require.True(t, n.compete())
 		n.recycle()
 	}
-	require.True(t, s.Unlock(NonFair))
+	require.True(t, s.Unlock())
 	idle(t, &s)
 }
 
@@ -171,11 +173,11 @@ func guardIsFree(t *testing.T, s *Sync) {
 }
 
 // parks plays the rest of a wait that enqueue has begun.
-func parks(t *testing.T, s *Sync, n *node, policy Policy) {
+func parks(t *testing.T, s *Sync, n *node) {
 	t.Helper()
 	guardIsFree(t, s)
 	n.place.Park()
-	require.True(t, policy == FIFO || s.compete(n))
+	require.True(t, n.policy == FIFO || n.compete())
 	n.recycle()
 }
 
@@ -192,20 +194,20 @@ func TestOnlyAWaitWithoutAnEndKeepsTheGuard(t *testing.T) {
 		"a time limit":           {park.After(time.Hour), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
+			bothPolicies(t, func(t *testing.T, s *Sync) {
 				require.True(t, s.TryLock(Owned(1)))
-				n := newNode(Owned(2), false)
+				n := s.newNode(Owned(2), false)
 				c.l.Open(&n.place)
-				queued, guard := s.enqueue(n, policy)
+				queued, guard := n.enqueue()
 				require.True(t, queued)
 				require.Equal(t, c.held, guard != nil)
 				if c.held {
 					require.False(t, s.guard.TryLock())
 					guard.Unlock()
 				}
-				require.True(t, s.Release(1, policy))
-				parks(t, s, n, policy)
-				require.True(t, s.Release(2, policy))
+				require.True(t, s.Release(1))
+				parks(t, s, n)
+				require.True(t, s.Release(2))
 			})
 		})
 	}
@@ -214,33 +216,33 @@ func TestOnlyAWaitWithoutAnEndKeepsTheGuard(t *testing.T) {
 // The readers have left since the writer looked. Its own wait clears the bias, and finds the table
 // empty. So it is unparked before it parks.
 func TestAWriterThatIsUnparkedAsItJoinsKeepsNoGuard(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
-		s.ReadBiased(2, policy)
-		require.True(t, s.Unread(2, policy))
+	bothPolicies(t, func(t *testing.T, s *Sync) {
+		s.ReadBiased(2)
+		require.True(t, s.Unread(2))
 		require.True(t, s.Biased())
-		n := newNode(Owned(1), false)
-		queued, guard := s.enqueue(n, policy)
+		n := s.newNode(Owned(1), false)
+		queued, guard := n.enqueue()
 		require.True(t, queued)
 		require.Nil(t, guard)
-		parks(t, s, n, policy)
-		require.True(t, s.Release(1, policy))
+		parks(t, s, n)
+		require.True(t, s.Release(1))
 	})
 }
 
 // The last of the readers takes the guard.
 func TestAWriterAwaitsReadersWithoutTheGuard(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
-		s.ReadBiased(2, policy)
-		n := newNode(Owned(1), false)
-		queued, guard := s.enqueue(n, policy)
+	bothPolicies(t, func(t *testing.T, s *Sync) {
+		s.ReadBiased(2)
+		n := s.newNode(Owned(1), false)
+		queued, guard := n.enqueue()
 		if guard != nil {
 			guard.Unlock()
 		}
 		require.True(t, queued)
 		require.Nil(t, guard)
-		require.True(t, s.Unread(2, policy))
-		parks(t, s, n, policy)
-		require.True(t, s.Release(1, policy))
+		require.True(t, s.Unread(2))
+		parks(t, s, n)
+		require.True(t, s.Release(1))
 	})
 }
 
@@ -251,38 +253,38 @@ func TestAConditionWaitUnparksAGroupWithoutTheGuard(t *testing.T) {
 		require.True(t, s.TryLock(Owned(1)))
 		var group []*node
 		for range readers {
-			r := newNode(Anonymous(0), true)
-			require.True(t, s.join(r, FIFO))
+			r := s.newNode(Anonymous(0), true)
+			require.True(t, s.join(r))
 			group = append(group, r)
 		}
-		n := newNode(Owned(1), false)
+		n := s.newNode(Owned(1), false)
 		guard := c.enqueue(n, drop)
 		require.Equal(t, readers < 2, guard != nil)
 		if guard != nil {
 			guard.Unlock()
 		}
 		for _, r := range group {
-			parks(t, &s, r, FIFO)
-			require.True(t, s.UnlockShared(FIFO))
+			parks(t, &s, r)
+			require.True(t, s.UnlockShared())
 		}
 		require.True(t, c.Signal())
-		parks(t, &s, n, FIFO)
-		require.True(t, s.Unlock(FIFO))
+		parks(t, &s, n)
+		require.True(t, s.Unlock())
 		idle(t, &s)
 	}
 }
 
 // The waiter has no limit, so it keeps the guard until it parks. Its owner gets the lock.
 func TestADismissedWaiterWithoutALimitReturns(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
+	bothPolicies(t, func(t *testing.T, s *Sync) {
 		require.True(t, s.TryLock(Owned(1)))
-		w := s.NewWaiter(Owned(-5), false, policy, park.Until(context.Background()))
+		w := s.NewWaiter(Owned(-5), false, park.Until(context.Background()))
 		c := run(func() bool { return w.Acquire() == Acquired })
 		eventually(t, func() bool { return s.Len() == 1 })
 		require.True(t, w.Dismiss())
 		require.True(t, c.result(t))
 		w.End()
 		guardIsFree(t, s)
-		require.True(t, s.Release(1, policy))
+		require.True(t, s.Release(1))
 	})
 }

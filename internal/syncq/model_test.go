@@ -229,38 +229,38 @@ func run(script []step, policy syncq.Policy) (problem string) {
 		w := waiter{id: st.ID}
 		switch st.Op {
 		case "Lock":
-			call("exclusive", func() bool { s.Lock(who, policy); return true })
+			call("exclusive", func() bool { s.Lock(who); return true })
 			m.lock(w)
 		case "LockFor":
 			w.deadline = deadline(st.Time)
 			d := until(w.deadline)
-			call("exclusive", func() bool { return s.LockFor(who, policy, d) })
+			call("exclusive", func() bool { return s.LockFor(who, d) })
 			m.lock(w)
 		case "LockContext":
 			w.deadline = deadline(st.Time)
 			ctx, cancel := ctxUntil(w.deadline)
-			call("exclusive", func() bool { defer cancel(); return s.LockContext(ctx, who, policy) == syncq.Acquired })
+			call("exclusive", func() bool { defer cancel(); return s.LockContext(ctx, who) == syncq.Acquired })
 			m.lock(w)
 		case "TryLock":
-			call("exclusive", func() bool { return s.TryLock(who) || s.TryLockUnread(who, policy) })
+			call("exclusive", func() bool { return s.TryLock(who) || s.TryLockUnread(who) })
 			if m.free() {
 				m.lock(w)
 			}
 		case "LockShared":
 			w.shared = true
-			call("shared", func() bool { s.LockShared(syncq.Owned(int64(st.ID)), policy); return true })
+			call("shared", func() bool { s.LockShared(syncq.Owned(int64(st.ID))); return true })
 			m.lock(w)
 		case "LockSharedFor":
 			w.shared, w.deadline = true, deadline(st.Time)
 			d := until(w.deadline)
-			call("shared", func() bool { return s.LockSharedFor(syncq.Owned(int64(st.ID)), policy, d) })
+			call("shared", func() bool { return s.LockSharedFor(syncq.Owned(int64(st.ID)), d) })
 			m.lock(w)
 		case "LockSharedContext":
 			w.shared, w.deadline = true, deadline(st.Time)
 			ctx, cancel := ctxUntil(w.deadline)
 			call("shared", func() bool {
 				defer cancel()
-				return s.LockSharedContext(ctx, syncq.Owned(int64(st.ID)), policy) == syncq.Acquired
+				return s.LockSharedContext(ctx, syncq.Owned(int64(st.ID))) == syncq.Acquired
 			})
 			m.lock(w)
 		case "TryLockShared":
@@ -269,46 +269,46 @@ func run(script []step, policy syncq.Policy) (problem string) {
 				m.shared[st.ID] = true
 			}
 		case "Unlock":
-			call("", func() bool { p.holds.Store(""); s.Unlock(policy); return false })
+			call("", func() bool { p.holds.Store(""); s.Unlock(); return false })
 			m.release(st.ID)
 		case "Read":
 			w.shared = true
-			call("read", func() bool { return s.Read(syncq.Owned(int64(st.ID)), policy) })
+			call("read", func() bool { return s.Read(syncq.Owned(int64(st.ID))) })
 			m.lock(w)
 		case "ReadBiased":
 			w.shared = true
-			call("read", func() bool { return s.ReadBiased(int64(st.ID), policy) })
+			call("read", func() bool { return s.ReadBiased(int64(st.ID)) })
 			m.lock(w)
 		case "ReadFor":
 			w.shared, w.deadline = true, deadline(st.Time)
 			d := until(w.deadline)
-			call("read", func() bool { return s.ReadFor(syncq.Owned(int64(st.ID)), policy, d) })
+			call("read", func() bool { return s.ReadFor(syncq.Owned(int64(st.ID)), d) })
 			m.lock(w)
 		case "ReadContext":
 			w.shared, w.deadline = true, deadline(st.Time)
 			ctx, cancel := ctxUntil(w.deadline)
 			call("read", func() bool {
 				defer cancel()
-				return s.ReadContext(ctx, syncq.Owned(int64(st.ID)), policy) == syncq.Acquired
+				return s.ReadContext(ctx, syncq.Owned(int64(st.ID))) == syncq.Acquired
 			})
 			m.lock(w)
 		case "TryRead":
-			call("read", func() bool { return s.TryRead(int64(st.ID), policy) })
+			call("read", func() bool { return s.TryRead(int64(st.ID)) })
 			if m.holder == 0 {
 				m.shared[st.ID] = true
 			}
 		case "Unread":
-			call("", func() bool { p.holds.Store(""); s.Unread(int64(st.ID), policy); return false })
+			call("", func() bool { p.holds.Store(""); s.Unread(int64(st.ID)); return false })
 			m.release(st.ID)
 		case "Upgrade":
-			call("exclusive", func() bool { upgraded, _ := s.Upgrade(int64(st.ID), policy); return upgraded })
+			call("exclusive", func() bool { upgraded, _ := s.Upgrade(int64(st.ID)); return upgraded })
 			if len(m.shared) == 1 {
 				delete(m.shared, st.ID)
 				m.holder = st.ID
 			}
 		case "Downgrade":
 			call("read", func() bool {
-				held, counted := s.DowngradeWrite(int64(st.ID), policy)
+				held, counted := s.DowngradeWrite(int64(st.ID))
 				return held && counted
 			})
 			m.holder, m.shared[st.ID] = 0, true
@@ -424,18 +424,18 @@ func run(script []step, policy syncq.Policy) (problem string) {
 			case "exclusive":
 				c.Broadcast()
 				s.Holds = 0
-				s.Unlock(policy)
+				s.Unlock()
 			case "shared":
-				s.Unlock(policy)
+				s.Unlock()
 			case "read":
-				s.Unread(int64(p.id), policy)
+				s.Unread(int64(p.id))
 			}
 			synctest.Wait()
 		}
 		if s.Idle() && c.Len() > 0 {
-			s.Lock(syncq.Owned(100), policy)
+			s.Lock(syncq.Owned(100))
 			c.Broadcast()
-			s.Unlock(policy)
+			s.Unlock()
 		}
 	}
 	synctest.Wait()

@@ -18,16 +18,16 @@ func TestAWinnerLeavesTheQueueInTheSameStep(t *testing.T) {
 		t.Run(fmt.Sprint(int64(p.value)), func(t *testing.T) {
 			var s Sync
 			require.True(t, s.TryLock(Owned(1)))
-			winner := queueAs(t, &s, p, NonFair, 1, nil)
-			next := queueAs(t, &s, Owned(3), NonFair, 2, nil)
+			winner := queueAs(t, &s, p, 1, nil)
+			next := queueAs(t, &s, Owned(3), 2, nil)
 
 			s.guard.Lock()
 			patient(&s)
 			require.True(t, s.Word.CompareAndSwap(Value(1)|flagQueued, flagQueued|flagWoken))
-			wake, ok := s.advance(NonFair, keep)
+			wake, ok := s.advance(keep)
 			require.True(t, ok)
 			unpark(wake)
-			atGuard(t, 1, "syncq.(*Sync).compete")
+			atGuard(t, 1, "syncq.(*node).compete")
 			require.Equal(t, flagQueued|flagWoken, s.Word.Load(), "no word names a holder that is in the queue still")
 			require.EqualValues(t, 7, abs(s.queue.head.who))
 			s.guard.Unlock()
@@ -36,9 +36,9 @@ func TestAWinnerLeavesTheQueueInTheSameStep(t *testing.T) {
 			require.Equal(t, []int64{3}, s.Waiters())
 			require.Equal(t, p.value, s.Word.Load()&^queueFlags)
 			require.NoError(t, s.Verify())
-			require.True(t, s.Unlock(NonFair))
+			require.True(t, s.Unlock())
 			require.True(t, next.result(t))
-			require.True(t, s.Unlock(NonFair))
+			require.True(t, s.Unlock())
 			idle(t, &s)
 		})
 	}
@@ -52,18 +52,18 @@ func TestAHoldThatEndsBeforeItsWaiterRunsIsOver(t *testing.T) {
 			t.Run(fmt.Sprint(int64(p.value), others), func(t *testing.T) {
 				var s Sync
 				require.True(t, s.TryLock(Owned(1)))
-				first := queueAs(t, &s, p, NonFair, 1, nil)
+				first := queueAs(t, &s, p, 1, nil)
 				var next asyncCall
 				if others > 0 {
-					next = queueAs(t, &s, Owned(3), NonFair, 2, nil)
+					next = queueAs(t, &s, Owned(3), 2, nil)
 				}
 
 				s.guard.Lock()
 				s.queue.head.reserved = true
-				wake, ok := s.advance(NonFair, drop)
+				wake, ok := s.advance(drop)
 				require.True(t, ok)
 				require.Equal(t, p.value, s.Word.Load()&^queueFlags)
-				woken, ok := s.advance(NonFair, drop)
+				woken, ok := s.advance(drop)
 				require.True(t, ok)
 				s.guard.Unlock()
 				unpark(wake)
@@ -72,9 +72,9 @@ func TestAHoldThatEndsBeforeItsWaiterRunsIsOver(t *testing.T) {
 
 				if others > 0 {
 					require.True(t, next.result(t))
-					require.True(t, s.Unlock(NonFair))
+					require.True(t, s.Unlock())
 				}
-				require.False(t, s.Unlock(NonFair))
+				require.False(t, s.Unlock())
 				idle(t, &s)
 			})
 		}
@@ -89,17 +89,17 @@ func TestAnAwakeWaiterHandedTheLockTakesItOnce(t *testing.T) {
 			var s Sync
 			require.True(t, s.TryLock(Owned(1)))
 			n, permit := enqueued(t, &s, p)
-			require.True(t, s.Unlock(NonFair))
+			require.True(t, s.Unlock())
 			<-permit // the waiter runs, and is about to race
 			require.True(t, s.TryLock(Owned(1)))
 			n.reserved = true
-			require.True(t, s.guarded(NonFair, drop))
+			require.True(t, s.guarded(drop))
 			require.Equal(t, p.value, s.Word.Load())
-			require.True(t, s.compete(n))
+			require.True(t, n.compete())
 			require.Empty(t, permit, "a second permit would be left for the next one that uses the node")
 			require.Zero(t, s.Len())
 			n.recycle()
-			require.True(t, s.Unlock(NonFair))
+			require.True(t, s.Unlock())
 			idle(t, &s)
 		})
 	}
@@ -108,25 +108,25 @@ func TestAnAwakeWaiterHandedTheLockTakesItOnce(t *testing.T) {
 func TestALockIsOwedToAnOverdueNextWaiter(t *testing.T) {
 	var s Sync
 	require.True(t, s.TryLock(Owned(1)))
-	first := queueAs(t, &s, Owned(2), NonFair, 1, nil)
+	first := queueAs(t, &s, Owned(2), 1, nil)
 	stop := make(chan struct{})
-	next := queueAs(t, &s, Owned(3), NonFair, 2, stop)
-	last := queueAs(t, &s, Owned(4), NonFair, 3, nil)
+	next := queueAs(t, &s, Owned(3), 2, stop)
+	last := queueAs(t, &s, Owned(4), 3, nil)
 	s.guard.Lock()
 	s.queue.head.reserved, s.queue.head.next.since = true, due
 	s.queue.tail.since = clock() + time.Hour
-	s.advance(NonFair, keep)
+	s.advance(keep)
 	s.guard.Unlock()
 
-	require.True(t, s.Unlock(NonFair))
+	require.True(t, s.Unlock())
 	require.True(t, first.result(t))
 	require.Equal(t, Value(2)|flagQueued|flagReserved, s.Word.Load())
 	close(stop)
 	require.False(t, next.result(t))
 	require.Equal(t, Value(2)|flagQueued, s.Word.Load(), "it was reserved for the waiter that gave up")
-	require.True(t, s.Unlock(NonFair))
+	require.True(t, s.Unlock())
 	require.True(t, last.result(t))
-	require.True(t, s.Unlock(NonFair))
+	require.True(t, s.Unlock())
 	idle(t, &s)
 }
 
@@ -136,20 +136,20 @@ func TestAHandOverOwesNothingToTheNextWaiter(t *testing.T) {
 	require.True(t, s.TryLock(Anonymous(1)))
 	var waiters []asyncCall
 	for i := range 2 {
-		waiters = append(waiters, queueAs(t, &s, Anonymous(int64(i+2)), NonFair, i+1, nil))
+		waiters = append(waiters, queueAs(t, &s, Anonymous(int64(i+2)), i+1, nil))
 	}
 	s.guard.Lock()
 	s.queue.tail.since = clock() + time.Hour // it is not overdue
 	s.queue.head.reserved = true
-	s.advance(NonFair, keep)
+	s.advance(keep)
 	s.guard.Unlock()
 	require.Equal(t, Taken|flagQueued|flagReserved, s.Word.Load())
 
-	require.True(t, s.Unlock(NonFair))
+	require.True(t, s.Unlock())
 	require.True(t, waiters[0].result(t))
 	require.Equal(t, Taken|flagQueued, s.Word.Load())
-	require.True(t, s.Unlock(NonFair))
+	require.True(t, s.Unlock())
 	require.True(t, waiters[1].result(t))
-	require.True(t, s.Unlock(NonFair))
+	require.True(t, s.Unlock())
 	idle(t, &s)
 }

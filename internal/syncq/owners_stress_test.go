@@ -61,9 +61,9 @@ func TestGoroutinesThatShareOwnersReadAndWriteAndLoseNothing(t *testing.T) {
 }
 
 func readAndWrite(t *testing.T, policy syncq.Policy) {
-	var s syncq.Sync
+	s := syncq.New(policy)
 	in := &inside{writes: make(map[int64]int), reads: make(map[int64]int)}
-	u := user{t, &s, syncq.NewCond(&s, policy), policy, in}
+	u := user{t, &s, syncq.NewCond(&s, policy), in}
 	require.True(t, s.TryLock(syncq.Owned(99))) // most have to wait at first
 	var wg sync.WaitGroup
 	for g := range 14 {
@@ -95,7 +95,7 @@ func readAndWrite(t *testing.T, policy syncq.Policy) {
 		}
 		runtime.Gosched()
 	}
-	require.True(t, s.Release(99, policy))
+	require.True(t, s.Release(99))
 	for began := time.Now(); ; {
 		select {
 		case <-done:
@@ -104,16 +104,16 @@ func readAndWrite(t *testing.T, policy syncq.Policy) {
 				t.Fatalf("stuck: word %#x, %v wait, %v read", s.Word.Load(), s.Waiters(), shares.Readers(&s))
 			}
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-			if s.LockContext(ctx, syncq.Owned(99), policy) == syncq.Acquired {
+			if s.LockContext(ctx, syncq.Owned(99)) == syncq.Acquired {
 				u.c.Broadcast()
-				s.Release(99, policy)
+				s.Release(99)
 			}
 			cancel()
 			continue
 		}
 		break
 	}
-	s.Revoke(policy)
+	s.Revoke()
 	require.NoError(t, s.Verify())
 	require.Zero(t, s.Word.Load())
 	require.Zero(t, s.Holds)
@@ -122,11 +122,10 @@ func readAndWrite(t *testing.T, policy syncq.Policy) {
 
 // user is what goroutines do with a lock.
 type user struct {
-	t      *testing.T
-	s      *syncq.Sync
-	c      *syncq.Cond
-	policy syncq.Policy
-	in     *inside
+	t  *testing.T
+	s  *syncq.Sync
+	c  *syncq.Cond
+	in *inside
 }
 
 func (u user) must(ok bool, what string) {
@@ -152,10 +151,10 @@ func (u user) read(ctx context.Context, o int64) {
 	if rand.IntN(6) == 0 {
 		upgraded, reads := false, true
 		if o < 0 {
-			out := shares.Of(u.s).Upgrade(o, u.policy)
+			out := shares.Of(u.s).Upgrade(o)
 			upgraded, reads = out == syncq.Acquired, out == syncq.Acquired || out == syncq.Busy
 		} else {
-			upgraded, reads = u.s.Upgrade(o, u.policy)
+			upgraded, reads = u.s.Upgrade(o)
 		}
 		u.must(reads, "a shared hold was lost before its upgrade")
 		if upgraded {
@@ -170,21 +169,21 @@ func (u user) read(ctx context.Context, o int64) {
 func (u user) beginRead(ctx context.Context, o int64) bool {
 	try := rand.IntN(3) == 0
 	switch {
-	case o < 0 && try && u.acquired(shares.Of(u.s).TryLock(o, true, u.policy)):
+	case o < 0 && try && u.acquired(shares.Of(u.s).TryLock(o, true)):
 		return true
 	case o < 0:
-		return u.acquired(shares.Of(u.s).Lock(ctx, syncq.Owned(o), true, u.policy))
+		return u.acquired(shares.Of(u.s).Lock(ctx, syncq.Owned(o), true))
 	}
-	return try && u.s.TryRead(o, u.policy) || u.acquired(u.s.ReadContext(ctx, syncq.Owned(o), u.policy))
+	return try && u.s.TryRead(o) || u.acquired(u.s.ReadContext(ctx, syncq.Owned(o)))
 }
 
 func (u user) endRead(o int64) {
 	u.in.add(u.t, o, 0, -1)
 	if o < 0 {
-		u.must(shares.Of(u.s).UnlockShared(o, u.policy) == syncq.Acquired, "a shared hold was lost")
+		u.must(shares.Of(u.s).UnlockShared(o) == syncq.Acquired, "a shared hold was lost")
 		return
 	}
-	u.must(u.s.Unread(o, u.policy), "a shared hold was lost")
+	u.must(u.s.Unread(o), "a shared hold was lost")
 }
 
 func (u user) write(ctx context.Context, o int64) {
@@ -211,14 +210,14 @@ func (u user) write(ctx context.Context, o int64) {
 func (u user) beginWrite(ctx context.Context, o int64) bool {
 	try := rand.IntN(3) == 0
 	switch {
-	case o < 0 && try && u.acquired(shares.Of(u.s).TryLock(o, false, u.policy)):
+	case o < 0 && try && u.acquired(shares.Of(u.s).TryLock(o, false)):
 		return true
 	case o < 0:
-		return u.acquired(shares.Of(u.s).Lock(ctx, syncq.Owned(o), false, u.policy))
-	case u.s.TryLockUnread(syncq.Owned(o), u.policy) || try && u.s.TryLock(syncq.Owned(o)):
+		return u.acquired(shares.Of(u.s).Lock(ctx, syncq.Owned(o), false))
+	case u.s.TryLockUnread(syncq.Owned(o)) || try && u.s.TryLock(syncq.Owned(o)):
 		return true
 	}
-	return u.acquired(u.s.LockContext(ctx, syncq.Owned(o), u.policy))
+	return u.acquired(u.s.LockContext(ctx, syncq.Owned(o)))
 }
 
 func (u user) endWrite(o int64) {
@@ -226,9 +225,9 @@ func (u user) endWrite(o int64) {
 		u.in.add(u.t, o, -1, 1)
 		held, counted := true, true
 		if o < 0 {
-			held = shares.Of(u.s).Downgrade(o, u.policy) == syncq.Acquired
+			held = shares.Of(u.s).Downgrade(o) == syncq.Acquired
 		} else {
-			held, counted = u.s.DowngradeWrite(o, u.policy)
+			held, counted = u.s.DowngradeWrite(o)
 		}
 		u.must(held && counted, "an exclusive hold was lost before its downgrade")
 		u.endRead(o)
@@ -236,8 +235,8 @@ func (u user) endWrite(o int64) {
 	}
 	u.in.add(u.t, o, -1, 0)
 	if o < 0 {
-		u.must(shares.Of(u.s).Unlock(o, u.policy) == syncq.Acquired, "an exclusive hold was lost")
+		u.must(shares.Of(u.s).Unlock(o) == syncq.Acquired, "an exclusive hold was lost")
 		return
 	}
-	u.must(u.s.Release(o, u.policy), "an exclusive hold was lost")
+	u.must(u.s.Release(o), "an exclusive hold was lost")
 }

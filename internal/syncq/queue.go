@@ -37,10 +37,10 @@ type node struct {
 	oneWait
 
 	// Guarded by the lock's guard.
-	in    *list // the list that has the node
-	next  *node
-	visit *walk  // the inspection that goes on here
-	wait  uint64 // the number of this wait among those of the node
+	in     *list // the list that has the node
+	next   *node
+	visit  *walk  // the inspection that goes on here
+	number uint64 // the number of this wait among those of the node
 
 	// Set by the waiter before it joins.
 	shared bool
@@ -61,8 +61,10 @@ type oneWait struct {
 	prev     *node         // only valid if the node is not the first
 
 	// Set by the waiter before it joins.
-	limited   bool  // a context or a time limit can end the wait for the lock
-	refused   bool  // by the watcher
+	s         *Sync
+	limited   bool // a context or a time limit can end the wait for the lock
+	refused   bool // by the watcher
+	policy    Policy
 	goroutine int64 // that waits, if who is an explicit owner
 	kind      *Kind
 
@@ -76,9 +78,11 @@ var nodes = sync.Pool{New: func() any {
 	return n
 }}
 
-func newNode(p Party, shared bool) *node {
+// newNode returns a wait of p. A zero lock may be FIFO already: then p says that too.
+func (s *Sync) newNode(p Party, shared bool) *node {
 	n := nodes.Get().(*node)
-	n.value, n.who, n.shared, n.kind = p.value, p.who, shared, p.kind
+	n.s, n.value, n.who, n.shared, n.kind = s, p.value, p.who, shared, p.kind
+	n.policy = p.policy || s.queue.policy
 	if explicit(n.who) {
 		n.goroutine = goid.Get()
 	}
@@ -101,6 +105,17 @@ func (n *node) recycle() {
 	}
 	n.oneWait = oneWait{}
 	nodes.Put(n)
+}
+
+// mirror returns the flags about a queue whose first waiter is n. The guard is held.
+func (n *node) mirror() uint64 {
+	switch {
+	case n.reserved:
+		return flagQueued | flagReserved
+	case n.state == awake:
+		return flagQueued | flagWoken
+	}
+	return flagQueued
 }
 
 // A waiter that is first and loses the race to bargers maxLost times, or has waited for maxBarging
@@ -147,12 +162,12 @@ type list struct {
 
 	// These concern the whole lock. They are here because there is room: a Sync takes 64 bytes.
 	watched bool   // the watcher knows the lock
-	policy  Policy // from New, or of the first waiter; changes only while the queue is empty
+	policy  Policy // from New, or FIFO since the first waiter or condition that said so
 	written uint16 // how many writes there were: see Wrote
 }
 
 func (l *list) push(n *node) {
-	n.wait++
+	n.number++
 	n.in, n.prev, n.next = l, l.tail, nil
 	if l.tail == nil {
 		l.head = n

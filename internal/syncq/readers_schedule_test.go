@@ -16,11 +16,11 @@ import (
 // hand, to bring about the rare orders of events.
 
 // bothPolicies runs f with a lock of each.
-func bothPolicies(t *testing.T, f func(t *testing.T, s *Sync, policy Policy)) {
+func bothPolicies(t *testing.T, f func(t *testing.T, s *Sync)) {
 	for name, policy := range map[string]Policy{"NonFair": NonFair, "FIFO": FIFO} {
 		t.Run(name, func(t *testing.T) {
 			s := New(policy)
-			f(t, &s, policy)
+			f(t, &s)
 			require.NoError(t, s.Verify())
 			require.True(t, s.Idle())
 			require.Zero(t, s.ReadCount())
@@ -29,8 +29,8 @@ func bothPolicies(t *testing.T, f func(t *testing.T, s *Sync, policy Policy)) {
 	}
 }
 
-func writes(s *Sync, o int64, policy Policy) asyncCall {
-	return run(func() bool { s.Lock(Owned(o), policy); return true })
+func writes(s *Sync, o int64) asyncCall {
+	return run(func() bool { s.Lock(Owned(o)); return true })
 }
 
 // neighbour returns a goroutine that hashes to the same slot as o.
@@ -43,132 +43,132 @@ func neighbour(s *Sync, o int64) int64 {
 	}
 }
 
-func readAs(s *Sync, o int64, policy Policy) asyncCall {
-	return run(func() bool { s.ReadBiased(o, policy); return true })
+func readAs(s *Sync, o int64) asyncCall {
+	return run(func() bool { s.ReadBiased(o); return true })
 }
 
 func TestTheReaderThatBlocksAWriterHandsOverToIt(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
-		s.ReadBiased(2, policy)
+	bothPolicies(t, func(t *testing.T, s *Sync) {
+		s.ReadBiased(2)
 		require.True(t, s.Biased())
-		require.False(t, s.TryLockUnread(Owned(1), policy))
-		w := writes(s, 1, policy)
+		require.False(t, s.TryLockUnread(Owned(1)))
+		w := writes(s, 1)
 		eventually(t, func() bool { return s.Len() == 1 })
 		require.False(t, s.Biased(), "or readers would come in for ever")
 		require.NoError(t, s.Verify())
-		require.False(t, s.LockSharedFor(Owned(3), policy, 0))
-		require.True(t, s.Unread(2, policy))
+		require.False(t, s.LockSharedFor(Owned(3), 0))
+		require.True(t, s.Unread(2))
 		require.True(t, w.result(t))
-		require.True(t, s.Release(1, policy))
+		require.True(t, s.Release(1))
 	})
 }
 
 func TestAReaderThatFindsTheBiasGoneHandsOver(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
-		s.ReadBiased(2, policy)
-		require.True(t, s.Unread(2, policy)) // biased, and read by nobody
+	bothPolicies(t, func(t *testing.T, s *Sync) {
+		s.ReadBiased(2)
+		require.True(t, s.Unread(2)) // biased, and read by nobody
 		b := s.Slot(3)
 		require.True(t, s.Biased() && b.Take(3)) // as RLock does, which has yet to confirm it
-		w := writes(s, 1, policy)
+		w := writes(s, 1)
 		eventually(t, func() bool { return s.Len() == 1 })
 		require.False(t, s.Biased())
 		require.Zero(t, s.Owner())
-		exit(s, b, policy)
+		exit(s, b)
 		require.True(t, w.result(t))
-		require.True(t, s.Release(1, policy))
+		require.True(t, s.Release(1))
 	})
 }
 
 func TestAnEntryWithoutBiasKeepsNoWriterOut(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
-		s.ReadBiased(2, policy)
-		require.True(t, s.Unread(2, policy))
-		require.True(t, s.TryLockUnread(Owned(1), policy))
+	bothPolicies(t, func(t *testing.T, s *Sync) {
+		s.ReadBiased(2)
+		require.True(t, s.Unread(2))
+		require.True(t, s.TryLockUnread(Owned(1)))
 		b := s.Slot(3)
 		require.True(t, b.Take(3)) // it looked for the bias before
 		require.False(t, s.Biased())
-		require.True(t, s.Release(1, policy))
+		require.True(t, s.Release(1))
 		require.True(t, s.TryLock(Owned(1)), "the entry is no hold")
-		exit(s, b, policy)
+		exit(s, b)
 		require.EqualValues(t, 1, s.Owner())
-		require.True(t, s.Release(1, policy))
+		require.True(t, s.Release(1))
 	})
 }
 
 func TestOnlyTheLastReaderOutHandsOver(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
+	bothPolicies(t, func(t *testing.T, s *Sync) {
 		o := neighbour(s, 2) // one of the collided
 		for _, r := range []int64{2, 3, o} {
-			s.ReadBiased(r, policy)
+			s.ReadBiased(r)
 		}
-		w := writes(s, 1, policy)
+		w := writes(s, 1)
 		eventually(t, func() bool { return s.Len() == 1 })
 		for _, r := range []int64{3, o} {
-			require.True(t, s.Unread(r, policy))
+			require.True(t, s.Unread(r))
 			require.Zero(t, s.Owner())
 			require.NoError(t, s.Verify())
 		}
 		held, counted := s.ReenterRead(2)
 		require.True(t, held && counted)
-		require.True(t, s.Unread(2, policy))
+		require.True(t, s.Unread(2))
 		require.Zero(t, s.Owner())
-		require.True(t, s.Unread(2, policy))
+		require.True(t, s.Unread(2))
 		require.True(t, w.result(t))
-		require.True(t, s.Release(1, policy))
+		require.True(t, s.Release(1))
 	})
 }
 
 func TestTwoReadersThatLeaveTogetherEndTheTablesHoldOnce(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
+	bothPolicies(t, func(t *testing.T, s *Sync) {
 		for range 100 {
-			s.ReadBiased(2, policy)
-			s.ReadBiased(3, policy)
-			w := writes(s, 1, policy)
+			s.ReadBiased(2)
+			s.ReadBiased(3)
+			w := writes(s, 1)
 			eventually(t, func() bool { return s.Len() == 1 })
 			s.guard.Lock()
-			a := run(func() bool { return s.Unread(2, policy) })
-			b := run(func() bool { return s.Unread(3, policy) })
+			a := run(func() bool { return s.Unread(2) })
+			b := run(func() bool { return s.Unread(3) })
 			eventually(t, s.readers().empty) // both are out, and one at least has to have the guard
 			s.guard.Unlock()
 			require.True(t, a.result(t))
 			require.True(t, b.result(t))
 			require.True(t, w.result(t))
 			require.Equal(t, Value(1), s.Word.Load())
-			require.True(t, s.Release(1, policy))
+			require.True(t, s.Release(1))
 			require.Zero(t, s.Word.Load())
 		}
 	})
 }
 
 func TestAnOldLookAtTheTableSparesANewReader(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
-		s.ReadBiased(2, policy)
-		s.Revoke(policy)
+	bothPolicies(t, func(t *testing.T, s *Sync) {
+		s.ReadBiased(2)
+		s.Revoke()
 		s.guard.Lock()
-		out := run(func() bool { return s.Unread(2, policy) })
+		out := run(func() bool { return s.Unread(2) })
 		eventually(t, s.readers().empty)
 		atGuard(t, 1, "syncq.(*Sync).ReadersLeft") // it has looked
-		require.True(t, s.TryRead(3, policy))
+		require.True(t, s.TryRead(3))
 		s.guard.Unlock()
 		require.True(t, out.result(t))
 		require.Equal(t, 1, s.ReadHolds(3))
 		require.False(t, s.TryLock(Owned(1)))
-		require.False(t, s.TryLockUnread(Owned(1), policy))
-		require.True(t, s.Unread(3, policy))
+		require.False(t, s.TryLockUnread(Owned(1)))
+		require.True(t, s.Unread(3))
 	})
 }
 
 func TestAnOldLookAtTheTableSparesANewBias(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
-		s.ReadBiased(2, policy)
-		s.Revoke(policy)
+	bothPolicies(t, func(t *testing.T, s *Sync) {
+		s.ReadBiased(2)
+		s.Revoke()
 		s.guard.Lock()
-		out := run(func() bool { return s.Unread(2, policy) })
+		out := run(func() bool { return s.Unread(2) })
 		eventually(t, s.readers().empty)
 		atGuard(t, 1, "syncq.(*Sync).ReadersLeft") // it has looked
-		s.advance(policy, keep)                    // for another reader that left
-		require.True(t, s.ReadBiased(3, policy))
-		require.True(t, s.Unread(3, policy))
+		s.advance(keep)                            // for another reader that left
+		require.True(t, s.ReadBiased(3))
+		require.True(t, s.Unread(3))
 		require.True(t, s.Biased())
 		s.guard.Unlock()
 		require.True(t, out.result(t))
@@ -178,31 +178,31 @@ func TestAnOldLookAtTheTableSparesANewBias(t *testing.T) {
 }
 
 func TestAnOldLookAtTheTableSparesABargingReader(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
-		s.ReadBiased(2, policy)
-		w := writes(s, 1, policy) // keeps the bias away
+	bothPolicies(t, func(t *testing.T, s *Sync) {
+		s.ReadBiased(2)
+		w := writes(s, 1) // keeps the bias away
 		eventually(t, func() bool { return s.Len() == 1 })
 		s.guard.Lock()
-		out := run(func() bool { return s.Unread(2, policy) })
+		out := run(func() bool { return s.Unread(2) })
 		eventually(t, s.readers().empty)
 		atGuard(t, 1, "syncq.(*Sync).ReadersLeft") // it has looked
-		require.True(t, s.TryRead(3, policy))
+		require.True(t, s.TryRead(3))
 		s.guard.Unlock()
 		require.True(t, out.result(t))
 		require.Zero(t, s.Owner(), "3 reads")
-		require.True(t, s.Unread(3, policy))
+		require.True(t, s.Unread(3))
 		require.True(t, w.result(t))
-		require.True(t, s.Release(1, policy))
+		require.True(t, s.Release(1))
 	})
 }
 
 func TestReadersAtTheHeadHoldTheLockBeforeTheyRun(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
+	bothPolicies(t, func(t *testing.T, s *Sync) {
 		require.True(t, s.TryLock(Owned(1)))
-		first, second := readAs(s, 2, policy), readAs(s, 3, policy)
+		first, second := readAs(s, 2), readAs(s, 3)
 		eventually(t, func() bool { return s.Len() == 2 })
 		s.guard.Lock()
-		wake, ok := s.advance(policy, drop)
+		wake, ok := s.advance(drop)
 		require.True(t, ok)
 		require.Equal(t, 2, s.Shared())
 		require.False(t, s.TryLock(Owned(1)), "not even for the one that is back first")
@@ -210,126 +210,127 @@ func TestReadersAtTheHeadHoldTheLockBeforeTheyRun(t *testing.T) {
 		unpark(wake)
 		require.True(t, first.result(t))
 		require.True(t, second.result(t))
-		require.True(t, s.Unread(2, policy))
-		require.True(t, s.Unread(3, policy))
+		require.True(t, s.Unread(2))
+		require.True(t, s.Unread(3))
 	})
 }
 
 func TestReadersAreCountedWhileAWriterWaits(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
+	bothPolicies(t, func(t *testing.T, s *Sync) {
 		require.True(t, s.TryLock(Owned(1)))
-		r := readAs(s, 2, policy)
+		r := readAs(s, 2)
 		eventually(t, func() bool { return s.Len() == 1 })
-		w := writes(s, 3, policy)
+		w := writes(s, 3)
 		eventually(t, func() bool { return s.Len() == 2 })
-		require.True(t, s.Release(1, policy))
+		require.True(t, s.Release(1))
 		require.True(t, r.result(t))
 		require.Equal(t, oneHold|flagShared|flagQueued, s.Word.Load()&^flagReserved)
 		require.NoError(t, s.Verify())
-		require.True(t, s.TryRead(4, policy), "past the writer")
+		require.True(t, s.TryRead(4), "past the writer")
 		require.Equal(t, 2*oneHold|flagShared|flagQueued, s.Word.Load()&^flagReserved)
-		require.True(t, s.Unread(2, policy))
+		require.True(t, s.Unread(2))
 		require.Zero(t, s.Owner())
-		require.True(t, s.Unread(4, policy))
+		require.True(t, s.Unread(4))
 		require.True(t, w.result(t))
-		require.True(t, s.Release(3, policy))
+		require.True(t, s.Release(3))
 	})
 }
 
 func TestAnEnteringReaderSendsAWriterToTheQueue(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
-		s.ReadBiased(2, policy)
-		require.True(t, s.Unread(2, policy))
+	bothPolicies(t, func(t *testing.T, s *Sync) {
+		s.ReadBiased(2)
+		require.True(t, s.Unread(2))
 		s.guard.Lock()
 		var seized bool
-		seize := run(func() bool { seized = s.TryLockUnread(Owned(1), policy); return true })
+		seize := run(func() bool { seized = s.TryLockUnread(Owned(1)); return true })
 		atGuard(t, 1, "syncq.(*Sync).TryLockUnread") // it has seen an empty table
 		require.True(t, s.Slot(3).Take(3))
 		require.True(t, s.Biased(), "and so reads")
 		s.guard.Unlock()
 		require.True(t, seize.result(t))
 		require.False(t, seized)
-		w := writes(s, 1, policy)
+		w := writes(s, 1)
 		eventually(t, func() bool { return s.Len() == 1 })
-		exit(s, s.Slot(3), policy)
+		exit(s, s.Slot(3))
 		require.True(t, w.result(t))
-		require.True(t, s.Release(1, policy))
+		require.True(t, s.Release(1))
 	})
 }
 
 func TestAReaderAfterAFailedUpgradeIsCounted(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
-		s.ReadBiased(2, policy)
-		s.ReadBiased(3, policy)
-		upgraded, has := s.Upgrade(2, policy)
+	bothPolicies(t, func(t *testing.T, s *Sync) {
+		s.ReadBiased(2)
+		s.ReadBiased(3)
+		upgraded, has := s.Upgrade(2)
 		require.True(t, has)
 		require.False(t, upgraded)
-		s.ReadBiased(4, policy)
+		s.ReadBiased(4)
 		require.False(t, s.Biased(), "not while the readers of before leave")
 		require.Equal(t, 2, s.Shared())
 		require.NoError(t, s.Verify())
-		require.True(t, s.Unread(4, policy))
-		w := writes(s, 1, policy)
+		require.True(t, s.Unread(4))
+		w := writes(s, 1)
 		eventually(t, func() bool { return s.Len() == 1 })
-		upgraded, _ = s.Upgrade(2, policy)
+		upgraded, _ = s.Upgrade(2)
 		require.False(t, upgraded)
 		require.False(t, s.Biased())
-		require.True(t, s.Unread(3, policy))
-		upgraded, _ = s.Upgrade(2, policy)
+		require.True(t, s.Unread(3))
+		upgraded, _ = s.Upgrade(2)
 		require.True(t, upgraded)
 		require.NoError(t, s.Verify())
-		require.True(t, s.Release(2, policy))
+		require.True(t, s.Release(2))
 		require.True(t, w.result(t))
-		require.True(t, s.Release(1, policy))
+		require.True(t, s.Release(1))
 	})
 }
 
 func TestTheBiasComesAfterManyReadsBesideAReader(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
+	bothPolicies(t, func(t *testing.T, s *Sync) {
 		readCounted := func(times int) {
 			for k := range times {
-				require.True(t, s.Read(Owned(2), policy))
+				require.True(t, s.Read(Owned(2)))
 				require.Equal(t, 2*oneHold|flagShared, s.Word.Load(), "read %d is counted", k)
-				require.True(t, s.Unread(2, policy))
+				require.True(t, s.Unread(2))
 				require.Equal(t, oneHold|flagShared, s.Word.Load())
 			}
 		}
 		write := func() {
-			require.True(t, s.LockFor(Owned(1), policy, 0))
+			require.True(t, s.LockFor(Owned(1), 0))
 			s.Wrote()
-			require.True(t, s.Release(1, policy))
+			require.True(t, s.Release(1))
 		}
 		for range 2 {
 			require.True(t, s.TryLockShared())
 			readCounted(unbiasedReads - 1)
-			require.True(t, s.UnlockShared(policy))
+			require.True(t, s.UnlockShared())
 			write()
 			require.True(t, s.TryLockShared())
 			readCounted(unbiasedReads - 1)
-			require.True(t, s.Read(Owned(2), policy))
-			require.Equal(t, 3*oneHold|flagShared|flagVisible|flagBiased, s.Word.Load(), "another's, its own, the table's")
-			require.True(t, s.Unread(2, policy))
-			require.True(t, s.UnlockShared(policy))
-			require.True(t, s.Read(Owned(2), policy))
+			require.True(t, s.Read(Owned(2)))
+			const held = 3*oneHold | flagShared | flagVisible | flagBiased
+			require.Equal(t, held, s.Word.Load(), "another's, its own, the table's")
+			require.True(t, s.Unread(2))
+			require.True(t, s.UnlockShared())
+			require.True(t, s.Read(Owned(2)))
 			require.Equal(t, oneHold|flagShared|flagVisible|flagBiased, s.Word.Load(), "reads by the table's hold")
-			require.True(t, s.Unread(2, policy))
+			require.True(t, s.Unread(2))
 			write()
 		}
 	})
 }
 
 func TestNoReaderSetsTheBiasBesideAWaiter(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
-		require.True(t, s.Read(Owned(3), policy))
-		w := writes(s, 1, policy)
+	bothPolicies(t, func(t *testing.T, s *Sync) {
+		require.True(t, s.Read(Owned(3)))
+		w := writes(s, 1)
 		eventually(t, func() bool { return s.Len() == 1 })
 		s.readers().slot(2).reads = unbiasedReads
-		require.True(t, s.TryRead(2, policy), "past a waiter")
+		require.True(t, s.TryRead(2), "past a waiter")
 		require.False(t, s.Biased())
-		require.True(t, s.Unread(2, policy))
-		require.True(t, s.Unread(3, policy))
+		require.True(t, s.Unread(2))
+		require.True(t, s.Unread(3))
 		require.True(t, w.result(t))
-		require.True(t, s.Release(1, policy))
+		require.True(t, s.Release(1))
 	})
 }
 
@@ -337,9 +338,9 @@ func TestNoReaderSetsTheBiasBesideAWaiter(t *testing.T) {
 // run since.
 func wokenWriter(t *testing.T, s *Sync) *node {
 	require.True(t, s.TryLock(Owned(1)))
-	n := newNode(Owned(2), false)
-	require.True(t, s.join(n, NonFair))
-	require.True(t, s.Release(1, NonFair))
+	n := s.newNode(Owned(2), false)
+	require.True(t, s.join(n))
+	require.True(t, s.Release(1))
 	require.Equal(t, flagQueued|flagWoken, s.Word.Load())
 	return n
 }
@@ -348,25 +349,25 @@ func TestAReaderPassesAWriterThatWasJustWokenOnce(t *testing.T) {
 	s := new(Sync)
 	n := wokenWriter(t, s)
 	require.True(t, s.TryLockSharedInTurn())
-	require.Equal(t, Acquired, s.AcquireShared(Owned(3), NonFair, park.After(0)))
-	_, waits := s.tryEnqueue(newNode(Owned(4), true), NonFair)
+	require.Equal(t, Acquired, s.AcquireShared(Owned(3), park.After(0)))
+	_, waits := s.newNode(Owned(4), true).tryEnqueue()
 	require.False(t, waits)
 	require.NoError(t, s.verifyWord())
 
 	n.place.Park()
-	require.False(t, s.compete(n))
+	require.False(t, n.compete())
 	require.Equal(t, 3*oneHold|flagShared|flagQueued|flagReserved, s.Word.Load(), "the lock is the writer's next")
 	require.False(t, s.TryLockSharedInTurn())
-	require.Equal(t, Ended, s.AcquireShared(Owned(3), NonFair, park.After(0)))
+	require.Equal(t, Ended, s.AcquireShared(Owned(3), park.After(0)))
 	require.True(t, s.TryUnlockShared())
 	require.True(t, s.TryUnlockShared())
 	require.False(t, s.TryUnlockShared(), "the last reader has to tell the writer")
-	require.True(t, s.UnlockShared(NonFair))
+	require.True(t, s.UnlockShared())
 	require.True(t, s.HeldBy(2))
 	n.place.Park()
-	require.True(t, s.compete(n))
+	require.True(t, n.compete())
 	n.recycle()
-	require.True(t, s.Release(2, NonFair))
+	require.True(t, s.Release(2))
 }
 
 func TestAReaderThatPassedAWokenWriterTellsNobody(t *testing.T) {
@@ -377,53 +378,53 @@ func TestAReaderThatPassedAWokenWriterTellsNobody(t *testing.T) {
 	require.Equal(t, flagQueued|flagWoken, s.Word.Load())
 	require.NoError(t, s.verifyWord())
 	n.place.Park()
-	require.True(t, s.compete(n))
+	require.True(t, n.compete())
 	n.recycle()
 	require.True(t, s.HeldBy(2))
-	require.True(t, s.Release(2, NonFair))
+	require.True(t, s.Release(2))
 }
 
 func TestAReaderMayCutInBeforeAReleaseHasWokenTheWriter(t *testing.T) {
 	s := new(Sync)
 	require.True(t, s.TryLock(Owned(1)))
-	n := newNode(Owned(2), false)
-	require.True(t, s.join(n, NonFair))
+	n := s.newNode(Owned(2), false)
+	require.True(t, s.join(n))
 	s.Word.Store(flagQueued | flagWoken) // the first half of the release
 	require.True(t, s.TryLockSharedInTurn())
-	s.guarded(NonFair, keep) // the second
+	s.guarded(keep) // the second
 	require.Equal(t, oneHold|flagShared|flagQueued|flagReserved, s.Word.Load())
 	require.NoError(t, s.verifyWord())
-	require.True(t, s.UnlockShared(NonFair))
+	require.True(t, s.UnlockShared())
 	n.place.Park()
-	require.True(t, s.compete(n))
+	require.True(t, n.compete())
 	n.recycle()
-	require.True(t, s.Release(2, NonFair))
+	require.True(t, s.Release(2))
 }
 
 func TestAnUnusedBiasDoesNotKeepACountedReaderFromAnUpgrade(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
-		require.True(t, s.Read(Owned(2), policy))
-		require.True(t, s.ReadBiased(3, policy))
-		upgraded, _ := s.Upgrade(2, policy)
+	bothPolicies(t, func(t *testing.T, s *Sync) {
+		require.True(t, s.Read(Owned(2)))
+		require.True(t, s.ReadBiased(3))
+		upgraded, _ := s.Upgrade(2)
 		require.False(t, upgraded, "3 reads")
-		require.True(t, s.Unread(3, policy))
-		upgraded, _ = s.Upgrade(2, policy)
+		require.True(t, s.Unread(3))
+		upgraded, _ = s.Upgrade(2)
 		require.True(t, upgraded)
 		require.Equal(t, Value(2), s.Word.Load())
-		require.True(t, s.Release(2, policy))
+		require.True(t, s.Release(2))
 	})
 }
 
 func TestCountedReadersOfOneSlotLeaveInAnyOrder(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
+	bothPolicies(t, func(t *testing.T, s *Sync) {
 		a := int64(2)
 		b := neighbour(s, a)
 		c := neighbour(s, b)
 		require.True(t, s.TryLockShared(), "so that a is not the first reader")
-		require.True(t, s.Read(Owned(a), policy))
-		require.True(t, s.Read(Owned(b), policy))
-		require.True(t, s.ReadBiased(c, policy))
-		require.True(t, s.UnlockShared(policy))
+		require.True(t, s.Read(Owned(a)))
+		require.True(t, s.Read(Owned(b)))
+		require.True(t, s.ReadBiased(c))
+		require.True(t, s.UnlockShared())
 		require.Equal(t, 3*oneHold|flagShared|flagVisible|flagBiased, s.Word.Load())
 		require.NoError(t, s.Verify())
 		require.Equal(t, 3, s.ReadCount())
@@ -431,40 +432,40 @@ func TestCountedReadersOfOneSlotLeaveInAnyOrder(t *testing.T) {
 			held, counted := s.ReenterRead(o)
 			require.True(t, held && counted)
 			require.Equal(t, 2, s.ReadHolds(o))
-			require.True(t, s.Unread(o, policy))
+			require.True(t, s.Unread(o))
 		}
-		w := writes(s, 1, policy)
+		w := writes(s, 1)
 		eventually(t, func() bool { return s.Len() == 1 })
 		for _, o := range []int64{a, c, b} {
 			require.Zero(t, s.Owner())
 			require.NoError(t, s.Verify())
-			require.True(t, s.Unread(o, policy))
-			require.False(t, s.Unread(o, policy))
+			require.True(t, s.Unread(o))
+			require.False(t, s.Unread(o))
 		}
 		require.True(t, w.result(t))
-		require.True(t, s.Release(1, policy))
+		require.True(t, s.Release(1))
 	})
 }
 
 func TestASignalOnAnIdleBiasedLockWakesTheWaiter(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
-		c := NewCond(s, policy)
+	bothPolicies(t, func(t *testing.T, s *Sync) {
+		c := NewCond(s, s.Policy())
 		require.True(t, s.TryLock(Owned(1)))
 		w := run(func() bool { c.Wait(Owned(1), nil); return true })
 		eventually(t, func() bool { return c.Len() == 1 })
-		s.ReadBiased(2, policy)
-		require.True(t, s.Unread(2, policy)) // biased, and idle, when it should be the signaller's
+		s.ReadBiased(2)
+		require.True(t, s.Unread(2)) // biased, and idle, when it should be the signaller's
 		require.True(t, c.Signal())
 		require.True(t, w.result(t))
-		require.True(t, s.Release(1, policy))
+		require.True(t, s.Release(1))
 	})
 }
 
 func TestSharedHoldsStopAtTheirLimitInSlotAndCrowd(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
+	bothPolicies(t, func(t *testing.T, s *Sync) {
 		o := neighbour(s, 2)
-		require.True(t, s.ReadBiased(2, policy))
-		require.True(t, s.ReadBiased(o, policy))
+		require.True(t, s.ReadBiased(2))
+		require.True(t, s.ReadBiased(o))
 		b := s.Slot(2)
 		require.Same(t, b, s.Slot(o))
 		b.others[o] = MaxHolds - 1
@@ -484,45 +485,45 @@ func TestSharedHoldsStopAtTheirLimitInSlotAndCrowd(t *testing.T) {
 		require.False(t, counted)
 		require.Equal(t, MaxHolds, s.ReadHolds(2))
 		b.reentries.set(0)
-		require.True(t, s.Unread(2, policy))
-		require.True(t, s.Unread(o, policy), "from the collided, while the slot is free")
+		require.True(t, s.Unread(2))
+		require.True(t, s.Unread(o), "from the collided, while the slot is free")
 	})
 }
 
 func TestAnIdleBiasedLockIsAcquiredWithoutAWait(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	for name, lock := range map[string]func(s *Sync, policy Policy) bool{
-		"Lock":        func(s *Sync, policy Policy) bool { s.Lock(Owned(1), policy); return true },
-		"LockFor":     func(s *Sync, policy Policy) bool { return s.LockFor(Owned(1), policy, time.Hour) },
-		"LockContext": func(s *Sync, policy Policy) bool { return s.LockContext(ctx, Owned(1), policy) == Acquired },
-		"wait": func(s *Sync, policy Policy) bool {
+	for name, lock := range map[string]func(s *Sync) bool{
+		"Lock":        func(s *Sync) bool { s.Lock(Owned(1)); return true },
+		"LockFor":     func(s *Sync) bool { return s.LockFor(Owned(1), time.Hour) },
+		"LockContext": func(s *Sync) bool { return s.LockContext(ctx, Owned(1)) == Acquired },
+		"wait": func(s *Sync) bool {
 			require.True(t, s.TryLock(Owned(1)))
 			// Readers come while it waits, so that it finds the bias when its time is up.
 			stop := make(chan struct{})
-			c := NewCond(s, policy)
+			c := NewCond(s, s.Policy())
 			w := run(func() bool {
 				return !c.Wait(Owned(1), until(stop))
 			})
 			eventually(t, func() bool { return c.Len() == 1 })
-			s.ReadBiased(2, policy)
-			require.True(t, s.Unread(2, policy))
+			s.ReadBiased(2)
+			require.True(t, s.Unread(2))
 			close(stop)
 			return w.result(t)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
-				s.ReadBiased(2, policy)
-				require.True(t, s.Unread(2, policy))
+			bothPolicies(t, func(t *testing.T, s *Sync) {
+				s.ReadBiased(2)
+				require.True(t, s.Unread(2))
 				if name == "wait" {
-					s.Revoke(policy)
+					s.Revoke()
 				} else {
 					require.True(t, s.Biased())
 				}
-				require.True(t, run(func() bool { return lock(s, policy) }).result(t))
+				require.True(t, run(func() bool { return lock(s) }).result(t))
 				require.EqualValues(t, 1, s.Owner())
-				require.True(t, s.Release(1, policy))
+				require.True(t, s.Release(1))
 			})
 		})
 	}
@@ -532,12 +533,12 @@ func TestAnIdleBiasedLockIsAcquiredWithoutAWait(t *testing.T) {
 // until it has looked at the last.
 func TestAReaderEnteringDuringALookKeepsTheWriterOut(t *testing.T) {
 	for name, take := range map[string]func(s *Sync) bool{
-		"TryLockUnread": func(s *Sync) bool { return s.TryLockUnread(Owned(1), NonFair) },
+		"TryLockUnread": func(s *Sync) bool { return s.TryLockUnread(Owned(1)) },
 		"Upgrade": func(s *Sync) bool {
-			s.ReadBiased(1, NonFair)
-			upgraded, _ := s.Upgrade(1, NonFair)
+			s.ReadBiased(1)
+			upgraded, _ := s.Upgrade(1)
 			if !upgraded {
-				s.Unread(1, NonFair)
+				s.Unread(1)
 			}
 			return upgraded
 		},
@@ -561,11 +562,11 @@ func TestAReaderEnteringDuringALookKeepsTheWriterOut(t *testing.T) {
 						inside.Add(1)
 						runtime.Gosched()
 						inside.Add(-1)
-						exit(&s, b, NonFair)
+						exit(&s, b)
 					default:
-						exit(&s, b, NonFair)
-						s.ReadBiased(me, NonFair)
-						s.Unread(me, NonFair)
+						exit(&s, b)
+						s.ReadBiased(me)
+						s.Unread(me)
 					}
 				}
 				return true
@@ -576,7 +577,7 @@ func TestAReaderEnteringDuringALookKeepsTheWriterOut(t *testing.T) {
 					for range 20 {
 						together = together || inside.Load() != 0
 					}
-					s.Release(1, NonFair)
+					s.Release(1)
 				}
 			}
 			stop.Store(true)
@@ -590,16 +591,16 @@ func TestAReaderEnteringDuringALookKeepsTheWriterOut(t *testing.T) {
 // A reader without time to wait does not go to the queue when it finds the bias gone. It may still
 // be the last reader that a writer has seen in the table. Then it has to look into the table.
 func TestReadersWithNoTimeToWaitLeaveNoWriterAsleep(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
-		require.True(t, s.ReadBiased(9, policy))
-		require.True(t, s.Unread(9, policy))
+	bothPolicies(t, func(t *testing.T, s *Sync) {
+		require.True(t, s.ReadBiased(9))
+		require.True(t, s.Unread(9))
 		var stop atomic.Bool
 		var readers []asyncCall
 		for me := range int64(2) {
 			readers = append(readers, run(func() bool {
 				for !stop.Load() {
-					if s.ReadFor(Owned(20+me), policy, 0) {
-						s.Unread(20+me, policy)
+					if s.ReadFor(Owned(20+me), 0) {
+						s.Unread(20 + me)
 					}
 				}
 				return true
@@ -607,10 +608,10 @@ func TestReadersWithNoTimeToWaitLeaveNoWriterAsleep(t *testing.T) {
 		}
 		writer := run(func() bool {
 			for end := time.Now().Add(300 * time.Millisecond); time.Now().Before(end); {
-				s.Lock(Owned(1), policy)
-				s.Release(1, policy)
-				s.ReadBiased(9, policy)
-				s.Unread(9, policy)
+				s.Lock(Owned(1))
+				s.Release(1)
+				s.ReadBiased(9)
+				s.Unread(9)
 			}
 			return true
 		})

@@ -85,13 +85,13 @@ type stopped struct {
 func (s stopped) Done() <-chan struct{} { return s.done }
 
 // waits has p wait for s until stop is closed, and returns when p is number at in the queue.
-func queueAs(t *testing.T, s *Sync, p Party, policy Policy, at int, stop <-chan struct{}) asyncCall {
+func queueAs(t *testing.T, s *Sync, p Party, at int, stop <-chan struct{}) asyncCall {
 	t.Helper()
 	var l *park.Limit
 	if stop != nil {
 		l = until(stop)
 	}
-	c := run(func() bool { return s.wait(newNode(p, false), policy, l) == Acquired })
+	c := run(func() bool { return s.newNode(p, false).wait(l) == Acquired })
 	eventually(t, func() bool { return s.Len() == at })
 	return c
 }
@@ -108,19 +108,19 @@ func idle(t *testing.T, s *Sync) {
 // is. The guard is held.
 func patient(s *Sync) {
 	s.queue.head.since, s.queue.head.reserved = clock()+time.Hour, false
-	s.advance(NonFair, keep)
+	s.advance(keep)
 }
 
 // enqueued returns a patient waiter of s that the test plays itself. Its permits are in the
 // channel.
 func enqueued(t *testing.T, s *Sync, p Party) (*node, <-chan struct{}) {
 	t.Helper()
-	n := newNode(p, false)
+	n := s.newNode(p, false)
 	permit := n.place.Open()
-	require.True(t, s.join(n, NonFair))
+	require.True(t, s.join(n))
 	s.guard.Lock()
 	n.since, n.reserved = clock()+time.Hour, false
-	s.advance(NonFair, keep)
+	s.advance(keep)
 	s.guard.Unlock()
 	return n, permit
 }
@@ -130,7 +130,7 @@ func enqueued(t *testing.T, s *Sync, p Party) (*node, <-chan struct{}) {
 func stepwise(t *testing.T, s *Sync) asyncCall {
 	t.Helper()
 	patient(s)
-	release := run(func() bool { return s.Unlock(NonFair) })
+	release := run(func() bool { return s.Unlock() })
 	eventually(t, func() bool { return s.Word.Load() == flagQueued|flagWoken })
 	return release
 }
@@ -141,7 +141,7 @@ func TestAWakeUpOfALeaverGoesToTheNext(t *testing.T) {
 			var s Sync
 			require.True(t, s.TryLock(Owned(1)))
 			n, permit := enqueued(t, &s, Owned(2))
-			second := queueAs(t, &s, Owned(3), NonFair, 2, nil)
+			second := queueAs(t, &s, Owned(3), 2, nil)
 
 			s.guard.Lock()
 			release := stepwise(t, &s)
@@ -152,7 +152,7 @@ func TestAWakeUpOfALeaverGoesToTheNext(t *testing.T) {
 				s.guard.Lock()
 				require.Equal(t, awake, n.state)
 			}
-			wake := s.cancel(n, NonFair)
+			wake := n.cancel()
 			s.guard.Unlock()
 			if leaver == "asleep" {
 				require.True(t, release.result(t))
@@ -161,7 +161,7 @@ func TestAWakeUpOfALeaverGoesToTheNext(t *testing.T) {
 			unpark(wake)
 			require.True(t, second.result(t))
 			n.recycle()
-			require.True(t, s.Unlock(NonFair))
+			require.True(t, s.Unlock())
 			idle(t, &s)
 		})
 	}
@@ -170,20 +170,20 @@ func TestAWakeUpOfALeaverGoesToTheNext(t *testing.T) {
 func TestABargerDuringAReleaseTakesOverTheDuty(t *testing.T) {
 	var s Sync
 	require.True(t, s.TryLock(Owned(1)))
-	waiter := queueAs(t, &s, Owned(2), NonFair, 1, nil)
+	waiter := queueAs(t, &s, Owned(2), 1, nil)
 
 	s.guard.Lock()
 	release := stepwise(t, &s)
 	require.True(t, s.TryLock(Owned(3)))
-	require.True(t, s.Unlock(NonFair), "does not wait for the guard, since the wake-up is under way")
+	require.True(t, s.Unlock(), "does not wait for the guard, since the wake-up is under way")
 	require.True(t, s.TryLock(Owned(3)))
 	s.guard.Unlock()
 
 	require.True(t, release.result(t))
 	require.Equal(t, Value(3)|flagQueued, s.Word.Load(), "the waiter sleeps on, and 3 has to wake it")
-	require.True(t, s.Unlock(NonFair))
+	require.True(t, s.Unlock())
 	require.True(t, waiter.result(t))
-	require.True(t, s.Unlock(NonFair))
+	require.True(t, s.Unlock())
 	idle(t, &s)
 }
 
@@ -195,24 +195,24 @@ func TestAReleaseBesideAnAwakeWaiterLosesNoWakeUp(t *testing.T) {
 	require.True(t, s.TryLock(Owned(1)))
 	n, permit := enqueued(t, &s, Owned(2))
 	for range maxLost / 2 {
-		require.True(t, s.Unlock(NonFair))
+		require.True(t, s.Unlock())
 		<-permit
 		require.Equal(t, flagQueued|flagWoken, s.Word.Load())
 		require.True(t, s.TryLock(Owned(3)))
-		require.True(t, s.Unlock(NonFair), "it need not wake the waiter once more")
+		require.True(t, s.Unlock(), "it need not wake the waiter once more")
 		require.Empty(t, permit)
 		require.True(t, s.TryLock(Owned(1)))
-		require.False(t, s.compete(n))
+		require.False(t, n.compete())
 		require.Equal(t, Value(1)|flagQueued, s.Word.Load(), "the next release has to wake it")
 		require.NoError(t, s.Verify())
 	}
-	require.True(t, s.Unlock(NonFair))
+	require.True(t, s.Unlock())
 	<-permit
-	require.True(t, s.compete(n))
+	require.True(t, n.compete())
 	require.Zero(t, s.Len(), "it has left the queue with the step that took the lock")
 	require.NoError(t, s.Verify())
 	n.recycle()
-	require.True(t, s.Unlock(NonFair))
+	require.True(t, s.Unlock())
 	idle(t, &s)
 }
 
@@ -226,19 +226,19 @@ func TestAWaiterWhoseSwapFailsGoesOnToRace(t *testing.T) {
 			if s.TryLock(Owned(1)) {
 				inside++
 				pause.Pause(1) // or the waiter nearly always finds the lock free
-				s.Unlock(NonFair)
+				s.Unlock()
 			}
 		}
 		return true
 	})
 	for races := 0; races < 80; {
-		n := newNode(Owned(2), false)
-		for queued := s.join(n, NonFair); queued; races++ {
+		n := s.newNode(Owned(2), false)
+		for queued := s.join(n); queued; races++ {
 			n.place.Park()
-			queued = !s.compete(n)
+			queued = !n.compete()
 		}
 		inside++
-		if n.recycle(); !s.Release(2, NonFair) {
+		if n.recycle(); !s.Release(2) {
 			stop.Store(true)
 			require.Fail(t, "the waiter returned without the lock")
 		}
@@ -253,25 +253,25 @@ func TestNoReaderPassesAnAwakeWriterThatIsOwedTheLock(t *testing.T) {
 	s := New(NonFair)
 	require.True(t, s.TryLock(Owned(1)))
 	writer, permit := enqueued(t, &s, Owned(2))
-	require.True(t, s.Unlock(NonFair))
+	require.True(t, s.Unlock())
 	<-permit
 	require.True(t, s.TryLockSharedInTurn())
-	require.True(t, s.guarded(NonFair, keep))
+	require.True(t, s.guarded(keep))
 	require.True(t, writer.state == awake && writer.reserved)
 
-	third := newNode(Anonymous(3), true)
-	require.True(t, s.join(third, NonFair), "it waits behind the writer")
-	require.False(t, s.compete(writer))
+	third := s.newNode(Anonymous(3), true)
+	require.True(t, s.join(third), "it waits behind the writer")
+	require.False(t, writer.compete())
 	require.NoError(t, s.Verify())
-	require.True(t, s.UnlockShared(NonFair))
+	require.True(t, s.UnlockShared())
 	<-permit
-	require.True(t, s.compete(writer))
+	require.True(t, writer.compete())
 	require.EqualValues(t, 2, s.Owner())
 	writer.recycle()
-	require.True(t, s.Unlock(NonFair))
+	require.True(t, s.Unlock())
 	third.place.Park()
 	third.recycle()
-	require.True(t, s.UnlockShared(NonFair))
+	require.True(t, s.UnlockShared())
 	idle(t, &s)
 }
 
@@ -281,37 +281,37 @@ func TestAWaiterThatLostTooOftenIsHandedTheLock(t *testing.T) {
 	require.True(t, s.TryLock(barger))
 	n, permit := enqueued(t, &s, Owned(2))
 	for lost := 1; s.Word.Load()&flagReserved == 0; lost++ {
-		require.True(t, s.Unlock(NonFair))
+		require.True(t, s.Unlock())
 		<-permit
 		require.True(t, s.TryLock(barger))
-		require.False(t, s.compete(n))
+		require.False(t, n.compete())
 		require.Equal(t, lost >= maxLost, s.Word.Load()&flagReserved != 0)
 		require.NoError(t, s.Verify())
 	}
-	require.True(t, s.Unlock(NonFair))
+	require.True(t, s.Unlock())
 	require.False(t, s.TryLock(barger), "handed over, never free")
 	<-permit
 	require.EqualValues(t, 2, s.Owner())
 	n.recycle()
-	require.True(t, s.Unlock(NonFair))
+	require.True(t, s.Unlock())
 	idle(t, &s)
 }
 
 func TestATimeOutBesideAGrantIsDecidedOnce(t *testing.T) {
 	for _, policy := range []Policy{NonFair, FIFO} {
 		for range 200 {
-			var s Sync
+			s := New(policy)
 			stop := make(chan struct{})
 			require.True(t, s.TryLock(Owned(1)))
-			waiter := queueAs(t, &s, Owned(2), policy, 1, stop)
+			waiter := queueAs(t, &s, Owned(2), 1, stop)
 			s.guard.Lock()
-			release := run(func() bool { return s.Unlock(policy) })
+			release := run(func() bool { return s.Unlock() })
 			close(stop)
 			s.guard.Unlock()
 			require.True(t, release.result(t))
 			if waiter.result(t) {
 				require.EqualValues(t, 2, s.Owner())
-				require.True(t, s.Unlock(policy))
+				require.True(t, s.Unlock())
 			}
 			idle(t, &s)
 		}
@@ -319,54 +319,54 @@ func TestATimeOutBesideAGrantIsDecidedOnce(t *testing.T) {
 }
 
 func TestAFIFOLockWithWaitersIsNeverFree(t *testing.T) {
-	var s Sync
+	s := New(FIFO)
 	require.True(t, s.TryLock(Owned(1)))
-	waiter := queueAs(t, &s, Owned(2), FIFO, 1, nil)
-	require.True(t, s.Unlock(FIFO))
+	waiter := queueAs(t, &s, Owned(2), 1, nil)
+	require.True(t, s.Unlock())
 	require.EqualValues(t, 2, s.Owner(), "before the waiter has run")
 	require.False(t, s.TryLock(Owned(1)))
 	require.True(t, waiter.result(t))
-	require.True(t, s.Unlock(FIFO))
-	require.False(t, s.Unlock(FIFO), "it is free")
+	require.True(t, s.Unlock())
+	require.False(t, s.Unlock(), "it is free")
 }
 
 func TestOwnersOfEitherSignFitTheWord(t *testing.T) {
 	for _, o := range []int64{1, -1, 1 << 56, -(1 << 56), 1<<57 - 1, -(1 << 57)} {
-		var s Sync
+		s := New(FIFO)
 		require.True(t, s.TryLock(Owned(o)))
 		require.Equal(t, o, s.Owner())
 		require.True(t, s.HeldBy(o))
 		require.False(t, s.HeldBy(o^1))
 		require.True(t, s.LockOrReenter(o))
-		require.True(t, s.Release(o, FIFO))
-		require.True(t, s.Release(o, FIFO))
+		require.True(t, s.Release(o))
+		require.True(t, s.Release(o))
 		require.Zero(t, s.Word.Load())
 	}
 }
 
 func TestAContendedLockAllocatesNothingInTheSteadyState(t *testing.T) {
 	for _, policy := range []Policy{NonFair, FIFO} {
-		var s Sync
+		s := New(policy)
 		stop := false // guarded by s
 		other := run(func() bool {
 			for {
-				s.Lock(Owned(2), policy)
+				s.Lock(Owned(2))
 				end := stop
 				runtime.Gosched() // so that the other has to wait
-				s.Unlock(policy)
+				s.Unlock()
 				if end {
 					return true
 				}
 			}
 		})
 		allocs := testing.AllocsPerRun(500, func() {
-			s.Lock(Owned(1), policy)
+			s.Lock(Owned(1))
 			runtime.Gosched()
-			s.Unlock(policy)
+			s.Unlock()
 		})
-		s.Lock(Owned(1), policy)
+		s.Lock(Owned(1))
 		stop = true
-		s.Unlock(policy)
+		s.Unlock()
 		other.result(t)
 		if !raceEnabled { // under which sync.Pool drops at random
 			require.Zero(t, allocs, "FIFO=%v", policy)
@@ -379,22 +379,22 @@ func TestAWaiterThatWaitedTooLongLosesOnlyOneRace(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var s Sync
 			require.True(t, s.TryLock(Owned(1)))
-			n := newNode(Owned(2), false)
+			n := s.newNode(Owned(2), false)
 			permit := n.place.Open()
-			require.True(t, s.join(n, NonFair))
+			require.True(t, s.join(n))
 			time.Sleep(waited)
-			require.True(t, s.Unlock(NonFair))
+			require.True(t, s.Unlock())
 			<-permit
 			require.True(t, s.TryLock(Owned(3)))
-			require.False(t, s.compete(n))
+			require.False(t, n.compete())
 			require.Equal(t, waited >= maxBarging, s.Word.Load()&flagReserved != 0, "after %v", waited)
 			require.NoError(t, s.Verify())
-			require.True(t, s.Unlock(NonFair))
+			require.True(t, s.Unlock())
 			<-permit
-			require.True(t, s.compete(n))
+			require.True(t, n.compete())
 			n.recycle()
 			require.EqualValues(t, 2, s.Owner())
-			require.True(t, s.Unlock(NonFair))
+			require.True(t, s.Unlock())
 			idle(t, &s)
 		})
 	}
@@ -405,21 +405,21 @@ func TestAWaiterThatBecomesTheFirstTooLateIsOwedTheLock(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := New(NonFair)
 			require.True(t, s.TryLock(Owned(1)))
-			first, second := newNode(Owned(2), false), newNode(Owned(3), false)
-			require.True(t, s.join(first, NonFair))
-			require.True(t, s.join(second, NonFair))
+			first, second := s.newNode(Owned(2), false), s.newNode(Owned(3), false)
+			require.True(t, s.join(first))
+			require.True(t, s.join(second))
 			time.Sleep(waited)
 			s.guard.Lock()
-			require.Nil(t, s.cancel(first, NonFair))
+			require.Nil(t, first.cancel())
 			s.guard.Unlock()
 			require.Equal(t, waited >= maxBarging, s.Word.Load()&flagReserved != 0, "after %v", waited)
 			require.NoError(t, s.Verify())
-			require.True(t, s.Unlock(NonFair))
+			require.True(t, s.Unlock())
 			second.place.Park()
-			require.True(t, s.compete(second))
+			require.True(t, second.compete())
 			first.recycle()
 			second.recycle()
-			require.True(t, s.Unlock(NonFair))
+			require.True(t, s.Unlock())
 			idle(t, &s)
 		})
 	}
@@ -432,7 +432,7 @@ func TestABroadcastHandsTheLockFromOneToTheNext(t *testing.T) {
 	for i := range 3 {
 		waiters = append(waiters, run(func() bool {
 			p := Owned(int64(i + 2))
-			s.Lock(p, NonFair)
+			s.Lock(p)
 			c.Wait(p, nil)
 			return true
 		}))
@@ -443,12 +443,12 @@ func TestABroadcastHandsTheLockFromOneToTheNext(t *testing.T) {
 	require.Equal(t, 3, c.Broadcast())
 	for i, w := range waiters {
 		require.NoError(t, s.Verify())
-		require.True(t, s.Unlock(NonFair))
+		require.True(t, s.Unlock())
 		require.EqualValues(t, i+2, s.Owner(), "before it has run")
 		require.False(t, s.TryLock(barger))
 		require.True(t, w.result(t))
 	}
-	require.True(t, s.Unlock(NonFair))
+	require.True(t, s.Unlock())
 	idle(t, &s)
 }
 
@@ -457,13 +457,13 @@ func TestASignalledFirstWaiterIsOverdueOneMillisecondAfterItsFirstLoss(t *testin
 	c := NewCond(&s, NonFair)
 	waiter, barger := Owned(2), Owned(1)
 	require.True(t, s.TryLock(waiter))
-	n := newNode(waiter, false)
+	n := s.newNode(waiter, false)
 	c.enqueue(n, drop).Unlock()
 	loses := func() {
-		require.True(t, s.Unlock(NonFair))
+		require.True(t, s.Unlock())
 		require.True(t, s.TryLock(barger))
 		n.place.Park()
-		require.False(t, s.compete(n))
+		require.False(t, n.compete())
 	}
 	require.True(t, s.TryLock(barger))
 	require.True(t, c.Signal())
@@ -472,12 +472,12 @@ func TestASignalledFirstWaiterIsOverdueOneMillisecondAfterItsFirstLoss(t *testin
 	n.since -= maxBarging
 	loses()
 	require.True(t, n.reserved)
-	require.True(t, s.Unlock(NonFair))
+	require.True(t, s.Unlock())
 	require.True(t, s.HeldBy(2))
 	n.place.Park()
-	require.True(t, s.compete(n))
+	require.True(t, n.compete())
 	n.recycle()
-	require.True(t, s.Release(2, NonFair))
+	require.True(t, s.Release(2))
 	idle(t, &s)
 }
 
@@ -485,7 +485,7 @@ func TestASignalledWaiterRacesForTheLock(t *testing.T) {
 	var s Sync
 	c := NewCond(&s, NonFair)
 	waiter := run(func() bool {
-		s.Lock(Owned(2), NonFair)
+		s.Lock(Owned(2))
 		c.Wait(Owned(2), nil)
 		return true
 	})
@@ -497,19 +497,19 @@ func TestASignalledWaiterRacesForTheLock(t *testing.T) {
 	s.guard.Unlock()
 	require.True(t, release.result(t))
 	require.True(t, waiter.result(t))
-	require.True(t, s.Unlock(NonFair))
+	require.True(t, s.Unlock())
 	idle(t, &s)
 }
 
 func TestTheSecondOfTwoUnlocksFindsTheLockFree(t *testing.T) {
 	for name, policy := range map[string]Policy{"NonFair": NonFair, "FIFO": FIFO} {
 		t.Run(name, func(t *testing.T) {
-			var s Sync
+			s := New(policy)
 			require.True(t, s.TryLock(Anonymous(1)))
 			s.guard.Lock()
 			s.Word.Or(flagQueued | flagReserved) // as with a waiter, so that both go to the guard
-			first := run(func() bool { return s.Unlock(policy) })
-			second := run(func() bool { return s.Unlock(policy) })
+			first := run(func() bool { return s.Unlock() })
+			second := run(func() bool { return s.Unlock() })
 			atGuard(t, 2, "syncq.(*Sync).guarded")
 			s.Word.Store(Taken) // the waiter has given up
 			s.guard.Unlock()
@@ -524,17 +524,17 @@ func TestTheSecondOfTwoUnlocksFindsTheLockFree(t *testing.T) {
 func TestAFastUnlockDuringASlowOneLeavesItNothing(t *testing.T) {
 	for name, policy := range map[string]Policy{"NonFair": NonFair, "FIFO": FIFO} {
 		t.Run(name, func(t *testing.T) {
-			var s Sync
+			s := New(policy)
 			require.True(t, s.TryLock(Anonymous(1)))
-			n := newNode(Anonymous(2), false)
+			n := s.newNode(Anonymous(2), false)
 			n.reserved = policy == NonFair
-			require.True(t, s.join(n, policy))
+			require.True(t, s.join(n))
 			s.guard.Lock()
-			slow := run(func() bool { return s.Unlock(policy) })
+			slow := run(func() bool { return s.Unlock() })
 			atGuard(t, 1, "syncq.(*Sync).guarded")
-			require.Nil(t, s.cancel(n, policy))
+			require.Nil(t, n.cancel())
 			require.Equal(t, Taken, s.Word.Load())
-			require.True(t, s.Unlock(policy), "nobody waits, so that it is fast")
+			require.True(t, s.Unlock(), "nobody waits, so that it is fast")
 			s.guard.Unlock()
 			require.False(t, slow.result(t), "there was one hold")
 			n.recycle()
@@ -546,19 +546,19 @@ func TestAFastUnlockDuringASlowOneLeavesItNothing(t *testing.T) {
 // A slow unlock that finds another hold than the one that it saw ends that hold, as for a lock
 // without owners they are the same.
 func TestAnUnlockEndsTheHoldFoundWithTheGuard(t *testing.T) {
-	var s Sync
+	s := New(FIFO)
 	require.True(t, s.TryLock(Anonymous(1)))
-	n := newNode(Anonymous(2), false)
-	require.True(t, s.join(n, FIFO))
+	n := s.newNode(Anonymous(2), false)
+	require.True(t, s.join(n))
 	s.guard.Lock()
-	slow := run(func() bool { return s.Unlock(FIFO) })
+	slow := run(func() bool { return s.Unlock() })
 	atGuard(t, 1, "syncq.(*Sync).guarded")
-	s.cancel(n, FIFO)
-	require.True(t, s.Unlock(FIFO))
+	n.cancel()
+	require.True(t, s.Unlock())
 	require.True(t, s.TryLock(Anonymous(3)))
 	s.guard.Unlock()
 	require.True(t, slow.result(t))
-	require.False(t, s.Unlock(FIFO))
+	require.False(t, s.Unlock())
 	n.recycle()
 	idle(t, &s)
 }
@@ -567,11 +567,11 @@ func TestALeaverAwaitsTheUnparkOnItsWay(t *testing.T) {
 	var s Sync
 	require.True(t, s.TryLock(Anonymous(1)))
 	stop := make(chan struct{})
-	waiter := queueAs(t, &s, Anonymous(2), NonFair, 1, stop)
+	waiter := queueAs(t, &s, Anonymous(2), 1, stop)
 	s.guard.Lock()
 	patient(&s)
 	require.True(t, s.Word.CompareAndSwap(Taken|flagQueued, flagQueued|flagWoken))
-	n, _ := s.advance(NonFair, keep) // by a release that has yet to unpark
+	n, _ := s.advance(keep) // by a release that has yet to unpark
 	s.guard.Unlock()
 	require.NotNil(t, n)
 	close(stop)
@@ -591,17 +591,17 @@ func TestADismissedAwakeWaiterIsUnparkedOnce(t *testing.T) {
 	var s Sync
 	require.True(t, s.TryLock(Owned(1)))
 	n, permit := enqueued(t, &s, Owned(o))
-	require.True(t, s.Unlock(NonFair))
+	require.True(t, s.Unlock())
 	require.Equal(t, flagQueued|flagWoken, s.Word.Load())
 	<-permit // the waiter runs, and is about to race
 	require.True(t, s.TryLock(Owned(o)))
-	require.True(t, s.dismiss(n, NonFair))
-	require.False(t, s.dismiss(n, NonFair))
+	require.True(t, n.dismiss())
+	require.False(t, n.dismiss())
 	require.Zero(t, s.Len())
-	require.True(t, s.compete(n))
+	require.True(t, n.compete())
 	require.Empty(t, permit, "a second permit would be left for the next one that uses the node")
 	n.recycle()
-	require.True(t, s.Unlock(NonFair))
+	require.True(t, s.Unlock())
 	idle(t, &s)
 }
 
@@ -613,12 +613,12 @@ func enters(c *Cond, l *park.Limit, who int64) Waiter {
 }
 
 func TestAnAbandonedWaitAwaitsTheUnparkOnItsWay(t *testing.T) {
-	var s Sync
+	s := New(FIFO)
 	c := NewCond(&s, FIFO)
 	w := enters(c, nil, 1)
 	s.guard.Lock() // a signal that has yet to unpark
 	c.queue.remove(w.n)
-	n := s.push(w.n, FIFO)
+	n := w.n.push()
 	s.guard.Unlock()
 	require.Same(t, w.n, n)
 	leaver := run(func() bool { w.Abandon(); return true })
@@ -632,7 +632,7 @@ func TestAnAbandonedWaitAwaitsTheUnparkOnItsWay(t *testing.T) {
 }
 
 func TestAnAbandonedWaitPassesItsSignalOn(t *testing.T) {
-	var s Sync
+	s := New(FIFO)
 	c := NewCond(&s, FIFO)
 	leaver := enters(c, nil, 1)
 	stays := run(func() bool { return enters(c, nil, 2).Await() })
@@ -640,23 +640,23 @@ func TestAnAbandonedWaitPassesItsSignalOn(t *testing.T) {
 	require.True(t, c.Signal())
 	leaver.Abandon()
 	require.True(t, stays.result(t))
-	require.True(t, s.Unlock(FIFO))
+	require.True(t, s.Unlock())
 	idle(t, &s)
 }
 
 // A waiter that kept the link would keep the nodes of its whole group alive.
 func TestAnUnparkedWaiterLinksToNoOther(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
+	bothPolicies(t, func(t *testing.T, s *Sync) {
 		require.True(t, s.TryLock(Owned(1)))
 		var group []*node
 		for range 5 {
-			n := newNode(Party{who: 2}, true)
+			n := s.newNode(Party{who: 2}, true)
 			n.place.Open()
-			require.True(t, s.join(n, policy))
+			require.True(t, s.join(n))
 			group = append(group, n)
 		}
 		s.guard.Lock()
-		wake, ok := s.advance(policy, drop)
+		wake, ok := s.advance(drop)
 		s.guard.Unlock()
 		require.True(t, ok)
 		for _, n := range group[:4] {
@@ -668,22 +668,22 @@ func TestAnUnparkedWaiterLinksToNoOther(t *testing.T) {
 			n.recycle()
 			require.Nil(t, n.next)
 			require.Nil(t, n.prev)
-			require.True(t, s.Unlock(policy))
+			require.True(t, s.Unlock())
 		}
 	})
 }
 
 func TestACanceledWriterAtTheHeadLetsReadersJoinReaders(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
-		require.True(t, s.LockShared(Owned(9), policy))
+	bothPolicies(t, func(t *testing.T, s *Sync) {
+		require.True(t, s.LockShared(Owned(9)))
 		stop := make(chan struct{})
-		writer := queueAs(t, s, Owned(1), policy, 1, stop)
+		writer := queueAs(t, s, Owned(1), 1, stop)
 		var readers []asyncCall
 		for i := range 3 {
-			readers = append(readers, run(func() bool { return s.LockShared(Owned(int64(i+2)), policy) }))
+			readers = append(readers, run(func() bool { return s.LockShared(Owned(int64(i + 2))) }))
 			eventually(t, func() bool { return s.Len() == i+2 })
 		}
-		last := queueAs(t, s, Owned(8), policy, 5, nil)
+		last := queueAs(t, s, Owned(8), 5, nil)
 		close(stop)
 		require.False(t, writer.result(t))
 		for _, r := range readers {
@@ -693,55 +693,55 @@ func TestACanceledWriterAtTheHeadLetsReadersJoinReaders(t *testing.T) {
 		require.Equal(t, []int64{8}, s.Waiters())
 		require.NoError(t, s.Verify())
 		for range 4 {
-			require.True(t, s.Unlock(policy))
+			require.True(t, s.Unlock())
 		}
 		require.True(t, last.result(t))
-		require.True(t, s.Unlock(policy))
+		require.True(t, s.Unlock())
 	})
 }
 
 func TestACanceledWaiterInTheMiddleLetsNobodyPast(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, s *Sync, policy Policy) {
-		require.True(t, s.LockShared(Owned(9), policy))
-		first := queueAs(t, s, Owned(1), policy, 1, nil)
+	bothPolicies(t, func(t *testing.T, s *Sync) {
+		require.True(t, s.LockShared(Owned(9)))
+		first := queueAs(t, s, Owned(1), 1, nil)
 		stop := make(chan struct{})
-		middle := queueAs(t, s, Owned(2), policy, 2, stop)
-		late := run(func() bool { return s.LockShared(Owned(3), policy) })
+		middle := queueAs(t, s, Owned(2), 2, stop)
+		late := run(func() bool { return s.LockShared(Owned(3)) })
 		eventually(t, func() bool { return s.Len() == 3 })
 		close(stop)
 		require.False(t, middle.result(t))
 		require.Equal(t, []int64{1, 3}, s.Waiters())
 		require.Equal(t, 1, s.Shared())
 		require.NoError(t, s.Verify())
-		require.True(t, s.Unlock(policy))
+		require.True(t, s.Unlock())
 		require.True(t, first.result(t))
-		require.True(t, s.Unlock(policy))
+		require.True(t, s.Unlock())
 		require.True(t, late.result(t))
-		require.True(t, s.Unlock(policy))
+		require.True(t, s.Unlock())
 	})
 }
 
 func TestTheFlagsMirrorTheHeadOfTheQueue(t *testing.T) {
 	var s Sync
 	require.True(t, s.TryLock(Owned(1)))
-	fresh, old, third := newNode(Owned(2), false), newNode(Owned(3), false), newNode(Party{who: 4}, true)
+	fresh, old, third := s.newNode(Owned(2), false), s.newNode(Owned(3), false), s.newNode(Party{who: 4}, true)
 	for _, n := range []*node{fresh, old, third} {
 		n.place.Open()
-		require.True(t, s.join(n, NonFair))
+		require.True(t, s.join(n))
 	}
 	s.guard.Lock()
 	patient(&s)
 	old.since = due
 	s.guard.Unlock()
 	require.Equal(t, Value(1)|flagQueued, s.Word.Load(), "the first waiter is asleep, and has not waited for long")
-	require.True(t, s.Unlock(NonFair))
+	require.True(t, s.Unlock())
 	require.Equal(t, flagQueued|flagWoken, s.Word.Load(), "the first waiter is awake")
 	fresh.place.Park()
-	require.True(t, s.compete(fresh))
+	require.True(t, fresh.compete())
 	require.Equal(t, Value(2)|flagQueued|flagReserved, s.Word.Load(), "the lock is reserved for the next waiter")
-	require.True(t, s.Unlock(NonFair))
+	require.True(t, s.Unlock())
 	require.Equal(t, Value(3)|flagQueued|flagReserved, s.Word.Load(), "and for a third as well")
-	require.True(t, s.Unlock(NonFair))
+	require.True(t, s.Unlock())
 	require.Equal(t, oneHold|flagShared, s.Word.Load(), "nobody waits")
 	for _, n := range []*node{old, third} {
 		n.place.Park()
@@ -749,20 +749,20 @@ func TestTheFlagsMirrorTheHeadOfTheQueue(t *testing.T) {
 	for _, n := range []*node{fresh, old, third} {
 		n.recycle()
 	}
-	require.True(t, s.Unlock(NonFair))
+	require.True(t, s.Unlock())
 	idle(t, &s)
 }
 
 func TestManyInspectorsSeeEveryWaiterThatStays(t *testing.T) {
-	var s Sync
+	s := New(FIFO)
 	require.True(t, s.TryLock(Owned(1)))
 	const n = 20 * part
 	var stay, leave []*node
 	var want []int64
 	for i := range n {
-		w := newNode(Owned(int64(i+2)), false)
+		w := s.newNode(Owned(int64(i+2)), false)
 		s.guard.Lock()
-		_, queued := s.tryEnqueue(w, FIFO)
+		_, queued := w.tryEnqueue()
 		s.guard.Unlock()
 		require.True(t, queued)
 		if i%part < 3 || i%7 == 0 { // those at which inspections stop, too
@@ -792,7 +792,7 @@ func TestManyInspectorsSeeEveryWaiterThatStays(t *testing.T) {
 	}
 	for _, w := range leave {
 		s.guard.Lock()
-		s.cancel(w, FIFO)
+		w.cancel()
 		s.guard.Unlock()
 		w.recycle()
 		runtime.Gosched()
@@ -800,9 +800,9 @@ func TestManyInspectorsSeeEveryWaiterThatStays(t *testing.T) {
 	wg.Wait()
 	require.NoError(t, s.Verify())
 	for range stay {
-		require.True(t, s.Unlock(FIFO))
+		require.True(t, s.Unlock())
 	}
-	require.True(t, s.Unlock(FIFO))
+	require.True(t, s.Unlock())
 	idle(t, &s)
 	for _, w := range stay {
 		w.place.Park()

@@ -17,9 +17,12 @@ import (
 )
 
 // policies runs f with a lock of each policy.
-func policies(t *testing.T, f func(t *testing.T, s *syncq.Sync, policy syncq.Policy)) {
+func policies(t *testing.T, f func(t *testing.T, s *syncq.Sync)) {
 	for _, p := range []syncq.Policy{syncq.NonFair, syncq.FIFO} {
-		t.Run(fmt.Sprint("FIFO=", p), func(t *testing.T) { f(t, new(syncq.Sync), p) })
+		t.Run(fmt.Sprint("FIFO=", p), func(t *testing.T) {
+			s := syncq.New(p)
+			f(t, &s)
+		})
 	}
 }
 
@@ -68,10 +71,10 @@ func (g *guarded) read(t *testing.T) {
 
 func TestAllWaysToWaitTogetherKeepExclusionAndLoseNobody(t *testing.T) {
 	procs(t, func(t *testing.T) {
-		policies(t, func(t *testing.T, s *syncq.Sync, policy syncq.Policy) {
+		policies(t, func(t *testing.T, s *syncq.Sync) {
 			const goroutines, rounds = 12, 400
 			var (
-				c    = syncq.NewCond(s, policy)
+				c    = syncq.NewCond(s, s.Policy())
 				g    guarded
 				done = make(chan struct{})
 				wg   sync.WaitGroup
@@ -89,56 +92,56 @@ func TestAllWaysToWaitTogetherKeepExclusionAndLoseNobody(t *testing.T) {
 						held := true
 						switch r.IntN(11) {
 						case 0, 1:
-							s.Lock(who, policy)
+							s.Lock(who)
 						case 2:
-							held = s.LockFor(who, policy, short)
+							held = s.LockFor(who, short)
 						case 3:
 							ctx, cancel := context.WithTimeout(context.Background(), short)
-							held = s.LockContext(ctx, who, policy) == syncq.Acquired
+							held = s.LockContext(ctx, who) == syncq.Acquired
 							cancel()
 						case 4:
-							held = s.TryLock(who) || s.TryLockUnread(who, policy)
+							held = s.TryLock(who) || s.TryLockUnread(who)
 						case 5:
-							s.LockShared(syncq.Owned(int64(i)), policy)
+							s.LockShared(syncq.Owned(int64(i)))
 							g.read(t)
-							s.Unlock(policy)
+							s.Unlock()
 							continue
 						case 6:
-							if s.LockSharedFor(syncq.Owned(int64(i)), policy, short) {
+							if s.LockSharedFor(syncq.Owned(int64(i)), short) {
 								g.read(t)
-								s.Unlock(policy)
+								s.Unlock()
 							}
 							continue
 						case 7:
 							if s.TryLockShared() {
 								g.read(t)
-								s.Unlock(policy)
+								s.Unlock()
 							}
 							continue
 						case 8:
-							s.Lock(who, policy)
+							s.Lock(who)
 							g.write(t)
-							s.DowngradeWrite(int64(i+1), policy)
+							s.DowngradeWrite(int64(i + 1))
 							g.read(t)
-							if !s.Unread(int64(i+1), policy) {
+							if !s.Unread(int64(i + 1)) {
 								t.Error("a shared hold was lost")
 							}
 							continue
 						case 9:
-							if s.ReadFor(syncq.Owned(int64(i+1)), policy, short) {
+							if s.ReadFor(syncq.Owned(int64(i+1)), short) {
 								g.read(t)
-								if upgraded, _ := s.Upgrade(int64(i+1), policy); upgraded {
+								if upgraded, _ := s.Upgrade(int64(i + 1)); upgraded {
 									g.write(t)
-									s.Release(int64(i+1), policy)
+									s.Release(int64(i + 1))
 								} else {
-									s.Unread(int64(i+1), policy)
+									s.Unread(int64(i + 1))
 								}
 							}
 							continue
 						case 10:
-							s.Read(syncq.Owned(int64(i+1)), policy)
+							s.Read(syncq.Owned(int64(i + 1)))
 							g.read(t)
-							s.Unread(int64(i+1), policy)
+							s.Unread(int64(i + 1))
 							continue
 						}
 						if !held {
@@ -165,7 +168,7 @@ func TestAllWaysToWaitTogetherKeepExclusionAndLoseNobody(t *testing.T) {
 							cancel()
 							g.write(t)
 						}
-						s.Unlock(policy)
+						s.Unlock()
 					}
 				}()
 			}
@@ -175,7 +178,7 @@ func TestAllWaysToWaitTogetherKeepExclusionAndLoseNobody(t *testing.T) {
 			case <-time.After(60 * time.Second):
 				t.Fatalf("stuck: %v", s.Waiters())
 			}
-			s.Revoke(policy)
+			s.Revoke()
 			require.NoError(t, s.Verify())
 			require.Zero(t, s.Word.Load())
 			require.Equal(t, signals, woken, "every signal that found a waiter ended a wait normally")
@@ -185,10 +188,10 @@ func TestAllWaysToWaitTogetherKeepExclusionAndLoseNobody(t *testing.T) {
 }
 
 func TestSignalsSentAreNormalReturnsWhileOthersGiveUp(t *testing.T) {
-	policies(t, func(t *testing.T, s *syncq.Sync, policy syncq.Policy) {
+	policies(t, func(t *testing.T, s *syncq.Sync) {
 		const waiters, rounds = 8, 300
 		var (
-			c              = syncq.NewCond(s, policy)
+			c              = syncq.NewCond(s, s.Policy())
 			signals, woken int
 			left           atomic.Int32
 			wg             sync.WaitGroup
@@ -201,21 +204,21 @@ func TestSignalsSentAreNormalReturnsWhileOthersGiveUp(t *testing.T) {
 				defer left.Add(-1)
 				who := syncq.Owned(int64(i + 1))
 				for j := range rounds {
-					s.Lock(who, policy)
+					s.Lock(who)
 					if c.WaitFor(who, time.Duration((i+j)%20)*time.Microsecond) {
 						woken++
 					}
-					s.Unlock(policy)
+					s.Unlock()
 				}
 			}()
 		}
 		me := syncq.Owned(100)
 		for left.Load() > 0 {
-			s.Lock(me, policy)
+			s.Lock(me)
 			if c.Signal() {
 				signals++
 			}
-			s.Unlock(policy)
+			s.Unlock()
 		}
 		wg.Wait()
 		require.Equal(t, signals, woken)
@@ -252,7 +255,7 @@ func TestAConditionOverAForeignLockLosesNoSignalEither(t *testing.T) {
 				mu.Unlock()
 				signalled := w.Await()
 				mu.Lock()
-				gate.Unlock(syncq.FIFO)
+				gate.Unlock()
 				if signalled {
 					woken++
 				}
@@ -288,14 +291,14 @@ func TestAWaiterGetsInAmongBargersThatNeverRest(t *testing.T) {
 				defer wg.Done()
 				for !stop.Load() {
 					if s.TryLock(syncq.Owned(int64(i + 1))) {
-						s.Unlock(syncq.NonFair)
+						s.Unlock()
 					}
 				}
 			}()
 		}
 		for range 20 {
-			s.Lock(syncq.Owned(3), syncq.NonFair)
-			s.Unlock(syncq.NonFair)
+			s.Lock(syncq.Owned(3))
+			s.Unlock()
 		}
 		stop.Store(true)
 		wg.Wait()

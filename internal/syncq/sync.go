@@ -3,13 +3,14 @@ package syncq
 import (
 	"sync"
 	"sync/atomic"
+
+	"github.com/jucgo/locks/internal/park"
 )
 
 // Sync is the synchronizer of one lock: its state and its queue. The zero Sync is free. It must
 // not be copied.
 //
-// Its methods trust their callers: only a holder releases. A lock passes the same policy in every
-// call: while others wait, each call that needs the policy checks that.
+// Its methods trust their callers: only a holder releases.
 type Sync struct {
 	// Word is the state. Locks touch it in their fast paths only, by compare-and-swap between a
 	// free word and the holder's, with the same flags. It is exported because those fast paths must
@@ -36,28 +37,33 @@ type Sync struct {
 type Policy bool
 
 const (
-	// NonFair gives a free lock to the first that asks, past the waiters.
+	// NonFair gives a free lock to the first that asks, ahead of the waiters.
 	NonFair Policy = false
 	// FIFO makes the longest waiter the holder when the lock is released.
 	FIFO Policy = true
 )
 
-// New returns a Sync that remembers policy for its lock: see [Sync.Policy].
+// New returns a Sync that admits by policy. A lock whose zero value has to be FIFO says so by its
+// parties instead: see [Party.FIFO].
 func New(policy Policy) Sync { return Sync{queue: list{policy: policy}} }
 
-// twoPolicies reports a lock that changes its policy while others wait. A waiter of it could sleep
-// for ever.
-const twoPolicies = "syncq: two policies for one queue"
-
-// Policy returns the policy that New was given. A lock that New has not made knows it by itself.
+// Policy returns the policy of the lock. A zero Sync has that of its first waiter or condition.
 func (s *Sync) Policy() Policy { return s.queue.policy }
+
+// admitBy notes that a lock without New is FIFO. The guard is held.
+func (s *Sync) admitBy(policy Policy) {
+	if policy == FIFO && s.queue.policy == NonFair {
+		s.queue.policy = policy
+	}
+}
 
 // Party is the one that acquires: its value in the state word, and the identity that inspection
 // shows.
 type Party struct {
-	value uint64
-	who   int64
-	kind  *Kind
+	value  uint64
+	who    int64
+	kind   *Kind
+	policy Policy // FIFO if the lock is so without New
 }
 
 // Owned returns the party of a lock that knows its owner, which must not be 0 and must fit, with
@@ -71,15 +77,123 @@ const Taken = oneHold
 // the calling goroutine.
 func Anonymous(who int64) Party { return Party{value: Taken, who: who} }
 
-// Of says of which kind p's lock is.
+// Of returns p as a party of a lock of kind k.
 func (p Party) Of(k *Kind) Party {
 	p.kind = k
 	return p
 }
 
-// advance changes the word by step, and does everything that follows from the change: it is the
+// FIFO returns p as a party of a lock whose zero value is FIFO. Each of its parties must say that.
+func (p Party) FIFO() Party {
+	p.policy = FIFO
+	return p
+}
+
+// Acquire takes the lock exclusively, and waits for it until l ends. If l leaves no time to wait,
+// it still takes a lock that is free and, under FIFO, for which nobody waits. The outcome is
+// Acquired, Ended or, which the lock's [Kind] must allow, Refused. If l is a context, the caller
+// has looked at that first.
+func (s *Sync) Acquire(p Party, l *park.Limit) Outcome {
+	switch {
+	case s.TryLock(p) || s.TryLockUnread(p):
+		return Acquired
+	case l.None():
+		return Ended
+	case p.policy == NonFair && s.queue.policy == NonFair && s.spin(p):
+		return Acquired
+	}
+	n := s.newNode(p, false)
+	out := Acquired
+	if l != nil {
+		out = n.wait(l)
+	} else {
+		// This is wait without a limit, in the frame of the caller.
+		for queued, guard := n.enqueue(); queued; guard = nil {
+			n.place.ParkAndUnlock(guard)
+			queued = n.policy == NonFair && !n.compete()
+		}
+	}
+	return n.end(out)
+}
+
+// Unlock releases one hold, exclusive or shared. It reports false, and does nothing, if the lock is
+// free. Its look at the policy comes after a look at flagQueued, which is set after the policy.
+func (s *Sync) Unlock() bool {
+	for {
+		w := s.Word.Load()
+		switch {
+		case free(w):
+			return false
+		case w&flagQueued == 0 || w&flagShared != 0 && w >= 2*oneHold:
+			if to, _ := drop(w); s.Word.CompareAndSwap(w, to) {
+				return true
+			}
+		case s.queue.policy == FIFO || w&flagReserved != 0:
+			return s.guarded(drop)
+		case s.Word.CompareAndSwap(w, Awake):
+			// The lock is free before a waiter is awake: a goroutine that runs may have it.
+			if w&flagWoken == 0 {
+				s.guarded(keep)
+			}
+			return true
+		}
+	}
+}
+
+// guarded is advance with the guard taken and the nodes unparked.
+func (s *Sync) guarded(next step) bool {
+	s.guard.Lock()
+	wake, ok := s.advance(next)
+	s.guard.Unlock()
+	unpark(wake)
+	return ok
+}
+
+// AcquireShared takes a shared hold, and waits for it until l ends. Under FIFO it overtakes no
+// waiter. Under NonFair it overtakes an exclusive waiter at the head of the queue only while that
+// one is awake and has no reservation. If l leaves no time to wait, it takes the hold if a newcomer
+// may have it now. The outcome is that of Acquire.
+func (s *Sync) AcquireShared(p Party, l *park.Limit) Outcome {
+	switch {
+	case s.TryLockSharedInTurn():
+		return Acquired
+	case l.None():
+		return Ended
+	}
+	n := s.newNode(p, true)
+	out := Acquired
+	if l != nil {
+		out = n.wait(l)
+	} else if queued, guard := n.enqueue(); queued {
+		// This is wait without a limit, in the frame of the caller. A shared waiter does not race.
+		n.place.ParkAndUnlock(guard)
+	}
+	return n.end(out)
+}
+
+// UnlockShared gives one shared hold back. It reports false, and does nothing, if there is none.
+func (s *Sync) UnlockShared() bool {
+	return s.TryUnlockShared() || s.guarded(func(w uint64) (uint64, bool) {
+		to, ok := drop(w)
+		return to, ok && w&flagShared != 0
+	})
+}
+
+// UnlockExclusive gives the exclusive hold back. It reports false, and does nothing, if there is
+// none.
+func (s *Sync) UnlockExclusive() bool {
+	return s.guarded(func(w uint64) (uint64, bool) { return 0, exclusive(w) })
+}
+
+// ShareExclusive makes the exclusive hold a shared one in the word. There is no other holder in
+// between.
+func (s *Sync) ShareExclusive() {
+	s.guarded(func(uint64) (uint64, bool) { return oneHold | flagShared, true })
+}
+
+// advance changes the word by next, and does everything that follows from the change: it is the
 // only place where waiters are admitted or woken. The guard is held. It returns the nodes to
-// unpark, a group of them once the guard is free, and false, with nothing done, if step refused the
+// unpark, a group of them once the guard is free, and false, with nothing done, if next refused the
 // word.
 //
 // It is called after, or with, every change that may concern a waiter. Such a change is the end of
@@ -110,26 +224,23 @@ func (p Party) Of(k *Kind) Party {
 //
 // The commonest case comes first, which makes a hand-off a tenth cheaper: the last hold ends, and
 // the first waiter gets the lock exclusively.
-func (s *Sync) advance(policy Policy, step func(uint64) (uint64, bool)) (wake *node, ok bool) {
+func (s *Sync) advance(next step) (wake *node, ok bool) {
 	w, n := s.Word.Load(), s.queue.head
-	if n != nil && policy != s.queue.policy {
-		panic(twoPolicies)
+	if n == nil || n.shared || s.queue.policy == NonFair && !n.reserved {
+		return s.advanceAny(next)
 	}
-	if n == nil || n.shared || policy == NonFair && !n.reserved {
-		return s.advanceAny(policy, step)
-	}
-	if base, ok := step(w); !ok || base&^queueFlags != 0 {
-		return s.advanceAny(policy, step)
+	if base, ok := next(w); !ok || base&^queueFlags != 0 {
+		return s.advanceAny(next)
 	}
 	to := n.value
-	if next := n.next; next != nil {
-		if policy == NonFair {
-			next.reserved = next.overdue()
+	if second := n.next; second != nil {
+		if s.queue.policy == NonFair {
+			second.reserved = second.overdue()
 		}
-		to |= next.mirror()
+		to |= second.mirror()
 	}
 	if to != w && !s.Word.CompareAndSwap(w, to) {
-		return s.advanceAny(policy, step)
+		return s.advanceAny(next)
 	}
 	s.queue.shift(n)
 	if n.state == waiting {
@@ -140,16 +251,16 @@ func (s *Sync) advance(policy Policy, step func(uint64) (uint64, bool)) (wake *n
 }
 
 // advanceAny is advance in all cases.
-func (s *Sync) advanceAny(policy Policy, step func(uint64) (uint64, bool)) (wake *node, ok bool) {
+func (s *Sync) advanceAny(next step) (wake *node, ok bool) {
 	last := &wake
 	add := func(n *node) { *last, last = n, &n.wake }
 	for {
 		w := s.Word.Load()
-		base, ok := step(w)
+		base, ok := next(w)
 		if !ok {
 			return wake, false
 		}
-		k, to := s.admit(base&^queueFlags, policy)
+		k, to := s.admit(base &^ queueFlags)
 		if to != w && !s.Word.CompareAndSwap(w, to) {
 			continue
 		}
@@ -168,13 +279,13 @@ func (s *Sync) advanceAny(policy Policy, step func(uint64) (uint64, bool)) (wake
 		if to&(flagVisible|flagBiased) != flagVisible || !s.table.Load().empty() {
 			return wake, true
 		}
-		step = dropTable
+		next = dropTable
 	}
 }
 
 // admit returns how many waiters at the head of the queue get the lock if its word becomes w. It
 // also returns the word with them as holders. w has no flags about the queue. The guard is held.
-func (s *Sync) admit(w uint64, policy Policy) (k int, to uint64) {
+func (s *Sync) admit(w uint64) (k int, to uint64) {
 	n := s.queue.head
 	switch {
 	case n == nil:
@@ -184,26 +295,15 @@ func (s *Sync) admit(w uint64, policy Policy) (k int, to uint64) {
 			k++
 		}
 		w = (w | flagShared) + uint64(k)*oneHold
-	case free(w) && (policy == FIFO || n.reserved):
+	case free(w) && (s.queue.policy == FIFO || n.reserved):
 		k, w = 1, n.value
 		n = n.next
 	case free(w):
 		return 0, Awake
 	}
 	if n != nil {
-		n.reserved = n.reserved || policy == NonFair && (w&flagShared != 0 || k > 0 && n.overdue())
+		n.reserved = n.reserved || s.queue.policy == NonFair && (w&flagShared != 0 || k > 0 && n.overdue())
 		w = w&^flagBiased | n.mirror()
 	}
 	return k, w
-}
-
-// mirror returns the flags about a queue whose first waiter is n. The guard is held.
-func (n *node) mirror() uint64 {
-	switch {
-	case n.reserved:
-		return flagQueued | flagReserved
-	case n.state == awake:
-		return flagQueued | flagWoken
-	}
-	return flagQueued
 }

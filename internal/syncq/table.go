@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 
 	"github.com/jucgo/locks/internal/park"
-	"github.com/jucgo/locks/internal/pause"
 )
 
 // readTable has the shared holds of goroutines, with a hold count for each. While a lock is biased
@@ -318,7 +317,7 @@ func (s *Sync) ReenterRead(o int64) (held, counted bool) {
 
 // Unread gives one shared hold of goroutine o back. It reports false, and does nothing, if o
 // has none.
-func (s *Sync) Unread(o int64, policy Policy) bool {
+func (s *Sync) Unread(o int64) bool {
 	if s.HeldBy(o) {
 		h := s.covered.own()
 		if h > 0 {
@@ -334,17 +333,17 @@ func (s *Sync) Unread(o int64, policy Policy) bool {
 	switch {
 	case had != 1:
 	case counted:
-		s.UnlockShared(policy)
+		s.UnlockShared()
 	default:
-		s.ReadersLeft(policy)
+		s.ReadersLeft()
 	}
 	return had > 0
 }
 
 // TryRead takes a shared hold for goroutine o, which has none, unless the lock is held exclusively.
 // It barges.
-func (s *Sync) TryRead(o int64, policy Policy) bool {
-	if s.ReadFirst(o) || s.readBiased(o, policy) {
+func (s *Sync) TryRead(o int64) bool {
+	if s.ReadFirst(o) || s.readBiased(o) {
 		return true
 	}
 	ok := s.TryLockShared()
@@ -355,11 +354,11 @@ func (s *Sync) TryRead(o int64, policy Policy) bool {
 }
 
 // AcquireRead takes a shared hold for p, a goroutine that has none, as AcquireShared does.
-func (s *Sync) AcquireRead(p Party, policy Policy, l *park.Limit) Outcome {
-	if s.ReadFirst(p.who) || s.readBiased(p.who, policy) {
+func (s *Sync) AcquireRead(p Party, l *park.Limit) Outcome {
+	if s.ReadFirst(p.who) || s.readBiased(p.who) {
 		return Acquired
 	}
-	out := s.AcquireShared(p, policy, l)
+	out := s.AcquireShared(p, l)
 	if out == Acquired {
 		s.count(s.readers().slot(p.who), p.who)
 	}
@@ -392,7 +391,7 @@ func (s *Sync) bias() bool {
 }
 
 // readBiased takes a shared hold for o under the table's if the lock is biased to readers.
-func (s *Sync) readBiased(o int64, policy Policy) bool {
+func (s *Sync) readBiased(o int64) bool {
 	if !s.Biased() {
 		return false
 	}
@@ -402,7 +401,7 @@ func (s *Sync) readBiased(o int64, policy Policy) bool {
 		return true
 	}
 	b.change(o, -1)
-	s.ReadersLeft(policy)
+	s.ReadersLeft()
 	return false
 }
 
@@ -412,40 +411,26 @@ func (s *Sync) readBiased(o int64, policy Policy) bool {
 func (s *Sync) Wrote() { s.queue.written++ }
 
 // ReadersLeft gives the table's hold back if that is due, for a reader that has left the table.
-func (s *Sync) ReadersLeft(policy Policy) {
+func (s *Sync) ReadersLeft() {
 	if s.Word.Load()&(flagVisible|flagBiased) == flagVisible && s.table.Load().empty() {
-		s.guarded(policy, keep) // or a later reader will look as it leaves
+		s.guarded(keep) // or a later reader will look as it leaves
 	}
 }
-
-// awaitReaders spins while n, a writer, waits for readers that drain from the table: a read that is
-// short is over before the writer could have parked and been woken.
-func (s *Sync) awaitReaders(n *node) {
-	for k := 0; k < readerRounds && spins && !n.shared; k++ {
-		if w := s.Word.Load(); w&flagVisible == 0 || w>>flagBits == n.value>>flagBits {
-			return
-		}
-		pause.Pause(spinPause)
-	}
-}
-
-// readerRounds is how often a writer looks whether the readers are gone, spinPause pauses apart.
-const readerRounds = 20
 
 // TryLockUnread takes a lock exclusively that the read table holds, but that nobody reads. It
 // barges.
-func (s *Sync) TryLockUnread(p Party, policy Policy) bool {
+func (s *Sync) TryLockUnread(p Party) bool {
 	if s.Word.Load()&flagVisible == 0 || !s.table.Load().empty() {
 		return false
 	}
-	s.guarded(policy, revoke)
+	s.guarded(revoke)
 	return s.TryLock(p)
 }
 
 // DowngradeWrite turns one exclusive hold of goroutine o into a shared one, as Release does
 // with the last. It reports whether o has one, and whether the shared hold could be counted; if
 // not, nothing happens.
-func (s *Sync) DowngradeWrite(o int64, policy Policy) (held, counted bool) {
+func (s *Sync) DowngradeWrite(o int64) (held, counted bool) {
 	if !s.HeldBy(o) {
 		return false, false
 	}
@@ -454,21 +439,21 @@ func (s *Sync) DowngradeWrite(o int64, policy Policy) (held, counted bool) {
 		return true, false
 	}
 	s.covered.set(h + 1)
-	return s.Release(o, policy), true
+	return s.Release(o), true
 }
 
 // uncover moves o's shared holds to the table, gives up its exclusive one, and returns true.
-func (s *Sync) uncover(o int64, policy Policy) bool {
+func (s *Sync) uncover(o int64) bool {
 	s.readers().slot(o).add(-o, int(s.covered.own()))
 	s.covered.set(0)
-	s.ShareExclusive(policy)
+	s.ShareExclusive()
 	return true
 }
 
 // Upgrade turns one shared hold of goroutine o into an exclusive one if nobody else has any,
 // past the waiters. The others of o stay what they are. It reports whether it did, and whether
 // o has any.
-func (s *Sync) Upgrade(o int64, policy Policy) (upgraded, reads bool) {
+func (s *Sync) Upgrade(o int64) (upgraded, reads bool) {
 	if s.HeldBy(o) {
 		h := s.covered.own()
 		if h == 0 || s.Holds >= MaxHolds-1 {
@@ -483,7 +468,7 @@ func (s *Sync) Upgrade(o int64, policy Policy) (upgraded, reads bool) {
 		return false, false
 	}
 	holds, counted := t.change(o, 0)
-	if holds == 0 || !s.UpgradeOnly(o, counted, policy) {
+	if holds == 0 || !s.UpgradeOnly(o, counted) {
 		return false, holds != 0
 	}
 	t.change(o, -holds)
@@ -494,9 +479,9 @@ func (s *Sync) Upgrade(o int64, policy Policy) (upgraded, reads bool) {
 
 // UpgradeOnly turns the shared holds of owner into an exclusive one if there are no others. Those
 // of owner are counted in the word, or under the table's hold. The bias ends in any case.
-func (s *Sync) UpgradeOnly(owner int64, counted bool, policy Policy) (ok bool) {
+func (s *Sync) UpgradeOnly(owner int64, counted bool) (ok bool) {
 	s.guard.Lock()
-	wake, _ := s.advance(policy, revoke)
+	wake, _ := s.advance(revoke)
 	for w := s.Word.Load(); !ok && w>>flagBits == 1; w = s.Word.Load() {
 		if w&flagVisible == 0 != counted || w&flagVisible != 0 && s.table.Load().moreThan(1) {
 			break
@@ -559,4 +544,46 @@ func (s *Sync) EachReader(visit func(o int64, holds int)) {
 		}
 		b.mu.Unlock()
 	}
+}
+
+// LockOrReenter takes a lock that is free, or counts one more hold if owner, a goroutine, has it
+// already. It may fail in other cases.
+func (s *Sync) LockOrReenter(owner int64) bool {
+	w := s.Word.Load()
+	if free(w) && s.Word.CompareAndSwap(w, w|Value(owner)) {
+		s.Wrote()
+		return true
+	}
+	if Names(w, owner) && s.Holds < MaxHolds-1 {
+		s.Holds++
+		return true
+	}
+	return false
+}
+
+// Reenter counts one more hold of owner, a goroutine, if it has the lock exclusively. It reports
+// whether it does, and whether the hold could be counted.
+func (s *Sync) Reenter(owner int64) (held, counted bool) {
+	held = s.HeldBy(owner)
+	if counted = held && s.Holds < MaxHolds-1; counted {
+		s.Holds++
+	}
+	return held, counted
+}
+
+// Release gives back one exclusive hold of owner, a goroutine. With the last, the lock goes to
+// the waiters as the policy says. If owner has shared holds as well, the lock is shared from
+// then on instead, with no exclusive holder in between. Release reports false, and does
+// nothing, if owner has no exclusive hold.
+func (s *Sync) Release(owner int64) bool {
+	switch {
+	case !s.HeldBy(owner):
+		return false
+	case s.Holds > 0:
+		s.Holds--
+		return true
+	case s.covered.own() > 0:
+		return s.uncover(owner)
+	}
+	return s.Unlock()
 }

@@ -9,39 +9,37 @@ import "github.com/jucgo/locks/internal/park"
 // await, each once. Its last call is End, Await, or Abandon: no method may be called after that.
 // Until then other goroutines may call Granted and Dismiss.
 type Waiter struct {
-	s      *Sync
-	c      *Cond // that the waiter waits for, if it does
-	n      *node
-	l      *park.Limit
-	policy Policy
+	c *Cond // that the waiter waits for, if it does
+	n *node
+	l *park.Limit
 }
 
 // Owner returns the owner whose party p is.
 func (p Party) Owner() int64 { return p.who }
 
 // NewWaiter returns a wait of p for an exclusive or a shared hold. It ends with l.
-func (s *Sync) NewWaiter(p Party, isShared bool, policy Policy, l *park.Limit) Waiter {
-	return Waiter{s: s, n: newNode(p, isShared), l: l, policy: policy}
+func (s *Sync) NewWaiter(p Party, isShared bool, l *park.Limit) Waiter {
+	return Waiter{n: s.newNode(p, isShared), l: l}
 }
 
 // NewWaiter returns a wait of p for a signal of c, and for an exclusive hold after that. l ends the
 // wait for the signal only.
 func (c *Cond) NewWaiter(p Party, l *park.Limit) Waiter {
-	return Waiter{s: c.s, c: c, n: newNode(p, false), l: l, policy: c.policy}
+	return Waiter{c: c, n: c.s.newNode(p, false), l: l}
 }
 
 // Acquire waits for the lock. The outcome is Acquired, also after Dismiss, or Ended.
-func (w Waiter) Acquire() Outcome { return w.s.wait(w.n, w.policy, w.l) }
+func (w Waiter) Acquire() Outcome { return w.n.wait(w.l) }
 
 // Enqueue puts the waiter in the queue of its condition. With release it ends the exclusive hold in
 // the same step.
 func (w Waiter) Enqueue(release bool) {
 	w.l.Open(&w.n.place)
-	step := keep
+	next := keep
 	if release {
-		step = drop
+		next = drop
 	}
-	if guard := w.c.enqueue(w.n, step); guard != nil {
+	if guard := w.c.enqueue(w.n, next); guard != nil {
 		guard.Unlock()
 	}
 }
@@ -51,7 +49,7 @@ func (w Waiter) Enqueue(release bool) {
 func (w Waiter) AwaitSignal() (signalled, queued bool) { return w.c.awaitSignal(w.n, w.l, nil) }
 
 // AwaitLock waits until the waiter has the lock or is dismissed.
-func (w Waiter) AwaitLock() { w.s.awaitLock(w.n, w.policy) }
+func (w Waiter) AwaitLock() { w.n.awaitLock() }
 
 // Await is AwaitSignal, AwaitLock, and End. It reports whether a signal ended the wait.
 func (w Waiter) Await() (signalled bool) {
@@ -69,21 +67,21 @@ func (w Waiter) End() { w.n.recycle() }
 // Granted reports whether a release has made the waiter a holder. The waiter may still have to
 // run.
 func (w Waiter) Granted() bool {
-	w.s.guard.Lock()
-	defer w.s.guard.Unlock()
+	w.n.s.guard.Lock()
+	defer w.n.s.guard.Unlock()
 	return w.n.state == granted
 }
 
 // Dismiss ends the wait for the lock of a waiter whose owner holds the lock. The waiter leaves the
 // queue and returns, or does not join it. Dismiss reports false, and does nothing, if the waiter
 // waits for a signal, has the lock, or is dismissed already.
-func (w Waiter) Dismiss() bool { return w.s.dismiss(w.n, w.policy) }
+func (w Waiter) Dismiss() bool { return w.n.dismiss() }
 
 // Abandon ends the wait of a caller that has not released the lock behind the condition after all.
 // A signal that it got meanwhile goes to the next waiter: the waiters that were signalled before
 // wait for a lock that the caller may still have.
 func (w Waiter) Abandon() {
-	s, n := w.s, w.n
+	s, n := w.n.s, w.n
 	s.guard.Lock()
 	var wake *node
 	signalled, unparked, holds := n.in != &w.c.queue, n.state != waiting, n.state == granted
@@ -91,7 +89,7 @@ func (w Waiter) Abandon() {
 	case &w.c.queue:
 		w.c.queue.remove(n)
 	case &s.queue:
-		wake = s.cancel(n, w.policy)
+		wake = n.cancel()
 	}
 	s.guard.Unlock()
 	unpark(wake)
@@ -102,7 +100,7 @@ func (w Waiter) Abandon() {
 		w.c.Signal()
 	}
 	if holds {
-		s.Unlock(w.policy)
+		s.Unlock()
 	}
 	w.End()
 }

@@ -104,14 +104,10 @@ func (s *Sync) Acquired(p Party) {
 }
 
 // Entry is a wait that is about to begin. Its methods are for the waiter's goroutine.
-type Entry struct {
-	s      *Sync
-	n      *node
-	policy Policy
-}
+type Entry struct{ n *node }
 
 // Lock returns the synchronizer of the lock.
-func (e Entry) Lock() *Sync { return e.s }
+func (e Entry) Lock() *Sync { return e.n.s }
 
 // Refusable reports whether the wait may be refused: not that of an explicit owner, of which
 // another goroutine may release.
@@ -119,9 +115,9 @@ func (e Entry) Refusable() bool { return e.n.kind.Refusable && !explicit(e.n.who
 
 // Enqueue lets the waiter have the lock, and returns false, or puts it in the queue.
 func (e Entry) Enqueue() (queued bool) {
-	e.s.guard.Lock()
-	wake, queued := e.s.tryEnqueue(e.n, e.policy)
-	e.s.guard.Unlock()
+	e.n.s.guard.Lock()
+	wake, queued := e.n.tryEnqueue()
+	e.n.s.guard.Unlock()
 	unpark(wake)
 	return queued
 }
@@ -130,7 +126,7 @@ func (e Entry) Enqueue() (queued bool) {
 func (e Entry) Waiting() Waiting { return e.n.waiting() }
 
 // Refuse ends the wait after Enqueue. It is refused, unless the waiter was granted the lock before.
-func (e Entry) Refuse() { e.n.refused = e.s.leave(e.n, e.policy) == Ended }
+func (e Entry) Refuse() { e.n.refused = e.n.leave() == Ended }
 
 // Waiting is a wait in the lock's queue.
 type Waiting struct {
@@ -150,7 +146,7 @@ type WaitID struct {
 
 func (n *node) waiting() Waiting {
 	w := Waiting{
-		ID: WaitID{n, n.wait}, Who: n.who, Goroutine: n.goroutine, Shared: n.shared, Limited: n.limited,
+		ID: WaitID{n, n.number}, Who: n.who, Goroutine: n.goroutine, Shared: n.shared, Limited: n.limited,
 	}
 	if n.began != 0 {
 		w.Since = start.Add(n.began)

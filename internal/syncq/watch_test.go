@@ -12,29 +12,29 @@ func TestARefusedFirstWaiterPassesItsWakeUpOn(t *testing.T) {
 	var s Sync
 	require.True(t, s.TryLock(Owned(1)))
 	first, permit := enqueued(t, &s, Owned(2))
-	second := run(func() bool { return s.Lock(Owned(3), NonFair) })
+	second := run(func() bool { return s.Lock(Owned(3)) })
 	eventually(t, func() bool { return s.Len() == 2 })
-	require.True(t, s.Unlock(NonFair)) // wakes the first
-	Entry{&s, first, NonFair}.Refuse()
+	require.True(t, s.Unlock()) // wakes the first
+	Entry{first}.Refuse()
 	require.True(t, first.refused)
 	require.Empty(t, permit, "nothing is left of its own wake-up")
 	first.recycle()
 	require.True(t, second.result(t))
-	s.Unlock(NonFair)
+	s.Unlock()
 	require.NoError(t, s.Verify())
 }
 
 func TestALateRefusalLeavesTheLockWithItsNewHolder(t *testing.T) {
-	var s Sync
+	s := New(FIFO)
 	require.True(t, s.TryLock(Owned(1)))
-	n := newNode(Owned(2), false)
-	require.True(t, s.join(n, FIFO))
-	require.True(t, s.Unlock(FIFO))
-	Entry{&s, n, FIFO}.Refuse()
+	n := s.newNode(Owned(2), false)
+	require.True(t, s.join(n))
+	require.True(t, s.Unlock())
+	Entry{n}.Refuse()
 	require.False(t, n.refused)
 	n.recycle()
 	require.EqualValues(t, 2, s.Owner())
-	s.Unlock(FIFO)
+	s.Unlock()
 	require.NoError(t, s.Verify())
 }
 
@@ -46,29 +46,29 @@ func TestAWaiterThatWinsTheLockNoLongerWaits(t *testing.T) {
 	}
 	require.True(t, s.TryLock(Owned(1)))
 	n, permit := enqueued(t, &s, Owned(2))
-	require.True(t, s.join(newNode(Owned(3), false), NonFair))
-	require.True(t, s.Unlock(NonFair))
+	require.True(t, s.join(s.newNode(Owned(3), false)))
+	require.True(t, s.Unlock())
 	<-permit
 	require.Equal(t, []int64{2, 3}, queue(), "it is awake, and may lose the race")
-	require.True(t, s.compete(n))
+	require.True(t, n.compete())
 	require.Equal(t, []int64{3}, queue())
 }
 
 func TestEachWaitHasAnIDOfItsOwn(t *testing.T) {
-	var s Sync
+	s := New(FIFO)
 	require.True(t, s.TryLock(Owned(1)))
-	n := newNode(Owned(-2), true)
+	n := s.newNode(Owned(-2), true)
 	n.limited = true
 	seen := map[WaitID]bool{{}: true}
 	for range 2 {
-		require.True(t, s.join(n, FIFO))
+		require.True(t, s.join(n))
 		s.EachWaiting(func(w Waiting) {
 			require.Equal(t, Waiting{ID: w.ID, Who: -2, Goroutine: n.goroutine, Shared: true, Limited: true}, w)
 			require.False(t, seen[w.ID], "an earlier wait in the same node is another one")
 			seen[w.ID] = true
 		})
 		s.guard.Lock()
-		s.cancel(n, FIFO)
+		n.cancel()
 		s.guard.Unlock()
 	}
 	require.Len(t, seen, 3)

@@ -100,8 +100,9 @@ func admitsReader(w uint64) bool {
 	return !exclusive(w) && (w&flagQueued == 0 || w&(flagWoken|flagReserved) == flagWoken)
 }
 
-// The steps of advance. Each returns the word after it. One that ends a hold returns false if w has
-// no such hold. The flags about the queue are left to advance.
+// step is a step of advance. It returns the word after it. One that ends a hold returns false if w
+// has no such hold. The flags about the queue are left to advance.
+type step func(w uint64) (to uint64, ok bool)
 
 // keep changes nothing.
 func keep(w uint64) (uint64, bool) { return w, true }
@@ -127,3 +128,52 @@ func dropTable(w uint64) (uint64, bool) {
 
 // revoke ends the bias to readers. If nobody reads, advance then gives the table's hold back.
 func revoke(w uint64) (uint64, bool) { return w &^ flagBiased, true }
+
+// TryLock takes the lock exclusively if it is free. It barges.
+func (s *Sync) TryLock(p Party) bool {
+	for {
+		// The try is over if the word is not free, or if the swap takes it.
+		if w := s.Word.Load(); !free(w) || s.Word.CompareAndSwap(w, w|p.value) {
+			return free(w)
+		}
+	}
+}
+
+// change changes the word by next. It reports false, with nothing done, if next refused the word.
+func (s *Sync) change(next step) bool {
+	for {
+		w := s.Word.Load()
+		to, ok := next(w)
+		if !ok || s.Word.CompareAndSwap(w, to) {
+			return ok
+		}
+	}
+}
+
+// TryLockShared takes a shared hold unless the lock is held exclusively. It barges, past exclusive
+// waiters too.
+func (s *Sync) TryLockShared() bool {
+	return s.change(func(w uint64) (uint64, bool) { return (w | flagShared) + oneHold, !exclusive(w) })
+}
+
+// TryLockSharedInTurn takes a shared hold unless the lock is held exclusively, or others wait that
+// a newcomer must not overtake.
+func (s *Sync) TryLockSharedInTurn() bool {
+	return s.change(func(w uint64) (uint64, bool) { return (w | flagShared) + oneHold, admitsReader(w) })
+}
+
+// TryUnlockShared gives one shared hold back if no waiter has to be told, and reports whether
+// it did.
+func (s *Sync) TryUnlockShared() bool {
+	return s.change(func(w uint64) (uint64, bool) {
+		switch {
+		case w&flagShared == 0:
+			return w, false
+		case w >= 2*oneHold:
+			return w - oneHold, true
+		case w&(queueFlags|flagVisible) == Awake:
+			return Awake, true
+		}
+		return 0, w&(flagQueued|flagVisible) == 0
+	})
+}

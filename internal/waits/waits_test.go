@@ -63,7 +63,7 @@ func (w wait) begin(t *testing.T, acquire func(ctx context.Context) syncq.Outcom
 func waits(t *testing.T, s *syncq.Sync, p syncq.Party) wait {
 	t.Helper()
 	return wait{s: s}.begin(t, func(ctx context.Context) syncq.Outcome {
-		return s.Acquire(p, syncq.FIFO, park.Until(ctx))
+		return s.Acquire(p.FIFO(), park.Until(ctx))
 	})
 }
 
@@ -71,7 +71,7 @@ func waits(t *testing.T, s *syncq.Sync, p syncq.Party) wait {
 func waitsShared(t *testing.T, s *syncq.Sync, p syncq.Party) wait {
 	t.Helper()
 	return wait{s: s}.begin(t, func(ctx context.Context) syncq.Outcome {
-		return s.AcquireRead(p, syncq.FIFO, park.Until(ctx))
+		return s.AcquireRead(p.FIFO(), park.Until(ctx))
 	})
 }
 
@@ -92,7 +92,7 @@ func (w wait) over(t *testing.T) syncq.Outcome {
 func contend(s *syncq.Sync) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	s.Acquire(test(2), syncq.FIFO, park.Until(ctx))
+	s.Acquire(test(2).FIFO(), park.Until(ctx))
 }
 
 // size returns how many entries m has.
@@ -182,7 +182,7 @@ func TestRecordsAreOfHoldersOnly(t *testing.T) {
 		s.Acquired(test(o + 1))
 		require.NotEmpty(t, TakenAt(s, o+1))
 		require.LessOrEqual(t, len(records.m[weak.Make(s)].of), minPlaces)
-		require.True(t, s.Unlock(syncq.FIFO))
+		require.True(t, s.Unlock())
 	}
 	require.Empty(t, TakenAt(s, 1))
 }
@@ -196,15 +196,15 @@ func TestThePlaceOfAnUpgradedReaderStays(t *testing.T) {
 		SetRecording(true)
 		s := new(syncq.Sync)
 		kind := &syncq.Kind{Name: "read", Holders: func(s *syncq.Sync) []int64 {
-			require.Equal(t, syncq.Acquired, shares.Of(s).Upgrade(-7, syncq.FIFO))
+			require.Equal(t, syncq.Acquired, shares.Of(s).Upgrade(-7))
 			return shares.Readers(s)
 		}}
 		for o := range int64(minPlaces) {
 			require.True(t, s.TryLock(syncq.Owned(o+1)))
 			record(s, kind, o+1)
-			require.True(t, s.Unlock(syncq.FIFO))
+			require.True(t, s.Unlock())
 		}
-		require.Equal(t, syncq.Acquired, shares.Of(s).TryLock(-7, true, syncq.FIFO))
+		require.Equal(t, syncq.Acquired, shares.Of(s).TryLock(-7, true))
 		if who != -7 {
 			note(weak.Make(s), -7, []uintptr{1})
 		}
@@ -224,7 +224,7 @@ func TestThousandsOfReadersAreRecordedInNoTime(t *testing.T) {
 	began := time.Now()
 	const n = 8000
 	for o := range int64(n) {
-		require.Equal(t, syncq.Acquired, s.AcquireRead(read(o+1), syncq.FIFO, nil))
+		require.Equal(t, syncq.Acquired, s.AcquireRead(read(o+1).FIFO(), nil))
 		s.Acquired(read(o + 1))
 		require.Less(t, time.Since(began), hang)
 	}
@@ -235,8 +235,9 @@ func TestThousandsOfReadersAreRecordedInNoTime(t *testing.T) {
 func TestNoWaitIsFindableWhenNoneIsLeft(t *testing.T) {
 	Refuse(true)
 	defer Refuse(false)
-	s := new(syncq.Sync)
 	for _, policy := range []syncq.Policy{syncq.NonFair, syncq.FIFO} {
+		x := syncq.New(policy)
+		s := &x
 		require.True(t, s.TryLock(test(1)))
 		c := syncq.NewCond(s, policy)
 		var wg sync.WaitGroup
@@ -245,22 +246,22 @@ func TestNoWaitIsFindableWhenNoneIsLeft(t *testing.T) {
 				p := test(g + 2)
 				switch g % 3 {
 				case 0:
-					require.Equal(t, syncq.Acquired, s.Acquire(p, policy, nil))
+					require.Equal(t, syncq.Acquired, s.Acquire(p, nil))
 				case 1:
 					ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 					defer cancel()
-					if s.Acquire(p, policy, park.Until(ctx)) != syncq.Acquired {
+					if s.Acquire(p, park.Until(ctx)) != syncq.Acquired {
 						return
 					}
 				default:
-					require.Equal(t, syncq.Acquired, s.Acquire(p, policy, nil))
+					require.Equal(t, syncq.Acquired, s.Acquire(p, nil))
 					c.Wait(p, park.After(time.Millisecond))
 				}
-				s.Unlock(policy)
+				s.Unlock()
 			})
 		}
 		eventually(t, func() bool { return size(&awaited) >= 4 })
-		s.Unlock(policy)
+		s.Unlock()
 		wg.Wait()
 		require.Zero(t, size(&awaited))
 	}
@@ -314,7 +315,7 @@ func stood(path []Wait) bool {
 // 6, the nearest to 8, gives up when it has been seen.
 func TestACycleIsSeenThoughItsWriterGivesUp(t *testing.T) {
 	var a, b syncq.Sync
-	require.Equal(t, syncq.Acquired, a.AcquireRead(read(7), syncq.FIFO, nil))
+	require.Equal(t, syncq.Acquired, a.AcquireRead(read(7).FIFO(), nil))
 	require.True(t, b.TryLock(test(8)))
 	five, six, seven := waits(t, &a, read(5)), waits(t, &a, read(6)), waits(t, &b, test(7))
 	eight := waitsShared(t, &a, read(8))
@@ -352,7 +353,7 @@ func TestAWaitThatHasBecomeAHoldClosesNoCycle(t *testing.T) {
 	defer Refuse(false)
 	begun := waitsOf([]int64{2})[0]
 	require.NotEmpty(t, cycleThrough(begun))
-	require.True(t, a.Unlock(syncq.FIFO)) // as if 1 had another goroutine
+	require.True(t, a.Unlock()) // as if 1 had another goroutine
 	require.Equal(t, syncq.Acquired, <-two.out)
 	require.False(t, closesCycle(begun))
 	one.over(t)
@@ -386,12 +387,12 @@ func TestWaitsBeginOneAtATimeWhileRefusalIsOn(t *testing.T) {
 	release := sync.OnceFunc(begin.Unlock) // also if the test fails, so that others can wait
 	t.Cleanup(release)
 	done := make(chan bool, 1)
-	go func() { done <- s.Acquire(test(2), syncq.FIFO, nil) == syncq.Acquired }()
+	go func() { done <- s.Acquire(test(2).FIFO(), nil) == syncq.Acquired }()
 	eventually(t, func() bool { return asks("waits.watcher.Begin") })
 	require.Zero(t, s.Len())
 	release()
 	eventually(t, func() bool { return s.Len() == 1 })
-	s.Unlock(syncq.FIFO)
+	s.Unlock()
 	require.True(t, <-done)
 }
 
@@ -414,8 +415,8 @@ func TestASearchForACycleInACrowdIsFast(t *testing.T) {
 	var a, b syncq.Sync
 	const n = 200
 	for o := int64(1); o <= n; o++ {
-		require.Equal(t, syncq.Acquired, a.AcquireRead(read(o), syncq.FIFO, nil))
-		require.Equal(t, syncq.Acquired, b.AcquireRead(read(o+n), syncq.FIFO, nil))
+		require.Equal(t, syncq.Acquired, a.AcquireRead(read(o).FIFO(), nil))
+		require.Equal(t, syncq.Acquired, b.AcquireRead(read(o+n).FIFO(), nil))
 	}
 	began := time.Now()
 	var all []wait
@@ -433,13 +434,13 @@ func TestASearchForACycleInACrowdIsFast(t *testing.T) {
 }
 
 // bias has a reader read s beside another one until it is biased to readers.
-func bias(t *testing.T, s *syncq.Sync, policy syncq.Policy) {
+func bias(t *testing.T, s *syncq.Sync) {
 	require.True(t, s.TryLockShared())
-	defer s.UnlockShared(policy)
+	defer s.UnlockShared()
 	for k := 0; !s.Biased(); k++ {
 		require.Less(t, k, 1000)
-		require.Equal(t, syncq.Acquired, s.AcquireRead(read(2), policy, nil))
-		require.True(t, s.Unread(2, policy))
+		require.Equal(t, syncq.Acquired, s.AcquireRead(read(2), nil))
+		require.True(t, s.Unread(2))
 	}
 }
 
@@ -447,10 +448,10 @@ func TestAnIdleBiasedLockIsAcquiredWhileRefusalIsOn(t *testing.T) {
 	Refuse(true)
 	defer Refuse(false)
 	for _, policy := range []syncq.Policy{syncq.NonFair, syncq.FIFO} {
-		var s syncq.Sync
-		bias(t, &s, policy)
-		require.Equal(t, syncq.Acquired, s.Acquire(read(1), policy, nil))
-		require.True(t, s.Release(1, policy))
+		s := syncq.New(policy)
+		bias(t, &s)
+		require.Equal(t, syncq.Acquired, s.Acquire(read(1), nil))
+		require.True(t, s.Release(1))
 	}
 }
 
@@ -458,26 +459,26 @@ func TestARefusedWriterIsInNoReadersWay(t *testing.T) {
 	Refuse(true)
 	defer Refuse(false)
 	for _, policy := range []syncq.Policy{syncq.NonFair, syncq.FIFO} {
-		var s, other syncq.Sync
+		s, other := syncq.New(policy), syncq.New(policy)
 		require.True(t, other.TryLock(test(1)))
-		bias(t, &s, policy)
-		require.Equal(t, syncq.Acquired, s.AcquireRead(read(2), policy, nil))
+		bias(t, &s)
+		require.Equal(t, syncq.Acquired, s.AcquireRead(read(2), nil))
 		blocked := make(chan bool)
-		go func() { blocked <- other.Acquire(test(2), policy, nil) == syncq.Acquired }()
+		go func() { blocked <- other.Acquire(test(2), nil) == syncq.Acquired }()
 		eventually(t, func() bool { return other.Len() == 1 })
 
-		require.Equal(t, syncq.Refused, s.Acquire(read(1), policy, nil), "it would wait for 2, which waits for it")
+		require.Equal(t, syncq.Refused, s.Acquire(read(1), nil), "it would wait for 2, which waits for it")
 		require.Zero(t, s.Len())
-		require.Equal(t, syncq.Acquired, s.AcquireRead(read(3), policy, nil))
+		require.Equal(t, syncq.Acquired, s.AcquireRead(read(3), nil))
 		require.Equal(t, 2, shares.ReadCount(&s))
 
-		require.True(t, other.Unlock(policy))
+		require.True(t, other.Unlock())
 		require.True(t, <-blocked)
-		require.True(t, other.Unlock(policy))
-		require.True(t, s.Unread(2, policy))
-		require.True(t, s.Unread(3, policy))
+		require.True(t, other.Unlock())
+		require.True(t, s.Unread(2))
+		require.True(t, s.Unread(3))
 		require.True(t, s.TryLock(test(1)), "nobody holds the lock")
-		require.True(t, s.Release(1, policy))
+		require.True(t, s.Release(1))
 	}
 }
 

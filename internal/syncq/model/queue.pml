@@ -1,4 +1,4 @@
-/* Exclusive and shared holds, limits, refusal, conditions: exclusive.go, shared.go, cond.go. */
+/* Exclusive and shared holds, limits, refusal, conditions: sync.go, wait.go, cond.go. */
 #include "sync.pml"
 
 #ifdef COND

@@ -9,76 +9,6 @@ import (
 	"github.com/jucgo/locks/internal/pause"
 )
 
-// TryLock takes the lock exclusively if it is free. It barges.
-func (s *Sync) TryLock(p Party) bool {
-	for {
-		// The try is over if the word is not free, or if the swap takes it.
-		if w := s.Word.Load(); !free(w) || s.Word.CompareAndSwap(w, w|p.value) {
-			return free(w)
-		}
-	}
-}
-
-// Acquire takes the lock exclusively, and waits for it until l ends. If l leaves no time to wait,
-// it still takes a lock that is free and, under FIFO, for which nobody waits. The outcome is
-// Acquired, Ended or, which the lock's [Kind] must allow, Refused. If l is a context, the caller
-// has looked at that first.
-func (s *Sync) Acquire(p Party, policy Policy, l *park.Limit) Outcome {
-	switch {
-	case s.TryLock(p) || s.TryLockUnread(p, policy):
-		return Acquired
-	case l.None():
-		return Ended
-	case policy == NonFair && s.spin(p):
-		return Acquired
-	}
-	n := newNode(p, false)
-	out := Acquired
-	if l != nil {
-		out = s.wait(n, policy, l)
-	} else {
-		// This is wait without a limit, in the frame of the caller.
-		for queued, guard := s.enqueue(n, policy); queued; guard = nil {
-			n.place.ParkAndUnlock(guard)
-			queued = policy == NonFair && !s.compete(n)
-		}
-	}
-	return n.end(out)
-}
-
-// Unlock releases one hold, exclusive or shared. It reports false, and does nothing, if the lock is
-// free.
-func (s *Sync) Unlock(policy Policy) bool {
-	for {
-		w := s.Word.Load()
-		switch {
-		case free(w):
-			return false
-		case w&flagQueued == 0 || w&flagShared != 0 && w >= 2*oneHold:
-			if to, _ := drop(w); s.Word.CompareAndSwap(w, to) {
-				return true
-			}
-		case policy == FIFO || w&flagReserved != 0:
-			return s.guarded(policy, drop)
-		case s.Word.CompareAndSwap(w, Awake):
-			// The lock is free before a waiter is awake: a goroutine that runs may have it.
-			if w&flagWoken == 0 {
-				s.guarded(policy, keep)
-			}
-			return true
-		}
-	}
-}
-
-// guarded is advance with the guard taken and the nodes unparked.
-func (s *Sync) guarded(policy Policy, step func(uint64) (uint64, bool)) bool {
-	s.guard.Lock()
-	wake, ok := s.advance(policy, step)
-	s.guard.Unlock()
-	unpark(wake)
-	return ok
-}
-
 // wait takes the lock for n unless the limit ends first, or the wait is refused. The caller
 // recycles n. A wait goes like this:
 //
@@ -96,13 +26,13 @@ func (s *Sync) guarded(policy Policy, step func(uint64) (uint64, bool)) bool {
 //
 // The loop is also written out in Acquire, AcquireShared and Cond.Wait, because a goroutine that
 // wakes pays for each frame that it returns through.
-func (s *Sync) wait(n *node, policy Policy, l *park.Limit) Outcome {
+func (n *node) wait(l *park.Limit) Outcome {
 	n.limited = l.Open(&n.place)
-	for queued, guard := s.enqueue(n, policy); queued; guard = nil {
+	for queued, guard := n.enqueue(); queued; guard = nil {
 		if !l.Park(&n.place, guard) {
-			return s.leave(n, policy)
+			return n.leave()
 		}
-		queued = policy == NonFair && !s.compete(n)
+		queued = n.policy == NonFair && !n.compete()
 	}
 	return Acquired
 }
@@ -115,16 +45,17 @@ func (s *Sync) wait(n *node, policy Policy, l *park.Limit) Outcome {
 //   - n was granted the lock or woken while it joined. A permit is on its way.
 //   - n's place is open. Its park gives no mutex back.
 //   - n spins for readers of the table first.
-func (s *Sync) enqueue(n *node, policy Policy) (queued bool, guard *sync.Mutex) {
+func (n *node) enqueue() (queued bool, guard *sync.Mutex) {
+	s := n.s
 	if n.who == 0 {
 		n.who = goid.Get()
 	}
 	if w := watcher.Load(); w != nil && n.kind != nil {
-		queued = (*w).Begin(Entry{s, n, policy})
+		queued = (*w).Begin(Entry{n})
 	} else {
 		s.guard.Lock()
 		var wake *node
-		wake, queued = s.tryEnqueue(n, policy)
+		wake, queued = n.tryEnqueue()
 		if n.state == waiting && !n.place.IsOpen() && s.Word.Load()&flagVisible == 0 {
 			return true, &s.guard
 		}
@@ -132,23 +63,24 @@ func (s *Sync) enqueue(n *node, policy Policy) (queued bool, guard *sync.Mutex) 
 		unpark(wake)
 	}
 	if queued {
-		s.awaitReaders(n)
+		n.awaitReaders()
 	}
 	return queued, nil
 }
 
 // tryEnqueue takes the lock for n if n may have it now, and reports false, or else puts n in the
 // queue. The guard is held.
-func (s *Sync) tryEnqueue(n *node, policy Policy) (wake *node, queued bool) {
+func (n *node) tryEnqueue() (wake *node, queued bool) {
+	s := n.s
 	for n.state == waiting {
 		w := s.Word.Load()
-		to, ok := s.admissible(n, w, policy)
+		to, ok := n.admissible(w)
 		switch {
 		case !ok:
-			if policy == NonFair && n.since == 0 && !n.shared && (s.queue.head != nil || w&flagShared == 0) {
+			if n.policy == NonFair && n.since == 0 && !n.shared && (s.queue.head != nil || w&flagShared == 0) {
 				n.since = clock() // the first behind readers has the lock reserved at once
 			}
-			return s.push(n, policy), true
+			return n.push(), true
 		case s.Word.CompareAndSwap(w, to):
 			n.state = granted
 		}
@@ -158,14 +90,10 @@ func (s *Sync) tryEnqueue(n *node, policy Policy) (wake *node, queued bool) {
 
 // push puts n at the end of the lock's queue, and sees to what follows. The guard is held. It
 // returns n if n is to be unparked.
-func (s *Sync) push(n *node, policy Policy) (wake *node) {
-	n.reserved = n.reserved || policy == NonFair && (n.shared || n.since == due)
-	if policy != s.queue.policy {
-		if s.queue.head != nil {
-			panic(twoPolicies)
-		}
-		s.queue.policy = policy
-	}
+func (n *node) push() (wake *node) {
+	s := n.s
+	n.reserved = n.reserved || n.policy == NonFair && (n.shared || n.since == due)
+	s.admitBy(n.policy)
 	s.queue.push(n)
 	s.report(n)
 	if s.queue.head != n {
@@ -175,7 +103,7 @@ func (s *Sync) push(n *node, policy Policy) (wake *node) {
 	if w := s.Word.Load(); exclusive(w) && s.Word.CompareAndSwap(w, w&^queueFlags|n.mirror()) {
 		return nil
 	}
-	wake, _ = s.advance(policy, keep)
+	wake, _ = s.advance(keep)
 	return wake
 }
 
@@ -183,24 +111,25 @@ func (s *Sync) push(n *node, policy Policy) (wake *node) {
 // have the lock, whose word is w. The guard is held. A reader overtakes a first waiter that is
 // awake, for the reason of admitsReader. It overtakes none with a reservation, awake or not: after
 // a reader overtook an awake writer, the next call of advance reserves the lock for that.
-func (s *Sync) admissible(n *node, w uint64, policy Policy) (uint64, bool) {
+func (n *node) admissible(w uint64) (uint64, bool) {
 	if !n.shared {
 		return w | n.value, free(w)
 	}
-	head := s.queue.head
-	may := head == nil || policy == NonFair && head.state == awake && !head.reserved
+	head := n.s.queue.head
+	may := head == nil || n.policy == NonFair && head.state == awake && !head.reserved
 	return (w | flagShared) + oneHold, !exclusive(w) && may
 }
 
 // leave takes n, whose limit has ended or which is refused, out of the queue. The outcome is Ended,
 // or Acquired if n got the lock before.
-func (s *Sync) leave(n *node, policy Policy) Outcome {
+func (n *node) leave() Outcome {
+	s := n.s
 	var wake *node
 	out := Acquired
 	s.guard.Lock()
 	if n.state < granted {
 		out = Ended
-		wake = s.cancel(n, policy)
+		wake = n.cancel()
 	}
 	unparked := n.state != waiting
 	s.guard.Unlock()
@@ -212,9 +141,9 @@ func (s *Sync) leave(n *node, policy Policy) Outcome {
 }
 
 // awaitLock waits, without a limit, until n, which is in the queue, holds the lock or is dismissed.
-func (s *Sync) awaitLock(n *node, policy Policy) {
+func (n *node) awaitLock() {
 	for {
-		if n.place.Park(); policy == FIFO || s.compete(n) {
+		if n.place.Park(); n.policy == FIFO || n.compete() {
 			return
 		}
 	}
@@ -222,7 +151,8 @@ func (s *Sync) awaitLock(n *node, policy Policy) {
 
 // compete has n, which is first in a NonFair queue and was woken, race for the lock, and reports
 // whether it has it. If not, n sleeps on a word that is held, and whose release will see to it.
-func (s *Sync) compete(n *node) bool {
+func (n *node) compete() bool {
+	s := n.s
 	s.guard.Lock()
 	for n.state == awake {
 		w := s.Word.Load()
@@ -254,27 +184,29 @@ func (s *Sync) compete(n *node) bool {
 // cancel takes n out of the queue without the lock. The guard is held. If n was first, a
 // wake-up that it had goes to the next waiter, and shared waiters behind an exclusive one join
 // the shared holders: advance sees to both.
-func (s *Sync) cancel(n *node, policy Policy) (wake *node) {
+func (n *node) cancel() (wake *node) {
+	s := n.s
 	first := s.queue.head == n
 	s.queue.remove(n)
 	if first {
-		if next := s.queue.head; next != nil && policy == NonFair {
+		if next := s.queue.head; next != nil && n.policy == NonFair {
 			next.reserved = next.overdue()
 		}
-		wake, _ = s.advance(policy, keep)
+		wake, _ = s.advance(keep)
 	}
 	return wake
 }
 
 // dismiss takes n, whose owner holds the lock, out of the lock's queue, and wakes its waiter,
 // or has it not join the queue. It reports false if n waits for a signal, or has the lock.
-func (s *Sync) dismiss(n *node, policy Policy) bool {
+func (n *node) dismiss() bool {
+	s := n.s
 	s.guard.Lock()
 	var wake *node
 	ok := n.state <= awake && (n.in == nil || n.in == &s.queue)
 	if ok {
 		if n.in != nil {
-			wake = s.cancel(n, policy)
+			wake = n.cancel()
 			if n.state == waiting {
 				n.wake, wake = wake, n
 			}
@@ -313,44 +245,16 @@ func (s *Sync) spin(p Party) bool {
 	return false
 }
 
-// LockOrReenter takes a lock that is free, or counts one more hold if owner, a goroutine, has it
-// already. It may fail in other cases.
-func (s *Sync) LockOrReenter(owner int64) bool {
-	w := s.Word.Load()
-	if free(w) && s.Word.CompareAndSwap(w, w|Value(owner)) {
-		s.Wrote()
-		return true
+// awaitReaders spins while n, a writer, waits for readers that drain from the table: a read that is
+// short is over before the writer could have parked and been woken.
+func (n *node) awaitReaders() {
+	for k := 0; k < readerRounds && spins && !n.shared; k++ {
+		if w := n.s.Word.Load(); w&flagVisible == 0 || w>>flagBits == n.value>>flagBits {
+			return
+		}
+		pause.Pause(spinPause)
 	}
-	if Names(w, owner) && s.Holds < MaxHolds-1 {
-		s.Holds++
-		return true
-	}
-	return false
 }
 
-// Reenter counts one more hold of owner, a goroutine, if it has the lock exclusively. It reports
-// whether it does, and whether the hold could be counted.
-func (s *Sync) Reenter(owner int64) (held, counted bool) {
-	held = s.HeldBy(owner)
-	if counted = held && s.Holds < MaxHolds-1; counted {
-		s.Holds++
-	}
-	return held, counted
-}
-
-// Release gives back one exclusive hold of owner, a goroutine. With the last, the lock goes to
-// the waiters as the policy says. If owner has shared holds as well, the lock is shared from
-// then on instead, with no exclusive holder in between. Release reports false, and does
-// nothing, if owner has no exclusive hold.
-func (s *Sync) Release(owner int64, policy Policy) bool {
-	switch {
-	case !s.HeldBy(owner):
-		return false
-	case s.Holds > 0:
-		s.Holds--
-		return true
-	case s.covered.own() > 0:
-		return s.uncover(owner, policy)
-	}
-	return s.Unlock(policy)
-}
+// readerRounds is how often a writer looks whether the readers are gone, spinPause pauses apart.
+const readerRounds = 20
