@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/distributed/lease"
 )
 
@@ -25,10 +26,9 @@ type core struct {
 	lease  time.Duration // of a session: ttl in whole seconds
 	life   context.Context
 	stop   context.CancelFunc
-	wg     sync.WaitGroup
+	jobs   adapter.Jobs // each ends when life does
 
 	mu       sync.Mutex
-	closed   bool
 	present  *session              // which takes new keys, or nil
 	opening  *opening              // or nil
 	sessions map[*session]struct{} // whose leases may be there
@@ -62,11 +62,8 @@ func newCore(client *clientv3.Client, ttl time.Duration) *core {
 
 // close ends everything, and revokes the leases.
 func (c *core) close(ctx context.Context) {
-	c.mu.Lock()
-	c.closed = true
-	c.mu.Unlock()
 	c.stop()
-	c.wg.Wait()
+	c.jobs.Close(context.Background())
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	var wg sync.WaitGroup
@@ -74,16 +71,6 @@ func (c *core) close(ctx context.Context) {
 		wg.Go(func() { c.revoke(ctx, s) })
 	}
 	wg.Wait()
-}
-
-// spawn runs job in a goroutine for which close waits. It returns false if the core is closed.
-func (c *core) spawn(job func()) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.closed {
-		c.wg.Go(job)
-	}
-	return !c.closed
 }
 
 // find returns the place of an acquisition of the lock called name, or nil.
@@ -153,17 +140,7 @@ func (c *core) persist(ctx context.Context, limit time.Duration, f func(ctx cont
 			return err
 		}
 		c.connect()
-		pause(ctx, rest)
-	}
-}
-
-// pause waits for d, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
+		adapter.Sleep(ctx, rest)
 	}
 }
 
@@ -212,7 +189,7 @@ func (c *core) remove(ctx context.Context, p *place) (held bool, err error) {
 // abandon gives p up in the background.
 func (c *core) abandon(p *place) {
 	c.leave(p)
-	c.spawn(func() { c.give(c.life, p) })
+	c.jobs.Go(func() { c.give(c.life, p) })
 }
 
 // renew keeps the sessions of ps alive, and reports of which it is known that they are there. The
@@ -304,7 +281,7 @@ func (c *core) watch(ctx, life context.Context, key string, on func(*clientv3.Ev
 	// A member without a leader delivers no events.
 	life, end := context.WithCancel(clientv3.WithRequireLeader(life))
 	began := make(chan error, 1)
-	ok := c.spawn(func() {
+	ok := c.jobs.Go(func() {
 		defer end()
 		first := true
 		err := errors.New("the watch has ended")

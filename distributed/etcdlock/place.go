@@ -110,7 +110,7 @@ func (p *place) held(d time.Duration) (lease.Reply, error) {
 	p.state, p.term = holding, d
 	p.unwatch()
 	if !p.watched {
-		p.quiet = time.AfterFunc(quiet, func() { c.spawn(p.watch) })
+		p.quiet = time.AfterFunc(quiet, func() { c.jobs.Go(p.watch) })
 	}
 	return p.reply(d), nil
 }
@@ -227,7 +227,7 @@ func (p *place) watch() {
 		switch {
 		case e == nil: // the watch has ended
 			unwatched()
-			time.AfterFunc(quiet, func() { c.spawn(p.watch) })
+			time.AfterFunc(quiet, func() { c.jobs.Go(p.watch) })
 		case e.Type == mvccpb.Event_DELETE && e.Kv.ModRevision > rev:
 			p.die()
 			return true

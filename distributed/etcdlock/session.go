@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/distributed/lease"
 )
 
@@ -63,13 +64,15 @@ func (c *core) join(ctx context.Context, p *place) error {
 			return nil
 		}
 		o := c.opening
-		if o == nil && !c.closed {
+		begun := true
+		if o == nil {
 			o = &opening{done: make(chan struct{})}
-			c.opening = o
-			c.wg.Go(func() { c.open(o) })
+			if begun = c.jobs.Go(func() { c.open(o) }); begun {
+				c.opening = o
+			}
 		}
 		c.mu.Unlock()
-		if o == nil {
+		if !begun {
 			return locks.ErrClosed
 		}
 		select {
@@ -107,7 +110,7 @@ func (c *core) open(o *opening) {
 	s := &session{c: c, id: id, since: since, places: make(map[string]*place)}
 	s.life, s.end = context.WithCancel(c.life)
 	c.present, c.sessions[s] = s, struct{}{}
-	c.wg.Go(s.keep)
+	c.jobs.Go(s.keep)
 }
 
 // longest is the longest lease that etcd gives: 285 years.
@@ -159,7 +162,7 @@ func (s *session) keep() {
 		case over:
 			s.die()
 		case rest > 0:
-			pause(s.life, min(rest, left))
+			adapter.Sleep(s.life, min(rest, left))
 		default:
 			s.confirm()
 			next = now.Add(max(c.lease/30, pace))
@@ -218,7 +221,7 @@ func (s *session) die() {
 	for _, p := range places {
 		p.die()
 	}
-	c.spawn(func() {
+	c.jobs.Go(func() {
 		// A late request may have kept the lease alive until now.
 		c.persist(c.life, c.lease, func(ctx context.Context) error { return c.revoke(ctx, s) })
 		c.mu.Lock()

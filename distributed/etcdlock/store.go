@@ -82,7 +82,7 @@ func (s *store) Term() time.Duration { return s.c.ttl }
 
 // Lost gives up a hold whose time is over although its session may live on.
 func (s *store) Lost(id lease.HoldID) {
-	s.c.spawn(func() {
+	s.c.jobs.Go(func() {
 		s.c.persist(s.c.life, s.c.lease, func(ctx context.Context) error {
 			_, err := s.Release(ctx, id)
 			return err
@@ -207,7 +207,7 @@ func (s *store) enqueue(ctx context.Context, req lease.Request) (lease.Reply, er
 	}
 	r, err := s.again(ctx, p, req.TTL, before)
 	if err == nil && !r.Held {
-		s.c.spawn(p.watch)
+		s.c.jobs.Go(p.watch)
 	}
 	return r, err
 }

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"time"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/internal/ctxerr"
 )
 
@@ -168,9 +168,9 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context) error
 			}
 		case t.led:
 			backoff = e.min
-			wait = jitter(backoff)
+			wait = adapter.Jitter(backoff)
 		default:
-			wait = jitter(backoff)
+			wait = adapter.Jitter(backoff)
 			backoff = min(2*backoff, e.max)
 		}
 	}
@@ -190,9 +190,6 @@ func (e *Election) end() {
 	e.running = false
 }
 
-// jitter returns a random duration between half of d and d.
-func jitter(d time.Duration) time.Duration { return d - rand.N(d/2+1) }
-
 // term is what became of one campaign.
 type term struct {
 	led   bool  // the function ran
@@ -209,7 +206,8 @@ func (e *Election) term(
 	e.resign = func() { cancel(ErrResigned) }
 	wait = max(wait, time.Until(e.out))
 	e.mu.Unlock()
-	if err := sleep(round, wait); err != nil {
+	adapter.Sleep(round, wait)
+	if err := round.Err(); err != nil {
 		return e.defeat(ctx, round, err)
 	}
 	var t term
@@ -276,7 +274,7 @@ func callers(ctx context.Context) locks.Owner {
 // watch calls news for each new leader, until ctx ends.
 func (e *Election) watch(ctx context.Context) {
 	var last Leader
-	for known := false; ctx.Err() == nil; sleep(ctx, newsEvery) {
+	for known := false; ctx.Err() == nil; adapter.Sleep(ctx, newsEvery) {
 		leader, ok, err := e.Leader(ctx)
 		if err != nil || !ok {
 			continue
@@ -292,17 +290,6 @@ func (e *Election) watch(ctx context.Context) {
 // echoes reports whether err only says why ctx ended.
 func echoes(err error, ctx context.Context) bool {
 	return err == ctx.Err() || err == context.Cause(ctx)
-}
-
-// sleep waits for d, or until ctx ends and returns its error then.
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-	return ctx.Err()
 }
 
 // defeat returns the outcome of a campaign that failed with err.

@@ -136,7 +136,7 @@ func New(ctx context.Context, servers []string, opts ...Option) (*Client, error)
 	c.core.clients = c.namespace + clientsDir
 	c.core.order = strings.Join(slices.Sorted(slices.Values(c.core.servers)), ",")
 	c.core.life, c.core.end = context.WithCancelCause(context.Background())
-	c.core.spawn(c.core.run)
+	c.core.jobs.Go(c.core.run)
 	if err := c.core.begin(ctx); err != nil {
 		c.core.close(ctx)
 		return nil, fmt.Errorf("zklock: connect: %w", err)
@@ -146,7 +146,7 @@ func New(ctx context.Context, servers []string, opts ...Option) (*Client, error)
 		return nil, err
 	}
 	if c.core.onState != nil {
-		c.core.spawn(c.observe)
+		c.core.jobs.Go(c.observe)
 	}
 	return c, nil
 }

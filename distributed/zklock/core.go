@@ -13,6 +13,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/adapter"
 )
 
 // core is what all locks of a client share: the present session, and the loop that begins the
@@ -36,8 +37,7 @@ type core struct {
 	failed error         // why the last session has ended, or the last attempt to connect has failed
 	change chan struct{} // closed when sess changes
 	term   time.Duration // the timeout of the last session
-	shut   bool
-	wg     sync.WaitGroup // not added to when shut
+	jobs   adapter.Jobs  // each ends when life does
 	stores []*store
 
 	mine     sync.Map // path of an own node -> acquisition
@@ -57,17 +57,6 @@ func (d debugLog) Printf(format string, args ...any) {
 	if d.log != nil {
 		d.log.Debug("zookeeper: " + fmt.Sprintf(format, args...))
 	}
-}
-
-// spawn runs f in a goroutine for which close waits. f must end when c.life does. It reports
-// false, and does not run f, if close has begun to wait.
-func (c *core) spawn(f func()) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.shut {
-		c.wg.Go(f)
-	}
-	return !c.shut
 }
 
 // pulse has the state looked at.
@@ -123,7 +112,7 @@ func (c *core) run() {
 			c.drop(s, err)
 		}
 		if err != nil && !errors.Is(err, zk.ErrSessionExpired) {
-			pause(c.life, 250*time.Millisecond)
+			adapter.Sleep(c.life, 250*time.Millisecond)
 		}
 	}
 }
@@ -147,7 +136,7 @@ func (c *core) keep(s *session) error {
 			if !s.connected() {
 				continue
 			}
-			c.spawn(func() {
+			c.jobs.Go(func() {
 				ctx, cancel := c.within(term)
 				defer cancel()
 				s.sync(ctx, "/")
@@ -179,7 +168,7 @@ func (c *core) disconnect(s *session) {
 			s.link.Close()
 		}
 	}
-	if c.life.Err() != nil || !c.spawn(wait) {
+	if c.life.Err() != nil || !c.jobs.Go(wait) {
 		wait()
 	}
 }
@@ -233,26 +222,5 @@ func (c *core) within(d time.Duration) (context.Context, context.CancelFunc) {
 // close ends the session, and waits for the client's goroutines until ctx ends.
 func (c *core) close(ctx context.Context) {
 	c.end(locks.ErrClosed)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		c.mu.Lock()
-		c.shut = true
-		c.mu.Unlock()
-		c.wg.Wait()
-	}()
-	select {
-	case <-done:
-	case <-ctx.Done():
-	}
-}
-
-// pause waits for d, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
+	c.jobs.Close(ctx)
 }

@@ -30,7 +30,7 @@ func (c *core) introduce(s *session) {
 	if identity == nil || s.introduced.Swap(true) {
 		return
 	}
-	c.spawn(func() {
+	c.jobs.Go(func() {
 		ctx, cancel := c.within(s.term())
 		defer cancel()
 		for range 3 { // the container may go between two requests

@@ -217,7 +217,7 @@ func (n *node) discard() <-chan struct{} {
 	defer n.mu.Unlock()
 	if n.deleted == nil {
 		n.deleted = make(chan struct{})
-		if !n.c.spawn(n.delete) { // the client is closed, and the session with it
+		if !n.c.jobs.Go(n.delete) { // the client is closed, and the session with it
 			close(n.deleted)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/distributed/lease"
 )
 
@@ -112,7 +113,7 @@ func (s *session) greeted(id int64, timeout time.Duration, dialed time.Time) {
 	}
 	s.mu.Unlock()
 	if shorter {
-		s.c.spawn(func() { s.c.drop(s, errors.New("the server has shortened the session")) })
+		s.c.jobs.Go(func() { s.c.drop(s, errors.New("the server has shortened the session")) })
 	}
 }
 
@@ -127,7 +128,7 @@ func (s *session) event(e zk.Event) {
 		authed := s.authed
 		s.mu.Unlock()
 		if !authed { // else rewatched follows
-			s.c.spawn(s.authenticate)
+			s.c.jobs.Go(s.authenticate)
 		}
 	case e.State == zk.StateDisconnected || e.State == zk.StateConnecting:
 		s.mu.Lock()
@@ -159,7 +160,7 @@ func (s *session) authenticate() {
 	// without a lock what the first answer writes, if it has a watch to renew. On the first
 	// connection that moment has passed by the end of this pause. On later ones rewatched
 	// reports it.
-	pause(s.c.life, 20*time.Millisecond)
+	adapter.Sleep(s.c.life, 20*time.Millisecond)
 	if _, _, _, err := s.conn.ExistsW("/zookeeper"); err != nil {
 		if err.Error() == closedForAuth {
 			s.end(fmt.Errorf("the server wants SASL, or credentials of another scheme: %w", zk.ErrAuthFailed))

@@ -11,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/distributed/lease"
 )
 
@@ -254,7 +255,7 @@ func repeat(ctx context.Context, s *session, ask func() error) error {
 		if !inDoubt(err) || ctx.Err() != nil || s.isOver() {
 			return err
 		}
-		pause(ctx, 5*time.Millisecond)
+		adapter.Sleep(ctx, 5*time.Millisecond)
 	}
 }
 
@@ -392,7 +393,7 @@ func (a *acquisition) proceed(ctx context.Context, step step) (bool, error) {
 		case ctx.Err() != nil || !passing(err):
 			return false, err
 		default:
-			pause(ctx, 5*time.Millisecond)
+			adapter.Sleep(ctx, 5*time.Millisecond)
 		}
 	}
 }
@@ -516,7 +517,7 @@ func (a *acquisition) heard(n *node, gone bool) {
 
 // look checks the own node n in the background.
 func (a *acquisition) look(n *node) {
-	a.st.spawn(func() {
+	a.st.jobs.Go(func() {
 		ctx, cancel := a.st.within(n.s.term())
 		defer cancel()
 		repeat(ctx, n.s, func() error { return a.check(ctx, n) })
