@@ -16,25 +16,52 @@ import (
 //  1. Re-entry. If the owner has the lock, one more hold is counted, without a request.
 //     (Mutex.lock)
 //  2. Local queue. The owner waits for its turn among the owners of this process, in order of
-//     arrival. From then on only it may acquire the lock here. (Client.pass)
+//     arrival. From then on only it may acquire the lock here. (localQueue.enter)
 //  3. Hand-off. If the owner before has passed the store's lock on, the new owner takes it over,
 //     without a request. Goroutines that share an explicit owner are here together: one goes on,
-//     and the others wait for its result. (Mutex.ensure)
+//     and the others wait for its result. (acquisition.ensure)
 //  4. Yield. If this process has just had its share of turns, it lets waiters elsewhere go first.
 //     (acquisition.run)
 //  5. Request. The store is asked for the lock under a name that no other acquisition has. A
-//     request is not cut off when ctx ends: it is abandoned, and its effect undone.
+//     request is not cut off when ctx ends: it goes on, and its effect is undone.
 //     (acquisition.ask, acquisition.undo)
 //  6. Unknown outcome. Without an answer, the store is asked which acquisition holds. If that is
 //     unknown too, the request's effect is undone in the background. A later request has a new
-//     name, unless there is a place in a queue to keep. (Mutex.request, Client.sweep)
+//     name, unless there is a place in a queue to keep. (question.request, releaser.sweep)
 //  7. Refusal. The first refusal begins a watch, and the store is asked once more, so that no
 //     release in between is missed. Then the acquisition waits for a notification or the poll
 //     interval, and asks again. (acquisition.refused)
 //  8. Outage. The store is asked again after an increasing pause. After an error of the first
 //     request, that depends on WithRetry. (acquisition.retries, acquisition.unreachable)
 //  9. End. ctx or the client ends: the place in a queue and the watch are given up.
-//     (acquisition.giveUp)
+//     (acquisition.end)
+
+// acquisition is steps 3 to 9 of one owner, whose turn it is: the requests to the store that lead
+// to one grant, or to none.
+type acquisition struct {
+	question
+	local   *localQueue
+	wait    bool  // for the lock; else for one answer
+	patient bool  // has waited before: an unreachable store is one more thing to wait for
+	watch   Watch // or nil
+
+	placed    bool          // the acquisition may have a place in queue
+	contended bool          // the store has refused the lock: others held it
+	doubt     time.Time     // until when a request without an answer may have an effect, or zero
+	down      error         // why the store could not be reached the last time, or nil
+	reason    error         // why the store has refused a lock that may be free the last time, or nil
+	backoff   time.Duration // the last pause of an outage
+}
+
+// question is what the store is asked. At this size a goroutine gets its own copy for nothing.
+type question struct {
+	l      *Mutex
+	c      *Client
+	ctx    context.Context
+	id     HoldID
+	writer string // see Request
+	queue  Queue  // in which the acquisition may have a place, or nil
+}
 
 // acquire is steps 2 to 9 for o, which does not hold the lock.
 func (l *Mutex) acquire(ctx context.Context, o locks.Owner, wait bool) (bool, error) {
@@ -43,49 +70,49 @@ func (l *Mutex) acquire(ctx context.Context, o locks.Owner, wait bool) (bool, er
 		return false, err
 	}
 	_ = ctx.Done() // a user's code, which may panic: here nothing has changed yet
-	c := l.c
-	e, err := l.use(o)
+	q, err := l.use(o)
 	if err != nil {
 		return false, err
 	}
-	ok, waited, err := c.pass(ctx, e, wait) // 2
+	ok, waited, err := q.enter(ctx, wait) // 2
 	if !ok {
-		c.unuse(e)
+		q.drop()
 		return false, err
 	}
-	// A caller that has waited already waits for an unreachable store too.
-	if ok, err = l.ensure(ctx, e, writer, wait, waited && c.reached.Load()); !ok {
-		c.backOut(ctx, e)
+	a := &acquisition{question: question{l: l, c: l.c, ctx: ctx, writer: writer}, local: q, wait: wait}
+	a.patient = waited && l.c.reached.Load() // it waits for an unreachable store too
+	if ok, err = a.ensure(); !ok {
+		q.leave(ctx)
 	}
 	return ok, err
 }
 
-// ensure makes sure that the owner that has passed e's queue has the store's lock as well. If
-// not, it has left everything as it was. A patient caller has waited before.
-func (l *Mutex) ensure(ctx context.Context, e *entry, writer string, wait, patient bool) (bool, error) {
-	c := l.c
+// ensure makes sure that the owner, whose turn it is, has the store's lock as well. If not, it has
+// left everything as it was.
+func (a *acquisition) ensure() (bool, error) {
+	ctx, c, q := a.ctx, a.c, a.local
 	for {
-		e.mu.Lock()
+		q.mu.Lock()
 		switch { // 3
-		case e.hold != nil:
-			err := e.hold.Err()
-			e.mu.Unlock()
+		case q.hold != nil:
+			err := q.hold.Err()
+			q.mu.Unlock()
 			return err == nil, err
-		case c.open.Err() == nil && e.grant != nil && !l.fixed && !e.grant.fixed && e.grant.err() == nil:
-			e.hold = &hold{c: c, g: e.grant} // even if ctx has ended since
-			e.handoff.next()
-			e.mu.Unlock()
+		case c.open.Err() == nil && q.grant != nil && !a.l.fixed && !q.grant.fixed && q.grant.err() == nil:
+			q.hold = &hold{g: q.grant} // even if ctx has ended since
+			q.handoff.next()
+			q.mu.Unlock()
 			return true, nil
 		case ctx.Err() != nil:
-			e.mu.Unlock()
+			q.mu.Unlock()
 			return false, ended(ctx)
 		case c.open.Err() != nil:
-			e.mu.Unlock()
+			q.mu.Unlock()
 			return false, locks.ErrClosed
-		case e.busy:
-			idle := e.whenIdle()
-			e.mu.Unlock()
-			if !wait {
+		case q.busy:
+			idle := q.whenIdle()
+			q.mu.Unlock()
+			if !a.wait {
 				return false, nil
 			}
 			select {
@@ -95,28 +122,26 @@ func (l *Mutex) ensure(ctx context.Context, e *entry, writer string, wait, patie
 			}
 			continue
 		}
-		left, yield := e.takeOver(c.now())
-		req := Request{HoldID: HoldID{l.name, c.newAcquisition()}, Writer: writer, Data: l.data}
-		if wait {
-			e.asks = req.Acquisition
+		left, yield := q.start(c.now())
+		a.id = HoldID{a.l.name, c.newAcquisition()}
+		if a.wait {
+			q.asks = a.id.Acquisition
 		}
-		e.mu.Unlock()
-		return l.fetch(ctx, e, req, left, yield, wait, patient)
+		q.mu.Unlock()
+		return a.fetch(left, yield)
 	}
 }
 
-// fetch gets the lock from the store by req, after it has released left, if that is not nil. e is
-// busy.
-func (l *Mutex) fetch(
-	ctx context.Context, e *entry, req Request, left *grant, yield time.Duration, wait, patient bool) (bool, error) {
-	c := l.c
+// fetch gets the lock from the store, after it has released left, if that is not nil. The local
+// queue is busy with it.
+func (a *acquisition) fetch(left *grant, yield time.Duration) (bool, error) {
+	c, q := a.c, a.local
 	if left != nil {
-		yield, _ = c.free(left)
+		yield, _ = c.releaser.release(left)
 	}
-	a := &acquisition{l: l, c: c, e: e, ctx: ctx, wait: wait, patient: patient, req: req}
-	if wait && c.queue != nil {
+	if a.wait && c.queue != nil {
 		if !c.begin() {
-			e.finish()
+			q.finish()
 			return false, locks.ErrClosed
 		}
 		defer c.done()
@@ -124,17 +149,17 @@ func (l *Mutex) fetch(
 	}
 	g, pending, err := a.run(yield)
 	if pending {
-		return false, err // e is busy until what was abandoned is undone
+		return false, err // q is busy until the last request is undone
 	}
-	e.mu.Lock()
+	q.mu.Lock()
 	if g != nil {
-		e.handoff.taken(a.contended, yield > 0, e.queue.QueueLength())
-		e.grant, e.hold = g, c.taken(g)
+		q.handoff.taken(a.contended, yield > 0, q.turn.QueueLength())
+		q.grant, q.hold = g, &g.first
 	}
-	e.settled()
-	e.mu.Unlock()
+	q.finishLocked()
+	q.mu.Unlock()
 	if g != nil && c.open.Err() != nil {
-		if c.abandon(g) { // Close may have looked for grants before this one was to be seen
+		if c.releaser.close(g) { // Close may have looked for grants before this one was to be seen
 			c.store.Release(c.life, g.id)
 		}
 		return false, locks.ErrClosed
@@ -142,30 +167,9 @@ func (l *Mutex) fetch(
 	return g != nil, err
 }
 
-// acquisition is steps 4 to 9: the requests to the store that lead to one grant, or to none.
-type acquisition struct {
-	l       *Mutex
-	c       *Client
-	e       *entry
-	ctx     context.Context
-	wait    bool // for the lock; else for one answer
-	patient bool // has waited before: an unreachable store is one more thing to wait for
-
-	req   Request // what the store is asked; without its TTL
-	queue Queue   // in which the acquisition may have a place, or nil
-	watch Watch   // for the acquisition, or nil
-
-	placed    bool          // the acquisition may have a place in queue
-	contended bool          // the store has refused the lock: somebody else held it
-	doubt     time.Time     // until when a request without an answer may have an effect, or zero
-	down      error         // why the store could not be reached the last time, or nil
-	reason    error         // why the store has refused a lock that may be free the last time, or nil
-	backoff   time.Duration // the last pause of an outage
-}
-
 // run asks the store until it gives the lock, or there is a reason not to go on. It first lets
-// others go first for the time yield. If pending, the last request is still being undone, and e
-// is busy with it.
+// others go first for the time yield. If pending, the last request is still being undone, and
+// the local queue is busy with it.
 func (a *acquisition) run(yield time.Duration) (g *grant, pending bool, err error) {
 	defer a.endWatch()
 	if a.wait && yield > 0 { // 4
@@ -180,7 +184,7 @@ func (a *acquisition) run(yield time.Duration) (g *grant, pending bool, err erro
 		r, pending := a.ask() // 5, 6
 		switch {
 		case pending:
-			return nil, true, a.abandoned(r.err)
+			return a.end(r.err, true)
 		case r.g != nil:
 			if a.queue != nil {
 				r.g.doubt = a.doubt
@@ -190,7 +194,7 @@ func (a *acquisition) run(yield time.Duration) (g *grant, pending bool, err erro
 			return nil, false, r.reason
 		case r.err != nil && !a.retries(r.err):
 			a.down, a.reason = nil, nil
-			return a.giveUp(r.err)
+			return a.end(r.err, false)
 		}
 		a.patient = true
 		var pause time.Duration
@@ -200,7 +204,7 @@ func (a *acquisition) run(yield time.Duration) (g *grant, pending bool, err erro
 			continue
 		}
 		if err := a.sleep(max(pause, time.Millisecond)); err != nil {
-			return a.giveUp(err) // 9
+			return a.end(err, false) // 9
 		}
 	}
 }
@@ -230,7 +234,7 @@ func (a *acquisition) refused(r answer) time.Duration {
 	a.down, a.reason, a.backoff, a.contended = nil, r.reason, 0, true
 	pause := a.c.poll
 	if a.watch == nil {
-		watch, err := a.c.store.Watch(a.ctx, a.req.HoldID)
+		watch, err := a.c.store.Watch(a.ctx, a.id)
 		switch {
 		case err != nil || watch == nil:
 			pause /= 10 // a store that cannot notify is polled
@@ -252,10 +256,10 @@ func (a *acquisition) unreachable(r answer) time.Duration {
 	a.down, a.reason = r.err, nil
 	if a.queue == nil && !r.doubt.IsZero() {
 		// Whatever comes of that request, it must mean nothing to the next one.
-		a.req.Acquisition = a.c.newAcquisition()
-		a.e.mu.Lock()
-		a.e.asks = a.req.Acquisition
-		a.e.mu.Unlock()
+		a.id.Acquisition = a.c.newAcquisition()
+		a.local.mu.Lock()
+		a.local.asks = a.id.Acquisition
+		a.local.mu.Unlock()
 	}
 	a.backoff = min(max(2*a.backoff, minBackoff), maxBackoff)
 	return min(a.backoff/2+rand.N(a.backoff/2), a.c.poll)
@@ -293,29 +297,26 @@ func (a *acquisition) endWatch() {
 	}
 }
 
-// giveUp ends the acquisition without the lock, while no request is under way.
-func (a *acquisition) giveUp(err error) (*grant, bool, error) {
+// end ends the acquisition without the lock. If pending, its last request is being undone.
+func (a *acquisition) end(err error, pending bool) (*grant, bool, error) {
 	err = a.withOutage(err)
-	if a.queue == nil || !a.placed {
+	switch {
+	case pending:
+		if a.down != nil && a.queue != nil && !a.doubt.IsZero() { // an earlier one is undone too
+			a.c.releaser.sweep(sweeping{id: a.id, queue: a.queue, until: a.doubt, late: true})
+		}
+		return nil, true, err
+	case a.queue == nil || !a.placed:
 		return nil, false, err
 	}
-	a.c.keep(a.e)
+	a.local.keep()
 	left := *a // so that a stays off the heap where nothing is undone
 	left.c.spawn(func() {
-		defer left.c.unuse(left.e)
-		defer left.e.finish()
-		left.dequeue()
+		defer left.local.drop()
+		defer left.local.finish()
+		left.leave()
 	})
 	return nil, true, err
-}
-
-// abandoned returns the error of an acquisition whose last request is being undone, and sees to
-// it that an earlier one is undone too.
-func (a *acquisition) abandoned(err error) error {
-	if a.down != nil && a.queue != nil && !a.doubt.IsZero() {
-		a.c.sweep(sweeping{id: a.req.HoldID, queue: a.queue, until: a.doubt, late: true})
-	}
-	return a.withOutage(err)
 }
 
 // withOutage adds to err why the store did not decide the last time, or why it refused.
@@ -347,12 +348,12 @@ type answer struct {
 // pending, and what the answer gives is given back. An answer that is there counts.
 func (a *acquisition) ask() (r answer, pending bool) {
 	if a.ctx.Done() == nil {
-		return a.noted(a.l.request(a.ctx, a.req, a.queue)), false
+		return a.noted(a.request()), false
 	}
 	sent := a.c.now()
 	answers := make(chan answer, 1)
-	l, ctx, req, queue := a.l, a.ctx, a.req, a.queue
-	a.c.spawn(func() { answers <- l.request(ctx, req, queue) })
+	asked := a.question
+	a.c.spawn(func() { answers <- asked.request() })
 	select {
 	case r := <-answers:
 		return a.noted(r), false
@@ -363,9 +364,9 @@ func (a *acquisition) ask() (r answer, pending bool) {
 		return a.noted(r), false
 	default:
 	}
-	a.c.keep(a.e)
-	a.placed = true // perhaps
+	a.local.keep()
 	left := *a
+	left.placed = true // perhaps
 	left.c.spawn(func() { left.undo(sent, answers) })
 	return answer{err: ended(a.ctx)}, true
 }
@@ -381,97 +382,81 @@ func (a *acquisition) noted(r answer) answer {
 
 // request asks the store once: for a place in queue too if there is one. It undoes what a request
 // without an answer may have done, unless there is a queue: its place is asked for again.
-func (l *Mutex) request(ctx context.Context, req Request, queue Queue) (a answer) {
-	c := l.c
-	ctx = detach(c.life, ctx)
-	c.sched.expect(req.Acquisition)
-	defer c.sched.expected(req.Acquisition)
-	req.TTL = l.term()
+func (a question) request() (r answer) {
+	c := a.c
+	ctx := detach(c.life, a.ctx)
+	c.schedule.expect(a.id.Acquisition)
+	defer c.schedule.expected(a.id.Acquisition)
+	req := Request{HoldID: a.id, TTL: a.l.term(), Writer: a.writer, Data: a.l.data}
 	c.announce(req.TTL)
 	sent := c.now()
-	var r Reply
+	var reply Reply
 	switch {
-	case queue != nil:
-		r, a.err = queue.Enqueue(ctx, req)
+	case a.queue != nil:
+		reply, r.err = a.queue.Enqueue(ctx, req)
 	default:
-		r, a.err = c.store.Acquire(ctx, req)
+		reply, r.err = c.store.Acquire(ctx, req)
 	}
-	if a.err != nil {
-		if errors.Is(a.err, locks.ErrForeign) || errors.Is(a.err, ErrRefused) {
-			return a
+	if r.err != nil {
+		if errors.Is(r.err, locks.ErrForeign) || errors.Is(r.err, ErrRefused) {
+			return r
 		}
 		var unknown error // 6
-		if r, unknown = c.store.Lookup(ctx, req); unknown != nil || !r.Held {
-			a.doubt = sent.Add(req.TTL)
-			if queue == nil {
-				c.sweep(sweeping{id: req.HoldID, until: a.doubt, late: true})
+		if reply, unknown = c.store.Lookup(ctx, req); unknown != nil || !reply.Held {
+			r.doubt = sent.Add(req.TTL)
+			if a.queue == nil {
+				c.releaser.sweep(sweeping{id: a.id, until: r.doubt, late: true})
 			}
-			return a
+			return r
 		}
-		a.err = nil
+		r.err = nil
 	}
 	if !c.reached.Load() {
 		c.reached.Store(true)
 	}
-	if !r.Held {
-		a.refused, a.listening, a.reason = r.Wait, r.Listening, r.Reason
-		return a
+	if !reply.Held {
+		r.refused, r.listening, r.reason = reply.Wait, reply.Listening, reply.Reason
+		return r
 	}
 	// A session that has become shorter meanwhile ends the hold sooner.
-	return l.granted(ctx, req.HoldID, queue, r, sent, min(req.TTL, l.term()))
+	return a.granted(ctx, reply, sent, min(req.TTL, a.l.term()))
 }
 
-// granted makes a grant of what the store gave to id, for d, by a request sent at the time sent.
-func (l *Mutex) granted(ctx context.Context, id HoldID, queue Queue, r Reply, sent time.Time, d time.Duration) answer {
-	c := l.c
+// granted makes a grant of what the store gave for ttl by a request sent at the time sent.
+func (a question) granted(ctx context.Context, r Reply, sent time.Time, ttl time.Duration) answer {
+	c := a.c
 	g := &grant{
-		c:     c,
-		id:    id,
+		s:     &c.schedule,
+		id:    a.id,
 		token: r.Token,
-		lease: d,
+		ttl:   ttl,
 		taken: sent,
-		fixed: l.fixed,
-		until: sent.Add(d - c.marginOf(d)),
+		fixed: a.l.fixed,
+		until: sent.Add(ttl - c.marginOf(ttl)),
 		index: -1,
 	}
+	g.first.g = g
 	g.handOver = tripsOfHandOver * c.now().Sub(sent)
 	if !r.Since.IsZero() && r.Since.Before(sent) {
-		g.until = r.Since.Add(d - c.marginOf(d))
-		if l.fixed {
-			c.complete(ctx, g)
+		g.until = r.Since.Add(ttl - c.marginOf(ttl))
+		if g.fixed {
+			c.schedule.complete(ctx, g)
 		}
 	}
 	if g.err() != nil { // the answer came after its time
-		if queue == nil { // else the next request asks for the same, which must not be undone
-			c.sweep(sweeping{id: g.id, until: sent.Add(d), late: true})
+		if a.queue == nil { // else the next request asks for the same, which must not be undone
+			c.releaser.sweep(sweeping{id: g.id, until: sent.Add(ttl), late: true})
 		}
-		return answer{err: errLate, doubt: sent.Add(d)}
+		return answer{err: errLate, doubt: sent.Add(ttl)}
 	}
-	c.sched.add(g)
-	if early := c.sched.expected(id.Acquisition); early.notified {
-		c.lost(g, early.cause) // as if it had been notified now
+	c.schedule.add(g)
+	if early := c.schedule.expected(g.id.Acquisition); early.notified {
+		c.schedule.lose(g, early.cause) // as if it had been notified now
 	}
 	return answer{g: g}
 }
 
 var errLate = errors.New("the store's answer came after the end of the lease")
-
-// complete makes g, which is not renewed, last for the whole of its time, a part of which was
-// over when it was taken. If that fails, it is shorter.
-func (c *Client) complete(ctx context.Context, g *grant) {
-	ctx, cancel := context.WithTimeout(ctx, g.end().Sub(c.now()))
-	defer cancel()
-	p := g.request(g.lease)
-	ok, err := c.store.Renew(ctx, []HoldID{g.id}, g.lease)
-	switch {
-	case err != nil:
-		g.unanswered(p)
-	case len(ok) == 1 && ok[0]:
-		g.answered(p)
-	default:
-		g.lose(nil)
-	}
-}
 
 // detach returns a context that lives as long as life, with ctx's values: a request is not cut
 // off when its caller has gone.

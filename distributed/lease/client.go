@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -32,49 +31,17 @@ const (
 // Clients exclude each other like those of different processes. It is safe for concurrent use.
 // [Client.Close] ends it.
 type Client struct {
-	store     Store
-	queue     Queue            // the store, if it is one
-	prober    ContentionProber // the store, if it is one
-	session   Session          // the store, if it is one
-	inspector Inspector        // the store, if it is one
-	announcer Announcer        // the store, if it is one
-	breaker   Breaker          // the store, if it is one
-	id        string
-	prefix    string // of errors
-	label     string
-	identity  string // what other processes read about this one
-	lease     time.Duration
-	margin    time.Duration
-	poll      time.Duration
-	release   time.Duration
-	handoffs  int
-	retry     Retry
-	wrap      func(Store) Store
-	log       *slog.Logger
-	// suspended returns how long the machine was suspended between the start of the process and
-	// now.
-	suspended func(now time.Time) time.Duration
+	base
+	schedule schedule    // of the holds: their renewals and their ends
+	releaser releaser    // of holds, and of what acquisitions have left
+	queues   localQueues // of the names in use
 
-	unlist func() // ends that package leases lists the client
-
-	life  context.Context // until Close is through
-	end   context.CancelFunc
-	open  context.Context // until Close begins
-	shut  context.CancelFunc
-	sched scheduler
-
-	releases     sync.Pool // of *release: a client's own, because channels may not leave a synctest bubble
+	id           string
+	identity     string // what other processes read about this one
 	acquisitions atomic.Uint64
-	reached      atomic.Bool  // the store has answered once
-	announced    atomic.Int64 // until when the store has the identity, in nanoseconds since 1970
-
-	mu       sync.Mutex
-	brief    context.Context // see briefly
-	briefEnd time.Time
-	closing  bool
-	entries  map[string]*entry
-	jobs     int           // at work
-	drained  chan struct{} // closed when no job is at work any more, once the client is closing
+	reached      atomic.Bool // the store has answered once
+	wrap         func(Store) Store
+	unlist       func() // ends that package leases lists the client
 }
 
 // Option changes how [New] makes a Client.
@@ -83,7 +50,7 @@ type Option func(*Client)
 // WithTTL sets how long a hold lasts without a renewal, [DefaultLease] if not given. After that
 // time others get the lock of a process that died. Holds are renewed when a third of it has
 // passed.
-func WithTTL(d time.Duration) Option { return func(c *Client) { c.lease = d } }
+func WithTTL(d time.Duration) Option { return func(c *Client) { c.ttl = d } }
 
 // WithMargin sets how much earlier a hold ends here than in the store. The margin covers the time
 // from a loss until the holder's goroutines have seen it, and the drift between the two clocks
@@ -97,7 +64,7 @@ func WithPoll(d time.Duration) Option { return func(c *Client) { c.poll = d } }
 // WithReleaseTimeout sets how long an unlock tries to reach the store, whatever its context says,
 // [DefaultReleaseTimeout] if not given. An unlock returns by then, even if the store's client
 // does not.
-func WithReleaseTimeout(d time.Duration) Option { return func(c *Client) { c.release = d } }
+func WithReleaseTimeout(d time.Duration) Option { return func(c *Client) { c.patience = d } }
 
 // WithMaxLocalHandoffs sets how often in a row a held lock may go from one local holder to the
 // next without a request to the store, [DefaultMaxLocalHandoffs] if not given. With 0 it never
@@ -147,18 +114,16 @@ func WithWrapper(wrap func(Store) Store) Option { return func(c *Client) { c.wra
 
 // New returns a Client of s. It runs one goroutine until it is closed.
 func New(s Store, opts ...Option) (*Client, error) {
-	c := &Client{
+	c := &Client{id: newID()}
+	c.base = base{
 		store:     s,
-		id:        newID(),
 		prefix:    "lease",
-		lease:     DefaultLease,
+		ttl:       DefaultLease,
 		poll:      DefaultPoll,
-		release:   DefaultReleaseTimeout,
+		patience:  DefaultReleaseTimeout,
 		handoffs:  DefaultMaxLocalHandoffs,
 		margin:    -1,
 		suspended: suspended,
-		entries:   make(map[string]*entry),
-		drained:   make(chan struct{}),
 	}
 	for _, o := range opts {
 		o(c)
@@ -181,17 +146,18 @@ func New(s Store, opts ...Option) (*Client, error) {
 	c.inspector = optional[Inspector](c.store)
 	c.announcer = optional[Announcer](c.store)
 	c.breaker = optional[Breaker](c.store)
-	c.life, c.end = context.WithCancel(context.Background())
-	c.open, c.shut = context.WithCancel(context.Background())
-	c.sched.init(c)
+	c.jobs.init()
+	c.schedule.init(&c.base)
+	c.releaser.base, c.releaser.schedule = &c.base, &c.schedule
+	c.queues.base, c.queues.releaser = &c.base, &c.releaser
+	c.queues.names = make(map[string]*localQueue)
 	c.unlist = leases.Register(c.live)
 	if c.inspector != nil {
 		c.inspector.Identify(c.id, c.identity)
 	}
 	if n := optional[LossNotifier](c.store); n != nil {
-		c.sched.byName = make(map[string]*grant)
-		c.sched.early = make(map[string]early)
-		n.NotifyLoss(c.notified)
+		c.schedule.listen()
+		n.NotifyLoss(c.schedule.notified)
 	}
 	return c, nil
 }
@@ -215,18 +181,18 @@ func (c *Client) checkOptions() error {
 	switch {
 	case c.store == nil:
 		return errors.New("nil Store")
-	case c.lease < time.Millisecond:
-		return fmt.Errorf("TTL of %v, at least 1ms is needed", c.lease)
+	case c.ttl < time.Millisecond:
+		return fmt.Errorf("TTL of %v, at least 1ms is needed", c.ttl)
 	case c.poll <= 0:
 		return fmt.Errorf("poll interval of %v, it must be positive", c.poll)
-	case c.release <= 0:
-		return fmt.Errorf("release timeout of %v, it must be positive", c.release)
+	case c.patience <= 0:
+		return fmt.Errorf("release timeout of %v, it must be positive", c.patience)
 	case c.retry < RetryPassing || c.retry > RetryUnreachable:
 		return fmt.Errorf("retry of %d, it must be RetryPassing, RetryNever or RetryUnreachable", c.retry)
 	case c.handoffs < 0:
 		return fmt.Errorf("%d local hand-offs, at least 0 is needed", c.handoffs)
-	case c.margin >= c.lease/2:
-		return fmt.Errorf("margin of %v, less than half of the TTL %v is allowed", c.margin, c.lease)
+	case c.margin >= c.ttl/2:
+		return fmt.Errorf("margin of %v, less than half of the TTL %v is allowed", c.margin, c.ttl)
 	}
 	return nil
 }
@@ -253,111 +219,36 @@ func (c *Client) newAcquisition() string {
 	return string(strconv.AppendUint(b, identity.Serial(&c.acquisitions), 10))
 }
 
-// now is [Now].
-func (c *Client) now() time.Time {
-	now := time.Now()
-	return now.Add(c.suspended(now))
-}
-
-// marginOf returns how much earlier a hold for d ends here than in the store.
-func (c *Client) marginOf(d time.Duration) time.Duration {
-	if c.margin >= 0 {
-		return min(c.margin, d/2)
-	}
-	return min(d/20, time.Second)
-}
-
-// spawn runs job in a goroutine for which Close waits.
-func (c *Client) spawn(job func()) {
-	c.mu.Lock()
-	c.jobs++
-	c.mu.Unlock()
-	go func() {
-		defer c.done()
-		job()
-	}()
-}
-
-// begin counts a job for which Close waits, until done. It returns false if Close has begun.
-func (c *Client) begin() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.closing {
-		c.jobs++
-	}
-	return !c.closing
-}
-
-func (c *Client) done() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.jobs--; c.jobs == 0 && c.closing {
-		c.drain()
-	}
-}
-
-// background runs job in a goroutine for which Close waits, or in the caller's if Close has
-// begun.
-func (c *Client) background(job func()) {
-	if !c.begin() {
-		job()
-		return
-	}
-	go func() {
-		defer c.done()
-		job()
-	}()
-}
-
-// drain says that no job is at work. c.mu is held.
-func (c *Client) drain() {
-	select {
-	case <-c.drained:
-	default:
-		close(c.drained)
-	}
-}
-
 // Close releases all holds, and makes all waiters return [locks.ErrClosed]. Holders find their
 // holds lost, before the locks are released. Close waits for the store until the release timeout
 // or until ctx ends. It returns an error if some locks could not be released: these end with
 // their leases. Nothing of the client runs any more when it returns, unless the store ignores
 // contexts. Only the first call does anything.
 func (c *Client) Close(ctx context.Context) error {
-	c.mu.Lock()
-	if c.closing {
-		c.mu.Unlock()
+	if !c.jobs.close() {
 		return nil
 	}
-	c.closing = true
-	entries := make([]*entry, 0, len(c.entries))
-	for _, e := range c.entries {
-		entries = append(entries, e)
-	}
-	if c.jobs == 0 {
-		c.drain()
-	}
-	c.mu.Unlock()
+	queues := c.queues.close()
 	c.shut()
 	c.unlist()
-	c.sched.wait()
+	c.schedule.wait()
 
 	stop := context.AfterFunc(ctx, c.end)
 	defer stop()
-	defer time.AfterFunc(c.release, c.end).Stop()
+	defer time.AfterFunc(c.patience, c.end).Stop()
 	var held []*grant
 	var busy []<-chan struct{}
-	for _, e := range entries {
-		e.mu.Lock()
+	for _, q := range queues {
+		q.mu.Lock()
 		switch {
-		case e.busy: // perhaps with an unlock that is no job, since this has begun before it was one
-			busy = append(busy, e.whenIdle())
-		case e.grant != nil:
-			held = append(held, e.grant)
+		case q.busy: // perhaps with an unlock that is no job, since this has begun before it was one
+			busy = append(busy, q.whenIdle())
+		case q.grant != nil:
+			held = append(held, q.grant)
 		}
-		e.mu.Unlock()
+		q.mu.Unlock()
 	}
-	failed := c.abandonAll(ctx, held)
+	failed := c.releaser.closeAll(ctx, held)
 	for _, idle := range busy {
 		select {
 		case <-idle:
@@ -370,77 +261,4 @@ func (c *Client) Close(ctx context.Context) error {
 	}
 	c.end()
 	return failed
-}
-
-// closers is how many releases Close has under way at a time.
-const closers = 16
-
-// abandonAll makes all gs lost, and then has the store release them. It returns when life ends at
-// the latest, even if the store ignores that.
-func (c *Client) abandonAll(ctx context.Context, gs []*grant) error {
-	if len(gs) == 0 {
-		return nil
-	}
-	var mine []*grant
-	for _, g := range gs {
-		if c.abandon(g) {
-			mine = append(mine, g)
-		}
-	}
-	work := make(chan *grant, len(mine))
-	for _, g := range mine {
-		work <- g
-	}
-	close(work)
-	errs := make(chan error, len(mine))
-	for range min(closers, len(mine)) {
-		go func() {
-			for g := range work {
-				_, err := c.store.Release(c.life, g.id)
-				if err != nil {
-					err = c.fail(ctx, "close: release", g.id.Name, err)
-				}
-				errs <- err
-			}
-		}()
-	}
-	var failed []error
-	for i := range mine {
-		select {
-		case err := <-errs:
-			if err != nil {
-				failed = append(failed, err)
-			}
-		case <-c.life.Done():
-			select {
-			case err := <-errs: // it was on time
-				failed = append(failed, err)
-				continue
-			default:
-			}
-			why := fmt.Errorf("no answer within %v", c.release)
-			if ctx.Err() != nil {
-				why = ended(ctx)
-			}
-			err := fmt.Errorf("%s: close: %d of %d locks not released: %w", c.prefix, len(mine)-i, len(mine), why)
-			return errors.Join(append(failed, err)...)
-		}
-	}
-	return errors.Join(failed...)
-}
-
-// term returns how long a hold lasts that is renewed, if it is taken now.
-func (c *Client) term() time.Duration {
-	if c.session != nil {
-		return c.session.Term()
-	}
-	return c.lease
-}
-
-// longest returns how much of d a hold can have.
-func (c *Client) longest(d time.Duration) time.Duration {
-	if c.session != nil {
-		return min(d, c.session.Term())
-	}
-	return d
 }

@@ -13,11 +13,11 @@ func TestCloseWaitsForAnUnlockThatBeginsTogetherWithIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, err := New(struct{ Store }{})
 		require.NoError(t, err)
-		e, err := c.use("it", nil)
+		q, err := c.queues.use("it", nil)
 		require.NoError(t, err)
-		e.mu.Lock()
-		e.busy = true // as by an unlock, which finds Close under way when it wants to be a job
-		e.mu.Unlock()
+		q.mu.Lock()
+		q.busy = true // as by an unlock, which finds Close under way when it wants to be a job
+		q.mu.Unlock()
 		var closed atomic.Bool
 		go func() {
 			require.NoError(t, c.Close(context.Background()))
@@ -25,9 +25,9 @@ func TestCloseWaitsForAnUnlockThatBeginsTogetherWithIt(t *testing.T) {
 		}()
 		synctest.Wait()
 		require.False(t, closed.Load())
-		e.mu.Lock()
-		e.settled()
-		e.mu.Unlock()
+		q.mu.Lock()
+		q.finishLocked()
+		q.mu.Unlock()
 		synctest.Wait()
 		require.True(t, closed.Load())
 	})

@@ -28,15 +28,6 @@ func ended(ctx context.Context) error {
 	return err
 }
 
-// fail returns err with what was attempted on which lock, or nil if err is nil. It matches an
-// error of a context only if ctx has ended.
-func (c *Client) fail(ctx context.Context, op, name string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: %s %q: %w", c.prefix, op, shown(name), storeError(ctx, err))
-}
-
 func (l *Mutex) fail(ctx context.Context, op string, err error) error {
 	return l.c.fail(ctx, op, l.name, err)
 }

@@ -13,19 +13,19 @@ import (
 // given back or lost. Its times are those of [Now].
 //
 //	valid      now < until, not gone   answered -> valid, later; request -> valid, sooner;
-//	                                   lose or time -> lost; retire -> retired
+//	                                   lose or time -> lost; release -> released
 //	lost       gone, cause is set      for good
-//	retired    gone, cause is nil      for good: given back
+//	released   gone, cause is nil      for good: given back
 type grant struct {
-	c        *Client
+	s        *schedule
 	id       HoldID
 	token    uint64
-	lease    time.Duration // of a renewal
+	ttl      time.Duration // of a renewal
 	taken    time.Time     // when the request that took it was sent
 	fixed    bool          // not renewed
 	handOver time.Duration // about how long it takes until another process holds the lock once it is given back
 	doubt    time.Time     // until when an earlier request of its acquisition may have an effect, or zero
-	pinned   bool          // not to be passed to local waiters. Guarded by entry.mu
+	pinned   bool          // not to be passed to local waiters. Guarded by localQueue.mu
 
 	mu    sync.Mutex
 	until time.Time // when it ends unless it is prolonged
@@ -48,7 +48,7 @@ type grant struct {
 }
 
 // err returns nil while g is valid, and else why it is not.
-func (g *grant) err() error { return g.errAt(g.c.now()) }
+func (g *grant) err() error { return g.errAt(g.s.now()) }
 
 // errAt is err at the time now.
 func (g *grant) errAt(now time.Time) error {
@@ -112,9 +112,9 @@ func (g *grant) lostChan() <-chan struct{} {
 	return g.lost
 }
 
-// retire ends a valid g without a loss, and reports whether it was valid.
-func (g *grant) retire() bool {
-	now := g.c.now()
+// release ends a valid g without a loss, and reports whether it was valid.
+func (g *grant) release() bool {
+	now := g.s.now()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.expire(now)
@@ -148,7 +148,7 @@ type pending struct {
 
 // request notes that a request is about to be sent that makes g last for d.
 func (g *grant) request(d time.Duration) *pending {
-	now := g.c.now()
+	now := g.s.now()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.requestLocked(&pending{sent: now, d: d, least: d})
@@ -156,10 +156,10 @@ func (g *grant) request(d time.Duration) *pending {
 
 // renewal is request for the next renewal, or nil if g lasts for longer than that anyway.
 func (g *grant) renewal() *pending {
-	now := g.c.now()
+	now := g.s.now()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	p := &pending{sent: now, d: g.lease, least: g.lease}
+	p := &pending{sent: now, d: g.ttl, least: g.ttl}
 	if g.until.After(g.endOf(p, p.d)) {
 		return nil
 	}
@@ -183,11 +183,11 @@ func (g *grant) requestLocked(p *pending) *pending {
 }
 
 // endOf returns when a hold ends here that lasts for d from when p was sent.
-func (g *grant) endOf(p *pending, d time.Duration) time.Time { return p.sent.Add(d - g.c.marginOf(d)) }
+func (g *grant) endOf(p *pending, d time.Duration) time.Time { return p.sent.Add(d - g.s.marginOf(d)) }
 
 // answered notes that p was carried out, and reports whether g is still valid.
 func (g *grant) answered(p *pending) bool {
-	now := g.c.now()
+	now := g.s.now()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.forget(p)
@@ -204,7 +204,7 @@ func (g *grant) answered(p *pending) bool {
 
 // unanswered notes that the outcome of p is unknown and will stay so.
 func (g *grant) unanswered(p *pending) {
-	now := g.c.now()
+	now := g.s.now()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.forget(p)

@@ -3,7 +3,7 @@ package lease
 import "time"
 
 // handoff decides whether an owner that releases the lock leaves the store's lock to the next
-// local waiter. It is guarded by entry.mu.
+// local waiter. It is guarded by localQueue.mu.
 //
 //	the store gives the lock      taken
 //	a local waiter gets it        next
@@ -62,7 +62,7 @@ func (h *handoff) next() { h.turns++ }
 // hand-offs are allowed, and canProbe whether the store can be probed.
 func (h *handoff) decide(g *grant, limit int, canProbe bool, now time.Time) verdict {
 	age := now.Sub(g.taken)
-	if g.fixed || g.pinned || limit == 0 || age >= g.lease/4 {
+	if g.fixed || g.pinned || limit == 0 || age >= g.ttl/4 {
 		return giveBack
 	}
 	if h.contended && age >= g.handOver {

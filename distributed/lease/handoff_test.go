@@ -13,7 +13,7 @@ var begin = time.Now()
 // lockAt returns a grant of 40 s that was taken at begin, and the time d later. A hand-over to
 // another process would take 10 ms.
 func lockAt(d time.Duration) (*grant, time.Time) {
-	return &grant{taken: begin, lease: 40 * time.Second, handOver: 10 * time.Millisecond}, begin.Add(d)
+	return &grant{taken: begin, ttl: 40 * time.Second, handOver: 10 * time.Millisecond}, begin.Add(d)
 }
 
 func TestALockIsPassedUpToTheLimitOfHandoffs(t *testing.T) {

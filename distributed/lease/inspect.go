@@ -3,7 +3,6 @@ package lease
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/jucgo/locks"
@@ -117,12 +116,12 @@ func (k *local) add(l *Mutex) {
 	self, _ := identity.Parse(c.identity)
 	now := c.now()
 	shift := c.suspended(now)
-	for _, e := range l.entries() {
+	for _, q := range l.queues() {
 		p := self
-		p.Owner = e.queue.Owner()
-		e.mu.Lock()
-		g, asks := e.grant, e.asks
-		e.mu.Unlock()
+		p.Owner = q.turn.Owner()
+		q.mu.Lock()
+		g, asks := q.grant, q.asks
+		q.mu.Unlock()
 		if asks != "" && p.Owner != 0 {
 			k.claims[asks] = p
 			k.asking = append(k.asking, asks)
@@ -132,7 +131,7 @@ func (k *local) add(l *Mutex) {
 			p.Left = max(g.end().Sub(now), 0)
 			k.claims[g.id.Acquisition] = p
 		}
-		for _, o := range e.queue.Queued() {
+		for _, o := range q.turn.Queued() {
 			p := self
 			p.Owner = o
 			k.waiting = append(k.waiting, p)
@@ -196,16 +195,15 @@ func (k *local) party(claim Claim) locks.Party {
 	return p
 }
 
-// entries returns the client's entries under the lock's name.
-func (l *Mutex) entries() (all []*entry) {
-	l.c.mu.Lock()
-	defer l.c.mu.Unlock()
-	for key, e := range l.c.entries {
-		if key == l.name && !l.share || l.share && strings.HasPrefix(key, l.name+"\x00") {
-			all = append(all, e)
-		}
+// queues returns the client's local queues of the lock.
+func (l *Mutex) queues() []*localQueue {
+	if l.share {
+		return l.c.queues.list(l.name + "\x00")
 	}
-	return all
+	if q := l.c.queues.find(l.name); q != nil {
+		return []*localQueue{q}
+	}
+	return nil
 }
 
 // Announced holds last for a minute at least and a month at most.
@@ -218,23 +216,23 @@ const (
 
 // announce has the store keep this client's identity while a hold for d may last. It does not wait
 // for the store.
-func (c *Client) announce(d time.Duration) {
-	if c.announcer == nil {
+func (b *base) announce(d time.Duration) {
+	if b.announcer == nil {
 		return
 	}
 	d = min(max(d, minAnnounced), maxAnnounced)
-	now := c.now()
-	before := c.announced.Load()
+	now := b.now()
+	before := b.announced.Load()
 	after := now.Add(2 * d).UnixNano()
-	if before >= now.Add(d).UnixNano() || !c.announced.CompareAndSwap(before, after) || !c.begin() {
+	if before >= now.Add(d).UnixNano() || !b.announced.CompareAndSwap(before, after) || !b.begin() {
 		return
 	}
 	go func() {
-		defer c.done()
-		ctx, cancel := context.WithTimeout(c.life, c.release)
+		defer b.done()
+		ctx, cancel := context.WithTimeout(b.life, b.patience)
 		defer cancel()
-		if c.announcer.Announce(ctx, 2*d) != nil {
-			c.announced.CompareAndSwap(after, now.Add(d+reannounce).UnixNano())
+		if b.announcer.Announce(ctx, 2*d) != nil {
+			b.announced.CompareAndSwap(after, now.Add(d+reannounce).UnixNano())
 		}
 	}()
 }

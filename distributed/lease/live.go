@@ -12,25 +12,20 @@ import (
 // live returns the locks that this client holds, or asks its store for, and those with a local
 // queue. It does not ask the store.
 func (c *Client) live() []leases.Lease {
-	c.mu.Lock()
-	entries := make([]*entry, 0, len(c.entries))
-	for _, e := range c.entries {
-		entries = append(entries, e)
-	}
-	c.mu.Unlock()
+	queues := c.queues.list("")
 	now := c.now()
 	shift := c.suspended(now)
-	all := make([]leases.Lease, 0, len(entries))
-	for _, e := range entries {
-		name, _, _ := strings.Cut(e.name, "\x00") // of a Shared lock, the owner follows
+	all := make([]leases.Lease, 0, len(queues))
+	for _, q := range queues {
+		name, _, _ := strings.Cut(q.name, "\x00") // of a Shared lock, the owner follows
 		l := leases.Lease{
-			Store: c.prefix, Name: name, Owner: int64(e.queue.Owner()),
-			Queue: reflect.ValueOf(e.queue).Pointer(),
+			Store: c.prefix, Name: name, Owner: int64(q.turn.Owner()),
+			Queue: reflect.ValueOf(q.turn).Pointer(),
 		}
-		e.mu.Lock()
-		g := e.grant
-		l.Asks, l.Asked = e.asks != "", identity.Began(e.asks)
-		e.mu.Unlock()
+		q.mu.Lock()
+		g := q.grant
+		l.Asks, l.Asked = q.asks != "", identity.Began(q.asks)
+		q.mu.Unlock()
 		if g != nil {
 			g.describe(&l, now, shift)
 		}
@@ -49,7 +44,7 @@ func (g *grant) describe(l *leases.Lease, now time.Time, shift time.Duration) {
 		l.Cause = g.cause.Error()
 	}
 	l.Since, l.Left = g.taken.Add(-shift), max(g.until.Sub(now), 0)
-	l.TTL, l.Fixed, l.Token, l.Unanswered = g.lease, g.fixed, g.token, g.silent
+	l.TTL, l.Fixed, l.Token, l.Unanswered = g.ttl, g.fixed, g.token, g.silent
 	if !g.renewed.IsZero() {
 		l.Renewed = g.renewed.Add(-shift)
 	}

@@ -25,14 +25,14 @@ import (
 type Mutex struct {
 	c     *Client
 	name  string
-	lease time.Duration // with fixed
+	ttl   time.Duration // with fixed
 	fixed bool          // holds are not renewed
 	share bool          // each owner has a hold of its own
 	bad   error         // why the lock cannot be acquired
 	data  any           // the adapter's, for requests
 	read  *Mutex        // the other half of a write half
 	write *Mutex        // the other half of a read half
-	last  atomic.Pointer[entry]
+	last  atomic.Pointer[localQueue]
 }
 
 var (
@@ -48,7 +48,7 @@ func WithFixedTTL(d time.Duration) MutexOption {
 	if d < time.Millisecond {
 		return Refuse(fmt.Errorf("lease of %v, at least 1ms is needed", d))
 	}
-	return func(l *Mutex) { l.lease, l.fixed = d, true }
+	return func(l *Mutex) { l.ttl, l.fixed = d, true }
 }
 
 // Refuse makes all methods of the lock that return an error return err, unless err is nil. None of
@@ -109,8 +109,8 @@ func (l *Mutex) lock(ctx context.Context, op string, wait bool) (bool, error) {
 		return false, l.fail(ctx, op, err)
 	}
 	o := locks.CurrentOwner(ctx)
-	if e := l.held(o); e != nil {
-		if held, err := e.reenter(ctx, o); held {
+	if q := l.held(o); q != nil {
+		if held, err := q.reenter(ctx, o); held {
 			return err == nil, l.fail(ctx, op, err)
 		}
 	}
@@ -133,11 +133,11 @@ func (l *Mutex) UnlockContext(ctx context.Context) error {
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	e := l.held(o)
-	if e == nil {
+	q := l.held(o)
+	if q == nil {
 		return l.fail(ctx, "unlock", l.notHeld())
 	}
-	return l.fail(ctx, "unlock", l.c.unlock(ctx, e, o))
+	return l.fail(ctx, "unlock", q.unlock(ctx, o))
 }
 
 // Hold returns the current hold of ctx's owner, or an error matching [locks.ErrNotHeld].
@@ -149,15 +149,15 @@ func (l *Mutex) Hold(ctx context.Context) (locks.Hold, error) {
 	return nil, l.fail(ctx, "hold", l.notHeld())
 }
 
-// holdOf returns o's hold or nil. It calls look, if that is not nil, with the hold's entry locked.
+// holdOf returns o's hold or nil. It calls look, if that is not nil, with its queue locked.
 func (l *Mutex) holdOf(o locks.Owner, look func(*hold)) *hold {
-	e := l.find(l.key(o))
-	if e == nil {
+	q := l.find(l.key(o))
+	if q == nil {
 		return nil
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	h := e.holdOf(o)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	h := q.holdOf(o)
 	if h != nil && look != nil {
 		look(h)
 	}
@@ -184,14 +184,21 @@ func (l *Mutex) ForceUnlock(ctx context.Context) (bool, error) {
 		return false, l.fail(ctx, op, locks.ErrClosed)
 	}
 	defer l.c.done()
-	local := l.grants()
+	var local []*grant
+	for _, q := range l.queues() {
+		q.mu.Lock()
+		if q.grant != nil {
+			local = append(local, q.grant)
+		}
+		q.mu.Unlock()
+	}
 	broken, err := l.c.breaker.Break(ctx, l.name)
 	if err != nil {
 		return false, l.fail(ctx, op, err)
 	}
 	if broken {
 		for _, g := range local { // those that have not ended by themselves are lost now
-			l.c.lost(g, errForced)
+			l.c.schedule.lose(g, errForced)
 		}
 	}
 	return broken, nil
@@ -199,22 +206,10 @@ func (l *Mutex) ForceUnlock(ctx context.Context) (bool, error) {
 
 var errForced = errors.New("freed by ForceUnlock")
 
-// grants returns the client's grants under the lock's name.
-func (l *Mutex) grants() (gs []*grant) {
-	for _, e := range l.entries() {
-		e.mu.Lock()
-		if e.grant != nil {
-			gs = append(gs, e.grant)
-		}
-		e.mu.Unlock()
-	}
-	return gs
-}
-
 // QueueLength returns how many goroutines wait in the local queue. A [Shared] lock has none.
 func (l *Mutex) QueueLength() int {
-	if e := l.find(l.name); e != nil {
-		return e.queue.QueueLength()
+	if q := l.find(l.name); q != nil {
+		return q.turn.QueueLength()
 	}
 	return 0
 }
@@ -222,15 +217,15 @@ func (l *Mutex) QueueLength() int {
 // String describes the lock and its state in this process.
 func (l *Mutex) String() string {
 	state := "not held here"
-	if e := l.find(l.name); e != nil {
-		if o := e.queue.Owner(); o != 0 {
+	if q := l.find(l.name); q != nil {
+		if o := q.turn.Owner(); o != 0 {
 			state = "first in the local queue: " + o.String()
 		}
 	}
 	return fmt.Sprintf("lease.Mutex(%q)[%s, %d queued]", shown(l.name), state, l.QueueLength())
 }
 
-// key is the key of o's entry.
+// key is the key of o's local queue.
 func (l *Mutex) key(o locks.Owner) string {
 	if !l.share {
 		return l.name
@@ -238,25 +233,25 @@ func (l *Mutex) key(o locks.Owner) string {
 	return l.name + "\x00" + strconv.FormatInt(int64(o), 10)
 }
 
-// held returns the entry whose local queue o has passed, or nil. It looks at the last entry used
-// here before it locks the client: an entry that o has passed is not forgotten.
-func (l *Mutex) held(o locks.Owner) *entry {
-	if e := l.last.Load(); e != nil && e.queue.Owner() == o {
-		return e
+// held returns the local queue if it is o's turn there, or nil. It looks at the last one used here
+// before it locks the client's: a queue in use is not forgotten.
+func (l *Mutex) held(o locks.Owner) *localQueue {
+	if q := l.last.Load(); q != nil && q.turn.Owner() == o {
+		return q
 	}
-	if e := l.find(l.key(o)); e != nil && e.queue.Owner() == o {
-		return e
+	if q := l.find(l.key(o)); q != nil && q.turn.Owner() == o {
+		return q
 	}
 	return nil
 }
 
-// find returns the entry of key, or nil. A refused lock has none: its name, which an adapter may
-// have cut, can be that of another lock.
-func (l *Mutex) find(key string) *entry {
+// find returns the local queue of key, or nil. A refused lock has none: its name, which an adapter
+// may have cut, can be that of another lock.
+func (l *Mutex) find(key string) *localQueue {
 	if l.bad != nil {
 		return nil
 	}
-	return l.c.find(key)
+	return l.c.queues.find(key)
 }
 
 // check returns the error of ctx, or why the lock is refused.
@@ -275,23 +270,23 @@ func (l *Mutex) notHeld() error {
 	return locks.ErrNotHeld
 }
 
-// use returns o's entry with one more user.
-func (l *Mutex) use(o locks.Owner) (*entry, error) {
+// use returns o's local queue with one more user.
+func (l *Mutex) use(o locks.Owner) (*localQueue, error) {
 	if l.share {
-		return l.c.use(l.key(o), nil)
+		return l.c.queues.use(l.key(o), nil)
 	}
 	last := l.last.Load()
-	e, err := l.c.use(l.name, last)
-	if err == nil && e != last {
-		l.last.Store(e)
+	q, err := l.c.queues.use(l.name, last)
+	if err == nil && q != last {
+		l.last.Store(q)
 	}
-	return e, err
+	return q, err
 }
 
 // term is the time for which the store is asked to give the lock.
 func (l *Mutex) term() time.Duration {
 	if l.fixed {
-		return l.c.longest(l.lease)
+		return l.c.longest(l.ttl)
 	}
 	return l.c.term()
 }

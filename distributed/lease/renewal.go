@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// scheduler renews the grants of a client and ends them in time: one goroutine with one timer for
+// schedule renews the grants of a client and ends them in time: one goroutine with one timer for
 // the next thing to do, for any number of grants.
-type scheduler struct {
-	c      *Client
+type schedule struct {
+	*base
 	wakeUp chan struct{}
 	done   chan struct{}
 
@@ -56,18 +56,24 @@ func (g *grant) due() time.Time {
 	return g.renewAt
 }
 
-func (s *scheduler) init(c *Client) {
-	s.c = c
+func (s *schedule) init(b *base) {
+	s.base = b
 	s.wakeUp = make(chan struct{}, 1)
 	s.done = make(chan struct{})
 	go s.run()
 }
 
-// wait returns when the scheduler's goroutine has ended, which it does as Close begins.
-func (s *scheduler) wait() { <-s.done }
+// listen prepares for the losses of which the store notifies.
+func (s *schedule) listen() {
+	s.byName = make(map[string]*grant)
+	s.early = make(map[string]early)
+}
+
+// wait returns when the schedule's goroutine has ended, which it does as Close begins.
+func (s *schedule) wait() { <-s.done }
 
 // add schedules g.
-func (s *scheduler) add(g *grant) {
+func (s *schedule) add(g *grant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.plan(g)
@@ -80,7 +86,7 @@ func (s *scheduler) add(g *grant) {
 }
 
 // update schedules g anew, which was prolonged.
-func (s *scheduler) update(g *grant) {
+func (s *schedule) update(g *grant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if g.index < 0 {
@@ -104,7 +110,7 @@ type early struct {
 }
 
 // expect says that id may be given a grant from now on. The caller calls expected in the end.
-func (s *scheduler) expect(id string) {
+func (s *schedule) expect(id string) {
 	if s.byName == nil {
 		return
 	}
@@ -114,7 +120,7 @@ func (s *scheduler) expect(id string) {
 }
 
 // expected ends what expect has begun, and returns the loss notified since.
-func (s *scheduler) expected(id string) early {
+func (s *schedule) expected(id string) early {
 	if s.byName == nil {
 		return early{}
 	}
@@ -126,7 +132,7 @@ func (s *scheduler) expected(id string) early {
 }
 
 // holder returns id's grant, or notes its loss in case one is added.
-func (s *scheduler) holder(id string, cause error) *grant {
+func (s *schedule) holder(id string, cause error) *grant {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	g := s.byName[id]
@@ -137,7 +143,7 @@ func (s *scheduler) holder(id string, cause error) *grant {
 }
 
 // remove ends the scheduling of g.
-func (s *scheduler) remove(g *grant) {
+func (s *schedule) remove(g *grant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if g.index >= 0 {
@@ -147,23 +153,23 @@ func (s *scheduler) remove(g *grant) {
 }
 
 // fix moves g to its place in the heap, after its due time has changed. s.mu is held.
-func (s *scheduler) fix(g *grant) {
+func (s *schedule) fix(g *grant) {
 	g.at = g.due()
 	heap.Fix(&s.grants, g.index)
 }
 
 // plan sets when g is renewed: when two thirds of a lease are left of it. It is not before the
 // time planned before, unless g would have ended by then. s.mu is held.
-func (s *scheduler) plan(g *grant) {
+func (s *schedule) plan(g *grant) {
 	until := g.end()
-	at := until.Add(s.c.marginOf(g.lease) - g.lease*2/3)
+	at := until.Add(s.marginOf(g.ttl) - g.ttl*2/3)
 	if !g.fixed && (at.After(g.renewAt) || !until.After(g.renewAt)) {
 		g.renewAt = at
 	}
 }
 
 // sooner schedules g anew, which may end sooner than before.
-func (s *scheduler) sooner(g *grant) {
+func (s *schedule) sooner(g *grant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if g.index >= 0 {
@@ -173,7 +179,7 @@ func (s *scheduler) sooner(g *grant) {
 }
 
 // wake makes the goroutine look again if it would do so too late. s.mu is held.
-func (s *scheduler) wake() {
+func (s *schedule) wake() {
 	if !s.next.IsZero() && !s.grants[0].at.Before(s.next) {
 		return
 	}
@@ -183,7 +189,7 @@ func (s *scheduler) wake() {
 	}
 }
 
-func (s *scheduler) run() {
+func (s *schedule) run() {
 	defer close(s.done)
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -196,7 +202,7 @@ func (s *scheduler) run() {
 		select {
 		case <-s.wakeUp:
 		case <-timer.C:
-		case <-s.c.open.Done():
+		case <-s.open.Done():
 			return
 		}
 	}
@@ -204,10 +210,10 @@ func (s *scheduler) run() {
 
 // step does what is due. It returns for how long nothing will be due, or false if that is for
 // ever.
-func (s *scheduler) step() (time.Duration, bool) {
+func (s *schedule) step() (time.Duration, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := s.c.now()
+	now := s.now()
 	var over []*grant
 	for len(s.grants) > 0 && !s.grants[0].at.After(now) {
 		g := s.grants[0]
@@ -218,13 +224,13 @@ func (s *scheduler) step() (time.Duration, bool) {
 		case g.due().After(now): // prolonged meanwhile
 			s.fix(g)
 		default:
-			s.renew(now, g.lease)
+			s.renew(now, g.ttl)
 		}
 	}
 	if len(over) > 0 {
 		s.mu.Unlock()
 		for _, g := range over {
-			s.c.lost(g, nil)
+			s.lose(g, nil)
 		}
 		s.mu.Lock()
 	}
@@ -233,34 +239,34 @@ func (s *scheduler) step() (time.Duration, bool) {
 		return 0, false
 	}
 	s.next = s.grants[0].at
-	return max(s.next.Sub(s.c.now()), 0), true
+	return max(s.next.Sub(s.now()), 0), true
 }
 
-// renew sends renewals for all grants of lease that are due within a tenth of it from now. The
+// renew sends renewals for all grants of this ttl that are due within a tenth of it from now. The
 // next renewal follows after a third of it, with or without a reply: while replies take long,
 // several renewals are on their way, and the hold stays. s.mu is held.
-func (s *scheduler) renew(now time.Time, lease time.Duration) {
+func (s *schedule) renew(now time.Time, ttl time.Duration) {
 	var due []*grant
 	for _, g := range s.grants {
-		if g.lease == lease && !g.renewAt.IsZero() && !g.renewAt.After(now.Add(lease/10)) {
+		if g.ttl == ttl && !g.renewAt.IsZero() && !g.renewAt.After(now.Add(ttl/10)) {
 			due = append(due, g)
 		}
 	}
 	for _, g := range due {
-		g.renewAt = now.Add(lease / 3)
+		g.renewAt = now.Add(ttl / 3)
 		s.fix(g)
 	}
 	for len(due) > 0 {
 		n := min(len(due), batch)
 		gs := due[:n]
 		due = due[n:]
-		s.c.spawn(func() { s.send(gs, lease) })
+		s.spawn(func() { s.send(gs, ttl) })
 	}
 }
 
 // send renews gs. The request is given up when its success would say nothing any more. The holds
 // end in time all the same: their ends are scheduled apart from it.
-func (s *scheduler) send(gs []*grant, lease time.Duration) {
+func (s *schedule) send(gs []*grant, ttl time.Duration) {
 	var ids []HoldID
 	var sent []*pending
 	gs = slices.DeleteFunc(slices.Clone(gs), func(g *grant) bool {
@@ -275,10 +281,10 @@ func (s *scheduler) send(gs []*grant, lease time.Duration) {
 	if len(gs) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(s.c.life, lease-s.c.marginOf(lease))
+	ctx, cancel := context.WithTimeout(s.life, ttl-s.marginOf(ttl))
 	defer cancel()
-	s.c.announce(lease)
-	ok, err := s.c.store.Renew(ctx, ids, lease)
+	s.announce(ttl)
+	ok, err := s.store.Renew(ctx, ids, ttl)
 	failed := err != nil || len(ok) != len(gs)
 	if failed {
 		var again []*grant
@@ -288,13 +294,13 @@ func (s *scheduler) send(gs []*grant, lease time.Duration) {
 				again = append(again, g)
 			}
 		}
-		s.retry(again, lease)
+		s.retry(again, ttl)
 	}
 	for i, g := range gs[:min(len(ok), len(gs))] {
 		switch {
 		case !ok[i] && failed: // unknown
 		case !ok[i]:
-			s.c.lost(g, nil)
+			s.lose(g, nil)
 		case g.answered(sent[i]):
 			s.update(g)
 		}
@@ -302,8 +308,8 @@ func (s *scheduler) send(gs []*grant, lease time.Duration) {
 }
 
 // retry plans the next renewal after one that failed.
-func (s *scheduler) retry(gs []*grant, lease time.Duration) {
-	at := s.c.now().Add(max(lease/30, time.Millisecond))
+func (s *schedule) retry(gs []*grant, ttl time.Duration) {
+	at := s.now().Add(max(ttl/30, time.Millisecond))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, g := range gs {
@@ -314,5 +320,52 @@ func (s *scheduler) retry(gs []*grant, lease time.Duration) {
 	}
 	if len(s.grants) > 0 {
 		s.wake()
+	}
+}
+
+// complete makes g, which is not renewed, last for the whole of its time, a part of which was
+// over when it was taken. If that fails, it is shorter.
+func (s *schedule) complete(ctx context.Context, g *grant) {
+	ctx, cancel := context.WithTimeout(ctx, g.end().Sub(s.now()))
+	defer cancel()
+	p := g.request(g.ttl)
+	ok, err := s.store.Renew(ctx, []HoldID{g.id}, g.ttl)
+	switch {
+	case err != nil:
+		g.unanswered(p)
+	case len(ok) == 1 && ok[0]:
+		g.answered(p)
+	default:
+		g.lose(nil)
+	}
+}
+
+// lose makes g lost, and no longer renewed.
+func (s *schedule) lose(g *grant, cause error) {
+	s.remove(g)
+	if g.lose(cause) && s.log != nil {
+		s.log.Warn("lock lost", "lock", g.id.Name, "acquisition", g.id.Acquisition)
+	}
+	s.tell(g)
+}
+
+// notified makes the grant of id lost, of whose end the store has learned by itself.
+func (s *schedule) notified(id HoldID, cause error) {
+	if g := s.holder(id.Acquisition, cause); g != nil && g.id == id {
+		s.lose(g, cause)
+	}
+}
+
+// tell tells a [Session], once, that g is lost, if it is.
+func (s *schedule) tell(g *grant) {
+	if s.session == nil {
+		return
+	}
+	g.mu.Lock()
+	first := g.cause != nil && !g.told
+	g.told = g.told || first
+	g.mu.Unlock()
+	if first {
+		s.session.Lost(g.id)
 	}
 }

@@ -7,7 +7,7 @@ import "time"
 //	a request is under way, its caller has gone     undo: waits for the answer, sweeps from grace on
 //	a request without an answer                     sweep, late
 //	a release without an answer                     sweep
-//	a place in a queue                              dequeue
+//	a place in a queue                              leave
 //
 // Everything here ends with the answer that settles it, and is bounded in time and in requests.
 
@@ -15,26 +15,26 @@ import "time"
 // answer being awaited.
 const grace = 50 * time.Millisecond
 
-// undo gives back what a request gives whose caller has gone. e is busy until then, but not for
-// longer than the grace. The next acquisition has another name, and so does not depend on this
-// one.
+// undo gives back what a request gives whose caller has gone. The local queue is busy until then,
+// but not for longer than the grace. The next acquisition has another name, and so does not depend
+// on this one.
 func (a *acquisition) undo(sent time.Time, answers <-chan answer) {
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
 	select {
 	case r := <-answers:
 		a.settle(r)
-		a.e.finish()
-		a.c.unuse(a.e)
+		a.local.finish()
+		a.local.drop()
 		return
 	case <-timer.C:
 	}
 	known := make(chan struct{})
-	a.c.sweep(sweeping{
-		id: a.req.HoldID, queue: a.queue, until: sent.Add(a.l.term()), late: true, known: known,
+	a.c.releaser.sweep(sweeping{
+		id: a.id, queue: a.queue, until: sent.Add(a.l.term()), late: true, known: known,
 	})
-	a.e.finish()
-	a.c.unuse(a.e)
+	a.local.finish()
+	a.local.drop()
 	r := <-answers
 	close(known)
 	a.settle(r)
@@ -44,27 +44,27 @@ func (a *acquisition) undo(sent time.Time, answers <-chan answer) {
 func (a *acquisition) settle(r answer) {
 	switch {
 	case r.g != nil:
-		a.c.free(r.g)
+		a.c.releaser.release(r.g)
 	case a.queue != nil:
 		if !r.doubt.IsZero() {
 			a.doubt = r.doubt
 		}
-		a.dequeue()
+		a.leave()
 	}
 }
 
-// dequeue gives the place in the queue up, and what a request without an answer has taken. It
+// leave gives the place in the queue up, and what a request without an answer has taken. It
 // repeats the request until it is answered, but not for longer than the release timeout.
-func (a *acquisition) dequeue() {
-	stop := time.Now().Add(a.c.release)
+func (a *acquisition) leave() {
+	stop := time.Now().Add(a.c.patience)
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 250*time.Millisecond) {
-		err := a.queue.Leave(a.c.briefly(time.Now()), a.req.HoldID)
+		err := a.queue.Leave(a.c.releaser.briefly(time.Now()), a.id)
 		if err == nil || !transient(err) {
 			break
 		}
 		if time.Now().Add(pause).After(stop) {
 			// The store drops the place of an acquisition that does not ask any more.
-			a.c.unanswered(a.req.HoldID)
+			a.c.releaser.abandon(a.id)
 			break
 		}
 		select {
@@ -75,7 +75,7 @@ func (a *acquisition) dequeue() {
 		break
 	}
 	if !a.doubt.IsZero() {
-		a.c.sweep(sweeping{id: a.req.HoldID, queue: a.queue, until: a.doubt, late: true})
+		a.c.releaser.sweep(sweeping{id: a.id, queue: a.queue, until: a.doubt, late: true})
 	}
 }
 
@@ -102,26 +102,26 @@ type sweeping struct {
 //
 // A request that a network delivers after s.until, or after the time latest, leaves the lock held
 // for one more lease.
-func (c *Client) sweep(s sweeping) {
-	left := s.until.Sub(c.now())
+func (r *releaser) sweep(s sweeping) {
+	left := s.until.Sub(r.now())
 	if s.late {
 		left = min(left, latest)
 	}
 	stop := time.Now().Add(left)
-	c.background(func() {
+	r.background(func() {
 		for pause := firstSweep; ; pause = min(2*pause, max(left/10, firstSweep)) {
-			closing := c.open.Err() != nil
+			closing := r.open.Err() != nil
 			if s.queue != nil {
-				s.queue.Leave(c.briefly(time.Now()), s.id)
+				s.queue.Leave(r.briefly(time.Now()), s.id)
 			}
-			r, err := c.store.Release(c.briefly(time.Now()), s.id)
-			settled := err == nil && (r.Held || !s.late) || err != nil && !transient(err)
+			answer, err := r.store.Release(r.briefly(time.Now()), s.id)
+			settled := err == nil && (answer.Held || !s.late) || err != nil && !transient(err)
 			if settled || closing {
 				return
 			}
 			if time.Now().Add(pause).After(stop) {
 				if err != nil {
-					c.unanswered(s.id)
+					r.abandon(s.id)
 				}
 				return
 			}
@@ -131,16 +131,16 @@ func (c *Client) sweep(s sweeping) {
 			case <-s.known:
 				timer.Stop()
 				return
-			case <-c.open.Done(): // once more
+			case <-r.open.Done(): // once more
 				timer.Stop()
 			}
 		}
 	})
 }
 
-// unanswered leaves what the store may keep of id to a [Session], which would keep it for good.
-func (c *Client) unanswered(id HoldID) {
-	if c.session != nil {
-		c.session.Lost(id)
+// abandon leaves what the store may keep of id to a [Session], which would keep it for good.
+func (r *releaser) abandon(id HoldID) {
+	if r.session != nil {
+		r.session.Lost(id)
 	}
 }

@@ -1,0 +1,66 @@
+package lease
+
+// What follows is for maintainers: the parts of a client, the order of their mutexes, and the life
+// of a hold.
+//
+// # Parts
+//
+//	part         file         owns                                        calls, besides base
+//	Mutex        mutex.go     the name of a lock, and what kind it is     localQueue, acquisition
+//	localQueue   queue.go     the turns of a name in this process, its    releaser
+//	                          hold, and which goroutine asks the store
+//	handoff      handoff.go   whether a lock is passed to the next here   none
+//	acquisition  acquire.go,  what one owner asks the store until it has  localQueue, releaser,
+//	             undo.go      the lock, or leaves nothing behind          schedule
+//	grant        grant.go     until when a hold is valid, and why not     none
+//	schedule     renewal.go   when each grant is renewed, and who hears   grant
+//	                          of its loss
+//	hold         hold.go      nothing: a grant in the hands of one owner  grant, schedule
+//	releaser     release.go   the requests that give grants back, and     schedule
+//	                          those that undo what has no answer
+//	base         base.go      the store, the options, the clock, the jobs none
+//	Client       client.go    the parts, from New to Close                all
+//
+// How is a hold renewed, and how does its holder learn of a loss? Read grant.go, renewal.go and
+// hold.go. How does a lock come to an owner? Read the steps in acquire.go, and queue.go.
+//
+// # Mutexes
+//
+// A goroutine acquires them in this order, and each of the last three without another one of them:
+//
+//	localQueue.mu    what the owners of one name share
+//	schedule.mu      never together with localQueue.mu
+//	grant.mu         the time of one hold
+//	localQueues.mu, jobs.mu, releaser.mu
+//
+// None of them is held during a request to the store. The turn of a localQueue is no mutex of this
+// kind: owners wait for it as long as others hold the lock, and with no mutex.
+//
+// # The life of a hold
+//
+//	state     grant     local queue     comes by             ends by
+//	asked     none      busy            start                granted: held
+//	                                                         refused: asked again, or undone
+//	held      valid     grant and hold  granted, or a turn   unlock: passed or released
+//	                                    after passed         lose, time: lost
+//	passed    valid     grant alone     unlock, with a       the waiter's turn: held
+//	                                    waiter here          the waiter has gone: released
+//	                                                         lose, time: lost
+//	released  released  busy            release              the store's answer: gone
+//	                                                         no answer: swept, then gone
+//	lost      lost      as before       lose, time           unlock, or the next turn: gone
+//	undone    none      busy for grace  no answer in time    the store's answer: gone
+//
+// A hold is lost by time, or because lose is called: a renewal or an extension finds it gone, the
+// store notifies, ForceUnlock frees it, or Close does. Whatever the cause, grant.lose closes the
+// channel of Lost, once, and tell lets a Session know.
+//
+// # Words
+//
+//	release   an owner's hold is given back to the store
+//	lose      a hold ends without its owner
+//	undo      what an acquisition without a hold may have in the store is taken from it
+//	sweep     a request to release is repeated in the background, since another one may come late
+//	abandon   what the store has not released in time is left to its Session
+//	leave     a waiter gives its turn here, or its place there, to the next one
+//	drop      a local queue has one user less
