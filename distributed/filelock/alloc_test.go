@@ -16,10 +16,6 @@ func TestUncontendedPairsAllocateNothing(t *testing.T) {
 	defer cancel()
 	f, counting := open(t, somewhere(t)), open(t, somewhere(t), filelock.WithTokens())
 	ls := map[string]locks.TryLocker{"exclusive": f, "shared": f.ReadLocker(), "tokens": counting}
-	if s, err := filelock.OpenMapped(somewhere(t)); err == nil {
-		defer s.Close(ctx)
-		ls["word"] = s
-	}
 	for name, l := range ls {
 		most := 0.0
 		if name == "tokens" {

@@ -9,7 +9,6 @@
 //	Client.Locker, Client.Mutex    a file of its own in the client's directory, locked exclusively
 //	Client.RWMutex                 the same file, locked shared or exclusively
 //	Open                           a given file, locked either way
-//	OpenMapped                     a word of shared memory
 //
 // Every lock is owned by a goroutine or by an explicit [locks.Owner], and is reentrant. Locker
 // allocates; the methods of the lock that it returns do not. Callers that use a lock often
@@ -60,9 +59,9 @@
 //     [fs.ErrNotExist].
 //   - The path leads to a directory, a device or a pipe: the error matches [locks.ErrForeign].
 //     So does [WithTokens] on a file with other contents. Symbolic links are followed.
-//   - The file is read-only for this user: it can be locked, but with [WithTokens] and
-//     [OpenMapped] the error matches [fs.ErrPermission]. Network file systems refuse an
-//     exclusive lock on such a file.
+//   - The file is read-only for this user: it can be locked, but with [WithTokens] the
+//     error matches [fs.ErrPermission]. Network file systems refuse an exclusive lock on such a
+//     file.
 //   - The process runs out of file descriptors: the package closes the files that are not in
 //     use, and tries again.
 //   - The system cannot lock the file (ENOLCK, or an unsupported file system): the error is
@@ -77,7 +76,8 @@
 // For processes on several machines, use a server. On NFS, flock is carried out by the server
 // or by each machine for itself, depending on versions and mount options. A call there takes as
 // long as the server does, and a lock may be lost with the connection without notice. Inside
-// one process, use package reentrant or keyed.
+// one process, use package reentrant or keyed. For many thousand acquisitions a second, package
+// shmlock has a lock in shared memory, with limits of its own.
 //
 // # Limits
 //

@@ -121,8 +121,6 @@ func TestAnEmptyPathIsNoDirectoryAndNoFile(t *testing.T) {
 	require.Error(t, err, "it is not wherever the process happens to be")
 	_, err = filelock.Open("")
 	require.Error(t, err)
-	_, err = filelock.OpenMapped("")
-	require.Error(t, err)
 }
 
 func TestNoNameIsRefused(t *testing.T) {

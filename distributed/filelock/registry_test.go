@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -251,14 +250,10 @@ func few([]string) error {
 			return err
 		}
 	}
-	word, err := filelock.OpenMapped(filepath.Join(dir, "word"))
-	if err != nil {
-		return err
-	}
 	for _, f := range others {
 		f.Close()
 	}
-	return errors.Join(word.Close(background), client.Close(background))
+	return client.Close(background)
 }
 
 func TestManyNamesNeedFewDescriptors(t *testing.T) {

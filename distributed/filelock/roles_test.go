@@ -27,13 +27,6 @@ var words = map[string]func(path string) error{}
 // kindOf returns the lock that args tell: its kind, and its path.
 func kindOf(args []string) (locks.TryLocker, func(), error) {
 	kind, path := args[0], args[1]
-	if kind == "word" {
-		s, err := filelock.OpenMapped(path)
-		if err != nil {
-			return nil, nil, err
-		}
-		return s, func() { s.Close(context.Background()) }, nil
-	}
 	var opts []filelock.Option
 	if kind == "tokens" {
 		opts = append(opts, filelock.WithTokens())
@@ -76,8 +69,6 @@ func serve(args []string) error {
 			if answer = err; err == nil {
 				answer = h.Token()
 			}
-		case "recovered":
-			answer = l.(*filelock.Mapped).Recovered(ctx)
 		case "spawn": // a program that outlives this one for a while
 			answer = exec.Command("sleep", "10").Start()
 		case "hog": // takes it again and again, by several goroutines

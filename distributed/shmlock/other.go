@@ -1,6 +1,6 @@
 //go:build !linux && !darwin && !freebsd && !netbsd && !openbsd && !dragonfly
 
-package filelock
+package shmlock
 
 import (
 	"context"
@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// These systems have no [Mapped].
+// These systems have no [Mutex].
 
-type mapping struct{ word atomic.Uint64 }
+type mapping struct{ word *atomic.Uint64 }
 
 func openMapping(string) (*mapping, error) {
 	return nil, fmt.Errorf("shared memory on %s: %w", runtime.GOOS, errors.ErrUnsupported)
@@ -27,7 +27,7 @@ func alive(uint64) bool     { return true }
 
 type sleeper struct{}
 
-func newSleeper(*mapping, context.Context, context.Context) sleeper { return sleeper{} }
+func newSleeper(context.Context, *mapping) sleeper { return sleeper{} }
 
 func (sleeper) sleep(uint64, time.Duration) bool { return true }
 func (sleeper) end()                             {}

@@ -1,9 +1,10 @@
 //go:build unix
 
-package filelock_test
+package shmlock_test
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -14,26 +15,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/distributed/filelock"
+	"github.com/jucgo/locks/distributed/shmlock"
 	"github.com/jucgo/locks/internal/testkit/testbed"
 	"github.com/jucgo/locks/lockstest"
 )
 
-func share(tb testing.TB, path string) *filelock.Mapped {
-	tb.Helper()
-	s, err := filelock.OpenMapped(path)
-	require.NoError(tb, err)
-	tb.Cleanup(func() { require.NoError(tb, s.Close(background)) })
-	return s
-}
-
 func TestTheWordConforms(t *testing.T) {
 	lockstest.TestTryLocker(t, lockstest.Config{
-		New:         func(tb testing.TB) locks.TryLocker { return share(tb, somewhere(tb)) },
+		New:         func(tb testing.TB) locks.TryLocker { return open(tb, somewhere(tb)) },
 		Reentrant:   true,
 		FIFO:        true,
 		SpuriousTry: true, // a gate may be passed in vain
-		Waiting:     func(l locks.TryLocker) int { return l.(*filelock.Mapped).QueueLength() },
+		Waiting:     func(l locks.TryLocker) int { return l.(*shmlock.Mutex).QueueLength() },
 	})
 }
 
@@ -41,11 +34,11 @@ func TestTheWordConforms(t *testing.T) {
 // processes. Each owner uses one of them.
 type pair struct {
 	mu     sync.Mutex
-	ls     [2]*filelock.Mapped
+	ls     [2]*shmlock.Mutex
 	owners map[locks.Owner]int
 }
 
-func (p *pair) of(ctx context.Context) *filelock.Mapped {
+func (p *pair) of(ctx context.Context) *shmlock.Mutex {
 	if ctx == nil {
 		ctx = background
 	}
@@ -83,7 +76,7 @@ func TestTwoMappingsOfAWordConform(t *testing.T) {
 	lockstest.TestTryLocker(t, lockstest.Config{
 		New: func(tb testing.TB) locks.TryLocker {
 			path := somewhere(tb)
-			return &pair{ls: [2]*filelock.Mapped{share(tb, path), share(tb, path)}, owners: make(map[locks.Owner]int)}
+			return &pair{ls: [2]*shmlock.Mutex{open(tb, path), open(tb, path)}, owners: make(map[locks.Owner]int)}
 		},
 		Reentrant:   true,
 		SpuriousTry: true, // a gate may be passed in vain
@@ -98,7 +91,7 @@ func TestAReleaseHappensBeforeTheNextAcquisitionByAnotherMapping(t *testing.T) {
 	n := 0
 	var wg sync.WaitGroup
 	for range 2 {
-		s := share(t, path)
+		s := open(t, path)
 		wg.Go(func() {
 			for range 500 {
 				require.NoError(t, s.LockContext(background))
@@ -113,7 +106,7 @@ func TestAReleaseHappensBeforeTheNextAcquisitionByAnotherMapping(t *testing.T) {
 
 func TestWordsOfProcessesExcludeEachOther(t *testing.T) {
 	path := somewhere(t)
-	l, c := share(t, path), serving(t, "word", path)
+	l, c := open(t, path), serving(t, path)
 	a := someone()
 	take(t, l, a)
 	require.False(t, l.Recovered(a))
@@ -129,7 +122,7 @@ func TestWordsOfProcessesExcludeEachOther(t *testing.T) {
 
 func TestTheWordOfAKilledProcessIsTakenOver(t *testing.T) {
 	path := somewhere(t)
-	l := share(t, path)
+	l := open(t, path)
 	a := someone()
 	for name, get := range map[string]func(kill func()){
 		"one who waits": func(kill func()) {
@@ -140,7 +133,7 @@ func TestTheWordOfAKilledProcessIsTakenOver(t *testing.T) {
 		"one who comes": func(kill func()) { kill(); take(t, l, a) },
 		"one who tries": func(kill func()) { kill(); require.True(t, tries(t, l, a)) },
 	} {
-		c := serving(t, "word", path)
+		c := serving(t, path)
 		require.Equal(t, "<nil>", ask(c, "lock"), name)
 		get(c.Kill)
 		require.True(t, l.Recovered(a), name)
@@ -155,15 +148,15 @@ func TestTheWordOfAKilledProcessIsTakenOver(t *testing.T) {
 func TestALaterProcessRecoversTheWordOfTheDead(t *testing.T) {
 	for _, again := range []bool{false, true} { // opened in between by a process that does not lock
 		path := somewhere(t)
-		c := serving(t, "word", path)
+		c := serving(t, path)
 		require.Equal(t, "<nil>", ask(c, "lock"))
 		c.Kill() // nobody has the file open
 		if again {
-			l, err := filelock.OpenMapped(path)
+			l, err := shmlock.Open(path)
 			require.NoError(t, err)
 			require.NoError(t, l.Close(background))
 		}
-		l := share(t, path)
+		l := open(t, path)
 		require.True(t, tries(t, l, background))
 		require.True(t, l.Recovered(background), "opened in between: %t", again)
 		require.NoError(t, l.UnlockContext(background))
@@ -171,7 +164,7 @@ func TestALaterProcessRecoversTheWordOfTheDead(t *testing.T) {
 		require.False(t, l.Recovered(background), "one holder recovers")
 		require.NoError(t, l.UnlockContext(background))
 		require.NoError(t, l.Close(background))
-		l = share(t, path)
+		l = open(t, path)
 		take(t, l, background)
 		require.False(t, l.Recovered(background), "the last holder released it")
 		require.NoError(t, l.UnlockContext(background))
@@ -180,7 +173,7 @@ func TestALaterProcessRecoversTheWordOfTheDead(t *testing.T) {
 
 func TestAStoppedProcessKeepsTheWord(t *testing.T) {
 	path := somewhere(t)
-	l, c := share(t, path), serving(t, "word", path)
+	l, c := open(t, path), serving(t, path)
 	require.Equal(t, "<nil>", ask(c, "lock"))
 	c.Pause()
 	ctx, cancel := context.WithTimeout(background, 300*time.Millisecond)
@@ -195,7 +188,7 @@ func TestAStoppedProcessKeepsTheWord(t *testing.T) {
 
 func TestAKilledOrStoppedWaiterForTheWordBlocksNobody(t *testing.T) {
 	path := somewhere(t)
-	l, c, d := share(t, path), serving(t, "word", path), serving(t, "word", path)
+	l, c, d := open(t, path), serving(t, path), serving(t, path)
 	a := someone()
 	take(t, l, a)
 	c.Say("lock")
@@ -223,7 +216,7 @@ func TestAKilledOrStoppedWaiterForTheWordBlocksNobody(t *testing.T) {
 
 func TestCancelledWaitersForTheWordLeaveNothing(t *testing.T) {
 	path := somewhere(t)
-	l, c := share(t, path), serving(t, "word", path)
+	l, c := open(t, path), serving(t, path)
 	require.Equal(t, "<nil>", ask(c, "lock"))
 	for range 20 {
 		ctx, cancel := context.WithCancel(background)
@@ -243,7 +236,7 @@ func TestCancelledWaitersForTheWordLeaveNothing(t *testing.T) {
 
 func TestCloseOfAWordEndsHoldsAndWaits(t *testing.T) {
 	path := somewhere(t)
-	l, other, c := share(t, path), share(t, path), serving(t, "word", path)
+	l, other, c := open(t, path), open(t, path), serving(t, path)
 	a, b := someone(), someone()
 	take(t, l, a)
 	take(t, l, a)
@@ -266,29 +259,29 @@ func TestAWordIsNotMadeOfSomethingElse(t *testing.T) {
 	path := somewhere(t)
 	for _, text := range []string{"my diary", string(make([]byte, 5000)), string(make([]byte, 4096-8)) + "my diary"} {
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-		_, err := filelock.OpenMapped(path)
+		_, err := shmlock.Open(path)
 		require.ErrorIs(t, err, locks.ErrForeign)
 		now, err := os.ReadFile(path)
 		require.NoError(t, err)
 		require.Equal(t, text, string(now))
 	}
 	require.NoError(t, os.WriteFile(path, make([]byte, 100), 0o600)) // what one leaves who dies while making it
-	share(t, path)
-	_, err := filelock.OpenMapped(filepath.Dir(path))
+	open(t, path)
+	_, err := shmlock.Open(filepath.Dir(path))
 	require.ErrorIs(t, err, locks.ErrForeign)
 }
 
 func TestTicketsUnderAWordAreSoldOnce(t *testing.T) {
-	retries := testbed.Tickets{Role: "buy", Args: []string{"word", somewhere(t)}}.Run(t)
+	retries := testbed.Tickets{Role: "buy", Args: []string{somewhere(t)}}.Run(t)
 	require.Equal(t, []int{0, 0, 0, 0}, retries)
 }
 
 func TestAStormOnTheWordSurvivesDeadHolders(t *testing.T) {
 	path := somewhere(t)
-	l := share(t, path)
+	l := open(t, path)
 	storm := make([]*testbed.Process, 4)
 	for i := range storm {
-		storm[i] = serving(t, "word", path)
+		storm[i] = serving(t, path)
 		require.Equal(t, "hogging", ask(storm[i], "hog"))
 	}
 	a := someone()
@@ -296,7 +289,7 @@ func TestAStormOnTheWordSurvivesDeadHolders(t *testing.T) {
 		take(t, l, a)
 		require.NoError(t, l.UnlockContext(a))
 		storm[i%4].Kill()
-		storm[i%4] = serving(t, "word", path)
+		storm[i%4] = serving(t, path)
 		require.Equal(t, "hogging", ask(storm[i%4], "hog"))
 	}
 	for _, c := range storm {
@@ -304,4 +297,54 @@ func TestAStormOnTheWordSurvivesDeadHolders(t *testing.T) {
 	}
 	take(t, l, a)
 	require.NoError(t, l.UnlockContext(a))
+}
+
+func TestAnUncontendedPairAllocatesNothing(t *testing.T) {
+	ctx, cancel := context.WithCancel(background)
+	defer cancel()
+	l := open(t, somewhere(t))
+	pair := func() {
+		_ = l.LockContext(ctx)
+		_ = l.UnlockContext(ctx)
+	}
+	for range 10 { // what is kept for later is made
+		pair()
+	}
+	require.Zero(t, testing.AllocsPerRun(200, pair))
+	take(t, l, background)
+	require.Zero(t, testing.AllocsPerRun(200, pair), "re-entry")
+	require.NoError(t, l.UnlockContext(background))
+}
+
+// A process that has had its share of turns gives way, but only where it can wait.
+func TestATryAcquiresTheFreeWordAfterManyTurns(t *testing.T) {
+	path := somewhere(t)
+	l, other := open(t, path), open(t, path)
+	b := someone()
+	for range 100 {
+		require.True(t, tries(t, l, background))
+		require.NoError(t, l.UnlockContext(background))
+	}
+	take(t, l, background)
+	done := waits(t, other, b)
+	require.NoError(t, l.UnlockContext(background))
+	require.NoError(t, soon(t, done))
+	require.NoError(t, other.UnlockContext(b))
+	for range 100 {
+		require.True(t, tries(t, l, background))
+		require.NoError(t, l.UnlockContext(background))
+	}
+}
+
+func TestErrorsSayWhatWasAttemptedOnWhichLock(t *testing.T) {
+	l, a := open(t, somewhere(t)), someone()
+	err := l.UnlockContext(a)
+	require.EqualError(t, err, fmt.Sprintf("shmlock: unlock %q: lock not held by the caller", l.Path()))
+	require.ErrorIs(t, err, locks.ErrNotHeld)
+	_, err = shmlock.Open("")
+	require.EqualError(t, err, `shmlock: open "": empty path`)
+	require.NoError(t, l.Close(a))
+	_, err = l.TryLockContext(a)
+	require.EqualError(t, err, fmt.Sprintf("shmlock: try lock %q: client closed", l.Path()))
+	require.ErrorIs(t, err, locks.ErrClosed)
 }

@@ -1,6 +1,6 @@
 //go:build !race
 
-package filelock
+package shmlock
 
 // order has a purpose only under the race detector.
 type order struct{}

@@ -1,6 +1,6 @@
-package filelock
+package shmlock
 
-// The word of a [Mapped]:
+// The word of a [Mutex]:
 //
 //	bit 0       sleepers: a waiter sleeps, or is about to, and the release wakes one
 //	bits 1-22   the number of the process that holds the lock

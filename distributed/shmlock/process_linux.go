@@ -1,4 +1,4 @@
-package filelock
+package shmlock
 
 import (
 	"bytes"
@@ -33,7 +33,7 @@ func namespace() uint64 {
 	var of [2]uint64
 	for i, path := range [...]string{"/proc/self/ns/pid", "/proc/self/ns/time"} {
 		var st unix.Stat_t
-		if err := retry(func() error { return unix.Stat(path, &st) }); err == nil {
+		if err := unix.Stat(path, &st); err == nil {
 			of[i] = st.Ino
 		}
 	}

@@ -1,6 +1,6 @@
 //go:build race
 
-package filelock
+package shmlock
 
 import (
 	"sync"
@@ -8,7 +8,7 @@ import (
 )
 
 // order tells the race detector what it cannot see: a release of the word happens before its
-// next acquisition. Another [Mapped] of this process has the same memory at another address.
+// next acquisition. Another [Mutex] of this process has the same memory at another address.
 type order struct{ word *atomic.Int64 }
 
 var orders sync.Map // by path

@@ -1,4 +1,4 @@
-package filelock
+package shmlock
 
 import "golang.org/x/sys/unix"
 

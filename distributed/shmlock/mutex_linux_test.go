@@ -1,23 +1,28 @@
-package filelock_test
+package shmlock_test
 
 import (
+	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/shmlock"
 	"github.com/jucgo/locks/internal/testkit/testbed"
 )
 
 // Only Linux has a futex. Elsewhere the sleeper looks again after its pause.
 func TestAReleaseOfAWordWakesASleeper(t *testing.T) {
 	path := somewhere(t)
-	l, other := share(t, path), share(t, path)
+	l, other := open(t, path), open(t, path)
 	b := someone()
 	var took []time.Duration
 	for range 20 {
@@ -39,9 +44,9 @@ func TestAReleaseOfAWordWakesASleeper(t *testing.T) {
 // process, whose predecessor is dead.
 func TestAWordIsRefusedInAnotherTimeNamespace(t *testing.T) {
 	path := somewhere(t)
-	l := share(t, path)
+	l := open(t, path)
 	take(t, l, background)
-	child := testbed.ChildCommand(t, "serve", "word", path)
+	child := testbed.ChildCommand(t, "serve", path)
 	args := []string{"--time", "--boottime", "100000"}
 	if os.Geteuid() != 0 {
 		args = append(args, "--map-root-user")
@@ -54,4 +59,21 @@ func TestAWordIsRefusedInAnotherTimeNamespace(t *testing.T) {
 	require.Contains(t, string(out), "time namespace")
 	require.NotContains(t, string(out), "true", "it took the lock from its holder")
 	require.NoError(t, l.UnlockContext(background))
+}
+
+func TestAFileThatCanOnlyBeReadIsRefused(t *testing.T) {
+	path := somewhere(t)
+	require.NoError(t, os.WriteFile(path, nil, 0o444))
+	for dir := filepath.Dir(path); dir != os.TempDir(); dir = filepath.Dir(dir) {
+		require.NoError(t, os.Chmod(dir, 0o755))
+	}
+	if os.Getuid() == 0 { // the superuser may write everything: this thread is another user for a while
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		require.NoError(t, unix.Setfsuid(65534))
+		defer unix.Setfsuid(0)
+	}
+	_, err := shmlock.Open(path)
+	require.ErrorIs(t, err, fs.ErrPermission)
+	require.NotErrorIs(t, err, locks.ErrForeign)
 }

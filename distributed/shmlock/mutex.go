@@ -1,0 +1,397 @@
+package shmlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/fair"
+	"github.com/jucgo/locks/reentrant"
+)
+
+// Mutex is a lock between the processes of one machine on one word of shared memory. [Open] makes
+// it. It is owned by the goroutine that acquired it, or by the [locks.Owner] of its context. The
+// owner may acquire it again. Goroutines of one process wait in a local queue in order of arrival.
+// Processes have no order among each other, but a process that has acquired the lock 64 times in
+// a row while others wait lets them go first.
+//
+// Two Mutexes of one path exclude each other, also in one process, so a process should open one.
+// Without waiters, an acquisition and a release are one atomic operation each, without a system
+// call and without an allocation.
+type Mutex struct {
+	path  string
+	local *reentrant.Mutex
+	id    uint64 // of this process, as it stands in the word
+	order
+
+	open context.Context // until Close
+	shut context.CancelFunc
+
+	// waiter is full while a goroutine of local's owner waits for the word. An explicit owner can
+	// have several goroutines here. The others wait for that one.
+	waiter chan struct{}
+
+	mu        sync.Mutex
+	m         *mapping // nil after Close, once no goroutine waits for the word
+	waits     bool     // a goroutine waits for the word, and uses m without mu
+	holds     int      // of the owner of local
+	lost      bool
+	recovered bool
+	turns     int // releases in a row here, from one on that has found a waiter
+}
+
+var _ locks.TryLocker = (*Mutex)(nil)
+
+// fairShare is how often in a row a process may acquire the lock while others wait.
+const fairShare = 64
+
+// slice is how long a waiter sleeps at most before it checks the word, and whether its holder
+// lives.
+const slice = 50 * time.Millisecond
+
+// Open returns the lock in the file at path. It creates the file with permissions 0600 if it does
+// not exist. The error matches [locks.ErrForeign] if the file has other contents or is in use in
+// another PID or time namespace. It matches [fs.ErrPermission] if this user cannot write to the
+// file, and [errors.ErrUnsupported] on systems without shared memory.
+func Open(path string) (*Mutex, error) {
+	l, err := open(path)
+	if err != nil {
+		return nil, fmt.Errorf("shmlock: open %q: %w", path, err)
+	}
+	return l, nil
+}
+
+func open(path string) (*Mutex, error) {
+	if path == "" { // would be the working directory
+		return nil, errors.New("empty path")
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	id, err := self()
+	if err != nil {
+		return nil, err
+	}
+	m, err := openMapping(path)
+	if err != nil {
+		return nil, err
+	}
+	l := &Mutex{path: path, id: id, order: orderOf(path), m: m}
+	l.local, l.waiter = reentrant.New(fair.FIFO), make(chan struct{}, 1)
+	l.open, l.shut = context.WithCancel(context.Background())
+	return l, nil
+}
+
+// Path returns the absolute path of the file.
+func (l *Mutex) Path() string { return l.path }
+
+// LockKey names the lock among those of the machine, which gives [locks.Multi] its order.
+func (l *Mutex) LockKey() string { return l.path }
+
+// QueueLength returns the number of waiters in the local queue.
+func (l *Mutex) QueueLength() int { return l.local.QueueLength() }
+
+// String describes the lock and its state in this process.
+func (l *Mutex) String() string {
+	state := "not held here"
+	l.mu.Lock()
+	if l.holds > 0 {
+		state = "held by " + l.local.Owner().String()
+	}
+	l.mu.Unlock()
+	return fmt.Sprintf("shmlock.Mutex(%q)[%s, %d queued]", l.path, state, l.QueueLength())
+}
+
+func (l *Mutex) fail(op string, err error) error {
+	return fmt.Errorf("shmlock: %s %q: %w", op, l.path, err)
+}
+
+// LockContext waits until the caller holds the lock or ctx ends.
+func (l *Mutex) LockContext(ctx context.Context) error {
+	_, err := l.lock(ctx, "lock", true)
+	return err
+}
+
+// TryLockContext acquires the lock if it is free or its holder's process is dead. It may return
+// false although the lock is free, while another local attempt is failing.
+func (l *Mutex) TryLockContext(ctx context.Context) (bool, error) {
+	return l.lock(ctx, "try lock", false)
+}
+
+func (l *Mutex) lock(ctx context.Context, op string, wait bool) (bool, error) {
+	switch {
+	case ctx == nil:
+		return false, l.fail(op, locks.ErrNilContext)
+	case ctx.Err() != nil:
+		return false, l.fail(op, l.ended(ctx))
+	}
+	ok, err := l.local.TryLockContext(ctx)
+	if !ok && err == nil && wait {
+		err = l.until(ctx, l.local.LockContext)
+		ok = err == nil
+	}
+	if ok {
+		if ok, err = l.acquire(ctx, wait); !ok {
+			_ = l.local.UnlockContext(ctx)
+		}
+	} else if cause := errors.Unwrap(err); cause != nil {
+		err = cause // fail says what was attempted
+	}
+	if err != nil {
+		return false, l.fail(op, err)
+	}
+	return ok, nil
+}
+
+// until calls wait with a context that ends with ctx or at Close. The error says which of them
+// ended.
+func (l *Mutex) until(ctx context.Context, wait func(context.Context) error) error {
+	both, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(l.open, cancel)()
+	err := wait(both)
+	if err != nil && both.Err() != nil {
+		return l.ended(ctx)
+	}
+	return err
+}
+
+// ended returns why a wait under ctx has ended: ctx has, or l is closed.
+func (l *Mutex) ended(ctx context.Context) error {
+	err := ctx.Err()
+	if err == nil {
+		return locks.ErrClosed
+	}
+	if cause := context.Cause(ctx); cause != err {
+		return fmt.Errorf("%w: %w", err, cause)
+	}
+	return err
+}
+
+// acquire gets the word for the owner of the local lock, unless that owner has it, and counts the
+// hold.
+func (l *Mutex) acquire(ctx context.Context, wait bool) (bool, error) {
+	if ok, err := l.tryFirst(wait); ok || err != nil || !wait {
+		return ok, err
+	}
+	err := l.until(ctx, l.wait)
+	return err == nil, err
+}
+
+// tryFirst tries to get the word. A caller that can wait does not, if it is the turn of other
+// processes. A caller that cannot takes the word over from a dead process.
+func (l *Mutex) tryFirst(wait bool) (ok bool, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if wait && l.holds == 0 && l.turns >= fairShare {
+		return false, nil
+	}
+	if ok, err = l.try(0, l.id); ok || err != nil || wait {
+		return ok, err
+	}
+	if w := l.m.word.Load(); w != 0 && !alive(w) {
+		return l.try(w, l.id|sleepers)
+	}
+	return false, nil
+}
+
+// try re-enters if a goroutine of the same owner has the word. Otherwise it acquires the word if
+// that is from: free, or of a dead process. l.mu is held.
+func (l *Mutex) try(from, to uint64) (bool, error) {
+	switch {
+	case l.holds > 0 && l.lost:
+		return false, errLost
+	case l.holds > 0:
+		l.holds++
+		return true, nil
+	case l.open.Err() != nil:
+		return false, locks.ErrClosed
+	case !l.m.word.CompareAndSwap(from, to):
+		l.turns = 0
+		return false, nil
+	}
+	l.order.acquired()
+	l.holds, l.recovered = 1, from != 0
+	return true, nil
+}
+
+var errLost = fmt.Errorf("%w: %w", locks.ErrLost, locks.ErrClosed)
+
+// wait acquires the word as soon as possible. ctx ends at Close too.
+//
+// No wake-up is lost. A waiter sets the bit before it sleeps, and the kernel lets it sleep only
+// while the word is unchanged. A release of a word with the bit wakes one waiter. If that waiter
+// acquires the word, it sets the bit again, for others that may still sleep. If it gives up, it
+// wakes another. If it dies or is stopped in between, the others notice when they next check by
+// themselves.
+func (l *Mutex) wait(ctx context.Context) error {
+	select {
+	case l.waiter <- struct{}{}:
+		defer func() { <-l.waiter }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	m, err := l.use()
+	if err != nil {
+		return err
+	}
+	defer l.unuse()
+	l.giveWay(ctx, m)
+	sleep := newSleeper(ctx, m)
+	defer sleep.end()
+	to := l.id
+	for check := true; ; {
+		ok, err := l.tryLocked(ctx, 0, to)
+		w := m.word.Load()
+		if !ok && err == nil && check && w != 0 && !alive(w) {
+			// If the word has changed by now, another waiter was quicker.
+			ok, err = l.tryLocked(ctx, w, l.id|sleepers)
+			w = m.word.Load()
+		}
+		switch {
+		case ok:
+			return nil
+		case err != nil:
+			if to != l.id {
+				m.wake(1)
+			}
+			return err
+		case w == 0, w&sleepers == 0 && !m.word.CompareAndSwap(w, w|sleepers):
+			continue
+		}
+		check = sleep.sleep(w|sleepers, slice)
+		to = l.id | sleepers // other waiters may sleep although the word no longer says so
+	}
+}
+
+// tryLocked is try with l.mu, unless ctx has ended.
+func (l *Mutex) tryLocked(ctx context.Context, from, to uint64) (bool, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if ctx.Err() != nil {
+		return false, ctx.Err()
+	}
+	return l.try(from, to)
+}
+
+// giveWay gives other processes, which were told that the word is free, time to acquire it, if it
+// is their turn.
+func (l *Mutex) giveWay(ctx context.Context, m *mapping) {
+	l.mu.Lock()
+	due := l.turns >= fairShare
+	l.turns = 0
+	l.mu.Unlock()
+	end := time.Now().Add(2 * time.Millisecond)
+	for due && m.word.Load() == 0 && ctx.Err() == nil && time.Now().Before(end) {
+		time.Sleep(50 * time.Microsecond)
+	}
+}
+
+// use returns the mapping, which stays until unuse.
+func (l *Mutex) use() (*mapping, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.open.Err() != nil {
+		return nil, locks.ErrClosed
+	}
+	l.waits = true
+	return l.m, nil
+}
+
+func (l *Mutex) unuse() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.waits = false
+	l.unmap()
+}
+
+// unmap ends the mapping if l is closed and no goroutine uses it. l.mu is held.
+func (l *Mutex) unmap() {
+	if l.open.Err() != nil && !l.waits && l.m != nil {
+		l.m.close()
+		l.m = nil
+	}
+}
+
+// UnlockContext releases one hold, whether ctx has ended or not. The owner's last release frees
+// the lock.
+func (l *Mutex) UnlockContext(ctx context.Context) error {
+	const op = "unlock"
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.holds == 0 || l.local.Owner() != locks.CurrentOwner(ctx) {
+		return l.fail(op, locks.ErrNotHeld)
+	}
+	l.holds--
+	var err error
+	switch {
+	case l.lost:
+		err = errLost
+		l.lost = l.holds > 0
+	case l.holds == 0:
+		err = l.release()
+	}
+	_ = l.local.UnlockContext(ctx)
+	if err != nil {
+		return l.fail(op, err)
+	}
+	return nil
+}
+
+// release frees the word, and wakes one waiter that sleeps. l.mu is held.
+func (l *Mutex) release() error {
+	for {
+		w := l.m.word.Load()
+		if w&^sleepers != l.id {
+			return fmt.Errorf("%w: another program has written to the file", locks.ErrLost)
+		}
+		l.order.releasing()
+		if l.m.word.CompareAndSwap(w, 0) {
+			if w&sleepers != 0 || l.turns > 0 {
+				l.turns++
+			}
+			if w&sleepers != 0 {
+				l.m.wake(1)
+			}
+			return nil
+		}
+	}
+}
+
+// Recovered reports whether ctx's owner holds the lock, and its last holder before died without
+// releasing it: while this process waited, or before it opened the file. What the lock guards may
+// be half changed then. Recovered returns false again after the next acquisition, so the holder
+// that gets true has to do the repair.
+func (l *Mutex) Recovered(ctx context.Context) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.holds > 0 && l.recovered && l.local.Owner() == locks.CurrentOwner(ctx)
+}
+
+// Close releases the lock if this process holds it, and makes all waiters return
+// [locks.ErrClosed]. The owner's UnlockContext then returns [locks.ErrLost]. The memory is
+// unmapped when the last waiter has returned. Close does not block and ignores ctx. Only the
+// first call has an effect.
+func (l *Mutex) Close(context.Context) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.open.Err() != nil {
+		return nil
+	}
+	l.shut()
+	var err error
+	if l.holds > 0 {
+		l.lost = true
+		err = l.release()
+	}
+	l.unmap()
+	if err != nil {
+		return l.fail("close", err)
+	}
+	return nil
+}
