@@ -94,7 +94,6 @@ func TestGofrsFlockAndFilelockExcludeEachOther(t *testing.T) {
 // BenchmarkFileUncontended is a lock and an unlock that nobody else wants.
 func BenchmarkFileUncontended(b *testing.B) {
 	b.Run("filelock", func(b *testing.B) { pairs(b, fileLock(b)) })
-	b.Run("filelock-trusted", func(b *testing.B) { pairs(b, fileLock(b, filelock.WithTrustedFiles())) })
 	b.Run("filelock.R", func(b *testing.B) { pairs(b, fileLock(b).ReadLocker()) })
 	b.Run("filelock-tokens", func(b *testing.B) { pairs(b, fileLock(b, filelock.WithTokens())) })
 	b.Run("gofrs/flock", func(b *testing.B) { gofrs(b, (*flock.Flock).Lock) })

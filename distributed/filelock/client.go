@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/jucgo/locks"
@@ -25,14 +25,10 @@ type Client struct {
 	perm     fs.FileMode
 	handoffs int
 	tokens   bool
-	trust    bool
 	watch    time.Duration
 
 	open context.Context // until Close
 	shut context.CancelFunc
-
-	mu   sync.Mutex // orders begin and Close
-	jobs sync.WaitGroup
 }
 
 var _ locks.Provider = (*Client)(nil)
@@ -52,16 +48,10 @@ func WithMaxLocalHandoffs(n int) Option { return func(c *Client) { c.handoffs = 
 // the file exists and the system does not crash.
 func WithTokens() Option { return func(c *Client) { c.tokens = true } }
 
-// WithWatch makes a goroutine check every d whether the lock file was deleted or replaced, for
+// WithWatch has the process check every d whether the lock file was deleted or replaced, for
 // each hold whose [locks.Hold.Lost] is in use, for example by [locks.Do]. Without it, Lost is
 // closed only when [locks.Hold.Err] or another call in this process notices.
 func WithWatch(d time.Duration) Option { return func(c *Client) { c.watch = d } }
-
-// WithTrustedFiles is for lock files that nobody deletes, renames or replaces while programs
-// use them, for example in a directory that others cannot write to. An acquisition then does
-// not check the path, which saves half of its cost. If a file is replaced all the same, two
-// processes may hold the lock.
-func WithTrustedFiles() Option { return func(c *Client) { c.trust = true } }
 
 // WithPerm sets the permissions of new lock files, before the umask of the process. The default
 // is 0644. Any user who can open a file, if only for reading, can lock it.
@@ -87,13 +77,11 @@ func newClient(dir string, opts []Option) (*Client, error) {
 	case c.perm&^fs.ModePerm != 0:
 		return nil, fmt.Errorf("WithPerm(%v): must have permission bits only", c.perm)
 	case strings.ContainsRune(abs, 0):
-		return nil, errNUL
+		return nil, errors.New("the path contains a NUL byte")
 	}
 	c.open, c.shut = context.WithCancel(context.Background())
 	return c, nil
 }
-
-var errNUL = errors.New("the path contains a NUL byte")
 
 // New returns a Client of the locks in dir. It creates dir with permissions 0755 if it does not
 // exist. If dir is deleted later, acquisitions fail with an error that matches
@@ -118,8 +106,7 @@ func New(dir string, opts ...Option) (*Client, error) {
 func (c *Client) Path(name string) string { return filepath.Join(c.dir, fileName(name)) }
 
 func (c *Client) lock(name, path string, kind mode) *Mutex {
-	at, _ := newPlace(path) // fails for a NUL byte, which newClient has refused, and fileName escapes
-	return &Mutex{client: c, name: name, place: at, kind: kind}
+	return &Mutex{client: c, name: name, path: path, kind: kind}
 }
 
 // Mutex returns the exclusive lock called name.
@@ -134,15 +121,40 @@ func (c *Client) RWMutex(name string) *RWMutex {
 	return &RWMutex{read: c.lock(name, c.Path(name), shared), write: c.Mutex(name)}
 }
 
-// begin adds a job that Close waits for. It reports false if Close was called.
-func (c *Client) begin() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.open.Err() != nil {
-		return false
+// until calls wait with a context that ends with ctx or at Close. The error says which of them
+// ended.
+func (c *Client) until(ctx context.Context, wait func(context.Context) error) error {
+	both, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(c.open, cancel)()
+	err := wait(both)
+	switch {
+	case err == nil || both.Err() == nil:
+		return err
+	case ctx.Err() != nil:
+		return ended(ctx)
 	}
-	c.jobs.Add(1)
-	return true
+	return locks.ErrClosed
+}
+
+// check returns what keeps a call under ctx from beginning.
+func check(ctx context.Context) error {
+	switch {
+	case ctx == nil:
+		return locks.ErrNilContext
+	case ctx.Err() != nil:
+		return ended(ctx)
+	}
+	return nil
+}
+
+// ended returns the error of ctx, which has ended, with its cause.
+func ended(ctx context.Context) error {
+	err := ctx.Err()
+	if cause := context.Cause(ctx); cause != err {
+		return fmt.Errorf("%w: %w", err, cause)
+	}
+	return err
 }
 
 // Close ends all holds that c began, and makes all of its waiters return [locks.ErrClosed]. A
@@ -152,19 +164,17 @@ func (c *Client) begin() bool {
 // A hold that ended this way keeps other goroutines of this process waiting until its owner
 // calls UnlockContext. Other processes can acquire the lock at once.
 func (c *Client) Close(context.Context) error {
-	c.mu.Lock()
-	first := c.open.Err() == nil
-	c.shut()
-	c.mu.Unlock()
-	if !first {
+	if c.open.Err() != nil {
 		return nil
 	}
-	for _, f := range files.all() {
+	c.shut()
+	files.mu.RLock()
+	for _, f := range files.byID {
 		f.mu.Lock()
 		f.lose(locks.ErrClosed, func(h *hold) bool { return h.client == c })
 		f.mu.Unlock()
 	}
-	c.jobs.Wait()
-	files.closeUnused(func(path string) bool { return path == c.dir || filepath.Dir(path) == c.dir })
+	files.mu.RUnlock()
+	files.closeUnused(math.MaxInt, func(path string) bool { return path == c.dir || filepath.Dir(path) == c.dir })
 	return nil
 }

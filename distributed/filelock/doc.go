@@ -10,9 +10,8 @@
 //	Client.RWMutex                 the same file, locked shared or exclusively
 //	Open                           a given file, locked either way
 //
-// Every lock is owned by a goroutine or by an explicit [locks.Owner], and is reentrant. Locker
-// allocates; the methods of the lock that it returns do not. Callers that use a lock often
-// should keep the value.
+// Every lock is owned by a goroutine or by an explicit [locks.Owner], and is reentrant. Callers
+// that use a lock often should keep the value that Locker returns.
 //
 // # How it works
 //

@@ -1,7 +1,11 @@
 package filelock
 
 // OpenFiles returns how many lock files this process has open.
-func OpenFiles() int { return len(files.all()) }
+func OpenFiles() int {
+	files.mu.RLock()
+	defer files.mu.RUnlock()
+	return len(files.byID)
+}
 
 // OpenNames returns how many names lead to them.
 func OpenNames() int {

@@ -3,9 +3,7 @@ package filelock
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/jucgo/locks"
@@ -28,7 +26,7 @@ const (
 // that has it needs the kernel's lock as well. The process may have that already: for other
 // readers, or because the last holder handed it off.
 //
-//	mode       users  meaning
+//	mode       holds  meaning
 //	unlocked   0      no owner here holds the lock; some may be trying to get it
 //	unlocked   > 0    all holds here are lost
 //	shared     > 0    readers hold it
@@ -45,26 +43,20 @@ const (
 // unlocks the file if no other owner is there to do so.
 type file struct {
 	id    fileID
+	d     descriptor
 	local *rwlock.RWMutex
-	// paths are its names, guarded by the registry's mutex. strayed is set when it has lost one
-	// of them.
-	paths   []string
-	strayed atomic.Bool
+	// poller is full while one owner that has passed the local queue polls the kernel. Others that
+	// have passed it wait for that one, and then try in turn.
+	poller chan struct{}
+	// paths are those that lead to the file, and those of a stray that have led to it. The
+	// registry's mutex guards them.
+	paths []string
 
 	mu      sync.Mutex
-	d       descriptor
-	dead    bool // closed
-	parted  bool // it has lost one of its names
+	closed  bool
 	mode    mode
-	users   int // holds
 	writer  *hold
 	readers map[locks.Owner]*hold
-	spare   []*hold
-	// polling is set while one owner that has passed the local queue polls the kernel. The
-	// others wait for changed, which the first of them makes, and which the poller closes at
-	// its end.
-	polling bool
-	changed chan struct{}
 	// turns is the number of acquisitions in a row in this process. handedOff is the time of
 	// the first hand-off since the kernel granted the lock.
 	turns     int
@@ -81,18 +73,22 @@ var errStale = errors.New("stale file")
 var errReplaced = errors.New("the lock file was deleted or replaced")
 
 func newFile(d descriptor, id fileID) *file {
-	return &file{id: id, d: d, local: rwlock.New(fair.FIFO), readers: make(map[locks.Owner]*hold)}
+	return &file{
+		id: id, d: d, local: rwlock.New(fair.FIFO), poller: make(chan struct{}, 1),
+		readers: make(map[locks.Owner]*hold),
+	}
 }
 
-// unused reports whether no owner holds f, waits for it or is trying to lock it. f.mu is held.
-func (f *file) unused() bool {
-	return f.users == 0 && f.mode == unlocked && !f.polling && !f.busy()
-}
+// held reports whether an owner here has a hold, if only a lost one. f.mu is held.
+func (f *file) held() bool { return f.writer != nil || len(f.readers) > 0 }
 
 // busy reports whether an owner is in the local queue or has passed it.
 func (f *file) busy() bool {
 	return f.local.HasQueued() || f.local.IsWriteLocked() || f.local.IsReadLocked()
 }
+
+// unused reports whether no owner holds f, waits for it or is trying to lock it. f.mu is held.
+func (f *file) unused() bool { return f.mode == unlocked && !f.held() && !f.busy() }
 
 // of returns o's hold of the kind. f.mu is held.
 func (f *file) of(o locks.Owner, kind mode) *hold {
@@ -105,30 +101,23 @@ func (f *file) of(o locks.Owner, kind mode) *hold {
 	return nil
 }
 
-// has reports whether o has a hold of the kind.
-func (f *file) has(o locks.Owner, kind mode) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.of(o, kind) != nil
-}
-
-// concerns reports whether o has a hold of either kind that it began under path.
-func (f *file) concerns(o locks.Owner, path string) bool {
+// lost returns why o has lost a hold that it began under path, or nil if it has no such hold.
+func (f *file) lost(o locks.Owner, path string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, kind := range []mode{shared, exclusive} {
-		if h := f.of(o, kind); h != nil && h.place.path == path {
-			return true
+		if h := f.of(o, kind); h != nil && h.path == path && h.cause != nil {
+			return h.cause
 		}
 	}
-	return false
+	return nil
 }
 
 // lock acquires the lock for o. If it returns false, it has left no trace.
 func (f *file) lock(ctx context.Context, l *Mutex, o locks.Owner, wait bool) (bool, error) {
 	ok, err := f.lockLocal(ctx, l, wait)
 	if ok {
-		if ok, err = f.ensure(ctx, l, o, wait); !ok {
+		if ok, err = f.lockFile(ctx, l, o, wait); !ok {
 			f.unlockLocal(ctx, l.kind)
 		}
 	}
@@ -140,72 +129,26 @@ func (f *file) lock(ctx context.Context, l *Mutex, o locks.Owner, wait bool) (bo
 
 // lockLocal acquires the local lock.
 func (f *file) lockLocal(ctx context.Context, l *Mutex, wait bool) (ok bool, err error) {
+	try, queue := f.local.TryLockContext, f.local.LockContext
+	if l.kind == shared {
+		try, queue = f.local.TryRLockContext, f.local.RLockContext
+	}
 	// A newcomer does not barge, not even a reader that could join other readers while a writer
 	// waits.
 	if !wait || !f.local.HasQueued() {
-		if l.kind == exclusive {
-			ok, err = f.local.TryLockContext(ctx)
-		} else {
-			ok, err = f.local.TryRLockContext(ctx)
-		}
-		if ok || err != nil || !wait {
-			return ok, bare(ctx, err)
-		}
+		ok, err = try(ctx)
 	}
-	queue := f.local.LockContext
-	if l.kind == shared {
-		queue = f.local.RLockContext
+	if !ok && err == nil && wait {
+		err = l.client.until(ctx, queue)
+		ok = err == nil
 	}
-	err = until(ctx, l.client.open, queue)
-	return err == nil, err // such as locks.ErrUpgrade
-}
-
-// until calls queue with a context that ends with ctx or with open. The error says which of
-// them ended.
-func until(ctx, open context.Context, queue func(context.Context) error) (err error) {
-	if ctx.Done() == nil {
-		err = queue(valuesOf{open, ctx})
-	} else {
-		both, cancel := context.WithCancel(ctx)
-		stop := context.AfterFunc(open, cancel)
-		err = queue(both)
-		stop()
-		cancel()
-	}
-	if err != nil && ctx.Err() == nil && open.Err() != nil {
-		return locks.ErrClosed
-	}
-	return bare(ctx, err)
-}
-
-// bare returns the cause of an error of the local lock: the caller says what was attempted.
-func bare(ctx context.Context, err error) error {
 	switch cause := errors.Unwrap(err); {
-	case err == nil:
-		return nil
-	case ctx.Err() != nil:
-		return ended(ctx)
-	case cause != nil:
-		return cause
+	case err != nil && ctx.Err() != nil:
+		err = ended(ctx)
+	case cause != nil: // such as locks.ErrUpgrade: the caller says what was attempted
+		err = cause
 	}
-	return err
-}
-
-// valuesOf is a context that ends like the embedded one and has the values of the other.
-type valuesOf struct {
-	context.Context
-	values context.Context
-}
-
-func (v valuesOf) Value(key any) any { return v.values.Value(key) }
-
-// ended returns the error of ctx, which has ended, with its cause.
-func ended(ctx context.Context) error {
-	err := ctx.Err()
-	if cause := context.Cause(ctx); cause != err {
-		return fmt.Errorf("%w: %w", err, cause)
-	}
-	return err
+	return ok, err
 }
 
 // unlockLocal releases the local lock once.
@@ -222,7 +165,7 @@ func (f *file) collect() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	// Every owner in the local queue, or past it, gets a hold or calls collect in turn.
-	if f.mode != unlocked && f.users == 0 && !f.busy() {
+	if f.mode != unlocked && !f.held() && !f.busy() {
 		f.free() // its error reaches the next owner that tries
 	}
 }
@@ -230,73 +173,73 @@ func (f *file) collect() {
 // free unlocks the file. f.mu is held.
 func (f *file) free() error {
 	f.handedOff = time.Time{}
-	if f.mode == unlocked || f.dead {
+	if f.mode == unlocked || f.closed {
 		return nil
 	}
 	f.mode = unlocked
 	return f.d.unlock()
 }
 
-// ensure gets the kernel's lock for o, which has the local lock, unless the process has it, and
-// counts the hold.
+// lockFile gets the kernel's lock for o, which has the local lock, unless the process has it, and
+// counts the hold. Several goroutines may be here at a time: readers, and goroutines of one
+// explicit owner.
 //
-// Several goroutines may be here at a time: readers, and goroutines of one explicit owner. One
-// of them polls the kernel, and the others wait for its result.
-//
-//  1. An owner that has a hold by now re-enters.
-//  2. If another goroutine polls, this one waits until that ends, and starts again.
-//  3. If this process has had its share, the goroutine first gives way to other processes.
-//  4. It tries to get the kernel's lock, and starts the hold if it does.
-//  5. Otherwise it becomes the poller, pauses, and starts again.
-func (f *file) ensure(ctx context.Context, l *Mutex, o locks.Owner, wait bool) (ok bool, err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	var p poller
-	defer p.end(f)
-	for {
-		if h := f.of(o, l.kind); h != nil {
-			if h.cause == nil {
-				h.count++
-			}
-			return h.cause == nil, h.cause
-		}
-		if err := f.refusal(ctx, l); err != nil {
-			return false, err
-		}
-		if wait && f.polling && !p.polls {
-			f.await(ctx, l.client.open)
-			continue
-		}
-		var pause time.Duration
-		if wait && !p.polls {
-			pause = f.courtesy(l.client.handoffs)
-		}
-		if pause == 0 {
-			if ok, err = f.take(l); ok {
-				if err = f.begin(l, o); err != nil {
-					f.drop()
-				}
-				return err == nil, err
-			}
-			if err != nil || !wait {
-				return false, err
-			}
-		}
-		p.pause(ctx, l.client.open, f, pause)
+//  1. If this process has had its share, and can wait, it goes to step 3.
+//  2. An owner that has a hold by now re-enters. Another tries to get the kernel's lock, and
+//     starts the hold if it does.
+//  3. Otherwise the goroutine becomes the poller, after the present one.
+//  4. If this process has had its share, the goroutine first gives way to other processes.
+//  5. The poller repeats step 2, with pauses.
+func (f *file) lockFile(ctx context.Context, l *Mutex, o locks.Owner, wait bool) (bool, error) {
+	var due time.Duration
+	if wait {
+		due = f.courtesy(l.client.handoffs)
 	}
+	if due == 0 {
+		if ok, err := f.enter(ctx, l, o); ok || err != nil || !wait {
+			return ok, err
+		}
+	}
+	err := l.client.until(ctx, func(both context.Context) error {
+		select {
+		case f.poller <- struct{}{}:
+			defer func() { <-f.poller }()
+		case <-both.Done():
+			return both.Err()
+		}
+		f.giveWay(both, due)
+		return f.poll(both, func() (bool, error) { return f.enter(ctx, l, o) })
+	})
+	return err == nil, err
 }
 
-// refusal returns why an acquisition cannot go on, or nil. f.mu is held.
-func (f *file) refusal(ctx context.Context, l *Mutex) error {
+// enter re-enters if o has a hold. Otherwise it tries to get the kernel's lock, and starts o's
+// hold.
+func (f *file) enter(ctx context.Context, l *Mutex, o locks.Owner) (bool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	h := f.of(o, l.kind)
 	switch {
+	case h != nil && h.cause == nil:
+		h.count++
+		return true, nil
+	case h != nil:
+		return false, h.cause
 	case ctx.Err() != nil:
-		return ended(ctx)
+		return false, ended(ctx)
 	case l.client.open.Err() != nil:
-		return locks.ErrClosed
-	case f.dead:
-		return errStale
+		return false, locks.ErrClosed
+	case f.closed:
+		return false, errStale
 	}
-	return nil
+	if ok, err := f.take(l); !ok {
+		return false, err
+	}
+	if err := f.begin(l, o); err != nil {
+		f.drop()
+		return false, err
+	}
+	return true, nil
 }
 
 // take gets the kernel's lock unless another process has it, or finds it in this process, and
@@ -304,7 +247,7 @@ func (f *file) refusal(ctx context.Context, l *Mutex) error {
 func (f *file) take(l *Mutex) (bool, error) {
 	if f.mode != unlocked && f.mode != l.kind {
 		switch {
-		case f.users == 0: // handed off by a holder of the other kind
+		case !f.held(): // handed off by a holder of the other kind
 			if err := f.free(); err != nil {
 				return false, err
 			}
@@ -322,17 +265,14 @@ func (f *file) take(l *Mutex) (bool, error) {
 	}
 	// A file that was unlinked and made again is another one, and later processes lock that.
 	// The answer counts only if the lock is there before the question.
-	same, err := true, error(nil)
-	if !l.client.trust {
-		same, err = f.d.names(l.place, f.id)
-	}
+	same, err := leads(l.path, f.id)
 	if same {
 		f.turns++
 		return true, nil
 	}
 	if err == nil {
 		if !fresh {
-			f.lose(errReplaced, func(h *hold) bool { return h.place.path == l.place.path })
+			f.lose(errReplaced, func(h *hold) bool { return h.path == l.path })
 		}
 		err = errStale
 	}
@@ -342,33 +282,25 @@ func (f *file) take(l *Mutex) (bool, error) {
 
 // drop unlocks the file unless an owner holds it. f.mu is held.
 func (f *file) drop() {
-	if f.users == 0 {
+	if !f.held() {
 		f.free()
 	}
 }
 
 // begin starts o's hold. f.mu is held, and so is the kernel's lock.
 func (f *file) begin(l *Mutex, o locks.Owner) error {
-	var token uint64
-	if l.client.tokens && l.kind == exclusive {
+	h := &hold{f: f, client: l.client, path: l.path, owner: o, kind: l.kind, count: 1}
+	if l.kind == shared {
+		f.readers[o] = h
+		return nil
+	}
+	if l.client.tokens {
 		var err error
-		if token, err = nextToken(f.d); err != nil {
+		if h.token, err = nextToken(f.d); err != nil {
 			return err
 		}
 	}
-	var h *hold
-	if n := len(f.spare); n > 0 {
-		h, f.spare = f.spare[n-1], f.spare[:n-1]
-	} else {
-		h = new(hold)
-	}
-	*h = hold{f: f, client: l.client, place: l.place, owner: o, kind: l.kind, token: token, count: 1}
-	f.users++
-	if l.kind == exclusive {
-		f.writer = h
-	} else {
-		f.readers[o] = h
-	}
+	f.writer = h
 	return nil
 }
 
@@ -376,63 +308,45 @@ func (f *file) begin(l *Mutex, o locks.Owner) error {
 // the next local waiter.
 func (f *file) unlock(ctx context.Context, l *Mutex, o locks.Owner) error {
 	f.mu.Lock()
+	defer f.mu.Unlock()
 	h := f.of(o, l.kind)
 	if h == nil { // or another goroutine of the same owner is about to get it
-		f.mu.Unlock()
 		return locks.ErrNotHeld
 	}
 	err := h.cause
-	if h.count--; h.count > 0 {
-		f.unlockLocal(ctx, l.kind)
-		f.mu.Unlock()
-		return err
-	}
-	path := h.place.path
-	f.end(h) // h may belong to another owner after that
-	if f.users == 0 && !f.mayHandOff(l.client.handoffs) {
-		if e := f.free(); err == nil {
-			err = e
+	if h.count--; h.count == 0 {
+		f.end(h)
+		if !f.held() && !f.mayHandOff(l.client.handoffs) {
+			if e := f.free(); err == nil {
+				err = e
+			}
 		}
 	}
-	parted := f.parted && f.users == 0
 	f.unlockLocal(ctx, l.kind)
-	f.mu.Unlock()
-	if parted {
-		files.settle(path)
-	}
 	return err
 }
 
 // end ends h. f.mu is held.
 func (f *file) end(h *hold) {
-	h.released = true
-	if h.over != nil {
-		close(h.over)
+	if h.watch != nil {
+		h.watch.Stop()
 	}
-	f.users--
 	if h.kind == exclusive {
 		f.writer = nil
 	} else {
 		delete(f.readers, h.owner)
-	}
-	if !h.shown && len(f.spare) < 8 {
-		*h = hold{}
-		f.spare = append(f.spare, h)
 	}
 }
 
 // lose marks the selected holds as lost, and unlocks the file if no other hold is left. f.mu is
 // held.
 func (f *file) lose(cause error, selected func(*hold) bool) {
-	left := 0
+	left := false
 	each := func(h *hold) {
-		switch {
-		case h.cause != nil:
-		case selected(h):
+		if h.cause == nil && selected(h) {
 			h.lose(cause)
-		default:
-			left++
 		}
+		left = left || h.cause == nil
 	}
 	if f.writer != nil {
 		each(f.writer)
@@ -440,7 +354,17 @@ func (f *file) lose(cause error, selected func(*hold) bool) {
 	for _, h := range f.readers {
 		each(h)
 	}
-	if left == 0 {
+	if !left {
 		f.free()
 	}
+}
+
+// hold returns o's hold of the kind, or nil. f may be nil.
+func (f *file) hold(o locks.Owner, kind mode) *hold {
+	if f == nil {
+		return nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.of(o, kind)
 }

@@ -24,41 +24,34 @@ var _ locks.Inspector = (*Mutex)(nil)
 //
 // A file that does not exist is free. Inspect does not create it.
 func (l *Mutex) Inspect(ctx context.Context) (info locks.Info, err error) {
-	const op = "inspect"
-	switch {
-	case ctx == nil:
-		return info, l.fail(op, locks.ErrNilContext)
-	case ctx.Err() != nil:
-		return info, l.fail(op, ended(ctx))
-	case l.client.open.Err() != nil:
-		return info, l.fail(op, locks.ErrClosed)
+	err = check(ctx)
+	if err == nil && l.client.open.Err() != nil {
+		err = locks.ErrClosed
 	}
-	if info, err = l.inspect(); err != nil {
-		return info, l.fail(op, err)
+	if err == nil {
+		info, err = l.inspect()
+	}
+	if err != nil {
+		return info, l.fail("inspect", err)
 	}
 	return info, nil
 }
 
 func (l *Mutex) inspect() (info locks.Info, err error) {
 	info.Waiting = -1
-	f, _ := files.under(l.place.path)
+	f, _ := files.under(l.path)
 	if f == nil {
-		switch _, err := os.Stat(l.place.path); {
-		case errors.Is(err, fs.ErrNotExist):
+		if _, err := os.Stat(l.path); errors.Is(err, fs.ErrNotExist) {
 			return info, nil
-		case err != nil:
-			return info, err
 		}
-		if f, err = files.get(l.place, l.client.perm); err != nil {
+		if f, err = files.get(l.path, l.client.perm); err != nil {
 			return info, err
 		}
 	}
 	host, _ := os.Hostname()
-	self := locks.Party{Label: fmt.Sprintf("%s/%d", host, os.Getpid()), Host: host, PID: os.Getpid()}
+	label := fmt.Sprintf("%s/%d", host, os.Getpid())
 	party := func(o locks.Owner, token uint64) locks.Party {
-		p := self
-		p.Owner, p.Token = o, token
-		return p
+		return locks.Party{Owner: o, Token: token, Label: label, Host: host, PID: os.Getpid()}
 	}
 	for _, o := range f.local.Queued() {
 		info.Waiters = append(info.Waiters, party(o, 0))
@@ -68,7 +61,7 @@ func (l *Mutex) inspect() (info locks.Info, err error) {
 	switch {
 	case f.writer != nil && f.writer.cause == nil:
 		info.Held, info.Holders = true, []locks.Party{party(f.writer.owner, f.writer.token)}
-	case f.users > 0 && f.mode != unlocked:
+	case f.held() && f.mode != unlocked:
 		for o, h := range f.readers {
 			if h.cause == nil {
 				info.Holders = append(info.Holders, party(o, 0))
@@ -86,24 +79,24 @@ func (l *Mutex) inspect() (info locks.Info, err error) {
 // others asks the system whether another process holds the lock. f.mu is held, and this process
 // does not have the lock.
 func (f *file) others(info *locks.Info) error {
-	if f.dead {
+	if f.closed {
 		return nil // replaced a moment ago
 	}
-	for _, exclusive := range []bool{true, false} {
-		ok, err := f.d.tryLock(exclusive)
-		if err == nil && ok {
-			info.Shared = info.Held
-			err = f.d.unlock()
-			if !info.Held || err != nil {
-				return err
-			}
-			break
-		}
-		if err != nil {
-			return err
-		}
-		info.Held = true
+	free, err := f.d.lockable(true)
+	if free || err != nil {
+		return err
 	}
+	info.Held = true
+	info.Shared, err = f.d.lockable(false)
 	info.Holders = holdersOf(f.id)
-	return nil
+	return err
+}
+
+// lockable reports whether no other process has a conflicting lock at this moment.
+func (d descriptor) lockable(exclusive bool) (bool, error) {
+	ok, err := d.tryLock(exclusive)
+	if ok {
+		err = d.unlock()
+	}
+	return ok, err
 }

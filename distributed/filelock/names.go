@@ -7,13 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
-
-	"github.com/jucgo/locks"
 )
 
 // suffix is the end of the names of a [Client]'s files.
@@ -39,8 +37,8 @@ func fileName(name string) string {
 	if name == "" {
 		return "%" + suffix
 	}
-	text, whole := escape(name)
-	if whole {
+	text := escape(name)
+	if len(text) <= longestName {
 		return text + suffix
 	}
 	head := text[:keptOfName]
@@ -51,26 +49,18 @@ func fileName(name string) string {
 	return head + "%%" + hex.EncodeToString(sum[:]) + suffix
 }
 
-// escape returns the encoding of name, and whether that is all of it.
-func escape(name string) (text string, whole bool) {
+// escape returns the encoding of name.
+func escape(name string) string {
 	const digits = "0123456789ABCDEF"
 	var b strings.Builder
 	for i := range len(name) {
-		plain := isPlain(name, i) && (i > 0 || !isDevice(name))
-		n := 3
-		if plain {
-			n = 1
-		}
-		if b.Len()+n > longestName {
-			return b.String(), false
-		}
-		if plain {
-			b.WriteByte(name[i])
+		if c := name[i]; isPlain(name, i) && (i > 0 || !isDevice(name)) {
+			b.WriteByte(c)
 		} else {
-			b.Write([]byte{'%', digits[name[i]>>4], digits[name[i]&15]})
+			b.Write([]byte{'%', digits[c>>4], digits[c&15]})
 		}
 	}
-	return b.String(), true
+	return b.String()
 }
 
 // isPlain reports whether the i-th byte of name stays as it is.
@@ -99,24 +89,8 @@ func nameOf(file string) (name string, ok bool) {
 	if text == "%" {
 		return "", true
 	}
-	var b strings.Builder
-	for rest := text; rest != ""; {
-		before, after, found := strings.Cut(rest, "%")
-		b.WriteString(before)
-		if !found {
-			break
-		}
-		if len(after) < 2 {
-			return "", false
-		}
-		c, err := strconv.ParseUint(after[:2], 16, 8)
-		if err != nil {
-			return "", false
-		}
-		b.WriteByte(byte(c))
-		rest = after[2:]
-	}
-	return b.String(), fileName(b.String()) == file
+	name, err := url.PathUnescape(text)
+	return name, err == nil && fileName(name) == file
 }
 
 // Names returns the names of the locks in the directory that match pattern, sorted. The pattern is
@@ -132,8 +106,8 @@ func (c *Client) Names(ctx context.Context, pattern string) ([]string, error) {
 }
 
 func (c *Client) list(ctx context.Context, pattern string) (names []string, err error) {
-	if ctx == nil {
-		return nil, locks.ErrNilContext
+	if err := check(ctx); err != nil {
+		return nil, err
 	}
 	if _, err := path.Match(pattern, ""); err != nil {
 		return nil, err

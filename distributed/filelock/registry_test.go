@@ -93,22 +93,22 @@ func TestAFileReplacedAgainAndAgainIsOpenOnce(t *testing.T) {
 	}
 }
 
-func TestTrustedNamesFollowWhatOthersInTheProcessHaveFound(t *testing.T) {
+func TestPathsFollowWhatOthersInTheProcessHaveFound(t *testing.T) {
 	one, two := somewhere(t), somewhere(t)
 	require.NoError(t, os.WriteFile(one, nil, 0o666))
 	require.NoError(t, os.Link(one, two))
-	trusting, other, link := open(t, one, filelock.WithTrustedFiles()), open(t, one), open(t, two)
-	for _, l := range []*filelock.File{trusting, other, link} {
+	first, other, link := open(t, one), open(t, one), open(t, two)
+	for _, l := range []*filelock.File{first, other, link} {
 		take(t, l, background)
 		require.NoError(t, l.UnlockContext(background))
 	}
-	replace(trusting.Mutex)
+	replace(first.Mutex)
 	take(t, other, background)
 	require.NoError(t, other.UnlockContext(background))
 	c := serving(t, "write", one)
-	take(t, trusting, background)
+	take(t, first, background)
 	require.Equal(t, "false", ask(c, "try"))
-	require.NoError(t, trusting.UnlockContext(background))
+	require.NoError(t, first.UnlockContext(background))
 	require.True(t, tries(t, link, background), "it is another file now")
 	require.NoError(t, link.UnlockContext(background))
 }

@@ -1,6 +1,10 @@
 package filelock
 
-import "golang.org/x/sys/unix"
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
 
 // markAt is the byte that a process read-locks while it waits for the file. It is far behind
 // the contents. The lock is one of an open file description, which does not interact with
@@ -10,9 +14,9 @@ const markAt = 1 << 62
 
 // markable reports whether the file is on a file system that is known to keep the two kinds of
 // locks apart. Network file systems carry out both as record locks.
-func markable(fd int) bool {
+func markable(f *os.File) bool {
 	var st unix.Statfs_t
-	if err := retry(func() error { return unix.Fstatfs(fd, &st) }); err != nil {
+	if err := retry(func() error { return unix.Fstatfs(int(f.Fd()), &st) }); err != nil {
 		return false
 	}
 	switch uint32(st.Type) {
@@ -23,41 +27,24 @@ func markable(fd int) bool {
 	return false
 }
 
-// flock is the system call with LOCK_NB or LOCK_UN, which does not wait for other holders. On
-// markable file systems it does not wait for a disk or a server either, so a raw system call is
-// enough.
-func (d descriptor) flock(how int) error {
-	if !d.marks {
-		return unix.Flock(d.fd, how)
-	}
-	if _, _, errno := unix.RawSyscall(unix.SYS_FLOCK, uintptr(d.fd), uintptr(how), 0); errno != 0 {
-		return errno
-	}
-	return nil
-}
-
-func markLock(kind int16) *unix.Flock_t { return &unix.Flock_t{Type: kind, Start: markAt, Len: 1} }
-
 // mark tells other processes that this one waits for the file. A failure affects fairness only.
-func (d descriptor) mark() {
-	if d.marks {
-		retry(func() error { return unix.FcntlFlock(uintptr(d.fd), unix.F_OFD_SETLK, markLock(unix.F_RDLCK)) })
-	}
-}
+func (d descriptor) mark() { d.record(unix.F_OFD_SETLK, unix.F_RDLCK) }
 
 // unmark undoes mark.
-func (d descriptor) unmark() {
-	if d.marks {
-		retry(func() error { return unix.FcntlFlock(uintptr(d.fd), unix.F_OFD_SETLK, markLock(unix.F_UNLCK)) })
-	}
-}
+func (d descriptor) unmark() { d.record(unix.F_OFD_SETLK, unix.F_UNLCK) }
 
 // marked reports whether another process waits for the file, and whether that is known.
 func (d descriptor) marked() (waits, known bool) {
+	kind, known := d.record(unix.F_OFD_GETLK, unix.F_WRLCK)
+	return known && kind != unix.F_UNLCK, known
+}
+
+// record asks for the record lock of the mark, and returns the kind of lock in the answer.
+func (d descriptor) record(command int, kind int16) (int16, bool) {
 	if !d.marks {
-		return false, false
+		return 0, false
 	}
-	l := markLock(unix.F_WRLCK)
-	err := retry(func() error { return unix.FcntlFlock(uintptr(d.fd), unix.F_OFD_GETLK, l) })
-	return err == nil && l.Type != unix.F_UNLCK, err == nil
+	l := &unix.Flock_t{Type: kind, Start: markAt, Len: 1}
+	err := retry(func() error { return unix.FcntlFlock(d.Fd(), command, l) })
+	return l.Type, err == nil
 }

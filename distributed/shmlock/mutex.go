@@ -142,10 +142,13 @@ func (l *Mutex) lock(ctx context.Context, op string, wait bool) (bool, error) {
 	} else if cause := errors.Unwrap(err); cause != nil {
 		err = cause // fail says what was attempted
 	}
-	if err != nil {
-		return false, l.fail(op, err)
+	switch {
+	case err == nil:
+		return ok, nil
+	case ctx.Err() != nil:
+		err = l.ended(ctx)
 	}
-	return ok, nil
+	return false, l.fail(op, err)
 }
 
 // until calls wait with a context that ends with ctx or at Close. The error says which of them
