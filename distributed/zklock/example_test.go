@@ -35,7 +35,7 @@ func ExampleClient() {
 func ExampleMutex() {
 	var client *zklock.Client // as in the example of Client
 	asked := make(chan struct{})
-	var revocable zklock.MutexOption = zklock.Revocable(func(uint64) { close(asked) })
+	var revocable zklock.MutexOption = zklock.WithRevocation(func(uint64) { close(asked) })
 	var orders *zklock.Mutex = client.Mutex("orders", revocable)
 
 	_ = locks.Do(context.Background(), orders, func(ctx context.Context) error {

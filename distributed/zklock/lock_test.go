@@ -236,7 +236,7 @@ func TestAHolderIsAskedToGiveItsLockBack(t *testing.T) {
 	direct := connect(t, s.Addr())
 	c, other := open(t, s.Addr()), open(t, s.Addr())
 	asked := make(chan uint64, 8)
-	l := c.Mutex("it", zklock.Revocable(func(token uint64) { asked <- token }))
+	l := c.Mutex("it", zklock.WithRevocation(func(token uint64) { asked <- token }))
 	require.NoError(t, other.Mutex("it").Revoke(background), "nobody holds it")
 	a := someone()
 	h := hold(t, l, a)
@@ -256,7 +256,7 @@ func TestAHolderIsAskedToGiveItsLockBack(t *testing.T) {
 	require.Empty(t, asked, "asked once")
 
 	// All readers, and not the writer behind them.
-	rw := c.RWMutex("rw", zklock.Revocable(func(token uint64) { asked <- token }))
+	rw := c.RWMutex("rw", zklock.WithRevocation(func(token uint64) { asked <- token }))
 	b, w := someone(), someone()
 	one, two := hold(t, read(rw), a), hold(t, read(rw), b)
 	got := make(chan error, 1)

@@ -29,10 +29,10 @@ var (
 // MutexOption changes how a lock is made.
 type MutexOption func(*Mutex)
 
-// Revocable has f called when another client asks the holder to give the lock back: with
+// WithRevocation has f called when another client asks the holder to give the lock back: with
 // [Mutex.Revoke] or Curator's Revoker. The call has a goroutine of its own, happens once for
 // each hold, and gets the token of the hold. Nothing is taken away: f decides what to do.
-func Revocable(f func(token uint64)) MutexOption { return func(l *Mutex) { l.revoke = f } }
+func WithRevocation(f func(token uint64)) MutexOption { return func(l *Mutex) { l.revoke = f } }
 
 func (c *Client) mutex(k kind, name string, opts []MutexOption, of ...lease.MutexOption) *Mutex {
 	path, bad := cleanName(c.namespace, name)
@@ -145,9 +145,10 @@ func (l *Mutex) TryLockContext(ctx context.Context) (bool, error) {
 	return l.Mutex.TryLockContext(ctx)
 }
 
-// Revoke asks all present holders of the lock, in any process, to give it back. Those hear of
-// it that are [Revocable], or whose Java twin has a listener. Revoke neither waits for them nor
-// takes anything away. SemaphoreMutex and EphemeralMutex return [errors.ErrUnsupported].
+// Revoke asks all present holders of the lock, in any process, to give it back. A holder hears of
+// it if its lock was made with [WithRevocation], or if its Java twin has a listener. Revoke neither
+// waits for holders nor takes anything away. Locks without revocation, those of SemaphoreMutex and
+// EphemeralMutex, return [errors.ErrUnsupported].
 func (l *Mutex) Revoke(ctx context.Context) error {
 	switch {
 	case l.bad != nil:

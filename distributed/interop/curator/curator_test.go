@@ -331,7 +331,7 @@ func TestEachSideCanRevokeTheOthersLock(t *testing.T) {
 		s.java.do("ok", "t1", "unlock", "mutex", "/it")
 
 		asked := make(chan uint64, 1)
-		l, a := s.ours.Mutex("ours", zklock.Revocable(func(token uint64) { asked <- token })), someone()
+		l, a := s.ours.Mutex("ours", zklock.WithRevocation(func(token uint64) { asked <- token })), someone()
 		require.NoError(s, l.LockContext(a))
 		s.java.do("ok", "t1", "revoke", "mutex", "/ours/"+s.list("/ours")[0])
 		h, err := l.Hold(a)
@@ -396,7 +396,7 @@ func TestTheNodesOfBothSidesHaveTheSameForm(t *testing.T) {
 				s.java.do("ok", "t1", "unlock", k, theirs)
 			}
 		}
-		revocable, a := s.ours.Mutex("/ours/revocable", zklock.Revocable(func(uint64) {})), someone()
+		revocable, a := s.ours.Mutex("/ours/revocable", zklock.WithRevocation(func(uint64) {})), someone()
 		require.NoError(s, revocable.LockContext(a))
 		s.java.do("ok", "t1", "revocable", "mutex", "/theirs/revocable")
 		require.ElementsMatch(s, s.forms("/theirs/revocable", ""), s.forms("/ours/revocable", ""))
