@@ -121,7 +121,6 @@ const (
 	LeaveMute     Flaw = "a first waiter that leaves a free lock wakes nobody"
 	QueueSeldom   Flaw = "each fourth release makes the last waiter the first"
 	LeaveFrees    Flaw = "Leave frees the hold of its acquisition"
-	QueueLoses    Flaw = "a release removes the last place"
 	PlaceBrief    Flaw = "a place lasts for 100 ms"
 	PlaceOfTry    Flaw = "Acquire leaves a place in the queue"
 	PlaceForever  Flaw = "the place of a dead waiter stays"

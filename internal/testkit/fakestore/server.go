@@ -634,8 +634,6 @@ func (s *Server) release(c *client, name, acquisition string) (r lease.Released,
 		if s.releases++; s.releases%4 == 0 {
 			slices.Reverse(l.queue)
 		}
-	case s.flaw == QueueLoses && len(l.queue) > 1:
-		l.queue = l.queue[:len(l.queue)-1]
 	case s.flaw == ReleaseLooks:
 		s.mu.Unlock()
 		time.Sleep(time.Millisecond)
