@@ -25,7 +25,8 @@ type Config struct {
 	Read func(p locks.Provider, name string) locks.TryLocker
 
 	// Name turns a name of letters, digits and hyphens into one that the store permits. Default:
-	// it is left as it is.
+	// it is left as it is, and names with other characters are tried as well. The store may refuse
+	// those by an error.
 	Name func(name string) string
 
 	// FIFO declares that the lock goes to clients in order of arrival, if the Store is a

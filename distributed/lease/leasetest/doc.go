@@ -28,5 +28,7 @@
 // The checks take place in one process and on one machine: clocks of clients never differ.
 // Whether the store's server keeps its own promises, such as after a failover, is a matter of
 // the servers that the tests start. A race of some nanoseconds inside of the server is met by
-// chance. Package lockstest checks what one process sees of a lock.
+// chance. No check waits for longer than some leases, such as for the longest lease that a store
+// can keep. Whether readers that come all the time starve a writer is left to the store. Package
+// lockstest checks what one process sees of a lock.
 package leasetest
