@@ -104,9 +104,9 @@ var escaper = strings.NewReplacer("%", "%25", "/", "%2F")
 // "%25".
 func (c *Client) Prefix(name string) string { return c.prefix + escaper.Replace(name) }
 
-// Mutex is a lock of one name: a [lease.Mutex], whose Name is the common prefix of its keys. An
-// acquisition by a name that no lock can have returns an error that says why.
-type Mutex struct{ *lease.Mutex }
+// Mutex is a lock of one name, with the rules of a [lease.Mutex]. An acquisition by a name that no
+// lock can have returns an error that says why.
+type Mutex struct{ m *lease.Mutex }
 
 var (
 	_ locks.Leased    = (*Mutex)(nil)
@@ -153,11 +153,34 @@ func (c *Client) MutexLocker(prefix string, opts ...lease.MutexOption) *Mutex {
 }
 
 // LockContext acquires the lock, and waits for it until ctx ends.
-func (l *Mutex) LockContext(ctx context.Context) error { return l.Mutex.LockContext(ctx) }
+func (l *Mutex) LockContext(ctx context.Context) error { return l.m.LockContext(ctx) }
 
 // TryLockContext acquires the lock if nobody holds it or waits for it. It waits for the cluster's
 // answer until ctx ends.
-func (l *Mutex) TryLockContext(ctx context.Context) (bool, error) { return l.Mutex.TryLockContext(ctx) }
+func (l *Mutex) TryLockContext(ctx context.Context) (bool, error) { return l.m.TryLockContext(ctx) }
+
+// UnlockContext releases one hold of the caller. See [lease.Mutex.UnlockContext] for what an error
+// says.
+func (l *Mutex) UnlockContext(ctx context.Context) error { return l.m.UnlockContext(ctx) }
+
+// Hold returns the caller's hold, or an error matching [locks.ErrNotHeld].
+func (l *Mutex) Hold(ctx context.Context) (locks.Hold, error) { return l.m.Hold(ctx) }
+
+// ForceUnlock frees the lock without its holder's consent, and reports whether it was held. See
+// [lease.Mutex.ForceUnlock].
+func (l *Mutex) ForceUnlock(ctx context.Context) (bool, error) { return l.m.ForceUnlock(ctx) }
+
+// Name returns the common prefix of the lock's keys.
+func (l *Mutex) Name() string { return l.m.Name() }
+
+// LockKey gives [locks.Multi] its order, the same one in every process.
+func (l *Mutex) LockKey() string { return l.m.LockKey() }
+
+// QueueLength returns how many goroutines of this process wait for their turn at the lock.
+func (l *Mutex) QueueLength() int { return l.m.QueueLength() }
+
+// String describes the lock and its state in this process.
+func (l *Mutex) String() string { return l.m.String() }
 
 // Close releases all holds, and makes all waiters return [locks.ErrClosed]. See
 // [lease.Client.Close]. It does not close the client that New was given. Only the first call does

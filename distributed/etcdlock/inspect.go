@@ -96,5 +96,5 @@ func claim(name string, kv *mvccpb.KeyValue) (c lease.Claim) {
 // label of such a client is the name of its key, the id of its lease. Either half of a read-write
 // lock describes both.
 func (l *Mutex) Inspect(ctx context.Context) (locks.Info, error) {
-	return l.Mutex.Inspect(ctx)
+	return l.m.Inspect(ctx)
 }

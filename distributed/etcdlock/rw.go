@@ -50,7 +50,7 @@ func (c *Client) RWMutex(name string, opts ...lease.MutexOption) *RWMutex {
 		read:  c.mutex(reading, name, prefix, append([]lease.MutexOption{lease.Shared()}, opts...)),
 		write: c.mutex(writing, name, prefix, opts),
 	}
-	lease.Halves(l.read.Mutex, l.write.Mutex)
+	lease.Halves(l.read.m, l.write.m)
 	return l
 }
 

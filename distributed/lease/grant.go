@@ -41,10 +41,10 @@ type grant struct {
 	renewed  time.Time     // when the last request was sent that was answered, or zero
 	silent   int           // requests since then without an answer
 
-	// Guarded by the scheduler's mutex.
+	// Guarded by schedule.mu.
 	renewAt time.Time // zero: not renewed
-	at      time.Time // when the scheduler looks at it, perhaps too early
-	index   int       // in the scheduler's heap, or -1
+	at      time.Time // when the schedule looks at it, perhaps too early
+	index   int       // in the schedule's heap, or -1
 }
 
 // err returns nil while g is valid, and else why it is not.
@@ -195,7 +195,7 @@ func (g *grant) answered(p *pending) bool {
 	if p.sent.After(g.renewed) {
 		g.renewed, g.silent = p.sent, 0
 	}
-	// What is lost stays so: the scheduler has yet to see its end, and would renew it for ever.
+	// What is lost stays so: the schedule has yet to see its end, and would renew it for ever.
 	if until := g.endOf(p, p.least); g.cause == nil && until.After(g.until) {
 		g.until = until
 	}

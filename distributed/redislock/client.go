@@ -194,9 +194,9 @@ func (c *Client) store(k kind) (store, []lease.Option) {
 	return withWaiters(newPlain(c.core)), nil
 }
 
-// Mutex is a lock of one name and kind: a [lease.Mutex]. An acquisition by a name that no lock
-// can have returns an error that says why.
-type Mutex struct{ *lease.Mutex }
+// Mutex is a lock of one name and kind, with the rules of a [lease.Mutex]. An acquisition by a name
+// that no lock can have returns an error that says why.
+type Mutex struct{ m *lease.Mutex }
 
 var (
 	_ locks.Leased    = (*Mutex)(nil)
@@ -219,11 +219,18 @@ func (c *Client) lock(k kind, name string, opts []lease.MutexOption) *Mutex {
 
 // LockContext acquires the lock, and waits for it until ctx ends. See [lease.Mutex.LockContext].
 // If something other than a lock is under its name, the error matches [locks.ErrForeign].
-func (l *Mutex) LockContext(ctx context.Context) error { return l.Mutex.LockContext(ctx) }
+func (l *Mutex) LockContext(ctx context.Context) error { return l.m.LockContext(ctx) }
 
 // TryLockContext acquires the lock if nobody holds it. It waits for the server's answer until ctx
 // ends.
-func (l *Mutex) TryLockContext(ctx context.Context) (bool, error) { return l.Mutex.TryLockContext(ctx) }
+func (l *Mutex) TryLockContext(ctx context.Context) (bool, error) { return l.m.TryLockContext(ctx) }
+
+// UnlockContext releases one hold of the caller. See [lease.Mutex.UnlockContext] for what an error
+// says.
+func (l *Mutex) UnlockContext(ctx context.Context) error { return l.m.UnlockContext(ctx) }
+
+// Hold returns the caller's hold, or an error matching [locks.ErrNotHeld].
+func (l *Mutex) Hold(ctx context.Context) (locks.Hold, error) { return l.m.Hold(ctx) }
 
 // ForceUnlock frees the lock without its holder's consent, in Go or in Java. It wakes waiters as
 // a release does, and reports whether the lock was held. See [lease.Mutex.ForceUnlock]. A holder of
@@ -237,7 +244,19 @@ func (l *Mutex) TryLockContext(ctx context.Context) (bool, error) { return l.Mut
 // What is not a lock of this kind stays, and the error matches [locks.ErrForeign]. A plain, fair
 // or fenced lock is a hash with one field, which is a count. A simple lock is a string with a time
 // to live.
-func (l *Mutex) ForceUnlock(ctx context.Context) (bool, error) { return l.Mutex.ForceUnlock(ctx) }
+func (l *Mutex) ForceUnlock(ctx context.Context) (bool, error) { return l.m.ForceUnlock(ctx) }
+
+// Name returns the name of the lock.
+func (l *Mutex) Name() string { return l.m.Name() }
+
+// LockKey gives [locks.Multi] its order, the same one in every process.
+func (l *Mutex) LockKey() string { return l.m.LockKey() }
+
+// QueueLength returns how many goroutines of this process wait for their turn at the lock.
+func (l *Mutex) QueueLength() int { return l.m.QueueLength() }
+
+// String describes the lock and its state in this process.
+func (l *Mutex) String() string { return l.m.String() }
 
 // Locker returns the plain lock called name, Redisson's RLock. It is a [*Mutex].
 func (c *Client) Locker(name string) locks.TryLocker { return c.Mutex(name) }

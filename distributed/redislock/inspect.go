@@ -264,7 +264,7 @@ func (m *majority) acquisitionOf(id string) string {
 // Redisson's are not known. The waiters of a fair lock are all, in order. Either half of a
 // read-write lock describes both.
 func (l *Mutex) Inspect(ctx context.Context) (locks.Info, error) {
-	return l.Mutex.Inspect(ctx)
+	return l.m.Inspect(ctx)
 }
 
 // Set keeps value under key for ttl.

@@ -94,7 +94,7 @@ func (c *Client) RWMutex(name string, opts ...lease.MutexOption) *RWMutex {
 		read:  c.lock(reading, name, append([]lease.MutexOption{lease.Shared()}, opts...)),
 		write: c.lock(writing, name, opts),
 	}
-	lease.Halves(l.read.Mutex, l.write.Mutex)
+	lease.Halves(l.read.m, l.write.m)
 	return l
 }
 

@@ -223,4 +223,4 @@ func (k *rowKind) inspect(ctx context.Context, c *core, name string) (state leas
 // other users only with the privilege PROCESS. The holder of a Row on other databases is not known.
 // There, Inspect asks for the lock and gives it back at once, so that another attempt may fail in
 // between and be repeated. Waiters are those of this client.
-func (l *Mutex) Inspect(ctx context.Context) (locks.Info, error) { return l.Mutex.Inspect(ctx) }
+func (l *Mutex) Inspect(ctx context.Context) (locks.Info, error) { return l.m.Inspect(ctx) }

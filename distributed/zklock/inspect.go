@@ -221,5 +221,5 @@ func (ephemeral) inspect(ctx context.Context, s *session, name string) (seen sig
 // [Client.EphemeralMutex], only the waiters of this Client are known. Either half of a read-write
 // lock describes both.
 func (l *Mutex) Inspect(ctx context.Context) (locks.Info, error) {
-	return l.Mutex.Inspect(ctx)
+	return l.m.Inspect(ctx)
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// Mutex is a lock of one name and kind: a [lease.Mutex]. If its name cannot be the name of a
-// lock, its methods return an error that says why. Goroutines may share a Mutex.
+// Mutex is a lock of one name and kind, with the rules of a [lease.Mutex]. If its name cannot be
+// the name of a lock, its methods return an error that says why. Goroutines may share a Mutex.
 type Mutex struct {
-	*lease.Mutex
+	m      *lease.Mutex
 	c      *Client
 	bad    error // why the lock cannot be used
 	revoke func(token uint64)
@@ -48,7 +48,7 @@ func (c *Client) mutex(k kind, name string, opts []MutexOption, of ...lease.Mute
 	for _, o := range opts {
 		o(l)
 	}
-	l.Mutex = lc.Mutex(path, append(of, lease.Refuse(bad), lease.WithData(l.revoke))...)
+	l.m = lc.Mutex(path, append(of, lease.Refuse(bad), lease.WithData(l.revoke))...)
 	return l
 }
 
@@ -81,7 +81,7 @@ var _ locks.ReadWriteLocker = (*RWMutex)(nil)
 // RWMutex returns the read-write lock called name.
 func (c *Client) RWMutex(name string, opts ...MutexOption) *RWMutex {
 	l := &RWMutex{c.mutex(readers, name, opts, lease.Shared()), c.mutex(writers, name, opts)}
-	lease.Halves(l.read.Mutex, l.write.Mutex)
+	lease.Halves(l.read.m, l.write.m)
 	return l
 }
 
@@ -102,7 +102,7 @@ func (l *Mutex) LockKey() string {
 	if l.bad != nil {
 		return ""
 	}
-	return fmt.Sprintf("%s\x00%d\x00%s\x00%s", l.Name(), l.kind, l.c.core.order, l.Mutex.LockKey())
+	return fmt.Sprintf("%s\x00%d\x00%s\x00%s", l.Name(), l.kind, l.c.core.order, l.m.LockKey())
 }
 
 // held reports whether the caller holds a lock that it cannot acquire again.
@@ -110,7 +110,7 @@ func (l *Mutex) held(ctx context.Context) (bool, error) {
 	if l.kind != semaphores || l.bad != nil || ctx == nil || ctx.Err() != nil {
 		return false, nil // the lease client returns the error
 	}
-	h, err := l.Mutex.Hold(ctx)
+	h, err := l.m.Hold(ctx)
 	if err != nil {
 		return false, nil
 	}
@@ -129,7 +129,7 @@ func (l *Mutex) LockContext(ctx context.Context) error {
 	case held:
 		return l.fail("lock", fmt.Errorf("held by the caller: %w", locks.ErrDeadlock))
 	}
-	return l.Mutex.LockContext(ctx)
+	return l.m.LockContext(ctx)
 }
 
 // TryLockContext acquires the lock if no client holds it or waits for it. An attempt of another
@@ -142,8 +142,28 @@ func (l *Mutex) TryLockContext(ctx context.Context) (bool, error) {
 	case held:
 		return false, nil
 	}
-	return l.Mutex.TryLockContext(ctx)
+	return l.m.TryLockContext(ctx)
 }
+
+// UnlockContext releases one hold of the caller. See [lease.Mutex.UnlockContext] for what an error
+// says.
+func (l *Mutex) UnlockContext(ctx context.Context) error { return l.m.UnlockContext(ctx) }
+
+// Hold returns the caller's hold, or an error matching [locks.ErrNotHeld].
+func (l *Mutex) Hold(ctx context.Context) (locks.Hold, error) { return l.m.Hold(ctx) }
+
+// ForceUnlock frees the lock without its holder's consent, and reports whether it was held. See
+// [lease.Mutex.ForceUnlock].
+func (l *Mutex) ForceUnlock(ctx context.Context) (bool, error) { return l.m.ForceUnlock(ctx) }
+
+// Name returns the path of the lock.
+func (l *Mutex) Name() string { return l.m.Name() }
+
+// QueueLength returns how many goroutines of this process wait for their turn at the lock.
+func (l *Mutex) QueueLength() int { return l.m.QueueLength() }
+
+// String describes the lock and its state in this process.
+func (l *Mutex) String() string { return l.m.String() }
 
 // Revoke asks all present holders of the lock, in any process, to give it back. A holder hears of
 // it if its lock was made with [WithRevocation], or if its Java twin has a listener. Revoke neither
