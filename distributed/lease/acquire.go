@@ -303,7 +303,7 @@ func (a *acquisition) end(err error, pending bool) (*grant, bool, error) {
 	switch {
 	case pending:
 		if a.down != nil && a.queue != nil && !a.doubt.IsZero() { // an earlier one is undone too
-			a.c.releaser.sweep(sweeping{id: a.id, queue: a.queue, until: a.doubt, late: true})
+			a.sweep(a.doubt, nil)
 		}
 		return nil, true, err
 	case a.queue == nil || !a.placed:
@@ -345,7 +345,7 @@ type answer struct {
 }
 
 // ask asks the store once. If ctx ends before the answer is there, it returns that the request is
-// pending, and what the answer gives is given back. An answer that is there counts.
+// pending, and what the answer gives is undone. An answer that is there counts.
 func (a *acquisition) ask() (r answer, pending bool) {
 	if a.ctx.Done() == nil {
 		return a.noted(a.request()), false
@@ -405,7 +405,7 @@ func (a question) request() (r answer) {
 		if reply, unknown = c.store.Lookup(ctx, req); unknown != nil || !reply.Held {
 			r.doubt = sent.Add(req.TTL)
 			if a.queue == nil {
-				c.releaser.sweep(sweeping{id: a.id, until: r.doubt, late: true})
+				a.sweep(r.doubt, nil)
 			}
 			return r
 		}
@@ -445,7 +445,7 @@ func (a question) granted(ctx context.Context, r Reply, sent time.Time, ttl time
 	}
 	if g.err() != nil { // the answer came after its time
 		if a.queue == nil { // else the next request asks for the same, which must not be undone
-			c.releaser.sweep(sweeping{id: g.id, until: sent.Add(ttl), late: true})
+			a.sweep(sent.Add(ttl), nil)
 		}
 		return answer{err: errLate, doubt: sent.Add(ttl)}
 	}

@@ -10,12 +10,12 @@ import (
 )
 
 // grant is the store's lock in this process, from the moment when the store gave it until it is
-// given back or lost. Its times are those of [Now].
+// released or lost. Its times are those of [Now].
 //
 //	valid      now < until, not gone   answered -> valid, later; request -> valid, sooner;
 //	                                   lose or time -> lost; release -> released
 //	lost       gone, cause is set      for good
-//	released   gone, cause is nil      for good: given back
+//	released   gone, cause is nil      for good
 type grant struct {
 	s        *schedule
 	id       HoldID
@@ -23,7 +23,7 @@ type grant struct {
 	ttl      time.Duration // of a renewal
 	taken    time.Time     // when the request that took it was sent
 	fixed    bool          // not renewed
-	handOver time.Duration // about how long it takes until another process holds the lock once it is given back
+	handOver time.Duration // about how long it takes until another process holds the lock once it is released
 	doubt    time.Time     // until when an earlier request of its acquisition may have an effect, or zero
 	pinned   bool          // not to be passed to local waiters. Guarded by localQueue.mu
 
@@ -190,7 +190,7 @@ func (g *grant) answered(p *pending) bool {
 	now := g.s.now()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.forget(p)
+	g.arrived(p)
 	g.expire(now)
 	if p.sent.After(g.renewed) {
 		g.renewed, g.silent = p.sent, 0
@@ -207,7 +207,7 @@ func (g *grant) unanswered(p *pending) {
 	now := g.s.now()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.forget(p)
+	g.arrived(p)
 	if !now.Before(g.late) || p.d < g.unknown {
 		g.unknown = p.d
 	}
@@ -215,8 +215,8 @@ func (g *grant) unanswered(p *pending) {
 	g.silent++
 }
 
-// forget ends that p is on its way. g.mu is held.
-func (g *grant) forget(p *pending) {
+// arrived ends that p is on its way. g.mu is held.
+func (g *grant) arrived(p *pending) {
 	if i := slices.Index(g.requests, p); i >= 0 {
 		g.requests = slices.Delete(g.requests, i, i+1)
 	}

@@ -7,9 +7,9 @@ import "time"
 //
 //	the store gives the lock      taken
 //	a local waiter gets it        next
-//	the owner releases            decide: pass, probe or giveBack
+//	the owner releases            decide: pass, probe or toStore
 //	the store was probed          probed
-//	the store has the lock back   givenBack, and takeYield by the next local owner
+//	the store has the lock back   released, and takeYield by the next local owner
 //
 // Local turns are limited, because waiters elsewhere wait for the end of all of them:
 // [WithMaxLocalHandoffs] turns, and a quarter of the lease. If others wanted the lock when it was
@@ -21,7 +21,7 @@ type handoff struct {
 	waited    int       // local waiters when the lock was taken
 	contended bool      // others wanted the lock when it was taken: turns are for those that waited
 	rival     bool      // others wanted it when it was taken or probed last: it is not probed again
-	overtaken bool      // others wanted it when it was given back the last time, without a local waiter to yield
+	overtaken bool      // others wanted it when it was released the last time, without a local waiter to yield
 	probing   time.Time // when the probe under way was sent, or zero
 	yield     time.Time // until when the next local owner lets others go first
 }
@@ -30,16 +30,16 @@ type handoff struct {
 type verdict int
 
 const (
-	giveBack verdict = iota // to the store
-	pass                    // to the next local waiter
-	probe                   // pass, and ask the store whether others wait
+	toStore verdict = iota // release it
+	pass                   // to the next local waiter
+	probe                  // pass, and ask the store whether others wait
 )
 
 // maxProbe is how long turns go on without an answer to a probe.
 const maxProbe = 20 * time.Millisecond
 
 // tripsOfHandOver is how many round trips it takes at most until another process holds a lock
-// that was given back.
+// that was released.
 const tripsOfHandOver = 4
 
 // taken begins the turns of a lock that the store has given, while waited local goroutines wait.
@@ -63,7 +63,7 @@ func (h *handoff) next() { h.turns++ }
 func (h *handoff) decide(g *grant, limit int, canProbe bool, now time.Time) verdict {
 	age := now.Sub(g.taken)
 	if g.fixed || g.pinned || limit == 0 || age >= g.ttl/4 {
-		return giveBack
+		return toStore
 	}
 	if h.contended && age >= g.handOver {
 		limit = min(limit, h.waited)
@@ -72,14 +72,14 @@ func (h *handoff) decide(g *grant, limit int, canProbe bool, now time.Time) verd
 	case h.turns <= limit:
 		return pass
 	case !canProbe || h.rival:
-		return giveBack
+		return toStore
 	case h.probing.IsZero():
 		h.probing = now
 		return probe
 	case now.Sub(h.probing) < maxProbe:
 		return pass
 	}
-	return giveBack
+	return toStore
 }
 
 // probed ends a probe. same says that the lock is still that of the probe's time, and free that
@@ -95,9 +95,9 @@ func (h *handoff) probed(same, free bool) {
 	}
 }
 
-// givenBack notes for how long others should have the opportunity to acquire the lock, 0 if
+// released notes for how long others should have the opportunity to acquire the lock, 0 if
 // nobody waits. queued says that there is a local waiter, which yields for that long.
-func (h *handoff) givenBack(now time.Time, yield time.Duration, queued bool) {
+func (h *handoff) released(now time.Time, yield time.Duration, queued bool) {
 	if queued {
 		h.yield = now.Add(yield)
 	} else {

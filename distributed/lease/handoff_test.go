@@ -24,7 +24,7 @@ func TestALockIsPassedUpToTheLimitOfHandoffs(t *testing.T) {
 		require.Equal(t, pass, h.decide(g, 3, false, now))
 		h.next()
 	}
-	require.Equal(t, giveBack, h.decide(g, 3, false, now))
+	require.Equal(t, toStore, h.decide(g, 3, false, now))
 }
 
 func TestHandoffsEndAfterAQuarterOfTheLease(t *testing.T) {
@@ -32,7 +32,7 @@ func TestHandoffsEndAfterAQuarterOfTheLease(t *testing.T) {
 	h.taken(false, false, 9)
 	g, now := lockAt(10*time.Second - 1)
 	require.Equal(t, pass, h.decide(g, 3, true, now))
-	require.Equal(t, giveBack, h.decide(g, 3, true, now.Add(1)))
+	require.Equal(t, toStore, h.decide(g, 3, true, now.Add(1)))
 }
 
 func TestFixedAndPinnedLocksAreNotPassed(t *testing.T) {
@@ -40,11 +40,11 @@ func TestFixedAndPinnedLocksAreNotPassed(t *testing.T) {
 	h.taken(false, false, 9)
 	g, now := lockAt(0)
 	g.fixed = true
-	require.Equal(t, giveBack, h.decide(g, 3, true, now))
+	require.Equal(t, toStore, h.decide(g, 3, true, now))
 	g.fixed, g.pinned = false, true
-	require.Equal(t, giveBack, h.decide(g, 3, true, now))
+	require.Equal(t, toStore, h.decide(g, 3, true, now))
 	g.pinned = false
-	require.Equal(t, giveBack, h.decide(g, 0, true, now), "a limit of 0")
+	require.Equal(t, toStore, h.decide(g, 0, true, now), "a limit of 0")
 	require.Equal(t, pass, h.decide(g, 1, true, now))
 }
 
@@ -54,7 +54,7 @@ func TestAContendedLockIsPassedToEarlierWaitersOnly(t *testing.T) {
 	g, now := lockAt(time.Second)
 	require.Equal(t, pass, h.decide(g, 64, true, now))
 	h.next()
-	require.Equal(t, giveBack, h.decide(g, 64, true, now))
+	require.Equal(t, toStore, h.decide(g, 64, true, now))
 	g, now = lockAt(9 * time.Millisecond)
 	require.Equal(t, pass, h.decide(g, 64, true, now), "sooner than others could have it")
 }
@@ -67,14 +67,14 @@ func TestAProbeExtendsTheTurnsWhileNobodyElseWaits(t *testing.T) {
 	require.Equal(t, probe, h.decide(g, 1, true, now))
 	h.next()
 	require.Equal(t, pass, h.decide(g, 1, true, now.Add(maxProbe-1)), "the probe is under way")
-	require.Equal(t, giveBack, h.decide(g, 1, true, now.Add(maxProbe)), "it takes too long")
+	require.Equal(t, toStore, h.decide(g, 1, true, now.Add(maxProbe)), "it takes too long")
 	h.probed(true, true)
 	require.Equal(t, pass, h.decide(g, 1, true, now))
 	h.next()
 	h.next()
 	require.Equal(t, probe, h.decide(g, 1, true, now))
 	h.probed(true, false)
-	require.Equal(t, giveBack, h.decide(g, 1, true, now), "others wait")
+	require.Equal(t, toStore, h.decide(g, 1, true, now), "others wait")
 }
 
 func TestAProbeOfAnEarlierLockSaysNothing(t *testing.T) {
@@ -94,26 +94,26 @@ func TestAYieldedLockIsNotProbed(t *testing.T) {
 	h.taken(false, true, 9)
 	g, now := lockAt(time.Second)
 	h.next()
-	require.Equal(t, giveBack, h.decide(g, 1, true, now))
+	require.Equal(t, toStore, h.decide(g, 1, true, now))
 }
 
 func TestTheNextLocalOwnerYieldsOnce(t *testing.T) {
 	var h handoff
-	h.givenBack(begin, time.Second, true)
+	h.released(begin, time.Second, true)
 	require.Equal(t, 600*time.Millisecond, h.takeYield(begin.Add(400*time.Millisecond)))
 	require.Zero(t, h.takeYield(begin.Add(500*time.Millisecond)))
-	h.givenBack(begin, time.Second, true)
+	h.released(begin, time.Second, true)
 	require.Zero(t, h.takeYield(begin.Add(2*time.Second)), "others have had their time")
 }
 
 func TestAnOvertakenWaiterElsewhereMakesTheLockContended(t *testing.T) {
 	var h handoff
-	h.givenBack(begin, time.Second, false) // others wait, and nobody here to yield
+	h.released(begin, time.Second, false) // others wait, and nobody here to yield
 	require.Zero(t, h.takeYield(begin))
 	h.taken(false, false, 0)
 	g, now := lockAt(time.Second)
-	require.Equal(t, giveBack, h.decide(g, 64, false, now))
-	h.givenBack(begin, 0, false)
+	require.Equal(t, toStore, h.decide(g, 64, false, now))
+	h.released(begin, 0, false)
 	h.taken(false, false, 0)
 	require.Equal(t, pass, h.decide(g, 64, false, now), "that is over")
 }

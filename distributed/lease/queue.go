@@ -247,14 +247,14 @@ func (q *localQueue) unlock(ctx context.Context, o locks.Owner) error {
 	case q.passes(h.g, now):
 		q.mu.Unlock()
 		_ = q.turn.UnlockContext(ctx)
-		return q.collect(ctx)
+		return q.releasePassed(ctx)
 	default:
 		q.grant, q.busy = nil, true
 		q.mu.Unlock()
 		var yield time.Duration
 		yield, err = q.all.releaser.release(h.g)
 		q.mu.Lock()
-		q.handoff.givenBack(q.all.now(), yield, q.turn.HasQueued())
+		q.handoff.released(q.all.now(), yield, q.turn.HasQueued())
 		q.finishLocked()
 		q.mu.Unlock()
 	}
@@ -310,14 +310,14 @@ func (q *localQueue) leave(ctx context.Context) {
 	}
 	q.mu.Unlock()
 	_ = q.turn.UnlockContext(ctx)
-	q.collect(ctx)
+	q.releasePassed(ctx)
 	if user {
 		q.drop()
 	}
 }
 
-// collect releases a lock that was passed to a local waiter that has gone away.
-func (q *localQueue) collect(ctx context.Context) error {
+// releasePassed releases a lock that was passed to a local waiter that has gone away.
+func (q *localQueue) releasePassed(ctx context.Context) error {
 	q.mu.Lock()
 	nothing := q.grant == nil
 	q.mu.Unlock()

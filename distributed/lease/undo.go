@@ -9,13 +9,13 @@ import "time"
 //	a release without an answer                     sweep
 //	a place in a queue                              leave
 //
-// Everything here ends with the answer that settles it, and is bounded in time and in requests.
+// Everything here ends with an answer, and is bounded in time and in requests.
 
 // grace is how long the caller of a request has gone before its effect is undone without its
 // answer being awaited.
 const grace = 50 * time.Millisecond
 
-// undo gives back what a request gives whose caller has gone. The local queue is busy until then,
+// undo undoes a request whose caller has gone. The local queue is busy until then,
 // but not for longer than the grace. The next acquisition has another name, and so does not depend
 // on this one.
 func (a *acquisition) undo(sent time.Time, answers <-chan answer) {
@@ -23,25 +23,23 @@ func (a *acquisition) undo(sent time.Time, answers <-chan answer) {
 	defer timer.Stop()
 	select {
 	case r := <-answers:
-		a.settle(r)
+		a.undoAnswer(r)
 		a.local.finish()
 		a.local.drop()
 		return
 	case <-timer.C:
 	}
 	known := make(chan struct{})
-	a.c.releaser.sweep(sweeping{
-		id: a.id, queue: a.queue, until: sent.Add(a.l.term()), late: true, known: known,
-	})
+	a.sweep(sent.Add(a.l.term()), known)
 	a.local.finish()
 	a.local.drop()
 	r := <-answers
 	close(known)
-	a.settle(r)
+	a.undoAnswer(r)
 }
 
-// settle undoes what is known from r, the answer to a request whose caller has gone.
-func (a *acquisition) settle(r answer) {
+// undoAnswer undoes what is known from r, the answer to a request whose caller has gone.
+func (a *acquisition) undoAnswer(r answer) {
 	switch {
 	case r.g != nil:
 		a.c.releaser.release(r.g)
@@ -75,8 +73,14 @@ func (a *acquisition) leave() {
 		break
 	}
 	if !a.doubt.IsZero() {
-		a.c.releaser.sweep(sweeping{id: a.id, queue: a.queue, until: a.doubt, late: true})
+		a.sweep(a.doubt, nil)
 	}
+}
+
+// sweep releases in the background what a request without an answer takes, until its time is over.
+// known, if not nil, is closed when its outcome is known.
+func (a question) sweep(until time.Time, known <-chan struct{}) {
+	a.c.releaser.sweep(sweeping{id: a.id, queue: a.queue, until: until, late: true, known: known})
 }
 
 // latest is for how long at most a request is expected to arrive that was sent: about as long as
