@@ -58,19 +58,15 @@ func argument(info *types.Info, call *ast.CallExpr, callee *function, param type
 			return nil
 		}
 		selected := info.Selections[selector]
-		p, ok := pathOf(info, selector.X)
-		if !ok || selected == nil || selected.Kind() != types.MethodVal {
+		if selected == nil || selected.Kind() != types.MethodVal {
 			return nil
 		}
-		index := selected.Index()
-		p, _ = p.through(selected.Recv(), index[:len(index)-1])
-		return p
+		return toReceiver(info, selector.X, selected)
 	}
 	n := 0
 	for _, field := range callee.decl.Type.Params.List {
 		if i := names(info, field, param); i >= 0 && n+i < len(call.Args) {
-			p, _ := pathOf(info, call.Args[n+i])
-			return p
+			return pathOf(info, call.Args[n+i])
 		}
 		n += max(len(field.Names), 1)
 	}
@@ -97,11 +93,36 @@ func (fs *flows) calls(f *function, visit func(*ast.CallExpr, *function)) {
 		case *ast.DeferStmt:
 			skip[n.Call] = true
 		case *ast.CallExpr:
-			if fn := calleeOf(fs.info, n); fn != nil && !skip[n] {
-				if callee := fs.declared[fn.Origin()]; callee != nil {
-					visit(n, callee)
-				}
+			if callee := fs.callee(n); callee != nil && !skip[n] {
+				visit(n, callee)
 			}
+		}
+	})
+}
+
+// callee returns the function of the package that is called, or nil.
+func (fs *flows) callee(call *ast.CallExpr) *function {
+	if fn := calleeOf(fs.info, call); fn != nil {
+		return fs.declared[fn.Origin()]
+	}
+	return nil
+}
+
+// acquisitions visits the acquisitions for which f waits, by itself or in a function that it calls.
+// For those functions it takes what of returns. The call is the one that f makes.
+func (fs *flows) acquisitions(
+	f *function, of func(*function) []acquisition, visit func(call *ast.CallExpr, a acquisition),
+) {
+	for _, t := range f.locks {
+		for _, c := range t.calls {
+			if c.waits() {
+				visit(c.call, acquisition{call: c, path: t.path, class: fs.class(t.path)})
+			}
+		}
+	}
+	fs.calls(f, func(call *ast.CallExpr, callee *function) {
+		for _, a := range of(callee) {
+			visit(call, fs.through(a, call, callee))
 		}
 	})
 }
@@ -116,8 +137,15 @@ func (fs *flows) certain(f *function) []acquisition {
 	places := map[string]map[*ast.CallExpr]bool{}
 	example := map[string]acquisition{}
 	var order []string
-	add := func(call *ast.CallExpr, a acquisition) {
+	fs.acquisitions(f, fs.certain, func(call *ast.CallExpr, a acquisition) {
+		if a.path == nil || assigns(fs.info, f.body, a.path) {
+			return
+		}
 		key := a.path.key()
+		own := len(a.via) == 0
+		if own && (f.byCall[call] != a.call || f.byKey[key].escaped) {
+			return
+		}
 		if places[key] == nil {
 			places[key], example[key] = map[*ast.CallExpr]bool{}, a
 			order = append(order, key)
@@ -125,21 +153,6 @@ func (fs *flows) certain(f *function) []acquisition {
 		places[key][call] = true
 		if a.call.mode == read {
 			example[key] = a
-		}
-	}
-	for _, key := range f.order {
-		t := f.locks[key]
-		for _, c := range t.calls {
-			if f.byCall[c.call] == c && c.waits() && !t.escaped && !assigns(fs.info, f.body, t.path) {
-				add(c.call, acquisition{call: c, path: t.path})
-			}
-		}
-	}
-	fs.calls(f, func(call *ast.CallExpr, callee *function) {
-		for _, a := range fs.certain(callee) {
-			if a = fs.through(a, call, callee); a.path != nil && !assigns(fs.info, f.body, a.path) {
-				add(call, a)
-			}
 		}
 	})
 	var found []acquisition
@@ -222,8 +235,8 @@ func assigns(info *types.Info, body ast.Node, p *path) (found bool) {
 	ast.Inspect(body, func(n ast.Node) bool {
 		if a, ok := n.(*ast.AssignStmt); ok {
 			for _, l := range a.Lhs {
-				q, ok := pathOf(info, l)
-				found = found || ok && p.begins(q)
+				q := pathOf(info, l)
+				found = found || q != nil && p.begins(q)
 			}
 		}
 		return !found

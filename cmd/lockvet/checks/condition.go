@@ -32,18 +32,11 @@ know what they signal.`,
 
 // condMethod reports whether fn is a method of a condition, of sync or of this module.
 func condMethod(fn *types.Func) (sync, our bool) {
-	if fn == nil || fn.Pkg() == nil || fn.Signature().Recv() == nil {
+	if fn == nil || fn.Signature().Recv() == nil {
 		return false, false
 	}
 	recv := fn.Signature().Recv().Type()
-	if pointer, ok := recv.(*types.Pointer); ok {
-		recv = pointer.Elem()
-	}
-	named, ok := recv.(*types.Named)
-	if !ok || named.Obj().Name() != "Cond" {
-		return false, false
-	}
-	return fn.Pkg().Path() == "sync", fn.Pkg().Path() == root+"/condition"
+	return typeName(recv) == "sync.Cond", isCond(recv)
 }
 
 func runWaitLoop(pass *analysis.Pass) (any, error) {
@@ -54,26 +47,20 @@ func runWaitLoop(pass *analysis.Pass) (any, error) {
 			continue
 		}
 		for _, b := range f.graph.Blocks {
-			for _, n := range b.Nodes {
-				inspectOwn(n, func(n ast.Node) {
-					call, ok := n.(*ast.CallExpr)
-					if !ok {
-						return
+			for call := range callsIn(b.Nodes...) {
+				fn := calleeOf(pass.TypesInfo, call)
+				sync, our := condMethod(fn)
+				if !sync && !our {
+					continue
+				}
+				switch fn.Name() {
+				case "Wait", "WaitContext", "WaitFor", "WaitUntil":
+					once := b.Live && !repeats(b) && !(looped[f] && f.endsAfter(b, call))
+					if once && (tested(f, call) || f.acquires()) {
+						pass.ReportRangef(call,
+							"%s of a condition outside of a loop that checks what it waits for", fn.Name())
 					}
-					fn := calleeOf(pass.TypesInfo, call)
-					sync, our := condMethod(fn)
-					if !sync && !our {
-						return
-					}
-					switch fn.Name() {
-					case "Wait", "WaitContext", "WaitFor", "WaitUntil":
-						once := b.Live && !repeats(b) && !(looped[f] && f.endsAfter(b, call))
-						if once && (tested(f, call) || f.acquires()) {
-							pass.ReportRangef(call,
-								"%s of a condition outside of a loop that checks what it waits for", fn.Name())
-						}
-					}
-				})
+				}
 			}
 		}
 	}
@@ -88,14 +75,10 @@ func (fs *flows) looped() map[*function]bool {
 			if !b.Live || !repeats(b) {
 				continue
 			}
-			for _, n := range b.Nodes {
-				inspectOwn(n, func(n ast.Node) {
-					if call, ok := n.(*ast.CallExpr); ok {
-						if fn := calleeOf(fs.info, call); fn != nil && fs.declared[fn.Origin()] != nil {
-							looped[fs.declared[fn.Origin()]] = true
-						}
-					}
-				})
+			for call := range callsIn(b.Nodes...) {
+				if callee := fs.callee(call); callee != nil {
+					looped[callee] = true
+				}
 			}
 		}
 	}
@@ -184,35 +167,31 @@ func runUnlockedSignal(pass *analysis.Pass) (any, error) {
 	fs := pass.ResultOf[flow].(*flows)
 	lockOf := condLocks(pass)
 	for _, f := range fs.functions {
-		inspectOwn(f.body, func(n ast.Node) {
-			call, ok := n.(*ast.CallExpr)
-			if !ok {
-				return
-			}
+		for call := range callsIn(f.body) {
 			fn := calleeOf(pass.TypesInfo, call)
 			if _, our := condMethod(fn); !our {
-				return
+				continue
 			}
 			switch fn.Name() {
 			case "Signal", "Broadcast", "SignalContext", "BroadcastContext":
 			default:
-				return
+				continue
 			}
 			selector, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr)
 			if !ok {
-				return
+				continue
 			}
-			cond, ok := pathOf(pass.TypesInfo, selector.X)
-			if !ok {
-				return
+			cond := pathOf(pass.TypesInfo, selector.X)
+			if cond == nil {
+				continue
 			}
 			lock := lockOf(cond)
 			if lock == nil {
-				return
+				continue
 			}
-			t := f.locks[lock.key()]
+			t := f.byKey[lock.key()]
 			if t == nil || t.escaped || fs.acquiredElsewhere(f, t) {
-				return
+				continue
 			}
 			if t.before[call].all(func(st state) bool {
 				return st.held == [2]uint8{} && (st.freed[write] != no || st.freed[read] != no)
@@ -220,7 +199,7 @@ func runUnlockedSignal(pass *analysis.Pass) (any, error) {
 				pass.ReportRangef(call, "%s of %s after %s was unlocked, which panics or fails: signal first",
 					fn.Name(), cond.text, t.path.text)
 			}
-		})
+		}
 	}
 	return nil, nil
 }
@@ -252,13 +231,13 @@ func condLocks(pass *analysis.Pass) func(*path) *path {
 					if !isCond(info.TypeOf(l)) {
 						continue
 					}
-					if p, ok := pathOf(info, l); ok {
+					if p := pathOf(info, l); p != nil {
 						note(p, n.Rhs[i])
 					}
 				}
 			case *ast.ValueSpec:
 				for i, name := range n.Names {
-					if p, ok := pathOf(info, name); ok && i < len(n.Values) && isCond(info.TypeOf(name)) {
+					if p := pathOf(info, name); p != nil && i < len(n.Values) && isCond(info.TypeOf(name)) {
 						note(p, n.Values[i])
 					}
 				}
@@ -315,21 +294,7 @@ func madeFrom(info *types.Info, e ast.Expr) *path {
 	default:
 		return nil
 	}
-	p, ok := pathOf(info, lock)
-	if !ok {
-		return nil
-	}
-	return p
+	return pathOf(info, lock)
 }
 
-func isCond(t types.Type) bool {
-	if t == nil {
-		return false
-	}
-	if pointer, ok := t.(*types.Pointer); ok {
-		t = pointer.Elem()
-	}
-	named, ok := t.(*types.Named)
-	return ok && named.Obj().Name() == "Cond" && named.Obj().Pkg() != nil &&
-		named.Obj().Pkg().Path() == root+"/condition"
-}
+func isCond(t types.Type) bool { return typeName(t) == root+"/condition.Cond" }

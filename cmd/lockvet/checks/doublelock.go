@@ -55,24 +55,14 @@ func runDoubleLock(pass *analysis.Pass) (any, error) {
 // again visits the acquisitions of locks that a function may hold already, by itself and by
 // functions that it calls.
 func (fs *flows) again(pass *analysis.Pass, visit func(*tracked, *ast.CallExpr, acquisition)) {
-	candidate := func(t *tracked) bool { return t != nil && fs.local(pass, t) && fs.stable(t.path) }
 	for _, f := range fs.functions {
-		for _, key := range f.order {
-			t := f.locks[key]
-			for _, c := range t.calls {
-				own := f.byCall[c.call] == c && !f.defers[c.call]
-				if own && c.waits() && !isMisuse(pass, c) && candidate(t) {
-					visit(t, c.call, acquisition{call: c})
-				}
+		fs.acquisitions(f, fs.certain, func(call *ast.CallExpr, a acquisition) {
+			own := len(a.via) == 0
+			if a.path == nil || own && (f.byCall[call] != a.call || f.defers[call] || isMisuse(pass, a.call)) {
+				return
 			}
-		}
-		fs.calls(f, func(call *ast.CallExpr, callee *function) {
-			for _, a := range fs.certain(callee) {
-				if a = fs.through(a, call, callee); a.path != nil {
-					if t := f.locks[a.path.key()]; candidate(t) {
-						visit(t, call, a)
-					}
-				}
+			if t := f.byKey[a.path.key()]; t != nil && fs.local(pass, t) && fs.stable(t.path) {
+				visit(t, call, a)
 			}
 		})
 	}

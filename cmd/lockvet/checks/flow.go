@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"iter"
 	"reflect"
 	"slices"
 
@@ -133,9 +134,9 @@ type function struct {
 	obj      *types.Func   // nil for a literal
 	outer    *function
 	graph    *cfg.CFG
-	locks    map[string]*tracked
-	order    []string // the keys of locks, in the order of the source
-	deferred bool     // a literal of a statement: defer func() {...}()
+	locks    []*tracked // in the order of the source
+	byKey    map[string]*tracked
+	deferred bool // a literal of a statement: defer func() {...}()
 	inner    []*function
 	byCall   map[*ast.CallExpr]*lockCall
 	defers   map[*ast.CallExpr]bool // the deferred calls
@@ -242,7 +243,7 @@ func (fs *flows) findAssigned(file *ast.File) {
 	ast.Inspect(file, func(n ast.Node) bool {
 		if a, ok := n.(*ast.AssignStmt); ok {
 			for _, l := range a.Lhs {
-				if p, ok := pathOf(fs.info, l); ok {
+				if p := pathOf(fs.info, l); p != nil {
 					fs.assigned[p.id()] = true
 				}
 			}
@@ -320,8 +321,8 @@ func (fs *flows) analyze(pass *analysis.Pass, graphs *ctrlflow.CFGs, f *function
 		f.inner = append(f.inner, g)
 	}
 	f.collect(pass.TypesInfo)
-	for _, key := range f.order {
-		w := walker{info: pass.TypesInfo, f: f, t: f.locks[key]}
+	for _, t := range f.locks {
+		w := walker{info: pass.TypesInfo, f: f, t: t}
 		w.run()
 	}
 	fs.functions = append(fs.functions, f)
@@ -330,15 +331,15 @@ func (fs *flows) analyze(pass *analysis.Pass, graphs *ctrlflow.CFGs, f *function
 // collect finds the locks that f uses.
 func (f *function) collect(info *types.Info) {
 	f.info = info
-	f.locks, f.byCall = map[string]*tracked{}, map[*ast.CallExpr]*lockCall{}
+	f.byKey, f.byCall = map[string]*tracked{}, map[*ast.CallExpr]*lockCall{}
 	f.defers, f.tagged = map[*ast.CallExpr]bool{}, map[ast.Expr]bool{}
 	ofLock := func(p *path) *tracked {
 		key := p.key()
-		t := f.locks[key]
+		t := f.byKey[key]
 		if t == nil {
 			t = &tracked{path: p, before: map[*ast.CallExpr]set{}, exits: map[*ast.ReturnStmt]set{}}
-			f.locks[key] = t
-			f.order = append(f.order, key)
+			f.byKey[key] = t
+			f.locks = append(f.locks, t)
 		}
 		return t
 	}
@@ -368,21 +369,19 @@ func (f *function) collect(info *types.Info) {
 	})
 	// What a deferred literal does with a lock is a use of f too.
 	for _, g := range f.inner {
-		for _, key := range g.order {
-			t := g.locks[key]
+		for _, t := range g.locks {
 			if g.deferred {
 				own := ofLock(t.path)
 				own.calls = append(own.calls, t.calls...)
 				own.escaped = own.escaped || t.escaped
-			} else if own := f.locks[key]; own != nil && (t.foreign || t.left() || t.escaped) {
+			} else if own := f.byKey[t.path.key()]; own != nil && (t.foreign || t.left() || t.escaped) {
 				own.escaped = true
 			} else if t.foreign || t.left() {
 				ofLock(t.path).escaped = true
 			}
 		}
 	}
-	for _, key := range f.order {
-		t := f.locks[key]
+	for _, t := range f.locks {
 		t.escaped = t.escaped || escapes(info, f.body, t.path) || slices.ContainsFunc(f.inner, func(g *function) bool {
 			return assigns(info, g.body, t.path)
 		})
@@ -400,6 +399,25 @@ func inspectOwn(body ast.Node, visit func(ast.Node)) {
 		}
 		return true
 	})
+}
+
+// callsIn returns the calls in nodes in the order of the source, except those of literals.
+func callsIn(nodes ...ast.Node) iter.Seq[*ast.CallExpr] {
+	return func(yield func(*ast.CallExpr) bool) {
+		for _, n := range nodes {
+			stopped := false
+			ast.Inspect(n, func(n ast.Node) bool {
+				if call, ok := n.(*ast.CallExpr); ok && !stopped {
+					stopped = !yield(call)
+				}
+				_, literal := n.(*ast.FuncLit)
+				return !literal && !stopped
+			})
+			if stopped {
+				return
+			}
+		}
+	}
 }
 
 // escapes reports whether body gives the lock of p to other code, or a method of it.
@@ -437,7 +455,7 @@ func forEscapes(info *types.Info, n ast.Node, visit func(*path)) {
 		case *ast.CallExpr:
 			// A view that is kept is another name of the lock.
 			if of, _, ok := viewOf(info, e); ok && !isSelected(stack) {
-				if p, ok := pathOf(info, of.X); ok {
+				if p := pathOf(info, of.X); p != nil {
 					visit(p)
 				}
 			}
@@ -454,10 +472,8 @@ func forEscapes(info *types.Info, n ast.Node, visit func(*path)) {
 			if s := info.Selections[e]; s != nil && s.Kind() == types.MethodVal && !isCalled(stack) {
 				if fn, ok := s.Obj().(*types.Func); ok {
 					if _, ok := lockMethod(fn); ok {
-						if p, ok := pathOf(info, e.X); ok {
-							if p, ok = p.through(s.Recv(), s.Index()[:len(s.Index())-1]); ok {
-								visit(p)
-							}
+						if p := toReceiver(info, e.X, s); p != nil {
+							visit(p)
 						}
 					}
 				}
@@ -467,7 +483,7 @@ func forEscapes(info *types.Info, n ast.Node, visit func(*path)) {
 			return true
 		}
 		if passedOn(info, stack) {
-			if p, ok := pathOf(info, e); ok {
+			if p := pathOf(info, e); p != nil {
 				visit(p)
 			}
 		}

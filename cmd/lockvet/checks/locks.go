@@ -7,8 +7,6 @@ import (
 	"go/types"
 	"slices"
 	"strings"
-
-	"golang.org/x/tools/go/types/typeutil"
 )
 
 // root is the import path of the module whose locks the checks know, besides those of sync.
@@ -101,12 +99,20 @@ func SetLockTypes(types ...string) error {
 
 // isNamed reports whether fn is a method of a type that SetLockTypes added.
 func isNamed(fn *types.Func) bool {
-	t := fn.Signature().Recv().Type()
+	return named[typeName(fn.Signature().Recv().Type())]
+}
+
+// typeName returns the package and the name of a type or of what a pointer points to, as
+// SetLockTypes takes them. It is empty for a type without a name.
+func typeName(t types.Type) string {
 	if pointer, ok := t.(*types.Pointer); ok {
 		t = pointer.Elem()
 	}
 	n, ok := t.(*types.Named)
-	return ok && n.Obj().Pkg() != nil && named[n.Obj().Pkg().Path()+"."+n.Obj().Name()]
+	if !ok || n.Obj().Pkg() == nil {
+		return ""
+	}
+	return n.Obj().Pkg().Path() + "." + n.Obj().Name()
 }
 
 // lockMethod returns what is known of fn, if fn is a method of a lock.
@@ -243,8 +249,8 @@ func (p *path) begins(q *path) bool {
 	return p.root == q.root && len(q.fields) <= len(p.fields) && slices.Equal(q.fields, p.fields[:len(q.fields)])
 }
 
-// pathOf returns the path that e denotes, if e is a variable or a field of one.
-func pathOf(info *types.Info, e ast.Expr) (*path, bool) {
+// pathOf returns the path that e denotes, or nil if e is neither a variable nor a field of one.
+func pathOf(info *types.Info, e ast.Expr) *path {
 	switch e := e.(type) {
 	case *ast.ParenExpr:
 		return pathOf(info, e.X)
@@ -256,33 +262,33 @@ func pathOf(info *types.Info, e ast.Expr) (*path, bool) {
 		}
 	case *ast.Ident:
 		if v, ok := info.ObjectOf(e).(*types.Var); ok && !v.IsField() {
-			return &path{root: v, text: e.Name}, true
+			return &path{root: v, text: e.Name}
 		}
 	case *ast.SelectorExpr:
 		selected := info.Selections[e]
 		if selected == nil {
 			if v, ok := info.Uses[e.Sel].(*types.Var); ok {
-				return &path{root: v, text: types.ExprString(e)}, true
+				return &path{root: v, text: types.ExprString(e)}
 			}
-			return nil, false
+			return nil
 		}
 		if selected.Kind() != types.FieldVal {
-			return nil, false
+			return nil
 		}
-		p, ok := pathOf(info, e.X)
-		if !ok {
-			return nil, false
-		}
-		if p, ok = p.through(selected.Recv(), selected.Index()); ok {
+		p := pathOf(info, e.X).through(selected.Recv(), selected.Index())
+		if p != nil {
 			p.text = types.ExprString(e)
 		}
-		return p, ok
+		return p
 	}
-	return nil, false
+	return nil
 }
 
-// through returns p extended by the fields of a selection.
-func (p *path) through(t types.Type, index []int) (*path, bool) {
+// through returns p extended by the fields of a selection, or nil.
+func (p *path) through(t types.Type, index []int) *path {
+	if p == nil {
+		return nil
+	}
 	n := len(p.fields)
 	extended := &path{root: p.root, fields: p.fields[:n:n], owners: p.owners[:n:n], text: p.text}
 	for _, i := range index {
@@ -291,7 +297,7 @@ func (p *path) through(t types.Type, index []int) (*path, bool) {
 		}
 		s, ok := t.Underlying().(*types.Struct)
 		if !ok {
-			return nil, false
+			return nil
 		}
 		var owner *types.TypeName
 		if n, ok := types.Unalias(t).(*types.Named); ok {
@@ -302,7 +308,14 @@ func (p *path) through(t types.Type, index []int) (*path, bool) {
 		extended.fields = append(extended.fields, f.Origin())
 		t = f.Type()
 	}
-	return extended, true
+	return extended
+}
+
+// toReceiver returns the path to the value of which a selection selects a method, or nil. The value
+// is e or an embedded field of it.
+func toReceiver(info *types.Info, e ast.Expr, selected *types.Selection) *path {
+	index := selected.Index()
+	return pathOf(info, e).through(selected.Recv(), index[:len(index)-1])
 }
 
 // A lockCall is a call of a method of a lock.
@@ -323,8 +336,8 @@ func (c *lockCall) ctx() ast.Expr {
 
 // lockCallOf returns what call does with a lock, or nil.
 func lockCallOf(info *types.Info, call *ast.CallExpr) *lockCall {
-	fn, ok := typeutil.Callee(info, call).(*types.Func)
-	if !ok {
+	fn := calleeOf(info, call)
+	if fn == nil {
 		return nil
 	}
 	m, ok := lockMethod(fn)
@@ -349,14 +362,7 @@ func lockCallOf(info *types.Info, call *ast.CallExpr) *lockCall {
 		}
 		c.mode, receiver, selected = side, of.X, info.Selections[of]
 	}
-	p, ok := pathOf(info, receiver)
-	if !ok {
-		return c
-	}
-	index := selected.Index()
-	if p, ok = p.through(selected.Recv(), index[:len(index)-1]); ok {
-		c.path = p
-	}
+	c.path = toReceiver(info, receiver, selected)
 	return c
 }
 

@@ -59,8 +59,7 @@ var documented = regexp.MustCompile(`(?is)\b(un)?(lock|mutex|mu)\w*\b.*\b(held|h
 func runMissingUnlock(pass *analysis.Pass) (any, error) {
 	fs := pass.ResultOf[flow].(*flows)
 	for _, f := range fs.functions {
-		for _, key := range f.order {
-			t := f.locks[key]
+		for _, t := range f.locks {
 			for _, l := range fs.leaks(pass, f, t) {
 				pass.Report(analysis.Diagnostic{
 					Pos: l.at.Pos(), Message: l.how + undo(l.mode) + " of " + t.path.text,
@@ -166,7 +165,7 @@ func (f *function) doomed(t *tracked, b *cfg.Block, seen map[*cfg.Block]bool, en
 				}
 			case *ast.FuncLit:
 				for _, g := range f.inner {
-					assigned = assigned || g.node == n && g.locks[t.path.key()] != nil
+					assigned = assigned || g.node == n && g.byKey[t.path.key()] != nil
 				}
 			}
 			return true

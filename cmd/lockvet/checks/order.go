@@ -81,29 +81,16 @@ func (o *orders) acquired(f *function) []acquisition {
 	var found []acquisition
 	known := map[string]bool{}
 	made := o.made(f)
-	add := func(a acquisition) {
+	o.fs.acquisitions(f, o.acquired, func(_ *ast.CallExpr, a acquisition) {
 		key := a.class.key
 		if a.path != nil {
 			key += "/" + a.path.key()
 		}
-		if !known[key] && (a.path == nil || !made[a.path.root]) {
+		own := len(a.via) == 0
+		unknown := a.path == nil && a.class.key == "" || own && a.path.id() == nil
+		if !unknown && !known[key] && (a.path == nil || !made[a.path.root]) {
 			known[key] = true
 			found = append(found, a)
-		}
-	}
-	for _, key := range f.order {
-		t := f.locks[key]
-		for _, c := range t.calls {
-			if t.path.id() != nil && c.waits() && c.call.Pos() >= f.body.Pos() {
-				add(acquisition{call: c, path: t.path, class: o.fs.class(t.path)})
-			}
-		}
-	}
-	o.fs.calls(f, func(call *ast.CallExpr, callee *function) {
-		for _, a := range o.acquired(callee) {
-			if a = o.fs.through(a, call, callee); a.path != nil || a.class.key != "" {
-				add(a)
-			}
 		}
 	})
 	o.acquires[f] = found
@@ -151,8 +138,7 @@ func (o *orders) isNew(e ast.Expr, made map[types.Object]bool) bool {
 		if strings.HasPrefix(strings.ToLower(name), "new") {
 			return true
 		}
-		fn := calleeOf(o.fs.info, e)
-		return fn != nil && o.makes(o.fs.declared[fn.Origin()])
+		return o.makes(o.fs.callee(e))
 	}
 	return false
 }
@@ -187,14 +173,13 @@ func (o *orders) makes(f *function) bool {
 // follow finds the steps of f.
 func (o *orders) follow(f *function) {
 	made := o.made(f)
-	at := func(call *ast.CallExpr, a acquisition) {
-		if a.class.key == "" {
+	o.fs.acquisitions(f, o.acquired, func(call *ast.CallExpr, a acquisition) {
+		if a.class.key == "" || a.path != nil && made[a.path.root] {
 			return
 		}
 		gates := map[types.Object]bool{}
 		var holders []*tracked
-		for _, key := range f.order {
-			t := f.locks[key]
+		for _, t := range f.locks {
 			if t.path.id() != nil && t.before[call].holdsAny() {
 				gates[t.path.id()] = true
 				holders = append(holders, t)
@@ -209,25 +194,6 @@ func (o *orders) follow(f *function) {
 				first: first, second: a.class, f: f, held: t, at: call, acquired: a, gates: gates,
 				heldRead: !t.before[call].holds(write),
 			})
-		}
-	}
-	for _, key := range f.order {
-		t := f.locks[key]
-		if made[t.path.root] {
-			continue
-		}
-		for _, c := range t.calls {
-			if c.waits() {
-				at(c.call, acquisition{call: c, path: t.path, class: o.fs.class(t.path)})
-			}
-		}
-	}
-	o.fs.calls(f, func(call *ast.CallExpr, callee *function) {
-		for _, a := range o.acquired(callee) {
-			a = o.fs.through(a, call, callee)
-			if a.path == nil || !made[a.path.root] {
-				at(call, a)
-			}
 		}
 	})
 }

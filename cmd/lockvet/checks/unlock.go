@@ -45,8 +45,7 @@ that it has write-locked.`,
 func runDoubleUnlock(pass *analysis.Pass) (any, error) {
 	fs := pass.ResultOf[flow].(*flows)
 	for _, f := range fs.functions {
-		for _, key := range f.order {
-			t := f.locks[key]
+		for _, t := range f.locks {
 			if !fs.known(pass, t) {
 				continue
 			}
@@ -124,7 +123,7 @@ func runDeferLock(pass *analysis.Pass) (any, error) {
 			if c == nil || !c.waits() {
 				return
 			}
-			t := f.locks[c.path.key()]
+			t := f.byKey[c.path.key()]
 			if t.escaped || !t.before[c.call].holds(c.mode) {
 				return
 			}

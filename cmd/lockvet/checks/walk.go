@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"slices"
 
 	"golang.org/x/tools/go/cfg"
 	"golang.org/x/tools/go/types/typeutil"
@@ -243,14 +244,7 @@ func (w *walker) arguments(call *ast.CallExpr, s set) set {
 
 // expr returns the states after n, in which no branch depends on the success of an acquisition.
 func (w *walker) expr(n ast.Node, s set) set {
-	var calls []*ast.CallExpr
-	inspectOwn(n, func(n ast.Node) {
-		if c, ok := n.(*ast.CallExpr); ok {
-			calls = append(calls, c)
-		}
-	})
-	for i := len(calls) - 1; i >= 0; i-- { // the arguments before the call
-		c := calls[i]
+	for _, c := range slices.Backward(slices.Collect(callsIn(n))) { // the arguments before the call
 		w.note(c, s)
 		if l := w.callOfLock(c); l != nil {
 			s = w.each(s, func(st state) set {
@@ -380,7 +374,7 @@ func (w *walker) deferredLiteral(lit *ast.FuncLit, st state) state {
 		if g.node != lit {
 			continue
 		}
-		t := g.locks[w.t.path.key()]
+		t := g.byKey[w.t.path.key()]
 		if t == nil {
 			return st
 		}
@@ -419,7 +413,7 @@ func (w *walker) assigned(s set, e ast.Expr) set {
 	if e == nil {
 		return s
 	}
-	if p, ok := pathOf(w.info, e); ok && w.t.path.begins(p) {
+	if p := pathOf(w.info, e); p != nil && w.t.path.begins(p) {
 		return set{state{}: true}
 	}
 	id, ok := ast.Unparen(e).(*ast.Ident)
