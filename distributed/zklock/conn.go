@@ -152,16 +152,13 @@ func (s *session) dial(network, address string, timeout time.Duration) (net.Conn
 // Such a server has no session to end, and the ZooKeeper client would wait a second for it.
 // hangUp waits until the ZooKeeper client asks for the next server. Only then the end of the
 // ZooKeeper client takes no time.
-func (s *session) hangUp() {
-	s.mu.Lock()
-	l := s.link
-	s.mu.Unlock()
-	if l == nil || l.greeted.Load() {
+func (l *link) hangUp() {
+	if l.greeted.Load() {
 		return
 	}
 	l.Close()
 	select {
-	case <-s.idle:
+	case <-l.s.idle:
 	case <-time.After(time.Second):
 	}
 }
@@ -188,12 +185,7 @@ func (h *hosts) Len() int { return len(h.servers) }
 // result is true.
 func (h *hosts) Next() (server string, wait bool) {
 	if h.tried > 0 && h.tried%len(h.servers) == 0 {
-		timer := time.NewTimer(min(h.s.term()/20, 250*time.Millisecond))
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-h.s.dead:
-		}
+		pause(context.Background(), h.s.dead, min(h.s.term()/20, 250*time.Millisecond))
 	}
 	server = h.servers[h.next]
 	h.next = (h.next + 1) % len(h.servers)

@@ -154,18 +154,23 @@ func (c *core) keep(s *session) error {
 // disconnect closes s in the background, or before it returns if the client is closed. If a
 // server can be reached, that deletes all nodes of s.
 func (c *core) disconnect(s *session) {
+	last := func() *link {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.link
+	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		s.hangUp()
+		if l := last(); l != nil {
+			l.hangUp()
+		}
 		s.conn.Close()
 	}()
 	wait := func() {
 		<-done
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.link != nil {
-			s.link.Close()
+		if l := last(); l != nil {
+			l.Close()
 		}
 	}
 	if c.life.Err() != nil || !c.jobs.Go(wait) {

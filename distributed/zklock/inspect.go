@@ -34,7 +34,7 @@ func (c *core) introduce(s *session) {
 		ctx, cancel := c.within(s.term())
 		defer cancel()
 		for range 3 { // the container may go between two requests
-			_, err := s.create(ctx, c.clientPath(s.number()), []byte(*identity), zk.FlagEphemeral)
+			_, err := s.create(ctx, c.clientPath(s.conn.SessionID()), []byte(*identity), zk.FlagEphemeral)
 			if !errors.Is(err, zk.ErrNoNode) || s.makeContainer(ctx, c.clients) != nil {
 				return
 			}
@@ -113,7 +113,7 @@ func (c *core) claim(ctx context.Context, s *session, path string) (claim lease.
 		return claim, err
 	}
 	claim.Acquisition = path[strings.LastIndexByte(path, '/')+1:]
-	if own, ok := c.mine.Load(path); ok && node.EphemeralOwner == s.number() {
+	if own, ok := c.mine.Load(path); ok && node.EphemeralOwner == s.conn.SessionID() {
 		claim.Acquisition = own.(string)
 	}
 	claim.Since, claim.Token = time.UnixMilli(node.Ctime), uint64(node.Czxid)

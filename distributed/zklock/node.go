@@ -98,7 +98,9 @@ func refusal(err error, path string) error {
 // is repeated until its directory exists. The caller has to expect the same of dir.
 func (s *session) makeContainer(ctx context.Context, dir string) error {
 	for {
-		err := s.createContainer(ctx, dir)
+		_, err := lead(ctx, s, func(c *zk.Conn) (string, error) {
+			return c.CreateContainer(dir, []byte{}, zk.FlagContainer, s.c.acl)
+		})
 		switch {
 		case err == nil || errors.Is(err, zk.ErrNodeExists):
 			return nil
@@ -122,7 +124,7 @@ func (s *session) makeContainer(ctx context.Context, dir string) error {
 func (n *node) locate(ctx context.Context) error {
 	if n.single {
 		st, err := n.s.get(ctx, n.path())
-		if err == nil && (string(st.data) != n.uuid || st.EphemeralOwner != n.s.number()) {
+		if err == nil && (string(st.data) != n.uuid || st.EphemeralOwner != n.s.conn.SessionID()) {
 			return zk.ErrNoNode
 		}
 		return err
@@ -246,7 +248,7 @@ func (n *node) delete() {
 			return
 		}
 		tried = tried || sent && inDoubt(err)
-		n.pause(wait)
+		pause(n.c.life, n.s.dead, wait)
 	}
 }
 
@@ -260,16 +262,6 @@ func (n *node) deleteOnce() (sent bool, err error) {
 		}
 	}
 	return true, n.s.delete(ctx, n.path())
-}
-
-func (n *node) pause(d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-n.s.dead:
-	case <-n.c.life.Done():
-	}
 }
 
 // removed reports whether n existed until this client deleted it.

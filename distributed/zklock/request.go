@@ -97,14 +97,6 @@ func (s *session) create(ctx context.Context, path string, data []byte, flags in
 	return lead(ctx, s, func(c *zk.Conn) (string, error) { return c.Create(path, data, flags, s.c.acl) })
 }
 
-// createContainer creates a container, which ZooKeeper removes some time after its last child.
-func (s *session) createContainer(ctx context.Context, path string) error {
-	_, err := lead(ctx, s, func(c *zk.Conn) (string, error) {
-		return c.CreateContainer(path, []byte{}, zk.FlagContainer, s.c.acl)
-	})
-	return err
-}
-
 func (s *session) children(ctx context.Context, dir string) ([]string, error) {
 	return call(ctx, s, childrenOf(dir))
 }
@@ -155,7 +147,7 @@ func (s *session) sync(ctx context.Context, path string) error {
 // getWatched is get. The listener at path hears of the next change, unless again is set: then
 // an event was reported meanwhile, and the listener may not be told of the next one.
 func (s *session) getWatched(ctx context.Context, path string) (st stat, again bool, err error) {
-	again, err = s.watched(place{path, false}, func() error {
+	again, err = s.watches.ask(place{path, false}, func() error {
 		st, err = s.get(ctx, path)
 		return err
 	}, func() error {
@@ -173,7 +165,7 @@ func (s *session) getWatched(ctx context.Context, path string) (st stat, again b
 
 // childrenWatched is to children what getWatched is to get.
 func (s *session) childrenWatched(ctx context.Context, dir string) (names []string, again bool, err error) {
-	again, err = s.watched(place{dir, true}, func() error {
+	again, err = s.watches.ask(place{dir, true}, func() error {
 		names, err = s.children(ctx, dir)
 		return err
 	}, func() error {
@@ -186,13 +178,13 @@ func (s *session) childrenWatched(ctx context.Context, dir string) (names []stri
 	return names, again, err
 }
 
-// watched asks with a watch, or without one if the server has it already.
-func (s *session) watched(at place, ask, askWatching func() error) (again bool, err error) {
-	w, armed := s.watches.find(at)
-	if armed {
-		err = ask()
-	} else {
-		err = askWatching()
+// pause waits for d, or until ctx ends or over is closed.
+func pause(ctx context.Context, over <-chan struct{}, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-over:
+	case <-ctx.Done():
 	}
-	return err == nil && !s.watches.arm(at, w), err
 }

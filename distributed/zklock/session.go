@@ -35,7 +35,6 @@ type session struct {
 
 	mu        sync.Mutex
 	link      *link
-	id        int64
 	timeout   time.Duration // as granted by the server; before that, as asked for
 	granted   bool
 	confirmed time.Time // by lease.Now: when the last request was sent that the leader answered
@@ -80,13 +79,6 @@ func (s *session) term() time.Duration {
 	return s.timeout
 }
 
-// number returns the id of the session.
-func (s *session) number() int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.id
-}
-
 // host returns the client's own address.
 func (s *session) host() string {
 	s.mu.Lock()
@@ -107,7 +99,7 @@ func (s *session) greeted(id int64, timeout time.Duration, dialed time.Time) {
 	}
 	s.mu.Lock()
 	shorter := s.granted && timeout < s.timeout
-	s.id, s.timeout, s.granted = id, timeout, true
+	s.timeout, s.granted = timeout, true
 	if dialed.After(s.confirmed) {
 		s.confirmed = dialed
 	}
@@ -132,7 +124,7 @@ func (s *session) event(e zk.Event) {
 		}
 	case e.State == zk.StateDisconnected || e.State == zk.StateConnecting:
 		s.mu.Lock()
-		s.setUp(false)
+		s.change(false, nil)
 		s.mu.Unlock()
 	case e.State == zk.StateExpired:
 		s.end(zk.ErrSessionExpired)
@@ -173,7 +165,7 @@ func (s *session) authenticate() {
 		return
 	}
 	s.authed = true
-	s.setUp(s.conn.State() == zk.StateHasSession)
+	s.change(s.conn.State() == zk.StateHasSession, nil)
 }
 
 // rewatched is called when the watches were renewed on l. The server then reports what has
@@ -182,17 +174,19 @@ func (s *session) rewatched(l *link) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.link == l && s.authed {
-		s.setUp(true)
+		s.change(true, nil)
 	}
 }
 
-// setUp notes whether requests can be sent. s.mu is held.
-func (s *session) setUp(up bool) {
-	if s.over != nil || s.up == up {
+// change notes whether requests can be sent, or why the session is over. s.mu is held.
+func (s *session) change(up bool, over error) {
+	if s.over != nil || s.up == up && over == nil {
 		return
 	}
-	s.up = up
-	s.signal()
+	s.up, s.over = up, over
+	if over != nil {
+		close(s.dead)
+	}
 	if up {
 		select {
 		case <-s.ready:
@@ -200,10 +194,6 @@ func (s *session) setUp(up bool) {
 			close(s.ready)
 		}
 	}
-}
-
-// signal reports a change of up or over. s.mu is held.
-func (s *session) signal() {
 	close(s.changed)
 	s.changed = make(chan struct{})
 	s.c.pulse()
@@ -213,12 +203,7 @@ func (s *session) signal() {
 func (s *session) end(why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.over != nil {
-		return
-	}
-	s.over, s.up = why, false
-	close(s.dead)
-	s.signal()
+	s.change(false, why)
 }
 
 func (s *session) connected() bool {
@@ -258,22 +243,21 @@ func (s *session) await(ctx context.Context) error {
 // timeout. A server that has lost the leader still answers questions and reports events, while
 // the leader hears nothing of the session.
 func (s *session) confirm(ctx context.Context, d time.Duration) (time.Time, error) {
-	if at := s.lastConfirmed(); lease.Now().Sub(at) < min(s.term(), d)/3 {
+	fresh := func(limit time.Duration) (at time.Time, ok bool) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.confirmed, lease.Now().Sub(s.confirmed) < limit
+	}
+	if at, ok := fresh(min(s.term(), d) / 3); ok {
 		return at, nil
 	}
 	if err := s.sync(ctx, "/"); inDoubt(err) {
 		return time.Time{}, err
 	}
-	if at := s.lastConfirmed(); lease.Now().Sub(at) < s.term()/3 {
+	if at, ok := fresh(s.term() / 3); ok {
 		return at, nil
 	}
 	return time.Time{}, errNoAnswer
-}
-
-func (s *session) lastConfirmed() time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.confirmed
 }
 
 // Errors of requests that were not answered. They never match the error of a context: the

@@ -61,6 +61,18 @@ func (ws *watches) find(at place) (w *watch, armed bool) {
 	return w, w != nil && w.armed
 }
 
+// ask asks for a place with a watch, or without one if the server has it already. It reports again
+// if the listener may not be told of the next event.
+func (ws *watches) ask(at place, plain, watching func() error) (again bool, err error) {
+	w, armed := ws.find(at)
+	if armed {
+		err = plain()
+	} else {
+		err = watching()
+	}
+	return err == nil && !ws.arm(at, w), err
+}
+
 // arm notes that the server has accepted w. It reports false if an event was reported, or w was
 // forgotten, since.
 func (ws *watches) arm(at place, w *watch) bool {
