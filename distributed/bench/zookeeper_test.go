@@ -15,6 +15,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/zklock"
+	"github.com/jucgo/locks/distributed/zklock/ephemeral"
 	"github.com/jucgo/locks/internal/testkit/testbed"
 )
 
@@ -51,7 +52,7 @@ func inZooKeeper(name string, lock func(c *zklock.Client, name string) locks.Try
 var zooKeeperKinds = []impl{
 	inZooKeeper("zklock", (*zklock.Client).Locker),
 	inZooKeeper("zklock-ephemeral", func(c *zklock.Client, name string) locks.TryLocker {
-		return c.EphemeralMutex(name)
+		return ephemeral.New(c, name)
 	}),
 	{name: "zk.Lock", open: func(tb testing.TB, addr, name string) contender {
 		l := zk.NewLock(connectZooKeeper(tb, addr), "/"+name, zk.WorldACL(zk.PermAll))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/zklock"
+	"github.com/jucgo/locks/distributed/zklock/ephemeral"
 	"github.com/jucgo/locks/internal/testkit/testbed"
 	"github.com/jucgo/locks/lockstest"
 )
@@ -20,7 +21,7 @@ var kinds = map[string]struct {
 }{
 	"mutex":     {func(c *zklock.Client, name string) *zklock.Mutex { return c.Mutex(name) }, "", true},
 	"semaphore": {(*zklock.Client).SemaphoreMutex, "/leases", false},
-	"ephemeral": {(*zklock.Client).EphemeralMutex, "", true},
+	"ephemeral": {ephemeral.New, "", true},
 	"write":     {func(c *zklock.Client, name string) *zklock.Mutex { return write(c.RWMutex(name)) }, "", true},
 }
 

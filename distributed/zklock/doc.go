@@ -29,7 +29,6 @@
 //	Client.RWMutex          InterProcessReadWriteLock    the same, readers and writers in one queue
 //	Client.SemaphoreMutex   InterProcessSemaphoreMutex   locks: the queue; leases: the holder
 //	locks.Multi             InterProcessMultiLock        nothing of its own
-//	Client.EphemeralMutex   none                         one node: shows the herd effect
 //
 // Beside these, each client has one node in /locks_clients, below the namespace. It has the number
 // of the session as its name, and describes the process for [Mutex.Inspect].
@@ -85,8 +84,8 @@
 //   - The leader dies: requests wait for the next leader. Sessions go on.
 //   - Unknown nodes are in the directory: no effect. Nodes of a read-write lock are
 //     [locks.ErrForeign] for a mutex, and the other way round. So is an ephemeral node in place
-//     of the directory, or, for an EphemeralMutex, a node that is not ephemeral. A semaphore
-//     has directories of its own, and ignores a mutex of the same name.
+//     of the directory. A semaphore has directories of its own, and ignores a mutex of the same
+//     name.
 //
 // # Secured servers
 //

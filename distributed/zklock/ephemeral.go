@@ -11,13 +11,8 @@ import (
 	"github.com/jucgo/locks"
 )
 
-// ephemeral is the [recipe] of the lock that is a single node. All waiters watch it, and each
-// release wakes all of them. The requests of one acquisition, in their order:
-//
-//	create  /name                 ephemeral: the lock is held if it did not exist
-//	get     the own node          its czxid is the token
-//	get     /name, watched        if it exists; when it has gone, create again
-//	delete  /name                 the release
+// ephemeral is the [recipe] of the lock that is a single node, see package zklock/ephemeral. It is
+// here because a recipe needs the sessions and the nodes of this package.
 type ephemeral struct{}
 
 func (ephemeral) busy(context.Context, *core, string) (bool, error) { return false, nil }

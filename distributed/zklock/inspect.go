@@ -218,7 +218,7 @@ func (ephemeral) inspect(ctx context.Context, s *session, name string) (seen sig
 // Holders and waiters of Curator are part of the answer: their label is the name of their node, and
 // their host the address in it. Since is the time of the node by the clock of the servers, and so
 // that of the beginning of the wait. The time left is known of holds of this [Client]. Of a
-// [Client.EphemeralMutex], only the waiters of this Client are known. Either half of a read-write
+// lock of package ephemeral, only the waiters of this Client are known. Either half of a read-write
 // lock describes both.
 func (l *Mutex) Inspect(ctx context.Context) (locks.Info, error) {
 	return l.m.Inspect(ctx)

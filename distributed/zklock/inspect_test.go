@@ -11,6 +11,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/zklock"
+	"github.com/jucgo/locks/distributed/zklock/ephemeral"
 	"github.com/jucgo/locks/internal/testkit/testbed"
 )
 
@@ -24,7 +25,7 @@ func inspect(t *testing.T, l locks.TryLocker) locks.Info {
 var inspected = map[string]func(c *zklock.Client) *zklock.Mutex{
 	"Mutex":          func(c *zklock.Client) *zklock.Mutex { return c.Mutex("it") },
 	"SemaphoreMutex": func(c *zklock.Client) *zklock.Mutex { return c.SemaphoreMutex("it") },
-	"EphemeralMutex": func(c *zklock.Client) *zklock.Mutex { return c.EphemeralMutex("it") },
+	"ephemeral":      func(c *zklock.Client) *zklock.Mutex { return ephemeral.New(c, "it") },
 	"write half":     func(c *zklock.Client) *zklock.Mutex { return c.RWMutex("it").WriteMutex() },
 	"read half":      func(c *zklock.Client) *zklock.Mutex { return c.RWMutex("it").ReadMutex() },
 }
@@ -62,7 +63,7 @@ func TestInspectDescribesHolderAndWaiter(t *testing.T) {
 			go func() { got <- waiter.LockContext(b) }()
 			require.Eventually(t, func() bool {
 				i := inspect(t, l)
-				return i.Waiting == 1 || kind == "EphemeralMutex" && len(inspect(t, waiter).Waiters) == 1
+				return i.Waiting == 1 || kind == "ephemeral" && len(inspect(t, waiter).Waiters) == 1
 			}, 30*time.Second, time.Millisecond)
 			introduced(t, direct, dir, 2)
 			for _, viewer := range []*zklock.Mutex{l, waiter} {
@@ -75,7 +76,7 @@ func TestInspectDescribesHolderAndWaiter(t *testing.T) {
 				require.Equal(t, os.Getpid(), p.PID)
 				require.Equal(t, h.Token(), p.Token)
 				require.WithinDuration(t, time.Now(), p.Since, time.Minute)
-				if kind == "EphemeralMutex" {
+				if kind == "ephemeral" {
 					require.Equal(t, -1, i.Waiting)
 					continue
 				}
@@ -117,7 +118,7 @@ func TestInspectNamesHoldersOfCurator(t *testing.T) {
 	c := open(t, s.Addr())
 	_, err = c.RWMutex("it").ReadMutex().Inspect(background)
 	require.ErrorIs(t, err, locks.ErrForeign)
-	_, err = c.EphemeralMutex("data").Inspect(background)
+	_, err = ephemeral.New(c, "data").Inspect(background)
 	require.ErrorIs(t, err, locks.ErrForeign)
 	_, err = c.Mutex("").Inspect(background)
 	require.ErrorContains(t, err, "zklock: inspect")

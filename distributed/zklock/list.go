@@ -46,7 +46,7 @@ func (st *store) Break(ctx context.Context, name string) (bool, error) {
 
 // Names returns the names of the locks that match pattern and are held or waited for, sorted. The
 // pattern is one of [path.Match], and an empty one matches all names. Names have no slash in front.
-// Locks of all kinds but EphemeralMutex are among them, also those of Curator. Names asks for the
+// Locks of all kinds are among them, also those of Curator. Names asks for the
 // children of each node below the namespace, one request each, until ctx ends. A tree with many
 // other nodes is slow to read.
 func (c *Client) Names(ctx context.Context, pattern string) ([]string, error) {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/zklock"
+	"github.com/jucgo/locks/distributed/zklock/ephemeral"
 	"github.com/jucgo/locks/internal/testkit/testbed"
 )
 
@@ -270,7 +271,7 @@ func TestAHolderIsAskedToGiveItsLockBack(t *testing.T) {
 	require.NoError(t, write(rw).UnlockContext(w))
 	require.Empty(t, asked)
 	require.ErrorIs(t, c.SemaphoreMutex("s").Revoke(background), errors.ErrUnsupported)
-	require.ErrorIs(t, c.EphemeralMutex("e").Revoke(background), errors.ErrUnsupported)
+	require.ErrorIs(t, ephemeral.New(c, "e").Revoke(background), errors.ErrUnsupported)
 }
 
 func TestTheDeletionOfItsNodeIsALossAtOnce(t *testing.T) {
@@ -338,7 +339,7 @@ func TestUnknownNodesAreIgnoredAndOtherLocksAreForeign(t *testing.T) {
 	make("/it/_c_x-__READ__0000000001", 0)
 	make("/rw/lock-0000000001", 0)
 	make("/node", zk.FlagEphemeral)
-	for i, l := range []*zklock.Mutex{c.Mutex("it"), write(rw), read(rw), c.Mutex("node"), c.EphemeralMutex("it")} {
+	for i, l := range []*zklock.Mutex{c.Mutex("it"), write(rw), read(rw), c.Mutex("node"), ephemeral.New(c, "it")} {
 		require.ErrorIs(t, l.LockContext(a), locks.ErrForeign, i)
 		eventually(t, "the refusal of a try", func() bool { // false while the former attempt is being undone
 			ok, err := l.TryLockContext(a)

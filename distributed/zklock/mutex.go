@@ -9,6 +9,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/zklock/internal/hook"
 )
 
 // Mutex is a lock of one name and kind, with the rules of a [lease.Mutex]. If its name cannot be
@@ -64,10 +65,9 @@ func (c *Client) Mutex(name string, opts ...MutexOption) *Mutex { return c.mutex
 // would wait for itself. TryLockContext by the holder reports false.
 func (c *Client) SemaphoreMutex(name string) *Mutex { return c.mutex(semaphores, name, nil) }
 
-// EphemeralMutex returns the lock called name that is a single node. It exists to show the herd
-// effect: each release wakes all waiters, and one of them, at random, acquires the lock. Use
-// [Client.Mutex] instead.
-func (c *Client) EphemeralMutex(name string) *Mutex { return c.mutex(ephemerals, name, nil) }
+func init() {
+	hook.Ephemeral = func(client any, name string) any { return client.(*Client).mutex(ephemerals, name, nil) }
+}
 
 // RWMutex is a read-write lock, Curator's InterProcessReadWriteLock. Any number of readers hold
 // it, or one writer, in the order in which they asked for it. The holder of the write lock may
@@ -167,8 +167,8 @@ func (l *Mutex) String() string { return l.m.String() }
 
 // Revoke asks all present holders of the lock, in any process, to give it back. A holder hears of
 // it if its lock was made with [WithRevocation], or if its Java twin has a listener. Revoke neither
-// waits for holders nor takes anything away. Locks without revocation, those of SemaphoreMutex and
-// EphemeralMutex, return [errors.ErrUnsupported].
+// waits for holders nor takes anything away. SemaphoreMutex has no
+// revocation, and returns [errors.ErrUnsupported].
 func (l *Mutex) Revoke(ctx context.Context) error {
 	switch {
 	case l.bad != nil:
