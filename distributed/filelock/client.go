@@ -124,9 +124,13 @@ func (c *Client) RWMutex(name string) *RWMutex {
 // until calls wait with a context that ends with ctx or at Close. The error says which of them
 // ended.
 func (c *Client) until(ctx context.Context, wait func(context.Context) error) error {
-	both, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(c.open, cancel)()
+	both := context.Context(valuesOf{c.open, ctx})
+	if ctx.Done() != nil {
+		cancelled, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(c.open, cancel)()
+		both = cancelled
+	}
 	err := wait(both)
 	switch {
 	case err == nil || both.Err() == nil:
@@ -136,6 +140,14 @@ func (c *Client) until(ctx context.Context, wait func(context.Context) error) er
 	}
 	return locks.ErrClosed
 }
+
+// valuesOf is a context that ends like the embedded one and has the values of the other.
+type valuesOf struct {
+	context.Context
+	values context.Context
+}
+
+func (v valuesOf) Value(key any) any { return v.values.Value(key) }
 
 // check returns what keeps a call under ctx from beginning.
 func check(ctx context.Context) error {

@@ -3,6 +3,7 @@ package filelock
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/jucgo/locks"
 )
@@ -26,6 +27,13 @@ type Mutex struct {
 	name   string
 	path   string
 	kind   mode
+	known  atomic.Pointer[known] // most likely still right: see files
+}
+
+// known is what the registry has said, after so many of its changes.
+type known struct {
+	file    *file
+	changes uint64
 }
 
 var _ locks.Leased = (*Mutex)(nil)
@@ -92,13 +100,26 @@ func (l *Mutex) lock(ctx context.Context, op string, wait bool) (bool, error) {
 	}
 }
 
+// files returns the files where an owner may have a hold, see registry.under.
+func (l *Mutex) files() (f *file, strays []*file) {
+	changes := files.changes.Load()
+	if k := l.known.Load(); k != nil && k.changes == changes {
+		return k.file, nil
+	}
+	f, strays = files.under(l.path)
+	if f != nil && strays == nil {
+		l.known.Store(&known{f, changes})
+	}
+	return f, strays
+}
+
 // file returns the file to which the path leads. It fails if o has lost a hold that it began under
 // the path, and not released.
 func (l *Mutex) file(o locks.Owner) (*file, error) {
 	if l.client.open.Err() != nil {
 		return nil, locks.ErrClosed
 	}
-	f, strays := files.under(l.path)
+	f, strays := l.files()
 	for _, s := range strays {
 		if err := s.lost(o, l.path); err != nil {
 			return nil, err
@@ -116,7 +137,7 @@ func (l *Mutex) file(o locks.Owner) (*file, error) {
 func (l *Mutex) UnlockContext(ctx context.Context) error {
 	const op = "unlock"
 	o := locks.CurrentOwner(ctx)
-	f, strays := files.under(l.path)
+	f, strays := l.files()
 	err := locks.ErrNotHeld
 	if f != nil {
 		err = f.unlock(ctx, l, o)
@@ -143,7 +164,7 @@ func (l *Mutex) UnlockContext(ctx context.Context) error {
 // here frees the file all the same. The caller closes the duplicate. On Windows, a lock belongs to
 // a process, and the error matches [errors.ErrUnsupported].
 func (l *Mutex) Hold(ctx context.Context) (locks.Hold, error) {
-	f, strays := files.under(l.path)
+	f, strays := l.files()
 	for _, f := range append(strays, f) {
 		if h := f.hold(locks.CurrentOwner(ctx), l.kind); h != nil {
 			return h, nil

@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"slices"
 	"sync"
+	"sync/atomic"
 )
 
 // registry has the files that this process has open. A file is in it once, whatever paths and
@@ -17,6 +18,8 @@ type registry struct {
 	byPath map[string]*file // the file to which a path leads
 	// strays are the files to which one of their paths no longer leads, and which are in use.
 	strays []*file
+	// changes counts what makes an answer of under wrong.
+	changes atomic.Uint64
 }
 
 var files = registry{byID: make(map[fileID]*file), byPath: make(map[string]*file)}
@@ -78,6 +81,7 @@ func (r *registry) part(path string, f *file) {
 	r.mu.Lock()
 	if r.byPath[path] == f {
 		delete(r.byPath, path)
+		r.changes.Add(1)
 		r.strays = append(r.strays, f)
 	}
 	r.mu.Unlock()
@@ -129,6 +133,7 @@ func (r *registry) evict(most int, selected func(path string) bool) (closed int)
 func (r *registry) close(f *file) {
 	f.closed = true
 	f.d.Close()
+	r.changes.Add(1)
 	delete(r.byID, f.id)
 	for _, path := range f.paths {
 		if r.byPath[path] == f {

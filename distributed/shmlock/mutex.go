@@ -154,15 +154,27 @@ func (l *Mutex) lock(ctx context.Context, op string, wait bool) (bool, error) {
 // until calls wait with a context that ends with ctx or at Close. The error says which of them
 // ended.
 func (l *Mutex) until(ctx context.Context, wait func(context.Context) error) error {
-	both, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(l.open, cancel)()
+	both := context.Context(valuesOf{l.open, ctx})
+	if ctx.Done() != nil {
+		cancelled, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(l.open, cancel)()
+		both = cancelled
+	}
 	err := wait(both)
 	if err != nil && both.Err() != nil {
 		return l.ended(ctx)
 	}
 	return err
 }
+
+// valuesOf is a context that ends like the embedded one and has the values of the other.
+type valuesOf struct {
+	context.Context
+	values context.Context
+}
+
+func (v valuesOf) Value(key any) any { return v.values.Value(key) }
 
 // ended returns why a wait under ctx has ended: ctx has, or l is closed.
 func (l *Mutex) ended(ctx context.Context) error {
