@@ -121,22 +121,13 @@ func (nowhere) Print(...any) {}
 
 // inSQL returns the kinds of locks that a database has: ours, and its own.
 func (d database) inSQL() []impl {
-	kinds := []impl{
-		{name: "table", open: func(tb testing.TB, dsn, name string) contender {
-			t, err := sqllock.NewTable(openSQL(tb, d.driver, dsn))
-			must(tb, err)
-			must(tb, t.CreateSchema(background))
-			tb.Cleanup(func() { t.Close(background) })
-			return of(t.Mutex(name))
-		}},
-		{name: "row", open: func(tb testing.TB, dsn, name string) contender {
-			r, err := sqllock.NewRow(openSQL(tb, d.driver, dsn))
-			must(tb, err)
-			must(tb, r.CreateSchema(background))
-			tb.Cleanup(func() { r.Close(background) })
-			return of(r.Mutex(name))
-		}},
-	}
+	kinds := []impl{{name: "table", open: func(tb testing.TB, dsn, name string) contender {
+		t, err := sqllock.NewTable(openSQL(tb, d.driver, dsn))
+		must(tb, err)
+		must(tb, t.CreateSchema(background))
+		tb.Cleanup(func() { t.Close(background) })
+		return of(t.Mutex(name))
+	}}}
 	if d.driver == "pgx" {
 		kinds = append(kinds, impl{name: "table-listen", open: func(tb testing.TB, dsn, name string) contender {
 			db := openSQL(tb, d.driver, dsn)

@@ -62,8 +62,8 @@
 //
 //	mem               plain, fair
 //	file              plain, fenced                 fenced: with tokens, see filelock.WithTokens
-//	sqlite            table, queue, row             queue: a table in order of arrival
-//	postgres, mysql   table, queue, row, advisory
+//	sqlite            table, queue                  queue: a table in order of arrival
+//	postgres, mysql   table, queue, advisory
 //	redis...          plain, fenced, fair, simple   fenced and fair are Redisson's
 //	zk                mutex, semaphore              both are Curator's
 //	etcd              mutex

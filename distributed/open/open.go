@@ -143,8 +143,8 @@ func (c *Client) Names(ctx context.Context, pattern string) ([]string, error) {
 
 // ForceUnlock frees the lock called name without its holder's consent, and reports whether it was
 // held. See [lease.Mutex.ForceUnlock]. The locks of Redis, etcd, ZooKeeper, and those of kind table
-// and queue have it. Others return [errors.ErrUnsupported]: a file lock, a row lock and an advisory
-// lock belong to a process or its connection, and end with that.
+// and queue have it. Others return [errors.ErrUnsupported]: a file lock and an advisory lock belong
+// to a process or its connection, and end with that.
 func (c *Client) ForceUnlock(ctx context.Context, name string) (bool, error) {
 	l, ok := c.store.Locker(name).(interface {
 		ForceUnlock(ctx context.Context) (bool, error)

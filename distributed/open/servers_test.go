@@ -46,13 +46,13 @@ var places = []place{
 	{name: "file", kinds: "plain fenced", tokens: "fenced", listed: "plain fenced", start: func(tb testing.TB) string {
 		return "file:" + filepath.Join(tb.TempDir(), "a %25 %3f") + "?perm=600"
 	}},
-	{name: "sqlite", kinds: "table queue row", tokens: "table queue", forced: "table queue", listed: "table queue",
+	{name: "sqlite", kinds: "table queue", tokens: "table queue", forced: "table queue", listed: "table queue",
 		start: func(tb testing.TB) string {
 			return "sqlite:" + filepath.Join(tb.TempDir(), "a %25 %3f.db") + "?table=mine&label=me"
 		}},
-	{name: "postgres", kinds: "table queue row advisory", tokens: "table queue", forced: "table queue",
+	{name: "postgres", kinds: "table queue advisory", tokens: "table queue", forced: "table queue",
 		listed: "table queue", start: startPostgres, wrong: otherUser},
-	{name: "mysql", kinds: "table queue row advisory", tokens: "table queue", forced: "table queue",
+	{name: "mysql", kinds: "table queue advisory", tokens: "table queue", forced: "table queue",
 		listed: "table queue", start: startMySQL, wrong: otherUser},
 	{name: "redis", kinds: anyRedis, tokens: "fenced", forced: anyRedis, listed: anyRedis,
 		start: startRedis, wrong: otherUser},

@@ -94,7 +94,7 @@ func (p place) excludes(t *testing.T, url, kind string) {
 	info, err := second.(locks.Inspector).Inspect(ctx)
 	require.NoError(t, err)
 	require.True(t, info.Held)
-	if p.name != "mem" && p.name != "file" && kind != "row" && kind != "advisory" {
+	if p.name != "mem" && p.name != "file" && kind != "advisory" {
 		require.Eventually(t, func() bool { // a process introduces itself in the background
 			info, err := second.(locks.Inspector).Inspect(ctx)
 			return err == nil && len(info.Holders) == 1 && info.Holders[0].Label == "first"

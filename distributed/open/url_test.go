@@ -72,7 +72,7 @@ func TestABadValueNamesTheParameterAndWhatIsAllowed(t *testing.T) {
 		{"redis://h?label=a%0Ab", "label", "control character"},
 		{"redis://h?label=%zz", "label", "hexadecimal digits"},
 		{"redis://h?kind=fancy", "kind", "one of plain, fenced, fair, simple"},
-		{"sqlite:x?kind=advisory", "kind", "one of table, queue, row"},
+		{"sqlite:x?kind=advisory", "kind", "one of table, queue"},
 		{"file:x?perm=0x1", "perm", "octal number"},
 		{"file:x?perm=7777", "perm", "octal number"},
 		{"postgres://h/d?listen=1", "listen", "one of true, false"},

@@ -68,6 +68,9 @@ func newAdvisoryKind(c *core) *advisoryKind {
 	return k
 }
 
+// take takes the lock if it is free. If it is not, or if clean is set with an error, the
+// connection has no trace of it. The id is the server's name of the session, or of the session
+// that has the lock if the server tells, or 0.
 func (k *advisoryKind) take(ctx context.Context, conn *sql.Conn, name string) (
 	held bool, id int64, clean bool, err error) {
 	key := k.key(name)
@@ -97,6 +100,7 @@ func (k *advisoryKind) take(ctx context.Context, conn *sql.Conn, name string) (
 	return true, id, true, nil
 }
 
+// alive returns an error unless the session still has the lock.
 func (k *advisoryKind) alive(ctx context.Context, conn *sql.Conn, name string, id int64) error {
 	var now int64
 	var holder sql.NullInt64
@@ -112,6 +116,7 @@ func (k *advisoryKind) alive(ctx context.Context, conn *sql.Conn, name string, i
 	return nil
 }
 
+// free gives the lock back, and reports whether the session had it.
 func (k *advisoryKind) free(ctx context.Context, conn *sql.Conn, name string) (bool, error) {
 	var had sql.NullInt64
 	var nothing sql.NullString
@@ -134,10 +139,7 @@ func (k *advisoryKind) free(ctx context.Context, conn *sql.Conn, name string) (b
 // the whole server. The key in PostgreSQL is the first 8 bytes of the SHA-256 of "sqllock:" and
 // the name. Two names with the same key exclude each other, which is as likely as guessing a
 // 64-bit number. See [WithKey].
-type Advisory struct{ sessionLocks }
-
-// sessionLocks is what [Advisory] and [Row] share.
-type sessionLocks struct {
+type Advisory struct {
 	c     *core
 	store *sessionStore
 	lc    *lease.Client
@@ -160,35 +162,29 @@ func NewAdvisory(db *sql.DB, opts ...Option) (*Advisory, error) {
 	case SQLite:
 		return nil, fmt.Errorf("sqllock: Advisory on %v: %w", c.dialect, ErrUnsupported)
 	case Postgres:
-		c.start.check = c.checkSessions
+		c.start.check = c.start.checkSessions
 	}
-	s, err := newSessionLocks(c, newAdvisoryKind(c))
+	a := &Advisory{c: c, store: newSessionStore(c)}
+	a.lc, err = c.client(a.store, c.lease)
 	if err != nil {
 		return nil, err
 	}
-	return &Advisory{s}, nil
-}
-
-func newSessionLocks(c *core, kind sessionKind) (s sessionLocks, err error) {
-	s.c, s.store = c, newSessionStore(c, kind)
-	s.lc, err = c.client(s.store, c.lease)
-	return s, err
+	return a, nil
 }
 
 // Locker returns the lock called name. It is a [*Mutex].
-func (s *sessionLocks) Locker(name string) locks.TryLocker { return s.Mutex(name) }
+func (a *Advisory) Locker(name string) locks.TryLocker { return a.Mutex(name) }
 
 // Mutex returns the lock called name.
-func (s *sessionLocks) Mutex(name string, opts ...lease.MutexOption) *Mutex {
-	return newMutex(s.lc, name, opts)
+func (a *Advisory) Mutex(name string, opts ...lease.MutexOption) *Mutex {
+	return newMutex(a.lc, name, opts)
 }
 
 // Close releases all holds, and makes all waiters return [locks.ErrClosed]; see
-// [lease.Client.Close]. A connection that was pinned goes back to the pool, or is closed. The
-// work that [Row.Do] runs at the time goes on.
-func (s *sessionLocks) Close(ctx context.Context) error {
-	err := s.c.close(ctx, s.lc)
-	s.store.close()
-	s.c.jobs.Wait()
+// [lease.Client.Close]. A connection that was pinned goes back to the pool, or is closed.
+func (a *Advisory) Close(ctx context.Context) error {
+	err := a.c.close(ctx, a.lc)
+	a.store.close()
+	a.c.jobs.Wait()
 	return err
 }

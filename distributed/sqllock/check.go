@@ -16,6 +16,7 @@ import (
 // be kept there. All callers share one check. Its requests have time limits of their own. It goes
 // on if the caller that began it leaves.
 type startCheck struct {
+	c     *core
 	check func(ctx context.Context) error // nil: there is nothing to check
 
 	mu      sync.Mutex
@@ -28,21 +29,20 @@ type verdict struct {
 }
 
 // fit returns an error unless locks can be kept in the database. An acquisition calls it first.
-func (c *core) fit(ctx context.Context) error {
-	s := &c.start
+func (s *startCheck) fit(ctx context.Context) error {
 	if s.check == nil {
 		return nil
 	}
 	s.mu.Lock()
 	v := s.verdict
-	if v == nil && c.open.Err() != nil {
+	if v == nil && s.c.open.Err() != nil {
 		s.mu.Unlock()
 		return errClosing
 	}
 	if v == nil {
 		v = &verdict{done: make(chan struct{})}
 		s.verdict = v
-		c.jobs.Go(func() { c.judge(v) })
+		s.c.jobs.Go(func() { s.judge(v) })
 	}
 	s.mu.Unlock()
 	select {
@@ -58,16 +58,16 @@ var errClosing = lease.Mark(locks.ErrClosed, lease.ErrRefused)
 
 // judge runs the check. Success stays, and so does the finding of a pooler, which may be hidden
 // the next time. After any other error the next caller begins anew.
-func (c *core) judge(v *verdict) {
+func (s *startCheck) judge(v *verdict) {
 	defer close(v.done)
-	if err := c.start.check(c.open); err != nil {
-		if v.err = c.notAcquired(err); c.open.Err() != nil {
+	if err := s.check(s.c.open); err != nil {
+		if v.err = s.c.notAcquired(err); s.c.open.Err() != nil {
 			v.err = errClosing
 		}
 		if !errors.Is(err, ErrUnsupportedTopology) {
-			c.start.mu.Lock()
-			c.start.verdict = nil
-			c.start.mu.Unlock()
+			s.mu.Lock()
+			s.verdict = nil
+			s.mu.Unlock()
 		}
 	}
 }
@@ -94,14 +94,14 @@ var (
 
 // checkEngine returns an error unless the engine of a table has transactions. Without them MySQL
 // carries all statements out, locks nothing until a commit, and undoes nothing.
-func (c *core) checkEngine(ctx context.Context, table string) error {
+func (s *startCheck) checkEngine(ctx context.Context, table string) error {
 	schema, name, found := strings.Cut(strings.ReplaceAll(table, "`", "'"), ".")
 	if !found {
 		schema, name = "DATABASE()", schema
 	}
 	var transactions, engine string
-	query := c.statement("engine", "{schema}", schema, "{table}", name).text
-	switch err := c.db.QueryRowContext(ctx, query).Scan(&transactions, &engine); {
+	query := s.c.statement("engine", "{schema}", schema, "{table}", name).text
+	switch err := s.c.db.QueryRowContext(ctx, query).Scan(&transactions, &engine); {
 	case errors.Is(err, sql.ErrNoRows):
 		return fmt.Errorf("%w: %s", errUnlisted, table)
 	case err != nil:
@@ -116,9 +116,9 @@ func (c *core) checkEngine(ctx context.Context, table string) error {
 // tables have transactions, and the names in the table of locks are unique and all different.
 // Without the latter MySQL, unlike the others, carries the statements out, and either grants a
 // lock to everybody or takes "a" for "A".
-func (c *core) checkLayout(ctx context.Context) error {
+func (s *startCheck) checkLayout(ctx context.Context) error {
 	var commits bool
-	if err := c.db.QueryRowContext(ctx, c.statement("commits").text).Scan(&commits); err != nil {
+	if err := s.c.db.QueryRowContext(ctx, s.c.statement("commits").text).Scan(&commits); err != nil {
 		return err
 	}
 	if !commits {
@@ -126,7 +126,7 @@ func (c *core) checkLayout(ctx context.Context) error {
 	}
 	// Unlike queries of information_schema these look at no other table, whatever the server
 	// is.
-	wide, err := c.anyRow(ctx, "columns", func(column func(string) string) bool {
+	wide, err := s.anyRow(ctx, "columns", func(column func(string) string) bool {
 		var size int
 		fmt.Sscanf(column("Type"), "varbinary(%d)", &size)
 		return strings.EqualFold(column("Field"), "name") && size >= MaxName
@@ -136,7 +136,7 @@ func (c *core) checkLayout(ctx context.Context) error {
 	}
 	parts := make(map[string]int) // of each index
 	whole := make(map[string]bool)
-	_, err = c.anyRow(ctx, "indexes", func(column func(string) string) bool {
+	_, err = s.anyRow(ctx, "indexes", func(column func(string) string) bool {
 		index := column("Key_name")
 		parts[index]++
 		if column("Non_unique") == "0" && strings.EqualFold(column("Column_name"), "name") && column("Sub_part") == "" {
@@ -154,18 +154,18 @@ func (c *core) checkLayout(ctx context.Context) error {
 	if !unique {
 		return errNotUnique
 	}
-	err = c.checkEngine(ctx, c.names.locks)
-	if err == nil && c.fair {
-		err = c.checkEngine(ctx, c.names.queue)
+	err = s.checkEngine(ctx, s.c.names.locks)
+	if err == nil && s.c.fair {
+		err = s.checkEngine(ctx, s.c.names.queue)
 	}
 	return err
 }
 
 // anyRow reports whether match does for a row of a statement's result. It passes the values of
 // columns by their names.
-func (c *core) anyRow(ctx context.Context, title string, match func(column func(string) string) bool) (
+func (s *startCheck) anyRow(ctx context.Context, title string, match func(column func(string) string) bool) (
 	found bool, err error) {
-	rows, err := c.db.QueryContext(ctx, c.statement(title).text)
+	rows, err := s.c.db.QueryContext(ctx, s.c.statement(title).text)
 	if err != nil {
 		return false, err
 	}
@@ -208,12 +208,12 @@ const probes = 8
 // An error is certain, success is not. Other traffic can hide a pooler from one probe: it takes
 // or gives back a session between two steps. Therefore the probe is repeated. A pooler stays hidden
 // if it gives a connection its last session again for as long as nobody else needs that session.
-func (c *core) checkSessions(ctx context.Context) error {
-	if c.db.Stats().MaxOpenConnections == 1 {
+func (s *startCheck) checkSessions(ctx context.Context) error {
+	if s.c.db.Stats().MaxOpenConnections == 1 {
 		return nil
 	}
 	for range probes {
-		if err := c.request(ctx, c.probeSessions); err != nil {
+		if err := s.c.request(ctx, s.probeSessions); err != nil {
 			return err
 		}
 	}
@@ -226,13 +226,13 @@ func (c *core) checkSessions(ctx context.Context) error {
 //   - While the second one is in a transaction, the first one does not come back to its
 //     session.
 //   - When that transaction has ended, the second one does not come back to its session.
-func (c *core) probeSessions(ctx context.Context) error {
-	first, err := c.db.Conn(ctx)
+func (s *startCheck) probeSessions(ctx context.Context) error {
+	first, err := s.c.db.Conn(ctx)
 	if err != nil {
 		return err
 	}
 	defer first.Close()
-	second, err := c.db.Conn(ctx)
+	second, err := s.c.db.Conn(ctx)
 	if err != nil {
 		return err
 	}

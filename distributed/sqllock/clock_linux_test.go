@@ -18,7 +18,7 @@ func TestASetServerClockIsNoticedByTheNextRenewal(t *testing.T) {
 			t.Parallel()
 			env, set := testbed.Clock(t)
 			where := d.start(t, env...).Addr()
-			for _, k := range []kind{tableKind, queueKind} {
+			for _, k := range inTables {
 				table := sqllock.WithTable(fresh())
 				l := k.open(t, d.open(t, where), term(15*time.Second), table, calm).Mutex("it")
 				rival := k.open(t, d.open(t, where), table, term(time.Minute), calm).Mutex("it")
@@ -51,20 +51,23 @@ func TestASetServerClockIsNoticedByTheNextRenewal(t *testing.T) {
 			}
 
 			// Locks of sessions know no time.
-			for _, k := range []kind{rowKind, advisory} {
-				table := sqllock.WithTable(fresh())
-				l := k.open(t, d.open(t, where), term(15*time.Second), table, calm).Mutex("it")
-				rival := k.open(t, d.open(t, where), table, calm).Mutex("it")
-				a := someone()
-				h := hold(t, l, a)
-				for _, by := range []time.Duration{time.Hour, -time.Hour, 0} {
-					set(by)
-					require.NoError(t, h.Extend(a, 15*time.Second))
-					require.True(t, held(t, rival))
-				}
-				require.NoError(t, l.UnlockContext(a))
-				require.False(t, held(t, rival))
+			l := advisory.open(t, d.open(t, where), term(15*time.Second), calm).Mutex("it")
+			rival := advisory.open(t, d.open(t, where), calm).Mutex("it")
+			a := someone()
+			h := hold(t, l, a)
+			table := sqllock.WithTable(fresh())
+			row := openRow(t, d.open(t, where), table, calm)
+			end := work(t, openRow(t, d.open(t, where), table, calm), a, "it")
+			for _, by := range []time.Duration{time.Hour, -time.Hour, 0} {
+				set(by)
+				require.NoError(t, h.Extend(a, 15*time.Second))
+				require.True(t, held(t, rival))
+				require.True(t, worked(t, row, "it"))
 			}
+			require.NoError(t, l.UnlockContext(a))
+			require.False(t, held(t, rival))
+			end()
+			require.NoError(t, row.Do(a, "it", nothing))
 		})
 	}
 }

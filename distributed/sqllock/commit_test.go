@@ -57,7 +57,7 @@ func (o obstructed) kept(t *testing.T) {
 func TestARefusedCommitOfWorkLeavesNoTransactionOpen(t *testing.T) {
 	t.Parallel()
 	o := obstruct(t)
-	r := rowKind.open(t, o.db, sqllock.WithTable(o.table)).(*sqllock.Row)
+	r := openRow(t, o.db, sqllock.WithTable(o.table))
 	end := o.read(t)
 	defer end()
 	write := func(tx *sql.Tx) error {
@@ -72,11 +72,11 @@ func TestARefusedCommitOfWorkLeavesNoTransactionOpen(t *testing.T) {
 func TestARefusedCommitOfAFenceLeavesNoTransactionOpen(t *testing.T) {
 	t.Parallel()
 	o := obstruct(t)
-	f, err := sqllock.NewFence(o.db, sqllock.Columns{Table: o.table + "_res", Key: "id", Number: "token"})
+	f, err := sqllock.NewFence(o.db, sqllock.Columns{Table: o.table + "_res", Key: "id", Token: "token"})
 	require.NoError(t, err)
 	end := o.read(t)
 	defer end()
-	require.ErrorContains(t, f.Do(background, 1, 5, func(*sql.Tx) error { return nil }), "locked")
+	require.ErrorContains(t, f.Do(background, 1, 5, nothing), "locked")
 	end()
 	o.kept(t)
 }

@@ -39,10 +39,9 @@ type kind struct {
 var (
 	tableKind = kind{"Table", newTable, []database{inSQLite, inPgx, inPq, inMaria, inMySQL}, loseRow}
 	queueKind = kind{"Table with a queue", newQueue, everywhere, loseRow}
-	rowKind   = kind{"Row", newRow, everywhere, loseTransaction}
 	advisory  = kind{"Advisory", newAdvisory, []database{inPgx, inPq, inMaria, inMySQL}, loseSession}
 
-	kinds = []kind{tableKind, queueKind, rowKind, advisory}
+	kinds = []kind{tableKind, queueKind, advisory}
 )
 
 func newTable(db *sql.DB, opts ...sqllock.Option) (provider, error) {
@@ -57,14 +56,6 @@ func newQueue(db *sql.DB, opts ...sqllock.Option) (provider, error) {
 	return newTable(db, append([]sqllock.Option{sqllock.WithQueue(0)}, opts...)...)
 }
 
-func newRow(db *sql.DB, opts ...sqllock.Option) (provider, error) {
-	r, err := sqllock.NewRow(db, opts...)
-	if err != nil {
-		return nil, err
-	}
-	return r, r.CreateSchema(background)
-}
-
 func newAdvisory(db *sql.DB, opts ...sqllock.Option) (provider, error) {
 	return sqllock.NewAdvisory(db, opts...)
 }
@@ -73,14 +64,64 @@ func newAdvisory(db *sql.DB, opts ...sqllock.Option) (provider, error) {
 // unless opts say otherwise.
 func (k kind) open(tb testing.TB, db *sql.DB, opts ...sqllock.Option) provider {
 	tb.Helper()
-	patient := []sqllock.Option{
-		sqllock.WithRequestTimeout(20 * time.Second),
-		sqllock.WithLeaseOptions(lease.WithReleaseTimeout(30 * time.Second)),
-	}
-	p, err := k.make(db, append(patient, opts...)...)
+	p, err := k.make(db, append(patient(), opts...)...)
 	require.NoError(tb, err)
 	tb.Cleanup(func() { p.Close(context.Background()) })
 	return p
+}
+
+func patient() []sqllock.Option {
+	return []sqllock.Option{
+		sqllock.WithRequestTimeout(20 * time.Second),
+		sqllock.WithLeaseOptions(lease.WithReleaseTimeout(30 * time.Second)),
+	}
+}
+
+// openRow is open of a Row.
+func openRow(tb testing.TB, db *sql.DB, opts ...sqllock.Option) *sqllock.Row {
+	tb.Helper()
+	r, err := sqllock.NewRow(db, append(patient(), opts...)...)
+	require.NoError(tb, err)
+	require.NoError(tb, r.CreateSchema(background))
+	tb.Cleanup(func() { r.Close(background) })
+	return r
+}
+
+// nothing is the work of a test that needs none.
+func nothing(*sql.Tx) error { return nil }
+
+// work begins work with the lock called name, and returns what ends it.
+func work(tb testing.TB, r *sqllock.Row, ctx context.Context, name string) (end func()) {
+	tb.Helper()
+	begun, ended := make(chan struct{}), make(chan struct{})
+	done := inBackground(func() error {
+		return r.Do(ctx, name, func(*sql.Tx) error {
+			close(begun)
+			<-ended
+			return nil
+		})
+	})
+	select {
+	case <-begun:
+	case err := <-done:
+		require.NoError(tb, err)
+	}
+	return func() {
+		close(ended)
+		require.NoError(tb, <-done)
+	}
+}
+
+// worked reports whether somebody works with the lock called name.
+func worked(tb testing.TB, r *sqllock.Row, name string) bool {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(someone(), 300*time.Millisecond)
+	defer cancel()
+	err := r.Do(ctx, name, nothing)
+	if err != nil {
+		require.ErrorIs(tb, err, context.DeadlineExceeded)
+	}
+	return err != nil
 }
 
 // soon waits until cond is true.
@@ -134,15 +175,6 @@ func loseSessionOf(tb testing.TB, d database, db *sql.DB, name string) {
 	}
 }
 
-func loseTransaction(tb testing.TB, d database, db *sql.DB, table string) {
-	if d.dialect == sqllock.Postgres {
-		const holders = `SELECT pid FROM pg_locks WHERE relation = $1::regclass AND mode = 'RowShareLock'`
-		kill(tb, d, db, holders, table+"_rows")
-	} else {
-		kill(tb, d, db, "SELECT trx_mysql_thread_id FROM information_schema.innodb_trx WHERE trx_rows_locked > 0")
-	}
-}
-
 func TestLocksConform(t *testing.T) {
 	for _, k := range kinds {
 		for _, d := range k.on {
@@ -150,7 +182,7 @@ func TestLocksConform(t *testing.T) {
 				pools := make(map[locks.TryLocker]*sql.DB)
 				where, table := d.serve(t), fresh()
 				lose := func(l locks.TryLocker) { k.lose(t, d, pools[l], table) }
-				if k.lose == nil || k.name == rowKind.name && d.dialect == sqllock.SQLite {
+				if k.lose == nil {
 					lose = nil
 				}
 				lockstest.TestTryLocker(t, lockstest.Config{

@@ -5,11 +5,11 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"time"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/distributed/lease"
 )
 
@@ -36,6 +36,7 @@ func newCore(db *sql.DB, opts []Option) (*core, error) {
 	}
 	c := &core{options: newOptions(opts), db: db}
 	c.open, c.end = context.WithCancel(context.Background())
+	c.start.c = c
 	var err error
 	if c.dialect == Detect {
 		if c.dialect, err = detect(db); err != nil {
@@ -49,7 +50,7 @@ func newCore(db *sql.DB, opts []Option) (*core, error) {
 		return nil, err
 	}
 	if c.listen != nil {
-		c.start.check = c.checkSessions
+		c.start.check = c.start.checkSessions
 	}
 	return c, nil
 }
@@ -68,7 +69,7 @@ func (c *core) request(ctx context.Context, f func(ctx context.Context) error) e
 		case err == nil:
 			return nil
 		case c.dialect.classify(err) == busy:
-			if last = err; sleep(limited, jitter(pause)) {
+			if last = err; adapter.Sleep(limited, adapter.Jitter(pause)) {
 				continue
 			}
 			return err
@@ -113,8 +114,8 @@ func (c *core) outcome(err error) error {
 // began. In PostgreSQL, those of other levels see what was committed before the first statement
 // began. That is the one that takes a lock, so they may miss what the holder before did. In
 // MySQL a statement that takes a lock takes no snapshot, and SQLite has one writer at a time.
-func (c *core) current() *sql.TxOptions {
-	if c.dialect == Postgres {
+func (d Dialect) current() *sql.TxOptions {
+	if d == Postgres {
 		return &sql.TxOptions{Isolation: sql.LevelReadCommitted}
 	}
 	return nil
@@ -193,7 +194,7 @@ func (c *core) execSlowly(ctx context.Context, s *statement, args ...any) (n int
 				return r.n, r.err
 			}
 			asking = false
-			timer.Reset(jitter(pause))
+			timer.Reset(adapter.Jitter(pause))
 			pause = min(2*pause, time.Second)
 		}
 	}
@@ -204,21 +205,6 @@ func (c *core) query(ctx context.Context, s *statement, args []any, dest ...any)
 		return c.db.QueryRowContext(ctx, s.text, s.args(args)...).Scan(dest...)
 	})
 }
-
-// sleep reports whether d has passed before ctx ended.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// jitter returns a random part of d, a half at least.
-func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d/2+1) }
 
 // client returns the client of the engine, and prepares the listening.
 func (c *core) client(store lease.Store, opts []lease.Option) (*lease.Client, error) {
@@ -234,13 +220,23 @@ func (c *core) close(ctx context.Context, lc *lease.Client) error {
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	c.start.mu.Lock() // no check begins from now on
-	c.end()
-	c.start.mu.Unlock()
+	c.stop()
 	err := lc.Close(ctx)
+	c.finish(ctx)
+	return err
+}
+
+// stop ends the waits. No check of the database begins from now on.
+func (c *core) stop() {
+	c.start.mu.Lock()
+	defer c.start.mu.Unlock()
+	c.end()
+}
+
+// finish ends what runs in the background.
+func (c *core) finish(ctx context.Context) {
 	if c.hub != nil {
 		c.hub.close(ctx)
 	}
 	c.jobs.Wait()
-	return err
 }

@@ -1,6 +1,6 @@
 // Package sqllock has locks on SQL databases, over database/sql: PostgreSQL, MariaDB and MySQL,
-// and SQLite. It brings no driver. Each kind of lock is a [locks.Provider]: it takes the place
-// of the locks of one process.
+// and SQLite. It brings no driver. A [Table] and an [Advisory] are a [locks.Provider]: they take
+// the place of the locks of one process.
 //
 //	db, err := sql.Open("pgx", dsn)
 //	...
@@ -12,14 +12,14 @@
 //
 //	kind       what a lock is                     ends by itself with  token  connection    on
 //	Table      a row: owner, token, end of lease  its lease            yes    none          all
-//	Row        SELECT ... FOR UPDATE on a row     the transaction      no     one a holder  all
+//	Row        SELECT ... FOR UPDATE on a row     the transaction      no     one a worker  all
 //	Advisory   pg_advisory_lock, GET_LOCK         the session          no     one a holder  servers
 //	Versioned  a version column of your table     has no holder               none          all
 //
-// The first three give [lease.Mutex]: owned by a goroutine or an explicit owner, reentrant,
-// watched while held. See package lease for queueing inside a process and for the cost of
-// re-entry. [Row.Do] does the guarded work in the transaction that has the lock, and [Fence]
-// refuses writes that come too late.
+// A [Mutex] of a Table or an Advisory is owned by a goroutine or an explicit owner, reentrant, and
+// watched while held. See package lease for queueing inside a process and for the cost of re-entry.
+// [Row.Do] does the guarded work in the transaction that has the lock, and [Fence] refuses writes
+// that come too late.
 //
 // The tests run on PostgreSQL 15, MariaDB 10.11 and SQLite. The same tests have been run by
 // hand on MySQL 9.7.
@@ -41,14 +41,16 @@
 // the ends of leases. No client's clock matters, except that SQLite uses the machine's. Tokens
 // strictly increase, and stay when a lock is free: the row is never deleted.
 //
-// A Row or an Advisory depends on no clock. The client asks the session at each third of the
-// lease whether it still has the lock. It closes a session that does not answer for the time of
-// the lease, after it has told the holder. The server may also end a session by itself, at an
-// administrator's order, at a restart, or by a limit: wait_timeout, idle_session_timeout or
-// idle_in_transaction_session_timeout, which have to exceed the lease. Then another owner can
-// get the lock at once, and the holder finds out up to a third of the lease later. Its release
-// is then [locks.ErrLost], and so is the result of [locks.Do]. To know sooner, take a short
-// lease, [WithTTL]. [Row.Do] need not know.
+// A Row depends on no clock and no lease: nothing that the work did stays if the transaction ends
+// before its commit.
+//
+// An Advisory depends on no clock. The client asks the session at each third of the lease whether
+// it still has the lock. It closes a session that does not answer for the time of the lease, after
+// it has told the holder. The server may also end a session by itself, at an administrator's order,
+// at a restart, or by a limit: wait_timeout or idle_session_timeout, which have to exceed the
+// lease. Then another owner can get the lock at once, and the holder finds out up to a third of the
+// lease later. Its release is then [locks.ErrLost], and so is the result of [locks.Do]. To know
+// sooner, take a short lease, [WithTTL].
 //
 // A program that was paused, or does not look, goes on to work after its loss. Against that, a
 // resource has to check the token of a Table: [Fence].
@@ -62,9 +64,9 @@
 //   - The server cannot be reached: holds are lost a margin before the end of their leases. A
 //     shorter interruption has no effect.
 //   - A reply is lost: a Table asks the database again after an acquisition, and sends a
-//     release again. Neither counts twice. A Row and an Advisory close the connection, and with
-//     it the lock. The acquisition is an error then, and the release [locks.ErrLost], since the
-//     session may have ended at any time before.
+//     release again. Neither counts twice. An Advisory closes the connection, and with it the lock.
+//     The acquisition is an error then, and the release [locks.ErrLost], since the session may have
+//     ended at any time before. A Row returns [locks.ErrLost] if the reply to its commit is lost.
 //   - A context ends: the call returns at once. A request under way is undone when its outcome
 //     is known. No connection stays pinned.
 //   - A lock is released: waiters ask again after a pause of up to 100 milliseconds, see

@@ -2,7 +2,6 @@ package sqllock_test
 
 import (
 	"context"
-	"database/sql"
 	"net"
 	"strings"
 	"testing"
@@ -34,7 +33,7 @@ func TestErrorsSayWhatWasAttemptedOnWhichLock(t *testing.T) {
 	row, err := sqllock.NewRow(db)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, row.Close(background)) })
-	require.EqualError(t, row.Do(a, "", func(*sql.Tx) error { return nil }),
+	require.EqualError(t, row.Do(a, "", nothing),
 		`sqllock: Do with lock "": the name is empty`)
 
 	require.NoError(t, l.LockContext(a))
@@ -56,7 +55,7 @@ func TestARefusedConnectionIsNoForeignTable(t *testing.T) {
 			t.Run(d.name+" "+setting, func(t *testing.T) {
 				t.Parallel()
 				where, table := d.serve(t), sqllock.WithTable(fresh())
-				for _, k := range []kind{tableKind, queueKind, rowKind, advisory} {
+				for _, k := range kinds {
 					k.open(t, d.open(t, where), table) // makes the tables
 					c, _ := k.make(d.set(t, where, setting), table, calm)
 					t.Cleanup(func() { c.Close(background) })
@@ -75,7 +74,7 @@ func TestAReadOnlyDatabaseIsNotSaidToBeOutOfReach(t *testing.T) {
 	t.Parallel()
 	where, table := inPgx.serve(t), sqllock.WithTable(fresh())
 	db := inPgx.set(t, where, "default_transaction_read_only=on")
-	for _, k := range []kind{tableKind, queueKind, rowKind} {
+	for _, k := range inTables {
 		k.open(t, inPgx.open(t, where), table) // makes the tables
 		c, _ := k.make(db, table, calm)
 		t.Cleanup(func() { c.Close(background) })
@@ -110,9 +109,5 @@ func TestAnExhaustedPoolIsNamedInTheError(t *testing.T) {
 func TestNoMethodOfARefusedLockAsksTheDatabase(t *testing.T) {
 	t.Parallel()
 	db := inSQLite.open(t, inSQLite.serve(t))
-	for name, k := range map[string]kind{"table": tableKind, "row": rowKind} {
-		t.Run(name, func(t *testing.T) {
-			testbed.Refused(t, k.open(t, db).Locker("a\x00b"), "the name is not text")
-		})
-	}
+	testbed.Refused(t, tableKind.open(t, db).Locker("a\x00b"), "the name is not text")
 }

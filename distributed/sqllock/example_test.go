@@ -105,7 +105,7 @@ func ExampleFence() {
 	must(err)
 	_, err = db.Exec("INSERT INTO document VALUES (1, '', 0)")
 	must(err)
-	fence, err := sqllock.NewFence(db, sqllock.Columns{Table: "document", Key: "id", Number: "token"})
+	fence, err := sqllock.NewFence(db, sqllock.Columns{Table: "document", Key: "id", Token: "token"})
 	must(err)
 	write := func(token uint64, text string) {
 		err := fence.Do(ctx, 1, token, func(tx *sql.Tx) error {
@@ -144,7 +144,7 @@ func ExampleVersioned() {
 	_, err = db.Exec("INSERT INTO stock VALUES ('nut', 5, 0)")
 	must(err)
 
-	columns := sqllock.Columns{Table: "stock", Key: "item", Value: "amount", Number: "version"}
+	columns := sqllock.Columns{Table: "stock", Key: "item", Value: "amount", Version: "version"}
 	nuts, err := sqllock.NewVersioned[int](db, columns, "nut")
 	must(err)
 	left, err := nuts.Update(ctx, func(n int) (int, error) {

@@ -4,7 +4,10 @@ package sqllock
 func (t *Table) Told(name string) []int64 { return t.c.told(name) }
 
 // Told is that of [Table].
-func (s *sessionLocks) Told(name string) []int64 { return s.c.told(name) }
+func (r *Row) Told(name string) []int64 { return r.c.told(name) }
+
+// Told is that of [Table].
+func (a *Advisory) Told(name string) []int64 { return a.c.told(name) }
 
 func (c *core) told(name string) (holders []int64) {
 	c.waiters.each(name, func(w *watch) {

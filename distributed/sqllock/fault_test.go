@@ -90,7 +90,7 @@ func TestALossIsToldBeforeARivalGetsTheLock(t *testing.T) {
 				<-h.Lost()
 				told := time.Now()
 				require.ErrorIs(t, h.Err(), locks.ErrLost)
-				if k.name == rowKind.name || k.name == advisory.name {
+				if k.name == advisory.name {
 					// The server keeps the lock until it hears that the connection is closed.
 					p.Heal()
 					p.Reset()
@@ -229,13 +229,9 @@ func TestALostReleaseReplyIsALossForSessionsOnly(t *testing.T) {
 		p, l, direct := proxied(t, k, d, swift)
 		a := someone()
 		hold(t, l, a)
-		text := word(k, d, l)
-		if k.name == rowKind.name {
-			text = "COMMIT"
-		}
-		p.DropReply(text, 1)
+		p.DropReply(word(k, d, l), 1)
 		err := l.UnlockContext(a)
-		if k.name == rowKind.name || k.name == advisory.name {
+		if k.name == advisory.name {
 			require.ErrorIs(t, err, locks.ErrLost)
 		} else {
 			require.NoError(t, err)
@@ -288,7 +284,7 @@ func TestWaitersCancelledAtRandomLeaveNothingBehind(t *testing.T) {
 
 func TestAHolderThatLostItsRowSparesItsSuccessor(t *testing.T) {
 	t.Parallel()
-	for _, k := range []kind{tableKind, queueKind} {
+	for _, k := range inTables {
 		for _, d := range everywhere {
 			t.Run(k.name+" on "+d.name, func(t *testing.T) {
 				t.Parallel()
@@ -324,41 +320,39 @@ type doomed struct {
 	end      func()
 }
 
-// eachSession runs f for all kinds of locks of sessions on all servers.
+// eachSession runs f for locks of sessions on all servers.
 func eachSession(t *testing.T, d time.Duration, f func(t *testing.T, lock doomed)) {
 	t.Helper()
-	for _, k := range []kind{advisory, rowKind} {
-		for _, on := range servers {
-			t.Run(k.name+" on "+on.name, func(t *testing.T) {
-				t.Parallel()
-				where, mark := on.serve(t), fresh()
-				// The sessions of the pool are told by what they are connected to, or by their
-				// name.
-				db, to, table := on.open(t, where), dsn(on.dialect, where)+"&application_name="+mark, mark
-				sessions := "SELECT pid FROM pg_stat_activity WHERE application_name = $1"
-				if on.dialect == sqllock.MySQL {
-					_, err := db.Exec("CREATE DATABASE " + mark)
-					require.NoError(t, err)
-					to, table = strings.Replace(dsn(on.dialect, where), "/test", "/"+mark, 1), mark+"."+mark
-					sessions = "SELECT id FROM information_schema.processlist WHERE db = ?"
-				}
-				pool, err := sql.Open(on.driver, to)
+	for _, on := range servers {
+		t.Run(on.name, func(t *testing.T) {
+			t.Parallel()
+			where, mark := on.serve(t), fresh()
+			// The sessions of the pool are told by what they are connected to, or by their name.
+			db, to := on.open(t, where), dsn(on.dialect, where)+"&application_name="+mark
+			sessions := "SELECT pid FROM pg_stat_activity WHERE application_name = $1"
+			if on.dialect == sqllock.MySQL {
+				_, err := db.Exec("CREATE DATABASE " + mark)
 				require.NoError(t, err)
-				t.Cleanup(func() { pool.Close() })
-				var store lease.Store
-				opts := sqllock.WithLeaseOptions(lease.WithTTL(d), lease.WithWrapper(func(s lease.Store) lease.Store {
-					store = s
-					return s
-				}))
-				f(t, doomed{
-					l:     k.open(t, pool, opts, sqllock.WithTable(table)).Mutex(mark),
-					rival: k.open(t, db, sqllock.WithTable(table)).Mutex(mark),
-					pool:  pool,
-					store: store,
-					end:   func() { kill(t, on, db, sessions, mark) },
-				})
+				to = strings.Replace(dsn(on.dialect, where), "/test", "/"+mark, 1)
+				sessions = "SELECT id FROM information_schema.processlist WHERE db = ?"
+			}
+			pool, err := sql.Open(on.driver, to)
+			require.NoError(t, err)
+			t.Cleanup(func() { pool.Close() })
+			var store lease.Store
+			opts := sqllock.WithLeaseOptions(lease.WithTTL(d), lease.WithWrapper(func(s lease.Store) lease.Store {
+				store = s
+				return s
+			}))
+			l := advisory.open(t, pool, opts).Mutex(mark)
+			f(t, doomed{
+				l:     l,
+				rival: advisory.open(t, db).Mutex(mark),
+				pool:  pool,
+				store: store,
+				end:   func() { kill(t, on, db, sessions, mark) },
 			})
-		}
+		})
 	}
 }
 
@@ -504,13 +498,9 @@ func TestCloseEndsHoldsAndWaiters(t *testing.T) {
 		rival := k.open(t, d.open(t, where), table)
 		b := someone()
 		h := hold(t, c.Mutex(one), someone())
-		waiting := []string{one}
-		if k.name != rowKind.name || d.dialect != sqllock.SQLite { // where there is one lock
-			hold(t, rival.Mutex(two), b)
-			waiting = append(waiting, two)
-		}
+		hold(t, rival.Mutex(two), b)
 		var wg sync.WaitGroup
-		for _, name := range waiting {
+		for _, name := range []string{one, two} {
 			for range 3 {
 				wg.Go(func() { assert.ErrorIs(t, c.Mutex(name).LockContext(someone()), locks.ErrClosed) })
 			}
@@ -521,9 +511,7 @@ func TestCloseEndsHoldsAndWaiters(t *testing.T) {
 		require.ErrorIs(t, h.Err(), locks.ErrLost)
 		require.ErrorIs(t, c.Mutex(one).LockContext(someone()), locks.ErrClosed)
 		require.Zero(t, pool.Stats().InUse)
-		if len(waiting) > 1 {
-			require.NoError(t, rival.Mutex(two).UnlockContext(b))
-		}
+		require.NoError(t, rival.Mutex(two).UnlockContext(b))
 		require.False(t, held(t, rival.Mutex(one)))
 		require.NoError(t, c.Close(background), "again")
 	})

@@ -31,21 +31,16 @@ func NewFence(db *sql.DB, columns Columns, opts ...Option) (*Fence, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := columns.replacements(c.dialect, false)
+	r, err := c.dialect.replacements("{table}", columns.Table, "{key}", columns.Key, "{token}", columns.Token)
 	if err != nil {
 		return nil, err
-	}
-	update := "FOR UPDATE"
-	if c.dialect == SQLite {
-		update = ""
 	}
 	return &Fence{
 		dialect: c.dialect,
 		db:      db,
 		table:   columns.Table,
-		pass:    c.dialect.statement(`UPDATE {table} SET {number} = $2 WHERE {key} = $1 AND {number} <= $2`, r...),
-		ask: c.dialect.statement(`SELECT {number} FROM {table} WHERE {key} = $1 {update}`,
-			append(r, "{update}", update)...),
+		pass:    c.dialect.statement(`UPDATE {table} SET {token} = $2 WHERE {key} = $1 AND {token} <= $2`, r...),
+		ask:     c.dialect.statement(`SELECT {token} FROM {table} WHERE {key} = $1 {for update}`, r...),
 	}, nil
 }
 

@@ -14,8 +14,8 @@ import (
 )
 
 // What inspectors know of a [Table] is in its tables. One more table has the identities of clients,
-// whose ids the owners begin with. A database without that table is as good for locks. Of a [Row]
-// and an [Advisory], the server tells which session has the lock.
+// whose ids the owners begin with. A database without that table is as good for locks. Of an
+// [Advisory], the server tells which session has the lock.
 
 var (
 	_ lease.Inspector = (*tableStore)(nil)
@@ -39,7 +39,7 @@ func (s *tableStore) Announce(ctx context.Context, ttl time.Duration) error {
 	if s.untold.Load() {
 		return nil
 	}
-	if err := s.c.fit(ctx); err != nil {
+	if err := s.c.start.fit(ctx); err != nil {
 		return err
 	}
 	_, err := s.c.exec(ctx, s.c.statement("announce"), s.client, s.identity, micros(ttl))
@@ -140,7 +140,7 @@ func (s *sessionStore) Inspect(ctx context.Context, name string) (lease.State, e
 		}
 	}
 	s.mu.Unlock()
-	state, err := s.kind.inspect(ctx, s.c, name)
+	state, err := s.sessions(ctx, name)
 	state.Waiting = -1
 	if err != nil {
 		err = s.c.outcome(err)
@@ -148,10 +148,11 @@ func (s *sessionStore) Inspect(ctx context.Context, name string) (lease.State, e
 	return state, err
 }
 
-// sessions returns the state of a lock whose holders a statement selects. The columns are the
-// server's number of the session, the name of the program, and the address of its host.
-func (c *core) sessions(ctx context.Context, s *statement, args ...any) (state lease.State, err error) {
-	err = c.each(ctx, s, args, func(rows *sql.Rows) error {
+// sessions returns the state of a lock that no session of this client has. The server tells the
+// number of the session, the name of the program, and the address of its host.
+func (s *sessionStore) sessions(ctx context.Context, name string) (state lease.State, err error) {
+	args := []any{s.kind.key(name)}
+	err = s.c.each(ctx, s.c.statement("inspect advisory"), args, func(rows *sql.Rows) error {
 		var number int64
 		var program, address string
 		if err := rows.Scan(&number, &program, &address); err != nil {
@@ -166,61 +167,13 @@ func (c *core) sessions(ctx context.Context, s *statement, args ...any) (state l
 	return state, err
 }
 
-func (k *advisoryKind) inspect(ctx context.Context, c *core, name string) (lease.State, error) {
-	return c.sessions(ctx, c.statement("inspect advisory"), k.key(name))
-}
-
-func (k *rowKind) inspect(ctx context.Context, c *core, name string) (state lease.State, err error) {
-	if c.dialect == Postgres {
-		return c.sessions(ctx, c.statement("inspect row"), name)
-	}
-	// Another server does not tell. So the row is asked for, and let go at once.
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
-	defer cancel()
-	conn, err := c.db.Conn(ctx)
-	if err != nil {
-		return state, err
-	}
-	defer conn.Close()
-	if c.dialect == MySQL {
-		if _, err := conn.ExecContext(ctx, k.begin); err != nil {
-			return state, err
-		}
-		err = k.ask(ctx, conn, name)
-		if _, failed := conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK"); failed != nil {
-			discard(conn)
-		}
-	} else {
-		err = withoutWaiting(ctx, conn, func() error {
-			if _, err := conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
-				return err
-			}
-			_, err := conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
-			if err != nil {
-				discard(conn)
-			}
-			return err
-		})
-	}
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return state, nil
-	case err != nil && c.dialect.classify(err) == busy:
-		state.Held = true
-		return state, nil
-	}
-	return state, err
-}
-
 // Inspect describes the lock to people and for monitoring. See [lease.Mutex.Inspect] for what the
 // answer says, and when it is old.
 //
 // A [Table] answers by one statement, and one more for each process in the answer. With [WithQueue]
 // all waiters are known, in order of arrival. Without it those of this client are known.
 //
-// An [Advisory], and a [Row] on PostgreSQL, answer by one statement. The label of a holder is the
-// application_name of its session, and the host its address. MySQL and MariaDB show sessions of
-// other users only with the privilege PROCESS. The holder of a Row on other databases is not known.
-// There, Inspect asks for the lock and gives it back at once, so that another attempt may fail in
-// between and be repeated. Waiters are those of this client.
+// An [Advisory] answers by one statement. The label of a holder is the application_name of its
+// session, and the host its address. MySQL and MariaDB show sessions of other users only with the
+// privilege PROCESS. Waiters are those of this client.
 func (l *Mutex) Inspect(ctx context.Context) (locks.Info, error) { return l.m.Inspect(ctx) }

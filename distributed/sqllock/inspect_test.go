@@ -112,22 +112,17 @@ func TestATableOfAnEarlierLayoutHasLocks(t *testing.T) {
 
 func TestPostgresTellsTheProgramOfASession(t *testing.T) {
 	t.Parallel()
-	for _, k := range []kind{rowKind, advisory} {
-		t.Run(k.name, func(t *testing.T) {
-			t.Parallel()
-			where, table, name := inPgx.serve(t), sqllock.WithTable(fresh()), fresh()
-			db, err := sql.Open("pgx", dsn(inPgx.dialect, where)+"&application_name=orders")
-			require.NoError(t, err)
-			t.Cleanup(func() { db.Close() })
-			l := k.open(t, db, table).Mutex(name)
-			other := k.open(t, inPgx.open(t, where), table).Mutex(name)
-			a := someone()
-			hold(t, l, a)
-			i := inspect(t, other)
-			require.Len(t, i.Holders, 1)
-			require.Equal(t, "127.0.0.1", i.Holders[0].Host)
-			require.Equal(t, "orders", i.Holders[0].Label)
-			require.NoError(t, l.UnlockContext(a))
-		})
-	}
+	where, name := inPgx.serve(t), fresh()
+	db, err := sql.Open("pgx", dsn(inPgx.dialect, where)+"&application_name=orders")
+	require.NoError(t, err)
+	t.Cleanup(func() { db.Close() })
+	l := advisory.open(t, db).Mutex(name)
+	other := advisory.open(t, inPgx.open(t, where)).Mutex(name)
+	a := someone()
+	hold(t, l, a)
+	i := inspect(t, other)
+	require.Len(t, i.Holders, 1)
+	require.Equal(t, "127.0.0.1", i.Holders[0].Host)
+	require.Equal(t, "orders", i.Holders[0].Label)
+	require.NoError(t, l.UnlockContext(a))
 }

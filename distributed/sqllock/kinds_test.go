@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -238,7 +239,7 @@ func TestListeningGoesOnAfterItsConnectionWasEnded(t *testing.T) {
 
 func TestAListeningHolderLearnsOfForceAtOnce(t *testing.T) {
 	t.Parallel()
-	for _, k := range []kind{tableKind, queueKind} {
+	for _, k := range inTables {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
 			where, name := inPgx.serve(t), fresh()
@@ -289,10 +290,7 @@ func TestWorkIsDoneInTheTransactionOrNotAtAll(t *testing.T) {
 			where, table := d.serve(t), fresh()
 			db := d.open(t, where)
 			resource(t, db, table+"_res", d)
-			r, err := sqllock.NewRow(db, sqllock.WithTable(table), calm)
-			require.NoError(t, err)
-			defer r.Close(background)
-			require.NoError(t, r.CreateSchema(background))
+			r := openRow(t, db, sqllock.WithTable(table), calm)
 			count := func() (n int) {
 				require.NoError(t, db.QueryRow("SELECT n FROM "+table+"_res").Scan(&n))
 				return n
@@ -324,31 +322,24 @@ func TestWorkIsDoneInTheTransactionOrNotAtAll(t *testing.T) {
 			require.Equal(t, 24, count(), "rolled back")
 			require.Zero(t, db.Stats().InUse)
 
-			a := someone()
-			hold(t, r.Mutex("it"), a)
-			require.ErrorIs(t, r.Do(a, "it", add), locks.ErrDeadlock)
+			end := work(t, r, someone(), "it")
 			ctx, cancel := context.WithTimeout(background, 100*time.Millisecond)
 			defer cancel()
 			require.ErrorIs(t, r.Do(ctx, "it", add), context.DeadlineExceeded)
-			require.NoError(t, r.Mutex("it").UnlockContext(a))
-			require.NoError(t, r.Do(a, "it", func(*sql.Tx) error {
-				require.True(t, held(t, r.Mutex("it")))
-				return nil
-			}))
+			end()
 			require.Error(t, r.Do(background, "it", nil))
 			require.ErrorIs(t, r.Do(nil, "it", add), locks.ErrNilContext)
 			require.Error(t, r.Do(background, "", add))
 
-			hold(t, r.Mutex("it"), a)
-			other, err := sqllock.NewRow(db, sqllock.WithTable(table), calm)
-			require.NoError(t, err)
+			end = work(t, r, someone(), "it")
+			other := openRow(t, db, sqllock.WithTable(table), calm)
 			closed := make(chan error, 1)
 			go func() { closed <- other.Do(background, "it", add) }()
 			soon(t, refused(other, "it"))
 			require.NoError(t, other.Close(background))
 			require.ErrorIs(t, <-closed, locks.ErrClosed)
 			require.ErrorIs(t, other.Do(background, "free", add), locks.ErrClosed)
-			require.NoError(t, r.Mutex("it").UnlockContext(a))
+			end()
 			if d.dialect == sqllock.Postgres {
 				err := r.Do(background, "it", func(tx *sql.Tx) error {
 					require.NoError(t, add(tx))
@@ -370,9 +361,8 @@ func TestWorkInsideOfItsOwnLockIsADeadlock(t *testing.T) {
 		t.Run(d.name, func(t *testing.T) {
 			t.Parallel()
 			where, table := d.serve(t), sqllock.WithTable(fresh())
-			r := rowKind.open(t, d.open(t, where), table).(*sqllock.Row)
-			rival := rowKind.open(t, d.open(t, where), table).(*sqllock.Row)
-			nothing := func(*sql.Tx) error { return nil }
+			r := openRow(t, d.open(t, where), table)
+			rival := openRow(t, d.open(t, where), table)
 			for _, owner := range []context.Context{background, someone()} { // a goroutine, and an explicit one
 				ctx, cancel := context.WithTimeout(owner, time.Minute)
 				defer cancel()
@@ -403,37 +393,35 @@ func TestWorkInsideOfItsOwnLockIsADeadlock(t *testing.T) {
 func TestALockThatAppearsMeanwhileIsRefusedAtOnce(t *testing.T) {
 	t.Parallel()
 	where, table, name := inMaria.serve(t), fresh(), fresh()
-	rival, a := rowKind.open(t, inMaria.open(t, where), sqllock.WithTable(table)).Mutex(name), someone()
-	appear := sync.OnceFunc(func() { assert.NoError(t, rival.LockContext(a)) })
-	var missed atomic.Bool
+	rival := openRow(t, inMaria.open(t, where), sqllock.WithTable(table))
+	var end func()
+	appear := sync.OnceFunc(func() { end = work(t, rival, someone(), name) })
 	db := sql.OpenDB(observer{inMaria.open(t, where).Driver(), dsn(sqllock.MySQL, where), func(query string) {
-		if missed.Load() {
+		if strings.HasPrefix(query, "SET TRANSACTION") { // the client has seen that there is no row
 			appear()
-		}
-		if query == "ROLLBACK" { // the client has seen that there is no row
-			missed.Store(true)
 		}
 	}})
 	t.Cleanup(func() { db.Close() })
-	l := rowKind.open(t, db, sqllock.WithTable(table)).Mutex(name)
-	require.True(t, held(t, l), "and waits for nobody")
-	require.NoError(t, rival.UnlockContext(a))
-	require.False(t, held(t, l))
+	r := openRow(t, db, sqllock.WithTable(table))
+	got := inBackground(func() error { return r.Do(background, name, nothing) })
+	soon(t, refused(r, name), "and waits for nobody")
+	end()
+	require.NoError(t, <-got)
 }
 
-func TestNewLocksOfOtherNamesRefuseNothing(t *testing.T) {
+func TestNewLocksOfOtherNamesDoNotWait(t *testing.T) {
 	t.Parallel()
 	where, table := inMaria.serve(t), sqllock.WithTable(fresh())
 	var wg sync.WaitGroup
 	for range 6 {
-		c := rowKind.open(t, inMaria.open(t, where), table)
+		r := openRow(t, inMaria.open(t, where), table)
 		wg.Go(func() {
-			for range 10 {
-				l, a := c.Mutex(fresh()), someone()
-				ok, err := l.TryLockContext(a)
-				assert.NoError(t, err)
-				assert.True(t, ok, "nobody has it") // and others next to it stay held
+			end := func() error { return nil }
+			for range 10 { // each stays held until the last one is
+				inner := end
+				end = func() error { return r.Do(someone(), fresh(), func(*sql.Tx) error { return inner() }) }
 			}
+			assert.NoError(t, r.Do(someone(), fresh(), func(*sql.Tx) error { return end() }))
 		})
 	}
 	wg.Wait()
@@ -447,7 +435,7 @@ func TestAnOptimisticUpdateLosesNothing(t *testing.T) {
 			where, table := d.serve(t), fresh()
 			db := d.open(t, where)
 			resource(t, db, table, d)
-			columns := sqllock.Columns{Table: table, Key: "id", Value: "n", Number: "version"}
+			columns := sqllock.Columns{Table: table, Key: "id", Value: "n", Version: "version"}
 			v, err := sqllock.NewVersioned[int](db, columns, 1)
 			require.NoError(t, err)
 			var wg sync.WaitGroup
@@ -512,7 +500,7 @@ func TestAFenceRefusesSmallerTokens(t *testing.T) {
 			t.Parallel()
 			db, table := d.open(t, d.serve(t)), fresh()
 			resource(t, db, table, d)
-			f, err := sqllock.NewFence(db, sqllock.Columns{Table: table, Key: "id", Number: "token"})
+			f, err := sqllock.NewFence(db, sqllock.Columns{Table: table, Key: "id", Token: "token"})
 			require.NoError(t, err)
 			write := func(token uint64, text string) error {
 				return f.Do(background, 1, token, func(tx *sql.Tx) error {
@@ -528,7 +516,7 @@ func TestAFenceRefusesSmallerTokens(t *testing.T) {
 			var text string
 			require.NoError(t, db.QueryRow("SELECT text FROM "+table).Scan(&text))
 			require.Equal(t, "later", text)
-			require.ErrorIs(t, f.Do(background, 2, 1, func(*sql.Tx) error { return nil }), sql.ErrNoRows)
+			require.ErrorIs(t, f.Do(background, 2, 1, nothing), sql.ErrNoRows)
 			require.Error(t, write(1<<63, "too much"))
 			require.ErrorIs(t, write(4, "stale"), fence.ErrStale)
 			require.ErrorIs(t, write(4, "stale"), locks.ErrLost)

@@ -138,9 +138,7 @@ func (k kind) prove(t *testing.T, b bed) {
 		Limit:              20 * time.Second, // on a busy machine, and less than a lease
 		Parallel:           4,
 		FIFO:               k.name == queueKind.name,
-		EndsWithConnection: k.name == rowKind.name || k.name == advisory.name,
-		SpuriousTry:        k.name == rowKind.name && b.dialect == sqllock.MySQL, // while a new row is made
-		OneLock:            k.name == rowKind.name && b.dialect == sqllock.SQLite,
+		EndsWithConnection: k.name == advisory.name,
 		Rest: func(tb testing.TB, name string) {
 			db := b.dial(tb, leasetest.NewLink(tb), where(tb), "kit")
 			k.rest(tb, b, db, table, name)
@@ -194,21 +192,21 @@ var beds = []struct {
 	bed        bed
 	short, all []kind
 }{
-	{"PostgreSQL with a listener", bed{database: inPgx, listens: true}, []kind{tableKind, rowKind, advisory}, kinds},
+	{"PostgreSQL with a listener", bed{database: inPgx, listens: true}, []kind{tableKind, advisory}, kinds},
 	{"PostgreSQL", bed{database: inPgx}, nil, kinds},
 	{"PostgreSQL with pq", bed{database: inPq}, nil, kinds},
 	{"pgbouncer", bed{database: bouncer, setting: "&default_query_exec_mode=exec", pooled: true},
-		[]kind{queueKind}, []kind{tableKind, queueKind, rowKind}},
-	{"MariaDB", bed{database: inMaria}, []kind{rowKind}, kinds},
+		[]kind{queueKind}, inTables},
+	{"MariaDB", bed{database: inMaria}, nil, kinds},
 	{"MariaDB as ORACLE", bed{database: inMaria, setting: sqlMode("ORACLE")}, []kind{tableKind}, kinds},
 	{"MariaDB with simultaneous assignment", bed{database: inMaria, setting: sqlMode("SIMULTANEOUS_ASSIGNMENT")},
 		[]kind{queueKind}, kinds},
 	{"MySQL", bed{database: inMySQL}, []kind{queueKind, advisory}, kinds},
-	{"SQLite", bed{database: inSQLite}, []kind{queueKind}, inAFile},
-	{"SQLite with a rollback journal", bed{database: inSQLite, journal: "DELETE"}, []kind{tableKind}, inAFile},
+	{"SQLite", bed{database: inSQLite}, []kind{queueKind}, inTables},
+	{"SQLite with a rollback journal", bed{database: inSQLite, journal: "DELETE"}, []kind{tableKind}, inTables},
 }
 
-var inAFile = []kind{tableKind, queueKind, rowKind}
+var inTables = []kind{tableKind, queueKind}
 
 // longRun says whether the flag -leasetest.long is set.
 func longRun() bool {

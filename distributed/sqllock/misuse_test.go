@@ -35,8 +35,9 @@ func TestRefusedOptionsAreErrors(t *testing.T) {
 	} {
 		_, err := sqllock.NewTable(db, opt)
 		require.Error(t, err, name)
-		_, err = sqllock.NewRow(db, opt)
-		require.Error(t, err, name)
+		if _, err = sqllock.NewRow(db, opt); !strings.HasSuffix(name, "lease") { // it has none
+			require.Error(t, err, name)
+		}
 	}
 	_, err := sqllock.NewTable(nil)
 	require.Error(t, err)
@@ -65,8 +66,8 @@ func TestTableNamesThatAreNoIdentifiersAreRefused(t *testing.T) {
 				require.Error(t, err, name)
 			}
 		}
-		good := sqllock.Columns{Table: "t", Key: "k", Value: "v", Number: "n"}
-		for _, at := range []*string{&good.Table, &good.Key, &good.Value, &good.Number} {
+		good := sqllock.Columns{Table: "t", Key: "k", Value: "v", Version: "n"}
+		for _, at := range []*string{&good.Table, &good.Key, &good.Value, &good.Version} {
 			kept := *at
 			*at = name
 			_, err := sqllock.NewVersioned[int](db, good, 1)
@@ -89,9 +90,6 @@ var hostile = []string{
 func TestHostileNamesAreNothingButDifferentNames(t *testing.T) {
 	t.Parallel()
 	each(t, false, func(t *testing.T, k kind, d database) {
-		if k.name == rowKind.name && d.dialect == sqllock.SQLite {
-			return // all names are one lock
-		}
 		where, table := d.serve(t), sqllock.WithTable(fresh())
 		c, rival := k.open(t, d.open(t, where), table), k.open(t, d.open(t, where), table)
 		a := someone()
@@ -154,10 +152,9 @@ func TestAMissingTableAndAnotherOnesTableAreErrors(t *testing.T) {
 			if d.dialect != sqllock.SQLite {
 				r, err := sqllock.NewRow(db, sqllock.WithTable(table))
 				require.NoError(t, err)
-				err = r.Mutex("it").LockContext(background)
+				err = r.Do(background, "it", nothing)
 				require.ErrorIs(t, err, sqllock.ErrNoTable)
-				require.Regexp(t, `^sqllock: lock "it": no such table: `, err)
-				require.ErrorIs(t, r.Do(background, "it", func(*sql.Tx) error { return nil }), sqllock.ErrNoTable)
+				require.Regexp(t, `^sqllock: Do with lock "it": no such table: `, err)
 				require.Equal(t, 0, db.Stats().InUse)
 				require.NoError(t, r.Close(background))
 			}
@@ -201,19 +198,27 @@ func TestATableOfAnEngineWithoutTransactionsIsRefused(t *testing.T) {
 		for suffix, refused := range map[string][]kind{
 			"":       {tableKind, queueKind},
 			"_queue": {queueKind},
-			"_rows":  {rowKind},
+			"_rows":  nil, // a Row
 		} {
 			t.Run(on.name+" "+engine+suffix, func(t *testing.T) {
 				t.Parallel()
 				where, table := on.serve(t), fresh()
 				db := on.open(t, where)
 				for _, name := range []string{table, "test." + table} { // with and without a schema
-					for _, k := range []kind{tableKind, queueKind, rowKind} {
-						k.open(t, db, sqllock.WithTable(name)) // makes the tables
-					}
+					queueKind.open(t, db, sqllock.WithTable(name)) // makes the tables
 					_, err := db.Exec("ALTER TABLE " + name + suffix + " ENGINE=" + engine)
 					require.NoError(t, err)
-					for _, k := range []kind{tableKind, queueKind, rowKind} {
+					for range 2 {
+						r := openRow(t, on.open(t, where), sqllock.WithTable(name), calm)
+						err := r.Do(background, "it", nothing)
+						if suffix == "_rows" {
+							require.ErrorIs(t, err, locks.ErrForeign)
+							require.ErrorContains(t, err, engine)
+						} else {
+							require.NoError(t, err)
+						}
+					}
+					for _, k := range inTables {
 						for _, c := range []provider{
 							k.open(t, on.open(t, where), sqllock.WithTable(name), calm),
 							k.open(t, on.open(t, where), sqllock.WithTable(name), calm),
@@ -225,10 +230,6 @@ func TestATableOfAnEngineWithoutTransactionsIsRefused(t *testing.T) {
 							} else {
 								require.NoError(t, err, k.name)
 								require.NoError(t, c.Mutex("it").UnlockContext(background), k.name)
-							}
-							if r, ok := c.(*sqllock.Row); ok && suffix == "_rows" {
-								err := r.Do(background, "it", func(*sql.Tx) error { return nil })
-								require.ErrorIs(t, err, locks.ErrForeign)
 							}
 						}
 					}
@@ -250,7 +251,7 @@ func TestThePrintedSchemaIsTheOneThatIsMade(t *testing.T) {
 				_, err := db.Exec(statement)
 				require.NoError(t, err, statement)
 			}
-			for _, k := range []kind{tableKind, queueKind, rowKind} {
+			for _, k := range inTables {
 				c, err := k.make(db, sqllock.WithTable(table))
 				require.NoError(t, err)
 				a := someone()
@@ -258,6 +259,10 @@ func TestThePrintedSchemaIsTheOneThatIsMade(t *testing.T) {
 				require.NoError(t, c.Mutex("it").UnlockContext(a))
 				require.NoError(t, c.Close(background))
 			}
+			r, err := sqllock.NewRow(db, sqllock.WithTable(table))
+			require.NoError(t, err)
+			require.NoError(t, r.Do(background, "it", nothing))
+			require.NoError(t, r.Close(background))
 		})
 	}
 	schema, err := sqllock.Schema(sqllock.SQLite, "")

@@ -1,6 +1,5 @@
--- The statements for MySQL and MariaDB, in the order in which a lock's life needs them. The database's clock
--- alone writes and compares the ends of leases. UTC_TIMESTAMP is the time when a statement begins, so never
--- before the client has sent it. Times are microseconds.
+-- The statements that MySQL and MariaDB have for themselves, beside those of common.sql. UTC_TIMESTAMP is the time
+-- when a statement begins, so never before the client has sent it.
 
 -- name: schema
 CREATE TABLE IF NOT EXISTS {locks} (
@@ -46,79 +45,16 @@ WHERE t.TABLE_SCHEMA = {schema} AND t.TABLE_NAME = {table}
 -- $1 name, $2 owner, $3 lease.
 -- name: acquire
 INSERT INTO {locks} (name, owner, token, ends)
-VALUES ($1, $2, LAST_INSERT_ID(1), UTC_TIMESTAMP(6) + INTERVAL $3 MICROSECOND)
+VALUES ($1, $2, LAST_INSERT_ID(1), {after $3})
 ON DUPLICATE KEY UPDATE
-	token = IF(owner IS NULL OR ends <= UTC_TIMESTAMP(6), LAST_INSERT_ID(token + 1), token + LAST_INSERT_ID(0)),
-	owner = IF(owner IS NULL OR ends <= UTC_TIMESTAMP(6), $2, owner),
-	ends = IF(owner IS NULL OR ends <= UTC_TIMESTAMP(6) OR owner = $2,
-		UTC_TIMESTAMP(6) + INTERVAL $3 MICROSECOND, ends)
-
--- How long the lock is not free, the token of its holder, and the holder. $1 name.
--- name: rest
-SELECT CASE WHEN owner IS NULL THEN 0 ELSE TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), ends) END, token,
-	COALESCE(owner, '')
-FROM {locks} WHERE name = $1
-
--- The token of the owner's hold. $1 name, $2 owner.
--- name: lookup
-SELECT token FROM {locks} WHERE name = $1 AND owner = $2 AND ends > UTC_TIMESTAMP(6)
-
--- Extends the holds that are not over. $1 lease, and then the names and owners of {which}.
--- name: renew
-UPDATE {locks} SET ends = UTC_TIMESTAMP(6) + INTERVAL $1 MICROSECOND WHERE ends > UTC_TIMESTAMP(6) AND ({which})
-
--- The same holds, after a renewal that missed some. It has all arguments of the renewal.
--- name: renewed
-SELECT name, owner FROM {locks} WHERE ends > UTC_TIMESTAMP(6) AND $1 > 0 AND ({which})
-
--- $1 name, $2 owner.
--- name: release
-UPDATE {locks} SET owner = NULL WHERE name = $1 AND owner = $2
-
--- Table with a queue. How long the lock is not free, and how many living waiters are before the owner. No row
--- if the owner is not in the queue, or its place has to be extended. $1 name, $2 owner, $3 wait.
--- name: standing
-SELECT CASE WHEN l.owner IS NULL THEN 0 ELSE TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), l.ends) END,
-	(SELECT count(*) FROM {queue} AS p WHERE p.name = $1 AND p.ends > UTC_TIMESTAMP(6) AND p.id < q.id)
-FROM {locks} AS l JOIN {queue} AS q ON q.name = l.name
-WHERE l.name = $1 AND q.owner = $2 AND q.ends > UTC_TIMESTAMP(6) + INTERVAL ($3 DIV 2) MICROSECOND
+	token = IF(owner IS NULL OR ends <= {now}, LAST_INSERT_ID(token + 1), token + LAST_INSERT_ID(0)),
+	owner = IF(owner IS NULL OR ends <= {now}, $2, owner),
+	ends = IF(owner IS NULL OR ends <= {now} OR owner = $2,
+		{after $3}, ends)
 
 -- Makes the row of a lock that has none. $1 name.
 -- name: make lock
-INSERT IGNORE INTO {locks} (name, token, ends) VALUES ($1, 0, UTC_TIMESTAMP(6))
-
--- Locks the row, and is how long the lock is not free. $1 name.
--- name: lock
-SELECT CASE WHEN owner IS NULL THEN 0 ELSE TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), ends) END
-FROM {locks} WHERE name = $1 FOR UPDATE
-
--- The head of the queue, and whether it is dead. $1 name.
--- name: first
-SELECT id, owner, CASE WHEN ends <= UTC_TIMESTAMP(6) THEN 1 ELSE 0 END FROM {queue} WHERE name = $1 ORDER BY id LIMIT 1
-
--- Removes a waiter. $1 id.
--- name: remove
-DELETE FROM {queue} WHERE id = $1
-
--- Makes the owner the holder. $1 name, $2 owner, $3 lease.
--- name: grant
-UPDATE {locks} SET owner = $2, token = token + 1, ends = UTC_TIMESTAMP(6) + INTERVAL $3 MICROSECOND WHERE name = $1
-
--- Its token. $1 name.
--- name: granted
-SELECT token FROM {locks} WHERE name = $1
-
--- Extends the owner's place. $1 name, $2 owner, $3 wait.
--- name: stay
-UPDATE {queue} SET ends = UTC_TIMESTAMP(6) + INTERVAL $3 MICROSECOND WHERE name = $1 AND owner = $2
-
--- Enqueues the owner. $1 name, $2 owner, $3 wait.
--- name: enqueue
-INSERT INTO {queue} (name, owner, ends) VALUES ($1, $2, UTC_TIMESTAMP(6) + INTERVAL $3 MICROSECOND)
-
--- Gives the owner's place up. $1 name, $2 owner.
--- name: leave
-DELETE FROM {queue} WHERE name = $1 AND owner = $2
+INSERT IGNORE INTO {locks} (name, token, ends) VALUES ($1, 0, {now})
 
 -- Row. Locks the row without waiting: how many rows it has locked, and how many there are. $1 name.
 -- name: lock row
@@ -144,31 +80,11 @@ SELECT CONNECTION_ID(), IS_USED_LOCK($1)
 -- name: give back
 SELECT RELEASE_LOCK($1), ''
 
--- Inspection. The holder, the token, and how long the lock is not free. $1 name.
--- name: inspect
-SELECT owner, token, TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), ends) FROM {locks}
-WHERE name = $1 AND owner IS NOT NULL AND ends > UTC_TIMESTAMP(6)
-
--- A page of the names of held locks. $1 the last name of the page before, $2 how many.
--- name: names
-SELECT name FROM {locks} WHERE name > $1 AND owner IS NOT NULL AND ends > UTC_TIMESTAMP(6) ORDER BY name LIMIT $2
-
--- The living waiters in order. $1 name.
--- name: inspect queue
-SELECT owner FROM {queue} WHERE name = $1 AND ends > UTC_TIMESTAMP(6) ORDER BY id
-
--- What a client tells of its process. $1 client.
--- name: identity
-SELECT identity FROM {clients} WHERE id = $1
-
 -- $1 client, $2 identity, $3 for how long.
 -- name: announce
 INSERT INTO {clients} (id, identity, ends)
-VALUES ($1, $2, UTC_TIMESTAMP(6) + INTERVAL $3 MICROSECOND)
-ON DUPLICATE KEY UPDATE identity = $2, ends = UTC_TIMESTAMP(6) + INTERVAL $3 MICROSECOND
-
--- name: forget
-DELETE FROM {clients} WHERE ends <= UTC_TIMESTAMP(6)
+VALUES ($1, $2, {after $3})
+ON DUPLICATE KEY UPDATE identity = $2, ends = {after $3}
 
 -- The session that has the lock of an Advisory, and its address. $1 key.
 -- name: inspect advisory

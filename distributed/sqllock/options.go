@@ -81,8 +81,8 @@ func WithTTL(d time.Duration) Option { return WithLeaseOptions(lease.WithTTL(d))
 
 // WithLabel sets the name of this process that [Mutex.Inspect] returns, here and in other
 // processes, of locks of a [Table]. The default is the name of the host and the process id. See
-// [lease.WithLabel]. Other processes know the holder of a [Row] or an [Advisory] by the name that
-// its connections give to the server, such as application_name.
+// [lease.WithLabel]. Other processes know the holder of an [Advisory] by the name that its
+// connections give to the server, such as application_name.
 func WithLabel(label string) Option { return WithLeaseOptions(lease.WithLabel(label)) }
 
 // WithLeaseOptions sets the options that the locks of every store have, such as

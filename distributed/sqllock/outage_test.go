@@ -57,40 +57,47 @@ func lockAndUnlock(l *sqllock.Mutex) func(ctx context.Context) error {
 
 // refused returns a function that reports whether somebody waits for the lock called name whom
 // the database has refused it.
-func refused(c provider, name string) func() bool {
+func refused(c any, name string) func() bool {
 	return func() bool { return len(c.(interface{ Told(name string) []int64 }).Told(name)) == 1 }
 }
 
 func TestWaitersOutlastAServerThatCannotBeReached(t *testing.T) {
 	t.Parallel()
 	each(t, true, func(t *testing.T, k kind, d database) {
-		for _, do := range []bool{false, true}[:map[bool]int{false: 1, true: 2}[k.name == rowKind.name]] {
+		where, table, name := d.serve(t), sqllock.WithTable(fresh()), fresh()
+		p := leasetest.NewProxy(t, where)
+		holder := k.open(t, d.open(t, where), table, calm).Mutex(name)
+		c := k.open(t, d.open(t, p.Addr()), table, swift)
+		a := someone()
+		hold(t, holder, a)
+		waits(t, refused(c, name), lockAndUnlock(c.Mutex(name)), func() { trouble(t, p) },
+			func() { require.NoError(t, holder.UnlockContext(a)) })
+	})
+	for _, d := range servers {
+		t.Run("Row on "+d.name, func(t *testing.T) {
+			t.Parallel()
 			where, table, name := d.serve(t), sqllock.WithTable(fresh()), fresh()
 			p := leasetest.NewProxy(t, where)
-			holder := k.open(t, d.open(t, where), table, calm).Mutex(name)
-			c := k.open(t, d.open(t, p.Addr()), table, swift)
-			wait := lockAndUnlock(c.Mutex(name))
-			if do {
-				wait = func(ctx context.Context) error {
-					return c.(*sqllock.Row).Do(ctx, name, func(*sql.Tx) error { return nil })
-				}
-			}
-			a := someone()
-			hold(t, holder, a)
-			waits(t, refused(c, name), wait, func() {
-				p.Refuse()
-				asked := p.Requests()
-				soon(t, func() bool { return p.Requests() > asked+2 })
-				p.Heal()
-				asked = p.Requests()
-				soon(t, func() bool { return p.Requests() > asked+4 })
-				p.Cut()
-				time.Sleep(1500 * time.Millisecond) // a request is given up
-				p.Heal()
-				p.Reset()
-			}, func() { require.NoError(t, holder.UnlockContext(a)) })
-		}
-	})
+			end := work(t, openRow(t, d.open(t, where), table, calm), someone(), name)
+			r := openRow(t, d.open(t, p.Addr()), table, swift)
+			wait := func(ctx context.Context) error { return r.Do(ctx, name, nothing) }
+			waits(t, refused(r, name), wait, func() { trouble(t, p) }, end)
+		})
+	}
+}
+
+// trouble is a while of refused connections, and one without answers.
+func trouble(t *testing.T, p *leasetest.Proxy) {
+	p.Refuse()
+	asked := p.Requests()
+	soon(t, func() bool { return p.Requests() > asked+2 })
+	p.Heal()
+	asked = p.Requests()
+	soon(t, func() bool { return p.Requests() > asked+4 })
+	p.Cut()
+	time.Sleep(1500 * time.Millisecond) // a request is given up
+	p.Heal()
+	p.Reset()
 }
 
 func TestNobodyWaitsForAClosedPool(t *testing.T) {

@@ -54,20 +54,23 @@ func TestSessionLocksBehindATransactionPoolerAreRefused(t *testing.T) {
 
 func TestListeningBehindATransactionPoolerIsRefused(t *testing.T) {
 	t.Parallel()
-	for _, k := range []kind{tableKind, queueKind, rowKind} {
+	for _, k := range inTables {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
 			db, table := bounced(t, "", "exec"), sqllock.WithTable(fresh())
 			c := k.open(t, db, table, calm, sqllock.WithListener(pgxnotify.Listener(db)))
 			require.ErrorIs(t, c.Mutex("it").LockContext(background), sqllock.ErrUnsupportedTopology)
-			if r, ok := c.(*sqllock.Row); ok {
-				err := r.Do(background, "it", func(*sql.Tx) error { return nil })
-				require.ErrorIs(t, err, sqllock.ErrUnsupportedTopology)
-			}
 			without := k.open(t, db, table, calm).Mutex("it")
 			require.False(t, held(t, without), "without a listener it works")
 		})
 	}
+	t.Run("Row", func(t *testing.T) {
+		t.Parallel()
+		db, table := bounced(t, "", "exec"), sqllock.WithTable(fresh())
+		r := openRow(t, db, table, calm, sqllock.WithListener(pgxnotify.Listener(db)))
+		require.ErrorIs(t, r.Do(background, "it", nothing), sqllock.ErrUnsupportedTopology)
+		require.NoError(t, openRow(t, db, table, calm).Do(background, "it", nothing))
+	})
 }
 
 func TestAPoolerIsFoundBesideOtherTraffic(t *testing.T) {

@@ -92,18 +92,18 @@ func (s *queueStore) Enqueue(ctx context.Context, req lease.Request) (lease.Repl
 }
 
 func (s *queueStore) enter(ctx context.Context, req lease.Request, place time.Duration) (lease.Reply, error) {
-	if err := s.c.fit(ctx); err != nil {
+	if err := s.c.start.fit(ctx); err != nil {
 		return lease.Reply{}, err
 	}
 	// A read, which locks nothing, is enough for most waiters that ask again.
 	var left, before int64
-	err := s.c.query(ctx, s.standing, []any{req.Name, req.Acquisition, micros(place)}, &left, &before)
+	err := s.c.query(ctx, s.standing, []any{req.Name, req.Acquisition, micros(place / 2)}, &left, &before)
 	if err == nil && (left > 0 || before > 0) {
 		return lease.Reply{Wait: time.Duration(left) * time.Microsecond}, nil
 	}
 	var reply lease.Reply
 	err = s.c.request(ctx, func(ctx context.Context) (err error) {
-		tx, err := s.c.db.BeginTx(ctx, s.c.current())
+		tx, err := s.c.db.BeginTx(ctx, s.c.dialect.current())
 		if err != nil {
 			return err
 		}

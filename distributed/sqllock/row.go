@@ -9,45 +9,24 @@ import (
 	"time"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/distributed/lease"
 )
-
-// rowKind takes a row for a transaction.
-type rowKind struct {
-	c     *core
-	begin string
-
-	lock, make, notify *statement
-}
-
-func newRowKind(c *core) *rowKind {
-	// In MariaDB, BEGIN is something else if sql_mode is ORACLE.
-	k := &rowKind{c: c, begin: "START TRANSACTION", lock: c.statement("lock row")}
-	if c.dialect == SQLite {
-		k.begin = "BEGIN"
-	} else {
-		k.make = c.statement("make row")
-	}
-	if c.listen != nil {
-		k.notify = c.statement("notify")
-	}
-	return k
-}
 
 // errTaken reports that another transaction has the row. It is of class busy.
 var errTaken = errors.New("another transaction has the row")
 
 // ask takes the row of a lock in the connection's transaction. The error is sql.ErrNoRows if
 // there is no row.
-func (k *rowKind) ask(ctx context.Context, conn *sql.Conn, name string) error {
-	if k.c.dialect == SQLite {
+func (r *Row) ask(ctx context.Context, conn *sql.Conn, name string) error {
+	if r.c.dialect == SQLite {
 		return withoutWaiting(ctx, conn, func() error {
-			_, err := conn.ExecContext(ctx, k.lock.text, k.lock.args([]any{name})...)
+			_, err := conn.ExecContext(ctx, r.lock.text, r.lock.args([]any{name})...)
 			return err
 		})
 	}
 	var taken, there int
-	err := conn.QueryRowContext(ctx, k.lock.text, k.lock.args([]any{name})...).Scan(&taken, &there)
+	err := conn.QueryRowContext(ctx, r.lock.text, r.lock.args([]any{name})...).Scan(&taken, &there)
 	switch {
 	case err != nil || taken > 0:
 		return err
@@ -57,89 +36,69 @@ func (k *rowKind) ask(ctx context.Context, conn *sql.Conn, name string) error {
 	return sql.ErrNoRows
 }
 
-// acquire begins a transaction on conn and takes the row in it, without waiting for another
-// one. Without the row, the connection is as it was before if clean is set, and of no use if not.
-func (k *rowKind) acquire(ctx context.Context, conn *sql.Conn, name string,
-	begin, rollback func(ctx context.Context) error) (held, clean bool, err error) {
+// acquire begins a transaction on conn and takes the row in it, without waiting for another one.
+// The transaction is nil if another one has the row. With an error, the connection is as it was
+// before if clean is set, and of no use if not.
+func (r *Row) acquire(ctx context.Context, conn *sql.Conn, name string) (tx *sql.Tx, clean bool, err error) {
 	for try := 1; ; try++ {
-		if err := begin(ctx); err != nil {
-			return false, false, err
+		if tx, err = conn.BeginTx(ctx, r.c.dialect.current()); err != nil {
+			return nil, false, err
 		}
-		if err = k.ask(ctx, conn, name); err == nil {
-			return true, true, nil
+		if err = r.ask(ctx, conn, name); err == nil {
+			return tx, true, nil
 		}
-		none, class := errors.Is(err, sql.ErrNoRows), k.c.dialect.classify(err)
-		if !none && class == unknown {
-			return false, false, err
-		}
-		if err := rollback(ctx); err != nil {
-			return false, false, err
-		}
-		if class != busy && (!none || try > 3) {
-			return false, k.c.dialect != SQLite, err // which may be left without waiting
+		failed := tx.Rollback()
+		none, class := errors.Is(err, sql.ErrNoRows), r.c.dialect.classify(err)
+		switch {
+		case !none && class == unknown:
+			return nil, false, err
+		case failed != nil:
+			return nil, false, failed
+		case class != busy && (!none || try > 3):
+			return nil, r.c.dialect != SQLite, err // which may be left without waiting
 		}
 		if class != busy { // there is no row yet
-			err = k.makeRow(ctx, conn, name)
-			class = k.c.dialect.classify(err)
+			err = r.makeRow(ctx, conn, name)
+			class = r.c.dialect.classify(err)
 		}
 		switch {
 		case class == busy:
-			return false, true, nil
+			return nil, true, nil
 		case err != nil:
-			return false, false, err
+			return nil, false, err
 		}
 	}
 }
 
 // makeRow makes the row of a lock. In MySQL, the INSERT of a row that another client has just made
 // waits for the holder of the lock. Therefore a transaction asks for the row before, without
-// waiting. If there is none, no other transaction can make it until this one has ended. The
-// transaction has the row then, and does not end if keeps is set.
-func (k *rowKind) makeRow(ctx context.Context, conn *sql.Conn, name string) error {
+// waiting. If there is none, no other transaction can make it until this one has ended.
+func (r *Row) makeRow(ctx context.Context, conn *sql.Conn, name string) error {
 	exec := func(statement string, args ...any) error {
 		_, err := conn.ExecContext(ctx, statement, args...)
 		return err
 	}
-	make := func() error { return exec(k.make.text, k.make.args([]any{name})...) }
-	if k.c.dialect != MySQL {
+	make := func() error { return exec(r.make.text, r.make.args([]any{name})...) }
+	if r.c.dialect != MySQL {
 		return make()
 	}
-	for pause := time.Millisecond; ; pause = min(2*pause, 20*time.Millisecond) {
-		for _, s := range []string{"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ", k.begin} {
-			if err := exec(s); err != nil {
-				return err
-			}
-		}
-		err := k.ask(ctx, conn, name)
-		none := errors.Is(err, sql.ErrNoRows)
-		if none {
-			err = make()
-		}
-		if err == nil {
-			return exec("COMMIT")
-		}
-		if failed := exec("ROLLBACK"); failed != nil {
-			return failed
-		}
-		// Rows of other names that are made at the same time are in the way. That is no holder.
-		if !none || k.c.dialect.classify(err) != busy || !sleep(ctx, jitter(pause)) {
+	// In MariaDB, BEGIN is something else if sql_mode is ORACLE.
+	for _, s := range []string{"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ", "START TRANSACTION"} {
+		if err := exec(s); err != nil {
 			return err
 		}
 	}
-}
-
-// take begins the transaction of a hold by a statement. A [sql.Tx] would be rolled back at the
-// end of ctx, which is the acquisition's.
-func (k *rowKind) take(ctx context.Context, conn *sql.Conn, name string) (
-	held bool, id int64, clean bool, err error) {
-	exec := func(statement string) func(ctx context.Context) error {
-		return func(ctx context.Context) error {
-			_, err := conn.ExecContext(ctx, statement)
-			return err
-		}
+	err := r.ask(ctx, conn, name)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = make()
 	}
-	held, clean, err = k.acquire(ctx, conn, name, exec(k.begin), exec("ROLLBACK"))
-	return held, 0, clean, err
+	if err == nil {
+		return exec("COMMIT")
+	}
+	if failed := exec("ROLLBACK"); failed != nil {
+		return failed
+	}
+	return err
 }
 
 // withoutWaiting runs f on a connection to SQLite that does not wait for a lock, whatever its
@@ -163,38 +122,20 @@ func withoutWaiting(ctx context.Context, conn *sql.Conn, f func() error) error {
 	return err
 }
 
-func (k *rowKind) alive(ctx context.Context, conn *sql.Conn, name string, id int64) error {
-	var one int
-	return conn.QueryRowContext(ctx, "SELECT 1").Scan(&one)
-}
-
-func (k *rowKind) free(ctx context.Context, conn *sql.Conn, name string) (bool, error) {
-	if k.notify != nil {
-		if _, err := conn.ExecContext(ctx, k.notify.text, k.c.names.channel, name); err != nil {
-			return false, err
-		}
-	}
-	_, err := conn.ExecContext(ctx, "COMMIT")
-	return err == nil, err
-}
-
-// Row has locks that are rows. SELECT ... FOR UPDATE locks the row in a transaction, whose end
-// frees it, whatever ends the transaction. Row is a [locks.Provider], and has [Row.Do] for work
-// in the very transaction, which it does best. The locks have no fencing token. It is safe for
-// concurrent use; [Row.Close] ends it.
+// Row has locks that are rows, for work that is done in one transaction. SELECT ... FOR UPDATE
+// locks the row in that transaction, whose end frees it, whatever ends the transaction. [Row.Do]
+// does the work. It is safe for concurrent use; [Row.Close] ends it.
 //
-// A holder pins a connection of the pool, with a transaction that does nothing, until it
-// unlocks. A waiter pins none: it asks again after a pause or on a notification. A pool needs
-// more connections than locks are held. A pooler that gives its sessions out by transaction
-// does no harm, but for [WithListener].
+// The work pins a connection of the pool. A waiter pins none: it asks again after a pause or on a
+// notification. A pool needs more connections than locks are held. A pooler that gives its sessions
+// out by transaction does no harm, but for [WithListener].
 //
 // SQLite has no locks on rows. There a Row takes the database for writing, as BEGIN IMMEDIATE
-// does: all its locks are one lock, and nobody else writes while it is held. A holder that
-// waits for another one waits for ever.
+// does: all its locks are one lock, and nobody else writes while it is held.
 type Row struct {
-	sessionLocks
-	kind    *rowKind
-	working sync.Map // of a doer, its *sql.Tx
+	c                  *core
+	lock, make, notify *statement // without a listener there is no notify
+	working            sync.Map   // of a doer, its *sql.Tx
 }
 
 // doer is an owner that is inside of [Row.Do].
@@ -203,8 +144,6 @@ type doer struct {
 	name  string // empty in SQLite, where all locks are one
 }
 
-var _ locks.Provider = (*Row)(nil)
-
 // NewRow returns a Row in db. It never closes db, and has to be closed before db is. In MySQL and
 // MariaDB the first acquisition also asks for the engine of the table, once for all callers.
 func NewRow(db *sql.DB, opts ...Option) (*Row, error) {
@@ -212,21 +151,35 @@ func NewRow(db *sql.DB, opts ...Option) (*Row, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := newRowKind(c)
+	r := &Row{c: c, lock: c.statement("lock row")}
+	if c.dialect != SQLite {
+		r.make = c.statement("make row")
+	}
 	if c.dialect == MySQL {
 		c.start.check = func(ctx context.Context) error {
-			return c.request(ctx, func(ctx context.Context) error { return c.checkEngine(ctx, c.names.rows) })
+			return c.request(ctx, func(ctx context.Context) error { return c.start.checkEngine(ctx, c.names.rows) })
 		}
 	}
-	s, err := newSessionLocks(c, k)
-	if err != nil {
-		return nil, err
+	if c.listen != nil {
+		r.notify = c.statement("notify")
+		c.hub = newHub(c)
 	}
-	return &Row{sessionLocks: s, kind: k}, nil
+	return r, nil
 }
 
 // CreateSchema makes the tables that are not there: those of [Schema].
 func (r *Row) CreateSchema(ctx context.Context) error { return r.c.createSchema(ctx) }
+
+// Close makes all waiters return [locks.ErrClosed]. The work that [Row.Do] runs at the time goes
+// on.
+func (r *Row) Close(ctx context.Context) error {
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	r.c.stop()
+	r.c.finish(ctx)
+	return nil
+}
 
 // Do runs fn in a transaction that holds the lock called name, and commits it. If fn returns an
 // error or panics, or the database refuses the commit, such as with SQLITE_BUSY, the transaction
@@ -236,9 +189,8 @@ func (r *Row) CreateSchema(ctx context.Context) error { return r.c.createSchema(
 // client can tell: only the answer to the commit was lost.
 //
 // This is as safe as the database is: there is no lease, and nothing that fn did in tx stays if
-// the lock was lost. It excludes the holders of [Row.Mutex]. It is not reentrant: if the caller's
-// owner holds the lock already, by Row.Mutex or as it is inside of Do, the error matches
-// [locks.ErrDeadlock] at once. Inside of Do, a Row.Mutex of the same name waits until ctx ends.
+// the lock was lost. It is not reentrant: if the caller's owner is inside of Do with the lock
+// already, the error matches [locks.ErrDeadlock] at once.
 //
 // In PostgreSQL the isolation level is READ COMMITTED, whatever the default is. At others the
 // transaction would see the data as they were before it had the lock, and might miss the work
@@ -258,8 +210,7 @@ func (r *Row) Do(ctx context.Context, name string, fn func(tx *sql.Tx) error) (e
 	if r.c.dialect == SQLite {
 		me.name = ""
 	}
-	_, inside := r.working.Load(me)
-	if _, err := r.lc.Mutex(name).Hold(ctx); err == nil || inside {
+	if _, inside := r.working.Load(me); inside {
 		return fail(locks.ErrDeadlock)
 	}
 	tx, done, err := r.begin(ctx, name)
@@ -273,8 +224,8 @@ func (r *Row) Do(ctx context.Context, name string, fn func(tx *sql.Tx) error) (e
 	if err := fn(tx); err != nil {
 		return err
 	}
-	if r.kind.notify != nil {
-		if _, err := tx.ExecContext(ctx, r.kind.notify.text, r.c.names.channel, name); err != nil {
+	if r.notify != nil {
+		if _, err := tx.ExecContext(ctx, r.notify.text, r.c.names.channel, name); err != nil {
 			return fail(r.notCommitted(ctx, err))
 		}
 	}
@@ -288,17 +239,9 @@ func (r *Row) Do(ctx context.Context, name string, fn func(tx *sql.Tx) error) (e
 func (r *Row) notCommitted(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
-		return ended(ctx)
+		return adapter.Ended(ctx)
 	case r.c.dialect.classify(err) == unknown && !errors.Is(err, sql.ErrTxDone):
 		return fmt.Errorf("%w: %w", locks.ErrLost, err)
-	}
-	return err
-}
-
-func ended(ctx context.Context) error {
-	err := ctx.Err()
-	if cause := context.Cause(ctx); cause != err {
-		return fmt.Errorf("%w: %w", err, cause)
 	}
 	return err
 }
@@ -316,11 +259,11 @@ func (r *Row) begin(ctx context.Context, name string) (*sql.Tx, func(), error) {
 	var down error // why the database was not available, the last time
 	over := func() error {
 		if down != nil {
-			return fmt.Errorf("%w; the database was not available: %w", ended(ctx), down)
+			return fmt.Errorf("%w; the database was not available: %w", adapter.Ended(ctx), down)
 		}
-		return ended(ctx)
+		return adapter.Ended(ctx)
 	}
-	if err := r.c.fit(ctx); err != nil && ctx.Err() == nil {
+	if err := r.c.start.fit(ctx); err != nil && ctx.Err() == nil {
 		return nil, nil, err
 	}
 	for {
@@ -357,28 +300,21 @@ func (r *Row) begin(ctx context.Context, name string) (*sql.Tx, func(), error) {
 
 // try returns a transaction that has the row and lasts until done is called or ctx ends, or nil
 // if another one has the row.
-func (r *Row) try(ctx context.Context, name string) (tx *sql.Tx, done func(), err error) {
+func (r *Row) try(ctx context.Context, name string) (*sql.Tx, func(), error) {
 	conn, err := r.c.db.Conn(ctx) // as long as the other work of the pool takes
 	if err != nil {
 		return nil, nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	late := time.AfterFunc(r.c.timeout, cancel)
-	begin := func(ctx context.Context) (err error) {
-		tx, err = conn.BeginTx(ctx, r.c.current())
-		return err
-	}
-	rollback := func(context.Context) error { return tx.Rollback() }
-	held, clean, err := r.kind.acquire(ctx, conn, name, begin, rollback)
+	tx, clean, err := r.acquire(ctx, conn, name)
 	inTime := late.Stop()
-	if held && inTime {
+	if tx != nil && inTime {
 		return tx, func() { cancel(); conn.Close() }, nil
 	}
-	if tx != nil {
-		tx.Rollback() // nothing, if that is done
-	}
 	switch {
-	case held:
+	case tx != nil:
+		tx.Rollback()
 		err = ctx.Err()
 	case err != nil && !inTime && ctx.Err() != nil:
 		// Not the error of a context: the caller's has not ended.

@@ -11,12 +11,11 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// A lock of a session, or of a transaction in it, lasts as long as the session. The lease is
-// the client's own affair here: the client closes a session whose connection has not answered
-// for the time of a lease, after its holder was told. A hold is therefore over before the
-// server ends the session, unless the server does so by itself, such as on an administrator's
-// order. Then the holder finds out at the next renewal, which asks the session whether it has
-// the lock, or at its release.
+// A lock of a session lasts as long as the session. The lease is the client's own affair here: the
+// client closes a session whose connection has not answered for the time of a lease, after its
+// holder was told. A hold is therefore over before the server ends the session, unless the server
+// does so by itself, such as on an administrator's order. Then the holder finds out at the next
+// renewal, which asks the session whether it has the lock, or at its release.
 //
 //	session   in held   connection
 //	taking    no        pinned; discarded on an error, and put back if refused
@@ -26,20 +25,6 @@ import (
 //
 // The goroutine that removes a session from held, under the mutex, decides how it ends. No
 // other one uses its connection then.
-
-// sessionKind is how a lock is taken, asked for, and given back on a connection.
-type sessionKind interface {
-	// take takes the lock if it is free. If it is not, or if clean is set with an error, the
-	// connection has no trace of it. The id is the server's name of the session, or of the
-	// session that has the lock if that is not free, or 0.
-	take(ctx context.Context, conn *sql.Conn, name string) (held bool, id int64, clean bool, err error)
-	// alive returns an error unless the session still has the lock.
-	alive(ctx context.Context, conn *sql.Conn, name string, id int64) error
-	// free gives the lock back, and reports whether the session had it.
-	free(ctx context.Context, conn *sql.Conn, name string) (bool, error)
-	// inspect describes the lock, which no session of this client has.
-	inspect(ctx context.Context, c *core, name string) (lease.State, error)
-}
 
 // errGone reports that the session does not have the lock any more.
 var errGone = errors.New("the session has lost the lock")
@@ -57,7 +42,7 @@ type session struct {
 // sessionStore is the [lease.Store] of the locks of sessions.
 type sessionStore struct {
 	c    *core
-	kind sessionKind
+	kind *advisoryKind
 	lost func(r lease.HoldID, cause error)
 
 	mu     sync.Mutex
@@ -70,8 +55,8 @@ var (
 	_ lease.LossNotifier = (*sessionStore)(nil)
 )
 
-func newSessionStore(c *core, k sessionKind) *sessionStore {
-	return &sessionStore{c: c, kind: k, held: make(map[lease.HoldID]*session)}
+func newSessionStore(c *core) *sessionStore {
+	return &sessionStore{c: c, kind: newAdvisoryKind(c), held: make(map[lease.HoldID]*session)}
 }
 
 // NotifyLoss keeps the engine's function for lost holds.
@@ -84,7 +69,7 @@ func discard(conn *sql.Conn) {
 }
 
 func (s *sessionStore) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
-	if err := s.c.fit(ctx); err != nil {
+	if err := s.c.start.fit(ctx); err != nil {
 		return lease.Reply{}, err
 	}
 	var sess *session

@@ -103,7 +103,7 @@ func TestALapsedLockHasOneHolderInEverySQLMode(t *testing.T) {
 		{inMaria, ""}, {inMaria, "ANSI"}, {inMaria, "TRADITIONAL"}, {inMaria, "ORACLE"},
 		{inMaria, "SIMULTANEOUS_ASSIGNMENT"}, {inMySQL, ""}, {inMySQL, "ANSI"}, {inMySQL, "TRADITIONAL"},
 	} {
-		for _, k := range []kind{tableKind, queueKind} {
+		for _, k := range inTables {
 			t.Run(k.name+" on "+on.name+" "+on.mode, func(t *testing.T) {
 				t.Parallel()
 				where, table := on.serve(t), sqllock.WithTable(fresh())
@@ -161,7 +161,7 @@ func TestATableWhoseStatementsAreNotCommittedIsRefused(t *testing.T) {
 	t.Parallel()
 	where, table := inMaria.serve(t), sqllock.WithTable(fresh())
 	tableKind.open(t, inMaria.open(t, where), table)
-	for _, k := range []kind{tableKind, queueKind} {
+	for _, k := range inTables {
 		l := k.open(t, inMaria.set(t, where, "autocommit=0"), table).Mutex("it")
 		require.ErrorContains(t, l.LockContext(background), "autocommit")
 	}
@@ -215,21 +215,19 @@ func TestAConnectionGoesBackToThePoolAsItWas(t *testing.T) {
 	where := inSQLite.serve(t)
 	db := inSQLite.open(t, where)
 	db.SetMaxOpenConns(1)
-	r := rowKind.open(t, db).(*sqllock.Row)
-	other := rowKind.open(t, inSQLite.open(t, where)).Mutex("it")
+	r := openRow(t, db)
+	other := openRow(t, inSQLite.open(t, where))
 	for i := range 300 {
-		a := someone()
+		end := func() {}
 		if i%2 == 0 {
-			hold(t, other, a)
+			end = work(t, other, someone(), "it")
 		}
 		ctx, cancel := context.WithTimeout(someone(), time.Duration(i%100)*10*time.Microsecond)
-		if err := r.Do(ctx, "it", func(*sql.Tx) error { return nil }); err != nil {
+		if err := r.Do(ctx, "it", nothing); err != nil {
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 		}
 		cancel()
-		if i%2 == 0 {
-			require.NoError(t, other.UnlockContext(a))
-		}
+		end()
 		conn, err := db.Conn(background)
 		require.NoError(t, err)
 		var waits int
@@ -250,7 +248,7 @@ func TestWorkWaitsForTheConnectionsOfOtherWork(t *testing.T) {
 			t.Parallel()
 			db := d.open(t, d.serve(t))
 			db.SetMaxOpenConns(1)
-			r := rowKind.open(t, db, sqllock.WithTable(fresh()), swift).(*sqllock.Row)
+			r := openRow(t, db, sqllock.WithTable(fresh()), swift)
 			var wg sync.WaitGroup
 			for i := range 3 { // the last waits for longer than a request may take
 				wg.Go(func() {
@@ -268,26 +266,31 @@ func TestWorkWaitsForTheConnectionsOfOtherWork(t *testing.T) {
 func TestWaitersWriteNothingIntoPostgresLog(t *testing.T) {
 	t.Parallel()
 	where := inPgx.serve(t)
-	for _, k := range kinds {
-		t.Run(k.name, func(t *testing.T) {
-			t.Parallel()
-			table, name := sqllock.WithTable(fresh()), fresh()
-			holder := k.open(t, inPgx.open(t, where), table, calm).Mutex(name)
-			config, err := pgx.ParseConfig(dsn(sqllock.Postgres, where))
-			require.NoError(t, err)
-			var errors atomic.Int64 // each of which the server has written into its log
-			config.OnPgError = func(*pgconn.PgConn, *pgconn.PgError) bool {
-				errors.Add(1)
-				return true
-			}
-			db := stdlib.OpenDB(*config)
-			defer db.Close()
-			c := k.open(t, db, table, calm)
-			a := someone()
-			hold(t, holder, a)
-			waits(t, refused(c, name), lockAndUnlock(c.Mutex(name)), func() { time.Sleep(300 * time.Millisecond) },
-				func() { require.NoError(t, holder.UnlockContext(a)) })
-			require.Zero(t, errors.Load())
-		})
+	config, err := pgx.ParseConfig(dsn(sqllock.Postgres, where))
+	require.NoError(t, err)
+	var errors atomic.Int64 // each of which the server has written into its log
+	config.OnPgError = func(*pgconn.PgConn, *pgconn.PgError) bool {
+		errors.Add(1)
+		return true
 	}
+	for _, k := range kinds {
+		table, name := sqllock.WithTable(fresh()), fresh()
+		holder := k.open(t, inPgx.open(t, where), table, calm).Mutex(name)
+		db := stdlib.OpenDB(*config)
+		defer db.Close()
+		c := k.open(t, db, table, calm)
+		a := someone()
+		hold(t, holder, a)
+		waits(t, refused(c, name), lockAndUnlock(c.Mutex(name)), func() { time.Sleep(300 * time.Millisecond) },
+			func() { require.NoError(t, holder.UnlockContext(a)) })
+		require.Zero(t, errors.Load(), k.name)
+	}
+	table, name := sqllock.WithTable(fresh()), fresh()
+	end := work(t, openRow(t, inPgx.open(t, where), table, calm), someone(), name)
+	db := stdlib.OpenDB(*config)
+	defer db.Close()
+	r := openRow(t, db, table, calm)
+	waits(t, refused(r, name), func(ctx context.Context) error { return r.Do(ctx, name, nothing) },
+		func() { time.Sleep(300 * time.Millisecond) }, end)
+	require.Zero(t, errors.Load())
 }

@@ -15,7 +15,7 @@ import (
 func TestAPartitionThatEndsInTimeLosesNothing(t *testing.T) {
 	t.Parallel()
 	each(t, true, func(t *testing.T, k kind, d database) {
-		if k.name == rowKind.name || k.name == advisory.name {
+		if k.name == advisory.name {
 			return // with the connection goes the lock
 		}
 		where, table := d.serve(t), sqllock.WithTable(fresh())
@@ -108,7 +108,7 @@ func TestARestartOfTheServerEndsSessionsAndNothingElse(t *testing.T) {
 			}
 			s.Restart()
 			for _, p := range parties {
-				if p.name == rowKind.name || p.name == advisory.name {
+				if p.name == advisory.name {
 					require.NoError(t, <-p.got, p.name)
 					select {
 					case <-p.h.Lost():
@@ -137,24 +137,22 @@ func TestARestartOfTheServerEndsSessionsAndNothingElse(t *testing.T) {
 
 func TestAPausedHolderOfASessionKnowsOfItsLoss(t *testing.T) {
 	t.Parallel()
-	for _, k := range []kind{rowKind, advisory} {
-		for _, d := range servers {
-			t.Run(k.name+" on "+d.name, func(t *testing.T) {
-				t.Parallel()
-				where, table := d.serve(t), fresh()
-				rival := k.open(t, d.open(t, where), sqllock.WithTable(table), calm).Mutex(table)
-				c := child(t, "hold", k, d, where, table)
-				require.Equal(t, "held", c.Line())
-				c.Pause()
-				time.Sleep(leaseOfChild + short)
-				require.True(t, held(t, rival), "the server keeps the lock")
-				c.Say("go on")
-				c.Resume()
-				require.Equal(t, "lost: true", c.Line())
-				b := someone()
-				hold(t, rival, b)
-				require.NoError(t, rival.UnlockContext(b))
-			})
-		}
+	for _, d := range servers {
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
+			where, name := d.serve(t), fresh()
+			rival := advisory.open(t, d.open(t, where), calm).Mutex(name)
+			c := child(t, "hold", advisory, d, where, name)
+			require.Equal(t, "held", c.Line())
+			c.Pause()
+			time.Sleep(leaseOfChild + short)
+			require.True(t, held(t, rival), "the server keeps the lock")
+			c.Say("go on")
+			c.Resume()
+			require.Equal(t, "lost: true", c.Line())
+			b := someone()
+			hold(t, rival, b)
+			require.NoError(t, rival.UnlockContext(b))
+		})
 	}
 }

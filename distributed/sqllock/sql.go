@@ -7,13 +7,15 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/jucgo/locks/distributed/internal/adapter"
 )
 
-// Each dialect's statements stand in a file of their own. A title begins each of them: "--
-// name: release". $1 and so on are its arguments, in any order and number. {locks}, {queue},
-// {rows} and {clients} are the tables.
+// The statements of all dialects stand in one file, and those that a dialect has for itself in a
+// file of its own. A title begins each of them: "-- name: release". $1 and so on are its arguments,
+// in any order and number. {locks}, {queue}, {rows} and {clients} are the tables.
 //
-//go:embed postgres.sql mysql.sql sqlite.sql
+//go:embed *.sql
 var files embed.FS
 
 var templates = map[Dialect]map[string]string{
@@ -22,25 +24,59 @@ var templates = map[Dialect]map[string]string{
 	SQLite:   parse("sqlite.sql"),
 }
 
-// parse returns the statements of a file by their titles.
+// parse returns by their titles the statements of all dialects, or those of a file in their place.
 func parse(file string) map[string]string {
-	text, err := files.ReadFile(file)
-	if err != nil {
-		panic(err)
-	}
 	all := make(map[string]string)
-	title := ""
-	for line := range strings.Lines(string(text)) {
-		if next, ok := strings.CutPrefix(line, "-- name: "); ok {
-			title = strings.TrimSpace(next)
-		} else if !strings.HasPrefix(line, "--") && title != "" {
-			all[title] += line
+	for _, name := range []string{"common.sql", file} {
+		text, err := files.ReadFile(name)
+		if err != nil {
+			panic(err)
+		}
+		title := ""
+		for line := range strings.Lines(string(text)) {
+			if next, ok := strings.CutPrefix(line, "-- name: "); ok {
+				title = strings.TrimSpace(next)
+				all[title] = ""
+			} else if !strings.HasPrefix(line, "--") && title != "" {
+				all[title] += line
+			}
 		}
 	}
 	for title, text := range all {
 		all[title] = strings.TrimSpace(text)
 	}
 	return all
+}
+
+// nowInSQLite is the present in milliseconds.
+const nowInSQLite = `CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER)`
+
+// words are what stands for the marks of time and locking in the statements of all dialects.
+var words = map[Dialect][]string{
+	Postgres: {
+		"{now}", "clock_timestamp()",
+		"{after $1}", "clock_timestamp() + CAST($1 AS bigint) * interval '1 microsecond'",
+		"{after $3}", "clock_timestamp() + CAST($3 AS bigint) * interval '1 microsecond'",
+		"{left}", "CAST(extract(epoch FROM ends - clock_timestamp()) * 1000000 AS bigint)",
+		"{l.left}", "CAST(extract(epoch FROM l.ends - clock_timestamp()) * 1000000 AS bigint)",
+		"{for update}", "FOR UPDATE",
+	},
+	MySQL: {
+		"{now}", "UTC_TIMESTAMP(6)",
+		"{after $1}", "UTC_TIMESTAMP(6) + INTERVAL $1 MICROSECOND",
+		"{after $3}", "UTC_TIMESTAMP(6) + INTERVAL $3 MICROSECOND",
+		"{left}", "TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), ends)",
+		"{l.left}", "TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), l.ends)",
+		"{for update}", "FOR UPDATE",
+	},
+	SQLite: {
+		"{now}", nowInSQLite,
+		"{after $1}", nowInSQLite + " + ($1 + 999) / 1000 + 1",
+		"{after $3}", nowInSQLite + " + ($3 + 999) / 1000 + 1",
+		"{left}", "(ends - " + nowInSQLite + ") * 1000",
+		"{l.left}", "(l.ends - " + nowInSQLite + ") * 1000",
+		"{for update}", "",
+	},
 }
 
 // statement is one statement in a dialect.
@@ -62,7 +98,7 @@ func (c *core) statement(title string, replacements ...string) *statement {
 // statement returns the template with its arguments marked as the dialect marks them: by $1 in
 // PostgreSQL, by ?1 in SQLite, and by ? in MySQL.
 func (d Dialect) statement(template string, replacements ...string) *statement {
-	text := strings.NewReplacer(replacements...).Replace(template)
+	text := strings.NewReplacer(append(replacements, words[d]...)...).Replace(template)
 	s := &statement{}
 	var b strings.Builder
 	most := 0
@@ -133,14 +169,10 @@ func tableNames(d Dialect, table string) (n names, err error) {
 	return n, nil
 }
 
-// nowInSQLite is the present in milliseconds.
-const nowInSQLite = `CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER)`
-
 func (n names) replacements() []string {
 	return []string{
 		"{locks}", n.locks, "{queue}", n.queue, "{rows}", n.rows, "{clients}", n.clients,
 		"{index}", n.index, "{indexed}", n.indexed,
-		"{now}", nowInSQLite,
 	}
 }
 
@@ -180,7 +212,7 @@ func (c *core) createSchema(ctx context.Context) error {
 			if class != busy {
 				refusals++
 			}
-			if class == unknown || refusals > 5 || !sleep(ctx, jitter(10*time.Millisecond)) {
+			if class == unknown || refusals > 5 || !adapter.Sleep(ctx, adapter.Jitter(10*time.Millisecond)) {
 				return fmt.Errorf("sqllock: create tables of %q: %w", c.table, err)
 			}
 		}

@@ -40,7 +40,7 @@ func newTableStore(c *core) *tableStore {
 		c.noticed = s.noticed
 	}
 	if c.dialect == MySQL {
-		c.start.check = func(ctx context.Context) error { return c.request(ctx, c.checkLayout) }
+		c.start.check = func(ctx context.Context) error { return c.request(ctx, c.start.checkLayout) }
 	}
 	return s
 }
@@ -56,7 +56,7 @@ func micros(d time.Duration) int64 {
 }
 
 func (s *tableStore) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
-	if err := s.c.fit(ctx); err != nil {
+	if err := s.c.start.fit(ctx); err != nil {
 		return lease.Reply{}, err
 	}
 	token, err := s.take(ctx, req)

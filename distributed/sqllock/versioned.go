@@ -8,10 +8,11 @@ import (
 	"time"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/adapter"
 )
 
-// Columns says which table and columns a [Versioned] or a [Fence] uses. All are identifiers,
-// see [WithTable].
+// Columns says which table and columns a [Versioned] or a [Fence] uses. All are identifiers, see
+// [WithTable]. Columns that hold a version or a token are 64-bit integers that are not null.
 type Columns struct {
 	// Table is the table.
 	Table string
@@ -19,26 +20,23 @@ type Columns struct {
 	Key string
 	// Value is the column of the value, of a Versioned only.
 	Value string
-	// Number is the column of the version, or of the token: a 64-bit integer that is not null.
-	Number string
+	// Version is the column of the version, of a Versioned only.
+	Version string
+	// Token is the column of the highest fencing token so far, of a Fence only.
+	Token string
 }
 
-// replacements returns the columns as they are written in statements.
-func (c Columns) replacements(d Dialect, value bool) ([]string, error) {
-	var r []string
-	for _, x := range []struct{ mark, name string }{
-		{"{table}", c.Table}, {"{key}", c.Key}, {"{value}", c.Value}, {"{number}", c.Number},
-	} {
-		if x.mark == "{value}" && !value {
-			continue
-		}
-		id, err := d.identifier(x.name)
+// replacements returns what stands in statements for the marks. Each mark has the name of a column
+// behind it.
+func (d Dialect) replacements(marks ...string) ([]string, error) {
+	for i := 1; i < len(marks); i += 2 {
+		id, err := d.identifier(marks[i])
 		if err != nil {
 			return nil, err
 		}
-		r = append(r, x.mark, id)
+		marks[i] = id
 	}
-	return r, nil
+	return marks, nil
 }
 
 // Versioned is an optimistic lock around a value in one row of a table. Nobody waits to read
@@ -64,16 +62,17 @@ func NewVersioned[T any](db *sql.DB, columns Columns, key any, opts ...Option) (
 	if err != nil {
 		return nil, err
 	}
-	r, err := columns.replacements(c.dialect, true)
+	r, err := c.dialect.replacements(
+		"{table}", columns.Table, "{key}", columns.Key, "{value}", columns.Value, "{version}", columns.Version)
 	if err != nil {
 		return nil, err
 	}
-	const set = `UPDATE {table} SET {value} = $2, {number} = {number} + 1 WHERE {key} = $1`
+	const set = `UPDATE {table} SET {value} = $2, {version} = {version} + 1 WHERE {key} = $1`
 	return &Versioned[T]{
 		c:    c,
 		key:  key,
-		load: c.dialect.statement(`SELECT {value}, {number} FROM {table} WHERE {key} = $1`, r...),
-		swap: c.dialect.statement(set+` AND {number} = $3`, r...),
+		load: c.dialect.statement(`SELECT {value}, {version} FROM {table} WHERE {key} = $1`, r...),
+		swap: c.dialect.statement(set+` AND {version} = $3`, r...),
 		set:  c.dialect.statement(set, r...),
 	}, nil
 }
@@ -160,11 +159,11 @@ func (v *Versioned[T]) Update(ctx context.Context, fn func(T) (T, error)) (T, er
 		}
 		switch {
 		case err != nil && ctx.Err() != nil:
-			return none, v.fail(op, ended(ctx))
+			return none, v.fail(op, adapter.Ended(ctx))
 		case err != nil && (errors.Is(err, ErrTimeout) || v.c.dialect.classify(err) != busy):
 			return none, v.fail(op, err)
 		}
-		sleep(ctx, jitter(max(pause, time.Millisecond)))
+		adapter.Sleep(ctx, adapter.Jitter(max(pause, time.Millisecond)))
 	}
 }
 
@@ -173,7 +172,7 @@ func checkContext(ctx context.Context) error {
 	case ctx == nil:
 		return locks.ErrNilContext
 	case ctx.Err() != nil:
-		return ended(ctx)
+		return adapter.Ended(ctx)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/distributed/lease"
 )
 
@@ -58,7 +59,7 @@ func newWatch(atLeast, atMost time.Duration, listens bool, gone func()) *watch {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.timer = time.AfterFunc(jitter(w.pause), w.tick)
+	w.timer = time.AfterFunc(adapter.Jitter(w.pause), w.tick)
 	return w
 }
 
@@ -73,7 +74,7 @@ func (w *watch) tick() {
 		most = min(most, max(w.crowded, time.Since(w.since)/50))
 	}
 	w.pause = min(w.pause+w.pause/2+1, most)
-	w.timer.Reset(jitter(w.pause))
+	w.timer.Reset(adapter.Jitter(w.pause))
 	w.tell()
 }
 
@@ -90,7 +91,7 @@ func (w *watch) refused(holder int64) {
 	w.since = time.Now()
 	if w.pause > w.crowded {
 		w.pause = w.crowded
-		w.timer.Reset(jitter(w.pause))
+		w.timer.Reset(adapter.Jitter(w.pause))
 	}
 }
 
@@ -109,7 +110,7 @@ func (w *watch) notified() {
 		return
 	}
 	w.pause = w.min
-	w.timer.Reset(jitter(w.pause))
+	w.timer.Reset(adapter.Jitter(w.pause))
 	w.tell()
 }
 
@@ -231,7 +232,7 @@ func (h *hub) run(ctx context.Context) {
 		if time.Since(began) > time.Second {
 			pause = 10 * time.Millisecond
 		}
-		if !sleep(ctx, jitter(pause)) {
+		if !adapter.Sleep(ctx, adapter.Jitter(pause)) {
 			return
 		}
 	}

@@ -41,7 +41,7 @@ func open(ctx context.Context, o *scheme.Opening) error {
 			query.Set(name, value)
 		}
 	}
-	// The holder of a row lock or an advisory lock is known by this name.
+	// The holder of an advisory lock is known by this name.
 	if o.Label != "" && !query.Has("application_name") {
 		query.Set("application_name", o.Label)
 	}

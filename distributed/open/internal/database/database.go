@@ -12,7 +12,7 @@ import (
 )
 
 // Kinds are the kinds of lock in a database.
-var Kinds = []string{"table", "queue", "row", "advisory"}
+var Kinds = []string{"table", "queue", "advisory"}
 
 // Parameters are those of all databases.
 var Parameters = slices.Concat(scheme.Leased, []string{"create", "table"})
@@ -47,8 +47,6 @@ func Open(ctx context.Context, o *scheme.Opening, db *sql.DB, answered func(erro
 		p, err = sqllock.NewTable(db, opts...)
 	case "queue":
 		p, err = sqllock.NewTable(db, append(opts, sqllock.WithQueue(0))...)
-	case "row":
-		p, err = sqllock.NewRow(db, opts...)
 	case "advisory":
 		p, err = sqllock.NewAdvisory(db, opts...)
 	}

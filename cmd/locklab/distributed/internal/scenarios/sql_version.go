@@ -63,7 +63,7 @@ func sellBlindly(ctx context.Context, db *sql.DB, compute func(left int64) int64
 // stockIn returns the number with its version. Its Update computes again after a conflict.
 func stockIn(db *sql.DB) (*sqllock.Versioned[int64], error) {
 	return sqllock.NewVersioned[int64](db, sqllock.Columns{Table: "stock", Key: "item", Value: "left",
-		Number: "version"}, "ticket")
+		Version: "version"}, "ticket")
 }
 
 // sellLocked reads and writes in the transaction that has the lock. If it ends in any other way
