@@ -376,7 +376,7 @@ func TestARivalGetsAnEndedSessionsLockAtOnce(t *testing.T) {
 	})
 }
 
-// The server may end a session before the client notices. A repeated request takes the lock anew then.
+// The server may end a session before the client notices. A repeated request takes the lock then.
 func TestARepeatedAcquisitionReplacesAnEndedSession(t *testing.T) {
 	t.Parallel()
 	eachSession(t, time.Minute, func(t *testing.T, lock doomed) {
