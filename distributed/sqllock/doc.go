@@ -107,7 +107,8 @@
 //
 // Behind a pooler that gives each transaction the session that is free, no statement can be
 // prepared beforehand, unless the pooler knows how: pgx needs default_query_exec_mode=exec or
-// simple_protocol, and pq binary_parameters=yes.
+// simple_protocol, and pq binary_parameters=yes. Versions of pgbouncer before 1.19 crash when
+// clients cancel queries, as a context that ends does.
 //
 // In MySQL autocommit has to be on, which is the default. A Table refuses to work without it.
 //
