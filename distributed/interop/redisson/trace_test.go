@@ -127,8 +127,8 @@ var (
 func scriptsWriteTheSameKeys(t *testing.T, s *stage) {
 	writes := []string{"set", "incr", "hset", "hsetnx", "hincrby", "hdel", "del", "pexpire", "publish",
 		"rpush", "lpush", "lpop", "lrem", "zadd", "zincrby", "zrem", "persist"}
-	reads := []string{"exists", "hexists", "get", "hget", "hmget", "hkeys", "hlen", "pttl", "lindex", "lpos", "lrange",
-		"zrange", "zscore", "time", "pubsub", "hscan", "llen"}
+	reads := []string{"exists", "hexists", "get", "hget", "hmget", "hkeys", "hlen", "hgetall", "pttl", "lindex",
+		"lpos", "lrange", "zrange", "zscore", "time", "pubsub", "hscan", "llen"}
 	for _, trace := range redisson.Traces {
 		parties := trace.Parties()
 		if slices.ContainsFunc(parties, func(p string) bool { return p[0] == 'J' || p[0] == 'G' }) {
