@@ -250,7 +250,6 @@ var mutants = []struct {
 	{"FailedRequests", fake, fakestore.Watched, fakestore.FailureFindsNot},
 	{"FailedRequests", fake, fakestore.Watched, fakestore.FailureLoses},
 	{"FailedRequests", fake, fakestore.Watched, fakestore.FailureReleases},
-	{"Goroutines", fake, fakestore.Watched, fakestore.LeaksGoroutines},
 
 	{"Takeover", fake, fakestore.Watched, fakestore.RefusalsProlong},
 	{"Takeover", fake, fakestore.Watched, fakestore.WaitWhole},

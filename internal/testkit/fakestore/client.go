@@ -126,9 +126,6 @@ func ask[T any](ctx context.Context, c *client, f func() (T, error)) (none T, er
 	if err := ctx.Err(); err != nil {
 		return none, err
 	}
-	if c.server.flaw == LeaksGoroutines {
-		c.jobs.Go(func() { <-c.closed.Done() })
-	}
 	if c.dial == nil {
 		request()
 	} else if err := c.send(ctx, request); err != nil {

@@ -35,7 +35,6 @@ const (
 	FailureLoses    Flaw = "a Renew that fails says that the hold is lost"
 	FailureReleases Flaw = "a Release that fails says that the lock was not held"
 	IgnoresContext  Flaw = "a request without an answer outlasts its context"
-	LeaksGoroutines Flaw = "each request leaves a goroutine"
 	RepliesMix      Flaw = "two requests of a client at once get the same reply"
 	OverwritesValue Flaw = "a value that is no lock is overwritten"
 )
