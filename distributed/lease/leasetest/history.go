@@ -77,6 +77,7 @@ type writer struct {
 	random *rand.Rand
 	c      *client
 	ops    []porcupine.Operation
+	failed bool // a try, which may have had the lock for a while
 }
 
 func (w *writer) now() int64 { return time.Since(w.began).Nanoseconds() }
@@ -100,7 +101,11 @@ func history(s *suite) {
 			team    = s.crew()
 		)
 		spare := make(chan *client, 1) // takes the place of the client that dies
-		dies := s.mortal()
+		open := s.client
+		if !strict {
+			open = s.mortal
+		}
+		dies := open()
 		for i := range writers {
 			c := dies
 			if i > 0 {
@@ -127,6 +132,7 @@ func history(s *suite) {
 		var clients []*client
 		for _, w := range writers {
 			all = append(all, w.ops...)
+			strict = strict && !w.failed
 			clients = append(clients, w.c)
 		}
 		model := leaseLock(strict && !s.cfg.SpuriousTry)
@@ -157,6 +163,7 @@ func (w *writer) take(l locks.TryLocker, owner context.Context) (asked int64, ok
 		if err == nil && !ok {
 			w.wrote(refused, asked, w.now(), 0)
 		}
+		w.failed = w.failed || err != nil
 		return asked, ok && err == nil
 	}
 	brief, limit := w.random.IntN(2) == 0, w.cfg.Timeout

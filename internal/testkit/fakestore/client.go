@@ -101,7 +101,9 @@ func (s *Server) Client(kind Kind, dial Dial, term time.Duration) (store lease.S
 
 // close ends the client, but not what it has in the server.
 func (c *client) close() {
+	c.mu.Lock()
 	c.end()
+	c.mu.Unlock()
 	c.jobs.Wait()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -373,6 +375,11 @@ func (c *client) Lost(id lease.HoldID) {
 		return
 	}
 	x, _ := c.current()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed.Err() != nil {
+		return
+	}
 	c.jobs.Go(func() {
 		for c.closed.Err() == nil {
 			if now, _ := c.current(); now != x {
