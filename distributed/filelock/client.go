@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/adapter"
 )
 
 // DefaultMaxLocalHandoffs is how often in a row a lock goes from one holder to the next in one
@@ -136,7 +137,7 @@ func (c *Client) until(ctx context.Context, wait func(context.Context) error) er
 	case err == nil || both.Err() == nil:
 		return err
 	case ctx.Err() != nil:
-		return ended(ctx)
+		return adapter.Ended(ctx)
 	}
 	return locks.ErrClosed
 }
@@ -155,18 +156,9 @@ func check(ctx context.Context) error {
 	case ctx == nil:
 		return locks.ErrNilContext
 	case ctx.Err() != nil:
-		return ended(ctx)
+		return adapter.Ended(ctx)
 	}
 	return nil
-}
-
-// ended returns the error of ctx, which has ended, with its cause.
-func ended(ctx context.Context) error {
-	err := ctx.Err()
-	if cause := context.Cause(ctx); cause != err {
-		return fmt.Errorf("%w: %w", err, cause)
-	}
-	return err
 }
 
 // Close ends all holds that c began, and makes all of its waiters return [locks.ErrClosed]. A

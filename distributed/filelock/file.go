@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/rwlock"
 )
@@ -144,7 +145,7 @@ func (f *file) lockLocal(ctx context.Context, l *Mutex, wait bool) (ok bool, err
 	}
 	switch cause := errors.Unwrap(err); {
 	case err != nil && ctx.Err() != nil:
-		err = ended(ctx)
+		err = adapter.Ended(ctx)
 	case cause != nil: // such as locks.ErrUpgrade: the caller says what was attempted
 		err = cause
 	}
@@ -226,7 +227,7 @@ func (f *file) enter(ctx context.Context, l *Mutex, o locks.Owner) (bool, error)
 	case h != nil:
 		return false, h.cause
 	case ctx.Err() != nil:
-		return false, ended(ctx)
+		return false, adapter.Ended(ctx)
 	case l.client.open.Err() != nil:
 		return false, locks.ErrClosed
 	case f.closed:

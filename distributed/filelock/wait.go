@@ -4,6 +4,8 @@ import (
 	"context"
 	"math/rand/v2"
 	"time"
+
+	"github.com/jucgo/locks/distributed/internal/adapter"
 )
 
 // Owners that have passed the local queue poll for the kernel's lock. A thread that sleeps in
@@ -32,27 +34,15 @@ func (f *file) poll(ctx context.Context, try func() (bool, error)) error {
 		if ok, err := try(); ok || err != nil {
 			return err
 		}
-		if !pause(ctx, next/2+rand.N(next/2)) {
+		if !adapter.Sleep(ctx, next/2+rand.N(next/2)) {
 			return ctx.Err()
 		}
 	}
 }
 
-// pause waits for d. It returns false if ctx ends before.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
 // giveWay returns after d, or sooner if no other process is known to wait any more.
 func (f *file) giveWay(ctx context.Context, d time.Duration) {
-	for end := time.Now().Add(d); time.Now().Before(end) && pause(ctx, shortest); {
+	for end := time.Now().Add(d); time.Now().Before(end) && adapter.Sleep(ctx, shortest); {
 		if waits, known := f.d.marked(); known && !waits {
 			return
 		}

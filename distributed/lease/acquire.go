@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/adapter"
 )
 
 // How an owner acquires a lock, from the call of LockContext on. The numbers are repeated in the
@@ -105,7 +106,7 @@ func (a *acquisition) ensure() (bool, error) {
 			return true, nil
 		case ctx.Err() != nil:
 			q.mu.Unlock()
-			return false, ended(ctx)
+			return false, adapter.Ended(ctx)
 		case c.open.Err() != nil:
 			q.mu.Unlock()
 			return false, locks.ErrClosed
@@ -283,7 +284,7 @@ func (a *acquisition) sleep(d time.Duration) error {
 	case <-notified:
 	case <-timer.C:
 	case <-a.ctx.Done():
-		return ended(a.ctx)
+		return adapter.Ended(a.ctx)
 	case <-a.c.open.Done():
 		return locks.ErrClosed
 	}
@@ -368,7 +369,7 @@ func (a *acquisition) ask() (r answer, pending bool) {
 	left := *a
 	left.placed = true // perhaps
 	left.c.spawn(func() { left.undo(sent, answers) })
-	return answer{err: ended(a.ctx)}, true
+	return answer{err: adapter.Ended(a.ctx)}, true
 }
 
 // noted notes what r says of a's place and of what is unknown, and returns r.

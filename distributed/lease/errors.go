@@ -3,9 +3,9 @@ package lease
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/adapter"
 )
 
 // check returns the error of ctx if it is nil or has ended.
@@ -14,18 +14,9 @@ func check(ctx context.Context) error {
 		return locks.ErrNilContext
 	}
 	if ctx.Err() != nil {
-		return ended(ctx)
+		return adapter.Ended(ctx)
 	}
 	return nil
-}
-
-// ended returns the error of ctx, which has ended, with its cause.
-func ended(ctx context.Context) error {
-	err := ctx.Err()
-	if cause := context.Cause(ctx); cause != err {
-		return fmt.Errorf("%w: %w", err, cause)
-	}
-	return err
 }
 
 func (l *Mutex) fail(ctx context.Context, op string, err error) error {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/adapter"
 )
 
 // releaser gives holds back to the store, and undoes what acquisitions without a hold may have
@@ -240,7 +241,7 @@ func (r *releaser) closeAll(ctx context.Context, gs []*grant) error {
 			}
 			why := fmt.Errorf("no answer within %v", r.patience)
 			if ctx.Err() != nil {
-				why = ended(ctx)
+				why = adapter.Ended(ctx)
 			}
 			err := fmt.Errorf("%s: close: %d of %d locks not released: %w", r.prefix, len(mine)-i, len(mine), why)
 			return errors.Join(append(failed, err)...)

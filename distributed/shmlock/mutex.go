@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/reentrant"
 )
@@ -178,14 +179,10 @@ func (v valuesOf) Value(key any) any { return v.values.Value(key) }
 
 // ended returns why a wait under ctx has ended: ctx has, or l is closed.
 func (l *Mutex) ended(ctx context.Context) error {
-	err := ctx.Err()
-	if err == nil {
+	if ctx.Err() == nil {
 		return locks.ErrClosed
 	}
-	if cause := context.Cause(ctx); cause != err {
-		return fmt.Errorf("%w: %w", err, cause)
-	}
-	return err
+	return adapter.Ended(ctx)
 }
 
 // acquire gets the word for the owner of the local lock, unless that owner has it, and counts the
