@@ -16,7 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/internal/testkit/fakelock"
+	"github.com/jucgo/locks/internal/test/fakelock"
 	"github.com/jucgo/locks/lockstest"
 	"github.com/jucgo/locks/reentrant"
 )

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/internal/testkit/fakelock"
+	"github.com/jucgo/locks/internal/test/fakelock"
 )
 
 func TestTryDoRunsItsFunctionUnderAFreeLock(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/jucgo/locks/cas"
-	"github.com/jucgo/locks/internal/testkit/freelist"
+	"github.com/jucgo/locks/internal/test/freelist"
 )
 
 // A list of free slots has A, B and C. Somebody who takes A has just read that B is behind it

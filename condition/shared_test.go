@@ -13,7 +13,7 @@ import (
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/condition"
 	"github.com/jucgo/locks/fair"
-	"github.com/jucgo/locks/internal/testkit/locktest"
+	"github.com/jucgo/locks/internal/test/locktest"
 	"github.com/jucgo/locks/named"
 	"github.com/jucgo/locks/reentrant"
 	"github.com/jucgo/locks/rwlock"

@@ -13,7 +13,7 @@ import (
 	"github.com/jucgo/locks/deadlock"
 	"github.com/jucgo/locks/internal/park"
 	"github.com/jucgo/locks/internal/syncq"
-	"github.com/jucgo/locks/internal/testkit/locktest"
+	"github.com/jucgo/locks/internal/test/locktest"
 )
 
 // party is somebody who locks: a goroutine in a bubble that does what it is told.

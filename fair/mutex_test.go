@@ -10,7 +10,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/fair"
-	"github.com/jucgo/locks/internal/testkit/locktest"
+	"github.com/jucgo/locks/internal/test/locktest"
 )
 
 // each runs f in a bubble, with each lock of the package, which must work at the end.

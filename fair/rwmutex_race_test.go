@@ -8,7 +8,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/fair"
-	"github.com/jucgo/locks/internal/testkit/racetest"
+	"github.com/jucgo/locks/internal/test/racetest"
 )
 
 // reading are ways to run f under a read hold.

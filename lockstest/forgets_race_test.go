@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/internal/testkit/fakelock"
+	"github.com/jucgo/locks/internal/test/fakelock"
 )
 
 // forgetful is a lock of which one method is no synchronization in the eyes of the race detector.

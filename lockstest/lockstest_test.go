@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/internal/testkit/fakelock"
+	"github.com/jucgo/locks/internal/test/fakelock"
 )
 
 // queue is the Waiting of the fake.

@@ -17,7 +17,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/fair"
-	"github.com/jucgo/locks/internal/testkit/fakelock"
+	"github.com/jucgo/locks/internal/test/fakelock"
 	"github.com/jucgo/locks/record"
 	"github.com/jucgo/locks/reentrant"
 	"github.com/jucgo/locks/rwlock"

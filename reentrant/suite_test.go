@@ -3,7 +3,7 @@ package reentrant_test
 import (
 	"testing"
 
-	"github.com/jucgo/locks/internal/testkit/locktest"
+	"github.com/jucgo/locks/internal/test/locktest"
 )
 
 func TestPlainFamily(t *testing.T) { locktest.Run(t, locktest.Reentrant(), locktest.Plain) }

@@ -3,7 +3,7 @@ package rwlock_test
 import (
 	"testing"
 
-	"github.com/jucgo/locks/internal/testkit/locktest"
+	"github.com/jucgo/locks/internal/test/locktest"
 )
 
 // The write side is a mutex like the others of this module. Package condition has the suite of

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/internal/testkit/racetest"
+	"github.com/jucgo/locks/internal/test/racetest"
 	"github.com/jucgo/locks/rwlock"
 )
 

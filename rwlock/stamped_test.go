@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/internal/testkit/locktest"
+	"github.com/jucgo/locks/internal/test/locktest"
 	"github.com/jucgo/locks/lockstest"
 	"github.com/jucgo/locks/rwlock"
 )

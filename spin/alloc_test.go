@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/internal/testkit/locktest"
+	"github.com/jucgo/locks/internal/test/locktest"
 )
 
 // Not under the race detector, which has a sync.Pool drop what it is given at random.

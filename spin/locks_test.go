@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/internal/testkit/locktest"
+	"github.com/jucgo/locks/internal/test/locktest"
 )
 
 // each runs f in a bubble, with each of kinds, which must work at the end.

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	}
 	os.Unsetenv("WITHLOCK_STORE")
 	logging.Disable() // of go-redis, whose servers come and go here
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/jucgo/locks/internal/testkit/testbed.start.func1.1"))
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/jucgo/locks/internal/test/testbed.start.func1.1"))
 }
 
 // here runs the program in this process.

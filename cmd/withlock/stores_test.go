@@ -22,7 +22,7 @@ import (
 
 	"github.com/jucgo/locks/distributed/lease/leasetest"
 	"github.com/jucgo/locks/distributed/open"
-	"github.com/jucgo/locks/internal/testkit/testbed"
+	"github.com/jucgo/locks/internal/test/testbed"
 )
 
 // ttl is the lease where a test waits for its end, and longTTL where it must not end.

@@ -12,7 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/jucgo/locks/distributed/etcdlock"
-	"github.com/jucgo/locks/internal/testkit/testbed"
+	"github.com/jucgo/locks/internal/test/testbed"
 )
 
 // startEtcd returns the address of an etcd that runs until the test ends.

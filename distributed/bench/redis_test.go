@@ -22,7 +22,7 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/redislock"
 	"github.com/jucgo/locks/distributed/redislock/onrueidis"
-	"github.com/jucgo/locks/internal/testkit/testbed"
+	"github.com/jucgo/locks/internal/test/testbed"
 )
 
 // startRedis returns the address of a redis-server that runs until the test ends.

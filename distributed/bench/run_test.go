@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/jucgo/locks/distributed/lease"
-	"github.com/jucgo/locks/internal/testkit/testbed"
+	"github.com/jucgo/locks/internal/test/testbed"
 )
 
 // works has two clients of each kind take a lock in turns, or one, if one may wait for ever.

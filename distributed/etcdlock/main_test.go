@@ -16,14 +16,14 @@ import (
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/etcdlock"
 	"github.com/jucgo/locks/distributed/lease"
-	"github.com/jucgo/locks/internal/testkit/testbed"
+	"github.com/jucgo/locks/internal/test/testbed"
 )
 
 func TestMain(m *testing.M) {
 	testbed.Play(map[string]testbed.Role{"hold": holdLock, "wait": waitLock, "buy": buy})
 	flag.Parse()
 	flag.Set("test.parallel", "8") // they wait more than they work
-	const process = "github.com/jucgo/locks/internal/testkit/testbed.start.func1.1"
+	const process = "github.com/jucgo/locks/internal/test/testbed.start.func1.1"
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(process))
 }
 

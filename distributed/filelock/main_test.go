@@ -5,11 +5,11 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/jucgo/locks/internal/testkit/testbed"
+	"github.com/jucgo/locks/internal/test/testbed"
 )
 
 func TestMain(m *testing.M) {
 	testbed.Play(roles)
-	const child = "github.com/jucgo/locks/internal/testkit/testbed.start.func1.1"
+	const child = "github.com/jucgo/locks/internal/test/testbed.start.func1.1"
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(child))
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
-	"github.com/jucgo/locks/internal/testkit/locktest"
+	"github.com/jucgo/locks/internal/test/locktest"
 )
 
 // TestAFailedAttemptBesideTheOwnersHoldLeavesNothing has one goroutine take the lock, and give it

@@ -15,5 +15,5 @@ func TestMain(m *testing.M) {
 	for _, name := range []string{"PGPASSWORD", "PGUSER", "PGHOST", "PGPORT", "PGSERVICE", "PGSSLMODE"} {
 		os.Unsetenv(name)
 	}
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/jucgo/locks/internal/testkit/testbed.start.func1.1"))
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/jucgo/locks/internal/test/testbed.start.func1.1"))
 }

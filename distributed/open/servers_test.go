@@ -20,7 +20,7 @@ import (
 	"database/sql"
 
 	"github.com/jucgo/locks/distributed/open"
-	"github.com/jucgo/locks/internal/testkit/testbed"
+	"github.com/jucgo/locks/internal/test/testbed"
 )
 
 // password is that of all servers.

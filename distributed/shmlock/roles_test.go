@@ -14,7 +14,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/shmlock"
-	"github.com/jucgo/locks/internal/testkit/testbed"
+	"github.com/jucgo/locks/internal/test/testbed"
 )
 
 func TestMain(m *testing.M) {
@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 		"buy":   func(args []string) error { return testbed.Buy(args, opened) },
 		"serve": serve,
 	})
-	const child = "github.com/jucgo/locks/internal/testkit/testbed.start.func1.1"
+	const child = "github.com/jucgo/locks/internal/test/testbed.start.func1.1"
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(child))
 }
 

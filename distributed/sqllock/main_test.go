@@ -8,7 +8,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/jucgo/locks/internal/testkit/testbed"
+	"github.com/jucgo/locks/internal/test/testbed"
 )
 
 func TestMain(m *testing.M) {
@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 
 // ignored are the goroutines of the servers that all tests share.
 var ignored = []goleak.Option{
-	goleak.IgnoreAnyFunction("github.com/jucgo/locks/internal/testkit/testbed.Start.func1"),
-	goleak.IgnoreAnyFunction("github.com/jucgo/locks/internal/testkit/testbed.start.func1.1"),
+	goleak.IgnoreAnyFunction("github.com/jucgo/locks/internal/test/testbed.Start.func1"),
+	goleak.IgnoreAnyFunction("github.com/jucgo/locks/internal/test/testbed.start.func1.1"),
 	goleak.IgnoreAnyFunction("os/exec.(*Cmd).Start.func2"),
 }

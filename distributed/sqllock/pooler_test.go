@@ -13,7 +13,7 @@ import (
 
 	"github.com/jucgo/locks/distributed/sqllock"
 	"github.com/jucgo/locks/distributed/sqllock/pgxnotify"
-	"github.com/jucgo/locks/internal/testkit/testbed"
+	"github.com/jucgo/locks/internal/test/testbed"
 )
 
 // pooling are the ways in which a pooler may give sessions out, and the modes of the driver.

@@ -21,7 +21,7 @@ import (
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/zklock"
 	"github.com/jucgo/locks/distributed/zklock/ephemeral"
-	"github.com/jucgo/locks/internal/testkit/testbed"
+	"github.com/jucgo/locks/internal/test/testbed"
 )
 
 const uuid = `_c_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}-`

@@ -13,7 +13,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/zklock"
-	"github.com/jucgo/locks/internal/testkit/testbed"
+	"github.com/jucgo/locks/internal/test/testbed"
 )
 
 func TestMain(m *testing.M) {
@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(patient{m}, stays)
 }
 
-var stays = goleak.IgnoreAnyFunction("github.com/jucgo/locks/internal/testkit/testbed.start.func1.1")
+var stays = goleak.IgnoreAnyFunction("github.com/jucgo/locks/internal/test/testbed.start.func1.1")
 
 // patient waits for the ZooKeeper client to end: without a server that takes a second.
 type patient struct{ *testing.M }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/zklock"
-	"github.com/jucgo/locks/internal/testkit/testbed"
+	"github.com/jucgo/locks/internal/test/testbed"
 )
 
 // holdUntilKilled acquires a lock, prints its token, and keeps it. At each line of input it

@@ -17,7 +17,7 @@ import (
 
 	"github.com/jucgo/locks/distributed/lease/leasetest"
 	"github.com/jucgo/locks/distributed/zklock"
-	"github.com/jucgo/locks/internal/testkit/testbed"
+	"github.com/jucgo/locks/internal/test/testbed"
 )
 
 func TestLocksWorkOverTLSWithClientCertificates(t *testing.T) {

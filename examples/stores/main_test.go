@@ -18,7 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/internal/testkit/testbed"
+	"github.com/jucgo/locks/internal/test/testbed"
 )
 
 // asProgram makes the test's binary act as the program.
@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	os.Unsetenv(storeVariable)
-	const child = "github.com/jucgo/locks/internal/testkit/testbed.start.func1.1"
+	const child = "github.com/jucgo/locks/internal/test/testbed.start.func1.1"
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(child))
 }
 

@@ -134,7 +134,7 @@ func TestModulesKeepTheirImportRules(t *testing.T) {
 	must(t, err)
 	adapter := regexp.MustCompile(
 		`^(distributed/(?:redislock|zklock|sqllock|etcdlock|filelock|shmlock)|record/(?:prom|otel))(/|$)`)
-	kits := regexp.MustCompile(`^(lockstest|distributed/lease/leasetest|internal/testkit|internal/bench|bench|` +
+	kits := regexp.MustCompile(`^(lockstest|distributed/lease/leasetest|internal/test|internal/bench|bench|` +
 		`distributed/internal|` +
 		`distributed/redislock/internal/suite|distributed/bench|distributed/interop|cmd|examples)(/|$)`)
 	modules := regexp.MustCompile(`^distributed/open(/|$)`) // of their own, above the adapters

@@ -9,7 +9,7 @@ import (
 
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/lease/leasetest"
-	"github.com/jucgo/locks/internal/testkit/fakestore"
+	"github.com/jucgo/locks/distributed/lease/leasetest/internal/fakestore"
 )
 
 // mystore stands for your adapter, and server for a server that the test has started.

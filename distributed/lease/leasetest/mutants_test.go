@@ -11,7 +11,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
-	"github.com/jucgo/locks/internal/testkit/fakestore"
+	"github.com/jucgo/locks/distributed/lease/leasetest/internal/fakestore"
 )
 
 // fake is a configuration for a store in memory of one kind.

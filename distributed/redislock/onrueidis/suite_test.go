@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 		f.Value.Set("12") // they sleep most of the time
 	}
 	goleak.VerifyTestMain(m, append(leaks,
-		goleak.IgnoreAnyFunction("github.com/jucgo/locks/internal/testkit/testbed.start.func1.1"))...)
+		goleak.IgnoreAnyFunction("github.com/jucgo/locks/internal/test/testbed.start.func1.1"))...)
 }
 
 // leaks are the goroutines in which a client of a cluster asks who has which slots, up to a

@@ -9,7 +9,7 @@ import (
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/cas"
 	"github.com/jucgo/locks/cmd/locklab/internal/lab"
-	"github.com/jucgo/locks/internal/testkit/freelist"
+	"github.com/jucgo/locks/internal/test/freelist"
 )
 
 var _ = register(lab.Scenario{

@@ -11,7 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/internal/testkit/testbed"
+	"github.com/jucgo/locks/internal/test/testbed"
 	"github.com/jucgo/locks/reentrant"
 )
 
@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 			})
 		},
 	})
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/jucgo/locks/internal/testkit/testbed.start.func1.1"))
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/jucgo/locks/internal/test/testbed.start.func1.1"))
 }
 
 func TestAChildSpeaksAndEndsWhenItsInputDoes(t *testing.T) {

@@ -73,7 +73,7 @@ func short(name string) string {
 	if name == "github.com/petermattis/goid.getg.abi0" {
 		return "getg"
 	}
-	return strings.TrimPrefix(name, "internal/hotpath.")
+	return strings.TrimPrefix(name, "internal/test/hotpath.")
 }
 
 // compile builds this test without the race detector, and returns what its functions compile to.
@@ -81,7 +81,7 @@ func compile(t *testing.T) map[string]code {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "hotpath.test")
 	run(t, "go", "test", "-c", "-vet=off", "-o", binary, ".")
-	const functions = `^github.com/jucgo/locks/(internal/hotpath\.use|reentrant\.|rwlock\.|spin\.)`
+	const functions = `^github.com/jucgo/locks/(internal/test/hotpath\.use|reentrant\.|rwlock\.|spin\.)`
 	listing := run(t, "go", "tool", "objdump", "-s", functions, binary)
 
 	found := map[string]code{}
