@@ -324,3 +324,30 @@ func TestAReleaseByAReaderLooksAtOtherReadersSeldom(t *testing.T) {
 	}
 	require.Zero(t, direct.Exists(background, "it").Val())
 }
+
+// The server's clock passes a millisecond during some of the many scripts.
+func TestNoReadWriteLockOutlastsItsReaders(t *testing.T) {
+	t.Parallel()
+	direct := connect(t, startServer(t).Addr)
+	l := open(t, direct).RWMutex("it")
+	read, write := l.ReadMutex(), l.WriteMutex()
+	check := func() {
+		lasts := direct.PExpireTime(background, "it").Val()
+		holds := direct.Keys(background, "{it}:*:rwlock_timeout:*").Val()
+		require.NotEmpty(t, holds)
+		for _, hold := range holds {
+			require.GreaterOrEqual(t, direct.PExpireTime(background, hold).Val(), lasts)
+		}
+	}
+	for range 1000 {
+		a := someone()
+		require.NoError(t, read.LockContext(a))
+		check()
+		require.NoError(t, read.UnlockContext(a))
+		require.NoError(t, write.LockContext(a))
+		require.NoError(t, read.LockContext(a))
+		require.NoError(t, write.UnlockContext(a))
+		check()
+		require.NoError(t, read.UnlockContext(a))
+	}
+}

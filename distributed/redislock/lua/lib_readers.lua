@@ -10,10 +10,14 @@ local function holds(lock, prefix, f)
 	end
 end
 
--- longest returns the time to live of the readers' longest hold, or 0. A reader whose hold has
--- expired still has a field.
-local function longest(lock, prefix)
-	local longest = 0
+-- limit lets the lock last as long as the readers' longest hold, and returns whether there is one. A
+-- reader whose hold has expired still has a field. The time is read before the holds are, so that the
+-- lock lasts no longer than that hold: a release takes a longer one for that of another reader.
+local function limit(lock, prefix)
+	local now, longest = redis.call('time'), 0
 	holds(lock, prefix, function(key) longest = math.max(longest, redis.call('pttl', key)) end)
-	return longest
+	if longest > 0 then
+		redis.call('pexpireat', lock, now[1] * 1000 + math.floor(now[2] / 1000) + longest)
+	end
+	return longest > 0
 end

@@ -14,9 +14,11 @@ if redis.call('exists', lock) == 1 then
 end
 redis.call('hsetnx', lock, 'mode', 'read')
 redis.call('hset', lock, ARGV[2], 1)
-redis.call('set', KEYS[2], 1, 'PX', lease)
+-- First the lock, then the hold: the server's clock may pass a millisecond between them, and a release
+-- takes a lock that lasts longer than its hold for that of another reader.
 if redis.call('pttl', lock) < lease then
 	redis.call('pexpire', lock, lease)
 end
+redis.call('set', KEYS[2], 1, 'PX', lease)
 unlist(KEYS[3], ARGV[2], ARGV[4])
 return 0

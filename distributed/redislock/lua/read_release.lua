@@ -13,9 +13,7 @@ redis.call('del', KEYS[5])
 if redis.call('hget', lock, 'mode') == 'write' or shorter and redis.call('hlen', lock) > 1 then
 	return 0
 end
-local rest = longest(lock, KEYS[4])
-if rest > 0 then
-	redis.call('pexpire', lock, rest)
+if limit(lock, KEYS[4]) then
 	return 0
 end
 redis.call('del', lock)

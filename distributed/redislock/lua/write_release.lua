@@ -8,11 +8,10 @@
 if typed('hdel', KEYS[1], ARGV[1]) ~= 1 then
 	return false
 end
-local rest = longest(KEYS[1], KEYS[4])
-if rest > 0 then
+local reads = limit(KEYS[1], KEYS[4])
+if reads then
 	redis.call('hset', KEYS[1], 'mode', 'read')
-	redis.call('pexpire', KEYS[1], rest)
 else
 	redis.call('del', KEYS[1])
 end
-return wake(KEYS[3], KEYS[2], 3, '1', rest > 0)
+return wake(KEYS[3], KEYS[2], 3, '1', reads)
