@@ -133,7 +133,7 @@ func (c *Client) mutex(k *kind, name, prefix string, opts []lease.MutexOption) *
 		bad = err
 		lc, _ = c.kind(plain)
 	}
-	return &Mutex{lc.Mutex(prefix, append([]lease.MutexOption{lease.Refuse(bad)}, opts...)...)}
+	return &Mutex{lc.Mutex(prefix, append([]lease.MutexOption{lease.WithRefusal(bad)}, opts...)...)}
 }
 
 // Locker returns the lock called name. It is a [*Mutex].

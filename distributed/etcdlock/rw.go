@@ -47,7 +47,7 @@ var _ locks.ReadWriteLocker = (*RWMutex)(nil)
 func (c *Client) RWMutex(name string, opts ...lease.MutexOption) *RWMutex {
 	prefix := c.Prefix(name) + "%rw" // which is in no other lock's name
 	l := &RWMutex{
-		read:  c.mutex(reading, name, prefix, append([]lease.MutexOption{lease.Shared()}, opts...)),
+		read:  c.mutex(reading, name, prefix, append([]lease.MutexOption{lease.WithShared()}, opts...)),
 		write: c.mutex(writing, name, prefix, opts),
 	}
 	lease.Halves(l.read.m, l.write.m)

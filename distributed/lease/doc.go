@@ -24,7 +24,7 @@
 // released the lock while others waited locally: it passes the lock on, see
 // [WithMaxLocalHandoffs]. When the lock goes back to the store, and others wait there, the next
 // local owner asks a little later, so that they have their turn. Re-entry takes no request. The
-// owners of a [Shared] lock do not wait for each other locally.
+// owners of a [WithShared] lock do not wait for each other locally.
 //
 // # Time
 //

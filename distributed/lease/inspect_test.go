@@ -202,7 +202,7 @@ func TestInspectKnowsEveryHoldOfASharedLock(t *testing.T) {
 	s := newServer()
 	c, store := inspecting(t, s)
 	store.shared = true
-	l, o := c.Mutex("it", lease.Shared()), locks.NewOwner()
+	l, o := c.Mutex("it", lease.WithShared()), locks.NewOwner()
 	ctx := locks.WithOwner(t.Context(), o)
 	require.NoError(t, l.LockContext(ctx))
 	i := inspect(t, l)

@@ -46,14 +46,14 @@ type MutexOption func(*Mutex)
 // WithFixedTTL makes holds end after d. They are not renewed.
 func WithFixedTTL(d time.Duration) MutexOption {
 	if d < time.Millisecond {
-		return Refuse(fmt.Errorf("lease of %v, at least 1ms is needed", d))
+		return WithRefusal(fmt.Errorf("lease of %v, at least 1ms is needed", d))
 	}
 	return func(l *Mutex) { l.ttl, l.fixed = d, true }
 }
 
-// Refuse makes all methods of the lock that return an error return err, unless err is nil. None of
-// them asks the store. It is for adapters whose store can have no lock of that name.
-func Refuse(err error) MutexOption {
+// WithRefusal makes all methods of the lock that return an error return err, unless err is nil.
+// None of them asks the store. It is for adapters whose store can have no lock of that name.
+func WithRefusal(err error) MutexOption {
 	return func(l *Mutex) {
 		if err != nil {
 			l.bad = Mark(err, fs.ErrInvalid) // for programs that tell wrong arguments apart
@@ -61,10 +61,10 @@ func Refuse(err error) MutexOption {
 	}
 }
 
-// Shared makes a lock that several owners hold at a time, such as the read half of a read-write
-// lock. Each owner has a hold of its own and asks the store itself. No owner waits for another
-// one locally.
-func Shared() MutexOption { return func(l *Mutex) { l.share = true } }
+// WithShared makes a lock that several owners hold at a time, such as the read half of a
+// read-write lock. Each owner has a hold of its own and asks the store itself. No owner waits for
+// another one locally.
+func WithShared() MutexOption { return func(l *Mutex) { l.share = true } }
 
 // WithData has all requests for the lock carry v, see [Request]. It is for adapters.
 func WithData(v any) MutexOption { return func(l *Mutex) { l.data = v } }
@@ -206,7 +206,7 @@ func (l *Mutex) ForceUnlock(ctx context.Context) (bool, error) {
 
 var errForced = errors.New("freed by ForceUnlock")
 
-// QueueLength returns how many goroutines wait in the local queue. A [Shared] lock has none.
+// QueueLength returns how many goroutines wait in the local queue. A [WithShared] lock has none.
 func (l *Mutex) QueueLength() int {
 	if q := l.find(l.name); q != nil {
 		return q.turn.QueueLength()

@@ -23,8 +23,8 @@ type localQueues struct {
 	names  map[string]*localQueue
 }
 
-// localQueue is the state of one name in this process, or of one owner of a [Shared] name. It is
-// in use while a goroutine holds the lock, waits for it, or undoes something.
+// localQueue is the state of one name in this process, or of one owner of a [WithShared] name. It
+// is in use while a goroutine holds the lock, waits for it, or undoes something.
 //
 // Of the goroutines that have passed turn, all of one owner, one at a time may talk to the store:
 // it makes the queue busy.

@@ -28,9 +28,9 @@ func TestNoMethodOfARefusedLockAsksTheStore(t *testing.T) {
 	ctx := as(locks.NewOwner())
 	hold(t, lc.Mutex("it"), ctx)
 	acquired := s.count("acquire")
-	for name, opts := range map[string][]lease.MutexOption{"exclusive": nil, "shared": {lease.Shared()}} {
+	for name, opts := range map[string][]lease.MutexOption{"exclusive": nil, "shared": {lease.WithShared()}} {
 		t.Run(name, func(t *testing.T) {
-			l := lc.Mutex("it", append(opts, lease.Refuse(bad))...)
+			l := lc.Mutex("it", append(opts, lease.WithRefusal(bad))...)
 			testbed.Refused(t, l, bad.Error())
 			require.ErrorIs(t, l.UnlockContext(ctx), bad, "an adapter may have cut the name to one that is held")
 			require.Zero(t, s.count("force"))

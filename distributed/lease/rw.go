@@ -2,8 +2,9 @@ package lease
 
 import "github.com/jucgo/locks"
 
-// Halves makes a [Shared] lock and another one the two halves of one read-write lock. It is for
-// adapters, which call it before either half is used. The halves may be locks of different Clients.
+// Halves makes a [WithShared] lock and another one the two halves of one read-write lock. It is
+// for adapters, which call it before either half is used. The halves may be locks of different
+// Clients.
 //
 // The owner of the write half may acquire the read half too. Requests for that name the hold of
 // the write half, see [Request.Writer]. If that hold is lost, the error is [locks.ErrLost].

@@ -26,7 +26,8 @@ func (r readers) Acquire(ctx context.Context, req lease.Request) (lease.Reply, e
 
 func halves(t *testing.T, s *server) (read, write *lease.Mutex, last *lease.Request) {
 	last = new(lease.Request)
-	read = open(t, readers{openToAll{newServer().connect()}, last}).Mutex("it", lease.Shared(), lease.WithData("mine"))
+	store := readers{openToAll{newServer().connect()}, last}
+	read = open(t, store).Mutex("it", lease.WithShared(), lease.WithData("mine"))
 	write = open(t, s.connect()).Mutex("it")
 	lease.Halves(read, write)
 	return read, write, last

@@ -28,7 +28,7 @@ func TestOwnersOfASharedLockHoldItTogether(t *testing.T) {
 		c, err := lease.New(openToAll{s.connect()}, lease.WithTTL(term))
 		require.NoError(t, err)
 		defer c.Close(context.Background())
-		l, a, b := c.Mutex("it", lease.Shared()), as(locks.NewOwner()), as(locks.NewOwner())
+		l, a, b := c.Mutex("it", lease.WithShared()), as(locks.NewOwner()), as(locks.NewOwner())
 		hold(t, l, a)
 		hold(t, l, b)
 		require.Equal(t, 2, s.count("acquire"))

@@ -213,7 +213,7 @@ func (c *Client) lock(k kind, name string, opts []lease.MutexOption) *Mutex {
 		bad = err
 		lc, _ = c.kind(plain)
 	}
-	opts = append([]lease.MutexOption{lease.Refuse(bad)}, opts...)
+	opts = append([]lease.MutexOption{lease.WithRefusal(bad)}, opts...)
 	return &Mutex{lc.Mutex(name, opts...)}
 }
 

@@ -131,7 +131,7 @@ func (m *Redlock) Locker(name string) locks.TryLocker { return m.Mutex(name) }
 
 // Mutex returns the lock called name. It has no fencing token.
 func (m *Redlock) Mutex(name string, opts ...lease.MutexOption) *Mutex {
-	opts = append([]lease.MutexOption{lease.Refuse(checkName(name, m.multi))}, opts...)
+	opts = append([]lease.MutexOption{lease.WithRefusal(checkName(name, m.multi))}, opts...)
 	return &Mutex{m.locks.Mutex(name, opts...)}
 }
 

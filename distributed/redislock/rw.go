@@ -91,7 +91,7 @@ var _ locks.ReadWriteLocker = (*RWMutex)(nil)
 // RWMutex returns the read-write lock called name, Redisson's RReadWriteLock.
 func (c *Client) RWMutex(name string, opts ...lease.MutexOption) *RWMutex {
 	l := &RWMutex{
-		read:  c.lock(reading, name, append([]lease.MutexOption{lease.Shared()}, opts...)),
+		read:  c.lock(reading, name, append([]lease.MutexOption{lease.WithShared()}, opts...)),
 		write: c.lock(writing, name, opts),
 	}
 	lease.Halves(l.read.m, l.write.m)

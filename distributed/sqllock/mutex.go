@@ -38,7 +38,7 @@ var (
 func WithFixedTTL(d time.Duration) lease.MutexOption { return lease.WithFixedTTL(d) }
 
 func newMutex(c *lease.Client, name string, opts []lease.MutexOption) *Mutex {
-	return &Mutex{c.Mutex(name, append([]lease.MutexOption{lease.Refuse(checkName(name))}, opts...)...)}
+	return &Mutex{c.Mutex(name, append([]lease.MutexOption{lease.WithRefusal(checkName(name))}, opts...)...)}
 }
 
 // LockContext acquires the lock, and waits for it until ctx ends. See [lease.Mutex.LockContext].

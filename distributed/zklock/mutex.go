@@ -49,7 +49,7 @@ func (c *Client) mutex(k kind, name string, opts []MutexOption, of ...lease.Mute
 	for _, o := range opts {
 		o(l)
 	}
-	l.m = lc.Mutex(path, append(of, lease.Refuse(bad), lease.WithData(l.revoke))...)
+	l.m = lc.Mutex(path, append(of, lease.WithRefusal(bad), lease.WithData(l.revoke))...)
 	return l
 }
 
@@ -80,7 +80,7 @@ var _ locks.ReadWriteLocker = (*RWMutex)(nil)
 
 // RWMutex returns the read-write lock called name.
 func (c *Client) RWMutex(name string, opts ...MutexOption) *RWMutex {
-	l := &RWMutex{c.mutex(readers, name, opts, lease.Shared()), c.mutex(writers, name, opts)}
+	l := &RWMutex{c.mutex(readers, name, opts, lease.WithShared()), c.mutex(writers, name, opts)}
 	lease.Halves(l.read.m, l.write.m)
 	return l
 }

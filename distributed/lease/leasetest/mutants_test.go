@@ -50,7 +50,7 @@ func shared(tb testing.TB, flaw fakestore.Flaw, _ fakestore.Kind) Config {
 	tb.Helper()
 	s := fakestore.NewServer(flaw)
 	cfg := Config{Read: func(p locks.Provider, name string) locks.TryLocker {
-		return p.(halves).read.Mutex(name, lease.Shared())
+		return p.(halves).read.Mutex(name, lease.WithShared())
 	}}
 	cfg.Open = func(tb testing.TB, _ *Link, opts ...lease.Option) locks.Provider {
 		open := func(kind fakestore.Kind) *lease.Client {
