@@ -20,8 +20,9 @@
 // On a Redis server: the Gate of package distributed/redislock, one script that compares and
 // writes.
 //
-// In a table of an SQL database: a column for the highest token seen, in the condition of the
-// statement that writes. The statement affects no row if the token is stale:
+// In a table of an SQL database: the Gate of package distributed/sqllock, a column for the highest
+// token seen. Without it, the column is in the condition of the statement that writes. The
+// statement affects no row if the token is stale:
 //
 //	UPDATE account SET balance = ?, fence = ? WHERE id = ? AND fence <= ?
 //

@@ -69,14 +69,14 @@ func TestARefusedCommitOfWorkLeavesNoTransactionOpen(t *testing.T) {
 	o.kept(t)
 }
 
-func TestARefusedCommitOfAFenceLeavesNoTransactionOpen(t *testing.T) {
+func TestARefusedCommitOfAGateLeavesNoTransactionOpen(t *testing.T) {
 	t.Parallel()
 	o := obstruct(t)
-	f, err := sqllock.NewFence(o.db, sqllock.Columns{Table: o.table + "_res", Key: "id", Token: "token"})
+	g, err := sqllock.NewGate(o.db, sqllock.Columns{Table: o.table + "_res", Key: "id", Token: "token"})
 	require.NoError(t, err)
 	end := o.read(t)
 	defer end()
-	require.ErrorContains(t, f.Do(background, 1, 5, nothing), "locked")
+	require.ErrorContains(t, g.Do(background, 1, 5, nothing), "locked")
 	end()
 	o.kept(t)
 }

@@ -18,7 +18,7 @@
 //
 // A [Mutex] of a Table or an Advisory is owned by a goroutine or an explicit owner, reentrant, and
 // watched while held. See package lease for queueing inside a process and for the cost of re-entry.
-// [Row.Do] does the guarded work in the transaction that has the lock, and [Fence] refuses writes
+// [Row.Do] does the guarded work in the transaction that has the lock, and [Gate] refuses writes
 // that come too late.
 //
 // The tests run on PostgreSQL 15, MariaDB 10.11 and SQLite. The same tests have been run by
@@ -53,7 +53,7 @@
 // sooner, take a short lease, [WithTTL].
 //
 // A program that was paused, or does not look, goes on to work after its loss. Against that, a
-// resource has to check the token of a Table: [Fence].
+// resource has to check the token of a Table: [Gate].
 //
 // # What happens when
 //

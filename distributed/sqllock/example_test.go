@@ -97,7 +97,7 @@ func ExampleRow_Do() {
 
 // A writer sends the token of its hold along. A holder that does not know yet that its lock is
 // lost is refused.
-func ExampleFence() {
+func ExampleGate() {
 	db, done := openExample()
 	defer done()
 	ctx := context.Background()
@@ -105,10 +105,10 @@ func ExampleFence() {
 	must(err)
 	_, err = db.Exec("INSERT INTO document VALUES (1, '', 0)")
 	must(err)
-	fence, err := sqllock.NewFence(db, sqllock.Columns{Table: "document", Key: "id", Token: "token"})
+	gate, err := sqllock.NewGate(db, sqllock.Columns{Table: "document", Key: "id", Token: "token"})
 	must(err)
 	write := func(token uint64, text string) {
-		err := fence.Do(ctx, 1, token, func(tx *sql.Tx) error {
+		err := gate.Do(ctx, 1, token, func(tx *sql.Tx) error {
 			_, err := tx.Exec("UPDATE document SET text = ? WHERE id = 1", text)
 			return err
 		})

@@ -493,17 +493,17 @@ func TestAnOptimisticUpdateLosesNothing(t *testing.T) {
 	}
 }
 
-func TestAFenceRefusesSmallerTokens(t *testing.T) {
+func TestAGateRefusesSmallerTokens(t *testing.T) {
 	t.Parallel()
 	for _, d := range everywhere {
 		t.Run(d.name, func(t *testing.T) {
 			t.Parallel()
 			db, table := d.open(t, d.serve(t)), fresh()
 			resource(t, db, table, d)
-			f, err := sqllock.NewFence(db, sqllock.Columns{Table: table, Key: "id", Token: "token"})
+			g, err := sqllock.NewGate(db, sqllock.Columns{Table: table, Key: "id", Token: "token"})
 			require.NoError(t, err)
 			write := func(token uint64, text string) error {
-				return f.Do(background, 1, token, func(tx *sql.Tx) error {
+				return g.Do(background, 1, token, func(tx *sql.Tx) error {
 					_, err := tx.Exec("UPDATE " + table + " SET text = '" + text + "' WHERE id = 1")
 					return err
 				})
@@ -516,14 +516,37 @@ func TestAFenceRefusesSmallerTokens(t *testing.T) {
 			var text string
 			require.NoError(t, db.QueryRow("SELECT text FROM "+table).Scan(&text))
 			require.Equal(t, "later", text)
-			require.ErrorIs(t, f.Do(background, 2, 1, nothing), sql.ErrNoRows)
+			require.ErrorIs(t, g.Do(background, 2, 1, nothing), sql.ErrNoRows)
 			require.Error(t, write(1<<63, "too much"))
 			require.ErrorIs(t, write(4, "stale"), fence.ErrStale)
 			require.ErrorIs(t, write(4, "stale"), locks.ErrLost)
 			_, err = db.Exec("UPDATE " + table + " SET token = 0")
 			require.NoError(t, err)
-			require.ErrorIs(t, write(0, "by one who has no token"), fence.ErrNoToken)
+			require.ErrorIs(t, write(0, "without a token"), fence.ErrNoToken)
+			require.ErrorIs(t, g.Do(background, 1, 5, nil), locks.ErrNilFunc)
 			require.Zero(t, db.Stats().InUse)
+		})
+	}
+}
+
+func TestAGateShowsTheHighestToken(t *testing.T) {
+	t.Parallel()
+	for _, d := range everywhere {
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
+			db, table := d.open(t, d.serve(t)), fresh()
+			resource(t, db, table, d)
+			g, err := sqllock.NewGate(db, sqllock.Columns{Table: table, Key: "id", Token: "token"})
+			require.NoError(t, err)
+			require.NoError(t, g.Do(background, 1, 7, nothing))
+			require.Error(t, g.Do(background, 1, 6, nothing))
+			highest, err := g.Highest(background, 1)
+			require.NoError(t, err)
+			require.EqualValues(t, 7, highest)
+			_, err = g.Highest(background, 2)
+			require.ErrorIs(t, err, sql.ErrNoRows)
+			_, err = g.Highest(nil, 1)
+			require.ErrorIs(t, err, locks.ErrNilContext)
 		})
 	}
 }

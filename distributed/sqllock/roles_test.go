@@ -43,11 +43,11 @@ var roles = map[string]testbed.Role{
 		if err != nil {
 			return err
 		}
-		f, err := sqllock.NewFence(db, sqllock.Columns{Table: args[1] + "_res", Key: "id", Token: "token"})
+		g, err := sqllock.NewGate(db, sqllock.Columns{Table: args[1] + "_res", Key: "id", Token: "token"})
 		if err != nil {
 			return err
 		}
-		err = f.Do(background, 1, h.Token(), nothing)
+		err = g.Do(background, 1, h.Token(), nothing)
 		fmt.Println("stale:", errors.Is(err, sqllock.ErrStale))
 		return nil
 	},
@@ -135,9 +135,9 @@ func TestAPausedHoldersTokenIsRefused(t *testing.T) {
 			c.Pause()
 			a := someone()
 			h := hold(t, rival, a)
-			f, err := sqllock.NewFence(db, sqllock.Columns{Table: table + "_res", Key: "id", Token: "token"})
+			g, err := sqllock.NewGate(db, sqllock.Columns{Table: table + "_res", Key: "id", Token: "token"})
 			require.NoError(t, err)
-			require.NoError(t, f.Do(background, 1, h.Token(), nothing))
+			require.NoError(t, g.Do(background, 1, h.Token(), nothing))
 			c.Say("go on")
 			c.Resume()
 			require.Equal(t, "lost: true", c.Line())

@@ -11,7 +11,7 @@ import (
 	"github.com/jucgo/locks/distributed/internal/adapter"
 )
 
-// Columns says which table and columns a [Versioned] or a [Fence] uses. All are identifiers, see
+// Columns says which table and columns a [Versioned] or a [Gate] uses. All are identifiers, see
 // [WithTable]. Columns that hold a version or a token are 64-bit integers that are not null.
 type Columns struct {
 	// Table is the table.
@@ -22,7 +22,7 @@ type Columns struct {
 	Value string
 	// Version is the column of the version, of a Versioned only.
 	Version string
-	// Token is the column of the highest fencing token so far, of a Fence only.
+	// Token is the column of the highest fencing token so far, of a Gate only.
 	Token string
 }
 

@@ -61,7 +61,7 @@ func makeReport(ctx context.Context) error {
 			return context.Cause(ctx)
 		case <-time.After(100 * time.Millisecond): // the work
 		}
-		// sqllock.Fence refuses the writes of a former holder by this token.
+		// sqllock.Gate refuses the writes of a former holder by this token.
 		fmt.Printf("write part %d with token %d\n", part, hold.Token())
 	}
 	return nil

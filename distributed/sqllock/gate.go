@@ -1,0 +1,130 @@
+package sqllock
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/fence"
+)
+
+// ErrStale reports a fencing token that is smaller than one that the resource has seen: another
+// holder has had the lock since. It is [fence.ErrStale].
+var ErrStale = fence.ErrStale
+
+// Gate refuses late changes of a table's rows. Each row has a column with the highest fencing
+// token of those that have changed it, and a smaller token is refused. So a holder that was paused
+// beyond the end of its lease does no harm, whichever store its lock is on. See package fence for
+// the reasons, and for values elsewhere.
+//
+// A Gate is safe for concurrent use. It keeps nothing in this process.
+type Gate struct {
+	c                *core
+	table            string
+	admit, ask, show *statement
+}
+
+// NewGate returns a Gate for the rows of a table in db. It uses the options [WithDialect] and
+// [WithRequestTimeout].
+func NewGate(db *sql.DB, columns Columns, opts ...Option) (*Gate, error) {
+	c, err := newCore(db, opts)
+	if err != nil {
+		return nil, err
+	}
+	r, err := c.dialect.replacements("{table}", columns.Table, "{key}", columns.Key, "{token}", columns.Token)
+	if err != nil {
+		return nil, err
+	}
+	const show = `SELECT {token} FROM {table} WHERE {key} = $1`
+	return &Gate{
+		c:     c,
+		table: columns.Table,
+		admit: c.dialect.statement(`UPDATE {table} SET {token} = $2 WHERE {key} = $1 AND {token} <= $2`, r...),
+		ask:   c.dialect.statement(show+` {for update}`, r...),
+		show:  c.dialect.statement(show, r...),
+	}, nil
+}
+
+// fail returns err with what was attempted on which row.
+func (g *Gate) fail(op string, key any, err error) error {
+	return fmt.Errorf("sqllock: Gate.%s of %v in %s: %w", op, key, g.table, err)
+}
+
+// Check notes token in the row whose key is key, in the transaction tx. If the row has a higher
+// token, the error matches [ErrStale]. Without a row it matches [sql.ErrNoRows]. With the token 0,
+// which is that of an [Advisory], it matches [fence.ErrNoToken]. The change of the row comes after
+// Check, in tx: no other token is admitted until tx ends.
+func (g *Gate) Check(ctx context.Context, tx *sql.Tx, key any, token uint64) error {
+	return g.check(ctx, "Check", tx, key, token)
+}
+
+func (g *Gate) check(ctx context.Context, op string, tx *sql.Tx, key any, token uint64) error {
+	switch {
+	case ctx == nil:
+		return g.fail(op, key, locks.ErrNilContext)
+	case tx == nil:
+		return g.fail(op, key, errors.New("nil transaction"))
+	case token == 0: // a new row would admit it
+		return g.fail(op, key, fence.ErrNoToken)
+	case int64(token) < 0:
+		return g.fail(op, key, errors.New("the token exceeds 63 bits"))
+	}
+	n, err := affected(tx.ExecContext(ctx, g.admit.text, g.admit.args([]any{key, int64(token)})...))
+	switch {
+	case err != nil:
+		return g.fail(op, key, err)
+	case n > 0:
+		return nil
+	}
+	// MySQL does not count a row that has the token already.
+	var seen int64
+	if err := tx.QueryRowContext(ctx, g.ask.text, g.ask.args([]any{key})...).Scan(&seen); err != nil {
+		return g.fail(op, key, err)
+	}
+	if g.c.dialect != MySQL || seen != int64(token) {
+		return g.fail(op, key, fmt.Errorf("token %d after %d: %w", token, seen, ErrStale))
+	}
+	return nil
+}
+
+// Do runs fn in a transaction after [Gate.Check], and commits it. If fn returns an error or panics,
+// Do rolls the transaction back, and the token is not noted.
+func (g *Gate) Do(ctx context.Context, key any, token uint64, fn func(tx *sql.Tx) error) error {
+	const op = "Do"
+	switch {
+	case ctx == nil:
+		return g.fail(op, key, locks.ErrNilContext)
+	case fn == nil:
+		return g.fail(op, key, locks.ErrNilFunc)
+	}
+	tx, err := g.c.db.BeginTx(ctx, nil)
+	if err != nil {
+		return g.fail(op, key, err)
+	}
+	defer tx.Rollback() // nothing after a commit
+	if err := g.check(ctx, op, tx, key, token); err != nil {
+		return err
+	}
+	if err := fn(tx); err != nil {
+		return err
+	}
+	if err := g.c.dialect.commit(tx); err != nil {
+		return g.fail(op, key, err)
+	}
+	return nil
+}
+
+// Highest returns the highest token that the row whose key is key has seen. Without a row the
+// error matches [sql.ErrNoRows].
+func (g *Gate) Highest(ctx context.Context, key any) (uint64, error) {
+	if err := checkContext(ctx); err != nil {
+		return 0, g.fail("Highest", key, err)
+	}
+	var seen int64
+	if err := g.c.query(ctx, g.show, []any{key}, &seen); err != nil {
+		return 0, g.fail("Highest", key, err)
+	}
+	return uint64(seen), nil
+}
