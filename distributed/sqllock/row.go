@@ -195,7 +195,7 @@ func (r *Row) Close(ctx context.Context) error {
 // In PostgreSQL the isolation level is READ COMMITTED, whatever the default is. At others the
 // transaction would see the data as they were before it had the lock, and might miss the work
 // of the holder before.
-func (r *Row) Do(ctx context.Context, name string, fn func(tx *sql.Tx) error) (err error) {
+func (r *Row) Do(ctx context.Context, name string, fn func(tx *sql.Tx) error) error {
 	fail := func(err error) error { return fmt.Errorf("sqllock: Do with lock %q: %w", name, err) }
 	switch {
 	case ctx == nil:
