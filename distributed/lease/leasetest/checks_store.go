@@ -60,6 +60,14 @@ func (c *client) mine(name, acquisition string) {
 	c.ids = append(c.ids, lease.HoldID{Name: name, Acquisition: acquisition})
 }
 
+// refusal forgets an acquisition that was refused and has no place: a store keeps nothing of it. Some
+// checks ask hundreds of times.
+func (c *client) refusal(name, acquisition string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ids = slices.DeleteFunc(c.ids, func(id lease.HoldID) bool { return id == holdID(name, acquisition) })
+}
+
 // healthy ends the check if there is an error, since nothing fails.
 func (c *client) healthy(op Op, err error) {
 	c.Helper()
@@ -82,6 +90,9 @@ func (c *client) acquire(name, acquisition string, d time.Duration) lease.Reply 
 	c.mine(name, acquisition)
 	reply, err := c.requests.Acquire(c.ctx, requestOf(name, acquisition, d))
 	c.healthy(Acquire, err)
+	if !reply.Held {
+		c.refusal(name, acquisition)
+	}
 	// A store may keep a lock a little longer, such as for clocks that differ.
 	if reply.Wait > d+d/50 && !reply.Held && d == minute {
 		c.broken(fmt.Sprintf("Reply.Wait is no longer than the lease of the holder, not %v", reply.Wait), c)
