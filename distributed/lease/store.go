@@ -74,6 +74,8 @@ type Store interface {
 	// need not after an answer with [Reply.Listening]. A notification may come without a reason.
 	// A lost one costs the poll interval, see [WithPoll]. A store that cannot notify returns nil.
 	// Its waiters ask at a tenth of that interval.
+	//
+	// An acquisition has one Watch at a time. The Client closes it before it begins another one.
 	Watch(ctx context.Context, id HoldID) (Watch, error)
 }
 

@@ -45,9 +45,11 @@ const (
 	// SilentReply is carried out. The caller gets no answer until its ctx ends, or an error with
 	// [Requests.Heal].
 	SilentReply Fault = "the reply is lost in silence"
-	// Late comes to the store only with [Requests.Deliver]. The caller gets an error at once.
+	// Late comes to the store only with [Requests.Deliver]. The caller gets an error at once. A
+	// late Watch never comes, because the caller may have another one of its acquisition by then.
 	Late Fault = "the request is late"
-	// Repeated is carried out twice. The caller gets the first answer.
+	// Repeated is carried out twice. The caller gets the first answer. A Watch is closed before
+	// the second one begins, and the caller gets the second.
 	Repeated Fault = "the request is repeated"
 )
 
@@ -211,6 +213,9 @@ func (r *Requests) isDead() bool {
 func request[T any](r *Requests, ctx context.Context, op Op, what string,
 	call func(context.Context) (T, error)) (T, error) {
 	fault, healed, dead := r.next(op)
+	if op == Watch && fault == Late {
+		fault = LostRequest
+	}
 	result, err := suffer(r, ctx, fault, healed, call)
 	if !dead && r.isDead() {
 		result, err = silence[T](ctx, r.buried) // the answer came to a dead client
@@ -256,6 +261,10 @@ func suffer[T any](r *Requests, ctx context.Context, fault Fault, healed <-chan 
 		return none, lost
 	case Repeated:
 		result, err := call(ctx)
+		if w, ok := any(result).(lease.Watch); ok {
+			w.Close() // an acquisition has one at a time
+			return call(ctx)
+		}
 		discard(call(context.WithoutCancel(ctx)))
 		return result, err
 	}

@@ -1,0 +1,52 @@
+package leasetest_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/leasetest"
+)
+
+// oneWatch is a store that gives its only acquisition the same Watch each time.
+type oneWatch struct {
+	lease.Store
+	open bool
+	both bool // a Watch has begun while another one was open
+}
+
+func (s *oneWatch) Watch(context.Context, lease.HoldID) (lease.Watch, error) {
+	s.both = s.both || s.open
+	s.open = true
+	return s, nil
+}
+
+func (s *oneWatch) C() <-chan struct{} { return nil }
+
+func (s *oneWatch) Close() { s.open = false }
+
+func TestAFaultOfAWatchEndsNoOther(t *testing.T) {
+	for _, f := range []leasetest.Fault{
+		leasetest.LostRequest, leasetest.LostReply, leasetest.SilentRequest, leasetest.SilentReply,
+		leasetest.Late, leasetest.Repeated,
+	} {
+		t.Run(string(f), func(t *testing.T) {
+			s := &oneWatch{}
+			r := leasetest.NewRequests(s)
+			ctx, cancel := context.WithCancel(context.Background())
+			cancel() // ends a silence
+			r.Next(leasetest.Watch, f)
+			w, err := r.Watch(ctx, lease.HoldID{})
+			if err != nil { // the client begins another one
+				w, err = r.Watch(ctx, lease.HoldID{})
+			}
+			require.NoError(t, err)
+			r.Deliver()
+			require.True(t, s.open)
+			require.False(t, s.both)
+			w.Close()
+		})
+	}
+}
