@@ -34,6 +34,7 @@ type core struct {
 	sessions map[*session]struct{} // whose leases may be there
 	places   map[string]*place     // by acquisition
 	watches  map[string]watch      // by acquisition
+	turns    map[string]*turn      // by acquisition, while requests are under way
 }
 
 const (
@@ -55,6 +56,7 @@ func newCore(client *clientv3.Client, ttl time.Duration) *core {
 		sessions: make(map[*session]struct{}),
 		places:   make(map[string]*place),
 		watches:  make(map[string]watch),
+		turns:    make(map[string]*turn),
 	}
 	c.life, c.stop = context.WithCancel(context.Background())
 	return c

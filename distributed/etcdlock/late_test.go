@@ -1,40 +1,428 @@
 package etcdlock_test
 
 import (
+	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
+	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/etcdlock"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/lease/leasetest"
 )
 
+// pair is a client of a server, whose store a test asks directly. What the client sends passes the
+// test first.
+type pair struct {
+	*leasetest.Requests // the store of mutexes
+	client              *etcdlock.Client
+	direct              *clientv3.Client
+	stores              []*leasetest.Requests // one for each kind of lock, the last one last
+
+	mu     sync.Mutex
+	method string
+	pass   func(send func() error) error
+}
+
+func newPair(t *testing.T) *pair {
+	t.Helper()
+	s := startServer(t)
+	p := &pair{direct: connect(t, s.addr)}
+	conn, err := dialWith([]grpc.DialOption{grpc.WithChainUnaryInterceptor(p.intercept)}, s.addr)
+	require.NoError(t, err)
+	t.Cleanup(func() { conn.Close() })
+	p.client = open(t, conn, etcdlock.WithLeaseOptions(lease.WithWrapper(func(s lease.Store) lease.Store {
+		r := leasetest.NewRequests(s)
+		p.stores = append(p.stores, r)
+		return r
+	})))
+	p.Requests = p.stores[0]
+	return p
+}
+
+func (p *pair) intercept(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn,
+	invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	send := func() error { return invoke(ctx, method, req, reply, conn, opts...) }
+	p.mu.Lock()
+	pass := p.pass
+	if pass == nil || !strings.HasSuffix(method, p.method) {
+		p.mu.Unlock()
+		return send()
+	}
+	p.pass = nil
+	p.mu.Unlock()
+	return pass(send)
+}
+
+// next has the next request of a method pass through f.
+func (p *pair) next(method string, f func(send func() error) error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.method, p.pass = method, f
+}
+
+// hold keeps the reply to the next request of a method until open is called. It tells when the
+// server has carried it out.
+func (p *pair) hold(t *testing.T, method string) (carriedOut <-chan struct{}, open func()) {
+	done, gate := make(chan struct{}), make(chan struct{})
+	p.next(method, func(send func() error) error {
+		err := send()
+		close(done)
+		<-gate
+		return err
+	})
+	open = sync.OnceFunc(func() { close(gate) })
+	t.Cleanup(open)
+	return done, open
+}
+
+// refuse has the server refuse the next request of a method.
+func (p *pair) refuse(method string) {
+	p.next(method, func(func() error) error { return status.Error(codes.PermissionDenied, "not permitted") })
+}
+
+const (
+	txn   = "KV/Txn"
+	grant = "Lease/LeaseGrant"
+)
+
+func asks(name, acquisition string) lease.Request {
+	return lease.Request{HoldID: lease.HoldID{Name: name, Acquisition: acquisition}, TTL: 10 * time.Second}
+}
+
+// outcome is what came of a request.
+type outcome struct {
+	lease.Reply
+	err error
+}
+
+// enqueue sends a request in the background.
+func (p *pair) enqueue(ctx context.Context, acquisition string) <-chan outcome {
+	got := make(chan outcome, 1)
+	go func() {
+		r, err := p.Enqueue(ctx, asks("it", acquisition))
+		got <- outcome{r, err}
+	}()
+	return got
+}
+
+// briefly returns a context that ends while other requests wait for the test.
+func briefly(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(background, 200*time.Millisecond)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// holds checks that an acquisition has the lock, by one key, and releases it.
+func (p *pair) holds(t *testing.T, acquisition string) {
+	t.Helper()
+	r, err := p.Lookup(background, asks("it", acquisition))
+	require.NoError(t, err)
+	require.True(t, r.Held)
+	require.Len(t, keys(t, p.direct, "it/"), 1)
+	released, err := p.Release(background, asks("it", acquisition).HoldID)
+	require.NoError(t, err)
+	require.True(t, released.Held)
+	require.Empty(t, keys(t, p.direct, "it/"))
+}
+
 func TestAReleaseBesideRequestsLeavesNothing(t *testing.T) {
 	t.Parallel()
-	s := startServer(t)
-	direct := connect(t, s.addr)
-	var store *leasetest.Requests
-	open(t, direct, etcdlock.WithLeaseOptions(lease.WithWrapper(func(s lease.Store) lease.Store {
-		store = leasetest.NewRequests(s)
-		return store
-	})))
+	p := newPair(t)
 	for i := range 100 {
-		id := lease.HoldID{Name: "it", Acquisition: fmt.Sprint(i)}
+		id := asks("it", fmt.Sprint(i))
 		var wg sync.WaitGroup
 		for range 2 { // one of them is late
-			wg.Go(func() { _, _ = store.Enqueue(background, lease.Request{HoldID: id, TTL: time.Second}) })
+			wg.Go(func() { _, _ = p.Enqueue(background, id) })
 		}
 		time.Sleep(time.Duration(i) * 100 * time.Microsecond)
-		_, err := store.Release(background, id)
+		_, err := p.Release(background, id.HoldID)
 		assert.NoError(t, err)
 		wg.Wait()
-		_, err = store.Release(background, id) // of the one that came after the first release
+		_, err = p.Release(background, id.HoldID) // of the one that came after the first release
 		require.NoError(t, err)
-		queued(t, direct, "it/", 0)
+		queued(t, p.direct, "it/", 0)
 	}
+}
+
+func TestTwoRequestsOfAnAcquisitionHaveOneKey(t *testing.T) {
+	t.Parallel()
+	p := newPair(t)
+	for i := range 100 {
+		id := fmt.Sprint(i)
+		first, second := p.enqueue(background, id), p.enqueue(background, id)
+		a, b := <-first, <-second
+		require.NoError(t, a.err)
+		require.NoError(t, b.err)
+		require.True(t, a.Held)
+		require.True(t, b.Held)
+		require.Equal(t, a.Token, b.Token)
+		p.holds(t, id)
+	}
+}
+
+func TestTwoTriesOfAnAcquisitionHaveOneOutcome(t *testing.T) {
+	t.Parallel()
+	p := newPair(t)
+	_, err := p.Acquire(background, asks("it", "holder"))
+	require.NoError(t, err)
+	for i := range 100 {
+		id := asks("it", fmt.Sprint(i))
+		held := make([]bool, 2)
+		var wg sync.WaitGroup
+		for i := range held {
+			wg.Go(func() {
+				r, err := p.Acquire(background, id)
+				assert.NoError(t, err)
+				held[i] = r.Held
+			})
+		}
+		time.Sleep(time.Duration(i) * 20 * time.Microsecond)
+		_, err := p.Release(background, asks("it", "holder").HoldID)
+		assert.NoError(t, err)
+		wg.Wait()
+		if held[0] || held[1] {
+			p.holds(t, id.Acquisition)
+		}
+		require.Empty(t, keys(t, p.direct, "it/"))
+		r, err := p.Acquire(background, asks("it", "holder"))
+		require.NoError(t, err)
+		require.True(t, r.Held)
+	}
+}
+
+func TestACancelledRequestKeepsTheKeyOfAnother(t *testing.T) {
+	t.Parallel()
+	p := newPair(t)
+	carriedOut, open := p.hold(t, txn)
+	first := p.enqueue(background, "a")
+	<-carriedOut
+	require.Error(t, (<-p.enqueue(briefly(t), "a")).err)
+	open()
+	r := <-first
+	require.NoError(t, r.err)
+	require.True(t, r.Held)
+	p.holds(t, "a")
+}
+
+func TestARequestGoesOnAfterACancelledOne(t *testing.T) {
+	t.Parallel()
+	p := newPair(t)
+	carriedOut, open := p.hold(t, txn)
+	ctx, cancel := context.WithCancel(background)
+	first := p.enqueue(ctx, "a")
+	<-carriedOut
+	second := p.enqueue(background, "a")
+	cancel()
+	open()
+	<-first // it may have its answer
+	r := <-second
+	require.NoError(t, r.err)
+	require.Eventually(t, func() bool { // once the key of the first has gone
+		r, err := p.Enqueue(background, asks("it", "a"))
+		return err == nil && r.Held
+	}, long, time.Millisecond)
+	queued(t, p.direct, "it/", 1)
+	p.holds(t, "a")
+}
+
+func TestARefusedRequestKeepsThePlaceOfAnother(t *testing.T) {
+	t.Parallel()
+	p := newPair(t)
+	_, err := p.Acquire(background, asks("it", "holder"))
+	require.NoError(t, err)
+	r, err := p.Enqueue(background, asks("it", "a"))
+	require.NoError(t, err)
+	require.False(t, r.Held)
+	before := keys(t, p.direct, "it/")
+	require.Len(t, before, 2)
+	p.refuse(txn)
+	_, err = p.Enqueue(background, asks("it", "a"))
+	require.ErrorIs(t, err, lease.ErrRefused)
+	_, err = p.Enqueue(background, asks("it", "a"))
+	require.NoError(t, err)
+	require.Equal(t, before, keys(t, p.direct, "it/"))
+	_, err = p.Release(background, asks("it", "holder").HoldID)
+	require.NoError(t, err)
+	r, err = p.Enqueue(background, asks("it", "a"))
+	require.NoError(t, err)
+	require.True(t, r.Held)
+	p.holds(t, "a")
+}
+
+func TestARefusedRequestKeepsTheHoldOfAnother(t *testing.T) {
+	t.Parallel()
+	p := newPair(t)
+	r, err := p.Enqueue(background, asks("it", "a"))
+	require.NoError(t, err)
+	require.True(t, r.Held)
+	p.refuse(txn)
+	_, err = p.Enqueue(background, asks("it", "a"))
+	require.ErrorIs(t, err, lease.ErrRefused)
+	p.holds(t, "a")
+}
+
+func TestARefusedRequestLeavesNoKeyOfItsOwn(t *testing.T) {
+	t.Parallel()
+	p := newPair(t)
+	_, err := p.direct.Put(background, "it/config", "data")
+	require.NoError(t, err)
+	first, second := p.enqueue(background, "a"), p.enqueue(background, "a")
+	require.ErrorIs(t, (<-first).err, locks.ErrForeign)
+	require.ErrorIs(t, (<-second).err, locks.ErrForeign)
+	queued(t, p.direct, "it/", 1)
+}
+
+func TestALookupKeepsTheKeyOfARequestUnderWay(t *testing.T) {
+	t.Parallel()
+	p := newPair(t)
+	carriedOut, open := p.hold(t, txn)
+	first := p.enqueue(background, "a")
+	<-carriedOut
+	ctx := briefly(t)
+	context.AfterFunc(ctx, open)
+	r, err := p.Lookup(ctx, asks("it", "a"))
+	require.False(t, r.Held)
+	require.Error(t, err, "it is not known yet")
+	got := <-first
+	require.NoError(t, got.err)
+	require.True(t, got.Held)
+	p.holds(t, "a")
+}
+
+func TestAReleaseEndsARequestWithoutASession(t *testing.T) {
+	t.Parallel()
+	p := newPair(t)
+	carriedOut, open := p.hold(t, grant)
+	first := p.enqueue(background, "a")
+	<-carriedOut
+	released, err := p.Release(background, asks("it", "a").HoldID)
+	require.NoError(t, err)
+	require.False(t, released.Held)
+	open()
+	require.ErrorIs(t, (<-first).err, lease.ErrRefused)
+	require.Empty(t, keys(t, p.direct, "it/"))
+}
+
+// halves are the stores of a read-write lock, which the owner of both acquisitions holds.
+func (p *pair) halves(t *testing.T) (read, write *leasetest.Requests, reader, writer lease.Request) {
+	t.Helper()
+	name := p.client.RWMutex("it").WriteMutex().Name()
+	read, write = p.stores[1], p.stores[2]
+	reader, writer = asks(name, "reader"), asks(name, "writer")
+	reader.Writer = writer.Acquisition
+	for _, half := range []struct {
+		store *leasetest.Requests
+		req   lease.Request
+	}{{write, writer}, {read, reader}} {
+		r, err := half.store.Enqueue(background, half.req)
+		require.NoError(t, err)
+		require.True(t, r.Held)
+	}
+	return read, write, reader, writer
+}
+
+// says checks what Lookup and Renew say of an acquisition.
+func says(t *testing.T, held bool, s *leasetest.Requests, req lease.Request) {
+	t.Helper()
+	r, err := s.Lookup(background, req)
+	require.NoError(t, err)
+	require.Equal(t, held, r.Held)
+	renewed, err := s.Renew(background, []lease.HoldID{req.HoldID}, req.TTL)
+	require.NoError(t, err)
+	require.Equal(t, []bool{held}, renewed)
+}
+
+func TestAWriterThatReadsOnHoldsTheReadLockAlone(t *testing.T) {
+	t.Parallel()
+	p := newPair(t)
+	read, write, reader, writer := p.halves(t)
+	says(t, true, write, writer)
+	says(t, true, read, reader)
+	released, err := write.Release(background, writer.HoldID)
+	require.NoError(t, err)
+	require.True(t, released.Held)
+	says(t, false, write, writer)
+	says(t, true, read, reader)
+	released, err = write.Release(background, writer.HoldID)
+	require.NoError(t, err)
+	require.False(t, released.Held)
+	says(t, true, read, reader)
+	released, err = read.Release(background, reader.HoldID)
+	require.NoError(t, err)
+	require.True(t, released.Held)
+	says(t, false, write, writer)
+	says(t, false, read, reader)
+	require.Empty(t, keys(t, p.direct, rwKeys))
+}
+
+func TestALateRequestToWriteLeavesTheReader(t *testing.T) {
+	t.Parallel()
+	p := newPair(t)
+	read, write, reader, writer := p.halves(t)
+	_, err := write.Release(background, writer.HoldID)
+	require.NoError(t, err)
+	r, err := write.Enqueue(background, writer)
+	require.False(t, r.Held)
+	require.ErrorIs(t, err, lease.ErrRefused)
+	r, err = write.Acquire(background, writer)
+	require.False(t, r.Held)
+	require.NoError(t, err)
+	says(t, false, write, writer)
+	says(t, true, read, reader)
+	require.Len(t, keys(t, p.direct, rwKeys), 1)
+	_, err = read.Release(background, reader.HoldID)
+	require.NoError(t, err)
+	require.Empty(t, keys(t, p.direct, rwKeys))
+}
+
+func TestALateRequestToReadKeepsTheReader(t *testing.T) {
+	t.Parallel()
+	p := newPair(t)
+	read, write, reader, writer := p.halves(t)
+	_, err := write.Release(background, writer.HoldID)
+	require.NoError(t, err)
+	found, err := read.Lookup(background, reader)
+	require.NoError(t, err)
+	for _, ask := range []func(context.Context, lease.Request) (lease.Reply, error){read.Enqueue, read.Acquire} {
+		r, err := ask(background, reader)
+		require.NoError(t, err)
+		require.True(t, r.Held)
+		require.Equal(t, found.Token, r.Token)
+	}
+	_, err = read.Release(background, reader.HoldID)
+	require.NoError(t, err)
+	require.Empty(t, keys(t, p.direct, rwKeys))
+}
+
+func TestAWriterWhoseReleaseHasNoAnswerWritesNoMore(t *testing.T) {
+	t.Parallel()
+	p := newPair(t)
+	read, write, reader, writer := p.halves(t)
+	p.next(txn, func(send func() error) error {
+		require.NoError(t, send())
+		return status.Error(codes.Internal, "the reply is lost")
+	})
+	_, err := write.Release(background, writer.HoldID)
+	require.Error(t, err)
+	require.NotErrorIs(t, err, lease.ErrRefused)
+	says(t, false, write, writer)
+	says(t, true, read, reader)
+	released, err := write.Release(background, writer.HoldID)
+	require.NoError(t, err)
+	require.True(t, released.Held)
+	says(t, true, read, reader)
+	_, err = read.Release(background, reader.HoldID)
+	require.NoError(t, err)
+	require.Empty(t, keys(t, p.direct, rwKeys))
 }

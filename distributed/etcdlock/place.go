@@ -21,6 +21,16 @@ import (
 //	burnt     deleted, but a late request may     session over -> dead
 //	          put or delete the key
 //	dead      no key, nor will there be           for good
+//
+// The place of a writer that holds may be that of a reader too, of the same owner:
+//
+//	reader  gone   told   the writer               the reader     the key
+//	nil     false  false  holds                    none           the writer's
+//	set     false  false  holds                    holds          the writer's
+//	set     true   false  release not answered     holds          either's
+//	set     true   true   released                 holds          the reader's: others may read
+//
+// The end of the reader makes reader nil, or ends the place if the writer is gone.
 type place struct {
 	st     *store
 	id     lease.HoldID
@@ -42,10 +52,10 @@ type place struct {
 	watched bool               // its own key is watched
 	pred    *watched           // the key before it, if that is watched
 	news    bool               // its waiter was notified before it listened
-	// A writer's place has at most two holders: the writer, until gone is set, and the same owner
-	// as a reader.
+	// The holders of a writer's place, see above.
 	reader *place
-	gone   bool
+	gone   bool // the writer's hold was released, or its release is under way
+	told   bool // that was answered
 }
 
 // watched is a key that is watched.
@@ -104,8 +114,11 @@ func (p *place) held(d time.Duration) (lease.Reply, error) {
 	c := p.st.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if p.state >= ending {
+	switch {
+	case p.state >= ending:
 		return lease.Reply{}, errExpired
+	case p.gone:
+		return lease.Reply{}, errReleased
 	}
 	p.state, p.term = holding, d
 	p.unwatch()
@@ -123,6 +136,36 @@ func (p *place) reply(d time.Duration) lease.Reply {
 // among reports whether the key was read.
 func (p *place) among(kvs []*mvccpb.KeyValue) bool {
 	return len(kvs) == 1 && kvs[0].CreateRevision == p.rev
+}
+
+// holds reports whether p's acquisition holds. c.mu is held.
+func (p *place) holds() bool {
+	if p.master != nil {
+		return p.master.state == holding && p.master.reader == p
+	}
+	return p.state == holding && !p.gone
+}
+
+// isHeld is holds for a caller without c.mu.
+func (p *place) isHeld() bool {
+	p.st.c.mu.Lock()
+	defer p.st.c.mu.Unlock()
+	return p.holds()
+}
+
+// isGone reports whether the writer p was released, or its release is under way.
+func (p *place) isGone() bool {
+	p.st.c.mu.Lock()
+	defer p.st.c.mu.Unlock()
+	return p.gone
+}
+
+// ours returns the place whose key p's acquisition has: that of the writer for its reader.
+func (p *place) ours() *place {
+	if p.master != nil {
+		return p.master
+	}
+	return p
 }
 
 // is reports whether p is in one of the states from first to last.

@@ -66,8 +66,14 @@ func (l *RWMutex) ReadMutex() *Mutex { return l.read }
 // WriteMutex is [RWMutex.WriteLocker] with its own type.
 func (l *RWMutex) WriteMutex() *Mutex { return l.write }
 
-// readUnder makes the writer a reader too, whose acquisition asks to read while it holds.
-func (s *store) readUnder(req lease.Request) (lease.Reply, error) {
+// readUnder makes the writer a reader too, whose acquisition asks to read while it holds. A reader
+// that is one already may ask again, also when the writer has gone.
+func (s *store) readUnder(ctx context.Context, req lease.Request) (lease.Reply, error) {
+	if s.c.find(req.Name, req.Acquisition) != nil {
+		if r, err := s.lookup(ctx, req); r.Held || err != nil {
+			return r, err
+		}
+	}
 	m := s.c.find(req.Name, req.Writer)
 	if m == nil {
 		err := fmt.Errorf("by a former writer: %w", locks.ErrLost)
@@ -77,9 +83,11 @@ func (s *store) readUnder(req lease.Request) (lease.Reply, error) {
 	defer m.op.Unlock()
 	s.c.mu.Lock()
 	defer s.c.mu.Unlock()
-	if m.state != holding || m.gone {
-		err := fmt.Errorf("write lock released meanwhile: %w", locks.ErrNotHeld)
-		return lease.Reply{}, lease.Mark(err, lease.ErrRefused)
+	switch {
+	case s.c.finished(req.Acquisition):
+		return lease.Reply{}, errLeft
+	case m.state != holding || m.gone:
+		return lease.Reply{}, errReleased
 	}
 	if m.reader != nil { // its hold was lost: an owner has one
 		s.c.forget(m.reader)
@@ -114,18 +122,23 @@ func (s *store) part(ctx context.Context, y *place) (lease.Released, error) {
 	return lease.Released{Held: held}, nil
 }
 
+// errReleased is the error of a request by a writer, or under it, that has released the lock.
+var errReleased = lease.Mark(fmt.Errorf("write lock released meanwhile: %w", locks.ErrNotHeld), lease.ErrRefused)
+
 // partWriter ends the hold of the writer p. If its owner goes on to read, the key stays.
 func (s *store) partWriter(ctx context.Context, p *place) (lease.Released, error) {
 	p.op.Lock()
 	defer p.op.Unlock()
 	s.c.mu.Lock()
-	gone, reader := p.gone, p.reader
+	told, reader := p.told, p.reader
 	if reader == nil || p.state != holding {
 		reader = nil
 		p.leave()
+	} else {
+		p.gone = true
 	}
 	s.c.mu.Unlock()
-	if gone {
+	if told {
 		return lease.Released{}, nil
 	}
 	if reader == nil {
@@ -140,7 +153,7 @@ func (s *store) partWriter(ctx context.Context, p *place) (lease.Released, error
 		Commit()
 	s.c.mu.Lock()
 	defer s.c.mu.Unlock()
-	p.gone = p.gone || err == nil || refused(err) // a refusal is final: the reader's end deletes the key
+	p.told = err == nil || refused(err) // a refusal is final: the reader's end deletes the key
 	if err != nil {
 		return lease.Released{}, failed(err)
 	}

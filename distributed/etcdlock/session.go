@@ -52,15 +52,13 @@ func (c *core) join(ctx context.Context, p *place) error {
 	for {
 		c.mu.Lock()
 		if s := c.present; s != nil && lease.Now().Sub(s.since) < c.lease/2 {
+			defer c.mu.Unlock()
+			if c.finished(p.id.Acquisition) {
+				return errLeft
+			}
 			p.session, p.key = s, s.free(fmt.Sprintf("%s/%s%x", p.id.Name, p.st.kind.own, s.id))
 			s.places[p.key] = p
-			other := c.places[p.id.Acquisition]
 			c.places[p.id.Acquisition] = p
-			asked := other != nil && other.state < ending
-			c.mu.Unlock()
-			if asked { // by another request at the same time, of which one is late
-				c.abandon(other)
-			}
 			return nil
 		}
 		o := c.opening

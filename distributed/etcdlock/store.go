@@ -92,11 +92,16 @@ func (s *store) Lost(id lease.HoldID) {
 
 // Acquire puts a key if there is none.
 func (s *store) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
+	leave, err := s.c.enter(ctx, req.Acquisition)
+	if err != nil {
+		return lease.Reply{}, err
+	}
+	defer leave()
 	if req.Writer != "" {
-		return s.readUnder(req)
+		return s.readUnder(ctx, req)
 	}
 	if s.c.find(req.Name, req.Acquisition) != nil { // asked again
-		return s.Lookup(ctx, req)
+		return s.lookup(ctx, req)
 	}
 	rivals := s.rivals(req.Name)
 	p, resp, err := s.create(ctx, req.HoldID, clientv3.OpGet(rivals, clientv3.WithFirstCreate()...),
@@ -170,24 +175,26 @@ func (s *store) put(ctx context.Context, p *place, read clientv3.Op, conditions 
 // Enqueue puts a key, unless acquisition has one, and looks for the next older one. If the key is
 // gone, it puts another one.
 func (s *store) Enqueue(ctx context.Context, req lease.Request) (lease.Reply, error) {
-	r, err := s.enqueue(ctx, req)
-	r.Listening = true // Watch tells what was before it
-	if errors.Is(err, lease.ErrRefused) || errors.Is(err, locks.ErrForeign) {
-		if p := s.c.find(req.Name, req.Acquisition); p != nil {
-			s.c.abandon(p)
-		}
+	leave, err := s.c.enter(ctx, req.Acquisition)
+	if err != nil {
+		return lease.Reply{}, err
 	}
+	defer leave()
+	var r lease.Reply
+	if req.Writer != "" {
+		r, err = s.readUnder(ctx, req)
+	} else {
+		r, err = s.enqueue(ctx, req)
+	}
+	r.Listening = true // Watch tells what was before it
 	return r, err
 }
 
 func (s *store) enqueue(ctx context.Context, req lease.Request) (lease.Reply, error) {
-	if req.Writer != "" {
-		return s.readUnder(req)
-	}
 	if p := s.c.find(req.Name, req.Acquisition); p != nil {
 		r, err := s.again(ctx, p, req.TTL, "")
 		if !errors.Is(err, ErrSessionExpired) {
-			return r, err
+			return r, err // the place is an earlier request's, whatever err says
 		}
 		s.c.abandon(p)
 	}
@@ -195,17 +202,26 @@ func (s *store) enqueue(ctx context.Context, req lease.Request) (lease.Reply, er
 	if err != nil {
 		return lease.Reply{}, err
 	}
+	r, err := s.rise(ctx, p, resp, req.TTL)
+	if errors.Is(err, lease.ErrRefused) || errors.Is(err, locks.ErrForeign) {
+		s.c.abandon(p)
+	}
+	return r, err
+}
+
+// rise takes the lock for p, whose key was put by a request with the answer resp, or waits.
+func (s *store) rise(ctx context.Context, p *place, resp *clientv3.TxnResponse, d time.Duration) (lease.Reply, error) {
 	before := ""
 	if resp.Succeeded { // else what was read may be newer
-		before, err = s.rank(p, kvs(resp, 1))
-		if err != nil {
+		var err error
+		if before, err = s.rank(p, kvs(resp, 1)); err != nil {
 			return lease.Reply{}, err
 		}
 		if before == "" {
-			return p.held(req.TTL)
+			return p.held(d)
 		}
 	}
-	r, err := s.again(ctx, p, req.TTL, before)
+	r, err := s.again(ctx, p, d, before)
 	if err == nil && !r.Held {
 		s.c.jobs.Go(p.watch)
 	}
@@ -286,18 +302,25 @@ func (s *store) Leave(ctx context.Context, id lease.HoldID) error {
 
 // Lookup reads the key of a hold. A key of which it is unknown whether it is there is given up.
 func (s *store) Lookup(ctx context.Context, req lease.Request) (lease.Reply, error) {
-	p := s.c.find(req.Name, req.Acquisition)
-	if p == nil || p.is(waiting, waiting) {
-		return lease.Reply{}, nil
-	}
-	key := p
-	if p.master != nil {
-		key = p.master
-	}
-	if !key.is(holding, holding) {
-		_, err := s.Release(ctx, req.HoldID)
+	leave, err := s.c.enter(ctx, req.Acquisition)
+	if err != nil {
 		return lease.Reply{}, err
 	}
+	defer leave()
+	return s.lookup(ctx, req)
+}
+
+// lookup is Lookup by a request that has its turn.
+func (s *store) lookup(ctx context.Context, req lease.Request) (lease.Reply, error) {
+	p := s.c.find(req.Name, req.Acquisition)
+	switch {
+	case p == nil || p.is(waiting, waiting) || p.isGone():
+		return lease.Reply{}, nil
+	case !p.isHeld():
+		_, err := s.release(ctx, req.HoldID)
+		return lease.Reply{}, err
+	}
+	key := p.ours()
 	ctx, cancel := context.WithTimeout(ctx, s.c.try())
 	defer cancel()
 	resp, err := s.c.client.Get(ctx, key.key, clientv3.WithKeysOnly())
@@ -309,7 +332,7 @@ func (s *store) Lookup(ctx context.Context, req lease.Request) (lease.Reply, err
 	}
 	s.c.mu.Lock()
 	defer s.c.mu.Unlock()
-	if key.state != holding {
+	if !p.holds() {
 		return lease.Reply{}, nil
 	}
 	return key.reply(p.term), nil
@@ -322,12 +345,8 @@ func (s *store) Renew(ctx context.Context, holds []lease.HoldID, _ time.Duration
 	var ps []*place
 	var which []int
 	for i, h := range holds {
-		p := s.c.find(h.Name, h.Acquisition)
-		if p != nil && p.master != nil {
-			p = p.master
-		}
-		if p != nil && p.is(holding, holding) {
-			ps, which = append(ps, p), append(which, i)
+		if p := s.c.find(h.Name, h.Acquisition); p != nil && p.isHeld() {
+			ps, which = append(ps, p.ours()), append(which, i)
 		}
 	}
 	if len(ps) == 0 {
@@ -342,6 +361,12 @@ func (s *store) Renew(ctx context.Context, holds []lease.HoldID, _ time.Duration
 
 // Release deletes the key. The next waiter watches it, so nobody has to be woken.
 func (s *store) Release(ctx context.Context, id lease.HoldID) (lease.Released, error) {
+	s.c.finish(id.Acquisition)
+	return s.release(ctx, id)
+}
+
+// release is Release, after which requests that are under way go on.
+func (s *store) release(ctx context.Context, id lease.HoldID) (lease.Released, error) {
 	p := s.c.find(id.Name, id.Acquisition)
 	switch {
 	case p == nil:
