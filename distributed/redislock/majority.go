@@ -99,7 +99,15 @@ func (m *majority) spawn(job func()) {
 // vote is one try to acquire the lock, and the hold that it leads to.
 //
 //	open    requests may create it on servers     Acquire, and Renew with WithRestore
-//	ended   no request may create it any more     free; for good
+//	won     the same, and the lock is held        Acquire or Lookup, by a majority
+//	ended   no request may create it any more     leave, or free; for good
+//
+// Several requests of one acquisition may be under way at once, because a request may be repeated.
+// All of them count the same votes: a server that has the vote grants it again. So a request
+// without a majority leaves the votes to the other requests. Only the last request under way
+// deletes them. If the vote is won, no request to acquire does: a release, or a renewal that the
+// majority denies, deletes the votes of a hold. A vote is won and ended under one mutex, so a
+// majority that was counted while another request deleted votes is no win.
 //
 // A request that creates the vote on a server runs under the mutex of the server's seat, and
 // checks ended first. Requests that delete the vote are sent after ended was set, under the same
@@ -109,11 +117,13 @@ type vote struct {
 	name  string
 	id    string // the holder's name on the servers
 	lease time.Duration
-	tries int // so far, without a majority for any client
-	ended atomic.Bool
+	ended atomic.Bool // set under mu
 	seats []seat
 
 	mu      sync.Mutex
+	asking  int           // requests to acquire that are under way
+	won     bool          // a request has reported a majority
+	tries   int           // so far, without a majority for any client
 	until   time.Time     // when it has expired on all servers, whatever happens
 	noted   int           // servers that surely do not have it any more
 	held    int           // of these, servers that had it
@@ -132,13 +142,15 @@ type seat struct {
 	gone     bool // the server was noted
 }
 
-// begin returns a new vote of an acquisition, or the one that it has, if that has not ended.
+// begin returns a new vote of an acquisition, or the one that it has, if that has not ended. It
+// counts the request of the caller, which calls win or leave later.
 func (m *majority) begin(name, acquisition string, d time.Duration) *vote {
 	v := &vote{
 		name:    name,
 		lease:   d,
 		seats:   make([]seat, len(m.nodes)),
 		changed: make(chan struct{}),
+		asking:  1,
 		until:   time.Now().Add(d + driftOf(d) + m.patience(d)),
 	}
 	// A name in Redisson's form. The names of acquisitions themselves are not used on servers.
@@ -151,11 +163,9 @@ func (m *majority) begin(name, acquisition string, d time.Duration) *vote {
 	m.serial = max(time.Now().UnixMicro(), m.serial+1)
 	v.id = client + ":" + strconv.FormatInt(m.serial, 10)
 	if before := m.votes[acquisition]; before != nil {
-		if !before.ended.Load() { // the request is repeated
-			before.last(v.until)
+		if before.join(v) { // the request is repeated
 			return before
 		}
-		v.tries = before.tries
 	}
 	if len(m.votes) >= m.sweep { // there are votes of lost holds and abandoned acquisitions
 		now := time.Now()
@@ -168,6 +178,46 @@ func (m *majority) begin(name, acquisition string, d time.Duration) *vote {
 	}
 	m.votes[acquisition] = v
 	return v
+}
+
+// join counts another request, next, of the same acquisition. If v has ended, it lets next go on
+// with its tries instead, and returns false.
+func (v *vote) join(next *vote) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.ended.Load() {
+		next.tries = v.tries
+		return false
+	}
+	v.asking++
+	if next.until.After(v.until) {
+		v.until = next.until
+	}
+	return true
+}
+
+// win makes the votes those of a hold. It returns false if v has ended.
+func (v *vote) win() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.ended.Load() {
+		return false
+	}
+	v.won = true
+	return true
+}
+
+// leave ends a request. It ends v, and returns true, if no other request counts its votes and no
+// hold has them.
+func (v *vote) leave() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.asking--
+	if v.asking > 0 || v.won {
+		return false
+	}
+	v.ended.Store(true)
+	return true
 }
 
 func (v *vote) over(now time.Time) bool {
@@ -327,14 +377,16 @@ func (b *ballot) deleted(v *vote) bool {
 }
 
 // failure returns why b has no outcome after took, or nil if a majority was refused. Servers
-// without an answer count as failed, unless others have refused before. The error matches
-// [lease.ErrRefused] if no server has v.
-func (b *ballot) failure(ctx context.Context, v *vote, took time.Duration) error {
+// without an answer count as failed, unless others have refused before. If the votes are left to
+// others, only refusals of so many servers count that nobody can have a majority. The error
+// matches [lease.ErrRefused] if no server has v.
+func (b *ballot) failure(ctx context.Context, v *vote, took time.Duration, left bool) error {
 	n, failed := len(b.m.nodes), len(b.errs)
 	if !b.hopeless {
 		failed += b.out
 	}
-	if failed <= n-b.m.quorum && ctx.Err() == nil {
+	decided := !left || len(b.refusals) > n-b.m.quorum
+	if decided && failed <= n-b.m.quorum && ctx.Err() == nil {
 		return nil
 	}
 	errs := b.errs
@@ -366,7 +418,8 @@ func (d doubtful) Is(target error) bool {
 
 func (d doubtful) As(target any) bool { return errors.As(d.err, target) }
 
-// Acquire deletes the vote wherever it may be if there is no majority.
+// Acquire deletes the vote wherever it may be if there is no majority, unless another request of
+// the acquisition counts it, or a hold has it.
 func (m *majority) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
 	n := len(m.nodes)
 	v := m.begin(req.Name, req.Acquisition, req.TTL)
@@ -374,14 +427,18 @@ func (m *majority) Acquire(ctx context.Context, req lease.Request) (lease.Reply,
 	b.ask(ctx, v, req.TTL)
 	b.collect(ctx)
 	took := time.Since(b.began)
-	if len(b.votes) >= m.quorum && took < req.TTL/2 {
+	if len(b.votes) >= m.quorum && took < req.TTL/2 && v.win() {
+		v.leave()
 		return lease.Reply{Held: true}, nil
 	}
-	// Granted votes are deleted before the caller returns. The rest takes its time.
-	m.free(v, false)
-	v.await(ctx, b.limit, func() bool { return b.deleted(v) })
-	if err := b.failure(ctx, v, took); err != nil {
-		if nothingDone(err) {
+	last := v.leave()
+	if last {
+		// Granted votes are deleted before the caller returns. The rest takes its time.
+		m.free(v, false)
+		v.await(ctx, b.limit, func() bool { return b.deleted(v) })
+	}
+	if err := b.failure(ctx, v, took, !last); err != nil {
+		if last && nothingDone(err) {
 			m.forget(req.Acquisition, v)
 		}
 		return lease.Reply{}, err
@@ -406,12 +463,17 @@ func (m *majority) wait(v *vote, free int, refusals []answer, took time.Duration
 	if len(ttls) >= m.quorum {
 		until = ttls[m.quorum-1]
 	}
+	v.mu.Lock()
+	v.tries++
 	if most >= m.quorum {
 		v.tries = 0
+	}
+	tries := v.tries
+	v.mu.Unlock()
+	if tries == 0 {
 		return until
 	}
-	v.tries++
-	window := min(min(max(2*took, 2*time.Millisecond), 50*time.Millisecond)<<min(v.tries-1, 5), 500*time.Millisecond)
+	window := min(min(max(2*took, 2*time.Millisecond), 50*time.Millisecond)<<min(tries-1, 5), 500*time.Millisecond)
 	pause := window/8 + rand.N(window)
 	if until > 0 && until < pause {
 		return until
@@ -423,9 +485,9 @@ func (m *majority) wait(v *vote, free int, refusals []answer, took time.Duration
 // answered, for the release timeout at most. tell makes it publish the release. free may be
 // called again.
 func (m *majority) free(v *vote, tell bool) {
-	v.ended.Store(true)
 	var seats []int
 	v.mu.Lock()
+	v.ended.Store(true)
 	for i := range v.seats {
 		if s := &v.seats[i]; !s.clearing && !s.gone {
 			s.clearing = true
@@ -534,7 +596,7 @@ func (m *majority) Lookup(ctx context.Context, req lease.Request) (lease.Reply, 
 	if !q.decided() {
 		return lease.Reply{}, q.failure("lookup")
 	}
-	return lease.Reply{Held: q.confirmed(0)}, nil
+	return lease.Reply{Held: q.confirmed(0) && v.win()}, nil
 }
 
 // Release returns when a majority of the servers has freed the lock, or is known not to have had

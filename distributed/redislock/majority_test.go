@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -76,4 +77,195 @@ func TestVotesBeginWhileOthersAreReleased(t *testing.T) {
 	case <-time.After(30 * time.Second):
 		t.Fatal("a begin and a release wait for each other")
 	}
+}
+
+// member is a server of a majority that keeps one vote, without time limits.
+type member struct {
+	port
+	mu     sync.Mutex
+	vote   any           // the holder's name, or nil
+	silent chan struct{} // if not nil, requests to vote get no answer until it is closed
+	failed error         // of requests to vote, if not nil
+}
+
+func (s *member) Eval(_ context.Context, sc *script, keys int, args []any) (any, error) {
+	s.mu.Lock()
+	silent := s.silent
+	s.mu.Unlock()
+	if sc == voteAcquire && silent != nil {
+		<-silent
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	arg := args[head+keys]
+	switch sc {
+	case voteAcquire:
+		arg = args[head+keys+1]
+		if s.failed != nil {
+			return nil, s.failed
+		}
+		if s.vote != nil && s.vote != arg {
+			return []any{int64(-1), s.vote}, nil
+		}
+		s.vote = arg
+		return int64(0), nil
+	case hashLookup:
+		if s.vote == arg {
+			return int64(0), nil
+		}
+	case hashRelease:
+		if s.vote == arg {
+			s.vote = nil
+			return int64(0), nil
+		}
+	}
+	return nil, nil
+}
+
+func (*member) Cluster() bool { return false }
+
+// change changes s under its mutex.
+func (s *member) change(f func(s *member)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f(s)
+}
+
+// three returns a majority of three servers. A server whose number is in silent does not answer
+// requests to vote until hear is called.
+func three(t *testing.T, silent ...int) (m *majority, servers []*member, hear func()) {
+	gate := make(chan struct{})
+	hear = sync.OnceFunc(func() { close(gate) })
+	var ports []port
+	for range 3 {
+		s := &member{}
+		servers, ports = append(servers, s), append(ports, s)
+	}
+	for _, i := range silent {
+		servers[i].silent = gate
+	}
+	m = newMajority(ports, options{node: time.Minute})
+	t.Cleanup(func() {
+		hear()
+		m.close(context.Background())
+	})
+	return m, servers, hear
+}
+
+var request1 = lease.Request{HoldID: lease.HoldID{Name: "it", Acquisition: "client:1"}, TTL: time.Hour}
+
+// acquire requests the lock in the background.
+func acquire(ctx context.Context, m *majority) <-chan lease.Reply {
+	replies := make(chan lease.Reply, 1)
+	go func() {
+		r, _ := m.Acquire(ctx, request1)
+		replies <- r
+	}()
+	return replies
+}
+
+// underWay waits until n requests to acquire are under way, and the last one has asked.
+func underWay(t *testing.T, m *majority, n int) {
+	require.Eventually(t, func() bool {
+		v := m.find(request1.Name, request1.Acquisition)
+		if v == nil {
+			return false
+		}
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		return v.asking == n
+	}, 30*time.Second, time.Millisecond)
+}
+
+// votes returns how many of servers have a vote.
+func votes(servers []*member) (n int) {
+	for _, s := range servers {
+		s.change(func(s *member) {
+			if s.vote != nil {
+				n++
+			}
+		})
+	}
+	return n
+}
+
+func TestARepeatedRequestThatFailsKeepsTheHold(t *testing.T) {
+	m, servers, _ := three(t)
+	r, err := m.Acquire(context.Background(), request1)
+	require.NoError(t, err)
+	require.True(t, r.Held)
+	require.Eventually(t, func() bool { return votes(servers) == 3 }, 30*time.Second, time.Millisecond)
+
+	for _, s := range servers[:2] {
+		s.change(func(s *member) { s.failed = errors.New("no answer") })
+	}
+	_, err = m.Acquire(context.Background(), request1)
+
+	require.Error(t, err)
+	require.NotErrorIs(t, err, lease.ErrRefused, "the outcome is unknown")
+	require.Equal(t, 3, votes(servers))
+	r, err = m.Lookup(context.Background(), request1)
+	require.NoError(t, err)
+	require.True(t, r.Held)
+}
+
+func TestARequestLeavesItsVotesToAnother(t *testing.T) {
+	m, servers, hear := three(t, 1, 2)
+	ctx, cancel := context.WithCancel(context.Background())
+	first := acquire(ctx, m)
+	underWay(t, m, 1)
+	second := acquire(context.Background(), m)
+	underWay(t, m, 2)
+
+	cancel()
+	require.False(t, (<-first).Held)
+	hear()
+
+	require.True(t, (<-second).Held)
+	require.Eventually(t, func() bool { return votes(servers) == 3 }, 30*time.Second, time.Millisecond)
+}
+
+func TestTheLastRequestThatFailsDeletesAllVotes(t *testing.T) {
+	m, servers, hear := three(t, 1, 2)
+	ctx, cancel := context.WithCancel(context.Background())
+	first, second := acquire(ctx, m), acquire(ctx, m)
+	underWay(t, m, 2)
+	require.Eventually(t, func() bool { return votes(servers) == 1 }, 30*time.Second, time.Millisecond)
+
+	cancel()
+	require.False(t, (<-first).Held)
+	require.False(t, (<-second).Held)
+	hear()
+
+	require.Eventually(t, func() bool { return votes(servers) == 0 }, 30*time.Second, time.Millisecond)
+}
+
+func TestALookupKeepsTheVotesOfAFailingRequest(t *testing.T) {
+	m, servers, _ := three(t, 2)
+	servers[1].failed = errors.New("the reply is lost")
+	ctx, cancel := context.WithCancel(context.Background())
+	last := acquire(ctx, m)
+	underWay(t, m, 1)
+	v := m.find(request1.Name, request1.Acquisition)
+	servers[1].change(func(s *member) { s.vote = v.id })
+	require.Eventually(t, func() bool { return votes(servers) == 2 }, 30*time.Second, time.Millisecond)
+
+	r, err := m.Lookup(context.Background(), request1)
+	require.NoError(t, err)
+	require.True(t, r.Held)
+	cancel()
+	require.False(t, (<-last).Held)
+
+	require.Equal(t, 2, votes(servers))
+	require.False(t, v.ended.Load())
+}
+
+func TestAReleaseDuringARequestLeavesNoHold(t *testing.T) {
+	m, servers, hear := three(t, 1, 2)
+	reply := acquire(context.Background(), m)
+	underWay(t, m, 1)
+	m.free(m.find(request1.Name, request1.Acquisition), false)
+	hear()
+	require.False(t, (<-reply).Held)
+	require.Eventually(t, func() bool { return votes(servers) == 0 }, 30*time.Second, time.Millisecond)
 }
