@@ -1,12 +1,16 @@
 package rwlock
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/jucgo/locks/internal/syncq"
+)
 
 // MaxStampedOverflow is how many read holds a StampedLock counts beyond StampedWordReaders.
 const (
 	MaxStampedOverflow = maxOverflow
 	StampedWordReaders = readers / reader
-	StampedMaxLost     = maxLost
+	StampedMaxLost     = syncq.MaxLost
 )
 
 // SetStampedVersion makes the next stamps of l, which nobody uses, those of version v.

@@ -64,8 +64,8 @@ const (
 	// would stay parked for ever.
 	parked
 
-	// reserved: the first waiter was woken in vain maxLost times, or for maxBarging. WriteLock
-	// must not barge any more.
+	// reserved: the first waiter was woken in vain syncq.MaxLost times, or for syncq.MaxBarging.
+	// WriteLock must not barge any more.
 	reserved
 
 	readerShift  = iota

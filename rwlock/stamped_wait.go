@@ -7,6 +7,7 @@ import (
 
 	"github.com/jucgo/locks/internal/park"
 	"github.com/jucgo/locks/internal/pause"
+	"github.com/jucgo/locks/internal/syncq"
 )
 
 // This file has the queue of a StampedLock.
@@ -52,13 +53,9 @@ import (
 //
 // # Who gets the lock
 //
-// A waiter that was woken in vain maxLost times, or for maxBarging, has the lock reserved:
-// WriteLock does not acquire the free word until that waiter has had it. ReadLock never
-// overtakes a writer: it waits while pending is set.
-const (
-	maxLost    = 16
-	maxBarging = time.Millisecond
-)
+// A waiter that was woken in vain syncq.MaxLost times, or for syncq.MaxBarging, has the lock
+// reserved: WriteLock does not acquire the free word until that waiter has had it. ReadLock
+// never overtakes a writer: it waits while pending is set.
 
 // stampedWaiter is a goroutine in the list.
 type stampedWaiter struct {
@@ -144,7 +141,7 @@ func (l *StampedLock) look(n *stampedWaiter, ended bool) (st Stamp, over bool) {
 func (n *stampedWaiter) lose() {
 	if n.lost++; n.lost == 1 {
 		n.since = time.Now()
-	} else if n.lost >= maxLost || time.Since(n.since) >= maxBarging {
+	} else if n.lost >= syncq.MaxLost || time.Since(n.since) >= syncq.MaxBarging {
 		n.reserved = true
 	}
 }
