@@ -140,7 +140,7 @@ func overlap(t *testing.T, s *server, p *leasetest.Proxy, d, phase time.Duration
 	return told.Sub(at)
 }
 
-func TestAPartitionTellsTheLossBeforeARivalHolds(t *testing.T) {
+func TestAPartitionedHolderLearnsOfItsLossFirst(t *testing.T) {
 	t.Parallel()
 	for name, trouble := range map[string]func(p *leasetest.Proxy){
 		"both directions": (*leasetest.Proxy).Cut,
@@ -315,7 +315,7 @@ func dropReply(p *leasetest.Proxy, name string) {
 	}()
 }
 
-func TestALostReplyOfAnAcquisitionLeavesOneHold(t *testing.T) {
+func TestALostAcquisitionReplyLeavesOneHold(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	direct := connect(t, s.addr)
@@ -348,7 +348,7 @@ func TestALostReplyOfAnAcquisitionLeavesOneHold(t *testing.T) {
 	}
 }
 
-func TestACancelledAcquisitionWithALostReplyIsUndone(t *testing.T) {
+func TestACancelledAcquisitionWithoutReplyIsUndone(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	p := leasetest.NewProxy(t, s.addr)
@@ -376,7 +376,7 @@ func TestACancelledAcquisitionWithALostReplyIsUndone(t *testing.T) {
 	}, long, 5*time.Millisecond, "a request that arrives later still shall find no lease")
 }
 
-func TestALostReplyOfAReleaseIsNoError(t *testing.T) {
+func TestALostReleaseReplyIsNoError(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	p := leasetest.NewProxy(t, s.addr)
@@ -656,7 +656,7 @@ func TestCloseEndsHoldsAndWaiters(t *testing.T) {
 	require.NoError(t, err, "the client that was given stays open")
 }
 
-func TestCloseDoesNotWaitForAServerThatIsGone(t *testing.T) {
+func TestCloseDoesNotWaitForAGoneServer(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	p := leasetest.NewProxy(t, s.addr)
@@ -760,7 +760,7 @@ func TestALocalWaiterSurvivesAnOutageLongerThanALease(t *testing.T) {
 	require.NoError(t, l.UnlockContext(b))
 }
 
-func TestARestartOfTheServerEndsNeitherHoldsNorWaits(t *testing.T) {
+func TestHoldsAndWaitsSurviveAServersRestart(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	l := open(t, connect(t, s.addr), term(long)).Mutex("it")

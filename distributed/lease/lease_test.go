@@ -69,7 +69,7 @@ func overlap(t *testing.T, s *server, phase time.Duration, cut func(c *client)) 
 	return told.Sub(at)
 }
 
-func TestAPartitionTellsTheLossBeforeARivalHolds(t *testing.T) {
+func TestAPartitionedHolderLearnsOfItsLossFirst(t *testing.T) {
 	cuts := map[string]func(c *client){
 		"both directions": func(c *client) { c.down = true },
 		"replies only":    func(c *client) { c.deaf = true },
@@ -186,7 +186,7 @@ func TestExtendMovesTheDeadlineAndNeverTakesTheLockAnew(t *testing.T) {
 	})
 }
 
-func TestALostReplyOfAnAcquisitionLeavesOneHold(t *testing.T) {
+func TestALostAcquisitionReplyLeavesOneHold(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		conn := s.connect()
 		l, o := open(t, conn).Mutex("it"), as(locks.NewOwner())
@@ -212,7 +212,7 @@ func TestAnAcquisitionOfWhichNothingIsKnownIsUndone(t *testing.T) {
 	})
 }
 
-func TestALostReplyOfAReleaseIsNoError(t *testing.T) {
+func TestALostReleaseReplyIsNoError(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		conn := s.connect()
 		l, o := open(t, conn).Mutex("it"), as(locks.NewOwner())

@@ -26,9 +26,9 @@ import (
 //	 3  the network is cut          TestALossPrecedesARivalInAnyPhaseOfPartitions
 //	 4  in one direction            the same
 //	 5  for less than the lease     TestAPartitionThatEndsInTimeLosesNothing
-//	 6  no reply to an acquisition  TestALostReplyOfAnAcquisitionLeavesOneHold
+//	 6  no reply to an acquisition  TestALostAcquisitionReplyLeavesOneHold
 //	 7  and the caller has gone     TestACancelledAcquisitionWithoutReply...
-//	 8  no reply to a release       TestALostReplyOfAReleaseIsNoError
+//	 8  no reply to a release       TestALostReleaseReplyIsNoError
 //	 9  slow replies to renewals    TestSlowRepliesKeepTheHold
 //	10  waiters give up             TestWaitersCancelledAtRandomLeaveNothingBehind
 //	11  subscriptions are cut       TestWaitersGoOnAfterTheirSubscriptionsWereCut,
@@ -53,7 +53,7 @@ import (
 //	40  no time to run              TestAStarvedHolderKeepsItsHoldOrKnowsTheLoss
 //	41  more than one hold          TestHoldsOfOneOwnerAreCounted
 //	42  the client is closed        TestCloseEndsHoldsAndWaiters,
-//	                                TestCloseDoesNotWaitForAServerThatIsGone
+//	                                TestCloseDoesNotWaitForAGoneServer
 //
 // All at once are in TestHistoriesOfClientsInTroubleAreThoseOfOneLock and
 // TestTicketsAreSoldOnceByProcessesInTrouble.
@@ -207,7 +207,7 @@ func TestCloseEndsHoldsAndWaiters(t *testing.T) {
 	require.NoError(t, c.Close(background), "again")
 }
 
-func TestCloseDoesNotWaitForAServerThatIsGone(t *testing.T) {
+func TestCloseDoesNotWaitForAGoneServer(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	p := leasetest.NewProxy(t, s.Addr)

@@ -97,16 +97,16 @@ func TestALossPrecedesARivalInAnyPhaseOfPartitions(t *testing.T) {
 	suite.ALossIsToldBeforeARivalGetsTheLockInEveryPhaseOfAPartition(t, onGoRedis)
 }
 
-func TestALostReplyOfAnAcquisitionLeavesOneHold(t *testing.T) {
-	suite.ALostReplyOfAnAcquisitionLeavesOneHold(t, onGoRedis)
+func TestALostAcquisitionReplyLeavesOneHold(t *testing.T) {
+	suite.ALostAcquisitionReplyLeavesOneHold(t, onGoRedis)
 }
 
-func TestACancelledAcquisitionWithoutReplyReturnsAndIsUndone(t *testing.T) {
+func TestACancelledAcquisitionWithoutReplyIsUndone(t *testing.T) {
 	suite.ACancelledAcquisitionWhoseReplyIsLostReturnsAtOnceAndIsUndone(t, onGoRedis)
 }
 
-func TestALostReplyOfAReleaseIsNoError(t *testing.T) {
-	suite.ALostReplyOfAReleaseIsNoError(t, onGoRedis)
+func TestALostReleaseReplyIsNoError(t *testing.T) {
+	suite.ALostReleaseReplyIsNoError(t, onGoRedis)
 }
 
 func TestWaitersGoOnAfterTheirSubscriptionsWereCut(t *testing.T) {

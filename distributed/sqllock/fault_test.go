@@ -59,7 +59,7 @@ func each(t *testing.T, remote bool, f func(t *testing.T, k kind, d database)) {
 	}
 }
 
-func TestALossIsToldBeforeARivalGetsTheLock(t *testing.T) {
+func TestAHolderLearnsOfItsLossFirst(t *testing.T) {
 	t.Parallel()
 	each(t, true, func(t *testing.T, k kind, d database) {
 		where := d.serve(t)
@@ -197,7 +197,7 @@ func TestALostGrantLeavesOneHoldOrNone(t *testing.T) {
 	})
 }
 
-func TestACancelledAcquisitionWithALostReplyIsUndone(t *testing.T) {
+func TestACancelledAcquisitionWithoutReplyIsUndone(t *testing.T) {
 	t.Parallel()
 	each(t, true, func(t *testing.T, k kind, d database) {
 		const limit = 10 * time.Second

@@ -52,7 +52,7 @@ func (s *states) seen() []zklock.State {
 	return slices.Clone(s.all)
 }
 
-func TestALossIsToldBeforeARivalGetsTheLock(t *testing.T) {
+func TestAHolderLearnsOfItsLossFirst(t *testing.T) {
 	s := testbed.StartZooKeeper(t)
 	troubles := map[string]func(p *leasetest.Proxy){
 		"both directions": (*leasetest.Proxy).Cut,
@@ -563,7 +563,7 @@ func TestCloseEndsHoldsAndWaiters(t *testing.T) {
 	require.NoError(t, c.Close(background), "again")
 }
 
-func TestCloseDoesNotWaitForAServerThatIsGone(t *testing.T) {
+func TestCloseDoesNotWaitForAGoneServer(t *testing.T) {
 	t.Parallel()
 	s := testbed.StartZooKeeper(t)
 	p := leasetest.NewProxy(t, s.Addr())
@@ -664,7 +664,7 @@ func TestAWaiterMovesToAnotherServerAndMissesNothing(t *testing.T) {
 	}
 }
 
-func TestARestartOfTheServerEndsNeitherHoldsNorWaits(t *testing.T) {
+func TestHoldsAndWaitsSurviveAServersRestart(t *testing.T) {
 	t.Parallel()
 	s := testbed.StartZooKeeper(t)
 	mutex := func() *zklock.Mutex { return open(t, s.Addr(), timeout(30*time.Second)).Mutex("it") }

@@ -115,16 +115,16 @@ func TestALossPrecedesARivalInAnyPhaseOfPartitions(t *testing.T) {
 	suite.ALossIsToldBeforeARivalGetsTheLockInEveryPhaseOfAPartition(t, onRueidis)
 }
 
-func TestALostReplyOfAnAcquisitionLeavesOneHold(t *testing.T) {
-	suite.ALostReplyOfAnAcquisitionLeavesOneHold(t, onRueidis)
+func TestALostAcquisitionReplyLeavesOneHold(t *testing.T) {
+	suite.ALostAcquisitionReplyLeavesOneHold(t, onRueidis)
 }
 
-func TestACancelledAcquisitionWithoutReplyReturnsAndIsUndone(t *testing.T) {
+func TestACancelledAcquisitionWithoutReplyIsUndone(t *testing.T) {
 	suite.ACancelledAcquisitionWhoseReplyIsLostReturnsAtOnceAndIsUndone(t, onRueidis)
 }
 
-func TestALostReplyOfAReleaseIsNoError(t *testing.T) {
-	suite.ALostReplyOfAReleaseIsNoError(t, onRueidis)
+func TestALostReleaseReplyIsNoError(t *testing.T) {
+	suite.ALostReleaseReplyIsNoError(t, onRueidis)
 }
 
 func TestWaitersGoOnAfterTheirSubscriptionsWereCut(t *testing.T) {

@@ -138,7 +138,7 @@ func ALossIsToldBeforeARivalGetsTheLockInEveryPhaseOfAPartition(t *testing.T, on
 	}
 }
 
-func ALostReplyOfAnAcquisitionLeavesOneHold(t *testing.T, on Driver) {
+func ALostAcquisitionReplyLeavesOneHold(t *testing.T, on Driver) {
 	t.Parallel()
 	s := StartServer(t)
 	for name, kind := range AllKinds {
@@ -280,7 +280,7 @@ func ACancelledAcquisitionWhoseReplyIsLostReturnsAtOnceAndIsUndone(t *testing.T,
 	}
 }
 
-func ALostReplyOfAReleaseIsNoError(t *testing.T, on Driver) {
+func ALostReleaseReplyIsNoError(t *testing.T, on Driver) {
 	t.Parallel()
 	s := StartServer(t)
 	p := leasetest.NewProxy(t, s.Addr)
