@@ -169,7 +169,7 @@ func TestOtherLanguagesAreMeasuredAfterTheRounds(t *testing.T) {
 	}
 }
 
-func TestTablesAndPageSayHowOtherLanguagesWereMeasured(t *testing.T) {
+func TestTablesAndPageSayHowOthersWereMeasured(t *testing.T) {
 	install(t, allTools...)
 	path := filepath.Join(t.TempDir(), "page.html")
 	code, stdout, stderr := invoke(t, append(others, "-page", path)...)
@@ -232,7 +232,7 @@ func TestFailedToolIsQuoted(t *testing.T) {
 	}
 }
 
-func TestComplaintIsTheFirstLineThatSaysWhatIsWrong(t *testing.T) {
+func TestComplaintIsTheFirstLineNamingTheMistake(t *testing.T) {
 	for output, want := range map[string]string{
 		"":                                   "",
 		"one\n\n  two \n\n":                  "two",

@@ -48,7 +48,7 @@ func TestOwnProcessorTimeIsNotThatOfOthers(t *testing.T) {
 	assert.True(t, u.since(before).TooBig, "others had a tenth of all processors")
 }
 
-func TestProcessorTimeOfEndedToolsIsNotThatOfOthers(t *testing.T) {
+func TestProcessorTimeOfEndedToolsIsTheirOwn(t *testing.T) {
 	child := exec.Command(os.Args[0], "-test.run=^TestBusyChild$")
 	child.Env = append(os.Environ(), childEnv+"=300ms")
 	before := takeUsage()
