@@ -156,7 +156,7 @@ func TestAHogDoesNotMakeWaitsLookShort(t *testing.T) {
 	assert.NotContains(t, text, "worse")
 }
 
-func TestMedianOfAnEvenNumberIsBetweenTheMiddleTwo(t *testing.T) {
+func TestMedianOfAnEvenNumberIsInBetween(t *testing.T) {
 	assert.Equal(t, 2.0, median([]float64{3, 1, 2}))
 	assert.Equal(t, 2.5, median([]float64{4, 1, 3, 2}))
 	assert.Equal(t, 7.0, median([]float64{7}))
