@@ -78,7 +78,7 @@ func TestALoneGoroutinePaysTwoAtomicOperations(t *testing.T) {
 	}
 }
 
-func TestReadersOfOneCounterTakeTurnsAndThoseOfATableDoNot(t *testing.T) {
+func TestOnlyReadersOfOneCounterTakeTurns(t *testing.T) {
 	s := defaults(t)
 	s.perProc, s.inside, s.outside, s.span, s.rise, s.jitter = 1, 0, 0, 1e5, 0, 0
 	shared, own := simulate(s, 16, kinds[3].make), simulate(s, 16, kinds[4].make)
@@ -86,7 +86,7 @@ func TestReadersOfOneCounterTakeTurnsAndThoseOfATableDoNot(t *testing.T) {
 	require.InDelta(t, 2*s.atomic/16, own.perAcquisition, 0.1)
 }
 
-func TestTheTableHasALineForEachNumberOfProcessors(t *testing.T) {
+func TestEachNumberOfProcessorsHasALine(t *testing.T) {
 	var out, errs bytes.Buffer
 	require.Zero(t, run([]string{"-procs", "1,2", "-span", "1e5"}, &out, &errs))
 	lines := bytes.Split(bytes.TrimSpace(out.Bytes()), []byte("\n"))
@@ -118,7 +118,7 @@ func TestNoRhythmMakesAWaiterLoseEachRace(t *testing.T) {
 	require.Less(t, four.perAcquisition, one.perAcquisition/3)
 }
 
-func TestHandOffKeepsTheGoroutinesOfALockOnOneProcessor(t *testing.T) {
+func TestHandOffKeepsGoroutinesOnOneProcessor(t *testing.T) {
 	s := defaults(t)
 	s.perProc, s.inside, s.outside = 1, 30, 3000
 	fair, barging := simulate(s, 4, kinds[0].make), simulate(s, 4, kinds[1].make)
