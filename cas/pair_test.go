@@ -114,7 +114,7 @@ func TestTheZeroPairIsReadyToUse(t *testing.T) {
 	})
 }
 
-func TestEitherHalfThatIsNotAsExpectedFailsTheSwap(t *testing.T) {
+func TestEitherUnexpectedHalfFailsTheSwap(t *testing.T) {
 	forEachKind(t, func(t *testing.T, p pairs) {
 		p.Store(1, 0)
 		require.False(t, p.CompareAndSwap(1, 2, 1, 0), "right reference, wrong tag")
@@ -143,7 +143,7 @@ func TestAnAttemptWithTheWrongReferenceFails(t *testing.T) {
 	})
 }
 
-func TestOthersSeeASwapThatChangesOnlyTheTag(t *testing.T) {
+func TestOthersSeeASwapOfOnlyTheTag(t *testing.T) {
 	forEachKind(t, func(t *testing.T, p pairs) {
 		p.Store(1, 0)
 		done := make(chan struct{})
@@ -194,9 +194,9 @@ func TestPairsBehaveAsTheirModelDoes(t *testing.T) {
 	}
 }
 
-// TestNobodyFailsBecauseOfAChangeThatChangesNothing stores over and over what is there already. A
+// TestAChangeToTheSameValueFailsNobody stores over and over what is there already. A
 // swap that compared the internal pair, rather than its contents, would lose against that.
-func TestNobodyFailsBecauseOfAChangeThatChangesNothing(t *testing.T) {
+func TestAChangeToTheSameValueFailsNobody(t *testing.T) {
 	forEachKind(t, func(t *testing.T, p pairs) {
 		p.Store(1, 0)
 		var stop atomic.Bool

@@ -7,7 +7,7 @@ import (
 )
 
 // Two pairs with the same contents are the same to the caller, but not to a pointer swap.
-func TestACompareAndSwapGoesOnPastAnEqualPair(t *testing.T) {
+func TestACompareAndSwapPassesAnEqualPair(t *testing.T) {
 	type ref = reference[int, uint64]
 	x, y := new(int), new(int)
 	for _, tc := range []struct {

@@ -44,7 +44,7 @@ func TestAStackBehavesAsASliceDoes(t *testing.T) {
 	})
 }
 
-func TestWhatManyPushAndPopIsLostNorDoubled(t *testing.T) {
+func TestConcurrentPushAndPopLoseAndDoubleNothing(t *testing.T) {
 	const parties, each = 8, 2_000
 	var s cas.Stack[[2]int]
 	var mu sync.Mutex

@@ -85,7 +85,7 @@ func TestAnErrorOfTheFunctionCommitsNothing(t *testing.T) {
 	requireVersion(t, v, 10, 0)
 }
 
-func TestUpdateLooksAtItsContextFirstAndBetweenTries(t *testing.T) {
+func TestUpdateChecksItsContextBeforeEachTry(t *testing.T) {
 	v := cas.NewVersioned(10)
 	cause := errors.New("shutdown")
 	ctx, cancel := context.WithCancelCause(t.Context())
