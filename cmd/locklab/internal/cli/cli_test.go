@@ -35,7 +35,7 @@ func called(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	return code, out.String(), err.String()
 }
 
-func TestAQuickRunWritesThePageAndTheData(t *testing.T) {
+func TestAQuickRunWritesPageAndData(t *testing.T) {
 	dir := t.TempDir()
 	page, data := filepath.Join(dir, "page.html"), filepath.Join(dir, "data.json")
 	start := time.Now()
@@ -175,7 +175,7 @@ func TestWrongCallsAreToldInOneLine(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeWrittenIsToldBeforeAnythingRuns(t *testing.T) {
+func TestUnwritablePathsAreReportedBeforeAnythingRuns(t *testing.T) {
 	dir := t.TempDir()
 	missing := filepath.Join(dir, "missing", "page.html")
 	good := filepath.Join(dir, "page.html")
@@ -205,7 +205,7 @@ type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, errors.New("no space left") }
 
-func TestASummaryThatCannotBeWrittenIsAFailure(t *testing.T) {
+func TestAnUnwritableSummaryIsAFailure(t *testing.T) {
 	var stderr bytes.Buffer
 	page := filepath.Join(t.TempDir(), "page.html")
 	require.Equal(t, exitFailed, run(t.Context(), scenarios.Course,
