@@ -184,7 +184,7 @@ func TestRunningOutOfTimeIsNoContradiction(t *testing.T) {
 	}
 }
 
-func TestWaitingForWhatNeverComesEndsWithTheRun(t *testing.T) {
+func TestWaitingForNothingEndsWithTheRun(t *testing.T) {
 	r := Run(t.Context(), &Scenario{Run: func(_ context.Context, l *Lab) error {
 		l.Until("pigs fly", func() bool { return false })
 		return nil
@@ -293,7 +293,7 @@ func merged(all []string) (kept []string) {
 	return kept
 }
 
-func TestWhatIsTooShortToBeSeenIsLeftOut(t *testing.T) {
+func TestSpansTooShortToSeeAreLeftOut(t *testing.T) {
 	ms := time.Millisecond
 	tl := &Timeline{Lanes: []*Lane{{Spans: []Span{
 		{Running, 0, 10 * ms, "works"}, {Waiting, 10 * ms, 10*ms + 1, "waits"}, {Running, 10*ms + 1,
