@@ -279,7 +279,7 @@ func TestTicksAreRoundAndFew(t *testing.T) {
 	}
 }
 
-func TestAChartsTableHasALineForEachX(t *testing.T) {
+func TestTheChartTableHasALinePerX(t *testing.T) {
 	c := lab.Chart{Series: []lab.Series{{Points: []lab.Point{{X: 1, Y: 2}, {X: 2, Y: 4}}},
 		{Points: []lab.Point{{X: 2, Y: 8}}}}}
 	assert.Equal(t, [][]string{{"1", "2", ""}, {"2", "4", "8"}}, chartRows(c))
