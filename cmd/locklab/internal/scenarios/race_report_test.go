@@ -17,7 +17,7 @@ import (
 var accessed = regexp.MustCompile(`(?i)(read|write) at 0x\w+ by goroutine \d+:\n +main\.get\(\)\n +main\.go:(\d+)`)
 
 // The texts say what the race detector reports; here it is asked.
-func TestTheRaceDetectorNamesTheFirstCheckAndTheAssignment(t *testing.T) {
+func TestTheRaceDetectorNamesFirstCheckAndAssignment(t *testing.T) {
 	report, err := raceReport(t.Context())
 	if err != nil {
 		require.Empty(t, os.Getenv("CI"), "%v", err)
