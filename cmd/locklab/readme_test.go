@@ -26,7 +26,7 @@ func TestTheReadmesAgree(t *testing.T) {
 	})
 }
 
-func TestThePagesForUsersOfJavaAndSyncAgree(t *testing.T) {
+func TestPagesForJavaAndSyncUsersAgree(t *testing.T) {
 	agree(t, "docs/coming-from", map[string]string{
 		"levels of headings":   `(?m)^#+ `,
 		"rows of tables":       `(?m)^\|( ` + "`[^`]*`" + `)+ \|`,
