@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-func TestTheREADMEShowsARealRunWithinGoVet(t *testing.T) {
+func TestTheREADMEShowsARealGoVet(t *testing.T) {
 	text, err := os.ReadFile("README.md")
 	if err != nil {
 		t.Fatal(err)
