@@ -100,14 +100,14 @@ func TestBadInputIsOneLineAndACode(t *testing.T) {
 	}
 }
 
-func TestTheTokenOfALockAroundIsNotInherited(t *testing.T) {
+func TestTheTokenOfAnOuterLockIsRemoved(t *testing.T) {
 	t.Setenv("LOCK_TOKEN", "41")
 	store := "-store=file:" + t.TempDir()
 	code, _, stderr := here("run", store, "-name", "a", "--", "sh", "-c", `[ -z "$LOCK_TOKEN" ]`)
 	require.Zero(t, code, stderr)
 }
 
-func TestARunInsideOfARunOfTheLockIsRefused(t *testing.T) {
+func TestARunInsideItsOwnLockIsRefused(t *testing.T) {
 	store := "-store=file:" + t.TempDir()
 	inner := fmt.Sprintf("%s=1 exec '%s' run %s -name a -wait 1m -- true", asProgram, os.Args[0], store)
 	for _, command := range []string{"run", "lead"} {
@@ -124,7 +124,7 @@ func TestARunInsideOfARunOfTheLockIsRefused(t *testing.T) {
 	}
 }
 
-func TestTheUrlOfTheStoreIsNotInheritedUnlessAskedFor(t *testing.T) {
+func TestTheStoresURLIsInheritedOnRequestOnly(t *testing.T) {
 	t.Setenv("WITHLOCK_STORE", "file:"+t.TempDir())
 	look := []string{"--", "sh", "-c", `[ -z "$WITHLOCK_STORE" ]`}
 	for _, command := range []string{"run", "lead"} {
@@ -160,7 +160,7 @@ func TestTheVersionIsPrinted(t *testing.T) {
 	require.Regexp(t, `^withlock \S+ go\S+ \w+/\w+\n$`, stdout)
 }
 
-func TestTextsOfAStoreDoNotControlTheTerminal(t *testing.T) {
+func TestStoreTextsDoNotControlTheTerminal(t *testing.T) {
 	const harmless = "nightly 报告"
 	require.Equal(t, harmless, printable(harmless))
 	for name, shown := range map[string]string{

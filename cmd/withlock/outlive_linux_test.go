@@ -45,7 +45,7 @@ func eachShape(t *testing.T, url string, f func(p *process, name string), args .
 	}
 }
 
-func TestAKillOfTheProgramEndsAllThatTheCommandStarted(t *testing.T) {
+func TestKillingTheProgramEndsTheCommandsWholeTree(t *testing.T) {
 	eachShape(t, fileStore(t), func(p *process, name string) {
 		require.NoError(t, p.cmd.Process.Kill())
 		p.eof() // all of them have the other end
@@ -61,7 +61,7 @@ func TestALossEndsAllThatTheCommandStarted(t *testing.T) {
 	}, "-ttl", longTTL, "-grace", "100ms")
 }
 
-func TestACommandIsKilledBeforeTheNextHolderRuns(t *testing.T) {
+func TestTheCommandDiesBeforeTheNextHolderRuns(t *testing.T) {
 	t.Parallel()
 	url := redisStore(t)
 	p := inFrontOf(t, url)

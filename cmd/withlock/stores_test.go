@@ -269,7 +269,7 @@ func free(t *testing.T, url string) {
 	require.Zero(t, start(t, url, "run", "-name", "free", "-wait", "0s", "--", "true").code())
 }
 
-func TestAWaitShorterThanARequestGetsAFreeLock(t *testing.T) {
+func TestAVeryShortWaitGetsAFreeLock(t *testing.T) {
 	t.Parallel()
 	url := redisStore(t)
 	p := inFrontOf(t, url)
@@ -293,7 +293,7 @@ func down(t *testing.T, p *leasetest.Proxy, url string) {
 	}
 }
 
-func TestTheEndOfTheWaitForASilentStoreIsNotTakenForAnotherHolder(t *testing.T) {
+func TestASilentStoreIsNotReportedAsHeld(t *testing.T) {
 	t.Parallel()
 	url := redisStore(t)
 	p := inFrontOf(t, url)
@@ -309,7 +309,7 @@ func TestTheEndOfTheWaitForASilentStoreIsNotTakenForAnotherHolder(t *testing.T) 
 	wait.eof()
 }
 
-func TestARestartThatLosesTheLockEndsTheCommand(t *testing.T) {
+func TestAStoreRestartWithLossEndsTheCommand(t *testing.T) {
 	t.Parallel()
 	addr, dir := local(t), t.TempDir()
 	server := testbed.Start(t, redisCommand(t, addr, dir))
@@ -322,7 +322,7 @@ func TestARestartThatLosesTheLockEndsTheCommand(t *testing.T) {
 	require.Equal(t, exitLost, holder.code())
 }
 
-func TestAnOutageLongerThanTheLeaseEndsTheCommand(t *testing.T) {
+func TestAnOutageBeyondTheLeaseEndsTheCommand(t *testing.T) {
 	t.Parallel()
 	addr := local(t)
 	server := testbed.Start(t, redisCommand(t, addr, t.TempDir()))
@@ -345,7 +345,7 @@ func restarted(t *testing.T, url string, restart func()) {
 	require.Equal(t, 5, holder.code())
 }
 
-func TestALeadWaitsForAStoreThatIsDownAtTheStart(t *testing.T) {
+func TestACandidateWaitsForADownedStore(t *testing.T) {
 	t.Parallel()
 	addr := local(t)
 	url := "redis://" + addr + "/0?kind=fenced"
@@ -407,7 +407,7 @@ func TestASignalEndsTheWait(t *testing.T) {
 	waiter.eof()
 }
 
-func TestTheGroupOfALostCommandIsKilledAfterTheGrace(t *testing.T) {
+func TestTheLostCommandsGroupDiesAfterTheGrace(t *testing.T) {
 	t.Parallel()
 	url := redisStore(t)
 	deaf := `trap '' TERM; sh -c 'trap "" TERM; while :; do sleep 1; done' & echo up; while :; do sleep 1; done`

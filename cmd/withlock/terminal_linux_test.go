@@ -53,7 +53,7 @@ func types(t *testing.T, person *os.File, text string) {
 	require.NoError(t, err)
 }
 
-func TestACommandAtATerminalReadsItAndIsToldOfALoss(t *testing.T) {
+func TestATerminalCommandReadsAndLearnsOfLoss(t *testing.T) {
 	t.Parallel()
 	url := redisStore(t)
 	script := "read line; echo $line; " + traps
@@ -67,7 +67,7 @@ func TestACommandAtATerminalReadsItAndIsToldOfALoss(t *testing.T) {
 	require.Equal(t, exitLost, holder.code())
 }
 
-func TestAnInterruptAtATerminalReachesTheCommandOnce(t *testing.T) {
+func TestATerminalInterruptReachesTheCommandOnce(t *testing.T) {
 	t.Parallel()
 	script := `trap 'echo got INT' INT; trap 'echo got USR1; exit 3' USR1; echo up; sleep 1000 & while :; do wait; done`
 	holder, person := startAt(t, fileStore(t), "run", "-name", "a", "--", "sh", "-c", script)
@@ -80,7 +80,7 @@ func TestAnInterruptAtATerminalReachesTheCommandOnce(t *testing.T) {
 	require.Equal(t, 3, holder.code())
 }
 
-func TestAnInterruptReachesACommandThatLeftTheGroup(t *testing.T) {
+func TestAnInterruptReachesACommandOutsideTheGroup(t *testing.T) {
 	t.Parallel()
 	holder, person := startAt(t, fileStore(t), "run", "-name", "a", "--", "timeout", "1000", "sh", "-c", ticking)
 	holder.line()
@@ -116,7 +116,7 @@ func TestACommandReadsTheTerminalBehindAPipe(t *testing.T) {
 const ticking = `for s in INT QUIT TERM; do trap "echo got $s" $s; done
 trap 'echo got USR1; exit 3' USR1; echo $$; while :; do sleep 0.1; done`
 
-func TestAStopAtATerminalStopsTheCommandToo(t *testing.T) {
+func TestATerminalStopStopsTheCommandToo(t *testing.T) {
 	t.Parallel()
 	holder, person := startIn(t, `"$@" </dev/null; echo stopped; read go; echo gone; fg >/dev/null; echo code $?`,
 		fileStore(t), "run", "-name", "a", "--", "sh", "-c", ticking)
@@ -142,7 +142,7 @@ func TestAStopAtATerminalStopsTheCommandToo(t *testing.T) {
 	require.Equal(t, "code 3", holder.line())
 }
 
-func TestABackgroundJobReadsTheTerminalInTheForeground(t *testing.T) {
+func TestABackgroundJobReadsOnceInTheForeground(t *testing.T) {
 	t.Parallel()
 	holder, person := startIn(t, `"$@" & read go; fg >/dev/null; echo code $?`, fileStore(t), "run", "-name", "a", "--",
 		"sh", "-c", "echo up; sleep 0.5; read line; echo $line; exit 3")
@@ -153,7 +153,7 @@ func TestABackgroundJobReadsTheTerminalInTheForeground(t *testing.T) {
 	require.Equal(t, "code 3", holder.line())
 }
 
-func TestASignalToTheProgramAtATerminalReachesTheCommand(t *testing.T) {
+func TestASignalAtATerminalReachesTheCommand(t *testing.T) {
 	t.Parallel()
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM} {
 		holder, person := startAt(t, fileStore(t), "run", "-name", "a", "--", "sh", "-c", ticking)
@@ -173,7 +173,7 @@ func TestASignalToTheProgramAtATerminalReachesTheCommand(t *testing.T) {
 	}
 }
 
-func TestAnInterruptedLeaderAtATerminalEndsAsItsCommand(t *testing.T) {
+func TestAnInterruptedTerminalLeaderEndsAsItsCommand(t *testing.T) {
 	t.Parallel()
 	script := "trap 'echo got INT; exit 4' INT; " + traps
 	for _, interrupt := range []func(p *process, person *os.File){
@@ -188,7 +188,7 @@ func TestAnInterruptedLeaderAtATerminalEndsAsItsCommand(t *testing.T) {
 	}
 }
 
-func TestALossAtATerminalEndsAllThatTheCommandStarted(t *testing.T) {
+func TestATerminalLossEndsTheCommandsWholeTree(t *testing.T) {
 	t.Parallel()
 	url := redisStore(t)
 	holder, _ := startIn(t, `"$@"; echo code $?`, url, "run", "-name", "a", "-ttl", longTTL,
@@ -199,7 +199,7 @@ func TestALossAtATerminalEndsAllThatTheCommandStarted(t *testing.T) {
 	holder.eof()
 }
 
-func TestAKillOfTheJobAtATerminalEndsAllThatTheCommandStarted(t *testing.T) {
+func TestKillingATerminalJobEndsTheWholeTree(t *testing.T) {
 	t.Parallel()
 	holder, _ := startIn(t, `"$@" & wait`, fileStore(t), "run", "-name", "a", "--",
 		"sh", "-c", "sleep 1000 & echo $PPID; wait")
