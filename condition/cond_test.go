@@ -131,7 +131,7 @@ func ours(t *testing.T, test func(t *testing.T, f *fixture)) {
 	}
 }
 
-func TestASignalIsASynchronousTransferToTheLocksQueue(t *testing.T) {
+func TestASignalMovesTheWaiterAtOnce(t *testing.T) {
 	every(t, func(t *testing.T, f *fixture) {
 		a, b := f.wait(f.plain), f.wait(f.plain)
 		f.Lock()
@@ -223,7 +223,7 @@ func TestABroadcastMovesAllInTheirOrder(t *testing.T) {
 	})
 }
 
-func TestASignalledWaiterQueuesBehindWaitersForTheLock(t *testing.T) {
+func TestASignalledWaiterQueuesBehindTheLocksWaiters(t *testing.T) {
 	ours(t, func(t *testing.T, f *fixture) {
 		var order []string
 		f.waitThen(f.plain, func() { order = append(order, "signalled") })
@@ -237,7 +237,7 @@ func TestASignalledWaiterQueuesBehindWaitersForTheLock(t *testing.T) {
 	})
 }
 
-func TestConditionsOfOneLockHaveWaitersOfTheirOwn(t *testing.T) {
+func TestEachConditionOfALockHasOwnWaiters(t *testing.T) {
 	ours(t, func(t *testing.T, f *fixture) {
 		g := &fixture{Locker: f.Locker, c: condition.New(f.ours), ours: f.ours}
 		a, b := f.wait(f.plain), g.wait(g.plain)
@@ -257,7 +257,7 @@ func TestConditionsOfOneLockHaveWaitersOfTheirOwn(t *testing.T) {
 	})
 }
 
-func TestNewOfOurLockIsAConditionOfThatLock(t *testing.T) {
+func TestNewUsesTheConditionsOfOurLock(t *testing.T) {
 	var m reentrant.Mutex
 	c := condition.New(&m)
 	locktest.PanicsWith(t, locks.ErrNotHeld, c.Signal)
@@ -272,7 +272,7 @@ func TestNewOfNilPanics(t *testing.T) {
 
 // Limits.
 
-func TestAWaitUnderAnEndedContextKeepsTheLock(t *testing.T) {
+func TestAnEndedContextKeepsTheLock(t *testing.T) {
 	every(t, func(t *testing.T, f *fixture) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(assert.AnError)
@@ -322,7 +322,7 @@ func TestACancelledWaitHoldsTheLockAgain(t *testing.T) {
 	})
 }
 
-func TestAWaitThatTimesOutHoldsTheLockAgain(t *testing.T) {
+func TestATimedOutWaitHoldsTheLockAgain(t *testing.T) {
 	every(t, func(t *testing.T, f *fixture) {
 		w := f.wait(f.in(time.Minute))
 		f.Lock()
@@ -351,7 +351,7 @@ func TestWaitIsDeaf(t *testing.T) {
 	})
 }
 
-func TestASignalGoesPastAWaiterThatGaveUp(t *testing.T) {
+func TestASignalSkipsAWaiterThatGaveUp(t *testing.T) {
 	every(t, func(t *testing.T, f *fixture) {
 		ctx, cancel := context.WithCancel(t.Context())
 		a, b, c := f.wait(f.until(ctx)), f.wait(f.in(time.Second)), f.wait(f.plain)
@@ -388,7 +388,7 @@ func TestASignalledWaiterReturnsNormallyAfterItsLimit(t *testing.T) {
 	})
 }
 
-func TestASignalledWaitReturnsTheTimeThatIsLeft(t *testing.T) {
+func TestASignalledWaitReturnsTheTimeLeft(t *testing.T) {
 	every(t, func(t *testing.T, f *fixture) {
 		var left time.Duration
 		f.wait(func() (bool, error) { left = f.c.WaitFor(time.Hour); return true, nil })
@@ -402,7 +402,7 @@ func TestASignalledWaitReturnsTheTimeThatIsLeft(t *testing.T) {
 	})
 }
 
-func TestASignalledWaitThatEndsLateHasNoTimeLeft(t *testing.T) {
+func TestALateSignalledWaitHasNoTimeLeft(t *testing.T) {
 	every(t, func(t *testing.T, f *fixture) {
 		var left time.Duration
 		f.wait(func() (bool, error) { left = f.c.WaitFor(time.Hour); return true, nil })
@@ -415,7 +415,7 @@ func TestASignalledWaitThatEndsLateHasNoTimeLeft(t *testing.T) {
 	})
 }
 
-func TestAWaitThatTimedOutHasNoTimeLeft(t *testing.T) {
+func TestATimedOutWaitHasNoTimeLeft(t *testing.T) {
 	every(t, func(t *testing.T, f *fixture) {
 		f.Lock()
 		require.Zero(t, f.c.WaitFor(time.Hour))
@@ -430,7 +430,7 @@ func TestAWaitThatTimedOutHasNoTimeLeft(t *testing.T) {
 	})
 }
 
-func TestDurationsThatAreOverDoNotBlockOrWrap(t *testing.T) {
+func TestPastDurationsDoNotBlockOrWrap(t *testing.T) {
 	every(t, func(t *testing.T, f *fixture) {
 		f.Lock()
 		defer f.Unlock()
@@ -466,7 +466,7 @@ func TestTheGreatestDurationDoesNotExpire(t *testing.T) {
 
 // WaitWhile.
 
-func TestWaitWhileDoesNotWaitIfThereIsNoNeed(t *testing.T) {
+func TestWaitWhileReturnsAtOnceIfPossible(t *testing.T) {
 	every(t, func(t *testing.T, f *fixture) {
 		f.Lock()
 		require.NoError(t, f.c.WaitWhile(t.Context(), func() bool { return false }))
@@ -474,7 +474,7 @@ func TestWaitWhileDoesNotWaitIfThereIsNoNeed(t *testing.T) {
 	})
 }
 
-func TestWaitWhileSleepsThroughSignalsThatAreNotForIt(t *testing.T) {
+func TestWaitWhileSleepsThroughSignalsForOthers(t *testing.T) {
 	every(t, func(t *testing.T, f *fixture) {
 		stock := 0
 		w := f.wait(func() (bool, error) {
@@ -493,7 +493,7 @@ func TestWaitWhileSleepsThroughSignalsThatAreNotForIt(t *testing.T) {
 	})
 }
 
-func TestWaitWhileReportsItsContextWithTheLockHeld(t *testing.T) {
+func TestACancelledWaitWhileHoldsTheLock(t *testing.T) {
 	every(t, func(t *testing.T, f *fixture) {
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, assert.AnError)
 		defer cancel()
@@ -511,7 +511,7 @@ func TestWaitWhileReportsItsContextWithTheLockHeld(t *testing.T) {
 	})
 }
 
-func TestWaitWhileSucceedsIfItsPredicateAndContextEndTogether(t *testing.T) {
+func TestWaitWhileSucceedsIfPredicateAndContextEnd(t *testing.T) {
 	every(t, func(t *testing.T, f *fixture) {
 		ctx, cancel := context.WithCancel(t.Context())
 		blocked := true
@@ -530,7 +530,7 @@ func TestWaitWhileSucceedsIfItsPredicateAndContextEndTogether(t *testing.T) {
 	})
 }
 
-func TestANilPredicateIsAnErrorAndKeepsTheLock(t *testing.T) {
+func TestANilPredicateFailsAndKeepsTheLock(t *testing.T) {
 	every(t, func(t *testing.T, f *fixture) {
 		f.Lock()
 		require.ErrorIs(t, f.c.WaitWhile(t.Context(), nil), locks.ErrNilFunc)
@@ -595,7 +595,7 @@ func TestNoUseOfAConditionWithoutItsLock(t *testing.T) {
 	apart(t, test)
 }
 
-func TestAConditionIsUselessWhileAnotherOwnerHoldsItsLock(t *testing.T) {
+func TestAConditionRefusesOwnersWithoutItsLock(t *testing.T) {
 	ours(t, func(t *testing.T, f *fixture) {
 		if !f.kind.Owned {
 			return // such a lock cannot tell
@@ -619,7 +619,7 @@ func TestAConditionIsUselessWhileAnotherOwnerHoldsItsLock(t *testing.T) {
 	})
 }
 
-func TestUsesWithoutTheLockLeaveTheQueueAloneWhenHammered(t *testing.T) {
+func TestHammeredUsesWithoutTheLockChangeNothing(t *testing.T) {
 	for _, k := range append(locktest.Reentrant(), locktest.ReadWrite()...) {
 		t.Run(k.Name, func(t *testing.T) {
 			l := k.New()
@@ -747,7 +747,7 @@ func TestExplicitOwnersWaitAndSignal(t *testing.T) {
 	})
 }
 
-func TestWaitWhileActsForTheOwnerOfItsContext(t *testing.T) {
+func TestWaitWhileActsForItsContextsOwner(t *testing.T) {
 	reentrantOnes(t, func(t *testing.T, m *reentrant.Mutex, c *condition.Cond) {
 		o := locks.NewOwner()
 		ctx := locks.WithOwner(t.Context(), o)
@@ -768,7 +768,7 @@ func TestWaitWhileActsForTheOwnerOfItsContext(t *testing.T) {
 	})
 }
 
-func TestAnyGoroutineMaySignalWhileAnOwnerlessLockIsHeld(t *testing.T) {
+func TestAnyGoroutineSignalsUnderAHeldOwnerlessLock(t *testing.T) {
 	ours(t, func(t *testing.T, f *fixture) {
 		if f.kind.Owned {
 			return
@@ -784,7 +784,7 @@ func TestAnyGoroutineMaySignalWhileAnOwnerlessLockIsHeld(t *testing.T) {
 	})
 }
 
-func TestAnExplicitOwnerSeesTheWaitersOfACondition(t *testing.T) {
+func TestAnExplicitOwnerSeesAConditionsWaiters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var m reentrant.Mutex
 		c := m.NewCond()

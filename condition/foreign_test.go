@@ -75,7 +75,7 @@ func TestAFailedForeignReleaseLeavesTheQueue(t *testing.T) {
 }
 
 // One who holds the lock may signal before the other has found out that it does not.
-func TestASignalForAFailedForeignReleaseIsPassedOn(t *testing.T) {
+func TestAFailedForeignReleaseHandsItsSignalOn(t *testing.T) {
 	for name, wait := range waits {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -102,7 +102,7 @@ func TestASignalForAFailedForeignReleaseIsPassedOn(t *testing.T) {
 	}
 }
 
-func TestAWaiterThatCannotReacquireDoesNotDelayTheNext(t *testing.T) {
+func TestAFailedReacquisitionDoesNotDelayTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newPickyLock()
 		c := condition.New(l)
@@ -144,7 +144,7 @@ func TestAForeignLockWithIsLockedRefusesStrangers(t *testing.T) {
 
 // As with sync.Cond, a goroutine can signal without a lock of this kind. A waiter that was
 // signalled before waits for the lock, which the other goroutine still has.
-func TestAFailedForeignReleaseDoesNotWaitForOthers(t *testing.T) {
+func TestAFailedForeignReleaseWaitsForNobody(t *testing.T) {
 	for name, wait := range waits {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -188,7 +188,7 @@ func TestAFailedForeignReleaseDoesNotWaitForOthers(t *testing.T) {
 	}
 }
 
-func TestAFailedForeignReleaseDoesNotDelayTheNext(t *testing.T) {
+func TestAFailedForeignReleaseDelaysNobody(t *testing.T) {
 	for name, wait := range waits {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

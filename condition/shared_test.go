@@ -65,7 +65,7 @@ func TestAWaitNeverGivesUpAnotherGoroutinesHold(t *testing.T) {
 	})
 }
 
-func TestAWaiterMayGiveUpSeveralHoldsOfItsOwn(t *testing.T) {
+func TestAWaiterGivesUpSeveralOwnHolds(t *testing.T) {
 	ownedLocks(t, func(t *testing.T, l ownedLock) {
 		c := l.NewCond()
 		o, other := locks.WithOwner(t.Context(), locks.NewOwner()), locks.WithOwner(t.Context(), locks.NewOwner())
@@ -136,7 +136,7 @@ var waitEnds = map[string]func(c *condition.Cond, o context.Context, cancel func
 	"cancellation": func(_ *condition.Cond, _ context.Context, cancel func()) error { cancel(); return nil },
 }
 
-func TestAWaiterComesBackAtOnceWhileItsOwnerHolds(t *testing.T) {
+func TestAWaitersOwnerThatHoldsReadmitsIt(t *testing.T) {
 	for end, f := range waitEnds {
 		t.Run(end, func(t *testing.T) {
 			ownedLocks(t, func(t *testing.T, l ownedLock) {
@@ -187,7 +187,7 @@ func TestSignalledWaitersOfOneOwnerAllComeBack(t *testing.T) {
 	})
 }
 
-func TestAStrangersSignalBringsBackWaitersOfOneOwnerTogether(t *testing.T) {
+func TestASignalReturnsOneOwnersWaitersTogether(t *testing.T) {
 	ownedLocks(t, func(t *testing.T, l ownedLock) {
 		c := l.NewCond()
 		o, other := locks.WithOwner(t.Context(), locks.NewOwner()), locks.WithOwner(t.Context(), locks.NewOwner())
@@ -222,7 +222,7 @@ type doneOnly struct {
 
 func (d doneOnly) Done() <-chan struct{} { return d.done }
 
-func TestADoneContextWithoutAnErrorCountsAsCancelled(t *testing.T) {
+func TestADoneContextWithoutErrorMeansCancelled(t *testing.T) {
 	for name, l := range map[string]interface {
 		locks.Locker
 		NewCond() *condition.Cond
@@ -262,7 +262,7 @@ type countingMutex struct {
 func (m *countingMutex) Lock()   { m.Mutex.Lock(); m.locked++ }
 func (m *countingMutex) Unlock() { m.unlocked++; m.Mutex.Unlock() }
 
-func TestAConditionUsesTheMethodsThatAWrapperOverrides(t *testing.T) {
+func TestAConditionUsesTheMethodsOfAWrapper(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := new(countingMutex)
 		c := condition.New(m)

@@ -104,7 +104,7 @@ func TestNoSignalIsLostToARacingCancellation(t *testing.T) {
 	})
 }
 
-func TestNoSignalIsLostToARacingTimeLimit(t *testing.T) {
+func TestNoRacingTimeLimitLosesASignal(t *testing.T) {
 	// The signal is for the first waiter. If that is the one with the limit, the signal is its own
 	// until its time is up, and then goes to the other one.
 	realTime(t, func(t *testing.T, l sync.Locker) {
@@ -172,7 +172,7 @@ type buffer struct {
 	put, take, count  int
 }
 
-func TestABoundedBufferWithTwoConditionsLosesNoWakeUp(t *testing.T) {
+func TestATwoConditionBufferLosesNoWakeUp(t *testing.T) {
 	realTime(t, func(t *testing.T, l sync.Locker) {
 		const parties, each = 4, 300
 		b := &buffer{l: l, notFull: condition.New(l), notEmpty: condition.New(l)}
@@ -245,7 +245,7 @@ func TestABroadcastReachesEveryWaiter(t *testing.T) {
 	})
 }
 
-func TestOneConditionServesInsideAndOutsideOfBubblesInTurn(t *testing.T) {
+func TestOneConditionServesBubblesAndOthersInTurn(t *testing.T) {
 	for _, k := range locktest.Kinds() {
 		t.Run(k.Name, func(t *testing.T) {
 			l := k.New()
