@@ -39,7 +39,7 @@ func waits(t *testing.T, m *reentrant.Mutex, n int) {
 	require.Eventually(t, func() bool { return m.QueueLength() == n }, time.Minute, time.Millisecond)
 }
 
-func TestCheckFailsATestThatEndsWithACycle(t *testing.T) {
+func TestCheckFailsATestWithACycle(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var a, b reentrant.Mutex
 	var done, hold sync.WaitGroup
@@ -67,7 +67,7 @@ func TestCheckFailsATestThatEndsWithACycle(t *testing.T) {
 	require.Contains(t, failures[0], "reentrant.Mutex")
 }
 
-func TestCheckFailsATestThatEndsWithAnOrphan(t *testing.T) {
+func TestCheckFailsATestWithAnOrphan(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var m reentrant.Mutex
 	test := new(tb)
@@ -106,7 +106,7 @@ func TestCheckPassesATestThatEndsWell(t *testing.T) {
 	m.Unlock()
 }
 
-func TestCheckPassesATestAfterOneThatLeftACycle(t *testing.T) {
+func TestCheckToleratesTheCycleOfEarlierTests(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var done sync.WaitGroup
 	leave := func() {
@@ -141,7 +141,7 @@ func TestCheckPassesATestAfterOneThatLeftACycle(t *testing.T) {
 	require.Len(t, failed, 1, "only its own cycle")
 }
 
-func TestCheckPassesATestAfterOneThatLeftAnOrphan(t *testing.T) {
+func TestCheckToleratesTheOrphanOfEarlierTests(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var m reentrant.Mutex
 	gone := make(chan struct{})

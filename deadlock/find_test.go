@@ -37,7 +37,7 @@ func cross(t *testing.T, ps []*party, ls []locks.TryLocker) {
 	}
 }
 
-func TestTwoGoroutinesThatWaitForEachOtherAreFound(t *testing.T) {
+func TestTwoGoroutinesWaitingForEachOtherAreFound(t *testing.T) {
 	policies(t, func(t *testing.T, policy fair.Policy) {
 		a, b := reentrant.New(policy), reentrant.New(policy)
 		p, q := goroutine(t), goroutine(t)
@@ -64,7 +64,7 @@ func TestTwoGoroutinesThatWaitForEachOtherAreFound(t *testing.T) {
 	})
 }
 
-func TestACycleIsGoneWithOneOfItsWaits(t *testing.T) {
+func TestACycleEndsWithOneWait(t *testing.T) {
 	policies(t, func(t *testing.T, policy fair.Policy) {
 		a, b := reentrant.New(policy), reentrant.New(policy)
 		p, q := goroutine(t), goroutine(t)
@@ -104,7 +104,7 @@ func TestACycleWithoutLimitsIsCertain(t *testing.T) {
 	})
 }
 
-func TestAWaitWithATimeLimitIsFoundAndNoted(t *testing.T) {
+func TestATimeLimitedWaitIsFoundAndNoted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a, b reentrant.Mutex
 		p, q := goroutine(t), goroutine(t)
@@ -162,7 +162,7 @@ func TestTwoCyclesAreFoundApart(t *testing.T) {
 	})
 }
 
-func TestHoldsByReentryCountUntilTheLastIsGone(t *testing.T) {
+func TestReentrantHoldsCountUntilTheLast(t *testing.T) {
 	policies(t, func(t *testing.T, policy fair.Policy) {
 		a, b := reentrant.New(policy), reentrant.New(policy)
 		p, q := goroutine(t), goroutine(t)
@@ -181,7 +181,7 @@ func TestHoldsByReentryCountUntilTheLastIsGone(t *testing.T) {
 	})
 }
 
-func TestExplicitOwnerIsFoundWithItsGoroutineAndANote(t *testing.T) {
+func TestExplicitOwnerIsFoundWithGoroutineAndNote(t *testing.T) {
 	policies(t, func(t *testing.T, policy fair.Policy) {
 		a, b := reentrant.New(policy), reentrant.New(policy)
 		o := locks.NewOwner()
@@ -269,7 +269,7 @@ func TestReaderBehindAQueuedWriterWaitsForIt(t *testing.T) {
 	})
 }
 
-func TestReadersOfALockHeldExclusivelyWaitForItsHolder(t *testing.T) {
+func TestReadersWaitForTheExclusiveHolder(t *testing.T) {
 	policies(t, func(t *testing.T, policy fair.Policy) {
 		a, b := rwlock.New(policy), reentrant.New(policy)
 		p, q, r := goroutine(t), goroutine(t), goroutine(t)
@@ -353,7 +353,7 @@ func TestLocksWithoutOwnersTakeNoPart(t *testing.T) {
 
 var global1, global2 reentrant.Mutex
 
-func TestLocksInVariablesAndInsideOfOtherObjectsAreFound(t *testing.T) {
+func TestLocksInVariablesAndObjectsAreFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		type object struct {
 			name string
@@ -371,7 +371,7 @@ func TestLocksInVariablesAndInsideOfOtherObjectsAreFound(t *testing.T) {
 	})
 }
 
-func TestALockWhoseOwnerHasExitedIsAnOrphan(t *testing.T) {
+func TestALockOfAnExitedOwnerIsOrphan(t *testing.T) {
 	policies(t, func(t *testing.T, policy fair.Policy) {
 		deadlock.Record(true)
 		defer deadlock.Record(false)
@@ -413,7 +413,7 @@ func TestAnOrphanedReadHoldIsFound(t *testing.T) {
 	})
 }
 
-func TestWhereLocksWereTakenIsShownWhileThatIsRecorded(t *testing.T) {
+func TestRecordedLocksShowWhereTheyWereAcquired(t *testing.T) {
 	for name, take := range map[string]func(p *party, m *reentrant.Mutex){
 		"Lock":           func(p *party, m *reentrant.Mutex) { m.Lock() },
 		"TryLock":        func(p *party, m *reentrant.Mutex) { m.TryLock() },

@@ -29,7 +29,7 @@ func leakedWaiter(m *reentrant.Mutex, started chan<- locks.Owner) {
 	m.Lock()
 }
 
-func TestWaiterOfALostLockIsInTheLeakProfile(t *testing.T) {
+func TestTheLeakProfileShowsAnUnreachableLocksWaiter(t *testing.T) {
 	for name, on := range map[string]bool{"as it is": false, "refusing and recording": true} {
 		t.Run(name, func(t *testing.T) {
 			deadlock.Refuse(on)

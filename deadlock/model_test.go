@@ -234,7 +234,7 @@ func (m *model) compare() error {
 	return nil
 }
 
-func TestFindAgreesWithASearchThatTriesEveryPath(t *testing.T) {
+func TestFindAgreesWithAnExhaustiveSearch(t *testing.T) {
 	for _, policy := range []fair.Policy{fair.NonFair, fair.FIFO} {
 		for _, refuse := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%v, refusing: %t", policy, refuse), func(t *testing.T) {

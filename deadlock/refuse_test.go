@@ -30,7 +30,7 @@ func refusing(t *testing.T, test func(t *testing.T, p fair.Policy)) {
 	})
 }
 
-func TestTheAcquisitionThatWouldCloseACycleIsRefused(t *testing.T) {
+func TestAnAcquisitionThatClosesACycleIsRefused(t *testing.T) {
 	for name, try := range map[string]func(t *testing.T, ctx context.Context, m *reentrant.Mutex){
 		"LockContext": func(t *testing.T, ctx context.Context, m *reentrant.Mutex) {
 			err := m.LockContext(ctx)
@@ -141,7 +141,7 @@ func TestCycleThatItsHolderLeftIsNotRefused(t *testing.T) {
 	})
 }
 
-func TestARefusalGoesThroughReadHoldsAndTheQueue(t *testing.T) {
+func TestARefusedCycleCrossesReadHoldsAndQueue(t *testing.T) {
 	refusing(t, func(t *testing.T, policy fair.Policy) {
 		a, b := rwlock.New(policy), reentrant.New(policy)
 		first, writer, second := goroutine(t), goroutine(t), goroutine(t)
@@ -174,7 +174,7 @@ func TestAReaderIsRefusedToo(t *testing.T) {
 	})
 }
 
-func TestCycleThatAnExplicitOwnerMayOpenIsAllowed(t *testing.T) {
+func TestACycleOfAnExplicitOwnerIsAllowed(t *testing.T) {
 	refusing(t, func(t *testing.T, policy fair.Policy) {
 		for _, last := range []int{0, 1} {
 			a, b := reentrant.New(policy), reentrant.New(policy)
@@ -317,7 +317,7 @@ func TestPhilosophersThatStartAgainWhenRefusedAllEat(t *testing.T) {
 // Each party asks for all locks in any order, and starts again when refused. A missed cycle makes
 // the test hang. Writers that give up stand between a reader and the writer that it waits for:
 // what a search has seen is gone a moment later.
-func TestNoCycleIsMissedWhileWaitsInBetweenGiveUp(t *testing.T) {
+func TestCancelledWaitsInBetweenHideNoCycle(t *testing.T) {
 	for _, policy := range []fair.Policy{fair.NonFair, fair.FIFO} {
 		t.Run(policy.String(), func(t *testing.T) {
 			deadlock.Refuse(true)
