@@ -148,7 +148,7 @@ func start(t *testing.T, f func(ctx context.Context)) (owner locks.Owner, stop c
 // waitHere waits for l until ctx ends. It is the function that reports show.
 func waitHere(ctx context.Context, l locks.TryLocker) { _ = l.LockContext(ctx) }
 
-func TestAHeldLockIsShownWithItsQueueInOrder(t *testing.T) {
+func TestAHeldLockShowsItsQueueInOrder(t *testing.T) {
 	h := locksdebug.Handler()
 	mu := reentrant.New(fair.FIFO)
 	mu.Lock()
@@ -169,7 +169,7 @@ func TestAHeldLockIsShownWithItsQueueInOrder(t *testing.T) {
 	require.Equal(t, fmt.Sprintf("%p", mu), l.Address)
 	require.Len(t, l.Holders, 1)
 	require.Equal(t, me.String(), l.Holders[0].Owner)
-	require.Contains(t, a.Stacks[l.Holders[0].Stack-1], "TestAHeldLockIsShownWithItsQueueInOrder")
+	require.Contains(t, a.Stacks[l.Holders[0].Stack-1], "TestAHeldLockShowsItsQueueInOrder")
 	require.Len(t, l.Waiters, 3)
 	last := hang.Seconds()
 	for i, w := range l.Waiters {
@@ -304,7 +304,7 @@ func TestTheBoxesOfACycleHaveDifferentTitles(t *testing.T) {
 	stopOther()
 }
 
-func TestALockOfAnExitedGoroutineIsAnOrphan(t *testing.T) {
+func TestAnExitedGoroutinesLockIsAnOrphan(t *testing.T) {
 	h := locksdebug.Handler()
 	mu := new(reentrant.Mutex)
 	gone, _ := start(t, func(context.Context) { mu.Lock() })
@@ -325,7 +325,7 @@ func TestALockOfAnExitedGoroutineIsAnOrphan(t *testing.T) {
 	require.NoError(t, mu.UnlockContext(locks.WithOwner(bg, gone)))
 }
 
-func TestReadersAndAWriterShareOneLockOnThePage(t *testing.T) {
+func TestReadersAndAWriterShareOneEntry(t *testing.T) {
 	h := locksdebug.Handler()
 	rw := new(rwlock.RWMutex)
 	rw.RLock()
@@ -340,7 +340,7 @@ func TestReadersAndAWriterShareOneLockOnThePage(t *testing.T) {
 	require.Equal(t, []bool{false, true}, []bool{a.Locks[0].Waiters[0].Shared, a.Locks[0].Waiters[1].Shared})
 }
 
-func TestARecorderAddsNamesTimesAndLocksWithoutOwners(t *testing.T) {
+func TestARecorderAddsNamesTimesAndOwnerlessLocks(t *testing.T) {
 	r := record.New(record.Options{Waits: true})
 	h := locksdebug.Handler(locksdebug.WithRecorder(r))
 	owned, plain := r.Wrap("accounts", new(reentrant.Mutex)), r.Wrap("cache", new(fair.Mutex))
@@ -464,7 +464,7 @@ func TestAWaiterInTheStoreIsShown(t *testing.T) {
 	require.Contains(t, page(t, h), "waits in the store")
 }
 
-func TestLocksOfTwoClientsWithOneNameAreTwo(t *testing.T) {
+func TestTwoClientsLocksOfOneNameDiffer(t *testing.T) {
 	h := locksdebug.Handler()
 	var waiting, held []string
 	for range 2 { // each has a server of its own
@@ -600,7 +600,7 @@ func TestQueryAndAcceptChooseTheFormat(t *testing.T) {
 	}
 }
 
-func TestAWrongQueryIsAnErrorThatSaysWhatIsAllowed(t *testing.T) {
+func TestAWrongQuerysErrorSaysWhatIsAllowed(t *testing.T) {
 	h := locksdebug.Handler()
 	w := get(h, "/?format=%3Cb%3E", "text/html")
 	require.Equal(t, http.StatusBadRequest, w.Code)
@@ -713,7 +713,7 @@ func (b blocking) Inspect(context.Context) (locks.Info, error) {
 	return locks.Info{}, nil
 }
 
-func TestTheAnswerSaysHowLongItStoppedTheProgram(t *testing.T) {
+func TestTheAnswerSaysHowLongItStopped(t *testing.T) {
 	var mu reentrant.Mutex
 	r := record.New(record.Options{})
 	l := r.Wrap("l", &mu)
@@ -760,7 +760,7 @@ func TestTheHistoryBeginsWithTheMostContendedName(t *testing.T) {
 	require.Contains(t, page(t, h), "most contended first")
 }
 
-func TestAGoroutineIsShownWithItsHoldsAndItsWait(t *testing.T) {
+func TestAGoroutineShowsItsHoldsAndWait(t *testing.T) {
 	var set keyed.Mutexes[string]
 	a, b := set.Of("a"), set.Of("b")
 	r := record.New(record.Options{})
