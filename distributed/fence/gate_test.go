@@ -34,7 +34,7 @@ func TestAGateRefusesToken0(t *testing.T) {
 	require.NotErrorIs(t, g.Check("it", 0), fence.ErrStale)
 }
 
-func TestResourcesOfAGateKnowNothingOfEachOther(t *testing.T) {
+func TestAGatesResourcesAreIndependent(t *testing.T) {
 	var g fence.Gate
 	require.NoError(t, g.Check("a", 9))
 	require.NoError(t, g.Check("b", 1))
@@ -56,7 +56,7 @@ func TestAStaleWriteIsNotCarriedOut(t *testing.T) {
 	require.NoError(t, g.Do("it", 3, func() error { return nil }), "a panic leaves the gate open")
 }
 
-func TestConcurrentWritesHappenInTheOrderOfTheirTokens(t *testing.T) {
+func TestConcurrentWritesHappenInTokenOrder(t *testing.T) {
 	var g fence.Gate
 	var written []uint64 // guarded by the gate
 	var wg sync.WaitGroup
