@@ -31,14 +31,14 @@ func TestDoHoldsTheLockWhileItsFunctionRuns(t *testing.T) {
 	require.Zero(t, l.Count())
 }
 
-func TestDoReturnsTheErrorOfItsFunctionAsItIs(t *testing.T) {
+func TestDoReturnsItsFunctionsErrorUnchanged(t *testing.T) {
 	l := &fakelock.Lock{}
 	err := locks.Do(ctx, l, func(context.Context) error { return errOne })
 	require.True(t, err == errOne)
 	require.Zero(t, l.Count())
 }
 
-func TestDoReturnsTheAcquisitionsErrorAndDoesNotRun(t *testing.T) {
+func TestDoRunsNothingAfterAFailedAcquisition(t *testing.T) {
 	l := &fakelock.Lock{LockErr: fails(errOne), UnlockErr: fails(errTwo)}
 	err := locks.Do(ctx, l, func(context.Context) error { t.Error("runs"); return nil })
 	require.True(t, err == errOne)
@@ -121,7 +121,7 @@ func TestDoUnderADoneContextDoesNotRun(t *testing.T) {
 	require.ErrorIs(t, err, errOne)
 }
 
-func TestDoOfALockThatIsNotLeasedAllocatesNothing(t *testing.T) {
+func TestDoOfAnUnleasedLockAllocatesNothing(t *testing.T) {
 	l := &fakelock.Lock{Reentrant: true}
 	fn := func(context.Context) error { return nil }
 	require.Zero(t, testing.AllocsPerRun(100, func() { _ = locks.Do(ctx, l, fn) }))
@@ -166,7 +166,7 @@ type lostLock struct {
 
 func (l lostLock) Hold(context.Context) (locks.Hold, error) { return l.hold, nil }
 
-func TestDoReportsALossByTheClockOrTheStore(t *testing.T) {
+func TestDoReportsLossByClockOrStore(t *testing.T) {
 	closed := make(chan struct{})
 	close(closed)
 	for name, hold := range map[string]lostHold{
@@ -180,7 +180,7 @@ func TestDoReportsALossByTheClockOrTheStore(t *testing.T) {
 	}
 }
 
-func TestDoEndsTheContextOfItsFunctionWhenThatReturns(t *testing.T) {
+func TestDoEndsItsContextAfterItsFunction(t *testing.T) {
 	var inner context.Context
 	require.NoError(t, locks.Do(ctx, fakelock.NewLeased(""), func(c context.Context) error { inner = c; return nil }))
 	require.ErrorIs(t, inner.Err(), context.Canceled)

@@ -138,7 +138,7 @@ func (k faultyKind) isFree(t *testing.T, at int) {
 	require.NoError(t, k.other.UnlockContext(ctx))
 }
 
-func TestAnAcquisitionUnderAFaultyContextLeavesNoHold(t *testing.T) {
+func TestAFaultyContextsAcquisitionLeavesNoHold(t *testing.T) {
 	eachFaultyKind(t, func(t *testing.T, k faultyKind, as func(ctx context.Context) context.Context) {
 		ctx, cancel := context.WithCancel(as(context.Background()))
 		defer cancel()
@@ -185,7 +185,7 @@ func TestAWaitUnderAFaultyContextLeavesNothing(t *testing.T) {
 
 // A Multi asks for the owner before it changes anything, and each member asks again. So only a
 // context that fails at once changes nothing there.
-func TestAnUnlockUnderAFaultyContextCanBeRepeated(t *testing.T) {
+func TestAFaultyContextsUnlockCanBeRepeated(t *testing.T) {
 	eachFaultyKind(t, func(t *testing.T, k faultyKind, as func(ctx context.Context) context.Context) {
 		ctx := as(context.Background())
 		eachFault(t, func(f *faulty) {
@@ -236,7 +236,7 @@ func TestARecorderForgetsACallThatPanics(t *testing.T) {
 	}, idle)
 }
 
-func TestAConditionWaitUnderAFaultyContextKeepsAllHolds(t *testing.T) {
+func TestAFaultyContextsConditionWaitKeepsAllHolds(t *testing.T) {
 	var m reentrant.Mutex
 	var rw rwlock.RWMutex
 	k := new(keyed.Mutexes[string]).Of("k")

@@ -87,7 +87,7 @@ func TestMultiTakesAnEmptyKeyForNone(t *testing.T) {
 	require.NoError(t, m.UnlockContext(ctx))
 }
 
-func TestMultiRollsBackInReverseWhereverAMemberFails(t *testing.T) {
+func TestMultiRollsBackInReverseAfterAnyFailure(t *testing.T) {
 	for bad := range 3 {
 		for _, try := range []bool{false, true} {
 			t.Run(fmt.Sprintf("member %d, try %v", bad, try), func(t *testing.T) {
@@ -199,7 +199,7 @@ func TestMultiReleasesTheOthersWhenAMemberPanics(t *testing.T) {
 	}
 }
 
-func TestMultiReleasesTheOthersWhenAMemberCallsGoexit(t *testing.T) {
+func TestMultiReleasesTheOthersAfterAMembersGoexit(t *testing.T) {
 	ls, _ := keyedLocks(3)
 	a, c := ls[0], ls[2]
 	m := locks.Multi(a, &breaking{ls[1], runtime.Goexit}, c)
@@ -322,7 +322,7 @@ type openHold struct{ locks.Hold }
 
 func (openHold) Extend(context.Context, time.Duration) error { return nil }
 
-func TestEveryRunOfAMultiAgreesWithTheModel(t *testing.T) {
+func TestEveryMultiRunAgreesWithTheModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := &open{}
 		m := locks.Multi(l).(locks.Leased)
@@ -436,7 +436,7 @@ func TestMultiLosesNoHoldWhenItsStepsCollide(t *testing.T) {
 	}
 }
 
-func TestMultiLosesNoUnlockWhenItCollidesWithHold(t *testing.T) {
+func TestMultiLosesNoUnlockBesideAHold(t *testing.T) {
 	m := locks.Multi(&open{}).(locks.Leased)
 	o := locks.WithOwner(ctx, locks.NewOwner())
 	var (
@@ -482,7 +482,7 @@ func TestMultiUnlockWithoutAHoldReleasesNothing(t *testing.T) {
 	require.NoError(t, m.UnlockContext(ctx))
 }
 
-func TestMultiTakesALockThatIsListedTwiceOnce(t *testing.T) {
+func TestMultiAcquiresALockListedTwiceOnce(t *testing.T) {
 	l := &fakelock.Lock{}
 	k := fakelock.Keyed{Lock: &fakelock.Lock{}, Key: "k"}
 	v := fakelock.Value{L: &fakelock.Lock{}}
@@ -507,7 +507,7 @@ func (w *wrapped) LockContext(ctx context.Context) error {
 
 func (w *wrapped) Unwrap() locks.TryLocker { return w.TryLocker }
 
-func TestMultiTakesAWrappedLockForTheOneInside(t *testing.T) {
+func TestMultiKnowsAWrappedLockAsTheInner(t *testing.T) {
 	ls, log := keyedLocks(3)
 	calls := 0
 	wrap := func(l locks.TryLocker) locks.TryLocker { return &wrapped{l, &calls} }
@@ -538,7 +538,7 @@ func TestMultiTakesTheMembersOfANestedMulti(t *testing.T) {
 	require.NoError(t, m.UnlockContext(ctx))
 }
 
-func TestMultiOfNothingIsALockThatEverybodyGets(t *testing.T) {
+func TestMultiOfNothingAdmitsEverybody(t *testing.T) {
 	m := locks.Multi()
 	require.NoError(t, m.LockContext(ctx))
 	other := locks.WithOwner(ctx, locks.NewOwner())
@@ -614,7 +614,7 @@ func TestMultisInOppositeOrdersDoNotDeadlock(t *testing.T) {
 	hammer(t, as)
 }
 
-func TestMultisOfLocksWithoutAnOrderDoNotDeadlock(t *testing.T) {
+func TestMultisOfUnorderedLocksDoNotDeadlock(t *testing.T) {
 	ls, as := anonymous(3)
 	for i := range as {
 		as[i] = fakelock.Value{L: ls[i]}
@@ -641,7 +641,7 @@ func TestMultiWithoutOrderWaitsOnlyWithoutHolds(t *testing.T) {
 	}
 }
 
-func TestMultiWithoutAnOrderRollsBackWhereverAMemberFails(t *testing.T) {
+func TestAnUnorderedMultiRollsBackAfterAnyFailure(t *testing.T) {
 	for bad := range 3 {
 		ls, as := anonymous(3)
 		for i := range as {
@@ -761,7 +761,7 @@ func TestMultiOfLeasedLocksIsLeased(t *testing.T) {
 	})
 }
 
-func TestMultiOfLocksThatAreNotLeasedIsNot(t *testing.T) {
+func TestMultiOfUnleasedLocksIsUnleased(t *testing.T) {
 	_, as := anonymous(2)
 	_, ok := locks.Multi(as...).(locks.Leased)
 	require.False(t, ok)
@@ -784,7 +784,7 @@ func TestAMultiHoldIsLostWithAnyMember(t *testing.T) {
 	}
 }
 
-func TestAMultiHoldThatWasLostUnnoticedIsLost(t *testing.T) {
+func TestAnUnnoticedLossEndsAMultiHold(t *testing.T) {
 	l := fakelock.NewLeased("")
 	m := locks.Multi(l).(locks.Leased)
 	require.NoError(t, m.LockContext(ctx))
@@ -799,7 +799,7 @@ func TestAMultiHoldThatWasLostUnnoticedIsLost(t *testing.T) {
 	require.ErrorIs(t, m.UnlockContext(ctx), locks.ErrLost)
 }
 
-func TestAMultiHoldEndsEarliestAndIsExtendedWhole(t *testing.T) {
+func TestAMultiHoldEndsEarliestAndExtendsWhole(t *testing.T) {
 	ls := []*fakelock.Leased{fakelock.NewLeased(""), fakelock.NewLeased("")}
 	m := locks.Multi(ls[0], ls[1]).(locks.Leased)
 	require.NoError(t, m.LockContext(ctx))

@@ -37,7 +37,7 @@ func TestNewOwnersAreNegativeAndDistinct(t *testing.T) {
 	}
 }
 
-func TestTheCurrentOwnerIsTheContextsOrTheGoroutine(t *testing.T) {
+func TestTheCurrentOwnerIsTheContextsOrGoroutines(t *testing.T) {
 	me := locks.CurrentOwner(context.Background())
 	require.Positive(t, int64(me))
 	var none context.Context
@@ -56,7 +56,7 @@ func TestTheCurrentOwnerIsTheContextsOrTheGoroutine(t *testing.T) {
 	require.Equal(t, o, <-others, "in another goroutine too")
 }
 
-func TestTheInnermostOwnerCountsAndZeroUndoesTheOuterOne(t *testing.T) {
+func TestTheInnermostOwnerCountsAndZeroResetsIt(t *testing.T) {
 	me := locks.CurrentOwner(context.Background())
 	outer, inner := locks.NewOwner(), locks.NewOwner()
 	ctx := locks.WithOwner(context.Background(), outer)
@@ -69,7 +69,7 @@ func TestWithOwnerPanicsOnANilContext(t *testing.T) {
 	require.Panics(t, func() { locks.WithOwner(none, 1) })
 }
 
-func TestWithOwnerPanicsOnANumberOutOfRange(t *testing.T) {
+func TestWithOwnerPanicsOnNumbersOutOfRange(t *testing.T) {
 	for _, o := range []locks.Owner{math.MinInt64, -1<<57 - 1, 1 << 57, 1<<58 + 7, math.MaxInt64} {
 		require.Panics(t, func() { locks.WithOwner(ctx, o) }, "%d", int64(o))
 	}

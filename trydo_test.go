@@ -10,7 +10,7 @@ import (
 	"github.com/jucgo/locks/internal/test/fakelock"
 )
 
-func TestTryDoRunsItsFunctionUnderAFreeLock(t *testing.T) {
+func TestTryDoRunsUnderAFreeLock(t *testing.T) {
 	l := &fakelock.Lock{Owned: true}
 	ran, err := locks.TryDo(ctx, l, func(inner context.Context) error {
 		require.Equal(t, ctx, inner)
@@ -31,7 +31,7 @@ func TestTryDoDoesNotWaitForAHolder(t *testing.T) {
 	require.Equal(t, 1, l.Count())
 }
 
-func TestTryDoUnderADoneContextDoesNotRun(t *testing.T) {
+func TestTryDoUnderADoneContextRunsNothing(t *testing.T) {
 	done, cancel := context.WithCancel(ctx)
 	cancel()
 	ran, err := locks.TryDo(done, &fakelock.Lock{}, func(context.Context) error { t.Error("runs"); return nil })
@@ -55,7 +55,7 @@ func TestTryDoRefusesNilArguments(t *testing.T) {
 	require.Zero(t, l.Count())
 }
 
-func TestTryDoEndsItsContextWhenTheHoldIsLost(t *testing.T) {
+func TestTryDoEndsItsContextAfterALoss(t *testing.T) {
 	l := fakelock.NewLeased("")
 	ran, err := locks.TryDo(ctx, l, func(ctx context.Context) error {
 		l.Lose()
@@ -125,7 +125,7 @@ func TestAGuardedValueIsReachedUnderItsLock(t *testing.T) {
 	require.Zero(t, l.Count())
 }
 
-func TestAGuardedValueIsNotReachedWhileAnotherHolds(t *testing.T) {
+func TestAGuardedValueIsUnreachableWhileAnotherHolds(t *testing.T) {
 	l := &fakelock.Lock{Owned: true}
 	g := locks.NewGuarded(l, 0)
 	require.NoError(t, l.LockContext(locks.WithOwner(ctx, locks.NewOwner())))
@@ -138,7 +138,7 @@ func TestAGuardedValueIsNotReachedWhileAnotherHolds(t *testing.T) {
 	require.ErrorIs(t, g.With(done, fn), context.Canceled)
 }
 
-func TestTheZeroGuardedAndANilFunctionAreErrors(t *testing.T) {
+func TestZeroGuardedAndNilFunctionAreErrors(t *testing.T) {
 	var zero locks.Guarded[int]
 	require.Error(t, zero.With(ctx, func(*int) error { t.Error("runs"); return nil }))
 	_, err := zero.TryWith(ctx, func(*int) error { t.Error("runs"); return nil })

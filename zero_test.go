@@ -85,7 +85,7 @@ func exportedStructs(t *testing.T) (names []string) {
 	return names
 }
 
-func TestNoMethodOfAZeroValueFailsWithoutAName(t *testing.T) {
+func TestEveryFailureOfAZeroValueNamesIt(t *testing.T) {
 	names := exportedStructs(t)
 	require.Len(t, zeros, len(names))
 	for _, name := range names {
@@ -133,7 +133,7 @@ func call(f reflect.Value) {
 	f.Call(args)
 }
 
-func TestAZeroCondSaysThatItHasNoLock(t *testing.T) {
+func TestAZeroCondReportsItsMissingLock(t *testing.T) {
 	ctx := context.Background()
 	var c condition.Cond
 	for _, f := range []func(){c.Wait, c.Signal, c.Broadcast, func() { c.HasWaiters() }} {
