@@ -158,7 +158,7 @@ func TestAPartitionedHolderLearnsOfItsLossFirst(t *testing.T) {
 	}
 }
 
-func TestAnExtendedHoldIsToldOfItsLossInTime(t *testing.T) {
+func TestAnExtendedHoldLearnsOfLossInTime(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	p := leasetest.NewProxy(t, s.addr)
@@ -172,7 +172,7 @@ func TestAnExtendedHoldIsToldOfItsLossInTime(t *testing.T) {
 	require.LessOrEqual(t, by, time.Duration(0))
 }
 
-func TestAnExtendedHoldIsRenewedWhenTheExtensionIsOver(t *testing.T) {
+func TestAnExtendedHoldIsRenewedAfterTheExtension(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	l, a := open(t, connect(t, s.addr), term(5*short)).Mutex("it"), someone()
@@ -188,7 +188,7 @@ func TestAnExtendedHoldIsRenewedWhenTheExtensionIsOver(t *testing.T) {
 	require.Empty(t, keys(t, connect(t, s.addr), "it/"))
 }
 
-func TestASessionIsUsedAgainUnlessMuchOfItIsOver(t *testing.T) {
+func TestASessionIsReusedUnlessMostlyOver(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	direct := connect(t, s.addr)
@@ -208,7 +208,7 @@ func TestASessionIsUsedAgainUnlessMuchOfItIsOver(t *testing.T) {
 	require.NotEqual(t, first, third)
 }
 
-func TestAHoldLostInAServersPauseStaysLost(t *testing.T) {
+func TestAHoldLostInAPauseStaysLost(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	l := open(t, connect(t, s.addr), term(3*short)).Mutex("it")
@@ -227,7 +227,7 @@ func TestAHoldLostInAServersPauseStaysLost(t *testing.T) {
 	require.NoError(t, rival.UnlockContext(b))
 }
 
-func TestAPausedHolderKnowsOfItsLossBeforeAnythingElse(t *testing.T) {
+func TestAPausedHolderFirstLearnsOfItsLoss(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	child := testbed.Child(t, "hold", s.addr)
@@ -245,7 +245,7 @@ func TestAPausedHolderKnowsOfItsLossBeforeAnythingElse(t *testing.T) {
 	require.NoError(t, rival.UnlockContext(b))
 }
 
-func TestAKilledProcessesLockIsFreeAfterItsLease(t *testing.T) {
+func TestAKilledProcessFreesItsLockByLease(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	child := testbed.Child(t, "hold", s.addr)
@@ -276,7 +276,7 @@ func TestAPartitionThatEndsInTimeLosesNothing(t *testing.T) {
 }
 
 // A gRPC client waits for a second and more before it connects again. Then it would be too late.
-func TestAHoldSurvivesConnectionsRefusedForHalfItsTime(t *testing.T) {
+func TestAHoldSurvivesBrieflyRefusedConnections(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	p := leasetest.NewProxy(t, s.addr)
@@ -426,7 +426,7 @@ func TestWaitersCancelledAtRandomLeaveNothingBehind(t *testing.T) {
 	require.NoError(t, holder.UnlockContext(a))
 }
 
-func TestAWaiterKeepsItsPlaceForLongerThanALease(t *testing.T) {
+func TestAWaiterKeepsItsPlaceBeyondALease(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	direct := connect(t, s.addr)
@@ -449,7 +449,7 @@ func TestAWaiterKeepsItsPlaceForLongerThanALease(t *testing.T) {
 	require.NoError(t, l.UnlockContext(b))
 }
 
-func TestAHoldCountsFromTheLastRenewalOfItsPlace(t *testing.T) {
+func TestAHoldBeginsAtItsPlacesLastRenewal(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	holder, l := open(t, connect(t, s.addr)).Mutex("it"), open(t, connect(t, s.addr), term(9*short)).Mutex("it")
@@ -468,7 +468,7 @@ func TestAHoldCountsFromTheLastRenewalOfItsPlace(t *testing.T) {
 	require.NoError(t, l.UnlockContext(b))
 }
 
-func TestAHolderIsToldOfItsRemovedKeyOrLease(t *testing.T) {
+func TestAHolderLearnsOfRemovedKeyOrLease(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	direct := connect(t, s.addr)
@@ -497,7 +497,7 @@ func TestAHolderIsToldOfItsRemovedKeyOrLease(t *testing.T) {
 	}
 }
 
-func TestTheRenewalTellsOfARemovedKeyWithoutTheWatch(t *testing.T) {
+func TestRenewalReportsARemovedKeyWithoutWatch(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	l, a := open(t, connect(t, s.addr), term(9*short)).Mutex("it"), someone()
@@ -538,7 +538,7 @@ func TestAWaiterSurvivesACompactionOfItsEvents(t *testing.T) {
 	require.NoError(t, l.UnlockContext(c))
 }
 
-func TestTheDeathOfTheLeaderEndsNeitherHoldsNorWaits(t *testing.T) {
+func TestHoldsAndWaitsSurviveTheLeadersDeath(t *testing.T) {
 	t.Parallel()
 	members := startCluster(t, "", 3)
 	var addrs []string
@@ -671,7 +671,7 @@ func TestCloseDoesNotWaitForAGoneServer(t *testing.T) {
 	require.Less(t, time.Since(began), 5*time.Second)
 }
 
-func TestTicketsAreSoldOnceToManyProcessesWhoseConnectionsBreak(t *testing.T) {
+func TestBrokenConnectionsSellNoTicketTwice(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	p := leasetest.NewProxy(t, s.addr)
@@ -685,7 +685,7 @@ func TestTicketsAreSoldOnceToManyProcessesWhoseConnectionsBreak(t *testing.T) {
 	}.Run(t)
 }
 
-func TestHoldsForATimeLastThatLongAndEnd(t *testing.T) {
+func TestHoldsWithAFixedTTLEnd(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	c := open(t, connect(t, s.addr))
@@ -723,7 +723,7 @@ func TestManyHoldsAreRenewed(t *testing.T) {
 	}
 }
 
-func TestAHoldMayBeAsLongAsCanBe(t *testing.T) {
+func TestAHoldMayBeOfMaximalLength(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	c, a := open(t, connect(t, s.addr), term(math.MaxInt64)), someone()
@@ -738,7 +738,7 @@ func TestAHoldMayBeAsLongAsCanBe(t *testing.T) {
 	require.NoError(t, rival.UnlockContext(a))
 }
 
-func TestALocalWaiterSurvivesAnOutageLongerThanALease(t *testing.T) {
+func TestALocalWaiterSurvivesALongOutage(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	p := leasetest.NewProxy(t, s.addr)

@@ -15,7 +15,7 @@ import (
 	"github.com/jucgo/locks/distributed/etcdlock"
 )
 
-func TestNamesAreThoseOfKeysOfLocksBelowThePrefix(t *testing.T) {
+func TestNamesListsLockKeysBelowThePrefix(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	direct := connect(t, s.addr)
@@ -75,7 +75,7 @@ func TestNamesOfSeveralPagesAreAllListed(t *testing.T) {
 	require.Len(t, names, 2100)
 }
 
-func TestForceUnlockDeletesTheHoldersKeyAndWakesTheWaiter(t *testing.T) {
+func TestForceUnlockDeletesTheKeyAndWakesWaiters(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	direct := connect(t, s.addr)

@@ -32,7 +32,7 @@ func (r *refusals) intercept(ctx context.Context, desc *grpc.StreamDesc, conn *g
 
 // A place in the queue is renewed after a third of its lease. Were a renewal that fails repeated
 // after another third only, the third one would be too late.
-func TestAFailedRenewalOfAPlaceIsRepeatedSoon(t *testing.T) {
+func TestAPlacesFailedRenewalIsRepeatedSoon(t *testing.T) {
 	t.Parallel()
 	s, r := startServer(t), new(refusals)
 	client, err := dialWith([]grpc.DialOption{grpc.WithChainStreamInterceptor(r.intercept)}, s.addr)

@@ -79,7 +79,7 @@ func TestReadersDoNotOvertakeAWriterThatWaits(t *testing.T) {
 	require.NoError(t, late.UnlockContext(c))
 }
 
-func TestAReaderThatAsksToWriteIsToldAtOnce(t *testing.T) {
+func TestAReaderThatAsksToWriteIsRefused(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	read, write := rw(t, s)
@@ -150,7 +150,7 @@ func TestAWriterMayReadAndBecomeAReader(t *testing.T) {
 	require.NoError(t, write2.UnlockContext(b))
 }
 
-func TestTheNextLocalWriterWaitsForADowngradedOne(t *testing.T) {
+func TestTheNextLocalWriterAwaitsADowngradedOne(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	read, write := rw(t, s)
@@ -167,7 +167,7 @@ func TestTheNextLocalWriterWaitsForADowngradedOne(t *testing.T) {
 	require.NoError(t, write.UnlockContext(b))
 }
 
-func TestBothHoldsOfAWriterThatReadsAreLostTogether(t *testing.T) {
+func TestAReadingWriterLosesBothHoldsTogether(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	direct := connect(t, s.addr)
@@ -186,7 +186,7 @@ func TestBothHoldsOfAWriterThatReadsAreLostTogether(t *testing.T) {
 	require.NoError(t, write.UnlockContext(a))
 }
 
-func TestReadersAndWritersOfManyClientsExcludeEachOther(t *testing.T) {
+func TestManyClientsReadersAndWritersExcludeEachOther(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	var readers, writers, most, reads, writes atomic.Int32

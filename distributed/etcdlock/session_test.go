@@ -100,7 +100,7 @@ func leases(t *testing.T, c *clientv3.Client) int {
 	return len(resp.Leases)
 }
 
-func TestALateRequestOfAnIdleClientPutsNoKey(t *testing.T) {
+func TestAnIdleClientsLateRequestPutsNoKey(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t), new(network)
 	direct := connect(t, s.addr)
@@ -113,7 +113,7 @@ func TestALateRequestOfAnIdleClientPutsNoKey(t *testing.T) {
 	require.NoError(t, rival.UnlockContext(a))
 }
 
-func TestALateRequestOfAHolderBlocksNobodyForLong(t *testing.T) {
+func TestAHoldersLateRequestBlocksNobodyForLong(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t), new(network)
 	direct := connect(t, s.addr)
@@ -140,7 +140,7 @@ func TestALateRequestOfAHolderBlocksNobodyForLong(t *testing.T) {
 	require.NoError(t, c.Mutex("third").UnlockContext(b))
 }
 
-func TestAReleaseWithoutAnAnswerLeavesOtherHoldsAlone(t *testing.T) {
+func TestAnUnansweredReleaseLeavesOtherHoldsAlone(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t), new(network)
 	direct := connect(t, s.addr)
@@ -234,7 +234,7 @@ func TestALockAndAnUnlockAreTwoRequests(t *testing.T) {
 	require.Equal(t, 6, n.requests)
 }
 
-func TestAllHoldsOfAClientAreUnderOneLease(t *testing.T) {
+func TestAClientsHoldsShareOneLease(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	direct := connect(t, s.addr)
@@ -261,7 +261,7 @@ func TestAllHoldsOfAClientAreUnderOneLease(t *testing.T) {
 }
 
 // A server that exceeds its quota by a request carries it out, and refuses it.
-func TestARefusalForWantOfSpaceLeavesNoKey(t *testing.T) {
+func TestAFullStoresRefusalLeavesNoKey(t *testing.T) {
 	t.Parallel()
 	s, full := startServer(t), new(atomic.Bool)
 	client, err := dialWith([]grpc.DialOption{grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string,

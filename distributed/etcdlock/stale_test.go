@@ -57,7 +57,7 @@ func (s *laggingStream) RecvMsg(m any) error {
 	return nil
 }
 
-func TestAnEventFromBeforeAKeyDoesNotEndItsLife(t *testing.T) {
+func TestAnEarlierEventDoesNotEndAKey(t *testing.T) {
 	t.Parallel()
 	s, lag := startServer(t), new(lagging)
 	client, err := dialWith([]grpc.DialOption{grpc.WithChainStreamInterceptor(lag.intercept)}, s.addr)

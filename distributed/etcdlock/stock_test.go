@@ -56,7 +56,7 @@ func TestTheKeyIsThatOfEtcdsOwnMutex(t *testing.T) {
 	require.Empty(t, keys(t, direct, ""))
 }
 
-func TestEtcdsOwnMutexAndOursExcludeAndWakeEachOther(t *testing.T) {
+func TestEtcdsMutexAndOursExcludeAndWakeMutually(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	direct := connect(t, s.addr)
@@ -97,7 +97,7 @@ func TestEtcdsOwnMutexAndOursExcludeAndWakeEachOther(t *testing.T) {
 	}
 }
 
-func TestEtcdsOwnMutexAndOursWaitInOneQueue(t *testing.T) {
+func TestEtcdsMutexAndOursShareAQueue(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	direct := connect(t, s.addr)
@@ -131,7 +131,7 @@ func TestEtcdsOwnMutexAndOursWaitInOneQueue(t *testing.T) {
 	require.Empty(t, keys(t, direct, "it/"))
 }
 
-func TestEtcdsOwnMutexAndOursExcludeEachOtherUnderStress(t *testing.T) {
+func TestEtcdsMutexAndOursExcludeMutuallyUnderStress(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	var inside, wrong, ours, theirs atomic.Int32
@@ -231,7 +231,7 @@ func TestWrongNamesLeasesAndClientsAreRefused(t *testing.T) {
 	require.Error(t, err)
 }
 
-func TestAKeyWithoutALeaseIsForeignAndLeftAlone(t *testing.T) {
+func TestAKeyWithoutLeaseIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	conn := connect(t, s.addr)

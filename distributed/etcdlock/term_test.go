@@ -54,7 +54,7 @@ func (s *deposedStream) RecvMsg(m any) error {
 	return nil
 }
 
-func TestARenewalThatADeposedLeaderAnswersDoesNotCount(t *testing.T) {
+func TestADeposedLeadersAnswerRenewsNothing(t *testing.T) {
 	t.Parallel()
 	s, d := startServer(t), new(deposed)
 	client, err := dialWith([]grpc.DialOption{grpc.WithChainStreamInterceptor(d.intercept)}, s.addr)

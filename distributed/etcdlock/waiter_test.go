@@ -100,7 +100,7 @@ func TestAWaiterBeginsAnewAfterALongPause(t *testing.T) {
 	require.Equal(t, "<nil>", child.Line())
 }
 
-func TestAWaiterBeginsAnewWhenItsPlaceIsTakenAway(t *testing.T) {
+func TestAWaiterWithoutItsPlaceBeginsAnew(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	direct := connect(t, s.addr)
@@ -127,7 +127,7 @@ func TestAWaiterBeginsAnewWhenItsPlaceIsTakenAway(t *testing.T) {
 	}
 }
 
-func TestAWaiterKeepsThePlaceThatFollowsOneTakenAway(t *testing.T) {
+func TestAWaiterKeepsThePlaceItMadeAnew(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	direct := connect(t, s.addr)
