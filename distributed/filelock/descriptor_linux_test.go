@@ -11,7 +11,7 @@ import (
 	"github.com/jucgo/locks/distributed/filelock"
 )
 
-func TestADescriptorKeepsTheFileLockedUntilTheUnlock(t *testing.T) {
+func TestADescriptorLocksTheFileUntilTheUnlock(t *testing.T) {
 	client, err := filelock.New(t.TempDir())
 	require.NoError(t, err)
 	defer client.Close(t.Context())

@@ -53,7 +53,7 @@ func TestAWaiterThatIsKilledLeavesNothing(t *testing.T) {
 	require.Equal(t, "true", ask(serving(t, "write", path), "try"))
 }
 
-func TestAFileThatCanOnlyBeReadIsLocked(t *testing.T) {
+func TestAReadOnlyFileIsLocked(t *testing.T) {
 	path, empty := somewhere(t), somewhere(t)
 	require.NoError(t, os.WriteFile(path, []byte("text"), 0o444))
 	require.NoError(t, os.WriteFile(empty, nil, 0o444))

@@ -118,7 +118,7 @@ func TestReadersOfSeveralProcessesAreInsideTogether(t *testing.T) {
 	require.Equal(t, "<nil>", ask(w, "unlock"))
 }
 
-func TestAReaderThatAsksToWriteIsRefusedAtOnce(t *testing.T) {
+func TestAReaderThatAsksToWriteIsRefused(t *testing.T) {
 	l, a := open(t, somewhere(t)), someone()
 	take(t, l.ReadLocker(), a)
 	require.ErrorIs(t, l.LockContext(a), locks.ErrUpgrade)
@@ -129,7 +129,7 @@ func TestAReaderThatAsksToWriteIsRefusedAtOnce(t *testing.T) {
 	require.NoError(t, l.UnlockContext(a))
 }
 
-func TestAWriterGoesOnReadingAndNobodyWritesInBetween(t *testing.T) {
+func TestNobodyWritesBetweenWritingAndReading(t *testing.T) {
 	path := somewhere(t)
 	l, w, r := open(t, path), serving(t, "write", path), serving(t, "read", path)
 	a, b := someone(), someone()
@@ -238,7 +238,7 @@ func TestAFileThatIsDeletedIsMadeAnew(t *testing.T) {
 	require.Equal(t, "true", ask(c, "try"))
 }
 
-func TestAHolderIsToldThatItsFileIsGone(t *testing.T) {
+func TestAHolderLearnsThatItsFileIsGone(t *testing.T) {
 	for _, half := range []string{"write", "read"} {
 		t.Run(half, func(t *testing.T) {
 			path := somewhere(t)
@@ -277,7 +277,7 @@ func TestAHolderIsToldThatItsFileIsGone(t *testing.T) {
 	}
 }
 
-func TestReadersOfAFileThatIsGoneAreNotJoined(t *testing.T) {
+func TestNewReadersDoNotJoinARemovedFile(t *testing.T) {
 	path := somewhere(t)
 	f, a, b := open(t, path), someone(), someone()
 	take(t, f.ReadLocker(), a)
@@ -293,7 +293,7 @@ func TestReadersOfAFileThatIsGoneAreNotJoined(t *testing.T) {
 	take(t, f.ReadLocker(), b)
 }
 
-func TestAProgramStartedMeanwhileDoesNotKeepTheLock(t *testing.T) {
+func TestAStartedProgramDoesNotKeepTheLock(t *testing.T) {
 	testbed.Lookup(t, "sleep")
 	path := somewhere(t)
 	l, c := open(t, path), serving(t, "write", path)
@@ -307,7 +307,7 @@ func TestAProgramStartedMeanwhileDoesNotKeepTheLock(t *testing.T) {
 	require.NoError(t, l.UnlockContext(background))
 }
 
-func TestAStormOfTimeoutsLeavesNoLockToOtherProcesses(t *testing.T) {
+func TestManyTimeoutsLeaveNoLockBehind(t *testing.T) {
 	path := somewhere(t)
 	l, c := open(t, path), serving(t, "write", path)
 	for range 100 {
@@ -365,7 +365,7 @@ func TestWhatIsNoRegularFileIsForeign(t *testing.T) {
 	require.ErrorIs(t, p.Locker("a").LockContext(background), locks.ErrForeign)
 }
 
-func TestADirectoryThatIsMissingIsMadeByNewOnly(t *testing.T) {
+func TestOnlyNewMakesAMissingDirectory(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "b")
 	_, err := filelock.Open(filepath.Join(dir, "it"))
 	require.ErrorIs(t, err, os.ErrNotExist)

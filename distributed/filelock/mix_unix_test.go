@@ -109,7 +109,7 @@ func mix(args []string) error {
 
 func init() { roles["mix"] = mix }
 
-func TestReadersAndWritersOfFourProcessesExcludeEachOther(t *testing.T) {
+func TestFourProcessesReadersAndWritersExcludeEachOther(t *testing.T) {
 	dir := t.TempDir()
 	for _, file := range []string{"x", "y"} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, file), []byte("0"), 0o600))

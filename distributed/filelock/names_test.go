@@ -56,7 +56,7 @@ func TestNamesBecomeFilesThatPeopleCanTell(t *testing.T) {
 	require.Regexp(t, `^a(%2F){31}%%[0-9a-f]{64}\.lock$`, filepath.Base(p.Path("a"+strings.Repeat("/", 100))))
 }
 
-func TestNamesOfFilesOfTheDirectoryAreListedByPattern(t *testing.T) {
+func TestNamesListsTheDirectorysFilesByPattern(t *testing.T) {
 	dir := t.TempDir()
 	p := provide(t, dir)
 	for _, name := range []string{"b", "a", "a/b", "50%", "", "[x]", strings.Repeat("/", 100)} {
@@ -116,7 +116,7 @@ func FuzzNames(f *testing.F) {
 	})
 }
 
-func TestAnEmptyPathIsNoDirectoryAndNoFile(t *testing.T) {
+func TestAnEmptyPathIsRefused(t *testing.T) {
 	_, err := filelock.New("")
 	require.Error(t, err, "it is not wherever the process happens to be")
 	_, err = filelock.Open("")

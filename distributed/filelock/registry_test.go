@@ -42,7 +42,7 @@ func (l *late) Err() error {
 	return nil
 }
 
-func TestAHandOffToACancelledWaiterUnlocksTheFile(t *testing.T) {
+func TestAHandOffAfterCancellationUnlocksTheFile(t *testing.T) {
 	for _, half := range []string{"write", "read"} {
 		t.Run(half, func(t *testing.T) {
 			path := somewhere(t)
@@ -65,7 +65,7 @@ func TestAHandOffToACancelledWaiterUnlocksTheFile(t *testing.T) {
 	}
 }
 
-func TestAStaleFileIsClosedAtItsLastUnlock(t *testing.T) {
+func TestTheLastUnlockClosesAStaleFile(t *testing.T) {
 	path := somewhere(t)
 	f := open(t, path)
 	a, b, c := someone(), someone(), someone()
@@ -82,7 +82,7 @@ func TestAStaleFileIsClosedAtItsLastUnlock(t *testing.T) {
 	require.NoError(t, f.ReadLocker().UnlockContext(c))
 }
 
-func TestAFileReplacedAgainAndAgainIsOpenOnce(t *testing.T) {
+func TestAnOftenReplacedFileIsOpenOnce(t *testing.T) {
 	f := open(t, somewhere(t))
 	before := filelock.OpenFiles()
 	for range 50 {
@@ -93,7 +93,7 @@ func TestAFileReplacedAgainAndAgainIsOpenOnce(t *testing.T) {
 	}
 }
 
-func TestPathsFollowWhatOthersInTheProcessHaveFound(t *testing.T) {
+func TestPathsFollowWhatTheProcessHasFound(t *testing.T) {
 	one, two := somewhere(t), somewhere(t)
 	require.NoError(t, os.WriteFile(one, nil, 0o666))
 	require.NoError(t, os.Link(one, two))
@@ -113,7 +113,7 @@ func TestPathsFollowWhatOthersInTheProcessHaveFound(t *testing.T) {
 	require.NoError(t, link.UnlockContext(background))
 }
 
-func TestALockGoesOnAfterItsFileWasClosed(t *testing.T) {
+func TestALockGoesOnAfterItsFileCloses(t *testing.T) {
 	dir := t.TempDir()
 	l := provide(t, dir).Mutex("it")
 	take(t, l, background)
@@ -128,7 +128,7 @@ func TestALockGoesOnAfterItsFileWasClosed(t *testing.T) {
 	require.NoError(t, l.UnlockContext(background))
 }
 
-func TestAnOwnerWithALostHoldMayNotLockAnew(t *testing.T) {
+func TestAnOwnerWithALostHoldCannotLock(t *testing.T) {
 	path := somewhere(t)
 	f := open(t, path)
 	read := f.ReadLocker()
@@ -203,7 +203,7 @@ func storm(args []string) error {
 	return errors.Join(append(failed, p.Close(background))...)
 }
 
-func TestAStormOverManyNamesInThreeProcessesExcludes(t *testing.T) {
+func TestThreeProcessesExcludeEachOtherOnManyNames(t *testing.T) {
 	dir := t.TempDir()
 	var children []*testbed.Process
 	for range 3 {

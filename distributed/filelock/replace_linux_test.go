@@ -75,7 +75,7 @@ func deep(tb testing.TB) string {
 	return filepath.Join(dir, "it.lock")
 }
 
-func TestAFileReplacedByItsHolderIsLockedAnew(t *testing.T) {
+func TestAFileItsHolderReplacedIsLockedAnew(t *testing.T) {
 	for word := range replacements {
 		t.Run(word, func(t *testing.T) {
 			path := deep(t)
@@ -94,7 +94,7 @@ func TestAFileReplacedByItsHolderIsLockedAnew(t *testing.T) {
 	}
 }
 
-func TestAWaiterLocksTheFileThatReplacedItsOwn(t *testing.T) {
+func TestAWaiterLocksTheReplacementOfItsFile(t *testing.T) {
 	for word := range replacements {
 		t.Run(word, func(t *testing.T) {
 			path := deep(t)
@@ -111,7 +111,7 @@ func TestAWaiterLocksTheFileThatReplacedItsOwn(t *testing.T) {
 	}
 }
 
-func TestAPathWhoseLinkLeadsElsewhereIsLockedAnew(t *testing.T) {
+func TestAMovedLinksPathIsLockedAnew(t *testing.T) {
 	for _, where := range []string{"file", "directory"} {
 		t.Run(where, func(t *testing.T) {
 			one, two := deep(t), deep(t)
