@@ -181,7 +181,7 @@ func TestGoAndJavaExcludeAndWakeEachOther(t *testing.T) {
 	})
 }
 
-func TestGoAndJavaGetTheMutexInTheirOrder(t *testing.T) {
+func TestGoAndJavaGetTheMutexInOrder(t *testing.T) {
 	each(t, func(s *stage) {
 		var mu sync.Mutex
 		var order []int
@@ -217,7 +217,7 @@ func TestGoAndJavaGetTheMutexInTheirOrder(t *testing.T) {
 	})
 }
 
-func TestReadersAndWritersOfBothSidesRespectEachOther(t *testing.T) {
+func TestBothSidesReadersAndWritersRespectEachOther(t *testing.T) {
 	each(t, func(s *stage) {
 		read, write := lockOf(s.ours, "read", "/it"), lockOf(s.ours, "write", "/it")
 		a, b := someone(), someone()
@@ -298,7 +298,7 @@ func TestJavasDowngradeIsUnderstood(t *testing.T) {
 	})
 }
 
-func TestAMultiLockOfOneSideExcludesTheOther(t *testing.T) {
+func TestOneSidesMultiLockExcludesTheOther(t *testing.T) {
 	each(t, func(s *stage) {
 		m, a := locks.Multi(s.ours.Mutex("a"), s.ours.Mutex("b")), someone()
 		s.java.do("ok", "t1", "lock", "multi", "/a,/b")
@@ -374,7 +374,7 @@ func (s *stage) forms(path, seen string) (all []form) {
 	return all
 }
 
-func TestTheNodesOfBothSidesHaveTheSameForm(t *testing.T) {
+func TestBothSidesNodesHaveTheSameForm(t *testing.T) {
 	each(t, func(s *stage) {
 		for _, kind := range []string{"mutex", "semaphore", "read", "write", "downgraded"} {
 			ours, theirs, a := "/ours/"+kind, "/theirs/"+kind, someone()
@@ -414,7 +414,7 @@ func TestTheNodesOfBothSidesHaveTheSameForm(t *testing.T) {
 	})
 }
 
-func TestAKilledProcessFreesItsLocksForTheOtherSide(t *testing.T) {
+func TestAKilledProcessFreesTheOtherSide(t *testing.T) {
 	for _, version := range []string{current, before} {
 		t.Run(version, func(t *testing.T) {
 			s := newStage(t, version, short)
