@@ -116,7 +116,7 @@ func TestTheFunctionsResultEndsRun(t *testing.T) {
 	}
 }
 
-func TestTheEndOfTheContextEndsRunAfterTheFunction(t *testing.T) {
+func TestRunEndsWithItsContextAfterTheFunction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := new(journal)
 		cause := errors.New("shutdown")
@@ -181,7 +181,7 @@ func TestALostLeaderCampaignsAgain(t *testing.T) {
 	})
 }
 
-func TestALossThatTheFunctionMissedIsNoResult(t *testing.T) {
+func TestAnUnnoticedLossIsNoResult(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := new(journal)
 		s := new(server)
@@ -305,7 +305,7 @@ func TestAnOutageEndsTheTermBeforeTheLease(t *testing.T) {
 	})
 }
 
-func TestAPausedLeaderLearnsOfTheLossFromItsHold(t *testing.T) {
+func TestAPausedLeadersHoldReportsTheLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(server)
 		c := s.campaign(t, func(ctx context.Context) error {
