@@ -29,7 +29,7 @@ func (m mighty) Break(ctx context.Context, name string) (forced bool, err error)
 	return forced, err
 }
 
-func TestForceUnlockTellsLocalHoldersAtOnceAndOthersLater(t *testing.T) {
+func TestForceUnlockTellsLocalHoldersFirst(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		c, err := lease.New(mighty{s.connect()}, lease.WithTTL(term))
 		require.NoError(t, err)

@@ -27,7 +27,7 @@ func (free) Release(context.Context, HoldID) (Released, error) {
 }
 func (free) Watch(context.Context, HoldID) (Watch, error) { return nil, nil }
 
-func TestAHoldIsLostAtOnceAfterASuspension(t *testing.T) {
+func TestASuspensionEndsAHoldAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var slept atomic.Int64
 		clock := func(c *Client) {
@@ -79,7 +79,7 @@ func (s answering) Renew(_ context.Context, holds []HoldID, _ time.Duration) ([]
 	return renewed, nil
 }
 
-func TestALateAnswerDoesNotGoOnWithALostHold(t *testing.T) {
+func TestALateAnswerRevivesNoLostHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var slept, sent atomic.Int64
 		clock := func(c *Client) {
@@ -101,7 +101,7 @@ func TestALateAnswerDoesNotGoOnWithALostHold(t *testing.T) {
 	})
 }
 
-func TestNowGoesOnLikeTheClockOfTheSystem(t *testing.T) {
+func TestNowFollowsTheSystemsClock(t *testing.T) {
 	a, b := Now(), time.Now()
 	c, d := Now(), time.Now()
 	require.InDelta(t, d.Sub(b), c.Sub(a), float64(time.Second))
@@ -109,7 +109,7 @@ func TestNowGoesOnLikeTheClockOfTheSystem(t *testing.T) {
 	require.GreaterOrEqual(t, systemSuspended(), time.Duration(0))
 }
 
-func TestASettingOfTheWallClockIsNoSuspension(t *testing.T) {
+func TestSettingTheWallClockIsNoSuspension(t *testing.T) {
 	before := suspended(time.Now())
 	defer last.Store(last.Load())
 	r := *last.Load()

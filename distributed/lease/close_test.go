@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestCloseWaitsForAnUnlockThatBeginsTogetherWithIt(t *testing.T) {
+func TestCloseWaitsForASimultaneousUnlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, err := New(struct{ Store }{})
 		require.NoError(t, err)

@@ -30,7 +30,7 @@ func rivalry(t *testing.T, s *server, h locks.Hold) time.Duration {
 	return told.Sub(<-granted)
 }
 
-func TestAnExtensionByLessThanAMillisecondIsRefused(t *testing.T) {
+func TestAnExtensionBelowOneMillisecondIsRefused(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		o := as(locks.NewOwner())
 		h := hold(t, open(t, s.connect()).Mutex("it"), o)
@@ -45,7 +45,7 @@ func TestAnExtensionByLessThanAMillisecondIsRefused(t *testing.T) {
 	})
 }
 
-func TestAnExtensionWithoutAnAnswerMayHaveShortenedTheHold(t *testing.T) {
+func TestAnUnansweredExtensionMayShortenTheHold(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		conn, o := s.connect(), as(locks.NewOwner())
 		h := hold(t, open(t, conn).Mutex("it", lease.WithFixedTTL(time.Hour)), o)
@@ -72,7 +72,7 @@ func TestAnExtensionUnderWayMayShortenTheHold(t *testing.T) {
 	})
 }
 
-func TestARenewalThatIsLateMayShortenALongExtension(t *testing.T) {
+func TestALateRenewalMayShortenALongExtension(t *testing.T) {
 	for _, lost := range []bool{false, true} {
 		bubble(t, func(t *testing.T, s *server) {
 			conn, o := s.connect(), as(locks.NewOwner())
@@ -94,7 +94,7 @@ func TestARenewalThatIsLateMayShortenALongExtension(t *testing.T) {
 	}
 }
 
-func TestAnExtensionAnsweredAfterALaterRenewalIsNoLonger(t *testing.T) {
+func TestALaterRenewalOverridesAnExtension(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		conn, o := s.connect(), as(locks.NewOwner())
 		h := hold(t, open(t, conn).Mutex("it"), o)
@@ -156,7 +156,7 @@ func TestAShortExtensionKeepsARenewedHold(t *testing.T) {
 	})
 }
 
-func TestAnAnswerAfterTheEndOfTheLeaseGrantsNothing(t *testing.T) {
+func TestAnAnswerAfterTheLeaseGrantsNothing(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		conn, o := s.connect(), as(locks.NewOwner())
 		l := open(t, conn).Mutex("it")

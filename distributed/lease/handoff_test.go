@@ -16,7 +16,7 @@ func lockAt(d time.Duration) (*grant, time.Time) {
 	return &grant{taken: begin, ttl: 40 * time.Second, handOver: 10 * time.Millisecond}, begin.Add(d)
 }
 
-func TestALockIsPassedUpToTheLimitOfHandoffs(t *testing.T) {
+func TestLocalHandoffsEndAtTheirLimit(t *testing.T) {
 	var h handoff
 	h.taken(false, false, 9)
 	g, now := lockAt(time.Second)
@@ -48,7 +48,7 @@ func TestFixedAndPinnedLocksAreNotPassed(t *testing.T) {
 	require.Equal(t, pass, h.decide(g, 1, true, now))
 }
 
-func TestAContendedLockIsPassedToEarlierWaitersOnly(t *testing.T) {
+func TestAContendedLockGoesToEarlierWaitersOnly(t *testing.T) {
 	var h handoff
 	h.taken(true, false, 1)
 	g, now := lockAt(time.Second)
@@ -59,7 +59,7 @@ func TestAContendedLockIsPassedToEarlierWaitersOnly(t *testing.T) {
 	require.Equal(t, pass, h.decide(g, 64, true, now), "sooner than others could have it")
 }
 
-func TestAProbeExtendsTheTurnsWhileNobodyElseWaits(t *testing.T) {
+func TestAProbeExtendsUncontendedTurns(t *testing.T) {
 	var h handoff
 	h.taken(false, false, 9)
 	g, now := lockAt(time.Second)

@@ -24,7 +24,7 @@ func (l late) Release(ctx context.Context, id lease.HoldID) (lease.Released, err
 	return l.client.Release(ctx, id)
 }
 
-func TestALateReleaseDoesNotFreeALaterHold(t *testing.T) {
+func TestALateReleaseFreesNoLaterHold(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		var deliver func()
 		c, err := lease.New(late{s.connect(), &deliver}, lease.WithTTL(term))

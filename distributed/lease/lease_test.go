@@ -86,7 +86,7 @@ func TestAPartitionedHolderLearnsOfItsLossFirst(t *testing.T) {
 	}
 }
 
-func TestAHoldOutlivesAPartitionThatEndsInTime(t *testing.T) {
+func TestAHoldOutlivesAShortPartition(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		conn := s.connect()
 		h := hold(t, open(t, conn).Mutex("it"), as(locks.NewOwner()))
@@ -100,7 +100,7 @@ func TestAHoldOutlivesAPartitionThatEndsInTime(t *testing.T) {
 	})
 }
 
-func TestALateReplyDoesNotBringALostHoldBack(t *testing.T) {
+func TestALateReplyRevivesNoLostHold(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		conn := s.connect()
 		h := hold(t, open(t, conn).Mutex("it"), as(locks.NewOwner()))
@@ -112,7 +112,7 @@ func TestALateReplyDoesNotBringALostHoldBack(t *testing.T) {
 	})
 }
 
-func TestSlowRenewalsKeepTheHoldAndDoNotPileUp(t *testing.T) {
+func TestSlowRenewalsKeepTheHoldWithoutPilingUp(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		conn := s.connect()
 		conn.set(func(c *client) { c.delay["renew"] = term / 2 })
@@ -134,7 +134,7 @@ func TestARefusedRenewalIsALossAtOnce(t *testing.T) {
 	})
 }
 
-func TestAFormerHolderDoesNotFreeItsSuccessorsLock(t *testing.T) {
+func TestAFormerHolderFreesNoSuccessorsLock(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		l, rival := open(t, s.connect()).Mutex("it"), open(t, s.connect()).Mutex("it")
 		a, b := as(locks.NewOwner()), as(locks.NewOwner())
@@ -154,7 +154,7 @@ func TestAFormerHolderDoesNotFreeItsSuccessorsLock(t *testing.T) {
 	})
 }
 
-func TestAHoldWithAFixedLeaseEndsByItself(t *testing.T) {
+func TestAFixedHoldEndsByItself(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		c := open(t, s.connect())
 		h := hold(t, c.Mutex("it", lease.WithFixedTTL(time.Minute)), as(locks.NewOwner()))
@@ -166,7 +166,7 @@ func TestAHoldWithAFixedLeaseEndsByItself(t *testing.T) {
 	})
 }
 
-func TestExtendMovesTheDeadlineAndNeverTakesTheLockAnew(t *testing.T) {
+func TestExtendMovesTheDeadlineAndNeverReacquires(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		o := as(locks.NewOwner())
 		l := open(t, s.connect()).Mutex("it", lease.WithFixedTTL(time.Minute))
@@ -199,7 +199,7 @@ func TestALostAcquisitionReplyLeavesOneHold(t *testing.T) {
 	})
 }
 
-func TestAnAcquisitionOfWhichNothingIsKnownIsUndone(t *testing.T) {
+func TestAnAcquisitionOfUnknownOutcomeIsUndone(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		conn := s.connect()
 		l, o := open(t, conn).Mutex("it"), as(locks.NewOwner())
@@ -235,7 +235,7 @@ func TestAReleaseWhoseReplyHangsIsRepeated(t *testing.T) {
 	})
 }
 
-func TestCloseDoesNotWaitForAStoreThatIgnoresContexts(t *testing.T) {
+func TestCloseDoesNotAwaitStoresIgnoringContexts(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		conn := s.connect()
 		d, err := lease.New(stubborn{conn})
@@ -264,7 +264,7 @@ func (s stubborn) Release(_ context.Context, id lease.HoldID) (lease.Released, e
 	return s.client.Release(context.Background(), id)
 }
 
-func TestAReleaseWithoutTheStoreGivesUpInTime(t *testing.T) {
+func TestAReleaseWithoutAStoreEndsInTime(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		conn := s.connect()
 		l, o := open(t, conn, lease.WithReleaseTimeout(time.Second)).Mutex("it"), as(locks.NewOwner())
@@ -279,7 +279,7 @@ func TestAReleaseWithoutTheStoreGivesUpInTime(t *testing.T) {
 	})
 }
 
-func TestACancelledAcquisitionReturnsAtOnceAndIsUndone(t *testing.T) {
+func TestACancelledAcquisitionReturnsAndIsUndone(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		conn := s.connect()
 		l := open(t, conn).Mutex("it")
@@ -302,7 +302,7 @@ func TestACancelledAcquisitionReturnsAtOnceAndIsUndone(t *testing.T) {
 	})
 }
 
-func TestAnotherAcquisitionWaitsUntilTheCancelledOneIsUndone(t *testing.T) {
+func TestTheNextAcquisitionWaitsForTheUndoing(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		conn := s.connect()
 		l, o := open(t, conn).Mutex("it"), locks.NewOwner()
@@ -362,7 +362,7 @@ func TestANotificationWithoutAReasonGrantsNothing(t *testing.T) {
 	})
 }
 
-func TestLocalHandoffsSkipTheStoreButNotForEver(t *testing.T) {
+func TestLocalHandoffsSkipTheStoreForAWhile(t *testing.T) {
 	for _, cohort := range []int{0, 3, 64} {
 		bubble(t, func(t *testing.T, s *server) {
 			l := open(t, s.connect(), lease.WithMaxLocalHandoffs(cohort)).Mutex("it")
@@ -388,7 +388,7 @@ func TestLocalHandoffsSkipTheStoreButNotForEver(t *testing.T) {
 	}
 }
 
-func TestLocalHandoffsEndAfterAQuarterOfTheLease(t *testing.T) {
+func TestLocalHandoffsEndAfterAQuarterLease(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		l := open(t, s.connect()).Mutex("it")
 		rival, b := open(t, s.connect()).Mutex("it"), as(locks.NewOwner())
@@ -416,7 +416,7 @@ func TestLocalHandoffsEndAfterAQuarterOfTheLease(t *testing.T) {
 	})
 }
 
-func TestALockPassedToACancelledWaiterIsReleased(t *testing.T) {
+func TestACancelledWaitersLockIsReleased(t *testing.T) {
 	for range 200 {
 		bubble(t, func(t *testing.T, s *server) {
 			l := open(t, s.connect()).Mutex("it")
@@ -438,7 +438,7 @@ func TestALockPassedToACancelledWaiterIsReleased(t *testing.T) {
 	}
 }
 
-func TestErrorsDoNotRepeatANameThatIsNone(t *testing.T) {
+func TestErrorsDoNotRepeatAnInvalidName(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		l := open(t, s.connect()).Mutex(strings.Repeat("x", 1<<20))
 		err := l.UnlockContext(context.Background())
@@ -464,7 +464,7 @@ func TestReEntryAsksTheStoreNothing(t *testing.T) {
 	})
 }
 
-func TestGoroutinesOfOneOwnerAskTheStoreOnceTogether(t *testing.T) {
+func TestOneOwnersGoroutinesShareARequest(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		conn := s.connect()
 		conn.set(func(c *client) { c.delay["acquire"] = time.Second })
@@ -503,7 +503,7 @@ func TestManyHoldsAreRenewedInBatches(t *testing.T) {
 	})
 }
 
-func TestCloseTurnsWaitersAwayAndReleasesWhatIsHeld(t *testing.T) {
+func TestCloseEndsWaitsAndReleasesHolds(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		c := open(t, s.connect())
 		other := open(t, s.connect()).Mutex("taken")
@@ -529,7 +529,7 @@ func TestCloseTurnsWaitersAwayAndReleasesWhatIsHeld(t *testing.T) {
 	})
 }
 
-func TestCloseDoesNotWaitForAStoreThatIsGone(t *testing.T) {
+func TestCloseDoesNotWaitForAGoneStore(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		conn := s.connect()
 		c := open(t, conn)

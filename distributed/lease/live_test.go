@@ -52,7 +52,7 @@ func TestAHoldIsListedWithItsLastRenewal(t *testing.T) {
 	})
 }
 
-func TestRenewalsWithoutAnAnswerAndTheLossAreListed(t *testing.T) {
+func TestUnansweredRenewalsAndLossesAreListed(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		store := s.connect()
 		c := open(t, store, lease.WithTTL(30*time.Second))

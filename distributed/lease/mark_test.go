@@ -10,7 +10,7 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-func TestAMarkedErrorKeepsItsTextAndWhatItMatches(t *testing.T) {
+func TestAMarkedErrorKeepsItsTextAndMatches(t *testing.T) {
 	cause := &fs.PathError{Op: "open", Path: "x", Err: fs.ErrPermission}
 	err := lease.Mark(cause, lease.ErrRefused, lease.ErrUnavailable)
 	require.EqualError(t, err, cause.Error())

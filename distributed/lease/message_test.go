@@ -12,7 +12,7 @@ import (
 	"github.com/jucgo/locks/deadlock"
 )
 
-func TestAnErrorOfTheLocalQueueNamesTheLockOnce(t *testing.T) {
+func TestTheLocalQueuesErrorNamesTheLockOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		l, a := open(t, s.connect()).Mutex("it"), as(1)
 		require.NoError(t, l.LockContext(a))
@@ -28,7 +28,7 @@ func TestAnErrorOfTheLocalQueueNamesTheLockOnce(t *testing.T) {
 	})
 }
 
-func TestALocalDeadlockIsNotReportedAsAClosedClient(t *testing.T) {
+func TestALocalDeadlockIsNoClosedClient(t *testing.T) {
 	defer deadlock.Refuse(deadlock.Refuse(true))
 	bubble(t, func(t *testing.T, s *server) {
 		c, ctx := open(t, s.connect()), context.Background()

@@ -73,7 +73,7 @@ var (
 	errTimeout = fmt.Errorf("the store's own time limit: %w", context.DeadlineExceeded)
 )
 
-func TestTheAnswerEndsTheUndoingOfACancelledTry(t *testing.T) {
+func TestAnAnswerEndsACancelledTrysUndoing(t *testing.T) {
 	for _, held := range []bool{false, true} {
 		t.Run(fmt.Sprintf("held=%v", held), func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *server) {
@@ -121,7 +121,7 @@ func TestUndoingIsBoundedInRequests(t *testing.T) {
 	})
 }
 
-func TestAnUnlockEndsInTimeThoughTheStoreIgnoresContexts(t *testing.T) {
+func TestAnUnlockEndsDespiteAStoreIgnoringContexts(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		c, o := open(t, stubborn{s.connect()}, lease.WithReleaseTimeout(3*time.Second)), as(locks.NewOwner())
 		l := c.Mutex("it")
@@ -168,7 +168,7 @@ func TestALossToldByTheReleaseIsFinal(t *testing.T) {
 	})
 }
 
-func TestAReleaseAnsweredInTheEndIsNoLoss(t *testing.T) {
+func TestAReleaseAnsweredLateIsNoLoss(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		conn := s.flaky()
 		l, o := open(t, conn).Mutex("it"), as(locks.NewOwner())
@@ -180,7 +180,7 @@ func TestAReleaseAnsweredInTheEndIsNoLoss(t *testing.T) {
 	})
 }
 
-func TestTimeLimitsOfTheStoreAreNotTheCallers(t *testing.T) {
+func TestTheStoresTimeLimitsAreNotCallers(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		conn := s.flaky()
 		l, o := open(t, conn).Mutex("it"), as(locks.NewOwner())

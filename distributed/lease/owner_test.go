@@ -15,10 +15,10 @@ import (
 	"github.com/jucgo/locks/internal/test/locktest"
 )
 
-// TestAFailedAttemptBesideTheOwnersHoldLeavesNothing has one goroutine take the lock, and give it
+// TestAFailedAttemptOfAHolderLeavesNothing has one goroutine take the lock, and give it
 // back while another one of the same owner tries in vain, because the first one was not through
 // when it asked. The last one to go frees the lock.
-func TestAFailedAttemptBesideTheOwnersHoldLeavesNothing(t *testing.T) {
+func TestAFailedAttemptOfAHolderLeavesNothing(t *testing.T) {
 	s := newServer()
 	l := open(t, s.connect()).Mutex("it")
 	for range 20 {
@@ -49,7 +49,7 @@ func TestAFailedAttemptBesideTheOwnersHoldLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestCloseWaitsForAnUnlockThatIsUnderWay(t *testing.T) {
+func TestCloseWaitsForAnUnlockUnderWay(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		conn, o := s.connect(), as(locks.NewOwner())
 		c, err := lease.New(conn)

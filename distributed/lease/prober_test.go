@@ -57,7 +57,7 @@ func TestLocalHandoffsGoOnWhileNobodyElseWaits(t *testing.T) {
 	})
 }
 
-func TestLocalHandoffsEndWhenTheStoreHasAWaiter(t *testing.T) {
+func TestARemoteWaiterEndsLocalHandoffs(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		rival, b := open(t, s.connect()).Mutex("it"), as(locks.NewOwner())
 		conn := asked{s.connect()}
@@ -77,7 +77,7 @@ func TestLocalHandoffsEndWhenTheStoreHasAWaiter(t *testing.T) {
 	})
 }
 
-func TestLocalHandoffsEndSoonWithoutAnAnswerToTheProbe(t *testing.T) {
+func TestAnUnansweredProbeEndsLocalHandoffsSoon(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		conn := asked{s.connect()}
 		conn.set(func(c *client) { c.delay["awaited"] = 10 * time.Second })
@@ -165,7 +165,7 @@ func TestAContendedLockServesEarlierLocalWaitersOnly(t *testing.T) {
 	require.LessOrEqual(t, between(t, 3*time.Millisecond), 3)
 }
 
-func TestQuickLocalTurnsGoOnBesideARemoteWaiter(t *testing.T) {
+func TestQuickLocalTurnsContinueDespiteARemoteWaiter(t *testing.T) {
 	require.Equal(t, lease.DefaultMaxLocalHandoffs+1, between(t, time.Microsecond))
 }
 

@@ -164,7 +164,7 @@ func (p partial) Renew(ctx context.Context, holds []lease.HoldID, d time.Duratio
 	return ok, errNetwork
 }
 
-func TestARenewalThatFailsForSomeKeepsTheOthers(t *testing.T) {
+func TestAPartlyFailedRenewalKeepsTheOthers(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		c, err := lease.New(partial{s.connect()}, lease.WithTTL(term))
 		require.NoError(t, err)
@@ -186,7 +186,7 @@ func TestALeaseOfZeroIsRefused(t *testing.T) {
 	})
 }
 
-func TestALateAnswerDoesNotUndoTheNextOne(t *testing.T) {
+func TestALateAnswerUndoesNoLaterAcquisition(t *testing.T) {
 	inLine(t, func(t *testing.T, q queued, l, rival *lease.Mutex) {
 		a, b := as(locks.NewOwner()), as(locks.NewOwner())
 		require.NoError(t, rival.LockContext(a))
@@ -213,7 +213,7 @@ func TestALateAnswerDoesNotUndoTheNextOne(t *testing.T) {
 }
 
 // A store may end the notifications of an acquisition when it gives it the lock.
-func TestAWaiterWatchesAnewAfterAnAnswerThatWasLost(t *testing.T) {
+func TestAWaiterWatchesAnewAfterALostAnswer(t *testing.T) {
 	inLine(t, func(t *testing.T, q queued, l, rival *lease.Mutex) {
 		a, b := as(locks.NewOwner()), as(locks.NewOwner())
 		require.NoError(t, rival.LockContext(a))
@@ -240,7 +240,7 @@ func TestAWaiterWatchesAnewAfterAnAnswerThatWasLost(t *testing.T) {
 	})
 }
 
-func TestALockThatWasHandedOnBeatsALaterEndOfTheContext(t *testing.T) {
+func TestAHandOffWinsOverALaterCancellation(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		l, a, b := open(t, s.connect()).Mutex("it"), as(locks.NewOwner()), locks.NewOwner()
 		for range 20 {

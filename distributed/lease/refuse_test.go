@@ -19,7 +19,7 @@ func (v versatile) Break(ctx context.Context, name string) (bool, error) {
 	return mighty{v.client}.Break(ctx, name)
 }
 
-func TestNoMethodOfARefusedLockAsksTheStore(t *testing.T) {
+func TestARefusedLockNeverAsksTheStore(t *testing.T) {
 	bad := errors.New("the name is bad")
 	s := newServer()
 	lc, err := lease.New(versatile{&inspected{client: s.connect()}}, lease.WithTTL(term))

@@ -29,7 +29,7 @@ var (
 	unreachable = []error{lease.ErrRefused, lease.ErrUnavailable, lease.ErrUnreachable}
 )
 
-func TestAPassingRefusalIsRetriedFromTheFirstRequestOn(t *testing.T) {
+func TestAPassingRefusalIsRetriedAtFirst(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		store, l := turnedDown(t, s, loading)
 		got, o := make(chan error, 1), as(locks.NewOwner())
@@ -75,7 +75,7 @@ func TestAnUnreachableStoreIsRetriedOnRequestOnly(t *testing.T) {
 	})
 }
 
-func TestNoRefusalIsRetriedAtFirstWithRetryNever(t *testing.T) {
+func TestRetryNeverRetriesNoFirstRefusal(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		_, l := turnedDown(t, s, loading, lease.WithRetry(lease.RetryNever))
 		began := time.Now()
@@ -86,7 +86,7 @@ func TestNoRefusalIsRetriedAtFirstWithRetryNever(t *testing.T) {
 	})
 }
 
-func TestTheAnswerToACancelledRequestEndsItsUndoing(t *testing.T) {
+func TestAnAnswerEndsACancelledRequestsUndoing(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		conn := s.connect()
 		l, holder := open(t, conn).Mutex("it"), open(t, s.connect()).Mutex("it")
@@ -118,7 +118,7 @@ func (f forbidding) Release(ctx context.Context, id lease.HoldID) (lease.Release
 	return lease.Released{}, joined{lease.ErrRefused, errForbidden}
 }
 
-func TestAReleaseThatIsRefusedForGoodIsSentOnce(t *testing.T) {
+func TestAPermanentlyRefusedReleaseIsSentOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		c, err := lease.New(forbidding{s.connect()})
 		require.NoError(t, err)
@@ -141,7 +141,7 @@ func (stuck) Release(ctx context.Context, _ lease.HoldID) (lease.Released, error
 	return lease.Released{}, ctx.Err()
 }
 
-func TestAnUnlockTakesNoLongerThanTheReleaseTimeout(t *testing.T) {
+func TestTheReleaseTimeoutLimitsAnUnlock(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		for _, timeout := range []time.Duration{100 * time.Millisecond, 3 * time.Second} {
 			c, err := lease.New(stuck{s.connect()}, lease.WithReleaseTimeout(timeout))
@@ -158,7 +158,7 @@ func TestAnUnlockTakesNoLongerThanTheReleaseTimeout(t *testing.T) {
 	})
 }
 
-func TestAStoreThatAnswersTooLateIsNotSaidToBeOutOfReach(t *testing.T) {
+func TestALateStoreIsNotCalledUnreachable(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		conn := s.connect()
 		l := open(t, conn).Mutex("it")
@@ -172,7 +172,7 @@ func TestAStoreThatAnswersTooLateIsNotSaidToBeOutOfReach(t *testing.T) {
 	})
 }
 
-func TestAnAnswerAfterTheEndOfTheLeaseIsAskedForAgain(t *testing.T) {
+func TestAnAnswerAfterTheLeaseIsRequestedAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		conn := s.connect()
 		l, o := open(t, conn).Mutex("it"), as(locks.NewOwner())

@@ -33,7 +33,7 @@ func halves(t *testing.T, s *server) (read, write *lease.Mutex, last *lease.Requ
 	return read, write, last
 }
 
-func TestAWriterThatReadsLeavesItsHoldToNobodyHere(t *testing.T) {
+func TestAReadingWriterPassesItsHoldToNobody(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		read, write, last := halves(t, s)
 		a, b := as(locks.NewOwner()), as(locks.NewOwner())

@@ -71,7 +71,7 @@ func TestASessionDecidesHowLongHoldsLast(t *testing.T) {
 	})
 }
 
-func TestASessionIsToldOnceOfEachLostHold(t *testing.T) {
+func TestEachLostHoldIsToldASessionOnce(t *testing.T) {
 	overSession(t, func(t *testing.T, store *lasting, c *lease.Client) {
 		a := as(locks.NewOwner())
 		hold(t, c.Mutex("released"), a)
@@ -100,7 +100,7 @@ func TestASessionIsToldOnceOfEachLostHold(t *testing.T) {
 	})
 }
 
-func TestASessionLearnsOfALossSeenByRelease(t *testing.T) {
+func TestASessionLearnsOfAReleasesLoss(t *testing.T) {
 	overSession(t, func(t *testing.T, store *lasting, c *lease.Client) {
 		a := as(locks.NewOwner())
 		l := c.Mutex("it")
@@ -113,7 +113,7 @@ func TestASessionLearnsOfALossSeenByRelease(t *testing.T) {
 	})
 }
 
-func TestASessionIsLeftWhatNoReleaseHasFreed(t *testing.T) {
+func TestASessionGetsWhatNoReleaseFreed(t *testing.T) {
 	overSession(t, func(t *testing.T, store *lasting, c *lease.Client) {
 		l, a := c.Mutex("it"), as(locks.NewOwner())
 		hold(t, l, a)
@@ -134,7 +134,7 @@ func (queueing) Enqueue(context.Context, lease.Request) (lease.Reply, error) {
 
 func (queueing) Leave(context.Context, lease.HoldID) error { return errors.New("no answer") }
 
-func TestASessionIsLeftAPlaceThatCannotBeLeft(t *testing.T) {
+func TestASessionGetsAPlaceThatCannotEnd(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		store := queueing{&lasting{client: s.connect(), term: 10 * time.Second}}
 		c, err := lease.New(store)

@@ -54,7 +54,7 @@ func TestAHoldCountsFromTheStoresTime(t *testing.T) {
 	})
 }
 
-func TestAFixedHoldThatEndsTooSoonIsNotGranted(t *testing.T) {
+func TestATooShortFixedHoldIsNotGranted(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		store := vanishing{older{s.connect(), term / 2}}
 		c, err := lease.New(store, lease.WithTTL(term))

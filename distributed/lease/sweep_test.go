@@ -46,7 +46,7 @@ func TestAnAcquisitionCarriedOutLateIsUndone(t *testing.T) {
 	}
 }
 
-func TestACancelledAcquisitionWithoutAnAnswerIsUndoneSoon(t *testing.T) {
+func TestACancelledUnansweredAcquisitionIsUndoneSoon(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		conn := s.connect()
 		l := open(t, conn).Mutex("it")
@@ -113,7 +113,7 @@ func TestCloseEndsWhatIsBeingUndone(t *testing.T) {
 	})
 }
 
-func TestUnlocksByGoroutinesOfOneOwnerFreeNobodyElsesHold(t *testing.T) {
+func TestOneOwnersUnlocksFreeNoOtherHold(t *testing.T) {
 	c, err := lease.New(newServer().connect())
 	require.NoError(t, err)
 	defer c.Close(t.Context())

@@ -14,7 +14,7 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-func TestAnOutageIsAnErrorAtTheFirstAttempt(t *testing.T) {
+func TestAnOutageFailsTheFirstAttempt(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		conn := s.connect()
 		conn.set(func(c *client) { c.down = true })
