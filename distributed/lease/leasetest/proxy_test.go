@@ -37,7 +37,7 @@ func echo(t *testing.T) string {
 	return l.Addr().String()
 }
 
-func TestAProxyCutsAndHealsAndDropsAReply(t *testing.T) {
+func TestAProxyCutsHealsAndDropsAReply(t *testing.T) {
 	p := leasetest.NewProxy(t, echo(t))
 	dial := func() (say func(line string) string) {
 		var d net.Dialer
