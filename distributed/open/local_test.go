@@ -36,7 +36,7 @@ func TestAPlaceBelowAFileIsRefused(t *testing.T) {
 	}
 }
 
-func TestAPathThatOnlyAShellKnowsIsRefused(t *testing.T) {
+func TestAShellsPathIsRefused(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, url := range []string{"file:~/locks", "file:~", "sqlite:~/locks.db", "sqlite::memory:"} {
 		refused(t, url)
@@ -46,7 +46,7 @@ func TestAPathThatOnlyAShellKnowsIsRefused(t *testing.T) {
 	require.Empty(t, files)
 }
 
-func TestAUserNamedLikeTheSchemeLeavesTheAddressReadable(t *testing.T) {
+func TestAUserNamedLikeTheSchemeMasksNothing(t *testing.T) {
 	_, err := open.URL(t.Context(), "postgres://postgres:not+it@127.0.0.1:1/postgres?sslmode=disable")
 	require.ErrorIs(t, err, open.ErrUnreachable)
 	require.True(t, strings.HasPrefix(err.Error(), "open: postgres://127.0.0.1:1/postgres: "), err)

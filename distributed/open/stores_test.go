@@ -284,7 +284,7 @@ func TestTheEndOfTheContextEndsTheOpening(t *testing.T) {
 	}
 }
 
-func TestTheEndOfTheContextDoesNotEndTheStore(t *testing.T) {
+func TestAnEndedContextDoesNotEndTheStore(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	s, err := open.URL(ctx, "sqlite:"+t.TempDir()+"/db")
 	require.NoError(t, err)

@@ -42,7 +42,7 @@ var schemes = map[string]string{
 	"etcd":           "etcd://localhost",
 }
 
-func TestAnUnknownParameterIsRefusedWithTheKnownOnes(t *testing.T) {
+func TestAnUnknownParameterIsRefusedWithKnownOnes(t *testing.T) {
 	for scheme, url := range schemes {
 		text := refused(t, url+"?colour=red")
 		require.Contains(t, text, `"colour"`)
@@ -52,7 +52,7 @@ func TestAnUnknownParameterIsRefusedWithTheKnownOnes(t *testing.T) {
 	require.Contains(t, refused(t, "etcd://h?colour=red"), "Known are cacert, cert, key, kind, label, prefix, tls, ttl")
 }
 
-func TestAnUnknownSchemeIsRefusedWithTheKnownOnes(t *testing.T) {
+func TestAnUnknownSchemeIsRefusedWithKnownOnes(t *testing.T) {
 	for _, url := range []string{"", "consul://localhost", "/run/lock", "://"} {
 		text := refused(t, url)
 		for scheme := range schemes {
@@ -61,7 +61,7 @@ func TestAnUnknownSchemeIsRefusedWithTheKnownOnes(t *testing.T) {
 	}
 }
 
-func TestABadValueNamesTheParameterAndWhatIsAllowed(t *testing.T) {
+func TestABadValuesErrorNamesParameterAndChoices(t *testing.T) {
 	text := filepath.Join(t.TempDir(), "text")
 	require.NoError(t, os.WriteFile(text, []byte("no certificate"), 0o600))
 	for _, c := range []struct{ url, parameter, allowed string }{
