@@ -61,7 +61,7 @@ func TestAWordIsRefusedInAnotherTimeNamespace(t *testing.T) {
 	require.NoError(t, l.UnlockContext(background))
 }
 
-func TestAFileThatCanOnlyBeReadIsRefused(t *testing.T) {
+func TestAReadOnlyFileIsRefused(t *testing.T) {
 	path := somewhere(t)
 	require.NoError(t, os.WriteFile(path, nil, 0o444))
 	for dir := filepath.Dir(path); dir != os.TempDir(); dir = filepath.Dir(dir) {

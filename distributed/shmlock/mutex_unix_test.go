@@ -86,7 +86,7 @@ func TestTwoMappingsOfAWordConform(t *testing.T) {
 }
 
 // The race detector fails it if it does not see one happen before the other.
-func TestAReleaseHappensBeforeTheNextAcquisitionByAnotherMapping(t *testing.T) {
+func TestAReleaseHappensBeforeAnotherMappingsAcquisition(t *testing.T) {
 	path := somewhere(t)
 	n := 0
 	var wg sync.WaitGroup
@@ -120,7 +120,7 @@ func TestWordsOfProcessesExcludeEachOther(t *testing.T) {
 	require.NoError(t, l.UnlockContext(a))
 }
 
-func TestTheWordOfAKilledProcessIsTakenOver(t *testing.T) {
+func TestTheWordOfTheKilledIsTakenOver(t *testing.T) {
 	path := somewhere(t)
 	l := open(t, path)
 	a := someone()
@@ -145,7 +145,7 @@ func TestTheWordOfAKilledProcessIsTakenOver(t *testing.T) {
 	}
 }
 
-func TestALaterProcessRecoversTheWordOfTheDead(t *testing.T) {
+func TestALaterProcessRecoversADeadOnesWord(t *testing.T) {
 	for _, again := range []bool{false, true} { // opened in between by a process that does not lock
 		path := somewhere(t)
 		c := serving(t, path)
@@ -186,7 +186,7 @@ func TestAStoppedProcessKeepsTheWord(t *testing.T) {
 	require.NoError(t, l.UnlockContext(background))
 }
 
-func TestAKilledOrStoppedWaiterForTheWordBlocksNobody(t *testing.T) {
+func TestAKilledOrStoppedWaiterBlocksNobody(t *testing.T) {
 	path := somewhere(t)
 	l, c, d := open(t, path), serving(t, path), serving(t, path)
 	a := someone()
@@ -317,7 +317,7 @@ func TestAnUncontendedPairAllocatesNothing(t *testing.T) {
 }
 
 // A process that has had its share of turns gives way, but only where it can wait.
-func TestATryAcquiresTheFreeWordAfterManyTurns(t *testing.T) {
+func TestATryAcquiresAfterManyTurns(t *testing.T) {
 	path := somewhere(t)
 	l, other := open(t, path), open(t, path)
 	b := someone()
