@@ -112,7 +112,7 @@ func TestAllCallersShareOneLayoutCheck(t *testing.T) {
 	require.EqualValues(t, 1, n.Load())
 }
 
-func TestALayoutCheckOutlivesTheCallerThatBeganIt(t *testing.T) {
+func TestALayoutCheckOutlivesItsCaller(t *testing.T) {
 	t.Parallel()
 	p := leasetest.NewProxy(t, inMaria.serve(t))
 	db, n := checks(t, p.Addr())
@@ -134,7 +134,7 @@ func TestALayoutCheckOutlivesTheCallerThatBeganIt(t *testing.T) {
 	require.EqualValues(t, 1, n.Load())
 }
 
-func TestASilentServerEndsTheLayoutCheckInTime(t *testing.T) {
+func TestASilentServersLayoutCheckEndsInTime(t *testing.T) {
 	t.Parallel()
 	p := leasetest.NewProxy(t, inMaria.serve(t))
 	db, n := checks(t, p.Addr())

@@ -11,7 +11,7 @@ import (
 	"github.com/jucgo/locks/internal/test/testbed"
 )
 
-func TestASetServerClockIsNoticedByTheNextRenewal(t *testing.T) {
+func TestTheNextRenewalNoticesASetServerClock(t *testing.T) {
 	t.Parallel()
 	for _, d := range servers {
 		t.Run(d.name, func(t *testing.T) {

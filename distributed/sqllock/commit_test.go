@@ -54,7 +54,7 @@ func (o obstructed) kept(t *testing.T) {
 	require.Equal(t, 7, n)
 }
 
-func TestARefusedCommitOfWorkLeavesNoTransactionOpen(t *testing.T) {
+func TestAWorksRefusedCommitLeavesNoTransactionOpen(t *testing.T) {
 	t.Parallel()
 	o := obstruct(t)
 	r := openRow(t, o.db, sqllock.WithTable(o.table))
@@ -69,7 +69,7 @@ func TestARefusedCommitOfWorkLeavesNoTransactionOpen(t *testing.T) {
 	o.kept(t)
 }
 
-func TestARefusedCommitOfAGateLeavesNoTransactionOpen(t *testing.T) {
+func TestAGatesRefusedCommitLeavesNoTransactionOpen(t *testing.T) {
 	t.Parallel()
 	o := obstruct(t)
 	g, err := sqllock.NewGate(o.db, sqllock.Columns{Table: o.table + "_res", Key: "id", Token: "token"})
@@ -81,7 +81,7 @@ func TestARefusedCommitOfAGateLeavesNoTransactionOpen(t *testing.T) {
 	o.kept(t)
 }
 
-func TestARefusedCommitOfAQueueLeavesNoTransactionOpen(t *testing.T) {
+func TestAQueuesRefusedCommitLeavesNoTransactionOpen(t *testing.T) {
 	t.Parallel()
 	o := obstruct(t)
 	opts := []sqllock.Option{sqllock.WithTable(o.table), sqllock.WithRequestTimeout(300 * time.Millisecond)}

@@ -70,7 +70,7 @@ func TestARefusedConnectionIsNoForeignTable(t *testing.T) {
 	}
 }
 
-func TestAReadOnlyDatabaseIsNotSaidToBeOutOfReach(t *testing.T) {
+func TestAReadOnlyDatabaseIsNotCalledUnreachable(t *testing.T) {
 	t.Parallel()
 	where, table := inPgx.serve(t), sqllock.WithTable(fresh())
 	db := inPgx.set(t, where, "default_transaction_read_only=on")
@@ -106,7 +106,7 @@ func TestAnExhaustedPoolIsNamedInTheError(t *testing.T) {
 	})
 }
 
-func TestNoMethodOfARefusedLockAsksTheDatabase(t *testing.T) {
+func TestARefusedLockNeverAsksTheDatabase(t *testing.T) {
 	t.Parallel()
 	db := inSQLite.open(t, inSQLite.serve(t))
 	testbed.Refused(t, tableKind.open(t, db).Locker("a\x00b"), "the name is not text")

@@ -223,7 +223,7 @@ func TestACancelledAcquisitionWithoutReplyIsUndone(t *testing.T) {
 }
 
 // A Table asks again. The lock of a session may have been lost before the request came.
-func TestALostReleaseReplyIsALossForSessionsOnly(t *testing.T) {
+func TestALostReleaseReplyLosesSessionsOnly(t *testing.T) {
 	t.Parallel()
 	each(t, true, func(t *testing.T, k kind, d database) {
 		p, l, direct := proxied(t, k, d, swift)
@@ -282,7 +282,7 @@ func TestWaitersCancelledAtRandomLeaveNothingBehind(t *testing.T) {
 	})
 }
 
-func TestAHolderThatLostItsRowSparesItsSuccessor(t *testing.T) {
+func TestAHolderWithoutItsRowSparesItsSuccessor(t *testing.T) {
 	t.Parallel()
 	for _, k := range inTables {
 		for _, d := range everywhere {
@@ -356,7 +356,7 @@ func eachSession(t *testing.T, d time.Duration, f func(t *testing.T, lock doomed
 	}
 }
 
-func TestARivalGetsAnEndedSessionsLockAtOnce(t *testing.T) {
+func TestAnEndedSessionFreesItsLockAtOnce(t *testing.T) {
 	t.Parallel()
 	eachSession(t, 20*short, func(t *testing.T, lock doomed) {
 		a, b := someone(), someone()
@@ -451,7 +451,7 @@ func TestWaitersOnASilentServerReturnInTime(t *testing.T) {
 	})
 }
 
-func TestAnExhaustedPoolIsAnErrorInTheEnd(t *testing.T) {
+func TestAnExhaustedPoolBecomesAnError(t *testing.T) {
 	t.Parallel()
 	where := inSQLite.serve(t)
 	db := inSQLite.open(t, where)

@@ -30,7 +30,7 @@ func queued(db *sql.DB, table string) (n int) {
 	return n
 }
 
-func TestAQueueKeepsTheOrderOfArrivalAcrossClients(t *testing.T) {
+func TestAQueueKeepsArrivalOrderAcrossClients(t *testing.T) {
 	t.Parallel()
 	for _, d := range everywhere {
 		t.Run(d.name, func(t *testing.T) {
@@ -282,7 +282,7 @@ func TestAListeningHolderLearnsOfForceAtOnce(t *testing.T) {
 	}
 }
 
-func TestWorkIsDoneInTheTransactionOrNotAtAll(t *testing.T) {
+func TestWorkIsDoneInItsTransactionOnly(t *testing.T) {
 	t.Parallel()
 	for _, d := range everywhere {
 		t.Run(d.name, func(t *testing.T) {
@@ -355,7 +355,7 @@ func TestWorkIsDoneInTheTransactionOrNotAtAll(t *testing.T) {
 	}
 }
 
-func TestWorkInsideOfItsOwnLockIsADeadlock(t *testing.T) {
+func TestWorkInsideItsOwnLockIsADeadlock(t *testing.T) {
 	t.Parallel()
 	for _, d := range everywhere {
 		t.Run(d.name, func(t *testing.T) {
@@ -390,7 +390,7 @@ func TestWorkInsideOfItsOwnLockIsADeadlock(t *testing.T) {
 	}
 }
 
-func TestALockThatAppearsMeanwhileIsRefusedAtOnce(t *testing.T) {
+func TestALockThatAppearsMeanwhileIsRefused(t *testing.T) {
 	t.Parallel()
 	where, table, name := inMaria.serve(t), fresh(), fresh()
 	rival := openRow(t, inMaria.open(t, where), sqllock.WithTable(table))
@@ -607,7 +607,7 @@ func TestAPoolerThatSharesSessionsIsFoundOut(t *testing.T) {
 	}
 }
 
-func TestAMovedSessionIsFoundByRenewalAndUnlock(t *testing.T) {
+func TestRenewalAndUnlockFindAMovedSession(t *testing.T) {
 	t.Parallel()
 	for _, d := range servers {
 		for _, way := range []string{"renewal", "unlock"} {

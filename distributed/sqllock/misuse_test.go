@@ -131,7 +131,7 @@ func TestHostileNamesAreNothingButDifferentNames(t *testing.T) {
 	})
 }
 
-func TestAMissingTableAndAnotherOnesTableAreErrors(t *testing.T) {
+func TestMissingAndForeignTablesAreErrors(t *testing.T) {
 	t.Parallel()
 	for _, d := range []database{inSQLite, inPgx, inPq, inMaria, inMySQL} {
 		t.Run(d.name, func(t *testing.T) {
@@ -188,7 +188,7 @@ func TestAMissingTableAndAnotherOnesTableAreErrors(t *testing.T) {
 	}
 }
 
-func TestATableOfAnEngineWithoutTransactionsIsRefused(t *testing.T) {
+func TestAnEngineWithoutTransactionsIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, on := range []struct {
 		database
@@ -239,7 +239,7 @@ func TestATableOfAnEngineWithoutTransactionsIsRefused(t *testing.T) {
 	}
 }
 
-func TestThePrintedSchemaIsTheOneThatIsMade(t *testing.T) {
+func TestThePrintedSchemaIsTheCreatedOne(t *testing.T) {
 	t.Parallel()
 	for _, d := range everywhere {
 		t.Run(d.name, func(t *testing.T) {

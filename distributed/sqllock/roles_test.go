@@ -158,7 +158,7 @@ func resource(tb testing.TB, db *sql.DB, table string, d database) {
 	require.NoError(tb, err)
 }
 
-func TestAKilledWaiterKeepsItsPlaceForItsLeaseOnly(t *testing.T) {
+func TestAKilledWaitersPlaceEndsWithItsLease(t *testing.T) {
 	t.Parallel()
 	for _, d := range everywhere {
 		t.Run(d.name, func(t *testing.T) {
@@ -211,7 +211,7 @@ func TestAKilledProcessFreesItsLockInTime(t *testing.T) {
 	}
 }
 
-func TestAWriterOfSQLiteThatIsKilledStopsNobody(t *testing.T) {
+func TestAKilledWriterOfSQLiteStopsNobody(t *testing.T) {
 	t.Parallel()
 	d := inSQLite
 	where, table := d.serve(t), fresh()

@@ -55,7 +55,7 @@ func (d database) set(tb testing.TB, where, setting string) *sql.DB {
 	return db
 }
 
-func TestLocksAreTakenWhateverIsSetForTheSession(t *testing.T) {
+func TestSessionSettingsDoNotKeepLocksAway(t *testing.T) {
 	t.Parallel()
 	settings := map[sqllock.Dialect][]string{
 		sqllock.Postgres: {
@@ -94,7 +94,7 @@ func TestLocksAreTakenWhateverIsSetForTheSession(t *testing.T) {
 	})
 }
 
-func TestALapsedLockHasOneHolderInEverySQLMode(t *testing.T) {
+func TestEverySQLModeGrantsALapsedLockOnce(t *testing.T) {
 	t.Parallel()
 	for _, on := range []struct {
 		database
@@ -157,7 +157,7 @@ func TestARefusedTransactionIsBegunAnew(t *testing.T) {
 	}
 }
 
-func TestATableWhoseStatementsAreNotCommittedIsRefused(t *testing.T) {
+func TestATableWithoutAutocommitIsRefused(t *testing.T) {
 	t.Parallel()
 	where, table := inMaria.serve(t), sqllock.WithTable(fresh())
 	tableKind.open(t, inMaria.open(t, where), table)
@@ -210,7 +210,7 @@ func TestWorkSeesTheWorkOfTheHolderBefore(t *testing.T) {
 	}
 }
 
-func TestAConnectionGoesBackToThePoolAsItWas(t *testing.T) {
+func TestAConnectionReturnsToThePoolUnchanged(t *testing.T) {
 	t.Parallel()
 	where := inSQLite.serve(t)
 	db := inSQLite.open(t, where)

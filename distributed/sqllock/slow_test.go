@@ -81,7 +81,7 @@ func TestSlowAnswersKeepTheHold(t *testing.T) {
 	})
 }
 
-func TestARestartOfTheServerEndsSessionsAndNothingElse(t *testing.T) {
+func TestAServersRestartEndsOnlySessions(t *testing.T) {
 	t.Parallel()
 	for _, d := range servers {
 		t.Run(d.name, func(t *testing.T) {
@@ -135,7 +135,7 @@ func TestARestartOfTheServerEndsSessionsAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestAPausedHolderOfASessionKnowsOfItsLoss(t *testing.T) {
+func TestAPausedSessionsHolderLearnsOfItsLoss(t *testing.T) {
 	t.Parallel()
 	for _, d := range servers {
 		t.Run(d.name, func(t *testing.T) {

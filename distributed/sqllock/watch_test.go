@@ -38,7 +38,7 @@ func TestAWaiterForAKeptLockAsksRarely(t *testing.T) {
 	})
 }
 
-func TestAWaiterThatIsPassedOverAsksMoreOften(t *testing.T) {
+func TestAnOvertakenWaiterAsksMoreOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWatch(DefaultMinBackoff, DefaultMaxBackoff, false, func() {})
 		defer w.Close()
@@ -61,7 +61,7 @@ func TestAWaiterThatIsPassedOverAsksMoreOften(t *testing.T) {
 	})
 }
 
-func TestAPatientWaiterAsksAtOnceWhenPassedOver(t *testing.T) {
+func TestAnOvertakenPatientWaiterAsksAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWatch(DefaultMinBackoff, 10*time.Second, false, func() {})
 		defer w.Close()
@@ -73,7 +73,7 @@ func TestAPatientWaiterAsksAtOnceWhenPassedOver(t *testing.T) {
 	})
 }
 
-func TestNobodyElseIsNoReasonToAskMoreOften(t *testing.T) {
+func TestAWaiterAloneAsksNoMoreOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWatch(DefaultMinBackoff, DefaultMaxBackoff, false, func() {})
 		defer w.Close()
@@ -84,7 +84,7 @@ func TestNobodyElseIsNoReasonToAskMoreOften(t *testing.T) {
 	})
 }
 
-func TestANotifiedWaiterAsksNoMoreOftenThanOthers(t *testing.T) {
+func TestANotifiedWaiterAsksNoMoreOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWatch(DefaultMinBackoff, quiet, true, func() {})
 		defer w.Close()
