@@ -175,7 +175,7 @@ func TestAHoldSurvivesTheDeathOfTheLeader(t *testing.T) {
 	require.NoError(t, waiter.UnlockContext(b))
 }
 
-func TestALostReplyOfAnAcquisitionLeavesOneNode(t *testing.T) {
+func TestALostAcquisitionReplyLeavesOneNode(t *testing.T) {
 	s := testbed.StartZooKeeper(t)
 	text := map[string]string{"mutex": "-lock-", "semaphore": "-lease-", "write": "-__WRIT__", "ephemeral": "/node-"}
 	for name, kind := range kinds {
@@ -202,7 +202,7 @@ func TestALostReplyOfAnAcquisitionLeavesOneNode(t *testing.T) {
 	}
 }
 
-func TestANodeOfAnEarlierSessionIsNotUsed(t *testing.T) {
+func TestAnEarlierSessionsNodeIsNotUsed(t *testing.T) {
 	t.Parallel()
 	s := testbed.StartZooKeeper(t)
 	direct := connect(t, s.Addr())
@@ -230,7 +230,7 @@ func TestANodeOfAnEarlierSessionIsNotUsed(t *testing.T) {
 	direct.queued("/it", 0)
 }
 
-func TestANodeThatCouldNotBeDeletedIsDeletedLater(t *testing.T) {
+func TestAFailedDeletionOfANodeIsRepeated(t *testing.T) {
 	t.Parallel()
 	s := testbed.StartZooKeeper(t)
 	direct := connect(t, s.Addr())
@@ -247,7 +247,7 @@ func TestANodeThatCouldNotBeDeletedIsDeletedLater(t *testing.T) {
 	require.NoError(t, l.UnlockContext(a))
 }
 
-func TestALossBeforeTheSessionsEndLeavesNoNode(t *testing.T) {
+func TestAnEarlyLossLeavesNoNode(t *testing.T) {
 	t.Parallel()
 	s := testbed.StartZooKeeper(t)
 	direct := connect(t, s.Addr())
@@ -264,7 +264,7 @@ func TestALossBeforeTheSessionsEndLeavesNoNode(t *testing.T) {
 	require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
 }
 
-func TestARemovedContainerIsMadeAnewAndTokensGrow(t *testing.T) {
+func TestTokensGrowAfterAContainersRemoval(t *testing.T) {
 	t.Parallel()
 	s := testbed.StartZooKeeper(t)
 	direct := connect(t, s.Addr())
@@ -286,7 +286,7 @@ func TestARemovedContainerIsMadeAnewAndTokensGrow(t *testing.T) {
 	}
 }
 
-func TestAContainerMayBeRemovedBetweenAnyTwoRequests(t *testing.T) {
+func TestAContainerMayVanishBetweenAnyRequests(t *testing.T) {
 	t.Parallel()
 	s := testbed.StartZooKeeper(t)
 	direct := connect(t, s.Addr())
@@ -337,7 +337,7 @@ func TestAContainerMayBeRemovedBetweenAnyTwoRequests(t *testing.T) {
 	require.NotZero(t, removed.Load())
 }
 
-func TestAKilledProcessFreesItsLocksWithItsSession(t *testing.T) {
+func TestAKilledProcessFreesItsLocksBySession(t *testing.T) {
 	s := testbed.StartZooKeeper(t)
 	for name, kind := range kinds {
 		t.Run(name, func(t *testing.T) {
@@ -360,7 +360,7 @@ func TestAKilledProcessFreesItsLocksWithItsSession(t *testing.T) {
 	}
 }
 
-func TestAPausedProcessKnowsOfItsLossAtOnce(t *testing.T) {
+func TestAPausedProcessLearnsOfItsLossFirst(t *testing.T) {
 	t.Parallel()
 	s := testbed.StartZooKeeper(t)
 	p := testbed.Child(t, "hold", s.Addr(), short.String(), "mutex", "/it")
@@ -419,7 +419,7 @@ func TestCancelledWaitersReturnAtOnceAndLeaveNothing(t *testing.T) {
 	}
 }
 
-func TestACancelledWaiterReturnsAtOnceWithoutAServer(t *testing.T) {
+func TestACancelledWaiterReturnsWithoutAServer(t *testing.T) {
 	t.Parallel()
 	s := testbed.StartZooKeeper(t)
 	p := leasetest.NewProxy(t, s.Addr())
@@ -442,7 +442,7 @@ func TestACancelledWaiterReturnsAtOnceWithoutAServer(t *testing.T) {
 	direct.queued("/it", 0)
 }
 
-func TestALateAnswerToACancelledCallLeavesNothing(t *testing.T) {
+func TestACancelledCallsLateAnswerLeavesNothing(t *testing.T) {
 	s := testbed.StartZooKeeper(t)
 	for name, kind := range kinds {
 		for how, acquire := range map[string]func(l *zklock.Mutex, ctx context.Context) error{
@@ -578,7 +578,7 @@ func TestCloseDoesNotWaitForAGoneServer(t *testing.T) {
 	p.Reset()
 }
 
-func TestTicketsOfFourProcessesWhoseConnectionsBreakAreSoldOnce(t *testing.T) {
+func TestBrokenConnectionsSellNoTicketTwice(t *testing.T) {
 	s := testbed.StartZooKeeper(t)
 	for name := range kinds {
 		t.Run(name, func(t *testing.T) {
@@ -606,7 +606,7 @@ func TestWithoutAServerThereIsNoClient(t *testing.T) {
 	require.Less(t, time.Since(began), 5*time.Second)
 }
 
-func TestAFailedConnectLeavesNothingAtASilentServer(t *testing.T) {
+func TestAFailedConnectLeavesASilentServerClean(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		others := goleak.IgnoreCurrent()
 		ctx, cancel := context.WithCancel(t.Context())
@@ -622,7 +622,7 @@ func TestAFailedConnectLeavesNothingAtASilentServer(t *testing.T) {
 	})
 }
 
-func TestAWaiterMovesToAnotherServerAndMissesNothing(t *testing.T) {
+func TestAWaiterOnAnotherServerMissesNothing(t *testing.T) {
 	servers := testbed.StartZooKeepers(t, 3)
 	var proxies []*leasetest.Proxy
 	var addrs []string

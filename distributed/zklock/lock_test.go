@@ -51,7 +51,7 @@ func TestNodesHaveCuratorsForm(t *testing.T) {
 	}
 }
 
-func TestWaitersGetTheLockInTheOrderOfTheirNodes(t *testing.T) {
+func TestWaitersGetTheLockInNodeOrder(t *testing.T) {
 	s := testbed.StartZooKeeper(t)
 	direct := connect(t, s.Addr())
 	holder, a := open(t, s.Addr()).Mutex("it"), someone()
@@ -92,7 +92,7 @@ func wakeUps(t testing.TB, s *testbed.ZooKeeper) int {
 	return count(t, s, "zk_sum_node_deleted_watch_count")
 }
 
-func TestAFreeLockTakesTwoWritesAndTwoQuestions(t *testing.T) {
+func TestAFreeLockTakesTwoWritesAndReads(t *testing.T) {
 	s := testbed.StartZooKeeper(t)
 	// A directory that is no container is not removed when it is empty.
 	_, err := connect(t, s.Addr()).Create("/it", nil, 0, zk.WorldACL(zk.PermAll))
@@ -170,7 +170,7 @@ var watches = map[string]func(n int) int{
 	"ephemeral": func(n int) int { return (n + 1) + (n + 1) },
 }
 
-func TestAWriterBecomesAReaderAheadOfOtherWriters(t *testing.T) {
+func TestAWriterDowngradesAheadOfOtherWriters(t *testing.T) {
 	s := testbed.StartZooKeeper(t)
 	direct := connect(t, s.Addr())
 	rw, other := open(t, s.Addr()).RWMutex("it"), open(t, s.Addr()).RWMutex("it")
@@ -206,7 +206,7 @@ func TestAWriterBecomesAReaderAheadOfOtherWriters(t *testing.T) {
 	require.Empty(t, direct.list("/it"))
 }
 
-func TestReadersEnterTogetherAndInTheOrderOfTheQueue(t *testing.T) {
+func TestReadersEnterTogetherInQueueOrder(t *testing.T) {
 	s := testbed.StartZooKeeper(t)
 	direct := connect(t, s.Addr())
 	rw := func() *zklock.RWMutex { return open(t, s.Addr()).RWMutex("it") }
@@ -232,7 +232,7 @@ func TestReadersEnterTogetherAndInTheOrderOfTheQueue(t *testing.T) {
 	require.NoError(t, read(first).UnlockContext(late))
 }
 
-func TestAHolderIsAskedToGiveItsLockBack(t *testing.T) {
+func TestARevocationAsksTheHolderToRelease(t *testing.T) {
 	s := testbed.StartZooKeeper(t)
 	direct := connect(t, s.Addr())
 	c, other := open(t, s.Addr()), open(t, s.Addr())
@@ -274,7 +274,7 @@ func TestAHolderIsAskedToGiveItsLockBack(t *testing.T) {
 	require.ErrorIs(t, ephemeral.New(c, "e").Revoke(background), errors.ErrUnsupported)
 }
 
-func TestTheDeletionOfItsNodeIsALossAtOnce(t *testing.T) {
+func TestADeletedNodeIsALossAtOnce(t *testing.T) {
 	s := testbed.StartZooKeeper(t)
 	direct := connect(t, s.Addr())
 	for name, kind := range kinds {
@@ -317,7 +317,7 @@ func TestAWaiterWhoseNodeIsDeletedQueuesAnew(t *testing.T) {
 	require.NoError(t, l.UnlockContext(b))
 }
 
-func TestUnknownNodesAreIgnoredAndOtherLocksAreForeign(t *testing.T) {
+func TestUnknownNodesAreIgnoredAndLocksForeign(t *testing.T) {
 	s := testbed.StartZooKeeper(t)
 	direct := connect(t, s.Addr())
 	c := open(t, s.Addr())
@@ -352,7 +352,7 @@ func TestUnknownNodesAreIgnoredAndOtherLocksAreForeign(t *testing.T) {
 }
 
 // Kazoo's names have 32 digits in front. Its class for both directions is in the README.
-func TestANodeOfKazooExcludesWithCuratorsNameOnly(t *testing.T) {
+func TestAKazooNodeExcludesWithCuratorsNameOnly(t *testing.T) {
 	s := testbed.StartZooKeeper(t)
 	direct, l, a := connect(t, s.Addr()), open(t, s.Addr()).Mutex("it"), someone()
 	_, err := direct.Create("/it", nil, 0, zk.WorldACL(zk.PermAll))
@@ -500,7 +500,7 @@ func TestClientsExcludeEachOther(t *testing.T) {
 	}
 }
 
-func TestSemaphoreWaitersWhoseNodesAreDeletedGetTheLock(t *testing.T) {
+func TestSemaphoreWaitersOutliveTheirDeletedNodes(t *testing.T) {
 	s := testbed.StartZooKeeper(t)
 	direct := connect(t, s.Addr())
 	first, a := open(t, s.Addr()).SemaphoreMutex("it"), someone()

@@ -68,7 +68,7 @@ func TestStandingFindsTheNearestThatExcludes(t *testing.T) {
 	require.Error(t, err, "it would overtake who holds the lock")
 }
 
-func TestHoldersAreTheFirstOrTheReadersBeforeAWriter(t *testing.T) {
+func TestHoldersAreTheFirstOrTheFirstReaders(t *testing.T) {
 	const (
 		r0, w1, r1 = "__READ__0000000000", "__WRIT__0000000001", "__READ__0000000001"
 		r2, w3, r4 = "__READ__0000000002", "__WRIT__0000000003", "__READ__0000000004"

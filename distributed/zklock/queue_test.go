@@ -82,7 +82,7 @@ func stillWaits(t *testing.T, got chan error) {
 	}
 }
 
-func TestTheWaiterBehindOneThatLeavesWaitsForTheHolder(t *testing.T) {
+func TestAWaiterBehindALeaverAwaitsTheHolder(t *testing.T) {
 	l := newLine(t)
 	second, third, b := open(t, l.s.Addr()).Mutex("it"), open(t, l.s.Addr()).Mutex("it"), someone()
 	ctx, cancel := context.WithCancel(someone())
@@ -97,7 +97,7 @@ func TestTheWaiterBehindOneThatLeavesWaitsForTheHolder(t *testing.T) {
 	l.holds(third, b)
 }
 
-func TestAWaiterWhoseNodeGoesWithTheHoldersQueuesAnew(t *testing.T) {
+func TestAWaiterWithoutItsNodeQueuesAnew(t *testing.T) {
 	for name, during := range map[string]func(p *leasetest.Proxy, f func()){
 		"while connected": func(p *leasetest.Proxy, f func()) { f() },
 		"while not connected": func(p *leasetest.Proxy, f func()) {
@@ -122,7 +122,7 @@ func TestAWaiterWhoseNodeGoesWithTheHoldersQueuesAnew(t *testing.T) {
 	}
 }
 
-func TestAWaiterHearsOfTheEndOfARevokedNode(t *testing.T) {
+func TestAWaiterLearnsOfARevokedNodesEnd(t *testing.T) {
 	l := newLine(t)
 	next, a := open(t, l.s.Addr()).Mutex("it"), someone()
 	got := l.wait(next, a)
@@ -216,7 +216,7 @@ func disturb(t *testing.T, direct admin, r *rand.Rand, token uint64) {
 	}
 }
 
-func TestAReaderThatWroteKeepsTheNextWriterOut(t *testing.T) {
+func TestAReaderThatWroteExcludesTheNextWriter(t *testing.T) {
 	t.Parallel()
 	s := testbed.StartZooKeeper(t)
 	direct := connect(t, s.Addr())
@@ -236,7 +236,7 @@ func TestAReaderThatWroteKeepsTheNextWriterOut(t *testing.T) {
 	require.NoError(t, next.UnlockContext(b))
 }
 
-func TestAReleaseNeverFreesTheLockOfAnotherOwner(t *testing.T) {
+func TestAReleaseNeverFreesAnotherOwnersLock(t *testing.T) {
 	s := testbed.StartZooKeeper(t)
 	for name, kind := range kinds {
 		t.Run(name, func(t *testing.T) {

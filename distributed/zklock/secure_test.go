@@ -63,7 +63,7 @@ func TestWithoutTheServersCertificateThereIsNoClient(t *testing.T) {
 	require.ErrorContains(t, err, "certificate", "it says why")
 }
 
-func TestWithoutTheTLSOfTheServerTheErrorSaysSo(t *testing.T) {
+func TestAMissingTLSIsNamedByTheError(t *testing.T) {
 	t.Parallel()
 	s, config := testbed.StartSecureZooKeeper(t)
 	secure := zklock.WithDialer((&tls.Dialer{Config: config}).DialContext)
@@ -134,7 +134,7 @@ func TestAnOwnDialerServesEachNewConnection(t *testing.T) {
 	})
 }
 
-func TestADialErrorIsReportedWithoutTheContextsError(t *testing.T) {
+func TestADialErrorHidesTheContextsError(t *testing.T) {
 	t.Parallel()
 	s := testbed.StartZooKeeper(t)
 	refused := errors.New("refused by the dialer")
