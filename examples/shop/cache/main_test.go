@@ -18,7 +18,7 @@ func TestEachPriceIsLookedUpOnce(t *testing.T) {
 	require.Equal(t, "8000 answers, 3 lookups\n", out.String())
 }
 
-func TestAForgottenOrFailedPriceIsLookedUpAgain(t *testing.T) {
+func TestAForgottenOrFailedPriceIsFetchedAgain(t *testing.T) {
 	calls := 0
 	c := &Cache{lookUp: func(context.Context, string) (int, error) {
 		if calls++; calls == 1 {
