@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-func TestTheNextProcessLeadsWhenTheLeaderIsKilled(t *testing.T) {
+func TestAKilledLeadersSuccessorLeads(t *testing.T) {
 	dir := t.TempDir()
 	lines := make(chan string)
 	start := func() *exec.Cmd {
@@ -110,7 +110,7 @@ func TestALeaderThatLostTheLockLeadsAgain(t *testing.T) {
 	}
 }
 
-func TestAFailedJobIsRepeatedAtTheNextTick(t *testing.T) {
+func TestTheNextTickRepeatsAFailedJob(t *testing.T) {
 	tick := make(chan time.Time)
 	ctx, stop := context.WithCancel(t.Context())
 	n, done := 0, make(chan struct{})
