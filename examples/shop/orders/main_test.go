@@ -10,7 +10,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestTheStockRefusesTheWriteOfAPausedShop(t *testing.T) {
+func TestTheStockRefusesAPausedShopsWrite(t *testing.T) {
 	var out strings.Builder
 	require.NoError(t, run(t.Context(), &out))
 	require.Equal(t, "the second shop sold one piece: true\n"+
