@@ -25,7 +25,7 @@ func choosing(t *testing.T) string {
 
 // The page names tests behind their packages, "redislock, etcdlock `TestX`", or in front,
 // "`TestX` of redislock and etcdlock"; semicolons and the bars of a table end that.
-func TestTheTestsThatThePageAboutChoosingNamesExist(t *testing.T) {
+func TestTheTestsNamedByTheChoosingPageExist(t *testing.T) {
 	page := choosing(t)
 	n := 0
 	for _, part := range regexp.MustCompile(`[;|\n]`).Split(page, -1) {

@@ -72,7 +72,7 @@ func tickets(tb testing.TB, out string, n int, tokens bool) map[string]int {
 	return by
 }
 
-func TestInTheMemoryOfOneProcessAllWorkIsDone(t *testing.T) {
+func TestOneProcessDoesAllWork(t *testing.T) {
 	temporaries(t)
 	out, err := call(t)
 	require.NoError(t, err)
@@ -150,7 +150,7 @@ func TestWrongArgumentsAreErrorsThatTellNoPassword(t *testing.T) {
 	}
 }
 
-func TestAnUnreachableStoresErrorHasTheAddressAndNoPassword(t *testing.T) {
+func TestAnUnreachableStoresErrorHidesThePassword(t *testing.T) {
 	temporaries(t)
 	addr := fmt.Sprint("127.0.0.1:", testbed.Port(t)) // nobody is there
 	for _, spec := range []string{
@@ -167,7 +167,7 @@ func TestAnUnreachableStoresErrorHasTheAddressAndNoPassword(t *testing.T) {
 	}
 }
 
-func TestTheErrorOfARefusedPasswordDoesNotContainIt(t *testing.T) {
+func TestARefusedPasswordIsNotInTheError(t *testing.T) {
 	_, err := call(t, "-store", "redis://:"+secret+"@"+startRedisServer(t, "--requirepass", "another")+"/0")
 	require.ErrorContains(t, err, "WRONGPASS")
 	require.NotContains(t, err.Error(), secret)
@@ -238,7 +238,7 @@ func TestAProcessThatFailsEndsTheOthers(t *testing.T) {
 	require.Contains(t, errs.String(), "no such file")
 }
 
-func TestTooLittleTimeIsAnErrorThatSaysSo(t *testing.T) {
+func TestTooLittleTimeIsNamedByTheError(t *testing.T) {
 	temporaries(t)
 	_, err := call(t, "-tickets", "1000000", "-timeout", "200ms")
 	require.ErrorContains(t, err, "-timeout 200ms")
@@ -279,7 +279,7 @@ func TestTheLedgerRefusesASmallerToken(t *testing.T) {
 	require.ErrorContains(t, err, "3 tickets were sold, not 4")
 }
 
-func TestTheFirstErrorEndsTheOthersAndIsReturned(t *testing.T) {
+func TestTheFirstErrorEndsTheOthers(t *testing.T) {
 	failed := errors.New("failed")
 	err := together(t.Context(), 3, func(ctx context.Context, i int) error {
 		if i == 2 {
