@@ -33,7 +33,7 @@ func TestEachTicketIsSoldOnceUnderTheLock(t *testing.T) {
 	require.Contains(t, string(out), "7 different numbers, the last one is 7")
 }
 
-func TestNumbersAreSoldMoreThanOnceWithoutTheLock(t *testing.T) {
+func TestWithoutTheLockNumbersAreSoldTwice(t *testing.T) {
 	tickets := build(t)
 	require.Eventually(t, func() bool {
 		out, err := exec.Command(tickets, "-unlocked").CombinedOutput()
