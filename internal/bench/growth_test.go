@@ -29,7 +29,7 @@ func (s *slowToStart) Lock() {
 	s.Mutex.Lock()
 }
 
-func TestTheStartOfAContestIsNoPartOfItsProcessorTime(t *testing.T) {
+func TestAContestsProcessorTimeExcludesItsStart(t *testing.T) {
 	cost, err := contendInProcessorTime(new(slowToStart), Contest{Goroutines: 2, Ops: 10})
 	require.NoError(t, err)
 	require.Less(t, cost, float64(startsFor/10), "of the start, each of ten acquisitions would have a tenth")
