@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestEachBucketBeginsWhereTheOneBeforeItEnds(t *testing.T) {
+func TestEachBucketBeginsAtThePreviousEnd(t *testing.T) {
 	for _, s := range []Scale{0, 1, 5} {
 		end := time.Duration(0)
 		for i := 0; end >= 0; i++ { // until it overflows
