@@ -22,7 +22,7 @@ func TestAnErrorNamesOperationReasonAndCause(t *testing.T) {
 	require.ErrorIs(t, err, broken)
 }
 
-func TestACauseThatIsTheReasonIsSaidOnce(t *testing.T) {
+func TestACauseThatIsTheReasonAppearsOnce(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.EqualError(t, Check("pkg: Op", ctx), "pkg: Op: context canceled")
@@ -41,7 +41,7 @@ type onlyDone struct {
 
 func (c onlyDone) Done() <-chan struct{} { return c.done }
 
-func TestAContextThatOverridesOnlyDoneCountsAsCancelled(t *testing.T) {
+func TestAContextOverridingOnlyDoneMeansCancelled(t *testing.T) {
 	ctx := onlyDone{t.Context(), make(chan struct{})}
 	close(ctx.done)
 	err := Ended("pkg: Op", ctx)
@@ -51,7 +51,7 @@ func TestAContextThatOverridesOnlyDoneCountsAsCancelled(t *testing.T) {
 
 var sink error
 
-func TestAnErrorCostsOneAllocationUntilItIsRead(t *testing.T) {
+func TestAnUnreadErrorCostsOneAllocation(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("broken"))
 	require.EqualValues(t, 1, testing.AllocsPerRun(100, func() { sink = Check("pkg: Op", ctx) }))
