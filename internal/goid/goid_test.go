@@ -16,7 +16,7 @@ func TestFastWayIsTrustedOnThisPlatform(t *testing.T) {
 	require.NotZero(t, Fast(), "petermattis/goid does not know this Go version or platform")
 }
 
-func TestVerifyRefusesAGetterThatAnswersTheSameEverywhere(t *testing.T) {
+func TestVerifyRefusesAConstantGetter(t *testing.T) {
 	mine := Slow()
 	require.False(t, verify(func() int64 { return 0 }))
 	require.False(t, verify(func() int64 { return mine }), "right in the first goroutine only")
@@ -41,7 +41,7 @@ func TestGetFallsBackToTheStackTrace(t *testing.T) {
 	require.Equal(t, want, Get())
 }
 
-func TestADivertedFastWayAnswersNobodyAndLeavesGetAlone(t *testing.T) {
+func TestADivertedFastWayLeavesGetAlone(t *testing.T) {
 	want := Fast()
 	require.False(t, Divert(true))
 	require.True(t, Diverted())
