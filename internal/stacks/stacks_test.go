@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestAllHasEachGoroutineWithItsStateAndStack(t *testing.T) {
+func TestAllHasEachGoroutinesStateAndStack(t *testing.T) {
 	stop, started := make(chan struct{}), make(chan int64)
 	go func() {
 		started <- goid.Get()
@@ -28,7 +28,7 @@ func TestAllHasEachGoroutineWithItsStateAndStack(t *testing.T) {
 	require.Positive(t, stopped)
 	require.Contains(t, all[other].Frames, "stacks_test.go:")
 	require.Equal(t, "running", all[goid.Get()].State)
-	require.Contains(t, all[goid.Get()].Frames, "TestAllHasEachGoroutineWithItsStateAndStack")
+	require.Contains(t, all[goid.Get()].Frames, "TestAllHasEachGoroutinesStateAndStack")
 	require.NotRegexp(t, "^goroutine ", all[other].Frames)
 }
 
