@@ -52,7 +52,7 @@ func aba(t *testing.T, l List, step *Step) (first, other int, rest []int) {
 	return first, other, rest
 }
 
-func TestPlainListHandsOutASlotTwiceAfterABA(t *testing.T) {
+func TestPlainListReturnsASlotTwiceAfterABA(t *testing.T) {
 	l := NewPlain(3)
 	first, other, rest := aba(t, l, &l.Step)
 	require.Equal(t, 0, first)
