@@ -54,7 +54,7 @@ var limits = map[string]code{
 // room is for releases of Go that compile to a few instructions more.
 const room = 5
 
-func TestFastPathsCompileToNoMoreThanTheirLimits(t *testing.T) {
+func TestFastPathsCompileWithinTheirLimits(t *testing.T) {
 	compiled := compile(t)
 	require.Len(t, all, len(limits))
 	for _, f := range all {

@@ -14,7 +14,7 @@ import (
 	"github.com/jucgo/locks/spin"
 )
 
-func TestLocksTakeNoMoreMemoryThanOneCacheLine(t *testing.T) {
+func TestLocksFitIntoOneCacheLine(t *testing.T) {
 	for name, size := range map[string]uintptr{
 		"fair.Mutex":         unsafe.Sizeof(fair.Mutex{}),
 		"fair.BargingMutex":  unsafe.Sizeof(fair.BargingMutex{}),
