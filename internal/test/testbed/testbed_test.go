@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/jucgo/locks/internal/test/testbed.start.func1.1"))
 }
 
-func TestAChildSpeaksAndEndsWhenItsInputDoes(t *testing.T) {
+func TestAChildEndsWithItsInput(t *testing.T) {
 	c := testbed.Child(t, "echo")
 	c.Say("hello")
 	require.Equal(t, "hello", c.Line())
@@ -52,7 +52,7 @@ type failing struct {
 
 func (f *failing) Errorf(string, ...any) { f.failed.Store(true) }
 
-func TestTicketsOfProcessesWithoutACommonLockAreFoundWrong(t *testing.T) {
+func TestTicketsWithoutACommonLockAreFoundWrong(t *testing.T) {
 	tb := &failing{TB: t}
 	testbed.Tickets{Role: "buy", Limit: 10 * time.Second}.Run(tb)
 	require.True(t, tb.failed.Load())
