@@ -44,7 +44,7 @@ func TestAnUnusedEntryServesAnotherKey(t *testing.T) {
 	b.Unlock()
 }
 
-func TestAnEntryServesNoOtherKeyDuringARelease(t *testing.T) {
+func TestAReleasingEntryServesNoOtherKey(t *testing.T) {
 	var ms Mutexes[int]
 	a, b := ms.Of(0), ms.Of(oneShard(&ms, 0))
 	a.Lock()
@@ -98,7 +98,7 @@ func requireSound(t *testing.T, ms *Mutexes[int]) {
 	}
 }
 
-func TestEveryLockIsFoundWhileItsShardGrowsAndShrinks(t *testing.T) {
+func TestGrowingAndShrinkingShardsFindEveryLock(t *testing.T) {
 	const keys = 100 * shardCount
 	var ms Mutexes[int]
 	order := rand.New(rand.NewPCG(1, 2))
@@ -138,7 +138,7 @@ func TestEveryLockIsFoundWhileItsShardGrowsAndShrinks(t *testing.T) {
 	requireSound(t, &ms)
 }
 
-func TestKeysOfOneHashHaveLocksOfTheirOwn(t *testing.T) {
+func TestKeysOfOneHashHaveOwnLocks(t *testing.T) {
 	const keys = 3
 	for first := range keys {
 		for second := range keys {
@@ -237,7 +237,7 @@ func TestAContextThatPanicsLeavesNoKeyBehind(t *testing.T) {
 	}
 }
 
-func TestAnUnlockWhoseContextPanicsLeavesNoKeyBehind(t *testing.T) {
+func TestAPanickingContextsUnlockLeavesNoKey(t *testing.T) {
 	for calls := 1; ; calls++ {
 		var ms Mutexes[int]
 		in, l := calls, ms.Of(0)

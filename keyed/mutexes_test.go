@@ -39,7 +39,7 @@ func TestOnlyLocksOfOneKeyExcludeEachOther(t *testing.T) {
 	require.Zero(t, ls.Len())
 }
 
-func TestTheFirstUsersOfAZeroSetGetOneLock(t *testing.T) {
+func TestAZeroSetsFirstUsersGetOneLock(t *testing.T) {
 	for range 100 {
 		var ls keyed.Mutexes[string]
 		require.Zero(t, ls.Len())
@@ -313,7 +313,7 @@ func TestAConditionOfAKeyRefusesStrangers(t *testing.T) {
 	l.Unlock()
 }
 
-func TestALockExistsForAsLongAsItsCondition(t *testing.T) {
+func TestALockExistsAsLongAsItsCondition(t *testing.T) {
 	ls := new(keyed.Mutexes[string])
 	c := ls.Of("a").NewCond()
 	require.Equal(t, 1, ls.Len())
@@ -334,7 +334,7 @@ func TestAMutexOfNoSetSaysSo(t *testing.T) {
 	require.PanicsWithValue(t, why, func() { l.IsLocked() })
 }
 
-func TestAHelperCanAssertAKeyUnderAnExplicitOwner(t *testing.T) {
+func TestAHelperAssertsAKeyUnderExplicitOwner(t *testing.T) {
 	l := new(keyed.Mutexes[string]).Of("a")
 	mine := locks.WithOwner(context.Background(), locks.NewOwner())
 	require.PanicsWithValue(t, locks.ErrNotHeld, func() { l.AssertHeldContext(mine) })
@@ -347,7 +347,7 @@ func TestAHelperCanAssertAKeyUnderAnExplicitOwner(t *testing.T) {
 	require.Zero(t, l.HoldCountContext(mine))
 }
 
-func TestEachConditionOfAKeyHasWaitersOfItsOwn(t *testing.T) {
+func TestEachConditionOfAKeyHasOwnWaiters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := new(keyed.Mutexes[string]).Of("a")
 		full, empty := l.NewCond(), l.NewCond()
