@@ -559,7 +559,7 @@ func undeclared(fakelock.Flaw) Config {
 	return cfg
 }
 
-func TestABrokenLockIsCaughtByTheCheckForIt(t *testing.T) {
+func TestTheCheckForItCatchesABrokenLock(t *testing.T) {
 	for _, b := range broken {
 		t.Run(b.check+"/"+string(b.flaw), func(t *testing.T) {
 			r := record(t, byName(t, b.check), b.lock(b.flaw))
@@ -571,7 +571,7 @@ func TestABrokenLockIsCaughtByTheCheckForIt(t *testing.T) {
 
 // Thirty locks that fail one try in ten: before, a suite that tried a free lock only now and then
 // passed 13 of them.
-func TestALockThatSometimesFailsATryNeverPasses(t *testing.T) {
+func TestASometimesFailingTryNeverPasses(t *testing.T) {
 	for range 30 {
 		r := record(t, byName(t, "TryLockOfAFreeLockIsAlwaysTrue"), reentrantLock(fakelock.TrySometimesFalse))
 		require.True(t, r.Failed())
@@ -580,14 +580,14 @@ func TestALockThatSometimesFailsATryNeverPasses(t *testing.T) {
 	}
 }
 
-func TestALockThatLeavesAGoroutineBehindIsCaught(t *testing.T) {
+func TestALeftGoroutineIsCaught(t *testing.T) {
 	r := record(t, byName(t, "AFreeLockIsTakenAndGivenBack"), lockConfig(fakelock.LeaksGoroutine, false, false))
 	require.Contains(t, strings.Join(r.failures, "\n"), "found unexpected goroutines")
 	time.Sleep(time.Second) // what leaked ends by then
 }
 
 // A check that finds nothing to check passes, so that nobody looks into it as into a skipped test.
-func TestACheckWithoutItsSubjectPassesWithANote(t *testing.T) {
+func TestACheckWithoutSubjectPassesWithANote(t *testing.T) {
 	for check, cfg := range map[string]Config{
 		"PlainMethodsAgreeWithTheContextFamily":   reentrantLock(""),
 		"TryLockForWaitsForItsTimeAndNoLonger":    reentrantLock(""),
@@ -625,7 +625,7 @@ func TestEveryCheckCatchesSomeBrokenLock(t *testing.T) {
 
 const childEnv = "LOCKSTEST_BROKEN"
 
-func TestALockThatAdmitsTwoFailsUnderTheSuite(t *testing.T) {
+func TestALockThatAdmitsTwoFails(t *testing.T) {
 	for _, r := range racy {
 		t.Run(r.check+"/"+string(r.flaw), func(t *testing.T) {
 			child := exec.Command(os.Args[0], "-test.run=^TestChild$", "-test.v")
