@@ -162,7 +162,7 @@ func (u *unreachable) UnlockContext(ctx context.Context) error {
 	return u.TryLocker.UnlockContext(ctx)
 }
 
-func TestCountersAreExactAfterAStormOfStrayUnlocks(t *testing.T) {
+func TestCountersAreExactAfterManyRefusedUnlocks(t *testing.T) {
 	for name, l := range map[string]locks.TryLocker{
 		"with owners":    new(reentrant.Mutex),
 		"without owners": &fakelock.Lock{},

@@ -129,7 +129,7 @@ func TestPlainLockThatPanicsIsNoLongerWaiting(t *testing.T) {
 	require.ErrorContains(t, events[1].Err, "refused")
 }
 
-func TestPlainViewsOfAReadWriteLockAreWatched(t *testing.T) {
+func TestPlainViewsOfReadWriteLocksAreWatched(t *testing.T) {
 	r := record.New(record.Options{})
 	rw := r.WrapReadWrite("rw", new(rwlock.RWMutex))
 	for _, view := range []locks.TryLocker{rw.ReadLocker(), rw.WriteLocker()} {

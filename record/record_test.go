@@ -121,7 +121,7 @@ func TestAnotherOwnerReleasesALockWithoutOwners(t *testing.T) {
 	require.EqualValues(t, 3, r.Stats()[0].Holds.Count())
 }
 
-func TestTheLogIsBoundedAndCountsWhatItDropped(t *testing.T) {
+func TestABoundedLogCountsWhatItDropped(t *testing.T) {
 	r := record.New(record.Options{Events: 5})
 	l := r.Wrap("l", new(fair.Mutex))
 	for range 7 { // 21 events
@@ -194,7 +194,7 @@ func TestHoldsThatExcludeEachOtherDoNotOverlap(t *testing.T) {
 	}
 }
 
-func TestSidesOfAReadWriteLockAreToldApart(t *testing.T) {
+func TestReadAndWriteSidesAreDistinguished(t *testing.T) {
 	r := record.New(record.Options{Events: 10})
 	rw := r.WrapReadWrite("rw", new(rwlock.RWMutex))
 	a, b := as(), as()
@@ -291,7 +291,7 @@ func (free) LockContext(context.Context) error            { return nil }
 func (free) UnlockContext(context.Context) error          { return errors.New("no") }
 func (free) TryLockContext(context.Context) (bool, error) { return true, nil }
 
-func TestHoldsWithoutAnEndDoNotFillTheMemory(t *testing.T) {
+func TestEndlessHoldsDoNotFillTheMemory(t *testing.T) {
 	r := record.New(record.Options{})
 	l := r.Wrap("l", free{})
 	for range 10_000 {
@@ -339,7 +339,7 @@ func TestEveryListenerGetsEachEventAndItsContext(t *testing.T) {
 	require.Equal(t, []any{record.Released, nil}, second)
 }
 
-func TestHoldsThatHaveNotEndedAreListedOldestFirst(t *testing.T) {
+func TestPresentHoldsAreListedOldestFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := record.New(record.Options{})
 		rw := r.WrapReadWrite("rw", new(rwlock.RWMutex))
@@ -426,7 +426,7 @@ func TestLossIsCountedWhileTheHolderStillHangs(t *testing.T) {
 	}
 }
 
-func TestNextHoldAfterALossIsCountedByItself(t *testing.T) {
+func TestAHoldAfterALossCountsByItself(t *testing.T) {
 	inner := fakelock.NewLeased("")
 	r := record.New(record.Options{})
 	l := r.Wrap("l", inner)

@@ -106,7 +106,7 @@ func tryHere(l locks.TryLocker) (bool, error) { return l.TryLockContext(bg) }
 //go:noinline
 func lockPlainlyHere(l sync.Locker) { l.Lock() }
 
-func TestTheProfileHasAHoldFromFirstLockToLastUnlock(t *testing.T) {
+func TestTheProfileHasHoldsUntilTheLastUnlock(t *testing.T) {
 	r := record.New(record.Options{Held: heldProfile})
 	l := r.Wrap("l", new(reentrant.Mutex))
 	acquire := map[string]func(){
@@ -128,7 +128,7 @@ func TestTheProfileHasAHoldFromFirstLockToLastUnlock(t *testing.T) {
 	}
 }
 
-func TestARefusedUnlockLeavesTheHoldInTheProfile(t *testing.T) {
+func TestARefusedUnlockKeepsTheProfiledHold(t *testing.T) {
 	r := record.New(record.Options{Held: heldProfile})
 	var refuse error
 	l := r.Wrap("l", refusing{new(reentrant.Mutex), &refuse})
@@ -155,7 +155,7 @@ func (l refusing) UnlockContext(ctx context.Context) error {
 	return l.TryLocker.UnlockContext(ctx)
 }
 
-func TestTheProfileIsEmptyAfterHoldsOfManyGoroutines(t *testing.T) {
+func TestManyEndedHoldsLeaveAnEmptyProfile(t *testing.T) {
 	r := record.New(record.Options{Held: heldProfile, Waits: true})
 	l := r.Wrap("l", new(fair.Mutex))
 	var all sync.WaitGroup
