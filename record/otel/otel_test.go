@@ -83,7 +83,7 @@ func requireChild(t *testing.T, parent trace.SpanContext, child sdktrace.ReadOnl
 	require.Equal(t, parent.SpanID(), child.Parent().SpanID())
 }
 
-func TestWaitAndHoldAreChildrenOfTheCallersSpan(t *testing.T) {
+func TestWaitAndHoldAreTheCallersChildren(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := instrumented(t)
 		l := x.Wrap("accounts", new(fair.Mutex))
@@ -111,7 +111,7 @@ func TestWaitAndHoldAreChildrenOfTheCallersSpan(t *testing.T) {
 	})
 }
 
-func TestSpansOfASectionAreChildrenOfItsHold(t *testing.T) {
+func TestASectionsSpansAreItsHoldsChildren(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := instrumented(t)
 		l, inner := x.Wrap("accounts", new(fair.Mutex)), x.Wrap("log", new(fair.Mutex))
@@ -217,7 +217,7 @@ func requireLost(t *testing.T, hold sdktrace.ReadOnlySpan, after time.Duration) 
 	require.Equal(t, 3*time.Second, hold.EndTime().Sub(hold.StartTime()))
 }
 
-func TestALossIsAnEventAtItsTimeInDo(t *testing.T) {
+func TestInDoALossIsATimedEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := instrumented(t)
 		inner := &lossy{new(fair.Mutex), make(chan struct{})}
@@ -233,7 +233,7 @@ func TestALossIsAnEventAtItsTimeInDo(t *testing.T) {
 	})
 }
 
-func TestALossIsNoEventOfALockInside(t *testing.T) {
+func TestAnInnerLockGetsNoLossEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := instrumented(t)
 		outer := &lossy{new(fair.Mutex), make(chan struct{})}
@@ -250,7 +250,7 @@ func TestALossIsNoEventOfALockInside(t *testing.T) {
 	})
 }
 
-func TestALossIsAnEventAtTheUnlockWithoutDo(t *testing.T) {
+func TestWithoutDoUnlockReportsTheLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := instrumented(t)
 		inner := &lossy{new(fair.Mutex), make(chan struct{})}
@@ -278,7 +278,7 @@ func TestAnUnwrappedLockHasASectionWithoutSpans(t *testing.T) {
 	require.ErrorIs(t, err, locks.ErrNilContext)
 }
 
-func TestAFailedWaitIsASpanWithItsError(t *testing.T) {
+func TestAFailedWaitsSpanHasItsError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := instrumented(t)
 		l := x.Wrap("accounts", new(fair.Mutex))
