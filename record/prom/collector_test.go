@@ -223,7 +223,7 @@ func TestNamesBeyondTheLimitShareOneLabel(t *testing.T) {
 	}
 }
 
-func TestANameThatIsNoUTF8SharesTheLabel(t *testing.T) {
+func TestInvalidUTF8SharesTheLabel(t *testing.T) {
 	r := record.New(record.Options{})
 	reg := registry(t, r)
 	require.NoError(t, locks.Do(bg, r.Wrap("a\xff", new(fair.Mutex)), nothing))

@@ -44,7 +44,7 @@ func TestAlertsFireOnWhatTheyDescribe(t *testing.T) {
 }
 
 // A server scrapes the exporter while locks are in use. Each query of the dashboard has a result.
-func TestARealServerAnswersEveryQueryOfTheDashboard(t *testing.T) {
+func TestARealServerAnswersEveryDashboardQuery(t *testing.T) {
 	for _, c := range []struct {
 		name      string
 		flags     []string
