@@ -133,7 +133,7 @@ func TestOneWaiterForAFailureConstructsAnew(t *testing.T) {
 	})
 }
 
-func TestAPanicGoesOnAndTheNextOneTriesAgain(t *testing.T) {
+func TestAfterAPanicTheNextTriesAgain(t *testing.T) {
 	g := newGated()
 	boom := true
 	l := singleton.New(func() (int, error) {
@@ -157,7 +157,7 @@ func TestAPanicGoesOnAndTheNextOneTriesAgain(t *testing.T) {
 	require.Equal(t, 2, l.MustGet())
 }
 
-func TestGoexitGoesOnAndTheNextOneTriesAgain(t *testing.T) {
+func TestAfterGoexitTheNextTriesAgain(t *testing.T) {
 	calls := 0
 	l := singleton.New(func() (int, error) {
 		if calls++; calls == 1 {
@@ -179,7 +179,7 @@ func TestGoexitGoesOnAndTheNextOneTriesAgain(t *testing.T) {
 	require.Equal(t, 2, l.MustGet())
 }
 
-func TestAConstructorThatAsksForItselfGetsAnError(t *testing.T) {
+func TestAConstructorThatNeedsItselfFails(t *testing.T) {
 	var l *singleton.Lazy[int]
 	var inner []error
 	l = singleton.New(func() (int, error) {
@@ -200,7 +200,7 @@ func TestAConstructorThatAsksForItselfGetsAnError(t *testing.T) {
 	}
 }
 
-func TestTwoConstructorsThatNeedEachOtherGetAnError(t *testing.T) {
+func TestTwoConstructorsThatNeedEachOtherFail(t *testing.T) {
 	var a, b *singleton.Lazy[int]
 	a = singleton.New(func() (int, error) { return b.Get() })
 	b = singleton.New(func() (int, error) { return a.Get() })
@@ -253,7 +253,7 @@ func TestGoroutinesThatShareAnOwnerAreNotRecursive(t *testing.T) {
 	})
 }
 
-func TestAFailedAttemptsContextDoesNotAffectTheNext(t *testing.T) {
+func TestAFailedContextDoesNotAffectTheNext(t *testing.T) {
 	var kept context.Context
 	l := singleton.NewContext(func(ctx context.Context) (int, error) {
 		if kept == nil {
@@ -269,7 +269,7 @@ func TestAFailedAttemptsContextDoesNotAffectTheNext(t *testing.T) {
 	require.Equal(t, 42, v)
 }
 
-func TestAWaiterGivesUpWhileTheConstructorGoesOn(t *testing.T) {
+func TestAWaiterGivesUpDuringTheConstruction(t *testing.T) {
 	g := newGated()
 	l := singleton.New(g.construct)
 	var wg sync.WaitGroup
@@ -303,7 +303,7 @@ func TestTheConstructorGetsTheContextOfItsCaller(t *testing.T) {
 	require.Equal(t, "mine", v)
 }
 
-func TestACancelledConstructionIsTakenOverByAWaiter(t *testing.T) {
+func TestAWaiterTakesOverACancelledConstruction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls atomic.Int32
 		l := singleton.NewContext(func(ctx context.Context) (int, error) {
@@ -332,7 +332,7 @@ func TestACancelledConstructionIsTakenOverByAWaiter(t *testing.T) {
 	})
 }
 
-func TestAnEndedContextConstructsNothingButAValueIsGiven(t *testing.T) {
+func TestAnEndedContextConstructsNothing(t *testing.T) {
 	calls := 0
 	l := singleton.New(func() (int, error) { calls++; return 42, nil })
 	ctx, cancel := context.WithCancel(t.Context())
@@ -387,7 +387,7 @@ func TestPeekNeverConstructs(t *testing.T) {
 	require.Equal(t, 1, v)
 }
 
-func TestAValueThatIsNilOrZeroIsAValue(t *testing.T) {
+func TestNilAndZeroAreValues(t *testing.T) {
 	calls := 0
 	l := singleton.New(func() (error, error) { calls++; return nil, nil })
 	for range 3 {
@@ -410,7 +410,7 @@ func TestGettingAValueAllocatesNothing(t *testing.T) {
 	}))
 }
 
-func TestTheConstructorIsLetGoOfAfterItsSuccess(t *testing.T) {
+func TestSuccessLetsTheConstructorGo(t *testing.T) {
 	freed := make(chan struct{})
 	l := func() *singleton.Lazy[int] {
 		big := new([1 << 16]byte)
@@ -432,7 +432,7 @@ func TestTheConstructorIsLetGoOfAfterItsSuccess(t *testing.T) {
 	}
 }
 
-func TestWaitersLetTheClockOfTheirBubbleGoOn(t *testing.T) {
+func TestWaitersLetTheirBubblesClockGoOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := singleton.New(func() (int, error) {
 			time.Sleep(time.Hour)
