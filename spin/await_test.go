@@ -10,7 +10,7 @@ import (
 )
 
 // Otherwise the next waiter at the same place would get it.
-func TestACancelledWaiterWaitsForAPermitOnItsWay(t *testing.T) {
+func TestACancelledWaiterAwaitsAComingPermit(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	end()
 	var p park.Place

@@ -65,7 +65,7 @@ func TestTheHolderDoesNotGetInAgain(t *testing.T) {
 	})
 }
 
-func TestASecondLockBySameGoroutineWaitsForAnUnlock(t *testing.T) {
+func TestASecondLockWaitsForAnUnlock(t *testing.T) {
 	each(t, locktest.Spin(), func(t *testing.T, l locktest.Lock) {
 		l.Lock()
 		time.AfterFunc(time.Hour, l.Unlock)
@@ -94,7 +94,7 @@ func TestAFIFOReleaseMakesTheFirstWaiterTheHolder(t *testing.T) {
 	})
 }
 
-func TestAHoldMayBeOverBeforeItsWaiterNotices(t *testing.T) {
+func TestAHoldMayEndBeforeItsWaiterNotices(t *testing.T) {
 	for _, k := range locktest.Spin() {
 		t.Run(k.Name, func(t *testing.T) {
 			// Others use the same pool of nodes meanwhile: one that is given back too early shows
@@ -233,7 +233,7 @@ func TestAHundredGoroutinesPerCoreGetOn(t *testing.T) {
 	}
 }
 
-func TestWaitersSleepInABubbleHoweverManyTheyAre(t *testing.T) {
+func TestManyWaitersSleepInABubble(t *testing.T) {
 	each(t, locktest.Spin(), func(t *testing.T, l locktest.Lock) {
 		const n = 200
 		l.Lock()

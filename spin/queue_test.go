@@ -269,7 +269,7 @@ func TestVoidTicketsBetweenTwoWaitersAreOneRange(t *testing.T) {
 	})
 }
 
-func TestTheLastTicketIsTakenBackWithVoidPredecessors(t *testing.T) {
+func TestVoidTicketsAreTakenBackFromTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var m Ticket
 		m.Lock()
@@ -318,7 +318,7 @@ func try(t *testing.T, what string, once func() bool) {
 	t.Fatal("never: " + what)
 }
 
-func TestTheNextInLineSpinsAndThoseBehindItSleep(t *testing.T) {
+func TestOnlyTheNextWaiterSpins(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(2, runtime.GOMAXPROCS(0))))
 	withBudget(t, long)
 	spinTime := long * pauseTime()
@@ -384,7 +384,7 @@ func TestALateWaiterQueuesWhereItsTicketBelongs(t *testing.T) {
 	})
 }
 
-func TestAWaiterWithAnEarlyHandoffDoesNotWait(t *testing.T) {
+func TestAnEarlyHandoffSkipsTheWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var m Ticket
 		m.Lock()
@@ -402,7 +402,7 @@ func TestAWaiterWithAnEarlyHandoffDoesNotWait(t *testing.T) {
 	})
 }
 
-func TestASpinnerGetsTheLockWithoutGoingToSleep(t *testing.T) {
+func TestASpinningWaiterGetsTheLockUnparked(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(2, runtime.GOMAXPROCS(0))))
 	withBudget(t, long)
 	t.Run("Mutex", func(t *testing.T) {
@@ -452,7 +452,7 @@ func TestASpinnerGetsTheLockWithoutGoingToSleep(t *testing.T) {
 	})
 }
 
-func TestAWaiterThatGivesUpBehindASpinnerIsPassedOver(t *testing.T) {
+func TestAReleaseSkipsAWaiterThatGaveUp(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(2, runtime.GOMAXPROCS(0))))
 	withBudget(t, long)
 	lines(t, func(t *testing.T, l line, check func()) {
@@ -535,7 +535,7 @@ func TestAReleaseWaitsForAJoiningWaiter(t *testing.T) {
 	})
 }
 
-func TestACancelledWaiterWaitsForItsSuccessorToEnqueue(t *testing.T) {
+func TestACancelledWaiterAwaitsItsSuccessorsNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := new(MCS)
 		m.Lock()
@@ -583,7 +583,7 @@ func TestInspectionWaitsForAJoiningWaiter(t *testing.T) {
 	})
 }
 
-func TestAnUnlockTooManyAmongManyIsToldAndHarmless(t *testing.T) {
+func TestAnUnlockTooManyIsReportedAndHarmless(t *testing.T) {
 	lines(t, func(t *testing.T, l line, check func()) {
 		for range 300 {
 			l.Lock()
