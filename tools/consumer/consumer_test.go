@@ -177,7 +177,7 @@ func programs(t *testing.T, w *workspace.Workspace, page string) []string {
 	return found
 }
 
-func TestTheProgramsOfTheREADMEWorkForAUser(t *testing.T) {
+func TestTheREADMEsProgramsWorkForAUser(t *testing.T) {
 	w, err := workspace.Open(".")
 	must(t, err)
 	u := newUser(t, w)
@@ -231,7 +231,7 @@ func TestTheProgramsOfTheREADMEWorkForAUser(t *testing.T) {
 // The README of each store has one program. The imports of sqllock's and open's are only
 // resolved, because SQLite takes minutes to compile. The tests of examples/stores run all
 // programs on servers.
-func TestTheProgramOfEachStoreWorksForAUser(t *testing.T) {
+func TestEachStoresProgramWorksForAUser(t *testing.T) {
 	w, err := workspace.Open(".")
 	must(t, err)
 	u := newUser(t, w)
