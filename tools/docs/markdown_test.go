@@ -338,7 +338,7 @@ func packageIn(folder string, command bool) bool {
 
 // A complete program follows a comment that names the file that it is a copy of, without the
 // comment of its package.
-func TestEveryCompleteProgramIsACopyOfACompiledFile(t *testing.T) {
+func TestEveryCompleteProgramCopiesACompiledFile(t *testing.T) {
 	root, all := pages(t)
 	n := 0
 	for _, p := range all {
@@ -367,7 +367,7 @@ func TestEveryCompleteProgramIsACopyOfACompiledFile(t *testing.T) {
 
 // A part of a program is lines of a file that is compiled, but for white space. A line of three
 // dots stands for lines left out.
-func TestEveryPartOfAProgramIsInACompiledFile(t *testing.T) {
+func TestEveryPartIsInACompiledFile(t *testing.T) {
 	root, all := pages(t)
 	var sources []string
 	must(t, filepath.WalkDir(root, func(file string, e fs.DirEntry, err error) error {
