@@ -40,7 +40,7 @@ func cohort(t *testing.T, addr string, n int) int {
 	return n
 }
 
-func TestACohortGivesTheLockBackOnlyForOthers(t *testing.T) {
+func TestALocalGroupReleasesOnlyForOthers(t *testing.T) {
 	t.Parallel()
 	servers(t, func(t *testing.T, _ *redis.Client, addr string) { require.Less(t, cohort(t, addr, 200), 50) })
 }

@@ -23,7 +23,7 @@ func startShifted(t *testing.T) (s *server, set func(by time.Duration)) {
 	}
 }
 
-func TestARenewalNoticesAServerClockThatWasSetForward(t *testing.T) {
+func TestARenewalNoticesAServerClockSetForward(t *testing.T) {
 	t.Parallel()
 	s, set := startShifted(t)
 	l, rival := open(t, connect(t, s.Addr), term(3*time.Second)).FencedMutex("it"), open(t,
@@ -42,7 +42,7 @@ func TestARenewalNoticesAServerClockThatWasSetForward(t *testing.T) {
 	require.NoError(t, rival.UnlockContext(b))
 }
 
-func TestAServerClockSetBackOnlyProlongsTheLock(t *testing.T) {
+func TestAServerClockSetBackProlongsTheLock(t *testing.T) {
 	t.Parallel()
 	s, set := startShifted(t)
 	direct := connect(t, s.Addr)

@@ -83,7 +83,7 @@ func TestARefusedOptionSaysWhatIsAllowed(t *testing.T) {
 	}
 }
 
-func TestNoMethodOfARefusedLockAsksTheServer(t *testing.T) {
+func TestARefusedLockNeverAsksTheServer(t *testing.T) {
 	t.Parallel()
 	down := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", DialerRetries: 1, MaxRetries: -1})
 	t.Cleanup(func() { down.Close() })

@@ -13,7 +13,7 @@ import (
 
 // In its last millisecond a key exists, and its time to live is zero. Zero must not count as
 // unknown: the waiter would never ask again.
-func TestAWaiterAsksAgainWhenADeadHoldersLeaseEnds(t *testing.T) {
+func TestWaitersAskAgainAfterADeadHoldersLease(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	direct := connect(t, s.Addr)

@@ -81,7 +81,7 @@ func (l *line) finish() time.Duration {
 	return took
 }
 
-func TestAWaiterOfRedissonOutlastsAShortenedTimeBeforeIt(t *testing.T) {
+func TestARedissonWaiterOutlastsAShortenedEarlierTime(t *testing.T) {
 	t.Parallel()
 	const wait = 5 * time.Minute // as Redisson's
 	l := newLine(t, 1, redislock.WithFairWait(wait))
@@ -111,7 +111,7 @@ func TestAWaiterOfRedissonOutlastsAShortenedTimeBeforeIt(t *testing.T) {
 	}
 }
 
-func TestAFairLockAdmitsProcessesInOrderOfArrival(t *testing.T) {
+func TestAFairLockAdmitsProcessesInOrder(t *testing.T) {
 	t.Parallel()
 	l := newLine(t, 8)
 	ok, err := open(t, connect(t, l.addr)).FairMutex("it").TryLockContext(someone())
@@ -137,7 +137,7 @@ func TestACancelledFairWaiterPassesItsTurnOn(t *testing.T) {
 	require.Equal(t, []int{1}, l.order)
 }
 
-func TestADeadHeadOfTheFairQueueIsPassed(t *testing.T) {
+func TestADeadFirstFairWaiterIsSkipped(t *testing.T) {
 	t.Parallel()
 	l := newLine(t, 0, redislock.WithFairWait(time.Second))
 	soon := float64(time.Now().Add(time.Second).UnixMilli())
@@ -149,7 +149,7 @@ func TestADeadHeadOfTheFairQueueIsPassed(t *testing.T) {
 	require.Equal(t, []int{0}, l.order)
 }
 
-func TestAJavaWaiterIsToldOfADeadPredecessor(t *testing.T) {
+func TestAJavaWaiterLearnsOfADeadPredecessor(t *testing.T) {
 	t.Parallel()
 	l := newLine(t, 0)
 	now := float64(time.Now().UnixMilli())
@@ -175,7 +175,7 @@ func TestAJavaWaiterIsToldOfADeadPredecessor(t *testing.T) {
 	l.finish()
 }
 
-func TestTheFairQueueHealsWhenPartsOfItAreLost(t *testing.T) {
+func TestTheFairQueueSurvivesLostParts(t *testing.T) {
 	t.Parallel()
 	// The fair wait makes all ask several times a second.
 	opts := []redislock.Option{redislock.WithFairWait(600 * time.Millisecond)}
@@ -201,7 +201,7 @@ func TestTheFairQueueHealsWhenPartsOfItAreLost(t *testing.T) {
 	}
 }
 
-func TestAFairWaiterKeepsItsPlaceHoweverLongItWaits(t *testing.T) {
+func TestAFairWaiterKeepsItsPlaceForEver(t *testing.T) {
 	t.Parallel()
 	l := newLine(t, 3, redislock.WithFairWait(2*time.Second), term(long))
 	first := l.direct.LRange(background, fairQueue, 0, -1).Val()
@@ -211,7 +211,7 @@ func TestAFairWaiterKeepsItsPlaceHoweverLongItWaits(t *testing.T) {
 	require.Equal(t, []int{0, 1, 2}, l.order)
 }
 
-func TestAFairQueueHasServerTimesInRedissonsFormat(t *testing.T) {
+func TestFairQueuesHaveServerTimesInRedissonsFormat(t *testing.T) {
 	t.Parallel()
 	l := newLine(t, 2)
 	queue := l.direct.LRange(background, fairQueue, 0, -1).Val()

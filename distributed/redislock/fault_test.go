@@ -21,9 +21,9 @@ import (
 // The faults that have a test on a real server. The numbers are those of the catalogue of faults
 // for all adapters.
 //
-//	 1  the server is paused        TestAHoldLostDuringAServersPauseStaysLost
-//	 2  the holder is paused        TestAHolderThatWasPausedSeesItsLossFirst
-//	 3  the network is cut          TestALossPrecedesARivalInAnyPhaseOfPartitions
+//	 1  the server is paused        TestAHoldLostDuringAPauseStaysLost
+//	 2  the holder is paused        TestAPausedHolderSeesItsLossFirst
+//	 3  the network is cut          TestAPartitionsLossPrecedesTheNextHolder
 //	 4  in one direction            the same
 //	 5  for less than the lease     TestAPartitionThatEndsInTimeLosesNothing
 //	 6  no reply to an acquisition  TestALostAcquisitionReplyLeavesOneHold
@@ -32,33 +32,33 @@ import (
 //	 9  slow replies to renewals    TestSlowRepliesKeepTheHold
 //	10  waiters give up             TestWaitersCancelledAtRandomLeaveNothingBehind
 //	11  subscriptions are cut       TestWaitersGoOnAfterTheirSubscriptionsWereCut,
-//	                                TestAReleaseDuringACutSubscriptionIsNotMissed
+//	                                TestACutSubscriptionMissesNoRelease
 //	12  messages do not come        TestWithoutMessagesWaitersAskInTurn
 //	13  messages without a reason   TestMessagesWithoutAReasonGrantNothing
-//	14  the holder dies             TestADeadHoldersLockIsFreeAfterItsLease
-//	15  the head of the queue dies  TestAFairWaiterWhoseProcessDiedIsPassedInTime,
-//	                                TestAJavaWaiterIsToldOfADeadPredecessor
-//	16  the queue is damaged        TestTheFairQueueHealsWhenPartsOfItAreLost
+//	14  the holder dies             TestALeaseFreesADeadHoldersLock
+//	15  the head of the queue dies  TestAKilledFairWaiterIsSkippedInTime,
+//	                                TestAJavaWaiterLearnsOfADeadPredecessor
+//	16  the queue is damaged        TestTheFairQueueSurvivesLostParts
 //	17  the lock is taken away      TestAHolderWithoutItsLock...,
 //	                                TestForceUnlock...
 //	21  the server's clock is set   TestAServerClockSetBack...,
 //	                                TestARenewalNoticesAServerClock...
 //	22  clients' clocks are wrong   TestTheQueueIsIndependentOfItsWaitersClocks
-//	23  flushes                     TestAFlushIsALossAndForgottenScriptsAreNone
+//	23  flushes                     TestAFlushLosesHoldsForgottenScriptsDoNot
 //	24  other data under the name   TestNothingElseIsOverwritten, TestWrongNames...,
 //	                                TestAFairLockRefusesWhatIsSomethingElse,
-//	                                TestAStateThatNoClientWrites...,
+//	                                TestAnImpossibleState...,
 //	                                TestAHoldWithForeignFields...
 //	    waiters are dead, ...       waiting_test.go
-//	40  no time to run              TestAStarvedHolderKeepsItsHoldOrKnowsTheLoss
+//	40  no time to run              TestAStarvedHolderHoldsOrKnowsItsLoss
 //	41  more than one hold          TestHoldsOfOneOwnerAreCounted
 //	42  the client is closed        TestCloseEndsHoldsAndWaiters,
 //	                                TestCloseDoesNotWaitForAGoneServer
 //
-// All at once are in TestHistoriesOfClientsInTroubleAreThoseOfOneLock and
+// All at once are in TestReadWriteHistoriesInTroubleFitOneLock and
 // TestTicketsAreSoldOnceByProcessesInTrouble.
 
-func TestAHoldLostDuringAServersPauseStaysLost(t *testing.T) {
+func TestAHoldLostDuringAPauseStaysLost(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	l := open(t, connectFor(t, s.Addr, hasty), term(short)).Mutex("it")
@@ -131,7 +131,7 @@ func TestSlowRepliesKeepTheHold(t *testing.T) {
 	require.NoError(t, l.UnlockContext(a))
 }
 
-func TestAHolderWithoutItsLockLeavesItsSuccessorAlone(t *testing.T) {
+func TestAHolderWithoutItsLockSparesItsSuccessor(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	direct := connect(t, s.Addr)
@@ -235,7 +235,7 @@ var oddities = map[string][]string{
 	"a nameless owner":    {"", "1"},
 }
 
-func TestAStateThatNoClientWritesIsForeignAndStays(t *testing.T) {
+func TestAnImpossibleStateIsForeignAndStays(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	direct := connect(t, s.Addr)
@@ -291,7 +291,7 @@ func TestAStateThatNoClientWritesIsForeignAndStays(t *testing.T) {
 	}
 }
 
-func TestAHoldWithForeignFieldsIsHeldAndReleased(t *testing.T) {
+func TestAHoldWithForeignFieldsIsReleased(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	direct := connect(t, s.Addr)

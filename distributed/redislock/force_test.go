@@ -12,7 +12,7 @@ import (
 	"github.com/jucgo/locks/distributed/redislock/internal/suite"
 )
 
-func TestForceUnlockFreesALockAndTellsItsHolder(t *testing.T) {
+func TestForceUnlockFreesALockTellingItsHolder(t *testing.T) {
 	t.Parallel()
 	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
 		for kind, lock := range anyKind {
@@ -59,7 +59,7 @@ func TestForceUnlockFreesALockAndTellsItsHolder(t *testing.T) {
 	})
 }
 
-func TestForceUnlockOfReadersFreesAllAndKeepsAWriter(t *testing.T) {
+func TestForceUnlockFreesReadersAndKeepsAWriter(t *testing.T) {
 	t.Parallel()
 	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
 		read, write := rw(t, addr, term(long))

@@ -123,7 +123,7 @@ func TestAGateWritesUnlessTheTokenIsStale(t *testing.T) {
 	})
 }
 
-func TestAGateIsExactForTokensOfAnySize(t *testing.T) {
+func TestAGateIsExactForAllTokens(t *testing.T) {
 	t.Parallel()
 	gates(t, func(t *testing.T, g *redislock.Gate, _ *redis.Client) {
 		for _, token := range []uint64{1<<53 + 1, 1<<63 + 1, math.MaxUint64} {
@@ -136,7 +136,7 @@ func TestAGateIsExactForTokensOfAnySize(t *testing.T) {
 	})
 }
 
-func TestAGateRefusesWhatIsNoTokenAndNoName(t *testing.T) {
+func TestAGateRefusesWrongTokensAndNames(t *testing.T) {
 	t.Parallel()
 	gates(t, func(t *testing.T, g *redislock.Gate, direct *redis.Client) {
 		require.ErrorIs(t, g.Set(background, "it", 0, "x"), fence.ErrNoToken)

@@ -6,6 +6,6 @@ import (
 	"github.com/jucgo/locks/distributed/redislock/internal/suite"
 )
 
-func TestTheModelOfHistoriesRefusesWhatNoLockDoes(t *testing.T) {
+func TestTheHistoryModelRefusesWhatNoLockDoes(t *testing.T) {
 	suite.TheModelOfHistoriesRefusesWhatNoLockDoes(t)
 }

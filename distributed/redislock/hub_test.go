@@ -116,7 +116,7 @@ func TestASubscriptionThatHasFailedIsEndedToo(t *testing.T) {
 	}
 }
 
-func TestAllSubscriptionsOfAServerThatHasGoneAreForgotten(t *testing.T) {
+func TestAGoneServersSubscriptionsAreForgotten(t *testing.T) {
 	var gone atomic.Bool
 	c := redis.NewClient(&redis.Options{
 		DialerRetries: 1, MaxRetries: -1, DisableIdentity: true,
@@ -203,7 +203,7 @@ func (r *refugee) Receive(ctx context.Context) (event, error) {
 	}
 }
 
-func TestAWatchFollowsItsChannelToALaterServer(t *testing.T) {
+func TestAWatchFollowsItsChannelToLaterServers(t *testing.T) {
 	here, there, p := newRefugee("here"), newRefugee("there"), new(wandering)
 	p.home.Store(here)
 	h := newHub(p)

@@ -12,7 +12,7 @@ import (
 	"github.com/jucgo/locks/distributed/redislock"
 )
 
-func TestTenThousandHoldsAreRenewedByAHundredScripts(t *testing.T) {
+func TestAHundredScriptsRenewTenThousandHolds(t *testing.T) {
 	s := startServer(t)
 	direct := connect(t, s.Addr)
 	const n, d = 10_000, 12 * time.Second

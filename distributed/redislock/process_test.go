@@ -24,7 +24,7 @@ func startHolder(t *testing.T, kind, addr string, d time.Duration) (*testbed.Pro
 	return p, token
 }
 
-func TestAHolderThatWasPausedSeesItsLossFirst(t *testing.T) {
+func TestAPausedHolderSeesItsLossFirst(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	p, stale := startHolder(t, "fenced", s.Addr, short)
@@ -41,7 +41,7 @@ func TestAHolderThatWasPausedSeesItsLossFirst(t *testing.T) {
 	require.NoError(t, rival.UnlockContext(b))
 }
 
-func TestADeadHoldersLockIsFreeAfterItsLease(t *testing.T) {
+func TestALeaseFreesADeadHoldersLock(t *testing.T) {
 	t.Parallel()
 	for kind, lock := range anyKind {
 		t.Run(kind, func(t *testing.T) {
@@ -69,7 +69,7 @@ func TestADeadHoldersLockIsFreeAfterItsLease(t *testing.T) {
 	}
 }
 
-func TestAFairWaiterWhoseProcessDiedIsPassedInTime(t *testing.T) {
+func TestAKilledFairWaiterIsSkippedInTime(t *testing.T) {
 	t.Parallel()
 	l := newLine(t, 0, term(long))
 	p := testbed.Child(t, "hold", "fair", l.addr, short.String()) // it waits: its fair wait is three seconds
@@ -85,7 +85,7 @@ func TestAFairWaiterWhoseProcessDiedIsPassedInTime(t *testing.T) {
 	require.Equal(t, []int{0}, l.order)
 }
 
-func TestAStarvedHolderKeepsItsHoldOrKnowsTheLoss(t *testing.T) {
+func TestAStarvedHolderHoldsOrKnowsItsLoss(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	const d = 500 * time.Millisecond

@@ -19,7 +19,7 @@ import (
 	"github.com/jucgo/locks/internal/test/testbed"
 )
 
-func TestALostTokenCounterGoesOnWithTheServersClock(t *testing.T) {
+func TestALostTokenCounterFollowsTheServersClock(t *testing.T) {
 	t.Parallel()
 	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
 		const counter = "redisson_lock_token:{it}"
@@ -78,7 +78,7 @@ func TestAnApplicationsHashUnderTheNameIsForeign(t *testing.T) {
 	})
 }
 
-func TestALockWaitsForAReplicaThatBecomesTheMaster(t *testing.T) {
+func TestALockAwaitsAReplicaThatBecomesMaster(t *testing.T) {
 	t.Parallel()
 	master, s := startServer(t), startServer(t)
 	host, port, err := net.SplitHostPort(master.Addr)
@@ -118,7 +118,7 @@ func TestAnUnreachableServerIsRetriedOnlyOnRequest(t *testing.T) {
 	require.ErrorIs(t, err, lease.ErrUnreachable)
 }
 
-func TestAnUnlockEndsInTimeWhateverTheClientsOptions(t *testing.T) {
+func TestAnUnlockEndsInTimeUnderAllOptions(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	p := leasetest.NewProxy(t, s.Addr)
@@ -166,7 +166,7 @@ func confine(t *testing.T) (direct *redis.Client, as func() *redis.Client) {
 	}
 }
 
-func TestAConfinedUserReachesNoKeyOfANeighboursLock(t *testing.T) {
+func TestAConfinedUserReachesNoNeighboursKey(t *testing.T) {
 	t.Parallel()
 	_, as := confine(t)
 	c := as()
@@ -186,7 +186,7 @@ func TestAConfinedUserReachesNoKeyOfANeighboursLock(t *testing.T) {
 	}
 }
 
-func TestAConfinedUserCanUseAllKindsOfLocks(t *testing.T) {
+func TestAConfinedUserCanUseAllLocks(t *testing.T) {
 	t.Parallel()
 	direct, as := confine(t)
 	c, d := open(t, as(), rarely), open(t, as(), rarely)
@@ -273,7 +273,7 @@ func allCommands(t *testing.T, c *redis.Client) (n int) {
 	return n
 }
 
-func TestAFairLockTakesAFixedNumberOfCommands(t *testing.T) {
+func TestAFairLockTakesConstantCommands(t *testing.T) {
 	t.Parallel()
 	each := func(n int) int {
 		l := newLine(t, n)

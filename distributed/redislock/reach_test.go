@@ -35,7 +35,7 @@ func TestAWrongAddressIsAnErrorAtOnce(t *testing.T) {
 	}
 }
 
-func TestAWaiterOutlastsAServerThatCannotBeReached(t *testing.T) {
+func TestAWaiterOutlastsAnUnreachableServer(t *testing.T) {
 	t.Parallel()
 	for kind, lock := range anyKind {
 		t.Run(kind, func(t *testing.T) {
@@ -74,7 +74,7 @@ func TestAWaiterOutlastsAServerThatCannotBeReached(t *testing.T) {
 	}
 }
 
-func TestAWaiterReportsWhyTheServerCouldNotBeReached(t *testing.T) {
+func TestAWaiterReportsWhyAServerWasUnreachable(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	p := leasetest.NewProxy(t, s.Addr)
@@ -92,7 +92,7 @@ func TestAWaiterReportsWhyTheServerCouldNotBeReached(t *testing.T) {
 	require.ErrorContains(t, err, "could not be reached")
 }
 
-func TestAClosedClientOfTheUserIsNotWaitedFor(t *testing.T) {
+func TestNobodyWaitsForAUsersClosedClient(t *testing.T) {
 	t.Parallel()
 	s := miniredis.RunT(t)
 	a := someone()
@@ -107,7 +107,7 @@ func TestAClosedClientOfTheUserIsNotWaitedFor(t *testing.T) {
 	require.ErrorIs(t, <-got, redis.ErrClosed)
 }
 
-func TestAServerThatCannotAnswerForNowIsWaitedFor(t *testing.T) {
+func TestWaitersAwaitATemporarilyUnavailableServer(t *testing.T) {
 	t.Parallel()
 	s := miniredis.RunT(t)
 	holder, l := open(t, connect(t, s.Addr())).Mutex("it"), open(t, connect(t, s.Addr())).Mutex("it")
@@ -159,7 +159,7 @@ func TestAClusterNeedsAClientOfTheCluster(t *testing.T) {
 	}
 }
 
-func TestAWrapperOfAClientOfOneServerIsAClient(t *testing.T) {
+func TestAOneServerClientsWrapperIsAClient(t *testing.T) {
 	t.Parallel()
 	servers(t, func(t *testing.T, _ *redis.Client, addr string) {
 		l, a := open(t, struct{ redis.UniversalClient }{connect(t, addr)}).Mutex("it"), someone()

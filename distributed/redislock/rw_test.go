@@ -71,7 +71,7 @@ func TestStateOfTheReadWriteLockIsRedissons(t *testing.T) {
 	})
 }
 
-func TestReadersAndWritersOfJavaAndGoExcludeEachOther(t *testing.T) {
+func TestJavasAndGosReadersAndWritersExclude(t *testing.T) {
 	t.Parallel()
 	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
 		read, write := rw(t, addr, rarely)
@@ -134,7 +134,7 @@ func TestAReaderIsToldThatItCannotWrite(t *testing.T) {
 	require.NoError(t, write.UnlockContext(a))
 }
 
-func TestAWriterMayReadAndSoBecomeAReader(t *testing.T) {
+func TestAWriterDowngradesByReading(t *testing.T) {
 	t.Parallel()
 	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
 		read, write := rw(t, addr, rarely)
@@ -241,7 +241,7 @@ func TestAWriterLearnsItsLossWhenItReads(t *testing.T) {
 	require.NoError(t, read.UnlockContext(a))
 }
 
-func TestBothHalvesOfAWriterThatReadsAreRenewed(t *testing.T) {
+func TestAReadingWritersHalvesAreBothRenewed(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	read, write := rw(t, s.Addr, term(long))
@@ -277,7 +277,7 @@ func TestReadersAndWritersAreRenewedAndLost(t *testing.T) {
 	require.ErrorIs(t, write.UnlockContext(a), locks.ErrLost)
 }
 
-func TestAPlainLockIsForeignToAReadWriteLock(t *testing.T) {
+func TestPlainLocksAreForeignToReadWriteLocks(t *testing.T) {
 	t.Parallel()
 	s := miniredis.RunT(t)
 	c := open(t, connect(t, s.Addr()))
@@ -292,7 +292,7 @@ func TestAPlainLockIsForeignToAReadWriteLock(t *testing.T) {
 	require.NoError(t, read.UnlockContext(a))
 }
 
-func TestAReleaseByAReaderLooksAtOtherReadersSeldom(t *testing.T) {
+func TestAReadersReleaseSeldomChecksOtherReaders(t *testing.T) {
 	t.Parallel()
 	direct := connect(t, startServer(t).Addr)
 	c := open(t, direct)

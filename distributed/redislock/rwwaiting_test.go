@@ -54,7 +54,7 @@ func told(heard []string) (text string) {
 	return text
 }
 
-func TestAReleaseWakesTheWaitersThatCanEnterTogether(t *testing.T) {
+func TestAReleaseWakesWaitersThatEnterTogether(t *testing.T) {
 	t.Parallel()
 	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
 		for halves, want := range map[string]string{"rrwr": "rr 01", "wrw": "w 01"} {
@@ -102,7 +102,7 @@ func TestADowngradeWakesReadersBehindAWriter(t *testing.T) {
 	})
 }
 
-func TestAReleaseSkipsAWriterWhoseClientIsGone(t *testing.T) {
+func TestAReleaseSkipsAGoneClientsWriter(t *testing.T) {
 	t.Parallel()
 	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
 		read, _ := rw(t, addr)
@@ -121,7 +121,7 @@ func TestAReleaseSkipsAWriterWhoseClientIsGone(t *testing.T) {
 }
 
 // A writer was woken, but a reader was faster. Then the writer gives up.
-func TestAWokenWriterThatGivesUpLetsReadersIn(t *testing.T) {
+func TestAWokenWritersCancellationAdmitsReaders(t *testing.T) {
 	t.Parallel()
 	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
 		_, write := rw(t, addr)
@@ -149,7 +149,7 @@ func TestAWokenWriterThatGivesUpLetsReadersIn(t *testing.T) {
 	})
 }
 
-func TestTheCostOfAnAcquisitionDoesNotGrowWithTheClients(t *testing.T) {
+func TestAnAcquisitionsCostIsIndependentOfClients(t *testing.T) {
 	t.Parallel()
 	kinds := map[string]func(c *redislock.Client) *redislock.Mutex{
 		"write": func(c *redislock.Client) *redislock.Mutex {

@@ -93,7 +93,7 @@ func TestLocksConformOnMiniredis(t *testing.T) { suite.LocksConformOnMiniredis(t
 
 func TestLocksConformOnRedis(t *testing.T) { suite.LocksConformOnRedis(t, onGoRedis) }
 
-func TestALossPrecedesARivalInAnyPhaseOfPartitions(t *testing.T) {
+func TestAPartitionsLossPrecedesTheNextHolder(t *testing.T) {
 	suite.ALossIsToldBeforeARivalGetsTheLockInEveryPhaseOfAPartition(t, onGoRedis)
 }
 
@@ -113,7 +113,7 @@ func TestWaitersGoOnAfterTheirSubscriptionsWereCut(t *testing.T) {
 	suite.WaitersGoOnAfterTheirSubscriptionsWereCut(t, onGoRedis)
 }
 
-func TestAReleaseDuringACutSubscriptionIsNotMissed(t *testing.T) {
+func TestACutSubscriptionMissesNoRelease(t *testing.T) {
 	suite.AReleaseDuringACutOfTheSubscriptionIsNotMissed(t, onGoRedis)
 }
 
@@ -125,8 +125,8 @@ func TestMessagesWithoutAReasonGrantNothing(t *testing.T) {
 	suite.MessagesWithoutAReasonGrantNothing(t, onGoRedis)
 }
 
-func TestAFlushIsALossAndForgottenScriptsAreNone(t *testing.T) {
-	suite.AFlushIsALossAndForgottenScriptsAreNone(t, onGoRedis)
+func TestAFlushLosesHoldsForgottenScriptsDoNot(t *testing.T) {
+	suite.AFlushLosesHoldsForgottenScriptsDoNot(t, onGoRedis)
 }
 
 func TestNothingElseIsOverwritten(t *testing.T) { suite.NothingElseIsOverwritten(t, onGoRedis) }
@@ -139,19 +139,19 @@ func TestLocksThatReplicasAcknowledgeConform(t *testing.T) {
 	suite.LocksThatReplicasAcknowledgeConform(t, onGoRedis)
 }
 
-func TestALockWithoutAcknowledgingReplicasIsRefusedAndLeavesNothing(t *testing.T) {
+func TestAnUnacknowledgedLockIsRefusedAndRemoved(t *testing.T) {
 	suite.ALockThatNoReplicaAcknowledgesIsRefusedAndLeavesNothing(t, onGoRedis)
 }
 
-func TestALockThatAReplicaAcknowledgedSurvivesItsMaster(t *testing.T) {
-	suite.ALockThatAReplicaAcknowledgedSurvivesItsMaster(t, onGoRedis)
+func TestAnAcknowledgedLockSurvivesItsMaster(t *testing.T) {
+	suite.AnAcknowledgedLockSurvivesItsMaster(t, onGoRedis)
 }
 
-func TestAWaiterRefusedByReplicasHearsOfTheNextRelease(t *testing.T) {
+func TestAWaiterReplicasRefusedHearsTheNextRelease(t *testing.T) {
 	suite.WhoGaveALockBackThatNoReplicaAcknowledgedHearsOfTheNextRelease(t, onGoRedis)
 }
 
-func TestALostReplyIsAskedForWithItsAcknowledgement(t *testing.T) {
+func TestAfterALostReplyReplicasAcknowledgeAnew(t *testing.T) {
 	suite.ALostReplyOfAnAcquisitionIsAskedForWithItsAcknowledgement(t, onGoRedis)
 }
 
@@ -163,25 +163,25 @@ func TestReadWriteLocksConformOnRedis(t *testing.T) { suite.ReadWriteLocksConfor
 
 func TestLocksConformBehindASentinel(t *testing.T) { suite.LocksConformBehindASentinel(t, onGoRedis) }
 
-func TestASentinelFailoverKeepsTheLockOrTellsItsHolder(t *testing.T) {
+func TestASentinelFailoverKeepsOrReportsTheLock(t *testing.T) {
 	suite.AHolderKeepsItsLockWhenASentinelReplacesTheMasterOrIsToldOfItsLoss(t, onGoRedis)
 }
 
 func TestLocksConformOnACluster(t *testing.T) { suite.LocksConformOnACluster(t, onGoRedis) }
 
-func TestAllKindsAndNamesWorkOnEveryClusterServer(t *testing.T) {
+func TestEveryClusterServerServesAllKinds(t *testing.T) {
 	suite.LocksOfAllKindsAndNamesWorkOnAllServersOfACluster(t, onGoRedis)
 }
 
-func TestReadersOfALockOfAClusterShareIt(t *testing.T) {
-	suite.ReadersOfALockOfAClusterShareIt(t, onGoRedis)
+func TestAClustersReadersShareALock(t *testing.T) {
+	suite.AClustersReadersShareALock(t, onGoRedis)
 }
 
 func TestLocksOfAClusterSurviveAFailover(t *testing.T) {
 	suite.LocksOfAClusterSurviveAServerWhoseReplicaTakesItsPlace(t, onGoRedis)
 }
 
-func TestLocksOfAClusterWakeWaitersByEitherChannel(t *testing.T) {
+func TestClusterLocksWakeWaitersByEitherChannel(t *testing.T) {
 	suite.LocksOfAClusterWakeThoseWhoWaitByEitherKindOfChannel(t, onGoRedis)
 }
 
@@ -189,21 +189,21 @@ func TestManyHoldsOfAClusterAreRenewed(t *testing.T) {
 	suite.ManyHoldsOfAClusterAreRenewed(t, onGoRedis)
 }
 
-func TestReadWriteAndFairLocksWorkOnACluster(t *testing.T) {
-	suite.ReadWriteAndFairLocksWorkOnACluster(t, onGoRedis)
+func TestAClusterHasReadWriteAndFairLocks(t *testing.T) {
+	suite.AClusterHasReadWriteAndFairLocks(t, onGoRedis)
 }
 
 func TestOneConnectionHearsOfAllLocks(t *testing.T) { suite.OneConnectionHearsOfAllLocks(t, onGoRedis) }
 
-func TestHistoriesOfAReadWriteLockInTroubleAreThoseOfOneLock(t *testing.T) {
-	suite.HistoriesOfAReadWriteLockInTroubleAreThoseOfOneLock(t, onGoRedis)
+func TestReadWriteHistoriesInTroubleFitOneLock(t *testing.T) {
+	suite.ReadWriteHistoriesInTroubleFitOneLock(t, onGoRedis)
 }
 
 func TestWaitersCancelledAtRandomLeaveNothingBehind(t *testing.T) {
 	suite.WaitersCancelledAtRandomLeaveNothingBehind(t, onGoRedis)
 }
 
-func TestWaitersInSeveralSlotsAreToldAfterACut(t *testing.T) {
+func TestAfterACutAllSlotsWaitersHear(t *testing.T) {
 	suite.WaitersInSeveralSlotsOfAServerAreToldAlsoAfterTheirSubscriptionsWereCut(t, onGoRedis)
 }
 
@@ -219,10 +219,10 @@ func TestWaitersAreWokenAfterPlannedFailovers(t *testing.T) {
 	suite.WaitersAreWokenAfterPlannedFailovers(t, onGoRedis)
 }
 
-func TestAForcedUnlockTellsAHolderElsewhereAtOnce(t *testing.T) {
-	suite.AForcedUnlockTellsAHolderElsewhereAtOnce(t, onGoRedis)
+func TestAForcedUnlockTellsRemoteHoldersAtOnce(t *testing.T) {
+	suite.AForcedUnlockTellsRemoteHoldersAtOnce(t, onGoRedis)
 }
 
-func TestAFalseNoticeOfAForcedUnlockEndsNoHold(t *testing.T) {
-	suite.AFalseNoticeOfAForcedUnlockEndsNoHold(t, onGoRedis)
+func TestAFalseForcedUnlockNoticeEndsNoHold(t *testing.T) {
+	suite.AFalseForcedUnlockNoticeEndsNoHold(t, onGoRedis)
 }

@@ -67,7 +67,7 @@ func held(t *testing.T, addr string) (release func()) {
 	return func() { require.NoError(t, holder.UnlockContext(a)) }
 }
 
-func TestAReleaseTellsTheFirstWaiterAndOthersToWait(t *testing.T) {
+func TestAReleaseTellsOnlyTheFirstToAsk(t *testing.T) {
 	t.Parallel()
 	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
 		holder, c := open(t, connect(t, addr)), open(t, connect(t, addr), rarely)
@@ -124,7 +124,7 @@ func TestAQueuedWaiterHearsItsClientsChannelOnly(t *testing.T) {
 	})
 }
 
-func TestAWaiterRefusedByRedissonListensToItAtOnce(t *testing.T) {
+func TestARefusedWaiterListensToRedissonAtOnce(t *testing.T) {
 	t.Parallel()
 	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
 		direct.HSet(background, "it", "6ba7b810-9dad-41d1-80b4-00c04fd430c8:1", 1)
@@ -143,7 +143,7 @@ func TestAWaiterRefusedByRedissonListensToItAtOnce(t *testing.T) {
 	})
 }
 
-func TestAWaiterListensToRedissonWhenItsTimeIsOver(t *testing.T) {
+func TestAnOverdueWaiterListensToRedisson(t *testing.T) {
 	t.Parallel()
 	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
 		release := held(t, addr)
@@ -157,7 +157,7 @@ func TestAWaiterListensToRedissonWhenItsTimeIsOver(t *testing.T) {
 	})
 }
 
-func TestWaitersOfSeveralProcessesHaveTheLockInOrder(t *testing.T) {
+func TestSeveralProcessesWaitersAcquireInOrder(t *testing.T) {
 	t.Parallel()
 	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
 		release := held(t, addr)
@@ -205,7 +205,7 @@ func TestAReleasePassesWaitersWhoseProcessesAreGone(t *testing.T) {
 	require.Zero(t, direct.Exists(background, waitingList).Val())
 }
 
-func TestTheNextWaiterAsksIfTheFirstIsUnreachable(t *testing.T) {
+func TestTheNextWaiterReplacesAnUnreachableFirst(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	direct := connect(t, s.Addr)
@@ -250,7 +250,7 @@ func TestAWaiterToldTooLateIsNextAgain(t *testing.T) {
 	})
 }
 
-func TestAForcedUnlockWakesAWaiterThatLeavesTheList(t *testing.T) {
+func TestAForcedUnlockWakesALeavingWaiter(t *testing.T) {
 	t.Parallel()
 	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
 		holder, l := open(t, connect(t, addr)).Mutex("it"), open(t, connect(t, addr), rarely).Mutex("it")
@@ -268,7 +268,7 @@ func TestAForcedUnlockWakesAWaiterThatLeavesTheList(t *testing.T) {
 	})
 }
 
-func TestAWaiterThatGivesUpWhenToldTellsTheNext(t *testing.T) {
+func TestACancelledWaiterTellsTheNext(t *testing.T) {
 	t.Parallel()
 	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
 		held(t, addr)
@@ -320,7 +320,7 @@ func TestAClosedClientLeavesTheList(t *testing.T) {
 	})
 }
 
-func TestALostReplyToTheWinnerEndsItsSubscriptions(t *testing.T) {
+func TestAWinnersLostReplyEndsItsSubscriptions(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	direct := connect(t, s.Addr)
@@ -353,7 +353,7 @@ func lingering(t *testing.T, direct *redis.Client, addr string) (c *redislock.Cl
 	return c, waiter
 }
 
-func TestAClientToldWithoutAWaiterTellsTheNext(t *testing.T) {
+func TestAClientWithoutWaitersTellsTheNext(t *testing.T) {
 	t.Parallel()
 	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
 		require.Eventually(t, func() bool { // unless the machine was so busy that the client does not hear any more
@@ -548,7 +548,7 @@ func TestAJavaWaiterCountsAsOneBesidesOurs(t *testing.T) {
 	})
 }
 
-func TestAWaiterWhoseGrantCameTooLateHearsOfReleasesAgain(t *testing.T) {
+func TestAWaiterGrantedTooLateHearsReleasesAgain(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	p := leasetest.NewProxy(t, s.Addr)

@@ -175,7 +175,7 @@ func TestTokenOfTheFencedLockIsRedissons(t *testing.T) {
 	})
 }
 
-func TestHoldersOfOneProcessHaveTokensOfTheirOwn(t *testing.T) {
+func TestHoldersOfOneProcessHaveOwnTokens(t *testing.T) {
 	s := miniredis.RunT(t)
 	l := open(t, connect(t, s.Addr())).FencedMutex("it")
 	const n = 20
@@ -207,7 +207,7 @@ func TestHoldersOfOneProcessHaveTokensOfTheirOwn(t *testing.T) {
 	}
 }
 
-func TestTheSimpleLockIsTheStringOfOtherLibraries(t *testing.T) {
+func TestSimpleLocksAreOtherLibrariesStrings(t *testing.T) {
 	t.Parallel()
 	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
 		c := open(t, connect(t, addr), redislock.WithLeaseOptions(lease.WithPoll(50*time.Millisecond)))
@@ -229,7 +229,7 @@ func TestTheSimpleLockIsTheStringOfOtherLibraries(t *testing.T) {
 	})
 }
 
-func TestOthersGetTheLockWhenItsTimeIsOver(t *testing.T) {
+func TestOthersGetTheLockAfterItsTime(t *testing.T) {
 	t.Parallel()
 	s := miniredis.RunT(t)
 	l := open(t, connect(t, s.Addr())).Mutex("it")
@@ -245,7 +245,7 @@ func TestOthersGetTheLockWhenItsTimeIsOver(t *testing.T) {
 	require.NoError(t, l.UnlockContext(a))
 }
 
-func TestAWaiterGetsAnExpiredLockToTheMillisecond(t *testing.T) {
+func TestAWaiterGetsAnExpiredLockExactly(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	direct := connect(t, s.Addr)
@@ -315,7 +315,7 @@ func TestTheLongestOfLeasesIsOne(t *testing.T) {
 	require.NoError(t, l.UnlockContext(a))
 }
 
-func TestNamesAcrossSlotsAreRefusedOnAClusterOnly(t *testing.T) {
+func TestOnlyClustersRefuseNamesAcrossSlots(t *testing.T) {
 	t.Parallel()
 	_, cluster := startCluster(t)
 	c := open(t, cluster)

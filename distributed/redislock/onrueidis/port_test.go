@@ -45,7 +45,7 @@ func TestNoClientAndOneClientTwiceAreRefused(t *testing.T) {
 	require.Error(t, err)
 }
 
-func TestAClosedClientOfTheUserIsNotWaitedFor(t *testing.T) {
+func TestNobodyWaitsForAUsersClosedClient(t *testing.T) {
 	t.Parallel()
 	s := suite.StartServer(t)
 	require.NoError(t, open(t, single(t, s.Addr)).Mutex("it").LockContext(suite.Someone()))
@@ -59,7 +59,7 @@ func TestAClosedClientOfTheUserIsNotWaitedFor(t *testing.T) {
 	require.ErrorIs(t, <-got, rueidis.ErrClosing)
 }
 
-func TestAnAbsentServerFailsNewCallersAndNotWaiters(t *testing.T) {
+func TestAnAbsentServerFailsOnlyNewCallers(t *testing.T) {
 	t.Parallel()
 	s := suite.StartServer(t)
 	p := leasetest.NewProxy(t, s.Addr)
@@ -85,7 +85,7 @@ func TestAnAbsentServerFailsNewCallersAndNotWaiters(t *testing.T) {
 
 // A client whose connections live for a short time only sends requests again that were on one
 // when its time was over.
-func TestARequestIsNotRepeatedAfterItsConnectionsTime(t *testing.T) {
+func TestNoRequestIsRepeatedAfterItsConnectionsTime(t *testing.T) {
 	t.Parallel()
 	s := suite.StartServer(t)
 	p := leasetest.NewProxy(t, s.Addr)
@@ -104,7 +104,7 @@ func TestARequestIsNotRepeatedAfterItsConnectionsTime(t *testing.T) {
 	require.NoError(t, l.UnlockContext(a))
 }
 
-func TestRequestsWaitForTheirTurnAndForNothingElse(t *testing.T) {
+func TestRequestsWaitForTheirTurnOnly(t *testing.T) {
 	t.Parallel()
 	s := suite.StartServer(t)
 	p := leasetest.NewProxy(t, s.Addr)

@@ -111,7 +111,7 @@ func TestLocksConformOnMiniredis(t *testing.T) { suite.LocksConformOnMiniredis(t
 
 func TestLocksConformOnRedis(t *testing.T) { suite.LocksConformOnRedis(t, onRueidis) }
 
-func TestALossPrecedesARivalInAnyPhaseOfPartitions(t *testing.T) {
+func TestAPartitionsLossPrecedesTheNextHolder(t *testing.T) {
 	suite.ALossIsToldBeforeARivalGetsTheLockInEveryPhaseOfAPartition(t, onRueidis)
 }
 
@@ -131,7 +131,7 @@ func TestWaitersGoOnAfterTheirSubscriptionsWereCut(t *testing.T) {
 	suite.WaitersGoOnAfterTheirSubscriptionsWereCut(t, onRueidis)
 }
 
-func TestAReleaseDuringACutSubscriptionIsNotMissed(t *testing.T) {
+func TestACutSubscriptionMissesNoRelease(t *testing.T) {
 	suite.AReleaseDuringACutOfTheSubscriptionIsNotMissed(t, onRueidis)
 }
 
@@ -143,8 +143,8 @@ func TestMessagesWithoutAReasonGrantNothing(t *testing.T) {
 	suite.MessagesWithoutAReasonGrantNothing(t, onRueidis)
 }
 
-func TestAFlushIsALossAndForgottenScriptsAreNone(t *testing.T) {
-	suite.AFlushIsALossAndForgottenScriptsAreNone(t, onRueidis)
+func TestAFlushLosesHoldsForgottenScriptsDoNot(t *testing.T) {
+	suite.AFlushLosesHoldsForgottenScriptsDoNot(t, onRueidis)
 }
 
 func TestNothingElseIsOverwritten(t *testing.T) { suite.NothingElseIsOverwritten(t, onRueidis) }
@@ -157,19 +157,19 @@ func TestLocksThatReplicasAcknowledgeConform(t *testing.T) {
 	suite.LocksThatReplicasAcknowledgeConform(t, onRueidis)
 }
 
-func TestALockWithoutAcknowledgingReplicasIsRefusedAndLeavesNothing(t *testing.T) {
+func TestAnUnacknowledgedLockIsRefusedAndRemoved(t *testing.T) {
 	suite.ALockThatNoReplicaAcknowledgesIsRefusedAndLeavesNothing(t, onRueidis)
 }
 
-func TestALockThatAReplicaAcknowledgedSurvivesItsMaster(t *testing.T) {
-	suite.ALockThatAReplicaAcknowledgedSurvivesItsMaster(t, onRueidis)
+func TestAnAcknowledgedLockSurvivesItsMaster(t *testing.T) {
+	suite.AnAcknowledgedLockSurvivesItsMaster(t, onRueidis)
 }
 
-func TestAWaiterRefusedByReplicasHearsOfTheNextRelease(t *testing.T) {
+func TestAWaiterReplicasRefusedHearsTheNextRelease(t *testing.T) {
 	suite.WhoGaveALockBackThatNoReplicaAcknowledgedHearsOfTheNextRelease(t, onRueidis)
 }
 
-func TestALostReplyIsAskedForWithItsAcknowledgement(t *testing.T) {
+func TestAfterALostReplyReplicasAcknowledgeAnew(t *testing.T) {
 	suite.ALostReplyOfAnAcquisitionIsAskedForWithItsAcknowledgement(t, onRueidis)
 }
 
@@ -181,25 +181,25 @@ func TestReadWriteLocksConformOnRedis(t *testing.T) { suite.ReadWriteLocksConfor
 
 func TestLocksConformBehindASentinel(t *testing.T) { suite.LocksConformBehindASentinel(t, onRueidis) }
 
-func TestASentinelFailoverKeepsTheLockOrTellsItsHolder(t *testing.T) {
+func TestASentinelFailoverKeepsOrReportsTheLock(t *testing.T) {
 	suite.AHolderKeepsItsLockWhenASentinelReplacesTheMasterOrIsToldOfItsLoss(t, onRueidis)
 }
 
 func TestLocksConformOnACluster(t *testing.T) { suite.LocksConformOnACluster(t, onRueidis) }
 
-func TestAllKindsAndNamesWorkOnEveryClusterServer(t *testing.T) {
+func TestEveryClusterServerServesAllKinds(t *testing.T) {
 	suite.LocksOfAllKindsAndNamesWorkOnAllServersOfACluster(t, onRueidis)
 }
 
-func TestReadersOfALockOfAClusterShareIt(t *testing.T) {
-	suite.ReadersOfALockOfAClusterShareIt(t, onRueidis)
+func TestAClustersReadersShareALock(t *testing.T) {
+	suite.AClustersReadersShareALock(t, onRueidis)
 }
 
 func TestLocksOfAClusterSurviveAFailover(t *testing.T) {
 	suite.LocksOfAClusterSurviveAServerWhoseReplicaTakesItsPlace(t, onRueidis)
 }
 
-func TestLocksOfAClusterWakeWaitersByEitherChannel(t *testing.T) {
+func TestClusterLocksWakeWaitersByEitherChannel(t *testing.T) {
 	suite.LocksOfAClusterWakeThoseWhoWaitByEitherKindOfChannel(t, onRueidis)
 }
 
@@ -207,21 +207,21 @@ func TestManyHoldsOfAClusterAreRenewed(t *testing.T) {
 	suite.ManyHoldsOfAClusterAreRenewed(t, onRueidis)
 }
 
-func TestReadWriteAndFairLocksWorkOnACluster(t *testing.T) {
-	suite.ReadWriteAndFairLocksWorkOnACluster(t, onRueidis)
+func TestAClusterHasReadWriteAndFairLocks(t *testing.T) {
+	suite.AClusterHasReadWriteAndFairLocks(t, onRueidis)
 }
 
 func TestOneConnectionHearsOfAllLocks(t *testing.T) { suite.OneConnectionHearsOfAllLocks(t, onRueidis) }
 
-func TestHistoriesOfAReadWriteLockInTroubleAreThoseOfOneLock(t *testing.T) {
-	suite.HistoriesOfAReadWriteLockInTroubleAreThoseOfOneLock(t, onRueidis)
+func TestReadWriteHistoriesInTroubleFitOneLock(t *testing.T) {
+	suite.ReadWriteHistoriesInTroubleFitOneLock(t, onRueidis)
 }
 
 func TestWaitersCancelledAtRandomLeaveNothingBehind(t *testing.T) {
 	suite.WaitersCancelledAtRandomLeaveNothingBehind(t, onRueidis)
 }
 
-func TestWaitersInSeveralSlotsAreToldAfterACut(t *testing.T) {
+func TestAfterACutAllSlotsWaitersHear(t *testing.T) {
 	suite.WaitersInSeveralSlotsOfAServerAreToldAlsoAfterTheirSubscriptionsWereCut(t, onRueidis)
 }
 
@@ -253,10 +253,10 @@ func TestWaitersAreWokenAfterPlannedFailovers(t *testing.T) {
 	suite.WaitersAreWokenAfterPlannedFailovers(t, onRueidis)
 }
 
-func TestAForcedUnlockTellsAHolderElsewhereAtOnce(t *testing.T) {
-	suite.AForcedUnlockTellsAHolderElsewhereAtOnce(t, onRueidis)
+func TestAForcedUnlockTellsRemoteHoldersAtOnce(t *testing.T) {
+	suite.AForcedUnlockTellsRemoteHoldersAtOnce(t, onRueidis)
 }
 
-func TestAFalseNoticeOfAForcedUnlockEndsNoHold(t *testing.T) {
-	suite.AFalseNoticeOfAForcedUnlockEndsNoHold(t, onRueidis)
+func TestAFalseForcedUnlockNoticeEndsNoHold(t *testing.T) {
+	suite.AFalseForcedUnlockNoticeEndsNoHold(t, onRueidis)
 }

@@ -427,7 +427,7 @@ func MessagesWithoutAReasonGrantNothing(t *testing.T, on Driver) {
 	require.NoError(t, l.UnlockContext(b))
 }
 
-func AFlushIsALossAndForgottenScriptsAreNone(t *testing.T, on Driver) {
+func AFlushLosesHoldsForgottenScriptsDoNot(t *testing.T, on Driver) {
 	t.Parallel()
 	s := StartServer(t)
 	direct := Connect(t, s.Addr)

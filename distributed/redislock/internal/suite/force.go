@@ -11,7 +11,7 @@ import (
 	"github.com/jucgo/locks/distributed/redislock"
 )
 
-func AForcedUnlockTellsAHolderElsewhereAtOnce(t *testing.T, on Driver) {
+func AForcedUnlockTellsRemoteHoldersAtOnce(t *testing.T, on Driver) {
 	t.Parallel()
 	const d = 10 * time.Minute // no renewal comes in time
 	tell := func(t *testing.T, c, other *redislock.Client, listening func() int) {
@@ -49,7 +49,7 @@ func AForcedUnlockTellsAHolderElsewhereAtOnce(t *testing.T, on Driver) {
 	})
 }
 
-func AFalseNoticeOfAForcedUnlockEndsNoHold(t *testing.T, on Driver) {
+func AFalseForcedUnlockNoticeEndsNoHold(t *testing.T, on Driver) {
 	t.Parallel()
 	s := StartServer(t)
 	direct := Connect(t, s.Addr)

@@ -168,10 +168,10 @@ func (l *log) use(over context.Context, party int, write, read locks.TryLocker) 
 	}
 }
 
-// HistoriesOfAReadWriteLockInTroubleAreThoseOfOneLock disturbs the connections of clients that
+// ReadWriteHistoriesInTroubleFitOneLock disturbs the connections of clients that
 // share a lock, and compares what their calls returned with oneLock. The kit does so with other
 // locks.
-func HistoriesOfAReadWriteLockInTroubleAreThoseOfOneLock(t *testing.T, on Driver) {
+func ReadWriteHistoriesInTroubleFitOneLock(t *testing.T, on Driver) {
 	t.Parallel()
 	s := StartServer(t)
 	p := leasetest.NewProxy(t, s.Addr)

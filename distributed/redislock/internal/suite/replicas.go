@@ -114,7 +114,7 @@ func ALockThatNoReplicaAcknowledgesIsRefusedAndLeavesNothing(t *testing.T, on Dr
 	}
 }
 
-func ALockThatAReplicaAcknowledgedSurvivesItsMaster(t *testing.T, on Driver) {
+func AnAcknowledgedLockSurvivesItsMaster(t *testing.T, on Driver) {
 	t.Parallel()
 	master := StartMaster(t)
 	replica := StartReplica(t, master.Addr)

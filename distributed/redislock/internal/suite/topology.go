@@ -339,7 +339,7 @@ func LocksOfAllKindsAndNamesWorkOnAllServersOfACluster(t *testing.T, on Driver) 
 	}
 }
 
-func ReadersOfALockOfAClusterShareIt(t *testing.T, on Driver) {
+func AClustersReadersShareALock(t *testing.T, on Driver) {
 	t.Parallel()
 	nodes := StartNodes(t)
 	c, d := on.across(t, nodes), on.across(t, nodes)

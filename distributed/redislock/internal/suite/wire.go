@@ -99,7 +99,7 @@ func ManyHoldsOfAClusterAreRenewed(t *testing.T, on Driver) {
 	}
 }
 
-func ReadWriteAndFairLocksWorkOnACluster(t *testing.T, on Driver) {
+func AClusterHasReadWriteAndFairLocks(t *testing.T, on Driver) {
 	t.Parallel()
 	s, _ := StartCluster(t)
 	c, d := on.across(t, []*Server{s}, Term(Long)), on.across(t, []*Server{s}, Term(Long))
